@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* The slow half of the byte queue: growing, moving, giving back. It must not know what the bytes mean. */
+
+#include "codec/buffer.h"
+
+#include <stdlib.h>
+
+#define ROOM_FIRST 512 /* an idle connection that once spoke keeps this much */
+
+void weir_buffer_free(weir_buffer *b)
+{
+    free(b->bytes);
+    *b = (weir_buffer){.len_max = b->len_max};
+}
+
+void weir_buffer_clear(weir_buffer *b)
+{
+    b->begin = b->end = 0;
+    b->failed = false;
+    b->limit = b->room < b->len_max ? b->room : b->len_max;
+}
+
+static void move_to_front(weir_buffer *b)
+{
+    size_t len = weir_buffer_len(b);
+    if (b->begin > 0 && len > 0)
+        memmove(b->bytes, b->bytes + b->begin, len);
+    b->begin = 0;
+    b->end = len;
+    b->limit = b->room < b->len_max ? b->room : b->len_max;
+}
+
+static bool fail(weir_buffer *b)
+{
+    b->failed = true;
+    b->limit = b->end;
+    return false;
+}
+
+bool weir_buffer_grow(weir_buffer *b, size_t n)
+{
+    size_t len = weir_buffer_len(b);
+    if (b->failed || n > b->len_max - len)
+        return fail(b);
+    /* Moving costs len and is paid for by the `begin` bytes that were consumed since the last move. */
+    bool cheap = b->begin >= len && len + n <= b->room;
+    move_to_front(b);
+    if (cheap)
+        return true;
+    /* A full-sized room never comes here: begin + len + n > 2 * len_max >= len_max + len + n - len
+     * makes begin >= len, which is the cheap case. So the room below is larger than b->room. */
+    size_t room = b->room < ROOM_FIRST ? ROOM_FIRST : 2 * b->room;
+    if (room < len + n)
+        room = len + n;
+    if (room > 2 * b->len_max)
+        room = 2 * b->len_max;
+    uint8_t *bytes = realloc(b->bytes, room);
+    if (bytes) {
+        b->bytes = bytes;
+        b->room = room;
+        move_to_front(b); /* for the limit */
+    }
+    return len + n <= b->room || fail(b);
+}

@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* RESP: the request parser and the reply writer. A request is walked from length to length; what the
+ * arguments hold is not looked at. Every rule is decided by the bytes before it alone, never by how many
+ * happen to have arrived, or else a client's luck with TCP would choose its error. This file must not
+ * know any command, any socket or the time. */
+
+#include "codec/resp.h"
+
+#include <stdio.h>
+
+/* ---- numbers ------------------------------------------------------------------------------------- */
+
+bool weir_resp_i64(const uint8_t *bytes, size_t len, int64_t *ret)
+{
+    bool minus = len > 0 && bytes[0] == '-';
+    size_t i = minus;
+    if (i == len || len - i > 19)
+        return false;
+    if (bytes[i] == '0') {
+        if (len != 1)
+            return false;
+        *ret = 0;
+        return true;
+    }
+    uint64_t v = 0; /* 19 digits stay below 2^64 */
+    for (; i < len; i++) {
+        unsigned digit = (unsigned)bytes[i] - '0';
+        if (digit > 9)
+            return false;
+        v = v * 10 + digit;
+    }
+    if (v > (uint64_t)INT64_MAX + minus)
+        return false;
+    *ret = minus ? -(int64_t)(v - 1) - 1 : (int64_t)v;
+    return true;
+}
+
+/* Writes the decimal digits of `v` so that they end before `end`; returns where they begin. */
+static uint8_t *digits_before(uint8_t *end, uint64_t v)
+{
+    static const char pairs[] = "00010203040506070809101112131415161718192021222324"
+                                "25262728293031323334353637383940414243444546474849"
+                                "50515253545556575859606162636465666768697071727374"
+                                "75767778798081828384858687888990919293949596979899";
+    while (v >= 100) {
+        end -= 2;
+        memcpy(end, &pairs[v % 100 * 2], 2);
+        v /= 100;
+    }
+    if (v >= 10) {
+        end -= 2;
+        memcpy(end, &pairs[v * 2], 2);
+    } else {
+        *--end = (uint8_t)('0' + v);
+    }
+    return end;
+}
+
+/* ---- requests ------------------------------------------------------------------------------------ */
+
+typedef enum step { STEP_MORE, STEP_REQUEST, STEP_ERROR, STEP_GUARD, STEP_EMPTY } step;
+
+typedef enum line { LINE_OK, LINE_MORE, LINE_BAD, LINE_LONG } line;
+
+static const weir_resp_limits default_limits = {
+    .args_max = WEIR_RESP_ARGS_MAX,
+    .arg_len_max = WEIR_RESP_ARG_LEN_MAX,
+    .inline_len_max = WEIR_RESP_INLINE_LEN_MAX,
+    .request_len_max = WEIR_RESP_REQUEST_LEN_MAX,
+};
+
+void weir_resp_init(weir_resp_parser *p, const weir_resp_limits *limits)
+{
+    *p = (weir_resp_parser){.limits = limits ? limits : &default_limits};
+    limits = p->limits;
+    assert(limits->args_max >= 1 && limits->args_max <= SIZE_MAX / 8);
+    assert(limits->arg_len_max >= 1 && limits->arg_len_max <= SIZE_MAX / 8);
+    assert(limits->inline_len_max >= 1 && limits->inline_len_max <= SIZE_MAX / 8);
+    assert(limits->request_len_max >= 1 && limits->request_len_max <= SIZE_MAX / 8);
+}
+
+static void restart(weir_resp_parser *p)
+{
+    p->pos = p->want = p->first = p->count = p->found = 0;
+}
+
+static step error(weir_resp_request *ret, const char *text)
+{
+    ret->error = text;
+    return STEP_ERROR;
+}
+
+static step error_not_a_bulk(weir_resp_request *ret, uint8_t got)
+{
+    static const char start[] = "Protocol error: expected '$', got";
+    if (got >= 0x20 && got < 0x7f)
+        snprintf(ret->text, sizeof ret->text, "%s '%c'", start, got);
+    else
+        snprintf(ret->text, sizeof ret->text, "%s '\\x%02x'", start, (unsigned)got);
+    return error(ret, ret->text);
+}
+
+/* Reads a length and its CR LF.
+ *  ret, ret_used  written on LINE_OK: the number, and the bytes read. */
+static line read_length(const uint8_t *at, size_t len, int64_t *ret, size_t *ret_used)
+{
+    if (len >= 4) { /* one digit or two: nearly all there are */
+        unsigned a = (unsigned)at[0] - '0', b = (unsigned)at[1] - '0';
+        if (a <= 9 && at[1] == '\r' && at[2] == '\n') {
+            *ret = a;
+            *ret_used = 3;
+            return LINE_OK;
+        }
+        if (a - 1 <= 8 && b <= 9 && at[2] == '\r' && at[3] == '\n') {
+            *ret = a * 10 + b;
+            *ret_used = 4;
+            return LINE_OK;
+        }
+    }
+    const uint8_t *lf = NULL;
+    if (len > 0)
+        lf = memchr(at, '\n', len < WEIR_RESP_LINE_LEN_MAX ? len : WEIR_RESP_LINE_LEN_MAX);
+    if (!lf)
+        return len < WEIR_RESP_LINE_LEN_MAX ? LINE_MORE : LINE_LONG;
+    if (lf == at || lf[-1] != '\r' || !weir_resp_i64(at, (size_t)(lf - 1 - at), ret))
+        return LINE_BAD;
+    *ret_used = (size_t)(lf + 1 - at);
+    return LINE_OK;
+}
+
+static step read_count(weir_resp_parser *p, const uint8_t *at, size_t len, weir_resp_request *ret)
+{
+    int64_t count = 0;
+    size_t used = 0;
+    switch (read_length(at + 1, len - 1, &count, &used)) {
+    case LINE_MORE:
+        return STEP_MORE;
+    case LINE_LONG:
+        return error(ret, "Protocol error: too big mbulk count string");
+    case LINE_BAD:
+        return error(ret, "Protocol error: invalid multibulk length");
+    case LINE_OK:
+        break;
+    }
+    if (count > 0 && (uint64_t)count > p->limits->args_max)
+        return error(ret, "Protocol error: invalid multibulk length");
+    if (count <= 0) {
+        ret->used += 1 + used;
+        return STEP_EMPTY;
+    }
+    p->count = (size_t)count;
+    p->first = p->pos = 1 + used;
+    return STEP_REQUEST;
+}
+
+/* Reads the length at `pos` and checks that an argument of that length may be there.
+ *  ret_arg  where the argument will be; written on STEP_REQUEST. */
+static step read_bulk_length(const weir_resp_parser *p, const uint8_t *at, size_t len, size_t pos,
+                             weir_resp_arg *ret_arg, weir_resp_request *ret)
+{
+    int64_t n = 0;
+    size_t used = 0;
+    if (pos >= len)
+        return STEP_MORE;
+    if (at[pos] != '$')
+        return error_not_a_bulk(ret, at[pos]);
+    switch (read_length(at + pos + 1, len - pos - 1, &n, &used)) {
+    case LINE_MORE:
+        return STEP_MORE;
+    case LINE_LONG:
+        return error(ret, "Protocol error: too big bulk count string");
+    case LINE_BAD:
+        return error(ret, "Protocol error: invalid bulk length");
+    case LINE_OK:
+        break;
+    }
+    if (n < 0 || (uint64_t)n > p->limits->arg_len_max)
+        return error(ret, "Protocol error: invalid bulk length");
+    pos += 1 + used;
+    if (pos + (size_t)n + 2 > p->limits->request_len_max)
+        return error(ret, "Protocol error: too big request");
+    *ret_arg = (weir_resp_arg){at + pos, (size_t)n};
+    return STEP_REQUEST;
+}
+
+/* Walks the arguments from p->pos on. What it finds is in ret->arg, from p->found on. */
+static step read_bulks(weir_resp_parser *p, const uint8_t *at, size_t len, weir_resp_request *ret)
+{
+    size_t pos = p->pos, i = p->found, want = 0;
+    step s = STEP_REQUEST;
+    for (; i < p->count; i++) {
+        weir_resp_arg arg = {0};
+        s = read_bulk_length(p, at, len, pos, &arg, ret);
+        if (s != STEP_REQUEST)
+            break;
+        size_t end = (size_t)(arg.at - at) + arg.len;
+        if (len < end + 2) {
+            want = end + 2;
+            s = STEP_MORE;
+            break;
+        }
+        if (at[end] != '\r' || at[end + 1] != '\n')
+            return error(ret, "Protocol error: expected CR LF after a bulk string");
+        ret->arg[i] = arg;
+        pos = end + 2;
+    }
+    p->pos = pos;
+    p->found = i;
+    p->want = want > len ? want : len + 1;
+    return s;
+}
+
+static bool is_http(weir_resp_arg word)
+{
+    return weir_resp_word_is(word, "POST") || weir_resp_word_is(word, "HOST:");
+}
+
+static step read_multibulk(weir_resp_parser *p, const uint8_t *at, size_t len,
+                           weir_resp_request *ret)
+{
+    step s = STEP_REQUEST;
+    if (p->pos == 0)
+        s = read_count(p, at, len, ret);
+    if (s != STEP_REQUEST)
+        return s;
+    bool in_pieces = p->found > 0;
+    s = read_bulks(p, at, len, ret);
+    if (s != STEP_REQUEST)
+        return s;
+    size_t used = p->pos;
+    if (in_pieces) {
+        p->pos = p->first;
+        p->found = 0;
+        s = read_bulks(p, at, len, ret);
+        assert(s == STEP_REQUEST && p->pos == used);
+    }
+    if (is_http(ret->arg[0]))
+        return STEP_GUARD;
+    ret->args = p->count;
+    ret->used += used;
+    return STEP_REQUEST;
+}
+
+/* ---- inline requests ------------------------------------------------------------------------------- */
+
+static bool is_space(uint8_t c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+static int hex(uint8_t c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static uint8_t escaped(uint8_t c)
+{
+    switch (c) {
+    case 'n':
+        return '\n';
+    case 'r':
+        return '\r';
+    case 't':
+        return '\t';
+    case 'b':
+        return '\b';
+    case 'a':
+        return '\a';
+    default:
+        return c;
+    }
+}
+
+/* Decodes the escape at `i`, which is a backslash inside `quote`; returns the bytes it takes, 1 if none. */
+static size_t read_escape(const uint8_t *at, size_t left, uint8_t quote, uint8_t *ret)
+{
+    *ret = at[0];
+    if (left < 2)
+        return 1;
+    if (quote == '\'') {
+        if (at[1] != '\'')
+            return 1;
+        *ret = '\'';
+        return 2;
+    }
+    if (at[1] == 'x' && left >= 4 && hex(at[2]) >= 0 && hex(at[3]) >= 0) {
+        *ret = (uint8_t)(hex(at[2]) << 4 | hex(at[3]));
+        return 4;
+    }
+    *ret = escaped(at[1]);
+    return 2;
+}
+
+/* Reads the word at *pos, which is no space. In a quoted part the bytes move left, over what was read.
+ * Returns false if a quote is not closed, or not followed by a space or the end. */
+static bool read_word(uint8_t *at, size_t len, size_t *pos, weir_resp_arg *ret)
+{
+    size_t i = *pos;
+    while (i < len && !is_space(at[i]) && at[i] != '"' && at[i] != '\'')
+        i++;
+    size_t end = i;
+    if (i < len && !is_space(at[i])) {
+        uint8_t quote = at[i++];
+        while (i < len && at[i] != quote) {
+            uint8_t c = at[i];
+            i += c == '\\' ? read_escape(at + i, len - i, quote, &c) : 1;
+            at[end++] = c;
+        }
+        if (i >= len)
+            return false;
+        i++;
+        if (i < len && !is_space(at[i]))
+            return false;
+    }
+    *ret = (weir_resp_arg){at + *pos, end - *pos};
+    *pos = i;
+    return true;
+}
+
+static step read_words(const weir_resp_limits *limits, uint8_t *at, size_t len,
+                       weir_resp_request *ret)
+{
+    static const char too_big[] = "Protocol error: too big inline request";
+    size_t pos = 0, n = 0;
+    for (;;) {
+        while (pos < len && is_space(at[pos]))
+            pos++;
+        if (pos == len)
+            break;
+        if (n == limits->args_max)
+            return error(ret, too_big);
+        if (!read_word(at, len, &pos, &ret->arg[n]))
+            return error(ret, "Protocol error: unbalanced quotes in request");
+        if (ret->arg[n].len > limits->arg_len_max)
+            return error(ret, too_big);
+        n++;
+    }
+    ret->args = n;
+    return n > 0 ? STEP_REQUEST : STEP_EMPTY;
+}
+
+/* Whether the first word says HTTP. Looked at before the quotes are, so a bad quote cannot hide it. */
+static bool line_is_http(const uint8_t *at, size_t len)
+{
+    size_t begin = 0;
+    while (begin < len && is_space(at[begin]))
+        begin++;
+    size_t end = begin;
+    while (end < len && end - begin < 6 && !is_space(at[end]))
+        end++;
+    return is_http((weir_resp_arg){at + begin, end - begin});
+}
+
+static step read_inline(weir_resp_parser *p, uint8_t *at, size_t len, weir_resp_request *ret)
+{
+    size_t window = len <= p->limits->inline_len_max ? len : p->limits->inline_len_max + 1;
+    const uint8_t *lf = memchr(at + p->pos, '\n', window - p->pos);
+    if (!lf) {
+        p->pos = len;
+        p->want = len + 1;
+        return window == len && len <= p->limits->inline_len_max
+                   ? STEP_MORE
+                   : error(ret, "Protocol error: too big inline request");
+    }
+    size_t line_len = (size_t)(lf - at);
+    if (line_is_http(at, line_len))
+        return STEP_GUARD;
+    step s = read_words(p->limits, at, line_len, ret); /* a CR before the LF is a space */
+    if (s != STEP_ERROR)
+        ret->used += line_len + 1;
+    return s;
+}
+
+weir_resp_result weir_resp_next(weir_resp_parser *p, uint8_t *bytes, size_t len,
+                                weir_resp_request *ret)
+{
+    ret->args = 0;
+    ret->used = 0;
+    while (ret->used < len && len - ret->used >= p->want) {
+        uint8_t *at = bytes + ret->used;
+        size_t left = len - ret->used;
+        step s = *at == '*' ? read_multibulk(p, at, left, ret) : read_inline(p, at, left, ret);
+        if (s == STEP_MORE)
+            break;
+        if (s == STEP_ERROR || s == STEP_GUARD) {
+            ret->used = 0;
+            return s == STEP_ERROR ? WEIR_RESP_ERROR : WEIR_RESP_HTTP_GUARD;
+        }
+        restart(p);
+        if (s == STEP_REQUEST)
+            return WEIR_RESP_REQUEST;
+    }
+    return WEIR_RESP_NEED_MORE;
+}
+
+/* ---- replies ------------------------------------------------------------------------------------- */
+
+/* A type, a number, CR LF. */
+static void put_number(weir_buffer *b, char type, uint64_t v, bool minus)
+{
+    uint8_t text[24]; /* 1 + 1 + 20 + 2 */
+    uint8_t *end = text + sizeof text;
+    end[-2] = '\r';
+    end[-1] = '\n';
+    uint8_t *at = digits_before(end - 2, v);
+    if (minus)
+        *--at = '-';
+    *--at = (uint8_t)type;
+    weir_buffer_append(b, at, (size_t)(end - at));
+}
+
+void weir_resp_put_simple(weir_buffer *b, const char *text)
+{
+    size_t len = strlen(text);
+    if (!weir_buffer_reserve(b, len + 3))
+        return;
+    weir_buffer_append_byte(b, '+');
+    weir_buffer_append(b, text, len);
+    weir_buffer_append(b, "\r\n", 2);
+}
+
+void weir_resp_put_error(weir_buffer *b, const char *text, size_t len)
+{
+    if (!weir_buffer_reserve(b, len + 3))
+        return;
+    weir_buffer_append_byte(b, '-');
+    for (size_t i = 0; i < len; i++)
+        weir_buffer_append_byte(b, text[i] == '\r' || text[i] == '\n' ? ' ' : (uint8_t)text[i]);
+    weir_buffer_append(b, "\r\n", 2);
+}
+
+void weir_resp_put_i64(weir_buffer *b, int64_t v)
+{
+    put_number(b, ':', v < 0 ? 0 - (uint64_t)v : (uint64_t)v, v < 0);
+}
+
+void weir_resp_put_bulk(weir_buffer *b, const void *bytes, size_t len)
+{
+    if (len > b->len_max || !weir_buffer_reserve(b, len + 25)) {
+        b->failed = true;
+        return;
+    }
+    put_number(b, '$', len, false);
+    weir_buffer_append(b, bytes, len);
+    weir_buffer_append(b, "\r\n", 2);
+}
+
+void weir_resp_put_array(weir_buffer *b, size_t n)
+{
+    put_number(b, '*', n, false);
+}
+
+void weir_resp_put_map(weir_buffer *b, size_t n, int proto)
+{
+    put_number(b, proto >= 3 ? '%' : '*', proto >= 3 ? n : 2 * n, false);
+}

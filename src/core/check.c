@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* A policy decides: all layers must allow, then all are charged; otherwise none is. A key's state is its layers' states,
+ * one after the other. This file knows layers, and no algorithm. */
+
+#include "core/layer.h"
+#include "core/wide.h"
+
+size_t weir_state_words(const weir_policy *p, unsigned level)
+{
+    size_t words = 0;
+    for (uint32_t i = 0; i < p->layers; i++)
+        words += weir_layer_words(&p->layer[i], level);
+    return words;
+}
+
+void weir_state_grow(const weir_policy *p, const uint64_t *from, unsigned level, uint64_t *to)
+{
+    for (uint32_t i = 0; i < p->layers; i++) {
+        weir_layer_grow(&p->layer[i], from, level, to);
+        from += weir_layer_words(&p->layer[i], level);
+        to += weir_layer_words(&p->layer[i], level + 1);
+    }
+}
+
+static bool sound(const weir_policy *p, const uint64_t *state, unsigned level)
+{
+    for (uint32_t i = 0; i < p->layers; i++) {
+        if (!weir_layer_sound(&p->layer[i], state, level))
+            return false;
+        state += weir_layer_words(&p->layer[i], level);
+    }
+    return true;
+}
+
+static bool all_allow(const weir_policy *p, const uint64_t *state, unsigned level, int64_t now_ns,
+                      int64_t cost)
+{
+    for (uint32_t i = 0; i < p->layers; i++) {
+        if (!weir_layer_allows(&p->layer[i], state, level, now_ns, cost))
+            return false;
+        state += weir_layer_words(&p->layer[i], level);
+    }
+    return true;
+}
+
+/* Would a layer that is going to be written need room? */
+static bool any_full(const weir_policy *p, const uint64_t *state, unsigned level, int64_t now_ns,
+                     int64_t cost, bool allowed)
+{
+    for (uint32_t i = 0; i < p->layers; i++) {
+        const weir_layer *l = &p->layer[i];
+        if ((allowed || l->count_denied) && weir_layer_full(l, state, level, now_ns, cost))
+            return true;
+        state += weir_layer_words(l, level);
+    }
+    return false;
+}
+
+/* *to = *from, but the delay: field by field, because a struct copy may become a call of memcpy. */
+static void take_figures(weir_decision *to, const weir_decision *from, uint32_t layer)
+{
+    to->limit = from->limit;
+    to->remaining = from->remaining;
+    to->retry_after_ns = from->retry_after_ns;
+    to->reset_after_ns = from->reset_after_ns;
+    to->layer = layer;
+    to->allowed = from->allowed;
+    to->never = from->never;
+}
+
+/* Charges every layer; the figures are those of the layer with the least remaining. */
+static void charge_all(const weir_policy *p, uint64_t *state, unsigned level, int64_t now_ns,
+                       int64_t cost, weir_decision *ret)
+{
+    int64_t delay_ns = 0;
+    for (uint32_t i = 0; i < p->layers; i++) {
+        weir_decision d;
+        weir_layer_check(&p->layer[i], state, level, now_ns, cost, &d);
+        if (d.delay_ns > delay_ns)
+            delay_ns = d.delay_ns;
+        if (i == 0 || d.remaining < ret->remaining)
+            take_figures(ret, &d, i);
+        state += weir_layer_words(&p->layer[i], level);
+    }
+    ret->delay_ns = delay_ns;
+}
+
+static bool waits_longer(const weir_decision *a, const weir_decision *b)
+{
+    return a->never != b->never ? a->never : a->retry_after_ns > b->retry_after_ns;
+}
+
+/* Asks the layers that deny for their figures, and lets those with count_denied count. The figures are those of the layer
+ * with the longest wait. */
+static void deny_all(const weir_policy *p, uint64_t *state, unsigned level, int64_t now_ns,
+                     int64_t cost, weir_decision *ret)
+{
+    bool first = true;
+    for (uint32_t i = 0; i < p->layers; i++) {
+        const weir_layer *l = &p->layer[i];
+        bool allows = weir_layer_allows(l, state, level, now_ns, cost);
+        weir_decision d;
+        if (!allows || l->count_denied)
+            weir_layer_check(l, state, level, now_ns, cost, &d);
+        if (!allows) {
+            if (first || waits_longer(&d, ret))
+                take_figures(ret, &d, i);
+            first = false;
+        }
+        state += weir_layer_words(l, level);
+    }
+    ret->delay_ns = 0;
+}
+
+static weir_status refuse(const weir_policy *p, const uint64_t *state, unsigned level,
+                          int64_t now_ns, int64_t cost)
+{
+    bool good = now_ns >= 0 && now_ns <= WEIR_NOW_NS_MAX && cost >= 0 && cost <= WEIR_COST_MAX &&
+                level <= WEIR_LEVEL_MAX;
+    return good && sound(p, state, level) ? WEIR_OK : WEIR_E_RANGE;
+}
+
+weir_status weir_check(const weir_policy *p, uint64_t *state, unsigned level, int64_t now_ns,
+                       int64_t cost, weir_decision *ret)
+{
+    weir_status st = refuse(p, state, level, now_ns, cost);
+    if (st != WEIR_OK)
+        return st;
+    if (p->layers == 1 && p->layer[0].format != WEIR_STATE_LOG) {
+        ret->layer = 0;
+        weir_layer_check(&p->layer[0], state, level, now_ns, cost, ret);
+        return WEIR_OK;
+    }
+    bool allowed = all_allow(p, state, level, now_ns, cost);
+    if (any_full(p, state, level, now_ns, cost, allowed))
+        return WEIR_E_ROOM;
+    if (allowed)
+        charge_all(p, state, level, now_ns, cost, ret);
+    else
+        deny_all(p, state, level, now_ns, cost, ret);
+    return WEIR_OK;
+}
+
+weir_status weir_refund(const weir_policy *p, uint64_t *state, unsigned level, int64_t now_ns,
+                        int64_t cost, weir_decision *ret)
+{
+    weir_status st = refuse(p, state, level, now_ns, cost);
+    if (st != WEIR_OK)
+        return st;
+    for (uint32_t i = 0; i < p->layers; i++) {
+        if (!weir_layer_refunds(&p->layer[i]))
+            return WEIR_E_UNSUPPORTED;
+    }
+    uint64_t *at = state;
+    for (uint32_t i = 0; i < p->layers; i++) {
+        weir_layer_refund(&p->layer[i], at, level, now_ns, cost);
+        at += weir_layer_words(&p->layer[i], level);
+    }
+    return weir_check(p, state, level, now_ns, 0, ret);
+}
+
+int64_t weir_fresh_after(const weir_policy *p, const uint64_t *state, unsigned level,
+                         int64_t now_ns)
+{
+    int64_t longest_ns = 0;
+    if (!sound(p, state, level))
+        return 0;
+    for (uint32_t i = 0; i < p->layers; i++) {
+        weir_decision peek;
+        /* A peek writes nothing, so the cast takes nothing from the caller. */
+        weir_layer_check(&p->layer[i], (uint64_t *)state, level, now_ns, 0, &peek);
+        if (peek.reset_after_ns > longest_ns)
+            longest_ns = peek.reset_after_ns;
+        state += weir_layer_words(&p->layer[i], level);
+    }
+    return longest_ns;
+}

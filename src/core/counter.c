@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* sliding-counter. strict and relaxed differ by `slack`, W - 1 for relaxed: x < (N + 1)*W is x <= N*W + (W - 1). */
+
+#include "core/counter.h"
+
+#include "core/wide.h"
+
+typedef struct view { /* the windows as they stand at the time that counts */
+    int64_t start_ns;
+    int64_t overlap_ns; /* 1..W: how much of the window before still counts */
+    int64_t behind_ns;  /* how far the caller's clock is behind the stored window, 0 if it is not */
+    int64_t prev, cur;
+} view;
+
+static view view_at(const weir_layer *c, const uint64_t *state, int64_t now_ns)
+{
+    int64_t w_ns = c->period_ns, start_ns = (int64_t)state[0];
+    int64_t prev = (uint32_t)state[1], cur = (int64_t)(state[1] >> 32);
+    if (start_ns < 0 || start_ns > WEIR_NOW_NS_MAX)
+        start_ns = prev = cur = 0; /* damaged: as if never charged */
+    int64_t at_ns = start_ns > now_ns ? start_ns : now_ns;
+    int64_t age_ns = at_ns - start_ns;
+    if (age_ns >= 2 * w_ns) {
+        prev = cur = 0;
+        start_ns = at_ns - at_ns % w_ns;
+    } else if (age_ns >= w_ns) {
+        prev = cur;
+        cur = 0;
+        start_ns += w_ns;
+    }
+    return (view){start_ns, w_ns - (at_ns - start_ns), at_ns - now_ns, prev, cur};
+}
+
+static uint64_t slack(const weir_layer *c)
+{
+    return c->relaxed ? (uint64_t)c->period_ns - 1 : 0;
+}
+
+/* units*W + slack: what prev*overlap may be at most while `units` of the limit are free. units 0..WEIR_LIMIT_MAX. */
+static weir_wide budget(const weir_layer *c, int64_t units)
+{
+    return weir_wide_add(weir_wide_mul((uint64_t)units, (uint64_t)c->period_ns),
+                         (weir_wide){0, slack(c)});
+}
+
+static weir_wide weighted(const view *v)
+{
+    return weir_wide_mul((uint64_t)v->prev, (uint64_t)v->overlap_ns);
+}
+
+static bool fits(const weir_layer *c, const view *v, int64_t cost)
+{
+    int64_t units = c->limit - v->cur - cost;
+    return units >= 0 && !weir_wide_less(budget(c, units), weighted(v));
+}
+
+/* The wait for a denied cost <= limit. Within this window the overlap must shrink to `enough`; if the present count is
+ * itself in the way, so must the overlap of the next window, whose prev is our cur. */
+static int64_t retry_after(const weir_layer *c, const view *v, int64_t cost)
+{
+    int64_t units = c->limit - v->cur - cost;
+    uint64_t enough, wait_ns = (uint64_t)v->overlap_ns;
+    if (units >= 0) {
+        enough = weir_wide_div_floor(budget(c, units), (uint64_t)v->prev);
+    } else {
+        enough = weir_wide_div_floor(budget(c, c->limit - cost), (uint64_t)v->cur);
+        wait_ns += (uint64_t)c->period_ns;
+    }
+    return weir_ns_clamp(wait_ns - enough + (uint64_t)v->behind_ns);
+}
+
+static int64_t reset_after(const weir_layer *c, const view *v)
+{
+    uint64_t wait_ns = (uint64_t)v->overlap_ns, enough;
+    if (v->cur > 0) {
+        enough = slack(c) / (uint64_t)v->cur;
+        wait_ns += (uint64_t)c->period_ns;
+    } else if (v->prev > 0) {
+        enough = slack(c) / (uint64_t)v->prev;
+    } else {
+        return 0;
+    }
+    return wait_ns <= enough ? 0 : weir_ns_clamp(wait_ns - enough + (uint64_t)v->behind_ns);
+}
+
+static int64_t remaining(const weir_layer *c, const view *v)
+{
+    uint64_t w_ns = (uint64_t)c->period_ns;
+    weir_wide up = weir_wide_add(weighted(v), (weir_wide){0, w_ns - 1 - slack(c)});
+    int64_t rest = c->limit - v->cur - (int64_t)weir_wide_div_floor(up, w_ns);
+    return rest > 0 ? rest : 0;
+}
+
+static void write(uint64_t *state, const view *v)
+{
+    state[0] = (uint64_t)v->start_ns;
+    state[1] = (uint64_t)v->cur << 32 | (uint64_t)v->prev;
+}
+
+bool weir_counter_allows(const weir_layer *c, const uint64_t *state, int64_t now_ns, int64_t cost)
+{
+    view v = view_at(c, state, now_ns);
+    return fits(c, &v, cost);
+}
+
+void weir_counter_check(const weir_layer *c, uint64_t *state, int64_t now_ns, int64_t cost,
+                        weir_decision *ret)
+{
+    view v = view_at(c, state, now_ns);
+    ret->limit = c->limit;
+    ret->allowed = fits(c, &v, cost);
+    ret->never = cost > c->limit;
+    ret->delay_ns = 0;
+    ret->retry_after_ns = 0;
+    if (!ret->allowed)
+        ret->retry_after_ns = ret->never ? INT64_MAX : retry_after(c, &v, cost);
+    if (ret->allowed && cost > 0) {
+        v.cur += cost;
+        write(state, &v);
+    }
+    ret->remaining = remaining(c, &v);
+    ret->reset_after_ns = reset_after(c, &v);
+}
+
+void weir_counter_refund(const weir_layer *c, uint64_t *state, int64_t now_ns, int64_t cost)
+{
+    view v = view_at(c, state, now_ns);
+    int64_t from_cur = cost < v.cur ? cost : v.cur;
+    int64_t from_prev = cost - from_cur < v.prev ? cost - from_cur : v.prev;
+    if (from_cur + from_prev == 0)
+        return;
+    v.cur -= from_cur;
+    v.prev -= from_prev;
+    write(state, &v);
+}

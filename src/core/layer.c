@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* One layer: its bounds, its derived numbers, and the dispatch to the algorithm that keeps its state. */
+
+#include "core/layer.h"
+
+#include "core/counter.h"
+#include "core/log.h"
+#include "core/slices.h"
+#include "core/tat.h"
+#include "core/wide.h"
+#include "core/window.h"
+
+static bool within(int64_t x, int64_t low, int64_t high)
+{
+    return low <= x && x <= high;
+}
+
+/* Sets num/den = units / period_ns in lowest terms. */
+static void set_ratio(weir_layer *l, int64_t units)
+{
+    uint64_t a = (uint64_t)units, b = (uint64_t)l->period_ns;
+    while (b != 0) {
+        uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    l->num = (uint64_t)units / a;
+    l->den = (uint64_t)l->period_ns / a;
+}
+
+/* A bucket: chooses the format, and checks that an empty one refills within WEIR_SPAN_NS_MAX. */
+static weir_status init_bucket(weir_layer *l, int64_t *ret_limit_max)
+{
+    set_ratio(l, l->rate);
+    uint64_t limit_max;
+    if (l->stepped) {
+        weir_wide units =
+            weir_wide_mul((uint64_t)(WEIR_SPAN_NS_MAX / l->period_ns), (uint64_t)l->rate);
+        limit_max = weir_wide_div_floor(units, 1);
+    } else {
+        limit_max = weir_wide_div_floor(weir_wide_mul(WEIR_SPAN_NS_MAX, l->num), l->den);
+    }
+    if ((uint64_t)l->limit > limit_max) {
+        *ret_limit_max = (int64_t)limit_max;
+        return WEIR_E_RANGE;
+    }
+    weir_wide cap = weir_wide_mul((uint64_t)l->limit, l->stepped ? 1 : l->den);
+    l->cap_hi = cap.hi;
+    l->cap_lo = cap.lo;
+    l->format = l->stepped       ? WEIR_STATE_TAT_STEPS
+                : l->num == 1 ? WEIR_STATE_TAT_NS
+                              : WEIR_STATE_TAT_TICKS;
+    return WEIR_OK;
+}
+
+static weir_status init_window(weir_layer *l)
+{
+    bool calendar = l->calendar >= WEIR_DAY && l->calendar <= WEIR_YEAR;
+    if (calendar != (l->window != NULL) || calendar != (l->period_ns == 0))
+        return WEIR_E_RANGE;
+    bool word = l->calendar != WEIR_FROM_FIRST && (calendar || l->limit < l->period_ns);
+    l->format = word ? WEIR_STATE_WINDOW_WORD : WEIR_STATE_WINDOW_PAIR;
+    return WEIR_OK;
+}
+
+static weir_status init_slices(weir_layer *l)
+{
+    if (!within(l->slices, 1, WEIR_SLICES_MAX) || l->slices > l->period_ns)
+        return WEIR_E_RANGE;
+    set_ratio(l, l->slices);
+    l->format = WEIR_STATE_SLICES;
+    return WEIR_OK;
+}
+
+static weir_status init_algorithm(weir_layer *l, int64_t *ret_limit_max)
+{
+    switch (l->algorithm) {
+    case WEIR_GCRA:
+    case WEIR_TOKEN_BUCKET:
+    case WEIR_LEAKY_BUCKET:
+    case WEIR_LEAKY_QUEUE:
+        return init_bucket(l, ret_limit_max);
+    case WEIR_FIXED_WINDOW:
+        return init_window(l);
+    case WEIR_SLIDING_LOG:
+        l->format = WEIR_STATE_LOG;
+        return WEIR_OK;
+    case WEIR_SLIDING_COUNTER:
+        l->format = WEIR_STATE_COUNTER;
+        return WEIR_OK;
+    case WEIR_SLIDING_SLICES:
+        return init_slices(l);
+    }
+    return WEIR_E_RANGE;
+}
+
+weir_status weir_layer_init(weir_layer *layer, int64_t *ret_limit_max)
+{
+    int64_t unused = 0;
+    int64_t *limit_max = ret_limit_max ? ret_limit_max : &unused;
+    *limit_max = 0;
+    int64_t period_min = layer->algorithm == WEIR_FIXED_WINDOW ? 0 : 1;
+    if (!within(layer->limit, 1, WEIR_LIMIT_MAX) || !within(layer->rate, 1, WEIR_RATE_MAX) ||
+        !within(layer->period_ns, period_min, WEIR_SPAN_NS_MAX))
+        return WEIR_E_RANGE;
+    return init_algorithm(layer, limit_max);
+}
+
+size_t weir_layer_words(const weir_layer *l, unsigned level)
+{
+    switch (l->format) {
+    case WEIR_STATE_TAT_NS:
+    case WEIR_STATE_WINDOW_WORD:
+        return 1;
+    case WEIR_STATE_LOG:
+        return weir_log_words(l, level);
+    case WEIR_STATE_SLICES:
+        return weir_slices_words(l);
+    case WEIR_STATE_TAT_TICKS:
+    case WEIR_STATE_TAT_STEPS:
+    case WEIR_STATE_WINDOW_PAIR:
+    case WEIR_STATE_COUNTER:
+        break;
+    }
+    return 2;
+}
+
+void weir_layer_grow(const weir_layer *l, const uint64_t *from, unsigned level, uint64_t *to)
+{
+    if (l->format == WEIR_STATE_LOG) {
+        weir_log_grow(l, from, level, to);
+        return;
+    }
+    size_t words = weir_layer_words(l, level);
+    for (size_t i = 0; i < words; i++)
+        to[i] = from[i];
+}
+
+bool weir_layer_sound(const weir_layer *l, const uint64_t *state, unsigned level)
+{
+    return l->format != WEIR_STATE_LOG || weir_log_sound(l, state, level);
+}
+
+bool weir_layer_full(const weir_layer *l, const uint64_t *state, unsigned level, int64_t now_ns,
+                     int64_t cost)
+{
+    return l->format == WEIR_STATE_LOG && weir_log_full(l, state, level, now_ns, cost);
+}
+
+bool weir_layer_allows(const weir_layer *l, const uint64_t *state, unsigned level, int64_t now_ns,
+                       int64_t cost)
+{
+    switch (l->format) {
+    case WEIR_STATE_TAT_NS:
+        return weir_tat_ns_allows(l, state, now_ns, cost);
+    case WEIR_STATE_TAT_TICKS:
+    case WEIR_STATE_TAT_STEPS:
+        return weir_tat_wide_allows(l, state, now_ns, cost);
+    case WEIR_STATE_WINDOW_WORD:
+    case WEIR_STATE_WINDOW_PAIR:
+        return weir_window_allows(l, state, now_ns, cost);
+    case WEIR_STATE_LOG:
+        return weir_log_allows(l, state, level, now_ns, cost);
+    case WEIR_STATE_COUNTER:
+        return weir_counter_allows(l, state, now_ns, cost);
+    case WEIR_STATE_SLICES:
+        break;
+    }
+    return weir_slices_allows(l, state, now_ns, cost);
+}
+
+void weir_layer_check(const weir_layer *l, uint64_t *state, unsigned level, int64_t now_ns,
+                      int64_t cost, weir_decision *ret)
+{
+    switch (l->format) {
+    case WEIR_STATE_TAT_NS:
+        weir_tat_ns_check(l, state, now_ns, cost, ret);
+        return;
+    case WEIR_STATE_TAT_TICKS:
+    case WEIR_STATE_TAT_STEPS:
+        weir_tat_wide_check(l, state, now_ns, cost, ret);
+        return;
+    case WEIR_STATE_WINDOW_WORD:
+    case WEIR_STATE_WINDOW_PAIR:
+        weir_window_check(l, state, now_ns, cost, ret);
+        return;
+    case WEIR_STATE_LOG:
+        weir_log_check(l, state, level, now_ns, cost, ret);
+        return;
+    case WEIR_STATE_COUNTER:
+        weir_counter_check(l, state, now_ns, cost, ret);
+        return;
+    case WEIR_STATE_SLICES:
+        break;
+    }
+    weir_slices_check(l, state, now_ns, cost, ret);
+}
+
+bool weir_layer_refunds(const weir_layer *l)
+{
+    return l->algorithm != WEIR_LEAKY_QUEUE && !l->count_denied;
+}
+
+void weir_layer_refund(const weir_layer *l, uint64_t *state, unsigned level, int64_t now_ns,
+                       int64_t cost)
+{
+    switch (l->format) {
+    case WEIR_STATE_TAT_NS:
+        weir_tat_ns_refund(l, state, now_ns, cost);
+        return;
+    case WEIR_STATE_TAT_TICKS:
+    case WEIR_STATE_TAT_STEPS:
+        weir_tat_wide_refund(l, state, now_ns, cost);
+        return;
+    case WEIR_STATE_WINDOW_WORD:
+    case WEIR_STATE_WINDOW_PAIR:
+        weir_window_refund(l, state, now_ns, cost);
+        return;
+    case WEIR_STATE_LOG:
+        weir_log_refund(l, state, level, now_ns, cost);
+        return;
+    case WEIR_STATE_COUNTER:
+        weir_counter_refund(l, state, now_ns, cost);
+        return;
+    case WEIR_STATE_SLICES:
+        break;
+    }
+    weir_slices_refund(l, state, now_ns, cost);
+}

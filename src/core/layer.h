@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+#ifndef WEIR_CORE_LAYER_H
+#define WEIR_CORE_LAYER_H
+/* One layer, whatever its algorithm: the one place that knows which file serves which state format. */
+
+#include <weir/weir.h>
+
+size_t weir_layer_words(const weir_layer *l, unsigned level);
+void weir_layer_grow(const weir_layer *l, const uint64_t *from, unsigned level, uint64_t *to);
+
+/* False if the words cannot be a state of this layer and must not be decided on. */
+bool weir_layer_sound(const weir_layer *l, const uint64_t *state, unsigned level);
+
+/* Would charging `cost` need a state of the next level? */
+bool weir_layer_full(const weir_layer *l, const uint64_t *state, unsigned level, int64_t now_ns,
+                     int64_t cost);
+
+/* Would `cost` be allowed? Writes nothing. */
+bool weir_layer_allows(const weir_layer *l, const uint64_t *state, unsigned level, int64_t now_ns,
+                       int64_t cost);
+
+/* Decides and charges this layer alone; fills all of *ret but `layer`. The state is sound and, if a write is due, not full. */
+void weir_layer_check(const weir_layer *l, uint64_t *state, unsigned level, int64_t now_ns,
+                      int64_t cost, weir_decision *ret);
+
+bool weir_layer_refunds(const weir_layer *l);
+void weir_layer_refund(const weir_layer *l, uint64_t *state, unsigned level, int64_t now_ns,
+                       int64_t cost);
+
+#endif

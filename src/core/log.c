@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* sliding-log. A decision finds the entries that still count without removing the others; only a charge or a refund
+ * writes. Where the ring lies and when it grows is the caller's business. */
+
+#include "core/log.h"
+
+#include "core/wide.h"
+
+enum { RING, BASE, STAMPS }; /* words of the state */
+enum { CAP_MIN = 4 };
+
+typedef struct view {
+    uint64_t cap, head, len;
+    uint32_t base;     /* the running total before the head */
+    int64_t at_ns;     /* now, or the latest stamp if the clock is behind it */
+    uint64_t expired;  /* entries at the head that no longer count */
+    uint32_t before;   /* the running total before the first entry that counts */
+    int64_t sum;       /* L(now) */
+} view;
+
+static uint64_t ring_cap(const weir_layer *l, unsigned level)
+{
+    uint64_t cap = (uint64_t)CAP_MIN << level;
+    return cap < (uint64_t)l->limit ? cap : (uint64_t)l->limit;
+}
+
+size_t weir_log_words(const weir_layer *l, unsigned level)
+{
+    size_t cap = (size_t)ring_cap(l, level);
+    return STAMPS + cap + (cap + 1) / 2;
+}
+
+/* Where entry i, counted from the head, lies in the ring. */
+static uint64_t place(const view *v, uint64_t i)
+{
+    return v->head + i < v->cap ? v->head + i : v->head + i - v->cap;
+}
+
+static int64_t stamp_get(const view *v, const uint64_t *state, uint64_t i)
+{
+    return (int64_t)state[STAMPS + place(v, i)];
+}
+
+static uint32_t total_get(const view *v, const uint64_t *state, uint64_t i)
+{
+    uint64_t at = place(v, i);
+    return (uint32_t)(state[STAMPS + v->cap + at / 2] >> (at % 2 * 32));
+}
+
+static void total_set(const view *v, uint64_t *state, uint64_t i, uint32_t total)
+{
+    uint64_t at = place(v, i);
+    uint64_t *word = &state[STAMPS + v->cap + at / 2];
+    unsigned shift = at % 2 * 32;
+    *word = (*word & ~((uint64_t)UINT32_MAX << shift)) | (uint64_t)total << shift;
+}
+
+/* The first entry stamped after t_ns, or len. */
+static uint64_t first_after(const view *v, const uint64_t *state, int64_t t_ns)
+{
+    uint64_t low = 0, high = v->len;
+    while (low < high) {
+        uint64_t mid = (low + high) / 2;
+        if (stamp_get(v, state, mid) > t_ns)
+            high = mid;
+        else
+            low = mid + 1;
+    }
+    return low;
+}
+
+/* The first entry after which at least `units` have been counted since the head; len if there are fewer. */
+static uint64_t first_reaching(const view *v, const uint64_t *state, int64_t units)
+{
+    uint64_t low = 0, high = v->len;
+    while (low < high) {
+        uint64_t mid = (low + high) / 2;
+        if ((int64_t)(uint32_t)(total_get(v, state, mid) - v->base) >= units)
+            high = mid;
+        else
+            low = mid + 1;
+    }
+    return low;
+}
+
+static view ring_at(const weir_layer *l, const uint64_t *state, unsigned level)
+{
+    return (view){.cap = ring_cap(l, level),
+                  .head = (uint32_t)state[RING],
+                  .len = state[RING] >> 32,
+                  .base = (uint32_t)state[BASE]};
+}
+
+static view view_at(const weir_layer *l, const uint64_t *state, unsigned level, int64_t now_ns)
+{
+    view v = ring_at(l, state, level);
+    v.at_ns = now_ns;
+    v.before = v.base;
+    if (v.len == 0)
+        return v;
+    int64_t latest_ns = stamp_get(&v, state, v.len - 1);
+    if (latest_ns > now_ns)
+        v.at_ns = latest_ns;
+    v.expired = first_after(&v, state, v.at_ns - l->period_ns);
+    if (v.expired > 0)
+        v.before = total_get(&v, state, v.expired - 1);
+    v.sum = (int64_t)(uint32_t)(total_get(&v, state, v.len - 1) - v.before);
+    return v;
+}
+
+static void write_ring(const view *v, uint64_t *state)
+{
+    state[RING] = v->len << 32 | v->head;
+    state[BASE] = v->base;
+}
+
+/* Takes the expired entries, and then the oldest `units` that count, out of the ring. */
+static void drop_oldest(view *v, const uint64_t *state, int64_t units)
+{
+    v->base = v->before + (uint32_t)units;
+    v->head = place(v, v->expired);
+    v->len -= v->expired;
+    v->sum -= units;
+    v->expired = 0;
+    v->before = v->base;
+    while (v->len > 0 && (int32_t)(total_get(v, state, 0) - v->base) <= 0) {
+        v->head = place(v, 1);
+        v->len--;
+    }
+}
+
+static void push(view *v, uint64_t *state, int64_t cost)
+{
+    bool same = v->len > 0 && stamp_get(v, state, v->len - 1) == v->at_ns;
+    uint32_t total = v->base + (uint32_t)(v->sum + cost);
+    if (!same) {
+        v->len++;
+        state[STAMPS + place(v, v->len - 1)] = (uint64_t)v->at_ns;
+    }
+    total_set(v, state, v->len - 1, total);
+    v->sum += cost;
+    write_ring(v, state);
+}
+
+/* How many of the oldest units a denied `cost` pushes out under count_denied. */
+static int64_t excess(const weir_layer *l, const view *v, int64_t cost)
+{
+    int64_t over = v->sum + cost - l->limit;
+    return over < 0 ? 0 : over < v->sum ? over : v->sum;
+}
+
+static int64_t stamp_leaves_after(const weir_layer *l, const view *v, const uint64_t *state,
+                                  uint64_t i, int64_t now_ns)
+{
+    uint64_t leaves_ns = (uint64_t)stamp_get(v, state, i) + (uint64_t)l->period_ns;
+    return weir_ns_clamp(leaves_ns - (uint64_t)now_ns);
+}
+
+/* The wait for a denied cost <= limit: until the entry leaves with which enough units have left. */
+static int64_t retry_after(const weir_layer *l, const view *v, const uint64_t *state,
+                           int64_t now_ns, int64_t cost)
+{
+    int64_t expired = (int64_t)(uint32_t)(v->before - v->base);
+    uint64_t i = first_reaching(v, state, expired + v->sum + cost - l->limit);
+    return stamp_leaves_after(l, v, state, i, now_ns);
+}
+
+bool weir_log_sound(const weir_layer *l, const uint64_t *state, unsigned level)
+{
+    view v = ring_at(l, state, level);
+    if (v.head >= v.cap || v.len > v.cap)
+        return false;
+    if (v.len == 0)
+        return true;
+    int64_t first_ns = stamp_get(&v, state, 0), last_ns = stamp_get(&v, state, v.len - 1);
+    uint32_t sum = total_get(&v, state, v.len - 1) - v.base;
+    return first_ns >= 0 && first_ns <= last_ns && last_ns <= WEIR_NOW_NS_MAX &&
+           (int64_t)sum <= l->limit;
+}
+
+bool weir_log_full(const weir_layer *l, const uint64_t *state, unsigned level, int64_t now_ns,
+                   int64_t cost)
+{
+    view v = view_at(l, state, level, now_ns);
+    bool same = v.len > 0 && stamp_get(&v, state, v.len - 1) == v.at_ns;
+    return cost > 0 && !same && v.len - v.expired == v.cap && v.cap < (uint64_t)l->limit;
+}
+
+bool weir_log_allows(const weir_layer *l, const uint64_t *state, unsigned level, int64_t now_ns,
+                     int64_t cost)
+{
+    return view_at(l, state, level, now_ns).sum + cost <= l->limit;
+}
+
+void weir_log_check(const weir_layer *l, uint64_t *state, unsigned level, int64_t now_ns,
+                    int64_t cost, weir_decision *ret)
+{
+    view v = view_at(l, state, level, now_ns);
+    ret->limit = l->limit;
+    ret->allowed = v.sum + cost <= l->limit;
+    ret->never = cost > l->limit;
+    ret->delay_ns = 0;
+    if (cost > 0 && (ret->allowed || l->count_denied)) {
+        int64_t units = cost < l->limit ? cost : l->limit;
+        drop_oldest(&v, state, excess(l, &v, units));
+        push(&v, state, units);
+    }
+    ret->retry_after_ns = 0;
+    if (!ret->allowed)
+        ret->retry_after_ns = ret->never ? INT64_MAX : retry_after(l, &v, state, now_ns, cost);
+    ret->remaining = v.sum < l->limit ? l->limit - v.sum : 0;
+    ret->reset_after_ns =
+        v.sum > 0 ? stamp_leaves_after(l, &v, state, v.len - 1, now_ns) : 0;
+}
+
+void weir_log_refund(const weir_layer *l, uint64_t *state, unsigned level, int64_t now_ns,
+                     int64_t cost)
+{
+    view v = view_at(l, state, level, now_ns);
+    int64_t back = cost < v.sum ? cost : v.sum;
+    if (back == 0)
+        return;
+    drop_oldest(&v, state, 0);
+    v.sum -= back;
+    if (v.sum == 0) {
+        v.len = 0;
+    } else {
+        uint64_t last = first_reaching(&v, state, v.sum);
+        total_set(&v, state, last, v.base + (uint32_t)v.sum);
+        v.len = last + 1;
+    }
+    write_ring(&v, state);
+}
+
+void weir_log_grow(const weir_layer *l, const uint64_t *from, unsigned level, uint64_t *to)
+{
+    view old = ring_at(l, from, level);
+    view new = {.cap = ring_cap(l, level + 1), .len = old.len, .base = old.base};
+    size_t words = weir_log_words(l, level + 1);
+    for (size_t i = 0; i < words; i++)
+        to[i] = 0;
+    for (uint64_t i = 0; i < old.len; i++) {
+        to[STAMPS + i] = (uint64_t)stamp_get(&old, from, i);
+        total_set(&new, to, i, total_get(&old, from, i));
+    }
+    write_ring(&new, to);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+#ifndef WEIR_CORE_LOG_H
+#define WEIR_CORE_LOG_H
+/* sliding-log: every charge is kept with its time; L(now) is the sum of those in (now - W, now].
+ *
+ *     allowed  iff  L(now) + cost <= N,   and then   log (now, cost)
+ *
+ * Bound (P1): sum(cost in (t - W, t]) <= N for every t. count_denied: denied costs are logged too; only the latest N units
+ * are kept, since more than N never changes a verdict.
+ *
+ * State (WEIR_STATE_LOG): a ring of `cap` entries, cap = min(N, 4 << level). Words: {head in the low half and len in the
+ * high half; base; cap stamps in ns; cap running totals of 32 bits, two a word}. An entry's running total, modulo 2^32, is
+ * taken after it; `base` is the total before the head. So any sum is one subtraction and any search is binary. Equal stamps
+ * share an entry. A clock behind the latest stamp is read as that stamp. */
+
+#include <weir/weir.h>
+
+size_t weir_log_words(const weir_layer *l, unsigned level);
+
+/* Copies a state of `level` into one of `level + 1`. */
+void weir_log_grow(const weir_layer *l, const uint64_t *from, unsigned level, uint64_t *to);
+
+/* False if the state cannot have been written by this file. Every other function asks for a sound state. */
+bool weir_log_sound(const weir_layer *l, const uint64_t *state, unsigned level);
+
+/* Would charging `cost` at now_ns need a larger ring? Never at the level where cap = N. */
+bool weir_log_full(const weir_layer *l, const uint64_t *state, unsigned level, int64_t now_ns,
+                   int64_t cost);
+
+/* Would `cost` be allowed? now_ns 0..WEIR_NOW_NS_MAX, cost 0..WEIR_COST_MAX. Pure. */
+bool weir_log_allows(const weir_layer *l, const uint64_t *state, unsigned level, int64_t now_ns,
+                     int64_t cost);
+
+/* Decides and logs; fills all of *ret but `layer`. Writes *state if allowed, or denied under count_denied, and cost > 0;
+ * then it must not be full. Work: the logarithm of the entries. */
+void weir_log_check(const weir_layer *l, uint64_t *state, unsigned level, int64_t now_ns,
+                    int64_t cost, weir_decision *ret);
+
+/* Takes `cost` units out of the log, the latest first. */
+void weir_log_refund(const weir_layer *l, uint64_t *state, unsigned level, int64_t now_ns,
+                     int64_t cost);
+
+#endif

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* sliding-slices. A decision first looks at what has left since the last write, without writing; only a charge or a
+ * refund moves the stored slice forward. */
+
+#include "core/slices.h"
+
+#include "core/wide.h"
+
+enum { LATEST, SUM, COUNTS }; /* words of the state */
+
+typedef struct view {
+    uint64_t slice;   /* the slice that counts as present */
+    uint64_t expired; /* how many of the S places hold a slice that no longer counts */
+    int64_t sum;      /* of the slices that count */
+} view;
+
+size_t weir_slices_words(const weir_layer *s)
+{
+    return COUNTS + ((size_t)s->slices + 1) / 2;
+}
+
+static int64_t count_get(const uint64_t *state, uint64_t at)
+{
+    return (uint32_t)(state[COUNTS + at / 2] >> (at % 2 * 32));
+}
+
+static void count_set(uint64_t *state, uint64_t at, int64_t count)
+{
+    uint64_t *word = &state[COUNTS + at / 2];
+    unsigned shift = at % 2 * 32;
+    *word = (*word & ~((uint64_t)UINT32_MAX << shift)) | (uint64_t)(uint32_t)count << shift;
+}
+
+static uint64_t slice_of(const weir_layer *s, int64_t t_ns)
+{
+    if (s->num == 1)
+        return (uint64_t)t_ns / s->den;
+    return weir_wide_div_floor(weir_wide_mul((uint64_t)t_ns, s->num), s->den);
+}
+
+/* From now_ns until slice k begins. */
+static int64_t ns_until(const weir_layer *s, uint64_t k, int64_t now_ns)
+{
+    uint64_t start_ns = weir_wide_div_ceil(weir_wide_mul(k, s->den), s->num);
+    return weir_ns_clamp(start_ns - (uint64_t)now_ns);
+}
+
+static uint64_t place_of(const weir_layer *s, uint64_t slice)
+{
+    return slice % (uint64_t)s->slices;
+}
+
+static uint64_t place_after(const weir_layer *s, uint64_t at)
+{
+    return at + 1 == (uint64_t)s->slices ? 0 : at + 1;
+}
+
+static uint64_t place_before(const weir_layer *s, uint64_t at)
+{
+    return at == 0 ? (uint64_t)s->slices - 1 : at - 1;
+}
+
+static view view_at(const weir_layer *s, const uint64_t *state, int64_t now_ns)
+{
+    uint64_t latest = state[LATEST], present = slice_of(s, now_ns);
+    view v = {present, (uint64_t)s->slices, 0};
+    if (latest > slice_of(s, WEIR_NOW_NS_MAX))
+        return v; /* damaged: as if never charged */
+    if (latest > present)
+        v.slice = latest;
+    if (v.slice - latest >= (uint64_t)s->slices)
+        return v;
+    v.expired = v.slice - latest;
+    v.sum = (int64_t)(uint32_t)state[SUM];
+    uint64_t at = place_of(s, latest);
+    for (uint64_t i = 0; i < v.expired; i++) {
+        at = place_after(s, at);
+        v.sum -= count_get(state, at);
+    }
+    if (v.sum < 0)
+        v.sum = 0;
+    return v;
+}
+
+/* Makes v->slice the stored one: empties what has expired. */
+static void advance(const weir_layer *s, uint64_t *state, const view *v)
+{
+    uint64_t at = place_of(s, v->slice);
+    for (uint64_t i = 0; i < v->expired; i++) {
+        count_set(state, at, 0);
+        at = place_before(s, at);
+    }
+    state[LATEST] = v->slice;
+    state[SUM] = (uint64_t)v->sum;
+}
+
+/* The wait for a denied cost <= limit: slices leave, the oldest first, until there is room. */
+static int64_t retry_after(const weir_layer *s, const uint64_t *state, const view *v,
+                           int64_t now_ns, int64_t cost)
+{
+    int64_t sum = v->sum;
+    uint64_t ahead = 0, kept = (uint64_t)s->slices - v->expired;
+    uint64_t at = place_of(s, v->slice);
+    while (sum + cost > s->limit && ahead < kept) {
+        ahead++;
+        at = place_after(s, at); /* the oldest lies right after the present */
+        sum -= count_get(state, at);
+    }
+    return ns_until(s, v->slice + ahead, now_ns);
+}
+
+/* From now_ns until the last slice that holds anything leaves. */
+static int64_t reset_after(const weir_layer *s, const uint64_t *state, const view *v,
+                           int64_t now_ns)
+{
+    if (v->sum == 0)
+        return 0;
+    uint64_t last = v->slice - v->expired, kept = (uint64_t)s->slices - v->expired;
+    uint64_t at = place_of(s, last);
+    for (uint64_t i = 1; i < kept && count_get(state, at) == 0; i++) {
+        at = place_before(s, at);
+        last--;
+    }
+    return ns_until(s, last + (uint64_t)s->slices, now_ns);
+}
+
+bool weir_slices_allows(const weir_layer *s, const uint64_t *state, int64_t now_ns, int64_t cost)
+{
+    return view_at(s, state, now_ns).sum + cost <= s->limit;
+}
+
+void weir_slices_check(const weir_layer *s, uint64_t *state, int64_t now_ns, int64_t cost,
+                       weir_decision *ret)
+{
+    view v = view_at(s, state, now_ns);
+    ret->limit = s->limit;
+    ret->allowed = v.sum + cost <= s->limit;
+    ret->never = cost > s->limit;
+    ret->delay_ns = 0;
+    ret->retry_after_ns = 0;
+    if (!ret->allowed)
+        ret->retry_after_ns = ret->never ? INT64_MAX : retry_after(s, state, &v, now_ns, cost);
+    if (ret->allowed && cost > 0) {
+        v.sum += cost;
+        advance(s, state, &v);
+        v.expired = 0;
+        uint64_t at = place_of(s, v.slice);
+        count_set(state, at, count_get(state, at) + cost);
+    }
+    ret->remaining = v.sum < s->limit ? s->limit - v.sum : 0;
+    ret->reset_after_ns = reset_after(s, state, &v, now_ns);
+}
+
+void weir_slices_refund(const weir_layer *s, uint64_t *state, int64_t now_ns, int64_t cost)
+{
+    view v = view_at(s, state, now_ns);
+    int64_t left = cost < v.sum ? cost : v.sum;
+    if (left == 0)
+        return;
+    v.sum -= left;
+    advance(s, state, &v);
+    uint64_t at = place_of(s, v.slice);
+    for (int64_t i = 0; left > 0 && i < s->slices; i++) {
+        int64_t count = count_get(state, at), back = left < count ? left : count;
+        count_set(state, at, count - back);
+        left -= back;
+        at = place_before(s, at);
+    }
+}

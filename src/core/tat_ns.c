@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* The 8-byte TAT: rates whose interval is a whole number of nanoseconds. The hot path of most policies; the verdict needs
+ * a subtraction and a compare. What overflows where is settled by weir_layer_init(): limit * den <= WEIR_SPAN_NS_MAX. */
+
+#include "core/tat.h"
+
+#include "core/wide.h"
+
+_Static_assert(WEIR_NOW_NS_MAX <= INT64_MAX - WEIR_SPAN_NS_MAX, "now + capacity must fit in int64_t");
+
+static int64_t backlog_at(int64_t tat_ns, int64_t now_ns)
+{
+    return tat_ns > now_ns ? tat_ns - now_ns : 0;
+}
+
+bool weir_tat_ns_allows(const weir_layer *g, const uint64_t *state, int64_t now_ns, int64_t cost)
+{
+    if (cost > g->limit)
+        return false;
+    int64_t interval_ns = (int64_t)g->den, capacity_ns = (int64_t)g->cap_lo;
+    return backlog_at((int64_t)*state, now_ns) <= capacity_ns - cost * interval_ns;
+}
+
+void weir_tat_ns_check(const weir_layer *g, uint64_t *state, int64_t now_ns, int64_t cost,
+                       weir_decision *ret)
+{
+    int64_t interval_ns = (int64_t)g->den, capacity_ns = (int64_t)g->cap_lo;
+    int64_t backlog_ns = backlog_at((int64_t)*state, now_ns);
+    ret->limit = g->limit;
+    ret->never = cost > g->limit;
+    ret->retry_after_ns = INT64_MAX;
+    ret->delay_ns = 0;
+    ret->allowed = false;
+    if (!ret->never) {
+        int64_t over_ns = backlog_ns - (capacity_ns - cost * interval_ns);
+        ret->allowed = over_ns <= 0;
+        ret->retry_after_ns = ret->allowed ? 0 : over_ns;
+    }
+    if (ret->allowed) {
+        if (g->algorithm == WEIR_LEAKY_QUEUE)
+            ret->delay_ns = backlog_ns;
+        backlog_ns += cost * interval_ns;
+        if (cost > 0)
+            *state = (uint64_t)(now_ns + backlog_ns);
+    }
+    ret->reset_after_ns = backlog_ns;
+    ret->remaining = backlog_ns < capacity_ns ? (capacity_ns - backlog_ns) / interval_ns : 0;
+}
+
+void weir_tat_ns_refund(const weir_layer *g, uint64_t *state, int64_t now_ns, int64_t cost)
+{
+    int64_t backlog_ns = backlog_at((int64_t)*state, now_ns);
+    weir_wide back = weir_wide_mul((uint64_t)cost, g->den);
+    if (backlog_ns > 0) {
+        bool all = back.hi != 0 || back.lo >= (uint64_t)backlog_ns;
+        *state = all ? (uint64_t)now_ns : *state - back.lo;
+    }
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* The 16-byte TAT: rates whose interval is not a whole number of nanoseconds, and buckets that refill in steps. Both
+ * count a clock in units of their own, in which the interval is whole: 1/num ns, or tokens. The verdict is exact and
+ * needs no division; only the figures in ns are rounded, up. */
+
+#include "core/tat.h"
+
+#include "core/wide.h"
+
+/* The present in the layer's own units: at most 2^63 * 2^40. */
+static weir_wide clock_at(const weir_layer *g, int64_t now_ns)
+{
+    if (g->format == WEIR_STATE_TAT_STEPS)
+        return weir_wide_mul((uint64_t)(now_ns / g->period_ns), (uint64_t)g->rate);
+    return weir_wide_mul((uint64_t)now_ns, g->num);
+}
+
+static uint64_t unit(const weir_layer *g)
+{
+    return g->format == WEIR_STATE_TAT_STEPS ? 1 : g->den;
+}
+
+static weir_wide capacity(const weir_layer *g)
+{
+    return (weir_wide){g->cap_hi, g->cap_lo};
+}
+
+static weir_wide backlog_at(const uint64_t *state, weir_wide clock)
+{
+    weir_wide tat = {state[0], state[1]};
+    return weir_wide_less(clock, tat) ? weir_wide_sub(tat, clock) : (weir_wide){0, 0};
+}
+
+/* The smallest number of ns from now_ns in which the clock moves on by `distance` (more than 0). */
+static int64_t ns_until(const weir_layer *g, weir_wide distance, int64_t now_ns)
+{
+    if (g->format != WEIR_STATE_TAT_STEPS)
+        return weir_ns_clamp(weir_wide_div_ceil(distance, g->num));
+    uint64_t steps = weir_wide_div_ceil(distance, (uint64_t)g->rate);
+    weir_wide ns = weir_wide_mul(steps, (uint64_t)g->period_ns);
+    ns = weir_wide_sub(ns, (weir_wide){0, (uint64_t)(now_ns % g->period_ns)});
+    return ns.hi != 0 ? INT64_MAX : weir_ns_clamp(ns.lo);
+}
+
+/* What a backlog may be at most for `cost` <= limit to be allowed. */
+static weir_wide room_for(const weir_layer *g, int64_t cost)
+{
+    return weir_wide_sub(capacity(g), weir_wide_mul((uint64_t)cost, unit(g)));
+}
+
+bool weir_tat_wide_allows(const weir_layer *g, const uint64_t *state, int64_t now_ns, int64_t cost)
+{
+    if (cost > g->limit)
+        return false;
+    return !weir_wide_less(room_for(g, cost), backlog_at(state, clock_at(g, now_ns)));
+}
+
+/* Fills what follows from the backlog after the decision. */
+static void figures(const weir_layer *g, weir_wide backlog, int64_t now_ns, weir_decision *ret)
+{
+    bool fresh = backlog.hi == 0 && backlog.lo == 0;
+    ret->limit = g->limit;
+    ret->reset_after_ns = fresh ? 0 : ns_until(g, backlog, now_ns);
+    ret->remaining = 0;
+    if (weir_wide_less(backlog, capacity(g))) {
+        weir_wide room = weir_wide_sub(capacity(g), backlog);
+        ret->remaining = (int64_t)weir_wide_div_floor(room, unit(g));
+    }
+}
+
+void weir_tat_wide_check(const weir_layer *g, uint64_t *state, int64_t now_ns, int64_t cost,
+                         weir_decision *ret)
+{
+    weir_wide clock = clock_at(g, now_ns);
+    weir_wide backlog = backlog_at(state, clock);
+    ret->never = cost > g->limit;
+    ret->allowed = false;
+    ret->retry_after_ns = INT64_MAX;
+    ret->delay_ns = 0;
+    if (!ret->never) {
+        weir_wide room = room_for(g, cost);
+        ret->allowed = !weir_wide_less(room, backlog);
+        ret->retry_after_ns =
+            ret->allowed ? 0 : ns_until(g, weir_wide_sub(backlog, room), now_ns);
+    }
+    if (ret->allowed) {
+        if (g->algorithm == WEIR_LEAKY_QUEUE)
+            ret->delay_ns = weir_ns_clamp(weir_wide_div_ceil(backlog, g->num));
+        backlog = weir_wide_add(backlog, weir_wide_mul((uint64_t)cost, unit(g)));
+        if (cost > 0) {
+            weir_wide tat = weir_wide_add(clock, backlog);
+            state[0] = tat.hi;
+            state[1] = tat.lo;
+        }
+    }
+    figures(g, backlog, now_ns, ret);
+}
+
+void weir_tat_wide_refund(const weir_layer *g, uint64_t *state, int64_t now_ns, int64_t cost)
+{
+    weir_wide clock = clock_at(g, now_ns);
+    weir_wide backlog = backlog_at(state, clock);
+    if (backlog.hi == 0 && backlog.lo == 0)
+        return;
+    weir_wide back = weir_wide_mul((uint64_t)cost, unit(g));
+    weir_wide tat = clock;
+    if (weir_wide_less(back, backlog))
+        tat = weir_wide_add(clock, weir_wide_sub(backlog, back));
+    state[0] = tat.hi;
+    state[1] = tat.lo;
+}

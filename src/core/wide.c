@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Division of 128 by 64 bits: long division in base 2^32 (Knuth, The Art of Computer Programming 4.3.1, algorithm D,
+ * with a two-digit divisor). It knows nothing of rates; it must stay free of library calls. */
+
+#include "core/wide.h"
+
+/* How far `d` can be shifted left before its top bit is lost. d >= 1. */
+static unsigned leading_zeros(uint64_t d)
+{
+    unsigned n = 0;
+    for (unsigned step = 32; step > 0; step /= 2) {
+        if (d >> (64 - step) == 0) {
+            d <<= step;
+            n += step;
+        }
+    }
+    return n;
+}
+
+/* One digit of the quotient: floor((rem * 2^32 + next) / d), for rem < d and the top bit of d set.
+ * The estimate from the leading digits is at most 2 too large. Leaves the remainder in *rem. */
+static uint64_t next_digit(uint64_t *rem, uint64_t next, uint64_t d)
+{
+    uint64_t d_hi = d >> 32, d_lo = (uint32_t)d;
+    uint64_t q = *rem / d_hi;
+    uint64_t r = *rem - q * d_hi;
+    while (q >> 32 != 0 || q * d_lo > (r << 32 | next)) {
+        q--;
+        r += d_hi;
+        if (r >> 32 != 0)
+            break;
+    }
+    *rem = (*rem << 32 | next) - q * d; /* the true remainder is below d, so wrapping is harmless */
+    return q;
+}
+
+/* floor(n / d) for n.hi < d; the remainder in *ret_rem. */
+static uint64_t divide(weir_wide n, uint64_t d, uint64_t *ret_rem)
+{
+    if (n.hi == 0) {
+        *ret_rem = n.lo % d;
+        return n.lo / d;
+    }
+    unsigned shift = leading_zeros(d);
+    uint64_t rem = shift == 0 ? n.hi : n.hi << shift | n.lo >> (64 - shift);
+    uint64_t lo = n.lo << shift;
+    d <<= shift;
+    uint64_t q_hi = next_digit(&rem, lo >> 32, d);
+    uint64_t q_lo = next_digit(&rem, (uint32_t)lo, d);
+    *ret_rem = rem >> shift;
+    return q_hi << 32 | q_lo;
+}
+
+uint64_t weir_wide_div_floor(weir_wide n, uint64_t d)
+{
+    uint64_t rem;
+    return n.hi >= d ? UINT64_MAX : divide(n, d, &rem);
+}
+
+uint64_t weir_wide_div_ceil(weir_wide n, uint64_t d)
+{
+    if (n.hi >= d)
+        return UINT64_MAX;
+    uint64_t rem;
+    uint64_t q = divide(n, d, &rem);
+    return q + (rem != 0 && q != UINT64_MAX);
+}
