@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* The grammar of docs/policy.md: text to policy, in one pass, a function for each algorithm. */
+
+#include "policy/scan.h"
+#include "policy/text.h"
+#include "policy/units.h"
+
+#include <weir/weir_zone.h>
+
+typedef struct parser {
+    weir_scan scan;
+    const weir_zones *zones;
+    const char *next; /* what may follow the layer just read, for errors */
+    size_t limit_at;  /* where the number stands that weir_layer_init() may find too large */
+} parser;
+
+/* Ends a word or number: a space, '&' or the end must follow. */
+static weir_status boundary(parser *p)
+{
+    weir_scan *s = &p->scan;
+    if (weir_scan_end(s) || s->text[s->at] == '&' || s->text[s->at] == ' ' ||
+        s->text[s->at] == '\t' || s->text[s->at] == '\n' || s->text[s->at] == '\r') {
+        weir_scan_space(s);
+        return WEIR_OK;
+    }
+    return weir_scan_unexpected(s, s->at, "a space, '&' or the end");
+}
+
+static weir_status number(parser *p, const char *what, int64_t low, int64_t high, int64_t *ret)
+{
+    weir_status st = weir_scan_number(&p->scan, what, low, high, ret);
+    return st == WEIR_OK ? boundary(p) : st;
+}
+
+/* "burst 20": the keyword, then its number. */
+static weir_status keyword_number(parser *p, const char *keyword, const char *expected,
+                                  const char *what, int64_t low, int64_t high, int64_t *ret)
+{
+    if (!weir_scan_keyword(&p->scan, keyword))
+        return weir_scan_unexpected(&p->scan, p->scan.at, expected);
+    weir_status st = boundary(p);
+    p->limit_at = p->scan.at;
+    return st == WEIR_OK ? number(p, what, low, high, ret) : st;
+}
+
+/* "100/s". */
+static weir_status rate(parser *p, const char *what, int64_t high, weir_layer *l,
+                        weir_calendar *ret_calendar)
+{
+    weir_status st = weir_scan_number(&p->scan, what, 1, high, &l->rate);
+    if (st != WEIR_OK)
+        return st;
+    if (!weir_scan_char(&p->scan, '/'))
+        return weir_scan_unexpected(&p->scan, p->scan.at, "'/' and a period, as in 100/s");
+    st = weir_scan_period(&p->scan, &l->period_ns, ret_calendar);
+    return st == WEIR_OK ? boundary(p) : st;
+}
+
+static weir_status bucket_rate(parser *p, weir_layer *l)
+{
+    return rate(p, "a rate such as 100/s", WEIR_RATE_MAX, l, NULL);
+}
+
+static weir_status window_rate(parser *p, weir_layer *l, weir_calendar *ret_calendar)
+{
+    weir_status st = rate(p, "a limit such as 100/m", WEIR_LIMIT_MAX, l, ret_calendar);
+    l->limit = l->rate;
+    return st;
+}
+
+static weir_status parse_gcra(parser *p, weir_layer *l)
+{
+    weir_status st = bucket_rate(p, l);
+    l->limit = 1;
+    p->next = "burst and a number, '&' or the end";
+    if (st != WEIR_OK || !weir_scan_keyword(&p->scan, "burst"))
+        return st;
+    p->next = "'&' or the end";
+    st = boundary(p);
+    p->limit_at = p->scan.at;
+    return st == WEIR_OK ? number(p, "a burst", 1, WEIR_LIMIT_MAX, &l->limit) : st;
+}
+
+static weir_status parse_token_bucket(parser *p, weir_layer *l)
+{
+    p->limit_at = p->scan.at;
+    weir_status st = number(p, "a capacity in tokens", 1, WEIR_LIMIT_MAX, &l->limit);
+    if (st != WEIR_OK)
+        return st;
+    if (!weir_scan_keyword(&p->scan, "refill"))
+        return weir_scan_unexpected(&p->scan, p->scan.at,
+                                    "refill and a rate, as in refill 100/s or refill 5 every 1s");
+    st = boundary(p);
+    if (st != WEIR_OK)
+        return st;
+    st = weir_scan_number(&p->scan, "a refill such as 100/s or 5 every 1s", 1, WEIR_RATE_MAX,
+                          &l->rate);
+    if (st != WEIR_OK)
+        return st;
+    if (weir_scan_char(&p->scan, '/')) {
+        st = weir_scan_period(&p->scan, &l->period_ns, NULL);
+        return st == WEIR_OK ? boundary(p) : st;
+    }
+    weir_scan_space(&p->scan);
+    if (!weir_scan_keyword(&p->scan, "every"))
+        return weir_scan_unexpected(&p->scan, p->scan.at, "'/' and a period, or every and a period");
+    st = boundary(p);
+    if (st != WEIR_OK)
+        return st;
+    l->stepped = true;
+    st = weir_scan_period(&p->scan, &l->period_ns, NULL);
+    return st == WEIR_OK ? boundary(p) : st;
+}
+
+static weir_status parse_leaky_bucket(parser *p, weir_layer *l)
+{
+    weir_status st = bucket_rate(p, l);
+    if (st != WEIR_OK)
+        return st;
+    return keyword_number(p, "capacity", "capacity and a number, as in capacity 20", "a capacity",
+                          1, WEIR_LIMIT_MAX, &l->limit);
+}
+
+static weir_status parse_leaky_queue(parser *p, weir_layer *l)
+{
+    weir_status st = bucket_rate(p, l);
+    if (st != WEIR_OK)
+        return st;
+    st = keyword_number(p, "depth", "depth and a number, as in depth 20", "a depth", 0,
+                        WEIR_LIMIT_MAX - 1, &l->limit);
+    l->limit++; /* the one being served, and depth waiting */
+    return st;
+}
+
+static bool is_zone_char(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           c == '/' || c == '_' || c == '+' || c == '-';
+}
+
+static bool is_utc(const char *name, size_t len)
+{
+    return len == 3 && name[0] == 'U' && name[1] == 'T' && name[2] == 'C';
+}
+
+static weir_status parse_zone(parser *p, weir_layer *l)
+{
+    weir_scan *s = &p->scan;
+    weir_status st = boundary(p);
+    if (st != WEIR_OK)
+        return st;
+    size_t from = s->at;
+    while (!weir_scan_end(s) && is_zone_char(s->text[s->at]))
+        s->at++;
+    const char *name = s->text + from;
+    size_t len = s->at - from;
+    if (!is_utc(name, len)) {
+        if (len > 0 && p->zones && weir_zone_name_ok(name, len))
+            l->zone = p->zones->find(p->zones->ctx, name, len);
+        if (!l->zone) {
+            weir_scan_unexpected(s, from, "the name of a time zone, as in tz Europe/Berlin");
+            return WEIR_E_ZONE;
+        }
+    }
+    return boundary(p);
+}
+
+static weir_status parse_fixed_window(parser *p, weir_layer *l)
+{
+    weir_scan *s = &p->scan;
+    weir_status st = window_rate(p, l, &l->calendar);
+    bool calendar = l->calendar != WEIR_ALIGNED, zoned = false;
+    p->next = calendar ? "tz ZONE or count-denied, each once, '&' or the end"
+                       : "from-first or count-denied, each once, '&' or the end";
+    if (calendar)
+        l->window = weir_calendar_window;
+    while (st == WEIR_OK) {
+        size_t from = s->at;
+        if (!zoned && weir_scan_keyword(s, "tz")) {
+            if (!calendar)
+                return weir_scan_unexpected(s, from, "day, week, month or year with tz");
+            zoned = true;
+            st = parse_zone(p, l);
+        } else if (l->calendar != WEIR_FROM_FIRST && weir_scan_keyword(s, "from-first")) {
+            if (calendar)
+                return weir_scan_unexpected(s, from, "from-first with a length such as 24h");
+            l->calendar = WEIR_FROM_FIRST;
+            st = boundary(p);
+        } else if (!l->count_denied && weir_scan_keyword(s, "count-denied")) {
+            l->count_denied = true;
+            st = boundary(p);
+        } else {
+            return WEIR_OK;
+        }
+    }
+    return st;
+}
+
+static weir_status parse_sliding_log(parser *p, weir_layer *l)
+{
+    weir_status st = window_rate(p, l, NULL);
+    p->next = "count-denied, '&' or the end";
+    if (st != WEIR_OK || !weir_scan_keyword(&p->scan, "count-denied"))
+        return st;
+    p->next = "'&' or the end";
+    l->count_denied = true;
+    return boundary(p);
+}
+
+static weir_status parse_sliding_counter(parser *p, weir_layer *l)
+{
+    weir_status st = window_rate(p, l, NULL);
+    if (st != WEIR_OK)
+        return st;
+    p->next = "strict or relaxed, '&' or the end";
+    l->relaxed = weir_scan_keyword(&p->scan, "relaxed");
+    if (!l->relaxed && !weir_scan_keyword(&p->scan, "strict"))
+        return WEIR_OK;
+    p->next = "'&' or the end";
+    return boundary(p);
+}
+
+static weir_status parse_sliding_slices(parser *p, weir_layer *l)
+{
+    weir_status st = window_rate(p, l, NULL);
+    if (st != WEIR_OK)
+        return st;
+    int64_t most = l->period_ns < WEIR_SLICES_MAX ? l->period_ns : WEIR_SLICES_MAX;
+    return keyword_number(p, "slices", "slices and a number, as in slices 60",
+                          "a number of slices", 1, most, &l->slices);
+}
+
+typedef weir_status (*layer_parser)(parser *p, weir_layer *l);
+
+static const layer_parser layer_parsers[WEIR_ALGORITHMS] = {
+    [WEIR_GCRA] = parse_gcra,
+    [WEIR_TOKEN_BUCKET] = parse_token_bucket,
+    [WEIR_LEAKY_BUCKET] = parse_leaky_bucket,
+    [WEIR_LEAKY_QUEUE] = parse_leaky_queue,
+    [WEIR_FIXED_WINDOW] = parse_fixed_window,
+    [WEIR_SLIDING_LOG] = parse_sliding_log,
+    [WEIR_SLIDING_COUNTER] = parse_sliding_counter,
+    [WEIR_SLIDING_SLICES] = parse_sliding_slices,
+};
+
+static weir_status parse_algorithm(parser *p, weir_algorithm *ret)
+{
+    weir_scan *s = &p->scan;
+    size_t from = s->at;
+    for (unsigned i = 0; i < WEIR_ALGORITHMS; i++) {
+        if (weir_scan_keyword(s, weir_algorithm_names[i])) {
+            *ret = (weir_algorithm)i;
+            return boundary(p);
+        }
+    }
+    char expected[160];
+    weir_text t = weir_text_init(expected, sizeof expected);
+    weir_text_str(&t, "one of");
+    for (unsigned i = 0; i < WEIR_ALGORITHMS; i++) {
+        weir_text_char(&t, ' ');
+        weir_text_str(&t, weir_algorithm_names[i]);
+    }
+    return weir_scan_unexpected(s, from, expected);
+}
+
+/* The numbers are each in range, but an empty bucket would take too long to refill. */
+static weir_status refuse_limit(parser *p, const weir_layer *l, int64_t limit_max)
+{
+    char expected[120];
+    weir_text t = weir_text_init(expected, sizeof expected);
+    if (l->algorithm == WEIR_LEAKY_QUEUE)
+        limit_max--;
+    weir_text_str(&t, "at most ");
+    weir_text_u64(&t, (uint64_t)limit_max);
+    weir_text_str(&t, " at this rate (an empty bucket must refill within 36.5 years)");
+    weir_scan_unexpected(&p->scan, p->limit_at, expected);
+    return WEIR_E_RANGE;
+}
+
+static void layer_clear(weir_layer *l)
+{
+    char *bytes = (char *)l;
+    for (size_t i = 0; i < sizeof *l; i++)
+        bytes[i] = 0;
+}
+
+static weir_status parse_layer(parser *p, weir_layer *l)
+{
+    layer_clear(l);
+    p->limit_at = p->scan.at;
+    p->next = "'&' or the end";
+    weir_status st = parse_algorithm(p, &l->algorithm);
+    if (st == WEIR_OK)
+        st = layer_parsers[l->algorithm](p, l);
+    if (st != WEIR_OK)
+        return st;
+    int64_t limit_max;
+    return weir_layer_init(l, &limit_max) == WEIR_OK ? WEIR_OK : refuse_limit(p, l, limit_max);
+}
+
+/* Reads the whole text. ret NULL: only to see whether it can be read. */
+static weir_status parse_layers(parser *p, weir_policy *ret)
+{
+    weir_layer unused;
+    uint32_t layers = 0;
+    p->scan.at = 0;
+    do {
+        if (layers == WEIR_LAYERS_MAX)
+            return weir_scan_unexpected(&p->scan, p->scan.at - 1, "at most 8 layers");
+        weir_scan_space(&p->scan);
+        weir_status st = parse_layer(p, ret ? &ret->layer[layers] : &unused);
+        if (st != WEIR_OK)
+            return st;
+        layers++;
+    } while (weir_scan_char(&p->scan, '&'));
+    if (!weir_scan_end(&p->scan))
+        return weir_scan_unexpected(&p->scan, p->scan.at, p->next);
+    if (ret)
+        ret->layers = layers;
+    return WEIR_OK;
+}
+
+weir_status weir_policy_parse(weir_policy *ret, const char *text, size_t len,
+                              const weir_zones *zones, weir_policy_error *ret_error)
+{
+    parser p = {{text, len, 0, ret_error}, zones, NULL, 0};
+    if (len >= WEIR_POLICY_TEXT_MAX)
+        return weir_scan_refuse(&p.scan, 0, WEIR_E_SYNTAX, "found a longer text",
+                                "at most 1023 bytes");
+    weir_status st = parse_layers(&p, NULL);
+    return st == WEIR_OK ? parse_layers(&p, ret) : st;
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* A policy as text: the canonical form, and a report in plain words of what it admits. */
+
+#include "core/wide.h"
+#include "policy/text.h"
+#include "policy/units.h"
+
+#include <weir/weir_zone.h>
+
+static void put_number(weir_text *t, const char *before, int64_t n)
+{
+    weir_text_str(t, before);
+    weir_text_u64(t, (uint64_t)n);
+}
+
+static bool has_calendar(const weir_layer *l)
+{
+    return l->calendar >= WEIR_DAY;
+}
+
+static void put_rate(weir_text *t, const weir_layer *l)
+{
+    put_number(t, " ", l->rate);
+    weir_text_char(t, '/');
+    if (has_calendar(l))
+        weir_text_str(t, weir_calendar_words[l->calendar - WEIR_DAY].name);
+    else
+        weir_text_period(t, l->period_ns, 1);
+}
+
+static void put_refill(weir_text *t, const weir_layer *l)
+{
+    put_number(t, " ", l->limit);
+    weir_text_str(t, " refill");
+    if (!l->stepped) {
+        put_rate(t, l);
+        return;
+    }
+    put_number(t, " ", l->rate);
+    weir_text_str(t, " every ");
+    weir_text_period(t, l->period_ns, 0);
+}
+
+static void put_options(weir_text *t, const weir_layer *l)
+{
+    if (has_calendar(l) && l->zone) {
+        weir_text_str(t, " tz ");
+        weir_text_str(t, l->zone->name);
+    }
+    if (l->calendar == WEIR_FROM_FIRST)
+        weir_text_str(t, " from-first");
+    if (l->count_denied)
+        weir_text_str(t, " count-denied");
+    if (l->relaxed)
+        weir_text_str(t, " relaxed");
+    if (l->slices > 0)
+        put_number(t, " slices ", l->slices);
+}
+
+static void put_layer(weir_text *t, const weir_layer *l)
+{
+    weir_text_str(t, weir_algorithm_names[l->algorithm]);
+    if (l->algorithm == WEIR_TOKEN_BUCKET)
+        put_refill(t, l);
+    else
+        put_rate(t, l);
+    if (l->algorithm == WEIR_GCRA)
+        put_number(t, " burst ", l->limit);
+    if (l->algorithm == WEIR_LEAKY_BUCKET)
+        put_number(t, " capacity ", l->limit);
+    if (l->algorithm == WEIR_LEAKY_QUEUE)
+        put_number(t, " depth ", l->limit - 1);
+    put_options(t, l);
+}
+
+size_t weir_policy_print(const weir_policy *p, char *buf, size_t size)
+{
+    weir_text t = weir_text_init(buf, size);
+    for (uint32_t i = 0; i < p->layers; i++) {
+        if (i > 0)
+            weir_text_str(&t, " & ");
+        put_layer(&t, &p->layer[i]);
+    }
+    return t.len;
+}
+
+/* "one every 10ms", or "one every 1s/3" where that is not whole ns; for rates above one a ns, nothing. */
+static void put_interval(weir_text *t, const weir_layer *l)
+{
+    if (l->den < l->num)
+        return;
+    weir_text_str(t, ", one every ");
+    if (l->num == 1) {
+        weir_text_period(t, (int64_t)l->den, 0);
+        return;
+    }
+    weir_text_period(t, l->period_ns, 0);
+    put_number(t, "/", l->rate);
+}
+
+/* ", exactly 7200 a day": the sustained rate in a unit that peers can be compared in. */
+static void put_a_day(weir_text *t, const weir_layer *l)
+{
+    enum { A_DAY = 7 };
+    uint64_t day_ns = (uint64_t)weir_units[A_DAY - 1].ns, period_ns = (uint64_t)l->period_ns;
+    weir_wide units = weir_wide_mul((uint64_t)l->rate, day_ns);
+    uint64_t floor = weir_wide_div_floor(units, period_ns);
+    weir_text_str(t, floor == weir_wide_div_ceil(units, period_ns) ? ": exactly " : ": ");
+    weir_text_u64(t, floor);
+    if (floor != weir_wide_div_ceil(units, period_ns))
+        weir_text_char(t, '+');
+    weir_text_str(t, " a day");
+}
+
+static void report_bucket(weir_text *t, const weir_layer *l)
+{
+    put_number(t, "  sustained   ", l->rate);
+    weir_text_str(t, " every ");
+    weir_text_period(t, l->period_ns, 0);
+    if (l->stepped)
+        weir_text_str(t, ", all at once at each multiple of it since 1970");
+    else
+        put_interval(t, l);
+    put_a_day(t, l);
+    put_number(t, "\n  at once     ", l->limit);
+    if (l->algorithm == WEIR_LEAKY_QUEUE)
+        put_number(t, ": one is served, and at most so many wait: ", l->limit - 1);
+    weir_text_str(t, "\n  worst case  ");
+    weir_text_u64(t, (uint64_t)l->limit + (uint64_t)l->rate);
+    weir_text_str(t, " in any span of ");
+    weir_text_period(t, l->period_ns, 0);
+    weir_text_str(t, ": what was saved up and what came in\n");
+}
+
+static void put_window(weir_text *t, const weir_layer *l)
+{
+    if (has_calendar(l)) {
+        weir_text_str(t, "calendar ");
+        weir_text_str(t, weir_calendar_words[l->calendar - WEIR_DAY].name);
+        weir_text_str(t, " of ");
+        weir_text_str(t, l->zone ? l->zone->name : "UTC");
+    } else {
+        weir_text_period(t, l->period_ns, 0);
+        if (l->calendar == WEIR_FROM_FIRST)
+            weir_text_str(t, ", from the key's first request");
+    }
+}
+
+static void report_window(weir_text *t, const weir_layer *l)
+{
+    int64_t worst = l->algorithm == WEIR_SLIDING_LOG ? l->limit : 2 * l->limit;
+    put_number(t, "  sustained   ", l->limit);
+    weir_text_str(t, " every ");
+    put_window(t, l);
+    if (!has_calendar(l))
+        put_a_day(t, l);
+    put_number(t, "\n  at once     ", l->limit);
+    put_number(t, "\n  worst case  ", worst);
+    weir_text_str(t, " in any span as long as the window");
+    if (l->algorithm == WEIR_FIXED_WINDOW)
+        weir_text_str(t, ": the end of one and the start of the next");
+    if (l->algorithm == WEIR_SLIDING_COUNTER)
+        weir_text_str(t, " if the window before was used at its very end; even traffic: the limit");
+    if (l->algorithm == WEIR_SLIDING_SLICES)
+        weir_text_str(t, ", the limit in any that is one slice shorter");
+    if (l->count_denied)
+        weir_text_str(t, "\n  denials     count: a client that goes on asking stays denied");
+    weir_text_char(t, '\n');
+}
+
+static void put_state(weir_text *t, const weir_policy *p)
+{
+    size_t low = weir_state_words(p, 0) * 8, high = weir_state_words(p, WEIR_LEVEL_MAX) * 8;
+    weir_text_str(t, "state         ");
+    weir_text_u64(t, low);
+    if (high != low) {
+        weir_text_str(t, " to ");
+        weir_text_u64(t, high);
+    }
+    weir_text_str(t, " bytes a key\n");
+}
+
+size_t weir_policy_report(const weir_policy *p, char *buf, size_t size)
+{
+    weir_text t = weir_text_init(buf, size);
+    for (uint32_t i = 0; i < p->layers; i++) {
+        const weir_layer *l = &p->layer[i];
+        put_layer(&t, l);
+        weir_text_char(&t, '\n');
+        if (l->algorithm <= WEIR_LEAKY_QUEUE)
+            report_bucket(&t, l);
+        else
+            report_window(&t, l);
+    }
+    put_state(&t, p);
+    return t.len;
+}

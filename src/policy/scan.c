@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* The words and numbers of a policy text. */
+
+#include "policy/scan.h"
+
+#include "policy/text.h"
+#include "policy/units.h"
+
+enum { FOUND_MAX = 32 }; /* bytes of the text that an error repeats */
+
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool is_letter(char c)
+{
+    return c >= 'a' && c <= 'z';
+}
+
+static bool same(const char *word, size_t len, const char *name)
+{
+    size_t i = 0;
+    while (i < len && name[i] != '\0' && word[i] == name[i])
+        i++;
+    return i == len && name[i] == '\0';
+}
+
+weir_status weir_scan_refuse(weir_scan *s, size_t column, weir_status st, const char *found,
+                             const char *expected)
+{
+    if (s->error) {
+        weir_text t = weir_text_init(s->error->text, sizeof s->error->text);
+        s->error->column = (uint32_t)column + 1;
+        weir_text_str(&t, found);
+        weir_text_str(&t, ", expected ");
+        weir_text_str(&t, expected);
+    }
+    return st;
+}
+
+/* 'WORD', with what cannot be printed as '?', from `from` up to a space or '&'. */
+static void quote(const weir_scan *s, size_t from, weir_text *t)
+{
+    weir_text_char(t, '\'');
+    size_t i = from;
+    for (; i < s->len && i - from < FOUND_MAX && !is_space(s->text[i]); i++) {
+        if (i > from && s->text[i] == '&')
+            break;
+        weir_text_char(t, s->text[i] >= ' ' && s->text[i] <= '~' ? s->text[i] : '?');
+    }
+    weir_text_str(t, i - from == FOUND_MAX ? "...'" : "'");
+}
+
+weir_status weir_scan_unexpected(weir_scan *s, size_t from, const char *expected)
+{
+    char found[FOUND_MAX + 16];
+    weir_text t = weir_text_init(found, sizeof found);
+    weir_text_str(&t, "found ");
+    if (from >= s->len)
+        weir_text_str(&t, "the end");
+    else if (is_space(s->text[from]))
+        weir_text_str(&t, "a space");
+    else
+        quote(s, from, &t);
+    return weir_scan_refuse(s, from, WEIR_E_SYNTAX, found, expected);
+}
+
+void weir_scan_space(weir_scan *s)
+{
+    while (s->at < s->len && is_space(s->text[s->at]))
+        s->at++;
+}
+
+bool weir_scan_end(const weir_scan *s)
+{
+    return s->at == s->len;
+}
+
+bool weir_scan_char(weir_scan *s, char c)
+{
+    bool next = s->at < s->len && s->text[s->at] == c;
+    s->at += next;
+    return next;
+}
+
+size_t weir_scan_word(weir_scan *s, const char **ret_word)
+{
+    size_t from = s->at;
+    while (s->at < s->len && (is_letter(s->text[s->at]) || (s->at > from && s->text[s->at] == '-')))
+        s->at++;
+    *ret_word = s->text + from;
+    return s->at - from;
+}
+
+bool weir_scan_keyword(weir_scan *s, const char *word)
+{
+    size_t from = s->at;
+    const char *found;
+    size_t len = weir_scan_word(s, &found);
+    if (same(found, len, word))
+        return true;
+    s->at = from;
+    return false;
+}
+
+/* Takes the digits at the place; a number above `high` becomes high + 1. */
+static int64_t digits(weir_scan *s, int64_t high)
+{
+    int64_t n = 0;
+    for (; s->at < s->len && is_digit(s->text[s->at]); s->at++) {
+        int64_t digit = s->text[s->at] - '0';
+        n = n > high || n > (high - digit) / 10 ? high + 1 : n * 10 + digit;
+    }
+    return n;
+}
+
+weir_status weir_scan_number(weir_scan *s, const char *what, int64_t low, int64_t high,
+                             int64_t *ret)
+{
+    char expected[96];
+    weir_text t = weir_text_init(expected, sizeof expected);
+    weir_text_str(&t, what);
+    weir_text_str(&t, ", ");
+    weir_text_u64(&t, (uint64_t)low);
+    weir_text_str(&t, " to ");
+    weir_text_u64(&t, (uint64_t)high);
+    size_t from = s->at;
+    int64_t n = digits(s, high);
+    if (s->at == from)
+        return weir_scan_unexpected(s, from, expected);
+    if (n < low || n > high) {
+        weir_scan_unexpected(s, from, expected);
+        return WEIR_E_RANGE;
+    }
+    *ret = n;
+    return WEIR_OK;
+}
+
+static weir_status refuse_unit(weir_scan *s, size_t from, size_t len, bool calendar_too)
+{
+    char found[FOUND_MAX + 24], expected[96];
+    weir_text f = weir_text_init(found, sizeof found), e = weir_text_init(expected, sizeof expected);
+    weir_text_str(&f, "unknown unit '");
+    weir_text_bytes(&f, s->text + from, len < FOUND_MAX ? len : FOUND_MAX);
+    weir_text_str(&f, "'");
+    weir_text_str(&e, "one of");
+    for (size_t i = 0; i < WEIR_UNITS; i++) {
+        weir_text_char(&e, ' ');
+        weir_text_str(&e, weir_units[i].name);
+    }
+    for (size_t i = 0; calendar_too && i < WEIR_CALENDARS; i++) {
+        weir_text_char(&e, ' ');
+        weir_text_str(&e, weir_calendar_words[i].name);
+    }
+    return weir_scan_refuse(s, from, WEIR_E_SYNTAX, found, expected);
+}
+
+/* A calendar word in the wrong place: says what to write instead. */
+static weir_status refuse_calendar(weir_scan *s, size_t column, const weir_calendar_word *word,
+                                   bool counted)
+{
+    char found[80];
+    weir_text f = weir_text_init(found, sizeof found);
+    weir_text_char(&f, '\'');
+    weir_text_str(&f, word->name);
+    weir_text_str(&f, counted ? "' is a calendar word and stands alone"
+                              : "' is a calendar word, for fixed-window alone");
+    return weir_scan_refuse(s, column, WEIR_E_SYNTAX, found, word->instead);
+}
+
+static const weir_calendar_word *calendar_word(const char *word, size_t len)
+{
+    for (size_t i = 0; i < WEIR_CALENDARS; i++) {
+        if (same(word, len, weir_calendar_words[i].name))
+            return &weir_calendar_words[i];
+    }
+    return NULL;
+}
+
+/* Takes a unit that is smaller than `below_ns`. */
+static weir_status scan_unit(weir_scan *s, int64_t below_ns, bool calendar_too, int64_t *ret_ns)
+{
+    const char *word;
+    size_t from = s->at, len = weir_scan_word(s, &word);
+    for (size_t i = 0; i < WEIR_UNITS; i++) {
+        if (!same(word, len, weir_units[i].name))
+            continue;
+        if (weir_units[i].ns >= below_ns)
+            return weir_scan_unexpected(s, from, "units from the largest to the smallest, as 1h30m");
+        *ret_ns = weir_units[i].ns;
+        return WEIR_OK;
+    }
+    const weir_calendar_word *calendar = calendar_word(word, len);
+    if (calendar)
+        return refuse_calendar(s, from, calendar, true);
+    if (len == 0)
+        return weir_scan_unexpected(s, from, "a unit: one of ns us ms s m h d w");
+    return refuse_unit(s, from, len, calendar_too);
+}
+
+static weir_status refuse_long(weir_scan *s, size_t from)
+{
+    weir_scan_unexpected(s, from, "a period of at most 1152921504606846975ns (36.5 years)");
+    return WEIR_E_RANGE;
+}
+
+weir_status weir_scan_period(weir_scan *s, int64_t *ret_ns, weir_calendar *ret_calendar)
+{
+    size_t from = s->at;
+    const char *word;
+    size_t len = weir_scan_word(s, &word);
+    const weir_calendar_word *calendar = calendar_word(word, len);
+    if (calendar && ret_calendar) {
+        *ret_ns = 0;
+        *ret_calendar = calendar->unit;
+        return WEIR_OK;
+    }
+    if (calendar)
+        return refuse_calendar(s, from, calendar, false);
+    s->at = from;
+    if (weir_scan_end(s) || (len == 0 && !is_digit(s->text[from])))
+        return weir_scan_unexpected(s, from, "a period such as s, 90s or 1h30m");
+
+    int64_t total_ns = 0, unit_ns = INT64_MAX;
+    bool bare = len > 0; /* "s" is "1s", and then nothing follows */
+    do {
+        int64_t n = bare ? 1 : digits(s, WEIR_SPAN_NS_MAX);
+        weir_status st = scan_unit(s, unit_ns, ret_calendar != NULL, &unit_ns);
+        if (st != WEIR_OK)
+            return st;
+        if (n > (WEIR_SPAN_NS_MAX - total_ns) / unit_ns)
+            return refuse_long(s, from);
+        total_ns += n * unit_ns;
+    } while (!bare && !weir_scan_end(s) && is_digit(s->text[s->at]));
+    if (total_ns == 0) {
+        weir_scan_unexpected(s, from, "a period of at least 1ns");
+        return WEIR_E_RANGE;
+    }
+    *ret_ns = total_ns;
+    return WEIR_OK;
+}
