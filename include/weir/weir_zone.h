@@ -18,7 +18,7 @@ extern "C" {
 
 #define WEIR_ZONE_NAME_MAX 63
 #define WEIR_ZONE_TIMES_MAX                                                                        \
-    4096 /* clock changes in a file; tzdata has at most 250, its own reader takes 2000 */
+    4096 /* listed clock changes; tzdata has 250, its own reader takes 2000 */
 
 /* The day and time of a yearly change, read off the clock that it ends. */
 typedef struct weir_zone_rule {
@@ -54,30 +54,35 @@ struct weir_zone {
     char name[WEIR_ZONE_NAME_MAX + 1];
 };
 
-/* Whether `name` may name a zone, and so be put behind a directory's name: 1..WEIR_ZONE_NAME_MAX
- * bytes of [A-Za-z0-9_+-], parted by single '/'. So no dot, no leading and no trailing '/'.
+/* Whether `name` may name a zone, and so be put behind the name of a directory: 1..63 bytes of
+ * [A-Za-z0-9_+-], parted by single '/'. So there is no dot, and no '/' at either end.
  * Threads: pure. */
 bool weir_zone_name_ok(const char *name, size_t len);
 
-/* Reads a TZif file, version 1 to 4, and checks all of it that can be looked at later.
- *  ret    written only on WEIR_OK. Points into `bytes`, which must outlive it unchanged; may be
- * copied. name   `len` bytes, copied; need not be terminated. Returns WEIR_OK, or WEIR_E_ZONE: the
- * name is not weir_zone_name_ok(), the bytes break RFC 9636, the footer does not continue the
- * listed changes, there are more than WEIR_ZONE_TIMES_MAX, or the file counts leap seconds
- * (`right/`). Bytes behind the footer are not looked at (tzfile(5): later versions may append).
- * Threads: the caller owns *ret until it returns; then any number may read it. */
+/* Reads a TZif file, version 1 to 4, and checks all that can be looked at later.
+ *  ret    written only on WEIR_OK. It points into `bytes`, and may be copied.
+ *  name   `name_len` bytes, copied; need not be terminated.
+ *  bytes  `len` bytes, which must stay as they are for as long as *ret is used.
+ * Returns WEIR_OK, or WEIR_E_ZONE: the name is not weir_zone_name_ok(), the bytes break RFC 9636,
+ * the footer contradicts the last listed change or has no meaning in some year, there are more than
+ * WEIR_ZONE_TIMES_MAX changes, or leap seconds are counted (the files under `right/`).
+ * Bytes after the footer are ignored, as tzfile(5) wants it.
+ * Threads: the caller owns *ret until this returns; then any number may read it.
+ * Source: RFC 9636, which defines versions 1 to 4. */
 WEIR_NODISCARD weir_status weir_zone_read(weir_zone *ret, const char *name, size_t name_len,
                                           const uint8_t *bytes, size_t len);
 
-/* The calendar window that holds t_ns. A day starts at the first instant whose local time is
- * midnight or later: the first midnight of two, the clock change if it skips midnight. A clock set
- * back over midnight does not reopen the day before. Weeks start on Monday, months on the 1st,
- * years on January 1st, when that date starts. A date that the zone skipped starts with the next
- * one, so every window holds time, and each starts where the one before ends. zone   NULL is UTC.
- *  unit   WEIR_DAY, WEIR_WEEK, WEIR_MONTH, WEIR_YEAR; another is taken for WEIR_DAY.
+/* The calendar window that holds t_ns.
+ * A day starts at the first instant whose local time is its midnight or later: the first midnight
+ * of two, or the clock change that skips it. A clock set back over midnight does not reopen the day
+ * before. Weeks start on Monday, months on the 1st, years on January 1st, when that date starts. A
+ * date that the zone skipped starts with the next one, so that no window is empty, and each starts
+ * where the one before it ends.
+ *  zone   NULL is UTC.
+ *  unit   WEIR_DAY, WEIR_WEEK, WEIR_MONTH or WEIR_YEAR; any other is taken for WEIR_DAY.
  *  t_ns   0..WEIR_NOW_NS_MAX; a time outside is taken for the nearest inside.
- * Returns start_ns <= t_ns < end_ns; start_ns is 0 where the window began before 1970. Threads:
- * pure. */
+ * Returns start_ns <= t_ns < end_ns; start_ns is 0 where the window began before 1970.
+ * Threads: pure. */
 weir_span weir_calendar_window(const weir_zone *zone, weir_calendar unit, int64_t t_ns);
 
 #ifdef __cplusplus

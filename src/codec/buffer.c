@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The slow half of the byte queue: growing, moving, giving back. It must not know what the bytes mean. */
+/* The slow half of the byte queue: growing, moving, giving back. It must not know what the bytes
+ * mean. */
 
 #include "codec/buffer.h"
 
@@ -43,13 +44,14 @@ bool weir_buffer_grow(weir_buffer *b, size_t n)
     size_t len = weir_buffer_len(b);
     if (b->failed || n > b->len_max - len)
         return fail(b);
-    /* Moving costs len and is paid for by the `begin` bytes that were consumed since the last move. */
+    /* Moving costs len and is paid for by the `begin` bytes that were consumed since the last move.
+     */
     bool cheap = b->begin >= len && len + n <= b->room;
     move_to_front(b);
     if (cheap)
         return true;
-    /* A full-sized room never comes here: begin + len + n > 2 * len_max >= len_max + len + n - len
-     * makes begin >= len, which is the cheap case. So the room below is larger than b->room. */
+    /* The room grows from here on: one of 2 * len_max that is too short has begin > len_max, since
+     * len + n <= len_max, and that was the cheap case. */
     size_t room = b->room < ROOM_FIRST ? ROOM_FIRST : 2 * b->room;
     if (room < len + n)
         room = len + n;

@@ -2,8 +2,9 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CODEC_BUFFER_H
 #define WEIR_CODEC_BUFFER_H
-/* A byte queue with a stated maximum: bytes go in at the tail and come out at the front. It holds what
- * a connection has read or has still to write. It must not know what the bytes mean, nor any socket. */
+/* A byte queue with a stated maximum: bytes go in at the tail and come out at the front. It holds
+ * what a connection has read or has still to write. It must not know what the bytes mean, nor any
+ * socket. */
 
 #include <assert.h>
 #include <stdbool.h>
@@ -23,15 +24,16 @@ typedef struct weir_buffer {
 } weir_buffer;
 
 /* Makes `b` empty; allocates nothing.
- *  len_max  the most bytes it may hold, 1..SIZE_MAX/4. The memory behind them is at most twice that, so
- *           that bytes are moved to the front no more often, on average, than once each. */
+ *  len_max  the most bytes it may hold, 1..SIZE_MAX/4. The memory behind them is at most twice
+ * that, so that bytes are moved to the front no more often, on average, than once each. */
 static inline void weir_buffer_init(weir_buffer *b, size_t len_max)
 {
     assert(len_max >= 1 && len_max <= SIZE_MAX / 4);
     *b = (weir_buffer){.len_max = len_max};
 }
 
-/* Gives the memory back and clears `failed`; `b` is empty and may be used again. Accepts a zeroed `b`. */
+/* Gives the memory back and clears `failed`; `b` is empty and may be used again. Accepts a zeroed
+ * `b`. */
 void weir_buffer_free(weir_buffer *b);
 
 /* Empties `b` and clears `failed`; keeps the memory. */
@@ -54,9 +56,9 @@ static inline uint8_t *weir_buffer_data(const weir_buffer *b)
 bool weir_buffer_grow(weir_buffer *b, size_t n);
 
 /* Makes room for `n` more bytes at weir_buffer_tail().
- * Returns false, and sets `failed`, if that would exceed len_max or there is no memory; the bytes held
- * stay as they were. `failed` is sticky: from then on nothing can be added, so that a reply cut in the
- * middle is never followed by another. */
+ * Returns false, and sets `failed`, if that would exceed len_max or there is no memory; the bytes
+ * held stay as they were. `failed` is sticky: from then on nothing can be added, so that a reply
+ * cut in the middle is never followed by another. */
 static inline bool weir_buffer_reserve(weir_buffer *b, size_t n)
 {
     return n <= b->limit - b->end || weir_buffer_grow(b, n);

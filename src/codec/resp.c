@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* RESP: the request parser and the reply writer. A request is walked from length to length; what the
- * arguments hold is not looked at. Every rule is decided by the bytes before it alone, never by how many
- * happen to have arrived, or else a client's luck with TCP would choose its error. This file must not
- * know any command, any socket or the time. */
+/* RESP: the request parser and the reply writer. A request is walked from length to length; what
+ * the arguments hold is not looked at. Every rule is decided by the bytes before it alone, never by
+ * how many happen to have arrived, or else a client's luck with TCP would choose its error. This
+ * file must not know any command, any socket or the time. */
 
 #include "codec/resp.h"
 
 #include <stdio.h>
 
-/* ---- numbers ------------------------------------------------------------------------------------- */
+/* ---- numbers
+ * ------------------------------------------------------------------------------------- */
 
 bool weir_resp_i64(const uint8_t *bytes, size_t len, int64_t *ret)
 {
@@ -57,7 +58,8 @@ static uint8_t *digits_before(uint8_t *end, uint64_t v)
     return end;
 }
 
-/* ---- requests ------------------------------------------------------------------------------------ */
+/* ---- requests
+ * ------------------------------------------------------------------------------------ */
 
 typedef enum step { STEP_MORE, STEP_REQUEST, STEP_ERROR, STEP_GUARD, STEP_EMPTY } step;
 
@@ -242,7 +244,8 @@ static step read_multibulk(weir_resp_parser *p, const uint8_t *at, size_t len,
     return STEP_REQUEST;
 }
 
-/* ---- inline requests ------------------------------------------------------------------------------- */
+/* ---- inline requests
+ * ------------------------------------------------------------------------------- */
 
 static bool is_space(uint8_t c)
 {
@@ -275,7 +278,8 @@ static uint8_t escaped(uint8_t c)
     }
 }
 
-/* Decodes the escape at `i`, which is a backslash inside `quote`; returns the bytes it takes, 1 if none. */
+/* Decodes the escape at `i`, which is a backslash inside `quote`; returns the bytes it takes, 1 if
+ * none. */
 static size_t read_escape(const uint8_t *at, size_t left, uint8_t quote, uint8_t *ret)
 {
     *ret = at[0];
@@ -295,8 +299,8 @@ static size_t read_escape(const uint8_t *at, size_t left, uint8_t quote, uint8_t
     return 2;
 }
 
-/* Reads the word at *pos, which is no space. In a quoted part the bytes move left, over what was read.
- * Returns false if a quote is not closed, or not followed by a space or the end. */
+/* Reads the word at *pos, which is no space. In a quoted part the bytes move left, over what was
+ * read. Returns false if a quote is not closed, or not followed by a space or the end. */
 static bool read_word(uint8_t *at, size_t len, size_t *pos, weir_resp_arg *ret)
 {
     size_t i = *pos;
@@ -343,7 +347,8 @@ static step read_words(const weir_resp_limits *limits, uint8_t *at, size_t len,
     return n > 0 ? STEP_REQUEST : STEP_EMPTY;
 }
 
-/* Whether the first word says HTTP. Looked at before the quotes are, so a bad quote cannot hide it. */
+/* Whether the first word says HTTP. Looked at before the quotes are, so a bad quote cannot hide it.
+ */
 static bool line_is_http(const uint8_t *at, size_t len)
 {
     size_t begin = 0;
@@ -360,11 +365,11 @@ static step read_inline(weir_resp_parser *p, uint8_t *at, size_t len, weir_resp_
     size_t window = len <= p->limits->inline_len_max ? len : p->limits->inline_len_max + 1;
     const uint8_t *lf = memchr(at + p->pos, '\n', window - p->pos);
     if (!lf) {
+        if (len > p->limits->inline_len_max)
+            return error(ret, "Protocol error: too big inline request");
         p->pos = len;
         p->want = len + 1;
-        return window == len && len <= p->limits->inline_len_max
-                   ? STEP_MORE
-                   : error(ret, "Protocol error: too big inline request");
+        return STEP_MORE;
     }
     size_t line_len = (size_t)(lf - at);
     if (line_is_http(at, line_len))
@@ -397,19 +402,28 @@ weir_resp_result weir_resp_next(weir_resp_parser *p, uint8_t *bytes, size_t len,
     return WEIR_RESP_NEED_MORE;
 }
 
-/* ---- replies ------------------------------------------------------------------------------------- */
+/* ---- replies
+ * ------------------------------------------------------------------------------------- */
 
-/* A type, a number, CR LF. */
-static void put_number(weir_buffer *b, char type, uint64_t v, bool minus)
+#define HEAD_LEN_MAX 24 /* type, minus, 20 digits, CR LF */
+
+/* Writes a type, a number and CR LF so that they end at `end`; returns where they begin. */
+static uint8_t *head_before(uint8_t *end, char type, uint64_t v, bool minus)
 {
-    uint8_t text[24]; /* 1 + 1 + 20 + 2 */
-    uint8_t *end = text + sizeof text;
     end[-2] = '\r';
     end[-1] = '\n';
     uint8_t *at = digits_before(end - 2, v);
     if (minus)
         *--at = '-';
     *--at = (uint8_t)type;
+    return at;
+}
+
+static void put_number(weir_buffer *b, char type, uint64_t v, bool minus)
+{
+    uint8_t text[HEAD_LEN_MAX];
+    uint8_t *end = text + sizeof text;
+    const uint8_t *at = head_before(end, type, v, minus);
     weir_buffer_append(b, at, (size_t)(end - at));
 }
 
@@ -440,11 +454,13 @@ void weir_resp_put_i64(weir_buffer *b, int64_t v)
 
 void weir_resp_put_bulk(weir_buffer *b, const void *bytes, size_t len)
 {
-    if (len > b->len_max || !weir_buffer_reserve(b, len + 25)) {
-        b->failed = true;
+    uint8_t text[HEAD_LEN_MAX];
+    uint8_t *end = text + sizeof text;
+    const uint8_t *at = head_before(end, '$', len, false);
+    size_t head_len = (size_t)(end - at);
+    if (!weir_buffer_reserve(b, head_len + len + 2))
         return;
-    }
-    put_number(b, '$', len, false);
+    weir_buffer_append(b, at, head_len);
     weir_buffer_append(b, bytes, len);
     weir_buffer_append(b, "\r\n", 2);
 }

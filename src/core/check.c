@@ -76,7 +76,7 @@ static void charge_all(const weir_policy *p, uint64_t *state, unsigned level, in
     int64_t delay_ns = 0;
     for (uint32_t i = 0; i < p->layers; i++) {
         weir_decision d;
-        weir_layer_check(&p->layer[i], state, level, now_ns, cost, &d);
+        weir_layer_check(&p->layer[i], state, level, now_ns, cost, true, &d);
         if (d.delay_ns > delay_ns)
             delay_ns = d.delay_ns;
         if (i == 0 || d.remaining < ret->remaining)
@@ -91,21 +91,25 @@ static bool waits_longer(const weir_decision *a, const weir_decision *b)
     return a->never != b->never ? a->never : a->retry_after_ns > b->retry_after_ns;
 }
 
-/* Asks the layers that deny for their figures, and lets those with count_denied count. The figures are those of the layer
- * with the longest wait. */
+/* Lets the layers with count_denied count the denied request. Then asks the layers that deny it, as
+ * they stand after that, for their figures; those with the longest wait are the policy's. */
 static void deny_all(const weir_policy *p, uint64_t *state, unsigned level, int64_t now_ns,
                      int64_t cost, weir_decision *ret)
 {
     bool first = true;
     for (uint32_t i = 0; i < p->layers; i++) {
         const weir_layer *l = &p->layer[i];
-        bool allows = weir_layer_allows(l, state, level, now_ns, cost);
         weir_decision d;
-        if (!allows || l->count_denied)
-            weir_layer_check(l, state, level, now_ns, cost, &d);
-        if (!allows) {
-            if (first || waits_longer(&d, ret))
-                take_figures(ret, &d, i);
+        bool allows = weir_layer_allows(l, state, level, now_ns, cost);
+        if (l->count_denied || !allows)
+            weir_layer_check(l, state, level, now_ns, cost, true, &d);
+        if (l->count_denied && allows) { /* counted as if charged: may it pass now? */
+            allows = weir_layer_allows(l, state, level, now_ns, cost);
+            if (!allows)
+                weir_layer_check(l, state, level, now_ns, cost, false, &d);
+        }
+        if (!allows && (first || waits_longer(&d, ret))) {
+            take_figures(ret, &d, i);
             first = false;
         }
         state += weir_layer_words(l, level);
@@ -129,7 +133,7 @@ weir_status weir_check(const weir_policy *p, uint64_t *state, unsigned level, in
         return st;
     if (p->layers == 1 && p->layer[0].format != WEIR_STATE_LOG) {
         ret->layer = 0;
-        weir_layer_check(&p->layer[0], state, level, now_ns, cost, ret);
+        weir_layer_check(&p->layer[0], state, level, now_ns, cost, true, ret);
         return WEIR_OK;
     }
     bool allowed = all_allow(p, state, level, now_ns, cost);
@@ -169,7 +173,7 @@ int64_t weir_fresh_after(const weir_policy *p, const uint64_t *state, unsigned l
     for (uint32_t i = 0; i < p->layers; i++) {
         weir_decision peek;
         /* A peek writes nothing, so the cast takes nothing from the caller. */
-        weir_layer_check(&p->layer[i], (uint64_t *)state, level, now_ns, 0, &peek);
+        weir_layer_check(&p->layer[i], (uint64_t *)state, level, now_ns, 0, false, &peek);
         if (peek.reset_after_ns > longest_ns)
             longest_ns = peek.reset_after_ns;
         state += weir_layer_words(&p->layer[i], level);

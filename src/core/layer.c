@@ -171,8 +171,9 @@ bool weir_layer_allows(const weir_layer *l, const uint64_t *state, unsigned leve
 }
 
 void weir_layer_check(const weir_layer *l, uint64_t *state, unsigned level, int64_t now_ns,
-                      int64_t cost, weir_decision *ret)
+                      int64_t cost, bool count, weir_decision *ret)
 {
+    bool count_denied = count && l->count_denied;
     switch (l->format) {
     case WEIR_STATE_TAT_NS:
         weir_tat_ns_check(l, state, now_ns, cost, ret);
@@ -183,10 +184,10 @@ void weir_layer_check(const weir_layer *l, uint64_t *state, unsigned level, int6
         return;
     case WEIR_STATE_WINDOW_WORD:
     case WEIR_STATE_WINDOW_PAIR:
-        weir_window_check(l, state, now_ns, cost, ret);
+        weir_window_check(l, state, now_ns, cost, count_denied, ret);
         return;
     case WEIR_STATE_LOG:
-        weir_log_check(l, state, level, now_ns, cost, ret);
+        weir_log_check(l, state, level, now_ns, cost, count_denied, ret);
         return;
     case WEIR_STATE_COUNTER:
         weir_counter_check(l, state, now_ns, cost, ret);

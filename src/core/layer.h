@@ -20,9 +20,11 @@ bool weir_layer_full(const weir_layer *l, const uint64_t *state, unsigned level,
 bool weir_layer_allows(const weir_layer *l, const uint64_t *state, unsigned level, int64_t now_ns,
                        int64_t cost);
 
-/* Decides and charges this layer alone; fills all of *ret but `layer`. The state is sound and, if a write is due, not full. */
+/* Decides and charges this layer alone; fills all of *ret but `layer`. The state is sound and, if a
+ * write is due, not full.
+ *  count  whether a denial is counted if the layer is count_denied; false gives the figures alone. */
 void weir_layer_check(const weir_layer *l, uint64_t *state, unsigned level, int64_t now_ns,
-                      int64_t cost, weir_decision *ret);
+                      int64_t cost, bool count, weir_decision *ret);
 
 bool weir_layer_refunds(const weir_layer *l);
 void weir_layer_refund(const weir_layer *l, uint64_t *state, unsigned level, int64_t now_ns,

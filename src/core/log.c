@@ -194,14 +194,14 @@ bool weir_log_allows(const weir_layer *l, const uint64_t *state, unsigned level,
 }
 
 void weir_log_check(const weir_layer *l, uint64_t *state, unsigned level, int64_t now_ns,
-                    int64_t cost, weir_decision *ret)
+                    int64_t cost, bool count_denied, weir_decision *ret)
 {
     view v = view_at(l, state, level, now_ns);
     ret->limit = l->limit;
     ret->allowed = v.sum + cost <= l->limit;
     ret->never = cost > l->limit;
     ret->delay_ns = 0;
-    if (cost > 0 && (ret->allowed || l->count_denied)) {
+    if (cost > 0 && (ret->allowed || count_denied)) {
         int64_t units = cost < l->limit ? cost : l->limit;
         drop_oldest(&v, state, excess(l, &v, units));
         push(&v, state, units);

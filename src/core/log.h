@@ -32,10 +32,10 @@ bool weir_log_full(const weir_layer *l, const uint64_t *state, unsigned level, i
 bool weir_log_allows(const weir_layer *l, const uint64_t *state, unsigned level, int64_t now_ns,
                      int64_t cost);
 
-/* Decides and logs; fills all of *ret but `layer`. Writes *state if allowed, or denied under count_denied, and cost > 0;
- * then it must not be full. Work: the logarithm of the entries. */
+/* Decides and logs; fills all of *ret but `layer`. Writes *state if cost > 0 and it is allowed, or
+ * denied and to be counted; then it must not be full. Work: the logarithm of the entries. */
 void weir_log_check(const weir_layer *l, uint64_t *state, unsigned level, int64_t now_ns,
-                    int64_t cost, weir_decision *ret);
+                    int64_t cost, bool count_denied, weir_decision *ret);
 
 /* Takes `cost` units out of the log, the latest first. */
 void weir_log_refund(const weir_layer *l, uint64_t *state, unsigned level, int64_t now_ns,

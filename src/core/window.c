@@ -29,8 +29,8 @@ static weir_span span_at(const weir_layer *w, int64_t t_ns)
 static view view_of_word(const weir_layer *w, int64_t word, int64_t now_ns)
 {
     weir_span span = span_at(w, now_ns);
-    if (word > span.end_ns) /* written in a later window: that one stands for now */
-        span = span_at(w, min64(word - 1, WEIR_NOW_NS_MAX));
+    if (word >= span.end_ns) /* written in a later window: that one stands for now */
+        span = span_at(w, min64(word, WEIR_NOW_NS_MAX));
     return (view){span, word > span.start_ns ? word - span.start_ns : 0};
 }
 
@@ -73,14 +73,14 @@ bool weir_window_allows(const weir_layer *w, const uint64_t *state, int64_t now_
 }
 
 void weir_window_check(const weir_layer *w, uint64_t *state, int64_t now_ns, int64_t cost,
-                       weir_decision *ret)
+                       bool count_denied, weir_decision *ret)
 {
     view v = view_at(w, state, now_ns);
     ret->limit = w->limit;
     ret->allowed = cost <= w->limit - v.count;
     ret->never = cost > w->limit;
     ret->delay_ns = 0;
-    if (cost > 0 && (ret->allowed || w->count_denied)) {
+    if (cost > 0 && (ret->allowed || count_denied)) {
         v.count = ret->allowed ? v.count + cost : w->limit;
         write(w, state, &v);
     }

@@ -15,7 +15,7 @@ _Static_assert(OFFSET_S_MIN == -(25 * 3600 - 1) && OFFSET_S_MAX == 26 * 3600 - 1
 
 typedef struct text {
     const uint8_t *p;
-    const uint8_t *end; /* never read; there is always a '\n' before it */
+    const uint8_t *end;
 } text;
 
 static bool take(text *t, char c)
@@ -110,7 +110,7 @@ static bool change_rule(text *t, weir_zone_rule *ret)
 
 /* Whether change[0] and change[1] alternate from year to year; or, if `endless`, whether each
  * change[1] comes so late that the next change[0] is there already. 28 years have every kind of
- * year, each before every kind that can follow. */
+ * year (weekday of January 1st, leap or not), before every kind that can follow. */
 static bool changes_repeat(const weir_zone_tail *tail, bool endless)
 {
     for (uint32_t year = 2001; year < 2001 + 28; year++) {
@@ -305,7 +305,8 @@ weir_status weir_zone_read(weir_zone *ret, const char *name, size_t name_len, co
                            size_t len)
 {
     weir_zone z;
-    if (!weir_zone_name_ok(name, name_len) || !read_file(&z, (text){bytes, bytes + len}))
+    if (!weir_zone_name_ok(name, name_len) || len < HEADER_SIZE ||
+        !read_file(&z, (text){bytes, bytes + len}))
         return WEIR_E_ZONE;
     /* Field by field: a whole struct would be copied by a call of memcpy(). */
     ret->times = z.times;

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+#ifndef WEIR_WEIR_STORE_H
+#define WEIR_WEIR_STORE_H
+/* Many keys: a store holds the state of every key that is not fresh, and decides atomically.
+ *
+ *     weir_store *s;
+ *     weir_store_open(&s, NULL);
+ *     uint64_t id = weir_store_policy_id(s, &p);
+ *     weir_store_check(s, &p, id, "alice", 5, now_ns, 1, &d);
+ *
+ * Keys are kept as a keyed 64-bit hash, never as text: with n live keys the chance that any two
+ * share a state is about n*n / 2^65 (1 in 37 million for a million keys). Time never goes back in a
+ * store: an earlier now is read as the latest that the key's shard has seen. All functions but open
+ * and close may be called from any thread at once. */
+
+#include <weir/weir.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WEIR_KEY_MAX 65536 /* bytes of a key: 1..WEIR_KEY_MAX */
+
+typedef struct weir_store weir_store;
+
+typedef struct weir_store_options {
+    size_t memory_bytes;   /* 0: 256 MiB. What the keys' states may take, at least 1 MiB */
+    const uint8_t *secret; /* 16 bytes for the hash, NULL: random. To be given in tests only */
+} weir_store_options;
+
+typedef struct weir_store_stats {
+    uint64_t keys;         /* held now, fresh ones that were not yet dropped included */
+    uint64_t memory_bytes; /* taken by them */
+    uint64_t evicted;      /* live keys that were forgotten because the memory was full */
+} weir_store_stats;
+
+/* Makes an empty store. options NULL: all defaults. *ret is written on WEIR_OK only.
+ * Returns WEIR_OK, WEIR_E_NOMEM, WEIR_E_RANGE (memory_bytes), WEIR_E_IO (no random). */
+WEIR_NODISCARD weir_status weir_store_open(weir_store **ret, const weir_store_options *options);
+
+/* Frees the store. Accepts NULL. No other call may be under way. */
+void weir_store_close(weir_store *s);
+
+/* What a policy's states are filed under: equal for equal canonical texts, else different. */
+uint64_t weir_store_policy_id(const weir_store *s, const weir_policy *p);
+
+/* Decides for one key and charges it; see weir_check().
+ *  policy_id  weir_store_policy_id(s, p).
+ *  key        key_len bytes, 1..WEIR_KEY_MAX, of any value.
+ *  ret        written on WEIR_OK only.
+ * Returns WEIR_OK; WEIR_E_RANGE for a bad key, time or cost; WEIR_E_NOMEM if the key's state does
+ * not fit in the memory even after eviction: then nothing was charged. */
+WEIR_NODISCARD weir_status weir_store_check(weir_store *s, const weir_policy *p, uint64_t policy_id,
+                                            const void *key, size_t key_len, int64_t now_ns,
+                                            int64_t cost, weir_decision *ret);
+
+/* Gives back units; see weir_refund(). Returns also WEIR_E_UNSUPPORTED. */
+WEIR_NODISCARD weir_status weir_store_refund(weir_store *s, const weir_policy *p,
+                                             uint64_t policy_id, const void *key, size_t key_len,
+                                             int64_t now_ns, int64_t cost, weir_decision *ret);
+
+/* Makes a key fresh. Returns WEIR_OK, also if it was; WEIR_E_RANGE for a bad key. */
+WEIR_NODISCARD weir_status weir_store_reset(weir_store *s, uint64_t policy_id, const void *key,
+                                            size_t key_len);
+
+weir_store_stats weir_store_stats_get(weir_store *s);
+
+/* For arithmetic other than weir_check() on a state of `p`'s format, at level 0. `state` is that of
+ * the key, all zero if it was fresh; the function may change it if it returns WEIR_OK. It runs under
+ * the key's lock: it must be short and call no store. */
+typedef weir_status (*weir_store_fn)(void *ctx, uint64_t *state, int64_t now_ns);
+
+WEIR_NODISCARD weir_status weir_store_apply(weir_store *s, const weir_policy *p, uint64_t policy_id,
+                                            const void *key, size_t key_len, int64_t now_ns,
+                                            weir_store_fn fn, void *ctx);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

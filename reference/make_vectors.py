@@ -1,0 +1,393 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Copyright (c) 2026 the weir authors
+"""Writes tests/vectors/*.json from the model. The same source always writes the same bytes.
+
+Every policy of a family goes through every scenario, each a fresh key. A scenario is a short function
+that plays one kind of caller; what it expects is whatever the model answers.
+"""
+
+import datetime
+import pathlib
+import random
+
+from random_vectors import START_2026, START_2200, Walk
+from vector_format import Case, document
+from weir_reference import COST_MAX, EPOCH, NS_MAX, SECOND, UNITS_NS, CalendarWindows
+
+VECTORS = pathlib.Path(__file__).resolve().parent.parent / "tests" / "vectors"
+STARTS = (0, START_2026 + 123456789, START_2200 + 1, 7)
+DAY, HOUR = UNITS_NS["d"], UNITS_NS["h"]
+
+POLICIES = {
+    "gcra": (
+        "gcra 100/s burst 20", "gcra 1/s", "gcra 5/m burst 5", "gcra 3/s burst 3",
+        "gcra 7/m burst 2", "gcra 7/155382367ns burst 4", "gcra 1/1ns burst 10",
+        "gcra 1/3650d burst 3", "gcra 1000003/365d burst 9",
+        "gcra 2147483647/3650d burst 2147483647", "gcra 12499999999/s burst 2147483647",
+        "gcra 1099511627776/s burst 1000", "gcra 1/1152921504606846975ns", "gcra 1/1h30m burst 4",
+    ),
+    "token-bucket": (
+        "token-bucket 500 refill 100/s", "token-bucket 1 refill 1/d", "token-bucket 10 refill 3/s",
+        "token-bucket 4 refill 7/m", "token-bucket 2147483647 refill 12500000000/s",
+        "token-bucket 2147483647 refill 2147483647/3650d", "token-bucket 12 refill 1000003/365d",
+        "token-bucket 5 refill 1/250ms", "token-bucket 3 refill 1099511627776/1ns",
+        "token-bucket 6 refill 11/90s",
+    ),
+    "token-bucket-steps": (
+        "token-bucket 10 refill 5 every 1s", "token-bucket 10 refill 3 every 1s",
+        "token-bucket 1 refill 1 every 1m", "token-bucket 3 refill 10 every 1h",
+        "token-bucket 2147483647 refill 1000000 every 1d",
+        "token-bucket 2147483647 refill 1099511627776 every 1ns",
+        "token-bucket 7 refill 2 every 1ns", "token-bucket 1 refill 1 every 3650d",
+        "token-bucket 9 refill 4 every 155382367ns",
+    ),
+    "leaky-bucket": (
+        "leaky-bucket 10/s capacity 20", "leaky-bucket 1/s capacity 1",
+        "leaky-bucket 3/s capacity 5", "leaky-bucket 7/155382367ns capacity 3",
+        "leaky-bucket 12499999999/s capacity 2147483647", "leaky-bucket 1/1ns capacity 4",
+        "leaky-bucket 1/3650d capacity 2", "leaky-bucket 9/7m capacity 6",
+    ),
+    "leaky-queue": (
+        "leaky-queue 10/s depth 20", "leaky-queue 1/s depth 0", "leaky-queue 3/s depth 4",
+        "leaky-queue 7/m depth 2", "leaky-queue 12500000000/s depth 2147483646",
+        "leaky-queue 1/1ns depth 3", "leaky-queue 1/3650d depth 1",
+        "leaky-queue 1099511627776/s depth 1000000", "leaky-queue 7/155382367ns depth 5",
+    ),
+    "fixed-window": (
+        "fixed-window 5/1s", "fixed-window 1/s", "fixed-window 5000/h",
+        "fixed-window 2147483647/m", "fixed-window 3/1ns", "fixed-window 4/3650d",
+        "fixed-window 6/155382367ns", "fixed-window 8/1h30m",
+        "fixed-window 2147483647/2147483648ns", "fixed-window 2147483647/2147483647ns",
+        "fixed-window 10/d", "fixed-window 5/90s count-denied", "fixed-window 1/s count-denied",
+        "fixed-window 2147483647/w count-denied",
+    ),
+    "fixed-window-calendar": (
+        "fixed-window 5/day", "fixed-window 100/week", "fixed-window 1/month",
+        "fixed-window 2147483647/year", "fixed-window 7/day tz Europe/Berlin",
+        "fixed-window 4/month tz Asia/Kathmandu count-denied",
+        "fixed-window 3/week count-denied tz America/New_York",
+        "fixed-window 6/year tz Australia/Lord_Howe",
+    ),
+    "fixed-window-from-first": (
+        "fixed-window 5/1s from-first", "fixed-window 1/h from-first",
+        "fixed-window 2147483647/m from-first", "fixed-window 3/1ns from-first",
+        "fixed-window 4/3650d from-first", "fixed-window 6/155382367ns from-first",
+        "fixed-window 5/90s from-first count-denied", "fixed-window 1/d count-denied from-first",
+    ),
+    "sliding-log": (
+        "sliding-log 5/1s", "sliding-log 1/s", "sliding-log 20/m", "sliding-log 2147483647/h",
+        "sliding-log 3/1ns", "sliding-log 4/3650d", "sliding-log 6/155382367ns",
+        "sliding-log 5/m count-denied", "sliding-log 1/s count-denied",
+        "sliding-log 2147483647/d count-denied", "sliding-log 9/1h30m count-denied",
+    ),
+    "sliding-counter": (
+        "sliding-counter 5/1s", "sliding-counter 1/s", "sliding-counter 100/m",
+        "sliding-counter 2147483647/h", "sliding-counter 3/1ns",
+        "sliding-counter 2147483647/3650d", "sliding-counter 6/155382367ns strict",
+        "sliding-counter 5/1s relaxed", "sliding-counter 1/s relaxed",
+        "sliding-counter 2147483647/3650d relaxed", "sliding-counter 6/155382367ns relaxed",
+        "sliding-counter 3/1ns relaxed",
+    ),
+    "sliding-slices": (
+        "sliding-slices 100/h slices 60", "sliding-slices 5/1s slices 4",
+        "sliding-slices 1/s slices 1", "sliding-slices 7/1s slices 3",
+        "sliding-slices 2147483647/d slices 24", "sliding-slices 3/1ns slices 1",
+        "sliding-slices 6/7ns slices 5", "sliding-slices 4/3650d slices 7",
+        "sliding-slices 9/155382367ns slices 1000", "sliding-slices 20/65537ns slices 65536",
+    ),
+    "layers": (
+        "gcra 10/s burst 5 & fixed-window 20/m",
+        "gcra 3/s burst 3 & sliding-log 5/10s & fixed-window 7/day tz Europe/Berlin",
+        "fixed-window 5/1s & fixed-window 5/1s",
+        "gcra 1/s burst 4 & token-bucket 4 refill 1/s & leaky-bucket 1/s capacity 4",
+        "leaky-queue 2/s depth 6 & fixed-window 10/m",
+        "leaky-queue 5/s depth 3 & leaky-queue 1/s depth 3",
+        "fixed-window 3/m count-denied & gcra 1/s burst 2",
+        "gcra 1/s burst 2 & sliding-log 4/m count-denied",
+        "fixed-window 4/90s from-first count-denied & sliding-counter 3/1s",
+        "sliding-slices 6/10s slices 7 & sliding-counter 5/10s relaxed & sliding-log 4/10s",
+        "gcra 100/s burst 100 & fixed-window 1/3650d",
+        "token-bucket 10 refill 2 every 1s & gcra 2/s burst 10",
+        "gcra 12500000000/s burst 2147483647 & fixed-window 2147483647/d",
+        "fixed-window 2/s & fixed-window 3/s & fixed-window 4/s & fixed-window 5/s"
+        " & fixed-window 6/s & fixed-window 7/s & fixed-window 8/s & fixed-window 9/s",
+    ),
+    "refund": (
+        "gcra 10/s burst 5", "gcra 3/s burst 3", "token-bucket 100 refill 7/m",
+        "leaky-bucket 5/s capacity 9", "token-bucket 10 refill 3 every 1s", "fixed-window 5/1s",
+        "fixed-window 9/day tz America/New_York", "fixed-window 5/m from-first",
+        "sliding-log 8/10s", "sliding-counter 8/10s", "sliding-counter 8/10s relaxed",
+        "sliding-slices 8/10s slices 7", "leaky-queue 10/s depth 3",
+        "fixed-window 5/s count-denied", "fixed-window 5/s from-first count-denied",
+        "sliding-log 5/s count-denied", "gcra 10/s burst 5 & fixed-window 20/m",
+        "gcra 10/s burst 5 & leaky-queue 10/s depth 9",
+        "sliding-log 5/s & fixed-window 5/m count-denied", "sliding-counter 2147483647/h",
+    ),
+    "clock-steps-back": (
+        "gcra 10/s burst 5", "gcra 3/s burst 3", "token-bucket 9 refill 7/m",
+        "token-bucket 10 refill 3 every 1s", "leaky-bucket 5/s capacity 9",
+        "leaky-queue 10/s depth 3", "fixed-window 5/1s", "fixed-window 5/1s count-denied",
+        "fixed-window 5/day tz America/Havana", "fixed-window 5/m from-first",
+        "fixed-window 5/m from-first count-denied", "sliding-log 5/10s",
+        "sliding-log 5/10s count-denied", "sliding-counter 5/10s", "sliding-counter 5/10s relaxed",
+        "sliding-slices 5/10s slices 4", "gcra 1/s burst 4 & fixed-window 5/m & sliding-log 6/m",
+    ),
+}
+
+
+def wait_for(case):
+    """About the time of one answer's change: from now to the next edge of the first layer."""
+    return max(1, case.layers[0].edge_after(case.now) - case.now)
+
+
+def drain(case, parts=4):
+    """Takes what is left at this instant, in a few requests."""
+    left = case.take(0).remaining
+    for part in range(parts, 0, -1):
+        if left > 0:
+            left = case.take(max(1, left // part)).remaining
+
+
+def retry_exactly(case, cost):
+    """A denied request again, 1 ns before the time it was told and at that time."""
+    retry_ns = case.take(cost).retry_after_ns
+    if retry_ns:
+        until = case.now + retry_ns
+        case.take(cost, until - 1)
+        case.take(cost, until)
+
+
+def ordinary(case):
+    step = max(1, wait_for(case) * 2 // 3)
+    for i in range(14):
+        case.take(1 if i % 5 else min(2, case.limit), case.now + step + i * step // 7)
+
+
+def hammered(case):
+    """Tries again and again, far more often than is allowed."""
+    drain(case)
+    step = max(1, wait_for(case) // 4)
+    for _ in range(10):
+        case.take(1, case.now + step)
+
+
+def waits_as_told(case):
+    drain(case)
+    for cost in (1, case.limit, 1, max(1, case.limit // 2)):
+        retry_exactly(case, cost)
+    case.take(case.limit + 1 if case.limit < COST_MAX else COST_MAX)
+
+
+def resets_as_told(case):
+    """1 ns before the reset the largest request is denied; at the reset it is allowed."""
+    for cost in (1, case.limit):
+        reset_ns = case.take(cost).reset_after_ns
+        if reset_ns:
+            case.take(case.limit, case.now + reset_ns - 1)
+            case.take(0)
+            case.take(case.limit, case.now + (case.take(0).reset_after_ns))
+
+
+def long_idle(case):
+    for wait in (10 * wait_for(case), 400 * DAY, 3651 * DAY, 1000 * wait_for(case)):
+        drain(case, 2)
+        case.take(1)
+        case.take(1, case.now + wait)
+
+
+def every_cost(case):
+    limit = case.limit
+    ladder = (0, limit + 1, COST_MAX, 1, limit // 2, 0, limit - 1, limit, 0, 1)
+    for cost in ladder:
+        case.take(min(COST_MAX, cost))
+    case.take(limit, case.now + 3 * wait_for(case))
+
+
+def at_the_edges(case):
+    """Use on both sides of the moment at which the first layer may change its mind."""
+    for cost in (1, max(1, case.limit // 2), case.limit):
+        edge = case.layers[0].edge_after(case.now)
+        case.take(cost, edge - 1)
+        case.take(cost, edge)
+        case.take(1, edge + 1)
+    case.take(1, case.layers[0].edge_after(case.now))
+
+
+def wandering(case):
+    Walk(random.Random(case.name), case, refunds=False).run(24)
+
+
+ALL = (ordinary, hammered, waits_as_told, resets_as_told, long_idle, every_cost, at_the_edges, wandering)
+
+
+def gives_back_part(case):
+    drain(case, 2)
+    for cost in (1, 0, max(1, case.limit // 3)):
+        case.refund(cost)
+        case.take(1)
+
+
+def gives_back_all(case):
+    case.take(min(3, case.limit))
+    case.refund(case.limit)
+    case.take(case.limit)
+    case.refund(COST_MAX)
+    case.refund(1)
+    case.take(1)
+
+
+def gives_back_late(case):
+    """Part of it has drained or expired; then all of it."""
+    for divisor in (3, 1, 2):
+        drain(case, 3)
+        step = max(1, wait_for(case) // divisor)
+        case.refund(2, case.now + step)
+        case.take(1)
+        case.refund(1, case.now + step)
+    case.refund(5, case.now + 400 * DAY)
+    case.take(1)
+
+
+def gives_back_to_fresh_key(case):
+    case.refund(1)
+    case.refund(0)
+    drain(case)
+
+
+def gives_back_spread(case):
+    """Charges at several times, then what was charged last is given back first."""
+    step = max(1, wait_for(case) // 5)
+    for _ in range(4):
+        case.take(min(2, case.limit), case.now + step)
+    for _ in range(5):
+        case.refund(1, case.now + step)
+        case.take(0, case.now + 2 * step)
+
+
+def wandering_with_refunds(case):
+    Walk(random.Random(case.name), case).run(40)
+
+
+REFUNDS = (gives_back_part, gives_back_all, gives_back_late, gives_back_to_fresh_key, gives_back_spread,
+           wandering_with_refunds)
+
+
+def steps_back_a_little(case):
+    case.take(1)
+    for back in (1, max(1, wait_for(case) // 2), wait_for(case)):
+        case.take(1, case.now - back)
+        case.take(case.limit)
+        case.take(0)
+
+
+def steps_back_when_drained(case):
+    drain(case)
+    at = case.now
+    for back in (1, SECOND, 5 * SECOND, DAY, at):
+        case.take(1, at - back)
+        case.take(0)
+    retry_exactly(case, 1)
+
+
+def steps_back_and_on(case):
+    """Goes back and forth; what was charged earlier must still be there."""
+    step = wait_for(case)
+    for move in (step, -step // 2, 2 * step, -3 * step, step, step, -step, 4 * step, -1, 1):
+        case.take(1, case.now + move)
+        case.take(1)
+
+
+def steps_back_to_zero(case):
+    case.take(min(2, case.limit), NS_MAX)
+    case.take(0, 0)
+    case.take(1)
+    case.take(case.limit)
+    case.take(1, NS_MAX)
+
+
+def gives_back_after_step_back(case):
+    drain(case, 2)
+    case.refund(1, case.now - max(1, wait_for(case) // 2))
+    case.take(1)
+    case.take(1)
+    case.refund(2, case.now - DAY)
+    case.take(0)
+
+
+def wandering_back(case):
+    Walk(random.Random(case.name), case, refunds=False, monotone=False).run(40)
+
+
+STEPS_BACK = (steps_back_a_little, steps_back_when_drained, steps_back_and_on, steps_back_to_zero,
+              gives_back_after_step_back, wandering_back)
+
+
+def calendar(unit, zone, *dates):
+    """Cases around the beginnings of the windows that these dates are in."""
+    return [calendar_case(unit, zone, date) for date in dates]
+
+
+def calendar_case(unit, zone, date):
+    noon = int((datetime.datetime.fromisoformat(date) - EPOCH).total_seconds()) * SECOND + DAY // 2
+    windows = CalendarWindows(unit, zone)
+    begin, end = windows.bounds(noon)
+    case = Case(f"{unit} {zone} {date}", f"fixed-window 5/{unit} tz {zone}", begin - 26 * HOUR)
+    for at in sorted((begin - 26 * HOUR, begin - HOUR, begin - 1, begin, begin + HOUR - 1, begin + HOUR,
+               begin + 3 * HOUR, noon, end - HOUR, end - 1, end, end + HOUR // 2, end + HOUR, end + 25 * HOUR)):
+        case.take(2, at)
+    return case
+
+
+def calendar_cases():
+    return (
+        calendar("day", "America/Havana", "2023-03-12", "2023-11-04", "2023-11-05")
+        + calendar("day", "America/Sao_Paulo", "2018-02-17", "2018-11-03", "2018-11-04")
+        + calendar("day", "Asia/Beirut", "2023-03-25", "2022-03-27", "2022-10-30")
+        + calendar("day", "Pacific/Apia", "2011-12-29", "2011-12-31", "2012-01-01")
+        + calendar("week", "Pacific/Apia", "2011-12-28", "2012-01-03")
+        + calendar("month", "Pacific/Apia", "2011-12-15", "2012-01-15")
+        + calendar("day", "America/St_Johns", "2010-03-13", "2010-03-14", "2010-11-06", "2010-11-07")
+        + calendar("day", "Europe/Berlin", "2024-03-31", "2024-10-27", "2026-01-01")
+        + calendar("day", "Australia/Lord_Howe", "2024-04-07", "2024-10-06")
+        + calendar("day", "UTC", "1970-01-03", "2024-02-29", "2100-02-28", "2100-03-01", "2200-12-31")
+        + calendar("week", "UTC", "1970-01-08", "2024-02-29", "2027-01-01", "2200-01-01")
+        + calendar("week", "America/New_York", "2025-03-09", "2025-11-02", "2025-11-03")
+        + calendar("month", "UTC", "1970-02-14", "2023-02-14", "2024-02-14", "2000-02-14", "2100-02-14", "2025-12-14")
+        + calendar("month", "America/Sao_Paulo", "2018-11-15", "2018-02-15")
+        + calendar("month", "Asia/Kathmandu", "2025-04-15")
+        + calendar("year", "UTC", "1971-06-01", "2024-06-01", "2100-06-01", "2200-06-01")
+        + calendar("year", "Pacific/Apia", "2011-06-01", "2012-06-01")
+        + calendar("year", "America/New_York", "1970-06-01", "2026-06-01", "2199-06-01")
+    )
+
+
+def scenarios(family):
+    return {"refund": REFUNDS, "clock-steps-back": STEPS_BACK}.get(family, ALL)
+
+
+def start_for(family, index):
+    """Where time begins in the case with this number; the clock can step back only from a late one."""
+    return START_2026 + 123456789 if family == "clock-steps-back" else STARTS[index % len(STARTS)]
+
+
+def played(family):
+    cases = []
+    for number, policy in enumerate(POLICIES[family]):
+        for play in scenarios(family):
+            title = play.__name__.replace("_", " ")
+            case = Case(f"{policy}: {title}", policy, start_for(family, number + len(cases)))
+            play(case)
+            cases.append(case)
+    return cases
+
+
+def main():
+    for family in POLICIES:
+        cases = played(family) + (calendar_cases() if family == "fixed-window-calendar" else [])
+        text = document(cases, monotone=family != "clock-steps-back")
+        (VECTORS / f"{family}.json").write_text(text, encoding="utf-8")
+        print(f"{family}.json: {len(cases)} cases, {sum(len(case.steps) for case in cases)} steps")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Copyright (c) 2026 the weir authors
+"""Prints random cases over all algorithms and options: the other half of the differential test.
+
+    random_vectors.py --seed 7 --cases 300 --steps 40 [--monotone]
+
+The same arguments print the same document. Numbers are spread over their orders of magnitude and sit
+on their bounds with real probability; times are chosen where an answer changes: just before and at
+retry_after, reset_after and the edge of a window.
+"""
+
+import argparse
+import random
+import sys
+
+from vector_format import Case, document
+from weir_reference import (
+    CALENDAR_WORDS, COST_MAX, LAYERS_MAX, NS_MAX, PERIOD_MAX, RATE_MAX, SECOND, SLICES_MAX, parse_period,
+)
+
+START_2026 = 1767225600 * SECOND
+START_2200 = 7258118400 * SECOND
+ZONES = (
+    "UTC", "Europe/Berlin", "America/New_York", "America/Havana", "America/Sao_Paulo", "Asia/Beirut",
+    "Asia/Kathmandu", "Australia/Lord_Howe", "America/St_Johns", "Pacific/Apia",
+)
+ROUND_PERIODS = ("s", "1s", "m", "h", "d", "w", "250ms", "90s", "1h30m", "500us", "1ns", "3650d", "155382367ns")
+
+
+def spread(rng, most, least=1):
+    """A number in least..most: often on a bound or next to it, else even over the orders of magnitude."""
+    if rng.random() < 0.3:
+        return rng.choice((least, min(least + 1, most), max(most - 1, least), most))
+    return min(most, least + rng.randrange(2 ** rng.randint(0, most.bit_length())))
+
+
+def small_or_spread(rng, most, least=1):
+    """Like spread, but half of the time small enough to be used up within a case."""
+    return spread(rng, min(most, 12), least) if rng.random() < 0.5 else spread(rng, most, least)
+
+
+def period(rng):
+    """A period as text and in ns."""
+    if rng.random() < 0.5:
+        text = rng.choice(ROUND_PERIODS)
+        return text, parse_period(text)
+    ns = spread(rng, PERIOD_MAX)
+    return f"{ns}ns", ns
+
+
+def rate(rng):
+    """A rate as text, and the largest capacity it may have."""
+    n = small_or_spread(rng, RATE_MAX)
+    text, ns = period(rng)
+    return f"{n}/{text}", min(COST_MAX, PERIOD_MAX * n // ns)
+
+
+def quota(rng):
+    return f"{small_or_spread(rng, COST_MAX)}/{period(rng)[0]}"
+
+
+def shuffled(rng, head, options):
+    """The words of a layer; the order of its options means nothing."""
+    options = [option for option in options if option]
+    rng.shuffle(options)
+    return " ".join([head, *options])
+
+
+def maybe(rng, word):
+    return word if rng.random() < 0.5 else ""
+
+
+def gcra(rng):
+    text, most = rate(rng)
+    burst = small_or_spread(rng, most)
+    return f"gcra {text}" if burst == 1 and rng.random() < 0.5 else f"gcra {text} burst {burst}"
+
+
+def token_bucket(rng):
+    text, most = rate(rng)
+    return f"token-bucket {small_or_spread(rng, most)} refill {text}"
+
+
+def token_bucket_steps(rng):
+    n = small_or_spread(rng, RATE_MAX)
+    text, ns = period(rng)
+    every = text if text[0].isdigit() else "1" + text
+    return f"token-bucket {small_or_spread(rng, min(COST_MAX, PERIOD_MAX // ns * n))} refill {n} every {every}"
+
+
+def leaky_bucket(rng):
+    text, most = rate(rng)
+    return f"leaky-bucket {text} capacity {small_or_spread(rng, most)}"
+
+
+def leaky_queue(rng):
+    text, most = rate(rng)
+    return f"leaky-queue {text} depth {small_or_spread(rng, most) - 1}"
+
+
+def fixed_window(rng):
+    return shuffled(rng, f"fixed-window {quota(rng)}", [maybe(rng, "from-first"), maybe(rng, "count-denied")])
+
+
+def fixed_window_calendar(rng):
+    zone = rng.choice(("",) + tuple(f"tz {name}" for name in ZONES))
+    head = f"fixed-window {small_or_spread(rng, COST_MAX)}/{rng.choice(CALENDAR_WORDS)}"
+    return shuffled(rng, head, [zone, maybe(rng, "count-denied")])
+
+
+def sliding_log(rng):
+    return shuffled(rng, f"sliding-log {quota(rng)}", [maybe(rng, "count-denied")])
+
+
+def sliding_counter(rng):
+    return shuffled(rng, f"sliding-counter {quota(rng)}", [rng.choice(("", "strict", "relaxed"))])
+
+
+def sliding_slices(rng):
+    n, (text, ns) = small_or_spread(rng, COST_MAX), period(rng)
+    return f"sliding-slices {n}/{text} slices {small_or_spread(rng, min(SLICES_MAX, ns))}"
+
+
+KINDS = (
+    gcra, token_bucket, token_bucket_steps, leaky_bucket, leaky_queue, fixed_window, fixed_window_calendar,
+    sliding_log, sliding_counter, sliding_slices,
+)
+
+
+def policy(rng):
+    layers = rng.choice((1, 1, 1, 1, 1, 1, 2, 2, 3, LAYERS_MAX))
+    return " & ".join(rng.choice(KINDS)(rng) for _ in range(layers))
+
+
+class Walk:
+    """Takes a case through times and costs chosen to find what is off by one."""
+
+    def __init__(self, rng, case, refunds=True, monotone=True):
+        self.rng, self.case, self.refunds, self.monotone = rng, case, refunds, monotone
+        self.last = case.take(0)
+
+    def run(self, steps):
+        while len(self.case.steps) < steps:
+            if self.refunds and self.rng.random() < 0.12:
+                self.refund()
+            else:
+                self.take()
+
+    def refund(self):
+        self.last = self.case.refund(self.cost(), self.time()) or self.last
+
+    def take(self):
+        cost = self.cost()
+        self.last = self.case.take(cost, self.time())
+        if self.last.retry_after_ns and self.rng.random() < 0.5:
+            self.check_retry(cost)
+
+    def check_retry(self, cost):
+        """The request again just before and at the time it was told to come back."""
+        until = self.case.now + self.last.retry_after_ns
+        denied = self.case.take(cost, until - 1)
+        if denied.retry_after_ns == 1:
+            self.last = self.case.take(cost, until)
+
+    def cost(self):
+        last, roll = self.last, self.rng.random()
+        if roll < 0.45:
+            return 1
+        if roll < 0.65:
+            return self.rng.choice((last.remaining, min(COST_MAX, last.remaining + 1), last.remaining // 2))
+        if roll < 0.8:
+            return self.rng.choice((0, 2, last.limit - 1, last.limit, min(COST_MAX, last.limit + 1), COST_MAX))
+        return spread(self.rng, last.limit)
+
+    def time(self):
+        now, roll = self.case.now, self.rng.random()
+        if not self.monotone and roll < 0.12:
+            return self.earlier()
+        if roll < 0.5:
+            return now
+        if roll < 0.75:
+            return now + self.telling_wait()
+        if roll < 0.97:
+            return now + self.rng.randrange(self.scale() + 1)
+        return self.rng.randint(now, NS_MAX)
+
+    def telling_wait(self):
+        """A wait at whose end, or next to it, an answer may change."""
+        layer = self.rng.choice(self.case.layers)
+        retry = self.last.retry_after_ns or 0
+        wait = self.rng.choice((retry, self.last.reset_after_ns, layer.edge_after(self.case.now) - self.case.now))
+        return max(0, wait + self.rng.choice((-1, -1, 0, 0, 1)))
+
+    def scale(self):
+        """About the time in which this policy's answers change."""
+        layer = self.rng.choice(self.case.layers)
+        wait = layer.edge_after(self.case.now) - self.case.now
+        return self.rng.choice((2 * wait, wait // 3, wait // 20, spread(self.rng, PERIOD_MAX)))
+
+    def earlier(self):
+        now = self.case.now
+        back = self.rng.choice((1, self.scale(), self.last.reset_after_ns, spread(self.rng, NS_MAX)))
+        return max(0, now - back)
+
+
+def start(rng):
+    return rng.choice((0, 1, spread(rng, SECOND), START_2026, START_2026 + rng.randrange(2**57),
+                       START_2200, rng.randrange(NS_MAX), NS_MAX - spread(rng, PERIOD_MAX)))
+
+
+def random_case(rng, name, steps, monotone):
+    case = Case(name, policy(rng), start(rng))
+    Walk(rng, case, monotone=monotone).run(steps)
+    return case
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Prints random test vectors.")
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--cases", type=int, required=True)
+    parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--monotone", action="store_true", help="no step goes back in time")
+    options = parser.parse_args()
+    rng = random.Random(options.seed)
+    cases = [random_case(rng, f"seed {options.seed} case {i}", options.steps, options.monotone)
+             for i in range(options.cases)]
+    sys.stdout.write(document(cases, options.monotone))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Copyright (c) 2026 the weir authors
+"""Cases as they are written in tests/vectors: what was asked of one fresh key, and the model's answers."""
+
+import json
+
+from weir_reference import NS_MAX, Key, parse_policy
+
+FIGURES = ("limit", "remaining", "retry_after_ns", "reset_after_ns", "delay_ns", "layer")
+
+
+class Case:
+    """One fresh key. Asks the model and keeps question and answer; `now` is the time of the last step."""
+
+    def __init__(self, name, policy, start=0):
+        self.name, self.policy, self.now = name, policy, start
+        self.layers = parse_policy(policy)
+        self.key = Key(self.layers)
+        self.steps = []
+        self.limit = min(layer.limit for layer in self.layers)
+
+    def take(self, cost=1, at=None):
+        decision = self.key.take(self.move_to(at), cost)
+        self.steps.append(self.asked("take", cost) | {"allowed": decision.allowed} | figures(decision))
+        return decision
+
+    def refund(self, cost=1, at=None):
+        decision = self.key.refund(self.move_to(at), cost)
+        answer = {"ok": False} if decision is None else {"ok": True} | figures(decision)
+        self.steps.append(self.asked("refund", cost) | answer)
+        return decision
+
+    def move_to(self, at):
+        if at is not None:
+            self.now = max(0, min(NS_MAX, at))
+        return self.now
+
+    def asked(self, op, cost):
+        return {"op": op, "t_ns": self.now, "cost": cost}
+
+
+def figures(decision):
+    return {field: getattr(decision, field) for field in FIGURES}
+
+
+def document(cases, monotone):
+    """The vectors file as text, one step a line so that a change can be read in a diff."""
+    compact = {"separators": (",", ":")}
+    head = f'{{"schema": "weir-vectors/1", "monotone": {json.dumps(monotone)}, "cases": [\n'
+    blocks = []
+    for case in cases:
+        lines = ",\n".join("  " + json.dumps(step, **compact) for step in case.steps)
+        title = f' {{"name": {json.dumps(case.name)}, "policy": {json.dumps(case.policy)}, "steps": [\n'
+        blocks.append(f"{title}{lines}\n ]}}")
+    return head + ",\n".join(blocks) + "\n]}\n"

@@ -1,0 +1,649 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Copyright (c) 2026 the weir authors
+"""The slow, obvious model of every weir algorithm: the oracle that src/ is tested against.
+
+It is written from docs/algorithms.md and shares nothing with src/. An algorithm here says only when a
+request is allowed and what a charge, a denial and a refund do to the state, in whole numbers or in
+fractions over one common denominator, so nothing is ever rounded. Every figure of a decision is then
+found from its definition by bisection over `allows`, never by a formula: if the C code has a formula
+wrong, this file cannot have it wrong in the same way.
+
+    key = Key(parse_policy("gcra 100/s burst 20 & fixed-window 5000/day tz Europe/Berlin"))
+    key.take(now_ns, cost)      a Decision
+    key.refund(now_ns, cost)    a Decision (that of a peek made right after), or None if refused
+
+Time is whole nanoseconds since the Unix epoch. States are immutable values, so a layer that is asked
+what would happen cannot change anything.
+"""
+
+import datetime
+import functools
+import re
+import zoneinfo
+from dataclasses import dataclass
+
+NS_MAX = 7 * 2**60
+COST_MAX = 2**31 - 1
+RATE_MAX = 2**40
+PERIOD_MAX = 2**60 - 1
+INT64_MAX = 2**63 - 1
+SLICES_MAX = 65536
+LAYERS_MAX = 8
+
+
+def first_true(holds, low):
+    """The smallest d >= low with holds(d), where holds is false up to some point and true from there."""
+    if holds(low):
+        return low
+    step = 1
+    while not holds(low + step):
+        step *= 2
+    false_at, true_at = low + step // 2, low + step
+    while true_at - false_at > 1:
+        middle = (false_at + true_at) // 2
+        if holds(middle):
+            true_at = middle
+        else:
+            false_at = middle
+    return true_at
+
+
+def ceil_div(a, b):
+    return -(-a // b)
+
+
+class Algorithm:
+    """What one layer does. `state` is whatever the algorithm keeps for a key; `fresh` is its first."""
+
+    limit = 0
+    fresh = None
+    refundable = True
+
+    def effective_now(self, state, now):
+        """The time a request at `now` is judged at: never earlier than the time the state remembers."""
+        return now
+
+    def allows(self, state, now, cost):
+        raise NotImplementedError
+
+    def charge(self, state, now, cost):
+        """The state after an allowed request of cost >= 1."""
+        raise NotImplementedError
+
+    def deny(self, state, now, cost):
+        """The state after a denied request of cost >= 1."""
+        return state
+
+    def refund(self, state, now, cost):
+        """The state after cost >= 1 units are given back. Nothing to give back leaves it as it is."""
+        raise NotImplementedError
+
+    def delay_ns(self, state, now):
+        return 0
+
+    def edge_after(self, now):
+        """A moment after `now` at which this algorithm may change its mind; for choosing test times only."""
+        return (now // self.period + 1) * self.period
+
+
+class Rate(Algorithm):
+    """gcra, token-bucket and leaky-bucket: the state is the theoretical arrival time (TAT).
+
+    T = period / n need not be whole, so every time in here is a whole multiple of 1/n ns: a moment
+    counts n for each ns, and a cost of one counts `period`.
+    """
+
+    fresh = 0
+
+    def __init__(self, n, period, capacity):
+        self.n, self.period, self.limit = n, period, capacity
+
+    def backlog(self, tat, now):
+        return max(0, tat - now * self.n)
+
+    def allows(self, tat, now, cost):
+        return self.backlog(tat, now) + cost * self.period <= self.limit * self.period
+
+    def charge(self, tat, now, cost):
+        return max(now * self.n, tat) + cost * self.period
+
+    def refund(self, tat, now, cost):
+        if tat <= now * self.n:
+            return tat
+        return max(now * self.n, tat - cost * self.period)
+
+    def edge_after(self, now):
+        return now + ceil_div(self.period, self.n)
+
+
+class LeakyQueue(Rate):
+    """A rate whose backlog is served in turn: allowed requests are told how long to wait."""
+
+    refundable = False
+
+    def delay_ns(self, tat, now):
+        return ceil_div(self.backlog(tat, now), self.n)
+
+
+class StepBucket(Algorithm):
+    """A token bucket refilled with n tokens at every multiple of the period. The state is TAT, in tokens."""
+
+    fresh = 0
+
+    def __init__(self, n, period, capacity):
+        self.n, self.period, self.limit = n, period, capacity
+
+    def refilled(self, now):
+        return self.n * (now // self.period)
+
+    def allows(self, tat, now, cost):
+        return max(0, tat - self.refilled(now)) + cost <= self.limit
+
+    def charge(self, tat, now, cost):
+        return max(self.refilled(now), tat) + cost
+
+    def refund(self, tat, now, cost):
+        if tat <= self.refilled(now):
+            return tat
+        return max(self.refilled(now), tat - cost)
+
+
+class AlignedWindows:
+    """Windows that start at every multiple of the period since the epoch."""
+
+    def __init__(self, period):
+        self.period = period
+
+    def bounds(self, now):
+        start = now // self.period * self.period
+        return start, start + self.period
+
+
+class CalendarWindows:
+    """Local days, weeks (from Monday), months or years of one time zone. They partition time."""
+
+    def __init__(self, unit, zone):
+        self.unit, self.zone = unit, zone
+
+    def bounds(self, now):
+        first, following = self.dates(date_at(self.zone, now))
+        return day_start(self.zone, first), day_start(self.zone, following)
+
+    def dates(self, date):
+        """The first date of the window that `date` is in, and the first date of the one after it."""
+        if self.unit == "day":
+            return date, date + datetime.timedelta(days=1)
+        if self.unit == "week":
+            monday = date - datetime.timedelta(days=date.weekday())
+            return monday, monday + datetime.timedelta(days=7)
+        if self.unit == "month":
+            return date.replace(day=1), (date.replace(day=1) + datetime.timedelta(days=31)).replace(day=1)
+        return date.replace(month=1, day=1), date.replace(year=date.year + 1, month=1, day=1)
+
+
+EPOCH = datetime.datetime(1970, 1, 1)
+SECOND = 10**9
+HOUR_S = 3600
+
+
+@functools.lru_cache(maxsize=None)
+def time_zone(name):
+    return zoneinfo.ZoneInfo(name)
+
+
+def utc_offset_s(zone, utc_s):
+    """Seconds that the local clock is ahead of UTC at this moment."""
+    moment = (EPOCH + datetime.timedelta(seconds=utc_s)).replace(tzinfo=datetime.timezone.utc)
+    return round(moment.astimezone(time_zone(zone)).utcoffset().total_seconds())
+
+
+def offset_spans(zone, begin_s, end_s):
+    """(from, to, offset) for each stretch of [begin_s, end_s) in which the zone's offset is constant."""
+    spans, start, offset = [], begin_s, utc_offset_s(zone, begin_s)
+    for probe in range(begin_s, end_s, 2 * HOUR_S):
+        if utc_offset_s(zone, probe) != offset:
+            change = first_true(lambda s: utc_offset_s(zone, s) != offset, probe - 2 * HOUR_S)
+            spans.append((start, change, offset))
+            start, offset = change, utc_offset_s(zone, change)
+    return spans + [(start, end_s, offset)]
+
+
+@functools.lru_cache(maxsize=None)
+def day_start(zone, date):
+    """The first instant whose local time is 00:00 of that date or later, in ns.
+
+    A midnight that happens twice counts the first time, one that is skipped gives the moment of the
+    skip, and several dates that are skipped together start at one instant.
+    """
+    midnight_s = (date - EPOCH.date()).days * 24 * HOUR_S
+    for begin_s, end_s, offset in offset_spans(zone, midnight_s - 26 * HOUR_S, midnight_s + 26 * HOUR_S):
+        start_s = max(begin_s, midnight_s - offset)
+        if start_s < end_s:
+            return start_s * SECOND
+    raise ValueError(f"no day {date} in {zone}")
+
+
+def date_at(zone, now):
+    """The date that has begun last at `now`: the one on the local calendar, unless the clock was set
+    back over midnight, when the new day has begun at its first midnight and goes on."""
+    utc_s = now // SECOND
+    date = (EPOCH + datetime.timedelta(seconds=utc_s + utc_offset_s(zone, utc_s))).date()
+    while day_start(zone, date + datetime.timedelta(days=1)) <= now:
+        date += datetime.timedelta(days=1)
+    return date
+
+
+class FixedWindow(Algorithm):
+    """A count for the window that contains now. The state is (window start, count)."""
+
+    def __init__(self, limit, windows, count_denied):
+        self.limit, self.windows, self.count_denied = limit, windows, count_denied
+        self.refundable = not count_denied
+
+    def effective_now(self, state, now):
+        return max(now, state[0]) if state else now
+
+    def present(self, state, now):
+        """The state as seen at `now`: that of the window before means nothing any more."""
+        start, _ = self.windows.bounds(self.effective_now(state, now))
+        return state if state and state[0] == start else (start, 0)
+
+    def allows(self, state, now, cost):
+        return self.present(state, now)[1] + cost <= self.limit
+
+    def charge(self, state, now, cost):
+        start, count = self.present(state, now)
+        return start, count + cost
+
+    def deny(self, state, now, cost):
+        if not self.count_denied:
+            return state
+        start, count = self.present(state, now)
+        return start, min(self.limit, count + cost)
+
+    def refund(self, state, now, cost):
+        start, count = self.present(state, now)
+        return (start, max(0, count - cost)) if count else state
+
+    def edge_after(self, now):
+        return self.windows.bounds(now)[1]
+
+
+class FixedWindowFromFirst(FixedWindow):
+    """The same, with windows that start at the first charged request and last one period."""
+
+    def __init__(self, limit, period, count_denied):
+        super().__init__(limit, None, count_denied)
+        self.period = period
+
+    def present(self, state, now):
+        now = self.effective_now(state, now)
+        return state if state and now < state[0] + self.period else (now, 0)
+
+    def refund(self, state, now, cost):
+        state = super().refund(state, now, cost)
+        return state if state and state[1] else self.fresh
+
+    def edge_after(self, now):
+        return now + self.period
+
+
+class SlidingLog(Algorithm):
+    """Every charge with its time. The state is a tuple of (stamp, cost), oldest first."""
+
+    fresh = ()
+
+    def __init__(self, limit, period, count_denied):
+        self.limit, self.period, self.count_denied = limit, period, count_denied
+        self.refundable = not count_denied
+
+    def effective_now(self, log, now):
+        return max(now, log[-1][0]) if log else now
+
+    def counting(self, log, now):
+        """What was logged in (now - period, now]."""
+        since = self.effective_now(log, now) - self.period
+        return tuple(entry for entry in log if entry[0] > since)
+
+    def allows(self, log, now, cost):
+        return sum(units for _, units in self.counting(log, now)) + cost <= self.limit
+
+    def charge(self, log, now, cost):
+        return self.counting(log, now) + ((self.effective_now(log, now), cost),)
+
+    def deny(self, log, now, cost):
+        if not self.count_denied:
+            return log
+        return latest_units(self.charge(log, now, cost), self.limit)
+
+    def refund(self, log, now, cost):
+        counting = self.counting(log, now)
+        kept = sum(units for _, units in counting) - cost
+        return oldest_units(counting, kept) if counting else log
+
+    def edge_after(self, now):
+        return now + self.period
+
+
+def oldest_units(log, total):
+    """The first `total` units of a log."""
+    kept = []
+    for stamp, units in log:
+        units = min(units, total)
+        if units > 0:
+            kept.append((stamp, units))
+            total -= units
+    return tuple(kept)
+
+
+def latest_units(log, total):
+    """The last `total` units of a log."""
+    return oldest_units(log[::-1], total)[::-1]
+
+
+class SlidingCounter(Algorithm):
+    """The window before, weighted by how much of it still counts, plus this one. (start, prev, cur)."""
+
+    def __init__(self, limit, period, relaxed):
+        self.limit, self.period, self.relaxed = limit, period, relaxed
+
+    def effective_now(self, state, now):
+        return max(now, state[0]) if state else now
+
+    def present(self, state, now):
+        now = self.effective_now(state, now)
+        start = now // self.period * self.period
+        if state and state[0] == start:
+            return state
+        if state and state[0] + self.period == start:
+            return start, state[2], 0
+        return start, 0, 0
+
+    def allows(self, state, now, cost):
+        start, prev, cur = self.present(state, now)
+        overlap = self.period - (self.effective_now(state, now) - start)
+        estimate = prev * overlap + (cur + cost) * self.period
+        if self.relaxed:
+            return estimate < (self.limit + 1) * self.period
+        return estimate <= self.limit * self.period
+
+    def charge(self, state, now, cost):
+        start, prev, cur = self.present(state, now)
+        return start, prev, cur + cost
+
+    def refund(self, state, now, cost):
+        start, prev, cur = self.present(state, now)
+        if prev + cur == 0:
+            return state
+        from_cur = min(cost, cur)
+        return start, max(0, prev - (cost - from_cur)), cur - from_cur
+
+
+class SlidingSlices(Algorithm):
+    """Counts for the present slice of the window and the ones before it.
+
+    The state is (latest slice, counts), counts being a tuple of (slice, count) from the oldest.
+    """
+
+    def __init__(self, limit, period, slices):
+        self.limit, self.period, self.slices = limit, period, slices
+
+    def slice_at(self, now):
+        """The k with ceil(k * period / slices) <= now < ceil((k + 1) * period / slices)."""
+        return now * self.slices // self.period
+
+    def slice_start(self, k):
+        return ceil_div(k * self.period, self.slices)
+
+    def effective_now(self, state, now):
+        return max(now, self.slice_start(state[0])) if state else now
+
+    def present(self, state, now):
+        k = self.slice_at(self.effective_now(state, now))
+        counts = state[1] if state else ()
+        return k, tuple(entry for entry in counts if entry[0] > k - self.slices)
+
+    def allows(self, state, now, cost):
+        _, counts = self.present(state, now)
+        return sum(count for _, count in counts) + cost <= self.limit
+
+    def charge(self, state, now, cost):
+        k, counts = self.present(state, now)
+        return k, counts + ((k, cost),)
+
+    def refund(self, state, now, cost):
+        k, counts = self.present(state, now)
+        kept = sum(count for _, count in counts) - cost
+        return (k, oldest_units(counts, kept)) if counts else state
+
+    def edge_after(self, now):
+        return self.slice_start(self.slice_at(now) + 1)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """retry_after_ns is None for never."""
+
+    allowed: bool
+    limit: int
+    remaining: int
+    retry_after_ns: int | None
+    reset_after_ns: int
+    delay_ns: int
+    layer: int
+
+
+def remaining(algorithm, state, now):
+    """The largest cost that is allowed now, 0 if none is."""
+    if not algorithm.allows(state, now, 1):
+        return 0
+    return first_true(lambda cost: cost == COST_MAX or not algorithm.allows(state, now, cost + 1), 1)
+
+
+def retry_after(algorithm, state, now, cost):
+    """0 if the request is allowed now, else the smallest wait after which it is; None for never."""
+    if cost > algorithm.limit:
+        return None
+    return first_true(lambda d: algorithm.allows(state, now + d, cost), 0)
+
+
+def reset_after(algorithm, state, now):
+    """The smallest wait after which the largest request a fresh key could be allowed is allowed."""
+    return first_true(lambda d: algorithm.allows(state, now + d, algorithm.limit), 0)
+
+
+class Key:
+    """One key under one policy (a list of algorithms, one for each layer)."""
+
+    def __init__(self, layers):
+        self.layers = layers
+        self.states = [layer.fresh for layer in layers]
+
+    def take(self, now, cost):
+        pairs = list(zip(self.layers, self.states))
+        allowed = all(layer.allows(state, now, cost) for layer, state in pairs)
+        if not allowed:
+            if cost >= 1:
+                self.states = [layer.deny(state, now, cost) for layer, state in pairs]
+            return self.denied(now, cost)
+        delay_ns = max(layer.delay_ns(state, now) for layer, state in pairs)
+        if cost >= 1:
+            self.states = [layer.charge(state, now, cost) for layer, state in pairs]
+        return self.granted(now, delay_ns)
+
+    def refund(self, now, cost):
+        if not all(layer.refundable for layer in self.layers):
+            return None
+        if cost >= 1:
+            self.states = [layer.refund(state, now, cost) for layer, state in zip(self.layers, self.states)]
+        return self.take(now, 0)
+
+    def granted(self, now, delay_ns):
+        """The figures of the layer with the least remaining, the first of equals."""
+        left = [remaining(layer, state, now) for layer, state in zip(self.layers, self.states)]
+        return self.figures(left.index(min(left)), now, True, 0, delay_ns)
+
+    def denied(self, now, cost):
+        """The figures of the layer with the longest wait, the first of equals.
+
+        The waits are those of the states as the denial left them, in every layer: where denials are
+        counted, a layer that would have allowed this request may now be the one to wait for.
+        """
+        waits = [retry_after(layer, state, now, cost) for layer, state in zip(self.layers, self.states)]
+        longest = None if None in waits else max(waits)
+        return self.figures(waits.index(longest), now, False, longest, 0)
+
+    def figures(self, index, now, allowed, wait_ns, delay_ns):
+        layer, state = self.layers[index], self.states[index]
+        return Decision(
+            allowed=allowed,
+            limit=layer.limit,
+            remaining=remaining(layer, state, now),
+            retry_after_ns=None if wait_ns is None else min(INT64_MAX, wait_ns),
+            reset_after_ns=min(INT64_MAX, reset_after(layer, state, now)),
+            delay_ns=min(INT64_MAX, delay_ns),
+            layer=index,
+        )
+
+
+# The policy text. This reader takes what is right; it does not try to explain what is wrong.
+
+UNITS_NS = {
+    "ns": 1, "us": 10**3, "ms": 10**6, "s": SECOND, "m": 60 * SECOND, "h": 3600 * SECOND,
+    "d": 24 * 3600 * SECOND, "w": 7 * 24 * 3600 * SECOND,
+}
+CALENDAR_WORDS = ("day", "week", "month", "year")
+PERIOD_PART = re.compile(r"(\d*)(ns|us|ms|s|m|h|d|w)")
+
+
+def parse_period(text):
+    """`90s`, `1h30m`, `250ms`; a unit alone is one of it."""
+    parts = PERIOD_PART.findall(text)
+    if not parts or "".join(number + unit for number, unit in parts) != text:
+        raise ValueError(f"not a period: {text!r}")
+    return bounded(sum(int(number or 1) * UNITS_NS[unit] for number, unit in parts), PERIOD_MAX)
+
+
+def bounded(value, most, least=1):
+    value = int(value)
+    if not least <= value <= most:
+        raise ValueError(f"{value} is not in {least}..{most}")
+    return value
+
+
+class Words:
+    """The words of one layer, taken in any order: flags alone, options with the word after them."""
+
+    def __init__(self, text):
+        self.words = text.split()
+
+    def first(self):
+        return self.words.pop(0)
+
+    def flag(self, name):
+        if name not in self.words:
+            return False
+        self.words.remove(name)
+        return True
+
+    def option(self, name, default=None):
+        if name not in self.words:
+            return default
+        at = self.words.index(name)
+        value = self.words[at + 1]
+        del self.words[at:at + 2]
+        return value
+
+    def end(self):
+        if self.words:
+            raise ValueError(f"words left over: {self.words}")
+
+
+def parse_policy(text):
+    layers = [parse_layer(Words(part)) for part in text.split("&")]
+    bounded(len(layers), LAYERS_MAX)
+    return layers
+
+
+def parse_layer(words):
+    layer = LAYER_PARSERS[words.first()](words)
+    words.end()
+    return layer
+
+
+def parse_rate(text):
+    n, period = text.split("/")
+    return bounded(n, RATE_MAX), parse_period(period)
+
+
+def parse_quota(text):
+    n, period = text.split("/")
+    return bounded(n, COST_MAX), parse_period(period)
+
+
+def rate_layer(kind, rate, capacity):
+    n, period = rate
+    if capacity * period > PERIOD_MAX * n:
+        raise ValueError("an empty bucket would take too long to refill")
+    return kind(n, period, capacity)
+
+
+def parse_gcra(words):
+    return rate_layer(Rate, parse_rate(words.first()), bounded(words.option("burst", 1), COST_MAX))
+
+
+def parse_token_bucket(words):
+    capacity = bounded(words.first(), COST_MAX)
+    refill, every = words.option("refill"), words.option("every")
+    if every is None:
+        return rate_layer(Rate, parse_rate(refill), capacity)
+    n, period = bounded(refill, RATE_MAX), parse_period(every)
+    if ceil_div(capacity, n) * period > PERIOD_MAX:
+        raise ValueError("an empty bucket would take too long to refill")
+    return StepBucket(n, period, capacity)
+
+
+def parse_leaky_bucket(words):
+    return rate_layer(Rate, parse_rate(words.first()), bounded(words.option("capacity"), COST_MAX))
+
+
+def parse_leaky_queue(words):
+    depth = bounded(words.option("depth"), COST_MAX - 1, least=0)
+    return rate_layer(LeakyQueue, parse_rate(words.first()), depth + 1)
+
+
+def parse_fixed_window(words):
+    n, period = words.first().split("/")
+    limit, count_denied = bounded(n, COST_MAX), words.flag("count-denied")
+    if period in CALENDAR_WORDS:
+        return FixedWindow(limit, CalendarWindows(period, words.option("tz", "UTC")), count_denied)
+    if words.flag("from-first"):
+        return FixedWindowFromFirst(limit, parse_period(period), count_denied)
+    return FixedWindow(limit, AlignedWindows(parse_period(period)), count_denied)
+
+
+def parse_sliding_log(words):
+    return SlidingLog(*parse_quota(words.first()), words.flag("count-denied"))
+
+
+def parse_sliding_counter(words):
+    words.flag("strict")
+    return SlidingCounter(*parse_quota(words.first()), words.flag("relaxed"))
+
+
+def parse_sliding_slices(words):
+    slices = bounded(words.option("slices"), SLICES_MAX)
+    limit, period = parse_quota(words.first())
+    return SlidingSlices(limit, period, bounded(slices, period))
+
+
+LAYER_PARSERS = {
+    "gcra": parse_gcra,
+    "token-bucket": parse_token_bucket,
+    "leaky-bucket": parse_leaky_bucket,
+    "leaky-queue": parse_leaky_queue,
+    "fixed-window": parse_fixed_window,
+    "sliding-log": parse_sliding_log,
+    "sliding-counter": parse_sliding_counter,
+    "sliding-slices": parse_sliding_slices,
+}

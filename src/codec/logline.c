@@ -1,0 +1,623 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Access-log lines -> records. One pass over the line, no further than the fields asked for; no
+ * copy and no allocation, except for JSON. Times are reckoned here, by the civil calendar, because
+ * strptime() and mktime() are slow, lenient and know about the local zone. This file must not know
+ * where lines come from, nor what a policy is. */
+
+#include "codec/logline.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NS_PER_S INT64_C(1000000000)
+
+static const char expect_clf_time[] = "'[' and a time like [01/Aug/1995:02:00:04 -0400]";
+static const char expect_time_range[] = "a time from 1970 to 2225-09-28T23:48:52Z";
+static const char expect_key[] = "a key of 1 to 65536 bytes";
+static const char expect_cost[] = "a cost, a whole number from 0 to 2147483647";
+
+typedef struct piece { /* absent if `at` is NULL */
+    const char *at;
+    size_t len;
+} piece;
+
+static piece between(const char *begin, const char *end)
+{
+    return (piece){begin, (size_t)(end - begin)};
+}
+
+static const char *find(const char *at, const char *end, char c)
+{
+    return at < end ? memchr(at, c, (size_t)(end - at)) : NULL;
+}
+
+typedef struct reader {
+    const char *line;
+    const char *end;
+    weir_record *record;
+    weir_logline_error *error;
+} reader;
+
+static weir_status fail(const reader *r, weir_status st, const char *at, const char *expected)
+{
+    r->error->column = (size_t)(at - r->line) + 1;
+    r->error->expected = expected;
+    r->error->detail[0] = '\0';
+    return st;
+}
+
+static weir_status done(const reader *r, int64_t t_ns, piece key, int64_t cost)
+{
+    r->record->t_ns = t_ns;
+    r->record->key = key.at;
+    r->record->key_len = key.len;
+    r->record->cost = cost;
+    return WEIR_OK;
+}
+
+/* ---- numbers and times
+ * ----------------------------------------------------------------------------- */
+
+/* Reads digits up to `end`; false unless there are 1 to 19 digits and nothing else. */
+static bool read_u64(const char *at, const char *end, uint64_t *ret)
+{
+    if (end == at || end - at > 19)
+        return false;
+    uint64_t v = 0;
+    for (; at < end; at++) {
+        unsigned digit = (unsigned char)*at - (unsigned)'0';
+        if (digit > 9)
+            return false;
+        v = v * 10 + digit;
+    }
+    *ret = v;
+    return true;
+}
+
+static weir_status read_cost(const reader *r, piece text, int64_t *ret)
+{
+    uint64_t v = 0;
+    if (!read_u64(text.at, text.at + text.len, &v))
+        return fail(r, WEIR_E_SYNTAX, text.at, expect_cost);
+    if (v > WEIR_COST_MAX)
+        return fail(r, WEIR_E_RANGE, text.at, expect_cost);
+    *ret = (int64_t)v;
+    return WEIR_OK;
+}
+
+/* Two digits; at least 2^30, and so out of any range, if they are not. */
+static unsigned two(const char *at)
+{
+    unsigned a = (unsigned char)at[0] - (unsigned)'0', b = (unsigned char)at[1] - (unsigned)'0';
+    return a > 9 || b > 9 ? 1u << 30 : a * 10 + b;
+}
+
+static unsigned four(const char *at)
+{
+    unsigned a = two(at), b = two(at + 2);
+    return a > 99 || b > 99 ? 1u << 30 : a * 100 + b;
+}
+
+typedef struct civil {
+    unsigned year, month, day, hour, minute, second;
+    int64_t fraction_ns;
+    int64_t east_s; /* of UTC */
+} civil;
+
+static unsigned days_in(unsigned year, unsigned month)
+{
+    if (month == 2)
+        return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) ? 29 : 28;
+    return month == 4 || month == 6 || month == 9 || month == 11 ? 30 : 31;
+}
+
+/* WEIR_E_SYNTAX if there is no such time, WEIR_E_RANGE if it is outside 0..WEIR_NOW_NS_MAX. */
+static weir_status civil_to_ns(const civil *c, int64_t *ret)
+{
+    if (c->year > 9999 || c->month < 1 || c->month > 12 || c->day < 1 ||
+        c->day > days_in(c->year, c->month) || c->hour > 23 || c->minute > 59 || c->second > 60)
+        return WEIR_E_SYNTAX;
+    if (c->year < 1969 || c->year > 2226) /* one more on each side, for the zone */
+        return WEIR_E_RANGE;
+    /* Years from March on, so that the odd day is the last; 719468 days from 0000-03-01 to
+     * 1970-01-01. */
+    unsigned y = c->month > 2 ? c->year : c->year - 1;
+    unsigned m = c->month > 2 ? c->month - 3 : c->month + 9;
+    int64_t days = (int64_t)(y * 365 + y / 4 - y / 100 + y / 400) - 719468;
+    days += (153 * m + 2) / 5 + c->day - 1;
+    int64_t s = days * 86400 + c->hour * 3600 + c->minute * 60 + c->second - c->east_s;
+    int64_t t_ns = s * NS_PER_S + c->fraction_ns; /* below 2226-12-32, 8.2e18: fits */
+    if (t_ns < 0 || t_ns > WEIR_NOW_NS_MAX)
+        return WEIR_E_RANGE;
+    *ret = t_ns;
+    return WEIR_OK;
+}
+
+/* Reads ".123", if it is there; returns what follows, or NULL for a '.' without digits. */
+static const char *read_fraction(const char *at, const char *end, int64_t *ret_ns)
+{
+    *ret_ns = 0;
+    if (at == end || *at != '.')
+        return at;
+    const char *begin = ++at;
+    int64_t unit_ns = NS_PER_S / 10;
+    for (; at < end && *at >= '0' && *at <= '9'; at++) {
+        *ret_ns += (*at - '0') * unit_ns;
+        unit_ns /= 10;
+    }
+    return at > begin ? at : NULL;
+}
+
+/* The zone's "-0400"; `minutes` is where its last two digits are. */
+static bool read_zone(const char *sign, const char *minutes, int64_t *ret_east_s)
+{
+    unsigned h = two(sign + 1), m = two(minutes);
+    if ((*sign != '+' && *sign != '-') || h > 23 || m > 59)
+        return false;
+    *ret_east_s = (*sign == '-' ? -1 : 1) * (int64_t)(h * 3600 + m * 60);
+    return true;
+}
+
+static unsigned month_of(const char *at)
+{
+    static const char names[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    for (unsigned i = 0; i < 12; i++)
+        if (memcmp(at, &names[3 * i], 3) == 0)
+            return i + 1;
+    return 0;
+}
+
+/* Reads "[01/Aug/1995:02:00:04 -0400]", perhaps with ":04.123".
+ *  ret_after  what follows the ']'; written on WEIR_OK. */
+static weir_status read_clf_time(const char *at, const char *end, int64_t *ret,
+                                 const char **ret_after)
+{
+    if (end - at < 28 || at[0] != '[' || at[3] != '/' || at[7] != '/' || at[12] != ':' ||
+        at[15] != ':' || at[18] != ':')
+        return WEIR_E_SYNTAX;
+    civil c = {.year = four(at + 8),
+               .month = month_of(at + 4),
+               .day = two(at + 1),
+               .hour = two(at + 13),
+               .minute = two(at + 16),
+               .second = two(at + 19)};
+    const char *zone = read_fraction(at + 21, end, &c.fraction_ns);
+    if (!zone || end - zone < 7 || zone[0] != ' ' || zone[6] != ']' ||
+        !read_zone(zone + 1, zone + 4, &c.east_s))
+        return WEIR_E_SYNTAX;
+    *ret_after = zone + 7;
+    return civil_to_ns(&c, ret);
+}
+
+/* Reads "2026-01-02T03:04:05.123Z" or with "+01:00"; 't', 'z' and a space for the 'T' are taken
+ * too. */
+static weir_status read_rfc3339(const char *at, const char *end, int64_t *ret)
+{
+    if (end - at < 20 || at[4] != '-' || at[7] != '-' || !memchr("Tt ", at[10], 3) ||
+        at[13] != ':' || at[16] != ':')
+        return WEIR_E_SYNTAX;
+    civil c = {.year = four(at),
+               .month = two(at + 5),
+               .day = two(at + 8),
+               .hour = two(at + 11),
+               .minute = two(at + 14),
+               .second = two(at + 17)};
+    const char *zone = read_fraction(at + 19, end, &c.fraction_ns);
+    if (!zone || zone == end)
+        return WEIR_E_SYNTAX;
+    bool utc = end - zone == 1 && (*zone == 'Z' || *zone == 'z');
+    if (!utc && (end - zone != 6 || zone[3] != ':' || !read_zone(zone, zone + 4, &c.east_s)))
+        return WEIR_E_SYNTAX;
+    return civil_to_ns(&c, ret);
+}
+
+/* ---- common and combined
+ * --------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    const char *expected;
+} fields[WEIR_LOGLINE_FIELDS] = {
+    [WEIR_LOGLINE_HOST] = {"host", "a host"},
+    [WEIR_LOGLINE_IDENT] = {"ident", "an ident"},
+    [WEIR_LOGLINE_USER] = {"user", "a user"},
+    [WEIR_LOGLINE_METHOD] = {"method", "a request in quotes that has a method"},
+    [WEIR_LOGLINE_PATH] = {"path", "a request in quotes that has a path"},
+    [WEIR_LOGLINE_URI] = {"uri", "a request in quotes that has a uri"},
+    [WEIR_LOGLINE_PROTOCOL] = {"protocol", "a request in quotes that has a protocol"},
+    [WEIR_LOGLINE_STATUS] = {"status", "a request in quotes, then a status"},
+    [WEIR_LOGLINE_BYTES] = {"bytes", "a request in quotes, then a status and bytes"},
+    [WEIR_LOGLINE_REFERER] = {"referer", "a referer in quotes"},
+    [WEIR_LOGLINE_AGENT] = {"agent", "an agent in quotes"},
+};
+
+const char *weir_logline_field_name(weir_logline_field field)
+{
+    return (unsigned)field < WEIR_LOGLINE_FIELDS ? fields[field].name : NULL;
+}
+
+typedef struct parts {
+    piece field[WEIR_LOGLINE_FIELDS]; /* the request's four are filled by split_request() */
+    const char *stop;                 /* where the first absent field should have been */
+    const char *request;              /* where it begins, if it does */
+} parts;
+
+/* The next quote that no backslash escapes, or NULL. `at` must not follow a backslash. */
+static const char *find_quote(const char *at, const char *end)
+{
+    const char *quote = at;
+    for (;;) {
+        quote = find(quote, end, '"');
+        if (!quote)
+            return NULL;
+        const char *slash = quote;
+        while (slash > at && slash[-1] == '\\')
+            slash--;
+        if ((quote - slash) % 2 == 0)
+            return quote;
+        quote++;
+    }
+}
+
+/* Whether " 200 " stands here, or " - ", or that and the end. */
+static bool is_status(const char *at, const char *end)
+{
+    if (end - at < 2 || at[0] != ' ')
+        return false;
+    size_t len = at[1] == '-' ? 1 : 3;
+    if ((size_t)(end - at) < 1 + len || (len == 3 && (two(at + 1) > 99 || two(at + 2) > 99)))
+        return false;
+    return (size_t)(end - at) == 1 + len || at[1 + len] == ' ';
+}
+
+/* Finds method, uri, path and protocol, as far as they are there. Old and broken clients leave out
+ * the protocol, or put spaces into the uri. */
+static void split_request(piece request, piece *field)
+{
+    const char *at = request.at, *end = at + request.len;
+    const char *space = find(at, end, ' ');
+    const char *method_end = space ? space : end;
+    const char *c = at;
+    while (c < method_end && ((*c >= 'A' && *c <= 'Z') || (*c >= 'a' && *c <= 'z')))
+        c++;
+    if (c == method_end || (c > at && (*c == '-' || *c == '_')))
+        field[WEIR_LOGLINE_METHOD] = between(at, method_end);
+    if (!space)
+        return;
+    const char *last = end;
+    while (last > space + 1 && last[-1] != ' ')
+        last--;
+    if (end - last > 5 && memcmp(last, "HTTP/", 5) == 0) {
+        field[WEIR_LOGLINE_PROTOCOL] = between(last, end);
+        end = last > space + 1 ? last - 1 : last;
+    }
+    field[WEIR_LOGLINE_URI] = between(space + 1, end);
+    const char *query = find(space + 1, end, '?');
+    field[WEIR_LOGLINE_PATH] = between(space + 1, query ? query : end);
+}
+
+/* Finds what stands behind the time: request, status, bytes; and, if `quoted`, referer and agent.
+ */
+static void find_tail(const char *at, const char *end, bool quoted, parts *p)
+{
+    p->stop = at;
+    if (end - at < 2 || at[0] != ' ' || at[1] != '"')
+        return;
+    const char *begin = p->request = p->stop = at + 2;
+    const char *close = find_quote(begin, end);
+    while (close && !is_status(close + 1, end))
+        close = find_quote(close + 1, end);
+    if (!close)
+        return;
+    split_request(between(begin, close), p->field);
+    begin = close + 2;
+    at = find(begin, end, ' ');
+    p->field[WEIR_LOGLINE_STATUS] = between(begin, at ? at : end);
+    p->stop = at ? at + 1 : end;
+    if (!at)
+        return;
+    begin = at + 1;
+    at = find(begin, end, ' ');
+    p->field[WEIR_LOGLINE_BYTES] = between(begin, at ? at : end);
+    p->stop = end;
+    for (unsigned f = WEIR_LOGLINE_REFERER; quoted && at && f <= WEIR_LOGLINE_AGENT; f++) {
+        p->stop = at < end ? at + 1 : end;
+        if (end - at < 2 || at[1] != '"')
+            return;
+        begin = at + 2;
+        close = find_quote(begin, end);
+        while (close && close + 1 < end && close[1] != ' ')
+            close = find_quote(close + 1, end);
+        if (!close)
+            return;
+        p->field[f] = between(begin, close);
+        at = close + 1;
+    }
+}
+
+/* Finds host, ident, user; returns where the time should be. The user may have spaces and brackets. */
+static const char *find_head(const char *line, const char *end, parts *p)
+{
+    const char *host_end = find(line, end, ' ');
+    const char *ident_end = host_end ? find(host_end + 1, end, ' ') : NULL;
+    const char *first = ident_end ? find(ident_end + 1, end, ' ') : NULL;
+    if (!first)
+        return end;
+    const char *user_end = first;
+    while (user_end && (end - user_end < 5 || user_end[1] != '[' || user_end[4] != '/'))
+        user_end = find(user_end + 1, end, ' ');
+    if (!user_end)
+        return first + 1;
+    p->field[WEIR_LOGLINE_HOST] = between(line, host_end);
+    p->field[WEIR_LOGLINE_IDENT] = between(host_end + 1, ident_end);
+    p->field[WEIR_LOGLINE_USER] = between(ident_end + 1, user_end);
+    return user_end + 1;
+}
+
+/* Where an absent field should have been. */
+static const char *place_of(const parts *p, weir_logline_field field)
+{
+    bool in_request = field >= WEIR_LOGLINE_METHOD && field <= WEIR_LOGLINE_PROTOCOL;
+    return in_request && p->request ? p->request : p->stop;
+}
+
+static weir_status check_key(const reader *r, piece key, const char *at, const char *expected)
+{
+    if (!key.at || key.len == 0)
+        return fail(r, WEIR_E_SYNTAX, key.at ? key.at : at, expected);
+    if (key.len > WEIR_LOGLINE_KEY_LEN_MAX)
+        return fail(r, WEIR_E_RANGE, key.at, expect_key);
+    return WEIR_OK;
+}
+
+static weir_status read_clf(const reader *r, const weir_logline_format *format)
+{
+    parts p = {0};
+    const char *time = find_head(r->line, r->end, &p), *after = NULL;
+    int64_t t_ns = 0, cost = 1;
+    weir_status st = read_clf_time(time, r->end, &t_ns, &after);
+    if (st != WEIR_OK)
+        return fail(r, st, time, st == WEIR_E_RANGE ? expect_time_range : expect_clf_time);
+    bool cost_asked = format->cost < WEIR_LOGLINE_FIELDS;
+    if (format->key > WEIR_LOGLINE_USER || cost_asked)
+        find_tail(after, r->end, format->kind == WEIR_LOGLINE_COMBINED, &p);
+    piece key = p.field[format->key];
+    st = check_key(r, key, place_of(&p, format->key), fields[format->key].expected);
+    if (st == WEIR_OK && cost_asked) {
+        piece text = p.field[format->cost];
+        if (!text.at)
+            return fail(r, WEIR_E_SYNTAX, place_of(&p, format->cost),
+                        fields[format->cost].expected);
+        if (text.len == 1 && *text.at == '-')
+            cost = 0;
+        else
+            st = read_cost(r, text, &cost);
+    }
+    if (st != WEIR_OK)
+        return st;
+    return done(r, t_ns, key, cost);
+}
+
+/* ---- tsv
+ * ------------------------------------------------------------------------------------------- */
+
+static weir_status read_tsv(const reader *r)
+{
+    const char *tab = find(r->line, r->end, '\t');
+    uint64_t t_ns = 0;
+    int64_t cost = 1;
+    if (!read_u64(r->line, tab ? tab : r->end, &t_ns))
+        return fail(r, WEIR_E_SYNTAX, r->line, "t_ns, whole nanoseconds since 1970");
+    if (t_ns > (uint64_t)WEIR_NOW_NS_MAX)
+        return fail(r, WEIR_E_RANGE, r->line, expect_time_range);
+    if (!tab)
+        return fail(r, WEIR_E_SYNTAX, r->end, "a tab, then a key");
+    const char *begin = tab + 1;
+    tab = find(begin, r->end, '\t');
+    piece key = between(begin, tab ? tab : r->end);
+    weir_status st = check_key(r, key, key.at, expect_key);
+    if (st == WEIR_OK && tab)
+        st = read_cost(r, between(tab + 1, r->end), &cost);
+    if (st != WEIR_OK)
+        return st;
+    return done(r, (int64_t)t_ns, key, cost);
+}
+
+/* ---- jsonl
+ * ----------------------------------------------------------------------------------------- */
+
+static weir_status fail_member(const reader *r, weir_status st, const char *expected,
+                               const char *name)
+{
+    fail(r, st, r->line, expected);
+    snprintf(r->error->detail, sizeof r->error->detail, "member \"%s\"", name);
+    return st;
+}
+
+static weir_status json_time(const reader *r, const json_t *root, int64_t *ret)
+{
+    const json_t *t = json_object_get(root, "t_ns");
+    const char *name = t ? "t_ns" : "time";
+    weir_status st = WEIR_E_SYNTAX;
+    if (json_is_integer(t)) {
+        *ret = json_integer_value(t);
+        st = *ret < 0 || *ret > WEIR_NOW_NS_MAX ? WEIR_E_RANGE : WEIR_OK;
+    } else if (!t && json_is_string(t = json_object_get(root, "time"))) {
+        const char *text = json_string_value(t);
+        st = read_rfc3339(text, text + json_string_length(t), ret);
+    }
+    if (st == WEIR_E_RANGE)
+        return fail_member(r, st, expect_time_range, name);
+    if (st != WEIR_OK)
+        return fail_member(
+            r, st, "t_ns, whole nanoseconds since 1970, or a time like 2026-01-02T03:04:05.678Z",
+            name);
+    return WEIR_OK;
+}
+
+static weir_status json_cost(const reader *r, const json_t *root, const weir_logline_format *format,
+                             int64_t *ret)
+{
+    const json_t *cost = json_object_get(root, format->cost_name);
+    *ret = 1;
+    if (!cost && format->cost_optional)
+        return WEIR_OK;
+    if (!json_is_integer(cost))
+        return fail_member(r, WEIR_E_SYNTAX, expect_cost, format->cost_name);
+    *ret = json_integer_value(cost);
+    if (*ret < 0 || *ret > WEIR_COST_MAX)
+        return fail_member(r, WEIR_E_RANGE, expect_cost, format->cost_name);
+    return WEIR_OK;
+}
+
+/* Writes the shortest text that reads back as `real`: jansson would write 0.1 with 17 digits. */
+static size_t real_text(const json_t *real, char *text, size_t size)
+{
+    size_t len = 0;
+    for (size_t digits = 15; digits <= 17; digits++) {
+        len = json_dumpb(real, text, size - 1, JSON_ENCODE_ANY | JSON_REAL_PRECISION(digits));
+        text[len] = '\0';
+        if (strtod(text, NULL) == json_real_value(real))
+            break;
+    }
+    return len;
+}
+
+/* The key's bytes: in `root`, or for a number in `text`, which has room for any of them. */
+static weir_status json_key(const reader *r, const json_t *root, const char *name, char *text,
+                            size_t size, piece *ret)
+{
+    const json_t *key = json_object_get(root, name);
+    if (json_is_string(key))
+        *ret = (piece){json_string_value(key), json_string_length(key)};
+    else if (json_is_real(key))
+        *ret = (piece){text, real_text(key, text, size)};
+    else if (json_is_integer(key) || json_is_boolean(key))
+        *ret = (piece){text, json_dumpb(key, text, size, JSON_ENCODE_ANY)};
+    else
+        return fail_member(r, WEIR_E_SYNTAX, "a key, a string, number or boolean", name);
+    if (ret->len == 0 || ret->len > WEIR_LOGLINE_KEY_LEN_MAX)
+        return fail_member(r, ret->len ? WEIR_E_RANGE : WEIR_E_SYNTAX, expect_key, name);
+    return WEIR_OK;
+}
+
+/* Keeps the key's bytes in the record, which the JSON tree does not outlive. */
+static weir_status keep_key(const reader *r, piece *ret)
+{
+    weir_buffer *area = &r->record->area;
+    if (area->len_max == 0)
+        weir_buffer_init(area, WEIR_LOGLINE_KEY_LEN_MAX);
+    weir_buffer_clear(area);
+    weir_buffer_append(area, ret->at, ret->len);
+    if (area->failed)
+        return fail(r, WEIR_E_NOMEM, r->line, "memory for the key");
+    ret->at = (const char *)weir_buffer_data(area);
+    return WEIR_OK;
+}
+
+static weir_status read_json(const reader *r, const weir_logline_format *format)
+{
+    json_error_t error;
+    json_t *root = json_loadb(r->line, (size_t)(r->end - r->line),
+                              JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
+    if (!json_is_object(root)) {
+        bool nomem = !root && json_error_code(&error) == json_error_out_of_memory;
+        fail(r, WEIR_OK, r->line + (root || error.position < 1 ? 0 : error.position - 1),
+             "one JSON object on the line, no member twice");
+        if (!root)
+            snprintf(r->error->detail, sizeof r->error->detail, "%.90s", error.text);
+        json_decref(root);
+        return nomem ? WEIR_E_NOMEM : WEIR_E_SYNTAX;
+    }
+    char text[64];
+    piece key = {0};
+    int64_t t_ns = 0, cost = 1;
+    weir_status st = json_time(r, root, &t_ns);
+    if (st == WEIR_OK)
+        st = json_cost(r, root, format, &cost);
+    if (st == WEIR_OK)
+        st = json_key(r, root, format->key_name, text, sizeof text, &key);
+    if (st == WEIR_OK)
+        st = keep_key(r, &key);
+    json_decref(root);
+    return st == WEIR_OK ? done(r, t_ns, key, cost) : st;
+}
+
+/* ---- the front
+ * ------------------------------------------------------------------------------------- */
+
+weir_status weir_logline_read(const weir_logline_format *format, const char *line, size_t len,
+                              weir_record *ret, weir_logline_error *ret_error)
+{
+    const char *end = line + len;
+    if (len > 0 && end[-1] == '\n')
+        end--;
+    if (end > line && end[-1] == '\r')
+        end--;
+    reader r = {line, end, ret, ret_error};
+    switch (format->kind) {
+    case WEIR_LOGLINE_TSV:
+        return read_tsv(&r);
+    case WEIR_LOGLINE_JSONL:
+        return read_json(&r, format);
+    case WEIR_LOGLINE_COMMON:
+    case WEIR_LOGLINE_COMBINED:
+        break;
+    }
+    return read_clf(&r, format);
+}
+
+static weir_status field_of(const char *name, weir_logline_kind kind, weir_logline_field *ret)
+{
+    if (kind == WEIR_LOGLINE_TSV)
+        return WEIR_E_UNSUPPORTED;
+    for (unsigned i = 0; i < WEIR_LOGLINE_FIELDS; i++) {
+        if (strcmp(name, fields[i].name) != 0)
+            continue;
+        if (kind == WEIR_LOGLINE_COMMON && i >= WEIR_LOGLINE_REFERER)
+            return WEIR_E_UNSUPPORTED;
+        *ret = (weir_logline_field)i;
+        return WEIR_OK;
+    }
+    return WEIR_E_SYNTAX;
+}
+
+weir_status weir_logline_format_init(weir_logline_format *ret, const char *kind, const char *key,
+                                     const char *cost)
+{
+    static const char *const kinds[] = {"common", "combined", "tsv", "jsonl"};
+    unsigned k = 0;
+    while (k < 4 && strcmp(kind, kinds[k]) != 0)
+        k++;
+    if (k == 4)
+        return WEIR_E_SYNTAX;
+    weir_logline_format f = {.kind = (weir_logline_kind)k,
+                             .key = WEIR_LOGLINE_HOST,
+                             .cost = WEIR_LOGLINE_FIELDS,
+                             .key_name = key ? key : "key",
+                             .cost_name = cost ? cost : "cost",
+                             .cost_optional = !cost};
+    weir_status st = WEIR_OK;
+    if (f.kind != WEIR_LOGLINE_JSONL && key)
+        st = field_of(key, f.kind, &f.key);
+    if (st == WEIR_OK && f.kind != WEIR_LOGLINE_JSONL && cost)
+        st = field_of(cost, f.kind, &f.cost);
+    if (st == WEIR_OK)
+        *ret = f;
+    return st;
+}
+
+void weir_logline_error_text(const weir_logline_error *error, char *ret, size_t size)
+{
+    snprintf(ret, size, "column %zu: expected %s%s%s", error->column, error->expected,
+             error->detail[0] ? "; " : "", error->detail);
+}
+
+void weir_record_free(weir_record *r)
+{
+    weir_buffer_free(&r->area);
+    *r = (weir_record){0};
+}

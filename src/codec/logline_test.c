@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Tests of the access-log reader: tables of lines and errors, every prefix and a byte changed at each place,
+ * and seeded round trips against the C library's calendar. It must not know where lines come from. */
+
+#define _DEFAULT_SOURCE /* timegm() */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "codec/logline.h"
+
+#define S INT64_C(1000000000)
+
+static uint64_t next_random(uint64_t *state) /* splitmix64 */
+{
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+static weir_logline_format format_of(const char *kind, const char *key, const char *cost)
+{
+    weir_logline_format f = {0};
+    assert_int_equal(weir_logline_format_init(&f, kind, key, cost), WEIR_OK);
+    return f;
+}
+
+/* Reads a copy that ends where its allocation does. The key is then in the copy: see `ret_copy`. */
+static weir_status read_copy(const weir_logline_format *f, const char *line, size_t len,
+                             weir_record *r, weir_logline_error *e, char **ret_copy)
+{
+    *ret_copy = malloc(len + (len == 0));
+    if (len > 0)
+        memcpy(*ret_copy, line, len);
+    return weir_logline_read(f, *ret_copy, len, r, e);
+}
+
+typedef struct row {
+    const char *kind, *key, *cost, *line;
+    int64_t t_ns;         /* of an error: its weir_status */
+    const char *want_key; /* of an error: its text */
+    int64_t want_cost;
+} line_row;
+
+static void check_row(const line_row *row, bool good, const char *end)
+{
+    weir_logline_format f = format_of(row->kind, row->key, row->cost);
+    weir_record r = {.t_ns = -5, .cost = -5};
+    weir_logline_error e;
+    char text[300], line[600], *copy = NULL;
+    snprintf(line, sizeof line, "%s%s", row->line, end);
+    weir_status st = read_copy(&f, line, strlen(line), &r, &e, &copy);
+    if (st != WEIR_OK)
+        weir_logline_error_text(&e, text, sizeof text);
+    if (good && st != WEIR_OK)
+        fail_msg("%s: %s", row->line, text);
+    if (good) {
+        if (r.t_ns != row->t_ns || r.cost != row->want_cost || r.key_len != strlen(row->want_key) ||
+            memcmp(r.key, row->want_key, r.key_len) != 0)
+            fail_msg("%s: %lld '%.*s' %lld", row->line, (long long)r.t_ns, (int)r.key_len, r.key,
+                     (long long)r.cost);
+    } else {
+        if (st == WEIR_OK)
+            fail_msg("%s: read", row->line);
+        assert_string_equal(text, row->want_key);
+        assert_int_equal(st, row->t_ns);
+        assert_true(r.t_ns == -5 && r.cost == -5 && !r.key && r.key_len == 0);
+    }
+    weir_record_free(&r);
+    free(copy);
+}
+
+static void check_rows(const line_row *rows, size_t n, bool good)
+{
+    for (size_t i = 0; i < n; i++) {
+        check_row(&rows[i], good, "");
+        check_row(&rows[i], good, "\n");
+        check_row(&rows[i], good, "\r\n");
+        check_row(&rows[i], good, "\r");
+    }
+}
+
+#define CHECK(rows, good) check_rows(rows, sizeof rows / sizeof rows[0], good)
+
+/* ---- common and combined --------------------------------------------------------------------------- */
+
+#define TIME  "[01/Aug/1995:02:00:04 -0400]"
+#define HEAD  "h.example - joe " TIME
+#define T0_NS (807256804 * S)
+#define GET   HEAD " \"GET /a?b=1 HTTP/1.0\" 200 1713"
+#define FULL  GET " \"http://r/ x\" \"Mozilla \\\"5\\\" (x)\""
+
+static void clf_fields(void **state)
+{
+    (void)state;
+    static const line_row rows[] = {
+        {"common", NULL, NULL, GET, T0_NS, "h.example", 1},
+        {"common", "host", "bytes", GET, T0_NS, "h.example", 1713},
+        {"common", "ident", "status", GET, T0_NS, "-", 200},
+        {"common", "user", NULL, GET, T0_NS, "joe", 1},
+        {"common", "method", NULL, GET, T0_NS, "GET", 1},
+        {"common", "path", NULL, GET, T0_NS, "/a", 1},
+        {"common", "uri", NULL, GET, T0_NS, "/a?b=1", 1},
+        {"common", "protocol", NULL, GET, T0_NS, "HTTP/1.0", 1},
+        {"common", "status", NULL, GET, T0_NS, "200", 1},
+        {"common", "bytes", NULL, GET, T0_NS, "1713", 1},
+        {"common", "host", "bytes", HEAD " \"GET / HTTP/1.0\" 304 -", T0_NS, "h.example", 0},
+        {"combined", "bytes", NULL, FULL, T0_NS, "1713", 1},
+        {"combined", "referer", "bytes", FULL, T0_NS, "http://r/ x", 1713},
+        {"combined", "agent", NULL, FULL, T0_NS, "Mozilla \\\"5\\\" (x)", 1},
+        {"combined", "agent", NULL, FULL " \"-\" 0.003", T0_NS, "Mozilla \\\"5\\\" (x)", 1},
+        {"combined", "path", NULL, GET, T0_NS, "/a", 1},
+        {"common", "user", NULL, "::1 - john q [x] " TIME, T0_NS, "john q [x]", 1},
+        {"common", "host", NULL, HEAD, T0_NS, "h.example", 1},
+        {"common", "host", NULL, HEAD "garbage", T0_NS, "h.example", 1},
+    };
+    CHECK(rows, true);
+}
+
+static void clf_garbage_requests(void **state)
+{
+    (void)state;
+    static const line_row rows[] = {
+        {"common", "path", NULL, HEAD " \"GET /a\" 200 1", T0_NS, "/a", 1},
+        {"common", "path", "bytes", HEAD " \"GET /a\"b\" c HTTP/1.0\" 404 7", T0_NS, "/a\"b\" c",
+         7},
+        {"common", "uri", NULL, HEAD " \"GET /a\\\" 200 1 HTTP/1.0\" 404 7", T0_NS, "/a\\\" 200 1",
+         1},
+        {"common", "path", NULL, HEAD " \"GET /a\\\\\" 404 7", T0_NS, "/a\\\\", 1},
+        {"common", "method", NULL, HEAD " \"M-SEARCH * HTTP/1.1\" 400 0", T0_NS, "M-SEARCH", 1},
+        {"common", "method", NULL, HEAD " \"QUIT\" 400 0", T0_NS, "QUIT", 1},
+        {"common", "status", "bytes", HEAD " \"\" 400 0", T0_NS, "400", 0},
+        {"common", "status", "bytes", HEAD " \"-\" - 0", T0_NS, "-", 0},
+        {"common", "status", NULL, HEAD " \"\\x16\\x03\\x01\" 400", T0_NS, "400", 1},
+        {"common", "uri", NULL, HEAD " \"\x16 /x\" 400 0", T0_NS, "/x", 1},
+        {"common", "protocol", NULL, HEAD " \"GET HTTP/1.0\" 400 0", T0_NS, "HTTP/1.0", 1},
+    };
+    CHECK(rows, true);
+}
+
+#define EXPECT_TIME "expected '[' and a time like [01/Aug/1995:02:00:04 -0400]"
+#define EXPECT_COST "expected a cost, a whole number from 0 to 2147483647"
+#define EXPECT_SPAN "expected a time from 1970 to 2225-09-28T23:48:52Z"
+#define BAD         WEIR_E_SYNTAX
+#define OUT         WEIR_E_RANGE
+
+static void clf_errors(void **state)
+{
+    (void)state;
+    static const line_row rows[] = {
+        {"common", NULL, NULL, "", BAD, "column 1: " EXPECT_TIME, 0},
+        {"common", NULL, NULL, "h", BAD, "column 2: " EXPECT_TIME, 0},
+        {"common", NULL, NULL, "h - - nope", BAD, "column 7: " EXPECT_TIME, 0},
+        {"common", NULL, NULL, "h - - [", BAD, "column 7: " EXPECT_TIME, 0},
+        {"common", NULL, NULL, " - - " TIME, BAD, "column 1: expected a host", 0},
+        {"common", "path", NULL, HEAD, BAD,
+         "column 45: expected a request in quotes that has a path", 0},
+        {"common", "protocol", NULL, HEAD " \"GET /a\" 200 1", BAD,
+         "column 47: expected a request in quotes that has a protocol", 0},
+        {"common", "method", NULL, HEAD " \"-\" 400 0", BAD,
+         "column 47: expected a request in quotes that has a method", 0},
+        {"common", "uri", NULL, HEAD " \"GET /a", BAD,
+         "column 47: expected a request in quotes that has a uri", 0},
+        {"common", "path", NULL, HEAD " \"GET ?q HTTP/1.0\" 200 1", BAD,
+         "column 51: expected a request in quotes that has a path", 0},
+        {"common", "host", "bytes", HEAD " \"GET /a\" 200", BAD,
+         "column 58: expected a request in quotes, then a status and bytes", 0},
+        {"common", "host", "bytes", HEAD " \"GET /a\" 200 x", BAD, "column 59: " EXPECT_COST, 0},
+        {"common", "host", "bytes", HEAD " \"GET /a\" 200 2147483648", OUT,
+         "column 59: " EXPECT_COST, 0},
+        {"combined", "referer", NULL, GET, BAD, "column 76: expected a referer in quotes", 0},
+        {"combined", "agent", NULL, GET " \"r\"", BAD, "column 80: expected an agent in quotes", 0},
+        {"combined", "agent", NULL, GET " \"r\" \"a", BAD, "column 81: expected an agent in quotes",
+         0},
+        {"combined", "referer", NULL, GET " \"\" \"a\"", BAD,
+         "column 78: expected a referer in quotes", 0},
+    };
+    CHECK(rows, false);
+}
+
+static void clf_times(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *time;
+        int64_t want; /* nanoseconds, or minus the status */
+    } rows[] = {
+        {"01/Jan/1970:00:00:00 +0000", 0},
+        {"31/Dec/1969:23:30:00 -0030", 0},
+        {"01/Jan/1970:00:00:00 +0001", -OUT},
+        {"31/Dec/1969:23:59:59 +0000", -OUT},
+        {"28/Sep/2225:23:48:52 +0000", 8070450532 * S},
+        {"28/Sep/2225:23:48:52.247928832 +0000", WEIR_NOW_NS_MAX},
+        {"28/Sep/2225:23:48:52.247928833 +0000", -OUT},
+        {"01/Jan/9999:00:00:00 +0000", -OUT},
+        {"29/Feb/2000:12:00:00 +0000", 951825600 * S},
+        {"29/Feb/2024:00:00:00 +0000", 1709164800 * S},
+        {"29/Feb/2100:00:00:00 +0000", -BAD},
+        {"29/Feb/2023:00:00:00 +0000", -BAD},
+        {"31/Apr/2023:00:00:00 +0000", -BAD},
+        {"00/Apr/2023:00:00:00 +0000", -BAD},
+        {"01/apr/2023:00:00:00 +0000", -BAD},
+        {"01/Foo/2023:00:00:00 +0000", -BAD},
+        {"01/Apr/2023:24:00:00 +0000", -BAD},
+        {"01/Apr/2023:00:60:00 +0000", -BAD},
+        {"31/Dec/2016:23:59:60 +0000", 1483228800 * S},
+        {"31/Dec/2016:23:59:61 +0000", -BAD},
+        {"01/Aug/1995:02:00:04.123 -0400", T0_NS + 123000000},
+        {"01/Aug/1995:02:00:04.1234567899 -0400", T0_NS + 123456789},
+        {"01/Aug/1995:02:00:04. -0400", -BAD},
+        {"01/Aug/1995:02:00:04 -2359", T0_NS + (23 * 60 + 59 - 240) * 60 * S},
+        {"01/Aug/1995:02:00:04 -2400", -BAD},
+        {"01/Aug/1995:02:00:04 -0060", -BAD},
+        {"01/Aug/1995:02:00:04  0400", -BAD},
+        {"01/Aug/1995 02:00:04 -0400", -BAD},
+        {"0 /Aug/1995:02:00:04 -0400", -BAD},
+        {"01/Aug/+995:02:00:04 -0400", -BAD},
+    };
+    weir_logline_format f = format_of("common", NULL, NULL);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char line[100];
+        int len = snprintf(line, sizeof line, "h - - [%s]", rows[i].time);
+        weir_record r = {0};
+        weir_logline_error e;
+        weir_status st = weir_logline_read(&f, line, (size_t)len, &r, &e);
+        if (st != WEIR_OK)
+            assert_string_equal(e.expected, &(st == OUT ? EXPECT_SPAN : EXPECT_TIME)[9]);
+        if ((st == WEIR_OK ? r.t_ns : -(int64_t)st) != rows[i].want)
+            fail_msg("%s: %d, %lld", rows[i].time, st, (long long)r.t_ns);
+    }
+}
+
+/* Every day and random times from 1970 to 2225, as the C library reckons them; CLF and RFC 3339 alike. */
+static void times_equal_the_c_library(void **state)
+{
+    (void)state;
+    weir_logline_format clf = format_of("common", NULL, NULL),
+                        json = format_of("jsonl", NULL, NULL);
+    uint64_t seed = 11;
+    weir_record r = {0};
+    weir_logline_error e;
+    for (int64_t day = 0; day < WEIR_NOW_NS_MAX / S / 86400; day++) {
+        time_t want = day * 86400 + (int64_t)(next_random(&seed) % 86400);
+        int zone_min = (int)(next_random(&seed) % 2879) - 1439;
+        time_t local = want + zone_min * 60;
+        struct tm tm;
+        char date[40], line[120];
+        assert_non_null(gmtime_r(&local, &tm));
+        strftime(date, sizeof date, "%d/%b/%Y:%H:%M:%S", &tm);
+        int z = abs(zone_min), len = snprintf(line, sizeof line, "h - - [%s %c%02d%02d]", date,
+                                              zone_min < 0 ? '-' : '+', z / 60, z % 60);
+        assert_int_equal(weir_logline_read(&clf, line, (size_t)len, &r, &e), WEIR_OK);
+        assert_true(r.t_ns == want * S);
+        if (day % 16)
+            continue;
+        strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S", &tm);
+        len = snprintf(line, sizeof line, "{\"time\":\"%s.5%c%02d:%02d\",\"key\":1}", date,
+                       zone_min < 0 ? '-' : '+', z / 60, z % 60);
+        assert_int_equal(weir_logline_read(&json, line, (size_t)len, &r, &e), WEIR_OK);
+        assert_true(r.t_ns == want * S + S / 2);
+    }
+    weir_record_free(&r);
+}
+
+/* ---- tsv and jsonl --------------------------------------------------------------------------------- */
+
+#define EXPECT_T_NS "expected t_ns, whole nanoseconds since 1970"
+#define EXPECT_KEY  "expected a key of 1 to 65536 bytes"
+
+static void tsv_lines(void **state)
+{
+    (void)state;
+    static const line_row good[] = {
+        {"tsv", NULL, NULL, "0\tk", 0, "k", 1},
+        {"tsv", NULL, NULL, "8070450532247928832\ta b\"\\\t0", WEIR_NOW_NS_MAX, "a b\"\\", 0},
+        {"tsv", NULL, NULL, "0000000000000000012\tk\t2147483647", 12, "k", 2147483647},
+    };
+    static const line_row bad[] = {
+        {"tsv", NULL, NULL, "", BAD, "column 1: " EXPECT_T_NS, 0},
+        {"tsv", NULL, NULL, "-1\tk", BAD, "column 1: " EXPECT_T_NS, 0},
+        {"tsv", NULL, NULL, "1.5\tk", BAD, "column 1: " EXPECT_T_NS, 0},
+        {"tsv", NULL, NULL, "\tk", BAD, "column 1: " EXPECT_T_NS, 0},
+        {"tsv", NULL, NULL, "00000000000000000000\tk", BAD, "column 1: " EXPECT_T_NS, 0},
+        {"tsv", NULL, NULL, "8070450532247928833\tk", OUT, "column 1: " EXPECT_SPAN, 0},
+        {"tsv", NULL, NULL, "17", BAD, "column 3: expected a tab, then a key", 0},
+        {"tsv", NULL, NULL, "17\t", BAD, "column 4: " EXPECT_KEY, 0},
+        {"tsv", NULL, NULL, "17\t\t1", BAD, "column 4: " EXPECT_KEY, 0},
+        {"tsv", NULL, NULL, "17\tk\t", BAD, "column 6: " EXPECT_COST, 0},
+        {"tsv", NULL, NULL, "17\tk\t-1", BAD, "column 6: " EXPECT_COST, 0},
+        {"tsv", NULL, NULL, "17\tk\t2147483648", OUT, "column 6: " EXPECT_COST, 0},
+        {"tsv", NULL, NULL, "17\tk\t1\tx", BAD, "column 6: " EXPECT_COST, 0},
+    };
+    CHECK(good, true);
+    CHECK(bad, false);
+}
+
+static void jsonl_lines(void **state)
+{
+    (void)state;
+    static const line_row rows[] = {
+        {"jsonl", NULL, NULL, "{\"t_ns\":5,\"key\":\"k\"}", 5, "k", 1},
+        {"jsonl", NULL, NULL, " {\"cost\": 0, \"key\": \"\\u00e9\\n\", \"t_ns\": 5, \"x\": [1]} ",
+         5, "\xc3\xa9\n", 0},
+        {"jsonl", "user", "n", "{\"t_ns\":5,\"user\":-17,\"n\":3,\"cost\":9}", 5, "-17", 3},
+        {"jsonl", NULL, NULL, "{\"t_ns\":5,\"key\":true}", 5, "true", 1},
+        {"jsonl", NULL, NULL, "{\"t_ns\":5,\"key\":1.50}", 5, "1.5", 1},
+        {"jsonl", NULL, NULL, "{\"t_ns\":5,\"key\":0.1}", 5, "0.1", 1},
+        {"jsonl", NULL, NULL, "{\"t_ns\":5,\"key\":0.30000000000000004}", 5, "0.30000000000000004",
+         1},
+        {"jsonl", NULL, NULL, "{\"time\":\"1970-01-01T00:00:00Z\",\"key\":\"k\"}", 0, "k", 1},
+        {"jsonl", NULL, NULL, "{\"time\":\"1995-08-01 02:00:04.000000001-04:00\",\"key\":\"k\"}",
+         T0_NS + 1, "k", 1},
+        {"jsonl", NULL, NULL, "{\"time\":\"no\",\"t_ns\":6,\"key\":\"k\"}", 6, "k", 1},
+    };
+    CHECK(rows, true);
+}
+
+#define EXPECT_JSON "expected one JSON object on the line, no member twice"
+#define EXPECT_TIME_JSON                                                                           \
+    "column 1: " EXPECT_T_NS ", or a time like 2026-01-02T03:04:05.678Z; member "
+
+static void jsonl_errors(void **state)
+{
+    (void)state;
+    static const line_row rows[] = {
+        {"jsonl", NULL, NULL, "[]", BAD, "column 1: " EXPECT_JSON, 0},
+        {"jsonl", NULL, NULL, "{\"key\":1,\"key\":2}", BAD,
+         "column 14: " EXPECT_JSON "; duplicate object key near '\"key\"'", 0},
+        {"jsonl", NULL, NULL, "{} {}", BAD,
+         "column 4: " EXPECT_JSON "; end of file expected near '{'", 0},
+        {"jsonl", NULL, NULL, "{\"key\":\"k\"}", BAD, EXPECT_TIME_JSON "\"time\"", 0},
+        {"jsonl", NULL, NULL, "{\"t_ns\":1.0,\"key\":\"k\"}", BAD, EXPECT_TIME_JSON "\"t_ns\"", 0},
+        {"jsonl", NULL, NULL, "{\"time\":\"2026-02-30T00:00:00Z\",\"key\":\"k\"}", BAD,
+         EXPECT_TIME_JSON "\"time\"", 0},
+        {"jsonl", NULL, NULL, "{\"time\":\"2026-01-02T03:04:05\",\"key\":\"k\"}", BAD,
+         EXPECT_TIME_JSON "\"time\"", 0},
+        {"jsonl", NULL, NULL, "{\"time\":\"1969-01-02T03:04:05Z\",\"key\":\"k\"}", OUT,
+         "column 1: " EXPECT_SPAN "; member \"time\"", 0},
+        {"jsonl", NULL, NULL, "{\"t_ns\":-1,\"key\":\"k\"}", OUT,
+         "column 1: " EXPECT_SPAN "; member \"t_ns\"", 0},
+        {"jsonl", NULL, NULL, "{\"t_ns\":1,\"key\":null}", BAD,
+         "column 1: expected a key, a string, number or boolean; member \"key\"", 0},
+        {"jsonl", "u", NULL, "{\"t_ns\":1,\"u\":\"\"}", BAD,
+         "column 1: " EXPECT_KEY "; member \"u\"", 0},
+        {"jsonl", NULL, NULL, "{\"t_ns\":1,\"key\":1,\"cost\":\"2\"}", BAD,
+         "column 1: " EXPECT_COST "; member \"cost\"", 0},
+        {"jsonl", NULL, NULL, "{\"t_ns\":1,\"key\":1,\"cost\":-2}", OUT,
+         "column 1: " EXPECT_COST "; member \"cost\"", 0},
+        {"jsonl", NULL, "n", "{\"t_ns\":1,\"key\":1}", BAD,
+         "column 1: " EXPECT_COST "; member \"n\"", 0},
+    };
+    CHECK(rows, false);
+}
+
+/* ---- all kinds ------------------------------------------------------------------------------------- */
+
+static void keys_have_a_maximum(void **state)
+{
+    (void)state;
+    static const char *const kinds[] = {"tsv", "jsonl", "common"};
+    static const char *const heads[] = {"1\t", "{\"t_ns\":1,\"key\":\"", ""};
+    static const char *const tails[] = {"\t1", "\"}", (" - - " TIME)};
+    static char line[WEIR_LOGLINE_KEY_LEN_MAX + 100];
+    weir_record r = {0};
+    weir_logline_error e;
+    for (size_t k = 0; k < 3; k++) {
+        weir_logline_format f = format_of(kinds[k], NULL, NULL);
+        for (size_t over = 0; over < 2; over++) {
+            size_t head = strlen(heads[k]), tail = strlen(tails[k]);
+            size_t key = WEIR_LOGLINE_KEY_LEN_MAX + over;
+            memcpy(line, heads[k], head);
+            memset(line + head, 'k', key);
+            memcpy(line + head + key, tails[k], tail);
+            weir_status st = weir_logline_read(&f, line, head + key + tail, &r, &e);
+            assert_int_equal(st, over ? OUT : WEIR_OK);
+            assert_int_equal(r.key_len, WEIR_LOGLINE_KEY_LEN_MAX);
+        }
+    }
+    weir_record_free(&r);
+}
+
+/* Any prefix, and any byte changed, is read or refused, inside the line; ASan watches the copy's end. */
+static void damaged_lines_are_safe(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {FULL, "17\tkey\t5",
+                                        "{\"time\":\"2026-01-02T03:04:05.5Z\",\"key\":1}"};
+    static const char *const kinds[] = {"combined", "tsv", "jsonl"};
+    weir_record r = {0};
+    weir_logline_error e;
+    for (size_t i = 0; i < 3; i++) {
+        size_t len = strlen(lines[i]);
+        for (size_t at = 0; at < len; at++) {
+            for (size_t c = 0; c < 9 + (i == 0) * 8; c++) {
+                weir_logline_format f = format_of(kinds[i],
+                                                  i > 0   ? NULL
+                                                  : c % 2 ? "agent"
+                                                          : "path",
+                                                  i > 0 || c % 3 ? NULL : "bytes");
+                char line[200], *copy = NULL;
+                strcpy(line, lines[i]);
+                if (c > 0)
+                    line[at] = " \"\\[\t0\r{\xff"[c % 9];
+                weir_status st = read_copy(&f, line, c > 0 ? len : at, &r, &e, &copy);
+                if (st != WEIR_OK && (e.column < 1 || e.column > len + 1))
+                    fail_msg("%s: column %zu", line, e.column);
+                if (st == WEIR_OK && i < 2)
+                    assert_true(r.key >= copy && r.key + r.key_len <= copy + len);
+                free(copy);
+            }
+        }
+    }
+    weir_record_free(&r);
+}
+
+static void formats_by_name(void **state)
+{
+    (void)state;
+    weir_logline_format f = {.key = WEIR_LOGLINE_AGENT};
+    assert_int_equal(weir_logline_format_init(&f, "clf", NULL, NULL), WEIR_E_SYNTAX);
+    assert_int_equal(weir_logline_format_init(&f, "common", "ip", NULL), WEIR_E_SYNTAX);
+    assert_int_equal(weir_logline_format_init(&f, "common", NULL, "size"), WEIR_E_SYNTAX);
+    assert_int_equal(weir_logline_format_init(&f, "common", "agent", NULL), WEIR_E_UNSUPPORTED);
+    assert_int_equal(weir_logline_format_init(&f, "tsv", "host", NULL), WEIR_E_UNSUPPORTED);
+    assert_int_equal(weir_logline_format_init(&f, "tsv", NULL, "bytes"), WEIR_E_UNSUPPORTED);
+    assert_int_equal(f.key, WEIR_LOGLINE_AGENT);
+    for (unsigned i = 0; i < WEIR_LOGLINE_FIELDS; i++) {
+        f = format_of("combined", weir_logline_field_name((weir_logline_field)i), NULL);
+        assert_int_equal(f.key, i);
+    }
+    assert_null(weir_logline_field_name(WEIR_LOGLINE_FIELDS));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(clf_fields),
+        cmocka_unit_test(clf_garbage_requests),
+        cmocka_unit_test(clf_errors),
+        cmocka_unit_test(clf_times),
+        cmocka_unit_test(tsv_lines),
+        cmocka_unit_test(times_equal_the_c_library),
+        cmocka_unit_test(jsonl_lines),
+        cmocka_unit_test(jsonl_errors),
+        cmocka_unit_test(formats_by_name),
+        cmocka_unit_test(keys_have_a_maximum),
+        cmocka_unit_test(damaged_lines_are_safe),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

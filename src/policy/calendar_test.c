@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Calendar windows: awkward days of real zones, random zones against a slow model, and every zone
+ * of the system's tzdata against libc. */
+
+#define _DEFAULT_SOURCE /* tm_gmtoff, setenv, localtime_r, d_type */
+#include <dirent.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "zone.h"
+
+#ifndef WEIR_ZONEINFO_DIR
+#define WEIR_ZONEINFO_DIR "/usr/share/zoneinfo"
+#endif
+
+#define NS INT64_C(1000000000)
+
+static uint8_t file_bytes[65536];
+
+static bool load(weir_zone *ret, const char *name)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", WEIR_ZONEINFO_DIR, name);
+    FILE *f = fopen(path, "rb");
+    if (!f)
+        return false;
+    size_t len = fread(file_bytes, 1, sizeof file_bytes, f);
+    fclose(f);
+    if (len < 4 || memcmp(file_bytes, "TZif", 4) != 0)
+        return false;
+    if (weir_zone_read(ret, name, strlen(name), file_bytes, len) != WEIR_OK)
+        fail_msg("refused %s", name);
+    return true;
+}
+
+/* "2023-11-05 04:00" or "... 04:00:30" in UTC, in seconds. */
+static int64_t utc(const char *text)
+{
+    unsigned y, mo, d, h, mi, s = 0;
+    assert_true(sscanf(text, "%u-%u-%u %u:%u:%u", &y, &mo, &d, &h, &mi, &s) >= 5);
+    int32_t day = weir_year_start(y) + weir_month_start(weir_year_leap(y), mo) + (int32_t)d - 1;
+    return (int64_t)day * DAY_S + h * 3600 + mi * 60 + s;
+}
+
+/* ---- windows known by hand ---- */
+
+typedef struct known {
+    const char *zone;
+    weir_calendar unit;
+    const char *from, *to; /* the window, UTC */
+} known;
+
+static const known awkward[] = {
+    /* Midnight comes twice: the first counts. */
+    {"America/Havana", WEIR_DAY, "2023-11-05 04:00", "2023-11-06 05:00"},
+    /* The clock goes from 24:00 back to 23:00: midnight comes once, late. */
+    {"America/Sao_Paulo", WEIR_DAY, "2018-02-17 02:00", "2018-02-18 03:00"},
+    {"Asia/Gaza", WEIR_DAY, "2008-08-27 21:00", "2008-08-28 22:00"},
+    /* No midnight: the change starts the day. */
+    {"America/Sao_Paulo", WEIR_DAY, "2018-11-04 03:00", "2018-11-05 02:00"},
+    {"Asia/Beirut", WEIR_DAY, "2022-03-26 22:00", "2022-03-27 21:00"},
+    {"Asia/Gaza", WEIR_DAY, "2015-03-27 22:00", "2015-03-28 21:00"},
+    {"Asia/Tehran", WEIR_DAY, "2022-03-21 20:30", "2022-03-22 19:30"},
+    /* The date line jumped over a date, and over the last of a year. */
+    {"Pacific/Apia", WEIR_DAY, "2011-12-29 10:00", "2011-12-30 10:00"},
+    {"Pacific/Apia", WEIR_DAY, "2011-12-30 10:00", "2011-12-31 10:00"},
+    {"Pacific/Apia", WEIR_WEEK, "2011-12-26 10:00", "2012-01-01 10:00"},
+    {"Pacific/Apia", WEIR_YEAR, "2011-01-01 10:00", "2011-12-31 10:00"},
+    {"Pacific/Kiritimati", WEIR_DAY, "1994-12-31 10:00", "1995-01-01 10:00"},
+    {"Pacific/Kiritimati", WEIR_MONTH, "1994-12-01 10:00", "1994-12-31 10:00"},
+    {"Pacific/Kiritimati", WEIR_YEAR, "1994-12-31 10:00", "1995-12-31 10:00"},
+    /* Set back over midnight: the new day has begun, and goes on. */
+    {"America/St_Johns", WEIR_DAY, "2010-11-07 02:30", "2010-11-08 03:30"},
+    {"Antarctica/Casey", WEIR_DAY, "2010-03-04 13:00", "2010-03-05 16:00"},
+    /* Offsets that are not whole minutes, and the clock of another hemisphere. */
+    {"Africa/Monrovia", WEIR_DAY, "1971-06-01 00:44:30", "1971-06-02 00:44:30"},
+    {"Africa/Monrovia", WEIR_DAY, "1972-01-06 00:44:30", "1972-01-07 00:44:30"},
+    {"Australia/Lord_Howe", WEIR_MONTH, "2023-03-31 13:00", "2023-04-30 13:30"},
+    /* Months, leap days, weeks, years. */
+    {"Europe/Berlin", WEIR_MONTH, "2024-01-31 23:00", "2024-02-29 23:00"},
+    {"Europe/Berlin", WEIR_MONTH, "2024-02-29 23:00", "2024-03-31 22:00"},
+    {"Europe/Berlin", WEIR_DAY, "2024-02-28 23:00", "2024-02-29 23:00"},
+    {"Europe/Berlin", WEIR_WEEK, "2024-03-24 23:00", "2024-03-31 22:00"},
+    {"Europe/Berlin", WEIR_YEAR, "2023-12-31 23:00", "2024-12-31 23:00"},
+    {NULL, WEIR_DAY, "2000-02-29 00:00", "2000-03-01 00:00"},
+    {NULL, WEIR_WEEK, "1999-12-27 00:00", "2000-01-03 00:00"},
+    {NULL, WEIR_MONTH, "2100-02-01 00:00", "2100-03-01 00:00"},
+    {NULL, WEIR_YEAR, "2225-01-01 00:00", "2226-01-01 00:00"},
+    /* By the footer alone. */
+    {"America/New_York", WEIR_DAY, "2200-03-09 05:00", "2200-03-10 04:00"},
+    {"America/New_York", WEIR_DAY, "2200-11-02 04:00", "2200-11-03 05:00"},
+    {"America/New_York", WEIR_MONTH, "2200-07-01 04:00", "2200-08-01 04:00"},
+    {"Australia/Sydney", WEIR_YEAR, "2199-12-31 13:00", "2200-12-31 13:00"},
+    {"Australia/Sydney", WEIR_DAY, "2200-04-05 13:00", "2200-04-06 14:00"},
+    {"America/Havana", WEIR_DAY, "2200-11-02 04:00", "2200-11-03 05:00"},
+    {"Europe/Dublin", WEIR_MONTH, "2225-03-01 00:00", "2225-03-31 23:00"},
+};
+
+static void known_windows(void **state)
+{
+    weir_zone z;
+    (void)state;
+    if (!load(&z, "UTC")) {
+        print_message("skipped: no tzdata\n");
+        skip();
+    }
+    for (size_t i = 0; i < sizeof awkward / sizeof awkward[0]; i++) {
+        const known *k = &awkward[i];
+        int64_t from_ns = utc(k->from) * NS, to_ns = utc(k->to) * NS;
+        const int64_t inside[] = {from_ns, from_ns + 1, from_ns + 5400 * NS,
+                                  from_ns + (to_ns - from_ns) / 2, to_ns - 1};
+        if (k->zone)
+            assert_true(load(&z, k->zone));
+        const weir_zone *zone = k->zone ? &z : NULL;
+        for (size_t j = 0; j < sizeof inside / sizeof inside[0]; j++) {
+            weir_span w = weir_calendar_window(zone, k->unit, inside[j]);
+            if (w.start_ns != from_ns || w.end_ns != to_ns)
+                fail_msg("%s %s: from %+lld s, to %+lld s", k->zone, k->from,
+                         (long long)(w.start_ns - from_ns) / NS,
+                         (long long)(w.end_ns - to_ns) / NS);
+        }
+        assert_int_equal(weir_calendar_window(zone, k->unit, from_ns - 1).end_ns, from_ns);
+        if (to_ns <= WEIR_NOW_NS_MAX)
+            assert_int_equal(weir_calendar_window(zone, k->unit, to_ns).start_ns, to_ns);
+    }
+}
+
+static void assert_window(const weir_zone *z, weir_calendar unit, int64_t t_ns, int64_t start_ns,
+                          int64_t end_ns)
+{
+    weir_span w = weir_calendar_window(z, unit, t_ns);
+    assert_int_equal(w.start_ns, start_ns);
+    assert_int_equal(w.end_ns, end_ns);
+}
+
+static void epoch_and_bounds(void **state)
+{
+    weir_zone z;
+    (void)state;
+    int64_t last_ns = utc("2226-01-01 00:00") * NS;
+    assert_window(NULL, WEIR_DAY, 0, 0, DAY_S * NS);
+    assert_window(NULL, WEIR_WEEK, 0, 0, 4 * DAY_S * NS); /* a Thursday */
+    assert_window(NULL, WEIR_MONTH, 0, 0, 31 * DAY_S * NS);
+    assert_window(NULL, WEIR_YEAR, 0, 0, 365 * DAY_S * NS);
+    assert_window(NULL, WEIR_DAY, -1, 0, DAY_S * NS);
+    assert_window(NULL, WEIR_DAY, INT64_MIN, 0, DAY_S * NS);
+    assert_window(NULL, WEIR_ALIGNED, 0, 0, DAY_S * NS);
+    assert_window(NULL, WEIR_YEAR, WEIR_NOW_NS_MAX, last_ns - 365 * DAY_S * NS, last_ns);
+    assert_window(NULL, WEIR_YEAR, INT64_MAX, last_ns - 365 * DAY_S * NS, last_ns);
+    if (!load(&z, "Etc/GMT+12")) {
+        print_message("skipped: no tzdata\n");
+        skip();
+    }
+    int64_t noon_ns = 12 * 3600 * NS; /* 1969 ends */
+    for (int unit = WEIR_DAY; unit <= WEIR_YEAR; unit++)
+        if (unit != WEIR_WEEK)
+            assert_window(&z, (weir_calendar)unit, 0, 0, noon_ns);
+    assert_window(&z, WEIR_WEEK, 0, 0, 4 * DAY_S * NS + noon_ns);
+    assert_window(&z, WEIR_DAY, noon_ns, noon_ns, noon_ns + DAY_S * NS);
+    assert_true(load(&z, "Etc/GMT-14"));
+    assert_window(&z, WEIR_DAY, 0, 0, 10 * 3600 * NS);
+    assert_window(&z, WEIR_YEAR, 0, 0, (364 * DAY_S + 10 * 3600) * NS);
+}
+
+/* ---- random zones against a model ---- */
+
+typedef struct model { /* offset_s[i] from times[i - 1] to times[i] */
+    int count;
+    int64_t times[40];
+    int32_t offset_s[41];
+} model;
+
+static uint64_t seed;
+
+static int64_t random_in(int64_t min, int64_t max)
+{
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    return min + (int64_t)((seed >> 20) % (uint64_t)(max - min + 1));
+}
+
+/* The definition, word by word: the first instant with local time at or past midnight. */
+static int64_t model_start(const model *m, int32_t day)
+{
+    int64_t midnight_s = (int64_t)day * DAY_S;
+    for (int i = 0;; i++) {
+        int64_t t_s = midnight_s - m->offset_s[i];
+        if (i > 0 && t_s < m->times[i - 1])
+            t_s = m->times[i - 1];
+        if (i == m->count || t_s < m->times[i])
+            return t_s;
+    }
+}
+
+static bool unit_starts(weir_calendar unit, int32_t day)
+{
+    time_t t = (time_t)day * DAY_S;
+    struct tm tm;
+    gmtime_r(&t, &tm);
+    return unit == WEIR_DAY || (unit == WEIR_WEEK && tm.tm_wday == 1) ||
+           (unit == WEIR_MONTH && tm.tm_mday == 1) || (unit == WEIR_YEAR && tm.tm_yday == 0);
+}
+
+static weir_span model_window(const model *m, weir_calendar unit, int64_t t_s)
+{
+    int32_t first = (int32_t)(t_s / DAY_S) + 3, next;
+    while (model_start(m, first) > t_s)
+        first--;
+    next = first + 1;
+    while (!unit_starts(unit, first))
+        first--;
+    while (!unit_starts(unit, next))
+        next++;
+    int64_t start_s = model_start(m, first);
+    return (weir_span){(start_s < 0 ? 0 : start_s) * NS, model_start(m, next) * NS};
+}
+
+/* Writes the model as a TZif file of version 1, a type for every stretch. */
+static void model_zone(const model *m, weir_zone *ret)
+{
+    uint8_t *p = file_bytes;
+    const uint32_t fields[] = {0, 0, 0, (uint32_t)m->count, (uint32_t)m->count + 1, 1};
+    memset(p, 0, 44);
+    memcpy(p, "TZif", 4);
+    p += 20;
+    for (int i = 0; i < 6; i++)
+        for (int shift = 24; shift >= 0; shift -= 8)
+            *p++ = (uint8_t)(fields[i] >> shift);
+    for (int i = 0; i < m->count; i++)
+        for (int shift = 24; shift >= 0; shift -= 8)
+            *p++ = (uint8_t)((uint32_t)m->times[i] >> shift);
+    for (int i = 0; i < m->count; i++)
+        *p++ = (uint8_t)(i + 1);
+    for (int i = 0; i <= m->count; i++, *p++ = 0, *p++ = 0)
+        for (int shift = 24; shift >= 0; shift -= 8)
+            *p++ = (uint8_t)((uint32_t)m->offset_s[i] >> shift);
+    *p++ = 0;
+    assert_int_equal(weir_zone_read(ret, "M", 1, file_bytes, (size_t)(p - file_bytes)), WEIR_OK);
+}
+
+/* Changes seconds to days apart, anywhere in the range of offsets, on and off whole hours. */
+static void random_model(model *m, int64_t from_s)
+{
+    static const int32_t steps[] = {1, 60, 1800, 3600, 86399};
+    int32_t step = steps[random_in(0, 4)];
+    int64_t gap_s = (int64_t)1 << random_in(3, 20);
+    m->count = (int)random_in(0, 40);
+    for (int i = 0; i <= m->count; i++) {
+        m->offset_s[i] = (int32_t)random_in(OFFSET_S_MIN / step, OFFSET_S_MAX / step) * step;
+        from_s += step * random_in(1, gap_s / step + 1);
+        if (i < m->count)
+            m->times[i] = from_s;
+    }
+}
+
+static void random_zones(void **state)
+{
+    (void)state;
+    for (seed = 1; seed < (uint64_t)3000 << 32; seed = ((seed >> 32) + 1) << 32) {
+        uint64_t run = seed;
+        int64_t from_s = random_in(0, 3) == 0 ? -5 * DAY_S : random_in(0, 1 << 30) / 3600 * 3600;
+        model m;
+        weir_zone z;
+        random_model(&m, from_s);
+        model_zone(&m, &z);
+        for (int i = 0; i < 60; i++) {
+            int64_t near_s = m.count > 0 ? m.times[random_in(0, m.count - 1)] : from_s;
+            int64_t t_s = near_s + random_in(-1, 1) * random_in(0, 1 << random_in(0, 24));
+            t_s = t_s < 0 ? -t_s : t_s;
+            weir_calendar unit = (weir_calendar)random_in(WEIR_DAY, WEIR_YEAR);
+            weir_span want = model_window(&m, unit, t_s);
+            weir_span got = weir_calendar_window(&z, unit, t_s * NS + random_in(0, NS - 1));
+            if (got.start_ns != want.start_ns || got.end_ns != want.end_ns)
+                fail_msg("seed %llu, unit %d, t %lld", (unsigned long long)run, (int)unit,
+                         (long long)t_s);
+        }
+        seed = run;
+    }
+}
+
+/* ---- every zone against libc ---- */
+
+/* Days since 1970-01-01 on the clock of TZ, and its offset. */
+static int64_t libc_day(int64_t t_s, int64_t *ret_offset_s)
+{
+    struct tm tm;
+    time_t t = (time_t)t_s;
+    assert_non_null(localtime_r(&t, &tm));
+    *ret_offset_s = tm.tm_gmtoff;
+    int64_t local_s = t_s + tm.tm_gmtoff;
+    return (local_s - (((local_s % DAY_S) + DAY_S) % DAY_S)) / DAY_S;
+}
+
+/* No instant in the 26 hours before start_s has the date `day`: dense where it matters. */
+static void check_first(const char *name, int64_t start_s, int64_t day)
+{
+    int64_t offset_s;
+    for (int64_t back_s = 1; back_s < 26 * 3600; back_s += back_s < 3 * 3600 ? 60 : 900)
+        if (libc_day(start_s - back_s, &offset_s) >= day)
+            fail_msg("%s: %lld could start %lld s before", name, (long long)start_s,
+                     (long long)back_s);
+}
+
+/* Walks the days from one instant to another, each against libc, and the longer windows with them. */
+static void check_zone(const weir_zone *z, const char *name, int64_t t_s, int64_t end_s)
+{
+    weir_span span[4]; /* day, week, month, year */
+    int64_t offset_s, before_s, seen_s = 0;
+    for (int u = 0; u < 4; u++)
+        span[u] = weir_calendar_window(z, (weir_calendar)(WEIR_DAY + u), t_s * NS);
+    while (span[0].end_ns < end_s * NS) {
+        int64_t start_s = span[0].end_ns / NS;
+        int64_t day = libc_day(start_s, &offset_s);
+        if (libc_day(start_s - 1, &before_s) >= day)
+            fail_msg("%s: %lld is not the start of a day", name, (long long)start_s);
+        if (offset_s != seen_s || before_s != seen_s)
+            check_first(name, start_s, day);
+        seen_s = offset_s;
+        for (int u = 0; u < 4; u++) {
+            weir_calendar unit = (weir_calendar)(WEIR_DAY + u);
+            weir_span w = weir_calendar_window(z, unit, start_s * NS);
+            if (unit_starts(unit, (int32_t)day)) {
+                assert_int_equal(w.start_ns, start_s * NS);
+                assert_int_equal(w.start_ns, span[u].end_ns);
+            } else {
+                assert_int_equal(w.start_ns, span[u].start_ns);
+                assert_int_equal(w.end_ns, span[u].end_ns);
+            }
+            span[u] = w;
+        }
+    }
+}
+
+static int check_dir(const char *dir)
+{
+    char path[512];
+    int zones = 0;
+    snprintf(path, sizeof path, "%s/%s", WEIR_ZONEINFO_DIR, dir);
+    DIR *d = opendir(path);
+    for (struct dirent *e; d && (e = readdir(d));) {
+        char name[300];
+        weir_zone z;
+        snprintf(name, sizeof name, "%s%s%s", dir, *dir ? "/" : "", e->d_name);
+        if (e->d_name[0] == '.' || !strcmp(name, "right") || !strcmp(name, "posix") ||
+            e->d_type == DT_LNK) /* a link is a zone again */
+            continue;
+        zones += check_dir(name); /* 0 if it is a file */
+        if (load(&z, name)) {
+            snprintf(path, sizeof path, ":%s/%s", WEIR_ZONEINFO_DIR, name);
+            setenv("TZ", path, 1);
+            tzset();
+            check_zone(&z, name, utc("2020-01-01 00:00"), utc("2038-01-03 00:00"));
+            check_zone(&z, name, utc("2199-12-25 00:00"), utc("2201-01-10 00:00"));
+            zones++;
+        }
+    }
+    if (d)
+        closedir(d);
+    return zones;
+}
+
+static void libc_agrees(void **state)
+{
+    (void)state;
+    int zones = check_dir("");
+    if (zones == 0) {
+        print_message("skipped: no tzdata\n");
+        skip();
+    }
+    print_message("%d zones\n", zones);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(known_windows),
+        cmocka_unit_test(epoch_and_bounds),
+        cmocka_unit_test(random_zones),
+        cmocka_unit_test(libc_agrees),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

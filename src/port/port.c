@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* POSIX. */
+
+#define _GNU_SOURCE /* getrandom */
+
+#include "port/port.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <time.h>
+
+int64_t port_now_ns(void)
+{
+    struct timespec t;
+    if (clock_gettime(CLOCK_REALTIME, &t) != 0 || t.tv_sec < 0)
+        return 0;
+    if (t.tv_sec >= WEIR_NOW_NS_MAX / 1000000000)
+        return WEIR_NOW_NS_MAX;
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+void *port_zalloc(size_t n, size_t size)
+{
+    return calloc(n, size);
+}
+
+void port_free(void *p)
+{
+    free(p);
+}
+
+struct port_mutex {
+    pthread_mutex_t os;
+};
+
+port_mutex *port_mutex_new(void)
+{
+    port_mutex *m = malloc(sizeof *m);
+    if (m && pthread_mutex_init(&m->os, NULL) != 0) {
+        free(m);
+        return NULL;
+    }
+    return m;
+}
+
+void port_mutex_free(port_mutex *m)
+{
+    if (m)
+        pthread_mutex_destroy(&m->os);
+    free(m);
+}
+
+void port_mutex_lock(port_mutex *m)
+{
+    pthread_mutex_lock(&m->os);
+}
+
+void port_mutex_unlock(port_mutex *m)
+{
+    pthread_mutex_unlock(&m->os);
+}
+
+weir_status port_random(void *buf, size_t len)
+{
+    unsigned char *at = buf;
+    while (len > 0) {
+        ssize_t n = getrandom(at, len, 0);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return WEIR_E_IO;
+        at += n;
+        len -= (size_t)n;
+    }
+    return WEIR_OK;
+}
+
+/* Reads up to max + 1 bytes, so that too large a file shows. */
+static weir_status read_all(FILE *f, size_t max, uint8_t **ret_buf, size_t *ret_len)
+{
+    size_t cap = 4096, len = 0;
+    uint8_t *buf = malloc(cap);
+    while (buf) {
+        len += fread(buf + len, 1, cap - len, f);
+        if (len < cap || len > max)
+            break;
+        uint8_t *more = realloc(buf, cap *= 2);
+        if (!more)
+            free(buf);
+        buf = more;
+    }
+    if (!buf)
+        return WEIR_E_NOMEM;
+    if (ferror(f) || len > max) {
+        free(buf);
+        return len > max ? WEIR_E_RANGE : WEIR_E_IO;
+    }
+    *ret_buf = buf;
+    *ret_len = len;
+    return WEIR_OK;
+}
+
+weir_status port_read_file(const char *path, size_t max, uint8_t **ret_buf, size_t *ret_len)
+{
+    FILE *f = fopen(path, "rbe");
+    if (!f)
+        return WEIR_E_IO;
+    weir_status st = read_all(f, max, ret_buf, ret_len);
+    fclose(f);
+    return st;
+}

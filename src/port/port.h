@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+#ifndef WEIR_PORT_PORT_H
+#define WEIR_PORT_PORT_H
+/* Everything weir asks of the operating system and the C library on its own account, on one page.
+ * No other room reads a clock, takes a lock, allocates for a store, or opens a file by itself
+ * (net/ has libuv for sockets). errno stops here. */
+
+#include <weir/weir.h>
+
+/* ---- time ------------------------------------------------------------------------------------ */
+
+/* The wall clock in ns since the Unix epoch, clamped to 0..WEIR_NOW_NS_MAX. Any thread. */
+int64_t port_now_ns(void);
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+/* n * size zeroed bytes, or NULL. Any thread. */
+void *port_zalloc(size_t n, size_t size);
+void port_free(void *p);
+
+/* ---- locks ----------------------------------------------------------------------------------- */
+
+typedef struct port_mutex port_mutex;
+
+/* NULL if the system has none left. */
+port_mutex *port_mutex_new(void);
+void port_mutex_free(port_mutex *m); /* accepts NULL */
+void port_mutex_lock(port_mutex *m);
+void port_mutex_unlock(port_mutex *m);
+
+/* ---- random ---------------------------------------------------------------------------------- */
+
+/* Fills buf with bytes nobody can guess. Returns WEIR_OK or WEIR_E_IO. */
+WEIR_NODISCARD weir_status port_random(void *buf, size_t len);
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+/* Reads a whole regular file.
+ *  max      bytes; a larger file is WEIR_E_RANGE.
+ *  ret_buf  to be given to port_free(); written on WEIR_OK only, as is *ret_len.
+ * Returns WEIR_OK; WEIR_E_IO if it cannot be opened or read; WEIR_E_RANGE; WEIR_E_NOMEM. */
+WEIR_NODISCARD weir_status port_read_file(const char *path, size_t max, uint8_t **ret_buf,
+                                          size_t *ret_len);
+
+#endif

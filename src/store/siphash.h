@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+#ifndef WEIR_STORE_SIPHASH_H
+#define WEIR_STORE_SIPHASH_H
+/* SipHash-1-3, the keyed hash that keys are held as: whoever does not know the secret cannot make
+ * keys collide. Source: Aumasson, Bernstein, SipHash: a fast short-input PRF, 2012. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct weir_secret {
+    uint64_t k0, k1;
+} weir_secret;
+
+/* Pure. */
+uint64_t weir_siphash(weir_secret secret, const void *bytes, size_t len);
+
+#endif

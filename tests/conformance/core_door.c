@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* The first door: the C core itself, one state in memory that grows as it asks. */
+
+#include "vectors.h"
+
+#include "service/zones.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct core {
+    weir_zones zones;
+    weir_policy policy;
+    uint64_t *state;
+    unsigned level;
+} core;
+
+/* The policy, and that its canonical text is one: parse(print(p)) prints alike. */
+static bool parse(core *c, const char *text)
+{
+    weir_policy_error e;
+    char printed[WEIR_POLICY_TEXT_MAX], again[WEIR_POLICY_TEXT_MAX];
+    size_t len = strlen(text);
+    for (int round = 0; round < 2; round++) {
+        if (weir_policy_parse(&c->policy, text, len, &c->zones, &e) != WEIR_OK) {
+            fprintf(stderr, "'%s': column %u: %s\n", text, e.column, e.text);
+            return false;
+        }
+        if (round == 1)
+            memcpy(again, printed, sizeof again);
+        len = weir_policy_print(&c->policy, printed, sizeof printed);
+        text = printed;
+    }
+    return strcmp(again, printed) == 0;
+}
+
+static bool begin(void *ctx, const char *policy, size_t case_no)
+{
+    (void)case_no;
+    core *c = ctx;
+    if (!parse(c, policy))
+        return false;
+    c->level = 0;
+    c->state = calloc(weir_state_words(&c->policy, 0), sizeof *c->state);
+    return c->state != NULL;
+}
+
+static void grow(core *c)
+{
+    uint64_t *wider = calloc(weir_state_words(&c->policy, c->level + 1), sizeof *wider);
+    if (!wider)
+        abort();
+    weir_state_grow(&c->policy, c->state, c->level, wider);
+    free(c->state);
+    c->state = wider;
+    c->level++;
+}
+
+static weir_status ask_once(core *c, const step *s, weir_decision *ret)
+{
+    return s->refund ? weir_refund(&c->policy, c->state, c->level, s->t_ns, s->cost, ret)
+                     : weir_check(&c->policy, c->state, c->level, s->t_ns, s->cost, ret);
+}
+
+static weir_status ask(void *ctx, const step *s, weir_decision *ret)
+{
+    core *c = ctx;
+    weir_status st;
+    while ((st = ask_once(c, s, ret)) == WEIR_E_ROOM)
+        grow(c);
+    return st;
+}
+
+static void end(void *ctx)
+{
+    core *c = ctx;
+    free(c->state);
+    c->state = NULL;
+}
+
+int main(int argc, char **argv)
+{
+    weir_zone_book *book = weir_zone_book_open(WEIR_ZONEINFO_DIR);
+    core c = {.zones = weir_zone_book_zones(book)};
+    door d = {.name = "core", .begin = begin, .ask = ask, .end = end, .ctx = &c};
+    int status = vectors_run(&d, argc - 1, argv + 1);
+    weir_zone_book_close(book);
+    return status;
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* The vectors' reader and judge. */
+
+#include "vectors.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct tally {
+    size_t passed, failed, skipped, steps;
+} tally;
+
+static int64_t integer(const json_t *o, const char *name)
+{
+    const json_t *v = json_object_get(o, name);
+    if (!json_is_integer(v)) {
+        fprintf(stderr, "a step has no whole number \"%s\"\n", name);
+        exit(2);
+    }
+    return json_integer_value(v);
+}
+
+static bool truth(const json_t *o, const char *name)
+{
+    const json_t *v = json_object_get(o, name);
+    if (!json_is_boolean(v)) {
+        fprintf(stderr, "a step has no true or false \"%s\"\n", name);
+        exit(2);
+    }
+    return json_is_true(v);
+}
+
+static step read_step(const json_t *o)
+{
+    step s = {0};
+    s.refund = strcmp(json_string_value(json_object_get(o, "op")), "refund") == 0;
+    s.t_ns = integer(o, "t_ns");
+    s.cost = integer(o, "cost");
+    s.refused = s.refund && !truth(o, "ok");
+    if (s.refused)
+        return s;
+    s.want.allowed = s.refund || truth(o, "allowed");
+    s.want.limit = integer(o, "limit");
+    s.want.remaining = integer(o, "remaining");
+    s.want.never = json_is_null(json_object_get(o, "retry_after_ns"));
+    s.want.retry_after_ns = s.want.never ? INT64_MAX : integer(o, "retry_after_ns");
+    s.want.reset_after_ns = integer(o, "reset_after_ns");
+    s.want.delay_ns = integer(o, "delay_ns");
+    s.want.layer = (uint32_t)integer(o, "layer");
+    return s;
+}
+
+static void print_decision(const char *who, const weir_decision *d)
+{
+    fprintf(stderr,
+            "    %s: allowed %d limit %" PRId64 " remaining %" PRId64 " retry_after_ns %" PRId64
+            "%s reset_after_ns %" PRId64 " delay_ns %" PRId64 " layer %u\n",
+            who, d->allowed, d->limit, d->remaining, d->retry_after_ns, d->never ? " (never)" : "",
+            d->reset_after_ns, d->delay_ns, d->layer);
+}
+
+static bool equal(const weir_decision *a, const weir_decision *b)
+{
+    return a->allowed == b->allowed && a->limit == b->limit && a->remaining == b->remaining &&
+           a->retry_after_ns == b->retry_after_ns && a->never == b->never &&
+           a->reset_after_ns == b->reset_after_ns && a->delay_ns == b->delay_ns &&
+           a->layer == b->layer;
+}
+
+/* 1: as the vector says; 0: not; -1: this door cannot be asked. */
+static int run_step(const door *d, const step *s)
+{
+    weir_decision got = {0}, want = s->want;
+    weir_status st = d->ask(d->ctx, s, &got);
+    if (st == WEIR_E_UNSUPPORTED && !s->refund)
+        return -1;
+    if (s->refused || st != WEIR_OK) {
+        if (s->refused && st == WEIR_E_UNSUPPORTED)
+            return 1;
+        fprintf(stderr, "    answered: %s\n", weir_status_str(st));
+        return 0;
+    }
+    if (s->refund) /* a refund has no verdict of its own */
+        got.allowed = want.allowed;
+    if (d->round) {
+        d->round(&got);
+        d->round(&want);
+    }
+    if (equal(&got, &want))
+        return 1;
+    print_decision("want", &want);
+    print_decision("got ", &got);
+    return 0;
+}
+
+static void run_case(const door *d, const char *path, size_t case_no, const json_t *c, tally *t)
+{
+    const char *name = json_string_value(json_object_get(c, "name"));
+    const char *policy = json_string_value(json_object_get(c, "policy"));
+    const json_t *steps = json_object_get(c, "steps"), *o;
+    size_t i;
+    int good = d->begin(d->ctx, policy, case_no);
+    json_array_foreach(steps, i, o)
+    {
+        step s = read_step(o);
+        if (good == 1)
+            good = run_step(d, &s);
+        if (good != 1) {
+            if (good == 0)
+                fprintf(stderr, "%s: case %s (%s), step %zu: %s t_ns %" PRId64 " cost %" PRId64 "\n",
+                        path, name, policy, i, s.refund ? "refund" : "take", s.t_ns, s.cost);
+            break;
+        }
+        t->steps++;
+    }
+    if (d->end)
+        d->end(d->ctx);
+    t->passed += good == 1;
+    t->failed += good == 0;
+    t->skipped += good == -1;
+}
+
+static void run_file(const door *d, const char *path, tally *total)
+{
+    json_error_t e;
+    json_t *doc = json_load_file(path, JSON_REJECT_DUPLICATES, &e);
+    const json_t *cases = json_object_get(doc, "cases"), *c;
+    if (!json_is_array(cases)) {
+        fprintf(stderr, "%s:%d: %s\n", path, e.line, doc ? "no \"cases\"" : e.text);
+        exit(2);
+    }
+    tally t = {0};
+    size_t i;
+    if (d->needs_monotone && json_is_false(json_object_get(doc, "monotone")))
+        t.skipped = json_array_size(cases);
+    else
+        json_array_foreach(cases, i, c) run_case(d, path, i, c, &t);
+    printf("%-8s %5zu cases, %6zu steps  %s\n", d->name, t.passed + t.failed, t.steps, path);
+    total->passed += t.passed;
+    total->failed += t.failed;
+    total->skipped += t.skipped;
+    json_decref(doc);
+}
+
+int vectors_run(const door *d, int files, char **paths)
+{
+    tally total = {0};
+    for (int i = 0; i < files; i++)
+        run_file(d, paths[i], &total);
+    printf("%zu passed, %zu failed, %zu skipped\n", total.passed, total.failed, total.skipped);
+    return total.failed > 0 || total.passed == 0;
+}

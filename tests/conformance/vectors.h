@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+#ifndef WEIR_TESTS_VECTORS_H
+#define WEIR_TESTS_VECTORS_H
+/* Reads the shared vectors and judges a door by them. A door is a way to ask weir: it answers one
+ * step of one case, and this file compares the answer with what the vector says. */
+
+#include <weir/weir.h>
+
+typedef struct step {
+    bool refund;
+    int64_t t_ns, cost;
+    bool refused;       /* a refund that the vector says is refused */
+    weir_decision want; /* if not refused */
+} step;
+
+typedef struct door {
+    const char *name;
+    bool needs_monotone; /* cannot be asked about a clock that steps back */
+    /* A new, fresh key under the policy. False: the policy was refused; says why on stderr. */
+    bool (*begin)(void *ctx, const char *policy, size_t case_no);
+    /* Answers a step. WEIR_E_UNSUPPORTED: the refund was refused, or (take) this door has no such
+     * request: the step is skipped. */
+    weir_status (*ask)(void *ctx, const step *s, weir_decision *ret);
+    /* May be NULL. What is to be compared, if the door rounds: both sides pass through it. */
+    void (*round)(weir_decision *d);
+    void (*end)(void *ctx);
+    void *ctx;
+} door;
+
+/* Runs the vector files named on the command line. Prints a line a file, every difference, and
+ * `N passed, N failed, N skipped` (cases). Returns the exit status. */
+int vectors_run(const door *d, int files, char **paths);
+
+#endif

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* libFuzzer target: access-log lines. The first byte chooses the format, the rest is the line. What is
+ * read keeps its ranges and its place; a refusal writes no record and has its column in the line; CR LF
+ * changes nothing; and a record written as tsv reads as itself. */
+
+#include "codec/logline.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHECK(x)                                                                                   \
+    do {                                                                                           \
+        if (!(x))                                                                                  \
+            abort();                                                                               \
+    } while (0)
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static weir_logline_format format_of(uint8_t choice)
+{
+    weir_logline_format f;
+    unsigned field = choice / 4 % 16;
+    const char *key = weir_logline_field_name((weir_logline_field)field);
+    const char *cost = choice & 64 ? "bytes" : NULL;
+    weir_status st = WEIR_OK;
+    switch (choice % 4) {
+    case 0:
+        st = weir_logline_format_init(&f, "common", field < 9 ? key : NULL, cost);
+        break;
+    case 1:
+        st = weir_logline_format_init(&f, "combined", key, cost);
+        break;
+    case 2:
+        st = weir_logline_format_init(&f, "tsv", NULL, NULL);
+        break;
+    default:
+        st = weir_logline_format_init(&f, "jsonl", choice & 4 ? "user" : NULL, cost);
+    }
+    CHECK(st == WEIR_OK);
+    return f;
+}
+
+static void tsv_round_trip(const weir_record *r)
+{
+    if (memchr(r->key, '\t', r->key_len) || memchr(r->key, '\n', r->key_len))
+        return;
+    weir_logline_format tsv = format_of(2);
+    char *line = malloc(r->key_len + 64);
+    size_t n = (size_t)sprintf(line, "%lld\t", (long long)r->t_ns);
+    memcpy(line + n, r->key, r->key_len);
+    n += r->key_len;
+    n += (size_t)sprintf(line + n, "\t%lld", (long long)r->cost);
+    weir_record again = {0};
+    weir_logline_error e;
+    CHECK(weir_logline_read(&tsv, line, n, &again, &e) == WEIR_OK);
+    CHECK(again.t_ns == r->t_ns && again.cost == r->cost && again.key_len == r->key_len);
+    CHECK(memcmp(again.key, r->key, r->key_len) == 0);
+    free(line);
+}
+
+static void same_with_crlf(const weir_logline_format *f, const char *line, size_t len,
+                           weir_status want, const weir_record *r)
+{
+    char *longer = malloc(len + 2);
+    memcpy(longer, line, len);
+    memcpy(longer + len, "\r\n", 2);
+    weir_record again = {0};
+    weir_logline_error e;
+    CHECK(weir_logline_read(f, longer, len + 2, &again, &e) == want);
+    CHECK(want != WEIR_OK ||
+          (again.t_ns == r->t_ns && again.cost == r->cost && again.key_len == r->key_len));
+    weir_record_free(&again);
+    free(longer);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size < 1 || memchr(data, '\n', size))
+        return 0;
+    weir_logline_format f = format_of(data[0]);
+    size_t len = size - 1;
+    char *line = malloc(len + (len == 0)); /* ends where the allocation ends */
+    memcpy(line, data + 1, len);
+    weir_record r = {.t_ns = -9, .cost = -9};
+    weir_logline_error e;
+    weir_status st = weir_logline_read(&f, line, len, &r, &e);
+    if (st == WEIR_OK) {
+        CHECK(r.t_ns >= 0 && r.t_ns <= WEIR_NOW_NS_MAX && r.cost >= 0 && r.cost <= WEIR_COST_MAX);
+        CHECK(r.key_len >= 1 && r.key_len <= WEIR_LOGLINE_KEY_LEN_MAX);
+        CHECK(f.kind == WEIR_LOGLINE_JSONL || (r.key >= line && r.key + r.key_len <= line + len));
+        tsv_round_trip(&r);
+    } else {
+        char text[400];
+        CHECK(st == WEIR_E_SYNTAX || st == WEIR_E_RANGE);
+        CHECK(e.column >= 1 && e.column <= len + 1);
+        CHECK(r.t_ns == -9 && r.cost == -9 && !r.key);
+        weir_logline_error_text(&e, text, sizeof text);
+        CHECK(strncmp(text, "column ", 7) == 0);
+    }
+    if (len == 0 || line[len - 1] != '\r')
+        same_with_crlf(&f, line, len, st, &r);
+    weir_record_free(&r);
+    free(line);
+    return 0;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* libFuzzer: any bytes as a TZif file. What weir_zone_read() takes must part time into windows: each
+ * holds its instants, starts where the one before ends, and is made of whole days. It must not know
+ * how the file is read. */
+
+#include <stdlib.h>
+
+#include <weir/weir_zone.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
+
+static void require(bool ok)
+{
+    if (!ok)
+        abort();
+}
+
+static bool same(weir_span a, weir_span b)
+{
+    return a.start_ns == b.start_ns && a.end_ns == b.end_ns;
+}
+
+static weir_span checked_window(const weir_zone *z, weir_calendar unit, int64_t t_ns)
+{
+    weir_span w = weir_calendar_window(z, unit, t_ns);
+    require(0 <= w.start_ns && w.start_ns <= t_ns && t_ns < w.end_ns);
+    require(w.end_ns - t_ns < WEIR_SPAN_NS_MAX);
+    return w;
+}
+
+static void check_at(const weir_zone *z, weir_calendar unit, int64_t t_ns)
+{
+    weir_span w = checked_window(z, unit, t_ns);
+    require(same(w, weir_calendar_window(z, unit, w.start_ns)));
+    if (w.end_ns > WEIR_NOW_NS_MAX)
+        return;
+    require(same(w, weir_calendar_window(z, unit, w.end_ns - 1)));
+    require(checked_window(z, unit, w.end_ns).start_ns == w.end_ns);
+    /* Longer windows start and end with days. */
+    require(weir_calendar_window(z, WEIR_DAY, w.start_ns).start_ns == w.start_ns);
+    require(weir_calendar_window(z, WEIR_DAY, w.end_ns).start_ns == w.end_ns);
+}
+
+static void check_all(const weir_zone *z, int64_t t_ns)
+{
+    if (t_ns < 0 || t_ns > WEIR_NOW_NS_MAX)
+        return;
+    for (int unit = WEIR_DAY; unit <= WEIR_YEAR; unit++)
+        check_at(z, (weir_calendar)unit, t_ns);
+}
+
+/* The i-th of the file's 4-byte words, as seconds: most often near one of its changes. */
+static int64_t word_ns(const uint8_t *bytes, size_t i)
+{
+    const uint8_t *p = bytes + 4 * i;
+    uint32_t s = (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+    return (int64_t)s * 1000000000;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
+{
+    static const int64_t years[] = {0, 1 << 29, 1 << 30, 2100000000, 4102444800, 8000000000};
+    weir_zone z;
+    if (weir_zone_read(&z, "Fuzz", 4, bytes, len) != WEIR_OK)
+        return 0;
+    check_all(&z, WEIR_NOW_NS_MAX);
+    for (size_t i = 0; i < sizeof years / sizeof years[0]; i++)
+        check_all(&z, years[i] * 1000000000);
+    size_t words = len / 4;
+    for (size_t i = 11; i < words; i += 1 + words / 32) {
+        int64_t t_ns = word_ns(bytes, i);
+        check_all(&z, t_ns);
+        check_all(&z, t_ns - 1);
+        check_all(&z, t_ns + (int64_t)bytes[i] * 1000000000 * 600);
+    }
+    return 0;
+}
