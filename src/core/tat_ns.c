@@ -5,23 +5,42 @@
 
 #include "core/tat.h"
 
+#include "core/spec.h"
 #include "core/wide.h"
 
 _Static_assert(WEIR_NOW_NS_MAX <= INT64_MAX - WEIR_SPAN_NS_MAX, "now + capacity must fit in int64_t");
 
+/*@ requires time_ok(now_ns);
+  @ assigns \nothing;
+  @ ensures \result == backlog(tat_ns, now_ns) >= 0; */
 static int64_t backlog_at(int64_t tat_ns, int64_t now_ns)
 {
     return tat_ns > now_ns ? tat_ns - now_ns : 0;
 }
 
+/*@ requires tat_ns_layer(g) && \valid_read(state) && time_ok(now_ns) && cost_ok(cost);
+  @ assigns \nothing;
+  @ ensures \result <==> tat_allows(g, tat_of(state), now_ns, cost); */
 bool weir_tat_ns_allows(const weir_layer *g, const uint64_t *state, int64_t now_ns, int64_t cost)
 {
     if (cost > g->limit)
         return false;
     int64_t interval_ns = (int64_t)g->den, capacity_ns = (int64_t)g->cap_lo;
+    //@ assert 0 <= cost * interval_ns <= capacity_ns;
     return backlog_at((int64_t)*state, now_ns) <= capacity_ns - cost * interval_ns;
 }
 
+/*@ requires tat_ns_layer(g) && \valid(state) && time_ok(now_ns) && cost_ok(cost) && \valid(ret);
+  @ requires \separated(g, state, ret);
+  @ assigns *state, *ret;
+  @ ensures verdict: ret->allowed <==> tat_allows(g, \old(tat_of(state)), now_ns, cost);
+  @ ensures retry: tat_retry(g, \old(tat_of(state)), now_ns, cost, ret);
+  @ ensures charge: tat_of(state) == (ret->allowed && cost > 0 ?
+  @     now_ns + backlog(\old(tat_of(state)), now_ns) + cost * g->den : \old(tat_of(state)));
+  @ ensures monotone: tat_of(state) >= \old(tat_of(state));
+  @ ensures figures: tat_figures(g, tat_of(state), now_ns, ret);
+  @ ensures delay: ret->delay_ns == (ret->allowed && g->algorithm == WEIR_LEAKY_QUEUE ?
+  @     backlog(\old(tat_of(state)), now_ns) : 0); */
 void weir_tat_ns_check(const weir_layer *g, uint64_t *state, int64_t now_ns, int64_t cost,
                        weir_decision *ret)
 {
@@ -33,6 +52,7 @@ void weir_tat_ns_check(const weir_layer *g, uint64_t *state, int64_t now_ns, int
     ret->delay_ns = 0;
     ret->allowed = false;
     if (!ret->never) {
+        //@ assert fits: 0 <= cost * interval_ns <= capacity_ns;
         int64_t over_ns = backlog_ns - (capacity_ns - cost * interval_ns);
         ret->allowed = over_ns <= 0;
         ret->retry_after_ns = ret->allowed ? 0 : over_ns;
@@ -48,6 +68,12 @@ void weir_tat_ns_check(const weir_layer *g, uint64_t *state, int64_t now_ns, int
     ret->remaining = backlog_ns < capacity_ns ? (capacity_ns - backlog_ns) / interval_ns : 0;
 }
 
+/*@ requires tat_ns_layer(g) && \valid(state) && time_ok(now_ns) && cost_ok(cost);
+  @ requires \separated(g, state);
+  @ assigns *state;
+  @ ensures backlog(tat_of(state), now_ns) ==
+  @     \max(0, backlog(\old(tat_of(state)), now_ns) - cost * g->den);
+  @ ensures \old(tat_of(state)) <= now_ns ==> *state == \old(*state); */
 void weir_tat_ns_refund(const weir_layer *g, uint64_t *state, int64_t now_ns, int64_t cost)
 {
     int64_t backlog_ns = backlog_at((int64_t)*state, now_ns);

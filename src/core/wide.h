@@ -13,6 +13,8 @@ typedef struct weir_wide { /* hi * 2^64 + lo */
     uint64_t lo;
 } weir_wide;
 
+/*@ logic integer wide(weir_wide w) = w.hi * 18446744073709551616 + w.lo; */
+
 /* a + b, modulo 2^128. */
 static inline weir_wide weir_wide_add(weir_wide a, weir_wide b)
 {
@@ -32,6 +34,8 @@ static inline bool weir_wide_less(weir_wide a, weir_wide b)
 }
 
 /* a * b; cannot overflow. */
+/*@ assigns \nothing;
+  @ ensures wide(\result) == a * b; */
 static inline weir_wide weir_wide_mul(uint64_t a, uint64_t b)
 {
     uint64_t a_lo = (uint32_t)a, a_hi = a >> 32;

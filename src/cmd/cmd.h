@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+#ifndef WEIR_CMD_CMD_H
+#define WEIR_CMD_CMD_H
+/* The commands of the program `weir`. Each gets its own name as argv[0] and returns the exit
+ * status: 0, 1 if it failed while running, 2 if it was called wrongly. */
+
+#define WEIR_VERSION "0.1.0"
+
+int weir_cmd_serve(int argc, char **argv);
+int weir_cmd_replay(int argc, char **argv);
+int weir_cmd_policy(int argc, char **argv);
+
+#endif

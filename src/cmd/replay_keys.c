@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Open addressing with linear probing, never more than half full; a slot holds the hash, so that a
+ * text is looked at only where it is the right one. The hash is keyed: whoever can write into a log
+ * chooses its keys. Keys lie one behind the other in large chunks. */
+
+#include "cmd/replay_keys.h"
+
+#include "port/port.h"
+#include "store/siphash.h"
+
+#include <string.h>
+
+#define SLOTS_MIN   ((size_t)1 << 12)
+#define CHUNK_BYTES ((size_t)1 << 20)
+
+typedef struct slot {
+    uint64_t hash;
+    replay_key *key; /* NULL: the slot is free */
+} slot;
+
+typedef struct chunk {
+    struct chunk *next;
+    size_t used, size; /* of bytes */
+    uint64_t bytes[];
+} chunk;
+
+struct replay_keys {
+    size_t policies;
+    weir_secret secret;
+    slot *slots;
+    size_t slots_len; /* a power of two */
+    size_t count;
+    chunk *chunks;
+    replay_key *first, **last_link;
+};
+
+replay_keys *replay_keys_open(size_t policies)
+{
+    replay_keys *k = port_zalloc(1, sizeof *k);
+    if (!k)
+        return NULL;
+    k->policies = policies;
+    k->last_link = &k->first;
+    k->slots_len = SLOTS_MIN;
+    k->slots = port_zalloc(k->slots_len, sizeof *k->slots);
+    if (!k->slots || port_random(&k->secret, sizeof k->secret) != WEIR_OK) {
+        replay_keys_close(k);
+        return NULL;
+    }
+    return k;
+}
+
+void replay_keys_close(replay_keys *k)
+{
+    if (!k)
+        return;
+    for (chunk *c = k->chunks, *next; c; c = next) {
+        next = c->next;
+        port_free(c);
+    }
+    port_free(k->slots);
+    port_free(k);
+}
+
+/* Zeroed bytes, aligned for a replay_key. */
+static void *chunk_bytes(replay_keys *k, size_t size)
+{
+    size = (size + 7) / 8 * 8;
+    chunk *c = k->chunks;
+    if (!c || c->size - c->used < size) {
+        size_t room = size > CHUNK_BYTES ? size : CHUNK_BYTES;
+        c = port_zalloc(1, sizeof *c + room);
+        if (!c)
+            return NULL;
+        c->size = room;
+        c->next = k->chunks;
+        k->chunks = c;
+    }
+    void *ret = (char *)c->bytes + c->used;
+    c->used += size;
+    return ret;
+}
+
+const char *replay_key_text(const replay_keys *k, const replay_key *key)
+{
+    return (const char *)(key->denied + k->policies);
+}
+
+/* The slot of the key, or the free one where it belongs. */
+static slot *find(const replay_keys *k, uint64_t hash, const char *text, size_t len)
+{
+    for (size_t i = (size_t)hash;; i++) {
+        slot *s = &k->slots[i & (k->slots_len - 1)];
+        if (!s->key || (s->hash == hash && s->key->len == len &&
+                        memcmp(replay_key_text(k, s->key), text, len) == 0))
+            return s;
+    }
+}
+
+static weir_status grow(replay_keys *k)
+{
+    slot *old = k->slots;
+    size_t old_len = k->slots_len;
+    slot *wider = port_zalloc(old_len * 2, sizeof *wider);
+    if (!wider)
+        return WEIR_E_NOMEM;
+    k->slots = wider;
+    k->slots_len = old_len * 2;
+    for (size_t i = 0; i < old_len; i++) {
+        size_t at = (size_t)old[i].hash;
+        while (old[i].key && wider[at & (k->slots_len - 1)].key)
+            at++;
+        if (old[i].key)
+            wider[at & (k->slots_len - 1)] = old[i];
+    }
+    port_free(old);
+    return WEIR_OK;
+}
+
+static replay_key *key_new(replay_keys *k, const char *text, size_t len)
+{
+    size_t head = sizeof(replay_key) + k->policies * sizeof(uint64_t);
+    replay_key *key = chunk_bytes(k, head + len);
+    if (!key)
+        return NULL;
+    key->len = len;
+    memcpy((char *)key + head, text, len);
+    *k->last_link = key;
+    k->last_link = &key->next;
+    k->count++;
+    return key;
+}
+
+replay_key *replay_keys_at(replay_keys *k, const char *text, size_t len)
+{
+    uint64_t hash = weir_siphash(k->secret, text, len);
+    slot *s = find(k, hash, text, len);
+    if (s->key)
+        return s->key;
+    if (k->count >= k->slots_len / 2) {
+        if (grow(k) != WEIR_OK)
+            return NULL;
+        s = find(k, hash, text, len);
+    }
+    *s = (slot){hash, key_new(k, text, len)}; /* without memory the slot stays free */
+    return s->key;
+}
+
+uint64_t replay_keys_count(const replay_keys *k)
+{
+    return k->count;
+}
+
+replay_key *replay_keys_first(const replay_keys *k)
+{
+    return k->first;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+#ifndef WEIR_CMD_REPLAY_LINES_H
+#define WEIR_CMD_REPLAY_LINES_H
+/* A file or the standard input, line by line: read in large blocks, and each line handed out where
+ * it lies. It must not know what a line means. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define REPLAY_LINE_MAX ((size_t)1 << 20) /* bytes of the longest line, without its LF */
+
+/* `name`, `size`, `bytes_read` and `number` may be read by anybody; the other fields are private. */
+typedef struct replay_lines {
+    const char *name;    /* what messages call it */
+    int64_t size;        /* bytes there are to read; -1 if that is not known: a pipe, a terminal */
+    int64_t bytes_read;  /* so far */
+    uint64_t number;     /* of the last line handed out, from 1 */
+    int fd;
+    bool eof, skipping;  /* skipping: inside a line that is too long */
+    char *buf;
+    size_t begin, end;   /* what was read and not yet handed out */
+} replay_lines;
+
+typedef enum replay_line_kind {
+    REPLAY_LINE,
+    REPLAY_LINE_TOO_LONG, /* longer than REPLAY_LINE_MAX: it was left out, and counted */
+    REPLAY_LINES_END,
+    REPLAY_LINES_FAILED /* errno says why */
+} replay_line_kind;
+
+/* Opens `path`, kept by reference; "-" is the standard input.
+ * Returns false with errno set, also for a directory; then there is nothing to close. */
+bool replay_lines_open(replay_lines *ret, const char *path);
+
+/* Hands out the next line.
+ *  ret, ret_len  written on REPLAY_LINE only: the line without its LF, good until the next call. */
+replay_line_kind replay_lines_next(replay_lines *in, const char **ret, size_t *ret_len);
+
+/* Accepts a zeroed or closed one. */
+void replay_lines_close(replay_lines *in);
+
+#endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* CL.THROTTLE's arithmetic. The two places that use double do so because redis-cell does, and its
+ * truncation is part of the answer; no policy of weir's own comes here. */
+
+#include "service/throttle.h"
+
+static const int64_t ns_per_s = 1000000000;
+
+/* As a cast of Rust's f64 to i64: towards zero, ends clamped, not-a-number is 0. */
+static int64_t to_i64(double x)
+{
+    if (x >= 9223372036854775807.0)
+        return INT64_MAX;
+    if (x <= -9223372036854775808.0)
+        return INT64_MIN;
+    return x == x ? (int64_t)x : 0;
+}
+
+/* Whole seconds towards zero, one more if the part below a second has whole milliseconds. */
+static int64_t seconds(int64_t ns)
+{
+    return ns / ns_per_s + (ns % ns_per_s / 1000000 > 0);
+}
+
+typedef struct rate {
+    int64_t interval_ns;  /* of one unit */
+    int64_t tolerance_ns; /* interval * limit */
+    int64_t increment_ns; /* interval * quantity */
+    int64_t limit;
+} rate;
+
+static weir_throttle_status rate_of(const weir_throttle *t, rate *ret)
+{
+    int64_t period_ns;
+    if (t->count == 0 || t->period_s == 0)
+        return WEIR_THROTTLE_ZERO_RATE;
+    if (__builtin_mul_overflow(t->period_s, ns_per_s, &period_ns) ||
+        __builtin_add_overflow(t->max_burst, 1, &ret->limit))
+        return WEIR_THROTTLE_RANGE;
+    ret->interval_ns = to_i64((double)period_ns / (double)t->count);
+    if (ret->interval_ns == 0)
+        return WEIR_THROTTLE_ZERO_RATE;
+    if (__builtin_mul_overflow(ret->interval_ns, ret->limit, &ret->tolerance_ns) ||
+        __builtin_mul_overflow(ret->interval_ns, t->quantity, &ret->increment_ns))
+        return WEIR_THROTTLE_RANGE;
+    return WEIR_THROTTLE_OK;
+}
+
+static int64_t remaining(const rate *r, int64_t ttl_ns)
+{
+    int64_t next_ns;
+    if (__builtin_sub_overflow(r->tolerance_ns, ttl_ns, &next_ns) || next_ns <= -r->interval_ns)
+        return 0;
+    return to_i64((double)(next_ns / 1000) / (double)(r->interval_ns / 1000));
+}
+
+weir_throttle_status weir_throttle_check(const weir_throttle *t, uint64_t *state, int64_t now_ns,
+                                         weir_throttle_answer *ret)
+{
+    rate r;
+    weir_throttle_status st = rate_of(t, &r);
+    if (st != WEIR_THROTTLE_OK)
+        return st;
+    int64_t tat_ns = *state == 0 ? now_ns : (int64_t)*state;
+    int64_t from_ns = now_ns > tat_ns ? now_ns : tat_ns;
+    int64_t new_ns, allow_at_ns, ahead_ns;
+    if (__builtin_add_overflow(from_ns, r.increment_ns, &new_ns) ||
+        __builtin_sub_overflow(new_ns, r.tolerance_ns, &allow_at_ns) ||
+        __builtin_sub_overflow(now_ns, allow_at_ns, &ahead_ns) || ahead_ns == INT64_MIN)
+        return WEIR_THROTTLE_RANGE;
+    weir_throttle_answer a = {.limited = ahead_ns < 0, .limit = r.limit, .retry_after_s = -1};
+    int64_t ttl_ns = (a.limited ? tat_ns : new_ns) - now_ns;
+    if (!a.limited)
+        *state = new_ns > 0 ? (uint64_t)new_ns : 0;
+    else if (r.increment_ns <= r.tolerance_ns)
+        a.retry_after_s = seconds(-ahead_ns);
+    a.reset_after_s = seconds(ttl_ns);
+    a.remaining = remaining(&r, ttl_ns);
+    *ret = a;
+    return WEIR_THROTTLE_OK;
+}

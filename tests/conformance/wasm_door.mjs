@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Copyright (c) 2026 the weir authors
+//
+// The door of the browser: weir.mjs over the wasm build, in node, judged by the shared vectors.
+//
+//     node tests/conformance/wasm_door.mjs WASM FILES...
+//
+// It reads and judges as vectors.c does, and prints the same lines.
+
+import { readFileSync } from "node:fs";
+import { load, PolicyError, Status, WeirError } from "../../web/wasm/weir.mjs";
+
+const ZONEINFO = "/usr/share/zoneinfo/";
+
+function readZone(name) {
+    try {
+        return readFileSync(ZONEINFO + name);
+    } catch {
+        return null;
+    }
+}
+
+// Every number becomes a text "#123", since JSON.parse would make a double of it.
+function parseJson(text) {
+    const tokens = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g;
+    return JSON.parse(text.replace(tokens, (t) => (t[0] === '"' ? t : `"#${t}"`)));
+}
+
+function integer(step, name) {
+    const match = /^#(-?\d+)$/.exec(step[name]);
+    if (!match)
+        throw new Error(`a step has no whole number "${name}"`);
+    return BigInt(match[1]);
+}
+
+function truth(step, name) {
+    if (typeof step[name] !== "boolean")
+        throw new Error(`a step has no true or false "${name}"`);
+    return step[name];
+}
+
+function wanted(step) {
+    const never = step.retry_after_ns === null;
+    return {
+        allowed: step.op === "refund" || truth(step, "allowed"),
+        limit: integer(step, "limit"),
+        remaining: integer(step, "remaining"),
+        retry_after_ns: never ? null : integer(step, "retry_after_ns"),
+        reset_after_ns: integer(step, "reset_after_ns"),
+        delay_ns: integer(step, "delay_ns"),
+        layer: integer(step, "layer"),
+    };
+}
+
+function answered(step, d) {
+    return {
+        allowed: step.op === "refund" || d.allowed, // a refund has no verdict of its own
+        limit: BigInt(d.limit),
+        remaining: BigInt(d.remaining),
+        retry_after_ns: d.retryAfterNs,
+        reset_after_ns: d.resetAfterNs,
+        delay_ns: d.delayNs,
+        layer: BigInt(d.layer),
+    };
+}
+
+function show(decision) {
+    return Object.entries(decision).map(([name, value]) => `${name} ${value}`).join(" ");
+}
+
+function ask(key, step) {
+    const t_ns = integer(step, "t_ns");
+    const cost = Number(integer(step, "cost"));
+    return step.op === "refund" ? key.refund(t_ns, cost) : key.take(t_ns, cost);
+}
+
+// What differs from the vector, or null.
+function runStep(key, step) {
+    const refused = step.op === "refund" && !truth(step, "ok");
+    let decision;
+    try {
+        decision = ask(key, step);
+    } catch (error) {
+        if (!(error instanceof WeirError))
+            throw error;
+        return refused && error.status === Status.UNSUPPORTED ? null : `    answered: ${error.message}`;
+    }
+    const got = show(answered(step, decision));
+    if (refused)
+        return `    want: refused\n    got : ${got}`;
+    const want = show(wanted(step));
+    return got === want ? null : `    want: ${want}\n    got : ${got}`;
+}
+
+// The policy, or why there is none: its canonical text must print itself again.
+function begin(weir, text) {
+    const zones = readZone;
+    const policy = weir.policy(text, { zones });
+    const again = weir.policy(policy.text, { zones });
+    const alike = again.text === policy.text;
+    again.free();
+    if (!alike)
+        throw new PolicyError(0, `canonical text '${policy.text}' does not print itself`, 1, null);
+    return policy;
+}
+
+// Adds to the tally and says what differed.
+function runCase(weir, path, vector, tally) {
+    const complain = (what) => {
+        console.error(`${what}\n${path}: case ${vector.name} (${vector.policy})`);
+        tally.failed++;
+    };
+    let policy;
+    try {
+        policy = begin(weir, vector.policy);
+    } catch (error) {
+        if (!(error instanceof PolicyError))
+            throw error;
+        return complain(`    column ${error.column}: ${error.message}`);
+    }
+    try {
+        const key = policy.key();
+        for (const [i, step] of vector.steps.entries()) {
+            const difference = runStep(key, step);
+            if (difference)
+                return complain(`${difference}\n    step ${i}: ${step.op} t_ns ${step.t_ns} cost ${step.cost}`);
+            tally.steps++;
+        }
+    } finally {
+        policy.free();
+    }
+    tally.passed++;
+}
+
+function runFile(weir, path, total) {
+    const doc = parseJson(readFileSync(path, "utf8"));
+    if (!Array.isArray(doc.cases))
+        throw new Error(`${path}: no "cases"`);
+    const tally = { passed: 0, failed: 0, steps: 0 };
+    for (const vector of doc.cases)
+        runCase(weir, path, vector, tally);
+    const cases = String(tally.passed + tally.failed).padStart(5);
+    console.log(`${"wasm".padEnd(8)} ${cases} cases, ${String(tally.steps).padStart(6)} steps  ${path}`);
+    total.passed += tally.passed;
+    total.failed += tally.failed;
+}
+
+const [wasm, ...paths] = process.argv.slice(2);
+const total = { passed: 0, failed: 0 };
+if (wasm) {
+    const weir = await load(readFileSync(wasm));
+    for (const path of paths)
+        runFile(weir, path, total);
+}
+console.log(`${total.passed} passed, ${total.failed} failed, 0 skipped`);
+process.exitCode = total.failed > 0 || total.passed === 0 ? 1 : 0;

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* The core and the policy language as a wasm32 module that imports nothing. Policies, keys and their
+ * states lie in linear memory; weir.mjs holds their addresses, and passes only those that it got here
+ * and has not freed. Texts, the last error and the last decision each have one fixed place. It must
+ * not know what a policy means, nor where zone data comes from. One thread. */
+
+#include <weir/weir.h>
+#include <weir/weir_zone.h>
+
+/* A function that weir.mjs calls, under its own name. */
+#define EXPORT(type, name, ...)                                                                    \
+    __attribute__((export_name(#name))) type name(__VA_ARGS__);                                    \
+    type name(__VA_ARGS__)
+
+/* ---- memory: blocks of 2^order bytes, each on the list of its order once freed. The module's memory
+ * has a maximum (tools/build-wasm); past it, or when the host refuses, there is no block. ---- */
+
+enum { ORDER_MIN = 5, ORDER_MAX = 28, PAGE = 65536 };
+
+typedef struct block { /* what lies before the bytes handed out, and keeps them aligned to 8 */
+    struct block *next;
+    unsigned order;
+} block;
+
+_Static_assert(sizeof(block) == 8, "blocks keep 64-bit words aligned");
+
+extern unsigned char __heap_base; /* the linker's: the first byte that no object has */
+
+static block *spare[ORDER_MAX + 1];
+static uintptr_t top; /* of all blocks so far; 0: none yet */
+
+static bool memory_reaches(uintptr_t end)
+{
+    size_t have = __builtin_wasm_memory_size(0), need = (end + PAGE - 1) / PAGE;
+    return need <= have || __builtin_wasm_memory_grow(0, need - have) != SIZE_MAX;
+}
+
+static block *block_cut(unsigned order)
+{
+    if (top == 0)
+        top = ((uintptr_t)&__heap_base + 7) & ~(uintptr_t)7;
+    if (!memory_reaches(top + ((uintptr_t)1 << order)))
+        return NULL;
+    block *b = (block *)top;
+    top += (uintptr_t)1 << order;
+    b->order = order;
+    return b;
+}
+
+/* Returns `bytes` bytes of any content, aligned to 8, or NULL. */
+EXPORT(void *, weir_web_alloc, size_t bytes)
+{
+    if (bytes > ((size_t)1 << ORDER_MAX) - sizeof(block))
+        return NULL;
+    unsigned order = ORDER_MIN;
+    while ((size_t)1 << order < bytes + sizeof(block))
+        order++;
+    block *b = spare[order];
+    if (b)
+        spare[order] = b->next;
+    else
+        b = block_cut(order);
+    return b ? b + 1 : NULL;
+}
+
+/* Takes back what weir_web_alloc() returned. Accepts NULL. */
+EXPORT(void, weir_web_release, void *bytes)
+{
+    if (!bytes)
+        return;
+    block *b = (block *)bytes - 1;
+    b->next = spare[b->order];
+    spare[b->order] = b;
+}
+
+/* ---- the fixed places ---- */
+
+static char text[WEIR_POLICY_REPORT_MAX]; /* texts in and out */
+static weir_policy_error error;
+static weir_decision decision;
+
+_Static_assert(sizeof text >= WEIR_POLICY_TEXT_MAX, "a policy text fits");
+_Static_assert(offsetof(weir_decision, limit) == 0 && offsetof(weir_decision, remaining) == 8 &&
+                   offsetof(weir_decision, retry_after_ns) == 16 &&
+                   offsetof(weir_decision, reset_after_ns) == 24 &&
+                   offsetof(weir_decision, delay_ns) == 32 &&
+                   offsetof(weir_decision, layer) == 40 && offsetof(weir_decision, allowed) == 44 &&
+                   offsetof(weir_decision, never) == 45,
+               "weir.mjs reads them there");
+_Static_assert(WEIR_LIMIT_MAX <= INT32_MAX, "weir.mjs reads the low half of limit and remaining");
+
+EXPORT(char *, weir_web_text_place, void)
+{
+    return text;
+}
+
+EXPORT(size_t, weir_web_text_size, void)
+{
+    return sizeof text;
+}
+
+EXPORT(weir_decision *, weir_web_decision_place, void)
+{
+    return &decision;
+}
+
+/* Copies a terminated text to the text place; returns its length. */
+static size_t say(const char *s)
+{
+    size_t len = 0;
+    for (; s[len] != '\0' && len < sizeof text; len++)
+        text[len] = s[len];
+    return len;
+}
+
+EXPORT(size_t, weir_web_status_text, weir_status st)
+{
+    return say(weir_status_str(st));
+}
+
+/* ---- policies ---- */
+
+typedef struct policy {
+    weir_policy policy;
+    uint32_t zones; /* no more than layers: each names at most one */
+    weir_zone zone[WEIR_LAYERS_MAX];
+    void *bytes[WEIR_LAYERS_MAX]; /* of the zones: from weir_web_alloc() */
+    size_t missing_len;           /* 0: the last parse missed no zone */
+    char missing[WEIR_ZONE_NAME_MAX + 1];
+} policy;
+
+static bool same(const char *name, size_t len, const char *terminated)
+{
+    size_t i = 0;
+    while (i < len && terminated[i] != '\0' && name[i] == terminated[i])
+        i++;
+    return i == len && terminated[i] == '\0';
+}
+
+/* A weir_zone_find: the parser calls it with names that are weir_zone_name_ok(). */
+static const weir_zone *find_zone(void *ctx, const char *name, size_t len)
+{
+    policy *p = ctx;
+    for (uint32_t i = 0; i < p->zones; i++) {
+        if (same(name, len, p->zone[i].name))
+            return &p->zone[i];
+    }
+    p->missing_len = len;
+    for (size_t i = 0; i < len; i++)
+        p->missing[i] = name[i];
+    return NULL;
+}
+
+/* An empty policy, to be parsed before anything else; NULL if there is no memory. */
+EXPORT(policy *, weir_web_policy_new, void)
+{
+    policy *p = weir_web_alloc(sizeof *p);
+    if (p)
+        p->zones = 0;
+    return p;
+}
+
+EXPORT(void, weir_web_policy_free, policy *p)
+{
+    for (uint32_t i = 0; i < p->zones; i++)
+        weir_web_release(p->bytes[i]);
+    weir_web_release(p);
+}
+
+/* Parses the text place. On WEIR_E_ZONE, weir_web_zone_missing() may name a zone for weir_web_zone_add(). */
+EXPORT(weir_status, weir_web_policy_parse, policy *p, size_t len)
+{
+    weir_zones zones = {find_zone, p};
+    p->missing_len = 0;
+    return weir_policy_parse(&p->policy, text, len, &zones, &error);
+}
+
+/* Of the last parse that failed, whichever policy it was of. */
+EXPORT(uint32_t, weir_web_error_column, void)
+{
+    return error.column;
+}
+
+EXPORT(size_t, weir_web_error_text, void)
+{
+    return say(error.text);
+}
+
+/* Puts the name of the zone that the last parse missed to the text place; 0 if it missed none. */
+EXPORT(size_t, weir_web_zone_missing, const policy *p)
+{
+    for (size_t i = 0; i < p->missing_len; i++)
+        text[i] = p->missing[i];
+    return p->missing_len;
+}
+
+/* Adds the zone that the last parse missed. On WEIR_OK `bytes`, from weir_web_alloc(), are the policy's. */
+EXPORT(weir_status, weir_web_zone_add, policy *p, uint8_t *bytes, size_t len)
+{
+    if (p->zones == WEIR_LAYERS_MAX)
+        return WEIR_E_FULL;
+    weir_status st = weir_zone_read(&p->zone[p->zones], p->missing, p->missing_len, bytes, len);
+    if (st == WEIR_OK)
+        p->bytes[p->zones++] = bytes;
+    return st;
+}
+
+/* To the text place: the canonical text. */
+EXPORT(size_t, weir_web_policy_print, const policy *p)
+{
+    return weir_policy_print(&p->policy, text, sizeof text);
+}
+
+/* To the text place: what the policy admits. */
+EXPORT(size_t, weir_web_policy_report, const policy *p)
+{
+    return weir_policy_report(&p->policy, text, sizeof text);
+}
+
+/* ---- keys ---- */
+
+typedef struct key {
+    const weir_policy *policy;
+    uint64_t *state;
+    unsigned level;
+} key;
+
+/* A log of this level is larger than ORDER_MAX; and up to it the words of 8 layers fit in 32 bits. */
+enum { LEVEL_END = 23 };
+
+_Static_assert((8ULL * 6 << LEVEL_END) > 1ULL << ORDER_MAX, "no block for a log of LEVEL_END");
+_Static_assert(WEIR_LAYERS_MAX *(2 + (6ULL << LEVEL_END)) <= SIZE_MAX, "words do not wrap");
+
+static uint64_t *state_alloc(const weir_policy *p, unsigned level)
+{
+    size_t words = weir_state_words(p, level);
+    return words <= SIZE_MAX / sizeof(uint64_t) ? weir_web_alloc(words * sizeof(uint64_t)) : NULL;
+}
+
+EXPORT(void, weir_web_key_free, key *k)
+{
+    weir_web_release(k->state);
+    weir_web_release(k);
+}
+
+/* A fresh key. The policy must outlive it. NULL if there is no memory. */
+EXPORT(key *, weir_web_key_new, const policy *p)
+{
+    key *k = weir_web_alloc(sizeof *k);
+    if (!k)
+        return NULL;
+    k->policy = &p->policy;
+    k->level = 0;
+    k->state = state_alloc(k->policy, 0);
+    if (!k->state) {
+        weir_web_key_free(k);
+        return NULL;
+    }
+    size_t words = weir_state_words(k->policy, 0);
+    for (size_t i = 0; i < words; i++)
+        k->state[i] = 0;
+    return k;
+}
+
+static weir_status key_grow(key *k)
+{
+    uint64_t *wider = k->level + 1 < LEVEL_END ? state_alloc(k->policy, k->level + 1) : NULL;
+    if (!wider)
+        return WEIR_E_NOMEM;
+    weir_state_grow(k->policy, k->state, k->level, wider);
+    weir_web_release(k->state);
+    k->state = wider;
+    k->level++;
+    return WEIR_OK;
+}
+
+/* To the decision place: weir_check(). Also WEIR_E_NOMEM, with nothing charged, where a log cannot grow. */
+EXPORT(weir_status, weir_web_key_take, key *k, int64_t now_ns, int32_t cost)
+{
+    weir_status st = WEIR_OK;
+    while (st == WEIR_OK) {
+        st = weir_check(k->policy, k->state, k->level, now_ns, cost, &decision);
+        if (st != WEIR_E_ROOM)
+            return st;
+        st = key_grow(k);
+    }
+    return st;
+}
+
+/* To the decision place: weir_refund(). Else as weir_web_key_take(). */
+EXPORT(weir_status, weir_web_key_refund, key *k, int64_t now_ns, int32_t cost)
+{
+    weir_status st = WEIR_OK;
+    while (st == WEIR_OK) {
+        st = weir_refund(k->policy, k->state, k->level, now_ns, cost, &decision);
+        if (st != WEIR_E_ROOM)
+            return st;
+        st = key_grow(k);
+    }
+    return st;
+}
