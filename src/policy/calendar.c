@@ -6,7 +6,7 @@
  * days, do too. It must not know TZif beyond zone.h, nor check what weir_zone_read() has checked.
  */
 
-#include "zone.h"
+#include "policy/zone.h"
 
 #define NS_PER_S 1000000000
 

@@ -2,6 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 /* A policy as text: the canonical form, and a report in plain words of what it admits. */
 
+#include "core/layer.h"
 #include "core/wide.h"
 #include "policy/text.h"
 #include "policy/units.h"
@@ -169,9 +170,18 @@ static void report_window(weir_text *t, const weir_layer *l)
     weir_text_char(t, '\n');
 }
 
+/* In 64 bits: where size_t has 32, weir_state_words() need not fit at a level that memory cannot. */
+static uint64_t state_bytes(const weir_policy *p, unsigned level)
+{
+    uint64_t words = 0;
+    for (uint32_t i = 0; i < p->layers; i++)
+        words += weir_layer_words(&p->layer[i], level);
+    return words * 8;
+}
+
 static void put_state(weir_text *t, const weir_policy *p)
 {
-    size_t low = weir_state_words(p, 0) * 8, high = weir_state_words(p, WEIR_LEVEL_MAX) * 8;
+    uint64_t low = state_bytes(p, 0), high = state_bytes(p, WEIR_LEVEL_MAX);
     weir_text_str(t, "state         ");
     weir_text_u64(t, low);
     if (high != low) {

@@ -4,7 +4,7 @@
  * caller's bytes. Every count, index and order is checked here, once, so that calendar.c checks
  * nothing. It must not know windows, nor where the bytes come from. */
 
-#include "zone.h"
+#include "policy/zone.h"
 
 #define HEADER_SIZE 44
 

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "zone.h"
+#include "policy/zone.h"
 
 #ifndef WEIR_ZONEINFO_DIR
 #define WEIR_ZONEINFO_DIR "/usr/share/zoneinfo"

@@ -16,11 +16,11 @@ typedef struct step {
 
 typedef struct door {
     const char *name;
-    bool needs_monotone; /* cannot be asked about a clock that steps back */
+    bool needs_monotone; /* cannot be asked about a clock that steps back: such files are skipped */
+    bool takes_only;     /* has no refund: cases with one are skipped */
     /* A new, fresh key under the policy. False: the policy was refused; says why on stderr. */
     bool (*begin)(void *ctx, const char *policy, size_t case_no);
-    /* Answers a step. WEIR_E_UNSUPPORTED: the refund was refused, or (take) this door has no such
-     * request: the step is skipped. */
+    /* Answers a step. WEIR_E_UNSUPPORTED: the refund was refused. */
     weir_status (*ask)(void *ctx, const step *s, weir_decision *ret);
     /* May be NULL. What is to be compared, if the door rounds: both sides pass through it. */
     void (*round)(weir_decision *d);

@@ -68,6 +68,10 @@ function show(decision) {
     return Object.entries(decision).map(([name, value]) => `${name} ${value}`).join(" ");
 }
 
+function asked(step) {
+    return `${step.op} t_ns ${integer(step, "t_ns")} cost ${integer(step, "cost")}`;
+}
+
 function ask(key, step) {
     const t_ns = integer(step, "t_ns");
     const cost = Number(integer(step, "cost"));
@@ -123,7 +127,7 @@ function runCase(weir, path, vector, tally) {
         for (const [i, step] of vector.steps.entries()) {
             const difference = runStep(key, step);
             if (difference)
-                return complain(`${difference}\n    step ${i}: ${step.op} t_ns ${step.t_ns} cost ${step.cost}`);
+                return complain(`${difference}\n    step ${i}: ${asked(step)}`);
             tally.steps++;
         }
     } finally {

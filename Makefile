@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# The front doors. meson.build is the definition of the build; everything lands in build/.
+.DEFAULT_GOAL := all
+.PHONY: all run check asan tsan fuzz coverage proof wasm lint layers fmt vectors install clean help
+
+PORT ?= 6380
+PREFIX ?= /usr/local
+FUZZ_SECONDS ?= 20
+
+help:            ## this list
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile
+
+all: build/build.ninja  ## build everything into build/
+	@ninja -C build --quiet
+
+build/build.ninja:
+	@tools/deps
+	@meson setup build --prefix '$(PREFIX)' >/dev/null
+
+run: all         ## start the daemon on 127.0.0.1 (PORT=6380)
+	@build/weir serve --port $(PORT)
+
+check:           ## build, and run every quick test
+	@tools/deps check
+	@tools/check build
+
+asan:            ## the same tests under ASan and UBSan
+	@tools/deps check ci
+	@CC=clang tools/check build-asan -Db_sanitize=address,undefined -Db_lundef=false
+
+tsan:            ## the same tests under TSan
+	@tools/deps check ci
+	@CC=clang tools/check build-tsan -Db_sanitize=thread -Db_lundef=false
+
+fuzz:            ## every fuzz target for FUZZ_SECONDS each
+	@tools/deps check ci
+	@tools/fuzz $(FUZZ_SECONDS)
+
+coverage:        ## branch coverage of src/core, which must be 100 %
+	@tools/deps check ci
+	@tools/coverage
+
+proof:           ## prove the core's decision functions with Frama-C
+	@tools/deps proof
+	@tools/proof
+
+wasm:            ## core and policy as build/weir.wasm
+	@tools/deps check
+	@mkdir -p build && tools/build-wasm build/weir.wasm
+
+lint:            ## layout, clang-tidy, and what no compiler sees
+	@tools/deps check ci
+	@tools/lint
+
+layers:          ## who includes whom
+	@tools/layers
+
+fmt:             ## lay out the C as .clang-format says
+	@tools/deps ci
+	@git ls-files -z '*.c' '*.h' | xargs -0 clang-format -i
+
+vectors:         ## make tests/vectors anew from reference/
+	@python3 reference/make_vectors.py
+
+install: all     ## into PREFIX
+	@meson configure build -Dprefix='$(abspath $(PREFIX))' && meson install -C build --quiet
+
+clean:
+	@rm -rf build build-*

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* What the vectors and the properties do not reach: bad arguments, damaged states, and the arithmetic
+ * at its ends. A damaged state may give any answer that its contract allows; it must not crash,
+ * overflow, or lock a key for ever where the contract says it is taken for fresh. */
+
+#include "core/layer.h"
+#include "core/wide.h"
+
+#include <weir/weir_zone.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static weir_policy policy_of(const char *text)
+{
+    weir_policy p;
+    assert_int_equal(weir_policy_parse(&p, text, strlen(text), NULL, NULL), WEIR_OK);
+    return p;
+}
+
+static const char *const policies[] = {
+    "gcra 100/s burst 20",
+    "gcra 3/s burst 3",
+    "gcra 2147483647/3650d burst 2147483647",
+    "token-bucket 500 refill 5 every 1s",
+    "token-bucket 3 refill 1 every 3650d",
+    "leaky-queue 7/m depth 5",
+    "fixed-window 5000/h",
+    "fixed-window 5/month count-denied",
+    "fixed-window 5/m from-first count-denied",
+    "fixed-window 2147483647/1ns",
+    "sliding-log 5/m",
+    "sliding-log 5/m count-denied",
+    "sliding-counter 100/m",
+    "sliding-counter 2147483647/3650d relaxed",
+    "sliding-slices 100/h slices 60",
+    "sliding-slices 100/100ns slices 7",
+    "gcra 10/s burst 5 & sliding-log 9/m count-denied & fixed-window 100/day",
+};
+enum { POLICIES = sizeof policies / sizeof policies[0] };
+
+static void check_arguments(void **unused)
+{
+    (void)unused;
+    for (size_t i = 0; i < POLICIES; i++) {
+        weir_policy p = policy_of(policies[i]);
+        uint64_t state[256] = {0};
+        weir_decision d = {.limit = -7};
+        assert_in_range(weir_state_words(&p, 0), 1, 256);
+        assert_int_equal(weir_check(&p, state, 0, -1, 1, &d), WEIR_E_RANGE);
+        assert_int_equal(weir_check(&p, state, 0, WEIR_NOW_NS_MAX + 1, 1, &d), WEIR_E_RANGE);
+        assert_int_equal(weir_check(&p, state, 0, 0, -1, &d), WEIR_E_RANGE);
+        assert_int_equal(weir_check(&p, state, 0, 0, (int64_t)WEIR_COST_MAX + 1, &d), WEIR_E_RANGE);
+        assert_int_equal(weir_check(&p, state, WEIR_LEVEL_MAX + 1, 0, 1, &d), WEIR_E_RANGE);
+        assert_int_equal(weir_refund(&p, state, 0, -1, 1, &d), WEIR_E_RANGE);
+        assert_int_equal(weir_refund(&p, state, 0, 0, -1, &d), WEIR_E_RANGE);
+        assert_int_equal(d.limit, -7);
+        assert_int_equal(weir_fresh_after(&p, state, 0, 0), 0);
+        assert_int_equal(weir_check(&p, state, 0, WEIR_NOW_NS_MAX, 1, &d), WEIR_OK);
+        assert_true(d.allowed);
+    }
+}
+
+/* Every word of the state takes every awkward value; whatever is answered is within its contract. */
+static void check_damaged(void **unused)
+{
+    (void)unused;
+    static const uint64_t words[] = {0, 1, 2, UINT32_MAX, (uint64_t)UINT32_MAX << 32, INT64_MAX,
+                                     (uint64_t)INT64_MAX + 1, UINT64_MAX, UINT64_MAX - 1,
+                                     (uint64_t)WEIR_NOW_NS_MAX, (uint64_t)WEIR_NOW_NS_MAX + 1,
+                                     1767225600000000000, 0x0000000400000003, 0x7fffffff7fffffff};
+    static const int64_t times[] = {0, 1, 1767225600000000000, WEIR_NOW_NS_MAX};
+    static const int64_t costs[] = {0, 1, 5, WEIR_COST_MAX};
+    enum { WORDS = sizeof words / sizeof words[0] };
+    for (size_t i = 0; i < POLICIES; i++) {
+        weir_policy p = policy_of(policies[i]);
+        for (size_t n = 0; n < WORDS * WORDS * WORDS * 16; n++) {
+            uint64_t state[256];
+            for (size_t w = 0; w < 256; w++)
+                state[w] = w % 3 == 2 ? words[n / 16 / WORDS / WORDS % WORDS]
+                                      : words[w % 3 == 0 ? n / 16 % WORDS : n / 16 / WORDS % WORDS];
+            int64_t now_ns = times[n % 4], cost = costs[n / 4 % 4];
+            weir_decision d;
+            int64_t fresh_ns = weir_fresh_after(&p, state, 0, now_ns);
+            assert_true(fresh_ns >= 0);
+            weir_status st = weir_check(&p, state, 0, now_ns, cost, &d);
+            if (st != WEIR_OK) {
+                assert_true(st == WEIR_E_RANGE || st == WEIR_E_ROOM);
+                continue;
+            }
+            assert_true(d.remaining >= 0 && d.remaining <= d.limit);
+            assert_true(d.reset_after_ns >= 0 && d.delay_ns >= 0);
+            assert_true(d.allowed ? d.retry_after_ns == 0 : d.retry_after_ns > 0);
+            st = weir_refund(&p, state, 0, now_ns, cost, &d);
+            assert_true(st == WEIR_OK || st == WEIR_E_UNSUPPORTED || st == WEIR_E_RANGE);
+        }
+    }
+}
+
+static void check_bounds(void **unused)
+{
+    (void)unused;
+    int64_t most = -1;
+    weir_layer l = {.algorithm = WEIR_GCRA, .limit = 1, .rate = 1, .period_ns = 1};
+    assert_int_equal(weir_layer_init(&l, &most), WEIR_OK);
+    for (int field = 0; field < 3; field++) {
+        static const int64_t high[] = {WEIR_LIMIT_MAX, WEIR_RATE_MAX, WEIR_SPAN_NS_MAX};
+        for (int end = 0; end < 2; end++) {
+            weir_layer bad = {.algorithm = WEIR_GCRA, .limit = 1, .rate = 1, .period_ns = 1};
+            int64_t *fields[] = {&bad.limit, &bad.rate, &bad.period_ns};
+            *fields[field] = end ? high[field] + 1 : 0;
+            assert_int_equal(weir_layer_init(&bad, &most), WEIR_E_RANGE);
+            assert_int_equal(most, 0);
+            *fields[field] = end ? high[field] : 1;
+            assert_int_equal(weir_layer_init(&bad, NULL), WEIR_OK);
+        }
+    }
+    l = (weir_layer){
+        .algorithm = WEIR_GCRA, .limit = 5, .rate = 1, .period_ns = 315360000000000000};
+    assert_int_equal(weir_layer_init(&l, &most), WEIR_E_RANGE);
+    assert_int_equal(most, 3);
+    l = (weir_layer){.algorithm = (weir_algorithm)99, .limit = 5, .rate = 1, .period_ns = 1};
+    assert_int_equal(weir_layer_init(&l, &most), WEIR_E_RANGE);
+    l = (weir_layer){.algorithm = WEIR_SLIDING_SLICES, .limit = 5, .rate = 5, .period_ns = 9};
+    assert_int_equal(weir_layer_init(&l, &most), WEIR_E_RANGE); /* no slices */
+    l.slices = 10;
+    assert_int_equal(weir_layer_init(&l, &most), WEIR_E_RANGE); /* shorter than 1 ns */
+    l.slices = 9;
+    assert_int_equal(weir_layer_init(&l, &most), WEIR_OK);
+    l = (weir_layer){.algorithm = WEIR_FIXED_WINDOW, .limit = 5, .rate = 5};
+    assert_int_equal(weir_layer_init(&l, &most), WEIR_E_RANGE); /* neither period nor calendar */
+    l.calendar = WEIR_DAY;
+    assert_int_equal(weir_layer_init(&l, &most), WEIR_E_RANGE); /* no window function */
+    l.window = weir_calendar_window;
+    assert_int_equal(weir_layer_init(&l, &most), WEIR_OK);
+    l.period_ns = 5;
+    assert_int_equal(weir_layer_init(&l, &most), WEIR_E_RANGE); /* both */
+    l.calendar = (weir_calendar)99;
+    assert_int_equal(weir_layer_init(&l, &most), WEIR_E_RANGE);
+}
+
+/* A log grows by levels, keeps what it holds, and is never larger than its limit needs. */
+static void check_log_grows(void **unused)
+{
+    (void)unused;
+    weir_policy p = policy_of("sliding-log 1000/m & gcra 1000/s burst 1000");
+    unsigned level = 0;
+    uint64_t *state = calloc(weir_state_words(&p, 0), 8);
+    weir_decision d;
+    for (int64_t t_ns = 1; t_ns <= 2500; t_ns++) {
+        weir_status st = weir_check(&p, state, level, t_ns, 1, &d);
+        if (st == WEIR_E_ROOM) {
+            uint64_t *wider = calloc(weir_state_words(&p, level + 1), 8);
+            weir_state_grow(&p, state, level, wider);
+            free(state);
+            state = wider;
+            level++;
+            st = weir_check(&p, state, level, t_ns, 1, &d);
+        }
+        assert_int_equal(st, WEIR_OK);
+        assert_int_equal(d.allowed, t_ns <= 1000);
+    }
+    assert_int_equal(level, 8); /* 4 << 8 = 1024 */
+    assert_int_equal(weir_state_words(&p, 8), weir_state_words(&p, WEIR_LEVEL_MAX));
+    assert_int_equal(weir_check(&p, state, level, 60000000000 + 1, 1, &d), WEIR_OK);
+    assert_true(d.allowed); /* the first has left */
+    free(state);
+}
+
+static void check_division(void **unused)
+{
+    (void)unused;
+    static const uint64_t ends[] = {0, 1, 2, 3, UINT32_MAX, (uint64_t)UINT32_MAX + 1,
+                                    INT64_MAX, (uint64_t)INT64_MAX + 1, UINT64_MAX - 1, UINT64_MAX,
+                                    0xffffffff00000000, 0x8000000000000001, 1000000007};
+    enum { ENDS = sizeof ends / sizeof ends[0] };
+    for (size_t i = 0; i < ENDS * ENDS * ENDS; i++) {
+        weir_wide n = {ends[i % ENDS], ends[i / ENDS % ENDS]};
+        uint64_t d = ends[i / ENDS / ENDS];
+        if (d == 0)
+            continue;
+        unsigned __int128 full = (unsigned __int128)n.hi << 64 | n.lo;
+        unsigned __int128 floor = full / d, ceil = floor + (full % d != 0);
+        assert_true(weir_wide_div_floor(n, d) == (floor > UINT64_MAX ? UINT64_MAX : (uint64_t)floor));
+        assert_true(weir_wide_div_ceil(n, d) == (ceil > UINT64_MAX ? UINT64_MAX : (uint64_t)ceil));
+    }
+}
+
+static void check_status(void **unused)
+{
+    (void)unused;
+    for (int st = WEIR_OK; st <= WEIR_E_BUSY; st++) {
+        assert_string_not_equal(weir_status_str((weir_status)st), "unknown status");
+        for (int other = WEIR_OK; other < st; other++)
+            assert_string_not_equal(weir_status_str((weir_status)st),
+                                    weir_status_str((weir_status)other));
+    }
+    assert_string_equal(weir_status_str((weir_status)99), "unknown status");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(check_arguments), cmocka_unit_test(check_damaged),
+        cmocka_unit_test(check_bounds),    cmocka_unit_test(check_log_grows),
+        cmocka_unit_test(check_division),  cmocka_unit_test(check_status),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* The policy language: what is read, how it is printed back, and what each error says. */
+
+#include <weir/weir_zone.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* Every name with a capital letter is a zone, whose rules are UTC's. */
+static const weir_zone *any_zone(void *ctx, const char *name, size_t len)
+{
+    weir_zone *zone = ctx;
+    if (name[0] < 'A' || name[0] > 'Z')
+        return NULL;
+    memcpy(zone->name, name, len);
+    zone->name[len] = '\0';
+    return zone;
+}
+
+static weir_status parse(weir_policy *ret, const char *text, weir_policy_error *e)
+{
+    static weir_zone zone;
+    const weir_zones zones = {any_zone, &zone};
+    return weir_policy_parse(ret, text, strlen(text), &zones, e);
+}
+
+static const struct {
+    const char *text, *canonical;
+} good[] = {
+    {"gcra 100/s burst 20", "gcra 100/s burst 20"},
+    {"gcra 1/s", "gcra 1/s burst 1"},
+    {"  gcra\t100/1s  burst\n20 ", "gcra 100/s burst 20"},
+    {"gcra 007/0060s burst 0020", "gcra 7/m burst 20"},
+    {"gcra 5/90s", "gcra 5/90s burst 1"},
+    {"gcra 5/1h30m", "gcra 5/90m burst 1"},
+    {"gcra 5/250ms", "gcra 5/250ms burst 1"},
+    {"gcra 5/1w1d1h1m1s1ms1us1ns", "gcra 5/694861001001001ns burst 1"},
+    {"gcra 5/7d", "gcra 5/w burst 1"},
+    {"gcra 1/155382367ns", "gcra 1/155382367ns burst 1"},
+    {"gcra 1099511627776/s", "gcra 1099511627776/s burst 1"},
+    {"gcra 1/1152921504606846975ns", "gcra 1/1152921504606846975ns burst 1"},
+    {"token-bucket 500 refill 100/s", "token-bucket 500 refill 100/s"},
+    {"token-bucket 500 refill 5 every 1s", "token-bucket 500 refill 5 every 1s"},
+    {"token-bucket 500 refill 5 every s", "token-bucket 500 refill 5 every 1s"},
+    {"leaky-bucket 10/s capacity 20", "leaky-bucket 10/s capacity 20"},
+    {"leaky-queue 10/s depth 0", "leaky-queue 10/s depth 0"},
+    {"leaky-queue 10/s depth 2147483646", "leaky-queue 10/s depth 2147483646"},
+    {"fixed-window 5000/h", "fixed-window 5000/h"},
+    {"fixed-window 5/day", "fixed-window 5/day"},
+    {"fixed-window 5/day tz UTC", "fixed-window 5/day"},
+    {"fixed-window 5/week tz Europe/Berlin", "fixed-window 5/week tz Europe/Berlin"},
+    {"fixed-window 5/month count-denied tz Asia/Tokyo",
+     "fixed-window 5/month tz Asia/Tokyo count-denied"},
+    {"fixed-window 5/d count-denied from-first", "fixed-window 5/d from-first count-denied"},
+    {"fixed-window 2147483647/1ns", "fixed-window 2147483647/ns"},
+    {"sliding-log 100/m", "sliding-log 100/m"},
+    {"sliding-log 100/m count-denied", "sliding-log 100/m count-denied"},
+    {"sliding-counter 100/m strict", "sliding-counter 100/m"},
+    {"sliding-counter 100/m relaxed", "sliding-counter 100/m relaxed"},
+    {"sliding-slices 100/h slices 60", "sliding-slices 100/h slices 60"},
+    {"sliding-slices 1/2ns slices 2", "sliding-slices 1/2ns slices 2"},
+    {"gcra 1/s&gcra 2/m & fixed-window 3/h",
+     "gcra 1/s burst 1 & gcra 2/m burst 1 & fixed-window 3/h"},
+};
+
+static void check_good(void **unused)
+{
+    (void)unused;
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        weir_policy p;
+        weir_policy_error e = {0};
+        char printed[WEIR_POLICY_TEXT_MAX];
+        const char *text = good[i].text;
+        for (int round = 0; round < 2; round++) { /* parse(print(p)) == p */
+            if (parse(&p, text, &e) != WEIR_OK)
+                fail_msg("'%s': column %u: %s", text, e.column, e.text);
+            assert_int_equal(weir_policy_print(&p, printed, sizeof printed), strlen(printed));
+            assert_string_equal(printed, good[i].canonical);
+            text = printed;
+        }
+    }
+}
+
+#define UNITS      "one of ns us ms s m h d w"
+#define ALGORITHMS                                                                                 \
+    "one of gcra token-bucket leaky-bucket leaky-queue fixed-window sliding-log "                  \
+    "sliding-counter sliding-slices"
+
+static const struct {
+    const char *text;
+    weir_status status;
+    unsigned column;
+    const char *says;
+} bad[] = {
+    {"gcra 100/x", WEIR_E_SYNTAX, 10, "unknown unit 'x', expected " UNITS},
+    {"gcra 100/5x", WEIR_E_SYNTAX, 11, "unknown unit 'x', expected " UNITS},
+    {"fixed-window 1/x", WEIR_E_SYNTAX, 16, "unknown unit 'x', expected " UNITS " day week month year"},
+    {"", WEIR_E_SYNTAX, 1, "found the end, expected " ALGORITHMS},
+    {"   ", WEIR_E_SYNTAX, 4, "found the end, expected " ALGORITHMS},
+    {"gcrx 1/s", WEIR_E_SYNTAX, 1, "found 'gcrx', expected " ALGORITHMS},
+    {"GCRA 1/s", WEIR_E_SYNTAX, 1, "found 'GCRA', expected " ALGORITHMS},
+    {"gcra", WEIR_E_SYNTAX, 5, "found the end, expected a rate such as 100/s, 1 to 1099511627776"},
+    {"gcra 0/s", WEIR_E_RANGE, 6, "found '0/s', expected a rate such as 100/s, 1 to 1099511627776"},
+    {"gcra -1/s", WEIR_E_SYNTAX, 6, "found '-1/s', expected a rate such as 100/s, 1 to 1099511627776"},
+    {"gcra 1099511627777/s", WEIR_E_RANGE, 6,
+     "found '1099511627777/s', expected a rate such as 100/s, 1 to 1099511627776"},
+    {"gcra 99999999999999999999999999/s", WEIR_E_RANGE, 6,
+     "found '99999999999999999999999999/s', expected a rate such as 100/s, 1 to 1099511627776"},
+    {"gcra 5", WEIR_E_SYNTAX, 7, "found the end, expected '/' and a period, as in 100/s"},
+    {"gcra 5 /s", WEIR_E_SYNTAX, 7, "found a space, expected '/' and a period, as in 100/s"},
+    {"gcra 5/", WEIR_E_SYNTAX, 8, "found the end, expected a period such as s, 90s or 1h30m"},
+    {"gcra 5/5", WEIR_E_SYNTAX, 9, "found the end, expected a unit: " UNITS},
+    {"gcra 5/0s", WEIR_E_RANGE, 8, "found '0s', expected a period of at least 1ns"},
+    {"gcra 5/1152921504606846976ns", WEIR_E_RANGE, 8,
+     "found '1152921504606846976ns', expected a period of at most 1152921504606846975ns (36.5 years)"},
+    {"gcra 5/1h1h", WEIR_E_SYNTAX, 11,
+     "found 'h', expected units from the largest to the smallest, as 1h30m"},
+    {"gcra 5/s5", WEIR_E_SYNTAX, 9, "found '5', expected a space, '&' or the end"},
+    {"gcra 5/day", WEIR_E_SYNTAX, 8,
+     "'day' is a calendar word, for fixed-window alone, expected a length: d is 24 hours"},
+    {"sliding-log 5/month", WEIR_E_SYNTAX, 15,
+     "'month' is a calendar word, for fixed-window alone, expected a length such as 30d"},
+    {"fixed-window 5/2day", WEIR_E_SYNTAX, 17,
+     "'day' is a calendar word and stands alone, expected a length: d is 24 hours"},
+    {"gcra 5/s burst", WEIR_E_SYNTAX, 15, "found the end, expected a burst, 1 to 2147483647"},
+    {"gcra 5/s burst 0", WEIR_E_RANGE, 16, "found '0', expected a burst, 1 to 2147483647"},
+    {"gcra 5/s burst 2147483648", WEIR_E_RANGE, 16,
+     "found '2147483648', expected a burst, 1 to 2147483647"},
+    {"gcra 5/s bust 3", WEIR_E_SYNTAX, 10,
+     "found 'bust', expected burst and a number, '&' or the end"},
+    {"gcra 5/s burst 3 burst 3", WEIR_E_SYNTAX, 18, "found 'burst', expected '&' or the end"},
+    {"gcra 1/3650d burst 2147483647", WEIR_E_RANGE, 20,
+     "found '2147483647', expected at most 3 at this rate (an empty bucket must refill within 36.5 "
+     "years)"},
+    {"leaky-queue 1/3650d depth 9", WEIR_E_RANGE, 27,
+     "found '9', expected at most 2 at this rate (an empty bucket must refill within 36.5 years)"},
+    {"token-bucket 9 refill 1 every 3650d", WEIR_E_RANGE, 14,
+     "found '9', expected at most 3 at this rate (an empty bucket must refill within 36.5 years)"},
+    {"token-bucket 5", WEIR_E_SYNTAX, 15,
+     "found the end, expected refill and a rate, as in refill 100/s or refill 5 every 1s"},
+    {"token-bucket 5 refill 5", WEIR_E_SYNTAX, 24,
+     "found the end, expected '/' and a period, or every and a period"},
+    {"leaky-bucket 5/s", WEIR_E_SYNTAX, 17,
+     "found the end, expected capacity and a number, as in capacity 20"},
+    {"leaky-queue 5/s depth -1", WEIR_E_SYNTAX, 23, "found '-1', expected a depth, 0 to 2147483646"},
+    {"fixed-window 2147483648/s", WEIR_E_RANGE, 14,
+     "found '2147483648/s', expected a limit such as 100/m, 1 to 2147483647"},
+    {"fixed-window 5/h tz UTC", WEIR_E_SYNTAX, 18,
+     "found 'tz', expected day, week, month or year with tz"},
+    {"fixed-window 5/day from-first", WEIR_E_SYNTAX, 20,
+     "found 'from-first', expected from-first with a length such as 24h"},
+    {"fixed-window 5/day tz", WEIR_E_ZONE, 22,
+     "found the end, expected the name of a time zone, as in tz Europe/Berlin"},
+    {"fixed-window 5/day tz nowhere", WEIR_E_ZONE, 23,
+     "found 'nowhere', expected the name of a time zone, as in tz Europe/Berlin"},
+    {"fixed-window 5/day tz ../X", WEIR_E_ZONE, 23,
+     "found '../X', expected the name of a time zone, as in tz Europe/Berlin"},
+    {"fixed-window 5/day tz UTC tz UTC", WEIR_E_SYNTAX, 27,
+     "found 'tz', expected tz ZONE or count-denied, each once, '&' or the end"},
+    {"sliding-counter 5/m relaxed strict", WEIR_E_SYNTAX, 29,
+     "found 'strict', expected '&' or the end"},
+    {"sliding-slices 5/3ns slices 4", WEIR_E_RANGE, 29,
+     "found '4', expected a number of slices, 1 to 3"},
+    {"sliding-slices 5/h slices 65537", WEIR_E_RANGE, 27,
+     "found '65537', expected a number of slices, 1 to 65536"},
+    {"gcra 1/s &", WEIR_E_SYNTAX, 11, "found the end, expected " ALGORITHMS},
+    {"& gcra 1/s", WEIR_E_SYNTAX, 1, "found '&', expected " ALGORITHMS},
+    {"gcra 1/s burst 3\x01", WEIR_E_SYNTAX, 17, "found '?', expected a space, '&' or the end"},
+    {"gcra 1/s&gcra 1/s&gcra 1/s&gcra 1/s&gcra 1/s&gcra 1/s&gcra 1/s&gcra 1/s&gcra 1/s",
+     WEIR_E_SYNTAX, 72, "found '&gcra', expected at most 8 layers"},
+};
+
+static void check_bad(void **unused)
+{
+    (void)unused;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        weir_policy p = {.layers = 77};
+        weir_policy_error e = {0};
+        weir_status st = parse(&p, bad[i].text, &e);
+        if (st != bad[i].status || e.column != bad[i].column || strcmp(e.text, bad[i].says) != 0)
+            fail_msg("'%s': status %d, column %u: %s", bad[i].text, st, e.column, e.text);
+        assert_int_equal(p.layers, 77); /* nothing is written on failure */
+        assert_int_equal(parse(&p, bad[i].text, NULL), st);
+    }
+}
+
+static void check_lengths(void **unused)
+{
+    (void)unused;
+    char text[WEIR_POLICY_TEXT_MAX + 1];
+    memset(text, ' ', sizeof text);
+    memcpy(text, "gcra 1/s", 8);
+    weir_policy p;
+    weir_policy_error e;
+    assert_int_equal(weir_policy_parse(&p, text, WEIR_POLICY_TEXT_MAX - 1, NULL, &e), WEIR_OK);
+    assert_int_equal(weir_policy_parse(&p, text, WEIR_POLICY_TEXT_MAX, NULL, &e), WEIR_E_SYNTAX);
+    assert_string_equal(e.text, "found a longer text, expected at most 1023 bytes");
+    /* A text may have any bytes and need not be terminated. */
+    assert_int_equal(weir_policy_parse(&p, "gcra 1/s\0", 9, NULL, &e), WEIR_E_SYNTAX);
+    assert_int_equal(weir_policy_parse(&p, "gcra 1/sX", 8, NULL, &e), WEIR_OK);
+}
+
+/* The longest canonical text has its place, and a short buffer is never overrun. */
+static void check_print_room(void **unused)
+{
+    (void)unused;
+    static const char longest[] = "fixed-window 2147483647/month count-denied tz "
+                                  "Aaaaaaaaaaaaaaaaaaaa/aaaaaaaaaaaaaaaaaaaaaaa/aaaaaaaaaaaaaaaaaa";
+    char text[WEIR_POLICY_TEXT_MAX] = "", printed[WEIR_POLICY_TEXT_MAX];
+    for (int i = 0; i < WEIR_LAYERS_MAX; i++) {
+        strcat(text, i ? "&" : "");
+        strcat(text, longest);
+    }
+    weir_policy p;
+    assert_int_equal(parse(&p, text, NULL), WEIR_OK);
+    size_t len = weir_policy_print(&p, printed, sizeof printed);
+    assert_true(len < sizeof printed - 1);
+    for (size_t size = 0; size <= len + 1; size++) {
+        char small[WEIR_POLICY_TEXT_MAX];
+        memset(small, '~', sizeof small);
+        size_t got = weir_policy_print(&p, small, size);
+        assert_int_equal(got, size == 0 ? 0 : size - 1 < len ? size - 1 : len);
+        assert_memory_equal(small, printed, got);
+        assert_int_equal(small[size], '~');
+    }
+}
+
+static void check_report(void **unused)
+{
+    (void)unused;
+    weir_policy p;
+    char report[WEIR_POLICY_REPORT_MAX];
+    assert_int_equal(parse(&p, "gcra 3/s burst 5 & sliding-log 10/h count-denied", NULL), WEIR_OK);
+    weir_policy_report(&p, report, sizeof report);
+    assert_string_equal(report,
+                        "gcra 3/s burst 5\n"
+                        "  sustained   3 every 1s, one every 1s/3: exactly 259200 a day\n"
+                        "  at once     5\n"
+                        "  worst case  8 in any span of 1s: what was saved up and what came in\n"
+                        "sliding-log 10/h count-denied\n"
+                        "  sustained   10 every 1h: exactly 240 a day\n"
+                        "  at once     10\n"
+                        "  worst case  10 in any span as long as the window\n"
+                        "  denials     count: a client that goes on asking stays denied\n"
+                        "state         80 to 152 bytes a key\n");
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        assert_int_equal(parse(&p, good[i].text, NULL), WEIR_OK);
+        assert_true(weir_policy_report(&p, report, sizeof report) < sizeof report - 1);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(check_good),       cmocka_unit_test(check_bad),
+        cmocka_unit_test(check_lengths),    cmocka_unit_test(check_print_room),
+        cmocka_unit_test(check_report),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,504 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* The properties. They use 128-bit integers of the compiler, which the core may not, and share no
+ * arithmetic with it. */
+
+#include "properties.h"
+
+#include <weir/weir_zone.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef unsigned __int128 u128;
+
+/* ---- one key under test ---------------------------------------------------------------------- */
+
+typedef struct cell {
+    const weir_policy *policy;
+    uint64_t *state;
+    unsigned level;
+} cell;
+
+static cell cell_new(const weir_policy *p)
+{
+    cell c = {p, calloc(weir_state_words(p, 0), sizeof(uint64_t)), 0};
+    if (!c.state)
+        abort();
+    return c;
+}
+
+static size_t cell_bytes(const cell *c)
+{
+    return weir_state_words(c->policy, c->level) * sizeof(uint64_t);
+}
+
+static cell cell_copy(const cell *from)
+{
+    cell c = *from;
+    c.state = malloc(cell_bytes(from));
+    if (!c.state)
+        abort();
+    memcpy(c.state, from->state, cell_bytes(from));
+    return c;
+}
+
+static void cell_grow(cell *c)
+{
+    uint64_t *wider = calloc(weir_state_words(c->policy, c->level + 1), sizeof *wider);
+    if (!wider)
+        abort();
+    weir_state_grow(c->policy, c->state, c->level, wider);
+    free(c->state);
+    c->state = wider;
+    c->level++;
+}
+
+static weir_decision cell_take(cell *c, int64_t t_ns, int64_t cost)
+{
+    weir_decision d;
+    weir_status st;
+    while ((st = weir_check(c->policy, c->state, c->level, t_ns, cost, &d)) == WEIR_E_ROOM)
+        cell_grow(c);
+    if (st != WEIR_OK) {
+        fprintf(stderr, "weir_check at %" PRId64 " cost %" PRId64 ": %s\n", t_ns, cost,
+                weir_status_str(st));
+        abort();
+    }
+    return d;
+}
+
+/* What would be answered, on a copy. */
+static weir_decision cell_try(const cell *c, int64_t t_ns, int64_t cost)
+{
+    cell copy = cell_copy(c);
+    weir_decision d = cell_take(&copy, t_ns, cost);
+    free(copy.state);
+    return d;
+}
+
+static bool fail(const input *in, const char *property, size_t i, const char *what)
+{
+    char text[WEIR_POLICY_TEXT_MAX];
+    weir_policy_print(&in->policy, text, sizeof text);
+    fprintf(stderr, "%s: '%s' step %zu (t_ns %" PRId64 ", cost %" PRId64 "): %s\n", property, text,
+            i, in->step[i].t_ns, in->step[i].cost, what);
+    for (size_t k = 0; k <= i; k++)
+        fprintf(stderr, "    take t_ns %" PRId64 " cost %" PRId64 "\n", in->step[k].t_ns,
+                in->step[k].cost);
+    return false;
+}
+
+/* ---- inputs ---------------------------------------------------------------------------------- */
+
+static int64_t pick(const int64_t *of, size_t len, uint8_t by)
+{
+    return of[by % len];
+}
+
+#define PICK(of, by) pick((of), sizeof(of) / sizeof((of)[0]), (by))
+
+static bool make_layer(weir_layer *l, const uint8_t b[8])
+{
+    static const int64_t limits[] = {1, 2, 3, 5, 20, 100, 1000, 1 << 20, INT32_MAX - 1, INT32_MAX};
+    static const int64_t rates[] = {1,       2,         3,           7,          100,
+                                    1000003, INT32_MAX, 12499999999, WEIR_RATE_MAX};
+    static const int64_t periods[] = {1,         2,           7,          1000,
+                                      155382367, 1000000000,  60000000000, 3600000000000,
+                                      86400000000000, 315360000000000000, WEIR_SPAN_NS_MAX};
+    static const int64_t slices[] = {1, 2, 3, 7, 60, 1000};
+    static const int64_t small_limits[] = {1, 2, 3, 5, 17, 40};
+    memset(l, 0, sizeof *l);
+    l->algorithm = (weir_algorithm)(b[0] % 8);
+    l->limit = PICK(limits, b[1]);
+    l->rate = PICK(rates, b[2]);
+    l->period_ns = PICK(periods, b[3]);
+    l->stepped = l->algorithm == WEIR_TOKEN_BUCKET && b[4] % 2;
+    if (l->algorithm <= WEIR_LEAKY_QUEUE)
+        return weir_layer_init(l, NULL) == WEIR_OK;
+    if (b[1] & 0x80)
+        l->limit = PICK(small_limits, b[1]);
+    l->rate = l->limit;
+    l->relaxed = l->algorithm == WEIR_SLIDING_COUNTER && b[4] % 2;
+    l->count_denied =
+        (l->algorithm == WEIR_FIXED_WINDOW || l->algorithm == WEIR_SLIDING_LOG) && b[4] % 3 == 0;
+    if (l->algorithm == WEIR_SLIDING_SLICES)
+        l->slices = PICK(slices, b[5]);
+    if (l->algorithm == WEIR_FIXED_WINDOW)
+        l->calendar = (weir_calendar)(b[5] % 6);
+    if (l->calendar >= WEIR_DAY) {
+        l->window = weir_calendar_window;
+        l->period_ns = 0;
+    }
+    return weir_layer_init(l, NULL) == WEIR_OK;
+}
+
+/* Steps that stay near the edges: the figures of the decision before, plus or minus one. */
+static void make_steps(input *in, const uint8_t *bytes, size_t len)
+{
+    static const int64_t starts[] = {0, 1, 1767225600000000000, 7258118400000000000,
+                                     WEIR_NOW_NS_MAX - 1000};
+    cell c = cell_new(&in->policy);
+    int64_t t_ns = len > 0 ? PICK(starts, bytes[0]) : 0;
+    int64_t limit = in->policy.layer[0].limit;
+    weir_decision d = cell_take(&c, t_ns, 0);
+    for (in->steps = 0; in->steps < STEPS_MAX && len >= 4; in->steps++, bytes += 4, len -= 4) {
+        const int64_t waits[] = {0, 0, 1, d.retry_after_ns - 1, d.retry_after_ns,
+                                 d.reset_after_ns - 1, d.reset_after_ns, 1000000000,
+                                 (int64_t)bytes[1] << (bytes[2] % 52)};
+        const int64_t costs[] = {1, 1, 1, d.remaining, d.remaining + 1, limit, limit + 1, 0,
+                                 WEIR_COST_MAX, bytes[2]};
+        int64_t wait_ns = PICK(waits, bytes[0]);
+        if (wait_ns > 0 && wait_ns <= WEIR_NOW_NS_MAX - t_ns)
+            t_ns += wait_ns;
+        int64_t cost = PICK(costs, bytes[3]);
+        in->step[in->steps] = (step){t_ns, cost > WEIR_COST_MAX ? WEIR_COST_MAX : cost};
+        d = cell_take(&c, t_ns, in->step[in->steps].cost);
+    }
+    free(c.state);
+}
+
+bool input_read(input *ret, const uint8_t *bytes, size_t len)
+{
+    if (len < 1)
+        return false;
+    uint32_t layers = bytes[0] % 16 == 0 ? 3 : bytes[0] % 4 == 0 ? 2 : 1;
+    bytes++, len--;
+    if (len < 8 * layers)
+        return false;
+    ret->policy.layers = layers;
+    for (uint32_t i = 0; i < layers; i++, bytes += 8, len -= 8) {
+        if (!make_layer(&ret->policy.layer[i], bytes))
+            return false;
+    }
+    make_steps(ret, bytes, len);
+    return ret->steps > 0;
+}
+
+bool input_parse(input *ret, const char *text, const uint8_t *bytes, size_t len)
+{
+    if (weir_policy_parse(&ret->policy, text, strlen(text), NULL, NULL) != WEIR_OK)
+        return false;
+    make_steps(ret, bytes, len);
+    return ret->steps > 0;
+}
+
+/* ---- P1: the inequality ---------------------------------------------------------------------- */
+
+typedef struct run { /* the charged part of an input, in order */
+    size_t len;
+    step step[STEPS_MAX];
+} run;
+
+static run allowed_run(const input *in)
+{
+    run r = {0};
+    cell c = cell_new(&in->policy);
+    for (size_t i = 0; i < in->steps; i++) {
+        if (cell_take(&c, in->step[i].t_ns, in->step[i].cost).allowed)
+            r.step[r.len++] = in->step[i];
+    }
+    free(c.state);
+    return r;
+}
+
+static u128 sum_of(const run *r, size_t i, size_t k)
+{
+    u128 sum = 0;
+    for (; i <= k; i++)
+        sum = sum + (u128)r->step[i].cost;
+    return sum;
+}
+
+/* For all i <= k: sum * T <= C * T + (t_k - t_i), with both sides times rate; in steps: in tokens. */
+static bool bucket_bound(const weir_layer *l, const run *r)
+{
+    u128 period = (u128)l->period_ns, rate = (u128)l->rate, limit = (u128)l->limit;
+    for (size_t k = 0; k < r->len; k++) {
+        for (size_t i = 0; i <= k; i++) {
+            u128 sum = sum_of(r, i, k), ti = (u128)r->step[i].t_ns, tk = (u128)r->step[k].t_ns;
+            bool good = l->stepped ? sum <= limit + (tk / period - ti / period) * rate
+                                   : sum * period <= limit * period + (tk - ti) * rate;
+            if (!good)
+                return false;
+        }
+    }
+    return true;
+}
+
+static weir_span window_of(const weir_layer *l, int64_t t_ns)
+{
+    if (l->window)
+        return l->window(l->zone, l->calendar, t_ns);
+    int64_t start_ns = t_ns / l->period_ns * l->period_ns;
+    return (weir_span){start_ns, start_ns + l->period_ns};
+}
+
+static bool window_bound(const weir_layer *l, const run *r)
+{
+    weir_span span = {-1, -1};
+    u128 sum = 0;
+    for (size_t i = 0; i < r->len; i++) {
+        int64_t t_ns = r->step[i].t_ns;
+        if (t_ns >= span.end_ns) {
+            span = l->calendar == WEIR_FROM_FIRST ? (weir_span){t_ns, t_ns + l->period_ns}
+                                                  : window_of(l, t_ns);
+            sum = 0;
+        }
+        if (l->calendar == WEIR_FROM_FIRST && sum == 0 && r->step[i].cost == 0)
+            span.end_ns = -1; /* a peek begins no window */
+        sum = sum + (u128)r->step[i].cost;
+        if (sum > (u128)l->limit)
+            return false;
+    }
+    return true;
+}
+
+static bool log_bound(const weir_layer *l, const run *r)
+{
+    for (size_t k = 0; k < r->len; k++) {
+        u128 sum = 0;
+        for (size_t i = 0; i <= k; i++)
+            sum = sum + (r->step[i].t_ns > r->step[k].t_ns - l->period_ns ? (u128)r->step[i].cost : 0);
+        if (sum > (u128)l->limit)
+            return false;
+    }
+    return true;
+}
+
+static bool counter_bound(const weir_layer *l, const run *r)
+{
+    u128 w = (u128)l->period_ns, limit = (u128)l->limit;
+    for (size_t k = 0; k < r->len; k++) {
+        u128 window = (u128)r->step[k].t_ns / w, prev = 0, cur = 0;
+        for (size_t i = 0; i <= k; i++) {
+            u128 at = (u128)r->step[i].t_ns / w;
+            cur += at == window ? (u128)r->step[i].cost : 0;
+            prev += at + 1 == window ? (u128)r->step[i].cost : 0;
+        }
+        u128 estimate = prev * (w - (u128)r->step[k].t_ns % w) + cur * w;
+        if (r->step[k].cost > 0 && (l->relaxed ? estimate >= (limit + 1) * w : estimate > limit * w))
+            return false;
+    }
+    return true;
+}
+
+static bool slices_bound(const weir_layer *l, const run *r)
+{
+    u128 s = (u128)l->slices, w = (u128)l->period_ns;
+    for (size_t k = 0; k < r->len; k++) {
+        u128 sum = 0, present = (u128)r->step[k].t_ns * s / w;
+        for (size_t i = 0; i <= k; i++)
+            sum += (u128)r->step[i].t_ns * s / w + s > present ? (u128)r->step[i].cost : 0;
+        if (sum > (u128)l->limit)
+            return false;
+    }
+    return true;
+}
+
+static bool layer_bound(const weir_layer *l, const run *r)
+{
+    switch (l->algorithm) {
+    case WEIR_FIXED_WINDOW:
+        return window_bound(l, r);
+    case WEIR_SLIDING_LOG:
+        return log_bound(l, r);
+    case WEIR_SLIDING_COUNTER:
+        return counter_bound(l, r);
+    case WEIR_SLIDING_SLICES:
+        return slices_bound(l, r);
+    default:
+        return bucket_bound(l, r);
+    }
+}
+
+bool p1_bound(const input *in)
+{
+    run r = allowed_run(in);
+    for (uint32_t i = 0; i < in->policy.layers; i++) {
+        /* A from-first window that counts denials may begin with one, which the run does not show. */
+        const weir_layer *l = &in->policy.layer[i];
+        if (l->calendar == WEIR_FROM_FIRST && (l->count_denied || in->policy.layers > 1))
+            continue;
+        if (!layer_bound(l, &r))
+            return fail(in, "P1", in->steps - 1, "more was allowed than the bound admits");
+    }
+    return true;
+}
+
+/* ---- P2: the figures ------------------------------------------------------------------------- */
+
+static bool in_time(int64_t t_ns, int64_t wait_ns)
+{
+    return wait_ns <= WEIR_NOW_NS_MAX - t_ns;
+}
+
+static const char *wrong_retry(const cell *c, const step *s, const weir_decision *d)
+{
+    if (d->allowed)
+        return d->retry_after_ns == 0 && !d->never ? NULL : "allowed, and a wait";
+    if (d->never)
+        return cell_try(c, WEIR_NOW_NS_MAX, s->cost).allowed ? "never, but allowed" : NULL;
+    if (d->retry_after_ns < 1)
+        return "denied without a wait";
+    if (in_time(s->t_ns, d->retry_after_ns - 1) &&
+        cell_try(c, s->t_ns + d->retry_after_ns - 1, s->cost).allowed)
+        return "allowed before retry_after";
+    if (in_time(s->t_ns, d->retry_after_ns) &&
+        !cell_try(c, s->t_ns + d->retry_after_ns, s->cost).allowed)
+        return "denied at retry_after";
+    return NULL;
+}
+
+/* Of a policy of one layer, or of an allowance: the least of all layers is then the policy's. */
+static const char *wrong_remaining(const cell *c, const step *s, const weir_decision *d)
+{
+    if (d->remaining > 0 && !cell_try(c, s->t_ns, d->remaining).allowed)
+        return "remaining is denied";
+    if (d->remaining < WEIR_COST_MAX && cell_try(c, s->t_ns, d->remaining + 1).allowed)
+        return "more than remaining is allowed";
+    return NULL;
+}
+
+static const char *wrong_reset(const cell *c, const step *s, const weir_decision *d)
+{
+    if (c->policy->layers > 1 || !in_time(s->t_ns, d->reset_after_ns))
+        return NULL;
+    if (!cell_try(c, s->t_ns + d->reset_after_ns, d->limit).allowed)
+        return "not fresh at reset_after";
+    if (weir_fresh_after(c->policy, c->state, c->level, s->t_ns) != d->reset_after_ns)
+        return "weir_fresh_after() differs";
+    if (d->reset_after_ns > 0 && cell_try(c, s->t_ns + d->reset_after_ns - 1, d->limit).allowed)
+        return "fresh before reset_after";
+    return NULL;
+}
+
+bool p2_figures(const input *in)
+{
+    cell c = cell_new(&in->policy);
+    const char *wrong = NULL;
+    size_t i = 0;
+    for (; i < in->steps && !wrong; i++) {
+        const step *s = &in->step[i];
+        weir_decision d = cell_take(&c, s->t_ns, s->cost);
+        wrong = wrong_retry(&c, s, &d);
+        if (!wrong && (d.allowed || in->policy.layers == 1))
+            wrong = wrong_remaining(&c, s, &d);
+        if (!wrong)
+            wrong = wrong_reset(&c, s, &d);
+    }
+    free(c.state);
+    return wrong ? fail(in, "P2", i - 1, wrong) : true;
+}
+
+/* ---- P3, P4 ---------------------------------------------------------------------------------- */
+
+static bool counts_denied(const weir_policy *p)
+{
+    for (uint32_t i = 0; i < p->layers; i++) {
+        if (p->layer[i].count_denied)
+            return true;
+    }
+    return false;
+}
+
+bool p3_denial_writes_nothing(const input *in)
+{
+    cell c = cell_new(&in->policy);
+    bool good = true;
+    size_t i = 0;
+    for (; i < in->steps && good; i++) {
+        cell before = cell_copy(&c);
+        weir_decision d = cell_take(&c, in->step[i].t_ns, in->step[i].cost);
+        bool silent = in->step[i].cost == 0 || (!d.allowed && !counts_denied(&in->policy));
+        if (silent)
+            good = before.level == c.level && memcmp(before.state, c.state, cell_bytes(&c)) == 0;
+        free(before.state);
+    }
+    free(c.state);
+    return good ? true : fail(in, "P3", i - 1, "a denial or a peek wrote");
+}
+
+bool p4_clock_back_is_stricter(const input *in)
+{
+    cell c = cell_new(&in->policy);
+    bool good = true;
+    size_t i = 0;
+    for (; i < in->steps && good; i++) {
+        const step *s = &in->step[i];
+        cell_take(&c, s->t_ns, s->cost);
+        bool allowed = cell_try(&c, s->t_ns, s->cost).allowed;
+        for (int64_t back_ns = 1; back_ns <= s->t_ns && good; back_ns *= 60) {
+            bool earlier = cell_try(&c, s->t_ns - back_ns, s->cost).allowed;
+            good = allowed || !earlier;
+            allowed = earlier;
+            if (back_ns > INT64_MAX / 60)
+                break;
+        }
+    }
+    free(c.state);
+    return good ? true : fail(in, "P4", i - 1, "an earlier clock allowed more");
+}
+
+/* ---- P6, P7 ---------------------------------------------------------------------------------- */
+
+static bool same(const weir_decision *a, const weir_decision *b)
+{
+    return a->allowed == b->allowed && a->never == b->never && a->limit == b->limit &&
+           a->remaining == b->remaining && a->retry_after_ns == b->retry_after_ns &&
+           a->reset_after_ns == b->reset_after_ns && a->layer == b->layer;
+}
+
+bool p6_buckets_agree(const input *in)
+{
+    const weir_layer *l = &in->policy.layer[0];
+    if (in->policy.layers > 1 || l->algorithm > WEIR_LEAKY_BUCKET || l->stepped)
+        return true;
+    weir_policy other = in->policy;
+    other.layer[0].algorithm = l->algorithm == WEIR_TOKEN_BUCKET ? WEIR_LEAKY_BUCKET
+                                                                 : WEIR_TOKEN_BUCKET;
+    if (weir_layer_init(&other.layer[0], NULL) != WEIR_OK)
+        return fail(in, "P6", 0, "not a policy under the other name");
+    cell a = cell_new(&in->policy), b = cell_new(&other);
+    bool good = true;
+    size_t i = 0;
+    for (; i < in->steps && good; i++) {
+        weir_decision x = cell_take(&a, in->step[i].t_ns, in->step[i].cost);
+        weir_decision y = cell_take(&b, in->step[i].t_ns, in->step[i].cost);
+        good = same(&x, &y);
+    }
+    free(a.state);
+    free(b.state);
+    return good ? true : fail(in, "P6", i - 1, "token-bucket and leaky-bucket differ");
+}
+
+bool p7_refund_undoes(const input *in)
+{
+    cell c = cell_new(&in->policy);
+    bool good = true;
+    size_t i = 0;
+    for (; i < in->steps && good; i++) {
+        const step *s = &in->step[i];
+        weir_decision before = cell_try(&c, s->t_ns, 0), after;
+        if (!cell_take(&c, s->t_ns, s->cost).allowed)
+            continue;
+        cell copy = cell_copy(&c);
+        weir_status st =
+            weir_refund(copy.policy, copy.state, copy.level, s->t_ns, s->cost, &after);
+        if (st == WEIR_E_UNSUPPORTED)
+            good = memcmp(copy.state, c.state, cell_bytes(&c)) == 0;
+        else
+            good = st == WEIR_OK && same(&before, &after);
+        free(copy.state);
+    }
+    free(c.state);
+    return good ? true : fail(in, "P7", i - 1, "a refund at once does not undo the charge");
+}
+
+bool all_properties(const input *in)
+{
+    return p1_bound(in) && p2_figures(in) && p3_denial_writes_nothing(in) &&
+           p4_clock_back_is_stricter(in) && p6_buckets_agree(in) && p7_refund_undoes(in);
+}
