@@ -11,16 +11,16 @@
 
 #define REPLAY_LINE_MAX ((size_t)1 << 20) /* bytes of the longest line, without its LF */
 
-/* `name`, `size`, `bytes_read` and `number` may be read by anybody; the other fields are private. */
+/* `name`, `size`, `bytes_read` and `number` may be read by anybody; the others are private. */
 typedef struct replay_lines {
-    const char *name;    /* what messages call it */
-    int64_t size;        /* bytes there are to read; -1 if that is not known: a pipe, a terminal */
-    int64_t bytes_read;  /* so far */
-    uint64_t number;     /* of the last line handed out, from 1 */
+    const char *name;   /* what messages call it */
+    int64_t size;       /* bytes there are to read; -1 if that is not known: a pipe, a terminal */
+    int64_t bytes_read; /* so far */
+    uint64_t number;    /* of the last line handed out, from 1 */
     int fd;
-    bool eof, skipping;  /* skipping: inside a line that is too long */
+    bool eof, skipping; /* skipping: inside a line that is too long */
     char *buf;
-    size_t begin, end;   /* what was read and not yet handed out */
+    size_t begin, end; /* what was read and not yet handed out */
 } replay_lines;
 
 typedef enum replay_line_kind {

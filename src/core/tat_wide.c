@@ -6,9 +6,13 @@
 
 #include "core/tat.h"
 
+#include "core/spec.h"
 #include "core/wide.h"
 
 /* The present in the layer's own units: at most 2^63 * 2^40. */
+/*@ requires tat_wide_layer(g) && now_ns >= 0;
+  @ assigns \nothing;
+  @ ensures wide(\result) == clock(g, now_ns); */
 static weir_wide clock_at(const weir_layer *g, int64_t now_ns)
 {
     if (g->format == WEIR_STATE_TAT_STEPS)
@@ -16,16 +20,25 @@ static weir_wide clock_at(const weir_layer *g, int64_t now_ns)
     return weir_wide_mul((uint64_t)now_ns, g->num);
 }
 
+/*@ requires tat_wide_layer(g);
+  @ assigns \nothing;
+  @ ensures \result == unit(g); */
 static uint64_t unit(const weir_layer *g)
 {
     return g->format == WEIR_STATE_TAT_STEPS ? 1 : g->den;
 }
 
+/*@ requires tat_wide_layer(g);
+  @ assigns \nothing;
+  @ ensures wide(\result) == capacity(g); */
 static weir_wide capacity(const weir_layer *g)
 {
     return (weir_wide){g->cap_hi, g->cap_lo};
 }
 
+/*@ requires \valid_read(state + (0 .. 1));
+  @ assigns \nothing;
+  @ ensures wide(\result) == backlog(wide_tat(state), wide(clock)) >= 0; */
 static weir_wide backlog_at(const uint64_t *state, weir_wide clock)
 {
     weir_wide tat = {state[0], state[1]};
@@ -33,6 +46,10 @@ static weir_wide backlog_at(const uint64_t *state, weir_wide clock)
 }
 
 /* The smallest number of ns from now_ns in which the clock moves on by `distance` (more than 0). */
+/*@ requires tat_wide_layer(g) && time_ok(now_ns);
+  @ requires wide(distance) > 0;
+  @ assigns \nothing;
+  @ ensures moves_on(g, now_ns, wide(distance), \result); */
 static int64_t ns_until(const weir_layer *g, weir_wide distance, int64_t now_ns)
 {
     if (g->format != WEIR_STATE_TAT_STEPS)
@@ -44,11 +61,18 @@ static int64_t ns_until(const weir_layer *g, weir_wide distance, int64_t now_ns)
 }
 
 /* What a backlog may be at most for `cost` <= limit to be allowed. */
+/*@ requires tat_wide_layer(g) && 0 <= cost <= g->limit;
+  @ assigns \nothing;
+  @ ensures wide(\result) == capacity(g) - cost * unit(g) >= 0; */
 static weir_wide room_for(const weir_layer *g, int64_t cost)
 {
     return weir_wide_sub(capacity(g), weir_wide_mul((uint64_t)cost, unit(g)));
 }
 
+/*@ requires tat_wide_layer(g) && \valid_read(state + (0 .. 1));
+  @ requires time_ok(now_ns) && cost_ok(cost);
+  @ assigns \nothing;
+  @ ensures \result <==> wide_allows(g, wide_tat(state), now_ns, cost); */
 bool weir_tat_wide_allows(const weir_layer *g, const uint64_t *state, int64_t now_ns, int64_t cost)
 {
     if (cost > g->limit)
@@ -57,6 +81,12 @@ bool weir_tat_wide_allows(const weir_layer *g, const uint64_t *state, int64_t no
 }
 
 /* Fills what follows from the backlog after the decision. */
+/*@ requires tat_wide_layer(g) && time_ok(now_ns) && \valid(ret) && \separated(g, ret);
+  @ assigns ret->limit, ret->reset_after_ns, ret->remaining;
+  @ ensures ret->limit == g->limit;
+  @ ensures wide(backlog) == 0 ==> ret->reset_after_ns == 0;
+  @ ensures wide(backlog) > 0 ==> moves_on(g, now_ns, wide(backlog), ret->reset_after_ns);
+  @ ensures wide_remaining(g, wide(backlog), ret->remaining); */
 static void figures(const weir_layer *g, weir_wide backlog, int64_t now_ns, weir_decision *ret)
 {
     bool fresh = backlog.hi == 0 && backlog.lo == 0;
@@ -69,6 +99,21 @@ static void figures(const weir_layer *g, weir_wide backlog, int64_t now_ns, weir
     }
 }
 
+/*@ requires tat_wide_layer(g) && \valid(state + (0 .. 1)) && \valid(ret);
+  @ requires time_ok(now_ns) && cost_ok(cost) && \separated(g, state + (0 .. 1), ret);
+  @ assigns state[0 .. 1], *ret;
+  @ ensures verdict: ret->allowed <==> wide_allows(g, \old(wide_tat(state)), now_ns, cost);
+  @ ensures retry: wide_retry(g, \old(wide_tat(state)), now_ns, cost, ret);
+  @ ensures kept: !ret->allowed || cost == 0 ==>
+  @     state[0] == \old(state[0]) && state[1] == \old(state[1]);
+  @ ensures charged: ret->allowed && cost > 0 ==> wide_tat(state) ==
+  @     clock(g, now_ns) + backlog(\old(wide_tat(state)), clock(g, now_ns)) + cost * unit(g);
+  @ ensures monotone: wide_tat(state) >= \old(wide_tat(state));
+  @ ensures remaining: wide_remaining(g, backlog(wide_tat(state), clock(g, now_ns)), ret->remaining);
+  @ ensures fresh: wide_tat(state) <= clock(g, now_ns) ==> ret->reset_after_ns == 0;
+  @ ensures reset: wide_tat(state) > clock(g, now_ns) ==>
+  @     moves_on(g, now_ns, wide_tat(state) - clock(g, now_ns), ret->reset_after_ns);
+  @ ensures limit: ret->limit == g->limit; */
 void weir_tat_wide_check(const weir_layer *g, uint64_t *state, int64_t now_ns, int64_t cost,
                          weir_decision *ret)
 {
@@ -97,6 +142,13 @@ void weir_tat_wide_check(const weir_layer *g, uint64_t *state, int64_t now_ns, i
     figures(g, backlog, now_ns, ret);
 }
 
+/*@ requires tat_wide_layer(g) && \valid(state + (0 .. 1)) && \separated(g, state + (0 .. 1));
+  @ requires time_ok(now_ns) && cost_ok(cost);
+  @ assigns state[0 .. 1];
+  @ ensures lowered: backlog(wide_tat(state), clock(g, now_ns)) ==
+  @     \max(0, backlog(\old(wide_tat(state)), clock(g, now_ns)) - cost * unit(g));
+  @ ensures kept: \old(wide_tat(state)) <= clock(g, now_ns) ==>
+  @     state[0] == \old(state[0]) && state[1] == \old(state[1]); */
 void weir_tat_wide_refund(const weir_layer *g, uint64_t *state, int64_t now_ns, int64_t cost)
 {
     weir_wide clock = clock_at(g, now_ns);

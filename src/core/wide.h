@@ -13,9 +13,27 @@ typedef struct weir_wide { /* hi * 2^64 + lo */
     uint64_t lo;
 } weir_wide;
 
-/*@ logic integer wide(weir_wide w) = w.hi * 18446744073709551616 + w.lo; */
+/*@ // What C11 says of unsigned words (6.3.1.3, 6.5.7), which the tool leaves open. Assumed.
+  @ axiomatic words {
+  @     axiom carry: \forall integer x; 0x10000000000000000 <= x < 2 * 0x10000000000000000 ==>
+  @         (uint64_t)x == x - 0x10000000000000000;
+  @     axiom borrow: \forall integer x; -0x10000000000000000 <= x < 0 ==>
+  @         (uint64_t)x == x + 0x10000000000000000;
+  @     axiom low_half: \forall integer x; 0 <= x ==> (uint32_t)x == x % 0x100000000;
+  @     axiom high_half: \forall integer x; 0 <= x ==> (x >> 32) == x / 0x100000000;
+  @     axiom shift: \forall integer x; 0 <= x ==> (x << 32) == x * 0x100000000;
+  @ }
+  @
+  @ logic integer wide_of(integer hi, integer lo) = hi * 0x10000000000000000 + lo;
+  @ logic integer wide(weir_wide w) = wide_of(w.hi, w.lo);
+  @ predicate wide_holds(integer x) = 0 <= x < 0x10000000000000000 * 0x10000000000000000;
+  @
+  @ lemma square: \forall integer x, y; 0 <= x <= 0xffffffff && 0 <= y <= 0xffffffff ==>
+  @     0 <= x * y <= 0xffffffff * 0xffffffff; */
 
 /* a + b, modulo 2^128. */
+/*@ assigns \nothing;
+  @ ensures wide_holds(wide(a) + wide(b)) ==> wide(\result) == wide(a) + wide(b); */
 static inline weir_wide weir_wide_add(weir_wide a, weir_wide b)
 {
     uint64_t lo = a.lo + b.lo;
@@ -23,14 +41,26 @@ static inline weir_wide weir_wide_add(weir_wide a, weir_wide b)
 }
 
 /* a - b, modulo 2^128. */
+/*@ assigns \nothing;
+  @ ensures wide_holds(wide(a) - wide(b)) ==> wide(\result) == wide(a) - wide(b); */
 static inline weir_wide weir_wide_sub(weir_wide a, weir_wide b)
 {
     return (weir_wide){a.hi - b.hi - (a.lo < b.lo), a.lo - b.lo};
 }
 
+/*@ assigns \nothing;
+  @ ensures \result <==> wide(a) < wide(b); */
 static inline bool weir_wide_less(weir_wide a, weir_wide b)
 {
     return a.hi < b.hi || (a.hi == b.hi && a.lo < b.lo);
+}
+
+/* a * b in one word. */
+/*@ assigns \nothing;
+  @ ensures \result == a * b <= 0xffffffff * 0xffffffff; */
+static inline uint64_t weir_word_mul(uint32_t a, uint32_t b)
+{
+    return (uint64_t)a * b;
 }
 
 /* a * b; cannot overflow. */
@@ -38,27 +68,44 @@ static inline bool weir_wide_less(weir_wide a, weir_wide b)
   @ ensures wide(\result) == a * b; */
 static inline weir_wide weir_wide_mul(uint64_t a, uint64_t b)
 {
-    uint64_t a_lo = (uint32_t)a, a_hi = a >> 32;
-    uint64_t b_lo = (uint32_t)b, b_hi = b >> 32;
-    uint64_t low = a_lo * b_lo;
-    uint64_t mid = a_hi * b_lo + (low >> 32);
-    uint64_t mid2 = a_lo * b_hi + (uint32_t)mid;
-    return (weir_wide){a_hi * b_hi + (mid >> 32) + (mid2 >> 32), mid2 << 32 | (uint32_t)low};
+    uint32_t a_lo = (uint32_t)a, a_hi = (uint32_t)(a >> 32);
+    uint32_t b_lo = (uint32_t)b, b_hi = (uint32_t)(b >> 32);
+    //@ assert a == a_hi * 0x100000000 + a_lo && b == b_hi * 0x100000000 + b_lo;
+    uint64_t low = weir_word_mul(a_lo, b_lo);
+    uint64_t mid = weir_word_mul(a_hi, b_lo) + (low >> 32);
+    uint64_t mid2 = weir_word_mul(a_lo, b_hi) + (uint32_t)mid;
+    uint64_t high = weir_word_mul(a_hi, b_hi) + (mid >> 32) + (mid2 >> 32);
+    /*@ assert a * b == a_hi * b_hi * 0x10000000000000000 +
+      @     (a_hi * b_lo + a_lo * b_hi) * 0x100000000 + a_lo * b_lo; */
+    return (weir_wide){high, ((uint64_t)(uint32_t)mid2 << 32) + (uint32_t)low};
 }
 
 /* floor(n / d), or UINT64_MAX if that does not fit. d >= 1. */
+/*@ requires d >= 1;
+  @ assigns \nothing;
+  @ ensures wide(n) >= d * 0x10000000000000000 ==> \result == UINT64_MAX;
+  @ ensures wide(n) < d * 0x10000000000000000 ==> \result * d <= wide(n) < (\result + 1) * d; */
 uint64_t weir_wide_div_floor(weir_wide n, uint64_t d);
 
 /* ceil(n / d), or UINT64_MAX if that does not fit. d >= 1. */
+/*@ requires d >= 1;
+  @ assigns \nothing;
+  @ ensures wide(n) > d * UINT64_MAX ==> \result == UINT64_MAX;
+  @ ensures wide(n) <= d * UINT64_MAX ==> (\result - 1) * d < wide(n) <= \result * d; */
 uint64_t weir_wide_div_ceil(weir_wide n, uint64_t d);
 
 /* `ns` as a figure to hand out: what does not fit in int64 is the largest int64. */
+/*@ assigns \nothing;
+  @ ensures \result == \min(ns, INT64_MAX); */
 static inline int64_t weir_ns_clamp(uint64_t ns)
 {
     return ns < (uint64_t)INT64_MAX ? (int64_t)ns : INT64_MAX;
 }
 
 /* a + b, or the largest int64. a, b >= 0. */
+/*@ requires a >= 0 && b >= 0;
+  @ assigns \nothing;
+  @ ensures \result == \min(a + b, INT64_MAX); */
 static inline int64_t weir_ns_add(int64_t a, int64_t b)
 {
     return weir_ns_clamp((uint64_t)a + (uint64_t)b);

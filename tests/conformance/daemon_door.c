@@ -106,8 +106,6 @@ int main(int argc, char **argv)
     weir_zone_book *book = weir_zone_book_open(WEIR_ZONEINFO_DIR);
     daemon_ctx ctx = {.zones = weir_zone_book_zones(book)};
     door d = {.name = "daemon",
-              .needs_monotone = true,
-              .takes_only = true,
               .begin = begin,
               .ask = ask,
               .round = round_figures,

@@ -16,8 +16,6 @@ typedef struct step {
 
 typedef struct door {
     const char *name;
-    bool needs_monotone; /* cannot be asked about a clock that steps back: such files are skipped */
-    bool takes_only;     /* has no refund: cases with one are skipped */
     /* A new, fresh key under the policy. False: the policy was refused; says why on stderr. */
     bool (*begin)(void *ctx, const char *policy, size_t case_no);
     /* Answers a step. WEIR_E_UNSUPPORTED: the refund was refused. */
@@ -28,8 +26,9 @@ typedef struct door {
     void *ctx;
 } door;
 
-/* Runs the vector files named on the command line. Prints a line a file, every difference, and
- * `N passed, N failed, N skipped` (cases). Returns the exit status. */
+/* Runs the vector files named on the command line: those that the door can be asked, so no refunds
+ * and no clock that steps back where it has neither. Prints a line a file, every difference, and
+ * `N passed, N failed` (cases). Returns the exit status. */
 int vectors_run(const door *d, int files, char **paths);
 
 #endif

@@ -37,6 +37,7 @@ export const Status = Object.freeze({
 });
 
 const OK = 0;
+const ZONE_BYTES_MAX = 1 << 20; // the largest of tzdata has 4 KB
 
 /** weir refused; nothing was charged. */
 export class WeirError extends Error {
@@ -232,6 +233,8 @@ class Policy {
 
 /** Hands a zone's bytes to the policy that missed it. Returns a status. */
 function addZone(core, policyAt, bytes) {
+    if (!(bytes.length <= ZONE_BYTES_MAX))
+        return Status.ZONE;
     const at = core.made(core.fn.weir_web_alloc(bytes.length));
     new Uint8Array(core.memory.buffer).set(bytes, at);
     const status = core.fn.weir_web_zone_add(policyAt, at, bytes.length);

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* The writer and the two forms of the result. Decisions are printed by the million and go through
+ * no printf; tables are printed once. It must not know where requests come from. */
+
+#include "cmd/replay_print.h"
+
+#include "port/port.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- the writer ------------------------------------------------------------------------------ */
+
+void replay_out_init(replay_out *ret, int fd)
+{
+    ret->fd = fd;
+    ret->error = 0;
+    ret->len = 0;
+}
+
+int replay_out_flush(replay_out *out)
+{
+    size_t done = 0;
+    while (done < out->len && out->error == 0) {
+        ssize_t n = write(out->fd, out->buf + done, out->len - done);
+        if (n >= 0)
+            done += (size_t)n;
+        else if (errno != EINTR)
+            out->error = errno;
+    }
+    out->len = 0;
+    return out->error;
+}
+
+/* Room for `len` bytes, at most REPLAY_OUT_BYTES; say with commit() where they end. */
+static char *room(replay_out *out, size_t len)
+{
+    if (sizeof out->buf - out->len < len)
+        replay_out_flush(out);
+    return out->buf + out->len;
+}
+
+static void commit(replay_out *out, const char *end)
+{
+    out->len = (size_t)(end - out->buf);
+}
+
+void replay_out_bytes(replay_out *out, const void *bytes, size_t len)
+{
+    const char *at = bytes;
+    while (len > 0) {
+        size_t part = len < sizeof out->buf / 2 ? len : sizeof out->buf / 2;
+        memcpy(room(out, part), at, part);
+        out->len += part;
+        at += part;
+        len -= part;
+    }
+}
+
+void replay_out_text(replay_out *out, const char *text)
+{
+    replay_out_bytes(out, text, strlen(text));
+}
+
+/* ---- decisions ------------------------------------------------------------------------------- */
+
+#define NUMBER_MAX 20  /* bytes of an int64_t */
+#define PIECE_MAX  320 /* of all of a decision's line but its key and policy */
+
+static char *literal(char *at, const char *text)
+{
+    size_t len = strlen(text);
+    memcpy(at, text, len);
+    return at + len;
+}
+
+/* v >= 0, as all figures of a decision are. */
+static char *number(char *at, int64_t v)
+{
+    char digits[NUMBER_MAX];
+    char *first = digits + sizeof digits;
+    uint64_t rest = (uint64_t)v;
+    do {
+        *--first = (char)('0' + rest % 10);
+        rest /= 10;
+    } while (rest > 0);
+    size_t len = (size_t)(digits + sizeof digits - first);
+    memcpy(at, first, len);
+    return at + len;
+}
+
+/* The length of the UTF-8 sequence at `at`, or, with *ret_valid false, of the maximal subpart of
+ * one; source: Unicode 15, table 3-7. */
+static size_t utf8_len(const unsigned char *at, const unsigned char *end, bool *ret_valid)
+{
+    unsigned lead = at[0], low = 0x80, high = 0xBF;
+    size_t want = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2, n = 1;
+    *ret_valid = false;
+    if (lead < 0xC2 || lead > 0xF4)
+        return 1;
+    if (lead == 0xE0)
+        low = 0xA0; /* else it would be overlong */
+    else if (lead == 0xED)
+        high = 0x9F; /* surrogates */
+    else if (lead == 0xF0)
+        low = 0x90;
+    else if (lead == 0xF4)
+        high = 0x8F; /* U+10FFFF is the last */
+    while (n < want && at + n < end && at[n] >= low && at[n] <= high) {
+        n++;
+        low = 0x80;
+        high = 0xBF;
+    }
+    *ret_valid = n == want;
+    return n;
+}
+
+static bool plain(unsigned char c)
+{
+    return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
+}
+
+/* Writes what stands at `at` and is not plain(); returns how long it was. */
+static size_t json_special(replay_out *out, const unsigned char *at, const unsigned char *end)
+{
+    static const char hex[] = "0123456789abcdef";
+    if (*at == '"' || *at == '\\') {
+        replay_out_bytes(out, (const char[]){'\\', (char)*at}, 2);
+        return 1;
+    }
+    if (*at < 0x20) {
+        replay_out_bytes(out, (const char[]){'\\', 'u', '0', '0', hex[*at >> 4], hex[*at & 15]}, 6);
+        return 1;
+    }
+    bool valid;
+    size_t len = utf8_len(at, end, &valid);
+    if (valid)
+        replay_out_bytes(out, at, len);
+    else
+        replay_out_text(out, "\xEF\xBF\xBD"); /* U+FFFD */
+    return len;
+}
+
+static void json_string(replay_out *out, const char *text, size_t text_len)
+{
+    const unsigned char *at = (const unsigned char *)text, *end = at + text_len;
+    while (at < end) {
+        const unsigned char *run = at;
+        while (at < end && plain(*at))
+            at++;
+        replay_out_bytes(out, run, (size_t)(at - run));
+        if (at < end)
+            at += json_special(out, at, end);
+    }
+}
+
+void replay_print_decision(replay_out *out, const replay_answer *answer)
+{
+    const weir_decision *d = &answer->decision;
+    char *at = literal(room(out, PIECE_MAX), "{\"t_ns\":");
+    at = literal(number(at, answer->t_ns), ",\"key\":\"");
+    commit(out, at);
+    json_string(out, answer->key, answer->key_len);
+    at = literal(room(out, PIECE_MAX), "\",\"cost\":");
+    at = literal(number(at, answer->cost), ",\"allowed\":");
+    at = literal(at, d->allowed ? "true" : "false");
+    at = number(literal(at, ",\"limit\":"), d->limit);
+    at = number(literal(at, ",\"remaining\":"), d->remaining);
+    at = literal(at, ",\"retry_after_ns\":");
+    at = d->never ? literal(at, "null") : number(at, d->retry_after_ns);
+    at = number(literal(at, ",\"reset_after_ns\":"), d->reset_after_ns);
+    at = number(literal(at, ",\"delay_ns\":"), d->delay_ns);
+    at = number(literal(at, ",\"layer\":"), d->layer);
+    if (answer->policy) {
+        commit(out, literal(at, ",\"policy\":\""));
+        json_string(out, answer->policy, strlen(answer->policy));
+        at = literal(room(out, PIECE_MAX), "\"");
+    }
+    commit(out, literal(at, "}\n"));
+}
+
+/* ---- tables ---------------------------------------------------------------------------------- */
+
+#define COLUMNS      80
+#define LABEL_COLS   16
+#define TOP_HEAD     "most denied keys"
+#define KEY_COLS_MIN (sizeof TOP_HEAD - 1)
+
+static size_t digits_of(uint64_t v)
+{
+    size_t n = 1;
+    for (; v >= 10; v /= 10)
+        n++;
+    return n;
+}
+
+/* "12.5%" of `all`, to the nearest tenth; but 0.0% is none, and 100.0% is all. */
+static void percent_text(uint64_t part, uint64_t all, char *ret, size_t size)
+{
+    uint64_t tenths = (part * 2000 + all) / (2 * all); /* parts are far below 2^53 */
+    if (tenths == 0 && part > 0)
+        snprintf(ret, size, "<0.1%%");
+    else if (tenths == 1000 && part < all)
+        snprintf(ret, size, ">99.9%%");
+    else
+        snprintf(ret, size, "%" PRIu64 ".%" PRIu64 "%%", tenths / 10, tenths % 10);
+}
+
+/* all: what `n` is a part of; 0 for no percent. */
+static void print_count(replay_out *out, const char *label, uint64_t n, uint64_t all, size_t cols)
+{
+    char line[COLUMNS + 1], percent[32] = "";
+    if (all > 0)
+        percent_text(n, all, percent, sizeof percent);
+    snprintf(line, sizeof line, "  %-*s  %*" PRIu64 "%s%*s\n", LABEL_COLS, label, (int)cols, n,
+             all > 0 ? "  " : "", all > 0 ? 6 : 0, percent);
+    replay_out_text(out, line);
+}
+
+/* How many columns a byte of a key takes: as it is, "\\", or "\xNN". */
+static size_t byte_cols(char c)
+{
+    return c == '\\' ? 2 : c >= 0x20 && c < 0x7F ? 1 : 4;
+}
+
+static size_t key_cols(const char *text, size_t len)
+{
+    size_t cols = 0;
+    for (size_t i = 0; i < len; i++)
+        cols += byte_cols(text[i]);
+    return cols;
+}
+
+static void print_bytes(replay_out *out, const char *text, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        char shown[8];
+        size_t cols = byte_cols(text[i]);
+        if (cols == 1)
+            shown[0] = text[i];
+        else
+            snprintf(shown, sizeof shown, cols == 2 ? "\\\\" : "\\x%02x",
+                     (unsigned)(unsigned char)text[i]);
+        replay_out_bytes(out, shown, cols);
+    }
+}
+
+/* Prints the key in exactly `cols` columns: with spaces behind it, or with "..." for its middle. */
+static void print_key(replay_out *out, const char *text, size_t len, size_t cols)
+{
+    size_t used = key_cols(text, len);
+    if (used <= cols) {
+        print_bytes(out, text, len);
+    } else {
+        size_t head = 0, tail = len, tail_max = (cols - 3) / 3, head_max = cols - 3 - tail_max;
+        size_t head_cols = 0, tail_cols = 0;
+        while (head_cols + byte_cols(text[head]) <= head_max)
+            head_cols += byte_cols(text[head++]);
+        while (tail_cols + byte_cols(text[tail - 1]) <= tail_max)
+            tail_cols += byte_cols(text[--tail]);
+        print_bytes(out, text, head);
+        replay_out_text(out, "...");
+        print_bytes(out, text + tail, len - tail);
+        used = head_cols + 3 + tail_cols;
+    }
+    for (; used < cols; used++)
+        replay_out_text(out, " ");
+}
+
+/* A key that was denied, to be sorted. */
+typedef struct row {
+    uint64_t denied, requests;
+    const char *text;
+    size_t len;
+} row;
+
+/* Most denied first, then most requests, then by text: the order must not depend on the hash. */
+static int row_order(const void *left, const void *right)
+{
+    const row *a = left, *b = right;
+    if (a->denied != b->denied)
+        return a->denied > b->denied ? -1 : 1;
+    if (a->requests != b->requests)
+        return a->requests > b->requests ? -1 : 1;
+    int order = memcmp(a->text, b->text, a->len < b->len ? a->len : b->len);
+    return order != 0 ? order : (a->len > b->len) - (a->len < b->len);
+}
+
+/* All keys that were denied, most denied first; *ret is for port_free(). */
+static weir_status denied_rows(const replay_summary *s, row **ret, size_t *ret_len)
+{
+    size_t len = 0, i = 0;
+    for (const replay_key *k = replay_keys_first(s->keys); k; k = k->next)
+        len += k->denied[s->index] > 0;
+    row *rows = port_zalloc(len + 1, sizeof *rows);
+    if (!rows)
+        return WEIR_E_NOMEM;
+    for (const replay_key *k = replay_keys_first(s->keys); k; k = k->next) {
+        if (k->denied[s->index] > 0)
+            rows[i++] =
+                (row){k->denied[s->index], k->requests, replay_key_text(s->keys, k), k->len};
+    }
+    qsort(rows, len, sizeof *rows, row_order);
+    *ret = rows;
+    *ret_len = len;
+    return WEIR_OK;
+}
+
+static void print_top(replay_out *out, const row *rows, size_t len)
+{
+    size_t denied_cols = 6, requests_cols = 8, cols = KEY_COLS_MIN; /* the heads of the columns */
+    for (size_t i = 0; i < len; i++) {
+        size_t d = digits_of(rows[i].denied), r = digits_of(rows[i].requests);
+        size_t key = key_cols(rows[i].text, rows[i].len);
+        denied_cols = d > denied_cols ? d : denied_cols;
+        requests_cols = r > requests_cols ? r : requests_cols;
+        cols = key > cols ? key : cols;
+    }
+    size_t cols_max = COLUMNS - 2 - 2 - denied_cols - 2 - requests_cols;
+    cols = cols < cols_max ? cols : cols_max;
+    char line[COLUMNS + 3]; /* and two LFs */
+    snprintf(line, sizeof line, "\n  %-*s  %*s  %*s\n", (int)cols, TOP_HEAD, (int)denied_cols,
+             "denied", (int)requests_cols, "requests");
+    replay_out_text(out, line);
+    for (size_t i = 0; i < len; i++) {
+        replay_out_text(out, "  ");
+        print_key(out, rows[i].text, rows[i].len, cols);
+        snprintf(line, sizeof line, "  %*" PRIu64 "  %*" PRIu64 "\n", (int)denied_cols,
+                 rows[i].denied, (int)requests_cols, rows[i].requests);
+        replay_out_text(out, line);
+    }
+}
+
+weir_status replay_print_table(replay_out *out, const replay_summary *s)
+{
+    row *rows;
+    size_t rows_len;
+    weir_status st = denied_rows(s, &rows, &rows_len);
+    if (st != WEIR_OK)
+        return st;
+    size_t cols = digits_of(s->requests);
+    uint64_t keys = replay_keys_count(s->keys);
+    replay_out_text(out, s->policy);
+    replay_out_text(out, "\n\n");
+    print_count(out, "requests", s->requests, 0, cols);
+    print_count(out, "keys", keys, 0, cols);
+    print_count(out, "allowed", s->requests - s->denied, s->requests, cols);
+    print_count(out, "denied", s->denied, s->requests, cols);
+    print_count(out, "keys ever denied", rows_len, keys, cols);
+    size_t shown = rows_len < s->top ? rows_len : s->top;
+    if (shown > 0)
+        print_top(out, rows, shown);
+    port_free(rows);
+    return WEIR_OK;
+}

@@ -1,0 +1,385 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# Copyright (c) 2026 the weir authors
+# `weir replay` from the outside: what it prints, where, and how it ends.
+#     replay_test.sh path/to/weir
+
+set -u
+weir=${1:?usage: replay_test.sh path/to/weir}
+case $weir in */*) weir=$(cd "$(dirname "$weir")" && pwd)/$(basename "$weir") ;; esac
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+cd "$dir" || exit 1
+passed=0 failed=0 skipped=0
+tab=$(printf '\t')
+
+# ok NAME COMMAND...: the command must succeed.
+ok() {
+    name=$1
+    shift
+    if "$@"; then
+        passed=$((passed + 1))
+        echo "ok - $name"
+    else
+        failed=$((failed + 1))
+        echo "not ok - $name"
+        echo "#   failed: $*"
+        echo "#   status $status; stdout and stderr begin:"
+        head -n 12 out err 2>/dev/null | sed 's/^/#   /'
+    fi
+}
+
+skip() {
+    skipped=$((skipped + 1))
+    echo "ok - $1 # SKIP $2"
+}
+
+# replay ARG...: runs it; leaves its output in out and err, and its status in $status.
+replay() {
+    "$weir" replay "$@" >out 2>err
+    status=$?
+}
+
+# ends STATUS [STDERR]: how it ended, and all that standard error was.
+ends() { [ "$status" -eq "$1" ] && { [ $# -eq 1 ] || [ "$(cat err)" = "$2" ]; }; }
+
+# has FILE TEXT: some line of the file has the text.
+has() { grep -qF -- "$2" "$1"; }
+
+# lines FILE N: the file has so many lines.
+lines() { [ "$(wc -l <"$1")" -eq "$2" ]; }
+
+# figure LABEL WORDS: the row of the table in out, with runs of spaces made one.
+figure() { sed -n "s/^  $1  *//p" out | tr -s ' ' | grep -qxF -- "$2"; }
+
+# Every line of the file is JSON with exactly the members asked for, in their order.
+valid_json() {
+    python3 - "$@" <<'PY'
+import json, sys
+names = "t_ns key cost allowed limit remaining retry_after_ns reset_after_ns delay_ns layer".split()
+with open(sys.argv[1], "rb") as f:
+    for line in f:
+        pairs = json.loads(line.decode("utf-8", "strict"), object_pairs_hook=list)
+        assert [name for name, _ in pairs] == names + sys.argv[2:], line
+PY
+}
+
+# keys FILE LIST: the keys of the decisions are those of the JSON list.
+keys() {
+    python3 -c 'import json, sys
+found = [json.loads(line)["key"] for line in open(sys.argv[1], encoding="utf-8")]
+assert found == json.loads(sys.argv[2]), found' "$1" "$2"
+}
+
+# ---- the table -----------------------------------------------------------------------------------
+
+# Three at once and one more each second: a asks 5 times at 1 s, and again at 2 s; b asks once.
+for t in 1 1 1 1 1 2; do printf '%s000000000\ta\n' $t; done >a.tsv
+printf '2000000000\tb\n' >>a.tsv
+replay --policy 'gcra 1/s burst 3' a.tsv
+ok 'a table: status' ends 0 ''
+ok 'a table: heading is the policy' [ "$(head -n 1 out)" = 'gcra 1/s burst 3' ]
+ok 'a table: requests' figure requests 7
+ok 'a table: keys' figure keys 2
+ok 'a table: allowed' figure allowed '5 71.4%'
+ok 'a table: denied' figure denied '2 28.6%'
+ok 'a table: keys ever denied' figure 'keys ever denied' '1 50.0%'
+ok 'a table: top' figure a '2 6'
+cp out first
+replay --policy '  gcra   1/s  burst 3 ' a.tsv
+ok 'a heading is canonical' cmp -s first out
+replay --policy='gcra 1/s burst 3' -- a.tsv
+ok '--policy=TEXT and --' cmp -s first out
+replay a.tsv --policy 'gcra 1/s burst 3' --format tsv
+ok 'options behind the file' cmp -s first out
+"$weir" replay --policy 'gcra 1/s burst 3' - <a.tsv >out 2>err
+status=$?
+ok 'standard input from a file' cmp -s first out
+cat a.tsv | "$weir" replay --policy 'gcra 1/s burst 3' - >out 2>err
+ok 'standard input from a pipe' cmp -s first out
+printf '%s' "$(cat a.tsv)" >b.tsv
+replay --policy 'gcra 1/s burst 3' b.tsv
+ok 'no newline at the end' cmp -s first out
+sed 's/$/\r/' a.tsv | awk '{ print; print "\r"; print "" }' >b.tsv
+replay --policy 'gcra 1/s burst 3' b.tsv
+ok 'CR LF and empty lines' cmp -s first out
+cp a.tsv ./-odd
+replay --policy 'gcra 1/s burst 3' -- -odd
+ok 'a file name after --' cmp -s first out
+
+awk 'BEGIN { for (k = 1; k <= 12; k++) for (i = 0; i <= k; i++) print "5\tk" k }' >top.tsv
+replay --policy 'gcra 1/h burst 1' top.tsv
+ok 'top: ten by default' [ "$(grep -c '^  k[0-9]' out)" -eq 10 ]
+ok 'top: most denied first' [ "$(sed -n 's/^  \(k[0-9]*\) .*/\1/p' out | head -n 3 | tr '\n' ' ')" = 'k12 k11 k10 ' ]
+replay --policy 'gcra 1/h burst 1' --top 2 top.tsv
+ok '--top 2' [ "$(grep -c '^  k[0-9]' out)" -eq 2 ]
+replay --policy 'gcra 1/h burst 1' --top=0 top.tsv
+ok '--top=0' figure 'keys ever denied' '12 100.0%'
+ok '--top=0: no list' [ "$(grep -c 'most denied' out)" -eq 0 ]
+
+long=$(awk 'BEGIN { for (i = 0; i < 300; i++) printf "%d-", i }')
+printf '5\t%s\n5\t%s\n5\ta\033\\\377b\n5\ta\033\\\377b\n' "$long" "$long" >odd.tsv
+replay --policy 'gcra 1/h burst 1' odd.tsv
+ok 'keys: bytes are escaped' has out '  a\x1b\\\xffb '
+ok 'keys: a long one loses its middle' grep -q '^  0-1-2-3-.*\.\.\..*298-299-  *1  *2$' out
+ok 'a table has 80 columns' [ "$(awk 'length($0) > 80' out | wc -l)" -eq 0 ]
+
+awk 'BEGIN { for (i = 1; i <= 3000; i++) print i "000000000\tk"; print "3000000000000\tk" }' >rare.tsv
+replay --policy 'gcra 1/s burst 1' rare.tsv
+ok 'percents: never 100 % unless all' figure allowed '3000 >99.9%'
+ok 'percents: never 0 % unless none' figure denied '1 <0.1%'
+
+# ---- several policies, layers, calendar, odd periods ---------------------------------------------
+
+replay --policy 'gcra 1/s burst 3' --policy 'gcra 1/h burst 1' a.tsv
+ok 'two policies: both tables' [ "$(grep -c '^gcra' out)" -eq 2 ]
+ok 'two policies: each by itself' figure denied "$(printf '2 28.6%%\n5 71.4%%')"
+replay --policy 'gcra 1/s burst 3' --policy 'gcra  1/s burst 3' a.tsv
+ok 'the same policy twice' ends 2 "weir replay: --policy: 'gcra 1/s burst 3' is given twice"
+replay --policy 'gcra 1/155382367ns burst 1' - <<END
+155382367${tab}k
+310764733${tab}k
+310764734${tab}k
+END
+ok 'a period of 155382367ns is exact' figure denied '1 33.3%'
+
+# Berlin's Sunday of 23 hours: 2026-03-29 begins at 1774738800, and ends 82800 s later.
+cat >berlin.tsv <<END
+1774738799999999999${tab}k
+1774738800000000000${tab}k
+1774821599999999999${tab}k
+1774821600000000000${tab}k
+END
+replay --policy 'fixed-window 1/day tz Europe/Berlin' berlin.tsv --decisions jsonl
+if [ ! -e /usr/share/zoneinfo/Europe/Berlin ]; then
+    skip 'tz Europe/Berlin' 'no zone data here'
+else
+    ok 'tz Europe/Berlin: verdicts' [ "$(grep -o '"allowed":[a-z]*' out | cut -d: -f2 | tr '\n' ' ')" = 'true true false true ' ]
+    ok 'tz Europe/Berlin: the day has 23 hours' has out '"reset_after_ns":82800000000000,'
+fi
+replay --policy 'fixed-window 1/day tz Europe/Nowhere' berlin.tsv
+ok 'a zone that is not known' ends 2
+ok 'a zone that is not known: column' has err 'weir replay: --policy: column 23:'
+
+# ---- decisions -----------------------------------------------------------------------------------
+
+replay --policy 'gcra 1/s burst 3' --decisions jsonl a.tsv
+ok 'decisions: valid' valid_json out
+ok 'decisions: one a request' lines out 7
+ok 'decisions: the first' [ "$(head -n 1 out)" = '{"t_ns":1000000000,"key":"a","cost":1,"allowed":true,"limit":3,"remaining":2,"retry_after_ns":0,"reset_after_ns":1000000000,"delay_ns":0,"layer":0}' ]
+ok 'decisions: a denial' [ "$(sed -n 4p out)" = '{"t_ns":1000000000,"key":"a","cost":1,"allowed":false,"limit":3,"remaining":0,"retry_after_ns":1000000000,"reset_after_ns":3000000000,"delay_ns":0,"layer":0}' ]
+ok 'decisions: the table goes to stderr' cmp -s first err
+replay --policy 'gcra 1/s burst 3' --policy 'leaky-queue 1/s depth 2 & gcra 9/d burst 9' --decisions=jsonl a.tsv
+ok 'decisions of two policies: valid' valid_json out policy
+ok 'decisions of two policies' lines out 14
+ok 'decisions of two policies: which' has out ',"policy":"leaky-queue 1/s depth 2 & gcra 9/d burst 9"}'
+ok 'decisions: delay_ns' has out '"delay_ns":2000000000,'
+printf '1\tk\t4\n1\tk\t0\n' | "$weir" replay --policy 'gcra 1/s burst 3' --decisions jsonl - >out 2>err
+status=$?
+ok 'decisions: never is null' has out '"cost":4,"allowed":false,"limit":3,"remaining":3,"retry_after_ns":null,'
+ok 'decisions: a peek' has out '"cost":0,"allowed":true,'
+
+{
+    printf '1\tq"b\\n\001\177\n'
+    printf '1\tgr\303\274n \360\237\230\200\n'
+    printf '1\t\377x\303\n'
+    printf '1\t\340\200a\355\240\200\n'
+    printf '1\t\360\237\230z\364\220\200\200\300\257\n'
+} >bytes.tsv
+replay --policy 'gcra 1/s burst 3' --decisions jsonl bytes.tsv
+ok 'JSON strings: valid' valid_json out
+ok 'JSON strings: escapes, UTF-8, maximal subparts' keys out '["q\"b\\n\u0001\u007f", "gr\u00fcn \ud83d\ude00", "\ufffdx\ufffd", "\ufffd\ufffda\ufffd\ufffd\ufffd", "\ufffdz\ufffd\ufffd\ufffd\ufffd\ufffd\ufffd"]'
+awk 'BEGIN { printf "1\t"; for (i = 0; i < 65536; i++) printf "\001"; print ""; print "1\tz" }' >wide.tsv
+replay --policy 'gcra 1/s burst 3' --decisions jsonl wide.tsv
+ok 'JSON strings: six times 64 KiB' valid_json out
+ok 'JSON strings: and what follows' lines out 2
+
+# ---- formats -------------------------------------------------------------------------------------
+
+cat >common.log <<'END'
+h1 - - [01/Aug/1995:02:00:00 -0400] "GET /a HTTP/1.0" 200 10
+h1 - - [01/Aug/1995:02:00:00 -0400] "GET /a?q HTTP/1.0" 200 10
+h2 - - [01/Aug/1995:02:00:01 -0400] "GET /b HTTP/1.0" 304 -
+END
+sed 's/$/ "-" "agent one"/' common.log >combined.log
+replay --policy 'gcra 1/h burst 1' common.log
+ok 'common is found out' figure denied '1 33.3%'
+cp out host
+replay --policy 'gcra 1/h burst 1' combined.log
+ok 'combined is found out' cmp -s host out
+replay --policy 'gcra 1/h burst 1' --format common common.log
+ok '--format common' cmp -s host out
+replay --policy 'gcra 1/h burst 1' --key path --cost bytes --decisions jsonl common.log
+ok '--key path --cost bytes' keys out '["/a", "/a", "/b"]'
+ok '--cost bytes: "-" is 0' has out '"t_ns":807256801000000000,"key":"/b","cost":0,'
+replay --policy 'gcra 1/h burst 1' --key agent combined.log
+ok '--key agent' figure 'agent one' '2 3'
+replay --policy 'gcra 1/h burst 1' --key agent --format combined common.log
+ok 'a common line read as combined' ends 1
+ok 'a common line read as combined: where' has err 'common.log:1: column 61: expected an agent in quotes'
+ok 'a common line read as combined: hint' has err 'weir replay: hint: try --format common'
+replay --policy 'gcra 1/h burst 1' --key agent common.log
+ok 'a common log has no agent' has err 'hint: a common log has no referer and no agent'
+replay --policy 'gcra 1/h burst 1' --format tsv combined.log
+ok 'combined read as tsv: hint' has err 'weir replay: hint: try --format combined'
+cat >j.jsonl <<'END'
+{"t_ns": 5, "key": "a", "ip": "x", "weight": 2}
+{"time": "1970-01-01T00:00:01Z", "key": "b", "ip": "x", "weight": 2}
+END
+replay --policy 'gcra 1/h burst 4' --decisions jsonl j.jsonl
+ok 'jsonl is found out' keys out '["a", "b"]'
+replay --policy 'gcra 1/h burst 3' --key ip --cost weight j.jsonl
+ok 'jsonl: --key and --cost are members' figure x '1 2'
+replay --policy 'gcra 1/h burst 3' --key who j.jsonl
+ok 'jsonl: a member that is not there' has err 'j.jsonl:1: column 1: expected a key, a string, number or boolean; member "who"'
+ok 'jsonl: hint' has err 'hint: --key NAME'
+
+# ---- time ----------------------------------------------------------------------------------------
+
+cat >back.tsv <<END
+10000000000${tab}a
+3000000000${tab}b
+4000000000${tab}b
+11000000000${tab}b
+END
+replay --policy 'gcra 1/s burst 1' --decisions jsonl back.tsv
+ok 'back in time: decided at the latest' [ "$(grep -o '"allowed":[a-z]*' out | cut -d: -f2 | tr '\n' ' ')" = 'true true false true ' ]
+ok 'back in time: t_ns is of the line' has out '"t_ns":4000000000,"key":"b"'
+ok 'back in time: said' has err 'weir replay: 2 lines went back in time; each was decided at the latest time seen'
+
+# ---- lines that cannot be read -------------------------------------------------------------------
+
+awk 'BEGIN { print "1\ta"; for (i = 0; i < 7; i++) print "x\ta"; print "1\ta" }' >bad.tsv
+replay --policy 'gcra 1/h burst 1' bad.tsv
+ok 'bad lines: the rest is decided' figure denied '1 50.0%'
+ok 'bad lines: status' ends 0
+ok 'bad lines: the first five are shown' [ "$(grep -c '^bad.tsv:[2-6]: column 1: expected t_ns' err)" -eq 5 ]
+ok 'bad lines: the rest is counted' lines err 6
+ok 'bad lines: how many' has err 'weir replay: 7 lines could not be read and were left out'
+replay --policy 'gcra 1/h burst 1' --strict --decisions jsonl bad.tsv
+ok '--strict: status' ends 1
+ok '--strict: says which' has err 'bad.tsv:2: column 1: expected t_ns'
+ok '--strict: what was decided before is printed' lines out 1
+sed '1d;$d' bad.tsv >all.tsv
+replay --policy 'gcra 1/h burst 1' --format tsv all.tsv
+ok 'no line can be read: status' ends 1
+ok 'no line can be read: said' has err 'weir replay: all.tsv: no line could be read (7 tried)'
+ok 'no line can be read: no table' lines out 0
+printf 'time\tkey\n1\ta\n' >head.tsv
+replay --policy 'gcra 1/h burst 1' head.tsv
+ok 'a head line does not hide the format' figure requests 1
+: >empty
+replay --policy 'gcra 1/h burst 1' empty
+ok 'an empty file' ends 1 'weir replay: empty: it is empty'
+printf '\n\r\n\n' >blank
+replay --policy 'gcra 1/h burst 1' blank
+ok 'only empty lines' ends 1 'weir replay: blank: it has only empty lines'
+
+# A line of exactly 1 MiB, one of a byte more, one of 3 MiB, and one that ends the file.
+long_line() { awk -v n="$1" 'BEGIN { h = "h - - [01/Aug/1995:02:00:00 -0400] \""; printf "%s", h; s = "xxxxxxxxxxxxxxxx"; while (length(s) < n) s = s s; printf "%s", substr(s, 1, n - length(h)) }'; }
+{
+    long_line 1048576 && echo
+    long_line 1048577 && echo
+    long_line 3145728 && echo
+    echo 'h - - [01/Aug/1995:02:00:00 -0400] "GET / HTTP/1.0" 200 1'
+    long_line 1400000
+} >long.log
+replay --policy 'gcra 1/h burst 1' long.log
+ok 'long lines: up to 1 MiB is read' figure requests 2
+ok 'long lines: a byte more is not' has err 'long.log:2: column 1048577: expected the end of the line'
+ok 'long lines: much more' has err 'long.log:3: column 1048577:'
+ok 'long lines: at the end of the file' has err 'long.log:5: column 1048577:'
+ok 'long lines: three are left out' has err '3 lines could not be read'
+
+# Keys that straddle every border of a block.
+awk 'BEGIN { for (i = 0; i < 60000; i++) print i "\tkey-" i % 977 }' >blocks.tsv
+replay --policy 'gcra 1/ns burst 1' blocks.tsv
+ok 'blocks: requests' figure requests 60000
+ok 'blocks: keys' figure keys 977
+(
+    while IFS= read -r line; do printf '%s\n' "$line"; done <a.tsv
+) | "$weir" replay --policy 'gcra 1/s burst 3' - >out 2>err
+ok 'a pipe that gives a line at a time' cmp -s first out
+
+# ---- the store is full ---------------------------------------------------------------------------
+
+awk 'BEGIN { for (i = 0; i < 4400; i++) print "1\tk" i }' >many.tsv
+replay --policy 'sliding-slices 1/h slices 65536' many.tsv
+ok 'a full store is said loudly' has err 'weir replay: WARNING: the figures are too mild:'
+ok 'a full store: status' ends 0
+
+# ---- usage ---------------------------------------------------------------------------------------
+
+replay --help
+ok '--help: status' ends 0 ''
+ok '--help: usage' has out 'Usage: weir replay --policy TEXT'
+ok '--help: three examples' [ "$(sed -n '/^Examples:/,$p' out | grep -c 'weir replay')" -eq 3 ]
+ok '--help: 80 columns' [ "$(awk 'length($0) > 80' out | wc -l)" -eq 0 ]
+replay --policy 'gcra 100/x burst 2' a.tsv
+ok 'a wrong policy' ends 2 "weir replay: --policy: column 10: unknown unit 'x', expected one of ns us ms s m h d w
+  gcra 100/x burst 2
+           ^"
+replay a.tsv
+ok 'no policy' ends 2 "weir replay: --policy is missing, like --policy 'gcra 100/m burst 20'"
+replay --policy 'gcra 1/s burst 3'
+ok 'no file' ends 2 "weir replay: FILE is missing; '-' is the standard input"
+replay --policy 'gcra 1/s burst 3' a.tsv b.tsv
+ok 'two files' ends 2 "weir replay: expected one FILE, found also 'b.tsv'; '-' reads what cat joins"
+replay --polcy x a.tsv
+ok 'an unknown option' ends 2 "weir replay: unknown option '--polcy'; see weir replay --help"
+replay -z a.tsv
+ok 'an unknown letter' ends 2 "weir replay: unknown option '-z'; see weir replay --help"
+replay a.tsv --policy
+ok 'a value is missing' ends 2 'weir replay: --policy needs a value'
+replay --strict=yes a.tsv
+ok 'a value is too much' ends 2 'weir replay: --strict=yes: it takes no value'
+for top in '' x -1 1000001 99999999999999999999 '1 '; do
+    replay --policy 'gcra 1/s burst 3' --top "$top" a.tsv
+    ok "--top '$top'" ends 2 "weir replay: --top: expected a number from 0 to 1000000, found '$top'"
+done
+replay --policy 'gcra 1/s burst 3' --decisions json a.tsv
+ok '--decisions json' ends 2 "weir replay: --decisions: expected jsonl, found 'json'"
+replay --policy 'gcra 1/s burst 3' --format csv a.tsv
+ok '--format csv' ends 2 "weir replay: --format: expected combined, common, tsv or jsonl, found 'csv'"
+replay --policy 'gcra 1/s burst 3' --format common --key agent common.log
+ok '--format common --key agent' ends 2
+ok '--format common --key agent: what there is' has err "a common line has no field 'agent', expected one of host ident user"
+replay --policy 'gcra 1/s burst 3' --cost size common.log
+ok '--cost with no such field' has err "weir replay: --cost: a combined line has no field 'size', expected one of host"
+replay --policy 'gcra 1/s burst 3' --key a a.tsv
+ok '--key with tsv' ends 2 'weir replay: --key: a tsv line has no fields to choose from: its key is the second, its cost the third'
+
+# ---- input and output errors ---------------------------------------------------------------------
+
+replay --policy 'gcra 1/s burst 3' not-there
+ok 'a file that is not there' ends 1 'weir replay: not-there: No such file or directory'
+replay --policy 'gcra 1/s burst 3' .
+ok 'a directory' ends 1 'weir replay: .: Is a directory'
+chmod 000 b.tsv
+if [ -r b.tsv ]; then
+    skip 'a file that may not be read' 'this user may read all'
+else
+    replay --policy 'gcra 1/s burst 3' b.tsv
+    ok 'a file that may not be read' ends 1 'weir replay: b.tsv: Permission denied'
+fi
+if [ -w /dev/full ]; then
+    for more in '' --decisions=jsonl; do
+        "$weir" replay --policy 'gcra 1/s burst 3' $more blocks.tsv >/dev/full 2>err
+        status=$?
+        ok "a full disk $more" ends 1 'weir replay: standard output: No space left on device'
+    done
+    "$weir" replay --help >/dev/full 2>err
+    status=$?
+    ok 'a full disk: --help' ends 1 'weir replay: standard output: No space left on device'
+else
+    skip 'a full disk' 'no /dev/full'
+fi
+{
+    "$weir" replay --policy 'gcra 1/s burst 3' --decisions jsonl blocks.tsv 2>err
+    echo $? >ended
+} | head -n 1 >out
+status=$(cat ended)
+ok 'a closed pipe' ends 1 'weir replay: standard output: Broken pipe'
+
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ]
