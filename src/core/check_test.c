@@ -102,6 +102,25 @@ static void check_damaged(void **unused)
     }
 }
 
+/* A sum that is not that of the counts is taken as it stands, and no loop runs past the slices. */
+static void check_damaged_slices(void **unused)
+{
+    (void)unused;
+    weir_policy p = policy_of("sliding-slices 100/60ns slices 6"); /* 10 ns each */
+    weir_decision d;
+    uint64_t low[5] = {5, 3, 50, 0x3200000032, 0x3200000032};
+    assert_int_equal(weir_state_words(&p, 0), 5);
+    assert_int_equal(weir_check(&p, low, 0, 65, 1, &d), WEIR_OK);
+    assert_true(d.allowed);
+    assert_int_equal(d.remaining, 99);
+    uint64_t high[5] = {5, 200, 0, 0, 0};
+    assert_int_equal(weir_check(&p, high, 0, 55, 1, &d), WEIR_OK);
+    assert_false(d.allowed);
+    assert_int_equal(d.retry_after_ns, 110 - 55);
+    assert_int_equal(weir_refund(&p, high, 0, 55, 150, &d), WEIR_OK);
+    assert_int_equal(d.remaining, 50);
+}
+
 static void check_bounds(void **unused)
 {
     (void)unused;
@@ -206,9 +225,10 @@ static void check_status(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_arguments), cmocka_unit_test(check_damaged),
-        cmocka_unit_test(check_bounds),    cmocka_unit_test(check_log_grows),
-        cmocka_unit_test(check_division),  cmocka_unit_test(check_status),
+        cmocka_unit_test(check_arguments),      cmocka_unit_test(check_damaged),
+        cmocka_unit_test(check_damaged_slices), cmocka_unit_test(check_bounds),
+        cmocka_unit_test(check_log_grows),      cmocka_unit_test(check_division),
+        cmocka_unit_test(check_status),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -117,13 +117,9 @@ size_t weir_layer_words(const weir_layer *l, unsigned level)
         return weir_log_words(l, level);
     case WEIR_STATE_SLICES:
         return weir_slices_words(l);
-    case WEIR_STATE_TAT_TICKS:
-    case WEIR_STATE_TAT_STEPS:
-    case WEIR_STATE_WINDOW_PAIR:
-    case WEIR_STATE_COUNTER:
-        break;
+    default:
+        return 2;
     }
-    return 2;
 }
 
 void weir_layer_grow(const weir_layer *l, const uint64_t *from, unsigned level, uint64_t *to)
@@ -164,10 +160,9 @@ bool weir_layer_allows(const weir_layer *l, const uint64_t *state, unsigned leve
         return weir_log_allows(l, state, level, now_ns, cost);
     case WEIR_STATE_COUNTER:
         return weir_counter_allows(l, state, now_ns, cost);
-    case WEIR_STATE_SLICES:
-        break;
+    default:
+        return weir_slices_allows(l, state, now_ns, cost);
     }
-    return weir_slices_allows(l, state, now_ns, cost);
 }
 
 void weir_layer_check(const weir_layer *l, uint64_t *state, unsigned level, int64_t now_ns,
@@ -192,10 +187,9 @@ void weir_layer_check(const weir_layer *l, uint64_t *state, unsigned level, int6
     case WEIR_STATE_COUNTER:
         weir_counter_check(l, state, now_ns, cost, ret);
         return;
-    case WEIR_STATE_SLICES:
-        break;
+    default:
+        weir_slices_check(l, state, now_ns, cost, ret);
     }
-    weir_slices_check(l, state, now_ns, cost, ret);
 }
 
 bool weir_layer_refunds(const weir_layer *l)
@@ -224,8 +218,7 @@ void weir_layer_refund(const weir_layer *l, uint64_t *state, unsigned level, int
     case WEIR_STATE_COUNTER:
         weir_counter_refund(l, state, now_ns, cost);
         return;
-    case WEIR_STATE_SLICES:
-        break;
+    default:
+        weir_slices_refund(l, state, now_ns, cost);
     }
-    weir_slices_refund(l, state, now_ns, cost);
 }

@@ -12,6 +12,8 @@
 
 /*@ lemma quotient: \forall integer n, d; n >= 0 && d > 0 ==>
   @     0 <= n / d <= n && (n / d) * d <= n < (n / d + 1) * d;
+  @ lemma below: \forall integer n, m, d; n >= 0 && d > 0 && n < m * d ==> n / d <= m - 1;
+  @ lemma reached: \forall integer n, m, d; n >= 0 && d > 0 && n >= m * d ==> n / d >= m;
   @*/
 
 /*@ predicate time_ok(integer now) = 0 <= now <= WEIR_NOW_NS_MAX;

@@ -10,9 +10,9 @@
 #include "core/wide.h"
 
 /* The present in the layer's own units: at most 2^63 * 2^40. */
-/*@ requires tat_wide_layer(g) && now_ns >= 0;
+/*@ requires tat_wide_layer(g) && time_ok(now_ns);
   @ assigns \nothing;
-  @ ensures wide(\result) == clock(g, now_ns); */
+  @ ensures wide(\result) == clock(g, now_ns) < 0x80000000 * 0x1000000000000000000; */
 static weir_wide clock_at(const weir_layer *g, int64_t now_ns)
 {
     if (g->format == WEIR_STATE_TAT_STEPS)
@@ -22,7 +22,7 @@ static weir_wide clock_at(const weir_layer *g, int64_t now_ns)
 
 /*@ requires tat_wide_layer(g);
   @ assigns \nothing;
-  @ ensures \result == unit(g); */
+  @ ensures 1 <= \result == unit(g); */
 static uint64_t unit(const weir_layer *g)
 {
     return g->format == WEIR_STATE_TAT_STEPS ? 1 : g->den;
@@ -30,7 +30,7 @@ static uint64_t unit(const weir_layer *g)
 
 /*@ requires tat_wide_layer(g);
   @ assigns \nothing;
-  @ ensures wide(\result) == capacity(g); */
+  @ ensures wide(\result) == capacity(g) <= WEIR_LIMIT_MAX * WEIR_SPAN_NS_MAX; */
 static weir_wide capacity(const weir_layer *g)
 {
     return (weir_wide){g->cap_hi, g->cap_lo};
@@ -45,6 +45,15 @@ static weir_wide backlog_at(const uint64_t *state, weir_wide clock)
     return weir_wide_less(clock, tat) ? weir_wide_sub(tat, clock) : (weir_wide){0, 0};
 }
 
+/*@ requires d >= 1;
+  @ assigns \nothing;
+  @ ensures 0 <= \result && (wide(n) > 0 ==> (\result - 1) * d < wide(n));
+  @ ensures \result == INT64_MAX || wide(n) <= \result * d; */
+static int64_t ns_ceil(weir_wide n, uint64_t d)
+{
+    return weir_ns_clamp(weir_wide_div_ceil(n, d));
+}
+
 /* The smallest number of ns from now_ns in which the clock moves on by `distance` (more than 0). */
 /*@ requires tat_wide_layer(g) && time_ok(now_ns);
   @ requires wide(distance) > 0;
@@ -53,15 +62,17 @@ static weir_wide backlog_at(const uint64_t *state, weir_wide clock)
 static int64_t ns_until(const weir_layer *g, weir_wide distance, int64_t now_ns)
 {
     if (g->format != WEIR_STATE_TAT_STEPS)
-        return weir_ns_clamp(weir_wide_div_ceil(distance, g->num));
+        return ns_ceil(distance, g->num);
     uint64_t steps = weir_wide_div_ceil(distance, (uint64_t)g->rate);
     weir_wide ns = weir_wide_mul(steps, (uint64_t)g->period_ns);
     ns = weir_wide_sub(ns, (weir_wide){0, (uint64_t)(now_ns % g->period_ns)});
+    //@ assert wide(ns) == (now_ns / g->period_ns + steps) * g->period_ns - now_ns;
     return ns.hi != 0 ? INT64_MAX : weir_ns_clamp(ns.lo);
 }
 
 /* What a backlog may be at most for `cost` <= limit to be allowed. */
-/*@ requires tat_wide_layer(g) && 0 <= cost <= g->limit;
+/*@ requires tat_wide_layer(g);
+  @ requires 0 <= cost <= g->limit;
   @ assigns \nothing;
   @ ensures wide(\result) == capacity(g) - cost * unit(g) >= 0; */
 static weir_wide room_for(const weir_layer *g, int64_t cost)
@@ -75,13 +86,15 @@ static weir_wide room_for(const weir_layer *g, int64_t cost)
   @ ensures \result <==> wide_allows(g, wide_tat(state), now_ns, cost); */
 bool weir_tat_wide_allows(const weir_layer *g, const uint64_t *state, int64_t now_ns, int64_t cost)
 {
+    //@ assert cost <= g->limit <==> cost * unit(g) <= capacity(g);
     if (cost > g->limit)
         return false;
     return !weir_wide_less(room_for(g, cost), backlog_at(state, clock_at(g, now_ns)));
 }
 
 /* Fills what follows from the backlog after the decision. */
-/*@ requires tat_wide_layer(g) && time_ok(now_ns) && \valid(ret) && \separated(g, ret);
+/*@ requires tat_wide_layer(g);
+  @ requires time_ok(now_ns) && \valid(ret) && \separated(g, ret);
   @ assigns ret->limit, ret->reset_after_ns, ret->remaining;
   @ ensures ret->limit == g->limit;
   @ ensures wide(backlog) == 0 ==> ret->reset_after_ns == 0;
@@ -119,6 +132,7 @@ void weir_tat_wide_check(const weir_layer *g, uint64_t *state, int64_t now_ns, i
 {
     weir_wide clock = clock_at(g, now_ns);
     weir_wide backlog = backlog_at(state, clock);
+    //@ assert cost <= g->limit <==> cost * unit(g) <= capacity(g);
     ret->never = cost > g->limit;
     ret->allowed = false;
     ret->retry_after_ns = INT64_MAX;
@@ -131,7 +145,7 @@ void weir_tat_wide_check(const weir_layer *g, uint64_t *state, int64_t now_ns, i
     }
     if (ret->allowed) {
         if (g->algorithm == WEIR_LEAKY_QUEUE)
-            ret->delay_ns = weir_ns_clamp(weir_wide_div_ceil(backlog, g->num));
+            ret->delay_ns = ns_ceil(backlog, g->num);
         backlog = weir_wide_add(backlog, weir_wide_mul((uint64_t)cost, unit(g)));
         if (cost > 0) {
             weir_wide tat = weir_wide_add(clock, backlog);

@@ -29,7 +29,8 @@ typedef struct weir_wide { /* hi * 2^64 + lo */
   @ predicate wide_holds(integer x) = 0 <= x < 0x10000000000000000 * 0x10000000000000000;
   @
   @ lemma square: \forall integer x, y; 0 <= x <= 0xffffffff && 0 <= y <= 0xffffffff ==>
-  @     0 <= x * y <= 0xffffffff * 0xffffffff; */
+  @     0 <= x * y <= 0xffffffff * 0xffffffff;
+  @ lemma scale: \forall integer x, y, d; 0 <= x <= y && d >= 0 ==> 0 <= x * d <= y * d; */
 
 /* a + b, modulo 2^128. */
 /*@ assigns \nothing;

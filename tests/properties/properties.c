@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef unsigned __int128 u128;
+typedef __uint128_t u128;
 
 /* ---- one key under test ---------------------------------------------------------------------- */
 
@@ -204,11 +204,11 @@ static run allowed_run(const input *in)
     return r;
 }
 
-static u128 sum_of(const run *r, size_t i, size_t k)
+static int64_t sum_of(const run *r, size_t i, size_t k)
 {
-    u128 sum = 0;
+    int64_t sum = 0; /* STEPS_MAX times WEIR_COST_MAX fits */
     for (; i <= k; i++)
-        sum = sum + (u128)r->step[i].cost;
+        sum += r->step[i].cost;
     return sum;
 }
 
@@ -218,7 +218,7 @@ static bool bucket_bound(const weir_layer *l, const run *r)
     u128 period = (u128)l->period_ns, rate = (u128)l->rate, limit = (u128)l->limit;
     for (size_t k = 0; k < r->len; k++) {
         for (size_t i = 0; i <= k; i++) {
-            u128 sum = sum_of(r, i, k), ti = (u128)r->step[i].t_ns, tk = (u128)r->step[k].t_ns;
+            u128 sum = (u128)sum_of(r, i, k), ti = (u128)r->step[i].t_ns, tk = (u128)r->step[k].t_ns;
             bool good = l->stepped ? sum <= limit + (tk / period - ti / period) * rate
                                    : sum * period <= limit * period + (tk - ti) * rate;
             if (!good)
@@ -239,7 +239,7 @@ static weir_span window_of(const weir_layer *l, int64_t t_ns)
 static bool window_bound(const weir_layer *l, const run *r)
 {
     weir_span span = {-1, -1};
-    u128 sum = 0;
+    int64_t sum = 0;
     for (size_t i = 0; i < r->len; i++) {
         int64_t t_ns = r->step[i].t_ns;
         if (t_ns >= span.end_ns) {
@@ -249,8 +249,8 @@ static bool window_bound(const weir_layer *l, const run *r)
         }
         if (l->calendar == WEIR_FROM_FIRST && sum == 0 && r->step[i].cost == 0)
             span.end_ns = -1; /* a peek begins no window */
-        sum = sum + (u128)r->step[i].cost;
-        if (sum > (u128)l->limit)
+        sum += r->step[i].cost;
+        if (sum > l->limit)
             return false;
     }
     return true;
@@ -259,10 +259,10 @@ static bool window_bound(const weir_layer *l, const run *r)
 static bool log_bound(const weir_layer *l, const run *r)
 {
     for (size_t k = 0; k < r->len; k++) {
-        u128 sum = 0;
+        int64_t sum = 0;
         for (size_t i = 0; i <= k; i++)
-            sum = sum + (r->step[i].t_ns > r->step[k].t_ns - l->period_ns ? (u128)r->step[i].cost : 0);
-        if (sum > (u128)l->limit)
+            sum += r->step[i].t_ns > r->step[k].t_ns - l->period_ns ? r->step[i].cost : 0;
+        if (sum > l->limit)
             return false;
     }
     return true;
@@ -272,13 +272,14 @@ static bool counter_bound(const weir_layer *l, const run *r)
 {
     u128 w = (u128)l->period_ns, limit = (u128)l->limit;
     for (size_t k = 0; k < r->len; k++) {
-        u128 window = (u128)r->step[k].t_ns / w, prev = 0, cur = 0;
+        u128 window = (u128)r->step[k].t_ns / w;
+        int64_t prev = 0, cur = 0;
         for (size_t i = 0; i <= k; i++) {
             u128 at = (u128)r->step[i].t_ns / w;
-            cur += at == window ? (u128)r->step[i].cost : 0;
-            prev += at + 1 == window ? (u128)r->step[i].cost : 0;
+            cur += at == window ? r->step[i].cost : 0;
+            prev += at + 1 == window ? r->step[i].cost : 0;
         }
-        u128 estimate = prev * (w - (u128)r->step[k].t_ns % w) + cur * w;
+        u128 estimate = (u128)prev * (w - (u128)r->step[k].t_ns % w) + (u128)cur * w;
         if (r->step[k].cost > 0 && (l->relaxed ? estimate >= (limit + 1) * w : estimate > limit * w))
             return false;
     }
@@ -289,10 +290,11 @@ static bool slices_bound(const weir_layer *l, const run *r)
 {
     u128 s = (u128)l->slices, w = (u128)l->period_ns;
     for (size_t k = 0; k < r->len; k++) {
-        u128 sum = 0, present = (u128)r->step[k].t_ns * s / w;
+        u128 present = (u128)r->step[k].t_ns * s / w;
+        int64_t sum = 0;
         for (size_t i = 0; i <= k; i++)
-            sum += (u128)r->step[i].t_ns * s / w + s > present ? (u128)r->step[i].cost : 0;
-        if (sum > (u128)l->limit)
+            sum += (u128)r->step[i].t_ns * s / w + s > present ? r->step[i].cost : 0;
+        if (sum > l->limit)
             return false;
     }
     return true;

@@ -1,0 +1,183 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# The daemon with real clients: redis-cli, redis-benchmark, and raw sockets from Python.
+#
+#   serve_test.sh WEIR
+set -uo pipefail
+weir=$(realpath "$1")
+passed=0 failed=0
+tmp=$(mktemp -d)
+pid=
+trap 'kill "$pid" 2>/dev/null; rm -rf "$tmp"' EXIT
+
+check() { # NAME EXPECTED GOT
+    if [ "$2" = "$3" ]; then
+        echo "ok - $1"
+        passed=$((passed + 1))
+    else
+        printf 'not ok - %s\n  expected: %s\n  got:      %s\n' "$1" "$2" "$3"
+        failed=$((failed + 1))
+    fi
+}
+
+# Starts a daemon on a free port; its first line says which.
+start() {
+    coproc DAEMON { exec "$weir" serve --port 0 2>"$tmp/stderr"; }
+    pid=$DAEMON_PID
+    read -r -t 20 line <&"${DAEMON[0]}" || { echo "the daemon did not start: $(cat "$tmp/stderr")"; exit 1; }
+    port=$(sed -n 's/.*127.0.0.1:\([0-9]*\).*/\1/p' <<<"$line")
+    read -r try1 <&"${DAEMON[0]}"
+    read -r try2 <&"${DAEMON[0]}"
+}
+
+ask() { # ARG...: the reply on one line
+    redis-cli -p "$port" "$@" 2>&1 | tr '\n' ' ' | sed 's/ *$//'
+}
+
+start
+check "says where it listens" "weir 0.1.0 listening on 127.0.0.1:$port; try" "$line"
+check "the first line to try works" "1 20 19 0 10 0" "$(eval "$try1" 2>&1 | tr '\n' ' ' | sed 's/ *$//')"
+check "the second line to try works" "0 16 15 -1 2" "$(eval "$try2" 2>&1 | tr '\n' ' ' | sed 's/ *$//')"
+
+check "PING" PONG "$(ask PING)"
+check "first of two a day" "1 2 1 0" "$(ask WEIR.CHECK 'gcra 2/3650d burst 2' a | cut -d' ' -f1-4)"
+check "second of two a day" "1 2 0 0" "$(ask WEIR.CHECK 'gcra 2/3650d burst 2' a | cut -d' ' -f1-4)"
+check "third of two a day is denied" "0 2 0" "$(ask WEIR.CHECK 'gcra 2/3650d burst 2' a | cut -d' ' -f1-3)"
+check "another key is not" "1 2 0 0" "$(ask WEIR.CHECK 'gcra 2/3650d burst 2' b COST 2 | cut -d' ' -f1-4)"
+check "never" "0 5 5 -1 0 0" "$(ask WEIR.CHECK 'sliding-log 5/m' a COST 6)"
+check "binary key" "1 1 0 0" "$(printf 'k\x01\xff' | redis-cli -p "$port" -x WEIR.CHECK 'gcra 1/3650d' 2>&1 | head -4 | tr '\n' ' ' | sed 's/ *$//')"
+check "a wrong policy names the column" \
+    "ERR policy: column 10: unknown unit 'x', expected one of ns us ms s m h d w" \
+    "$(ask WEIR.CHECK 'gcra 100/x' a)"
+check "a time zone of the system" "1 100 99 0" \
+    "$(ask WEIR.CHECK 'fixed-window 100/day tz America/New_York' a | cut -d' ' -f1-4)"
+check "CL.THROTTLE as redis-cell" "0 16 15 -1 2" "$(ask CL.THROTTLE u 15 30 60)"
+check "CL.THROTTLE's errors" "Cell error: Store error: Zero rates are not supported" "$(ask CL.THROTTLE u 15 0 60)"
+check "unknown command" "ERR unknown command 'GET', expected WEIR.CHECK, CL.THROTTLE, PING or QUIT" "$(ask GET a)"
+
+# All algorithms over the wire, denied at the limit exactly.
+while IFS='|' read -r policy limit; do
+    denied=$(for _ in $(seq $((limit + 1))); do echo "WEIR.CHECK '$policy' each"; done |
+        redis-cli -p "$port" 2>&1 | awk 'NR % 6 == 1' | grep -c '^0$')
+    check "$policy denies one of $((limit + 1))" 1 "$denied"
+done <<'POLICIES'
+gcra 1/h burst 5|5
+gcra 7/3650d burst 7|7
+token-bucket 5 refill 1/h|5
+token-bucket 5 refill 5 every 3650d|5
+leaky-bucket 1/h capacity 5|5
+leaky-queue 1/h depth 4|5
+fixed-window 5/3650d|5
+fixed-window 5/year tz Europe/Berlin|5
+fixed-window 5/h from-first|5
+fixed-window 5/3650d count-denied|5
+sliding-log 5/h|5
+sliding-log 5/h count-denied|5
+sliding-counter 5/3650d|5
+sliding-counter 5/3650d relaxed|5
+sliding-slices 5/3650d slices 60|5
+gcra 1/h burst 9 & sliding-log 5/h|5
+POLICIES
+
+# 50 connections, pipelined, at one key: admitted is exactly the burst.
+redis-benchmark -p "$port" -c 50 -P 16 -n 50000 -q WEIR.CHECK 'gcra 1/3650d burst 3' hot >"$tmp/benchmark" 2>&1
+check "a pipelined load is served" 0 "$(grep -c -i error "$tmp/benchmark")"
+check "and the key is used up" "0 3 0" "$(ask WEIR.CHECK 'gcra 1/3650d burst 3' hot | cut -d' ' -f1-3)"
+
+cat >"$tmp/sockets.py" <<'PYTHON'
+import socket, sys
+
+port = int(sys.argv[1])
+
+
+def connect():
+    s = socket.create_connection(("127.0.0.1", port), timeout=20)
+    s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return s
+
+
+def read(s, n):
+    got = b""
+    while len(got) < n:
+        more = s.recv(n - len(got))
+        if not more:
+            break
+        got += more
+    return got
+
+
+def say(name, good):
+    print(f"{'ok' if good else 'not ok'} - {name}")
+
+
+s = connect()
+for byte in b"*2\r\n$4\r\nPING\r\n$2\r\nhi\r\n":
+    s.sendall(bytes([byte]))
+say("a request byte by byte", read(s, 8) == b"$2\r\nhi\r\n")
+
+s.sendall(b"PING\r\nQUIT\r\nPING\r\n")
+say("QUIT answers and closes", read(s, 99) == b"+PONG\r\n+OK\r\n")
+
+s = connect()
+s.sendall(b"PING\r\n*1\r\n:1\r\nPING\r\n")
+say("a protocol error is said, then the connection closes",
+    read(s, 999) == b"+PONG\r\n-ERR Protocol error: expected '$', got ':'\r\n")
+
+s = connect()
+s.sendall(b"POST / HTTP/1.1\r\nHost: x\r\n\r\nPING\r\n")
+say("a web page's request is not answered", read(s, 99) == b"")
+
+# A client that sends and does not read is held up; it loses nothing, and nobody else waits.
+slow = connect()
+slow.settimeout(0.3)  # the daemon has stopped reading when a send finds no room for as long as this
+request, sent = b"*2\r\n$4\r\nPING\r\n$100\r\n" + b"x" * 100 + b"\r\n", 0
+data = request * 400000
+try:
+    while sent < len(data):
+        sent += slow.send(data[sent : sent + 65536])
+except TimeoutError:
+    pass
+other = connect()
+other.sendall(b"PING\r\n")
+say("a client that does not read is not read from", sent < len(data))
+say("and holds up nobody else", read(other, 7) == b"+PONG\r\n")
+whole = sent // len(request)
+slow.setblocking(True)
+slow.settimeout(20)
+reply = b"$100\r\n" + b"x" * 100 + b"\r\n"
+say("and gets every reply when it reads", read(slow, whole * len(reply)) == reply * whole)
+
+many = [connect() for _ in range(300)]
+for c in many:
+    c.sendall(b"PING\r\n")
+say("300 connections at once", all(read(c, 7) == b"+PONG\r\n" for c in many))
+PYTHON
+while read -r result; do
+    echo "$result"
+    [[ $result == ok* ]] && passed=$((passed + 1)) || failed=$((failed + 1))
+done < <(python3 "$tmp/sockets.py" "$port" 2>&1 || echo "not ok - sockets.py failed")
+
+in_use=$("$weir" serve --port "$port" 2>&1)
+check "a port in use: status" 1 $?
+check "a port in use: says what to do" \
+    "weir serve: cannot listen on 127.0.0.1:$port: address already in use: another server has it; stop that one or choose another with --port N" "$in_use"
+for bad in 65536 -1 x ''; do
+    out=$("$weir" serve --port "$bad" 2>&1)
+    check "--port '$bad': status and text" "2 weir serve: --port $bad: expected a number from 0 to 65535" "$? $out"
+done
+out=$("$weir" serve somewhere 2>&1)
+check "an extra argument" "2 weir serve: unexpected 'somewhere'; see weir serve --help" "$? $out"
+out=$("$weir" bake 2>&1)
+check "an unknown command" "2 weir: unknown command 'bake', expected serve, replay, policy or version" "$? $out"
+check "policy says what it admits" "gcra 5/m burst 3" "$("$weir" policy 'gcra 5/60s burst 3' | head -1)"
+out=$("$weir" policy 'gcra 5/q' 2>&1)
+check "policy points at the column" "2          ^" "$? $(tail -n 1 <<<"$out")"
+
+kill -TERM "$pid"
+wait "$pid"
+check "SIGTERM ends it with status 0" 0 $?
+check "and it said nothing on stderr" "" "$(cat "$tmp/stderr")"
+pid=
+
+echo "$passed passed, $failed failed, 0 skipped"
+exit $((failed > 0))
