@@ -2,13 +2,14 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_WEIR_QUEUE_H
 #define WEIR_WEIR_QUEUE_H
-/* The leaky bucket as a real queue: what is pushed comes out in order, spaced by the rate. It holds what waits and says when
- * the next is due; the loop that waits, whichever it is, is the caller's.
+/* The leaky bucket as a real queue: what is pushed comes out in order, spaced by the rate. It holds
+ * what waits and says when the next is due; the loop that waits, whichever it is, is the caller's.
  *
  *     weir_policy_parse(&p, "leaky-queue 10/s depth 20", ...);
  *     weir_queue_item room[21];
  *     weir_queue_init(&q, &p, room, 21);
- *     weir_queue_push(&q, now_ns, 1, id, &d);          // d.allowed, d.delay_ns; denied when 20 wait
+ *     weir_queue_push(&q, now_ns, 1, id, &d);          // d.allowed, d.delay_ns; denied when 20
+ * wait
  *     while (weir_queue_pop(&q, now_ns, &item)) ...     // everything due, in order
  *     weir_queue_next(&q, &due_ns)                      // arm a timer for it
  */
@@ -20,8 +21,8 @@ extern "C" {
 #endif
 
 typedef struct weir_queue_item {
-    uint64_t id;     /* the caller's; a pointer fits */
-    int64_t due_ns;  /* when it may leave */
+    uint64_t id;    /* the caller's; a pointer fits */
+    int64_t due_ns; /* when it may leave */
     int64_t cost;
 } weir_queue_item;
 
@@ -35,16 +36,19 @@ typedef struct weir_queue {
 
 /* Makes an empty queue.
  *  policy    one leaky-queue layer; must outlive the queue.
- *  items     room for `capacity` items; capacity >= depth + 1 takes all that the policy can admit at once.
- * Returns WEIR_OK; WEIR_E_UNSUPPORTED for another policy; WEIR_E_RANGE if capacity is 0. *ret is written on success. */
+ *  items     room for `capacity` items; capacity >= depth + 1 takes all that the policy can admit
+ *            at once.
+ * Returns WEIR_OK; WEIR_E_UNSUPPORTED for another policy; WEIR_E_RANGE if capacity is 0. *ret is
+ * written on success. */
 WEIR_NODISCARD weir_status weir_queue_init(weir_queue *ret, const weir_policy *policy,
                                            weir_queue_item *items, size_t capacity);
 
 /* Puts an item at the end if the policy allows it.
  *  now_ns  0..WEIR_NOW_NS_MAX.  cost  1..WEIR_COST_MAX.
  *  ret     the decision; if allowed, the item is due at now_ns + delay_ns.
- * Returns WEIR_OK (a denial is an answer: nothing was queued); WEIR_E_RANGE; WEIR_E_FULL if the ring holds `capacity` items,
- * due ones that nobody popped included: then nothing was charged. Threads: the caller owns the queue. */
+ * Returns WEIR_OK (a denial is an answer: nothing was queued); WEIR_E_RANGE; WEIR_E_FULL if the
+ * ring holds `capacity` items, due ones that nobody popped included: then nothing was charged.
+ * Threads: the caller owns the queue. */
 WEIR_NODISCARD weir_status weir_queue_push(weir_queue *q, int64_t now_ns, int64_t cost, uint64_t id,
                                            weir_decision *ret);
 

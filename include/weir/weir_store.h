@@ -67,8 +67,8 @@ WEIR_NODISCARD weir_status weir_store_reset(weir_store *s, uint64_t policy_id, c
 weir_store_stats weir_store_stats_get(weir_store *s);
 
 /* For arithmetic other than weir_check() on a state of `p`'s format, at level 0. `state` is that of
- * the key, all zero if it was fresh; the function may change it if it returns WEIR_OK. It runs under
- * the key's lock: it must be short and call no store. */
+ * the key, all zero if it was fresh; the function may change it if it returns WEIR_OK. It runs
+ * under the key's lock: it must be short and call no store. */
 typedef weir_status (*weir_store_fn)(void *ctx, uint64_t *state, int64_t now_ns);
 
 WEIR_NODISCARD weir_status weir_store_apply(weir_store *s, const weir_policy *p, uint64_t policy_id,

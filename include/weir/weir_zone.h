@@ -17,8 +17,8 @@ extern "C" {
 #endif
 
 #define WEIR_ZONE_NAME_MAX 63
-#define WEIR_ZONE_TIMES_MAX                                                                        \
-    4096 /* listed clock changes; tzdata has 250, its own reader takes 2000 */
+/* Clock changes in a file: tzdata has at most 250, and the system's own reader takes 2000. */
+#define WEIR_ZONE_TIMES_MAX 4096
 
 /* The day and time of a yearly change, read off the clock that it ends. */
 typedef struct weir_zone_rule {

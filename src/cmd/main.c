@@ -37,9 +37,14 @@ static const struct {
     const char *name;
     int (*run)(int argc, char **argv);
 } commands[] = {
-    {"serve", weir_cmd_serve},   {"replay", weir_cmd_replay}, {"policy", weir_cmd_policy},
-    {"version", version},        {"--version", version},      {"help", help},
-    {"--help", help},            {"-h", help},
+    {"serve", weir_cmd_serve},
+    {"replay", weir_cmd_replay},
+    {"policy", weir_cmd_policy},
+    {"version", version},
+    {"--version", version},
+    {"help", help},
+    {"--help", help},
+    {"-h", help},
 };
 
 int main(int argc, char **argv)

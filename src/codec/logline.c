@@ -58,8 +58,7 @@ static weir_status done(const reader *r, int64_t t_ns, piece key, int64_t cost)
     return WEIR_OK;
 }
 
-/* ---- numbers and times
- * ----------------------------------------------------------------------------- */
+/* ---- numbers and times ----------------------------------------------------------------------- */
 
 /* Reads digits up to `end`; false unless there are 1 to 19 digits and nothing else. */
 static bool read_u64(const char *at, const char *end, uint64_t *ret)
@@ -214,8 +213,7 @@ static weir_status read_rfc3339(const char *at, const char *end, int64_t *ret)
     return civil_to_ns(&c, ret);
 }
 
-/* ---- common and combined
- * --------------------------------------------------------------------------- */
+/* ---- common and combined --------------------------------------------------------------------- */
 
 static const struct {
     const char *name;
@@ -338,7 +336,8 @@ static void find_tail(const char *at, const char *end, bool quoted, parts *p)
     }
 }
 
-/* Finds host, ident, user; returns where the time should be. The user may have spaces and brackets. */
+/* Finds host, ident, user; returns where the time should be. The user may have spaces and
+ * brackets. */
 static const char *find_head(const char *line, const char *end, parts *p)
 {
     const char *host_end = find(line, end, ' ');
@@ -401,8 +400,7 @@ static weir_status read_clf(const reader *r, const weir_logline_format *format)
     return done(r, t_ns, key, cost);
 }
 
-/* ---- tsv
- * ------------------------------------------------------------------------------------------- */
+/* ---- tsv ------------------------------------------------------------------------------------- */
 
 static weir_status read_tsv(const reader *r)
 {
@@ -426,8 +424,7 @@ static weir_status read_tsv(const reader *r)
     return done(r, (int64_t)t_ns, key, cost);
 }
 
-/* ---- jsonl
- * ----------------------------------------------------------------------------------------- */
+/* ---- jsonl ----------------------------------------------------------------------------------- */
 
 static weir_status fail_member(const reader *r, weir_status st, const char *expected,
                                const char *name)
@@ -546,8 +543,7 @@ static weir_status read_json(const reader *r, const weir_logline_format *format)
     return st == WEIR_OK ? done(r, t_ns, key, cost) : st;
 }
 
-/* ---- the front
- * ------------------------------------------------------------------------------------- */
+/* ---- the front ------------------------------------------------------------------------------- */
 
 weir_status weir_logline_read(const weir_logline_format *format, const char *line, size_t len,
                               weir_record *ret, weir_logline_error *ret_error)

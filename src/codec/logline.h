@@ -80,30 +80,31 @@ const char *weir_logline_field_name(weir_logline_field field);
 /* Makes a format from the words of a command line.
  *  kind  "common", "combined", "tsv" or "jsonl".
  *  key   NULL for the default; a field's name (default "host"), or for jsonl a member's name
- * (default "key"; must outlive *ret). cost  NULL for the default, 1; a field's name, where '-'
- * counts 0; or for jsonl a member's name, which every line must then have (default "cost", which a
- * line may lack). ret   written only on WEIR_OK. Returns WEIR_OK; WEIR_E_SYNTAX if `kind` or a
- * field is no such word; WEIR_E_UNSUPPORTED for a field that the kind does not have: referer and
- * agent in common, any in tsv. */
+ *        (default "key"; must outlive *ret).
+ *  cost  NULL for the default, 1; a field's name, where '-' counts 0; or for jsonl a member's name,
+ *        which every line must then have (default "cost", which a line may lack).
+ *  ret   written only on WEIR_OK.
+ * Returns WEIR_OK; WEIR_E_SYNTAX if `kind` or a field is no such word; WEIR_E_UNSUPPORTED for a
+ * field that the kind does not have: referer and agent in common, any in tsv. */
 WEIR_NODISCARD weir_status weir_logline_format_init(weir_logline_format *ret, const char *kind,
                                                     const char *key, const char *cost);
 
 /* Reads one line.
  *  line       `len` bytes, with or without its LF or CR LF; no other LF.
  *  ret        zeroed before the first call. Its t_ns, key, key_len and cost are written only on
- * WEIR_OK. For common and combined the key is the raw text of the field: escapes stay as they are,
- * and
- *             "-" is a key like any other.
- *             For jsonl a number or boolean is a key too, by its JSON text (1.50 is "1.5").
+ *             WEIR_OK. For common and combined the key is the raw text of the field: escapes stay
+ *             as they are, and "-" is a key like any other. For jsonl a number or boolean is a key
+ *             too, by its JSON text (1.50 is "1.5").
  *  ret_error  written unless WEIR_OK.
  * Returns WEIR_OK; WEIR_E_SYNTAX if something is not there or not what it should be; WEIR_E_RANGE
  * for a time outside 1970..WEIR_NOW_NS_MAX, a key longer than WEIR_LOGLINE_KEY_LEN_MAX, or a cost
- * above WEIR_COST_MAX; WEIR_E_NOMEM (jsonl only, the only kind that allocates). Of a common or
- * combined line only the time and the fields asked for need be there: a request that is garbage
- * still has a host. Its closing quote is the first unescaped one with a status behind it, since old
- * servers did not escape quotes. A second 60 is the first of the next minute, as POSIX has it;
- * digits of a fraction after the ninth are dropped. Threads: pure but for `ret`. Source: Apache
- * mod_log_config, "Common Log Format"; RFC 3339 section 5.6. */
+ * above WEIR_COST_MAX; WEIR_E_NOMEM (jsonl only, the only kind that allocates).
+ * Of a common or combined line only the time and the fields asked for need be there: a request that
+ * is garbage still has a host. Its closing quote is the first unescaped one with a status behind
+ * it, since old servers did not escape quotes. A second 60 is the first of the next minute, as
+ * POSIX has it; digits of a fraction after the ninth are dropped.
+ * Threads: pure but for `ret`.
+ * Source: Apache mod_log_config, "Common Log Format"; RFC 3339 section 5.6. */
 WEIR_NODISCARD weir_status weir_logline_read(const weir_logline_format *format, const char *line,
                                              size_t len, weir_record *ret,
                                              weir_logline_error *ret_error);

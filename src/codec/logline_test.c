@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Tests of the access-log reader: tables of lines and errors, every prefix and a byte changed at each place,
- * and seeded round trips against the C library's calendar. It must not know where lines come from. */
+/* Tests of the access-log reader: tables of lines and errors, every prefix and a byte changed at
+ * each place, and seeded round trips against the C library's calendar. It must not know where lines
+ * come from. */
 
 #define _DEFAULT_SOURCE /* timegm() */
 
@@ -91,7 +92,7 @@ static void check_rows(const line_row *rows, size_t n, bool good)
 
 #define CHECK(rows, good) check_rows(rows, sizeof rows / sizeof rows[0], good)
 
-/* ---- common and combined --------------------------------------------------------------------------- */
+/* ---- common and combined --------------------------------------------------------------------- */
 
 #define TIME  "[01/Aug/1995:02:00:04 -0400]"
 #define HEAD  "h.example - joe " TIME
@@ -239,7 +240,8 @@ static void clf_times(void **state)
     }
 }
 
-/* Every day and random times from 1970 to 2225, as the C library reckons them; CLF and RFC 3339 alike. */
+/* Every day and random times from 1970 to 2225, as the C library reckons them; CLF and RFC 3339
+ * alike. */
 static void times_equal_the_c_library(void **state)
 {
     (void)state;
@@ -271,7 +273,7 @@ static void times_equal_the_c_library(void **state)
     weir_record_free(&r);
 }
 
-/* ---- tsv and jsonl --------------------------------------------------------------------------------- */
+/* ---- tsv and jsonl --------------------------------------------------------------------------- */
 
 #define EXPECT_T_NS "expected t_ns, whole nanoseconds since 1970"
 #define EXPECT_KEY  "expected a key of 1 to 65536 bytes"
@@ -361,7 +363,7 @@ static void jsonl_errors(void **state)
     CHECK(rows, false);
 }
 
-/* ---- all kinds ------------------------------------------------------------------------------------- */
+/* ---- all kinds ------------------------------------------------------------------------------- */
 
 static void keys_have_a_maximum(void **state)
 {
@@ -388,7 +390,8 @@ static void keys_have_a_maximum(void **state)
     weir_record_free(&r);
 }
 
-/* Any prefix, and any byte changed, is read or refused, inside the line; ASan watches the copy's end. */
+/* Any prefix, and any byte changed, is read or refused, inside the line; ASan watches the copy's
+ * end. */
 static void damaged_lines_are_safe(void **state)
 {
     (void)state;

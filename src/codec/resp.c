@@ -9,8 +9,7 @@
 
 #include <stdio.h>
 
-/* ---- numbers
- * ------------------------------------------------------------------------------------- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 bool weir_resp_i64(const uint8_t *bytes, size_t len, int64_t *ret)
 {
@@ -58,8 +57,7 @@ static uint8_t *digits_before(uint8_t *end, uint64_t v)
     return end;
 }
 
-/* ---- requests
- * ------------------------------------------------------------------------------------ */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 typedef enum step { STEP_MORE, STEP_REQUEST, STEP_ERROR, STEP_GUARD, STEP_EMPTY } step;
 
@@ -244,8 +242,7 @@ static step read_multibulk(weir_resp_parser *p, const uint8_t *at, size_t len,
     return STEP_REQUEST;
 }
 
-/* ---- inline requests
- * ------------------------------------------------------------------------------- */
+/* ---- inline requests ------------------------------------------------------------------------- */
 
 static bool is_space(uint8_t c)
 {
@@ -402,8 +399,7 @@ weir_resp_result weir_resp_next(weir_resp_parser *p, uint8_t *bytes, size_t len,
     return WEIR_RESP_NEED_MORE;
 }
 
-/* ---- replies
- * ------------------------------------------------------------------------------------- */
+/* ---- replies --------------------------------------------------------------------------------- */
 
 #define HEAD_LEN_MAX 24 /* type, minus, 20 digits, CR LF */
 

@@ -17,8 +17,7 @@
 
 #include "codec/buffer.h"
 
-/* ---- requests
- * ------------------------------------------------------------------------------------ */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 #define WEIR_RESP_ARGS_MAX        64
 #define WEIR_RESP_ARG_LEN_MAX     (65536 + 4096) /* a key of 64 KiB, and policies that are longer */
@@ -76,19 +75,20 @@ void weir_resp_init(weir_resp_parser *p, const weir_resp_limits *limits);
 
 /* Looks for one whole request at the front of the input.
  *  bytes  what has arrived and was not yet used, at the same place or another. It is written to
- * only where an inline request has quotes: those words are decoded in place. ret    `used` is
- * written always. On REQUEST it covers the request and what was skipped before it (empty lines,
- * "*0", "*-1"); on NEED_MORE what was skipped; on ERROR and HTTP_GUARD it is 0. The arguments point
- * into `bytes`. After NEED_MORE, call again with the rest of the bytes and at least one more; an
- * input that holds max(inline_len_max, request_len_max + WEIR_RESP_LINE_LEN_MAX) + 1 bytes is
- * always enough. After ERROR or HTTP_GUARD the parser is not to be used again. The answers do not
- * depend on how the input was cut. No byte of an argument is looked at, but for the words of inline
- * requests. */
+ *         only where an inline request has quotes: those words are decoded in place.
+ *  ret    `used` is written always. On REQUEST it covers the request and what was skipped before
+ *         it (empty lines, "*0", "*-1"); on NEED_MORE what was skipped; on ERROR and HTTP_GUARD it
+ *         is 0. The arguments point into `bytes`.
+ * After NEED_MORE, call again with the rest of the bytes and at least one more; an input that holds
+ * max(inline_len_max, request_len_max + WEIR_RESP_LINE_LEN_MAX) + 1 bytes is always enough. After
+ * ERROR or HTTP_GUARD the parser is not to be used again. The answers do not depend on how the
+ * input was cut. No byte of an argument is looked at, but for the words of inline requests. */
 weir_resp_result weir_resp_next(weir_resp_parser *p, uint8_t *bytes, size_t len,
                                 weir_resp_request *ret);
 
 /* Reads a whole number as Redis does: an optional '-', digits, nothing else; no leading zero, no
- * "-0". ret  written only if true. */
+ * "-0".
+ *  ret  written only if true. */
 bool weir_resp_i64(const uint8_t *bytes, size_t len, int64_t *ret);
 
 /* Whether `arg` is `word`, the case of ASCII letters aside.
@@ -106,8 +106,7 @@ static inline bool weir_resp_word_is(weir_resp_arg arg, const char *word)
     return true;
 }
 
-/* ---- replies
- * ------------------------------------------------------------------------------------- */
+/* ---- replies --------------------------------------------------------------------------------- */
 /* Each adds one reply, or the head of one, to `b`; or nothing, and `b->failed` says so.
  * `proto` is 2 or 3, the version that the client asked for with HELLO. Threads: as for `b`. */
 
@@ -115,8 +114,7 @@ static inline bool weir_resp_word_is(weir_resp_arg arg, const char *word)
 void weir_resp_put_simple(weir_buffer *b, const char *text);
 
 /* "-text"; by custom its first word is a code in capitals: "ERR no such policy".
- *  text  `len` bytes; a CR or LF among them is sent as a space, so it may quote what a client sent.
- */
+ *  text  `len` bytes; a CR or LF among them is sent as a space: it may quote what a client sent. */
 void weir_resp_put_error(weir_buffer *b, const char *text, size_t len);
 
 /* ":v". */

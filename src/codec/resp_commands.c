@@ -127,8 +127,8 @@ static bool read_cell_number(call *c, size_t i, int64_t *ret)
     if (good)
         *ret = n;
     else
-        put_errorf(c, CELL_ERROR "Couldn't parse as integer: %.*s",
-                   a.len < 200 ? (int)a.len : 200, (const char *)a.at);
+        put_errorf(c, CELL_ERROR "Couldn't parse as integer: %.*s", a.len < 200 ? (int)a.len : 200,
+                   (const char *)a.at);
     return good;
 }
 
@@ -148,8 +148,8 @@ static void throttle_command(call *c)
     weir_throttle_answer a;
     weir_throttle_status why;
     weir_resp_arg key = c->arg[1];
-    weir_status st = weir_service_throttle(c->session->service, &t, key.at, key.len, c->now_ns, &a,
-                                           &why);
+    weir_status st =
+        weir_service_throttle(c->session->service, &t, key.at, key.len, c->now_ns, &a, &why);
     if (st == WEIR_OK) {
         weir_resp_put_array(c->out, 5);
         weir_resp_put_i64(c->out, a.limited);
@@ -197,8 +197,10 @@ typedef struct command {
 } command;
 
 static const command commands[] = {
-    {"WEIR.CHECK", weir_check_command}, {"CL.THROTTLE", throttle_command},
-    {"PING", ping_command},             {"QUIT", quit_command},
+    {"WEIR.CHECK", weir_check_command},
+    {"CL.THROTTLE", throttle_command},
+    {"PING", ping_command},
+    {"QUIT", quit_command},
     {"COMMAND", command_command},
 };
 

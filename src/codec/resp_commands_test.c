@@ -75,8 +75,10 @@ static void check_check(void **state)
     ask(f, take, "*6\r\n:0\r\n:2\r\n:0\r\n:334\r\n:667\r\n:0\r\n");
     ask(f, "weir.check 'gcra   3/1s burst 02' alice cost 0", /* the same policy and key */
         "*6\r\n:1\r\n:2\r\n:0\r\n:0\r\n:667\r\n:0\r\n");
-    ask(f, "WEIR.CHECK 'gcra 3/s burst 2' bob COST 3", "*6\r\n:0\r\n:2\r\n:2\r\n:-1\r\n:0\r\n:0\r\n");
-    ask(f, "WEIR.CHECK 'leaky-queue 10/s depth 2' carol", "*6\r\n:1\r\n:3\r\n:2\r\n:0\r\n:100\r\n:0\r\n");
+    ask(f, "WEIR.CHECK 'gcra 3/s burst 2' bob COST 3",
+        "*6\r\n:0\r\n:2\r\n:2\r\n:-1\r\n:0\r\n:0\r\n");
+    ask(f, "WEIR.CHECK 'leaky-queue 10/s depth 2' carol",
+        "*6\r\n:1\r\n:3\r\n:2\r\n:0\r\n:100\r\n:0\r\n");
     ask(f, "WEIR.CHECK 'leaky-queue 10/s depth 2' carol",
         "*6\r\n:1\r\n:3\r\n:1\r\n:0\r\n:200\r\n:100\r\n");
 }
@@ -112,8 +114,9 @@ static void check_long_key(void **state)
         weir_buffer_append(&f->in, head, sizeof head - 1);
         weir_resp_put_bulk(&f->in, key, len);
         free(key);
-        ask(f, "", len == WEIR_KEY_MAX ? "*6\r\n:1\r\n:1\r\n:0\r\n:0\r\n:1000\r\n:0\r\n"
-                                       : "-ERR the key has 65537 bytes, expected 1 to 65536\r\n");
+        ask(f, "",
+            len == WEIR_KEY_MAX ? "*6\r\n:1\r\n:1\r\n:0\r\n:0\r\n:1000\r\n:0\r\n"
+                                : "-ERR the key has 65537 bytes, expected 1 to 65536\r\n");
     }
 }
 
@@ -141,7 +144,8 @@ static void check_throttle_errors(void **state)
     ask(f, "CL.THROTTLE u 1 1", usage);
     ask(f, "CL.THROTTLE u 1 1 1 1 1", usage);
     ask(f, "CL.THROTTLE u abc 1 1", "-Cell error: Store error: Couldn't parse as integer: abc\r\n");
-    ask(f, "CL.THROTTLE u 1 1 1 1.5", "-Cell error: Store error: Couldn't parse as integer: 1.5\r\n");
+    ask(f, "CL.THROTTLE u 1 1 1 1.5",
+        "-Cell error: Store error: Couldn't parse as integer: 1.5\r\n");
     ask(f, "CL.THROTTLE u 1 1 ''", "-Cell error: Store error: Couldn't parse as integer: \r\n");
     ask(f, "CL.THROTTLE u 1 1 -", "-Cell error: Store error: Couldn't parse as integer: -\r\n");
     ask(f, "CL.THROTTLE u 9223372036854775808 1 1",
@@ -219,9 +223,9 @@ static void check_many_policies(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(check_check),    TEST(check_check_errors),    TEST(check_long_key),
-        TEST(check_throttle), TEST(check_throttle_errors), TEST(check_others),
-        TEST(check_pipeline), TEST(check_protocol_error),  TEST(check_http_guard),
+        TEST(check_check),         TEST(check_check_errors),    TEST(check_long_key),
+        TEST(check_throttle),      TEST(check_throttle_errors), TEST(check_others),
+        TEST(check_pipeline),      TEST(check_protocol_error),  TEST(check_http_guard),
         TEST(check_many_policies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Tests of the byte queue and of RESP: tables, every protocol error, every split, and seeded round trips.
- * It must not know any command. */
+/* Tests of the byte queue and of RESP: tables, every protocol error, every split, and seeded round
+ * trips. It must not know any command. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,7 +29,7 @@ static uint64_t next_random(uint64_t *state) /* splitmix64 */
     return z ^ z >> 31;
 }
 
-/* ---- the byte queue -------------------------------------------------------------------------------- */
+/* ---- the byte queue -------------------------------------------------------------------------- */
 
 static void buffer_keeps_its_maximum(void **state)
 {
@@ -103,10 +103,11 @@ static void buffer_is_a_queue(void **state)
     }
 }
 
-/* ---- the parser ------------------------------------------------------------------------------------ */
+/* ---- the parser ------------------------------------------------------------------------------ */
 
-/* Writes what the parser says of `len` bytes as text, "[3:GET,1:a]" and so on, ended by "more", "http" or
- * an error. `cuts` has a bit for each place where the input is cut; step > 0 cuts every `step` bytes. */
+/* Writes what the parser says of `len` bytes as text, "[3:GET,1:a]" and so on, ended by "more",
+ * "http" or an error. `cuts` has a bit for each place where the input is cut; step > 0 cuts every
+ * `step` bytes. */
 static void run(const weir_resp_limits *limits, const char *bytes, size_t len, size_t cut,
                 size_t step, weir_buffer *ret)
 {
@@ -271,7 +272,8 @@ static void limits_are_kept(void **state)
         check(&limits, rows[i].in, rows[i].len, rows[i].out, rows[i].out_len);
 }
 
-/* The default inline limit, to the byte; and a long line that comes byte by byte is scanned once. */
+/* The default inline limit, to the byte; and a long line that comes byte by byte is scanned
+ * once. */
 static void a_long_line_is_refused(void **state)
 {
     (void)state;
@@ -324,7 +326,7 @@ static void pipelines_come_back(void **state)
     }
 }
 
-/* ---- numbers, words, replies ------------------------------------------------------------------------ */
+/* ---- numbers, words, replies ----------------------------------------------------------------- */
 
 static void numbers_are_strict(void **state)
 {

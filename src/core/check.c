@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* A policy decides: all layers must allow, then all are charged; otherwise none is. A key's state is its layers' states,
- * one after the other. This file knows layers, and no algorithm. */
+/* A policy decides: all layers must allow, then all are charged; otherwise none is. A key's state
+ * is its layers' states, one after the other. This file knows layers, and no algorithm. */
 
 #include "core/layer.h"
 #include "core/wide.h"

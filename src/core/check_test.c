@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* What the vectors and the properties do not reach: bad arguments, damaged states, and the arithmetic
- * at its ends. A damaged state may give any answer that its contract allows; it must not crash,
- * overflow, or lock a key for ever where the contract says it is taken for fresh. */
+/* What the vectors and the properties do not reach: bad arguments, damaged states, and the
+ * arithmetic at its ends. A damaged state may give any answer that its contract allows; it must not
+ * crash, overflow, or lock a key for ever where the contract says it is taken for fresh. */
 
 #include "core/layer.h"
 #include "core/wide.h"
@@ -66,7 +66,8 @@ static void check_arguments(void **unused)
     }
 }
 
-/* Every word of the state takes every awkward value; whatever is answered is within its contract. */
+/* Every word of the state takes every awkward value; whatever is answered is within its
+ * contract. */
 static void check_damaged(void **unused)
 {
     (void)unused;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* sliding-counter. strict and relaxed differ by `slack`, W - 1 for relaxed: x < (N + 1)*W is x <= N*W + (W - 1). */
+/* sliding-counter. strict and relaxed differ by `slack`, W - 1 for relaxed: x < (N + 1)*W is x <=
+ * N*W + (W - 1). */
 
 #include "core/counter.h"
 
@@ -37,7 +38,8 @@ static uint64_t slack(const weir_layer *c)
     return c->relaxed ? (uint64_t)c->period_ns - 1 : 0;
 }
 
-/* units*W + slack: what prev*overlap may be at most while `units` of the limit are free. units 0..WEIR_LIMIT_MAX. */
+/* units*W + slack: what prev*overlap may be at most while `units` of the limit are free. units
+ * 0..WEIR_LIMIT_MAX. */
 static weir_wide budget(const weir_layer *c, int64_t units)
 {
     return weir_wide_add(weir_wide_mul((uint64_t)units, (uint64_t)c->period_ns),
@@ -55,8 +57,9 @@ static bool fits(const weir_layer *c, const view *v, int64_t cost)
     return units >= 0 && !weir_wide_less(budget(c, units), weighted(v));
 }
 
-/* The wait for a denied cost <= limit. Within this window the overlap must shrink to `enough`; if the present count is
- * itself in the way, so must the overlap of the next window, whose prev is our cur. */
+/* The wait for a denied cost <= limit. Within this window the overlap must shrink to `enough`; if
+ * the present count is itself in the way, so must the overlap of the next window, whose prev is our
+ * cur. */
 static int64_t retry_after(const weir_layer *c, const view *v, int64_t cost)
 {
     int64_t units = c->limit - v->cur - cost;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* One layer: its bounds, its derived numbers, and the dispatch to the algorithm that keeps its state. */
+/* One layer: its bounds, its derived numbers, and the dispatch to the algorithm that keeps its
+ * state. */
 
 #include "core/layer.h"
 

@@ -2,7 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CORE_LAYER_H
 #define WEIR_CORE_LAYER_H
-/* One layer, whatever its algorithm: the one place that knows which file serves which state format. */
+/* One layer, whatever its algorithm: the one place that knows which file serves which state
+ * format. */
 
 #include <weir/weir.h>
 
@@ -22,7 +23,8 @@ bool weir_layer_allows(const weir_layer *l, const uint64_t *state, unsigned leve
 
 /* Decides and charges this layer alone; fills all of *ret but `layer`. The state is sound and, if a
  * write is due, not full.
- *  count  whether a denial is counted if the layer is count_denied; false gives the figures alone. */
+ *  count  whether a denial is counted if the layer is count_denied; false gives the figures alone.
+ *         */
 void weir_layer_check(const weir_layer *l, uint64_t *state, unsigned level, int64_t now_ns,
                       int64_t cost, bool count, weir_decision *ret);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* sliding-log. A decision finds the entries that still count without removing the others; only a charge or a refund
- * writes. Where the ring lies and when it grows is the caller's business. */
+/* sliding-log. A decision finds the entries that still count without removing the others; only a
+ * charge or a refund writes. Where the ring lies and when it grows is the caller's business. */
 
 #include "core/log.h"
 
@@ -70,7 +70,8 @@ static uint64_t first_after(const view *v, const uint64_t *state, int64_t t_ns)
     return low;
 }
 
-/* The first entry after which at least `units` have been counted since the head; len if there are fewer. */
+/* The first entry after which at least `units` have been counted since the head; len if there are
+ * fewer. */
 static uint64_t first_reaching(const view *v, const uint64_t *state, int64_t units)
 {
     uint64_t low = 0, high = v->len;

@@ -6,13 +6,14 @@
  *
  *     allowed  iff  L(now) + cost <= N,   and then   log (now, cost)
  *
- * Bound (P1): sum(cost in (t - W, t]) <= N for every t. count_denied: denied costs are logged too; only the latest N units
- * are kept, since more than N never changes a verdict.
+ * Bound (P1): sum(cost in (t - W, t]) <= N for every t. count_denied: denied costs are logged too;
+ * only the latest N units are kept, since more than N never changes a verdict.
  *
- * State (WEIR_STATE_LOG): a ring of `cap` entries, cap = min(N, 4 << level). Words: {head in the low half and len in the
- * high half; base; cap stamps in ns; cap running totals of 32 bits, two a word}. An entry's running total, modulo 2^32, is
- * taken after it; `base` is the total before the head. So any sum is one subtraction and any search is binary. Equal stamps
- * share an entry. A clock behind the latest stamp is read as that stamp. */
+ * State (WEIR_STATE_LOG): a ring of `cap` entries, cap = min(N, 4 << level). Words: {head in the
+ * low half and len in the high half; base; cap stamps in ns; cap running totals of 32 bits, two a
+ * word}. An entry's running total, modulo 2^32, is taken after it; `base` is the total before the
+ * head. So any sum is one subtraction and any search is binary. Equal stamps share an entry. A
+ * clock behind the latest stamp is read as that stamp. */
 
 #include <weir/weir.h>
 
@@ -21,7 +22,8 @@ size_t weir_log_words(const weir_layer *l, unsigned level);
 /* Copies a state of `level` into one of `level + 1`. */
 void weir_log_grow(const weir_layer *l, const uint64_t *from, unsigned level, uint64_t *to);
 
-/* False if the state cannot have been written by this file. Every other function asks for a sound state. */
+/* False if the state cannot have been written by this file. Every other function asks for a sound
+ * state. */
 bool weir_log_sound(const weir_layer *l, const uint64_t *state, unsigned level);
 
 /* Would charging `cost` at now_ns need a larger ring? Never at the level where cap = N. */

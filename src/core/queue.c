@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The real queue of leaky-queue: a ring of items beside the TAT that admits them. It knows no timer. */
+/* The real queue of leaky-queue: a ring of items beside the TAT that admits them. It knows no
+ * timer. */
 
 #include <weir/weir_queue.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* sliding-slices. A decision first looks at what has left since the last write, without writing; only a charge or a
- * refund moves the stored slice forward. */
+/* sliding-slices. A decision first looks at what has left since the last write, without writing;
+ * only a charge or a refund moves the stored slice forward. */
 
 #include "core/slices.h"
 

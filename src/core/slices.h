@@ -6,21 +6,22 @@
  *
  *     allowed  iff  sum + cost <= N,   and then   count[present] += cost
  *
- * Bound (P1): in any S slices in a row sum(cost) <= N. Slice k is [ceil(k*W/S), ceil((k + 1)*W/S)): the layer's num/den
- * is S/W in lowest terms.
+ * Bound (P1): in any S slices in a row sum(cost) <= N. Slice k is [ceil(k*W/S), ceil((k + 1)*W/S)):
+ * the layer's num/den is S/W in lowest terms.
  *
- * State (WEIR_STATE_SLICES): {the latest slice written, the sum of all counts, S counts of 32 bits, two a word}. Slice k
- * lies at k mod S. A stored slice later than now stands for now. */
+ * State (WEIR_STATE_SLICES): {the latest slice written, the sum of all counts, S counts of 32 bits,
+ * two a word}. Slice k lies at k mod S. A stored slice later than now stands for now. */
 
 #include <weir/weir.h>
 
 size_t weir_slices_words(const weir_layer *s);
 
-/* Would `cost` be allowed? now_ns 0..WEIR_NOW_NS_MAX, cost 0..WEIR_COST_MAX. Any state is safe. Pure. */
+/* Would `cost` be allowed? now_ns 0..WEIR_NOW_NS_MAX, cost 0..WEIR_COST_MAX. Any state is safe.
+ * Pure. */
 bool weir_slices_allows(const weir_layer *s, const uint64_t *state, int64_t now_ns, int64_t cost);
 
-/* Decides and charges; fills all of *ret but `layer`. A denial and cost 0 write nothing to *state. Work: as many slices
- * as began since the last write; on a denial at most S. */
+/* Decides and charges; fills all of *ret but `layer`. A denial and cost 0 write nothing to *state.
+ * Work: as many slices as began since the last write; on a denial at most S. */
 void weir_slices_check(const weir_layer *s, uint64_t *state, int64_t now_ns, int64_t cost,
                        weir_decision *ret);
 

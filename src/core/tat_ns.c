@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The 8-byte TAT: rates whose interval is a whole number of nanoseconds. The hot path of most policies; the verdict needs
- * a subtraction and a compare. What overflows where is settled by weir_layer_init(): limit * den <= WEIR_SPAN_NS_MAX. */
+/* The 8-byte TAT: rates whose interval is a whole number of nanoseconds. The hot path of most
+ * policies; the verdict needs a subtraction and a compare. What overflows where is settled by
+ * weir_layer_init(): limit * den <= WEIR_SPAN_NS_MAX. */
 
 #include "core/tat.h"
 

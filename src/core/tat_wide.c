@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The 16-byte TAT: rates whose interval is not a whole number of nanoseconds, and buckets that refill in steps. Both
- * count a clock in units of their own, in which the interval is whole: 1/num ns, or tokens. The verdict is exact and
- * needs no division; only the figures in ns are rounded, up. */
+/* The 16-byte TAT: rates whose interval is not a whole number of nanoseconds, and buckets that
+ * refill in steps. Both count a clock in units of their own, in which the interval is whole: 1/num
+ * ns, or tokens. The verdict is exact and needs no division; only the figures in ns are rounded,
+ * up. */
 
 #include "core/tat.h"
 
@@ -92,6 +93,35 @@ bool weir_tat_wide_allows(const weir_layer *g, const uint64_t *state, int64_t no
     return !weir_wide_less(room_for(g, cost), backlog_at(state, clock_at(g, now_ns)));
 }
 
+typedef struct outcome { /* in the layer's own units */
+    weir_wide backlog;   /* after the decision */
+    weir_wide excess;    /* if denied and not never: what is too much of it for now */
+    bool allowed, never;
+} outcome;
+
+/* The decision itself: no clock, no state, nothing rounded. */
+/*@ requires tat_wide_layer(g) && cost_ok(cost);
+  @ assigns \nothing;
+  @ ensures \result.allowed <==> wide_fits(g, wide(backlog), cost);
+  @ ensures \result.never <==> cost > g->limit;
+  @ ensures wide(\result.backlog) == wide(backlog) + (\result.allowed ? cost * unit(g) : 0);
+  @ ensures !\result.allowed && !\result.never ==>
+  @     wide(\result.excess) == wide(backlog) + cost * unit(g) - capacity(g) > 0; */
+static outcome decide(const weir_layer *g, weir_wide backlog, int64_t cost)
+{
+    outcome o = {backlog, {0, 0}, false, cost > g->limit};
+    //@ assert cost <= g->limit <==> cost * unit(g) <= capacity(g);
+    if (o.never)
+        return o;
+    weir_wide room = room_for(g, cost);
+    o.allowed = !weir_wide_less(room, backlog);
+    if (o.allowed)
+        o.backlog = weir_wide_add(backlog, weir_wide_mul((uint64_t)cost, unit(g)));
+    else
+        o.excess = weir_wide_sub(backlog, room);
+    return o;
+}
+
 /* Fills what follows from the backlog after the decision. */
 /*@ requires tat_wide_layer(g);
   @ requires time_ok(now_ns) && \valid(ret) && \separated(g, ret);
@@ -131,29 +161,21 @@ void weir_tat_wide_check(const weir_layer *g, uint64_t *state, int64_t now_ns, i
                          weir_decision *ret)
 {
     weir_wide clock = clock_at(g, now_ns);
-    weir_wide backlog = backlog_at(state, clock);
-    //@ assert cost <= g->limit <==> cost * unit(g) <= capacity(g);
-    ret->never = cost > g->limit;
-    ret->allowed = false;
-    ret->retry_after_ns = INT64_MAX;
-    ret->delay_ns = 0;
-    if (!ret->never) {
-        weir_wide room = room_for(g, cost);
-        ret->allowed = !weir_wide_less(room, backlog);
-        ret->retry_after_ns =
-            ret->allowed ? 0 : ns_until(g, weir_wide_sub(backlog, room), now_ns);
+    weir_wide before = backlog_at(state, clock);
+    outcome o = decide(g, before, cost);
+    bool queued = o.allowed && g->algorithm == WEIR_LEAKY_QUEUE;
+    ret->never = o.never;
+    ret->allowed = o.allowed;
+    ret->retry_after_ns = 0;
+    if (!o.allowed)
+        ret->retry_after_ns = o.never ? INT64_MAX : ns_until(g, o.excess, now_ns);
+    ret->delay_ns = queued ? ns_ceil(before, g->num) : 0;
+    if (o.allowed && cost > 0) {
+        weir_wide tat = weir_wide_add(clock, o.backlog);
+        state[0] = tat.hi;
+        state[1] = tat.lo;
     }
-    if (ret->allowed) {
-        if (g->algorithm == WEIR_LEAKY_QUEUE)
-            ret->delay_ns = ns_ceil(backlog, g->num);
-        backlog = weir_wide_add(backlog, weir_wide_mul((uint64_t)cost, unit(g)));
-        if (cost > 0) {
-            weir_wide tat = weir_wide_add(clock, backlog);
-            state[0] = tat.hi;
-            state[1] = tat.lo;
-        }
-    }
-    figures(g, backlog, now_ns, ret);
+    figures(g, o.backlog, now_ns, ret);
 }
 
 /*@ requires tat_wide_layer(g) && \valid(state + (0 .. 1)) && \separated(g, state + (0 .. 1));

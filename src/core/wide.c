@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Division of 128 by 64 bits: long division in base 2^32 (Knuth, The Art of Computer Programming 4.3.1, algorithm D,
- * with a two-digit divisor). It knows nothing of rates; it must stay free of library calls. */
+/* Division of 128 by 64 bits: long division in base 2^32 (Knuth, The Art of Computer Programming
+ * 4.3.1, algorithm D, with a two-digit divisor). It knows nothing of rates; it must stay free of
+ * library calls. */
 
 #include "core/wide.h"
 

@@ -2,8 +2,9 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CORE_WIDE_H
 #define WEIR_CORE_WIDE_H
-/* 128-bit unsigned arithmetic in two 64-bit halves: just what exact rates need. It must not use __int128 or the
- * overflow builtins, which turn into library calls on wasm32; and nothing here knows what is being counted. */
+/* 128-bit unsigned arithmetic in two 64-bit halves: just what exact rates need. It must not use
+ * __int128 or the overflow builtins, which turn into library calls on wasm32; and nothing here
+ * knows what is being counted. */
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* fixed-window. Where a calendar window begins is asked of the layer's window function; this file knows no calendar. */
+/* fixed-window. Where a calendar window begins is asked of the layer's window function; this file
+ * knows no calendar. */
 
 #include "core/window.h"
 

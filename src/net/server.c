@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* One libuv loop. A connection reads, answers all that has arrived in one batch with one look at the
- * clock, and writes. While a write is under way it neither reads nor answers, so that a client which
- * does not read its replies holds up nobody but itself, and takes no more than two buffers. */
+/* One libuv loop. A connection reads, answers all that has arrived in one batch with one look at
+ * the clock, and writes. While a write is under way it neither reads nor answers, so that a client
+ * which does not read its replies holds up nobody but itself, and takes no more than two
+ * buffers. */
 
 #include "net/server.h"
 
@@ -101,8 +102,8 @@ static void on_written(uv_write_t *write, int status)
 static void send_out(connection *c)
 {
     uv_stream_t *stream = (uv_stream_t *)&c->tcp;
-    uv_buf_t buf = uv_buf_init((char *)weir_buffer_data(&c->out),
-                               (unsigned)weir_buffer_len(&c->out));
+    uv_buf_t buf =
+        uv_buf_init((char *)weir_buffer_data(&c->out), (unsigned)weir_buffer_len(&c->out));
     int n = buf.len > 0 ? uv_try_write(stream, &buf, 1) : 0;
     if (n > 0)
         weir_buffer_consume(&c->out, (size_t)n);
@@ -213,8 +214,8 @@ static weir_status start_listening(weir_server *s, char *ret_error, size_t size)
     return WEIR_E_IO;
 }
 
-weir_status weir_server_open(weir_server **ret, const weir_server_options *options,
-                             char *ret_error, size_t size)
+weir_status weir_server_open(weir_server **ret, const weir_server_options *options, char *ret_error,
+                             size_t size)
 {
     weir_server *s = port_zalloc(1, sizeof *s);
     if (!s)

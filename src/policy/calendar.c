@@ -10,7 +10,7 @@
 
 #define NS_PER_S 1000000000
 
-/* ---- which offset when ---- */
+/* ---- which offset when ----------------------------------------------------------------------- */
 
 /* The number of listed changes at or before t_s. */
 static uint32_t changes_until(const weir_zone *zone, int64_t t_s)
@@ -92,7 +92,7 @@ weir_zone_piece weir_zone_piece_at(const weir_zone *zone, int64_t t_s)
     return ret;
 }
 
-/* ---- dates ---- */
+/* ---- dates ----------------------------------------------------------------------------------- */
 
 /* Both are day numbers, days since 1970-01-01. */
 typedef struct dates {
@@ -134,7 +134,7 @@ static dates dates_around(weir_calendar unit, int32_t day)
     }
 }
 
-/* ---- windows ---- */
+/* ---- windows --------------------------------------------------------------------------------- */
 
 /* The latest date that has started at t_s, `here` being the stretch around it: the date of the
  * greatest local time so far. No clock more than the range of offsets ago can have shown it. */

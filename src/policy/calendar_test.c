@@ -51,7 +51,7 @@ static int64_t utc(const char *text)
     return (int64_t)day * DAY_S + h * 3600 + mi * 60 + s;
 }
 
-/* ---- windows known by hand ---- */
+/* ---- windows known by hand ------------------------------------------------------------------- */
 
 typedef struct known {
     const char *zone;
@@ -171,7 +171,7 @@ static void epoch_and_bounds(void **state)
     assert_window(&z, WEIR_YEAR, 0, 0, (364 * DAY_S + 10 * 3600) * NS);
 }
 
-/* ---- random zones against a model ---- */
+/* ---- random zones against a model ------------------------------------------------------------ */
 
 typedef struct model { /* offset_s[i] from times[i - 1] to times[i] */
     int count;
@@ -286,7 +286,7 @@ static void random_zones(void **state)
     }
 }
 
-/* ---- every zone against libc ---- */
+/* ---- every zone against libc ----------------------------------------------------------------- */
 
 /* Days since 1970-01-01 on the clock of TZ, and its offset. */
 static int64_t libc_day(int64_t t_s, int64_t *ret_offset_s)
@@ -309,7 +309,8 @@ static void check_first(const char *name, int64_t start_s, int64_t day)
                      (long long)back_s);
 }
 
-/* Walks the days from one instant to another, each against libc, and the longer windows with them. */
+/* Walks the days from one instant to another, each against libc, and the longer windows with
+ * them. */
 static void check_zone(const weir_zone *z, const char *name, int64_t t_s, int64_t end_s)
 {
     weir_span span[4]; /* day, week, month, year */

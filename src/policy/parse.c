@@ -104,7 +104,8 @@ static weir_status parse_token_bucket(parser *p, weir_layer *l)
     }
     weir_scan_space(&p->scan);
     if (!weir_scan_keyword(&p->scan, "every"))
-        return weir_scan_unexpected(&p->scan, p->scan.at, "'/' and a period, or every and a period");
+        return weir_scan_unexpected(&p->scan, p->scan.at,
+                                    "'/' and a period, or every and a period");
     st = boundary(p);
     if (st != WEIR_OK)
         return st;
@@ -135,8 +136,8 @@ static weir_status parse_leaky_queue(parser *p, weir_layer *l)
 
 static bool is_zone_char(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           c == '/' || c == '_' || c == '+' || c == '-';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '/' ||
+           c == '_' || c == '+' || c == '-';
 }
 
 static bool is_utc(const char *name, size_t len)
@@ -227,8 +228,8 @@ static weir_status parse_sliding_slices(parser *p, weir_layer *l)
     if (st != WEIR_OK)
         return st;
     int64_t most = l->period_ns < WEIR_SLICES_MAX ? l->period_ns : WEIR_SLICES_MAX;
-    return keyword_number(p, "slices", "slices and a number, as in slices 60",
-                          "a number of slices", 1, most, &l->slices);
+    return keyword_number(p, "slices", "slices and a number, as in slices 60", "a number of slices",
+                          1, most, &l->slices);
 }
 
 typedef weir_status (*layer_parser)(parser *p, weir_layer *l);

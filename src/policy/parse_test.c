@@ -87,7 +87,7 @@ static void check_good(void **unused)
     }
 }
 
-#define UNITS      "one of ns us ms s m h d w"
+#define UNITS "one of ns us ms s m h d w"
 #define ALGORITHMS                                                                                 \
     "one of gcra token-bucket leaky-bucket leaky-queue fixed-window sliding-log "                  \
     "sliding-counter sliding-slices"
@@ -100,14 +100,16 @@ static const struct {
 } bad[] = {
     {"gcra 100/x", WEIR_E_SYNTAX, 10, "unknown unit 'x', expected " UNITS},
     {"gcra 100/5x", WEIR_E_SYNTAX, 11, "unknown unit 'x', expected " UNITS},
-    {"fixed-window 1/x", WEIR_E_SYNTAX, 16, "unknown unit 'x', expected " UNITS " day week month year"},
+    {"fixed-window 1/x", WEIR_E_SYNTAX, 16,
+     "unknown unit 'x', expected " UNITS " day week month year"},
     {"", WEIR_E_SYNTAX, 1, "found the end, expected " ALGORITHMS},
     {"   ", WEIR_E_SYNTAX, 4, "found the end, expected " ALGORITHMS},
     {"gcrx 1/s", WEIR_E_SYNTAX, 1, "found 'gcrx', expected " ALGORITHMS},
     {"GCRA 1/s", WEIR_E_SYNTAX, 1, "found 'GCRA', expected " ALGORITHMS},
     {"gcra", WEIR_E_SYNTAX, 5, "found the end, expected a rate such as 100/s, 1 to 1099511627776"},
     {"gcra 0/s", WEIR_E_RANGE, 6, "found '0/s', expected a rate such as 100/s, 1 to 1099511627776"},
-    {"gcra -1/s", WEIR_E_SYNTAX, 6, "found '-1/s', expected a rate such as 100/s, 1 to 1099511627776"},
+    {"gcra -1/s", WEIR_E_SYNTAX, 6,
+     "found '-1/s', expected a rate such as 100/s, 1 to 1099511627776"},
     {"gcra 1099511627777/s", WEIR_E_RANGE, 6,
      "found '1099511627777/s', expected a rate such as 100/s, 1 to 1099511627776"},
     {"gcra 99999999999999999999999999/s", WEIR_E_RANGE, 6,
@@ -118,7 +120,8 @@ static const struct {
     {"gcra 5/5", WEIR_E_SYNTAX, 9, "found the end, expected a unit: " UNITS},
     {"gcra 5/0s", WEIR_E_RANGE, 8, "found '0s', expected a period of at least 1ns"},
     {"gcra 5/1152921504606846976ns", WEIR_E_RANGE, 8,
-     "found '1152921504606846976ns', expected a period of at most 1152921504606846975ns (36.5 years)"},
+     "found '1152921504606846976ns', expected a period of at most 1152921504606846975ns (36.5 "
+     "years)"},
     {"gcra 5/1h1h", WEIR_E_SYNTAX, 11,
      "found 'h', expected units from the largest to the smallest, as 1h30m"},
     {"gcra 5/s5", WEIR_E_SYNTAX, 9, "found '5', expected a space, '&' or the end"},
@@ -148,7 +151,8 @@ static const struct {
      "found the end, expected '/' and a period, or every and a period"},
     {"leaky-bucket 5/s", WEIR_E_SYNTAX, 17,
      "found the end, expected capacity and a number, as in capacity 20"},
-    {"leaky-queue 5/s depth -1", WEIR_E_SYNTAX, 23, "found '-1', expected a depth, 0 to 2147483646"},
+    {"leaky-queue 5/s depth -1", WEIR_E_SYNTAX, 23,
+     "found '-1', expected a depth, 0 to 2147483646"},
     {"fixed-window 2147483648/s", WEIR_E_RANGE, 14,
      "found '2147483648/s', expected a limit such as 100/m, 1 to 2147483647"},
     {"fixed-window 5/h tz UTC", WEIR_E_SYNTAX, 18,
@@ -258,8 +262,8 @@ static void check_report(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_good),       cmocka_unit_test(check_bad),
-        cmocka_unit_test(check_lengths),    cmocka_unit_test(check_print_room),
+        cmocka_unit_test(check_good),    cmocka_unit_test(check_bad),
+        cmocka_unit_test(check_lengths), cmocka_unit_test(check_print_room),
         cmocka_unit_test(check_report),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

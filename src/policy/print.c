@@ -86,7 +86,8 @@ size_t weir_policy_print(const weir_policy *p, char *buf, size_t size)
     return t.len;
 }
 
-/* "one every 10ms", or "one every 1s/3" where that is not whole ns; for rates above one a ns, nothing. */
+/* "one every 10ms", or "one every 1s/3" where that is not whole ns; for rates above one a ns,
+ * nothing. */
 static void put_interval(weir_text *t, const weir_layer *l)
 {
     if (l->den < l->num)
@@ -170,7 +171,8 @@ static void report_window(weir_text *t, const weir_layer *l)
     weir_text_char(t, '\n');
 }
 
-/* In 64 bits: where size_t has 32, weir_state_words() need not fit at a level that memory cannot. */
+/* In 64 bits: where size_t has 32, weir_state_words() need not fit at a level that memory
+ * cannot. */
 static uint64_t state_bytes(const weir_policy *p, unsigned level)
 {
     uint64_t words = 0;

@@ -146,7 +146,8 @@ weir_status weir_scan_number(weir_scan *s, const char *what, int64_t low, int64_
 static weir_status refuse_unit(weir_scan *s, size_t from, size_t len, bool calendar_too)
 {
     char found[FOUND_MAX + 24], expected[96];
-    weir_text f = weir_text_init(found, sizeof found), e = weir_text_init(expected, sizeof expected);
+    weir_text f = weir_text_init(found, sizeof found),
+              e = weir_text_init(expected, sizeof expected);
     weir_text_str(&f, "unknown unit '");
     weir_text_bytes(&f, s->text + from, len < FOUND_MAX ? len : FOUND_MAX);
     weir_text_str(&f, "'");
@@ -193,7 +194,8 @@ static weir_status scan_unit(weir_scan *s, int64_t below_ns, bool calendar_too, 
         if (!same(word, len, weir_units[i].name))
             continue;
         if (weir_units[i].ns >= below_ns)
-            return weir_scan_unexpected(s, from, "units from the largest to the smallest, as 1h30m");
+            return weir_scan_unexpected(s, from,
+                                        "units from the largest to the smallest, as 1h30m");
         *ret_ns = weir_units[i].ns;
         return WEIR_OK;
     }

@@ -10,7 +10,7 @@
 typedef struct weir_scan {
     const char *text;
     size_t len;
-    size_t at; /* the next byte */
+    size_t at;                /* the next byte */
     weir_policy_error *error; /* NULL if nobody asks */
 } weir_scan;
 

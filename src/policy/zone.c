@@ -11,7 +11,7 @@
 /* RFC 9636, 3.2: seconds east of UTC, -24:59:59 .. 25:59:59. The footer's grammar keeps to it. */
 _Static_assert(OFFSET_S_MIN == -(25 * 3600 - 1) && OFFSET_S_MAX == 26 * 3600 - 1, "as in zone.h");
 
-/* ---- the footer ---- */
+/* ---- the footer ------------------------------------------------------------------------------ */
 
 typedef struct text {
     const uint8_t *p;
@@ -170,7 +170,7 @@ static bool read_footer(text t, weir_zone_tail *ret)
     return order_changes(ret);
 }
 
-/* ---- the file ---- */
+/* ---- the file -------------------------------------------------------------------------------- */
 
 typedef struct header {
     uint32_t version; /* 0, or '2'..'4' */

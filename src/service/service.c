@@ -88,8 +88,8 @@ static void put_first(compiled **places, size_t way, compiled *c)
 }
 
 /* The policy of a text, compiled now or before; good until the next call. */
-static weir_status find_policy(weir_service *s, const char *text, size_t len,
-                               const compiled **ret, weir_policy_error *ret_error)
+static weir_status find_policy(weir_service *s, const char *text, size_t len, const compiled **ret,
+                               weir_policy_error *ret_error)
 {
     compiled **places = s->places[weir_siphash(s->secret, text, len) % SETS];
     size_t way = 0;

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_SERVICE_SERVICE_H
 #define WEIR_SERVICE_SERVICE_H
-/* One request -> one decision: finds the policy of a text, and asks the store. It knows no socket and
- * no protocol. A service belongs to one thread; any number of them may share a store. */
+/* One request -> one decision: finds the policy of a text, and asks the store. It knows no socket
+ * and no protocol. A service belongs to one thread; any number of them may share a store. */
 
 #include "service/throttle.h"
 

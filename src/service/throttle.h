@@ -2,9 +2,10 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_SERVICE_THROTTLE_H
 #define WEIR_SERVICE_THROTTLE_H
-/* The arithmetic of redis-cell's CL.THROTTLE, to the letter: with its truncated interval, its figures
- * in whole seconds, and its refunds by a negative quantity. weir's own algorithms share nothing with
- * it but the format of the state, a TAT in ns. docs/compatibility.md lists where it differs. */
+/* The arithmetic of redis-cell's CL.THROTTLE, to the letter: with its truncated interval, its
+ * figures in whole seconds, and its refunds by a negative quantity. weir's own algorithms share
+ * nothing with it but the format of the state, a TAT in ns. docs/compatibility.md lists where it
+ * differs. */
 
 #include <weir/weir.h>
 

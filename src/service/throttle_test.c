@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* CL.THROTTLE against answers of redis-cell: its own test table, its README, and its odd corners. */
+/* CL.THROTTLE against answers of redis-cell: its own test table, its README, and its odd
+ * corners. */
 
 #include "service/throttle.h"
 
@@ -120,8 +121,8 @@ static void check_tiny_interval(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_table),   cmocka_unit_test(check_seconds),
-        cmocka_unit_test(check_refund),  cmocka_unit_test(check_refused),
+        cmocka_unit_test(check_table),         cmocka_unit_test(check_seconds),
+        cmocka_unit_test(check_refund),        cmocka_unit_test(check_refused),
         cmocka_unit_test(check_tiny_interval),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -94,7 +94,8 @@ static void sweep(weir_store *s, shard *sh, size_t count)
     }
 }
 
-/* Forgets the one closest to fresh of the next few entries, but not `keep`. False if there is none. */
+/* Forgets the one closest to fresh of the next few entries, but not `keep`. False if there is
+ * none. */
 static bool evict_one(weir_store *s, shard *sh, const entry *keep)
 {
     entry **best = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The store: keys apart, states that grow and are dropped, a budget that holds, time that never goes
- * back, and four threads that together are admitted no more than the policy says. */
+/* The store: keys apart, states that grow and are dropped, a budget that holds, time that never
+ * goes back, and four threads that together are admitted no more than the policy says. */
 
 #include <weir/weir_store.h>
 
@@ -37,29 +37,24 @@ static weir_decision take(weir_store *s, const weir_policy *p, const char *key, 
                           int64_t cost)
 {
     weir_decision d = {0};
-    assert_int_equal(weir_store_check(s, p, weir_store_policy_id(s, p), key, strlen(key), now_ns,
-                                      cost, &d),
-                     WEIR_OK);
+    assert_int_equal(
+        weir_store_check(s, p, weir_store_policy_id(s, p), key, strlen(key), now_ns, cost, &d),
+        WEIR_OK);
     return d;
 }
 
 static void check_siphash(void **unused)
 {
     (void)unused;
-    /* SipHash-1-3 of 0, 1, .. n-1 under the key 00 01 .. 0f; computed with an independent program. */
+    /* SipHash-1-3 of 0, 1, .. n-1 under the key 00 01 .. 0f; computed with an independent
+     * program. */
     static const struct {
         size_t len;
         uint64_t hash;
     } known[] = {
-        {0, 0xabac0158050fc4dc},
-        {1, 0xc9f49bf37d57ca93},
-        {7, 0xd3927d989bb11140},
-        {8, 0x369095118d299a8e},
-        {9, 0x25a48eb36c063de4},
-        {15, 0xd320d86d2a519956},
-        {16, 0xcc4fdd1a7d908b66},
-        {31, 0x2370dd1f8c21d1bc},
-        {63, 0x9d199062b7bbb3a8},
+        {0, 0xabac0158050fc4dc},  {1, 0xc9f49bf37d57ca93},  {7, 0xd3927d989bb11140},
+        {8, 0x369095118d299a8e},  {9, 0x25a48eb36c063de4},  {15, 0xd320d86d2a519956},
+        {16, 0xcc4fdd1a7d908b66}, {31, 0x2370dd1f8c21d1bc}, {63, 0x9d199062b7bbb3a8},
     };
     const weir_secret secret = {0x0706050403020100, 0x0f0e0d0c0b0a0908};
     uint8_t bytes[64];
@@ -269,10 +264,10 @@ static void check_threads(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_siphash),         cmocka_unit_test(check_keys_apart),
+        cmocka_unit_test(check_siphash),          cmocka_unit_test(check_keys_apart),
         cmocka_unit_test(check_refund_and_reset), cmocka_unit_test(check_arguments),
         cmocka_unit_test(check_fresh_is_dropped), cmocka_unit_test(check_time_never_goes_back),
-        cmocka_unit_test(check_budget),          cmocka_unit_test(check_log_too_large),
+        cmocka_unit_test(check_budget),           cmocka_unit_test(check_log_too_large),
         cmocka_unit_test(check_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

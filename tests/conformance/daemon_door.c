@@ -78,7 +78,8 @@ static weir_status ask(void *ctx, const step *s, weir_decision *ret)
     int len = snprintf(head, sizeof head, "*5\r\n$10\r\nWEIR.CHECK\r\n$%zu\r\n", strlen(d->policy));
     weir_buffer_append(&d->in, head, (size_t)len);
     weir_buffer_append(&d->in, d->policy, strlen(d->policy));
-    len = snprintf(head, sizeof head, "\r\n$3\r\nkey\r\n$4\r\nCOST\r\n$%d\r\n%s\r\n", cost_len, cost);
+    len =
+        snprintf(head, sizeof head, "\r\n$3\r\nkey\r\n$4\r\nCOST\r\n$%d\r\n%s\r\n", cost_len, cost);
     weir_buffer_append(&d->in, head, (size_t)len);
     weir_resp_session_run(&d->session, &d->in, &d->out, 1 << 15, s->t_ns);
     weir_buffer_append(&d->out, "", 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Any bytes from a client: the session answers or closes, and how the bytes were cut changes nothing
- * of what it answers. */
+/* Any bytes from a client: the session answers or closes, and how the bytes were cut changes
+ * nothing of what it answers. */
 
 #include "codec/resp_commands.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* libFuzzer target: access-log lines. The first byte chooses the format, the rest is the line. What is
- * read keeps its ranges and its place; a refusal writes no record and has its column in the line; CR LF
- * changes nothing; and a record written as tsv reads as itself. */
+/* libFuzzer target: access-log lines. The first byte chooses the format, the rest is the line. What
+ * is read keeps its ranges and its place; a refusal writes no record and has its column in the
+ * line; CR LF changes nothing; and a record written as tsv reads as itself. */
 
 #include "codec/logline.h"
 

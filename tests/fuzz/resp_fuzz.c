@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* libFuzzer target: RESP requests. The first byte chooses the limits, the second seeds the cuts, the rest is
- * the input. Whole and cut input must give the same requests and the same end; arguments lie inside what
- * was used; a request written back as RESP reads as itself. */
+/* libFuzzer target: RESP requests. The first byte chooses the limits, the second seeds the cuts,
+ * the rest is the input. Whole and cut input must give the same requests and the same end;
+ * arguments lie inside what was used; a request written back as RESP reads as itself. */
 
 #include "codec/resp.h"
 
@@ -45,7 +45,8 @@ static void note(const weir_resp_limits *limits, const weir_resp_request *req, w
     weir_buffer_free(&b);
 }
 
-/* Reads the input in pieces, cut by `seed`; 0 is whole. Each time it is where its allocation ends. */
+/* Reads the input in pieces, cut by `seed`; 0 is whole. Each time it is where its allocation
+ * ends. */
 static void run(const weir_resp_limits *limits, const uint8_t *data, size_t size, uint32_t seed,
                 weir_buffer *log)
 {

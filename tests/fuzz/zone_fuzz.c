@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* libFuzzer: any bytes as a TZif file. What weir_zone_read() takes must part time into windows: each
- * holds its instants, starts where the one before ends, and is made of whole days. It must not know
- * how the file is read. */
+/* libFuzzer: any bytes as a TZif file. What weir_zone_read() takes must part time into windows:
+ * each holds its instants, starts where the one before ends, and is made of whole days. It must not
+ * know how the file is read. */
 
 #include <stdlib.h>
 

@@ -103,11 +103,19 @@ static int64_t pick(const int64_t *of, size_t len, uint8_t by)
 static bool make_layer(weir_layer *l, const uint8_t b[8])
 {
     static const int64_t limits[] = {1, 2, 3, 5, 20, 100, 1000, 1 << 20, INT32_MAX - 1, INT32_MAX};
-    static const int64_t rates[] = {1,       2,         3,           7,          100,
-                                    1000003, INT32_MAX, 12499999999, WEIR_RATE_MAX};
-    static const int64_t periods[] = {1,         2,           7,          1000,
-                                      155382367, 1000000000,  60000000000, 3600000000000,
-                                      86400000000000, 315360000000000000, WEIR_SPAN_NS_MAX};
+    static const int64_t rates[] = {
+        1, 2, 3, 7, 100, 1000003, INT32_MAX, 12499999999, WEIR_RATE_MAX};
+    static const int64_t periods[] = {1,
+                                      2,
+                                      7,
+                                      1000,
+                                      155382367,
+                                      1000000000,
+                                      60000000000,
+                                      3600000000000,
+                                      86400000000000,
+                                      315360000000000000,
+                                      WEIR_SPAN_NS_MAX};
     static const int64_t slices[] = {1, 2, 3, 7, 60, 1000};
     static const int64_t small_limits[] = {1, 2, 3, 5, 17, 40};
     memset(l, 0, sizeof *l);
@@ -145,11 +153,17 @@ static void make_steps(input *in, const uint8_t *bytes, size_t len)
     int64_t limit = in->policy.layer[0].limit;
     weir_decision d = cell_take(&c, t_ns, 0);
     for (in->steps = 0; in->steps < STEPS_MAX && len >= 4; in->steps++, bytes += 4, len -= 4) {
-        const int64_t waits[] = {0, 0, 1, d.retry_after_ns - 1, d.retry_after_ns,
-                                 d.reset_after_ns - 1, d.reset_after_ns, 1000000000,
+        const int64_t waits[] = {0,
+                                 0,
+                                 1,
+                                 d.retry_after_ns - 1,
+                                 d.retry_after_ns,
+                                 d.reset_after_ns - 1,
+                                 d.reset_after_ns,
+                                 1000000000,
                                  (int64_t)bytes[1] << (bytes[2] % 52)};
-        const int64_t costs[] = {1, 1, 1, d.remaining, d.remaining + 1, limit, limit + 1, 0,
-                                 WEIR_COST_MAX, bytes[2]};
+        const int64_t costs[] = {1,     1,         1, d.remaining,   d.remaining + 1,
+                                 limit, limit + 1, 0, WEIR_COST_MAX, bytes[2]};
         int64_t wait_ns = PICK(waits, bytes[0]);
         if (wait_ns > 0 && wait_ns <= WEIR_NOW_NS_MAX - t_ns)
             t_ns += wait_ns;
@@ -212,13 +226,15 @@ static int64_t sum_of(const run *r, size_t i, size_t k)
     return sum;
 }
 
-/* For all i <= k: sum * T <= C * T + (t_k - t_i), with both sides times rate; in steps: in tokens. */
+/* For all i <= k: sum * T <= C * T + (t_k - t_i), with both sides times rate; in steps: in
+ * tokens. */
 static bool bucket_bound(const weir_layer *l, const run *r)
 {
     u128 period = (u128)l->period_ns, rate = (u128)l->rate, limit = (u128)l->limit;
     for (size_t k = 0; k < r->len; k++) {
         for (size_t i = 0; i <= k; i++) {
-            u128 sum = (u128)sum_of(r, i, k), ti = (u128)r->step[i].t_ns, tk = (u128)r->step[k].t_ns;
+            u128 sum = (u128)sum_of(r, i, k), ti = (u128)r->step[i].t_ns,
+                 tk = (u128)r->step[k].t_ns;
             bool good = l->stepped ? sum <= limit + (tk / period - ti / period) * rate
                                    : sum * period <= limit * period + (tk - ti) * rate;
             if (!good)
@@ -280,7 +296,8 @@ static bool counter_bound(const weir_layer *l, const run *r)
             prev += at + 1 == window ? r->step[i].cost : 0;
         }
         u128 estimate = (u128)prev * (w - (u128)r->step[k].t_ns % w) + (u128)cur * w;
-        if (r->step[k].cost > 0 && (l->relaxed ? estimate >= (limit + 1) * w : estimate > limit * w))
+        if (r->step[k].cost > 0 &&
+            (l->relaxed ? estimate >= (limit + 1) * w : estimate > limit * w))
             return false;
     }
     return true;
@@ -320,7 +337,8 @@ bool p1_bound(const input *in)
 {
     run r = allowed_run(in);
     for (uint32_t i = 0; i < in->policy.layers; i++) {
-        /* A from-first window that counts denials may begin with one, which the run does not show. */
+        /* A from-first window that counts denials may begin with one, which the run does not
+         * show. */
         const weir_layer *l = &in->policy.layer[i];
         if (l->calendar == WEIR_FROM_FIRST && (l->count_denied || in->policy.layers > 1))
             continue;
@@ -459,8 +477,8 @@ bool p6_buckets_agree(const input *in)
     if (in->policy.layers > 1 || l->algorithm > WEIR_LEAKY_BUCKET || l->stepped)
         return true;
     weir_policy other = in->policy;
-    other.layer[0].algorithm = l->algorithm == WEIR_TOKEN_BUCKET ? WEIR_LEAKY_BUCKET
-                                                                 : WEIR_TOKEN_BUCKET;
+    other.layer[0].algorithm =
+        l->algorithm == WEIR_TOKEN_BUCKET ? WEIR_LEAKY_BUCKET : WEIR_TOKEN_BUCKET;
     if (weir_layer_init(&other.layer[0], NULL) != WEIR_OK)
         return fail(in, "P6", 0, "not a policy under the other name");
     cell a = cell_new(&in->policy), b = cell_new(&other);
@@ -487,8 +505,7 @@ bool p7_refund_undoes(const input *in)
         if (!cell_take(&c, s->t_ns, s->cost).allowed)
             continue;
         cell copy = cell_copy(&c);
-        weir_status st =
-            weir_refund(copy.policy, copy.state, copy.level, s->t_ns, s->cost, &after);
+        weir_status st = weir_refund(copy.policy, copy.state, copy.level, s->t_ns, s->cost, &after);
         if (st == WEIR_E_UNSUPPORTED)
             good = memcmp(copy.state, c.state, cell_bytes(&c)) == 0;
         else

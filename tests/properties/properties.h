@@ -21,16 +21,17 @@ typedef struct input {
     step step[STEPS_MAX];
 } input;
 
-/* Reads an input: the policy from the first bytes, then a step for every 4 until they end. Times and
- * costs are drawn towards the edges. False if there are too few bytes, or the bounds refuse it. */
+/* Reads an input: the policy from the first bytes, then a step for every 4 until they end. Times
+ * and costs are drawn towards the edges. False if there are too few bytes, or the bounds refuse
+ * it. */
 bool input_read(input *ret, const uint8_t *bytes, size_t len);
 
 /* The same policy, with the steps made for it. */
 bool input_parse(input *ret, const char *text, const uint8_t *bytes, size_t len);
 
 /* Each prints what failed on stderr and returns false. */
-bool p1_bound(const input *in);         /* what was allowed obeys the algorithm's inequality */
-bool p2_figures(const input *in);       /* retry_after, remaining, reset_after are exact */
+bool p1_bound(const input *in);   /* what was allowed obeys the algorithm's inequality */
+bool p2_figures(const input *in); /* retry_after, remaining, reset_after are exact */
 bool p3_denial_writes_nothing(const input *in); /* nor does a peek */
 bool p4_clock_back_is_stricter(const input *in);
 bool p6_buckets_agree(const input *in); /* gcra, token-bucket and leaky-bucket decide alike */

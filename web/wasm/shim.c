@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The core and the policy language as a wasm32 module that imports nothing. Policies, keys and their
- * states lie in linear memory; weir.mjs holds their addresses, and passes only those that it got here
- * and has not freed. Texts, the last error and the last decision each have one fixed place. It must
- * not know what a policy means, nor where zone data comes from. One thread. */
+/* The core and the policy language as a wasm32 module that imports nothing. Policies, keys and
+ * their states lie in linear memory; weir.mjs holds their addresses, and passes only those that it
+ * got here and has not freed. Texts, the last error and the last decision each have one fixed
+ * place. It must not know what a policy means, nor where zone data comes from. One thread. */
 
 #include <weir/weir.h>
 #include <weir/weir_zone.h>
@@ -13,8 +13,9 @@
     __attribute__((export_name(#name))) type name(__VA_ARGS__);                                    \
     type name(__VA_ARGS__)
 
-/* ---- memory: blocks of 2^order bytes, each on the list of its order once freed. The module's memory
- * has a maximum (tools/build-wasm); past it, or when the host refuses, there is no block. ---- */
+/* ---- memory: blocks of 2^order bytes, each on the list of its order once freed. The module's
+ * memory has a maximum (tools/build-wasm); past it, or when the host refuses, there is no block.
+ * ---- */
 
 enum { ORDER_MIN = 5, ORDER_MAX = 28, PAGE = 65536 };
 
@@ -74,7 +75,7 @@ EXPORT(void, weir_web_release, void *bytes)
     spare[b->order] = b;
 }
 
-/* ---- the fixed places ---- */
+/* ---- the fixed places ------------------------------------------------------------------------ */
 
 static char text[WEIR_POLICY_REPORT_MAX]; /* texts in and out */
 static weir_policy_error error;
@@ -119,7 +120,7 @@ EXPORT(size_t, weir_web_status_text, weir_status st)
     return say(weir_status_str(st));
 }
 
-/* ---- policies ---- */
+/* ---- policies -------------------------------------------------------------------------------- */
 
 typedef struct policy {
     weir_policy policy;
@@ -168,7 +169,8 @@ EXPORT(void, weir_web_policy_free, policy *p)
     weir_web_release(p);
 }
 
-/* Parses the text place. On WEIR_E_ZONE, weir_web_zone_missing() may name a zone for weir_web_zone_add(). */
+/* Parses the text place. On WEIR_E_ZONE, weir_web_zone_missing() may name a zone for
+ * weir_web_zone_add(). */
 EXPORT(weir_status, weir_web_policy_parse, policy *p, size_t len)
 {
     weir_zones zones = {find_zone, p};
@@ -195,7 +197,8 @@ EXPORT(size_t, weir_web_zone_missing, const policy *p)
     return p->missing_len;
 }
 
-/* Adds the zone that the last parse missed. On WEIR_OK `bytes`, from weir_web_alloc(), are the policy's. */
+/* Adds the zone that the last parse missed. On WEIR_OK `bytes`, from weir_web_alloc(), are the
+ * policy's. */
 EXPORT(weir_status, weir_web_zone_add, policy *p, uint8_t *bytes, size_t len)
 {
     if (p->zones == WEIR_LAYERS_MAX)
@@ -218,7 +221,7 @@ EXPORT(size_t, weir_web_policy_report, const policy *p)
     return weir_policy_report(&p->policy, text, sizeof text);
 }
 
-/* ---- keys ---- */
+/* ---- keys ------------------------------------------------------------------------------------ */
 
 typedef struct key {
     const weir_policy *policy;
@@ -226,7 +229,8 @@ typedef struct key {
     unsigned level;
 } key;
 
-/* A log of this level is larger than ORDER_MAX; and up to it the words of 8 layers fit in 32 bits. */
+/* A log of this level is larger than ORDER_MAX; and up to it the words of 8 layers fit in 32
+ * bits. */
 enum { LEVEL_END = 23 };
 
 _Static_assert((8ULL * 6 << LEVEL_END) > 1ULL << ORDER_MAX, "no block for a log of LEVEL_END");
@@ -275,7 +279,8 @@ static weir_status key_grow(key *k)
     return WEIR_OK;
 }
 
-/* To the decision place: weir_check(). Also WEIR_E_NOMEM, with nothing charged, where a log cannot grow. */
+/* To the decision place: weir_check(). Also WEIR_E_NOMEM, with nothing charged, where a log cannot
+ * grow. */
 EXPORT(weir_status, weir_web_key_take, key *k, int64_t now_ns, int32_t cost)
 {
     weir_status st = WEIR_OK;
