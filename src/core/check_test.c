@@ -71,10 +71,20 @@ static void check_arguments(void **unused)
 static void check_damaged(void **unused)
 {
     (void)unused;
-    static const uint64_t words[] = {0, 1, 2, UINT32_MAX, (uint64_t)UINT32_MAX << 32, INT64_MAX,
-                                     (uint64_t)INT64_MAX + 1, UINT64_MAX, UINT64_MAX - 1,
-                                     (uint64_t)WEIR_NOW_NS_MAX, (uint64_t)WEIR_NOW_NS_MAX + 1,
-                                     1767225600000000000, 0x0000000400000003, 0x7fffffff7fffffff};
+    static const uint64_t words[] = {0,
+                                     1,
+                                     2,
+                                     UINT32_MAX,
+                                     (uint64_t)UINT32_MAX << 32,
+                                     INT64_MAX,
+                                     (uint64_t)INT64_MAX + 1,
+                                     UINT64_MAX,
+                                     UINT64_MAX - 1,
+                                     (uint64_t)WEIR_NOW_NS_MAX,
+                                     (uint64_t)WEIR_NOW_NS_MAX + 1,
+                                     1767225600000000000,
+                                     0x0000000400000003,
+                                     0x7fffffff7fffffff};
     static const int64_t times[] = {0, 1, 1767225600000000000, WEIR_NOW_NS_MAX};
     static const int64_t costs[] = {0, 1, 5, WEIR_COST_MAX};
     enum { WORDS = sizeof words / sizeof words[0] };
@@ -195,9 +205,19 @@ static void check_log_grows(void **unused)
 static void check_division(void **unused)
 {
     (void)unused;
-    static const uint64_t ends[] = {0, 1, 2, 3, UINT32_MAX, (uint64_t)UINT32_MAX + 1,
-                                    INT64_MAX, (uint64_t)INT64_MAX + 1, UINT64_MAX - 1, UINT64_MAX,
-                                    0xffffffff00000000, 0x8000000000000001, 1000000007};
+    static const uint64_t ends[] = {0,
+                                    1,
+                                    2,
+                                    3,
+                                    UINT32_MAX,
+                                    (uint64_t)UINT32_MAX + 1,
+                                    INT64_MAX,
+                                    (uint64_t)INT64_MAX + 1,
+                                    UINT64_MAX - 1,
+                                    UINT64_MAX,
+                                    0xffffffff00000000,
+                                    0x8000000000000001,
+                                    1000000007};
     enum { ENDS = sizeof ends / sizeof ends[0] };
     for (size_t i = 0; i < ENDS * ENDS * ENDS; i++) {
         weir_wide n = {ends[i % ENDS], ends[i / ENDS % ENDS]};
@@ -206,8 +226,10 @@ static void check_division(void **unused)
             continue;
         unsigned __int128 full = (unsigned __int128)n.hi << 64 | n.lo;
         unsigned __int128 floor = full / d, ceil = floor + (full % d != 0);
-        assert_true(weir_wide_div_floor(n, d) == (floor > UINT64_MAX ? UINT64_MAX : (uint64_t)floor));
-        assert_true(weir_wide_div_ceil(n, d) == (ceil > UINT64_MAX ? UINT64_MAX : (uint64_t)ceil));
+        floor = floor > UINT64_MAX ? UINT64_MAX : floor;
+        ceil = ceil > UINT64_MAX ? UINT64_MAX : ceil;
+        assert_true(weir_wide_div_floor(n, d) == (uint64_t)floor);
+        assert_true(weir_wide_div_ceil(n, d) == (uint64_t)ceil);
     }
 }
 

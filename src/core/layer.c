@@ -49,7 +49,7 @@ static weir_status init_bucket(weir_layer *l, int64_t *ret_limit_max)
     weir_wide cap = weir_wide_mul((uint64_t)l->limit, l->stepped ? 1 : l->den);
     l->cap_hi = cap.hi;
     l->cap_lo = cap.lo;
-    l->format = l->stepped       ? WEIR_STATE_TAT_STEPS
+    l->format = l->stepped    ? WEIR_STATE_TAT_STEPS
                 : l->num == 1 ? WEIR_STATE_TAT_NS
                               : WEIR_STATE_TAT_TICKS;
     return WEIR_OK;

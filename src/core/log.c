@@ -12,11 +12,11 @@ enum { CAP_MIN = 4 };
 
 typedef struct view {
     uint64_t cap, head, len;
-    uint32_t base;     /* the running total before the head */
-    int64_t at_ns;     /* now, or the latest stamp if the clock is behind it */
-    uint64_t expired;  /* entries at the head that no longer count */
-    uint32_t before;   /* the running total before the first entry that counts */
-    int64_t sum;       /* L(now) */
+    uint32_t base;    /* the running total before the head */
+    int64_t at_ns;    /* now, or the latest stamp if the clock is behind it */
+    uint64_t expired; /* entries at the head that no longer count */
+    uint32_t before;  /* the running total before the first entry that counts */
+    int64_t sum;      /* L(now) */
 } view;
 
 static uint64_t ring_cap(const weir_layer *l, unsigned level)
@@ -211,8 +211,7 @@ void weir_log_check(const weir_layer *l, uint64_t *state, unsigned level, int64_
     if (!ret->allowed)
         ret->retry_after_ns = ret->never ? INT64_MAX : retry_after(l, &v, state, now_ns, cost);
     ret->remaining = v.sum < l->limit ? l->limit - v.sum : 0;
-    ret->reset_after_ns =
-        v.sum > 0 ? stamp_leaves_after(l, &v, state, v.len - 1, now_ns) : 0;
+    ret->reset_after_ns = v.sum > 0 ? stamp_leaves_after(l, &v, state, v.len - 1, now_ns) : 0;
 }
 
 void weir_log_refund(const weir_layer *l, uint64_t *state, unsigned level, int64_t now_ns,

@@ -10,15 +10,23 @@
 #include "core/spec.h"
 #include "core/wide.h"
 
+/*@ requires count <= WEIR_NOW_NS_MAX && each <= WEIR_RATE_MAX;
+  @ assigns \nothing;
+  @ ensures 0 <= wide(\result) == count * each <= WEIR_NOW_NS_MAX * WEIR_RATE_MAX; */
+static weir_wide units(uint64_t count, uint64_t each)
+{
+    return weir_wide_mul(count, each);
+}
+
 /* The present in the layer's own units: at most 2^63 * 2^40. */
 /*@ requires tat_wide_layer(g) && time_ok(now_ns);
   @ assigns \nothing;
-  @ ensures wide(\result) == clock(g, now_ns) < 0x80000000 * 0x1000000000000000000; */
+  @ ensures 0 <= wide(\result) == clock(g, now_ns) <= WEIR_NOW_NS_MAX * WEIR_RATE_MAX; */
 static weir_wide clock_at(const weir_layer *g, int64_t now_ns)
 {
     if (g->format == WEIR_STATE_TAT_STEPS)
-        return weir_wide_mul((uint64_t)(now_ns / g->period_ns), (uint64_t)g->rate);
-    return weir_wide_mul((uint64_t)now_ns, g->num);
+        return units((uint64_t)(now_ns / g->period_ns), (uint64_t)g->rate);
+    return units((uint64_t)now_ns, g->num);
 }
 
 /*@ requires tat_wide_layer(g);
@@ -55,6 +63,22 @@ static int64_t ns_ceil(weir_wide n, uint64_t d)
     return weir_ns_clamp(weir_wide_div_ceil(n, d));
 }
 
+/* The smallest number of ns from now_ns in which a clock that jumps by `each` at the multiples of period_ns moves on by
+ * `distance` (more than 0). */
+/*@ requires wide(distance) > 0 && each >= 1 && period_ns >= 1 && now_ns >= 0;
+  @ assigns \nothing;
+  @ ensures 0 < \result && (now_ns + \result - 1) / period_ns * each <
+  @     now_ns / period_ns * each + wide(distance);
+  @ ensures \result == INT64_MAX || (now_ns + \result) / period_ns * each >=
+  @     now_ns / period_ns * each + wide(distance); */
+static int64_t ns_until_steps(weir_wide distance, uint64_t each, int64_t period_ns, int64_t now_ns)
+{
+    uint64_t steps = weir_wide_div_ceil(distance, each);
+    weir_wide ns = weir_wide_mul(steps, (uint64_t)period_ns);
+    ns = weir_wide_sub(ns, (weir_wide){0, (uint64_t)(now_ns % period_ns)});
+    return ns.hi != 0 ? INT64_MAX : weir_ns_clamp(ns.lo);
+}
+
 /* The smallest number of ns from now_ns in which the clock moves on by `distance` (more than 0). */
 /*@ requires tat_wide_layer(g) && time_ok(now_ns);
   @ requires wide(distance) > 0;
@@ -62,23 +86,23 @@ static int64_t ns_ceil(weir_wide n, uint64_t d)
   @ ensures moves_on(g, now_ns, wide(distance), \result); */
 static int64_t ns_until(const weir_layer *g, weir_wide distance, int64_t now_ns)
 {
-    if (g->format != WEIR_STATE_TAT_STEPS)
-        return ns_ceil(distance, g->num);
-    uint64_t steps = weir_wide_div_ceil(distance, (uint64_t)g->rate);
-    weir_wide ns = weir_wide_mul(steps, (uint64_t)g->period_ns);
-    ns = weir_wide_sub(ns, (weir_wide){0, (uint64_t)(now_ns % g->period_ns)});
-    //@ assert wide(ns) == (now_ns / g->period_ns + steps) * g->period_ns - now_ns;
-    return ns.hi != 0 ? INT64_MAX : weir_ns_clamp(ns.lo);
+    if (g->format == WEIR_STATE_TAT_STEPS)
+        return ns_until_steps(distance, (uint64_t)g->rate, g->period_ns, now_ns);
+    return ns_ceil(distance, g->num);
 }
 
-/* What a backlog may be at most for `cost` <= limit to be allowed. */
+/* What a cost adds to the backlog. */
 /*@ requires tat_wide_layer(g);
-  @ requires 0 <= cost <= g->limit;
+  @ requires cost_ok(cost);
   @ assigns \nothing;
-  @ ensures wide(\result) == capacity(g) - cost * unit(g) >= 0; */
-static weir_wide room_for(const weir_layer *g, int64_t cost)
+  @ ensures 0 <= wide(\result) == cost * unit(g);
+  @ ensures cost <= g->limit <==> wide(\result) <= capacity(g);
+  @ ensures capacity(g) <= WEIR_LIMIT_MAX * WEIR_SPAN_NS_MAX; */
+static weir_wide charge_for(const weir_layer *g, int64_t cost)
 {
-    return weir_wide_sub(capacity(g), weir_wide_mul((uint64_t)cost, unit(g)));
+    uint64_t each = unit(g);
+    //@ assert cost <= g->limit <==> cost * each <= g->limit * each;
+    return weir_wide_mul((uint64_t)cost, each);
 }
 
 /*@ requires tat_wide_layer(g) && \valid_read(state + (0 .. 1));
@@ -87,10 +111,11 @@ static weir_wide room_for(const weir_layer *g, int64_t cost)
   @ ensures \result <==> wide_allows(g, wide_tat(state), now_ns, cost); */
 bool weir_tat_wide_allows(const weir_layer *g, const uint64_t *state, int64_t now_ns, int64_t cost)
 {
-    //@ assert cost <= g->limit <==> cost * unit(g) <= capacity(g);
+    weir_wide charge = charge_for(g, cost);
     if (cost > g->limit)
         return false;
-    return !weir_wide_less(room_for(g, cost), backlog_at(state, clock_at(g, now_ns)));
+    weir_wide room = weir_wide_sub(capacity(g), charge);
+    return !weir_wide_less(room, backlog_at(state, clock_at(g, now_ns)));
 }
 
 typedef struct outcome { /* in the layer's own units */
@@ -104,42 +129,61 @@ typedef struct outcome { /* in the layer's own units */
   @ assigns \nothing;
   @ ensures \result.allowed <==> wide_fits(g, wide(backlog), cost);
   @ ensures \result.never <==> cost > g->limit;
+  @ ensures \result.allowed ==> wide(\result.backlog) <= WEIR_LIMIT_MAX * WEIR_SPAN_NS_MAX;
   @ ensures wide(\result.backlog) == wide(backlog) + (\result.allowed ? cost * unit(g) : 0);
   @ ensures !\result.allowed && !\result.never ==>
   @     wide(\result.excess) == wide(backlog) + cost * unit(g) - capacity(g) > 0; */
 static outcome decide(const weir_layer *g, weir_wide backlog, int64_t cost)
 {
     outcome o = {backlog, {0, 0}, false, cost > g->limit};
-    //@ assert cost <= g->limit <==> cost * unit(g) <= capacity(g);
+    weir_wide charge = charge_for(g, cost);
     if (o.never)
         return o;
-    weir_wide room = room_for(g, cost);
+    weir_wide room = weir_wide_sub(capacity(g), charge);
     o.allowed = !weir_wide_less(room, backlog);
     if (o.allowed)
-        o.backlog = weir_wide_add(backlog, weir_wide_mul((uint64_t)cost, unit(g)));
+        o.backlog = weir_wide_add(backlog, charge);
     else
         o.excess = weir_wide_sub(backlog, room);
     return o;
 }
 
-/* Fills what follows from the backlog after the decision. */
 /*@ requires tat_wide_layer(g);
-  @ requires time_ok(now_ns) && \valid(ret) && \separated(g, ret);
-  @ assigns ret->limit, ret->reset_after_ns, ret->remaining;
-  @ ensures ret->limit == g->limit;
-  @ ensures wide(backlog) == 0 ==> ret->reset_after_ns == 0;
-  @ ensures wide(backlog) > 0 ==> moves_on(g, now_ns, wide(backlog), ret->reset_after_ns);
-  @ ensures wide_remaining(g, wide(backlog), ret->remaining); */
-static void figures(const weir_layer *g, weir_wide backlog, int64_t now_ns, weir_decision *ret)
+  @ assigns \nothing;
+  @ ensures wide_remaining(g, wide(backlog), \result); */
+static int64_t remaining_at(const weir_layer *g, weir_wide backlog)
+{
+    if (!weir_wide_less(backlog, capacity(g)))
+        return 0;
+    uint64_t each = unit(g);
+    uint64_t left = weir_wide_div_floor(weir_wide_sub(capacity(g), backlog), each);
+    //@ assert left * each <= capacity(g) - wide(backlog) < (left + 1) * each;
+    //@ assert left * each <= g->limit * each;
+    //@ assert left <= g->limit;
+    return (int64_t)left;
+}
+
+/*@ requires tat_wide_layer(g) && time_ok(now_ns);
+  @ assigns \nothing;
+  @ ensures wide(backlog) == 0 ==> \result == 0;
+  @ ensures wide(backlog) > 0 ==> moves_on(g, now_ns, wide(backlog), \result); */
+static int64_t reset_after(const weir_layer *g, weir_wide backlog, int64_t now_ns)
 {
     bool fresh = backlog.hi == 0 && backlog.lo == 0;
-    ret->limit = g->limit;
-    ret->reset_after_ns = fresh ? 0 : ns_until(g, backlog, now_ns);
-    ret->remaining = 0;
-    if (weir_wide_less(backlog, capacity(g))) {
-        weir_wide room = weir_wide_sub(capacity(g), backlog);
-        ret->remaining = (int64_t)weir_wide_div_floor(room, unit(g));
-    }
+    return fresh ? 0 : ns_until(g, backlog, now_ns);
+}
+
+/*@ requires tat_wide_layer(g) && time_ok(now_ns);
+  @ requires o.allowed || o.never || wide(o.excess) > 0;
+  @ assigns \nothing;
+  @ ensures o.allowed ==> \result == 0;
+  @ ensures !o.allowed && o.never ==> \result == INT64_MAX;
+  @ ensures !o.allowed && !o.never ==> moves_on(g, now_ns, wide(o.excess), \result); */
+static int64_t retry_after(const weir_layer *g, outcome o, int64_t now_ns)
+{
+    if (o.allowed)
+        return 0;
+    return o.never ? INT64_MAX : ns_until(g, o.excess, now_ns);
 }
 
 /*@ requires tat_wide_layer(g) && \valid(state + (0 .. 1)) && \valid(ret);
@@ -164,18 +208,18 @@ void weir_tat_wide_check(const weir_layer *g, uint64_t *state, int64_t now_ns, i
     weir_wide before = backlog_at(state, clock);
     outcome o = decide(g, before, cost);
     bool queued = o.allowed && g->algorithm == WEIR_LEAKY_QUEUE;
-    ret->never = o.never;
-    ret->allowed = o.allowed;
-    ret->retry_after_ns = 0;
-    if (!o.allowed)
-        ret->retry_after_ns = o.never ? INT64_MAX : ns_until(g, o.excess, now_ns);
+    ret->limit = g->limit;
+    ret->remaining = remaining_at(g, o.backlog);
+    ret->retry_after_ns = retry_after(g, o, now_ns);
+    ret->reset_after_ns = reset_after(g, o.backlog, now_ns);
     ret->delay_ns = queued ? ns_ceil(before, g->num) : 0;
+    ret->allowed = o.allowed;
+    ret->never = o.never;
     if (o.allowed && cost > 0) {
         weir_wide tat = weir_wide_add(clock, o.backlog);
         state[0] = tat.hi;
         state[1] = tat.lo;
     }
-    figures(g, o.backlog, now_ns, ret);
 }
 
 /*@ requires tat_wide_layer(g) && \valid(state + (0 .. 1)) && \separated(g, state + (0 .. 1));
@@ -191,7 +235,7 @@ void weir_tat_wide_refund(const weir_layer *g, uint64_t *state, int64_t now_ns, 
     weir_wide backlog = backlog_at(state, clock);
     if (backlog.hi == 0 && backlog.lo == 0)
         return;
-    weir_wide back = weir_wide_mul((uint64_t)cost, unit(g));
+    weir_wide back = charge_for(g, cost);
     weir_wide tat = clock;
     if (weir_wide_less(back, backlog))
         tat = weir_wide_add(clock, weir_wide_sub(backlog, back));

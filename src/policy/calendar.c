@@ -55,7 +55,7 @@ weir_zone_piece weir_zone_yearly(const weir_zone_tail *tail, int64_t t_s)
     /* By the mean Gregorian year this is at most one off, and the rule's year may be one more. */
     uint32_t year = (uint32_t)((uint64_t)(t_s - RULE_S_MIN) / 31556952) + 2;
     int64_t from_s = weir_zone_change(tail, 0, year);
-    int64_t next_s = from_s;
+    int64_t next_s;
     if (t_s < from_s) {
         do {
             next_s = from_s;

@@ -52,7 +52,8 @@ static int64_t remaining(const rate *r, int64_t ttl_ns)
     int64_t next_ns;
     if (__builtin_sub_overflow(r->tolerance_ns, ttl_ns, &next_ns) || next_ns <= -r->interval_ns)
         return 0;
-    return to_i64((double)(next_ns / 1000) / (double)(r->interval_ns / 1000));
+    int64_t next_us = next_ns / 1000, interval_us = r->interval_ns / 1000;
+    return to_i64((double)next_us / (double)interval_us);
 }
 
 weir_throttle_status weir_throttle_check(const weir_throttle *t, uint64_t *state, int64_t now_ns,
