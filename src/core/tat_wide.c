@@ -148,6 +148,14 @@ static outcome decide(const weir_layer *g, weir_wide backlog, int64_t cost)
     return o;
 }
 
+/*@ requires each >= 1 && 0 <= limit <= WEIR_LIMIT_MAX && wide(room) <= limit * each;
+  @ assigns \nothing;
+  @ ensures 0 <= \result <= limit && \result * each <= wide(room) < (\result + 1) * each; */
+static int64_t units_in(weir_wide room, uint64_t each) /*@ ghost (int64_t limit) */
+{
+    return (int64_t)weir_wide_div_floor(room, each);
+}
+
 /*@ requires tat_wide_layer(g);
   @ assigns \nothing;
   @ ensures wide_remaining(g, wide(backlog), \result); */
@@ -156,11 +164,8 @@ static int64_t remaining_at(const weir_layer *g, weir_wide backlog)
     if (!weir_wide_less(backlog, capacity(g)))
         return 0;
     uint64_t each = unit(g);
-    uint64_t left = weir_wide_div_floor(weir_wide_sub(capacity(g), backlog), each);
-    //@ assert left * each <= capacity(g) - wide(backlog) < (left + 1) * each;
-    //@ assert left * each <= g->limit * each;
-    //@ assert left <= g->limit;
-    return (int64_t)left;
+    weir_wide room = weir_wide_sub(capacity(g), backlog);
+    return units_in(room, each) /*@ ghost (g->limit) */;
 }
 
 /*@ requires tat_wide_layer(g) && time_ok(now_ns);
