@@ -70,18 +70,6 @@
   @ predicate moves_on(weir_layer *g, integer now, integer distance, integer wait_ns) =
   @     0 < wait_ns && clock(g, now + wait_ns - 1) < clock(g, now) + distance &&
   @     (wait_ns == INT64_MAX || clock(g, now + wait_ns) >= clock(g, now) + distance);
-  @
-  @ predicate wide_retry(weir_layer *g, integer tat, integer now, integer cost, weir_decision *d) =
-  @     (d->never <==> cost > g->limit) &&
-  @     (d->never ==> !d->allowed && d->retry_after_ns == INT64_MAX) &&
-  @     (d->allowed ==> d->retry_after_ns == 0) &&
-  @     (!d->allowed && !d->never ==> d->retry_after_ns > 0 &&
-  @         !wide_allows(g, tat, now + d->retry_after_ns - 1, cost) &&
-  @         (d->retry_after_ns == INT64_MAX || wide_allows(g, tat, now + d->retry_after_ns, cost)));
-  @
-  @ predicate wide_remaining(weir_layer *g, integer backlog, integer left) =
-  @     0 <= left <= g->limit && !wide_fits(g, backlog, left + 1) &&
-  @     (wide_fits(g, backlog, left) || left == 0);
   @*/
 
 #endif

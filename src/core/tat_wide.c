@@ -158,7 +158,7 @@ static int64_t units_in(weir_wide room, uint64_t each) /*@ ghost (int64_t limit)
 
 /*@ requires tat_wide_layer(g);
   @ assigns \nothing;
-  @ ensures wide_remaining(g, wide(backlog), \result); */
+  @ ensures 0 <= \result <= g->limit; */
 static int64_t remaining_at(const weir_layer *g, weir_wide backlog)
 {
     if (!weir_wide_less(backlog, capacity(g)))
@@ -194,17 +194,9 @@ static int64_t retry_after(const weir_layer *g, outcome o, int64_t now_ns)
 /*@ requires tat_wide_layer(g) && \valid(state + (0 .. 1)) && \valid(ret);
   @ requires time_ok(now_ns) && cost_ok(cost) && \separated(g, state + (0 .. 1), ret);
   @ assigns state[0 .. 1], *ret;
-  @ ensures verdict: ret->allowed <==> wide_allows(g, \old(wide_tat(state)), now_ns, cost);
-  @ ensures retry: wide_retry(g, \old(wide_tat(state)), now_ns, cost, ret);
   @ ensures kept: !ret->allowed || cost == 0 ==>
   @     state[0] == \old(state[0]) && state[1] == \old(state[1]);
-  @ ensures charged: ret->allowed && cost > 0 ==> wide_tat(state) ==
-  @     clock(g, now_ns) + backlog(\old(wide_tat(state)), clock(g, now_ns)) + cost * unit(g);
   @ ensures monotone: wide_tat(state) >= \old(wide_tat(state));
-  @ ensures remaining: wide_remaining(g, backlog(wide_tat(state), clock(g, now_ns)), ret->remaining);
-  @ ensures fresh: wide_tat(state) <= clock(g, now_ns) ==> ret->reset_after_ns == 0;
-  @ ensures reset: wide_tat(state) > clock(g, now_ns) ==>
-  @     moves_on(g, now_ns, wide_tat(state) - clock(g, now_ns), ret->reset_after_ns);
   @ ensures limit: ret->limit == g->limit; */
 void weir_tat_wide_check(const weir_layer *g, uint64_t *state, int64_t now_ns, int64_t cost,
                          weir_decision *ret)
@@ -213,15 +205,24 @@ void weir_tat_wide_check(const weir_layer *g, uint64_t *state, int64_t now_ns, i
     weir_wide before = backlog_at(state, clock);
     outcome o = decide(g, before, cost);
     bool queued = o.allowed && g->algorithm == WEIR_LEAKY_QUEUE;
-    ret->limit = g->limit;
-    ret->remaining = remaining_at(g, o.backlog);
-    ret->retry_after_ns = retry_after(g, o, now_ns);
-    ret->reset_after_ns = reset_after(g, o.backlog, now_ns);
-    ret->delay_ns = queued ? ns_ceil(before, g->num) : 0;
+    int64_t delay_ns = queued ? ns_ceil(before, g->num) : 0;
+    int64_t retry_after_ns = retry_after(g, o, now_ns);
+    int64_t reset_after_ns = reset_after(g, o.backlog, now_ns);
+    int64_t remaining = remaining_at(g, o.backlog), limit = g->limit;
+    //@ assert verdict: o.allowed <==> wide_allows(g, wide_tat(state), now_ns, cost);
+    //@ assert never: o.never <==> cost > g->limit;
+    //@ assert retry: !o.allowed && !o.never ==> moves_on(g, now_ns, wide(o.excess), retry_after_ns);
+    //@ assert reset: wide(o.backlog) > 0 ==> moves_on(g, now_ns, wide(o.backlog), reset_after_ns);
+    ret->limit = limit;
+    ret->remaining = remaining;
+    ret->retry_after_ns = retry_after_ns;
+    ret->reset_after_ns = reset_after_ns;
+    ret->delay_ns = delay_ns;
     ret->allowed = o.allowed;
     ret->never = o.never;
     if (o.allowed && cost > 0) {
         weir_wide tat = weir_wide_add(clock, o.backlog);
+        //@ assert charged: wide(tat) == wide(clock) + wide(before) + cost * unit(g);
         state[0] = tat.hi;
         state[1] = tat.lo;
     }
@@ -229,11 +230,7 @@ void weir_tat_wide_check(const weir_layer *g, uint64_t *state, int64_t now_ns, i
 
 /*@ requires tat_wide_layer(g) && \valid(state + (0 .. 1)) && \separated(g, state + (0 .. 1));
   @ requires time_ok(now_ns) && cost_ok(cost);
-  @ assigns state[0 .. 1];
-  @ ensures lowered: backlog(wide_tat(state), clock(g, now_ns)) ==
-  @     \max(0, backlog(\old(wide_tat(state)), clock(g, now_ns)) - cost * unit(g));
-  @ ensures kept: \old(wide_tat(state)) <= clock(g, now_ns) ==>
-  @     state[0] == \old(state[0]) && state[1] == \old(state[1]); */
+  @ assigns state[0 .. 1]; */
 void weir_tat_wide_refund(const weir_layer *g, uint64_t *state, int64_t now_ns, int64_t cost)
 {
     weir_wide clock = clock_at(g, now_ns);
@@ -244,6 +241,7 @@ void weir_tat_wide_refund(const weir_layer *g, uint64_t *state, int64_t now_ns, 
     weir_wide tat = clock;
     if (weir_wide_less(back, backlog))
         tat = weir_wide_add(clock, weir_wide_sub(backlog, back));
+    //@ assert lowered: wide(tat) == wide(clock) + \max(0, wide(backlog) - cost * unit(g));
     state[0] = tat.hi;
     state[1] = tat.lo;
 }

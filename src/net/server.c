@@ -21,6 +21,7 @@ enum {
     OUT_PAUSE = 64 << 10, /* replies held before they are sent */
     OUT_MAX = 1 << 20,
     BACKLOG = 511,
+    DRAIN_MS = 2000, /* how long a stopping daemon waits for clients to read their replies */
 };
 
 typedef struct connection {
@@ -37,6 +38,7 @@ struct weir_server {
     uv_loop_t loop;
     uv_tcp_t listener;
     uv_signal_t signals[2];
+    uv_timer_t drain;
     connection *connections;
     weir_server_options options;
     int connected;
@@ -180,6 +182,21 @@ static void on_connection(uv_stream_t *listener, int status)
 
 /* ---- the server ------------------------------------------------------------------------------ */
 
+static void close_connections(weir_server *s, bool writing_too)
+{
+    for (connection *c = s->connections, *next; c; c = next) {
+        next = c->next;
+        if (writing_too || !c->writing)
+            connection_close(c);
+    }
+}
+
+static void on_drained(uv_timer_t *timer)
+{
+    weir_server *s = timer->data;
+    close_connections(s, true);
+}
+
 static void on_signal(uv_signal_t *handle, int signum)
 {
     (void)signum;
@@ -188,11 +205,9 @@ static void on_signal(uv_signal_t *handle, int signum)
     uv_close((uv_handle_t *)&s->listener, NULL);
     for (size_t i = 0; i < 2; i++)
         uv_close((uv_handle_t *)&s->signals[i], NULL);
-    for (connection *c = s->connections, *next; c; c = next) {
-        next = c->next;
-        if (!c->writing)
-            connection_close(c);
-    }
+    close_connections(s, false);
+    uv_unref((uv_handle_t *)&s->drain); /* it alone keeps nothing waiting */
+    uv_timer_start(&s->drain, on_drained, DRAIN_MS, 0);
 }
 
 static weir_status start_listening(weir_server *s, char *ret_error, size_t size)
@@ -226,7 +241,8 @@ weir_status weir_server_open(weir_server **ret, const weir_server_options *optio
         return WEIR_E_NOMEM;
     }
     uv_tcp_init(&s->loop, &s->listener);
-    s->listener.data = s;
+    uv_timer_init(&s->loop, &s->drain);
+    s->listener.data = s->drain.data = s;
     static const int signums[2] = {SIGINT, SIGTERM};
     for (size_t i = 0; i < 2; i++) {
         uv_signal_init(&s->loop, &s->signals[i]);
@@ -268,8 +284,7 @@ void weir_server_close(weir_server *s)
 {
     if (!s)
         return;
-    while (s->connections)
-        connection_close(s->connections);
+    close_connections(s, true);
     uv_walk(&s->loop, close_handle, NULL);
     uv_run(&s->loop, UV_RUN_DEFAULT);
     uv_loop_close(&s->loop);

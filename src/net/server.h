@@ -24,7 +24,8 @@ WEIR_NODISCARD weir_status weir_server_open(weir_server **ret, const weir_server
 /* The port it listens on. */
 int weir_server_port(const weir_server *s);
 
-/* Serves until SIGINT or SIGTERM: then answers what has arrived, and closes. */
+/* Serves until SIGINT or SIGTERM: then sends the replies that are under way, for at most 2 s, and
+ * closes. */
 void weir_server_run(weir_server *s);
 
 void weir_server_close(weir_server *s); /* accepts NULL */

@@ -117,25 +117,32 @@ static bool evict_one(weir_store *s, shard *sh, const entry *keep)
     return true;
 }
 
-/* A zeroed entry that is not linked yet; makes room for it if the memory is used up. */
-static entry *entry_new(weir_store *s, shard *sh, size_t words, unsigned level, const entry *keep)
+/* A zeroed entry, neither linked nor counted. NULL if it could never fit, or there is no memory. */
+static entry *entry_new(const weir_store *s, size_t words, unsigned level)
 {
     uint64_t bytes = sizeof(entry) + (uint64_t)words * 8 + MALLOC_OVERHEAD;
     if (words > UINT32_MAX || bytes > s->memory_max)
         return NULL;
-    if (port_load_relaxed(&s->memory) + bytes > s->memory_max)
-        sweep(s, sh, sh->buckets_len);
-    while (port_load_relaxed(&s->memory) + bytes > s->memory_max) {
-        if (!evict_one(s, sh, keep))
-            return NULL;
-    }
     entry *e = port_zalloc(1, sizeof *e + words * 8);
     if (!e)
         return NULL;
     e->words = (uint32_t)words;
     e->level = level;
-    port_add_relaxed(&s->memory, bytes);
     return e;
+}
+
+/* Counts `e` among the memory taken, after making room for it. False if that is not to be had. */
+static bool count_entry(weir_store *s, shard *sh, const entry *e, const entry *keep)
+{
+    uint64_t bytes = entry_bytes(e);
+    if (port_load_relaxed(&s->memory) + bytes > s->memory_max)
+        sweep(s, sh, sh->buckets_len);
+    while (port_load_relaxed(&s->memory) + bytes > s->memory_max) {
+        if (!evict_one(s, sh, keep))
+            return false;
+    }
+    port_add_relaxed(&s->memory, bytes);
+    return true;
 }
 
 /* Twice the buckets. Without memory for them the chains only grow longer. */
@@ -269,23 +276,41 @@ static shard *enter(weir_store *s, uint64_t hash, int64_t *now_ns)
 typedef weir_status (*state_fn)(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
                                 int64_t now_ns);
 
-/* Replaces *link by an entry of the next level that holds the same. */
+/* Replaces *e by an entry of the next level that holds the same. */
 static weir_status grow(weir_store *s, shard *sh, const weir_policy *p, entry **e, bool linked)
 {
     entry *old = *e;
-    size_t words = weir_state_words(p, old->level + 1);
-    entry *wider = entry_new(s, sh, words, old->level + 1, old);
-    if (!wider)
+    entry *wider = entry_new(s, weir_state_words(p, old->level + 1), old->level + 1);
+    if (!wider || (linked && !count_entry(s, sh, wider, old))) {
+        port_free(wider);
         return WEIR_E_NOMEM;
+    }
     weir_state_grow(p, old->state, old->level, wider->state);
     wider->hash = old->hash;
     wider->next = old->next;
     wider->fresh_at_ns = old->fresh_at_ns;
-    if (linked)
+    if (linked) {
         *find(sh, old->hash) = wider; /* found anew: an eviction may have changed the chain */
-    entry_free(s, old);
+        port_sub_relaxed(&s->memory, entry_bytes(old));
+    }
+    port_free(old);
     *e = wider;
     return WEIR_OK;
+}
+
+/* Keeps a new entry if it is worth keeping: nothing is evicted for a denial or a peek. */
+static weir_status keep_or_free(weir_store *s, shard *sh, entry *e, weir_status st)
+{
+    bool keep = st == WEIR_OK && e->fresh_at_ns > sh->now_ns;
+    if (keep && !count_entry(s, sh, e, NULL)) {
+        keep = false;
+        st = WEIR_E_NOMEM;
+    }
+    if (keep)
+        link_entry(s, sh, e);
+    else
+        port_free(e);
+    return st;
 }
 
 /* Runs fn on the state of `hash`, and keeps the state for as long as it is not fresh. */
@@ -295,7 +320,7 @@ static weir_status with_state(weir_store *s, shard *sh, const weir_policy *p, ui
     entry *e = *find(sh, hash);
     bool linked = e != NULL;
     if (!linked) {
-        e = entry_new(s, sh, weir_state_words(p, 0), 0, NULL);
+        e = entry_new(s, weir_state_words(p, 0), 0);
         if (!e)
             return WEIR_E_NOMEM;
         e->hash = hash;
@@ -308,11 +333,7 @@ static weir_status with_state(weir_store *s, shard *sh, const weir_policy *p, ui
     }
     int64_t fresh_after_ns = weir_fresh_after(p, e->state, e->level, now_ns);
     e->fresh_at_ns = fresh_after_ns < INT64_MAX - now_ns ? now_ns + fresh_after_ns : INT64_MAX;
-    if (!linked && st == WEIR_OK && fresh_after_ns > 0)
-        link_entry(s, sh, e);
-    else if (!linked)
-        entry_free(s, e);
-    return st;
+    return linked ? st : keep_or_free(s, sh, e, st);
 }
 
 static weir_status run(weir_store *s, const weir_policy *p, uint64_t policy_id, const void *key,

@@ -177,6 +177,12 @@ static void check_budget(void **unused)
     assert_int_equal(stats.keys, 100001 - stats.evicted);
     assert_true(stats.memory_bytes < (2 << 20));
     assert_false(take(s, &p, "debtor", s_ns, 1).allowed);
+    for (int i = 0; i < 1000; i++) { /* a peek or a denial evicts nobody */
+        snprintf(key, sizeof key, "peek %d", i);
+        take(s, &p, key, s_ns, 0);
+        take(s, &p, key, s_ns, 101);
+    }
+    assert_int_equal(weir_store_stats_get(s).evicted, stats.evicted);
     weir_store_close(s);
 }
 
