@@ -1,325 +1,86 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Reads TZif files (RFC 9636). Nothing is unpacked but the footer: the listed changes stay in the
- * caller's bytes. Every count, index and order is checked here, once, so that calendar.c checks
- * nothing. It must not know windows, nor where the bytes come from. */
+/* When a zone has which offset: by the listed changes, then by the yearly rule. It checks nothing
+ * that weir_zone_read() has checked, and must not know windows. */
 
 #include "policy/zone.h"
 
-#define HEADER_SIZE 44
-
-/* RFC 9636, 3.2: seconds east of UTC, -24:59:59 .. 25:59:59. The footer's grammar keeps to it. */
-_Static_assert(OFFSET_S_MIN == -(25 * 3600 - 1) && OFFSET_S_MAX == 26 * 3600 - 1, "as in zone.h");
-
-/* ---- the footer ------------------------------------------------------------------------------ */
-
-typedef struct text {
-    const uint8_t *p;
-    const uint8_t *end;
-} text;
-
-static bool take(text *t, char c)
+/* The number of listed changes at or before t_s. */
+static uint32_t changes_until(const weir_zone *zone, int64_t t_s)
 {
-    if (t->p == t->end || *t->p != (uint8_t)c)
-        return false;
-    t->p++;
-    return true;
-}
-
-static bool digit(const text *t)
-{
-    return t->p < t->end && *t->p >= '0' && *t->p <= '9';
-}
-
-/* A decimal number of 1 to 3 digits. */
-static bool number(text *t, int32_t min, int32_t max, int32_t *ret)
-{
-    int32_t n = 0;
-    int digits = 0;
-    while (digit(t) && digits++ < 3)
-        n = n * 10 + (*t->p++ - '0');
-    if (digits == 0 || digits > 3 || n < min || n > max)
-        return false;
-    *ret = n;
-    return true;
-}
-
-/* [+-]h[:mm[:ss]] in seconds. */
-static bool clock_time(text *t, int32_t hours_max, int32_t *ret_s)
-{
-    int32_t h, m = 0, s = 0;
-    bool minus = take(t, '-');
-    if (!minus)
-        (void)take(t, '+');
-    if (!number(t, 0, hours_max, &h))
-        return false;
-    if (take(t, ':')) {
-        if (!number(t, 0, 59, &m))
-            return false;
-        if (take(t, ':') && !number(t, 0, 59, &s))
-            return false;
+    uint32_t low = 0;
+    uint32_t high = zone->times_count;
+    while (low < high) {
+        uint32_t mid = low + (high - low) / 2;
+        if (weir_zone_time(zone, mid) <= t_s)
+            low = mid + 1;
+        else
+            high = mid;
     }
-    int32_t total_s = h * 3600 + m * 60 + s;
-    *ret_s = minus ? -total_s : total_s;
-    return true;
+    return low;
 }
 
-static bool alphabetic(uint8_t c)
+/* The day that a rule means, counted from 1970-01-01. */
+static int32_t rule_day(const weir_zone_rule *rule, uint32_t year)
 {
-    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+    bool leap = weir_year_leap(year);
+    int32_t day = weir_year_start(year);
+    if (rule->form == 'N')
+        return day + rule->day;
+    if (rule->form == 'J') /* J60 is March 1st in every year */
+        return day + rule->day - 1 + (leap && rule->day >= 60);
+    day += weir_month_start(leap, rule->month);
+    /* 1970-01-01 was a Thursday; the multiple of 7 keeps the years since 1 positive. */
+    uint32_t weekday = (uint32_t)(day + 4 + 7 * 103000) % 7;
+    int32_t ahead = (int32_t)((rule->day + 7 - weekday) % 7) + 7 * (rule->week - 1);
+    return day + (ahead < weir_month_days(leap, rule->month) ? ahead : ahead - 7);
 }
 
-/* A name for the clock, "CET" or "<+03>", of three or more characters. */
-static bool designation(text *t)
+int64_t weir_zone_change(const weir_zone_tail *tail, int which, uint32_t year)
 {
-    bool quoted = take(t, '<');
-    const uint8_t *from = t->p;
-    while (t->p < t->end &&
-           (alphabetic(*t->p) || (quoted && (digit(t) || *t->p == '+' || *t->p == '-'))))
-        t->p++;
-    bool ok = t->p - from >= 3;
-    return ok && (!quoted || take(t, '>'));
+    const weir_zone_rule *rule = &tail->change[which];
+    int32_t offset_s = which == 0 ? tail->base_s : tail->other_s;
+    return (int64_t)rule_day(rule, year) * DAY_S + rule->time_s - offset_s;
 }
 
-/* Jn, n or Mm.w.d, each with [/time]. Times beyond 0..24 h came with version 3; they are taken in
- * version 2 too, where they cannot mean anything else. */
-static bool change_rule(text *t, weir_zone_rule *ret)
+weir_zone_piece weir_zone_yearly(const weir_zone_tail *tail, int64_t t_s)
 {
-    int32_t month = 0, week = 0, day = 0, time_s = 2 * 3600;
-    uint8_t form = 'N';
-    if (take(t, 'M')) {
-        form = 'M';
-        if (!number(t, 1, 12, &month) || !take(t, '.') || !number(t, 1, 5, &week) ||
-            !take(t, '.') || !number(t, 0, 6, &day))
-            return false;
+    /* By the mean Gregorian year this is at most one off, and the rule's year may be one more. */
+    uint32_t year = (uint32_t)((uint64_t)(t_s - RULE_S_MIN) / 31556952) + 2;
+    int64_t from_s = weir_zone_change(tail, 0, year);
+    int64_t next_s;
+    if (t_s < from_s) {
+        do {
+            next_s = from_s;
+            from_s = weir_zone_change(tail, 0, --year);
+        } while (t_s < from_s);
     } else {
-        if (take(t, 'J'))
-            form = 'J';
-        if (!number(t, form == 'J', 365, &day))
-            return false;
+        while ((next_s = weir_zone_change(tail, 0, year + 1)) <= t_s) {
+            from_s = next_s;
+            year++;
+        }
     }
-    if (take(t, '/') && !clock_time(t, 167, &time_s))
-        return false;
-    ret->time_s = time_s;
-    ret->day = (uint16_t)day;
-    ret->month = (uint8_t)month;
-    ret->week = (uint8_t)week;
-    ret->form = form;
-    return true;
+    int64_t back_s = weir_zone_change(tail, 1, year);
+    if (t_s < back_s)
+        return (weir_zone_piece){from_s, back_s, tail->other_s};
+    return (weir_zone_piece){back_s, next_s, tail->base_s};
 }
 
-/* Whether change[0] and change[1] alternate from year to year; or, if `endless`, whether each
- * change[1] comes so late that the next change[0] is there already. 28 years have every kind of
- * year (weekday of January 1st, leap or not), before every kind that can follow. */
-static bool changes_repeat(const weir_zone_tail *tail, bool endless)
+weir_zone_piece weir_zone_piece_at(const weir_zone *zone, int64_t t_s)
 {
-    for (uint32_t year = 2001; year < 2001 + 28; year++) {
-        int64_t back_s = weir_zone_change(tail, 1, year);
-        if (back_s <= weir_zone_change(tail, 0, year))
-            return false;
-        if ((back_s >= weir_zone_change(tail, 0, year + 1)) != endless)
-            return false;
-    }
-    return true;
-}
-
-/* Sets the course of a tail that holds standard time, DST, its start and its end, in this order.
- * Returns false if these make no sense in some year. */
-static bool order_changes(weir_zone_tail *tail)
-{
-    tail->course = WEIR_ZONE_YEARLY;
-    if (changes_repeat(tail, false))
-        return true;
-    bool all_year = changes_repeat(tail, true);
-    int32_t standard_s = tail->base_s;
-    tail->base_s = tail->other_s;
-    if (all_year) {
-        tail->course = WEIR_ZONE_FIXED;
-        return true;
-    }
-    weir_zone_rule start = tail->change[0]; /* south of the equator DST ends before it starts */
-    tail->change[0] = tail->change[1];
-    tail->change[1] = start;
-    tail->other_s = standard_s;
-    return changes_repeat(tail, false);
-}
-
-static bool read_footer(text t, weir_zone_tail *ret)
-{
-    if (!take(&t, '\n'))
-        return false;
-    if (take(&t, '\n'))
-        return true;
-    if (!designation(&t) || !clock_time(&t, 24, &ret->base_s))
-        return false;
-    ret->base_s = -ret->base_s; /* the text counts west of UTC */
-    ret->course = WEIR_ZONE_FIXED;
-    if (take(&t, '\n'))
-        return true;
-    if (!designation(&t))
-        return false;
-    ret->other_s = ret->base_s + 3600;
-    if (t.p < t.end && *t.p != ',') {
-        if (!clock_time(&t, 24, &ret->other_s))
-            return false;
-        ret->other_s = -ret->other_s;
-    }
-    if (!take(&t, ',') || !change_rule(&t, &ret->change[0]) || !take(&t, ',') ||
-        !change_rule(&t, &ret->change[1]) || !take(&t, '\n'))
-        return false;
-    return order_changes(ret);
-}
-
-/* ---- the file -------------------------------------------------------------------------------- */
-
-typedef struct header {
-    uint32_t version; /* 0, or '2'..'4' */
-    uint32_t isut_count, isstd_count, leap_count, times_count, types_count, chars_count;
-} header;
-
-/* Returns false if it is not a header or the data it announces is not there; else *ret_data_size is
- * the size of the data, whose times take time_size bytes each. */
-static bool read_header(text t, uint32_t time_size, header *ret, size_t *ret_data_size)
-{
-    const uint8_t *p = t.p;
-    if (t.end - p < HEADER_SIZE || weir_be32(p) != 0x545a6966) /* "TZif" */
-        return false;
-    ret->version = p[4];
-    ret->isut_count = weir_be32(p + 20);
-    ret->isstd_count = weir_be32(p + 24);
-    ret->leap_count = weir_be32(p + 28);
-    ret->times_count = weir_be32(p + 32);
-    ret->types_count = weir_be32(p + 36);
-    ret->chars_count = weir_be32(p + 40);
-    /* Six products of 32 bits and at most 12 cannot overflow. */
-    uint64_t size = (uint64_t)ret->times_count * (time_size + 1) +
-                    (uint64_t)ret->types_count * WEIR_ZONE_TYPE_SIZE + ret->chars_count +
-                    (uint64_t)ret->leap_count * (time_size + 4) + ret->isstd_count +
-                    ret->isut_count;
-    if (size > (uint64_t)(t.end - p - HEADER_SIZE))
-        return false;
-    *ret_data_size = (size_t)size;
-    return (ret->version >= '2' && ret->version <= '4') || ret->version == 0;
-}
-
-static bool counts_ok(const header *h)
-{
-    return h->leap_count == 0 && h->types_count >= 1 && h->types_count <= 256 &&
-           h->chars_count >= 1 && h->times_count <= WEIR_ZONE_TIMES_MAX &&
-           (h->isstd_count == 0 || h->isstd_count == h->types_count) &&
-           (h->isut_count == 0 || h->isut_count == h->types_count);
-}
-
-static bool times_ok(const weir_zone *z, uint32_t types_count)
-{
-    for (uint32_t i = 0; i < z->times_count; i++) {
-        if (i > 0 && weir_zone_time(z, i) <= weir_zone_time(z, i - 1))
-            return false;
-        if (z->indices[i] >= types_count)
-            return false;
-    }
-    return true;
-}
-
-static bool types_ok(const weir_zone *z, const header *h)
-{
-    const uint8_t *chars = z->types + (size_t)h->types_count * WEIR_ZONE_TYPE_SIZE;
-    const uint8_t *isstd = chars + h->chars_count;
-    const uint8_t *isut = isstd + h->isstd_count;
-    for (uint32_t i = 0; i < h->types_count; i++) {
-        const uint8_t *type = z->types + (size_t)i * WEIR_ZONE_TYPE_SIZE;
-        int32_t offset_s = weir_zone_type_offset(z, i);
-        if (offset_s < OFFSET_S_MIN || offset_s > OFFSET_S_MAX || type[4] > 1 ||
-            type[5] >= h->chars_count)
-            return false;
-        uint8_t std = h->isstd_count > 0 ? isstd[i] : 0;
-        uint8_t ut = h->isut_count > 0 ? isut[i] : 0;
-        if (std > 1 || ut > std) /* 3.2: UT implies standard */
-            return false;
-    }
-    return chars[h->chars_count - 1] == 0;
-}
-
-/* RFC 9636, 3.3: the footer says of the last change what the list says. */
-static bool tail_ok(const weir_zone *z)
-{
-    if (z->times_count == 0 || z->tail.course == WEIR_ZONE_LAST)
-        return true;
-    int64_t last_s = weir_zone_time(z, z->times_count - 1);
-    int32_t offset_s = weir_zone_type_offset(z, z->indices[z->times_count - 1]);
-    if (z->tail.course == WEIR_ZONE_FIXED)
-        return offset_s == z->tail.base_s;
-    if (last_s < RULE_S_MIN || last_s > RULE_S_MAX)
-        return last_s > RULE_S_MAX; /* then nobody will ask for the footer */
-    return offset_s == weir_zone_yearly(&z->tail, last_s).offset_s;
-}
-
-bool weir_zone_name_ok(const char *name, size_t len)
-{
-    if (len < 1 || len > WEIR_ZONE_NAME_MAX || name[len - 1] == '/')
-        return false;
-    for (size_t i = 0; i < len; i++) {
-        char c = name[i];
-        bool slash = c == '/' && i > 0 && name[i - 1] != '/';
-        if (!slash && !alphabetic((uint8_t)c) && !(c >= '0' && c <= '9') && c != '_' && c != '+' &&
-            c != '-')
-            return false;
-    }
-    return true;
-}
-
-/* Points z at the parts of a data block that read_header() found whole, and checks them. */
-static bool read_block(weir_zone *z, const header *h, const uint8_t *data, uint32_t time_size)
-{
-    z->times = data;
-    z->times_count = h->times_count;
-    z->time_size = time_size;
-    z->indices = data + (size_t)h->times_count * time_size;
-    z->types = z->indices + h->times_count;
-    return counts_ok(h) && times_ok(z, h->types_count) && types_ok(z, h);
-}
-
-/* Fills z but for its name. */
-static bool read_file(weir_zone *z, text t)
-{
-    header h;
-    size_t size;
-    z->tail = (weir_zone_tail){.course = WEIR_ZONE_LAST};
-    if (!read_header(t, 4, &h, &size))
-        return false;
-    t.p += HEADER_SIZE;
-    if (h.version == 0)
-        return read_block(z, &h, t.p, 4);
-    t.p += size; /* the block for readers of version 1 */
-    uint32_t version = h.version;
-    if (!read_header(t, 8, &h, &size) || h.version != version)
-        return false;
-    t.p += HEADER_SIZE;
-    if (!read_block(z, &h, t.p, 8))
-        return false;
-    t.p += size;
-    return read_footer(t, &z->tail) && tail_ok(z);
-}
-
-weir_status weir_zone_read(weir_zone *ret, const char *name, size_t name_len, const uint8_t *bytes,
-                           size_t len)
-{
-    weir_zone z;
-    if (!weir_zone_name_ok(name, name_len) || len < HEADER_SIZE ||
-        !read_file(&z, (text){bytes, bytes + len}))
-        return WEIR_E_ZONE;
-    /* Field by field: a whole struct would be copied by a call of memcpy(). */
-    ret->times = z.times;
-    ret->indices = z.indices;
-    ret->types = z.types;
-    ret->times_count = z.times_count;
-    ret->time_size = z.time_size;
-    ret->tail.course = z.tail.course;
-    ret->tail.base_s = z.tail.base_s;
-    ret->tail.other_s = z.tail.other_s;
-    ret->tail.change[0] = z.tail.change[0];
-    ret->tail.change[1] = z.tail.change[1];
-    for (size_t i = 0; i < sizeof ret->name; i++)
-        ret->name[i] = i < name_len ? name[i] : '\0';
-    return WEIR_OK;
+    weir_zone_piece ret = {INT64_MIN, INT64_MAX, 0};
+    if (!zone)
+        return ret;
+    uint32_t i = changes_until(zone, t_s);
+    if (i == zone->times_count && zone->tail.course == WEIR_ZONE_YEARLY)
+        ret = weir_zone_yearly(&zone->tail, t_s);
+    else if (i == zone->times_count && zone->tail.course == WEIR_ZONE_FIXED)
+        ret.offset_s = zone->tail.base_s;
+    else
+        ret.offset_s = weir_zone_type_offset(zone, i > 0 ? zone->indices[i - 1] : 0);
+    if (i > 0 && ret.start_s < weir_zone_time(zone, i - 1))
+        ret.start_s = weir_zone_time(zone, i - 1);
+    if (i < zone->times_count)
+        ret.end_s = weir_zone_time(zone, i);
+    return ret;
 }

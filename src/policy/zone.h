@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_POLICY_ZONE_H
 #define WEIR_POLICY_ZONE_H
-/* What zone.c and calendar.c share: the stretches of time between clock changes, and the Gregorian
- * calendar as day numbers. It must not know windows. Clocks change on whole seconds, so time is in
+/* A zone as stretches of time between clock changes, and the Gregorian calendar as day numbers: what
+ * tzif.c checks with and calendar.c builds on. It must not know windows. Clocks change on whole seconds, so time is in
  * seconds since the epoch here. */
 
 #include <weir/weir_zone.h>
