@@ -86,8 +86,8 @@ void weir_tat_ns_check(const weir_layer *g, uint64_t *state, int64_t now_ns, int
 /*@ requires tat_ns_layer(g) && \valid(state) && time_ok(now_ns) && cost_ok(cost);
   @ requires \separated(g, state);
   @ assigns *state;
-  @ ensures lowered: backlog(tat_of(state), now_ns) ==
-  @     \max(0, backlog(\old(tat_of(state)), now_ns) - cost * g->den);
+  @ ensures lowered: \old(tat_of(state)) > now_ns ==>
+  @     tat_of(state) == \max(now_ns, \old(tat_of(state)) - cost * g->den);
   @ ensures kept: \old(tat_of(state)) <= now_ns ==> *state == \old(*state); */
 void weir_tat_ns_refund(const weir_layer *g, uint64_t *state, int64_t now_ns, int64_t cost)
 {
