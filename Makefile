@@ -10,8 +10,8 @@ FUZZ_SECONDS ?= 20
 help:            ## this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile
 
-all: build/build.ninja  ## build everything into build/
-	@ninja -C build --quiet
+all: build/build.ninja  ## build/weir and build/libweir.a
+	@ninja -C build --quiet weir libweir.a
 
 build/build.ninja:
 	@tools/deps
@@ -63,7 +63,7 @@ vectors:         ## make tests/vectors anew from reference/
 	@python3 reference/make_vectors.py
 
 install: all     ## into PREFIX
-	@meson configure build -Dprefix='$(abspath $(PREFIX))' && meson install -C build --quiet
+	@ninja -C build --quiet && meson configure build -Dprefix='$(abspath $(PREFIX))' && meson install -C build --quiet
 
 clean:
 	@rm -rf build build-*
