@@ -6,9 +6,9 @@
  *
  *     weir_policy p;
  *     if (weir_policy_parse(&p, "gcra 100/s burst 20", 19, NULL, NULL) != WEIR_OK) ...
- *     uint64_t state[2] = {0};                       // one key, fresh
+ *     uint64_t state[2] = {0};                                  // one key, fresh
  *     weir_decision d;
- *     weir_check(&p, state, 0, now_ns, 1, &d);       // d.allowed, d.retry_after_ns, ...
+ *     if (weir_check(&p, state, 0, now_ns, 1, &d) != WEIR_OK) ... // d.allowed, d.retry_after_ns
  *
  * Nothing here allocates, reads a clock, or keeps state of its own. Time is int64_t nanoseconds
  * since the Unix epoch and is passed in. What each algorithm answers is defined in
@@ -180,7 +180,9 @@ WEIR_NODISCARD weir_status weir_refund(const weir_policy *p, uint64_t *state, un
                                        int64_t now_ns, int64_t cost, weir_decision *ret);
 
 /* Nanoseconds from now_ns until the key is as good as fresh in every layer: 0 if it is, and then
- * its state may be dropped. A damaged state counts as fresh. Threads: pure. */
+ * its state may be dropped.
+ *  now_ns  0..WEIR_NOW_NS_MAX; at another time every state counts as fresh, as a damaged one does.
+ * Threads: pure. */
 int64_t weir_fresh_after(const weir_policy *p, const uint64_t *state, unsigned level,
                          int64_t now_ns);
 

@@ -3,6 +3,7 @@
 /* `weir serve`: the daemon in the foreground, on a store of its own. */
 
 #include "cmd/cmd.h"
+#include "codec/resp_commands.h"
 #include "net/server.h"
 #include "service/zones.h"
 
@@ -11,14 +12,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { PORT_DEFAULT = 6380, CONNECTIONS_MAX = 10000 };
+enum { PORT_DEFAULT = 6380, CONNECTIONS_DEFAULT = 10000 };
+
+typedef struct settings {
+    int port;
+    int connections_max;
+} settings;
 
 static const char usage[] =
-    "weir serve [--port N]\n"
+    "weir serve [--port N] [--connections N]\n"
     "\n"
     "Answers Redis clients (RESP2) on 127.0.0.1. State is kept in memory.\n"
     "\n"
-    "  --port N   0 to 65535, 6380 if not given; 0 takes any free port\n"
+    "  --port N         0 to 65535, 6380 if not given; 0 takes any free port\n"
+    "  --connections N  1 to 1000000, 10000 if not given; more are told so and closed\n"
     "\n"
     "Commands:\n"
     "  WEIR.CHECK 'policy text' key [COST n]\n"
@@ -31,34 +38,41 @@ static const char usage[] =
     "  redis-cli -p 7000 WEIR.CHECK 'gcra 100/s burst 20' alice\n"
     "  redis-cli -p 7000 WEIR.CHECK 'fixed-window 1000/day tz Europe/Berlin' alice COST 5\n";
 
-static bool read_port(const char *text, int *ret)
+/* Digits alone, low..high. Says what is wrong. */
+static bool read_number(const char *option, const char *text, long low, long high, int *ret)
 {
     char *end;
     errno = 0;
     long n = strtol(text, &end, 10);
-    if (errno != 0 || end == text || *end != '\0' || n < 0 || n > 65535)
+    if (text[0] < '0' || text[0] > '9' || errno != 0 || *end != '\0' || n < low || n > high) {
+        fprintf(stderr, "weir serve: %s %s: expected a number from %ld to %ld\n", option, text, low,
+                high);
         return false;
+    }
     *ret = (int)n;
     return true;
 }
 
 /* 0 to go on, else the exit status + 1. */
-static int read_options(int argc, char **argv, int *port)
+static int read_options(int argc, char **argv, settings *ret)
 {
-    static const struct option options[] = {
-        {"port", required_argument, NULL, 'p'}, {"help", no_argument, NULL, 'h'}, {0}};
+    static const struct option options[] = {{"port", required_argument, NULL, 'p'},
+                                            {"connections", required_argument, NULL, 'c'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {0}};
     int o;
-    while ((o = getopt_long(argc, argv, "p:h", options, NULL)) != -1) {
+    while ((o = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+        bool good = false; /* at anything else getopt has said why */
         if (o == 'h') {
             fputs(usage, stdout);
             return 1;
         }
-        if (o != 'p')
-            return 3; /* getopt has said why */
-        if (!read_port(optarg, port)) {
-            fprintf(stderr, "weir serve: --port %s: expected a number from 0 to 65535\n", optarg);
+        if (o == 'p')
+            good = read_number("--port", optarg, 0, 65535, &ret->port);
+        else if (o == 'c')
+            good = read_number("--connections", optarg, 1, 1000000, &ret->connections_max);
+        if (!good)
             return 3;
-        }
     }
     if (optind < argc) {
         fprintf(stderr, "weir serve: unexpected '%s'; see weir serve --help\n", argv[optind]);
@@ -76,7 +90,36 @@ static void say_hello(int port)
     fflush(stdout);
 }
 
-static int serve(int port)
+/* ---- RESP, as the server knows it ------------------------------------------------------------ */
+
+static void open_session(void *session, void *ctx)
+{
+    weir_resp_session_init(session, ctx);
+}
+
+static bool run_session(void *session, weir_buffer *in, weir_buffer *out, size_t out_pause,
+                        int64_t now_ns)
+{
+    return weir_resp_session_run(session, in, out, out_pause, now_ns);
+}
+
+static bool session_closing(const void *session)
+{
+    const weir_resp_session *s = session;
+    return s->closing;
+}
+
+static weir_protocol resp_of(weir_service *service)
+{
+    return (weir_protocol){.ctx = service,
+                           .session_size = sizeof(weir_resp_session),
+                           .open = open_session,
+                           .run = run_session,
+                           .closing = session_closing,
+                           .refusal = "-ERR max number of clients reached\r\n"};
+}
+
+static int serve(const settings *set)
 {
     weir_store *store = NULL;
     weir_service *service = NULL;
@@ -89,7 +132,7 @@ static int serve(int port)
         st = weir_service_open(&service, store, &find);
     }
     if (st == WEIR_OK) {
-        weir_server_options options = {service, port, CONNECTIONS_MAX};
+        weir_server_options options = {resp_of(service), set->port, set->connections_max};
         st = weir_server_open(&server, &options, error, sizeof error);
     }
     if (st == WEIR_OK) {
@@ -107,7 +150,7 @@ static int serve(int port)
 
 int weir_cmd_serve(int argc, char **argv)
 {
-    int port = PORT_DEFAULT;
-    int done = read_options(argc, argv, &port);
-    return done ? done - 1 : serve(port);
+    settings set = {PORT_DEFAULT, CONNECTIONS_DEFAULT};
+    int done = read_options(argc, argv, &set);
+    return done ? done - 1 : serve(&set);
 }

@@ -24,7 +24,7 @@
 
 #include <weir/weir.h>
 
-#include "codec/buffer.h"
+#include "port/buffer.h"
 
 #define WEIR_LOGLINE_KEY_LEN_MAX 65536
 

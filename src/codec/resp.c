@@ -439,7 +439,8 @@ void weir_resp_put_error(weir_buffer *b, const char *text, size_t len)
         return;
     weir_buffer_append_byte(b, '-');
     for (size_t i = 0; i < len; i++)
-        weir_buffer_append_byte(b, text[i] == '\r' || text[i] == '\n' ? ' ' : (uint8_t)text[i]);
+        weir_buffer_append_byte(b,
+                                (uint8_t)text[i] < ' ' || text[i] == 0x7f ? ' ' : (uint8_t)text[i]);
     weir_buffer_append(b, "\r\n", 2);
 }
 

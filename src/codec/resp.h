@@ -15,7 +15,7 @@
  * It must not know any command, any socket or the time. It allocates nothing but the room of `out`.
  */
 
-#include "codec/buffer.h"
+#include "port/buffer.h"
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
@@ -114,7 +114,7 @@ static inline bool weir_resp_word_is(weir_resp_arg arg, const char *word)
 void weir_resp_put_simple(weir_buffer *b, const char *text);
 
 /* "-text"; by custom its first word is a code in capitals: "ERR no such policy".
- *  text  `len` bytes; a CR or LF among them is sent as a space: it may quote what a client sent. */
+ *  text  `len` bytes; control bytes among them are sent as spaces: it may quote what a client sent. */
 void weir_resp_put_error(weir_buffer *b, const char *text, size_t len);
 
 /* ":v". */

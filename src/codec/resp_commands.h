@@ -5,7 +5,7 @@
 /* RESP requests -> the service -> RESP replies: the commands of the daemon. No sockets: bytes in,
  * bytes out, at a time that is passed in. */
 
-#include "codec/buffer.h"
+#include "port/buffer.h"
 #include "codec/resp.h"
 #include "service/service.h"
 

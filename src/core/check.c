@@ -168,7 +168,7 @@ int64_t weir_fresh_after(const weir_policy *p, const uint64_t *state, unsigned l
                          int64_t now_ns)
 {
     int64_t longest_ns = 0;
-    if (!sound(p, state, level))
+    if (now_ns < 0 || now_ns > WEIR_NOW_NS_MAX || !sound(p, state, level))
         return 0;
     for (uint32_t i = 0; i < p->layers; i++) {
         weir_decision peek;

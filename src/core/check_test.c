@@ -61,6 +61,8 @@ static void check_arguments(void **unused)
         assert_int_equal(weir_refund(&p, state, 0, 0, -1, &d), WEIR_E_RANGE);
         assert_int_equal(d.limit, -7);
         assert_int_equal(weir_fresh_after(&p, state, 0, 0), 0);
+        assert_int_equal(weir_fresh_after(&p, state, 0, INT64_MIN), 0);
+        assert_int_equal(weir_fresh_after(&p, state, 0, INT64_MAX), 0);
         assert_int_equal(weir_check(&p, state, 0, WEIR_NOW_NS_MAX, 1, &d), WEIR_OK);
         assert_true(d.allowed);
     }

@@ -57,8 +57,10 @@
   @
   @ predicate tat_wide_layer(weir_layer *g) =
   @     \valid_read(g) && 1 <= g->limit <= WEIR_LIMIT_MAX && 1 <= g->rate <= WEIR_RATE_MAX &&
-  @     1 <= g->period_ns <= WEIR_SPAN_NS_MAX && 1 <= g->num <= g->rate && 1 <= g->den <= g->period_ns &&
-  @     (g->format == WEIR_STATE_TAT_TICKS || g->format == WEIR_STATE_TAT_STEPS) && capacity(g) == g->limit * unit(g);
+  @     1 <= g->period_ns <= WEIR_SPAN_NS_MAX && 1 <= g->num <= g->rate &&
+  @     1 <= g->den <= g->period_ns &&
+  @     (g->format == WEIR_STATE_TAT_TICKS || g->format == WEIR_STATE_TAT_STEPS) &&
+  @     capacity(g) == g->limit * unit(g);
   @
   @ logic integer wide_tat(uint64_t *state) = wide_of(state[0], state[1]);
   @ predicate wide_fits(weir_layer *g, integer backlog, integer cost) =
@@ -66,7 +68,8 @@
   @ predicate wide_allows(weir_layer *g, integer tat, integer t, integer cost) =
   @     wide_fits(g, backlog(tat, clock(g, t)), cost);
   @
-  @ // The clock has moved on by `distance` after wait_ns, and not earlier; the largest int64 if later than that.
+  @ // The clock has moved on by `distance` after wait_ns, and not earlier; INT64_MAX if that is
+  @ // later than an int64 can say.
   @ predicate moves_on(weir_layer *g, integer now, integer distance, integer wait_ns) =
   @     0 < wait_ns && clock(g, now + wait_ns - 1) < clock(g, now) + distance &&
   @     (wait_ns == INT64_MAX || clock(g, now + wait_ns) >= clock(g, now) + distance);

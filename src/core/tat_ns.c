@@ -9,7 +9,8 @@
 #include "core/spec.h"
 #include "core/wide.h"
 
-_Static_assert(WEIR_NOW_NS_MAX <= INT64_MAX - WEIR_SPAN_NS_MAX, "now + capacity must fit in int64_t");
+_Static_assert(WEIR_NOW_NS_MAX <= INT64_MAX - WEIR_SPAN_NS_MAX,
+               "now + capacity must fit in int64_t");
 
 /*@ requires time_ok(now_ns);
   @ assigns \nothing;

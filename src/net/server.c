@@ -7,7 +7,6 @@
 
 #include "net/server.h"
 
-#include "codec/resp_commands.h"
 #include "port/port.h"
 
 #include <signal.h>
@@ -29,9 +28,9 @@ typedef struct connection {
     uv_write_t write;
     weir_server *server;
     struct connection *next, **link; /* in the server's list */
-    weir_resp_session session;
     weir_buffer in, out;
     bool writing;
+    max_align_t session[]; /* the protocol's */
 } connection;
 
 struct weir_server {
@@ -124,10 +123,11 @@ static void send_out(connection *c)
 /* Answers all that is in `in`. Reading goes on only when everything has been sent. */
 static void answer(connection *c)
 {
+    const weir_protocol *protocol = &c->server->options.protocol;
     int64_t now_ns = port_now_ns();
     bool more = true;
     while (more && !c->writing && !uv_is_closing((uv_handle_t *)&c->tcp)) {
-        more = weir_resp_session_run(&c->session, &c->in, &c->out, OUT_PAUSE, now_ns);
+        more = protocol->run(c->session, &c->in, &c->out, OUT_PAUSE, now_ns);
         if (c->out.failed) /* a reply does not fit in memory: it must not be cut */
             connection_close(c);
         else
@@ -137,7 +137,7 @@ static void answer(connection *c)
         return;
     if (c->writing)
         uv_read_stop((uv_stream_t *)&c->tcp);
-    else if (c->session.closing || c->server->stopping)
+    else if (protocol->closing(c->session) || c->server->stopping)
         connection_close(c);
     else
         uv_read_start((uv_stream_t *)&c->tcp, on_alloc, on_read); /* harmless if it is reading */
@@ -145,8 +145,8 @@ static void answer(connection *c)
 
 static void refuse_connection(connection *c)
 {
-    static char text[] = "-ERR max number of clients reached\r\n";
-    uv_buf_t buf = uv_buf_init(text, sizeof text - 1);
+    const char *text = c->server->options.protocol.refusal;
+    uv_buf_t buf = uv_buf_init((char *)text, (unsigned)strlen(text)); /* only read from */
     uv_try_write((uv_stream_t *)&c->tcp, &buf, 1);
     connection_close(c);
 }
@@ -154,14 +154,15 @@ static void refuse_connection(connection *c)
 static void on_connection(uv_stream_t *listener, int status)
 {
     weir_server *s = listener->data;
-    connection *c = status == 0 ? port_zalloc(1, sizeof *c) : NULL;
+    const weir_protocol *protocol = &s->options.protocol;
+    connection *c = status == 0 ? port_zalloc(1, sizeof *c + protocol->session_size) : NULL;
     if (!c)
         return;
     c->server = s;
     c->tcp.data = c->write.data = c;
     weir_buffer_init(&c->in, IN_MAX);
     weir_buffer_init(&c->out, OUT_MAX);
-    weir_resp_session_init(&c->session, s->options.service);
+    protocol->open(c->session, protocol->ctx);
     c->next = s->connections;
     c->link = &s->connections;
     if (c->next)

@@ -3,16 +3,33 @@
 #ifndef WEIR_NET_SERVER_H
 #define WEIR_NET_SERVER_H
 /* The daemon's event loop: a TCP listener on 127.0.0.1 and its connections, over libuv. It moves
- * bytes and keeps every client within its limits; what the bytes mean is codec's business. */
+ * bytes and keeps every client within its limits; what the bytes mean is the protocol's business. */
 
-#include "service/service.h"
+#include "port/buffer.h"
+
+#include <weir/weir.h>
 
 typedef struct weir_server weir_server;
 
+/* What is spoken on a listener. A session is one connection's; all calls come from one thread. */
+typedef struct weir_protocol {
+    void *ctx;           /* handed to open */
+    size_t session_size; /* bytes of a session, zeroed before open */
+    void (*open)(void *session, void *ctx);
+
+    /* Answers every whole request in `in`, and drops it from there; all of them happen at now_ns.
+     * May stop when `out` holds more than out_pause bytes, and is called again when it has been
+     * sent. Returns whether it did, so that requests may be left in `in`. */
+    bool (*run)(void *session, weir_buffer *in, weir_buffer *out, size_t out_pause, int64_t now_ns);
+
+    bool (*closing)(const void *session); /* close when `out` has been sent */
+    const char *refusal;                  /* sent to a connection too many, before it is closed */
+} weir_protocol;
+
 typedef struct weir_server_options {
-    weir_service *service;
+    weir_protocol protocol;
     int port;            /* 0..65535; 0: any free one */
-    int connections_max; /* more are told so and closed */
+    int connections_max; /* 1.. */
 } weir_server_options;
 
 /* Binds and listens.

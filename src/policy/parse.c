@@ -327,7 +327,7 @@ weir_status weir_policy_parse(weir_policy *ret, const char *text, size_t len,
 {
     parser p = {{text, len, 0, ret_error}, zones, NULL, 0};
     if (len >= WEIR_POLICY_TEXT_MAX)
-        return weir_scan_refuse(&p.scan, 0, WEIR_E_SYNTAX, "found a longer text",
+        return weir_scan_refuse(&p.scan, 0, WEIR_E_SYNTAX, "the text is too long",
                                 "at most 1023 bytes");
     weir_status st = parse_layers(&p, NULL);
     return st == WEIR_OK ? parse_layers(&p, ret) : st;

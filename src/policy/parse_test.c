@@ -204,7 +204,7 @@ static void check_lengths(void **unused)
     weir_policy_error e;
     assert_int_equal(weir_policy_parse(&p, text, WEIR_POLICY_TEXT_MAX - 1, NULL, &e), WEIR_OK);
     assert_int_equal(weir_policy_parse(&p, text, WEIR_POLICY_TEXT_MAX, NULL, &e), WEIR_E_SYNTAX);
-    assert_string_equal(e.text, "found a longer text, expected at most 1023 bytes");
+    assert_string_equal(e.text, "the text is too long, expected at most 1023 bytes");
     /* A text may have any bytes and need not be terminated. */
     assert_int_equal(weir_policy_parse(&p, "gcra 1/s\0", 9, NULL, &e), WEIR_E_SYNTAX);
     assert_int_equal(weir_policy_parse(&p, "gcra 1/sX", 8, NULL, &e), WEIR_OK);
@@ -242,17 +242,16 @@ static void check_report(void **unused)
     char report[WEIR_POLICY_REPORT_MAX];
     assert_int_equal(parse(&p, "gcra 3/s burst 5 & sliding-log 10/h count-denied", NULL), WEIR_OK);
     weir_policy_report(&p, report, sizeof report);
-    assert_string_equal(report,
-                        "gcra 3/s burst 5\n"
-                        "  sustained   3 every 1s, one every 1s/3: exactly 259200 a day\n"
-                        "  at once     5\n"
-                        "  worst case  8 in any span of 1s: what was saved up and what came in\n"
-                        "sliding-log 10/h count-denied\n"
-                        "  sustained   10 every 1h: exactly 240 a day\n"
-                        "  at once     10\n"
-                        "  worst case  10 in any span as long as the window\n"
-                        "  denials     count: a client that goes on asking stays denied\n"
-                        "state         80 to 152 bytes a key\n");
+    assert_string_equal(report, "gcra 3/s burst 5\n"
+                                "  sustained   3 every 1s, one every 1s/3: exactly 259200 a day\n"
+                                "  at once     5\n"
+                                "  worst case  7 within 1s: what was saved up and what came in\n"
+                                "sliding-log 10/h count-denied\n"
+                                "  sustained   10 every 1h: exactly 240 a day\n"
+                                "  at once     10\n"
+                                "  worst case  10 within the window's length\n"
+                                "  denials     count: a client that goes on asking stays denied\n"
+                                "state         80 to 152 bytes a key\n");
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         assert_int_equal(parse(&p, good[i].text, NULL), WEIR_OK);
         assert_true(weir_policy_report(&p, report, sizeof report) < sizeof report - 1);

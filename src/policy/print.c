@@ -129,8 +129,8 @@ static void report_bucket(weir_text *t, const weir_layer *l)
     if (l->algorithm == WEIR_LEAKY_QUEUE)
         put_number(t, ": one is served, and at most so many wait: ", l->limit - 1);
     weir_text_str(t, "\n  worst case  ");
-    weir_text_u64(t, (uint64_t)l->limit + (uint64_t)l->rate);
-    weir_text_str(t, " in any span of ");
+    weir_text_u64(t, (uint64_t)l->limit + (uint64_t)l->rate - !l->stepped);
+    weir_text_str(t, " within ");
     weir_text_period(t, l->period_ns, 0);
     weir_text_str(t, ": what was saved up and what came in\n");
 }
@@ -149,23 +149,48 @@ static void put_window(weir_text *t, const weir_layer *l)
     }
 }
 
+/* Days and weeks of UTC are all of one length. Others vary, and a span as long as the longest may hold
+ * a shorter one whole, with the end of the one before and the start of the one after. */
+static bool lengths_vary(const weir_layer *l)
+{
+    return has_calendar(l) && (l->zone || l->calendar >= WEIR_MONTH);
+}
+
+/* The most that can pass in a half-open span as long as the (longest) window. */
+static int64_t worst_case(const weir_layer *l)
+{
+    switch (l->algorithm) {
+    case WEIR_SLIDING_LOG:
+        return l->limit;
+    case WEIR_SLIDING_COUNTER:
+        return 2 * l->limit - !l->relaxed;
+    case WEIR_FIXED_WINDOW:
+        if (l->calendar == WEIR_FROM_FIRST) /* what began the window lies outside the span */
+            return 2 * l->limit - 1;
+        return (lengths_vary(l) ? 3 : 2) * l->limit;
+    default:
+        return 2 * l->limit;
+    }
+}
+
 static void report_window(weir_text *t, const weir_layer *l)
 {
-    int64_t worst = l->algorithm == WEIR_SLIDING_LOG ? l->limit : 2 * l->limit;
     put_number(t, "  sustained   ", l->limit);
     weir_text_str(t, " every ");
     put_window(t, l);
     if (!has_calendar(l))
         put_a_day(t, l);
     put_number(t, "\n  at once     ", l->limit);
-    put_number(t, "\n  worst case  ", worst);
-    weir_text_str(t, " in any span as long as the window");
+    put_number(t, "\n  worst case  ", worst_case(l));
+    weir_text_str(t,
+                  lengths_vary(l) ? " within the longest window" : " within the window's length");
     if (l->algorithm == WEIR_FIXED_WINDOW)
-        weir_text_str(t, ": the end of one and the start of the next");
+        weir_text_str(t, lengths_vary(l) ? ": the end of one, a short one, the start of the next"
+                                         : ": the end of one and the start of the next");
     if (l->algorithm == WEIR_SLIDING_COUNTER)
-        weir_text_str(t, " if the window before was used at its very end; even traffic: the limit");
+        weir_text_str(t, ", if the window before was used at its very end");
     if (l->algorithm == WEIR_SLIDING_SLICES)
-        weir_text_str(t, ", the limit in any that is one slice shorter");
+        weir_text_str(t, "; the limit within what is one slice shorter");
     if (l->count_denied)
         weir_text_str(t, "\n  denials     count: a client that goes on asking stays denied");
     weir_text_char(t, '\n');

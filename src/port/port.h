@@ -27,6 +27,7 @@ typedef struct port_mutex port_mutex;
 port_mutex *port_mutex_new(void);
 void port_mutex_free(port_mutex *m); /* accepts NULL */
 void port_mutex_lock(port_mutex *m);
+bool port_mutex_trylock(port_mutex *m); /* false if somebody holds it */
 void port_mutex_unlock(port_mutex *m);
 
 /* ---- random ---------------------------------------------------------------------------------- */

@@ -81,10 +81,21 @@ static const weir_zone *read_zone(weir_zone_book *b, const char *name, size_t le
     return &p->zone;
 }
 
+/* Files beside the zones that mean whatever this machine was set to. */
+static bool differs_by_machine(const char *name, size_t len)
+{
+    static const char *const links[] = {"localtime", "posixrules"};
+    for (size_t i = 0; i < sizeof links / sizeof links[0]; i++) {
+        if (strlen(links[i]) == len && memcmp(links[i], name, len) == 0)
+            return true;
+    }
+    return false;
+}
+
 static const weir_zone *find(void *ctx, const char *name, size_t len)
 {
     weir_zone_book *b = ctx;
-    if (!weir_zone_name_ok(name, len))
+    if (!weir_zone_name_ok(name, len) || differs_by_machine(name, len))
         return NULL;
     port_mutex_lock(b->lock);
     const weir_zone *zone = known(b, name, len);

@@ -14,6 +14,7 @@ enum {
     SHARDS = 64,          /* a power of two */
     BUCKETS_MIN = 16,     /* of a shard, a power of two */
     SWEEP_BUCKETS = 2,    /* looked at for fresh entries with every new one */
+    SWEEP_FULL = 64,      /* the same when the memory is full */
     EVICT_SAMPLE = 16,    /* entries looked at to find the one closest to fresh */
     MALLOC_OVERHEAD = 16, /* bytes counted beside each entry */
 };
@@ -131,16 +132,35 @@ static entry *entry_new(const weir_store *s, size_t words, unsigned level)
     return e;
 }
 
-/* Counts `e` among the memory taken, after making room for it. False if that is not to be had. */
+static bool lacks(weir_store *s, uint64_t bytes)
+{
+    return port_load_relaxed(&s->memory) + bytes > s->memory_max;
+}
+
+/* Makes room in one locked shard, with bounded work for each entry that goes. */
+static void make_room(weir_store *s, shard *sh, uint64_t bytes, const entry *keep)
+{
+    if (lacks(s, bytes))
+        sweep(s, sh, SWEEP_FULL < sh->buckets_len ? SWEEP_FULL : sh->buckets_len);
+    while (lacks(s, bytes) && evict_one(s, sh, keep))
+        continue;
+}
+
+/* Counts `e` among the memory taken, after making room for it: in its own shard, and if there is
+ * nothing left to go, in those that nobody holds. False if that was not enough. */
 static bool count_entry(weir_store *s, shard *sh, const entry *e, const entry *keep)
 {
     uint64_t bytes = entry_bytes(e);
-    if (port_load_relaxed(&s->memory) + bytes > s->memory_max)
-        sweep(s, sh, sh->buckets_len);
-    while (port_load_relaxed(&s->memory) + bytes > s->memory_max) {
-        if (!evict_one(s, sh, keep))
-            return false;
+    make_room(s, sh, bytes, keep);
+    for (size_t i = 0; i < SHARDS && lacks(s, bytes); i++) {
+        shard *other = &s->shards[i];
+        if (other == sh || !port_mutex_trylock(other->lock))
+            continue; /* waiting for it while holding ours could be waiting for each other */
+        make_room(s, other, bytes, NULL);
+        port_mutex_unlock(other->lock);
     }
+    if (lacks(s, bytes))
+        return false;
     port_add_relaxed(&s->memory, bytes);
     return true;
 }

@@ -200,12 +200,34 @@ static void check_log_too_large(void **unused)
         charged++;
     assert_int_equal(st, WEIR_E_NOMEM);
     assert_true(charged >= 32768);
+    uint64_t memory = weir_store_stats_get(s).memory_bytes;
     assert_int_equal(take(s, &log, "a", t_ns, 0).remaining, 1000000 - charged);
     assert_true(take(s, &log, "b", t_ns, 1).allowed);
+    assert_int_equal(weir_store_reset(s, id, "b", 1), WEIR_OK);
+    assert_int_equal(weir_store_stats_get(s).memory_bytes, memory);
+    assert_int_equal(weir_store_reset(s, id, "a", 1), WEIR_OK);
+    assert_true(weir_store_stats_get(s).memory_bytes < 64 * 1024); /* growing left nothing behind */
+    weir_store_close(s);
+}
+
+/* Large states are admitted whichever shards they fall into: others make room. */
+static void check_large_states(void **unused)
+{
+    (void)unused;
+    weir_store *s = store_of(1 << 20);
+    weir_policy p = policy_of("sliding-slices 9/h slices 60000"); /* 240 KB: four fit */
+    char key[16];
+    for (int i = 0; i < 200; i++) {
+        snprintf(key, sizeof key, "%d", i);
+        assert_true(take(s, &p, key, s_ns, 1).allowed);
+    }
+    assert_int_equal(weir_store_stats_get(s).keys, 4);
+    assert_int_equal(weir_store_stats_get(s).evicted, 196);
     weir_store_close(s);
 }
 
 typedef struct worker {
+    pthread_barrier_t *start;
     weir_store *store;
     const weir_policy *policy;
     unsigned seed;
@@ -219,6 +241,7 @@ static void *work(void *arg)
     worker *w = arg;
     uint64_t id = weir_store_policy_id(w->store, w->policy);
     uint32_t x = w->seed;
+    pthread_barrier_wait(w->start); /* or the first would have used all before the last begins */
     for (int i = 0; i < ROUNDS; i++) {
         x = x * 1664525 + 1013904223;
         char key = (char)('a' + (x >> 16) % KEYS);
@@ -251,8 +274,10 @@ static void check_threads(void **unused)
         weir_policy p = policy_of(cases[i].text);
         pthread_t threads[WORKERS];
         worker workers[WORKERS];
+        pthread_barrier_t barrier;
+        assert_int_equal(pthread_barrier_init(&barrier, NULL, WORKERS), 0);
         for (unsigned n = 0; n < WORKERS; n++) {
-            workers[n] = (worker){.store = s, .policy = &p, .seed = n};
+            workers[n] = (worker){.start = &barrier, .store = s, .policy = &p, .seed = n};
             assert_int_equal(pthread_create(&threads[n], NULL, work, &workers[n]), 0);
         }
         int64_t allowed[KEYS] = {0};
@@ -263,6 +288,7 @@ static void check_threads(void **unused)
         }
         for (int k = 0; k < KEYS; k++)
             assert_in_range(allowed[k], cases[i].least, cases[i].most);
+        pthread_barrier_destroy(&barrier);
         weir_store_close(s);
     }
 }
@@ -274,6 +300,7 @@ int main(void)
         cmocka_unit_test(check_refund_and_reset), cmocka_unit_test(check_arguments),
         cmocka_unit_test(check_fresh_is_dropped), cmocka_unit_test(check_time_never_goes_back),
         cmocka_unit_test(check_budget),           cmocka_unit_test(check_log_too_large),
+        cmocka_unit_test(check_large_states),
         cmocka_unit_test(check_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -157,11 +157,35 @@ while read -r result; do
     [[ $result == ok* ]] && passed=$((passed + 1)) || failed=$((failed + 1))
 done < <(python3 "$tmp/sockets.py" "$port" 2>&1 || echo "not ok - sockets.py failed")
 
+# Connections that have gone do not count; one too many is told so. (Limits: 10000 and 2.)
+start_few() {
+    coproc FEW { exec "$weir" serve --port 0 --connections 2 2>&1; }
+    few_pid=$FEW_PID
+    read -r -t 20 line <&"${FEW[0]}"
+    few_port=$(sed -n 's/.*127.0.0.1:\([0-9]*\).*/\1/p' <<<"$line")
+}
+start_few 2>/dev/null
+check "three connections one after the other" "PONG PONG PONG" \
+    "$(for _ in 1 2 3; do redis-cli -p "$few_port" PING; done | tr '\n' ' ' | sed 's/ *$//')"
+cat >"$tmp/few.py" <<'PYTHON'
+import socket, sys
+
+two = [socket.create_connection(("127.0.0.1", int(sys.argv[1])), timeout=20) for _ in range(2)]
+for s in two:
+    s.sendall(b"PING\r\n")
+    s.recv(99)
+third = socket.create_connection(("127.0.0.1", int(sys.argv[1])), timeout=20)
+print(third.recv(99).decode().strip(), third.recv(99))
+PYTHON
+check "a connection too many" "-ERR max number of clients reached b''" "$(python3 "$tmp/few.py" "$few_port")"
+kill -TERM "$few_pid"
+wait "$few_pid"
+
 in_use=$("$weir" serve --port "$port" 2>&1)
 check "a port in use: status" 1 $?
 check "a port in use: says what to do" \
     "weir serve: cannot listen on 127.0.0.1:$port: address already in use: another server has it; stop that one or choose another with --port N" "$in_use"
-for bad in 65536 -1 x ''; do
+for bad in 65536 -1 x '' ' 5' +5; do
     out=$("$weir" serve --port "$bad" 2>&1)
     check "--port '$bad': status and text" "2 weir serve: --port $bad: expected a number from 0 to 65535" "$? $out"
 done
@@ -173,9 +197,26 @@ check "policy says what it admits" "gcra 5/m burst 3" "$("$weir" policy 'gcra 5/
 out=$("$weir" policy 'gcra 5/q' 2>&1)
 check "policy points at the column" "2          ^" "$? $(tail -n 1 <<<"$out")"
 
+# A client that never reads its replies does not keep the daemon from ending.
+cat >"$tmp/stuck.py" <<'PYTHON'
+import os, signal, socket, sys
+
+s = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+s.settimeout(0.3)
+try:
+    s.sendall((b"*2\r\n$4\r\nPING\r\n$100\r\n" + b"x" * 100 + b"\r\n") * 400000)
+except TimeoutError:
+    pass
+print("stuck", flush=True)
+sys.stdin.read()
+PYTHON
+coproc STUCK { exec python3 "$tmp/stuck.py" "$port"; }
+read -r -t 30 stuck <&"${STUCK[0]}"
+check "a client is stuck" stuck "$stuck"
 kill -TERM "$pid"
 wait "$pid"
-check "SIGTERM ends it with status 0" 0 $?
+check "SIGTERM ends it with status 0 all the same" 0 $?
+kill "$STUCK_PID" 2>/dev/null
 check "and it said nothing on stderr" "" "$(cat "$tmp/stderr")"
 pid=
 

@@ -516,8 +516,42 @@ bool p7_refund_undoes(const input *in)
     return good ? true : fail(in, "P7", i - 1, "a refund at once does not undo the charge");
 }
 
+/* ---- P8 -------------------------------------------------------------------------------------- */
+
+/* The most that passed in any span [t, t + length). */
+static int64_t most_within(const run *r, int64_t length_ns)
+{
+    int64_t most = 0;
+    for (size_t i = 0; i < r->len; i++) {
+        int64_t sum = 0;
+        for (size_t k = i; k < r->len && r->step[k].t_ns - r->step[i].t_ns < length_ns; k++)
+            sum += r->step[k].cost;
+        most = sum > most ? sum : most;
+    }
+    return most;
+}
+
+bool p8_report_is_true(const input *in)
+{
+    static const char worst[] = "worst case  ";
+    const weir_layer *l = &in->policy.layer[0];
+    if (in->policy.layers > 1 || l->period_ns == 0)
+        return true;
+    char report[WEIR_POLICY_REPORT_MAX];
+    weir_policy_report(&in->policy, report, sizeof report);
+    const char *at = strstr(report, worst);
+    if (!at)
+        return fail(in, "P8", 0, "no worst case in the report");
+    run r = allowed_run(in);
+    int64_t said = strtoll(at + sizeof worst - 1, NULL, 10);
+    return most_within(&r, l->period_ns) <= said
+               ? true
+               : fail(in, "P8", in->steps - 1, "more passed than the report says");
+}
+
 bool all_properties(const input *in)
 {
     return p1_bound(in) && p2_figures(in) && p3_denial_writes_nothing(in) &&
-           p4_clock_back_is_stricter(in) && p6_buckets_agree(in) && p7_refund_undoes(in);
+           p4_clock_back_is_stricter(in) && p6_buckets_agree(in) && p7_refund_undoes(in) &&
+           p8_report_is_true(in);
 }

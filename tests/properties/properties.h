@@ -36,6 +36,7 @@ bool p3_denial_writes_nothing(const input *in); /* nor does a peek */
 bool p4_clock_back_is_stricter(const input *in);
 bool p6_buckets_agree(const input *in); /* gcra, token-bucket and leaky-bucket decide alike */
 bool p7_refund_undoes(const input *in);
+bool p8_report_is_true(const input *in); /* no span takes more than weir_policy_report() says */
 
 bool all_properties(const input *in);
 

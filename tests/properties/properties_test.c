@@ -107,6 +107,7 @@ RANDOM(p3_denial_writes_nothing)
 RANDOM(p4_clock_back_is_stricter)
 RANDOM(p6_buckets_agree)
 RANDOM(p7_refund_undoes)
+RANDOM(p8_report_is_true)
 
 int main(void)
 {
@@ -122,6 +123,7 @@ int main(void)
         cmocka_unit_test(check_p4_clock_back_is_stricter),
         cmocka_unit_test(check_p6_buckets_agree),
         cmocka_unit_test(check_p7_refund_undoes),
+        cmocka_unit_test(check_p8_report_is_true),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

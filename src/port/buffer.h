@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-#ifndef WEIR_CODEC_BUFFER_H
-#define WEIR_CODEC_BUFFER_H
+#ifndef WEIR_PORT_BUFFER_H
+#define WEIR_PORT_BUFFER_H
 /* A byte queue with a stated maximum: bytes go in at the tail and come out at the front. It holds
  * what a connection has read or has still to write. It must not know what the bytes mean, nor any
  * socket. */

@@ -3,7 +3,7 @@
 /* The slow half of the byte queue: growing, moving, giving back. It must not know what the bytes
  * mean. */
 
-#include "codec/buffer.h"
+#include "port/buffer.h"
 
 #include <stdlib.h>
 
