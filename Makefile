@@ -10,8 +10,8 @@ FUZZ_SECONDS ?= 20
 help:            ## this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile
 
-all: build/build.ninja  ## build/weir and build/libweir.a
-	@ninja -C build --quiet weir libweir.a
+all: build/build.ninja  ## build/weir, build/libweir.a and .so
+	@ninja -C build --quiet shipped
 
 build/build.ninja:
 	@tools/deps
@@ -26,11 +26,11 @@ check:           ## build, and run every quick test
 
 asan:            ## the same tests under ASan and UBSan
 	@tools/deps check ci
-	@CC=clang tools/check build-asan -Db_sanitize=address,undefined -Db_lundef=false
+	@CC=clang EXAMPLE_CFLAGS='-fsanitize=address,undefined' tools/check build-asan -Db_sanitize=address,undefined -Db_lundef=false
 
 tsan:            ## the same tests under TSan
 	@tools/deps check ci
-	@CC=clang tools/check build-tsan -Db_sanitize=thread -Db_lundef=false
+	@CC=clang EXAMPLE_CFLAGS='-fsanitize=thread' tools/check build-tsan -Db_sanitize=thread -Db_lundef=false
 
 fuzz:            ## every fuzz target for FUZZ_SECONDS each
 	@tools/deps check ci

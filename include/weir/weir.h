@@ -21,6 +21,9 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#if defined(__GNUC__) && !defined(__wasm__)
+#pragma GCC visibility push(default)
+#endif
 
 #if defined(__GNUC__)
 #define WEIR_NODISCARD __attribute__((warn_unused_result))
@@ -229,6 +232,9 @@ size_t weir_policy_print(const weir_policy *p, char *buf, size_t size);
 #define WEIR_POLICY_REPORT_MAX 4096
 size_t weir_policy_report(const weir_policy *p, char *buf, size_t size);
 
+#if defined(__GNUC__) && !defined(__wasm__)
+#pragma GCC visibility pop
+#endif
 #ifdef __cplusplus
 }
 #endif

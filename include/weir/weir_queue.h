@@ -19,6 +19,9 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#if defined(__GNUC__) && !defined(__wasm__)
+#pragma GCC visibility push(default)
+#endif
 
 typedef struct weir_queue_item {
     uint64_t id;    /* the caller's; a pointer fits */
@@ -58,6 +61,9 @@ bool weir_queue_pop(weir_queue *q, int64_t now_ns, weir_queue_item *ret);
 /* When the first item is due. Returns false, with *ret_due_ns as it was, if the queue is empty. */
 bool weir_queue_next(const weir_queue *q, int64_t *ret_due_ns);
 
+#if defined(__GNUC__) && !defined(__wasm__)
+#pragma GCC visibility pop
+#endif
 #ifdef __cplusplus
 }
 #endif

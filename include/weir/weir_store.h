@@ -19,6 +19,9 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#if defined(__GNUC__) && !defined(__wasm__)
+#pragma GCC visibility push(default)
+#endif
 
 #define WEIR_KEY_MAX 65536 /* bytes of a key: 1..WEIR_KEY_MAX */
 
@@ -75,6 +78,9 @@ WEIR_NODISCARD weir_status weir_store_apply(weir_store *s, const weir_policy *p,
                                             const void *key, size_t key_len, int64_t now_ns,
                                             weir_store_fn fn, void *ctx);
 
+#if defined(__GNUC__) && !defined(__wasm__)
+#pragma GCC visibility pop
+#endif
 #ifdef __cplusplus
 }
 #endif

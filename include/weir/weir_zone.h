@@ -15,6 +15,9 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#if defined(__GNUC__) && !defined(__wasm__)
+#pragma GCC visibility push(default)
+#endif
 
 #define WEIR_ZONE_NAME_MAX 63
 /* Clock changes in a file: tzdata has at most 250, and the system's own reader takes 2000. */
@@ -85,6 +88,9 @@ WEIR_NODISCARD weir_status weir_zone_read(weir_zone *ret, const char *name, size
  * Threads: pure. */
 weir_span weir_calendar_window(const weir_zone *zone, weir_calendar unit, int64_t t_ns);
 
+#if defined(__GNUC__) && !defined(__wasm__)
+#pragma GCC visibility pop
+#endif
 #ifdef __cplusplus
 }
 #endif

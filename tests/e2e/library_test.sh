@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# The library as its user meets it: installed, found by pkg-config, and every example built from what
+# is installed, against both libraries, as C11 and (headers) as C++17, and run.
+#
+#   library_test.sh BUILDDIR
+set -uo pipefail
+build=$(realpath "$1")
+cd "$(dirname "$0")/../.." || exit 1
+passed=0 failed=0
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+
+check() { # NAME EXPECTED GOT
+    if [ "$2" = "$3" ]; then
+        echo "ok - $1"
+        passed=$((passed + 1))
+    else
+        printf 'not ok - %s\n  expected: %s\n  got:      %s\n' "$1" "$2" "$3"
+        failed=$((failed + 1))
+    fi
+}
+
+DESTDIR=$tmp/root meson install -C "$build" --no-rebuild --quiet >"$tmp/install.log" 2>&1
+check "installs" 0 $?
+pc=$(find "$tmp/root" -name weir.pc)
+libdir=$(dirname "$(dirname "$pc")")
+export PKG_CONFIG_PATH=${pc%/*} PKG_CONFIG_SYSROOT_DIR=$tmp/root
+check "the program runs" "weir 0.1.0" "$("$(find "$tmp/root" -name weir -type f -perm -u+x)" version)"
+check "pkg-config knows the version" 0.1.0 "$(pkg-config --modversion weir)"
+
+want() {
+    case $1 in
+    embed) printf '%s\n' '  0 ms: allowed, 2 remaining, retry after 0 ns' \
+        '100 ms: allowed, 1 remaining, retry after 0 ns' \
+        '200 ms: allowed, 0 remaining, retry after 0 ns' \
+        '300 ms: denied, 0 remaining, retry after 33333334 ns' \
+        '400 ms: allowed, 0 remaining, retry after 0 ns' ;;
+    threads) printf '%s: 100 allowed\n' alice bob carol ;;
+    layers) printf '%s\n' '0 s: ten allowed by layer 0, retry after 0 s' \
+        '1 s: ten allowed by layer 0, retry after 0 s' \
+        '2 s: ten denied by layer 1, retry after 58 s' 'four given back: 4 remaining' ;;
+    queue) printf '%s\n' 'job 5: the queue is full' '  0 ms: job 1' '100 ms: job 2' \
+        '200 ms: job 3' '300 ms: job 4' ;;
+    esac
+}
+
+# The build under test may be instrumented: then so must be what links it.
+read -ra flags <<<"${EXAMPLE_CFLAGS--O1}"
+for source in examples/*.c; do
+    name=$(basename "$source" .c)
+    # shellcheck disable=SC2046
+    ${CC:-cc} -std=c11 -Wall -Wextra -Werror "${flags[@]}" "$source" -o "$tmp/$name-shared" \
+        $(pkg-config --cflags --libs weir) -lpthread 2>&1 && shared=$(LD_LIBRARY_PATH=$libdir "$tmp/$name-shared")
+    check "$name, shared" "$(want "$name")" "$shared"
+    # shellcheck disable=SC2046
+    ${CC:-cc} -std=c11 -Wall -Wextra -Werror "${flags[@]}" "$source" -o "$tmp/$name-static" \
+        $(pkg-config --cflags weir) "$libdir/libweir.a" -lpthread 2>&1 && static=$("$tmp/$name-static")
+    check "$name, static" "$(want "$name")" "$static"
+done
+
+echo "$passed passed, $failed failed, 0 skipped"
+exit $((failed > 0))
