@@ -114,7 +114,7 @@ static inline bool weir_resp_word_is(weir_resp_arg arg, const char *word)
 void weir_resp_put_simple(weir_buffer *b, const char *text);
 
 /* "-text"; by custom its first word is a code in capitals: "ERR no such policy".
- *  text  `len` bytes; control bytes among them are sent as spaces: it may quote what a client sent. */
+ *  text  `len` bytes; control bytes among them are sent as spaces, so it may quote a client. */
 void weir_resp_put_error(weir_buffer *b, const char *text, size_t len);
 
 /* ":v". */

@@ -5,8 +5,8 @@
 /* RESP requests -> the service -> RESP replies: the commands of the daemon. No sockets: bytes in,
  * bytes out, at a time that is passed in. */
 
-#include "port/buffer.h"
 #include "codec/resp.h"
+#include "port/buffer.h"
 #include "service/service.h"
 
 /* One for each connection. */

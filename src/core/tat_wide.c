@@ -63,8 +63,8 @@ static int64_t ns_ceil(weir_wide n, uint64_t d)
     return weir_ns_clamp(weir_wide_div_ceil(n, d));
 }
 
-/* The smallest number of ns from now_ns in which a clock that jumps by `each` at the multiples of period_ns moves on by
- * `distance` (more than 0). */
+/* The smallest number of ns from now_ns in which a clock that jumps by `each` at the multiples of
+ * period_ns moves on by `distance` (more than 0). */
 /*@ requires wide(distance) > 0 && each >= 1 && period_ns >= 1 && now_ns >= 0;
   @ assigns \nothing;
   @ ensures 0 < \result && (now_ns + \result - 1) / period_ns * each <
@@ -211,7 +211,8 @@ void weir_tat_wide_check(const weir_layer *g, uint64_t *state, int64_t now_ns, i
     int64_t remaining = remaining_at(g, o.backlog), limit = g->limit;
     //@ assert verdict: o.allowed <==> wide_allows(g, wide_tat(state), now_ns, cost);
     //@ assert never: o.never <==> cost > g->limit;
-    //@ assert retry: !o.allowed && !o.never ==> moves_on(g, now_ns, wide(o.excess), retry_after_ns);
+    /*@ assert retry: !o.allowed && !o.never ==>
+      @     moves_on(g, now_ns, wide(o.excess), retry_after_ns); */
     //@ assert reset: wide(o.backlog) > 0 ==> moves_on(g, now_ns, wide(o.backlog), reset_after_ns);
     ret->limit = limit;
     ret->remaining = remaining;

@@ -3,7 +3,8 @@
 #ifndef WEIR_NET_SERVER_H
 #define WEIR_NET_SERVER_H
 /* The daemon's event loop: a TCP listener on 127.0.0.1 and its connections, over libuv. It moves
- * bytes and keeps every client within its limits; what the bytes mean is the protocol's business. */
+ * bytes and keeps every client within its limits; what the bytes mean is the protocol's
+ * business. */
 
 #include "port/buffer.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
 /* Calendar windows. A day starts where the running maximum of local time reaches its midnight: the
- * first of two midnights, the far side of a gap. The maximum never falls, so the days part time, and
- * weeks, months and years, being runs of days, do too. It must not know how a zone is stored. */
+ * first of two midnights, the far side of a gap. The maximum never falls, so the days part time,
+ * and weeks, months and years, being runs of days, do too. It must not know how a zone is
+ * stored. */
 
 #include "policy/zone.h"
 

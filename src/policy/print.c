@@ -149,8 +149,8 @@ static void put_window(weir_text *t, const weir_layer *l)
     }
 }
 
-/* Days and weeks of UTC are all of one length. Others vary, and a span as long as the longest may hold
- * a shorter one whole, with the end of the one before and the start of the one after. */
+/* Days and weeks of UTC are all of one length. Others vary, and a span as long as the longest may
+ * hold a shorter one whole, with the end of the one before and the start of the one after. */
 static bool lengths_vary(const weir_layer *l)
 {
     return has_calendar(l) && (l->zone || l->calendar >= WEIR_MONTH);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
 /* Reads TZif files (RFC 9636). Nothing is unpacked but the footer: the listed changes stay in the
- * caller's bytes. Every count, index and order is checked here, once, so that zone.c checks nothing.
- * It must not know windows, nor where the bytes come from. */
+ * caller's bytes. Every count, index and order is checked here, once, so that zone.c checks
+ * nothing. It must not know windows, nor where the bytes come from. */
 
 #include "policy/zone.h"
 

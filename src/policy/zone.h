@@ -2,9 +2,9 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_POLICY_ZONE_H
 #define WEIR_POLICY_ZONE_H
-/* A zone as stretches of time between clock changes, and the Gregorian calendar as day numbers: what
- * tzif.c checks with and calendar.c builds on. It must not know windows. Clocks change on whole seconds, so time is in
- * seconds since the epoch here. */
+/* A zone as stretches of time between clock changes, and the Gregorian calendar as day numbers:
+ * what tzif.c checks with and calendar.c builds on. It must not know windows. Clocks change on
+ * whole seconds, so time is in seconds since the epoch here. */
 
 #include <weir/weir_zone.h>
 

@@ -300,8 +300,7 @@ int main(void)
         cmocka_unit_test(check_refund_and_reset), cmocka_unit_test(check_arguments),
         cmocka_unit_test(check_fresh_is_dropped), cmocka_unit_test(check_time_never_goes_back),
         cmocka_unit_test(check_budget),           cmocka_unit_test(check_log_too_large),
-        cmocka_unit_test(check_large_states),
-        cmocka_unit_test(check_threads),
+        cmocka_unit_test(check_large_states),     cmocka_unit_test(check_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
