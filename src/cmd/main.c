@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The program `weir`: finds the command that is asked for. */
+/* The program `weir`: finds the command that is asked for, and at the end of any of them sees
+ * whether what it printed has arrived. */
 
 #include "cmd/cmd.h"
 
+#include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -47,6 +50,19 @@ static const struct {
     {"-h", help},
 };
 
+/* The exit status: that of the command, but not 0 if standard output did not take all of it. A
+ * command that writes to it past stdio (replay) says so by itself, and leaves nothing here. */
+static int end(int status)
+{
+    errno = 0;
+    bool flushed = fflush(stdout) == 0;
+    if (flushed && !ferror(stdout))
+        return status;
+    int reason = flushed || errno == 0 ? EIO : errno; /* of an earlier write it is not known */
+    fprintf(stderr, "weir: cannot write to standard output: %s\n", strerror(reason));
+    return status == 0 ? 1 : status;
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2) {
@@ -55,7 +71,7 @@ int main(int argc, char **argv)
     }
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
         if (strcmp(argv[1], commands[i].name) == 0)
-            return commands[i].run(argc - 1, argv + 1);
+            return end(commands[i].run(argc - 1, argv + 1));
     }
     fprintf(stderr, "weir: unknown command '%s', expected serve, replay, policy or version\n",
             argv[1]);

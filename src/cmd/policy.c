@@ -3,6 +3,7 @@
 /* `weir policy`: says what a policy text admits, or where it is wrong. */
 
 #include "cmd/cmd.h"
+#include "cmd/policy_error.h"
 #include "service/zones.h"
 
 #include <stdio.h>
@@ -22,8 +23,7 @@ static bool report(const weir_zones *zones, const char *text)
     weir_policy p;
     weir_policy_error e;
     if (weir_policy_parse(&p, text, strlen(text), zones, &e) != WEIR_OK) {
-        fprintf(stderr, "weir policy: column %u: %s\n  %s\n  %*s\n", e.column, e.text, text,
-                (int)e.column, "^");
+        policy_error_print("weir policy", text, &e);
         return false;
     }
     char out[WEIR_POLICY_REPORT_MAX];

@@ -5,6 +5,7 @@
 
 #include "cmd/replay_print.h"
 
+#include "cmd/utf8.h"
 #include "port/port.h"
 
 #include <errno.h>
@@ -92,32 +93,6 @@ static char *number(char *at, int64_t v)
     size_t len = (size_t)(digits + sizeof digits - first);
     memcpy(at, first, len);
     return at + len;
-}
-
-/* The length of the UTF-8 sequence at `at`, or, with *ret_valid false, of the maximal subpart of
- * one; source: Unicode 15, table 3-7. */
-static size_t utf8_len(const unsigned char *at, const unsigned char *end, bool *ret_valid)
-{
-    unsigned lead = at[0], low = 0x80, high = 0xBF;
-    size_t want = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2, n = 1;
-    *ret_valid = false;
-    if (lead < 0xC2 || lead > 0xF4)
-        return 1;
-    if (lead == 0xE0)
-        low = 0xA0; /* else it would be overlong */
-    else if (lead == 0xED)
-        high = 0x9F; /* surrogates */
-    else if (lead == 0xF0)
-        low = 0x90;
-    else if (lead == 0xF4)
-        high = 0x8F; /* U+10FFFF is the last */
-    while (n < want && at + n < end && at[n] >= low && at[n] <= high) {
-        n++;
-        low = 0x80;
-        high = 0xBF;
-    }
-    *ret_valid = n == want;
-    return n;
 }
 
 static bool plain(unsigned char c)

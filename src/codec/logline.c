@@ -17,7 +17,7 @@
 static const char expect_clf_time[] = "'[' and a time like [01/Aug/1995:02:00:04 -0400]";
 static const char expect_time_range[] = "a time from 1970 to 2225-09-28T23:48:52Z";
 static const char expect_key[] = "a key of 1 to 65536 bytes";
-static const char expect_cost[] = "a cost, a whole number from 0 to 2147483647";
+static const char expect_cost[] = "a cost, a whole number, 0 or more";
 
 typedef struct piece { /* absent if `at` is NULL */
     const char *at;
@@ -46,6 +46,7 @@ static weir_status fail(const reader *r, weir_status st, const char *at, const c
     r->error->column = (size_t)(at - r->line) + 1;
     r->error->expected = expected;
     r->error->detail[0] = '\0';
+    r->error->key_absent = false;
     return st;
 }
 
@@ -76,14 +77,27 @@ static bool read_u64(const char *at, const char *end, uint64_t *ret)
     return true;
 }
 
+/* Reads digits up to `end`, however many: INT64_MAX stands for all above. False unless there is at
+ * least one digit and nothing else. */
+static bool read_saturated(const char *at, const char *end, int64_t *ret)
+{
+    if (end == at)
+        return false;
+    int64_t v = 0;
+    for (; at < end; at++) {
+        int digit = *at - '0';
+        if (digit < 0 || digit > 9)
+            return false;
+        v = v > (INT64_MAX - digit) / 10 ? INT64_MAX : v * 10 + digit;
+    }
+    *ret = v;
+    return true;
+}
+
 static weir_status read_cost(const reader *r, piece text, int64_t *ret)
 {
-    uint64_t v = 0;
-    if (!read_u64(text.at, text.at + text.len, &v))
+    if (!read_saturated(text.at, text.at + text.len, ret))
         return fail(r, WEIR_E_SYNTAX, text.at, expect_cost);
-    if (v > WEIR_COST_MAX)
-        return fail(r, WEIR_E_RANGE, text.at, expect_cost);
-    *ret = (int64_t)v;
     return WEIR_OK;
 }
 
@@ -424,6 +438,74 @@ static weir_status read_tsv(const reader *r)
     return done(r, (int64_t)t_ns, key, cost);
 }
 
+/* ---- integers that JSON has and int64_t has not ---------------------------------------------- */
+
+static const char *skip_string(const char *at, const char *end)
+{
+    for (at++; at < end && *at != '"'; at++)
+        at += *at == '\\' && at + 1 < end;
+    return at < end ? at + 1 : end;
+}
+
+static const char *skip_number(const char *at, const char *end, bool *ret_integer)
+{
+    *ret_integer = true;
+    for (at++; at < end && ((*at >= '0' && *at <= '9') || memchr("+-.eE", *at, 5)); at++)
+        *ret_integer = *ret_integer && *at >= '0' && *at <= '9';
+    return at;
+}
+
+/* Whether -9223372036854775807..9223372036854775807 does not have the integer. */
+static bool is_beyond(const char *at, const char *end)
+{
+    static const char max[] = "9223372036854775807";
+    at += *at == '-';
+    size_t len = (size_t)(end - at);
+    if (len == 0 || *at == '0') /* not JSON, or small; a number must not become a good one here */
+        return false;
+    return len > sizeof max - 1 || (len == sizeof max - 1 && memcmp(at, max, len) > 0);
+}
+
+/* Copies JSON, with quotes about each such integer: so it can be read, and keeps its digits. */
+static void quote_integers(const char *at, const char *end, weir_buffer *ret)
+{
+    while (at < end) {
+        const char *begin = at;
+        bool quote = false;
+        if (*at == '"')
+            at = skip_string(at, end);
+        else if (*at == '-' || (*at >= '0' && *at <= '9'))
+            at = skip_number(at, end, &quote);
+        else
+            at++;
+        quote = quote && is_beyond(begin, at);
+        if (quote)
+            weir_buffer_append_byte(ret, '"');
+        weir_buffer_append(ret, begin, (size_t)(at - begin));
+        if (quote)
+            weir_buffer_append_byte(ret, '"');
+    }
+}
+
+/* Reads a line that jansson refused for an integer beyond int64_t; each of them is a string then.
+ * NULL if it cannot be read even so, with *ret_nomem telling whether that is for want of memory. */
+static json_t *load_big(const char *line, size_t len, bool *ret_nomem)
+{
+    weir_buffer copy;
+    json_error_t error;
+    weir_buffer_init(&copy, len + len / 8 + 2); /* two quotes for at least 19 digits */
+    quote_integers(line, line + len, &copy);
+    json_t *root = NULL;
+    *ret_nomem = copy.failed;
+    if (!copy.failed) {
+        root = json_loadb((const char *)weir_buffer_data(&copy), weir_buffer_len(&copy),
+                          JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
+        *ret_nomem = !root && json_error_code(&error) == json_error_out_of_memory;
+    }
+    weir_buffer_free(&copy);
+    return root;
+}
+
 /* ---- jsonl ----------------------------------------------------------------------------------- */
 
 static weir_status fail_member(const reader *r, weir_status st, const char *expected,
@@ -455,17 +537,27 @@ static weir_status json_time(const reader *r, const json_t *root, int64_t *ret)
     return WEIR_OK;
 }
 
+/* Whether `text` is what load_big() made of an integer that is not below 0. */
+static bool is_big(const json_t *text, int64_t *ret)
+{
+    const char *at = json_string_value(text);
+    return at && read_saturated(at, at + json_string_length(text), ret) && *ret == INT64_MAX;
+}
+
+/*  big  whether load_big() has read the line. */
 static weir_status json_cost(const reader *r, const json_t *root, const weir_logline_format *format,
-                             int64_t *ret)
+                             bool big, int64_t *ret)
 {
     const json_t *cost = json_object_get(root, format->cost_name);
     *ret = 1;
     if (!cost && format->cost_optional)
         return WEIR_OK;
+    if (big && is_big(cost, ret))
+        return WEIR_OK;
     if (!json_is_integer(cost))
         return fail_member(r, WEIR_E_SYNTAX, expect_cost, format->cost_name);
     *ret = json_integer_value(cost);
-    if (*ret < 0 || *ret > WEIR_COST_MAX)
+    if (*ret < 0)
         return fail_member(r, WEIR_E_RANGE, expect_cost, format->cost_name);
     return WEIR_OK;
 }
@@ -494,8 +586,11 @@ static weir_status json_key(const reader *r, const json_t *root, const char *nam
         *ret = (piece){text, real_text(key, text, size)};
     else if (json_is_integer(key) || json_is_boolean(key))
         *ret = (piece){text, json_dumpb(key, text, size, JSON_ENCODE_ANY)};
-    else
-        return fail_member(r, WEIR_E_SYNTAX, "a key, a string, number or boolean", name);
+    else {
+        fail_member(r, WEIR_E_SYNTAX, "a key, a string, number or boolean", name);
+        r->error->key_absent = !key;
+        return WEIR_E_SYNTAX;
+    }
     if (ret->len == 0 || ret->len > WEIR_LOGLINE_KEY_LEN_MAX)
         return fail_member(r, ret->len ? WEIR_E_RANGE : WEIR_E_SYNTAX, expect_key, name);
     return WEIR_OK;
@@ -515,26 +610,41 @@ static weir_status keep_key(const reader *r, piece *ret)
     return WEIR_OK;
 }
 
-static weir_status read_json(const reader *r, const weir_logline_format *format)
+/* Reads the line as a JSON object.
+ *  ret_big  whether it took load_big(). */
+static weir_status load_object(const reader *r, json_t **ret, bool *ret_big)
 {
     json_error_t error;
-    json_t *root = json_loadb(r->line, (size_t)(r->end - r->line),
-                              JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
-    if (!json_is_object(root)) {
-        bool nomem = !root && json_error_code(&error) == json_error_out_of_memory;
-        fail(r, WEIR_OK, r->line + (root || error.position < 1 ? 0 : error.position - 1),
-             "one JSON object on the line, no member twice");
-        if (!root)
-            snprintf(r->error->detail, sizeof r->error->detail, "%.90s", error.text);
-        json_decref(root);
-        return nomem ? WEIR_E_NOMEM : WEIR_E_SYNTAX;
+    size_t len = (size_t)(r->end - r->line);
+    json_t *root = json_loadb(r->line, len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
+    bool nomem = !root && json_error_code(&error) == json_error_out_of_memory;
+    *ret_big = !root && json_error_code(&error) == json_error_numeric_overflow;
+    if (*ret_big)
+        root = load_big(r->line, len, &nomem);
+    if (json_is_object(root)) {
+        *ret = root;
+        return WEIR_OK;
     }
+    fail(r, WEIR_OK, r->line + (root || error.position < 1 ? 0 : error.position - 1),
+         "one JSON object on the line, no member twice");
+    if (!root)
+        snprintf(r->error->detail, sizeof r->error->detail, "%.90s", error.text);
+    json_decref(root);
+    return nomem ? WEIR_E_NOMEM : WEIR_E_SYNTAX;
+}
+
+static weir_status read_json(const reader *r, const weir_logline_format *format)
+{
+    json_t *root = NULL;
+    bool big = false;
     char text[64];
     piece key = {0};
     int64_t t_ns = 0, cost = 1;
-    weir_status st = json_time(r, root, &t_ns);
+    weir_status st = load_object(r, &root, &big);
     if (st == WEIR_OK)
-        st = json_cost(r, root, format, &cost);
+        st = json_time(r, root, &t_ns);
+    if (st == WEIR_OK)
+        st = json_cost(r, root, format, big, &cost);
     if (st == WEIR_OK)
         st = json_key(r, root, format->key_name, text, sizeof text, &key);
     if (st == WEIR_OK)

@@ -64,7 +64,7 @@ typedef struct weir_record {
     int64_t t_ns;     /* 0..WEIR_NOW_NS_MAX */
     const char *key;  /* in the line; for jsonl in `area`, and good until the next read */
     size_t key_len;   /* 1..WEIR_LOGLINE_KEY_LEN_MAX */
-    int64_t cost;     /* 0..WEIR_COST_MAX */
+    int64_t cost;     /* 0..INT64_MAX, which also stands for all above; so mind WEIR_COST_MAX */
     weir_buffer area; /* private; all zero at the start */
 } weir_record;
 
@@ -72,6 +72,7 @@ typedef struct weir_logline_error {
     size_t column;        /* bytes, from 1; where the expected thing should have begun */
     const char *expected; /* static: "'[' and a time like ..." */
     char detail[96];      /* jsonl: what the JSON reader said, or the member's name; else "" */
+    bool key_absent;      /* jsonl: all is well but that the member that is the key is not there */
 } weir_logline_error;
 
 /* The names of the fields, in the order of weir_logline_field; NULL beyond the last. */
@@ -94,11 +95,11 @@ WEIR_NODISCARD weir_status weir_logline_format_init(weir_logline_format *ret, co
  *  ret        zeroed before the first call. Its t_ns, key, key_len and cost are written only on
  *             WEIR_OK. For common and combined the key is the raw text of the field: escapes stay
  *             as they are, and "-" is a key like any other. For jsonl a number or boolean is a key
- *             too, by its JSON text (1.50 is "1.5").
+ *             too, by its JSON text (1.50 is "1.5"), and an integer of any size as it stands.
  *  ret_error  written unless WEIR_OK.
  * Returns WEIR_OK; WEIR_E_SYNTAX if something is not there or not what it should be; WEIR_E_RANGE
- * for a time outside 1970..WEIR_NOW_NS_MAX, a key longer than WEIR_LOGLINE_KEY_LEN_MAX, or a cost
- * above WEIR_COST_MAX; WEIR_E_NOMEM (jsonl only, the only kind that allocates).
+ * for a time outside 1970..WEIR_NOW_NS_MAX, a key longer than WEIR_LOGLINE_KEY_LEN_MAX, or a JSON
+ * cost below 0; WEIR_E_NOMEM (jsonl only, the only kind that allocates).
  * Of a common or combined line only the time and the fields asked for need be there: a request that
  * is garbage still has a host. Its closing quote is the first unescaped one with a status behind
  * it, since old servers did not escape quotes. A second 60 is the first of the next minute, as

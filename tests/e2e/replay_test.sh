@@ -194,6 +194,36 @@ replay --policy 'gcra 1/s burst 3' --decisions jsonl wide.tsv
 ok 'JSON strings: six times 64 KiB' valid_json out
 ok 'JSON strings: and what follows' lines out 2
 
+# ---- costs beyond what can be decided ------------------------------------------------------------
+
+printf '%s\tk\t2147483648\n' 1 >huge.tsv
+printf '%s\tk\t99999999999999999999\n' 2 >>huge.tsv
+printf '%s\tk\t2147483647\n' 3 >>huge.tsv
+replay --policy 'gcra 1/s burst 3' huge.tsv
+ok 'a huge cost is denied' figure denied '3 100.0%'
+ok 'a huge cost: nothing is left out' ends 0 ''
+for policy in 'gcra 2147483647/s burst 2147483647' 'leaky-queue 2147483647/s depth 2147483646' \
+    'fixed-window 2147483647/h count-denied' 'sliding-log 2147483647/h count-denied' \
+    'sliding-slices 2147483647/h slices 4 & sliding-counter 2147483647/h'; do
+    replay --policy "$policy" --decisions jsonl huge.tsv
+    ok "$policy: valid" valid_json out
+    ok "$policy: two never" [ "$(grep -c '"cost":\(2147483648\|9223372036854775807\),"allowed":false,.*"retry_after_ns":null,.*"delay_ns":0,' out)" -eq 2 ]
+    ok "$policy: they charge nothing" [ "$(grep -c '"cost":2147483647,"allowed":true,' out)" -eq 1 ]
+done
+for policy in 'fixed-window 10/h count-denied' 'sliding-log 10/h count-denied'; do
+    printf '1\tk\t5000000000\n2\tk\t1\n' | "$weir" replay --policy "$policy" --decisions jsonl - >out 2>err
+    ok "$policy: counts a huge cost" [ "$(grep -c '"allowed":false,' out)" -eq 2 ]
+done
+printf '1\tk\t-1\n1\tk\n' | "$weir" replay --policy 'gcra 1/s burst 3' --format tsv - >out 2>err
+ok 'a negative cost is no cost' has err 'column 5: expected a cost, a whole number, 0 or more'
+cat >huge.jsonl <<'END'
+{"t_ns": 8070450532247928831, "key": 18446744073709551616, "cost": 18446744073709551616}
+{"t_ns": 8070450532247928832, "key": "k", "cost": 5000000000}
+END
+replay --policy 'gcra 1/s burst 3' --decisions jsonl huge.jsonl
+ok 'a huge cost in jsonl' [ "$(grep -c '"allowed":false,' out)" -eq 2 ]
+ok 'a huge cost in jsonl: time and key are exact' has out '"t_ns":8070450532247928831,"key":"18446744073709551616","cost":9223372036854775807,'
+
 # ---- formats -------------------------------------------------------------------------------------
 
 cat >common.log <<'END'
@@ -233,6 +263,13 @@ ok 'jsonl: --key and --cost are members' figure x '1 2'
 replay --policy 'gcra 1/h burst 3' --key who j.jsonl
 ok 'jsonl: a member that is not there' has err 'j.jsonl:1: column 1: expected a key, a string, number or boolean; member "who"'
 ok 'jsonl: hint' has err 'hint: --key NAME'
+printf '{"t_ns": 5, "key": "a"\n' >broken.jsonl
+replay --policy 'gcra 1/h burst 3' broken.jsonl
+ok 'jsonl: broken: status' ends 1
+ok 'jsonl: broken: no hint at the key' [ "$(grep -c -- '--key' err)" -eq 0 ]
+printf '{"time": "noon"}\n' >noon.jsonl
+replay --policy 'gcra 1/h burst 3' noon.jsonl
+ok 'jsonl: no time: no hint at the key' [ "$(grep -c -- '--key' err)" -eq 0 ]
 
 # ---- time ----------------------------------------------------------------------------------------
 
@@ -245,7 +282,24 @@ END
 replay --policy 'gcra 1/s burst 1' --decisions jsonl back.tsv
 ok 'back in time: decided at the latest' [ "$(grep -o '"allowed":[a-z]*' out | cut -d: -f2 | tr '\n' ' ')" = 'true true false true ' ]
 ok 'back in time: t_ns is of the line' has out '"t_ns":4000000000,"key":"b"'
-ok 'back in time: said' has err 'weir replay: 2 lines went back in time; each was decided at the latest time seen'
+ok 'back in time: said' has err 'weir replay: 2 lines went back in time, by up to 7s; each was decided at the latest time seen'
+ok 'back in time: no warning' [ "$(grep -c WARNING err)" -eq 0 ]
+
+# back_note NS: what is said of a line that went back by so much from line 2.
+back_note() {
+    printf '4000000000000000000\tk\n5000000000000000000\tk\n%s\tk\n' "$(printf '%d' $((5000000000000000000 - $1)))" >far.tsv
+    replay --policy 'gcra 1/s burst 1' far.tsv
+    cat err
+}
+note='1 line went back in time, by up to'
+seen='; it was decided at the latest time seen'
+ok 'back by 1 ns' [ "$(back_note 1)" = "weir replay: $note 1ns$seen" ]
+ok 'back by 1.5 us' [ "$(back_note 1500)" = "weir replay: $note 1us 500ns$seen" ]
+ok 'back: is rounded up' [ "$(back_note 61000000001)" = "weir replay: $note 1m 2s$seen" ]
+ok 'back: 59m 59.5s is 1h' [ "$(back_note 3599500000000)" = "weir replay: $note 1h$seen" ]
+ok 'back by an hour' [ "$(back_note 3600000000000)" = "weir replay: $note 1h$seen" ]
+ok 'back by more is said loudly' [ "$(back_note 3600000000001)" = "weir replay: WARNING: $note 1h 1m$seen; is the time of line 2 right?" ]
+ok 'back by years' [ "$(back_note 5000000000000000000)" = "weir replay: WARNING: $note 57870d 9h$seen; is the time of line 2 right?" ]
 
 # ---- lines that cannot be read -------------------------------------------------------------------
 
@@ -319,6 +373,43 @@ replay --policy 'gcra 100/x burst 2' a.tsv
 ok 'a wrong policy' ends 2 "weir replay: --policy: column 10: unknown unit 'x', expected one of ns us ms s m h d w
   gcra 100/x burst 2
            ^"
+
+# Wrong policies, alike in replay and in policy: nothing that a terminal obeys, and the caret right.
+esc=$(printf '\033') nl='
+'
+# wrong TEXT MORE: what `weir policy` says, which must be what `weir replay` says; without columns.
+wrong() {
+    replay --policy "$1" a.tsv
+    sed 's/^weir replay: --policy:/weir policy:/' err >replay.err
+    "$weir" policy "$1" >out 2>err
+    status=$?
+    [ "$status" -eq 2 ] && cmp -s err replay.err && lines err 3 && [ "$(sed 1d err)" = "$2" ]
+}
+ok 'a wrong policy: control bytes' wrong "gcra $esc[31mx" "  gcra  [31mx
+       ^"
+ok 'a wrong policy: C1 and DEL' wrong "gcra$(printf '\302\233\177') 1/x" '  gcra   1/x
+      ^'
+ok 'a wrong policy: LF and tab' wrong "gcra 1/s$nl${tab}foo bar" '  gcra 1/s  foo bar
+            ^'
+umlaut=$(printf '\303\274')
+ok 'a wrong policy: behind UTF-8' wrong "fixed-window 1/day tz $umlaut/$umlaut$umlaut x" "  fixed-window 1/day tz $umlaut/$umlaut$umlaut x
+                        ^"
+ok 'a wrong policy: not UTF-8' wrong "gcra 1/$(printf '\377')s" '  gcra 1/?s
+         ^'
+layer='gcra 100/s burst 100 & '
+ok 'a wrong policy: a long one, at its begin' wrong "grca 1/s burst 1 & $layer$layer$layer$layer" \
+    '  grca 1/s burst 1 & gcra 100/s burst 100 & gcra 100/s burst 100 & gcra 100...
+  ^'
+ok 'a wrong policy: a long one, inside' wrong "$layer$layer$layer${layer}gcra 1/x & $layer$layer$layer$layer" \
+    '  ...00 & gcra 100/s burst 100 & gcra 1/x & gcra 100/s burst 100 & gcra 100...
+                                        ^'
+ok 'a wrong policy: a long one, at its end' wrong "$layer$layer$layer$layer" \
+    "  ...0 & gcra 100/s burst 100 & gcra 100/s burst 100 & gcra 100/s burst 100 & $nl$(printf '%79s' '^')"
+"$weir" policy "$(awk 'BEGIN { for (i = 0; i < 100000; i++) printf "a" }')" >out 2>err
+status=$?
+ok 'a wrong policy: 100 kB' ends 2 "weir policy: column 1: the text is too long, expected at most 1023 bytes
+  $(awk 'BEGIN { for (i = 0; i < 73; i++) printf "a" }')...
+  ^"
 replay a.tsv
 ok 'no policy' ends 2 "weir replay: --policy is missing, like --policy 'gcra 100/m burst 20'"
 replay --policy 'gcra 1/s burst 3'
@@ -371,6 +462,15 @@ if [ -w /dev/full ]; then
     "$weir" replay --help >/dev/full 2>err
     status=$?
     ok 'a full disk: --help' ends 1 'weir replay: standard output: No space left on device'
+    for args in version --version --help help 'policy --help' 'serve --help'; do
+        # shellcheck disable=SC2086 # it is a list of words
+        "$weir" $args >/dev/full 2>err
+        status=$?
+        ok "a full disk: $args" ends 1 'weir: cannot write to standard output: No space left on device'
+    done
+    "$weir" policy 'gcra 5/m burst 3' >/dev/full 2>err
+    status=$?
+    ok 'a full disk: policy' ends 1 'weir: cannot write to standard output: No space left on device'
 else
     skip 'a full disk' 'no /dev/full'
 fi
@@ -380,6 +480,18 @@ fi
 } | head -n 1 >out
 status=$(cat ended)
 ok 'a closed pipe' ends 1 'weir replay: standard output: Broken pipe'
+for args in version --help 'policy --help'; do
+    # shellcheck disable=SC2086 # it is a list of words
+    "$weir" $args >&- 2>err
+    status=$?
+    ok "a closed output: $args" ends 1 'weir: cannot write to standard output: Bad file descriptor'
+done
+"$weir" policy 'gcra 5/m burst 3' >&- 2>err
+status=$?
+ok 'a closed output: policy' ends 1 'weir: cannot write to standard output: Bad file descriptor'
+"$weir" replay --policy 'gcra 1/s burst 3' a.tsv >&- 2>err
+status=$?
+ok 'a closed output: replay' ends 1 'weir replay: standard output: Bad file descriptor'
 
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+#ifndef WEIR_CMD_REPLAY_FORMAT_H
+#define WEIR_CMD_REPLAY_FORMAT_H
+/* Which format the lines of a log have: as the options say, or as the lines look. It must not know
+ * what becomes of a line that was read. */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "cmd/replay_options.h"
+#include "codec/logline.h"
+
+/* Zeroed before use; the fields may be read by anybody. */
+typedef struct replay_format {
+    bool known;
+    weir_logline_format format; /* if known */
+    bool doubted;               /* some line could not be read; of the first of them: */
+    bool key_absent;            /* it is JSON, and has all but the key's member */
+    const char *other;          /* what else it could be; or NULL */
+} replay_format;
+
+/* Takes the format of that name, with the options' key and cost.
+ * Returns 0; else the exit status, after it said what is wrong, and *f stays as it was. */
+int replay_format_set(replay_format *f, const replay_options *o, const char *name);
+
+/* The name of the format that the line seems to have; NULL if there is none.
+ *  line     `len` bytes, at least 1.
+ *  scratch  a record, as weir_logline_read() wants it. */
+const char *replay_format_guess(const char *line, size_t len, weir_record *scratch);
+
+/* Learns from a line that could not be read, and why, what replay_format_hint() will say. Only the
+ * first one counts. Parameters as replay_format_guess(). */
+void replay_format_doubt(replay_format *f, const replay_options *o, const char *line, size_t len,
+                         const weir_logline_error *error, weir_record *scratch);
+
+/* Says on standard error what might help if no line could be read. */
+void replay_format_hint(const replay_format *f, const replay_options *o);
+
+#endif

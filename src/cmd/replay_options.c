@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Options by getopt, and the help. It must not know what the words given mean. */
+
+#define _GNU_SOURCE /* getopt_long */
+
+#include "cmd/replay_options.h"
+
+#include "cmd/replay_say.h"
+
+#include <getopt.h>
+#include <string.h>
+
+enum { TOP_DEFAULT = 10, TOP_MAX = 1000000 };
+
+const char replay_help[] =
+    "Usage: weir replay --policy TEXT [OPTION]... FILE|-\n"
+    "\n"
+    "Runs a log through policies, in the log's own time, and says who would have\n"
+    "been denied. Nothing is limited by it: it only reads.\n"
+    "\n"
+    "  --policy TEXT      a policy, like 'gcra 100/m burst 20'; may be given again:\n"
+    "                     each request goes through every policy by itself\n"
+    "  --format FORMAT    combined, common, tsv or jsonl; by default what the lines\n"
+    "                     look like:\n"
+    "                       combined, common  access logs of Apache, nginx and others\n"
+    "                       tsv               t_ns TAB key [TAB cost]\n"
+    "                       jsonl             {\"t_ns\": 0, \"key\": \"a\", \"cost\": 1}, or\n"
+    "                                         \"time\": \"2026-01-02T03:04:05Z\" for t_ns\n"
+    "  --key FIELD        what to limit by. combined, common: host (default), ident,\n"
+    "                     user, method, path, uri, protocol, status, bytes, referer,\n"
+    "                     agent; jsonl: a member (default key)\n"
+    "  --cost FIELD       what a request costs: a field, like bytes; jsonl: a member\n"
+    "                     (default cost). Without it a request costs 1; a request of\n"
+    "                     more than 2147483647 is always denied\n"
+    "  --decisions jsonl  print every decision as a line of JSON; the table then goes\n"
+    "                     to standard error. Bytes that are not UTF-8 become U+FFFD\n"
+    "  --top N            how many denied keys to list (default 10)\n"
+    "  --strict           end at the first line that cannot be read\n"
+    "  --help             this text\n"
+    "\n"
+    "A line that is earlier than one before it is decided at the latest time seen.\n"
+    "Exit status: 0 done, 1 something failed, 2 wrong usage.\n"
+    "\n"
+    "Examples:\n"
+    "  weir replay --policy 'gcra 100/m burst 20' access.log\n"
+    "  weir replay --policy 'fixed-window 1000/day tz Europe/Berlin' \\\n"
+    "              --policy 'sliding-log 1000/d' --key user access.log\n"
+    "  zcat access.log.*.gz | weir replay --policy 'gcra 1000000/s burst 9000000' \\\n"
+    "              --cost bytes --decisions jsonl - > decisions.jsonl\n";
+
+/* ---- the command line ------------------------------------------------------------------------ */
+
+static int add_policy(replay_options *o, const char *text)
+{
+    if (o->policies == REPLAY_POLICIES_MAX)
+        return replay_complain(REPLAY_USAGE, "--policy: at most %d of them", REPLAY_POLICIES_MAX);
+    o->policy[o->policies++] = text;
+    return 0;
+}
+
+static int set_top(replay_options *o, const char *text)
+{
+    size_t n = 0;
+    const char *at = text;
+    for (; *at >= '0' && *at <= '9' && n <= TOP_MAX; at++)
+        n = n * 10 + (size_t)(*at - '0');
+    if (at == text || *at || n > TOP_MAX)
+        return replay_complain(REPLAY_USAGE, "--top: expected a number from 0 to %d, found '%s'",
+                               TOP_MAX, text);
+    o->top = n;
+    return 0;
+}
+
+static int set_decisions(replay_options *o, const char *text)
+{
+    if (strcmp(text, "jsonl") != 0)
+        return replay_complain(REPLAY_USAGE, "--decisions: expected jsonl, found '%s'", text);
+    o->decisions = true;
+    return 0;
+}
+
+/* What getopt found to be wrong; argv[at - 1] is where it stands. */
+static int bad_option(int c, int option, char **argv, int at)
+{
+    if (c == ':')
+        return replay_complain(REPLAY_USAGE, "%s needs a value", argv[at - 1]);
+    if (option > 0 && option < 256)
+        return replay_complain(REPLAY_USAGE, "unknown option '-%c'; see weir replay --help",
+                               option);
+    if (option >= 256)
+        return replay_complain(REPLAY_USAGE, "%s: it takes no value", argv[at - 1]);
+    return replay_complain(REPLAY_USAGE, "unknown option '%s'; see weir replay --help",
+                           argv[at - 1]);
+}
+
+enum { OPT_POLICY = 256, OPT_FORMAT, OPT_KEY, OPT_COST, OPT_DECISIONS, OPT_TOP, OPT_STRICT };
+
+static int set_option(replay_options *o, int c, const char *value)
+{
+    switch (c) {
+    case OPT_POLICY:
+        return add_policy(o, value);
+    case OPT_FORMAT:
+        o->format = value;
+        return 0;
+    case OPT_KEY:
+        o->key = value;
+        return 0;
+    case OPT_COST:
+        o->cost = value;
+        return 0;
+    case OPT_DECISIONS:
+        return set_decisions(o, value);
+    case OPT_TOP:
+        return set_top(o, value);
+    case OPT_STRICT:
+        o->strict = true;
+        return 0;
+    default:
+        o->help = true;
+        return 0;
+    }
+}
+
+/* What must be there in the end. */
+static int check_options(replay_options *o, int argc, char **argv, int at)
+{
+    if (o->policies == 0)
+        return replay_complain(REPLAY_USAGE,
+                               "--policy is missing, like --policy 'gcra 100/m burst 20'");
+    if (at == argc)
+        return replay_complain(REPLAY_USAGE, "FILE is missing; '-' is the standard input");
+    if (argc - at > 1)
+        return replay_complain(REPLAY_USAGE,
+                               "expected one FILE, found also '%s'; '-' reads what cat "
+                               "joins",
+                               argv[at + 1]);
+    o->path = argv[at];
+    return 0;
+}
+
+int replay_options_read(replay_options *ret, int argc, char **argv)
+{
+    static const struct option known[] = {
+        {"policy", required_argument, NULL, OPT_POLICY},
+        {"format", required_argument, NULL, OPT_FORMAT},
+        {"key", required_argument, NULL, OPT_KEY},
+        {"cost", required_argument, NULL, OPT_COST},
+        {"decisions", required_argument, NULL, OPT_DECISIONS},
+        {"top", required_argument, NULL, OPT_TOP},
+        {"strict", no_argument, NULL, OPT_STRICT},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
+    };
+    replay_options o = {.top = TOP_DEFAULT};
+    int status = 0, c;
+    optind = 0; /* begins anew: main may have used it */
+    opterr = 0;
+    while (status == 0 && !o.help && (c = getopt_long(argc, argv, ":h", known, NULL)) != -1) {
+        if (c == '?' || c == ':')
+            return bad_option(c, optopt, argv, optind);
+        status = set_option(&o, c, optarg);
+    }
+    if (status == 0 && !o.help)
+        status = check_options(&o, argc, argv, optind);
+    if (status == 0)
+        *ret = o;
+    return status;
+}
