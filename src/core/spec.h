@@ -2,9 +2,10 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CORE_SPEC_H
 #define WEIR_CORE_SPEC_H
-/* What the core is proved against: docs/algorithms.md in the words of ACSL, over mathematical integers, which cannot
- * overflow. A compiler sees only comments here; `tools/proof` reads them, and docs/proof.md says what is carried. A layer
- * predicate says what weir_layer_init() guarantees of a layer of that format, and nothing more. */
+/* What the core is proved against: docs/algorithms.md in the words of ACSL, over mathematical
+ * integers, which cannot overflow. A compiler sees only comments here; `tools/proof` reads them,
+ * and docs/proof.md says what is carried. A layer predicate says what weir_layer_init() guarantees
+ * of a layer of that format, and nothing more. */
 
 #include <weir/weir.h>
 
@@ -73,6 +74,89 @@
   @ predicate moves_on(weir_layer *g, integer now, integer distance, integer wait_ns) =
   @     0 < wait_ns && clock(g, now + wait_ns - 1) < clock(g, now) + distance &&
   @     (wait_ns == INT64_MAX || clock(g, now + wait_ns) >= clock(g, now) + distance);
+  @
+  @ // ---- fixed-window: the window that holds t, and what a state counts at now
+  @
+  @ // What a layer's window function is taken to do. Assumed.
+  @ axiomatic calendar {
+  @     logic integer calendar_start(weir_zone *zone, integer unit, integer t);
+  @     logic integer calendar_end(weir_zone *zone, integer unit, integer t);
+  @     axiom holds: \forall weir_zone *z, integer c, t; time_ok(t) ==>
+  @         0 <= calendar_start(z, c, t) <= t < calendar_end(z, c, t) <= INT64_MAX;
+  @     axiom one: \forall weir_zone *z, integer c, t, u; time_ok(t) && time_ok(u) &&
+  @         calendar_start(z, c, t) <= u < calendar_end(z, c, t) ==>
+  @         calendar_start(z, c, u) == calendar_start(z, c, t) &&
+  @         calendar_end(z, c, u) == calendar_end(z, c, t);
+  @     axiom outlasts: \forall weir_zone *z, integer c, t; time_ok(t) ==>
+  @         calendar_end(z, c, t) - calendar_start(z, c, t) > WEIR_LIMIT_MAX;
+  @ }
+  @
+  @ predicate calendar(weir_layer *w) = WEIR_DAY <= w->calendar <= WEIR_YEAR;
+  @ logic integer start_at(weir_layer *w, integer t) = w->period_ns == 0 ?
+  @     calendar_start(w->zone, w->calendar, t) : t / w->period_ns * w->period_ns;
+  @ logic integer end_at(weir_layer *w, integer t) = w->period_ns == 0 ?
+  @     calendar_end(w->zone, w->calendar, t) : start_at(w, t) + w->period_ns;
+  @
+  @ predicate window_layer(weir_layer *w) =
+  @     \valid_read(w) && 1 <= w->limit <= WEIR_LIMIT_MAX &&
+  @     0 <= w->period_ns <= WEIR_SPAN_NS_MAX &&
+  @     (calendar(w) <==> w->window != \null) && (calendar(w) <==> w->period_ns == 0) &&
+  @     (w->format == WEIR_STATE_WINDOW_WORD || w->format == WEIR_STATE_WINDOW_PAIR) &&
+  @     (w->format == WEIR_STATE_WINDOW_WORD ==>
+  @         w->calendar != WEIR_FROM_FIRST && (calendar(w) || w->limit < w->period_ns));
+  @
+  @ logic integer min_of(integer a, integer b) = a < b ? a : b;
+  @ logic integer max_of(integer a, integer b) = a > b ? a : b;
+  @
+  @ // One word, start + count: the instant whose window is the present one.
+  @ logic integer word_at(weir_layer *w, integer word, integer now) =
+  @     word >= end_at(w, now) ? min_of(word, WEIR_NOW_NS_MAX) : now;
+  @ logic integer word_start(weir_layer *w, integer word, integer now) =
+  @     start_at(w, word_at(w, word, now));
+  @ logic integer word_end(weir_layer *w, integer word, integer now) =
+  @     end_at(w, word_at(w, word, now));
+  @ logic integer word_count(weir_layer *w, integer word, integer now) =
+  @     max_of(0, word - word_start(w, word, now));
+  @
+  @ // Two words, start and count; damaged ones count for none.
+  @ logic boolean pair_sound(integer start, integer count) =
+  @     start >= 0 && start <= WEIR_NOW_NS_MAX && count >= 0;
+  @ logic integer pair_from(integer start, integer count) = pair_sound(start, count) ? start : 0;
+  @ logic boolean first_runs(weir_layer *w, integer start, integer count, integer now) =
+  @     pair_sound(start, count) && count > 0 && now - start < w->period_ns;
+  @ logic integer pair_start(weir_layer *w, integer start, integer count, integer now) =
+  @     w->calendar == WEIR_FROM_FIRST ? (first_runs(w, start, count, now) ? start : now) :
+  @     start_at(w, max_of(pair_from(start, count), now));
+  @ logic integer pair_end(weir_layer *w, integer start, integer count, integer now) =
+  @     w->calendar == WEIR_FROM_FIRST ? pair_start(w, start, count, now) + w->period_ns :
+  @     end_at(w, max_of(pair_from(start, count), now));
+  @ logic integer pair_count(weir_layer *w, integer start, integer count, integer now) =
+  @     pair_sound(start, count) && (w->calendar == WEIR_FROM_FIRST ?
+  @         first_runs(w, start, count, now) : start == pair_start(w, start, count, now)) ?
+  @     count : 0;
+  @
+  @ predicate is_word(weir_layer *w) = w->format == WEIR_STATE_WINDOW_WORD;
+  @ logic integer second_of(uint64_t *state) = (int64_t)state[1];
+  @ logic integer counted(weir_layer *w, uint64_t *state, integer now) =
+  @     w->format == WEIR_STATE_WINDOW_WORD ? word_count(w, tat_of(state), now) :
+  @     pair_count(w, tat_of(state), second_of(state), now);
+  @ logic integer window_start(weir_layer *w, uint64_t *state, integer now) =
+  @     w->format == WEIR_STATE_WINDOW_WORD ? word_start(w, tat_of(state), now) :
+  @     pair_start(w, tat_of(state), second_of(state), now);
+  @ logic integer window_end(weir_layer *w, uint64_t *state, integer now) =
+  @     w->format == WEIR_STATE_WINDOW_WORD ? word_end(w, tat_of(state), now) :
+  @     pair_end(w, tat_of(state), second_of(state), now);
+  @ predicate window_state(weir_layer *w, uint64_t *state) =
+  @     \valid_read(state) && (is_word(w) || \valid_read(state + (0 .. 1)));
+  @ predicate window_allows(weir_layer *w, uint64_t *state, integer now, integer cost) =
+  @     counted(w, state, now) + cost <= w->limit;
+  @
+  @ // Denied until wait_ns has gone by, allowed from then on.
+  @ predicate window_retry(weir_layer *w, uint64_t *state, integer now, integer cost,
+  @                        integer wait_ns) =
+  @     wait_ns > 0 && (\forall integer t; time_ok(t) && now <= t < now + wait_ns ==>
+  @         !window_allows(w, state, t, cost)) &&
+  @     (time_ok(now + wait_ns) ==> window_allows(w, state, now + wait_ns, cost));
   @*/
 
 #endif

@@ -1,0 +1,4 @@
+# The verdict compares with < where the definition says <=.
+# in src/core/window.c
+# refuses weir_window_check verdict
+s/bool allowed = cost <= limit - v.count/bool allowed = cost < limit - v.count/
