@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Many keys, many threads: four threads, three users, and together they get what the policy says. */
+/* Many keys, many threads: four threads, three users, and no more than the policy says in all. */
 
 #include <weir/weir_store.h>
 
