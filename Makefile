@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # The front doors. meson.build is the definition of the build; everything lands in build/.
 .DEFAULT_GOAL := all
+SHELL := /bin/bash
+.SHELLFLAGS := -o pipefail -c
 .PHONY: all run check asan tsan fuzz coverage proof wasm lint layers fmt vectors install clean help
 
 PORT ?= 6380
@@ -11,7 +13,7 @@ help:            ## this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile
 
 all: build/build.ninja  ## build/weir, build/libweir.a and .so
-	@ninja -C build --quiet shipped
+	@ninja -C build --quiet shipped | sed '/no work to do/d'
 
 build/build.ninja:
 	@tools/deps
@@ -26,11 +28,11 @@ check:           ## build, and run every quick test
 
 asan:            ## the same tests under ASan and UBSan
 	@tools/deps check ci
-	@CC=clang EXAMPLE_CFLAGS='-fsanitize=address,undefined' tools/check build-asan -Db_sanitize=address,undefined -Db_lundef=false
+	@CC=clang EXAMPLE_CFLAGS='-fsanitize=address,undefined' tools/check build/asan -Db_sanitize=address,undefined -Db_lundef=false
 
 tsan:            ## the same tests under TSan
 	@tools/deps check ci
-	@CC=clang EXAMPLE_CFLAGS='-fsanitize=thread' tools/check build-tsan -Db_sanitize=thread -Db_lundef=false
+	@CC=clang EXAMPLE_CFLAGS='-fsanitize=thread' tools/check build/tsan -Db_sanitize=thread -Db_lundef=false
 
 fuzz:            ## every fuzz target for FUZZ_SECONDS each
 	@tools/deps check ci
@@ -66,4 +68,4 @@ install: all     ## into PREFIX
 	@ninja -C build --quiet && meson configure build -Dprefix='$(abspath $(PREFIX))' && meson install -C build --quiet
 
 clean:
-	@rm -rf build build-*
+	@rm -rf build
