@@ -144,8 +144,3 @@ weir_status weir_service_throttle(weir_service *s, const weir_throttle *t, const
     *ret_throttle = call.status;
     return st;
 }
-
-weir_store_stats weir_service_stats(weir_service *s)
-{
-    return weir_store_stats_get(s->store);
-}

@@ -37,6 +37,4 @@ WEIR_NODISCARD weir_status weir_service_throttle(weir_service *s, const weir_thr
                                                  weir_throttle_answer *ret,
                                                  weir_throttle_status *ret_throttle);
 
-weir_store_stats weir_service_stats(weir_service *s);
-
 #endif

@@ -36,9 +36,8 @@ static bool parse(core *c, const char *text)
     return strcmp(again, printed) == 0;
 }
 
-static bool begin(void *ctx, const char *policy, size_t case_no)
+static bool begin(void *ctx, const char *policy)
 {
-    (void)case_no;
     core *c = ctx;
     if (!parse(c, policy))
         return false;

@@ -23,9 +23,8 @@ typedef struct daemon_ctx {
 } daemon_ctx;
 
 /* A store of its own for each case, since a store's time never goes back. */
-static bool begin(void *ctx, const char *policy, size_t case_no)
+static bool begin(void *ctx, const char *policy)
 {
-    (void)case_no;
     daemon_ctx *d = ctx;
     d->policy = policy;
     if (weir_store_open(&d->store, NULL) != WEIR_OK ||

@@ -94,13 +94,13 @@ static bool run_step(const door *d, const step *s)
     return false;
 }
 
-static void run_case(const door *d, const char *path, size_t case_no, const json_t *c, tally *t)
+static void run_case(const door *d, const char *path, const json_t *c, tally *t)
 {
     const char *name = json_string_value(json_object_get(c, "name"));
     const char *policy = json_string_value(json_object_get(c, "policy"));
     const json_t *steps = json_object_get(c, "steps"), *o;
     size_t i;
-    bool good = d->begin(d->ctx, policy, case_no);
+    bool good = d->begin(d->ctx, policy);
     json_array_foreach(steps, i, o)
     {
         step s = read_step(o);
@@ -129,7 +129,7 @@ static void run_file(const door *d, const char *path, tally *total)
     }
     tally t = {0};
     size_t i;
-    json_array_foreach(cases, i, c) run_case(d, path, i, c, &t);
+    json_array_foreach(cases, i, c) run_case(d, path, c, &t);
     printf("%-8s %5zu cases, %6zu steps  %s\n", d->name, t.passed + t.failed, t.steps, path);
     total->passed += t.passed;
     total->failed += t.failed;

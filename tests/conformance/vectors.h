@@ -17,7 +17,7 @@ typedef struct step {
 typedef struct door {
     const char *name;
     /* A new, fresh key under the policy. False: the policy was refused; says why on stderr. */
-    bool (*begin)(void *ctx, const char *policy, size_t case_no);
+    bool (*begin)(void *ctx, const char *policy);
     /* Answers a step. WEIR_E_UNSUPPORTED: the refund was refused. */
     weir_status (*ask)(void *ctx, const step *s, weir_decision *ret);
     /* May be NULL. What is to be compared, if the door rounds: both sides pass through it. */

@@ -7,19 +7,9 @@
 set -uo pipefail
 build=$(realpath "$1")
 cd "$(dirname "$0")/../.." || exit 1
-passed=0 failed=0
+. tests/e2e/check.sh
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-
-check() { # NAME EXPECTED GOT
-    if [ "$2" = "$3" ]; then
-        echo "ok - $1"
-        passed=$((passed + 1))
-    else
-        printf 'not ok - %s\n  expected: %s\n  got:      %s\n' "$1" "$2" "$3"
-        failed=$((failed + 1))
-    fi
-}
 
 DESTDIR=$tmp/root meson install -C "$build" --no-rebuild --quiet >"$tmp/install.log" 2>&1
 check "installs" 0 $?

@@ -5,20 +5,10 @@
 #   serve_test.sh WEIR
 set -uo pipefail
 weir=$(realpath "$1")
-passed=0 failed=0
+. "$(dirname "$0")/check.sh"
 tmp=$(mktemp -d)
 pid=
 trap 'kill "$pid" 2>/dev/null; rm -rf "$tmp"' EXIT
-
-check() { # NAME EXPECTED GOT
-    if [ "$2" = "$3" ]; then
-        echo "ok - $1"
-        passed=$((passed + 1))
-    else
-        printf 'not ok - %s\n  expected: %s\n  got:      %s\n' "$1" "$2" "$3"
-        failed=$((failed + 1))
-    fi
-}
 
 # Starts a daemon on a free port; its first line says which.
 start() {
