@@ -42,7 +42,8 @@ typedef enum weir_status {
     WEIR_E_ZONE = 6,        /* a time zone that is not known, or bytes that are not one */
     WEIR_E_FULL = 7,        /* a bounded queue or table has no place left */
     WEIR_E_IO = 8,          /* the operating system refused */
-    WEIR_E_BUSY = 9         /* too much contention; nothing was written */
+    WEIR_E_BUSY = 9,        /* too much contention; nothing was written */
+    WEIR_E_ABSENT = 10      /* there is nothing of that name */
 } weir_status;
 
 /* A short English text for `st`, static. Threads: pure. */

@@ -67,6 +67,22 @@ WEIR_NODISCARD weir_status weir_store_refund(weir_store *s, const weir_policy *p
 WEIR_NODISCARD weir_status weir_store_reset(weir_store *s, uint64_t policy_id, const void *key,
                                             size_t key_len);
 
+/* One of a batch: what weir_store_check() is asked, and what it answers. */
+typedef struct weir_store_request {
+    const weir_policy *policy;
+    uint64_t policy_id;
+    const void *key;
+    size_t key_len;
+    int64_t cost;
+    weir_status status;     /* out */
+    weir_decision decision; /* out, if the status is WEIR_OK */
+} weir_store_request;
+
+/* Decides n requests, in order, as that many calls of weir_store_check() at now_ns would, but sees
+ * to it that their states are on the way from memory before the first is needed. Requests of one
+ * batch may be about the same key. */
+void weir_store_check_batch(weir_store *s, weir_store_request *requests, size_t n, int64_t now_ns);
+
 weir_store_stats weir_store_stats_get(weir_store *s);
 
 /* For arithmetic other than weir_check() on a state of `p`'s format, at level 0. `state` is that of

@@ -27,6 +27,8 @@ const char *weir_status_str(weir_status st)
         return "the operating system refused";
     case WEIR_E_BUSY:
         return "too much contention";
+    case WEIR_E_ABSENT:
+        return "there is nothing of that name";
     }
     return "unknown status";
 }

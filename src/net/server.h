@@ -2,50 +2,119 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_NET_SERVER_H
 #define WEIR_NET_SERVER_H
-/* The daemon's event loop: a TCP listener on 127.0.0.1 and its connections, over libuv. It moves
- * bytes and keeps every client within its limits; what the bytes mean is the protocol's
+/* The daemon's event loops: listeners and their connections, over libuv; one loop a thread. They
+ * move bytes and keep every client within its limits; what the bytes mean is the protocol's
  * business. */
 
 #include "port/buffer.h"
 
 #include <weir/weir.h>
 
-typedef struct weir_server weir_server;
+/* ---- protocols ------------------------------------------------------------------------------- */
 
-/* What is spoken on a listener. A session is one connection's; all calls come from one thread. */
+/* What a session wants next. */
+typedef enum weir_next {
+    WEIR_NEXT_READ,  /* it has answered all it has; more bytes, please */
+    WEIR_NEXT_AGAIN, /* it stopped because `out` was full: send it, then call again */
+    WEIR_NEXT_WAIT,  /* send nothing of `out` before until_ns, then send it and call again */
+    WEIR_NEXT_CLOSE  /* send `out`, then close */
+} weir_next;
+
+typedef struct weir_step {
+    weir_next next;
+    int64_t until_ns; /* WEIR_NEXT_WAIT only; as port_now_ns() */
+} weir_step;
+
+/* What is spoken on a listener. A session is one connection's; all calls for it come from one
+ * thread, that of its loop. */
 typedef struct weir_protocol {
-    void *ctx;           /* handed to open */
+    const char *name;    /* for the log and the metrics: "resp" */
     size_t session_size; /* bytes of a session, zeroed before open */
+
+    /* ctx is options->contexts[i] of the loop i that the connection belongs to. */
     void (*open)(void *session, void *ctx);
+    void (*close)(void *session); /* gives back what the session holds; may be NULL */
 
     /* Answers every whole request in `in`, and drops it from there; all of them happen at now_ns.
-     * May stop when `out` holds more than out_pause bytes, and is called again when it has been
-     * sent. Returns whether it did, so that requests may be left in `in`. */
-    bool (*run)(void *session, weir_buffer *in, weir_buffer *out, size_t out_pause, int64_t now_ns);
+     * May stop when `out` holds more than out_pause bytes. `out` is empty when it is called, unless
+     * the step before was WEIR_NEXT_READ with a part of an answer. */
+    weir_step (*run)(void *session, weir_buffer *in, weir_buffer *out, size_t out_pause,
+                     int64_t now_ns);
 
-    bool (*closing)(const void *session); /* close when `out` has been sent */
-    const char *refusal;                  /* sent to a connection too many, before it is closed */
+    /* Sent, if there is room, before a connection is closed because ... NULL: nothing. */
+    const char *refusal;  /* there are too many connections */
+    const char *overload; /* no more memory may be used for buffers */
+    const char *timeout;  /* a request has begun, and its end has not come in time */
 } weir_protocol;
 
+/* ---- the server ------------------------------------------------------------------------------ */
+
+#define WEIR_LISTENERS_MAX 16
+#define WEIR_LOOPS_MAX     256
+
+typedef struct weir_listen {
+    const char *address;           /* "127.0.0.1:6380", "[::1]:0", or a path that begins with '/' */
+    const weir_protocol *protocol; /* kept by reference */
+} weir_listen;
+
+typedef struct weir_server_limits {
+    int connections; /* 1.., over all loops and listeners; one more is refused */
+    size_t buffers;  /* bytes, over all loops, that may be held for what was read and not answered
+                        and what was answered and not read */
+    size_t request;  /* bytes of unanswered input one connection may have */
+    int64_t idle_ns; /* a connection without a request for so long is closed; 0: never */
+    int64_t request_ns; /* from the first byte of a request to its last; 0: for ever */
+    int64_t write_ns;   /* without progress in sending, for a client that does not read; 0 */
+} weir_server_limits;
+
 typedef struct weir_server_options {
-    weir_protocol protocol;
-    int port;            /* 0..65535; 0: any free one */
-    int connections_max; /* 1.. */
+    const weir_listen *listens; /* 1..WEIR_LISTENERS_MAX of them; read by weir_server_open() only */
+    size_t listens_len;
+    unsigned loops;        /* 1..WEIR_LOOPS_MAX, a thread each */
+    void *const *contexts; /* one a loop, handed to protocol->open; must outlive the server */
+    weir_server_limits limits;
+    int64_t drain_ns; /* how long a stopping server waits for clients to read their replies */
+
+    /* What the thread that runs the server calls; each may be NULL. */
+    void *ctx;
+    void (*reload)(void *ctx, const char *why); /* on SIGHUP, and when the watched file changed */
+    void (*say)(void *ctx, const char *event, const char *text); /* for the log. Any thread */
+    const char *watch; /* a file to watch, NULL: none. Seen also if it is replaced by a rename, or
+                          is a link into a directory that is swapped */
 } weir_server_options;
 
-/* Binds and listens.
+typedef struct weir_server weir_server;
+
+/* Binds and listens, so that from here on clients are not refused; nobody is served yet.
  *  ret_error  written on WEIR_E_IO: what went wrong and what to do; `size` bytes of room.
+ * A port that any other socket listens on is an error, though the loops share one among them. A
+ * socket file that nobody listens on is replaced; any other file there is not.
  * Returns WEIR_OK; WEIR_E_IO; WEIR_E_NOMEM. */
 WEIR_NODISCARD weir_status weir_server_open(weir_server **ret, const weir_server_options *options,
                                             char *ret_error, size_t size);
 
-/* The port it listens on. */
-int weir_server_port(const weir_server *s);
+/* Where listener i really listens: "127.0.0.1:43210". Valid until close. */
+const char *weir_server_address(const weir_server *s, size_t i);
 
-/* Serves until SIGINT or SIGTERM: then sends the replies that are under way, for at most 2 s, and
- * closes. */
+/* Serves until SIGINT or SIGTERM. Then accepts nothing more, answers what has arrived, sends the
+ * replies that are under way for at most drain_ns, closes, and returns. A second signal ends it at
+ * once. */
 void weir_server_run(weir_server *s);
 
-void weir_server_close(weir_server *s); /* accepts NULL */
+/* Accepts NULL. Removes the socket files it made. */
+void weir_server_close(weir_server *s);
+
+/* Counted since the start. Any thread. */
+typedef struct weir_server_stats {
+    uint64_t connected; /* now */
+    uint64_t accepted;
+    uint64_t refused;    /* too many connections */
+    uint64_t overloaded; /* closed: no memory for buffers */
+    uint64_t timed_out;  /* closed: idle, slow to send, or slow to read */
+    uint64_t bytes_in, bytes_out;
+    uint64_t buffered; /* bytes held in buffers now */
+} weir_server_stats;
+
+weir_server_stats weir_server_stats_get(const weir_server *s);
 
 #endif

@@ -2,39 +2,152 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_SERVICE_SERVICE_H
 #define WEIR_SERVICE_SERVICE_H
-/* One request -> one decision: finds the policy of a text, and asks the store. It knows no socket
- * and no protocol. A service belongs to one thread; any number of them may share a store. */
+/* Requests -> decisions: finds the rule of a name or the policy of a text, and asks the store. It
+ * knows no socket and no protocol.
+ *
+ * A weir_hub is what all threads share: the store, the rules in force, the sums of all counters. A
+ * weir_service is one thread's way to it: its cache of policy texts, and its counters, which no
+ * other thread writes. */
 
+#include "port/buffer.h"
+#include "service/rules.h"
 #include "service/throttle.h"
 
-#include <weir/weir_store.h>
+/* ---- the hub --------------------------------------------------------------------------------- */
+
+typedef struct weir_hub weir_hub;
+
+/* store and what zones refers to must outlive the hub. It begins with no rules. */
+WEIR_NODISCARD weir_status weir_hub_open(weir_hub **ret, weir_store *store,
+                                         const weir_zones *zones);
+void weir_hub_close(weir_hub *h); /* accepts NULL; its services must be closed */
+
+/* Puts rules in force, and takes over the caller's reference. Decisions that are under way end
+ * under the old ones. State goes with the policy text: a key keeps it wherever the text it is held
+ * to has not changed. Any thread. */
+void weir_hub_set_rules(weir_hub *h, weir_rules *rules);
+
+/* Adds or replaces one named policy, with no overrides and no lists (WEIR.POLICY SET), or takes one
+ * away. Any thread. Returns as weir_rules_build(); drop: WEIR_E_ABSENT. */
+WEIR_NODISCARD weir_status weir_hub_set_rule(weir_hub *h, const weir_rule_spec *spec,
+                                             weir_rule_error *ret_error);
+WEIR_NODISCARD weir_status weir_hub_drop_rule(weir_hub *h, const char *name, size_t len);
+
+/* ---- a service ------------------------------------------------------------------------------- */
 
 typedef struct weir_service weir_service;
 
 /* How many different policy texts a service keeps compiled; the one used longest ago goes first. */
 #define WEIR_SERVICE_POLICIES_MAX 1024
 
-/* store and what zones refers to must outlive the service. Returns WEIR_OK or WEIR_E_NOMEM. */
-WEIR_NODISCARD weir_status weir_service_open(weir_service **ret, weir_store *store,
-                                             const weir_zones *zones);
-void weir_service_close(weir_service *s); /* accepts NULL */
+/* To be used by one thread. Returns WEIR_OK or WEIR_E_NOMEM. */
+WEIR_NODISCARD weir_status weir_service_open(weir_service **ret, weir_hub *h);
+void weir_service_close(weir_service *s); /* accepts NULL; its counts go on in the hub's sums */
 
-/* Decides by a policy text. The state belongs to (the text's canonical form, key).
- *  ret_error  written if the text is not a policy: then the status is that of weir_policy_parse(),
- *             and ret_error->column is not 0. It is 0 on every other failure.
- * Returns also what weir_store_check() does. */
-WEIR_NODISCARD weir_status weir_service_check(weir_service *s, const char *text, size_t text_len,
-                                              const void *key, size_t key_len, int64_t now_ns,
-                                              int64_t cost, weir_decision *ret,
-                                              weir_policy_error *ret_error);
+typedef struct weir_text { /* bytes that somebody else owns, not terminated */
+    const char *at;
+    size_t len;
+} weir_text;
+
+/* Why the verdict is what it is. */
+typedef enum weir_reason {
+    WEIR_BY_LIMIT,      /* the limit said so */
+    WEIR_BY_SHADOW,     /* the limit denies it, but the rule only looks on: allowed */
+    WEIR_BY_ALLOW_LIST, /* allowed and not counted: full figures */
+    WEIR_BY_DENY_LIST   /* denied whatever it costs: never */
+} weir_reason;
+
+/* One request for a decision, and its answer. */
+typedef struct weir_ask {
+    weir_text rule; /* the name of a rule, or a policy text ... */
+    bool by_text;   /* ... which of them */
+    weir_text key;  /* 1..WEIR_KEY_MAX bytes */
+    int64_t cost;   /* 0..WEIR_COST_MAX; 0 is a peek */
+
+    weir_status status; /* out; the rest is written on WEIR_OK only, unless it says otherwise */
+    weir_decision decision;
+    weir_reason reason;
+    const weir_policy
+        *policy;             /* by which it was decided; good until the next call on the service */
+    weir_policy_error error; /* a refused text: where and why, column > 0. Else column is 0 */
+} weir_ask;
+
+#define WEIR_BATCH_MAX 64
+
+/* Decides n asks (0..WEIR_BATCH_MAX) in order, as if one by one, all at now_ns. Each gets a status:
+ * WEIR_OK; WEIR_E_ABSENT for no such rule; that of weir_policy_parse() with error.column > 0;
+ * WEIR_E_RANGE for a bad key or cost; WEIR_E_NOMEM if the store had no room. */
+void weir_service_take(weir_service *s, weir_ask *asks, size_t n, int64_t now_ns);
+
+/* Gives back ask->cost units; answers and statuses as weir_service_take(), with the figures of a
+ * peek; WEIR_E_UNSUPPORTED if the policy cannot. A key on a list is left as it is. */
+void weir_service_refund(weir_service *s, weir_ask *ask, int64_t now_ns);
+
+/* Makes a key fresh. ask->cost is not looked at; only status and error are written. */
+void weir_service_reset(weir_service *s, weir_ask *ask);
+
+/* Says in words what holds for a key: its rule, the policy it is held to and why that one, what it
+ * could take now, when it is fresh again, and when it may go on if it may not now. Lines end with
+ * "\n". Nothing is charged. Only ask->status and ask->error are written. */
+void weir_service_explain(weir_service *s, weir_ask *ask, int64_t now_ns, weir_buffer *out);
 
 /* Decides as CL.THROTTLE does. The state belongs to the key alone.
  *  ret_throttle  why it could not be decided, if the status is WEIR_E_RANGE and this is not
  *                WEIR_THROTTLE_OK.
  * Returns WEIR_OK; WEIR_E_RANGE; WEIR_E_NOMEM. */
 WEIR_NODISCARD weir_status weir_service_throttle(weir_service *s, const weir_throttle *t,
-                                                 const void *key, size_t key_len, int64_t now_ns,
+                                                 weir_text key, int64_t now_ns,
                                                  weir_throttle_answer *ret,
                                                  weir_throttle_status *ret_throttle);
+
+weir_hub *weir_service_hub(weir_service *s);
+
+/* ---- what is there, and what has happened ---------------------------------------------------- */
+
+/* A rule in force, as WEIR.POLICY LIST and /v1/policies show it. */
+typedef struct weir_rule_view {
+    const char *name;
+    const char *limit; /* as it was given */
+    const weir_policy *policy;
+    size_t overrides, allow, deny; /* how many */
+    bool shadow;
+} weir_rule_view;
+
+/* Calls fn for every rule in force, by name, until it returns false. What the view points to is good
+ * until fn returns. */
+void weir_service_rules(weir_service *s, bool (*fn)(void *ctx, const weir_rule_view *rule),
+                        void *ctx);
+
+/* Counted since the start, by rule. Peeks are not counted. */
+typedef struct weir_counts {
+    uint64_t allowed;  /* by the limit */
+    uint64_t denied;   /* by the limit */
+    uint64_t shadowed; /* would have been denied */
+    uint64_t allow_listed;
+    uint64_t deny_listed;
+    uint64_t failed; /* a request that was to be decided and could not be */
+} weir_counts;
+
+/* The names that counts of no rule are under. */
+#define WEIR_COUNTS_TEXTS    "(texts)"    /* policies given as text */
+#define WEIR_COUNTS_THROTTLE "(throttle)" /* CL.THROTTLE */
+
+/* Calls fn with the sums over all services for every rule that is or was in force, then for the two
+ * names above. Any thread. */
+void weir_hub_counts(weir_hub *h,
+                     void (*fn)(void *ctx, const char *name, const weir_counts *counts), void *ctx);
+
+/* How long answers took, from the look at the clock before a batch until it was decided. */
+#define WEIR_LATENCY_BUCKETS 24
+typedef struct weir_latency {
+    uint64_t count[WEIR_LATENCY_BUCKETS]; /* [i]: took up to 2^(i+7) ns, the last one: or longer */
+    uint64_t sum_ns;
+} weir_latency;
+
+/* Counts `n` requests that took elapsed_ns together with their batch. */
+void weir_service_latency(weir_service *s, int64_t elapsed_ns, size_t n);
+
+weir_latency weir_hub_latency(weir_hub *h);         /* the sum over all services. Any thread */
+weir_store_stats weir_hub_store_stats(weir_hub *h); /* Any thread */
 
 #endif

@@ -395,6 +395,15 @@ weir_status weir_store_check(weir_store *s, const weir_policy *p, uint64_t polic
     return run(s, p, policy_id, key, key_len, now_ns, check_state, &c);
 }
 
+void weir_store_check_batch(weir_store *s, weir_store_request *requests, size_t n, int64_t now_ns)
+{
+    for (size_t i = 0; i < n; i++) {
+        weir_store_request *r = &requests[i];
+        r->status = weir_store_check(s, r->policy, r->policy_id, r->key, r->key_len, now_ns,
+                                     r->cost, &r->decision);
+    }
+}
+
 weir_status weir_store_refund(weir_store *s, const weir_policy *p, uint64_t policy_id,
                               const void *key, size_t key_len, int64_t now_ns, int64_t cost,
                               weir_decision *ret)
