@@ -58,6 +58,11 @@ WEIR_NODISCARD weir_status weir_store_check(weir_store *s, const weir_policy *p,
                                             const void *key, size_t key_len, int64_t now_ns,
                                             int64_t cost, weir_decision *ret);
 
+/* Says what weir_store_check() would decide, and charges nothing; see weir_peek(). */
+WEIR_NODISCARD weir_status weir_store_peek(weir_store *s, const weir_policy *p, uint64_t policy_id,
+                                           const void *key, size_t key_len, int64_t now_ns,
+                                           int64_t cost, weir_decision *ret);
+
 /* Gives back units; see weir_refund(). Returns also WEIR_E_UNSUPPORTED. */
 WEIR_NODISCARD weir_status weir_store_refund(weir_store *s, const weir_policy *p,
                                              uint64_t policy_id, const void *key, size_t key_len,

@@ -40,7 +40,6 @@ static const struct {
     const char *name;
     int (*run)(int argc, char **argv);
 } commands[] = {
-    {"serve", weir_cmd_serve},
     {"replay", weir_cmd_replay},
     {"policy", weir_cmd_policy},
     {"version", version},

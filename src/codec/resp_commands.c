@@ -1,23 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The commands: a table from names to functions, each of which writes exactly one reply. */
+/* The session: requests by name to the functions that answer them, each with exactly one reply.
+ * Takes and checks that stand in a row are decided as one batch, so that the store can fetch their
+ * states together. */
 
-#include "codec/resp_commands.h"
+#include "codec/resp_call.h"
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
-typedef struct call {
-    weir_resp_session *session;
-    const weir_resp_arg *arg;
-    size_t args;
-    weir_buffer *out;
-    int64_t now_ns;
-} call;
-
-/* ---- errors ---------------------------------------------------------------------------------- */
-
-__attribute__((format(printf, 2, 3))) static void put_errorf(call *c, const char *format, ...)
+void weir_resp_put_errorf(weir_resp_call *c, const char *format, ...)
 {
     char text[512];
     va_list args;
@@ -28,219 +21,250 @@ __attribute__((format(printf, 2, 3))) static void put_errorf(call *c, const char
     weir_resp_put_error(c->out, text, len < 0 ? 0 : (size_t)len < most ? (size_t)len : most);
 }
 
-static void put_wrong_args(call *c)
-{
-    char name[32];
-    size_t len = c->arg[0].len < sizeof name - 1 ? c->arg[0].len : sizeof name - 1;
-    for (size_t i = 0; i < len; i++) {
-        char ch = (char)c->arg[0].at[i];
-        name[i] = ch >= 'A' && ch <= 'Z' ? (char)(ch - 'A' + 'a') : ch;
-    }
-    put_errorf(c, "ERR wrong number of arguments for '%.*s' command", (int)len, name);
-}
-
-static void put_status(call *c, weir_status st, size_t key_len)
-{
-    if (st == WEIR_E_RANGE && (key_len == 0 || key_len > WEIR_KEY_MAX))
-        put_errorf(c, "ERR the key has %zu bytes, expected 1 to %d", key_len, WEIR_KEY_MAX);
-    else if (st == WEIR_E_NOMEM)
-        put_errorf(c, "OOM the store is full and nothing could make room");
-    else
-        put_errorf(c, "ERR %s", weir_status_str(st));
-}
-
-/* ---- WEIR.CHECK ------------------------------------------------------------------------------ */
-
-/* ns as ms, rounded up. */
-static int64_t ms_ceil(int64_t ns)
-{
-    return ns / 1000000 + (ns % 1000000 > 0);
-}
-
-static void put_decision(weir_buffer *out, const weir_decision *d)
-{
-    weir_resp_put_array(out, 6);
-    weir_resp_put_i64(out, d->allowed);
-    weir_resp_put_i64(out, d->limit);
-    weir_resp_put_i64(out, d->remaining);
-    weir_resp_put_i64(out, d->never ? -1 : ms_ceil(d->retry_after_ns));
-    weir_resp_put_i64(out, ms_ceil(d->reset_after_ns));
-    weir_resp_put_i64(out, ms_ceil(d->delay_ns));
-}
-
-/* "COST n" at arg[3], or 1. Writes the error if it is neither. */
-static bool read_cost(call *c, int64_t *ret)
-{
-    *ret = 1;
-    if (c->args == 3)
-        return true;
-    if (!weir_resp_word_is(c->arg[3], "COST")) {
-        put_errorf(c, "ERR syntax error, expected WEIR.CHECK policy-text key [COST n]");
-        return false;
-    }
-    if (!weir_resp_i64(c->arg[4].at, c->arg[4].len, ret) || *ret < 0 || *ret > WEIR_COST_MAX) {
-        put_errorf(c, "ERR the cost is not a whole number from 0 to %d", (int)WEIR_COST_MAX);
-        return false;
-    }
-    return true;
-}
-
-/* WEIR.CHECK policy-text key [COST n] */
-static void weir_check_command(call *c)
-{
-    if (c->args != 3 && c->args != 5) {
-        put_wrong_args(c);
-        return;
-    }
-    int64_t cost;
-    if (!read_cost(c, &cost))
-        return;
-    weir_decision d;
-    weir_policy_error e;
-    weir_resp_arg text = c->arg[1], key = c->arg[2];
-    weir_status st = weir_service_check(c->session->service, (const char *)text.at, text.len,
-                                        key.at, key.len, c->now_ns, cost, &d, &e);
-    if (st == WEIR_OK)
-        put_decision(c->out, &d);
-    else if (e.column > 0)
-        put_errorf(c, "ERR policy: column %u: %s", e.column, e.text);
-    else
-        put_status(c, st, key.len);
-}
-
-/* ---- CL.THROTTLE ----------------------------------------------------------------------------- */
-
-#define CELL_ERROR "Cell error: Store error: " /* with no ERR before it, as redis-cell has it */
-
-static bool read_cell_number(call *c, size_t i, int64_t *ret)
-{
-    const weir_resp_arg a = c->arg[i];
-    size_t digits_at = a.len > 0 && (a.at[0] == '-' || a.at[0] == '+');
-    int64_t n = 0;
-    bool good = a.len > digits_at;
-    for (size_t k = digits_at; k < a.len && good; k++) {
-        int digit = a.at[k] - '0';
-        good = digit >= 0 && digit <= 9 && !__builtin_mul_overflow(n, 10, &n) &&
-               !(a.at[0] == '-' ? __builtin_sub_overflow(n, digit, &n)
-                                : __builtin_add_overflow(n, digit, &n));
-    }
-    if (good)
-        *ret = n;
-    else
-        put_errorf(c, CELL_ERROR "Couldn't parse as integer: %.*s", a.len < 200 ? (int)a.len : 200,
-                   (const char *)a.at);
-    return good;
-}
-
-/* CL.THROTTLE key max_burst count period [quantity] */
-static void throttle_command(call *c)
-{
-    if (c->args != 5 && c->args != 6) {
-        put_errorf(c, CELL_ERROR "Usage: cl.throttle <key> <max_burst> <count per period> <period> "
-                                 "[<quantity>]");
-        return;
-    }
-    weir_throttle t = {.quantity = 1};
-    if (!read_cell_number(c, 2, &t.max_burst) || !read_cell_number(c, 3, &t.count) ||
-        !read_cell_number(c, 4, &t.period_s) ||
-        (c->args == 6 && !read_cell_number(c, 5, &t.quantity)))
-        return;
-    weir_throttle_answer a;
-    weir_throttle_status why;
-    weir_resp_arg key = c->arg[1];
-    weir_status st =
-        weir_service_throttle(c->session->service, &t, key.at, key.len, c->now_ns, &a, &why);
-    if (st == WEIR_OK) {
-        weir_resp_put_array(c->out, 5);
-        weir_resp_put_i64(c->out, a.limited);
-        weir_resp_put_i64(c->out, a.limit);
-        weir_resp_put_i64(c->out, a.remaining);
-        weir_resp_put_i64(c->out, a.retry_after_s);
-        weir_resp_put_i64(c->out, a.reset_after_s);
-    } else if (why == WEIR_THROTTLE_ZERO_RATE) {
-        put_errorf(c, CELL_ERROR "Zero rates are not supported");
-    } else if (why == WEIR_THROTTLE_RANGE) {
-        put_errorf(c, CELL_ERROR "The rate, burst or quantity does not fit in 64 bits of "
-                                 "nanoseconds");
-    } else {
-        put_status(c, st, key.len);
-    }
-}
-
 /* ---- what every client may send -------------------------------------------------------------- */
 
-static void ping_command(call *c)
+static void ping(weir_resp_call *c)
 {
-    if (c->args > 2)
-        put_wrong_args(c);
-    else if (c->args == 2)
+    if (c->args == 2)
         weir_resp_put_bulk(c->out, c->arg[1].at, c->arg[1].len);
     else
         weir_resp_put_simple(c->out, "PONG");
 }
 
-static void quit_command(call *c)
+static void echo(weir_resp_call *c)
+{
+    weir_resp_put_bulk(c->out, c->arg[1].at, c->arg[1].len);
+}
+
+static void quit(weir_resp_call *c)
 {
     weir_resp_put_simple(c->out, "OK");
     c->session->closing = true;
 }
 
-/* redis-cli asks for COMMAND DOCS when it starts on a terminal; an empty list makes it go on. */
-static void command_command(call *c)
+/* As if the connection were new. */
+static void reset(weir_resp_call *c)
 {
-    weir_resp_put_array(c->out, 0);
+    weir_resp_session *s = c->session;
+    s->proto = 2;
+    s->authenticated = s->options->password == NULL;
+    s->name_len = 0;
+    weir_resp_put_simple(c->out, "RESET");
 }
 
-typedef struct command {
-    const char *name; /* in upper case */
-    void (*run)(call *c);
-} command;
+static void command(weir_resp_call *c);
+static void help(weir_resp_call *c);
 
-static const command commands[] = {
-    {"WEIR.CHECK", weir_check_command},
-    {"CL.THROTTLE", throttle_command},
-    {"PING", ping_command},
-    {"QUIT", quit_command},
-    {"COMMAND", command_command},
+static const weir_resp_command commands[] = {
+    {"WEIR.TAKE", NULL, 3, 5, true, "WEIR.TAKE policy key [COST n]"},
+    {"WEIR.CHECK", NULL, 3, 5, true, "WEIR.CHECK policy-text key [COST n]"},
+    {"WEIR.PEEK", weir_resp_peek, 3, 5, true, "WEIR.PEEK policy key [COST n]"},
+    {"WEIR.REFUND", weir_resp_refund, 4, 4, true, "WEIR.REFUND policy key n"},
+    {"WEIR.RESET", weir_resp_reset, 3, 3, true, "WEIR.RESET policy key"},
+    {"WEIR.EXPLAIN", weir_resp_explain, 3, 3, true, "WEIR.EXPLAIN policy key"},
+    {"WEIR.POLICY", weir_resp_policy, 2, 0, false,
+     "WEIR.POLICY LIST | GET name | SET name policy-text | DEL name"},
+    {"WEIR.HELP", help, 1, 1, false, "WEIR.HELP"},
+    {"CL.THROTTLE", weir_resp_throttle, 1, 0, false,
+     "CL.THROTTLE key max_burst count period [quantity]"},
+    {"PING", ping, 1, 2, false, "PING [text]"},
+    {"ECHO", echo, 2, 2, false, "ECHO text"},
+    {"HELLO", weir_resp_hello, 1, 0, false, "HELLO [2|3 [AUTH default password] [SETNAME name]]"},
+    {"AUTH", weir_resp_auth, 2, 3, false, "AUTH [default] password"},
+    {"SELECT", weir_resp_select, 2, 2, false, "SELECT 0"},
+    {"CLIENT", weir_resp_client, 2, 0, false, "CLIENT ID | GETNAME | SETNAME name | INFO"},
+    {"INFO", weir_resp_info, 1, 0, false, "INFO"},
+    {"CONFIG", weir_resp_config, 2, 0, false, "CONFIG GET name"},
+    {"COMMAND", command, 1, 0, false, "COMMAND [COUNT | LIST | INFO name ...]"},
+    {"RESET", reset, 1, 1, false, "RESET"},
+    {"QUIT", quit, 1, 0, false, "QUIT"},
 };
 
-static void run_command(call *c)
+enum { TAKE, CHECK, COMMANDS = sizeof commands / sizeof commands[0] };
+
+static void help(weir_resp_call *c)
 {
-    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
-        if (weir_resp_word_is(c->arg[0], commands[i].name)) {
-            commands[i].run(c);
-            return;
-        }
-    }
-    size_t len = c->arg[0].len < 64 ? c->arg[0].len : 64;
-    put_errorf(c, "ERR unknown command '%.*s', expected WEIR.CHECK, CL.THROTTLE, PING or QUIT",
-               (int)len, (const char *)c->arg[0].at);
+    weir_resp_put_array(c->out, COMMANDS);
+    for (int i = 0; i < COMMANDS; i++)
+        weir_resp_put_text(c->out, commands[i].usage);
 }
 
-/* ---- the session ----------------------------------------------------------------------------- */
-
-void weir_resp_session_init(weir_resp_session *s, weir_service *service)
+static void put_lower(weir_resp_call *c, const char *name)
 {
-    *s = (weir_resp_session){.service = service};
+    char text[32];
+    size_t len = strlen(name);
+    for (size_t i = 0; i < len; i++)
+        text[i] = (char)(name[i] >= 'A' && name[i] <= 'Z' ? name[i] - 'A' + 'a' : name[i]);
+    weir_resp_put_bulk(c->out, text, len);
+}
+
+/* As COMMAND INFO of Redis: name, arity, flags, first key, last key, step. */
+static void put_command(weir_resp_call *c, const weir_resp_command *cmd)
+{
+    bool throttle = cmd->run == weir_resp_throttle;
+    int key = cmd->key ? 2 : throttle;
+    weir_resp_put_array(c->out, 6);
+    put_lower(c, cmd->name);
+    weir_resp_put_i64(c->out, cmd->args_min == cmd->args_max ? cmd->args_min : -cmd->args_min);
+    weir_resp_put_array(c->out, key > 0);
+    if (key > 0)
+        weir_resp_put_simple(c->out, "write");
+    weir_resp_put_i64(c->out, key);
+    weir_resp_put_i64(c->out, key);
+    weir_resp_put_i64(c->out, key > 0);
+}
+
+static const weir_resp_command *find_command(weir_resp_arg name)
+{
+    for (int i = 0; i < COMMANDS; i++) {
+        if (weir_resp_word_is(name, commands[i].name))
+            return &commands[i];
+    }
+    return NULL;
+}
+
+static void put_command_info(weir_resp_call *c)
+{
+    weir_resp_put_array(c->out, c->args - 2);
+    for (size_t i = 2; i < c->args; i++) {
+        const weir_resp_command *cmd = find_command(c->arg[i]);
+        if (cmd)
+            put_command(c, cmd);
+        else
+            weir_resp_put_null(c->out, c->session->proto);
+    }
+}
+
+static void command(weir_resp_call *c)
+{
+    if (c->args == 1) {
+        weir_resp_put_array(c->out, COMMANDS);
+        for (int i = 0; i < COMMANDS; i++)
+            put_command(c, &commands[i]);
+    } else if (weir_resp_call_is(c, 1, "COUNT")) {
+        weir_resp_put_i64(c->out, COMMANDS);
+    } else if (weir_resp_call_is(c, 1, "LIST")) {
+        weir_resp_put_array(c->out, COMMANDS);
+        for (int i = 0; i < COMMANDS; i++)
+            put_lower(c, commands[i].name);
+    } else if (weir_resp_call_is(c, 1, "INFO")) {
+        put_command_info(c);
+    } else { /* DOCS, which redis-cli asks for on a terminal: an empty map lets it go on */
+        weir_resp_put_map(c->out, 0, c->session->proto);
+    }
+}
+
+/* ---- running --------------------------------------------------------------------------------- */
+
+/* Takes and checks that wait to be decided together. The bytes they point to are consumed, but lie
+ * where they were until more are read. */
+typedef struct batch {
+    size_t len;
+    weir_ask ask[WEIR_BATCH_MAX];
+} batch;
+
+static void flush(weir_resp_call *c, batch *b)
+{
+    if (b->len == 0)
+        return;
+    weir_service_take(c->session->options->service, b->ask, b->len, c->now_ns);
+    for (size_t i = 0; i < b->len; i++)
+        weir_resp_put_answer(c, &b->ask[i]);
+    b->len = 0;
+}
+
+static bool good_number_of_args(const weir_resp_command *cmd, size_t args)
+{
+    return args >= (size_t)cmd->args_min && (cmd->args_max == 0 || args <= (size_t)cmd->args_max);
+}
+
+static bool may_run(weir_resp_call *c, const weir_resp_command *cmd)
+{
+    if (!cmd) {
+        weir_resp_put_errorf(c, "ERR unknown command '%.*s'; WEIR.HELP lists those there are",
+                             c->arg[0].len < 64 ? (int)c->arg[0].len : 64,
+                             (const char *)c->arg[0].at);
+        return false;
+    }
+    if (!good_number_of_args(cmd, c->args)) {
+        char name[32] = "";
+        for (size_t i = 0; cmd->name[i]; i++)
+            name[i] = (char)(cmd->name[i] >= 'A' && cmd->name[i] <= 'Z' ? cmd->name[i] + 32
+                                                                        : cmd->name[i]);
+        weir_resp_put_errorf(c, "ERR wrong number of arguments for '%s' command", name);
+        return false;
+    }
+    if (!c->session->authenticated && cmd->run != weir_resp_auth && cmd->run != weir_resp_hello &&
+        cmd->run != quit && cmd->run != reset) {
+        weir_resp_put_errorf(c, "NOAUTH Authentication required.");
+        return false;
+    }
+    return true;
+}
+
+/* Puts a take or a check into the batch; or, if it is in error, answers what is there and says so. */
+static void add_to_batch(weir_resp_call *c, bool by_text, batch *b)
+{
+    if (b->len == WEIR_BATCH_MAX)
+        flush(c, b);
+    const char *error = weir_resp_read_ask(c, by_text, &b->ask[b->len]);
+    if (!error) {
+        b->len++;
+        return;
+    }
+    flush(c, b);
+    weir_resp_put_errorf(c, "ERR %s", error);
+}
+
+static void run(weir_resp_call *c, batch *b)
+{
+    const weir_resp_command *cmd = find_command(c->arg[0]);
+    bool batched = cmd == &commands[TAKE] || cmd == &commands[CHECK];
+    if (batched && good_number_of_args(cmd, c->args) && c->session->authenticated) {
+        add_to_batch(c, cmd == &commands[CHECK], b);
+        return;
+    }
+    flush(c, b);
+    if (may_run(c, cmd))
+        cmd->run(c);
+}
+
+void weir_resp_session_init(weir_resp_session *s, weir_resp_options *options)
+{
+    *s = (weir_resp_session){
+        .options = options,
+        .id = options->first_id + options->sessions++ * options->id_step,
+        .proto = 2,
+        .authenticated = options->password == NULL,
+    };
     weir_resp_init(&s->parser, NULL);
 }
 
-bool weir_resp_session_run(weir_resp_session *s, weir_buffer *in, weir_buffer *out,
-                           size_t out_pause, int64_t now_ns)
+static weir_session_step end(weir_resp_call *c, batch *b, weir_session_next next)
+{
+    flush(c, b);
+    return (weir_session_step){.next = c->session->closing ? WEIR_SESSION_CLOSE : next};
+}
+
+weir_session_step weir_resp_session_run(weir_resp_session *s, weir_buffer *in, weir_buffer *out,
+                                        size_t out_pause, int64_t now_ns)
 {
     weir_resp_arg arg[WEIR_RESP_ARGS_MAX];
     weir_resp_request request = {.arg = arg};
+    weir_resp_call c = {s, arg, 0, out, now_ns};
+    batch b;
+    b.len = 0;
     while (!s->closing) {
         if (weir_buffer_len(out) > out_pause)
-            return true;
+            return end(&c, &b, WEIR_SESSION_AGAIN);
         weir_resp_result result =
             weir_resp_next(&s->parser, weir_buffer_data(in), weir_buffer_len(in), &request);
+        c.args = request.args;
         if (result == WEIR_RESP_REQUEST) {
-            call c = {s, arg, request.args, out, now_ns};
-            run_command(&c);
+            run(&c, &b);
         } else if (result == WEIR_RESP_ERROR) {
-            call c = {s, arg, 0, out, now_ns};
-            put_errorf(&c, "ERR %s", request.error);
+            flush(&c, &b);
+            weir_resp_put_errorf(&c, "ERR %s", request.error);
             s->closing = true;
         } else if (result == WEIR_RESP_HTTP_GUARD) {
             s->closing = true;
@@ -249,5 +273,5 @@ bool weir_resp_session_run(weir_resp_session *s, weir_buffer *in, weir_buffer *o
         if (result == WEIR_RESP_NEED_MORE)
             break;
     }
-    return false;
+    return end(&c, &b, WEIR_SESSION_READ);
 }

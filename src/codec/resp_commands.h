@@ -6,22 +6,39 @@
  * bytes out, at a time that is passed in. */
 
 #include "codec/resp.h"
+#include "codec/session.h"
 #include "port/buffer.h"
 #include "service/service.h"
 
+/* What the sessions of one thread have in common. */
+typedef struct weir_resp_options {
+    weir_service *service;
+    const char *password;       /* NULL: none is asked for */
+    const char *version;        /* of weir, for HELLO and INFO */
+    uint64_t sessions;          /* opened so far; their ids are odd steps from first_id */
+    uint64_t first_id, id_step; /* so that the threads' ids are apart */
+} weir_resp_options;
+
+#define WEIR_RESP_NAME_MAX 64 /* bytes of what CLIENT SETNAME keeps */
+
 /* One for each connection. */
 typedef struct weir_resp_session {
-    weir_service *service;
+    weir_resp_options *options;
     weir_resp_parser parser;
-    bool closing; /* send what `out` holds, then close; nothing more is read */
+    uint64_t id;
+    int proto;          /* 2 or 3 */
+    bool authenticated; /* or no password is asked for */
+    bool closing;       /* send what `out` holds, then close; nothing more is read */
+    uint8_t name_len;
+    char name[WEIR_RESP_NAME_MAX];
 } weir_resp_session;
 
-void weir_resp_session_init(weir_resp_session *s, weir_service *service);
+/* options must outlive the session; it is of the same thread. */
+void weir_resp_session_init(weir_resp_session *s, weir_resp_options *options);
 
-/* Answers every whole request in `in`, and drops it from there. All of them are decided at now_ns.
- * Stops early when `out` holds more than out_pause bytes: call again when it has been sent.
- * Returns true if requests may be left in `in` for that reason. */
-bool weir_resp_session_run(weir_resp_session *s, weir_buffer *in, weir_buffer *out,
-                           size_t out_pause, int64_t now_ns);
+/* Answers every whole request in `in`, and drops it from there. All of them are decided at now_ns,
+ * those that stand in a row together. Stops early when `out` holds more than out_pause bytes. */
+weir_session_step weir_resp_session_run(weir_resp_session *s, weir_buffer *in, weir_buffer *out,
+                                        size_t out_pause, int64_t now_ns);
 
 #endif

@@ -146,6 +146,35 @@ weir_status weir_check(const weir_policy *p, uint64_t *state, unsigned level, in
     return WEIR_OK;
 }
 
+weir_status weir_peek(const weir_policy *p, const uint64_t *state, unsigned level, int64_t now_ns,
+                      int64_t cost, weir_decision *ret)
+{
+    weir_status st = refuse(p, state, level, now_ns, cost);
+    if (st != WEIR_OK)
+        return st;
+    /* What only asks for 0, or for what a layer denies, is not written to: so the cast takes
+     * nothing from the caller. */
+    uint64_t *at = (uint64_t *)state;
+    if (all_allow(p, state, level, now_ns, cost)) {
+        charge_all(p, at, level, now_ns, 0, ret);
+        return WEIR_OK;
+    }
+    bool first = true;
+    for (uint32_t i = 0; i < p->layers; i++) {
+        const weir_layer *l = &p->layer[i];
+        weir_decision d;
+        if (!weir_layer_allows(l, at, level, now_ns, cost)) {
+            weir_layer_check(l, at, level, now_ns, cost, false, &d);
+            if (first || waits_longer(&d, ret))
+                take_figures(ret, &d, i);
+            first = false;
+        }
+        at += weir_layer_words(l, level);
+    }
+    ret->delay_ns = 0;
+    return WEIR_OK;
+}
+
 weir_status weir_refund(const weir_policy *p, uint64_t *state, unsigned level, int64_t now_ns,
                         int64_t cost, weir_decision *ret)
 {

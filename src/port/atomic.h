@@ -23,6 +23,13 @@ static inline uint64_t port_add_relaxed(port_counter *c, uint64_t n)
     return atomic_fetch_add_explicit(&c->value, n, memory_order_relaxed);
 }
 
+/* Adds to a counter that no other thread writes: a load and a store, with no lock on the bus. */
+static inline void port_bump_relaxed(port_counter *c, uint64_t n)
+{
+    atomic_store_explicit(&c->value, atomic_load_explicit(&c->value, memory_order_relaxed) + n,
+                          memory_order_relaxed);
+}
+
 static inline void port_sub_relaxed(port_counter *c, uint64_t n)
 {
     atomic_fetch_sub_explicit(&c->value, n, memory_order_relaxed);

@@ -1,124 +1,198 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The service: policies by their text, in a set-associative cache, over a store. */
+/* Decisions: every ask finds its policy, those that the store must decide go to it as one batch,
+ * and what comes back is counted. It must not know who asks. */
 
-#include "service/service.h"
-
-#include "port/port.h"
-#include "store/siphash.h"
+#include "service/hub.h"
 
 #include <string.h>
 
-enum {
-    WAYS = 4, /* places a text may lie in */
-    SETS = WEIR_SERVICE_POLICIES_MAX / WAYS,
-};
+/* ---- from an ask to the store's question ------------------------------------------------------ */
 
-typedef struct compiled {
-    weir_policy policy;
-    uint64_t id; /* in the store */
-    size_t text_len;
-    char text[]; /* as it came, which need not be canonical */
-} compiled;
-
-struct weir_service {
-    weir_store *store;
-    weir_zones zones;
-    weir_secret secret; /* texts come from clients: nobody may choose their places */
-    weir_policy throttle_policy;
-    uint64_t throttle_id;
-    compiled *places[SETS][WAYS]; /* the one used last comes first */
-};
-
-weir_status weir_service_open(weir_service **ret, weir_store *store, const weir_zones *zones)
+/* The figures of a key that is never counted: those of a fresh one. */
+static weir_decision fresh_figures(const weir_policy *p)
 {
-    static const char throttle_format[] = "gcra 1/ns"; /* any policy with an 8-byte TAT */
-    weir_service *s = port_zalloc(1, sizeof *s);
-    if (!s)
-        return WEIR_E_NOMEM;
-    s->store = store;
-    s->zones = *zones;
-    weir_status st = port_random(&s->secret, sizeof s->secret);
-    if (st == WEIR_OK)
-        st = weir_policy_parse(&s->throttle_policy, throttle_format, strlen(throttle_format), NULL,
-                               NULL);
-    if (st != WEIR_OK) {
-        weir_service_close(s);
-        return st;
+    weir_decision d = {.limit = INT64_MAX, .allowed = true};
+    for (uint32_t i = 0; i < p->layers; i++) {
+        if (p->layer[i].limit < d.limit) {
+            d.limit = p->layer[i].limit;
+            d.layer = i;
+        }
     }
-    /* Not the id of that policy itself, whose keys are others. */
-    s->throttle_id = ~weir_store_policy_id(store, &s->throttle_policy);
-    *ret = s;
+    d.remaining = d.limit;
+    return d;
+}
+
+static void decide_by_list(weir_ask *ask, bool allow)
+{
+    weir_decision d = fresh_figures(ask->policy);
+    ask->reason = allow ? WEIR_BY_ALLOW_LIST : WEIR_BY_DENY_LIST;
+    if (!allow) {
+        d.allowed = false;
+        d.never = true;
+        d.remaining = 0;
+        d.retry_after_ns = INT64_MAX;
+    }
+    ask->decision = d;
+}
+
+/* Where an ask's state is. */
+typedef struct place {
+    const weir_rule *rule; /* NULL: by text */
+    const weir_rule_key *seen;
+    uint64_t policy_id;
+    weir_text key;
+} place;
+
+static bool bad_request(const weir_ask *ask)
+{
+    return ask->key.len < 1 || ask->key.len > WEIR_KEY_MAX || ask->cost < 0 ||
+           ask->cost > WEIR_COST_MAX;
+}
+
+/* Finds the policy and the key's place. *seen is the caller's, for as long as `ret` is used. */
+static weir_status find_place(weir_service *s, weir_ask *ask, weir_rule_key *seen, place *ret)
+{
+    *ret = (place){.key = ask->key};
+    ask->error.column = 0;
+    ask->reason = WEIR_BY_LIMIT;
+    if (ask->by_text) {
+        weir_status st = weir_texts_find(s->texts, ask->rule.at, ask->rule.len, &ask->policy,
+                                         &ret->policy_id, &ask->error);
+        return st == WEIR_OK && bad_request(ask) ? WEIR_E_RANGE : st;
+    }
+    ret->rule = weir_rules_find(s->rules, ask->rule.at, ask->rule.len);
+    if (!ret->rule)
+        return WEIR_E_ABSENT;
+    if (bad_request(ask))
+        return WEIR_E_RANGE;
+    weir_rule_see(ret->rule, ask->key.at, ask->key.len, seen);
+    ret->seen = seen;
+    ret->policy_id = seen->held->id;
+    ret->key = (weir_text){seen->at, seen->len};
+    ask->policy = &seen->held->policy;
     return WEIR_OK;
 }
 
-void weir_service_close(weir_service *s)
+static uint32_t counts_place(const place *at, const weir_ask *ask)
 {
-    for (size_t i = 0; s && i < SETS; i++) {
-        for (size_t way = 0; way < WAYS; way++)
-            port_free(s->places[i][way]);
+    return at->rule ? at->rule->counts : ask->by_text ? NAME_TEXTS : NAME_OTHERS;
+}
+
+static bool is_listed(const place *at)
+{
+    return at->seen && (at->seen->allow || at->seen->deny);
+}
+
+/* ---- from the store's answer to the ask's ----------------------------------------------------- */
+
+static void look_on(weir_ask *ask)
+{
+    weir_decision *d = &ask->decision;
+    if (!d->allowed) {
+        d->allowed = true;
+        d->never = false;
+        d->retry_after_ns = 0;
+        ask->reason = WEIR_BY_SHADOW;
     }
-    port_free(s);
+    d->delay_ns = 0;
 }
 
-static weir_status compile(const weir_service *s, const char *text, size_t len, compiled **ret,
-                           weir_policy_error *ret_error)
+static void finish(weir_ask *ask, const place *at)
 {
-    compiled *c = port_zalloc(1, sizeof *c + len);
-    if (!c)
-        return WEIR_E_NOMEM;
-    weir_status st = weir_policy_parse(&c->policy, text, len, &s->zones, ret_error);
-    if (st != WEIR_OK) {
-        port_free(c);
-        return st;
+    if (ask->status == WEIR_OK && at->rule && at->rule->shadow && ask->reason == WEIR_BY_LIMIT)
+        look_on(ask);
+}
+
+static int counter_of(const weir_ask *ask)
+{
+    if (ask->status != WEIR_OK)
+        return COUNT_FAILED;
+    switch (ask->reason) {
+    case WEIR_BY_SHADOW:
+        return COUNT_SHADOWED;
+    case WEIR_BY_ALLOW_LIST:
+        return COUNT_ALLOW_LISTED;
+    case WEIR_BY_DENY_LIST:
+        return COUNT_DENY_LISTED;
+    case WEIR_BY_LIMIT:
+        break;
     }
-    c->id = weir_store_policy_id(s->store, &c->policy);
-    c->text_len = len;
-    memcpy(c->text, text, len);
-    *ret = c;
-    return WEIR_OK;
+    return ask->decision.allowed ? COUNT_ALLOWED : COUNT_DENIED;
 }
 
-/* Moves places[0..way) up by one and puts c first. */
-static void put_first(compiled **places, size_t way, compiled *c)
-{
-    for (; way > 0; way--)
-        places[way] = places[way - 1];
-    places[0] = c;
-}
+/* ---- the calls ------------------------------------------------------------------------------- */
 
-/* The policy of a text, compiled now or before; good until the next call. */
-static weir_status find_policy(weir_service *s, const char *text, size_t len, const compiled **ret,
-                               weir_policy_error *ret_error)
+void weir_service_take(weir_service *s, weir_ask *asks, size_t n, int64_t now_ns)
 {
-    compiled **places = s->places[weir_siphash(s->secret, text, len) % SETS];
-    size_t way = 0;
-    while (way < WAYS && places[way] &&
-           (places[way]->text_len != len || memcmp(places[way]->text, text, len) != 0))
-        way++;
-    compiled *c = way < WAYS ? places[way] : NULL;
-    if (!c) {
-        weir_status st = compile(s, text, len, &c, ret_error);
-        if (st != WEIR_OK)
-            return st;
-        if (way == WAYS)
-            port_free(places[--way]);
+    weir_store_request requests[WEIR_BATCH_MAX];
+    place at[WEIR_BATCH_MAX];
+    size_t len = 0;
+    weir_service_refresh(s);
+    for (size_t i = 0; i < n; i++) {
+        weir_ask *ask = &asks[i];
+        ask->status = find_place(s, ask, &s->seen[i], &at[i]);
+        if (ask->status == WEIR_OK && is_listed(&at[i]))
+            decide_by_list(ask, at[i].seen->allow);
+        else if (ask->status == WEIR_OK)
+            requests[len++] = (weir_store_request){.policy = ask->policy,
+                                                   .policy_id = at[i].policy_id,
+                                                   .key = at[i].key.at,
+                                                   .key_len = at[i].key.len,
+                                                   .cost = ask->cost};
     }
-    put_first(places, way, c);
-    *ret = c;
-    return WEIR_OK;
+    weir_store_check_batch(s->hub->store, requests, len, now_ns);
+    len = 0;
+    for (size_t i = 0; i < n; i++) {
+        weir_ask *ask = &asks[i];
+        if (ask->status == WEIR_OK && !is_listed(&at[i])) {
+            ask->status = requests[len].status;
+            ask->decision = requests[len++].decision;
+        }
+        finish(ask, &at[i]);
+        if (ask->status != WEIR_OK || ask->cost > 0)
+            weir_service_count(s, counts_place(&at[i], ask), counter_of(ask));
+    }
 }
 
-weir_status weir_service_check(weir_service *s, const char *text, size_t text_len, const void *key,
-                               size_t key_len, int64_t now_ns, int64_t cost, weir_decision *ret,
-                               weir_policy_error *ret_error)
+void weir_service_peek(weir_service *s, weir_ask *ask, int64_t now_ns)
 {
-    const compiled *c;
-    ret_error->column = 0;
-    weir_status st = find_policy(s, text, text_len, &c, ret_error);
-    if (st != WEIR_OK)
-        return st;
-    return weir_store_check(s->store, &c->policy, c->id, key, key_len, now_ns, cost, ret);
+    place at;
+    weir_service_refresh(s);
+    ask->status = find_place(s, ask, &s->seen[0], &at);
+    if (ask->status != WEIR_OK)
+        return;
+    if (is_listed(&at))
+        decide_by_list(ask, at.seen->allow);
+    else
+        ask->status = weir_store_peek(s->hub->store, ask->policy, at.policy_id, at.key.at,
+                                      at.key.len, now_ns, ask->cost, &ask->decision);
+    finish(ask, &at);
+}
+
+void weir_service_refund(weir_service *s, weir_ask *ask, int64_t now_ns)
+{
+    place at;
+    weir_service_refresh(s);
+    ask->status = find_place(s, ask, &s->seen[0], &at);
+    if (ask->status != WEIR_OK)
+        return;
+    if (is_listed(&at))
+        decide_by_list(ask, at.seen->allow);
+    else
+        ask->status = weir_store_refund(s->hub->store, ask->policy, at.policy_id, at.key.at,
+                                        at.key.len, now_ns, ask->cost, &ask->decision);
+    finish(ask, &at);
+}
+
+void weir_service_reset(weir_service *s, weir_ask *ask)
+{
+    place at;
+    weir_service_refresh(s);
+    ask->cost = 0;
+    ask->status = find_place(s, ask, &s->seen[0], &at);
+    if (ask->status == WEIR_OK)
+        ask->status = weir_store_reset(s->hub->store, at.policy_id, at.key.at, at.key.len);
 }
 
 typedef struct throttle_call {
@@ -134,13 +208,38 @@ static weir_status throttle_state(void *ctx, uint64_t *state, int64_t now_ns)
     return call->status == WEIR_THROTTLE_OK ? WEIR_OK : WEIR_E_RANGE;
 }
 
-weir_status weir_service_throttle(weir_service *s, const weir_throttle *t, const void *key,
-                                  size_t key_len, int64_t now_ns, weir_throttle_answer *ret,
+weir_status weir_service_throttle(weir_service *s, const weir_throttle *t, weir_text key,
+                                  int64_t now_ns, weir_throttle_answer *ret,
                                   weir_throttle_status *ret_throttle)
 {
     throttle_call call = {t, ret, WEIR_THROTTLE_OK};
-    weir_status st = weir_store_apply(s->store, &s->throttle_policy, s->throttle_id, key, key_len,
-                                      now_ns, throttle_state, &call);
+    weir_hub *h = s->hub;
+    weir_status st = weir_store_apply(h->store, &h->throttle_policy, h->throttle_id, key.at,
+                                      key.len, now_ns, throttle_state, &call);
     *ret_throttle = call.status;
+    if (st != WEIR_OK)
+        weir_service_count(s, NAME_THROTTLE, COUNT_FAILED);
+    else if (t->quantity > 0)
+        weir_service_count(s, NAME_THROTTLE, ret->limited ? COUNT_DENIED : COUNT_ALLOWED);
     return st;
+}
+
+void weir_service_rules(weir_service *s, bool (*fn)(void *ctx, const weir_rule_view *rule),
+                        void *ctx)
+{
+    weir_service_refresh(s);
+    for (size_t i = 0; i < s->rules->len; i++) {
+        const weir_rule *r = s->rules->rule[i];
+        weir_rule_view view = {
+            .name = r->name,
+            .limit = r->own.text,
+            .policy = &r->own.policy,
+            .overrides = r->overrides_len,
+            .allow = r->allow_len,
+            .deny = r->deny_len,
+            .shadow = r->shadow,
+        };
+        if (!fn(ctx, &view))
+            return;
+    }
 }

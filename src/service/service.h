@@ -79,6 +79,9 @@ typedef struct weir_ask {
  * WEIR_E_RANGE for a bad key or cost; WEIR_E_NOMEM if the store had no room. */
 void weir_service_take(weir_service *s, weir_ask *asks, size_t n, int64_t now_ns);
 
+/* Says what weir_service_take() would answer, and charges nothing; see weir_peek(). */
+void weir_service_peek(weir_service *s, weir_ask *ask, int64_t now_ns);
+
 /* Gives back ask->cost units; answers and statuses as weir_service_take(), with the figures of a
  * peek; WEIR_E_UNSUPPORTED if the policy cannot. A key on a list is left as it is. */
 void weir_service_refund(weir_service *s, weir_ask *ask, int64_t now_ns);
@@ -88,7 +91,7 @@ void weir_service_reset(weir_service *s, weir_ask *ask);
 
 /* Says in words what holds for a key: its rule, the policy it is held to and why that one, what it
  * could take now, when it is fresh again, and when it may go on if it may not now. Lines end with
- * "\n". Nothing is charged. Only ask->status and ask->error are written. */
+ * "\n". Nothing is charged; ask->cost is taken as 1. */
 void weir_service_explain(weir_service *s, weir_ask *ask, int64_t now_ns, weir_buffer *out);
 
 /* Decides as CL.THROTTLE does. The state belongs to the key alone.
@@ -131,8 +134,9 @@ typedef struct weir_counts {
 /* The names that counts of no rule are under. */
 #define WEIR_COUNTS_TEXTS    "(texts)"    /* policies given as text */
 #define WEIR_COUNTS_THROTTLE "(throttle)" /* CL.THROTTLE */
+#define WEIR_COUNTS_OTHERS   "(others)"   /* rules that are not there, and those after 4093 names */
 
-/* Calls fn with the sums over all services for every rule that is or was in force, then for the two
+/* Calls fn with the sums over all services for every rule that is or was in force, then for the
  * names above. Any thread. */
 void weir_hub_counts(weir_hub *h,
                      void (*fn)(void *ctx, const char *name, const weir_counts *counts), void *ctx);

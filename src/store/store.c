@@ -380,6 +380,13 @@ static weir_status check_state(void *ctx, const weir_policy *p, uint64_t *state,
     return weir_check(p, state, level, now_ns, c->cost, c->ret);
 }
 
+static weir_status peek_state(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
+                              int64_t now_ns)
+{
+    charge *c = ctx;
+    return weir_peek(p, state, level, now_ns, c->cost, c->ret);
+}
+
 static weir_status refund_state(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
                                 int64_t now_ns)
 {
@@ -402,6 +409,14 @@ void weir_store_check_batch(weir_store *s, weir_store_request *requests, size_t 
         r->status = weir_store_check(s, r->policy, r->policy_id, r->key, r->key_len, now_ns,
                                      r->cost, &r->decision);
     }
+}
+
+weir_status weir_store_peek(weir_store *s, const weir_policy *p, uint64_t policy_id,
+                            const void *key, size_t key_len, int64_t now_ns, int64_t cost,
+                            weir_decision *ret)
+{
+    charge c = {cost, ret};
+    return run(s, p, policy_id, key, key_len, now_ns, peek_state, &c);
 }
 
 weir_status weir_store_refund(weir_store *s, const weir_policy *p, uint64_t policy_id,

@@ -16,7 +16,9 @@
 typedef struct daemon_ctx {
     weir_zones zones;
     weir_store *store;
+    weir_hub *hub;
     weir_service *service;
+    weir_resp_options options;
     weir_resp_session session;
     weir_buffer in, out;
     const char *policy;
@@ -28,11 +30,13 @@ static bool begin(void *ctx, const char *policy)
     daemon_ctx *d = ctx;
     d->policy = policy;
     if (weir_store_open(&d->store, NULL) != WEIR_OK ||
-        weir_service_open(&d->service, d->store, &d->zones) != WEIR_OK)
+        weir_hub_open(&d->hub, d->store, &d->zones) != WEIR_OK ||
+        weir_service_open(&d->service, d->hub) != WEIR_OK)
         return false;
     weir_buffer_init(&d->in, 1 << 16);
     weir_buffer_init(&d->out, 1 << 16);
-    weir_resp_session_init(&d->session, d->service);
+    d->options = (weir_resp_options){.service = d->service, .version = ""};
+    weir_resp_session_init(&d->session, &d->options);
     return true;
 }
 
@@ -42,8 +46,10 @@ static void end(void *ctx)
     weir_buffer_free(&d->in);
     weir_buffer_free(&d->out);
     weir_service_close(d->service);
+    weir_hub_close(d->hub);
     weir_store_close(d->store);
     d->service = NULL;
+    d->hub = NULL;
     d->store = NULL;
 }
 

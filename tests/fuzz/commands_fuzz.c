@@ -22,24 +22,33 @@ static const weir_zone *no_zone(void *ctx, const char *name, size_t len)
 static void serve(const uint8_t *bytes, size_t len, size_t step, weir_buffer *out)
 {
     static const uint8_t secret[16] = {1};
-    const weir_store_options options = {1 << 20, secret};
+    const weir_store_options options = {.memory_bytes = 1 << 20, .secret = secret};
     const weir_zones zones = {no_zone, NULL};
     weir_store *store;
+    weir_hub *hub;
     weir_service *service;
     weir_resp_session session;
     weir_buffer in;
     if (weir_store_open(&store, &options) != WEIR_OK ||
-        weir_service_open(&service, store, &zones) != WEIR_OK)
+        weir_hub_open(&hub, store, &zones) != WEIR_OK ||
+        weir_service_open(&service, hub) != WEIR_OK)
         abort();
     weir_buffer_init(&in, 1 << 21);
     weir_buffer_init(out, OUT_MAX);
-    weir_resp_session_init(&session, service);
+    weir_rule_spec rule = WEIR_RULE_SPEC_DEFAULT;
+    rule.name = "p";
+    rule.limit = "gcra 1/s burst 9";
+    if (weir_hub_set_rule(hub, &rule, NULL) != WEIR_OK)
+        abort();
+    weir_resp_options resp = {.service = service, .version = "1"};
+    weir_resp_session_init(&session, &resp);
     for (size_t at = 0; at < len && !session.closing; at += step) {
         weir_buffer_append(&in, bytes + at, len - at < step ? len - at : step);
         weir_resp_session_run(&session, &in, out, OUT_MAX, 1767225600000000000);
     }
     weir_buffer_free(&in);
     weir_service_close(service);
+    weir_hub_close(hub);
     weir_store_close(store);
 }
 

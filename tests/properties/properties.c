@@ -424,12 +424,41 @@ static bool counts_denied(const weir_policy *p)
     return false;
 }
 
+static bool same_figures(const weir_decision *a, const weir_decision *b)
+{
+    return a->limit == b->limit && a->remaining == b->remaining &&
+           a->reset_after_ns == b->reset_after_ns;
+}
+
+/* A peek foretells what the same request, made now, would be answered. */
+static bool peek_is_true(const input *in, const cell *c, const step *s)
+{
+    weir_decision peek, none;
+    cell copy = cell_copy(c);
+    bool good =
+        weir_peek(&in->policy, copy.state, copy.level, s->t_ns, s->cost, &peek) == WEIR_OK &&
+        memcmp(copy.state, c->state, cell_bytes(c)) == 0;
+    none = cell_take(&copy, s->t_ns, 0);
+    weir_decision real = cell_take(&copy, s->t_ns, s->cost);
+    free(copy.state);
+    good = good && peek.allowed == real.allowed && peek.never == real.never;
+    if (peek.allowed)
+        return good && peek.retry_after_ns == 0 && same_figures(&peek, &none);
+    return good &&
+           (counts_denied(&in->policy) || (peek.retry_after_ns == real.retry_after_ns &&
+                                           peek.layer == real.layer && same_figures(&peek, &real)));
+}
+
 bool p3_denial_writes_nothing(const input *in)
 {
     cell c = cell_new(&in->policy);
     bool good = true;
     size_t i = 0;
     for (; i < in->steps && good; i++) {
+        if (!peek_is_true(in, &c, &in->step[i])) {
+            free(c.state);
+            return fail(in, "P3", i, "a peek wrote, or was not true");
+        }
         cell before = cell_copy(&c);
         weir_decision d = cell_take(&c, in->step[i].t_ns, in->step[i].cost);
         bool silent = in->step[i].cost == 0 || (!d.allowed && !counts_denied(&in->policy));

@@ -32,7 +32,7 @@ bool input_parse(input *ret, const char *text, const uint8_t *bytes, size_t len)
 /* Each prints what failed on stderr and returns false. */
 bool p1_bound(const input *in);   /* what was allowed obeys the algorithm's inequality */
 bool p2_figures(const input *in); /* retry_after, remaining, reset_after are exact */
-bool p3_denial_writes_nothing(const input *in); /* nor does a peek */
+bool p3_denial_writes_nothing(const input *in); /* nor does a peek, which is true */
 bool p4_clock_back_is_stricter(const input *in);
 bool p6_buckets_agree(const input *in); /* gcra, token-bucket and leaky-bucket decide alike */
 bool p7_refund_undoes(const input *in);

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+#ifndef WEIR_CODEC_RESP_CALL_H
+#define WEIR_CODEC_RESP_CALL_H
+/* One RESP request under way: what the files of commands share. For them only. */
+
+#include "codec/resp_commands.h"
+
+typedef struct weir_resp_call {
+    weir_resp_session *session;
+    const weir_resp_arg *arg;
+    size_t args;
+    weir_buffer *out;
+    int64_t now_ns;
+} weir_resp_call;
+
+typedef struct weir_resp_command {
+    const char *name;               /* in upper case */
+    void (*run)(weir_resp_call *c); /* writes exactly one reply */
+    int args_min, args_max;         /* with the name; args_max 0: any number */
+    bool key;                       /* arg[2] is one */
+    const char *usage;
+} weir_resp_command;
+
+/* "-..." of a format, cut at 500 bytes. */
+__attribute__((format(printf, 2, 3))) void weir_resp_put_errorf(weir_resp_call *c,
+                                                                const char *format, ...);
+
+/* Whether arg[i] is `word`, in any case. */
+static inline bool weir_resp_call_is(const weir_resp_call *c, size_t i, const char *word)
+{
+    return weir_resp_word_is(c->arg[i], word);
+}
+
+static inline weir_text weir_resp_call_text(const weir_resp_call *c, size_t i)
+{
+    return (weir_text){(const char *)c->arg[i].at, c->arg[i].len};
+}
+
+/* What a connection says about itself (resp_client.c). */
+void weir_resp_auth(weir_resp_call *c);
+void weir_resp_hello(weir_resp_call *c);
+void weir_resp_client(weir_resp_call *c);
+void weir_resp_select(weir_resp_call *c);
+void weir_resp_config(weir_resp_call *c);
+void weir_resp_info(weir_resp_call *c);
+
+/* Decisions (resp_take.c). The first reads "name policy key [COST n]" of 3 to 5 words into what an ask
+ * wants to know; returns NULL, or what is wrong. The second writes an answer. */
+const char *weir_resp_read_ask(const weir_resp_call *c, bool by_text, weir_ask *ret);
+void weir_resp_put_answer(weir_resp_call *c, const weir_ask *ask);
+void weir_resp_peek(weir_resp_call *c);
+void weir_resp_refund(weir_resp_call *c);
+void weir_resp_reset(weir_resp_call *c);
+void weir_resp_explain(weir_resp_call *c);
+void weir_resp_policy(weir_resp_call *c);
+void weir_resp_throttle(weir_resp_call *c);
+
+#endif

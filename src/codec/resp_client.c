@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* The commands by which clients make themselves known, and what they ask of any Redis server before
+ * they begin. Whatever they ask for by themselves gets an answer with which they go on. */
+
+#include "codec/resp_call.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- AUTH and HELLO -------------------------------------------------------------------------- */
+
+/* Takes a time that does not depend on where the two differ. */
+static bool is_password(const char *password, weir_resp_arg given)
+{
+    size_t len = strlen(password);
+    unsigned differ = len != given.len;
+    for (size_t i = 0; i < given.len; i++)
+        differ |= (unsigned)given.at[i] ^ (unsigned char)password[len > 0 ? i % len : 0];
+    return differ == 0;
+}
+
+/* The user is not looked at if it is "default", as there is but one. */
+static bool authenticate(weir_resp_call *c, const weir_resp_arg *user, weir_resp_arg password)
+{
+    const char *wanted = c->session->options->password;
+    if (wanted && (!user || weir_resp_word_is(*user, "DEFAULT")) && is_password(wanted, password)) {
+        c->session->authenticated = true;
+        return true;
+    }
+    weir_resp_put_errorf(c, "WRONGPASS invalid username-password pair or user is disabled.");
+    return false;
+}
+
+void weir_resp_auth(weir_resp_call *c)
+{
+    if (c->args == 2 && !c->session->options->password)
+        weir_resp_put_errorf(c, "ERR AUTH <password> called without any password configured for "
+                                "the default user. Are you sure your configuration is correct?");
+    else if (authenticate(c, c->args == 3 ? &c->arg[1] : NULL, c->arg[c->args - 1]))
+        weir_resp_put_simple(c->out, "OK");
+}
+
+static bool set_name(weir_resp_call *c, weir_resp_arg name)
+{
+    bool good = name.len <= WEIR_RESP_NAME_MAX;
+    for (size_t i = 0; i < name.len && good; i++)
+        good = name.at[i] > ' ' && name.at[i] < 0x7f;
+    if (!good) {
+        weir_resp_put_errorf(c,
+                             "ERR Client names cannot contain spaces, newlines or special "
+                             "characters, and have at most %d bytes.",
+                             WEIR_RESP_NAME_MAX);
+        return false;
+    }
+    memcpy(c->session->name, name.at, name.len);
+    c->session->name_len = (uint8_t)name.len;
+    return true;
+}
+
+static bool read_proto(weir_resp_call *c, int *ret)
+{
+    int64_t proto;
+    if (!weir_resp_i64(c->arg[1].at, c->arg[1].len, &proto)) {
+        weir_resp_put_errorf(c, "ERR Protocol version is not an integer or out of range");
+        return false;
+    }
+    if (proto < 2 || proto > 3) {
+        weir_resp_put_errorf(c, "NOPROTO unsupported protocol version");
+        return false;
+    }
+    *ret = (int)proto;
+    return true;
+}
+
+/* What follows "HELLO 3": AUTH user password, SETNAME name. */
+static bool read_hello(weir_resp_call *c)
+{
+    for (size_t i = 2; i < c->args; i++) {
+        if (weir_resp_call_is(c, i, "AUTH") && i + 2 < c->args) {
+            if (!authenticate(c, &c->arg[i + 1], c->arg[i + 2]))
+                return false;
+            i += 2;
+        } else if (weir_resp_call_is(c, i, "SETNAME") && i + 1 < c->args) {
+            if (!set_name(c, c->arg[++i]))
+                return false;
+        } else {
+            weir_resp_put_errorf(c, "ERR Syntax error in HELLO option '%.*s'",
+                                 c->arg[i].len < 64 ? (int)c->arg[i].len : 64,
+                                 (const char *)c->arg[i].at);
+            return false;
+        }
+    }
+    return true;
+}
+
+void weir_resp_hello(weir_resp_call *c)
+{
+    weir_resp_session *s = c->session;
+    int proto = s->proto;
+    if ((c->args > 1 && !read_proto(c, &proto)) || !read_hello(c))
+        return;
+    if (!s->authenticated) {
+        weir_resp_put_errorf(c,
+                             "NOAUTH HELLO must be called with the client already authenticated, "
+                             "otherwise the HELLO <proto> AUTH <user> <pass> option can be used "
+                             "to authenticate the client and select the RESP protocol version "
+                             "at the same time");
+        return;
+    }
+    s->proto = proto;
+    weir_resp_put_map(c->out, 7, proto);
+    weir_resp_put_text(c->out, "server");
+    weir_resp_put_text(c->out, "weir");
+    weir_resp_put_text(c->out, "version");
+    weir_resp_put_text(c->out, s->options->version);
+    weir_resp_put_text(c->out, "proto");
+    weir_resp_put_i64(c->out, proto);
+    weir_resp_put_text(c->out, "id");
+    weir_resp_put_i64(c->out, (int64_t)s->id);
+    weir_resp_put_text(c->out, "mode");
+    weir_resp_put_text(c->out, "standalone");
+    weir_resp_put_text(c->out, "role");
+    weir_resp_put_text(c->out, "master");
+    weir_resp_put_text(c->out, "modules");
+    weir_resp_put_array(c->out, 0);
+}
+
+/* ---- CLIENT, SELECT, CONFIG ------------------------------------------------------------------ */
+
+static void put_client_line(weir_resp_call *c)
+{
+    const weir_resp_session *s = c->session;
+    char line[160];
+    int len = snprintf(line, sizeof line, "id=%" PRIu64 " name=%.*s db=0 resp=%d user=default\n",
+                       s->id, s->name_len, s->name, s->proto);
+    weir_resp_put_bulk(c->out, line, (size_t)len);
+}
+
+void weir_resp_client(weir_resp_call *c)
+{
+    weir_resp_session *s = c->session;
+    if (c->args == 3 && weir_resp_call_is(c, 1, "SETNAME")) {
+        if (set_name(c, c->arg[2]))
+            weir_resp_put_simple(c->out, "OK");
+    } else if (c->args == 2 && weir_resp_call_is(c, 1, "GETNAME")) {
+        if (s->name_len > 0)
+            weir_resp_put_bulk(c->out, s->name, s->name_len);
+        else
+            weir_resp_put_null(c->out, s->proto);
+    } else if (c->args == 2 && weir_resp_call_is(c, 1, "ID")) {
+        weir_resp_put_i64(c->out, (int64_t)s->id);
+    } else if (weir_resp_call_is(c, 1, "INFO") || weir_resp_call_is(c, 1, "LIST")) {
+        put_client_line(c); /* of itself alone: what others do is nobody's business */
+    } else if ((c->args == 4 && weir_resp_call_is(c, 1, "SETINFO")) ||
+               (c->args == 3 && weir_resp_call_is(c, 1, "NO-EVICT")) ||
+               (c->args == 3 && weir_resp_call_is(c, 1, "NO-TOUCH")) ||
+               (c->args == 3 && weir_resp_call_is(c, 1, "REPLY") &&
+                weir_resp_call_is(c, 2, "ON"))) {
+        weir_resp_put_simple(c->out, "OK");
+    } else {
+        weir_resp_put_errorf(c, "ERR unknown subcommand or wrong number of arguments for '%.*s'",
+                             c->arg[1].len < 64 ? (int)c->arg[1].len : 64,
+                             (const char *)c->arg[1].at);
+    }
+}
+
+void weir_resp_select(weir_resp_call *c)
+{
+    int64_t db;
+    if (!weir_resp_i64(c->arg[1].at, c->arg[1].len, &db))
+        weir_resp_put_errorf(c, "ERR value is not an integer or out of range");
+    else if (db != 0)
+        weir_resp_put_errorf(c, "ERR DB index is out of range");
+    else
+        weir_resp_put_simple(c->out, "OK");
+}
+
+/* CONFIG GET of what benchmarks and clients look at; all else is not known, which is no error. */
+void weir_resp_config(weir_resp_call *c)
+{
+    static const struct {
+        const char *name, *word, *value;
+    } known[] = {
+        {"save", "SAVE", ""},
+        {"appendonly", "APPENDONLY", "no"},
+        {"databases", "DATABASES", "1"},
+        {"maxmemory-policy", "MAXMEMORY-POLICY", "volatile-ttl"},
+    };
+    if (!weir_resp_call_is(c, 1, "GET") || c->args < 3) {
+        weir_resp_put_errorf(c, "ERR only CONFIG GET is known; weir is configured by its file");
+        return;
+    }
+    size_t found[sizeof known / sizeof known[0]], n = 0;
+    for (size_t k = 0; k < sizeof known / sizeof known[0]; k++) {
+        bool wanted = false;
+        for (size_t i = 2; i < c->args; i++)
+            wanted = wanted || weir_resp_call_is(c, i, known[k].word);
+        if (wanted)
+            found[n++] = k;
+    }
+    weir_resp_put_map(c->out, n, c->session->proto);
+    for (size_t i = 0; i < n; i++) {
+        weir_resp_put_text(c->out, known[found[i]].name);
+        weir_resp_put_text(c->out, known[found[i]].value);
+    }
+}
+
+/* ---- INFO ------------------------------------------------------------------------------------ */
+
+__attribute__((format(printf, 2, 3))) static void put(weir_buffer *b, const char *format, ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, format);
+    int len = vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (len > 0)
+        weir_buffer_append(b, text, (size_t)len < sizeof text ? (size_t)len : sizeof text - 1);
+}
+
+static void put_counts(void *ctx, const char *name, const weir_counts *n)
+{
+    put(ctx,
+        "policy_%s:allowed=%" PRIu64 ",denied=%" PRIu64 ",shadowed=%" PRIu64
+        ",allow_listed=%" PRIu64 ",deny_listed=%" PRIu64 ",failed=%" PRIu64 "\r\n",
+        name, n->allowed, n->denied, n->shadowed, n->allow_listed, n->deny_listed, n->failed);
+}
+
+/* All sections, whichever are asked for. */
+void weir_resp_info(weir_resp_call *c)
+{
+    weir_hub *h = weir_service_hub(c->session->options->service);
+    weir_store_stats store = weir_hub_store_stats(h);
+    weir_buffer text;
+    weir_buffer_init(&text, 1 << 20);
+    put(&text,
+        "# Server\r\nweir_version:%s\r\nredis_mode:standalone\r\n"
+        "\r\n# Persistence\r\nloading:0\r\n"
+        "\r\n# Memory\r\nstore_keys:%" PRIu64 "\r\nstore_memory_bytes:%" PRIu64
+        "\r\nstore_evicted:%" PRIu64 "\r\n"
+        "\r\n# Replication\r\nrole:master\r\n"
+        "\r\n# Decisions\r\n",
+        c->session->options->version, store.keys, store.memory_bytes, store.evicted);
+    weir_hub_counts(h, put_counts, &text);
+    if (text.failed)
+        weir_resp_put_errorf(c, "ERR out of memory");
+    else
+        weir_resp_put_bulk(c->out, weir_buffer_data(&text), weir_buffer_len(&text));
+    weir_buffer_free(&text);
+}

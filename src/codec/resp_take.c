@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* The commands that decide: WEIR.* and CL.THROTTLE, from arguments to the service and back. */
+
+#include "codec/resp_call.h"
+
+#include <string.h>
+
+/* ---- arguments ------------------------------------------------------------------------------- */
+
+#define STRING(x)  #x
+#define DECIMAL(x) STRING(x)
+#define COST_MAX   2147483647
+_Static_assert(COST_MAX == WEIR_COST_MAX, "the text below says the bound");
+
+static const char *read_cost(const weir_resp_call *c, size_t i, int64_t *ret)
+{
+    if (weir_resp_i64(c->arg[i].at, c->arg[i].len, ret) && *ret >= 0 && *ret <= COST_MAX)
+        return NULL;
+    return "the cost is not a whole number from 0 to " DECIMAL(COST_MAX);
+}
+
+const char *weir_resp_read_ask(const weir_resp_call *c, bool by_text, weir_ask *ret)
+{
+    ret->rule = weir_resp_call_text(c, 1);
+    ret->by_text = by_text;
+    ret->key = weir_resp_call_text(c, 2);
+    ret->cost = 1;
+    if (c->args == 3)
+        return NULL;
+    if (c->args != 5 || !weir_resp_call_is(c, 3, "COST"))
+        return by_text ? "syntax error, expected policy-text key [COST n] after the command"
+                       : "syntax error, expected policy key [COST n] after the command";
+    return read_cost(c, 4, &ret->cost);
+}
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+static void put_status(weir_resp_call *c, weir_status st, size_t key_len)
+{
+    if (st == WEIR_E_RANGE && (key_len == 0 || key_len > WEIR_KEY_MAX))
+        weir_resp_put_errorf(c, "ERR the key has %zu bytes, expected 1 to %d", key_len,
+                             WEIR_KEY_MAX);
+    else if (st == WEIR_E_NOMEM)
+        weir_resp_put_errorf(c, "OOM the store is full and nothing could make room");
+    else
+        weir_resp_put_errorf(c, "ERR %s", weir_status_str(st));
+}
+
+static void put_failure(weir_resp_call *c, const weir_ask *ask)
+{
+    int len = ask->rule.len < 100 ? (int)ask->rule.len : 100;
+    if (ask->error.column > 0)
+        weir_resp_put_errorf(c, "ERR policy: column %u: %s", ask->error.column, ask->error.text);
+    else if (ask->status == WEIR_E_ABSENT)
+        weir_resp_put_errorf(c, "ERR no policy '%.*s'; WEIR.POLICY LIST shows those there are", len,
+                             ask->rule.at);
+    else if (ask->status == WEIR_E_UNSUPPORTED)
+        weir_resp_put_errorf(c, "ERR a policy that queues or counts denials cannot give back");
+    else
+        put_status(c, ask->status, ask->key.len);
+}
+
+/* ns as ms, rounded up. */
+static int64_t ms_ceil(int64_t ns)
+{
+    return ns / 1000000 + (ns % 1000000 > 0);
+}
+
+static void put_policy(weir_resp_call *c, const weir_ask *ask)
+{
+    if (!ask->by_text) {
+        weir_resp_put_bulk(c->out, ask->rule.at, ask->rule.len);
+        return;
+    }
+    char text[WEIR_POLICY_TEXT_MAX];
+    weir_resp_put_bulk(c->out, text, weir_policy_print(ask->policy, text, sizeof text));
+}
+
+void weir_resp_put_answer(weir_resp_call *c, const weir_ask *ask)
+{
+    static const char *const names[] = {"allowed",        "limit",          "remaining",
+                                        "retry_after_ms", "reset_after_ms", "delay_ms"};
+    enum { FIGURES = sizeof names / sizeof names[0] };
+    if (ask->status != WEIR_OK) {
+        put_failure(c, ask);
+        return;
+    }
+    const weir_decision *d = &ask->decision;
+    const int64_t figures[FIGURES] = {
+        d->allowed,
+        d->limit,
+        d->remaining,
+        d->never ? -1 : ms_ceil(d->retry_after_ns),
+        ms_ceil(d->reset_after_ns),
+        ms_ceil(d->delay_ns),
+    };
+    bool map = c->session->proto >= 3;
+    if (map)
+        weir_resp_put_map(c->out, FIGURES + 2, 3);
+    else
+        weir_resp_put_array(c->out, FIGURES);
+    for (int i = 0; i < FIGURES; i++) {
+        if (map)
+            weir_resp_put_text(c->out, names[i]);
+        weir_resp_put_i64(c->out, figures[i]);
+    }
+    if (!map)
+        return;
+    weir_resp_put_text(c->out, "policy");
+    put_policy(c, ask);
+    weir_resp_put_text(c->out, "layer");
+    weir_resp_put_i64(c->out, d->layer);
+}
+
+/* ---- WEIR.PEEK, REFUND, RESET, EXPLAIN -------------------------------------------------------- */
+
+void weir_resp_peek(weir_resp_call *c)
+{
+    weir_ask ask = {0};
+    const char *error = weir_resp_read_ask(c, false, &ask);
+    if (error) {
+        weir_resp_put_errorf(c, "ERR %s", error);
+        return;
+    }
+    weir_service_peek(c->session->options->service, &ask, c->now_ns);
+    weir_resp_put_answer(c, &ask);
+}
+
+void weir_resp_refund(weir_resp_call *c)
+{
+    weir_ask ask = {.rule = weir_resp_call_text(c, 1), .key = weir_resp_call_text(c, 2)};
+    const char *error = read_cost(c, 3, &ask.cost);
+    if (error) {
+        weir_resp_put_errorf(c, "ERR %s", error);
+        return;
+    }
+    weir_service_refund(c->session->options->service, &ask, c->now_ns);
+    weir_resp_put_answer(c, &ask);
+}
+
+void weir_resp_reset(weir_resp_call *c)
+{
+    weir_ask ask = {.rule = weir_resp_call_text(c, 1), .key = weir_resp_call_text(c, 2)};
+    weir_service_reset(c->session->options->service, &ask);
+    if (ask.status == WEIR_OK)
+        weir_resp_put_simple(c->out, "OK");
+    else
+        put_failure(c, &ask);
+}
+
+/* A list of lines. */
+void weir_resp_explain(weir_resp_call *c)
+{
+    weir_ask ask = {.rule = weir_resp_call_text(c, 1), .key = weir_resp_call_text(c, 2)};
+    weir_buffer text;
+    weir_buffer_init(&text, 64 << 10);
+    weir_service_explain(c->session->options->service, &ask, c->now_ns, &text);
+    if (ask.status != WEIR_OK || text.failed) {
+        ask.status = text.failed ? WEIR_E_NOMEM : ask.status;
+        put_failure(c, &ask);
+        weir_buffer_free(&text);
+        return;
+    }
+    size_t lines = 0, len = weir_buffer_len(&text);
+    const char *at = (const char *)weir_buffer_data(&text), *end = at + len;
+    for (size_t i = 0; i < len; i++)
+        lines += at[i] == '\n';
+    weir_resp_put_array(c->out, lines);
+    while (at < end) {
+        const char *lf = memchr(at, '\n', (size_t)(end - at));
+        weir_resp_put_bulk(c->out, at, (size_t)(lf - at));
+        at = lf + 1;
+    }
+    weir_buffer_free(&text);
+}
+
+/* ---- WEIR.POLICY ----------------------------------------------------------------------------- */
+
+typedef struct listing {
+    weir_resp_call *call;
+    size_t count;
+    bool write;     /* or only count */
+    weir_text only; /* the one that is looked for; len 0: all */
+} listing;
+
+static bool list_rule(void *ctx, const weir_rule_view *rule)
+{
+    listing *l = ctx;
+    if (l->only.len > 0 &&
+        (strlen(rule->name) != l->only.len || memcmp(rule->name, l->only.at, l->only.len) != 0))
+        return true;
+    l->count++;
+    if (!l->write)
+        return true;
+    weir_buffer *out = l->call->out;
+    weir_resp_put_map(out, 6, l->call->session->proto);
+    weir_resp_put_text(out, "name");
+    weir_resp_put_text(out, rule->name);
+    weir_resp_put_text(out, "limit");
+    weir_resp_put_text(out, rule->limit);
+    weir_resp_put_text(out, "overrides");
+    weir_resp_put_i64(out, (int64_t)rule->overrides);
+    weir_resp_put_text(out, "allow");
+    weir_resp_put_i64(out, (int64_t)rule->allow);
+    weir_resp_put_text(out, "deny");
+    weir_resp_put_i64(out, (int64_t)rule->deny);
+    weir_resp_put_text(out, "shadow");
+    weir_resp_put_bool(out, rule->shadow, l->call->session->proto);
+    return l->only.len == 0;
+}
+
+static void list_policies(weir_resp_call *c)
+{
+    weir_service *service = c->session->options->service;
+    listing l = {.call = c};
+    weir_service_rules(service, list_rule, &l);
+    weir_resp_put_array(c->out, l.count);
+    l.write = true;
+    weir_service_rules(service, list_rule, &l);
+}
+
+static void get_policy(weir_resp_call *c)
+{
+    listing l = {.call = c, .write = true, .only = weir_resp_call_text(c, 2)};
+    if (l.only.len > 0)
+        weir_service_rules(c->session->options->service, list_rule, &l);
+    if (l.count == 0)
+        weir_resp_put_null(c->out, c->session->proto);
+}
+
+static bool copy_arg(const weir_resp_arg *arg, char *buf, size_t size)
+{
+    if (arg->len >= size || memchr(arg->at, '\0', arg->len))
+        return false;
+    memcpy(buf, arg->at, arg->len);
+    buf[arg->len] = '\0';
+    return true;
+}
+
+static void set_policy(weir_resp_call *c)
+{
+    char name[WEIR_RULE_NAME_MAX + 2], limit[WEIR_POLICY_TEXT_MAX * 2];
+    weir_rule_spec spec = WEIR_RULE_SPEC_DEFAULT;
+    weir_rule_error e = {0};
+    spec.name = name;
+    spec.limit = limit;
+    if (!copy_arg(&c->arg[2], name, sizeof name)) {
+        weir_resp_put_errorf(c, "ERR a policy's name has 1 to %d bytes, and no NUL",
+                             WEIR_RULE_NAME_MAX);
+        return;
+    }
+    if (!copy_arg(&c->arg[3], limit, sizeof limit)) {
+        weir_resp_put_errorf(c, "ERR a policy text has at most %zu bytes, and no NUL",
+                             sizeof limit - 1);
+        return;
+    }
+    weir_status st = weir_hub_set_rule(weir_service_hub(c->session->options->service), &spec, &e);
+    if (st == WEIR_OK)
+        weir_resp_put_simple(c->out, "OK");
+    else if (e.column > 0)
+        weir_resp_put_errorf(c, "ERR policy: column %u: %s", e.column, e.text);
+    else if (e.text[0])
+        weir_resp_put_errorf(c, "ERR %s", e.text);
+    else if (st == WEIR_E_FULL)
+        weir_resp_put_errorf(c, "ERR there are %d policies, and there may be no more",
+                             WEIR_RULES_MAX);
+    else
+        put_status(c, st, 1);
+}
+
+static void drop_policy(weir_resp_call *c)
+{
+    weir_status st = weir_hub_drop_rule(weir_service_hub(c->session->options->service),
+                                        (const char *)c->arg[2].at, c->arg[2].len);
+    if (st == WEIR_OK || st == WEIR_E_ABSENT)
+        weir_resp_put_i64(c->out, st == WEIR_OK);
+    else
+        put_status(c, st, 1);
+}
+
+/* WEIR.POLICY LIST | GET name | SET name text | DEL name */
+void weir_resp_policy(weir_resp_call *c)
+{
+    if (c->args == 2 && weir_resp_call_is(c, 1, "LIST"))
+        list_policies(c);
+    else if (c->args == 3 && weir_resp_call_is(c, 1, "GET"))
+        get_policy(c);
+    else if (c->args == 4 && weir_resp_call_is(c, 1, "SET"))
+        set_policy(c);
+    else if (c->args == 3 && weir_resp_call_is(c, 1, "DEL"))
+        drop_policy(c);
+    else
+        weir_resp_put_errorf(c, "ERR syntax error, expected WEIR.POLICY LIST, GET name, "
+                                "SET name policy-text or DEL name");
+}
+
+/* ---- CL.THROTTLE ----------------------------------------------------------------------------- */
+
+#define CELL_ERROR "Cell error: Store error: " /* with no ERR before it, as redis-cell has it */
+
+static bool read_cell_number(weir_resp_call *c, size_t i, int64_t *ret)
+{
+    const weir_resp_arg a = c->arg[i];
+    size_t digits_at = a.len > 0 && (a.at[0] == '-' || a.at[0] == '+');
+    int64_t n = 0;
+    bool good = a.len > digits_at;
+    for (size_t k = digits_at; k < a.len && good; k++) {
+        int digit = a.at[k] - '0';
+        good = digit >= 0 && digit <= 9 && !__builtin_mul_overflow(n, 10, &n) &&
+               !(a.at[0] == '-' ? __builtin_sub_overflow(n, digit, &n)
+                                : __builtin_add_overflow(n, digit, &n));
+    }
+    if (good)
+        *ret = n;
+    else
+        weir_resp_put_errorf(c, CELL_ERROR "Couldn't parse as integer: %.*s",
+                             a.len < 200 ? (int)a.len : 200, (const char *)a.at);
+    return good;
+}
+
+/* CL.THROTTLE key max_burst count period [quantity] */
+void weir_resp_throttle(weir_resp_call *c)
+{
+    if (c->args != 5 && c->args != 6) {
+        weir_resp_put_errorf(c, CELL_ERROR
+                             "Usage: cl.throttle <key> <max_burst> <count per period> <period> "
+                             "[<quantity>]");
+        return;
+    }
+    weir_throttle t = {.quantity = 1};
+    if (!read_cell_number(c, 2, &t.max_burst) || !read_cell_number(c, 3, &t.count) ||
+        !read_cell_number(c, 4, &t.period_s) ||
+        (c->args == 6 && !read_cell_number(c, 5, &t.quantity)))
+        return;
+    weir_throttle_answer a;
+    weir_throttle_status why;
+    weir_text key = weir_resp_call_text(c, 1);
+    weir_status st =
+        weir_service_throttle(c->session->options->service, &t, key, c->now_ns, &a, &why);
+    if (st == WEIR_OK) {
+        weir_resp_put_array(c->out, 5);
+        weir_resp_put_i64(c->out, a.limited);
+        weir_resp_put_i64(c->out, a.limit);
+        weir_resp_put_i64(c->out, a.remaining);
+        weir_resp_put_i64(c->out, a.retry_after_s);
+        weir_resp_put_i64(c->out, a.reset_after_s);
+    } else if (why == WEIR_THROTTLE_ZERO_RATE) {
+        weir_resp_put_errorf(c, CELL_ERROR "Zero rates are not supported");
+    } else if (why == WEIR_THROTTLE_RANGE) {
+        weir_resp_put_errorf(c, CELL_ERROR "The rate, burst or quantity does not fit in 64 bits of "
+                                           "nanoseconds");
+    } else {
+        put_status(c, st, key.len);
+    }
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* What holds for a key, in words. It decides nothing and must not know where the words go. */
+
+#include "service/hub.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+__attribute__((format(printf, 2, 3))) static void put(weir_buffer *out, const char *format, ...)
+{
+    char text[WEIR_POLICY_TEXT_MAX + 256];
+    va_list args;
+    va_start(args, format);
+    int len = vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (len > 0)
+        weir_buffer_append(out, text, (size_t)len < sizeof text ? (size_t)len : sizeof text - 1);
+}
+
+/* "1d 2h 3m 4.5s", "0s"; rounded up to the microsecond. */
+static void put_span(weir_buffer *out, int64_t ns)
+{
+    static const struct {
+        int64_t s;
+        char unit;
+    } units[] = {{86400, 'd'}, {3600, 'h'}, {60, 'm'}};
+    int64_t us = ns / 1000 + (ns % 1000 > 0), s = us / 1000000;
+    us %= 1000000;
+    bool any = false;
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+        if (s >= units[i].s) {
+            put(out, "%s%" PRId64 "%c", any ? " " : "", s / units[i].s, units[i].unit);
+            s %= units[i].s;
+            any = true;
+        }
+    }
+    char fraction[8] = "";
+    int digits = us > 0 ? snprintf(fraction, sizeof fraction, ".%06d", (int)us) : 0;
+    while (digits > 0 && fraction[digits - 1] == '0')
+        fraction[--digits] = '\0';
+    if (s > 0 || us > 0 || !any)
+        put(out, "%s%" PRId64 "%ss", any ? " " : "", s, fraction);
+}
+
+/* "2026-11-21 09:30:00.123 UTC", rounded up to the millisecond. */
+static void put_time(weir_buffer *out, int64_t t_ns)
+{
+    int64_t ms = t_ns / 1000000 + (t_ns % 1000000 > 0);
+    time_t s = (time_t)(ms / 1000);
+    struct tm tm;
+    char text[32] = "";
+    if (gmtime_r(&s, &tm))
+        strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &tm);
+    put(out, "%s.%03d UTC", text, (int)(ms % 1000));
+}
+
+static void put_key(weir_buffer *out, weir_text key)
+{
+    enum { SHOWN = 200 };
+    put(out, "key      ");
+    for (size_t i = 0; i < key.len && i < SHOWN; i++) {
+        unsigned char c = (unsigned char)key.at[i];
+        if (c >= ' ' && c != 0x7f && c != '\\')
+            weir_buffer_append_byte(out, c);
+        else
+            put(out, "\\x%02x", c);
+    }
+    put(out, "%s\n", key.len > SHOWN ? "..." : "");
+}
+
+static void put_rule(weir_buffer *out, const weir_ask *ask, const weir_rule *rule,
+                     const weir_rule_key *seen)
+{
+    char text[WEIR_POLICY_TEXT_MAX];
+    weir_policy_print(ask->policy, text, sizeof text);
+    if (rule)
+        put(out, "rule     %s%s\n", rule->name,
+            rule->shadow ? ", in shadow: it counts, and denies nobody" : "");
+    put_key(out, seen ? (weir_text){seen->at, seen->len} : ask->key);
+    put(out, "policy   %s\n", text);
+    if (seen && seen->held->pattern)
+        put(out, "         because of the override %.200s\n", seen->held->pattern);
+    if (seen && (seen->allow || seen->deny))
+        put(out, "list     on the %s list: %s\n", seen->allow ? "allow" : "deny",
+            seen->allow ? "always allowed, and not counted" : "always denied");
+}
+
+static void put_layer(weir_buffer *out, const weir_policy *p, uint32_t layer)
+{
+    char text[WEIR_POLICY_TEXT_MAX];
+    weir_policy one = {.layers = 1};
+    one.layer[0] = p->layer[layer];
+    weir_policy_print(&one, text, sizeof text);
+    put(out, " by %s", text);
+}
+
+static void put_figures(weir_buffer *out, const weir_policy *p, const weir_decision *d,
+                        bool shadowed, int64_t now_ns)
+{
+    put(out, "state    %" PRId64 " of %" PRId64 " free", d->remaining, d->limit);
+    if (p->layers > 1)
+        put_layer(out, p, d->layer);
+    put(out, d->reset_after_ns > 0 ? "; as good as new in " : "; as good as new\n");
+    if (d->reset_after_ns > 0) {
+        put_span(out, d->reset_after_ns);
+        put(out, "\n");
+    }
+    if (d->allowed) {
+        put(out, "next     now%s\n", shadowed ? ", since the rule is in shadow; else denied" : "");
+        return;
+    }
+    put(out, "next     in ");
+    put_span(out, d->retry_after_ns);
+    put(out, ", at ");
+    put_time(out, now_ns + d->retry_after_ns);
+    put(out, "\n");
+}
+
+void weir_service_explain(weir_service *s, weir_ask *ask, int64_t now_ns, weir_buffer *out)
+{
+    ask->cost = 1;
+    weir_service_peek(s, ask, now_ns);
+    if (ask->status != WEIR_OK)
+        return;
+    const weir_rule *rule =
+        ask->by_text ? NULL : weir_rules_find(s->rules, ask->rule.at, ask->rule.len);
+    const weir_rule_key *seen = rule ? &s->seen[0] : NULL;
+    put_rule(out, ask, rule, seen);
+    if (seen && (seen->allow || seen->deny))
+        return;
+    put_figures(out, ask->policy, &ask->decision, ask->reason == WEIR_BY_SHADOW, now_ns);
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+#ifndef WEIR_SERVICE_HUB_H
+#define WEIR_SERVICE_HUB_H
+/* Hub and service from within, for this room only. */
+
+#include "port/atomic.h"
+#include "port/port.h"
+#include "service/rule.h"
+#include "service/service.h"
+#include "service/texts.h"
+
+enum { /* counters of each name, in the order of weir_counts */
+       COUNT_ALLOWED,
+       COUNT_DENIED,
+       COUNT_SHADOWED,
+       COUNT_ALLOW_LISTED,
+       COUNT_DENY_LISTED,
+       COUNT_FAILED,
+       COUNTS
+};
+
+enum { /* names that are there from the start */
+       NAME_TEXTS,
+       NAME_THROTTLE,
+       NAME_OTHERS, /* of rules that came after NAMES_MAX others */
+       NAMES_FIRST
+};
+
+#define NAMES_MAX 4096 /* names that counters are kept for; a name keeps its place for ever */
+
+typedef struct weir_tally {
+    port_counter count[COUNTS];
+} weir_tally;
+
+/* What one thread counts. Written by it alone, read by all; relaxed, since each number stands by
+ * itself. */
+typedef struct weir_tallies {
+    weir_tally of[NAMES_MAX];
+    port_counter latency[WEIR_LATENCY_BUCKETS];
+    port_counter latency_sum_ns;
+} weir_tallies;
+
+struct weir_hub {
+    weir_store *store;
+    weir_zones zones;
+    weir_policy throttle_policy;
+    uint64_t throttle_id;
+
+    port_counter generation; /* of `rules`. Relaxed: whoever sees it change looks under the lock */
+
+    port_mutex *lock; /* guards what follows, and every reference count */
+    weir_rules *rules;
+    weir_service *services;
+    weir_tallies *closed; /* the sums of services that are no more */
+    size_t names;
+    char name[NAMES_MAX][WEIR_RULE_NAME_MAX + 1];
+};
+
+struct weir_service {
+    weir_hub *hub;
+    weir_service *next; /* in the hub's list */
+    weir_texts *texts;
+    weir_rules *rules; /* one reference */
+    uint64_t generation;
+    weir_tallies *tallies;
+    weir_rule_key seen[WEIR_BATCH_MAX]; /* the keys of a batch, as their rules see them */
+};
+
+/* Makes s->rules the ones in force, and frees what the batch before left behind. */
+void weir_service_refresh(weir_service *s);
+
+/* Adds to a counter of `name`, a place in hub->name. */
+static inline void weir_service_count(weir_service *s, uint32_t name, int which)
+{
+    port_bump_relaxed(&s->tallies->of[name].count[which], 1);
+}
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+#ifndef WEIR_SERVICE_RULE_H
+#define WEIR_SERVICE_RULE_H
+/* Rules from within: one rule as a decision uses it, and sets of them. For this room only. */
+
+#include "service/address.h"
+#include "service/patterns.h"
+#include "service/rules.h"
+
+/* A policy with what its states are filed under. */
+typedef struct weir_held {
+    weir_policy policy;
+    uint64_t id;
+    char *text;    /* as it was given */
+    char *pattern; /* of the override it belongs to; NULL: the rule's own limit */
+} weir_held;
+
+typedef struct weir_rule {
+    size_t refs; /* sets it is in; the hub's lock guards it */
+    char name[WEIR_RULE_NAME_MAX + 1];
+    size_t name_len;
+    weir_held own;
+    weir_held *overrides;
+    size_t overrides_len, allow_len, deny_len;
+    weir_patterns *by_pattern, *allow, *deny; /* NULL: no such thing */
+    bool shadow, plain_keys;
+    unsigned v4_bits, v6_bits;
+    uint32_t counts; /* where its counters are; set by the hub */
+} weir_rule;
+
+struct weir_rules {
+    size_t refs; /* the hub's lock guards it, once the hub has it */
+    size_t len;
+    weir_rule *rule[]; /* by name */
+};
+
+/* Builds one rule with one reference. As weir_rules_build(). */
+WEIR_NODISCARD weir_status weir_rule_new(weir_rule **ret, const weir_store *store,
+                                         const weir_zones *zones, const weir_rule_spec *spec,
+                                         weir_rule_error *ret_error);
+
+/* Each drops one reference, and frees what nobody refers to any more. Accepts NULL. */
+void weir_rule_drop(weir_rule *r);
+void weir_rules_drop(weir_rules *rules);
+
+/* A set like `old` (NULL: the empty one) but with `rule` in the place of the one of its name, or, if
+ * rule is NULL, without that of `name`. Takes over the caller's reference to `rule` if it succeeds.
+ * NULL if there is no memory. */
+weir_rules *weir_rules_with(const weir_rules *old, const char *name, size_t len, weir_rule *rule);
+
+/* NULL if there is none of that name. */
+const weir_rule *weir_rules_find(const weir_rules *rules, const char *name, size_t len);
+
+/* A key as a rule sees it. */
+typedef struct weir_rule_key {
+    const char *at; /* what the state is filed under: the caller's bytes, or `text` */
+    size_t len;
+    const weir_held *held; /* the policy it is held to */
+    bool allow, deny;      /* it is on that list; deny comes first */
+    char text[WEIR_ADDRESS_TEXT_MAX];
+} weir_rule_key;
+
+/* Finds out how `r` sees a key. *ret must not be moved afterwards. Any thread. */
+void weir_rule_see(const weir_rule *r, const char *key, size_t len, weir_rule_key *ret);
+
+#endif
