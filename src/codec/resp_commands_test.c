@@ -179,6 +179,224 @@ static void check_others(void **state)
     ask(f, "PING", ""); /* nothing more is answered */
 }
 
+static void set_rule(fixture *f, const char *name, const char *limit)
+{
+    weir_rule_spec spec = WEIR_RULE_SPEC_DEFAULT;
+    spec.name = name;
+    spec.limit = limit;
+    assert_int_equal(weir_hub_set_rule(f->hub, &spec, NULL), WEIR_OK);
+}
+
+static void check_take(void **state)
+{
+    fixture *f = *state;
+    set_rule(f, "api", "gcra 1/s burst 5");
+    set_rule(f, "q", "leaky-queue 10/s depth 1");
+    ask(f, "WEIR.TAKE api alice", "*6\r\n:1\r\n:5\r\n:4\r\n:0\r\n:1000\r\n:0\r\n");
+    ask(f, "weir.take api alice cost 3", "*6\r\n:1\r\n:5\r\n:1\r\n:0\r\n:4000\r\n:0\r\n");
+    ask(f, "WEIR.PEEK api alice COST 2", "*6\r\n:0\r\n:5\r\n:1\r\n:1000\r\n:4000\r\n:0\r\n");
+    ask(f, "WEIR.PEEK api alice", "*6\r\n:1\r\n:5\r\n:1\r\n:0\r\n:4000\r\n:0\r\n");
+    ask(f, "WEIR.PEEK api alice COST 6", "*6\r\n:0\r\n:5\r\n:1\r\n:-1\r\n:4000\r\n:0\r\n");
+    ask(f, "WEIR.REFUND api alice 2", "*6\r\n:1\r\n:5\r\n:3\r\n:0\r\n:2000\r\n:0\r\n");
+    ask(f, "WEIR.RESET api alice", "+OK\r\n");
+    ask(f, "WEIR.PEEK api alice", "*6\r\n:1\r\n:5\r\n:5\r\n:0\r\n:0\r\n:0\r\n");
+    ask(f, "WEIR.TAKE none alice",
+        "-ERR no policy 'none'; WEIR.POLICY LIST shows those there are\r\n");
+    ask(f, "WEIR.TAKE api", "-ERR wrong number of arguments for 'weir.take' command\r\n");
+    ask(f, "WEIR.TAKE api a COST",
+        "-ERR syntax error, expected policy key [COST n] after the command\r\n");
+    ask(f, "WEIR.TAKE api ''", "-ERR the key has 0 bytes, expected 1 to 65536\r\n");
+    ask(f, "WEIR.REFUND api a", "-ERR wrong number of arguments for 'weir.refund' command\r\n");
+    ask(f, "WEIR.REFUND api a -1", "-ERR the cost is not a whole number from 0 to 2147483647\r\n");
+    ask(f, "WEIR.REFUND q a 1", "-ERR a policy that queues or counts denials cannot give back\r\n");
+    ask(f, "WEIR.RESET none a",
+        "-ERR no policy 'none'; WEIR.POLICY LIST shows those there are\r\n");
+    ask(f, "WEIR.EXPLAIN api alice",
+        "*5\r\n$12\r\nrule     api\r\n$14\r\nkey      alice\r\n$25\r\npolicy   gcra 1/s burst 5\r\n"
+        "$36\r\nstate    5 of 5 free; as good as new\r\n$12\r\nnext     now\r\n");
+    ask(f, "WEIR.EXPLAIN none a",
+        "-ERR no policy 'none'; WEIR.POLICY LIST shows those there are\r\n");
+}
+
+/* An error in a row of takes stands in its place, and the batch around it is decided all the
+ * same. */
+static void check_order(void **state)
+{
+    fixture *f = *state;
+    set_rule(f, "a", "gcra 1/s burst 9");
+    const char *request = "WEIR.TAKE a k\r\nWEIR.TAKE a k COST x\r\nWEIR.TAKE a k\r\nPING\r\n"
+                          "WEIR.TAKE b k\r\nWEIR.TAKE a\r\nWEIR.CHECK 'gcra 1/s' k\r\nNO\r\n"
+                          "WEIR.TAKE a k\r\n*1\r\n:1";
+    ask(f, request,
+        "*6\r\n:1\r\n:9\r\n:8\r\n:0\r\n:1000\r\n:0\r\n"
+        "-ERR the cost is not a whole number from 0 to 2147483647\r\n"
+        "*6\r\n:1\r\n:9\r\n:7\r\n:0\r\n:2000\r\n:0\r\n"
+        "+PONG\r\n"
+        "-ERR no policy 'b'; WEIR.POLICY LIST shows those there are\r\n"
+        "-ERR wrong number of arguments for 'weir.take' command\r\n"
+        "*6\r\n:1\r\n:1\r\n:0\r\n:0\r\n:1000\r\n:0\r\n"
+        "-ERR unknown command 'NO'; WEIR.HELP lists those there are\r\n"
+        "*6\r\n:1\r\n:9\r\n:6\r\n:0\r\n:3000\r\n:0\r\n"
+        "-ERR Protocol error: expected '$', got ':'\r\n");
+}
+
+static void check_long_batch(void **state)
+{
+    fixture *f = *state;
+    set_rule(f, "a", "gcra 1/s burst 1000000");
+    enum { N = 5 * WEIR_BATCH_MAX + 3 };
+    for (int i = 0; i < N; i++)
+        weir_buffer_append(&f->in, "WEIR.TAKE a k\r\n", 15);
+    assert_int_equal(weir_resp_session_run(&f->session, &f->in, &f->out, 1 << 20, now_ns).next,
+                     WEIR_SESSION_READ);
+    weir_buffer_append(&f->out, "", 1);
+    const char *at = (const char *)weir_buffer_data(&f->out);
+    for (int i = 1; i <= N; i++) {
+        char want[80];
+        int len = snprintf(want, sizeof want, "*6\r\n:1\r\n:1000000\r\n:%d\r\n:0\r\n:%d\r\n:0\r\n",
+                           1000000 - i, i * 1000);
+        assert_memory_equal(at, want, (size_t)len);
+        at += len;
+    }
+    assert_string_equal(at, "");
+}
+
+static void check_resp3(void **state)
+{
+    fixture *f = *state;
+    set_rule(f, "api", "gcra 1/s burst 5 & gcra 9/s burst 9");
+    ask(f, "HELLO 3",
+        "%7\r\n$6\r\nserver\r\n$4\r\nweir\r\n$7\r\nversion\r\n$5\r\n1.2.3\r\n$5\r\nproto\r\n:3\r\n"
+        "$2\r\nid\r\n:7\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n$6\r\nmaster\r\n"
+        "$7\r\nmodules\r\n*0\r\n");
+    ask(f, "WEIR.TAKE api alice",
+        "%8\r\n$7\r\nallowed\r\n:1\r\n$5\r\nlimit\r\n:5\r\n$9\r\nremaining\r\n:4\r\n"
+        "$14\r\nretry_after_ms\r\n:0\r\n$14\r\nreset_after_ms\r\n:1000\r\n$8\r\ndelay_ms\r\n:0\r\n"
+        "$6\r\npolicy\r\n$3\r\napi\r\n$5\r\nlayer\r\n:0\r\n");
+    ask(f, "WEIR.CHECK 'gcra   60/m' alice",
+        "%8\r\n$7\r\nallowed\r\n:1\r\n$5\r\nlimit\r\n:1\r\n$9\r\nremaining\r\n:0\r\n"
+        "$14\r\nretry_after_ms\r\n:0\r\n$14\r\nreset_after_ms\r\n:1000\r\n$8\r\ndelay_ms\r\n:0\r\n"
+        "$6\r\npolicy\r\n$17\r\ngcra 60/m burst 1\r\n$5\r\nlayer\r\n:0\r\n");
+    ask(f, "WEIR.POLICY GET none", "_\r\n");
+    ask(f, "CLIENT GETNAME", "_\r\n");
+    ask(f, "HELLO 4", "-NOPROTO unsupported protocol version\r\n");
+    ask(f, "HELLO x", "-ERR Protocol version is not an integer or out of range\r\n");
+    ask(f, "HELLO 2 SETNAME me",
+        "*14\r\n$6\r\nserver\r\n$4\r\nweir\r\n$7\r\nversion\r\n$5\r\n1.2.3\r\n$5\r\nproto\r\n:2\r\n"
+        "$2\r\nid\r\n:7\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n$6\r\nmaster\r\n"
+        "$7\r\nmodules\r\n*0\r\n");
+    ask(f, "CLIENT GETNAME", "$2\r\nme\r\n");
+    ask(f, "HELLO 3 NONSENSE", "-ERR Syntax error in HELLO option 'NONSENSE'\r\n");
+    ask(f, "WEIR.POLICY GET none", "$-1\r\n");
+    ask(f, "RESET", "+RESET\r\n");
+    ask(f, "CLIENT GETNAME", "$-1\r\n");
+}
+
+static void check_policy(void **state)
+{
+    fixture *f = *state;
+    ask(f, "WEIR.POLICY LIST", "*0\r\n");
+    ask(f, "WEIR.POLICY SET login 'sliding-log 5/m'", "+OK\r\n");
+    ask(f, "WEIR.POLICY SET api 'gcra 1/s'", "+OK\r\n");
+    ask(f, "WEIR.POLICY GET login",
+        "*12\r\n$4\r\nname\r\n$5\r\nlogin\r\n$5\r\nlimit\r\n$15\r\nsliding-log 5/m\r\n"
+        "$9\r\noverrides\r\n:0\r\n$5\r\nallow\r\n:0\r\n$4\r\ndeny\r\n:0\r\n$6\r\nshadow\r\n:0\r\n");
+    ask(f, "WEIR.TAKE login bob", "*6\r\n:1\r\n:5\r\n:4\r\n:0\r\n:60000\r\n:0\r\n");
+    ask(f, "WEIR.POLICY DEL login", ":1\r\n");
+    ask(f, "WEIR.POLICY DEL login", ":0\r\n");
+    ask(f, "WEIR.POLICY SET a 'gcra 1/x'",
+        "-ERR policy: column 8: unknown unit 'x', expected one of ns us ms s m h d w\r\n");
+    ask(f, "WEIR.POLICY SET 'a b' 'gcra 1/s'",
+        "-ERR byte 2 of a policy's name: expected a letter, a digit or one of - _ . : /\r\n");
+    ask(f, "WEIR.POLICY SET \"a\\x00b\" 'gcra 1/s'",
+        "-ERR a policy's name has 1 to 64 bytes, and no NUL\r\n");
+    ask(f, "WEIR.POLICY SET a \"gcra 1/s\\x00\"",
+        "-ERR a policy text has at most 2047 bytes, and no NUL\r\n");
+    const char *usage = "-ERR syntax error, expected WEIR.POLICY LIST, GET name, SET name "
+                        "policy-text or DEL name\r\n";
+    ask(f, "WEIR.POLICY LIST x", usage);
+    ask(f, "WEIR.POLICY GET", usage);
+    ask(f, "WEIR.POLICY SET x", usage);
+    ask(f, "WEIR.POLICY DROP x", usage);
+    for (int i = 1; i < WEIR_RULES_MAX; i++) {
+        char request[64];
+        snprintf(request, sizeof request, "WEIR.POLICY SET p%d 'gcra 1/s'", i);
+        ask(f, request, "+OK\r\n");
+    }
+    ask(f, "WEIR.POLICY SET more 'gcra 1/s'",
+        "-ERR there are 1024 policies, and there may be no more\r\n");
+    ask(f, "WEIR.POLICY SET p1 'gcra 2/s'", "+OK\r\n");
+}
+
+static void check_password(void **state)
+{
+    fixture *f = *state;
+    ask(f, "AUTH secret",
+        "-ERR AUTH <password> called without any password configured for the default user. Are "
+        "you sure your configuration is correct?\r\n");
+    f->options.password = "secret";
+    weir_resp_session_init(&f->session, &f->options);
+    const char *no = "-NOAUTH Authentication required.\r\n";
+    const char *wrong = "-WRONGPASS invalid username-password pair or user is disabled.\r\n";
+    ask(f, "PING", no);
+    ask(f, "WEIR.CHECK 'gcra 1/s' k", no);
+    ask(f, "WEIR.CHECK 'gcra 1/s' k COST 2", no);
+    ask(f, "CL.THROTTLE u 15 30 60", no);
+    ask(f, "INFO", no);
+    ask(f, "HELLO 3",
+        "-NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO "
+        "<proto> AUTH <user> <pass> option can be used to authenticate the client and select the "
+        "RESP protocol version at the same time\r\n");
+    ask(f, "AUTH secre", wrong);
+    ask(f, "AUTH secrets", wrong);
+    ask(f, "AUTH ''", wrong);
+    ask(f, "AUTH secretsecret", wrong);
+    ask(f, "AUTH alice secret", wrong);
+    ask(f, "HELLO 3 AUTH default wrong", wrong);
+    ask(f, "PING", no);
+    ask(f, "AUTH secret", "+OK\r\n");
+    ask(f, "PING", "+PONG\r\n");
+    ask(f, "RESET", "+RESET\r\n");
+    ask(f, "PING", no);
+    ask(f, "AUTH default secret", "+OK\r\n");
+    ask(f, "WEIR.CHECK 'gcra 1/s' k", "*6\r\n:1\r\n:1\r\n:0\r\n:0\r\n:1000\r\n:0\r\n");
+}
+
+/* What clients send by themselves. */
+static void check_client(void **state)
+{
+    fixture *f = *state;
+    ask(f, "CLIENT SETINFO LIB-NAME ioredis", "+OK\r\n");
+    ask(f, "CLIENT SETNAME app", "+OK\r\n");
+    ask(f, "CLIENT SETNAME 'a b'",
+        "-ERR Client names cannot contain spaces, newlines or special characters, and have at "
+        "most 64 bytes.\r\n");
+    ask(f, "CLIENT ID", ":7\r\n");
+    ask(f, "CLIENT INFO", "$39\r\nid=7 name=app db=0 resp=2 user=default\n\r\n");
+    ask(f, "CLIENT MAINT_NOTIFICATIONS ON",
+        "-ERR unknown subcommand or wrong number of arguments for 'MAINT_NOTIFICATIONS'\r\n");
+    ask(f, "SELECT 0", "+OK\r\n");
+    ask(f, "SELECT 1", "-ERR DB index is out of range\r\n");
+    ask(f, "SELECT x", "-ERR value is not an integer or out of range\r\n");
+    ask(f, "CONFIG GET save", "*2\r\n$4\r\nsave\r\n$0\r\n\r\n");
+    ask(f, "CONFIG GET nothing appendonly", "*2\r\n$10\r\nappendonly\r\n$2\r\nno\r\n");
+    ask(f, "CONFIG GET nothing", "*0\r\n");
+    ask(f, "CONFIG SET save x",
+        "-ERR only CONFIG GET is known; weir is configured by its file\r\n");
+    ask(f, "ECHO hello", "$5\r\nhello\r\n");
+    ask(f, "COMMAND COUNT", ":20\r\n");
+    ask(f, "COMMAND INFO weir.take cl.throttle ping no",
+        "*4\r\n*6\r\n$9\r\nweir.take\r\n:-3\r\n*1\r\n+write\r\n:2\r\n:2\r\n:1\r\n"
+        "*6\r\n$11\r\ncl.throttle\r\n:-1\r\n*1\r\n+write\r\n:1\r\n:1\r\n:1\r\n"
+        "*6\r\n$4\r\nping\r\n:-1\r\n*0\r\n:0\r\n:0\r\n:0\r\n$-1\r\n");
+    weir_buffer_append(&f->in, "INFO server\r\nWEIR.HELP\r\nCOMMAND\r\nCOMMAND LIST\r\n", 48);
+    weir_resp_session_run(&f->session, &f->in, &f->out, OUT_PAUSE, now_ns);
+    weir_buffer_append(&f->out, "", 1);
+    assert_non_null(strstr((const char *)weir_buffer_data(&f->out), "weir_version:1.2.3\r\n"));
+    assert_non_null(strstr((const char *)weir_buffer_data(&f->out), "loading:0\r\n"));
+    weir_buffer_clear(&f->out);
+}
+
 static void check_protocol_error(void **state)
 {
     fixture *f = *state;
@@ -231,10 +449,23 @@ static void check_many_policies(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(check_check),         TEST(check_check_errors),    TEST(check_long_key),
-        TEST(check_throttle),      TEST(check_throttle_errors), TEST(check_others),
-        TEST(check_pipeline),      TEST(check_protocol_error),  TEST(check_http_guard),
+        TEST(check_check),
+        TEST(check_check_errors),
+        TEST(check_long_key),
+        TEST(check_throttle),
+        TEST(check_throttle_errors),
+        TEST(check_others),
+        TEST(check_pipeline),
+        TEST(check_protocol_error),
+        TEST(check_http_guard),
         TEST(check_many_policies),
+        TEST(check_take),
+        TEST(check_order),
+        TEST(check_long_batch),
+        TEST(check_resp3),
+        TEST(check_policy),
+        TEST(check_password),
+        TEST(check_client),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

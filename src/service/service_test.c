@@ -1,0 +1,481 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* The service: named policies with all that belongs to them, changes while it is in use, and what
+ * is counted. */
+
+#include "service/service.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const int64_t now_ns = 1767225600000000000, s_ns = 1000000000;
+
+static weir_store *store;
+static weir_hub *hub;
+static weir_service *service;
+
+static const weir_zone *no_zone(void *ctx, const char *name, size_t len)
+{
+    (void)ctx;
+    (void)name;
+    (void)len;
+    return NULL;
+}
+
+static int setup(void **unused)
+{
+    (void)unused;
+    const weir_zones zones = {no_zone, NULL};
+    bool good = weir_store_open(&store, NULL) == WEIR_OK &&
+                weir_hub_open(&hub, store, &zones) == WEIR_OK &&
+                weir_service_open(&service, hub) == WEIR_OK;
+    return good ? 0 : -1;
+}
+
+static int teardown(void **unused)
+{
+    (void)unused;
+    weir_service_close(service);
+    weir_hub_close(hub);
+    weir_store_close(store);
+    return 0;
+}
+
+static weir_text text_of(const char *text)
+{
+    return (weir_text){text, strlen(text)};
+}
+
+static void set_rules(const weir_rule_spec *specs, size_t n)
+{
+    const weir_zones zones = {no_zone, NULL};
+    weir_rules *rules;
+    assert_int_equal(weir_rules_build(&rules, store, &zones, specs, n, NULL, NULL), WEIR_OK);
+    weir_hub_set_rules(hub, rules);
+}
+
+static weir_rule_spec spec_of(const char *name, const char *limit)
+{
+    weir_rule_spec s = WEIR_RULE_SPEC_DEFAULT;
+    s.name = name;
+    s.limit = limit;
+    return s;
+}
+
+static weir_ask take(const char *rule, const char *key, int64_t cost)
+{
+    weir_ask ask = {.rule = text_of(rule), .key = text_of(key), .cost = cost};
+    weir_service_take(service, &ask, 1, now_ns);
+    return ask;
+}
+
+static void check_rules(void **unused)
+{
+    (void)unused;
+    static const weir_override_spec overrides[] = {{"big", "gcra 1/s burst 9"}};
+    static const char *const allow[] = {"10.0.0.0/8"}, *const deny[] = {"evil"};
+    weir_rule_spec specs[] = {spec_of("api", "gcra 1/s burst 2"), spec_of("look", "gcra 1/s"),
+                              spec_of("queue", "leaky-queue 1/s depth 1 & fixed-window 9/h")};
+    specs[0].overrides = overrides;
+    specs[0].overrides_len = 1;
+    specs[0].allow = allow;
+    specs[0].allow_len = 1;
+    specs[0].deny = deny;
+    specs[0].deny_len = 1;
+    specs[1].shadow = true;
+    specs[2].allow = allow;
+    specs[2].allow_len = 1;
+    set_rules(specs, 3);
+
+    assert_int_equal(take("api", "alice", 2).decision.remaining, 0);
+    weir_ask a = take("api", "alice", 1);
+    assert_int_equal(a.status, WEIR_OK);
+    assert_false(a.decision.allowed);
+    assert_int_equal(a.decision.retry_after_ns, s_ns);
+    assert_int_equal(take("api", "big", 1).decision.remaining, 8);
+
+    a = take("api", "10.1.1.1", 1000);
+    assert_true(a.decision.allowed);
+    assert_int_equal(a.reason, WEIR_BY_ALLOW_LIST);
+    assert_int_equal(a.decision.limit, 2);
+    assert_int_equal(a.decision.remaining, 2);
+    a = take("queue", "10.1.1.1", 1); /* the layer with the least limit speaks */
+    assert_int_equal(a.decision.limit, 2);
+    assert_int_equal(a.decision.layer, 0);
+
+    a = take("api", "evil", 1);
+    assert_false(a.decision.allowed);
+    assert_true(a.decision.never);
+    assert_int_equal(a.reason, WEIR_BY_DENY_LIST);
+    assert_int_equal(a.decision.remaining, 0);
+
+    assert_int_equal(take("look", "alice", 1).reason, WEIR_BY_LIMIT);
+    a = take("look", "alice", 1);
+    assert_true(a.decision.allowed);
+    assert_int_equal(a.reason, WEIR_BY_SHADOW);
+    assert_int_equal(a.decision.retry_after_ns, 0);
+
+    assert_int_equal(take("nobody", "alice", 1).status, WEIR_E_ABSENT);
+    assert_int_equal(take("api", "", 1).status, WEIR_E_RANGE);
+    assert_int_equal(take("api", "alice", -1).status, WEIR_E_RANGE);
+    /* Nor may a list let a wrong request pass. */
+    assert_int_equal(take("api", "10.1.1.1", -1).status, WEIR_E_RANGE);
+}
+
+static void check_peek_refund_reset(void **unused)
+{
+    (void)unused;
+    const weir_rule_spec specs[] = {spec_of("api", "gcra 1/s burst 5"),
+                                    spec_of("queue", "leaky-queue 1/s depth 5")};
+    set_rules(specs, 2);
+    take("api", "alice", 3);
+    weir_ask ask = {.rule = text_of("api"), .key = text_of("alice"), .cost = 2};
+    weir_service_peek(service, &ask, now_ns);
+    assert_true(ask.decision.allowed);
+    assert_int_equal(ask.decision.remaining, 2);
+    ask.cost = 4;
+    weir_service_peek(service, &ask, now_ns);
+    assert_false(ask.decision.allowed);
+    assert_int_equal(ask.decision.retry_after_ns, 2 * s_ns);
+    assert_int_equal(ask.decision.remaining, 2);
+    weir_service_refund(service, &ask, now_ns); /* 4 of the 3 */
+    assert_int_equal(ask.decision.remaining, 5);
+    take("api", "alice", 5);
+    weir_service_reset(service, &ask);
+    assert_int_equal(ask.status, WEIR_OK);
+    assert_int_equal(take("api", "alice", 1).decision.remaining, 4);
+    ask.rule = text_of("queue");
+    weir_service_refund(service, &ask, now_ns);
+    assert_int_equal(ask.status, WEIR_E_UNSUPPORTED);
+    ask.rule = text_of("none");
+    weir_service_reset(service, &ask);
+    assert_int_equal(ask.status, WEIR_E_ABSENT);
+    weir_service_peek(service, &ask, now_ns);
+    assert_int_equal(ask.status, WEIR_E_ABSENT);
+}
+
+/* Addresses of one network are one key, however they are spelt; a reset by either spelling, too. */
+static void check_addresses(void **unused)
+{
+    (void)unused;
+    const weir_rule_spec spec = spec_of("api", "gcra 1/s burst 3");
+    set_rules(&spec, 1);
+    assert_int_equal(take("api", "2001:db8::1", 1).decision.remaining, 2);
+    assert_int_equal(take("api", "2001:DB8:0:0:ffff::", 1).decision.remaining, 1);
+    assert_int_equal(take("api", "2001:db8::/64", 1).decision.remaining, 0);
+    assert_int_equal(take("api", "2001:db8:0:1::1", 1).decision.remaining, 2);
+    assert_int_equal(take("api", "1.2.3.4", 1).decision.remaining, 2);
+    assert_int_equal(take("api", "::ffff:1.2.3.4", 1).decision.remaining, 1);
+    assert_int_equal(take("api", "::ffff:102:304", 1).decision.remaining, 0);
+}
+
+/* A batch is as many single calls; its asks may come from different rules, keys and texts. */
+static void check_batch(void **unused)
+{
+    (void)unused;
+    static const char *const denied[] = {"bad"};
+    weir_rule_spec specs[] = {spec_of("a", "gcra 1/s burst 3"), spec_of("b", "gcra 1/s burst 3")};
+    specs[1].deny = denied;
+    specs[1].deny_len = 1;
+    set_rules(specs, 2);
+    weir_ask asks[WEIR_BATCH_MAX];
+    for (int i = 0; i < WEIR_BATCH_MAX; i++) {
+        static const char *const rules[] = {"a", "b", "none", "gcra 1/s burst 3", "b", "gcra 1/"};
+        static const char *const keys[] = {"k", "k", "k", "k", "bad", "k"};
+        asks[i] = (weir_ask){.rule = text_of(rules[i % 6]),
+                             .key = text_of(keys[i % 6]),
+                             .by_text = i % 6 == 3 || i % 6 == 5,
+                             .cost = 1};
+    }
+    weir_service_take(service, asks, WEIR_BATCH_MAX, now_ns);
+    for (int i = 0; i < WEIR_BATCH_MAX; i++) {
+        const weir_ask *ask = &asks[i];
+        switch (i % 6) {
+        case 2:
+            assert_int_equal(ask->status, WEIR_E_ABSENT);
+            break;
+        case 4:
+            assert_int_equal(ask->reason, WEIR_BY_DENY_LIST);
+            break;
+        case 5:
+            assert_int_equal(ask->status, WEIR_E_SYNTAX);
+            assert_int_equal(ask->error.column, 8);
+            break;
+        default:
+            assert_int_equal(ask->status, WEIR_OK);
+            assert_int_equal(ask->decision.allowed, i / 6 < 3);
+            assert_int_equal(ask->decision.remaining, i / 6 < 3 ? 2 - i / 6 : 0);
+        }
+    }
+    weir_service_take(service, asks, 0, now_ns);
+}
+
+/* More texts in one batch than a set of the cache has places: each is decided by its own. */
+static void check_many_texts(void **unused)
+{
+    (void)unused;
+    static char texts[64][WEIR_BATCH_MAX][40];
+    for (int round = 0; round < 64; round++) {
+        weir_ask asks[WEIR_BATCH_MAX];
+        for (int i = 0; i < WEIR_BATCH_MAX; i++) {
+            int limit = 1 + round * WEIR_BATCH_MAX + i;
+            snprintf(texts[round][i], sizeof texts[0][0], "fixed-window %d/d", limit);
+            asks[i] = (weir_ask){
+                .rule = text_of(texts[round][i]), .key = text_of("k"), .by_text = true, .cost = 1};
+        }
+        weir_service_take(service, asks, WEIR_BATCH_MAX, now_ns);
+        for (int i = 0; i < WEIR_BATCH_MAX; i++) {
+            assert_int_equal(asks[i].status, WEIR_OK);
+            assert_int_equal(asks[i].decision.limit, 1 + round * WEIR_BATCH_MAX + i);
+            assert_int_equal(asks[i].policy->layer[0].limit, asks[i].decision.limit);
+        }
+    }
+}
+
+/* Where the text has not changed, keys keep their state; where it has, they are fresh. */
+static void check_changes(void **unused)
+{
+    (void)unused;
+    weir_rule_spec specs[] = {spec_of("a", "gcra 1/s burst 3"), spec_of("b", "gcra 1/s burst 3")};
+    set_rules(specs, 2);
+    take("a", "k", 3);
+    take("b", "k", 3);
+    specs[0].limit = "gcra 60/m burst 03"; /* the same policy but for its text's canonical form */
+    specs[1].limit = "gcra 1/s   burst 3";
+    set_rules(specs, 2);
+    assert_true(take("a", "k", 1).decision.allowed);
+    assert_false(take("b", "k", 1).decision.allowed);
+    weir_rule_error e;
+    const weir_rule_spec added = spec_of("c", "gcra 1/s"), wrong = spec_of("c", "gcra");
+    assert_int_equal(weir_hub_set_rule(hub, &added, &e), WEIR_OK);
+    assert_true(take("c", "k", 1).decision.allowed);
+    assert_int_equal(weir_hub_set_rule(hub, &wrong, &e), WEIR_E_SYNTAX);
+    assert_false(take("c", "k", 1).decision.allowed); /* still there, and as it was */
+    assert_int_equal(weir_hub_drop_rule(hub, "c", 1), WEIR_OK);
+    assert_int_equal(weir_hub_drop_rule(hub, "c", 1), WEIR_E_ABSENT);
+    assert_int_equal(take("c", "k", 1).status, WEIR_E_ABSENT);
+    assert_false(take("b", "k", 1).decision.allowed);
+    assert_int_equal(weir_hub_set_rule(hub, &added, &e), WEIR_OK);
+    assert_false(take("c", "k", 1).decision.allowed); /* it comes back with its states */
+}
+
+typedef struct found {
+    const char *name;
+    weir_counts counts;
+    bool seen;
+} found;
+
+static void find_counts(void *ctx, const char *name, const weir_counts *counts)
+{
+    found *f = ctx;
+    if (strcmp(name, f->name) == 0) {
+        assert_false(f->seen);
+        f->seen = true;
+        f->counts = *counts;
+    }
+}
+
+static weir_counts counts_of(const char *name)
+{
+    found f = {.name = name};
+    weir_hub_counts(hub, find_counts, &f);
+    assert_true(f.seen);
+    return f.counts;
+}
+
+static void check_counts(void **unused)
+{
+    (void)unused;
+    static const char *const allow[] = {"vip"}, *const deny[] = {"evil"};
+    weir_rule_spec specs[] = {spec_of("a", "gcra 1/s burst 2"), spec_of("s", "gcra 1/s")};
+    specs[0].allow = allow;
+    specs[0].allow_len = 1;
+    specs[0].deny = deny;
+    specs[0].deny_len = 1;
+    specs[1].shadow = true;
+    set_rules(specs, 2);
+    for (int i = 0; i < 5; i++)
+        take("a", "k", 1);
+    take("a", "k", 0); /* a peek */
+    take("a", "vip", 1);
+    take("a", "evil", 1);
+    take("a", "", 1);
+    take("s", "k", 1);
+    take("s", "k", 1);
+    take("none", "k", 1);
+    weir_counts a = counts_of("a"), s = counts_of("s");
+    assert_int_equal(a.allowed, 2);
+    assert_int_equal(a.denied, 3);
+    assert_int_equal(a.allow_listed, 1);
+    assert_int_equal(a.deny_listed, 1);
+    assert_int_equal(a.failed, 1);
+    assert_int_equal(s.allowed, 1);
+    assert_int_equal(s.shadowed, 1);
+    assert_int_equal(counts_of(WEIR_COUNTS_OTHERS).failed, 1);
+
+    weir_ask ask = {.rule = text_of("gcra 1/s"), .by_text = true, .key = text_of("k"), .cost = 1};
+    weir_service_take(service, &ask, 1, now_ns);
+    ask.rule = text_of("gcra");
+    weir_service_take(service, &ask, 1, now_ns);
+    assert_int_equal(counts_of(WEIR_COUNTS_TEXTS).allowed, 1);
+    assert_int_equal(counts_of(WEIR_COUNTS_TEXTS).failed, 1);
+
+    weir_throttle t = {.max_burst = 0, .count = 1, .period_s = 60, .quantity = 1};
+    weir_throttle_answer answer;
+    weir_throttle_status why;
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(weir_service_throttle(service, &t, text_of("k"), now_ns, &answer, &why),
+                         WEIR_OK);
+    assert_int_equal(counts_of(WEIR_COUNTS_THROTTLE).allowed, 1);
+    assert_int_equal(counts_of(WEIR_COUNTS_THROTTLE).denied, 1);
+
+    /* Nothing is lost with a service or a rule that is no more. */
+    weir_service_latency(service, 128, 3);
+    weir_service_latency(service, 129, 1);
+    weir_service_latency(service, INT64_MAX, 1);
+    weir_service_latency(service, -5, 1);
+    weir_service_close(service);
+    assert_int_equal(weir_service_open(&service, hub), WEIR_OK);
+    set_rules(specs + 1, 1);
+    take("s", "k", 1);
+    assert_int_equal(counts_of("a").denied, 3);
+    assert_int_equal(counts_of("s").shadowed, 2);
+    weir_latency l = weir_hub_latency(hub);
+    assert_int_equal(l.count[0], 4);
+    assert_int_equal(l.count[1], 1);
+    assert_int_equal(l.count[WEIR_LATENCY_BUCKETS - 1], 1);
+}
+
+static bool explains(weir_buffer *out, const char *want)
+{
+    weir_buffer_append_byte(out, 0);
+    bool same = strcmp((const char *)weir_buffer_data(out), want) == 0;
+    if (!same)
+        print_error("%s", (const char *)weir_buffer_data(out));
+    weir_buffer_clear(out);
+    return same;
+}
+
+static void check_explain(void **unused)
+{
+    (void)unused;
+    static const weir_override_spec overrides[] = {{"trial-*", "gcra 1/s burst 1"}};
+    static const char *const deny[] = {"evil"};
+    weir_rule_spec specs[] = {spec_of("api", "token-bucket 500 refill 100/s & sliding-log 3/1d"),
+                              spec_of("look", "gcra 1/s")};
+    specs[0].overrides = overrides;
+    specs[0].overrides_len = 1;
+    specs[0].deny = deny;
+    specs[0].deny_len = 1;
+    specs[1].shadow = true;
+    set_rules(specs, 2);
+    weir_buffer out;
+    weir_buffer_init(&out, 1 << 16);
+    weir_ask ask = {.rule = text_of("api"), .key = text_of("alice")};
+    weir_service_explain(service, &ask, now_ns, &out);
+    assert_true(explains(&out, "rule     api\n"
+                               "key      alice\n"
+                               "policy   token-bucket 500 refill 100/s & sliding-log 3/d\n"
+                               "state    3 of 3 free by sliding-log 3/d; as good as new\n"
+                               "next     now\n"));
+    take("api", "alice", 3);
+    weir_service_explain(service, &ask, now_ns + 1, &out);
+    assert_true(explains(&out, "rule     api\n"
+                               "key      alice\n"
+                               "policy   token-bucket 500 refill 100/s & sliding-log 3/d\n"
+                               "state    0 of 3 free by sliding-log 3/d; as good as new in 1d\n"
+                               "next     in 1d, at 2026-01-02 00:00:00.000 UTC\n"));
+    ask.key = text_of("trial-\n");
+    take("api", "trial-\n", 1);
+    weir_service_explain(service, &ask, now_ns + 1500000, &out);
+    assert_true(explains(&out, "rule     api\n"
+                               "key      trial-\\x0a\n"
+                               "policy   gcra 1/s burst 1\n"
+                               "         because of the override trial-*\n"
+                               "state    0 of 1 free; as good as new in 0.9985s\n"
+                               "next     in 0.9985s, at 2026-01-01 00:00:01.000 UTC\n"));
+    ask.key = text_of("evil");
+    weir_service_explain(service, &ask, now_ns, &out);
+    assert_true(explains(&out, "rule     api\n"
+                               "key      evil\n"
+                               "policy   token-bucket 500 refill 100/s & sliding-log 3/d\n"
+                               "list     on the deny list: always denied\n"));
+    take("look", "k", 1);
+    ask = (weir_ask){.rule = text_of("look"), .key = text_of("k")};
+    weir_service_explain(service, &ask, now_ns, &out);
+    assert_true(explains(&out, "rule     look, in shadow: it counts, and denies nobody\n"
+                               "key      k\n"
+                               "policy   gcra 1/s burst 1\n"
+                               "state    0 of 1 free; as good as new in 1s\n"
+                               "next     now, since the rule is in shadow; else denied\n"));
+    ask.rule = text_of("none");
+    weir_service_explain(service, &ask, now_ns, &out);
+    assert_int_equal(ask.status, WEIR_E_ABSENT);
+    assert_int_equal(weir_buffer_len(&out), 0);
+    weir_buffer_free(&out);
+}
+
+/* ---- threads --------------------------------------------------------------------------------- */
+
+enum { THREADS = 4, TAKES = 20000, BURST = 1000 };
+
+static void *take_many(void *ctx)
+{
+    uint64_t *allowed = ctx;
+    weir_service *own;
+    if (weir_service_open(&own, hub) != WEIR_OK)
+        return NULL;
+    for (int i = 0; i < TAKES; i += 4) {
+        weir_ask asks[4];
+        for (int k = 0; k < 4; k++)
+            asks[k] = (weir_ask){.rule = text_of("hot"), .key = text_of("k"), .cost = 1};
+        weir_service_take(own, asks, 4, now_ns);
+        for (int k = 0; k < 4; k++)
+            *allowed += asks[k].status == WEIR_OK && asks[k].decision.allowed;
+    }
+    weir_service_close(own);
+    return NULL;
+}
+
+/* Rules are exchanged all the while: nobody is admitted twice, no state is lost. */
+static void check_threads(void **unused)
+{
+    (void)unused;
+    char limit[64];
+    snprintf(limit, sizeof limit, "gcra 1/s burst %d", BURST);
+    const weir_rule_spec specs[] = {spec_of("hot", limit), spec_of("cold", "gcra 1/s")};
+    set_rules(specs, 2);
+    pthread_t threads[THREADS];
+    uint64_t allowed[THREADS] = {0}, sum = 0;
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, take_many, &allowed[i]), 0);
+    for (int i = 0; i < 200; i++) {
+        set_rules(specs, 1 + (size_t)i % 2);
+        counts_of("hot");
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+        sum += allowed[i];
+    }
+    assert_int_equal(sum, BURST);
+    weir_counts c = counts_of("hot");
+    assert_int_equal(c.allowed, BURST);
+    assert_int_equal(c.allowed + c.denied, THREADS * TAKES);
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(check_rules),  TEST(check_peek_refund_reset), TEST(check_addresses),
+        TEST(check_batch),  TEST(check_many_texts),        TEST(check_changes),
+        TEST(check_counts), TEST(check_explain),           TEST(check_threads),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
