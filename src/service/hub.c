@@ -229,8 +229,10 @@ void weir_hub_counts(weir_hub *h,
     port_mutex_unlock(h->lock);
 }
 
-void weir_service_latency(weir_service *s, int64_t elapsed_ns, size_t n)
+void weir_service_latency(weir_service *s, int64_t elapsed_ns)
 {
+    uint64_t n = s->decided;
+    s->decided = 0;
     uint64_t ns = elapsed_ns > 0 ? (uint64_t)elapsed_ns : 0;
     int bucket = 0;
     while (bucket < WEIR_LATENCY_BUCKETS - 1 && ns > (uint64_t)128 << bucket)

@@ -129,6 +129,7 @@ void weir_service_take(weir_service *s, weir_ask *asks, size_t n, int64_t now_ns
     place at[WEIR_BATCH_MAX];
     size_t len = 0;
     weir_service_refresh(s);
+    s->decided += n;
     for (size_t i = 0; i < n; i++) {
         weir_ask *ask = &asks[i];
         ask->status = find_place(s, ask, &s->seen[i], &at[i]);
@@ -217,6 +218,7 @@ weir_status weir_service_throttle(weir_service *s, const weir_throttle *t, weir_
     weir_status st = weir_store_apply(h->store, &h->throttle_policy, h->throttle_id, key.at,
                                       key.len, now_ns, throttle_state, &call);
     *ret_throttle = call.status;
+    s->decided++;
     if (st != WEIR_OK)
         weir_service_count(s, NAME_THROTTLE, COUNT_FAILED);
     else if (t->quantity > 0)

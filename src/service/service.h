@@ -148,8 +148,8 @@ typedef struct weir_latency {
     uint64_t sum_ns;
 } weir_latency;
 
-/* Counts `n` requests that took elapsed_ns together with their batch. */
-void weir_service_latency(weir_service *s, int64_t elapsed_ns, size_t n);
+/* Counts the asks that were decided since the last call as having taken elapsed_ns, all together. */
+void weir_service_latency(weir_service *s, int64_t elapsed_ns);
 
 weir_latency weir_hub_latency(weir_hub *h);         /* the sum over all services. Any thread */
 weir_store_stats weir_hub_store_stats(weir_hub *h); /* Any thread */
