@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* A connection: llhttp finds the requests in the bytes, this keeps what of them is needed, within
+ * stated limits, and sends the answers in order. It must not know any endpoint.
+ *
+ * Every limit is met at a certain byte, wherever the input was cut: the parser is fed no more than
+ * the phase it is in (target, head, body) may have, and it stops at the end of each head and each
+ * message. */
+
+#include "codec/http.h"
+
+#include "codec/http_request.h"
+
+enum {
+    JOINED_MAX = WEIR_HTTP_HEAD_MAX + 2 * WEIR_HTTP_LINES_MAX,
+    TEXT_MAX = WEIR_HTTP_HEAD_MAX + JOINED_MAX + WEIR_HTTP_BODY_MAX,
+    TEXT_KEPT = 4096, /* bytes of memory, more or less, that a connection keeps between requests */
+    TARGET_LINE_MAX = WEIR_HTTP_TARGET_MAX + 16 /* with its method, and a blank line before it */
+};
+_Static_assert(WEIR_HTTP_HEAD_MAX + JOINED_MAX <= UINT16_MAX, "a value's place has 16 bits");
+
+static const char *const header_names[] = {"authorization",  "content-type", "expect",
+                                           "sec-fetch-site", "host",         "origin"};
+
+/* ---- what llhttp finds ----------------------------------------------------------------------- */
+
+/* Notes why the request cannot be read on; llhttp passes the -1 on. */
+static int refuse(weir_http_session *s, int status, const char *why)
+{
+    if (!s->refused) {
+        s->refused = status;
+        s->refusal = why;
+    }
+    return -1;
+}
+
+static int keep(weir_http_session *s, const char *at, size_t len)
+{
+    weir_buffer_append(&s->text, at, len);
+    return s->text.failed ? refuse(s, 503, "there is no memory for the request") : 0;
+}
+
+static int on_url(llhttp_t *parser, const char *at, size_t len)
+{
+    weir_http_session *s = parser->data;
+    s->target_len += len;
+    return keep(s, at, len);
+}
+
+static int on_url_complete(llhttp_t *parser)
+{
+    weir_http_session *s = parser->data;
+    s->target_done = true;
+    if (s->target_len > WEIR_HTTP_TARGET_MAX)
+        return refuse(s, 414, "the target is longer than 8192 bytes");
+    return 0;
+}
+
+static int on_header_field(llhttp_t *parser, const char *at, size_t len)
+{
+    weir_http_session *s = parser->data;
+    size_t room = sizeof s->name - (s->name_len < sizeof s->name ? s->name_len : sizeof s->name);
+    if (len > room) {
+        s->name_len = sizeof s->name + 1;
+        return 0;
+    }
+    memcpy(s->name + s->name_len, at, len);
+    s->name_len += len;
+    return 0;
+}
+
+static int header_of(const weir_http_session *s)
+{
+    weir_text name = {s->name, s->name_len};
+    if (s->name_len > sizeof s->name)
+        return -1;
+    for (int i = 0; i < WEIR_HTTP_KEY; i++) {
+        if (weir_http_is(name, header_names[i]))
+            return i;
+    }
+    const char *key = s->options->key_header;
+    return key && weir_http_is(name, key) ? WEIR_HTTP_KEY : -1;
+}
+
+static int on_header_field_complete(llhttp_t *parser)
+{
+    weir_http_session *s = parser->data;
+    int header = s->head_done ? -1 : header_of(s); /* a trailer is no header */
+    s->name_len = 0;
+    s->keeps_line = header >= 0;
+    if (header < 0)
+        return 0;
+    if (s->lines == WEIR_HTTP_LINES_MAX)
+        return refuse(s, 431, "more than 32 header lines of the kinds that are read");
+    s->value[s->lines++] =
+        (weir_http_value){(uint16_t)weir_buffer_len(&s->text), 0, (uint8_t)header};
+    return 0;
+}
+
+static int on_header_value(llhttp_t *parser, const char *at, size_t len)
+{
+    weir_http_session *s = parser->data;
+    if (!s->keeps_line)
+        return 0;
+    weir_http_value *value = &s->value[s->lines - 1];
+    value->len = (uint16_t)(value->len + len);
+    return keep(s, at, len);
+}
+
+static unsigned lines_of(const weir_http_session *s, weir_http_header header)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < s->lines; i++)
+        n += s->value[i].header == header;
+    return n;
+}
+
+static int on_headers_complete(llhttp_t *parser)
+{
+    weir_http_session *s = parser->data;
+    s->head_done = true;
+    s->keeps_line = false;
+    s->keep_alive = llhttp_should_keep_alive(parser) && parser->method != HTTP_CONNECT;
+    s->http11 = parser->http_minor > 0;
+    parser->upgrade = 0; /* no upgrade is offered, so that the request is one like all others */
+    if (parser->http_major != 1)
+        return refuse(s, 505, "expected HTTP/1.1 or HTTP/1.0");
+    if (s->http11 ? lines_of(s, WEIR_HTTP_HOST) != 1 : lines_of(s, WEIR_HTTP_HOST) > 1)
+        return refuse(s, 400, "expected one Host header");
+    if (!s->http11 && parser->flags & F_TRANSFER_ENCODING)
+        return refuse(s, 400, "HTTP/1.0 has no Transfer-Encoding");
+    s->has_body = parser->flags & F_CHUNKED || parser->content_length > 0;
+    if (!(parser->flags & F_CHUNKED) && parser->content_length > WEIR_HTTP_BODY_MAX)
+        return refuse(s, 413, "the body is longer than 131072 bytes");
+    return HPE_PAUSED;
+}
+
+static int on_body(llhttp_t *parser, const char *at, size_t len)
+{
+    weir_http_session *s = parser->data;
+    if (weir_buffer_len(&s->text) - s->body_begin + len > WEIR_HTTP_BODY_MAX)
+        return refuse(s, 413, "the body is longer than 131072 bytes");
+    return keep(s, at, len);
+}
+
+static int on_message_complete(llhttp_t *parser)
+{
+    weir_http_session *s = parser->data;
+    s->done = true;
+    return HPE_PAUSED;
+}
+
+static const llhttp_settings_t settings = {
+    .on_url = on_url,
+    .on_url_complete = on_url_complete,
+    .on_header_field = on_header_field,
+    .on_header_field_complete = on_header_field_complete,
+    .on_header_value = on_header_value,
+    .on_headers_complete = on_headers_complete,
+    .on_body = on_body,
+    .on_message_complete = on_message_complete,
+};
+
+/* ---- the request ----------------------------------------------------------------------------- */
+
+/* Joins the lines of each header that has several, behind them in the text. */
+static void join_lines(weir_http_session *s)
+{
+    for (int header = 0; header < WEIR_HTTP_HEADERS; header++) {
+        if (lines_of(s, (weir_http_header)header) < 2)
+            continue;
+        size_t begin = weir_buffer_len(&s->text);
+        for (unsigned i = 0; i < s->lines; i++) {
+            const weir_http_value *line = &s->value[i];
+            if (line->header != header || !weir_buffer_reserve(&s->text, line->len + 2u))
+                continue; /* if there is no memory, `failed` says so */
+            if (weir_buffer_len(&s->text) > begin)
+                weir_buffer_append(&s->text, ", ", 2);
+            memcpy(weir_buffer_tail(&s->text), weir_buffer_data(&s->text) + line->begin, line->len);
+            weir_buffer_added(&s->text, line->len);
+        }
+        s->value[s->lines + s->joined++] = (weir_http_value){
+            (uint16_t)begin, (uint16_t)(weir_buffer_len(&s->text) - begin), (uint8_t)header};
+    }
+}
+
+/* Path and query, of "/path?query" or "http://host/path?query". */
+static void split_target(weir_http_request *r, char *at, size_t len)
+{
+    char *end = memchr(at, '#', len);
+    if (end)
+        len = (size_t)(end - at);
+    char *query = memchr(at, '?', len);
+    size_t path_len = query ? (size_t)(query - at) : len;
+    r->query = query ? query + 1 : at + len;
+    r->query_len = query ? len - path_len - 1 : 0;
+    size_t begin = 0;
+    for (size_t i = 0; at[0] != '/' && i + 3 <= path_len && begin == 0; i++) {
+        if (memcmp(at + i, "://", 3) == 0) {
+            char *slash = memchr(at + i + 3, '/', path_len - i - 3);
+            begin = slash ? (size_t)(slash - at) : path_len;
+        }
+    }
+    r->path = begin > 0 && begin == path_len ? (weir_text){"/", 1}
+                                             : (weir_text){at + begin, path_len - begin};
+}
+
+static weir_http_method method_of(const weir_http_session *s)
+{
+    switch (s->parser.method) {
+    case HTTP_GET:
+        return WEIR_HTTP_GET;
+    case HTTP_HEAD:
+        return WEIR_HTTP_HEAD;
+    case HTTP_POST:
+        return WEIR_HTTP_POST;
+    default:
+        return WEIR_HTTP_OTHER;
+    }
+}
+
+/* The request as far as it is there; good until the text grows. */
+static weir_http_request request_of(const weir_http_session *s)
+{
+    char *text = (char *)weir_buffer_data(&s->text);
+    weir_http_request r = {.method = method_of(s)};
+    split_target(&r, text, s->target_len);
+    for (unsigned i = 0; i < s->lines + s->joined; i++) {
+        const weir_http_value *v = &s->value[i];
+        r.header[v->header] = weir_http_trim((weir_text){text + v->begin, v->len});
+    }
+    r.body = (weir_text){text + s->body_begin, weir_buffer_len(&s->text) - s->body_begin};
+    return r;
+}
+
+static void begin_request(weir_http_session *s)
+{
+    if (weir_buffer_len(&s->text) > TEXT_KEPT)
+        weir_buffer_free(&s->text);
+    else
+        weir_buffer_clear(&s->text);
+    s->phase_len = s->target_len = s->body_begin = s->name_len = 0;
+    s->lines = s->joined = 0;
+    s->keeps_line = s->target_done = s->head_done = s->done = false;
+}
+
+/* ---- the answer ------------------------------------------------------------------------------ */
+
+/* Sends an answer whose body is in `rest`, or holds it back. */
+static void send_answer(weir_http_session *s, weir_http_answer *a, weir_buffer *out, int64_t now_ns)
+{
+    if (s->rest.failed)
+        weir_http_problem(a, 500, "the answer is longer than %zu bytes", WEIR_HTTP_REPLY_MAX);
+    const char *connection = s->closing ? "close" : s->http11 ? NULL : "keep-alive";
+    bool bodiless = s->target_done && s->parser.method == HTTP_HEAD;
+    s->rest_big = weir_buffer_len(&s->rest) > TEXT_KEPT;
+    if (a->delay_ns <= 0) {
+        weir_http_put_head(out, a, connection);
+        if (bodiless)
+            weir_buffer_clear(&s->rest);
+        return;
+    }
+    weir_buffer whole;
+    weir_buffer_init(&whole, WEIR_HTTP_REPLY_MAX + WEIR_HTTP_HEAD_ROOM);
+    weir_http_put_head(&whole, a, connection);
+    if (!bodiless)
+        weir_buffer_append(&whole, weir_buffer_data(&s->rest), weir_buffer_len(&s->rest));
+    weir_buffer_free(&s->rest);
+    s->rest = whole;
+    s->rest_big = true;
+    s->held = true;
+    s->until_ns = a->delay_ns > INT64_MAX - now_ns ? INT64_MAX : now_ns + a->delay_ns;
+}
+
+static void answer_request(weir_http_session *s, weir_buffer *out, int64_t now_ns)
+{
+    weir_http_answer a = {.body = &s->rest};
+    weir_http_request r = request_of(s);
+    s->closing = !s->keep_alive;
+    if (weir_http_check_head(s->options, &r, s->has_body, &a) == 0)
+        weir_http_answer_request(s->options, &r, now_ns, &a);
+    send_answer(s, &a, out, now_ns);
+    begin_request(s);
+}
+
+static void answer_refused(weir_http_session *s, weir_buffer *out)
+{
+    weir_http_answer a = {.body = &s->rest};
+    s->closing = true;
+    weir_http_problem(&a, s->refused, "%s", s->refusal);
+    send_answer(s, &a, out, 0);
+}
+
+/* A client that waits for leave to send its body gets it, or the answer: then the body is not
+ * waited for, and whether it comes is not known. */
+static void answer_head(weir_http_session *s, weir_buffer *out)
+{
+    join_lines(s);
+    s->body_begin = weir_buffer_len(&s->text);
+    if (s->text.failed) {
+        refuse(s, 503, "there is no memory for the request");
+        return;
+    }
+    weir_http_request r = request_of(s);
+    if (!s->http11 || !r.header[WEIR_HTTP_EXPECT].at)
+        return;
+    if (!weir_http_is(r.header[WEIR_HTTP_EXPECT], "100-continue")) {
+        refuse(s, 417, "expected no expectation but 100-continue");
+        return;
+    }
+    if (!s->has_body)
+        return;
+    weir_http_answer a = {.body = &s->rest};
+    if (weir_http_check_head(s->options, &r, true, &a) == 0) {
+        static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
+        weir_buffer_append(out, go_on, sizeof go_on - 1);
+        return;
+    }
+    s->closing = true;
+    send_answer(s, &a, out, 0);
+}
+
+/* ---- the session ----------------------------------------------------------------------------- */
+
+/* How many bytes the phase that the request is in may have. */
+static size_t phase_max(const weir_http_session *s)
+{
+    if (s->head_done)
+        return WEIR_HTTP_RAW_MAX;
+    return s->target_done ? WEIR_HTTP_HEAD_MAX : TARGET_LINE_MAX;
+}
+
+static void refuse_phase(weir_http_session *s)
+{
+    if (s->head_done)
+        refuse(s, 413, "the body and its framing are longer than 1048576 bytes");
+    else if (s->target_done)
+        refuse(s, 431, "the head is longer than 16384 bytes");
+    else
+        refuse(s, 414, "the target is longer than 8192 bytes");
+}
+
+/* What llhttp did not like. */
+static void refuse_error(weir_http_session *s, llhttp_errno_t error)
+{
+    if (error == HPE_INVALID_VERSION || error == HPE_PAUSED_H2_UPGRADE)
+        refuse(s, 505, "expected HTTP/1.1 or HTTP/1.0");
+    else
+        refuse(s, 400, llhttp_get_error_reason(&s->parser));
+}
+
+/* Reads on, to the end of a head or a request at most. */
+static void read_on(weir_http_session *s, weir_buffer *in, weir_buffer *out, int64_t now_ns)
+{
+    size_t room = phase_max(s) - s->phase_len, n = weir_buffer_len(in);
+    const char *at = n > 0 ? (const char *)weir_buffer_data(in) : "";
+    if (n > room)
+        n = room;
+    s->resumed = false;
+    llhttp_errno_t error = llhttp_execute(&s->parser, at, n);
+    if (error == HPE_PAUSED)
+        n = (size_t)(llhttp_get_error_pos(&s->parser) - at);
+    weir_buffer_consume(in, n);
+    s->phase_len += n;
+    if (error == HPE_PAUSED) {
+        llhttp_resume(&s->parser);
+        s->resumed = !s->done;
+        if (s->done) {
+            answer_request(s, out, now_ns);
+        } else {
+            s->phase_len = 0;
+            answer_head(s, out);
+        }
+    } else if (error != HPE_OK) {
+        refuse_error(s, error);
+    } else if (s->phase_len == phase_max(s)) {
+        refuse_phase(s);
+    }
+    if (s->refused && !s->closing)
+        answer_refused(s, out);
+}
+
+/* Moves to `out` what it has room for. Returns false if that is not all, or must wait: then *ret
+ * is what to do. */
+static bool drain(weir_http_session *s, weir_buffer *out, size_t out_pause, weir_session_step *ret)
+{
+    size_t len = weir_buffer_len(&s->rest), full = weir_buffer_len(out);
+    *ret = (weir_session_step){WEIR_SESSION_AGAIN, 0};
+    if (s->held && full > 0)
+        return false; /* what was answered before must not wait */
+    size_t room = out_pause > full ? out_pause - full : 0;
+    size_t n = s->held || len < room ? len : room;
+    weir_buffer_append(out, weir_buffer_data(&s->rest), n);
+    weir_buffer_consume(&s->rest, n);
+    if (n < len)
+        return false;
+    if (s->rest_big)
+        weir_buffer_free(&s->rest);
+    s->rest_big = false;
+    if (s->held)
+        *ret = (weir_session_step){WEIR_SESSION_WAIT, s->until_ns};
+    bool held = s->held;
+    s->held = false;
+    return !held && full <= out_pause;
+}
+
+void weir_http_session_init(weir_http_session *s, const weir_http_options *options)
+{
+    *s = (weir_http_session){.options = options};
+    llhttp_init(&s->parser, HTTP_REQUEST, &settings);
+    s->parser.data = s;
+    weir_buffer_init(&s->text, TEXT_MAX);
+    weir_buffer_init(&s->rest, WEIR_HTTP_REPLY_MAX);
+}
+
+void weir_http_session_close(weir_http_session *s)
+{
+    weir_buffer_free(&s->text);
+    weir_buffer_free(&s->rest);
+}
+
+weir_session_step weir_http_session_run(weir_http_session *s, weir_buffer *in, weir_buffer *out,
+                                        size_t out_pause, int64_t now_ns)
+{
+    weir_session_step step;
+    while (drain(s, out, out_pause, &step)) {
+        if (s->closing) {
+            weir_buffer_consume(in, weir_buffer_len(in));
+            return (weir_session_step){WEIR_SESSION_CLOSE, 0};
+        }
+        if (weir_buffer_len(in) == 0 && !s->resumed)
+            return (weir_session_step){WEIR_SESSION_READ, 0};
+        read_on(s, in, out, now_ns);
+    }
+    return step;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+#ifndef WEIR_CODEC_HTTP_H
+#define WEIR_CODEC_HTTP_H
+/* HTTP/1.1, server side: the bytes of a connection -> requests -> the service -> answers.
+ * docs/http.md says what may be asked. No sockets: bytes in, bytes out, at a time that is passed
+ * in. */
+
+#include "codec/session.h"
+#include "port/buffer.h"
+#include "service/service.h"
+
+#include <llhttp.h>
+
+/* ---- what one client may send ---------------------------------------------------------------- */
+
+#define WEIR_HTTP_TARGET_MAX 8192    /* bytes of a request target; else 414 */
+#define WEIR_HTTP_HEAD_MAX   16384   /* of a head, up to its empty line; else 431 */
+#define WEIR_HTTP_LINES_MAX  32      /* header lines of the kinds weir reads; else 431 */
+#define WEIR_HTTP_BODY_MAX   131072  /* of a body; else 413 */
+#define WEIR_HTTP_RAW_MAX    1048576 /* of a body in chunks, all that frames it included */
+#define WEIR_HTTP_REPLY_MAX  ((size_t)8 << 20) /* of an answer, which is 500 if it does not fit */
+
+/* ---- a connection ---------------------------------------------------------------------------- */
+
+#define WEIR_HTTP_NAME_MAX 64
+
+typedef struct weir_http_options {
+    weir_service *service;
+    const char *version;  /* of weir, for the metrics */
+    const char *password; /* asked for by everything but /healthz; NULL: none is */
+
+    /* Where the key is when a request has no parameter `key`; at most one of the two is given. */
+    const char *key_header; /* a header, 1..WEIR_HTTP_NAME_MAX bytes; NULL: none */
+    const char *key_query;  /* a query parameter, no other parameter's name; NULL: none */
+    unsigned hops; /* of a header that is a list: which element, from the right, 1 is the last.
+                      0: the whole value is the key */
+
+    /* Adds metrics of whoever moves the bytes to an answer of /metrics; NULL: there are none. */
+    void (*metrics)(void *ctx, weir_buffer *out);
+    void *metrics_ctx;
+} weir_http_options;
+
+/* The headers whose values are kept. */
+typedef enum weir_http_header {
+    WEIR_HTTP_AUTHORIZATION,
+    WEIR_HTTP_CONTENT_TYPE,
+    WEIR_HTTP_EXPECT,
+    WEIR_HTTP_FETCH_SITE,
+    WEIR_HTTP_HOST,
+    WEIR_HTTP_ORIGIN,
+    WEIR_HTTP_KEY, /* options->key_header */
+    WEIR_HTTP_HEADERS
+} weir_http_header;
+
+/* A header's value, as a place in the session's text. */
+typedef struct weir_http_value {
+    uint16_t begin, len;
+    uint8_t header;
+} weir_http_value;
+
+/* One for each connection; private. It may not move. */
+typedef struct weir_http_session {
+    const weir_http_options *options;
+    llhttp_t parser;
+
+    /* The request that is arriving. */
+    weir_buffer text;  /* its target, the values of its header lines, its body */
+    size_t phase_len;  /* bytes of its head, or of its body as it is framed, that were read */
+    size_t target_len; /* the target is at the front of the text ... */
+    size_t body_begin; /* ... and the body at its end */
+    unsigned lines;    /* header lines that are kept */
+    unsigned joined;   /* headers that have several of them, joined behind */
+    weir_http_value value[WEIR_HTTP_LINES_MAX + WEIR_HTTP_HEADERS];
+    char name[WEIR_HTTP_NAME_MAX]; /* of the header that is arriving */
+    size_t name_len;               /* NAME_MAX + 1: too long to be one of ours */
+    bool keeps_line;               /* the line that is arriving is one of ours */
+    bool target_done, head_done, done;
+    bool keep_alive, http11, has_body;
+    bool resumed; /* the parser may go on without another byte */
+
+    /* The end of an answer, as long as it does not fit in `out` or is held back. */
+    weir_buffer rest;
+    bool rest_big;
+    bool held; /* until until_ns */
+    int64_t until_ns;
+
+    int refused;         /* a status: the request is answered with it and nothing more is read */
+    const char *refusal; /* why */
+    bool closing;        /* once `rest` has been sent */
+} weir_http_session;
+
+/* `options` are kept by reference. */
+void weir_http_session_init(weir_http_session *s, const weir_http_options *options);
+
+/* Gives back what the session holds. */
+void weir_http_session_close(weir_http_session *s);
+
+/* Answers every whole request in `in`, in order, and takes from there all that it has read. They
+ * are decided at now_ns. It stops when `out` holds more than out_pause bytes (1 or more), and where
+ * an answer must wait. However the bytes are cut, the answers are the same. */
+weir_session_step weir_http_session_run(weir_http_session *s, weir_buffer *in, weir_buffer *out,
+                                        size_t out_pause, int64_t now_ns);
+
+#endif

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* The endpoints: a table from paths to functions, each of which makes exactly one answer. They must
+ * not know how a request came in bytes. */
+
+#include "codec/http_guard.h"
+#include "codec/http_params.h"
+#include "codec/json.h"
+#include "codec/metrics.h"
+
+typedef struct call {
+    const weir_http_options *options;
+    weir_http_request *request;
+    weir_http_params params;
+    weir_ask ask;
+    bool key_from_header;
+    int64_t now_ns;
+    weir_http_answer *answer;
+} call;
+
+typedef struct endpoint {
+    const char *path;
+    unsigned methods; /* weir_http_method, together */
+    unsigned params;  /* WEIR_HTTP_BIT() of those it knows; 0: it does not look for any */
+    void (*run)(call *c);
+} endpoint;
+
+weir_text weir_http_trim(weir_text text)
+{
+    while (text.len > 0 && (text.at[0] == ' ' || text.at[0] == '\t')) {
+        text.at++;
+        text.len--;
+    }
+    while (text.len > 0 && (text.at[text.len - 1] == ' ' || text.at[text.len - 1] == '\t'))
+        text.len--;
+    return text;
+}
+
+bool weir_http_is(weir_text text, const char *word)
+{
+    if (text.len != strlen(word))
+        return false;
+    for (size_t i = 0; i < text.len; i++) {
+        char a = text.at[i], b = word[i];
+        a = a >= 'A' && a <= 'Z' ? (char)(a + 32) : a;
+        b = b >= 'A' && b <= 'Z' ? (char)(b + 32) : b;
+        if (a != b)
+            return false;
+    }
+    return true;
+}
+
+static int shown(size_t len)
+{
+    return len < WEIR_RULE_NAME_MAX ? (int)len : WEIR_RULE_NAME_MAX;
+}
+
+/* ---- what is asked about --------------------------------------------------------------------- */
+
+/* The hops-th element from the right of a comma-separated list. */
+static bool list_element(call *c, weir_text list, weir_text *ret)
+{
+    unsigned hops = c->options->hops;
+    size_t end = list.len;
+    for (unsigned i = 1;; i++) {
+        size_t begin = end;
+        while (begin > 0 && list.at[begin - 1] != ',')
+            begin--;
+        if (i == hops) {
+            *ret = weir_http_trim((weir_text){list.at + begin, end - begin});
+            return true;
+        }
+        if (begin == 0) {
+            weir_http_problem(c->answer, 400, "the header %s has %u elements, expected %u or more",
+                              c->options->key_header, i, hops);
+            return false;
+        }
+        end = begin - 1;
+    }
+}
+
+static bool find_key(call *c, weir_text *ret)
+{
+    const weir_http_options *o = c->options;
+    const weir_http_params *p = &c->params;
+    weir_text header = c->request->header[WEIR_HTTP_KEY];
+    if (p->given & WEIR_HTTP_BIT(WEIR_HTTP_P_KEY)) {
+        *ret = p->text[WEIR_HTTP_P_KEY];
+    } else if (p->given & WEIR_HTTP_BIT(WEIR_HTTP_P_SOURCE)) {
+        *ret = p->text[WEIR_HTTP_P_SOURCE];
+    } else if (header.at) {
+        *ret = header;
+        c->key_from_header = true;
+        return o->hops == 0 || list_element(c, header, ret);
+    } else {
+        const char *place = o->key_header ? o->key_header : o->key_query;
+        weir_http_problem(c->answer, 400, "the parameter \"key\" is missing%s%s%s",
+                          !place          ? ""
+                          : o->key_header ? ", and so is the header "
+                                          : ", and so is the parameter ",
+                          place ? place : "", "");
+        return false;
+    }
+    return true;
+}
+
+/* Fills in the ask. Writes the answer if it cannot be. */
+static bool read_ask(call *c)
+{
+    const weir_http_params *p = &c->params;
+    bool by_name = p->given & WEIR_HTTP_BIT(WEIR_HTTP_P_POLICY);
+    bool by_text = p->given & WEIR_HTTP_BIT(WEIR_HTTP_P_LIMIT);
+    weir_text key;
+    if (!find_key(c, &key))
+        return false;
+    if (key.len == 0 || key.len > WEIR_KEY_MAX) {
+        weir_http_problem(c->answer, 400, "the key has %zu bytes, expected 1 to %d", key.len,
+                          WEIR_KEY_MAX);
+        return false;
+    }
+    if (by_name == by_text) {
+        weir_http_problem(c->answer, 400, "%s of the parameters \"policy\" and \"limit\"",
+                          by_name ? "expected only one" : "expected one");
+        return false;
+    }
+    c->ask = (weir_ask){.rule = p->text[by_text ? WEIR_HTTP_P_LIMIT : WEIR_HTTP_P_POLICY],
+                        .by_text = by_text,
+                        .key = key,
+                        .cost = p->number[WEIR_HTTP_P_COST]};
+    return true;
+}
+
+/* Writes the answer if the service could not do what it was asked. */
+static bool was_done(call *c)
+{
+    const weir_ask *ask = &c->ask;
+    weir_http_answer *a = c->answer;
+    if (ask->status == WEIR_OK)
+        return true;
+    if (ask->error.column > 0)
+        weir_http_problem(a, 400, "column %u: %s", ask->error.column, ask->error.text);
+    else if (ask->status == WEIR_E_ABSENT)
+        weir_http_problem(a, 404, "there is no policy \"%.*s\"", shown(ask->rule.len),
+                          ask->rule.at);
+    else if (ask->status == WEIR_E_UNSUPPORTED)
+        weir_http_problem(a, 400, "a leaky-queue or count-denied policy cannot take back units");
+    else if (ask->status == WEIR_E_NOMEM)
+        weir_http_problem(a, 503, "the store is full and nothing could make room");
+    else
+        weir_http_problem(a, ask->status == WEIR_E_RANGE ? 400 : 500, "%s",
+                          weir_status_str(ask->status));
+    return false;
+}
+
+/* ---- decisions ------------------------------------------------------------------------------- */
+
+static void put_decision(call *c)
+{
+    if (was_done(c))
+        weir_http_decision(c->answer, &c->ask, (int)c->params.number[WEIR_HTTP_P_DENIED]);
+}
+
+static void take(call *c)
+{
+    weir_service_take(c->options->service, &c->ask, 1, c->now_ns);
+    put_decision(c);
+    bool report = c->params.given & WEIR_HTTP_BIT(WEIR_HTTP_P_DELAY);
+    if (c->answer->status == 200 && !report)
+        c->answer->delay_ns = c->ask.decision.delay_ns;
+}
+
+static void peek(call *c)
+{
+    weir_service_peek(c->options->service, &c->ask, c->now_ns);
+    put_decision(c);
+}
+
+static void refund(call *c)
+{
+    weir_service_refund(c->options->service, &c->ask, c->now_ns);
+    put_decision(c);
+}
+
+static void reset(call *c)
+{
+    weir_service_reset(c->options->service, &c->ask);
+    if (!was_done(c))
+        return;
+    weir_http_answer *a = c->answer;
+    a->status = 200;
+    a->type = "application/json";
+    weir_http_add_field(a, "Cache-Control: no-store\r\n");
+    weir_buffer_printf(a->body, "{\"reset\":true,\"policy\":");
+    weir_json_put_string(a->body, c->ask.rule.at, c->ask.rule.len);
+    weir_buffer_append(a->body, "}\n", 2);
+}
+
+static void explain(call *c)
+{
+    weir_service_explain(c->options->service, &c->ask, c->now_ns, c->answer->body);
+    if (!was_done(c))
+        return;
+    c->answer->status = 200;
+    c->answer->type = "text/plain; charset=utf-8";
+    weir_http_add_field(c->answer, "Cache-Control: no-store\r\n");
+}
+
+/* ---- what is there --------------------------------------------------------------------------- */
+
+static bool put_rule(void *ctx, const weir_rule_view *rule)
+{
+    weir_buffer *b = ctx;
+    weir_buffer_printf(
+        b, "%s\n{\"name\":", weir_buffer_data(b)[weir_buffer_len(b) - 1] == '}' ? "," : "");
+    weir_json_put_string(b, rule->name, strlen(rule->name));
+    weir_buffer_printf(b, ",\"limit\":");
+    weir_json_put_string(b, rule->limit, strlen(rule->limit));
+    weir_buffer_printf(b, ",\"overrides\":%zu,\"allow\":%zu,\"deny\":%zu,\"shadow\":%s}",
+                       rule->overrides, rule->allow, rule->deny, rule->shadow ? "true" : "false");
+    return !b->failed;
+}
+
+static void policies(call *c)
+{
+    weir_http_answer *a = c->answer;
+    a->status = 200;
+    a->type = "application/json";
+    weir_http_add_field(a, "Cache-Control: no-store\r\n");
+    weir_buffer_printf(a->body, "{\"policies\":[");
+    if (!a->body->failed)
+        weir_service_rules(c->options->service, put_rule, a->body);
+    weir_buffer_printf(a->body, "]}\n");
+}
+
+static void metrics(call *c)
+{
+    const weir_http_options *o = c->options;
+    weir_http_answer *a = c->answer;
+    a->status = 200;
+    a->type = "text/plain; version=0.0.4";
+    weir_metrics_put(a->body, weir_service_hub(o->service), o->version);
+    if (o->metrics)
+        o->metrics(o->metrics_ctx, a->body);
+}
+
+static void put_text(call *c, const char *text)
+{
+    c->answer->status = 200;
+    c->answer->type = "text/plain; charset=utf-8";
+    weir_buffer_append(c->answer->body, text, strlen(text));
+}
+
+static void healthz(call *c)
+{
+    put_text(c, "ok\n");
+}
+
+static void front_page(call *c)
+{
+    put_text(c,
+             "weir, a rate limiter\n"
+             "\n"
+             "  /v1/take      policy, key, cost: may they pass? Charges them if so\n"
+             "  /v1/peek      the same, charging nothing\n"
+             "  /v1/check     limit, key, cost: take from a policy text that has no name\n"
+             "  /v1/refund    policy, key, cost: gives them back (POST)\n"
+             "  /v1/reset     policy, key: makes the key fresh (POST)\n"
+             "  /v1/explain   policy, key: what holds for the key, in words\n"
+             "  /v1/policies  the policies in force\n"
+             "  /healthz      ok\n"
+             "  /metrics      for Prometheus\n"
+             "\n"
+             "Parameters in the query, or as a JSON object in the body:\n"
+             "\n"
+             "  curl 'http://HOST/v1/take?policy=api&key=alice&cost=5'\n"
+             "  curl -H 'Content-Type: application/json' \\\n"
+             "       -d '{\"policy\":\"api\",\"key\":\"alice\",\"cost\":5}' http://HOST/v1/take\n"
+             "  curl -G --data-urlencode 'limit=gcra 100/s burst 20' -d key=alice \\\n"
+             "       http://HOST/v1/check\n"
+             "\n"
+             "200 is yes, 429 is no; RateLimit, Retry-After and the body say how much and when.\n");
+}
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+enum {
+    READING = WEIR_HTTP_GET | WEIR_HTTP_HEAD,
+    ASKING = READING | WEIR_HTTP_POST,
+    CHANGING = WEIR_HTTP_POST,
+    NAME = WEIR_HTTP_BIT(WEIR_HTTP_P_POLICY),
+    TEXT = WEIR_HTTP_BIT(WEIR_HTTP_P_LIMIT),
+    WHO = WEIR_HTTP_BIT(WEIR_HTTP_P_KEY) | WEIR_HTTP_BIT(WEIR_HTTP_P_SOURCE),
+    COST = WEIR_HTTP_BIT(WEIR_HTTP_P_COST),
+    DENIED = WEIR_HTTP_BIT(WEIR_HTTP_P_DENIED),
+    DELAY = WEIR_HTTP_BIT(WEIR_HTTP_P_DELAY)
+};
+
+static const endpoint endpoints[] = {
+    {"/v1/take", ASKING, NAME | WHO | COST | DELAY | DENIED, take},
+    {"/v1/check", ASKING, TEXT | WHO | COST | DELAY | DENIED, take},
+    {"/v1/peek", ASKING, NAME | TEXT | WHO | COST | DENIED, peek},
+    {"/v1/refund", CHANGING, NAME | TEXT | WHO | COST, refund},
+    {"/v1/reset", CHANGING, NAME | TEXT | WHO, reset},
+    {"/v1/explain", ASKING, NAME | TEXT | WHO, explain},
+    {"/v1/policies", READING, 0, policies},
+    {"/healthz", READING, 0, healthz},
+    {"/metrics", READING, 0, metrics},
+    {"/", READING, 0, front_page},
+};
+
+static const endpoint *find_endpoint(weir_text path)
+{
+    for (size_t i = 0; i < sizeof endpoints / sizeof endpoints[0]; i++) {
+        const endpoint *e = &endpoints[i];
+        if (path.len == strlen(e->path) && memcmp(path.at, e->path, path.len) == 0)
+            return e;
+    }
+    return NULL;
+}
+
+/* "application/json", with or without parameters. */
+static bool is_json(weir_text type)
+{
+    const char *end = type.at ? memchr(type.at, ';', type.len) : NULL;
+    if (end)
+        type.len = (size_t)(end - type.at);
+    return type.at && weir_http_is(weir_http_trim(type), "application/json");
+}
+
+static void refuse_method(weir_http_answer *a, const endpoint *e)
+{
+    const char *allow = e->methods == ASKING    ? "GET, HEAD, POST"
+                        : e->methods == READING ? "GET, HEAD"
+                                                : "POST";
+    weir_http_problem(a, 405, "%s expects %s", e->path, allow);
+    weir_http_add_field(a, "Allow: %s\r\n", allow);
+}
+
+int weir_http_check_head(const weir_http_options *o, const weir_http_request *r, bool has_body,
+                         weir_http_answer *a)
+{
+    const endpoint *e = find_endpoint(r->path);
+    bool open = e && e->run == healthz;
+    if (o->password && !open &&
+        !weir_http_password_is(r->header[WEIR_HTTP_AUTHORIZATION], o->password)) {
+        weir_http_problem(a, 401, "expected the password: Authorization: Bearer PASSWORD");
+        weir_http_add_field(a, "WWW-Authenticate: Bearer realm=\"weir\", Basic realm=\"weir\"\r\n");
+    } else if (!e) {
+        weir_http_problem(a, 404, "there is no \"%.*s\"; / lists what there is", shown(r->path.len),
+                          r->path.at);
+    } else if (!(e->methods & r->method)) {
+        refuse_method(a, e);
+    } else if (e->params && has_body && !is_json(r->header[WEIR_HTTP_CONTENT_TYPE])) {
+        weir_http_problem(a, 415,
+                          "the body is not called JSON, expected Content-Type: "
+                          "application/json");
+        weir_http_add_field(a, "Accept: application/json\r\n");
+    }
+    return a->status;
+}
+
+/* A page of another site must not spend anybody's units. A browser cannot be made to send the
+ * header that keys are read from, so that a request which has its key from there comes from a proxy
+ * that hands on what its own client sent. */
+static bool refuse_other_site(call *c)
+{
+    if (c->key_from_header || !weir_http_from_other_site(c->request))
+        return false;
+    weir_http_problem(c->answer, 403,
+                      "a page of another site may not ask (Sec-Fetch-Site, Origin); a proxy should "
+                      "leave out these headers of its clients");
+    return true;
+}
+
+void weir_http_answer_request(const weir_http_options *o, weir_http_request *r, int64_t now_ns,
+                              weir_http_answer *a)
+{
+    const endpoint *e = find_endpoint(r->path);
+    call c = {.options = o, .request = r, .now_ns = now_ns, .answer = a};
+    if (e->params == 0) {
+        if (e->run != policies || !refuse_other_site(&c))
+            e->run(&c);
+        return;
+    }
+    if (weir_http_params_read(&c.params, r, e->params, o->key_query, a) && read_ask(&c) &&
+        !refuse_other_site(&c))
+        e->run(&c);
+    weir_http_params_free(&c.params);
+}

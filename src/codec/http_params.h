@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+#ifndef WEIR_CODEC_HTTP_PARAMS_H
+#define WEIR_CODEC_HTTP_PARAMS_H
+/* The parameters of a request, from its query and its JSON body. It must not know the endpoints. */
+
+#include "codec/http_request.h"
+
+#include <jansson.h>
+
+typedef enum weir_http_param {
+    WEIR_HTTP_P_POLICY,
+    WEIR_HTTP_P_LIMIT,
+    WEIR_HTTP_P_KEY,
+    WEIR_HTTP_P_COST,
+    WEIR_HTTP_P_DELAY,
+    WEIR_HTTP_P_DENIED,
+    WEIR_HTTP_P_SOURCE, /* options->key_query, in a query only */
+    WEIR_HTTP_PARAMS
+} weir_http_param;
+
+#define WEIR_HTTP_BIT(param) (1u << (param))
+
+typedef struct weir_http_params {
+    unsigned given;                   /* WEIR_HTTP_BIT() of each that is there */
+    weir_text text[WEIR_HTTP_PARAMS]; /* of those that are texts, and of all from a query */
+    int64_t number[WEIR_HTTP_PARAMS]; /* of cost and denied, once read */
+    const char *key_query;            /* the name of WEIR_HTTP_P_SOURCE, or NULL */
+    json_t *json;                     /* what texts from a body lie in */
+} weir_http_params;
+
+/* Reads a request's parameters.
+ *  known  WEIR_HTTP_BIT() of each that may be there.
+ *  ret    all written, to be given to weir_http_params_free() in any case.
+ * Returns false if they are wrong; then `a` is the answer that says how: one that is not known, is
+ * given twice, or is not what it should be. */
+bool weir_http_params_read(weir_http_params *ret, weir_http_request *r, unsigned known,
+                           const char *key_query, weir_http_answer *a);
+
+void weir_http_params_free(weir_http_params *p);
+
+#endif

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Answers. The fields are those of draft-ietf-httpapi-ratelimit-headers-11 and the X-RateLimit-*
+ * that clients have long known. Every figure is rounded against the caller: times up. */
+
+#include "codec/http_reply.h"
+
+#include "codec/json.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#define QUOTA_EXCEEDED "https://iana.org/assignments/http-problem-types#quota-exceeded"
+#define SECOND_NS      INT64_C(1000000000)
+
+const char *weir_http_reason(int status)
+{
+    static const struct {
+        int status;
+        const char *reason;
+    } reasons[] = {
+        {200, "OK"},
+        {400, "Bad Request"},
+        {401, "Unauthorized"},
+        {403, "Forbidden"},
+        {404, "Not Found"},
+        {405, "Method Not Allowed"},
+        {413, "Content Too Large"},
+        {414, "URI Too Long"},
+        {415, "Unsupported Media Type"},
+        {417, "Expectation Failed"},
+        {429, "Too Many Requests"},
+        {431, "Request Header Fields Too Large"},
+        {500, "Internal Server Error"},
+        {503, "Service Unavailable"},
+        {505, "HTTP Version Not Supported"},
+    };
+    for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++) {
+        if (reasons[i].status == status)
+            return reasons[i].reason;
+    }
+    return "Unknown";
+}
+
+void weir_http_add_field(weir_http_answer *a, const char *format, ...)
+{
+    size_t room = sizeof a->fields - a->fields_len;
+    va_list args;
+    va_start(args, format);
+    int len = vsnprintf(a->fields + a->fields_len, room, format, args);
+    va_end(args);
+    if (len > 0 && (size_t)len < room)
+        a->fields_len += (size_t)len;
+}
+
+/* ---- problems -------------------------------------------------------------------------------- */
+
+static void put_problem(weir_http_answer *a, const char *type, const char *title,
+                        const char *detail)
+{
+    a->type = "application/problem+json";
+    weir_buffer_clear(a->body);
+    weir_buffer_printf(a->body, "{\"type\":\"%s\",\"title\":\"%s\",\"status\":%d,\"detail\":", type,
+                       title, a->status);
+    weir_json_put_string(a->body, detail, strlen(detail));
+}
+
+void weir_http_problem(weir_http_answer *a, int status, const char *format, ...)
+{
+    char detail[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(detail, sizeof detail, format, args);
+    va_end(args);
+    a->status = status;
+    put_problem(a, "about:blank", weir_http_reason(status), detail);
+    weir_buffer_append(a->body, "}\n", 2);
+}
+
+/* ---- figures --------------------------------------------------------------------------------- */
+
+static int64_t ms_ceil(int64_t ns)
+{
+    return ns / 1000000 + (ns % 1000000 > 0);
+}
+
+/* No time exceeds 15 digits of seconds, the most that a structured field's integer may have. */
+_Static_assert(INT64_MAX / SECOND_NS < INT64_C(999999999999999), "a time fits a structured field");
+
+static int64_t s_ceil(int64_t ns)
+{
+    return ns / SECOND_NS + (ns % SECOND_NS > 0);
+}
+
+/* ns of a layer's window, or until a layer without one is full again; 0 if that is no fixed time. */
+static unsigned __int128 window_ns(const weir_layer *l)
+{
+    if (l->algorithm == WEIR_FIXED_WINDOW) {
+        if (l->calendar == WEIR_DAY)
+            return (unsigned __int128)86400 * SECOND_NS;
+        if (l->calendar == WEIR_WEEK)
+            return (unsigned __int128)604800 * SECOND_NS;
+        if (l->calendar == WEIR_MONTH || l->calendar == WEIR_YEAR)
+            return 0;
+    }
+    if (l->algorithm >= WEIR_FIXED_WINDOW)
+        return (unsigned __int128)l->period_ns;
+    unsigned __int128 limit = (unsigned __int128)l->limit, rate = (unsigned __int128)l->rate;
+    if (l->stepped)
+        return (limit + rate - 1) / rate * (unsigned __int128)l->period_ns;
+    return (limit * (unsigned __int128)l->period_ns + rate - 1) / rate;
+}
+
+/* The name of a layer among the fields: the policy's, or with a number if it has several. */
+static void item_name(char *buf, size_t size, const weir_ask *ask, uint32_t layer)
+{
+    int len = ask->by_text ? 5 : (int)ask->rule.len;
+    const char *name = ask->by_text ? "limit" : ask->rule.at;
+    if (ask->policy->layers > 1)
+        snprintf(buf, size, "%.*s-%u", len, name, layer + 1);
+    else
+        snprintf(buf, size, "%.*s", len, name);
+}
+
+enum { ITEM_NAME_MAX = WEIR_RULE_NAME_MAX + 12 };
+
+static void add_policy_field(weir_http_answer *a, const weir_ask *ask)
+{
+    weir_http_add_field(a, "RateLimit-Policy: ");
+    for (uint32_t i = 0; i < ask->policy->layers; i++) {
+        const weir_layer *l = &ask->policy->layer[i];
+        char name[ITEM_NAME_MAX];
+        item_name(name, sizeof name, ask, i);
+        weir_http_add_field(a, "%s\"%s\";q=%" PRId64, i ? ", " : "", name, l->limit);
+        unsigned __int128 s = (window_ns(l) + SECOND_NS - 1) / SECOND_NS;
+        if (s > 0)
+            weir_http_add_field(a, ";w=%" PRIu64, (uint64_t)s);
+    }
+    weir_http_add_field(a, "\r\n");
+}
+
+static void add_decision_fields(weir_http_answer *a, const weir_ask *ask)
+{
+    const weir_decision *d = &ask->decision;
+    char name[ITEM_NAME_MAX];
+    item_name(name, sizeof name, ask, d->layer);
+    add_policy_field(a, ask);
+    weir_http_add_field(a, "RateLimit: \"%s\";r=%" PRId64 ";t=%" PRId64 "\r\n", name, d->remaining,
+                        s_ceil(d->reset_after_ns));
+    weir_http_add_field(a,
+                        "X-RateLimit-Limit: %" PRId64 "\r\nX-RateLimit-Remaining: %" PRId64
+                        "\r\nX-RateLimit-Reset: %" PRId64 "\r\n",
+                        d->limit, d->remaining, s_ceil(d->reset_after_ns));
+    if (!d->allowed && !d->never) {
+        int64_t s = s_ceil(d->retry_after_ns);
+        weir_http_add_field(a, "Retry-After: %" PRId64 "\r\n", s > 0 ? s : 1);
+    }
+    weir_http_add_field(a, "Cache-Control: no-store\r\n");
+}
+
+/* ---- decisions ------------------------------------------------------------------------------- */
+
+static const char *reason_word(weir_reason reason)
+{
+    switch (reason) {
+    case WEIR_BY_SHADOW:
+        return "shadow";
+    case WEIR_BY_ALLOW_LIST:
+        return "allow-list";
+    case WEIR_BY_DENY_LIST:
+        return "deny-list";
+    case WEIR_BY_LIMIT:
+        break;
+    }
+    return "limit";
+}
+
+/* The members of a decision, without braces. */
+static void put_members(weir_buffer *b, const weir_ask *ask)
+{
+    const weir_decision *d = &ask->decision;
+    weir_buffer_printf(
+        b, "\"allowed\":%s,\"limit\":%" PRId64 ",\"remaining\":%" PRId64 ",\"retry_after_ms\":",
+        d->allowed ? "true" : "false", d->limit, d->remaining);
+    if (d->allowed)
+        weir_buffer_append(b, "0", 1);
+    else if (d->never)
+        weir_buffer_append(b, "-1", 2);
+    else
+        weir_buffer_printf(b, "%" PRId64, ms_ceil(d->retry_after_ns));
+    weir_buffer_printf(b, ",\"reset_after_ms\":%" PRId64 ",\"delay_ms\":%" PRId64 ",\"policy\":",
+                       ms_ceil(d->reset_after_ns), ms_ceil(d->delay_ns));
+    char text[WEIR_POLICY_TEXT_MAX];
+    if (ask->by_text)
+        weir_json_put_string(b, text, weir_policy_print(ask->policy, text, sizeof text));
+    else
+        weir_json_put_string(b, ask->rule.at, ask->rule.len);
+    weir_buffer_printf(b, ",\"layer\":%u,\"reason\":\"%s\"}\n", d->layer, reason_word(ask->reason));
+}
+
+/* A sentence for a reader who does not know weir. */
+static void say_denial(char *buf, size_t size, const weir_ask *ask, const char *name)
+{
+    const weir_decision *d = &ask->decision;
+    if (ask->reason == WEIR_BY_DENY_LIST)
+        snprintf(buf, size, "The key is on the deny list of \"%s\".", name);
+    else if (d->never)
+        snprintf(buf, size, "\"%s\" never allows more than %" PRId64 " at once.", name, d->limit);
+    else
+        snprintf(buf, size, "\"%s\" allows %" PRId64 " more now; try again in %" PRId64 ".%03d s.",
+                 name, d->remaining, ms_ceil(d->retry_after_ns) / 1000,
+                 (int)(ms_ceil(d->retry_after_ns) % 1000));
+}
+
+void weir_http_decision(weir_http_answer *a, const weir_ask *ask, int denied_status)
+{
+    add_decision_fields(a, ask);
+    if (ask->decision.allowed) {
+        a->status = 200;
+        a->type = "application/json";
+        weir_buffer_append(a->body, "{", 1);
+        put_members(a->body, ask);
+        return;
+    }
+    char name[ITEM_NAME_MAX], detail[256];
+    item_name(name, sizeof name, ask, ask->decision.layer);
+    say_denial(detail, sizeof detail, ask, name);
+    a->status = denied_status;
+    put_problem(a, QUOTA_EXCEEDED,
+                "Request cannot be satisfied as assigned quota has been exceeded", detail);
+    weir_buffer_printf(a->body, ",\"violated-policies\":[\"%s\"],", name);
+    put_members(a->body, ask);
+}
+
+/* ---- bytes ----------------------------------------------------------------------------------- */
+
+void weir_http_put_head(weir_buffer *out, const weir_http_answer *a, const char *connection)
+{
+    weir_buffer_printf(out, "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n",
+                       a->status, weir_http_reason(a->status), a->type, weir_buffer_len(a->body));
+    weir_buffer_append(out, a->fields, a->fields_len);
+    if (connection)
+        weir_buffer_printf(out, "Connection: %s\r\n", connection);
+    weir_buffer_append(out, "\r\n", 2);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+#ifndef WEIR_CODEC_HTTP_REPLY_H
+#define WEIR_CODEC_HTTP_REPLY_H
+/* Answers: problems, and decisions with their rate limit fields. It must not know how a request
+ * came. */
+
+#include "port/buffer.h"
+#include "service/service.h"
+
+#define WEIR_HTTP_HEAD_ROOM 3072 /* 8 layers with names of 64 bytes are about 1 KiB */
+
+/* An answer on its way to its bytes. */
+typedef struct weir_http_answer {
+    int status;
+    const char *type;                 /* of the body */
+    weir_buffer *body;                /* empty to begin with */
+    char fields[WEIR_HTTP_HEAD_ROOM]; /* further header lines */
+    size_t fields_len;
+    int64_t delay_ns; /* hold it so long */
+} weir_http_answer;
+
+/* Adds "name: value" lines, each with its CR LF. */
+__attribute__((format(printf, 2, 3))) void weir_http_add_field(weir_http_answer *a,
+                                                               const char *format, ...);
+
+/* Makes `a` a problem (RFC 9457) that has no type of its own: its title is the status' reason, its
+ * detail what is printed, of which at most 511 bytes are kept. */
+__attribute__((format(printf, 3, 4))) void weir_http_problem(weir_http_answer *a, int status,
+                                                             const char *format, ...);
+
+/* Makes `a` the answer to a decision: 200, or denied_status and a problem of the type
+ * quota-exceeded.
+ *  ask  one that was answered with WEIR_OK. */
+void weir_http_decision(weir_http_answer *a, const weir_ask *ask, int denied_status);
+
+/* "Too Many Requests" for 429. */
+const char *weir_http_reason(int status);
+
+/* Adds an answer's status line and its header lines with the empty one; its body is to follow.
+ *  connection  "close", "keep-alive", or NULL for no such line. */
+void weir_http_put_head(weir_buffer *out, const weir_http_answer *a, const char *connection);
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* JSON strings out of bytes that a client chose. It must not know what they are for. */
+
+#include "codec/json.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+/* The bytes of the well-formed UTF-8 sequence at the front of `at`, 0 if there is none: Unicode,
+ * table 3-7. */
+static size_t sequence_len(const uint8_t *at, size_t len)
+{
+    uint8_t c = at[0];
+    if (c < 0x80)
+        return 1;
+    if (c < 0xC2 || c > 0xF4)
+        return 0;
+    size_t n = c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4;
+    if (n > len)
+        return 0;
+    uint8_t low = c == 0xE0 ? 0xA0 : c == 0xF0 ? 0x90 : 0x80;
+    uint8_t high = c == 0xED ? 0x9F : c == 0xF4 ? 0x8F : 0xBF;
+    if (at[1] < low || at[1] > high)
+        return 0;
+    for (size_t i = 2; i < n; i++) {
+        if (at[i] < 0x80 || at[i] > 0xBF)
+            return 0;
+    }
+    return n;
+}
+
+static bool plain(uint8_t c)
+{
+    return c >= 0x20 && c < 0x7F && c != '"' && c != '\\';
+}
+
+static void put_escaped(weir_buffer *b, uint8_t c)
+{
+    if (c == '"' || c == '\\')
+        weir_buffer_printf(b, "\\%c", c);
+    else
+        weir_buffer_printf(b, "\\u%04x", c);
+}
+
+void weir_json_put_string(weir_buffer *b, const void *bytes, size_t len)
+{
+    const uint8_t *at = bytes;
+    weir_buffer_append_byte(b, '"');
+    for (size_t i = 0; i < len;) {
+        size_t run = i;
+        while (run < len && plain(at[run]))
+            run++;
+        weir_buffer_append(b, at + i, run - i);
+        i = run;
+        if (i == len)
+            break;
+        size_t n = sequence_len(at + i, len - i);
+        if (n > 1)
+            weir_buffer_append(b, at + i, n);
+        else if (n == 1)
+            put_escaped(b, at[i]);
+        else
+            weir_buffer_append(b, "\\ufffd", 6);
+        i += n ? n : 1;
+    }
+    weir_buffer_append_byte(b, '"');
+}
+
+void weir_buffer_printf(weir_buffer *b, const char *format, ...)
+{
+    char text[WEIR_PRINTF_MAX];
+    va_list args;
+    va_start(args, format);
+    int len = vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (len > 0)
+        weir_buffer_append(b, text, (size_t)len < sizeof text ? (size_t)len : sizeof text - 1);
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+#ifndef WEIR_CODEC_JSON_H
+#define WEIR_CODEC_JSON_H
+/* JSON and other text into a buffer. It must not know what the text says. */
+
+#include "port/buffer.h"
+
+/* Adds a JSON string with its quotes. What is not UTF-8 among the bytes becomes U+FFFD, one for
+ * each byte, so that the result is always valid. */
+void weir_json_put_string(weir_buffer *b, const void *bytes, size_t len);
+
+/* Adds formatted text, as printf; at most WEIR_PRINTF_MAX - 1 bytes of it. */
+#define WEIR_PRINTF_MAX 1024
+__attribute__((format(printf, 2, 3))) void weir_buffer_printf(weir_buffer *b, const char *format,
+                                                              ...);
+
+#endif

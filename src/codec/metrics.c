@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* The hub's counters as Prometheus text. It must not know who asks. */
+
+#include "codec/metrics.h"
+
+#include "codec/json.h"
+
+#include <inttypes.h>
+
+static void put_head(weir_buffer *out, const char *name, const char *type, const char *help)
+{
+    weir_buffer_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+void weir_metrics_put_one(weir_buffer *out, const char *name, const char *type, const char *help,
+                          uint64_t value)
+{
+    put_head(out, name, type, help);
+    weir_buffer_printf(out, "%s %" PRIu64 "\n", name, value);
+}
+
+void weir_metrics_put_label(weir_buffer *out, const char *value)
+{
+    weir_buffer_append_byte(out, '"');
+    for (; *value; value++) {
+        if (*value == '\n') {
+            weir_buffer_append(out, "\\n", 2);
+            continue;
+        }
+        if (*value == '"' || *value == '\\')
+            weir_buffer_append_byte(out, '\\');
+        weir_buffer_append_byte(out, (uint8_t)*value);
+    }
+    weir_buffer_append_byte(out, '"');
+}
+
+static void put_count(weir_buffer *out, const char *policy, const char *verdict, uint64_t value)
+{
+    weir_buffer_printf(out, "weir_decisions_total{policy=");
+    weir_metrics_put_label(out, policy);
+    weir_buffer_printf(out, ",verdict=\"%s\"} %" PRIu64 "\n", verdict, value);
+}
+
+static void put_counts(void *ctx, const char *name, const weir_counts *c)
+{
+    weir_buffer *out = ctx;
+    put_count(out, name, "allowed", c->allowed);
+    put_count(out, name, "denied", c->denied);
+    put_count(out, name, "shadowed", c->shadowed);
+    put_count(out, name, "allow_listed", c->allow_listed);
+    put_count(out, name, "deny_listed", c->deny_listed);
+    put_count(out, name, "failed", c->failed);
+}
+
+/* ns as seconds, exactly. */
+static void put_seconds(weir_buffer *out, uint64_t ns)
+{
+    weir_buffer_printf(out, "%" PRIu64 ".%09" PRIu64, ns / 1000000000, ns % 1000000000);
+}
+
+static void put_latency(weir_buffer *out, const weir_latency *l)
+{
+    put_head(out, "weir_decision_seconds", "histogram",
+             "From the look at the clock before a batch of requests until it was decided.");
+    uint64_t count = 0;
+    for (unsigned i = 0; i < WEIR_LATENCY_BUCKETS; i++) {
+        count += l->count[i];
+        if (i == WEIR_LATENCY_BUCKETS - 1)
+            break; /* it has no upper end */
+        weir_buffer_printf(out, "weir_decision_seconds_bucket{le=\"");
+        put_seconds(out, UINT64_C(1) << (i + 7));
+        weir_buffer_printf(out, "\"} %" PRIu64 "\n", count);
+    }
+    weir_buffer_printf(out, "weir_decision_seconds_bucket{le=\"+Inf\"} %" PRIu64 "\n", count);
+    weir_buffer_printf(out, "weir_decision_seconds_sum ");
+    put_seconds(out, l->sum_ns);
+    weir_buffer_printf(out, "\nweir_decision_seconds_count %" PRIu64 "\n", count);
+}
+
+void weir_metrics_put(weir_buffer *out, weir_hub *hub, const char *version)
+{
+    put_head(out, "weir_build_info", "gauge", "Always 1; the version is the label.");
+    weir_buffer_printf(out, "weir_build_info{version=");
+    weir_metrics_put_label(out, version);
+    weir_buffer_printf(out, "} 1\n");
+
+    put_head(out, "weir_decisions_total", "counter", "Requests decided, by policy and verdict.");
+    weir_hub_counts(hub, put_counts, out);
+
+    weir_latency latency = weir_hub_latency(hub);
+    put_latency(out, &latency);
+
+    weir_store_stats store = weir_hub_store_stats(hub);
+    weir_metrics_put_one(out, "weir_store_keys", "gauge",
+                         "Keys held; fresh ones that were not yet dropped are among them.",
+                         store.keys);
+    weir_metrics_put_one(out, "weir_store_memory_bytes", "gauge",
+                         "Memory taken by the states of keys.", store.memory_bytes);
+    weir_metrics_put_one(out, "weir_store_evicted_total", "counter",
+                         "Live keys that were forgotten because the memory was full.",
+                         store.evicted);
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* The metrics as Prometheus reads them: every line is of a metric that was announced, and the
+ * figures are those that were counted. */
+
+#include "codec/metrics.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const weir_zone *no_zone(void *ctx, const char *name, size_t len)
+{
+    (void)ctx;
+    (void)name;
+    (void)len;
+    return NULL;
+}
+
+static char *metrics_after(void (*use)(weir_hub *h, weir_service *s))
+{
+    const weir_zones zones = {no_zone, NULL};
+    weir_store *store;
+    weir_hub *hub;
+    weir_service *service;
+    assert_int_equal(weir_store_open(&store, NULL), WEIR_OK);
+    assert_int_equal(weir_hub_open(&hub, store, &zones), WEIR_OK);
+    assert_int_equal(weir_service_open(&service, hub), WEIR_OK);
+    use(hub, service);
+    weir_buffer out;
+    weir_buffer_init(&out, 1 << 20);
+    weir_metrics_put(&out, hub, "1.\"2\\3\n");
+    weir_buffer_append(&out, "", 1);
+    assert_false(out.failed);
+    char *text = strdup((char *)weir_buffer_data(&out));
+    weir_buffer_free(&out);
+    weir_service_close(service);
+    weir_hub_close(hub);
+    weir_store_close(store);
+    return text;
+}
+
+static void take(weir_service *s, const char *rule, const char *key, int64_t cost)
+{
+    weir_ask ask = {.rule = {rule, strlen(rule)}, .key = {key, strlen(key)}, .cost = cost};
+    weir_service_take(s, &ask, 1, 1767225600000000000);
+}
+
+static void use_it(weir_hub *h, weir_service *s)
+{
+    static const char *const root = "root", *const evil = "evil";
+    weir_rule_spec spec = WEIR_RULE_SPEC_DEFAULT;
+    spec.name = "api";
+    spec.limit = "fixed-window 2/m";
+    spec.allow = &root;
+    spec.allow_len = 1;
+    spec.deny = &evil;
+    spec.deny_len = 1;
+    weir_rule_error e;
+    assert_int_equal(weir_hub_set_rule(h, &spec, &e), WEIR_OK);
+    take(s, "api", "alice", 1);
+    take(s, "api", "alice", 1);
+    take(s, "api", "alice", 1);
+    take(s, "api", "root", 1);
+    take(s, "api", "evil", 1);
+    take(s, "api", "alice", 0);
+    weir_service_latency(s, 100, 2);
+    weir_service_latency(s, 300, 1);
+    weir_service_latency(s, INT64_C(5000000000), 1);
+}
+
+static void expect(const char *text, const char *line)
+{
+    const char *at = strstr(text, line);
+    if (!at || (at > text && at[-1] != '\n') || at[strlen(line)] != '\n')
+        fail_msg("no line %s in\n%s", line, text);
+}
+
+static void check_figures(void **state)
+{
+    (void)state;
+    char *text = metrics_after(use_it);
+    expect(text, "weir_build_info{version=\"1.\\\"2\\\\3\\n\"} 1");
+    expect(text, "weir_decisions_total{policy=\"api\",verdict=\"allowed\"} 2");
+    expect(text, "weir_decisions_total{policy=\"api\",verdict=\"denied\"} 1");
+    expect(text, "weir_decisions_total{policy=\"api\",verdict=\"shadowed\"} 0");
+    expect(text, "weir_decisions_total{policy=\"api\",verdict=\"allow_listed\"} 1");
+    expect(text, "weir_decisions_total{policy=\"api\",verdict=\"deny_listed\"} 1");
+    expect(text, "weir_decisions_total{policy=\"api\",verdict=\"failed\"} 0");
+    expect(text, "weir_decision_seconds_bucket{le=\"0.000000128\"} 2");
+    expect(text, "weir_decision_seconds_bucket{le=\"0.000000256\"} 2");
+    expect(text, "weir_decision_seconds_bucket{le=\"0.000000512\"} 3");
+    expect(text, "weir_decision_seconds_bucket{le=\"0.536870912\"} 3");
+    expect(text, "weir_decision_seconds_bucket{le=\"+Inf\"} 4");
+    expect(text, "weir_decision_seconds_count 4");
+    expect(text, "weir_store_keys 1");
+    expect(text, "weir_store_evicted_total 0");
+    expect(text, "# TYPE weir_decisions_total counter");
+    expect(text, "# TYPE weir_decision_seconds histogram");
+    free(text);
+}
+
+/* Each line is a comment, or a sample of the metric that the last TYPE line announced. */
+static void check_form(void **state)
+{
+    (void)state;
+    char *text = metrics_after(use_it), name[64] = "?", *rest = NULL;
+    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        if (strncmp(line, "# TYPE ", 7) == 0)
+            snprintf(name, sizeof name, "%.*s", (int)strcspn(line + 7, " "), line + 7);
+        else if (line[0] != '#')
+            assert_memory_equal(line, name, strlen(name));
+    }
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(check_figures),
+        cmocka_unit_test(check_form),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
