@@ -277,7 +277,7 @@ static void answer_request(weir_http_session *s, weir_buffer *out, int64_t now_n
     weir_http_answer a = {.body = &s->rest};
     weir_http_request r = request_of(s);
     s->closing = !s->keep_alive;
-    if (weir_http_check_head(s->options, &r, s->has_body, &a) == 0)
+    if (weir_http_check_head(s->options, &r, r.body.len > 0, &a) == 0)
         weir_http_answer_request(s->options, &r, now_ns, &a);
     send_answer(s, &a, out, now_ns);
     begin_request(s);
@@ -343,7 +343,8 @@ static void refuse_phase(weir_http_session *s)
 /* What llhttp did not like. */
 static void refuse_error(weir_http_session *s, llhttp_errno_t error)
 {
-    if (error == HPE_INVALID_VERSION || error == HPE_PAUSED_H2_UPGRADE)
+    bool known = s->parser.http_major == 1 && s->parser.http_minor <= 1;
+    if (error == HPE_PAUSED_H2_UPGRADE || (error == HPE_INVALID_VERSION && !known))
         refuse(s, 505, "expected HTTP/1.1 or HTTP/1.0");
     else
         refuse(s, 400, llhttp_get_error_reason(&s->parser));

@@ -27,7 +27,8 @@ typedef struct weir_http_request {
 } weir_http_request;
 
 /* Whether the request may be asked at all, as far as its head can tell: 0, or the status of an
- * answer that `a` now is. Reads no body and no query. */
+ * answer that `a` now is. It reads no query and no body.
+ *  has_body  a body is there or is to come. */
 int weir_http_check_head(const weir_http_options *o, const weir_http_request *r, bool has_body,
                          weir_http_answer *a);
 

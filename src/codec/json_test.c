@@ -32,7 +32,7 @@ static void check_strings(void **state)
     check_string("\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", 9,
                  "\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\"");
     check_string("\xc3", 1, "\"\\ufffd\"");
-    check_string("\xc0\xaf", 2, "\"\\ufffd\\ufffd\"");             /* too long */
+    check_string("\xc0\xaf", 2, "\"\\ufffd\\ufffd\"");            /* too long */
     check_string("\xed\xa0\x80", 3, "\"\\ufffd\\ufffd\\ufffd\""); /* half a surrogate pair */
     check_string("\xf4\x90\x80\x80", 4, "\"\\ufffd\\ufffd\\ufffd\\ufffd\"");
     check_string("\xe2\x82x", 3, "\"\\ufffd\\ufffdx\"");

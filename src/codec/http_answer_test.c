@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* The endpoints of HTTP: what is asked, and what is answered. */
+
+#include "codec/http_kit_test.h"
+
+/* ---- decisions ------------------------------------------------------------------------------- */
+
+static void check_take(void **state)
+{
+    fixture *f = *state;
+    assert_string_equal(get(f, "/v1/take?policy=api&key=alice&cost=2"),
+                        "HTTP/1.1 200 OK\r\n"
+                        "Content-Type: application/json\r\n"
+                        "Content-Length: 137\r\n"
+                        "RateLimit-Policy: \"api\";q=5;w=5\r\n"
+                        "RateLimit: \"api\";r=3;t=2\r\n"
+                        "X-RateLimit-Limit: 5\r\n"
+                        "X-RateLimit-Remaining: 3\r\n"
+                        "X-RateLimit-Reset: 2\r\n"
+                        "Cache-Control: no-store\r\n"
+                        "\r\n"
+                        "{\"allowed\":true,\"limit\":5,\"remaining\":3,\"retry_after_ms\":0,"
+                        "\"reset_after_ms\":2000,"
+                        "\"delay_ms\":0,\"policy\":\"api\",\"layer\":0,\"reason\":\"limit\"}\n");
+    f->now_ns += SECOND_NS / 2;
+    assert_string_equal(
+        post(f, "/v1/take", "{\"policy\":\"api\",\"key\":\"alice\",\"cost\":4}"),
+        "HTTP/1.1 429 Too Many Requests\r\n"
+        "Content-Type: application/problem+json\r\n"
+        "Content-Length: 387\r\n"
+        "RateLimit-Policy: \"api\";q=5;w=5\r\n"
+        "RateLimit: \"api\";r=3;t=2\r\n"
+        "X-RateLimit-Limit: 5\r\n"
+        "X-RateLimit-Remaining: 3\r\n"
+        "X-RateLimit-Reset: 2\r\n"
+        "Retry-After: 1\r\n"
+        "Cache-Control: no-store\r\n"
+        "\r\n"
+        "{\"type\":\"https://iana.org/assignments/http-problem-types#quota-exceeded\","
+        "\"title\":\"Request cannot be satisfied as assigned quota has been exceeded\","
+        "\"status\":429,\"detail\":\"\\\"api\\\" allows 3 more now; try again in 0.500 s.\","
+        "\"violated-policies\":[\"api\"],"
+        "\"allowed\":false,\"limit\":5,\"remaining\":3,\"retry_after_ms\":500,"
+        "\"reset_after_ms\":1500,"
+        "\"delay_ms\":0,\"policy\":\"api\",\"layer\":0,\"reason\":\"limit\"}\n");
+    assert_int_equal(status_of(get(f, "/v1/take?policy=api&key=alice&cost=4&denied=403")), 403);
+    assert_int_equal(
+        status_of(post(f, "/v1/take?denied=503&cost=4&key=alice", "{\"policy\":\"api\"}")), 503);
+    const char *never = get(f, "/v1/take?policy=api&key=alice&cost=6");
+    assert_int_equal(status_of(never), 429);
+    assert_non_null(strstr(never, "\"retry_after_ms\":-1"));
+    assert_non_null(strstr(never, "\\\"api\\\" never allows more than 5 at once."));
+    has_no_line(never, "Retry-After");
+    assert_int_equal(status_of(get(f, "/v1/take?policy=api&key=alice&cost=0")), 200);
+}
+
+static void check_lists_and_shadow(void **state)
+{
+    fixture *f = *state;
+    const char *answer = get(f, "/v1/take?policy=api&key=root&cost=99");
+    assert_int_equal(status_of(answer), 200);
+    assert_non_null(strstr(answer, "\"reason\":\"allow-list\""));
+    has_line(answer, "RateLimit: \"api\";r=5;t=0");
+    answer = get(f, "/v1/take?policy=api&key=evil");
+    assert_int_equal(status_of(answer), 429);
+    assert_non_null(strstr(answer, "\"reason\":\"deny-list\""));
+    assert_non_null(strstr(answer, "The key is on the deny list of \\\"api\\\"."));
+    has_no_line(answer, "Retry-After");
+    assert_non_null(strstr(get(f, "/v1/take?policy=look&key=a"), "\"reason\":\"limit\""));
+    answer = get(f, "/v1/take?policy=look&key=a");
+    assert_int_equal(status_of(answer), 200);
+    assert_non_null(strstr(answer, "\"reason\":\"shadow\""));
+    assert_int_equal(status_of(get(f, "/v1/peek?policy=look&key=a")), 200);
+}
+
+static void check_layers(void **state)
+{
+    fixture *f = *state;
+    const char *answer = get(f, "/v1/take?policy=two&key=a&cost=2");
+    has_line(answer, "RateLimit-Policy: \"two-1\";q=2;w=60, \"two-2\";q=10");
+    has_line(answer, "RateLimit: \"two-1\";r=0;t=60");
+    answer = get(f, "/v1/take?policy=two&key=a");
+    has_line(answer, "Retry-After: 60");
+    assert_non_null(strstr(answer, "\"violated-policies\":[\"two-1\"]"));
+    has_line(get(f, "/v1/take?policy=slow&key=a"), "RateLimit-Policy: \"slow\";q=7;w=360");
+    has_line(get(f, "/v1/check?limit=gcra+100/s+burst+20&key=a"),
+             "RateLimit-Policy: \"limit\";q=20;w=1");
+    has_line(get(f, "/v1/check?limit=fixed-window+1/day%26fixed-window+2/week&key=a"),
+             "RateLimit-Policy: \"limit-1\";q=1;w=86400, \"limit-2\";q=2;w=604800");
+}
+
+static void check_check(void **state)
+{
+    fixture *f = *state;
+    const char *answer =
+        get(f, "/v1/check?limit=sliding-log++2%2fm&key=%00%ff%2B+x&cost=2"); /* any bytes */
+    assert_int_equal(status_of(answer), 200);
+    assert_non_null(strstr(answer, "\"policy\":\"sliding-log 2/m\""));
+    has_line(answer, "RateLimit: \"limit\";r=0;t=60");
+    assert_int_equal(status_of(get(f, "/v1/check?limit=sliding-log+2/m&key=%00%FF%2b%20x")), 429);
+    assert_int_equal(status_of(get(f, "/v1/check?limit=sliding-log+2/m&key=%00%FF%2b%20y")), 200);
+    /* The same key from a body, where NUL is \u0000. */
+    assert_int_equal(status_of(get(f, "/v1/check?limit=gcra+1/s+burst+1&key=a%00b")), 200);
+    assert_int_equal(
+        status_of(post(f, "/v1/check", "{\"limit\":\"gcra 1/s burst 1\",\"key\":\"a\\u0000b\"}")),
+        429);
+    is_problem(get(f, "/v1/check?limit=gcra+100/x&key=a"), 400,
+               "column 10: unknown unit 'x', expected one of ns us ms s m h d w");
+    is_problem(
+        get(f, "/v1/check?limit=&key=a"), 400,
+        "column 1: found the end, expected one of gcra token-bucket leaky-bucket leaky-queue "
+        "fixed-window sliding-log sliding-counter sliding-slices");
+}
+
+static void check_peek_refund_reset(void **state)
+{
+    fixture *f = *state;
+    get(f, "/v1/take?policy=api&key=alice&cost=3");
+    assert_non_null(strstr(get(f, "/v1/peek?policy=api&key=alice&cost=2"), "\"remaining\":2"));
+    const char *answer = get(f, "/v1/peek?policy=api&key=alice&cost=4");
+    assert_int_equal(status_of(answer), 429);
+    has_line(answer, "Retry-After: 2");
+    assert_int_equal(status_of(get(f, "/v1/peek?policy=api&key=alice&cost=4&denied=403")), 403);
+    /* The state of a text is not that of a policy that has the same. */
+    assert_int_equal(status_of(get(f, "/v1/peek?limit=gcra+1/s+burst+5&key=alice&cost=4")), 200);
+    answer = post(f, "/v1/refund", "{\"policy\":\"api\",\"key\":\"alice\",\"cost\":2}");
+    assert_int_equal(status_of(answer), 200);
+    assert_non_null(strstr(answer, "\"remaining\":4"));
+    assert_string_equal(body_of(post(f, "/v1/reset?policy=api&key=alice", "")),
+                        "{\"reset\":true,\"policy\":\"api\"}\n");
+    assert_non_null(strstr(get(f, "/v1/peek?policy=api&key=alice"), "\"remaining\":5"));
+    is_problem(post(f, "/v1/refund?policy=queue&key=alice", ""), 400,
+               "a leaky-queue or count-denied policy cannot take back units");
+}
+
+static void check_queue(void **state)
+{
+    fixture *f = *state;
+    const char *three = "GET /v1/take?policy=queue&key=a HTTP/1.1\r\n" HOST "\r\n"
+                        "GET /v1/take?policy=queue&key=a HTTP/1.1\r\n" HOST "\r\n"
+                        "GET /v1/take?policy=queue&key=a HTTP/1.1\r\n" HOST "\r\n";
+    weir_buffer_append(&f->in, three, strlen(three));
+    weir_session_step step =
+        weir_http_session_run(&f->session, &f->in, &f->out, OUT_PAUSE, f->now_ns);
+    assert_int_equal(step.next, WEIR_SESSION_AGAIN); /* the first goes out at once */
+    assert_memory_equal(weir_buffer_data(&f->out), "HTTP/1.1 200", 12);
+    weir_buffer_clear(&f->out);
+    step = weir_http_session_run(&f->session, &f->in, &f->out, OUT_PAUSE, f->now_ns);
+    assert_int_equal(step.next, WEIR_SESSION_WAIT);
+    assert_int_equal(step.until_ns, f->now_ns + SECOND_NS / 10);
+    weir_buffer_append(&f->out, "", 1);
+    assert_non_null(strstr((char *)weir_buffer_data(&f->out), "\"delay_ms\":100,"));
+    weir_buffer_clear(&f->out);
+    /* The third is asked when the second has been served. */
+    step = weir_http_session_run(&f->session, &f->in, &f->out, OUT_PAUSE, step.until_ns);
+    assert_int_equal(step.next, WEIR_SESSION_WAIT);
+    assert_int_equal(step.until_ns, f->now_ns + 2 * SECOND_NS / 10);
+    weir_buffer_clear(&f->out);
+    step = weir_http_session_run(&f->session, &f->in, &f->out, OUT_PAUSE, step.until_ns);
+    assert_int_equal(step.next, WEIR_SESSION_READ);
+}
+
+static void check_queue_reports(void **state)
+{
+    fixture *f = *state;
+    for (int i = 0; i < 3; i++) {
+        const char *answer = get(f, "/v1/take?policy=queue&key=a&delay=report");
+        assert_int_equal(status_of(answer), 200);
+        char delay[32];
+        snprintf(delay, sizeof delay, "\"delay_ms\":%d,", i * 100);
+        assert_non_null(strstr(answer, delay));
+    }
+    assert_int_equal(f->waited_ns, 0);
+    assert_int_equal(status_of(get(f, "/v1/take?policy=queue&key=a&delay=report")), 429);
+    get(f, "/v1/take?policy=queue&key=b");
+    with(f, "GET /v1/take?policy=queue&key=b", "Connection: close\r\n");
+    assert_int_equal(f->waited_ns, SECOND_NS / 10);
+    assert_int_equal(f->last, WEIR_SESSION_CLOSE);
+}
+
+/* ---- parameters ------------------------------------------------------------------------------ */
+
+static void check_wrong_parameters(void **state)
+{
+    fixture *f = *state;
+    is_problem(get(f, "/v1/take?policy=api&key=a&cots=5"), 400,
+               "unknown parameter \"cots\", expected policy, key, cost, delay, denied");
+    is_problem(get(f, "/v1/reset?policy=api&key=a"), 405, "/v1/reset expects POST");
+    is_problem(post(f, "/v1/reset?policy=api&key=a&cost=1", ""), 400,
+               "unknown parameter \"cost\", expected policy, limit, key");
+    is_problem(get(f, "/v1/take?policy=api&key=a&key=b"), 400,
+               "the parameter \"key\" is given twice");
+    is_problem(post(f, "/v1/take?key=a", "{\"policy\":\"api\",\"key\":\"b\"}"), 400,
+               "the parameter \"key\" is given twice");
+    is_problem(post(f, "/v1/take", "{\"policy\":\"api\",\"key\":\"a\",\"key\":\"b\"}"), 400,
+               "the body is not JSON: line 1, column 31: duplicate object key near '\"key\"'");
+    is_problem(get(f, "/v1/take?policy=api"), 400, "the parameter \"key\" is missing");
+    is_problem(get(f, "/v1/take?key=a"), 400,
+               "expected one of the parameters \"policy\" and \"limit\"");
+    is_problem(get(f, "/v1/peek?key=a&policy=api&limit=gcra+1/s"), 400,
+               "expected only one of the parameters \"policy\" and \"limit\"");
+    is_problem(get(f, "/v1/take?policy=api&key="), 400, "the key has 0 bytes, expected 1 to 65536");
+    is_problem(get(f, "/v1/take?policy=api&key=%4"), 400,
+               "\"%4\" in the query: expected % and two hex digits");
+    is_problem(get(f, "/v1/take?policy=api&key=%zz"), 400,
+               "\"%zz\" in the query: expected % and two hex digits");
+    const char *cost = "\"cost\" is not a whole number from 0 to 2147483647";
+    is_problem(get(f, "/v1/take?policy=api&key=a&cost="), 400, cost);
+    is_problem(get(f, "/v1/take?policy=api&key=a&cost=-1"), 400, cost);
+    is_problem(get(f, "/v1/take?policy=api&key=a&cost=1.5"), 400, cost);
+    is_problem(get(f, "/v1/take?policy=api&key=a&cost=2147483648"), 400, cost);
+    is_problem(get(f, "/v1/take?policy=api&key=a&cost=99999999999999999999"), 400, cost);
+    is_problem(post(f, "/v1/take", "{\"cost\":2147483648}"), 400, cost);
+    is_problem(post(f, "/v1/take", "{\"cost\":1.0}"), 400,
+               "\"cost\" in the body: expected a whole number");
+    is_problem(post(f, "/v1/take", "{\"key\":5}"), 400, "\"key\" in the body: expected a string");
+    is_problem(get(f, "/v1/take?policy=api&key=a&delay=yes"), 400, "\"delay\" is not \"report\"");
+    is_problem(get(f, "/v1/take?policy=api&key=a&denied=200"), 400,
+               "\"denied\" is not 403, 429 or 503");
+    is_problem(get(f, "/v1/take?policy=none%22%0a&key=a"), 404, "there is no policy \"none\"\n\"");
+    is_problem(post(f, "/v1/take", "[]"), 400,
+               "the body is not a JSON object, expected "
+               "{\"policy\":\"name\",\"key\":\"name\",\"cost\":1}");
+    assert_int_equal(status_of(post(f, "/v1/take", "{")), 400);
+    assert_int_equal(status_of(get(f, "/v1/take?&policy=api&&key=a&")), 200);
+}
+
+static void check_long_key(void **state)
+{
+    fixture *f = *state;
+    for (size_t len = WEIR_KEY_MAX; len <= WEIR_KEY_MAX + 1; len++) {
+        char *request = malloc(len + 256);
+        size_t end = (size_t)sprintf(request,
+                                     "POST /v1/take HTTP/1.1\r\n" HOST
+                                     "Content-Type: Application/JSON ; charset=utf-8\r\n"
+                                     "Content-Length: %zu\r\n\r\n{\"policy\":\"api\",\"key\":\"",
+                                     len + 25);
+        memset(request + end, 'k', len);
+        end += len;
+        memcpy(request + end, "\"}", 2);
+        const char *answer = speak(f, request, end + 2);
+        if (len == WEIR_KEY_MAX)
+            assert_int_equal(status_of(answer), 200);
+        else
+            is_problem(answer, 400, "the key has 65537 bytes, expected 1 to 65536");
+        free(request);
+    }
+}
+
+static void check_key_from_header(void **state)
+{
+    fixture *f = *state;
+    f->options.key_header = "x-forwarded-for";
+    f->options.hops = 2;
+    const char *take = "GET /v1/take?policy=api&cost=5";
+    assert_int_equal(status_of(with(f, take, "X-Forwarded-For: evil, alice , proxy\r\n")), 200);
+    assert_int_equal(status_of(get(f, "/v1/take?policy=api&key=alice")), 429);
+    /* Several lines are one list. */
+    assert_int_equal(
+        status_of(
+            with(f, take, "X-Forwarded-For: x,bob\r\nX-Other: 1\r\nX-FORWARDED-FOR:proxy\r\n")),
+        200);
+    assert_int_equal(status_of(get(f, "/v1/take?policy=api&key=bob")), 429);
+    is_problem(with(f, take, "X-Forwarded-For: proxy\r\n"), 400,
+               "the header x-forwarded-for has 1 elements, expected 2 or more");
+    is_problem(with(f, take, "X-Forwarded-For: ,proxy\r\n"), 400,
+               "the key has 0 bytes, expected 1 to 65536");
+    is_problem(get(f, "/v1/take?policy=api"), 400,
+               "the parameter \"key\" is missing, and so is the header x-forwarded-for");
+    assert_int_equal(status_of(with(f, "GET /v1/take?policy=api&key=carol&cost=5",
+                                    "X-Forwarded-For: dave,proxy\r\n")),
+                     200);
+    assert_int_equal(status_of(get(f, "/v1/take?policy=api&key=dave")), 200);
+    f->options.hops = 0;
+    f->options.key_header = "X-Token";
+    assert_int_equal(status_of(with(f, take, "X-Token:  a, b \t\r\n")), 200);
+    assert_int_equal(status_of(get(f, "/v1/take?policy=api&key=a,+b")), 429);
+    /* A trailer is no header. */
+    is_problem(with(f, "POST /v1/take?policy=api",
+                    "Transfer-Encoding: chunked\r\n\r\n0\r\nX-Token: a\r\n"),
+               400, "the parameter \"key\" is missing, and so is the header X-Token");
+}
+
+static void check_key_from_query(void **state)
+{
+    fixture *f = *state;
+    f->options.key_query = "api_key";
+    assert_int_equal(status_of(get(f, "/v1/take?policy=api&api_key=alice&cost=5")), 200);
+    assert_int_equal(status_of(get(f, "/v1/take?policy=api&key=alice")), 429);
+    is_problem(get(f, "/v1/take?policy=api"), 400,
+               "the parameter \"key\" is missing, and so is the parameter api_key");
+    is_problem(post(f, "/v1/take?policy=api", "{\"api_key\":\"alice\"}"), 400,
+               "unknown parameter \"api_key\", expected policy, key, cost, delay, denied");
+    is_problem(get(f, "/v1/take?policy=api&kye=1"), 400,
+               "unknown parameter \"kye\", expected policy, key, cost, delay, denied, api_key");
+}
+
+/* ---- the other endpoints --------------------------------------------------------------------- */
+
+static void check_others(void **state)
+{
+    fixture *f = *state;
+    assert_string_equal(get(f, "/healthz"), "HTTP/1.1 200 OK\r\n"
+                                            "Content-Type: text/plain; charset=utf-8\r\n"
+                                            "Content-Length: 3\r\n\r\nok\n");
+    assert_string_equal(with(f, "HEAD /healthz", ""), "HTTP/1.1 200 OK\r\n"
+                                                      "Content-Type: text/plain; charset=utf-8\r\n"
+                                                      "Content-Length: 3\r\n\r\n");
+    assert_int_equal(status_of(get(f, "http://weir/healthz?x")), 200);
+    assert_non_null(strstr(get(f, "http://weir"), "/v1/explain"));
+    assert_non_null(strstr(get(f, "/"), "/v1/explain"));
+    is_problem(get(f, "/v1/none"), 404, "there is no \"/v1/none\"; / lists what there is");
+    const char *answer = with(f, "DELETE /v1/take", "");
+    is_problem(answer, 405, "/v1/take expects GET, HEAD, POST");
+    has_line(answer, "Allow: GET, HEAD, POST");
+    has_line(with(f, "OPTIONS /v1/policies", ""), "Allow: GET, HEAD");
+    has_line(get(f, "/v1/refund"), "Allow: POST");
+    assert_int_equal(status_of(get(f, "/v1/explain?policy=api&key=alice")), 200);
+    answer = get(f, "/metrics");
+    has_line(answer, "Content-Type: text/plain; version=0.0.4");
+    assert_non_null(strstr(answer, "\nweir_build_info{version=\"1.2.3\"} 1\n"));
+    answer = get(f, "/v1/policies");
+    json_t *json = json_loads(body_of(answer), 0, NULL);
+    assert_int_equal(json_array_size(json_object_get(json, "policies")), 5);
+    json_t *api = json_array_get(json_object_get(json, "policies"), 0);
+    assert_string_equal(json_string_value(json_object_get(api, "name")), "api");
+    assert_string_equal(json_string_value(json_object_get(api, "limit")), "gcra 1/s burst 5");
+    assert_int_equal(json_integer_value(json_object_get(api, "deny")), 1);
+    json_decref(json);
+}
+
+static void more_metrics(void *ctx, weir_buffer *out)
+{
+    weir_buffer_append(out, ctx, strlen(ctx));
+}
+
+static void check_more_metrics(void **state)
+{
+    fixture *f = *state;
+    f->options.metrics = more_metrics;
+    f->options.metrics_ctx = "connections 5\n";
+    const char *answer = get(f, "/metrics");
+    assert_string_equal(answer + strlen(answer) - 15, "\nconnections 5\n");
+}
+
+/* ---- who may ask ----------------------------------------------------------------------------- */
+
+static void check_password(void **state)
+{
+    fixture *f = *state;
+    f->options.password = "s3cret:x";
+    const char *target = "GET /v1/take?policy=api&key=a&cost=0";
+    const char *answer = with(f, target, "");
+    is_problem(answer, 401, "expected the password: Authorization: Bearer PASSWORD");
+    has_line(answer, "WWW-Authenticate: Bearer realm=\"weir\", Basic realm=\"weir\"");
+    static const char *const wrong[] = {"Bearer s3cret:",
+                                        "Bearer s3cret:xy",
+                                        "Bearer S3cret:x",
+                                        "Bearer",
+                                        "s3cret:x",
+                                        "Bearers3cret:x",
+                                        "Basic czNjcmV0Ong=",
+                                        "Basic dTpzM2NyZXQ6",
+                                        "Basic dTpzM2NyZXQ6e!==",
+                                        "Digest s3cret:x",
+                                        "Bearer "};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        char line[128];
+        snprintf(line, sizeof line, "Authorization: %s\r\n", wrong[i]);
+        if (status_of(with(f, target, line)) != 401)
+            fail_msg("%s is let in", wrong[i]);
+    }
+    assert_int_equal(status_of(with(f, target,
+                                    "Authorization: Bearer s3cret:x\r\n"
+                                    "Authorization: Bearer s3cret:x\r\n")),
+                     401);
+    assert_int_equal(status_of(with(f, target, "authorization: bearer  s3cret:x\r\n")), 200);
+    assert_int_equal(status_of(with(f, target, "Authorization: Basic dTpzM2NyZXQ6eA==\r\n")), 200);
+    assert_int_equal(status_of(with(f, target, "Authorization: Basic OnMzY3JldDp4\r\n")), 200);
+    assert_int_equal(status_of(get(f, "/v1/none")), 401);
+    assert_int_equal(status_of(get(f, "/metrics")), 401);
+    assert_int_equal(status_of(get(f, "/healthz")), 200);
+}
+
+static void check_browsers(void **state)
+{
+    fixture *f = *state;
+    const char *target = "GET /v1/take?policy=api&key=a&cost=0";
+    const char *answer = with(f, target, "Sec-Fetch-Site: cross-site\r\n");
+    is_problem(answer, 403,
+               "a page of another site may not ask (Sec-Fetch-Site, Origin); a proxy should leave "
+               "out these headers of its clients");
+    assert_int_equal(status_of(with(f, target, "Sec-Fetch-Site: same-site\r\n")), 403);
+    assert_int_equal(status_of(with(f, target, "Sec-Fetch-Site: same-origin\r\n")), 200);
+    assert_int_equal(status_of(with(f, target, "Sec-Fetch-Site: none\r\n")), 200);
+    assert_int_equal(status_of(with(f, target, "Origin: http://evil.example\r\n")), 403);
+    assert_int_equal(status_of(with(f, target, "Origin: null\r\n")), 403);
+    assert_int_equal(status_of(with(f, target, "Origin: https://weir\r\n")), 200);
+    assert_int_equal(status_of(with(f, "GET /v1/policies", "Origin: null\r\n")), 403);
+    assert_int_equal(status_of(with(f, "GET /healthz", "Origin: null\r\n")), 200);
+    /* A proxy hands on what its client sent, and the key beside it. */
+    f->options.key_header = "X-Forwarded-For";
+    target = "GET /v1/take?policy=api&cost=0";
+    assert_int_equal(
+        status_of(with(f, target, "X-Forwarded-For: a\r\nSec-Fetch-Site: cross-site\r\n")), 200);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(check_take),
+        TEST(check_lists_and_shadow),
+        TEST(check_layers),
+        TEST(check_check),
+        TEST(check_peek_refund_reset),
+        TEST(check_queue),
+        TEST(check_queue_reports),
+        TEST(check_wrong_parameters),
+        TEST(check_long_key),
+        TEST(check_key_from_header),
+        TEST(check_key_from_query),
+        TEST(check_others),
+        TEST(check_more_metrics),
+        TEST(check_password),
+        TEST(check_browsers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

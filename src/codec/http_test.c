@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* HTTP messages: what is refused, what is too long, and that it does not matter how the bytes are
+ * cut. */
+
+#include "codec/http_kit_test.h"
+
+/* ---- messages -------------------------------------------------------------------------------- */
+
+static void check_connection(void **state)
+{
+    fixture *f = *state;
+    with(f, "GET /healthz", "");
+    assert_int_equal(f->last, WEIR_SESSION_READ);
+    has_line(with(f, "GET /healthz", "Connection: close\r\n"), "Connection: close");
+    assert_int_equal(f->last, WEIR_SESSION_CLOSE);
+    const char *old = "GET /healthz HTTP/1.0\r\n\r\n";
+    has_line(speak(f, old, strlen(old)), "Connection: close");
+    assert_int_equal(f->last, WEIR_SESSION_CLOSE);
+    old = "GET /healthz HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n";
+    has_line(speak(f, old, strlen(old)), "Connection: keep-alive");
+    assert_int_equal(f->last, WEIR_SESSION_READ);
+    /* An upgrade is not taken up. */
+    has_no_line(with(f, "GET /healthz",
+                     "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
+                     "HTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA\r\n"),
+                "Connection");
+    assert_int_equal(f->last, WEIR_SESSION_READ);
+    assert_int_equal(status_of(with(f, "CONNECT weir:80", "")), 404);
+    assert_int_equal(f->last, WEIR_SESSION_CLOSE);
+}
+
+static void check_malformed(void **state)
+{
+    fixture *f = *state;
+    static const struct {
+        const char *bytes;
+        int status;
+    } wrong[] = {
+        {"\x16\x03\x01\x02", 400},
+        {"*1\r\n$4\r\nPING\r\n", 400},
+        {"FOO / HTTP/1.1\r\n\r\n", 400},
+        {"GET / HTTP/1.1\r\n\r\n", 400},
+        {"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400},
+        {"GET / HTTP/1.1\r\nHost : a\r\n\r\n", 400},
+        {"GET / HTTP/1.1\r\nHost: a\r\nX: a\rb\r\n\r\n", 400},
+        {"GET / HTTP/1.1\r\nHost: a\r\nX: \x01\r\n\r\n", 400},
+        {"GET / HTTP/1.1\nHost: a\n\n", 400},
+        {"GET /\x80 HTTP/1.1\r\nHost: a\r\n\r\n", 400},
+        {"GET / HTTP/2.0\r\nHost: a\r\n\r\n", 505},
+        {"GET / HTTP/3.7\r\nHost: a\r\n\r\n", 505},
+        {"GET /\r\n\r\n", 505},
+        {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505},
+        {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n", 400},
+        {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 400},
+        {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999999999999\r\n\r\n", 400},
+        {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+         400},
+        {"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nContent-Length: 1\r\n\r\n",
+         400},
+        {"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\n", 400},
+        {"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked, gzip\r\n\r\n", 400},
+        {"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: xchunked\r\n\r\n", 400},
+        {"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n", 400},
+        {"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\nx\r\n", 400},
+        {"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nxy\r\n", 400},
+        {"POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400},
+        {"POST / HTTP/1.1\r\nHost: a\r\nExpect: gold\r\n\r\n", 417},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        const char *answer = speak(f, wrong[i].bytes, strlen(wrong[i].bytes));
+        if (weir_buffer_len(&f->said) == 1 || status_of(answer) != wrong[i].status)
+            fail_msg("expected %d for\n%s\ngot\n%s", wrong[i].status, wrong[i].bytes, answer);
+        has_line(answer, "Connection: close");
+        assert_int_equal(f->last, WEIR_SESSION_CLOSE);
+    }
+}
+
+static void check_bodies(void **state)
+{
+    fixture *f = *state;
+    assert_int_equal(status_of(with(f, "POST /v1/take",
+                                    "Content-Type: application/json\r\n"
+                                    "Transfer-Encoding: chunked\r\n\r\n"
+                                    "5;x=y\r\n{\"pol\r\n1c\r\nicy\":\"api\",\"key\":\"a\",\"cost\":"
+                                    "\r\n2\r\n5}\r\n0\r\nContent-Type: text/x\r\n")),
+                     200);
+    assert_int_equal(status_of(get(f, "/v1/take?policy=api&key=a")), 429);
+    const char *answer = with(f, "POST /v1/take", "Content-Length: 2\r\n\r\n{}");
+    is_problem(answer, 415, "the body is not called JSON, expected Content-Type: application/json");
+    assert_int_equal(status_of(with(f, "POST /v1/take",
+                                    "Content-Type: text/json\r\nContent-Length: 2\r\n\r\n{}")),
+                     415);
+    /* No body, no type. */
+    assert_int_equal(status_of(with(f, "POST /v1/take?policy=api&key=b", "Content-Length: 0\r\n")),
+                     200);
+}
+
+static void check_expect(void **state)
+{
+    fixture *f = *state;
+    const char *lines = "Content-Type: application/json\r\nExpect: 100-Continue\r\n"
+                        "Content-Length: 26\r\n\r\n{\"policy\":\"api\",\"key\":\"a\"}";
+    const char *answer = with(f, "POST /v1/take", lines);
+    assert_memory_equal(answer, "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n", 42);
+    /* The answer is known without the body: it need not come, so the connection ends. */
+    answer = with(f, "POST /v1/none", lines);
+    assert_int_equal(status_of(answer), 404);
+    has_line(answer, "Connection: close");
+    assert_int_equal(f->last, WEIR_SESSION_CLOSE);
+    assert_int_equal(status_of(with(f, "GET /healthz", "Expect: 100-continue\r\n")), 200);
+}
+
+/* ---- limits ---------------------------------------------------------------------------------- */
+
+/* "GET /healthz?xxx... HTTP/1.1" with a target of `target` bytes and a head of `head`. */
+static const char *sized(fixture *f, size_t target, size_t head)
+{
+    char *request = malloc(head + 64);
+    memset(request, 'x', head + 64);
+    memcpy(request, "GET /healthz?", 13);
+    static const char rest[] = " HTTP/1.1\r\n" HOST "X: ";
+    memcpy(request + 4 + target, rest, sizeof rest - 1);
+    memcpy(request + head - 4, "\r\n\r\n", 4);
+    const char *answer = speak(f, request, head);
+    free(request);
+    return answer;
+}
+
+static void check_limits(void **state)
+{
+    fixture *f = *state;
+    assert_int_equal(status_of(sized(f, WEIR_HTTP_TARGET_MAX, 9000)), 200);
+    is_problem(sized(f, WEIR_HTTP_TARGET_MAX + 1, 9000), 414,
+               "the target is longer than 8192 bytes");
+    assert_int_equal(status_of(sized(f, 2 * WEIR_HTTP_TARGET_MAX, 20000)), 414);
+    assert_int_equal(f->last, WEIR_SESSION_CLOSE);
+    assert_int_equal(status_of(sized(f, 20, WEIR_HTTP_HEAD_MAX)), 200);
+    is_problem(sized(f, 20, WEIR_HTTP_HEAD_MAX + 1), 431, "the head is longer than 16384 bytes");
+    assert_int_equal(f->last, WEIR_SESSION_CLOSE);
+
+    char lines[2048] = "";
+    for (int i = 1; i < WEIR_HTTP_LINES_MAX; i++)
+        strcat(lines, "Expect: 100-continue\r\n");
+    assert_int_equal(status_of(with(f, "GET /healthz", lines)), 417);
+    strcat(lines, "Origin: x\r\n");
+    is_problem(with(f, "GET /healthz", lines), 431,
+               "more than 32 header lines of the kinds that are read");
+    char name[200] = "";
+    memset(name, 'n', 150);
+    strcpy(name + 150, ": 1\r\n");
+    assert_int_equal(status_of(with(f, "GET /healthz", name)), 200);
+}
+
+/* A body of `len` blanks after "{}", by its length or in chunks. */
+static const char *with_body(fixture *f, size_t len, bool chunked, size_t chunk)
+{
+    weir_buffer b;
+    weir_buffer_init(&b, 1 << 22);
+    char line[160];
+    static char blanks[1 << 18];
+    memset(blanks, ' ', sizeof blanks);
+    memcpy(blanks, "{}", 2);
+    size_t n = (size_t)snprintf(
+        line, sizeof line, "POST /v1/take HTTP/1.1\r\n" HOST "Content-Type: application/json\r\n");
+    weir_buffer_append(&b, line, n);
+    n = chunked ? (size_t)snprintf(line, sizeof line, "Transfer-Encoding: chunked\r\n\r\n")
+                : (size_t)snprintf(line, sizeof line, "Content-Length: %zu\r\n\r\n", len);
+    weir_buffer_append(&b, line, n);
+    for (size_t at = 0; chunked && at < len; at += chunk) {
+        size_t now = len - at < chunk ? len - at : chunk;
+        n = (size_t)snprintf(line, sizeof line, "%zx\r\n", now);
+        weir_buffer_append(&b, line, n);
+        weir_buffer_append(&b, blanks + at, now);
+        weir_buffer_append(&b, "\r\n", 2);
+    }
+    if (chunked)
+        weir_buffer_append(&b, "0\r\n\r\n", 5);
+    else
+        weir_buffer_append(&b, blanks, len);
+    const char *answer = speak(f, (char *)weir_buffer_data(&b), weir_buffer_len(&b));
+    weir_buffer_free(&b);
+    return answer;
+}
+
+static void check_body_limits(void **state)
+{
+    fixture *f = *state;
+    const char *missing = "the parameter \"key\" is missing";
+    const char *long_body = "the body is longer than 131072 bytes";
+    is_problem(with_body(f, WEIR_HTTP_BODY_MAX, false, 0), 400, missing);
+    is_problem(with_body(f, WEIR_HTTP_BODY_MAX + 1, false, 0), 413, long_body);
+    assert_int_equal(f->last, WEIR_SESSION_CLOSE);
+    is_problem(with_body(f, WEIR_HTTP_BODY_MAX, true, 1000), 400, missing);
+    is_problem(with_body(f, WEIR_HTTP_BODY_MAX + 1, true, 1000), 413, long_body);
+    is_problem(with_body(f, WEIR_HTTP_BODY_MAX, true, 1), 400, missing);
+    assert_int_equal(f->last, WEIR_SESSION_READ);
+    /* Framing without end. */
+    weir_buffer b;
+    weir_buffer_init(&b, 1 << 22);
+    const char *head = "POST /v1/take HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n1;";
+    weir_buffer_append(&b, head, strlen(head));
+    for (size_t i = 0; i < WEIR_HTTP_RAW_MAX; i++)
+        weir_buffer_append_byte(&b, 'x');
+    is_problem(speak(f, (char *)weir_buffer_data(&b), weir_buffer_len(&b)), 413,
+               "the body and its framing are longer than 1048576 bytes");
+    weir_buffer_free(&b);
+}
+
+/* ---- how the bytes are cut ------------------------------------------------------------------- */
+
+static const char pipeline[] =
+    "\r\nGET /v1/take?policy=api&key=a HTTP/1.1\r\n" HOST "\r\n"
+    "POST /v1/take HTTP/1.1\r\n" HOST "Content-Type: application/json\r\nExpect: 100-continue\r\n"
+    "Content-Length: 26\r\n\r\n{\"policy\":\"api\",\"key\":\"a\"}"
+    "HEAD /v1/take?policy=api&key=a&cost=3 HTTP/1.1\r\n" HOST "X-Forwarded-For: a\r\n\r\n"
+    "POST /v1/take HTTP/1.1\r\n" HOST "content-type:application/json\r\n"
+    "Transfer-Encoding: chunked\r\n\r\n"
+    "1\r\n{\r\n19;q=\"x\"\r\n\"policy\":\"two\",\"key\":\"a\"}\r\n0\r\nA: b\r\n\r\n"
+    "GET /v1/take?policy=queue&key=a HTTP/1.1\r\n" HOST "\r\n"
+    "GET /v1/take?policy=queue&key=a HTTP/1.1\r\n" HOST "\r\n"
+    "GET /v1/take?policy=queue&key=a HTTP/1.1\r\n" HOST "Connection: Upgrade\r\nUpgrade: x\r\n\r\n"
+    "GET /v1/policies HTTP/1.1\r\n" HOST "\r\n"
+    "DELETE /v1/take?policy=queue&key=a HTTP/1.1\r\n" HOST "\r\n"
+    "GET /v1/take?policy=two&key=a&cost=9 HTTP/1.1\r\n" HOST "Connection: close\r\n\r\n"
+    "GET /healthz HTTP/1.1\r\n" HOST "\r\n";
+
+/* What a fresh daemon says to the bytes in pieces of `first`, then `step`. */
+static char *answers(const char *bytes, size_t len, size_t first, size_t step, size_t out_pause)
+{
+    fixture *f = fixture_new();
+    f->options.key_header = "X-Forwarded-For";
+    for (size_t at = 0, n = first; at < len && f->last != WEIR_SESSION_CLOSE; at += n, n = step) {
+        weir_buffer_append(&f->in, bytes + at, len - at < n ? len - at : n);
+        run(f, out_pause);
+    }
+    char *text = strdup(said(f));
+    fixture_free(f);
+    return text;
+}
+
+static void check_cuts(void **state)
+{
+    (void)state;
+    size_t len = sizeof pipeline - 1;
+    char *whole = answers(pipeline, len, len, len, OUT_PAUSE);
+    unsigned answered = 0;
+    for (const char *at = whole; (at = strstr(at, "HTTP/1.1 ")); at++)
+        answered++;
+    assert_int_equal(answered, 11); /* with the 100; nothing after Connection: close */
+    for (size_t first = 1; first < len; first++) {
+        char *cut = answers(pipeline, len, first, len, OUT_PAUSE);
+        assert_string_equal(cut, whole);
+        free(cut);
+    }
+    for (size_t step = 1; step < 8; step++) {
+        char *cut = answers(pipeline, len, step, step, step);
+        assert_string_equal(cut, whole);
+        free(cut);
+    }
+    free(whole);
+}
+
+static void check_cuts_of_errors(void **state)
+{
+    (void)state;
+    static const char *const bytes[] = {
+        "GET / HTTP/1.1\r\nHost: a\r\nX: \x01\r\n\r\n",
+        "HEAD / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+        "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        "POST /v1/none HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\nabc",
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nxy\r\n",
+    };
+    for (size_t i = 0; i < sizeof bytes / sizeof bytes[0]; i++) {
+        size_t len = strlen(bytes[i]);
+        char *whole = answers(bytes[i], len, len, len, OUT_PAUSE);
+        assert_true(strlen(whole) > 0);
+        for (size_t first = 1; first < len; first++) {
+            char *cut = answers(bytes[i], len, first, len, OUT_PAUSE);
+            assert_string_equal(cut, whole);
+            free(cut);
+        }
+        free(whole);
+    }
+}
+
+static void check_back_pressure(void **state)
+{
+    fixture *f = *state;
+    const char *metrics = "GET /metrics HTTP/1.1\r\n" HOST "\r\n";
+    for (int i = 0; i < 20; i++)
+        weir_buffer_append(&f->in, metrics, strlen(metrics));
+    for (int i = 0; i < 3; i++) {
+        weir_session_step step =
+            weir_http_session_run(&f->session, &f->in, &f->out, 1000, f->now_ns);
+        assert_int_equal(step.next, WEIR_SESSION_AGAIN);
+        assert_in_range(weir_buffer_len(&f->out), 1000, 1000 + 200);
+        weir_buffer_clear(&f->out);
+    }
+    run(f, OUT_PAUSE);
+    assert_int_equal(f->last, WEIR_SESSION_READ);
+    assert_int_equal(weir_buffer_len(&f->in), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(check_connection), TEST(check_malformed),      TEST(check_bodies),
+        TEST(check_expect),     TEST(check_limits),         TEST(check_body_limits),
+        TEST(check_cuts),       TEST(check_cuts_of_errors), TEST(check_back_pressure),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
