@@ -66,6 +66,8 @@ static void check_lists_and_shadow(void **state)
     assert_int_equal(status_of(answer), 429);
     assert_non_null(strstr(answer, "\"reason\":\"deny-list\""));
     assert_non_null(strstr(answer, "The key is on the deny list of \\\"api\\\"."));
+    has_line(answer, "RateLimit: \"api\";r=0");
+    has_no_line(answer, "X-RateLimit-Reset");
     has_no_line(answer, "Retry-After");
     assert_non_null(strstr(get(f, "/v1/take?policy=look&key=a"), "\"reason\":\"limit\""));
     answer = get(f, "/v1/take?policy=look&key=a");

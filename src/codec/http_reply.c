@@ -146,12 +146,14 @@ static void add_decision_fields(weir_http_answer *a, const weir_ask *ask)
     char name[ITEM_NAME_MAX];
     item_name(name, sizeof name, ask, d->layer);
     add_policy_field(a, ask);
-    weir_http_add_field(a, "RateLimit: \"%s\";r=%" PRId64 ";t=%" PRId64 "\r\n", name, d->remaining,
-                        s_ceil(d->reset_after_ns));
-    weir_http_add_field(a,
-                        "X-RateLimit-Limit: %" PRId64 "\r\nX-RateLimit-Remaining: %" PRId64
-                        "\r\nX-RateLimit-Reset: %" PRId64 "\r\n",
-                        d->limit, d->remaining, s_ceil(d->reset_after_ns));
+    weir_http_add_field(a, "RateLimit: \"%s\";r=%" PRId64, name, d->remaining);
+    if (ask->reason != WEIR_BY_DENY_LIST) /* which no time ends */
+        weir_http_add_field(a, ";t=%" PRId64, s_ceil(d->reset_after_ns));
+    weir_http_add_field(
+        a, "\r\nX-RateLimit-Limit: %" PRId64 "\r\nX-RateLimit-Remaining: %" PRId64 "\r\n", d->limit,
+        d->remaining);
+    if (ask->reason != WEIR_BY_DENY_LIST)
+        weir_http_add_field(a, "X-RateLimit-Reset: %" PRId64 "\r\n", s_ceil(d->reset_after_ns));
     if (!d->allowed && !d->never) {
         int64_t s = s_ceil(d->retry_after_ns);
         weir_http_add_field(a, "Retry-After: %" PRId64 "\r\n", s > 0 ? s : 1);
