@@ -56,6 +56,15 @@ uint64_t weir_bucket_add(weir_bucket *b, uint64_t marks, const weir_entry *e)
     return marks | (uint64_t)1 << at | (uint64_t)1 << (at + e->cells);
 }
 
+uint64_t weir_bucket_copy(weir_bucket *b, uint64_t marks, const weir_bucket *from, unsigned at,
+                          unsigned cells)
+{
+    unsigned to = end_of(marks);
+    for (unsigned i = 0; i < cells; i++)
+        port_word_store_release(&b->cell[to + i], port_word_load_relaxed(&from->cell[at + i]));
+    return marks | (uint64_t)1 << to | (uint64_t)1 << (to + cells);
+}
+
 uint64_t weir_bucket_drop(weir_bucket *b, uint64_t marks, uint64_t drop)
 {
     uint64_t kept = 0;

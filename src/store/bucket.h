@@ -149,6 +149,11 @@ unsigned weir_bucket_free_cells(uint64_t marks);
 /* Adds an entry, for which there is room. Returns the marks then. */
 uint64_t weir_bucket_add(weir_bucket *b, uint64_t marks, const weir_entry *e);
 
+/* Adds a copy of the entry of `cells` cells at cell `at` of `from`, which is locked too; there is
+ * room. Returns the marks then. */
+uint64_t weir_bucket_copy(weir_bucket *b, uint64_t marks, const weir_bucket *from, unsigned at,
+                          unsigned cells);
+
 /* Takes out the entries that begin where `drop` says. Returns the marks then. */
 uint64_t weir_bucket_drop(weir_bucket *b, uint64_t marks, uint64_t drop);
 

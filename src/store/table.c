@@ -12,7 +12,10 @@
  * into. So while the first bucket's header stays the same, a key that was absent stays absent, and
  * no key is ever in both.
  *
- * Two locks are taken in the order of their addresses, or the second is only tried.
+ * Where both buckets are full, an entry of theirs that has room in its other bucket is moved there,
+ * and only if there is none one that is not fresh is forgotten.
+ *
+ * Two locks are taken in the order of their addresses, or the second is only tried, as is a third.
  *
  * Time. `seen_ns` never goes back and is at most SEEN_STEP_NS behind any now that a decision was
  * made at. A decision runs at the later of its own now and seen_ns, which it loads after its
@@ -213,23 +216,71 @@ static uint64_t add(const call *c, weir_bucket *b, uint64_t marks, const found *
     return more;
 }
 
+/* Whether `cells` would be free in a bucket once what is fresh there was dropped. It need not be
+ * locked: then this is a guess. */
+static bool may_hold(const weir_bucket *b, uint64_t marks, unsigned cells, int64_t seen_ns)
+{
+    return weir_bucket_free_cells(marks) >= cells || weir_bucket_fresh(b, marks, seen_ns) != 0;
+}
+
+/* Moves the entry at cell `at` of a locked bucket to its other bucket. False if that is full, or
+ * locked: whoever holds two locks waits for no third. */
+static bool move_entry(const call *c, const found *f, weir_bucket *b, uint64_t *header, unsigned at,
+                       unsigned cells)
+{
+    weir_table *t = c->table;
+    uint64_t tag = port_word_load_relaxed(&b->cell[at]);
+    weir_bucket *first = &t->buckets[first_of(t, tag)];
+    weir_bucket *to = b == first ? &t->buckets[second_of(t, tag)] : first;
+    uint64_t header_to = port_word_load_acquire(&to->cell[0]);
+    if (to == c->first || to == c->second || header_to & WEIR_BUCKET_LOCKED ||
+        !may_hold(to, weir_bucket_marks(header_to), cells, f->seen_ns) ||
+        !weir_bucket_try_lock(to, header_to))
+        return false;
+    uint64_t marks_to = drop_fresh(c, to, weir_bucket_marks(header_to), f->seen_ns);
+    bool fits = weir_bucket_free_cells(marks_to) >= cells;
+    if (fits) {
+        uint64_t marks = weir_bucket_marks(*header),
+                 more = weir_bucket_copy(to, marks_to, b, at, cells);
+        uint64_t left = weir_bucket_drop(b, marks, (uint64_t)1 << at);
+        count(t, to, marks_to, more);
+        count(t, b, marks, left);
+        marks_to = more;
+        *header = weir_bucket_with_marks(*header, left) | (b == first ? WEIR_BUCKET_SPILLED : 0);
+    }
+    weir_bucket_publish(to, weir_bucket_with_marks(header_to, marks_to));
+    return fits;
+}
+
+/* Moves some entry of a locked bucket out of the way. False if none will do. */
+static bool move_one(const call *c, const found *f, weir_bucket *b, uint64_t *header)
+{
+    uint64_t marks = weir_bucket_marks(*header);
+    unsigned room = weir_bucket_free_cells(marks);
+    for (uint64_t left = marks; weir_bucket_more(left);) {
+        unsigned at = weir_bucket_next(&left), cells = weir_bucket_end(left) - at;
+        if (room + cells >= c->cells && move_entry(c, f, b, header, at, cells))
+            return true;
+    }
+    return false;
+}
+
 /* Makes room in whichever of two locked buckets loses less by it: the one whose last victim is
  * closer to fresh. The key itself is no candidate, however close: it would never be limited. True
  * if that is the second. */
-static bool evict(const call *c, uint64_t *marks1, uint64_t *marks2)
+static bool evict(const call *c, uint64_t *header1, uint64_t *header2)
 {
     int64_t fresh1_ns, fresh2_ns;
-    uint64_t victims1 = weir_bucket_victims(c->first, *marks1, c->cells, &fresh1_ns);
-    uint64_t victims2 = weir_bucket_victims(c->second, *marks2, c->cells, &fresh2_ns);
+    uint64_t marks1 = weir_bucket_marks(*header1), marks2 = weir_bucket_marks(*header2);
+    uint64_t victims1 = weir_bucket_victims(c->first, marks1, c->cells, &fresh1_ns);
+    uint64_t victims2 = weir_bucket_victims(c->second, marks2, c->cells, &fresh2_ns);
     bool is_second = fresh2_ns < fresh1_ns;
     weir_bucket *b = is_second ? c->second : c->first;
-    uint64_t *marks = is_second ? marks2 : marks1, victims = is_second ? victims2 : victims1;
-    if (victims == 0)
-        return is_second;
-    uint64_t left = weir_bucket_drop(b, *marks, victims);
-    count(c->table, b, *marks, left);
+    uint64_t marks = is_second ? marks2 : marks1, victims = is_second ? victims2 : victims1;
+    uint64_t *header = is_second ? header2 : header1, left = weir_bucket_drop(b, marks, victims);
+    count(c->table, b, marks, left);
     count_evicted(c->table, b, victims);
-    *marks = left;
+    *header = weir_bucket_with_marks(*header, left);
     return is_second;
 }
 
@@ -238,13 +289,18 @@ static void insert(const call *c, const found *f, uint64_t *header1, uint64_t *h
 {
     uint64_t marks1 = drop_fresh(c, c->first, weir_bucket_marks(*header1), f->seen_ns);
     uint64_t marks2 = drop_fresh(c, c->second, weir_bucket_marks(*header2), f->seen_ns);
-    bool is_second = weir_bucket_free_cells(marks1) < c->cells && evict(c, &marks1, &marks2);
-    if (is_second)
-        marks2 = add(c, c->second, marks2, f);
-    else
-        marks1 = add(c, c->first, marks1, f);
-    *header1 = weir_bucket_with_marks(*header1, marks1) | (is_second ? WEIR_BUCKET_SPILLED : 0);
+    *header1 = weir_bucket_with_marks(*header1, marks1);
     *header2 = weir_bucket_with_marks(*header2, marks2);
+    bool is_second = weir_bucket_free_cells(marks1) < c->cells;
+    if (is_second && weir_bucket_free_cells(marks2) < c->cells &&
+        !move_one(c, f, c->second, header2)) {
+        is_second = !move_one(c, f, c->first, header1) && evict(c, header1, header2);
+    }
+    weir_bucket *b = is_second ? c->second : c->first;
+    uint64_t *header = is_second ? header2 : header1;
+    *header = weir_bucket_with_marks(*header, add(c, b, weir_bucket_marks(*header), f));
+    if (is_second)
+        *header1 |= WEIR_BUCKET_SPILLED;
 }
 
 /* ---- without locks --------------------------------------------------------------------------- */
