@@ -10,9 +10,22 @@
  *     weir_store_check(s, &p, id, "alice", 5, now_ns, 1, &d);
  *
  * Keys are kept as a keyed 64-bit hash, never as text: with n live keys the chance that any two
- * share a state is about n*n / 2^65 (1 in 37 million for a million keys). Time never goes back in a
- * store: an earlier now is read as the latest that the key's shard has seen. All functions but open
- * and close may be called from any thread at once. */
+ * share a state is about n*n / 2^65 (1 in 37 million for a million keys). All functions but open
+ * and close may be called from any thread at once.
+ *
+ * Time never goes back in a store by as much as a millisecond: the store's time is the latest now
+ * that it was given, or up to 1 ms before that, and an earlier now is read as the store's time.
+ * Within that millisecond holds what holds of weir_check(): an earlier now makes the answer
+ * stricter, never looser.
+ *
+ * Memory is a budget in two parts, and neither grows. States of a fixed size of up to 12 words lie
+ * in a table, which is mapped at once and takes real memory as it fills: those of gcra, buckets and
+ * queues, fixed windows and sliding counters, a few of them in layers, sliding logs of up to
+ * 6 requests and up to 20 slices. It reads without locks: a denial or a peek writes nothing that another thread reads.
+ * All other states, the large ones and those that grow, are allocated one by one, up to
+ * `large_bytes` together. What is as good as fresh makes room. Where there is none left, keys that
+ * are not fresh are forgotten, in the table those closest to fresh of the two places a key may lie
+ * in, and `evicted` counts them. */
 
 #include <weir/weir.h>
 
@@ -30,16 +43,22 @@ typedef struct weir_store weir_store;
 typedef struct weir_store_options {
     size_t memory_bytes;   /* 0: 256 MiB. What the keys' states may take, at least 1 MiB */
     const uint8_t *secret; /* 16 bytes for the hash, NULL: random. To be given in tests only */
+    size_t large_bytes; /* of memory_bytes, for large states, 64 KiB.. memory_bytes - 64 KiB; 0: a
+                            * quarter */
 } weir_store_options;
 
 typedef struct weir_store_stats {
     uint64_t keys;         /* held now, fresh ones that were not yet dropped included */
     uint64_t memory_bytes; /* taken by them */
     uint64_t evicted;      /* live keys that were forgotten because the memory was full */
+    uint64_t memory_max;   /* what memory_bytes may come to: the options' memory_bytes */
+    uint64_t large_keys;   /* of keys, those with large states ... */
+    uint64_t large_bytes;  /* ... and of memory_bytes */
+    uint64_t large_max;    /* what large_bytes may come to */
 } weir_store_stats;
 
 /* Makes an empty store. options NULL: all defaults. *ret is written on WEIR_OK only.
- * Returns WEIR_OK, WEIR_E_NOMEM, WEIR_E_RANGE (memory_bytes), WEIR_E_IO (no random). */
+ * Returns WEIR_OK, WEIR_E_NOMEM, WEIR_E_RANGE (memory_bytes, large_bytes), WEIR_E_IO (no random). */
 WEIR_NODISCARD weir_status weir_store_open(weir_store **ret, const weir_store_options *options);
 
 /* Frees the store. Accepts NULL. No other call may be under way. */
@@ -52,8 +71,8 @@ uint64_t weir_store_policy_id(const weir_store *s, const weir_policy *p);
  *  policy_id  weir_store_policy_id(s, p).
  *  key        key_len bytes, 1..WEIR_KEY_MAX, of any value.
  *  ret        written on WEIR_OK only.
- * Returns WEIR_OK; WEIR_E_RANGE for a bad key, time or cost; WEIR_E_NOMEM if the key's state does
- * not fit in the memory even after eviction: then nothing was charged. */
+ * Returns WEIR_OK; WEIR_E_RANGE for a bad key, time or cost; WEIR_E_NOMEM if a large state does not
+ * fit in the memory even after eviction: then nothing was charged. */
 WEIR_NODISCARD weir_status weir_store_check(weir_store *s, const weir_policy *p, uint64_t policy_id,
                                             const void *key, size_t key_len, int64_t now_ns,
                                             int64_t cost, weir_decision *ret);
@@ -90,11 +109,15 @@ void weir_store_check_batch(weir_store *s, weir_store_request *requests, size_t 
 
 weir_store_stats weir_store_stats_get(weir_store *s);
 
-/* For arithmetic other than weir_check() on a state of `p`'s format, at level 0. `state` is that of
- * the key, all zero if it was fresh; the function may change it if it returns WEIR_OK. It runs
- * under the key's lock: it must be short and call no store. */
+/* For arithmetic other than weir_check() on a state of `p`'s format. `state` is a copy of the key's,
+ * all zero if it was fresh; what the function changes it to is kept if it returns WEIR_OK. If
+ * another thread was faster it runs again for the same call, on a new copy: it must be pure but for
+ * *state and what it leaves in ctx, of which the last run counts. It may run under a lock: it must
+ * be short and call no store. */
 typedef weir_status (*weir_store_fn)(void *ctx, uint64_t *state, int64_t now_ns);
 
+/* Runs fn on the state of a key. Returns what fn does; WEIR_E_RANGE for a bad key or time;
+ * WEIR_E_NOMEM as weir_store_check(); WEIR_E_UNSUPPORTED if states of `p` grow. */
 WEIR_NODISCARD weir_status weir_store_apply(weir_store *s, const weir_policy *p, uint64_t policy_id,
                                             const void *key, size_t key_len, int64_t now_ns,
                                             weir_store_fn fn, void *ctx);

@@ -2,7 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_PORT_ATOMIC_H
 #define WEIR_PORT_ATOMIC_H
-/* Atomics by names that carry their memory order. No other file uses stdatomic. */
+/* Atomics by names that carry their memory order, and what goes with waiting and reading ahead. No
+ * other file uses stdatomic. */
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -33,6 +34,62 @@ static inline void port_bump_relaxed(port_counter *c, uint64_t n)
 static inline void port_sub_relaxed(port_counter *c, uint64_t n)
 {
     atomic_fetch_sub_explicit(&c->value, n, memory_order_relaxed);
+}
+
+/* ---- words that threads hand each other ------------------------------------------------------ */
+
+typedef struct port_word {
+    _Atomic uint64_t value;
+} port_word;
+
+static inline uint64_t port_word_load_relaxed(const port_word *w)
+{
+    return atomic_load_explicit(&w->value, memory_order_relaxed);
+}
+
+static inline uint64_t port_word_load_acquire(const port_word *w)
+{
+    return atomic_load_explicit(&w->value, memory_order_acquire);
+}
+
+static inline void port_word_store_relaxed(port_word *w, uint64_t x)
+{
+    atomic_store_explicit(&w->value, x, memory_order_relaxed);
+}
+
+static inline void port_word_store_release(port_word *w, uint64_t x)
+{
+    atomic_store_explicit(&w->value, x, memory_order_release);
+}
+
+/* Puts `to` in place of *from. False if it held something else, which is then in *from. The order
+ * is that of success; a failure is relaxed. */
+static inline bool port_word_cas_relaxed(port_word *w, uint64_t *from, uint64_t to)
+{
+    return atomic_compare_exchange_strong_explicit(&w->value, from, to, memory_order_relaxed,
+                                                   memory_order_relaxed);
+}
+
+static inline bool port_word_cas_acquire(port_word *w, uint64_t *from, uint64_t to)
+{
+    return atomic_compare_exchange_strong_explicit(&w->value, from, to, memory_order_acquire,
+                                                   memory_order_relaxed);
+}
+
+/* To be called in a loop that waits for another processor. */
+static inline void port_pause(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ __volatile__("yield");
+#endif
+}
+
+/* Asks for the cache line of `p`, which may be any address. */
+static inline void port_prefetch(const void *p)
+{
+    __builtin_prefetch(p);
 }
 
 #endif

@@ -2,14 +2,16 @@
  * Copyright (c) 2026 the weir authors */
 /* POSIX. */
 
-#define _GNU_SOURCE /* getrandom */
+#define _GNU_SOURCE /* getrandom, madvise */
 
 #include "port/port.h"
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <time.h>
 
@@ -31,6 +33,22 @@ void *port_zalloc(size_t n, size_t size)
 void port_free(void *p)
 {
     free(p);
+}
+
+void *port_map(size_t len)
+{
+    void *p =
+        mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED)
+        return NULL;
+    (void)madvise(p, len, MADV_HUGEPAGE); /* a wish: small pages do as well, only slower */
+    return p;
+}
+
+void port_unmap(void *p, size_t len)
+{
+    if (p)
+        munmap(p, len);
 }
 
 struct port_mutex {
@@ -67,6 +85,11 @@ bool port_mutex_trylock(port_mutex *m)
 void port_mutex_unlock(port_mutex *m)
 {
     pthread_mutex_unlock(&m->os);
+}
+
+void port_yield(void)
+{
+    sched_yield();
 }
 
 weir_status port_random(void *buf, size_t len)

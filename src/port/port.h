@@ -19,6 +19,11 @@ int64_t port_now_ns(void);
 void *port_zalloc(size_t n, size_t size);
 void port_free(void *p);
 
+/* `len` zeroed bytes that begin on a page, or NULL. They take real memory from their first use on,
+ * in large pages where the system has them. Any thread. */
+void *port_map(size_t len);
+void port_unmap(void *p, size_t len); /* accepts NULL */
+
 /* ---- locks ----------------------------------------------------------------------------------- */
 
 typedef struct port_mutex port_mutex;
@@ -29,6 +34,9 @@ void port_mutex_free(port_mutex *m); /* accepts NULL */
 void port_mutex_lock(port_mutex *m);
 bool port_mutex_trylock(port_mutex *m); /* false if somebody holds it */
 void port_mutex_unlock(port_mutex *m);
+
+/* Lets other threads run: for one that has waited long enough for a word to change. */
+void port_yield(void);
 
 /* ---- random ---------------------------------------------------------------------------------- */
 

@@ -4,12 +4,15 @@
 
 #include "store/siphash.h"
 
-static uint64_t rotl(uint64_t x, unsigned n)
+#include <string.h>
+
+static inline uint64_t rotl(uint64_t x, unsigned n)
 {
     return x << n | x >> (64 - n);
 }
 
-static void sip_round(uint64_t v[4])
+/* Inline wherever it is used: the four words belong in registers. */
+__attribute__((always_inline)) static inline void sip_round(uint64_t v[4])
 {
     v[0] += v[1];
     v[2] += v[3];
@@ -23,12 +26,29 @@ static void sip_round(uint64_t v[4])
     v[2] = rotl(v[2], 32);
 }
 
-/* `len` (0..8) bytes as a little-endian number. */
-static uint64_t read_le(const uint8_t *p, size_t len)
+/* 8 bytes as a little-endian number. */
+static inline uint64_t read8(const uint8_t *p)
 {
+    uint64_t x;
+    memcpy(&x, p, sizeof x);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    x = __builtin_bswap64(x);
+#endif
+    return x;
+}
+
+/* The last len % 8 bytes as a little-endian number. Of a longer key, the last 8 are read at once:
+ * lengths vary from key to key, and a loop over the rest would be mispredicted every time. */
+static inline uint64_t read_rest(const uint8_t *bytes, size_t len)
+{
+    unsigned rest = len % 8;
+    if (rest == 0)
+        return 0;
+    if (len >= 8)
+        return read8(bytes + len - 8) >> (64 - 8 * rest);
     uint64_t x = 0;
-    for (size_t i = 0; i < len; i++)
-        x |= (uint64_t)p[i] << (8 * i);
+    for (unsigned i = 0; i < rest; i++)
+        x |= (uint64_t)bytes[i] << (8 * i);
     return x;
 }
 
@@ -37,14 +57,13 @@ uint64_t weir_siphash(weir_secret secret, const void *bytes, size_t len)
     const uint8_t *p = bytes;
     uint64_t v[4] = {secret.k0 ^ 0x736f6d6570736575, secret.k1 ^ 0x646f72616e646f6d,
                      secret.k0 ^ 0x6c7967656e657261, secret.k1 ^ 0x7465646279746573};
-    size_t left = len;
-    for (; left >= 8; left -= 8, p += 8) {
-        uint64_t m = read_le(p, 8);
+    for (size_t words = len / 8; words > 0; words--, p += 8) {
+        uint64_t m = read8(p);
         v[3] ^= m;
         sip_round(v);
         v[0] ^= m;
     }
-    uint64_t last = (uint64_t)len << 56 | read_le(p, left);
+    uint64_t last = (uint64_t)len << 56 | read_rest(bytes, len);
     v[3] ^= last;
     sip_round(v);
     v[0] ^= last;

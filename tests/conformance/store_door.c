@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* The in-memory store before the suite of all stores. */
+
+#include "store_suite.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+enum { BATCH_MAX = 128 };
+
+static void *open_store(size_t memory_bytes)
+{
+    static const uint8_t secret[16] = "0123456789abcde"; /* so that a failure comes again */
+    weir_store *s;
+    if (weir_store_open(&s, &(weir_store_options){memory_bytes, secret, 0}) != WEIR_OK)
+        abort();
+    return s;
+}
+
+static void close_store(void *e)
+{
+    weir_store_close(e);
+}
+
+static weir_status check(void *e, const weir_policy *p, const char *key, size_t key_len,
+                         int64_t now_ns, int64_t cost, weir_decision *ret)
+{
+    return weir_store_check(e, p, weir_store_policy_id(e, p), key, key_len, now_ns, cost, ret);
+}
+
+static weir_status refund(void *e, const weir_policy *p, const char *key, size_t key_len,
+                          int64_t now_ns, int64_t cost, weir_decision *ret)
+{
+    return weir_store_refund(e, p, weir_store_policy_id(e, p), key, key_len, now_ns, cost, ret);
+}
+
+static weir_status reset(void *e, const weir_policy *p, const char *key, size_t key_len)
+{
+    return weir_store_reset(e, weir_store_policy_id(e, p), key, key_len);
+}
+
+static void batch(void *e, store_ask *asks, size_t n, int64_t now_ns)
+{
+    weir_store_request requests[BATCH_MAX];
+    assert(n <= BATCH_MAX);
+    for (size_t i = 0; i < n; i++)
+        requests[i] = (weir_store_request){.policy = asks[i].policy,
+                                           .policy_id = weir_store_policy_id(e, asks[i].policy),
+                                           .key = asks[i].key,
+                                           .key_len = asks[i].key_len,
+                                           .cost = asks[i].cost};
+    weir_store_check_batch(e, requests, n, now_ns);
+    for (size_t i = 0; i < n; i++) {
+        asks[i].status = requests[i].status;
+        asks[i].decision = requests[i].decision;
+    }
+}
+
+static weir_store_stats stats(void *e)
+{
+    return weir_store_stats_get(e);
+}
+
+int main(void)
+{
+    static const store_engine engine = {open_store, close_store, check, refund,
+                                        reset,      batch,       stats};
+    return store_suite_run(&engine);
+}
