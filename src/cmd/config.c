@@ -46,8 +46,9 @@ static bool set_password(config_reader *r, const config_place *place, const char
         }
     }
     if (text[0] == ' ' || text[len - 1] == ' ') {
-        config_complain(r->errors, place, "a space at an end of the password, which no HTTP client "
-                                          "could send");
+        config_complain(r->errors, place,
+                        "a space at an end of the password, which no HTTP client "
+                        "could send");
         return false;
     }
     memcpy(c->password, text, len);
@@ -113,10 +114,15 @@ static bool read_memory(config_reader *r, const config_place *place, const confi
                         void *base)
 {
     static const config_field fields[] = {
-        {.name = "size", .read = config_read_size, .offset = offsetof(weir_config, memory_bytes),
-         .low = MIB, .high = MIB << 24},
-        {.name = "large", .read = config_read_size,
-         .offset = offsetof(weir_config, memory_large_bytes), .high = MIB << 24},
+        {.name = "size",
+         .read = config_read_size,
+         .offset = offsetof(weir_config, memory_bytes),
+         .low = MIB,
+         .high = MIB << 20},
+        {.name = "large",
+         .read = config_read_size,
+         .offset = offsetof(weir_config, memory_large_bytes),
+         .high = MIB << 20},
     };
     (void)field;
     weir_config *c = base;
@@ -136,17 +142,25 @@ static bool read_memory(config_reader *r, const config_place *place, const confi
 }
 
 #define LIMIT_NS(text, member)                                                                     \
-    {.name = (text), .read = config_read_ns, .offset = offsetof(weir_config, member),              \
-     .low = S_NS / 1000, .high = 30 * 86400 * S_NS}
+    {                                                                                              \
+        .name = (text), .read = config_read_ns, .offset = offsetof(weir_config, member),           \
+        .low = S_NS / 1000, .high = 30 * 86400 * S_NS                                              \
+    }
 
 static bool read_limits(config_reader *r, const config_place *place, const config_field *field,
                         void *base)
 {
     static const config_field fields[] = {
-        {.name = "connections", .read = config_read_int,
-         .offset = offsetof(weir_config, connections), .low = 1, .high = 1000000},
-        {.name = "buffers", .read = config_read_size,
-         .offset = offsetof(weir_config, buffers_bytes), .low = MIB, .high = MIB << 24},
+        {.name = "connections",
+         .read = config_read_int,
+         .offset = offsetof(weir_config, connections),
+         .low = 1,
+         .high = 1000000},
+        {.name = "buffers",
+         .read = config_read_size,
+         .offset = offsetof(weir_config, buffers_bytes),
+         .low = MIB,
+         .high = MIB << 20},
         LIMIT_NS("idle", idle_ns),
         LIMIT_NS("request", request_ns),
         LIMIT_NS("write", write_ns),
@@ -190,8 +204,11 @@ static bool read_http_key(config_reader *r, const config_place *place, const con
     static const config_field fields[] = {
         {.name = "header", .read = read_key_name, .low = CONFIG_KEY_HEADER},
         {.name = "query", .read = read_key_name, .low = CONFIG_KEY_QUERY},
-        {.name = "hops", .read = config_read_int, .offset = offsetof(weir_config, http_key.hops),
-         .low = 1, .high = CONFIG_HOPS_MAX},
+        {.name = "hops",
+         .read = config_read_int,
+         .offset = offsetof(weir_config, http_key.hops),
+         .low = 1,
+         .high = CONFIG_HOPS_MAX},
     };
     (void)field;
     size_t before = r->errors->found;
@@ -220,8 +237,11 @@ static const config_field root_fields[] = {
     {.name = "password", .read = read_password},
     {.name = "password_file", .read = read_password_file},
     {.name = "insecure", .read = config_read_bool, .offset = offsetof(weir_config, insecure)},
-    {.name = "threads", .read = config_read_int, .offset = offsetof(weir_config, threads),
-     .low = 1, .high = 256},
+    {.name = "threads",
+     .read = config_read_int,
+     .offset = offsetof(weir_config, threads),
+     .low = 1,
+     .high = 256},
     {.name = "memory", .read = read_memory},
     {.name = "limits", .read = read_limits},
     {.name = "http", .read = read_http},

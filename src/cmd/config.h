@@ -29,7 +29,11 @@ typedef struct config_listen {
     char address[CONFIG_ADDRESS_MAX]; /* "127.0.0.1:6380", "[::1]:6380", "/run/weir/weir.sock" */
 } config_listen;
 
-typedef enum config_key_from { CONFIG_KEY_UNSET, CONFIG_KEY_HEADER, CONFIG_KEY_QUERY } config_key_from;
+typedef enum config_key_from {
+    CONFIG_KEY_UNSET,
+    CONFIG_KEY_HEADER,
+    CONFIG_KEY_QUERY
+} config_key_from;
 
 /* Where an HTTP request has its key if it names none. */
 typedef struct config_http_key {

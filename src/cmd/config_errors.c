@@ -141,7 +141,8 @@ static void seek(const config_errors *e, line *l, size_t at)
 static void hide(const config_errors *e, const line *l, char *source)
 {
     for (const config_hidden *h = e->hidden; h; h = h->next) {
-        for (size_t at = h->begin > l->begin ? h->begin : l->begin; at < h->end && at < l->end; at++)
+        for (size_t at = h->begin > l->begin ? h->begin : l->begin; at < h->end && at < l->end;
+             at++)
             source[at - l->begin] = '*';
     }
 }

@@ -50,8 +50,8 @@ static void unknown_key(config_reader *r, const config_place *at_key, const conf
                            "unknown key '%.*s', did you mean '%s'?", SHOWN, name, meant->name);
     else
         config_complain_at(r->errors, at_key->key->begin, at_key->up,
-                           "unknown key '%.*s', expected %s%s", SHOWN, name,
-                           n > 1 ? "one of " : "", list);
+                           "unknown key '%.*s', expected %s%s", SHOWN, name, n > 1 ? "one of " : "",
+                           list);
 }
 
 bool config_read_map(config_reader *r, const config_place *place, const config_field *fields,
@@ -106,8 +106,8 @@ bool config_column(const config_errors *e, const config_node *node, size_t colum
     size_t before = column > 0 ? column - 1 : 0;
     bool quoted = node->style == CONFIG_SINGLE_QUOTED || node->style == CONFIG_DOUBLE_QUOTED;
     size_t at = node->begin + quoted;
-    if (node->style == CONFIG_BLOCK || node->absent || before > node->len ||
-        at > e->len || before > e->len - at || memcmp(e->text + at, node->text, before) != 0)
+    if (node->style == CONFIG_BLOCK || node->absent || before > node->len || at > e->len ||
+        before > e->len - at || memcmp(e->text + at, node->text, before) != 0)
         return false;
     char escape = node->style == CONFIG_SINGLE_QUOTED ? '\'' : '\\';
     if (memchr(e->text + at, '\n', before) || (quoted && memchr(e->text + at, escape, before)))
@@ -169,7 +169,8 @@ char *config_size_text(uint64_t bytes, char *buf, size_t size)
     int shift = 0;
     while (shift < 30 && bytes > 0 && bytes % ((uint64_t)1024 << shift) == 0)
         shift += 10;
-    snprintf(buf, size, "%" PRIu64 "%.*s", bytes >> shift, shift > 0, &units[shift > 0 ? shift / 10 - 1 : 0]);
+    snprintf(buf, size, "%" PRIu64 "%.*s", bytes >> shift, shift > 0,
+             &units[shift > 0 ? shift / 10 - 1 : 0]);
     return buf;
 }
 
@@ -233,7 +234,8 @@ bool config_read_ns(config_reader *r, const config_place *place, const config_fi
         return false;
     int64_t ns = 0;
     const char *text = place->node->text;
-    bool good = is_zero(text) || (parse_duration(text, &ns) && ns >= field->low && ns <= field->high);
+    bool good =
+        is_zero(text) || (parse_duration(text, &ns) && ns >= field->low && ns <= field->high);
     if (!good) {
         config_complain(r->errors, place, "expected %s, found '%.*s'", expected, SHOWN, text);
         return false;

@@ -12,6 +12,7 @@ typedef struct config_reader {
     config_errors *errors;
     weir_config *config;
     const weir_zones *zones;
+    const config_node *root;
     bool files;   /* other files may be read */
     bool guarded; /* there is a password, or it is said that there need be none */
 } config_reader;

@@ -53,8 +53,7 @@ static bool read_overrides(config_reader *r, const config_place *place, const co
                         "expected a map of keys and their policies, as \"trial-*\": gcra 1/s");
         return false;
     }
-    weir_override_spec *specs =
-        config_alloc_array(r->arena, place->node->children, sizeof *specs);
+    weir_override_spec *specs = config_alloc_array(r->arena, place->node->children, sizeof *specs);
     config_place *places = config_alloc_array(r->arena, place->node->children, sizeof *places);
     const config_place *group = keep_place(r, place);
     if (!specs || !places || !group)
@@ -123,8 +122,14 @@ static bool read_ip(config_reader *r, const config_place *place, const config_fi
                     void *base)
 {
     static const config_field bits[] = {
-        {.name = "v4", .read = config_read_int, .offset = offsetof(weir_rule_spec, v4_bits), .high = 32},
-        {.name = "v6", .read = config_read_int, .offset = offsetof(weir_rule_spec, v6_bits), .high = 128},
+        {.name = "v4",
+         .read = config_read_int,
+         .offset = offsetof(weir_rule_spec, v4_bits),
+         .high = 32},
+        {.name = "v6",
+         .read = config_read_int,
+         .offset = offsetof(weir_rule_spec, v6_bits),
+         .high = 128},
     };
     draft *d = base;
     (void)field;

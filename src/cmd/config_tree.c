@@ -84,8 +84,9 @@ static void add_key(builder *b, frame *f, config_node *n)
 {
     const config_place place = {&f->place, n, 0, n};
     if (n->kind != CONFIG_TEXT) {
-        config_complain_at(b->errors, n->begin, &f->place, "a map or a list as a key, expected a "
-                                                           "text");
+        config_complain_at(b->errors, n->begin, &f->place,
+                           "a map or a list as a key, expected a "
+                           "text");
         b->stopped = true;
         return;
     }
@@ -156,6 +157,18 @@ static config_style style_of(struct fy_token *value)
     }
 }
 
+/* The library's mark is behind an opening quote, and in front of the blanks of a block. */
+static void move_to_start(const builder *b, config_node *n)
+{
+    bool quoted = n->style == CONFIG_SINGLE_QUOTED || n->style == CONFIG_DOUBLE_QUOTED;
+    if (n->absent)
+        return;
+    if (quoted && n->begin > 0)
+        n->begin--;
+    while (n->style == CONFIG_BLOCK && n->begin < n->end && b->text[n->begin] == ' ')
+        n->begin++;
+}
+
 static void add_text(builder *b, struct fy_event *event)
 {
     config_node *n = new_node(b, event, CONFIG_TEXT);
@@ -173,6 +186,7 @@ static void add_text(builder *b, struct fy_event *event)
     n->style = style_of(value);
     n->text = copy;
     n->len = len;
+    move_to_start(b, n);
     config_place place;
     add(b, n, event, &place);
     if (memchr(copy, '\0', len)) {

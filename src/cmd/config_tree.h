@@ -19,10 +19,10 @@ enum {
 typedef enum config_kind { CONFIG_TEXT, CONFIG_MAP, CONFIG_LIST } config_kind;
 
 typedef enum config_style { /* how a text was written */
-    CONFIG_PLAIN,
-    CONFIG_SINGLE_QUOTED,
-    CONFIG_DOUBLE_QUOTED,
-    CONFIG_BLOCK /* | or > */
+                            CONFIG_PLAIN,
+                            CONFIG_SINGLE_QUOTED,
+                            CONFIG_DOUBLE_QUOTED,
+                            CONFIG_BLOCK /* | or > */
 } config_style;
 
 /* A map's children are its keys, each with its value; a list's children are its entries. */
