@@ -16,6 +16,7 @@ static const char usage[] =
     "  weir serve [--port N]                 answer redis-cli and any Redis client\n"
     "  weir replay --policy 'TEXT' FILE|-    run an access log through a policy, offline\n"
     "  weir policy 'TEXT'                    say what a policy admits\n"
+    "  weir check FILE|-                     say what a configuration means, or what is wrong\n"
     "  weir version\n"
     "\n"
     "weir COMMAND --help says more.\n";
@@ -42,6 +43,7 @@ static const struct {
 } commands[] = {
     {"replay", weir_cmd_replay},
     {"policy", weir_cmd_policy},
+    {"check", weir_cmd_check},
     {"version", version},
     {"--version", version},
     {"help", help},
@@ -72,7 +74,8 @@ int main(int argc, char **argv)
         if (strcmp(argv[1], commands[i].name) == 0)
             return end(commands[i].run(argc - 1, argv + 1));
     }
-    fprintf(stderr, "weir: unknown command '%s', expected serve, replay, policy or version\n",
+    fprintf(stderr,
+            "weir: unknown command '%s', expected serve, replay, policy, check or version\n",
             argv[1]);
     return 2;
 }

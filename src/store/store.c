@@ -148,10 +148,12 @@ static weir_status check_state(void *ctx, const weir_policy *p, uint64_t *state,
 }
 
 static weir_status peek_state(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
-                              int64_t now_ns)
+                              int64_t now_ns, int64_t *ret_fresh_after_ns)
 {
     charge *c = ctx;
-    return weir_peek(p, state, level, now_ns, c->cost, c->ret);
+    weir_status st = weir_peek(p, state, level, now_ns, c->cost, &c->decision);
+    note_fresh(p, st, &c->decision, ret_fresh_after_ns);
+    return st;
 }
 
 static weir_status refund_state(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
@@ -179,8 +181,12 @@ weir_status weir_store_peek(weir_store *s, const weir_policy *p, uint64_t policy
                             const void *key, size_t key_len, int64_t now_ns, int64_t cost,
                             weir_decision *ret)
 {
-    charge c = {cost, ret};
-    return run(s, p, policy_id, key, key_len, now_ns, peek_state, &c);
+    charge c;
+    c.cost = cost;
+    weir_status st = run(s, p, policy_id, key, key_len, now_ns, peek_state, &c);
+    if (st == WEIR_OK)
+        *ret = c.decision;
+    return st;
 }
 
 weir_status weir_store_refund(weir_store *s, const weir_policy *p, uint64_t policy_id,

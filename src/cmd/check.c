@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* `weir check`: says all that is wrong with a configuration, or what it means. */
+
+#include "cmd/caret.h"
+#include "cmd/cmd.h"
+#include "cmd/config.h"
+#include "cmd/config_fields.h"
+#include "service/zones.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char usage[] =
+    "weir check FILE|- [--quiet]\n"
+    "\n"
+    "Reads a configuration of weir serve. If it is good, prints what it means; if not, all that\n"
+    "is wrong, each with its place. Nothing is started. '-' reads the standard input.\n"
+    "\n"
+    "  --quiet  print errors alone\n"
+    "\n"
+    "Exit status: 0 good, 1 wrong or unreadable, 2 wrong usage.\n"
+    "\n"
+    "Examples:\n"
+    "  weir check /etc/weir/weir.yaml\n"
+    "  weir check --quiet weir.yaml && kill -HUP \"$(pidof weir)\"\n"
+    "  printf 'policies: {login: sliding-log 5/m}' | weir check -\n";
+
+/* ---- what it means --------------------------------------------------------------------------- */
+
+static void print_line(const char *name, const char *value)
+{
+    printf("%-12s", name);
+    caret_text(stdout, value, strlen(value));
+    putchar('\n');
+}
+
+static void print_ns(const char *name, int64_t ns, const char *zero)
+{
+    static const struct {
+        int64_t ns;
+        const char *unit;
+    } units[] = {{86400000000000, "d"}, {3600000000000, "h"}, {60000000000, "m"}, {1000000000, "s"},
+                 {1000000, "ms"},       {1000, "us"},         {1, "ns"}};
+    if (ns == 0) {
+        printf(", %s %s", name, zero);
+        return;
+    }
+    size_t i = 0;
+    while (ns % units[i].ns != 0)
+        i++;
+    printf(", %s %" PRId64 "%s", name, ns / units[i].ns, units[i].unit);
+}
+
+static void print_server(const weir_config *c)
+{
+    char text[256], a[24], b[24];
+    for (size_t i = 0; i < c->listens_len; i++) {
+        const config_listen *l = &c->listens[i];
+        snprintf(text, sizeof text, "%s on %s%s", l->protocol == CONFIG_RESP ? "resp" : "http",
+                 l->address, l->is_public ? ", for other machines too" : "");
+        print_line(i == 0 ? "listen" : "", text);
+    }
+    print_line("password", c->password_len > 0 ? "set" : "none");
+    snprintf(text, sizeof text, "%u", c->threads);
+    print_line("threads", c->threads > 0 ? text : "one for each core");
+    snprintf(text, sizeof text, "%s, of it %s for large states",
+             config_size_text(c->memory_bytes, a, sizeof a),
+             config_size_text(c->memory_large_bytes, b, sizeof b));
+    print_line("memory", text);
+    printf("%-12s%d connections, %s of buffers", "limits", c->connections,
+           config_size_text(c->buffers_bytes, a, sizeof a));
+    print_ns("idle", c->idle_ns, "never");
+    print_ns("request", c->request_ns, "never");
+    print_ns("write", c->write_ns, "never");
+    print_ns("drain", c->drain_ns, "at once");
+    putchar('\n');
+    const config_http_key *key = &c->http_key;
+    if (key->from == CONFIG_KEY_UNSET)
+        return;
+    snprintf(text, sizeof text, "%s %s", key->from == CONFIG_KEY_HEADER ? "header" : "query",
+             key->name);
+    if (key->hops > 0)
+        snprintf(text + strlen(text), sizeof text - strlen(text), ", element %u from the right",
+                 key->hops);
+    print_line("http key", text);
+}
+
+static void print_report(const weir_policy *p)
+{
+    char report[WEIR_POLICY_REPORT_MAX];
+    weir_policy_report(p, report, sizeof report);
+    for (const char *line = report, *end; *line; line = end + (*end == '\n')) {
+        end = line + strcspn(line, "\n");
+        if (end > line)
+            printf("    %.*s\n", (int)(end - line), line);
+    }
+}
+
+static void print_rule(const weir_rule_spec *rule, const weir_zones *zones)
+{
+    weir_policy p;
+    printf("\n  %s\n", rule->name);
+    if (weir_policy_parse(&p, rule->limit, strlen(rule->limit), zones, NULL) == WEIR_OK)
+        print_report(&p);
+    if (rule->overrides_len + rule->allow_len + rule->deny_len > 0)
+        printf("    %zu overrides, %zu always allowed, %zu always denied\n", rule->overrides_len,
+               rule->allow_len, rule->deny_len);
+    if (rule->shadow)
+        puts("    shadow: it denies nobody, and counts whom it would have denied");
+    if (rule->plain_keys)
+        puts("    keys that look like addresses are plain bytes");
+    else if (rule->v4_bits != 32 || rule->v6_bits != 64)
+        printf("    an address is one key with its /%u, in IPv6 with its /%u\n", rule->v4_bits,
+               rule->v6_bits);
+}
+
+static void print_summary(const char *path, const weir_config *c, const weir_zones *zones)
+{
+    caret_text(stdout, path, strlen(path));
+    puts(": good\n");
+    print_server(c);
+    printf("%-12s%zu\n", "policies", c->rules_len);
+    for (size_t i = 0; i < c->rules_len; i++)
+        print_rule(&c->rules[i], zones);
+}
+
+/* ---- the command ----------------------------------------------------------------------------- */
+
+static int check_file(const char *path, bool quiet)
+{
+    weir_zone_book *book = weir_zone_book_open(WEIR_ZONEINFO_DIR);
+    if (!book) {
+        fputs("weir check: out of memory\n", stderr);
+        return 1;
+    }
+    weir_zones zones = weir_zone_book_zones(book);
+    config_sink sink = config_print_to(stderr);
+    weir_config *config = NULL;
+    bool good = config_load(path, &zones, &sink, &config) == WEIR_OK;
+    if (good && !quiet)
+        print_summary(strcmp(path, "-") == 0 ? "<stdin>" : path, config, &zones);
+    config_free(config);
+    weir_zone_book_close(book);
+    return good ? 0 : 1;
+}
+
+int weir_cmd_check(int argc, char **argv)
+{
+    const char *path = NULL;
+    bool quiet = false, only_files = false;
+    for (int i = 1; i < argc; i++) {
+        bool option = !only_files && argv[i][0] == '-' && argv[i][1] != '\0';
+        if (option && (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)) {
+            fputs(usage, stdout);
+            return 0;
+        }
+        if (option && strcmp(argv[i], "--") == 0) {
+            only_files = true;
+        } else if (option && strcmp(argv[i], "--quiet") == 0) {
+            quiet = true;
+        } else if (option) {
+            fprintf(stderr, "weir check: unknown option '%s', expected --quiet or --help\n",
+                    argv[i]);
+            return 2;
+        } else if (path) {
+            fprintf(stderr, "weir check: expected one FILE, found also '%s'\n", argv[i]);
+            return 2;
+        } else {
+            path = argv[i];
+        }
+    }
+    if (!path) {
+        fputs("weir check: FILE is missing; '-' is the standard input\n\n", stderr);
+        fputs(usage, stderr);
+        return 2;
+    }
+    return check_file(path, quiet);
+}

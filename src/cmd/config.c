@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* The configuration as a whole: bytes -> tree -> weir_config. Which keys there are stands in tables
+ * here and in config_listen.c and config_policies.c. It must not know what the daemon does with
+ * them. */
+
+#include "cmd/config.h"
+
+#include "cmd/config_fields.h"
+#include "cmd/config_file.h"
+#include "cmd/config_listen.h"
+#include "cmd/config_policies.h"
+#include "cmd/utf8.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LENGTH(array) (sizeof(array) / sizeof(array)[0])
+#define S_NS          ((int64_t)1000000000)
+#define MIB           ((int64_t)1 << 20)
+
+enum { SECRET_FILE_MAX = 64 << 10 };
+
+struct config_memory {
+    config_arena arena;
+};
+
+/* ---- passwords ------------------------------------------------------------------------------- */
+
+/* It goes over the wire in HTTP header lines, too, which is what it must not break. */
+static bool set_password(config_reader *r, const config_place *place, const char *text, size_t len)
+{
+    weir_config *c = r->config;
+    if (len < 1 || len > CONFIG_PASSWORD_MAX) {
+        config_complain(r->errors, place, "a password of %zu bytes, expected 1 to %d", len,
+                        CONFIG_PASSWORD_MAX);
+        return false;
+    }
+    for (size_t i = 0; i < len; i++) {
+        if ((unsigned char)text[i] < 0x20 || text[i] == 0x7F) {
+            config_complain(r->errors, place,
+                            "a control character or a line end in the password, which no HTTP "
+                            "client could send");
+            return false;
+        }
+    }
+    if (text[0] == ' ' || text[len - 1] == ' ') {
+        config_complain(r->errors, place,
+                        "a space at an end of the password, which no HTTP client "
+                        "could send");
+        return false;
+    }
+    memcpy(c->password, text, len);
+    c->password[len] = '\0';
+    c->password_len = len;
+    return true;
+}
+
+static bool read_password(config_reader *r, const config_place *place, const config_field *field,
+                          void *base)
+{
+    (void)field;
+    (void)base;
+    return config_want_text(r, place, "a password in quotes") &&
+           set_password(r, place, place->node->text, place->node->len);
+}
+
+/* A relative path begins where the configuration lies. */
+static char *beside(config_reader *r, const char *path)
+{
+    const char *name = r->errors->file, *slash = strrchr(name, '/');
+    size_t dir = slash && path[0] != '/' ? (size_t)(slash - name) + 1 : 0, len = strlen(path);
+    char *whole = config_alloc(r->arena, dir + len + 1);
+    if (whole) {
+        memcpy(whole, name, dir);
+        memcpy(whole + dir, path, len);
+    }
+    return whole;
+}
+
+static bool read_password_file(config_reader *r, const config_place *place,
+                               const config_field *field, void *base)
+{
+    (void)field;
+    (void)base;
+    if (!config_want_text(r, place, "the path of a file"))
+        return false;
+    if (config_get(r->root, "password")) {
+        config_complain_at(r->errors, place->key->begin, place,
+                           "there is a password already, expected one of password and "
+                           "password_file");
+        return false;
+    }
+    if (!r->files)
+        return set_password(r, place, "password", strlen("password"));
+    char *path = beside(r, place->node->text), *bytes = NULL;
+    size_t len = 0;
+    const char *why = path ? config_file_read(path, SECRET_FILE_MAX, &bytes, &len) : "no memory";
+    if (why) {
+        config_complain(r->errors, place, "%.200s cannot be read: %s", path ? path : "", why);
+        return false;
+    }
+    size_t first = strcspn(bytes, "\r\n");
+    bool good = set_password(r, place, bytes, first < len ? first : len);
+    explicit_bzero(bytes, len);
+    free(bytes);
+    return good;
+}
+
+/* ---- sections -------------------------------------------------------------------------------- */
+
+static bool read_memory(config_reader *r, const config_place *place, const config_field *field,
+                        void *base)
+{
+    static const config_field fields[] = {
+        {.name = "size",
+         .read = config_read_size,
+         .offset = offsetof(weir_config, memory_bytes),
+         .low = MIB,
+         .high = MIB << 20},
+        {.name = "large",
+         .read = config_read_size,
+         .offset = offsetof(weir_config, memory_large_bytes),
+         .high = MIB << 20},
+    };
+    (void)field;
+    weir_config *c = base;
+    size_t before = r->errors->found;
+    if (!config_read_map(r, place, fields, LENGTH(fields), base) || r->errors->found > before)
+        return false;
+    const config_node *large = config_get(place->node, "large");
+    if (!large)
+        c->memory_large_bytes = c->memory_bytes / 4;
+    if (c->memory_large_bytes < c->memory_bytes)
+        return true;
+    char size[24];
+    config_complain_at(r->errors, large->begin, place,
+                       "large is a part of the memory, expected less than its size, %s",
+                       config_size_text(c->memory_bytes, size, sizeof size));
+    return false;
+}
+
+#define LIMIT_NS(text, member)                                                                     \
+    {                                                                                              \
+        .name = (text), .read = config_read_ns, .offset = offsetof(weir_config, member),           \
+        .low = S_NS / 1000, .high = 30 * 86400 * S_NS                                              \
+    }
+
+static bool read_limits(config_reader *r, const config_place *place, const config_field *field,
+                        void *base)
+{
+    static const config_field fields[] = {
+        {.name = "connections",
+         .read = config_read_int,
+         .offset = offsetof(weir_config, connections),
+         .low = 1,
+         .high = 1000000},
+        {.name = "buffers",
+         .read = config_read_size,
+         .offset = offsetof(weir_config, buffers_bytes),
+         .low = MIB,
+         .high = MIB << 20},
+        LIMIT_NS("idle", idle_ns),
+        LIMIT_NS("request", request_ns),
+        LIMIT_NS("write", write_ns),
+        LIMIT_NS("drain", drain_ns),
+    };
+    (void)field;
+    return config_read_map(r, place, fields, LENGTH(fields), base);
+}
+
+/* field->low: config_key_from. */
+static bool read_key_name(config_reader *r, const config_place *place, const config_field *field,
+                          void *base)
+{
+    static const char token[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "!#$%&'*+-.^_`|~";
+    bool header = field->low == CONFIG_KEY_HEADER;
+    const char *expected =
+        header ? "the name of a header, as X-Real-IP" : "the name of a query parameter, as user";
+    config_http_key *key = &((weir_config *)base)->http_key;
+    if (!config_want_text(r, place, expected))
+        return false;
+    const config_node *n = place->node;
+    if (n->len > CONFIG_NAME_MAX || (header && strspn(n->text, token) != n->len)) {
+        config_complain(r->errors, place, "expected %s, of at most %d bytes, found '%.40s'",
+                        expected, CONFIG_NAME_MAX, n->text);
+        return false;
+    }
+    if (key->from != CONFIG_KEY_UNSET) {
+        config_complain_at(r->errors, place->key->begin, place,
+                           "a second place for the key, expected one of header and query");
+        return false;
+    }
+    key->from = (config_key_from)field->low;
+    memcpy(key->name, n->text, n->len + 1);
+    return true;
+}
+
+static bool read_http_key(config_reader *r, const config_place *place, const config_field *field,
+                          void *base)
+{
+    static const config_field fields[] = {
+        {.name = "header", .read = read_key_name, .low = CONFIG_KEY_HEADER},
+        {.name = "query", .read = read_key_name, .low = CONFIG_KEY_QUERY},
+        {.name = "hops",
+         .read = config_read_int,
+         .offset = offsetof(weir_config, http_key.hops),
+         .low = 1,
+         .high = CONFIG_HOPS_MAX},
+    };
+    (void)field;
+    size_t before = r->errors->found;
+    if (!config_read_map(r, place, fields, LENGTH(fields), base) || r->errors->found > before)
+        return false;
+    const config_http_key *key = &((weir_config *)base)->http_key;
+    const config_node *hops = config_get(place->node, "hops");
+    if (key->from == CONFIG_KEY_UNSET)
+        config_complain(r->errors, place, "expected {header: X-Real-IP} or {query: user}");
+    else if (hops && key->from == CONFIG_KEY_QUERY)
+        config_complain_at(r->errors, hops->begin, place,
+                           "hops counts the elements of a header, expected it beside header alone");
+    return true;
+}
+
+static bool read_http(config_reader *r, const config_place *place, const config_field *field,
+                      void *base)
+{
+    static const config_field fields[] = {{.name = "key", .read = read_http_key}};
+    (void)field;
+    return config_read_map(r, place, fields, LENGTH(fields), base);
+}
+
+static const config_field root_fields[] = {
+    {.name = "listen", .read = config_read_listen},
+    {.name = "password", .read = read_password},
+    {.name = "password_file", .read = read_password_file},
+    {.name = "insecure", .read = config_read_bool, .offset = offsetof(weir_config, insecure)},
+    {.name = "threads",
+     .read = config_read_int,
+     .offset = offsetof(weir_config, threads),
+     .low = 1,
+     .high = 256},
+    {.name = "memory", .read = read_memory},
+    {.name = "limits", .read = read_limits},
+    {.name = "http", .read = read_http},
+    {.name = "policies", .read = config_read_policies},
+};
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+weir_config *config_default(void)
+{
+    weir_config *c = calloc(1, sizeof *c);
+    struct config_memory *memory = c ? calloc(1, sizeof *memory) : NULL;
+    if (!memory) {
+        free(c);
+        return NULL;
+    }
+    *c = (weir_config){
+        .listens = {{.protocol = CONFIG_RESP, .address = "127.0.0.1:6380"},
+                    {.protocol = CONFIG_HTTP, .address = "127.0.0.1:8080"}},
+        .listens_len = 2,
+        .memory_bytes = 256 * MIB,
+        .memory_large_bytes = 64 * MIB,
+        .connections = 10000,
+        .buffers_bytes = 256 * MIB,
+        .request_ns = 10 * S_NS,
+        .write_ns = 30 * S_NS,
+        .drain_ns = 5 * S_NS,
+        .memory = memory,
+    };
+    return c;
+}
+
+void config_free(weir_config *c)
+{
+    if (!c)
+        return;
+    config_arena_free(&c->memory->arena);
+    free(c->memory);
+    explicit_bzero(c, sizeof *c);
+    free(c);
+}
+
+/* The first byte that no text has; `len` if there is none. */
+static size_t find_binary(const char *bytes, size_t len)
+{
+    const unsigned char *begin = (const unsigned char *)bytes, *end = begin + len, *at = begin;
+    while (at < end) {
+        bool valid;
+        size_t n = utf8_len(at, end, &valid);
+        bool control = *at < 0x20 && *at != '\t' && *at != '\n' && *at != '\r';
+        if (!valid || control || *at == 0x7F)
+            return (size_t)(at - begin);
+        at += n;
+    }
+    return len;
+}
+
+static void read_tree(config_reader *r)
+{
+    config_errors *e = r->errors;
+    size_t binary = find_binary(e->text, e->len);
+    if (binary < e->len) {
+        config_hide_words(e);
+        config_complain_at(e, binary, NULL, "byte 0x%02X, expected a text in UTF-8",
+                           (unsigned char)e->text[binary]);
+        return;
+    }
+    r->root = config_tree_read(r->arena, e, e->text, e->len);
+    if (!r->root) {
+        config_hide_words(e);
+        return;
+    }
+    config_hide_secrets(e, r->root);
+    const config_place place = {.node = r->root};
+    const config_node *insecure = config_get(r->root, "insecure");
+    r->guarded = config_get(r->root, "password") || config_get(r->root, "password_file") ||
+                 (insecure && strcmp(insecure->text, "false") != 0);
+    config_read_map(r, &place, root_fields, LENGTH(root_fields), r->config);
+}
+
+static weir_status fail_whole(const config_sink *sink, const char *name, const char *text,
+                              weir_status st)
+{
+    const config_problem p = {.file = name, .path = "", .text = text};
+    sink->tell(sink->ctx, &p);
+    return st;
+}
+
+weir_status config_parse(const char *bytes, size_t len, const char *name, bool files,
+                         const weir_zones *zones, const config_sink *sink, weir_config **ret)
+{
+    if (len > CONFIG_FILE_MAX)
+        return fail_whole(sink, name, "larger than 16 MiB", WEIR_E_SYNTAX);
+    weir_config *c = config_default();
+    config_errors *e = c ? config_alloc(&c->memory->arena, sizeof *e) : NULL;
+    if (!e) {
+        config_free(c);
+        return fail_whole(sink, name, "out of memory", WEIR_E_NOMEM);
+    }
+    config_arena *arena = &c->memory->arena;
+    *e = (config_errors){.arena = arena, .file = name, .text = bytes, .len = len};
+    config_reader r = {.arena = arena, .errors = e, .config = c, .zones = zones, .files = files};
+    read_tree(&r);
+    config_errors_tell(e, sink);
+    weir_status st = arena->failed ? WEIR_E_NOMEM : e->found > 0 ? WEIR_E_SYNTAX : WEIR_OK;
+    if (st == WEIR_E_NOMEM)
+        fail_whole(sink, name, "out of memory", st);
+    if (st == WEIR_OK)
+        *ret = c;
+    else
+        config_free(c);
+    return st;
+}
+
+weir_status config_load(const char *path, const weir_zones *zones, const config_sink *sink,
+                        weir_config **ret)
+{
+    const char *name = strcmp(path, "-") == 0 ? "<stdin>" : path;
+    char *bytes;
+    size_t len;
+    const char *why = config_file_read(path, CONFIG_FILE_MAX, &bytes, &len);
+    if (why) {
+        char text[200];
+        snprintf(text, sizeof text, "cannot be read: %s", why);
+        return fail_whole(sink, name, text, WEIR_E_IO);
+    }
+    weir_status st = config_parse(bytes, len, name, true, zones, sink, ret);
+    explicit_bzero(bytes, len);
+    free(bytes);
+    return st;
+}

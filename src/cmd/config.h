@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+#ifndef WEIR_CMD_CONFIG_H
+#define WEIR_CMD_CONFIG_H
+/* The configuration of `weir serve`: a YAML file, read whole, checked whole, and handed out in plain
+ * C. docs/configuration.md says what each key means. */
+
+#include "service/rules.h"
+
+#include <stdio.h>
+
+enum {
+    CONFIG_LISTENS_MAX = 16,
+    CONFIG_ADDRESS_MAX = 108, /* with the terminator: the longest path of a Unix socket */
+    CONFIG_PASSWORD_MAX = 512,
+    CONFIG_NAME_MAX = 128, /* of a header or a query parameter */
+    CONFIG_HOPS_MAX = 16,
+    CONFIG_FILE_MAX = 16 << 20,
+    CONFIG_ERRORS_MAX = 50, /* told of one file */
+};
+
+/* ---- what it says ---------------------------------------------------------------------------- */
+
+typedef enum config_protocol { CONFIG_RESP, CONFIG_HTTP } config_protocol;
+
+typedef struct config_listen {
+    config_protocol protocol;
+    bool is_public;                   /* other machines may reach it */
+    char address[CONFIG_ADDRESS_MAX]; /* "127.0.0.1:6380", "[::1]:6380", "/run/weir/weir.sock" */
+} config_listen;
+
+typedef enum config_key_from {
+    CONFIG_KEY_UNSET,
+    CONFIG_KEY_HEADER,
+    CONFIG_KEY_QUERY
+} config_key_from;
+
+/* Where an HTTP request has its key if it names none. */
+typedef struct config_http_key {
+    config_key_from from;
+    char name[CONFIG_NAME_MAX + 1]; /* of the header or the parameter, as written */
+    unsigned hops; /* header: 0: the whole value; 1..CONFIG_HOPS_MAX: that element of the
+                      comma-separated list, from the right */
+} config_http_key;
+
+typedef struct weir_config {
+    config_listen listens[CONFIG_LISTENS_MAX];
+    size_t listens_len; /* 1 or more */
+
+    char password[CONFIG_PASSWORD_MAX + 1]; /* terminated; never to be printed */
+    size_t password_len;                    /* 0: none */
+    bool insecure;
+
+    unsigned threads; /* 1..256; 0: as many as there are cores */
+    uint64_t memory_bytes, memory_large_bytes;
+
+    int connections;
+    uint64_t buffers_bytes;
+    int64_t idle_ns, request_ns, write_ns, drain_ns; /* 0: never; drain_ns: do not wait */
+
+    config_http_key http_key;
+
+    const weir_rule_spec *rules; /* in the order of the file, names apart, each one good */
+    size_t rules_len;            /* 0..WEIR_RULES_MAX */
+
+    struct config_memory *memory; /* what rules points into */
+} weir_config;
+
+/* ---- what is wrong with it ------------------------------------------------------------------- */
+
+/* One thing that is wrong. All texts are good until the sink returns. They may hold any bytes of
+ * the file, but no password. */
+typedef struct config_problem {
+    const char *file;
+    size_t line, column; /* from 1, in characters; 0: it is about the file as a whole */
+    const char *path;    /* "policies.api.limit"; "": about no key */
+    const char *text;    /* what is wrong, and what was expected */
+    const char *source;  /* the line of the file, source_len bytes; NULL if line is 0 */
+    size_t source_len;
+    size_t source_at; /* the place in it, 0..source_len */
+} config_problem;
+
+typedef struct config_sink {
+    void (*tell)(void *ctx, const config_problem *problem);
+    void *ctx;
+} config_sink;
+
+/* Prints "FILE:LINE:COL: error: PATH: TEXT", the line, and a caret below the place. */
+void config_problem_print(FILE *out, const config_problem *problem);
+
+/* A sink that does so. */
+config_sink config_print_to(FILE *out);
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+/* Reads a file, "-" for the standard input, which is looked at once: what happens to it afterwards
+ * does not matter.
+ *  zones  for the policies; NULL knows UTC alone.
+ *  sink   told of everything that is wrong; also of a file that cannot be read.
+ *  ret    written on WEIR_OK only; for config_free().
+ * Returns WEIR_OK; WEIR_E_IO if it cannot be read; WEIR_E_SYNTAX if it is wrong; WEIR_E_NOMEM. */
+WEIR_NODISCARD weir_status config_load(const char *path, const weir_zones *zones,
+                                       const config_sink *sink, weir_config **ret);
+
+/* Reads `len` bytes as the file `name`; else as config_load().
+ *  files  whether password_file may be read; if not, the password is "password". A relative path
+ *         begins where `name` lies. */
+WEIR_NODISCARD weir_status config_parse(const char *bytes, size_t len, const char *name, bool files,
+                                        const weir_zones *zones, const config_sink *sink,
+                                        weir_config **ret);
+
+/* What holds where no file says otherwise. NULL if there is no memory. */
+weir_config *config_default(void);
+
+void config_free(weir_config *c); /* accepts NULL; the password is wiped */
+
+#endif

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* What of a configuration must not be shown: the lines of a file are printed where it is wrong, and
+ * a password may stand in one of them. */
+
+#include "cmd/config_errors.h"
+
+#include <string.h>
+
+static const char word[] = "password";
+enum { WORD_LEN = sizeof word - 1 };
+
+bool config_is_secret(const config_node *key)
+{
+    return config_distance(key->text, word) <= 2;
+}
+
+static void hide(config_errors *e, size_t begin, size_t end)
+{
+    config_hidden *h = config_alloc(e->arena, sizeof *h);
+    if (!h) {
+        e->len = 0; /* then nothing at all is shown */
+        return;
+    }
+    *h = (config_hidden){e->hidden, begin, end};
+    e->hidden = h;
+}
+
+static size_t line_end(const config_errors *e, size_t at)
+{
+    while (at < e->len && e->text[at] != '\n' && e->text[at] != '\r')
+        at++;
+    return at;
+}
+
+static size_t skip_blanks(const config_errors *e, size_t at)
+{
+    while (at < e->len && (e->text[at] == ' ' || e->text[at] == '\t'))
+        at++;
+    return at;
+}
+
+/* From behind a key and its ':' to the end of the line on which its value ends: an anchor or a tag
+ * before the value would be a password too, had somebody forgotten the quotes. */
+static void hide_value(config_errors *e, const config_node *key)
+{
+    size_t end = key->value->end > key->end ? key->value->end : key->end;
+    size_t begin = skip_blanks(e, key->end);
+    if (begin < e->len && e->text[begin] == ':')
+        begin = skip_blanks(e, begin + 1);
+    hide(e, begin, line_end(e, end));
+}
+
+void config_hide_secrets(config_errors *e, const config_node *root)
+{
+    for (const config_node *child = root->first; child; child = child->next) {
+        if (root->kind == CONFIG_LIST) {
+            config_hide_secrets(e, child);
+            continue;
+        }
+        if (config_is_secret(child))
+            hide_value(e, child);
+        else if (strcmp(child->text, "policies") != 0) /* a policy may well have that name */
+            config_hide_secrets(e, child->value);
+    }
+}
+
+/* How far a line is indented; the end of the text for a line of blanks alone, which ends nothing. */
+static size_t indentation(const config_errors *e, size_t begin)
+{
+    size_t at = skip_blanks(e, begin);
+    return at == line_end(e, at) ? e->len : at - begin;
+}
+
+/* Where a value ends that may begin at `at`, on a line that is indented by `indent`. An open quote
+ * ends nowhere. */
+static size_t value_end(const config_errors *e, size_t at, size_t indent)
+{
+    size_t end = line_end(e, at), begin = skip_blanks(e, at);
+    if (begin < end && (e->text[begin] == '"' || e->text[begin] == '\'') &&
+        !memchr(e->text + begin + 1, e->text[begin], end - begin - 1))
+        return e->len;
+    while (end < e->len) {
+        size_t next = end + 1, first = skip_blanks(e, next);
+        bool goes_on = first < e->len && e->text[first] == ':';
+        if (!goes_on && indentation(e, next) <= indent)
+            break;
+        end = line_end(e, next);
+    }
+    return end;
+}
+
+void config_hide_words(config_errors *e)
+{
+    size_t begin = 0; /* of the line */
+    while (begin < e->len) {
+        size_t end = line_end(e, begin), indent = indentation(e, begin);
+        for (size_t at = begin; at + WORD_LEN <= end; at++) {
+            if (memcmp(e->text + at, word, WORD_LEN) != 0)
+                continue;
+            size_t from = at + WORD_LEN;
+            if (from < end && (e->text[from] == '_' || e->text[from] == '-'))
+                continue; /* password_file */
+            while (from < end && strchr("\"' \t", e->text[from]))
+                from++;
+            if (from < end && e->text[from] == ':')
+                from++;
+            end = value_end(e, from, indent);
+            hide(e, from, end);
+            break;
+        }
+        begin = end + 1;
+    }
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Lines for the log. Values may come from clients: nothing in them can end a line, begin another
+ * pair, or reach a terminal as an order. It must not know what happens in the daemon. */
+
+#include "cmd/log.h"
+
+#include "cmd/utf8.h"
+#include "port/port.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { PAIRS_MAX = 32, TAIL = 8 }; /* TAIL: what may have to follow a value that was cut */
+
+typedef struct line {
+    char *buf;
+    size_t len;
+    bool cut;
+} line;
+
+/* Adds bytes if all of them fit, else none any more. */
+static void add(line *l, const char *bytes, size_t len)
+{
+    l->cut = l->cut || l->len + len > WEIR_LOG_LINE_MAX - TAIL;
+    if (l->cut)
+        return;
+    memcpy(l->buf + l->len, bytes, len);
+    l->len += len;
+}
+
+static void add_text(line *l, const char *text)
+{
+    add(l, text, strlen(text));
+}
+
+/* What must be there however long the line is. */
+static void end(line *l, const char *text)
+{
+    size_t len = strlen(text);
+    memcpy(l->buf + l->len, text, len);
+    l->len += len;
+}
+
+static void add_escaped(line *l, const char *value)
+{
+    const unsigned char *at = (const unsigned char *)value, *stop = at + strlen(value);
+    while (at < stop) {
+        bool valid;
+        size_t n = utf8_len(at, stop, &valid);
+        bool control = *at < 0x20 || *at == 0x7F || (n == 2 && *at == 0xC2 && at[1] < 0xA0);
+        char code[8];
+        if (!valid) {
+            add_text(l, "\xEF\xBF\xBD"); /* U+FFFD */
+        } else if (control) {
+            snprintf(code, sizeof code, "\\u%04x", n == 2 ? at[1] : *at);
+            add_text(l, code);
+        } else if (*at == '"' || *at == '\\') {
+            add(l, "\\", 1);
+            add(l, (const char *)at, 1);
+        } else {
+            add(l, (const char *)at, n);
+        }
+        at += n;
+    }
+}
+
+/* False if not even its beginning has room. */
+static bool add_quoted(line *l, const char *value)
+{
+    add(l, "\"", 1);
+    if (l->cut)
+        return false;
+    add_escaped(l, value);
+    end(l, l->cut ? "...\"" : "\"");
+    return true;
+}
+
+/* Whether a value can stand in a line of text as it is. */
+static bool is_plain(const char *value)
+{
+    const char *at = value;
+    while (*at > ' ' && *at < 0x7F && *at != '"' && *at != '=' && *at != '\\')
+        at++;
+    return at > value && *at == '\0';
+}
+
+static void add_pair(line *l, bool json, const char *name, const char *value)
+{
+    size_t before = l->len;
+    add_text(l, json ? ",\"" : " ");
+    add_text(l, name);
+    add_text(l, json ? "\":" : "=");
+    bool fits = l->len + strlen(value) <= WEIR_LOG_LINE_MAX - TAIL;
+    if (json || !fits || !is_plain(value))
+        fits = add_quoted(l, value);
+    else
+        add_text(l, value);
+    if (!fits)
+        l->len = before;
+}
+
+static void add_time(line *l, int64_t now_ns)
+{
+    char text[64];
+    struct tm t;
+    time_t s = (time_t)(now_ns / 1000000000);
+    if (!gmtime_r(&s, &t))
+        t = (struct tm){.tm_year = 70, .tm_mday = 1};
+    size_t n = strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &t);
+    snprintf(text + n, sizeof text - n, ".%03dZ", (int)(now_ns / 1000000 % 1000));
+    add_text(l, text);
+}
+
+size_t log_line(bool json, int64_t now_ns, weir_log_level level, const char *event,
+                const char *const *pairs, char *buf)
+{
+    static const char *const levels[] = {"debug", "info", "warning", "error"};
+    line l = {.buf = buf};
+    add_text(&l, json ? "{\"time\":\"" : "");
+    add_time(&l, now_ns);
+    add_text(&l, json ? "\",\"level\":\"" : " ");
+    add_text(&l, levels[level]);
+    add_text(&l, json ? "\",\"event\":\"" : " ");
+    add_text(&l, event);
+    add_text(&l, json ? "\"" : "");
+    for (; *pairs && !l.cut; pairs += 2) {
+        if (pairs[1])
+            add_pair(&l, json, pairs[0], pairs[1]);
+    }
+    end(&l, json ? "}\n" : "\n");
+    return l.len;
+}
+
+void log_event(const weir_log *log, weir_log_level level, const char *event, ...)
+{
+    const char *pairs[2 * PAIRS_MAX + 1];
+    char buf[WEIR_LOG_LINE_MAX];
+    size_t n = 0;
+    if (level < log->least)
+        return;
+    va_list args;
+    va_start(args, event);
+    for (const char *name; n < PAIRS_MAX && (name = va_arg(args, const char *));) {
+        const char *value = va_arg(args, const char *);
+        if (!value)
+            continue;
+        pairs[2 * n] = name;
+        pairs[2 * n++ + 1] = value;
+    }
+    va_end(args);
+    pairs[2 * n] = NULL;
+    size_t len = log_line(log->json, port_now_ns(), level, event, pairs, buf);
+    ssize_t written;
+    do
+        written = write(log->fd, buf, len);
+    while (written < 0 && errno == EINTR);
+}
