@@ -1,42 +1,51 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* `weir serve`: the daemon in the foreground, on a store of its own. */
+/* `weir serve`: what the command line and the configuration file say, handed to the daemon. */
 
 #include "cmd/cmd.h"
-#include "codec/resp_commands.h"
-#include "net/server.h"
+#include "cmd/daemon.h"
 #include "service/zones.h"
 
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-enum { PORT_DEFAULT = 6380, CONNECTIONS_DEFAULT = 10000 };
+#include <string.h>
 
 typedef struct settings {
-    int port;
-    int connections_max;
+    const char *path; /* NULL: no file */
+    int port;         /* -1: as the file says */
+    int http_port;
+    int connections; /* 0: as the file says */
+    int threads;
+    bool json;
 } settings;
 
 static const char usage[] =
-    "weir serve [--port N] [--connections N]\n"
+    "weir serve [FILE] [--port N] [--http N] [--threads N] [--connections N]\n"
+    "           [--log-format text|json]\n"
     "\n"
-    "Answers Redis clients (RESP2) on 127.0.0.1. State is kept in memory.\n"
+    "Answers Redis clients (RESP2 and RESP3) and HTTP, in the foreground, until SIGTERM or "
+    "SIGINT.\n"
+    "FILE is YAML; weir check FILE says what it means. On SIGHUP, and when it changes, its "
+    "policies\n"
+    "are read anew. Without a file there are no named policies, RESP is on 127.0.0.1:6380 and "
+    "HTTP\n"
+    "on 127.0.0.1:8080. The log goes to standard error.\n"
     "\n"
-    "  --port N         0 to 65535, 6380 if not given; 0 takes any free port\n"
+    "  --port N         RESP on 127.0.0.1:N instead of where the file says; 0 takes any free port\n"
+    "  --http N         HTTP on 127.0.0.1:N instead of where the file says\n"
+    "  --threads N      event loops, 1 to 256; one for each core if not given\n"
     "  --connections N  1 to 1000000, 10000 if not given; more are told so and closed\n"
-    "\n"
-    "Commands:\n"
-    "  WEIR.CHECK 'policy text' key [COST n]\n"
-    "      [allowed 0|1, limit, remaining, retry_after_ms, reset_after_ms, delay_ms]\n"
-    "  CL.THROTTLE key max_burst count period [quantity]     as redis-cell\n"
-    "  PING [text]\n"
+    "  --log-format F   text or json, one event a line\n"
     "\n"
     "Examples:\n"
     "  weir serve --port 7000\n"
+    "  weir serve /etc/weir/weir.yaml --log-format json\n"
     "  redis-cli -p 7000 WEIR.CHECK 'gcra 100/s burst 20' alice\n"
-    "  redis-cli -p 7000 WEIR.CHECK 'fixed-window 1000/day tz Europe/Berlin' alice COST 5\n";
+    "  curl 'http://127.0.0.1:8080/v1/check?limit=gcra+100/s+burst+20&key=alice'\n";
+
+/* ---- the command line ------------------------------------------------------------------------ */
 
 /* Digits alone, low..high. Says what is wrong. */
 static bool read_number(const char *option, const char *text, long low, long high, int *ret)
@@ -53,27 +62,54 @@ static bool read_number(const char *option, const char *text, long low, long hig
     return true;
 }
 
+static bool read_format(const char *text, bool *ret_json)
+{
+    *ret_json = strcmp(text, "json") == 0;
+    if (*ret_json || strcmp(text, "text") == 0)
+        return true;
+    fprintf(stderr, "weir serve: --log-format %s: expected text or json\n", text);
+    return false;
+}
+
+static bool read_option(int o, settings *ret)
+{
+    switch (o) {
+    case 'p':
+        return read_number("--port", optarg, 0, 65535, &ret->port);
+    case 'w':
+        return read_number("--http", optarg, 0, 65535, &ret->http_port);
+    case 't':
+        return read_number("--threads", optarg, 1, 256, &ret->threads);
+    case 'c':
+        return read_number("--connections", optarg, 1, 1000000, &ret->connections);
+    case 'l':
+        return read_format(optarg, &ret->json);
+    default: /* getopt has said why */
+        return false;
+    }
+}
+
 /* 0 to go on, else the exit status + 1. */
 static int read_options(int argc, char **argv, settings *ret)
 {
     static const struct option options[] = {{"port", required_argument, NULL, 'p'},
+                                            {"http", required_argument, NULL, 'w'},
+                                            {"threads", required_argument, NULL, 't'},
                                             {"connections", required_argument, NULL, 'c'},
+                                            {"log-format", required_argument, NULL, 'l'},
                                             {"help", no_argument, NULL, 'h'},
                                             {0}};
     int o;
     while ((o = getopt_long(argc, argv, "h", options, NULL)) != -1) {
-        bool good = false; /* at anything else getopt has said why */
         if (o == 'h') {
             fputs(usage, stdout);
             return 1;
         }
-        if (o == 'p')
-            good = read_number("--port", optarg, 0, 65535, &ret->port);
-        else if (o == 'c')
-            good = read_number("--connections", optarg, 1, 1000000, &ret->connections_max);
-        if (!good)
+        if (!read_option(o, ret))
             return 3;
     }
+    if (optind < argc)
+        ret->path = argv[optind++];
     if (optind < argc) {
         fprintf(stderr, "weir serve: unexpected '%s'; see weir serve --help\n", argv[optind]);
         return 3;
@@ -81,76 +117,101 @@ static int read_options(int argc, char **argv, settings *ret)
     return 0;
 }
 
-static void say_hello(int port)
+/* ---- the configuration ----------------------------------------------------------------------- */
+
+/* Puts 127.0.0.1:port in the place of all TCP listeners of a protocol. */
+static void listen_on(weir_config *c, config_protocol protocol, int port)
 {
-    printf("weir " WEIR_VERSION " listening on 127.0.0.1:%d; try\n"
-           "  redis-cli -p %d WEIR.CHECK 'gcra 100/s burst 20' alice\n"
-           "  redis-cli -p %d CL.THROTTLE alice 15 30 60\n",
-           port, port, port);
+    size_t n = 0;
+    for (size_t i = 0; i < c->listens_len; i++) {
+        if (c->listens[i].protocol != protocol || c->listens[i].address[0] == '/')
+            c->listens[n++] = c->listens[i];
+    }
+    if (n < CONFIG_LISTENS_MAX) {
+        config_listen *l = &c->listens[n++];
+        memset(l, 0, sizeof *l);
+        l->protocol = protocol;
+        snprintf(l->address, sizeof l->address, "127.0.0.1:%d", port);
+    }
+    c->listens_len = n;
+}
+
+/* With a port on the command line and no file, nothing else is listened on. */
+static void adjust(void *ctx, weir_config *c)
+{
+    const settings *set = ctx;
+    if (!set->path && (set->port >= 0 || set->http_port >= 0))
+        c->listens_len = 0;
+    if (set->port >= 0)
+        listen_on(c, CONFIG_RESP, set->port);
+    if (set->http_port >= 0)
+        listen_on(c, CONFIG_HTTP, set->http_port);
+    if (set->connections > 0)
+        c->connections = set->connections;
+    if (set->threads > 0)
+        c->threads = (unsigned)set->threads;
+}
+
+/* For who starts it by hand, and has read nothing yet. */
+static void ready(void *ctx, const char *resp, const char *http)
+{
+    const settings *set = ctx;
+    const char *port = strrchr(resp, ':');
+    if (set->path)
+        return;
+    puts("weir is ready; try");
+    if (port)
+        printf("  redis-cli -p %s WEIR.CHECK 'gcra 100/s burst 20' alice\n"
+               "  redis-cli -p %s CL.THROTTLE alice 15 30 60\n",
+               port + 1, port + 1);
+    if (http[0])
+        printf("  curl 'http://%s/v1/check?limit=gcra+100/s+burst+20&key=alice'\n", http);
     fflush(stdout);
 }
 
-/* ---- RESP, as the server knows it ------------------------------------------------------------ */
-
-static void open_session(void *session, void *ctx)
+static weir_config *read_config(settings *set, const weir_zones *zones)
 {
-    weir_resp_session_init(session, ctx);
-}
-
-static bool run_session(void *session, weir_buffer *in, weir_buffer *out, size_t out_pause,
-                        int64_t now_ns)
-{
-    return weir_resp_session_run(session, in, out, out_pause, now_ns);
-}
-
-static bool session_closing(const void *session)
-{
-    const weir_resp_session *s = session;
-    return s->closing;
-}
-
-static weir_protocol resp_of(weir_service *service)
-{
-    return (weir_protocol){.ctx = service,
-                           .session_size = sizeof(weir_resp_session),
-                           .open = open_session,
-                           .run = run_session,
-                           .closing = session_closing,
-                           .refusal = "-ERR max number of clients reached\r\n"};
-}
-
-static int serve(const settings *set)
-{
-    weir_store *store = NULL;
-    weir_service *service = NULL;
-    weir_server *server = NULL;
-    char error[256] = "";
-    weir_zone_book *zones = weir_zone_book_open(WEIR_ZONEINFO_DIR);
-    weir_status st = zones ? weir_store_open(&store, NULL) : WEIR_E_NOMEM;
-    if (st == WEIR_OK) {
-        weir_zones find = weir_zone_book_zones(zones);
-        st = weir_service_open(&service, store, &find);
-    }
-    if (st == WEIR_OK) {
-        weir_server_options options = {resp_of(service), set->port, set->connections_max};
-        st = weir_server_open(&server, &options, error, sizeof error);
-    }
-    if (st == WEIR_OK) {
-        say_hello(weir_server_port(server));
-        weir_server_run(server);
+    weir_config *c = NULL;
+    if (set->path) {
+        const config_sink sink = config_print_to(stderr);
+        if (config_load(set->path, zones, &sink, &c) != WEIR_OK)
+            return NULL;
     } else {
-        fprintf(stderr, "weir serve: %s\n", error[0] ? error : weir_status_str(st));
+        c = config_default();
+        if (!c)
+            fputs("weir serve: out of memory\n", stderr);
     }
-    weir_server_close(server);
-    weir_service_close(service);
-    weir_store_close(store);
-    weir_zone_book_close(zones);
-    return st == WEIR_OK ? 0 : 1;
+    if (c)
+        adjust(set, c);
+    return c;
 }
 
 int weir_cmd_serve(int argc, char **argv)
 {
-    settings set = {PORT_DEFAULT, CONNECTIONS_DEFAULT};
+    settings set = {.port = -1, .http_port = -1};
     int done = read_options(argc, argv, &set);
-    return done ? done - 1 : serve(&set);
+    if (done)
+        return done - 1;
+    weir_zone_book *book = weir_zone_book_open(WEIR_ZONEINFO_DIR);
+    if (!book) {
+        fputs("weir serve: out of memory\n", stderr);
+        return 1;
+    }
+    const weir_zones zones = weir_zone_book_zones(book);
+    const weir_log log = {.fd = 2, .json = set.json, .least = WEIR_LOG_INFO};
+    weir_config *config = read_config(&set, &zones);
+    int status = 1;
+    if (config) {
+        const daemon_options options = {.path = set.path,
+                                        .config = config,
+                                        .zones = &zones,
+                                        .log = &log,
+                                        .ctx = &set,
+                                        .adjust = adjust,
+                                        .ready = ready};
+        status = daemon_run(&options);
+    }
+    config_free(config);
+    weir_zone_book_close(book);
+    return status;
 }

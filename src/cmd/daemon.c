@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* The daemon's parts and how they hang together: what each event loop has of its own, which session
+ * belongs to which protocol, and what a reload does. */
+
+#include "cmd/daemon.h"
+
+#include "cmd/cmd.h"
+#include "codec/http.h"
+#include "codec/metrics.h"
+#include "codec/resp_commands.h"
+#include "net/server.h"
+#include "port/atomic.h"
+#include "port/port.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What one event loop has of its own. */
+typedef struct loop {
+    weir_service *service;
+    weir_resp_options resp;
+    weir_http_options http;
+} loop;
+
+enum { REQUEST_MAX = 1 << 21 }; /* bytes; above what either protocol takes */
+
+typedef struct daemon {
+    const daemon_options *options;
+    weir_store *store;
+    weir_hub *hub;
+    weir_server *server;
+    loop loops[WEIR_LOOPS_MAX];
+    void *contexts[WEIR_LOOPS_MAX];
+    unsigned loops_len;
+    port_counter reloads, reloads_refused;
+} daemon;
+
+/* ---- the protocols, as the server knows them ------------------------------------------------- */
+
+static weir_step step_of(weir_session_step step)
+{
+    static const weir_next next[] = {
+        [WEIR_SESSION_READ] = WEIR_NEXT_READ,
+        [WEIR_SESSION_AGAIN] = WEIR_NEXT_AGAIN,
+        [WEIR_SESSION_WAIT] = WEIR_NEXT_WAIT,
+        [WEIR_SESSION_CLOSE] = WEIR_NEXT_CLOSE,
+    };
+    return (weir_step){next[step.next], step.until_ns};
+}
+
+static void resp_open(void *session, void *ctx)
+{
+    loop *l = ctx;
+    weir_resp_session_init(session, &l->resp);
+}
+
+static weir_step resp_run(void *session, weir_buffer *in, weir_buffer *out, size_t out_pause,
+                          int64_t now_ns)
+{
+    const weir_resp_session *s = session;
+    weir_step step = step_of(weir_resp_session_run(session, in, out, out_pause, now_ns));
+    weir_service_latency(s->options->service, port_now_ns() - now_ns);
+    return step;
+}
+
+static const weir_protocol resp = {
+    .name = "resp",
+    .session_size = sizeof(weir_resp_session),
+    .open = resp_open,
+    .run = resp_run,
+    .refusal = "-ERR max number of clients reached\r\n",
+    .overload = "-ERR no memory left for the buffers of clients\r\n",
+    .timeout = "-ERR a request has begun, and its end has not come in time\r\n",
+};
+
+static void http_open(void *session, void *ctx)
+{
+    const loop *l = ctx;
+    weir_http_session_init(session, &l->http);
+}
+
+static void http_close(void *session)
+{
+    weir_http_session_close(session);
+}
+
+static weir_step http_run(void *session, weir_buffer *in, weir_buffer *out, size_t out_pause,
+                          int64_t now_ns)
+{
+    const weir_http_session *s = session;
+    weir_step step = step_of(weir_http_session_run(session, in, out, out_pause, now_ns));
+    weir_service_latency(s->options->service, port_now_ns() - now_ns);
+    return step;
+}
+
+#define HTTP_CLOSE "Connection: close\r\nContent-Length: 0\r\n\r\n"
+
+static const weir_protocol http = {
+    .name = "http",
+    .session_size = sizeof(weir_http_session),
+    .open = http_open,
+    .close = http_close,
+    .run = http_run,
+    .refusal = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\n" HTTP_CLOSE,
+    .overload = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\n" HTTP_CLOSE,
+    .timeout = "HTTP/1.1 408 Request Timeout\r\n" HTTP_CLOSE,
+};
+
+/* ---- metrics --------------------------------------------------------------------------------- */
+
+static void put_metrics(void *ctx, weir_buffer *out)
+{
+    daemon *d = ctx;
+    weir_server_stats s = weir_server_stats_get(d->server);
+    const struct {
+        const char *name, *type, *help;
+        uint64_t value;
+    } rows[] = {
+        {"weir_connections", "gauge", "Clients connected now.", s.connected},
+        {"weir_connections_accepted_total", "counter", "Connections accepted.", s.accepted},
+        {"weir_connections_refused_total", "counter",
+         "Connections refused because there were too many.", s.refused},
+        {"weir_connections_overloaded_total", "counter",
+         "Connections closed for want of memory for buffers.", s.overloaded},
+        {"weir_connections_timed_out_total", "counter",
+         "Connections closed: idle, slow to send or slow to read.", s.timed_out},
+        {"weir_network_received_bytes_total", "counter", "Bytes read from clients.", s.bytes_in},
+        {"weir_network_sent_bytes_total", "counter", "Bytes sent to clients.", s.bytes_out},
+        {"weir_buffered_bytes", "gauge", "Bytes held in the buffers of connections.", s.buffered},
+        {"weir_reloads_total", "counter", "Configurations put in force since the start.",
+         port_load_relaxed(&d->reloads)},
+        {"weir_reloads_refused_total", "counter", "Configurations refused since the start.",
+         port_load_relaxed(&d->reloads_refused)},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        weir_metrics_put_one(out, rows[i].name, rows[i].type, rows[i].help, rows[i].value);
+}
+
+/* ---- reload ---------------------------------------------------------------------------------- */
+
+static weir_status put_rules(daemon *d, const weir_config *config)
+{
+    weir_rules *rules;
+    weir_status st = weir_rules_build(&rules, d->store, d->options->zones, config->rules,
+                                      config->rules_len, NULL, NULL);
+    if (st == WEIR_OK)
+        weir_hub_set_rules(d->hub, rules);
+    return st;
+}
+
+static void log_problem(void *ctx, const config_problem *p)
+{
+    const daemon *d = ctx;
+    char line[24], column[24];
+    snprintf(line, sizeof line, "%zu", p->line);
+    snprintf(column, sizeof column, "%zu", p->column);
+    log_event(d->options->log, WEIR_LOG_ERROR, "config-error", "file", p->file, "line", line,
+              "column", column, "path", p->path, "error", p->text, NULL);
+}
+
+/* What holds from the start to the end, and is therefore not as the file now says. */
+static void log_restart(const daemon *d, const weir_config *now)
+{
+    const weir_config *old = d->options->config;
+    const struct {
+        const char *name;
+        bool differs;
+    } rows[] = {
+        {"listen", old->listens_len != now->listens_len ||
+                       memcmp(old->listens, now->listens, sizeof old->listens) != 0},
+        {"password", strcmp(old->password, now->password) != 0},
+        {"threads", old->threads != now->threads},
+        {"memory", old->memory_bytes != now->memory_bytes ||
+                       old->memory_large_bytes != now->memory_large_bytes},
+        {"limits", old->connections != now->connections ||
+                       old->buffers_bytes != now->buffers_bytes || old->idle_ns != now->idle_ns ||
+                       old->request_ns != now->request_ns || old->write_ns != now->write_ns ||
+                       old->drain_ns != now->drain_ns},
+        {"http", memcmp(&old->http_key, &now->http_key, sizeof old->http_key) != 0},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (rows[i].differs)
+            log_event(d->options->log, WEIR_LOG_WARNING, "restart-needed", "key", rows[i].name,
+                      "text", "it takes effect when weir is started anew", NULL);
+    }
+}
+
+static void reload(void *ctx, const char *why)
+{
+    daemon *d = ctx;
+    const config_sink sink = {log_problem, d};
+    weir_config *config = NULL;
+    weir_status st = WEIR_E_ABSENT;
+    if (d->options->path)
+        st = config_load(d->options->path, d->options->zones, &sink, &config);
+    if (st == WEIR_OK)
+        d->options->adjust(d->options->ctx, config);
+    if (st == WEIR_OK)
+        st = put_rules(d, config);
+    if (st == WEIR_OK) {
+        char policies[24];
+        snprintf(policies, sizeof policies, "%zu", config->rules_len);
+        port_add_relaxed(&d->reloads, 1);
+        log_event(d->options->log, WEIR_LOG_INFO, "reloaded", "why", why, "policies", policies,
+                  NULL);
+        log_restart(d, config);
+    } else if (st == WEIR_E_ABSENT) {
+        log_event(d->options->log, WEIR_LOG_WARNING, "reload-ignored", "why", why, "text",
+                  "weir was started without a file", NULL);
+    } else {
+        port_add_relaxed(&d->reloads_refused, 1);
+        log_event(d->options->log, WEIR_LOG_ERROR, "reload-refused", "why", why, "text",
+                  "the old configuration goes on", NULL);
+    }
+    config_free(config);
+}
+
+static void say(void *ctx, const char *event, const char *text)
+{
+    const daemon *d = ctx;
+    log_event(d->options->log, WEIR_LOG_WARNING, event, "text", text, NULL);
+}
+
+/* ---- start ----------------------------------------------------------------------------------- */
+
+static weir_status open_loops(daemon *d)
+{
+    const weir_config *c = d->options->config;
+    const char *password = c->password_len > 0 ? c->password : NULL;
+    d->loops_len = c->threads > 0 ? c->threads : port_cores();
+    if (d->loops_len > WEIR_LOOPS_MAX)
+        d->loops_len = WEIR_LOOPS_MAX;
+    for (unsigned i = 0; i < d->loops_len; i++) {
+        loop *l = &d->loops[i];
+        weir_status st = weir_service_open(&l->service, d->hub);
+        if (st != WEIR_OK)
+            return st;
+        d->contexts[i] = l;
+        l->resp = (weir_resp_options){.service = l->service,
+                                      .password = password,
+                                      .version = WEIR_VERSION,
+                                      .first_id = i + 1,
+                                      .id_step = d->loops_len};
+        const config_http_key *key = &c->http_key;
+        l->http =
+            (weir_http_options){.service = l->service,
+                                .version = WEIR_VERSION,
+                                .password = password,
+                                .key_header = key->from == CONFIG_KEY_HEADER ? key->name : NULL,
+                                .key_query = key->from == CONFIG_KEY_QUERY ? key->name : NULL,
+                                .hops = key->hops,
+                                .metrics = put_metrics,
+                                .metrics_ctx = d};
+    }
+    return WEIR_OK;
+}
+
+static weir_status open_server(daemon *d, char *ret_error, size_t size)
+{
+    const weir_config *c = d->options->config;
+    weir_listen listens[CONFIG_LISTENS_MAX];
+    for (size_t i = 0; i < c->listens_len; i++)
+        listens[i] = (weir_listen){c->listens[i].address,
+                                   c->listens[i].protocol == CONFIG_HTTP ? &http : &resp};
+    const weir_server_options options = {
+        .listens = listens,
+        .listens_len = c->listens_len,
+        .loops = d->loops_len,
+        .contexts = d->contexts,
+        .limits = {.connections = c->connections,
+                   .buffers = (size_t)c->buffers_bytes,
+                   .request = REQUEST_MAX,
+                   .idle_ns = c->idle_ns,
+                   .request_ns = c->request_ns,
+                   .write_ns = c->write_ns},
+        .drain_ns = c->drain_ns,
+        .ctx = d,
+        .reload = reload,
+        .say = say,
+        .watch = d->options->path,
+    };
+    return weir_server_open(&d->server, &options, ret_error, size);
+}
+
+static void log_started(const daemon *d)
+{
+    const weir_config *c = d->options->config;
+    char resp_at[512] = "", http_at[512] = "", policies[24], memory[24], threads[24];
+    for (size_t i = 0; i < c->listens_len; i++) {
+        char *at = c->listens[i].protocol == CONFIG_HTTP ? http_at : resp_at;
+        size_t len = strlen(at);
+        snprintf(at + len, sizeof resp_at - len, "%s%s", len > 0 ? "," : "",
+                 weir_server_address(d->server, i));
+    }
+    snprintf(policies, sizeof policies, "%zu", c->rules_len);
+    snprintf(memory, sizeof memory, "%" PRIu64, c->memory_bytes);
+    snprintf(threads, sizeof threads, "%u", d->loops_len);
+    log_event(d->options->log, WEIR_LOG_INFO, "started", "version", WEIR_VERSION, "resp",
+              resp_at[0] ? resp_at : NULL, "http", http_at[0] ? http_at : NULL, "policies",
+              policies, "memory_bytes", memory, "threads", threads, NULL);
+    d->options->ready(d->options->ctx, resp_at, http_at);
+}
+
+static void daemon_close(daemon *d)
+{
+    weir_server_close(d->server);
+    for (unsigned i = 0; i < d->loops_len; i++)
+        weir_service_close(d->loops[i].service);
+    weir_hub_close(d->hub);
+    weir_store_close(d->store);
+    port_free(d);
+}
+
+int daemon_run(const daemon_options *options)
+{
+    daemon *d = port_zalloc(1, sizeof *d);
+    if (!d)
+        return 1;
+    d->options = options;
+    char error[512] = "";
+    const weir_store_options memory = {.memory_bytes = (size_t)options->config->memory_bytes,
+                                       .large_bytes = (size_t)options->config->memory_large_bytes};
+    weir_status st = weir_store_open(&d->store, &memory);
+    if (st == WEIR_OK)
+        st = weir_hub_open(&d->hub, d->store, options->zones);
+    if (st == WEIR_OK)
+        st = put_rules(d, options->config);
+    if (st == WEIR_OK)
+        st = open_loops(d);
+    if (st == WEIR_OK)
+        st = open_server(d, error, sizeof error);
+    if (st == WEIR_OK) {
+        log_started(d);
+        weir_server_run(d->server);
+        log_event(options->log, WEIR_LOG_INFO, "stopped", NULL);
+    } else {
+        log_event(options->log, WEIR_LOG_ERROR, "not-started", "error",
+                  error[0] ? error : weir_status_str(st), NULL);
+    }
+    daemon_close(d);
+    return st == WEIR_OK ? 0 : 1;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+#ifndef WEIR_CMD_DAEMON_H
+#define WEIR_CMD_DAEMON_H
+/* The daemon: a configuration, put together into a store, a hub, a service for each event loop, and
+ * a server that speaks RESP and HTTP. */
+
+#include "cmd/config.h"
+#include "cmd/log.h"
+
+typedef struct daemon_options {
+    const char *path; /* of the configuration, for reloads; NULL: there is no file */
+    weir_config *config;
+    const weir_zones *zones;
+    const weir_log *log;
+
+    /* Both with ctx, by the thread that calls daemon_run(). */
+    void *ctx;
+    void (*adjust)(void *ctx,
+                   weir_config *config); /* to a file that was read anew: what the command
+                                                       line says */
+    void (*ready)(void *ctx, const char *resp, const char *http); /* listening there now; "" where
+                                                                     it is not */
+} daemon_options;
+
+/* Serves until SIGINT or SIGTERM. Says in the log why it could not. Returns the exit status. */
+int daemon_run(const daemon_options *options);
+
+#endif

@@ -1,0 +1,207 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# The daemon with a configuration, asked by clients that others wrote: redis-cli, redis-py,
+# node-redis, curl, wrk, and nginx before a backend.
+#
+#   clients_test.sh WEIR
+set -uo pipefail
+weir=$(realpath "$1")
+. "$(dirname "$0")/check.sh"
+. "$(dirname "$0")/daemon.sh"
+tmp=$(mktemp -d)
+skipped=0
+nginx_pid=
+trap 'daemon_kill; [ -z "$nginx_pid" ] || kill "$nginx_pid" 2>/dev/null; rm -rf "$tmp"' EXIT
+
+cat >"$tmp/weir.yaml" <<YAML
+listen: {resp: "127.0.0.1:0", http: "127.0.0.1:0", unix: $tmp/weir.sock}
+threads: 2
+http: {key: {header: X-Real-IP}}
+policies:
+  login: "sliding-log 5/m & fixed-window 100/day tz Europe/Berlin"
+  api:
+    limit: "gcra 1/3650d burst 3"
+    overrides: {big: "gcra 1/3650d burst 30", "trial-*": "gcra 1/3650d burst 1"}
+    allow: ["10.0.0.0/8", vip]
+    deny: [evil]
+  look: {limit: "gcra 1/3650d", shadow: true}
+  hot: "gcra 1/3650d burst 1000"
+  site: "gcra 1/3650d burst 4"
+  queue: "leaky-queue 20/s depth 3"
+YAML
+daemon_start "$tmp" "$weir" serve "$tmp/weir.yaml"
+port=$(daemon_port resp)
+web=http://127.0.0.1:$(daemon_port http)
+
+ask() { # ARG...: the reply on one line
+    redis-cli -p "$port" "$@" 2>&1 | tr '\n' ' ' | sed 's/ *$//'
+}
+
+# ---- redis-cli
+check "take" "1 3 2 0" "$(ask WEIR.TAKE api alice | cut -d' ' -f1-4)"
+check "peek" "0 3 2 -1" "$(ask WEIR.PEEK api alice COST 4 | cut -d' ' -f1-4)"
+check "take the rest" "1 3 0 0" "$(ask WEIR.TAKE api alice COST 2 | cut -d' ' -f1-4)"
+check "denied" "0 3 0" "$(ask WEIR.TAKE api alice | cut -d' ' -f1-3)"
+check "an override" "1 30 29 0" "$(ask WEIR.TAKE api big | cut -d' ' -f1-4)"
+check "an override by prefix" "1 1 0 0" "$(ask WEIR.TAKE api trial-9 | cut -d' ' -f1-4)"
+check "on the allow list" "1 3 3 0 0 0" "$(ask WEIR.TAKE api 10.9.8.7 COST 1000)"
+check "on the deny list" "0 3 0 -1 0 0" "$(ask WEIR.TAKE api evil)"
+check "shadow" "1 1 1" "$(for _ in 1 2 3; do ask WEIR.TAKE look k | cut -d' ' -f1; done | tr '\n' ' ' | sed 's/ $//')"
+check "refund" "1 3 1 0" "$(ask WEIR.REFUND api alice 1 | cut -d' ' -f1-4)"
+check "reset" OK "$(ask WEIR.RESET api alice)"
+check "and it is fresh" "1 3 3 0 0 0" "$(ask WEIR.PEEK api alice)"
+check "over the Unix socket" "1 3 2 0" "$(redis-cli -s "$tmp/weir.sock" WEIR.TAKE api bob | tr '\n' ' ' | cut -d' ' -f1-4)"
+check "RESP3 has names" "allowed limit remaining retry_after_ms reset_after_ms delay_ms policy layer" \
+    "$(redis-cli -3 -p "$port" WEIR.TAKE api carol | awk '{print $1}' | tr '\n' ' ' | sed 's/ $//')"
+check "explain" "rule     api" "$(redis-cli -p "$port" WEIR.EXPLAIN api alice | head -1)"
+check "INFO" 1 "$(redis-cli -p "$port" INFO | grep -c '^policy_api:')"
+
+# ---- redis-py
+python=
+for candidate in /usr/bin/python3 python3; do
+    "$candidate" -c 'import redis' 2>/dev/null && python=$candidate && break
+done
+cat >"$tmp/client.py" <<'PYTHON'
+import sys, threading
+import redis
+
+port = int(sys.argv[1])
+r = redis.Redis(port=port)
+print(r.ping(), r.execute_command("WEIR.TAKE", "api", "py")[:4])
+pipe = r.pipeline(transaction=False)
+for _ in range(5):
+    pipe.execute_command("WEIR.TAKE", "api", "piped")
+print([reply[0] for reply in pipe.execute()])
+try:
+    r.execute_command("WEIR.TAKE", "none", "k")
+except redis.ResponseError as e:
+    print(e)
+allowed = []
+
+
+def take():
+    own, sum_ = redis.Redis(port=port), 0
+    for _ in range(30):
+        pipe = own.pipeline(transaction=False)
+        for _ in range(20):
+            pipe.execute_command("WEIR.TAKE", "hot", "k")
+        sum_ += sum(reply[0] for reply in pipe.execute())
+    allowed.append(sum_)
+
+
+threads = [threading.Thread(target=take) for _ in range(4)]
+for t in threads:
+    t.start()
+for t in threads:
+    t.join()
+print(sum(allowed))
+PYTHON
+if [ -n "$python" ]; then
+    check "redis-py" "True [1, 3, 2, 0]
+[1, 1, 1, 0, 0]
+no policy 'none'; WEIR.POLICY LIST shows those there are
+1000" "$("$python" "$tmp/client.py" "$port" 2>&1)"
+else
+    echo "skip - redis-py is not installed"
+    skipped=$((skipped + 1))
+fi
+
+# ---- node-redis
+cat >"$tmp/client.js" <<'NODE'
+const { createClient } = require('redis');
+(async () => {
+    const c = createClient({ url: process.argv[2] });
+    await c.connect();
+    const say = (x) => console.log(JSON.stringify(x));
+    say(await c.ping());
+    say((await c.sendCommand(['WEIR.TAKE', 'api', 'node'])).slice(0, 4));
+    const many = await Promise.all([...Array(5)].map(() => c.sendCommand(['WEIR.TAKE', 'api', 'nodes'])));
+    say(many.map((reply) => reply[0]));
+    say(await c.sendCommand(['CL.THROTTLE', 'node', '15', '30', '60']));
+    await c.quit();
+})().catch((e) => { console.log(String(e)); process.exit(1); });
+NODE
+export NODE_PATH=${NODE_PATH-/usr/share/nodejs}
+if node -e "require('redis')" 2>/dev/null; then
+    check "node-redis" '"PONG"
+[1,3,2,0]
+[1,1,1,0,0]
+[0,16,15,-1,2]' "$(node "$tmp/client.js" "redis://127.0.0.1:$port" 2>&1)"
+else
+    echo "skip - node-redis is not installed"
+    skipped=$((skipped + 1))
+fi
+
+# ---- curl
+status() { curl -s -o "$tmp/body" -D "$tmp/head" -w '%{http_code}' "$@"; }
+header() { sed -n "s/^$1: \(.*\)\r$/\1/Ip" "$tmp/head"; }
+check "curl is allowed" 200 "$(status "$web/v1/take?policy=api&key=curl")"
+check "with figures" 1 "$(grep -c '"allowed":true,"limit":3,"remaining":2' "$tmp/body")"
+check "RateLimit" '"api";r=2' "$(header RateLimit | cut -d';' -f1-2)"
+check "a JSON body" 200 "$(status -H 'Content-Type: application/json' -d '{"policy":"api","key":"curl","cost":2}' "$web/v1/take")"
+check "curl is denied" 429 "$(status "$web/v1/take?policy=api&key=curl")"
+check "as a problem" application/problem+json "$(header Content-Type)"
+check "with Retry-After in seconds" 1 "$(header Retry-After | grep -cE '^[1-9][0-9]*$')"
+check "the same key on both protocols" "0 3 0" "$(ask WEIR.TAKE api curl | cut -d' ' -f1-3)"
+check "the key of a header" 200 "$(status -H 'X-Real-IP: 2001:db8::1' "$web/v1/take?policy=api&cost=3")"
+check "another address of its /64" 429 "$(status -H 'X-Real-IP: 2001:db8::2' "$web/v1/take?policy=api")"
+check "a policy text" 200 "$(status -G --data-urlencode 'limit=gcra 1/h burst 2' -d key=k "$web/v1/check")"
+check "no such policy" 404 "$(status "$web/v1/take?policy=none&key=k")"
+check "healthz" 200 "$(status "$web/healthz")"
+check "policies" 200 "$(status "$web/v1/policies")"
+check "keep-alive" 2 "$(curl -sv "$web/healthz" "$web/healthz" 2>&1 | grep -c '^< HTTP/1.1 200')"
+check "metrics" 200 "$(status "$web/metrics")"
+check "count the denied" 'weir_decisions_total{policy="login",verdict="denied"} 0' \
+    "$(grep -F 'weir_decisions_total{policy="login",verdict="denied"}' "$tmp/body")"
+if command -v promtool >/dev/null; then
+    check "promtool accepts them" "" "$(promtool check metrics <"$tmp/body" 2>&1)"
+fi
+
+# A queue holds the answer back until its turn, and reports it if asked to.
+check "the first is served at once" 200 "$(status "$web/v1/take?policy=queue&key=q")"
+check "the second waits its turn" 50 \
+    "$(curl -s -o /dev/null -w '%{time_total}' "$web/v1/take?policy=queue&key=q" | awk '{print ($1 >= 0.01) ? 50 : $1}')"
+check "or is told the delay" 1 "$(status "$web/v1/take?policy=queue&key=r" >/dev/null
+    status "$web/v1/take?policy=queue&key=r&delay=report" >/dev/null
+    grep -cE '"delay_ms":[1-9][0-9]?' "$tmp/body")"
+
+# ---- wrk
+if command -v wrk >/dev/null; then
+    wrk -t1 -c20 -d1s "$web/v1/take?policy=hot&key=wrk" >"$tmp/wrk" 2>&1
+    all=$(sed -n 's/^ *\([0-9]*\) requests in.*/\1/p' "$tmp/wrk")
+    denied=$(sed -n 's/.*Non-2xx or 3xx responses: \([0-9]*\)/\1/p' "$tmp/wrk")
+    # Requests that were under way when wrk stopped were decided, and are not in its counts.
+    check "wrk was let through no more than the burst" 1 "$((all - denied <= 1000 && all - denied >= 1000 - 20))"
+else
+    echo "skip - wrk is not installed"
+    skipped=$((skipped + 1))
+fi
+
+# ---- nginx, auth_request before a backend
+nginx=$(command -v nginx || ls /usr/sbin/nginx 2>/dev/null)
+if [ -n "$nginx" ]; then
+    front=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+    back=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+    sed -e "s|@TMP@|$tmp|; s|@FRONT@|$front|; s|@BACK@|$back|; s|@WEIR@|$web|" \
+        "$(dirname "$0")/nginx.conf" >"$tmp/nginx.conf"
+    mkdir -p "$tmp/nginx"
+    "$nginx" -p "$tmp/nginx" -c "$tmp/nginx.conf" 2>"$tmp/nginx.err" &
+    nginx_pid=$!
+    curl -s --retry 50 --retry-connrefused --retry-delay 0 --retry-max-time 20 -o /dev/null "http://127.0.0.1:$front/open"
+    codes=$(for _ in 1 2 3 4 5 6; do status "http://127.0.0.1:$front/"; echo; done | sort | uniq -c | awk '{print $2 "x" $1}' | tr '\n' ' ')
+    check "nginx lets four through and no more" "200x4 429x2 " "$codes"
+    check "with Retry-After" 1 "$(header Retry-After | grep -cE '^[1-9][0-9]*$')"
+    check "and the backend's pages are its own" "the backend" "$(curl -s "http://127.0.0.1:$front/open")"
+    kill "$nginx_pid"
+    wait "$nginx_pid"
+    nginx_pid=
+else
+    echo "skip - nginx is not installed"
+    skipped=$((skipped + 1))
+fi
+
+daemon_stop
+check "SIGTERM ends it with status 0" 0 $?
+
+echo "$passed passed, $failed failed, $skipped skipped"
+exit $((failed > 0))
