@@ -112,7 +112,7 @@ static int64_t s_ceil(int64_t ns)
     return ns / SECOND_NS + (ns % SECOND_NS > 0);
 }
 
-/* ns of a layer's window, or until a layer without one is full again; 0 if that is no fixed time. */
+/* ns of a layer's window, or until a layer without one is full again; 0 if that varies. */
 static unsigned __int128 window_ns(const weir_layer *l)
 {
     if (l->algorithm == WEIR_FIXED_WINDOW) {
