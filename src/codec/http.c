@@ -274,7 +274,8 @@ static void send_answer(weir_http_session *s, weir_http_answer *a, weir_buffer *
 
 static void answer_request(weir_http_session *s, weir_buffer *out, int64_t now_ns)
 {
-    weir_http_answer a = {.body = &s->rest};
+    weir_http_answer a;
+    weir_http_answer_init(&a, &s->rest);
     weir_http_request r = request_of(s);
     s->closing = !s->keep_alive;
     if (weir_http_check_head(s->options, &r, r.body.len > 0, &a) == 0)
@@ -285,7 +286,8 @@ static void answer_request(weir_http_session *s, weir_buffer *out, int64_t now_n
 
 static void answer_refused(weir_http_session *s, weir_buffer *out)
 {
-    weir_http_answer a = {.body = &s->rest};
+    weir_http_answer a;
+    weir_http_answer_init(&a, &s->rest);
     s->closing = true;
     weir_http_problem(&a, s->refused, "%s", s->refusal);
     send_answer(s, &a, out, 0);
@@ -310,7 +312,8 @@ static void answer_head(weir_http_session *s, weir_buffer *out)
     }
     if (!s->has_body)
         return;
-    weir_http_answer a = {.body = &s->rest};
+    weir_http_answer a;
+    weir_http_answer_init(&a, &s->rest);
     if (weir_http_check_head(s->options, &r, true, &a) == 0) {
         static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
         weir_buffer_append(out, go_on, sizeof go_on - 1);

@@ -13,6 +13,7 @@ typedef struct call {
     weir_http_request *request;
     weir_http_params params;
     weir_ask ask;
+    bool named, texts; /* the endpoint knows `policy`, `limit` */
     bool key_from_header;
     int64_t now_ns;
     weir_http_answer *answer;
@@ -71,7 +72,7 @@ static bool list_element(call *c, weir_text list, weir_text *ret)
             return true;
         }
         if (begin == 0) {
-            weir_http_problem(c->answer, 400, "the header %s has %u elements, expected %u or more",
+            weir_http_problem(c->answer, 400, "the header %s is a list of %u, expected %u or more",
                               c->options->key_header, i, hops);
             return false;
         }
@@ -94,11 +95,11 @@ static bool find_key(call *c, weir_text *ret)
         return o->hops == 0 || list_element(c, header, ret);
     } else {
         const char *place = o->key_header ? o->key_header : o->key_query;
-        weir_http_problem(c->answer, 400, "the parameter \"key\" is missing%s%s%s",
+        weir_http_problem(c->answer, 400, "the parameter \"key\" is missing%s%s",
                           !place          ? ""
                           : o->key_header ? ", and so is the header "
                                           : ", and so is the parameter ",
-                          place ? place : "", "");
+                          place ? place : "");
         return false;
     }
     return true;
@@ -118,9 +119,15 @@ static bool read_ask(call *c)
                           WEIR_KEY_MAX);
         return false;
     }
-    if (by_name == by_text) {
-        weir_http_problem(c->answer, 400, "%s of the parameters \"policy\" and \"limit\"",
-                          by_name ? "expected only one" : "expected one");
+    if (by_name && by_text) {
+        weir_http_problem(c->answer, 400, "\"policy\" and \"limit\" are both given, expected one");
+        return false;
+    }
+    if (!by_name && !by_text) {
+        weir_http_problem(c->answer, 400, "the parameter %s is missing",
+                          c->named && c->texts ? "\"policy\", or else \"limit\","
+                          : c->named           ? "\"policy\""
+                                               : "\"limit\"");
         return false;
     }
     c->ask = (weir_ask){.rule = p->text[by_text ? WEIR_HTTP_P_LIMIT : WEIR_HTTP_P_POLICY],
@@ -376,7 +383,12 @@ void weir_http_answer_request(const weir_http_options *o, weir_http_request *r, 
                               weir_http_answer *a)
 {
     const endpoint *e = find_endpoint(r->path);
-    call c = {.options = o, .request = r, .now_ns = now_ns, .answer = a};
+    call c = {.options = o,
+              .request = r,
+              .now_ns = now_ns,
+              .answer = a,
+              .named = e->params & NAME,
+              .texts = e->params & TEXT};
     if (e->params == 0) {
         if (e->run != policies || !refuse_other_site(&c))
             e->run(&c);

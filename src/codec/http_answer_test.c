@@ -198,10 +198,12 @@ static void check_wrong_parameters(void **state)
     is_problem(post(f, "/v1/take", "{\"policy\":\"api\",\"key\":\"a\",\"key\":\"b\"}"), 400,
                "the body is not JSON: line 1, column 31: duplicate object key near '\"key\"'");
     is_problem(get(f, "/v1/take?policy=api"), 400, "the parameter \"key\" is missing");
-    is_problem(get(f, "/v1/take?key=a"), 400,
-               "expected one of the parameters \"policy\" and \"limit\"");
+    is_problem(get(f, "/v1/take?key=a"), 400, "the parameter \"policy\" is missing");
+    is_problem(get(f, "/v1/check?key=a"), 400, "the parameter \"limit\" is missing");
+    is_problem(get(f, "/v1/peek?key=a"), 400,
+               "the parameter \"policy\", or else \"limit\", is missing");
     is_problem(get(f, "/v1/peek?key=a&policy=api&limit=gcra+1/s"), 400,
-               "expected only one of the parameters \"policy\" and \"limit\"");
+               "\"policy\" and \"limit\" are both given, expected one");
     is_problem(get(f, "/v1/take?policy=api&key="), 400, "the key has 0 bytes, expected 1 to 65536");
     is_problem(get(f, "/v1/take?policy=api&key=%4"), 400,
                "\"%4\" in the query: expected % and two hex digits");
@@ -265,7 +267,7 @@ static void check_key_from_header(void **state)
         200);
     assert_int_equal(status_of(get(f, "/v1/take?policy=api&key=bob")), 429);
     is_problem(with(f, take, "X-Forwarded-For: proxy\r\n"), 400,
-               "the header x-forwarded-for has 1 elements, expected 2 or more");
+               "the header x-forwarded-for is a list of 1, expected 2 or more");
     is_problem(with(f, take, "X-Forwarded-For: ,proxy\r\n"), 400,
                "the key has 0 bytes, expected 1 to 65536");
     is_problem(get(f, "/v1/take?policy=api"), 400,

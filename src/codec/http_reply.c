@@ -14,6 +14,8 @@
 #define QUOTA_EXCEEDED "https://iana.org/assignments/http-problem-types#quota-exceeded"
 #define SECOND_NS      INT64_C(1000000000)
 
+enum { ITEM_NAME_MAX = WEIR_RULE_NAME_MAX + 1 + WEIR_I64_MAX_LEN + 1 };
+
 const char *weir_http_reason(int status)
 {
     static const struct {
@@ -52,6 +54,23 @@ void weir_http_add_field(weir_http_answer *a, const char *format, ...)
     va_end(args);
     if (len > 0 && (size_t)len < room)
         a->fields_len += (size_t)len;
+}
+
+/* The same for a text and a number, without the time that a format takes. */
+static void add(weir_http_answer *a, const char *text)
+{
+    size_t len = strlen(text);
+    if (len > sizeof a->fields - a->fields_len)
+        return;
+    memcpy(a->fields + a->fields_len, text, len);
+    a->fields_len += len;
+}
+
+static void add_number(weir_http_answer *a, const char *text, int64_t v)
+{
+    add(a, text);
+    if (sizeof a->fields - a->fields_len >= WEIR_I64_MAX_LEN)
+        a->fields_len += weir_i64_print(a->fields + a->fields_len, v);
 }
 
 /* ---- problems -------------------------------------------------------------------------------- */
@@ -93,7 +112,7 @@ static int64_t s_ceil(int64_t ns)
     return ns / SECOND_NS + (ns % SECOND_NS > 0);
 }
 
-/* ns of a layer's window, or until a layer without one is full again; 0 if that is no fixed time. */
+/* ns of a layer's window, or until a layer without one is full again; 0 if that varies. */
 static unsigned __int128 window_ns(const weir_layer *l)
 {
     if (l->algorithm == WEIR_FIXED_WINDOW) {
@@ -112,53 +131,54 @@ static unsigned __int128 window_ns(const weir_layer *l)
     return (limit * (unsigned __int128)l->period_ns + rate - 1) / rate;
 }
 
-/* The name of a layer among the fields: the policy's, or with a number if it has several. */
-static void item_name(char *buf, size_t size, const weir_ask *ask, uint32_t layer)
+/* The name of a layer among the fields: the policy's, or with a number if it has several. It needs
+ * no escape: names are of letters, digits and - _ . : / */
+static void item_name(char buf[static ITEM_NAME_MAX], const weir_ask *ask, uint32_t layer)
 {
-    int len = ask->by_text ? 5 : (int)ask->rule.len;
-    const char *name = ask->by_text ? "limit" : ask->rule.at;
-    if (ask->policy->layers > 1)
-        snprintf(buf, size, "%.*s-%u", len, name, layer + 1);
-    else
-        snprintf(buf, size, "%.*s", len, name);
+    size_t len = ask->by_text ? 5 : ask->rule.len;
+    memcpy(buf, ask->by_text ? "limit" : ask->rule.at, len);
+    if (ask->policy->layers > 1) {
+        buf[len++] = '-';
+        len += weir_i64_print(buf + len, (int64_t)layer + 1);
+    }
+    buf[len] = '\0';
 }
-
-enum { ITEM_NAME_MAX = WEIR_RULE_NAME_MAX + 12 };
 
 static void add_policy_field(weir_http_answer *a, const weir_ask *ask)
 {
-    weir_http_add_field(a, "RateLimit-Policy: ");
+    add(a, "RateLimit-Policy: \"");
     for (uint32_t i = 0; i < ask->policy->layers; i++) {
         const weir_layer *l = &ask->policy->layer[i];
         char name[ITEM_NAME_MAX];
-        item_name(name, sizeof name, ask, i);
-        weir_http_add_field(a, "%s\"%s\";q=%" PRId64, i ? ", " : "", name, l->limit);
+        item_name(name, ask, i);
+        add(a, i ? ", \"" : "");
+        add(a, name);
+        add_number(a, "\";q=", l->limit);
         unsigned __int128 s = (window_ns(l) + SECOND_NS - 1) / SECOND_NS;
         if (s > 0)
-            weir_http_add_field(a, ";w=%" PRIu64, (uint64_t)s);
+            add_number(a, ";w=", (int64_t)s);
     }
-    weir_http_add_field(a, "\r\n");
 }
 
 static void add_decision_fields(weir_http_answer *a, const weir_ask *ask)
 {
     const weir_decision *d = &ask->decision;
+    bool resets = ask->reason != WEIR_BY_DENY_LIST; /* which no time ends */
     char name[ITEM_NAME_MAX];
-    item_name(name, sizeof name, ask, d->layer);
+    item_name(name, ask, d->layer);
     add_policy_field(a, ask);
-    weir_http_add_field(a, "RateLimit: \"%s\";r=%" PRId64, name, d->remaining);
-    if (ask->reason != WEIR_BY_DENY_LIST) /* which no time ends */
-        weir_http_add_field(a, ";t=%" PRId64, s_ceil(d->reset_after_ns));
-    weir_http_add_field(
-        a, "\r\nX-RateLimit-Limit: %" PRId64 "\r\nX-RateLimit-Remaining: %" PRId64 "\r\n", d->limit,
-        d->remaining);
-    if (ask->reason != WEIR_BY_DENY_LIST)
-        weir_http_add_field(a, "X-RateLimit-Reset: %" PRId64 "\r\n", s_ceil(d->reset_after_ns));
-    if (!d->allowed && !d->never) {
-        int64_t s = s_ceil(d->retry_after_ns);
-        weir_http_add_field(a, "Retry-After: %" PRId64 "\r\n", s > 0 ? s : 1);
-    }
-    weir_http_add_field(a, "Cache-Control: no-store\r\n");
+    add(a, "\r\nRateLimit: \"");
+    add(a, name);
+    add_number(a, "\";r=", d->remaining);
+    if (resets)
+        add_number(a, ";t=", s_ceil(d->reset_after_ns));
+    add_number(a, "\r\nX-RateLimit-Limit: ", d->limit);
+    add_number(a, "\r\nX-RateLimit-Remaining: ", d->remaining);
+    if (resets)
+        add_number(a, "\r\nX-RateLimit-Reset: ", s_ceil(d->reset_after_ns));
+    if (!d->allowed && !d->never)
+        add_number(a, "\r\nRetry-After: ", s_ceil(d->retry_after_ns));
+    add(a, "\r\nCache-Control: no-store\r\n");
 }
 
 /* ---- decisions ------------------------------------------------------------------------------- */
@@ -178,27 +198,30 @@ static const char *reason_word(weir_reason reason)
     return "limit";
 }
 
-/* The members of a decision, without braces. */
+/* The members of a decision, with the last brace. */
 static void put_members(weir_buffer *b, const weir_ask *ask)
 {
     const weir_decision *d = &ask->decision;
-    weir_buffer_printf(
-        b, "\"allowed\":%s,\"limit\":%" PRId64 ",\"remaining\":%" PRId64 ",\"retry_after_ms\":",
-        d->allowed ? "true" : "false", d->limit, d->remaining);
-    if (d->allowed)
-        weir_buffer_append(b, "0", 1);
-    else if (d->never)
-        weir_buffer_append(b, "-1", 2);
-    else
-        weir_buffer_printf(b, "%" PRId64, ms_ceil(d->retry_after_ns));
-    weir_buffer_printf(b, ",\"reset_after_ms\":%" PRId64 ",\"delay_ms\":%" PRId64 ",\"policy\":",
-                       ms_ceil(d->reset_after_ns), ms_ceil(d->delay_ns));
+    int64_t retry_ms = d->allowed ? 0 : d->never ? -1 : ms_ceil(d->retry_after_ns);
+    const char *rule = ask->rule.at, *reason = reason_word(ask->reason);
+    size_t rule_len = ask->rule.len;
     char text[WEIR_POLICY_TEXT_MAX];
-    if (ask->by_text)
-        weir_json_put_string(b, text, weir_policy_print(ask->policy, text, sizeof text));
-    else
-        weir_json_put_string(b, ask->rule.at, ask->rule.len);
-    weir_buffer_printf(b, ",\"layer\":%u,\"reason\":\"%s\"}\n", d->layer, reason_word(ask->reason));
+    if (ask->by_text) {
+        rule = text;
+        rule_len = weir_policy_print(ask->policy, text, sizeof text);
+    }
+    weir_buffer_put(
+        b, d->allowed ? "\"allowed\":true,\"limit\":" : "\"allowed\":false,\"limit\":", d->limit);
+    weir_buffer_put(b, ",\"remaining\":", d->remaining);
+    weir_buffer_put(b, ",\"retry_after_ms\":", retry_ms);
+    weir_buffer_put(b, ",\"reset_after_ms\":", ms_ceil(d->reset_after_ns));
+    weir_buffer_put(b, ",\"delay_ms\":", ms_ceil(d->delay_ns));
+    weir_buffer_append(b, ",\"policy\":", 10);
+    weir_json_put_string(b, rule, rule_len);
+    weir_buffer_put(b, ",\"layer\":", d->layer);
+    weir_buffer_append(b, ",\"reason\":\"", 11);
+    weir_buffer_append(b, reason, strlen(reason));
+    weir_buffer_append(b, "\"}\n", 3);
 }
 
 /* A sentence for a reader who does not know weir. */
@@ -226,7 +249,7 @@ void weir_http_decision(weir_http_answer *a, const weir_ask *ask, int denied_sta
         return;
     }
     char name[ITEM_NAME_MAX], detail[256];
-    item_name(name, sizeof name, ask, ask->decision.layer);
+    item_name(name, ask, ask->decision.layer);
     say_denial(detail, sizeof detail, ask, name);
     a->status = denied_status;
     put_problem(a, QUOTA_EXCEEDED,
@@ -239,8 +262,14 @@ void weir_http_decision(weir_http_answer *a, const weir_ask *ask, int denied_sta
 
 void weir_http_put_head(weir_buffer *out, const weir_http_answer *a, const char *connection)
 {
-    weir_buffer_printf(out, "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n",
-                       a->status, weir_http_reason(a->status), a->type, weir_buffer_len(a->body));
+    const char *reason = weir_http_reason(a->status);
+    weir_buffer_put(out, "HTTP/1.1 ", a->status);
+    weir_buffer_append_byte(out, ' ');
+    weir_buffer_append(out, reason, strlen(reason));
+    weir_buffer_append(out, "\r\nContent-Type: ", 16);
+    weir_buffer_append(out, a->type, strlen(a->type));
+    weir_buffer_put(out, "\r\nContent-Length: ", (int64_t)weir_buffer_len(a->body));
+    weir_buffer_append(out, "\r\n", 2);
     weir_buffer_append(out, a->fields, a->fields_len);
     if (connection)
         weir_buffer_printf(out, "Connection: %s\r\n", connection);

@@ -20,6 +20,16 @@ typedef struct weir_http_answer {
     int64_t delay_ns; /* hold it so long */
 } weir_http_answer;
 
+/* Makes `a` an answer without anything yet. Not all of it is written: it is large. */
+static inline void weir_http_answer_init(weir_http_answer *a, weir_buffer *body)
+{
+    a->status = 0;
+    a->type = "";
+    a->body = body;
+    a->fields_len = 0;
+    a->delay_ns = 0;
+}
+
 /* Adds "name: value" lines, each with its CR LF. */
 __attribute__((format(printf, 2, 3))) void weir_http_add_field(weir_http_answer *a,
                                                                const char *format, ...);

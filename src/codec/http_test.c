@@ -195,15 +195,67 @@ static void check_body_limits(void **state)
     is_problem(with_body(f, WEIR_HTTP_BODY_MAX + 1, true, 1000), 413, long_body);
     is_problem(with_body(f, WEIR_HTTP_BODY_MAX, true, 1), 400, missing);
     assert_int_equal(f->last, WEIR_SESSION_READ);
-    /* Framing without end. */
+}
+
+/* A body of one byte in a frame of `len` bytes. */
+static const char *framed(fixture *f, size_t len)
+{
     weir_buffer b;
     weir_buffer_init(&b, 1 << 22);
-    const char *head = "POST /v1/take HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n1;";
+    const char *head = "POST /v1/take HTTP/1.1\r\n" HOST
+                       "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n1;";
+    const char *end = "\r\n1\r\n0\r\n\r\n";
     weir_buffer_append(&b, head, strlen(head));
-    for (size_t i = 0; i < WEIR_HTTP_RAW_MAX; i++)
+    for (size_t i = 2; i < len - strlen(end); i++)
         weir_buffer_append_byte(&b, 'x');
-    is_problem(speak(f, (char *)weir_buffer_data(&b), weir_buffer_len(&b)), 413,
+    weir_buffer_append(&b, end, strlen(end));
+    const char *answer = speak(f, (char *)weir_buffer_data(&b), weir_buffer_len(&b));
+    weir_buffer_free(&b);
+    return answer;
+}
+
+static void check_framing_limits(void **state)
+{
+    fixture *f = *state;
+    assert_int_equal(status_of(framed(f, 100)), 400);
+    assert_int_equal(status_of(framed(f, WEIR_HTTP_RAW_MAX)), 400);
+    is_problem(framed(f, WEIR_HTTP_RAW_MAX + 1), 413,
                "the body and its framing are longer than 1048576 bytes");
+}
+
+/* What one request leaves behind must not be the next one's. */
+static void check_next_request(void **state)
+{
+    fixture *f = *state;
+    f->options.key_header = "X-Client";
+    const char *two = "GET /v1/take?policy=api HTTP/1.1\r\n" HOST
+                      "X-Client: a\r\nX-Client: b\r\nContent-Type: x\r\n\r\n"
+                      "POST /v1/take?policy=api HTTP/1.1\r\n" HOST "\r\n"
+                      "POST /v1/take?policy=api HTTP/1.1\r\n" HOST "X-Client: c\r\n\r\n";
+    const char *answer = speak(f, two, strlen(two));
+    assert_int_equal(status_of(answer), 200);
+    answer = strstr(body_of(answer), "HTTP/1.1");
+    assert_int_equal(status_of(answer), 400);
+    answer = strstr(body_of(answer), "HTTP/1.1");
+    assert_int_equal(status_of(answer), 200);
+    assert_non_null(strstr(get(f, "/v1/peek?policy=api&key=c"), "\"remaining\":4"));
+    assert_non_null(strstr(get(f, "/v1/peek?policy=api&key=a,+b"), "\"remaining\":4"));
+}
+
+/* Limits are those of a request, not of a connection. */
+static void check_many_requests(void **state)
+{
+    fixture *f = *state;
+    weir_buffer b;
+    weir_buffer_init(&b, 1 << 22);
+    const char *head = "HEAD /healthz HTTP/1.1\r\n" HOST "\r\n";
+    for (int i = 0; i < 2000; i++)
+        weir_buffer_append(&b, head, strlen(head));
+    const char *at = speak(f, (char *)weir_buffer_data(&b), weir_buffer_len(&b));
+    unsigned good = 0;
+    for (; (at = strstr(at, "HTTP/1.1 200 OK")); at++)
+        good++;
+    assert_int_equal(good, 2000);
     weir_buffer_free(&b);
 }
 
@@ -284,6 +336,42 @@ static void check_cuts_of_errors(void **state)
     }
 }
 
+static void check_back_pressure_of_heads(void **state)
+{
+    fixture *f = *state;
+    const char *head = "HEAD /healthz HTTP/1.1\r\n" HOST "\r\n";
+    for (int i = 0; i < 20; i++)
+        weir_buffer_append(&f->in, head, strlen(head));
+    weir_session_step step = weir_http_session_run(&f->session, &f->in, &f->out, 300, f->now_ns);
+    assert_int_equal(step.next, WEIR_SESSION_AGAIN);
+    assert_in_range(weir_buffer_len(&f->out), 300, 450);
+}
+
+/* A long body, a long target, and one that is too long: each is measured by itself. */
+static void check_limits_of_next(void **state)
+{
+    fixture *f = *state;
+    weir_buffer b;
+    weir_buffer_init(&b, 1 << 22);
+    const char *head = "POST /healthz HTTP/1.1\r\n" HOST "Content-Length: 5000\r\n\r\n";
+    weir_buffer_append(&b, head, strlen(head));
+    for (int i = 0; i < 5000; i++)
+        weir_buffer_append_byte(&b, 'x');
+    weir_buffer_append(&b, "GET /healthz?", 13);
+    for (int i = 0; i < 8000; i++)
+        weir_buffer_append_byte(&b, 'x');
+    weir_buffer_append(&b, " HTTP/1.1\r\n" HOST "\r\nGET /", 30);
+    for (int i = 0; i < 20000; i++)
+        weir_buffer_append_byte(&b, 'x');
+    const char *answer = speak(f, (char *)weir_buffer_data(&b), weir_buffer_len(&b));
+    assert_int_equal(status_of(answer), 405);
+    answer = strstr(body_of(answer), "HTTP/1.1");
+    assert_int_equal(status_of(answer), 200);
+    answer = strstr(body_of(answer), "HTTP/1.1");
+    assert_int_equal(status_of(answer), 414);
+    weir_buffer_free(&b);
+}
+
 static void check_back_pressure(void **state)
 {
     fixture *f = *state;
@@ -305,9 +393,11 @@ static void check_back_pressure(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(check_connection), TEST(check_malformed),      TEST(check_bodies),
-        TEST(check_expect),     TEST(check_limits),         TEST(check_body_limits),
-        TEST(check_cuts),       TEST(check_cuts_of_errors), TEST(check_back_pressure),
+        TEST(check_connection),     TEST(check_malformed),      TEST(check_bodies),
+        TEST(check_expect),         TEST(check_limits),         TEST(check_body_limits),
+        TEST(check_framing_limits), TEST(check_next_request),   TEST(check_many_requests),
+        TEST(check_cuts),           TEST(check_cuts_of_errors), TEST(check_back_pressure_of_heads),
+        TEST(check_limits_of_next), TEST(check_back_pressure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,6 +67,29 @@ void weir_json_put_string(weir_buffer *b, const void *bytes, size_t len)
     weir_buffer_append_byte(b, '"');
 }
 
+size_t weir_i64_print(char *buf, int64_t v)
+{
+    char digits[WEIR_I64_MAX_LEN];
+    uint64_t rest = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
+    size_t n = 0, len = 0;
+    do {
+        digits[n++] = (char)('0' + rest % 10);
+        rest /= 10;
+    } while (rest > 0);
+    if (v < 0)
+        buf[len++] = '-';
+    while (n > 0)
+        buf[len++] = digits[--n];
+    return len;
+}
+
+void weir_buffer_put(weir_buffer *b, const char *text, int64_t v)
+{
+    char digits[WEIR_I64_MAX_LEN];
+    weir_buffer_append(b, text, strlen(text));
+    weir_buffer_append(b, digits, weir_i64_print(digits, v));
+}
+
 void weir_buffer_printf(weir_buffer *b, const char *format, ...)
 {
     char text[WEIR_PRINTF_MAX];

@@ -10,6 +10,13 @@
  * each byte, so that the result is always valid. */
 void weir_json_put_string(weir_buffer *b, const void *bytes, size_t len);
 
+/* Writes a number in decimal, without a NUL. Returns its length. */
+#define WEIR_I64_MAX_LEN 20
+size_t weir_i64_print(char *buf, int64_t v);
+
+/* Adds text, and a number: as a printf of "%s%lld" would. */
+void weir_buffer_put(weir_buffer *b, const char *text, int64_t v);
+
 /* Adds formatted text, as printf; at most WEIR_PRINTF_MAX - 1 bytes of it. */
 #define WEIR_PRINTF_MAX 1024
 __attribute__((format(printf, 2, 3))) void weir_buffer_printf(weir_buffer *b, const char *format,

@@ -68,12 +68,30 @@ static void check_long_text(void **state)
     weir_buffer_free(&b);
 }
 
+static void check_numbers(void **state)
+{
+    (void)state;
+    static const int64_t numbers[] = {0, 1, -1, 9, 10, 1234567890, INT64_MAX, INT64_MIN};
+    weir_buffer b;
+    weir_buffer_init(&b, 1024);
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        char want[32];
+        snprintf(want, sizeof want, "n=%lld", (long long)numbers[i]);
+        weir_buffer_put(&b, "n=", numbers[i]);
+        weir_buffer_append(&b, "", 1);
+        assert_string_equal((char *)weir_buffer_data(&b), want);
+        weir_buffer_clear(&b);
+    }
+    weir_buffer_free(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(check_strings),
         cmocka_unit_test(check_all_pairs),
         cmocka_unit_test(check_long_text),
+        cmocka_unit_test(check_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
