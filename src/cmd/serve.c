@@ -11,6 +11,7 @@
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { PORT_DEFAULT = 6380, CONNECTIONS_DEFAULT = 10000 };
 
@@ -81,12 +82,13 @@ static int read_options(int argc, char **argv, settings *ret)
     return 0;
 }
 
-static void say_hello(int port)
+static void say_hello(const char *address)
 {
-    printf("weir " WEIR_VERSION " listening on 127.0.0.1:%d; try\n"
-           "  redis-cli -p %d WEIR.CHECK 'gcra 100/s burst 20' alice\n"
-           "  redis-cli -p %d CL.THROTTLE alice 15 30 60\n",
-           port, port, port);
+    const char *port = strrchr(address, ':') + 1;
+    printf("weir " WEIR_VERSION " listening on %s; try\n"
+           "  redis-cli -p %s WEIR.CHECK 'gcra 100/s burst 20' alice\n"
+           "  redis-cli -p %s CL.THROTTLE alice 15 30 60\n",
+           address, port, port);
     fflush(stdout);
 }
 
@@ -97,52 +99,77 @@ static void open_session(void *session, void *ctx)
     weir_resp_session_init(session, ctx);
 }
 
-static bool run_session(void *session, weir_buffer *in, weir_buffer *out, size_t out_pause,
-                        int64_t now_ns)
+static weir_step run_session(void *session, weir_buffer *in, weir_buffer *out, size_t out_pause,
+                             int64_t now_ns)
 {
-    return weir_resp_session_run(session, in, out, out_pause, now_ns);
+    static const weir_next next[] = {[WEIR_SESSION_READ] = WEIR_NEXT_READ,
+                                     [WEIR_SESSION_AGAIN] = WEIR_NEXT_AGAIN,
+                                     [WEIR_SESSION_WAIT] = WEIR_NEXT_WAIT,
+                                     [WEIR_SESSION_CLOSE] = WEIR_NEXT_CLOSE};
+    weir_session_step step = weir_resp_session_run(session, in, out, out_pause, now_ns);
+    return (weir_step){next[step.next], step.until_ns};
 }
 
-static bool session_closing(const void *session)
-{
-    const weir_resp_session *s = session;
-    return s->closing;
-}
+static const weir_protocol resp = {
+    .name = "resp",
+    .session_size = sizeof(weir_resp_session),
+    .open = open_session,
+    .run = run_session,
+    .refusal = "-ERR max number of clients reached\r\n",
+    .overload = "-OOM no memory left for buffers\r\n",
+    .timeout = "-ERR the request did not end in time\r\n",
+};
 
-static weir_protocol resp_of(weir_service *service)
+static weir_status open_server(weir_server **ret, const settings *set, void *resp_options,
+                               char *error, size_t size)
 {
-    return (weir_protocol){.ctx = service,
-                           .session_size = sizeof(weir_resp_session),
-                           .open = open_session,
-                           .run = run_session,
-                           .closing = session_closing,
-                           .refusal = "-ERR max number of clients reached\r\n"};
+    char address[32];
+    snprintf(address, sizeof address, "127.0.0.1:%d", set->port);
+    weir_listen listen = {address, &resp};
+    weir_server_options options = {
+        .listens = &listen,
+        .listens_len = 1,
+        .loops = 1,
+        .contexts = &resp_options,
+        .limits = {.connections = set->connections_max,
+                   .buffers = (size_t)256 << 20,
+                   .request = 2 << 20,
+                   .request_ns = 60000000000,
+                   .write_ns = 60000000000},
+        .drain_ns = 2000000000,
+    };
+    return weir_server_open(ret, &options, error, size);
 }
 
 static int serve(const settings *set)
 {
     weir_store *store = NULL;
+    weir_hub *hub = NULL;
     weir_service *service = NULL;
     weir_server *server = NULL;
     char error[256] = "";
     weir_zone_book *zones = weir_zone_book_open(WEIR_ZONEINFO_DIR);
     weir_status st = zones ? weir_store_open(&store, NULL) : WEIR_E_NOMEM;
+    weir_zones find = {0};
     if (st == WEIR_OK) {
-        weir_zones find = weir_zone_book_zones(zones);
-        st = weir_service_open(&service, store, &find);
+        find = weir_zone_book_zones(zones);
+        st = weir_hub_open(&hub, store, &find);
     }
+    if (st == WEIR_OK)
+        st = weir_service_open(&service, hub);
+    weir_resp_options resp_options = {
+        .service = service, .version = WEIR_VERSION, .first_id = 1, .id_step = 1};
+    if (st == WEIR_OK)
+        st = open_server(&server, set, &resp_options, error, sizeof error);
     if (st == WEIR_OK) {
-        weir_server_options options = {resp_of(service), set->port, set->connections_max};
-        st = weir_server_open(&server, &options, error, sizeof error);
-    }
-    if (st == WEIR_OK) {
-        say_hello(weir_server_port(server));
+        say_hello(weir_server_address(server, 0));
         weir_server_run(server);
     } else {
         fprintf(stderr, "weir serve: %s\n", error[0] ? error : weir_status_str(st));
     }
     weir_server_close(server);
     weir_service_close(service);
+    weir_hub_close(hub);
     weir_store_close(store);
     weir_zone_book_close(zones);
     return st == WEIR_OK ? 0 : 1;
