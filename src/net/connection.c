@@ -28,12 +28,24 @@ enum {
 
 static void resume(weir_connection *c);
 
-/* ---- the end --------------------------------------------------------------------------------- */
+/* ---- what it holds --------------------------------------------------------------------------- */
+
+static weir_held session_held(const weir_connection *c)
+{
+    bool asks = c->in_session && c->protocol->held;
+    return asks ? c->protocol->held(c->session) : (weir_held){0};
+}
+
+/* A request has begun and not ended. */
+static bool midway(const weir_connection *c)
+{
+    return weir_buffer_len(&c->in) > 0 || session_held(c).midway;
+}
 
 /* Counts what memory it has. */
 static void count_memory(weir_connection *c)
 {
-    size_t held = weir_buffer_memory(&c->in) + weir_buffer_memory(&c->out);
+    size_t held = weir_buffer_memory(&c->in) + weir_buffer_memory(&c->out) + session_held(c).bytes;
     port_counter *buffered = &c->loop->shared->buffered;
     if (held > c->held)
         port_add_relaxed(buffered, held - c->held);
@@ -41,6 +53,19 @@ static void count_memory(weir_connection *c)
         port_sub_relaxed(buffered, c->held - held);
     c->held = held;
 }
+
+/* Nothing of what it holds is needed any more. */
+static void drop(weir_connection *c)
+{
+    if (c->in_session && c->protocol->close)
+        c->protocol->close(c->session);
+    c->in_session = false;
+    weir_buffer_free(&c->in);
+    weir_buffer_free(&c->out);
+    count_memory(c);
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
 
 static void on_closed(uv_handle_t *handle)
 {
@@ -58,8 +83,6 @@ static bool leave(weir_connection *c)
         l->refused_len--;
     else
         port_sub_relaxed(&l->shared->connected, 1);
-    if (!c->refused && c->protocol->close)
-        c->protocol->close(c->session);
     if (c->wait.place != 0) {
         weir_waits_remove(&l->waits, &c->wait);
         weir_loop_waits_changed(l);
@@ -71,20 +94,12 @@ static bool leave(weir_connection *c)
     return true;
 }
 
-/* The write that may be under way is given up by uv_close(), which comes after this. */
-static void drop_memory(weir_connection *c)
-{
-    weir_buffer_free(&c->in);
-    weir_buffer_free(&c->out);
-    count_memory(c);
-}
-
 void weir_connection_close(weir_connection *c)
 {
     if (!leave(c))
         return;
-    uv_close(&c->uv.handle, on_closed);
-    drop_memory(c);
+    uv_close(&c->uv.handle, on_closed); /* it gives up a write that may be under way */
+    drop(c);
     weir_loop_left(c->loop);
 }
 
@@ -94,8 +109,8 @@ static void reset(weir_connection *c)
     if (!leave(c))
         return;
     if (c->uv.handle.type != UV_TCP || uv_tcp_close_reset(&c->uv.tcp, on_closed) != 0)
-        uv_close(&c->uv.handle, on_closed);
-    drop_memory(c);
+        uv_close(&c->uv.handle, on_closed); /* it gives up a write that may be under way */
+    drop(c);
     weir_loop_left(c->loop);
 }
 
@@ -156,7 +171,7 @@ static void linger(weir_connection *c)
     c->doing = WEIR_DOING_LINGER;
     c->since_ms = uv_now(&c->loop->uv);
     c->unsent = 0;
-    drop_memory(c);
+    drop(c);
     if (shutdown(socket_of(c), SHUT_WR) == 0)
         read_on(c);
     else
@@ -195,7 +210,7 @@ static void time_out(weir_connection *c, const char *what)
     weir_shared_say(c->loop->shared, WEIR_EVENT_TIMED_OUT, what);
     if (c->doing == WEIR_DOING_WRITE)
         reset(c);
-    else if (weir_buffer_len(&c->in) > 0)
+    else if (midway(c))
         close_saying(c, c->protocol->timeout);
     else
         weir_connection_close(c);
@@ -313,7 +328,8 @@ static void keep_in(weir_connection *c, weir_buffer *in)
 }
 
 /* Lets the session answer all that is in `in`, and sends.
- * Returns whether anything was answered. */
+ * Returns whether anything was answered. One that takes more than whole requests has answered only
+ * if it says something. */
 static bool run(weir_connection *c, weir_buffer *in)
 {
     weir_loop *l = c->loop;
@@ -322,8 +338,8 @@ static bool run(weir_connection *c, weir_buffer *in)
     while (more) {
         size_t len = weir_buffer_len(in);
         weir_step step = c->protocol->run(c->session, in, &l->out, OUT_PAUSE, now_ns);
-        bool moved = weir_buffer_len(in) < len || weir_buffer_len(&l->out) > 0;
-        answered |= moved;
+        bool took = weir_buffer_len(in)<len, said = weir_buffer_len(&l->out)> 0;
+        answered |= said || (took && !c->protocol->held);
         c->after = step.next;
         if (l->out.failed)
             overload(c, "a reply is too long"); /* it must not be cut */
@@ -332,7 +348,7 @@ static bool run(weir_connection *c, weir_buffer *in)
         else
             send_out(c, &l->out);
         empty(&l->out, OUT_KEPT);
-        more = moved && c->doing == WEIR_DOING_READ &&
+        more = (took || said) && c->doing == WEIR_DOING_READ &&
                (step.next == WEIR_NEXT_AGAIN || step.next == WEIR_NEXT_WAIT);
     }
     return answered;
@@ -376,7 +392,7 @@ static void finish(weir_connection *c)
 {
     while (c->doing == WEIR_DOING_READ && c->last_reads < LAST_READS_MAX) {
         c->last_reads++;
-        bool goes_on = weir_buffer_len(&c->in) > 0;
+        bool goes_on = midway(c);
         weir_buffer *in = ready_to_read(c);
         ssize_t n = in ? recv(socket_of(c), weir_buffer_tail(in), READ_SIZE, MSG_DONTWAIT) : -1;
         if (n <= 0) {
@@ -457,7 +473,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
         keep_in(c, in);
         check_memory(c);
     } else {
-        serve(c, in, weir_buffer_len(&c->in) > 0);
+        serve(c, in, midway(c));
     }
     go_on(c);
 }
@@ -488,7 +504,7 @@ void weir_connection_sweep(weir_connection *c, uint64_t now_ms)
     } else if (c->doing == WEIR_DOING_LINGER && now_ms - c->since_ms >= LINGER_MS) {
         weir_connection_close(c);
     } else if (c->doing == WEIR_DOING_READ) {
-        if (weir_buffer_len(&c->in) > 0 && over(c->begun_ms, now_ms, limits->request_ns))
+        if (midway(c) && over(c->begun_ms, now_ms, limits->request_ns))
             time_out(c, "a client did not end its request");
         else if (over(c->heard_ms, now_ms, limits->idle_ns))
             time_out(c, "a client was idle");
@@ -531,6 +547,7 @@ static void start(weir_connection *c, const weir_listener *listener)
     port_bump_relaxed(&l->stats.accepted, 1);
     weir_buffer_init(&c->in, l->shared->limits.request + FEW + 2 * READ_SIZE);
     weir_buffer_init(&c->out, OUT_MAX);
+    c->in_session = true;
     c->protocol->open(c->session, l->context);
     go_on(c);
 }

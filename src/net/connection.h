@@ -40,7 +40,8 @@ struct weir_connection {
     weir_doing doing;
     weir_next after; /* a write: what the session wanted next */
     bool reading;    /* libuv reads for it */
-    bool refused;    /* it has no session, and is only told so */
+    bool refused;    /* it has no place, and is only told so */
+    bool in_session; /* between the protocol's open and close */
     uint8_t last_reads;
     max_align_t session[]; /* the protocol's */
 };

@@ -480,6 +480,92 @@ static void check_no_descriptors(void **unused)
     stop(&f);
 }
 
+/* ---- a protocol that takes what is not whole yet --------------------------------------------- */
+
+typedef struct hoard {
+    place *place;
+    weir_buffer line;
+} hoard;
+
+static void hoard_open(void *session, void *ctx)
+{
+    hoard *h = session;
+    h->place = ctx;
+    h->place->open++;
+    weir_buffer_init(&h->line, 1 << 20);
+}
+
+static void hoard_close(void *session)
+{
+    hoard *h = session;
+    h->place->open--;
+    weir_buffer_free(&h->line);
+}
+
+static weir_step hoard_run(void *session, weir_buffer *in, weir_buffer *out, size_t out_pause,
+                           int64_t now_ns)
+{
+    (void)out_pause;
+    (void)now_ns;
+    hoard *h = session;
+    for (; weir_buffer_len(in) > 0; weir_buffer_consume(in, 1)) {
+        uint8_t byte = *weir_buffer_data(in);
+        weir_buffer_append_byte(&h->line, byte);
+        if (byte == '\n') {
+            weir_buffer_append(out, weir_buffer_data(&h->line), weir_buffer_len(&h->line));
+            weir_buffer_free(&h->line);
+        }
+    }
+    return (weir_step){.next = WEIR_NEXT_READ};
+}
+
+static weir_held hoard_held(const void *session)
+{
+    const hoard *h = session;
+    return (weir_held){weir_buffer_memory(&h->line), weir_buffer_len(&h->line) > 0};
+}
+
+static const weir_protocol hoards = {.name = "hoards",
+                                     .session_size = sizeof(hoard),
+                                     .open = hoard_open,
+                                     .close = hoard_close,
+                                     .run = hoard_run,
+                                     .held = hoard_held,
+                                     .overload = "OVERLOAD\n",
+                                     .timeout = "TIMEOUT\n"};
+
+static void check_what_a_session_holds(void **unused)
+{
+    (void)unused;
+    fixture f;
+    prepare(&f, 1);
+    f.listens[0].protocol = &hoards;
+    f.options.limits.request_ns = 200 * ms_ns;
+    f.options.limits.buffers = 100000;
+    start(&f);
+    char much[60001];
+    memset(much, 'x', 60000);
+    much[60000] = '\0';
+    int drip = client(&f), idle = client(&f), big = client(&f);
+    ask(idle, "one\ntwo\n");
+    say(drip, "whole\nhalf");
+    expect(drip, "whole\n");
+    ask(idle, "next\n");
+    assert_true(weir_server_stats_get(f.server).buffered > 0);
+    say(big, much);
+    say(big, much);
+    expect(big, "OVERLOAD\n");
+    expect_end(big);
+    struct pollfd p = {.fd = drip, .events = POLLIN};
+    while (poll(&p, 1, 20) == 0)
+        assert_true(send(drip, "x", 1, MSG_NOSIGNAL) == 1 || errno == EPIPE);
+    expect(drip, "TIMEOUT\n");
+    expect_end(drip);
+    ask(idle, "three\n");
+    close(idle);
+    stop(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -498,6 +584,7 @@ int main(void)
         cmocka_unit_test(check_too_much_memory),
         cmocka_unit_test(check_too_many_replies),
         cmocka_unit_test(check_times),
+        cmocka_unit_test(check_what_a_session_holds),
         cmocka_unit_test(check_idle_time),
         cmocka_unit_test(check_write_time),
         cmocka_unit_test(check_no_descriptors),

@@ -28,6 +28,12 @@ typedef struct weir_step {
                          now_ns there is no wait */
 } weir_step;
 
+/* What a session holds by itself. */
+typedef struct weir_held {
+    size_t bytes; /* of memory */
+    bool midway;  /* a request has begun and not ended */
+} weir_held;
+
 /* What is spoken on a listener. A session is one connection's; all calls for it come from one
  * thread, that of its loop. */
 typedef struct weir_protocol {
@@ -39,13 +45,17 @@ typedef struct weir_protocol {
     void (*close)(void *session); /* gives back what the session holds; may be NULL */
 
     /* Answers every whole request in `in`, and drops it from there; all of them happen at now_ns.
-     * A request that is not whole yet stays in `in`: the limits on its size and time go by that.
+     * A request that is not whole yet stays in `in`: the limits on its size and time go by that,
+     * and by `held`.
      *  in   what has arrived and was not dropped before, at the same place or another: a session
      *       keeps offsets, not pointers.
      *  out  empty at the call. Stop when it holds more than out_pause bytes. It belongs to the loop,
      *       and whatever is in it afterwards is sent. */
     weir_step (*run)(void *session, weir_buffer *in, weir_buffer *out, size_t out_pause,
                      int64_t now_ns);
+
+    /* For a session that takes bytes from `in` before a request is whole. NULL: it does not. */
+    weir_held (*held)(const void *session);
 
     /* Sent, unless it would stand in the middle of a reply, before a connection is closed
      * because ... NULL: nothing is sent. */
@@ -70,8 +80,8 @@ typedef struct weir_listen {
 /* Each is a bound on what clients can take; docs/internals/net.md says what happens at it. */
 typedef struct weir_server_limits {
     int connections; /* 1.., over all loops and listeners; one more is refused */
-    size_t buffers;  /* bytes, over all loops, of the memory that connections hold for what was read
-                        and not answered and what was answered and not sent */
+    size_t buffers;  /* bytes, over all loops, of the memory that connections and sessions hold for
+                        what was read and not answered and what was answered and not sent */
     size_t request; /* 1..2^30 bytes that one request may have. A backstop: the protocol's own bound
                         should be smaller, for it can say more */
     int64_t idle_ns;    /* a connection that sends nothing for so long is closed; 0: never */
