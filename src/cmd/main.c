@@ -41,6 +41,7 @@ static const struct {
     const char *name;
     int (*run)(int argc, char **argv);
 } commands[] = {
+    {"serve", weir_cmd_serve},
     {"replay", weir_cmd_replay},
     {"policy", weir_cmd_policy},
     {"check", weir_cmd_check},

@@ -1,278 +1,232 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* One libuv loop. A connection reads, answers all that has arrived in one batch with one look at
- * the clock, and writes. While a write is under way it neither reads nor answers, so that a client
- * which does not read its replies holds up nobody but itself, and takes no more than two
- * buffers. */
+/* Opens the sockets and the loops, and is itself the loop that takes signals, watches the file, and
+ * leads the others from stage to stage. It must not know what happens on a connection. */
 
 #include "net/server.h"
 
-#include "port/port.h"
+#include "net/listen.h"
+#include "net/loop.h"
+#include "net/watch.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <uv.h>
+#include <unistd.h>
 
-enum {
-    READ_SIZE = 16 << 10, /* asked of the system at once */
-    IN_MAX = 1 << 21,     /* more than a request may take */
-    OUT_PAUSE = 64 << 10, /* replies held before they are sent */
-    OUT_MAX = 1 << 20,
-    BACKLOG = 511,
-    DRAIN_MS = 2000, /* how long a stopping daemon waits for clients to read their replies */
-};
-
-typedef struct connection {
-    uv_tcp_t tcp;
-    uv_write_t write;
-    weir_server *server;
-    struct connection *next, **link; /* in the server's list */
-    weir_buffer in, out;
-    bool writing;
-    max_align_t session[]; /* the protocol's */
-} connection;
+static const int signums[] = {SIGINT, SIGTERM, SIGHUP};
+enum { SIGNALS = sizeof signums / sizeof signums[0] };
 
 struct weir_server {
-    uv_loop_t loop;
-    uv_tcp_t listener;
-    uv_signal_t signals[2];
-    uv_timer_t drain;
-    connection *connections;
-    weir_server_options options;
-    int connected;
-    bool stopping;
+    weir_shared shared;
+    uv_loop_t uv; /* the control loop, on the thread that runs the server */
+    bool uv_open;
+    uv_signal_t signals[SIGNALS];
+    weir_watch watch;
+    char *watched;
+    void (*reload)(void *ctx, const char *why);
+
+    weir_listening listening[WEIR_LISTENERS_MAX];
+    size_t listening_len;
+    weir_loop *loops[WEIR_LOOPS_MAX];
+    unsigned loops_len;
 };
 
-static void answer(connection *c);
+/* ---- the stages ------------------------------------------------------------------------------ */
 
-/* ---- connections ----------------------------------------------------------------------------- */
-
-static void connection_free(uv_handle_t *handle)
+static weir_stage stage_of(weir_server *s)
 {
-    connection *c = handle->data;
-    weir_buffer_free(&c->in);
-    weir_buffer_free(&c->out);
-    port_free(c);
+    return (weir_stage)port_load_relaxed(&s->shared.stage);
 }
 
-static void connection_close(connection *c)
+/* Stages only go up; the last is told once, for then the loops may be gone. */
+static void go_to(weir_server *s, weir_stage stage)
 {
-    if (uv_is_closing((uv_handle_t *)&c->tcp))
+    weir_stage now = stage_of(s);
+    if (now >= stage)
         return;
-    *c->link = c->next;
-    if (c->next)
-        c->next->link = c->link;
-    c->server->connected--;
-    uv_close((uv_handle_t *)&c->tcp, connection_free);
+    port_bump_relaxed(&s->shared.stage, (uint64_t)(stage - now));
+    for (unsigned i = 0; i < s->loops_len; i++)
+        weir_loop_wake(s->loops[i]);
 }
 
-static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret)
+/* Ends weir_server_run(). */
+static void end(weir_server *s)
 {
-    (void)suggested;
-    connection *c = handle->data;
-    bool room = weir_buffer_reserve(&c->in, READ_SIZE);
-    *ret = uv_buf_init(room ? (char *)weir_buffer_tail(&c->in) : NULL, room ? READ_SIZE : 0);
+    go_to(s, WEIR_STAGE_END);
+    uv_stop(&s->uv);
 }
 
-static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
+static void say_now(weir_server *s, const char *event, const char *text)
 {
-    (void)buf;
-    connection *c = stream->data;
-    if (n < 0) { /* the end, a broken connection, or no memory for more */
-        connection_close(c);
-        return;
-    }
-    weir_buffer_added(&c->in, (size_t)n);
-    if (n > 0)
-        answer(c);
+    if (s->shared.say)
+        s->shared.say(s->shared.ctx, event, text);
 }
 
-static void on_written(uv_write_t *write, int status)
+static void say_stopping(weir_server *s, int signum)
 {
-    connection *c = write->data;
-    c->writing = false;
-    weir_buffer_consume(&c->out, weir_buffer_len(&c->out));
-    if (status < 0)
-        connection_close(c);
-    else if (!uv_is_closing((uv_handle_t *)&c->tcp))
-        answer(c);
+    char text[128];
+    snprintf(text, sizeof text, "%s: %llu connections; a second signal ends them at once",
+             signum == SIGINT ? "SIGINT" : "SIGTERM",
+             (unsigned long long)port_load_relaxed(&s->shared.connected));
+    say_now(s, "stopping", text);
 }
 
-/* Sends what `out` holds: at once if the system takes it all, else when it does. */
-static void send_out(connection *c)
+static void reload(weir_server *s, const char *why)
 {
-    uv_stream_t *stream = (uv_stream_t *)&c->tcp;
-    uv_buf_t buf =
-        uv_buf_init((char *)weir_buffer_data(&c->out), (unsigned)weir_buffer_len(&c->out));
-    int n = buf.len > 0 ? uv_try_write(stream, &buf, 1) : 0;
-    if (n > 0)
-        weir_buffer_consume(&c->out, (size_t)n);
-    if (n < 0 && n != UV_EAGAIN) {
-        connection_close(c);
-        return;
-    }
-    buf = uv_buf_init((char *)weir_buffer_data(&c->out), (unsigned)weir_buffer_len(&c->out));
-    if (buf.len == 0)
-        return;
-    c->writing = uv_write(&c->write, stream, &buf, 1, on_written) == 0;
-    if (!c->writing)
-        connection_close(c);
-}
-
-/* Answers all that is in `in`. Reading goes on only when everything has been sent. */
-static void answer(connection *c)
-{
-    const weir_protocol *protocol = &c->server->options.protocol;
-    int64_t now_ns = port_now_ns();
-    bool more = true;
-    while (more && !c->writing && !uv_is_closing((uv_handle_t *)&c->tcp)) {
-        more = protocol->run(c->session, &c->in, &c->out, OUT_PAUSE, now_ns);
-        if (c->out.failed) /* a reply does not fit in memory: it must not be cut */
-            connection_close(c);
-        else
-            send_out(c);
-    }
-    if (uv_is_closing((uv_handle_t *)&c->tcp))
-        return;
-    if (c->writing)
-        uv_read_stop((uv_stream_t *)&c->tcp);
-    else if (protocol->closing(c->session) || c->server->stopping)
-        connection_close(c);
-    else
-        uv_read_start((uv_stream_t *)&c->tcp, on_alloc, on_read); /* harmless if it is reading */
-}
-
-static void refuse_connection(connection *c)
-{
-    const char *text = c->server->options.protocol.refusal;
-    uv_buf_t buf = uv_buf_init((char *)text, (unsigned)strlen(text)); /* only read from */
-    uv_try_write((uv_stream_t *)&c->tcp, &buf, 1);
-    connection_close(c);
-}
-
-static void on_connection(uv_stream_t *listener, int status)
-{
-    weir_server *s = listener->data;
-    const weir_protocol *protocol = &s->options.protocol;
-    connection *c = status == 0 ? port_zalloc(1, sizeof *c + protocol->session_size) : NULL;
-    if (!c)
-        return;
-    c->server = s;
-    c->tcp.data = c->write.data = c;
-    weir_buffer_init(&c->in, IN_MAX);
-    weir_buffer_init(&c->out, OUT_MAX);
-    protocol->open(c->session, protocol->ctx);
-    c->next = s->connections;
-    c->link = &s->connections;
-    if (c->next)
-        c->next->link = &c->next;
-    s->connections = c;
-    s->connected++;
-    uv_tcp_init(&s->loop, &c->tcp);
-    if (uv_accept(listener, (uv_stream_t *)&c->tcp) != 0) {
-        connection_close(c);
-        return;
-    }
-    uv_tcp_nodelay(&c->tcp, 1);
-    if (s->connected > s->options.connections_max)
-        refuse_connection(c);
-    else
-        uv_read_start((uv_stream_t *)&c->tcp, on_alloc, on_read);
-}
-
-/* ---- the server ------------------------------------------------------------------------------ */
-
-static void close_connections(weir_server *s, bool writing_too)
-{
-    for (connection *c = s->connections, *next; c; c = next) {
-        next = c->next;
-        if (writing_too || !c->writing)
-            connection_close(c);
-    }
-}
-
-static void on_drained(uv_timer_t *timer)
-{
-    weir_server *s = timer->data;
-    close_connections(s, true);
+    if (s->reload && stage_of(s) <= WEIR_STAGE_SERVE)
+        s->reload(s->shared.ctx, why);
 }
 
 static void on_signal(uv_signal_t *handle, int signum)
 {
-    (void)signum;
     weir_server *s = handle->data;
-    s->stopping = true;
-    uv_close((uv_handle_t *)&s->listener, NULL);
-    for (size_t i = 0; i < 2; i++)
-        uv_close((uv_handle_t *)&s->signals[i], NULL);
-    close_connections(s, false);
-    uv_unref((uv_handle_t *)&s->drain); /* it alone keeps nothing waiting */
-    uv_timer_start(&s->drain, on_drained, DRAIN_MS, 0);
+    if (signum == SIGHUP) {
+        reload(s, "SIGHUP");
+    } else if (stage_of(s) < WEIR_STAGE_DRAIN) {
+        say_stopping(s, signum);
+        go_to(s, WEIR_STAGE_DRAIN);
+    } else {
+        end(s);
+    }
 }
 
-static weir_status start_listening(weir_server *s, char *ret_error, size_t size)
+static void on_changed(void *ctx)
 {
-    struct sockaddr_in address;
-    uv_ip4_addr("127.0.0.1", s->options.port, &address);
-    int err = uv_tcp_bind(&s->listener, (struct sockaddr *)&address, 0);
-    if (err == 0)
-        err = uv_listen((uv_stream_t *)&s->listener, BACKLOG, on_connection);
-    if (err == 0)
+    reload(ctx, "file changed");
+}
+
+static void on_drained(uv_async_t *control)
+{
+    weir_server *s = control->data;
+    if (port_load_relaxed(&s->shared.drained) == s->loops_len)
+        end(s);
+}
+
+void weir_server_run(weir_server *s)
+{
+    go_to(s, WEIR_STAGE_SERVE);
+    uv_run(&s->uv, UV_RUN_DEFAULT);
+    for (unsigned i = 0; i < s->loops_len; i++)
+        weir_loop_join(s->loops[i]);
+    say_now(s, "stopped", "all connections are closed");
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+static bool in_range(const weir_server_options *o)
+{
+    const weir_server_limits *limits = &o->limits;
+    return o->listens_len >= 1 && o->listens_len <= WEIR_LISTENERS_MAX && o->loops >= 1 &&
+           o->loops <= WEIR_LOOPS_MAX && limits->connections >= 1 && limits->request >= 1 &&
+           limits->request <= (size_t)1 << 30 && limits->idle_ns >= 0 && limits->request_ns >= 0 &&
+           limits->write_ns >= 0 && o->drain_ns >= 0 && o->drain_ns <= WEIR_NOW_NS_MAX / 8;
+}
+
+static weir_status open_control(weir_server *s, const char *watch)
+{
+    s->uv_open = uv_loop_init(&s->uv) == 0;
+    if (!s->uv_open || uv_async_init(&s->uv, &s->shared.control, on_drained) != 0)
+        return WEIR_E_IO;
+    s->shared.control.data = s;
+    for (size_t i = 0; i < SIGNALS; i++) {
+        s->signals[i].data = s;
+        if (uv_signal_init(&s->uv, &s->signals[i]) != 0 ||
+            uv_signal_start(&s->signals[i], on_signal, signums[i]) != 0)
+            return WEIR_E_IO;
+    }
+    signal(SIGPIPE, SIG_IGN);
+    if (!watch)
         return WEIR_OK;
-    const char *hint = "";
-    if (err == UV_EADDRINUSE)
-        hint = ": another server has it; stop that one or choose another with --port N";
-    else if (err == UV_EACCES)
-        hint = ": ports below 1024 need privileges; choose another with --port N";
-    snprintf(ret_error, size, "cannot listen on 127.0.0.1:%d: %s%s", s->options.port,
-             uv_strerror(err), hint);
-    return WEIR_E_IO;
+    s->watched = port_zalloc(1, strlen(watch) + 1);
+    if (!s->watched)
+        return WEIR_E_NOMEM;
+    memcpy(s->watched, watch, strlen(watch));
+    if (!weir_watch_start(&s->watch, &s->uv, s->watched, on_changed, s))
+        weir_shared_say(&s->shared, WEIR_EVENT_WATCH,
+                        "the system gives no events of the file's directory; it is looked at every "
+                        "two seconds");
+    return WEIR_OK;
+}
+
+static weir_status open_loops(weir_server *s, const weir_server_options *o)
+{
+    for (unsigned i = 0; i < o->loops; i++) {
+        void *context = o->contexts ? o->contexts[i] : NULL;
+        weir_status st = weir_loop_open(&s->loops[i], &s->shared, context);
+        if (st != WEIR_OK)
+            return st;
+        s->loops_len++;
+    }
+    return WEIR_OK;
+}
+
+static weir_status open_listener(weir_server *s, const weir_listen *listen, char *ret_error,
+                                 size_t size)
+{
+    int fds[WEIR_LOOPS_MAX];
+    weir_listening *listening = &s->listening[s->listening_len];
+    weir_status st =
+        weir_listening_open(listening, listen->address, fds, s->loops_len, ret_error, size);
+    if (st != WEIR_OK)
+        return st;
+    s->listening_len++;
+    for (unsigned i = 0; i < s->loops_len; i++) {
+        if (st == WEIR_OK)
+            st = weir_loop_listen(s->loops[i], fds[i], listening->is_tcp, listen->protocol);
+        else
+            close(fds[i]);
+    }
+    return st;
+}
+
+static weir_status start_loops(weir_server *s)
+{
+    for (unsigned i = 0; i < s->loops_len; i++) {
+        if (weir_loop_start(s->loops[i]) != WEIR_OK)
+            return WEIR_E_IO;
+    }
+    return WEIR_OK;
 }
 
 weir_status weir_server_open(weir_server **ret, const weir_server_options *options, char *ret_error,
                              size_t size)
 {
+    if (!in_range(options))
+        return WEIR_E_RANGE;
     weir_server *s = port_zalloc(1, sizeof *s);
     if (!s)
         return WEIR_E_NOMEM;
-    s->options = *options;
-    if (uv_loop_init(&s->loop) != 0) {
-        port_free(s);
-        return WEIR_E_NOMEM;
+    char error[256] = "the system has no loops, descriptors or threads left";
+    s->shared.limits = options->limits;
+    s->shared.drain_ns = options->drain_ns;
+    s->shared.ctx = options->ctx;
+    s->shared.say = options->say;
+    s->reload = options->reload;
+    s->shared.lock = port_mutex_new();
+    weir_status st = s->shared.lock ? open_control(s, options->watch) : WEIR_E_NOMEM;
+    if (st == WEIR_OK)
+        st = open_loops(s, options);
+    for (size_t i = 0; i < options->listens_len && st == WEIR_OK; i++)
+        st = open_listener(s, &options->listens[i], error, sizeof error);
+    if (st == WEIR_OK)
+        st = start_loops(s);
+    if (st == WEIR_OK) {
+        *ret = s;
+        return WEIR_OK;
     }
-    uv_tcp_init(&s->loop, &s->listener);
-    uv_timer_init(&s->loop, &s->drain);
-    s->listener.data = s->drain.data = s;
-    static const int signums[2] = {SIGINT, SIGTERM};
-    for (size_t i = 0; i < 2; i++) {
-        uv_signal_init(&s->loop, &s->signals[i]);
-        s->signals[i].data = s;
-        uv_signal_start(&s->signals[i], on_signal, signums[i]);
-    }
-    signal(SIGPIPE, SIG_IGN);
-    weir_status st = start_listening(s, ret_error, size);
-    if (st != WEIR_OK) {
-        weir_server_close(s);
-        return st;
-    }
-    *ret = s;
-    return WEIR_OK;
+    if (st == WEIR_E_IO)
+        snprintf(ret_error, size, "%s", error);
+    weir_server_close(s);
+    return st;
 }
 
-int weir_server_port(const weir_server *s)
+const char *weir_server_address(const weir_server *s, size_t i)
 {
-    struct sockaddr_in address;
-    int len = sizeof address;
-    if (uv_tcp_getsockname(&s->listener, (struct sockaddr *)&address, &len) != 0)
-        return s->options.port;
-    return ntohs(address.sin_port);
+    return s->listening[i].text;
 }
 
-void weir_server_run(weir_server *s)
-{
-    uv_run(&s->loop, UV_RUN_DEFAULT);
-}
+/* ---- closing --------------------------------------------------------------------------------- */
 
 static void close_handle(uv_handle_t *handle, void *unused)
 {
@@ -285,9 +239,37 @@ void weir_server_close(weir_server *s)
 {
     if (!s)
         return;
-    close_connections(s, true);
-    uv_walk(&s->loop, close_handle, NULL);
-    uv_run(&s->loop, UV_RUN_DEFAULT);
-    uv_loop_close(&s->loop);
+    go_to(s, WEIR_STAGE_END); /* if it never ran */
+    for (unsigned i = 0; i < s->loops_len; i++) {
+        weir_loop_join(s->loops[i]);
+        weir_loop_close(s->loops[i]);
+    }
+    for (size_t i = 0; i < s->listening_len; i++)
+        weir_listening_remove(&s->listening[i]);
+    if (s->uv_open) {
+        uv_walk(&s->uv, close_handle, NULL);
+        uv_run(&s->uv, UV_RUN_DEFAULT);
+        uv_loop_close(&s->uv);
+    }
+    port_mutex_free(s->shared.lock);
+    port_free(s->watched);
     port_free(s);
+}
+
+/* ---- counts ---------------------------------------------------------------------------------- */
+
+weir_server_stats weir_server_stats_get(const weir_server *s)
+{
+    weir_server_stats sum = {.connected = port_load_relaxed(&s->shared.connected),
+                             .buffered = port_load_relaxed(&s->shared.buffered)};
+    for (unsigned i = 0; i < s->loops_len; i++) {
+        const weir_loop_stats *stats = &s->loops[i]->stats;
+        sum.accepted += port_load_relaxed(&stats->accepted);
+        sum.refused += port_load_relaxed(&stats->refused);
+        sum.overloaded += port_load_relaxed(&stats->overloaded);
+        sum.timed_out += port_load_relaxed(&stats->timed_out);
+        sum.bytes_in += port_load_relaxed(&stats->bytes_in);
+        sum.bytes_out += port_load_relaxed(&stats->bytes_out);
+    }
+    return sum;
 }

@@ -16,14 +16,23 @@
 typedef enum weir_next {
     WEIR_NEXT_READ,  /* it has answered all it has; more bytes, please */
     WEIR_NEXT_AGAIN, /* it stopped because `out` was full: send it, then call again */
-    WEIR_NEXT_WAIT,  /* send nothing of `out` before until_ns, then send it and call again */
-    WEIR_NEXT_CLOSE  /* send `out`, then close */
+    WEIR_NEXT_WAIT,  /* send nothing of `out` before until_ns, then send it and call again. Who has
+                        to be answered before that is answered by an AGAIN first */
+    WEIR_NEXT_CLOSE  /* send `out`, then close; run is not called again */
 } weir_next;
 
 typedef struct weir_step {
     weir_next next;
-    int64_t until_ns; /* WEIR_NEXT_WAIT only; as port_now_ns() */
+    int64_t
+        until_ns; /* WEIR_NEXT_WAIT only; of the clock that now_ns is of. If it is not later than
+                         now_ns there is no wait */
 } weir_step;
+
+/* What a session holds by itself. */
+typedef struct weir_held {
+    size_t bytes; /* of memory */
+    bool midway;  /* a request has begun and not ended */
+} weir_held;
 
 /* What is spoken on a listener. A session is one connection's; all calls for it come from one
  * thread, that of its loop. */
@@ -36,14 +45,22 @@ typedef struct weir_protocol {
     void (*close)(void *session); /* gives back what the session holds; may be NULL */
 
     /* Answers every whole request in `in`, and drops it from there; all of them happen at now_ns.
-     * May stop when `out` holds more than out_pause bytes. `out` is empty when it is called, unless
-     * the step before was WEIR_NEXT_READ with a part of an answer. */
+     * A request that is not whole yet stays in `in`: the limits on its size and time go by that,
+     * and by `held`.
+     *  in   what has arrived and was not dropped before, at the same place or another: a session
+     *       keeps offsets, not pointers.
+     *  out  empty at the call. Stop when it holds more than out_pause bytes. It belongs to the loop,
+     *       and whatever is in it afterwards is sent. */
     weir_step (*run)(void *session, weir_buffer *in, weir_buffer *out, size_t out_pause,
                      int64_t now_ns);
 
-    /* Sent, if there is room, before a connection is closed because ... NULL: nothing. */
+    /* For a session that takes bytes from `in` before a request is whole. NULL: it does not. */
+    weir_held (*held)(const void *session);
+
+    /* Sent, unless it would stand in the middle of a reply, before a connection is closed
+     * because ... NULL: nothing is sent. */
     const char *refusal;  /* there are too many connections */
-    const char *overload; /* no more memory may be used for buffers */
+    const char *overload; /* no more memory may be used for buffers, or its request is too long */
     const char *timeout;  /* a request has begun, and its end has not come in time */
 } weir_protocol;
 
@@ -53,66 +70,82 @@ typedef struct weir_protocol {
 #define WEIR_LOOPS_MAX     256
 
 typedef struct weir_listen {
-    const char *address;           /* "127.0.0.1:6380", "[::1]:0", or a path that begins with '/' */
+    const char
+        *address; /* "127.0.0.1:6380", "localhost:6380" (which is the same), "[::1]:0", or the
+                            path of a socket file, which begins with '/'. Port 0: any free one.
+                            "[::]:6380" takes IPv6 alone */
     const weir_protocol *protocol; /* kept by reference */
 } weir_listen;
 
+/* Each is a bound on what clients can take; docs/internals/net.md says what happens at it. */
 typedef struct weir_server_limits {
     int connections; /* 1.., over all loops and listeners; one more is refused */
-    size_t buffers;  /* bytes, over all loops, that may be held for what was read and not answered
-                        and what was answered and not read */
-    size_t request;  /* bytes of unanswered input one connection may have */
-    int64_t idle_ns; /* a connection without a request for so long is closed; 0: never */
+    size_t buffers;  /* bytes, over all loops, of the memory that connections and sessions hold for
+                        what was read and not answered and what was answered and not sent */
+    size_t request; /* 1..2^30 bytes that one request may have. A backstop: the protocol's own bound
+                        should be smaller, for it can say more */
+    int64_t idle_ns;    /* a connection that sends nothing for so long is closed; 0: never */
     int64_t request_ns; /* from the first byte of a request to its last; 0: for ever */
-    int64_t write_ns;   /* without progress in sending, for a client that does not read; 0 */
+    int64_t write_ns;   /* without progress in sending, for a client that does not read; 0: for
+                           ever */
 } weir_server_limits;
 
 typedef struct weir_server_options {
     const weir_listen *listens; /* 1..WEIR_LISTENERS_MAX of them; read by weir_server_open() only */
     size_t listens_len;
     unsigned loops;        /* 1..WEIR_LOOPS_MAX, a thread each */
-    void *const *contexts; /* one a loop, handed to protocol->open; must outlive the server */
+    void *const *contexts; /* one a loop, handed to protocol->open; NULL: all are NULL. The array is
+                              read by weir_server_open() only */
     weir_server_limits limits;
     int64_t drain_ns; /* how long a stopping server waits for clients to read their replies */
 
-    /* What the thread that runs the server calls; each may be NULL. */
+    /* Each may be NULL. */
     void *ctx;
-    void (*reload)(void *ctx, const char *why); /* on SIGHUP, and when the watched file changed */
-    void (*say)(void *ctx, const char *event, const char *text); /* for the log. Any thread */
+    void (*reload)(void *ctx, const char *why); /* by the thread that runs the server: on "SIGHUP",
+                                                   and when the watched "file changed" */
+    void (*say)(void *ctx, const char *event, const char *text); /* for the log, by any thread. Each
+                          event at most once a second: "refused", "overloaded", "timed out",
+                          "accept", "watch"; and once each "stopping", "stopped" */
     const char *watch; /* a file to watch, NULL: none. Seen also if it is replaced by a rename, or
                           is a link into a directory that is swapped */
 } weir_server_options;
 
 typedef struct weir_server weir_server;
 
-/* Binds and listens, so that from here on clients are not refused; nobody is served yet.
+/* Whether a listener's address can be understood; else says what was expected. */
+bool weir_server_address_check(const char *address, char *ret_error, size_t size);
+
+/* Binds and listens, so that from here on clients are not refused; nobody is served yet. From here
+ * on SIGINT, SIGTERM and SIGHUP are the server's, and SIGPIPE is ignored.
  *  ret_error  written on WEIR_E_IO: what went wrong and what to do; `size` bytes of room.
  * A port that any other socket listens on is an error, though the loops share one among them. A
- * socket file that nobody listens on is replaced; any other file there is not.
- * Returns WEIR_OK; WEIR_E_IO; WEIR_E_NOMEM. */
+ * socket file that nobody listens on is replaced; any other file there is not. Its mode is 0660.
+ * Returns WEIR_OK; WEIR_E_IO; WEIR_E_NOMEM; WEIR_E_RANGE for a number outside its range in
+ * options. */
 WEIR_NODISCARD weir_status weir_server_open(weir_server **ret, const weir_server_options *options,
                                             char *ret_error, size_t size);
 
-/* Where listener i really listens: "127.0.0.1:43210". Valid until close. */
+/* Where listener i really listens: "127.0.0.1:43210". Good until close. */
 const char *weir_server_address(const weir_server *s, size_t i);
 
-/* Serves until SIGINT or SIGTERM. Then accepts nothing more, answers what has arrived, sends the
- * replies that are under way for at most drain_ns, closes, and returns. A second signal ends it at
- * once. */
+/* Serves until SIGINT or SIGTERM; to be called once. Then accepts nothing more, answers what has
+ * arrived, sends the replies that are under way for at most drain_ns, closes, and returns. A reply
+ * that waits for a time beyond that is dropped. A second signal ends it at once. */
 void weir_server_run(weir_server *s);
 
-/* Accepts NULL. Removes the socket files it made. */
+/* Accepts NULL, and a server that never ran. Removes the socket files it made, if they are still
+ * its own. */
 void weir_server_close(weir_server *s);
 
 /* Counted since the start. Any thread. */
 typedef struct weir_server_stats {
-    uint64_t connected; /* now */
-    uint64_t accepted;
+    uint64_t connected;  /* now */
+    uint64_t accepted;   /* those refused are not among them */
     uint64_t refused;    /* too many connections */
-    uint64_t overloaded; /* closed: no memory for buffers */
+    uint64_t overloaded; /* closed: no memory for buffers, or too long a request */
     uint64_t timed_out;  /* closed: idle, slow to send, or slow to read */
     uint64_t bytes_in, bytes_out;
-    uint64_t buffered; /* bytes held in buffers now */
+    uint64_t buffered; /* bytes of memory that connections hold now; see limits.buffers */
 } weir_server_stats;
 
 weir_server_stats weir_server_stats_get(const weir_server *s);

@@ -13,7 +13,7 @@ typedef struct port_counter {
     _Atomic uint64_t value;
 } port_counter;
 
-static inline uint64_t port_load_relaxed(port_counter *c)
+static inline uint64_t port_load_relaxed(const port_counter *c)
 {
     return atomic_load_explicit(&c->value, memory_order_relaxed);
 }

@@ -45,6 +45,12 @@ static inline size_t weir_buffer_len(const weir_buffer *b)
     return b->end - b->begin;
 }
 
+/* Bytes of memory behind it, 0..2 * len_max. */
+static inline size_t weir_buffer_memory(const weir_buffer *b)
+{
+    return b->room;
+}
+
 /* The bytes held, weir_buffer_len() of them; may be NULL if there are none.
  * Valid until the next call that adds, reserves, clears or frees. */
 static inline uint8_t *weir_buffer_data(const weir_buffer *b)

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -90,6 +91,45 @@ void port_mutex_unlock(port_mutex *m)
 void port_yield(void)
 {
     sched_yield();
+}
+
+struct port_thread {
+    pthread_t os;
+    void (*fn)(void *arg);
+    void *arg;
+};
+
+static void *thread_main(void *arg)
+{
+    port_thread *t = arg;
+    t->fn(t->arg);
+    return NULL;
+}
+
+port_thread *port_thread_start(void (*fn)(void *arg), void *arg)
+{
+    port_thread *t = malloc(sizeof *t);
+    if (!t)
+        return NULL;
+    t->fn = fn;
+    t->arg = arg;
+    sigset_t all, before; /* a new thread blocks what its maker blocks */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int err = pthread_create(&t->os, NULL, thread_main, t);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (err != 0) {
+        free(t);
+        return NULL;
+    }
+    return t;
+}
+
+void port_thread_join(port_thread *t)
+{
+    if (t)
+        pthread_join(t->os, NULL);
+    free(t);
 }
 
 weir_status port_random(void *buf, size_t len)

@@ -38,6 +38,17 @@ void port_mutex_unlock(port_mutex *m);
 /* Lets other threads run: for one that has waited long enough for a word to change. */
 void port_yield(void);
 
+/* ---- threads --------------------------------------------------------------------------------- */
+
+typedef struct port_thread port_thread;
+
+/* Starts a thread that runs fn(arg). Signals go to the other threads. NULL if the system has none
+ * left. */
+port_thread *port_thread_start(void (*fn)(void *arg), void *arg);
+
+/* Waits until it has ended. Accepts NULL. */
+void port_thread_join(port_thread *t);
+
 /* ---- random ---------------------------------------------------------------------------------- */
 
 /* Fills buf with bytes nobody can guess. Returns WEIR_OK or WEIR_E_IO. */

@@ -1,0 +1,603 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* A connection reads into the loop's buffer, answers there all that has arrived in one batch with
+ * one look at the clock, and sends. Only what cannot be answered or sent at once is copied into
+ * buffers of its own. While a write is under way it neither reads nor answers, so that a client
+ * which does not read its replies holds up nobody but itself. It must not know what the bytes
+ * mean. */
+
+#include "net/connection.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+    READ_SIZE = 64 << 10, /* asked of the system at once */
+    FEW = 16 << 10,       /* so much kept input is copied in front of what is read next */
+    OUT_PAUSE = 64 << 10, /* replies held before they are sent */
+    OUT_MAX = 16 << 20,   /* one reply may have */
+    OUT_KEPT = 256 << 10, /* a loop keeps memory for so many bytes of replies */
+    KEPT = 512,           /* a connection keeps so much memory though it needs none */
+    LINGER_MS = 1000,     /* at most ... */
+    LINGER_BYTES = 4 << 20,
+    REFUSED_MAX = 128,   /* in a loop, that linger; more of them are closed at once */
+    LAST_READS_MAX = 16, /* of READ_SIZE, when the server stops */
+};
+
+static void resume(weir_connection *c);
+
+/* ---- what it holds --------------------------------------------------------------------------- */
+
+static weir_held session_held(const weir_connection *c)
+{
+    bool asks = c->in_session && c->protocol->held;
+    return asks ? c->protocol->held(c->session) : (weir_held){0};
+}
+
+/* A request has begun and not ended. */
+static bool midway(const weir_connection *c)
+{
+    return weir_buffer_len(&c->in) > 0 || session_held(c).midway;
+}
+
+/* Counts what memory it has. */
+static void count_memory(weir_connection *c)
+{
+    size_t held = weir_buffer_memory(&c->in) + weir_buffer_memory(&c->out) + session_held(c).bytes;
+    port_counter *buffered = &c->loop->shared->buffered;
+    if (held > c->held)
+        port_add_relaxed(buffered, held - c->held);
+    else if (held < c->held)
+        port_sub_relaxed(buffered, c->held - held);
+    c->held = held;
+}
+
+/* Nothing of what it holds is needed any more. */
+static void drop(weir_connection *c)
+{
+    if (c->in_session && c->protocol->close)
+        c->protocol->close(c->session);
+    c->in_session = false;
+    weir_buffer_free(&c->in);
+    weir_buffer_free(&c->out);
+    count_memory(c);
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+static void on_closed(uv_handle_t *handle)
+{
+    port_free(handle->data);
+}
+
+/* What must be done once, however it ends. */
+static bool leave(weir_connection *c)
+{
+    weir_loop *l = c->loop;
+    if (c->doing == WEIR_DOING_CLOSE)
+        return false;
+    c->doing = WEIR_DOING_CLOSE;
+    if (c->refused)
+        l->refused_len--;
+    else
+        port_sub_relaxed(&l->shared->connected, 1);
+    if (c->wait.place != 0) {
+        weir_waits_remove(&l->waits, &c->wait);
+        weir_loop_waits_changed(l);
+    }
+    *c->link = c->next;
+    if (c->next)
+        c->next->link = c->link;
+    l->connections_len--;
+    return true;
+}
+
+void weir_connection_close(weir_connection *c)
+{
+    if (!leave(c))
+        return;
+    uv_close(&c->uv.handle, on_closed); /* it gives up a write that may be under way */
+    drop(c);
+    weir_loop_left(c->loop);
+}
+
+/* For a client that takes nothing: the system must not go on offering it what was sent. */
+static void reset(weir_connection *c)
+{
+    if (!leave(c))
+        return;
+    if (c->uv.handle.type != UV_TCP || uv_tcp_close_reset(&c->uv.tcp, on_closed) != 0)
+        uv_close(&c->uv.handle, on_closed); /* it gives up a write that may be under way */
+    drop(c);
+    weir_loop_left(c->loop);
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+/* Where the next bytes are read to: the loop's buffer, which then begins with what was kept; or its
+ * own, if that would be much to copy. */
+static weir_buffer *reading_buffer(weir_connection *c)
+{
+    return weir_buffer_len(&c->in) > FEW ? &c->in : &c->loop->in;
+}
+
+static weir_buffer *ready_to_read(weir_connection *c)
+{
+    weir_buffer *in = reading_buffer(c);
+    if (in != &c->in) {
+        weir_buffer_clear(in);
+        weir_buffer_append(in, weir_buffer_data(&c->in), weir_buffer_len(&c->in));
+    }
+    return weir_buffer_reserve(in, READ_SIZE) ? in : NULL;
+}
+
+static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret)
+{
+    (void)suggested;
+    weir_buffer *in = ready_to_read(handle->data);
+    *ret = uv_buf_init(in ? (char *)weir_buffer_tail(in) : NULL, in ? READ_SIZE : 0);
+}
+
+static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf);
+
+static void read_on(weir_connection *c)
+{
+    if (!c->reading && uv_read_start(&c->uv.stream, on_alloc, on_read) != 0)
+        weir_connection_close(c);
+    else
+        c->reading = true;
+}
+
+static void read_stop(weir_connection *c)
+{
+    if (c->reading)
+        uv_read_stop(&c->uv.stream);
+    c->reading = false;
+}
+
+/* ---- closing with a word --------------------------------------------------------------------- */
+
+static int socket_of(const weir_connection *c)
+{
+    uv_os_fd_t fd = -1;
+    return uv_fileno(&c->uv.handle, &fd) == 0 ? fd : -1;
+}
+
+/* All is sent: tells the client so, and waits for it to close. */
+static void linger(weir_connection *c)
+{
+    c->doing = WEIR_DOING_LINGER;
+    c->since_ms = uv_now(&c->loop->uv);
+    c->unsent = 0;
+    drop(c);
+    if (shutdown(socket_of(c), SHUT_WR) == 0)
+        read_on(c);
+    else
+        weir_connection_close(c);
+}
+
+/* Says a last text, if it finds room, and closes. Nothing may be under way. */
+static void close_saying(weir_connection *c, const char *text)
+{
+    if (text) {
+        uv_buf_t buf = uv_buf_init((char *)text, (unsigned)strlen(text)); /* only read from */
+        int n = uv_try_write(&c->uv.stream, &buf, 1);
+        port_bump_relaxed(&c->loop->stats.bytes_out, n > 0 ? (uint64_t)n : 0);
+    }
+    linger(c);
+}
+
+static void overload(weir_connection *c, const char *what)
+{
+    bool mid_reply = c->doing == WEIR_DOING_WRITE;
+    port_bump_relaxed(&c->loop->stats.overloaded, 1);
+    weir_shared_say(c->loop->shared, WEIR_EVENT_OVERLOADED, what);
+    if (c->wait.place != 0) {
+        weir_waits_remove(&c->loop->waits, &c->wait);
+        weir_loop_waits_changed(c->loop);
+    }
+    if (mid_reply)
+        reset(c);
+    else
+        close_saying(c, c->protocol->overload);
+}
+
+static void time_out(weir_connection *c, const char *what)
+{
+    port_bump_relaxed(&c->loop->stats.timed_out, 1);
+    weir_shared_say(c->loop->shared, WEIR_EVENT_TIMED_OUT, what);
+    if (c->doing == WEIR_DOING_WRITE)
+        reset(c);
+    else if (midway(c))
+        close_saying(c, c->protocol->timeout);
+    else
+        weir_connection_close(c);
+}
+
+/* ---- sending --------------------------------------------------------------------------------- */
+
+/* Moves the loop's `out` to the connection's, which is empty. */
+static bool keep_out(weir_connection *c)
+{
+    weir_buffer *out = &c->loop->out;
+    if (weir_buffer_memory(out) > OUT_KEPT) {
+        weir_buffer_free(&c->out);
+        weir_buffer all = *out;
+        *out = c->out;
+        c->out = all;
+    } else {
+        weir_buffer_append(&c->out, weir_buffer_data(out), weir_buffer_len(out));
+        weir_buffer_clear(out);
+    }
+    return !c->out.failed;
+}
+
+static void empty(weir_buffer *b, size_t kept)
+{
+    if (weir_buffer_memory(b) > kept)
+        weir_buffer_free(b);
+    else
+        weir_buffer_clear(b);
+}
+
+static void on_written(uv_write_t *write, int status)
+{
+    weir_connection *c = write->data;
+    if (c->doing == WEIR_DOING_CLOSE)
+        return;
+    if (status < 0) {
+        weir_connection_close(c);
+        return;
+    }
+    port_bump_relaxed(&c->loop->stats.bytes_out, weir_buffer_len(&c->out));
+    empty(&c->out, KEPT);
+    resume(c);
+}
+
+/* Sends what `out` holds, which is the loop's or its own: at once if the system takes it all, else
+ * when it does. */
+static void send_out(weir_connection *c, weir_buffer *out)
+{
+    if (weir_buffer_len(out) == 0)
+        return;
+    uv_buf_t buf = uv_buf_init((char *)weir_buffer_data(out), (unsigned)weir_buffer_len(out));
+    int n = uv_try_write(&c->uv.stream, &buf, 1);
+    if (n < 0 && n != UV_EAGAIN) {
+        weir_connection_close(c);
+        return;
+    }
+    if (n > 0) {
+        port_bump_relaxed(&c->loop->stats.bytes_out, (uint64_t)n);
+        weir_buffer_consume(out, (size_t)n);
+    }
+    if (weir_buffer_len(out) == 0)
+        return;
+    c->doing = WEIR_DOING_WRITE;
+    c->since_ms = uv_now(&c->loop->uv);
+    c->unsent = weir_buffer_len(out);
+    if (out != &c->out && !keep_out(c)) {
+        overload(c, "no memory for replies");
+        return;
+    }
+    buf = uv_buf_init((char *)weir_buffer_data(&c->out), (unsigned)weir_buffer_len(&c->out));
+    c->write.data = c;
+    if (uv_write(&c->write, &c->uv.stream, &buf, 1, on_written) != 0)
+        weir_connection_close(c);
+}
+
+/* Holds the reply back. */
+static void hold_out(weir_connection *c, int64_t until_ns)
+{
+    if (!keep_out(c)) {
+        overload(c, "no memory for replies");
+        return;
+    }
+    c->doing = WEIR_DOING_WAIT;
+    weir_waits_add(&c->loop->waits, &c->wait, weir_loop_wait_time(c->loop, until_ns));
+    weir_loop_waits_changed(c->loop);
+}
+
+void weir_connection_release(weir_connection *c)
+{
+    c->doing = WEIR_DOING_READ;
+    c->after = WEIR_NEXT_AGAIN;
+    send_out(c, &c->out);
+    if (c->doing == WEIR_DOING_READ) {
+        empty(&c->out, KEPT);
+        resume(c);
+    } else {
+        read_stop(c);
+    }
+}
+
+/* ---- answering ------------------------------------------------------------------------------- */
+
+/* Moves what is left of the input to the connection's own buffer. */
+static void keep_in(weir_connection *c, weir_buffer *in)
+{
+    if (in != &c->in) {
+        size_t len = weir_buffer_len(in);
+        weir_buffer_clear(&c->in);
+        weir_buffer_append(&c->in, weir_buffer_data(in), len);
+        weir_buffer_clear(in);
+    }
+    if (weir_buffer_len(&c->in) == 0)
+        empty(&c->in, KEPT);
+}
+
+/* Lets the session answer all that is in `in`, and sends.
+ * Returns whether anything was answered. One that takes more than whole requests has answered only
+ * if it says something. */
+static bool run(weir_connection *c, weir_buffer *in)
+{
+    weir_loop *l = c->loop;
+    int64_t now_ns = port_now_ns();
+    bool answered = false, more = true;
+    while (more) {
+        size_t len = weir_buffer_len(in);
+        weir_step step = c->protocol->run(c->session, in, &l->out, OUT_PAUSE, now_ns);
+        bool took = weir_buffer_len(in)<len, said = weir_buffer_len(&l->out)> 0;
+        answered |= said || (took && !c->protocol->held);
+        c->after = step.next;
+        if (l->out.failed)
+            overload(c, "a reply is too long"); /* it must not be cut */
+        else if (step.next == WEIR_NEXT_WAIT && step.until_ns > now_ns)
+            hold_out(c, step.until_ns);
+        else
+            send_out(c, &l->out);
+        empty(&l->out, OUT_KEPT);
+        more = (took || said) && c->doing == WEIR_DOING_READ &&
+               (step.next == WEIR_NEXT_AGAIN || step.next == WEIR_NEXT_WAIT);
+    }
+    return answered;
+}
+
+static void check_memory(weir_connection *c)
+{
+    const weir_server_limits *limits = &c->loop->shared->limits;
+    size_t before = c->held;
+    if (c->doing >= WEIR_DOING_LINGER)
+        return;
+    count_memory(c);
+    if (c->in.failed)
+        overload(c, "no memory for requests");
+    else if (c->doing == WEIR_DOING_READ && weir_buffer_len(&c->in) > limits->request)
+        overload(c, "a request is too long");
+    else if (c->held > before && port_load_relaxed(&c->loop->shared->buffered) > limits->buffers)
+        overload(c, "the connections hold as much memory as they may");
+}
+
+/* Answers what is in `in`.
+ *  goes_on  it begins with a part of a request that was there before, and has had time since */
+static void serve(weir_connection *c, weir_buffer *in, bool goes_on)
+{
+    bool answered = run(c, in);
+    if (c->doing == WEIR_DOING_CLOSE || c->doing == WEIR_DOING_LINGER) {
+        weir_buffer_clear(&c->loop->in);
+        return;
+    }
+    keep_in(c, in);
+    if (answered || !goes_on)
+        c->begun_ms = uv_now(&c->loop->uv);
+    if (c->doing == WEIR_DOING_READ && c->after == WEIR_NEXT_CLOSE)
+        linger(c);
+    else
+        check_memory(c);
+}
+
+/* Answers what has arrived before the server stopped, and goes. */
+static void finish(weir_connection *c)
+{
+    while (c->doing == WEIR_DOING_READ && c->last_reads < LAST_READS_MAX) {
+        c->last_reads++;
+        bool goes_on = midway(c);
+        weir_buffer *in = ready_to_read(c);
+        ssize_t n = in ? recv(socket_of(c), weir_buffer_tail(in), READ_SIZE, MSG_DONTWAIT) : -1;
+        if (n <= 0) {
+            c->last_reads = LAST_READS_MAX;
+            break;
+        }
+        port_bump_relaxed(&c->loop->stats.bytes_in, (uint64_t)n);
+        c->heard_ms = uv_now(&c->loop->uv);
+        weir_buffer_added(in, (size_t)n);
+        serve(c, in, goes_on);
+    }
+    if (c->doing != WEIR_DOING_READ)
+        return;
+    /* One that has been silent for long has its replies, and sends nothing that could cost them. */
+    if (uv_now(&c->loop->uv) - c->heard_ms > LINGER_MS)
+        weir_connection_close(c);
+    else
+        linger(c);
+}
+
+/* What comes after an event. */
+static void go_on(weir_connection *c)
+{
+    const weir_loop *l = c->loop;
+    if (l->stopping && c->doing == WEIR_DOING_READ)
+        finish(c);
+    if (l->stopping && c->doing == WEIR_DOING_WAIT && c->wait.at_ns > l->last_ns)
+        weir_connection_close(c);
+    bool waits = c->doing == WEIR_DOING_WAIT;
+    /* One that waits is read from only to see if it has gone. */
+    if (c->doing == WEIR_DOING_READ || (waits && weir_buffer_len(&c->in) <= FEW))
+        read_on(c);
+    else if (c->doing == WEIR_DOING_WRITE || waits)
+        read_stop(c);
+}
+
+/* Its reply has been sent, after a write or a wait. */
+static void resume(weir_connection *c)
+{
+    c->doing = WEIR_DOING_READ;
+    c->heard_ms = c->begun_ms = uv_now(&c->loop->uv);
+    if (c->after == WEIR_NEXT_CLOSE) {
+        linger(c);
+    } else if (c->after == WEIR_NEXT_READ) {
+        count_memory(c);
+    } else {
+        serve(c, &c->in, false);
+    }
+    go_on(c);
+}
+
+static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
+{
+    (void)buf;
+    weir_connection *c = stream->data;
+    weir_buffer *in = reading_buffer(c);
+    if (n == UV_ENOBUFS && c->doing != WEIR_DOING_LINGER) {
+        overload(c, "no memory for requests");
+        return;
+    }
+    if (n < 0) { /* the end, or a broken connection */
+        weir_connection_close(c);
+        return;
+    }
+    if (n == 0)
+        return;
+    port_bump_relaxed(&c->loop->stats.bytes_in, (uint64_t)n);
+    weir_buffer_added(in, (size_t)n);
+    c->heard_ms = uv_now(&c->loop->uv);
+    if (c->doing == WEIR_DOING_LINGER) {
+        weir_buffer_clear(in);
+        c->unsent += (size_t)n;
+        if (c->unsent > LINGER_BYTES)
+            weir_connection_close(c);
+        return;
+    }
+    if (c->doing == WEIR_DOING_WAIT) {
+        keep_in(c, in);
+        check_memory(c);
+    } else {
+        serve(c, in, midway(c));
+    }
+    go_on(c);
+}
+
+/* ---- time ------------------------------------------------------------------------------------ */
+
+static bool over(uint64_t since_ms, uint64_t now_ms, int64_t limit_ns)
+{
+    return limit_ns > 0 && now_ms - since_ms >= ((uint64_t)limit_ns + 999999) / 1000000;
+}
+
+static void sweep_write(weir_connection *c, uint64_t now_ms)
+{
+    size_t unsent = uv_stream_get_write_queue_size(&c->uv.stream);
+    if (unsent != c->unsent) {
+        c->unsent = unsent;
+        c->since_ms = now_ms;
+    } else if (over(c->since_ms, now_ms, c->loop->shared->limits.write_ns)) {
+        time_out(c, "a client does not read its replies");
+    }
+}
+
+void weir_connection_sweep(weir_connection *c, uint64_t now_ms)
+{
+    const weir_server_limits *limits = &c->loop->shared->limits;
+    if (c->doing == WEIR_DOING_WRITE) {
+        sweep_write(c, now_ms);
+    } else if (c->doing == WEIR_DOING_LINGER && now_ms - c->since_ms >= LINGER_MS) {
+        weir_connection_close(c);
+    } else if (c->doing == WEIR_DOING_READ) {
+        if (midway(c) && over(c->begun_ms, now_ms, limits->request_ns))
+            time_out(c, "a client did not end its request");
+        else if (over(c->heard_ms, now_ms, limits->idle_ns))
+            time_out(c, "a client was idle");
+    }
+}
+
+void weir_connection_stop(weir_connection *c)
+{
+    go_on(c);
+}
+
+/* ---- the beginning --------------------------------------------------------------------------- */
+
+static bool open_socket(weir_connection *c, bool is_tcp, int fd)
+{
+    uv_loop_t *uv = &c->loop->uv;
+    int err = is_tcp ? uv_tcp_init(uv, &c->uv.tcp) : uv_pipe_init(uv, &c->uv.pipe, 0);
+    if (err != 0) /* never: they allocate nothing */
+        return false;
+    err = is_tcp ? uv_tcp_open(&c->uv.tcp, fd) : uv_pipe_open(&c->uv.pipe, fd);
+    c->uv.handle.data = c;
+    return err == 0;
+}
+
+static void start(weir_connection *c, const weir_listener *listener)
+{
+    weir_loop *l = c->loop;
+    c->next = l->connections;
+    c->link = &l->connections;
+    if (c->next)
+        c->next->link = &c->next;
+    l->connections = c;
+    l->connections_len++;
+    c->heard_ms = uv_now(&l->uv);
+    if (c->refused) {
+        l->refused_len++;
+        close_saying(c, listener->protocol->refusal);
+        return;
+    }
+    port_bump_relaxed(&l->stats.accepted, 1);
+    weir_buffer_init(&c->in, l->shared->limits.request + FEW + 2 * READ_SIZE);
+    weir_buffer_init(&c->out, OUT_MAX);
+    c->in_session = true;
+    c->protocol->open(c->session, l->context);
+    go_on(c);
+}
+
+/* Tells a client that there is no place, without taking any. */
+static void turn_away(const weir_listener *listener, int fd)
+{
+    const char *text = listener->protocol->refusal;
+    if (text)
+        (void)send(fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL);
+    close(fd);
+}
+
+static void count_refused(weir_loop *l)
+{
+    char text[96];
+    snprintf(text, sizeof text, "%d connections are open, the most there may be",
+             l->shared->limits.connections);
+    port_bump_relaxed(&l->stats.refused, 1);
+    weir_shared_say(l->shared, WEIR_EVENT_REFUSED, text);
+}
+
+void weir_connection_open(weir_listener *listener, int fd)
+{
+    weir_loop *l = listener->loop;
+    port_counter *connected = &l->shared->connected;
+    bool refused = port_add_relaxed(connected, 1) >= (uint64_t)l->shared->limits.connections;
+    if (refused) {
+        port_sub_relaxed(connected, 1);
+        count_refused(l);
+    }
+    weir_connection *c = NULL;
+    /* A wait needs no memory later. */
+    if ((!refused || l->refused_len < REFUSED_MAX) &&
+        weir_waits_reserve(&l->waits, l->connections_len + 1))
+        c = port_zalloc(1, sizeof *c + (refused ? 0 : listener->protocol->session_size));
+    if (c) {
+        c->loop = l;
+        c->protocol = listener->protocol;
+        c->refused = refused;
+        if (open_socket(c, listener->is_tcp, fd)) {
+            start(c, listener);
+            return;
+        }
+        uv_close(&c->uv.handle, on_closed);
+    }
+    if (!refused) {
+        port_sub_relaxed(connected, 1);
+        port_bump_relaxed(&l->stats.overloaded, 1);
+        weir_shared_say(l->shared, WEIR_EVENT_OVERLOADED, "no memory for a connection");
+    }
+    turn_away(listener, fd);
+}

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Sockets are made by hand here, since libuv cannot share a port among loops, nor tell a dead
+ * socket file from a live one. It must not know who accepts from them. */
+
+#include "net/listen.h"
+
+#include "net/server.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include <uv.h>
+
+enum {
+    BACKLOG = 4096,
+    KEEPALIVE_S = 300, /* a client whose machine is gone is noticed after some of these */
+    FILE_MODE = 0660,
+};
+
+typedef union address {
+    struct sockaddr any;
+    struct sockaddr_in ip4;
+    struct sockaddr_in6 ip6;
+    struct sockaddr_un path;
+} address;
+
+/* What went wrong, and for whom to say it. */
+typedef struct report {
+    const char *text; /* the address as it was given */
+    char *ret_error;
+    size_t size;
+} report;
+
+static socklen_t address_len(const address *a)
+{
+    if (a->any.sa_family == AF_UNIX)
+        return sizeof a->path;
+    return a->any.sa_family == AF_INET ? sizeof a->ip4 : sizeof a->ip6;
+}
+
+/* ---- addresses ------------------------------------------------------------------------------- */
+
+/* Digits alone, 0..65535. */
+static bool read_port(const char *text, int *ret)
+{
+    size_t len = strlen(text);
+    if (len < 1 || len > 5 || strspn(text, "0123456789") != len)
+        return false;
+    int port = (int)strtol(text, NULL, 10);
+    *ret = port;
+    return port <= 65535;
+}
+
+static bool read_host(const char *host, bool in_brackets, int port, address *ret)
+{
+    if (in_brackets)
+        return uv_ip6_addr(host, port, &ret->ip6) == 0;
+    if (strcmp(host, "localhost") == 0)
+        host = "127.0.0.1";
+    return uv_ip4_addr(host, port, &ret->ip4) == 0;
+}
+
+/* Returns what is wrong with it, or NULL. */
+static const char *read_address(const char *text, address *ret)
+{
+    *ret = (address){0};
+    if (text[0] == '/') {
+        size_t len = strlen(text);
+        if (len >= sizeof ret->path.sun_path)
+            return "the path of a socket file has at most 107 bytes";
+        ret->path.sun_family = AF_UNIX;
+        memcpy(ret->path.sun_path, text, len);
+        return NULL;
+    }
+    char host[64];
+    const char *colon = strrchr(text, ':');
+    bool in_brackets = text[0] == '[' && colon && colon > text && colon[-1] == ']';
+    size_t skip = in_brackets ? 1 : 0;
+    size_t len = colon ? (size_t)(colon - text) - 2 * skip : 0;
+    int port;
+    if (!colon || len >= sizeof host)
+        return "expected ADDRESS:PORT as in 127.0.0.1:6380, [::1]:6380 for IPv6, or the path of a "
+               "socket file, which begins with /";
+    if (!read_port(colon + 1, &port))
+        return "expected a port from 0 to 65535 after the last ':'";
+    memcpy(host, text + skip, len);
+    host[len] = '\0';
+    if (!read_host(host, in_brackets, port, ret))
+        return "expected an IPv4 address as 127.0.0.1, an IPv6 address in brackets as [::1], or "
+               "localhost, before the ':'";
+    return NULL;
+}
+
+bool weir_server_address_check(const char *text, char *ret_error, size_t size)
+{
+    address a;
+    const char *wrong = read_address(text, &a);
+    if (wrong)
+        snprintf(ret_error, size, "cannot listen on %s: %s", text, wrong);
+    return !wrong;
+}
+
+static void print_address(const address *a, char ret[WEIR_ADDRESS_TEXT_MAX])
+{
+    char host[64] = "?";
+    if (a->any.sa_family == AF_INET) {
+        uv_ip4_name(&a->ip4, host, sizeof host);
+        snprintf(ret, WEIR_ADDRESS_TEXT_MAX, "%s:%d", host, ntohs(a->ip4.sin_port));
+    } else if (a->any.sa_family == AF_INET6) {
+        uv_ip6_name(&a->ip6, host, sizeof host);
+        snprintf(ret, WEIR_ADDRESS_TEXT_MAX, "[%s]:%d", host, ntohs(a->ip6.sin6_port));
+    } else {
+        snprintf(ret, WEIR_ADDRESS_TEXT_MAX, "%s", a->path.sun_path);
+    }
+}
+
+/* ---- errors ---------------------------------------------------------------------------------- */
+
+static weir_status refuse(const report *r, const char *why)
+{
+    snprintf(r->ret_error, r->size, "cannot listen on %s: %s", r->text, why);
+    return WEIR_E_IO;
+}
+
+static weir_status refuse_errno(const report *r, int err)
+{
+    const char *hint = "";
+    if (err == EADDRINUSE)
+        hint = ": another server has it; stop that one or choose another";
+    else if (err == EADDRNOTAVAIL)
+        hint = ": this machine does not have that address";
+    else if (err == EACCES && r->text[0] != '/')
+        hint = ": ports below 1024 need privileges; choose another";
+    char why[160];
+    snprintf(why, sizeof why, "%s%s", uv_strerror(uv_translate_sys_error(err)), hint);
+    return refuse(r, why);
+}
+
+static void close_all(int *fds, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        close(fds[i]);
+}
+
+/* ---- TCP ------------------------------------------------------------------------------------- */
+
+static int switch_on(int fd, int level, int name)
+{
+    const int on = 1;
+    return setsockopt(fd, level, name, &on, sizeof on);
+}
+
+/* A bound socket, or -1 and errno. What is set here a connection has from its listener. */
+static int tcp_socket(const address *a, bool shared)
+{
+    int fd = socket(a->any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -1;
+    const int keepalive_s = KEEPALIVE_S;
+    bool is_ip6 = a->any.sa_family == AF_INET6;
+    if (switch_on(fd, SOL_SOCKET, SO_REUSEADDR) == 0 &&
+        (!shared || switch_on(fd, SOL_SOCKET, SO_REUSEPORT) == 0) &&
+        (!is_ip6 || switch_on(fd, IPPROTO_IPV6, IPV6_V6ONLY) == 0) &&
+        switch_on(fd, IPPROTO_TCP, TCP_NODELAY) == 0 &&
+        switch_on(fd, SOL_SOCKET, SO_KEEPALIVE) == 0 &&
+        setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &keepalive_s, sizeof keepalive_s) == 0 &&
+        bind(fd, &a->any, address_len(a)) == 0)
+        return fd;
+    int err = errno;
+    close(fd);
+    errno = err;
+    return -1;
+}
+
+/* The first socket is bound as one that shares with nobody, which fails if anybody has the port;
+ * it begins to share only then, so that at no time the port is free for others. */
+static weir_status open_tcp(const report *r, address *a, int *fds, unsigned n)
+{
+    unsigned made = 0;
+    for (; made < n; made++) {
+        fds[made] = tcp_socket(a, made > 0);
+        if (fds[made] < 0)
+            break;
+        socklen_t len = sizeof *a;
+        if (made == 0 && ((n > 1 && switch_on(fds[0], SOL_SOCKET, SO_REUSEPORT) != 0) ||
+                          getsockname(fds[0], &a->any, &len) != 0))
+            break;
+    }
+    bool good = made == n;
+    for (unsigned i = 0; i < n && good; i++)
+        good = listen(fds[i], BACKLOG) == 0;
+    if (good)
+        return WEIR_OK;
+    int err = errno;
+    close_all(fds, made < n && fds[made] >= 0 ? made + 1 : made);
+    return refuse_errno(r, err);
+}
+
+/* ---- socket files ---------------------------------------------------------------------------- */
+
+/* Whether somebody listens there: 0 if nobody does, else an errno. */
+static int try_connect(const address *a)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return errno;
+    int err = connect(fd, &a->any, address_len(a)) == 0 ? EADDRINUSE : errno;
+    close(fd);
+    if (err == EAGAIN) /* its queue is full, so it has one */
+        err = EADDRINUSE;
+    return err == ECONNREFUSED || err == ENOENT ? 0 : err;
+}
+
+/* Makes the path free, if what is there is a socket file that nobody listens on. */
+static weir_status clear_path(const report *r, const address *a)
+{
+    const char *path = a->path.sun_path;
+    struct stat st;
+    if (lstat(path, &st) != 0)
+        return errno == ENOENT ? WEIR_OK : refuse_errno(r, errno);
+    if (!S_ISSOCK(st.st_mode))
+        return refuse(r, "there is a file of that name which is not a socket; it was left alone");
+    int err = try_connect(a);
+    if (err == 0 && unlink(path) != 0 && errno != ENOENT)
+        err = errno;
+    return err == 0 ? WEIR_OK : refuse_errno(r, err);
+}
+
+static bool listen_at_path(int fd, const address *a, weir_listening *ret)
+{
+    const char *path = a->path.sun_path;
+    struct stat st;
+    /* The file is made with the mode of the socket: nobody else can come in before chmod(). */
+    (void)fchmod(fd, S_IRUSR | S_IWUSR);
+    if (bind(fd, &a->any, address_len(a)) != 0)
+        return false;
+    if (chmod(path, FILE_MODE) == 0 && stat(path, &st) == 0 && listen(fd, BACKLOG) == 0) {
+        ret->device = st.st_dev;
+        ret->inode = st.st_ino;
+        return true;
+    }
+    int err = errno;
+    unlink(path);
+    errno = err;
+    return false;
+}
+
+static weir_status open_path(const report *r, const address *a, int *fds, unsigned n,
+                             weir_listening *ret)
+{
+    weir_status st = clear_path(r, a);
+    if (st != WEIR_OK)
+        return st;
+    fds[0] = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fds[0] < 0)
+        return refuse_errno(r, errno);
+    unsigned made = 1;
+    bool good = listen_at_path(fds[0], a, ret);
+    for (; made < n && good; made += good ? 1 : 0) {
+        fds[made] = fcntl(fds[0], F_DUPFD_CLOEXEC, 0);
+        good = fds[made] >= 0;
+    }
+    if (good)
+        return WEIR_OK;
+    int err = errno;
+    close_all(fds, made);
+    weir_listening_remove(ret);
+    return refuse_errno(r, err);
+}
+
+/* ---- the door -------------------------------------------------------------------------------- */
+
+weir_status weir_listening_open(weir_listening *ret, const char *text, int *ret_fds, unsigned n,
+                                char *ret_error, size_t size)
+{
+    report r = {text, ret_error, size};
+    address a;
+    const char *wrong = read_address(text, &a);
+    if (wrong)
+        return refuse(&r, wrong);
+    *ret = (weir_listening){.is_tcp = a.any.sa_family != AF_UNIX};
+    weir_status st = WEIR_OK;
+    if (ret->is_tcp)
+        st = open_tcp(&r, &a, ret_fds, n);
+    print_address(&a, ret->text);
+    if (!ret->is_tcp)
+        st = open_path(&r, &a, ret_fds, n, ret);
+    return st;
+}
+
+void weir_listening_remove(weir_listening *l)
+{
+    struct stat st;
+    if (l->inode != 0 && lstat(l->text, &st) == 0 && st.st_dev == l->device &&
+        st.st_ino == l->inode)
+        unlink(l->text);
+    l->inode = 0;
+}

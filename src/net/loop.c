@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* A loop accepts, keeps the time of its connections, and goes through the stages of the server. It
+ * must not know what a connection reads or writes. */
+
+#define _GNU_SOURCE /* accept4 */
+
+#include "net/loop.h"
+
+#include "net/connection.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+    ACCEPTS_MAX = 64, /* at once; then the connections have their turn */
+    PAUSE_MS = 100,   /* of accepting, when the system has no descriptors left */
+    SWEEP_MS = 1000,  /* at most; shorter if a limit is short */
+    SWEEP_MS_MIN = 10,
+    SWEEP_STOPPING_MS = 50,
+    STEP_NS = 1000000, /* the wall clock was set, if it moved by more against the other */
+    IN_SIZE = 96 << 10,
+    OUT_SIZE = 16 << 20,
+};
+
+/* ---- shared ---------------------------------------------------------------------------------- */
+
+void weir_shared_say(weir_shared *shared, weir_event event, const char *text)
+{
+    static const char *const names[WEIR_EVENTS] = {"refused", "overloaded", "timed out", "accept",
+                                                   "watch"};
+    if (!shared->say)
+        return;
+    uint64_t now_ms = uv_hrtime() / 1000000;
+    port_mutex_lock(shared->lock);
+    uint64_t times = ++shared->unsaid[event];
+    bool due = shared->said_ms[event] == 0 || now_ms - shared->said_ms[event] >= 1000;
+    if (due) {
+        shared->said_ms[event] = now_ms;
+        shared->unsaid[event] = 0;
+    }
+    port_mutex_unlock(shared->lock);
+    if (!due)
+        return;
+    char line[256];
+    if (times > 1)
+        snprintf(line, sizeof line, "%s (%llu times)", text, (unsigned long long)times);
+    else
+        snprintf(line, sizeof line, "%s", text);
+    shared->say(shared->ctx, names[event], line);
+}
+
+/* ---- accepting ------------------------------------------------------------------------------- */
+
+static void on_acceptable(uv_poll_t *poll, int status, int events);
+
+static void listeners_start(weir_loop *l)
+{
+    for (size_t i = 0; i < l->listeners_len; i++)
+        uv_poll_start(&l->listeners[i].poll, UV_READABLE, on_acceptable);
+}
+
+static void on_resume(uv_timer_t *timer)
+{
+    listeners_start(timer->data);
+}
+
+static void pause_accepting(weir_loop *l, int err)
+{
+    char text[160];
+    snprintf(text, sizeof text, "cannot accept connections: %s; trying again in %d ms",
+             uv_strerror(uv_translate_sys_error(err)), PAUSE_MS);
+    weir_shared_say(l->shared, WEIR_EVENT_ACCEPT, text);
+    for (size_t i = 0; i < l->listeners_len; i++)
+        uv_poll_stop(&l->listeners[i].poll);
+    uv_timer_start(&l->resume, on_resume, PAUSE_MS, 0);
+}
+
+/* Everything else that accept() may say is about one client, and that one has gone. */
+static bool is_shortage(int err)
+{
+    return err == EMFILE || err == ENFILE || err == ENOBUFS || err == ENOMEM;
+}
+
+static void accept_some(weir_listener *listener)
+{
+    for (int i = 0; i < ACCEPTS_MAX; i++) {
+        int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd >= 0) {
+            weir_connection_open(listener, fd);
+            continue;
+        }
+        if (errno == EAGAIN)
+            break;
+        if (is_shortage(errno)) {
+            if (!listener->loop->stopping)
+                pause_accepting(listener->loop, errno);
+            break;
+        }
+    }
+}
+
+static void on_acceptable(uv_poll_t *poll, int status, int events)
+{
+    (void)events;
+    weir_loop *l = poll->loop->data;
+    accept_some(poll->data);
+    if (status < 0) /* the socket is broken; it is looked at again, but not all the time */
+        pause_accepting(l, ENOBUFS);
+}
+
+static void listeners_close(weir_loop *l)
+{
+    for (size_t i = 0; i < l->listeners_len; i++) {
+        weir_listener *listener = &l->listeners[i];
+        if (!uv_is_closing((uv_handle_t *)&listener->poll))
+            uv_close((uv_handle_t *)&listener->poll, NULL);
+        if (listener->fd >= 0)
+            close(listener->fd);
+        listener->fd = -1;
+    }
+}
+
+/* ---- time ------------------------------------------------------------------------------------ */
+
+static void on_sweep(uv_timer_t *timer)
+{
+    weir_loop *l = timer->data;
+    uint64_t now_ms = uv_now(&l->uv);
+    for (weir_connection *c = l->connections, *next; c; c = next) {
+        next = c->next;
+        weir_connection_sweep(c, now_ms);
+    }
+}
+
+/* A quarter of the shortest limit, so that it is kept about as exactly as it is short. */
+static uint64_t sweep_ms(const weir_server_limits *limits)
+{
+    const int64_t limit_ns[] = {limits->idle_ns, limits->request_ns, limits->write_ns};
+    int64_t ms = SWEEP_MS;
+    for (size_t i = 0; i < sizeof limit_ns / sizeof limit_ns[0]; i++) {
+        if (limit_ns[i] > 0 && limit_ns[i] / 4000000 < ms)
+            ms = limit_ns[i] / 4000000;
+    }
+    return ms < SWEEP_MS_MIN ? SWEEP_MS_MIN : (uint64_t)ms;
+}
+
+static void on_waits(uv_timer_t *timer)
+{
+    weir_loop *l = timer->data;
+    int64_t now_ns = (int64_t)uv_hrtime();
+    l->waits_ns = 0;
+    for (weir_wait *w; (w = weir_waits_first(&l->waits)) && w->at_ns <= now_ns;) {
+        weir_waits_remove(&l->waits, w);
+        weir_connection_release((weir_connection *)((char *)w - offsetof(weir_connection, wait)));
+    }
+    weir_loop_waits_changed(l);
+}
+
+void weir_loop_waits_changed(weir_loop *l)
+{
+    const weir_wait *first = weir_waits_first(&l->waits);
+    int64_t at_ns = first ? first->at_ns : 0;
+    if (at_ns == l->waits_ns)
+        return;
+    l->waits_ns = at_ns;
+    if (!first) {
+        uv_timer_stop(&l->waits_timer);
+        return;
+    }
+    uint64_t at_ms = ((uint64_t)at_ns + 999999) / 1000000, now_ms = uv_now(&l->uv);
+    uv_timer_start(&l->waits_timer, on_waits, at_ms > now_ms ? at_ms - now_ms : 0, 0);
+}
+
+/* The least of some tries, for a thread may be put aside between the two looks. */
+static int64_t clock_gap(void)
+{
+    int64_t least = INT64_MAX;
+    for (int i = 0; i < 3; i++) {
+        int64_t now_ns = port_now_ns();
+        int64_t gap = (int64_t)uv_hrtime() - now_ns;
+        if (gap < least)
+            least = gap;
+    }
+    return least;
+}
+
+int64_t weir_loop_wait_time(weir_loop *l, int64_t until_ns)
+{
+    int64_t gap_ns = clock_gap();
+    if (gap_ns > l->clock_gap_ns + STEP_NS || gap_ns < l->clock_gap_ns - STEP_NS)
+        l->clock_gap_ns = gap_ns;
+    if (until_ns > WEIR_NOW_NS_MAX)
+        until_ns = WEIR_NOW_NS_MAX;
+    int64_t at_ns = until_ns + l->clock_gap_ns;
+    return at_ns > 1 ? at_ns : 1; /* 0 means nothing to waits_ns */
+}
+
+/* ---- the stages ------------------------------------------------------------------------------ */
+
+static void close_connections(weir_loop *l)
+{
+    while (l->connections)
+        weir_connection_close(l->connections);
+}
+
+static void on_drain_over(uv_timer_t *timer)
+{
+    close_connections(timer->data);
+}
+
+void weir_loop_left(weir_loop *l)
+{
+    if (!l->stopping || l->connections || l->reported)
+        return;
+    l->reported = true;
+    port_add_relaxed(&l->shared->drained, 1);
+    uv_async_send(&l->shared->control);
+}
+
+static void drain(weir_loop *l)
+{
+    /* Those whose connection is made may have sent something, and nobody else would answer it. */
+    for (size_t i = 0; i < l->listeners_len; i++)
+        accept_some(&l->listeners[i]);
+    listeners_close(l);
+    uv_timer_stop(&l->resume);
+    int64_t drain_ns = l->shared->drain_ns;
+    l->stopping = true;
+    l->last_ns = (int64_t)uv_hrtime() + drain_ns;
+    uv_timer_start(&l->drain, on_drain_over, ((uint64_t)drain_ns + 999999) / 1000000, 0);
+    uv_timer_start(&l->sweep, on_sweep, SWEEP_STOPPING_MS, SWEEP_STOPPING_MS);
+    for (weir_connection *c = l->connections, *next; c; c = next) {
+        next = c->next;
+        weir_connection_stop(c);
+    }
+    weir_loop_left(l);
+}
+
+static void close_handle(uv_handle_t *handle, void *unused)
+{
+    (void)unused;
+    if (!uv_is_closing(handle))
+        uv_close(handle, NULL);
+}
+
+static void end(weir_loop *l)
+{
+    l->reported = true; /* the server knows */
+    close_connections(l);
+    listeners_close(l);
+    uv_walk(&l->uv, close_handle, NULL);
+}
+
+static void on_wake(uv_async_t *wake)
+{
+    weir_loop *l = wake->data;
+    weir_stage stage = (weir_stage)port_load_relaxed(&l->shared->stage);
+    if (stage == WEIR_STAGE_SERVE && !l->serving) {
+        l->serving = true;
+        uint64_t ms = sweep_ms(&l->shared->limits);
+        uv_timer_start(&l->sweep, on_sweep, ms, ms);
+        listeners_start(l);
+    } else if (stage == WEIR_STAGE_DRAIN && !l->stopping) {
+        drain(l);
+    } else if (stage == WEIR_STAGE_END) {
+        end(l);
+    }
+}
+
+/* ---- a loop's life --------------------------------------------------------------------------- */
+
+weir_status weir_loop_open(weir_loop **ret, weir_shared *shared, void *context)
+{
+    weir_loop *l = port_zalloc(1, sizeof *l);
+    if (!l)
+        return WEIR_E_NOMEM;
+    if (uv_loop_init(&l->uv) != 0) {
+        port_free(l);
+        return WEIR_E_IO;
+    }
+    l->uv.data = l->wake.data = l;
+    l->shared = shared;
+    l->context = context;
+    weir_buffer_init(&l->in, IN_SIZE);
+    weir_buffer_init(&l->out, OUT_SIZE);
+    uv_timer_t *timers[] = {&l->sweep, &l->resume, &l->drain, &l->waits_timer};
+    for (size_t i = 0; i < sizeof timers / sizeof timers[0]; i++) {
+        uv_timer_init(&l->uv, timers[i]);
+        timers[i]->data = l;
+    }
+    if (uv_async_init(&l->uv, &l->wake, on_wake) != 0) {
+        weir_loop_close(l);
+        return WEIR_E_IO;
+    }
+    *ret = l;
+    return WEIR_OK;
+}
+
+weir_status weir_loop_listen(weir_loop *l, int fd, bool is_tcp, const weir_protocol *protocol)
+{
+    weir_listener *listener = &l->listeners[l->listeners_len];
+    *listener = (weir_listener){.fd = fd, .is_tcp = is_tcp, .protocol = protocol, .loop = l};
+    if (uv_poll_init(&l->uv, &listener->poll, fd) != 0) {
+        close(fd);
+        return WEIR_E_IO;
+    }
+    listener->poll.data = listener;
+    l->listeners_len++;
+    return WEIR_OK;
+}
+
+static void run(void *arg)
+{
+    weir_loop *l = arg;
+    uv_run(&l->uv, UV_RUN_DEFAULT);
+}
+
+weir_status weir_loop_start(weir_loop *l)
+{
+    l->thread = port_thread_start(run, l);
+    return l->thread ? WEIR_OK : WEIR_E_IO;
+}
+
+void weir_loop_wake(weir_loop *l)
+{
+    if (l->thread)
+        uv_async_send(&l->wake);
+}
+
+void weir_loop_join(weir_loop *l)
+{
+    port_thread_join(l->thread);
+    l->thread = NULL;
+}
+
+void weir_loop_close(weir_loop *l)
+{
+    if (!l)
+        return;
+    end(l); /* if it never started */
+    uv_run(&l->uv, UV_RUN_DEFAULT);
+    uv_loop_close(&l->uv);
+    weir_waits_free(&l->waits);
+    weir_buffer_free(&l->in);
+    weir_buffer_free(&l->out);
+    port_free(l);
+}

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* The server as a whole: where it listens, how it stops, what makes it load its file again. */
+
+#include "net/fixture_test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+/* ---- where it listens ------------------------------------------------------------------------ */
+
+static void check_addresses(void **unused)
+{
+    (void)unused;
+    static const char *const good[] = {"127.0.0.1:0", "0.0.0.0:65535", "localhost:6380",
+                                       "[::1]:6380",  "[::]:1",        "/run/weir.sock"};
+    static const struct {
+        const char *text, *expected;
+    } bad[] = {
+        {"", "expected ADDRESS:PORT"},
+        {"6380", "expected ADDRESS:PORT"},
+        {"weir.sock", "expected ADDRESS:PORT"},
+        {"127.0.0.1", "expected ADDRESS:PORT"},
+        {"127.0.0.1:", "expected a port from 0 to 65535"},
+        {"127.0.0.1:65536", "expected a port from 0 to 65535"},
+        {"127.0.0.1:-1", "expected a port from 0 to 65535"},
+        {"127.0.0.1:+1", "expected a port from 0 to 65535"},
+        {"127.0.0.1: 1", "expected a port from 0 to 65535"},
+        {"127.0.0.1:123456", "expected a port from 0 to 65535"},
+        {"127.0.0.1:80x", "expected a port from 0 to 65535"},
+        {":6380", "expected an IPv4 address"},
+        {"127.0.0:6380", "expected an IPv4 address"},
+        {"127.0.0.256:6380", "expected an IPv4 address"},
+        {"example.com:6380", "expected an IPv4 address"},
+        {"::1:6380", "expected an IPv4 address"},
+        {"[::1:6380", "expected an IPv4 address"},
+        {"[]:6380", "expected an IPv4 address"},
+        {"[127.0.0.1]:6380", "expected an IPv4 address"},
+        {"/0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567"
+         "89012345678901234567",
+         "at most 107 bytes"},
+    };
+    char error[256];
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
+        assert_true(weir_server_address_check(good[i], error, sizeof error));
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        assert_false(weir_server_address_check(bad[i].text, error, sizeof error));
+        if (!strstr(error, bad[i].expected))
+            assert_string_equal(error, bad[i].expected);
+    }
+}
+
+/* Opening must fail, and say so. */
+static void expect_no_server(fixture *f, const char *address, const char *expected)
+{
+    weir_listen other = {address, &lines};
+    weir_server_options options = f->options;
+    weir_server *server = NULL;
+    char error[256] = "";
+    options.listens = &other;
+    options.listens_len = 1;
+    assert_int_equal(weir_server_open(&server, &options, error, sizeof error), WEIR_E_IO);
+    assert_null(server);
+    if (!strstr(error, expected))
+        assert_string_equal(error, expected);
+}
+
+static void check_several_listeners(void **unused)
+{
+    (void)unused;
+    fixture f;
+    char path[128];
+    prepare(&f, 2);
+    snprintf(path, sizeof path, "%s/socket", f.dir);
+    f.listens[1] = (weir_listen){"[::1]:0", &lines};
+    f.listens[2] = (weir_listen){path, &lines};
+    f.listens[3] = (weir_listen){"localhost:0", &lines};
+    f.options.listens_len = 4;
+    start(&f);
+    assert_string_equal(weir_server_address(f.server, 2), path);
+    for (size_t i = 0; i < 4; i++) {
+        for (int k = 0; k < 20; k++) {
+            int fd = connect_to(weir_server_address(f.server, i));
+            ask(fd, "hello\n");
+            say(fd, "close\n");
+            expect(fd, "bye\n");
+            expect_end(fd);
+        }
+    }
+    stop(&f);
+}
+
+static void check_a_port_in_use(void **unused)
+{
+    (void)unused;
+    fixture f;
+    prepare(&f, 2);
+    start(&f);
+    const char *taken = weir_server_address(f.server, 0);
+    expect_no_server(&f, taken, "address already in use: another server has it; stop that one");
+    f.options.loops = 1;
+    expect_no_server(&f, taken, "address already in use: another server has it; stop that one");
+    expect_no_server(&f, "192.0.2.1:0", "this machine does not have that address");
+    int fd = client(&f);
+    ask(fd, "all is well\n");
+    close(fd);
+    stop(&f);
+    prepare(&f, 2); /* and again at once, though connections of before are not forgotten yet */
+    start(&f);
+    stop(&f);
+}
+
+static void check_out_of_range(void **unused)
+{
+    (void)unused;
+    fixture f;
+    prepare(&f, 1);
+    weir_server *server = NULL;
+    weir_server_options options = f.options;
+    options.loops = 0;
+    assert_int_equal(weir_server_open(&server, &options, f.error, sizeof f.error), WEIR_E_RANGE);
+    options = f.options;
+    options.limits.connections = 0;
+    assert_int_equal(weir_server_open(&server, &options, f.error, sizeof f.error), WEIR_E_RANGE);
+    open_server(&f); /* one that never runs */
+    stop(&f);
+}
+
+static void check_socket_files(void **unused)
+{
+    (void)unused;
+    fixture f;
+    char path[128];
+    struct stat st;
+    prepare(&f, 2);
+    snprintf(path, sizeof path, "%s/socket", f.dir);
+
+    int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    close(fd);
+    expect_no_server(&f, path, "not a socket; it was left alone");
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(unlink(path), 0);
+
+    struct sockaddr_un stale = {.sun_family = AF_UNIX};
+    strcpy(stale.sun_path, path);
+    fd = client_of(AF_UNIX);
+    assert_int_equal(bind(fd, (struct sockaddr *)&stale, sizeof stale), 0);
+    close(fd); /* the file stays, and nobody listens */
+
+    f.listens[0].address = path;
+    start(&f);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0660);
+    expect_no_server(&f, path, "address already in use");
+    fd = client(&f);
+    ask(fd, "still mine\n");
+    close(fd);
+    stop(&f);
+    assert_int_equal(stat(path, &st), -1);
+    expect_no_server(&f, "/nonexistent/socket", "no such file or directory");
+}
+
+/* A socket file that took the place of the server's is not removed. */
+static void check_a_replaced_socket_file(void **unused)
+{
+    (void)unused;
+    fixture f, other;
+    char path[128];
+    prepare(&f, 1);
+    prepare(&other, 1);
+    snprintf(path, sizeof path, "%s/socket", f.dir);
+    f.listens[0].address = other.listens[0].address = path;
+    open_server(&f);
+    assert_int_equal(unlink(path), 0);
+    open_server(&other);
+    run(&other);
+    stop(&f);
+    int fd = connect_to(path);
+    ask(fd, "hello\n");
+    close(fd);
+    stop(&other);
+    rmdir(f.dir);
+}
+
+/* ---- how it stops ---------------------------------------------------------------------------- */
+
+/* What was sent before the signal is answered, even by a server that had not yet begun. */
+static void check_drain_answers_what_has_arrived(void **unused)
+{
+    (void)unused;
+    fixture f;
+    prepare(&f, 2);
+    open_server(&f);
+    int fds[10];
+    for (int i = 0; i < 10; i++) {
+        fds[i] = client(&f);
+        say(fds[i], "one\ntwo\nthr");
+    }
+    kill(getpid(), SIGTERM);
+    run(&f);
+    for (int i = 0; i < 10; i++) {
+        expect(fds[i], "one\ntwo\n");
+        expect_end(fds[i]);
+    }
+    join(&f);
+    expect_said(&f, 's');
+    int late = client_of(AF_INET);
+    assert_int_equal(try_connect(late, weir_server_address(f.server, 0)), -1);
+    close(late);
+    stop(&f);
+}
+
+static void check_drain_sends_what_is_under_way(void **unused)
+{
+    (void)unused;
+    fixture f;
+    prepare(&f, 2);
+    start(&f);
+    int slow = client(&f), waiting = client(&f), idle = client(&f), sync = client(&f);
+    ask(idle, "idle\n");
+    for (int i = 0; i < 10; i++)
+        say(slow, "big 1000000\n");
+    say(waiting, "here\nwait 300\nlast\n");
+    expect(waiting, "here\n");
+    ask(sync, "sync\n");
+    kill(getpid(), SIGTERM);
+    expect_said(&f, 's');
+    expect(waiting, "waited\nlast\n");
+    expect_end(waiting);
+    expect_end(idle);
+    expect_end(sync);
+    for (int i = 0; i < 10; i++)
+        expect_big(slow, 1000000);
+    expect_end(slow);
+    join(&f);
+    stop(&f);
+}
+
+/* A reply whose time comes too late is dropped at once, and who does not read is waited for no
+ * longer than was said. */
+static void check_drain_is_bounded(void **unused)
+{
+    (void)unused;
+    fixture f;
+    prepare(&f, 1);
+    f.options.drain_ns = 300 * ms_ns;
+    start(&f);
+    int slow = client(&f), waiting = client(&f);
+    for (int i = 0; i < 10; i++)
+        say(slow, "big 1000000\n");
+    say(waiting, "here\nwait 60000\n");
+    expect(waiting, "here\n");
+    kill(getpid(), SIGINT);
+    expect_end(waiting);
+    join(&f);
+    close(slow);
+    stop(&f);
+}
+
+static void check_a_second_signal(void **unused)
+{
+    (void)unused;
+    fixture f;
+    prepare(&f, 2);
+    start(&f);
+    int slow = client(&f), waiting = client(&f);
+    stuff(slow, "big 1000000\n");
+    say(waiting, "here\nwait 20000\n");
+    expect(waiting, "here\n");
+    kill(getpid(), SIGTERM);
+    expect_said(&f, 's');
+    kill(getpid(), SIGINT);
+    expect_end(waiting);
+    join(&f);
+    close(slow);
+    stop(&f);
+}
+
+/* ---- what makes it load its file again ------------------------------------------------------- */
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "we");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void check_reload(void **unused)
+{
+    (void)unused;
+    fixture f;
+    char path[128], other[128];
+    prepare(&f, 1);
+    snprintf(path, sizeof path, "%s/weir.yaml", f.dir);
+    snprintf(other, sizeof other, "%s/other", f.dir);
+    write_file(path, "1");
+    f.options.watch = path;
+    start(&f);
+    kill(getpid(), SIGHUP);
+    expect_reload(&f, 'S');
+    write_file(path, "22"); /* as a shell's > does */
+    expect_reload(&f, 'f');
+    write_file(other, "22"); /* as editors do */
+    assert_int_equal(rename(other, path), 0);
+    expect_reload(&f, 'f');
+    assert_int_equal(unlink(path), 0);
+    write_file(path, "4444");
+    expect_reload(&f, 'f');
+    write_file(other, "a neighbour");
+    assert_int_equal(unlink(other), 0);
+    kill(getpid(), SIGHUP);
+    expect_reload(&f, 'S'); /* the neighbour was nothing to it */
+    unlink(path);
+    stop(&f);
+}
+
+/* weir.yaml -> data/weir.yaml, data -> one: as Kubernetes mounts a ConfigMap. Only `data` is
+ * swapped; in the same directory, or in one whose events nobody gets. */
+static void check_reload_of_links(void **unused)
+{
+    (void)unused;
+    static const char *const links[] = {"weir.yaml", "far/weir.yaml"};
+    for (size_t i = 0; i < 2; i++) {
+        fixture f;
+        prepare(&f, 1);
+        int dir = open(f.dir, O_DIRECTORY | O_RDONLY | O_CLOEXEC);
+        char path[128], file[128];
+        assert_int_equal(
+            mkdirat(dir, "one", 0700) | mkdirat(dir, "two", 0700) | mkdirat(dir, "far", 0700), 0);
+        snprintf(file, sizeof file, "%s/one/weir.yaml", f.dir);
+        write_file(file, "1");
+        snprintf(file, sizeof file, "%s/two/weir.yaml", f.dir);
+        write_file(file, "1");
+        assert_int_equal(symlinkat("one", dir, "data"), 0);
+        assert_int_equal(symlinkat(i == 0 ? "data/weir.yaml" : "../data/weir.yaml", dir, links[i]),
+                         0);
+        snprintf(path, sizeof path, "%s/%s", f.dir, links[i]);
+        f.options.watch = path;
+        start(&f);
+        assert_int_equal(symlinkat("two", dir, "next"), 0);
+        assert_int_equal(renameat(dir, "next", dir, "data"), 0);
+        expect_reload(&f, 'f');
+        static const char *const files[] = {"one/weir.yaml", "two/weir.yaml", "data"};
+        for (size_t k = 0; k < 3; k++)
+            unlinkat(dir, files[k], 0);
+        unlinkat(dir, links[i], 0);
+        unlinkat(dir, "one", AT_REMOVEDIR);
+        unlinkat(dir, "two", AT_REMOVEDIR);
+        unlinkat(dir, "far", AT_REMOVEDIR);
+        close(dir);
+        stop(&f);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(check_addresses),
+        cmocka_unit_test(check_several_listeners),
+        cmocka_unit_test(check_a_port_in_use),
+        cmocka_unit_test(check_out_of_range),
+        cmocka_unit_test(check_socket_files),
+        cmocka_unit_test(check_a_replaced_socket_file),
+        cmocka_unit_test(check_drain_answers_what_has_arrived),
+        cmocka_unit_test(check_drain_sends_what_is_under_way),
+        cmocka_unit_test(check_drain_is_bounded),
+        cmocka_unit_test(check_a_second_signal),
+        cmocka_unit_test(check_reload),
+        cmocka_unit_test(check_reload_of_links),
+    };
+    return cmocka_run_group_tests_name("server", tests, NULL, NULL);
+}
