@@ -77,7 +77,7 @@ UNUSED static fixture *fixture_new(void)
     fixture *f = calloc(1, sizeof *f);
     const weir_zones zones = {no_zone, NULL};
     static const uint8_t secret[16] = {7};
-    const weir_store_options store = {1 << 20, secret};
+    const weir_store_options store = {.memory_bytes = 1 << 20, .secret = secret};
     assert_int_equal(weir_store_open(&f->store, &store), WEIR_OK);
     assert_int_equal(weir_hub_open(&f->hub, f->store, &zones), WEIR_OK);
     set_rules(f, &zones);

@@ -148,10 +148,11 @@ static weir_status check_state(void *ctx, const weir_policy *p, uint64_t *state,
 }
 
 static weir_status peek_state(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
-                              int64_t now_ns)
+                              int64_t now_ns, int64_t *ret_fresh_after_ns)
 {
+    (void)ret_fresh_after_ns; /* a refused peek's figures are not those of the state */
     charge *c = ctx;
-    return weir_peek(p, state, level, now_ns, c->cost, c->ret);
+    return weir_peek(p, state, level, now_ns, c->cost, &c->decision);
 }
 
 static weir_status refund_state(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
@@ -163,36 +164,38 @@ static weir_status refund_state(void *ctx, const weir_policy *p, uint64_t *state
     return st;
 }
 
+/* A decision, which is the caller's only once it counts. */
+static weir_status run_charge(weir_store *s, const weir_policy *p, uint64_t policy_id,
+                              const void *key, size_t key_len, int64_t now_ns, int64_t cost,
+                              weir_state_fn fn, weir_decision *ret)
+{
+    charge c;
+    c.cost = cost;
+    weir_status st = run(s, p, policy_id, key, key_len, now_ns, fn, &c);
+    if (st == WEIR_OK)
+        *ret = c.decision;
+    return st;
+}
+
 weir_status weir_store_check(weir_store *s, const weir_policy *p, uint64_t policy_id,
                              const void *key, size_t key_len, int64_t now_ns, int64_t cost,
                              weir_decision *ret)
 {
-    charge c;
-    c.cost = cost;
-    weir_status st = run(s, p, policy_id, key, key_len, now_ns, check_state, &c);
-    if (st == WEIR_OK)
-        *ret = c.decision;
-    return st;
+    return run_charge(s, p, policy_id, key, key_len, now_ns, cost, check_state, ret);
 }
 
 weir_status weir_store_peek(weir_store *s, const weir_policy *p, uint64_t policy_id,
                             const void *key, size_t key_len, int64_t now_ns, int64_t cost,
                             weir_decision *ret)
 {
-    charge c = {cost, ret};
-    return run(s, p, policy_id, key, key_len, now_ns, peek_state, &c);
+    return run_charge(s, p, policy_id, key, key_len, now_ns, cost, peek_state, ret);
 }
 
 weir_status weir_store_refund(weir_store *s, const weir_policy *p, uint64_t policy_id,
                               const void *key, size_t key_len, int64_t now_ns, int64_t cost,
                               weir_decision *ret)
 {
-    charge c;
-    c.cost = cost;
-    weir_status st = run(s, p, policy_id, key, key_len, now_ns, refund_state, &c);
-    if (st == WEIR_OK)
-        *ret = c.decision;
-    return st;
+    return run_charge(s, p, policy_id, key, key_len, now_ns, cost, refund_state, ret);
 }
 
 typedef struct apply {

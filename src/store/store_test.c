@@ -108,6 +108,15 @@ static void check_figures(void **unused)
     assert_int_equal(weir_store_stats_get(s).memory_bytes, empty + 16);
     assert_true(take(s, &wide, "a", s_ns, 1).allowed);
     assert_int_equal(weir_store_stats_get(s).memory_bytes, empty + 48);
+    weir_decision d;
+    assert_int_equal(weir_store_peek(s, &p, weir_store_policy_id(s, &p), "a", 1, s_ns, 4, &d),
+                     WEIR_OK);
+    assert_true(d.allowed);
+    assert_int_equal(d.remaining, 4);
+    assert_int_equal(weir_store_peek(s, &p, weir_store_policy_id(s, &p), "a", 1, s_ns, 5, &d),
+                     WEIR_OK);
+    assert_false(d.allowed);
+    assert_int_equal(take(s, &p, "a", s_ns, 0).remaining, 4);
     assert_int_equal(weir_store_stats_get(s).keys, 2);
     weir_store_close(s);
 }

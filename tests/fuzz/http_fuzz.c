@@ -40,7 +40,7 @@ static void add_rule(weir_hub *hub, const char *name, const char *limit, bool sh
 static void daemon_open(daemon *d, uint8_t choice)
 {
     static const uint8_t secret[16] = {1};
-    const weir_store_options options = {1 << 20, secret};
+    const weir_store_options options = {.memory_bytes = 1 << 20, .secret = secret};
     const weir_zones zones = {no_zone, NULL};
     if (weir_store_open(&d->store, &options) != WEIR_OK ||
         weir_hub_open(&d->hub, d->store, &zones) != WEIR_OK)
