@@ -241,6 +241,7 @@ static void hash_group(const weir_store *s, const weir_store_request *requests, 
 {
     for (size_t i = 0; i < n; i++) {
         const weir_store_request *r = &requests[i];
+        ret_hashes[i] = 0;
         if (!good_key(r->key, r->key_len))
             continue;
         ret_hashes[i] = key_hash(s, r->policy_id, r->key, r->key_len);

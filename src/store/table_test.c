@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The table under hashes that are chosen to collide, which through the store's secret nobody can. */
+/* The table under hashes that are chosen to collide, which nobody can do through the store. */
 
 #include "store/table.h"
 
