@@ -14,7 +14,7 @@
  * to a key if its tag and its size are the key's.
  *
  *     header   bit 0          locked: a thread is writing the cells
- *              bit 1          spilled: a key that has this as its first bucket may lie in its second
+ *              bit 1          spilled: a key whose first bucket this is may lie in its second
  *              bit 1 + c      cell c is where an entry begins, or the first that is not used; c is
  *                             1..CELLS. An empty bucket has none of these bits
  *              above          version: one more with every change of the bucket
@@ -30,7 +30,10 @@
 
 #include <stdalign.h>
 
-/* 128 or 256: the fewer the lines the faster, the more the fuller a table may be. */
+/* 128 or 256, or between: the fewer the lines the faster, the more the fuller a table may be. Of
+ * 8-byte TATs, measured in a table filled until 0.03 % of the keys had been evicted: 128 holds one
+ * in 20.5 bytes, 192 in 18.5, 256 in 17.5; a batch on ten million keys is 1.35 times as fast with
+ * 128 as with 256. */
 #ifndef WEIR_BUCKET_BYTES
 #define WEIR_BUCKET_BYTES 128
 #endif

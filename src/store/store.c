@@ -150,10 +150,9 @@ static weir_status check_state(void *ctx, const weir_policy *p, uint64_t *state,
 static weir_status peek_state(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
                               int64_t now_ns, int64_t *ret_fresh_after_ns)
 {
+    (void)ret_fresh_after_ns; /* a refused peek's figures are not those of the state */
     charge *c = ctx;
-    weir_status st = weir_peek(p, state, level, now_ns, c->cost, &c->decision);
-    note_fresh(p, st, &c->decision, ret_fresh_after_ns);
-    return st;
+    return weir_peek(p, state, level, now_ns, c->cost, &c->decision);
 }
 
 static weir_status refund_state(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
@@ -165,40 +164,38 @@ static weir_status refund_state(void *ctx, const weir_policy *p, uint64_t *state
     return st;
 }
 
+/* A decision, which is the caller's only once it counts. */
+static weir_status run_charge(weir_store *s, const weir_policy *p, uint64_t policy_id,
+                              const void *key, size_t key_len, int64_t now_ns, int64_t cost,
+                              weir_state_fn fn, weir_decision *ret)
+{
+    charge c;
+    c.cost = cost;
+    weir_status st = run(s, p, policy_id, key, key_len, now_ns, fn, &c);
+    if (st == WEIR_OK)
+        *ret = c.decision;
+    return st;
+}
+
 weir_status weir_store_check(weir_store *s, const weir_policy *p, uint64_t policy_id,
                              const void *key, size_t key_len, int64_t now_ns, int64_t cost,
                              weir_decision *ret)
 {
-    charge c;
-    c.cost = cost;
-    weir_status st = run(s, p, policy_id, key, key_len, now_ns, check_state, &c);
-    if (st == WEIR_OK)
-        *ret = c.decision;
-    return st;
+    return run_charge(s, p, policy_id, key, key_len, now_ns, cost, check_state, ret);
 }
 
 weir_status weir_store_peek(weir_store *s, const weir_policy *p, uint64_t policy_id,
                             const void *key, size_t key_len, int64_t now_ns, int64_t cost,
                             weir_decision *ret)
 {
-    charge c;
-    c.cost = cost;
-    weir_status st = run(s, p, policy_id, key, key_len, now_ns, peek_state, &c);
-    if (st == WEIR_OK)
-        *ret = c.decision;
-    return st;
+    return run_charge(s, p, policy_id, key, key_len, now_ns, cost, peek_state, ret);
 }
 
 weir_status weir_store_refund(weir_store *s, const weir_policy *p, uint64_t policy_id,
                               const void *key, size_t key_len, int64_t now_ns, int64_t cost,
                               weir_decision *ret)
 {
-    charge c;
-    c.cost = cost;
-    weir_status st = run(s, p, policy_id, key, key_len, now_ns, refund_state, &c);
-    if (st == WEIR_OK)
-        *ret = c.decision;
-    return st;
+    return run_charge(s, p, policy_id, key, key_len, now_ns, cost, refund_state, ret);
 }
 
 typedef struct apply {
@@ -244,6 +241,7 @@ static void hash_group(const weir_store *s, const weir_store_request *requests, 
 {
     for (size_t i = 0; i < n; i++) {
         const weir_store_request *r = &requests[i];
+        ret_hashes[i] = 0;
         if (!good_key(r->key, r->key_len))
             continue;
         ret_hashes[i] = key_hash(s, r->policy_id, r->key, r->key_len);

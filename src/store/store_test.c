@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The store: keys apart, states that grow and are dropped, a budget that holds, time that never
- * goes back, and four threads that together are admitted no more than the policy says. */
+/* What is the in-memory store's own: its hash, its options and figures, large states and those that
+ * grow, functions on a state, and memory that is refused. What every store must do is in
+ * tests/conformance/store_suite.c. */
 
 #include <weir/weir_store.h>
 
 #include "store/siphash.h"
 
-#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <cmocka.h>
 
@@ -24,11 +25,11 @@ static weir_policy policy_of(const char *text)
     return p;
 }
 
-static weir_store *store_of(size_t memory_bytes)
+static weir_store *store_of(size_t memory_bytes, size_t large_bytes)
 {
     static const uint8_t secret[16] = "0123456789abcde";
     weir_store *s = NULL;
-    weir_store_options options = {memory_bytes, secret};
+    weir_store_options options = {memory_bytes, secret, large_bytes};
     assert_int_equal(weir_store_open(&s, &options), WEIR_OK);
     return s;
 }
@@ -64,133 +65,98 @@ static void check_siphash(void **unused)
         assert_true(weir_siphash(secret, bytes, known[i].len) == known[i].hash);
 }
 
-static void check_keys_apart(void **unused)
+static weir_status open_with(size_t memory_bytes, size_t large_bytes)
 {
-    (void)unused;
-    weir_store *s = store_of(0);
-    weir_policy p = policy_of("gcra 1/s burst 2"), same = policy_of("gcra 60/m burst 2"),
-                other = policy_of("gcra 1/s burst 3");
-    assert_true(take(s, &p, "a", s_ns, 2).allowed);
-    assert_false(take(s, &p, "a", s_ns, 1).allowed);
-    assert_true(take(s, &p, "b", s_ns, 2).allowed);
-    assert_true(take(s, &p, "a ", s_ns, 2).allowed);
-    assert_true(take(s, &other, "a", s_ns, 3).allowed);
-    assert_true(take(s, &same, "a", s_ns, 2).allowed); /* another text, so other keys */
-    assert_int_equal(weir_store_stats_get(s).keys, 5);
-    weir_store_close(s);
-}
-
-static void check_refund_and_reset(void **unused)
-{
-    (void)unused;
-    weir_store *s = store_of(0);
-    weir_policy p = policy_of("gcra 1/s burst 5"), queue = policy_of("leaky-queue 1/s depth 5");
-    uint64_t id = weir_store_policy_id(s, &p), queue_id = weir_store_policy_id(s, &queue);
-    weir_decision d;
-    take(s, &p, "a", s_ns, 5);
-    assert_int_equal(weir_store_refund(s, &p, id, "a", 1, s_ns, 2, &d), WEIR_OK);
-    assert_int_equal(d.remaining, 2);
-    assert_int_equal(weir_store_reset(s, id, "a", 1), WEIR_OK);
-    assert_int_equal(take(s, &p, "a", s_ns, 0).remaining, 5);
-    assert_int_equal(weir_store_reset(s, id, "never seen", 10), WEIR_OK);
-    assert_int_equal(weir_store_refund(s, &queue, queue_id, "a", 1, s_ns, 2, &d),
-                     WEIR_E_UNSUPPORTED);
-    weir_store_close(s);
-}
-
-static void check_arguments(void **unused)
-{
-    (void)unused;
-    static char long_key[WEIR_KEY_MAX + 1];
     weir_store *s = NULL;
-    weir_store_options small = {1000, NULL};
-    assert_int_equal(weir_store_open(&s, &small), WEIR_E_RANGE);
-    assert_null(s);
+    weir_status st = weir_store_open(&s, &(weir_store_options){memory_bytes, NULL, large_bytes});
+    assert_true((st == WEIR_OK) == (s != NULL));
+    weir_store_close(s);
+    return st;
+}
+
+static void check_options(void **unused)
+{
+    (void)unused;
+    enum { MIB = 1 << 20, KIB = 1 << 10 };
+    assert_int_equal(open_with(0, 0), WEIR_OK);
+    assert_int_equal(open_with(MIB, 0), WEIR_OK);
+    assert_int_equal(open_with(MIB - 1, 0), WEIR_E_RANGE);
+    assert_int_equal(open_with(MIB, 64 * KIB), WEIR_OK);
+    assert_int_equal(open_with(MIB, 64 * KIB - 1), WEIR_E_RANGE);
+    assert_int_equal(open_with(MIB, MIB - 64 * KIB), WEIR_OK);
+    assert_int_equal(open_with(MIB, MIB - 64 * KIB + 1), WEIR_E_RANGE);
+    assert_int_equal(open_with(SIZE_MAX, 0), WEIR_E_NOMEM);
     weir_store_close(NULL);
+    weir_store *s = NULL;
     assert_int_equal(weir_store_open(&s, NULL), WEIR_OK);
-    weir_policy p = policy_of("gcra 1/s");
-    weir_decision d = {.limit = -7};
-    assert_int_equal(weir_store_check(s, &p, 1, "", 0, 0, 1, &d), WEIR_E_RANGE);
-    assert_int_equal(weir_store_check(s, &p, 1, long_key, sizeof long_key, 0, 1, &d), WEIR_E_RANGE);
-    assert_int_equal(weir_store_check(s, &p, 1, "a", 1, -1, 1, &d), WEIR_E_RANGE);
-    assert_int_equal(weir_store_check(s, &p, 1, "a", 1, WEIR_NOW_NS_MAX + 1, 1, &d), WEIR_E_RANGE);
-    assert_int_equal(weir_store_check(s, &p, 1, "a", 1, 0, -1, &d), WEIR_E_RANGE);
-    assert_int_equal(weir_store_reset(s, 1, "", 0), WEIR_E_RANGE);
-    assert_int_equal(d.limit, -7);
-    assert_int_equal(weir_store_stats_get(s).keys, 0);
-    assert_int_equal(weir_store_check(s, &p, 1, long_key, WEIR_KEY_MAX, 0, 1, &d), WEIR_OK);
+    assert_int_equal(weir_store_stats_get(s).memory_max, 256 * MIB);
+    assert_int_equal(weir_store_stats_get(s).large_max, 64 * MIB);
     weir_store_close(s);
 }
 
-/* A peek and a denial keep nothing; what is fresh again is dropped as others come. */
-static void check_fresh_is_dropped(void **unused)
+/* A key is held for as long as it is not fresh, and its bytes are counted. */
+static void check_figures(void **unused)
 {
     (void)unused;
-    weir_store *s = store_of(0);
-    weir_policy p = policy_of("gcra 1/s burst 5");
+    weir_store *s = store_of(0, 0);
+    weir_policy p = policy_of("gcra 1/s burst 5"), wide = policy_of("gcra 3/s burst 5");
+    uint64_t empty = weir_store_stats_get(s).memory_bytes;
     assert_true(take(s, &p, "peek", s_ns, 0).allowed);
     assert_false(take(s, &p, "too much", s_ns, 6).allowed);
     assert_int_equal(weir_store_stats_get(s).keys, 0);
-    char key[16];
-    for (int i = 0; i < 10000; i++) {
-        snprintf(key, sizeof key, "key %d", i);
-        take(s, &p, key, s_ns, 1);
-    }
-    assert_int_equal(weir_store_stats_get(s).keys, 10000);
-    for (int i = 0; i < 20000; i++) {
-        snprintf(key, sizeof key, "other %d", i);
-        take(s, &p, key, 100 * s_ns, 1);
-    }
-    assert_true(weir_store_stats_get(s).keys < 21000);
-    assert_int_equal(weir_store_stats_get(s).evicted, 0);
-    weir_store_close(s);
-}
-
-/* The clock of a store stands still while the caller's is behind. */
-static void check_time_never_goes_back(void **unused)
-{
-    (void)unused;
-    weir_store *s = store_of(0);
-    weir_policy p = policy_of("gcra 1/s burst 2");
-    assert_true(take(s, &p, "a", 100 * s_ns, 2).allowed);
-    weir_decision d = take(s, &p, "a", 40 * s_ns, 1);
+    assert_true(take(s, &p, "a", s_ns, 1).allowed);
+    assert_int_equal(weir_store_stats_get(s).memory_bytes, empty + 16);
+    assert_true(take(s, &wide, "a", s_ns, 1).allowed);
+    assert_int_equal(weir_store_stats_get(s).memory_bytes, empty + 48);
+    weir_decision d;
+    assert_int_equal(weir_store_peek(s, &p, weir_store_policy_id(s, &p), "a", 1, s_ns, 4, &d),
+                     WEIR_OK);
+    assert_true(d.allowed);
+    assert_int_equal(d.remaining, 4);
+    assert_int_equal(weir_store_peek(s, &p, weir_store_policy_id(s, &p), "a", 1, s_ns, 5, &d),
+                     WEIR_OK);
     assert_false(d.allowed);
-    assert_int_equal(d.retry_after_ns, s_ns); /* and not 61 s */
-    assert_true(take(s, &p, "a", 101 * s_ns, 1).allowed);
+    assert_int_equal(take(s, &p, "a", s_ns, 0).remaining, 4);
+    assert_int_equal(weir_store_stats_get(s).keys, 2);
     weir_store_close(s);
 }
 
-/* Beyond the budget the keys closest to fresh go first, which is counted, and memory holds. */
-static void check_budget(void **unused)
+/* ---- functions on a state -------------------------------------------------------------------- */
+
+static weir_status add_to_state(void *ctx, uint64_t *state, int64_t now_ns)
+{
+    int64_t *add_ns = ctx;
+    int64_t from_ns = (int64_t)*state > now_ns ? (int64_t)*state : now_ns;
+    *state = (uint64_t)(from_ns + *add_ns);
+    return *add_ns > 10 * s_ns ? WEIR_E_FULL : WEIR_OK;
+}
+
+static void check_apply(void **unused)
 {
     (void)unused;
-    weir_store *s = store_of(1 << 20);
-    weir_policy p = policy_of("gcra 1/h burst 100");
-    char key[16];
-    take(s, &p, "debtor", s_ns, 100);
-    for (int i = 0; i < 100000; i++) {
-        snprintf(key, sizeof key, "%d", i);
-        take(s, &p, key, s_ns, 1);
-    }
-    weir_store_stats stats = weir_store_stats_get(s);
-    assert_true(stats.evicted > 50000);
-    assert_int_equal(stats.keys, 100001 - stats.evicted);
-    assert_true(stats.memory_bytes < (2 << 20));
-    assert_false(take(s, &p, "debtor", s_ns, 1).allowed);
-    for (int i = 0; i < 1000; i++) { /* a peek or a denial evicts nobody */
-        snprintf(key, sizeof key, "peek %d", i);
-        take(s, &p, key, s_ns, 0);
-        take(s, &p, key, s_ns, 101);
-    }
-    assert_int_equal(weir_store_stats_get(s).evicted, stats.evicted);
+    weir_store *s = store_of(0, 0);
+    weir_policy p = policy_of("gcra 1/s burst 5"), log = policy_of("sliding-log 100/s");
+    uint64_t id = weir_store_policy_id(s, &p);
+    int64_t add_ns = 2 * s_ns;
+    assert_int_equal(weir_store_apply(s, &p, id, "a", 1, s_ns, add_to_state, &add_ns), WEIR_OK);
+    assert_int_equal(weir_store_apply(s, &p, id, "a", 1, s_ns, add_to_state, &add_ns), WEIR_OK);
+    assert_int_equal(take(s, &p, "a", s_ns, 0).remaining, 1);
+    add_ns = 11 * s_ns; /* changed, but refused: nothing is kept */
+    assert_int_equal(weir_store_apply(s, &p, id, "a", 1, s_ns, add_to_state, &add_ns), WEIR_E_FULL);
+    assert_int_equal(take(s, &p, "a", s_ns, 0).remaining, 1);
+    assert_int_equal(weir_store_apply(s, &log, id, "a", 1, s_ns, add_to_state, &add_ns),
+                     WEIR_E_UNSUPPORTED);
+    assert_int_equal(weir_store_apply(s, &p, id, "", 0, s_ns, add_to_state, &add_ns), WEIR_E_RANGE);
     weir_store_close(s);
 }
+
+/* ---- large states ---------------------------------------------------------------------------- */
 
 /* A log that outgrows the memory is refused without being charged, and the others go on. */
 static void check_log_too_large(void **unused)
 {
     (void)unused;
-    weir_store *s = store_of(1 << 20);
+    weir_store *s = store_of(2 << 20, 1 << 20);
     weir_policy log = policy_of("sliding-log 1000000/h");
     uint64_t id = weir_store_policy_id(s, &log);
     weir_decision d;
@@ -214,93 +180,105 @@ static void check_log_too_large(void **unused)
 static void check_large_states(void **unused)
 {
     (void)unused;
-    weir_store *s = store_of(1 << 20);
+    weir_store *s = store_of(2 << 20, 1 << 20);
     weir_policy p = policy_of("sliding-slices 9/h slices 60000"); /* 240 KB: four fit */
     char key[16];
     for (int i = 0; i < 200; i++) {
         snprintf(key, sizeof key, "%d", i);
         assert_true(take(s, &p, key, s_ns, 1).allowed);
     }
-    assert_int_equal(weir_store_stats_get(s).keys, 4);
-    assert_int_equal(weir_store_stats_get(s).evicted, 196);
+    weir_store_stats stats = weir_store_stats_get(s);
+    assert_int_equal(stats.keys, 4);
+    assert_int_equal(stats.large_keys, 4);
+    assert_int_equal(stats.large_bytes, stats.memory_bytes);
+    assert_int_equal(stats.evicted, 196);
     weir_store_close(s);
 }
 
-typedef struct worker {
-    pthread_barrier_t *start;
-    weir_store *store;
-    const weir_policy *policy;
-    unsigned seed;
-    int64_t allowed[8];
-} worker;
+/* ---- memory that is refused ------------------------------------------------------------------ */
 
-enum { WORKERS = 4, ROUNDS = 40000, KEYS = 8 };
+/* The linker puts these in the place of what they are named after (--wrap). The fail_at'th call
+ * from now fails; 0: none. */
+static unsigned fail_at;
 
-static void *work(void *arg)
+static bool fails(void)
 {
-    worker *w = arg;
-    uint64_t id = weir_store_policy_id(w->store, w->policy);
-    uint32_t x = w->seed;
-    pthread_barrier_wait(w->start); /* or the first would have used all before the last begins */
-    for (int i = 0; i < ROUNDS; i++) {
-        x = x * 1664525 + 1013904223;
-        char key = (char)('a' + (x >> 16) % KEYS);
-        weir_decision d;
-        if (weir_store_check(w->store, w->policy, id, &key, 1, s_ns + i * 1000, 1, &d) == WEIR_OK)
-            w->allowed[key - 'a'] += d.allowed;
-    }
-    return NULL;
+    return fail_at > 0 && --fail_at == 0;
 }
 
-/* Over 40 ms each policy admits its limit and what 40 ms add, whoever asks. */
-static void check_threads(void **unused)
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t n, size_t size);
+void *__real_mmap(void *at, size_t len, int prot, int flags, int fd, off_t offset);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_mmap(void *at, size_t len, int prot, int flags, int fd, off_t offset);
+
+void *__wrap_malloc(size_t size)
+{
+    return fails() ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+    return fails() ? NULL : __real_calloc(n, size);
+}
+
+void *__wrap_mmap(void *at, size_t len, int prot, int flags, int fd, off_t offset)
+{
+    return fails() ? MAP_FAILED : __real_mmap(at, len, prot, flags, fd, offset);
+}
+
+/* Whichever allocation fails, opening says so and leaves nothing behind. */
+static void check_open_without_memory(void **unused)
 {
     (void)unused;
-    static const struct {
-        const char *text;
-        int64_t most, least;
-    } cases[] = {
-        {"gcra 1000/s burst 100", 140, 139},
-        {"gcra 7/s burst 100", 100, 100},
-        {"token-bucket 100 refill 1 every 1s", 100, 100},
-        {"fixed-window 100/h", 100, 100},
-        {"sliding-log 100/h", 100, 100},
-        {"sliding-counter 100/h", 100, 100},
-        {"sliding-slices 100/h slices 60", 100, 100},
-        {"sliding-log 200/h & gcra 1/h burst 100", 100, 100},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        weir_store *s = store_of(0);
-        weir_policy p = policy_of(cases[i].text);
-        pthread_t threads[WORKERS];
-        worker workers[WORKERS];
-        pthread_barrier_t barrier;
-        assert_int_equal(pthread_barrier_init(&barrier, NULL, WORKERS), 0);
-        for (unsigned n = 0; n < WORKERS; n++) {
-            workers[n] = (worker){.start = &barrier, .store = s, .policy = &p, .seed = n};
-            assert_int_equal(pthread_create(&threads[n], NULL, work, &workers[n]), 0);
-        }
-        int64_t allowed[KEYS] = {0};
-        for (int n = 0; n < WORKERS; n++) {
-            pthread_join(threads[n], NULL);
-            for (int k = 0; k < KEYS; k++)
-                allowed[k] += workers[n].allowed[k];
-        }
-        for (int k = 0; k < KEYS; k++)
-            assert_in_range(allowed[k], cases[i].least, cases[i].most);
-        pthread_barrier_destroy(&barrier);
-        weir_store_close(s);
+    weir_store *s = NULL;
+    weir_status st = WEIR_E_NOMEM;
+    unsigned nth = 0;
+    while (st == WEIR_E_NOMEM) {
+        fail_at = ++nth;
+        st = weir_store_open(&s, NULL);
+        assert_true((st == WEIR_OK) == (s != NULL));
     }
+    assert_true(fail_at > 0); /* so many are not made */
+    fail_at = 0;
+    assert_int_equal(st, WEIR_OK);
+    assert_true(nth > 100); /* the store, two mappings, two for every shard */
+    weir_store_close(s);
+}
+
+/* A large state for which the system has no memory is refused, and the key stays as it was. */
+static void check_state_without_memory(void **unused)
+{
+    (void)unused;
+    weir_store *s = store_of(0, 0);
+    weir_policy log = policy_of("sliding-log 100/h");
+    uint64_t id = weir_store_policy_id(s, &log);
+    weir_decision d = {.limit = -7};
+    fail_at = 1;
+    assert_int_equal(weir_store_check(s, &log, id, "a", 1, s_ns, 1, &d), WEIR_E_NOMEM);
+    for (int i = 0; i < 4; i++)
+        assert_true(take(s, &log, "a", s_ns + i, 1).allowed);
+    fail_at = 1;
+    assert_int_equal(weir_store_check(s, &log, id, "a", 1, s_ns + 4, 1, &d), WEIR_E_NOMEM);
+    fail_at = 0;
+    assert_int_equal(d.limit, -7);
+    assert_int_equal(take(s, &log, "a", s_ns + 4, 0).remaining, 96);
+    assert_int_equal(take(s, &log, "a", s_ns + 4, 1).remaining, 95);
+    weir_store_close(s);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_siphash),          cmocka_unit_test(check_keys_apart),
-        cmocka_unit_test(check_refund_and_reset), cmocka_unit_test(check_arguments),
-        cmocka_unit_test(check_fresh_is_dropped), cmocka_unit_test(check_time_never_goes_back),
-        cmocka_unit_test(check_budget),           cmocka_unit_test(check_log_too_large),
-        cmocka_unit_test(check_large_states),     cmocka_unit_test(check_threads),
+        cmocka_unit_test(check_siphash),
+        cmocka_unit_test(check_options),
+        cmocka_unit_test(check_figures),
+        cmocka_unit_test(check_apply),
+        cmocka_unit_test(check_log_too_large),
+        cmocka_unit_test(check_large_states),
+        cmocka_unit_test(check_open_without_memory),
+        cmocka_unit_test(check_state_without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,6 +38,9 @@ enum {
     SEEN_STEP_NS = 1000000 /* so that seen_ns is written at most 1000 times a second */
 };
 
+_Static_assert((int)WEIR_TABLE_WORDS_MAX + 2 <= (int)WEIR_BUCKET_ROOM,
+               "the largest entry must fit in an empty bucket");
+
 /* Counts of every STRIPES-th bucket, so that threads seldom write the same line. */
 typedef struct stripe {
     alignas(WEIR_LINE_BYTES) port_counter held; /* keys, and from bit 32 on cells */

@@ -390,7 +390,7 @@ static void batch_is_one_by_one(void **state)
         for (size_t i = 0; i < n; i++) {
             uint32_t bad = suite_random(&seed) % 100;
             asks[i] = (store_ask){.policy = &policies[suite_random(&seed) % TEXTS],
-                                  .key = "abc" + suite_random(&seed) % 3,
+                                  .key = &"abc"[suite_random(&seed) % 3],
                                   .key_len = bad != 1,
                                   .cost = bad ? (int64_t)(suite_random(&seed) % 4) : -1};
         }

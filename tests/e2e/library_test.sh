@@ -26,6 +26,8 @@ want() {
         '200 ms: allowed, 0 remaining, retry after 0 ns' \
         '300 ms: denied, 0 remaining, retry after 33333334 ns' \
         '400 ms: allowed, 0 remaining, retry after 0 ns' ;;
+    batch) printf '%s\n' 'alice: allowed, 1 remaining' 'bob: allowed, 1 remaining' \
+        'alice: allowed, 0 remaining' 'alice: denied, 0 remaining' 'carol: allowed, 1 remaining' ;;
     threads) printf '%s: 100 allowed\n' alice bob carol ;;
     layers) printf '%s\n' '0 s: ten allowed by layer 0, retry after 0 s' \
         '1 s: ten allowed by layer 0, retry after 0 s' \
