@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := all
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
-.PHONY: all run check asan tsan fuzz coverage proof wasm lint layers fmt vectors install clean help
+.PHONY: all run check asan tsan fuzz coverage proof wasm dist lint layers fmt vectors install clean help
 
 PORT ?= 6380
 PREFIX ?= /usr/local
@@ -49,6 +49,10 @@ proof:           ## prove the core's decision functions with Frama-C
 wasm:            ## core and policy as build/weir.wasm
 	@tools/deps check
 	@mkdir -p build && tools/build-wasm build/weir.wasm
+
+dist: build/build.ninja  ## the library in one file: build/dist/weir.c and weir.h
+	@tools/deps check
+	@rm -f build/dist.stamp && ninja -C build --quiet dist.stamp && wc -l build/dist/weir.[ch]
 
 lint:            ## layout, clang-tidy, and what no compiler sees
 	@tools/deps check ci

@@ -95,6 +95,11 @@ static weir_step http_run(void *session, weir_buffer *in, weir_buffer *out, size
     return step;
 }
 
+static weir_holding http_held(const void *session)
+{
+    return (weir_holding){weir_http_session_bytes(session), weir_http_session_midway(session)};
+}
+
 #define HTTP_CLOSE "Connection: close\r\nContent-Length: 0\r\n\r\n"
 
 static const weir_protocol http = {
@@ -103,6 +108,7 @@ static const weir_protocol http = {
     .open = http_open,
     .close = http_close,
     .run = http_run,
+    .held = http_held,
     .refusal = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\n" HTTP_CLOSE,
     .overload = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\n" HTTP_CLOSE,
     .timeout = "HTTP/1.1 408 Request Timeout\r\n" HTTP_CLOSE,

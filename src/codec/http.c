@@ -423,6 +423,16 @@ void weir_http_session_close(weir_http_session *s)
     weir_buffer_free(&s->rest);
 }
 
+size_t weir_http_session_bytes(const weir_http_session *s)
+{
+    return weir_buffer_memory(&s->text) + weir_buffer_memory(&s->rest);
+}
+
+bool weir_http_session_midway(const weir_http_session *s)
+{
+    return s->phase_len > 0 || s->target_done;
+}
+
 weir_session_step weir_http_session_run(weir_http_session *s, weir_buffer *in, weir_buffer *out,
                                         size_t out_pause, int64_t now_ns)
 {

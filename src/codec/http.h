@@ -96,6 +96,12 @@ void weir_http_session_init(weir_http_session *s, const weir_http_options *optio
 /* Gives back what the session holds. */
 void weir_http_session_close(weir_http_session *s);
 
+/* The memory it holds besides itself, in bytes. */
+size_t weir_http_session_bytes(const weir_http_session *s);
+
+/* Whether a request has begun and not ended. */
+bool weir_http_session_midway(const weir_http_session *s);
+
 /* Answers every whole request in `in`, in order, and takes from there all that it has read. They
  * are decided at now_ns. It stops when `out` holds more than out_pause bytes (1 or more), and where
  * an answer must wait. However the bytes are cut, the answers are the same. */

@@ -30,10 +30,10 @@ static void resume(weir_connection *c);
 
 /* ---- what it holds --------------------------------------------------------------------------- */
 
-static weir_held session_held(const weir_connection *c)
+static weir_holding session_held(const weir_connection *c)
 {
     bool asks = c->in_session && c->protocol->held;
-    return asks ? c->protocol->held(c->session) : (weir_held){0};
+    return asks ? c->protocol->held(c->session) : (weir_holding){0};
 }
 
 /* A request has begun and not ended. */

@@ -519,10 +519,10 @@ static weir_step hoard_run(void *session, weir_buffer *in, weir_buffer *out, siz
     return (weir_step){.next = WEIR_NEXT_READ};
 }
 
-static weir_held hoard_held(const void *session)
+static weir_holding hoard_held(const void *session)
 {
     const hoard *h = session;
-    return (weir_held){weir_buffer_memory(&h->line), weir_buffer_len(&h->line) > 0};
+    return (weir_holding){weir_buffer_memory(&h->line), weir_buffer_len(&h->line) > 0};
 }
 
 static const weir_protocol hoards = {.name = "hoards",

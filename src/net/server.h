@@ -29,10 +29,10 @@ typedef struct weir_step {
 } weir_step;
 
 /* What a session holds by itself. */
-typedef struct weir_held {
+typedef struct weir_holding {
     size_t bytes; /* of memory */
     bool midway;  /* a request has begun and not ended */
-} weir_held;
+} weir_holding;
 
 /* What is spoken on a listener. A session is one connection's; all calls for it come from one
  * thread, that of its loop. */
@@ -55,7 +55,7 @@ typedef struct weir_protocol {
                      int64_t now_ns);
 
     /* For a session that takes bytes from `in` before a request is whole. NULL: it does not. */
-    weir_held (*held)(const void *session);
+    weir_holding (*held)(const void *session);
 
     /* Sent, unless it would stand in the middle of a reply, before a connection is closed
      * because ... NULL: nothing is sent. */

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 /* POSIX. */
 
-#define _GNU_SOURCE /* getrandom, madvise */
+#define _GNU_SOURCE /* getrandom, madvise, sched_getaffinity */
 
 #include "port/port.h"
 
@@ -24,6 +24,13 @@ int64_t port_now_ns(void)
     if (t.tv_sec >= WEIR_NOW_NS_MAX / 1000000000)
         return WEIR_NOW_NS_MAX;
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+unsigned port_cores(void)
+{
+    cpu_set_t set;
+    int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+    return n > 0 ? (unsigned)n : 1;
 }
 
 void *port_zalloc(size_t n, size_t size)

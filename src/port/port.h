@@ -13,6 +13,11 @@
 /* The wall clock in ns since the Unix epoch, clamped to 0..WEIR_NOW_NS_MAX. Any thread. */
 int64_t port_now_ns(void);
 
+/* ---- processors ------------------------------------------------------------------------------ */
+
+/* How many this process may run on, 1 or more. Any thread. */
+unsigned port_cores(void);
+
 /* ---- memory ---------------------------------------------------------------------------------- */
 
 /* n * size zeroed bytes, or NULL. Any thread. */

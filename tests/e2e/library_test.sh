@@ -8,6 +8,7 @@ set -uo pipefail
 build=$(realpath "$1")
 cd "$(dirname "$0")/../.." || exit 1
 . tests/e2e/check.sh
+. tests/e2e/examples.sh
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
@@ -18,24 +19,6 @@ libdir=$(dirname "$(dirname "$pc")")
 export PKG_CONFIG_PATH=${pc%/*} PKG_CONFIG_SYSROOT_DIR=$tmp/root
 check "the program runs" "weir 0.1.0" "$("$(find "$tmp/root" -name weir -type f -perm -u+x)" version)"
 check "pkg-config knows the version" 0.1.0 "$(pkg-config --modversion weir)"
-
-want() {
-    case $1 in
-    embed) printf '%s\n' '  0 ms: allowed, 2 remaining, retry after 0 ns' \
-        '100 ms: allowed, 1 remaining, retry after 0 ns' \
-        '200 ms: allowed, 0 remaining, retry after 0 ns' \
-        '300 ms: denied, 0 remaining, retry after 33333334 ns' \
-        '400 ms: allowed, 0 remaining, retry after 0 ns' ;;
-    batch) printf '%s\n' 'alice: allowed, 1 remaining' 'bob: allowed, 1 remaining' \
-        'alice: allowed, 0 remaining' 'alice: denied, 0 remaining' 'carol: allowed, 1 remaining' ;;
-    threads) printf '%s: 100 allowed\n' alice bob carol ;;
-    layers) printf '%s\n' '0 s: ten allowed by layer 0, retry after 0 s' \
-        '1 s: ten allowed by layer 0, retry after 0 s' \
-        '2 s: ten denied by layer 1, retry after 58 s' 'four given back: 4 remaining' ;;
-    queue) printf '%s\n' 'job 5: the queue is full' '  0 ms: job 1' '100 ms: job 2' \
-        '200 ms: job 3' '300 ms: job 4' ;;
-    esac
-}
 
 # The build under test may be instrumented: then so must be what links it.
 read -ra flags <<<"${EXAMPLE_CFLAGS--O1}"

@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Sourced by the tests that build examples/: what each of them prints.
+# shellcheck shell=bash
+want() {
+    case $1 in
+    embed) printf '%s\n' '  0 ms: allowed, 2 remaining, retry after 0 ns' \
+        '100 ms: allowed, 1 remaining, retry after 0 ns' \
+        '200 ms: allowed, 0 remaining, retry after 0 ns' \
+        '300 ms: denied, 0 remaining, retry after 33333334 ns' \
+        '400 ms: allowed, 0 remaining, retry after 0 ns' ;;
+    batch) printf '%s\n' 'alice: allowed, 1 remaining' 'bob: allowed, 1 remaining' \
+        'alice: allowed, 0 remaining' 'alice: denied, 0 remaining' 'carol: allowed, 1 remaining' ;;
+    threads) printf '%s: 100 allowed\n' alice bob carol ;;
+    layers) printf '%s\n' '0 s: ten allowed by layer 0, retry after 0 s' \
+        '1 s: ten allowed by layer 0, retry after 0 s' \
+        '2 s: ten denied by layer 1, retry after 58 s' 'four given back: 4 remaining' ;;
+    queue) printf '%s\n' 'job 5: the queue is full' '  0 ms: job 1' '100 ms: job 2' \
+        '200 ms: job 3' '300 ms: job 4' ;;
+    esac
+}
