@@ -226,7 +226,8 @@ static void reload(void *ctx, const char *why)
 static void say(void *ctx, const char *event, const char *text)
 {
     const daemon *d = ctx;
-    log_event(d->options->log, WEIR_LOG_WARNING, event, "text", text, NULL);
+    bool stop = strcmp(event, "stopping") == 0 || strcmp(event, "stopped") == 0;
+    log_event(d->options->log, stop ? WEIR_LOG_INFO : WEIR_LOG_WARNING, event, "text", text, NULL);
 }
 
 /* ---- start ----------------------------------------------------------------------------------- */
@@ -340,7 +341,6 @@ int daemon_run(const daemon_options *options)
     if (st == WEIR_OK) {
         log_started(d);
         weir_server_run(d->server);
-        log_event(options->log, WEIR_LOG_INFO, "stopped", NULL);
     } else {
         log_event(options->log, WEIR_LOG_ERROR, "not-started", "error",
                   error[0] ? error : weir_status_str(st), NULL);

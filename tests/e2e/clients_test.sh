@@ -21,12 +21,12 @@ policies:
   login: "sliding-log 5/m & fixed-window 100/day tz Europe/Berlin"
   api:
     limit: "gcra 1/3650d burst 3"
-    overrides: {big: "gcra 1/3650d burst 30", "trial-*": "gcra 1/3650d burst 1"}
+    overrides: {big: "gcra 1/365d burst 30", "trial-*": "gcra 1/3650d burst 1"}
     allow: ["10.0.0.0/8", vip]
     deny: [evil]
   look: {limit: "gcra 1/3650d", shadow: true}
-  hot: "gcra 1/3650d burst 1000"
-  site: "gcra 1/3650d burst 4"
+  hot: "gcra 1/13d burst 1000"
+  site: "gcra 1/365d burst 4"
   queue: "leaky-queue 20/s depth 3"
 YAML
 daemon_start "$tmp" "$weir" serve "$tmp/weir.yaml"

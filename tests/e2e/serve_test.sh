@@ -7,27 +7,19 @@ set -uo pipefail
 weir=$(realpath "$1")
 . "$(dirname "$0")/check.sh"
 tmp=$(mktemp -d)
-pid=
-trap 'kill "$pid" 2>/dev/null; rm -rf "$tmp"' EXIT
-
-# Starts a daemon on a free port; its first line says which.
-start() {
-    coproc DAEMON { exec "$weir" serve --port 0 2>"$tmp/stderr"; }
-    pid=$DAEMON_PID
-    read -r -t 20 line <&"${DAEMON[0]}" || { echo "the daemon did not start: $(cat "$tmp/stderr")"; exit 1; }
-    port=$(sed -n 's/.*127.0.0.1:\([0-9]*\).*/\1/p' <<<"$line")
-    read -r try1 <&"${DAEMON[0]}"
-    read -r try2 <&"${DAEMON[0]}"
-}
+. "$(dirname "$0")/daemon.sh"
+trap 'daemon_kill; rm -rf "$tmp"' EXIT
 
 ask() { # ARG...: the reply on one line
     redis-cli -p "$port" "$@" 2>&1 | tr '\n' ' ' | sed 's/ *$//'
 }
 
-start
-check "says where it listens" "weir 0.1.0 listening on 127.0.0.1:$port; try" "$line"
-check "the first line to try works" "1 20 19 0 10 0" "$(eval "$try1" 2>&1 | tr '\n' ' ' | sed 's/ *$//')"
-check "the second line to try works" "0 16 15 -1 2" "$(eval "$try2" 2>&1 | tr '\n' ' ' | sed 's/ *$//')"
+daemon_start "$tmp" "$weir" serve --port 0 --http 0
+port=$(daemon_port resp)
+try() { eval "$(grep "$1" "$daemon_log")" 2>&1 | tr '\n' ' ' | sed 's/ *$//'; }
+check "the first line to try works" "1 20 19 0 10 0" "$(try '^  redis-cli.*WEIR.CHECK')"
+check "the second line to try works" "0 16 15 -1 2" "$(try '^  redis-cli.*CL.THROTTLE')"
+check "the third line to try works" 1 "$(try '^  curl' | grep -c '"allowed":true')"
 
 check "PING" PONG "$(ask PING)"
 check "first of two a day" "1 2 1 0" "$(ask WEIR.CHECK 'gcra 2/3650d burst 2' a | cut -d' ' -f1-4)"
@@ -148,13 +140,10 @@ while read -r result; do
 done < <(python3 "$tmp/sockets.py" "$port" 2>&1 || echo "not ok - sockets.py failed")
 
 # Connections that have gone do not count; one too many is told so. (Limits: 10000 and 2.)
-start_few() {
-    coproc FEW { exec "$weir" serve --port 0 --connections 2 2>&1; }
-    few_pid=$FEW_PID
-    read -r -t 20 line <&"${FEW[0]}"
-    few_port=$(sed -n 's/.*127.0.0.1:\([0-9]*\).*/\1/p' <<<"$line")
-}
-start_few 2>/dev/null
+"$weir" serve --port 0 --connections 2 >"$tmp/few.log" 2>&1 &
+few_pid=$!
+timeout 20 tail -n +1 -f --pid="$few_pid" "$tmp/few.log" | grep -q -m1 ' info started '
+few_port=$(sed -n 's/.* resp=127.0.0.1:\([0-9]*\).*/\1/p' "$tmp/few.log")
 check "three connections one after the other" "PONG PONG PONG" \
     "$(for _ in 1 2 3; do redis-cli -p "$few_port" PING; done | tr '\n' ' ' | sed 's/ *$//')"
 cat >"$tmp/few.py" <<'PYTHON'
@@ -174,13 +163,15 @@ wait "$few_pid"
 in_use=$("$weir" serve --port "$port" 2>&1)
 check "a port in use: status" 1 $?
 check "a port in use: says what to do" \
-    "weir serve: cannot listen on 127.0.0.1:$port: address already in use: another server has it; stop that one or choose another" "$in_use"
+    "error not-started error=\"cannot listen on 127.0.0.1:$port: address already in use: another server has it; stop that one or choose another\"" "${in_use#* }"
 for bad in 65536 -1 x '' ' 5' +5; do
     out=$("$weir" serve --port "$bad" 2>&1)
     check "--port '$bad': status and text" "2 weir serve: --port $bad: expected a number from 0 to 65535" "$? $out"
 done
-out=$("$weir" serve somewhere 2>&1)
-check "an extra argument" "2 weir serve: unexpected 'somewhere'; see weir serve --help" "$? $out"
+out=$("$weir" serve one two 2>&1)
+check "an extra argument" "2 weir serve: unexpected 'two'; see weir serve --help" "$? $out"
+out=$("$weir" serve /no/such/file 2>&1)
+check "a file that is not there" "1 /no/such/file: error: c" "$? ${out:0:23}"
 out=$("$weir" bake 2>&1)
 check "an unknown command" "2 weir: unknown command 'bake', expected serve, replay, policy, check or version" "$? $out"
 check "policy says what it admits" "gcra 5/m burst 3" "$("$weir" policy 'gcra 5/60s burst 3' | head -1)"
@@ -203,12 +194,9 @@ PYTHON
 coproc STUCK { exec python3 "$tmp/stuck.py" "$port"; }
 read -r -t 30 stuck <&"${STUCK[0]}"
 check "a client is stuck" stuck "$stuck"
-kill -TERM "$pid"
-wait "$pid"
+daemon_stop
 check "SIGTERM ends it with status 0 all the same" 0 $?
 kill "$STUCK_PID" 2>/dev/null
-check "and it said nothing on stderr" "" "$(cat "$tmp/stderr")"
-pid=
 
 echo "$passed passed, $failed failed, 0 skipped"
 exit $((failed > 0))
