@@ -2,6 +2,7 @@
 # Sourced by the tests in bash: a daemon in the background, where it listens, and its end.
 # shellcheck shell=bash
 daemon_pid=
+daemon_ready=' info started |"event":"started"'
 
 # DIR COMMAND...: starts it with its log in DIR/log, and waits until it listens.
 daemon_start() {
@@ -10,8 +11,8 @@ daemon_start() {
     "$@" >"$daemon_log" 2>&1 &
     daemon_pid=$!
     # The daemon says so in its log; tail ends with it.
-    timeout 20 tail -n +1 -f --pid="$daemon_pid" "$daemon_log" | grep -q -m1 ' info started '
-    if ! grep -q ' info started ' "$daemon_log"; then
+    timeout 20 tail -n +1 -f --pid="$daemon_pid" "$daemon_log" | grep -q -m1 -E "$daemon_ready"
+    if ! grep -q -E "$daemon_ready" "$daemon_log"; then
         echo "the daemon did not start:"
         cat "$daemon_log"
         exit 1
