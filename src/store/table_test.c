@@ -158,19 +158,29 @@ static void large_among_small(void **state)
         assert_int_equal(take(f, &f->tat, colliding((uint64_t)n), s_ns, 0), 99 - n);
 }
 
-/* Entries that have room elsewhere make room. The keys of the first loop fill a bucket that they
- * share; each has a second of its own. */
+/* A key of the bucket that `top` says, with a second bucket of its own. */
+static uint64_t loner(uint64_t top, uint64_t n)
+{
+    return top << 48 | n << 28;
+}
+
+/* Entries that have room elsewhere make room: those of the first bucket and of the second. */
 static void keys_are_moved(void **state)
 {
     fixture *f = *state;
-    for (uint64_t n = 0; n < FULL; n++)
-        take(f, &f->tat, (uint64_t)0x0123 << 48 | n << 28, s_ns, 50);
+    static const uint64_t tops[] = {0x0123, 0x4900}; /* the buckets of what collides, in order */
+    for (uint64_t n = 0; n < FULL; n++) {
+        for (int i = 0; i < 2; i++)
+            take(f, &f->tat, loner(tops[i], 4 + n), s_ns, 50);
+    }
     for (uint64_t n = 0; n < FULL + 2; n++)
         take(f, &f->tat, colliding(n), s_ns, 1);
     assert_int_equal(evicted(f), 0);
-    assert_int_equal(keys(f), 2 * FULL + 2);
-    for (uint64_t n = 0; n < FULL; n++)
-        assert_int_equal(take(f, &f->tat, (uint64_t)0x0123 << 48 | n << 28, s_ns, 0), 50);
+    assert_int_equal(keys(f), 3 * FULL + 2);
+    for (uint64_t n = 0; n < FULL; n++) {
+        for (int i = 0; i < 2; i++)
+            assert_int_equal(take(f, &f->tat, loner(tops[i], 4 + n), s_ns, 0), 50);
+    }
     for (uint64_t n = 0; n < FULL + 2; n++)
         assert_int_equal(take(f, &f->tat, colliding(n), s_ns, 0), 99);
 }
@@ -199,16 +209,52 @@ static void time_is_shared(void **state)
     assert_int_equal(weir_table_now(f->table, 0), 2 * s_ns);
 }
 
+/* What is fresh by a clock ahead of the table's is not fresh to the next: it is not dropped. If it
+ * has to go, it is counted. */
+static void fresh_is_by_the_tables_time(void **state)
+{
+    fixture *f = *state;
+    weir_policy p = policy_of("gcra 10000/s burst 100"); /* 0.1 ms a unit */
+    assert_int_equal(weir_table_now(f->table, s_ns), s_ns);
+    take(f, &p, colliding(0), s_ns, 5);
+    for (uint64_t n = 1; n < 2 * FULL; n++)
+        take(f, &f->tat, colliding(n), s_ns, 50);
+    take(f, &f->tat, colliding(1000), s_ns + 900000, 50);
+    assert_int_equal(evicted(f), 1);
+}
+
 /* ---- threads --------------------------------------------------------------------------------- */
 
-enum { WORKERS = 4, ROUNDS = 20000, HASHES = 4 * FULL };
+enum { WORKERS = 4, ROUNDS = 200000, HASHES = 4 * FULL };
 
 typedef struct worker {
+    pthread_barrier_t *start;
     fixture *f;
     unsigned seed;
     int64_t allowed;
     int failures;
 } worker;
+
+/* Runs four workers that begin together; returns what they were allowed in all. */
+static int64_t run_workers(fixture *f, void *(*fn)(void *))
+{
+    pthread_t threads[WORKERS];
+    worker workers[WORKERS];
+    pthread_barrier_t start;
+    int64_t allowed = 0;
+    assert_int_equal(pthread_barrier_init(&start, NULL, WORKERS), 0);
+    for (unsigned n = 0; n < WORKERS; n++) {
+        workers[n] = (worker){.start = &start, .f = f, .seed = n + 1};
+        assert_int_equal(pthread_create(&threads[n], NULL, fn, &workers[n]), 0);
+    }
+    for (int n = 0; n < WORKERS; n++) {
+        pthread_join(threads[n], NULL);
+        allowed += workers[n].allowed;
+        assert_int_equal(workers[n].failures, 0);
+    }
+    pthread_barrier_destroy(&start);
+    return allowed;
+}
 
 /* Twice as many keys as their two buckets hold; every other round one that owes most of all, so
  * that it is never forgotten. */
@@ -216,6 +262,7 @@ static void *work(void *arg)
 {
     worker *w = arg;
     uint32_t x = w->seed;
+    pthread_barrier_wait(w->start);
     for (int i = 0; i < ROUNDS; i++) {
         x = x * 1664525 + 1013904223;
         uint64_t hash = colliding(1 + (x >> 16) % HASHES);
@@ -238,26 +285,131 @@ static void *work(void *arg)
 static void threads_on_two_buckets(void **state)
 {
     fixture *f = *state;
-    pthread_t threads[WORKERS];
-    worker workers[WORKERS];
-    int64_t allowed = 1;
     f->window = policy_of("fixed-window 100/s"); /* closer to fresh than what is held to the hour */
     f->tat = policy_of("gcra 100/s burst 100");
     assert_int_equal(take(f, &f->counter, colliding(0), s_ns, 1), 99);
-    for (unsigned n = 0; n < WORKERS; n++) {
-        workers[n] = (worker){.f = f, .seed = n};
-        assert_int_equal(pthread_create(&threads[n], NULL, work, &workers[n]), 0);
-    }
-    for (int n = 0; n < WORKERS; n++) {
-        pthread_join(threads[n], NULL);
-        allowed += workers[n].allowed;
-        assert_int_equal(workers[n].failures, 0);
-    }
-    assert_int_equal(allowed, 100);
+    assert_int_equal(run_workers(f, work), 99);
     for (uint64_t n = 0; n <= HASHES; n++)
         weir_table_reset(f->table, colliding(n));
     assert_int_equal(keys(f), 0);
     assert_int_equal(weir_table_stats_get(f->table).bytes, 0);
+}
+
+/* Five words that are always equal, and never zero. */
+typedef struct whole {
+    bool add;
+    int failures;
+} whole;
+
+static weir_status look(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
+                        int64_t now_ns, int64_t *ret_fresh_after_ns)
+{
+    (void)p;
+    (void)level;
+    (void)now_ns;
+    whole *w = ctx;
+    w->failures = state[0] == 0;
+    for (int i = 1; i < 5; i++)
+        w->failures += state[i] != state[0];
+    for (int i = 0; i < 5 && w->add; i++)
+        state[i]++;
+    *ret_fresh_after_ns = 1000 * s_ns;
+    return WEIR_OK;
+}
+
+static weir_status put(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
+                       int64_t now_ns, int64_t *ret_fresh_after_ns)
+{
+    (void)now_ns;
+    memcpy(state, ctx, weir_state_words(p, level) * sizeof *state);
+    *ret_fresh_after_ns = 1000 * s_ns;
+    return WEIR_OK;
+}
+
+/* Takes the first word off a number. */
+static weir_status look_at_first(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
+                                 int64_t now_ns, int64_t *ret_fresh_after_ns)
+{
+    (void)p;
+    (void)level;
+    (void)now_ns;
+    (void)ret_fresh_after_ns;
+    int64_t *left = ctx;
+    *left -= (int64_t)state[0];
+    return WEIR_OK;
+}
+
+static void *look_often(void *arg)
+{
+    worker *w = arg;
+    weir_policy p = policy_of("sliding-log 2/s");
+    uint32_t x = w->seed;
+    pthread_barrier_wait(w->start);
+    for (int i = 0; i < ROUNDS; i++) {
+        x = x * 1664525 + 1013904223;
+        whole one = {.add = x >> 30 == 0};
+        w->failures += weir_table_run(w->f->table, &p, weir_table_words(&p), colliding(0), s_ns,
+                                      look, &one) != WEIR_OK;
+        w->failures += one.failures;
+        w->allowed += one.add;
+        uint64_t hash = colliding(1 + (x >> 16) % FULL);
+        if (x >> 29 & 1) {
+            charge c = {.cost = 1};
+            w->failures +=
+                weir_table_run(w->f->table, &w->f->tat, 1, hash, s_ns, check, &c) != WEIR_OK;
+        } else {
+            weir_table_reset(w->f->table, hash);
+        }
+    }
+    return NULL;
+}
+
+/* Whoever reads sees a key's words as one write left them, wherever others push the entry; and no
+ * write is lost. */
+static void threads_see_whole_states(void **state)
+{
+    fixture *f = *state;
+    weir_policy p = policy_of("sliding-log 2/s");
+    uint64_t five[5] = {1, 1, 1, 1, 1};
+    for (uint64_t n = 1; n < FULL - 2; n++) /* so that the entry lies behind some of these */
+        take(f, &f->tat, colliding(n), s_ns, 1);
+    assert_int_equal(weir_table_words(&p), 5);
+    assert_int_equal(weir_table_run(f->table, &p, 5, colliding(0), s_ns, put, five), WEIR_OK);
+    int64_t left = 1 + run_workers(f, look_often);
+    assert_int_equal(weir_table_run(f->table, &p, 5, colliding(0), s_ns, look_at_first, &left),
+                     WEIR_OK);
+    assert_int_equal(left, 0);
+}
+
+/* Puts in, looks for and takes out a key that no other worker touches. */
+static void *keep_one(void *arg)
+{
+    worker *w = arg;
+    weir_policy p = policy_of("sliding-log 2/s");
+    uint64_t hash = colliding(w->seed), own[5];
+    for (int i = 0; i < 5; i++)
+        own[i] = w->seed;
+    pthread_barrier_wait(w->start);
+    for (int i = 0; i < ROUNDS / 4; i++) {
+        w->failures += weir_table_run(w->f->table, &p, 5, hash, s_ns, put, own) != WEIR_OK;
+        for (int n = 0; n < 6; n++) {
+            int64_t left = w->seed;
+            w->failures +=
+                weir_table_run(w->f->table, &p, 5, hash, s_ns, look_at_first, &left) != WEIR_OK;
+            w->failures += left != 0;
+        }
+        weir_table_reset(w->f->table, hash);
+    }
+    return NULL;
+}
+
+/* A key that is there is found, wherever others push it while it is looked for. */
+static void threads_find_their_own(void **state)
+{
+    fixture *f = *state;
+    run_workers(f, keep_one);
+    assert_int_equal(keys(f), 0);
+    assert_int_equal(evicted(f), 0);
 }
 
 int main(void)
@@ -270,6 +422,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(keys_are_moved, open_table, close_table),
         cmocka_unit_test_setup_teardown(hash_zero, open_table, close_table),
         cmocka_unit_test_setup_teardown(time_is_shared, open_table, close_table),
+        cmocka_unit_test_setup_teardown(fresh_is_by_the_tables_time, open_table, close_table),
+        cmocka_unit_test_setup_teardown(threads_see_whole_states, open_table, close_table),
+        cmocka_unit_test_setup_teardown(threads_find_their_own, open_table, close_table),
         cmocka_unit_test_setup_teardown(threads_on_two_buckets, open_table, close_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
