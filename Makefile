@@ -6,6 +6,7 @@ SHELL := /bin/bash
 .PHONY: all run check asan tsan fuzz coverage proof wasm dist lint layers fmt vectors install clean help
 
 PORT ?= 6380
+HTTP ?= 8080
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 20
 
@@ -19,8 +20,13 @@ build/build.ninja:
 	@tools/deps
 	@meson setup build --prefix '$(PREFIX)' >/dev/null
 
-run: all         ## start the daemon on 127.0.0.1 (PORT=6380)
-	@build/weir serve --port $(PORT)
+run: all         ## start the daemon on 127.0.0.1 (PORT=6380, HTTP=8080)
+	@build/weir serve --port $(PORT) --http $(HTTP)
+
+bench: all       ## decisions a second beside a bare loop, the daemon beside redis-server; build/bench.json
+	@tools/deps check bench
+	@ninja -C build --quiet bench
+	@bench/run
 
 check:           ## build, and run every quick test
 	@tools/deps check
