@@ -111,10 +111,10 @@ void weir_store_check_batch(weir_store *s, weir_store_request *requests, size_t 
 weir_store_stats weir_store_stats_get(weir_store *s);
 
 /* For arithmetic other than weir_check() on a state of `p`'s format. `state` is a copy of the
- * key's, all zero if it was fresh; what the function changes it to is kept if it returns WEIR_OK. If
- * another thread was faster it runs again for the same call, on a new copy: it must be pure but for
- * *state and what it leaves in ctx, of which the last run counts. It may run under a lock: it must
- * be short and call no store. */
+ * key's, all zero if it was fresh; what the function changes it to is kept if it returns WEIR_OK.
+ * If another thread was faster it runs again for the same call, on a new copy: it must be pure but
+ * for *state and what it leaves in ctx, of which the last run counts. It may run under a lock: it
+ * must be short and call no store. */
 typedef weir_status (*weir_store_fn)(void *ctx, uint64_t *state, int64_t now_ns);
 
 /* Runs fn on the state of a key. Returns what fn does; WEIR_E_RANGE for a bad key or time;
