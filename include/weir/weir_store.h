@@ -20,12 +20,12 @@
  *
  * Memory is a budget in two parts, and neither grows. States of a fixed size of up to 12 words lie
  * in a table, which is mapped at once and takes real memory as it fills: those of gcra, buckets and
- * queues, fixed windows and sliding counters, a few of them in layers, sliding logs of up to
- * 6 requests and up to 20 slices. It reads without locks: a denial or a peek writes nothing that another thread reads.
- * All other states, the large ones and those that grow, are allocated one by one, up to
- * `large_bytes` together. What is as good as fresh makes room. Where there is none left, keys that
- * are not fresh are forgotten, in the table those closest to fresh of the two places a key may lie
- * in, and `evicted` counts them. */
+ * queues, fixed windows and sliding counters, a few of them in layers, sliding logs of up to 6
+ * requests and up to 20 slices. It reads without locks: a denial or a peek writes no memory that
+ * threads share, but for the store's time, at most once a millisecond. All other states, the large
+ * ones and those that grow, are allocated one by one, up to `large_bytes` together. What is as good
+ * as fresh makes room. Where there is none left, keys that are not fresh are forgotten, in the
+ * table those closest to fresh of the two places a key may lie in, and `evicted` counts them. */
 
 #include <weir/weir.h>
 
@@ -58,7 +58,8 @@ typedef struct weir_store_stats {
 } weir_store_stats;
 
 /* Makes an empty store. options NULL: all defaults. *ret is written on WEIR_OK only.
- * Returns WEIR_OK, WEIR_E_NOMEM, WEIR_E_RANGE (memory_bytes, large_bytes), WEIR_E_IO (no random). */
+ * Returns WEIR_OK, WEIR_E_NOMEM, WEIR_E_RANGE (memory_bytes, large_bytes), WEIR_E_IO (no
+ * random). */
 WEIR_NODISCARD weir_status weir_store_open(weir_store **ret, const weir_store_options *options);
 
 /* Frees the store. Accepts NULL. No other call may be under way. */
@@ -109,11 +110,11 @@ void weir_store_check_batch(weir_store *s, weir_store_request *requests, size_t 
 
 weir_store_stats weir_store_stats_get(weir_store *s);
 
-/* For arithmetic other than weir_check() on a state of `p`'s format. `state` is a copy of the key's,
- * all zero if it was fresh; what the function changes it to is kept if it returns WEIR_OK. If
- * another thread was faster it runs again for the same call, on a new copy: it must be pure but for
- * *state and what it leaves in ctx, of which the last run counts. It may run under a lock: it must
- * be short and call no store. */
+/* For arithmetic other than weir_check() on a state of `p`'s format. `state` is a copy of the
+ * key's, all zero if it was fresh; what the function changes it to is kept if it returns WEIR_OK.
+ * If another thread was faster it runs again for the same call, on a new copy: it must be pure but
+ * for *state and what it leaves in ctx, of which the last run counts. It may run under a lock: it
+ * must be short and call no store. */
 typedef weir_status (*weir_store_fn)(void *ctx, uint64_t *state, int64_t now_ns);
 
 /* Runs fn on the state of a key. Returns what fn does; WEIR_E_RANGE for a bad key or time;
