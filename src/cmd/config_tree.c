@@ -19,8 +19,8 @@ typedef struct frame { /* a map or a list whose end has not come */
 typedef struct builder {
     config_arena *arena;
     config_errors *errors;
-    const char *text; /* behind a byte order mark */
-    size_t len, skipped;
+    const char *text;
+    size_t len;
     size_t cursor_index, cursor; /* the same place in characters and in bytes */
     config_node *root;
     frame frames[CONFIG_DEPTH_MAX];
@@ -50,7 +50,7 @@ static size_t byte_of(builder *b, const yaml_mark_t *mark)
             b->cursor--;
         b->cursor_index--;
     }
-    return b->cursor + b->skipped;
+    return b->cursor;
 }
 
 static const config_place *here(const builder *b)
@@ -318,7 +318,7 @@ static const struct {
                                      "has no quotes"},
     {"did not find expected node content", "put an address like \"[::]:6380\" in quotes"},
     {"did not find expected key", "keys of one map need the same indentation, and an address like "
-                                  "\"[::]:6380\" quotes"},
+                                  "\"[::]:6380\" needs quotes"},
     {"could not find expected ':'", "a key needs ': ' behind it"},
     {"unexpected end of stream", "a quote is not closed"},
     {"unknown escape", "write \\\\ for a backslash, or use single quotes"},
@@ -365,7 +365,6 @@ static bool parse(builder *b, yaml_parser_t *parser)
 config_node *config_tree_read(config_arena *arena, config_errors *errors, const char *text,
                               size_t len)
 {
-    size_t skipped = len >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
     builder *b = config_alloc(arena, sizeof *b);
     config_node *empty = config_alloc(arena, sizeof *empty);
     yaml_parser_t parser;
@@ -375,11 +374,7 @@ config_node *config_tree_read(config_arena *arena, config_errors *errors, const 
         arena->failed = true;
         return NULL;
     }
-    *b = (builder){.arena = arena,
-                   .errors = errors,
-                   .text = text + skipped,
-                   .len = len - skipped,
-                   .skipped = skipped};
+    *b = (builder){.arena = arena, .errors = errors, .text = text, .len = len};
     *empty = (config_node){.absent = true, .text = "", .line = 1};
     config_node *root = parse(b, &parser) ? (b->root ? b->root : empty) : NULL;
     yaml_parser_delete(&parser);
