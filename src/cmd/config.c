@@ -19,6 +19,7 @@
 #define LENGTH(array) (sizeof(array) / sizeof(array)[0])
 #define S_NS          ((int64_t)1000000000)
 #define MIB           ((int64_t)1 << 20)
+#define LARGE_EDGE    ((int64_t)64 << 10) /* what weir_store_open() wants on either side */
 
 enum { SECRET_FILE_MAX = 64 << 10 };
 
@@ -122,6 +123,7 @@ static bool read_memory(config_reader *r, const config_place *place, const confi
         {.name = "large",
          .read = config_read_size,
          .offset = offsetof(weir_config, memory_large_bytes),
+         .low = LARGE_EDGE,
          .high = MIB << 20},
     };
     (void)field;
@@ -132,12 +134,13 @@ static bool read_memory(config_reader *r, const config_place *place, const confi
     const config_node *large = config_get(place->node, "large");
     if (!large)
         c->memory_large_bytes = c->memory_bytes / 4;
-    if (c->memory_large_bytes < c->memory_bytes)
+    if (!large || c->memory_large_bytes <= c->memory_bytes - LARGE_EDGE)
         return true;
     char size[24];
-    config_complain_at(r->errors, large->begin, place,
-                       "large is a part of the memory, expected less than its size, %s",
-                       config_size_text(c->memory_bytes, size, sizeof size));
+    config_complain_at(
+        r->errors, large->begin, place,
+        "large is a part of the memory, expected at least 64k less than its size, %s",
+        config_size_text(c->memory_bytes, size, sizeof size));
     return false;
 }
 

@@ -162,21 +162,22 @@ static void check_values(void **unused)
             "found '1mb'\n"
             "  memory: {size: 1mb, large: 1.5g}\n"
             "                 ^\n"
-            "t.yaml:1:28: error: memory.large: expected a size from 0 to 1024g, as 64m (k, m, g), "
-            "found '1.5g'\n"
+            "t.yaml:1:28: error: memory.large: expected a size from 64k to 1024g, as 64m (k, m, "
+            "g), found '1.5g'\n"
             "  memory: {size: 1mb, large: 1.5g}\n"
             "                             ^\n"
             "t.yaml:2:11: error: insecure: expected true or false, found 'yes'\n"
             "  insecure: yes\n"
             "            ^\n");
     refused("memory: {large: 256m}\n", "t.yaml:1:17: error: memory: large is a part of the memory, "
-                                       "expected less than its size, 256m\n"
+                                       "expected at least 64k less than its size, 256m\n"
                                        "  memory: {large: 256m}\n"
                                        "                  ^\n");
-    refused("memory: {size: 8m, large: 8m}\n", "t.yaml:1:27: error: memory: large is a part of the "
-                                               "memory, expected less than its size, 8m\n"
-                                               "  memory: {size: 8m, large: 8m}\n"
-                                               "                            ^\n");
+    refused("memory: {size: 8m, large: 8m}\n",
+            "t.yaml:1:27: error: memory: large is a part of the memory, expected at least 64k less "
+            "than its size, 8m\n"
+            "  memory: {size: 8m, large: 8m}\n"
+            "                            ^\n");
     refused("memory: 256m\n"
             "limits: [1]\n"
             "http: {key: X-Real-IP}\n",
@@ -526,6 +527,9 @@ static void check_yaml(void **unused)
                      "\"[::]:6380\" needs quotes\n"
                      "  : 1\n"
                      "  ^\n");
+    refused("? q:\t?", "t.yaml:1:3: error: a map or a list as a key, expected a text\n"
+                       "  ? q: ?\n"
+                       "    ^\n");
 }
 
 static void check_caret(void **unused)
