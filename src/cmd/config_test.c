@@ -499,6 +499,66 @@ static void check_files(void **unused)
     assert_null(c);
 }
 
+/* ---- no memory ------------------------------------------------------------------------------- */
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *p, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *p, size_t size);
+
+static size_t allocations_left = SIZE_MAX;
+
+static bool may_allocate(void)
+{
+    if (allocations_left == SIZE_MAX)
+        return true;
+    return allocations_left > 0 && allocations_left-- > 0;
+}
+
+void *__wrap_malloc(size_t size)
+{
+    return may_allocate() ? __real_malloc(size) : NULL;
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+    return may_allocate() ? __real_calloc(n, size) : NULL;
+}
+
+void *__wrap_realloc(void *p, size_t size)
+{
+    return may_allocate() ? __real_realloc(p, size) : NULL;
+}
+
+/* Each allocation in turn fails, and all after it: it is said, and nothing else is. */
+static void check_no_memory(void **unused)
+{
+    (void)unused;
+    static const char *const files[] = {
+        "policies: {a: {limit: gcra 1/s, overrides: {b: gcra 2/s, c: gcra 1/s}, allow: [x]}, d: "
+        "gcra "
+        "1/s}\nmemory: {size: 2m}\n",
+        "password: x\nthreads: 0\npolicies: {a: gcra 1/q, b: {allow: [1.2.3.4/99]}}\n",
+    };
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        weir_status st = WEIR_E_NOMEM;
+        for (size_t n = 0; st == WEIR_E_NOMEM; n++) {
+            told t = {0};
+            weir_config *c = NULL;
+            allocations_left = n;
+            st = parse(files[i], &t, &c);
+            allocations_left = SIZE_MAX;
+            if (st == WEIR_E_NOMEM)
+                assert_string_equal(t.last, ": out of memory");
+            config_free(c);
+            assert_in_range(n, 0, 1000);
+        }
+        assert_int_equal(st, i == 0 ? WEIR_OK : WEIR_E_SYNTAX);
+    }
+}
+
 /* ---- words ----------------------------------------------------------------------------------- */
 
 static void check_words(void **unused)
@@ -526,7 +586,7 @@ int main(void)
         cmocka_unit_test(check_names),       cmocka_unit_test(check_passwords),
         cmocka_unit_test(check_policies),    cmocka_unit_test(check_many),
         cmocka_unit_test(check_many_errors), cmocka_unit_test(check_files),
-        cmocka_unit_test(check_words),
+        cmocka_unit_test(check_no_memory),   cmocka_unit_test(check_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
