@@ -19,6 +19,7 @@
 #define LENGTH(array) (sizeof(array) / sizeof(array)[0])
 #define S_NS          ((int64_t)1000000000)
 #define MIB           ((int64_t)1 << 20)
+#define LARGE_EDGE    ((int64_t)64 << 10) /* what weir_store_open() wants on either side */
 
 enum { SECRET_FILE_MAX = 64 << 10 };
 
@@ -122,6 +123,7 @@ static bool read_memory(config_reader *r, const config_place *place, const confi
         {.name = "large",
          .read = config_read_size,
          .offset = offsetof(weir_config, memory_large_bytes),
+         .low = LARGE_EDGE,
          .high = MIB << 20},
     };
     (void)field;
@@ -132,12 +134,13 @@ static bool read_memory(config_reader *r, const config_place *place, const confi
     const config_node *large = config_get(place->node, "large");
     if (!large)
         c->memory_large_bytes = c->memory_bytes / 4;
-    if (c->memory_large_bytes < c->memory_bytes)
+    if (!large || c->memory_large_bytes <= c->memory_bytes - LARGE_EDGE)
         return true;
     char size[24];
-    config_complain_at(r->errors, large->begin, place,
-                       "large is a part of the memory, expected less than its size, %s",
-                       config_size_text(c->memory_bytes, size, sizeof size));
+    config_complain_at(
+        r->errors, large->begin, place,
+        "large is a part of the memory, expected at least 64k less than its size, %s",
+        config_size_text(c->memory_bytes, size, sizeof size));
     return false;
 }
 
@@ -210,14 +213,19 @@ static bool read_http_key(config_reader *r, const config_place *place, const con
          .low = 1,
          .high = CONFIG_HOPS_MAX},
     };
+    static const char expected[] = "expected {header: X-Real-IP} or {query: user}";
     (void)field;
+    if (place->node->kind != CONFIG_MAP) {
+        config_complain(r->errors, place, "%s", expected);
+        return false;
+    }
     size_t before = r->errors->found;
     if (!config_read_map(r, place, fields, LENGTH(fields), base) || r->errors->found > before)
         return false;
     const config_http_key *key = &((weir_config *)base)->http_key;
     const config_node *hops = config_get(place->node, "hops");
     if (key->from == CONFIG_KEY_UNSET)
-        config_complain(r->errors, place, "expected {header: X-Real-IP} or {query: user}");
+        config_complain(r->errors, place, "%s", expected);
     else if (hops && key->from == CONFIG_KEY_QUERY)
         config_complain_at(r->errors, hops->begin, place,
                            "hops counts the elements of a header, expected it beside header alone");
@@ -284,29 +292,45 @@ void config_free(weir_config *c)
     free(c);
 }
 
-/* The first byte that no text has; `len` if there is none. */
-static size_t find_binary(const char *bytes, size_t len)
+/* What libyaml would take for no text, or for a line end that nobody sees. */
+static bool is_control(const unsigned char *at, size_t len)
 {
-    const unsigned char *begin = (const unsigned char *)bytes, *end = begin + len, *at = begin;
+    if (len == 1)
+        return (*at < 0x20 && *at != '\t' && *at != '\n' && *at != '\r') || *at == 0x7F;
+    if (len == 2)
+        return *at == 0xC2 && at[1] < 0xA0;
+    return len == 3 && (memcmp(at, "\xEF\xBB\xBF", 3) == 0 || /* a byte order mark */
+                        memcmp(at, "\xE2\x80\xA8", 3) == 0 || /* U+2028, U+2029: line ends */
+                        memcmp(at, "\xE2\x80\xA9", 3) == 0 ||
+                        (*at == 0xEF && at[1] == 0xBF && at[2] >= 0xBE)); /* U+FFFE, U+FFFF */
+}
+
+/* Complains of the first thing that no text has; false if there is one. */
+static bool is_text(config_errors *e)
+{
+    const unsigned char *begin = (const unsigned char *)e->text, *end = begin + e->len;
+    const unsigned char *at = begin;
     while (at < end) {
         bool valid;
         size_t n = utf8_len(at, end, &valid);
-        bool control = *at < 0x20 && *at != '\t' && *at != '\n' && *at != '\r';
-        if (!valid || control || *at == 0x7F)
-            return (size_t)(at - begin);
+        if (!valid)
+            config_complain_at(e, (size_t)(at - begin), NULL,
+                               "byte 0x%02X, expected a text in UTF-8", *at);
+        else if (is_control(at, n))
+            config_complain_at(e, (size_t)(at - begin), NULL,
+                               "a control character, expected a text in UTF-8");
+        if (!valid || is_control(at, n))
+            return false;
         at += n;
     }
-    return len;
+    return true;
 }
 
 static void read_tree(config_reader *r)
 {
     config_errors *e = r->errors;
-    size_t binary = find_binary(e->text, e->len);
-    if (binary < e->len) {
+    if (!is_text(e)) {
         config_hide_words(e);
-        config_complain_at(e, binary, NULL, "byte 0x%02X, expected a text in UTF-8",
-                           (unsigned char)e->text[binary]);
         return;
     }
     r->root = config_tree_read(r->arena, e, e->text, e->len);
@@ -342,7 +366,8 @@ weir_status config_parse(const char *bytes, size_t len, const char *name, bool f
         return fail_whole(sink, name, "out of memory", WEIR_E_NOMEM);
     }
     config_arena *arena = &c->memory->arena;
-    *e = (config_errors){.arena = arena, .file = name, .text = bytes, .len = len};
+    size_t mark = len >= 3 && memcmp(bytes, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0; /* of byte order */
+    *e = (config_errors){.arena = arena, .file = name, .text = bytes + mark, .len = len - mark};
     config_reader r = {.arena = arena, .errors = e, .config = c, .zones = zones, .files = files};
     read_tree(&r);
     config_errors_tell(e, sink);

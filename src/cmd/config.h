@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CMD_CONFIG_H
 #define WEIR_CMD_CONFIG_H
-/* The configuration of `weir serve`: a YAML file, read whole, checked whole, and handed out in plain
- * C. docs/configuration.md says what each key means. */
+/* The configuration of `weir serve`: a YAML file, read whole, checked whole, and handed out in
+ * plain C. docs/configuration.md says what each key means. */
 
 #include "service/rules.h"
 

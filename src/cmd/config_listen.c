@@ -106,7 +106,9 @@ static bool read_address(config_reader *r, const config_place *place, config_pro
 {
     if (!config_want_text(r, place, expected_address))
         return false;
-    config_listen listen = {.protocol = protocol};
+    config_listen listen;
+    memset(&listen, 0, sizeof listen); /* two of them are compared byte by byte */
+    listen.protocol = protocol;
     const char *wrong = parse_address(place->node->text, &listen);
     if (wrong) {
         config_complain(r->errors, place, "expected %s, found %s'%.40s'", expected_address, wrong,
@@ -154,7 +156,9 @@ static bool read_unix(config_reader *r, const config_place *place, const config_
     const config_node *n = place->node;
     if (strcmp(n->text, "off") == 0)
         return true;
-    config_listen listen = {.protocol = CONFIG_RESP};
+    config_listen listen;
+    memset(&listen, 0, sizeof listen);
+    listen.protocol = CONFIG_RESP;
     if (n->text[0] != '/' || n->len >= sizeof listen.address) {
         config_complain(r->errors, place, "expected %s, found %zu bytes that begin with '%.40s'",
                         expected, n->len, n->text);
@@ -176,6 +180,7 @@ bool config_read_listen(config_reader *r, const config_place *place, const confi
 {
     (void)field;
     size_t before = r->errors->found;
+    memset(r->config->listens, 0, sizeof r->config->listens);
     r->config->listens_len = 0; /* what is not named is not listened on */
     if (!config_read_map(r, place, fields, sizeof fields / sizeof fields[0], base))
         return false;

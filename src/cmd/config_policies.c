@@ -288,7 +288,7 @@ static weir_rule_spec read_rule(config_reader *r, const config_place *place)
     draft d = {.spec = WEIR_RULE_SPEC_DEFAULT, .place = place, .reader = r};
     d.spec.name = place->key->text;
     d.limit = d.ip = *place;
-    if (place->node->kind == CONFIG_TEXT) {
+    if (place->node->kind != CONFIG_MAP) {
         if (config_want_text(r, place, "a policy text, as \"gcra 100/s burst 20\", or a map"))
             d.spec.limit = place->node->text;
     } else if (config_read_map(r, place, rule_fields, sizeof rule_fields / sizeof rule_fields[0],

@@ -65,7 +65,7 @@ void config_hide_secrets(config_errors *e, const config_node *root)
     }
 }
 
-/* How far a line is indented; the end of the text for a line of blanks alone, which ends nothing. */
+/* How far a line is indented; far, for a line of blanks alone, which ends nothing. */
 static size_t indentation(const config_errors *e, size_t begin)
 {
     size_t at = skip_blanks(e, begin);

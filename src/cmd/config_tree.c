@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* libfyaml's events -> a tree. Of the library nothing but its event parser is used: what it would
- * allow beyond a plain tree is refused here, where the place is known. It must not know any key. */
+/* libyaml's events -> a tree. What YAML allows beyond a plain tree is refused here, where the place
+ * is known. It must not know any key. */
 
 #include "cmd/config_tree.h"
 
 #include "cmd/config_errors.h"
 
-#include <libfyaml.h>
 #include <stdlib.h>
 #include <string.h>
+#include <yaml.h>
 
 typedef struct frame { /* a map or a list whose end has not come */
     config_node *node, *last, *key;
@@ -21,62 +21,89 @@ typedef struct builder {
     config_errors *errors;
     const char *text;
     size_t len;
+    size_t cursor_index, cursor; /* the same place in characters and in bytes */
     config_node *root;
     frame frames[CONFIG_DEPTH_MAX];
     size_t depth, nodes, documents;
     bool stopped; /* it makes no sense to go on */
 } builder;
 
-static size_t bounded(const builder *b, size_t at)
+/* ---- places ---------------------------------------------------------------------------------- */
+
+static bool goes_on(char byte)
 {
-    return at < b->len ? at : b->len;
+    return ((unsigned char)byte & 0xC0) == 0x80; /* in UTF-8 */
 }
 
-static void stop(builder *b, const struct fy_mark *at, const char *why)
+/* A mark counts characters. Those that are asked for one after the other lie close together. */
+static size_t byte_of(builder *b, const yaml_mark_t *mark)
 {
-    const config_place *place = b->depth > 0 ? &b->frames[b->depth - 1].place : NULL;
-    config_complain_at(b->errors, at ? bounded(b, at->input_pos) : b->len, place, "%s", why);
+    while (b->cursor_index < mark->index && b->cursor < b->len) {
+        b->cursor++;
+        while (b->cursor < b->len && goes_on(b->text[b->cursor]))
+            b->cursor++;
+        b->cursor_index++;
+    }
+    while (b->cursor_index > mark->index && b->cursor > 0) {
+        b->cursor--;
+        while (b->cursor > 0 && goes_on(b->text[b->cursor]))
+            b->cursor--;
+        b->cursor_index--;
+    }
+    return b->cursor;
+}
+
+static const config_place *here(const builder *b)
+{
+    return b->depth > 0 ? &b->frames[b->depth - 1].place : NULL;
+}
+
+static void stop(builder *b, const yaml_mark_t *at, const char *why)
+{
+    config_complain_at(b->errors, byte_of(b, at), here(b), "%s", why);
     b->stopped = true;
+}
+
+/* A value that was not written has the place of its key, or of what it is in. */
+static void set_place(builder *b, config_node *n, const yaml_event_t *event)
+{
+    n->begin = byte_of(b, &event->start_mark);
+    n->end = byte_of(b, &event->end_mark);
+    n->line = event->start_mark.line + 1;
+    n->absent = event->type == YAML_SCALAR_EVENT && event->data.scalar.length == 0 &&
+                event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
+    const frame *f = b->depth > 0 ? &b->frames[b->depth - 1] : NULL;
+    if (n->absent && f && f->key) {
+        n->begin = f->key->begin;
+        n->line = f->key->line;
+    }
 }
 
 /* ---- building -------------------------------------------------------------------------------- */
 
-/* A node with no place for want of a value has that of its key, or of what it is in. */
-static void set_place(const builder *b, config_node *n, struct fy_event *event)
-{
-    const struct fy_mark *begin = fy_event_start_mark(event), *end = fy_event_end_mark(event);
-    const frame *f = b->depth > 0 ? &b->frames[b->depth - 1] : NULL;
-    const config_node *near = !f ? NULL : f->key ? f->key : f->last ? f->last : f->node;
-    if (begin) {
-        n->begin = bounded(b, begin->input_pos);
-        n->line = (size_t)begin->line + 1;
-        n->end = end && end->input_pos > begin->input_pos ? bounded(b, end->input_pos) : n->begin;
-    } else if (near) {
-        n->absent = true;
-        n->begin = near->begin;
-        n->end = near->end;
-        n->line = near->line;
-    }
-}
-
-/* Complains of what may stand before a value in YAML, and not here. */
-static void refuse_extras(builder *b, struct fy_event *event, config_node *n,
+/* Complains of what may stand before a value in YAML, and not here. The place of the node is that
+ * of the first such thing. */
+static void refuse_extras(builder *b, const yaml_event_t *event, config_node *n,
                           const config_place *place)
 {
-    struct fy_token *anchor = fy_event_get_anchor_token(event);
-    struct fy_token *tag = fy_event_get_tag_token(event);
-    struct fy_token *extra = anchor ? anchor : tag;
-    if (!extra)
+    static const char why_anchor[] = "an anchor (&) is not allowed here; write the value where it "
+                                     "is needed, and in quotes if it begins with '&'";
+    static const char why_tag[] =
+        "a tag (!) is not allowed here; put a text that begins with '!' in quotes";
+    bool anchor = false, tag = false;
+    if (event->type == YAML_SCALAR_EVENT) {
+        anchor = event->data.scalar.anchor != NULL;
+        tag = event->data.scalar.tag != NULL;
+    } else if (event->type == YAML_MAPPING_START_EVENT) {
+        anchor = event->data.mapping_start.anchor != NULL;
+        tag = event->data.mapping_start.tag != NULL;
+    } else if (event->type == YAML_SEQUENCE_START_EVENT) {
+        anchor = event->data.sequence_start.anchor != NULL;
+        tag = event->data.sequence_start.tag != NULL;
+    }
+    if (!anchor && !tag)
         return;
-    const struct fy_mark *at = fy_token_start_mark(extra);
-    size_t where = at ? bounded(b, at->input_pos) : n->begin;
-    if (anchor && where > 0)
-        where--; /* its mark is behind the '&' */
-    config_complain_at(b->errors, where, place,
-                       anchor ? "an anchor (&) is not allowed here; write the value where it is "
-                                "needed, and in quotes if it begins with '&'"
-                              : "a tag (!) is not allowed here; put a text that begins with '!' in "
-                                "quotes");
+    config_complain_at(b->errors, n->begin, place, "%s", anchor ? why_anchor : why_tag);
     n->bad = true;
 }
 
@@ -103,7 +130,7 @@ static void add_key(builder *b, frame *f, config_node *n)
 }
 
 /* Puts a node where it belongs. Its place is written to *ret_place. */
-static void add(builder *b, config_node *n, struct fy_event *event, config_place *ret_place)
+static void add(builder *b, config_node *n, const yaml_event_t *event, config_place *ret_place)
 {
     frame *f = b->depth > 0 ? &b->frames[b->depth - 1] : NULL;
     *ret_place = (config_place){.node = n};
@@ -125,10 +152,10 @@ static void add(builder *b, config_node *n, struct fy_event *event, config_place
     refuse_extras(b, event, n, ret_place);
 }
 
-static config_node *new_node(builder *b, struct fy_event *event, config_kind kind)
+static config_node *new_node(builder *b, const yaml_event_t *event, config_kind kind)
 {
     if (++b->nodes > CONFIG_NODES_MAX) {
-        stop(b, fy_event_start_mark(event), "more than 2000000 keys and values, expected fewer");
+        stop(b, &event->start_mark, "more than 2000000 keys and values, expected fewer");
         return NULL;
     }
     config_node *n = config_alloc(b->arena, sizeof *n);
@@ -142,64 +169,45 @@ static config_node *new_node(builder *b, struct fy_event *event, config_kind kin
     return n;
 }
 
-static config_style style_of(struct fy_token *value)
+static config_style style_of(yaml_scalar_style_t style)
 {
-    switch (value ? fy_token_scalar_style(value) : FYSS_PLAIN) {
-    case FYSS_SINGLE_QUOTED:
+    switch (style) {
+    case YAML_SINGLE_QUOTED_SCALAR_STYLE:
         return CONFIG_SINGLE_QUOTED;
-    case FYSS_DOUBLE_QUOTED:
+    case YAML_DOUBLE_QUOTED_SCALAR_STYLE:
         return CONFIG_DOUBLE_QUOTED;
-    case FYSS_LITERAL:
-    case FYSS_FOLDED:
+    case YAML_LITERAL_SCALAR_STYLE:
+    case YAML_FOLDED_SCALAR_STYLE:
         return CONFIG_BLOCK;
     default:
         return CONFIG_PLAIN;
     }
 }
 
-/* The library's mark is behind an opening quote, and in front of the blanks of a block. */
-static void move_to_start(const builder *b, config_node *n)
-{
-    bool quoted = n->style == CONFIG_SINGLE_QUOTED || n->style == CONFIG_DOUBLE_QUOTED;
-    if (n->absent)
-        return;
-    if (quoted && n->begin > 0)
-        n->begin--;
-    while (n->style == CONFIG_BLOCK && n->begin < n->end && b->text[n->begin] == ' ')
-        n->begin++;
-}
-
-static void add_text(builder *b, struct fy_event *event)
+static void add_text(builder *b, const yaml_event_t *event)
 {
     config_node *n = new_node(b, event, CONFIG_TEXT);
-    if (!n)
-        return;
-    struct fy_token *value = event->scalar.value;
-    size_t len = 0;
-    const char *text = value ? fy_token_get_text(value, &len) : "";
-    char *copy = text ? config_copy(b->arena, text, len) : NULL;
+    const char *text = (const char *)event->data.scalar.value;
+    char *copy = n ? config_copy(b->arena, text, event->data.scalar.length) : NULL;
     if (!copy) {
-        b->arena->failed = true;
         b->stopped = true;
         return;
     }
-    n->style = style_of(value);
+    n->style = style_of(event->data.scalar.style);
     n->text = copy;
-    n->len = len;
-    move_to_start(b, n);
+    n->len = strlen(copy);
     config_place place;
     add(b, n, event, &place);
-    if (memchr(copy, '\0', len)) {
+    if (n->len < event->data.scalar.length) {
         config_complain(b->errors, &place, "a NUL character (\\0), which no value may have");
-        n->len = strlen(copy);
         n->bad = true;
     }
 }
 
-static void begin_group(builder *b, struct fy_event *event, config_kind kind)
+static void begin_group(builder *b, const yaml_event_t *event, config_kind kind)
 {
     if (b->depth == CONFIG_DEPTH_MAX) {
-        stop(b, fy_event_start_mark(event), "maps and lists lie too deep in each other");
+        stop(b, &event->start_mark, "maps and lists lie too deep in each other");
         return;
     }
     config_node *n = new_node(b, event, kind);
@@ -245,54 +253,51 @@ static void refuse_duplicates(builder *b, const frame *f)
     free(keys);
 }
 
-static void end_group(builder *b, struct fy_event *event)
+static void end_group(builder *b, const yaml_event_t *event)
 {
-    const struct fy_mark *end = fy_event_end_mark(event);
     const frame *f = &b->frames[b->depth - 1];
-    if (end && bounded(b, end->input_pos) > f->node->end)
-        f->node->end = bounded(b, end->input_pos);
+    size_t end = byte_of(b, &event->end_mark);
+    if (end > f->node->end)
+        f->node->end = end;
     if (f->node->kind == CONFIG_MAP)
         refuse_duplicates(b, f);
     b->depth--;
 }
 
-static void add_alias(builder *b, struct fy_event *event)
+static void add_alias(builder *b, const yaml_event_t *event)
 {
     config_node *n = new_node(b, event, CONFIG_TEXT);
     if (!n)
         return;
     config_place place;
-    n->begin -= n->begin > 0; /* the mark is behind the '*' */
-    add(b, n, event, &place);
-    config_complain(b->errors, &place,
-                    "an alias (*) is not allowed here; write the value itself, and in quotes if it "
-                    "begins with '*'");
     n->bad = true;
-    if (b->depth > 0 && b->frames[b->depth - 1].key == n)
-        b->stopped = true; /* as a key it would be an empty one */
+    add(b, n, event, &place);
+    config_complain_at(b->errors, n->begin, place.key == n ? place.up : &place,
+                       "an alias (*) is not allowed here; write the value itself, and in quotes if "
+                       "it begins with '*'");
 }
 
-static void take(builder *b, struct fy_event *event)
+static void take(builder *b, const yaml_event_t *event)
 {
     switch (event->type) {
-    case FYET_DOCUMENT_START:
+    case YAML_DOCUMENT_START_EVENT:
         if (++b->documents > 1)
-            stop(b, fy_event_start_mark(event), "a second document, expected one in a file");
+            stop(b, &event->start_mark, "a second document, expected one in a file");
         break;
-    case FYET_MAPPING_START:
+    case YAML_MAPPING_START_EVENT:
         begin_group(b, event, CONFIG_MAP);
         break;
-    case FYET_SEQUENCE_START:
+    case YAML_SEQUENCE_START_EVENT:
         begin_group(b, event, CONFIG_LIST);
         break;
-    case FYET_MAPPING_END:
-    case FYET_SEQUENCE_END:
+    case YAML_MAPPING_END_EVENT:
+    case YAML_SEQUENCE_END_EVENT:
         end_group(b, event);
         break;
-    case FYET_SCALAR:
+    case YAML_SCALAR_EVENT:
         add_text(b, event);
         break;
-    case FYET_ALIAS:
+    case YAML_ALIAS_EVENT:
         add_alias(b, event);
         break;
     default:
@@ -304,77 +309,74 @@ static void take(builder *b, struct fy_event *event)
 
 /* What the library says, and what people most often meant. */
 static const struct {
-    const char *begins, *hint;
+    const char *says, *hint;
 } hints[] = {
-    {"invalid multiline plain key", "the lines below are indented deeper than this value allows"},
-    {"plain scalar cannot start", "put the text in quotes"},
-    {"invalid value after mapping", "put an address like \"[::]:6380\" in quotes"},
-    {"invalid nested block mapping", "a text with ': ' in it needs quotes"},
-    {"missing comma in flow", "or the closing bracket is missing"},
-    {"wrongly indented", "or the closing quote is missing"},
+    {"mapping values are not allowed", "a text with ': ' in it needs quotes, and keys of one map "
+                                       "the same indentation"},
+    {"cannot start any token", "put the text in quotes, and indent with spaces"},
+    {"did not find expected ',' or", "a bracket is not closed, or an address like \"[::]:6380\" "
+                                     "has no quotes"},
+    {"did not find expected node content", "put an address like \"[::]:6380\" in quotes"},
+    {"did not find expected key", "keys of one map need the same indentation, and an address like "
+                                  "\"[::]:6380\" needs quotes"},
+    {"could not find expected ':'", "a key needs ': ' behind it"},
+    {"unexpected end of stream", "a quote is not closed"},
+    {"unknown escape", "write \\\\ for a backslash, or use single quotes"},
 };
 
-static void complain_of_syntax(builder *b, struct fy_diag *diag)
+static void complain_of_syntax(builder *b, const yaml_parser_t *parser)
 {
-    void *at = NULL;
-    const struct fy_diag_error *error = fy_diag_errors_iterate(diag, &at);
-    if (!error || !error->msg) {
-        stop(b, NULL, "this is not YAML");
+    if (parser->error == YAML_MEMORY_ERROR) {
+        b->arena->failed = true;
         return;
     }
-    const struct fy_mark *mark = error->fyt ? fy_token_start_mark(error->fyt) : NULL;
-    const char *hint = NULL;
+    const char *problem = parser->problem ? parser->problem : "it cannot be read", *hint = NULL;
     for (size_t i = 0; i < sizeof hints / sizeof hints[0] && !hint; i++) {
-        if (strncmp(error->msg, hints[i].begins, strlen(hints[i].begins)) == 0)
+        if (strstr(problem, hints[i].says))
             hint = hints[i].hint;
     }
-    const config_place *place = b->depth > 0 ? &b->frames[b->depth - 1].place : NULL;
-    config_complain_at(b->errors, mark ? bounded(b, mark->input_pos) : b->len, place,
-                       "not YAML: %s%s%s", error->msg, hint ? "; " : "", hint ? hint : "");
+    char since[64] = "";
+    if (parser->context && parser->context_mark.line < parser->problem_mark.line)
+        snprintf(since, sizeof since, " from line %zu on", parser->context_mark.line + 1);
+    config_complain_at(b->errors, byte_of(b, &parser->problem_mark), here(b),
+                       "not YAML: %s%s%s%s%s%s", parser->context ? parser->context : "", since,
+                       parser->context ? ": " : "", problem, hint ? "; " : "", hint ? hint : "");
     b->stopped = true;
 }
 
-static bool parse(builder *b, struct fy_parser *parser, struct fy_diag *diag)
+static bool parse(builder *b, yaml_parser_t *parser)
 {
-    if (fy_parser_set_string(parser, b->text, b->len) != 0) {
-        b->arena->failed = true;
-        return false;
-    }
-    while (!b->stopped && !b->arena->failed) {
-        struct fy_event *event = fy_parser_parse(parser);
-        if (!event) {
-            if (fy_parser_get_stream_error(parser))
-                complain_of_syntax(b, diag);
+    bool end = false;
+    yaml_parser_set_encoding(parser, YAML_UTF8_ENCODING);
+    yaml_parser_set_input_string(parser, (const unsigned char *)b->text, b->len);
+    while (!end && !b->stopped && !b->arena->failed) {
+        yaml_event_t event;
+        if (!yaml_parser_parse(parser, &event)) {
+            complain_of_syntax(b, parser);
             break;
         }
-        take(b, event);
-        fy_parser_event_free(parser, event);
+        end = event.type == YAML_STREAM_END_EVENT;
+        take(b, &event);
+        yaml_event_delete(&event);
     }
-    return !b->stopped && !b->arena->failed;
+    return end && !b->stopped && !b->arena->failed;
 }
 
 config_node *config_tree_read(config_arena *arena, config_errors *errors, const char *text,
                               size_t len)
 {
     builder *b = config_alloc(arena, sizeof *b);
-    struct fy_diag *diag = fy_diag_create(NULL);
-    config_node *root = NULL;
-    if (b && diag) {
-        fy_diag_set_collect_errors(diag, true);
-        const struct fy_parse_cfg options = {
-            .flags = FYPCF_QUIET | FYPCF_JSON_NONE | FYPCF_DEFAULT_VERSION_1_2, .diag = diag};
-        struct fy_parser *parser = fy_parser_create(&options);
-        *b = (builder){.arena = arena, .errors = errors, .text = text, .len = len};
-        if (!parser)
-            arena->failed = true;
-        else if (parse(b, parser, diag))
-            root = b->root ? b->root : config_alloc(arena, sizeof *root);
-        fy_parser_destroy(parser);
-    } else {
+    config_node *empty = config_alloc(arena, sizeof *empty);
+    yaml_parser_t parser;
+    if (!b || !empty)
+        return NULL;
+    if (!yaml_parser_initialize(&parser)) {
         arena->failed = true;
+        return NULL;
     }
-    fy_diag_destroy(diag);
-    if (root && !b->root)
-        *root = (config_node){.absent = true, .text = "", .line = 1};
+    *b = (builder){.arena = arena, .errors = errors, .text = text, .len = len};
+    *empty = (config_node){.absent = true, .text = "", .line = 1};
+    config_node *root = parse(b, &parser) ? (b->root ? b->root : empty) : NULL;
+    yaml_parser_delete(&parser);
     return root;
 }

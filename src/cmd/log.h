@@ -5,7 +5,7 @@
 /* The daemon's log: one event, one line.
  *
  *     2026-11-21T09:00:00.123Z info listening resp=127.0.0.1:6380
- *     {"time":"2026-11-21T09:00:00.123Z","level":"info","event":"listening","resp":"127.0.0.1:6380"}
+ *     {"time":"2026-11-21T09:00:00.123Z","level":"info","event":"listening","resp":"..."}
  */
 
 #include <stdbool.h>

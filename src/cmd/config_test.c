@@ -1,0 +1,592 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* What a good configuration comes to, every key and every bound of it, and files as such. */
+
+#include "cmd/config.h"
+
+#include "cmd/config_errors.h"
+#include "cmd/config_fields.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static const int64_t s_ns = 1000000000;
+
+typedef struct told {
+    size_t times;
+    char last[300];
+} told;
+
+static void tell(void *ctx, const config_problem *problem)
+{
+    told *t = ctx;
+    t->times++;
+    snprintf(t->last, sizeof t->last, "%s: %s", problem->path, problem->text);
+}
+
+static weir_status parse(const char *yaml, told *t, weir_config **ret)
+{
+    const config_sink sink = {tell, t};
+    return config_parse(yaml, strlen(yaml), "t.yaml", false, NULL, &sink, ret);
+}
+
+static weir_config *good(const char *yaml)
+{
+    told t = {0};
+    weir_config *c = NULL;
+    if (parse(yaml, &t, &c) != WEIR_OK)
+        fail_msg("%s\nis refused: %s", yaml, t.last);
+    assert_int_equal(t.times, 0);
+    return c;
+}
+
+static void bad(const char *yaml)
+{
+    told t = {0};
+    weir_config *c = NULL;
+    if (parse(yaml, &t, &c) != WEIR_E_SYNTAX || t.times != 1)
+        fail_msg("%s\nis told %zu times of, the last time: %s", yaml, t.times, t.last);
+}
+
+/* ---- the defaults ---------------------------------------------------------------------------- */
+
+static void assert_defaults(const weir_config *c)
+{
+    assert_int_equal(c->listens_len, 2);
+    assert_int_equal(c->listens[0].protocol, CONFIG_RESP);
+    assert_string_equal(c->listens[0].address, "127.0.0.1:6380");
+    assert_int_equal(c->listens[1].protocol, CONFIG_HTTP);
+    assert_string_equal(c->listens[1].address, "127.0.0.1:8080");
+    assert_false(c->listens[0].is_public || c->listens[1].is_public);
+    assert_int_equal(c->password_len, 0);
+    assert_string_equal(c->password, "");
+    assert_false(c->insecure);
+    assert_int_equal(c->threads, 0);
+    assert_int_equal(c->memory_bytes, 256 << 20);
+    assert_int_equal(c->memory_large_bytes, 64 << 20);
+    assert_int_equal(c->connections, 10000);
+    assert_int_equal(c->buffers_bytes, 256 << 20);
+    assert_int_equal(c->idle_ns, 0);
+    assert_int_equal(c->request_ns, 10 * s_ns);
+    assert_int_equal(c->write_ns, 30 * s_ns);
+    assert_int_equal(c->drain_ns, 5 * s_ns);
+    assert_int_equal(c->http_key.from, CONFIG_KEY_UNSET);
+    assert_int_equal(c->rules_len, 0);
+}
+
+static void check_defaults(void **unused)
+{
+    (void)unused;
+    static const char *const nothing[] = {
+        "",
+        "\n",
+        "# nothing\n",
+        "{}",
+        "---\n",
+        "limits:\nmemory:\nhttp:\npolicies:\n",
+        "\xEF\xBB\xBF# from another system\r\n",
+        "policies: {}\n",
+    };
+    weir_config *c = config_default();
+    assert_defaults(c);
+    config_free(c);
+    for (size_t i = 0; i < sizeof nothing / sizeof nothing[0]; i++) {
+        c = good(nothing[i]);
+        assert_defaults(c);
+        config_free(c);
+    }
+    config_free(NULL);
+}
+
+/* ---- listen ---------------------------------------------------------------------------------- */
+
+static void check_address(const char *yaml, const char *address, bool is_public)
+{
+    char text[200];
+    snprintf(text, sizeof text, "insecure: true\nlisten: {resp: %s}\n", yaml);
+    weir_config *c = good(text);
+    assert_int_equal(c->listens_len, 1);
+    assert_string_equal(c->listens[0].address, address);
+    assert_int_equal(c->listens[0].is_public, is_public);
+    config_free(c);
+}
+
+static void check_addresses(void **unused)
+{
+    (void)unused;
+    check_address("6380", "127.0.0.1:6380", false);
+    check_address("\":6380\"", "127.0.0.1:6380", false);
+    check_address("0", "127.0.0.1:0", false);
+    check_address("65535", "127.0.0.1:65535", false);
+    check_address("127.255.0.9:1", "127.255.0.9:1", false);
+    check_address("128.0.0.1:1", "128.0.0.1:1", true);
+    check_address("0.0.0.0:6380", "0.0.0.0:6380", true);
+    check_address("10.1.2.3:6380", "10.1.2.3:6380", true);
+    check_address("\"[::]:6380\"", "[::]:6380", true);
+    check_address("\"[0:0::1]:6380\"", "[::1]:6380", false);
+    check_address("\"[::ffff:127.0.0.1]:1\"", "[::ffff:127.0.0.1]:1", false);
+    check_address("\"[2001:DB8::1]:1\"", "[2001:db8::1]:1", true);
+    bad("listen: {resp: 65536}");
+    bad("listen: {resp: 127.0.0.1:65536}");
+    bad("listen: {resp: 127.0.0.1}");
+    bad("listen: {resp: \"127.0.0.1:\"}");
+    bad("listen: {resp: \":\"}");
+    bad("listen: {resp: \"[]:1\"}");
+    bad("listen: {resp: \"[127.0.0.1]:1\"}");
+    bad("listen: {resp: \"127.0.0.256:1\"}");
+    bad("listen: {resp: \"-1\"}");
+    bad("listen: {resp: 0.0.0.0:6380}");
+    bad("insecure: false\nlisten: {resp: 0.0.0.0:6380}");
+    config_free(good("password: x\nlisten: {resp: 0.0.0.0:6380}"));
+    config_free(good("password_file: x\nlisten: {resp: 0.0.0.0:6380}"));
+}
+
+static void check_listens(void **unused)
+{
+    (void)unused;
+    weir_config *c = good("listen: {http: 1}");
+    assert_int_equal(c->listens_len, 1); /* what is not named is not there */
+    assert_int_equal(c->listens[0].protocol, CONFIG_HTTP);
+    config_free(c);
+    c = good("listen:\n  unix: /run/weir.sock\n  resp: [1, 0, 0]\n  http: off\n");
+    assert_int_equal(c->listens_len, 4);
+    assert_string_equal(c->listens[0].address, "/run/weir.sock");
+    assert_int_equal(c->listens[0].protocol, CONFIG_RESP);
+    assert_false(c->listens[0].is_public);
+    assert_string_equal(c->listens[3].address, "127.0.0.1:0");
+    config_free(c);
+    config_free(good("listen: {resp: [1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16]}"));
+    bad("listen: {resp: [1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17]}");
+    bad("listen: {resp: []}");
+    bad("listen: {resp: [off]}");
+    char yaml[300] = "listen: {unix: /";
+    size_t len = strlen(yaml);
+    memset(yaml + len, 'x', 106);
+    strcpy(yaml + len + 106, "}");
+    config_free(good(yaml));
+    strcpy(yaml + len + 106, "x}");
+    bad(yaml);
+}
+
+/* ---- numbers --------------------------------------------------------------------------------- */
+
+typedef struct bound {
+    const char *format; /* the key, with %s where the value stands */
+    const char *value;
+    bool is_good;
+    size_t offset, size; /* of what is written */
+    int64_t expected;
+} bound;
+
+#define FIELD(member) offsetof(weir_config, member), sizeof((weir_config *)0)->member
+
+static const bound bounds[] = {
+    {"threads: %s", "0", false, 0, 0, 0},
+    {"threads: %s", "1", true, FIELD(threads), 1},
+    {"threads: %s", "256", true, FIELD(threads), 256},
+    {"threads: %s", "257", false, 0, 0, 0},
+    {"threads: %s", "1.5", false, 0, 0, 0},
+    {"threads: %s", "0x1", false, 0, 0, 0},
+    {"threads: %s", "99999999999999999999999", false, 0, 0, 0},
+    {"threads: %s", "4294967297", false, 0, 0, 0},
+    {"limits: {connections: %s}", "0", false, 0, 0, 0},
+    {"limits: {connections: %s}", "1", true, FIELD(connections), 1},
+    {"limits: {connections: %s}", "1000000", true, FIELD(connections), 1000000},
+    {"limits: {connections: %s}", "1000001", false, 0, 0, 0},
+    {"limits: {buffers: %s}", "1048575", false, 0, 0, 0},
+    {"limits: {buffers: %s}", "1048576", true, FIELD(buffers_bytes), 1 << 20},
+    {"limits: {buffers: %s}", "1023k", false, 0, 0, 0},
+    {"limits: {buffers: %s}", "1024k", true, FIELD(buffers_bytes), 1 << 20},
+    {"limits: {buffers: %s}", "1024g", true, FIELD(buffers_bytes), (int64_t)1 << 40},
+    {"limits: {buffers: %s}", "1025g", false, 0, 0, 0},
+    {"limits: {buffers: %s}", "17179869185g", false, 0, 0, 0},
+    {"limits: {buffers: %s}", "64M", false, 0, 0, 0},
+    {"limits: {buffers: %s}", "m", false, 0, 0, 0},
+    {"memory: {size: %s}", "0", false, 0, 0, 0},
+    {"memory: {size: %s}", "1m", true, FIELD(memory_bytes), 1 << 20},
+    {"memory: {size: %s}", "8m", true, FIELD(memory_large_bytes), 2 << 20},
+    {"memory: {size: %s}", "1024g", true, FIELD(memory_bytes), (int64_t)1 << 40},
+    {"memory: {size: %s}", "1025g", false, 0, 0, 0},
+    {"memory: {size: 8m, large: %s}", "0", false, 0, 0, 0},
+    {"memory: {size: 8m, large: %s}", "65535", false, 0, 0, 0},
+    {"memory: {size: 8m, large: %s}", "64k", true, FIELD(memory_large_bytes), 64 << 10},
+    {"memory: {size: 8m, large: %s}", "8323072", true, FIELD(memory_large_bytes), 8323072},
+    {"memory: {size: 8m, large: %s}", "8323073", false, 0, 0, 0},
+    {"memory: {large: %s}", "255m", true, FIELD(memory_large_bytes), 255 << 20},
+    {"memory: {large: %s}", "256m", false, 0, 0, 0},
+    {"limits: {idle: %s}", "off", true, FIELD(idle_ns), 0},
+    {"limits: {idle: %s}", "0", true, FIELD(idle_ns), 0},
+    {"limits: {idle: %s}", "0s", true, FIELD(idle_ns), 0},
+    {"limits: {idle: %s}", "999us", false, 0, 0, 0},
+    {"limits: {idle: %s}", "1ms", true, FIELD(idle_ns), 1000000},
+    {"limits: {idle: %s}", "30d", true, FIELD(idle_ns), (int64_t)30 * 86400 * 1000000000},
+    {"limits: {idle: %s}", "30d1ns", false, 0, 0, 0},
+    {"limits: {request: %s}", "1m30s", true, FIELD(request_ns), 90000000000},
+    {"limits: {request: %s}", "250ms", true, FIELD(request_ns), 250000000},
+    {"limits: {request: %s}", "10", false, 0, 0, 0},
+    {"limits: {request: %s}", "s", false, 0, 0, 0},
+    {"limits: {request: %s}", "1day", false, 0, 0, 0},
+    {"limits: {request: %s}", "1s from-first", false, 0, 0, 0},
+    {"limits: {write: %s}", "1h", true, FIELD(write_ns), 3600000000000},
+    {"limits: {write: %s}", "-1s", false, 0, 0, 0},
+    {"limits: {drain: %s}", "off", true, FIELD(drain_ns), 0},
+    {"limits: {drain: %s}", "1w", true, FIELD(drain_ns), (int64_t)7 * 86400 * 1000000000},
+    {"insecure: %s", "true", true, FIELD(insecure), 1},
+    {"insecure: %s", "false", true, FIELD(insecure), 0},
+    {"insecure: %s", "True", false, 0, 0, 0},
+    {"http: {key: {header: a, hops: %s}}", "0", false, 0, 0, 0},
+    {"http: {key: {header: a, hops: %s}}", "1", true, FIELD(http_key.hops), 1},
+    {"http: {key: {header: a, hops: %s}}", "16", true, FIELD(http_key.hops), 16},
+    {"http: {key: {header: a, hops: %s}}", "17", false, 0, 0, 0},
+};
+
+static void check_bounds(void **unused)
+{
+    (void)unused;
+    for (size_t i = 0; i < sizeof bounds / sizeof bounds[0]; i++) {
+        const bound *b = &bounds[i];
+        char yaml[200];
+        const char *mark = strstr(b->format, "%s");
+        snprintf(yaml, sizeof yaml, "%.*s%s%s\n", (int)(mark - b->format), b->format, b->value,
+                 mark + 2);
+        if (!b->is_good) {
+            bad(yaml);
+            continue;
+        }
+        weir_config *c = good(yaml);
+        int64_t got = 0; /* little-endian, as every machine that runs this */
+        memcpy(&got, (const char *)c + b->offset, b->size);
+        if (got != b->expected)
+            fail_msg("%s: got %lld", yaml, (long long)got);
+        config_free(c);
+    }
+}
+
+/* ---- names and passwords --------------------------------------------------------------------- */
+
+/* "BEFORE" and `n` times 'x' and "AFTER". Returns a static text. */
+static const char *repeat(const char *before, size_t n, const char *after)
+{
+    static char text[4096];
+    size_t len = strlen(before);
+    memcpy(text, before, len);
+    memset(text + len, 'x', n);
+    strcpy(text + len + n, after);
+    return text;
+}
+
+static void check_names(void **unused)
+{
+    (void)unused;
+    weir_config *c = good("http: {key: {header: X-Forwarded-For, hops: 2}}");
+    assert_int_equal(c->http_key.from, CONFIG_KEY_HEADER);
+    assert_string_equal(c->http_key.name, "X-Forwarded-For");
+    assert_int_equal(c->http_key.hops, 2);
+    config_free(c);
+    c = good("http: {key: {query: \"the user\"}}");
+    assert_int_equal(c->http_key.from, CONFIG_KEY_QUERY);
+    assert_string_equal(c->http_key.name, "the user");
+    config_free(c);
+    config_free(good(repeat("http: {key: {header: ", 128, "}}")));
+    config_free(good(repeat("http: {key: {query: ", 128, "}}")));
+    bad(repeat("http: {key: {header: ", 129, "}}"));
+    bad(repeat("http: {key: {query: ", 129, "}}"));
+    bad("http: {key: {header: \"\"}}");
+    config_free(good(repeat("policies: {", 64, ": gcra 1/s}")));
+    bad(repeat("policies: {", 65, ": gcra 1/s}"));
+}
+
+static void check_passwords(void **unused)
+{
+    (void)unused;
+    weir_config *c = good("password: \"a \\u00fc'b\"");
+    assert_string_equal(c->password, "a \xC3\xBC'b");
+    assert_int_equal(c->password_len, 6);
+    config_free(c);
+    c = good("password: 12345");
+    assert_string_equal(c->password, "12345");
+    config_free(c);
+    config_free(good(repeat("password: ", 1, "")));
+    config_free(good(repeat("password: ", 512, "")));
+    bad(repeat("password: ", 513, ""));
+    bad("password: \"\"");
+    bad("password:");
+    bad("password: |\n  x\n");
+    bad("password: \"x\\ty\"");
+    bad("password: \"x \"");
+    bad("password: x\npassword_file: y");
+    bad("password_file: ''");
+}
+
+/* ---- policies -------------------------------------------------------------------------------- */
+
+static void check_policies(void **unused)
+{
+    (void)unused;
+    weir_config *c = good("policies:\n"
+                          "  login: sliding-log 5/m\n"
+                          "  api:\n"
+                          "    limit: \"token-bucket 500 refill 100/s\"\n"
+                          "    overrides: {big: gcra 9/s, \"trial-*\": gcra 1/s burst 5}\n"
+                          "    allow: [\"10.0.0.0/8\"]\n"
+                          "    deny: [x, \"y*\"]\n"
+                          "    shadow: true\n"
+                          "    ip: {v4: 24}\n"
+                          "  raw: {limit: gcra 1/s, ip: false, deny: []}\n");
+    assert_int_equal(c->rules_len, 3);
+    const weir_rule_spec *r = c->rules;
+    assert_string_equal(r[0].name, "login");
+    assert_string_equal(r[0].limit, "sliding-log 5/m");
+    assert_int_equal(r[0].overrides_len + r[0].allow_len + r[0].deny_len, 0);
+    assert_false(r[0].shadow || r[0].plain_keys);
+    assert_int_equal(r[0].v4_bits, 32);
+    assert_int_equal(r[0].v6_bits, 64);
+    assert_string_equal(r[1].name, "api");
+    assert_string_equal(r[1].limit, "token-bucket 500 refill 100/s");
+    assert_int_equal(r[1].overrides_len, 2);
+    assert_string_equal(r[1].overrides[1].pattern, "trial-*");
+    assert_string_equal(r[1].overrides[1].limit, "gcra 1/s burst 5");
+    assert_int_equal(r[1].allow_len, 1);
+    assert_string_equal(r[1].allow[0], "10.0.0.0/8");
+    assert_int_equal(r[1].deny_len, 2);
+    assert_string_equal(r[1].deny[1], "y*");
+    assert_true(r[1].shadow && !r[1].plain_keys);
+    assert_int_equal(r[1].v4_bits, 24);
+    assert_int_equal(r[1].v6_bits, 64);
+    assert_true(r[2].plain_keys);
+    config_free(c);
+    config_free(good("policies: {a: {limit: gcra 1/s, ip: {v4: 0, v6: 0}}}"));
+    config_free(good("policies: {a: {limit: gcra 1/s, ip: {v4: 32, v6: 128}}}"));
+    config_free(good("policies: {a: {limit: gcra 1/s, ip: true, overrides: , allow: }}"));
+    bad("policies: {a: {limit: gcra 1/s, ip: {v4: 33}}}");
+    bad("policies: {a: {limit: gcra 1/s, ip: {v6: 129}}}");
+}
+
+/* A file of `n` lines, each "FORMAT" with its number twice. */
+static char *many_lines(const char *head, const char *format, size_t n)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&text, &len);
+    assert_non_null(out);
+    fputs(head, out);
+    for (size_t i = 0; i < n; i++) {
+        const char *mark = strchr(format, '#');
+        fprintf(out, "%.*s%zu%s\n", (int)(mark - format), format, i, mark + 1);
+    }
+    fclose(out);
+    return text;
+}
+
+static const char api[] = "policies:\n  api:\n    limit: gcra 1/s\n    overrides:\n";
+
+static void check_many(void **unused)
+{
+    (void)unused;
+    char *yaml = many_lines(api, "      customer-#: \"token-bucket 5000 refill 1000/s\"", 20000);
+    weir_config *c = good(yaml);
+    assert_int_equal(c->rules[0].overrides_len, 20000);
+    assert_string_equal(c->rules[0].overrides[19999].pattern, "customer-19999");
+    config_free(c);
+    free(yaml);
+    yaml = many_lines(api, "      c#: gcra 1/s", WEIR_RULE_PATTERNS_MAX);
+    config_free(good(yaml));
+    free(yaml);
+    yaml = many_lines(api, "      c#: gcra 1/s", WEIR_RULE_PATTERNS_MAX + 1);
+    bad(yaml);
+    free(yaml);
+    yaml = many_lines("policies:\n", "  p#: gcra 1/s", WEIR_RULES_MAX);
+    config_free(good(yaml));
+    free(yaml);
+    yaml = many_lines("policies:\n", "  p#: gcra 1/s", WEIR_RULES_MAX + 1);
+    bad(yaml);
+    free(yaml);
+}
+
+/* Of many errors the first are told, in the order of the file, and all are counted. */
+static void check_many_errors(void **unused)
+{
+    (void)unused;
+    static const size_t counts[] = {50, 51, 999, 1000, 1001, 20000};
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+        told t = {0};
+        weir_config *c = NULL;
+        char *yaml = many_lines(api, "      c#: gcra 1/q", counts[i]), expected[100];
+        assert_int_equal(parse(yaml, &t, &c), WEIR_E_SYNTAX);
+        if (counts[i] == 50) {
+            assert_int_equal(t.times, 50);
+            assert_non_null(strstr(t.last, "policies.api.overrides.c49: unknown unit"));
+        } else {
+            snprintf(expected, sizeof expected, ": and %zu more", counts[i] - 50);
+            assert_int_equal(t.times, 51);
+            assert_string_equal(t.last, expected);
+        }
+        free(yaml);
+    }
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+static weir_status load(const char *path, told *t, weir_config **ret)
+{
+    const config_sink sink = {tell, t};
+    *t = (told){0};
+    return config_load(path, NULL, &sink, ret);
+}
+
+static void write_file(const char *path, const char *text, size_t len)
+{
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(text, 1, len, f), len);
+    fclose(f);
+}
+
+static void check_files(void **unused)
+{
+    (void)unused;
+    char dir[] = "/tmp/weir-config-XXXXXX";
+    told t;
+    weir_config *c = NULL;
+    assert_non_null(mkdtemp(dir));
+    assert_int_equal(chdir(dir), 0);
+    assert_int_equal(load("missing.yaml", &t, &c), WEIR_E_IO);
+    assert_string_equal(t.last, ": cannot be read: No such file or directory");
+    assert_int_equal(load(dir, &t, &c), WEIR_E_IO);
+    assert_string_equal(t.last, ": cannot be read: Is a directory");
+    assert_int_equal(t.times, 1);
+
+    write_file("secret", "hunter2\r\nmore\n", 14);
+    write_file("c.yaml", "password_file: secret\n", 22);
+    char path[100];
+    snprintf(path, sizeof path, "%s/c.yaml", dir);
+    assert_int_equal(chdir("/"), 0); /* the path begins where the file lies */
+    assert_int_equal(load(path, &t, &c), WEIR_OK);
+    assert_string_equal(c->password, "hunter2");
+    config_free(c);
+    c = NULL;
+    assert_int_equal(chdir(dir), 0);
+    assert_int_equal(load("c.yaml", &t, &c), WEIR_OK);
+    config_free(c);
+    c = NULL;
+    write_file("secret", "\nhunter2", 8);
+    assert_int_equal(load("c.yaml", &t, &c), WEIR_E_SYNTAX);
+    assert_string_equal(t.last, "password_file: a password of 0 bytes, expected 1 to 512");
+    unlink("secret");
+    assert_int_equal(load("c.yaml", &t, &c), WEIR_E_SYNTAX);
+    assert_string_equal(t.last, "password_file: secret cannot be read: No such file or directory");
+
+    char *large = malloc(CONFIG_FILE_MAX + 1);
+    assert_non_null(large);
+    memset(large, '\n', CONFIG_FILE_MAX + 1);
+    write_file("c.yaml", large, CONFIG_FILE_MAX);
+    assert_int_equal(load("c.yaml", &t, &c), WEIR_OK);
+    config_free(c);
+    c = NULL;
+    write_file("c.yaml", large, CONFIG_FILE_MAX + 1);
+    assert_int_equal(load("c.yaml", &t, &c), WEIR_E_IO);
+    assert_string_equal(t.last, ": cannot be read: larger than 16 MiB");
+    free(large);
+    unlink("c.yaml");
+    assert_int_equal(chdir("/"), 0);
+    rmdir(dir);
+    assert_null(c);
+}
+
+/* ---- no memory ------------------------------------------------------------------------------- */
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *p, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *p, size_t size);
+
+static size_t allocations_left = SIZE_MAX;
+
+static bool may_allocate(void)
+{
+    if (allocations_left == SIZE_MAX)
+        return true;
+    return allocations_left > 0 && allocations_left-- > 0;
+}
+
+void *__wrap_malloc(size_t size)
+{
+    return may_allocate() ? __real_malloc(size) : NULL;
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+    return may_allocate() ? __real_calloc(n, size) : NULL;
+}
+
+void *__wrap_realloc(void *p, size_t size)
+{
+    return may_allocate() ? __real_realloc(p, size) : NULL;
+}
+
+/* Each allocation in turn fails, and all after it: it is said, and nothing else is. */
+static void check_no_memory(void **unused)
+{
+    (void)unused;
+    static const char *const files[] = {
+        "policies: {a: {limit: gcra 1/s, overrides: {b: gcra 2/s, c: gcra 1/s}, allow: [x]}, d: "
+        "gcra "
+        "1/s}\nmemory: {size: 2m}\n",
+        "password: x\nthreads: 0\npolicies: {a: gcra 1/q, b: {allow: [1.2.3.4/99]}}\n",
+    };
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        weir_status st = WEIR_E_NOMEM;
+        for (size_t n = 0; st == WEIR_E_NOMEM; n++) {
+            told t = {0};
+            weir_config *c = NULL;
+            allocations_left = n;
+            st = parse(files[i], &t, &c);
+            allocations_left = SIZE_MAX;
+            if (st == WEIR_E_NOMEM)
+                assert_string_equal(t.last, ": out of memory");
+            config_free(c);
+            assert_in_range(n, 0, 1000);
+        }
+        assert_int_equal(st, i == 0 ? WEIR_OK : WEIR_E_SYNTAX);
+    }
+}
+
+/* ---- words ----------------------------------------------------------------------------------- */
+
+static void check_words(void **unused)
+{
+    (void)unused;
+    char text[24];
+    assert_int_equal(config_distance("", ""), 0);
+    assert_int_equal(config_distance("abc", ""), 3);
+    assert_int_equal(config_distance("polices", "policies"), 1);
+    assert_int_equal(config_distance("memroy", "memory"), 1);
+    assert_int_equal(config_distance("kitten", "sitting"), 3);
+    assert_true(config_distance(repeat("", 41, ""), "x") == SIZE_MAX);
+    assert_string_equal(config_size_text(0, text, sizeof text), "0");
+    assert_string_equal(config_size_text(1023, text, sizeof text), "1023");
+    assert_string_equal(config_size_text(1024, text, sizeof text), "1k");
+    assert_string_equal(config_size_text((uint64_t)3 << 30, text, sizeof text), "3g");
+    assert_string_equal(config_size_text((uint64_t)1 << 40, text, sizeof text), "1024g");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(check_defaults),    cmocka_unit_test(check_addresses),
+        cmocka_unit_test(check_listens),     cmocka_unit_test(check_bounds),
+        cmocka_unit_test(check_names),       cmocka_unit_test(check_passwords),
+        cmocka_unit_test(check_policies),    cmocka_unit_test(check_many),
+        cmocka_unit_test(check_many_errors), cmocka_unit_test(check_files),
+        cmocka_unit_test(check_no_memory),   cmocka_unit_test(check_words),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Lines of the log, to the byte. */
+
+#include "cmd/log.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static const int64_t now_ns = 1795251600123999999; /* 2026-11-21T09:00:00.123999999Z */
+
+static void check_line(bool json, const char *const *pairs, const char *expected)
+{
+    char buf[WEIR_LOG_LINE_MAX + 1];
+    size_t len = log_line(json, now_ns, WEIR_LOG_INFO, "listening", pairs, buf);
+    assert_in_range(len, 1, WEIR_LOG_LINE_MAX);
+    buf[len] = '\0';
+    assert_string_equal(buf, expected);
+}
+
+#define TEXT(expected, ...) check_line(false, (const char *const[]){__VA_ARGS__ NULL}, expected)
+#define JSON(expected, ...) check_line(true, (const char *const[]){__VA_ARGS__ NULL}, expected)
+
+static void check_text(void **unused)
+{
+    (void)unused;
+    TEXT("2026-11-21T09:00:00.123Z info listening\n", );
+    TEXT("2026-11-21T09:00:00.123Z info listening resp=127.0.0.1:6380 http=off\n", "resp",
+         "127.0.0.1:6380", "http", "off", );
+    TEXT("2026-11-21T09:00:00.123Z info listening b=2\n", "a", NULL, "b", "2", );
+    TEXT("2026-11-21T09:00:00.123Z info listening a=\"\" b=\"x y\" c=\"k=v\"\n", "a", "", "b",
+         "x y", "c", "k=v", );
+    TEXT("2026-11-21T09:00:00.123Z info listening a=\"\\\"\" b=\"\\\\\" c=\"\\u000a\\u001b[31m\"\n",
+         "a", "\"", "b", "\\", "c", "\n\033[31m", );
+    TEXT(
+        "2026-11-21T09:00:00.123Z info listening a=\"\xC3\xBC\" b=\"\\u009b\" c=\"\xEF\xBF\xBD\"\n",
+        "a", "\xC3\xBC", "b", "\xC2\x9B", "c", "\xFF", );
+}
+
+static void check_json(void **unused)
+{
+    (void)unused;
+    JSON("{\"time\":\"2026-11-21T09:00:00.123Z\",\"level\":\"info\",\"event\":\"listening\"}\n", );
+    JSON("{\"time\":\"2026-11-21T09:00:00.123Z\",\"level\":\"info\",\"event\":\"listening\","
+         "\"a\":\"127.0.0.1:1\",\"b\":\"\",\"c\":\"\\\"\\\\\\u0001\\u007f\xEF\xBF\xBDx\"}\n",
+         "a", "127.0.0.1:1", "b", "", "c", "\"\\\001\x7F\xC3x", );
+}
+
+static void check_levels_and_times(void **unused)
+{
+    (void)unused;
+    char buf[WEIR_LOG_LINE_MAX];
+    const char *none[] = {NULL};
+    static const char *const expected[] = {
+        "1970-01-01T00:00:00.000Z debug e\n", "1970-01-01T00:00:00.000Z info e\n",
+        "1970-01-01T00:00:00.000Z warning e\n", "1970-01-01T00:00:00.000Z error e\n"};
+    for (int level = WEIR_LOG_DEBUG; level <= WEIR_LOG_ERROR; level++) {
+        size_t len = log_line(false, 0, (weir_log_level)level, "e", none, buf);
+        assert_int_equal(len, strlen(expected[level]));
+        assert_memory_equal(buf, expected[level], len);
+    }
+}
+
+/* Every length of a value, of a value to be escaped, and of a second pair: the line stays whole. */
+static void check_long_values(void **unused)
+{
+    (void)unused;
+    char value[WEIR_LOG_LINE_MAX + 100], buf[WEIR_LOG_LINE_MAX];
+    static const char fill[] = {'x', '"', '\001', ' '};
+    for (size_t i = 0; i < 2 * sizeof fill; i++) {
+        bool json = i >= sizeof fill;
+        for (size_t n = 600; n < sizeof value; n++) {
+            memset(value, fill[i % sizeof fill], n);
+            value[n] = '\0';
+            const char *pairs[] = {"first", value, "second", "x", "third", "y z", NULL};
+            size_t len = log_line(json, now_ns, WEIR_LOG_ERROR, "long", pairs, buf);
+            assert_in_range(len, 600, WEIR_LOG_LINE_MAX);
+            assert_int_equal(buf[len - 1], '\n');
+            assert_null(memchr(buf, '\n', len - 1));
+            if (json)
+                assert_memory_equal(buf + len - 3, "\"}\n", 3);
+        }
+    }
+    memset(value, 'x', sizeof value - 1);
+    value[sizeof value - 1] = '\0';
+    const char *pairs[] = {"first", value, "second", "x", NULL};
+    size_t len = log_line(true, now_ns, WEIR_LOG_ERROR, "long", pairs, buf);
+    assert_memory_equal(buf + len - 8, "xx...\"}\n", 8);
+}
+
+/* One event, one write: a pipe hands out whole lines. What is below the level is left out. */
+static void check_events(void **unused)
+{
+    (void)unused;
+    int fd[2];
+    char buf[256];
+    assert_int_equal(pipe(fd), 0);
+    const weir_log log = {.fd = fd[1], .json = false, .least = WEIR_LOG_INFO};
+    log_event(&log, WEIR_LOG_DEBUG, "unseen", "a", "b", NULL);
+    log_event(&log, WEIR_LOG_WARNING, "seen", "a", "b", "c", NULL, "d", "e f", NULL);
+    ssize_t len = read(fd[0], buf, sizeof buf - 1);
+    assert_true(len > 24);
+    buf[len] = '\0';
+    assert_string_equal(buf + 24, " warning seen a=b d=\"e f\"\n");
+    assert_int_equal(buf[23], 'Z');
+    close(fd[0]);
+    close(fd[1]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(check_text),
+        cmocka_unit_test(check_json),
+        cmocka_unit_test(check_levels_and_times),
+        cmocka_unit_test(check_long_values),
+        cmocka_unit_test(check_events),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# `weir check` from the outside.
+#
+#   tests/e2e/check_test.sh path/to/weir path/to/example.yaml
+set -u
+weir=${1:?usage: check_test.sh path/to/weir path/to/example.yaml}
+example=${2:?usage: check_test.sh path/to/weir path/to/example.yaml}
+# shellcheck source=tests/e2e/check.sh
+. "$(dirname "$0")/check.sh"
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+
+status() { "$@" >"$dir/out" 2>"$dir/err"; echo $?; }
+
+check "the example is good" 0 "$(status "$weir" check "$example")"
+check "nothing is said of it on stderr" "" "$(cat "$dir/err")"
+check "its first line" "$example: good" "$(head -n 1 "$dir/out")"
+check "each policy is there" 2 "$(grep -cE '^  (login|api)$' "$dir/out")"
+check "a policy in canonical form" "    sliding-log 5/m" "$(grep -A 1 '^  login$' "$dir/out" | tail -n 1)"
+check "--quiet says nothing" "0" "$(status "$weir" check --quiet "$example")$(cat "$dir/out" "$dir/err")"
+
+printf 'threads: 0\npolices: 1\n' >"$dir/bad.yaml"
+check "a wrong file" 1 "$(status "$weir" check "$dir/bad.yaml")"
+check "what is told of it" "$dir/bad.yaml:1:10: error: threads: expected a number from 1 to 256, found '0'
+  threads: 0
+           ^
+$dir/bad.yaml:2:1: error: unknown key 'polices', did you mean 'policies'?
+  polices: 1
+  ^" "$(cat "$dir/err")"
+check "nothing on stdout" "" "$(cat "$dir/out")"
+
+check "standard input" 1 "$(echo 'threads: 0' | status "$weir" check -)"
+check "its name" "<stdin>:1:10:" "$(head -n 1 "$dir/err" | cut -d' ' -f1)"
+check "a pipe" 0 "$(status "$weir" check <(echo 'threads: 1'))"
+check "no such file" 1 "$(status "$weir" check "$dir/none")"
+check "what is told of that" "$dir/none: error: cannot be read: No such file or directory" "$(cat "$dir/err")"
+check "a directory" 1 "$(status "$weir" check "$dir")"
+check "what is told of it" "$dir: error: cannot be read: Is a directory" "$(cat "$dir/err")"
+check "a program" 1 "$(status "$weir" check "$weir")"
+check "what is told of one" "control character" "$(head -n 1 "$dir/err" | grep -o 'control character\|byte 0x')"
+check "three lines, no more" 3 "$(wc -l <"$dir/err")"
+
+check "no file" 2 "$(status "$weir" check)"
+check "two files" 2 "$(status "$weir" check a b)"
+check "an unknown option" 2 "$(status "$weir" check --loud a)"
+check "--help" 0 "$(status "$weir" check --help)"
+check "it has examples" 1 "$(grep -c '^Examples:' "$dir/out")"
+
+echo "$passed passed, $failed failed, 0 skipped"
+exit $((failed > 0))

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* libFuzzer target: a configuration. It is good, and then all of it is within its bounds; or it is
+ * wrong, and then something is said, in the order of the file, about places that exist. */
+
+#include "cmd/config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct told {
+    size_t times, line, column;
+    FILE *out;
+} told;
+
+static void require(bool holds)
+{
+    if (!holds)
+        abort();
+}
+
+static void tell(void *ctx, const config_problem *p)
+{
+    told *t = ctx;
+    t->times++;
+    require(strlen(p->text) > 0);
+    require(p->line == 0 || p->line > t->line || (p->line == t->line && p->column >= t->column));
+    require(p->line == 0 || (p->column >= 1 && p->source_at <= p->source_len));
+    t->line = p->line;
+    t->column = p->column;
+    config_problem_print(t->out, p);
+}
+
+static void require_bounds(const weir_config *c)
+{
+    require(c->listens_len >= 1 && c->listens_len <= CONFIG_LISTENS_MAX);
+    for (size_t i = 0; i < c->listens_len; i++)
+        require(!c->listens[i].is_public || c->insecure || c->password_len > 0);
+    require(strlen(c->password) == c->password_len);
+    require(c->threads <= 256 && c->connections >= 1 && c->connections <= 1000000);
+    require(c->memory_large_bytes < c->memory_bytes && c->buffers_bytes >= 1 << 20);
+    require(c->idle_ns >= 0 && c->request_ns >= 0 && c->write_ns >= 0 && c->drain_ns >= 0);
+    require(c->http_key.hops <= CONFIG_HOPS_MAX && c->rules_len <= WEIR_RULES_MAX);
+    for (size_t i = 0; i < c->rules_len; i++) {
+        weir_rule_error error;
+        require(weir_rule_check(&c->rules[i], NULL, &error) == WEIR_OK);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
+{
+    told t = {.out = fopen("/dev/null", "w")};
+    require(t.out != NULL);
+    const config_sink sink = {tell, &t};
+    weir_config *c = NULL;
+    char *copy = malloc(len + (len == 0)); /* so that a byte too far is noticed */
+    require(copy != NULL);
+    if (len > 0)
+        memcpy(copy, bytes, len);
+    weir_status st = config_parse(copy, len, "fuzz.yaml", false, NULL, &sink, &c);
+    require(st == WEIR_OK || st == WEIR_E_SYNTAX);
+    require((t.times == 0) == (st == WEIR_OK));
+    if (st == WEIR_OK)
+        require_bounds(c);
+    config_free(c);
+    free(copy);
+    fclose(t.out);
+    return 0;
+}
