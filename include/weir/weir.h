@@ -176,9 +176,10 @@ void weir_state_grow(const weir_policy *p, const uint64_t *from, unsigned level,
 WEIR_NODISCARD weir_status weir_check(const weir_policy *p, uint64_t *state, unsigned level,
                                       int64_t now_ns, int64_t cost, weir_decision *ret);
 
-/* Says what weir_check() would decide, and writes nothing: allowed, retry_after_ns and never are its
- * answer to `cost` (in which a denial has not been counted, where a layer counts them); if that is
- * "allowed", the other figures are those of the state as it is, nothing charged. Parameters, range and threads as weir_check(); never WEIR_E_ROOM. */
+/* Says what weir_check() would decide, and writes nothing: allowed, retry_after_ns and never are
+ * its answer to `cost` (in which a denial has not been counted, where a layer counts them); if that
+ * is "allowed", the other figures are those of the state as it is, nothing charged. Parameters,
+ * range and threads as weir_check(); never WEIR_E_ROOM. */
 WEIR_NODISCARD weir_status weir_peek(const weir_policy *p, const uint64_t *state, unsigned level,
                                      int64_t now_ns, int64_t cost, weir_decision *ret);
 

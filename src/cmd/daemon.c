@@ -166,28 +166,48 @@ static void log_problem(void *ctx, const config_problem *p)
               "column", column, "path", p->path, "error", p->text, NULL);
 }
 
+static bool same_listens(const weir_config *a, const weir_config *b)
+{
+    if (a->listens_len != b->listens_len)
+        return false;
+    for (size_t i = 0; i < a->listens_len; i++) {
+        if (a->listens[i].protocol != b->listens[i].protocol ||
+            strcmp(a->listens[i].address, b->listens[i].address) != 0)
+            return false;
+    }
+    return true;
+}
+
+static bool same_limits(const weir_config *a, const weir_config *b)
+{
+    return a->connections == b->connections && a->buffers_bytes == b->buffers_bytes &&
+           a->idle_ns == b->idle_ns && a->request_ns == b->request_ns &&
+           a->write_ns == b->write_ns && a->drain_ns == b->drain_ns;
+}
+
+static bool same_key(const config_http_key *a, const config_http_key *b)
+{
+    return a->from == b->from && a->hops == b->hops && strcmp(a->name, b->name) == 0;
+}
+
 /* What holds from the start to the end, and is therefore not as the file now says. */
 static void log_restart(const daemon *d, const weir_config *now)
 {
     const weir_config *old = d->options->config;
     const struct {
         const char *name;
-        bool differs;
+        bool same;
     } rows[] = {
-        {"listen", old->listens_len != now->listens_len ||
-                       memcmp(old->listens, now->listens, sizeof old->listens) != 0},
-        {"password", strcmp(old->password, now->password) != 0},
-        {"threads", old->threads != now->threads},
-        {"memory", old->memory_bytes != now->memory_bytes ||
-                       old->memory_large_bytes != now->memory_large_bytes},
-        {"limits", old->connections != now->connections ||
-                       old->buffers_bytes != now->buffers_bytes || old->idle_ns != now->idle_ns ||
-                       old->request_ns != now->request_ns || old->write_ns != now->write_ns ||
-                       old->drain_ns != now->drain_ns},
-        {"http", memcmp(&old->http_key, &now->http_key, sizeof old->http_key) != 0},
+        {"listen", same_listens(old, now)},
+        {"password", strcmp(old->password, now->password) == 0},
+        {"threads", old->threads == now->threads},
+        {"memory", old->memory_bytes == now->memory_bytes &&
+                       old->memory_large_bytes == now->memory_large_bytes},
+        {"limits", same_limits(old, now)},
+        {"http", same_key(&old->http_key, &now->http_key)},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        if (rows[i].differs)
+        if (!rows[i].same)
             log_event(d->options->log, WEIR_LOG_WARNING, "restart-needed", "key", rows[i].name,
                       "text", "it takes effect when weir is started anew", NULL);
     }

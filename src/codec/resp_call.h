@@ -45,8 +45,8 @@ void weir_resp_select(weir_resp_call *c);
 void weir_resp_config(weir_resp_call *c);
 void weir_resp_info(weir_resp_call *c);
 
-/* Decisions (resp_take.c). The first reads "name policy key [COST n]" of 3 to 5 words into what an ask
- * wants to know; returns NULL, or what is wrong. The second writes an answer. */
+/* Decisions (resp_take.c). The first reads "name policy key [COST n]" of 3 to 5 words into what an
+ * ask wants to know; returns NULL, or what is wrong. The second writes an answer. */
 const char *weir_resp_read_ask(const weir_resp_call *c, bool by_text, weir_ask *ret);
 void weir_resp_put_answer(weir_resp_call *c, const weir_ask *ask);
 void weir_resp_peek(weir_resp_call *c);

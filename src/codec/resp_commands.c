@@ -202,7 +202,8 @@ static bool may_run(weir_resp_call *c, const weir_resp_command *cmd)
     return true;
 }
 
-/* Puts a take or a check into the batch; or, if it is in error, answers what is there and says so. */
+/* Puts a take or a check into the batch; or, if it is in error, answers what is there and says
+ * so. */
 static void add_to_batch(weir_resp_call *c, bool by_text, batch *b)
 {
     if (b->len == WEIR_BATCH_MAX)

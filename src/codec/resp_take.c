@@ -113,7 +113,7 @@ void weir_resp_put_answer(weir_resp_call *c, const weir_ask *ask)
     weir_resp_put_i64(c->out, d->layer);
 }
 
-/* ---- WEIR.PEEK, REFUND, RESET, EXPLAIN -------------------------------------------------------- */
+/* ---- WEIR.PEEK, REFUND, RESET, EXPLAIN ------------------------------------------------------- */
 
 void weir_resp_peek(weir_resp_call *c)
 {

@@ -49,8 +49,8 @@ typedef struct weir_protocol {
      * and by `held`.
      *  in   what has arrived and was not dropped before, at the same place or another: a session
      *       keeps offsets, not pointers.
-     *  out  empty at the call. Stop when it holds more than out_pause bytes. It belongs to the loop,
-     *       and whatever is in it afterwards is sent. */
+     *  out  empty at the call. Stop when it holds more than out_pause bytes. It is the loop's, and
+     *       whatever is in it afterwards is sent. */
     weir_step (*run)(void *session, weir_buffer *in, weir_buffer *out, size_t out_pause,
                      int64_t now_ns);
 

@@ -64,7 +64,7 @@ struct weir_service {
     weir_rules *rules; /* one reference */
     uint64_t generation;
     weir_tallies *tallies;
-    uint64_t decided; /* asks whose latency is not yet counted */
+    uint64_t decided;                   /* asks whose latency is not yet counted */
     weir_rule_key seen[WEIR_BATCH_MAX]; /* the keys of a batch, as their rules see them */
 };
 

@@ -44,9 +44,9 @@ WEIR_NODISCARD weir_status weir_rule_new(weir_rule **ret, const weir_store *stor
 void weir_rule_drop(weir_rule *r);
 void weir_rules_drop(weir_rules *rules);
 
-/* A set like `old` (NULL: the empty one) but with `rule` in the place of the one of its name, or, if
- * rule is NULL, without that of `name`. Takes over the caller's reference to `rule` if it succeeds.
- * NULL if there is no memory. */
+/* A set like `old` (NULL: the empty one) but with `rule` in the place of the one of its name, or,
+ * if rule is NULL, without that of `name`. Takes over the caller's reference to `rule` if it
+ * succeeds. NULL if there is no memory. */
 weir_rules *weir_rules_with(const weir_rules *old, const char *name, size_t len, weir_rule *rule);
 
 /* NULL if there is none of that name. */

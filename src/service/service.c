@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* ---- from an ask to the store's question ------------------------------------------------------ */
+/* ---- from an ask to the store's question ----------------------------------------------------- */
 
 /* The figures of a key that is never counted: those of a fresh one. */
 static weir_decision fresh_figures(const weir_policy *p)
@@ -84,7 +84,7 @@ static bool is_listed(const place *at)
     return at->seen && (at->seen->allow || at->seen->deny);
 }
 
-/* ---- from the store's answer to the ask's ----------------------------------------------------- */
+/* ---- from the store's answer to the ask's ---------------------------------------------------- */
 
 static void look_on(weir_ask *ask)
 {

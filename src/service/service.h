@@ -116,8 +116,8 @@ typedef struct weir_rule_view {
     bool shadow;
 } weir_rule_view;
 
-/* Calls fn for every rule in force, by name, until it returns false. What the view points to is good
- * until fn returns. */
+/* Calls fn for every rule in force, by name, until it returns false. What the view points to is
+ * good until fn returns. */
 void weir_service_rules(weir_service *s, bool (*fn)(void *ctx, const weir_rule_view *rule),
                         void *ctx);
 
@@ -148,7 +148,8 @@ typedef struct weir_latency {
     uint64_t sum_ns;
 } weir_latency;
 
-/* Counts the asks that were decided since the last call as having taken elapsed_ns, all together. */
+/* Counts the asks that were decided since the last call as having taken elapsed_ns, all
+ * together. */
 void weir_service_latency(weir_service *s, int64_t elapsed_ns);
 
 weir_latency weir_hub_latency(weir_hub *h);         /* the sum over all services. Any thread */
