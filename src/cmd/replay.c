@@ -13,6 +13,7 @@
 #include "cmd/replay_options.h"
 #include "cmd/replay_print.h"
 #include "cmd/replay_say.h"
+#include "cmd/span.h"
 #include "codec/logline.h"
 #include "port/port.h"
 #include "service/zones.h"
@@ -51,7 +52,7 @@ typedef struct replay {
     replay_format format;
     weir_record record;
     replay_keys *keys;
-    replay_out *out;
+    out_stream *out;
     replay_progress progress;
     int64_t latest_ns, back_ns_max;
     uint64_t latest_number, back_number; /* the lines that set latest_ns: now, and at back_ns_max */
@@ -229,7 +230,7 @@ static int complain_nothing(const replay *r)
     return REPLAY_FAILED;
 }
 
-static int complain_output(const replay_out *out)
+static int complain_output(const out_stream *out)
 {
     return replay_complain(REPLAY_FAILED, "standard %s: %s",
                            out->fd == STDERR_FILENO ? "error" : "output", strerror(out->error));
@@ -238,7 +239,7 @@ static int complain_output(const replay_out *out)
 static int print_tables(replay *r)
 {
     if (r->options.decisions) {
-        if (replay_out_flush(r->out) != 0)
+        if (out_flush(r->out) != 0)
             return complain_output(r->out);
         r->out->fd = STDERR_FILENO;
     }
@@ -246,11 +247,11 @@ static int print_tables(replay *r)
         const rule *which = &r->rules[i];
         replay_summary s = {which->text, i, r->requests, which->denied, r->keys, r->options.top};
         if (i > 0)
-            replay_out_text(r->out, "\n");
+            out_text(r->out, "\n");
         if (replay_print_table(r->out, &s) != WEIR_OK)
             return replay_complain_memory();
     }
-    if (replay_out_flush(r->out) != 0)
+    if (out_flush(r->out) != 0)
         return complain_output(r->out);
     return 0;
 }
@@ -259,9 +260,9 @@ static int print_tables(replay *r)
  * for all that follow. */
 static void note_back(const replay *r)
 {
-    char span[REPLAY_SPAN_TEXT_MAX], ahead[80] = "";
+    char span[SPAN_TEXT_MAX], ahead[80] = "";
     bool far = r->back_ns_max > AHEAD_NS_MAX, one = r->went_back == 1;
-    replay_span_text(r->back_ns_max, span);
+    span_text(r->back_ns_max, span);
     if (far)
         snprintf(ahead, sizeof ahead, "; is the time of line %" PRIu64 " right?", r->back_number);
     replay_complain(0,
@@ -298,7 +299,7 @@ static int run(replay *r)
         status = complain_nothing(r);
     if (status == 0 && r->out->error == 0)
         status = print_tables(r);
-    else if (replay_out_flush(r->out) != 0)
+    else if (out_flush(r->out) != 0)
         status = complain_output(r->out);
     if (status == 0)
         print_notes(r);
@@ -337,10 +338,10 @@ static int replay_open(replay *r)
     return status;
 }
 
-static int print_help(replay_out *out)
+static int print_help(out_stream *out)
 {
-    replay_out_text(out, replay_help);
-    return replay_out_flush(out) == 0 ? 0 : complain_output(out);
+    out_text(out, replay_help);
+    return out_flush(out) == 0 ? 0 : complain_output(out);
 }
 
 int weir_cmd_replay(int argc, char **argv)
@@ -353,7 +354,7 @@ int weir_cmd_replay(int argc, char **argv)
     r.out = port_zalloc(1, sizeof *r.out);
     if (!r.out)
         return replay_complain_memory();
-    replay_out_init(r.out, STDOUT_FILENO);
+    out_init(r.out, STDOUT_FILENO);
     if (r.options.help)
         status = print_help(r.out);
     else if ((status = replay_open(&r)) == 0)

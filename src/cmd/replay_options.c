@@ -2,13 +2,11 @@
  * Copyright (c) 2026 the weir authors */
 /* Options by getopt, and the help. It must not know what the words given mean. */
 
-#define _GNU_SOURCE /* getopt_long */
-
 #include "cmd/replay_options.h"
 
+#include "cmd/options.h"
 #include "cmd/replay_say.h"
 
-#include <getopt.h>
 #include <string.h>
 
 enum { TOP_DEFAULT = 10, TOP_MAX = 1000000 };
@@ -80,21 +78,16 @@ static int set_decisions(replay_options *o, const char *text)
     return 0;
 }
 
-/* What getopt found to be wrong; argv[at - 1] is where it stands. */
-static int bad_option(int c, int option, char **argv, int at)
-{
-    if (c == ':')
-        return replay_complain(REPLAY_USAGE, "%s needs a value", argv[at - 1]);
-    if (option > 0 && option < 256)
-        return replay_complain(REPLAY_USAGE, "unknown option '-%c'; see weir replay --help",
-                               option);
-    if (option >= 256)
-        return replay_complain(REPLAY_USAGE, "%s: it takes no value", argv[at - 1]);
-    return replay_complain(REPLAY_USAGE, "unknown option '%s'; see weir replay --help",
-                           argv[at - 1]);
-}
-
-enum { OPT_POLICY = 256, OPT_FORMAT, OPT_KEY, OPT_COST, OPT_DECISIONS, OPT_TOP, OPT_STRICT };
+enum {
+    OPT_POLICY = 256,
+    OPT_FORMAT,
+    OPT_KEY,
+    OPT_COST,
+    OPT_DECISIONS,
+    OPT_TOP,
+    OPT_STRICT,
+    OPT_NO_PROGRESS
+};
 
 static int set_option(replay_options *o, int c, const char *value)
 {
@@ -116,6 +109,9 @@ static int set_option(replay_options *o, int c, const char *value)
         return set_top(o, value);
     case OPT_STRICT:
         o->strict = true;
+        return 0;
+    case OPT_NO_PROGRESS:
+        o->no_progress = true;
         return 0;
     default:
         o->help = true;
@@ -150,18 +146,15 @@ int replay_options_read(replay_options *ret, int argc, char **argv)
         {"decisions", required_argument, NULL, OPT_DECISIONS},
         {"top", required_argument, NULL, OPT_TOP},
         {"strict", no_argument, NULL, OPT_STRICT},
+        {"no-progress", no_argument, NULL, OPT_NO_PROGRESS},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
     replay_options o = {.top = TOP_DEFAULT};
     int status = 0, c;
     optind = 0; /* begins anew: main may have used it */
-    opterr = 0;
-    while (status == 0 && !o.help && (c = getopt_long(argc, argv, ":h", known, NULL)) != -1) {
-        if (c == '?' || c == ':')
-            return bad_option(c, optopt, argv, optind);
-        status = set_option(&o, c, optarg);
-    }
+    while (status == 0 && !o.help && (c = options_next("weir replay", argc, argv, known)) != -1)
+        status = c == '?' ? REPLAY_USAGE : set_option(&o, c, optarg);
     if (status == 0 && !o.help)
         status = check_options(&o, argc, argv, optind);
     if (status == 0)

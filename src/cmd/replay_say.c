@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Messages, lengths of time and the progress bar. It must not know what a policy or a key is. */
+/* Messages and the progress bar. It must not know what a policy or a key is. */
 
 #include "cmd/replay_say.h"
 
@@ -28,36 +28,6 @@ int replay_complain(int status, const char *text, ...)
 int replay_complain_memory(void)
 {
     return replay_complain(REPLAY_FAILED, "the memory is full");
-}
-
-/* ---- lengths of time ------------------------------------------------------------------------- */
-
-void replay_span_text(int64_t ns, char *ret)
-{
-    static const struct {
-        const char *name;
-        int64_t ns;
-    } units[] = {{"d", INT64_C(86400000000000)},
-                 {"h", INT64_C(3600000000000)},
-                 {"m", INT64_C(60000000000)},
-                 {"s", 1000000000},
-                 {"ms", 1000000},
-                 {"us", 1000},
-                 {"ns", 1},
-                 {"ns", 1}};
-    size_t i = 0;
-    while (ns < units[i].ns && i < 6)
-        i++;
-    int64_t rest = ns % units[i + 1].ns;
-    if (rest > 0 && ns <= INT64_MAX - (units[i + 1].ns - rest))
-        ns += units[i + 1].ns - rest;
-    if (i > 0 && ns >= units[i - 1].ns) /* 59m 59.5s is 1h */
-        i--;
-    int len = snprintf(ret, REPLAY_SPAN_TEXT_MAX, "%" PRId64 "%s", ns / units[i].ns, units[i].name);
-    int64_t next = ns % units[i].ns / units[i + 1].ns;
-    if (next > 0)
-        snprintf(ret + len, (size_t)(REPLAY_SPAN_TEXT_MAX - len), " %" PRId64 "%s", next,
-                 units[i + 1].name);
 }
 
 /* ---- progress -------------------------------------------------------------------------------- */
