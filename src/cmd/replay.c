@@ -94,7 +94,7 @@ static int bad_line(replay *r, const weir_logline_error *error)
         char text[256];
         weir_logline_error_text(error, text, sizeof text);
         replay_progress_erase(&r->progress);
-        fprintf(stderr, "%s:%" PRIu64 ": %s\n", r->in.name, r->in.number, text);
+        fprintf(stderr, "%s:%" PRIu64 ": %s\n", r->in.input.name, r->in.number, text);
     }
     if (!r->options.strict)
         return 0;
@@ -143,8 +143,8 @@ static int complain_store(const replay *r, const rule *which, weir_status st)
         return replay_complain(REPLAY_FAILED,
                                "%s:%" PRIu64 ": the memory is full: the state of this key does not "
                                "fit in %d MiB, under %s",
-                               r->in.name, r->in.number, STORE_MIB, which->text);
-    return replay_complain(REPLAY_FAILED, "%s:%" PRIu64 ": %s", r->in.name, r->in.number,
+                               r->in.input.name, r->in.number, STORE_MIB, which->text);
+    return replay_complain(REPLAY_FAILED, "%s:%" PRIu64 ": %s", r->in.input.name, r->in.number,
                            weir_status_str(st));
 }
 
@@ -211,7 +211,7 @@ static int run_lines(replay *r)
             return status;
     }
     if (kind == REPLAY_LINES_FAILED)
-        return replay_complain(REPLAY_FAILED, "%s: %s", r->in.name, strerror(errno));
+        return replay_complain(REPLAY_FAILED, "%s: %s", r->in.input.name, r->in.input.error);
     return 0;
 }
 
@@ -220,8 +220,8 @@ static int run_lines(replay *r)
 /* Says why not one line could be read, as far as that can be guessed. */
 static int complain_nothing(const replay *r)
 {
-    const char *name = r->in.name;
-    if (r->in.bytes_read == 0)
+    const char *name = r->in.input.name;
+    if (r->in.empty)
         return replay_complain(REPLAY_FAILED, "%s: it is empty", name);
     if (r->bad == 0)
         return replay_complain(REPLAY_FAILED, "%s: it has only empty lines", name);
@@ -292,7 +292,8 @@ static void print_notes(const replay *r)
 static int run(replay *r)
 {
     bool mixed = r->options.decisions && isatty(STDOUT_FILENO); /* with the decisions */
-    replay_progress_begin(&r->progress, r->in.size > 0 && isatty(STDERR_FILENO) && !mixed);
+    replay_progress_begin(&r->progress, !r->options.no_progress && r->in.input.size > 0 &&
+                                            isatty(STDERR_FILENO) && !mixed);
     int status = run_lines(r);
     replay_progress_erase(&r->progress);
     if (status == 0 && r->out->error == 0 && r->requests == 0)

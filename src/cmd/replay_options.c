@@ -15,7 +15,8 @@ const char replay_help[] =
     "Usage: weir replay --policy TEXT [OPTION]... FILE|-\n"
     "\n"
     "Runs a log through policies, in the log's own time, and says who would have\n"
-    "been denied. Nothing is limited by it: it only reads.\n"
+    "been denied. Nothing is limited by it: it only reads. A log may be packed with\n"
+    "gzip or zstd.\n"
     "\n"
     "  --policy TEXT      a policy, like 'gcra 100/m burst 20'; may be given again:\n"
     "                     each request goes through every policy by itself\n"
@@ -35,6 +36,7 @@ const char replay_help[] =
     "                     to standard error. Bytes that are not UTF-8 become U+FFFD\n"
     "  --top N            how many denied keys to list (default 10)\n"
     "  --strict           end at the first line that cannot be read\n"
+    "  --no-progress      no bar on a terminal that says how far it is\n"
     "  --help             this text\n"
     "\n"
     "A line that is earlier than one before it is decided at the latest time seen.\n"
@@ -44,7 +46,7 @@ const char replay_help[] =
     "  weir replay --policy 'gcra 100/m burst 20' access.log\n"
     "  weir replay --policy 'fixed-window 1000/day tz Europe/Berlin' \\\n"
     "              --policy 'sliding-log 1000/d' --key user access.log\n"
-    "  zcat access.log.*.gz | weir replay --policy 'gcra 1000000/s burst 9000000' \\\n"
+    "  cat access.log.*.gz | weir replay --policy 'gcra 1000000/s burst 9000000' \\\n"
     "              --cost bytes --decisions jsonl - > decisions.jsonl\n";
 
 /* ---- the command line ------------------------------------------------------------------------ */
