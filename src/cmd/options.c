@@ -6,7 +6,9 @@
 
 #include "cmd/options.h"
 
+#include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 
 static void say_expected(const char *command, const struct option *known)
 {
@@ -18,6 +20,18 @@ static void say_expected(const char *command, const struct option *known)
     fprintf(stderr, "; see %s --help\n", command);
 }
 
+/* Whether `found` is --NAME=VALUE of the option that has this value. */
+static bool has_value(const char *found, int value, const struct option *known)
+{
+    for (; known->name; known++) {
+        size_t len = strcspn(found, "=");
+        if (known->val == value && found[len] == '=' && len > 2 &&
+            strncmp(known->name, found + 2, len - 2) == 0)
+            return true;
+    }
+    return false;
+}
+
 int options_next(const char *command, int argc, char **argv, const struct option *known)
 {
     opterr = 0;
@@ -27,7 +41,7 @@ int options_next(const char *command, int argc, char **argv, const struct option
     const char *found = argv[optind - 1]; /* not for letters: others may follow, as in -zx */
     if (c == ':') {
         fprintf(stderr, "%s: %s needs a value\n", command, found);
-    } else if (optopt >= 256 || (optopt == 'h' && found[1] == '-')) {
+    } else if (has_value(found, optopt, known)) {
         fprintf(stderr, "%s: %s: it takes no value\n", command, found);
     } else {
         if (optopt > 0)
