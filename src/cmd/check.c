@@ -6,6 +6,7 @@
 #include "cmd/cmd.h"
 #include "cmd/config.h"
 #include "cmd/config_fields.h"
+#include "cmd/options.h"
 #include "service/zones.h"
 
 #include <inttypes.h>
@@ -13,12 +14,13 @@
 #include <string.h>
 
 static const char usage[] =
-    "weir check FILE|- [--quiet]\n"
+    "Usage: weir check [OPTION]... FILE|-\n"
     "\n"
     "Reads a configuration of weir serve. If it is good, prints what it means; if not, all that\n"
     "is wrong, each with its place. Nothing is started. '-' reads the standard input.\n"
     "\n"
     "  --quiet  print errors alone\n"
+    "  --help   this text\n"
     "\n"
     "Exit status: 0 good, 1 wrong or unreadable, 2 wrong usage.\n"
     "\n"
@@ -148,33 +150,27 @@ static int check_file(const char *path, bool quiet)
 
 int weir_cmd_check(int argc, char **argv)
 {
-    const char *path = NULL;
-    bool quiet = false, only_files = false;
-    for (int i = 1; i < argc; i++) {
-        bool option = !only_files && argv[i][0] == '-' && argv[i][1] != '\0';
-        if (option && (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)) {
+    static const struct option known[] = {
+        {"quiet", no_argument, NULL, 'q'}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
+    bool quiet = false;
+    int c;
+    optind = 0;
+    while ((c = options_next("weir check", argc, argv, known)) != -1) {
+        if (c == 'h') {
             fputs(usage, stdout);
             return 0;
         }
-        if (option && strcmp(argv[i], "--") == 0) {
-            only_files = true;
-        } else if (option && strcmp(argv[i], "--quiet") == 0) {
-            quiet = true;
-        } else if (option) {
-            fprintf(stderr, "weir check: unknown option '%s', expected --quiet or --help\n",
-                    argv[i]);
+        if (c == '?')
             return 2;
-        } else if (path) {
-            fprintf(stderr, "weir check: expected one FILE, found also '%s'\n", argv[i]);
-            return 2;
-        } else {
-            path = argv[i];
-        }
+        quiet = true;
     }
-    if (!path) {
-        fputs("weir check: FILE is missing; '-' is the standard input\n\n", stderr);
-        fputs(usage, stderr);
-        return 2;
-    }
-    return check_file(path, quiet);
+    if (argc - optind == 1)
+        return check_file(argv[optind], quiet);
+    if (optind == argc)
+        fputs("weir check: FILE is missing, '-' is the standard input; see weir check --help\n",
+              stderr);
+    else
+        fprintf(stderr, "weir check: expected one FILE, found also '%s'; see weir check --help\n",
+                argv[optind + 1]);
+    return 2;
 }

@@ -3,7 +3,8 @@
 #ifndef WEIR_CMD_CMD_H
 #define WEIR_CMD_CMD_H
 /* The commands of the program `weir`. Each gets its own name as argv[0] and returns the exit
- * status: 0, 1 if it failed while running, 2 if it was called wrongly. */
+ * status: 0, 1 if it failed while running, 2 if it was called wrongly; take and peek: 3 if denied.
+ * --help shows "Usage:", what it does, its options, exit statuses and examples. */
 
 #define WEIR_VERSION "0.1.0"
 
@@ -11,5 +12,8 @@ int weir_cmd_serve(int argc, char **argv);
 int weir_cmd_replay(int argc, char **argv);
 int weir_cmd_policy(int argc, char **argv);
 int weir_cmd_check(int argc, char **argv);
+int weir_cmd_take(int argc, char **argv);
+int weir_cmd_peek(int argc, char **argv);
+int weir_cmd_reset(int argc, char **argv);
 
 #endif

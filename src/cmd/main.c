@@ -10,47 +10,105 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char usage[] =
-    "weir " WEIR_VERSION ", an exact rate limiter\n"
-    "\n"
-    "  weir serve [--port N]                 answer redis-cli and any Redis client\n"
-    "  weir replay --policy 'TEXT' FILE|-    run an access log through a policy, offline\n"
-    "  weir policy 'TEXT'                    say what a policy admits\n"
-    "  weir check FILE|-                     say what a configuration means, or what is wrong\n"
-    "  weir version\n"
-    "\n"
-    "weir COMMAND --help says more.\n";
+static int version(int argc, char **argv);
+static int help(int argc, char **argv);
+
+static const struct {
+    const char *name, *args, *text;
+    int (*run)(int argc, char **argv);
+} commands[] = {
+    {"serve", "[FILE] [--port N]", "answer Redis clients and HTTP", weir_cmd_serve},
+    {"check", "FILE|-", "say what a configuration means, or what is wrong", weir_cmd_check},
+    {"replay", "--policy TEXT FILE|-", "run an access log through a policy, offline",
+     weir_cmd_replay},
+    {"policy", "TEXT...", "say what a policy admits", weir_cmd_policy},
+    {"take", "POLICY KEY", "ask a daemon whether a request may pass", weir_cmd_take},
+    {"peek", "POLICY KEY", "the same, charging nothing", weir_cmd_peek},
+    {"reset", "POLICY KEY", "make a key as good as new", weir_cmd_reset},
+    {"help", "[COMMAND]", "say more", help},
+    {"version", "", "say which weir this is", version},
+};
+
+enum { COMMANDS = sizeof commands / sizeof commands[0] };
+
+static void print_usage(FILE *out)
+{
+    fputs("weir " WEIR_VERSION ", an exact rate limiter\n\n", out);
+    for (size_t i = 0; i < COMMANDS; i++) {
+        int cols = fprintf(out, "  weir %s %s", commands[i].name, commands[i].args);
+        fprintf(out, "%*s  %s\n", cols < 34 ? 34 - cols : 0, "", commands[i].text);
+    }
+    fputs("\nweir COMMAND --help says more.\n", out);
+}
+
+static int unknown_command(const char *name)
+{
+    fprintf(stderr, "weir: unknown command '%s', expected ", name);
+    for (size_t i = 0; i < COMMANDS; i++) {
+        const char *before = i == 0 ? "" : i + 1 < COMMANDS ? ", " : " or ";
+        fprintf(stderr, "%s%s", before, commands[i].name);
+    }
+    fputs("\n", stderr);
+    return 2;
+}
+
+/* Runs the command argv[0]; -1 if there is none of that name. */
+static int run(int argc, char **argv)
+{
+    for (size_t i = 0; i < COMMANDS; i++) {
+        if (strcmp(argv[0], commands[i].name) == 0)
+            return commands[i].run(argc, argv);
+    }
+    return -1;
+}
+
+static bool asks_help(int argc, char **argv)
+{
+    return argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0);
+}
 
 static int version(int argc, char **argv)
 {
-    (void)argc;
-    (void)argv;
-    puts("weir " WEIR_VERSION);
+    static const char text[] = "Usage: weir version\n"
+                               "\n"
+                               "Says which weir this is.\n"
+                               "\n"
+                               "  --help  this text\n"
+                               "\n"
+                               "Exit status: 0.\n"
+                               "\n"
+                               "Examples:\n"
+                               "  weir version\n";
+    fputs(asks_help(argc, argv) ? text : "weir " WEIR_VERSION "\n", stdout);
     return 0;
 }
 
 static int help(int argc, char **argv)
 {
-    (void)argc;
-    (void)argv;
-    fputs(usage, stdout);
-    return 0;
+    static const char text[] = "Usage: weir help [COMMAND]\n"
+                               "\n"
+                               "Says what a command does, as its --help does; or which there are.\n"
+                               "\n"
+                               "  --help  this text\n"
+                               "\n"
+                               "Exit status: 0, or 2 if there is no such command.\n"
+                               "\n"
+                               "Examples:\n"
+                               "  weir help\n"
+                               "  weir help replay\n";
+    static char option[] = "--help";
+    if (argc < 2) {
+        print_usage(stdout);
+        return 0;
+    }
+    if (asks_help(argc, argv)) {
+        fputs(text, stdout);
+        return 0;
+    }
+    char *words[] = {argv[1], option, NULL};
+    int status = run(2, words);
+    return status >= 0 ? status : unknown_command(argv[1]);
 }
-
-static const struct {
-    const char *name;
-    int (*run)(int argc, char **argv);
-} commands[] = {
-    {"serve", weir_cmd_serve},
-    {"replay", weir_cmd_replay},
-    {"policy", weir_cmd_policy},
-    {"check", weir_cmd_check},
-    {"version", version},
-    {"--version", version},
-    {"help", help},
-    {"--help", help},
-    {"-h", help},
-};
 
 /* The exit status: that of the command, but not 0 if standard output did not take all of it. A
  * command that writes to it past stdio (replay) says so by itself, and leaves nothing here. */
@@ -68,15 +126,18 @@ static int end(int status)
 int main(int argc, char **argv)
 {
     if (argc < 2) {
-        fputs(usage, stderr);
+        print_usage(stderr);
         return 2;
     }
-    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
-        if (strcmp(argv[1], commands[i].name) == 0)
-            return end(commands[i].run(argc - 1, argv + 1));
+    const char *name = argv[1];
+    int status = -1;
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
+        print_usage(stdout);
+        status = 0;
+    } else if (strcmp(name, "--version") == 0) {
+        status = version(1, argv);
+    } else {
+        status = run(argc - 1, argv + 1);
     }
-    fprintf(stderr,
-            "weir: unknown command '%s', expected serve, replay, policy, check or version\n",
-            argv[1]);
-    return 2;
+    return end(status >= 0 ? status : unknown_command(name));
 }

@@ -3,6 +3,7 @@
 /* `weir policy`: says what a policy text admits, or where it is wrong. */
 
 #include "cmd/cmd.h"
+#include "cmd/options.h"
 #include "cmd/policy_error.h"
 #include "service/zones.h"
 
@@ -10,9 +11,14 @@
 #include <string.h>
 
 static const char usage[] =
-    "weir policy 'TEXT' ...\n"
+    "Usage: weir policy TEXT...\n"
     "\n"
-    "Prints the canonical form of each policy and what it admits.\n"
+    "Prints the canonical form of each policy and what it admits, or where its text is\n"
+    "wrong.\n"
+    "\n"
+    "  --help  this text\n"
+    "\n"
+    "Exit status: 0 all are good, 1 something failed, 2 a text is wrong, or wrong usage.\n"
     "\n"
     "Examples:\n"
     "  weir policy 'gcra 5/m burst 3'\n"
@@ -32,12 +38,8 @@ static bool report(const weir_zones *zones, const char *text)
     return true;
 }
 
-int weir_cmd_policy(int argc, char **argv)
+static int run(int texts, char **text)
 {
-    if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
-        fputs(usage, argc < 2 ? stderr : stdout);
-        return argc < 2 ? 2 : 0;
-    }
     weir_zone_book *book = weir_zone_book_open(WEIR_ZONEINFO_DIR);
     if (!book) {
         fputs("weir policy: out of memory\n", stderr);
@@ -45,8 +47,27 @@ int weir_cmd_policy(int argc, char **argv)
     }
     weir_zones zones = weir_zone_book_zones(book);
     bool good = true;
-    for (int i = 1; i < argc; i++)
-        good = report(&zones, argv[i]) && good;
+    for (int i = 0; i < texts; i++)
+        good = report(&zones, text[i]) && good;
     weir_zone_book_close(book);
     return good ? 0 : 2;
+}
+
+int weir_cmd_policy(int argc, char **argv)
+{
+    static const struct option known[] = {{"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
+    optind = 0;
+    int c = options_next("weir policy", argc, argv, known);
+    if (c == 'h') {
+        fputs(usage, stdout);
+        return 0;
+    }
+    if (c != -1)
+        return 2;
+    if (optind == argc) {
+        fputs("weir policy: TEXT is missing, like 'gcra 5/m burst 3'; see weir policy --help\n",
+              stderr);
+        return 2;
+    }
+    return run(argc - optind, argv + optind);
 }

@@ -13,6 +13,7 @@
 #include "cmd/replay_options.h"
 #include "cmd/replay_print.h"
 #include "cmd/replay_say.h"
+#include "cmd/span.h"
 #include "codec/logline.h"
 #include "port/port.h"
 #include "service/zones.h"
@@ -51,7 +52,7 @@ typedef struct replay {
     replay_format format;
     weir_record record;
     replay_keys *keys;
-    replay_out *out;
+    out_stream *out;
     replay_progress progress;
     int64_t latest_ns, back_ns_max;
     uint64_t latest_number, back_number; /* the lines that set latest_ns: now, and at back_ns_max */
@@ -93,7 +94,7 @@ static int bad_line(replay *r, const weir_logline_error *error)
         char text[256];
         weir_logline_error_text(error, text, sizeof text);
         replay_progress_erase(&r->progress);
-        fprintf(stderr, "%s:%" PRIu64 ": %s\n", r->in.name, r->in.number, text);
+        fprintf(stderr, "%s:%" PRIu64 ": %s\n", r->in.input.name, r->in.number, text);
     }
     if (!r->options.strict)
         return 0;
@@ -142,8 +143,8 @@ static int complain_store(const replay *r, const rule *which, weir_status st)
         return replay_complain(REPLAY_FAILED,
                                "%s:%" PRIu64 ": the memory is full: the state of this key does not "
                                "fit in %d MiB, under %s",
-                               r->in.name, r->in.number, STORE_MIB, which->text);
-    return replay_complain(REPLAY_FAILED, "%s:%" PRIu64 ": %s", r->in.name, r->in.number,
+                               r->in.input.name, r->in.number, STORE_MIB, which->text);
+    return replay_complain(REPLAY_FAILED, "%s:%" PRIu64 ": %s", r->in.input.name, r->in.number,
                            weir_status_str(st));
 }
 
@@ -210,7 +211,7 @@ static int run_lines(replay *r)
             return status;
     }
     if (kind == REPLAY_LINES_FAILED)
-        return replay_complain(REPLAY_FAILED, "%s: %s", r->in.name, strerror(errno));
+        return replay_complain(REPLAY_FAILED, "%s: %s", r->in.input.name, r->in.input.error);
     return 0;
 }
 
@@ -219,8 +220,8 @@ static int run_lines(replay *r)
 /* Says why not one line could be read, as far as that can be guessed. */
 static int complain_nothing(const replay *r)
 {
-    const char *name = r->in.name;
-    if (r->in.bytes_read == 0)
+    const char *name = r->in.input.name;
+    if (r->in.empty)
         return replay_complain(REPLAY_FAILED, "%s: it is empty", name);
     if (r->bad == 0)
         return replay_complain(REPLAY_FAILED, "%s: it has only empty lines", name);
@@ -229,7 +230,7 @@ static int complain_nothing(const replay *r)
     return REPLAY_FAILED;
 }
 
-static int complain_output(const replay_out *out)
+static int complain_output(const out_stream *out)
 {
     return replay_complain(REPLAY_FAILED, "standard %s: %s",
                            out->fd == STDERR_FILENO ? "error" : "output", strerror(out->error));
@@ -238,7 +239,7 @@ static int complain_output(const replay_out *out)
 static int print_tables(replay *r)
 {
     if (r->options.decisions) {
-        if (replay_out_flush(r->out) != 0)
+        if (out_flush(r->out) != 0)
             return complain_output(r->out);
         r->out->fd = STDERR_FILENO;
     }
@@ -246,11 +247,11 @@ static int print_tables(replay *r)
         const rule *which = &r->rules[i];
         replay_summary s = {which->text, i, r->requests, which->denied, r->keys, r->options.top};
         if (i > 0)
-            replay_out_text(r->out, "\n");
+            out_text(r->out, "\n");
         if (replay_print_table(r->out, &s) != WEIR_OK)
             return replay_complain_memory();
     }
-    if (replay_out_flush(r->out) != 0)
+    if (out_flush(r->out) != 0)
         return complain_output(r->out);
     return 0;
 }
@@ -259,9 +260,9 @@ static int print_tables(replay *r)
  * for all that follow. */
 static void note_back(const replay *r)
 {
-    char span[REPLAY_SPAN_TEXT_MAX], ahead[80] = "";
+    char span[SPAN_TEXT_MAX], ahead[80] = "";
     bool far = r->back_ns_max > AHEAD_NS_MAX, one = r->went_back == 1;
-    replay_span_text(r->back_ns_max, span);
+    span_text(r->back_ns_max, span);
     if (far)
         snprintf(ahead, sizeof ahead, "; is the time of line %" PRIu64 " right?", r->back_number);
     replay_complain(0,
@@ -291,14 +292,15 @@ static void print_notes(const replay *r)
 static int run(replay *r)
 {
     bool mixed = r->options.decisions && isatty(STDOUT_FILENO); /* with the decisions */
-    replay_progress_begin(&r->progress, r->in.size > 0 && isatty(STDERR_FILENO) && !mixed);
+    replay_progress_begin(&r->progress, !r->options.no_progress && r->in.input.size > 0 &&
+                                            isatty(STDERR_FILENO) && !mixed);
     int status = run_lines(r);
     replay_progress_erase(&r->progress);
     if (status == 0 && r->out->error == 0 && r->requests == 0)
         status = complain_nothing(r);
     if (status == 0 && r->out->error == 0)
         status = print_tables(r);
-    else if (replay_out_flush(r->out) != 0)
+    else if (out_flush(r->out) != 0)
         status = complain_output(r->out);
     if (status == 0)
         print_notes(r);
@@ -337,10 +339,10 @@ static int replay_open(replay *r)
     return status;
 }
 
-static int print_help(replay_out *out)
+static int print_help(out_stream *out)
 {
-    replay_out_text(out, replay_help);
-    return replay_out_flush(out) == 0 ? 0 : complain_output(out);
+    out_text(out, replay_help);
+    return out_flush(out) == 0 ? 0 : complain_output(out);
 }
 
 int weir_cmd_replay(int argc, char **argv)
@@ -353,7 +355,7 @@ int weir_cmd_replay(int argc, char **argv)
     r.out = port_zalloc(1, sizeof *r.out);
     if (!r.out)
         return replay_complain_memory();
-    replay_out_init(r.out, STDOUT_FILENO);
+    out_init(r.out, STDOUT_FILENO);
     if (r.options.help)
         status = print_help(r.out);
     else if ((status = replay_open(&r)) == 0)

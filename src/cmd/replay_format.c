@@ -91,6 +91,6 @@ void replay_format_hint(const replay_format *f, const replay_options *o)
         replay_complain(0, "hint: a common log has no referer and no agent, and what "
                            "--key and --cost ask for must be in each line");
     else
-        replay_complain(0, "hint: combined, common, tsv and jsonl can be read, uncompressed; see "
-                           "weir replay --help");
+        replay_complain(0, "hint: combined, common, tsv and jsonl can be read, plain or packed "
+                           "with gzip or zstd; see weir replay --help");
 }

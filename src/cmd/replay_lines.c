@@ -7,43 +7,25 @@
 #include "cmd/replay_lines.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define BLOCK    ((size_t)256 << 10) /* stays in the second-level cache until it is looked at */
 #define BUF_SIZE (REPLAY_LINE_MAX + 1 + BLOCK)
 
-/* Bytes from here to the end of a regular file, else -1. */
-static int64_t size_of(int fd, const struct stat *st)
-{
-    if (!S_ISREG(st->st_mode))
-        return -1;
-    off_t at = lseek(fd, 0, SEEK_CUR); /* the standard input may be partly read */
-    return at >= 0 && at <= st->st_size ? st->st_size - at : -1;
-}
-
 bool replay_lines_open(replay_lines *ret, const char *path)
 {
-    bool is_stdin = strcmp(path, "-") == 0;
-    replay_lines in = {.name = is_stdin ? "<stdin>" : path, .fd = STDIN_FILENO};
-    struct stat st;
-    if (!is_stdin)
-        in.fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    if (in.fd < 0)
+    replay_lines in = {.empty = true, .buf = malloc(BUF_SIZE)};
+    if (!in.buf) {
+        errno = ENOMEM;
         return false;
-    int error = fstat(in.fd, &st) != 0 ? errno : S_ISDIR(st.st_mode) ? EISDIR : 0;
-    if (error == 0 && !(in.buf = malloc(BUF_SIZE)))
-        error = ENOMEM;
-    if (error != 0) {
-        if (!is_stdin)
-            close(in.fd);
+    }
+    if (!replay_input_open(&in.input, path)) {
+        int error = errno; /* free() may change it */
+        free(in.buf);
         errno = error;
         return false;
     }
-    in.size = size_of(in.fd, &st);
     *ret = in;
     return true;
 }
@@ -55,15 +37,12 @@ static bool fill(replay_lines *in)
         memmove(in->buf, in->buf + in->begin, held);
     in->begin = 0;
     in->end = held;
-    ssize_t n;
-    do
-        n = read(in->fd, in->buf + held, BLOCK);
-    while (n < 0 && errno == EINTR);
+    ptrdiff_t n = replay_input_read(&in->input, in->buf + held, BLOCK);
     if (n < 0)
         return false;
     in->eof = n == 0;
     in->end += (size_t)n;
-    in->bytes_read += n;
+    in->empty = in->empty && n == 0;
     return true;
 }
 
@@ -102,8 +81,7 @@ replay_line_kind replay_lines_next(replay_lines *in, const char **ret, size_t *r
 
 void replay_lines_close(replay_lines *in)
 {
-    if (in->buf && in->fd != STDIN_FILENO)
-        close(in->fd);
+    replay_input_close(&in->input);
     free(in->buf);
     in->buf = NULL;
 }

@@ -9,15 +9,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cmd/replay_input.h"
+
 #define REPLAY_LINE_MAX ((size_t)1 << 20) /* bytes of the longest line, without its LF */
 
-/* `name`, `size`, `bytes_read` and `number` may be read by anybody; the others are private. */
+/* `input`, `number` and `empty` may be read by anybody; the others are private. */
 typedef struct replay_lines {
-    const char *name;   /* what messages call it */
-    int64_t size;       /* bytes there are to read; -1 if that is not known: a pipe, a terminal */
-    int64_t bytes_read; /* so far */
+    replay_input input;
     uint64_t number;    /* of the last line handed out, from 1 */
-    int fd;
+    bool empty;         /* there was not one byte so far */
     bool eof, skipping; /* skipping: inside a line that is too long */
     char *buf;
     size_t begin, end; /* what was read and not yet handed out */
@@ -27,7 +27,7 @@ typedef enum replay_line_kind {
     REPLAY_LINE,
     REPLAY_LINE_TOO_LONG, /* longer than REPLAY_LINE_MAX: it was left out, and counted */
     REPLAY_LINES_END,
-    REPLAY_LINES_FAILED /* errno says why */
+    REPLAY_LINES_FAILED /* input.error says why; no line is handed out that may be cut off */
 } replay_line_kind;
 
 /* Opens `path`, kept by reference; "-" is the standard input.

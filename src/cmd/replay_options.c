@@ -2,13 +2,11 @@
  * Copyright (c) 2026 the weir authors */
 /* Options by getopt, and the help. It must not know what the words given mean. */
 
-#define _GNU_SOURCE /* getopt_long */
-
 #include "cmd/replay_options.h"
 
+#include "cmd/options.h"
 #include "cmd/replay_say.h"
 
-#include <getopt.h>
 #include <string.h>
 
 enum { TOP_DEFAULT = 10, TOP_MAX = 1000000 };
@@ -17,7 +15,8 @@ const char replay_help[] =
     "Usage: weir replay --policy TEXT [OPTION]... FILE|-\n"
     "\n"
     "Runs a log through policies, in the log's own time, and says who would have\n"
-    "been denied. Nothing is limited by it: it only reads.\n"
+    "been denied. Nothing is limited by it: it only reads. A log may be packed with\n"
+    "gzip or zstd.\n"
     "\n"
     "  --policy TEXT      a policy, like 'gcra 100/m burst 20'; may be given again:\n"
     "                     each request goes through every policy by itself\n"
@@ -37,6 +36,7 @@ const char replay_help[] =
     "                     to standard error. Bytes that are not UTF-8 become U+FFFD\n"
     "  --top N            how many denied keys to list (default 10)\n"
     "  --strict           end at the first line that cannot be read\n"
+    "  --no-progress      no bar on a terminal that says how far it is\n"
     "  --help             this text\n"
     "\n"
     "A line that is earlier than one before it is decided at the latest time seen.\n"
@@ -46,7 +46,7 @@ const char replay_help[] =
     "  weir replay --policy 'gcra 100/m burst 20' access.log\n"
     "  weir replay --policy 'fixed-window 1000/day tz Europe/Berlin' \\\n"
     "              --policy 'sliding-log 1000/d' --key user access.log\n"
-    "  zcat access.log.*.gz | weir replay --policy 'gcra 1000000/s burst 9000000' \\\n"
+    "  cat access.log.*.gz | weir replay --policy 'gcra 1000000/s burst 9000000' \\\n"
     "              --cost bytes --decisions jsonl - > decisions.jsonl\n";
 
 /* ---- the command line ------------------------------------------------------------------------ */
@@ -80,21 +80,16 @@ static int set_decisions(replay_options *o, const char *text)
     return 0;
 }
 
-/* What getopt found to be wrong; argv[at - 1] is where it stands. */
-static int bad_option(int c, int option, char **argv, int at)
-{
-    if (c == ':')
-        return replay_complain(REPLAY_USAGE, "%s needs a value", argv[at - 1]);
-    if (option > 0 && option < 256)
-        return replay_complain(REPLAY_USAGE, "unknown option '-%c'; see weir replay --help",
-                               option);
-    if (option >= 256)
-        return replay_complain(REPLAY_USAGE, "%s: it takes no value", argv[at - 1]);
-    return replay_complain(REPLAY_USAGE, "unknown option '%s'; see weir replay --help",
-                           argv[at - 1]);
-}
-
-enum { OPT_POLICY = 256, OPT_FORMAT, OPT_KEY, OPT_COST, OPT_DECISIONS, OPT_TOP, OPT_STRICT };
+enum {
+    OPT_POLICY = 256,
+    OPT_FORMAT,
+    OPT_KEY,
+    OPT_COST,
+    OPT_DECISIONS,
+    OPT_TOP,
+    OPT_STRICT,
+    OPT_NO_PROGRESS
+};
 
 static int set_option(replay_options *o, int c, const char *value)
 {
@@ -116,6 +111,9 @@ static int set_option(replay_options *o, int c, const char *value)
         return set_top(o, value);
     case OPT_STRICT:
         o->strict = true;
+        return 0;
+    case OPT_NO_PROGRESS:
+        o->no_progress = true;
         return 0;
     default:
         o->help = true;
@@ -150,18 +148,15 @@ int replay_options_read(replay_options *ret, int argc, char **argv)
         {"decisions", required_argument, NULL, OPT_DECISIONS},
         {"top", required_argument, NULL, OPT_TOP},
         {"strict", no_argument, NULL, OPT_STRICT},
+        {"no-progress", no_argument, NULL, OPT_NO_PROGRESS},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
     replay_options o = {.top = TOP_DEFAULT};
     int status = 0, c;
     optind = 0; /* begins anew: main may have used it */
-    opterr = 0;
-    while (status == 0 && !o.help && (c = getopt_long(argc, argv, ":h", known, NULL)) != -1) {
-        if (c == '?' || c == ':')
-            return bad_option(c, optopt, argv, optind);
-        status = set_option(&o, c, optarg);
-    }
+    while (status == 0 && !o.help && (c = options_next("weir replay", argc, argv, known)) != -1)
+        status = c == '?' ? REPLAY_USAGE : set_option(&o, c, optarg);
     if (status == 0 && !o.help)
         status = check_options(&o, argc, argv, optind);
     if (status == 0)

@@ -18,7 +18,7 @@ typedef struct replay_options {
     const char *format, *key, *cost; /* NULL if not given */
     const char *path;
     size_t top;
-    bool decisions, strict, help;
+    bool decisions, strict, no_progress, help;
 } replay_options;
 
 /* Reads the command line; what it points to is kept by reference.

@@ -1,72 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The writer and the two forms of the result. Decisions are printed by the million and go through
+/* The two forms of the result. Decisions are printed by the million and go through
  * no printf; tables are printed once. It must not know where requests come from. */
 
 #include "cmd/replay_print.h"
 
-#include "cmd/utf8.h"
 #include "port/port.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-/* ---- the writer ------------------------------------------------------------------------------ */
-
-void replay_out_init(replay_out *ret, int fd)
-{
-    ret->fd = fd;
-    ret->error = 0;
-    ret->len = 0;
-}
-
-int replay_out_flush(replay_out *out)
-{
-    size_t done = 0;
-    while (done < out->len && out->error == 0) {
-        ssize_t n = write(out->fd, out->buf + done, out->len - done);
-        if (n >= 0)
-            done += (size_t)n;
-        else if (errno != EINTR)
-            out->error = errno;
-    }
-    out->len = 0;
-    return out->error;
-}
-
-/* Room for `len` bytes, at most REPLAY_OUT_BYTES; say with commit() where they end. */
-static char *room(replay_out *out, size_t len)
-{
-    if (sizeof out->buf - out->len < len)
-        replay_out_flush(out);
-    return out->buf + out->len;
-}
-
-static void commit(replay_out *out, const char *end)
-{
-    out->len = (size_t)(end - out->buf);
-}
-
-void replay_out_bytes(replay_out *out, const void *bytes, size_t len)
-{
-    const char *at = bytes;
-    while (len > 0) {
-        size_t part = len < sizeof out->buf / 2 ? len : sizeof out->buf / 2;
-        memcpy(room(out, part), at, part);
-        out->len += part;
-        at += part;
-        len -= part;
-    }
-}
-
-void replay_out_text(replay_out *out, const char *text)
-{
-    replay_out_bytes(out, text, strlen(text));
-}
 
 /* ---- decisions ------------------------------------------------------------------------------- */
 
@@ -95,53 +39,14 @@ static char *number(char *at, int64_t v)
     return at + len;
 }
 
-static bool plain(unsigned char c)
-{
-    return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
-}
-
-/* Writes what stands at `at` and is not plain(); returns how long it was. */
-static size_t json_special(replay_out *out, const unsigned char *at, const unsigned char *end)
-{
-    static const char hex[] = "0123456789abcdef";
-    if (*at == '"' || *at == '\\') {
-        replay_out_bytes(out, (const char[]){'\\', (char)*at}, 2);
-        return 1;
-    }
-    if (*at < 0x20) {
-        replay_out_bytes(out, (const char[]){'\\', 'u', '0', '0', hex[*at >> 4], hex[*at & 15]}, 6);
-        return 1;
-    }
-    bool valid;
-    size_t len = utf8_len(at, end, &valid);
-    if (valid)
-        replay_out_bytes(out, at, len);
-    else
-        replay_out_text(out, "\xEF\xBF\xBD"); /* U+FFFD */
-    return len;
-}
-
-static void json_string(replay_out *out, const char *text, size_t text_len)
-{
-    const unsigned char *at = (const unsigned char *)text, *end = at + text_len;
-    while (at < end) {
-        const unsigned char *run = at;
-        while (at < end && plain(*at))
-            at++;
-        replay_out_bytes(out, run, (size_t)(at - run));
-        if (at < end)
-            at += json_special(out, at, end);
-    }
-}
-
-void replay_print_decision(replay_out *out, const replay_answer *answer)
+void replay_print_decision(out_stream *out, const replay_answer *answer)
 {
     const weir_decision *d = &answer->decision;
-    char *at = literal(room(out, PIECE_MAX), "{\"t_ns\":");
+    char *at = literal(out_room(out, PIECE_MAX), "{\"t_ns\":");
     at = literal(number(at, answer->t_ns), ",\"key\":\"");
-    commit(out, at);
-    json_string(out, answer->key, answer->key_len);
-    at = literal(room(out, PIECE_MAX), "\",\"cost\":");
+    out_commit(out, at);
+    out_json(out, answer->key, answer->key_len);
+    at = literal(out_room(out, PIECE_MAX), "\",\"cost\":");
     at = literal(number(at, answer->cost), ",\"allowed\":");
     at = literal(at, d->allowed ? "true" : "false");
     at = number(literal(at, ",\"limit\":"), d->limit);
@@ -152,11 +57,11 @@ void replay_print_decision(replay_out *out, const replay_answer *answer)
     at = number(literal(at, ",\"delay_ns\":"), d->delay_ns);
     at = number(literal(at, ",\"layer\":"), d->layer);
     if (answer->policy) {
-        commit(out, literal(at, ",\"policy\":\""));
-        json_string(out, answer->policy, strlen(answer->policy));
-        at = literal(room(out, PIECE_MAX), "\"");
+        out_commit(out, literal(at, ",\"policy\":\""));
+        out_json(out, answer->policy, strlen(answer->policy));
+        at = literal(out_room(out, PIECE_MAX), "\"");
     }
-    commit(out, literal(at, "}\n"));
+    out_commit(out, literal(at, "}\n"));
 }
 
 /* ---- tables ---------------------------------------------------------------------------------- */
@@ -187,14 +92,14 @@ static void percent_text(uint64_t part, uint64_t all, char *ret, size_t size)
 }
 
 /* all: what `n` is a part of; 0 for no percent. */
-static void print_count(replay_out *out, const char *label, uint64_t n, uint64_t all, size_t cols)
+static void print_count(out_stream *out, const char *label, uint64_t n, uint64_t all, size_t cols)
 {
     char line[COLUMNS + 1], percent[32] = "";
     if (all > 0)
         percent_text(n, all, percent, sizeof percent);
     snprintf(line, sizeof line, "  %-*s  %*" PRIu64 "%s%*s\n", LABEL_COLS, label, (int)cols, n,
              all > 0 ? "  " : "", all > 0 ? 6 : 0, percent);
-    replay_out_text(out, line);
+    out_text(out, line);
 }
 
 /* How many columns a byte of a key takes: as it is, "\\", or "\xNN". */
@@ -211,7 +116,7 @@ static size_t key_cols(const char *text, size_t len)
     return cols;
 }
 
-static void print_bytes(replay_out *out, const char *text, size_t len)
+static void print_bytes(out_stream *out, const char *text, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
         char shown[8];
@@ -221,12 +126,12 @@ static void print_bytes(replay_out *out, const char *text, size_t len)
         else
             snprintf(shown, sizeof shown, cols == 2 ? "\\\\" : "\\x%02x",
                      (unsigned)(unsigned char)text[i]);
-        replay_out_bytes(out, shown, cols);
+        out_bytes(out, shown, cols);
     }
 }
 
 /* Prints the key in exactly `cols` columns: with spaces behind it, or with "..." for its middle. */
-static void print_key(replay_out *out, const char *text, size_t len, size_t cols)
+static void print_key(out_stream *out, const char *text, size_t len, size_t cols)
 {
     size_t used = key_cols(text, len);
     if (used <= cols) {
@@ -239,12 +144,12 @@ static void print_key(replay_out *out, const char *text, size_t len, size_t cols
         while (tail_cols + byte_cols(text[tail - 1]) <= tail_max)
             tail_cols += byte_cols(text[--tail]);
         print_bytes(out, text, head);
-        replay_out_text(out, "...");
+        out_text(out, "...");
         print_bytes(out, text + tail, len - tail);
         used = head_cols + 3 + tail_cols;
     }
     for (; used < cols; used++)
-        replay_out_text(out, " ");
+        out_text(out, " ");
 }
 
 /* A key that was denied, to be sorted. */
@@ -286,7 +191,7 @@ static weir_status denied_rows(const replay_summary *s, row **ret, size_t *ret_l
     return WEIR_OK;
 }
 
-static void print_top(replay_out *out, const row *rows, size_t len)
+static void print_top(out_stream *out, const row *rows, size_t len)
 {
     size_t denied_cols = 6, requests_cols = 8, cols = KEY_COLS_MIN; /* the heads of the columns */
     for (size_t i = 0; i < len; i++) {
@@ -301,17 +206,17 @@ static void print_top(replay_out *out, const row *rows, size_t len)
     char line[COLUMNS + 3]; /* and two LFs */
     snprintf(line, sizeof line, "\n  %-*s  %*s  %*s\n", (int)cols, TOP_HEAD, (int)denied_cols,
              "denied", (int)requests_cols, "requests");
-    replay_out_text(out, line);
+    out_text(out, line);
     for (size_t i = 0; i < len; i++) {
-        replay_out_text(out, "  ");
+        out_text(out, "  ");
         print_key(out, rows[i].text, rows[i].len, cols);
         snprintf(line, sizeof line, "  %*" PRIu64 "  %*" PRIu64 "\n", (int)denied_cols,
                  rows[i].denied, (int)requests_cols, rows[i].requests);
-        replay_out_text(out, line);
+        out_text(out, line);
     }
 }
 
-weir_status replay_print_table(replay_out *out, const replay_summary *s)
+weir_status replay_print_table(out_stream *out, const replay_summary *s)
 {
     row *rows;
     size_t rows_len;
@@ -320,8 +225,8 @@ weir_status replay_print_table(replay_out *out, const replay_summary *s)
         return st;
     size_t cols = digits_of(s->requests);
     uint64_t keys = replay_keys_count(s->keys);
-    replay_out_text(out, s->policy);
-    replay_out_text(out, "\n\n");
+    out_text(out, s->policy);
+    out_text(out, "\n\n");
     print_count(out, "requests", s->requests, 0, cols);
     print_count(out, "keys", keys, 0, cols);
     print_count(out, "allowed", s->requests - s->denied, s->requests, cols);

@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Messages, lengths of time and the progress bar. It must not know what a policy or a key is. */
+/* Messages and the progress bar. It must not know what a policy or a key is. */
 
 #include "cmd/replay_say.h"
 
+#include "cmd/span.h"
 #include "port/port.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
-enum { PROGRESS_NS = 100000000 }; /* between two bars */
+enum {
+    PROGRESS_NS = 100000000, /* between two bars */
+    BAR_COLS_MIN = 5,
+    BAR_COLS_MAX = 40
+};
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
@@ -30,41 +36,11 @@ int replay_complain_memory(void)
     return replay_complain(REPLAY_FAILED, "the memory is full");
 }
 
-/* ---- lengths of time ------------------------------------------------------------------------- */
-
-void replay_span_text(int64_t ns, char *ret)
-{
-    static const struct {
-        const char *name;
-        int64_t ns;
-    } units[] = {{"d", INT64_C(86400000000000)},
-                 {"h", INT64_C(3600000000000)},
-                 {"m", INT64_C(60000000000)},
-                 {"s", 1000000000},
-                 {"ms", 1000000},
-                 {"us", 1000},
-                 {"ns", 1},
-                 {"ns", 1}};
-    size_t i = 0;
-    while (ns < units[i].ns && i < 6)
-        i++;
-    int64_t rest = ns % units[i + 1].ns;
-    if (rest > 0 && ns <= INT64_MAX - (units[i + 1].ns - rest))
-        ns += units[i + 1].ns - rest;
-    if (i > 0 && ns >= units[i - 1].ns) /* 59m 59.5s is 1h */
-        i--;
-    int len = snprintf(ret, REPLAY_SPAN_TEXT_MAX, "%" PRId64 "%s", ns / units[i].ns, units[i].name);
-    int64_t next = ns % units[i].ns / units[i + 1].ns;
-    if (next > 0)
-        snprintf(ret + len, (size_t)(REPLAY_SPAN_TEXT_MAX - len), " %" PRId64 "%s", next,
-                 units[i + 1].name);
-}
-
 /* ---- progress -------------------------------------------------------------------------------- */
 
 void replay_progress_begin(replay_progress *p, bool wanted)
 {
-    int64_t now_ns = wanted ? port_now_ns() : 0;
+    int64_t now_ns = wanted ? port_steady_ns() : 0;
     *p = (replay_progress){.wanted = wanted, .begun_ns = now_ns, .last_ns = now_ns};
 }
 
@@ -75,20 +51,48 @@ void replay_progress_erase(replay_progress *p)
     p->shown = false;
 }
 
+static int columns(void)
+{
+    struct winsize w;
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0 ? w.ws_col : 80;
+}
+
+/* "2.71 M", "830 k", "12 ": at most three digits of it. */
+static void rate_text(double rate, char *ret, size_t size)
+{
+    static const char *const units[] = {"", "k", "M", "G", "T"};
+    size_t i = 0;
+    for (; rate >= 999.5 && i < 4; i++)
+        rate /= 1000;
+    snprintf(ret, size, "%.*f %s",
+             i == 0 || rate >= 99.95 ? 0
+             : rate >= 9.995         ? 1
+                                     : 2,
+             rate, units[i]);
+}
+
 void replay_progress_show(replay_progress *p, const replay_lines *in)
 {
-    enum { BAR_COLS = 40 };
-    int64_t now_ns = port_now_ns();
-    if (now_ns >= p->last_ns && now_ns - p->last_ns < PROGRESS_NS)
+    int64_t now_ns = port_steady_ns();
+    if (now_ns - p->last_ns < PROGRESS_NS)
         return;
     p->last_ns = now_ns;
-    int64_t elapsed_ns = now_ns > p->begun_ns ? now_ns - p->begun_ns : 1;
-    int64_t done = in->bytes_read < in->size ? in->bytes_read : in->size;
-    char bar[BAR_COLS + 1];
-    for (int64_t i = 0; i < BAR_COLS; i++)
-        bar[i] = (i + 1) * in->size <= done * BAR_COLS ? '#' : '.';
-    bar[BAR_COLS] = '\0';
-    fprintf(stderr, "\r[%s] %3" PRId64 "%%  %" PRId64 " MB/s\033[K", bar, done * 100 / in->size,
-            in->bytes_read * 1000 / elapsed_ns);
+    const replay_input *from = &in->input;
+    double done = from->bytes_read < from->size ? (double)from->bytes_read / (double)from->size : 1;
+    double elapsed_s = (double)(now_ns - p->begun_ns) / 1e9;
+    double left_s = done > 0 ? elapsed_s / done - elapsed_s : 0;
+    char rate[24], left[SPAN_TEXT_MAX], figures[120], bar[BAR_COLS_MAX + 1] = "";
+    rate_text((double)in->number / elapsed_s, rate, sizeof rate);
+    span_text(left_s < 1e8 ? ((int64_t)left_s + 1) * 1000000000 : INT64_MAX, left);
+    int len = snprintf(figures, sizeof figures, "%3d%%  %slines/s  ETA %s", (int)(done * 100), rate,
+                       left);
+    int bar_cols = columns() - 1 - len - 3; /* "[", "] "; the last column would wrap */
+    bar_cols = bar_cols < BAR_COLS_MAX ? bar_cols : BAR_COLS_MAX;
+    for (int i = 0; i < bar_cols; i++)
+        bar[i] = i + 1 <= done * bar_cols ? '#' : '.';
+    if (bar_cols >= BAR_COLS_MIN)
+        fprintf(stderr, "\r[%.*s] %s\033[K", bar_cols, bar, figures);
+    else
+        fprintf(stderr, "\r%.*s\033[K", columns() - 1, figures);
     p->shown = true;
 }

@@ -18,13 +18,6 @@ __attribute__((format(printf, 2, 3))) int replay_complain(int status, const char
 /* The same for "the memory is full". */
 int replay_complain_memory(void);
 
-#define REPLAY_SPAN_TEXT_MAX 48 /* bytes, with the terminator */
-
-/* Writes a length of time in its largest unit and the next, rounded up: "3s", "1h 2m", "250ms".
- *  ns   0..INT64_MAX.
- *  ret  REPLAY_SPAN_TEXT_MAX bytes. */
-void replay_span_text(int64_t ns, char *ret);
-
 /* A bar of how far it is. `wanted` is for the caller to set; the other fields are private. */
 typedef struct replay_progress {
     bool wanted, shown;

@@ -4,10 +4,10 @@
 
 #include "cmd/cmd.h"
 #include "cmd/daemon.h"
+#include "cmd/options.h"
 #include "service/zones.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,22 +22,21 @@ typedef struct settings {
 } settings;
 
 static const char usage[] =
-    "weir serve [FILE] [--port N] [--http N] [--threads N] [--connections N]\n"
-    "           [--log-format text|json]\n"
+    "Usage: weir serve [OPTION]... [FILE]\n"
     "\n"
-    "Answers Redis clients (RESP2 and RESP3) and HTTP, in the foreground, until SIGTERM or "
-    "SIGINT.\n"
-    "FILE is YAML; weir check FILE says what it means. On SIGHUP, and when it changes, its "
-    "policies\n"
-    "are read anew. Without a file there are no named policies, RESP is on 127.0.0.1:6380 and "
-    "HTTP\n"
-    "on 127.0.0.1:8080. The log goes to standard error.\n"
+    "Answers Redis clients (RESP2 and RESP3) and HTTP, in the foreground, until SIGTERM or\n"
+    "SIGINT. FILE is YAML; weir check FILE says what it means. On SIGHUP, and when it\n"
+    "changes, its policies are read anew. Without a file there are no named policies, RESP is\n"
+    "on 127.0.0.1:6380 and HTTP on 127.0.0.1:8080. The log goes to standard error.\n"
     "\n"
     "  --port N         RESP on 127.0.0.1:N instead of where the file says; 0 takes any free port\n"
     "  --http N         HTTP on 127.0.0.1:N instead of where the file says\n"
     "  --threads N      event loops, 1 to 256; one for each core if not given\n"
     "  --connections N  1 to 1000000, 10000 if not given; more are told so and closed\n"
     "  --log-format F   text or json, one event a line\n"
+    "  --help           this text\n"
+    "\n"
+    "Exit status: 0 ended by a signal, 1 something failed, 2 wrong usage.\n"
     "\n"
     "Examples:\n"
     "  weir serve --port 7000\n"
@@ -84,7 +83,7 @@ static bool read_option(int o, settings *ret)
         return read_number("--connections", optarg, 1, 1000000, &ret->connections);
     case 'l':
         return read_format(optarg, &ret->json);
-    default: /* getopt has said why */
+    default: /* it was said why */
         return false;
     }
 }
@@ -100,7 +99,8 @@ static int read_options(int argc, char **argv, settings *ret)
                                             {"help", no_argument, NULL, 'h'},
                                             {0}};
     int o;
-    while ((o = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+    optind = 0;
+    while ((o = options_next("weir serve", argc, argv, options)) != -1) {
         if (o == 'h') {
             fputs(usage, stdout);
             return 1;

@@ -33,6 +33,14 @@ unsigned port_cores(void)
     return n > 0 ? (unsigned)n : 1;
 }
 
+int64_t port_steady_ns(void)
+{
+    struct timespec t;
+    if (clock_gettime(CLOCK_MONOTONIC, &t) != 0)
+        return 0;
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
 void *port_zalloc(size_t n, size_t size)
 {
     return calloc(n, size);
@@ -98,6 +106,37 @@ void port_mutex_unlock(port_mutex *m)
 void port_yield(void)
 {
     sched_yield();
+}
+
+struct port_cond {
+    pthread_cond_t os;
+};
+
+port_cond *port_cond_new(void)
+{
+    port_cond *c = malloc(sizeof *c);
+    if (c && pthread_cond_init(&c->os, NULL) != 0) {
+        free(c);
+        c = NULL;
+    }
+    return c;
+}
+
+void port_cond_free(port_cond *c)
+{
+    if (c)
+        pthread_cond_destroy(&c->os);
+    free(c);
+}
+
+void port_cond_wait(port_cond *c, port_mutex *m)
+{
+    pthread_cond_wait(&c->os, &m->os);
+}
+
+void port_cond_wake(port_cond *c)
+{
+    pthread_cond_broadcast(&c->os);
 }
 
 struct port_thread {

@@ -13,6 +13,9 @@
 /* The wall clock in ns since the Unix epoch, clamped to 0..WEIR_NOW_NS_MAX. Any thread. */
 int64_t port_now_ns(void);
 
+/* A clock that nobody sets, in ns since some moment: for deadlines and rates. Any thread. */
+int64_t port_steady_ns(void);
+
 /* ---- processors ------------------------------------------------------------------------------ */
 
 /* How many this process may run on, 1 or more. Any thread. */
@@ -42,6 +45,15 @@ void port_mutex_unlock(port_mutex *m);
 
 /* Lets other threads run: for one that has waited long enough for a word to change. */
 void port_yield(void);
+
+/* Where threads wait, with a mutex held, for what others do with it held. */
+typedef struct port_cond port_cond;
+
+/* NULL if the system has none left. */
+port_cond *port_cond_new(void);
+void port_cond_free(port_cond *c);                /* accepts NULL; nobody waits there */
+void port_cond_wait(port_cond *c, port_mutex *m); /* may end with no call: look again */
+void port_cond_wake(port_cond *c);                /* all who wait */
 
 /* ---- threads --------------------------------------------------------------------------------- */
 

@@ -417,9 +417,9 @@ ok 'no file' ends 2 "weir replay: FILE is missing; '-' is the standard input"
 replay --policy 'gcra 1/s burst 3' a.tsv b.tsv
 ok 'two files' ends 2 "weir replay: expected one FILE, found also 'b.tsv'; '-' reads what cat joins"
 replay --polcy x a.tsv
-ok 'an unknown option' ends 2 "weir replay: unknown option '--polcy'; see weir replay --help"
+ok 'an unknown option' ends 2 "weir replay: unknown option '--polcy', expected --policy, --format, --key, --cost, --decisions, --top, --strict, --no-progress or --help; see weir replay --help"
 replay -z a.tsv
-ok 'an unknown letter' ends 2 "weir replay: unknown option '-z'; see weir replay --help"
+ok 'an unknown letter' ends 2 "weir replay: unknown option '-z', expected --policy, --format, --key, --cost, --decisions, --top, --strict, --no-progress or --help; see weir replay --help"
 replay a.tsv --policy
 ok 'a value is missing' ends 2 'weir replay: --policy needs a value'
 replay --strict=yes a.tsv
@@ -439,6 +439,150 @@ replay --policy 'gcra 1/s burst 3' --cost size common.log
 ok '--cost with no such field' has err "weir replay: --cost: a combined line has no field 'size', expected one of host"
 replay --policy 'gcra 1/s burst 3' --key a a.tsv
 ok '--key with tsv' ends 2 'weir replay: --key: a tsv line has no fields to choose from: its key is the second, its cost the third'
+
+# ---- packed logs ---------------------------------------------------------------------------------
+
+# pack gzip|zstd FILE: to standard output
+pack() {
+    python3 - "$@" <<'PY'
+import ctypes, gzip, sys
+data = open(sys.argv[2], "rb").read()
+if sys.argv[1] == "gzip":
+    packed = gzip.compress(data, mtime=0)
+else:
+    zstd = ctypes.CDLL("libzstd.so.1")
+    zstd.ZSTD_createCCtx.restype = zstd.ZSTD_compress2.restype = ctypes.c_size_t
+    room = ctypes.create_string_buffer(len(data) + 65536)
+    context = ctypes.c_void_p(zstd.ZSTD_createCCtx())
+    zstd.ZSTD_CCtx_setParameter(context, 201, 1)  # with a checksum, as zstd(1) does
+    size = zstd.ZSTD_compress2(
+        context, room, ctypes.c_size_t(len(room)), data, ctypes.c_size_t(len(data)))
+    packed = room.raw[:size]
+sys.stdout.buffer.write(packed)
+PY
+}
+
+python3 -c 'import random
+random.seed(1)
+for i in range(60000):
+    print(i * 1000000, "key%d" % random.randrange(5000), sep="\t")' >long.tsv
+replay --policy 'gcra 10/m burst 5' --decisions jsonl long.tsv
+ok 'a longer log' ends 0
+cp out long.out
+cp err long.table
+pack gzip long.tsv >long.gz
+pack zstd long.tsv >long.zst
+for f in long.gz long.zst; do
+    replay --policy 'gcra 10/m burst 5' --decisions jsonl $f
+    ok "$f: the same decisions" cmp -s out long.out
+    ok "$f: the same table" cmp -s err long.table
+    cat $f | "$weir" replay --policy 'gcra 10/m burst 5' --decisions jsonl - >out 2>err
+    ok "$f from a pipe" cmp -s out long.out
+    python3 -c 'import sys
+data = sys.stdin.buffer.read()
+for i in range(0, len(data), 997):
+    sys.stdout.buffer.write(data[i : i + 997])
+    sys.stdout.flush()' <$f | "$weir" replay --policy 'gcra 10/m burst 5' --decisions jsonl - >out 2>err
+    ok "$f in pieces" cmp -s out long.out
+done
+head -n 30000 long.tsv >one.tsv
+tail -n +30001 long.tsv >two.tsv
+{ pack gzip one.tsv && pack zstd two.tsv; } >both
+replay --policy 'gcra 10/m burst 5' --decisions jsonl both
+ok 'gzip and zstd in a row' cmp -s out long.out
+head -c 100001 long.tsv >one.tsv
+tail -c +100002 long.tsv >two.tsv
+{ pack zstd one.tsv && pack gzip two.tsv && printf '\0\0\0'; } >both
+replay --policy 'gcra 10/m burst 5' --decisions jsonl both
+ok 'a line over two members' cmp -s out long.out
+for f in long.gz long.zst; do
+    half=$(($(wc -c <$f) / 2))
+    head -c $half $f >cut.$f
+    replay --policy 'gcra 10/m burst 5' --decisions jsonl cut.$f
+    kind=gzip
+    [ $f = long.zst ] && kind=zstd
+    ok "$f cut off" ends 1 "weir replay: cut.$f: byte $half: the $kind data is cut off: it ends before its end"
+    ok "$f cut off: what was decided before" [ "$(wc -l <out)" -gt 1000 ]
+    head -n "$(wc -l <out)" long.out >first
+    ok "$f cut off: and that is right" cmp -s out first
+done
+# A checksum tells at the end, if nothing did before.
+for f in long.gz long.zst; do
+    kind=gzip at=$(($(wc -c <$f) - 8))
+    [ $f = long.zst ] && kind=zstd at=$((at * 3 / 4))
+    { head -c $at $f && printf '\377\377\377\377' && tail -c +$((at + 5)) $f; } >damaged.$f
+    replay --policy 'gcra 10/m burst 5' --decisions jsonl damaged.$f
+    ok "$f damaged" ends 1
+    ok "$f damaged: where" grep -q "^weir replay: damaged.$f: byte [0-9]*: the $kind data is damaged: " err
+    ok "$f damaged: decisions before it" [ "$(wc -l <out)" -gt 1000 ]
+done
+cat long.gz a.tsv >both
+replay --policy 'gcra 10/m burst 5' both
+ok 'other bytes behind gzip' ends 1 "weir replay: both: byte $(wc -c <long.gz): expected the end, or more gzip or zstd data, found something else"
+: >none.tsv
+pack gzip none.tsv >none.gz
+replay --policy 'gcra 10/m burst 5' none.gz
+ok 'a packed file of nothing' ends 1 'weir replay: none.gz: it is empty'
+printf '\037' >odd.tsv
+replay --policy 'gcra 10/m burst 5' odd.tsv
+ok 'half a magic is a line' ends 1
+ok 'half a magic is a line: which' has err 'odd.tsv:1: column 1'
+{
+    printf 'bad\n'
+    cat a.tsv
+} >bad.tsv
+pack gzip bad.tsv >bad.gz
+replay --policy 'gcra 1/s burst 3' --strict --format tsv bad.gz
+ok 'a packed log ends early at --strict' ends 1
+ok 'a packed log ends early at --strict: where' has err 'bad.gz:1: column 1'
+# The writer holds its end open until weir has gone.
+mkfifo held gone
+{
+    cat bad.gz
+    read -r line <gone
+} >held &
+writer=$!
+"$weir" replay --policy 'gcra 1/s burst 3' --strict --format tsv held >out 2>err
+status=$?
+echo >gone
+wait $writer
+ok 'it does not wait for a writer that is idle' ends 1
+
+# ---- the bar -------------------------------------------------------------------------------------
+
+# On a terminal of its own: what stderr got, and the status.
+on_terminal() {
+    python3 - "$weir" "$@" <<'PY'
+import fcntl, os, pty, struct, subprocess, sys, termios
+cols = int(os.environ.get("COLS", "80"))
+master, slave = pty.openpty()
+fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, cols, 0, 0))
+run = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=slave)
+os.close(slave)
+got = b""
+while True:
+    try:
+        more = os.read(master, 65536)
+    except OSError:
+        break
+    if not more:
+        break
+    got += more
+run.wait()
+sys.stdout.buffer.write(got)
+PY
+}
+awk 'BEGIN { for (i = 0; i < 2000000; i++) printf "%d\tkey%d\n", i * 1000000, i * 7919 % 5003 }' >bar.tsv
+on_terminal replay --policy 'gcra 10/m burst 5' --decisions jsonl bar.tsv >bar
+ok 'a bar' grep -q '\[[#.]*\] *[0-9]*%  [0-9.]* [kMG]*lines/s  ETA [0-9]' bar
+tr '\r' '\n' <bar | sed 's/.\[K.*//' >frames
+ok 'a bar: no wider than the terminal' [ "$(awk 'length($0) > 79' frames | wc -l)" -eq 0 ]
+ok 'a bar: wiped at the end' [ "$(grep -c "$esc\[Kgcra" bar)" -eq 1 ]
+COLS=30 on_terminal replay --policy 'gcra 10/m burst 5' --decisions jsonl bar.tsv >bar
+ok 'a narrow terminal: the figures alone' [ "$(grep -c '\[#' bar)" -eq 0 ]
+on_terminal replay --policy 'gcra 10/m burst 5' --no-progress --decisions jsonl bar.tsv >bar
+ok '--no-progress' [ "$(grep -c 'ETA' bar)" -eq 0 ]
+rm -f bar.tsv
 
 # ---- input and output errors ---------------------------------------------------------------------
 

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Sockets that never block, and poll() until the deadline. It must not know what a policy is. */
+
+#define _GNU_SOURCE /* accept4's flags for socket() */
+
+#include "cmd/client.h"
+
+#include "cmd/utf8.h"
+#include "codec/resp.h"
+#include "port/port.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum { READ_BYTES = 4096, HOST_MAX = 256, PORT_MAX = 8 };
+
+__attribute__((format(printf, 3, 4))) static client_status fail(client *c, client_status st,
+                                                                const char *text, ...)
+{
+    va_list args;
+    va_start(args, text);
+    vsnprintf(c->error, sizeof c->error, text, args);
+    va_end(args);
+    return st;
+}
+
+static client_status fail_timeout(client *c, client_status st, const char *what)
+{
+    return fail(c, st, "%s: %s within the time allowed (--timeout)", c->server, what);
+}
+
+/* ---- waiting --------------------------------------------------------------------------------- */
+
+/* Until the socket is ready, or it is too late, which is 0; else as poll(). */
+static int wait_for(const client *c, short events)
+{
+    struct pollfd p = {.fd = c->fd, .events = events};
+    for (;;) {
+        int64_t left_ns = c->deadline_ns - port_steady_ns();
+        if (left_ns <= 0)
+            return 0;
+        int64_t ms = left_ns / 1000000 + 1;
+        int n = poll(&p, 1, ms < INT32_MAX ? (int)ms : INT32_MAX);
+        if (n != 0 && !(n < 0 && errno == EINTR))
+            return n;
+    }
+}
+
+/* ---- connecting ------------------------------------------------------------------------------ */
+
+static client_status connect_to(client *c, const struct sockaddr *address, socklen_t len)
+{
+    c->fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int error = 0;
+    if (c->fd < 0)
+        return fail(c, CLIENT_FAILED, "cannot make a socket: %s", strerror(errno));
+    if (connect(c->fd, address, len) != 0)
+        error = errno;
+    if (error == EINPROGRESS || error == EINTR) {
+        socklen_t size = sizeof error;
+        int ready = wait_for(c, POLLOUT);
+        if (ready == 0)
+            return fail_timeout(c, CLIENT_UNREACHABLE, "no connection");
+        if (ready < 0 || getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0)
+            error = errno;
+    }
+    if (error != 0)
+        return fail(c, CLIENT_UNREACHABLE, "cannot connect to %s: %s", c->server, strerror(error));
+    return CLIENT_OK;
+}
+
+static void hang_up(client *c)
+{
+    if (c->fd >= 0)
+        close(c->fd);
+    c->fd = -1;
+}
+
+static client_status connect_unix(client *c)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    size_t len = strlen(c->server);
+    if (len >= sizeof address.sun_path)
+        return fail(c, CLIENT_BAD_ADDRESS, "%s: a socket's path has at most %zu bytes", c->server,
+                    sizeof address.sun_path - 1);
+    memcpy(address.sun_path, c->server, len + 1);
+    return connect_to(c, (const struct sockaddr *)&address, sizeof address);
+}
+
+/* Splits HOST:PORT, [IPV6]:PORT, HOST, [IPV6] or a bare IPv6 address. */
+static bool split(const char *server, char *host, char *port)
+{
+    bool bracket = server[0] == '[';
+    const char *begin = server + bracket, *end = strchr(server, bracket ? ']' : ':');
+    if (!bracket && end && strchr(end + 1, ':')) /* two colons: no port can be told from it */
+        end = NULL;
+    if (bracket && !end)
+        return false;
+    const char *rest = end ? end + bracket : "";
+    size_t host_len = end ? (size_t)(end - begin) : strlen(begin);
+    if (host_len == 0 || host_len >= HOST_MAX || (*rest && *rest != ':'))
+        return false;
+    memcpy(host, begin, host_len);
+    host[host_len] = '\0';
+    const char *digits = *rest ? rest + 1 : CLIENT_PORT;
+    size_t len = strspn(digits, "0123456789");
+    if (len == 0 || len > 5 || digits[len] != '\0')
+        return false;
+    unsigned n = 0;
+    for (size_t i = 0; i < len; i++)
+        n = n * 10 + (unsigned)(digits[i] - '0');
+    snprintf(port, PORT_MAX, "%u", n);
+    return n >= 1 && n <= 65535;
+}
+
+static void end_lookup(int signal)
+{
+    (void)signal;
+    static const char text[] = "weir: the server's name was not found in time (--timeout)\n";
+    ssize_t n = write(STDERR_FILENO, text, sizeof text - 1);
+    (void)n; /* there is nobody left to tell */
+    _exit(1);
+}
+
+/* getaddrinfo() knows no deadline, and goes on after a signal: so an alarm ends the program. */
+static int look_up(const char *host, const char *port, int64_t left_ns, struct addrinfo **ret)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST};
+    int error = getaddrinfo(host, port, &hints, ret);
+    if (error != EAI_NONAME)
+        return error;
+    struct sigaction then = {.sa_handler = end_lookup}, before;
+    int64_t us = left_ns > 0 ? left_ns / 1000 + 1 : 1;
+    struct itimerval timer = {.it_value = {.tv_sec = us / 1000000, .tv_usec = us % 1000000}};
+    static const struct itimerval off;
+    hints.ai_flags = AI_ADDRCONFIG;
+    sigaction(SIGALRM, &then, &before);
+    setitimer(ITIMER_REAL, &timer, NULL);
+    error = getaddrinfo(host, port, &hints, ret);
+    setitimer(ITIMER_REAL, &off, NULL);
+    sigaction(SIGALRM, &before, NULL);
+    return error;
+}
+
+static client_status connect_tcp(client *c)
+{
+    char host[HOST_MAX], port[PORT_MAX];
+    struct addrinfo *found;
+    if (!split(c->server, host, port))
+        return fail(c, CLIENT_BAD_ADDRESS, "'%s': expected " CLIENT_EXPECTED, c->server);
+    int error = look_up(host, port, c->deadline_ns - port_steady_ns(), &found);
+    if (error != 0)
+        return fail(c, CLIENT_FAILED, "%s: the host is not found: %s", c->server,
+                    error == EAI_SYSTEM ? strerror(errno) : gai_strerror(error));
+    client_status st = CLIENT_UNREACHABLE;
+    for (const struct addrinfo *at = found; at && st != CLIENT_OK; at = at->ai_next) {
+        hang_up(c);
+        st = connect_to(c, at->ai_addr, at->ai_addrlen);
+    }
+    freeaddrinfo(found);
+    int on = 1;
+    if (st == CLIENT_OK)
+        setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    return st;
+}
+
+/* ---- requests and replies -------------------------------------------------------------------- */
+
+static client_status fail_broken(client *c)
+{
+    return fail(c, CLIENT_FAILED, "%s: the connection broke: %s", c->server, strerror(errno));
+}
+
+static client_status send_all(client *c)
+{
+    while (weir_buffer_len(&c->out) > 0) {
+        ssize_t n = send(c->fd, weir_buffer_data(&c->out), weir_buffer_len(&c->out), MSG_NOSIGNAL);
+        if (n >= 0) {
+            weir_buffer_consume(&c->out, (size_t)n);
+        } else if (errno == EAGAIN) {
+            int ready = wait_for(c, POLLOUT);
+            if (ready == 0)
+                return fail_timeout(c, CLIENT_FAILED, "it did not take the request");
+            if (ready < 0)
+                return fail_broken(c);
+        } else if (errno == EPIPE || errno == ECONNRESET) {
+            break; /* it may have said why */
+        } else if (errno != EINTR) {
+            return fail_broken(c);
+        }
+    }
+    weir_buffer_clear(&c->out);
+    return CLIENT_OK;
+}
+
+static client_status receive(client *c)
+{
+    int ready = wait_for(c, POLLIN);
+    if (ready == 0)
+        return fail_timeout(c, CLIENT_FAILED, "no answer");
+    if (!weir_buffer_reserve(&c->in, READ_BYTES))
+        return fail(c, CLIENT_FAILED, "out of memory");
+    ssize_t n = recv(c->fd, weir_buffer_tail(&c->in), READ_BYTES, 0);
+    if (n > 0)
+        weir_buffer_added(&c->in, (size_t)n);
+    else if (n == 0)
+        return fail(c, CLIENT_FAILED, "%s: it closed the connection with no answer", c->server);
+    else if (errno != EAGAIN && errno != EINTR)
+        return fail_broken(c);
+    return CLIENT_OK;
+}
+
+client_status client_ask(client *c, const client_word *words, size_t n)
+{
+    weir_buffer_consume(&c->in, c->used);
+    c->used = 0;
+    weir_resp_put_array(&c->out, n);
+    for (size_t i = 0; i < n; i++)
+        weir_resp_put_bulk(&c->out, words[i].at, words[i].len);
+    if (c->out.failed)
+        return fail(c, CLIENT_FAILED, "out of memory");
+    client_status st = send_all(c);
+    while (st == CLIENT_OK) {
+        weir_resp_reading r =
+            weir_resp_reply_read(weir_buffer_data(&c->in), weir_buffer_len(&c->in), &c->reply);
+        if (r == WEIR_RESP_READ_ERROR)
+            return fail(c, CLIENT_FAILED, "%s: what answers there does not speak RESP3", c->server);
+        if (r == WEIR_RESP_READ) {
+            c->used = c->reply.used;
+            return st;
+        }
+        st = receive(c);
+    }
+    return st;
+}
+
+static bool failed_with(const weir_resp_node *head, const char *code)
+{
+    size_t len = strlen(code);
+    return head->type == WEIR_RESP_REPLY_FAILED && head->len >= len &&
+           memcmp(head->text, code, len) == 0;
+}
+
+void client_printable(const char *text, size_t len, char *ret, size_t size)
+{
+    const unsigned char *at = (const unsigned char *)text, *end = at + len;
+    size_t n = 0;
+    while (at < end) {
+        bool valid;
+        size_t one = utf8_len(at, end, &valid);
+        bool control = (one == 1 && (*at < 0x20 || *at == 0x7F)) ||
+                       (one == 2 && *at == 0xC2 && at[1] < 0xA0); /* C0, DEL; C1 */
+        if (n + one >= size)
+            break;
+        if (valid && !control) {
+            memcpy(ret + n, at, one);
+            n += one;
+        } else {
+            ret[n++] = '?';
+        }
+        at += one;
+    }
+    ret[n] = '\0';
+}
+
+static client_status hello(client *c, const char *password)
+{
+    client_word words[5] = {{"HELLO", 5}, {"3", 1}, {"AUTH", 4}, {"default", 7}};
+    if (password)
+        words[4] = (client_word){password, strlen(password)};
+    client_status st = client_ask(c, words, password ? 5 : 2);
+    const weir_resp_node *head = &c->reply.node[0];
+    if (st != CLIENT_OK)
+        return st;
+    if (failed_with(head, "NOAUTH "))
+        return fail(c, CLIENT_FAILED, "%s: it asks for a password: set WEIR_PASSWORD", c->server);
+    if (failed_with(head, "WRONGPASS "))
+        return fail(c, CLIENT_FAILED, "%s: the password in WEIR_PASSWORD is wrong", c->server);
+    if (head->type == WEIR_RESP_REPLY_FAILED) {
+        char text[256];
+        client_printable(head->text, head->len, text, sizeof text);
+        return fail(c, CLIENT_FAILED, "%s: %s", c->server, text);
+    }
+    if (head->type != WEIR_RESP_MAP)
+        return fail(c, CLIENT_FAILED, "%s: what answers there does not speak RESP3", c->server);
+    return st;
+}
+
+client_status client_open(client *c, const char *server, const char *password, int64_t timeout_ns)
+{
+    *c = (client){.fd = -1, .server = server, .deadline_ns = port_steady_ns() + timeout_ns};
+    weir_buffer_init(&c->in, WEIR_RESP_REPLY_LEN_MAX + READ_BYTES);
+    weir_buffer_init(&c->out, (size_t)4 << 20); /* arguments of a command line are fewer */
+    client_status st = strchr(server, '/') ? connect_unix(c) : connect_tcp(c);
+    return st == CLIENT_OK ? hello(c, password) : st;
+}
+
+void client_close(client *c)
+{
+    hang_up(c);
+    weir_buffer_free(&c->in);
+    weir_buffer_free(&c->out);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* getopt_long(), with messages of our own. */
+
+#define _GNU_SOURCE /* getopt_long */
+
+#include "cmd/options.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+static void say_expected(const char *command, const struct option *known)
+{
+    fputs(", expected ", stderr);
+    for (size_t i = 0; known[i].name; i++) {
+        const char *before = i == 0 ? "" : known[i + 1].name ? ", " : " or ";
+        fprintf(stderr, "%s--%s", before, known[i].name);
+    }
+    fprintf(stderr, "; see %s --help\n", command);
+}
+
+/* Whether `found` is --NAME=VALUE of the option that has this value. */
+static bool has_value(const char *found, int value, const struct option *known)
+{
+    for (; known->name; known++) {
+        size_t len = strcspn(found, "=");
+        if (known->val == value && found[len] == '=' && len > 2 &&
+            strncmp(known->name, found + 2, len - 2) == 0)
+            return true;
+    }
+    return false;
+}
+
+int options_next(const char *command, int argc, char **argv, const struct option *known)
+{
+    opterr = 0;
+    int c = getopt_long(argc, argv, ":h", known, NULL);
+    if (c != '?' && c != ':')
+        return c;
+    const char *found = argv[optind - 1]; /* not for letters: others may follow, as in -zx */
+    if (c == ':') {
+        fprintf(stderr, "%s: %s needs a value\n", command, found);
+    } else if (has_value(found, optopt, known)) {
+        fprintf(stderr, "%s: %s: it takes no value\n", command, found);
+    } else {
+        if (optopt > 0)
+            fprintf(stderr, "%s: unknown option '-%c'", command, optopt);
+        else
+            fprintf(stderr, "%s: unknown option '%s'", command, found);
+        say_expected(command, known);
+    }
+    return '?';
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* zlib and libzstd behind one face. Between members the next one's magic is gathered byte by byte,
+ * since the input may be cut there, and then handed to the library first. It must not know where the
+ * input comes from. */
+
+#define ZLIB_CONST /* zlib's next_in as const */
+
+#include "codec/unpack.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+#include <zstd.h>
+#include <zstd_errors.h>
+
+enum { GZIP_WINDOW = 15 + 16 };    /* zlib: the largest window; gzip's head and foot, no other */
+#define STEP_MAX ((size_t)1 << 30) /* zlib counts in an unsigned int */
+
+struct weir_unpack {
+    weir_packing inside; /* OPEN: between two members */
+    bool padding;        /* between: zeros may follow */
+    uint8_t magic[WEIR_PACKING_MAGIC_MAX];
+    size_t magic_len, magic_used;
+    uint64_t offset;   /* of the next byte of the input */
+    uint64_t begun_at; /* the offset of the member, or of what should be one */
+    z_stream gzip;
+    ZSTD_DStream *zstd;
+    size_t zstd_wants; /* bytes of input for the next block, so that an error loses no other */
+};
+
+weir_packing weir_packing_of(const uint8_t *bytes, size_t len)
+{
+    static const uint8_t zstd[] = {0x28, 0xB5, 0x2F, 0xFD}, skipped[] = {0x50, 0x2A, 0x4D, 0x18};
+    bool gzip_may = true, zstd_may = true, skipped_may = true;
+    for (size_t i = 0; i < len && i < sizeof zstd; i++) {
+        gzip_may = gzip_may && (i > 1 || bytes[i] == (i == 0 ? 0x1F : 0x8B));
+        zstd_may = zstd_may && bytes[i] == zstd[i];
+        skipped_may = skipped_may && (i == 0 ? bytes[i] & 0xF0 : bytes[i]) == skipped[i];
+    }
+    if (gzip_may)
+        return len >= 2 ? WEIR_PACKING_GZIP : WEIR_PACKING_OPEN;
+    if (zstd_may || skipped_may)
+        return len >= sizeof zstd ? WEIR_PACKING_ZSTD : WEIR_PACKING_OPEN;
+    return WEIR_PACKING_NONE;
+}
+
+weir_status weir_unpack_open(weir_unpack **ret)
+{
+    weir_unpack *u = calloc(1, sizeof *u);
+    if (!u)
+        return WEIR_E_NOMEM;
+    u->zstd = ZSTD_createDStream();
+    if (!u->zstd || inflateInit2(&u->gzip, GZIP_WINDOW) != Z_OK) {
+        ZSTD_freeDStream(u->zstd);
+        free(u);
+        return WEIR_E_NOMEM;
+    }
+    *ret = u;
+    return WEIR_OK;
+}
+
+void weir_unpack_close(weir_unpack *u)
+{
+    if (!u)
+        return;
+    inflateEnd(&u->gzip);
+    ZSTD_freeDStream(u->zstd);
+    free(u);
+}
+
+__attribute__((format(printf, 3, 4))) static weir_status
+fail(weir_unpack_error *error, uint64_t offset, const char *text, ...)
+{
+    va_list args;
+    va_start(args, text);
+    vsnprintf(error->text, sizeof error->text, text, args);
+    va_end(args);
+    error->offset = offset;
+    return WEIR_E_SYNTAX;
+}
+
+/* ---- inside a member ------------------------------------------------------------------------- */
+
+/* Bytes in, and bytes out. */
+typedef struct flow {
+    const uint8_t *in;
+    size_t len;
+    uint8_t *out;
+    size_t room;
+    size_t used, made;
+    bool idle; /* the last step could do nothing */
+} flow;
+
+static void member_ends(weir_unpack *u)
+{
+    u->padding = u->inside == WEIR_PACKING_GZIP;
+    u->inside = WEIR_PACKING_OPEN;
+}
+
+static weir_status step_gzip(weir_unpack *u, flow *f, weir_unpack_error *error)
+{
+    z_stream *z = &u->gzip;
+    uInt len = (uInt)(f->len < STEP_MAX ? f->len : STEP_MAX);
+    uInt room = (uInt)(f->room < STEP_MAX ? f->room : STEP_MAX);
+    z->next_in = f->in;
+    z->avail_in = len;
+    z->next_out = f->out;
+    z->avail_out = room;
+    int r = inflate(z, Z_NO_FLUSH);
+    f->used = len - z->avail_in;
+    f->made = room - z->avail_out;
+    if (r == Z_STREAM_END)
+        member_ends(u);
+    if (r == Z_STREAM_END || r == Z_OK || r == Z_BUF_ERROR) /* the last: it could do nothing */
+        return WEIR_OK;
+    if (r == Z_MEM_ERROR) {
+        fail(error, u->offset, "the memory is full");
+        return WEIR_E_NOMEM;
+    }
+    return fail(error, u->offset + f->used, "the gzip data is damaged: %s",
+                z->msg ? z->msg : "unknown reason");
+}
+
+static weir_status step_zstd(weir_unpack *u, flow *f, weir_unpack_error *error)
+{
+    ZSTD_inBuffer in = {f->in, f->len < u->zstd_wants ? f->len : u->zstd_wants, 0};
+    ZSTD_outBuffer out = {f->out, f->room, 0};
+    size_t r = ZSTD_decompressStream(u->zstd, &out, &in);
+    f->used = in.pos;
+    f->made = out.pos;
+    if (!ZSTD_isError(r)) {
+        u->zstd_wants = r;
+        if (r == 0)
+            member_ends(u);
+        return WEIR_OK;
+    }
+    ZSTD_ErrorCode code = ZSTD_getErrorCode(r);
+    if (code == ZSTD_error_memory_allocation) {
+        fail(error, u->offset, "the memory is full");
+        return WEIR_E_NOMEM;
+    }
+    if (code == ZSTD_error_frameParameter_windowTooLarge)
+        return fail(error, u->begun_at,
+                    "the zstd data needs more memory than is given to it (it was packed with "
+                    "--long); unpack it with zstd -dc --long=31");
+    return fail(error, u->offset + f->used, "the zstd data is damaged: %s", ZSTD_getErrorName(r));
+}
+
+/* ---- between members ------------------------------------------------------------------------- */
+
+static weir_status begin_member(weir_unpack *u, weir_packing packing, weir_unpack_error *error)
+{
+    if (packing == WEIR_PACKING_NONE)
+        return fail(error, u->begun_at,
+                    "expected the end, or more gzip or zstd data, found something else");
+    u->inside = packing;
+    u->magic_used = 0;
+    if (packing == WEIR_PACKING_GZIP)
+        inflateReset(&u->gzip);
+    else
+        u->zstd_wants = ZSTD_initDStream(u->zstd);
+    return WEIR_OK;
+}
+
+/* Gathers the magic of the next member; `inside` says whether it is whole. */
+static weir_status gather(weir_unpack *u, flow *f, weir_unpack_error *error)
+{
+    while (f->used < f->len && u->inside == WEIR_PACKING_OPEN) {
+        uint8_t byte = f->in[f->used++];
+        if (u->magic_len == 0 && u->padding && byte == 0) {
+            u->offset++;
+            continue;
+        }
+        if (u->magic_len == 0)
+            u->begun_at = u->offset;
+        u->magic[u->magic_len++] = byte;
+        weir_packing packing = weir_packing_of(u->magic, u->magic_len);
+        weir_status st = packing == WEIR_PACKING_OPEN ? WEIR_OK : begin_member(u, packing, error);
+        if (st != WEIR_OK)
+            return st;
+    }
+    return WEIR_OK;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+/* One step inside a member: first its magic goes through, then the input. */
+static weir_status step(weir_unpack *u, flow *f, weir_unpack_error *error)
+{
+    bool magic = u->magic_len > 0;
+    flow part = {.in = f->in + f->used,
+                 .len = f->len - f->used,
+                 .out = f->out + f->made,
+                 .room = f->room - f->made};
+    if (magic) {
+        part.in = u->magic + u->magic_used;
+        part.len = u->magic_len - u->magic_used;
+    }
+    weir_status st =
+        u->inside == WEIR_PACKING_GZIP ? step_gzip(u, &part, error) : step_zstd(u, &part, error);
+    u->offset += part.used;
+    f->made += part.made;
+    if (!magic)
+        f->used += part.used;
+    else if ((u->magic_used += part.used) == u->magic_len)
+        u->magic_len = u->magic_used = 0;
+    f->idle = part.used == 0 && part.made == 0;
+    return st;
+}
+
+weir_status weir_unpack_run(weir_unpack *u, const uint8_t *in, size_t len, size_t *used,
+                            uint8_t *out, size_t room, size_t *made, weir_unpack_error *error)
+{
+    flow f = {.in = in, .len = len, .out = out, .room = room};
+    weir_status st = WEIR_OK;
+    while (st == WEIR_OK && f.made < room && !f.idle) {
+        if (u->inside == WEIR_PACKING_OPEN)
+            st = gather(u, &f, error);
+        if (st != WEIR_OK || u->inside == WEIR_PACKING_OPEN)
+            break;
+        st = step(u, &f, error);
+    }
+    *used = f.used;
+    *made = f.made;
+    return st;
+}
+
+weir_status weir_unpack_end(const weir_unpack *u, weir_unpack_error *error)
+{
+    if (u->inside == WEIR_PACKING_OPEN && u->magic_len == 0)
+        return WEIR_OK;
+    const char *name = u->inside == WEIR_PACKING_GZIP   ? "gzip "
+                       : u->inside == WEIR_PACKING_ZSTD ? "zstd "
+                                                        : "packed ";
+    return fail(error, u->offset + u->magic_len - u->magic_used,
+                "the %sdata is cut off: it ends before its end", name);
+}

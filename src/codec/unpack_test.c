@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* What zlib and libzstd pack, unpacked in every split; and what is cut off, damaged or neither. */
+
+#include "codec/unpack.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+#include <zstd.h>
+
+#include <cmocka.h>
+
+enum { PACKED_MAX = 1 << 20, TEXT_LEN = 300000 };
+
+typedef struct bytes {
+    size_t len;
+    uint8_t at[PACKED_MAX];
+} bytes;
+
+static bytes packed, out;
+static char text[TEXT_LEN];
+
+static void add_gzip(const void *from, size_t len)
+{
+    z_stream z = {0};
+    assert_int_equal(deflateInit2(&z, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
+    z.next_in = (Bytef *)(uintptr_t)from;
+    z.avail_in = (uInt)len;
+    z.next_out = packed.at + packed.len;
+    z.avail_out = (uInt)(PACKED_MAX - packed.len);
+    assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
+    packed.len = PACKED_MAX - z.avail_out;
+    deflateEnd(&z);
+}
+
+static void add_zstd(const void *from, size_t len)
+{
+    size_t n =
+        ZSTD_compress(packed.at + packed.len, PACKED_MAX - packed.len, from, len, 3);
+    assert_false(ZSTD_isError(n));
+    packed.len += n;
+}
+
+static void add_bytes(const void *from, size_t len)
+{
+    memcpy(packed.at + packed.len, from, len);
+    packed.len += len;
+}
+
+/* Unpacks `packed` into `out`, some bytes at a time. */
+static weir_status unpack(size_t in_step, size_t out_step, weir_unpack_error *error)
+{
+    weir_unpack *u;
+    assert_int_equal(weir_unpack_open(&u), WEIR_OK);
+    weir_status st = WEIR_OK;
+    size_t pos = 0, made = 0, room = 0;
+    out.len = 0;
+    while (st == WEIR_OK && (pos < packed.len || made == room)) {
+        size_t len = packed.len - pos < in_step ? packed.len - pos : in_step, used;
+        room = PACKED_MAX - out.len < out_step ? PACKED_MAX - out.len : out_step;
+        st = weir_unpack_run(u, packed.at + pos, len, &used, out.at + out.len, room, &made, error);
+        assert_true(st != WEIR_OK || used == len || made == room);
+        pos += used;
+        out.len += made;
+    }
+    if (st == WEIR_OK)
+        st = weir_unpack_end(u, error);
+    weir_unpack_close(u);
+    return st;
+}
+
+static void expect(const char *wanted, size_t len)
+{
+    static const size_t steps[][2] = {{PACKED_MAX, PACKED_MAX}, {1, PACKED_MAX}, {PACKED_MAX, 7},
+                                      {3, 1000},                {65536, 262144}};
+    weir_unpack_error error;
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+        assert_int_equal(unpack(steps[i][0], steps[i][1], &error), WEIR_OK);
+        assert_int_equal(out.len, len);
+        assert_memory_equal(out.at, wanted, len);
+    }
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    packed.len = 0;
+    uint32_t seed = 1;
+    for (size_t i = 0; i < TEXT_LEN; i++) {
+        seed = seed * 1664525 + 1013904223;
+        text[i] = (char)('a' + (seed >> 28));
+    }
+    return 0;
+}
+
+static void tells_from_the_first_bytes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *at;
+        size_t len;
+        weir_packing packing;
+    } table[] = {
+        {"", 0, WEIR_PACKING_OPEN},
+        {"\x1f", 1, WEIR_PACKING_OPEN},
+        {"\x1f\x8b", 2, WEIR_PACKING_GZIP},
+        {"\x1f\x8c", 2, WEIR_PACKING_NONE},
+        {"\x28\xb5\x2f", 3, WEIR_PACKING_OPEN},
+        {"\x28\xb5\x2f\xfd", 4, WEIR_PACKING_ZSTD},
+        {"\x28\xb5\x2f\xfe", 4, WEIR_PACKING_NONE},
+        {"P*M", 3, WEIR_PACKING_OPEN},
+        {"_*M\x18", 4, WEIR_PACKING_ZSTD},
+        {"`*M\x18", 4, WEIR_PACKING_NONE},
+        {"1\t", 2, WEIR_PACKING_NONE},
+        {"{", 1, WEIR_PACKING_NONE},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+        assert_int_equal(weir_packing_of((const uint8_t *)table[i].at, table[i].len),
+                         table[i].packing);
+}
+
+static void one_member(void **state)
+{
+    (void)state;
+    add_gzip(text, TEXT_LEN);
+    expect(text, TEXT_LEN);
+    packed.len = 0;
+    add_zstd(text, TEXT_LEN);
+    expect(text, TEXT_LEN);
+    packed.len = 0;
+    add_zstd("", 0);
+    expect("", 0);
+    packed.len = 0;
+    expect("", 0);
+}
+
+static void members_in_a_row(void **state)
+{
+    (void)state;
+    add_gzip(text, 1000);
+    add_gzip("", 0);
+    add_bytes("\0\0\0", 3);
+    add_gzip(text + 1000, 1000);
+    add_zstd(text + 2000, 200000);
+    add_bytes("\x5a\x2a\x4d\x18\x05\0\0\0skip!", 13);
+    add_zstd(text + 202000, 50000);
+    add_gzip(text + 252000, TEXT_LEN - 252000);
+    add_bytes("\0\0\0\0\0", 5);
+    expect(text, TEXT_LEN);
+}
+
+static void cut_off_anywhere(void **state)
+{
+    (void)state;
+    weir_unpack_error error;
+    for (int zstd = 0; zstd < 2; zstd++) {
+        packed.len = 0;
+        if (zstd)
+            add_zstd(text, 5000);
+        else
+            add_gzip(text, 5000);
+        size_t all = packed.len;
+        for (size_t len = 1; len < all; len++) {
+            packed.len = len;
+            assert_int_equal(unpack(len % 9 + 1, 1000, &error), WEIR_E_SYNTAX);
+            assert_int_equal(error.offset, len);
+            assert_non_null(strstr(error.text, "cut off"));
+            assert_memory_equal(out.at, text, out.len);
+        }
+    }
+}
+
+static void damage_is_found(void **state)
+{
+    (void)state;
+    weir_unpack_error error;
+    for (int zstd = 0; zstd < 2; zstd++) {
+        packed.len = 0;
+        add_gzip(text, 100);
+        size_t first = packed.len;
+        if (zstd)
+            add_zstd(text + 100, 200000);
+        else
+            add_gzip(text + 100, 200000);
+        size_t at = zstd ? packed.len - 4 : packed.len - 8; /* zstd: a block; gzip: the checksum */
+        packed.at[at] ^= 0x55;
+        assert_int_equal(unpack(PACKED_MAX, PACKED_MAX, &error), WEIR_E_SYNTAX);
+        assert_true(error.offset > first && error.offset <= packed.len);
+        assert_non_null(strstr(error.text, "damaged"));
+        assert_true(out.len >= 100 + 131072); /* all before the block, at least */
+        assert_memory_equal(out.at, text, out.len < 131072 ? out.len : 131072);
+    }
+}
+
+static void other_bytes_behind_a_member(void **state)
+{
+    (void)state;
+    weir_unpack_error error;
+    add_gzip(text, 100);
+    size_t end = packed.len;
+    add_bytes("\0\0", 2);
+    add_bytes("more", 4);
+    assert_int_equal(unpack(PACKED_MAX, PACKED_MAX, &error), WEIR_E_SYNTAX);
+    assert_int_equal(error.offset, end + 2);
+    assert_string_equal(error.text,
+                        "expected the end, or more gzip or zstd data, found something else");
+    assert_int_equal(out.len, 100);
+    packed.len = 0;
+    add_zstd(text, 100);
+    end = packed.len;
+    add_bytes("\0", 1); /* zstd knows no padding */
+    assert_int_equal(unpack(1, 1, &error), WEIR_E_SYNTAX);
+    assert_int_equal(error.offset, end);
+}
+
+/* A frame that asks for a window of 2 GiB. */
+static void a_window_that_is_too_large(void **state)
+{
+    (void)state;
+    weir_unpack_error error;
+    add_bytes("\x28\xb5\x2f\xfd\0\xa8\0\0\0\0\0", 11);
+    assert_int_equal(unpack(PACKED_MAX, PACKED_MAX, &error), WEIR_E_SYNTAX);
+    assert_int_equal(error.offset, 0);
+    assert_non_null(strstr(error.text, "zstd -dc --long=31"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tells_from_the_first_bytes),
+        cmocka_unit_test_setup(one_member, begin),
+        cmocka_unit_test_setup(members_in_a_row, begin),
+        cmocka_unit_test_setup(cut_off_anywhere, begin),
+        cmocka_unit_test_setup(damage_is_found, begin),
+        cmocka_unit_test_setup(other_bytes_behind_a_member, begin),
+        cmocka_unit_test_setup(a_window_that_is_too_large, begin),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

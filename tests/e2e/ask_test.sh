@@ -1,0 +1,291 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# `weir take`, `peek` and `reset`: what they send, what they make of answers, and how they end;
+# against servers that answer as they are told, and against the daemon.
+#
+#   ask_test.sh WEIR
+set -uo pipefail
+weir=$(realpath "$1")
+. "$(dirname "$0")/check.sh"
+. "$(dirname "$0")/daemon.sh"
+tmp=$(mktemp -d)
+fake_pid=''
+trap 'daemon_kill; kill $fake_pid 2>/dev/null; rm -rf "$tmp"' EXIT
+unset WEIR_SERVER WEIR_PASSWORD
+
+# ---- a server that answers as it is told ---------------------------------------------------------
+
+# Serves one connection: to each request the next REPLY, in which \r and the like are escapes. "hang"
+# answers nothing, "bytes:..." byte by byte, "close" closes. What it was sent is left in a file.
+cat >"$tmp/fake.py" <<'PYTHON'
+import socket, sys
+
+where, log, replies = sys.argv[1], sys.argv[2], sys.argv[3:]
+if where == "unix":
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(log + ".sock")
+else:
+    listener = socket.socket(socket.AF_INET6 if where == "::1" else socket.AF_INET)
+    listener.bind((where, 0))
+listener.listen()
+print(log + ".sock" if where == "unix" else listener.getsockname()[1], flush=True)
+listener.settimeout(60)
+peer = listener.accept()[0]
+peer.settimeout(60)
+if where != "unix":
+    peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+stream = peer.makefile("rb")
+
+
+def request():
+    head = stream.readline()
+    if not head:
+        return None
+    words = []
+    for _ in range(int(head[1:])):
+        words.append(stream.read(int(stream.readline()[1:])))
+        stream.read(2)
+    return b" ".join(words)
+
+
+with open(log, "wb") as out:
+    for reply in replies:
+        got = request()
+        if got is None:
+            break
+        out.write(got + b"\n")
+        out.flush()
+        data = reply.removeprefix("bytes:").encode("latin-1").decode("unicode_escape").encode("latin-1")
+        if reply == "close":
+            break
+        if reply == "hang":
+            continue
+        for i in range(0, len(data), 1 if reply.startswith("bytes:") else len(data)):
+            peer.sendall(data[i : i + (1 if reply.startswith("bytes:") else len(data))])
+    else:
+        got = request()
+        if got is not None:
+            out.write(got + b"\n")
+PYTHON
+
+hello='%7\r\n$6\r\nserver\r\n$4\r\nweir\r\n$7\r\nversion\r\n$5\r\n0.1.0\r\n$5\r\nproto\r\n:3\r\n$2\r\nid\r\n:1\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n$6\r\nmaster\r\n$7\r\nmodules\r\n*0\r\n'
+
+figures() { # ALLOWED LIMIT REMAINING RETRY RESET DELAY [POLICY]: the reply of a decision
+    local policy=${7-api}
+    printf '%s' "%8\\r\\n\$7\\r\\nallowed\\r\\n:$1\\r\\n\$5\\r\\nlimit\\r\\n:$2\\r\\n\$9\\r\\nremaining\\r\\n:$3\\r\\n" \
+        "\$14\\r\\nretry_after_ms\\r\\n:$4\\r\\n\$14\\r\\nreset_after_ms\\r\\n:$5\\r\\n\$8\\r\\ndelay_ms\\r\\n:$6\\r\\n" \
+        "\$6\\r\\npolicy\\r\\n\$${#policy}\\r\\n$policy\\r\\n\$5\\r\\nlayer\\r\\n:0\\r\\n"
+}
+
+mkfifo "$tmp/where"
+fake() { # WHERE REPLY...: starts a server; $at is its port or path
+    rm -f "$tmp/sent.sock"
+    python3 "$tmp/fake.py" "$1" "$tmp/sent" "${@:2}" >"$tmp/where" 2>"$tmp/fake.err" &
+    fake_pid=$!
+    read -r at <"$tmp/where"
+}
+
+# ask REPLY... -- ARG...: runs weir ARG... against a server with these replies after HELLO's; its
+# status, output and errors are in $got, the server's name in them made SERVER.
+ask() {
+    local replies=()
+    while [ "$1" != -- ]; do
+        replies+=("$1")
+        shift
+    done
+    shift
+    fake 127.0.0.1 "${replies[@]}"
+    got=$(WEIR_SERVER=127.0.0.1:$at "$weir" "$@" </dev/null 2>&1)
+    got="$? ${got//127.0.0.1:$at/SERVER}"
+    kill "$fake_pid" 2>/dev/null
+    wait "$fake_pid" 2>/dev/null
+    sent=$(tr '\n' '|' <"$tmp/sent")
+}
+
+ask "$hello" "$(figures 1 500 499 0 10 0)" -- take api alice
+check "take: allowed" "0 allowed  499 of 500 remaining, as good as new in 10ms" "$got"
+check "take: what it sends" "HELLO 3|WEIR.TAKE api alice|" "$sent"
+ask "$hello" "$(figures 0 500 0 1250 600000 0)" -- take api alice --cost 7
+check "take: denied" "3 denied   retry in 1.25s" "$got"
+check "take: what it sends with --cost" "HELLO 3|WEIR.TAKE api alice COST 7|" "$sent"
+ask "$hello" "$(figures 0 5 5 -1 0 0)" -- take --cost=6 api alice
+check "take: never" "3 denied   for ever: it costs more than the limit of 5" "$got"
+ask "$hello" "$(figures 0 5 0 -1 0 0)" -- take api alice
+check "take: on a deny list" "3 denied   for ever: the key is on the policy's deny list" "$got"
+ask "$hello" "$(figures 1 21 3 0 90061001 200)" -- take api alice
+check "take: a delay, and a long time" "0 allowed  3 of 21 remaining, to be served in 200ms, as good as new in 1d 2h" "$got"
+ask "$hello" "$(figures 1 5 5 0 0 0)" -- peek api alice
+check "peek: as good as new" "0 allowed  5 of 5 remaining, as good as new" "$got"
+check "peek: what it sends" "HELLO 3|WEIR.PEEK api alice|" "$sent"
+ask "$hello" "$(figures 0 5 2 59999 60000 0)" -- peek --cost 3 -- api -alice
+check "peek: denied" "3 denied   retry in 59.999s" "$got"
+check "peek: a key that begins with a dash" "HELLO 3|WEIR.PEEK api -alice COST 3|" "$sent"
+ask "$hello" "$(figures 1 5 4 0 60000 0)" -- take --text 'gcra 5/m burst 5' alice
+check "take --text" "0 allowed  4 of 5 remaining, as good as new in 1m" "$got"
+check "take --text: what it sends" "HELLO 3|WEIR.CHECK gcra 5/m burst 5 alice|" "$sent"
+ask "$hello" '+OK\r\n' -- reset api alice
+check "reset" "0 reset" "$got"
+check "reset: what it sends" "HELLO 3|WEIR.RESET api alice|" "$sent"
+
+json=',"remaining":0,"retry_after_ms":1250,"reset_after_ms":7,"delay_ms":0,"policy":"a\"\ufffd\u001b","layer":0}'
+odd=$(figures 0 5 0 1250 7 0 abcd)
+ask "$hello" "${odd/abcd/a\\x22\\xff\\x1b}" -- take --json api alice
+check "--json: a denial, and any policy" "3 {\"allowed\":false,\"limit\":5${json//\\ufffd/$'\xef\xbf\xbd'}" "$got"
+ask "$hello" "$(figures 0 5 0 -1 7 0)" -- take --json api alice
+check "--json: never is -1, as over HTTP" 1 "$(grep -c '"retry_after_ms":-1,' <<<"$got")"
+ask "$hello" '+OK\r\n' -- reset --json 'a"b' alice
+check "--json: reset" '0 {"reset":true,"policy":"a\"b"}' "$got"
+
+ask "bytes:$hello" "bytes:$(figures 1 500 499 0 10 0)" -- take api alice
+check "answers byte by byte" "0 allowed  499 of 500 remaining, as good as new in 10ms" "$got"
+
+export WEIR_PASSWORD='open sesame'
+ask "$hello" '+OK\r\n' -- reset api alice
+check "a password goes with HELLO" "HELLO 3 AUTH default open sesame|WEIR.RESET api alice|" "$sent"
+ask '-WRONGPASS invalid username-password pair or user is disabled.\r\n' -- take api alice
+check "a wrong password" "1 weir take: SERVER: the password in WEIR_PASSWORD is wrong" "$got"
+check "a wrong password: nothing more is sent" "HELLO 3 AUTH default open sesame|" "$sent"
+unset WEIR_PASSWORD
+ask '-NOAUTH HELLO must be called with the client already authenticated\r\n' -- take api alice
+check "no password" "1 weir take: SERVER: it asks for a password: set WEIR_PASSWORD" "$got"
+
+ask "$hello" "-ERR no policy 'apj'; WEIR.POLICY LIST shows those there are\\r\\n" -- take apj alice
+check "an unknown policy" "1 weir take: SERVER: no policy 'apj'; WEIR.POLICY LIST shows those there are" "$got"
+ask "$hello" '-ERR \x1b[31mred\xc2\x9b \xff\r\n' -- take api alice
+check "an error with what a terminal obeys" "1 weir take: SERVER: ?[31mred? ?" "$got"
+ask '-\x1b[31mred\r\n' -- take api alice
+check "HELLO refused with what a terminal obeys" "1 weir take: SERVER: ?[31mred" "$got"
+ask '+OK\r\n' -- take api alice
+check "HELLO answered by something else" "1 weir take: SERVER: what answers there does not speak RESP3" "$got"
+ask 'HTTP/1.1 400 Bad Request\r\n\r\n' -- take api alice
+check "an HTTP server" "1 weir take: SERVER: what answers there does not speak RESP3" "$got"
+ask close -- take api alice
+check "closed before HELLO's answer" "1 weir take: SERVER: it closed the connection with no answer" "$got"
+ask "$hello" close -- take api alice
+check "closed before the answer" "1 weir take: SERVER: it closed the connection with no answer" "$got"
+ask "$hello" '%8\r\n$7\r\nallo' -- take --timeout 300ms api alice
+check "half an answer" "1 weir take: SERVER: no answer within the time allowed (--timeout)" "$got"
+for answer in '+OK\r\n' '*6\r\n:1\r\n:5\r\n:4\r\n:0\r\n:10\r\n:0\r\n' '%1\r\n$7\r\nallowed\r\n:1\r\n' \
+    "$(figures 2 5 4 0 10 0)" "$(figures 1 5 -1 0 10 0)" "$(figures 1 5 4 -2 10 0)"; do
+    ask "$hello" "$answer" -- take api alice
+    check "an answer that is none: ${answer:0:24}" "1 weir take: SERVER: its answer is not that of a weir" "$got"
+done
+ask "$hello" ':1\r\n' -- reset api alice
+check "reset: an answer that is none" "1 weir reset: SERVER: its answer is not that of a weir" "$got"
+for answer in '%8\n' '$5\r\nabcdeXX' ':1x\r\n' '?\r\n' '*99\r\n' '$99999999\r\n' '#x\r\n'; do
+    ask "$hello" "$answer" -- take api alice
+    check "bytes that are no answer: $answer" "1 weir take: SERVER: what answers there does not speak RESP3" "$got"
+done
+ask hang -- take --timeout 50ms api alice
+check "no answer to HELLO" "1 weir take: SERVER: no answer within the time allowed (--timeout)" "$got"
+ask "$hello" hang -- take --timeout 300ms api alice
+check "no answer" "1 weir take: SERVER: no answer within the time allowed (--timeout)" "$got"
+
+# ---- where the server is -------------------------------------------------------------------------
+
+fake unix "$hello" '+OK\r\n'
+check "a socket's path" reset "$("$weir" reset --server "$at" api alice 2>&1)"
+wait "$fake_pid"
+fake 127.0.0.1 "$hello" '+OK\r\n'
+check "--server before WEIR_SERVER" reset "$(WEIR_SERVER=127.0.0.1:1 "$weir" reset --server "127.0.0.1:$at" api alice 2>&1)"
+wait "$fake_pid"
+fake 127.0.0.1 "$hello" '+OK\r\n'
+check "a host by its name" reset "$("$weir" reset --server "localhost:$at" api alice 2>&1)"
+wait "$fake_pid"
+if python3 -c 'import socket; socket.socket(socket.AF_INET6).bind(("::1", 0))' 2>/dev/null; then
+    fake ::1 "$hello" '+OK\r\n'
+    check "[::1]:PORT" reset "$("$weir" reset --server "[::1]:$at" api alice 2>&1)"
+    wait "$fake_pid"
+fi
+free=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+out=$("$weir" take --server "127.0.0.1:$free" api alice 2>&1)
+check "no daemon" "1 weir take: cannot connect to 127.0.0.1:$free: Connection refused; \`weir serve\` starts a daemon, --server or WEIR_SERVER says where one is" "$? $out"
+out=$("$weir" take --server "$tmp/none.sock" api alice 2>&1)
+check "no socket" "1 weir take: cannot connect to $tmp/none.sock: No such file or directory; \`weir serve\` starts a daemon, --server or WEIR_SERVER says where one is" "$? $out"
+for bad in : :6380 a: a:x a:0 a:65536 a:99999999999 '[::1' '[::1]x' '[]:1' 'a:1 '; do
+    out=$("$weir" take --server "$bad" api alice 2>&1)
+    check "--server '$bad'" "2 weir take: '$bad': expected HOST:PORT, HOST, [IPV6]:PORT or the path of a socket, with a '/'" "$? $out"
+done
+long=/$(printf 'x%.0s' {1..120})
+out=$("$weir" take --server "$long" api alice 2>&1)
+check "a socket's path that is too long" "2 weir take: $long: a socket's path has at most 107 bytes" "$? $out"
+
+# ---- called wrongly ------------------------------------------------------------------------------
+
+wrong() { # NAME TEXT ARG...
+    local out
+    out=$("$weir" "${@:3}" 2>&1)
+    check "$1" "2 $2" "$? $out"
+}
+wrong "no words" "weir take: POLICY and KEY are missing; see weir take --help" take
+wrong "no key" "weir peek: KEY is missing; see weir peek --help" peek api
+wrong "too many words" "weir reset: unexpected 'x' behind POLICY and KEY; see weir reset --help" reset api alice x
+wrong "an empty key" "weir take: KEY is empty" take api ''
+wrong "an empty policy" "weir take: POLICY is empty" take '' alice
+wrong "an unknown option" "weir take: unknown option '--coast', expected --text, --cost, --server, --timeout, --json or --help; see weir take --help" take --coast 1 api alice
+wrong "an option of another command" "weir peek: unknown option '--text', expected --cost, --server, --timeout, --json or --help; see weir peek --help" peek --text 'gcra 1/s' alice
+wrong "an option of another command: reset" "weir reset: unknown option '--cost', expected --server, --timeout, --json or --help; see weir reset --help" reset --cost 1 api alice
+wrong "a letter" "weir take: unknown option '-q', expected --text, --cost, --server, --timeout, --json or --help; see weir take --help" take -q api alice
+wrong "a value is missing" "weir take: --cost needs a value" take api alice --cost
+wrong "a value is too much" "weir take: --json=1: it takes no value" take --json=1 api alice
+wrong "--help takes no value" "weir take: --help=1: it takes no value" take --help=1
+for bad in '' x -1 +1 1.5 2147483648 99999999999999999999; do
+    wrong "--cost '$bad'" "weir take: --cost: expected a number from 0 to 2147483647, found '$bad'" take --cost "$bad" api alice
+done
+for bad in '' s 5 5m 0s 0ms -1s 1.5s 86401s 86400001ms 99999999999999999999s; do
+    wrong "--timeout '$bad'" "weir take: --timeout: expected a time from 1ms to 86400s, like 5s, found '$bad'" take --timeout "$bad" api alice
+done
+
+# ---- the daemon ----------------------------------------------------------------------------------
+
+cat >"$tmp/weir.yaml" <<YAML
+listen: {resp: "127.0.0.1:0", unix: $tmp/weir.sock}
+password: "secret"
+policies:
+  api:
+    limit: "gcra 1/3650d burst 2"
+    deny: [evil]
+  queue: "leaky-queue 1/365d depth 3"
+YAML
+export WEIR_PASSWORD=secret
+daemon_start "$tmp" "$weir" serve "$tmp/weir.yaml"
+export WEIR_SERVER=127.0.0.1:$(daemon_port resp)
+
+run() { # ARG...: status and output
+    local out
+    out=$("$weir" "$@" 2>&1)
+    echo "$? $out"
+}
+check "daemon: take" "0 allowed  1 of 2 remaining, as good as new in 3650d" "$(run take api alice)"
+check "daemon: over its socket" "0 allowed  0 of 2 remaining, as good as new in 7300d" "$(run take --server "$tmp/weir.sock" api alice)"
+check "daemon: peek" "3 denied   retry in 3650d" "$(run peek api alice)"
+check "daemon: denied" "3 denied   retry in 3650d" "$(run take api alice)"
+check "daemon: denied, as JSON" '3 {"allowed":false,"limit":2,"remaining":0,"retry_after_ms":N,"reset_after_ms":N,"delay_ms":0,"policy":"api","layer":0}' \
+    "$(run take api alice --json | sed -E 's/_ms":[1-9][0-9]*/_ms":N/g')"
+check "daemon: reset" "0 reset" "$(run reset api alice)"
+check "daemon: as good as new" "0 allowed  2 of 2 remaining, as good as new" "$(run peek api alice)"
+check "daemon: a cost above the limit" "3 denied   for ever: it costs more than the limit of 2" "$(run take --cost 3 api alice)"
+check "daemon: a cost of nothing" "0 allowed  2 of 2 remaining, as good as new" "$(run take --cost 0 api alice)"
+check "daemon: the deny list" "3 denied   for ever: the key is on the policy's deny list" "$(run take api evil)"
+check "daemon: a policy text" "0 allowed  4 of 5 remaining, as good as new in 365d" "$(run take --text ' gcra  1/365d burst 5' bob)"
+check "daemon: a wrong policy text" "1 weir take: $WEIR_SERVER: policy: column 10: unknown unit 'x', expected one of ns us ms s m h d w" "$(run take --text 'gcra 100/x' bob)"
+check "daemon: an unknown policy" "1 weir take: $WEIR_SERVER: no policy 'apj'; WEIR.POLICY LIST shows those there are" "$(run take apj bob)"
+check "daemon: an unknown policy cannot be reset" "1 weir reset: $WEIR_SERVER: no policy 'apj'; WEIR.POLICY LIST shows those there are" "$(run reset apj bob)"
+check "daemon: a key that is too long" "1 weir take: $WEIR_SERVER: the key has 65537 bytes, expected 1 to 65536" "$(run take api "$(printf 'x%.0s' {1..65537})")"
+check "daemon: a key beyond the protocol's limit" 1 "$(run take api "$(printf 'x%.0s' {1..90000})" | grep -c '^1 weir take: ')"
+check "daemon: a wrong password" "1 weir take: $WEIR_SERVER: the password in WEIR_PASSWORD is wrong" "$(WEIR_PASSWORD=x run take api bob)"
+check "daemon: no password" "1 weir take: $WEIR_SERVER: it asks for a password: set WEIR_PASSWORD" "$(WEIR_PASSWORD='' run take api bob)"
+run take queue q >/dev/null
+check "daemon: a queue" "0 allowed  2 of 4 remaining, to be served in 365d, as good as new in 730d" "$(run take queue q)"
+if [ -w /dev/full ]; then
+    for args in "" --json; do
+        # shellcheck disable=SC2086 # it is a word or none
+        out=$("$weir" peek $args api bob 2>&1 >/dev/full)
+        check "daemon: a full disk $args" "1 1" "$? $(grep -c "cannot write to standard output: No space left on device" <<<"$out")"
+    done
+fi
+daemon_stop
+check "the daemon ends well" 0 $?
+
+echo "$passed passed, $failed failed, 0 skipped"
+exit $((failed > 0))

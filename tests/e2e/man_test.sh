@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# The man pages: that groff has nothing to say against them, and that they say what --help says.
+#
+#   man_test.sh WEIR PAGE...
+set -uo pipefail
+weir=$(realpath "$1")
+shift
+cd "$(dirname "$0")/../.." || exit 1
+. tests/e2e/check.sh
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+skipped=0
+
+plain() { # PAGE: its text without any markup, on one line
+    sed -e 's/\\f[BIRP]//g' -e 's/\\&//g' -e 's/\\-/-/g' -e 's/\\\././g' "$1" | tr '\n' ' '
+}
+
+for page in "$@"; do
+    name=$(basename "$page")
+    if command -v groff >/dev/null; then
+        check "$name: no warning" "" "$(groff -ww -man -Tutf8 -z "$page" 2>&1)"
+    else
+        echo "ok - $name: no warning # SKIP no groff"
+        skipped=$((skipped + 1))
+    fi
+    check "$name: examples of no more than 80 columns" "" \
+        "$(awk '/^\.nf/ { shown = 1 } /^\.fi/ { shown = 0 } shown && length($0) > 80' "$page")"
+    cp "$page" "$tmp/$name"
+done
+
+for command in $("$weir" help | sed -n 's/^  weir \([a-z]*\) .*/\1/p'); do
+    page=$tmp/weir-$command.1
+    [[ $command == peek || $command == reset ]] && page=$tmp/weir-take.1
+    [[ $command == help || $command == version ]] && page=$tmp/weir.1
+    check "$command: there is a page" 1 "$(grep -c "^\.TH" "$page" 2>/dev/null)"
+    check "$command: weir(1) has it" 1 "$(plain "$tmp/weir.1" | grep -c "\b$command\b")"
+    options=$("$weir" help "$command" | sed -n 's/^  \(--[a-z-]*\).*/\1/p')
+    for option in $options; do
+        check "$command $option: its page has it" 1 "$(sed -e 's/\\-/-/g' "$page" | grep -c "^\\\\fB$option\\\\fR")"
+    done
+done
+for page in replay serve check policy; do # and no page has another
+    for option in $(sed -e 's/\\-/-/g' "$tmp/weir-$page.1" | sed -n 's/^\\fB\(--[a-z-]*\)\\fR.*/\1/p'); do
+        check "weir-$page.1: $option is one" 1 "$("$weir" help "$page" | grep -c -- "^  $option\b")"
+    done
+done
+for link in docs/man/*.1; do
+    target=$(sed -n 's/^\.so man1\///p' "$link")
+    check "$(basename "$link") leads somewhere" 1 "$(grep -c "^\.TH" "$tmp/$target")"
+done
+
+# weir.yaml(5) has every key that a configuration may have, and its example is one.
+keys() { # YAML: the keys that are expected instead of x
+    printf '%s' "$1" | "$weir" check - 2>&1 | sed -n "s/.*unknown key 'x', expected one of //p" | tr -d ,
+}
+text=$(plain "$tmp/weir.yaml.5")
+for section in '' listen memory limits policies.x http.key; do
+    yaml='x: 1'
+    for part in $(tr . '\n' <<<"$section" | tac); do
+        yaml="$part: {$yaml}"
+    done
+    [ -n "$section" ] || yaml='x: 1'
+    found=$(keys "$yaml")
+    check "weir.yaml: there are keys under '$section'" yes "${found:+yes}"
+    for key in $found; do
+        full=$key
+        [[ -z $section || $section == policies.x || $section == http.key ]] || full=$section.$key
+        check "weir.yaml: $section has $key" 1 "$(grep -c "\b$full\b" <<<"$text")"
+    done
+done
+awk '/^EXAMPLE|^\.SH EXAMPLE/ { wanted = 1 } /^\.fi/ { shown = 0 } wanted && shown; /^\.nf/ { shown = 1 }' \
+    "$tmp/weir.yaml.5" | sed -e '/^\.RS/d' -e 's/\\-/-/g' -e 's/\\&//g' >"$tmp/example.yaml"
+check "weir.yaml: its example is one" "0 " "$("$weir" check --quiet "$tmp/example.yaml" 2>&1 | sed 's/^/1 /' | grep . || echo "0 ")"
+check "weir.yaml: and it has the policies" 1 "$("$weir" check "$tmp/example.yaml" | grep -c 'sliding-log 5/m')"
+
+echo "$passed passed, $failed failed, $skipped skipped"
+exit $((failed > 0))

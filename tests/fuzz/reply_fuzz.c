@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* libFuzzer target: replies, as a client reads them. A reply lies in its bytes, each beginning of it
+ * is waited on, and what is an error stays one however much follows. */
+
+#include "codec/resp_reply.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define CHECK(x)                                                                                   \
+    do {                                                                                           \
+        if (!(x))                                                                                  \
+            abort();                                                                               \
+    } while (0)
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static weir_resp_reading read_copy(const uint8_t *data, size_t len)
+{
+    uint8_t *copy = malloc(len > 0 ? len : 1); /* ends where the allocation ends */
+    memcpy(copy, data, len);
+    weir_resp_reply reply;
+    weir_resp_reading r = weir_resp_reply_read(copy, len, &reply);
+    if (r == WEIR_RESP_READ) {
+        CHECK(reply.used <= len && reply.nodes >= 1 && reply.nodes <= WEIR_RESP_NODES_MAX);
+        for (size_t i = 0; i < reply.nodes; i++) {
+            const weir_resp_node *n = &reply.node[i];
+            bool text = n->type == WEIR_RESP_SIMPLE || n->type == WEIR_RESP_REPLY_FAILED ||
+                        n->type == WEIR_RESP_BULK;
+            CHECK(!text || (n->text >= (char *)copy && n->text + n->len <= (char *)copy + len));
+        }
+        for (int type = WEIR_RESP_SIMPLE; type <= WEIR_RESP_MAP; type++) {
+            const weir_resp_node *n = weir_resp_reply_member(&reply, "a", (weir_resp_type)type);
+            CHECK(!n || (n > reply.node && n < reply.node + reply.nodes));
+        }
+    }
+    free(copy);
+    return r;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size > 4096)
+        return 0;
+    weir_resp_reading last = WEIR_RESP_READ_MORE;
+    for (size_t len = 0; len <= size; len++) {
+        weir_resp_reading r = read_copy(data, len);
+        CHECK(last == WEIR_RESP_READ_MORE || r == last);
+        last = r;
+    }
+    return 0;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* libFuzzer target: gzip and zstd. However input and output are cut, the same bytes come out, and the
+ * same verdict at the same place. */
+
+#include "codec/unpack.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define CHECK(x)                                                                                   \
+    do {                                                                                           \
+        if (!(x))                                                                                  \
+            abort();                                                                               \
+    } while (0)
+
+enum { OUT_MAX = 1 << 16 };
+
+typedef struct result {
+    weir_status st;
+    bool full; /* OUT_MAX was reached */
+    size_t len;
+    weir_unpack_error error;
+    uint8_t out[OUT_MAX];
+} result;
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void unpack(const uint8_t *data, size_t size, size_t in_step, size_t out_step, result *ret)
+{
+    weir_unpack *u;
+    CHECK(weir_unpack_open(&u) == WEIR_OK);
+    *ret = (result){0};
+    size_t pos = 0;
+    while (ret->st == WEIR_OK && !ret->full) {
+        size_t len = size - pos < in_step ? size - pos : in_step, used, made;
+        size_t room = OUT_MAX - ret->len < out_step ? OUT_MAX - ret->len : out_step;
+        uint8_t *in = malloc(len > 0 ? len : 1);
+        memcpy(in, data + pos, len);
+        ret->st =
+            weir_unpack_run(u, in, len, &used, ret->out + ret->len, room, &made, &ret->error);
+        free(in);
+        CHECK(used <= len && made <= room);
+        CHECK(ret->st != WEIR_OK || made == room || used == len);
+        pos += used;
+        ret->len += made;
+        ret->full = ret->len == OUT_MAX;
+        if (ret->st == WEIR_OK && made < room && pos == size)
+            break;
+    }
+    if (ret->st == WEIR_OK && !ret->full)
+        ret->st = weir_unpack_end(u, &ret->error);
+    CHECK(ret->st == WEIR_OK || ret->st == WEIR_E_SYNTAX || ret->st == WEIR_E_NOMEM);
+    CHECK(ret->st == WEIR_OK || (ret->error.offset <= size && ret->error.text[0]));
+    weir_unpack_close(u);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static result whole, pieces;
+    if (size < 1 || size > 4096)
+        return 0;
+    size_t in_step = data[0] % 16 + 1u, out_step = data[0] / 16 + 1u;
+    unpack(data + 1, size - 1, size, OUT_MAX, &whole);
+    unpack(data + 1, size - 1, in_step, out_step * 61, &pieces);
+    size_t len = whole.len < pieces.len ? whole.len : pieces.len;
+    CHECK(memcmp(whole.out, pieces.out, len) == 0);
+    if (whole.full || pieces.full)
+        return 0;
+    CHECK(whole.st == pieces.st && (whole.st != WEIR_OK || whole.len == pieces.len));
+    return 0;
+}
