@@ -4,8 +4,8 @@
 
 #include "cmd/caret.h"
 #include "cmd/cmd.h"
-#include "cmd/config.h"
-#include "cmd/config_fields.h"
+#include "cmd/config/config.h"
+#include "cmd/config/fields.h"
 #include "cmd/options.h"
 #include "service/zones.h"
 

@@ -5,7 +5,7 @@
 /* The daemon: a configuration, put together into a store, a hub, a service for each event loop, and
  * a server that speaks RESP and HTTP. */
 
-#include "cmd/config.h"
+#include "cmd/config/config.h"
 #include "cmd/log.h"
 
 typedef struct daemon_options {

@@ -3,7 +3,7 @@
 /* libFuzzer target: a configuration. It is good, and then all of it is within its bounds; or it is
  * wrong, and then something is said, in the order of the file, about places that exist. */
 
-#include "cmd/config.h"
+#include "cmd/config/config.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #define WEIR_CMD_CONFIG_POLICIES_H
 /* `policies`: the tree -> specs for weir_rules_build(). */
 
-#include "cmd/config_fields.h"
+#include "cmd/config/fields.h"
 
 /* Reads the section `policies`; a field's read function. */
 bool config_read_policies(config_reader *r, const config_place *place, const config_field *field,

@@ -8,7 +8,7 @@
 #include <weir/weir.h>
 
 #include "cmd/out.h"
-#include "cmd/replay_keys.h"
+#include "cmd/replay/keys.h"
 
 /* One request, as it was asked and answered. */
 typedef struct replay_answer {

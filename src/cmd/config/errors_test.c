@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 /* What a wrong configuration is told, to the letter and to the caret. */
 
-#include "cmd/config.h"
+#include "cmd/config/config.h"
 #include "service/zones.h"
 
 #include <setjmp.h>

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cmd/replay_input.h"
+#include "cmd/replay/input.h"
 
 #define REPLAY_LINE_MAX ((size_t)1 << 20) /* bytes of the longest line, without its LF */
 

@@ -2,10 +2,10 @@
  * Copyright (c) 2026 the weir authors */
 /* Options by getopt, and the help. It must not know what the words given mean. */
 
-#include "cmd/replay_options.h"
+#include "cmd/replay/options.h"
 
 #include "cmd/options.h"
-#include "cmd/replay_say.h"
+#include "cmd/replay/say.h"
 
 #include <string.h>
 

@@ -4,8 +4,8 @@
 #define WEIR_CMD_CONFIG_ERRORS_H
 /* What is wrong with a configuration: collected in any order, told in that of the file. */
 
-#include "cmd/config.h"
-#include "cmd/config_tree.h"
+#include "cmd/config/config.h"
+#include "cmd/config/tree.h"
 
 enum { CONFIG_ERRORS_KEPT = 1000 };
 

@@ -3,7 +3,7 @@
 /* Collects errors and tells them. What is kept is bounded: when the list is full, all but the first
  * ones in the file are let go, for they would not be told anyway. */
 
-#include "cmd/config_errors.h"
+#include "cmd/config/errors.h"
 
 #include "cmd/caret.h"
 

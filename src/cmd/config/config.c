@@ -4,12 +4,12 @@
  * here and in config_listen.c and config_policies.c. It must not know what the daemon does with
  * them. */
 
-#include "cmd/config.h"
+#include "cmd/config/config.h"
 
-#include "cmd/config_fields.h"
-#include "cmd/config_file.h"
-#include "cmd/config_listen.h"
-#include "cmd/config_policies.h"
+#include "cmd/config/fields.h"
+#include "cmd/config/file.h"
+#include "cmd/config/listen.h"
+#include "cmd/config/policies.h"
 #include "cmd/utf8.h"
 
 #include <errno.h>

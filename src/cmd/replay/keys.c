@@ -4,7 +4,7 @@
  * text is looked at only where it is the right one. The hash is keyed: whoever can write into a log
  * chooses its keys. Keys lie one behind the other in large chunks. */
 
-#include "cmd/replay_keys.h"
+#include "cmd/replay/keys.h"
 
 #include "port/port.h"
 #include "store/siphash.h"

@@ -3,7 +3,7 @@
 /* The two forms of the result. Decisions are printed by the million and go through
  * no printf; tables are printed once. It must not know where requests come from. */
 
-#include "cmd/replay_print.h"
+#include "cmd/replay/print.h"
 
 #include "port/port.h"
 

@@ -5,7 +5,7 @@
 /* Reading a tree by tables: which keys a map may have, and what each is to be. Every function that
  * reads complains of what it does not take, and then writes nothing. */
 
-#include "cmd/config_errors.h"
+#include "cmd/config/errors.h"
 
 typedef struct config_reader {
     config_arena *arena;

@@ -3,9 +3,9 @@
 /* libyaml's events -> a tree. What YAML allows beyond a plain tree is refused here, where the place
  * is known. It must not know any key. */
 
-#include "cmd/config_tree.h"
+#include "cmd/config/tree.h"
 
-#include "cmd/config_errors.h"
+#include "cmd/config/errors.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 /* Messages and the progress bar. It must not know what a policy or a key is. */
 
-#include "cmd/replay_say.h"
+#include "cmd/replay/say.h"
 
 #include "cmd/span.h"
 #include "port/port.h"

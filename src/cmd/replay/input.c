@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 /* Plain bytes are read right into the caller's buffer: no copy, no thread. */
 
-#include "cmd/replay_input.h"
+#include "cmd/replay/input.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -6,7 +6,7 @@
  * one document of maps, lists and texts. Anchors, aliases, merge keys, tags, and a key given twice
  * are refused. */
 
-#include "cmd/config_arena.h"
+#include "cmd/config/arena.h"
 
 #include <stdbool.h>
 #include <stddef.h>

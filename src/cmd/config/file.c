@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 /* Reads a file whole, and says why it cannot. It must not know what is in it. */
 
-#include "cmd/config_file.h"
+#include "cmd/config/file.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 /* Values: numbers, sizes, durations, and maps by table. It must not know what they are for. */
 
-#include "cmd/config_fields.h"
+#include "cmd/config/fields.h"
 
 #include <inttypes.h>
 #include <string.h>

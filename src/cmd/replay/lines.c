@@ -4,7 +4,7 @@
  * front. What is left is less than a line, so that little is moved. It must not know what a line
  * means. */
 
-#include "cmd/replay_lines.h"
+#include "cmd/replay/lines.h"
 
 #include <errno.h>
 #include <stdlib.h>

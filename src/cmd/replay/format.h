@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "cmd/replay_options.h"
+#include "cmd/replay/options.h"
 #include "codec/logline.h"
 
 /* Zeroed before use; the fields may be read by anybody. */

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cmd/replay_lines.h"
+#include "cmd/replay/lines.h"
 
 enum { REPLAY_FAILED = 1, REPLAY_USAGE = 2 }; /* exit statuses */
 

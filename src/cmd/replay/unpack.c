@@ -6,7 +6,7 @@
 
 #define _GNU_SOURCE /* pipe2 */
 
-#include "cmd/replay_unpack.h"
+#include "cmd/replay/unpack.h"
 
 #include "port/port.h"
 

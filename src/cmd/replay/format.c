@@ -3,9 +3,9 @@
 /* Formats by name, by trial, and what to say if none fits. It must not know what becomes of a line
  * that was read. */
 
-#include "cmd/replay_format.h"
+#include "cmd/replay/format.h"
 
-#include "cmd/replay_say.h"
+#include "cmd/replay/say.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 /* Addresses: numbers alone, for a name may mean another machine tomorrow. It must not know any
  * socket. */
 
-#include "cmd/config_listen.h"
+#include "cmd/config/listen.h"
 
 #include <arpa/inet.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 /* Named policies. What is right is for weir_rule_check() to say; here its answers are given their
  * places in the file. It must not know the policy language. */
 
-#include "cmd/config_policies.h"
+#include "cmd/config/policies.h"
 
 #include <string.h>
 

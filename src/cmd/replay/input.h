@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cmd/replay_unpack.h"
+#include "cmd/replay/unpack.h"
 
 #define REPLAY_INPUT_ERROR_MAX 256
 

@@ -3,7 +3,7 @@
 /* What of a configuration must not be shown: the lines of a file are printed where it is wrong, and
  * a password may stand in one of them. */
 
-#include "cmd/config_errors.h"
+#include "cmd/config/errors.h"
 
 #include <string.h>
 

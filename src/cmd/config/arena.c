@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 /* Blocks in a list, filled from the front. It must not know what lies in them. */
 
-#include "cmd/config_arena.h"
+#include "cmd/config/arena.h"
 
 #include "port/port.h"
 

@@ -2,10 +2,10 @@
  * Copyright (c) 2026 the weir authors */
 /* What a good configuration comes to, every key and every bound of it, and files as such. */
 
-#include "cmd/config.h"
+#include "cmd/config/config.h"
 
-#include "cmd/config_errors.h"
-#include "cmd/config_fields.h"
+#include "cmd/config/errors.h"
+#include "cmd/config/fields.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
