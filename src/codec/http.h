@@ -41,6 +41,9 @@ typedef struct weir_http_options {
     void *metrics_ctx;
 } weir_http_options;
 
+/* Whether a query parameter of that name has a meaning of its own. Pure. */
+bool weir_http_is_param(const char *name, size_t len);
+
 /* The headers whose values are kept. */
 typedef enum weir_http_header {
     WEIR_HTTP_AUTHORIZATION,

@@ -11,6 +11,15 @@
 
 static const char *const names[] = {"policy", "limit", "key", "cost", "delay", "denied"};
 
+bool weir_http_is_param(const char *name, size_t len)
+{
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strlen(names[i]) == len && memcmp(names[i], name, len) == 0)
+            return true;
+    }
+    return false;
+}
+
 static const char *name_of(const weir_http_params *p, unsigned param)
 {
     return param == WEIR_HTTP_P_SOURCE ? p->key_query : names[param];

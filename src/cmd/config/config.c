@@ -191,6 +191,11 @@ static bool read_key_name(config_reader *r, const config_place *place, const con
                         expected, CONFIG_NAME_MAX, n->text);
         return false;
     }
+    if (!header && weir_http_is_param(n->text, n->len)) {
+        config_complain(r->errors, place, "'%s' is a parameter of every request, expected %s",
+                        n->text, expected);
+        return false;
+    }
     if (key->from != CONFIG_KEY_UNSET) {
         config_complain_at(r->errors, place->key->begin, place,
                            "a second place for the key, expected one of header and query");

@@ -5,6 +5,7 @@
 /* The configuration of `weir serve`: a YAML file, read whole, checked whole, and handed out in
  * plain C. docs/configuration.md says what each key means. */
 
+#include "codec/http.h"
 #include "service/rules.h"
 
 #include <stdio.h>
@@ -13,7 +14,7 @@ enum {
     CONFIG_LISTENS_MAX = 16,
     CONFIG_ADDRESS_MAX = 108, /* with the terminator: the longest path of a Unix socket */
     CONFIG_PASSWORD_MAX = 512,
-    CONFIG_NAME_MAX = 128, /* of a header or a query parameter */
+    CONFIG_NAME_MAX = WEIR_HTTP_NAME_MAX, /* of a header or a query parameter */
     CONFIG_HOPS_MAX = 16,
     CONFIG_FILE_MAX = 16 << 20,
     CONFIG_ERRORS_MAX = 50, /* told of one file */

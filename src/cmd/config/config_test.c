@@ -293,10 +293,11 @@ static void check_names(void **unused)
     assert_int_equal(c->http_key.from, CONFIG_KEY_QUERY);
     assert_string_equal(c->http_key.name, "the user");
     config_free(c);
-    config_free(good(repeat("http: {key: {header: ", 128, "}}")));
-    config_free(good(repeat("http: {key: {query: ", 128, "}}")));
-    bad(repeat("http: {key: {header: ", 129, "}}"));
-    bad(repeat("http: {key: {query: ", 129, "}}"));
+    config_free(good(repeat("http: {key: {header: ", 64, "}}")));
+    config_free(good(repeat("http: {key: {query: ", 64, "}}")));
+    bad(repeat("http: {key: {header: ", 65, "}}"));
+    bad(repeat("http: {key: {query: ", 65, "}}"));
+    bad("http: {key: {query: cost}}");
     bad("http: {key: {header: \"\"}}");
     config_free(good(repeat("policies: {", 64, ": gcra 1/s}")));
     bad(repeat("policies: {", 65, ": gcra 1/s}"));

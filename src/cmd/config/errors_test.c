@@ -214,7 +214,7 @@ static void check_http(void **unused)
     (void)unused;
     refused("http: {key: {header: \"X Real\", hops: 17}}\n",
             "t.yaml:1:22: error: http.key.header: expected the name of a header, as X-Real-IP, of "
-            "at most 128 bytes, found 'X Real'\n"
+            "at most 64 bytes, found 'X Real'\n"
             "  http: {key: {header: \"X Real\", hops: 17}}\n"
             "                       ^\n"
             "t.yaml:1:38: error: http.key.hops: expected a number from 1 to 16, found '17'\n"
