@@ -79,10 +79,32 @@ static void refuses(void **state)
 {
     (void)state;
     static const char *const texts[] = {
-        "?",       "\r\n",        "HTTP/1.1", "+a\n",     "+a\rb",     "+a\r\r\n",  ":\r\n",
-        ":x\r\n",  ":1 \r\n",     ":01\r\n",  ":-0\r\n",  "$-2\r\n",   "$1048577\r\n", "$2\r\nabX",
-        "$2\r\nab\rX", "$x\r\n",  "*-2\r\n",  "*65\r\n",  "%-1\r\n",   "%32\r\n",   "_xy",
-        "#x\r\n",  "#\r\n",       "#ttt",      ",1.5\r\n", ":9223372036854775808\r\n",
+        "?",
+        "\r\n",
+        "HTTP/1.1",
+        "+a\n",
+        "+a\rb",
+        "+a\r\r\n",
+        ":\r\n",
+        ":x\r\n",
+        ":1 \r\n",
+        ":01\r\n",
+        ":-0\r\n",
+        "$-2\r\n",
+        "$1048577\r\n",
+        "$2\r\nabX",
+        "$2\r\nab\rX",
+        "$x\r\n",
+        "*-2\r\n",
+        "*65\r\n",
+        "%-1\r\n",
+        "%32\r\n",
+        "_xy",
+        "#x\r\n",
+        "#\r\n",
+        "#ttt",
+        ",1.5\r\n",
+        ":9223372036854775808\r\n",
         ":1111111111111111111111111",
     };
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
@@ -141,7 +163,7 @@ static void finds_members(void **state)
     assert_int_equal(weir_resp_reply_member(&reply, "e", WEIR_RESP_BOOL)->integer, 1);
     assert_int_equal(weir_resp_reply_member(&reply, "a", WEIR_RESP_ARRAY)->len, 2);
     assert_int_equal(weir_resp_reply_member(&reply, "c", WEIR_RESP_MAP)->len, 2);
-    assert_null(weir_resp_reply_member(&reply, "b", WEIR_RESP_BULK)); /* of another type */
+    assert_null(weir_resp_reply_member(&reply, "b", WEIR_RESP_BULK));    /* of another type */
     assert_null(weir_resp_reply_member(&reply, "d", WEIR_RESP_INTEGER)); /* deeper */
     assert_null(weir_resp_reply_member(&reply, "1", WEIR_RESP_INTEGER));
     assert_null(weir_resp_reply_member(&reply, "", WEIR_RESP_INTEGER));

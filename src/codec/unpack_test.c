@@ -38,8 +38,7 @@ static void add_gzip(const void *from, size_t len)
 
 static void add_zstd(const void *from, size_t len)
 {
-    size_t n =
-        ZSTD_compress(packed.at + packed.len, PACKED_MAX - packed.len, from, len, 3);
+    size_t n = ZSTD_compress(packed.at + packed.len, PACKED_MAX - packed.len, from, len, 3);
     assert_false(ZSTD_isError(n));
     packed.len += n;
 }
@@ -74,8 +73,8 @@ static weir_status unpack(size_t in_step, size_t out_step, weir_unpack_error *er
 
 static void expect(const char *wanted, size_t len)
 {
-    static const size_t steps[][2] = {{PACKED_MAX, PACKED_MAX}, {1, PACKED_MAX}, {PACKED_MAX, 7},
-                                      {3, 1000},                {65536, 262144}};
+    static const size_t steps[][2] = {
+        {PACKED_MAX, PACKED_MAX}, {1, PACKED_MAX}, {PACKED_MAX, 7}, {3, 1000}, {65536, 262144}};
     weir_unpack_error error;
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
         assert_int_equal(unpack(steps[i][0], steps[i][1], &error), WEIR_OK);
