@@ -368,7 +368,8 @@ static client_word word(const char *text)
 static int run(const ask *a)
 {
     static client c; /* its reply is large */
-    client_word words[5] = {word(a->text ? a->verb->text_command : a->verb->command),
+    const verb *v = a->verb;
+    client_word words[5] = {word(a->text && v->text_command ? v->text_command : v->command),
                             word(a->policy), word(a->key), word("COST"),
                             word(a->cost_text ? a->cost_text : "1")};
     const char *password = getenv("WEIR_PASSWORD");

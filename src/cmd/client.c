@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 /* Sockets that never block, and poll() until the deadline. It must not know what a policy is. */
 
-#define _GNU_SOURCE /* accept4's flags for socket() */
+#define _GNU_SOURCE /* SOCK_NONBLOCK, AI_ADDRCONFIG */
 
 #include "cmd/client.h"
 

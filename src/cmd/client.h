@@ -51,8 +51,8 @@ typedef struct client_word {
 /* Sends a request of n words and reads its reply. A reply that says it failed is CLIENT_OK too. */
 client_status client_ask(client *c, const client_word *words, size_t n);
 
-/* Copies text that came from elsewhere, with '?' for what a terminal would obey, and its NUL; cut to
- * `size` bytes, size >= 1. */
+/* Copies text that came from elsewhere, with '?' for what a terminal would obey, and its NUL; cut
+ * to `size` bytes, size >= 1. */
 void client_printable(const char *text, size_t len, char *ret, size_t size);
 
 /* Accepts one that could not be opened. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
 /* zlib and libzstd behind one face. Between members the next one's magic is gathered byte by byte,
- * since the input may be cut there, and then handed to the library first. It must not know where the
- * input comes from. */
+ * since the input may be cut there, and then handed to the library first. It must not know where
+ * the input comes from. */
 
 #define ZLIB_CONST /* zlib's next_in as const */
 

@@ -2,9 +2,9 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CODEC_UNPACK_H
 #define WEIR_CODEC_UNPACK_H
-/* gzip (RFC 1952) and zstd (RFC 8878) -> the bytes that were packed, however the input is cut. Members
- * and frames that follow one another are unpacked one after the other, and may be mixed. It must not
- * know files, threads, or what the bytes mean. */
+/* gzip (RFC 1952) and zstd (RFC 8878) -> the bytes that were packed, however the input is cut.
+ * Members and frames that follow one another are unpacked one after the other, and may be mixed. It
+ * must not know files, threads, or what the bytes mean. */
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,8 +4,12 @@
 #
 #   man_test.sh WEIR PAGE...
 set -uo pipefail
+pages=()
 weir=$(realpath "$1")
 shift
+for page in "$@"; do
+    pages+=("$(realpath "$page")")
+done
 cd "$(dirname "$0")/../.." || exit 1
 . tests/e2e/check.sh
 tmp=$(mktemp -d)
@@ -16,7 +20,7 @@ plain() { # PAGE: its text without any markup, on one line
     sed -e 's/\\f[BIRP]//g' -e 's/\\&//g' -e 's/\\-/-/g' -e 's/\\\././g' "$1" | tr '\n' ' '
 }
 
-for page in "$@"; do
+for page in "${pages[@]}"; do
     name=$(basename "$page")
     if command -v groff >/dev/null; then
         check "$name: no warning" "" "$(groff -ww -man -Tutf8 -z "$page" 2>&1)"
@@ -25,7 +29,7 @@ for page in "$@"; do
         skipped=$((skipped + 1))
     fi
     check "$name: examples of no more than 80 columns" "" \
-        "$(awk '/^\.nf/ { shown = 1 } /^\.fi/ { shown = 0 } shown && length($0) > 80' "$page")"
+        "$(awk '/^\.nf/ { shown = 1 } /^\.fi/ { shown = 0 } { gsub(/\\&/, "") } shown && length($0) > 80' "$page")"
     cp "$page" "$tmp/$name"
 done
 

@@ -140,7 +140,7 @@ while read -r result; do
 done < <(python3 "$tmp/sockets.py" "$port" 2>&1 || echo "not ok - sockets.py failed")
 
 # Connections that have gone do not count; one too many is told so. (Limits: 10000 and 2.)
-"$weir" serve --port 0 --connections 2 >"$tmp/few.log" 2>&1 &
+"$weir" serve --port 0 --http 0 --connections 2 >"$tmp/few.log" 2>&1 &
 few_pid=$!
 timeout 20 tail -n +1 -f --pid="$few_pid" "$tmp/few.log" | grep -q -m1 ' info started '
 few_port=$(sed -n 's/.* resp=127.0.0.1:\([0-9]*\).*/\1/p' "$tmp/few.log")

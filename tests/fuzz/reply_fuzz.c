@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* libFuzzer target: replies, as a client reads them. A reply lies in its bytes, each beginning of it
- * is waited on, and what is an error stays one however much follows. */
+/* libFuzzer target: replies, as a client reads them. A reply lies in its bytes, each beginning of
+ * it is waited on, and what is an error stays one however much follows. */
 
 #include "codec/resp_reply.h"
 

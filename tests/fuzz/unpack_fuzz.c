@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* libFuzzer target: gzip and zstd. However input and output are cut, the same bytes come out, and the
- * same verdict at the same place. */
+/* libFuzzer target: gzip and zstd. However input and output are cut, the same bytes come out, and
+ * the verdict is the same. */
 
 #include "codec/unpack.h"
 
@@ -37,8 +37,7 @@ static void unpack(const uint8_t *data, size_t size, size_t in_step, size_t out_
         size_t room = OUT_MAX - ret->len < out_step ? OUT_MAX - ret->len : out_step;
         uint8_t *in = malloc(len > 0 ? len : 1);
         memcpy(in, data + pos, len);
-        ret->st =
-            weir_unpack_run(u, in, len, &used, ret->out + ret->len, room, &made, &ret->error);
+        ret->st = weir_unpack_run(u, in, len, &used, ret->out + ret->len, room, &made, &ret->error);
         free(in);
         CHECK(used <= len && made <= room);
         CHECK(ret->st != WEIR_OK || made == room || used == len);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
 /* A ring of blocks: the thread fills those in front of the reader, who gives each back when it is
- * empty. A block changes hands under the lock, and is looked at without it. A pipe that is closed to
- * stop the thread wakes it where it waits for input. */
+ * empty. A block changes hands under the lock, and is looked at without it. A pipe that is closed
+ * to stop the thread wakes it where it waits for input. */
 
 #define _GNU_SOURCE /* pipe2 */
 

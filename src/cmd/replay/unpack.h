@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CMD_REPLAY_UNPACK_H
 #define WEIR_CMD_REPLAY_UNPACK_H
-/* Reads and unpacks in a second thread, some blocks ahead: to unpack a log takes about as long as to
- * read its lines. It must not know lines. */
+/* Reads and unpacks in a second thread, some blocks ahead: to unpack a log takes about as long as
+ * to read its lines. It must not know lines. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -14,7 +14,8 @@ typedef struct replay_unpack replay_unpack;
 
 #define REPLAY_UNPACK_HEAD_MAX 65536
 
-/* Unpacks `len` bytes, at most REPLAY_UNPACK_HEAD_MAX, which are copied, and then what can be read from `fd`.
+/* Unpacks `len` bytes, at most REPLAY_UNPACK_HEAD_MAX, which are copied, and then what can be read
+ * from `fd`.
  * Returns NULL if there is no memory or no thread for it. */
 replay_unpack *replay_unpack_start(int fd, const char *bytes, size_t len);
 
