@@ -147,6 +147,7 @@ typedef struct fixture {
     bool running;
     int said[2];     /* a pipe: the first letter of each event */
     int reloaded[2]; /* a pipe: the first letter of each reason */
+    int ended[2];    /* a pipe: a byte when the server has ended */
     char dir[64];
     char error[256];
 } fixture;
@@ -186,6 +187,7 @@ static inline void prepare(fixture *f, unsigned loops)
     };
     assert_int_equal(pipe(f->said), 0);
     assert_int_equal(pipe(f->reloaded), 0);
+    assert_int_equal(pipe(f->ended), 0);
     strcpy(f->dir, "/tmp/weir-net-XXXXXX");
     assert_non_null(mkdtemp(f->dir));
 }
@@ -205,6 +207,7 @@ static inline void *run_server(void *ctx)
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, NULL);
     weir_server_run(f->server);
+    assert_int_equal(write(f->ended[1], "", 1), 1);
     return NULL;
 }
 
@@ -220,9 +223,16 @@ static inline void start(fixture *f)
     run(f);
 }
 
+static inline void wait_readable(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    assert_int_equal(poll(&p, 1, PATIENCE_S * 1000), 1);
+}
+
 /* Waits until the server has ended by itself. */
 static inline void join(fixture *f)
 {
+    wait_readable(f->ended[0]);
     assert_int_equal(pthread_join(f->thread, NULL), 0);
     f->running = false;
 }
@@ -242,14 +252,9 @@ static inline void stop(fixture *f)
     for (int i = 0; i < 2; i++) {
         close(f->said[i]);
         close(f->reloaded[i]);
+        close(f->ended[i]);
     }
     rmdir(f->dir);
-}
-
-static inline void wait_readable(int fd)
-{
-    struct pollfd p = {.fd = fd, .events = POLLIN};
-    assert_int_equal(poll(&p, 1, PATIENCE_S * 1000), 1);
 }
 
 /* The next event that was said must begin with `letter`. */
