@@ -4,7 +4,7 @@
 #define WEIR_PORT_PORT_H
 /* Everything weir asks of the operating system and the C library on its own account, on one page.
  * No other room reads a clock, takes a lock, allocates for a store, or opens a file by itself
- * (net/ has libuv for sockets). errno stops here. */
+ * (net/ makes sockets itself, and has libuv). errno stops here, and at those sockets. */
 
 #include <weir/weir.h>
 
