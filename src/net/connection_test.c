@@ -200,7 +200,7 @@ static void check_order_of_waits(void **unused)
     prepare(&f, 1);
     start(&f);
     int fds[WAITERS];
-    int64_t base_ns = port_now_ns() + 500 * ms_ns;
+    int64_t base_ns = port_now_ns() + 1500 * ms_ns;
     for (int i = 0; i < WAITERS; i++) {
         char line[64];
         fds[i] = client(&f);
@@ -426,10 +426,10 @@ static void check_idle_time(void **unused)
     (void)unused;
     fixture f;
     prepare(&f, 1);
-    f.options.limits.idle_ns = 200 * ms_ns;
+    f.options.limits.idle_ns = s_ns;
     start(&f);
     int waiting = client(&f), idle = client(&f), busy = client(&f);
-    say(waiting, "wait 600\n"); /* it is not idle: it is the server's turn */
+    say(waiting, "wait 2000\n"); /* it is not idle: it is the server's turn */
     ask(idle, "x\n");
     struct pollfd p = {.fd = idle, .events = POLLIN};
     while (poll(&p, 1, 20) == 0)
@@ -540,7 +540,7 @@ static void check_what_a_session_holds(void **unused)
     fixture f;
     prepare(&f, 1);
     f.listens[0].protocol = &hoards;
-    f.options.limits.request_ns = 200 * ms_ns;
+    f.options.limits.request_ns = s_ns;
     f.options.limits.buffers = 100000;
     start(&f);
     char much[60001];
