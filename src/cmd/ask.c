@@ -394,7 +394,7 @@ static int run(const ask *a)
 
 static int command(const verb *v, int argc, char **argv)
 {
-    ask a = {.verb = v, .cost = 1, .timeout_ns = CLIENT_TIMEOUT_NS};
+    ask a = {.verb = v, .policy = "", .key = "", .cost = 1, .timeout_ns = CLIENT_TIMEOUT_NS};
     int status = read_options(&a, argc, argv);
     if (status == 0 && a.help)
         fputs(v->help, stdout);

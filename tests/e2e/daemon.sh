@@ -8,7 +8,8 @@ daemon_ready=' info started |"event":"started"'
 daemon_start() {
     daemon_log=$1/log
     shift
-    "$@" >"$daemon_log" 2>&1 &
+    : >"$daemon_log" # tail may come before the daemon
+    "$@" >>"$daemon_log" 2>&1 &
     daemon_pid=$!
     # The daemon says so in its log; tail ends with it.
     timeout 20 tail -n +1 -f --pid="$daemon_pid" "$daemon_log" | grep -q -m1 -E "$daemon_ready"
