@@ -6,6 +6,7 @@
 #include "codec/http_reply.h"
 
 #include "codec/json.h"
+#include "codec/round.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -99,18 +100,8 @@ void weir_http_problem(weir_http_answer *a, int status, const char *format, ...)
 
 /* ---- figures --------------------------------------------------------------------------------- */
 
-static int64_t ms_ceil(int64_t ns)
-{
-    return ns / 1000000 + (ns % 1000000 > 0);
-}
-
 /* No time exceeds 15 digits of seconds, the most that a structured field's integer may have. */
 _Static_assert(INT64_MAX / SECOND_NS < INT64_C(999999999999999), "a time fits a structured field");
-
-static int64_t s_ceil(int64_t ns)
-{
-    return ns / SECOND_NS + (ns % SECOND_NS > 0);
-}
 
 /* ns of a layer's window, or until a layer without one is full again; 0 if that varies. */
 static unsigned __int128 window_ns(const weir_layer *l)
@@ -171,13 +162,13 @@ static void add_decision_fields(weir_http_answer *a, const weir_ask *ask)
     add(a, name);
     add_number(a, "\";r=", d->remaining);
     if (resets)
-        add_number(a, ";t=", s_ceil(d->reset_after_ns));
+        add_number(a, ";t=", weir_s_ceil(d->reset_after_ns));
     add_number(a, "\r\nX-RateLimit-Limit: ", d->limit);
     add_number(a, "\r\nX-RateLimit-Remaining: ", d->remaining);
     if (resets)
-        add_number(a, "\r\nX-RateLimit-Reset: ", s_ceil(d->reset_after_ns));
+        add_number(a, "\r\nX-RateLimit-Reset: ", weir_s_ceil(d->reset_after_ns));
     if (!d->allowed && !d->never)
-        add_number(a, "\r\nRetry-After: ", s_ceil(d->retry_after_ns));
+        add_number(a, "\r\nRetry-After: ", weir_s_ceil(d->retry_after_ns));
     add(a, "\r\nCache-Control: no-store\r\n");
 }
 
@@ -202,7 +193,7 @@ static const char *reason_word(weir_reason reason)
 static void put_members(weir_buffer *b, const weir_ask *ask)
 {
     const weir_decision *d = &ask->decision;
-    int64_t retry_ms = d->allowed ? 0 : d->never ? -1 : ms_ceil(d->retry_after_ns);
+    int64_t retry_ms = d->allowed ? 0 : d->never ? -1 : weir_ms_ceil(d->retry_after_ns);
     const char *rule = ask->rule.at, *reason = reason_word(ask->reason);
     size_t rule_len = ask->rule.len;
     char text[WEIR_POLICY_TEXT_MAX];
@@ -214,8 +205,8 @@ static void put_members(weir_buffer *b, const weir_ask *ask)
         b, d->allowed ? "\"allowed\":true,\"limit\":" : "\"allowed\":false,\"limit\":", d->limit);
     weir_buffer_put(b, ",\"remaining\":", d->remaining);
     weir_buffer_put(b, ",\"retry_after_ms\":", retry_ms);
-    weir_buffer_put(b, ",\"reset_after_ms\":", ms_ceil(d->reset_after_ns));
-    weir_buffer_put(b, ",\"delay_ms\":", ms_ceil(d->delay_ns));
+    weir_buffer_put(b, ",\"reset_after_ms\":", weir_ms_ceil(d->reset_after_ns));
+    weir_buffer_put(b, ",\"delay_ms\":", weir_ms_ceil(d->delay_ns));
     weir_buffer_append(b, ",\"policy\":", 10);
     weir_json_put_string(b, rule, rule_len);
     weir_buffer_put(b, ",\"layer\":", d->layer);
@@ -234,8 +225,8 @@ static void say_denial(char *buf, size_t size, const weir_ask *ask, const char *
         snprintf(buf, size, "\"%s\" never allows more than %" PRId64 " at once.", name, d->limit);
     else
         snprintf(buf, size, "\"%s\" allows %" PRId64 " more now; try again in %" PRId64 ".%03d s.",
-                 name, d->remaining, ms_ceil(d->retry_after_ns) / 1000,
-                 (int)(ms_ceil(d->retry_after_ns) % 1000));
+                 name, d->remaining, weir_ms_ceil(d->retry_after_ns) / 1000,
+                 (int)(weir_ms_ceil(d->retry_after_ns) % 1000));
 }
 
 void weir_http_decision(weir_http_answer *a, const weir_ask *ask, int denied_status)

@@ -4,9 +4,6 @@
 
 #include "codec/json.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-
 /* The bytes of the well-formed UTF-8 sequence at the front of `at`, 0 if there is none: Unicode,
  * table 3-7. */
 static size_t sequence_len(const uint8_t *at, size_t len)
@@ -88,15 +85,4 @@ void weir_buffer_put(weir_buffer *b, const char *text, int64_t v)
     char digits[WEIR_I64_MAX_LEN];
     weir_buffer_append(b, text, strlen(text));
     weir_buffer_append(b, digits, weir_i64_print(digits, v));
-}
-
-void weir_buffer_printf(weir_buffer *b, const char *format, ...)
-{
-    char text[WEIR_PRINTF_MAX];
-    va_list args;
-    va_start(args, format);
-    int len = vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    if (len > 0)
-        weir_buffer_append(b, text, (size_t)len < sizeof text ? (size_t)len : sizeof text - 1);
 }

@@ -17,9 +17,4 @@ size_t weir_i64_print(char *buf, int64_t v);
 /* Adds text, and a number: as a printf of "%s%lld" would. */
 void weir_buffer_put(weir_buffer *b, const char *text, int64_t v);
 
-/* Adds formatted text, as printf; at most WEIR_PRINTF_MAX - 1 bytes of it. */
-#define WEIR_PRINTF_MAX 1024
-__attribute__((format(printf, 2, 3))) void weir_buffer_printf(weir_buffer *b, const char *format,
-                                                              ...);
-
 #endif

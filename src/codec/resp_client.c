@@ -6,7 +6,6 @@
 #include "codec/resp_call.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -210,23 +209,13 @@ void weir_resp_config(weir_resp_call *c)
 
 /* ---- INFO ------------------------------------------------------------------------------------ */
 
-__attribute__((format(printf, 2, 3))) static void put(weir_buffer *b, const char *format, ...)
-{
-    char text[512];
-    va_list args;
-    va_start(args, format);
-    int len = vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    if (len > 0)
-        weir_buffer_append(b, text, (size_t)len < sizeof text ? (size_t)len : sizeof text - 1);
-}
-
 static void put_counts(void *ctx, const char *name, const weir_counts *n)
 {
-    put(ctx,
-        "policy_%s:allowed=%" PRIu64 ",denied=%" PRIu64 ",shadowed=%" PRIu64
-        ",allow_listed=%" PRIu64 ",deny_listed=%" PRIu64 ",failed=%" PRIu64 "\r\n",
-        name, n->allowed, n->denied, n->shadowed, n->allow_listed, n->deny_listed, n->failed);
+    weir_buffer_printf(ctx,
+                       "policy_%s:allowed=%" PRIu64 ",denied=%" PRIu64 ",shadowed=%" PRIu64
+                       ",allow_listed=%" PRIu64 ",deny_listed=%" PRIu64 ",failed=%" PRIu64 "\r\n",
+                       name, n->allowed, n->denied, n->shadowed, n->allow_listed, n->deny_listed,
+                       n->failed);
 }
 
 /* All sections, whichever are asked for. */
@@ -236,14 +225,14 @@ void weir_resp_info(weir_resp_call *c)
     weir_store_stats store = weir_hub_store_stats(h);
     weir_buffer text;
     weir_buffer_init(&text, 1 << 20);
-    put(&text,
-        "# Server\r\nweir_version:%s\r\nredis_mode:standalone\r\n"
-        "\r\n# Persistence\r\nloading:0\r\n"
-        "\r\n# Memory\r\nstore_keys:%" PRIu64 "\r\nstore_memory_bytes:%" PRIu64
-        "\r\nstore_evicted:%" PRIu64 "\r\n"
-        "\r\n# Replication\r\nrole:master\r\n"
-        "\r\n# Decisions\r\n",
-        c->session->options->version, store.keys, store.memory_bytes, store.evicted);
+    weir_buffer_printf(&text,
+                       "# Server\r\nweir_version:%s\r\nredis_mode:standalone\r\n"
+                       "\r\n# Persistence\r\nloading:0\r\n"
+                       "\r\n# Memory\r\nstore_keys:%" PRIu64 "\r\nstore_memory_bytes:%" PRIu64
+                       "\r\nstore_evicted:%" PRIu64 "\r\n"
+                       "\r\n# Replication\r\nrole:master\r\n"
+                       "\r\n# Decisions\r\n",
+                       c->session->options->version, store.keys, store.memory_bytes, store.evicted);
     weir_hub_counts(h, put_counts, &text);
     if (text.failed)
         weir_resp_put_errorf(c, "ERR out of memory");

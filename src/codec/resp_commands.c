@@ -89,13 +89,22 @@ static void help(weir_resp_call *c)
         weir_resp_put_text(c->out, commands[i].usage);
 }
 
+enum { NAME_ROOM = 32 };
+
+/* A command's name in lower case, with its end. Returns the length. */
+static size_t lower(const char *name, char buf[NAME_ROOM])
+{
+    size_t len = 0;
+    for (; name[len]; len++)
+        buf[len] = (char)(name[len] >= 'A' && name[len] <= 'Z' ? name[len] - 'A' + 'a' : name[len]);
+    buf[len] = '\0';
+    return len;
+}
+
 static void put_lower(weir_resp_call *c, const char *name)
 {
-    char text[32];
-    size_t len = strlen(name);
-    for (size_t i = 0; i < len; i++)
-        text[i] = (char)(name[i] >= 'A' && name[i] <= 'Z' ? name[i] - 'A' + 'a' : name[i]);
-    weir_resp_put_bulk(c->out, text, len);
+    char text[NAME_ROOM];
+    weir_resp_put_bulk(c->out, text, lower(name, text));
 }
 
 /* As COMMAND INFO of Redis: name, arity, flags, first key, last key, step. */
@@ -187,10 +196,8 @@ static bool may_run(weir_resp_call *c, const weir_resp_command *cmd)
         return false;
     }
     if (!good_number_of_args(cmd, c->args)) {
-        char name[32] = "";
-        for (size_t i = 0; cmd->name[i]; i++)
-            name[i] = (char)(cmd->name[i] >= 'A' && cmd->name[i] <= 'Z' ? cmd->name[i] + 32
-                                                                        : cmd->name[i]);
+        char name[NAME_ROOM];
+        lower(cmd->name, name);
         weir_resp_put_errorf(c, "ERR wrong number of arguments for '%s' command", name);
         return false;
     }

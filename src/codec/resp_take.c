@@ -3,6 +3,7 @@
 /* The commands that decide: WEIR.* and CL.THROTTLE, from arguments to the service and back. */
 
 #include "codec/resp_call.h"
+#include "codec/round.h"
 
 #include <string.h>
 
@@ -61,12 +62,6 @@ static void put_failure(weir_resp_call *c, const weir_ask *ask)
         put_status(c, ask->status, ask->key.len);
 }
 
-/* ns as ms, rounded up. */
-static int64_t ms_ceil(int64_t ns)
-{
-    return ns / 1000000 + (ns % 1000000 > 0);
-}
-
 static void put_policy(weir_resp_call *c, const weir_ask *ask)
 {
     if (!ask->by_text) {
@@ -91,9 +86,9 @@ void weir_resp_put_answer(weir_resp_call *c, const weir_ask *ask)
         d->allowed,
         d->limit,
         d->remaining,
-        d->never ? -1 : ms_ceil(d->retry_after_ns),
-        ms_ceil(d->reset_after_ns),
-        ms_ceil(d->delay_ns),
+        d->never ? -1 : weir_ms_ceil(d->retry_after_ns),
+        weir_ms_ceil(d->reset_after_ns),
+        weir_ms_ceil(d->delay_ns),
     };
     bool map = c->session->proto >= 3;
     if (map)

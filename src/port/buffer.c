@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The slow half of the byte queue: growing, moving, giving back. It must not know what the bytes
+/* The slow half of the byte queue: growing, moving, formatting, giving back. It must not know what the bytes
  * mean. */
 
 #include "port/buffer.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #define ROOM_FIRST 512 /* an idle connection that once spoke keeps this much */
@@ -64,4 +66,15 @@ bool weir_buffer_grow(weir_buffer *b, size_t n)
         move_to_front(b); /* for the limit */
     }
     return len + n <= b->room || fail(b);
+}
+
+void weir_buffer_printf(weir_buffer *b, const char *format, ...)
+{
+    char text[WEIR_PRINTF_MAX];
+    va_list args;
+    va_start(args, format);
+    int len = vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (len > 0)
+        weir_buffer_append(b, text, (size_t)len < sizeof text ? (size_t)len : sizeof text - 1);
 }

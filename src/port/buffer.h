@@ -113,4 +113,9 @@ static inline void weir_buffer_consume(weir_buffer *b, size_t n)
         b->limit = b->room - b->begin > b->len_max ? b->begin + b->len_max : b->room;
 }
 
+/* Adds formatted text, as printf; at most WEIR_PRINTF_MAX - 1 bytes of it. */
+#define WEIR_PRINTF_MAX 1536
+__attribute__((format(printf, 2, 3))) void weir_buffer_printf(weir_buffer *b, const char *format,
+                                                              ...);
+
 #endif

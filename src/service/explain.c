@@ -5,21 +5,9 @@
 #include "service/hub.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-
-__attribute__((format(printf, 2, 3))) static void put(weir_buffer *out, const char *format, ...)
-{
-    char text[WEIR_POLICY_TEXT_MAX + 256];
-    va_list args;
-    va_start(args, format);
-    int len = vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    if (len > 0)
-        weir_buffer_append(out, text, (size_t)len < sizeof text ? (size_t)len : sizeof text - 1);
-}
 
 /* "1d 2h 3m 4.5s", "0s"; rounded up to the microsecond. */
 static void put_span(weir_buffer *out, int64_t ns)
@@ -33,7 +21,8 @@ static void put_span(weir_buffer *out, int64_t ns)
     bool any = false;
     for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
         if (s >= units[i].s) {
-            put(out, "%s%" PRId64 "%c", any ? " " : "", s / units[i].s, units[i].unit);
+            weir_buffer_printf(out, "%s%" PRId64 "%c", any ? " " : "", s / units[i].s,
+                               units[i].unit);
             s %= units[i].s;
             any = true;
         }
@@ -43,7 +32,7 @@ static void put_span(weir_buffer *out, int64_t ns)
     while (digits > 0 && fraction[digits - 1] == '0')
         fraction[--digits] = '\0';
     if (s > 0 || us > 0 || !any)
-        put(out, "%s%" PRId64 "%ss", any ? " " : "", s, fraction);
+        weir_buffer_printf(out, "%s%" PRId64 "%ss", any ? " " : "", s, fraction);
 }
 
 /* "2026-11-21 09:30:00.123 UTC", rounded up to the millisecond. */
@@ -55,21 +44,21 @@ static void put_time(weir_buffer *out, int64_t t_ns)
     char text[32] = "";
     if (gmtime_r(&s, &tm))
         strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &tm);
-    put(out, "%s.%03d UTC", text, (int)(ms % 1000));
+    weir_buffer_printf(out, "%s.%03d UTC", text, (int)(ms % 1000));
 }
 
 static void put_key(weir_buffer *out, weir_text key)
 {
     enum { SHOWN = 200 };
-    put(out, "key      ");
+    weir_buffer_printf(out, "key      ");
     for (size_t i = 0; i < key.len && i < SHOWN; i++) {
         unsigned char c = (unsigned char)key.at[i];
         if (c >= ' ' && c != 0x7f && c != '\\')
             weir_buffer_append_byte(out, c);
         else
-            put(out, "\\x%02x", c);
+            weir_buffer_printf(out, "\\x%02x", c);
     }
-    put(out, "%s\n", key.len > SHOWN ? "..." : "");
+    weir_buffer_printf(out, "%s\n", key.len > SHOWN ? "..." : "");
 }
 
 static void put_rule(weir_buffer *out, const weir_ask *ask, const weir_rule *rule,
@@ -78,15 +67,15 @@ static void put_rule(weir_buffer *out, const weir_ask *ask, const weir_rule *rul
     char text[WEIR_POLICY_TEXT_MAX];
     weir_policy_print(ask->policy, text, sizeof text);
     if (rule)
-        put(out, "rule     %s%s\n", rule->name,
-            rule->shadow ? ", in shadow: it counts, and denies nobody" : "");
+        weir_buffer_printf(out, "rule     %s%s\n", rule->name,
+                           rule->shadow ? ", in shadow: it counts, and denies nobody" : "");
     put_key(out, seen ? (weir_text){seen->at, seen->len} : ask->key);
-    put(out, "policy   %s\n", text);
+    weir_buffer_printf(out, "policy   %s\n", text);
     if (seen && seen->held->pattern)
-        put(out, "         because of the override %.200s\n", seen->held->pattern);
+        weir_buffer_printf(out, "         because of the override %.200s\n", seen->held->pattern);
     if (seen && (seen->allow || seen->deny))
-        put(out, "list     on the %s list: %s\n", seen->allow ? "allow" : "deny",
-            seen->allow ? "always allowed, and not counted" : "always denied");
+        weir_buffer_printf(out, "list     on the %s list: %s\n", seen->allow ? "allow" : "deny",
+                           seen->allow ? "always allowed, and not counted" : "always denied");
 }
 
 static void put_layer(weir_buffer *out, const weir_policy *p, uint32_t layer)
@@ -95,29 +84,30 @@ static void put_layer(weir_buffer *out, const weir_policy *p, uint32_t layer)
     weir_policy one = {.layers = 1};
     one.layer[0] = p->layer[layer];
     weir_policy_print(&one, text, sizeof text);
-    put(out, " by %s", text);
+    weir_buffer_printf(out, " by %s", text);
 }
 
 static void put_figures(weir_buffer *out, const weir_policy *p, const weir_decision *d,
                         bool shadowed, int64_t now_ns)
 {
-    put(out, "state    %" PRId64 " of %" PRId64 " free", d->remaining, d->limit);
+    weir_buffer_printf(out, "state    %" PRId64 " of %" PRId64 " free", d->remaining, d->limit);
     if (p->layers > 1)
         put_layer(out, p, d->layer);
-    put(out, d->reset_after_ns > 0 ? "; as good as new in " : "; as good as new\n");
+    weir_buffer_printf(out, d->reset_after_ns > 0 ? "; as good as new in " : "; as good as new\n");
     if (d->reset_after_ns > 0) {
         put_span(out, d->reset_after_ns);
-        put(out, "\n");
+        weir_buffer_printf(out, "\n");
     }
     if (d->allowed) {
-        put(out, "next     now%s\n", shadowed ? ", since the rule is in shadow; else denied" : "");
+        weir_buffer_printf(out, "next     now%s\n",
+                           shadowed ? ", since the rule is in shadow; else denied" : "");
         return;
     }
-    put(out, "next     in ");
+    weir_buffer_printf(out, "next     in ");
     put_span(out, d->retry_after_ns);
-    put(out, ", at ");
+    weir_buffer_printf(out, ", at ");
     put_time(out, now_ns + d->retry_after_ns);
-    put(out, "\n");
+    weir_buffer_printf(out, "\n");
 }
 
 void weir_service_explain(weir_service *s, weir_ask *ask, int64_t now_ns, weir_buffer *out)

@@ -156,7 +156,12 @@ void weir_service_take(weir_service *s, weir_ask *asks, size_t n, int64_t now_ns
     }
 }
 
-void weir_service_peek(weir_service *s, weir_ask *ask, int64_t now_ns)
+typedef weir_status (*store_call)(weir_store *s, const weir_policy *p, uint64_t policy_id,
+                                  const void *key, size_t key_len, int64_t now_ns, int64_t cost,
+                                  weir_decision *ret);
+
+/* What is not a take: one ask alone, and nothing is counted. */
+static void ask_store(weir_service *s, weir_ask *ask, int64_t now_ns, store_call call)
 {
     place at;
     weir_service_refresh(s);
@@ -166,24 +171,19 @@ void weir_service_peek(weir_service *s, weir_ask *ask, int64_t now_ns)
     if (is_listed(&at))
         decide_by_list(ask, at.seen->allow);
     else
-        ask->status = weir_store_peek(s->hub->store, ask->policy, at.policy_id, at.key.at,
-                                      at.key.len, now_ns, ask->cost, &ask->decision);
+        ask->status = call(s->hub->store, ask->policy, at.policy_id, at.key.at, at.key.len, now_ns,
+                           ask->cost, &ask->decision);
     finish(ask, &at);
+}
+
+void weir_service_peek(weir_service *s, weir_ask *ask, int64_t now_ns)
+{
+    ask_store(s, ask, now_ns, weir_store_peek);
 }
 
 void weir_service_refund(weir_service *s, weir_ask *ask, int64_t now_ns)
 {
-    place at;
-    weir_service_refresh(s);
-    ask->status = find_place(s, ask, &s->seen[0], &at);
-    if (ask->status != WEIR_OK)
-        return;
-    if (is_listed(&at))
-        decide_by_list(ask, at.seen->allow);
-    else
-        ask->status = weir_store_refund(s->hub->store, ask->policy, at.policy_id, at.key.at,
-                                        at.key.len, now_ns, ask->cost, &ask->decision);
-    finish(ask, &at);
+    ask_store(s, ask, now_ns, weir_store_refund);
 }
 
 void weir_service_reset(weir_service *s, weir_ask *ask)
