@@ -57,6 +57,8 @@ static void check_arguments(void **unused)
         assert_int_equal(weir_check(&p, state, 0, 0, -1, &d), WEIR_E_RANGE);
         assert_int_equal(weir_check(&p, state, 0, 0, (int64_t)WEIR_COST_MAX + 1, &d), WEIR_E_RANGE);
         assert_int_equal(weir_check(&p, state, WEIR_LEVEL_MAX + 1, 0, 1, &d), WEIR_E_RANGE);
+        assert_int_equal(weir_peek(&p, state, 0, -1, 1, &d), WEIR_E_RANGE);
+        assert_int_equal(weir_peek(&p, state, 0, 0, -1, &d), WEIR_E_RANGE);
         assert_int_equal(weir_refund(&p, state, 0, -1, 1, &d), WEIR_E_RANGE);
         assert_int_equal(weir_refund(&p, state, 0, 0, -1, &d), WEIR_E_RANGE);
         assert_int_equal(d.limit, -7);
@@ -101,7 +103,9 @@ static void check_damaged(void **unused)
             weir_decision d;
             int64_t fresh_ns = weir_fresh_after(&p, state, 0, now_ns);
             assert_true(fresh_ns >= 0);
-            weir_status st = weir_check(&p, state, 0, now_ns, cost, &d);
+            weir_status st = weir_peek(&p, state, 0, now_ns, cost, &d);
+            assert_true(st == WEIR_E_RANGE || (st == WEIR_OK && d.remaining >= 0));
+            st = weir_check(&p, state, 0, now_ns, cost, &d);
             if (st != WEIR_OK) {
                 assert_true(st == WEIR_E_RANGE || st == WEIR_E_ROOM);
                 continue;
@@ -238,7 +242,7 @@ static void check_division(void **unused)
 static void check_status(void **unused)
 {
     (void)unused;
-    for (int st = WEIR_OK; st <= WEIR_E_BUSY; st++) {
+    for (int st = WEIR_OK; st <= WEIR_E_ABSENT; st++) {
         assert_string_not_equal(weir_status_str((weir_status)st), "unknown status");
         for (int other = WEIR_OK; other < st; other++)
             assert_string_not_equal(weir_status_str((weir_status)st),
