@@ -12,7 +12,7 @@ typedef struct daemon_options {
     const char *path; /* of the configuration, for reloads; NULL: there is no file */
     weir_config *config;
     const weir_zones *zones;
-    const weir_log *log;
+    const log_target *log;
 
     /* Both with ctx, by the thread that calls daemon_run(). */
     void *ctx;

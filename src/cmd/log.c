@@ -137,7 +137,7 @@ size_t log_line(bool json, int64_t now_ns, weir_log_level level, const char *eve
     return l.len;
 }
 
-void log_event(const weir_log *log, weir_log_level level, const char *event, ...)
+void log_event(const log_target *log, weir_log_level level, const char *event, ...)
 {
     const char *pairs[2 * PAIRS_MAX + 1];
     char buf[WEIR_LOG_LINE_MAX];

@@ -19,11 +19,11 @@ typedef enum weir_log_level {
     WEIR_LOG_ERROR
 } weir_log_level;
 
-typedef struct weir_log { /* only read by what is below */
+typedef struct log_target { /* only read by what is below */
     int fd;
     bool json;
     weir_log_level least; /* what is below this level is left out */
-} weir_log;
+} log_target;
 
 /* The longest line, with its end: as much as a pipe takes at once, so that lines of several threads
  * never mix. */
@@ -35,7 +35,7 @@ typedef struct weir_log { /* only read by what is below */
  *         NULL one is left out with its name. A line that would be too long loses the end of the
  *         value that does not fit, and the pairs behind it.
  * Threads: any. */
-__attribute__((sentinel)) void log_event(const weir_log *log, weir_log_level level,
+__attribute__((sentinel)) void log_event(const log_target *log, weir_log_level level,
                                          const char *event, ...);
 
 /* The line of an event at now_ns, with its end; as log_event().

@@ -101,7 +101,7 @@ static void check_events(void **unused)
     int fd[2];
     char buf[256];
     assert_int_equal(pipe(fd), 0);
-    const weir_log log = {.fd = fd[1], .json = false, .least = WEIR_LOG_INFO};
+    const log_target log = {.fd = fd[1], .json = false, .least = WEIR_LOG_INFO};
     log_event(&log, WEIR_LOG_DEBUG, "unseen", "a", "b", NULL);
     log_event(&log, WEIR_LOG_WARNING, "seen", "a", "b", "c", NULL, "d", "e f", NULL);
     ssize_t len = read(fd[0], buf, sizeof buf - 1);

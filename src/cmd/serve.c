@@ -198,7 +198,7 @@ int weir_cmd_serve(int argc, char **argv)
         return 1;
     }
     const weir_zones zones = weir_zone_book_zones(book);
-    const weir_log log = {.fd = 2, .json = set.json, .least = WEIR_LOG_INFO};
+    const log_target log = {.fd = 2, .json = set.json, .least = WEIR_LOG_INFO};
     weir_config *config = read_config(&set, &zones);
     int status = 1;
     if (config) {

@@ -71,7 +71,7 @@ static int on_header_field(llhttp_t *parser, const char *at, size_t len)
 
 static int header_of(const weir_http_session *s)
 {
-    weir_text name = {s->name, s->name_len};
+    weir_slice name = {s->name, s->name_len};
     if (s->name_len > sizeof s->name)
         return -1;
     for (int i = 0; i < WEIR_HTTP_KEY; i++) {
@@ -201,8 +201,8 @@ static void split_target(weir_http_request *r, char *at, size_t len)
             begin = slash ? (size_t)(slash - at) : path_len;
         }
     }
-    r->path = begin > 0 && begin == path_len ? (weir_text){"/", 1}
-                                             : (weir_text){at + begin, path_len - begin};
+    r->path = begin > 0 && begin == path_len ? (weir_slice){"/", 1}
+                                             : (weir_slice){at + begin, path_len - begin};
 }
 
 static weir_http_method method_of(const weir_http_session *s)
@@ -227,9 +227,9 @@ static weir_http_request request_of(const weir_http_session *s)
     split_target(&r, text, s->target_len);
     for (unsigned i = 0; i < s->lines + s->joined; i++) {
         const weir_http_value *v = &s->value[i];
-        r.header[v->header] = weir_http_trim((weir_text){text + v->begin, v->len});
+        r.header[v->header] = weir_http_trim((weir_slice){text + v->begin, v->len});
     }
-    r.body = (weir_text){text + s->body_begin, weir_buffer_len(&s->text) - s->body_begin};
+    r.body = (weir_slice){text + s->body_begin, weir_buffer_len(&s->text) - s->body_begin};
     return r;
 }
 

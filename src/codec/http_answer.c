@@ -26,7 +26,7 @@ typedef struct endpoint {
     void (*run)(call *c);
 } endpoint;
 
-weir_text weir_http_trim(weir_text text)
+weir_slice weir_http_trim(weir_slice text)
 {
     while (text.len > 0 && (text.at[0] == ' ' || text.at[0] == '\t')) {
         text.at++;
@@ -37,7 +37,7 @@ weir_text weir_http_trim(weir_text text)
     return text;
 }
 
-bool weir_http_is(weir_text text, const char *word)
+bool weir_http_is(weir_slice text, const char *word)
 {
     if (text.len != strlen(word))
         return false;
@@ -59,7 +59,7 @@ static int shown(size_t len)
 /* ---- what is asked about --------------------------------------------------------------------- */
 
 /* The hops-th element from the right of a comma-separated list. */
-static bool list_element(call *c, weir_text list, weir_text *ret)
+static bool list_element(call *c, weir_slice list, weir_slice *ret)
 {
     unsigned hops = c->options->hops;
     size_t end = list.len;
@@ -68,7 +68,7 @@ static bool list_element(call *c, weir_text list, weir_text *ret)
         while (begin > 0 && list.at[begin - 1] != ',')
             begin--;
         if (i == hops) {
-            *ret = weir_http_trim((weir_text){list.at + begin, end - begin});
+            *ret = weir_http_trim((weir_slice){list.at + begin, end - begin});
             return true;
         }
         if (begin == 0) {
@@ -80,11 +80,11 @@ static bool list_element(call *c, weir_text list, weir_text *ret)
     }
 }
 
-static bool find_key(call *c, weir_text *ret)
+static bool find_key(call *c, weir_slice *ret)
 {
     const weir_http_options *o = c->options;
     const weir_http_params *p = &c->params;
-    weir_text header = c->request->header[WEIR_HTTP_KEY];
+    weir_slice header = c->request->header[WEIR_HTTP_KEY];
     if (p->given & WEIR_HTTP_BIT(WEIR_HTTP_P_KEY)) {
         *ret = p->text[WEIR_HTTP_P_KEY];
     } else if (p->given & WEIR_HTTP_BIT(WEIR_HTTP_P_SOURCE)) {
@@ -111,7 +111,7 @@ static bool read_ask(call *c)
     const weir_http_params *p = &c->params;
     bool by_name = p->given & WEIR_HTTP_BIT(WEIR_HTTP_P_POLICY);
     bool by_text = p->given & WEIR_HTTP_BIT(WEIR_HTTP_P_LIMIT);
-    weir_text key;
+    weir_slice key;
     if (!find_key(c, &key))
         return false;
     if (key.len == 0 || key.len > WEIR_KEY_MAX) {
@@ -315,7 +315,7 @@ static const endpoint endpoints[] = {
     {"/", READING, 0, front_page},
 };
 
-static const endpoint *find_endpoint(weir_text path)
+static const endpoint *find_endpoint(weir_slice path)
 {
     for (size_t i = 0; i < sizeof endpoints / sizeof endpoints[0]; i++) {
         const endpoint *e = &endpoints[i];
@@ -326,7 +326,7 @@ static const endpoint *find_endpoint(weir_text path)
 }
 
 /* "application/json", with or without parameters. */
-static bool is_json(weir_text type)
+static bool is_json(weir_slice type)
 {
     const char *end = type.at ? memchr(type.at, ';', type.len) : NULL;
     if (end)

@@ -8,7 +8,7 @@
 
 /* Takes as long for every `given` of one length: it walks over the password, and never stops
  * early. */
-static bool same_secret(weir_text given, const char *password)
+static bool same_secret(weir_slice given, const char *password)
 {
     size_t len = strlen(password);
     unsigned different = given.len != len;
@@ -25,7 +25,7 @@ static int base64_digit(char c)
 }
 
 /* Decodes base64; its length, or SIZE_MAX if it is none or does not fit. */
-static size_t base64_decode(weir_text from, char *to, size_t size)
+static size_t base64_decode(weir_slice from, char *to, size_t size)
 {
     unsigned bits = 0, word = 0;
     size_t end = 0;
@@ -48,38 +48,39 @@ static size_t base64_decode(weir_text from, char *to, size_t size)
 }
 
 /* What follows "scheme " in a header's value; `at` is NULL if it is another scheme. */
-static weir_text after_scheme(weir_text value, const char *scheme)
+static weir_slice after_scheme(weir_slice value, const char *scheme)
 {
     size_t len = strlen(scheme);
-    weir_text head = {value.at, len};
+    weir_slice head = {value.at, len};
     if (value.len <= len || value.at[len] != ' ' || !weir_http_is(head, scheme))
-        return (weir_text){NULL, 0};
-    return weir_http_trim((weir_text){value.at + len, value.len - len});
+        return (weir_slice){NULL, 0};
+    return weir_http_trim((weir_slice){value.at + len, value.len - len});
 }
 
-bool weir_http_password_is(weir_text authorization, const char *password)
+bool weir_http_password_is(weir_slice authorization, const char *password)
 {
     if (!authorization.at)
         return false;
-    weir_text bearer = after_scheme(authorization, "bearer");
+    weir_slice bearer = after_scheme(authorization, "bearer");
     if (bearer.at)
         return same_secret(bearer, password);
-    weir_text basic = after_scheme(authorization, "basic");
+    weir_slice basic = after_scheme(authorization, "basic");
     char pair[1024];
     size_t len = basic.at ? base64_decode(basic, pair, sizeof pair) : SIZE_MAX;
     const char *colon = len == SIZE_MAX ? NULL : memchr(pair, ':', len);
-    return colon && same_secret((weir_text){colon + 1, (size_t)(pair + len - colon - 1)}, password);
+    return colon &&
+           same_secret((weir_slice){colon + 1, (size_t)(pair + len - colon - 1)}, password);
 }
 
 /* ---- browsers -------------------------------------------------------------------------------- */
 
 /* Whether an Origin names the host that was asked: what follows "://" is equal. */
-static bool origin_is_host(weir_text origin, weir_text host)
+static bool origin_is_host(weir_slice origin, weir_slice host)
 {
     for (size_t i = 0; i + 3 <= origin.len; i++) {
         if (memcmp(origin.at + i, "://", 3) != 0)
             continue;
-        weir_text rest = {origin.at + i + 3, origin.len - i - 3};
+        weir_slice rest = {origin.at + i + 3, origin.len - i - 3};
         return host.at && rest.len == host.len && memcmp(rest.at, host.at, host.len) == 0;
     }
     return false; /* "null" */
@@ -87,7 +88,7 @@ static bool origin_is_host(weir_text origin, weir_text host)
 
 bool weir_http_from_other_site(const weir_http_request *r)
 {
-    weir_text site = r->header[WEIR_HTTP_FETCH_SITE], origin = r->header[WEIR_HTTP_ORIGIN];
+    weir_slice site = r->header[WEIR_HTTP_FETCH_SITE], origin = r->header[WEIR_HTTP_ORIGIN];
     if (site.at && !weir_http_is(site, "same-origin") && !weir_http_is(site, "none"))
         return true;
     return origin.at && !origin_is_host(origin, r->header[WEIR_HTTP_HOST]);

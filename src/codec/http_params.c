@@ -115,7 +115,7 @@ static bool read_pair(weir_http_params *p, char *at, size_t len, unsigned known,
         refuse_unknown(p, known, at, name_len, a);
         return false;
     }
-    p->text[param] = (weir_text){value, value_len};
+    p->text[param] = (weir_slice){value, value_len};
     return note(p, param, a);
 }
 
@@ -135,7 +135,7 @@ static bool read_query(weir_http_params *p, char *at, size_t len, unsigned known
 /* A number that a query gave as text. */
 static bool read_number(weir_http_params *p, unsigned param)
 {
-    weir_text t = p->text[param];
+    weir_slice t = p->text[param];
     return !t.at || weir_resp_i64((const uint8_t *)t.at, t.len, &p->number[param]);
 }
 
@@ -160,11 +160,11 @@ static bool take_member(weir_http_params *p, const char *name, const json_t *val
     if (number)
         p->number[param] = json_integer_value(value);
     else
-        p->text[param] = (weir_text){json_string_value(value), json_string_length(value)};
+        p->text[param] = (weir_slice){json_string_value(value), json_string_length(value)};
     return true;
 }
 
-static bool read_body(weir_http_params *p, weir_text body, unsigned known, weir_http_answer *a)
+static bool read_body(weir_http_params *p, weir_slice body, unsigned known, weir_http_answer *a)
 {
     json_error_t error;
     p->json = json_loadb(body.at, body.len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
@@ -203,7 +203,7 @@ static bool check_values(weir_http_params *p, weir_http_answer *a)
         cost = p->number[WEIR_HTTP_P_COST];
     if (read_number(p, WEIR_HTTP_P_DENIED))
         status = p->number[WEIR_HTTP_P_DENIED];
-    weir_text delay = p->text[WEIR_HTTP_P_DELAY];
+    weir_slice delay = p->text[WEIR_HTTP_P_DELAY];
     if (cost < 0 || cost > WEIR_COST_MAX)
         weir_http_problem(a, 400, "\"cost\" is not a whole number from 0 to %d",
                           (int)WEIR_COST_MAX);

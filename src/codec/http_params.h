@@ -22,11 +22,11 @@ typedef enum weir_http_param {
 #define WEIR_HTTP_BIT(param) (1u << (param))
 
 typedef struct weir_http_params {
-    unsigned given;                   /* WEIR_HTTP_BIT() of each that is there */
-    weir_text text[WEIR_HTTP_PARAMS]; /* of those that are texts, and of all from a query */
-    int64_t number[WEIR_HTTP_PARAMS]; /* of cost and denied, once read */
-    const char *key_query;            /* the name of WEIR_HTTP_P_SOURCE, or NULL */
-    json_t *json;                     /* what texts from a body lie in */
+    unsigned given;                    /* WEIR_HTTP_BIT() of each that is there */
+    weir_slice text[WEIR_HTTP_PARAMS]; /* of those that are texts, and of all from a query */
+    int64_t number[WEIR_HTTP_PARAMS];  /* of cost and denied, once read */
+    const char *key_query;             /* the name of WEIR_HTTP_P_SOURCE, or NULL */
+    json_t *json;                      /* what texts from a body lie in */
 } weir_http_params;
 
 /* Reads a request's parameters.

@@ -18,12 +18,12 @@ typedef enum weir_http_method {
 /* The bytes belong to the session and are good until it reads on. */
 typedef struct weir_http_request {
     weir_http_method method;
-    weir_text path;
+    weir_slice path;
     char *query; /* without its '?'; its parameters are decoded in place */
     size_t query_len;
-    weir_text header[WEIR_HTTP_HEADERS]; /* `at` is NULL if there is none; else lines of one name
+    weir_slice header[WEIR_HTTP_HEADERS]; /* `at` is NULL if there is none; else lines of one name
                                             are joined with ", " */
-    weir_text body;
+    weir_slice body;
 } weir_http_request;
 
 /* Whether the request may be asked at all, as far as its head can tell: 0, or the status of an
@@ -37,9 +37,9 @@ void weir_http_answer_request(const weir_http_options *o, weir_http_request *r, 
                               weir_http_answer *a);
 
 /* `text` without the blanks and tabs around it. */
-weir_text weir_http_trim(weir_text text);
+weir_slice weir_http_trim(weir_slice text);
 
 /* Whether `text` is `word`, the case of ASCII letters aside. */
-bool weir_http_is(weir_text text, const char *word);
+bool weir_http_is(weir_slice text, const char *word);
 
 #endif

@@ -32,9 +32,9 @@ static inline bool weir_resp_call_is(const weir_resp_call *c, size_t i, const ch
     return weir_resp_word_is(c->arg[i], word);
 }
 
-static inline weir_text weir_resp_call_text(const weir_resp_call *c, size_t i)
+static inline weir_slice weir_resp_call_text(const weir_resp_call *c, size_t i)
 {
-    return (weir_text){(const char *)c->arg[i].at, c->arg[i].len};
+    return (weir_slice){(const char *)c->arg[i].at, c->arg[i].len};
 }
 
 /* What a connection says about itself (resp_client.c). */

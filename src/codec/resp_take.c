@@ -175,8 +175,8 @@ void weir_resp_explain(weir_resp_call *c)
 typedef struct listing {
     weir_resp_call *call;
     size_t count;
-    bool write;     /* or only count */
-    weir_text only; /* the one that is looked for; len 0: all */
+    bool write;      /* or only count */
+    weir_slice only; /* the one that is looked for; len 0: all */
 } listing;
 
 static bool list_rule(void *ctx, const weir_rule_view *rule)
@@ -330,7 +330,7 @@ void weir_resp_throttle(weir_resp_call *c)
         return;
     weir_throttle_answer a;
     weir_throttle_status why;
-    weir_text key = weir_resp_call_text(c, 1);
+    weir_slice key = weir_resp_call_text(c, 1);
     weir_status st =
         weir_service_throttle(c->session->options->service, &t, key, c->now_ns, &a, &why);
     if (st == WEIR_OK) {

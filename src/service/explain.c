@@ -47,7 +47,7 @@ static void put_time(weir_buffer *out, int64_t t_ns)
     weir_buffer_printf(out, "%s.%03d UTC", text, (int)(ms % 1000));
 }
 
-static void put_key(weir_buffer *out, weir_text key)
+static void put_key(weir_buffer *out, weir_slice key)
 {
     enum { SHOWN = 200 };
     weir_buffer_printf(out, "key      ");
@@ -69,7 +69,7 @@ static void put_rule(weir_buffer *out, const weir_ask *ask, const weir_rule *rul
     if (rule)
         weir_buffer_printf(out, "rule     %s%s\n", rule->name,
                            rule->shadow ? ", in shadow: it counts, and denies nobody" : "");
-    put_key(out, seen ? (weir_text){seen->at, seen->len} : ask->key);
+    put_key(out, seen ? (weir_slice){seen->at, seen->len} : ask->key);
     weir_buffer_printf(out, "policy   %s\n", text);
     if (seen && seen->held->pattern)
         weir_buffer_printf(out, "         because of the override %.200s\n", seen->held->pattern);

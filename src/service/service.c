@@ -41,7 +41,7 @@ typedef struct place {
     const weir_rule *rule; /* NULL: by text */
     const weir_rule_key *seen;
     uint64_t policy_id;
-    weir_text key;
+    weir_slice key;
 } place;
 
 static bool bad_request(const weir_ask *ask)
@@ -69,7 +69,7 @@ static weir_status find_place(weir_service *s, weir_ask *ask, weir_rule_key *see
     weir_rule_see(ret->rule, ask->key.at, ask->key.len, seen);
     ret->seen = seen;
     ret->policy_id = seen->held->id;
-    ret->key = (weir_text){seen->at, seen->len};
+    ret->key = (weir_slice){seen->at, seen->len};
     ask->policy = &seen->held->policy;
     return WEIR_OK;
 }
@@ -209,7 +209,7 @@ static weir_status throttle_state(void *ctx, uint64_t *state, int64_t now_ns)
     return call->status == WEIR_THROTTLE_OK ? WEIR_OK : WEIR_E_RANGE;
 }
 
-weir_status weir_service_throttle(weir_service *s, const weir_throttle *t, weir_text key,
+weir_status weir_service_throttle(weir_service *s, const weir_throttle *t, weir_slice key,
                                   int64_t now_ns, weir_throttle_answer *ret,
                                   weir_throttle_status *ret_throttle)
 {

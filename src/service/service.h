@@ -44,10 +44,10 @@ typedef struct weir_service weir_service;
 WEIR_NODISCARD weir_status weir_service_open(weir_service **ret, weir_hub *h);
 void weir_service_close(weir_service *s); /* accepts NULL; its counts go on in the hub's sums */
 
-typedef struct weir_text { /* bytes that somebody else owns, not terminated */
+typedef struct weir_slice { /* bytes that somebody else owns, not terminated */
     const char *at;
     size_t len;
-} weir_text;
+} weir_slice;
 
 /* Why the verdict is what it is. */
 typedef enum weir_reason {
@@ -59,10 +59,10 @@ typedef enum weir_reason {
 
 /* One request for a decision, and its answer. */
 typedef struct weir_ask {
-    weir_text rule; /* the name of a rule, or a policy text ... */
-    bool by_text;   /* ... which of them */
-    weir_text key;  /* 1..WEIR_KEY_MAX bytes */
-    int64_t cost;   /* 0..WEIR_COST_MAX; 0 is a peek */
+    weir_slice rule; /* the name of a rule, or a policy text ... */
+    bool by_text;    /* ... which of them */
+    weir_slice key;  /* 1..WEIR_KEY_MAX bytes */
+    int64_t cost;    /* 0..WEIR_COST_MAX; 0 is a peek */
 
     weir_status status; /* out; the rest is written on WEIR_OK only, unless it says otherwise */
     weir_decision decision;
@@ -99,7 +99,7 @@ void weir_service_explain(weir_service *s, weir_ask *ask, int64_t now_ns, weir_b
  *                WEIR_THROTTLE_OK.
  * Returns WEIR_OK; WEIR_E_RANGE; WEIR_E_NOMEM. */
 WEIR_NODISCARD weir_status weir_service_throttle(weir_service *s, const weir_throttle *t,
-                                                 weir_text key, int64_t now_ns,
+                                                 weir_slice key, int64_t now_ns,
                                                  weir_throttle_answer *ret,
                                                  weir_throttle_status *ret_throttle);
 

@@ -46,9 +46,9 @@ static int teardown(void **unused)
     return 0;
 }
 
-static weir_text text_of(const char *text)
+static weir_slice text_of(const char *text)
 {
-    return (weir_text){text, strlen(text)};
+    return (weir_slice){text, strlen(text)};
 }
 
 static void set_rules(const weir_rule_spec *specs, size_t n)

@@ -16,7 +16,7 @@ trap 'daemon_kill; [ -z "$nginx_pid" ] || kill "$nginx_pid" 2>/dev/null; rm -rf 
 cat >"$tmp/weir.yaml" <<YAML
 listen: {resp: "127.0.0.1:0", http: "127.0.0.1:0", unix: $tmp/weir.sock}
 threads: 2
-http: {key: {header: X-Real-IP}}
+http: {key: {header: X-Client}}
 policies:
   login: "sliding-log 5/m & fixed-window 100/day tz Europe/Berlin"
   api:
@@ -145,8 +145,8 @@ check "curl is denied" 429 "$(status "$web/v1/take?policy=api&key=curl")"
 check "as a problem" application/problem+json "$(header Content-Type)"
 check "with Retry-After in seconds" 1 "$(header Retry-After | grep -cE '^[1-9][0-9]*$')"
 check "the same key on both protocols" "0 3 0" "$(ask WEIR.TAKE api curl | cut -d' ' -f1-3)"
-check "the key of a header" 200 "$(status -H 'X-Real-IP: 2001:db8::1' "$web/v1/take?policy=api&cost=3")"
-check "another address of its /64" 429 "$(status -H 'X-Real-IP: 2001:db8::2' "$web/v1/take?policy=api")"
+check "the key of a header" 200 "$(status -H 'X-Client: 2001:db8::1' "$web/v1/take?policy=api&cost=3")"
+check "another address of its /64" 429 "$(status -H 'X-Client: 2001:db8::2' "$web/v1/take?policy=api")"
 check "a policy text" 200 "$(status -G --data-urlencode 'limit=gcra 1/h burst 2' -d key=k "$web/v1/check")"
 check "no such policy" 404 "$(status "$web/v1/take?policy=none&key=k")"
 check "healthz" 200 "$(status "$web/healthz")"
@@ -186,16 +186,38 @@ nginx=$(command -v nginx || ls /usr/sbin/nginx 2>/dev/null)
 if [ -n "$nginx" ]; then
     front=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
     back=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
-    sed -e "s|@TMP@|$tmp|; s|@FRONT@|$front|; s|@BACK@|$back|; s|@WEIR@|$web|" \
-        "$(dirname "$0")/nginx.conf" >"$tmp/nginx.conf"
+    # What docs/http.md shows, with the places of this test.
+    {
+        cat <<NGINX
+daemon off;
+pid $tmp/nginx.pid;
+error_log $tmp/nginx/error.log;
+events { worker_connections 256; }
+http {
+    access_log off;
+    client_body_temp_path $tmp/nginx/body;
+    proxy_temp_path $tmp/nginx/proxy;
+    fastcgi_temp_path $tmp/nginx/fastcgi;
+    uwsgi_temp_path $tmp/nginx/uwsgi;
+    scgi_temp_path $tmp/nginx/scgi;
+    server { listen 127.0.0.1:$back; location / { return 200 "the backend\n"; } }
+NGINX
+        sed -n '/^```nginx/,/^```$/p' "$(dirname "$0")/../../docs/http.md" | sed -e '/^```/d' \
+            -e "s|127.0.0.1:8080|${web#http://}|; s|127.0.0.1:9000|127.0.0.1:$back|" \
+            -e "s|listen 80|listen 127.0.0.1:$front|; s|policy=api|policy=site|"
+        echo '}'
+    } >"$tmp/nginx.conf"
     mkdir -p "$tmp/nginx"
     "$nginx" -p "$tmp/nginx" -c "$tmp/nginx.conf" 2>"$tmp/nginx.err" &
     nginx_pid=$!
-    curl -s --retry 50 --retry-connrefused --retry-delay 0 --retry-max-time 20 -o /dev/null "http://127.0.0.1:$front/open"
-    codes=$(for _ in 1 2 3 4 5 6; do status "http://127.0.0.1:$front/"; echo; done | sort | uniq -c | awk '{print $2 "x" $1}' | tr '\n' ' ')
-    check "nginx lets four through and no more" "200x4 429x2 " "$codes"
+    curl -s --retry 50 --retry-connrefused --retry-delay 0 --retry-max-time 20 -o /dev/null "http://127.0.0.1:$back/"
+    check "nginx lets a request through" 200 "$(status "http://127.0.0.1:$front/")"
+    check "and one with a body" 200 "$(status -d a=b "http://127.0.0.1:$front/")"
+    check "the answer is the backend's" "the backend" "$(cat "$tmp/body")"
+    codes=$(for _ in 1 2 3 4; do status "http://127.0.0.1:$front/"; echo; done | sort | uniq -c | awk '{print $2 "x" $1}' | tr '\n' ' ')
+    check "four in all, and no more" "200x2 429x2 " "$codes"
     check "with Retry-After" 1 "$(header Retry-After | grep -cE '^[1-9][0-9]*$')"
-    check "and the backend's pages are its own" "the backend" "$(curl -s "http://127.0.0.1:$front/open")"
+    check "and RateLimit" '"site";r=0' "$(header RateLimit | cut -d';' -f1-2)"
     kill "$nginx_pid"
     wait "$nginx_pid"
     nginx_pid=
