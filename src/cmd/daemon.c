@@ -24,7 +24,10 @@ typedef struct loop {
     weir_http_options http;
 } loop;
 
-enum { REQUEST_MAX = 1 << 21 }; /* bytes; above what either protocol takes */
+enum {
+    REQUEST_MAX = 1 << 21, /* bytes; above what either protocol takes */
+    LISTENS_TEXT = CONFIG_LISTENS_MAX * (CONFIG_ADDRESS_MAX + 1),
+};
 
 typedef struct daemon {
     const daemon_options *options;
@@ -34,6 +37,8 @@ typedef struct daemon {
     loop loops[WEIR_LOOPS_MAX];
     void *contexts[WEIR_LOOPS_MAX];
     unsigned loops_len;
+    int64_t started_ns;
+    bool unreadable; /* the file, when it was last read */
     port_counter reloads, reloads_refused;
 } daemon;
 
@@ -124,7 +129,11 @@ static void put_metrics(void *ctx, weir_buffer *out)
         const char *name, *type, *help;
         uint64_t value;
     } rows[] = {
+        {"weir_start_time_seconds", "gauge", "When weir was started, in seconds since 1970.",
+         (uint64_t)(d->started_ns / 1000000000)},
         {"weir_connections", "gauge", "Clients connected now.", s.connected},
+        {"weir_connections_max", "gauge", "Clients that may be connected at a time.",
+         (uint64_t)d->options->config->connections},
         {"weir_connections_accepted_total", "counter", "Connections accepted.", s.accepted},
         {"weir_connections_refused_total", "counter",
          "Connections refused because there were too many.", s.refused},
@@ -200,6 +209,7 @@ static void log_restart(const daemon *d, const weir_config *now)
     } rows[] = {
         {"listen", same_listens(old, now)},
         {"password", strcmp(old->password, now->password) == 0},
+        {"insecure", old->insecure == now->insecure},
         {"threads", old->threads == now->threads},
         {"memory", old->memory_bytes == now->memory_bytes &&
                        old->memory_large_bytes == now->memory_large_bytes},
@@ -213,18 +223,48 @@ static void log_restart(const daemon *d, const weir_config *now)
     }
 }
 
-static void reload(void *ctx, const char *why)
+static void ignore_problem(void *ctx, const config_problem *p)
+{
+    (void)ctx;
+    (void)p;
+}
+
+/* What is wrong goes to the log; but of a file that cannot be read, and that is asked for again and
+ * again, only the first time. */
+static weir_status load(daemon *d, weir_config **ret)
+{
+    const config_sink loud = {log_problem, d}, quiet = {ignore_problem, d};
+    if (d->unreadable && config_load(d->options->path, d->options->zones, &quiet, ret) == WEIR_E_IO)
+        return WEIR_E_IO;
+    config_free(*ret);
+    *ret = NULL;
+    return config_load(d->options->path, d->options->zones, &loud, ret);
+}
+
+static void log_refused(daemon *d, const char *why, bool again)
+{
+    port_add_relaxed(&d->reloads_refused, 1);
+    if (!again)
+        log_event(d->options->log, WEIR_LOG_ERROR, "reload-refused", "why", why, "text",
+                  "the old configuration goes on", NULL);
+}
+
+static bool reload(void *ctx, const char *why)
 {
     daemon *d = ctx;
-    const config_sink sink = {log_problem, d};
     weir_config *config = NULL;
-    weir_status st = WEIR_E_ABSENT;
-    if (d->options->path)
-        st = config_load(d->options->path, d->options->zones, &sink, &config);
-    if (st == WEIR_OK)
+    if (!d->options->path) {
+        log_event(d->options->log, WEIR_LOG_WARNING, "reload-ignored", "why", why, "text",
+                  "weir was started without a file", NULL);
+        return true;
+    }
+    bool again = d->unreadable;
+    weir_status st = load(d, &config);
+    d->unreadable = st == WEIR_E_IO;
+    if (st == WEIR_OK) {
         d->options->adjust(d->options->ctx, config);
-    if (st == WEIR_OK)
         st = put_rules(d, config);
+    }
     if (st == WEIR_OK) {
         char policies[24];
         snprintf(policies, sizeof policies, "%zu", config->rules_len);
@@ -232,15 +272,19 @@ static void reload(void *ctx, const char *why)
         log_event(d->options->log, WEIR_LOG_INFO, "reloaded", "why", why, "policies", policies,
                   NULL);
         log_restart(d, config);
-    } else if (st == WEIR_E_ABSENT) {
-        log_event(d->options->log, WEIR_LOG_WARNING, "reload-ignored", "why", why, "text",
-                  "weir was started without a file", NULL);
     } else {
-        port_add_relaxed(&d->reloads_refused, 1);
-        log_event(d->options->log, WEIR_LOG_ERROR, "reload-refused", "why", why, "text",
-                  "the old configuration goes on", NULL);
+        log_refused(d, why, again && d->unreadable);
     }
     config_free(config);
+    return !d->unreadable;
+}
+
+/* WEIR.POLICY SET and DEL. */
+static void log_change(void *ctx, const char *name, const char *limit)
+{
+    const daemon *d = ctx;
+    log_event(d->options->log, WEIR_LOG_INFO, limit ? "policy-set" : "policy-deleted", "policy",
+              name, limit ? "limit" : NULL, limit, NULL);
 }
 
 static void say(void *ctx, const char *event, const char *text)
@@ -314,7 +358,8 @@ static weir_status open_server(daemon *d, char *ret_error, size_t size)
 static void log_started(const daemon *d)
 {
     const weir_config *c = d->options->config;
-    char resp_at[512] = "", http_at[512] = "", policies[24], memory[24], threads[24];
+    char resp_at[LISTENS_TEXT] = "", http_at[LISTENS_TEXT] = "", policies[24], memory[24],
+         threads[24];
     for (size_t i = 0; i < c->listens_len; i++) {
         char *at = c->listens[i].protocol == CONFIG_HTTP ? http_at : resp_at;
         size_t len = strlen(at);
@@ -346,12 +391,15 @@ int daemon_run(const daemon_options *options)
     if (!d)
         return 1;
     d->options = options;
+    d->started_ns = port_now_ns();
     char error[512] = "";
     const weir_store_options memory = {.memory_bytes = (size_t)options->config->memory_bytes,
                                        .large_bytes = (size_t)options->config->memory_large_bytes};
     weir_status st = weir_store_open(&d->store, &memory);
     if (st == WEIR_OK)
         st = weir_hub_open(&d->hub, d->store, options->zones);
+    if (st == WEIR_OK)
+        weir_hub_on_change(d->hub, log_change, d);
     if (st == WEIR_OK)
         st = put_rules(d, options->config);
     if (st == WEIR_OK)

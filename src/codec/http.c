@@ -11,6 +11,9 @@
 
 #include "codec/http_request.h"
 
+#include <stdio.h>
+#include <time.h>
+
 enum {
     JOINED_MAX = WEIR_HTTP_HEAD_MAX + 2 * WEIR_HTTP_LINES_MAX,
     TEXT_MAX = WEIR_HTTP_HEAD_MAX + JOINED_MAX + WEIR_HTTP_BODY_MAX,
@@ -241,10 +244,27 @@ static void begin_request(weir_http_session *s)
         weir_buffer_clear(&s->text);
     s->phase_len = s->target_len = s->body_begin = s->name_len = 0;
     s->lines = s->joined = 0;
-    s->keeps_line = s->target_done = s->head_done = s->done = false;
+    s->after_lf = s->keeps_line = s->target_done = s->head_done = s->done = false;
 }
 
 /* ---- the answer ------------------------------------------------------------------------------ */
+
+/* The time of an answer, "Thu, 01 Jan 2026 00:00:00 GMT". Printed once a second and connection. */
+static const char *date_of(weir_http_session *s, int64_t now_ns)
+{
+    static const char days[][4] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
+    static const char months[][4] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                     "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+    time_t now_s = (time_t)(now_ns / 1000000000);
+    struct tm tm;
+    if ((s->date[0] == '\0' || now_s != (time_t)s->date_s) && gmtime_r(&now_s, &tm)) {
+        snprintf(s->date, sizeof s->date, "%s, %02u %s %04u %02u:%02u:%02u GMT", days[tm.tm_wday],
+                 (unsigned)tm.tm_mday, months[tm.tm_mon], (unsigned)tm.tm_year + 1900u,
+                 (unsigned)tm.tm_hour, (unsigned)tm.tm_min, (unsigned)tm.tm_sec);
+        s->date_s = now_s;
+    }
+    return s->date;
+}
 
 /* Sends an answer whose body is in `rest`, or holds it back. */
 static void send_answer(weir_http_session *s, weir_http_answer *a, weir_buffer *out, int64_t now_ns)
@@ -255,14 +275,14 @@ static void send_answer(weir_http_session *s, weir_http_answer *a, weir_buffer *
     bool bodiless = s->target_done && s->parser.method == HTTP_HEAD;
     s->rest_big = weir_buffer_len(&s->rest) > TEXT_KEPT;
     if (a->delay_ns <= 0) {
-        weir_http_put_head(out, a, connection);
+        weir_http_put_head(out, a, connection, date_of(s, now_ns));
         if (bodiless)
             weir_buffer_clear(&s->rest);
         return;
     }
     weir_buffer whole;
     weir_buffer_init(&whole, WEIR_HTTP_REPLY_MAX + WEIR_HTTP_HEAD_ROOM);
-    weir_http_put_head(&whole, a, connection);
+    weir_http_put_head(&whole, a, connection, date_of(s, now_ns));
     if (!bodiless)
         weir_buffer_append(&whole, weir_buffer_data(&s->rest), weir_buffer_len(&s->rest));
     weir_buffer_free(&s->rest);
@@ -284,18 +304,18 @@ static void answer_request(weir_http_session *s, weir_buffer *out, int64_t now_n
     begin_request(s);
 }
 
-static void answer_refused(weir_http_session *s, weir_buffer *out)
+static void answer_refused(weir_http_session *s, weir_buffer *out, int64_t now_ns)
 {
     weir_http_answer a;
     weir_http_answer_init(&a, &s->rest);
     s->closing = true;
     weir_http_problem(&a, s->refused, "%s", s->refusal);
-    send_answer(s, &a, out, 0);
+    send_answer(s, &a, out, now_ns);
 }
 
 /* A client that waits for leave to send its body gets it, or the answer: then the body is not
  * waited for, and whether it comes is not known. */
-static void answer_head(weir_http_session *s, weir_buffer *out)
+static void answer_head(weir_http_session *s, weir_buffer *out, int64_t now_ns)
 {
     join_lines(s);
     s->body_begin = weir_buffer_len(&s->text);
@@ -320,7 +340,7 @@ static void answer_head(weir_http_session *s, weir_buffer *out)
         return;
     }
     s->closing = true;
-    send_answer(s, &a, out, 0);
+    send_answer(s, &a, out, now_ns);
 }
 
 /* ---- the session ----------------------------------------------------------------------------- */
@@ -353,6 +373,19 @@ static void refuse_error(weir_http_session *s, llhttp_errno_t error)
         refuse(s, 400, llhttp_get_error_reason(&s->parser));
 }
 
+/* A header line that goes on in the next one (RFC 9112, 5.2) may be two lines to somebody else. */
+static bool is_folded(weir_http_session *s, const char *at, size_t len)
+{
+    for (const char *end = at + len; at < end;) {
+        if (s->after_lf && (*at == ' ' || *at == '\t'))
+            return true;
+        const char *lf = memchr(at, '\n', (size_t)(end - at));
+        s->after_lf = lf != NULL;
+        at = lf ? lf + 1 : end;
+    }
+    return false;
+}
+
 /* Reads on, to the end of a head or a request at most. */
 static void read_on(weir_http_session *s, weir_buffer *in, weir_buffer *out, int64_t now_ns)
 {
@@ -361,19 +394,23 @@ static void read_on(weir_http_session *s, weir_buffer *in, weir_buffer *out, int
     if (n > room)
         n = room;
     s->resumed = false;
+    bool in_head = !s->head_done;
     llhttp_errno_t error = llhttp_execute(&s->parser, at, n);
     if (error == HPE_PAUSED)
         n = (size_t)(llhttp_get_error_pos(&s->parser) - at);
+    bool folded = in_head && is_folded(s, at, n);
     weir_buffer_consume(in, n);
     s->phase_len += n;
-    if (error == HPE_PAUSED) {
+    if (folded) {
+        refuse(s, 400, "a header line is folded");
+    } else if (error == HPE_PAUSED) {
         llhttp_resume(&s->parser);
         s->resumed = !s->done;
         if (s->done) {
             answer_request(s, out, now_ns);
         } else {
             s->phase_len = 0;
-            answer_head(s, out);
+            answer_head(s, out, now_ns);
         }
     } else if (error != HPE_OK) {
         refuse_error(s, error);
@@ -381,7 +418,7 @@ static void read_on(weir_http_session *s, weir_buffer *in, weir_buffer *out, int
         refuse_phase(s);
     }
     if (s->refused && !s->closing)
-        answer_refused(s, out);
+        answer_refused(s, out, now_ns);
 }
 
 /* Moves to `out` what it has room for. Returns false if that is not all, or must wait: then *ret

@@ -44,6 +44,10 @@ typedef struct weir_http_options {
 /* Whether a query parameter of that name has a meaning of its own. Pure. */
 bool weir_http_is_param(const char *name, size_t len);
 
+/* Whether a header of that name, in any case, can carry the key: not if it has a meaning of its own
+ * here, or if browsers send it by themselves, for then any page could have it sent. Pure. */
+bool weir_http_may_be_key(const char *name, size_t len);
+
 /* The headers whose values are kept. */
 typedef enum weir_http_header {
     WEIR_HTTP_AUTHORIZATION,
@@ -77,6 +81,7 @@ typedef struct weir_http_session {
     weir_http_value value[WEIR_HTTP_LINES_MAX + WEIR_HTTP_HEADERS];
     char name[WEIR_HTTP_NAME_MAX]; /* of the header that is arriving */
     size_t name_len;               /* NAME_MAX + 1: too long to be one of ours */
+    bool after_lf;                 /* the byte read last, of a head, ended a line */
     bool keeps_line;               /* the line that is arriving is one of ours */
     bool target_done, head_done, done;
     bool keep_alive, http11, has_body;
@@ -88,6 +93,8 @@ typedef struct weir_http_session {
     bool held; /* until until_ns */
     int64_t until_ns;
 
+    int64_t date_s; /* the second that `date` says */
+    char date[40];
     int refused;         /* a status: the request is answered with it and nothing more is read */
     const char *refusal; /* why */
     bool closing;        /* once `rest` has been sent */

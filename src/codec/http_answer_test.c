@@ -11,6 +11,7 @@ static void check_take(void **state)
     fixture *f = *state;
     assert_string_equal(get(f, "/v1/take?policy=api&key=alice&cost=2"),
                         "HTTP/1.1 200 OK\r\n"
+                        "Date: Thu, 01 Jan 2026 00:00:00 GMT\r\n"
                         "Content-Type: application/json\r\n"
                         "Content-Length: 137\r\n"
                         "RateLimit-Policy: \"api\";q=5;w=5\r\n"
@@ -27,6 +28,7 @@ static void check_take(void **state)
     assert_string_equal(
         post(f, "/v1/take", "{\"policy\":\"api\",\"key\":\"alice\",\"cost\":4}"),
         "HTTP/1.1 429 Too Many Requests\r\n"
+        "Date: Thu, 01 Jan 2026 00:00:00 GMT\r\n"
         "Content-Type: application/problem+json\r\n"
         "Content-Length: 387\r\n"
         "RateLimit-Policy: \"api\";q=5;w=5\r\n"
@@ -306,9 +308,11 @@ static void check_others(void **state)
 {
     fixture *f = *state;
     assert_string_equal(get(f, "/healthz"), "HTTP/1.1 200 OK\r\n"
+                                            "Date: Thu, 01 Jan 2026 00:00:00 GMT\r\n"
                                             "Content-Type: text/plain; charset=utf-8\r\n"
                                             "Content-Length: 3\r\n\r\nok\n");
     assert_string_equal(with(f, "HEAD /healthz", ""), "HTTP/1.1 200 OK\r\n"
+                                                      "Date: Thu, 01 Jan 2026 00:00:00 GMT\r\n"
                                                       "Content-Type: text/plain; charset=utf-8\r\n"
                                                       "Content-Length: 3\r\n\r\n");
     assert_int_equal(status_of(get(f, "http://weir/healthz?x")), 200);

@@ -4,18 +4,9 @@
 
 #include "codec/http_guard.h"
 
-/* ---- the password ---------------------------------------------------------------------------- */
+#include "codec/password.h"
 
-/* Takes as long for every `given` of one length: it walks over the password, and never stops
- * early. */
-static bool same_secret(weir_slice given, const char *password)
-{
-    size_t len = strlen(password);
-    unsigned different = given.len != len;
-    for (size_t i = 0; i < len; i++)
-        different |= (unsigned)(uint8_t)password[i] ^ (i < given.len ? (uint8_t)given.at[i] : 0u);
-    return different == 0;
-}
+/* ---- the password ---------------------------------------------------------------------------- */
 
 static int base64_digit(char c)
 {
@@ -63,13 +54,12 @@ bool weir_http_password_is(weir_slice authorization, const char *password)
         return false;
     weir_slice bearer = after_scheme(authorization, "bearer");
     if (bearer.at)
-        return same_secret(bearer, password);
+        return weir_password_is(bearer.at, bearer.len, password);
     weir_slice basic = after_scheme(authorization, "basic");
     char pair[1024];
     size_t len = basic.at ? base64_decode(basic, pair, sizeof pair) : SIZE_MAX;
     const char *colon = len == SIZE_MAX ? NULL : memchr(pair, ':', len);
-    return colon &&
-           same_secret((weir_slice){colon + 1, (size_t)(pair + len - colon - 1)}, password);
+    return colon && weir_password_is(colon + 1, (size_t)(pair + len - colon - 1), password);
 }
 
 /* ---- browsers -------------------------------------------------------------------------------- */
@@ -92,4 +82,39 @@ bool weir_http_from_other_site(const weir_http_request *r)
     if (site.at && !weir_http_is(site, "same-origin") && !weir_http_is(site, "none"))
         return true;
     return origin.at && !origin_is_host(origin, r->header[WEIR_HTTP_HOST]);
+}
+
+bool weir_http_may_be_key(const char *name, size_t len)
+{
+    static const char *const whole[] = {
+        "authorization",
+        "cache-control",
+        "connection",
+        "cookie",
+        "date",
+        "dnt",
+        "expect",
+        "host",
+        "origin",
+        "pragma",
+        "range",
+        "referer",
+        "te",
+        "transfer-encoding",
+        "upgrade",
+        "user-agent",
+        "via",
+    };
+    static const char *const begins[] = {"accept",     "content-", "if-",
+                                         "proxy-auth", "sec-",     "upgrade-"};
+    for (size_t i = 0; i < sizeof whole / sizeof whole[0]; i++) {
+        if (weir_http_is((weir_slice){name, len}, whole[i]))
+            return false;
+    }
+    for (size_t i = 0; i < sizeof begins / sizeof begins[0]; i++) {
+        size_t head = strlen(begins[i]);
+        if (len >= head && weir_http_is((weir_slice){name, head}, begins[i]))
+            return false;
+    }
+    return true;
 }

@@ -251,12 +251,15 @@ void weir_http_decision(weir_http_answer *a, const weir_ask *ask, int denied_sta
 
 /* ---- bytes ----------------------------------------------------------------------------------- */
 
-void weir_http_put_head(weir_buffer *out, const weir_http_answer *a, const char *connection)
+void weir_http_put_head(weir_buffer *out, const weir_http_answer *a, const char *connection,
+                        const char *date)
 {
     const char *reason = weir_http_reason(a->status);
     weir_buffer_put(out, "HTTP/1.1 ", a->status);
     weir_buffer_append_byte(out, ' ');
     weir_buffer_append(out, reason, strlen(reason));
+    weir_buffer_append(out, "\r\nDate: ", 8);
+    weir_buffer_append(out, date, strlen(date));
     weir_buffer_append(out, "\r\nContent-Type: ", 16);
     weir_buffer_append(out, a->type, strlen(a->type));
     weir_buffer_put(out, "\r\nContent-Length: ", (int64_t)weir_buffer_len(a->body));

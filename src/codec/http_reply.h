@@ -48,7 +48,9 @@ void weir_http_decision(weir_http_answer *a, const weir_ask *ask, int denied_sta
 const char *weir_http_reason(int status);
 
 /* Adds an answer's status line and its header lines with the empty one; its body is to follow.
- *  connection  "close", "keep-alive", or NULL for no such line. */
-void weir_http_put_head(weir_buffer *out, const weir_http_answer *a, const char *connection);
+ *  connection  "close", "keep-alive", or NULL for no such line.
+ *  date        when it was made, as RFC 9110 has it. */
+void weir_http_put_head(weir_buffer *out, const weir_http_answer *a, const char *connection,
+                        const char *date);
 
 #endif

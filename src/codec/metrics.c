@@ -61,21 +61,22 @@ static void put_seconds(weir_buffer *out, uint64_t ns)
 
 static void put_latency(weir_buffer *out, const weir_latency *l)
 {
-    put_head(out, "weir_decision_seconds", "histogram",
+    put_head(out, "weir_decision_duration_seconds", "histogram",
              "From the look at the clock before a batch of requests until it was decided.");
     uint64_t count = 0;
     for (unsigned i = 0; i < WEIR_LATENCY_BUCKETS; i++) {
         count += l->count[i];
         if (i == WEIR_LATENCY_BUCKETS - 1)
             break; /* it has no upper end */
-        weir_buffer_printf(out, "weir_decision_seconds_bucket{le=\"");
+        weir_buffer_printf(out, "weir_decision_duration_seconds_bucket{le=\"");
         put_seconds(out, UINT64_C(1) << (i + 7));
         weir_buffer_printf(out, "\"} %" PRIu64 "\n", count);
     }
-    weir_buffer_printf(out, "weir_decision_seconds_bucket{le=\"+Inf\"} %" PRIu64 "\n", count);
-    weir_buffer_printf(out, "weir_decision_seconds_sum ");
+    weir_buffer_printf(out, "weir_decision_duration_seconds_bucket{le=\"+Inf\"} %" PRIu64 "\n",
+                       count);
+    weir_buffer_printf(out, "weir_decision_duration_seconds_sum ");
     put_seconds(out, l->sum_ns);
-    weir_buffer_printf(out, "\nweir_decision_seconds_count %" PRIu64 "\n", count);
+    weir_buffer_printf(out, "\nweir_decision_duration_seconds_count %" PRIu64 "\n", count);
 }
 
 void weir_metrics_put(weir_buffer *out, weir_hub *hub, const char *version)

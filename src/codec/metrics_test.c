@@ -13,6 +13,8 @@
 
 #include <cmocka.h>
 
+static weir_store *store;
+
 static const weir_zone *no_zone(void *ctx, const char *name, size_t len)
 {
     (void)ctx;
@@ -24,7 +26,6 @@ static const weir_zone *no_zone(void *ctx, const char *name, size_t len)
 static char *metrics_after(void (*use)(weir_hub *h, weir_service *s))
 {
     const weir_zones zones = {no_zone, NULL};
-    weir_store *store;
     weir_hub *hub;
     weir_service *service;
     assert_int_equal(weir_store_open(&store, NULL), WEIR_OK);
@@ -60,8 +61,9 @@ static void use_it(weir_hub *h, weir_service *s)
     spec.allow_len = 1;
     spec.deny = &evil;
     spec.deny_len = 1;
-    weir_rule_error e;
-    assert_int_equal(weir_hub_set_rule(h, &spec, &e), WEIR_OK);
+    weir_rules *rules;
+    assert_int_equal(weir_rules_build(&rules, store, NULL, &spec, 1, NULL, NULL), WEIR_OK);
+    weir_hub_set_rules(h, rules);
     take(s, "api", "alice", 1);
     take(s, "api", "alice", 1);
     weir_service_latency(s, 100);
@@ -90,17 +92,17 @@ static void check_figures(void **state)
     expect(text, "weir_decisions_total{policy=\"api\",verdict=\"allow_listed\"} 1");
     expect(text, "weir_decisions_total{policy=\"api\",verdict=\"deny_listed\"} 1");
     expect(text, "weir_decisions_total{policy=\"api\",verdict=\"failed\"} 0");
-    expect(text, "weir_decision_seconds_bucket{le=\"0.000000128\"} 2");
-    expect(text, "weir_decision_seconds_bucket{le=\"0.000000256\"} 2");
-    expect(text, "weir_decision_seconds_bucket{le=\"0.000000512\"} 3");
-    expect(text, "weir_decision_seconds_bucket{le=\"0.536870912\"} 3");
-    expect(text, "weir_decision_seconds_bucket{le=\"+Inf\"} 5");
-    expect(text, "weir_decision_seconds_sum 10.000000500");
-    expect(text, "weir_decision_seconds_count 5");
+    expect(text, "weir_decision_duration_seconds_bucket{le=\"0.000000128\"} 2");
+    expect(text, "weir_decision_duration_seconds_bucket{le=\"0.000000256\"} 2");
+    expect(text, "weir_decision_duration_seconds_bucket{le=\"0.000000512\"} 3");
+    expect(text, "weir_decision_duration_seconds_bucket{le=\"0.536870912\"} 3");
+    expect(text, "weir_decision_duration_seconds_bucket{le=\"+Inf\"} 5");
+    expect(text, "weir_decision_duration_seconds_sum 10.000000500");
+    expect(text, "weir_decision_duration_seconds_count 5");
     expect(text, "weir_store_keys 1");
     expect(text, "weir_store_evicted_total 0");
     expect(text, "# TYPE weir_decisions_total counter");
-    expect(text, "# TYPE weir_decision_seconds histogram");
+    expect(text, "# TYPE weir_decision_duration_seconds histogram");
     free(text);
 }
 

@@ -3,6 +3,7 @@
 /* The commands by which clients make themselves known, and what they ask of any Redis server before
  * they begin. Whatever they ask for by themselves gets an answer with which they go on. */
 
+#include "codec/password.h"
 #include "codec/resp_call.h"
 
 #include <inttypes.h>
@@ -11,21 +12,14 @@
 
 /* ---- AUTH and HELLO -------------------------------------------------------------------------- */
 
-/* Takes a time that does not depend on where the two differ. */
-static bool is_password(const char *password, weir_resp_arg given)
-{
-    size_t len = strlen(password);
-    unsigned differ = len != given.len;
-    for (size_t i = 0; i < given.len; i++)
-        differ |= (unsigned)given.at[i] ^ (unsigned char)password[len > 0 ? i % len : 0];
-    return differ == 0;
-}
-
 /* The user is not looked at if it is "default", as there is but one. */
 static bool authenticate(weir_resp_call *c, const weir_resp_arg *user, weir_resp_arg password)
 {
     const char *wanted = c->session->options->password;
-    if (wanted && (!user || weir_resp_word_is(*user, "DEFAULT")) && is_password(wanted, password)) {
+    if (!wanted && user && weir_resp_word_is(*user, "DEFAULT"))
+        return true; /* as Redis has it: that user has no password, so any will do */
+    if (wanted && (!user || weir_resp_word_is(*user, "DEFAULT")) &&
+        weir_password_is(password.at, password.len, wanted)) {
         c->session->authenticated = true;
         return true;
     }
@@ -74,17 +68,17 @@ static bool read_proto(weir_resp_call *c, int *ret)
     return true;
 }
 
-/* What follows "HELLO 3": AUTH user password, SETNAME name. */
+/* What follows "HELLO 3": AUTH user password, SETNAME name. Nothing of it counts unless all is
+ * well. */
 static bool read_hello(weir_resp_call *c)
 {
+    size_t auth = 0, name = 0;
     for (size_t i = 2; i < c->args; i++) {
         if (weir_resp_call_is(c, i, "AUTH") && i + 2 < c->args) {
-            if (!authenticate(c, &c->arg[i + 1], c->arg[i + 2]))
-                return false;
+            auth = i + 1;
             i += 2;
         } else if (weir_resp_call_is(c, i, "SETNAME") && i + 1 < c->args) {
-            if (!set_name(c, c->arg[++i]))
-                return false;
+            name = ++i;
         } else {
             weir_resp_put_errorf(c, "ERR Syntax error in HELLO option '%.*s'",
                                  c->arg[i].len < 64 ? (int)c->arg[i].len : 64,
@@ -92,7 +86,9 @@ static bool read_hello(weir_resp_call *c)
             return false;
         }
     }
-    return true;
+    if (auth > 0 && !authenticate(c, &c->arg[auth], c->arg[auth + 1]))
+        return false;
+    return name == 0 || set_name(c, c->arg[name]);
 }
 
 void weir_resp_hello(weir_resp_call *c)

@@ -42,6 +42,27 @@ static void quit(weir_resp_call *c)
     c->session->closing = true;
 }
 
+/* There are no transactions. A client that begins one sends what belongs to it without waiting for
+ * an answer, and must not be charged for it. */
+static void multi(weir_resp_call *c)
+{
+    c->session->multi = true;
+    weir_resp_put_errorf(c, "ERR there are no transactions: send the commands in a pipeline "
+                            "without MULTI");
+}
+
+static void exec(weir_resp_call *c)
+{
+    const char *name = weir_resp_call_is(c, 0, "EXEC") ? "EXEC" : "DISCARD";
+    if (!c->session->multi)
+        weir_resp_put_errorf(c, "ERR %s without MULTI", name);
+    else if (name[0] == 'E')
+        weir_resp_put_errorf(c, "EXECABORT Transaction discarded because of previous errors.");
+    else
+        weir_resp_put_simple(c->out, "OK");
+    c->session->multi = false;
+}
+
 /* As if the connection were new. */
 static void reset(weir_resp_call *c)
 {
@@ -49,6 +70,7 @@ static void reset(weir_resp_call *c)
     s->proto = 2;
     s->authenticated = s->options->password == NULL;
     s->name_len = 0;
+    s->multi = false;
     weir_resp_put_simple(c->out, "RESET");
 }
 
@@ -77,6 +99,9 @@ static const weir_resp_command commands[] = {
     {"CONFIG", weir_resp_config, 2, 0, false, "CONFIG GET name"},
     {"COMMAND", command, 1, 0, false, "COMMAND [COUNT | LIST | INFO name ...]"},
     {"RESET", reset, 1, 1, false, "RESET"},
+    {"MULTI", multi, 1, 1, false, "MULTI (refused, and all up to EXEC with it)"},
+    {"EXEC", exec, 1, 1, false, "EXEC"},
+    {"DISCARD", exec, 1, 1, false, "DISCARD"},
     {"QUIT", quit, 1, 0, false, "QUIT"},
 };
 
@@ -206,6 +231,10 @@ static bool may_run(weir_resp_call *c, const weir_resp_command *cmd)
         weir_resp_put_errorf(c, "NOAUTH Authentication required.");
         return false;
     }
+    if (c->session->multi && cmd->run != exec && cmd->run != reset && cmd->run != quit) {
+        weir_resp_put_errorf(c, "ERR not done, since MULTI was refused");
+        return false;
+    }
     return true;
 }
 
@@ -228,7 +257,8 @@ static void run(weir_resp_call *c, batch *b)
 {
     const weir_resp_command *cmd = find_command(c->arg[0]);
     bool batched = cmd == &commands[TAKE] || cmd == &commands[CHECK];
-    if (batched && good_number_of_args(cmd, c->args) && c->session->authenticated) {
+    if (batched && good_number_of_args(cmd, c->args) && c->session->authenticated &&
+        !c->session->multi) {
         add_to_batch(c, cmd == &commands[CHECK], b);
         return;
     }

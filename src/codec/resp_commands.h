@@ -28,6 +28,7 @@ typedef struct weir_resp_session {
     uint64_t id;
     int proto;          /* 2 or 3 */
     bool authenticated; /* or no password is asked for */
+    bool multi;         /* MULTI was refused: nothing is done until EXEC or DISCARD */
     bool closing;       /* send what `out` holds, then close; nothing more is read */
     uint8_t name_len;
     char name[WEIR_RESP_NAME_MAX];

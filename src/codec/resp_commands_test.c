@@ -181,10 +181,7 @@ static void check_others(void **state)
 
 static void set_rule(fixture *f, const char *name, const char *limit)
 {
-    weir_rule_spec spec = WEIR_RULE_SPEC_DEFAULT;
-    spec.name = name;
-    spec.limit = limit;
-    assert_int_equal(weir_hub_set_rule(f->hub, &spec, NULL), WEIR_OK);
+    assert_int_equal(weir_hub_set_limit(f->hub, name, limit, NULL), WEIR_OK);
 }
 
 static void check_take(void **state)
@@ -212,7 +209,7 @@ static void check_take(void **state)
     ask(f, "WEIR.RESET none a",
         "-ERR no policy 'none'; WEIR.POLICY LIST shows those there are\r\n");
     ask(f, "WEIR.EXPLAIN api alice",
-        "*5\r\n$12\r\nrule     api\r\n$14\r\nkey      alice\r\n$25\r\npolicy   gcra 1/s burst 5\r\n"
+        "*5\r\n$12\r\npolicy   api\r\n$14\r\nkey      alice\r\n$25\r\nlimit    gcra 1/s burst 5\r\n"
         "$36\r\nstate    5 of 5 free; as good as new\r\n$12\r\nnext     now\r\n");
     ask(f, "WEIR.EXPLAIN none a",
         "-ERR no policy 'none'; WEIR.POLICY LIST shows those there are\r\n");
@@ -238,6 +235,38 @@ static void check_order(void **state)
         "-ERR unknown command 'NO'; WEIR.HELP lists those there are\r\n"
         "*6\r\n:1\r\n:9\r\n:6\r\n:0\r\n:3000\r\n:0\r\n"
         "-ERR Protocol error: expected '$', got ':'\r\n");
+}
+
+/* What a client sends as a transaction is refused as a whole, and charges nothing. */
+static void check_multi(void **state)
+{
+    fixture *f = *state;
+    ask(f,
+        "WEIR.CHECK 'gcra 1/s burst 5' k\r\nMULTI\r\nWEIR.CHECK 'gcra 1/s burst 5' "
+        "k\r\nPING\r\nEXEC",
+        "*6\r\n:1\r\n:5\r\n:4\r\n:0\r\n:1000\r\n:0\r\n"
+        "-ERR there are no transactions: send the commands in a pipeline without MULTI\r\n"
+        "-ERR not done, since MULTI was refused\r\n"
+        "-ERR not done, since MULTI was refused\r\n"
+        "-EXECABORT Transaction discarded because of previous errors.\r\n");
+    ask(f, "WEIR.PEEK 'gcra 1/s burst 5' k", "*6\r\n:1\r\n:5\r\n:4\r\n:0\r\n:1000\r\n:0\r\n");
+    ask(f, "EXEC", "-ERR EXEC without MULTI\r\n");
+    ask(f, "MULTI\r\nDISCARD\r\nPING",
+        "-ERR there are no transactions: send the commands in a pipeline without MULTI\r\n"
+        "+OK\r\n+PONG\r\n");
+}
+
+/* A text may stand wherever a name may. */
+static void check_texts(void **state)
+{
+    fixture *f = *state;
+    ask(f, "WEIR.TAKE 'gcra 1/s burst 5' k", "*6\r\n:1\r\n:5\r\n:4\r\n:0\r\n:1000\r\n:0\r\n");
+    ask(f, "WEIR.CHECK 'gcra 1/s burst 5' k", "*6\r\n:1\r\n:5\r\n:3\r\n:0\r\n:2000\r\n:0\r\n");
+    ask(f, "WEIR.REFUND 'gcra 1/s burst 5' k 1", "*6\r\n:1\r\n:5\r\n:4\r\n:0\r\n:1000\r\n:0\r\n");
+    ask(f, "WEIR.RESET 'gcra 1/s burst 5' k", "+OK\r\n");
+    ask(f, "WEIR.PEEK 'gcra 1/s burst 5' k", "*6\r\n:1\r\n:5\r\n:5\r\n:0\r\n:0\r\n:0\r\n");
+    ask(f, "WEIR.RESET 'gcra 1/ burst' k",
+        "-ERR policy: column 8: found a space, expected a period such as s, 90s or 1h30m\r\n");
 }
 
 static void check_long_batch(void **state)
@@ -384,7 +413,7 @@ static void check_client(void **state)
     ask(f, "CONFIG SET save x",
         "-ERR only CONFIG GET is known; weir is configured by its file\r\n");
     ask(f, "ECHO hello", "$5\r\nhello\r\n");
-    ask(f, "COMMAND COUNT", ":20\r\n");
+    ask(f, "COMMAND COUNT", ":23\r\n");
     ask(f, "COMMAND INFO weir.take cl.throttle ping no",
         "*4\r\n*6\r\n$9\r\nweir.take\r\n:-3\r\n*1\r\n+write\r\n:2\r\n:2\r\n:1\r\n"
         "*6\r\n$11\r\ncl.throttle\r\n:-1\r\n*1\r\n+write\r\n:1\r\n:1\r\n:1\r\n"
@@ -460,6 +489,8 @@ int main(void)
         TEST(check_http_guard),
         TEST(check_many_policies),
         TEST(check_take),
+        TEST(check_multi),
+        TEST(check_texts),
         TEST(check_order),
         TEST(check_long_batch),
         TEST(check_resp3),

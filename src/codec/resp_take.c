@@ -21,10 +21,16 @@ static const char *read_cost(const weir_resp_call *c, size_t i, int64_t *ret)
     return "the cost is not a whole number from 0 to " DECIMAL(COST_MAX);
 }
 
+/* No name has a space in it, and every policy text has. */
+static bool is_text(weir_slice rule)
+{
+    return memchr(rule.at, ' ', rule.len) != NULL;
+}
+
 const char *weir_resp_read_ask(const weir_resp_call *c, bool by_text, weir_ask *ret)
 {
     ret->rule = weir_resp_call_text(c, 1);
-    ret->by_text = by_text;
+    ret->by_text = by_text || is_text(ret->rule);
     ret->key = weir_resp_call_text(c, 2);
     ret->cost = 1;
     if (c->args == 3)
@@ -110,6 +116,13 @@ void weir_resp_put_answer(weir_resp_call *c, const weir_ask *ask)
 
 /* ---- WEIR.PEEK, REFUND, RESET, EXPLAIN ------------------------------------------------------- */
 
+/* "name policy key ..." */
+static weir_ask ask_about(const weir_resp_call *c)
+{
+    weir_slice rule = weir_resp_call_text(c, 1);
+    return (weir_ask){.rule = rule, .by_text = is_text(rule), .key = weir_resp_call_text(c, 2)};
+}
+
 void weir_resp_peek(weir_resp_call *c)
 {
     weir_ask ask = {0};
@@ -124,7 +137,7 @@ void weir_resp_peek(weir_resp_call *c)
 
 void weir_resp_refund(weir_resp_call *c)
 {
-    weir_ask ask = {.rule = weir_resp_call_text(c, 1), .key = weir_resp_call_text(c, 2)};
+    weir_ask ask = ask_about(c);
     const char *error = read_cost(c, 3, &ask.cost);
     if (error) {
         weir_resp_put_errorf(c, "ERR %s", error);
@@ -136,7 +149,7 @@ void weir_resp_refund(weir_resp_call *c)
 
 void weir_resp_reset(weir_resp_call *c)
 {
-    weir_ask ask = {.rule = weir_resp_call_text(c, 1), .key = weir_resp_call_text(c, 2)};
+    weir_ask ask = ask_about(c);
     weir_service_reset(c->session->options->service, &ask);
     if (ask.status == WEIR_OK)
         weir_resp_put_simple(c->out, "OK");
@@ -147,7 +160,7 @@ void weir_resp_reset(weir_resp_call *c)
 /* A list of lines. */
 void weir_resp_explain(weir_resp_call *c)
 {
-    weir_ask ask = {.rule = weir_resp_call_text(c, 1), .key = weir_resp_call_text(c, 2)};
+    weir_ask ask = ask_about(c);
     weir_buffer text;
     weir_buffer_init(&text, 64 << 10);
     weir_service_explain(c->session->options->service, &ask, c->now_ns, &text);
@@ -172,10 +185,12 @@ void weir_resp_explain(weir_resp_call *c)
 
 /* ---- WEIR.POLICY ----------------------------------------------------------------------------- */
 
+enum { LIST_MAX = 4 << 20 }; /* bytes: all there may be, with the longest texts */
+
 typedef struct listing {
     weir_resp_call *call;
+    weir_buffer *out;
     size_t count;
-    bool write;      /* or only count */
     weir_slice only; /* the one that is looked for; len 0: all */
 } listing;
 
@@ -186,9 +201,7 @@ static bool list_rule(void *ctx, const weir_rule_view *rule)
         (strlen(rule->name) != l->only.len || memcmp(rule->name, l->only.at, l->only.len) != 0))
         return true;
     l->count++;
-    if (!l->write)
-        return true;
-    weir_buffer *out = l->call->out;
+    weir_buffer *out = l->out;
     weir_resp_put_map(out, 6, l->call->session->proto);
     weir_resp_put_text(out, "name");
     weir_resp_put_text(out, rule->name);
@@ -205,19 +218,25 @@ static bool list_rule(void *ctx, const weir_rule_view *rule)
     return l->only.len == 0;
 }
 
+/* In one go, since the rules may be others the next time: how many there were comes first. */
 static void list_policies(weir_resp_call *c)
 {
-    weir_service *service = c->session->options->service;
-    listing l = {.call = c};
-    weir_service_rules(service, list_rule, &l);
-    weir_resp_put_array(c->out, l.count);
-    l.write = true;
-    weir_service_rules(service, list_rule, &l);
+    weir_buffer list;
+    weir_buffer_init(&list, LIST_MAX);
+    listing l = {.call = c, .out = &list};
+    weir_service_rules(c->session->options->service, list_rule, &l);
+    if (list.failed) {
+        put_status(c, WEIR_E_NOMEM, 1);
+    } else {
+        weir_resp_put_array(c->out, l.count);
+        weir_buffer_append(c->out, weir_buffer_data(&list), weir_buffer_len(&list));
+    }
+    weir_buffer_free(&list);
 }
 
 static void get_policy(weir_resp_call *c)
 {
-    listing l = {.call = c, .write = true, .only = weir_resp_call_text(c, 2)};
+    listing l = {.call = c, .out = c->out, .only = weir_resp_call_text(c, 2)};
     if (l.only.len > 0)
         weir_service_rules(c->session->options->service, list_rule, &l);
     if (l.count == 0)
@@ -236,10 +255,7 @@ static bool copy_arg(const weir_resp_arg *arg, char *buf, size_t size)
 static void set_policy(weir_resp_call *c)
 {
     char name[WEIR_RULE_NAME_MAX + 2], limit[WEIR_POLICY_TEXT_MAX * 2];
-    weir_rule_spec spec = WEIR_RULE_SPEC_DEFAULT;
     weir_rule_error e = {0};
-    spec.name = name;
-    spec.limit = limit;
     if (!copy_arg(&c->arg[2], name, sizeof name)) {
         weir_resp_put_errorf(c, "ERR a policy's name has 1 to %d bytes, and no NUL",
                              WEIR_RULE_NAME_MAX);
@@ -250,7 +266,8 @@ static void set_policy(weir_resp_call *c)
                              sizeof limit - 1);
         return;
     }
-    weir_status st = weir_hub_set_rule(weir_service_hub(c->session->options->service), &spec, &e);
+    weir_status st =
+        weir_hub_set_limit(weir_service_hub(c->session->options->service), name, limit, &e);
     if (st == WEIR_OK)
         weir_resp_put_simple(c->out, "OK");
     else if (e.column > 0)

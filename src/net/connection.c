@@ -200,8 +200,10 @@ static void overload(weir_connection *c, const char *what)
     }
     if (mid_reply)
         reset(c);
-    else
+    else if (midway(c) || c->in.failed)
         close_saying(c, c->protocol->overload);
+    else /* nothing is left to be answered: what is said would be taken for the next answer */
+        linger(c);
 }
 
 static void time_out(weir_connection *c, const char *what)

@@ -146,6 +146,7 @@ typedef struct fixture {
     pthread_t thread;
     bool running;
     int said[2];     /* a pipe: the first letter of each event */
+    int unreadable;  /* so many reloads fail, but for the last */
     int reloaded[2]; /* a pipe: the first letter of each reason */
     int ended[2];    /* a pipe: a byte when the server has ended */
     char dir[64];
@@ -159,10 +160,11 @@ static inline void on_say(void *ctx, const char *event, const char *text)
     assert_int_equal(write(f->said[1], event, 1), 1);
 }
 
-static inline void on_reload(void *ctx, const char *why)
+static inline bool on_reload(void *ctx, const char *why)
 {
     fixture *f = ctx;
     assert_int_equal(write(f->reloaded[1], why, 1), 1);
+    return !f->unreadable || --f->unreadable == 0;
 }
 
 /* Ready to be opened, with limits that no test meets by accident. */

@@ -24,7 +24,7 @@ struct weir_server {
     uv_signal_t signals[SIGNALS];
     weir_watch watch;
     char *watched;
-    void (*reload)(void *ctx, const char *why);
+    bool (*reload)(void *ctx, const char *why);
 
     weir_listening listening[WEIR_LISTENERS_MAX];
     size_t listening_len;
@@ -72,10 +72,9 @@ static void say_stopping(weir_server *s, int signum)
     say_now(s, "stopping", text);
 }
 
-static void reload(weir_server *s, const char *why)
+static bool reload(weir_server *s, const char *why)
 {
-    if (s->reload && stage_of(s) <= WEIR_STAGE_SERVE)
-        s->reload(s->shared.ctx, why);
+    return !s->reload || stage_of(s) > WEIR_STAGE_SERVE || s->reload(s->shared.ctx, why);
 }
 
 static void on_signal(uv_signal_t *handle, int signum)
@@ -91,9 +90,9 @@ static void on_signal(uv_signal_t *handle, int signum)
     }
 }
 
-static void on_changed(void *ctx)
+static bool on_changed(void *ctx)
 {
-    reload(ctx, "file changed");
+    return reload(ctx, "file changed");
 }
 
 static void on_drained(uv_async_t *control)

@@ -101,8 +101,9 @@ typedef struct weir_server_options {
 
     /* Each may be NULL. */
     void *ctx;
-    void (*reload)(void *ctx, const char *why); /* by the thread that runs the server: on "SIGHUP",
-                                                   and when the watched "file changed" */
+    bool (*reload)(void *ctx, const char *why); /* by the thread that runs the server: on "SIGHUP",
+                                                   and when the watched "file changed". False: the
+                                                   file could not be read, ask again soon */
     void (*say)(void *ctx, const char *event, const char *text); /* for the log, by any thread. Each
                           event at most once a second: "refused", "overloaded", "timed out",
                           "accept", "watch"; and once each "stopping", "stopped" */

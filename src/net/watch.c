@@ -33,8 +33,8 @@ static void on_settled(uv_timer_t *timer)
     weir_file_state now = look(w->path, w->seen);
     if (same(&now, &w->seen))
         return;
-    w->seen = now;
-    w->changed(w->ctx);
+    if (w->changed(w->ctx))
+        w->seen = now;
 }
 
 /* A timer that runs is left alone, so that a directory in which much happens cannot put it off for
@@ -76,7 +76,7 @@ static bool watch_directory(weir_watch *w)
     return uv_fs_event_start(&w->events, on_event, name, 0) == 0;
 }
 
-bool weir_watch_start(weir_watch *w, uv_loop_t *loop, const char *path, void (*changed)(void *ctx),
+bool weir_watch_start(weir_watch *w, uv_loop_t *loop, const char *path, bool (*changed)(void *ctx),
                       void *ctx)
 {
     *w = (weir_watch){.path = path, .changed = changed, .ctx = ctx};

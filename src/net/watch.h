@@ -21,15 +21,16 @@ typedef struct weir_watch {
     uv_timer_t settle;    /* what comes within a moment is one change */
     const char *path;
     weir_file_state seen;
-    void (*changed)(void *ctx);
+    bool (*changed)(void *ctx);
     void *ctx;
 } weir_watch;
 
 /* Calls changed(ctx) once for every change of the file at `path` (kept by reference) that lasts;
- * not when it is gone, but when it is there again and is another. The handles of `w` are the
+ * not when it is gone, but when it is there again and is another; and again, from time to time,
+ * while it returns false. The handles of `w` are the
  * loop's to close.
  * Returns false if the directory's events cannot be had; the file is watched all the same. */
-bool weir_watch_start(weir_watch *w, uv_loop_t *loop, const char *path, void (*changed)(void *ctx),
+bool weir_watch_start(weir_watch *w, uv_loop_t *loop, const char *path, bool (*changed)(void *ctx),
                       void *ctx);
 
 #endif

@@ -67,10 +67,10 @@ static void put_rule(weir_buffer *out, const weir_ask *ask, const weir_rule *rul
     char text[WEIR_POLICY_TEXT_MAX];
     weir_policy_print(ask->policy, text, sizeof text);
     if (rule)
-        weir_buffer_printf(out, "rule     %s%s\n", rule->name,
-                           rule->shadow ? ", in shadow: it counts, and denies nobody" : "");
+        weir_buffer_printf(out, "policy   %s%s\n", rule->name,
+                           rule->rest->shadow ? ", in shadow: it counts, and denies nobody" : "");
     put_key(out, seen ? (weir_slice){seen->at, seen->len} : ask->key);
-    weir_buffer_printf(out, "policy   %s\n", text);
+    weir_buffer_printf(out, "limit    %s\n", text);
     if (seen && seen->held->pattern)
         weir_buffer_printf(out, "         because of the override %.200s\n", seen->held->pattern);
     if (seen && (seen->allow || seen->deny))
@@ -100,7 +100,7 @@ static void put_figures(weir_buffer *out, const weir_policy *p, const weir_decis
     }
     if (d->allowed) {
         weir_buffer_printf(out, "next     now%s\n",
-                           shadowed ? ", since the rule is in shadow; else denied" : "");
+                           shadowed ? ", since the policy is in shadow; else denied" : "");
         return;
     }
     weir_buffer_printf(out, "next     in ");

@@ -18,6 +18,7 @@ weir_status weir_hub_open(weir_hub **ret, weir_store *store, const weir_zones *z
         return WEIR_E_NOMEM;
     h->store = store;
     h->zones = *zones;
+    weir_hub_on_change(h, NULL, NULL);
     h->lock = port_mutex_new();
     h->closed = port_zalloc(1, sizeof *h->closed);
     h->rules = weir_rules_with(NULL, "", 0, NULL);
@@ -156,16 +157,22 @@ void weir_hub_set_rules(weir_hub *h, weir_rules *rules)
     port_mutex_unlock(h->lock);
 }
 
-weir_status weir_hub_set_rule(weir_hub *h, const weir_rule_spec *spec, weir_rule_error *ret_error)
+weir_status weir_hub_set_limit(weir_hub *h, const char *name, const char *limit,
+                               weir_rule_error *ret_error)
 {
     weir_rule *rule;
-    weir_status st = weir_rule_new(&rule, h->store, &h->zones, spec, ret_error);
+    weir_rule_spec spec = WEIR_RULE_SPEC_DEFAULT;
+    spec.name = name;
+    spec.limit = limit;
+    weir_status st = weir_rule_new(&rule, h->store, &h->zones, &spec, ret_error);
     if (st != WEIR_OK)
         return st;
     port_mutex_lock(h->lock);
-    bool known = weir_rules_find(h->rules, rule->name, rule->name_len) != NULL;
+    const weir_rule *old = weir_rules_find(h->rules, rule->name, rule->name_len);
     weir_rules *rules = NULL;
-    if (known || h->rules->len < WEIR_RULES_MAX)
+    if (old)
+        weir_rule_share(rule, old);
+    if (old || h->rules->len < WEIR_RULES_MAX)
         rules = weir_rules_with(h->rules, rule->name, rule->name_len, rule);
     else
         st = WEIR_E_FULL;
@@ -173,19 +180,24 @@ weir_status weir_hub_set_rule(weir_hub *h, const weir_rule_spec *spec, weir_rule
         put_in_force(h, rules);
     else if (st == WEIR_OK)
         st = WEIR_E_NOMEM;
-    port_mutex_unlock(h->lock);
     if (st != WEIR_OK)
         weir_rule_drop(rule);
+    port_mutex_unlock(h->lock);
+    if (st == WEIR_OK)
+        h->changed(h->changed_ctx, name, limit);
     return st;
 }
 
 weir_status weir_hub_drop_rule(weir_hub *h, const char *name, size_t len)
 {
     weir_status st = WEIR_OK;
+    char text[WEIR_RULE_NAME_MAX + 1];
     port_mutex_lock(h->lock);
-    if (!weir_rules_find(h->rules, name, len)) {
+    const weir_rule *rule = weir_rules_find(h->rules, name, len);
+    if (!rule) {
         st = WEIR_E_ABSENT;
     } else {
+        snprintf(text, sizeof text, "%s", rule->name);
         weir_rules *rules = weir_rules_with(h->rules, name, len, NULL);
         if (rules)
             put_in_force(h, rules);
@@ -193,7 +205,22 @@ weir_status weir_hub_drop_rule(weir_hub *h, const char *name, size_t len)
             st = WEIR_E_NOMEM;
     }
     port_mutex_unlock(h->lock);
+    if (st == WEIR_OK)
+        h->changed(h->changed_ctx, text, NULL);
     return st;
+}
+
+static void nothing(void *ctx, const char *name, const char *limit)
+{
+    (void)ctx;
+    (void)name;
+    (void)limit;
+}
+
+void weir_hub_on_change(weir_hub *h, weir_hub_changed fn, void *ctx)
+{
+    h->changed = fn ? fn : nothing;
+    h->changed_ctx = ctx;
 }
 
 /* ---- sums ------------------------------------------------------------------------------------ */

@@ -46,6 +46,8 @@ struct weir_hub {
     weir_zones zones;
     weir_policy throttle_policy;
     uint64_t throttle_id;
+    weir_hub_changed changed;
+    void *changed_ctx;
 
     port_counter generation; /* of `rules`. Relaxed: whoever sees it change looks under the lock */
 

@@ -16,17 +16,23 @@ typedef struct weir_held {
     char *pattern; /* of the override it belongs to; NULL: the rule's own limit */
 } weir_held;
 
-typedef struct weir_rule {
-    size_t refs; /* sets it is in; the hub's lock guards it */
-    char name[WEIR_RULE_NAME_MAX + 1];
-    size_t name_len;
-    weir_held own;
+/* All of a rule but its name and limit. */
+typedef struct weir_rule_rest {
+    size_t refs; /* rules it is of; the hub's lock guards it */
     weir_held *overrides;
     size_t overrides_len, allow_len, deny_len;
     weir_patterns *by_pattern, *allow, *deny; /* NULL: no such thing */
     bool shadow, plain_keys;
     unsigned v4_bits, v6_bits;
-    uint32_t counts; /* where its counters are; set by the hub */
+} weir_rule_rest;
+
+typedef struct weir_rule {
+    size_t refs; /* sets it is in; the hub's lock guards it */
+    char name[WEIR_RULE_NAME_MAX + 1];
+    size_t name_len;
+    weir_held own;
+    weir_rule_rest *rest; /* one reference */
+    uint32_t counts;      /* where its counters are; set by the hub */
 } weir_rule;
 
 struct weir_rules {
@@ -39,6 +45,9 @@ struct weir_rules {
 WEIR_NODISCARD weir_status weir_rule_new(weir_rule **ret, const weir_store *store,
                                          const weir_zones *zones, const weir_rule_spec *spec,
                                          weir_rule_error *ret_error);
+
+/* Gives `rule`, which nobody else knows yet, the rest of `of` in the place of its own. */
+void weir_rule_share(weir_rule *rule, const weir_rule *of);
 
 /* Each drops one reference, and frees what nobody refers to any more. Accepts NULL. */
 void weir_rule_drop(weir_rule *r);

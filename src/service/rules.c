@@ -84,16 +84,16 @@ static weir_status build_overrides(weir_rule *r, const weir_store *store, const 
     size_t n = spec->overrides_len;
     if (n == 0)
         return WEIR_OK;
-    r->overrides = port_zalloc(n, sizeof *r->overrides);
-    r->by_pattern = weir_patterns_new(n);
-    if (!r->overrides || !r->by_pattern)
+    r->rest->overrides = port_zalloc(n, sizeof *r->rest->overrides);
+    r->rest->by_pattern = weir_patterns_new(n);
+    if (!r->rest->overrides || !r->rest->by_pattern)
         return WEIR_E_NOMEM;
-    r->overrides_len = n;
+    r->rest->overrides_len = n;
     for (size_t i = 0; i < n; i++) {
         const weir_override_spec *o = &spec->overrides[i];
-        weir_held *held = &r->overrides[i];
+        weir_held *held = &r->rest->overrides[i];
         *ret = (weir_rule_error){.part = WEIR_RULE_OVERRIDE, .index = i};
-        weir_status st = weir_patterns_add(r->by_pattern, o->pattern, !spec->plain_keys,
+        weir_status st = weir_patterns_add(r->rest->by_pattern, o->pattern, !spec->plain_keys,
                                            (uint32_t)i, ret->text, sizeof ret->text);
         if (st == WEIR_OK)
             st = parse_held(held, zones, o->limit, WEIR_RULE_OVERRIDE_LIMIT, i, ret);
@@ -152,9 +152,9 @@ static weir_status build_parts(weir_rule *r, const weir_store *store, const weir
     if (st == WEIR_OK)
         st = build_overrides(r, store, zones, spec, ret);
     if (st == WEIR_OK)
-        st = build_list(&r->allow, spec, spec->allow, spec->allow_len, WEIR_RULE_ALLOW, ret);
+        st = build_list(&r->rest->allow, spec, spec->allow, spec->allow_len, WEIR_RULE_ALLOW, ret);
     if (st == WEIR_OK)
-        st = build_list(&r->deny, spec, spec->deny, spec->deny_len, WEIR_RULE_DENY, ret);
+        st = build_list(&r->rest->deny, spec, spec->deny, spec->deny_len, WEIR_RULE_DENY, ret);
     return st;
 }
 
@@ -172,14 +172,20 @@ weir_status weir_rule_new(weir_rule **ret, const weir_store *store, const weir_z
     if (!r)
         return WEIR_E_NOMEM;
     r->refs = 1;
+    r->rest = port_zalloc(1, sizeof *r->rest);
+    if (!r->rest) {
+        port_free(r);
+        return WEIR_E_NOMEM;
+    }
+    r->rest->refs = 1;
     r->name_len = strlen(spec->name);
     memcpy(r->name, spec->name, r->name_len);
-    r->allow_len = spec->allow_len;
-    r->deny_len = spec->deny_len;
-    r->shadow = spec->shadow;
-    r->plain_keys = spec->plain_keys;
-    r->v4_bits = spec->v4_bits;
-    r->v6_bits = spec->v6_bits;
+    r->rest->allow_len = spec->allow_len;
+    r->rest->deny_len = spec->deny_len;
+    r->rest->shadow = spec->shadow;
+    r->rest->plain_keys = spec->plain_keys;
+    r->rest->v4_bits = spec->v4_bits;
+    r->rest->v6_bits = spec->v6_bits;
     st = build_parts(r, store, zones, spec, error);
     if (st != WEIR_OK) {
         weir_rule_drop(r);
@@ -199,19 +205,34 @@ weir_status weir_rule_check(const weir_rule_spec *spec, const weir_zones *zones,
     return st;
 }
 
+static void rest_drop(weir_rule_rest *rest)
+{
+    if (--rest->refs > 0)
+        return;
+    for (size_t i = 0; i < rest->overrides_len; i++) {
+        port_free(rest->overrides[i].text);
+        port_free(rest->overrides[i].pattern);
+    }
+    port_free(rest->overrides);
+    weir_patterns_free(rest->by_pattern);
+    weir_patterns_free(rest->allow);
+    weir_patterns_free(rest->deny);
+    port_free(rest);
+}
+
+void weir_rule_share(weir_rule *rule, const weir_rule *of)
+{
+    rest_drop(rule->rest);
+    rule->rest = of->rest;
+    rule->rest->refs++;
+}
+
 void weir_rule_drop(weir_rule *r)
 {
     if (!r || --r->refs > 0)
         return;
-    for (size_t i = 0; i < r->overrides_len; i++) {
-        port_free(r->overrides[i].text);
-        port_free(r->overrides[i].pattern);
-    }
-    port_free(r->overrides);
+    rest_drop(r->rest);
     port_free(r->own.text);
-    weir_patterns_free(r->by_pattern);
-    weir_patterns_free(r->allow);
-    weir_patterns_free(r->deny);
     port_free(r);
 }
 
@@ -219,23 +240,24 @@ static void see_lists(const weir_rule *r, const char *key, size_t len, const wei
                       weir_rule_key *ret)
 {
     uint32_t at;
-    if (r->by_pattern && weir_patterns_find(r->by_pattern, key, len, address, &at))
-        ret->held = &r->overrides[at];
-    ret->deny = r->deny && weir_patterns_find(r->deny, key, len, address, &at);
-    ret->allow = !ret->deny && r->allow && weir_patterns_find(r->allow, key, len, address, &at);
+    if (r->rest->by_pattern && weir_patterns_find(r->rest->by_pattern, key, len, address, &at))
+        ret->held = &r->rest->overrides[at];
+    ret->deny = r->rest->deny && weir_patterns_find(r->rest->deny, key, len, address, &at);
+    ret->allow =
+        !ret->deny && r->rest->allow && weir_patterns_find(r->rest->allow, key, len, address, &at);
 }
 
 void weir_rule_see(const weir_rule *r, const char *key, size_t len, weir_rule_key *ret)
 {
     weir_address address;
-    bool is_address = !r->plain_keys && weir_address_parse(&address, key, len);
+    bool is_address = !r->rest->plain_keys && weir_address_parse(&address, key, len);
     ret->at = key;
     ret->len = len;
     ret->held = &r->own;
     see_lists(r, key, len, is_address ? &address : NULL, ret);
     if (!is_address)
         return;
-    unsigned bits = address.v6 ? r->v6_bits : r->v4_bits;
+    unsigned bits = address.v6 ? r->rest->v6_bits : r->rest->v4_bits;
     if (!address.v6 && bits == 32 && !memchr(key, ':', len))
         return; /* it is its own one form */
     weir_address_mask(&address, bits);

@@ -100,7 +100,8 @@ static void look_on(weir_ask *ask)
 
 static void finish(weir_ask *ask, const place *at)
 {
-    if (ask->status == WEIR_OK && at->rule && at->rule->shadow && ask->reason == WEIR_BY_LIMIT)
+    if (ask->status == WEIR_OK && at->rule && at->rule->rest->shadow &&
+        ask->reason == WEIR_BY_LIMIT)
         look_on(ask);
 }
 
@@ -236,10 +237,10 @@ void weir_service_rules(weir_service *s, bool (*fn)(void *ctx, const weir_rule_v
             .name = r->name,
             .limit = r->own.text,
             .policy = &r->own.policy,
-            .overrides = r->overrides_len,
-            .allow = r->allow_len,
-            .deny = r->deny_len,
-            .shadow = r->shadow,
+            .overrides = r->rest->overrides_len,
+            .allow = r->rest->allow_len,
+            .deny = r->rest->deny_len,
+            .shadow = r->rest->shadow,
         };
         if (!fn(ctx, &view))
             return;

@@ -27,11 +27,18 @@ void weir_hub_close(weir_hub *h); /* accepts NULL; its services must be closed *
  * to has not changed. Any thread. */
 void weir_hub_set_rules(weir_hub *h, weir_rules *rules);
 
-/* Adds or replaces one named policy, with no overrides and no lists (WEIR.POLICY SET), or takes one
- * away. Any thread. Returns as weir_rules_build(); drop: WEIR_E_ABSENT. */
-WEIR_NODISCARD weir_status weir_hub_set_rule(weir_hub *h, const weir_rule_spec *spec,
-                                             weir_rule_error *ret_error);
+/* Gives one named policy another limit (WEIR.POLICY SET): its overrides, lists and all else stay as
+ * they are; if there is none of that name, it is added without any. Or takes one away. Any thread.
+ * Returns as weir_rules_build(), and WEIR_E_FULL; drop: WEIR_OK, WEIR_E_ABSENT, WEIR_E_NOMEM. */
+WEIR_NODISCARD weir_status weir_hub_set_limit(weir_hub *h, const char *name, const char *limit,
+                                              weir_rule_error *ret_error);
 WEIR_NODISCARD weir_status weir_hub_drop_rule(weir_hub *h, const char *name, size_t len);
+
+/* Called after each of these two succeeded, by the thread that did it; limit NULL: taken away. */
+typedef void (*weir_hub_changed)(void *ctx, const char *name, const char *limit);
+
+/* To be called before any other thread knows the hub. */
+void weir_hub_on_change(weir_hub *h, weir_hub_changed fn, void *ctx);
 
 /* ---- a service ------------------------------------------------------------------------------- */
 

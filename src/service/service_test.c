@@ -251,16 +251,15 @@ static void check_changes(void **unused)
     assert_true(take("a", "k", 1).decision.allowed);
     assert_false(take("b", "k", 1).decision.allowed);
     weir_rule_error e;
-    const weir_rule_spec added = spec_of("c", "gcra 1/s"), wrong = spec_of("c", "gcra");
-    assert_int_equal(weir_hub_set_rule(hub, &added, &e), WEIR_OK);
+    assert_int_equal(weir_hub_set_limit(hub, "c", "gcra 1/s", &e), WEIR_OK);
     assert_true(take("c", "k", 1).decision.allowed);
-    assert_int_equal(weir_hub_set_rule(hub, &wrong, &e), WEIR_E_SYNTAX);
+    assert_int_equal(weir_hub_set_limit(hub, "c", "gcra", &e), WEIR_E_SYNTAX);
     assert_false(take("c", "k", 1).decision.allowed); /* still there, and as it was */
     assert_int_equal(weir_hub_drop_rule(hub, "c", 1), WEIR_OK);
     assert_int_equal(weir_hub_drop_rule(hub, "c", 1), WEIR_E_ABSENT);
     assert_int_equal(take("c", "k", 1).status, WEIR_E_ABSENT);
     assert_false(take("b", "k", 1).decision.allowed);
-    assert_int_equal(weir_hub_set_rule(hub, &added, &e), WEIR_OK);
+    assert_int_equal(weir_hub_set_limit(hub, "c", "gcra 1/s", &e), WEIR_OK);
     assert_false(take("c", "k", 1).decision.allowed); /* it comes back with its states */
 }
 
@@ -385,41 +384,41 @@ static void check_explain(void **unused)
     weir_buffer_init(&out, 1 << 16);
     weir_ask ask = {.rule = text_of("api"), .key = text_of("alice")};
     weir_service_explain(service, &ask, now_ns, &out);
-    assert_true(explains(&out, "rule     api\n"
+    assert_true(explains(&out, "policy   api\n"
                                "key      alice\n"
-                               "policy   token-bucket 500 refill 100/s & sliding-log 3/d\n"
+                               "limit    token-bucket 500 refill 100/s & sliding-log 3/d\n"
                                "state    3 of 3 free by sliding-log 3/d; as good as new\n"
                                "next     now\n"));
     take("api", "alice", 3);
     weir_service_explain(service, &ask, now_ns + 1, &out);
-    assert_true(explains(&out, "rule     api\n"
+    assert_true(explains(&out, "policy   api\n"
                                "key      alice\n"
-                               "policy   token-bucket 500 refill 100/s & sliding-log 3/d\n"
+                               "limit    token-bucket 500 refill 100/s & sliding-log 3/d\n"
                                "state    0 of 3 free by sliding-log 3/d; as good as new in 1d\n"
                                "next     in 1d, at 2026-01-02 00:00:00.000 UTC\n"));
     ask.key = text_of("trial-\n");
     take("api", "trial-\n", 1);
     weir_service_explain(service, &ask, now_ns + 1500000, &out);
-    assert_true(explains(&out, "rule     api\n"
+    assert_true(explains(&out, "policy   api\n"
                                "key      trial-\\x0a\n"
-                               "policy   gcra 1/s burst 1\n"
+                               "limit    gcra 1/s burst 1\n"
                                "         because of the override trial-*\n"
                                "state    0 of 1 free; as good as new in 0.9985s\n"
                                "next     in 0.9985s, at 2026-01-01 00:00:01.000 UTC\n"));
     ask.key = text_of("evil");
     weir_service_explain(service, &ask, now_ns, &out);
-    assert_true(explains(&out, "rule     api\n"
+    assert_true(explains(&out, "policy   api\n"
                                "key      evil\n"
-                               "policy   token-bucket 500 refill 100/s & sliding-log 3/d\n"
+                               "limit    token-bucket 500 refill 100/s & sliding-log 3/d\n"
                                "list     on the deny list: always denied\n"));
     take("look", "k", 1);
     ask = (weir_ask){.rule = text_of("look"), .key = text_of("k")};
     weir_service_explain(service, &ask, now_ns, &out);
-    assert_true(explains(&out, "rule     look, in shadow: it counts, and denies nobody\n"
+    assert_true(explains(&out, "policy   look, in shadow: it counts, and denies nobody\n"
                                "key      k\n"
-                               "policy   gcra 1/s burst 1\n"
+                               "limit    gcra 1/s burst 1\n"
                                "state    0 of 1 free; as good as new in 1s\n"
-                               "next     now, since the rule is in shadow; else denied\n"));
+                               "next     now, since the policy is in shadow; else denied\n"));
     ask.rule = text_of("none");
     weir_service_explain(service, &ask, now_ns, &out);
     assert_int_equal(ask.status, WEIR_E_ABSENT);

@@ -40,6 +40,7 @@ struct weir_large {
     shard shards[SHARDS];
     uint64_t memory_max;
     port_counter memory; /* relaxed: a sum, it publishes nothing */
+    port_counter fixed;  /* of it, what the buckets take, which nothing can give back */
 };
 
 /* ---- entries and memory ---------------------------------------------------------------------- */
@@ -115,11 +116,12 @@ static bool evict_one(weir_large *l, shard *sh, const entry *keep)
     return true;
 }
 
-/* A zeroed entry, neither linked nor counted. NULL if it could never fit, or there is no memory. */
-static entry *entry_new(const weir_large *l, size_t words, unsigned level)
+/* A zeroed entry, neither linked nor counted. NULL if it could not fit with all others gone, so that
+ * none of them goes for nothing; or if there is no memory. */
+static entry *entry_new(weir_large *l, size_t words, unsigned level)
 {
     uint64_t bytes = sizeof(entry) + (uint64_t)words * 8 + MALLOC_OVERHEAD;
-    if (words > UINT32_MAX || bytes > l->memory_max)
+    if (words > UINT32_MAX || bytes > l->memory_max - port_load_relaxed(&l->fixed))
         return NULL;
     entry *e = port_zalloc(1, sizeof *e + words * 8);
     if (!e)
@@ -134,6 +136,15 @@ static bool lacks(weir_large *l, uint64_t bytes)
     return port_load_relaxed(&l->memory) + bytes > l->memory_max;
 }
 
+/* Counts bytes as taken if they are there: several threads together take no more than there is. */
+static bool reserve(weir_large *l, uint64_t bytes)
+{
+    if (port_add_relaxed(&l->memory, bytes) + bytes <= l->memory_max)
+        return true;
+    port_sub_relaxed(&l->memory, bytes);
+    return false;
+}
+
 /* Makes room in one locked shard, with bounded work for each entry that goes. */
 static void make_room(weir_large *l, shard *sh, uint64_t bytes, const entry *keep)
 {
@@ -143,11 +154,10 @@ static void make_room(weir_large *l, shard *sh, uint64_t bytes, const entry *kee
         continue;
 }
 
-/* Counts `e` among the memory taken, after making room for it: in its own shard, and if there is
- * nothing left to go, in those that nobody holds. False if that was not enough. */
-static bool count_entry(weir_large *l, shard *sh, const entry *e, const entry *keep)
+/* Counts bytes as taken, after making room for them: in one shard, and if there is nothing left to
+ * go, in those that nobody holds. False if that was not enough. */
+static bool take_memory(weir_large *l, shard *sh, uint64_t bytes, const entry *keep)
 {
-    uint64_t bytes = entry_bytes(e);
     make_room(l, sh, bytes, keep);
     for (size_t i = 0; i < SHARDS && lacks(l, bytes); i++) {
         shard *other = &l->shards[i];
@@ -156,19 +166,21 @@ static bool count_entry(weir_large *l, shard *sh, const entry *e, const entry *k
         make_room(l, other, bytes, NULL);
         port_mutex_unlock(other->lock);
     }
-    if (lacks(l, bytes))
-        return false;
-    port_add_relaxed(&l->memory, bytes);
-    return true;
+    return reserve(l, bytes);
 }
 
 /* Twice the buckets. Without memory for them the chains only grow longer. */
 static void rehash(weir_large *l, shard *sh)
 {
-    size_t old_len = sh->buckets_len;
-    entry **old = sh->buckets, **wider = port_zalloc(old_len * 2, sizeof *wider);
-    if (!wider)
+    size_t old_len = sh->buckets_len, more = old_len * sizeof(entry *);
+    if (!reserve(l, more))
         return;
+    entry **old = sh->buckets, **wider = port_zalloc(old_len * 2, sizeof *wider);
+    if (!wider) {
+        port_sub_relaxed(&l->memory, more);
+        return;
+    }
+    port_add_relaxed(&l->fixed, more);
     sh->buckets = wider;
     sh->buckets_len = old_len * 2;
     for (size_t i = 0; i < old_len; i++) {
@@ -180,7 +192,6 @@ static void rehash(weir_large *l, shard *sh)
         }
     }
     port_free(old);
-    port_add_relaxed(&l->memory, old_len * sizeof *wider);
 }
 
 static void link_entry(weir_large *l, shard *sh, entry *e)
@@ -217,6 +228,7 @@ weir_status weir_large_open(weir_large **ret, uint64_t memory_max)
             goto fail;
     }
     port_add_relaxed(&l->memory, (uint64_t)SHARDS * BUCKETS_MIN * sizeof(entry *));
+    port_add_relaxed(&l->fixed, (uint64_t)SHARDS * BUCKETS_MIN * sizeof(entry *));
     *ret = l;
     return WEIR_OK;
 fail:
@@ -252,12 +264,13 @@ static shard *enter(weir_large *l, uint64_t hash, int64_t *now_ns)
     return sh;
 }
 
-/* Replaces *e by an entry of the next level that holds the same. */
+/* Replaces *e by an entry of the next level that holds the same. What the old one takes is taken
+ * over, so it is counted once, though for a moment both are there. */
 static weir_status grow(weir_large *l, shard *sh, const weir_policy *p, entry **e, bool linked)
 {
     entry *old = *e;
     entry *wider = entry_new(l, weir_state_words(p, old->level + 1), old->level + 1);
-    if (!wider || (linked && !count_entry(l, sh, wider, old))) {
+    if (!wider || (linked && !take_memory(l, sh, entry_bytes(wider) - entry_bytes(old), old))) {
         port_free(wider);
         return WEIR_E_NOMEM;
     }
@@ -265,10 +278,8 @@ static weir_status grow(weir_large *l, shard *sh, const weir_policy *p, entry **
     wider->hash = old->hash;
     wider->next = old->next;
     wider->fresh_at_ns = old->fresh_at_ns;
-    if (linked) {
+    if (linked)
         *find(sh, old->hash) = wider; /* found anew: an eviction may have changed the chain */
-        port_sub_relaxed(&l->memory, entry_bytes(old));
-    }
     port_free(old);
     *e = wider;
     return WEIR_OK;
@@ -278,7 +289,7 @@ static weir_status grow(weir_large *l, shard *sh, const weir_policy *p, entry **
 static weir_status keep_or_free(weir_large *l, shard *sh, entry *e, weir_status st)
 {
     bool keep = st == WEIR_OK && e->fresh_at_ns > sh->now_ns;
-    if (keep && !count_entry(l, sh, e, NULL)) {
+    if (keep && !take_memory(l, sh, entry_bytes(e), NULL)) {
         keep = false;
         st = WEIR_E_NOMEM;
     }

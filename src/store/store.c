@@ -206,11 +206,22 @@ typedef struct apply {
 static weir_status apply_state(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
                                int64_t now_ns, int64_t *ret_fresh_after_ns)
 {
-    (void)p;
-    (void)level;
+    enum { SMALL = 16 };
     (void)ret_fresh_after_ns;
     apply *a = ctx;
-    return a->fn(a->ctx, state, now_ns);
+    uint64_t small[SMALL];
+    size_t words = weir_state_words(p, level);
+    uint64_t *copy = words <= SMALL ? small : port_zalloc(words, sizeof *copy);
+    if (!copy)
+        return WEIR_E_NOMEM;
+    for (size_t i = 0; i < words; i++)
+        copy[i] = state[i];
+    weir_status st = a->fn(a->ctx, copy, now_ns);
+    for (size_t i = 0; i < words && st == WEIR_OK; i++)
+        state[i] = copy[i];
+    if (copy != small)
+        port_free(copy);
+    return st == WEIR_E_ROOM ? WEIR_E_RANGE : st; /* no state of a fixed size has to grow */
 }
 
 weir_status weir_store_apply(weir_store *s, const weir_policy *p, uint64_t policy_id,

@@ -268,9 +268,66 @@ static void check_state_without_memory(void **unused)
     weir_store_close(s);
 }
 
+/* A log that can grow no more is told so; nobody is forgotten for its sake. */
+static void check_growth_spares_others(void **unused)
+{
+    (void)unused;
+    weir_store *s = store_of(1 << 20, 0);
+    weir_policy victim = policy_of("sliding-log 100/h"), busy = policy_of("sliding-log 1000000/h"),
+                huge = policy_of("sliding-slices 1/h slices 65536");
+    uint64_t busy_id = weir_store_policy_id(s, &busy);
+    weir_decision d;
+    weir_status st = WEIR_OK;
+    int taken = 0;
+    for (; taken < 1000000 && st == WEIR_OK; taken++)
+        st = weir_store_check(s, &busy, busy_id, "t", 1, s_ns + taken, 1, &d);
+    assert_int_equal(st, WEIR_E_NOMEM);
+    uint64_t evicted = weir_store_stats_get(s).evicted;
+    for (char key = 'a'; key < 'a' + 20; key++)
+        take(s, &victim, (char[]){key, 0}, s_ns + taken, 100);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(weir_store_check(s, &busy, busy_id, "t", 1, s_ns + taken + i, 1, &d),
+                         WEIR_E_NOMEM);
+    assert_int_equal(
+        weir_store_check(s, &huge, weir_store_policy_id(s, &huge), "x", 1, s_ns + taken, 1, &d),
+        WEIR_E_NOMEM);
+    for (char key = 'a'; key < 'a' + 20; key++)
+        assert_false(take(s, &victim, (char[]){key, 0}, s_ns + taken, 1).allowed);
+    assert_int_equal(weir_store_stats_get(s).evicted, evicted);
+    weir_store_close(s);
+}
+
+static weir_status spoil(void *ctx, uint64_t *state, int64_t now_ns)
+{
+    (void)now_ns;
+    state[0] = state[1] = 12345;
+    return *(weir_status *)ctx;
+}
+
+/* What a function wrote counts only if it says so, whatever the size of the state. */
+static void check_apply_fails(void **unused)
+{
+    (void)unused;
+    static const char *const texts[] = {"sliding-counter 10/h", "sliding-slices 10/h slices 60"};
+    static const weir_status fails[] = {WEIR_E_RANGE, WEIR_E_ROOM};
+    for (size_t i = 0; i < 4; i++) {
+        weir_store *s = store_of(0, 0);
+        weir_policy p = policy_of(texts[i % 2]);
+        weir_status st = fails[i / 2];
+        take(s, &p, "k", s_ns, 3);
+        assert_int_equal(
+            weir_store_apply(s, &p, weir_store_policy_id(s, &p), "k", 1, s_ns, spoil, &st),
+            WEIR_E_RANGE);
+        assert_int_equal(take(s, &p, "k", s_ns, 0).remaining, 7);
+        weir_store_close(s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(check_growth_spares_others),
+        cmocka_unit_test(check_apply_fails),
         cmocka_unit_test(check_siphash),
         cmocka_unit_test(check_options),
         cmocka_unit_test(check_figures),

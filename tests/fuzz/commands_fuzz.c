@@ -35,10 +35,7 @@ static void serve(const uint8_t *bytes, size_t len, size_t step, weir_buffer *ou
         abort();
     weir_buffer_init(&in, 1 << 21);
     weir_buffer_init(out, OUT_MAX);
-    weir_rule_spec rule = WEIR_RULE_SPEC_DEFAULT;
-    rule.name = "p";
-    rule.limit = "gcra 1/s burst 9";
-    if (weir_hub_set_rule(hub, &rule, NULL) != WEIR_OK)
+    if (weir_hub_set_limit(hub, "p", "gcra 1/s burst 9", NULL) != WEIR_OK)
         abort();
     weir_resp_options resp = {.service = service, .version = "1"};
     weir_resp_session_init(&session, &resp);

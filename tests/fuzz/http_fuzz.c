@@ -26,17 +26,6 @@ typedef struct daemon {
     weir_http_options options;
 } daemon;
 
-static void add_rule(weir_hub *hub, const char *name, const char *limit, bool shadow)
-{
-    weir_rule_spec spec = WEIR_RULE_SPEC_DEFAULT;
-    weir_rule_error error;
-    spec.name = name;
-    spec.limit = limit;
-    spec.shadow = shadow;
-    if (weir_hub_set_rule(hub, &spec, &error) != WEIR_OK)
-        abort();
-}
-
 static void daemon_open(daemon *d, uint8_t choice)
 {
     static const uint8_t secret[16] = {1};
@@ -45,9 +34,21 @@ static void daemon_open(daemon *d, uint8_t choice)
     if (weir_store_open(&d->store, &options) != WEIR_OK ||
         weir_hub_open(&d->hub, d->store, &zones) != WEIR_OK)
         abort();
-    add_rule(d->hub, "a", "gcra 1/s burst 5", false);
-    add_rule(d->hub, "q", "leaky-queue 10/s depth 3", false);
-    add_rule(d->hub, "s", "fixed-window 1/m & sliding-log 3/h count-denied", true);
+    weir_rule_spec specs[3] = {WEIR_RULE_SPEC_DEFAULT, WEIR_RULE_SPEC_DEFAULT,
+                               WEIR_RULE_SPEC_DEFAULT};
+    static const char *const rules_text[3][2] = {
+        {"a", "gcra 1/s burst 5"},
+        {"q", "leaky-queue 10/s depth 3"},
+        {"s", "fixed-window 1/m & sliding-log 3/h count-denied"}};
+    weir_rules *rules;
+    for (int i = 0; i < 3; i++) {
+        specs[i].name = rules_text[i][0];
+        specs[i].limit = rules_text[i][1];
+        specs[i].shadow = i == 2;
+    }
+    if (weir_rules_build(&rules, d->store, NULL, specs, 3, NULL, NULL) != WEIR_OK)
+        abort();
+    weir_hub_set_rules(d->hub, rules);
     if (weir_service_open(&d->service, d->hub) != WEIR_OK)
         abort();
     d->options = (weir_http_options){.service = d->service,

@@ -191,6 +191,12 @@ static bool read_key_name(config_reader *r, const config_place *place, const con
                         expected, CONFIG_NAME_MAX, n->text);
         return false;
     }
+    if (header && !weir_http_may_be_key(n->text, n->len)) {
+        config_complain(r->errors, place,
+                        "'%s' has another meaning, or browsers send it by themselves; expected %s",
+                        n->text, expected);
+        return false;
+    }
     if (!header && weir_http_is_param(n->text, n->len)) {
         config_complain(r->errors, place, "'%s' is a parameter of every request, expected %s",
                         n->text, expected);

@@ -298,6 +298,11 @@ static void check_names(void **unused)
     bad(repeat("http: {key: {header: ", 65, "}}"));
     bad(repeat("http: {key: {query: ", 65, "}}"));
     bad("http: {key: {query: cost}}");
+    bad("http: {key: {header: authorization}}");
+    bad("http: {key: {header: User-Agent}}");
+    bad("http: {key: {header: Sec-Fetch-Site}}");
+    bad("http: {key: {header: Accept-Language}}");
+    config_free(good("http: {key: {header: X-Api-Key}}"));
     bad("http: {key: {header: \"\"}}");
     config_free(good(repeat("policies: {", 64, ": gcra 1/s}")));
     bad(repeat("policies: {", 65, ": gcra 1/s}"));
