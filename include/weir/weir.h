@@ -25,6 +25,8 @@ extern "C" {
 #pragma GCC visibility push(default)
 #endif
 
+#define WEIR_VERSION "0.1.0"
+
 #if defined(__GNUC__)
 #define WEIR_NODISCARD __attribute__((warn_unused_result))
 #else

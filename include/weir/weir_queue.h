@@ -8,8 +8,7 @@
  *     weir_policy_parse(&p, "leaky-queue 10/s depth 20", ...);
  *     weir_queue_item room[21];
  *     weir_queue_init(&q, &p, room, 21);
- *     weir_queue_push(&q, now_ns, 1, id, &d);          // d.allowed, d.delay_ns; denied when 20
- * wait
+ *     weir_queue_push(&q, now_ns, 1, id, &d);          // d.allowed, d.delay_ns; denied if 20 wait
  *     while (weir_queue_pop(&q, now_ns, &item)) ...     // everything due, in order
  *     weir_queue_next(&q, &due_ns)                      // arm a timer for it
  */

@@ -7,7 +7,7 @@
  *     weir_store *s;
  *     weir_store_open(&s, NULL);
  *     uint64_t id = weir_store_policy_id(s, &p);
- *     weir_store_check(s, &p, id, "alice", 5, now_ns, 1, &d);
+ *     if (weir_store_check(s, &p, id, "alice", 5, now_ns, 1, &d) == WEIR_OK && d.allowed) ...
  *
  * Keys are kept as a keyed 64-bit hash, never as text: with n live keys the chance that any two
  * share a state is about n*n / 2^65 (1 in 37 million for a million keys). All functions but open
@@ -43,8 +43,8 @@ typedef struct weir_store weir_store;
 typedef struct weir_store_options {
     size_t memory_bytes;   /* 0: 256 MiB. What the keys' states may take, at least 1 MiB */
     const uint8_t *secret; /* 16 bytes for the hash, NULL: random. To be given in tests only */
-    size_t large_bytes; /* of memory_bytes, for large states, 64 KiB.. memory_bytes - 64 KiB; 0: a
-                            * quarter */
+    size_t large_bytes;    /* of memory_bytes, what is for large states: 64 KiB at least, and at
+                              least 64 KiB less than all; 0: a quarter */
 } weir_store_options;
 
 typedef struct weir_store_stats {

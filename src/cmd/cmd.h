@@ -6,8 +6,6 @@
  * status: 0, 1 if it failed while running, 2 if it was called wrongly; take and peek: 3 if denied.
  * --help shows "Usage:", what it does, its options, exit statuses and examples. */
 
-#define WEIR_VERSION "0.1.0"
-
 int weir_cmd_serve(int argc, char **argv);
 int weir_cmd_replay(int argc, char **argv);
 int weir_cmd_policy(int argc, char **argv);

@@ -5,7 +5,6 @@
 
 #include "cmd/daemon.h"
 
-#include "cmd/cmd.h"
 #include "codec/http.h"
 #include "codec/metrics.h"
 #include "codec/resp_commands.h"
@@ -165,14 +164,22 @@ static weir_status put_rules(daemon *d, const weir_config *config)
     return st;
 }
 
-static void log_problem(void *ctx, const config_problem *p)
+void daemon_log_problem(const log_target *log, const config_problem *p)
 {
-    const daemon *d = ctx;
     char line[24], column[24];
     snprintf(line, sizeof line, "%zu", p->line);
     snprintf(column, sizeof column, "%zu", p->column);
-    log_event(d->options->log, WEIR_LOG_ERROR, "config-error", "file", p->file, "line", line,
-              "column", column, "path", p->path, "error", p->text, NULL);
+    if (p->line > 0)
+        log_event(log, WEIR_LOG_ERROR, "config-error", "file", p->file, "line", line, "column",
+                  column, "path", p->path, "error", p->text, NULL);
+    else
+        log_event(log, WEIR_LOG_ERROR, "config-error", "file", p->file, "error", p->text, NULL);
+}
+
+static void log_problem(void *ctx, const config_problem *p)
+{
+    const daemon *d = ctx;
+    daemon_log_problem(d->options->log, p);
 }
 
 static bool same_listens(const weir_config *a, const weir_config *b)

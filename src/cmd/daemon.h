@@ -23,6 +23,9 @@ typedef struct daemon_options {
                                                                      it is not */
 } daemon_options;
 
+/* One thing that is wrong with a configuration, as a line of the log. */
+void daemon_log_problem(const log_target *log, const config_problem *p);
+
 /* Serves until SIGINT or SIGTERM. Says in the log why it could not. Returns the exit status. */
 int daemon_run(const daemon_options *options);
 

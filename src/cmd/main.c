@@ -5,6 +5,8 @@
 
 #include "cmd/cmd.h"
 
+#include <weir/weir.h>
+
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>

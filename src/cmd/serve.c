@@ -31,8 +31,9 @@ static const char usage[] =
     "\n"
     "  --port N         RESP on 127.0.0.1:N instead of where the file says; 0 takes any free port\n"
     "  --http N         HTTP on 127.0.0.1:N instead of where the file says\n"
-    "  --threads N      event loops, 1 to 256; one for each core if not given\n"
-    "  --connections N  1 to 1000000, 10000 if not given; more are told so and closed\n"
+    "  --threads N      event loops, 1 to 256; if not given, as the file says, or one for each "
+    "core\n"
+    "  --connections N  1 to 1000000; if not given, as the file says, or 10000; more are told so\n"
     "  --log-format F   text or json, one event a line\n"
     "  --help           this text\n"
     "\n"
@@ -169,11 +170,18 @@ static void ready(void *ctx, const char *resp, const char *http)
     fflush(stdout);
 }
 
-static weir_config *read_config(settings *set, const weir_zones *zones)
+static void log_problem(void *ctx, const config_problem *problem)
+{
+    daemon_log_problem(ctx, problem);
+}
+
+/* What is wrong with the file is shown to a person with a caret, to a machine line by line. */
+static weir_config *read_config(settings *set, const weir_zones *zones, log_target *log)
 {
     weir_config *c = NULL;
     if (set->path) {
-        const config_sink sink = config_print_to(stderr);
+        const config_sink sink =
+            set->json ? (config_sink){log_problem, log} : config_print_to(stderr);
         if (config_load(set->path, zones, &sink, &c) != WEIR_OK)
             return NULL;
     } else {
@@ -198,8 +206,8 @@ int weir_cmd_serve(int argc, char **argv)
         return 1;
     }
     const weir_zones zones = weir_zone_book_zones(book);
-    const log_target log = {.fd = 2, .json = set.json, .least = WEIR_LOG_INFO};
-    weir_config *config = read_config(&set, &zones);
+    log_target log = {.fd = 2, .json = set.json, .least = WEIR_LOG_INFO};
+    weir_config *config = read_config(&set, &zones, &log);
     int status = 1;
     if (config) {
         const daemon_options options = {.path = set.path,

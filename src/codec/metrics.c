@@ -98,6 +98,8 @@ void weir_metrics_put(weir_buffer *out, weir_hub *hub, const char *version)
                          store.keys);
     weir_metrics_put_one(out, "weir_store_memory_bytes", "gauge",
                          "Memory taken by the states of keys.", store.memory_bytes);
+    weir_metrics_put_one(out, "weir_store_memory_max_bytes", "gauge",
+                         "What the states of keys may take.", store.memory_max);
     weir_metrics_put_one(out, "weir_store_evicted_total", "counter",
                          "Live keys that were forgotten because the memory was full.",
                          store.evicted);

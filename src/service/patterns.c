@@ -179,6 +179,13 @@ weir_status weir_patterns_add(weir_patterns *p, const char *pattern, bool addres
     if (addresses && weir_address_parse(&a, pattern, slash ? (size_t)(slash - pattern) : len))
         return slash ? parse_net(p, pattern, slash, a, value, ret_why, size)
                      : add_net(p, a, weir_address_bits(&a), value);
+    if (memchr(pattern, '*', len - 1)) {
+        snprintf(ret_why, size,
+                 "'%.100s' has a '*' before its end: expected a whole key, or the "
+                 "beginning of keys and a '*'",
+                 pattern);
+        return WEIR_E_SYNTAX;
+    }
     if (pattern[len - 1] == '*')
         return add_entry(p, PREFIX, pattern, len - 1, (unsigned)len - 1, value);
     return add_entry(p, WHOLE, pattern, len, 0, value);

@@ -16,7 +16,7 @@ typedef struct weir_patterns weir_patterns;
 weir_patterns *weir_patterns_new(size_t n);
 void weir_patterns_free(weir_patterns *p); /* accepts NULL */
 
-/* Adds a pattern: "key", "prefix*", and with `addresses` also "10.0.0.0/8" and "2001:db8::1", which
+/* Adds a pattern: "key", "prefix*" (no other '*' may be in it), and with `addresses` also "10.0.0.0/8" and "2001:db8::1", which
  * fit whatever spelling of an address lies in them. The first of two equal ones stays. At most `n`
  * times.
  *  ret_why  written on WEIR_E_SYNTAX: what is wrong with it, for a reader; `size` bytes of room.

@@ -215,6 +215,11 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
+static bool same_letter(char a, char b)
+{
+    return config_lower(a) == config_lower(b);
+}
+
 size_t config_distance(const char *a, const char *b)
 {
     size_t rows[3][WORD_MAX + 1], *before = rows[0], *last = rows[1], *now = rows[2];
@@ -227,8 +232,10 @@ size_t config_distance(const char *a, const char *b)
     for (size_t i = 1; i <= a_len; i++) {
         now[0] = i;
         for (size_t k = 1; k <= b_len; k++) {
-            now[k] = least(least(last[k], now[k - 1]) + 1, last[k - 1] + (a[i - 1] != b[k - 1]));
-            if (i > 1 && k > 1 && a[i - 1] == b[k - 2] && a[i - 2] == b[k - 1])
+            now[k] = least(least(last[k], now[k - 1]) + 1,
+                           last[k - 1] + !same_letter(a[i - 1], b[k - 1]));
+            if (i > 1 && k > 1 && same_letter(a[i - 1], b[k - 2]) &&
+                same_letter(a[i - 2], b[k - 1]))
                 now[k] = least(now[k], before[k - 2] + 1);
         }
         size_t *unused = before;

@@ -55,6 +55,12 @@ void config_hide_words(config_errors *e);
 /* Tells the first CONFIG_ERRORS_MAX in the order of the file, and how many more there are. */
 void config_errors_tell(config_errors *e, const config_sink *sink);
 
+/* An ASCII letter in lower case; any other byte as it is. */
+static inline char config_lower(char c)
+{
+    return (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+}
+
 /* How many letters must be added, dropped, changed or swapped with their neighbour. Threads: pure.
  *  a, b  of any length; if one has more than 40 bytes, SIZE_MAX. */
 size_t config_distance(const char *a, const char *b);

@@ -10,6 +10,16 @@
 static const char word[] = "password";
 enum { WORD_LEN = sizeof word - 1 };
 
+/* In any case. */
+static bool is_word(const char *at)
+{
+    for (size_t i = 0; i < WORD_LEN; i++) {
+        if (config_lower(at[i]) != word[i])
+            return false;
+    }
+    return true;
+}
+
 bool config_is_secret(const config_node *key)
 {
     return config_distance(key->text, word) <= 2;
@@ -96,7 +106,7 @@ void config_hide_words(config_errors *e)
     while (begin < e->len) {
         size_t end = line_end(e, begin), indent = indentation(e, begin);
         for (size_t at = begin; at + WORD_LEN <= end; at++) {
-            if (memcmp(e->text + at, word, WORD_LEN) != 0)
+            if (!is_word(e->text + at))
                 continue;
             size_t from = at + WORD_LEN;
             if (from < end && (e->text[from] == '_' || e->text[from] == '-'))
