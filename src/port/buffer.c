@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The slow half of the byte queue: growing, moving, formatting, giving back. It must not know what the bytes
- * mean. */
+/* The slow half of the byte queue: growing, moving, formatting, giving back. It must not know what
+ * the bytes mean. */
 
 #include "port/buffer.h"
 

@@ -16,9 +16,9 @@ typedef struct weir_patterns weir_patterns;
 weir_patterns *weir_patterns_new(size_t n);
 void weir_patterns_free(weir_patterns *p); /* accepts NULL */
 
-/* Adds a pattern: "key", "prefix*" (no other '*' may be in it), and with `addresses` also "10.0.0.0/8" and "2001:db8::1", which
- * fit whatever spelling of an address lies in them. The first of two equal ones stays. At most `n`
- * times.
+/* Adds a pattern: "key", "prefix*" (no other '*' may be in it), and with `addresses` also
+ * "10.0.0.0/8" and "2001:db8::1", which fit whatever spelling of an address lies in them. The first
+ * of two equal ones stays. At most `n` times.
  *  ret_why  written on WEIR_E_SYNTAX: what is wrong with it, for a reader; `size` bytes of room.
  * Returns WEIR_OK; WEIR_E_SYNTAX; WEIR_E_NOMEM. */
 WEIR_NODISCARD weir_status weir_patterns_add(weir_patterns *p, const char *pattern, bool addresses,

@@ -116,8 +116,8 @@ static bool evict_one(weir_large *l, shard *sh, const entry *keep)
     return true;
 }
 
-/* A zeroed entry, neither linked nor counted. NULL if it could not fit with all others gone, so that
- * none of them goes for nothing; or if there is no memory. */
+/* A zeroed entry, neither linked nor counted. NULL if it could not fit with all others gone, so
+ * that none of them goes for nothing; or if there is no memory. */
 static entry *entry_new(weir_large *l, size_t words, unsigned level)
 {
     uint64_t bytes = sizeof(entry) + (uint64_t)words * 8 + MALLOC_OVERHEAD;
