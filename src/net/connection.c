@@ -189,7 +189,8 @@ static void close_saying(weir_connection *c, const char *text)
     linger(c);
 }
 
-static void overload(weir_connection *c, const char *what)
+/* owed: the client waits for an answer; to one that does not, a text would seem to be the next. */
+static void overload(weir_connection *c, const char *what, bool owed)
 {
     bool mid_reply = c->doing == WEIR_DOING_WRITE;
     port_bump_relaxed(&c->loop->stats.overloaded, 1);
@@ -200,9 +201,9 @@ static void overload(weir_connection *c, const char *what)
     }
     if (mid_reply)
         reset(c);
-    else if (midway(c) || c->in.failed)
+    else if (owed)
         close_saying(c, c->protocol->overload);
-    else /* nothing is left to be answered: what is said would be taken for the next answer */
+    else
         linger(c);
 }
 
@@ -280,7 +281,7 @@ static void send_out(weir_connection *c, weir_buffer *out)
     c->since_ms = uv_now(&c->loop->uv);
     c->unsent = weir_buffer_len(out);
     if (out != &c->out && !keep_out(c)) {
-        overload(c, "no memory for replies");
+        overload(c, "no memory for replies", true);
         return;
     }
     buf = uv_buf_init((char *)weir_buffer_data(&c->out), (unsigned)weir_buffer_len(&c->out));
@@ -293,7 +294,7 @@ static void send_out(weir_connection *c, weir_buffer *out)
 static void hold_out(weir_connection *c, int64_t until_ns)
 {
     if (!keep_out(c)) {
-        overload(c, "no memory for replies");
+        overload(c, "no memory for replies", true);
         return;
     }
     c->doing = WEIR_DOING_WAIT;
@@ -344,7 +345,7 @@ static bool run(weir_connection *c, weir_buffer *in)
         answered |= said || (took && !c->protocol->held);
         c->after = step.next;
         if (l->out.failed)
-            overload(c, "a reply is too long"); /* it must not be cut */
+            overload(c, "a reply is too long", true); /* it must not be cut */
         else if (step.next == WEIR_NEXT_WAIT && step.until_ns > now_ns)
             hold_out(c, step.until_ns);
         else
@@ -364,11 +365,12 @@ static void check_memory(weir_connection *c)
         return;
     count_memory(c);
     if (c->in.failed)
-        overload(c, "no memory for requests");
+        overload(c, "no memory for requests", true);
     else if (c->doing == WEIR_DOING_READ && weir_buffer_len(&c->in) > limits->request)
-        overload(c, "a request is too long");
+        overload(c, "a request is too long", true);
     else if (c->held > before && port_load_relaxed(&c->loop->shared->buffered) > limits->buffers)
-        overload(c, "the connections hold as much memory as they may");
+        overload(c, "the connections hold as much memory as they may",
+                 midway(c) || c->doing == WEIR_DOING_WAIT);
 }
 
 /* Answers what is in `in`.
@@ -452,7 +454,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
     weir_connection *c = stream->data;
     weir_buffer *in = reading_buffer(c);
     if (n == UV_ENOBUFS && c->doing != WEIR_DOING_LINGER) {
-        overload(c, "no memory for requests");
+        overload(c, "no memory for requests", true);
         return;
     }
     if (n < 0) { /* the end, or a broken connection */
