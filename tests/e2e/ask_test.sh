@@ -189,9 +189,11 @@ wait "$fake_pid"
 fake 127.0.0.1 "$hello" '+OK\r\n'
 check "--server before WEIR_SERVER" reset "$(WEIR_SERVER=127.0.0.1:1 "$weir" reset --server "127.0.0.1:$at" api alice 2>&1)"
 wait "$fake_pid"
-fake 127.0.0.1 "$hello" '+OK\r\n'
-check "a host by its name" reset "$("$weir" reset --server "localhost:$at" api alice 2>&1)"
-wait "$fake_pid"
+if getent hosts localhost >/dev/null; then
+    fake 127.0.0.1 "$hello" '+OK\r\n'
+    check "a host by its name" reset "$("$weir" reset --server "localhost:$at" api alice 2>&1)"
+    wait "$fake_pid"
+fi
 if python3 -c 'import socket; socket.socket(socket.AF_INET6).bind(("::1", 0))' 2>/dev/null; then
     fake ::1 "$hello" '+OK\r\n'
     check "[::1]:PORT" reset "$("$weir" reset --server "[::1]:$at" api alice 2>&1)"

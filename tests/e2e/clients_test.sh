@@ -68,7 +68,7 @@ import sys, threading
 import redis
 
 port = int(sys.argv[1])
-r = redis.Redis(port=port)
+r = redis.Redis(host="127.0.0.1", port=port)
 print(r.ping(), r.execute_command("WEIR.TAKE", "api", "py")[:4])
 pipe = r.pipeline(transaction=False)
 for _ in range(5):
@@ -82,7 +82,7 @@ allowed = []
 
 
 def take():
-    own, sum_ = redis.Redis(port=port), 0
+    own, sum_ = redis.Redis(host="127.0.0.1", port=port), 0
     for _ in range(30):
         pipe = own.pipeline(transaction=False)
         for _ in range(20):
