@@ -11,6 +11,7 @@
 
 #include "codec/http_request.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -396,12 +397,17 @@ static void read_on(weir_http_session *s, weir_buffer *in, weir_buffer *out, int
     s->resumed = false;
     bool in_head = !s->head_done;
     llhttp_errno_t error = llhttp_execute(&s->parser, at, n);
+    size_t understood = n; /* up to an error: what comes behind it may not be there yet */
+    if (error != HPE_OK)
+        understood = (size_t)(llhttp_get_error_pos(&s->parser) - at);
+    assert(understood <= n);
     if (error == HPE_PAUSED)
-        n = (size_t)(llhttp_get_error_pos(&s->parser) - at);
-    bool folded = in_head && is_folded(s, at, n);
+        n = understood;
+    bool folded = in_head && is_folded(s, at, understood);
     weir_buffer_consume(in, n);
     s->phase_len += n;
     if (folded) {
+        s->refused = 0; /* it came first */
         refuse(s, 400, "a header line is folded");
     } else if (error == HPE_PAUSED) {
         llhttp_resume(&s->parser);
