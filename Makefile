@@ -75,7 +75,7 @@ vectors:         ## make tests/vectors anew from reference/
 	@python3 reference/make_vectors.py
 
 install: all     ## into PREFIX
-	@ninja -C build --quiet && meson configure build -Dprefix='$(abspath $(PREFIX))' && meson install -C build --quiet
+	@meson configure build -Dprefix='$(abspath $(PREFIX))' && ninja -C build --quiet >/dev/null && meson install -C build --no-rebuild --quiet
 
 clean:
 	@rm -rf build
