@@ -54,6 +54,13 @@ static weir_step step_of(weir_session_step step)
     return (weir_step){next[step.next], step.until_ns};
 }
 
+/* Looks at the clock a second time only if there is something to count. */
+static void count_latency(weir_service *s, int64_t begun_ns)
+{
+    if (weir_service_has_decided(s))
+        weir_service_latency(s, port_now_ns() - begun_ns);
+}
+
 static void resp_open(void *session, void *ctx)
 {
     loop *l = ctx;
@@ -65,7 +72,7 @@ static weir_step resp_run(void *session, weir_buffer *in, weir_buffer *out, size
 {
     const weir_resp_session *s = session;
     weir_step step = step_of(weir_resp_session_run(session, in, out, out_pause, now_ns));
-    weir_service_latency(s->options->service, port_now_ns() - now_ns);
+    count_latency(s->options->service, now_ns);
     return step;
 }
 
@@ -95,7 +102,7 @@ static weir_step http_run(void *session, weir_buffer *in, weir_buffer *out, size
 {
     const weir_http_session *s = session;
     weir_step step = step_of(weir_http_session_run(session, in, out, out_pause, now_ns));
-    weir_service_latency(s->options->service, port_now_ns() - now_ns);
+    count_latency(s->options->service, now_ns);
     return step;
 }
 

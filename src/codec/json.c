@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* JSON strings out of bytes that a client chose. It must not know what they are for. */
+/* JSON strings out of bytes that a client chose, and decimal numbers. */
 
 #include "codec/json.h"
 

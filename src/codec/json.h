@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CODEC_JSON_H
 #define WEIR_CODEC_JSON_H
-/* JSON and other text into a buffer. It must not know what the text says. */
+/* JSON strings, and numbers, into a buffer. It must not know what they are for. */
 
 #include "port/buffer.h"
 

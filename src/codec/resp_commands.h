@@ -13,10 +13,11 @@
 /* What the sessions of one thread have in common. */
 typedef struct weir_resp_options {
     weir_service *service;
-    const char *password;       /* NULL: none is asked for */
-    const char *version;        /* of weir, for HELLO and INFO */
-    uint64_t sessions;          /* opened so far; their ids are odd steps from first_id */
-    uint64_t first_id, id_step; /* so that the threads' ids are apart */
+    const char *password; /* NULL: none is asked for */
+    const char *version;  /* of weir, for HELLO and INFO */
+    uint64_t sessions;    /* opened so far */
+    uint64_t first_id,
+        id_step; /* session i has the id first_id + i * id_step: no two threads give one twice */
 } weir_resp_options;
 
 #define WEIR_RESP_NAME_MAX 64 /* bytes of what CLIENT SETNAME keeps */

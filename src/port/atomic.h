@@ -52,11 +52,6 @@ static inline uint64_t port_word_load_acquire(const port_word *w)
     return atomic_load_explicit(&w->value, memory_order_acquire);
 }
 
-static inline void port_word_store_relaxed(port_word *w, uint64_t x)
-{
-    atomic_store_explicit(&w->value, x, memory_order_relaxed);
-}
-
 static inline void port_word_store_release(port_word *w, uint64_t x)
 {
     atomic_store_explicit(&w->value, x, memory_order_release);

@@ -256,6 +256,11 @@ void weir_hub_counts(weir_hub *h,
     port_mutex_unlock(h->lock);
 }
 
+bool weir_service_has_decided(const weir_service *s)
+{
+    return s->decided > 0;
+}
+
 void weir_service_latency(weir_service *s, int64_t elapsed_ns)
 {
     uint64_t n = s->decided;

@@ -23,7 +23,7 @@ enum { /* counters of each name, in the order of weir_counts */
 enum { /* names that are there from the start */
        NAME_TEXTS,
        NAME_THROTTLE,
-       NAME_OTHERS, /* of rules that came after NAMES_MAX others */
+       NAME_OTHERS, /* of rules that are not there, or that found no place left */
        NAMES_FIRST
 };
 

@@ -155,6 +155,9 @@ typedef struct weir_latency {
     uint64_t sum_ns;
 } weir_latency;
 
+/* Whether asks were decided whose latency is not yet counted. */
+bool weir_service_has_decided(const weir_service *s);
+
 /* Counts the asks that were decided since the last call as having taken elapsed_ns, all
  * together. */
 void weir_service_latency(weir_service *s, int64_t elapsed_ns);
