@@ -40,11 +40,35 @@ extern "C" {
 
 typedef struct weir_store weir_store;
 
+/* When what a file holds is on the disk itself. A killed process loses nothing by any of them: what
+ * it has written is the system's. They say what a machine may lose that loses its power. */
+typedef enum weir_sync {
+    WEIR_SYNC_NEVER,  /* what the system has not got round to writing: some 30 s by its defaults */
+    WEIR_SYNC_SECOND, /* about the last second */
+    WEIR_SYNC_ALWAYS  /* nothing that was answered: each call waits for the disk */
+} weir_sync;
+
+typedef enum weir_when_full {
+    WEIR_EVICT, /* forget the key that is closest to fresh */
+    WEIR_REFUSE /* WEIR_E_FULL for keys that are not there yet */
+} weir_when_full;
+
+typedef struct weir_store_error {
+    char text[256]; /* one line: what is wrong and what helps */
+} weir_store_error;
+
 typedef struct weir_store_options {
     size_t memory_bytes;   /* 0: 256 MiB. What the keys' states may take, at least 1 MiB */
     const uint8_t *secret; /* 16 bytes for the hash, NULL: random. To be given in tests only */
     size_t large_bytes;    /* of memory_bytes, what is for large states: 64 KiB at least, and at
                               least 64 KiB less than all; 0: a quarter */
+    const char *file;      /* where the state lives; made if it is not there. NULL: in memory */
+    weir_sync sync;
+    weir_when_full when_full;
+    bool shared; /* other processes may have the file open too, if all of them say so */
+    bool reset;  /* start with an empty file, whatever was in it; not if somebody has it open */
+    const weir_zones *zones;     /* for the policies a file knows by their text; NULL: UTC alone */
+    weir_store_error *ret_error; /* may be NULL; written if opening fails */
 } weir_store_options;
 
 typedef struct weir_store_stats {
@@ -107,6 +131,46 @@ typedef struct weir_store_request {
  * to it that their states are on the way from memory before the first is needed. Requests of one
  * batch may be about the same key. */
 void weir_store_check_batch(weir_store *s, weir_store_request *requests, size_t n, int64_t now_ns);
+
+/* Decides n requests as one: either all are allowed, and then all are charged; or one is denied,
+ * and then nothing is written, not even a denial that a policy counts. No other call sees some of
+ * them charged and others not. The same key may be in several of them, and is then held to the sum.
+ *  n             1..WEIR_TAKE_MANY_MAX.
+ *  requests      the statuses are written always, the decisions if the answer is WEIR_OK: those of
+ *                what was charged, or else those of what each alone would be told.
+ *  ret_blocking  n if all are allowed; else the request that denies with the longest wait.
+ * Returns WEIR_OK; else the first status of a request that is not WEIR_OK, with nothing charged. */
+#define WEIR_TAKE_MANY_MAX 16
+WEIR_NODISCARD weir_status weir_store_take_many(weir_store *s, weir_store_request *requests,
+                                                size_t n, int64_t now_ns, size_t *ret_blocking);
+
+/* ---- what is only known afterwards ----------------------------------------------------------- */
+
+/* Charges `cost` for the time being: bytes of an upload, tokens of an answer. Commit says what it
+ * came to, cancel gives all back, and at now_ns + ttl_ns the store does so by itself, exactly then:
+ * a later decision about the key finds the units there. It survives with the file.
+ *  ttl_ns   1..WEIR_SPAN_NS_MAX.
+ *  ret      as weir_store_check(); a denial reserves nothing.
+ *  ret_id   written if allowed; never 0, and not to be guessed.
+ * Returns also WEIR_E_UNSUPPORTED for policies that weir_refund() cannot serve; WEIR_E_FULL if as
+ * many are open as the store holds. */
+WEIR_NODISCARD weir_status weir_store_reserve(weir_store *s, const weir_policy *p,
+                                              uint64_t policy_id, const void *key, size_t key_len,
+                                              int64_t now_ns, int64_t cost, int64_t ttl_ns,
+                                              weir_decision *ret, uint64_t *ret_id);
+
+/* Settles a reservation: gives back what was not used, or charges what is beyond it, as much of
+ * that as the policy allows now.
+ *  actual   0..WEIR_COST_MAX.
+ *  ret      the figures afterwards, as of a peek.
+ *  ret_over the units that could not be charged.
+ * Returns WEIR_OK; WEIR_E_ABSENT if there is none of that id, or none any more. */
+WEIR_NODISCARD weir_status weir_store_commit(weir_store *s, uint64_t id, int64_t now_ns,
+                                             int64_t actual, weir_decision *ret, int64_t *ret_over);
+
+/* Gives all of a reservation back. As weir_store_commit() with an actual of 0. */
+WEIR_NODISCARD weir_status weir_store_cancel(weir_store *s, uint64_t id, int64_t now_ns,
+                                             weir_decision *ret);
 
 weir_store_stats weir_store_stats_get(weir_store *s);
 
