@@ -4,9 +4,7 @@
 #define WEIR_STORE_STORED_H
 /* One key's state as a store holds it, on its way from one store to another, or out to a person. */
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include <weir/weir_store.h>
 
 typedef struct weir_stored {
     uint64_t hash; /* of key and policy, under the store's secret */
@@ -19,5 +17,17 @@ typedef struct weir_stored {
 
 /* Returns false to stop. */
 typedef bool (*weir_stored_fn)(void *ctx, const weir_stored *stored);
+
+/* Calls fn for every key that the store holds, fresh or not, each as a whole, but not all as of one
+ * moment. Any thread; fn must not call the store. */
+void weir_store_each(weir_store *s, weir_stored_fn fn, void *ctx);
+
+/* Files a state that weir_store_each() told, of this store or of one with the same secret, in the
+ * place of what the store has of that hash. Returns WEIR_OK, also if it is fresh by now and not
+ * kept; WEIR_E_RANGE if it cannot be a state; WEIR_E_FULL, WEIR_E_NOMEM. Any thread. */
+WEIR_NODISCARD weir_status weir_store_put(weir_store *s, const weir_stored *stored);
+
+/* The store's time: decisions are made at this or later. */
+int64_t weir_store_seen_ns(const weir_store *s);
 
 #endif
