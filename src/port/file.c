@@ -133,9 +133,8 @@ port_file_error port_file_make_room(int fd, uint64_t bytes)
 {
     /* Looked at first: going beyond it brings a signal that ends the process. */
     struct rlimit most;
-    if (bytes > INT64_MAX ||
-        (getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY &&
-         bytes > most.rlim_cur))
+    if (bytes > INT64_MAX || (getrlimit(RLIMIT_FSIZE, &most) == 0 &&
+                              most.rlim_cur != RLIM_INFINITY && bytes > most.rlim_cur))
         return PORT_FILE_LIMIT;
     if (fchmod(fd, 0600) != 0 || ftruncate(fd, 0) != 0 || ftruncate(fd, (off_t)bytes) != 0)
         return error_of(errno);

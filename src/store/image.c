@@ -34,7 +34,7 @@ struct weir_image {
     weir_store_opened opened;
     uint64_t asked[WEIR_PARTS]; /* sizes */
     bool is_new;
-    weir_image *old;            /* beside which this was opened */
+    weir_image *old; /* beside which this was opened */
     syncer syncer;
     port_counter syncs_failed, policies_refused;
 };

@@ -47,7 +47,7 @@ bool weir_head_lay_out(weir_head *h, const uint64_t bytes[WEIR_PARTS])
 }
 
 /* No secret: it is against accidents. */
-static uint64_t checksum(const weir_head *h)
+static uint64_t sum_of(const weir_head *h)
 {
     const weir_secret key = {0, 0};
     return weir_siphash(key, h, WEIR_HEAD_FIXED);
@@ -62,7 +62,7 @@ void weir_head_init(weir_head *h, const uint8_t secret[16], int64_t made_ns)
     h->head_bytes = WEIR_HEAD_BYTES;
     memcpy(h->secret, secret, sizeof h->secret);
     h->made_ns = made_ns;
-    h->checksum = checksum(h);
+    h->checksum = sum_of(h);
 }
 
 static bool adds_up(const weir_head *h)
@@ -86,7 +86,7 @@ bool weir_head_check(const weir_head *h, uint64_t file_bytes, char *ret, size_t 
         snprintf(ret, size, "it is from a machine of another byte order");
     else if (h->format != WEIR_IMAGE_FORMAT)
         snprintf(ret, size, "it has format %" PRIu32 ", expected %d", h->format, WEIR_IMAGE_FORMAT);
-    else if (h->byte_order != BYTE_ORDER_MARK || h->checksum != checksum(h))
+    else if (h->byte_order != BYTE_ORDER_MARK || h->checksum != sum_of(h))
         snprintf(ret, size, "its header is damaged");
     else if (h->state_version != WEIR_STATE_VERSION)
         snprintf(ret, size, "its states have version %" PRIu32 ", expected %d", h->state_version,

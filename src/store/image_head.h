@@ -16,11 +16,11 @@ enum {
 };
 
 typedef enum weir_head_name { /* in the order in which they lie */
-    WEIR_PART_REGISTRY,
-    WEIR_PART_RESERVED,
-    WEIR_PART_LARGE,
-    WEIR_PART_TABLE,
-    WEIR_PARTS
+                              WEIR_PART_REGISTRY,
+                              WEIR_PART_RESERVED,
+                              WEIR_PART_LARGE,
+                              WEIR_PART_TABLE,
+                              WEIR_PARTS
 } weir_head_name;
 
 typedef struct weir_head_part {
