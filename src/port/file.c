@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #define LARGE_PAGE ((size_t)2 << 20)
@@ -136,6 +137,11 @@ port_file_error port_file_make_room(int fd, uint64_t bytes)
     if (bytes > INT64_MAX || (getrlimit(RLIMIT_FSIZE, &most) == 0 &&
                               most.rlim_cur != RLIM_INFINITY && bytes > most.rlim_cur))
         return PORT_FILE_LIMIT;
+    /* Likewise: where a file system cannot reserve, the C library writes to each block, and would
+     * find out only when it has filled the disk. */
+    struct statvfs disk;
+    if (fstatvfs(fd, &disk) == 0 && bytes / disk.f_frsize > disk.f_bavail)
+        return PORT_FILE_FULL;
     if (fchmod(fd, 0600) != 0 || ftruncate(fd, 0) != 0 || ftruncate(fd, (off_t)bytes) != 0)
         return error_of(errno);
     int err;
