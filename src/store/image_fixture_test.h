@@ -38,8 +38,8 @@ static int make_dir(void **state)
         return -1;
     snprintf(f->path, sizeof f->path, "%s/state", f->dir);
     snprintf(f->beside, sizeof f->beside, "%s.new", f->path);
-    f->options = (weir_store_options){
-        .file = f->path, .ret_error = &f->error, .ret_opened = &f->opened};
+    f->options =
+        (weir_store_options){.file = f->path, .ret_error = &f->error, .ret_opened = &f->opened};
     *state = f;
     return 0;
 }

@@ -130,8 +130,9 @@ static void check_exclusive(void **state)
     assert_int_equal(ask(&a, OPEN).st, WEIR_OK);
     assert_int_equal(ask(&b, OPEN).st, WEIR_E_BUSY);
     assert_int_equal(ask(&c, OPEN).st, WEIR_E_BUSY);
-    must_refuse(f, WEIR_E_BUSY, "somebody has it open; expected another file, or that all who use "
-                                "it say 'shared'");
+    must_refuse(f, WEIR_E_BUSY,
+                "somebody has it open; expected another file, or that all who use "
+                "it say 'shared'");
     f->options.shared = true;
     must_refuse(f, WEIR_E_BUSY, "somebody has it open who does not share it");
     end(&a); /* and its lock with it */
@@ -359,14 +360,10 @@ int main(void)
 {
 #define IN_DIR(test) cmocka_unit_test_setup_teardown(test, make_dir, drop_dir)
     const struct CMUnitTest tests[] = {
-        IN_DIR(check_exclusive),
-        IN_DIR(check_same_process),
-        IN_DIR(check_killed_sharer),
-        IN_DIR(check_crowd),
-        IN_DIR(check_crowd_for_one),
-        IN_DIR(check_killed_makers),
-        IN_DIR(check_wait_for_other_size),
-        IN_DIR(check_no_room),
+        IN_DIR(check_exclusive),           IN_DIR(check_same_process),
+        IN_DIR(check_killed_sharer),       IN_DIR(check_crowd),
+        IN_DIR(check_crowd_for_one),       IN_DIR(check_killed_makers),
+        IN_DIR(check_wait_for_other_size), IN_DIR(check_no_room),
         IN_DIR(check_not_allowed),
     };
     signal(SIGPIPE, SIG_IGN);
