@@ -96,9 +96,11 @@ typedef struct weir_store_stats {
     uint64_t large_max;    /* what large_bytes may come to */
 } weir_store_stats;
 
-/* Makes an empty store. options NULL: all defaults. *ret is written on WEIR_OK only.
- * Returns WEIR_OK, WEIR_E_NOMEM, WEIR_E_RANGE (memory_bytes, large_bytes), WEIR_E_IO (no
- * random). */
+/* Makes an empty store, or opens what a file has. options NULL: all defaults. *ret is written on
+ * WEIR_OK only.
+ * Returns WEIR_OK; WEIR_E_NOMEM; WEIR_E_RANGE (memory_bytes, large_bytes, another secret than the
+ * file's); WEIR_E_IO (no random, what the system says of the file); WEIR_E_BUSY if others have the
+ * file open; WEIR_E_SYNTAX if it is damaged, of another version or not weir's. */
 WEIR_NODISCARD weir_status weir_store_open(weir_store **ret, const weir_store_options *options);
 
 /* Frees the store. Accepts NULL. No other call may be under way. */

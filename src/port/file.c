@@ -151,9 +151,9 @@ port_file_error port_file_make_room(int fd, uint64_t bytes)
     return error_of(err);
 }
 
-void port_file_remove(const char *path)
+port_file_error port_file_remove(const char *path)
 {
-    (void)unlink(path);
+    return unlink(path) == 0 || errno == ENOENT ? PORT_FILE_OK : error_of(errno);
 }
 
 /* As far as it can be had: not everybody may read the directory that they may write to. */
@@ -202,7 +202,8 @@ static void *map_aligned(size_t bytes, int flags, int fd)
     if (before > 0)
         munmap(room, before);
     munmap(at + (bytes + page - 1) / page * page, LARGE_PAGE - before);
-    (void)madvise(at, bytes, MADV_HUGEPAGE); /* a wish: small pages do as well, only slower */
+    if (bytes > LARGE_PAGE) /* a wish: small pages do as well, only slower */
+        (void)madvise(at + LARGE_PAGE, bytes - LARGE_PAGE, MADV_HUGEPAGE);
     return at;
 }
 
@@ -278,9 +279,4 @@ void port_boot_id(uint8_t ret[16])
             digits++;
         }
     }
-}
-
-uint64_t port_process_id(void)
-{
-    return (uint64_t)getpid();
 }

@@ -48,7 +48,7 @@ bool port_file_read(int fd, void *buf, size_t len);
 port_file_error port_file_make_room(int fd, uint64_t bytes);
 
 /* Removes a file; it is no error if it is not there. */
-void port_file_remove(const char *path);
+port_file_error port_file_remove(const char *path);
 
 /* Puts the file at `from` in the place of that at `to`, if there is one, and asks the
  * system to write the directory to the disk. Both are in the same directory. */
@@ -57,10 +57,11 @@ port_file_error port_file_replace(const char *from, const char *to);
 /* ---- as memory ------------------------------------------------------------------------------- */
 
 /* Maps the first `bytes` bytes, so that other processes see what is written, in large pages where
- * the file system has them. It begins on a large page (2 MiB). NULL: no room. */
+ * the file system has them. It begins on a large page (2 MiB), but the first of them is left to
+ * small ones: what is there is little and scattered. NULL: no room. */
 void *port_file_map(int fd, size_t bytes);
 
-/* Zeroed memory of no file that begins on a large page; else as port_map(). */
+/* Zeroed memory of no file; else as port_file_map(). It takes real memory as it is used. */
 void *port_map_aligned(size_t bytes);
 
 /* Returns when all that was written to these bytes of a mapped file is on the disk; false if the
@@ -88,7 +89,5 @@ bool port_file_is_locked(int fd, uint64_t at);
 
 /* What differs from one start of the machine to the next; all zero if the system does not say. */
 void port_boot_id(uint8_t ret[16]);
-
-uint64_t port_process_id(void);
 
 #endif

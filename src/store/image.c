@@ -254,7 +254,6 @@ static weir_status attach(weir_image *m, const weir_store_options *options)
     else if (m->opened.found == WEIR_FOUND_CLOSED || m->opened.written_ns < written_ns)
         m->opened.written_ns = written_ns;
     port_word_store_release(&m->head->attached, attached + 1);
-    port_word_store_release(&m->head->process, port_process_id());
     if (m->file.is_first) {
         memcpy(m->head->boot, boot, sizeof boot);
         weir_registry_mend(registry(m));

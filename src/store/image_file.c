@@ -77,8 +77,10 @@ static port_file_error make_beside(const char *path, int *ret_fd)
             *ret_fd = fd;
             return PORT_FILE_OK;
         }
-        if (is_at)
-            port_file_remove(path);
+        if (is_at) {
+            port_file_error removed = port_file_remove(path);
+            error = error == PORT_FILE_OK ? removed : error;
+        }
         port_file_close(fd);
         if (error != PORT_FILE_OK)
             return error;
@@ -94,7 +96,7 @@ static void drop_leftover(const char *path)
         return;
     if (port_file_try_lock(fd, DOOR, PORT_FILE_OWN, &locked) == PORT_FILE_OK && locked &&
         port_file_is_at(fd, path))
-        port_file_remove(path);
+        (void)port_file_remove(path); /* it is in nobody's way until a new one is to be made */
     port_file_close(fd);
 }
 
@@ -182,7 +184,7 @@ static weir_status open_once(weir_image_file *f, const weir_store_options *optio
 static void let_go(weir_image_file *f)
 {
     if (f->is_new && !f->is_put)
-        port_file_remove(f->beside);
+        (void)port_file_remove(f->beside);
     port_file_close(f->fd);
     port_file_close(f->replaces);
     f->fd = f->replaces = -1;

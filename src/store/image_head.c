@@ -25,7 +25,7 @@ _Static_assert(sizeof(weir_head) == WEIR_HEAD_BYTES, "the file's layout");
 _Static_assert(offsetof(weir_head, parts) == 32, "the file's layout");
 _Static_assert(offsetof(weir_head, secret) == 96, "the file's layout");
 _Static_assert(offsetof(weir_head, checksum) == WEIR_HEAD_FIXED, "the file's layout");
-_Static_assert(offsetof(weir_head, boot) == 544, "the file's layout");
+_Static_assert(offsetof(weir_head, boot) == 536, "the file's layout");
 
 static uint64_t round_up(uint64_t n, uint64_t to)
 {

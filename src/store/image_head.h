@@ -44,9 +44,8 @@ typedef struct weir_head {
     port_word openings;   /* so far; an owner's id is made from it */
     port_word attached;   /* openings that were not yet closed; 0: closed as it should be */
     port_word written_ns; /* when it was last known to be on the disk */
-    port_word process;    /* of the last opening, in its own count */
     uint8_t boot[16];     /* of the machine, when it was last opened by the first to do so */
-    uint8_t rest[3536];
+    uint8_t rest[3544];
 } weir_head;
 
 /* Says where parts of these sizes lie, and how large the whole is. False if there is no such
