@@ -20,6 +20,7 @@ enum {
 struct weir_store {
     weir_table *table;
     weir_large *large;
+    void *large_part;
     weir_secret secret;
     uint64_t memory_max, large_max;
 };
@@ -42,6 +43,14 @@ static weir_status set_secret(weir_store *s, const uint8_t *bytes)
     return WEIR_OK;
 }
 
+static weir_status open_large(weir_store *s)
+{
+    static const weir_owners alone = {.self = 1};
+    s->large_part = port_map(s->large_max);
+    return s->large_part ? weir_large_open(&s->large, s->large_part, s->large_max, true, &alone)
+                         : WEIR_E_NOMEM;
+}
+
 weir_status weir_store_open(weir_store **ret, const weir_store_options *options)
 {
     weir_store_options o = options ? *options : (weir_store_options){0};
@@ -61,7 +70,7 @@ weir_status weir_store_open(weir_store **ret, const weir_store_options *options)
     if (st == WEIR_OK)
         st = weir_table_open(&s->table, o.memory_bytes - o.large_bytes);
     if (st == WEIR_OK)
-        st = weir_large_open(&s->large, o.large_bytes);
+        st = open_large(s);
     if (st != WEIR_OK) {
         weir_store_close(s);
         return st;
@@ -76,6 +85,7 @@ void weir_store_close(weir_store *s) /* accepts NULL and half-opened stores */
         return;
     weir_table_close(s->table);
     weir_large_close(s->large);
+    port_unmap(s->large_part, s->large_max);
     port_free(s);
 }
 
@@ -107,6 +117,16 @@ static uint64_t key_hash(const weir_store *s, uint64_t policy_id, const void *ke
 
 /* ---- deciding -------------------------------------------------------------------------------- */
 
+typedef struct charge {
+    int64_t cost;
+    weir_decision decision; /* not the caller's own: a run may be in vain */
+} charge;
+
+static weir_status refund_state(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
+                                int64_t now_ns, int64_t *ret_fresh_after_ns);
+static weir_status apply_state(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
+                               int64_t now_ns, int64_t *ret_fresh_after_ns);
+
 /* Runs fn on the state of `hash`, wherever states of the policy lie. */
 static weir_status run_hash(weir_store *s, const weir_policy *p, uint64_t hash, int64_t now_ns,
                             weir_state_fn fn, void *ctx)
@@ -114,7 +134,14 @@ static weir_status run_hash(weir_store *s, const weir_policy *p, uint64_t hash, 
     size_t words = weir_table_words(p);
     if (words > 0)
         return weir_table_run(s->table, p, words, hash, now_ns, fn, ctx);
-    return weir_large_run(s->large, p, hash, weir_table_now(s->table, now_ns), fn, ctx);
+    weir_large_call call = {.policy = p,
+                            .hash = hash,
+                            .now_ns = weir_table_now(s->table, now_ns),
+                            .fn = fn,
+                            .ctx = ctx,
+                            .refund = fn == refund_state ? ((charge *)ctx)->cost : 0,
+                            .any_words = fn == apply_state};
+    return weir_large_run(s->large, &call);
 }
 
 static weir_status run(weir_store *s, const weir_policy *p, uint64_t policy_id, const void *key,
@@ -124,11 +151,6 @@ static weir_status run(weir_store *s, const weir_policy *p, uint64_t policy_id, 
         return WEIR_E_RANGE;
     return run_hash(s, p, key_hash(s, policy_id, key, key_len), now_ns, fn, ctx);
 }
-
-typedef struct charge {
-    int64_t cost;
-    weir_decision decision; /* not the caller's own: a run may be in vain */
-} charge;
 
 /* Of a single layer, the figures say when the state is fresh. */
 static void note_fresh(const weir_policy *p, weir_status st, const weir_decision *d,
