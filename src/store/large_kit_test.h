@@ -110,6 +110,9 @@ static inline bool add_up(void *ctx, const weir_stored *stored)
 static inline void check_whole(weir_large *l)
 {
     weir_large_stats sum = {0};
+    weir_block_seen seen;
+    uint64_t next;
+    weir_blocks_list(&l->blocks, 0, &seen, 1, &next); /* takes that lock as well */
     weir_large_each(l, add_up, &sum);
     weir_large_stats stats = weir_large_stats_get(l);
     assert_int_equal(stats.damaged, 0);
