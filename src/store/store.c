@@ -6,11 +6,13 @@
 #include <weir/weir_store.h>
 
 #include "port/port.h"
+#include "store/inside.h"
 #include "store/large.h"
 #include "store/siphash.h"
 #include "store/table.h"
 
 #include <stdalign.h>
+#include <string.h>
 
 enum {
     GROUP = 32,            /* requests whose states are on the way at once */
@@ -22,6 +24,16 @@ struct weir_store {
     weir_large *large;
     weir_secret secret;
     uint64_t memory_max, large_max;
+    weir_zones zones;
+    weir_reserve *reserved;
+    void *reserved_part;
+    weir_owners owners;
+    port_mutex *texts_lock;
+    struct {
+        uint64_t id;
+        char text[WEIR_POLICY_TEXT_MAX];
+    } * texts;
+    size_t texts_len;
 };
 
 /* ---- open and close -------------------------------------------------------------------------- */
@@ -40,6 +52,22 @@ static weir_status set_secret(weir_store *s, const uint8_t *bytes)
         s->secret.k1 |= (uint64_t)bytes[8 + i] << (8 * i);
     }
     return WEIR_OK;
+}
+
+#define TEXTS_MAX 4096
+
+static weir_status open_reserved(weir_store *s, const weir_store_options *o)
+{
+    s->owners.self = 1;
+    if (o->zones)
+        s->zones = *o->zones;
+    s->reserved_part = port_map(WEIR_RESERVE_BYTES_MAX);
+    s->texts_lock = port_mutex_new();
+    s->texts = port_map(TEXTS_MAX * sizeof *s->texts);
+    if (!s->reserved_part || !s->texts_lock || !s->texts)
+        return WEIR_E_NOMEM;
+    return weir_store_reserved_open(s, &s->reserved, s->reserved_part, WEIR_RESERVE_BYTES_MAX, true,
+                                    &s->owners, s->secret);
 }
 
 weir_status weir_store_open(weir_store **ret, const weir_store_options *options)
@@ -62,6 +90,8 @@ weir_status weir_store_open(weir_store **ret, const weir_store_options *options)
         st = weir_table_open(&s->table, o.memory_bytes - o.large_bytes);
     if (st == WEIR_OK)
         st = weir_large_open(&s->large, o.large_bytes);
+    if (st == WEIR_OK)
+        st = open_reserved(s, &o);
     if (st != WEIR_OK) {
         weir_store_close(s);
         return st;
@@ -74,6 +104,10 @@ void weir_store_close(weir_store *s) /* accepts NULL and half-opened stores */
 {
     if (!s)
         return;
+    weir_reserve_close(s->reserved);
+    port_unmap(s->reserved_part, WEIR_RESERVE_BYTES_MAX);
+    port_mutex_free(s->texts_lock);
+    port_unmap(s->texts, TEXTS_MAX * sizeof *s->texts);
     weir_table_close(s->table);
     weir_large_close(s->large);
     port_free(s);
@@ -117,11 +151,18 @@ static weir_status run_hash(weir_store *s, const weir_policy *p, uint64_t hash, 
     return weir_large_run(s->large, p, hash, weir_table_now(s->table, now_ns), fn, ctx);
 }
 
+static void settle_due(weir_store *s, int64_t now_ns)
+{
+    if (weir_reserve_due(s->reserved, now_ns))
+        weir_reserve_expire(s->reserved, now_ns);
+}
+
 static weir_status run(weir_store *s, const weir_policy *p, uint64_t policy_id, const void *key,
                        size_t key_len, int64_t now_ns, weir_state_fn fn, void *ctx)
 {
     if (!good_key(key, key_len) || !good_time(now_ns))
         return WEIR_E_RANGE;
+    settle_due(s, now_ns);
     return run_hash(s, p, key_hash(s, policy_id, key, key_len), now_ns, fn, ctx);
 }
 
@@ -267,9 +308,11 @@ static void decide_group(weir_store *s, weir_store_request *requests, size_t n,
         weir_store_request *r = &requests[i];
         charge c;
         c.cost = r->cost;
-        r->status = good_key(r->key, r->key_len) && good_time(now_ns)
-                        ? run_hash(s, r->policy, hashes[i], now_ns, check_state, &c)
-                        : WEIR_E_RANGE;
+        r->status = WEIR_E_RANGE;
+        if (good_key(r->key, r->key_len) && good_time(now_ns)) {
+            settle_due(s, now_ns);
+            r->status = run_hash(s, r->policy, hashes[i], now_ns, check_state, &c);
+        }
         if (r->status == WEIR_OK)
             r->decision = c.decision;
     }
@@ -296,4 +339,98 @@ weir_store_stats weir_store_stats_get(weir_store *s)
                               .large_keys = large.keys,
                               .large_bytes = large.bytes,
                               .large_max = s->large_max};
+}
+
+/* ---- inside ---------------------------------------------------------------------------------- */
+
+uint64_t weir_store_hash(const weir_store *s, uint64_t policy_id, const void *key, size_t key_len)
+{
+    return key_hash(s, policy_id, key, key_len);
+}
+
+weir_status weir_store_run(weir_store *s, const weir_policy *p, uint64_t hash, int64_t now_ns,
+                           weir_state_fn fn, void *ctx)
+{
+    return run_hash(s, p, hash, now_ns, fn, ctx);
+}
+
+size_t weir_store_policy_text(weir_store *s, uint64_t policy_id, char buf[WEIR_POLICY_TEXT_MAX])
+{
+    size_t len = 0;
+    port_mutex_lock(s->texts_lock);
+    for (size_t i = 0; i < s->texts_len && len == 0; i++) {
+        if (s->texts[i].id == policy_id) {
+            memcpy(buf, s->texts[i].text, WEIR_POLICY_TEXT_MAX);
+            len = strlen(buf);
+        }
+    }
+    port_mutex_unlock(s->texts_lock);
+    return len;
+}
+
+void weir_store_note_policy(weir_store *s, uint64_t policy_id, const char *text, size_t len)
+{
+    char buf[WEIR_POLICY_TEXT_MAX];
+    if (weir_store_policy_text(s, policy_id, buf) > 0)
+        return;
+    port_mutex_lock(s->texts_lock);
+    if (s->texts_len < TEXTS_MAX) {
+        memcpy(s->texts[s->texts_len].text, text, len);
+        s->texts[s->texts_len++].id = policy_id;
+    }
+    port_mutex_unlock(s->texts_lock);
+}
+
+const weir_zones *weir_store_zones(const weir_store *s)
+{
+    return s->zones.find ? &s->zones : NULL;
+}
+
+weir_reserve *weir_store_reserved(weir_store *s)
+{
+    return s->reserved;
+}
+
+/* Charges one after the other, and takes it back if one is denied. */
+static size_t take_in_turn(weir_store *s, weir_store_request *requests, size_t n, int64_t now_ns)
+{
+    for (size_t i = 0; i < n; i++) {
+        weir_store_request *r = &requests[i];
+        weir_store_check_batch(s, r, 1, now_ns);
+        if (r->decision.allowed)
+            continue;
+        for (size_t k = 0; k < i; k++)
+            (void)!weir_store_refund(s, requests[k].policy, requests[k].policy_id, requests[k].key,
+                                     requests[k].key_len, now_ns, requests[k].cost,
+                                     &requests[k].decision);
+        return i;
+    }
+    return n;
+}
+
+weir_status weir_store_take_many(weir_store *s, weir_store_request *requests, size_t n,
+                                 int64_t now_ns, size_t *ret_blocking)
+{
+    if (n < 1 || n > WEIR_TAKE_MANY_MAX)
+        return WEIR_E_RANGE;
+    size_t blocking = n;
+    weir_status first = WEIR_OK;
+    port_mutex_lock(s->texts_lock);
+    for (size_t i = 0; i < n; i++) {
+        weir_store_request *r = &requests[i];
+        r->status = weir_store_peek(s, r->policy, r->policy_id, r->key, r->key_len, now_ns, r->cost,
+                                    &r->decision);
+        if (first == WEIR_OK)
+            first = r->status;
+        if (r->status == WEIR_OK && !r->decision.allowed &&
+            (blocking == n ||
+             r->decision.retry_after_ns > requests[blocking].decision.retry_after_ns))
+            blocking = i;
+    }
+    if (first == WEIR_OK && blocking == n)
+        blocking = take_in_turn(s, requests, n, now_ns);
+    if (first == WEIR_OK)
+        *ret_blocking = blocking;
+    port_mutex_unlock(s->texts_lock);
+    return first;
 }
