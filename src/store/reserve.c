@@ -300,14 +300,6 @@ static void lay_out(table *t, void *part, size_t bytes)
     t->face.next_ns = &t->head->next_ns;
 }
 
-/* A new part's records are all free: they are not looked at, so that they take no memory. */
-static weir_status begin(table *t)
-{
-    weir_status st = port_random(&t->head->counter, sizeof t->head->counter);
-    port_word_store_release(&t->head->next_ns, INT64_MAX);
-    return st;
-}
-
 weir_status weir_reserve_open(weir_reserve **ret, void *part, size_t bytes, bool is_new,
                               const weir_owners *owners, weir_secret secret,
                               const weir_reserve_hooks *hooks)
@@ -327,7 +319,11 @@ weir_status weir_reserve_open(weir_reserve **ret, void *part, size_t bytes, bool
         goto fail;
     lay_out(t, part, bytes);
     lock(t);
-    st = is_new ? begin(t) : rebuild(t);
+    st = WEIR_OK;
+    if (is_new) /* all else is zero; the records are not looked at, and so take no memory */
+        set_next(t);
+    else
+        st = rebuild(t);
     unlock(t);
     if (st != WEIR_OK)
         goto fail;
