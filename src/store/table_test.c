@@ -333,6 +333,7 @@ typedef struct model {
     weir_policy policies[8];
     uint64_t state[MODEL_KEYS][MODEL_WORDS];
     uint64_t hash[MODEL_KEYS];
+    uint64_t forgotten;
 } model;
 
 static void model_step(fixture *f, model *m, uint64_t *seed, int64_t now_ns)
@@ -345,17 +346,24 @@ static void model_step(fixture *f, model *m, uint64_t *seed, int64_t now_ns)
         return;
     }
     charge c = {.cost = x % 4 == 0 ? 0 : (int64_t)(x >> 8) % 30};
-    weir_decision want;
+    uint64_t fresh[MODEL_WORDS] = {0};
+    weir_decision want, want_fresh;
     assert_int_equal(weir_check(p, m->state[key], WEIR_LEVEL_MAX, now_ns, c.cost, &want), WEIR_OK);
+    assert_int_equal(weir_check(p, fresh, WEIR_LEVEL_MAX, now_ns, c.cost, &want_fresh), WEIR_OK);
     assert_int_equal(charge_key(f->table, p, m->hash[key], now_ns, x >> 40 & 1, &c), WEIR_OK);
+    if (c.decision.remaining != want.remaining) {
+        m->forgotten++;
+        memcpy(m->state[key], fresh, sizeof fresh);
+        want = want_fresh;
+    }
     assert_int_equal(c.decision.allowed, want.allowed);
     assert_int_equal(c.decision.remaining, want.remaining);
     assert_int_equal(c.decision.retry_after_ns, want.retry_after_ns);
     assert_int_equal(c.decision.reset_after_ns, want.reset_after_ns);
 }
 
-/* Keys of all forms come and go in a table that is never quite full: each is decided on as if it
- * were alone. A fifth of the keys share few buckets. */
+/* Keys of all forms come and go: each is decided on as if it were alone, but for the few that are
+ * forgotten, and these are counted. A fifth of the keys share few buckets. */
 static void as_if_alone(void **state)
 {
     fixture f;
@@ -389,7 +397,8 @@ static void as_if_alone(void **state)
         if (i % 5000 == 0)
             check_whole(f.table);
     }
-    assert_int_equal(evicted(&f), 0);
+    assert_true(m.forgotten <= evicted(&f));
+    assert_in_range(evicted(&f), 0, MODEL_STEPS / 500);
     assert_true(check_whole(f.table) > MODEL_KEYS / 4);
     close_fixture(&f);
 }
