@@ -30,7 +30,7 @@ static weir_stripe *stripe_of(weir_table *t, const weir_bucket *b)
 }
 
 /* Relaxed: sums that publish nothing. Each change is made under the lock of its bucket, so that the
- * counts of a stripe never fall below 0. */
+ * counts of a stripe do not fall below 0, unless a writer was killed between this and its bucket. */
 static void count(weir_table *t, const weir_locked *l)
 {
     if ((l->old.word[0] ^ l->line.word[0]) & WEIR_CODES)
@@ -67,6 +67,11 @@ weir_locked *weir_hold_try(weir_table *t, weir_hold *h, weir_bucket *b, uint64_t
     for (unsigned i = 1; i < WEIR_LINE_WORDS; i++)
         l->old.word[i] = port_word_load_relaxed(&b->word[i]);
     l->line = l->old;
+    if (__builtin_expect(!weir_line_sound(&l->line), 0)) { /* whoever waits for it will mend it */
+        h->len--;
+        weir_bucket_unlock(b, header);
+        return NULL;
+    }
     return l;
 }
 
@@ -145,6 +150,16 @@ static void let_go(weir_hold *h)
     weir_bucket_unlock(l->bucket, l->old.word[0]);
 }
 
+/* Adds an entry, in the place of what a writer that was killed while it moved the same key has left
+ * there. */
+static void add_entry(weir_locked *to, const weir_entry *e)
+{
+    unsigned left = weir_line_find(&to->line, e->tag, e->away);
+    if (left < WEIR_LINE_ENTRIES)
+        weir_line_drop(&to->line, 1u << left);
+    weir_line_add(&to->line, e);
+}
+
 /* Moves entry i to its other bucket, which has room. */
 static void move_entry(weir_locked *from, weir_locked *to, unsigned i)
 {
@@ -152,7 +167,7 @@ static void move_entry(weir_locked *from, weir_locked *to, unsigned i)
     weir_line_drop(&from->line, 1u << i);
     from->line.word[0] |= e.away ? 0 : WEIR_SPILLED;
     e.away = !e.away;
-    weir_line_add(&to->line, &e);
+    add_entry(to, &e);
 }
 
 /* The entries each of which would leave room for one of `form`. */
@@ -285,7 +300,7 @@ weir_status weir_hold_insert(weir_table *t, weir_hold *h, const weir_place *at, 
     e->away = l == second;
     if (e->away)
         first->line.word[0] |= WEIR_SPILLED;
-    weir_line_add(&l->line, e);
+    add_entry(l, e);
     return WEIR_OK;
 }
 
@@ -299,11 +314,11 @@ weir_status weir_hold_write(weir_table *t, weir_hold *h, const weir_place *at, w
         weir_line_put(&l->line, i, e);
         return WEIR_OK;
     }
-    weir_line before = l->line;
+    weir_entry was = weir_line_get(&l->line, i);
     weir_line_drop(&l->line, 1u << i);
     weir_status st = weir_hold_insert(t, h, at, e, seen_ns);
     if (st != WEIR_OK)
-        l->line = before;
+        weir_line_add(&l->line, &was); /* others may have left by now, none has come */
     return st;
 }
 
