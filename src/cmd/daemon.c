@@ -325,8 +325,7 @@ static void log_state(const daemon *d, const weir_store_opened *opened)
         [WEIR_FOUND_NOTHING] = "nothing, it is new",
         [WEIR_FOUND_CLOSED] = "closed as it should be",
         [WEIR_FOUND_KILLED] = "left by a process that was killed; nothing is lost",
-        [WEIR_FOUND_POWER_LOSS] = "left by a machine that went down; what memory.sync allows may "
-                                  "be lost",
+        [WEIR_FOUND_POWER_LOSS] = "left by a machine that went down; memory.sync says what is lost",
         [WEIR_FOUND_OPEN] = "open in other processes"};
     char ago[24];
     int64_t ago_ns = d->started_ns > opened->written_ns ? d->started_ns - opened->written_ns : 0;
