@@ -18,11 +18,21 @@ void die(const char *what)
     exit(1);
 }
 
-double kit_seconds(void)
+static double read_clock(clockid_t clock)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock, &t);
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+double kit_seconds(void)
+{
+    return read_clock(CLOCK_MONOTONIC);
+}
+
+double kit_own_seconds(void)
+{
+    return read_clock(CLOCK_THREAD_CPUTIME_ID);
 }
 
 void *kit_map(size_t len)

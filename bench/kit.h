@@ -14,6 +14,9 @@ _Noreturn void die(const char *what);
 
 double kit_seconds(void);
 
+/* Of processor time, this thread's: what does not count is the time others had the processor. */
+double kit_own_seconds(void);
+
 /* `len` zeroed bytes, in large pages if the system gives them. */
 void *kit_map(size_t len);
 void kit_unmap(void *p, size_t len);

@@ -5,7 +5,8 @@
  *
  *     bench_lib [FILE [PART...]]    prints a table; writes a JSON list to FILE
  *
- * The parts are speed, algos, memory and longest; all of them, if none is named. */
+ * The parts are speed, algos, memory and longest, and all of them are run if none is named; and pace,
+ * which bench/peers/run asks for. */
 
 #include "parts.h"
 
@@ -15,12 +16,10 @@ static const struct part {
     const char *name;
     void (*run)(report *r);
 } parts[] = {
-    {"speed", speed_run},
-    {"algos", algos_run},
-    {"memory", memory_run},
-    {"longest", longest_run},
+    {"speed", speed_run},     {"algos", algos_run}, {"memory", memory_run},
+    {"longest", longest_run}, {"pace", pace_run},
 };
-enum { PARTS = sizeof parts / sizeof parts[0] };
+enum { PARTS = sizeof parts / sizeof parts[0], USUAL = PARTS - 1 };
 
 static const struct part *find_part(const char *name)
 {
@@ -28,8 +27,8 @@ static const struct part *find_part(const char *name)
         if (strcmp(parts[i].name, name) == 0)
             return &parts[i];
     }
-    fprintf(stderr, "bench_lib: unknown part '%s', expected speed, algos, memory or longest\n",
-            name);
+    fprintf(stderr,
+            "bench_lib: unknown part '%s', expected speed, algos, memory, longest or pace\n", name);
     return NULL;
 }
 
@@ -58,7 +57,7 @@ int main(int argc, char **argv)
     say_machine();
     for (int i = 2; i < argc; i++)
         find_part(argv[i])->run(&r);
-    for (int i = 0; i < PARTS && argc < 3; i++)
+    for (int i = 0; i < USUAL && argc < 3; i++)
         parts[i].run(&r);
     if (r.json) {
         fprintf(r.json, "\n]\n");

@@ -11,8 +11,8 @@
 enum { SLOT = 16, ASKED_MAX = 10000000 };
 
 /* The sizes that are tried, of the whole of memory_bytes for each key. */
-static const double sizes[] = {12, 13, 14, 15, 16, 16.5, 17, 17.5, 18, 18.5, 19, 20, 21,  22, 23,
-                               24, 25, 26, 27, 28, 30,   32, 34,   36, 40,   48, 56, 64, 80, 96, 128};
+static const double sizes[] = {12, 13, 14, 15, 16, 16.5, 17, 17.5, 18, 18.5, 19, 20, 21, 22, 23, 24,
+                               25, 26, 27, 28, 30, 32,   34, 36,   40, 48,   56, 64, 80, 96, 128};
 enum { SIZES = sizeof sizes / sizeof sizes[0] };
 
 /* Does a store of so many bytes a key hold all of them? Where it has evicted some by its own count,

@@ -17,4 +17,8 @@ void algos_run(report *r);   /* the other algorithms beside gcra */
 void memory_run(report *r);  /* bytes a key */
 void longest_run(report *r); /* the longest call */
 
+/* Nothing but single calls, hot and a million keys, in a few seconds: how fast weir is at this
+ * moment, for those who measure something else at the next. Only run if it is named. */
+void pace_run(report *r);
+
 #endif

@@ -3,7 +3,8 @@
 /* Decisions a second beside the bare loop, in a table of the same size, and in two threads beside
  * one. In every round each loop has its turn on the same requests, once to find the caches its own
  * and once for the clock, and is compared with the one of its kind in that round; the median of
- * these ratios is the figure. */
+ * these ratios is the figure. One thread is measured by the processor time it takes, which a busy
+ * machine leaves as it is; two by the clock on the wall, and so is the one that they are beside. */
 
 #include "bare.h"
 #include "kit.h"
@@ -12,7 +13,7 @@
 
 #include <pthread.h>
 
-enum { ROUNDS = 11, THREADS = 2 };
+enum { ROUNDS = 9, THREADS = 2, PACE_ROUNDS = 5 };
 
 typedef struct bench_case {
     const char *name, *text;
@@ -84,7 +85,7 @@ typedef struct lane { /* a thread and its requests */
     const request_key *keys;
     pthread_barrier_t *start; /* of the pass that counts */
     uint64_t allowed;
-    double began, ended;
+    double began, ended, own; /* own: processor time */
     pthread_t thread;
 } lane;
 
@@ -93,14 +94,20 @@ static void *lane_main(void *arg)
     lane *l = arg;
     l->allowed = l->loop(l->bench, l->keys);
     pthread_barrier_wait(l->start);
+    double own = kit_own_seconds();
     l->began = kit_seconds();
     l->allowed += l->loop(l->bench, l->keys);
     l->ended = kit_seconds();
+    l->own = kit_own_seconds() - own;
     return NULL;
 }
 
-/* Millions of decisions a second of `threads` threads together. */
-static double measure(const bench *b, loop_fn loop, unsigned threads)
+typedef struct speed {
+    double wall, own; /* millions of decisions a second, and a second of processor time */
+} speed;
+
+/* Of `threads` threads together. */
+static speed measure(const bench *b, loop_fn loop, unsigned threads)
 {
     lane lanes[THREADS] = {0};
     pthread_barrier_t start;
@@ -113,14 +120,16 @@ static double measure(const bench *b, loop_fn loop, unsigned threads)
     for (unsigned i = 0; i < threads; i++)
         pthread_join(lanes[i].thread, NULL);
     pthread_barrier_destroy(&start);
-    double began = lanes[0].began, ended = lanes[0].ended;
+    double began = lanes[0].began, ended = lanes[0].ended, own = 0;
     for (unsigned i = 0; i < threads; i++) {
         if (lanes[i].allowed != (b->what->denied ? 0 : 2 * PASS))
             die("a loop did not decide as it should");
         began = lanes[i].began < began ? lanes[i].began : began;
         ended = lanes[i].ended > ended ? lanes[i].ended : ended;
+        own += lanes[i].own;
     }
-    return threads * (double)PASS / (ended - began) / 1e6;
+    double millions = threads * (double)PASS / 1e6;
+    return (speed){.wall = millions / (ended - began), .own = millions / own};
 }
 
 /* ---- figures --------------------------------------------------------------------------------- */
@@ -155,12 +164,12 @@ static void measure_all(const bench *b, report *r)
     for (int round = 0; round < ROUNDS; round++) {
         for (unsigned i = 0; i < THREADS; i++)
             keys_draw(b->keys[i], b->what->keys, PASS, (uint64_t)round * THREADS + i + 1);
-        double bare_batched = measure(b, bare_batches, 1), batched = measure(b, batches, 1);
-        double bare_one = measure(b, bare_singles, 1), one = measure(b, singles, 1);
-        note(&batch, round, batched, bare_batched);
-        note(&single, round, one, bare_one);
+        speed bare_batched = measure(b, bare_batches, 1), batched = measure(b, batches, 1);
+        speed bare_one = measure(b, bare_singles, 1), one = measure(b, singles, 1);
+        note(&batch, round, batched.own, bare_batched.own);
+        note(&single, round, one.own, bare_one.own);
         if (b->what->threads)
-            note(&threads, round, measure(b, singles, THREADS), one);
+            note(&threads, round, measure(b, singles, THREADS).wall, one.wall);
     }
     add_row(r, b->what, "batch", "vs_bare", "bare loop", &batch);
     add_row(r, b->what, "single", "vs_bare", "bare loop", &single);
@@ -221,4 +230,28 @@ void speed_run(report *r)
         run_case(&cases[i], keys, r);
     for (unsigned i = 0; i < THREADS; i++)
         kit_unmap(keys[i], PASS * sizeof *keys[i]);
+}
+
+void pace_run(report *r)
+{
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const bench_case *what = &cases[i];
+        if (what->keys > 1000000 || what->denied)
+            continue;
+        bench b = {.what = what, .keys = {kit_map(PASS * sizeof(request_key))}};
+        double figures[PACE_ROUNDS];
+        char name[64];
+        subject_open(&b.subject, what->text, what->slots * sizeof(bare_slot) + LARGE_BYTES_MIN,
+                     LARGE_BYTES_MIN);
+        subject_sweep(&b.subject, what->keys, now_ns, 1);
+        for (int round = 0; round < PACE_ROUNDS; round++) {
+            keys_draw(b.keys[0], what->keys, PASS, (uint64_t)round + 1);
+            figures[round] = measure(&b, singles, 1).own;
+        }
+        double pace = kit_median(figures, PACE_ROUNDS);
+        snprintf(name, sizeof name, "pace.%s", what->name);
+        report_add(r, &(report_row){name, pace, "M/s", "itself", pace, 1});
+        subject_close(&b.subject);
+        kit_unmap(b.keys[0], PASS * sizeof(request_key));
+    }
 }

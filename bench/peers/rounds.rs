@@ -1,18 +1,28 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! What the peers in Rust share: the requests, and the median of rounds.
 
-use std::time::Instant;
-
 const KEYS: usize = 1_000_000;
 const ROUNDS: usize = 5;
+
+extern "C" {
+    fn clock_gettime(clock: i32, ret: *mut [i64; 2]) -> i32;
+}
+
+/// Of processor time, which a busy machine leaves as it is.
+fn seconds() -> f64 {
+    const CLOCK_PROCESS_CPUTIME_ID: i32 = 2;
+    let mut t = [0; 2]; // a timespec of a 64-bit Linux
+    unsafe { clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &mut t) };
+    t[0] as f64 + t[1] as f64 / 1e9
+}
 
 /// Millions of requests a second. `allows` takes one unit for a key; all are to be allowed.
 fn median(requests: &[String], mut allows: impl FnMut(&String) -> bool) -> f64 {
     let mut figures: Vec<f64> = (0..ROUNDS)
         .map(|_| {
-            let began = Instant::now();
+            let began = seconds();
             let allowed = requests.iter().filter(|key| allows(key)).count();
-            let took = began.elapsed().as_secs_f64();
+            let took = seconds() - began;
             assert_eq!(allowed, requests.len());
             requests.len() as f64 / took / 1e6
         })

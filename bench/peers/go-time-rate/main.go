@@ -10,6 +10,7 @@ import (
 	"os"
 	"sort"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -37,17 +38,26 @@ func (l *limiters) allow(key string, now time.Time) bool {
 	return limiter.AllowN(now, 1)
 }
 
+// Of processor time, which a busy machine leaves as it is; the collector's is in it.
+func seconds() float64 {
+	var r syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
+		panic(err)
+	}
+	return float64(r.Utime.Nano()+r.Stime.Nano()) / 1e9
+}
+
 // Millions of requests a second.
 func median(l *limiters, requests []string, now time.Time) float64 {
 	figures := make([]float64, rounds)
 	for i := range figures {
-		began := time.Now()
+		began := seconds()
 		for _, key := range requests {
 			if !l.allow(key, now) {
 				panic("a request was denied")
 			}
 		}
-		figures[i] = float64(len(requests)) / time.Since(began).Seconds() / 1e6
+		figures[i] = float64(len(requests)) / (seconds() - began) / 1e6
 	}
 	sort.Float64s(figures)
 	return figures[rounds/2]

@@ -14,9 +14,10 @@ const limiter = new RateLimiterMemory({ points: 1e9, duration: 3600 });
 async function median(requests) {
   const figures = [];
   for (let round = 0; round < ROUNDS; round++) {
-    const began = process.hrtime.bigint();
+    const began = process.cpuUsage();
     for (const key of requests) await limiter.consume(key);
-    figures.push((requests.length * 1e3) / Number(process.hrtime.bigint() - began));
+    const took = process.cpuUsage(began); // in us, of all threads: the collector's are in it
+    figures.push(requests.length / (took.user + took.system));
   }
   return figures.sort((a, b) => a - b)[ROUNDS >> 1];
 }

@@ -19,11 +19,11 @@ def median(limiter, limit, requests):
     """Millions of requests a second."""
     figures = []
     for _ in range(ROUNDS):
-        began = time.perf_counter()
+        began = time.process_time()
         for key in requests:
             if not limiter.hit(limit, key):
                 raise SystemExit("a request was denied")
-        figures.append(len(requests) / (time.perf_counter() - began) / 1e6)
+        figures.append(len(requests) / (time.process_time() - began) / 1e6)
     return statistics.median(figures)
 
 
