@@ -105,10 +105,9 @@ static void finish(weir_ask *ask, const place *at)
         look_on(ask);
 }
 
+/* Of an ask that was answered. */
 static int counter_of(const weir_ask *ask)
 {
-    if (ask->status != WEIR_OK)
-        return COUNT_FAILED;
     switch (ask->reason) {
     case WEIR_BY_SHADOW:
         return COUNT_SHADOWED;
@@ -130,6 +129,7 @@ void weir_service_take(weir_service *s, weir_ask *asks, size_t n, int64_t now_ns
     place at[WEIR_BATCH_MAX];
     size_t len = 0;
     weir_service_refresh(s);
+    weir_service_tick(s, now_ns);
     s->decided += n;
     for (size_t i = 0; i < n; i++) {
         weir_ask *ask = &asks[i];
@@ -152,8 +152,11 @@ void weir_service_take(weir_service *s, weir_ask *asks, size_t n, int64_t now_ns
             ask->decision = requests[len++].decision;
         }
         finish(ask, &at[i]);
-        if (ask->status != WEIR_OK || ask->cost > 0)
-            weir_service_count(s, counts_place(&at[i], ask), counter_of(ask));
+        if (ask->status != WEIR_OK)
+            weir_service_count(s, counts_place(&at[i], ask), COUNT_FAILED);
+        else if (ask->cost > 0)
+            weir_service_weigh(s, counts_place(&at[i], ask), counter_of(ask), &at[i].key, ask->cost,
+                               now_ns);
     }
 }
 
@@ -215,15 +218,18 @@ weir_status weir_service_throttle(weir_service *s, const weir_throttle *t, weir_
                                   weir_throttle_status *ret_throttle)
 {
     throttle_call call = {t, ret, WEIR_THROTTLE_OK};
+    weir_service_tick(s, now_ns);
     weir_hub *h = s->hub;
     weir_status st = weir_store_apply(h->store, &h->throttle_policy, h->throttle_id, key.at,
                                       key.len, now_ns, throttle_state, &call);
     *ret_throttle = call.status;
     s->decided++;
-    if (st != WEIR_OK)
+    if (st != WEIR_OK) {
         weir_service_count(s, NAME_THROTTLE, COUNT_FAILED);
-    else if (t->quantity > 0)
-        weir_service_count(s, NAME_THROTTLE, ret->limited ? COUNT_DENIED : COUNT_ALLOWED);
+    } else if (t->quantity > 0) {
+        int which = ret->limited ? COUNT_DENIED : COUNT_ALLOWED;
+        weir_service_weigh(s, NAME_THROTTLE, which, &key, t->quantity, now_ns);
+    }
     return st;
 }
 
