@@ -9,11 +9,15 @@
 
 #include <stdio.h>
 
-static const char *const names[] = {"policy", "limit", "key", "cost", "delay", "denied"};
+static const char *const names[WEIR_HTTP_PARAMS] = {
+    [WEIR_HTTP_P_POLICY] = "policy", [WEIR_HTTP_P_LIMIT] = "limit", [WEIR_HTTP_P_KEY] = "key",
+    [WEIR_HTTP_P_COST] = "cost",     [WEIR_HTTP_P_DELAY] = "delay", [WEIR_HTTP_P_DENIED] = "denied",
+    [WEIR_HTTP_P_SOURCE] = NULL,     [WEIR_HTTP_P_OF] = "of",       [WEIR_HTTP_P_K] = "k",
+};
 
 bool weir_http_is_param(const char *name, size_t len)
 {
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    for (size_t i = 0; i < WEIR_HTTP_P_SOURCE; i++) {
         if (strlen(names[i]) == len && memcmp(names[i], name, len) == 0)
             return true;
     }
@@ -149,7 +153,8 @@ static bool take_member(weir_http_params *p, const char *name, const json_t *val
         refuse_unknown(p, known & ~WEIR_HTTP_BIT(WEIR_HTTP_P_SOURCE), name, strlen(name), a);
         return false;
     }
-    bool number = param == WEIR_HTTP_P_COST || param == WEIR_HTTP_P_DENIED;
+    bool number =
+        param == WEIR_HTTP_P_COST || param == WEIR_HTTP_P_DENIED || param == WEIR_HTTP_P_K;
     if (number ? !json_is_integer(value) : !json_is_string(value)) {
         weir_http_problem(a, 400, "\"%s\" in the body: expected a %s", name,
                           number ? "whole number" : "string");
@@ -198,6 +203,8 @@ static bool check_values(weir_http_params *p, weir_http_answer *a)
         p->number[WEIR_HTTP_P_COST] = 1;
     if (!(p->given & WEIR_HTTP_BIT(WEIR_HTTP_P_DENIED)))
         p->number[WEIR_HTTP_P_DENIED] = 429;
+    if (!read_number(p, WEIR_HTTP_P_K))
+        p->number[WEIR_HTTP_P_K] = -1;
     int64_t cost = -1, status = -1;
     if (read_number(p, WEIR_HTTP_P_COST))
         cost = p->number[WEIR_HTTP_P_COST];

@@ -16,6 +16,8 @@ typedef enum weir_http_param {
     WEIR_HTTP_P_DELAY,
     WEIR_HTTP_P_DENIED,
     WEIR_HTTP_P_SOURCE, /* options->key_query, in a query only */
+    WEIR_HTTP_P_OF,     /* these two of /v1/top alone, which has no key */
+    WEIR_HTTP_P_K,
     WEIR_HTTP_PARAMS
 } weir_http_param;
 
@@ -24,7 +26,7 @@ typedef enum weir_http_param {
 typedef struct weir_http_params {
     unsigned given;                    /* WEIR_HTTP_BIT() of each that is there */
     weir_slice text[WEIR_HTTP_PARAMS]; /* of those that are texts, and of all from a query */
-    int64_t number[WEIR_HTTP_PARAMS];  /* of cost and denied, once read */
+    int64_t number[WEIR_HTTP_PARAMS];  /* of cost, denied and k, once read */
     const char *key_query;             /* the name of WEIR_HTTP_P_SOURCE, or NULL */
     json_t *json;                      /* what texts from a body lie in */
 } weir_http_params;

@@ -56,4 +56,6 @@ void weir_resp_explain(weir_resp_call *c);
 void weir_resp_policy(weir_resp_call *c);
 void weir_resp_throttle(weir_resp_call *c);
 
+void weir_resp_top(weir_resp_call *c); /* resp_top.c */
+
 #endif

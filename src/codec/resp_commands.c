@@ -86,6 +86,7 @@ static const weir_resp_command commands[] = {
     {"WEIR.EXPLAIN", weir_resp_explain, 3, 3, true, "WEIR.EXPLAIN policy key"},
     {"WEIR.POLICY", weir_resp_policy, 2, 0, false,
      "WEIR.POLICY LIST | GET name | SET name policy-text | DEL name"},
+    {"WEIR.TOP", weir_resp_top, 2, 4, false, "WEIR.TOP policy [denied|allowed] [k]"},
     {"WEIR.HELP", help, 1, 1, false, "WEIR.HELP"},
     {"CL.THROTTLE", weir_resp_throttle, 1, 0, false,
      "CL.THROTTLE key max_burst count period [quantity]"},

@@ -132,8 +132,8 @@ static int by_cost(const void *a, const void *b)
     if (x->cost != y->cost)
         return x->cost < y->cost ? 1 : -1;
     uint32_t len = x->key->len < y->key->len ? x->key->len : y->key->len;
-    int order = memcmp(x->key->text, y->key->text,
-                       len < WEIR_HEAVY_TEXT_MAX ? len : WEIR_HEAVY_TEXT_MAX);
+    int order =
+        memcmp(x->key->text, y->key->text, len < WEIR_HEAVY_TEXT_MAX ? len : WEIR_HEAVY_TEXT_MAX);
     return order ? order : (x->key->len > y->key->len) - (x->key->len < y->key->len);
 }
 

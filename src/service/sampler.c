@@ -31,7 +31,7 @@ uint64_t weir_sampler_hit(weir_sampler *s, int64_t *left, uint64_t *random)
     uint64_t stride = UINT64_C(1) << shift;
     /* From the beginning of the stride to the end of the request, which went -*left units beyond
      * the one that was drawn. */
-    uint64_t done = s->at + 1 + (uint64_t)-*left;
+    uint64_t done = s->at + 1 + (uint64_t) - *left;
     uint64_t hits = 1, strides = done >> shift;
     done &= stride - 1;
     if (strides > 0)

@@ -12,7 +12,7 @@
 #include "service/service.h"
 
 #define WEIR_TOP_KEYS_MAX 1000
-#define WEIR_TOP_K        10 /* shown if nobody says how many, or as many as there are */
+#define WEIR_TOP_K        10  /* shown if nobody says how many, or as many as there are */
 #define WEIR_TOP_TEXT_MAX 128 /* bytes of a key that are kept */
 #define WEIR_TOP_HALF_NS  (INT64_C(60) * 1000000000)
 
@@ -30,7 +30,7 @@ size_t weir_hub_top_keys(const weir_hub *h);
 
 typedef enum weir_top_of {
     WEIR_TOP_ALLOWED, /* by the limit or the allow list */
-    WEIR_TOP_DENIED,  /* by the limit or the deny list; and what a shadow policy would have denied */
+    WEIR_TOP_DENIED, /* by the limit or the deny list; and what a shadow policy would have denied */
     WEIR_TOP_OFS
 } weir_top_of;
 

@@ -360,9 +360,9 @@ static void check_verdicts(void **unused)
     for (int i = 0; i < 2; i++) {
         weir_throttle_answer a;
         weir_throttle_status why;
-        assert_int_equal(weir_service_throttle(service[0], &t, (weir_slice){"erin", 4}, now_ns, &a,
-                                               &why),
-                         WEIR_OK);
+        assert_int_equal(
+            weir_service_throttle(service[0], &t, (weir_slice){"erin", 4}, now_ns, &a, &why),
+            WEIR_OK);
     }
     expect("(throttle)", WEIR_TOP_ALLOWED, "erin 3 1 of 3");
     expect("(throttle)", WEIR_TOP_DENIED, "erin 3 1 of 3");

@@ -14,8 +14,8 @@ enum {
 };
 
 static const weir_top_of verdict[STREAMS] = {
-    [COUNT_ALLOWED] = WEIR_TOP_ALLOWED,     [COUNT_DENIED] = WEIR_TOP_DENIED,
-    [COUNT_SHADOWED] = WEIR_TOP_DENIED,     [COUNT_ALLOW_LISTED] = WEIR_TOP_ALLOWED,
+    [COUNT_ALLOWED] = WEIR_TOP_ALLOWED,    [COUNT_DENIED] = WEIR_TOP_DENIED,
+    [COUNT_SHADOWED] = WEIR_TOP_DENIED,    [COUNT_ALLOW_LISTED] = WEIR_TOP_ALLOWED,
     [COUNT_DENY_LISTED] = WEIR_TOP_DENIED,
 };
 
@@ -25,7 +25,7 @@ typedef struct place {
     int64_t *lefts;
 
     /* Under the lock. */
-    weir_heavy *list[WEIR_TOP_OFS]; /* NULL: nothing to weigh, or no memory for it */
+    weir_heavy *list[WEIR_TOP_OFS];  /* NULL: nothing to weigh, or no memory for it */
     unsigned coarsest[WEIR_TOP_OFS]; /* the highest shift that what is listed came by; what came by
                                         a higher one has faded since to no more than this */
     bool refused[WEIR_TOP_OFS];      /* for want of memory */
@@ -34,8 +34,8 @@ typedef struct place {
 struct weir_weigher {
     weir_scales *scales;
     uint64_t random;
-    unsigned share;  /* how many requests each stream may look at in a second */
-    int64_t step;    /* to which all lists have faded */
+    unsigned share; /* how many requests each stream may look at in a second */
+    int64_t step;   /* to which all lists have faded */
     int64_t ticked_ns;
     size_t places;
     port_mutex *lock; /* held by the owner when it writes what others read */
