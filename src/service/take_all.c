@@ -130,7 +130,7 @@ static void count(all *a, size_t blocking)
 {
     for (size_t i = 0; i < a->n; i++) {
         if (blocking == a->n || blocking == i)
-            weir_place_count(a->service, &a->at[i], &a->asks[i]);
+            weir_place_count(a->service, &a->at[i], &a->asks[i], a->now_ns);
     }
 }
 
@@ -138,7 +138,7 @@ static weir_status fail(all *a, weir_status st)
 {
     for (size_t i = 0; i < a->n; i++) {
         if (a->asks[i].status != WEIR_OK)
-            weir_place_count(a->service, &a->at[i], &a->asks[i]);
+            weir_place_count(a->service, &a->at[i], &a->asks[i], a->now_ns);
     }
     return st;
 }
