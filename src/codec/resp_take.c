@@ -96,18 +96,16 @@ void weir_resp_put_answer(weir_resp_call *c, const weir_ask *ask)
         weir_ms_ceil(d->reset_after_ns),
         weir_ms_ceil(d->delay_ns),
     };
-    bool map = c->session->proto >= 3;
-    if (map)
-        weir_resp_put_map(c->out, FIGURES + 2, 3);
-    else
+    if (c->session->proto < 3) {
         weir_resp_put_array(c->out, FIGURES);
+        weir_resp_put_integers(c->out, figures, FIGURES);
+        return;
+    }
+    weir_resp_put_map(c->out, FIGURES + 2, 3);
     for (int i = 0; i < FIGURES; i++) {
-        if (map)
-            weir_resp_put_text(c->out, names[i]);
+        weir_resp_put_text(c->out, names[i]);
         weir_resp_put_i64(c->out, figures[i]);
     }
-    if (!map)
-        return;
     weir_resp_put_text(c->out, "policy");
     put_policy(c, ask);
     weir_resp_put_text(c->out, "layer");

@@ -74,6 +74,16 @@ static weir_status find_place(weir_service *s, weir_ask *ask, weir_rule_key *see
     return WEIR_OK;
 }
 
+/* What the store answers is not cleared first: that would be most of the work. */
+static void put_question(weir_store_request *ret, const weir_ask *ask, const place *at)
+{
+    ret->policy = ask->policy;
+    ret->policy_id = at->policy_id;
+    ret->key = at->key.at;
+    ret->key_len = at->key.len;
+    ret->cost = ask->cost;
+}
+
 static uint32_t counts_place(const place *at, const weir_ask *ask)
 {
     return at->rule ? at->rule->counts : ask->by_text ? NAME_TEXTS : NAME_OTHERS;
@@ -137,11 +147,7 @@ void weir_service_take(weir_service *s, weir_ask *asks, size_t n, int64_t now_ns
         if (ask->status == WEIR_OK && is_listed(&at[i]))
             decide_by_list(ask, at[i].seen->allow);
         else if (ask->status == WEIR_OK)
-            requests[len++] = (weir_store_request){.policy = ask->policy,
-                                                   .policy_id = at[i].policy_id,
-                                                   .key = at[i].key.at,
-                                                   .key_len = at[i].key.len,
-                                                   .cost = ask->cost};
+            put_question(&requests[len++], ask, &at[i]);
     }
     weir_store_check_batch(s->hub->store, requests, len, now_ns);
     len = 0;
