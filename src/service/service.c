@@ -91,7 +91,7 @@ static uint32_t counts_place(const place *at, const weir_ask *ask)
 
 static bool is_listed(const place *at)
 {
-    return at->seen && (at->seen->allow || at->seen->deny);
+    return at->seen && at->seen->list != WEIR_ON_NO_LIST;
 }
 
 /* ---- from the store's answer to the ask's ---------------------------------------------------- */
@@ -145,7 +145,7 @@ void weir_service_take(weir_service *s, weir_ask *asks, size_t n, int64_t now_ns
         weir_ask *ask = &asks[i];
         ask->status = find_place(s, ask, &s->seen[i], &at[i]);
         if (ask->status == WEIR_OK && is_listed(&at[i]))
-            decide_by_list(ask, at[i].seen->allow);
+            decide_by_list(ask, at[i].seen->list == WEIR_ON_ALLOW_LIST);
         else if (ask->status == WEIR_OK)
             put_question(&requests[len++], ask, &at[i]);
     }
@@ -176,7 +176,7 @@ static void ask_store(weir_service *s, weir_ask *ask, int64_t now_ns, store_call
     if (ask->status != WEIR_OK)
         return;
     if (is_listed(&at))
-        decide_by_list(ask, at.seen->allow);
+        decide_by_list(ask, at.seen->list == WEIR_ON_ALLOW_LIST);
     else
         ask->status = call(s->hub->store, ask->policy, at.policy_id, at.key.at, at.key.len, now_ns,
                            ask->cost, &ask->decision);
