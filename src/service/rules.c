@@ -242,9 +242,11 @@ static void see_lists(const weir_rule *r, const char *key, size_t len, const wei
     uint32_t at;
     if (r->rest->by_pattern && weir_patterns_find(r->rest->by_pattern, key, len, address, &at))
         ret->held = &r->rest->overrides[at];
-    ret->deny = r->rest->deny && weir_patterns_find(r->rest->deny, key, len, address, &at);
-    ret->allow =
-        !ret->deny && r->rest->allow && weir_patterns_find(r->rest->allow, key, len, address, &at);
+    ret->list = WEIR_ON_NO_LIST;
+    if (r->rest->deny && weir_patterns_find(r->rest->deny, key, len, address, &at))
+        ret->list = WEIR_ON_DENY_LIST;
+    else if (r->rest->allow && weir_patterns_find(r->rest->allow, key, len, address, &at))
+        ret->list = WEIR_ON_ALLOW_LIST;
 }
 
 void weir_rule_see(const weir_rule *r, const char *key, size_t len, weir_rule_key *ret)
