@@ -78,8 +78,8 @@ void weir_resp_top(weir_resp_call *c)
         return;
     }
     weir_top top;
-    weir_status st = weir_hub_top(hub, weir_resp_call_text(c, 1), of, k > 0 ? (size_t)k : 0,
-                                  c->now_ns, &top);
+    weir_status st =
+        weir_hub_top(hub, weir_resp_call_text(c, 1), of, k > 0 ? (size_t)k : 0, c->now_ns, &top);
     if (st != WEIR_OK) {
         put_failure(c, st, keys);
         return;
