@@ -32,6 +32,7 @@ void weir_service_reserve(weir_service *s, weir_ask *ask, int64_t ttl_ns, int64_
 {
     weir_place at;
     weir_service_refresh(s);
+    weir_service_tick(s, now_ns);
     s->decided++;
     ask->status = weir_place_find(s, ask, &s->seen[0], &at);
     if (ask->status == WEIR_OK && weir_place_is_listed(&at)) {

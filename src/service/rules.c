@@ -7,6 +7,7 @@
 
 #include "port/port.h"
 #include "store/siphash.h"
+#include "store/stored.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -66,7 +67,9 @@ static weir_status parse_held(weir_held *held, const weir_zones *zones, const ch
 static uint64_t held_id(const weir_store *store, const weir_policy *p, const char *name)
 {
     weir_secret secret = {weir_store_policy_id(store, p), 0x6e616d6564};
-    return weir_siphash(secret, name, strlen(name));
+    uint64_t id = weir_siphash(secret, name, strlen(name));
+    weir_store_note_policy(store, id, p);
+    return id;
 }
 
 static weir_status build_held(weir_held *held, const weir_store *store, const char *name,

@@ -151,6 +151,7 @@ weir_status weir_service_take_all(weir_service *s, weir_ask *asks, size_t n, int
         return WEIR_E_RANGE;
     all a = {.service = s, .asks = asks, .n = n, .now_ns = now_ns};
     weir_service_refresh(s);
+    weir_service_tick(s, now_ns);
     s->decided++;
     weir_status st = find_all(&a);
     if (st != WEIR_OK)
