@@ -244,6 +244,28 @@ static weir_locked *search(weir_table *t, weir_hold *h, weir_locked *first, weir
     return NULL;
 }
 
+/* Moves several entries, each to its other bucket, for one of `form` that takes the room of more than
+ * one. Those that found room elsewhere stay there also if not all did. */
+static bool move_several(weir_table *t, weir_hold *h, weir_locked *l, weir_form form,
+                         int64_t seen_ns)
+{
+    int64_t last_ns;
+    unsigned set = weir_line_victims(&l->line, form, &last_ns);
+    if (__builtin_popcount(set) < 2)
+        return false;
+    for (unsigned i = WEIR_LINE_ENTRIES; i-- > 0;) {
+        weir_locked *to = set >> i & 1 ? hold_other(t, h, l, i) : NULL;
+        if (!to)
+            continue;
+        weir_form moved = (weir_form)(l->line.word[0] >> WEIR_CODE_AT(i) & 7);
+        if (drop_fresh(to, moved, seen_ns))
+            move_entry(l, to, i);
+        else
+            let_go(h);
+    }
+    return weir_line_has_room(&l->line, form);
+}
+
 weir_status weir_hold_insert(weir_table *t, weir_hold *h, const weir_place *at, weir_entry *e,
                              int64_t seen_ns)
 {
@@ -255,6 +277,10 @@ weir_status weir_hold_insert(weir_table *t, weir_hold *h, const weir_place *at, 
         l = second;
     if (!l)
         l = search(t, h, first, second, e->form, seen_ns);
+    if (!l && move_several(t, h, second, e->form, seen_ns))
+        l = second;
+    if (!l && move_several(t, h, first, e->form, seen_ns))
+        l = first;
     if (!l && !t->refuse)
         l = evict(t, first, second, e->form);
     if (!l) {
