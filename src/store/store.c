@@ -6,8 +6,10 @@
 #include <weir/weir_store.h>
 
 #include "port/port.h"
+#include "store/clock.h"
 #include "store/large.h"
 #include "store/siphash.h"
+#include "store/stored.h"
 #include "store/table.h"
 
 #include <stdalign.h>
@@ -22,6 +24,7 @@ struct weir_store {
     weir_large *large;
     weir_secret secret;
     uint64_t memory_max, large_max;
+    weir_clock clock;
 };
 
 /* ---- open and close -------------------------------------------------------------------------- */
@@ -66,6 +69,7 @@ weir_status weir_store_open(weir_store **ret, const weir_store_options *options)
         weir_store_close(s);
         return st;
     }
+    weir_clock_start(&s->clock, port_clocks_now(), port_boot_id(), NULL, 0);
     *ret = s;
     return WEIR_OK;
 }
@@ -284,6 +288,23 @@ void weir_store_check_batch(weir_store *s, weir_store_request *requests, size_t 
         decide_group(s, &requests[i], group, hashes, now_ns);
     }
 }
+
+/* ---- time ------------------------------------------------------------------------------------ */
+
+int64_t weir_store_now(weir_store *s)
+{
+    int64_t boot_ns = port_boot_ns();
+    if (weir_clock_is_due(&s->clock, boot_ns))
+        weir_clock_tick(&s->clock, port_clocks_now());
+    return weir_clock_time(&s->clock, boot_ns);
+}
+
+weir_clock_view weir_store_clock(const weir_store *s)
+{
+    return weir_clock_look(&s->clock);
+}
+
+/* ---- figures --------------------------------------------------------------------------------- */
 
 weir_store_stats weir_store_stats_get(weir_store *s)
 {
