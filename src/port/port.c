@@ -54,7 +54,7 @@ port_clocks port_clocks_now(void)
 }
 
 /* The id is 36 characters of text; FNV-1a makes a word of it. */
-uint64_t port_boot_id(void)
+uint64_t port_boot_number(void)
 {
     char text[64];
     FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");

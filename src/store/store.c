@@ -69,7 +69,7 @@ weir_status weir_store_open(weir_store **ret, const weir_store_options *options)
         weir_store_close(s);
         return st;
     }
-    weir_clock_start(&s->clock, port_clocks_now(), port_boot_id(), NULL, 0);
+    weir_clock_start(&s->clock, port_clocks_now(), port_boot_number(), NULL, 0);
     *ret = s;
     return WEIR_OK;
 }
