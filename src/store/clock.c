@@ -52,6 +52,14 @@ static int64_t creep(weir_clock *c, port_clocks at, int64_t offset_ns)
     return creep_ns;
 }
 
+static void note(weir_clock *c, port_clocks at)
+{
+    if (!c->slots)
+        return;
+    const weir_epoch e = {weir_clock_time(c, at.boot_ns), at.wall_ns, at.boot_ns, c->boot_id};
+    weir_epoch_put(c->slots, &e);
+}
+
 void weir_clock_tick(weir_clock *c, port_clocks at)
 {
     uint64_t nobody = 0;
@@ -66,11 +74,16 @@ void weir_clock_tick(weir_clock *c, port_clocks at)
     set(&c->offset, offset_ns - creep(c, at, offset_ns));
     set(&c->due, at.boot_ns + WEIR_CLOCK_TICK_NS);
     c->last = at;
-    if (c->slots) {
-        const weir_epoch now = {weir_clock_time(c, at.boot_ns), at.wall_ns, at.boot_ns, c->boot_id};
-        weir_epoch_put(c->slots, &now);
-    }
+    note(c, at);
     port_word_store_release(&c->ticking, 0);
+}
+
+void weir_clock_set(weir_clock *c, port_clocks at, int64_t time_ns)
+{
+    c->last = at;
+    set(&c->base, time_ns - at.boot_ns);
+    set(&c->offset, at.wall_ns - time_ns);
+    note(c, at);
 }
 
 weir_clock_view weir_clock_look(const weir_clock *c)

@@ -56,6 +56,9 @@ static inline bool weir_clock_is_due(const weir_clock *c, int64_t boot_ns)
  * Any thread. */
 void weir_clock_tick(weir_clock *c, port_clocks at);
 
+/* Makes it time_ns at this moment, and notes that. No other thread may use the clock. */
+void weir_clock_set(weir_clock *c, port_clocks at, int64_t time_ns);
+
 typedef struct weir_clock_view {
     int64_t offset_ns; /* by how much the wall clock is ahead; less than 0: behind */
     uint64_t steps;    /* how often it was set since the start ... */

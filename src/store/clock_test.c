@@ -21,7 +21,7 @@ static const int64_t noon_ns = 1800000000000000000 / 86400000000000 * 8640000000
 /* ---- a machine, its daemon and the daemon's file --------------------------------------------- */
 
 typedef struct machine {
-    port_clocks at; /* what the clocks say */
+    port_clocks at;  /* what the clocks say */
     int64_t gone_ns; /* by a stopwatch, since the start of the test */
     uint64_t boot_id;
     weir_epoch_slots file;
@@ -222,11 +222,11 @@ static void check_waits(void **unused)
     (void)unused;
     static const char *const policies[] = {"gcra 4/h burst 4", "fixed-window 10/h",
                                            "fixed-window 10/day", "sliding-log 10/h"};
-    static void (*const happenings[])(machine *m) = {
-        nothing,          hour_on,          hour_back,           day_on,
-        day_back,         there_and_back,   back_and_there,      sleep_of_8_hours,
-        jitter,           restart,          set_during_restart,  set_back_during_restart,
-        reboot,           from_a_day_ahead, reboot_to_1970,
+    static void (*const happenings[])(machine * m) = {
+        nothing,  hour_on,          hour_back,          day_on,
+        day_back, there_and_back,   back_and_there,     sleep_of_8_hours,
+        jitter,   restart,          set_during_restart, set_back_during_restart,
+        reboot,   from_a_day_ahead, reboot_to_1970,
     };
     for (size_t i = 0; i < sizeof policies / sizeof policies[0]; i++) {
         for (size_t k = 0; k < sizeof happenings / sizeof happenings[0]; k++)
@@ -296,6 +296,24 @@ static void check_long_downtime(void **unused)
     reboot(&m);
     assert_int_equal(now_of(&m), m.at.wall_ns);
     assert_int_equal(take(&m, &p).remaining, 3);
+    weir_store_close(m.store);
+}
+
+/* Who wants the wall clock's time at once gets it, and the next opening goes on from there. */
+static void check_set(void **unused)
+{
+    (void)unused;
+    machine m = machine_at(noon_ns);
+    boot(&m, &m.file);
+    run_for(&m, 10 * s_ns);
+    set_wall(&m, -DAY_NS);
+    weir_clock_set(&m.clock, m.at, m.at.wall_ns);
+    m.last_ns = 0;
+    assert_int_equal(now_of(&m), m.at.wall_ns);
+    assert_int_equal(weir_clock_look(&m.clock).offset_ns, 0);
+    assert_int_equal(weir_clock_look(&m.clock).steps, 0);
+    restart(&m);
+    assert_int_equal(now_of(&m), m.at.wall_ns);
     weir_store_close(m.store);
 }
 
@@ -380,9 +398,13 @@ static void check_store_now(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_waits),         cmocka_unit_test(check_creep),
-        cmocka_unit_test(check_steps_are_counted), cmocka_unit_test(check_long_downtime),
-        cmocka_unit_test(check_extremes),      cmocka_unit_test(check_torn_moments),
+        cmocka_unit_test(check_waits),
+        cmocka_unit_test(check_creep),
+        cmocka_unit_test(check_steps_are_counted),
+        cmocka_unit_test(check_long_downtime),
+        cmocka_unit_test(check_set),
+        cmocka_unit_test(check_extremes),
+        cmocka_unit_test(check_torn_moments),
         cmocka_unit_test(check_store_now),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -299,6 +299,11 @@ int64_t weir_store_now(weir_store *s)
     return weir_clock_time(&s->clock, boot_ns);
 }
 
+void weir_store_set_time(weir_store *s, int64_t time_ns)
+{
+    weir_clock_set(&s->clock, port_clocks_now(), time_ns);
+}
+
 weir_clock_view weir_store_clock(const weir_store *s)
 {
     return weir_clock_look(&s->clock);

@@ -32,6 +32,15 @@ WEIR_NODISCARD weir_status weir_store_put(weir_store *s, const weir_stored *stor
 /* What weir_store_now() goes by, as of about a second ago. Any thread. */
 weir_clock_view weir_store_clock(const weir_store *s);
 
+/* Makes weir_store_now() time_ns. No other thread may use the store. */
+void weir_store_set_time(weir_store *s, int64_t time_ns);
+
+/* Calls fn for every policy whose text the store's memory has, until it returns false. Any
+ * thread. */
+void weir_store_policies(weir_store *s,
+                         bool (*fn)(void *ctx, uint64_t id, const char *text, size_t len),
+                         void *ctx);
+
 /* The store's time: decisions are made at this or later. */
 int64_t weir_store_seen_ns(const weir_store *s);
 
