@@ -57,6 +57,20 @@ typedef struct weir_store_error {
     char text[256]; /* one line: what is wrong and what helps */
 } weir_store_error;
 
+/* What became of a file's state since it was last in use. */
+typedef enum weir_found {
+    WEIR_FOUND_NOTHING,    /* in memory, or a file that is new or was reset */
+    WEIR_FOUND_CLOSED,     /* closed as it should be: all is there */
+    WEIR_FOUND_KILLED,     /* a process ended without closing it: all is there */
+    WEIR_FOUND_POWER_LOSS, /* so did the machine: what `sync` allows may be missing */
+    WEIR_FOUND_OPEN        /* others have it open now */
+} weir_found;
+
+typedef struct weir_store_opened {
+    weir_found found;
+    int64_t written_ns; /* about when it was last written, in ns since the epoch; 0: never */
+} weir_store_opened;
+
 typedef struct weir_store_options {
     size_t memory_bytes;   /* 0: 256 MiB. What the keys' states may take, at least 1 MiB */
     const uint8_t *secret; /* 16 bytes for the hash, NULL: random. To be given in tests only */
@@ -69,6 +83,7 @@ typedef struct weir_store_options {
     bool reset;  /* start with an empty file, whatever was in it; not if somebody has it open */
     const weir_zones *zones;     /* for the policies a file knows by their text; NULL: UTC alone */
     weir_store_error *ret_error; /* may be NULL; written if opening fails */
+    weir_store_opened *ret_opened; /* may be NULL; written if it does not */
 } weir_store_options;
 
 typedef struct weir_store_stats {
@@ -81,9 +96,11 @@ typedef struct weir_store_stats {
     uint64_t large_max;    /* what large_bytes may come to */
 } weir_store_stats;
 
-/* Makes an empty store. options NULL: all defaults. *ret is written on WEIR_OK only.
- * Returns WEIR_OK, WEIR_E_NOMEM, WEIR_E_RANGE (memory_bytes, large_bytes), WEIR_E_IO (no
- * random). */
+/* Makes an empty store, or opens what a file has. options NULL: all defaults. *ret is written on
+ * WEIR_OK only.
+ * Returns WEIR_OK; WEIR_E_NOMEM; WEIR_E_RANGE (memory_bytes, large_bytes, another secret than the
+ * file's); WEIR_E_IO (no random, what the system says of the file); WEIR_E_BUSY if others have the
+ * file open; WEIR_E_SYNTAX if it is damaged, of another version or not weir's. */
 WEIR_NODISCARD weir_status weir_store_open(weir_store **ret, const weir_store_options *options);
 
 /* Frees the store. Accepts NULL. No other call may be under way. */

@@ -55,9 +55,29 @@ static void print_ns(const char *name, int64_t ns, const char *zero)
     printf(", %s %" PRId64 "%s", name, ns / units[i].ns, units[i].unit);
 }
 
+static void print_memory(const weir_config *c)
+{
+    static const char *const sync[] = {
+        [WEIR_SYNC_NEVER] = "never", [WEIR_SYNC_SECOND] = "1s", [WEIR_SYNC_ALWAYS] = "always"};
+    char text[256], a[24], b[24];
+    snprintf(text, sizeof text, "%s, of it %s for large states; %s",
+             config_size_text(c->memory_bytes, a, sizeof a),
+             config_size_text(c->memory_large_bytes, b, sizeof b),
+             c->when_full == WEIR_REFUSE ? "when full, new keys are refused"
+                                         : "when full, the freshest key is forgotten");
+    print_line("memory", text);
+    if (!c->state_file) {
+        print_line("state", "in memory alone");
+        return;
+    }
+    printf("%-12s", "state");
+    caret_text(stdout, c->state_file, strlen(c->state_file));
+    printf(", sync %s%s\n", sync[c->sync], c->shared ? ", shared with other processes" : "");
+}
+
 static void print_server(const weir_config *c)
 {
-    char text[256], a[24], b[24];
+    char text[256], a[24];
     for (size_t i = 0; i < c->listens_len; i++) {
         const config_listen *l = &c->listens[i];
         snprintf(text, sizeof text, "%s on %s%s", l->protocol == CONFIG_RESP ? "resp" : "http",
@@ -67,10 +87,7 @@ static void print_server(const weir_config *c)
     print_line("password", c->password_len > 0 ? "set" : "none");
     snprintf(text, sizeof text, "%u", c->threads);
     print_line("threads", c->threads > 0 ? text : "one for each core");
-    snprintf(text, sizeof text, "%s, of it %s for large states",
-             config_size_text(c->memory_bytes, a, sizeof a),
-             config_size_text(c->memory_large_bytes, b, sizeof b));
-    print_line("memory", text);
+    print_memory(c);
     printf("%-12s%d connections, %s of buffers", "limits", c->connections,
            config_size_text(c->buffers_bytes, a, sizeof a));
     print_ns("idle", c->idle_ns, "never");

@@ -214,6 +214,15 @@ static bool same_key(const config_http_key *a, const config_http_key *b)
     return a->from == b->from && a->hops == b->hops && strcmp(a->name, b->name) == 0;
 }
 
+static bool same_memory(const weir_config *a, const weir_config *b)
+{
+    const char *file_a = a->state_file ? a->state_file : "";
+    const char *file_b = b->state_file ? b->state_file : "";
+    return a->memory_bytes == b->memory_bytes && a->memory_large_bytes == b->memory_large_bytes &&
+           strcmp(file_a, file_b) == 0 && a->sync == b->sync && a->when_full == b->when_full &&
+           a->shared == b->shared;
+}
+
 /* What holds from the start to the end, and is therefore not as the file now says. */
 static void log_restart(const daemon *d, const weir_config *now)
 {
@@ -226,8 +235,7 @@ static void log_restart(const daemon *d, const weir_config *now)
         {"password", strcmp(old->password, now->password) == 0},
         {"insecure", old->insecure == now->insecure},
         {"threads", old->threads == now->threads},
-        {"memory", old->memory_bytes == now->memory_bytes &&
-                       old->memory_large_bytes == now->memory_large_bytes},
+        {"memory", same_memory(old, now)},
         {"limits", same_limits(old, now)},
         {"http", same_key(&old->http_key, &now->http_key)},
     };
@@ -356,6 +364,48 @@ static void tick(void *ctx)
 
 /* ---- start ----------------------------------------------------------------------------------- */
 
+/* Which file, and what became of it since it was last in use. */
+static void log_state(const daemon *d, const weir_store_opened *opened)
+{
+    static const char *const found[] = {
+        [WEIR_FOUND_NOTHING] = "nothing, it is new",
+        [WEIR_FOUND_CLOSED] = "closed as it should be",
+        [WEIR_FOUND_KILLED] = "left by a process that was killed; nothing is lost",
+        [WEIR_FOUND_POWER_LOSS] = "left by a machine that went down; what memory.sync allows may "
+                                  "be lost",
+        [WEIR_FOUND_OPEN] = "open in other processes"};
+    char ago[24];
+    int64_t ago_ns = d->started_ns > opened->written_ns ? d->started_ns - opened->written_ns : 0;
+    snprintf(ago, sizeof ago, "%" PRId64, ago_ns / 1000000000);
+    bool lost = opened->found == WEIR_FOUND_POWER_LOSS;
+    log_event(d->options->log, lost ? WEIR_LOG_WARNING : WEIR_LOG_INFO, "state", "file",
+              d->options->config->state_file, "found", found[opened->found],
+              opened->written_ns > 0 ? "written_seconds_ago" : NULL, ago, NULL);
+}
+
+static weir_status open_store(daemon *d, char *ret_error, size_t size)
+{
+    const weir_config *c = d->options->config;
+    weir_store_error error = {""};
+    weir_store_opened opened = {WEIR_FOUND_NOTHING, 0};
+    const weir_store_options options = {.memory_bytes = (size_t)c->memory_bytes,
+                                        .large_bytes = (size_t)c->memory_large_bytes,
+                                        .file = c->state_file,
+                                        .sync = c->sync,
+                                        .when_full = c->when_full,
+                                        .shared = c->shared,
+                                        .reset = d->options->reset_state,
+                                        .zones = d->options->zones,
+                                        .ret_error = &error,
+                                        .ret_opened = &opened};
+    weir_status st = weir_store_open(&d->store, &options);
+    if (st != WEIR_OK)
+        snprintf(ret_error, size, "%s", error.text);
+    else if (c->state_file)
+        log_state(d, &opened);
+    return st;
+}
+
 static weir_status open_loops(daemon *d)
 {
     const weir_config *c = d->options->config;
@@ -455,9 +505,7 @@ int daemon_run(const daemon_options *options)
     d->options = options;
     d->started_ns = port_now_ns();
     char error[512] = "";
-    const weir_store_options memory = {.memory_bytes = (size_t)options->config->memory_bytes,
-                                       .large_bytes = (size_t)options->config->memory_large_bytes};
-    weir_status st = weir_store_open(&d->store, &memory);
+    weir_status st = open_store(d, error, sizeof error);
     if (st == WEIR_OK)
         st = weir_hub_open(&d->hub, d->store, options->zones);
     if (st == WEIR_OK)

@@ -13,6 +13,7 @@ typedef struct daemon_options {
     weir_config *config;
     const weir_zones *zones;
     const log_target *log;
+    bool reset_state; /* start with an empty state file */
 
     /* Both with ctx, by the thread that calls daemon_run(). */
     void *ctx;

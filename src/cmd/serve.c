@@ -19,6 +19,7 @@ typedef struct settings {
     int connections; /* 0: as the file says */
     int threads;
     bool json;
+    bool reset_state;
 } settings;
 
 static const char usage[] =
@@ -34,6 +35,7 @@ static const char usage[] =
     "  --threads N      event loops, 1 to 256; if not given, as the file says, or one for each "
     "core\n"
     "  --connections N  1 to 1000000; if not given, as the file says, or 10000; more are told so\n"
+    "  --reset-state    start with an empty state file, whatever is in it\n"
     "  --log-format F   text or json, one event a line\n"
     "  --help           this text\n"
     "\n"
@@ -82,6 +84,9 @@ static bool read_option(int o, settings *ret)
         return read_number("--threads", optarg, 1, 256, &ret->threads);
     case 'c':
         return read_number("--connections", optarg, 1, 1000000, &ret->connections);
+    case 'r':
+        ret->reset_state = true;
+        return true;
     case 'l':
         return read_format(optarg, &ret->json);
     default: /* it was said why */
@@ -92,13 +97,11 @@ static bool read_option(int o, settings *ret)
 /* 0 to go on, else the exit status + 1. */
 static int read_options(int argc, char **argv, settings *ret)
 {
-    static const struct option options[] = {{"port", required_argument, NULL, 'p'},
-                                            {"http", required_argument, NULL, 'w'},
-                                            {"threads", required_argument, NULL, 't'},
-                                            {"connections", required_argument, NULL, 'c'},
-                                            {"log-format", required_argument, NULL, 'l'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {0}};
+    static const struct option options[] = {
+        {"port", required_argument, NULL, 'p'},    {"http", required_argument, NULL, 'w'},
+        {"threads", required_argument, NULL, 't'}, {"connections", required_argument, NULL, 'c'},
+        {"reset-state", no_argument, NULL, 'r'},   {"log-format", required_argument, NULL, 'l'},
+        {"help", no_argument, NULL, 'h'},          {0}};
     int o;
     optind = 0;
     while ((o = options_next("weir serve", argc, argv, options)) != -1) {
@@ -209,11 +212,17 @@ int weir_cmd_serve(int argc, char **argv)
     log_target log = {.fd = 2, .json = set.json, .least = WEIR_LOG_INFO};
     weir_config *config = read_config(&set, &zones, &log);
     int status = 1;
-    if (config) {
+    if (config && set.reset_state && !config->state_file) {
+        fputs("weir serve: --reset-state: there is no state file, expected one at memory.file of "
+              "the configuration\n",
+              stderr);
+        status = 2;
+    } else if (config) {
         const daemon_options options = {.path = set.path,
                                         .config = config,
                                         .zones = &zones,
                                         .log = &log,
+                                        .reset_state = set.reset_state,
                                         .ctx = &set,
                                         .adjust = adjust,
                                         .ready = ready};

@@ -18,6 +18,11 @@ static inline uint64_t port_load_relaxed(const port_counter *c)
     return atomic_load_explicit(&c->value, memory_order_relaxed);
 }
 
+static inline void port_store_relaxed(port_counter *c, uint64_t x)
+{
+    atomic_store_explicit(&c->value, x, memory_order_relaxed);
+}
+
 /* Returns the value before. */
 static inline uint64_t port_add_relaxed(port_counter *c, uint64_t n)
 {

@@ -154,9 +154,17 @@ struct port_cond {
 port_cond *port_cond_new(void)
 {
     port_cond *c = malloc(sizeof *c);
-    if (c && pthread_cond_init(&c->os, NULL) != 0) {
+    pthread_condattr_t steady; /* of a clock that nobody sets */
+    if (!c || pthread_condattr_init(&steady) != 0) {
         free(c);
-        c = NULL;
+        return NULL;
+    }
+    bool good = pthread_condattr_setclock(&steady, CLOCK_MONOTONIC) == 0 &&
+                pthread_cond_init(&c->os, &steady) == 0;
+    pthread_condattr_destroy(&steady);
+    if (!good) {
+        free(c);
+        return NULL;
     }
     return c;
 }
@@ -171,6 +179,14 @@ void port_cond_free(port_cond *c)
 void port_cond_wait(port_cond *c, port_mutex *m)
 {
     pthread_cond_wait(&c->os, &m->os);
+}
+
+void port_cond_wait_for(port_cond *c, port_mutex *m, int64_t ns)
+{
+    int64_t until_ns = port_steady_ns() + ns;
+    const struct timespec until = {.tv_sec = until_ns / 1000000000,
+                                   .tv_nsec = until_ns % 1000000000};
+    pthread_cond_timedwait(&c->os, &m->os, &until);
 }
 
 void port_cond_wake(port_cond *c)

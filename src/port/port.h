@@ -70,7 +70,9 @@ typedef struct port_cond port_cond;
 port_cond *port_cond_new(void);
 void port_cond_free(port_cond *c);                /* accepts NULL; nobody waits there */
 void port_cond_wait(port_cond *c, port_mutex *m); /* may end with no call: look again */
-void port_cond_wake(port_cond *c);                /* all who wait */
+/* The same, but not for longer than `ns`. */
+void port_cond_wait_for(port_cond *c, port_mutex *m, int64_t ns);
+void port_cond_wake(port_cond *c); /* all who wait */
 
 /* ---- threads --------------------------------------------------------------------------------- */
 

@@ -2,174 +2,216 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_STORE_BUCKET_H
 #define WEIR_STORE_BUCKET_H
-/* One bucket of the table: how its words lie, and what a thread that has locked it may do to them.
- * It must not know how a key finds its buckets, what a state means, nor what time it is.
+/* One bucket of the table, a cache line: how its eight words lie, how a thread reads them whole,
+ * and how one that has locked them writes. It must not know how a key finds its buckets, what a
+ * state means, nor what time it is.
  *
- * A bucket is an array of 8-byte cells. Cell 0 is the header, the others hold entries, packed:
+ * Word 0 is the header. Of the others, entries take words from the front and units of 16 bits from
+ * the back, until the two meet: 28 units in all, a word being four. An entry has a tag of 48 bits,
+ * the time at which it is fresh, and what its form says:
  *
- *     tag, fresh_at_ns, the state's words ...
+ *     form                     words  units             takes    in a bucket
+ *     TIME    no more              1      3          14 bytes              4
+ *     SHORT   32 bits              1    3 + 2        18                    3
+ *     LONG    48 bits              1    3 + 3        20                    2
+ *     ONE .. FIVE  words of 64   1 + n    3     22, 30, 38, 54       2, 1, 1, 1
  *
- * where the one word of an 8-byte TAT is itself the time at which it is fresh, and is not held
- * twice. So the second cell of every entry is its fresh_at_ns. A tag is never 0. An entry belongs
- * to a key if its tag and its size are the key's.
+ *     header   bit 0       locked: a thread is writing
+ *              bit 1       spilled: a key whose first bucket this is may lie in its second
+ *              bits 2-5    away: entry i lies in its second bucket
+ *              bits 6-21   four bits an entry: its form, and 8 if it is live; then none but zeros.
+ *                          An entry that is not live is room
+ *              bit 22      mixed: there are other forms than TIME
+ *              bits 23-63  not locked: the version, one more with every change of header or lock
+ *                          locked: 20 bits of the owner's id, 8 of the undo record that holds what
+ *                          the bucket was (0: none), 13 of the version
  *
- *     header   bit 0          locked: a thread is writing the cells
- *              bit 1          spilled: a key whose first bucket this is may lie in its second
- *              bit 1 + c      cell c is where an entry begins, or the first that is not used; c is
- *                             1..CELLS. An empty bucket has none of these bits
- *              above          version: one more with every change of the bucket
+ * The units of a bucket that is not mixed lie so that four tags are compared at once: word 5 has
+ * the high 16 bits of the tags, the first one's in its low end; words 6 and 7 the low 32.
  *
  * A zeroed bucket is an empty one.
  *
- * Reading takes no lock: load the header, copy cells, and load the header again; if it is the same
- * and not locked, no cell changed in between. Cells are loaded with acquire and stored with release
- * for this: a reader that saw a cell of a later version sees the header that was locked for it. To
- * write, put the lock bit in place of the very header that was read, which proves the same. */
+ * Reading takes no lock: load the header, copy words, and load the header again; if it is the same
+ * and not locked, no word changed in between. Words are loaded with acquire and stored with release
+ * for this: a reader that saw a word of a later version sees the header that was locked for it. To
+ * write, put the lock in place of the very header that was read, which proves the same.
+ *
+ * A writer may be killed between any two stores, and what it leaves must be the old bucket or the
+ * new one. Where one store decides, it may leave the lock and nothing else to mend: the time of a
+ * TIME entry is one word; an entry that is added counts from the header that names it on; one that
+ * is dropped, from the header that no longer does. Any other change is first written down: the
+ * words as they were, in an undo record. */
 
 #include "port/atomic.h"
+#include "store/owner.h"
 
 #include <stdalign.h>
-
-/* 128 or 256, or between: the fewer the lines the faster, the more the fuller a table may be. Of
- * 8-byte TATs, measured in a table filled until 0.03 % of the keys had been evicted: 128 holds one
- * in 20.5 bytes, 192 in 18.5, 256 in 17.5; a batch on ten million keys is 1.35 times as fast with
- * 128 as with 256. */
-#ifndef WEIR_BUCKET_BYTES
-#define WEIR_BUCKET_BYTES 128
-#endif
-#define WEIR_LINE_BYTES 64
+#include <stddef.h>
 
 enum {
-    WEIR_BUCKET_CELLS = WEIR_BUCKET_BYTES / 8,
-    WEIR_BUCKET_ROOM = WEIR_BUCKET_CELLS - 1, /* cells for entries */
+    WEIR_LINE_BYTES = 64,
+    WEIR_LINE_WORDS = 8,
+    WEIR_LINE_UNITS = 28,
+    WEIR_LINE_ENTRIES = 4,
+    WEIR_UNDO_RECORDS = 255,
+    WEIR_ENTRY_WORDS = 5,
 };
 
 typedef struct weir_bucket {
-    alignas(WEIR_LINE_BYTES) port_word cell[WEIR_BUCKET_CELLS];
+    alignas(WEIR_LINE_BYTES) port_word word[WEIR_LINE_WORDS];
 } weir_bucket;
 
-_Static_assert(sizeof(weir_bucket) == WEIR_BUCKET_BYTES, "buckets lie side by side");
+_Static_assert(sizeof(weir_bucket) == WEIR_LINE_BYTES, "a bucket is a line");
 
-#define WEIR_BUCKET_LOCKED  ((uint64_t)1)
-#define WEIR_BUCKET_SPILLED ((uint64_t)2)
-#define WEIR_BUCKET_MARKS   ((((uint64_t)1 << WEIR_BUCKET_CELLS) - 1) << 1)
-#define WEIR_BUCKET_VERSION ((uint64_t)1 << (WEIR_BUCKET_CELLS + 2))
+/* ---- the header ------------------------------------------------------------------------------ */
 
-/* The marks of a header: bit c is cell c. */
-static inline uint64_t weir_bucket_marks(uint64_t header)
+#define WEIR_LOCKED        ((uint64_t)1)
+#define WEIR_SPILLED       ((uint64_t)2)
+#define WEIR_AWAY(i)       ((uint64_t)1 << (2 + (i)))
+#define WEIR_AWAYS         ((uint64_t)15 << 2)
+#define WEIR_CODE_AT(i)    (6 + 4 * (i))
+#define WEIR_CODES         ((uint64_t)0xffff << 6)
+#define WEIR_MIXED         ((uint64_t)1 << 22)
+#define WEIR_CONTENTS      ((uint64_t)0x7ffffe) /* all of the above but locked */
+#define WEIR_VERSION_AT    23
+#define WEIR_VERSION_ONE   ((uint64_t)1 << WEIR_VERSION_AT)
+#define WEIR_HOLDER_AT     23 /* of a locked one, beside the contents */
+#define WEIR_UNDO_AT       43
+#define WEIR_REMEMBERED_AT 51
+#define WEIR_LIVE          8u
+
+typedef enum weir_form {
+    WEIR_FORM_NONE,
+    WEIR_FORM_TIME,
+    WEIR_FORM_SHORT,
+    WEIR_FORM_LONG,
+    WEIR_FORM_ONE,
+    WEIR_FORM_TWO,
+    WEIR_FORM_THREE,
+    WEIR_FORM_FIVE
+} weir_form;
+
+/* The words beside the time that an entry of a form holds: one of 32 or 48 bits for SHORT, LONG. */
+unsigned weir_form_words(weir_form form);
+
+/* What a form takes of WEIR_LINE_UNITS. */
+unsigned weir_form_units(weir_form form);
+
+/* ---- a copy of a bucket ---------------------------------------------------------------------- */
+
+typedef struct weir_line {
+    uint64_t word[WEIR_LINE_WORDS];
+} weir_line;
+
+typedef struct weir_entry {
+    uint64_t tag; /* 48 bits */
+    int64_t fresh_at_ns;
+    weir_form form;
+    bool away;
+    uint64_t words[WEIR_ENTRY_WORDS];
+} weir_entry;
+
+/* All functions on lines are pure, and safe on any 64 bytes that weir_line_sound(). */
+bool weir_line_sound(const weir_line *l);
+
+/* The live entry of a tag that is away or not, WEIR_LINE_ENTRIES if there is none. */
+unsigned weir_line_find(const weir_line *l, uint64_t tag, bool away);
+
+/* The live entries: bit i. */
+unsigned weir_line_live(const weir_line *l);
+
+weir_entry weir_line_get(const weir_line *l, unsigned i);
+
+/* Writes a live entry of the same form anew. */
+void weir_line_put(weir_line *l, unsigned i, const weir_entry *e);
+
+/* Whether an entry of that form has room. */
+bool weir_line_has_room(const weir_line *l, weir_form form);
+
+/* Adds an entry, for which there is room, if need be by moving the others together. */
+void weir_line_add(weir_line *l, const weir_entry *e);
+
+/* Drops the entries of a set. */
+void weir_line_drop(weir_line *l, unsigned set);
+
+/* The live entries that are fresh at now_ns. */
+unsigned weir_line_fresh(const weir_line *l, int64_t now_ns);
+
+/* Those that must go for an entry of `form` to have room: the closest to fresh first.
+ *  ret_fresh_at_ns  the latest among them, INT64_MIN if none has to go. */
+unsigned weir_line_victims(const weir_line *l, weir_form form, int64_t *ret_fresh_at_ns);
+
+/* ---- the bucket itself ----------------------------------------------------------------------- */
+
+typedef struct weir_undo {
+    alignas(WEIR_LINE_BYTES) port_word owner; /* 0: free */
+    port_word bucket;                         /* which one */
+    port_word header;                         /* as it was before it was locked */
+    port_word word[WEIR_LINE_WORDS - 1];      /* words 1.. */
+} weir_undo;
+
+/* What a thread must know beside a bucket to lock it. */
+typedef struct weir_keeper {
+    const weir_owners *owners;
+    uint64_t lock; /* what a header is locked with: WEIR_LOCKED and our id */
+    weir_bucket *buckets;
+    uint64_t buckets_len;
+    weir_undo *undo;       /* WEIR_UNDO_RECORDS of them */
+    port_counter *damaged; /* entries that had to be thrown away */
+} weir_keeper;
+
+/* The header, as soon as it is not locked: first at once, then in a loop, in which a lock that a
+ * killed process has left is mended. */
+uint64_t weir_bucket_wait(const weir_keeper *k, weir_bucket *b);
+
+static inline uint64_t weir_bucket_read(const weir_keeper *k, weir_bucket *b)
 {
-    return header >> 1 & WEIR_BUCKET_MARKS;
+    uint64_t header = port_word_load_acquire(&b->word[0]);
+    return __builtin_expect((header & WEIR_LOCKED) != 0, 0) ? weir_bucket_wait(k, b) : header;
 }
 
-static inline uint64_t weir_bucket_with_marks(uint64_t header, uint64_t marks)
-{
-    return (header & ~(WEIR_BUCKET_MARKS << 1)) | marks << 1;
-}
-
-/* Walks entries: begin with left = marks; while weir_bucket_more(left), the next entry begins at
- * weir_bucket_next(&left) and ends before weir_bucket_end(left). */
-static inline bool weir_bucket_more(uint64_t left)
-{
-    return (left & (left - 1)) != 0;
-}
-
-static inline unsigned weir_bucket_end(uint64_t left)
-{
-    return (unsigned)__builtin_ctzll(left);
-}
-
-static inline unsigned weir_bucket_next(uint64_t *left)
-{
-    unsigned at = weir_bucket_end(*left);
-    *left &= *left - 1;
-    return at;
-}
-
-/* Where the entry of `tag` with `cells` cells begins, 0 if there is none; `cells` 0 takes any. */
-static inline unsigned weir_bucket_find(const weir_bucket *b, uint64_t header, uint64_t tag,
-                                        unsigned cells)
-{
-    for (uint64_t left = weir_bucket_marks(header); weir_bucket_more(left);) {
-        unsigned at = weir_bucket_next(&left);
-        if (port_word_load_acquire(&b->cell[at]) == tag &&
-            (cells == 0 || weir_bucket_end(left) - at == cells))
-            return at;
-    }
-    return 0;
-}
-
-/* Is the header still what it was? After loads of cells with acquire, so relaxed is enough. */
+/* Is the header still what it was? After loads of words with acquire, so relaxed is enough. */
 static inline bool weir_bucket_same(const weir_bucket *b, uint64_t header)
 {
-    return port_word_load_relaxed(&b->cell[0]) == header;
+    return port_word_load_relaxed(&b->word[0]) == header;
 }
 
-/* The header, as soon as it is not locked: first at once, then in a loop. */
-uint64_t weir_bucket_wait(const weir_bucket *b);
+/* Copies a bucket, whole, as soon as it is not locked. */
+void weir_bucket_copy(const weir_keeper *k, weir_bucket *b, weir_line *ret);
 
-static inline uint64_t weir_bucket_read(const weir_bucket *b)
+static inline uint64_t weir_header_lock(const weir_keeper *k, uint64_t header)
 {
-    uint64_t header = port_word_load_acquire(&b->cell[0]);
-    return header & WEIR_BUCKET_LOCKED ? weir_bucket_wait(b) : header;
+    uint64_t remembered = header >> WEIR_VERSION_AT << WEIR_REMEMBERED_AT;
+    return remembered | k->lock | (header & WEIR_CONTENTS);
 }
 
 /* Locks a bucket whose header was `header`, not locked. False if it is another by now. */
-static inline bool weir_bucket_try_lock(weir_bucket *b, uint64_t header)
+static inline bool weir_bucket_try_lock(const weir_keeper *k, weir_bucket *b, uint64_t header)
 {
-    return port_word_cas_acquire(&b->cell[0], &header, header | WEIR_BUCKET_LOCKED);
+    return port_word_cas_acquire(&b->word[0], &header, weir_header_lock(k, header));
 }
 
-/* Waits for the lock. Returns the header that was replaced. */
-uint64_t weir_bucket_lock(weir_bucket *b);
+/* Waits for the lock, and copies what is under it. */
+void weir_bucket_lock(const weir_keeper *k, weir_bucket *b, weir_line *ret);
 
 /* Gives `header` back as it was: nothing was written. */
 static inline void weir_bucket_unlock(weir_bucket *b, uint64_t header)
 {
-    port_word_store_release(&b->cell[0], header);
+    port_word_store_release(&b->word[0], header);
 }
 
-/* Publishes what was written, under `header` (not locked) with the next version. */
+/* Gives `header` back with the next version: one word was written. */
 static inline void weir_bucket_publish(weir_bucket *b, uint64_t header)
 {
-    port_word_store_release(&b->cell[0], header + WEIR_BUCKET_VERSION);
+    port_word_store_release(&b->word[0], header + WEIR_VERSION_ONE);
 }
 
-/* ---- under the lock -------------------------------------------------------------------------- */
+/* Makes a locked bucket, which holds `old`, hold `line`, and unlocks it. If the writer is killed
+ * it holds the one or the other, but for entries that `line` has not, which may be gone. */
+void weir_bucket_commit(const weir_keeper *k, weir_bucket *b, const weir_line *old,
+                        const weir_line *line);
 
-typedef struct weir_entry { /* to be put in; the words are the state's without fresh_at_ns */
-    uint64_t tag;
-    int64_t fresh_at_ns;
-    const uint64_t *words;
-    unsigned cells; /* 2: fresh_at_ns is the state */
-} weir_entry;
-
-/* Writes an entry at cell `at`. */
-void weir_bucket_write(weir_bucket *b, unsigned at, const weir_entry *e);
-
-/* The cells that are not used. */
-unsigned weir_bucket_free_cells(uint64_t marks);
-
-/* Adds an entry, for which there is room. Returns the marks then. */
-uint64_t weir_bucket_add(weir_bucket *b, uint64_t marks, const weir_entry *e);
-
-/* Adds a copy of the entry of `cells` cells at cell `at` of `from`, which is locked too; there is
- * room. Returns the marks then. */
-uint64_t weir_bucket_copy(weir_bucket *b, uint64_t marks, const weir_bucket *from, unsigned at,
-                          unsigned cells);
-
-/* Takes out the entries that begin where `drop` says. Returns the marks then. */
-uint64_t weir_bucket_drop(weir_bucket *b, uint64_t marks, uint64_t drop);
-
-/* Where the entries that are fresh at now_ns begin. */
-uint64_t weir_bucket_fresh(const weir_bucket *b, uint64_t marks, int64_t now_ns);
-
-/* Where those begin that must go for `cells` cells to be free: the closest to fresh first.
- *  ret_fresh_at_ns  the latest among them, INT64_MIN if none has to go. */
-uint64_t weir_bucket_victims(const weir_bucket *b, uint64_t marks, unsigned cells,
-                             int64_t *ret_fresh_at_ns);
-
-/* What a counter of keys (low half) and cells (high half) loses or gains by the entries of
- * `marks`. */
-uint64_t weir_bucket_count(uint64_t marks);
+/* Mends what killed processes have left behind in undo records; any thread, at opening. */
+void weir_bucket_mend_all(const weir_keeper *k);
 
 #endif

@@ -7,12 +7,11 @@
 
 #include "port/port.h"
 #include "store/clock.h"
+#include "store/hash.h"
 #include "store/large.h"
-#include "store/siphash.h"
+#include "store/pack.h"
 #include "store/stored.h"
 #include "store/table.h"
-
-#include <stdalign.h>
 
 enum {
     GROUP = 32,            /* requests whose states are on the way at once */
@@ -22,7 +21,11 @@ enum {
 struct weir_store {
     weir_table *table;
     weir_large *large;
+    weir_hash_keys hash;
     weir_secret secret;
+    weir_owners owners;
+    void *part;
+    size_t part_bytes;
     uint64_t memory_max, large_max;
     weir_clock clock;
 };
@@ -61,8 +64,15 @@ weir_status weir_store_open(weir_store **ret, const weir_store_options *options)
     s->memory_max = o.memory_bytes;
     s->large_max = o.large_bytes;
     weir_status st = set_secret(s, o.secret);
+    weir_hash_init(&s->hash, s->secret);
+    s->owners.self = 1;
+    s->part_bytes = o.memory_bytes - o.large_bytes;
+    s->part = port_map(s->part_bytes);
+    if (!s->part)
+        st = WEIR_E_NOMEM;
     if (st == WEIR_OK)
-        st = weir_table_open(&s->table, o.memory_bytes - o.large_bytes);
+        st = weir_table_open(&s->table, s->part, s->part_bytes, &s->owners,
+                             o.when_full == WEIR_REFUSE);
     if (st == WEIR_OK)
         st = weir_large_open(&s->large, o.large_bytes);
     if (st != WEIR_OK) {
@@ -80,6 +90,7 @@ void weir_store_close(weir_store *s) /* accepts NULL and half-opened stores */
         return;
     weir_table_close(s->table);
     weir_large_close(s->large);
+    port_unmap(s->part, s->part_bytes);
     port_free(s);
 }
 
@@ -102,11 +113,14 @@ static bool good_time(int64_t now_ns)
     return now_ns >= 0 && now_ns <= WEIR_NOW_NS_MAX;
 }
 
-/* Keyed by the policy's id as well, which is itself a secret function of the policy. */
+static bool good_cost(int64_t cost)
+{
+    return cost >= 0 && cost <= WEIR_COST_MAX;
+}
+
 static uint64_t key_hash(const weir_store *s, uint64_t policy_id, const void *key, size_t len)
 {
-    weir_secret secret = {s->secret.k0 ^ policy_id, s->secret.k1};
-    return weir_siphash(secret, key, len);
+    return weir_hash(&s->hash, policy_id, key, len);
 }
 
 /* ---- deciding -------------------------------------------------------------------------------- */
@@ -115,9 +129,8 @@ static uint64_t key_hash(const weir_store *s, uint64_t policy_id, const void *ke
 static weir_status run_hash(weir_store *s, const weir_policy *p, uint64_t hash, int64_t now_ns,
                             weir_state_fn fn, void *ctx)
 {
-    size_t words = weir_table_words(p);
-    if (words > 0)
-        return weir_table_run(s->table, p, words, hash, now_ns, fn, ctx);
+    if (weir_table_words(p) > 0)
+        return weir_table_run(s->table, p, hash, now_ns, fn, ctx);
     return weir_large_run(s->large, p, hash, weir_table_now(s->table, now_ns), fn, ctx);
 }
 
@@ -185,7 +198,12 @@ weir_status weir_store_check(weir_store *s, const weir_policy *p, uint64_t polic
                              const void *key, size_t key_len, int64_t now_ns, int64_t cost,
                              weir_decision *ret)
 {
-    return run_charge(s, p, policy_id, key, key_len, now_ns, cost, check_state, ret);
+    if (!weir_pack_is_time(p))
+        return run_charge(s, p, policy_id, key, key_len, now_ns, cost, check_state, ret);
+    if (!good_key(key, key_len) || !good_time(now_ns) || !good_cost(cost))
+        return WEIR_E_RANGE;
+    uint64_t hash = key_hash(s, policy_id, key, key_len);
+    return weir_table_take_one(s->table, p, hash, now_ns, cost, ret);
 }
 
 weir_status weir_store_peek(weir_store *s, const weir_policy *p, uint64_t policy_id,
@@ -262,30 +280,76 @@ static void hash_group(const weir_store *s, const weir_store_request *requests, 
         ret_hashes[i] = key_hash(s, r->policy_id, r->key, r->key_len);
         weir_table_prefetch(s->table, ret_hashes[i]);
     }
+    for (size_t i = 0; i < n; i++) {
+        if (i == 0 || ret_hashes[i] != ret_hashes[i - 1])
+            weir_table_prefetch_second(s->table, ret_hashes[i]);
+    }
 }
 
-static void decide_group(weir_store *s, weir_store_request *requests, size_t n,
-                         const uint64_t *hashes, int64_t now_ns)
+static bool good_request(const weir_store_request *r, int64_t now_ns)
 {
-    for (size_t i = 0; i < n; i++) {
-        weir_store_request *r = &requests[i];
-        charge c;
-        c.cost = r->cost;
-        r->status = good_key(r->key, r->key_len) && good_time(now_ns)
-                        ? run_hash(s, r->policy, hashes[i], now_ns, check_state, &c)
-                        : WEIR_E_RANGE;
-        if (r->status == WEIR_OK)
-            r->decision = c.decision;
+    return good_key(r->key, r->key_len) && good_time(now_ns) && good_cost(r->cost);
+}
+
+static void decide_one(weir_store *s, weir_store_request *r, uint64_t hash, int64_t now_ns)
+{
+    charge c;
+    c.cost = r->cost;
+    r->status = good_request(r, now_ns) ? run_hash(s, r->policy, hash, now_ns, check_state, &c)
+                                        : WEIR_E_RANGE;
+    if (r->status == WEIR_OK)
+        r->decision = c.decision;
+}
+
+/* Decides the first `len` requests, which are about one key and good, together. */
+static void decide_row(weir_store *s, weir_store_request *requests, size_t len, uint64_t hash,
+                       int64_t now_ns)
+{
+    weir_table_take takes[GROUP];
+    for (size_t i = 0; i < len; i++)
+        takes[i] = (weir_table_take){requests->policy, requests[i].cost, &requests[i].decision};
+    weir_status st = weir_table_take_time(s->table, takes, len, hash, now_ns);
+    for (size_t i = 0; i < len; i++)
+        requests[i].status = st;
+}
+
+/* How many of the first requests are about the key and the policy of the first, and good. */
+static size_t row_of(const weir_store_request *requests, size_t n, const uint64_t *hashes)
+{
+    size_t len = 1;
+    while (len < n && hashes[len] == hashes[0] && requests[len].policy == requests->policy &&
+           good_key(requests[len].key, requests[len].key_len) && good_cost(requests[len].cost))
+        len++;
+    return len;
+}
+
+/* Decides one or more of the first requests. Returns how many. */
+static size_t decide_first(weir_store *s, weir_store_request *r, size_t n, const uint64_t *hashes,
+                           int64_t now_ns)
+{
+    if (!weir_pack_is_time(r->policy) || !good_request(r, now_ns)) {
+        decide_one(s, r, hashes[0], now_ns);
+        return 1;
     }
+    if (n == 1 || hashes[1] != hashes[0]) {
+        r->status =
+            weir_table_take_one(s->table, r->policy, hashes[0], now_ns, r->cost, &r->decision);
+        return 1;
+    }
+    size_t len = row_of(r, n, hashes);
+    decide_row(s, r, len, hashes[0], now_ns);
+    return len;
 }
 
 void weir_store_check_batch(weir_store *s, weir_store_request *requests, size_t n, int64_t now_ns)
 {
     uint64_t hashes[GROUP];
-    for (size_t i = 0; i < n; i += GROUP) {
-        size_t group = n - i < GROUP ? n - i : GROUP;
-        hash_group(s, &requests[i], group, hashes);
-        decide_group(s, &requests[i], group, hashes, now_ns);
+    for (size_t at = 0; at < n; at += GROUP) {
+        size_t group = n - at < GROUP ? n - at : GROUP;
+        weir_store_request *r = &requests[at];
+        hash_group(s, r, group, hashes);
+        for (size_t i = 0; i < group;)
+            i += decide_first(s, &r[i], group - i, &hashes[i], now_ns);
     }
 }
 

@@ -20,6 +20,13 @@ check "each policy is there" 2 "$(grep -cE '^  (login|api)$' "$dir/out")"
 check "a policy in canonical form" "    sliding-log 5/m" "$(grep -A 1 '^  login$' "$dir/out" | tail -n 1)"
 check "--quiet says nothing" "0" "$(status "$weir" check --quiet "$example")$(cat "$dir/out" "$dir/err")"
 
+echo 'memory: {size: 8m, file: state, sync: always, when_full: refuse, shared: true}' >"$dir/state.yaml"
+check "a state file" 0 "$(status "$weir" check "$dir/state.yaml")"
+check "what is said of it" "memory      8m, of it 2m for large states; when full, new keys are refused
+state       $dir/state, sync always, shared with other processes" "$(grep -E '^(memory|state)' "$dir/out")"
+check "it is not opened" "" "$(ls "$dir/state" 2>/dev/null)"
+check "none" 1 "$(echo 'memory: {size: 8m}' | "$weir" check - | grep -c '^state       in memory alone$')"
+
 printf 'threads: 0\npolices: 1\n' >"$dir/bad.yaml"
 check "a wrong file" 1 "$(status "$weir" check "$dir/bad.yaml")"
 check "what is told of it" "$dir/bad.yaml:1:10: error: threads: expected a number from 1 to 256, found '0'

@@ -111,6 +111,69 @@ static bool read_password_file(config_reader *r, const config_place *place,
 
 /* ---- sections -------------------------------------------------------------------------------- */
 
+static bool read_file_path(config_reader *r, const config_place *place, const config_field *field,
+                           void *base)
+{
+    (void)field;
+    if (!config_want_text(r, place, "the path of a file"))
+        return false;
+    ((weir_config *)base)->state_file = beside(r, place->node->text);
+    return true;
+}
+
+static bool read_sync(config_reader *r, const config_place *place, const config_field *field,
+                      void *base)
+{
+    static const char *const words[] = {
+        [WEIR_SYNC_NEVER] = "never", [WEIR_SYNC_SECOND] = "1s", [WEIR_SYNC_ALWAYS] = "always"};
+    (void)field;
+    int word = config_read_word(r, place, words, LENGTH(words), "never, 1s or always");
+    if (word >= 0)
+        ((weir_config *)base)->sync = (weir_sync)word;
+    return word >= 0;
+}
+
+static bool read_when_full(config_reader *r, const config_place *place, const config_field *field,
+                           void *base)
+{
+    static const char *const words[] = {[WEIR_EVICT] = "evict", [WEIR_REFUSE] = "refuse"};
+    (void)field;
+    int word = config_read_word(r, place, words, LENGTH(words), "evict or refuse");
+    if (word >= 0)
+        ((weir_config *)base)->when_full = (weir_when_full)word;
+    return word >= 0;
+}
+
+/* Whether keys that say something of a file stand beside one. */
+static bool check_file_keys(config_reader *r, const config_place *place)
+{
+    static const char *const keys[] = {"sync", "shared"};
+    for (size_t i = 0; i < LENGTH(keys) && !config_get(place->node, "file"); i++) {
+        const config_node *value = config_get(place->node, keys[i]);
+        if (value) {
+            config_complain_at(r->errors, value->begin, place,
+                               "%s is of a file, expected file: PATH beside it", keys[i]);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool check_large(config_reader *r, const config_place *place, weir_config *c)
+{
+    const config_node *large = config_get(place->node, "large");
+    if (!large)
+        c->memory_large_bytes = c->memory_bytes / 4;
+    if (!large || c->memory_large_bytes <= c->memory_bytes - LARGE_EDGE)
+        return true;
+    char size[24];
+    config_complain_at(
+        r->errors, large->begin, place,
+        "large is a part of the memory, expected at least 64k less than its size, %s",
+        config_size_text(c->memory_bytes, size, sizeof size));
+    return false;
+}
+
 static bool read_memory(config_reader *r, const config_place *place, const config_field *field,
                         void *base)
 {
@@ -125,23 +188,16 @@ static bool read_memory(config_reader *r, const config_place *place, const confi
          .offset = offsetof(weir_config, memory_large_bytes),
          .low = LARGE_EDGE,
          .high = MIB << 20},
+        {.name = "file", .read = read_file_path},
+        {.name = "sync", .read = read_sync},
+        {.name = "when_full", .read = read_when_full},
+        {.name = "shared", .read = config_read_bool, .offset = offsetof(weir_config, shared)},
     };
     (void)field;
-    weir_config *c = base;
     size_t before = r->errors->found;
     if (!config_read_map(r, place, fields, LENGTH(fields), base) || r->errors->found > before)
         return false;
-    const config_node *large = config_get(place->node, "large");
-    if (!large)
-        c->memory_large_bytes = c->memory_bytes / 4;
-    if (!large || c->memory_large_bytes <= c->memory_bytes - LARGE_EDGE)
-        return true;
-    char size[24];
-    config_complain_at(
-        r->errors, large->begin, place,
-        "large is a part of the memory, expected at least 64k less than its size, %s",
-        config_size_text(c->memory_bytes, size, sizeof size));
-    return false;
+    return check_large(r, place, base) && check_file_keys(r, place);
 }
 
 #define LIMIT_NS(text, member)                                                                     \
@@ -283,6 +339,7 @@ weir_config *config_default(void)
         .listens_len = 2,
         .memory_bytes = 256 * MIB,
         .memory_large_bytes = 64 * MIB,
+        .sync = WEIR_SYNC_SECOND,
         .connections = 10000,
         .buffers_bytes = 256 * MIB,
         .request_ns = 10 * S_NS,

@@ -8,6 +8,8 @@
 #include "codec/http.h"
 #include "service/rules.h"
 
+#include <weir/weir_store.h>
+
 #include <stdio.h>
 
 enum {
@@ -54,6 +56,10 @@ typedef struct weir_config {
 
     unsigned threads; /* 1..256; 0: as many as there are cores */
     uint64_t memory_bytes, memory_large_bytes;
+    const char *state_file; /* NULL: the state is in memory alone */
+    weir_sync sync;         /* of the file */
+    weir_when_full when_full;
+    bool shared; /* the file */
 
     int connections;
     uint64_t buffers_bytes;

@@ -70,6 +70,10 @@ static void assert_defaults(const weir_config *c)
     assert_int_equal(c->threads, 0);
     assert_int_equal(c->memory_bytes, 256 << 20);
     assert_int_equal(c->memory_large_bytes, 64 << 20);
+    assert_null(c->state_file);
+    assert_int_equal(c->sync, WEIR_SYNC_SECOND);
+    assert_int_equal(c->when_full, WEIR_EVICT);
+    assert_false(c->shared);
     assert_int_equal(c->connections, 10000);
     assert_int_equal(c->buffers_bytes, 256 << 20);
     assert_int_equal(c->idle_ns, 0);
@@ -220,6 +224,18 @@ static const bound bounds[] = {
     {"memory: {size: 8m, large: %s}", "8323073", false, 0, 0, 0},
     {"memory: {large: %s}", "255m", true, FIELD(memory_large_bytes), 255 << 20},
     {"memory: {large: %s}", "256m", false, 0, 0, 0},
+    {"memory: {file: /s, sync: %s}", "never", true, FIELD(sync), WEIR_SYNC_NEVER},
+    {"memory: {file: /s, sync: %s}", "1s", true, FIELD(sync), WEIR_SYNC_SECOND},
+    {"memory: {file: /s, sync: %s}", "always", true, FIELD(sync), WEIR_SYNC_ALWAYS},
+    {"memory: {file: /s, sync: %s}", "2s", false, 0, 0, 0},
+    {"memory: {file: /s, sync: %s}", "Never", false, 0, 0, 0},
+    {"memory: {sync: %s}", "never", false, 0, 0, 0},
+    {"memory: {file: /s, shared: %s}", "true", true, FIELD(shared), 1},
+    {"memory: {file: /s, shared: %s}", "false", true, FIELD(shared), 0},
+    {"memory: {shared: %s}", "true", false, 0, 0, 0},
+    {"memory: {when_full: %s}", "evict", true, FIELD(when_full), WEIR_EVICT},
+    {"memory: {when_full: %s}", "refuse", true, FIELD(when_full), WEIR_REFUSE},
+    {"memory: {when_full: %s}", "drop", false, 0, 0, 0},
     {"limits: {idle: %s}", "off", true, FIELD(idle_ns), 0},
     {"limits: {idle: %s}", "0", true, FIELD(idle_ns), 0},
     {"limits: {idle: %s}", "0s", true, FIELD(idle_ns), 0},
@@ -266,6 +282,38 @@ static void check_bounds(void **unused)
             fail_msg("%s: got %lld", yaml, (long long)got);
         config_free(c);
     }
+}
+
+/* ---- the state's file ------------------------------------------------------------------------ */
+
+static void check_state_file(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *name, *file, *expected;
+    } cases[] = {
+        {"t.yaml", "/var/lib/weir/state", "/var/lib/weir/state"},
+        {"t.yaml", "state", "state"},
+        {"/etc/weir/weir.yaml", "state", "/etc/weir/state"},
+        {"/etc/weir/weir.yaml", "../state", "/etc/weir/../state"},
+        {"/etc/weir/weir.yaml", "/state", "/state"},
+        {"/weir.yaml", "\"my state\"", "/my state"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char yaml[200];
+        weir_config *c = NULL;
+        const config_sink sink = config_print_to(stderr);
+        int len = snprintf(yaml, sizeof yaml, "memory: {file: %s, size: 2m}\n", cases[i].file);
+        assert_int_equal(config_parse(yaml, (size_t)len, cases[i].name, true, NULL, &sink, &c),
+                         WEIR_OK);
+        assert_string_equal(c->state_file, cases[i].expected);
+        assert_int_equal(c->sync, WEIR_SYNC_SECOND);
+        assert_int_equal(c->memory_large_bytes, 512 << 10);
+        config_free(c);
+    }
+    bad("memory: {file: }");
+    bad("memory: {file: \"\"}");
+    bad("memory: {file: [a]}");
 }
 
 /* ---- names and passwords --------------------------------------------------------------------- */
@@ -545,7 +593,7 @@ static void check_no_memory(void **unused)
     static const char *const files[] = {
         "policies: {a: {limit: gcra 1/s, overrides: {b: gcra 2/s, c: gcra 1/s}, allow: [x]}, d: "
         "gcra "
-        "1/s}\nmemory: {size: 2m}\n",
+        "1/s}\nmemory: {size: 2m, file: s}\n",
         "password: x\nthreads: 0\npolicies: {a: gcra 1/q, b: {allow: [1.2.3.4/99]}}\n",
     };
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
@@ -587,12 +635,13 @@ static void check_words(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_defaults),    cmocka_unit_test(check_addresses),
-        cmocka_unit_test(check_listens),     cmocka_unit_test(check_bounds),
-        cmocka_unit_test(check_names),       cmocka_unit_test(check_passwords),
-        cmocka_unit_test(check_policies),    cmocka_unit_test(check_many),
-        cmocka_unit_test(check_many_errors), cmocka_unit_test(check_files),
-        cmocka_unit_test(check_no_memory),   cmocka_unit_test(check_words),
+        cmocka_unit_test(check_defaults),   cmocka_unit_test(check_addresses),
+        cmocka_unit_test(check_listens),    cmocka_unit_test(check_bounds),
+        cmocka_unit_test(check_state_file), cmocka_unit_test(check_names),
+        cmocka_unit_test(check_passwords),  cmocka_unit_test(check_policies),
+        cmocka_unit_test(check_many),       cmocka_unit_test(check_many_errors),
+        cmocka_unit_test(check_files),      cmocka_unit_test(check_no_memory),
+        cmocka_unit_test(check_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -178,6 +178,31 @@ static void check_values(void **unused)
             "than its size, 8m\n"
             "  memory: {size: 8m, large: 8m}\n"
             "                            ^\n");
+    refused("memory: {file: [], sync: 2s, when_full: ask, shared: 1}\n",
+            "t.yaml:1:16: error: memory.file: expected the path of a file, found a list\n"
+            "  memory: {file: [], sync: 2s, when_full: ask, shared: 1}\n"
+            "                 ^\n"
+            "t.yaml:1:26: error: memory.sync: expected never, 1s or always, found '2s'\n"
+            "  memory: {file: [], sync: 2s, when_full: ask, shared: 1}\n"
+            "                           ^\n"
+            "t.yaml:1:41: error: memory.when_full: expected evict or refuse, found 'ask'\n"
+            "  memory: {file: [], sync: 2s, when_full: ask, shared: 1}\n"
+            "                                          ^\n"
+            "t.yaml:1:54: error: memory.shared: expected true or false, found '1'\n"
+            "  memory: {file: [], sync: 2s, when_full: ask, shared: 1}\n"
+            "                                                       ^\n");
+    refused("memory: {sync: always}\n",
+            "t.yaml:1:16: error: memory: sync is of a file, expected file: PATH beside it\n"
+            "  memory: {sync: always}\n"
+            "                 ^\n");
+    refused("memory: {shared: false, size: 2m}\n",
+            "t.yaml:1:18: error: memory: shared is of a file, expected file: PATH beside it\n"
+            "  memory: {shared: false, size: 2m}\n"
+            "                   ^\n");
+    refused("memory: {fil: /x}\n", "t.yaml:1:10: error: memory: unknown key 'fil', did you mean "
+                                   "'file'?\n"
+                                   "  memory: {fil: /x}\n"
+                                   "           ^\n");
     refused("memory: 256m\n"
             "limits: [1]\n"
             "http: {key: X-Real-IP}\n",

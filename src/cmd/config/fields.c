@@ -163,6 +163,20 @@ bool config_read_bool(config_reader *r, const config_place *place, const config_
     return true;
 }
 
+int config_read_word(config_reader *r, const config_place *place, const char *const *words,
+                     size_t n, const char *expected)
+{
+    if (!config_want_text(r, place, expected))
+        return -1;
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(place->node->text, words[i]) == 0)
+            return (int)i;
+    }
+    config_complain(r->errors, place, "expected %s, found '%.*s'", expected, SHOWN,
+                    place->node->text);
+    return -1;
+}
+
 char *config_size_text(uint64_t bytes, char *buf, size_t size)
 {
     static const char units[] = "kmg";

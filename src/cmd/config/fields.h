@@ -50,6 +50,11 @@ bool config_read_size(config_reader *r, const config_place *place, const config_
 bool config_read_ns(config_reader *r, const config_place *place, const config_field *field,
                     void *base); /* an int64_t; 0 or low..high */
 
+/* One of a few words. Returns which, -1 if it is none of them.
+ *  expected  "never, 1s or always". */
+int config_read_word(config_reader *r, const config_place *place, const char *const *words,
+                     size_t n, const char *expected);
+
 /* The byte of the file at which byte `column` (from 1) of a text stands, if it can be known:
  * nothing before it may be escaped or on another line. */
 bool config_column(const config_errors *e, const config_node *node, size_t column, size_t *ret_at);

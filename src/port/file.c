@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* POSIX, and what Linux has beyond it: locks of an opening, large pages. */
+
+#define _GNU_SOURCE /* F_OFD_SETLK, MADV_HUGEPAGE */
+
+#include "port/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#define LARGE_PAGE ((size_t)2 << 20)
+
+static port_file_error error_of(int err)
+{
+    switch (err) {
+    case 0:
+        return PORT_FILE_OK;
+    case ENOENT:
+        return PORT_FILE_ABSENT;
+    case ENOTDIR:
+        return PORT_FILE_NO_DIR;
+    case EEXIST:
+        return PORT_FILE_EXISTS;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+        return PORT_FILE_DENIED;
+    case ELOOP:
+        return PORT_FILE_LINK;
+    case EISDIR:
+    case ENXIO: /* a socket */
+    case ENODEV:
+        return PORT_FILE_KIND;
+    case ENOSPC:
+    case EDQUOT:
+        return PORT_FILE_FULL;
+    case EFBIG:
+        return PORT_FILE_LIMIT;
+    case ENOLCK:
+    case EOPNOTSUPP:
+        return PORT_FILE_NO_LOCK;
+    default:
+        return PORT_FILE_FAILED;
+    }
+}
+
+const char *port_file_error_text(port_file_error error)
+{
+    static const char *const texts[] = {
+        [PORT_FILE_OK] = "all is well",
+        [PORT_FILE_ABSENT] = "there is no such file",
+        [PORT_FILE_EXISTS] = "there is one already",
+        [PORT_FILE_NO_DIR] = "there is no such directory",
+        [PORT_FILE_DENIED] = "writing there is not allowed",
+        [PORT_FILE_LINK] = "it is a symbolic link",
+        [PORT_FILE_KIND] = "it is not a regular file",
+        [PORT_FILE_FULL] = "there is no room on the disk",
+        [PORT_FILE_LIMIT] = "files may not be that large here",
+        [PORT_FILE_NO_LOCK] = "the file system has no locks",
+        [PORT_FILE_FAILED] = "the system could not",
+    };
+    return texts[error];
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+/* Not to wait for the other end, should it be a pipe. */
+enum { OPEN_FLAGS = O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY };
+
+port_file_error port_file_open(const char *path, bool make, int *ret_fd)
+{
+    int fd = open(path, OPEN_FLAGS | (make ? O_CREAT | O_EXCL : 0), 0600);
+    if (fd < 0) {
+        port_file_error error = error_of(errno);
+        return make && error == PORT_FILE_ABSENT ? PORT_FILE_NO_DIR : error;
+    }
+    struct stat s;
+    if (fstat(fd, &s) != 0 || !S_ISREG(s.st_mode)) {
+        close(fd);
+        return PORT_FILE_KIND;
+    }
+    *ret_fd = fd;
+    return PORT_FILE_OK;
+}
+
+void port_file_close(int fd)
+{
+    if (fd >= 0)
+        close(fd);
+}
+
+bool port_file_is_at(int fd, const char *path)
+{
+    struct stat open_one, there;
+    return fstat(fd, &open_one) == 0 && lstat(path, &there) == 0 &&
+           open_one.st_dev == there.st_dev && open_one.st_ino == there.st_ino;
+}
+
+port_file_error port_file_info(int fd, uint64_t *ret_bytes, int64_t *ret_written_ns)
+{
+    struct stat s;
+    if (fstat(fd, &s) != 0)
+        return error_of(errno);
+    *ret_bytes = (uint64_t)s.st_size;
+    bool known = s.st_mtim.tv_sec > 0 && s.st_mtim.tv_sec < INT64_MAX / 1000000000;
+    *ret_written_ns = known ? (int64_t)s.st_mtim.tv_sec * 1000000000 + s.st_mtim.tv_nsec : 0;
+    return PORT_FILE_OK;
+}
+
+bool port_file_read(int fd, void *buf, size_t len)
+{
+    char *to = buf;
+    for (size_t done = 0; done < len;) {
+        ssize_t n = pread(fd, to + done, len - done, (off_t)done);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        done += (size_t)n;
+    }
+    return true;
+}
+
+port_file_error port_file_make_room(int fd, uint64_t bytes)
+{
+    /* Looked at first: going beyond it brings a signal that ends the process. */
+    struct rlimit most;
+    if (bytes > INT64_MAX || (getrlimit(RLIMIT_FSIZE, &most) == 0 &&
+                              most.rlim_cur != RLIM_INFINITY && bytes > most.rlim_cur))
+        return PORT_FILE_LIMIT;
+    /* Likewise: where a file system cannot reserve, the C library writes to each block, and would
+     * find out only when it has filled the disk. */
+    struct statvfs disk;
+    if (fstatvfs(fd, &disk) == 0 && bytes / disk.f_frsize > disk.f_bavail)
+        return PORT_FILE_FULL;
+    if (fchmod(fd, 0600) != 0 || ftruncate(fd, 0) != 0 || ftruncate(fd, (off_t)bytes) != 0)
+        return error_of(errno);
+    int err;
+    do {
+        err = posix_fallocate(fd, 0, (off_t)bytes);
+    } while (err == EINTR);
+    return error_of(err);
+}
+
+port_file_error port_file_remove(const char *path)
+{
+    return unlink(path) == 0 || errno == ENOENT ? PORT_FILE_OK : error_of(errno);
+}
+
+/* As far as it can be had: not everybody may read the directory that they may write to. */
+static void sync_directory(const char *path)
+{
+    char dir[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    size_t len = !slash ? 0 : slash == path ? 1 : (size_t)(slash - path);
+    if (len >= sizeof dir)
+        return;
+    memcpy(dir, path, len);
+    dir[len] = '\0';
+    int fd = open(len > 0 ? dir : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    (void)fsync(fd);
+    close(fd);
+}
+
+port_file_error port_file_replace(const char *from, const char *to)
+{
+    if (rename(from, to) != 0)
+        return error_of(errno);
+    sync_directory(to);
+    return PORT_FILE_OK;
+}
+
+/* ---- as memory ------------------------------------------------------------------------------- */
+
+/* Maps at a large page, of which the system takes heed only for large files of its own accord. */
+static void *map_aligned(size_t bytes, int flags, int fd)
+{
+    if (bytes > SIZE_MAX - LARGE_PAGE)
+        return NULL;
+    char *room = mmap(NULL, bytes + LARGE_PAGE, PROT_NONE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (room == MAP_FAILED)
+        return NULL;
+    size_t before = (LARGE_PAGE - (uintptr_t)room % LARGE_PAGE) % LARGE_PAGE;
+    char *at = room + before;
+    if (mmap(at, bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED, fd, 0) == MAP_FAILED) {
+        munmap(room, bytes + LARGE_PAGE);
+        return NULL;
+    }
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    if (before > 0)
+        munmap(room, before);
+    munmap(at + (bytes + page - 1) / page * page, LARGE_PAGE - before);
+    if (bytes > LARGE_PAGE) /* a wish: small pages do as well, only slower */
+        (void)madvise(at + LARGE_PAGE, bytes - LARGE_PAGE, MADV_HUGEPAGE);
+    return at;
+}
+
+void *port_file_map(int fd, size_t bytes)
+{
+    return map_aligned(bytes, MAP_SHARED, fd);
+}
+
+void *port_map_aligned(size_t bytes)
+{
+    return map_aligned(bytes, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+}
+
+bool port_file_sync(void *p, size_t bytes)
+{
+    return msync(p, bytes, MS_SYNC) == 0;
+}
+
+/* ---- locks ----------------------------------------------------------------------------------- */
+
+static struct flock on_byte(uint64_t at, port_file_lock lock)
+{
+    static const short types[] = {
+        [PORT_FILE_UNLOCK] = F_UNLCK, [PORT_FILE_SHARE] = F_RDLCK, [PORT_FILE_OWN] = F_WRLCK};
+    return (struct flock){
+        .l_type = types[lock], .l_whence = SEEK_SET, .l_start = (off_t)at, .l_len = 1};
+}
+
+port_file_error port_file_try_lock(int fd, uint64_t at, port_file_lock lock, bool *ret_locked)
+{
+    struct flock l = on_byte(at, lock);
+    bool locked = fcntl(fd, F_OFD_SETLK, &l) == 0;
+    if (!locked && errno != EAGAIN && errno != EACCES)
+        return errno == EINVAL ? PORT_FILE_NO_LOCK : error_of(errno);
+    if (ret_locked)
+        *ret_locked = locked;
+    return PORT_FILE_OK;
+}
+
+port_file_error port_file_wait_lock(int fd, uint64_t at, port_file_lock lock)
+{
+    struct flock l = on_byte(at, lock);
+    while (fcntl(fd, F_OFD_SETLKW, &l) != 0) {
+        if (errno != EINTR)
+            return errno == EINVAL ? PORT_FILE_NO_LOCK : error_of(errno);
+    }
+    return PORT_FILE_OK;
+}
+
+bool port_file_is_locked(int fd, uint64_t at)
+{
+    struct flock l = on_byte(at, PORT_FILE_OWN);
+    return fcntl(fd, F_OFD_GETLK, &l) == 0 && l.l_type != F_UNLCK;
+}
+
+/* ---- the machine ----------------------------------------------------------------------------- */
+
+void port_boot_id(uint8_t ret[16])
+{
+    memset(ret, 0, 16);
+    char text[64] = "";
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    ssize_t len = read(fd, text, sizeof text - 1);
+    close(fd);
+    size_t digits = 0;
+    for (ssize_t i = 0; i < len && digits < 32; i++) {
+        static const char hex[] = "0123456789abcdef";
+        const char *digit = memchr(hex, text[i], 16);
+        if (digit) {
+            ret[digits / 2] = (uint8_t)(ret[digits / 2] << 4 | (digit - hex));
+            digits++;
+        }
+    }
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+#ifndef WEIR_STORE_IMAGE_FILE_H
+#define WEIR_STORE_IMAGE_FILE_H
+/* Which file an image is in, and who may have it open: finding, making, locking, swapping. It must
+ * not know what is in the file.
+ *
+ * Three kinds of locks, each on a byte of the file:
+ *   DOOR   held by who is opening, closing or replacing the file, for as long as that takes;
+ *   USE    held as long as the file is open: owned by one, or shared by many;
+ *   OWNER  + id, held as long as an opening with that id is: what asks if it is alive.
+ * A new file is made at PATH.new, of which its maker has the door, and then put at PATH; who waited
+ * at a door looks afterwards if it is still that of PATH. */
+
+#include <weir/weir_store.h>
+
+typedef struct weir_image_file {
+    int fd; /* -1: none */
+    bool shared;
+    bool is_new; /* empty, and at PATH.new until weir_image_file_put() */
+    bool is_put;
+    bool is_first; /* nobody else had it open */
+    int replaces;  /* the file that is at PATH as long as this is at PATH.new; -1: none */
+    char *path, *beside;
+} weir_image_file;
+
+/* Writes a line "PATH: what is wrong" into *options->ret_error, if there is one. */
+__attribute__((format(printf, 2, 3))) void weir_image_say(const weir_store_options *options,
+                                                          const char *format, ...);
+
+/* Finds the file, or begins a new one; with its door and USE. To be followed by
+ * weir_image_file_settle(), or by close.
+ *  f  also on failure for weir_image_file_close(). */
+weir_status weir_image_file_open(weir_image_file *f, const weir_store_options *options);
+
+/* Begins a new file beside `old`, with the doors of both. */
+weir_status weir_image_file_open_beside(weir_image_file *f, weir_image_file *old,
+                                        const weir_store_options *options);
+
+/* Puts a new file that is whole at PATH. */
+weir_status weir_image_file_put(weir_image_file *f, const weir_store_options *options);
+
+/* Lets others in at the door, and if the file is shared, also to use it. */
+weir_status weir_image_file_settle(weir_image_file *f, const weir_store_options *options);
+
+/* Gets the door back, for what must not happen while others come and go. */
+void weir_image_file_stop_door(weir_image_file *f);
+
+/* Takes an owner's id; false if somebody has it. */
+weir_status weir_image_file_take_owner(weir_image_file *f, uint64_t id, bool *ret_taken,
+                                       const weir_store_options *options);
+bool weir_image_file_has_owner(const weir_image_file *f, uint64_t id); /* any thread */
+
+/* Gives back all. A new file that was not put is removed. */
+void weir_image_file_close(weir_image_file *f);
+
+#endif

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* The hot path: states that are a time, in buckets that hold no others. It does what table.c does
+ * without looking at more of a bucket than its tags and the one word; what it does not know how to
+ * do it leaves to table.c. */
+
+#include "store/hold.h"
+
+#include "core/tat.h"
+#include "port/match.h"
+
+enum { TRIES = 8 };
+
+/* What a look into a bucket found. */
+enum { ABSENT = WEIR_LINE_ENTRIES, OTHER }; /* or which entry; OTHER: it takes a closer look */
+
+/* Which entry of a bucket has a tag. */
+static inline unsigned look(const weir_bucket *b, uint64_t header, uint64_t tag, bool away)
+{
+    uint64_t w6 = port_word_load_acquire(&b->word[6]);
+    uint64_t w7 = port_word_load_acquire(&b->word[7]);
+    unsigned hits = port_match4(w6, w7, (uint32_t)tag);
+    if (__builtin_expect((header & WEIR_MIXED) != 0, 0))
+        return OTHER;
+    for (; hits != 0; hits &= hits - 1) {
+        unsigned i = (unsigned)__builtin_ctz(hits);
+        uint64_t high = port_word_load_acquire(&b->word[5]) >> (16 * i);
+        if ((uint16_t)high != (uint16_t)(tag >> 32) || !(header >> (WEIR_CODE_AT(i) + 3) & 1))
+            continue;
+        return (header >> 2 >> i & 1) == away ? i : OTHER;
+    }
+    return ABSENT;
+}
+
+/* A key's state, and where it was found. */
+typedef struct spot {
+    weir_bucket *bucket; /* NULL if it is absent */
+    uint64_t header;     /* of that bucket, or else of the first */
+    unsigned i;
+    uint64_t word;
+} spot;
+
+typedef enum outcome { KNOWN, CHANGED, UNKNOWN } outcome;
+
+static inline outcome read_at(spot *s, weir_bucket *b, uint64_t header, unsigned i)
+{
+    s->bucket = b;
+    s->header = header;
+    s->i = i;
+    s->word = port_word_load_acquire(&b->word[1 + i]);
+    return weir_bucket_same(b, header) ? KNOWN : CHANGED;
+}
+
+__attribute__((noinline)) static outcome find_second(const weir_table *t, uint64_t hash,
+                                                     uint64_t header1, spot *s)
+{
+    weir_place at = weir_place_of(t, hash);
+    uint64_t header = weir_bucket_read(&t->keeper, at.second);
+    unsigned i = look(at.second, header, at.tag, true);
+    if (i < ABSENT)
+        return read_at(s, at.second, header, i);
+    if (i == OTHER)
+        return UNKNOWN;
+    /* Absent from both at once: the second was the same within the while that the first was. */
+    *s = (spot){.header = header1};
+    bool same = weir_bucket_same(at.second, header) && weir_bucket_same(at.first, header1);
+    return same ? KNOWN : CHANGED;
+}
+
+static inline outcome find(const weir_table *t, uint64_t hash, spot *s)
+{
+    weir_bucket *first = weir_first_bucket(t, hash);
+    uint64_t header = weir_bucket_read(&t->keeper, first);
+    unsigned i = look(first, header, hash & WEIR_TAG_MASK, false);
+    if (__builtin_expect(i < ABSENT, 1))
+        return read_at(s, first, header, i);
+    if (i == OTHER)
+        return UNKNOWN;
+    if (header & WEIR_SPILLED)
+        return find_second(t, hash, header, s);
+    *s = (spot){.header = header};
+    return weir_bucket_same(first, header) ? KNOWN : CHANGED;
+}
+
+/* Writes the word of a key that was found. False if its bucket has changed. */
+static inline bool try_update(const weir_table *t, const spot *s, uint64_t word)
+{
+    if (!weir_bucket_try_lock(&t->keeper, s->bucket, s->header))
+        return false;
+    port_word_store_release(&s->bucket->word[1 + s->i], word);
+    weir_bucket_publish(s->bucket, s->header);
+    return true;
+}
+
+__attribute__((noinline)) static bool try_insert(weir_table *t, uint64_t hash, const spot *s,
+                                                 uint64_t word, int64_t seen_ns,
+                                                 weir_status *ret_st)
+{
+    weir_place at = weir_place_of(t, hash);
+    weir_locked of[WEIR_HOLD_FEW];
+    weir_hold h = {0, WEIR_HOLD_FEW, of};
+    weir_entry e = {.tag = at.tag, .fresh_at_ns = (int64_t)word, .form = WEIR_FORM_TIME};
+    return weir_hold_try(t, &h, at.first, s->header) &&
+           weir_hold_insert_alone(t, &h, &at, &e, seen_ns, ret_st);
+}
+
+/* The requests as one function on a state, for table.c. */
+typedef struct group {
+    const weir_table_take *takes;
+    size_t n;
+} group;
+
+static inline void take_all(const weir_table_take *takes, size_t n, uint64_t *word, int64_t now_ns)
+{
+    for (size_t i = 0; i < n; i++) {
+        takes[i].ret->layer = 0;
+        weir_tat_ns_check(takes[i].policy->layer, word, now_ns, takes[i].cost, takes[i].ret);
+    }
+}
+
+static weir_status take_group(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
+                              int64_t now_ns, int64_t *ret_fresh_after_ns)
+{
+    (void)p;
+    (void)level;
+    (void)ret_fresh_after_ns;
+    const group *g = ctx;
+    take_all(g->takes, g->n, state, now_ns);
+    return WEIR_OK;
+}
+
+static weir_status take_with_care(weir_table *t, const weir_table_take *takes, size_t n,
+                                  uint64_t hash, int64_t now_ns)
+{
+    for (int i = 0; i < TRIES; i++) {
+        spot s;
+        outcome o = find(t, hash, &s);
+        if (o == CHANGED)
+            continue;
+        if (o == UNKNOWN)
+            break;
+        int64_t seen_ns = weir_table_see(t, now_ns);
+        uint64_t word = s.bucket ? s.word : 0, old = word;
+        take_all(takes, n, &word, weir_later(now_ns, seen_ns));
+        if (word == old || (!s.bucket && (int64_t)word <= seen_ns))
+            return WEIR_OK;
+        weir_status st = WEIR_OK;
+        if (s.bucket ? try_update(t, &s, word) : try_insert(t, hash, &s, word, seen_ns, &st))
+            return st;
+    }
+    group g = {takes, n};
+    return weir_table_run(t, takes->policy, hash, now_ns, take_group, &g);
+}
+
+/* The same for a key that lies in its first bucket, if nobody is in the way. False if not so. */
+__attribute__((always_inline)) static inline bool
+take_at_once(weir_table *t, const weir_table_take *takes, size_t n, uint64_t hash, int64_t now_ns)
+{
+    weir_bucket *b = weir_first_bucket(t, hash);
+    uint64_t header = port_word_load_acquire(&b->word[0]);
+    unsigned hits = port_match4(port_word_load_acquire(&b->word[6]),
+                                port_word_load_acquire(&b->word[7]), (uint32_t)hash);
+    if (hits == 0 || header & (WEIR_MIXED | WEIR_LOCKED))
+        return false;
+    unsigned i = (unsigned)__builtin_ctz(hits);
+    uint64_t high = port_word_load_acquire(&b->word[5]) >> (16 * i);
+    uint64_t word = port_word_load_acquire(&b->word[1 + i]), old = word;
+    bool is_ours = (uint16_t)high == (uint16_t)(hash >> 32) &&
+                   header >> (WEIR_CODE_AT(i) + 3) & 1 && !(header & WEIR_AWAY(i));
+    if (!is_ours || !weir_bucket_same(b, header))
+        return false;
+    take_all(takes, n, &word, weir_later(now_ns, weir_table_see(t, now_ns)));
+    if (word == old)
+        return true;
+    if (!weir_bucket_try_lock(&t->keeper, b, header))
+        return false;
+    port_word_store_release(&b->word[1 + i], word);
+    weir_bucket_publish(b, header);
+    return true;
+}
+
+weir_status weir_table_take_time(weir_table *t, const weir_table_take *takes, size_t n,
+                                 uint64_t hash, int64_t now_ns)
+{
+    if (take_at_once(t, takes, n, hash, now_ns))
+        return WEIR_OK;
+    return take_with_care(t, takes, n, hash, now_ns);
+}
+
+__attribute__((noinline)) static weir_status take_one_with_care(weir_table *t, const weir_policy *p,
+                                                                uint64_t hash, int64_t now_ns,
+                                                                int64_t cost, weir_decision *ret)
+{
+    weir_table_take take = {p, cost, ret};
+    return take_with_care(t, &take, 1, hash, now_ns);
+}
+
+weir_status weir_table_take_one(weir_table *t, const weir_policy *p, uint64_t hash, int64_t now_ns,
+                                int64_t cost, weir_decision *ret)
+{
+    weir_table_take take = {p, cost, ret};
+    if (__builtin_expect(take_at_once(t, &take, 1, hash, now_ns), 1))
+        return WEIR_OK;
+    return take_one_with_care(t, p, hash, now_ns, cost, ret);
+}
+
+void weir_table_prefetch_second(const weir_table *t, uint64_t hash)
+{
+    weir_place at = weir_place_of(t, hash);
+    uint64_t header = port_word_load_relaxed(&at.first->word[0]);
+    if (header & WEIR_SPILLED && look(at.first, header, at.tag, false) >= ABSENT)
+        port_prefetch(at.second);
+}
