@@ -53,21 +53,6 @@ port_clocks port_clocks_now(void)
     return best;
 }
 
-/* The id is 36 characters of text; FNV-1a makes a word of it. */
-uint64_t port_boot_number(void)
-{
-    char text[64];
-    FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
-    if (!f)
-        return 0;
-    size_t len = fread(text, 1, sizeof text, f);
-    fclose(f);
-    uint64_t id = UINT64_C(0xcbf29ce484222325);
-    for (size_t i = 0; i < len; i++)
-        id = (id ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);
-    return len > 0 ? id : 0;
-}
-
 unsigned port_cores(void)
 {
     cpu_set_t set;

@@ -26,10 +26,6 @@ typedef struct port_clocks {
  * the machine sleeps. Any thread. */
 int64_t port_boot_ns(void);
 
-/* Which start of which machine port_boot_ns() counts from; 0 if the system does not say. Any
- * thread. */
-uint64_t port_boot_number(void);
-
 /* Any thread. */
 port_clocks port_clocks_now(void);
 

@@ -29,7 +29,7 @@ typedef struct weir_clock {
 } weir_clock;
 
 /* Sets a clock to go.
- *  at       what the clocks say now; boot_id see port_boot_number().
+ *  at       what the clocks say now; boot_id: which start of which machine boot_ns is of, 0 if that is not known.
  *  slots    where moments are remembered and noted from the first tick on; may be NULL. If there is
  *           one, the time goes on from it: by what boot_ns says has gone by since, if it is of the
  *           same start of the machine, else by what the wall clock says, which may be nothing.

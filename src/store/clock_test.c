@@ -391,7 +391,7 @@ static void check_store_now(void **unused)
         assert_true(weir_store_now(s) >= began_ns - ms_ns / 2);
     int64_t most_ns = port_boot_ns() - before_ns;
     assert_true(weir_store_now(s) - began_ns <= port_boot_ns() - before_ns + ms_ns);
-    assert_true(most_ns >= 0 && port_boot_number() == port_boot_number());
+    assert_true(most_ns >= 0);
     weir_store_close(s);
 }
 

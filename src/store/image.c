@@ -458,6 +458,11 @@ const weir_owners *weir_image_owners(const weir_image *m)
     return &m->owners;
 }
 
+weir_epoch_slots *weir_image_epoch(weir_image *m)
+{
+    return &m->head->epoch;
+}
+
 const uint8_t *weir_image_secret(const weir_image *m)
 {
     return m->head->secret;
@@ -480,4 +485,11 @@ size_t weir_image_policy_text(const weir_image *m, uint64_t policy_id,
                               char buf[WEIR_POLICY_TEXT_MAX])
 {
     return weir_registry_text(registry(m), policy_id, buf, WEIR_POLICY_TEXT_MAX);
+}
+
+void weir_image_policies(const weir_image *m,
+                         bool (*fn)(void *ctx, uint64_t id, const char *text, size_t len),
+                         void *ctx)
+{
+    weir_registry_each(registry(m), fn, ctx);
 }

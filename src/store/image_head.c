@@ -26,6 +26,7 @@ _Static_assert(offsetof(weir_head, parts) == 32, "the file's layout");
 _Static_assert(offsetof(weir_head, secret) == 96, "the file's layout");
 _Static_assert(offsetof(weir_head, checksum) == WEIR_HEAD_FIXED, "the file's layout");
 _Static_assert(offsetof(weir_head, boot) == 536, "the file's layout");
+_Static_assert(offsetof(weir_head, epoch) == 552, "the file's layout");
 
 static uint64_t round_up(uint64_t n, uint64_t to)
 {

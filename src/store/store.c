@@ -5,6 +5,7 @@
 
 #include <weir/weir_store.h>
 
+#include "port/file.h"
 #include "port/port.h"
 #include "store/clock.h"
 #include "store/hash.h"
@@ -12,6 +13,8 @@
 #include "store/pack.h"
 #include "store/stored.h"
 #include "store/table.h"
+
+#include <string.h>
 
 enum {
     GROUP = 32,            /* requests whose states are on the way at once */
@@ -29,6 +32,16 @@ struct weir_store {
     uint64_t memory_max, large_max;
     weir_clock clock;
 };
+
+/* port_boot_id() as a word. */
+static uint64_t boot_word(void)
+{
+    uint64_t words[2];
+    uint8_t id[sizeof words];
+    port_boot_id(id);
+    memcpy(words, id, sizeof words);
+    return words[0] ^ words[1];
+}
 
 /* ---- open and close -------------------------------------------------------------------------- */
 
@@ -79,7 +92,7 @@ weir_status weir_store_open(weir_store **ret, const weir_store_options *options)
         weir_store_close(s);
         return st;
     }
-    weir_clock_start(&s->clock, port_clocks_now(), port_boot_number(), NULL, 0);
+    weir_clock_start(&s->clock, port_clocks_now(), boot_word(), NULL, 0);
     *ret = s;
     return WEIR_OK;
 }
