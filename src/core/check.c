@@ -5,6 +5,7 @@
 
 #include "core/layer.h"
 #include "core/wide.h"
+#include "core/writes.h"
 
 size_t weir_state_words(const weir_policy *p, unsigned level)
 {
@@ -23,7 +24,7 @@ void weir_state_grow(const weir_policy *p, const uint64_t *from, unsigned level,
     }
 }
 
-static bool sound(const weir_policy *p, const uint64_t *state, unsigned level)
+bool weir_state_sound(const weir_policy *p, const uint64_t *state, unsigned level)
 {
     for (uint32_t i = 0; i < p->layers; i++) {
         if (!weir_layer_sound(&p->layer[i], state, level))
@@ -122,7 +123,7 @@ static weir_status refuse(const weir_policy *p, const uint64_t *state, unsigned 
 {
     bool good = now_ns >= 0 && now_ns <= WEIR_NOW_NS_MAX && cost >= 0 && cost <= WEIR_COST_MAX &&
                 level <= WEIR_LEVEL_MAX;
-    return good && sound(p, state, level) ? WEIR_OK : WEIR_E_RANGE;
+    return good && weir_state_sound(p, state, level) ? WEIR_OK : WEIR_E_RANGE;
 }
 
 weir_status weir_check(const weir_policy *p, uint64_t *state, unsigned level, int64_t now_ns,
@@ -197,7 +198,7 @@ int64_t weir_fresh_after(const weir_policy *p, const uint64_t *state, unsigned l
                          int64_t now_ns)
 {
     int64_t longest_ns = 0;
-    if (now_ns < 0 || now_ns > WEIR_NOW_NS_MAX || !sound(p, state, level))
+    if (now_ns < 0 || now_ns > WEIR_NOW_NS_MAX || !weir_state_sound(p, state, level))
         return 0;
     for (uint32_t i = 0; i < p->layers; i++) {
         weir_decision peek;

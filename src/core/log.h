@@ -43,4 +43,10 @@ void weir_log_check(const weir_layer *l, uint64_t *state, unsigned level, int64_
 void weir_log_refund(const weir_layer *l, uint64_t *state, unsigned level, int64_t now_ns,
                      int64_t cost);
 
+/* The words that weir_log_check() at now_ns may write, or with `refund` units weir_log_refund():
+ * see weir_state_writes(). Work: the logarithm of the entries. */
+enum { WEIR_LOG_WRITES = 5 };
+size_t weir_log_writes(const weir_layer *l, const uint64_t *state, unsigned level, int64_t now_ns,
+                       int64_t refund, size_t ret[WEIR_LOG_WRITES]);
+
 #endif

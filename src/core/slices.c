@@ -168,3 +168,24 @@ void weir_slices_refund(const weir_layer *s, uint64_t *state, int64_t now_ns, in
         at = place_before(s, at);
     }
 }
+
+size_t weir_slices_writes(const weir_layer *s, const uint64_t *state, int64_t now_ns,
+                          size_t ret[WEIR_SLICES_WRITES])
+{
+    view v = view_at(s, state, now_ns);
+    uint64_t at = place_of(s, v.slice);
+    size_t n = 0;
+    ret[n++] = LATEST;
+    ret[n++] = SUM;
+    ret[n++] = COUNTS + (size_t)at / 2;
+    for (uint64_t i = 0; i < v.expired; i++) {
+        size_t word = COUNTS + (size_t)at / 2;
+        if (word != ret[n - 1]) {
+            if (n == WEIR_SLICES_WRITES)
+                return WEIR_SLICES_WRITES + 1;
+            ret[n++] = word;
+        }
+        at = place_before(s, at);
+    }
+    return n;
+}

@@ -28,4 +28,10 @@ void weir_slices_check(const weir_layer *s, uint64_t *state, int64_t now_ns, int
 /* Takes `cost` off the counts, the latest slice first. */
 void weir_slices_refund(const weir_layer *s, uint64_t *state, int64_t now_ns, int64_t cost);
 
+/* The words that weir_slices_check() at now_ns may write: see weir_state_writes(). Returns
+ * WEIR_SLICES_WRITES + 1 if they are more. */
+enum { WEIR_SLICES_WRITES = 32 };
+size_t weir_slices_writes(const weir_layer *s, const uint64_t *state, int64_t now_ns,
+                          size_t ret[WEIR_SLICES_WRITES]);
+
 #endif

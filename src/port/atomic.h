@@ -62,6 +62,18 @@ static inline void port_word_store_release(port_word *w, uint64_t x)
     atomic_store_explicit(&w->value, x, memory_order_release);
 }
 
+static inline void port_word_store_relaxed(port_word *w, uint64_t x)
+{
+    atomic_store_explicit(&w->value, x, memory_order_relaxed);
+}
+
+/* What was stored before, of whatever kind, is seen before what is stored after: also by a process
+ * that finds the memory as a killed one has left it. */
+static inline void port_stores_in_order(void)
+{
+    atomic_thread_fence(memory_order_release);
+}
+
 /* Puts `to` in place of *from. False if it held something else, which is then in *from. The order
  * is that of success; a failure is relaxed. */
 static inline bool port_word_cas_relaxed(port_word *w, uint64_t *from, uint64_t to)

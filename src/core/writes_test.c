@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* No word changes that was not listed, on states of every kind, as long calls of all kinds go on. */
+
+#include "core/writes.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { MAX = 64 };
+
+static weir_policy policy_of(const char *text)
+{
+    weir_policy p;
+    assert_int_equal(weir_policy_parse(&p, text, strlen(text), NULL, NULL), WEIR_OK);
+    return p;
+}
+
+static bool is_listed(const size_t *list, size_t n, size_t word)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (list[i] == word)
+            return true;
+    }
+    return false;
+}
+
+/* Runs one call on the state, and sees that it keeps to what it may write. Returns how many words
+ * were listed. */
+static size_t run_one(const weir_policy *p, uint64_t *state, unsigned level, int64_t now_ns,
+                      int64_t cost, bool back)
+{
+    size_t words = weir_state_words(p, level), list[MAX];
+    uint64_t *before = malloc(words * 8);
+    memcpy(before, state, words * 8);
+    size_t n = weir_state_writes(p, state, level, now_ns, back ? cost : 0, list, MAX);
+    weir_decision d;
+    weir_status st = back ? weir_refund(p, state, level, now_ns, cost, &d)
+                          : weir_check(p, state, level, now_ns, cost, &d);
+    assert_true(st == WEIR_OK || st == WEIR_E_ROOM);
+    for (size_t i = 0; i < n && n <= MAX; i++)
+        assert_true(list[i] < words);
+    for (size_t i = 0; i < words && n <= MAX; i++) {
+        if (state[i] != before[i])
+            assert_true(is_listed(list, n, i));
+    }
+    free(before);
+    return n;
+}
+
+static void only_what_is_listed(void **unused)
+{
+    (void)unused;
+    static const char *const texts[] = {
+        "sliding-log 5/us",
+        "sliding-log 5/us count-denied",
+        "sliding-log 40/us",
+        "sliding-log 40/us count-denied",
+        "sliding-slices 20/us slices 1",
+        "sliding-slices 20/us slices 7",
+        "sliding-slices 20/us slices 60",
+        "sliding-slices 20/us slices 200",
+        "gcra 3/us burst 9 & sliding-log 9/us & fixed-window 30/us & sliding-slices 20/us slices 9",
+    };
+    uint64_t x = 1;
+    for (size_t t = 0; t < sizeof texts / sizeof texts[0]; t++) {
+        weir_policy p = policy_of(texts[t]);
+        for (unsigned level = 0; level < 5; level++) {
+            uint64_t *state = calloc(weir_state_words(&p, level), 8);
+            int64_t now_ns = 1000000;
+            for (int i = 0; i < 20000; i++) {
+                x = x * 6364136223846793005 + 1442695040888963407;
+                int64_t step_ns = (int64_t)(x >> 40) % 100;
+                now_ns += x >> 62 == 0 ? 0 : x >> 62 == 1 ? -step_ns / 2 : step_ns;
+                if (x >> 54 & 127)
+                    run_one(&p, state, level, now_ns, (int64_t)(x >> 33) % 5,
+                            !p.layer[0].count_denied && (x >> 30 & 7) == 0);
+                else
+                    now_ns += 700;
+            }
+            free(state);
+        }
+    }
+}
+
+/* Few of a log of any length; of slices those that have begun since. */
+static void few_are_listed(void **unused)
+{
+    (void)unused;
+    weir_policy log = policy_of("sliding-log 1000/m"),
+                both = policy_of("sliding-log 1000/m & "
+                                 "gcra 3/s burst 9"),
+                slices = policy_of("sliding-slices 1000/m slices 60");
+    uint64_t *state = calloc(weir_state_words(&both, WEIR_LEVEL_MAX), 8);
+    size_t list[MAX];
+    for (int i = 0; i < 1000; i++)
+        assert_int_equal(run_one(&log, state, WEIR_LEVEL_MAX, 1000 + i, 1, false), 5);
+    assert_int_equal(run_one(&log, state, WEIR_LEVEL_MAX, 3000, 700, true), 3);
+    assert_int_equal(run_one(&log, state, WEIR_LEVEL_MAX, 3000, 700, true), 3);
+    memset(state, 0, weir_state_words(&both, WEIR_LEVEL_MAX) * 8);
+    assert_int_equal(run_one(&both, state, WEIR_LEVEL_MAX, 1000, 1, false), 7);
+    assert_int_equal(weir_state_writes(&both, state, WEIR_LEVEL_MAX, 1000, 0, list, 7), 7);
+    assert_int_equal(weir_state_writes(&both, state, WEIR_LEVEL_MAX, 1000, 0, list, 6), 7);
+    assert_int_equal(weir_state_writes(&both, state, WEIR_LEVEL_MAX, 1000, 0, list, 4), 5);
+    memset(state, 0, weir_state_words(&slices, 0) * 8);
+    int64_t t_ns = 6000000000000;
+    run_one(&slices, state, 0, t_ns, 1, false);
+    assert_int_equal(run_one(&slices, state, 0, t_ns, 1, false), 3);
+    assert_int_equal(run_one(&slices, state, 0, t_ns + 4000000000, 1, false), 5);
+    assert_int_equal(run_one(&slices, state, 0, t_ns + 4000000000, 1, true), 32);
+    free(state);
+}
+
+static void soundness(void **unused)
+{
+    (void)unused;
+    weir_policy p = policy_of("gcra 1/s burst 5 & sliding-log 5/m");
+    uint64_t state[16] = {0};
+    assert_true(weir_state_sound(&p, state, 0));
+    state[1] = 99; /* a head beyond the ring */
+    assert_false(weir_state_sound(&p, state, 0));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_what_is_listed),
+        cmocka_unit_test(few_are_listed),
+        cmocka_unit_test(soundness),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
