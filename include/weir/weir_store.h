@@ -94,6 +94,9 @@ typedef struct weir_store_stats {
     uint64_t large_keys;   /* of keys, those with large states ... */
     uint64_t large_bytes;  /* ... and of memory_bytes */
     uint64_t large_max;    /* what large_bytes may come to */
+    uint64_t refused;      /* keys that found no room under WEIR_REFUSE */
+    uint64_t damaged;      /* entries of a file that were not whole, and were thrown away */
+    uint64_t reserved;     /* reservations that are open */
 } weir_store_stats;
 
 /* Makes an empty store, or opens what a file has. options NULL: all defaults. *ret is written on

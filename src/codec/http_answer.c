@@ -3,6 +3,7 @@
 /* The endpoints: a table from paths to functions, each of which makes exactly one answer. They must
  * not know how a request came in bytes. */
 
+#include "codec/http_all.h"
 #include "codec/http_guard.h"
 #include "codec/http_params.h"
 #include "codec/json.h"
@@ -108,55 +109,18 @@ static bool find_key(call *c, weir_slice *ret)
 /* Fills in the ask. Writes the answer if it cannot be. */
 static bool read_ask(call *c)
 {
-    const weir_http_params *p = &c->params;
-    bool by_name = p->given & WEIR_HTTP_BIT(WEIR_HTTP_P_POLICY);
-    bool by_text = p->given & WEIR_HTTP_BIT(WEIR_HTTP_P_LIMIT);
     weir_slice key;
-    if (!find_key(c, &key))
-        return false;
-    if (key.len == 0 || key.len > WEIR_KEY_MAX) {
-        weir_http_problem(c->answer, 400, "the key has %zu bytes, expected 1 to %d", key.len,
-                          WEIR_KEY_MAX);
-        return false;
-    }
-    if (by_name && by_text) {
-        weir_http_problem(c->answer, 400, "\"policy\" and \"limit\" are both given, expected one");
-        return false;
-    }
-    if (!by_name && !by_text) {
-        weir_http_problem(c->answer, 400, "the parameter %s is missing",
-                          c->named && c->texts ? "\"policy\", or else \"limit\","
+    const char *missing = c->named && c->texts ? WEIR_HTTP_EITHER
                           : c->named           ? "\"policy\""
-                                               : "\"limit\"");
-        return false;
-    }
-    c->ask = (weir_ask){.rule = p->text[by_text ? WEIR_HTTP_P_LIMIT : WEIR_HTTP_P_POLICY],
-                        .by_text = by_text,
-                        .key = key,
-                        .cost = p->number[WEIR_HTTP_P_COST]};
-    return true;
+                                               : "\"limit\"";
+    return find_key(c, &key) &&
+           weir_http_params_ask(&c->params, key, "", missing, &c->ask, c->answer);
 }
 
 /* Writes the answer if the service could not do what it was asked. */
 static bool was_done(call *c)
 {
-    const weir_ask *ask = &c->ask;
-    weir_http_answer *a = c->answer;
-    if (ask->status == WEIR_OK)
-        return true;
-    if (ask->error.column > 0)
-        weir_http_problem(a, 400, "column %u: %s", ask->error.column, ask->error.text);
-    else if (ask->status == WEIR_E_ABSENT)
-        weir_http_problem(a, 404, "there is no policy \"%.*s\"", shown(ask->rule.len),
-                          ask->rule.at);
-    else if (ask->status == WEIR_E_UNSUPPORTED)
-        weir_http_problem(a, 400, "a leaky-queue or count-denied policy cannot take back units");
-    else if (ask->status == WEIR_E_NOMEM)
-        weir_http_problem(a, 503, "the store is full and nothing could make room");
-    else
-        weir_http_problem(a, ask->status == WEIR_E_RANGE ? 400 : 500, "%s",
-                          weir_status_str(ask->status));
-    return false;
+    return weir_http_was_done(c->answer, &c->ask, "");
 }
 
 /* ---- decisions ------------------------------------------------------------------------------- */
@@ -164,7 +128,7 @@ static bool was_done(call *c)
 static void put_decision(call *c)
 {
     if (was_done(c))
-        weir_http_decision(c->answer, &c->ask, (int)c->params.number[WEIR_HTTP_P_DENIED]);
+        weir_http_decision(c->answer, &c->ask, (int)c->params.number[WEIR_HTTP_P_DENIED], NULL);
 }
 
 static void take(call *c)
@@ -186,6 +150,26 @@ static void refund(call *c)
 {
     weir_service_refund(c->options->service, &c->ask, c->now_ns);
     put_decision(c);
+}
+
+static void take_all(call *c)
+{
+    weir_http_take_all(c->options, &c->params, c->now_ns, c->answer);
+}
+
+static void reserve(call *c)
+{
+    weir_http_reserve(c->options, &c->params, &c->ask, c->now_ns, c->answer);
+}
+
+static void commit(call *c)
+{
+    weir_http_commit(c->options, &c->params, true, c->now_ns, c->answer);
+}
+
+static void cancel(call *c)
+{
+    weir_http_commit(c->options, &c->params, false, c->now_ns, c->answer);
 }
 
 static void reset(call *c)
@@ -270,6 +254,10 @@ static void front_page(call *c)
              "  /v1/take      policy, key, cost: may they pass? Charges them if so\n"
              "  /v1/peek      the same, charging nothing\n"
              "  /v1/check     limit, key, cost: take from a policy text that has no name\n"
+             "  /v1/takeall   requests, a list of such: all of them or none (POST)\n"
+             "  /v1/reserve   policy, key, cost, ttl: takes for the time being (POST)\n"
+             "  /v1/commit    id, actual: what it came to (POST)\n"
+             "  /v1/cancel    id: gives it back (POST)\n"
              "  /v1/refund    policy, key, cost: gives them back (POST)\n"
              "  /v1/reset     policy, key: makes the key fresh (POST)\n"
              "  /v1/explain   policy, key: what holds for the key, in words\n"
@@ -299,13 +287,21 @@ enum {
     WHO = WEIR_HTTP_BIT(WEIR_HTTP_P_KEY) | WEIR_HTTP_BIT(WEIR_HTTP_P_SOURCE),
     COST = WEIR_HTTP_BIT(WEIR_HTTP_P_COST),
     DENIED = WEIR_HTTP_BIT(WEIR_HTTP_P_DENIED),
-    DELAY = WEIR_HTTP_BIT(WEIR_HTTP_P_DELAY)
+    DELAY = WEIR_HTTP_BIT(WEIR_HTTP_P_DELAY),
+    TTL = WEIR_HTTP_BIT(WEIR_HTTP_P_TTL),
+    ID = WEIR_HTTP_BIT(WEIR_HTTP_P_ID),
+    ACTUAL = WEIR_HTTP_BIT(WEIR_HTTP_P_ACTUAL),
+    MANY = WEIR_HTTP_BIT(WEIR_HTTP_P_REQUESTS)
 };
 
 static const endpoint endpoints[] = {
     {"/v1/take", ASKING, NAME | WHO | COST | DELAY | DENIED, take},
     {"/v1/check", ASKING, TEXT | WHO | COST | DELAY | DENIED, take},
     {"/v1/peek", ASKING, NAME | TEXT | WHO | COST | DENIED, peek},
+    {"/v1/takeall", CHANGING, MANY | DELAY | DENIED, take_all},
+    {"/v1/reserve", CHANGING, NAME | TEXT | WHO | COST | TTL | DENIED, reserve},
+    {"/v1/commit", CHANGING, ID | ACTUAL, commit},
+    {"/v1/cancel", CHANGING, ID, cancel},
     {"/v1/refund", CHANGING, NAME | TEXT | WHO | COST, refund},
     {"/v1/reset", CHANGING, NAME | TEXT | WHO, reset},
     {"/v1/explain", ASKING, NAME | TEXT | WHO, explain},
@@ -394,8 +390,8 @@ void weir_http_answer_request(const weir_http_options *o, weir_http_request *r, 
             e->run(&c);
         return;
     }
-    if (weir_http_params_read(&c.params, r, e->params, o->key_query, a) && read_ask(&c) &&
-        !refuse_other_site(&c))
+    if (weir_http_params_read(&c.params, r, e->params, o->key_query, a) &&
+        (!(e->params & WHO) || read_ask(&c)) && !refuse_other_site(&c))
         e->run(&c);
     weir_http_params_free(&c.params);
 }

@@ -6,14 +6,17 @@
 #include "codec/http_params.h"
 
 #include "codec/resp.h" /* for its whole numbers */
+#include "codec/span.h"
 
 #include <stdio.h>
 
-static const char *const names[] = {"policy", "limit", "key", "cost", "delay", "denied"};
+static const char *const names[] = {"policy", "limit", "key", "cost",   "delay",
+                                    "denied", "ttl",   "id",  "actual", "requests"};
 
 bool weir_http_is_param(const char *name, size_t len)
 {
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    /* Those after them are of endpoints that look for no key. */
+    for (size_t i = 0; i <= WEIR_HTTP_P_TTL; i++) {
         if (strlen(names[i]) == len && memcmp(names[i], name, len) == 0)
             return true;
     }
@@ -41,8 +44,9 @@ static int shown(size_t len)
     return len < 64 ? (int)len : 64;
 }
 
+/*  where  the object that has it; NULL: the request. */
 static void refuse_unknown(const weir_http_params *p, unsigned known, const char *at, size_t len,
-                           weir_http_answer *a)
+                           const char *where, weir_http_answer *a)
 {
     char list[128 + WEIR_HTTP_NAME_MAX] = "";
     size_t end = 0;
@@ -51,8 +55,13 @@ static void refuse_unknown(const weir_http_params *p, unsigned known, const char
         if (name && end < sizeof list)
             end += (size_t)snprintf(list + end, sizeof list - end, "%s%s", end ? ", " : "", name);
     }
-    weir_http_problem(a, 400, "unknown parameter \"%.*s\", expected %s", shown(len), at,
-                      end ? list : "none");
+    weir_http_problem(a, 400, "unknown parameter \"%.*s\"%s%s, expected %s", shown(len), at,
+                      where ? " in " : "", where ? where : "", end ? list : "none");
+}
+
+static bool is_number(unsigned param)
+{
+    return param == WEIR_HTTP_P_COST || param == WEIR_HTTP_P_DENIED || param == WEIR_HTTP_P_ACTUAL;
 }
 
 /* Notes that `param` is there. */
@@ -112,7 +121,11 @@ static bool read_pair(weir_http_params *p, char *at, size_t len, unsigned known,
         return false;
     unsigned param = find(p, known, at, name_len);
     if (param == WEIR_HTTP_PARAMS) {
-        refuse_unknown(p, known, at, name_len, a);
+        refuse_unknown(p, known, at, name_len, NULL, a);
+        return false;
+    }
+    if (param == WEIR_HTTP_P_REQUESTS) {
+        weir_http_problem(a, 400, "\"requests\" in the query: expected it in a JSON body");
         return false;
     }
     p->text[param] = (weir_slice){value, value_len};
@@ -141,26 +154,56 @@ static bool read_number(weir_http_params *p, unsigned param)
 
 /* ---- the body -------------------------------------------------------------------------------- */
 
-static bool take_member(weir_http_params *p, const char *name, const json_t *value, unsigned known,
-                        weir_http_answer *a)
+/* Keeps the value of a member, if it is of the type that its parameter has. */
+static bool keep_value(weir_http_params *p, unsigned param, json_t *value)
+{
+    if (param == WEIR_HTTP_P_REQUESTS) {
+        p->requests = value;
+        return json_is_array(value);
+    }
+    if (is_number(param) || (param == WEIR_HTTP_P_TTL && json_is_integer(value))) {
+        p->number[param] = json_integer_value(value);
+        return json_is_integer(value);
+    }
+    p->text[param] = (weir_slice){json_string_value(value), json_string_length(value)};
+    return json_is_string(value);
+}
+
+static const char *type_of(unsigned param)
+{
+    return param == WEIR_HTTP_P_REQUESTS ? "list of objects"
+           : param == WEIR_HTTP_P_TTL    ? "whole number of seconds, or string"
+           : is_number(param)            ? "whole number"
+                                         : "string";
+}
+
+/*  where  the object that the member is of: "the body". */
+static bool take_member(weir_http_params *p, const char *name, json_t *value, unsigned known,
+                        const char *where, weir_http_answer *a)
 {
     unsigned param = find(p, known & ~WEIR_HTTP_BIT(WEIR_HTTP_P_SOURCE), name, strlen(name));
     if (param == WEIR_HTTP_PARAMS) {
-        refuse_unknown(p, known & ~WEIR_HTTP_BIT(WEIR_HTTP_P_SOURCE), name, strlen(name), a);
+        refuse_unknown(p, known & ~WEIR_HTTP_BIT(WEIR_HTTP_P_SOURCE), name, strlen(name), where, a);
         return false;
     }
-    bool number = param == WEIR_HTTP_P_COST || param == WEIR_HTTP_P_DENIED;
-    if (number ? !json_is_integer(value) : !json_is_string(value)) {
-        weir_http_problem(a, 400, "\"%s\" in the body: expected a %s", name,
-                          number ? "whole number" : "string");
+    if (!keep_value(p, param, value)) {
+        weir_http_problem(a, 400, "\"%s\" in %s: expected a %s", name, where ? where : "the body",
+                          type_of(param));
         return false;
     }
-    if (!note(p, param, a))
-        return false;
-    if (number)
-        p->number[param] = json_integer_value(value);
-    else
-        p->text[param] = (weir_slice){json_string_value(value), json_string_length(value)};
+    return note(p, param, a);
+}
+
+static bool take_members(weir_http_params *p, json_t *object, unsigned known, const char *where,
+                         weir_http_answer *a)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach(object, name, value)
+    {
+        if (!take_member(p, name, value, known, where, a))
+            return false;
+    }
     return true;
 }
 
@@ -174,22 +217,47 @@ static bool read_body(weir_http_params *p, weir_slice body, unsigned known, weir
         return false;
     }
     if (!json_is_object(p->json)) {
-        weir_http_problem(a, 400,
-                          "the body is not a JSON object, expected "
-                          "{\"policy\":\"name\",\"key\":\"name\",\"cost\":1}");
+        weir_http_problem(a, 400, "the body is not a JSON object, expected %s",
+                          known & WEIR_HTTP_BIT(WEIR_HTTP_P_REQUESTS) ? WEIR_HTTP_REQUESTS_EXPECTED
+                          : known & WEIR_HTTP_BIT(WEIR_HTTP_P_ID)
+                              ? "{\"id\":\"16 hex digits\"}"
+                              : "{\"policy\":\"name\",\"key\":\"name\",\"cost\":1}");
         return false;
     }
-    const char *name;
-    json_t *value;
-    json_object_foreach(p->json, name, value)
-    {
-        if (!take_member(p, name, value, known, a))
-            return false;
-    }
-    return true;
+    return take_members(p, p->json, known, NULL, a);
 }
 
 /* ---- both ------------------------------------------------------------------------------------ */
+
+/* A whole number of 0..WEIR_COST_MAX.
+ *  where  as refuse_unknown(). */
+static bool check_units(weir_http_params *p, unsigned param, const char *where, weir_http_answer *a)
+{
+    int64_t n = -1;
+    if (read_number(p, param))
+        n = p->number[param];
+    if (n >= 0 && n <= WEIR_COST_MAX)
+        return true;
+    weir_http_problem(a, 400, "\"%s\"%s%s is not a whole number from 0 to %d", names[param],
+                      where ? " in " : "", where ? where : "", (int)WEIR_COST_MAX);
+    return false;
+}
+
+static bool check_ttl(weir_http_params *p, weir_http_answer *a)
+{
+    weir_slice text = p->text[WEIR_HTTP_P_TTL];
+    char digits[24];
+    if (!(p->given & WEIR_HTTP_BIT(WEIR_HTTP_P_TTL)))
+        return true;
+    if (!text.at) {
+        int len = snprintf(digits, sizeof digits, "%lld", (long long)p->number[WEIR_HTTP_P_TTL]);
+        text = (weir_slice){digits, (size_t)len};
+    }
+    if (weir_span_read(text.at, text.len, &p->number[WEIR_HTTP_P_TTL]))
+        return true;
+    weir_http_problem(a, 400, "\"ttl\" is not " WEIR_SPAN_EXPECTED);
+    return false;
+}
 
 /* The ranges of those that have one. */
 static bool check_values(weir_http_params *p, weir_http_answer *a)
@@ -198,22 +266,36 @@ static bool check_values(weir_http_params *p, weir_http_answer *a)
         p->number[WEIR_HTTP_P_COST] = 1;
     if (!(p->given & WEIR_HTTP_BIT(WEIR_HTTP_P_DENIED)))
         p->number[WEIR_HTTP_P_DENIED] = 429;
-    int64_t cost = -1, status = -1;
-    if (read_number(p, WEIR_HTTP_P_COST))
-        cost = p->number[WEIR_HTTP_P_COST];
+    if (!check_units(p, WEIR_HTTP_P_COST, NULL, a) || !check_units(p, WEIR_HTTP_P_ACTUAL, NULL, a))
+        return false;
+    int64_t status = -1;
     if (read_number(p, WEIR_HTTP_P_DENIED))
         status = p->number[WEIR_HTTP_P_DENIED];
     weir_slice delay = p->text[WEIR_HTTP_P_DELAY];
-    if (cost < 0 || cost > WEIR_COST_MAX)
-        weir_http_problem(a, 400, "\"cost\" is not a whole number from 0 to %d",
-                          (int)WEIR_COST_MAX);
-    else if (status != 403 && status != 429 && status != 503)
+    if (status != 403 && status != 429 && status != 503)
         weir_http_problem(a, 400, "\"denied\" is not 403, 429 or 503");
     else if (delay.at && (delay.len != 6 || memcmp(delay.at, "report", 6) != 0))
         weir_http_problem(a, 400, "\"delay\" is not \"report\"");
     else
-        return true;
+        return check_ttl(p, a);
     return false;
+}
+
+bool weir_http_params_read_object(weir_http_params *ret, json_t *object, const char *where,
+                                  weir_http_answer *a)
+{
+    enum {
+        KNOWN = WEIR_HTTP_BIT(WEIR_HTTP_P_POLICY) | WEIR_HTTP_BIT(WEIR_HTTP_P_LIMIT) |
+                WEIR_HTTP_BIT(WEIR_HTTP_P_KEY) | WEIR_HTTP_BIT(WEIR_HTTP_P_COST)
+    };
+    *ret = (weir_http_params){0};
+    ret->number[WEIR_HTTP_P_COST] = 1;
+    if (!json_is_object(object)) {
+        weir_http_problem(a, 400, "%s: expected an object", where);
+        return false;
+    }
+    return take_members(ret, object, KNOWN, where, a) &&
+           check_units(ret, WEIR_HTTP_P_COST, where, a);
 }
 
 bool weir_http_params_read(weir_http_params *ret, weir_http_request *r, unsigned known,
@@ -222,6 +304,27 @@ bool weir_http_params_read(weir_http_params *ret, weir_http_request *r, unsigned
     *ret = (weir_http_params){.key_query = key_query};
     return read_query(ret, r->query, r->query_len, known, a) &&
            (r->body.len == 0 || read_body(ret, r->body, known, a)) && check_values(ret, a);
+}
+
+bool weir_http_params_ask(const weir_http_params *p, weir_slice key, const char *where,
+                          const char *missing, weir_ask *ret, weir_http_answer *a)
+{
+    bool by_name = p->given & WEIR_HTTP_BIT(WEIR_HTTP_P_POLICY);
+    bool by_text = p->given & WEIR_HTTP_BIT(WEIR_HTTP_P_LIMIT);
+    if (key.len == 0 || key.len > WEIR_KEY_MAX)
+        weir_http_problem(a, 400, "%sthe key has %zu bytes, expected 1 to %d", where, key.len,
+                          WEIR_KEY_MAX);
+    else if (by_name && by_text)
+        weir_http_problem(a, 400, "%s\"policy\" and \"limit\" are both given, expected one", where);
+    else if (!by_name && !by_text)
+        weir_http_problem(a, 400, "%sthe parameter %s is missing", where, missing);
+    if (a->status != 0)
+        return false;
+    *ret = (weir_ask){.rule = p->text[by_text ? WEIR_HTTP_P_LIMIT : WEIR_HTTP_P_POLICY],
+                      .by_text = by_text,
+                      .key = key,
+                      .cost = p->number[WEIR_HTTP_P_COST]};
+    return true;
 }
 
 void weir_http_params_free(weir_http_params *p)

@@ -5,6 +5,7 @@
 
 #include "codec/http_reply.h"
 
+#include "codec/id.h"
 #include "codec/json.h"
 #include "codec/round.h"
 
@@ -96,6 +97,27 @@ void weir_http_problem(weir_http_answer *a, int status, const char *format, ...)
     a->status = status;
     put_problem(a, "about:blank", weir_http_reason(status), detail);
     weir_buffer_append(a->body, "}\n", 2);
+}
+
+bool weir_http_was_done(weir_http_answer *a, const weir_ask *ask, const char *where)
+{
+    int shown = ask->rule.len < WEIR_RULE_NAME_MAX ? (int)ask->rule.len : WEIR_RULE_NAME_MAX;
+    if (ask->status == WEIR_OK)
+        return true;
+    if (ask->error.column > 0)
+        weir_http_problem(a, 400, "%scolumn %u: %s", where, ask->error.column, ask->error.text);
+    else if (ask->status == WEIR_E_ABSENT)
+        weir_http_problem(a, 404, "%sthere is no policy \"%.*s\"", where, shown, ask->rule.at);
+    else if (ask->status == WEIR_E_UNSUPPORTED)
+        weir_http_problem(a, 400, "a leaky-queue or count-denied policy cannot take back units");
+    else if (ask->status == WEIR_E_NOMEM)
+        weir_http_problem(a, 503, "%sthe store is full and nothing could make room", where);
+    else if (ask->status == WEIR_E_FULL)
+        weir_http_problem(a, 503, "as many reservations are open as the store holds");
+    else
+        weir_http_problem(a, ask->status == WEIR_E_RANGE ? 400 : 500, "%s%s", where,
+                          weir_status_str(ask->status));
+    return false;
 }
 
 /* ---- figures --------------------------------------------------------------------------------- */
@@ -190,7 +212,7 @@ static const char *reason_word(weir_reason reason)
 }
 
 /* The members of a decision, with the last brace. */
-static void put_members(weir_buffer *b, const weir_ask *ask)
+static void put_members(weir_buffer *b, const weir_ask *ask, const weir_http_more *more)
 {
     const weir_decision *d = &ask->decision;
     int64_t retry_ms = d->allowed ? 0 : d->never ? -1 : weir_ms_ceil(d->retry_after_ns);
@@ -212,7 +234,15 @@ static void put_members(weir_buffer *b, const weir_ask *ask)
     weir_buffer_put(b, ",\"layer\":", d->layer);
     weir_buffer_append(b, ",\"reason\":\"", 11);
     weir_buffer_append(b, reason, strlen(reason));
-    weir_buffer_append(b, "\"}\n", 3);
+    weir_buffer_append_byte(b, '"');
+    if (more && more->of_all) {
+        weir_buffer_put(b, ",\"index\":", (int64_t)more->index);
+        weir_buffer_append(b, ",\"key\":", 7);
+        weir_json_put_string(b, ask->key.at, ask->key.len);
+    }
+    if (more && more->id)
+        weir_buffer_printf(b, ",\"id\":\"%.*s\"", WEIR_ID_LEN, more->id);
+    weir_buffer_append(b, "}\n", 2);
 }
 
 /* A sentence for a reader who does not know weir. */
@@ -229,14 +259,15 @@ static void say_denial(char *buf, size_t size, const weir_ask *ask, const char *
                  (int)(weir_ms_ceil(d->retry_after_ns) % 1000));
 }
 
-void weir_http_decision(weir_http_answer *a, const weir_ask *ask, int denied_status)
+void weir_http_decision(weir_http_answer *a, const weir_ask *ask, int denied_status,
+                        const weir_http_more *more)
 {
     add_decision_fields(a, ask);
     if (ask->decision.allowed) {
         a->status = 200;
         a->type = "application/json";
         weir_buffer_append(a->body, "{", 1);
-        put_members(a->body, ask);
+        put_members(a->body, ask, more);
         return;
     }
     char name[ITEM_NAME_MAX], detail[256];
@@ -246,7 +277,7 @@ void weir_http_decision(weir_http_answer *a, const weir_ask *ask, int denied_sta
     put_problem(a, QUOTA_EXCEEDED,
                 "Request cannot be satisfied as assigned quota has been exceeded", detail);
     weir_buffer_printf(a->body, ",\"violated-policies\":[\"%s\"],", name);
-    put_members(a->body, ask);
+    put_members(a->body, ask, more);
 }
 
 /* ---- bytes ----------------------------------------------------------------------------------- */

@@ -39,10 +39,23 @@ __attribute__((format(printf, 2, 3))) void weir_http_add_field(weir_http_answer 
 __attribute__((format(printf, 3, 4))) void weir_http_problem(weir_http_answer *a, int status,
                                                              const char *format, ...);
 
+/* What some decisions have beside the figures. */
+typedef struct weir_http_more {
+    bool of_all;    /* the ask is one of several ... */
+    size_t index;   /* ... and which */
+    const char *id; /* of the reservation that was made, WEIR_ID_LEN characters; NULL: none */
+} weir_http_more;
+
 /* Makes `a` the answer to a decision: 200, or denied_status and a problem of the type
  * quota-exceeded.
- *  ask  one that was answered with WEIR_OK. */
-void weir_http_decision(weir_http_answer *a, const weir_ask *ask, int denied_status);
+ *  ask   one that was answered with WEIR_OK.
+ *  more  NULL: there is no more. */
+void weir_http_decision(weir_http_answer *a, const weir_ask *ask, int denied_status,
+                        const weir_http_more *more);
+
+/* Whether the service could do what it was asked; if not, `a` becomes the problem.
+ *  where  "" or which of several asks it is: "requests[2]: ". */
+bool weir_http_was_done(weir_http_answer *a, const weir_ask *ask, const char *where);
 
 /* "Too Many Requests" for 429. */
 const char *weir_http_reason(int status);

@@ -18,7 +18,7 @@ typedef struct weir_resp_command {
     const char *name;               /* in upper case */
     void (*run)(weir_resp_call *c); /* writes exactly one reply */
     int args_min, args_max;         /* with the name; args_max 0: any number */
-    bool key;                       /* arg[2] is one */
+    int key;                        /* arg[key] is one; 0: none is */
     const char *usage;
 } weir_resp_command;
 
@@ -49,11 +49,30 @@ void weir_resp_info(weir_resp_call *c);
  * ask wants to know; returns NULL, or what is wrong. The second writes an answer. */
 const char *weir_resp_read_ask(const weir_resp_call *c, bool by_text, weir_ask *ret);
 void weir_resp_put_answer(weir_resp_call *c, const weir_ask *ask);
+
+/* The pieces of these two: arg[i] and arg[i + 1] as policy and key; a cost; an error, with `where`
+ * it is; the figures of a decision, as a list or a map that has room for so many more; what only a
+ * map has: the name of what follows, and the layer; the policy. */
+weir_ask weir_resp_ask_about(const weir_resp_call *c, size_t i);
+const char *weir_resp_read_cost(const weir_resp_call *c, size_t i, int64_t *ret);
+void weir_resp_put_status(weir_resp_call *c, weir_status st, size_t key_len, const char *where);
+void weir_resp_put_failure(weir_resp_call *c, const weir_ask *ask, const char *where);
+void weir_resp_put_figures(weir_resp_call *c, const weir_decision *d, size_t more_in_map,
+                           size_t more_in_list);
+void weir_resp_put_name(weir_resp_call *c, const char *name);
+void weir_resp_put_policy(weir_resp_call *c, const weir_ask *ask);
+void weir_resp_put_layer(weir_resp_call *c, const weir_decision *d);
 void weir_resp_peek(weir_resp_call *c);
 void weir_resp_refund(weir_resp_call *c);
 void weir_resp_reset(weir_resp_call *c);
 void weir_resp_explain(weir_resp_call *c);
 void weir_resp_policy(weir_resp_call *c);
 void weir_resp_throttle(weir_resp_call *c);
+
+/* Several at once, and for the time being (resp_all.c). */
+void weir_resp_take_all(weir_resp_call *c);
+void weir_resp_reserve(weir_resp_call *c);
+void weir_resp_commit(weir_resp_call *c);
+void weir_resp_cancel(weir_resp_call *c);
 
 #endif

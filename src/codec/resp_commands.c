@@ -78,31 +78,36 @@ static void command(weir_resp_call *c);
 static void help(weir_resp_call *c);
 
 static const weir_resp_command commands[] = {
-    {"WEIR.TAKE", NULL, 3, 5, true, "WEIR.TAKE policy key [COST n]"},
-    {"WEIR.CHECK", NULL, 3, 5, true, "WEIR.CHECK policy-text key [COST n]"},
-    {"WEIR.PEEK", weir_resp_peek, 3, 5, true, "WEIR.PEEK policy key [COST n]"},
-    {"WEIR.REFUND", weir_resp_refund, 4, 4, true, "WEIR.REFUND policy key n"},
-    {"WEIR.RESET", weir_resp_reset, 3, 3, true, "WEIR.RESET policy key"},
-    {"WEIR.EXPLAIN", weir_resp_explain, 3, 3, true, "WEIR.EXPLAIN policy key"},
-    {"WEIR.POLICY", weir_resp_policy, 2, 0, false,
+    {"WEIR.TAKE", NULL, 3, 5, 2, "WEIR.TAKE policy key [COST n]"},
+    {"WEIR.CHECK", NULL, 3, 5, 2, "WEIR.CHECK policy-text key [COST n]"},
+    {"WEIR.TAKEALL", weir_resp_take_all, 5, 0, 3,
+     "WEIR.TAKEALL n policy key cost [policy key cost ...]"},
+    {"WEIR.RESERVE", weir_resp_reserve, 6, 6, 2, "WEIR.RESERVE policy key n TTL time"},
+    {"WEIR.COMMIT", weir_resp_commit, 3, 3, 0, "WEIR.COMMIT id actual"},
+    {"WEIR.CANCEL", weir_resp_cancel, 2, 2, 0, "WEIR.CANCEL id"},
+    {"WEIR.PEEK", weir_resp_peek, 3, 5, 2, "WEIR.PEEK policy key [COST n]"},
+    {"WEIR.REFUND", weir_resp_refund, 4, 4, 2, "WEIR.REFUND policy key n"},
+    {"WEIR.RESET", weir_resp_reset, 3, 3, 2, "WEIR.RESET policy key"},
+    {"WEIR.EXPLAIN", weir_resp_explain, 3, 3, 2, "WEIR.EXPLAIN policy key"},
+    {"WEIR.POLICY", weir_resp_policy, 2, 0, 0,
      "WEIR.POLICY LIST | GET name | SET name policy-text | DEL name"},
-    {"WEIR.HELP", help, 1, 1, false, "WEIR.HELP"},
-    {"CL.THROTTLE", weir_resp_throttle, 1, 0, false,
+    {"WEIR.HELP", help, 1, 1, 0, "WEIR.HELP"},
+    {"CL.THROTTLE", weir_resp_throttle, 1, 0, 1,
      "CL.THROTTLE key max_burst count period [quantity]"},
-    {"PING", ping, 1, 2, false, "PING [text]"},
-    {"ECHO", echo, 2, 2, false, "ECHO text"},
-    {"HELLO", weir_resp_hello, 1, 0, false, "HELLO [2|3 [AUTH default password] [SETNAME name]]"},
-    {"AUTH", weir_resp_auth, 2, 3, false, "AUTH [default] password"},
-    {"SELECT", weir_resp_select, 2, 2, false, "SELECT 0"},
-    {"CLIENT", weir_resp_client, 2, 0, false, "CLIENT ID | GETNAME | SETNAME name | INFO"},
-    {"INFO", weir_resp_info, 1, 0, false, "INFO"},
-    {"CONFIG", weir_resp_config, 2, 0, false, "CONFIG GET name"},
-    {"COMMAND", command, 1, 0, false, "COMMAND [COUNT | LIST | INFO name ...]"},
-    {"RESET", reset, 1, 1, false, "RESET"},
-    {"MULTI", multi, 1, 1, false, "MULTI (refused, and all up to EXEC with it)"},
-    {"EXEC", exec, 1, 1, false, "EXEC"},
-    {"DISCARD", exec, 1, 1, false, "DISCARD"},
-    {"QUIT", quit, 1, 0, false, "QUIT"},
+    {"PING", ping, 1, 2, 0, "PING [text]"},
+    {"ECHO", echo, 2, 2, 0, "ECHO text"},
+    {"HELLO", weir_resp_hello, 1, 0, 0, "HELLO [2|3 [AUTH default password] [SETNAME name]]"},
+    {"AUTH", weir_resp_auth, 2, 3, 0, "AUTH [default] password"},
+    {"SELECT", weir_resp_select, 2, 2, 0, "SELECT 0"},
+    {"CLIENT", weir_resp_client, 2, 0, 0, "CLIENT ID | GETNAME | SETNAME name | INFO"},
+    {"INFO", weir_resp_info, 1, 0, 0, "INFO"},
+    {"CONFIG", weir_resp_config, 2, 0, 0, "CONFIG GET name"},
+    {"COMMAND", command, 1, 0, 0, "COMMAND [COUNT | LIST | INFO name ...]"},
+    {"RESET", reset, 1, 1, 0, "RESET"},
+    {"MULTI", multi, 1, 1, 0, "MULTI (refused, and all up to EXEC with it)"},
+    {"EXEC", exec, 1, 1, 0, "EXEC"},
+    {"DISCARD", exec, 1, 1, 0, "DISCARD"},
+    {"QUIT", quit, 1, 0, 0, "QUIT"},
 };
 
 enum { TAKE, CHECK, COMMANDS = sizeof commands / sizeof commands[0] };
@@ -135,8 +140,8 @@ static void put_lower(weir_resp_call *c, const char *name)
 /* As COMMAND INFO of Redis: name, arity, flags, first key, last key, step. */
 static void put_command(weir_resp_call *c, const weir_resp_command *cmd)
 {
-    bool throttle = cmd->run == weir_resp_throttle;
-    int key = cmd->key ? 2 : throttle;
+    int key = cmd->key;
+    bool many = cmd->run == weir_resp_take_all; /* its last argument is a cost, behind a key */
     weir_resp_put_array(c->out, 6);
     put_lower(c, cmd->name);
     weir_resp_put_i64(c->out, cmd->args_min == cmd->args_max ? cmd->args_min : -cmd->args_min);
@@ -144,8 +149,8 @@ static void put_command(weir_resp_call *c, const weir_resp_command *cmd)
     if (key > 0)
         weir_resp_put_simple(c->out, "write");
     weir_resp_put_i64(c->out, key);
-    weir_resp_put_i64(c->out, key);
-    weir_resp_put_i64(c->out, key > 0);
+    weir_resp_put_i64(c->out, many ? -2 : key);
+    weir_resp_put_i64(c->out, many ? 3 : key > 0);
 }
 
 static const weir_resp_command *find_command(weir_resp_arg name)

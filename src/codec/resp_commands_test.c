@@ -215,6 +215,157 @@ static void check_take(void **state)
         "-ERR no policy 'none'; WEIR.POLICY LIST shows those there are\r\n");
 }
 
+static void check_take_all(void **state)
+{
+    fixture *f = *state;
+    set_rule(f, "user", "gcra 1/s burst 3");
+    set_rule(f, "org", "fixed-window 5/h");
+    set_rule(f, "q", "leaky-queue 10/s depth 2");
+    const char *both = "WEIR.TAKEALL 2 user alice 2 org acme 2";
+    ask(f, both,
+        "*9\r\n:1\r\n:3\r\n:1\r\n:0\r\n:2000\r\n:0\r\n:0\r\n$4\r\nuser\r\n$5\r\nalice\r\n");
+    ask(f, both,
+        "*9\r\n:0\r\n:3\r\n:1\r\n:1000\r\n:2000\r\n:0\r\n:0\r\n$4\r\nuser\r\n$5\r\nalice\r\n");
+    ask(f, "WEIR.PEEK org acme", "*6\r\n:1\r\n:5\r\n:3\r\n:0\r\n:3600000\r\n:0\r\n");
+    ask(f, "weir.takeall 3 user bob 1 org acme 4 'gcra 1/s burst 9' x 1",
+        "*9\r\n:0\r\n:5\r\n:3\r\n:3600000\r\n:3600000\r\n:0\r\n:1\r\n$3\r\norg\r\n$4\r\nacme\r\n");
+    ask(f, "WEIR.TAKEALL 1 org other 6",
+        "*9\r\n:0\r\n:5\r\n:5\r\n:-1\r\n:0\r\n:0\r\n:0\r\n$3\r\norg\r\n$5\r\nother\r\n");
+    ask(f, "WEIR.TAKE q k", "*6\r\n:1\r\n:3\r\n:2\r\n:0\r\n:100\r\n:0\r\n");
+    ask(f, "WEIR.TAKEALL 2 org q 1 q k 1", /* the longest wait, whoever it is of */
+        "*9\r\n:1\r\n:3\r\n:1\r\n:0\r\n:200\r\n:100\r\n:1\r\n$1\r\nq\r\n$1\r\nk\r\n");
+    weir_buffer_append(&f->in, "HELLO 3\r\n", 9);
+    weir_resp_session_run(&f->session, &f->in, &f->out, OUT_PAUSE, now_ns);
+    weir_buffer_clear(&f->out);
+    ask(f, "WEIR.TAKEALL 2 org z 1 'gcra 1/s burst 2' x 1",
+        "%10\r\n$7\r\nallowed\r\n:1\r\n$5\r\nlimit\r\n:2\r\n$9\r\nremaining\r\n:1\r\n"
+        "$14\r\nretry_after_ms\r\n:0\r\n$14\r\nreset_after_ms\r\n:1000\r\n$8\r\ndelay_ms\r\n:0\r\n"
+        "$5\r\nindex\r\n:1\r\n$6\r\npolicy\r\n$16\r\ngcra 1/s burst 2\r\n$3\r\nkey\r\n$1\r\nx\r\n"
+        "$5\r\nlayer\r\n:0\r\n");
+}
+
+static void check_take_all_errors(void **state)
+{
+    fixture *f = *state;
+    set_rule(f, "a", "gcra 1/s burst 3");
+    const char *count = "-ERR the number of requests is not a whole number from 1 to 16\r\n";
+    ask(f, "WEIR.TAKEALL 1 a k", "-ERR wrong number of arguments for 'weir.takeall' command\r\n");
+    ask(f, "WEIR.TAKEALL 0 a k 1", count);
+    ask(f, "WEIR.TAKEALL 17 a k 1", count);
+    ask(f, "WEIR.TAKEALL x a k 1", count);
+    ask(f, "WEIR.TAKEALL 2 a k 1",
+        "-ERR expected 2 times policy key cost after the number, found 3 arguments\r\n");
+    ask(f, "WEIR.TAKEALL 1 a k 1 a",
+        "-ERR expected 1 times policy key cost after the number, found 4 arguments\r\n");
+    ask(f, "WEIR.TAKEALL 2 a k 1 a j -1",
+        "-ERR request 1: the cost is not a whole number from 0 to 2147483647\r\n");
+    ask(f, "WEIR.TAKEALL 2 a k 1 b k 1",
+        "-ERR request 1: no policy 'b'; WEIR.POLICY LIST shows those there are\r\n");
+    ask(f, "WEIR.TAKEALL 2 a '' 1 b k 1",
+        "-ERR request 0: the key has 0 bytes, expected 1 to 65536\r\n");
+    ask(f, "WEIR.TAKEALL 2 a k 1 'gcra 1/x' k 1",
+        "-ERR request 1: policy: column 8: unknown unit 'x', expected one of ns us ms s m h d w"
+        "\r\n");
+    ask(f, "WEIR.PEEK a k", "*6\r\n:1\r\n:3\r\n:3\r\n:0\r\n:0\r\n:0\r\n");
+    ask(f,
+        "WEIR.TAKEALL 16 a 0 1 a 1 1 a 2 1 a 3 1 a 4 1 a 5 1 a 6 1 a 7 1 a 8 1 a 9 1 a 10 1 "
+        "a 11 1 a 12 1 a 13 1 a 14 1 a 15 4",
+        "*9\r\n:0\r\n:3\r\n:3\r\n:-1\r\n:0\r\n:0\r\n:15\r\n$1\r\na\r\n$2\r\n15\r\n");
+    ask(f, "COMMAND INFO weir.takeall weir.reserve weir.commit cl.throttle",
+        "*4\r\n*6\r\n$12\r\nweir.takeall\r\n:-5\r\n*1\r\n+write\r\n:3\r\n:-2\r\n:3\r\n"
+        "*6\r\n$12\r\nweir.reserve\r\n:6\r\n*1\r\n+write\r\n:2\r\n:2\r\n:1\r\n"
+        "*6\r\n$11\r\nweir.commit\r\n:3\r\n*0\r\n:0\r\n:0\r\n:0\r\n"
+        "*6\r\n$11\r\ncl.throttle\r\n:-1\r\n*1\r\n+write\r\n:1\r\n:1\r\n:1\r\n");
+    ask(f, "MULTI",
+        "-ERR there are no transactions: send the commands in a pipeline without MULTI\r\n");
+    ask(f, "WEIR.TAKEALL 1 a k 1", "-ERR not done, since MULTI was refused\r\n");
+    ask(f, "WEIR.RESERVE a k 1 TTL 1", "-ERR not done, since MULTI was refused\r\n");
+}
+
+/* Reserves, expects an answer that begins like this, and gives the id it ends with. */
+static void reserve(fixture *f, const char *request, const char *begins, char ret_id[17])
+{
+    weir_buffer_append(&f->in, request, strlen(request));
+    weir_buffer_append(&f->in, "\r\n", 2);
+    weir_resp_session_run(&f->session, &f->in, &f->out, OUT_PAUSE, now_ns);
+    weir_buffer_append(&f->out, "", 1);
+    const char *out = (const char *)weir_buffer_data(&f->out), *id = strstr(out, "$16\r\n");
+    assert_memory_equal(out, begins, strlen(begins));
+    assert_non_null(id);
+    snprintf(ret_id, 17, "%.16s", id + 5);
+    weir_buffer_clear(&f->out);
+}
+
+static void check_reserve(void **state)
+{
+    fixture *f = *state;
+    char id[17], request[64], reply[128];
+    set_rule(f, "tokens", "fixed-window 100/h");
+    reserve(f, "WEIR.RESERVE tokens alice 60 TTL 30s",
+            "*7\r\n:1\r\n:100\r\n:40\r\n:0\r\n:3600000\r\n:0\r\n$16\r\n", id);
+    ask(f, "WEIR.RESERVE tokens alice 60 TTL 30s",
+        "*7\r\n:0\r\n:100\r\n:40\r\n:3600000\r\n:3600000\r\n:0\r\n$-1\r\n");
+    snprintf(request, sizeof request, "WEIR.COMMIT %s 25", id);
+    ask(f, request, "*7\r\n:1\r\n:100\r\n:75\r\n:0\r\n:3600000\r\n:0\r\n:0\r\n");
+    snprintf(reply, sizeof reply, "-ERR no reservation %s: it was settled, or has run out\r\n", id);
+    ask(f, request, reply);
+    reserve(f, "weir.reserve tokens alice 70 ttl 500ms", "*7\r\n:1\r\n:100\r\n:5\r\n", id);
+    snprintf(request, sizeof request, "weir.commit %s 80", id);
+    ask(f, request, "*7\r\n:1\r\n:100\r\n:0\r\n:0\r\n:3600000\r\n:0\r\n:5\r\n");
+    reserve(f, "WEIR.RESERVE 'gcra 1/s burst 9' bob 9 TTL 1h30m", "*7\r\n:1\r\n:9\r\n:0\r\n", id);
+    for (char *c = id; *c; c++)
+        *c = (char)(*c >= 'a' ? *c - 'a' + 'A' : *c);
+    snprintf(request, sizeof request, "WEIR.CANCEL %s", id);
+    ask(f, request, "*7\r\n:1\r\n:9\r\n:9\r\n:0\r\n:0\r\n:0\r\n:0\r\n");
+    ask(f, "WEIR.COMMIT 0000000000000000 7", /* of a key that is never counted */
+        "*7\r\n:1\r\n:2147483647\r\n:2147483647\r\n:0\r\n:0\r\n:0\r\n:0\r\n");
+    weir_buffer_append(&f->in, "HELLO 3\r\n", 9);
+    weir_resp_session_run(&f->session, &f->in, &f->out, OUT_PAUSE, now_ns);
+    weir_buffer_clear(&f->out);
+    reserve(f, "WEIR.RESERVE tokens carol 1 TTL 5", "%9\r\n$7\r\nallowed\r\n:1\r\n", id);
+    ask(f, "WEIR.RESERVE tokens carol 101 TTL 5",
+        "%9\r\n$7\r\nallowed\r\n:0\r\n$5\r\nlimit\r\n:100\r\n$9\r\nremaining\r\n:99\r\n"
+        "$14\r\nretry_after_ms\r\n:-1\r\n$14\r\nreset_after_ms\r\n:3600000\r\n$8\r\ndelay_ms\r\n"
+        ":0\r\n$2\r\nid\r\n_\r\n$6\r\npolicy\r\n$6\r\ntokens\r\n$5\r\nlayer\r\n:0\r\n");
+    snprintf(request, sizeof request, "WEIR.CANCEL %s", id);
+    ask(f, request,
+        "%8\r\n$7\r\nallowed\r\n:1\r\n$5\r\nlimit\r\n:100\r\n$9\r\nremaining\r\n:100\r\n"
+        "$14\r\nretry_after_ms\r\n:0\r\n$14\r\nreset_after_ms\r\n:0\r\n$8\r\ndelay_ms\r\n:0\r\n"
+        "$4\r\nover\r\n:0\r\n$5\r\nlayer\r\n:0\r\n");
+}
+
+static void check_reserve_errors(void **state)
+{
+    fixture *f = *state;
+    set_rule(f, "a", "gcra 1/s burst 3");
+    set_rule(f, "q", "leaky-queue 1/s depth 3");
+    const char *ttl = "-ERR the TTL is not a length from 1ns to 36.5 years: seconds, or as 30s, "
+                      "500ms, 1h30m\r\n";
+    const char *id = "-ERR the id is not 16 hex digits, as the reservation was answered with\r\n";
+    const char *cost = "-ERR the cost is not a whole number from 0 to 2147483647\r\n";
+    ask(f, "WEIR.RESERVE a k 1", "-ERR wrong number of arguments for 'weir.reserve' command\r\n");
+    ask(f, "WEIR.RESERVE a k x TTL 1", cost);
+    ask(f, "WEIR.RESERVE a k 1 EX 1",
+        "-ERR syntax error, expected policy key n TTL time after the command\r\n");
+    ask(f, "WEIR.RESERVE a k 1 TTL 0", ttl);
+    ask(f, "WEIR.RESERVE a k 1 TTL -1", ttl);
+    ask(f, "WEIR.RESERVE a k 1 TTL 1.5", ttl);
+    ask(f, "WEIR.RESERVE a k 1 TTL 1day", ttl);
+    ask(f, "WEIR.RESERVE a k 1 TTL 37000000000", ttl);
+    ask(f, "WEIR.RESERVE b k 1 TTL 1",
+        "-ERR no policy 'b'; WEIR.POLICY LIST shows those there are\r\n");
+    ask(f, "WEIR.RESERVE q k 1 TTL 1",
+        "-ERR a policy that queues or counts denials cannot give back\r\n");
+    ask(f, "WEIR.RESERVE a '' 1 TTL 1", "-ERR the key has 0 bytes, expected 1 to 65536\r\n");
+    ask(f, "WEIR.COMMIT 1 1", id);
+    ask(f, "WEIR.COMMIT 000000000000000g 1", id);
+    ask(f, "WEIR.COMMIT 00000000000000001 1", id);
+    ask(f, "WEIR.COMMIT 0000000000000001 -1", cost);
+    ask(f, "WEIR.COMMIT 0000000000000001 1",
+        "-ERR no reservation 0000000000000001: it was settled, or has run out\r\n");
+    ask(f, "WEIR.CANCEL ''", id);
+}
+
 /* An error in a row of takes stands in its place, and the batch around it is decided all the
  * same. */
 static void check_order(void **state)
@@ -413,7 +564,7 @@ static void check_client(void **state)
     ask(f, "CONFIG SET save x",
         "-ERR only CONFIG GET is known; weir is configured by its file\r\n");
     ask(f, "ECHO hello", "$5\r\nhello\r\n");
-    ask(f, "COMMAND COUNT", ":23\r\n");
+    ask(f, "COMMAND COUNT", ":27\r\n");
     ask(f, "COMMAND INFO weir.take cl.throttle ping no",
         "*4\r\n*6\r\n$9\r\nweir.take\r\n:-3\r\n*1\r\n+write\r\n:2\r\n:2\r\n:1\r\n"
         "*6\r\n$11\r\ncl.throttle\r\n:-1\r\n*1\r\n+write\r\n:1\r\n:1\r\n:1\r\n"
@@ -489,6 +640,10 @@ int main(void)
         TEST(check_http_guard),
         TEST(check_many_policies),
         TEST(check_take),
+        TEST(check_take_all),
+        TEST(check_take_all_errors),
+        TEST(check_reserve),
+        TEST(check_reserve_errors),
         TEST(check_multi),
         TEST(check_texts),
         TEST(check_order),

@@ -14,7 +14,7 @@
 #define COST_MAX   2147483647
 _Static_assert(COST_MAX == WEIR_COST_MAX, "the text below says the bound");
 
-static const char *read_cost(const weir_resp_call *c, size_t i, int64_t *ret)
+const char *weir_resp_read_cost(const weir_resp_call *c, size_t i, int64_t *ret)
 {
     if (weir_resp_i64(c->arg[i].at, c->arg[i].len, ret) && *ret >= 0 && *ret <= COST_MAX)
         return NULL;
@@ -38,37 +38,40 @@ const char *weir_resp_read_ask(const weir_resp_call *c, bool by_text, weir_ask *
     if (c->args != 5 || !weir_resp_call_is(c, 3, "COST"))
         return by_text ? "syntax error, expected policy-text key [COST n] after the command"
                        : "syntax error, expected policy key [COST n] after the command";
-    return read_cost(c, 4, &ret->cost);
+    return weir_resp_read_cost(c, 4, &ret->cost);
 }
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-static void put_status(weir_resp_call *c, weir_status st, size_t key_len)
+void weir_resp_put_status(weir_resp_call *c, weir_status st, size_t key_len, const char *where)
 {
     if (st == WEIR_E_RANGE && (key_len == 0 || key_len > WEIR_KEY_MAX))
-        weir_resp_put_errorf(c, "ERR the key has %zu bytes, expected 1 to %d", key_len,
+        weir_resp_put_errorf(c, "ERR %sthe key has %zu bytes, expected 1 to %d", where, key_len,
                              WEIR_KEY_MAX);
     else if (st == WEIR_E_NOMEM)
-        weir_resp_put_errorf(c, "OOM the store is full and nothing could make room");
+        weir_resp_put_errorf(c, "OOM %sthe store is full and nothing could make room", where);
     else
-        weir_resp_put_errorf(c, "ERR %s", weir_status_str(st));
+        weir_resp_put_errorf(c, "ERR %s%s", where, weir_status_str(st));
 }
 
-static void put_failure(weir_resp_call *c, const weir_ask *ask)
+void weir_resp_put_failure(weir_resp_call *c, const weir_ask *ask, const char *where)
 {
     int len = ask->rule.len < 100 ? (int)ask->rule.len : 100;
     if (ask->error.column > 0)
-        weir_resp_put_errorf(c, "ERR policy: column %u: %s", ask->error.column, ask->error.text);
+        weir_resp_put_errorf(c, "ERR %spolicy: column %u: %s", where, ask->error.column,
+                             ask->error.text);
     else if (ask->status == WEIR_E_ABSENT)
-        weir_resp_put_errorf(c, "ERR no policy '%.*s'; WEIR.POLICY LIST shows those there are", len,
-                             ask->rule.at);
+        weir_resp_put_errorf(c, "ERR %sno policy '%.*s'; WEIR.POLICY LIST shows those there are",
+                             where, len, ask->rule.at);
     else if (ask->status == WEIR_E_UNSUPPORTED)
         weir_resp_put_errorf(c, "ERR a policy that queues or counts denials cannot give back");
+    else if (ask->status == WEIR_E_FULL)
+        weir_resp_put_errorf(c, "OOM as many reservations are open as the store holds");
     else
-        put_status(c, ask->status, ask->key.len);
+        weir_resp_put_status(c, ask->status, ask->key.len, where);
 }
 
-static void put_policy(weir_resp_call *c, const weir_ask *ask)
+void weir_resp_put_policy(weir_resp_call *c, const weir_ask *ask)
 {
     if (!ask->by_text) {
         weir_resp_put_bulk(c->out, ask->rule.at, ask->rule.len);
@@ -78,16 +81,26 @@ static void put_policy(weir_resp_call *c, const weir_ask *ask)
     weir_resp_put_bulk(c->out, text, weir_policy_print(ask->policy, text, sizeof text));
 }
 
-void weir_resp_put_answer(weir_resp_call *c, const weir_ask *ask)
+void weir_resp_put_name(weir_resp_call *c, const char *name)
+{
+    if (c->session->proto >= 3)
+        weir_resp_put_text(c->out, name);
+}
+
+void weir_resp_put_layer(weir_resp_call *c, const weir_decision *d)
+{
+    if (c->session->proto < 3)
+        return;
+    weir_resp_put_text(c->out, "layer");
+    weir_resp_put_i64(c->out, d->layer);
+}
+
+void weir_resp_put_figures(weir_resp_call *c, const weir_decision *d, size_t more_in_map,
+                           size_t more_in_list)
 {
     static const char *const names[] = {"allowed",        "limit",          "remaining",
                                         "retry_after_ms", "reset_after_ms", "delay_ms"};
     enum { FIGURES = sizeof names / sizeof names[0] };
-    if (ask->status != WEIR_OK) {
-        put_failure(c, ask);
-        return;
-    }
-    const weir_decision *d = &ask->decision;
     const int64_t figures[FIGURES] = {
         d->allowed,
         d->limit,
@@ -96,31 +109,36 @@ void weir_resp_put_answer(weir_resp_call *c, const weir_ask *ask)
         weir_ms_ceil(d->reset_after_ns),
         weir_ms_ceil(d->delay_ns),
     };
-    bool map = c->session->proto >= 3;
-    if (map)
-        weir_resp_put_map(c->out, FIGURES + 2, 3);
+    if (c->session->proto >= 3)
+        weir_resp_put_map(c->out, FIGURES + more_in_map, 3);
     else
-        weir_resp_put_array(c->out, FIGURES);
+        weir_resp_put_array(c->out, FIGURES + more_in_list);
     for (int i = 0; i < FIGURES; i++) {
-        if (map)
-            weir_resp_put_text(c->out, names[i]);
+        weir_resp_put_name(c, names[i]);
         weir_resp_put_i64(c->out, figures[i]);
     }
-    if (!map)
+}
+
+void weir_resp_put_answer(weir_resp_call *c, const weir_ask *ask)
+{
+    if (ask->status != WEIR_OK) {
+        weir_resp_put_failure(c, ask, "");
+        return;
+    }
+    weir_resp_put_figures(c, &ask->decision, 2, 0);
+    if (c->session->proto < 3)
         return;
     weir_resp_put_text(c->out, "policy");
-    put_policy(c, ask);
-    weir_resp_put_text(c->out, "layer");
-    weir_resp_put_i64(c->out, d->layer);
+    weir_resp_put_policy(c, ask);
+    weir_resp_put_layer(c, &ask->decision);
 }
 
 /* ---- WEIR.PEEK, REFUND, RESET, EXPLAIN ------------------------------------------------------- */
 
-/* "name policy key ..." */
-static weir_ask ask_about(const weir_resp_call *c)
+weir_ask weir_resp_ask_about(const weir_resp_call *c, size_t i)
 {
-    weir_slice rule = weir_resp_call_text(c, 1);
-    return (weir_ask){.rule = rule, .by_text = is_text(rule), .key = weir_resp_call_text(c, 2)};
+    weir_slice rule = weir_resp_call_text(c, i);
+    return (weir_ask){.rule = rule, .by_text = is_text(rule), .key = weir_resp_call_text(c, i + 1)};
 }
 
 void weir_resp_peek(weir_resp_call *c)
@@ -137,8 +155,8 @@ void weir_resp_peek(weir_resp_call *c)
 
 void weir_resp_refund(weir_resp_call *c)
 {
-    weir_ask ask = ask_about(c);
-    const char *error = read_cost(c, 3, &ask.cost);
+    weir_ask ask = weir_resp_ask_about(c, 1);
+    const char *error = weir_resp_read_cost(c, 3, &ask.cost);
     if (error) {
         weir_resp_put_errorf(c, "ERR %s", error);
         return;
@@ -149,24 +167,24 @@ void weir_resp_refund(weir_resp_call *c)
 
 void weir_resp_reset(weir_resp_call *c)
 {
-    weir_ask ask = ask_about(c);
+    weir_ask ask = weir_resp_ask_about(c, 1);
     weir_service_reset(c->session->options->service, &ask);
     if (ask.status == WEIR_OK)
         weir_resp_put_simple(c->out, "OK");
     else
-        put_failure(c, &ask);
+        weir_resp_put_failure(c, &ask, "");
 }
 
 /* A list of lines. */
 void weir_resp_explain(weir_resp_call *c)
 {
-    weir_ask ask = ask_about(c);
+    weir_ask ask = weir_resp_ask_about(c, 1);
     weir_buffer text;
     weir_buffer_init(&text, 64 << 10);
     weir_service_explain(c->session->options->service, &ask, c->now_ns, &text);
     if (ask.status != WEIR_OK || text.failed) {
         ask.status = text.failed ? WEIR_E_NOMEM : ask.status;
-        put_failure(c, &ask);
+        weir_resp_put_failure(c, &ask, "");
         weir_buffer_free(&text);
         return;
     }
@@ -226,7 +244,7 @@ static void list_policies(weir_resp_call *c)
     listing l = {.call = c, .out = &list};
     weir_service_rules(c->session->options->service, list_rule, &l);
     if (list.failed) {
-        put_status(c, WEIR_E_NOMEM, 1);
+        weir_resp_put_status(c, WEIR_E_NOMEM, 1, "");
     } else {
         weir_resp_put_array(c->out, l.count);
         weir_buffer_append(c->out, weir_buffer_data(&list), weir_buffer_len(&list));
@@ -278,7 +296,7 @@ static void set_policy(weir_resp_call *c)
         weir_resp_put_errorf(c, "ERR there are %d policies, and there may be no more",
                              WEIR_RULES_MAX);
     else
-        put_status(c, st, 1);
+        weir_resp_put_status(c, st, 1, "");
 }
 
 static void drop_policy(weir_resp_call *c)
@@ -288,7 +306,7 @@ static void drop_policy(weir_resp_call *c)
     if (st == WEIR_OK || st == WEIR_E_ABSENT)
         weir_resp_put_i64(c->out, st == WEIR_OK);
     else
-        put_status(c, st, 1);
+        weir_resp_put_status(c, st, 1, "");
 }
 
 /* WEIR.POLICY LIST | GET name | SET name text | DEL name */
@@ -363,6 +381,6 @@ void weir_resp_throttle(weir_resp_call *c)
         weir_resp_put_errorf(c, CELL_ERROR "The rate, burst or quantity does not fit in 64 bits of "
                                            "nanoseconds");
     } else {
-        put_status(c, st, key.len);
+        weir_resp_put_status(c, st, key.len, "");
     }
 }

@@ -179,6 +179,12 @@ weir_status weir_peek(const weir_policy *p, const uint64_t *state, unsigned leve
 weir_status weir_refund(const weir_policy *p, uint64_t *state, unsigned level, int64_t now_ns,
                         int64_t cost, weir_decision *ret)
 {
+    return weir_refund_charge(p, state, level, now_ns, now_ns, cost, ret);
+}
+
+weir_status weir_refund_charge(const weir_policy *p, uint64_t *state, unsigned level,
+                               int64_t charged_ns, int64_t now_ns, int64_t cost, weir_decision *ret)
+{
     weir_status st = refuse(p, state, level, now_ns, cost);
     if (st != WEIR_OK)
         return st;
@@ -188,7 +194,8 @@ weir_status weir_refund(const weir_policy *p, uint64_t *state, unsigned level, i
     }
     uint64_t *at = state;
     for (uint32_t i = 0; i < p->layers; i++) {
-        weir_layer_refund(&p->layer[i], at, level, now_ns, cost);
+        if (!weir_layer_forgot(&p->layer[i], at, charged_ns, now_ns))
+            weir_layer_refund(&p->layer[i], at, level, now_ns, cost);
         at += weir_layer_words(&p->layer[i], level);
     }
     return weir_check(p, state, level, now_ns, 0, ret);

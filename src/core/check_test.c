@@ -250,6 +250,46 @@ static void check_status(void **unused)
     }
     assert_string_equal(weir_status_str((weir_status)99), "unknown status");
 }
+/* What is given back of a charge is no more than what of it still counts: a window that is over
+ * takes its charges with it. */
+static void check_refund_charge(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *policy;
+        int64_t ends_ns; /* of a charge at 250 */
+    } rows[] = {
+        {"gcra 1/100ns burst 50", INT64_MAX},
+        {"gcra 3/100ns burst 50", INT64_MAX},
+        {"token-bucket 50 refill 1 every 100ns", INT64_MAX},
+        {"fixed-window 50/100ns", 300},
+        {"fixed-window 50/100ns from-first", 350},
+        {"sliding-log 50/100ns", 350},
+        {"sliding-counter 50/100ns", 400},
+        {"sliding-slices 50/100ns slices 10", 350},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        weir_policy p = policy_of(rows[i].policy);
+        weir_decision d;
+        for (int64_t now_ns = 250; now_ns <= 400; now_ns++) {
+            uint64_t state[256] = {0};
+            assert_int_equal(weir_check(&p, state, 0, 250, 10, &d), WEIR_OK);
+            assert_int_equal(weir_check(&p, state, 0, now_ns, 20, &d), WEIR_OK);
+            int64_t before = d.remaining;
+            assert_int_equal(weir_refund_charge(&p, state, 0, 250, now_ns, 10, &d), WEIR_OK);
+            if (now_ns < rows[i].ends_ns)
+                assert_true(d.remaining > before);
+            else
+                assert_int_equal(d.remaining, before);
+        }
+    }
+    weir_policy p = policy_of("fixed-window 50/100ns"); /* a clock that went back */
+    weir_decision d;
+    uint64_t state[1] = {0};
+    assert_int_equal(weir_check(&p, state, 0, 250, 10, &d), WEIR_OK);
+    assert_int_equal(weir_refund(&p, state, 0, 150, 10, &d), WEIR_OK);
+    assert_int_equal(d.remaining, 50);
+}
 
 int main(void)
 {
@@ -257,7 +297,7 @@ int main(void)
         cmocka_unit_test(check_arguments),      cmocka_unit_test(check_damaged),
         cmocka_unit_test(check_damaged_slices), cmocka_unit_test(check_bounds),
         cmocka_unit_test(check_log_grows),      cmocka_unit_test(check_division),
-        cmocka_unit_test(check_status),
+        cmocka_unit_test(check_status),         cmocka_unit_test(check_refund_charge),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

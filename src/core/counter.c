@@ -126,6 +126,11 @@ void weir_counter_check(const weir_layer *c, uint64_t *state, int64_t now_ns, in
     ret->reset_after_ns = reset_after(c, &v);
 }
 
+bool weir_counter_forgot(const weir_layer *c, int64_t charged_ns, int64_t now_ns)
+{
+    return charged_ns < now_ns - now_ns % c->period_ns - c->period_ns;
+}
+
 void weir_counter_refund(const weir_layer *c, uint64_t *state, int64_t now_ns, int64_t cost)
 {
     view v = view_at(c, state, now_ns);

@@ -193,6 +193,28 @@ void weir_layer_check(const weir_layer *l, uint64_t *state, unsigned level, int6
     }
 }
 
+bool weir_layer_forgot(const weir_layer *l, const uint64_t *state, int64_t charged_ns,
+                       int64_t now_ns)
+{
+    if (charged_ns >= now_ns)
+        return false;
+    switch (l->format) {
+    case WEIR_STATE_TAT_NS:
+    case WEIR_STATE_TAT_TICKS:
+    case WEIR_STATE_TAT_STEPS:
+        return false;
+    case WEIR_STATE_WINDOW_WORD:
+    case WEIR_STATE_WINDOW_PAIR:
+        return weir_window_forgot(l, state, charged_ns, now_ns);
+    case WEIR_STATE_LOG:
+        return now_ns - charged_ns >= l->period_ns;
+    case WEIR_STATE_COUNTER:
+        return weir_counter_forgot(l, charged_ns, now_ns);
+    default:
+        return weir_slices_forgot(l, charged_ns, now_ns);
+    }
+}
+
 bool weir_layer_refunds(const weir_layer *l)
 {
     return l->algorithm != WEIR_LEAKY_QUEUE && !l->count_denied;

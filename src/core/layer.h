@@ -32,4 +32,15 @@ bool weir_layer_refunds(const weir_layer *l);
 void weir_layer_refund(const weir_layer *l, uint64_t *state, unsigned level, int64_t now_ns,
                        int64_t cost);
 
+/* Whether a charge of charged_ns has left the window by now_ns, so that nothing of it counts any
+ * more. Never so where there is none: a bucket drains, whoever filled it. Pure. */
+bool weir_layer_forgot(const weir_layer *l, const uint64_t *state, int64_t charged_ns,
+                       int64_t now_ns);
+
+/* As weir_refund(), of units that were charged at charged_ns, 0..now_ns: a layer that has forgotten
+ * the charge gives nothing back. */
+WEIR_NODISCARD weir_status weir_refund_charge(const weir_policy *p, uint64_t *state, unsigned level,
+                                              int64_t charged_ns, int64_t now_ns, int64_t cost,
+                                              weir_decision *ret);
+
 #endif

@@ -152,6 +152,11 @@ void weir_slices_check(const weir_layer *s, uint64_t *state, int64_t now_ns, int
     ret->reset_after_ns = reset_after(s, state, &v, now_ns);
 }
 
+bool weir_slices_forgot(const weir_layer *s, int64_t charged_ns, int64_t now_ns)
+{
+    return slice_of(s, now_ns) - slice_of(s, charged_ns) >= (uint64_t)s->slices;
+}
+
 void weir_slices_refund(const weir_layer *s, uint64_t *state, int64_t now_ns, int64_t cost)
 {
     view v = view_at(s, state, now_ns);

@@ -25,6 +25,9 @@ bool weir_slices_allows(const weir_layer *s, const uint64_t *state, int64_t now_
 void weir_slices_check(const weir_layer *s, uint64_t *state, int64_t now_ns, int64_t cost,
                        weir_decision *ret);
 
+/* Whether the slice of charged_ns, at most now_ns, has left. Pure. */
+bool weir_slices_forgot(const weir_layer *s, int64_t charged_ns, int64_t now_ns);
+
 /* Takes `cost` off the counts, the latest slice first. */
 void weir_slices_refund(const weir_layer *s, uint64_t *state, int64_t now_ns, int64_t cost);
 

@@ -3,7 +3,7 @@
 /* Decisions: every ask finds its policy, those that the store must decide go to it as one batch,
  * and what comes back is counted. It must not know who asks. */
 
-#include "service/hub.h"
+#include "service/place.h"
 
 #include <string.h>
 
@@ -23,7 +23,7 @@ static weir_decision fresh_figures(const weir_policy *p)
     return d;
 }
 
-static void decide_by_list(weir_ask *ask, bool allow)
+void weir_decide_by_list(weir_ask *ask, bool allow)
 {
     weir_decision d = fresh_figures(ask->policy);
     ask->reason = allow ? WEIR_BY_ALLOW_LIST : WEIR_BY_DENY_LIST;
@@ -36,24 +36,15 @@ static void decide_by_list(weir_ask *ask, bool allow)
     ask->decision = d;
 }
 
-/* Where an ask's state is. */
-typedef struct place {
-    const weir_rule *rule; /* NULL: by text */
-    const weir_rule_key *seen;
-    uint64_t policy_id;
-    weir_slice key;
-} place;
-
 static bool bad_request(const weir_ask *ask)
 {
     return ask->key.len < 1 || ask->key.len > WEIR_KEY_MAX || ask->cost < 0 ||
            ask->cost > WEIR_COST_MAX;
 }
 
-/* Finds the policy and the key's place. *seen is the caller's, for as long as `ret` is used. */
-static weir_status find_place(weir_service *s, weir_ask *ask, weir_rule_key *seen, place *ret)
+weir_status weir_place_find(weir_service *s, weir_ask *ask, weir_rule_key *seen, weir_place *ret)
 {
-    *ret = (place){.key = ask->key};
+    *ret = (weir_place){.key = ask->key};
     ask->error.column = 0;
     ask->reason = WEIR_BY_LIMIT;
     if (ask->by_text) {
@@ -74,14 +65,9 @@ static weir_status find_place(weir_service *s, weir_ask *ask, weir_rule_key *see
     return WEIR_OK;
 }
 
-static uint32_t counts_place(const place *at, const weir_ask *ask)
+static uint32_t counts_place(const weir_place *at, const weir_ask *ask)
 {
     return at->rule ? at->rule->counts : ask->by_text ? NAME_TEXTS : NAME_OTHERS;
-}
-
-static bool is_listed(const place *at)
-{
-    return at->seen && (at->seen->allow || at->seen->deny);
 }
 
 /* ---- from the store's answer to the ask's ---------------------------------------------------- */
@@ -98,10 +84,9 @@ static void look_on(weir_ask *ask)
     d->delay_ns = 0;
 }
 
-static void finish(weir_ask *ask, const place *at)
+void weir_place_finish(const weir_place *at, weir_ask *ask)
 {
-    if (ask->status == WEIR_OK && at->rule && at->rule->rest->shadow &&
-        ask->reason == WEIR_BY_LIMIT)
+    if (ask->status == WEIR_OK && weir_place_is_shadow(at) && ask->reason == WEIR_BY_LIMIT)
         look_on(ask);
 }
 
@@ -122,38 +107,39 @@ static int counter_of(const weir_ask *ask)
     return ask->decision.allowed ? COUNT_ALLOWED : COUNT_DENIED;
 }
 
+void weir_place_count(weir_service *s, const weir_place *at, const weir_ask *ask)
+{
+    if (ask->status != WEIR_OK || ask->cost > 0)
+        weir_service_count(s, counts_place(at, ask), counter_of(ask));
+}
+
 /* ---- the calls ------------------------------------------------------------------------------- */
 
 void weir_service_take(weir_service *s, weir_ask *asks, size_t n, int64_t now_ns)
 {
     weir_store_request requests[WEIR_BATCH_MAX];
-    place at[WEIR_BATCH_MAX];
+    weir_place at[WEIR_BATCH_MAX];
     size_t len = 0;
     weir_service_refresh(s);
     s->decided += n;
     for (size_t i = 0; i < n; i++) {
         weir_ask *ask = &asks[i];
-        ask->status = find_place(s, ask, &s->seen[i], &at[i]);
-        if (ask->status == WEIR_OK && is_listed(&at[i]))
-            decide_by_list(ask, at[i].seen->allow);
+        ask->status = weir_place_find(s, ask, &s->seen[i], &at[i]);
+        if (ask->status == WEIR_OK && weir_place_is_listed(&at[i]))
+            weir_decide_by_list(ask, at[i].seen->allow);
         else if (ask->status == WEIR_OK)
-            requests[len++] = (weir_store_request){.policy = ask->policy,
-                                                   .policy_id = at[i].policy_id,
-                                                   .key = at[i].key.at,
-                                                   .key_len = at[i].key.len,
-                                                   .cost = ask->cost};
+            requests[len++] = weir_place_request(&at[i], ask);
     }
     weir_store_check_batch(s->hub->store, requests, len, now_ns);
     len = 0;
     for (size_t i = 0; i < n; i++) {
         weir_ask *ask = &asks[i];
-        if (ask->status == WEIR_OK && !is_listed(&at[i])) {
+        if (ask->status == WEIR_OK && !weir_place_is_listed(&at[i])) {
             ask->status = requests[len].status;
             ask->decision = requests[len++].decision;
         }
-        finish(ask, &at[i]);
-        if (ask->status != WEIR_OK || ask->cost > 0)
-            weir_service_count(s, counts_place(&at[i], ask), counter_of(ask));
+        weir_place_finish(&at[i], ask);
+        weir_place_count(s, &at[i], ask);
     }
 }
 
@@ -164,17 +150,17 @@ typedef weir_status (*store_call)(weir_store *s, const weir_policy *p, uint64_t 
 /* What is not a take: one ask alone, and nothing is counted. */
 static void ask_store(weir_service *s, weir_ask *ask, int64_t now_ns, store_call call)
 {
-    place at;
+    weir_place at;
     weir_service_refresh(s);
-    ask->status = find_place(s, ask, &s->seen[0], &at);
+    ask->status = weir_place_find(s, ask, &s->seen[0], &at);
     if (ask->status != WEIR_OK)
         return;
-    if (is_listed(&at))
-        decide_by_list(ask, at.seen->allow);
+    if (weir_place_is_listed(&at))
+        weir_decide_by_list(ask, at.seen->allow);
     else
         ask->status = call(s->hub->store, ask->policy, at.policy_id, at.key.at, at.key.len, now_ns,
                            ask->cost, &ask->decision);
-    finish(ask, &at);
+    weir_place_finish(&at, ask);
 }
 
 void weir_service_peek(weir_service *s, weir_ask *ask, int64_t now_ns)
@@ -189,10 +175,10 @@ void weir_service_refund(weir_service *s, weir_ask *ask, int64_t now_ns)
 
 void weir_service_reset(weir_service *s, weir_ask *ask)
 {
-    place at;
+    weir_place at;
     weir_service_refresh(s);
     ask->cost = 0;
-    ask->status = find_place(s, ask, &s->seen[0], &at);
+    ask->status = weir_place_find(s, ask, &s->seen[0], &at);
     if (ask->status == WEIR_OK)
         ask->status = weir_store_reset(s->hub->store, at.policy_id, at.key.at, at.key.len);
 }

@@ -87,6 +87,46 @@ typedef struct weir_ask {
  * WEIR_E_RANGE for a bad key or cost; WEIR_E_NOMEM if the store had no room. */
 void weir_service_take(weir_service *s, weir_ask *asks, size_t n, int64_t now_ns);
 
+/* What several asks were answered as one. */
+typedef struct weir_all {
+    bool allowed;
+    size_t index;     /* whose figures stand for all: denied, the one that denies with the longest
+                         wait; else the one with the least remaining */
+    int64_t delay_ns; /* the longest of any; 0 if denied */
+} weir_all;
+
+#define WEIR_ALL_MAX 16 /* WEIR_TAKE_MANY_MAX of the store */
+
+/* Decides n asks (1..WEIR_ALL_MAX) as one: all are charged, or none is; see weir_store_take_many().
+ * Each has its answer, which on a denial is what it alone would be told.
+ *  - A key on an allow list is not charged and denies nothing; one on a deny list denies all.
+ *  - A shadow denies nothing. It is charged, if it has the room, where all others are allowed: so
+ *    that it counts what really passed.
+ *  - An allowance is counted for every ask, a denial for the one that denied.
+ *  ret  written on WEIR_OK only.
+ * Returns WEIR_OK; or the first ask's status that is not, as weir_service_take() tells, with
+ * nothing charged; WEIR_E_RANGE if n is out of range, and then no ask is written. */
+WEIR_NODISCARD weir_status weir_service_take_all(weir_service *s, weir_ask *asks, size_t n,
+                                                 int64_t now_ns, weir_all *ret);
+
+/* ---- what is only known afterwards; see weir_store_reserve() ---- */
+
+#define WEIR_ID_NONE 0 /* the id of a reservation that there is no need of */
+
+/* Charges ask->cost for the time being; answers and counts as weir_service_take(), and statuses
+ * also as weir_store_reserve().
+ *  ttl_ns  1..WEIR_SPAN_NS_MAX.
+ *  ret_id  written if the answer is "allowed". For a key on an allow list it is WEIR_ID_NONE; for
+ *          one that only a shadow lets pass, a reservation of 0 units. */
+void weir_service_reserve(weir_service *s, weir_ask *ask, int64_t ttl_ns, int64_t now_ns,
+                          uint64_t *ret_id);
+
+/* Settles a reservation: see weir_store_commit(). For WEIR_ID_NONE it does nothing, and no limit
+ * is told. */
+WEIR_NODISCARD weir_status weir_service_commit(weir_service *s, uint64_t id, int64_t actual,
+                                               int64_t now_ns, weir_decision *ret,
+                                               int64_t *ret_over);
+
 /* Says what weir_service_take() would answer, and charges nothing; see weir_peek(). */
 void weir_service_peek(weir_service *s, weir_ask *ask, int64_t now_ns);
 

@@ -403,6 +403,7 @@ weir_status weir_image_open_beside(weir_image **ret, weir_image *old,
         uint64_t openings = port_word_load_relaxed(&old->head->openings);
         port_word_store_release(&m->head->openings, openings);
         memcpy(registry(m), registry(old), WEIR_REGISTRY_BYTES);
+        memcpy(&m->head->epoch, &old->head->epoch, sizeof m->head->epoch);
         st = attach(m, options);
     }
     if (st != WEIR_OK) {

@@ -203,8 +203,8 @@ int main(void)
 {
 #define WITH_ONE(test) cmocka_unit_test_setup_teardown(test, make_registry, drop_registry)
     const struct CMUnitTest tests[] = {
-        WITH_ONE(check_notes), WITH_ONE(check_each), WITH_ONE(check_many),    WITH_ONE(check_long_ones),
-        WITH_ONE(check_torn),  WITH_ONE(check_threads),
+        WITH_ONE(check_notes),     WITH_ONE(check_each), WITH_ONE(check_many),
+        WITH_ONE(check_long_ones), WITH_ONE(check_torn), WITH_ONE(check_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

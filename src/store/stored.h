@@ -41,7 +41,15 @@ void weir_store_policies(weir_store *s,
                          bool (*fn)(void *ctx, uint64_t id, const char *text, size_t len),
                          void *ctx);
 
+/* Notes a text that weir_store_policies() told, of this store or of one with the same secret. Any
+ * thread. */
+void weir_store_note_text(weir_store *s, uint64_t policy_id, const char *text, size_t len);
+
 /* The store's time: decisions are made at this or later. */
 int64_t weir_store_seen_ns(const weir_store *s);
+
+/* Notes what a policy's states are filed under, if it is not weir_store_policy_id(): for those who
+ * look into a file. Any thread. */
+void weir_store_note_policy(weir_store *s, uint64_t policy_id, const weir_policy *p);
 
 #endif

@@ -69,12 +69,15 @@ typedef struct weir_table_one {
 } weir_table_one;
 
 /* Runs the functions, in order, each on its key's state, with all keys locked against others, and
- * then asks `keep` whether what they left is to be kept: all of it, or nothing.
- *  n  1..WEIR_TABLE_MANY_MAX; keys of the same hash see each other's changes.
+ * then asks `keep` whether what they left is to be kept: all of it, or nothing. Before others see
+ * it, it calls `finish`.
+ *  n        0..WEIR_TABLE_MANY_MAX; keys of the same hash see each other's changes.
+ *  written  whether all is kept.
  * Returns WEIR_OK, or WEIR_E_FULL: then nothing was kept. */
 #define WEIR_TABLE_MANY_MAX 16
 weir_status weir_table_run_many(weir_table *t, weir_table_one *ones, size_t n, int64_t now_ns,
-                                bool (*keep)(void *ctx), void *ctx);
+                                bool (*keep)(void *ctx, const weir_table_one *ones),
+                                void (*finish)(void *ctx, bool written), void *ctx);
 
 /* Makes a key fresh, whatever its policy. */
 void weir_table_reset(weir_table *t, uint64_t hash);

@@ -92,12 +92,13 @@ static weir_status write_all(weir_table *t, weir_hold *h, const weir_table_one *
 }
 
 weir_status weir_table_run_many(weir_table *t, weir_table_one *ones, size_t n, int64_t now_ns,
-                                bool (*keep)(void *ctx), void *ctx)
+                                bool (*keep)(void *ctx, const weir_table_one *ones),
+                                void (*finish)(void *ctx, bool written), void *ctx)
 {
     draft drafts[WEIR_TABLE_MANY_MAX];
     weir_locked of[WEIR_HOLD_MANY];
     weir_hold h = {0, WEIR_HOLD_MANY, of};
-    assert(n >= 1 && n <= WEIR_TABLE_MANY_MAX);
+    assert(n <= WEIR_TABLE_MANY_MAX);
     for (size_t i = 0; i < n; i++)
         drafts[i].at = weir_place_of(t, ones[i].hash);
     lock_all(t, &h, drafts, n);
@@ -114,9 +115,11 @@ weir_status weir_table_run_many(weir_table *t, weir_table_one *ones, size_t n, i
             ones[i].fn(ones[i].ctx, ones[i].policy, d->new, WEIR_LEVEL_MAX, now_ns, &after_ns);
     }
     weir_status st = WEIR_OK;
-    if (keep(ctx))
+    bool kept = keep(ctx, ones);
+    if (kept)
         st = write_all(t, &h, ones, drafts, n, now_ns, seen_ns);
-    if (st == WEIR_OK)
+    finish(ctx, kept && st == WEIR_OK);
+    if (kept && st == WEIR_OK)
         weir_hold_commit(t, &h);
     else
         weir_hold_drop(&h);

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+#ifndef WEIR_SERVICE_KIT_TEST_H
+#define WEIR_SERVICE_KIT_TEST_H
+/* A store, a hub and a service with rules, for tests of this room. */
+
+#include "service/service.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const int64_t now_ns = 1767225600000000000, s_ns = 1000000000;
+
+static weir_store *store;
+static weir_hub *hub;
+static weir_service *service;
+
+static const weir_zone *no_zone(void *ctx, const char *name, size_t len)
+{
+    (void)ctx;
+    (void)name;
+    (void)len;
+    return NULL;
+}
+
+static int setup(void **unused)
+{
+    (void)unused;
+    const weir_zones zones = {no_zone, NULL};
+    bool good = weir_store_open(&store, NULL) == WEIR_OK &&
+                weir_hub_open(&hub, store, &zones) == WEIR_OK &&
+                weir_service_open(&service, hub) == WEIR_OK;
+    return good ? 0 : -1;
+}
+
+static int teardown(void **unused)
+{
+    (void)unused;
+    weir_service_close(service);
+    weir_hub_close(hub);
+    weir_store_close(store);
+    return 0;
+}
+
+static weir_slice text_of(const char *text)
+{
+    return (weir_slice){text, strlen(text)};
+}
+
+static weir_ask ask_of(const char *rule, const char *key, int64_t cost)
+{
+    return (weir_ask){.rule = text_of(rule), .key = text_of(key), .cost = cost};
+}
+
+static void set_rules(const weir_rule_spec *specs, size_t n)
+{
+    const weir_zones zones = {no_zone, NULL};
+    weir_rules *rules;
+    assert_int_equal(weir_rules_build(&rules, store, &zones, specs, n, NULL, NULL), WEIR_OK);
+    weir_hub_set_rules(hub, rules);
+}
+
+static weir_rule_spec spec_of(const char *name, const char *limit)
+{
+    weir_rule_spec s = WEIR_RULE_SPEC_DEFAULT;
+    s.name = name;
+    s.limit = limit;
+    return s;
+}
+
+/* What is left of a key by its rule. */
+static int64_t left(const char *rule, const char *key, int64_t at_ns)
+{
+    weir_ask ask = ask_of(rule, key, 0);
+    weir_service_peek(service, &ask, at_ns);
+    assert_int_equal(ask.status, WEIR_OK);
+    return ask.decision.remaining;
+}
+
+typedef struct counts_find {
+    const char *name;
+    weir_counts counts;
+} counts_find;
+
+static void find_counts(void *ctx, const char *name, const weir_counts *counts)
+{
+    counts_find *f = ctx;
+    if (strcmp(f->name, name) == 0)
+        f->counts = *counts;
+}
+
+static weir_counts counts_of(const char *name)
+{
+    counts_find f = {.name = name};
+    weir_hub_counts(hub, find_counts, &f);
+    return f.counts;
+}
+
+#endif

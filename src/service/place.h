@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+#ifndef WEIR_SERVICE_PLACE_H
+#define WEIR_SERVICE_PLACE_H
+/* From an ask to the store's question and back, for all calls that decide. For this room only. */
+
+#include "service/hub.h"
+
+/* Where an ask's state is. */
+typedef struct weir_place {
+    const weir_rule *rule; /* NULL: by text */
+    const weir_rule_key *seen;
+    uint64_t policy_id;
+    weir_slice key;
+} weir_place;
+
+/* Finds the policy and the key's place, and begins the answer. Returns a status as
+ * weir_service_take() tells.
+ *  seen  the caller's, for as long as *ret is used. */
+weir_status weir_place_find(weir_service *s, weir_ask *ask, weir_rule_key *seen, weir_place *ret);
+
+static inline bool weir_place_is_listed(const weir_place *at)
+{
+    return at->seen && (at->seen->allow || at->seen->deny);
+}
+
+static inline bool weir_place_is_shadow(const weir_place *at)
+{
+    return at->rule && at->rule->rest->shadow;
+}
+
+/* The answer to a key that is on a list: on that of those allowed, or of those denied. */
+void weir_decide_by_list(weir_ask *ask, bool allow);
+
+static inline weir_store_request weir_place_request(const weir_place *at, const weir_ask *ask)
+{
+    return (weir_store_request){.policy = ask->policy,
+                                .policy_id = at->policy_id,
+                                .key = at->key.at,
+                                .key_len = at->key.len,
+                                .cost = ask->cost};
+}
+
+/* Makes the store's answer that of the rule: one that only looks on denies nobody. */
+void weir_place_finish(const weir_place *at, weir_ask *ask);
+
+/* Counts what an ask was answered; not a peek. */
+void weir_place_count(weir_service *s, const weir_place *at, const weir_ask *ask);
+
+#endif

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Reservations by name: through the store, with lists, shadows and counters. */
+
+#include "service/kit_test.h"
+
+static const char *const trusted[] = {"trusted"}, *const evil[] = {"evil"};
+
+static void set_two(void)
+{
+    weir_rule_spec specs[] = {spec_of("tokens", "fixed-window 100/h"),
+                              spec_of("look", "fixed-window 100/h"),
+                              spec_of("queue", "leaky-queue 1/s depth 5")};
+    specs[0].allow = trusted;
+    specs[0].deny = evil;
+    specs[0].allow_len = specs[0].deny_len = 1;
+    specs[1].shadow = true;
+    set_rules(specs, 3);
+}
+
+static weir_ask reserve(const char *rule, const char *key, int64_t cost, uint64_t *ret_id)
+{
+    weir_ask ask = ask_of(rule, key, cost);
+    weir_service_reserve(service, &ask, 30 * s_ns, now_ns, ret_id);
+    return ask;
+}
+
+static int64_t commit(uint64_t id, int64_t actual, int64_t at_ns, int64_t *ret_over)
+{
+    weir_decision d;
+    assert_int_equal(weir_service_commit(service, id, actual, at_ns, &d, ret_over), WEIR_OK);
+    assert_true(d.allowed);
+    return d.remaining;
+}
+
+static void check_settled(void **unused)
+{
+    (void)unused;
+    set_two();
+    uint64_t id = 0;
+    int64_t over = -1;
+    weir_decision d;
+    weir_ask ask = reserve("tokens", "a", 60, &id);
+    assert_int_equal(ask.status, WEIR_OK);
+    assert_true(ask.decision.allowed);
+    assert_int_equal(ask.decision.remaining, 40);
+    assert_true(id != WEIR_ID_NONE);
+    assert_int_equal(commit(id, 25, now_ns + s_ns, &over), 75);
+    assert_int_equal(over, 0);
+    assert_int_equal(weir_service_commit(service, id, 0, now_ns + s_ns, &d, &over), WEIR_E_ABSENT);
+    assert_int_equal(weir_service_commit(service, id, -1, now_ns, &d, &over), WEIR_E_RANGE);
+    assert_int_equal(
+        weir_service_commit(service, id, (int64_t)WEIR_COST_MAX + 1, now_ns, &d, &over),
+        WEIR_E_RANGE);
+    reserve("tokens", "a", 70, &id);
+    assert_int_equal(commit(id, 80, now_ns + s_ns, &over), 0);
+    assert_int_equal(over, 5);
+    assert_false(reserve("tokens", "a", 1, &id).decision.allowed);
+    weir_counts c = counts_of("tokens");
+    assert_int_equal(c.allowed, 2);
+    assert_int_equal(c.denied, 1);
+    assert_int_equal(reserve("nobody", "a", 1, &id).status, WEIR_E_ABSENT);
+    assert_int_equal(reserve("queue", "a", 1, &id).status, WEIR_E_UNSUPPORTED);
+    assert_int_equal(reserve("tokens", "", 1, &id).status, WEIR_E_RANGE);
+    ask = ask_of("tokens", "b", 1);
+    weir_service_reserve(service, &ask, 0, now_ns, &id);
+    assert_int_equal(ask.status, WEIR_E_RANGE);
+    weir_service_reserve(service, &ask, WEIR_SPAN_NS_MAX + 1, now_ns, &id);
+    assert_int_equal(ask.status, WEIR_E_RANGE);
+}
+
+/* Whatever is asked first at the time at which a reservation runs out finds the units there. */
+static void check_expiry(void **unused)
+{
+    (void)unused;
+    set_two();
+    int64_t at_ns = now_ns;
+    for (int how = 0; how < 6; how++) {
+        static const char *const keys[] = {"0", "1", "2", "3", "4", "5"};
+        int64_t end_ns = at_ns + 30 * s_ns;
+        uint64_t id, other;
+        weir_all all;
+        weir_ask ask = ask_of("tokens", keys[how], 100);
+        weir_service_reserve(service, &ask, end_ns - at_ns, at_ns, &id);
+        assert_true(ask.decision.allowed);
+        assert_int_equal(left("tokens", keys[how], end_ns - 1), 0);
+        if (how == 0)
+            weir_service_take(service, &ask, 1, end_ns);
+        else if (how == 1)
+            weir_service_peek(service, &ask, end_ns);
+        else if (how == 2)
+            assert_int_equal(weir_service_take_all(service, &ask, 1, end_ns, &all), WEIR_OK);
+        else if (how == 3)
+            weir_service_reserve(service, &ask, s_ns, end_ns, &other);
+        else if (how == 4)
+            ask.decision.allowed = left("tokens", keys[how], end_ns) == 100;
+        else /* a refund of nothing, that tells the figures */
+            ask.cost = 0, weir_service_refund(service, &ask, end_ns);
+        assert_int_equal(ask.status, WEIR_OK);
+        assert_true(ask.decision.allowed);
+        if (how == 5)
+            assert_int_equal(ask.decision.remaining, 100);
+        at_ns = end_ns;
+    }
+}
+
+static void check_lists(void **unused)
+{
+    (void)unused;
+    set_two();
+    uint64_t id = 7;
+    int64_t over = -1;
+    weir_ask ask = reserve("tokens", "trusted", 1000, &id);
+    assert_true(ask.decision.allowed);
+    assert_int_equal(ask.reason, WEIR_BY_ALLOW_LIST);
+    assert_int_equal(id, WEIR_ID_NONE);
+    assert_int_equal(commit(id, 5000, now_ns, &over), WEIR_LIMIT_MAX);
+    assert_int_equal(over, 0);
+    ask = reserve("tokens", "evil", 1, &id);
+    assert_false(ask.decision.allowed);
+    assert_int_equal(ask.reason, WEIR_BY_DENY_LIST);
+    assert_int_equal(counts_of("tokens").allow_listed, 1);
+    assert_int_equal(counts_of("tokens").deny_listed, 1);
+}
+
+static void check_shadow(void **unused)
+{
+    (void)unused;
+    set_two();
+    uint64_t id = 0, beyond = 0;
+    int64_t over = -1;
+    assert_int_equal(reserve("look", "a", 80, &id).reason, WEIR_BY_LIMIT);
+    weir_ask ask = reserve("look", "a", 50, &beyond);
+    assert_true(ask.decision.allowed);
+    assert_int_equal(ask.reason, WEIR_BY_SHADOW);
+    assert_true(beyond != WEIR_ID_NONE && beyond != id);
+    assert_int_equal(commit(beyond, 30, now_ns, &over), 0); /* of which there was room for 20 */
+    assert_int_equal(over, 10);
+    assert_int_equal(commit(id, 0, now_ns, &over), 80);
+    assert_int_equal(counts_of("look").shadowed, 1);
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(check_settled),
+        TEST(check_expiry),
+        TEST(check_lists),
+        TEST(check_shadow),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

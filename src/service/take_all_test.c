@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Several asks as one: all or nothing, with lists, shadows and counters, and with many threads at
+ * it. */
+
+#include "service/kit_test.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+static const char *const trusted[] = {"trusted"}, *const evil[] = {"evil"};
+
+static void set_three(void)
+{
+    weir_rule_spec specs[] = {
+        spec_of("user", "fixed-window 5/h"), spec_of("tenant", "fixed-window 8/h"),
+        spec_of("whole", "gcra 1/s burst 100"), spec_of("look", "fixed-window 3/h"),
+        spec_of("queue", "leaky-queue 1/s depth 5")};
+    specs[0].allow = trusted;
+    specs[0].deny = evil;
+    specs[0].allow_len = specs[0].deny_len = 1;
+    specs[3].shadow = true;
+    specs[3].allow = trusted;
+    specs[3].allow_len = 1;
+    set_rules(specs, 5);
+}
+
+static weir_all take_all(weir_ask *asks, size_t n)
+{
+    weir_all all;
+    assert_int_equal(weir_service_take_all(service, asks, n, now_ns, &all), WEIR_OK);
+    return all;
+}
+
+static void check_all_or_none(void **unused)
+{
+    (void)unused;
+    set_three();
+    weir_ask asks[] = {ask_of("user", "a", 3), ask_of("tenant", "t", 3), ask_of("whole", "w", 3)};
+    weir_all all = take_all(asks, 3);
+    assert_true(all.allowed);
+    assert_int_equal(all.index, 0); /* which has the least remaining */
+    assert_int_equal(asks[0].decision.remaining, 2);
+    assert_int_equal(asks[1].decision.remaining, 5);
+    assert_int_equal(asks[2].decision.remaining, 97);
+    all = take_all(asks, 3);
+    assert_false(all.allowed);
+    assert_int_equal(all.index, 0);
+    assert_false(asks[0].decision.allowed);
+    assert_true(asks[1].decision.allowed);
+    assert_int_equal(left("user", "a", now_ns), 2);
+    assert_int_equal(left("tenant", "t", now_ns), 5);
+    assert_int_equal(left("whole", "w", now_ns), 97);
+    asks[0] = ask_of("user", "b", 5);
+    asks[1].cost = 5;
+    assert_true(take_all(asks, 3).allowed);
+    asks[0] = ask_of("user", "c", 1);
+    asks[1].cost = 1;
+    all = take_all(asks, 3);
+    assert_false(all.allowed);
+    assert_int_equal(all.index, 1); /* the tenant's 8 are gone */
+    assert_int_equal(left("user", "c", now_ns), 5);
+    weir_counts c = counts_of("user");
+    assert_int_equal(c.allowed, 2);
+    assert_int_equal(c.denied, 1);
+    c = counts_of("tenant");
+    assert_int_equal(c.allowed, 2);
+    assert_int_equal(c.denied, 1);
+    c = counts_of("whole");
+    assert_int_equal(c.allowed, 2);
+    assert_int_equal(c.denied, 0);
+}
+
+/* The same key twice is held to the sum; a cost of 0 asks, and a single ask is a take. */
+static void check_same_key(void **unused)
+{
+    (void)unused;
+    set_three();
+    weir_ask asks[] = {ask_of("user", "a", 3), ask_of("user", "a", 3)};
+    assert_false(take_all(asks, 2).allowed);
+    assert_int_equal(left("user", "a", now_ns), 5);
+    asks[1].cost = 2;
+    assert_true(take_all(asks, 2).allowed);
+    assert_int_equal(left("user", "a", now_ns), 0);
+    asks[0].cost = asks[1].cost = 0;
+    assert_true(take_all(asks, 2).allowed);
+    assert_int_equal(counts_of("user").allowed, 2); /* peeks are not counted */
+    asks[0] = ask_of("user", "b", 1);
+    assert_true(take_all(asks, 1).allowed);
+    assert_int_equal(left("user", "b", now_ns), 4);
+    asks[0] = (weir_ask){
+        .rule = text_of("gcra 1/s burst 9"), .by_text = true, .key = text_of("x"), .cost = 2};
+    assert_true(take_all(asks, 1).allowed);
+    assert_int_equal(asks[0].decision.remaining, 7);
+}
+
+static void check_lists(void **unused)
+{
+    (void)unused;
+    set_three();
+    weir_ask asks[] = {ask_of("user", "trusted", 1000), ask_of("tenant", "t", 8)};
+    weir_all all = take_all(asks, 2);
+    assert_true(all.allowed);
+    assert_int_equal(all.index, 1); /* the other is never counted */
+    assert_int_equal(asks[0].reason, WEIR_BY_ALLOW_LIST);
+    all = take_all(asks, 2);
+    assert_false(all.allowed);
+    assert_int_equal(all.index, 1);
+    assert_int_equal(counts_of("user").allow_listed, 1);
+    asks[1] = ask_of("look", "trusted", 1000);
+    all = take_all(asks, 2); /* nobody is counted */
+    assert_true(all.allowed);
+    assert_int_equal(all.index, 0);
+
+    weir_ask denied[] = {ask_of("tenant", "u", 2), ask_of("user", "evil", 0),
+                         ask_of("look", "u", 1)};
+    all = take_all(denied, 3);
+    assert_false(all.allowed);
+    assert_int_equal(all.index, 1);
+    assert_int_equal(denied[1].reason, WEIR_BY_DENY_LIST);
+    assert_true(denied[1].decision.never);
+    assert_true(denied[0].decision.allowed); /* alone it would be */
+    assert_int_equal(denied[0].decision.remaining, 8);
+    assert_int_equal(left("look", "u", now_ns), 3);
+    denied[1].cost = 1;
+    take_all(denied, 3);
+    assert_int_equal(counts_of("user").deny_listed, 1); /* of the two, one was no peek */
+    assert_int_equal(counts_of("tenant").allowed, 1);
+}
+
+/* A shadow denies nothing, and counts what passed, no more. */
+static void check_shadow(void **unused)
+{
+    (void)unused;
+    set_three();
+    weir_ask asks[] = {ask_of("look", "a", 2), ask_of("user", "a", 2)};
+    assert_true(take_all(asks, 2).allowed);
+    assert_int_equal(left("look", "a", now_ns), 1);
+    assert_true(take_all(asks, 2).allowed);
+    assert_int_equal(asks[0].reason, WEIR_BY_SHADOW);
+    assert_int_equal(left("look", "a", now_ns), 1); /* there was no room for 2 */
+    assert_int_equal(left("user", "a", now_ns), 1);
+    asks[0].cost = 1;
+    weir_all all = take_all(asks, 2);
+    assert_false(all.allowed);
+    assert_int_equal(all.index, 1);
+    assert_int_equal(left("look", "a", now_ns), 1); /* nothing passed */
+    weir_counts c = counts_of("look");
+    assert_int_equal(c.allowed, 1);
+    assert_int_equal(c.shadowed, 1);
+    assert_int_equal(c.denied, 0);
+    assert_true(take_all(asks, 1).allowed); /* a shadow alone */
+    assert_int_equal(left("look", "a", now_ns), 0);
+}
+
+static void check_delay(void **unused)
+{
+    (void)unused;
+    set_three();
+    weir_ask asks[] = {ask_of("queue", "a", 1), ask_of("queue", "b", 2), ask_of("user", "a", 1)};
+    assert_int_equal(take_all(asks, 3).delay_ns, 0);
+    assert_int_equal(take_all(asks, 3).delay_ns, 2 * s_ns);
+    asks[2].cost = 6;
+    weir_all all = take_all(asks, 3);
+    assert_false(all.allowed);
+    assert_int_equal(all.delay_ns, 0);
+}
+
+static void check_failures(void **unused)
+{
+    (void)unused;
+    set_three();
+    weir_all all;
+    weir_ask asks[] = {ask_of("user", "a", 1), ask_of("nobody", "a", 1), ask_of("user", "", 1)};
+    assert_int_equal(weir_service_take_all(service, asks, 3, now_ns, &all), WEIR_E_ABSENT);
+    assert_int_equal(asks[0].status, WEIR_OK);
+    assert_int_equal(asks[1].status, WEIR_E_ABSENT);
+    assert_int_equal(asks[2].status, WEIR_E_RANGE);
+    asks[1] = (weir_ask){.rule = text_of("gcra 1/x"), .by_text = true, .key = text_of("a")};
+    assert_int_equal(weir_service_take_all(service, asks, 2, now_ns, &all), WEIR_E_SYNTAX);
+    assert_true(asks[1].error.column > 0);
+    assert_int_equal(left("user", "a", now_ns), 5);
+    assert_int_equal(weir_service_take_all(service, asks, 0, now_ns, &all), WEIR_E_RANGE);
+    assert_int_equal(weir_service_take_all(service, asks, WEIR_ALL_MAX + 1, now_ns, &all),
+                     WEIR_E_RANGE);
+    assert_int_equal(counts_of("user").failed, 1);
+    assert_int_equal(counts_of(WEIR_COUNTS_OTHERS).failed, 1);
+    assert_int_equal(counts_of(WEIR_COUNTS_TEXTS).failed, 1);
+}
+
+/* ---- threads --------------------------------------------------------------------------------- */
+
+enum {
+    THREADS = 4,
+    ROUNDS = 3000,
+    USERS = 3,
+    USER_MAX = 2000,
+    TENANT_MAX = 3500,
+    WHOLE_MAX = 5000
+};
+
+typedef struct worker {
+    int64_t charged[2][USERS]; /* by tenant and user: what it was allowed */
+    unsigned number;
+} worker;
+
+/* Users of two tenants, all of them of one whole; the order of the asks is never the same. */
+static void *take_at_random(void *arg)
+{
+    worker *w = arg;
+    weir_service *own;
+    assert_int_equal(weir_service_open(&own, hub), WEIR_OK);
+    uint64_t seed = w->number;
+    for (int i = 0; i < ROUNDS; i++) {
+        seed = seed * 6364136223846793005 + 1442695040888963407;
+        unsigned tenant = seed >> 40 & 1, user = (unsigned)(seed >> 44) % USERS;
+        unsigned turn = (unsigned)(seed >> 50) % 3;
+        char user_key[16], tenant_key[16];
+        int64_t cost = (int64_t)(seed >> 55 & 3);
+        snprintf(user_key, sizeof user_key, "%u/%u", tenant, user);
+        snprintf(tenant_key, sizeof tenant_key, "%u", tenant);
+        weir_ask asks[3];
+        asks[turn] = ask_of("user", user_key, cost);
+        asks[(turn + 1) % 3] = ask_of("tenant", tenant_key, cost);
+        asks[(turn + 2) % 3] = ask_of("whole", "all", cost);
+        weir_all all;
+        assert_int_equal(weir_service_take_all(own, asks, 3, now_ns, &all), WEIR_OK);
+        if (all.allowed)
+            w->charged[tenant][user] += cost;
+    }
+    weir_service_close(own);
+    return NULL;
+}
+
+/* Asks for the figures of both tenants and the whole at one moment, again and again: the parts are
+ * always the whole. */
+static void *watch(void *arg)
+{
+    int *bad = arg;
+    weir_service *own;
+    assert_int_equal(weir_service_open(&own, hub), WEIR_OK);
+    for (int i = 0; i < ROUNDS; i++) {
+        weir_ask asks[3] = {ask_of("whole", "all", 0), ask_of("tenant", "0", 0),
+                            ask_of("tenant", "1", 0)};
+        weir_all all;
+        assert_int_equal(weir_service_take_all(own, asks, 3, now_ns, &all), WEIR_OK);
+        *bad += WHOLE_MAX - asks[0].decision.remaining !=
+                2 * TENANT_MAX - asks[1].decision.remaining - asks[2].decision.remaining;
+    }
+    weir_service_close(own);
+    return NULL;
+}
+
+static void check_threads(void **unused)
+{
+    (void)unused;
+    char limit[3][64];
+    snprintf(limit[0], sizeof limit[0], "fixed-window %d/h", USER_MAX);
+    snprintf(limit[1], sizeof limit[1], "fixed-window %d/h", TENANT_MAX);
+    snprintf(limit[2], sizeof limit[2], "fixed-window %d/h", WHOLE_MAX);
+    const weir_rule_spec specs[] = {spec_of("user", limit[0]), spec_of("tenant", limit[1]),
+                                    spec_of("whole", limit[2])};
+    set_rules(specs, 3);
+    worker workers[THREADS] = {0};
+    pthread_t threads[THREADS], watcher;
+    int bad = 0;
+    assert_int_equal(pthread_create(&watcher, NULL, watch, &bad), 0);
+    for (unsigned i = 0; i < THREADS; i++) {
+        workers[i].number = i;
+        assert_int_equal(pthread_create(&threads[i], NULL, take_at_random, &workers[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    pthread_join(watcher, NULL);
+    assert_int_equal(bad, 0);
+    int64_t whole = 0;
+    for (int tenant = 0; tenant < 2; tenant++) {
+        int64_t sum = 0;
+        char key[16];
+        for (int user = 0; user < USERS; user++) {
+            int64_t charged = 0;
+            for (int i = 0; i < THREADS; i++)
+                charged += workers[i].charged[tenant][user];
+            snprintf(key, sizeof key, "%d/%d", tenant, user);
+            assert_int_equal(left("user", key, now_ns), USER_MAX - charged);
+            sum += charged;
+        }
+        snprintf(key, sizeof key, "%d", tenant);
+        assert_int_equal(left("tenant", key, now_ns), TENANT_MAX - sum);
+        whole += sum;
+    }
+    assert_int_equal(left("whole", "all", now_ns), WHOLE_MAX - whole);
+    assert_true(whole > WHOLE_MAX - 3); /* it was run into */
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(check_all_or_none), TEST(check_same_key), TEST(check_lists),   TEST(check_shadow),
+        TEST(check_delay),       TEST(check_failures), TEST(check_threads),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

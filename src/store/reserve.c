@@ -1,0 +1,569 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* The part: a head, the records, a heap of their numbers by the time at which they run out, and for
+ * each record its place in the heap, or the free one after it. Only the records are believed: the
+ * rest is made from them at opening, and whenever one who held the lock was killed.
+ *
+ * An id is a permutation, under the store's secret, of a counter and the record's number. So it
+ * leads to its record without an index, and who has seen any number of ids cannot tell another. */
+
+#include "store/reserve.h"
+
+#include "core/layer.h"
+#include "port/port.h"
+
+#include <stdalign.h>
+
+enum {
+    SLOT_BITS = 16,      /* of a record's number in an id */
+    POLICIES = 64,       /* that are kept compiled */
+    SPINS = 100,         /* before a lock is waited for in earnest ... */
+    YIELDS_TO_ASK = 1000 /* ... and before it is asked whether its holder lives */
+};
+_Static_assert(WEIR_RESERVE_MAX <= 1 << SLOT_BITS, "an id has room for a record's number");
+
+typedef struct record {
+    port_word open; /* OPEN: the rest counts */
+    uint64_t id, hash, policy_id;
+    int64_t charged_ns, expires_ns, units;
+    uint64_t check; /* of all but `open` */
+} record;
+_Static_assert(sizeof(record) == 64, "a record is a cache line");
+
+#define OPEN UINT64_C(0x6e65706f72696577) /* unlikely to come about by damage */
+
+typedef struct head {
+    alignas(64) port_word next_ns; /* when the first runs out, INT64_MAX: none. Alone on its line:
+                                      every decision reads it */
+    alignas(64) port_word lock;    /* the owner who holds it, 0: nobody */
+    uint64_t counter;              /* of ids given */
+    uint64_t damaged, lost;
+    uint32_t heap_len;
+    uint32_t free_first; /* 1 + a record that was used and is free, 0: none */
+    uint32_t used;       /* records from here on were never used since the part was opened */
+} head;
+_Static_assert(sizeof(head) == 128, "WEIR_RESERVE_BYTES_MAX says so");
+
+typedef struct known {
+    uint64_t id; /* 0: none */
+    weir_policy policy;
+} known;
+
+typedef struct table {
+    weir_reserve face; /* first: a table is known outside by it */
+    head *head;
+    record *records;
+    uint32_t *heap; /* numbers of open records; none runs out after those below it */
+    uint32_t *link; /* of an open record, its place in the heap; else 1 + the next free one */
+    uint32_t max;
+    port_mutex *mutex; /* the threads of this process wait here, so that one asks for head->lock */
+    const weir_owners *owners;
+    weir_secret secret;
+    weir_reserve_hooks hooks;
+    known *known; /* POLICIES of them, by id */
+} table;
+
+/* ---- ids ------------------------------------------------------------------------------------- */
+
+enum { ROUNDS = 4 }; /* of a Feistel network: with a random function, no id tells of another */
+
+static uint32_t half(const table *t, uint32_t word, uint32_t round)
+{
+    const uint32_t in[2] = {word, round};
+    return (uint32_t)weir_siphash((weir_secret){t->secret.k0, ~t->secret.k1}, in, sizeof in);
+}
+
+static uint64_t id_of(const table *t, uint64_t number)
+{
+    uint32_t left = (uint32_t)(number >> 32), right = (uint32_t)number;
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        uint32_t next = left ^ half(t, right, i);
+        left = right;
+        right = next;
+    }
+    return (uint64_t)left << 32 | right;
+}
+
+static uint64_t number_of(const table *t, uint64_t id)
+{
+    uint32_t left = (uint32_t)(id >> 32), right = (uint32_t)id;
+    for (uint32_t i = ROUNDS; i > 0; i--) {
+        uint32_t before = right ^ half(t, left, i - 1);
+        right = left;
+        left = before;
+    }
+    return (uint64_t)left << 32 | right;
+}
+
+static uint32_t slot_of(const table *t, uint64_t id)
+{
+    return (uint32_t)(number_of(t, id) & (((uint64_t)1 << SLOT_BITS) - 1));
+}
+
+static uint64_t new_id(table *t, uint32_t slot)
+{
+    uint64_t id = 0;
+    while (id == 0)
+        id = id_of(t, ++t->head->counter << SLOT_BITS | slot);
+    return id;
+}
+
+/* ---- records --------------------------------------------------------------------------------- */
+
+static uint64_t check_of(const table *t, const record *r)
+{
+    const uint64_t words[] = {
+        r->id,
+        r->hash,
+        r->policy_id,
+        (uint64_t)r->charged_ns,
+        (uint64_t)r->expires_ns,
+        (uint64_t)r->units,
+    };
+    return weir_siphash(t->secret, words, sizeof words);
+}
+
+static bool is_open(const record *r)
+{
+    return port_word_load_relaxed(&r->open) == OPEN; /* under the lock */
+}
+
+/* From here on it counts. Release: its other words are there, also for one who sees them after this
+ * process was killed. */
+static void set_open(record *r)
+{
+    port_word_store_release(&r->open, OPEN);
+}
+
+static void set_free(record *r)
+{
+    port_word_store_release(&r->open, 0);
+}
+
+static bool sound(const table *t, const record *r, uint32_t slot)
+{
+    return is_open(r) && r->check == check_of(t, r) && slot_of(t, r->id) == slot && r->units >= 0 &&
+           r->units <= WEIR_COST_MAX && r->charged_ns >= 0 && r->charged_ns < r->expires_ns;
+}
+
+/* ---- the heap -------------------------------------------------------------------------------- */
+
+static bool sooner(const table *t, uint32_t a, uint32_t b)
+{
+    return t->records[a].expires_ns < t->records[b].expires_ns;
+}
+
+static void place(table *t, uint32_t at, uint32_t slot)
+{
+    t->heap[at] = slot;
+    t->link[slot] = at;
+}
+
+static void sift_up(table *t, uint32_t at, uint32_t slot)
+{
+    while (at > 0 && sooner(t, slot, t->heap[(at - 1) / 2])) {
+        place(t, at, t->heap[(at - 1) / 2]);
+        at = (at - 1) / 2;
+    }
+    place(t, at, slot);
+}
+
+static void sift_down(table *t, uint32_t at, uint32_t slot)
+{
+    for (uint32_t len = t->head->heap_len;;) {
+        uint32_t child = 2 * at + 1;
+        if (child + 1 < len && sooner(t, t->heap[child + 1], t->heap[child]))
+            child++;
+        if (child >= len || !sooner(t, t->heap[child], slot))
+            break;
+        place(t, at, t->heap[child]);
+        at = child;
+    }
+    place(t, at, slot);
+}
+
+static void heap_add(table *t, uint32_t slot)
+{
+    sift_up(t, t->head->heap_len++, slot);
+}
+
+static void heap_drop(table *t, uint32_t slot)
+{
+    uint32_t at = t->link[slot], last = t->heap[--t->head->heap_len];
+    if (last == slot)
+        return;
+    if (at > 0 && sooner(t, last, t->heap[(at - 1) / 2]))
+        sift_up(t, at, last);
+    else
+        sift_down(t, at, last);
+}
+
+/* Tells all who decide when to come next. Release: see weir_reserve_due(). */
+static void set_next(table *t)
+{
+    int64_t next_ns = t->head->heap_len > 0 ? t->records[t->heap[0]].expires_ns : INT64_MAX;
+    if ((int64_t)port_word_load_relaxed(&t->head->next_ns) != next_ns)
+        port_word_store_release(&t->head->next_ns, (uint64_t)next_ns);
+}
+
+static void slot_put(table *t, uint32_t slot)
+{
+    t->link[slot] = t->head->free_first;
+    t->head->free_first = slot + 1;
+}
+
+/* Takes a free record. False if there is none. */
+static bool slot_take(table *t, uint32_t *ret)
+{
+    head *h = t->head;
+    if (h->free_first > 0) {
+        *ret = h->free_first - 1;
+        h->free_first = t->link[*ret];
+        return true;
+    }
+    if (h->used == t->max)
+        return false;
+    *ret = h->used++;
+    return true;
+}
+
+/* Makes all but the records anew from them. */
+static weir_status rebuild(table *t)
+{
+    head *h = t->head;
+    /* The part may be older than the ids that it gave: a new counter gives none of them again. */
+    weir_status st = port_random(&h->counter, sizeof h->counter);
+    h->heap_len = h->free_first = 0;
+    h->used = t->max;
+    for (uint32_t slot = t->max; slot-- > 0;) {
+        record *r = &t->records[slot];
+        if (sound(t, r, slot)) {
+            heap_add(t, slot);
+            continue;
+        }
+        if (port_word_load_relaxed(&r->open) != 0) {
+            set_free(r);
+            h->damaged++;
+        }
+        slot_put(t, slot);
+    }
+    set_next(t);
+    return st;
+}
+
+/* ---- the lock -------------------------------------------------------------------------------- */
+
+static void lock(table *t)
+{
+    port_mutex_lock(t->mutex);
+    for (unsigned i = 0;; i++) {
+        uint64_t holder = 0;
+        if (port_word_cas_acquire(&t->head->lock, &holder, t->owners->self))
+            return;
+        /* With the mutex held nobody of this process has it, whatever it says: so an own id is one
+         * that a killed process had before. */
+        bool dead = holder == t->owners->self;
+        if (!dead && i % YIELDS_TO_ASK == YIELDS_TO_ASK - 1)
+            dead = !weir_owner_is_alive(t->owners, holder);
+        if (dead && port_word_cas_acquire(&t->head->lock, &holder, t->owners->self)) {
+            (void)rebuild(t); /* with no random the counter goes on from where it was */
+            return;
+        }
+        if (i < SPINS)
+            port_pause();
+        else
+            port_yield();
+    }
+}
+
+static void unlock(table *t)
+{
+    port_word_store_release(&t->head->lock, 0);
+    port_mutex_unlock(t->mutex);
+}
+
+/* ---- open and close -------------------------------------------------------------------------- */
+
+static table *table_of(weir_reserve *r)
+{
+    return (table *)r;
+}
+
+static void lay_out(table *t, void *part, size_t bytes)
+{
+    size_t max = (bytes - sizeof(head)) / (sizeof(record) + 2 * sizeof(uint32_t));
+    t->max = max < WEIR_RESERVE_MAX ? (uint32_t)max : WEIR_RESERVE_MAX;
+    t->head = part;
+    t->records = (record *)(t->head + 1);
+    t->heap = (uint32_t *)(t->records + t->max);
+    t->link = t->heap + t->max;
+    t->face.next_ns = &t->head->next_ns;
+}
+
+weir_status weir_reserve_open(weir_reserve **ret, void *part, size_t bytes, bool is_new,
+                              const weir_owners *owners, weir_secret secret,
+                              const weir_reserve_hooks *hooks)
+{
+    if (bytes < WEIR_RESERVE_BYTES_MIN)
+        return WEIR_E_RANGE;
+    weir_status st = WEIR_E_NOMEM;
+    table *t = port_zalloc(1, sizeof *t);
+    if (!t)
+        return st;
+    t->owners = owners;
+    t->secret = secret;
+    t->hooks = *hooks;
+    t->mutex = port_mutex_new();
+    t->known = port_zalloc(POLICIES, sizeof *t->known);
+    if (!t->mutex || !t->known)
+        goto fail;
+    lay_out(t, part, bytes);
+    lock(t);
+    st = WEIR_OK;
+    if (is_new) /* all else is zero; the records are not looked at, and so take no memory */
+        set_next(t);
+    else
+        st = rebuild(t);
+    unlock(t);
+    if (st != WEIR_OK)
+        goto fail;
+    *ret = &t->face;
+    return WEIR_OK;
+fail:
+    weir_reserve_close(&t->face);
+    return st;
+}
+
+void weir_reserve_close(weir_reserve *r)
+{
+    if (!r)
+        return;
+    table *t = table_of(r);
+    port_mutex_free(t->mutex);
+    port_free(t->known);
+    port_free(t);
+}
+
+void weir_reserve_copy(weir_reserve *r, weir_reserve *from)
+{
+    table *t = table_of(r), *old = table_of(from);
+    lock(old);
+    lock(t);
+    for (uint32_t slot = 0; slot < old->max; slot++) {
+        if (!sound(old, &old->records[slot], slot))
+            continue;
+        if (slot < t->max)
+            t->records[slot] = old->records[slot];
+        else
+            t->head->lost++;
+    }
+    (void)rebuild(t); /* with no random the counter goes on from where it was */
+    unlock(t);
+    unlock(old);
+}
+
+/* ---- policies -------------------------------------------------------------------------------- */
+
+/* NULL if nobody knows it. Good until the next call. */
+static const weir_policy *policy_of(table *t, uint64_t policy_id)
+{
+    known *k = &t->known[policy_id % POLICIES];
+    if (k->id == policy_id && policy_id != 0)
+        return &k->policy;
+    k->id = 0;
+    if (t->hooks.policy_find(t->hooks.ctx, policy_id, &k->policy) != WEIR_OK)
+        return NULL;
+    k->id = policy_id;
+    return &k->policy;
+}
+
+/* Whether the policy can be found again when the reservation ends, perhaps after a restart. */
+static bool keep_policy(table *t, uint64_t policy_id, const weir_policy *p)
+{
+    if (policy_of(t, policy_id))
+        return true;
+    t->hooks.policy_note(t->hooks.ctx, policy_id, p);
+    return policy_of(t, policy_id) != NULL;
+}
+
+static bool gives_back(const weir_policy *p)
+{
+    for (uint32_t i = 0; i < p->layers; i++) {
+        if (!weir_layer_refunds(&p->layer[i]))
+            return false;
+    }
+    return true;
+}
+
+/* ---- what is done to states ------------------------------------------------------------------ */
+
+typedef struct change {
+    int64_t units, charged_ns; /* of the reservation */
+    int64_t over;              /* out: what could not be charged */
+    int64_t now_ns;            /* out: when it was done */
+    weir_decision decision;    /* out */
+} change;
+
+static weir_status charge_state(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
+                                int64_t now_ns, int64_t *ret_fresh_after_ns)
+{
+    (void)ret_fresh_after_ns;
+    change *c = ctx;
+    c->now_ns = now_ns;
+    return weir_check(p, state, level, now_ns, c->units, &c->decision);
+}
+
+static weir_status give_back_state(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
+                                   int64_t now_ns, int64_t *ret_fresh_after_ns)
+{
+    (void)ret_fresh_after_ns;
+    change *c = ctx;
+    return weir_refund_charge(p, state, level, c->charged_ns, now_ns, c->units, &c->decision);
+}
+
+/* Charges as much as is allowed. */
+static weir_status charge_rest_state(void *ctx, const weir_policy *p, uint64_t *state,
+                                     unsigned level, int64_t now_ns, int64_t *ret_fresh_after_ns)
+{
+    (void)ret_fresh_after_ns;
+    change *c = ctx;
+    weir_status st = weir_check(p, state, level, now_ns, 0, &c->decision);
+    if (st != WEIR_OK)
+        return st;
+    int64_t left = c->decision.remaining, some = left < c->units ? left : c->units;
+    c->over = c->units - some;
+    st = weir_check(p, state, level, now_ns, some, &c->decision);
+    return st == WEIR_OK ? weir_check(p, state, level, now_ns, 0, &c->decision) : st;
+}
+
+static weir_status run(table *t, const weir_policy *p, uint64_t hash, int64_t now_ns,
+                       weir_state_fn fn, change *c)
+{
+    return t->hooks.run(t->hooks.ctx, p, hash, now_ns, fn, c);
+}
+
+/* ---- reservations ---------------------------------------------------------------------------- */
+
+/* Ends a reservation: from here on it is nobody's to give back. */
+static void end(table *t, uint32_t slot)
+{
+    set_free(&t->records[slot]);
+    heap_drop(t, slot);
+    slot_put(t, slot);
+}
+
+static void expire(table *t, int64_t now_ns)
+{
+    while (t->head->heap_len > 0 && t->records[t->heap[0]].expires_ns <= now_ns) {
+        uint32_t slot = t->heap[0];
+        const record *r = &t->records[slot];
+        change c = {.units = r->units, .charged_ns = r->charged_ns};
+        const weir_policy *p = policy_of(t, r->policy_id);
+        uint64_t hash = r->hash;
+        int64_t expires_ns = r->expires_ns;
+        end(t, slot);
+        if (!p || run(t, p, hash, expires_ns, give_back_state, &c) != WEIR_OK)
+            t->head->lost++;
+    }
+    set_next(t); /* only now, when the units are there */
+}
+
+void weir_reserve_expire(weir_reserve *r, int64_t now_ns)
+{
+    table *t = table_of(r);
+    lock(t);
+    expire(t, now_ns);
+    unlock(t);
+}
+
+/* Charges for a record that is free, and opens it if that is allowed. */
+static weir_status make(table *t, const weir_policy *p, uint32_t slot, int64_t now_ns,
+                        int64_t ttl_ns, weir_decision *ret)
+{
+    record *r = &t->records[slot];
+    change c = {.units = r->units};
+    weir_status st = run(t, p, r->hash, now_ns, charge_state, &c);
+    if (st != WEIR_OK)
+        return st;
+    *ret = c.decision;
+    if (!c.decision.allowed)
+        return WEIR_OK;
+    r->charged_ns = c.now_ns;
+    r->expires_ns = c.now_ns + ttl_ns; /* at most INT64_MAX, by the ranges of the two */
+    r->check = check_of(t, r);
+    set_open(r);
+    heap_add(t, slot);
+    set_next(t);
+    return WEIR_OK;
+}
+_Static_assert(INT64_MAX - WEIR_NOW_NS_MAX >= WEIR_SPAN_NS_MAX, "a time and a span can be added");
+
+weir_status weir_reserve_make(weir_reserve *r, const weir_policy *p, uint64_t policy_id,
+                              uint64_t hash, int64_t now_ns, int64_t cost, int64_t ttl_ns,
+                              weir_decision *ret, uint64_t *ret_id)
+{
+    if (!gives_back(p))
+        return WEIR_E_UNSUPPORTED;
+    table *t = table_of(r);
+    weir_status st = WEIR_E_FULL;
+    uint32_t slot;
+    lock(t);
+    expire(t, now_ns);
+    if (keep_policy(t, policy_id, p) && slot_take(t, &slot)) {
+        record *made = &t->records[slot];
+        made->id = new_id(t, slot);
+        made->hash = hash;
+        made->policy_id = policy_id;
+        made->units = cost;
+        st = make(t, p, slot, now_ns, ttl_ns, ret);
+        if (is_open(made))
+            *ret_id = made->id;
+        else
+            slot_put(t, slot);
+    }
+    unlock(t);
+    return st;
+}
+
+weir_status weir_reserve_settle(weir_reserve *r, uint64_t id, int64_t now_ns, int64_t actual,
+                                weir_decision *ret, int64_t *ret_over)
+{
+    table *t = table_of(r);
+    weir_status st = WEIR_E_ABSENT;
+    lock(t);
+    expire(t, now_ns);
+    uint32_t slot = slot_of(t, id);
+    const record *of = slot < t->max ? &t->records[slot] : NULL;
+    const weir_policy *p = of && is_open(of) && of->id == id ? policy_of(t, of->policy_id) : NULL;
+    if (p) {
+        bool more = actual > of->units;
+        change c = {.units = more ? actual - of->units : of->units - actual,
+                    .charged_ns = of->charged_ns};
+        uint64_t hash = of->hash;
+        end(t, slot);
+        set_next(t);
+        st = run(t, p, hash, now_ns, more ? charge_rest_state : give_back_state, &c);
+        if (more && (st == WEIR_E_NOMEM || st == WEIR_E_ROOM)) { /* nowhere to note the rest */
+            c = (change){.over = c.units};
+            st = run(t, p, hash, now_ns, charge_state, &c);
+        }
+        if (st == WEIR_OK) {
+            *ret = c.decision;
+            *ret_over = c.over;
+        }
+    }
+    unlock(t);
+    return st;
+}
+
+weir_reserve_stats weir_reserve_stats_get(weir_reserve *r)
+{
+    table *t = table_of(r);
+    lock(t);
+    weir_reserve_stats stats = {.open = t->head->heap_len,
+                                .max = t->max,
+                                .damaged = t->head->damaged,
+                                .lost = t->head->lost};
+    unlock(t);
+    return stats;
+}

@@ -1,0 +1,701 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Reservations over a store of eight keys, so that what lies in the memory can be copied at any
+ * moment, as a killed process would leave it, and opened again. */
+
+#include "store/reserve.h"
+
+#include "port/port.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum {
+    KEYS = 8,
+    WORDS = 64,
+    SMALL = WEIR_RESERVE_BYTES_MIN,
+    SMALL_MAX = (SMALL - 128) / 72, /* reservations in it */
+    POLICIES = 8
+};
+
+static const int64_t s_ns = 1000000000;
+static const weir_secret secret = {0x0123456789abcdef, 0xfedcba9876543210};
+static const weir_owners first = {.self = 1}, second = {.self = 2};
+
+static weir_policy policy_of(const char *text)
+{
+    weir_policy p;
+    assert_int_equal(weir_policy_parse(&p, text, strlen(text), NULL, NULL), WEIR_OK);
+    return p;
+}
+
+/* ---- the store ------------------------------------------------------------------------------- */
+
+typedef struct fake {
+    uint64_t state[KEYS][WORDS]; /* by hash % KEYS */
+    weir_policy policy[POLICIES];
+    uint64_t policy_id[POLICIES];
+    size_t policies;
+    pthread_mutex_t mutex;
+    weir_status fails;                          /* what run() answers in the place of all else */
+    void (*on_run)(struct fake *f, bool after); /* NULL: nobody looks */
+    void *watch;
+} fake;
+
+static weir_status fake_run(void *ctx, const weir_policy *p, uint64_t hash, int64_t now_ns,
+                            weir_state_fn fn, void *fn_ctx)
+{
+    fake *f = ctx;
+    int64_t fresh_ns = WEIR_FRESH_UNKNOWN;
+    if (f->fails != WEIR_OK)
+        return f->fails;
+    if (f->on_run)
+        f->on_run(f, false);
+    assert_true(weir_state_words(p, 0) <= WORDS);
+    pthread_mutex_lock(&f->mutex);
+    weir_status st = fn(fn_ctx, p, f->state[hash % KEYS], 0, now_ns, &fresh_ns);
+    pthread_mutex_unlock(&f->mutex);
+    if (f->on_run)
+        f->on_run(f, true);
+    return st;
+}
+
+static weir_status fake_find(void *ctx, uint64_t policy_id, weir_policy *ret)
+{
+    const fake *f = ctx;
+    for (size_t i = 0; i < f->policies; i++) {
+        if (f->policy_id[i] == policy_id) {
+            *ret = f->policy[i];
+            return WEIR_OK;
+        }
+    }
+    return WEIR_E_ABSENT;
+}
+
+static void fake_note(void *ctx, uint64_t policy_id, const weir_policy *p)
+{
+    fake *f = ctx;
+    if (f->policies == POLICIES)
+        return;
+    f->policy[f->policies] = *p;
+    f->policy_id[f->policies++] = policy_id;
+}
+
+static weir_reserve *open_part(fake *f, void *part, size_t bytes, bool is_new,
+                               const weir_owners *owners)
+{
+    const weir_reserve_hooks hooks = {f, fake_run, fake_find, fake_note};
+    weir_reserve *r = NULL;
+    assert_int_equal(weir_reserve_open(&r, part, bytes, is_new, owners, secret, &hooks), WEIR_OK);
+    return r;
+}
+
+/* A store with one policy, and a part. */
+typedef struct fixture {
+    fake fake;
+    weir_policy policy;
+    void *part;
+    size_t bytes;
+    weir_reserve *r;
+} fixture;
+
+static void set_up(fixture *x, const char *policy, size_t bytes)
+{
+    *x = (fixture){.policy = policy_of(policy), .bytes = bytes, .part = port_map(bytes)};
+    assert_non_null(x->part);
+    pthread_mutex_init(&x->fake.mutex, NULL);
+    x->r = open_part(&x->fake, x->part, bytes, true, &first);
+}
+
+static void tear_down(fixture *x)
+{
+    weir_reserve_close(x->r);
+    port_unmap(x->part, x->bytes);
+    pthread_mutex_destroy(&x->fake.mutex);
+}
+
+static uint64_t make(fixture *x, uint64_t hash, int64_t now_ns, int64_t cost, int64_t ttl_ns)
+{
+    weir_decision d;
+    uint64_t id = 0;
+    assert_int_equal(weir_reserve_make(x->r, &x->policy, 77, hash, now_ns, cost, ttl_ns, &d, &id),
+                     WEIR_OK);
+    assert_int_equal(d.allowed, id != 0);
+    return id;
+}
+
+/* What is left of a key, as a decision at now_ns would find it. */
+static int64_t left(fixture *x, uint64_t hash, int64_t now_ns)
+{
+    weir_decision d;
+    if (weir_reserve_due(x->r, now_ns))
+        weir_reserve_expire(x->r, now_ns);
+    assert_int_equal(weir_peek(&x->policy, x->fake.state[hash % KEYS], 0, now_ns, 0, &d), WEIR_OK);
+    return d.remaining;
+}
+
+static int64_t commit(fixture *x, uint64_t id, int64_t now_ns, int64_t actual, int64_t *ret_over)
+{
+    weir_decision d;
+    assert_int_equal(weir_reserve_settle(x->r, id, now_ns, actual, &d, ret_over), WEIR_OK);
+    assert_true(d.allowed);
+    return d.remaining;
+}
+
+static weir_status try_commit(fixture *x, uint64_t id, int64_t now_ns)
+{
+    weir_decision d;
+    int64_t over;
+    return weir_reserve_settle(x->r, id, now_ns, 0, &d, &over);
+}
+
+/* ---- what a reservation is ------------------------------------------------------------------- */
+
+static void check_settled(void **unused)
+{
+    (void)unused;
+    fixture x;
+    int64_t over = -1;
+    set_up(&x, "fixed-window 100/h", SMALL);
+    uint64_t id = make(&x, 3, s_ns, 40, 60 * s_ns);
+    assert_int_equal(left(&x, 3, s_ns), 60);
+    assert_int_equal(commit(&x, id, 2 * s_ns, 15, &over), 85);
+    assert_int_equal(over, 0);
+    assert_int_equal(try_commit(&x, id, 2 * s_ns), WEIR_E_ABSENT); /* once */
+    assert_int_equal(left(&x, 3, 2 * s_ns), 85);
+    id = make(&x, 3, s_ns, 40, 60 * s_ns);
+    assert_int_equal(commit(&x, id, 2 * s_ns, 40, &over), 45); /* just so */
+    id = make(&x, 3, s_ns, 5, 60 * s_ns);
+    assert_int_equal(commit(&x, id, 2 * s_ns, 25, &over), 20); /* more than was thought */
+    assert_int_equal(over, 0);
+    id = make(&x, 3, s_ns, 10, 60 * s_ns);
+    assert_int_equal(commit(&x, id, 2 * s_ns, 25, &over), 0); /* more than there is */
+    assert_int_equal(over, 5);
+    assert_int_equal(make(&x, 3, s_ns, 1, 60 * s_ns), 0);
+    assert_int_equal(weir_reserve_stats_get(x.r).open, 0);
+    id = make(&x, 3, s_ns, 0, 60 * s_ns); /* a place for what is not known at all */
+    assert_true(id != 0);
+    assert_int_equal(commit(&x, id, 2 * s_ns, WEIR_COST_MAX, &over), 0);
+    assert_int_equal(over, WEIR_COST_MAX);
+    tear_down(&x);
+}
+
+/* Not a nanosecond early, and there at the very one. */
+static void check_expiry(void **unused)
+{
+    (void)unused;
+    fixture x;
+    set_up(&x, "fixed-window 100/h", SMALL);
+    assert_false(weir_reserve_due(x.r, WEIR_NOW_NS_MAX));
+    uint64_t late = make(&x, 1, s_ns, 30, 9 * s_ns);
+    uint64_t soon = make(&x, 1, s_ns, 50, 5 * s_ns);
+    assert_false(weir_reserve_due(x.r, 6 * s_ns - 1));
+    assert_true(weir_reserve_due(x.r, 6 * s_ns));
+    assert_int_equal(left(&x, 1, 6 * s_ns - 1), 20);
+    assert_int_equal(left(&x, 1, 6 * s_ns), 70);
+    assert_int_equal(try_commit(&x, soon, 6 * s_ns - 1), WEIR_E_ABSENT);
+    assert_false(weir_reserve_due(x.r, 10 * s_ns - 1));
+    assert_int_equal(try_commit(&x, late, 10 * s_ns), WEIR_E_ABSENT); /* a commit is too late too */
+    assert_int_equal(left(&x, 1, 10 * s_ns), 100);
+    uint64_t id = make(&x, 1, s_ns, 30, WEIR_SPAN_NS_MAX);
+    assert_int_equal(try_commit(&x, id, WEIR_SPAN_NS_MAX), WEIR_OK);
+    make(&x, 1, WEIR_NOW_NS_MAX, 30, WEIR_SPAN_NS_MAX);
+    assert_int_equal(left(&x, 1, WEIR_NOW_NS_MAX), 70);
+    make(&x, 2, 20 * s_ns, 100, 1); /* a reservation finds what has run out by its own time */
+    assert_true(make(&x, 2, 20 * s_ns + 1, 100, 1) != 0);
+    tear_down(&x);
+}
+
+/* It is given back as of the time at which it ran out, however late the next decision is: what is
+ * charged in a window takes nothing from the one after. */
+static void check_windows(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *policy;
+        int64_t ends_s;    /* a charge of 10 at 30 s no longer counts from here on */
+        int64_t left_then; /* of 100, with 20 charged meanwhile */
+    } rows[] = {
+        {"fixed-window 100/m", 60, 80},     {"fixed-window 100/m from-first", 90, 80},
+        {"sliding-log 100/m", 90, 80},      {"sliding-slices 100/m slices 6", 90, 80},
+        {"sliding-counter 100/m", 120, 80},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        for (int64_t early = 0; early < 2; early++) {
+            fixture x;
+            weir_decision d;
+            set_up(&x, rows[i].policy, SMALL);
+            int64_t end_ns = rows[i].ends_s * s_ns - early;
+            make(&x, 5, 30 * s_ns, 10, end_ns - 30 * s_ns);
+            assert_int_equal(weir_check(&x.policy, x.fake.state[5], 0, end_ns, 20, &d), WEIR_OK);
+            int64_t before = d.remaining, after = left(&x, 5, end_ns);
+            if (!early)
+                assert_int_equal(after, before); /* nothing was left to be given back */
+            if (!early)
+                assert_int_equal(after, rows[i].left_then);
+            if (early)
+                assert_true(after > before && after <= before + 10);
+            tear_down(&x);
+        }
+    }
+    fixture x;
+    weir_decision d;
+    set_up(&x, "fixed-window 100/m", SMALL);
+    make(&x, 5, 30 * s_ns, 10, 15 * s_ns); /* ran out at 45 s, found at 70 s */
+    weir_reserve_expire(x.r, 70 * s_ns);
+    assert_int_equal(weir_check(&x.policy, x.fake.state[5], 0, 70 * s_ns, 20, &d), WEIR_OK);
+    assert_int_equal(d.remaining, 80);
+    tear_down(&x);
+}
+
+/* Each layer gives back what it still counts. */
+static void check_layers(void **unused)
+{
+    (void)unused;
+    fixture x;
+    weir_decision d;
+    set_up(&x, "fixed-window 50/m & fixed-window 100/h", SMALL);
+    uint64_t id = make(&x, 0, 59 * s_ns, 40, 60 * s_ns);
+    assert_int_equal(weir_check(&x.policy, x.fake.state[0], 0, 60 * s_ns, 10, &d), WEIR_OK);
+    assert_int_equal(try_commit(&x, id, 61 * s_ns), WEIR_OK);
+    assert_int_equal(left(&x, 0, 61 * s_ns), 40);  /* of this minute, in which 10 were charged */
+    assert_int_equal(left(&x, 0, 120 * s_ns), 50); /* of the hour 90 are left */
+    tear_down(&x);
+}
+
+static void check_buckets(void **unused)
+{
+    (void)unused;
+    static const char *const policies[] = {"gcra 1/s burst 10", "token-bucket 10 refill 1/s",
+                                           "token-bucket 10 refill 1 every 1s",
+                                           "gcra 1/s burst 10 & gcra 3/s burst 10"};
+    for (size_t i = 0; i < sizeof policies / sizeof policies[0]; i++) {
+        fixture x;
+        weir_decision d;
+        set_up(&x, policies[i], SMALL);
+        uint64_t id = make(&x, 0, 100 * s_ns, 6, 60 * s_ns);
+        assert_int_equal(weir_check(&x.policy, x.fake.state[0], 0, 100 * s_ns, 4, &d), WEIR_OK);
+        assert_int_equal(left(&x, 0, 100 * s_ns), 0);
+        int64_t over;
+        assert_int_equal(commit(&x, id, 101 * s_ns, 2, &over), 5); /* 1 has drained, 4 came back */
+        make(&x, 0, 101 * s_ns, 5, 2 * s_ns);
+        assert_int_equal(left(&x, 0, 103 * s_ns), 7);
+        tear_down(&x);
+    }
+}
+
+static void check_refused(void **unused)
+{
+    (void)unused;
+    static const char *const policies[] = {"leaky-queue 10/s depth 20",
+                                           "fixed-window 5/s count-denied",
+                                           "gcra 1/s burst 3 & sliding-log 5/s count-denied"};
+    fixture x;
+    weir_decision d;
+    uint64_t id = 0;
+    for (size_t i = 0; i < sizeof policies / sizeof policies[0]; i++) {
+        set_up(&x, policies[i], SMALL);
+        assert_int_equal(weir_reserve_make(x.r, &x.policy, 77, 0, s_ns, 1, s_ns, &d, &id),
+                         WEIR_E_UNSUPPORTED);
+        tear_down(&x);
+    }
+    set_up(&x, "fixed-window 10/h", SMALL);
+    x.fake.fails = WEIR_E_NOMEM;
+    for (int i = 0; i < 2 * SMALL_MAX; i++) /* no record is lost by it */
+        assert_int_equal(weir_reserve_make(x.r, &x.policy, 77, 0, s_ns, 1, s_ns, &d, &id),
+                         WEIR_E_NOMEM);
+    x.fake.fails = WEIR_OK;
+    assert_int_equal(id, 0);
+    for (int i = 0; i < 2 * SMALL_MAX; i++)
+        assert_int_equal(make(&x, 0, s_ns, 11, s_ns), 0); /* nor by a denial */
+    assert_int_equal(weir_reserve_stats_get(x.r).open, 0);
+    assert_int_equal(left(&x, 0, s_ns), 10);
+    for (size_t i = x.fake.policies; i < POLICIES; i++)
+        fake_note(&x.fake, 1000 + i, &x.policy);
+    assert_int_equal(weir_reserve_make(x.r, &x.policy, 78, 0, s_ns, 1, s_ns, &d, &id),
+                     WEIR_E_FULL); /* nobody would know the policy when it ends */
+    tear_down(&x);
+    weir_reserve *r = NULL;
+    const weir_reserve_hooks hooks = {NULL, fake_run, fake_find, fake_note};
+    assert_int_equal(weir_reserve_open(&r, &x, SMALL - 1, true, &first, secret, &hooks),
+                     WEIR_E_RANGE);
+    weir_reserve_close(NULL);
+}
+
+/* If there is no room to charge what is beyond the reservation, it is over. */
+static void check_no_room(void **unused)
+{
+    (void)unused;
+    fixture x;
+    weir_decision d;
+    int64_t over = -1;
+    set_up(&x, "sliding-log 100/h", SMALL);
+    uint64_t id = make(&x, 0, s_ns, 10, 60 * s_ns);
+    for (int64_t t = 2; t <= 4; t++) /* a log that is full at this level: the fake has no other */
+        assert_int_equal(weir_check(&x.policy, x.fake.state[0], 0, t * s_ns, 1, &d), WEIR_OK);
+    assert_int_equal(weir_check(&x.policy, x.fake.state[0], 0, 5 * s_ns, 1, &d), WEIR_E_ROOM);
+    assert_int_equal(commit(&x, id, 5 * s_ns, 30, &over), 87);
+    assert_int_equal(over, 20);
+    tear_down(&x);
+}
+
+static void check_full(void **unused)
+{
+    (void)unused;
+    fixture x;
+    weir_decision d;
+    uint64_t id, ids[SMALL_MAX];
+    set_up(&x, "fixed-window 1000000/h", SMALL);
+    assert_int_equal(weir_reserve_stats_get(x.r).max, SMALL_MAX);
+    for (int i = 0; i < SMALL_MAX; i++)
+        ids[i] = make(&x, 0, s_ns, 1, (SMALL_MAX - i) * s_ns);
+    assert_int_equal(weir_reserve_make(x.r, &x.policy, 77, 0, s_ns, 1, s_ns, &d, &id), WEIR_E_FULL);
+    assert_int_equal(left(&x, 0, s_ns), 1000000 - SMALL_MAX);
+    assert_int_equal(try_commit(&x, ids[20], s_ns), WEIR_OK);
+    ids[20] = make(&x, 0, s_ns, 1, 7 * s_ns);
+    assert_int_equal(weir_reserve_make(x.r, &x.policy, 77, 0, s_ns, 1, s_ns, &d, &id), WEIR_E_FULL);
+    id = make(&x, 0, 2 * s_ns, 1, s_ns); /* one has run out by then */
+    assert_true(id != 0);
+    assert_int_equal(weir_reserve_stats_get(x.r).open, SMALL_MAX);
+    weir_reserve_expire(x.r, 1000 * s_ns);
+    assert_int_equal(weir_reserve_stats_get(x.r).open, 0);
+    assert_int_equal(left(&x, 0, 1000 * s_ns), 1000000);
+    tear_down(&x);
+    set_up(&x, "fixed-window 1000000/h", WEIR_RESERVE_BYTES_MAX + 4096);
+    assert_int_equal(weir_reserve_stats_get(x.r).max, WEIR_RESERVE_MAX);
+    tear_down(&x);
+}
+
+/* No id leads to another: not its neighbours, nor what differs from it in a bit. */
+static void check_ids(void **unused)
+{
+    (void)unused;
+    fixture x;
+    uint64_t ids[SMALL_MAX];
+    set_up(&x, "fixed-window 1000000/h", SMALL);
+    for (int i = 0; i < SMALL_MAX; i++) {
+        ids[i] = make(&x, 0, s_ns, 1, 60 * s_ns);
+        for (int k = 0; k < i; k++)
+            assert_true(ids[k] != ids[i]);
+    }
+    assert_int_equal(try_commit(&x, 0, s_ns), WEIR_E_ABSENT);
+    for (int i = 0; i < SMALL_MAX; i++) {
+        assert_int_equal(try_commit(&x, ids[i] + 1, s_ns), WEIR_E_ABSENT);
+        for (int bit = 0; bit < 64; bit++)
+            assert_int_equal(try_commit(&x, ids[i] ^ (uint64_t)1 << bit, s_ns), WEIR_E_ABSENT);
+    }
+    for (int i = 0; i < SMALL_MAX; i++)
+        assert_int_equal(try_commit(&x, ids[i], s_ns), WEIR_OK);
+    uint64_t again = make(&x, 0, s_ns, 1, 60 * s_ns); /* in the place of another, under a new id */
+    for (int i = 0; i < SMALL_MAX; i++)
+        assert_true(ids[i] != again);
+    tear_down(&x);
+}
+
+/* ---- opened again ---------------------------------------------------------------------------- */
+
+static void reopen(fixture *x)
+{
+    weir_reserve_close(x->r);
+    x->r = open_part(&x->fake, x->part, x->bytes, false, &second);
+}
+
+static void check_reopened(void **unused)
+{
+    (void)unused;
+    fixture x;
+    int64_t over;
+    set_up(&x, "fixed-window 100/h", SMALL);
+    uint64_t a = make(&x, 0, s_ns, 10, 60 * s_ns), b = make(&x, 1, s_ns, 20, 5 * s_ns);
+    uint64_t c = make(&x, 0, s_ns, 30, 50 * s_ns);
+    assert_int_equal(try_commit(&x, c, s_ns), WEIR_OK);
+    reopen(&x);
+    assert_int_equal(weir_reserve_stats_get(x.r).open, 2);
+    assert_int_equal(weir_reserve_stats_get(x.r).damaged, 0);
+    assert_int_equal(try_commit(&x, c, 2 * s_ns), WEIR_E_ABSENT);
+    assert_int_equal(left(&x, 1, 6 * s_ns - 1), 80);
+    assert_int_equal(left(&x, 1, 6 * s_ns), 100);
+    assert_int_equal(try_commit(&x, b, 6 * s_ns), WEIR_E_ABSENT);
+    assert_int_equal(commit(&x, a, 7 * s_ns, 4, &over), 96);
+    uint64_t d = make(&x, 0, 7 * s_ns, 10, 60 * s_ns);
+    assert_true(d != a && d != b && d != c);
+    x.fake.policies = 0; /* a file that has lost its texts */
+    reopen(&x);
+    assert_int_equal(try_commit(&x, d, 8 * s_ns), WEIR_E_ABSENT);
+    assert_int_equal(left(&x, 0, 70 * s_ns), 86); /* they stay charged */
+    assert_int_equal(weir_reserve_stats_get(x.r).lost, 1);
+    assert_int_equal(weir_reserve_stats_get(x.r).open, 0);
+    tear_down(&x);
+}
+
+/* Copies of all that would outlive the process. */
+enum { MOMENTS_MAX = 64 };
+
+typedef struct moment {
+    uint64_t state[KEYS][WORDS];
+    uint8_t part[SMALL];
+} moment;
+
+typedef struct watch {
+    const fixture *fixture;
+    size_t len;
+    moment at[MOMENTS_MAX];
+} watch;
+
+static void take_moment(fake *f, bool after)
+{
+    (void)after;
+    watch *w = f->watch;
+    assert_true(w->len < MOMENTS_MAX);
+    moment *m = &w->at[w->len++];
+    memcpy(m->state, f->state, sizeof m->state);
+    memcpy(m->part, w->fixture->part, sizeof m->part);
+}
+
+/* Killed before and after each touch of a state, with the lock held: what was used is charged,
+ * nobody gets it twice, and what is open can be ended once. */
+static void check_killed(void **unused)
+{
+    (void)unused;
+    static watch w;
+    fixture x;
+    int64_t over;
+    w = (watch){.fixture = &x};
+    set_up(&x, "fixed-window 100/h", SMALL);
+    x.fake.watch = &w;
+    x.fake.on_run = take_moment;
+    uint64_t ids[4];
+    ids[0] = make(&x, 0, s_ns, 10, 60 * s_ns);
+    ids[1] = make(&x, 0, s_ns, 20, 5 * s_ns);
+    ids[2] = make(&x, 0, s_ns, 30, 70 * s_ns);
+    ids[3] = make(&x, 0, s_ns, 0, 70 * s_ns);
+    commit(&x, ids[0], 2 * s_ns, 7, &over);
+    commit(&x, ids[3], 2 * s_ns, 5, &over);
+    assert_int_equal(left(&x, 0, 6 * s_ns), 100 - 7 - 5 - 30);
+    x.fake.on_run = NULL;
+    assert_int_equal(w.len, 2 * 7);
+    for (size_t i = 0; i < w.len; i++) {
+        fixture y = {.policy = x.policy, .bytes = SMALL, .part = port_map(SMALL)};
+        assert_non_null(y.part);
+        pthread_mutex_init(&y.fake.mutex, NULL);
+        memcpy(y.fake.state, w.at[i].state, sizeof y.fake.state);
+        memcpy(y.part, w.at[i].part, SMALL);
+        fake_note(&y.fake, 77, &y.policy);
+        y.r = open_part(&y.fake, y.part, SMALL, false, &second);
+        assert_int_equal(weir_reserve_stats_get(y.r).damaged, 0);
+        int64_t open = (int64_t)weir_reserve_stats_get(y.r).open, ended = 0;
+        for (int k = 0; k < 4; k++)
+            ended += try_commit(&y, ids[k], 3 * s_ns) == WEIR_OK;
+        assert_int_equal(ended, open);
+        /* What was committed so far is charged in any case. */
+        int64_t used = (i >= 9 ? 7 : 0) + (i >= 11 ? 5 : 0);
+        assert_true(left(&y, 0, 3 * s_ns) <= 100 - used);
+        if (i % 2 == 0 && i < 8) /* killed before the charge: all is as if it had not begun */
+            assert_int_equal(left(&y, 0, 3 * s_ns), 100);
+        for (int k = 0; k < 4; k++)
+            assert_int_equal(try_commit(&y, ids[k], 3 * s_ns), WEIR_E_ABSENT);
+        assert_int_equal(weir_reserve_stats_get(y.r).open, 0);
+        for (int k = 0; k < SMALL_MAX; k++) /* no record was lost */
+            assert_true(make(&y, 1, 3 * s_ns, 1, s_ns) != 0);
+        tear_down(&y);
+    }
+    tear_down(&x);
+}
+
+/* Another process was killed with the lock held, and all but the records is as it left it. */
+static void check_left_locked(void **unused)
+{
+    (void)unused;
+    fixture x;
+    set_up(&x, "fixed-window 100/h", SMALL);
+    uint64_t ids[4];
+    for (int i = 0; i < 4; i++)
+        ids[i] = make(&x, 0, s_ns, 10, (60 + i) * s_ns);
+    uint8_t *bytes = x.part;
+    const uint64_t holder = 9;
+    memset(bytes, 0xff, 8);                                    /* nothing is due, ever */
+    memset(bytes + 128 + SMALL_MAX * 64, 0xff, SMALL_MAX * 8); /* the heap */
+    memset(bytes + 64 + 32, 0xff, 12);                         /* its length, what is free */
+    memcpy(bytes + 64, &holder, sizeof holder);
+    assert_int_equal(try_commit(&x, ids[2], 2 * s_ns), WEIR_OK);
+    assert_int_equal(weir_reserve_stats_get(x.r).open, 3);
+    assert_int_equal(left(&x, 0, 61 * s_ns - 1), 70);
+    assert_int_equal(left(&x, 0, 61 * s_ns), 80);
+    assert_int_equal(left(&x, 0, 62 * s_ns), 90);
+    for (int k = 1; k < SMALL_MAX; k++)
+        assert_true(make(&x, 1, 62 * s_ns, 1, s_ns) != 0);
+    tear_down(&x);
+}
+
+/* Any byte of a record that is not what it was: the record is dropped, and nothing else. */
+static void check_damaged(void **unused)
+{
+    (void)unused;
+    fixture x;
+    set_up(&x, "fixed-window 100/h", SMALL);
+    uint64_t ids[3];
+    for (int i = 0; i < 3; i++)
+        ids[i] = make(&x, 0, s_ns, 10, 60 * s_ns);
+    uint8_t *bytes = x.part, whole[SMALL];
+    memcpy(whole, x.part, sizeof whole);
+    weir_reserve_close(x.r);
+    for (size_t i = 0; i < 64; i++) { /* the second record */
+        memcpy(bytes, whole, sizeof whole);
+        bytes[128 + 64 + i] ^= 0x10;
+        x.r = open_part(&x.fake, x.part, x.bytes, false, &second);
+        assert_int_equal(weir_reserve_stats_get(x.r).open, 2);
+        assert_int_equal(weir_reserve_stats_get(x.r).damaged, 1);
+        assert_int_equal(try_commit(&x, ids[1], s_ns), WEIR_E_ABSENT);
+        weir_reserve_close(x.r);
+    }
+    memcpy(bytes, whole, sizeof whole);
+    memcpy(bytes + 128 + 64, bytes + 128, 64); /* a record in the place of another is none */
+    x.r = open_part(&x.fake, x.part, x.bytes, false, &second);
+    assert_int_equal(weir_reserve_stats_get(x.r).open, 2);
+    weir_reserve_close(x.r);
+    memset(bytes, 0xff, x.bytes);
+    memset(bytes + 64, 0, 8); /* nobody holds the lock */
+    x.r = open_part(&x.fake, x.part, x.bytes, false, &second);
+    assert_int_equal(weir_reserve_stats_get(x.r).open, 0);
+    for (int k = 0; k < SMALL_MAX; k++)
+        assert_true(make(&x, 1, 3 * s_ns, 1, s_ns) != 0);
+    tear_down(&x);
+}
+
+/* ---- against a list -------------------------------------------------------------------------- */
+
+typedef struct entry {
+    uint64_t id;
+    int64_t units, expires_ns;
+} entry;
+
+static uint64_t random_next(uint64_t *seed)
+{
+    *seed = *seed * 6364136223846793005 + 1442695040888963407;
+    return *seed >> 33;
+}
+
+/* Of a policy whose window does not end, what is left is what no open or committed one took. */
+static void check_model(void **unused)
+{
+    (void)unused;
+    fixture x;
+    entry list[SMALL_MAX];
+    size_t len = 0;
+    int64_t now_ns = s_ns, used = 0;
+    uint64_t seed = 20261121;
+    set_up(&x, "fixed-window 1000000000/3650d", SMALL);
+    for (int step = 0; step < 20000; step++) {
+        now_ns += (int64_t)(random_next(&seed) % 40);
+        for (size_t i = 0; i < len;) {
+            if (list[i].expires_ns <= now_ns)
+                list[i] = list[--len];
+            else
+                i++;
+        }
+        int64_t cost = (int64_t)(random_next(&seed) % 1000);
+        if (random_next(&seed) % 2 == 0 && len < SMALL_MAX) {
+            int64_t ttl_ns = (int64_t)(random_next(&seed) % 2000) + 1;
+            list[len++] = (entry){make(&x, 0, now_ns, cost, ttl_ns), cost, now_ns + ttl_ns};
+        } else if (len > 0) {
+            size_t i = random_next(&seed) % len;
+            int64_t over;
+            commit(&x, list[i].id, now_ns, cost, &over);
+            used += cost;
+            list[i] = list[--len];
+        }
+        if (step % 1000 == 999)
+            reopen(&x);
+        int64_t held = 0;
+        for (size_t i = 0; i < len; i++)
+            held += list[i].units;
+        assert_int_equal(left(&x, 0, now_ns), 1000000000 - used - held);
+        assert_int_equal(weir_reserve_stats_get(x.r).open, len);
+    }
+    tear_down(&x);
+}
+
+/* ---- several at once ------------------------------------------------------------------------- */
+
+static bool both_alive(const void *ctx, uint64_t id)
+{
+    (void)ctx;
+    return id == 1 || id == 2;
+}
+
+typedef struct worker {
+    fixture *fixture;
+    weir_reserve *r;
+    int64_t used;
+    uint64_t seed;
+} worker;
+
+static void *work(void *arg)
+{
+    worker *w = arg;
+    for (int i = 0; i < 4000; i++) {
+        weir_decision d;
+        uint64_t id = 0;
+        int64_t over, now_ns = s_ns + i, cost = (int64_t)(random_next(&w->seed) % 50);
+        int64_t ttl_ns = (int64_t)(random_next(&w->seed) % 60) + 1;
+        if (weir_reserve_make(w->r, &w->fixture->policy, 77, random_next(&w->seed) % KEYS, now_ns,
+                              cost, ttl_ns, &d, &id) != WEIR_OK)
+            continue; /* full for the moment */
+        if (weir_reserve_due(w->r, now_ns + 30))
+            weir_reserve_expire(w->r, now_ns + 30);
+        if (weir_reserve_settle(w->r, id, now_ns, cost / 2, &d, &over) == WEIR_OK)
+            w->used += cost / 2;
+    }
+    return NULL;
+}
+
+/* Threads of two processes on one part: in the end just what was committed is charged. */
+static void check_shared(void **unused)
+{
+    (void)unused;
+    static const weir_owners one = {1, both_alive, NULL}, two = {2, both_alive, NULL};
+    enum { THREADS = 4 };
+    fixture x;
+    set_up(&x, "fixed-window 1000000000/3650d", SMALL);
+    fake_note(&x.fake, 77, &x.policy);
+    weir_reserve_close(x.r);
+    weir_reserve *handle[2] = {open_part(&x.fake, x.part, x.bytes, false, &one),
+                               open_part(&x.fake, x.part, x.bytes, false, &two)};
+    worker workers[THREADS];
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++) {
+        workers[i] = (worker){.fixture = &x, .r = handle[i % 2], .seed = (uint64_t)i};
+        assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
+    }
+    int64_t used = 0, charged = 0;
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+        used += workers[i].used;
+    }
+    weir_reserve_close(handle[0]);
+    x.r = handle[1];
+    for (uint64_t key = 0; key < KEYS; key++)
+        charged += 1000000000 - left(&x, key, 2 * s_ns);
+    assert_true(used > 0);
+    assert_int_equal(charged, used);
+    tear_down(&x);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(check_settled),     cmocka_unit_test(check_expiry),
+        cmocka_unit_test(check_windows),     cmocka_unit_test(check_layers),
+        cmocka_unit_test(check_buckets),     cmocka_unit_test(check_refused),
+        cmocka_unit_test(check_no_room),     cmocka_unit_test(check_full),
+        cmocka_unit_test(check_ids),         cmocka_unit_test(check_reopened),
+        cmocka_unit_test(check_killed),      cmocka_unit_test(check_damaged),
+        cmocka_unit_test(check_model),       cmocka_unit_test(check_shared),
+        cmocka_unit_test(check_left_locked),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

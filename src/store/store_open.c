@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Opening and closing a store: how its memory is parted, and how the keys of a file move into one
+ * of another size. */
+
+#include "store/inside.h"
+
+#include "port/port.h"
+
+#include <stdio.h>
+
+enum { PART_BYTES_MIN = 65536 }; /* of what is for large states, and of what is for the others */
+
+#define FILE_BYTES_MIN ((size_t)8 << 20)
+
+typedef struct sizes {
+    size_t table, large, reserved;
+} sizes;
+
+/* A part of the memory is for reservations: all they can use, of 64 MiB or more. */
+static size_t reserved_of(size_t memory_bytes)
+{
+    return memory_bytes >= (size_t)64 << 20 ? WEIR_RESERVE_BYTES_MAX
+                                            : memory_bytes / 64 / 4096 * 4096;
+}
+
+static weir_status refuse(const weir_store_options *o, const char *text)
+{
+    if (o->ret_error)
+        snprintf(o->ret_error->text, sizeof o->ret_error->text, "%s", text);
+    return WEIR_E_RANGE;
+}
+
+static weir_status sizes_of(const weir_store_options *o, sizes *ret)
+{
+    size_t memory = o->memory_bytes ? o->memory_bytes : (size_t)256 << 20;
+    size_t large = o->large_bytes ? o->large_bytes : memory / 4;
+    if (memory < (size_t)1 << 20)
+        return refuse(o, "the memory must be 1 MiB at least");
+    if (o->file && memory < FILE_BYTES_MIN)
+        return refuse(o, "the memory must be 8 MiB at least if it is a file");
+    size_t reserved = reserved_of(memory);
+    if (large < PART_BYTES_MIN || large > memory - reserved - PART_BYTES_MIN)
+        return refuse(o, "what is for large states must be 64 KiB at least, and as much less than "
+                         "all");
+    *ret = (sizes){memory - large - reserved, large, reserved};
+    if (o->file && ret->table < WEIR_TABLE_BYTES_WHOLE)
+        return refuse(o, "what is not for large states must be 6 MiB at least in a file");
+    return WEIR_OK;
+}
+
+static void read_secret(weir_store *s)
+{
+    const uint8_t *bytes = weir_image_secret(s->image);
+    for (unsigned i = 0; i < 8; i++) {
+        s->secret.k0 |= (uint64_t)bytes[i] << (8 * i);
+        s->secret.k1 |= (uint64_t)bytes[8 + i] << (8 * i);
+    }
+}
+
+static void close_parts(weir_store *s)
+{
+    weir_reserve_close(s->reserved);
+    weir_table_close(s->table);
+    weir_large_close(s->large);
+}
+
+/* Makes a store of an image, which is its own from here on. */
+static weir_status open_on(weir_store **ret, weir_image *image, const weir_store_options *o)
+{
+    weir_image_parts parts = weir_image_parts_get(image);
+    const weir_owners *owners = weir_image_owners(image);
+    weir_store *s = port_zalloc(1, sizeof *s);
+    if (!s) {
+        weir_image_close(image);
+        return WEIR_E_NOMEM;
+    }
+    s->image = image;
+    s->sync_always = o->file && o->sync == WEIR_SYNC_ALWAYS;
+    s->when_full = o->when_full;
+    if (o->zones)
+        s->zones = *o->zones;
+    s->memory_max = parts.table.bytes + parts.large.bytes + parts.reserved.bytes;
+    s->large_max = parts.large.bytes;
+    read_secret(s);
+    weir_hash_init(&s->hash, s->secret);
+    weir_status st = weir_table_open(&s->table, parts.table.at, parts.table.bytes, owners,
+                                     o->when_full == WEIR_REFUSE);
+    if (st == WEIR_OK)
+        st = weir_large_open(&s->large, parts.large.at, parts.large.bytes, weir_image_is_new(image),
+                             owners);
+    if (st == WEIR_OK)
+        st = weir_store_reserved_open(s, parts.reserved);
+    if (st != WEIR_OK) {
+        weir_store_close(s);
+        return st;
+    }
+    *ret = s;
+    return WEIR_OK;
+}
+
+/* ---- another size ---------------------------------------------------------------------------- */
+
+static bool put_into(void *ctx, const weir_stored *stored)
+{
+    (void)!weir_store_put(ctx, stored); /* what finds no room is forgotten, and counted there */
+    return true;
+}
+
+/* Fills a file of the size that was asked for from `*s`, and puts it in its place. */
+static weir_status change_size(weir_store **s, const weir_store_options *o)
+{
+    weir_image *image;
+    weir_store *wider, *old = *s;
+    weir_status st = weir_image_open_beside(&image, old->image, o);
+    if (st == WEIR_OK)
+        st = open_on(&wider, image, o);
+    if (st != WEIR_OK)
+        return st;
+    (void)weir_table_now(wider->table, weir_store_seen_ns(old));
+    weir_store_each(old, put_into, wider);
+    weir_reserve_copy(wider->reserved, old->reserved);
+    st = weir_image_replace(wider->image, old->image, o);
+    if (st != WEIR_OK) {
+        weir_store_close(wider);
+        return st;
+    }
+    close_parts(old);
+    port_free(old);
+    *s = wider;
+    return WEIR_OK;
+}
+
+/* ---- the face -------------------------------------------------------------------------------- */
+
+weir_status weir_store_open(weir_store **ret, const weir_store_options *options)
+{
+    weir_store_options o = options ? *options : (weir_store_options){0};
+    weir_store *s;
+    weir_image *image;
+    sizes parts;
+    weir_status st = sizes_of(&o, &parts);
+    if (st == WEIR_OK)
+        st = weir_image_open(&image, &o, parts.table, parts.large, parts.reserved);
+    if (st == WEIR_OK)
+        st = open_on(&s, image, &o);
+    if (st == WEIR_OK && weir_image_other_size(s->image)) {
+        st = change_size(&s, &o);
+        if (st != WEIR_OK)
+            weir_store_close(s);
+    }
+    if (st != WEIR_OK)
+        return st;
+    weir_store_start_clock(s);
+    *ret = s;
+    return WEIR_OK;
+}
+
+void weir_store_close(weir_store *s) /* accepts NULL and half-opened stores */
+{
+    if (!s)
+        return;
+    close_parts(s);
+    weir_image_close(s->image);
+    port_free(s);
+}
+
+weir_store_stats weir_store_stats_get(weir_store *s)
+{
+    weir_table_stats table = weir_table_stats_get(s->table);
+    weir_large_stats large = weir_large_stats_get(s->large);
+    weir_reserve_stats reserved = weir_reserve_stats_get(s->reserved);
+    return (weir_store_stats){.keys = table.keys + large.keys,
+                              .memory_bytes = table.bytes + large.bytes,
+                              .evicted = table.evicted + large.evicted,
+                              .memory_max = s->memory_max,
+                              .large_keys = large.keys,
+                              .large_bytes = large.bytes,
+                              .large_max = s->large_max,
+                              .refused = table.refused,
+                              .damaged = table.damaged + large.damaged + reserved.damaged,
+                              .reserved = reserved.open};
+}
