@@ -168,7 +168,8 @@ WEIR_NODISCARD weir_status weir_store_take_many(weir_store *s, weir_store_reques
 
 /* Charges `cost` for the time being: bytes of an upload, tokens of an answer. Commit says what it
  * came to, cancel gives all back, and at now_ns + ttl_ns the store does so by itself, exactly then:
- * a later decision about the key finds the units there. It survives with the file.
+ * a later decision about the key finds the units there. It survives with the file. What is given
+ * back is what still counts: a window that is over by then took the charge with it.
  *  ttl_ns   1..WEIR_SPAN_NS_MAX.
  *  ret      as weir_store_check(); a denial reserves nothing.
  *  ret_id   written if allowed; never 0, and not to be guessed.

@@ -11,6 +11,7 @@
 #include "net/server.h"
 #include "port/atomic.h"
 #include "port/port.h"
+#include "service/top.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -238,6 +239,8 @@ static void log_restart(const daemon *d, const weir_config *now)
         {"memory", same_memory(old, now)},
         {"limits", same_limits(old, now)},
         {"http", same_key(&old->http_key, &now->http_key)},
+        {"top", old->top_keys == now->top_keys && old->top_metrics == now->top_metrics &&
+                    old->top_memory_bytes == now->top_memory_bytes},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         if (!rows[i].same)
@@ -371,8 +374,7 @@ static void log_state(const daemon *d, const weir_store_opened *opened)
         [WEIR_FOUND_NOTHING] = "nothing, it is new",
         [WEIR_FOUND_CLOSED] = "closed as it should be",
         [WEIR_FOUND_KILLED] = "left by a process that was killed; nothing is lost",
-        [WEIR_FOUND_POWER_LOSS] = "left by a machine that went down; what memory.sync allows may "
-                                  "be lost",
+        [WEIR_FOUND_POWER_LOSS] = "left by a machine that went down; memory.sync says what is lost",
         [WEIR_FOUND_OPEN] = "open in other processes"};
     char ago[24];
     int64_t ago_ns = d->started_ns > opened->written_ns ? d->started_ns - opened->written_ns : 0;
@@ -432,10 +434,18 @@ static weir_status open_loops(daemon *d)
                                 .key_header = key->from == CONFIG_KEY_HEADER ? key->name : NULL,
                                 .key_query = key->from == CONFIG_KEY_QUERY ? key->name : NULL,
                                 .hops = key->hops,
+                                .metrics_top = c->top_metrics,
                                 .metrics = put_metrics,
                                 .metrics_ctx = d};
     }
     return WEIR_OK;
+}
+
+static weir_status weigh_keys(daemon *d)
+{
+    const weir_config *c = d->options->config;
+    const weir_top_options top = {(size_t)c->top_keys, (size_t)c->top_memory_bytes};
+    return c->top_keys > 0 ? weir_hub_weigh(d->hub, &top) : WEIR_OK;
 }
 
 static weir_status open_server(daemon *d, char *ret_error, size_t size)
@@ -512,6 +522,8 @@ int daemon_run(const daemon_options *options)
         weir_hub_on_change(d->hub, log_change, d);
     if (st == WEIR_OK)
         st = put_rules(d, options->config);
+    if (st == WEIR_OK)
+        st = weigh_keys(d);
     if (st == WEIR_OK)
         st = open_loops(d);
     if (st == WEIR_OK)

@@ -4,9 +4,7 @@
 
 #include "codec/json.h"
 
-/* The bytes of the well-formed UTF-8 sequence at the front of `at`, 0 if there is none: Unicode,
- * table 3-7. */
-static size_t sequence_len(const uint8_t *at, size_t len)
+size_t weir_utf8_len(const uint8_t *at, size_t len)
 {
     uint8_t c = at[0];
     if (c < 0x80)
@@ -52,7 +50,7 @@ void weir_json_put_string(weir_buffer *b, const void *bytes, size_t len)
         i = run;
         if (i == len)
             break;
-        size_t n = sequence_len(at + i, len - i);
+        size_t n = weir_utf8_len(at + i, len - i);
         if (n > 1)
             weir_buffer_append(b, at + i, n);
         else if (n == 1)

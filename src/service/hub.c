@@ -61,7 +61,9 @@ weir_status weir_service_open(weir_service **ret, weir_hub *h)
     s->hub = h;
     s->texts = weir_texts_open(h->store, &h->zones);
     s->tallies = port_zalloc(1, sizeof *s->tallies);
-    if (!s->texts || !s->tallies) {
+    s->weigher = h->scales.keys > 0 ? weir_weigher_open(&h->scales, NAMES_MAX) : NULL;
+    if (!s->texts || !s->tallies || (h->scales.keys > 0 && !s->weigher)) {
+        weir_weigher_close(s->weigher);
         weir_texts_close(s->texts);
         port_free(s->tallies);
         port_free(s);
@@ -100,6 +102,7 @@ void weir_service_close(weir_service *s)
     add_tallies(h->closed, s->tallies, h->names);
     weir_rules_drop(s->rules);
     port_mutex_unlock(h->lock);
+    weir_weigher_close(s->weigher);
     weir_texts_close(s->texts);
     port_free(s->tallies);
     port_free(s);

@@ -45,6 +45,6 @@ static inline weir_store_request weir_place_request(const weir_place *at, const 
 void weir_place_finish(const weir_place *at, weir_ask *ask);
 
 /* Counts what an ask was answered; not a peek. */
-void weir_place_count(weir_service *s, const weir_place *at, const weir_ask *ask);
+void weir_place_count(weir_service *s, const weir_place *at, const weir_ask *ask, int64_t now_ns);
 
 #endif

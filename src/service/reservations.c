@@ -41,7 +41,7 @@ void weir_service_reserve(weir_service *s, weir_ask *ask, int64_t ttl_ns, int64_
         reserve(s, &at, ask, ttl_ns, now_ns, ret_id);
     }
     weir_place_finish(&at, ask);
-    weir_place_count(s, &at, ask);
+    weir_place_count(s, &at, ask, now_ns);
 }
 
 weir_status weir_service_commit(weir_service *s, uint64_t id, int64_t actual, int64_t now_ns,

@@ -90,10 +90,9 @@ void weir_place_finish(const weir_place *at, weir_ask *ask)
         look_on(ask);
 }
 
+/* Of an ask that was answered. */
 static int counter_of(const weir_ask *ask)
 {
-    if (ask->status != WEIR_OK)
-        return COUNT_FAILED;
     switch (ask->reason) {
     case WEIR_BY_SHADOW:
         return COUNT_SHADOWED;
@@ -107,10 +106,12 @@ static int counter_of(const weir_ask *ask)
     return ask->decision.allowed ? COUNT_ALLOWED : COUNT_DENIED;
 }
 
-void weir_place_count(weir_service *s, const weir_place *at, const weir_ask *ask)
+void weir_place_count(weir_service *s, const weir_place *at, const weir_ask *ask, int64_t now_ns)
 {
-    if (ask->status != WEIR_OK || ask->cost > 0)
-        weir_service_count(s, counts_place(at, ask), counter_of(ask));
+    if (ask->status != WEIR_OK)
+        weir_service_count(s, counts_place(at, ask), COUNT_FAILED);
+    else if (ask->cost > 0)
+        weir_service_weigh(s, counts_place(at, ask), counter_of(ask), &at->key, ask->cost, now_ns);
 }
 
 /* ---- the calls ------------------------------------------------------------------------------- */
@@ -121,6 +122,7 @@ void weir_service_take(weir_service *s, weir_ask *asks, size_t n, int64_t now_ns
     weir_place at[WEIR_BATCH_MAX];
     size_t len = 0;
     weir_service_refresh(s);
+    weir_service_tick(s, now_ns);
     s->decided += n;
     for (size_t i = 0; i < n; i++) {
         weir_ask *ask = &asks[i];
@@ -139,7 +141,7 @@ void weir_service_take(weir_service *s, weir_ask *asks, size_t n, int64_t now_ns
             ask->decision = requests[len++].decision;
         }
         weir_place_finish(&at[i], ask);
-        weir_place_count(s, &at[i], ask);
+        weir_place_count(s, &at[i], ask, now_ns);
     }
 }
 
@@ -201,15 +203,18 @@ weir_status weir_service_throttle(weir_service *s, const weir_throttle *t, weir_
                                   weir_throttle_status *ret_throttle)
 {
     throttle_call call = {t, ret, WEIR_THROTTLE_OK};
+    weir_service_tick(s, now_ns);
     weir_hub *h = s->hub;
     weir_status st = weir_store_apply(h->store, &h->throttle_policy, h->throttle_id, key.at,
                                       key.len, now_ns, throttle_state, &call);
     *ret_throttle = call.status;
     s->decided++;
-    if (st != WEIR_OK)
+    if (st != WEIR_OK) {
         weir_service_count(s, NAME_THROTTLE, COUNT_FAILED);
-    else if (t->quantity > 0)
-        weir_service_count(s, NAME_THROTTLE, ret->limited ? COUNT_DENIED : COUNT_ALLOWED);
+    } else if (t->quantity > 0) {
+        int which = ret->limited ? COUNT_DENIED : COUNT_ALLOWED;
+        weir_service_weigh(s, NAME_THROTTLE, which, &key, t->quantity, now_ns);
+    }
     return st;
 }
 

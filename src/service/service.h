@@ -91,7 +91,7 @@ void weir_service_take(weir_service *s, weir_ask *asks, size_t n, int64_t now_ns
 typedef struct weir_all {
     bool allowed;
     size_t index;     /* whose figures stand for all: denied, the one that denies with the longest
-                         wait; else the one with the least remaining */
+                         wait; else the one with the least remaining of those that may deny */
     int64_t delay_ns; /* the longest of any; 0 if denied */
 } weir_all;
 

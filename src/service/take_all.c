@@ -102,19 +102,17 @@ static void ask_others(all *a, bool denied, bool denied_by_list)
     }
 }
 
-/* The one with the least remaining. A key that is never counted stands for all only if all are
- * such. */
+/* The one with the least remaining of those that may deny; the first if there is none such. */
 static size_t scarcest(const all *a)
 {
-    size_t least = 0;
-    for (size_t i = 1; i < a->n; i++) {
-        const weir_ask *ask = &a->asks[i], *than = &a->asks[least];
-        bool counted = ask->status == WEIR_OK && ask->reason != WEIR_BY_ALLOW_LIST;
-        bool than_counted = than->status == WEIR_OK && than->reason != WEIR_BY_ALLOW_LIST;
-        if (counted && (!than_counted || ask->decision.remaining < than->decision.remaining))
+    size_t least = a->n;
+    for (size_t i = 0; i < a->n; i++) {
+        bool less =
+            least == a->n || a->asks[i].decision.remaining < a->asks[least].decision.remaining;
+        if (is_enforced(a, i) && less)
             least = i;
     }
-    return least;
+    return least < a->n ? least : 0;
 }
 
 static int64_t longest_delay(const all *a)
@@ -132,7 +130,7 @@ static void count(all *a, size_t blocking)
 {
     for (size_t i = 0; i < a->n; i++) {
         if (blocking == a->n || blocking == i)
-            weir_place_count(a->service, &a->at[i], &a->asks[i]);
+            weir_place_count(a->service, &a->at[i], &a->asks[i], a->now_ns);
     }
 }
 
@@ -140,7 +138,7 @@ static weir_status fail(all *a, weir_status st)
 {
     for (size_t i = 0; i < a->n; i++) {
         if (a->asks[i].status != WEIR_OK)
-            weir_place_count(a->service, &a->at[i], &a->asks[i]);
+            weir_place_count(a->service, &a->at[i], &a->asks[i], a->now_ns);
     }
     return st;
 }

@@ -104,33 +104,45 @@ __attribute__((noinline)) static bool try_insert(weir_table *t, uint64_t hash, c
            weir_hold_insert_alone(t, &h, &at, &e, seen_ns, ret_st);
 }
 
-/* The requests as one function on a state, for table.c. */
-typedef struct group {
-    const weir_table_take *takes;
-    size_t n;
-} group;
+/* ---- deciding -------------------------------------------------------------------------------- */
 
-static inline void take_all(const weir_table_take *takes, size_t n, uint64_t *word, int64_t now_ns)
+/* What is asked: one request, or several in a row. */
+typedef struct asked {
+    const weir_policy *policy;
+    weir_store_request *row; /* NULL: it is one */
+    size_t n;
+    int64_t cost; /* of the one */
+    weir_decision *ret;
+} asked;
+
+__attribute__((always_inline)) static inline void take(const asked *a, uint64_t *word,
+                                                       int64_t now_ns)
 {
-    for (size_t i = 0; i < n; i++) {
-        takes[i].ret->layer = 0;
-        weir_tat_ns_check(takes[i].policy->layer, word, now_ns, takes[i].cost, takes[i].ret);
+    const weir_layer *l = a->policy->layer;
+    if (!a->row) {
+        weir_tat_ns_check(l, word, now_ns, a->cost, a->ret);
+        a->ret->layer = 0;
+        return;
+    }
+    for (size_t i = 0; i < a->n; i++) {
+        weir_store_request *r = &a->row[i];
+        weir_tat_ns_check(l, word, now_ns, r->cost, &r->decision);
+        r->decision.layer = 0;
     }
 }
 
-static weir_status take_group(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
+/* The same as a function on a state, for table.c. */
+static weir_status take_state(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
                               int64_t now_ns, int64_t *ret_fresh_after_ns)
 {
     (void)p;
     (void)level;
     (void)ret_fresh_after_ns;
-    const group *g = ctx;
-    take_all(g->takes, g->n, state, now_ns);
+    take(ctx, state, now_ns);
     return WEIR_OK;
 }
 
-static weir_status take_with_care(weir_table *t, const weir_table_take *takes, size_t n,
-                                  uint64_t hash, int64_t now_ns)
+static weir_status take_with_care(weir_table *t, asked *a, uint64_t hash, int64_t now_ns)
 {
     for (int i = 0; i < TRIES; i++) {
         spot s;
@@ -141,20 +153,19 @@ static weir_status take_with_care(weir_table *t, const weir_table_take *takes, s
             break;
         int64_t seen_ns = weir_table_see(t, now_ns);
         uint64_t word = s.bucket ? s.word : 0, old = word;
-        take_all(takes, n, &word, weir_later(now_ns, seen_ns));
+        take(a, &word, weir_later(now_ns, seen_ns));
         if (word == old || (!s.bucket && (int64_t)word <= seen_ns))
             return WEIR_OK;
         weir_status st = WEIR_OK;
         if (s.bucket ? try_update(t, &s, word) : try_insert(t, hash, &s, word, seen_ns, &st))
             return st;
     }
-    group g = {takes, n};
-    return weir_table_run(t, takes->policy, hash, now_ns, take_group, &g);
+    return weir_table_run(t, a->policy, hash, now_ns, take_state, a);
 }
 
 /* The same for a key that lies in its first bucket, if nobody is in the way. False if not so. */
-__attribute__((always_inline)) static inline bool
-take_at_once(weir_table *t, const weir_table_take *takes, size_t n, uint64_t hash, int64_t now_ns)
+__attribute__((always_inline)) static inline bool take_at_once(weir_table *t, const asked *a,
+                                                               uint64_t hash, int64_t now_ns)
 {
     weir_bucket *b = weir_first_bucket(t, hash);
     uint64_t header = port_word_load_acquire(&b->word[0]);
@@ -169,7 +180,7 @@ take_at_once(weir_table *t, const weir_table_take *takes, size_t n, uint64_t has
                    header >> (WEIR_CODE_AT(i) + 3) & 1 && !(header & WEIR_AWAY(i));
     if (!is_ours || !weir_bucket_same(b, header))
         return false;
-    take_all(takes, n, &word, weir_later(now_ns, weir_table_see(t, now_ns)));
+    take(a, &word, weir_later(now_ns, weir_table_see(t, now_ns)));
     if (word == old)
         return true;
     if (!weir_bucket_try_lock(&t->keeper, b, header))
@@ -179,30 +190,35 @@ take_at_once(weir_table *t, const weir_table_take *takes, size_t n, uint64_t has
     return true;
 }
 
-weir_status weir_table_take_time(weir_table *t, const weir_table_take *takes, size_t n,
-                                 uint64_t hash, int64_t now_ns)
+void weir_table_take_row(weir_table *t, weir_store_request *requests, size_t n, uint64_t hash,
+                         int64_t now_ns)
 {
-    if (take_at_once(t, takes, n, hash, now_ns))
-        return WEIR_OK;
-    return take_with_care(t, takes, n, hash, now_ns);
+    asked a = {.policy = requests->policy, .row = requests, .n = n};
+    weir_status st = WEIR_OK;
+    if (!take_at_once(t, &a, hash, now_ns))
+        st = take_with_care(t, &a, hash, now_ns);
+    for (size_t i = 0; i < n; i++)
+        requests[i].status = st;
 }
 
 __attribute__((noinline)) static weir_status take_one_with_care(weir_table *t, const weir_policy *p,
                                                                 uint64_t hash, int64_t now_ns,
                                                                 int64_t cost, weir_decision *ret)
 {
-    weir_table_take take = {p, cost, ret};
-    return take_with_care(t, &take, 1, hash, now_ns);
+    asked a = {.policy = p, .cost = cost, .ret = ret};
+    return take_with_care(t, &a, hash, now_ns);
 }
 
 weir_status weir_table_take_one(weir_table *t, const weir_policy *p, uint64_t hash, int64_t now_ns,
                                 int64_t cost, weir_decision *ret)
 {
-    weir_table_take take = {p, cost, ret};
-    if (__builtin_expect(take_at_once(t, &take, 1, hash, now_ns), 1))
+    const asked a = {.policy = p, .cost = cost, .ret = ret};
+    if (__builtin_expect(take_at_once(t, &a, hash, now_ns), 1))
         return WEIR_OK;
     return take_one_with_care(t, p, hash, now_ns, cost, ret);
 }
+
+/* ---- reading ahead --------------------------------------------------------------------------- */
 
 void weir_table_prefetch_second(const weir_table *t, uint64_t hash)
 {
