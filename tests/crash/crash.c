@@ -196,6 +196,52 @@ static void charge_batch(worker *w)
         answered(w, &g[i], r[i].status, &r[i].decision);
 }
 
+/* All of them or none. */
+static void charge_many(worker *w)
+{
+    enum { MANY = 3 };
+    charge g[MANY];
+    weir_store_request r[MANY];
+    size_t blocking = 0;
+    for (size_t i = 0; i < MANY; i++) {
+        g[i] = any_charge(w);
+        r[i] = request_of(w, &g[i]);
+        begin(w, &g[i]);
+    }
+    weir_status st = weir_store_take_many(w->store, r, MANY, now_ns, &blocking);
+    const weir_decision all = {.allowed = blocking == MANY};
+    for (size_t i = 0; i < MANY; i++)
+        answered(w, &g[i], st, &all);
+}
+
+/* Reserves, and says then how much it came to: less, as much, or more. What may be given back is
+ * not claimed from before it is asked for. */
+static void reserve(worker *w)
+{
+    charge g = any_charge(w);
+    weir_decision d = {.allowed = false};
+    uint64_t id = 0;
+    int64_t actual = (int64_t)(next_random(&w->random) % 5), over = 0;
+    port_counter *begun = &w->crash->record->begun[g.policy][g.key];
+    port_counter *sure = &w->crash->record->answered[g.policy][g.key];
+    begin(w, &g);
+    weir_status st =
+        weir_store_reserve(w->store, &w->crash->policy[g.policy], w->id[g.policy], g.text,
+                           strlen(g.text), now_ns, g.cost, INT64_C(3600000000000), &d, &id);
+    bool cannot = st == WEIR_E_UNSUPPORTED || st == WEIR_E_FULL;
+    answered(w, &g, cannot ? WEIR_OK : st, &d);
+    if (cannot || !d.allowed)
+        return;
+    uint64_t less = actual < g.cost ? (uint64_t)(g.cost - actual) : 0;
+    uint64_t more = actual > g.cost ? (uint64_t)(actual - g.cost) : 0;
+    port_sub_relaxed(sure, less);
+    port_add_relaxed(begun, more);
+    if (weir_store_commit(w->store, id, now_ns, actual, &d, &over) != WEIR_OK)
+        _exit(BAD_ANSWER);
+    port_sub_relaxed(begun, less + (uint64_t)over);
+    port_add_relaxed(sure, more - (uint64_t)over);
+}
+
 /* Keys that come and go, so that buckets and chains change. */
 static void pass_by(worker *w)
 {
@@ -213,11 +259,15 @@ static void *work(void *ctx)
 {
     worker *w = ctx;
     for (;;) {
-        uint64_t what = next_random(&w->random) % 8;
-        if (what < 5)
+        uint64_t what = next_random(&w->random) % 16;
+        if (what < 7)
             charge_one(w);
-        else if (what < 7)
+        else if (what < 10)
             charge_batch(w);
+        else if (what < 12)
+            charge_many(w);
+        else if (what < 14)
+            reserve(w);
         else
             pass_by(w);
         port_add_relaxed(w->calls, 1);
