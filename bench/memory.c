@@ -59,8 +59,8 @@ static int smallest(const char *text, uint64_t keys, double first)
     return to;
 }
 
-/* For keys that take their time: upwards from the place that was found with fewer. What is less than
- * 20 bytes must hold with 20 too. */
+/* For keys that take their time: upwards from the place that was found with fewer. What is less
+ * than 20 bytes must hold with 20 too. */
 static int smallest_of_many(const char *text, uint64_t keys, int found)
 {
     while (found < SIZES && !holds_all(text, keys, sizes[found]))

@@ -128,9 +128,9 @@ void weir_service_take(weir_service *s, weir_ask *asks, size_t n, int64_t now_ns
         weir_ask *ask = &asks[i];
         ask->status = weir_place_find(s, ask, &s->seen[i], &at[i]);
         if (ask->status == WEIR_OK && weir_place_is_listed(&at[i]))
-            weir_decide_by_list(ask, at[i].seen->allow);
+            weir_decide_by_list(ask, at[i].seen->list == WEIR_ON_ALLOW_LIST);
         else if (ask->status == WEIR_OK)
-            requests[len++] = weir_place_request(&at[i], ask);
+            weir_place_ask(&requests[len++], &at[i], ask);
     }
     weir_store_check_batch(s->hub->store, requests, len, now_ns);
     len = 0;
@@ -158,7 +158,7 @@ static void ask_store(weir_service *s, weir_ask *ask, int64_t now_ns, store_call
     if (ask->status != WEIR_OK)
         return;
     if (weir_place_is_listed(&at))
-        weir_decide_by_list(ask, at.seen->allow);
+        weir_decide_by_list(ask, at.seen->list == WEIR_ON_ALLOW_LIST);
     else
         ask->status = call(s->hub->store, ask->policy, at.policy_id, at.key.at, at.key.len, now_ns,
                            ask->cost, &ask->decision);

@@ -5,8 +5,8 @@
 /* The keys that weigh most lately, by policy and verdict: who hits the limit. A weight is the cost
  * of a key's requests, in units, and halves at every full minute.
  *
- * Every service has lists of its own (heavy.h), which are put together when somebody asks. A service
- * weighs about the first thousand requests of a second exactly, and of the rest a sample
+ * Every service has lists of its own (heavy.h), which are put together when somebody asks. A
+ * service weighs about the first thousand requests of a second exactly, and of the rest a sample
  * (sampler.h), so that a request of a busy daemon pays for a subtraction. */
 
 #include "service/service.h"
@@ -21,8 +21,8 @@ typedef struct weir_top_options {
     size_t memory_bytes; /* for all lists of all services */
 } weir_top_options;
 
-/* Has the keys weighed. To be called before any service is opened. Returns WEIR_OK; WEIR_E_RANGE for
- * a bad number of keys; WEIR_E_IO if there is no random. */
+/* Has the keys weighed. To be called before any service is opened. Returns WEIR_OK; WEIR_E_RANGE
+ * for a bad number of keys; WEIR_E_IO if there is no random. */
 WEIR_NODISCARD weir_status weir_hub_weigh(weir_hub *h, const weir_top_options *options);
 
 /* How many keys a list has; 0: they are not weighed. Any thread. */

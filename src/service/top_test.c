@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The keys that weigh most: what the lists promise of any stream, what sampling does to it, and what
- * the hub tells of several services. */
+/* The keys that weigh most: what the lists promise of any stream, what sampling does to it, and
+ * what the hub tells of several services. */
 
 #include "service/top.h"
 
@@ -101,8 +101,8 @@ static void world_check(world *w)
     }
 }
 
-/* Streams of all shapes: even, skewed, in runs, with costs from 1 to 2^31, and the one that is worst
- * for Space-Saving, new keys all the time. */
+/* Streams of all shapes: even, skewed, in runs, with costs from 1 to 2^31, and the one that is
+ * worst for Space-Saving, new keys all the time. */
 static size_t next_key(world *w, unsigned shape, size_t i)
 {
     uint64_t x = weir_sampler_random(&w->random);

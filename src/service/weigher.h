@@ -43,8 +43,8 @@ typedef struct weir_weigher_told {
     bool complete;    /* cleared if there is no list for want of memory */
 } weir_weigher_told;
 
-/* A copy of a list, for weir_heavy_free(); NULL if there is none. Any thread. Returns false if there
- * is no memory for the copy. */
+/* A copy of a list, for weir_heavy_free(); NULL if there is none. Any thread. Returns false if
+ * there is no memory for the copy. */
 bool weir_weigher_read(weir_weigher *w, size_t place, weir_top_of of, weir_heavy **ret_list,
                        weir_weigher_told *told);
 

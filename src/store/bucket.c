@@ -393,13 +393,22 @@ void weir_bucket_mend_all(const weir_keeper *k)
 
 /* ---- reading and writing --------------------------------------------------------------------- */
 
-void weir_bucket_copy(const weir_keeper *k, weir_bucket *b, weir_line *ret)
+static void copy(const weir_keeper *k, weir_bucket *b, weir_line *ret)
 {
     do {
         ret->word[0] = weir_bucket_read(k, b);
         for (unsigned i = 1; i < WEIR_LINE_WORDS; i++)
             ret->word[i] = port_word_load_acquire(&b->word[i]);
     } while (!weir_bucket_same(b, ret->word[0]));
+}
+
+void weir_bucket_copy(const weir_keeper *k, weir_bucket *b, weir_line *ret)
+{
+    for (copy(k, b, ret); !weir_line_sound(ret); copy(k, b, ret)) {
+        /* Nobody writes such a header: the disk or the memory did. */
+        if (weir_bucket_try_lock(k, b, ret->word[0]))
+            empty(k, b, weir_header_lock(k, ret->word[0]));
+    }
 }
 
 void weir_bucket_lock(const weir_keeper *k, weir_bucket *b, weir_line *ret)

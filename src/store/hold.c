@@ -57,6 +57,13 @@ weir_locked *weir_hold_wait(weir_table *t, weir_hold *h, weir_bucket *b)
     return l;
 }
 
+/* Unlocks the last added, with nothing written. */
+static void let_go(weir_hold *h)
+{
+    const weir_locked *l = &h->of[--h->len];
+    weir_bucket_unlock(l->bucket, l->old.word[0]);
+}
+
 weir_locked *weir_hold_try(weir_table *t, weir_hold *h, weir_bucket *b, uint64_t header)
 {
     if (header & WEIR_LOCKED || !weir_bucket_try_lock(&t->keeper, b, header))
@@ -67,6 +74,10 @@ weir_locked *weir_hold_try(weir_table *t, weir_hold *h, weir_bucket *b, uint64_t
     for (unsigned i = 1; i < WEIR_LINE_WORDS; i++)
         l->old.word[i] = port_word_load_relaxed(&b->word[i]);
     l->line = l->old;
+    if (__builtin_expect(!weir_line_sound(&l->old), 0)) {
+        let_go(h); /* whoever waits for the lock will mend it */
+        return NULL;
+    }
     return l;
 }
 
@@ -137,12 +148,6 @@ static weir_locked *hold_other(weir_table *t, weir_hold *h, const weir_locked *f
     weir_entry e = weir_line_get(&from->line, i);
     weir_bucket *b = other_of(t, from->bucket, &e);
     return h->len < h->max ? weir_hold_try(t, h, b, port_word_load_acquire(&b->word[0])) : NULL;
-}
-
-static void let_go(weir_hold *h)
-{
-    const weir_locked *l = &h->of[--h->len];
-    weir_bucket_unlock(l->bucket, l->old.word[0]);
 }
 
 /* Moves entry i to its other bucket, which has room. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Large states: room and who has to go for it, several keys as one, contents that move, and threads.
+/* Large states: room and who has to go for it, several keys as one, contents that move, threads.
  * What killed processes and power losses leave behind is in large_kill_test.c. */
 
 #include "store/large_kit_test.h"

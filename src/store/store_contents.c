@@ -23,7 +23,7 @@ int64_t weir_store_seen_ns(const weir_store *s)
     return weir_table_now(s->table, 0);
 }
 
-void weir_store_note_policy(weir_store *s, uint64_t policy_id, const weir_policy *p)
+void weir_store_note_policy(const weir_store *s, uint64_t policy_id, const weir_policy *p)
 {
     char text[WEIR_POLICY_TEXT_MAX];
     size_t len = weir_policy_print(p, text, sizeof text);

@@ -50,6 +50,6 @@ int64_t weir_store_seen_ns(const weir_store *s);
 
 /* Notes what a policy's states are filed under, if it is not weir_store_policy_id(): for those who
  * look into a file. Any thread. */
-void weir_store_note_policy(weir_store *s, uint64_t policy_id, const weir_policy *p);
+void weir_store_note_policy(const weir_store *s, uint64_t policy_id, const weir_policy *p);
 
 #endif
