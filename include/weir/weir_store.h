@@ -195,6 +195,13 @@ WEIR_NODISCARD weir_status weir_store_cancel(weir_store *s, uint64_t id, int64_t
 
 weir_store_stats weir_store_stats_get(weir_store *s);
 
+/* A time to hand in as now_ns, for those who have no better one. That of the wall clock when the
+ * store was made; from then on it runs at the rate of a clock that nobody sets and that goes on
+ * while the machine sleeps, and creeps towards the wall clock by at most 500 millionths. So a wall
+ * clock that is set neither locks a key out nor hands out quota. With a file the time goes on from
+ * where the file stood. 0..WEIR_NOW_NS_MAX. */
+int64_t weir_store_now(weir_store *s);
+
 /* For arithmetic other than weir_check() on a state of `p`'s format. `state` is a copy of the
  * key's, all zero if it was fresh; what the function changes it to is kept if it returns WEIR_OK.
  * If another thread was faster it runs again for the same call, on a new copy: it must be pure but

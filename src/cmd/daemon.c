@@ -38,7 +38,8 @@ typedef struct daemon {
     void *contexts[WEIR_LOOPS_MAX];
     unsigned loops_len;
     int64_t started_ns;
-    bool unreadable; /* the file, when it was last read */
+    uint64_t clock_steps; /* that were told of */
+    bool unreadable;      /* the file, when it was last read */
     port_counter reloads, reloads_refused;
 } daemon;
 
@@ -59,7 +60,7 @@ static weir_step step_of(weir_session_step step)
 static void count_latency(weir_service *s, int64_t begun_ns)
 {
     if (weir_service_has_decided(s))
-        weir_service_latency(s, port_now_ns() - begun_ns);
+        weir_service_latency(s, weir_hub_now(weir_service_hub(s)) - begun_ns);
 }
 
 static void resp_open(void *session, void *ctx)
@@ -319,6 +320,51 @@ static void say(void *ctx, const char *event, const char *text)
     log_event(d->options->log, stop ? WEIR_LOG_INFO : WEIR_LOG_WARNING, event, "text", text, NULL);
 }
 
+/* ---- time ------------------------------------------------------------------------------------ */
+
+static int64_t now(void *ctx)
+{
+    daemon *d = ctx;
+    return weir_hub_now(d->hub);
+}
+
+static void seconds_text(int64_t ns, char text[32])
+{
+    uint64_t ms = (uint64_t)(ns < 0 ? -ns : ns) / 1000000;
+    snprintf(text, 32, "%c%" PRIu64 ".%03" PRIu64, ns < 0 ? '-' : '+', ms / 1000, ms % 1000);
+}
+
+/* Says once if the file's time is not that of the wall clock. */
+static void log_clock_offset(daemon *d)
+{
+    char offset[32];
+    weir_clock_view clock = weir_hub_clock(d->hub);
+    if (clock.offset_ns <= WEIR_CLOCK_STEP_NS && clock.offset_ns >= -WEIR_CLOCK_STEP_NS)
+        return;
+    seconds_text(clock.offset_ns, offset);
+    log_event(d->options->log, WEIR_LOG_WARNING, "clock-offset", "seconds", offset, "text",
+              "the wall clock is not where the state file stood; time goes on from there, and "
+              "creeps towards the wall clock",
+              NULL);
+}
+
+/* Says once each time that the wall clock was set, also if nobody asks for anything. */
+static void tick(void *ctx)
+{
+    daemon *d = ctx;
+    char by[32], offset[32];
+    (void)weir_hub_now(d->hub);
+    weir_clock_view clock = weir_hub_clock(d->hub);
+    if (clock.steps == d->clock_steps)
+        return;
+    d->clock_steps = clock.steps;
+    seconds_text(clock.step_ns, by);
+    seconds_text(clock.offset_ns, offset);
+    log_event(d->options->log, WEIR_LOG_WARNING, "clock-stepped", "by_seconds", by,
+              "offset_seconds", offset, "text",
+              "the wall clock was set; limits go on as before, and creep towards it", NULL);
+}
+
 /* ---- start ----------------------------------------------------------------------------------- */
 
 /* Which file, and what became of it since it was last in use. */
@@ -422,6 +468,8 @@ static weir_status open_server(daemon *d, char *ret_error, size_t size)
                    .write_ns = c->write_ns},
         .drain_ns = c->drain_ns,
         .ctx = d,
+        .now = now,
+        .tick = tick,
         .reload = reload,
         .say = say,
         .watch = d->options->path,
@@ -482,6 +530,7 @@ int daemon_run(const daemon_options *options)
         st = open_server(d, error, sizeof error);
     if (st == WEIR_OK) {
         log_started(d);
+        log_clock_offset(d);
         weir_server_run(d->server);
     } else {
         log_event(options->log, WEIR_LOG_ERROR, "not-started", "error",

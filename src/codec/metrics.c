@@ -136,6 +136,14 @@ static void put_seconds(weir_buffer *out, uint64_t ns)
     weir_buffer_printf(out, "%" PRIu64 ".%09" PRIu64, ns / 1000000000, ns % 1000000000);
 }
 
+/* The same of what may be less than 0. */
+static void put_signed_seconds(weir_buffer *out, int64_t ns)
+{
+    if (ns < 0)
+        weir_buffer_append_byte(out, '-');
+    put_seconds(out, ns < 0 ? (uint64_t)-ns : (uint64_t)ns);
+}
+
 static void put_latency(weir_buffer *out, const weir_latency *l)
 {
     put_head(out, "weir_decision_duration_seconds", "histogram",
@@ -180,4 +188,12 @@ void weir_metrics_put(weir_buffer *out, weir_hub *hub, const char *version)
     weir_metrics_put_one(out, "weir_store_evicted_total", "counter",
                          "Live keys that were forgotten because the memory was full.",
                          store.evicted);
+    put_head(out, "weir_clock_offset_seconds", "gauge",
+             "By how much the wall clock is ahead of the time that limits go by.");
+    weir_buffer_printf(out, "weir_clock_offset_seconds ");
+    weir_clock_view clock = weir_hub_clock(hub);
+    put_signed_seconds(out, clock.offset_ns);
+    weir_buffer_append_byte(out, '\n');
+    weir_metrics_put_one(out, "weir_clock_steps_total", "counter",
+                         "How often the wall clock was set by more than a second.", clock.steps);
 }

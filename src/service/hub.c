@@ -5,6 +5,8 @@
 
 #include "service/hub.h"
 
+#include "store/stored.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -297,4 +299,14 @@ weir_latency weir_hub_latency(weir_hub *h)
 weir_store_stats weir_hub_store_stats(weir_hub *h)
 {
     return weir_store_stats_get(h->store);
+}
+
+int64_t weir_hub_now(weir_hub *h)
+{
+    return weir_store_now(h->store);
+}
+
+weir_clock_view weir_hub_clock(weir_hub *h)
+{
+    return weir_store_clock(h->store);
 }

@@ -29,3 +29,15 @@ void weir_store_note_policy(const weir_store *s, uint64_t policy_id, const weir_
     size_t len = weir_policy_print(p, text, sizeof text);
     weir_image_note_policy(s->image, policy_id, text, len);
 }
+
+void weir_store_note_text(weir_store *s, uint64_t policy_id, const char *text, size_t len)
+{
+    weir_image_note_policy(s->image, policy_id, text, len);
+}
+
+void weir_store_policies(weir_store *s,
+                         bool (*fn)(void *ctx, uint64_t id, const char *text, size_t len),
+                         void *ctx)
+{
+    weir_image_policies(s->image, fn, ctx);
+}

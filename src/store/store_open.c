@@ -149,9 +149,11 @@ weir_status weir_store_open(weir_store **ret, const weir_store_options *options)
         if (st != WEIR_OK)
             weir_store_close(s);
     }
-    if (st == WEIR_OK)
-        *ret = s;
-    return st;
+    if (st != WEIR_OK)
+        return st;
+    weir_store_start_clock(s);
+    *ret = s;
+    return WEIR_OK;
 }
 
 void weir_store_close(weir_store *s) /* accepts NULL and half-opened stores */
