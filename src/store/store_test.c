@@ -29,7 +29,8 @@ static weir_store *store_of(size_t memory_bytes, size_t large_bytes)
 {
     static const uint8_t secret[16] = "0123456789abcde";
     weir_store *s = NULL;
-    weir_store_options options = {memory_bytes, secret, large_bytes};
+    weir_store_options options = {
+        .memory_bytes = memory_bytes, .secret = secret, .large_bytes = large_bytes};
     assert_int_equal(weir_store_open(&s, &options), WEIR_OK);
     return s;
 }
@@ -68,7 +69,8 @@ static void check_siphash(void **unused)
 static weir_status open_with(size_t memory_bytes, size_t large_bytes)
 {
     weir_store *s = NULL;
-    weir_status st = weir_store_open(&s, &(weir_store_options){memory_bytes, NULL, large_bytes});
+    weir_store_options options = {.memory_bytes = memory_bytes, .large_bytes = large_bytes};
+    weir_status st = weir_store_open(&s, &options);
     assert_true((st == WEIR_OK) == (s != NULL));
     weir_store_close(s);
     return st;
