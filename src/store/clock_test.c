@@ -380,6 +380,45 @@ static void check_torn_moments(void **unused)
     assert_true(weir_epoch_get(&bad, &got) && same(&got, &late));
 }
 
+typedef struct ticker {
+    weir_clock *clock;
+    port_clocks at;
+} ticker;
+
+static void tick_on(void *arg)
+{
+    ticker t = *(ticker *)arg;
+    for (int i = 0; i < 20000; i++, t.at.boot_ns += s_ns, t.at.wall_ns += s_ns) {
+        if (weir_clock_is_due(t.clock, t.at.boot_ns))
+            weir_clock_tick(t.clock, t.at);
+        assert_true(weir_clock_time(t.clock, t.at.boot_ns) == t.at.wall_ns);
+    }
+}
+
+/* Threads that are at different times by far, all of which tick: there is no step in that. */
+static void check_threads(void **unused)
+{
+    (void)unused;
+    enum { THREADS = 4 };
+    weir_clock c;
+    weir_epoch_slots file = {0};
+    ticker tickers[THREADS];
+    port_thread *threads[THREADS];
+    weir_clock_start(&c, (port_clocks){0, noon_ns}, 1, &file, 0);
+    for (int i = 0; i < THREADS; i++) {
+        tickers[i] = (ticker){&c, {i * 1000 * s_ns, noon_ns + i * 1000 * s_ns}};
+        threads[i] = port_thread_start(tick_on, &tickers[i]);
+        assert_non_null(threads[i]);
+    }
+    for (int i = 0; i < THREADS; i++)
+        port_thread_join(threads[i]);
+    weir_epoch e;
+    assert_true(weir_epoch_get(&file, &e));
+    assert_int_equal(e.time_ns, e.wall_ns);
+    assert_int_equal(weir_clock_look(&c).steps, 0);
+    assert_int_equal(weir_clock_look(&c).offset_ns, 0);
+}
+
 /* The real clocks, as far as nobody can have set them meanwhile. */
 static void check_store_now(void **unused)
 {
@@ -405,6 +444,7 @@ int main(void)
         cmocka_unit_test(check_set),
         cmocka_unit_test(check_extremes),
         cmocka_unit_test(check_torn_moments),
+        cmocka_unit_test(check_threads),
         cmocka_unit_test(check_store_now),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

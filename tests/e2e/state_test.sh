@@ -7,8 +7,9 @@ set -uo pipefail
 weir=$(realpath "$1")
 keeper=$(realpath "$2")
 . "$(dirname "$0")/check.sh"
+. "$(dirname "$0")/daemon.sh"
 dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
+trap 'daemon_kill; rm -rf "$dir"' EXIT
 file=$dir/state
 
 status() { "$@" >"$dir/out" 2>"$dir/err"; echo $?; }
@@ -102,10 +103,18 @@ check "the clock forward" 0 "$(status "$weir" state "$file" --set-clock)"
     sed -E '1s/"(time_ns)":([0-9]+)/"\1":4000000000000000000/' >"$dir/ahead.jsonl"
 check "a file that is decades ahead" 0 "$(status "$weir" state "$dir/ahead" --import "$dir/ahead.jsonl")"
 check "says so" "1 1" "$("$weir" state "$dir/ahead" >"$dir/out"; says time | grep -c '^2096-.* s behind') $(grep -c 'gcra 5/h' "$dir/out")"
+printf 'listen: {resp: 127.0.0.1:0, http: off}\nmemory: {size: 8m, file: %s}\npolicies: {five: gcra 5/h burst 5}\n' \
+    "$dir/ahead" >"$dir/weir.yaml"
+daemon_start "$dir" "$weir" serve "$dir/weir.yaml"
+check "a daemon goes on from there, and says so once" 1 "$(grep -c ' clock-offset .*seconds=-' "$dir/log")"
+ask_five() { "$weir" take five dora --json --server "127.0.0.1:$(daemon_port resp)" "$@"; }
+check "a burst is allowed" 0 "$(status ask_five --cost 5)"
+check "and then the wait is as long as the policy says" 1 "$(ask_five | grep -cE '"retry_after_ms": ?7(19|20)[0-9]{3}\b')"
+daemon_stop
 check "the clock back" 0 "$(status "$weir" state "$dir/ahead" --set-clock)"
 check "that makes keys fresh" 1 "$(grep -c 'set back by .* s; all keys are fresh$' "$dir/out")"
 check "and it goes by the wall clock" 0 "$("$weir" state "$dir/ahead" >"$dir/out"; says time | grep -c behind)"
-check "policies stay" 1 "$(grep -c 'gcra 5/h burst 5$' "$dir/out")"
+check "policies stay" 1 "$(grep -c 'sliding-log 10/h$' "$dir/out")"
 check "keys are fresh" "allowed 4" "$("$keeper" "$dir/ahead" 'gcra 5/h burst 5' alice 1)"
 
 # ---- what is no file, and wrong usage ----

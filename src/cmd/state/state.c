@@ -158,7 +158,7 @@ static int run_on(state_file *f, const asked *a, const weir_zones *zones)
 
 static int run(const asked *a, const weir_zones *zones)
 {
-    weir_head head;
+    weir_head head = {0};
     state_file f;
     weir_store_error error = {"out of memory"};
     if (a->import)
