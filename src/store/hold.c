@@ -15,18 +15,13 @@
 
 static uint64_t held_by(const weir_line *l)
 {
-    uint64_t units = 0;
+    uint64_t held = 0;
     unsigned live = weir_line_live(l);
     for (unsigned i = 0; i < WEIR_LINE_ENTRIES; i++) {
         if (live >> i & 1)
-            units += weir_form_units((weir_form)(l->word[0] >> WEIR_CODE_AT(i) & 7));
+            held += weir_held_by((weir_form)(l->word[0] >> WEIR_CODE_AT(i) & 7));
     }
-    return units << 32 | (uint64_t)__builtin_popcount(live);
-}
-
-static weir_table_counts *counts_of(weir_table *t, const weir_bucket *b)
-{
-    return &t->head->counts[(size_t)(b - t->keeper.buckets) % WEIR_COUNTS_LEN];
+    return held;
 }
 
 /* Relaxed: sums that publish nothing. Each change is made under the lock of its bucket, so that the
@@ -34,7 +29,7 @@ static weir_table_counts *counts_of(weir_table *t, const weir_bucket *b)
 static void count(weir_table *t, const weir_locked *l)
 {
     if ((l->old.word[0] ^ l->line.word[0]) & WEIR_CODES)
-        port_add_relaxed(&counts_of(t, l->bucket)->held, held_by(&l->line) - held_by(&l->old));
+        port_add_relaxed(&weir_counts_of(t, l->bucket)->held, held_by(&l->line) - held_by(&l->old));
 }
 
 /* ---- the hold -------------------------------------------------------------------------------- */
@@ -221,7 +216,7 @@ static weir_locked *evict(weir_table *t, weir_locked *first, weir_locked *second
     weir_locked *l = second_ns < first_ns ? second : first;
     unsigned victims = second_ns < first_ns ? victims2 : victims1;
     weir_line_drop(&l->line, victims);
-    port_add_relaxed(&counts_of(t, l->bucket)->evicted, (uint64_t)__builtin_popcount(victims));
+    port_add_relaxed(&weir_counts_of(t, l->bucket)->evicted, (uint64_t)__builtin_popcount(victims));
     return l;
 }
 
@@ -231,7 +226,7 @@ static weir_locked *evict(weir_table *t, weir_locked *first, weir_locked *second
 static weir_locked *search(weir_table *t, weir_hold *h, weir_locked *first, weir_locked *second,
                            weir_form form, int64_t seen_ns)
 {
-    weir_table_counts *s = counts_of(t, first->bucket);
+    weir_table_counts *s = weir_counts_of(t, first->bucket);
     uint64_t skip = port_load_relaxed(&s->skip);
     unsigned most = skip > 0 ? 1 : WEIR_MOVES;
     for (unsigned moves = 1; moves <= most; moves++) {
@@ -284,7 +279,7 @@ weir_status weir_hold_insert(weir_table *t, weir_hold *h, const weir_place *at, 
     if (!l && !t->refuse)
         l = evict(t, first, second, e->form);
     if (!l) {
-        port_add_relaxed(&counts_of(t, at->first)->refused, 1);
+        port_add_relaxed(&weir_counts_of(t, at->first)->refused, 1);
         return WEIR_E_FULL;
     }
     e->away = l == second;

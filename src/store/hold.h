@@ -67,6 +67,19 @@ static inline weir_place weir_place_of(const weir_table *t, uint64_t hash)
                         &t->keeper.buckets[second]};
 }
 
+/* ---- counting -------------------------------------------------------------------------------- */
+
+static inline weir_table_counts *weir_counts_of(weir_table *t, const weir_bucket *b)
+{
+    return &t->head->counts[(size_t)(b - t->keeper.buckets) % WEIR_COUNTS_LEN];
+}
+
+/* What an entry adds to `held`. */
+static inline uint64_t weir_held_by(weir_form form)
+{
+    return (uint64_t)weir_form_units(form) << 32 | 1;
+}
+
 /* ---- time ------------------------------------------------------------------------------------ */
 
 enum { WEIR_SEEN_STEP_NS = 1000000 }; /* so that seen_ns is written at most 1000 times a second */

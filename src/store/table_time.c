@@ -92,11 +92,50 @@ static inline bool try_update(const weir_table *t, const spot *s, uint64_t word)
     return true;
 }
 
+/* Puts a key that was absent into a locked bucket of TIMEs, in the place of none or of what is fresh.
+ * False if there is no such place. */
+static bool put_locked(weir_table *t, weir_bucket *b, uint64_t header, uint64_t tag, uint64_t word,
+                       int64_t seen_ns)
+{
+    const uint64_t lives = (uint64_t)0x8888 << WEIR_CODE_AT(0);
+    uint64_t vacant = ~header & lives;
+    unsigned i = 0;
+    if (vacant) {
+        i = ((unsigned)__builtin_ctzll(vacant) - WEIR_CODE_AT(0)) / 4;
+        port_add_relaxed(&weir_counts_of(t, b)->held, weir_held_by(WEIR_FORM_TIME));
+    } else {
+        while (i < ABSENT && (int64_t)port_word_load_relaxed(&b->word[1 + i]) > seen_ns)
+            i++;
+        if (i == ABSENT)
+            return false;
+        header &= ~((uint64_t)WEIR_LIVE << WEIR_CODE_AT(i)); /* gone before its words are */
+        port_word_store_release(&b->word[0], weir_header_lock(&t->keeper, header));
+    }
+    unsigned high = 16 * i, low = i % 2 * 32;
+    port_word *lows = &b->word[6 + i / 2];
+    uint64_t w5 = port_word_load_relaxed(&b->word[5]), w = port_word_load_relaxed(lows);
+    w5 = (w5 & ~((uint64_t)UINT16_MAX << high)) | tag >> 32 << high;
+    w = (w & ~((uint64_t)UINT32_MAX << low)) | (tag & UINT32_MAX) << low;
+    port_word_store_release(&b->word[1 + i], word);
+    port_word_store_release(&b->word[5], w5);
+    port_word_store_release(lows, w);
+    header &= ~((uint64_t)15 << WEIR_CODE_AT(i)) & ~WEIR_AWAY(i);
+    weir_bucket_publish(b, header | (uint64_t)(WEIR_LIVE | WEIR_FORM_TIME) << WEIR_CODE_AT(i));
+    return true;
+}
+
 __attribute__((noinline)) static bool try_insert(weir_table *t, uint64_t hash, const spot *s,
                                                  uint64_t word, int64_t seen_ns,
                                                  weir_status *ret_st)
 {
     weir_place at = weir_place_of(t, hash);
+    if (!(s->header & WEIR_MIXED)) {
+        if (!weir_bucket_try_lock(&t->keeper, at.first, s->header))
+            return false;
+        if (put_locked(t, at.first, s->header, at.tag, word, seen_ns))
+            return true;
+        weir_bucket_unlock(at.first, s->header);
+    }
     weir_locked of[WEIR_HOLD_FEW];
     weir_hold h = {0, WEIR_HOLD_FEW, of};
     weir_entry e = {.tag = at.tag, .fresh_at_ns = (int64_t)word, .form = WEIR_FORM_TIME};
