@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := all
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
-.PHONY: all run check asan tsan fuzz coverage proof wasm dist lint layers fmt vectors install clean help
+.PHONY: all run bench bench-lib bench-daemon instructions check asan tsan fuzz coverage proof wasm dist lint layers fmt vectors install clean help
 
 PORT ?= 6380
 HTTP ?= 8080
@@ -11,7 +11,7 @@ PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 20
 
 help:            ## this list
-	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile
 
 all: build/build.ninja  ## build/weir, build/libweir.a and .so
 	@ninja -C build --quiet shipped | sed '/no work to do/d'
@@ -23,10 +23,19 @@ build/build.ninja:
 run: all         ## start the daemon on 127.0.0.1 (PORT=6380, HTTP=8080)
 	@build/weir serve --port $(PORT) --http $(HTTP)
 
-bench: all       ## decisions a second beside a bare loop, the daemon beside redis-server; build/bench.json
+bench: bench-lib bench-daemon ## both of the next; their figures go to build/bench.json
+
+bench-lib: all   ## decisions a second beside a bare loop
 	@tools/deps check bench
-	@ninja -C build --quiet bench
-	@bench/run
+	@bench/run lib
+
+bench-daemon: all ## the daemon beside redis-server and nginx, in less than 8 minutes
+	@tools/deps check bench
+	@bench/run daemon
+
+instructions: all ## of a decision, by every way: no more than bench/instructions.txt says
+	@tools/deps ci
+	@tools/instructions
 
 check:           ## build, and run every quick test
 	@tools/deps check

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The daemon beside redis-server, in one run: redis-benchmark asks both in turn, on loopback, with
-50 connections and a million random keys. What is told is the server's processor time for each
-request, read from the kernel's own account of its threads, since the client saturates its own core
-first; requests a second stand beside it. Every figure is the median of several short rounds that
-alternate between the servers, and only ratios mean anything on a machine that is shared.
+"""The daemon beside redis-server and nginx, in one run, on loopback: redis-benchmark asks with 50
+connections and a million random keys, wrk over HTTP. What is told is first of all the server's
+processor time for each request, from the kernel's own account of its threads, since the clients are
+slower than the servers; requests a second stand beside it. Every figure is the median of several
+short rounds in which the servers take turns, and only ratios mean anything on a machine that is
+shared.
 
-    bench/daemon.py WEIR [--json FILE] [--rounds N]
+    bench/daemon.py WEIR [--offered PROGRAM] [--json FILE] [--rounds N] [--only PART,...]
 """
 
 import argparse
@@ -14,11 +15,13 @@ import glob
 import json
 import os
 import re
+import resource
 import socket
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 # GCRA as it is commonly written for Redis: TAT in microseconds, the clock of the server.
 GCRA = """
@@ -35,9 +38,41 @@ redis.call('SET', KEYS[1], string.format('%.0f', new), 'PX', math.ceil((new - no
 return {1, burst, math.floor((interval * burst - (new - now)) / interval), 0, math.ceil((new - now) / 1000)}
 """
 
+# For wrk; its threads have generators of their own.
+HTTP_REQUESTS = """
+request = function()
+  return wrk.format("GET", string.format("/v1/take?policy=api&key=key:%012d", math.random(0, 999999)))
+end
+"""
+
+NGINX = """
+worker_processes 1;
+daemon off;
+pid {tmp}/nginx.pid;
+error_log {tmp}/nginx.log;
+events {{ worker_connections 1024; }}
+http {{
+    access_log off;
+    keepalive_requests 1000000000;
+    client_body_temp_path {tmp}/body; proxy_temp_path {tmp}/proxy; fastcgi_temp_path {tmp}/fastcgi;
+    uwsgi_temp_path {tmp}/uwsgi; scgi_temp_path {tmp}/scgi;
+    server {{ listen 127.0.0.1:{port}; location / {{ return 200; }} }}
+}}
+"""
+
 KEYS = "1000000"
 POLICY = "gcra 100/s burst 20"
-REQUESTS = {1: 100_000, 16: 800_000, 64: 1_600_000}
+TAKE = ["WEIR.TAKE", "api", "key:__rand_int__"]
+REQUESTS = {1: 80_000, 16: 600_000, 64: 1_200_000}
+# (pipeline, beside what)
+PAIRS = [(1, "ping"), (1, "incr"), (16, "incr"), (16, "evalsha"), (64, "incr")]
+IDLE = 10_000
+BUSY = (50, 1000)  # connections
+OFFERED = 10_000  # requests a second
+SECONDS = 2  # of a round that is not counted in requests
+
+
+# ---- servers -------------------------------------------------------------------------------------
 
 
 def free_port():
@@ -49,103 +84,268 @@ def free_port():
 def wait_for(port):
     for _ in range(2000):
         try:
-            with socket.create_connection(("127.0.0.1", port), timeout=5) as s:
-                s.sendall(b"PING\r\n")
-                if s.recv(64).startswith(b"+PONG"):
-                    return
+            socket.create_connection(("127.0.0.1", port), timeout=5).close()
+            return
         except OSError:
-            pass
+            time.sleep(0.005)
     sys.exit(f"bench: nothing answers on port {port}")
 
 
-def cpu_ns(pid):
-    """Processor time of all threads of a process, in ns."""
-    total = 0
-    for path in glob.glob(f"/proc/{pid}/task/*/schedstat"):
-        with open(path, encoding="ascii") as f:
-            total += int(f.read().split()[0])
-    return total
+class Server:
+    def __init__(self, name, command, port, http=None):
+        self.name, self.port, self.http = name, port, http
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        wait_for(port)
+
+    def pids(self):
+        """It and its children: nginx serves in one of those."""
+        pids = {self.process.pid}
+        for path in glob.glob("/proc/[0-9]*/stat"):
+            try:
+                with open(path, encoding="utf-8", errors="replace") as f:
+                    parent = int(f.read().rpartition(")")[2].split()[1])
+            except OSError:
+                continue
+            if parent == self.process.pid:
+                pids.add(int(path.split("/")[2]))
+        return pids
+
+    def cpu_ns(self):
+        """Processor time of all its threads."""
+        total = 0
+        for pid in self.pids():
+            for path in glob.glob(f"/proc/{pid}/task/*/schedstat"):
+                with open(path, encoding="ascii") as f:
+                    total += int(f.read().split()[0])
+        return total
+
+    def memory(self):
+        with open(f"/proc/{self.process.pid}/status", encoding="ascii") as f:
+            return int(re.search(r"VmRSS:\s+(\d+) kB", f.read())[1]) << 10
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait()
 
 
-def load(server, pipeline, command):
-    """One round: (processor ns a request, requests a second)."""
+def start_weir(weir, tmp, threads):
+    port, http = free_port(), free_port()
+    config = os.path.join(tmp, f"weir-{port}.yaml")
+    with open(config, "w", encoding="ascii") as f:
+        f.write(f'listen: {{resp: "127.0.0.1:{port}", http: "127.0.0.1:{http}"}}\n'
+                f'threads: {threads}\nlimits: {{connections: {2 * IDLE}}}\n'
+                f'policies: {{api: "{POLICY}"}}\n')
+    return Server("weir", [weir, "serve", config], port, http)
+
+
+def start_redis(tmp):
+    port = free_port()
+    return Server("redis", ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "",
+                            "--appendonly", "no", "--dir", tmp], port)
+
+
+def start_nginx(tmp):
+    port = free_port()
+    config = os.path.join(tmp, "nginx.conf")
+    with open(config, "w", encoding="ascii") as f:
+        f.write(NGINX.format(tmp=tmp, port=port))
+    return Server("nginx", ["nginx", "-c", config, "-p", tmp, "-e", f"{tmp}/nginx.log"], port, port)
+
+
+# ---- loads ---------------------------------------------------------------------------------------
+
+
+def benchmark(server, pipeline, command, requests, connections=50):
+    return subprocess.Popen(
+        ["redis-benchmark", "-p", str(server.port), "-c", str(connections), "-P", str(pipeline), "-r",
+         KEYS, "-n", str(requests), "--csv", *command],
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+
+
+def rate_of(client):
+    out, _ = client.communicate(timeout=300)
+    found = re.findall(r'^"[^"]*","([0-9.]+)"', out, re.M)
+    if client.returncode != 0 or not found:
+        sys.exit(f"bench: redis-benchmark failed: {out}")
+    return float(found[-1])
+
+
+def resp_load(server, pipeline, command, connections=50, clients=1):
+    """One round: processor ns a request, requests a second."""
     requests = REQUESTS[pipeline] // (4 if "EVALSHA" in command and pipeline > 1 else 1)
-    before = cpu_ns(server["pid"])
-    out = subprocess.run(
-        ["redis-benchmark", "-p", str(server["port"]), "-c", "50", "-P", str(pipeline), "-r", KEYS,
-         "-n", str(requests), "--csv", *command],
-        capture_output=True, text=True, timeout=300, check=True).stdout
-    cpu = cpu_ns(server["pid"]) - before
-    rps = float(re.findall(r'^"[^"]*","([0-9.]+)"', out, re.M)[-1])
-    return cpu / requests, rps
+    before = server.cpu_ns()
+    running = [benchmark(server, pipeline, command, requests, connections) for _ in range(clients)]
+    rps = sum(rate_of(client) for client in running)
+    return {"cpu": (server.cpu_ns() - before) / (requests * clients), "rps": rps}
 
 
-def compare(name, pipeline, ours, theirs, rounds, results):
-    """ours and theirs: (server, command). Adds two results and prints a line."""
-    samples = {"ours": [], "theirs": []}
-    for _ in range(rounds):
-        samples["ours"].append(load(ours[0], pipeline, ours[1]))
-        samples["theirs"].append(load(theirs[0], pipeline, theirs[1]))
-    cpu = {k: statistics.median(s[0] for s in v) for k, v in samples.items()}
-    rps = {k: statistics.median(s[1] for s in v) for k, v in samples.items()}
-    for kind, unit, value in (("cpu", "ns/request", cpu), ("rps", "requests/s", rps)):
-        results.append({"name": f"daemon.p{pipeline}.{kind}_vs_{name}", "value": round(value["ours"], 1),
-                        "unit": unit, "baseline": round(value["theirs"], 1),
-                        "ratio": round(value["ours"] / value["theirs"], 3)})
-    print(f"{pipeline:>8}  {name:<8} {cpu['ours']:>9.0f} {cpu['theirs']:>9.0f} "
-          f"{cpu['ours'] / cpu['theirs']:>7.2f}   {rps['ours']:>10.0f} {rps['theirs']:>10.0f} "
-          f"{rps['ours'] / rps['theirs']:>7.2f}", flush=True)
+def http_load(server, script):
+    before = server.cpu_ns()
+    out = subprocess.run(["wrk", "-t", "1", "-c", "50", "-d", f"{SECONDS}s", "-s", script,
+                          f"http://127.0.0.1:{server.http}/"],
+                         capture_output=True, text=True, timeout=60, check=True).stdout
+    requests = int(re.search(r"(\d+) requests in", out)[1])
+    bad = re.search(r"Non-2xx or 3xx responses: (\d+)", out)
+    if bad and int(bad[1]) > requests // 100:
+        sys.exit(f"bench: {server.name} answered {bad[1]} of {requests} with something else than 200")
+    return {"cpu": (server.cpu_ns() - before) / requests, "rps": requests / SECONDS}
 
 
-def start(command, port):
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    wait_for(port)
-    return {"pid": process.pid, "port": port, "process": process}
+def offered_load(offered, server, what):
+    out = subprocess.run([offered, str(server.port), what, str(OFFERED), str(SECONDS)],
+                         capture_output=True, text=True, timeout=60, check=True).stdout
+    p50, p99, _ = (float(word) for word in out.split())
+    return {"p50": p50, "p99": p99}
+
+
+# ---- figures -------------------------------------------------------------------------------------
+
+UNITS = {"cpu": "ns/request", "rps": "requests/s", "p50": "us", "p99": "us", "memory": "MiB",
+         "capacity": "requests/s of processor time"}
+
+
+class Report:
+    def __init__(self):
+        self.rows = []
+
+    def add(self, name, kind, value, baseline):
+        row = {"name": name, "value": round(value, 1), "unit": UNITS[kind],
+               "baseline": round(baseline, 1), "ratio": round(value / baseline, 3)}
+        self.rows.append(row)
+        print(f"{name:<30} {value:>12.1f} {baseline:>12.1f} {row['ratio']:>8.3f}  {row['unit']}",
+              flush=True)
+
+    def pair(self, prefix, suffix, ours, theirs, rounds):
+        """Two loads in turn; a row for each of their figures. Returns the medians of both."""
+        samples = [(ours(), theirs()) for _ in range(rounds)]
+        medians = [{kind: statistics.median(s[i][kind] for s in samples) for kind in samples[0][i]}
+                   for i in (0, 1)]
+        for kind in medians[0]:
+            self.add(f"{prefix}.{kind}_vs_{suffix}", kind, medians[0][kind], medians[1][kind])
+        return medians
+
+
+def hold_idle(server, report):
+    """Memory of connections that have spoken once and then say nothing."""
+    before = server.memory()
+    clients = []
+    try:
+        for _ in range(IDLE):
+            s = socket.create_connection(("127.0.0.1", server.port), timeout=10)
+            clients.append(s)
+            s.sendall(b"PING\r\n")
+            if not s.recv(16).startswith(b"+PONG"):
+                sys.exit("bench: an idle connection was refused")
+        grown = server.memory() - before
+    finally:
+        for s in clients:
+            s.close()
+    # The baseline is the target.
+    report.add("daemon.idle10000.memory", "memory", grown / (1 << 20), 100)
+
+
+# ---- the parts -----------------------------------------------------------------------------------
+
+
+class Bench:
+    def __init__(self, args, tmp, servers, report):
+        self.args, self.tmp, self.servers, self.report = args, tmp, servers, report
+        self.weir = self.open(start_weir(args.weir, tmp, 1))
+        self.redis = self.open(start_redis(tmp))
+        sha = subprocess.run(["redis-cli", "-p", str(self.redis.port), "SCRIPT", "LOAD", GCRA],
+                             capture_output=True, text=True, check=True).stdout.strip()
+        self.theirs = {
+            "ping": ["-t", "ping_mbulk"],
+            "incr": ["INCR", "key:__rand_int__"],
+            "evalsha": ["EVALSHA", sha, "1", "gcra:__rand_int__", "10000", "20"],
+        }
+        # Every key is there before anything is measured.
+        for _ in range(2):
+            resp_load(self.weir, 64, TAKE)
+            resp_load(self.redis, 64, self.theirs["incr"])
+
+    def open(self, server):
+        self.servers.append(server)
+        return server
+
+    def resp(self):
+        for pipeline, name in PAIRS:
+            self.report.pair(f"daemon.p{pipeline}", name,
+                             lambda p=pipeline: resp_load(self.weir, p, TAKE),
+                             lambda p=pipeline, n=name: resp_load(self.redis, p, self.theirs[n]),
+                             self.args.rounds)
+
+    def http(self):
+        nginx = self.open(start_nginx(self.tmp))
+        script = os.path.join(self.tmp, "requests.lua")
+        with open(script, "w", encoding="ascii") as f:
+            f.write(HTTP_REQUESTS)
+        self.report.pair("daemon.http", "nginx", lambda: http_load(self.weir, script),
+                         lambda: http_load(nginx, script), self.args.rounds)
+
+    def offered(self):
+        self.report.pair(f"daemon.offered{OFFERED}", "incr",
+                         lambda: offered_load(self.args.offered, self.weir, "take"),
+                         lambda: offered_load(self.args.offered, self.redis, "incr"),
+                         self.args.rounds)
+
+    def busy(self):
+        few, many = BUSY
+        self.report.pair(f"daemon.busy{many}", str(few),
+                         lambda: resp_load(self.weir, 1, TAKE, connections=many),
+                         lambda: resp_load(self.weir, 1, TAKE, connections=few), self.args.rounds)
+        self.report.pair(f"daemon.busy{many}", "incr",
+                         lambda: resp_load(self.weir, 1, TAKE, connections=many),
+                         lambda: resp_load(self.redis, 1, self.theirs["incr"], connections=many),
+                         self.args.rounds)
+
+    def loops(self):
+        """Two clients at both. Where there is no processor for each of clients and loops, requests
+        a second tell of that alone; then what a second of the loops' processor time can do, times
+        their number, is the figure."""
+        two = self.open(start_weir(self.args.weir, self.tmp, 2))
+        for _ in range(2):
+            resp_load(two, 64, TAKE)
+        medians = self.report.pair("daemon.loops2", "1", lambda: resp_load(two, 64, TAKE, clients=2),
+                                   lambda: resp_load(self.weir, 64, TAKE, clients=2),
+                                   self.args.rounds)
+        self.report.add("daemon.loops2.capacity_vs_1", "capacity", 2e9 / medians[0]["cpu"],
+                        1e9 / medians[1]["cpu"])
+
+    def idle(self):
+        hold_idle(self.weir, self.report)
+
+
+PARTS = ("resp", "http", "offered", "busy", "loops", "idle")
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("weir")
+    parser.add_argument("--offered", default="build/offered")
     parser.add_argument("--json")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", default=",".join(PARTS), help=",".join(PARTS))
     args = parser.parse_args()
-    servers = []
-    results = []
+    parts = args.only.split(",")
+    if not set(parts) <= set(PARTS):
+        parser.error(f"--only: expected some of {','.join(PARTS)}")
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    report, servers = Report(), []
+    print("WEIR.TAKE, 1 M random keys, 50 connections; processor time is the server's\n\n"
+          f"{'':<30} {'weir':>12} {'beside':>12} {'ratio':>8}")
     with tempfile.TemporaryDirectory() as tmp:
         try:
-            port = free_port()
-            config = os.path.join(tmp, "weir.yaml")
-            with open(config, "w", encoding="ascii") as f:
-                f.write(f'listen: {{resp: "127.0.0.1:{port}"}}\nthreads: 1\n'
-                        f'policies: {{api: "{POLICY}"}}\n')
-            servers.append(start([args.weir, "serve", config], port))
-            port = free_port()
-            servers.append(start(["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save",
-                                  "", "--appendonly", "no", "--dir", tmp], port))
-            weir, redis = servers
-            sha = subprocess.run(["redis-cli", "-p", str(redis["port"]), "SCRIPT", "LOAD", GCRA],
-                                 capture_output=True, text=True, check=True).stdout.strip()
-            take = (weir, ["WEIR.TAKE", "api", "key:__rand_int__"])
-            theirs = {
-                "ping": (redis, ["-t", "ping_mbulk"]),
-                "incr": (redis, ["INCR", "key:__rand_int__"]),
-                "evalsha": (redis, ["EVALSHA", sha, "1", "gcra:__rand_int__", "10000", "20"]),
-            }
-            print("WEIR.TAKE, 1 M random keys, beside redis-server; processor time is the server's\n")
-            print(f"{'pipeline':>8}  {'against':<8} {'ns/req':>9} {'theirs':>9} {'ratio':>7}   "
-                  f"{'req/s':>10} {'theirs':>10} {'ratio':>7}")
-            load(take[0], 16, take[1])  # every key is there before anything is measured
-            load(*[theirs["incr"][0], 16, theirs["incr"][1]])
-            for pipeline in REQUESTS:
-                for name, their in theirs.items():
-                    compare(name, pipeline, take, their, args.rounds, results)
+            bench = Bench(args, tmp, servers, report)
+            for part in parts:
+                getattr(bench, part)()
         finally:
             for server in servers:
-                server["process"].terminate()
-                server["process"].wait()
+                server.stop()
     if args.json:
         with open(args.json, "w", encoding="ascii") as f:
-            json.dump(results, f, indent=1)
+            json.dump(report.rows, f, indent=1)
             f.write("\n")
 
 

@@ -18,14 +18,19 @@
  * Within that millisecond holds what holds of weir_check(): an earlier now makes the answer
  * stricter, never looser.
  *
- * Memory is a budget in two parts, and neither grows. States of a fixed size of up to 12 words lie
+ * Memory is a budget that never grows, in three parts. States of a fixed size of up to 5 words lie
  * in a table, which is mapped at once and takes real memory as it fills: those of gcra, buckets and
- * queues, fixed windows and sliding counters, a few of them in layers, sliding logs of up to 6
- * requests and up to 20 slices. It reads without locks: a denial or a peek writes no memory that
+ * queues, fixed windows and sliding counters, a few of them in layers, sliding logs of up to
+ * 2 requests and up to 6 slices. It reads without locks: a denial or a peek writes no memory that
  * threads share, but for the store's time, at most once a millisecond. All other states, the large
- * ones and those that grow, are allocated one by one, up to `large_bytes` together. What is as good
- * as fresh makes room. Where there is none left, keys that are not fresh are forgotten, in the
- * table those closest to fresh of the two places a key may lie in, and `evicted` counts them. */
+ * ones and those that grow, have `large_bytes` together. What is not for these is for reservations
+ * to a sixteenth, up to 4.5 MiB. What is as good as fresh makes room. Where there is none left, keys
+ * that are not fresh are forgotten, in the table those closest to fresh of the two places a key may
+ * lie in, and `evicted` counts them; or new keys are refused, if the options say so.
+ *
+ * The memory may be a file. Then a process may end at any instruction: what it has answered is
+ * there at the next opening, which takes no longer for more keys. docs/internals/state.md says what
+ * a power loss may take. */
 
 #include <weir/weir.h>
 
@@ -168,7 +173,8 @@ WEIR_NODISCARD weir_status weir_store_take_many(weir_store *s, weir_store_reques
 
 /* Charges `cost` for the time being: bytes of an upload, tokens of an answer. Commit says what it
  * came to, cancel gives all back, and at now_ns + ttl_ns the store does so by itself, exactly then:
- * a later decision about the key finds the units there. It survives with the file.
+ * a later decision about the key finds the units there. It survives with the file. What is given
+ * back is what still counts: a window that is over by then took the charge with it.
  *  ttl_ns   1..WEIR_SPAN_NS_MAX.
  *  ret      as weir_store_check(); a denial reserves nothing.
  *  ret_id   written if allowed; never 0, and not to be guessed.
@@ -193,6 +199,13 @@ WEIR_NODISCARD weir_status weir_store_cancel(weir_store *s, uint64_t id, int64_t
                                              weir_decision *ret);
 
 weir_store_stats weir_store_stats_get(weir_store *s);
+
+/* A time to hand in as now_ns, for those who have no better one. That of the wall clock when the
+ * store was made; from then on it runs at the rate of a clock that nobody sets and that goes on
+ * while the machine sleeps, and creeps towards the wall clock by at most 500 millionths. So a wall
+ * clock that is set neither locks a key out nor hands out quota. With a file the time goes on from
+ * where the file stood. 0..WEIR_NOW_NS_MAX. */
+int64_t weir_store_now(weir_store *s);
 
 /* For arithmetic other than weir_check() on a state of `p`'s format. `state` is a copy of the
  * key's, all zero if it was fresh; what the function changes it to is kept if it returns WEIR_OK.

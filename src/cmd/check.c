@@ -95,6 +95,10 @@ static void print_server(const weir_config *c)
     print_ns("write", c->write_ns, "never");
     print_ns("drain", c->drain_ns, "at once");
     putchar('\n');
+    snprintf(text, sizeof text, "%d keys of each policy, in at most %s%s", c->top_keys,
+             config_size_text(c->top_memory_bytes, a, sizeof a),
+             c->top_metrics ? ", also in the metrics" : "");
+    print_line("top", c->top_keys > 0 ? text : "off");
     const config_http_key *key = &c->http_key;
     if (key->from == CONFIG_KEY_UNSET)
         return;

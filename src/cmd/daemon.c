@@ -11,6 +11,7 @@
 #include "net/server.h"
 #include "port/atomic.h"
 #include "port/port.h"
+#include "service/top.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -37,7 +38,8 @@ typedef struct daemon {
     void *contexts[WEIR_LOOPS_MAX];
     unsigned loops_len;
     int64_t started_ns;
-    bool unreadable; /* the file, when it was last read */
+    uint64_t clock_steps; /* that were told of */
+    bool unreadable;      /* the file, when it was last read */
     port_counter reloads, reloads_refused;
 } daemon;
 
@@ -58,7 +60,7 @@ static weir_step step_of(weir_session_step step)
 static void count_latency(weir_service *s, int64_t begun_ns)
 {
     if (weir_service_has_decided(s))
-        weir_service_latency(s, port_now_ns() - begun_ns);
+        weir_service_latency(s, weir_hub_now(weir_service_hub(s)) - begun_ns);
 }
 
 static void resp_open(void *session, void *ctx)
@@ -237,6 +239,8 @@ static void log_restart(const daemon *d, const weir_config *now)
         {"memory", same_memory(old, now)},
         {"limits", same_limits(old, now)},
         {"http", same_key(&old->http_key, &now->http_key)},
+        {"top", old->top_keys == now->top_keys && old->top_metrics == now->top_metrics &&
+                    old->top_memory_bytes == now->top_memory_bytes},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         if (!rows[i].same)
@@ -316,6 +320,51 @@ static void say(void *ctx, const char *event, const char *text)
     log_event(d->options->log, stop ? WEIR_LOG_INFO : WEIR_LOG_WARNING, event, "text", text, NULL);
 }
 
+/* ---- time ------------------------------------------------------------------------------------ */
+
+static int64_t now(void *ctx)
+{
+    daemon *d = ctx;
+    return weir_hub_now(d->hub);
+}
+
+static void seconds_text(int64_t ns, char text[32])
+{
+    uint64_t ms = (uint64_t)(ns < 0 ? -ns : ns) / 1000000;
+    snprintf(text, 32, "%c%" PRIu64 ".%03" PRIu64, ns < 0 ? '-' : '+', ms / 1000, ms % 1000);
+}
+
+/* Says once if the file's time is not that of the wall clock. */
+static void log_clock_offset(daemon *d)
+{
+    char offset[32];
+    weir_clock_view clock = weir_hub_clock(d->hub);
+    if (clock.offset_ns <= WEIR_CLOCK_STEP_NS && clock.offset_ns >= -WEIR_CLOCK_STEP_NS)
+        return;
+    seconds_text(clock.offset_ns, offset);
+    log_event(d->options->log, WEIR_LOG_WARNING, "clock-offset", "seconds", offset, "text",
+              "the wall clock is not where the state file stood; time goes on from there, and "
+              "creeps towards the wall clock",
+              NULL);
+}
+
+/* Says once each time that the wall clock was set, also if nobody asks for anything. */
+static void tick(void *ctx)
+{
+    daemon *d = ctx;
+    char by[32], offset[32];
+    (void)weir_hub_now(d->hub);
+    weir_clock_view clock = weir_hub_clock(d->hub);
+    if (clock.steps == d->clock_steps)
+        return;
+    d->clock_steps = clock.steps;
+    seconds_text(clock.step_ns, by);
+    seconds_text(clock.offset_ns, offset);
+    log_event(d->options->log, WEIR_LOG_WARNING, "clock-stepped", "by_seconds", by,
+              "offset_seconds", offset, "text",
+              "the wall clock was set; limits go on as before, and creep towards it", NULL);
+}
+
 /* ---- start ----------------------------------------------------------------------------------- */
 
 /* Which file, and what became of it since it was last in use. */
@@ -325,8 +374,7 @@ static void log_state(const daemon *d, const weir_store_opened *opened)
         [WEIR_FOUND_NOTHING] = "nothing, it is new",
         [WEIR_FOUND_CLOSED] = "closed as it should be",
         [WEIR_FOUND_KILLED] = "left by a process that was killed; nothing is lost",
-        [WEIR_FOUND_POWER_LOSS] = "left by a machine that went down; what memory.sync allows may "
-                                  "be lost",
+        [WEIR_FOUND_POWER_LOSS] = "left by a machine that went down; memory.sync says what is lost",
         [WEIR_FOUND_OPEN] = "open in other processes"};
     char ago[24];
     int64_t ago_ns = d->started_ns > opened->written_ns ? d->started_ns - opened->written_ns : 0;
@@ -386,10 +434,18 @@ static weir_status open_loops(daemon *d)
                                 .key_header = key->from == CONFIG_KEY_HEADER ? key->name : NULL,
                                 .key_query = key->from == CONFIG_KEY_QUERY ? key->name : NULL,
                                 .hops = key->hops,
+                                .metrics_top = c->top_metrics,
                                 .metrics = put_metrics,
                                 .metrics_ctx = d};
     }
     return WEIR_OK;
+}
+
+static weir_status weigh_keys(daemon *d)
+{
+    const weir_config *c = d->options->config;
+    const weir_top_options top = {(size_t)c->top_keys, (size_t)c->top_memory_bytes};
+    return c->top_keys > 0 ? weir_hub_weigh(d->hub, &top) : WEIR_OK;
 }
 
 static weir_status open_server(daemon *d, char *ret_error, size_t size)
@@ -412,6 +468,8 @@ static weir_status open_server(daemon *d, char *ret_error, size_t size)
                    .write_ns = c->write_ns},
         .drain_ns = c->drain_ns,
         .ctx = d,
+        .now = now,
+        .tick = tick,
         .reload = reload,
         .say = say,
         .watch = d->options->path,
@@ -465,11 +523,14 @@ int daemon_run(const daemon_options *options)
     if (st == WEIR_OK)
         st = put_rules(d, options->config);
     if (st == WEIR_OK)
+        st = weigh_keys(d);
+    if (st == WEIR_OK)
         st = open_loops(d);
     if (st == WEIR_OK)
         st = open_server(d, error, sizeof error);
     if (st == WEIR_OK) {
         log_started(d);
+        log_clock_offset(d);
         weir_server_run(d->server);
     } else {
         log_event(options->log, WEIR_LOG_ERROR, "not-started", "error",

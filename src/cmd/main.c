@@ -24,6 +24,7 @@ static const struct {
     {"replay", "--policy TEXT FILE|-", "run an access log through a policy, offline",
      weir_cmd_replay},
     {"policy", "TEXT...", "say what a policy admits", weir_cmd_policy},
+    {"state", "FILE", "say what is in a state file; export, import", weir_cmd_state},
     {"take", "POLICY KEY", "ask a daemon whether a request may pass", weir_cmd_take},
     {"peek", "POLICY KEY", "the same, charging nothing", weir_cmd_peek},
     {"reset", "POLICY KEY", "make a key as good as new", weir_cmd_reset},

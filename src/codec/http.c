@@ -324,9 +324,9 @@ static void answer_head(weir_http_session *s, weir_buffer *out, int64_t now_ns)
         refuse(s, 503, "there is no memory for the request");
         return;
     }
-    weir_http_request r = request_of(s);
-    if (!s->http11 || !r.header[WEIR_HTTP_EXPECT].at)
+    if (!s->http11 || lines_of(s, WEIR_HTTP_EXPECT) == 0)
         return;
+    weir_http_request r = request_of(s);
     if (!weir_http_is(r.header[WEIR_HTTP_EXPECT], "100-continue")) {
         refuse(s, 417, "expected no expectation but 100-continue");
         return;

@@ -36,6 +36,8 @@ typedef struct weir_http_options {
     unsigned hops; /* of a header that is a list: which element, from the right, 1 is the last.
                       0: the whole value is the key */
 
+    bool metrics_top; /* /metrics names the keys that weigh most */
+
     /* Adds metrics of whoever moves the bytes to an answer of /metrics; NULL: there are none. */
     void (*metrics)(void *ctx, weir_buffer *out);
     void *metrics_ctx;

@@ -8,6 +8,9 @@
 #include "codec/http_params.h"
 #include "codec/json.h"
 #include "codec/metrics.h"
+#include "service/top.h"
+
+#include <inttypes.h>
 
 typedef struct call {
     const weir_http_options *options;
@@ -26,6 +29,25 @@ typedef struct endpoint {
     unsigned params;  /* WEIR_HTTP_BIT() of those it knows; 0: it does not look for any */
     void (*run)(call *c);
 } endpoint;
+
+/* Methods and parameters, for the table at the end. */
+enum {
+    READING = WEIR_HTTP_GET | WEIR_HTTP_HEAD,
+    ASKING = READING | WEIR_HTTP_POST,
+    CHANGING = WEIR_HTTP_POST,
+    NAME = WEIR_HTTP_BIT(WEIR_HTTP_P_POLICY),
+    TEXT = WEIR_HTTP_BIT(WEIR_HTTP_P_LIMIT),
+    WHO = WEIR_HTTP_BIT(WEIR_HTTP_P_KEY) | WEIR_HTTP_BIT(WEIR_HTTP_P_SOURCE),
+    COST = WEIR_HTTP_BIT(WEIR_HTTP_P_COST),
+    DENIED = WEIR_HTTP_BIT(WEIR_HTTP_P_DENIED),
+    DELAY = WEIR_HTTP_BIT(WEIR_HTTP_P_DELAY),
+    OF = WEIR_HTTP_BIT(WEIR_HTTP_P_OF),
+    K = WEIR_HTTP_BIT(WEIR_HTTP_P_K),
+    TTL = WEIR_HTTP_BIT(WEIR_HTTP_P_TTL),
+    ID = WEIR_HTTP_BIT(WEIR_HTTP_P_ID),
+    ACTUAL = WEIR_HTTP_BIT(WEIR_HTTP_P_ACTUAL),
+    MANY = WEIR_HTTP_BIT(WEIR_HTTP_P_REQUESTS)
+};
 
 weir_slice weir_http_trim(weir_slice text)
 {
@@ -223,6 +245,78 @@ static void policies(call *c)
     weir_buffer_printf(a->body, "]}\n");
 }
 
+static void put_top(call *c, weir_top_of of, const weir_top *top)
+{
+    weir_buffer *b = c->answer->body;
+    weir_slice policy = c->params.text[WEIR_HTTP_P_POLICY];
+    weir_buffer_printf(b, "{\"policy\":");
+    weir_json_put_string(b, policy.at, policy.len);
+    weir_buffer_printf(b,
+                       ",\"of\":\"%s\",\"cost\":%" PRId64 ",\"unlisted_max\":%" PRId64
+                       ",\"sampling\":%" PRId64 ",\"half_life_ms\":%" PRId64
+                       ",\"complete\":%s,\"keys\":[",
+                       weir_top_of_name(of), top->cost, top->unlisted, top->sampling,
+                       WEIR_TOP_HALF_NS / 1000000, top->complete ? "true" : "false");
+    for (size_t i = 0; i < top->len; i++) {
+        const weir_top_key *key = &top->key[i];
+        weir_buffer_printf(b, "%s\n{\"key\":", i > 0 ? "," : "");
+        weir_json_put_string(b, key->text, key->text_len);
+        weir_buffer_printf(b,
+                           ",\"cost\":%" PRId64 ",\"error\":%" PRId64 ",\"requests\":%" PRId64
+                           ",\"key_bytes\":%zu}",
+                           key->cost, key->error, key->requests, key->len);
+    }
+    weir_buffer_printf(b, "]}\n");
+}
+
+static void refuse_top(call *c, weir_status st, size_t keys)
+{
+    weir_slice policy = c->params.text[WEIR_HTTP_P_POLICY];
+    if (st == WEIR_E_UNSUPPORTED)
+        weir_http_problem(c->answer, 501, "keys are not weighed: the configuration says top: off");
+    else if (st == WEIR_E_RANGE)
+        weir_http_problem(c->answer, 400,
+                          "\"k\" is not a whole number from 1 to %zu, as many as top.keys", keys);
+    else if (st == WEIR_E_ABSENT)
+        weir_http_problem(c->answer, 404, "there is no policy \"%.*s\"", shown(policy.len),
+                          policy.at);
+    else
+        weir_http_problem(c->answer, 503, "no memory left for the answer");
+}
+
+static void top(call *c)
+{
+    const weir_http_params *p = &c->params;
+    weir_hub *hub = weir_service_hub(c->options->service);
+    size_t keys = weir_hub_top_keys(hub);
+    weir_slice of_text = p->text[WEIR_HTTP_P_OF];
+    bool denied = !of_text.at || weir_http_is(of_text, "denied");
+    if (!(p->given & NAME)) {
+        weir_http_problem(c->answer, 400, "the parameter \"policy\" is missing");
+        return;
+    }
+    if (!denied && !weir_http_is(of_text, "allowed")) {
+        weir_http_problem(c->answer, 400, "\"of\" is not \"denied\" or \"allowed\"");
+        return;
+    }
+    int64_t k = keys < WEIR_TOP_K ? (int64_t)keys : WEIR_TOP_K;
+    if (p->given & WEIR_HTTP_BIT(WEIR_HTTP_P_K))
+        k = p->number[WEIR_HTTP_P_K];
+    weir_top_of of = denied ? WEIR_TOP_DENIED : WEIR_TOP_ALLOWED;
+    weir_top t;
+    weir_status st =
+        weir_hub_top(hub, p->text[WEIR_HTTP_P_POLICY], of, k > 0 ? (size_t)k : 0, c->now_ns, &t);
+    if (st != WEIR_OK) {
+        refuse_top(c, st, keys);
+        return;
+    }
+    c->answer->status = 200;
+    c->answer->type = "application/json";
+    weir_http_add_field(c->answer, "Cache-Control: no-store\r\n");
+    put_top(c, of, &t);
+    weir_top_free(&t);
+}
+
 static void metrics(call *c)
 {
     const weir_http_options *o = c->options;
@@ -230,6 +324,8 @@ static void metrics(call *c)
     a->status = 200;
     a->type = "text/plain; version=0.0.4";
     weir_metrics_put(a->body, weir_service_hub(o->service), o->version);
+    if (o->metrics_top)
+        weir_metrics_put_top(a->body, o->service, c->now_ns);
     if (o->metrics)
         o->metrics(o->metrics_ctx, a->body);
 }
@@ -262,6 +358,7 @@ static void front_page(call *c)
              "  /v1/reset     policy, key: makes the key fresh (POST)\n"
              "  /v1/explain   policy, key: what holds for the key, in words\n"
              "  /v1/policies  the policies in force\n"
+             "  /v1/top       policy, of, k: the keys that weigh most lately\n"
              "  /healthz      ok\n"
              "  /metrics      for Prometheus\n"
              "\n"
@@ -278,22 +375,6 @@ static void front_page(call *c)
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-enum {
-    READING = WEIR_HTTP_GET | WEIR_HTTP_HEAD,
-    ASKING = READING | WEIR_HTTP_POST,
-    CHANGING = WEIR_HTTP_POST,
-    NAME = WEIR_HTTP_BIT(WEIR_HTTP_P_POLICY),
-    TEXT = WEIR_HTTP_BIT(WEIR_HTTP_P_LIMIT),
-    WHO = WEIR_HTTP_BIT(WEIR_HTTP_P_KEY) | WEIR_HTTP_BIT(WEIR_HTTP_P_SOURCE),
-    COST = WEIR_HTTP_BIT(WEIR_HTTP_P_COST),
-    DENIED = WEIR_HTTP_BIT(WEIR_HTTP_P_DENIED),
-    DELAY = WEIR_HTTP_BIT(WEIR_HTTP_P_DELAY),
-    TTL = WEIR_HTTP_BIT(WEIR_HTTP_P_TTL),
-    ID = WEIR_HTTP_BIT(WEIR_HTTP_P_ID),
-    ACTUAL = WEIR_HTTP_BIT(WEIR_HTTP_P_ACTUAL),
-    MANY = WEIR_HTTP_BIT(WEIR_HTTP_P_REQUESTS)
-};
-
 static const endpoint endpoints[] = {
     {"/v1/take", ASKING, NAME | WHO | COST | DELAY | DENIED, take},
     {"/v1/check", ASKING, TEXT | WHO | COST | DELAY | DENIED, take},
@@ -306,6 +387,7 @@ static const endpoint endpoints[] = {
     {"/v1/reset", CHANGING, NAME | TEXT | WHO, reset},
     {"/v1/explain", ASKING, NAME | TEXT | WHO, explain},
     {"/v1/policies", READING, 0, policies},
+    {"/v1/top", READING, NAME | OF | K, top},
     {"/healthz", READING, 0, healthz},
     {"/metrics", READING, 0, metrics},
     {"/", READING, 0, front_page},

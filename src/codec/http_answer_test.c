@@ -338,6 +338,44 @@ static void check_others(void **state)
     json_decref(json);
 }
 
+static void check_top(void **state)
+{
+    fixture *f = *state;
+    assert_int_equal(status_of(get(f, "/v1/take?policy=api&key=al%22ice&cost=6")), 429);
+    assert_int_equal(status_of(get(f, "/v1/take?policy=api&key=%00%ff%5c&cost=7")), 429);
+    assert_int_equal(status_of(get(f, "/v1/take?policy=api&key=bob&cost=5")), 200);
+    const char *answer = get(f, "/v1/top?policy=api");
+    assert_int_equal(status_of(answer), 200);
+    has_line(answer, "Content-Type: application/json");
+    has_line(answer, "Cache-Control: no-store");
+    assert_string_equal(
+        body_of(answer),
+        "{\"policy\":\"api\",\"of\":\"denied\",\"cost\":13,\"unlisted_max\":0,\"sampling\":1,"
+        "\"half_life_ms\":60000,\"complete\":true,\"keys\":[\n"
+        "{\"key\":\"\\u0000\\ufffd\\\\\",\"cost\":7,\"error\":0,\"requests\":1,\"key_bytes\":3},\n"
+        "{\"key\":\"al\\\"ice\",\"cost\":6,\"error\":0,\"requests\":1,\"key_bytes\":6}]}\n");
+    assert_non_null(strstr(get(f, "/v1/top?policy=api&of=allowed&k=1"), "[\n{\"key\":\"bob\","));
+    is_problem(get(f, "/v1/top"), 400, "the parameter \"policy\" is missing");
+    is_problem(get(f, "/v1/top?policy=none"), 404, "there is no policy \"none\"");
+    is_problem(get(f, "/v1/top?policy=api&of=both"), 400,
+               "\"of\" is not \"denied\" or \"allowed\"");
+    static const char *const bad[] = {"0", "21", "-1", "x", ""};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        char target[64];
+        snprintf(target, sizeof target, "/v1/top?policy=api&k=%s", bad[i]);
+        is_problem(get(f, target), 400,
+                   "\"k\" is not a whole number from 1 to 20, as many as top.keys");
+    }
+    is_problem(get(f, "/v1/top?policy=api&key=bob"), 400,
+               "unknown parameter \"key\", expected policy, of, k");
+    has_line(with(f, "POST /v1/top", ""), "Allow: GET, HEAD");
+    assert_int_equal(status_of(with(f, "GET /v1/top?policy=api", "Origin: null\r\n")), 403);
+    assert_null(strstr(get(f, "/metrics"), "bob")); /* not unless it is asked for */
+    f->options.metrics_top = true;
+    assert_non_null(strstr(get(f, "/metrics"), "\nweir_top_cost{policy=\"api\",verdict=\"allowed\","
+                                               "key=\"bob\"} 5\n"));
+}
+
 static void more_metrics(void *ctx, weir_buffer *out)
 {
     weir_buffer_append(out, ctx, strlen(ctx));
@@ -429,6 +467,7 @@ int main(void)
         TEST(check_key_from_header),
         TEST(check_key_from_query),
         TEST(check_others),
+        TEST(check_top),
         TEST(check_more_metrics),
         TEST(check_password),
         TEST(check_browsers),

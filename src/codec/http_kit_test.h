@@ -5,6 +5,7 @@
 /* What the tests of HTTP have in common: a daemon without sockets, and how to ask it. */
 
 #include "codec/http.h"
+#include "service/top.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -81,6 +82,7 @@ UNUSED static fixture *fixture_new(void)
     assert_int_equal(weir_store_open(&f->store, &store), WEIR_OK);
     assert_int_equal(weir_hub_open(&f->hub, f->store, &zones), WEIR_OK);
     set_rules(f, &zones);
+    assert_int_equal(weir_hub_weigh(f->hub, &(weir_top_options){20, 1 << 20}), WEIR_OK);
     assert_int_equal(weir_service_open(&f->service, f->hub), WEIR_OK);
     f->options = (weir_http_options){.service = f->service, .version = "1.2.3"};
     weir_buffer_init(&f->in, 1 << 21);

@@ -10,8 +10,14 @@
 
 #include <stdio.h>
 
-static const char *const names[] = {"policy", "limit", "key", "cost",   "delay",
-                                    "denied", "ttl",   "id",  "actual", "requests"};
+static const char *const names[WEIR_HTTP_PARAMS] = {
+    [WEIR_HTTP_P_POLICY] = "policy", [WEIR_HTTP_P_LIMIT] = "limit",
+    [WEIR_HTTP_P_KEY] = "key",       [WEIR_HTTP_P_COST] = "cost",
+    [WEIR_HTTP_P_DELAY] = "delay",   [WEIR_HTTP_P_DENIED] = "denied",
+    [WEIR_HTTP_P_TTL] = "ttl",       [WEIR_HTTP_P_ID] = "id",
+    [WEIR_HTTP_P_ACTUAL] = "actual", [WEIR_HTTP_P_REQUESTS] = "requests",
+    [WEIR_HTTP_P_OF] = "of",         [WEIR_HTTP_P_K] = "k",
+};
 
 bool weir_http_is_param(const char *name, size_t len)
 {
@@ -268,6 +274,8 @@ static bool check_values(weir_http_params *p, weir_http_answer *a)
         p->number[WEIR_HTTP_P_DENIED] = 429;
     if (!check_units(p, WEIR_HTTP_P_COST, NULL, a) || !check_units(p, WEIR_HTTP_P_ACTUAL, NULL, a))
         return false;
+    if (!read_number(p, WEIR_HTTP_P_K))
+        p->number[WEIR_HTTP_P_K] = -1;
     int64_t status = -1;
     if (read_number(p, WEIR_HTTP_P_DENIED))
         status = p->number[WEIR_HTTP_P_DENIED];

@@ -19,7 +19,9 @@ typedef enum weir_http_param {
     WEIR_HTTP_P_ID,
     WEIR_HTTP_P_ACTUAL,
     WEIR_HTTP_P_REQUESTS, /* in a body only: a list */
-    WEIR_HTTP_P_SOURCE,   /* options->key_query, in a query only */
+    WEIR_HTTP_P_OF,       /* these two of /v1/top alone */
+    WEIR_HTTP_P_K,
+    WEIR_HTTP_P_SOURCE, /* options->key_query, in a query only */
     WEIR_HTTP_PARAMS
 } weir_http_param;
 
@@ -32,7 +34,7 @@ typedef enum weir_http_param {
 typedef struct weir_http_params {
     unsigned given;                    /* WEIR_HTTP_BIT() of each that is there */
     weir_slice text[WEIR_HTTP_PARAMS]; /* of those that are texts, and of all from a query */
-    int64_t number[WEIR_HTTP_PARAMS];  /* of cost, denied, actual, and in ns of ttl, once read */
+    int64_t number[WEIR_HTTP_PARAMS];  /* of cost, denied, actual, k, and in ns of ttl, once read */
     json_t *requests;                  /* in `json`, or NULL */
     const char *key_query;             /* the name of WEIR_HTTP_P_SOURCE, or NULL */
     json_t *json;                      /* what texts from a body lie in */

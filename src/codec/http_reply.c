@@ -37,6 +37,7 @@ const char *weir_http_reason(int status)
         {429, "Too Many Requests"},
         {431, "Request Header Fields Too Large"},
         {500, "Internal Server Error"},
+        {501, "Not Implemented"},
         {503, "Service Unavailable"},
         {505, "HTTP Version Not Supported"},
     };

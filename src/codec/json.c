@@ -4,9 +4,9 @@
 
 #include "codec/json.h"
 
-/* The bytes of the well-formed UTF-8 sequence at the front of `at`, 0 if there is none: Unicode,
- * table 3-7. */
-static size_t sequence_len(const uint8_t *at, size_t len)
+#include "codec/decimal.h"
+
+size_t weir_utf8_len(const uint8_t *at, size_t len)
 {
     uint8_t c = at[0];
     if (c < 0x80)
@@ -52,7 +52,7 @@ void weir_json_put_string(weir_buffer *b, const void *bytes, size_t len)
         i = run;
         if (i == len)
             break;
-        size_t n = sequence_len(at + i, len - i);
+        size_t n = weir_utf8_len(at + i, len - i);
         if (n > 1)
             weir_buffer_append(b, at + i, n);
         else if (n == 1)
@@ -66,23 +66,16 @@ void weir_json_put_string(weir_buffer *b, const void *bytes, size_t len)
 
 size_t weir_i64_print(char *buf, int64_t v)
 {
-    char digits[WEIR_I64_MAX_LEN];
     uint64_t rest = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
-    size_t n = 0, len = 0;
-    do {
-        digits[n++] = (char)('0' + rest % 10);
-        rest /= 10;
-    } while (rest > 0);
-    if (v < 0)
-        buf[len++] = '-';
-    while (n > 0)
-        buf[len++] = digits[--n];
+    size_t minus = v < 0, len = minus + weir_decimal_len(rest);
+    buf[0] = '-'; /* or the first digit is written over it */
+    weir_decimal_before((uint8_t *)buf + len, rest);
     return len;
 }
 
 void weir_buffer_put(weir_buffer *b, const char *text, int64_t v)
 {
-    char digits[WEIR_I64_MAX_LEN];
     weir_buffer_append(b, text, strlen(text));
-    weir_buffer_append(b, digits, weir_i64_print(digits, v));
+    if (weir_buffer_reserve(b, WEIR_I64_MAX_LEN))
+        weir_buffer_added(b, weir_i64_print((char *)weir_buffer_tail(b), v));
 }

@@ -5,8 +5,10 @@
 #include "codec/metrics.h"
 
 #include "codec/json.h"
+#include "service/top.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 static void put_head(weir_buffer *out, const char *name, const char *type, const char *help)
 {
@@ -53,10 +55,93 @@ static void put_counts(void *ctx, const char *name, const weir_counts *c)
     put_count(out, name, "failed", c->failed);
 }
 
+/* ---- keys ------------------------------------------------------------------------------------ */
+
+/* A key as a label value: what is no printable UTF-8, and the backslash, as \xHH, so that different
+ * keys stay different; behind one that was cut, its length and its hash. */
+static void put_key(weir_buffer *out, const weir_top_key *key)
+{
+    char label[4 * WEIR_TOP_TEXT_MAX + 64];
+    size_t len = 0;
+    for (size_t i = 0; i < key->text_len;) {
+        const uint8_t *at = (const uint8_t *)key->text + i;
+        size_t n = weir_utf8_len(at, key->text_len - i);
+        if (n == 0 || *at < 0x20 || *at == 0x7F || *at == '\\') {
+            len += (size_t)snprintf(label + len, sizeof label - len, "\\x%02X", *at);
+            n = 1;
+        } else {
+            memcpy(label + len, at, n);
+            len += n;
+        }
+        i += n;
+    }
+    label[len] = '\0';
+    if (key->text_len < key->len)
+        snprintf(label + len, sizeof label - len, "\\... %zu bytes #%016" PRIx64, key->len,
+                 key->hash);
+    weir_metrics_put_label(out, label);
+}
+
+typedef struct tops {
+    weir_buffer *out;
+    weir_hub *hub;
+    int64_t now_ns;
+    size_t room; /* keys that may yet be told of */
+} tops;
+
+static void put_tops(tops *t, const char *policy)
+{
+    size_t keys = weir_hub_top_keys(t->hub);
+    for (int of = 0; of < WEIR_TOP_OFS; of++) {
+        weir_top top;
+        size_t k = keys < WEIR_TOP_K ? keys : WEIR_TOP_K;
+        if (weir_hub_top(t->hub, (weir_slice){policy, strlen(policy)}, (weir_top_of)of, k,
+                         t->now_ns, &top) != WEIR_OK)
+            continue;
+        for (size_t i = 0; i < top.len && t->room > 0; i++, t->room--) {
+            weir_buffer_printf(t->out, "weir_top_cost{policy=");
+            weir_metrics_put_label(t->out, policy);
+            weir_buffer_printf(t->out, ",verdict=\"%s\",key=", weir_top_of_name((weir_top_of)of));
+            put_key(t->out, &top.key[i]);
+            weir_buffer_printf(t->out, "} %" PRId64 "\n", top.key[i].cost);
+        }
+        weir_top_free(&top);
+    }
+}
+
+static bool put_tops_of_rule(void *ctx, const weir_rule_view *rule)
+{
+    tops *t = ctx;
+    put_tops(t, rule->name);
+    return t->room > 0;
+}
+
+void weir_metrics_put_top(weir_buffer *out, weir_service *s, int64_t now_ns)
+{
+    tops t = {out, weir_service_hub(s), now_ns, WEIR_METRICS_KEYS_MAX};
+    if (weir_hub_top_keys(t.hub) == 0)
+        return;
+    put_head(out, "weir_top_cost", "gauge",
+             "Units that the heaviest keys asked for lately; halves every minute.");
+    weir_service_rules(s, put_tops_of_rule, &t);
+    put_tops(&t, WEIR_COUNTS_TEXTS);
+    put_tops(&t, WEIR_COUNTS_THROTTLE);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
 /* ns as seconds, exactly. */
 static void put_seconds(weir_buffer *out, uint64_t ns)
 {
     weir_buffer_printf(out, "%" PRIu64 ".%09" PRIu64, ns / 1000000000, ns % 1000000000);
+}
+
+/* The same of what may be less than 0. */
+static void put_signed_seconds(weir_buffer *out, int64_t ns)
+{
+    if (ns < 0)
+        weir_buffer_append_byte(out, '-');
+    put_seconds(out, ns < 0 ? (uint64_t)-ns : (uint64_t)ns);
 }
 
 static void put_latency(weir_buffer *out, const weir_latency *l)
@@ -103,4 +188,12 @@ void weir_metrics_put(weir_buffer *out, weir_hub *hub, const char *version)
     weir_metrics_put_one(out, "weir_store_evicted_total", "counter",
                          "Live keys that were forgotten because the memory was full.",
                          store.evicted);
+    put_head(out, "weir_clock_offset_seconds", "gauge",
+             "By how much the wall clock is ahead of the time that limits go by.");
+    weir_buffer_printf(out, "weir_clock_offset_seconds ");
+    weir_clock_view clock = weir_hub_clock(hub);
+    put_signed_seconds(out, clock.offset_ns);
+    weir_buffer_append_byte(out, '\n');
+    weir_metrics_put_one(out, "weir_clock_steps_total", "counter",
+                         "How often the wall clock was set by more than a second.", clock.steps);
 }

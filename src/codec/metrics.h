@@ -17,6 +17,11 @@ void weir_metrics_put(weir_buffer *out, weir_hub *hub, const char *version);
 void weir_metrics_put_one(weir_buffer *out, const char *name, const char *type, const char *help,
                           uint64_t value);
 
+/* Adds the keys that weigh most, WEIR_TOP_K of each policy and verdict, if they are weighed: at
+ * most WEIR_METRICS_KEYS_MAX in all. Two keys never have the same labels. */
+#define WEIR_METRICS_KEYS_MAX 1000
+void weir_metrics_put_top(weir_buffer *out, weir_service *s, int64_t now_ns);
+
 /* Adds a label value with its quotes. */
 void weir_metrics_put_label(weir_buffer *out, const char *value);
 

@@ -4,6 +4,7 @@
  * figures are those that were counted. */
 
 #include "codec/metrics.h"
+#include "service/top.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -101,6 +102,9 @@ static void check_figures(void **state)
     expect(text, "weir_decision_duration_seconds_count 5");
     expect(text, "weir_store_keys 1");
     expect(text, "weir_store_evicted_total 0");
+    expect(text, "# TYPE weir_clock_offset_seconds gauge");
+    expect(text, "weir_clock_offset_seconds 0.000000000");
+    expect(text, "weir_clock_steps_total 0");
     expect(text, "# TYPE weir_decisions_total counter");
     expect(text, "# TYPE weir_decision_duration_seconds histogram");
     free(text);
@@ -120,11 +124,56 @@ static void check_form(void **state)
     free(text);
 }
 
+/* Keys that a client chose: each a label of its own, on a line of its own. */
+static void check_keys(void **state)
+{
+    (void)state;
+    const weir_zones zones = {no_zone, NULL};
+    const weir_top_options options = {20, 1 << 20};
+    static char longest[2][300];
+    weir_hub *hub;
+    weir_service *service;
+    memset(longest, 'x', sizeof longest);
+    longest[0][298] = longest[1][299] = '\0';
+    assert_int_equal(weir_store_open(&store, NULL), WEIR_OK);
+    assert_int_equal(weir_hub_open(&hub, store, &zones), WEIR_OK);
+    assert_int_equal(weir_hub_weigh(hub, &options), WEIR_OK);
+    assert_int_equal(weir_service_open(&service, hub), WEIR_OK);
+    assert_int_equal(weir_hub_set_limit(hub, "api", "fixed-window 9/m", NULL), WEIR_OK);
+    const char *keys[] = {"a\"b\nc", "\xFF", "\\xFF", "\xE2\x82\xAC", longest[0], longest[1]};
+    for (size_t i = 0; i < 6; i++)
+        take(service, "api", keys[i], (int64_t)i + 1);
+    take(service, "api", "x", 10);
+    take(service, "gcra 1/s", "t", 1); /* no rule of that name: it is not weighed */
+    weir_buffer out;
+    weir_buffer_init(&out, 1 << 20);
+    weir_metrics_put_top(&out, service, 1767225600000000000);
+    weir_buffer_append(&out, "", 1);
+    const char *text = (const char *)weir_buffer_data(&out);
+    expect(text, "# TYPE weir_top_cost gauge");
+    expect(text, "weir_top_cost{policy=\"api\",verdict=\"allowed\",key=\"a\\\"b\\\\x0Ac\"} 1");
+    expect(text, "weir_top_cost{policy=\"api\",verdict=\"allowed\",key=\"\\\\xFF\"} 2");
+    expect(text, "weir_top_cost{policy=\"api\",verdict=\"allowed\",key=\"\\\\x5CxFF\"} 3");
+    expect(text, "weir_top_cost{policy=\"api\",verdict=\"allowed\",key=\"\xE2\x82\xAC\"} 4");
+    expect(text, "weir_top_cost{policy=\"api\",verdict=\"denied\",key=\"x\"} 10");
+    assert_non_null(strstr(text, "x\\\\... 298 bytes #"));
+    assert_non_null(strstr(text, "x\\\\... 299 bytes #"));
+    size_t lines = 0;
+    for (const char *at = text; (at = strchr(at, '\n')); at++)
+        lines++;
+    assert_int_equal(lines, 2 + 7);
+    weir_buffer_free(&out);
+    weir_service_close(service);
+    weir_hub_close(hub);
+    weir_store_close(store);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(check_figures),
         cmocka_unit_test(check_form),
+        cmocka_unit_test(check_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

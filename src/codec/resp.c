@@ -7,6 +7,8 @@
 
 #include "codec/resp.h"
 
+#include "codec/decimal.h"
+
 #include <stdio.h>
 
 /* ---- numbers --------------------------------------------------------------------------------- */
@@ -34,27 +36,6 @@ bool weir_resp_i64(const uint8_t *bytes, size_t len, int64_t *ret)
         return false;
     *ret = minus ? -(int64_t)(v - 1) - 1 : (int64_t)v;
     return true;
-}
-
-/* Writes the decimal digits of `v` so that they end before `end`; returns where they begin. */
-static uint8_t *digits_before(uint8_t *end, uint64_t v)
-{
-    static const char pairs[] = "00010203040506070809101112131415161718192021222324"
-                                "25262728293031323334353637383940414243444546474849"
-                                "50515253545556575859606162636465666768697071727374"
-                                "75767778798081828384858687888990919293949596979899";
-    while (v >= 100) {
-        end -= 2;
-        memcpy(end, &pairs[v % 100 * 2], 2);
-        v /= 100;
-    }
-    if (v >= 10) {
-        end -= 2;
-        memcpy(end, &pairs[v * 2], 2);
-    } else {
-        *--end = (uint8_t)('0' + v);
-    }
-    return end;
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */
@@ -101,9 +82,23 @@ static step error_not_a_bulk(weir_resp_request *ret, uint8_t got)
     return error(ret, ret->text);
 }
 
+/* read_length() for one of any digits. */
+static line read_any_length(const uint8_t *at, size_t len, int64_t *ret, size_t *ret_used)
+{
+    const uint8_t *lf = NULL;
+    if (len > 0)
+        lf = memchr(at, '\n', len < WEIR_RESP_LINE_LEN_MAX ? len : WEIR_RESP_LINE_LEN_MAX);
+    if (!lf)
+        return len < WEIR_RESP_LINE_LEN_MAX ? LINE_MORE : LINE_LONG;
+    if (lf == at || lf[-1] != '\r' || !weir_resp_i64(at, (size_t)(lf - 1 - at), ret))
+        return LINE_BAD;
+    *ret_used = (size_t)(lf + 1 - at);
+    return LINE_OK;
+}
+
 /* Reads a length and its CR LF.
  *  ret, ret_used  written on LINE_OK: the number, and the bytes read. */
-static line read_length(const uint8_t *at, size_t len, int64_t *ret, size_t *ret_used)
+static inline line read_length(const uint8_t *at, size_t len, int64_t *ret, size_t *ret_used)
 {
     if (len >= 4) { /* one digit or two: nearly all there are */
         unsigned a = (unsigned)at[0] - '0', b = (unsigned)at[1] - '0';
@@ -118,15 +113,7 @@ static line read_length(const uint8_t *at, size_t len, int64_t *ret, size_t *ret
             return LINE_OK;
         }
     }
-    const uint8_t *lf = NULL;
-    if (len > 0)
-        lf = memchr(at, '\n', len < WEIR_RESP_LINE_LEN_MAX ? len : WEIR_RESP_LINE_LEN_MAX);
-    if (!lf)
-        return len < WEIR_RESP_LINE_LEN_MAX ? LINE_MORE : LINE_LONG;
-    if (lf == at || lf[-1] != '\r' || !weir_resp_i64(at, (size_t)(lf - 1 - at), ret))
-        return LINE_BAD;
-    *ret_used = (size_t)(lf + 1 - at);
-    return LINE_OK;
+    return read_any_length(at, len, ret, ret_used);
 }
 
 static step read_count(weir_resp_parser *p, const uint8_t *at, size_t len, weir_resp_request *ret)
@@ -401,26 +388,30 @@ weir_resp_result weir_resp_next(weir_resp_parser *p, uint8_t *bytes, size_t len,
 
 /* ---- replies --------------------------------------------------------------------------------- */
 
-#define HEAD_LEN_MAX 24 /* type, minus, 20 digits, CR LF */
+/* The bytes of a type, a number and CR LF. */
+static size_t head_len(uint64_t v, bool minus)
+{
+    return 3u + minus + weir_decimal_len(v);
+}
 
-/* Writes a type, a number and CR LF so that they end at `end`; returns where they begin. */
-static uint8_t *head_before(uint8_t *end, char type, uint64_t v, bool minus)
+/* Writes them so that they end before `end`. */
+static void write_head(uint8_t *end, char type, uint64_t v, bool minus)
 {
     end[-2] = '\r';
     end[-1] = '\n';
-    uint8_t *at = digits_before(end - 2, v);
+    uint8_t *at = weir_decimal_before(end - 2, v);
     if (minus)
         *--at = '-';
     *--at = (uint8_t)type;
-    return at;
 }
 
 static void put_number(weir_buffer *b, char type, uint64_t v, bool minus)
 {
-    uint8_t text[HEAD_LEN_MAX];
-    uint8_t *end = text + sizeof text;
-    const uint8_t *at = head_before(end, type, v, minus);
-    weir_buffer_append(b, at, (size_t)(end - at));
+    size_t len = head_len(v, minus);
+    if (!weir_buffer_reserve(b, len))
+        return;
+    write_head(weir_buffer_tail(b) + len, type, v, minus);
+    weir_buffer_added(b, len);
 }
 
 void weir_resp_put_simple(weir_buffer *b, const char *text)
@@ -449,17 +440,39 @@ void weir_resp_put_i64(weir_buffer *b, int64_t v)
     put_number(b, ':', v < 0 ? 0 - (uint64_t)v : (uint64_t)v, v < 0);
 }
 
+void weir_resp_put_integers(weir_buffer *b, const int64_t *v, size_t n)
+{
+    enum { LEN_MAX = 23 }; /* ':', '-', 19 digits, CR LF */
+    if (!weir_buffer_reserve(b, n * LEN_MAX))
+        return;
+    uint8_t *begin = weir_buffer_tail(b), *at = begin;
+    for (size_t i = 0; i < n; i++) {
+        if (v[i] >= 0 && v[i] <= 9) { /* as most are */
+            const uint8_t text[4] = {':', (uint8_t)('0' + v[i]), '\r', '\n'};
+            memcpy(at, text, sizeof text);
+            at += sizeof text;
+            continue;
+        }
+        bool minus = v[i] < 0;
+        uint64_t digits = minus ? 0 - (uint64_t)v[i] : (uint64_t)v[i];
+        at += head_len(digits, minus);
+        write_head(at, ':', digits, minus);
+    }
+    weir_buffer_added(b, (size_t)(at - begin));
+}
+
 void weir_resp_put_bulk(weir_buffer *b, const void *bytes, size_t len)
 {
-    uint8_t text[HEAD_LEN_MAX];
-    uint8_t *end = text + sizeof text;
-    const uint8_t *at = head_before(end, '$', len, false);
-    size_t head_len = (size_t)(end - at);
-    if (!weir_buffer_reserve(b, head_len + len + 2))
+    size_t head = head_len(len, false);
+    if (!weir_buffer_reserve(b, head + len + 2))
         return;
-    weir_buffer_append(b, at, head_len);
-    weir_buffer_append(b, bytes, len);
-    weir_buffer_append(b, "\r\n", 2);
+    uint8_t *at = weir_buffer_tail(b) + head;
+    write_head(at, '$', len, false);
+    if (len > 0)
+        memcpy(at, bytes, len);
+    at[len] = '\r';
+    at[len + 1] = '\n';
+    weir_buffer_added(b, head + len + 2);
 }
 
 void weir_resp_put_array(weir_buffer *b, size_t n)

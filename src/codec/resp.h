@@ -98,6 +98,8 @@ static inline bool weir_resp_word_is(weir_resp_arg arg, const char *word)
     size_t len = strlen(word);
     if (arg.len != len)
         return false;
+    if (memcmp(arg.at, word, len) == 0) /* as it mostly is */
+        return true;
     for (size_t i = 0; i < len; i++) {
         uint8_t c = arg.at[i];
         if (c != (uint8_t)word[i] && (c < 'a' || c > 'z' || c - 32 != word[i]))
@@ -119,6 +121,9 @@ void weir_resp_put_error(weir_buffer *b, const char *text, size_t len);
 
 /* ":v". */
 void weir_resp_put_i64(weir_buffer *b, int64_t v);
+
+/* n of them, one after the other; n 0..2^32. Asks for the room that the longest ones would take. */
+void weir_resp_put_integers(weir_buffer *b, const int64_t *v, size_t n);
 
 /* A string of any bytes. `bytes` may be NULL if len is 0. */
 void weir_resp_put_bulk(weir_buffer *b, const void *bytes, size_t len);

@@ -74,5 +74,6 @@ void weir_resp_take_all(weir_resp_call *c);
 void weir_resp_reserve(weir_resp_call *c);
 void weir_resp_commit(weir_resp_call *c);
 void weir_resp_cancel(weir_resp_call *c);
+void weir_resp_top(weir_resp_call *c); /* resp_top.c */
 
 #endif

@@ -219,6 +219,7 @@ void weir_resp_info(weir_resp_call *c)
 {
     weir_hub *h = weir_service_hub(c->session->options->service);
     weir_store_stats store = weir_hub_store_stats(h);
+    weir_clock_view clock = weir_hub_clock(h);
     weir_buffer text;
     weir_buffer_init(&text, 1 << 20);
     weir_buffer_printf(&text,
@@ -226,9 +227,11 @@ void weir_resp_info(weir_resp_call *c)
                        "\r\n# Persistence\r\nloading:0\r\n"
                        "\r\n# Memory\r\nstore_keys:%" PRIu64 "\r\nstore_memory_bytes:%" PRIu64
                        "\r\nstore_evicted:%" PRIu64 "\r\n"
+                       "\r\n# Clock\r\nclock_offset_ms:%" PRId64 "\r\nclock_steps:%" PRIu64 "\r\n"
                        "\r\n# Replication\r\nrole:master\r\n"
                        "\r\n# Decisions\r\n",
-                       c->session->options->version, store.keys, store.memory_bytes, store.evicted);
+                       c->session->options->version, store.keys, store.memory_bytes, store.evicted,
+                       clock.offset_ns / 1000000, clock.steps);
     weir_hub_counts(h, put_counts, &text);
     if (text.failed)
         weir_resp_put_errorf(c, "ERR out of memory");

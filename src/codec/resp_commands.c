@@ -91,6 +91,7 @@ static const weir_resp_command commands[] = {
     {"WEIR.EXPLAIN", weir_resp_explain, 3, 3, 2, "WEIR.EXPLAIN policy key"},
     {"WEIR.POLICY", weir_resp_policy, 2, 0, 0,
      "WEIR.POLICY LIST | GET name | SET name policy-text | DEL name"},
+    {"WEIR.TOP", weir_resp_top, 2, 4, 0, "WEIR.TOP policy [denied|allowed] [k]"},
     {"WEIR.HELP", help, 1, 1, 0, "WEIR.HELP"},
     {"CL.THROTTLE", weir_resp_throttle, 1, 0, 1,
      "CL.THROTTLE key max_burst count period [quantity]"},
@@ -155,6 +156,8 @@ static void put_command(weir_resp_call *c, const weir_resp_command *cmd)
 
 static const weir_resp_command *find_command(weir_resp_arg name)
 {
+    if (weir_resp_word_is(name, "WEIR.TAKE")) /* nearly all there are; with no call */
+        return &commands[TAKE];
     for (int i = 0; i < COMMANDS; i++) {
         if (weir_resp_word_is(name, commands[i].name))
             return &commands[i];

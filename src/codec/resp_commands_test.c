@@ -3,6 +3,7 @@
 /* The commands, from bytes to bytes, at times that are passed in. */
 
 #include "codec/resp_commands.h"
+#include "service/top.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -39,6 +40,7 @@ static int setup(void **state)
     const weir_zones zones = {no_zone, NULL};
     assert_int_equal(weir_store_open(&f->store, NULL), WEIR_OK);
     assert_int_equal(weir_hub_open(&f->hub, f->store, &zones), WEIR_OK);
+    assert_int_equal(weir_hub_weigh(f->hub, &(weir_top_options){20, 1 << 20}), WEIR_OK);
     assert_int_equal(weir_service_open(&f->service, f->hub), WEIR_OK);
     weir_buffer_init(&f->in, 1 << 21);
     weir_buffer_init(&f->out, 1 << 20);
@@ -70,6 +72,19 @@ static void ask(fixture *f, const char *request, const char *reply)
     assert_int_equal(step.next, f->session.closing ? WEIR_SESSION_CLOSE : WEIR_SESSION_READ);
     weir_buffer_append(&f->out, "", 1);
     assert_string_equal((const char *)weir_buffer_data(&f->out), reply);
+    weir_buffer_clear(&f->out);
+}
+
+/* The same for a reply with a NUL in it. */
+#define TEXT(literal) literal, sizeof(literal) - 1
+
+static void ask_bytes(fixture *f, const char *request, const char *reply, size_t len)
+{
+    weir_buffer_append(&f->in, request, strlen(request));
+    weir_buffer_append(&f->in, "\r\n", 2);
+    weir_resp_session_run(&f->session, &f->in, &f->out, OUT_PAUSE, now_ns);
+    assert_int_equal(weir_buffer_len(&f->out), len);
+    assert_memory_equal(weir_buffer_data(&f->out), reply, len);
     weir_buffer_clear(&f->out);
 }
 
@@ -564,7 +579,7 @@ static void check_client(void **state)
     ask(f, "CONFIG SET save x",
         "-ERR only CONFIG GET is known; weir is configured by its file\r\n");
     ask(f, "ECHO hello", "$5\r\nhello\r\n");
-    ask(f, "COMMAND COUNT", ":27\r\n");
+    ask(f, "COMMAND COUNT", ":28\r\n");
     ask(f, "COMMAND INFO weir.take cl.throttle ping no",
         "*4\r\n*6\r\n$9\r\nweir.take\r\n:-3\r\n*1\r\n+write\r\n:2\r\n:2\r\n:1\r\n"
         "*6\r\n$11\r\ncl.throttle\r\n:-1\r\n*1\r\n+write\r\n:1\r\n:1\r\n:1\r\n"
@@ -624,6 +639,47 @@ static void check_many_policies(void **state)
     }
 }
 
+static void check_top(void **state)
+{
+    fixture *f = *state;
+    set_rule(f, "api", "gcra 1/h burst 2");
+    ask(f, "WEIR.TOP api",
+        "*16\r\n$6\r\npolicy\r\n$3\r\napi\r\n$2\r\nof\r\n$6\r\ndenied\r\n$4\r\ncost\r\n:0\r\n"
+        "$12\r\nunlisted_max\r\n:0\r\n$8\r\nsampling\r\n:1\r\n$12\r\nhalf_life_ms\r\n:60000\r\n"
+        "$8\r\ncomplete\r\n:1\r\n$4\r\nkeys\r\n*0\r\n");
+    ask(f, "WEIR.TAKE api alice COST 2", "*6\r\n:1\r\n:2\r\n:0\r\n:0\r\n:7200000\r\n:0\r\n");
+    ask(f, "WEIR.TAKE api alice COST 2", "*6\r\n:0\r\n:2\r\n:0\r\n:7200000\r\n:7200000\r\n:0\r\n");
+    ask(f, "WEIR.TAKE api \"\\x00\\xff\\n\" COST 3", "*6\r\n:0\r\n:2\r\n:2\r\n:-1\r\n:0\r\n:0\r\n");
+    f->session.proto = 3;
+    ask_bytes(f, "WEIR.TOP api",
+              TEXT("%8\r\n$6\r\npolicy\r\n$3\r\napi\r\n$2\r\nof\r\n$6\r\ndenied\r\n$4\r\ncost\r\n"
+                   ":5\r\n$12\r\nunlisted_max\r\n:0\r\n$8\r\nsampling\r\n:1\r\n$12\r\n"
+                   "half_life_ms\r\n:60000\r\n$8\r\ncomplete\r\n#t\r\n$4\r\nkeys\r\n*2\r\n%5\r\n"
+                   "$3\r\nkey\r\n$3\r\n\0\xff\n\r\n$4\r\ncost\r\n:3\r\n$5\r\nerror\r\n:0\r\n$8\r\n"
+                   "requests\r\n:1\r\n$9\r\nkey_bytes\r\n:3\r\n%5\r\n$3\r\nkey\r\n$5\r\nalice\r\n"
+                   "$4\r\ncost\r\n:2\r\n$5\r\nerror\r\n:0\r\n$8\r\nrequests\r\n:1\r\n$9\r\n"
+                   "key_bytes\r\n:5\r\n"));
+    f->session.proto = 2;
+    const char *one =
+        "*16\r\n$6\r\npolicy\r\n$3\r\napi\r\n$2\r\nof\r\n$7\r\nallowed\r\n$4\r\ncost\r\n"
+        ":2\r\n$12\r\nunlisted_max\r\n:0\r\n$8\r\nsampling\r\n:1\r\n$12\r\n"
+        "half_life_ms\r\n:60000\r\n$8\r\ncomplete\r\n:1\r\n$4\r\nkeys\r\n*1\r\n*10\r\n$3\r\n"
+        "key\r\n$5\r\nalice\r\n$4\r\ncost\r\n:2\r\n$5\r\nerror\r\n:0\r\n$8\r\nrequests\r\n:1"
+        "\r\n$9\r\nkey_bytes\r\n:5\r\n";
+    ask(f, "weir.top api allowed", one);
+    ask(f, "WEIR.TOP api ALLOWED 1", one);
+    ask(f, "WEIR.TOP none", "-ERR no policy 'none'; WEIR.POLICY LIST shows those there are\r\n");
+    const char *range = "-ERR k is not a whole number from 1 to 20, as many as top.keys\r\n";
+    ask(f, "WEIR.TOP api 0", range);
+    ask(f, "WEIR.TOP api denied -1", range);
+    ask(f, "WEIR.TOP api denied 21", range);
+    const char *usage = "-ERR syntax error, expected WEIR.TOP policy [denied|allowed] [k]\r\n";
+    ask(f, "WEIR.TOP api both", usage);
+    ask(f, "WEIR.TOP api denied x", usage);
+    ask(f, "WEIR.TOP api 5 5", usage);
+    ask(f, "WEIR.TOP", "-ERR wrong number of arguments for 'weir.top' command\r\n");
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
 int main(void)
@@ -644,6 +700,7 @@ int main(void)
         TEST(check_take_all_errors),
         TEST(check_reserve),
         TEST(check_reserve_errors),
+        TEST(check_top),
         TEST(check_multi),
         TEST(check_texts),
         TEST(check_order),

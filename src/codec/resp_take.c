@@ -109,12 +109,14 @@ void weir_resp_put_figures(weir_resp_call *c, const weir_decision *d, size_t mor
         weir_ms_ceil(d->reset_after_ns),
         weir_ms_ceil(d->delay_ns),
     };
-    if (c->session->proto >= 3)
-        weir_resp_put_map(c->out, FIGURES + more_in_map, 3);
-    else
+    if (c->session->proto < 3) {
         weir_resp_put_array(c->out, FIGURES + more_in_list);
+        weir_resp_put_integers(c->out, figures, FIGURES);
+        return;
+    }
+    weir_resp_put_map(c->out, FIGURES + more_in_map, 3);
     for (int i = 0; i < FIGURES; i++) {
-        weir_resp_put_name(c, names[i]);
+        weir_resp_put_text(c->out, names[i]);
         weir_resp_put_i64(c->out, figures[i]);
     }
 }

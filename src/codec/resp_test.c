@@ -373,6 +373,35 @@ static void numbers_are_strict(void **state)
     }
 }
 
+static void integers_are_as_one_by_one(void **state)
+{
+    (void)state;
+    static const int64_t edges[] = {0,  1,   -1,  9,    10,        -9,       -10,
+                                    99, 100, 999, 1000, INT64_MAX, INT64_MIN};
+    enum { EDGES = sizeof edges / sizeof edges[0] };
+    weir_buffer one_by_one, together;
+    weir_buffer_init(&one_by_one, 1024);
+    weir_buffer_init(&together, 1024);
+    for (size_t n = 0; n <= EDGES; n++) {
+        weir_resp_put_integers(&together, edges, n);
+        for (size_t i = 0; i < n; i++)
+            weir_resp_put_i64(&one_by_one, edges[i]);
+        assert_int_equal(weir_buffer_len(&together), weir_buffer_len(&one_by_one));
+        if (n > 0)
+            assert_memory_equal(weir_buffer_data(&together), weir_buffer_data(&one_by_one),
+                                weir_buffer_len(&together));
+        weir_buffer_clear(&one_by_one);
+        weir_buffer_clear(&together);
+    }
+    weir_buffer_free(&one_by_one);
+    weir_buffer_free(&together);
+    weir_buffer_init(&together, 60); /* no room: nothing, rather than a part */
+    weir_resp_put_integers(&together, edges, EDGES);
+    assert_true(together.failed);
+    assert_int_equal(weir_buffer_len(&together), 0);
+    weir_buffer_free(&together);
+}
+
 static void words_have_no_case(void **state)
 {
     (void)state;
@@ -429,8 +458,8 @@ int main(void)
         cmocka_unit_test(buffer_is_a_queue),        cmocka_unit_test(requests_by_table),
         cmocka_unit_test(errors_by_table),          cmocka_unit_test(limits_are_kept),
         cmocka_unit_test(a_long_line_is_refused),   cmocka_unit_test(pipelines_come_back),
-        cmocka_unit_test(numbers_are_strict),       cmocka_unit_test(words_have_no_case),
-        cmocka_unit_test(replies_by_version),
+        cmocka_unit_test(numbers_are_strict),       cmocka_unit_test(integers_are_as_one_by_one),
+        cmocka_unit_test(words_have_no_case),       cmocka_unit_test(replies_by_version),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

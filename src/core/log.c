@@ -255,10 +255,10 @@ static size_t total_word(const view *v, uint64_t i)
 size_t weir_log_writes(const weir_layer *l, const uint64_t *state, unsigned level, int64_t now_ns,
                        int64_t refund, size_t ret[WEIR_LOG_WRITES])
 {
-    view v = view_at(l, state, level, now_ns);
     ret[0] = RING;
     ret[1] = BASE;
     if (refund > 0) { /* what is left ends here, or a later entry does not count */
+        view v = view_at(l, state, level, now_ns);
         int64_t left = refund < v.sum ? v.sum - refund : 0;
         drop_oldest(&v, state, 0);
         ret[2] = total_word(&v, v.len > 0 ? first_reaching(&v, state, left) : 0);
@@ -266,9 +266,9 @@ size_t weir_log_writes(const weir_layer *l, const uint64_t *state, unsigned leve
     }
     /* The latest, if its stamp is now, else the place after it: dropping at the head moves
      * neither. */
-    uint64_t latest = v.len > 0 ? v.len - 1 : 0;
+    view v = ring_at(l, state, level);
     ret[2] = (size_t)(STAMPS + place(&v, v.len));
     ret[3] = total_word(&v, v.len);
-    ret[4] = total_word(&v, latest);
+    ret[4] = total_word(&v, v.len > 0 ? v.len - 1 : 0);
     return WEIR_LOG_WRITES;
 }

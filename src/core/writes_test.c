@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* No word changes that was not listed, on states of every kind, as long calls of all kinds go on. */
+/* No word changes that was not listed, on states of every kind, as calls of all kinds go on. */
 
 #include "core/writes.h"
 

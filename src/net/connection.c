@@ -298,7 +298,7 @@ static void hold_out(weir_connection *c, int64_t until_ns)
         return;
     }
     c->doing = WEIR_DOING_WAIT;
-    weir_waits_add(&c->loop->waits, &c->wait, weir_loop_wait_time(c->loop, until_ns));
+    weir_waits_add(&c->loop->waits, &c->wait, until_ns);
     weir_loop_waits_changed(c->loop);
 }
 
@@ -336,7 +336,7 @@ static void keep_in(weir_connection *c, weir_buffer *in)
 static bool run(weir_connection *c, weir_buffer *in)
 {
     weir_loop *l = c->loop;
-    int64_t now_ns = port_now_ns();
+    int64_t now_ns = weir_loop_now(l);
     bool answered = false, more = true;
     while (more) {
         size_t len = weir_buffer_len(in);

@@ -167,6 +167,12 @@ static inline bool on_reload(void *ctx, const char *why)
     return !f->unreadable || --f->unreadable == 0;
 }
 
+static inline int64_t on_now(void *ctx)
+{
+    (void)ctx;
+    return port_now_ns();
+}
+
 /* Ready to be opened, with limits that no test meets by accident. */
 static inline void prepare(fixture *f, unsigned loops)
 {
@@ -184,6 +190,7 @@ static inline void prepare(fixture *f, unsigned loops)
         .limits = {.connections = 1000, .buffers = (size_t)64 << 20, .request = 1 << 20},
         .drain_ns = PATIENCE_S * s_ns,
         .ctx = f,
+        .now = on_now,
         .reload = on_reload,
         .say = on_say,
     };

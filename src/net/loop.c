@@ -21,7 +21,6 @@ enum {
     SWEEP_MS = 1000,  /* at most; shorter if a limit is short */
     SWEEP_MS_MIN = 10,
     SWEEP_STOPPING_MS = 50,
-    STEP_NS = 1000000, /* the wall clock was set, if it moved by more against the other */
     IN_SIZE = 96 << 10,
     OUT_SIZE = 16 << 20,
 };
@@ -126,9 +125,28 @@ static void listeners_close(weir_loop *l)
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
+static void release_waits(weir_loop *l)
+{
+    int64_t now_ns = weir_loop_now(l);
+    l->waits_ns = 0;
+    for (weir_wait *w; (w = weir_waits_first(&l->waits)) && w->at_ns <= now_ns;) {
+        weir_waits_remove(&l->waits, w);
+        weir_connection_release((weir_connection *)((char *)w - offsetof(weir_connection, wait)));
+    }
+    weir_loop_waits_changed(l);
+}
+
+static void on_waits(uv_timer_t *timer)
+{
+    release_waits(timer->data);
+}
+
+/* Timers stand still while the machine sleeps, waits do not. */
 static void on_sweep(uv_timer_t *timer)
 {
     weir_loop *l = timer->data;
+    if (weir_waits_first(&l->waits))
+        release_waits(l);
     uint64_t now_ms = uv_now(&l->uv);
     for (weir_connection *c = l->connections, *next; c; c = next) {
         next = c->next;
@@ -148,18 +166,6 @@ static uint64_t sweep_ms(const weir_server_limits *limits)
     return ms < SWEEP_MS_MIN ? SWEEP_MS_MIN : (uint64_t)ms;
 }
 
-static void on_waits(uv_timer_t *timer)
-{
-    weir_loop *l = timer->data;
-    int64_t now_ns = (int64_t)uv_hrtime();
-    l->waits_ns = 0;
-    for (weir_wait *w; (w = weir_waits_first(&l->waits)) && w->at_ns <= now_ns;) {
-        weir_waits_remove(&l->waits, w);
-        weir_connection_release((weir_connection *)((char *)w - offsetof(weir_connection, wait)));
-    }
-    weir_loop_waits_changed(l);
-}
-
 void weir_loop_waits_changed(weir_loop *l)
 {
     const weir_wait *first = weir_waits_first(&l->waits);
@@ -171,32 +177,9 @@ void weir_loop_waits_changed(weir_loop *l)
         uv_timer_stop(&l->waits_timer);
         return;
     }
-    uint64_t at_ms = ((uint64_t)at_ns + 999999) / 1000000, now_ms = uv_now(&l->uv);
-    uv_timer_start(&l->waits_timer, on_waits, at_ms > now_ms ? at_ms - now_ms : 0, 0);
-}
-
-/* The least of some tries, for a thread may be put aside between the two looks. */
-static int64_t clock_gap(void)
-{
-    int64_t least = INT64_MAX;
-    for (int i = 0; i < 3; i++) {
-        int64_t now_ns = port_now_ns();
-        int64_t gap = (int64_t)uv_hrtime() - now_ns;
-        if (gap < least)
-            least = gap;
-    }
-    return least;
-}
-
-int64_t weir_loop_wait_time(weir_loop *l, int64_t until_ns)
-{
-    int64_t gap_ns = clock_gap();
-    if (gap_ns > l->clock_gap_ns + STEP_NS || gap_ns < l->clock_gap_ns - STEP_NS)
-        l->clock_gap_ns = gap_ns;
-    if (until_ns > WEIR_NOW_NS_MAX)
-        until_ns = WEIR_NOW_NS_MAX;
-    int64_t at_ns = until_ns + l->clock_gap_ns;
-    return at_ns > 1 ? at_ns : 1; /* 0 means nothing to waits_ns */
+    int64_t left_ns = at_ns - weir_loop_now(l);
+    uv_timer_start(&l->waits_timer, on_waits,
+                   left_ns > 0 ? ((uint64_t)left_ns + 999999) / 1000000 : 0, 0);
 }
 
 /* ---- the stages ------------------------------------------------------------------------------ */
@@ -230,7 +213,7 @@ static void drain(weir_loop *l)
     uv_timer_stop(&l->resume);
     int64_t drain_ns = l->shared->drain_ns;
     l->stopping = true;
-    l->last_ns = (int64_t)uv_hrtime() + drain_ns;
+    l->last_ns = weir_loop_now(l) + drain_ns;
     uv_timer_start(&l->drain, on_drain_over, ((uint64_t)drain_ns + 999999) / 1000000, 0);
     uv_timer_start(&l->sweep, on_sweep, SWEEP_STOPPING_MS, SWEEP_STOPPING_MS);
     for (weir_connection *c = l->connections, *next; c; c = next) {

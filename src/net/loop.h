@@ -36,6 +36,7 @@ typedef struct weir_shared {
     weir_server_limits limits;
     int64_t drain_ns;
     void *ctx;
+    int64_t (*now)(void *ctx);
     void (*say)(void *ctx, const char *event, const char *text);
     port_mutex *lock; /* of the next two */
     uint64_t said_ms[WEIR_EVENTS];
@@ -86,15 +87,14 @@ struct weir_loop {
     size_t connections_len;
     size_t refused_len; /* of them, those that are only told so */
     bool serving, stopping, reported;
-    int64_t last_ns; /* when stopping: until when, by uv_hrtime() */
+    int64_t last_ns; /* when stopping: until when, by weir_loop_now() */
 
     /* Lent to the connection that is being served, so that one that has nothing to keep has no
      * memory for it. Empty otherwise. */
     weir_buffer in, out;
 
-    weir_waits waits;     /* by uv_hrtime() */
-    int64_t waits_ns;     /* what waits_timer is set to; 0: nothing */
-    int64_t clock_gap_ns; /* uv_hrtime() - port_now_ns() */
+    weir_waits waits; /* by weir_loop_now() */
+    int64_t waits_ns; /* what waits_timer is set to; 0: nothing */
 
     weir_loop_stats stats;
     port_thread *thread;
@@ -129,8 +129,10 @@ void weir_loop_left(weir_loop *l);
 /* `one` has become one of its waits, or is none any more. */
 void weir_loop_waits_changed(weir_loop *l);
 
-/* The time of uv_hrtime() at which the wall clock will be until_ns, if nobody sets it. Equal times
- * become equal times. */
-int64_t weir_loop_wait_time(weir_loop *l, int64_t until_ns);
+/* The time that requests happen at. */
+static inline int64_t weir_loop_now(const weir_loop *l)
+{
+    return l->shared->now(l->shared->ctx);
+}
 
 #endif

@@ -15,13 +15,15 @@
 #include <unistd.h>
 
 static const int signums[] = {SIGINT, SIGTERM, SIGHUP};
-enum { SIGNALS = sizeof signums / sizeof signums[0] };
+enum { SIGNALS = sizeof signums / sizeof signums[0], TICK_MS = 1000 };
 
 struct weir_server {
     weir_shared shared;
     uv_loop_t uv; /* the control loop, on the thread that runs the server */
     bool uv_open;
     uv_signal_t signals[SIGNALS];
+    uv_timer_t beat;
+    void (*tick)(void *ctx);
     weir_watch watch;
     char *watched;
     bool (*reload)(void *ctx, const char *why);
@@ -95,6 +97,12 @@ static bool on_changed(void *ctx)
     return reload(ctx, "file changed");
 }
 
+static void on_beat(uv_timer_t *beat)
+{
+    weir_server *s = beat->data;
+    s->tick(s->shared.ctx);
+}
+
 static void on_drained(uv_async_t *control)
 {
     weir_server *s = control->data;
@@ -135,6 +143,10 @@ static weir_status open_control(weir_server *s, const char *watch)
             return WEIR_E_IO;
     }
     signal(SIGPIPE, SIG_IGN);
+    uv_timer_init(&s->uv, &s->beat);
+    s->beat.data = s;
+    if (s->tick)
+        uv_timer_start(&s->beat, on_beat, TICK_MS, TICK_MS);
     if (!watch)
         return WEIR_OK;
     s->watched = port_zalloc(1, strlen(watch) + 1);
@@ -200,7 +212,9 @@ weir_status weir_server_open(weir_server **ret, const weir_server_options *optio
     s->shared.limits = options->limits;
     s->shared.drain_ns = options->drain_ns;
     s->shared.ctx = options->ctx;
+    s->shared.now = options->now;
     s->shared.say = options->say;
+    s->tick = options->tick;
     s->reload = options->reload;
     s->shared.lock = port_mutex_new();
     weir_status st = s->shared.lock ? open_control(s, options->watch) : WEIR_E_NOMEM;

@@ -99,8 +99,12 @@ typedef struct weir_server_options {
     weir_server_limits limits;
     int64_t drain_ns; /* how long a stopping server waits for clients to read their replies */
 
-    /* Each may be NULL. */
     void *ctx;
+    int64_t (*now)(void *ctx); /* the time, 0..WEIR_NOW_NS_MAX. One that does not step, or replies
+                                  that wait do so too long or too short. Any thread */
+
+    /* Each may be NULL. */
+    void (*tick)(void *ctx); /* by the thread that runs the server, about once a second */
     bool (*reload)(void *ctx, const char *why); /* by the thread that runs the server: on "SIGHUP",
                                                    and when the watched "file changed". False: the
                                                    file could not be read, ask again soon */

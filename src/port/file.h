@@ -29,7 +29,8 @@ const char *port_file_error_text(port_file_error error);
 /* Opens a regular file for reading and writing; never a symbolic link.
  *  make    makes it, empty, for its owner alone; it must not be there.
  *  ret_fd  written on PORT_FILE_OK only; for port_file_close().
- * Returns also PORT_FILE_ABSENT (never if `make`), EXISTS (only then), NO_DIR, DENIED, LINK, KIND, FAILED. */
+ * Returns also PORT_FILE_ABSENT (never if `make`), EXISTS (only then), NO_DIR, DENIED, LINK, KIND,
+ * FAILED. */
 port_file_error port_file_open(const char *path, bool make, int *ret_fd);
 
 void port_file_close(int fd); /* with its locks; accepts -1 */

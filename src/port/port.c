@@ -16,14 +16,41 @@
 #include <sys/random.h>
 #include <time.h>
 
-int64_t port_now_ns(void)
+static int64_t read_clock(clockid_t clock)
 {
     struct timespec t;
-    if (clock_gettime(CLOCK_REALTIME, &t) != 0 || t.tv_sec < 0)
+    if (clock_gettime(clock, &t) != 0 || t.tv_sec < 0)
         return 0;
     if (t.tv_sec >= WEIR_NOW_NS_MAX / 1000000000)
         return WEIR_NOW_NS_MAX;
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+int64_t port_now_ns(void)
+{
+    return read_clock(CLOCK_REALTIME);
+}
+
+int64_t port_boot_ns(void)
+{
+    return read_clock(CLOCK_BOOTTIME);
+}
+
+/* The closest of some tries, for a thread may be put aside between the looks. */
+port_clocks port_clocks_now(void)
+{
+    port_clocks best = {0, 0};
+    int64_t best_ns = INT64_MAX;
+    for (int i = 0; i < 3; i++) {
+        int64_t before_ns = port_boot_ns();
+        int64_t wall_ns = port_now_ns();
+        int64_t took_ns = port_boot_ns() - before_ns;
+        if (took_ns < best_ns) {
+            best = (port_clocks){before_ns + took_ns / 2, wall_ns};
+            best_ns = took_ns;
+        }
+    }
+    return best;
 }
 
 unsigned port_cores(void)
@@ -35,10 +62,7 @@ unsigned port_cores(void)
 
 int64_t port_steady_ns(void)
 {
-    struct timespec t;
-    if (clock_gettime(CLOCK_MONOTONIC, &t) != 0)
-        return 0;
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+    return read_clock(CLOCK_MONOTONIC);
 }
 
 void *port_zalloc(size_t n, size_t size)

@@ -16,6 +16,19 @@ int64_t port_now_ns(void);
 /* A clock that nobody sets, in ns since some moment: for deadlines and rates. Any thread. */
 int64_t port_steady_ns(void);
 
+/* Both ways to tell the time, looked at as good as at once. */
+typedef struct port_clocks {
+    int64_t boot_ns; /* as port_boot_ns() */
+    int64_t wall_ns; /* as port_now_ns() */
+} port_clocks;
+
+/* Since the machine was started, in ns, 0..WEIR_NOW_NS_MAX. Nobody sets it, and it goes on while
+ * the machine sleeps. Any thread. */
+int64_t port_boot_ns(void);
+
+/* Any thread. */
+port_clocks port_clocks_now(void);
+
 /* ---- processors ------------------------------------------------------------------------------ */
 
 /* How many this process may run on, 1 or more. Any thread. */

@@ -105,9 +105,9 @@ static bool parse_v6(uint8_t *ret, const char *text, size_t len)
 bool weir_address_parse(weir_address *ret, const char *text, size_t len)
 {
     static const uint8_t mapped[12] = {[10] = 0xFF, [11] = 0xFF};
-    weir_address a = {0};
-    if (len < 2 || len > 45)
+    if (len < 2 || len > 45 || (hex(text[0]) < 0 && text[0] != ':')) /* most keys are none */
         return false;
+    weir_address a = {0};
     if (!memchr(text, ':', len)) {
         if (!parse_v4(a.bytes, text, len))
             return false;

@@ -73,9 +73,11 @@ static void put_rule(weir_buffer *out, const weir_ask *ask, const weir_rule *rul
     weir_buffer_printf(out, "limit    %s\n", text);
     if (seen && seen->held->pattern)
         weir_buffer_printf(out, "         because of the override %.200s\n", seen->held->pattern);
-    if (seen && (seen->allow || seen->deny))
-        weir_buffer_printf(out, "list     on the %s list: %s\n", seen->allow ? "allow" : "deny",
-                           seen->allow ? "always allowed, and not counted" : "always denied");
+    if (seen && seen->list != WEIR_ON_NO_LIST)
+        weir_buffer_printf(out, "list     on the %s list: %s\n",
+                           seen->list == WEIR_ON_ALLOW_LIST ? "allow" : "deny",
+                           seen->list == WEIR_ON_ALLOW_LIST ? "always allowed, and not counted"
+                                                            : "always denied");
 }
 
 static void put_layer(weir_buffer *out, const weir_policy *p, uint32_t layer)
@@ -120,7 +122,7 @@ void weir_service_explain(weir_service *s, weir_ask *ask, int64_t now_ns, weir_b
         ask->by_text ? NULL : weir_rules_find(s->rules, ask->rule.at, ask->rule.len);
     const weir_rule_key *seen = rule ? &s->seen[0] : NULL;
     put_rule(out, ask, rule, seen);
-    if (seen && (seen->allow || seen->deny))
+    if (seen && seen->list != WEIR_ON_NO_LIST)
         return;
     put_figures(out, ask->policy, &ask->decision, ask->reason == WEIR_BY_SHADOW, now_ns);
 }

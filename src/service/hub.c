@@ -5,6 +5,8 @@
 
 #include "service/hub.h"
 
+#include "store/stored.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -59,7 +61,9 @@ weir_status weir_service_open(weir_service **ret, weir_hub *h)
     s->hub = h;
     s->texts = weir_texts_open(h->store, &h->zones);
     s->tallies = port_zalloc(1, sizeof *s->tallies);
-    if (!s->texts || !s->tallies) {
+    s->weigher = h->scales.keys > 0 ? weir_weigher_open(&h->scales, NAMES_MAX) : NULL;
+    if (!s->texts || !s->tallies || (h->scales.keys > 0 && !s->weigher)) {
+        weir_weigher_close(s->weigher);
         weir_texts_close(s->texts);
         port_free(s->tallies);
         port_free(s);
@@ -98,6 +102,7 @@ void weir_service_close(weir_service *s)
     add_tallies(h->closed, s->tallies, h->names);
     weir_rules_drop(s->rules);
     port_mutex_unlock(h->lock);
+    weir_weigher_close(s->weigher);
     weir_texts_close(s->texts);
     port_free(s->tallies);
     port_free(s);
@@ -294,4 +299,14 @@ weir_latency weir_hub_latency(weir_hub *h)
 weir_store_stats weir_hub_store_stats(weir_hub *h)
 {
     return weir_store_stats_get(h->store);
+}
+
+int64_t weir_hub_now(weir_hub *h)
+{
+    return weir_store_now(h->store);
+}
+
+weir_clock_view weir_hub_clock(weir_hub *h)
+{
+    return weir_store_clock(h->store);
 }

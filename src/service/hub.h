@@ -9,6 +9,7 @@
 #include "service/rule.h"
 #include "service/service.h"
 #include "service/texts.h"
+#include "service/weigher.h"
 
 enum { /* counters of each name, in the order of weir_counts */
        COUNT_ALLOWED,
@@ -31,6 +32,7 @@ enum { /* names that are there from the start */
 
 typedef struct weir_tally {
     port_counter count[COUNTS];
+    int64_t left[COUNTS]; /* units until one is weighed. The thread's own */
 } weir_tally;
 
 /* What one thread counts. Written by it alone, read by all; relaxed, since each number stands by
@@ -48,6 +50,7 @@ struct weir_hub {
     uint64_t throttle_id;
     weir_hub_changed changed;
     void *changed_ctx;
+    weir_scales scales;
 
     port_counter generation; /* of `rules`. Relaxed: whoever sees it change looks under the lock */
 
@@ -66,6 +69,8 @@ struct weir_service {
     weir_rules *rules; /* one reference */
     uint64_t generation;
     weir_tallies *tallies;
+    weir_weigher *weigher; /* NULL: no keys are weighed */
+    int64_t ticked_ns;
     uint64_t decided;                   /* asks whose latency is not yet counted */
     weir_rule_key seen[WEIR_BATCH_MAX]; /* the keys of a batch, as their rules see them */
 };
@@ -77,6 +82,29 @@ void weir_service_refresh(weir_service *s);
 static inline void weir_service_count(weir_service *s, uint32_t name, int which)
 {
     port_bump_relaxed(&s->tallies->of[name].count[which], 1);
+}
+
+/* Once a second, and when the clock has gone back. */
+static inline void weir_service_tick(weir_service *s, int64_t now_ns)
+{
+    if (__builtin_expect((uint64_t)now_ns - (uint64_t)s->ticked_ns < 1000000000, 1))
+        return;
+    s->ticked_ns = now_ns;
+    weir_weigher_tick(s->weigher, now_ns);
+}
+
+/* Counts a request that was decided, and weighs it as what it cost its key.
+ *  which  not COUNT_FAILED.
+ *  cost   1 or more. */
+static inline void weir_service_weigh(weir_service *s, uint32_t name, int which,
+                                      const weir_slice *key, int64_t cost, int64_t now_ns)
+{
+    weir_tally *t = &s->tallies->of[name];
+    port_bump_relaxed(&t->count[which], 1);
+    int64_t left = t->left[which] - cost;
+    t->left[which] = left;
+    if (__builtin_expect(left <= 0, 0))
+        weir_weigher_hit(s->weigher, name, which, t->left, *key, cost, now_ns);
 }
 
 #endif

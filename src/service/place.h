@@ -21,7 +21,7 @@ weir_status weir_place_find(weir_service *s, weir_ask *ask, weir_rule_key *seen,
 
 static inline bool weir_place_is_listed(const weir_place *at)
 {
-    return at->seen && (at->seen->allow || at->seen->deny);
+    return at->seen && at->seen->list != WEIR_ON_NO_LIST;
 }
 
 static inline bool weir_place_is_shadow(const weir_place *at)
@@ -32,19 +32,22 @@ static inline bool weir_place_is_shadow(const weir_place *at)
 /* The answer to a key that is on a list: on that of those allowed, or of those denied. */
 void weir_decide_by_list(weir_ask *ask, bool allow);
 
-static inline weir_store_request weir_place_request(const weir_place *at, const weir_ask *ask)
+/* Fills in what the store is asked. What it answers is not cleared first: that would be most of the
+ * work. */
+static inline void weir_place_ask(weir_store_request *ret, const weir_place *at,
+                                  const weir_ask *ask)
 {
-    return (weir_store_request){.policy = ask->policy,
-                                .policy_id = at->policy_id,
-                                .key = at->key.at,
-                                .key_len = at->key.len,
-                                .cost = ask->cost};
+    ret->policy = ask->policy;
+    ret->policy_id = at->policy_id;
+    ret->key = at->key.at;
+    ret->key_len = at->key.len;
+    ret->cost = ask->cost;
 }
 
 /* Makes the store's answer that of the rule: one that only looks on denies nobody. */
 void weir_place_finish(const weir_place *at, weir_ask *ask);
 
 /* Counts what an ask was answered; not a peek. */
-void weir_place_count(weir_service *s, const weir_place *at, const weir_ask *ask);
+void weir_place_count(weir_service *s, const weir_place *at, const weir_ask *ask, int64_t now_ns);
 
 #endif

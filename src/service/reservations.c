@@ -19,7 +19,8 @@ static uint64_t reserve_nothing(weir_service *s, const weir_store_request *r, in
 static void reserve(weir_service *s, const weir_place *at, weir_ask *ask, int64_t ttl_ns,
                     int64_t now_ns, uint64_t *ret_id)
 {
-    const weir_store_request r = weir_place_request(at, ask);
+    weir_store_request r;
+    weir_place_ask(&r, at, ask);
     ask->status = weir_store_reserve(s->hub->store, r.policy, r.policy_id, r.key, r.key_len, now_ns,
                                      r.cost, ttl_ns, &ask->decision, ret_id);
     if (ask->status == WEIR_OK && !ask->decision.allowed && weir_place_is_shadow(at))
@@ -31,17 +32,18 @@ void weir_service_reserve(weir_service *s, weir_ask *ask, int64_t ttl_ns, int64_
 {
     weir_place at;
     weir_service_refresh(s);
+    weir_service_tick(s, now_ns);
     s->decided++;
     ask->status = weir_place_find(s, ask, &s->seen[0], &at);
     if (ask->status == WEIR_OK && weir_place_is_listed(&at)) {
-        weir_decide_by_list(ask, at.seen->allow);
+        weir_decide_by_list(ask, at.seen->list == WEIR_ON_ALLOW_LIST);
         if (ask->decision.allowed)
             *ret_id = WEIR_ID_NONE;
     } else if (ask->status == WEIR_OK) {
         reserve(s, &at, ask, ttl_ns, now_ns, ret_id);
     }
     weir_place_finish(&at, ask);
-    weir_place_count(s, &at, ask);
+    weir_place_count(s, &at, ask, now_ns);
 }
 
 weir_status weir_service_commit(weir_service *s, uint64_t id, int64_t actual, int64_t now_ns,

@@ -61,12 +61,15 @@ weir_rules *weir_rules_with(const weir_rules *old, const char *name, size_t len,
 /* NULL if there is none of that name. */
 const weir_rule *weir_rules_find(const weir_rules *rules, const char *name, size_t len);
 
+/* One word rather than two flags, for it is read at once after it was written. */
+typedef enum weir_on_list { WEIR_ON_NO_LIST, WEIR_ON_ALLOW_LIST, WEIR_ON_DENY_LIST } weir_on_list;
+
 /* A key as a rule sees it. */
 typedef struct weir_rule_key {
     const char *at; /* what the state is filed under: the caller's bytes, or `text` */
     size_t len;
     const weir_held *held; /* the policy it is held to */
-    bool allow, deny;      /* it is on that list; deny comes first */
+    weir_on_list list;     /* deny comes first */
     char text[WEIR_ADDRESS_TEXT_MAX];
 } weir_rule_key;
 

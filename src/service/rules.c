@@ -7,6 +7,7 @@
 
 #include "port/port.h"
 #include "store/siphash.h"
+#include "store/stored.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -66,7 +67,9 @@ static weir_status parse_held(weir_held *held, const weir_zones *zones, const ch
 static uint64_t held_id(const weir_store *store, const weir_policy *p, const char *name)
 {
     weir_secret secret = {weir_store_policy_id(store, p), 0x6e616d6564};
-    return weir_siphash(secret, name, strlen(name));
+    uint64_t id = weir_siphash(secret, name, strlen(name));
+    weir_store_note_policy(store, id, p);
+    return id;
 }
 
 static weir_status build_held(weir_held *held, const weir_store *store, const char *name,
@@ -242,9 +245,11 @@ static void see_lists(const weir_rule *r, const char *key, size_t len, const wei
     uint32_t at;
     if (r->rest->by_pattern && weir_patterns_find(r->rest->by_pattern, key, len, address, &at))
         ret->held = &r->rest->overrides[at];
-    ret->deny = r->rest->deny && weir_patterns_find(r->rest->deny, key, len, address, &at);
-    ret->allow =
-        !ret->deny && r->rest->allow && weir_patterns_find(r->rest->allow, key, len, address, &at);
+    ret->list = WEIR_ON_NO_LIST;
+    if (r->rest->deny && weir_patterns_find(r->rest->deny, key, len, address, &at))
+        ret->list = WEIR_ON_DENY_LIST;
+    else if (r->rest->allow && weir_patterns_find(r->rest->allow, key, len, address, &at))
+        ret->list = WEIR_ON_ALLOW_LIST;
 }
 
 void weir_rule_see(const weir_rule *r, const char *key, size_t len, weir_rule_key *ret)

@@ -145,7 +145,9 @@ static void see(const weir_rule *r, const char *key, const char *at, int64_t lim
     assert_int_equal(k.len, strlen(at));
     assert_memory_equal(k.at, at, k.len);
     assert_int_equal(k.held->policy.layer[0].limit, limit);
-    assert_int_equal(k.allow ? 'a' : k.deny ? 'd' : '-', list);
+    static const char lists[] = {
+        [WEIR_ON_NO_LIST] = '-', [WEIR_ON_ALLOW_LIST] = 'a', [WEIR_ON_DENY_LIST] = 'd'};
+    assert_int_equal(lists[k.list], list);
 }
 
 static void check_see(void **unused)

@@ -90,10 +90,9 @@ void weir_place_finish(const weir_place *at, weir_ask *ask)
         look_on(ask);
 }
 
+/* Of an ask that was answered. */
 static int counter_of(const weir_ask *ask)
 {
-    if (ask->status != WEIR_OK)
-        return COUNT_FAILED;
     switch (ask->reason) {
     case WEIR_BY_SHADOW:
         return COUNT_SHADOWED;
@@ -107,10 +106,12 @@ static int counter_of(const weir_ask *ask)
     return ask->decision.allowed ? COUNT_ALLOWED : COUNT_DENIED;
 }
 
-void weir_place_count(weir_service *s, const weir_place *at, const weir_ask *ask)
+void weir_place_count(weir_service *s, const weir_place *at, const weir_ask *ask, int64_t now_ns)
 {
-    if (ask->status != WEIR_OK || ask->cost > 0)
-        weir_service_count(s, counts_place(at, ask), counter_of(ask));
+    if (ask->status != WEIR_OK)
+        weir_service_count(s, counts_place(at, ask), COUNT_FAILED);
+    else if (ask->cost > 0)
+        weir_service_weigh(s, counts_place(at, ask), counter_of(ask), &at->key, ask->cost, now_ns);
 }
 
 /* ---- the calls ------------------------------------------------------------------------------- */
@@ -121,14 +122,15 @@ void weir_service_take(weir_service *s, weir_ask *asks, size_t n, int64_t now_ns
     weir_place at[WEIR_BATCH_MAX];
     size_t len = 0;
     weir_service_refresh(s);
+    weir_service_tick(s, now_ns);
     s->decided += n;
     for (size_t i = 0; i < n; i++) {
         weir_ask *ask = &asks[i];
         ask->status = weir_place_find(s, ask, &s->seen[i], &at[i]);
         if (ask->status == WEIR_OK && weir_place_is_listed(&at[i]))
-            weir_decide_by_list(ask, at[i].seen->allow);
+            weir_decide_by_list(ask, at[i].seen->list == WEIR_ON_ALLOW_LIST);
         else if (ask->status == WEIR_OK)
-            requests[len++] = weir_place_request(&at[i], ask);
+            weir_place_ask(&requests[len++], &at[i], ask);
     }
     weir_store_check_batch(s->hub->store, requests, len, now_ns);
     len = 0;
@@ -139,7 +141,7 @@ void weir_service_take(weir_service *s, weir_ask *asks, size_t n, int64_t now_ns
             ask->decision = requests[len++].decision;
         }
         weir_place_finish(&at[i], ask);
-        weir_place_count(s, &at[i], ask);
+        weir_place_count(s, &at[i], ask, now_ns);
     }
 }
 
@@ -156,7 +158,7 @@ static void ask_store(weir_service *s, weir_ask *ask, int64_t now_ns, store_call
     if (ask->status != WEIR_OK)
         return;
     if (weir_place_is_listed(&at))
-        weir_decide_by_list(ask, at.seen->allow);
+        weir_decide_by_list(ask, at.seen->list == WEIR_ON_ALLOW_LIST);
     else
         ask->status = call(s->hub->store, ask->policy, at.policy_id, at.key.at, at.key.len, now_ns,
                            ask->cost, &ask->decision);
@@ -201,15 +203,18 @@ weir_status weir_service_throttle(weir_service *s, const weir_throttle *t, weir_
                                   weir_throttle_status *ret_throttle)
 {
     throttle_call call = {t, ret, WEIR_THROTTLE_OK};
+    weir_service_tick(s, now_ns);
     weir_hub *h = s->hub;
     weir_status st = weir_store_apply(h->store, &h->throttle_policy, h->throttle_id, key.at,
                                       key.len, now_ns, throttle_state, &call);
     *ret_throttle = call.status;
     s->decided++;
-    if (st != WEIR_OK)
+    if (st != WEIR_OK) {
         weir_service_count(s, NAME_THROTTLE, COUNT_FAILED);
-    else if (t->quantity > 0)
-        weir_service_count(s, NAME_THROTTLE, ret->limited ? COUNT_DENIED : COUNT_ALLOWED);
+    } else if (t->quantity > 0) {
+        int which = ret->limited ? COUNT_DENIED : COUNT_ALLOWED;
+        weir_service_weigh(s, NAME_THROTTLE, which, &key, t->quantity, now_ns);
+    }
     return st;
 }
 

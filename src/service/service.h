@@ -12,6 +12,7 @@
 #include "port/buffer.h"
 #include "service/rules.h"
 #include "service/throttle.h"
+#include "store/clock.h"
 
 /* ---- the hub --------------------------------------------------------------------------------- */
 
@@ -90,7 +91,7 @@ void weir_service_take(weir_service *s, weir_ask *asks, size_t n, int64_t now_ns
 typedef struct weir_all {
     bool allowed;
     size_t index;     /* whose figures stand for all: denied, the one that denies with the longest
-                         wait; else the one with the least remaining */
+                         wait; else the one with the least remaining of those that may deny */
     int64_t delay_ns; /* the longest of any; 0 if denied */
 } weir_all;
 
@@ -204,5 +205,8 @@ void weir_service_latency(weir_service *s, int64_t elapsed_ns);
 
 weir_latency weir_hub_latency(weir_hub *h);         /* the sum over all services. Any thread */
 weir_store_stats weir_hub_store_stats(weir_hub *h); /* Any thread */
+
+int64_t weir_hub_now(weir_hub *h);           /* weir_store_now() of its store. Any thread */
+weir_clock_view weir_hub_clock(weir_hub *h); /* and how that stands to the wall clock. Any thread */
 
 #endif

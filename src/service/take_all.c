@@ -46,7 +46,7 @@ static size_t decide_listed(all *a)
     for (size_t i = 0; i < a->n; i++) {
         if (!weir_place_is_listed(&a->at[i]))
             continue;
-        weir_decide_by_list(&a->asks[i], a->at[i].seen->allow);
+        weir_decide_by_list(&a->asks[i], a->at[i].seen->list == WEIR_ON_ALLOW_LIST);
         if (!a->asks[i].decision.allowed && denied == a->n)
             denied = i;
     }
@@ -63,7 +63,7 @@ static weir_status take_enforced(all *a, size_t *ret_blocking)
         if (!is_enforced(a, i))
             continue;
         ask[len] = i;
-        requests[len++] = weir_place_request(&a->at[i], &a->asks[i]);
+        weir_place_ask(&requests[len++], &a->at[i], &a->asks[i]);
     }
     if (len == 0)
         return WEIR_OK;
@@ -85,7 +85,8 @@ typedef weir_status (*store_call)(weir_store *s, const weir_policy *p, uint64_t 
 
 static void ask_alone(all *a, size_t i, store_call call)
 {
-    const weir_store_request r = weir_place_request(&a->at[i], &a->asks[i]);
+    weir_store_request r;
+    weir_place_ask(&r, &a->at[i], &a->asks[i]);
     a->asks[i].status = call(a->service->hub->store, r.policy, r.policy_id, r.key, r.key_len,
                              a->now_ns, r.cost, &a->asks[i].decision);
 }
@@ -102,19 +103,17 @@ static void ask_others(all *a, bool denied, bool denied_by_list)
     }
 }
 
-/* The one with the least remaining. A key that is never counted stands for all only if all are
- * such. */
+/* The one with the least remaining of those that may deny; the first if there is none such. */
 static size_t scarcest(const all *a)
 {
-    size_t least = 0;
-    for (size_t i = 1; i < a->n; i++) {
-        const weir_ask *ask = &a->asks[i], *than = &a->asks[least];
-        bool counted = ask->status == WEIR_OK && ask->reason != WEIR_BY_ALLOW_LIST;
-        bool than_counted = than->status == WEIR_OK && than->reason != WEIR_BY_ALLOW_LIST;
-        if (counted && (!than_counted || ask->decision.remaining < than->decision.remaining))
+    size_t least = a->n;
+    for (size_t i = 0; i < a->n; i++) {
+        bool less =
+            least == a->n || a->asks[i].decision.remaining < a->asks[least].decision.remaining;
+        if (is_enforced(a, i) && less)
             least = i;
     }
-    return least;
+    return least < a->n ? least : 0;
 }
 
 static int64_t longest_delay(const all *a)
@@ -132,7 +131,7 @@ static void count(all *a, size_t blocking)
 {
     for (size_t i = 0; i < a->n; i++) {
         if (blocking == a->n || blocking == i)
-            weir_place_count(a->service, &a->at[i], &a->asks[i]);
+            weir_place_count(a->service, &a->at[i], &a->asks[i], a->now_ns);
     }
 }
 
@@ -140,7 +139,7 @@ static weir_status fail(all *a, weir_status st)
 {
     for (size_t i = 0; i < a->n; i++) {
         if (a->asks[i].status != WEIR_OK)
-            weir_place_count(a->service, &a->at[i], &a->asks[i]);
+            weir_place_count(a->service, &a->at[i], &a->asks[i], a->now_ns);
     }
     return st;
 }
@@ -152,6 +151,7 @@ weir_status weir_service_take_all(weir_service *s, weir_ask *asks, size_t n, int
         return WEIR_E_RANGE;
     all a = {.service = s, .asks = asks, .n = n, .now_ns = now_ns};
     weir_service_refresh(s);
+    weir_service_tick(s, now_ns);
     s->decided++;
     weir_status st = find_all(&a);
     if (st != WEIR_OK)

@@ -134,14 +134,16 @@ static void check_shadow(void **unused)
     (void)unused;
     set_three();
     weir_ask asks[] = {ask_of("look", "a", 2), ask_of("user", "a", 2)};
-    assert_true(take_all(asks, 2).allowed);
+    weir_all all = take_all(asks, 2);
+    assert_true(all.allowed);
+    assert_int_equal(all.index, 1); /* though less is left of the shadow */
     assert_int_equal(left("look", "a", now_ns), 1);
     assert_true(take_all(asks, 2).allowed);
     assert_int_equal(asks[0].reason, WEIR_BY_SHADOW);
     assert_int_equal(left("look", "a", now_ns), 1); /* there was no room for 2 */
     assert_int_equal(left("user", "a", now_ns), 1);
     asks[0].cost = 1;
-    weir_all all = take_all(asks, 2);
+    all = take_all(asks, 2);
     assert_false(all.allowed);
     assert_int_equal(all.index, 1);
     assert_int_equal(left("look", "a", now_ns), 1); /* nothing passed */

@@ -13,6 +13,7 @@ enum {
     NEAR = 1 << 14, /* units that a search looks through, and as many times the block's */
     NEAR_BLOCKS = 8,
     FAR = 1 << 22,
+    GAPS = 1 << 15, /* that a search looks into */
     LIST_FAR = 1 << 13,
 };
 
@@ -91,12 +92,16 @@ static void set_bits(port_word *bits, uint64_t from, uint64_t count, bool value)
     }
 }
 
-/* Where `units` free ones lie in a row that begins in from..to-1, else 0. */
+/* Where `units` free ones lie in a row that begins in from..to-1, else 0; gives up after a good
+ * many gaps that are too small. */
 static uint64_t find_run(const weir_blocks *b, uint64_t from, uint64_t to, uint64_t units)
 {
     if (from == 0)
         from = 1;
-    while ((from = next_bit(b->taken, from, to, false)) < to && units <= b->units - from) {
+    for (unsigned gaps = 0; gaps < GAPS; gaps++) {
+        from = next_bit(b->taken, from, to, false);
+        if (from >= to || units > b->units - from)
+            break;
         uint64_t end = next_bit(b->taken, from, from + units, true);
         if (end == from + units)
             return from;

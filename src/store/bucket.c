@@ -416,7 +416,8 @@ void weir_bucket_copy(const weir_keeper *k, weir_bucket *b, weir_line *ret)
             continue;
         if (__builtin_expect(weir_line_sound(ret), 1))
             return;
-        if (weir_bucket_try_lock(k, b, ret->word[0])) /* a file that something else wrote to */
+        /* Nobody writes such a header: the disk or the memory did. */
+        if (weir_bucket_try_lock(k, b, ret->word[0]))
             empty(k, b, weir_header_lock(k, ret->word[0]));
     }
 }

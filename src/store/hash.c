@@ -58,6 +58,26 @@ static inline int read_long(const weir_hash_keys *keys, const uint8_t *p, size_t
     return 4;
 }
 
+static inline bool good_key(const weir_store_request *r)
+{
+    return r->key && r->key_len >= 1 && r->key_len <= WEIR_KEY_MAX;
+}
+
+/* Whether two requests are about one key: one that is asked about again and again, as in an attack,
+ * is cheaper compared than hashed. Only of keys that are compared at once. */
+static inline bool same_key(const weir_store_request *a, const weir_store_request *b)
+{
+    if (a->key_len != b->key_len || a->policy_id != b->policy_id || a->key_len - 8 > 24 ||
+        !a->key || !b->key)
+        return false;
+    const uint8_t *p = a->key, *q = b->key;
+    size_t len = a->key_len;
+    if (read8(p) != read8(q) || read8(p + len - 8) != read8(q + len - 8))
+        return false;
+    return len <= 16 ||
+           (read8(p + 8) == read8(q + 8) && read8(p + len - 16) == read8(q + len - 16));
+}
+
 /* ---- in plain C ------------------------------------------------------------------------------ */
 
 static uint8_t twice(uint8_t x)
@@ -159,10 +179,9 @@ PORT_AES_HARD static inline __m128i bytes16(const uint8_t *p)
     return _mm_loadu_si128((const __m128i *)p);
 }
 
-PORT_AES_HARD uint64_t weir_hash_hard(const weir_hash_keys *keys, uint64_t policy_id,
-                                      const void *key, size_t len)
+PORT_AES_HARD static inline uint64_t hash_hard(const weir_hash_keys *keys, uint64_t policy_id,
+                                               const uint8_t *p, size_t len)
 {
-    const uint8_t *p = key;
     __m128i sum = _mm_set_epi64x((long long)len, (long long)policy_id);
     if (len >= 16 && len <= 32) {
         __m128i head = lane_hard(bytes16(p), keys->lane[0]);
@@ -180,6 +199,25 @@ PORT_AES_HARD uint64_t weir_hash_hard(const weir_hash_keys *keys, uint64_t polic
     for (int i = 0; i < WEIR_HASH_ROUNDS; i++)
         sum = _mm_aesenc_si128(sum, key_of(&keys->sum[i]));
     return (uint64_t)_mm_cvtsi128_si64(sum);
+}
+
+PORT_AES_HARD uint64_t weir_hash_hard(const weir_hash_keys *keys, uint64_t policy_id,
+                                      const void *key, size_t len)
+{
+    return hash_hard(keys, policy_id, key, len);
+}
+
+PORT_AES_HARD static void hash_requests_hard(const weir_hash_keys *keys,
+                                             const weir_store_request *requests, size_t n,
+                                             uint64_t *ret_hashes)
+{
+    for (size_t i = 0; i < n; i++) {
+        const weir_store_request *r = &requests[i];
+        if (i > 0 && same_key(r, r - 1))
+            ret_hashes[i] = ret_hashes[i - 1];
+        else
+            ret_hashes[i] = good_key(r) ? hash_hard(keys, r->policy_id, r->key, r->key_len) : 0;
+    }
 }
 #else
 uint64_t weir_hash_hard(const weir_hash_keys *keys, uint64_t policy_id, const void *key, size_t len)
@@ -212,4 +250,19 @@ void weir_hash_init(weir_hash_keys *ret, weir_secret secret)
     for (unsigned i = 0; i < sizeof ret->box; i++)
         ret->box[i] = substitute((uint8_t)i);
     ret->hard = port_aes_is_hard();
+}
+
+void weir_hash_requests(const weir_hash_keys *keys, const weir_store_request *requests, size_t n,
+                        uint64_t *ret_hashes)
+{
+#ifdef PORT_AES_HARD
+    if (keys->hard) {
+        hash_requests_hard(keys, requests, n, ret_hashes);
+        return;
+    }
+#endif
+    for (size_t i = 0; i < n; i++) {
+        const weir_store_request *r = &requests[i];
+        ret_hashes[i] = good_key(r) ? weir_hash_soft(keys, r->policy_id, r->key, r->key_len) : 0;
+    }
 }

@@ -15,9 +15,9 @@
  * (FSE 2006); Keliher and Sui, "Exact Maximum Expected Differential and Linear Probability for
  * Two-Round AES" (2005), for the bound; FIPS 197. */
 
-#include "store/siphash.h"
+#include <weir/weir_store.h>
 
-#include <stdbool.h>
+#include "store/siphash.h"
 
 enum {
     WEIR_HASH_LANES = 4,  /* blocks that are read at once */
@@ -52,5 +52,9 @@ static inline uint64_t weir_hash(const weir_hash_keys *keys, uint64_t policy_id,
     return keys->hard ? weir_hash_hard(keys, policy_id, key, len)
                       : weir_hash_soft(keys, policy_id, key, len);
 }
+
+/* The hashes of the requests' keys; 0 for a key that is not 1..WEIR_KEY_MAX bytes. */
+void weir_hash_requests(const weir_hash_keys *keys, const weir_store_request *requests, size_t n,
+                        uint64_t *ret_hashes);
 
 #endif

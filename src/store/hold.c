@@ -15,18 +15,13 @@
 
 static uint64_t held_by(const weir_line *l)
 {
-    uint64_t units = 0;
+    uint64_t held = 0;
     unsigned live = weir_line_live(l);
     for (unsigned i = 0; i < WEIR_LINE_ENTRIES; i++) {
         if (live >> i & 1)
-            units += weir_form_units((weir_form)(l->word[0] >> WEIR_CODE_AT(i) & 7));
+            held += weir_held_by((weir_form)(l->word[0] >> WEIR_CODE_AT(i) & 7));
     }
-    return units << 32 | (uint64_t)__builtin_popcount(live);
-}
-
-static weir_stripe *stripe_of(weir_table *t, const weir_bucket *b)
-{
-    return &t->head->stripes[(size_t)(b - t->keeper.buckets) % WEIR_STRIPES];
+    return held;
 }
 
 /* Relaxed: sums that publish nothing. Each change is made under the lock of its bucket, so that the
@@ -34,7 +29,7 @@ static weir_stripe *stripe_of(weir_table *t, const weir_bucket *b)
 static void count(weir_table *t, const weir_locked *l)
 {
     if ((l->old.word[0] ^ l->line.word[0]) & WEIR_CODES)
-        port_add_relaxed(&stripe_of(t, l->bucket)->held, held_by(&l->line) - held_by(&l->old));
+        port_add_relaxed(&weir_counts_of(t, l->bucket)->held, held_by(&l->line) - held_by(&l->old));
 }
 
 /* ---- the hold -------------------------------------------------------------------------------- */
@@ -57,6 +52,13 @@ weir_locked *weir_hold_wait(weir_table *t, weir_hold *h, weir_bucket *b)
     return l;
 }
 
+/* Unlocks the last added, with nothing written. */
+static void let_go(weir_hold *h)
+{
+    const weir_locked *l = &h->of[--h->len];
+    weir_bucket_unlock(l->bucket, l->old.word[0]);
+}
+
 weir_locked *weir_hold_try(weir_table *t, weir_hold *h, weir_bucket *b, uint64_t header)
 {
     if (header & WEIR_LOCKED || !weir_bucket_try_lock(&t->keeper, b, header))
@@ -67,9 +69,8 @@ weir_locked *weir_hold_try(weir_table *t, weir_hold *h, weir_bucket *b, uint64_t
     for (unsigned i = 1; i < WEIR_LINE_WORDS; i++)
         l->old.word[i] = port_word_load_relaxed(&b->word[i]);
     l->line = l->old;
-    if (__builtin_expect(!weir_line_sound(&l->line), 0)) { /* whoever waits for it will mend it */
-        h->len--;
-        weir_bucket_unlock(b, header);
+    if (__builtin_expect(!weir_line_sound(&l->old), 0)) {
+        let_go(h); /* whoever waits for the lock will mend it */
         return NULL;
     }
     return l;
@@ -142,12 +143,6 @@ static weir_locked *hold_other(weir_table *t, weir_hold *h, const weir_locked *f
     weir_entry e = weir_line_get(&from->line, i);
     weir_bucket *b = other_of(t, from->bucket, &e);
     return h->len < h->max ? weir_hold_try(t, h, b, port_word_load_acquire(&b->word[0])) : NULL;
-}
-
-static void let_go(weir_hold *h)
-{
-    const weir_locked *l = &h->of[--h->len];
-    weir_bucket_unlock(l->bucket, l->old.word[0]);
 }
 
 /* Adds an entry, in the place of what a writer that was killed while it moved the same key has left
@@ -231,7 +226,7 @@ static weir_locked *evict(weir_table *t, weir_locked *first, weir_locked *second
     weir_locked *l = second_ns < first_ns ? second : first;
     unsigned victims = second_ns < first_ns ? victims2 : victims1;
     weir_line_drop(&l->line, victims);
-    port_add_relaxed(&stripe_of(t, l->bucket)->evicted, (uint64_t)__builtin_popcount(victims));
+    port_add_relaxed(&weir_counts_of(t, l->bucket)->evicted, (uint64_t)__builtin_popcount(victims));
     return l;
 }
 
@@ -241,7 +236,7 @@ static weir_locked *evict(weir_table *t, weir_locked *first, weir_locked *second
 static weir_locked *search(weir_table *t, weir_hold *h, weir_locked *first, weir_locked *second,
                            weir_form form, int64_t seen_ns)
 {
-    weir_stripe *s = stripe_of(t, first->bucket);
+    weir_table_counts *s = weir_counts_of(t, first->bucket);
     uint64_t skip = port_load_relaxed(&s->skip);
     unsigned most = skip > 0 ? 1 : WEIR_MOVES;
     for (unsigned moves = 1; moves <= most; moves++) {
@@ -294,7 +289,7 @@ weir_status weir_hold_insert(weir_table *t, weir_hold *h, const weir_place *at, 
     if (!l && !t->refuse)
         l = evict(t, first, second, e->form);
     if (!l) {
-        port_add_relaxed(&stripe_of(t, at->first)->refused, 1);
+        port_add_relaxed(&weir_counts_of(t, at->first)->refused, 1);
         return WEIR_E_FULL;
     }
     e->away = l == second;

@@ -403,6 +403,7 @@ weir_status weir_image_open_beside(weir_image **ret, weir_image *old,
         uint64_t openings = port_word_load_relaxed(&old->head->openings);
         port_word_store_release(&m->head->openings, openings);
         memcpy(registry(m), registry(old), WEIR_REGISTRY_BYTES);
+        memcpy(&m->head->epoch, &old->head->epoch, sizeof m->head->epoch);
         st = attach(m, options);
     }
     if (st != WEIR_OK) {
@@ -458,6 +459,11 @@ const weir_owners *weir_image_owners(const weir_image *m)
     return &m->owners;
 }
 
+weir_epoch_slots *weir_image_epoch(weir_image *m)
+{
+    return &m->head->epoch;
+}
+
 const uint8_t *weir_image_secret(const weir_image *m)
 {
     return m->head->secret;
@@ -480,4 +486,11 @@ size_t weir_image_policy_text(const weir_image *m, uint64_t policy_id,
                               char buf[WEIR_POLICY_TEXT_MAX])
 {
     return weir_registry_text(registry(m), policy_id, buf, WEIR_POLICY_TEXT_MAX);
+}
+
+void weir_image_policies(const weir_image *m,
+                         bool (*fn)(void *ctx, uint64_t id, const char *text, size_t len),
+                         void *ctx)
+{
+    weir_registry_each(registry(m), fn, ctx);
 }

@@ -7,6 +7,7 @@
 
 #include <weir/weir_store.h>
 
+#include "store/epoch.h"
 #include "store/owner.h"
 
 /* Of what lies in the parts, that is of every layout that the code of table, large and reserved
@@ -46,6 +47,8 @@ weir_image_parts weir_image_parts_get(const weir_image *m);
 const weir_owners *weir_image_owners(const weir_image *m);
 const uint8_t *weir_image_secret(const weir_image *m); /* 16 bytes */
 
+weir_epoch_slots *weir_image_epoch(weir_image *m); /* what it remembers of the time */
+
 /* Writes to the disk what has changed, and returns when it is there. WEIR_E_IO if the system could
  * not; WEIR_OK for anonymous memory. Any thread. */
 weir_status weir_image_sync(weir_image *m);
@@ -63,8 +66,8 @@ weir_image_stats weir_image_stats_get(const weir_image *m); /* any thread */
 /* Whether the file's parts are not of the sizes that were asked for. */
 bool weir_image_other_size(const weir_image *m);
 
-/* Makes an image of the sizes that opening `old` was asked for, empty but for the secret and the
- * policies' texts, in a file beside that of `old`, which is left alone. Nobody else can open `old`
+/* Makes an image of the sizes that opening `old` was asked for, empty but for the secret, the
+ * policies' texts and what it remembers of the time, in a file beside that of `old`, which is left alone. Nobody else can open `old`
  * from here on.
  *  old  opened with the same options.
  * Returns as weir_image_open(); WEIR_E_BUSY if others have it open. */
@@ -85,5 +88,11 @@ void weir_image_note_policy(weir_image *m, uint64_t policy_id, const char *text,
  * thread. */
 size_t weir_image_policy_text(const weir_image *m, uint64_t policy_id,
                               char buf[WEIR_POLICY_TEXT_MAX]);
+
+/* Calls fn for every text that is noted, until it returns false; the text is not terminated. Any
+ * thread. */
+void weir_image_policies(const weir_image *m,
+                         bool (*fn)(void *ctx, uint64_t id, const char *text, size_t len),
+                         void *ctx);
 
 #endif

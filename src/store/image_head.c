@@ -26,6 +26,7 @@ _Static_assert(offsetof(weir_head, parts) == 32, "the file's layout");
 _Static_assert(offsetof(weir_head, secret) == 96, "the file's layout");
 _Static_assert(offsetof(weir_head, checksum) == WEIR_HEAD_FIXED, "the file's layout");
 _Static_assert(offsetof(weir_head, boot) == 536, "the file's layout");
+_Static_assert(offsetof(weir_head, epoch) == 552, "the file's layout");
 
 static uint64_t round_up(uint64_t n, uint64_t to)
 {
@@ -86,7 +87,10 @@ bool weir_head_check(const weir_head *h, uint64_t file_bytes, char *ret, size_t 
         snprintf(ret, size, "it is from a machine of another byte order");
     else if (h->format != WEIR_IMAGE_FORMAT)
         snprintf(ret, size, "it has format %" PRIu32 ", expected %d", h->format, WEIR_IMAGE_FORMAT);
-    else if (h->byte_order != BYTE_ORDER_MARK || h->checksum != sum_of(h))
+    /* Its maker opened it before it came to its place. Were the count to begin anew, an id would be
+     * that of a dead holder of locks. */
+    else if (h->byte_order != BYTE_ORDER_MARK || h->checksum != sum_of(h) ||
+             port_word_load_relaxed(&h->openings) == 0)
         snprintf(ret, size, "its header is damaged");
     else if (h->state_version != WEIR_STATE_VERSION)
         snprintf(ret, size, "its states have version %" PRIu32 ", expected %d", h->state_version,

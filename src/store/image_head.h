@@ -6,6 +6,7 @@
  * know of files or processes. docs/internals/state.md describes it byte by byte. */
 
 #include "port/atomic.h"
+#include "store/epoch.h"
 
 #include <stddef.h>
 
@@ -45,7 +46,8 @@ typedef struct weir_head {
     port_word attached;   /* openings that were not yet closed; 0: closed as it should be */
     port_word written_ns; /* when it was last known to be on the disk */
     uint8_t boot[16];     /* of the machine, when it was last opened by the first to do so */
-    uint8_t rest[3544];
+    weir_epoch_slots epoch;
+    uint8_t rest[3448];
 } weir_head;
 
 /* Says where parts of these sizes lie, and how large the whole is. False if there is no such

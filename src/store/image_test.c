@@ -211,6 +211,7 @@ static void check_texts(void **state)
         {88, TABLE + 4096, true, "the sizes in its header do not add up"},
         {100, 1, false, "its header is damaged"},
         {504, 1, false, "its header is damaged"},
+        {512, 0, false, "its header is damaged"}, /* nobody has ever opened it */
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char text[200];

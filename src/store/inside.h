@@ -7,6 +7,7 @@
 
 #include <weir/weir_store.h>
 
+#include "store/clock.h"
 #include "store/hash.h"
 #include "store/image.h"
 #include "store/large.h"
@@ -24,6 +25,7 @@ struct weir_store {
     weir_image *image;
     weir_zones zones; /* find is NULL: UTC alone */
     uint64_t memory_max, large_max;
+    weir_clock clock;
 };
 
 /* ---- keys ------------------------------------------------------------------------------------ */
@@ -82,6 +84,11 @@ static inline void weir_store_settle_disk(weir_store *s)
     if (__builtin_expect(s->sync_always, 0))
         (void)!weir_image_sync(s->image); /* a failure is counted there; what was decided, was */
 }
+
+/* ---- what store_time.c has ------------------------------------------------------------------- */
+
+/* Sets the clock to go, from what the image remembers. The table is open. */
+void weir_store_start_clock(weir_store *s);
 
 /* ---- what store_reserve.c has ---------------------------------------------------------------- */
 

@@ -30,7 +30,7 @@ typedef struct weir_large weir_large;
  *  part    `bytes` bytes, WEIR_LARGE_BYTES_MIN or more, that begin on a page; zeroed if it is_new.
  *  owners  must outlive *ret.
  * Returns WEIR_OK; WEIR_E_NOMEM; WEIR_E_RANGE for too few bytes; WEIR_E_SYNTAX if the part is none
- * of this size that was opened as new. */
+ * of this size. One that is all zero is as good as new. */
 weir_status weir_large_open(weir_large **ret, void *part, size_t bytes, bool is_new,
                             const weir_owners *owners);
 void weir_large_close(weir_large *l); /* accepts NULL */
@@ -38,8 +38,7 @@ void weir_large_close(weir_large *l); /* accepts NULL */
 typedef struct weir_large_call {
     const weir_policy *policy;
     uint64_t hash;
-    int64_t
-        now_ns; /* 0..WEIR_NOW_NS_MAX; an earlier one than the stripe has seen is read as that */
+    int64_t now_ns; /* 0..WEIR_NOW_NS_MAX; an earlier one than the stripe's is read as that */
     weir_state_fn fn;
     void *ctx;
     int64_t refund; /* units that fn gives to weir_refund(); 0 if it does not */

@@ -132,6 +132,19 @@ size_t weir_registry_len(const weir_registry *r)
     return n;
 }
 
+void weir_registry_each(const weir_registry *r,
+                        bool (*fn)(void *ctx, uint64_t id, const char *text, size_t len), void *ctx)
+{
+    for (size_t i = 0; i < WEIR_REGISTRY_ENTRIES; i++) {
+        const entry *e = &r->entries[i];
+        uint64_t id = port_word_load_relaxed(&e->id);
+        size_t len = 0;
+        const uint8_t *text = text_of(r, id, port_word_load_acquire(&e->place), &len);
+        if (text && !fn(ctx, id, (const char *)text, len))
+            return;
+    }
+}
+
 void weir_registry_mend(weir_registry *r)
 {
     uint64_t used = 0;

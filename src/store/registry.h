@@ -32,6 +32,12 @@ bool weir_registry_note(weir_registry *r, uint64_t id, const char *text, size_t 
  * known, or does not fit. Any thread, of any process. */
 size_t weir_registry_text(const weir_registry *r, uint64_t id, char *buf, size_t size);
 
+/* Calls fn for every id that has a whole text, until it returns false; the text is not terminated.
+ * Any thread, of any process. */
+void weir_registry_each(const weir_registry *r,
+                        bool (*fn)(void *ctx, uint64_t id, const char *text, size_t len),
+                        void *ctx);
+
 /* How many ids have a place. Any thread. */
 size_t weir_registry_len(const weir_registry *r);
 

@@ -71,6 +71,35 @@ static void check_notes(void **state)
     assert_false(weir_registry_note(r, 9, "", 0));
 }
 
+typedef struct told {
+    uint64_t ids; /* the sum of them */
+    size_t len, most;
+} told;
+
+static bool tell(void *ctx, uint64_t id, const char *text, size_t len)
+{
+    told *t = ctx;
+    assert_int_equal(len, 3);
+    assert_int_equal(text[0], 'p');
+    t->ids += id;
+    return ++t->len < t->most;
+}
+
+static void check_each(void **state)
+{
+    weir_registry *r = *state;
+    told none = {.most = 9}, all = {.most = 9}, two = {.most = 2};
+    weir_registry_each(r, tell, &none);
+    assert_int_equal(none.len, 0);
+    for (uint64_t id = 5; id < 8; id++)
+        assert_true(note(r, id, "p/s"));
+    weir_registry_each(r, tell, &all);
+    assert_int_equal(all.len, 3);
+    assert_int_equal(all.ids, 5 + 6 + 7);
+    weir_registry_each(r, tell, &two);
+    assert_int_equal(two.len, 2);
+}
+
 static void check_many(void **state)
 {
     weir_registry *r = *state;
@@ -174,8 +203,8 @@ int main(void)
 {
 #define WITH_ONE(test) cmocka_unit_test_setup_teardown(test, make_registry, drop_registry)
     const struct CMUnitTest tests[] = {
-        WITH_ONE(check_notes), WITH_ONE(check_many),    WITH_ONE(check_long_ones),
-        WITH_ONE(check_torn),  WITH_ONE(check_threads),
+        WITH_ONE(check_notes),     WITH_ONE(check_each), WITH_ONE(check_many),
+        WITH_ONE(check_long_ones), WITH_ONE(check_torn), WITH_ONE(check_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

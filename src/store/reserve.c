@@ -556,6 +556,22 @@ weir_status weir_reserve_settle(weir_reserve *r, uint64_t id, int64_t now_ns, in
     return st;
 }
 
+void weir_reserve_forgive(weir_reserve *r, uint64_t hash)
+{
+    table *t = table_of(r);
+    lock(t);
+    for (uint32_t i = 0; i < t->head->heap_len; i++) {
+        record *of = &t->records[t->heap[i]];
+        if (of->hash != hash)
+            continue;
+        set_free(of); /* killed here, it is gone */
+        of->units = 0;
+        of->check = check_of(t, of);
+        set_open(of);
+    }
+    unlock(t);
+}
+
 weir_reserve_stats weir_reserve_stats_get(weir_reserve *r)
 {
     table *t = table_of(r);

@@ -13,8 +13,8 @@
  * Given back is what still counts of the charge, as of the moment that it ends: a reservation that
  * ran out at t is given back as of t, before any decision at t or later is made, however late that
  * is. A window that was over by then gets nothing back, since the next one never had the charge.
- * For all else it is as weir_refund() has it; so too if the key was made fresh, or forgotten for
- * want of room, in the meantime. */
+ * For all else it is as weir_refund() has it; so too if the key was forgotten for want of room in
+ * the meantime. */
 
 #include "port/atomic.h"
 #include "store/owner.h"
@@ -81,6 +81,11 @@ WEIR_NODISCARD weir_status weir_reserve_settle(weir_reserve *r, uint64_t id, int
 /* Opens in `r`, which is new and whose secret is the same, what is open in `from`. What has no room
  * there counts as lost. */
 void weir_reserve_copy(weir_reserve *r, weir_reserve *from);
+
+/* To be called before a key is made fresh: what it was charged by reservations is forgiven with the
+ * rest, so that they have nothing left to give back. They stay open, of 0 units. Work: as many as
+ * are open. Any thread. */
+void weir_reserve_forgive(weir_reserve *r, uint64_t hash);
 
 typedef struct weir_reserve_stats {
     uint64_t open;

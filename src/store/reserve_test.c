@@ -153,6 +153,12 @@ static weir_status try_commit(fixture *x, uint64_t id, int64_t now_ns)
     return weir_reserve_settle(x->r, id, now_ns, 0, &d, &over);
 }
 
+static void reopen(fixture *x)
+{
+    weir_reserve_close(x->r);
+    x->r = open_part(&x->fake, x->part, x->bytes, false, &second);
+}
+
 /* ---- what a reservation is ------------------------------------------------------------------- */
 
 static void check_settled(void **unused)
@@ -396,13 +402,29 @@ static void check_ids(void **unused)
     tear_down(&x);
 }
 
-/* ---- opened again ---------------------------------------------------------------------------- */
-
-static void reopen(fixture *x)
+/* Who makes a key fresh forgives what is reserved of it: it is not given back a second time. */
+static void check_forgiven(void **unused)
 {
-    weir_reserve_close(x->r);
-    x->r = open_part(&x->fake, x->part, x->bytes, false, &second);
+    (void)unused;
+    fixture x;
+    weir_decision d;
+    int64_t over;
+    set_up(&x, "fixed-window 100/h", SMALL);
+    uint64_t a = make(&x, 0, s_ns, 30, 60 * s_ns), b = make(&x, 0, s_ns, 20, 60 * s_ns);
+    uint64_t c = make(&x, 1, s_ns, 40, 60 * s_ns);
+    weir_reserve_forgive(x.r, 0);
+    memset(x.fake.state[0], 0, sizeof x.fake.state[0]);
+    assert_int_equal(weir_check(&x.policy, x.fake.state[0], 0, 2 * s_ns, 50, &d), WEIR_OK);
+    reopen(&x);
+    assert_int_equal(weir_reserve_stats_get(x.r).open, 3);
+    assert_int_equal(commit(&x, a, 3 * s_ns, 5, &over), 45); /* what it came to is charged */
+    assert_int_equal(try_commit(&x, b, 3 * s_ns), WEIR_OK);
+    assert_int_equal(left(&x, 0, 3 * s_ns), 45);
+    assert_int_equal(commit(&x, c, 3 * s_ns, 10, &over), 90);
+    tear_down(&x);
 }
+
+/* ---- opened again ---------------------------------------------------------------------------- */
 
 static void check_reopened(void **unused)
 {
@@ -695,7 +717,7 @@ int main(void)
         cmocka_unit_test(check_ids),         cmocka_unit_test(check_reopened),
         cmocka_unit_test(check_killed),      cmocka_unit_test(check_damaged),
         cmocka_unit_test(check_model),       cmocka_unit_test(check_shared),
-        cmocka_unit_test(check_left_locked),
+        cmocka_unit_test(check_left_locked), cmocka_unit_test(check_forgiven),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,8 @@ enum {
     SWEEP_FULL = 64, /* the same where there is no room at first sight */
     SAMPLE = 16,     /* blocks looked at to find the one closest to fresh ... */
     SAMPLE_AT = 4,   /* ... in so many places */
-    EVICTIONS = 8,   /* before all in one place goes */
+    EVICTIONS = 8,   /* before all in one place goes, ... */
+    ANY_SIZE = 2,    /* ... of them without regard to size */
     LIST = 64,
     FAR_UNITS = 1024, /* of a block that is worth a long search */
     PASSES = 3,       /* of clearing a place, while others take it */
@@ -105,9 +106,20 @@ static uint64_t sweep(weir_large *l, const weir_want *want, size_t count)
     return freed;
 }
 
-/* Drops one block: a fresh one, or what of a sample is closest to fresh. Returns where it was, or
- * 0. */
-static uint64_t evict(weir_large *l, const weir_want *want)
+/* Leaves those of at least so many units, if there are any. */
+static size_t keep_wide(weir_block_seen *seen, size_t n, uint64_t units)
+{
+    size_t wide = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (seen[i].units >= units)
+            seen[wide++] = seen[i];
+    }
+    return wide > 0 ? wide : n;
+}
+
+/* Drops one block: of a sample what is closest to fresh, of so many units if there is one. Returns
+ * where it was, or 0. */
+static uint64_t evict(weir_large *l, const weir_want *want, uint64_t units)
 {
     weir_block_seen seen[SAMPLE];
     size_t n = 0;
@@ -115,7 +127,7 @@ static uint64_t evict(weir_large *l, const weir_want *want)
         uint64_t next, from = weir_blocks_any(&l->blocks);
         n += weir_blocks_list(&l->blocks, from, seen + n, SAMPLE / SAMPLE_AT, &next);
     }
-    for (; n > 0; n--) {
+    for (n = keep_wide(seen, n, units); n > 0; n--) {
         size_t best = 0;
         for (size_t i = 1; i < n; i++) {
             if (seen[i].fresh_at_ns < seen[best].fresh_at_ns)
@@ -180,7 +192,7 @@ static uint64_t make_room(weir_large *l, const weir_want *want, port_word *note)
     uint64_t units = weir_block_units(want->words), from = sweep(l, want, SWEEP_FULL), at = 0;
     for (int i = 0; i < EVICTIONS && at == 0; i++) {
         if (from == 0)
-            from = evict(l, want);
+            from = evict(l, want, i < ANY_SIZE ? 0 : units);
         if (from != 0) /* the gap may have begun before it */
             at = weir_blocks_alloc(b, want->words, want->level, want->hash,
                                    from > units ? from - units : 1, false, note);

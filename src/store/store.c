@@ -180,6 +180,7 @@ weir_status weir_store_reset(weir_store *s, uint64_t policy_id, const void *key,
     if (!weir_good_key(key, key_len))
         return WEIR_E_RANGE;
     uint64_t hash = weir_store_hash(s, policy_id, key, key_len);
+    weir_reserve_forgive(s->reserved, hash);
     weir_table_reset(s->table, hash);
     weir_large_reset(s->large, hash);
     weir_store_settle_disk(s);
@@ -192,14 +193,9 @@ weir_status weir_store_reset(weir_store *s, uint64_t policy_id, const void *key,
 static void hash_group(const weir_store *s, const weir_store_request *requests, size_t n,
                        uint64_t *ret_hashes)
 {
-    for (size_t i = 0; i < n; i++) {
-        const weir_store_request *r = &requests[i];
-        ret_hashes[i] = 0;
-        if (!weir_good_key(r->key, r->key_len))
-            continue;
-        ret_hashes[i] = weir_store_hash(s, r->policy_id, r->key, r->key_len);
+    weir_hash_requests(&s->hash, requests, n, ret_hashes);
+    for (size_t i = 0; i < n; i++)
         weir_table_prefetch(s->table, ret_hashes[i]);
-    }
     for (size_t i = 0; i < n; i++) {
         if (i == 0 || ret_hashes[i] != ret_hashes[i - 1])
             weir_table_prefetch_second(s->table, ret_hashes[i]);
@@ -220,18 +216,6 @@ static void decide_one(weir_store *s, weir_store_request *r, uint64_t hash, int6
                     : WEIR_E_RANGE;
     if (r->status == WEIR_OK)
         r->decision = c.decision;
-}
-
-/* Decides the first `len` requests, which are about one key and good, together. */
-static void decide_row(weir_store *s, weir_store_request *requests, size_t len, uint64_t hash,
-                       int64_t now_ns)
-{
-    weir_table_take takes[GROUP];
-    for (size_t i = 0; i < len; i++)
-        takes[i] = (weir_table_take){requests->policy, requests[i].cost, &requests[i].decision};
-    weir_status st = weir_table_take_time(s->table, takes, len, hash, now_ns);
-    for (size_t i = 0; i < len; i++)
-        requests[i].status = st;
 }
 
 /* How many of the first requests are about the key and the policy of the first, and good. */
@@ -259,7 +243,7 @@ static size_t decide_first(weir_store *s, weir_store_request *r, size_t n, const
         return 1;
     }
     size_t len = row_of(r, n, hashes);
-    decide_row(s, r, len, hashes[0], now_ns);
+    weir_table_take_row(s->table, r, len, hashes[0], now_ns);
     return len;
 }
 

@@ -23,9 +23,21 @@ int64_t weir_store_seen_ns(const weir_store *s)
     return weir_table_now(s->table, 0);
 }
 
-void weir_store_note_policy(weir_store *s, uint64_t policy_id, const weir_policy *p)
+void weir_store_note_policy(const weir_store *s, uint64_t policy_id, const weir_policy *p)
 {
     char text[WEIR_POLICY_TEXT_MAX];
     size_t len = weir_policy_print(p, text, sizeof text);
     weir_image_note_policy(s->image, policy_id, text, len);
+}
+
+void weir_store_note_text(weir_store *s, uint64_t policy_id, const char *text, size_t len)
+{
+    weir_image_note_policy(s->image, policy_id, text, len);
+}
+
+void weir_store_policies(weir_store *s,
+                         bool (*fn)(void *ctx, uint64_t id, const char *text, size_t len),
+                         void *ctx)
+{
+    weir_image_policies(s->image, fn, ctx);
 }

@@ -6,6 +6,8 @@
 
 #include <weir/weir_store.h>
 
+#include "store/clock.h"
+
 typedef struct weir_stored {
     uint64_t hash; /* of key and policy, under the store's secret */
     int64_t fresh_at_ns;
@@ -27,11 +29,27 @@ void weir_store_each(weir_store *s, weir_stored_fn fn, void *ctx);
  * kept; WEIR_E_RANGE if it cannot be a state; WEIR_E_FULL, WEIR_E_NOMEM. Any thread. */
 WEIR_NODISCARD weir_status weir_store_put(weir_store *s, const weir_stored *stored);
 
+/* What weir_store_now() goes by, as of about a second ago. Any thread. */
+weir_clock_view weir_store_clock(const weir_store *s);
+
+/* Makes weir_store_now() time_ns. No other thread may use the store. */
+void weir_store_set_time(weir_store *s, int64_t time_ns);
+
+/* Calls fn for every policy whose text the store's memory has, until it returns false. Any
+ * thread. */
+void weir_store_policies(weir_store *s,
+                         bool (*fn)(void *ctx, uint64_t id, const char *text, size_t len),
+                         void *ctx);
+
+/* Notes a text that weir_store_policies() told, of this store or of one with the same secret. Any
+ * thread. */
+void weir_store_note_text(weir_store *s, uint64_t policy_id, const char *text, size_t len);
+
 /* The store's time: decisions are made at this or later. */
 int64_t weir_store_seen_ns(const weir_store *s);
 
 /* Notes what a policy's states are filed under, if it is not weir_store_policy_id(): for those who
  * look into a file. Any thread. */
-void weir_store_note_policy(weir_store *s, uint64_t policy_id, const weir_policy *p);
+void weir_store_note_policy(const weir_store *s, uint64_t policy_id, const weir_policy *p);
 
 #endif

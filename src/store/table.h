@@ -42,20 +42,13 @@ void weir_table_close(weir_table *t); /* accepts NULL; the part stays as it is *
 weir_status weir_table_run(weir_table *t, const weir_policy *p, uint64_t hash, int64_t now_ns,
                            weir_state_fn fn, void *ctx);
 
-/* One key of those that are taken together. */
-typedef struct weir_table_take {
-    const weir_policy *policy; /* whose states weir_pack_is_time() */
-    int64_t cost;              /* 0..WEIR_COST_MAX */
-    weir_decision *ret;
-} weir_table_take;
+/* Decides requests about one key, in order, as weir_check() does: the hot path.
+ *  requests  of one policy, whose states weir_pack_is_time(); key and id are not looked at, costs
+ *            are in range. Statuses are written, WEIR_OK or WEIR_E_FULL, and decisions. */
+void weir_table_take_row(weir_table *t, weir_store_request *requests, size_t n, uint64_t hash,
+                         int64_t now_ns);
 
-/* Decides n requests about one key in order, as weir_check() does: the hot path.
- *  takes  one policy, of which a state is a time.
- * Returns WEIR_OK or WEIR_E_FULL. */
-weir_status weir_table_take_time(weir_table *t, const weir_table_take *takes, size_t n,
-                                 uint64_t hash, int64_t now_ns);
-
-/* The same for one request. */
+/* The same for one request. Returns WEIR_OK or WEIR_E_FULL. */
 weir_status weir_table_take_one(weir_table *t, const weir_policy *p, uint64_t hash, int64_t now_ns,
                                 int64_t cost, weir_decision *ret);
 

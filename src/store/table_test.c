@@ -458,23 +458,24 @@ static void takes_in_a_row(void **state)
 {
     fixture *f = *state;
     enum { LEN = 5 };
-    weir_decision d[LEN];
-    weir_table_take takes[LEN];
-    for (int64_t i = 0; i < LEN; i++)
-        takes[i] = (weir_table_take){&f->tat, 30 + (i == 3), &d[i]};
+    weir_store_request r[LEN] = {0};
+    for (int i = 0; i < LEN; i++) {
+        r[i].policy = &f->tat;
+        r[i].cost = 30 + (i == 3);
+    }
     for (int round = 0; round < 2; round++) {
         for (uint64_t n = 0; n < 3 * FULL; n += 2) /* some in their second bucket */
-            assert_int_equal(
-                weir_table_take_time(f->table, takes, LEN, loner(0x0123, n % 16), s_ns), WEIR_OK);
+            weir_table_take_row(f->table, r, LEN, loner(0x0123, n % 16), s_ns);
     }
     for (int i = 0; i < LEN; i++)
-        assert_false(d[i].allowed);
+        assert_false(r[i].decision.allowed);
     uint64_t hash = colliding(9);
-    assert_int_equal(weir_table_take_time(f->table, takes, LEN, hash, s_ns), WEIR_OK);
+    weir_table_take_row(f->table, r, LEN, hash, s_ns);
     static const int64_t remaining[LEN] = {70, 40, 10, 10, 10};
     for (int i = 0; i < LEN; i++) {
-        assert_int_equal(d[i].allowed, i < 3);
-        assert_int_equal(d[i].remaining, remaining[i]);
+        assert_int_equal(r[i].status, WEIR_OK);
+        assert_int_equal(r[i].decision.allowed, i < 3);
+        assert_int_equal(r[i].decision.remaining, remaining[i]);
     }
     assert_int_equal(take(f, &f->tat, hash, s_ns, 0), 10);
 }

@@ -92,11 +92,50 @@ static inline bool try_update(const weir_table *t, const spot *s, uint64_t word)
     return true;
 }
 
+/* Puts a key that was absent into a locked bucket of TIMEs, in the place of none or of what is fresh.
+ * False if there is no such place. */
+static bool put_locked(weir_table *t, weir_bucket *b, uint64_t header, uint64_t tag, uint64_t word,
+                       int64_t seen_ns)
+{
+    const uint64_t lives = (uint64_t)0x8888 << WEIR_CODE_AT(0);
+    uint64_t vacant = ~header & lives;
+    unsigned i = 0;
+    if (vacant) {
+        i = ((unsigned)__builtin_ctzll(vacant) - WEIR_CODE_AT(0)) / 4;
+        port_add_relaxed(&weir_counts_of(t, b)->held, weir_held_by(WEIR_FORM_TIME));
+    } else {
+        while (i < ABSENT && (int64_t)port_word_load_relaxed(&b->word[1 + i]) > seen_ns)
+            i++;
+        if (i == ABSENT)
+            return false;
+        header &= ~((uint64_t)WEIR_LIVE << WEIR_CODE_AT(i)); /* gone before its words are */
+        port_word_store_release(&b->word[0], weir_header_lock(&t->keeper, header));
+    }
+    unsigned high = 16 * i, low = i % 2 * 32;
+    port_word *lows = &b->word[6 + i / 2];
+    uint64_t w5 = port_word_load_relaxed(&b->word[5]), w = port_word_load_relaxed(lows);
+    w5 = (w5 & ~((uint64_t)UINT16_MAX << high)) | tag >> 32 << high;
+    w = (w & ~((uint64_t)UINT32_MAX << low)) | (tag & UINT32_MAX) << low;
+    port_word_store_release(&b->word[1 + i], word);
+    port_word_store_release(&b->word[5], w5);
+    port_word_store_release(lows, w);
+    header &= ~((uint64_t)15 << WEIR_CODE_AT(i)) & ~WEIR_AWAY(i);
+    weir_bucket_publish(b, header | (uint64_t)(WEIR_LIVE | WEIR_FORM_TIME) << WEIR_CODE_AT(i));
+    return true;
+}
+
 __attribute__((noinline)) static bool try_insert(weir_table *t, uint64_t hash, const spot *s,
                                                  uint64_t word, int64_t seen_ns,
                                                  weir_status *ret_st)
 {
     weir_place at = weir_place_of(t, hash);
+    if (!(s->header & WEIR_MIXED)) {
+        if (!weir_bucket_try_lock(&t->keeper, at.first, s->header))
+            return false;
+        if (put_locked(t, at.first, s->header, at.tag, word, seen_ns))
+            return true;
+        weir_bucket_unlock(at.first, s->header);
+    }
     weir_locked of[WEIR_HOLD_FEW];
     weir_hold h = {0, WEIR_HOLD_FEW, of};
     weir_entry e = {.tag = at.tag, .fresh_at_ns = (int64_t)word, .form = WEIR_FORM_TIME};
@@ -104,33 +143,45 @@ __attribute__((noinline)) static bool try_insert(weir_table *t, uint64_t hash, c
            weir_hold_insert_alone(t, &h, &at, &e, seen_ns, ret_st);
 }
 
-/* The requests as one function on a state, for table.c. */
-typedef struct group {
-    const weir_table_take *takes;
-    size_t n;
-} group;
+/* ---- deciding -------------------------------------------------------------------------------- */
 
-static inline void take_all(const weir_table_take *takes, size_t n, uint64_t *word, int64_t now_ns)
+/* What is asked: one request, or several in a row. */
+typedef struct asked {
+    const weir_policy *policy;
+    weir_store_request *row; /* NULL: it is one */
+    size_t n;
+    int64_t cost; /* of the one */
+    weir_decision *ret;
+} asked;
+
+__attribute__((always_inline)) static inline void take(const asked *a, uint64_t *word,
+                                                       int64_t now_ns)
 {
-    for (size_t i = 0; i < n; i++) {
-        takes[i].ret->layer = 0;
-        weir_tat_ns_check(takes[i].policy->layer, word, now_ns, takes[i].cost, takes[i].ret);
+    const weir_layer *l = a->policy->layer;
+    if (!a->row) {
+        weir_tat_ns_check(l, word, now_ns, a->cost, a->ret);
+        a->ret->layer = 0;
+        return;
+    }
+    for (size_t i = 0; i < a->n; i++) {
+        weir_store_request *r = &a->row[i];
+        weir_tat_ns_check(l, word, now_ns, r->cost, &r->decision);
+        r->decision.layer = 0;
     }
 }
 
-static weir_status take_group(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
+/* The same as a function on a state, for table.c. */
+static weir_status take_state(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
                               int64_t now_ns, int64_t *ret_fresh_after_ns)
 {
     (void)p;
     (void)level;
     (void)ret_fresh_after_ns;
-    const group *g = ctx;
-    take_all(g->takes, g->n, state, now_ns);
+    take(ctx, state, now_ns);
     return WEIR_OK;
 }
 
-static weir_status take_with_care(weir_table *t, const weir_table_take *takes, size_t n,
-                                  uint64_t hash, int64_t now_ns)
+static weir_status take_with_care(weir_table *t, asked *a, uint64_t hash, int64_t now_ns)
 {
     for (int i = 0; i < TRIES; i++) {
         spot s;
@@ -141,20 +192,19 @@ static weir_status take_with_care(weir_table *t, const weir_table_take *takes, s
             break;
         int64_t seen_ns = weir_table_see(t, now_ns);
         uint64_t word = s.bucket ? s.word : 0, old = word;
-        take_all(takes, n, &word, weir_later(now_ns, seen_ns));
+        take(a, &word, weir_later(now_ns, seen_ns));
         if (word == old || (!s.bucket && (int64_t)word <= seen_ns))
             return WEIR_OK;
         weir_status st = WEIR_OK;
         if (s.bucket ? try_update(t, &s, word) : try_insert(t, hash, &s, word, seen_ns, &st))
             return st;
     }
-    group g = {takes, n};
-    return weir_table_run(t, takes->policy, hash, now_ns, take_group, &g);
+    return weir_table_run(t, a->policy, hash, now_ns, take_state, a);
 }
 
 /* The same for a key that lies in its first bucket, if nobody is in the way. False if not so. */
-__attribute__((always_inline)) static inline bool
-take_at_once(weir_table *t, const weir_table_take *takes, size_t n, uint64_t hash, int64_t now_ns)
+__attribute__((always_inline)) static inline bool take_at_once(weir_table *t, const asked *a,
+                                                               uint64_t hash, int64_t now_ns)
 {
     weir_bucket *b = weir_first_bucket(t, hash);
     uint64_t header = port_word_load_acquire(&b->word[0]);
@@ -169,7 +219,7 @@ take_at_once(weir_table *t, const weir_table_take *takes, size_t n, uint64_t has
                    header >> (WEIR_CODE_AT(i) + 3) & 1 && !(header & WEIR_AWAY(i));
     if (!is_ours || !weir_bucket_same(b, header))
         return false;
-    take_all(takes, n, &word, weir_later(now_ns, weir_table_see(t, now_ns)));
+    take(a, &word, weir_later(now_ns, weir_table_see(t, now_ns)));
     if (word == old)
         return true;
     if (!weir_bucket_try_lock(&t->keeper, b, header))
@@ -179,35 +229,42 @@ take_at_once(weir_table *t, const weir_table_take *takes, size_t n, uint64_t has
     return true;
 }
 
-weir_status weir_table_take_time(weir_table *t, const weir_table_take *takes, size_t n,
-                                 uint64_t hash, int64_t now_ns)
+void weir_table_take_row(weir_table *t, weir_store_request *requests, size_t n, uint64_t hash,
+                         int64_t now_ns)
 {
-    if (take_at_once(t, takes, n, hash, now_ns))
-        return WEIR_OK;
-    return take_with_care(t, takes, n, hash, now_ns);
+    asked a = {.policy = requests->policy, .row = requests, .n = n};
+    weir_status st = WEIR_OK;
+    if (!take_at_once(t, &a, hash, now_ns))
+        st = take_with_care(t, &a, hash, now_ns);
+    for (size_t i = 0; i < n; i++)
+        requests[i].status = st;
 }
 
 __attribute__((noinline)) static weir_status take_one_with_care(weir_table *t, const weir_policy *p,
                                                                 uint64_t hash, int64_t now_ns,
                                                                 int64_t cost, weir_decision *ret)
 {
-    weir_table_take take = {p, cost, ret};
-    return take_with_care(t, &take, 1, hash, now_ns);
+    asked a = {.policy = p, .cost = cost, .ret = ret};
+    return take_with_care(t, &a, hash, now_ns);
 }
 
 weir_status weir_table_take_one(weir_table *t, const weir_policy *p, uint64_t hash, int64_t now_ns,
                                 int64_t cost, weir_decision *ret)
 {
-    weir_table_take take = {p, cost, ret};
-    if (__builtin_expect(take_at_once(t, &take, 1, hash, now_ns), 1))
+    const asked a = {.policy = p, .cost = cost, .ret = ret};
+    if (__builtin_expect(take_at_once(t, &a, hash, now_ns), 1))
         return WEIR_OK;
     return take_one_with_care(t, p, hash, now_ns, cost, ret);
 }
 
+/* ---- reading ahead --------------------------------------------------------------------------- */
+
 void weir_table_prefetch_second(const weir_table *t, uint64_t hash)
 {
-    weir_place at = weir_place_of(t, hash);
-    uint64_t header = port_word_load_relaxed(&at.first->word[0]);
-    if (header & WEIR_SPILLED && look(at.first, header, at.tag, false) >= ABSENT)
-        port_prefetch(at.second);
+    const weir_bucket *first = weir_first_bucket(t, hash);
+    uint64_t header = port_word_load_relaxed(&first->word[0]);
+    if (__builtin_expect((header & WEIR_SPILLED) == 0, 1))
+        return;
+    if (look(first, header, hash & WEIR_TAG_MASK, false) >= ABSENT)
+        port_prefetch(weir_place_of(t, hash).second);
 }

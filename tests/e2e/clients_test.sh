@@ -58,6 +58,22 @@ check "RESP3 has names" "allowed limit remaining retry_after_ms reset_after_ms d
 check "explain" "policy   api" "$(redis-cli -p "$port" WEIR.EXPLAIN api alice | head -1)"
 check "INFO" 1 "$(redis-cli -p "$port" INFO | grep -c '^policy_api:')"
 
+# ---- who hits the limit. No weight is looked at: a minute may end at any time, and halves it.
+ask WEIR.TAKE api greedy COST 100 >/dev/null
+heaviest() { ask WEIR.TOP "$@" | sed 's/.* keys key //; s/ cost.*//'; }
+check "the heaviest of the denied" greedy "$(heaviest api denied 1)"
+check "the heaviest of the allowed, with what a list said" 10.9.8.7 "$(heaviest api allowed 1)"
+check "what shadow would have denied" k "$(heaviest look 1)"
+check "all that is told" "policy of cost unlisted_max sampling half_life_ms complete keys" \
+    "$(redis-cli -p "$port" WEIR.TOP api denied 1 | head -n 15 | awk 'NR % 2 == 1' | tr '\n' ' ' | sed 's/ $//')"
+check "of no such policy" "ERR no policy 'none'; WEIR.POLICY LIST shows those there are" "$(ask WEIR.TOP none)"
+check "more than there are" "ERR k is not a whole number from 1 to 100, as many as top.keys" "$(ask WEIR.TOP api denied 101)"
+for _ in 1 2 3 4 5; do
+    printf 'c\0\n\xff' | redis-cli -p "$port" -x WEIR.CHECK 'gcra 1/3650d' >/dev/null
+done
+check "any bytes" '"c\x00\n\xff"' "$(redis-cli --no-raw -p "$port" WEIR.TOP '(texts)' denied 1 | grep -oF '"c\x00\n\xff"')"
+seq 2000 | sed 's/.*/WEIR.TAKE api many-& COST 9/' | redis-cli -p "$port" >/dev/null
+
 # ---- redis-py
 python=
 for candidate in /usr/bin/python3 python3; do
@@ -151,8 +167,12 @@ check "a policy text" 200 "$(status -G --data-urlencode 'limit=gcra 1/h burst 2'
 check "no such policy" 404 "$(status "$web/v1/take?policy=none&key=k")"
 check "healthz" 200 "$(status "$web/healthz")"
 check "policies" 200 "$(status "$web/v1/policies")"
+check "the heaviest keys over HTTP" 200 "$(status "$web/v1/top?policy=api&of=denied&k=3")"
+check "three of them" 3 "$(grep -c '^{"key":"' "$tmp/body")"
+check "of no such policy" 404 "$(status "$web/v1/top?policy=none")"
 check "keep-alive" 2 "$(curl -sv "$web/healthz" "$web/healthz" 2>&1 | grep -c '^< HTTP/1.1 200')"
 check "metrics" 200 "$(status "$web/metrics")"
+check "name no keys unless that is switched on" 0 "$(grep -c weir_top_cost "$tmp/body")"
 check "count the denied" 'weir_decisions_total{policy="login",verdict="denied"} 0' \
     "$(grep -F 'weir_decisions_total{policy="login",verdict="denied"}' "$tmp/body")"
 if command -v promtool >/dev/null; then

@@ -44,7 +44,7 @@ for command in $("$weir" help | sed -n 's/^  weir \([a-z]*\) .*/\1/p'); do
         check "$command $option: its page has it" 1 "$(sed -e 's/\\-/-/g' "$page" | grep -c "^\\\\fB$option\\\\fR")"
     done
 done
-for page in replay serve check policy; do # and no page has another
+for page in replay serve check policy state; do # and no page has another
     for option in $(sed -e 's/\\-/-/g' "$tmp/weir-$page.1" | sed -n 's/^\\fB\(--[a-z-]*\)\\fR.*/\1/p'); do
         check "weir-$page.1: $option is one" 1 "$("$weir" help "$page" | grep -c -- "^  $option\b")"
     done

@@ -4,6 +4,7 @@
  * nothing of what it answers. */
 
 #include "codec/resp_commands.h"
+#include "service/top.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +32,7 @@ static void serve(const uint8_t *bytes, size_t len, size_t step, weir_buffer *ou
     weir_buffer in;
     if (weir_store_open(&store, &options) != WEIR_OK ||
         weir_hub_open(&hub, store, &zones) != WEIR_OK ||
+        weir_hub_weigh(hub, &(weir_top_options){4, 1 << 20}) != WEIR_OK ||
         weir_service_open(&service, hub) != WEIR_OK)
         abort();
     weir_buffer_init(&in, 1 << 21);

@@ -5,6 +5,7 @@
  * chooses the options, the second how to cut. */
 
 #include "codec/http.h"
+#include "service/top.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +33,8 @@ static void daemon_open(daemon *d, uint8_t choice)
     const weir_store_options options = {.memory_bytes = 1 << 20, .secret = secret};
     const weir_zones zones = {no_zone, NULL};
     if (weir_store_open(&d->store, &options) != WEIR_OK ||
-        weir_hub_open(&d->hub, d->store, &zones) != WEIR_OK)
+        weir_hub_open(&d->hub, d->store, &zones) != WEIR_OK ||
+        weir_hub_weigh(d->hub, &(weir_top_options){4, 1 << 20}) != WEIR_OK)
         abort();
     weir_rule_spec specs[3] = {WEIR_RULE_SPEC_DEFAULT, WEIR_RULE_SPEC_DEFAULT,
                                WEIR_RULE_SPEC_DEFAULT};
@@ -56,6 +58,7 @@ static void daemon_open(daemon *d, uint8_t choice)
                                      .password = choice & 1 ? "p" : NULL,
                                      .key_header = choice & 2 ? "X-Forwarded-For" : NULL,
                                      .key_query = choice & 2 ? NULL : "k",
+                                     .metrics_top = true,
                                      .hops = choice >> 2 & 3};
 }
 

@@ -11,6 +11,7 @@
 #include "cmd/config/listen.h"
 #include "cmd/config/policies.h"
 #include "cmd/utf8.h"
+#include "service/top.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -307,6 +308,36 @@ static bool read_http(config_reader *r, const config_place *place, const config_
     return config_read_map(r, place, fields, LENGTH(fields), base);
 }
 
+/* "off", or what there is to say of it. */
+static bool read_top(config_reader *r, const config_place *place, const config_field *field,
+                     void *base)
+{
+    static const config_field fields[] = {
+        {.name = "keys",
+         .read = config_read_int,
+         .offset = offsetof(weir_config, top_keys),
+         .low = 0,
+         .high = WEIR_TOP_KEYS_MAX},
+        {.name = "memory",
+         .read = config_read_size,
+         .offset = offsetof(weir_config, top_memory_bytes),
+         .low = MIB,
+         .high = MIB << 10},
+        {.name = "metrics", .read = config_read_bool, .offset = offsetof(weir_config, top_metrics)},
+    };
+    (void)field;
+    const config_node *n = place->node;
+    if (n->kind == CONFIG_TEXT && (strcmp(n->text, "off") == 0 || strcmp(n->text, "0") == 0)) {
+        ((weir_config *)base)->top_keys = 0;
+        return true;
+    }
+    if (n->kind != CONFIG_MAP && !config_is_empty(n)) {
+        config_complain(r->errors, place, "expected {keys: 100, metrics: false} or off");
+        return false;
+    }
+    return config_read_map(r, place, fields, LENGTH(fields), base);
+}
+
 static const config_field root_fields[] = {
     {.name = "listen", .read = config_read_listen},
     {.name = "password", .read = read_password},
@@ -320,6 +351,7 @@ static const config_field root_fields[] = {
     {.name = "memory", .read = read_memory},
     {.name = "limits", .read = read_limits},
     {.name = "http", .read = read_http},
+    {.name = "top", .read = read_top},
     {.name = "policies", .read = config_read_policies},
 };
 
@@ -345,6 +377,8 @@ weir_config *config_default(void)
         .request_ns = 10 * S_NS,
         .write_ns = 30 * S_NS,
         .drain_ns = 5 * S_NS,
+        .top_keys = 100,
+        .top_memory_bytes = 16 * MIB,
         .memory = memory,
     };
     return c;

@@ -67,6 +67,10 @@ typedef struct weir_config {
 
     config_http_key http_key;
 
+    int top_keys; /* of a list of the keys that weigh most; 0: they are not weighed */
+    uint64_t top_memory_bytes;
+    bool top_metrics; /* /metrics names them */
+
     const weir_rule_spec *rules; /* in the order of the file, names apart, each one good */
     size_t rules_len;            /* 0..WEIR_RULES_MAX */
 

@@ -81,6 +81,9 @@ static void assert_defaults(const weir_config *c)
     assert_int_equal(c->write_ns, 30 * s_ns);
     assert_int_equal(c->drain_ns, 5 * s_ns);
     assert_int_equal(c->http_key.from, CONFIG_KEY_UNSET);
+    assert_int_equal(c->top_keys, 100);
+    assert_int_equal(c->top_memory_bytes, 16 << 20);
+    assert_false(c->top_metrics);
     assert_int_equal(c->rules_len, 0);
 }
 
@@ -93,7 +96,7 @@ static void check_defaults(void **unused)
         "# nothing\n",
         "{}",
         "---\n",
-        "limits:\nmemory:\nhttp:\npolicies:\n",
+        "limits:\nmemory:\nhttp:\ntop:\npolicies:\n",
         "\xEF\xBB\xBF# from another system\r\n",
         "policies: {}\n",
     };
@@ -236,6 +239,19 @@ static const bound bounds[] = {
     {"memory: {when_full: %s}", "evict", true, FIELD(when_full), WEIR_EVICT},
     {"memory: {when_full: %s}", "refuse", true, FIELD(when_full), WEIR_REFUSE},
     {"memory: {when_full: %s}", "drop", false, 0, 0, 0},
+    {"top: %s", "off", true, FIELD(top_keys), 0},
+    {"top: %s", "0", true, FIELD(top_keys), 0},
+    {"top: %s", "{}", true, FIELD(top_keys), 100},
+    {"top: %s", "100", false, 0, 0, 0},
+    {"top: %s", "[off]", false, 0, 0, 0},
+    {"top: {keys: %s}", "0", true, FIELD(top_keys), 0},
+    {"top: {keys: %s}", "1000", true, FIELD(top_keys), 1000},
+    {"top: {keys: %s}", "1001", false, 0, 0, 0},
+    {"top: {keys: 5, memory: %s}", "1m", true, FIELD(top_memory_bytes), 1 << 20},
+    {"top: {memory: %s}", "1g", true, FIELD(top_memory_bytes), 1 << 30},
+    {"top: {memory: %s}", "1025m", false, 0, 0, 0},
+    {"top: {metrics: %s}", "true", true, FIELD(top_metrics), 1},
+    {"top: {metrics: %s}", "10", false, 0, 0, 0},
     {"limits: {idle: %s}", "off", true, FIELD(idle_ns), 0},
     {"limits: {idle: %s}", "0", true, FIELD(idle_ns), 0},
     {"limits: {idle: %s}", "0s", true, FIELD(idle_ns), 0},

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! governor's keyed limiter in its usual table, a DashMap. Time stands still, as for weir; what it
+//! answers is whether a request is allowed, without what remains.
+
+#[path = "../../rounds.rs"]
+mod rounds;
+
+use governor::clock::FakeRelativeClock;
+use governor::middleware::NoOpMiddleware;
+use governor::nanos::Nanos;
+use governor::state::keyed::DashMapStateStore;
+use governor::{Quota, RateLimiter};
+use std::num::NonZeroU32;
+
+fn main() {
+    let billion = NonZeroU32::new(1_000_000_000).unwrap();
+    let limiter = RateLimiter::<_, _, _, NoOpMiddleware<Nanos>>::new(
+        Quota::per_second(billion).allow_burst(billion),
+        DashMapStateStore::<String>::default(),
+        FakeRelativeClock::default(),
+    );
+    rounds::run(|key| limiter.check_key(key).is_ok());
+}

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Decisions a second beside the bare loop, in a table of the same size, and in two threads beside
+ * one. In every round each loop has its turn on the same requests, once to find the caches its own
+ * and once for the clock, and is compared with the one of its kind in that round; the median of
+ * these ratios is the figure. One thread is measured by the processor time it takes, which a busy
+ * machine leaves as it is; two by the clock on the wall, and so is the one that they are beside. */
+
+#include "bare.h"
+#include "kit.h"
+#include "parts.h"
+#include "subject.h"
+
+#include <pthread.h>
+
+enum { ROUNDS = 9, THREADS = 2, PACE_ROUNDS = 5 };
+
+typedef struct bench_case {
+    const char *name, *text;
+    uint64_t keys;
+    size_t slots; /* of the bare table; the store has as many bytes */
+    bool denied;
+    bool threads;
+} bench_case;
+
+static const bench_case cases[] = {
+    {"hot", "gcra 1000000000/s burst 1000000000", 1, (size_t)1 << 21, false, true},
+    {"hot_denied", "gcra 1/h", 1, (size_t)1 << 21, true, true},
+    {"1M", "gcra 1000/s burst 1000", 1000000, (size_t)1 << 21, false, true},
+    {"10M", "gcra 1000/s burst 1000", 10000000, (size_t)1 << 24, false, false},
+    {"100M", "gcra 1000/s burst 1000", 100000000, (size_t)1 << 27, false, false},
+};
+
+typedef struct bench {
+    const bench_case *what;
+    subject subject;
+    bare bare;
+    request_key *keys[THREADS]; /* PASS of them each */
+} bench;
+
+/* Read anew by every pass, so that no compiler knows it. */
+static volatile int64_t now_ns = NOW_NS;
+
+/* ---- the loops ------------------------------------------------------------------------------- */
+
+/* Each goes through PASS requests and returns how many were allowed. */
+typedef uint64_t (*loop_fn)(const bench *b, const request_key *keys);
+
+static uint64_t bare_singles(const bench *b, const request_key *keys)
+{
+    uint64_t allowed = 0;
+    for (size_t i = 0; i < PASS; i++) {
+        bare_answer a;
+        bare_single(&b->bare, &keys[i], now_ns, &a);
+        allowed += a.allowed;
+    }
+    return allowed;
+}
+
+static uint64_t bare_batches(const bench *b, const request_key *keys)
+{
+    uint64_t allowed = 0;
+    for (size_t at = 0; at < PASS; at += KEY_BATCH) {
+        bare_answer a[KEY_BATCH];
+        bare_batch(&b->bare, &keys[at], now_ns, a);
+        for (size_t i = 0; i < KEY_BATCH; i++)
+            allowed += a[i].allowed;
+    }
+    return allowed;
+}
+
+static uint64_t singles(const bench *b, const request_key *keys)
+{
+    return subject_single(&b->subject, keys, PASS, now_ns, 1);
+}
+
+static uint64_t batches(const bench *b, const request_key *keys)
+{
+    return subject_batch(&b->subject, keys, PASS, now_ns, 1);
+}
+
+typedef struct lane { /* a thread and its requests */
+    const bench *bench;
+    loop_fn loop;
+    const request_key *keys;
+    pthread_barrier_t *start; /* of the pass that counts */
+    uint64_t allowed;
+    double began, ended, own; /* own: processor time */
+    pthread_t thread;
+} lane;
+
+static void *lane_main(void *arg)
+{
+    lane *l = arg;
+    l->allowed = l->loop(l->bench, l->keys);
+    pthread_barrier_wait(l->start);
+    double own = kit_own_seconds();
+    l->began = kit_seconds();
+    l->allowed += l->loop(l->bench, l->keys);
+    l->ended = kit_seconds();
+    l->own = kit_own_seconds() - own;
+    return NULL;
+}
+
+typedef struct speed {
+    double wall, own; /* millions of decisions a second, and a second of processor time */
+} speed;
+
+/* Of `threads` threads together. */
+static speed measure(const bench *b, loop_fn loop, unsigned threads)
+{
+    lane lanes[THREADS] = {0};
+    pthread_barrier_t start;
+    pthread_barrier_init(&start, NULL, threads);
+    for (unsigned i = 0; i < threads; i++) {
+        lanes[i] = (lane){.bench = b, .loop = loop, .keys = b->keys[i], .start = &start};
+        if (pthread_create(&lanes[i].thread, NULL, lane_main, &lanes[i]) != 0)
+            die("no thread");
+    }
+    for (unsigned i = 0; i < threads; i++)
+        pthread_join(lanes[i].thread, NULL);
+    pthread_barrier_destroy(&start);
+    double began = lanes[0].began, ended = lanes[0].ended, own = 0;
+    for (unsigned i = 0; i < threads; i++) {
+        if (lanes[i].allowed != (b->what->denied ? 0 : 2 * PASS))
+            die("a loop did not decide as it should");
+        began = lanes[i].began < began ? lanes[i].began : began;
+        ended = lanes[i].ended > ended ? lanes[i].ended : ended;
+        own += lanes[i].own;
+    }
+    double millions = threads * (double)PASS / 1e6;
+    return (speed){.wall = millions / (ended - began), .own = millions / own};
+}
+
+/* ---- figures --------------------------------------------------------------------------------- */
+
+typedef struct figures {
+    double of[ROUNDS], beside[ROUNDS], ratio[ROUNDS];
+} figures;
+
+static void note(figures *f, int round, double of, double beside)
+{
+    f->of[round] = of;
+    f->beside[round] = beside;
+    f->ratio[round] = of / beside;
+}
+
+static void add_row(report *r, const bench_case *what, const char *kind, const char *than,
+                    const char *beside, figures *f)
+{
+    char name[64];
+    snprintf(name, sizeof name, "lib.%s.%s.%s", kind, what->name, than);
+    report_add(r, &(report_row){.name = name,
+                                .value = kit_median(f->of, ROUNDS),
+                                .unit = "M/s",
+                                .baseline_name = beside,
+                                .baseline = kit_median(f->beside, ROUNDS),
+                                .ratio = kit_median(f->ratio, ROUNDS)});
+}
+
+static void measure_all(const bench *b, report *r)
+{
+    static figures batch, single, threads;
+    for (int round = 0; round < ROUNDS; round++) {
+        for (unsigned i = 0; i < THREADS; i++)
+            keys_draw(b->keys[i], b->what->keys, PASS, (uint64_t)round * THREADS + i + 1);
+        speed bare_batched = measure(b, bare_batches, 1), batched = measure(b, batches, 1);
+        speed bare_one = measure(b, bare_singles, 1), one = measure(b, singles, 1);
+        note(&batch, round, batched.own, bare_batched.own);
+        note(&single, round, one.own, bare_one.own);
+        if (b->what->threads)
+            note(&threads, round, measure(b, singles, THREADS).wall, one.wall);
+    }
+    add_row(r, b->what, "batch", "vs_bare", "bare loop", &batch);
+    add_row(r, b->what, "single", "vs_bare", "bare loop", &single);
+    if (b->what->threads)
+        add_row(r, b->what, "threads2", "vs_one", "one thread", &threads);
+}
+
+/* ---- setting up ------------------------------------------------------------------------------ */
+
+static void fill_bare(const bare *b, uint64_t keys)
+{
+    for (uint64_t n = 0; n < keys; n++) {
+        request_key k;
+        bare_answer a;
+        keys_write(&k, n, 1);
+        bare_single(b, &k, now_ns, &a);
+    }
+}
+
+/* Small pages cost both sides a walk of the page table for every key; the ratio is another one. */
+static void say_pages(const char *name, const char *whose, size_t large, size_t table)
+{
+    if (large < table / 2)
+        printf("%s: only %zu MiB of the %s (%zu MiB) are in large pages\n", name, large >> 20,
+               whose, table >> 20);
+}
+
+static void run_case(const bench_case *what, request_key *const *keys, report *r)
+{
+    const size_t table = what->slots * sizeof(bare_slot);
+    bench b = {.what = what, .keys = {keys[0], keys[1]}};
+    subject_open(&b.subject, what->text, table + LARGE_BYTES_MIN, LARGE_BYTES_MIN);
+    const weir_layer *l = &b.subject.policy.layer[0]; /* whose intervals are all of whole ns */
+    bare_open(&b.bare, what->slots, l->limit, (int64_t)(l->den / l->num));
+    size_t before = kit_in_large_pages();
+    fill_bare(&b.bare, what->keys);
+    size_t between = kit_in_large_pages();
+    subject_sweep(&b.subject, what->keys, now_ns, 1);
+    if (what->keys > 1) {
+        say_pages(what->name, "bare table", between - before, table);
+        say_pages(what->name, "store", kit_in_large_pages() - between, table);
+    }
+    measure_all(&b, r);
+    weir_store_stats stats = weir_store_stats_get(b.subject.store);
+    if (stats.evicted > 0)
+        printf("%s: the store has evicted %llu live keys\n", what->name,
+               (unsigned long long)stats.evicted);
+    bare_close(&b.bare);
+    subject_close(&b.subject);
+}
+
+void speed_run(report *r)
+{
+    request_key *keys[THREADS];
+    for (unsigned i = 0; i < THREADS; i++)
+        keys[i] = kit_map(PASS * sizeof *keys[i]);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        run_case(&cases[i], keys, r);
+    for (unsigned i = 0; i < THREADS; i++)
+        kit_unmap(keys[i], PASS * sizeof *keys[i]);
+}
+
+void pace_run(report *r)
+{
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const bench_case *what = &cases[i];
+        if (what->keys > 1000000 || what->denied)
+            continue;
+        bench b = {.what = what, .keys = {kit_map(PASS * sizeof(request_key))}};
+        double figures[PACE_ROUNDS];
+        char name[64];
+        subject_open(&b.subject, what->text, what->slots * sizeof(bare_slot) + LARGE_BYTES_MIN,
+                     LARGE_BYTES_MIN);
+        subject_sweep(&b.subject, what->keys, now_ns, 1);
+        for (int round = 0; round < PACE_ROUNDS; round++) {
+            keys_draw(b.keys[0], what->keys, PASS, (uint64_t)round + 1);
+            figures[round] = measure(&b, singles, 1).own;
+        }
+        double pace = kit_median(figures, PACE_ROUNDS);
+        snprintf(name, sizeof name, "pace.%s", what->name);
+        report_add(r, &(report_row){name, pace, "M/s", "itself", pace, 1});
+        subject_close(&b.subject);
+        kit_unmap(b.keys[0], PASS * sizeof(request_key));
+    }
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+#ifndef BENCH_SUBJECT_H
+#define BENCH_SUBJECT_H
+/* What is measured: a store with all that it promises, through its public face, asked about one
+ * policy. */
+
+#include "keys.h"
+
+#include <weir/weir_store.h>
+
+typedef struct subject {
+    weir_policy policy;
+    uint64_t policy_id;
+    weir_store *store;
+} subject;
+
+/* The least that a store has for large states. */
+#define LARGE_BYTES_MIN ((size_t)64 << 10)
+
+/* large_bytes is of memory_bytes. */
+void subject_open(subject *s, const char *text, size_t memory_bytes, size_t large_bytes);
+void subject_close(subject *s);
+
+/* Take `cost` for each key, one call each, or KEY_BATCH to a call, of which n is a multiple.
+ * Return how many were allowed. */
+uint64_t subject_single(const subject *s, const request_key *keys, size_t n, int64_t now_ns,
+                        int64_t cost);
+uint64_t subject_batch(const subject *s, const request_key *keys, size_t n, int64_t now_ns,
+                       int64_t cost);
+
+/* Take `cost` for each of the keys numbered 0 to keys - 1, in batches. Returns how many were
+ * allowed. */
+uint64_t subject_sweep(const subject *s, uint64_t keys, int64_t now_ns, int64_t cost);
+
+#endif

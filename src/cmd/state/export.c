@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* A state file as lines of JSON: a head, the policies' texts, and a line for each key. Numbers that
+ * a reader might take for floating point ones and round are written as hexadecimal text. */
+
+#include "cmd/state/state.h"
+#include "port/port.h"
+#include "store/image.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static void put_hex(const uint8_t *bytes, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        printf("%02x", bytes[i]);
+}
+
+static void put_head(const state_file *f, bool with_secret)
+{
+    char fingerprint[STATE_FINGERPRINT_MAX];
+    state_fingerprint(f->head.secret, fingerprint);
+    printf("{\"weir_state\":%d,\"time_ns\":%" PRId64 ",\"wall_ns\":%" PRId64
+           ",\"memory_bytes\":%" PRIu64 ",\"large_bytes\":%" PRIu64 ",\"fingerprint\":\"%s\"",
+           WEIR_STATE_VERSION, weir_store_now(f->store), port_now_ns(),
+           state_memory_bytes(&f->head), f->head.parts[WEIR_PART_LARGE].bytes, fingerprint);
+    if (with_secret) {
+        printf(",\"secret\":\"");
+        put_hex(f->head.secret, sizeof f->head.secret);
+        printf("\"");
+    }
+    printf("}\n");
+}
+
+/* Canonical texts are plain ASCII without quotes; the rest is escaped all the same, for a file may
+ * be damaged. */
+static bool put_policy(void *ctx, uint64_t id, const char *text, size_t len)
+{
+    (void)ctx;
+    printf("{\"policy\":\"");
+    for (size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)text[i];
+        if (c < 0x20 || c > 0x7e || c == '"' || c == '\\')
+            printf("\\u%04x", c);
+        else
+            putchar(c);
+    }
+    printf("\",\"id\":\"%016" PRIx64 "\"}\n", id);
+    return !ferror(stdout);
+}
+
+static bool put_key(void *ctx, const weir_stored *stored)
+{
+    (void)ctx;
+    printf("{\"hash\":\"%016" PRIx64 "\",\"fresh_at_ns\":%" PRId64 ",\"form\":%" PRIu32
+           ",\"level\":%" PRIu32 ",\"words\":\"",
+           stored->hash, stored->fresh_at_ns, stored->form, stored->level);
+    for (size_t i = 0; i < stored->words_len; i++)
+        printf("%016" PRIx64, stored->words[i]);
+    printf("\"}\n");
+    return !ferror(stdout);
+}
+
+int state_export(const state_file *f, bool with_secret)
+{
+    put_head(f, with_secret);
+    weir_store_policies(f->store, put_policy, NULL);
+    weir_store_each(f->store, put_key, NULL);
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return 0;
+    fprintf(stderr, "weir state: cannot write to standard output: %s\n", strerror(errno));
+    return 1;
+}

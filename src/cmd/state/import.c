@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Lines of JSON into a state file. The first says which secret the hashes are under: they mean
+ * nothing under another. The first line that is wrong ends it. */
+
+#include "cmd/state/state.h"
+#include "port/port.h"
+#include "store/image.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+typedef struct import {
+    const char *from; /* for messages */
+    FILE *in;
+    size_t line;
+    char *text; /* of that line; getline()'s */
+    size_t room;
+    state_file file;
+    uint64_t keys, policies, refused; /* filed; found no room */
+    uint64_t *words;
+    size_t words_room;
+} import;
+
+/* ---- what is wrong --------------------------------------------------------------------------- */
+
+__attribute__((format(printf, 2, 3))) static bool wrong(const import *m, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fprintf(stderr, "weir state: %s:%zu: ", m->from, m->line);
+    vfprintf(stderr, format, args);
+    fputs("\n", stderr);
+    va_end(args);
+    return false;
+}
+
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+/* False at the end, or after it said what is wrong; *ret_root is NULL at the end alone. */
+static bool next_line(import *m, json_t **ret_root, bool *ret_good)
+{
+    ssize_t len = getline(&m->text, &m->room, m->in);
+    *ret_good = true;
+    if (len < 0) {
+        *ret_good = !ferror(m->in);
+        if (!*ret_good)
+            fprintf(stderr, "weir state: %s: cannot be read: %s\n", m->from, strerror(errno));
+        return false;
+    }
+    m->line++;
+    json_error_t error;
+    *ret_root = json_loadb(m->text, (size_t)len, JSON_REJECT_DUPLICATES, &error);
+    if (!*ret_root)
+        *ret_good = wrong(m, "no object of JSON: %s", error.text);
+    return *ret_root != NULL;
+}
+
+/* Reads 16 digits for each of n words; false if there is anything else. */
+static bool read_hex(const char *text, size_t n, uint64_t *ret)
+{
+    for (size_t i = 0; i < n; i++) {
+        ret[i] = 0;
+        for (int k = 0; k < 16; k++) {
+            static const char digits[] = "0123456789abcdef";
+            char c = text[16 * i + (size_t)k];
+            const char *at = c ? strchr(digits, c) : NULL;
+            if (!at)
+                return false;
+            ret[i] = ret[i] << 4 | (uint64_t)(at - digits);
+        }
+    }
+    return text[16 * n] == '\0';
+}
+
+/* ---- the head -------------------------------------------------------------------------------- */
+
+typedef struct head_line {
+    int version;
+    json_int_t time_ns, wall_ns, memory_bytes, large_bytes;
+    char fingerprint[STATE_FINGERPRINT_MAX];
+    bool has_secret;
+    uint8_t secret[16];
+} head_line;
+
+static bool read_secret(const char *text, uint8_t ret[16])
+{
+    uint64_t words[2];
+    if (!read_hex(text, 2, words))
+        return false;
+    for (size_t i = 0; i < 16; i++)
+        ret[i] = (uint8_t)(words[i / 8] >> (56 - 8 * (i % 8)));
+    return true;
+}
+
+static bool read_head_line(const import *m, json_t *root, head_line *ret)
+{
+    const char *fingerprint, *secret = NULL;
+    json_error_t error;
+    if (json_unpack_ex(root, &error, JSON_STRICT, "{s:i,s:I,s:I,s:I,s:I,s:s,s?s}", "weir_state",
+                       &ret->version, "time_ns", &ret->time_ns, "wall_ns", &ret->wall_ns,
+                       "memory_bytes", &ret->memory_bytes, "large_bytes", &ret->large_bytes,
+                       "fingerprint", &fingerprint, "secret", &secret) != 0)
+        return wrong(m, "expected the head that --export writes: %s", error.text);
+    if (ret->version != WEIR_STATE_VERSION)
+        return wrong(m, "states of version %d, expected %d", ret->version, WEIR_STATE_VERSION);
+    if (ret->time_ns < 0 || ret->time_ns > WEIR_NOW_NS_MAX || ret->wall_ns < 0 ||
+        ret->wall_ns > WEIR_NOW_NS_MAX)
+        return wrong(m, "time_ns, wall_ns: expected 0 to 2^62");
+    if (ret->memory_bytes < 0 || ret->memory_bytes > (json_int_t)1 << 50 || ret->large_bytes < 0 ||
+        ret->large_bytes > ret->memory_bytes)
+        return wrong(m, "memory_bytes, large_bytes: expected 0 to 1 PiB, and the second less");
+    ret->has_secret = secret != NULL;
+    if (secret && !read_secret(secret, ret->secret))
+        return wrong(m, "secret: expected 32 hexadecimal digits");
+    if (strlen(fingerprint) != STATE_FINGERPRINT_MAX - 1)
+        return wrong(m, "fingerprint: expected 16 hexadecimal digits");
+    memcpy(ret->fingerprint, fingerprint, STATE_FINGERPRINT_MAX);
+    return true;
+}
+
+static bool same_secret(const import *m, const head_line *line, const weir_head *head,
+                        const char *path)
+{
+    char fingerprint[STATE_FINGERPRINT_MAX];
+    state_fingerprint(head->secret, fingerprint);
+    if (strcmp(fingerprint, line->fingerprint) == 0)
+        return true;
+    return wrong(m,
+                 "it was exported under the secret %s, and %s has %s: what was hashed under one "
+                 "means nothing under the other",
+                 line->fingerprint, path, fingerprint);
+}
+
+/* Opens the file, which may be new, for what the head line announces. */
+static bool open_for(import *m, const head_line *line, const char *path, const weir_zones *zones)
+{
+    weir_head head = {0};
+    bool absent;
+    weir_store_error error;
+    bool there = state_read_head(path, &head, &absent);
+    if (!there && !absent)
+        return false;
+    if (there && !same_secret(m, line, &head, path))
+        return false;
+    if (!there && !line->has_secret)
+        return wrong(m,
+                     "it was exported without its secret, so it can only go into the file that it "
+                     "came from; %s is new. --export --with-secret writes it",
+                     path);
+    if (!there) {
+        memcpy(head.secret, line->secret, sizeof head.secret);
+        head.parts[WEIR_PART_TABLE].bytes = (uint64_t)(line->memory_bytes - line->large_bytes);
+        head.parts[WEIR_PART_LARGE].bytes = (uint64_t)line->large_bytes;
+    }
+    const weir_store_options how = {.zones = zones, .when_full = WEIR_REFUSE};
+    weir_status st = state_open(path, &head, how, &m->file, &error);
+    if (st != WEIR_OK) {
+        fprintf(stderr, "weir state: %s\n", error.text);
+        return false;
+    }
+    int64_t gone_ns = port_now_ns() - line->wall_ns, left_ns = WEIR_NOW_NS_MAX - line->time_ns;
+    if (gone_ns < 0)
+        gone_ns = 0;
+    if (!there)
+        weir_store_set_time(m->file.store, line->time_ns + (gone_ns < left_ns ? gone_ns : left_ns));
+    return true;
+}
+
+/* ---- policies and keys ----------------------------------------------------------------------- */
+
+static bool file_policy(import *m, json_t *root)
+{
+    const char *text, *hex;
+    uint64_t id;
+    json_error_t error;
+    if (json_unpack_ex(root, &error, JSON_STRICT, "{s:s,s:s}", "policy", &text, "id", &hex) != 0)
+        return wrong(m, "not a policy: %s", error.text);
+    if (!read_hex(hex, 1, &id) || id == 0)
+        return wrong(m, "id: expected 16 hexadecimal digits, and not all 0");
+    if (strlen(text) >= WEIR_POLICY_TEXT_MAX)
+        return wrong(m, "policy: expected fewer than %d bytes", WEIR_POLICY_TEXT_MAX);
+    weir_store_note_text(m->file.store, id, text, strlen(text));
+    m->policies++;
+    return true;
+}
+
+static bool room_for_words(import *m, size_t n)
+{
+    if (n <= m->words_room)
+        return true;
+    uint64_t *more = realloc(m->words, n * sizeof *more);
+    if (!more)
+        return false;
+    m->words = more;
+    m->words_room = n;
+    return true;
+}
+
+static bool file_key(import *m, json_t *root)
+{
+    const char *hash, *words;
+    size_t words_len;
+    json_int_t fresh_at_ns, form, level;
+    weir_stored stored = {0};
+    json_error_t error;
+    if (json_unpack_ex(root, &error, JSON_STRICT, "{s:s,s:I,s:I,s:I,s:s%}", "hash", &hash,
+                       "fresh_at_ns", &fresh_at_ns, "form", &form, "level", &level, "words", &words,
+                       &words_len) != 0)
+        return wrong(m, "neither a key nor a policy: %s", error.text);
+    if (!read_hex(hash, 1, &stored.hash))
+        return wrong(m, "hash: expected 16 hexadecimal digits");
+    if (form < 0 || form > UINT32_MAX || level < 0 || level > UINT32_MAX)
+        return wrong(m, "form, level: expected 0 to 2^32 - 1");
+    stored.words_len = words_len / 16;
+    if (!room_for_words(m, stored.words_len))
+        return wrong(m, "out of memory");
+    if (!read_hex(words, stored.words_len, m->words))
+        return wrong(m, "words: expected 16 hexadecimal digits for each");
+    stored.fresh_at_ns = fresh_at_ns;
+    stored.form = (uint32_t)form;
+    stored.level = (uint32_t)level;
+    stored.words = m->words;
+    weir_status st = weir_store_put(m->file.store, &stored);
+    if (st == WEIR_E_FULL || st == WEIR_E_NOMEM)
+        m->refused++;
+    else if (st != WEIR_OK)
+        return wrong(m, "this cannot be a state: %s", weir_status_str(st));
+    else
+        m->keys++;
+    return true;
+}
+
+static bool file_all(import *m, const char *path, const weir_zones *zones)
+{
+    json_t *root = NULL;
+    bool good;
+    if (!next_line(m, &root, &good)) {
+        if (good)
+            fprintf(stderr,
+                    "weir state: %s: expected the head that --export writes, found "
+                    "nothing\n",
+                    m->from);
+        return false;
+    }
+    head_line head;
+    good = read_head_line(m, root, &head) && open_for(m, &head, path, zones);
+    json_decref(root);
+    while (good && next_line(m, &root, &good)) {
+        good = json_object_get(root, "policy") ? file_policy(m, root) : file_key(m, root);
+        json_decref(root);
+    }
+    return good;
+}
+
+int state_import(const char *path, const char *from, const weir_zones *zones)
+{
+    bool is_stdin = strcmp(from, "-") == 0;
+import m = {.from = is_stdin ? "<stdin>" :from };
+    m.in = is_stdin ? stdin : fopen(from, "re");
+    if (!m.in) {
+        fprintf(stderr, "weir state: %s: cannot be read: %s\n", from, strerror(errno));
+        return 1;
+    }
+    bool good = file_all(&m, path, zones);
+    if (m.file.store) {
+        weir_store_close(m.file.store);
+        printf("%s: %" PRIu64 " keys and %" PRIu64 " policies came in\n", path, m.keys, m.policies);
+    }
+    if (m.refused > 0)
+        fprintf(stderr, "weir state: %s: %" PRIu64 " keys found no room, and are fresh there\n",
+                path, m.refused);
+    if (!is_stdin)
+        fclose(m.in);
+    free(m.text);
+    free(m.words);
+    return good && m.refused == 0 ? 0 : 1;
+}

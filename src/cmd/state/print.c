@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* What is in a state file, for people. */
+
+#include "cmd/state/state.h"
+#include "port/port.h"
+#include "store/image.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <time.h>
+
+enum { LABEL = 12 };
+
+static void print_label(const char *label)
+{
+    printf("%-*s", LABEL, label);
+}
+
+static void print_time(int64_t ns)
+{
+    char text[32] = "";
+    time_t s = (time_t)(ns / 1000000000);
+    struct tm t;
+    if (gmtime_r(&s, &t))
+        strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &t);
+    printf("%s.%03dZ", text, (int)(ns / 1000000 % 1000));
+}
+
+static void print_size(uint64_t bytes)
+{
+    if (bytes >= (uint64_t)10 << 20)
+        printf("%" PRIu64 " MiB", bytes >> 20);
+    else if (bytes >= 10 << 10)
+        printf("%" PRIu64 " KiB", bytes >> 10);
+    else
+        printf("%" PRIu64 " bytes", bytes);
+}
+
+void state_print_head(const char *path, const weir_head *head)
+{
+    char fingerprint[STATE_FINGERPRINT_MAX];
+    state_fingerprint(head->secret, fingerprint);
+    printf("%s\n", path);
+    print_label("format");
+    printf("%" PRIu32 ", states %" PRIu32 "\n", head->format, head->state_version);
+    print_label("size");
+    print_size(head->bytes);
+    printf(" (table ");
+    print_size(head->parts[WEIR_PART_TABLE].bytes);
+    printf(", large states ");
+    print_size(head->parts[WEIR_PART_LARGE].bytes);
+    printf(")\n");
+    print_label("made");
+    print_time(head->made_ns);
+    printf("\n");
+    print_label("secret");
+    printf("fingerprint %s\n", fingerprint);
+    print_label("opened");
+    printf("%" PRIu64 " times\n", port_word_load_relaxed(&head->openings));
+}
+
+static void print_found(const weir_store_opened *opened)
+{
+    static const char *const texts[] = {
+        [WEIR_FOUND_NOTHING] = "never",
+        [WEIR_FOUND_CLOSED] = "closed as it should be",
+        [WEIR_FOUND_KILLED] = "its process ended without closing it; nothing is lost",
+        [WEIR_FOUND_POWER_LOSS] =
+            "the machine ended without closing it; what `sync` allows may be missing",
+        [WEIR_FOUND_OPEN] = "in use now",
+    };
+    print_label("last used");
+    if (opened->written_ns > 0) {
+        print_time(opened->written_ns);
+        printf(", ");
+    }
+    printf("%s\n", texts[opened->found]);
+}
+
+static void print_clock(weir_store *s)
+{
+    int64_t now_ns = weir_store_now(s);
+    int64_t offset_ms = weir_store_clock(s).offset_ns / 1000000;
+    uint64_t ms = (uint64_t)(offset_ms < 0 ? -offset_ms : offset_ms);
+    print_label("time");
+    print_time(now_ns);
+    if (ms >= 1000)
+        printf(", the wall clock is %" PRIu64 ".%03" PRIu64 " s %s", ms / 1000, ms % 1000,
+               offset_ms < 0 ? "behind" : "ahead");
+    printf("\n");
+}
+
+typedef struct tally {
+    int64_t now_ns;
+    uint64_t live;
+} tally;
+
+static bool count_live(void *ctx, const weir_stored *stored)
+{
+    tally *t = ctx;
+    t->live += stored->fresh_at_ns > t->now_ns;
+    return true;
+}
+
+static void print_keys(weir_store *s)
+{
+    weir_store_stats stats = weir_store_stats_get(s);
+    tally t = {.now_ns = weir_store_now(s)};
+    weir_store_each(s, count_live, &t);
+    print_label("keys");
+    printf("%" PRIu64 " live, %" PRIu64 " held, %" PRIu64 " of them large\n", t.live, stats.keys,
+           stats.large_keys);
+    print_label("memory");
+    print_size(stats.memory_bytes);
+    printf(" of ");
+    print_size(stats.memory_max);
+    uint64_t permille = stats.memory_max > 0 ? stats.memory_bytes * 1000 / stats.memory_max : 0;
+    printf(" (%" PRIu64 ".%" PRIu64 " %%)\n", permille / 10, permille % 10);
+    print_label("evicted");
+    printf("%" PRIu64 "\n", stats.evicted);
+    print_label("reserved");
+    printf("%" PRIu64 " open\n", stats.reserved);
+    print_label("damaged");
+    printf("%" PRIu64 "\n", stats.damaged);
+}
+
+static bool print_policy(void *ctx, uint64_t id, const char *text, size_t len)
+{
+    size_t *n = ctx;
+    (void)id;
+    print_label((*n)++ == 0 ? "policies" : "");
+    printf("%.*s\n", (int)len, text);
+    return true;
+}
+
+void state_print(const state_file *f)
+{
+    size_t policies = 0;
+    state_print_head(f->path, &f->head);
+    print_found(&f->opened);
+    print_clock(f->store);
+    print_keys(f->store);
+    weir_store_policies(f->store, print_policy, &policies);
+    if (policies == 0) {
+        print_label("policies");
+        printf("none\n");
+    }
+}

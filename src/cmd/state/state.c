@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* `weir state`: what is asked for, and the file that it is asked of. */
+
+#include "cmd/state/state.h"
+
+#include "cmd/cmd.h"
+#include "cmd/options.h"
+#include "port/file.h"
+#include "port/port.h"
+#include "service/zones.h"
+#include "store/siphash.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char usage[] =
+    "Usage: weir state FILE [--export [--with-secret] | --import LINES | --set-clock]\n"
+    "\n"
+    "Says what is in a state file, which no daemon may have open meanwhile.\n"
+    "\n"
+    "  --export         print all of it, one JSON object a line\n"
+    "  --with-secret    with the secret, without which the lines can only go back into the\n"
+    "                   same file. Who has it can find out which keys are in the file, and\n"
+    "                   make keys that get into each other's way: keep it as you keep the file\n"
+    "  --import LINES   take in what --export printed; FILE may be new. - is standard input\n"
+    "  --set-clock      go by the wall clock's time from here on, instead of creeping towards\n"
+    "                   it. Forward, all keys are refilled by the difference; back, all keys\n"
+    "                   become fresh\n"
+    "  --help           this text\n"
+    "\n"
+    "Exit status: 0, 1 something failed, 2 wrong usage.\n"
+    "\n"
+    "Examples:\n"
+    "  weir state /var/lib/weir/state\n"
+    "  weir state /var/lib/weir/state --export --with-secret >state.jsonl\n"
+    "  weir state /tmp/copy --import state.jsonl\n";
+
+typedef struct asked {
+    const char *path, *import;
+    bool export, with_secret, set_clock;
+} asked;
+
+/* ---- the file -------------------------------------------------------------------------------- */
+
+void state_fingerprint(const uint8_t secret[16], char ret[STATE_FINGERPRINT_MAX])
+{
+    static const char text[] = "weir state";
+    weir_secret key = {0, 0};
+    for (unsigned i = 0; i < 8; i++) {
+        key.k0 |= (uint64_t)secret[i] << (8 * i);
+        key.k1 |= (uint64_t)secret[8 + i] << (8 * i);
+    }
+    snprintf(ret, STATE_FINGERPRINT_MAX, "%016" PRIx64, weir_siphash(key, text, sizeof text - 1));
+}
+
+uint64_t state_memory_bytes(const weir_head *head)
+{
+    return head->parts[WEIR_PART_TABLE].bytes + head->parts[WEIR_PART_LARGE].bytes +
+           head->parts[WEIR_PART_RESERVED].bytes;
+}
+
+bool state_read_head(const char *path, weir_head *ret, bool *ret_absent)
+{
+    int fd = -1;
+    uint64_t bytes = 0;
+    int64_t written_ns;
+    char what[256] = "it cannot be read";
+    port_file_error error = port_file_open(path, false, &fd);
+    if (ret_absent)
+        *ret_absent = error == PORT_FILE_ABSENT;
+    if (error == PORT_FILE_ABSENT && ret_absent)
+        return false;
+    if (error == PORT_FILE_OK)
+        error = port_file_info(fd, &bytes, &written_ns);
+    bool good = error == PORT_FILE_OK;
+    if (!good)
+        snprintf(what, sizeof what, "%s", port_file_error_text(error));
+    else if (bytes >= sizeof *ret)
+        good = port_file_read(fd, ret, sizeof *ret);
+    good = good && weir_head_check(ret, bytes, what, sizeof what);
+    port_file_close(fd);
+    if (!good)
+        fprintf(stderr, "weir state: %s: %s\n", path, what);
+    return good;
+}
+
+weir_status state_open(const char *path, const weir_head *head, weir_store_options how,
+                       state_file *ret, weir_store_error *ret_error)
+{
+    *ret = (state_file){.path = path, .head = *head};
+    how.file = path;
+    how.large_bytes = (size_t)head->parts[WEIR_PART_LARGE].bytes;
+    how.memory_bytes = (size_t)state_memory_bytes(head);
+    how.secret = head->secret;
+    how.ret_error = ret_error;
+    how.ret_opened = &ret->opened;
+    return weir_store_open(&ret->store, &how);
+}
+
+/* ---- the clock ------------------------------------------------------------------------------- */
+
+static bool note_text(void *ctx, uint64_t id, const char *text, size_t len)
+{
+    weir_store_note_text(ctx, id, text, len);
+    return true;
+}
+
+/* Time cannot go back under a state: a file with the same secret and policies takes the place of
+ * this one. */
+static weir_status start_anew(state_file *f, const weir_zones *zones, weir_store_error *ret_error)
+{
+    weir_store *texts;
+    weir_store_options how = {.secret = f->head.secret};
+    weir_status st = weir_store_open(&texts, &how);
+    if (st != WEIR_OK)
+        return st;
+    weir_store_policies(f->store, note_text, texts);
+    weir_store_close(f->store);
+    f->store = NULL;
+    how = (weir_store_options){.zones = zones, .reset = true};
+    st = state_open(f->path, &f->head, how, f, ret_error);
+    if (st == WEIR_OK)
+        weir_store_policies(texts, note_text, f->store);
+    weir_store_close(texts);
+    return st;
+}
+
+static int set_clock(state_file *f, const weir_zones *zones)
+{
+    weir_store_error error = {"out of memory"};
+    int64_t time_ns = weir_store_now(f->store), wall_ns = port_now_ns();
+    uint64_t ms = (uint64_t)(wall_ns > time_ns ? wall_ns - time_ns : time_ns - wall_ns) / 1000000;
+    bool back = wall_ns < time_ns && ms > 0;
+    weir_status st = back ? start_anew(f, zones, &error) : WEIR_OK;
+    if (st != WEIR_OK) {
+        fprintf(stderr, "weir state: %s\n", error.text);
+        return 1;
+    }
+    weir_store_set_time(f->store, wall_ns);
+    printf("%s: set %s by %" PRIu64 ".%03" PRIu64 " s%s\n", f->path, back ? "back" : "forward",
+           ms / 1000, ms % 1000, back ? "; all keys are fresh" : "");
+    return 0;
+}
+
+/* ---- the command ----------------------------------------------------------------------------- */
+
+static int run_on(state_file *f, const asked *a, const weir_zones *zones)
+{
+    if (a->set_clock)
+        return set_clock(f, zones);
+    if (a->export)
+        return state_export(f, a->with_secret);
+    state_print(f);
+    return 0;
+}
+
+static int run(const asked *a, const weir_zones *zones)
+{
+    weir_head head = {0};
+    state_file f;
+    weir_store_error error = {"out of memory"};
+    if (a->import)
+        return state_import(a->path, a->import, zones);
+    if (!state_read_head(a->path, &head, NULL))
+        return 1;
+    const weir_store_options how = {.zones = zones};
+    weir_status st = state_open(a->path, &head, how, &f, &error);
+    if (st == WEIR_E_BUSY && !a->export && !a->set_clock)
+        state_print_head(a->path, &head);
+    if (st != WEIR_OK) {
+        fprintf(stderr, "weir state: %s\n", error.text);
+        return 1;
+    }
+    int status = run_on(&f, a, zones);
+    weir_store_close(f.store);
+    return status;
+}
+
+static bool read_options(int argc, char **argv, asked *ret, int *ret_status)
+{
+    enum { EXPORT = 1000, WITH_SECRET, IMPORT, SET_CLOCK };
+    static const struct option known[] = {{"export", no_argument, NULL, EXPORT},
+                                          {"with-secret", no_argument, NULL, WITH_SECRET},
+                                          {"import", required_argument, NULL, IMPORT},
+                                          {"set-clock", no_argument, NULL, SET_CLOCK},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
+    optind = 0;
+    *ret_status = 2;
+    for (int c; (c = options_next("weir state", argc, argv, known)) != -1;) {
+        switch (c) {
+        case EXPORT:
+            ret->export = true;
+            break;
+        case WITH_SECRET:
+            ret->with_secret = true;
+            break;
+        case IMPORT:
+            ret->import = optarg;
+            break;
+        case SET_CLOCK:
+            ret->set_clock = true;
+            break;
+        case 'h':
+            fputs(usage, stdout);
+            *ret_status = 0;
+            return false;
+        default:
+            return false;
+        }
+    }
+    const char *problem = NULL;
+    if (optind == argc)
+        problem = "FILE is missing, like /var/lib/weir/state";
+    else if (optind + 1 < argc)
+        problem = "expected one FILE";
+    else if (ret->export + ret->set_clock + (ret->import != NULL) > 1)
+        problem = "expected one of --export, --import and --set-clock";
+    else if (ret->with_secret && !ret->export)
+        problem = "--with-secret goes with --export";
+    if (problem) {
+        fprintf(stderr, "weir state: %s; see weir state --help\n", problem);
+        return false;
+    }
+    ret->path = argv[optind];
+    return true;
+}
+
+int weir_cmd_state(int argc, char **argv)
+{
+    asked a = {0};
+    int status;
+    if (!read_options(argc, argv, &a, &status))
+        return status;
+    weir_zone_book *book = weir_zone_book_open(WEIR_ZONEINFO_DIR);
+    if (!book) {
+        fputs("weir state: out of memory\n", stderr);
+        return 1;
+    }
+    weir_zones zones = weir_zone_book_zones(book);
+    status = run(&a, &zones);
+    weir_zone_book_close(book);
+    return status;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* WEIR.TOP: the keys that weigh most, by policy. */
+
+#include "codec/resp_call.h"
+#include "service/top.h"
+
+static const char usage[] = "ERR syntax error, expected WEIR.TOP policy [denied|allowed] [k]";
+
+static void put_key(weir_resp_call *c, const weir_top_key *key)
+{
+    weir_buffer *out = c->out;
+    weir_resp_put_map(out, 5, c->session->proto);
+    weir_resp_put_text(out, "key");
+    weir_resp_put_bulk(out, key->text, key->text_len);
+    weir_resp_put_text(out, "cost");
+    weir_resp_put_i64(out, key->cost);
+    weir_resp_put_text(out, "error");
+    weir_resp_put_i64(out, key->error);
+    weir_resp_put_text(out, "requests");
+    weir_resp_put_i64(out, key->requests);
+    weir_resp_put_text(out, "key_bytes");
+    weir_resp_put_i64(out, (int64_t)key->len);
+}
+
+static void put_top(weir_resp_call *c, weir_top_of of, const weir_top *top)
+{
+    weir_buffer *out = c->out;
+    weir_resp_put_map(out, 8, c->session->proto);
+    weir_resp_put_text(out, "policy");
+    weir_resp_put_bulk(out, c->arg[1].at, c->arg[1].len);
+    weir_resp_put_text(out, "of");
+    weir_resp_put_text(out, weir_top_of_name(of));
+    weir_resp_put_text(out, "cost");
+    weir_resp_put_i64(out, top->cost);
+    weir_resp_put_text(out, "unlisted_max");
+    weir_resp_put_i64(out, top->unlisted);
+    weir_resp_put_text(out, "sampling");
+    weir_resp_put_i64(out, top->sampling);
+    weir_resp_put_text(out, "half_life_ms");
+    weir_resp_put_i64(out, WEIR_TOP_HALF_NS / 1000000);
+    weir_resp_put_text(out, "complete");
+    weir_resp_put_bool(out, top->complete, c->session->proto);
+    weir_resp_put_text(out, "keys");
+    weir_resp_put_array(out, top->len);
+    for (size_t i = 0; i < top->len; i++)
+        put_key(c, &top->key[i]);
+}
+
+static void put_failure(weir_resp_call *c, weir_status st, size_t keys)
+{
+    weir_slice policy = weir_resp_call_text(c, 1);
+    if (st == WEIR_E_UNSUPPORTED)
+        weir_resp_put_errorf(c, "ERR keys are not weighed: the configuration says top: off");
+    else if (st == WEIR_E_RANGE)
+        weir_resp_put_errorf(c, "ERR k is not a whole number from 1 to %zu, as many as top.keys",
+                             keys);
+    else if (st == WEIR_E_ABSENT)
+        weir_resp_put_errorf(c, "ERR no policy '%.*s'; WEIR.POLICY LIST shows those there are",
+                             policy.len < 100 ? (int)policy.len : 100, policy.at);
+    else
+        weir_resp_put_errorf(c, "OOM no memory left for the answer");
+}
+
+/* WEIR.TOP policy [denied|allowed] [k] */
+void weir_resp_top(weir_resp_call *c)
+{
+    weir_hub *hub = weir_service_hub(c->session->options->service);
+    size_t keys = weir_hub_top_keys(hub), i = 2;
+    weir_top_of of = WEIR_TOP_DENIED;
+    if (c->args > i && weir_resp_call_is(c, i, "ALLOWED"))
+        of = WEIR_TOP_ALLOWED;
+    if (c->args > i && (of == WEIR_TOP_ALLOWED || weir_resp_call_is(c, i, "DENIED")))
+        i++;
+    int64_t k = keys < WEIR_TOP_K ? (int64_t)keys : WEIR_TOP_K;
+    if (c->args > i + 1 || (c->args > i && !weir_resp_i64(c->arg[i].at, c->arg[i].len, &k))) {
+        weir_resp_put_errorf(c, "%s", usage);
+        return;
+    }
+    weir_top top;
+    weir_status st =
+        weir_hub_top(hub, weir_resp_call_text(c, 1), of, k > 0 ? (size_t)k : 0, c->now_ns, &top);
+    if (st != WEIR_OK) {
+        put_failure(c, st, keys);
+        return;
+    }
+    put_top(c, of, &top);
+    weir_top_free(&top);
+}

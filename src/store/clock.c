@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* The store's clock. All times and clocks are 0..WEIR_NOW_NS_MAX, which is 2^62 ns, so that the sum
+ * and the difference of two fit. */
+
+#include "store/clock.h"
+
+static void set(port_word *w, int64_t x)
+{
+    port_word_store_release(w, (uint64_t)x);
+}
+
+/* How much time has gone by since a moment. */
+static int64_t elapsed_ns(const weir_epoch *e, port_clocks at, uint64_t boot_id)
+{
+    if (e->boot_id == boot_id && boot_id != 0 && at.boot_ns >= e->boot_ns)
+        return at.boot_ns - e->boot_ns;
+    return at.wall_ns > e->wall_ns ? at.wall_ns - e->wall_ns : 0;
+}
+
+void weir_clock_start(weir_clock *c, port_clocks at, uint64_t boot_id, weir_epoch_slots *slots,
+                      int64_t seen_ns)
+{
+    weir_epoch e;
+    int64_t time_ns = at.wall_ns;
+    if (slots && weir_epoch_get(slots, &e)) {
+        int64_t gone_ns = elapsed_ns(&e, at, boot_id), left_ns = WEIR_NOW_NS_MAX - e.time_ns;
+        time_ns = e.time_ns + (gone_ns < left_ns ? gone_ns : left_ns);
+    }
+    if (time_ns < seen_ns)
+        time_ns = seen_ns;
+    *c = (weir_clock){.last = at, .boot_id = boot_id, .slots = slots};
+    set(&c->base, time_ns - at.boot_ns);
+    set(&c->offset, at.wall_ns - time_ns);
+    set(&c->due, at.boot_ns);
+}
+
+static int64_t within(int64_t x, int64_t most)
+{
+    if (x > most)
+        return most;
+    return x < -most ? -most : x;
+}
+
+static int64_t creep(weir_clock *c, port_clocks at, int64_t offset_ns)
+{
+    /* After a long sleep no more than after a short one: half a millisecond is not a step. */
+    int64_t gone_ns = within(at.boot_ns - c->last.boot_ns, WEIR_CLOCK_TICK_NS);
+    int64_t most_ns = gone_ns > 0 ? gone_ns / 1000000 * WEIR_CLOCK_SLEW_PPM : 0;
+    int64_t creep_ns = within(offset_ns, most_ns);
+    set(&c->base, (int64_t)port_word_load_relaxed(&c->base) + creep_ns);
+    return creep_ns;
+}
+
+static void note(weir_clock *c, port_clocks at)
+{
+    if (!c->slots)
+        return;
+    const weir_epoch e = {weir_clock_time(c, at.boot_ns), at.wall_ns, at.boot_ns, c->boot_id};
+    weir_epoch_put(c->slots, &e);
+}
+
+void weir_clock_tick(weir_clock *c, port_clocks at)
+{
+    uint64_t nobody = 0;
+    if (!port_word_cas_acquire(&c->ticking, &nobody, 1))
+        return;
+    int64_t step_ns = (at.wall_ns - at.boot_ns) - (c->last.wall_ns - c->last.boot_ns);
+    if (within(step_ns, WEIR_CLOCK_STEP_NS) != step_ns) {
+        set(&c->step, step_ns);
+        port_word_store_release(&c->steps, port_word_load_relaxed(&c->steps) + 1);
+    }
+    int64_t offset_ns = at.wall_ns - weir_clock_time(c, at.boot_ns);
+    set(&c->offset, offset_ns - creep(c, at, offset_ns));
+    set(&c->due, at.boot_ns + WEIR_CLOCK_TICK_NS);
+    c->last = at;
+    note(c, at);
+    port_word_store_release(&c->ticking, 0);
+}
+
+void weir_clock_set(weir_clock *c, port_clocks at, int64_t time_ns)
+{
+    c->last = at;
+    set(&c->base, time_ns - at.boot_ns);
+    set(&c->offset, at.wall_ns - time_ns);
+    note(c, at);
+}
+
+weir_clock_view weir_clock_look(const weir_clock *c)
+{
+    uint64_t steps = port_word_load_acquire(&c->steps); /* its step was stored before */
+    return (weir_clock_view){.offset_ns = (int64_t)port_word_load_relaxed(&c->offset),
+                             .steps = steps,
+                             .step_ns = (int64_t)port_word_load_relaxed(&c->step)};
+}

@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* What the crash tests have in common. */
+
+#include "crash.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    THREADS_MAX = 8,
+    GROUP = 6,
+    PATIENCE_MS = 30000,
+    ENDED_WELL = 0,
+    NO_STORE = 3,
+    BAD_ANSWER = 4
+};
+
+static const int64_t now_ns = INT64_C(1800000000000000000);
+
+/* A state of 8 bytes, one of 16, a count, a log that grows, and one that does not. */
+static const char *const texts[CRASH_POLICIES] = {
+    "gcra 1000000/h burst 1000000", "gcra 999983/h burst 1000000",        "fixed-window 1000000/h",
+    "sliding-log 4000/h",           "sliding-slices 1000000/h slices 60",
+};
+
+/* ---- small things ---------------------------------------------------------------------------- */
+
+static uint64_t next_random(uint64_t *state) /* splitmix64 */
+{
+    uint64_t x = *state += UINT64_C(0x9e3779b97f4a7c15);
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return x ^ x >> 31;
+}
+
+uint64_t crash_random(crash *c)
+{
+    return next_random(&c->random);
+}
+
+uint64_t crash_below(crash *c, uint64_t n)
+{
+    return crash_random(c) % n;
+}
+
+int64_t crash_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+void crash_fail(const crash *c, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fprintf(stderr, "%s: ", c->program);
+    vfprintf(stderr, format, args);
+    fprintf(stderr, "\n%s: the file is %s\n", c->program, c->file);
+    va_end(args);
+    printf("0 passed, 1 failed, 0 skipped\n");
+    exit(1);
+}
+
+void crash_init(crash *c, int argc, char **argv, int seconds, int *ret_seconds)
+{
+    *c = (crash){.program = argv[0], .memory_bytes = (size_t)8 << 20};
+    *ret_seconds = argc > 1 ? atoi(argv[1]) : seconds;
+    c->random = argc > 2 ? (uint64_t)strtoull(argv[2], NULL, 0)
+                         : (uint64_t)time(NULL) << 20 ^ (uint64_t)getpid();
+    printf("%s: %d seconds, seed %" PRIu64 "\n", argv[0], *ret_seconds, c->random);
+    fflush(stdout);
+    /* What is killed here is processes: a disk would only make it slow. */
+    strcpy(c->dir, "/dev/shm/weir-crash-XXXXXX");
+    if (!mkdtemp(c->dir)) {
+        strcpy(c->dir, "/tmp/weir-crash-XXXXXX");
+        if (!mkdtemp(c->dir))
+            crash_fail(c, "no directory for the file");
+    }
+    snprintf(c->file, sizeof c->file, "%s/state", c->dir);
+    c->record =
+        mmap(NULL, sizeof *c->record, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (c->record == MAP_FAILED)
+        crash_fail(c, "no memory to share");
+    for (size_t i = 0; i < CRASH_POLICIES; i++) {
+        if (weir_policy_parse(&c->policy[i], texts[i], strlen(texts[i]), NULL, NULL) != WEIR_OK)
+            crash_fail(c, "policy: %s", texts[i]);
+    }
+}
+
+void crash_end(crash *c)
+{
+    unlink(c->file);
+    rmdir(c->dir);
+    munmap(c->record, sizeof *c->record);
+}
+
+weir_status crash_open(const crash *c, weir_store **ret, weir_store_error *ret_error)
+{
+    static const uint8_t secret[16] = "the crash tests";
+    *ret_error = (weir_store_error){""};
+    const weir_store_options options = {.memory_bytes = c->memory_bytes,
+                                        .secret = secret,
+                                        .file = c->file,
+                                        .shared = c->shared,
+                                        .ret_error = ret_error};
+    return weir_store_open(ret, &options);
+}
+
+/* ---- those who charge ------------------------------------------------------------------------ */
+
+typedef struct worker {
+    crash *crash;
+    weir_store *store;
+    port_counter *calls;
+    uint64_t left; /* calls until it kills the process; 0: it does not */
+    uint64_t random;
+    uint64_t id[CRASH_POLICIES];
+    pthread_t thread;
+} worker;
+
+/* One charge, of the record and of the store. */
+typedef struct charge {
+    size_t policy, key;
+    char text[24];
+    int64_t cost;
+} charge;
+
+static charge any_charge(worker *w)
+{
+    charge g = {.policy = next_random(&w->random) % CRASH_POLICIES,
+                .key = next_random(&w->random) % CRASH_KEYS,
+                .cost = 1 + (int64_t)(next_random(&w->random) % 3)};
+    snprintf(g.text, sizeof g.text, "key %zu", g.key);
+    return g;
+}
+
+static void begin(worker *w, const charge *g)
+{
+    port_add_relaxed(&w->crash->record->begun[g->policy][g->key], (uint64_t)g->cost);
+}
+
+static void answered(worker *w, const charge *g, weir_status st, const weir_decision *d)
+{
+    crash_record *r = w->crash->record;
+    if (st != WEIR_OK)
+        _exit(BAD_ANSWER);
+    if (d->allowed)
+        port_add_relaxed(&r->answered[g->policy][g->key], (uint64_t)g->cost);
+    else
+        port_sub_relaxed(&r->begun[g->policy][g->key], (uint64_t)g->cost);
+}
+
+static void charge_one(worker *w)
+{
+    charge g = any_charge(w);
+    weir_decision d;
+    begin(w, &g);
+    weir_status st = weir_store_check(w->store, &w->crash->policy[g.policy], w->id[g.policy],
+                                      g.text, strlen(g.text), now_ns, g.cost, &d);
+    answered(w, &g, st, &d);
+}
+
+static weir_store_request request_of(const worker *w, const charge *g)
+{
+    return (weir_store_request){.policy = &w->crash->policy[g->policy],
+                                .policy_id = w->id[g->policy],
+                                .key = g->text,
+                                .key_len = strlen(g->text),
+                                .cost = g->cost};
+}
+
+static void charge_batch(worker *w)
+{
+    charge g[GROUP];
+    weir_store_request r[GROUP];
+    for (size_t i = 0; i < GROUP; i++) {
+        g[i] = any_charge(w);
+        r[i] = request_of(w, &g[i]);
+        begin(w, &g[i]);
+    }
+    weir_store_check_batch(w->store, r, GROUP, now_ns);
+    for (size_t i = 0; i < GROUP; i++)
+        answered(w, &g[i], r[i].status, &r[i].decision);
+}
+
+/* All of them or none. */
+static void charge_many(worker *w)
+{
+    enum { MANY = 3 };
+    charge g[MANY];
+    weir_store_request r[MANY];
+    size_t blocking = 0;
+    for (size_t i = 0; i < MANY; i++) {
+        g[i] = any_charge(w);
+        r[i] = request_of(w, &g[i]);
+        begin(w, &g[i]);
+    }
+    weir_status st = weir_store_take_many(w->store, r, MANY, now_ns, &blocking);
+    const weir_decision all = {.allowed = blocking == MANY};
+    for (size_t i = 0; i < MANY; i++)
+        answered(w, &g[i], st, &all);
+}
+
+/* Reserves, and says then how much it came to: less, as much, or more. What may be given back is
+ * not claimed from before it is asked for. */
+static void reserve(worker *w)
+{
+    charge g = any_charge(w);
+    weir_decision d = {.allowed = false};
+    uint64_t id = 0;
+    int64_t actual = (int64_t)(next_random(&w->random) % 5), over = 0;
+    port_counter *begun = &w->crash->record->begun[g.policy][g.key];
+    port_counter *sure = &w->crash->record->answered[g.policy][g.key];
+    begin(w, &g);
+    weir_status st =
+        weir_store_reserve(w->store, &w->crash->policy[g.policy], w->id[g.policy], g.text,
+                           strlen(g.text), now_ns, g.cost, INT64_C(3600000000000), &d, &id);
+    bool cannot = st == WEIR_E_UNSUPPORTED || st == WEIR_E_FULL;
+    answered(w, &g, cannot ? WEIR_OK : st, &d);
+    if (cannot || !d.allowed)
+        return;
+    uint64_t less = actual < g.cost ? (uint64_t)(g.cost - actual) : 0;
+    uint64_t more = actual > g.cost ? (uint64_t)(actual - g.cost) : 0;
+    port_sub_relaxed(sure, less);
+    port_add_relaxed(begun, more);
+    if (weir_store_commit(w->store, id, now_ns, actual, &d, &over) != WEIR_OK)
+        _exit(BAD_ANSWER);
+    port_sub_relaxed(begun, less + (uint64_t)over);
+    port_add_relaxed(sure, more - (uint64_t)over);
+}
+
+/* Keys that come and go, so that buckets and chains change. */
+static void pass_by(worker *w)
+{
+    charge g = any_charge(w);
+    weir_decision d;
+    snprintf(g.text, sizeof g.text, "passing %u", (unsigned)(next_random(&w->random) % 5000));
+    const weir_policy *p = &w->crash->policy[g.policy];
+    if (weir_store_check(w->store, p, w->id[g.policy], g.text, strlen(g.text), now_ns, g.cost,
+                         &d) != WEIR_OK ||
+        weir_store_reset(w->store, w->id[g.policy], g.text, strlen(g.text)) != WEIR_OK)
+        _exit(BAD_ANSWER);
+}
+
+static void *work(void *ctx)
+{
+    worker *w = ctx;
+    for (;;) {
+        uint64_t what = next_random(&w->random) % 16;
+        if (what < 7)
+            charge_one(w);
+        else if (what < 10)
+            charge_batch(w);
+        else if (what < 12)
+            charge_many(w);
+        else if (what < 14)
+            reserve(w);
+        else
+            pass_by(w);
+        port_add_relaxed(w->calls, 1);
+        if (w->left > 0 && --w->left == 0)
+            kill(getpid(), SIGKILL);
+    }
+    return NULL;
+}
+
+static void kill_later(uint64_t us)
+{
+    timer_t timer;
+    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL};
+    const struct itimerspec at = {.it_value = {.tv_nsec = (long)us * 1000}};
+    if (timer_create(CLOCK_MONOTONIC, &event, &timer) != 0 ||
+        timer_settime(timer, 0, &at, NULL) != 0)
+        _exit(BAD_ANSWER);
+}
+
+static void work_until_killed(crash *c, unsigned i, unsigned threads, crash_when when)
+{
+    weir_store *s = NULL;
+    weir_store_error error;
+    worker workers[THREADS_MAX];
+    if (when.us > 0)
+        kill_later(when.us);
+    if (crash_open(c, &s, &error) != WEIR_OK) {
+        fprintf(stderr, "%s: %s\n", c->program, error.text);
+        _exit(NO_STORE);
+    }
+    for (unsigned t = 0; t < threads; t++) {
+        worker *w = &workers[t];
+        *w = (worker){.crash = c, .store = s, .calls = &c->record->calls[i]};
+        w->random = c->random + 1000 * i + t;
+        w->left = t == 0 ? when.calls : 0;
+        for (size_t p = 0; p < CRASH_POLICIES; p++)
+            w->id[p] = weir_store_policy_id(s, &c->policy[p]);
+        if (pthread_create(&w->thread, NULL, work, w) != 0)
+            _exit(BAD_ANSWER);
+    }
+    for (;;)
+        pause();
+}
+
+/* ---- their parent ---------------------------------------------------------------------------- */
+
+pid_t crash_start(crash *c, unsigned i, unsigned threads, crash_when when)
+{
+    crash_random(c); /* others than the last */
+    fflush(stdout);
+    pid_t parent = getpid(), pid = fork();
+    if (pid < 0)
+        crash_fail(c, "no process is to be had");
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() == parent)
+            work_until_killed(c, i, threads, when);
+        _exit(ENDED_WELL);
+    }
+    return pid;
+}
+
+static void say_how_it_ended(const crash *c, int status)
+{
+    if (WIFSIGNALED(status))
+        crash_fail(c, "a process ended by signal %d", WTERMSIG(status));
+    crash_fail(c, "a process ended by itself: status %d", WEXITSTATUS(status));
+}
+
+void crash_await(crash *c, pid_t pid, unsigned i, uint64_t calls)
+{
+    int status;
+    int64_t until_ms = crash_ms() + PATIENCE_MS;
+    uint64_t from = port_load_relaxed(&c->record->calls[i]);
+    while (port_load_relaxed(&c->record->calls[i]) - from < calls) {
+        if (waitpid(pid, &status, WNOHANG) == pid)
+            say_how_it_ended(c, status);
+        if (crash_ms() > until_ms)
+            crash_fail(c, "process %u waits for something that does not come", i);
+        sched_yield();
+    }
+}
+
+void crash_kill(crash *c, pid_t pid)
+{
+    kill(pid, SIGKILL);
+    crash_wait(c, pid);
+}
+
+void crash_wait(crash *c, pid_t pid)
+{
+    int status = 0;
+    if (waitpid(pid, &status, 0) != pid || !WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
+        say_how_it_ended(c, status);
+}
+
+int crash_apart(crash *c, int (*fn)(crash *c))
+{
+    int status;
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        alarm(PATIENCE_MS / 1000);
+        _exit(fn(c));
+    }
+    if (pid < 0 || waitpid(pid, &status, 0) != pid)
+        crash_fail(c, "no process is to be had");
+    if (!WIFEXITED(status))
+        say_how_it_ended(c, status);
+    return WEXITSTATUS(status);
+}
+
+static void verify_key(crash *c, weir_store *s, size_t p, size_t k, bool settle)
+{
+    char key[24];
+    weir_decision d;
+    snprintf(key, sizeof key, "key %zu", k);
+    uint64_t id = weir_store_policy_id(s, &c->policy[p]);
+    port_counter *begun = &c->record->begun[p][k], *answered = &c->record->answered[p][k];
+    uint64_t least = port_load_relaxed(answered);
+    weir_status st = weir_store_peek(s, &c->policy[p], id, key, strlen(key), now_ns, 0, &d);
+    uint64_t most = port_load_relaxed(begun);
+    if (st != WEIR_OK)
+        crash_fail(c, "%s, %s: %s", texts[p], key, weir_status_str(st));
+    uint64_t charged = (uint64_t)(d.limit - d.remaining);
+    if (charged < least)
+        crash_fail(c, "%s, %s: %" PRIu64 " units were admitted, %" PRIu64 " are charged", texts[p],
+                   key, least, charged);
+    if (charged > most)
+        crash_fail(c, "%s, %s: %" PRIu64 " units were asked for, %" PRIu64 " are charged", texts[p],
+                   key, most, charged);
+    if (!settle)
+        return;
+    if (d.remaining < d.limit / 2) {
+        if (weir_store_reset(s, id, key, strlen(key)) != WEIR_OK)
+            crash_fail(c, "%s, %s cannot be made fresh", texts[p], key);
+        charged = 0;
+    }
+    port_sub_relaxed(begun, most - charged);
+    port_add_relaxed(answered, charged - least);
+}
+
+void crash_verify(crash *c, weir_store *s, bool settle)
+{
+    for (size_t p = 0; p < CRASH_POLICIES; p++) {
+        for (size_t k = 0; k < CRASH_KEYS; k++)
+            verify_key(c, s, p, k, settle);
+    }
+    weir_store_stats stats = weir_store_stats_get(s);
+    if (stats.evicted > 0)
+        crash_fail(c, "%" PRIu64 " keys were forgotten, though there is room", stats.evicted);
+}
+
+void crash_forget(crash *c)
+{
+    memset(c->record, 0, sizeof *c->record);
+}

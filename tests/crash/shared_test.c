@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Several processes share a state file, and one of them is killed at any moment, again and again:
+ * the others go on, and nothing that any of them admitted is forgotten.
+ *
+ *     shared_test [SECONDS [SEED]] */
+
+#include "crash.h"
+
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { PROCESSES = 3, THREADS = 2 };
+
+/* While the others are at work. */
+static int look(crash *c)
+{
+    weir_store *s = NULL;
+    weir_store_error error;
+    if (crash_open(c, &s, &error) != WEIR_OK)
+        crash_fail(c, "it does not open: %s", error.text);
+    crash_verify(c, s, false);
+    weir_store_close(s);
+    return 0;
+}
+
+/* When all have gone. */
+static int look_at_rest(crash *c)
+{
+    weir_store *s = NULL;
+    weir_store_error error;
+    if (crash_open(c, &s, &error) != WEIR_OK)
+        crash_fail(c, "it does not open: %s", error.text);
+    crash_verify(c, s, true);
+    return 0;
+}
+
+/* Mostly at work, and sometimes before, while it opens the file. */
+static crash_when any_moment(crash *c)
+{
+    if (crash_below(c, 4) == 0)
+        return (crash_when){.us = 1 + crash_below(c, 4000)};
+    return (crash_when){.calls = 1 + crash_below(c, 300)};
+}
+
+/* Returns how many were killed. */
+static unsigned run_some(crash *c, unsigned kills, pid_t pid[PROCESSES])
+{
+    enum { KILLS = 20 };
+    for (unsigned i = 0; i < PROCESSES; i++)
+        pid[i] = crash_start(c, i, THREADS, (crash_when){0});
+    for (unsigned i = 0; i < PROCESSES; i++)
+        crash_await(c, pid[i], i, 1);
+    for (unsigned n = 0; n < KILLS; n++) {
+        unsigned victim = (unsigned)crash_below(c, PROCESSES);
+        crash_kill(c, pid[victim]);
+        crash_wait(c, crash_start(c, victim, THREADS, any_moment(c)));
+        for (unsigned i = 0; i < PROCESSES; i++) {
+            if (i != victim)
+                crash_await(c, pid[i], i, 20);
+        }
+        if (crash_apart(c, look) != 0)
+            crash_fail(c, "after %u kills", kills + n + 1);
+        pid[victim] = crash_start(c, victim, THREADS, (crash_when){0});
+    }
+    for (unsigned i = 0; i < PROCESSES; i++)
+        crash_kill(c, pid[i]);
+    if (crash_apart(c, look_at_rest) != 0)
+        crash_fail(c, "when all had gone");
+    return 2 * KILLS + PROCESSES;
+}
+
+int main(int argc, char **argv)
+{
+    crash c;
+    int seconds;
+    unsigned kills = 0;
+    pid_t pid[PROCESSES];
+    crash_init(&c, argc, argv, 5, &seconds);
+    c.shared = true;
+    for (int64_t until_ms = crash_ms() + (int64_t)seconds * 1000; crash_ms() < until_ms;)
+        kills += run_some(&c, kills, pid);
+    crash_end(&c);
+    printf("%u kills\n1 passed, 0 failed, 0 skipped\n", kills);
+    return 0;
+}

@@ -1,0 +1,145 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Several keys at once, and what is only known afterwards: redis-cli, redis-py and curl against the
+# daemon.
+#
+#   all_test.sh WEIR
+set -uo pipefail
+weir=$(realpath "$1")
+. "$(dirname "$0")/check.sh"
+. "$(dirname "$0")/daemon.sh"
+tmp=$(mktemp -d)
+trap 'daemon_kill; rm -rf "$tmp"' EXIT
+
+cat >"$tmp/weir.yaml" <<YAML
+listen: {resp: "127.0.0.1:0", http: "127.0.0.1:0"}
+threads: 2
+policies:
+  user: {limit: "gcra 1/3650d burst 3", allow: [vip], deny: [evil]}
+  org: "gcra 1/365d burst 20"
+  whole: "gcra 1/13d burst 500"
+  look: {limit: "gcra 1/3650d", shadow: true}
+  tokens: "gcra 1/13d burst 1000"
+  queue: "leaky-queue 1/h depth 5"
+YAML
+daemon_start "$tmp" "$weir" serve "$tmp/weir.yaml"
+port=$(daemon_port resp)
+web=http://127.0.0.1:$(daemon_port http)
+
+ask() { # ARG...: the reply on one line
+    redis-cli -p "$port" "$@" 2>&1 | tr '\n' ' ' | sed 's/ *$//'
+}
+some() { # ARG...: the reply without the times, which depend on the clock
+    ask "$@" | cut -d' ' -f1-3,7-
+}
+
+# ---- redis-cli: WEIR.TAKEALL
+check "all are charged" "1 3 1 0 user alice" "$(some WEIR.TAKEALL 2 user alice 2 org acme 2)"
+check "or none" "0 3 1 0 user alice" "$(some WEIR.TAKEALL 2 user alice 2 org acme 2)"
+check "none, indeed" "1 20 18" "$(ask WEIR.PEEK org acme | cut -d' ' -f1-3)"
+check "the one that denies" "0 20 18 1 org acme" "$(some WEIR.TAKEALL 2 user bob 3 org acme 19)"
+check "a key that is never counted" "1 20 17 1 org acme" "$(some WEIR.TAKEALL 2 user vip 99 org acme 1)"
+check "one that is always denied" "0 3 0 1 user evil" "$(some WEIR.TAKEALL 2 org acme 1 user evil 1)"
+check "a shadow denies nothing" "1 20 11 1 org acme" "$(some WEIR.TAKEALL 2 look k 6 org acme 6)"
+check "an unknown policy" "ERR request 1: no policy 'no'; WEIR.POLICY LIST shows those there are" \
+    "$(ask WEIR.TAKEALL 2 org acme 1 no k 1)"
+check "RESP3 has names" "allowed limit remaining retry_after_ms reset_after_ms delay_ms index policy key layer" \
+    "$(redis-cli -3 -p "$port" WEIR.TAKEALL 1 org x 1 | awk '{print $1}' | tr '\n' ' ' | sed 's/ $//')"
+check "the counters" "user: 1 org: 1" \
+    "$(curl -s "$web/metrics" | awk -F'[" ]' '/decisions_total.*denied"/ && ($2 == "user" || $2 == "org") {n[$2] = $NF}
+        END {print "user: " n["user"] " org: " n["org"]}')"
+
+# ---- redis-cli: reservations
+reply=$(ask WEIR.RESERVE tokens a 600 TTL 1h)
+id=${reply##* }
+check "reserve" "1 1000 400" "$(cut -d' ' -f1-3 <<<"$reply")"
+check "the id has 16 digits" 1 "$(grep -c -E '^[0-9a-f]{16}$' <<<"$id")"
+check "too much is denied, without an id" "0 1000 400" "$(some WEIR.RESERVE tokens a 600 TTL 1h)"
+check "commit" "1 1000 750 0" "$(some WEIR.COMMIT "$id" 250)"
+check "once" "ERR no reservation $id: it was settled, or has run out" "$(ask WEIR.COMMIT "$id" 250)"
+id=$(ask WEIR.RESERVE tokens a 700 TTL 90m)
+check "more than there is" "1 1000 0 50" "$(some WEIR.COMMIT "${id##* }" 800)"
+id=$(ask WEIR.RESERVE tokens b 1000 TTL 1d)
+check "cancel" "1 1000 1000 0" "$(some WEIR.CANCEL "${id##* }")"
+id=$(ask WEIR.RESERVE tokens b 1000 TTL 1ns)
+check "it runs out, and the units are there" "1 1000 0" "$(ask WEIR.TAKE tokens b COST 1000 | cut -d' ' -f1-3)"
+check "then there is nothing to settle" "ERR no reservation ${id##* }: it was settled, or has run out" \
+    "$(ask WEIR.CANCEL "${id##* }")"
+check "a key that is never counted needs none" "1 3 3 0000000000000000" "$(some WEIR.RESERVE user vip 9 TTL 5)"
+check "and its commit is one" "1 2147483647 2147483647 0" "$(some WEIR.COMMIT 0000000000000000 9)"
+check "a queue cannot" "ERR a policy that queues or counts denials cannot give back" \
+    "$(ask WEIR.RESERVE queue k 1 TTL 5)"
+id=$(ask WEIR.RESERVE user carol 3 TTL 1h)
+check "the policy may be gone" 1 "$(ask WEIR.POLICY DEL user)"
+check "and it is settled all the same" "1 3 2 0" "$(some WEIR.COMMIT "${id##* }" 1)"
+check "WEIR.HELP has them" 4 "$(ask WEIR.HELP | grep -o -E 'WEIR\.(TAKEALL n|RESERVE p|COMMIT i|CANCEL i)' | wc -l)"
+
+# ---- redis-py, with many at once: what is charged is what was allowed
+python=
+for candidate in /usr/bin/python3 python3; do
+    "$candidate" -c 'import redis' 2>/dev/null && python=$candidate && break
+done
+cat >"$tmp/client.py" <<'PYTHON'
+import sys, threading
+import redis
+
+port = int(sys.argv[1])
+allowed = []
+
+
+def take(number):
+    own, sum_ = redis.Redis(host="127.0.0.1", port=port), 0
+    for i in range(300):
+        asks = [("gcra 1/13d burst 900", f"user{i % 3}", 1), ("whole", "all", 1)]
+        if (i + number) % 2:
+            asks.reverse()
+        sum_ += own.execute_command("WEIR.TAKEALL", 2, *asks[0], *asks[1])[0]
+    allowed.append(sum_)
+
+
+threads = [threading.Thread(target=take, args=(n,)) for n in range(4)]
+for t in threads:
+    t.start()
+for t in threads:
+    t.join()
+r = redis.Redis(host="127.0.0.1", port=port)
+left = [r.execute_command("WEIR.PEEK", "gcra 1/13d burst 900", f"user{i}")[2] for i in range(3)]
+print(sum(allowed), 2700 - sum(left), r.execute_command("WEIR.PEEK", "whole", "all")[2])
+reply = r.execute_command("WEIR.RESERVE", "tokens", "py", 10, "TTL", "30s")
+print(reply[:3], r.execute_command("WEIR.COMMIT", reply[6], 4)[2])
+PYTHON
+skipped=0
+if [ -n "$python" ]; then
+    check "redis-py" "500 500 0
+[1, 1000, 990] 996" "$("$python" "$tmp/client.py" "$port" 2>&1)"
+else
+    echo "skip - redis-py is not installed"
+    skipped=1
+fi
+
+# ---- curl
+post() { # PATH JSON [ARG...]
+    curl -s -H 'Content-Type: application/json' -d "$2" "${@:3}" "$web$1"
+}
+body='{"requests":[{"policy":"org","key":"web","cost":15},{"policy":"tokens","key":"web","cost":15}]}'
+check "takeall over HTTP" '"remaining":5 "policy":"org" "index":0 "key":"web"' \
+    "$(post /v1/takeall "$body" | grep -o -E '"(remaining|index)":[0-9]+|"(policy|key)":"[a-z]+"' | tr '\n' ' ' | sed 's/ $//')"
+check "denied" "429 1" "$(post /v1/takeall "$body" -o "$tmp/body" -D "$tmp/head" -w '%{http_code}') $(grep -c -i '^retry-after: [0-9]' "$tmp/head")"
+check "whose figures they are" 'RateLimit: "org";r=5' "$(grep -o -E '^RateLimit: "org";r=5' "$tmp/head")"
+check "an error names its place" 'requests[1]: the parameter \"key\" is missing' \
+    "$(post /v1/takeall '{"requests":[{"policy":"org","key":"a"},{"policy":"org"}]}' | sed 's/.*"detail":"\(.*\)"}/\1/')"
+id=$(post /v1/reserve '{"policy":"tokens","key":"web","cost":900,"ttl":"30m"}' | sed 's/.*"id":"\([0-9a-f]*\)".*/\1/')
+check "commit over HTTP" '{"settled":true,"over":0,"limit":1000,"remaining":945,' \
+    "$(post /v1/commit "{\"id\":\"$id\",\"actual\":40}" | sed 's/"reset.*//')"
+check "once" 404 "$(curl -s -o /dev/null -w '%{http_code}' -X POST "$web/v1/cancel?id=$id")"
+id=$(ask WEIR.RESERVE tokens web 5 TTL 1m)
+check "a reservation of RESP, cancelled over HTTP" '"remaining":945' \
+    "$(curl -s -X POST "$web/v1/cancel?id=${id##* }" | grep -o '"remaining":[0-9]*')"
+check "a page of another site" 403 \
+    "$(post /v1/takeall "$body" -H 'Sec-Fetch-Site: cross-site' -o /dev/null -w '%{http_code}')"
+
+daemon_stop
+check "SIGTERM ends it with status 0" 0 $?
+
+echo "$passed passed, $failed failed, $skipped skipped"
+exit $((failed > 0))

@@ -1,0 +1,133 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# `weir state`: what it says of a file, out and in again, and the clock.
+#
+#   state_test.sh WEIR STATE_KEEPER
+set -uo pipefail
+weir=$(realpath "$1")
+keeper=$(realpath "$2")
+. "$(dirname "$0")/check.sh"
+. "$(dirname "$0")/daemon.sh"
+dir=$(mktemp -d) || exit 1
+trap 'daemon_kill; rm -rf "$dir"' EXIT
+file=$dir/state
+
+status() { "$@" >"$dir/out" 2>"$dir/err"; echo $?; }
+says() { sed -n "s/^$1  *//p" "$dir/out"; }
+
+# ---- what is inside ----
+check "a key is charged" "allowed 3" "$("$keeper" "$file" 'gcra 5/h burst 5' alice 2)"
+check "and another" "allowed 9" "$("$keeper" "$file" 'sliding-log 10/h' bob 1)"
+check "it says what is inside" 0 "$(status "$weir" state "$file")"
+check "the name" "$file" "$(head -n 1 "$dir/out")"
+check "nothing is wrong" "" "$(cat "$dir/err")"
+check "the format" "1, states 1" "$(says format)"
+check "the keys" "2 live, 2 held" "$(says keys | cut -d, -f1,2)"
+check "damage" 0 "$(says damaged)"
+check "how it was closed" "closed as it should be" "$(says 'last used' | cut -d' ' -f2-)"
+check "the first policy's text, or the second's" 1 "$(says policies | grep -cE '^(gcra 5/h burst 5|sliding-log 10/h)$')"
+check "both of them" 2 "$(grep -cE '(gcra 5/h burst 5|sliding-log 10/h)$' "$dir/out")"
+check "a fingerprint" 1 "$(says secret | grep -cE '^fingerprint [0-9a-f]{16}$')"
+
+# ---- out and in again ----
+check "export" 0 "$(status "$weir" state "$file" --export)"
+cp "$dir/out" "$dir/plain.jsonl"
+check "a head, two policies and two keys" 5 "$(wc -l <"$dir/plain.jsonl")"
+check "no secret" 0 "$(grep -c secret "$dir/plain.jsonl")"
+check "export with the secret" 0 "$(status "$weir" state "$file" --export --with-secret)"
+cp "$dir/out" "$dir/full.jsonl"
+check "the head has the secret" 1 "$(head -n 1 "$dir/full.jsonl" | grep -cE '"secret":"[0-9a-f]{32}"')"
+check "no other line has it" 1 "$(grep -c '"secret"' "$dir/full.jsonl")"
+if command -v python3 >/dev/null; then
+    check "every line is JSON" 5 "$(python3 -c 'import json, sys
+print(sum(isinstance(json.loads(line), dict) for line in sys.stdin))' <"$dir/full.jsonl")"
+fi
+check "import into a new file" 0 "$(status "$weir" state "$dir/copy" --import "$dir/full.jsonl")"
+check "what came in" "$dir/copy: 2 keys and 2 policies came in" "$(cat "$dir/out")"
+check "the copy has the key" "allowed 2" "$("$keeper" "$dir/copy" 'gcra 5/h burst 5' alice 1)"
+check "and the other" "allowed 8" "$("$keeper" "$dir/copy" 'sliding-log 10/h' bob 1)"
+check "the copy's copy is the same" 0 "$(status "$weir" state "$dir/copy2" --import - <"$dir/full.jsonl")"
+"$weir" state "$dir/copy2" --export --with-secret | tail -n +2 | sort >"$dir/a"
+check "line by line" "$(tail -n +2 "$dir/full.jsonl" | sort)" "$(cat "$dir/a")"
+
+check "back into its own file, without the secret" 0 "$(status "$weir" state "$file" --import "$dir/plain.jsonl")"
+check "nothing has changed by that" "allowed 1" "$("$keeper" "$file" 'gcra 5/h burst 5' alice 2)"
+check "without a secret into a new one" 1 "$(status "$weir" state "$dir/none" --import "$dir/plain.jsonl")"
+check "why not" "weir state: $dir/plain.jsonl:1: it was exported without its secret" "$(cut -d, -f1 <"$dir/err")"
+check "and there is none" 0 "$(find "$dir" -name none | wc -l)"
+"$keeper" "$dir/other" 'gcra 5/h burst 5' alice 1 >"$dir/out"
+check "into one with another secret" 1 "$(status "$weir" state "$dir/other" --import "$dir/full.jsonl")"
+check "why not there" 1 "$(grep -c "full.jsonl:1: it was exported under the secret" "$dir/err")"
+
+wrong() { # NAME LINE EXPECTED: the line behind the head
+    { head -n 1 "$dir/full.jsonl"; echo "$2"; } >"$dir/bad.jsonl"
+    rm -f "$dir/bad"
+    check "$1 is refused" 1 "$(status "$weir" state "$dir/bad" --import "$dir/bad.jsonl")"
+    check "$1: place and reason" "weir state: $dir/bad.jsonl:2: $3" "$(head -n 1 "$dir/err" | cut -c 1-$((${#dir} + 26 + ${#3})))"
+}
+key='{"hash":"0123456789abcdef","fresh_at_ns":1,"form":1,"level":0,"words":"0000000000000001"}'
+wrong "no JSON" 'hello' "no object of JSON:"
+wrong "half a line" "${key:0:40}" "no object of JSON:"
+wrong "a list" '[1]' "neither a key nor a policy:"
+wrong "a key without words" '{"hash":"0123456789abcdef"}' "neither a key nor a policy:"
+wrong "a bad hash" "${key/0123/xyz3}" "hash: expected 16 hexadecimal digits"
+wrong "half a word" "${key/0001\"/001\"}" "words: expected 16 hexadecimal digits for each"
+wrong "a form that is none" "${key/form\":1/form\":77777}" "this cannot be a state:"
+wrong "a bad policy" '{"policy":"x"}' "not a policy:"
+wrong "an id of 0" '{"policy":"x","id":"0000000000000000"}' "id: expected"
+echo '{"weir_state":99}' >"$dir/bad.jsonl"
+check "another head" 1 "$(status "$weir" state "$dir/bad" --import "$dir/bad.jsonl")"
+check "what is told of it" 1 "$(grep -c "bad.jsonl:1: expected the head that --export writes" "$dir/err")"
+: >"$dir/empty"
+check "nothing" 1 "$(status "$weir" state "$dir/bad" --import "$dir/empty")"
+
+# ---- in use ----
+mkfifo "$dir/hold"
+"$keeper" "$file" 'gcra 5/h burst 5' carol 1 hold <"$dir/hold" >"$dir/held" &
+keeper_pid=$! # bash will say that it was killed
+exec 9>"$dir/hold"
+timeout 20 tail -n +1 -f --pid=$keeper_pid "$dir/held" | grep -q -m1 allowed
+check "a file that is in use" 1 "$(status "$weir" state "$file")"
+check "what does not change is told" "1, states 1" "$(says format)"
+check "and why no more" 1 "$(grep -c "^weir state: .*$file" "$dir/err")"
+check "no export of it" "1 0" "$(status "$weir" state "$file" --export) $(wc -l <"$dir/out")"
+kill -KILL $keeper_pid
+wait $keeper_pid
+exec 9>&-
+check "one whose process was killed" 0 "$(status "$weir" state "$file")"
+check "that is told" 1 "$(says 'last used' | grep -c 'ended without closing it; nothing is lost')"
+
+# ---- the clock ----
+check "the clock forward" 0 "$(status "$weir" state "$file" --set-clock)"
+"$weir" state "$file" --export --with-secret |
+    sed -E '1s/"(time_ns)":([0-9]+)/"\1":4000000000000000000/' >"$dir/ahead.jsonl"
+check "a file that is decades ahead" 0 "$(status "$weir" state "$dir/ahead" --import "$dir/ahead.jsonl")"
+check "says so" "1 1" "$("$weir" state "$dir/ahead" >"$dir/out"; says time | grep -c '^2096-.* s behind') $(grep -c 'gcra 5/h' "$dir/out")"
+printf 'listen: {resp: 127.0.0.1:0, http: off}\nmemory: {size: 8m, file: %s}\npolicies: {five: gcra 5/h burst 5}\n' \
+    "$dir/ahead" >"$dir/weir.yaml"
+daemon_start "$dir" "$weir" serve "$dir/weir.yaml"
+check "a daemon goes on from there, and says so once" 1 "$(grep -c ' clock-offset .*seconds=-' "$dir/log")"
+ask_five() { "$weir" take five dora --json --server "127.0.0.1:$(daemon_port resp)" "$@"; }
+check "a burst is allowed" 0 "$(status ask_five --cost 5)"
+check "and then the wait is as long as the policy says" 1 "$(ask_five | grep -cE '"retry_after_ms": ?7(19|20)[0-9]{3}\b')"
+daemon_stop
+check "the clock back" 0 "$(status "$weir" state "$dir/ahead" --set-clock)"
+check "that makes keys fresh" 1 "$(grep -c 'set back by .* s; all keys are fresh$' "$dir/out")"
+check "and it goes by the wall clock" 0 "$("$weir" state "$dir/ahead" >"$dir/out"; says time | grep -c behind)"
+check "policies stay" 1 "$(grep -c 'sliding-log 10/h$' "$dir/out")"
+check "keys are fresh" "allowed 4" "$("$keeper" "$dir/ahead" 'gcra 5/h burst 5' alice 1)"
+
+# ---- what is no file, and wrong usage ----
+check "no such file" 1 "$(status "$weir" state "$dir/nothing")"
+check "it is not made" 0 "$(find "$dir" -name nothing | wc -l)"
+check "what is told of it" 1 "$(grep -c "^weir state: $dir/nothing: " "$dir/err")"
+check "a directory" 1 "$(status "$weir" state "$dir")"
+check "another file" 1 "$(status "$weir" state "$weir")"
+check "an empty file" 1 "$(status "$weir" state "$dir/empty")"
+check "no file" 2 "$(status "$weir" state)"
+check "two files" 2 "$(status "$weir" state a b)"
+check "two things at once" 2 "$(status "$weir" state "$file" --export --set-clock)"
+check "a secret for nobody" 2 "$(status "$weir" state "$file" --with-secret)"
+
+echo "$passed passed, $failed failed, 0 skipped"
+exit $((failed > 0))
