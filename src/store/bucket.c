@@ -495,8 +495,8 @@ void weir_bucket_commit(const weir_keeper *k, weir_bucket *b, const weir_line *o
             port_word_store_release(&r->word[i - 1], old->word[i]);
         port_word_store_release(&r->header, old->word[0]);
         port_word_store_release(&b->word[0], locked | (uint64_t)undo << WEIR_UNDO_AT);
-    } else if (same != live) { /* gone before their words are */
-        weir_line fewer = {.word = {locked}};
+    } else if (same != live) { /* gone before their words are, be it to their second bucket */
+        weir_line fewer = {.word = {locked | (line->word[0] & WEIR_SPILLED)}};
         weir_line_drop(&fewer, live & ~same);
         port_word_store_release(&b->word[0], fewer.word[0]);
     }
