@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { BYTES = WEIR_TABLE_BYTES_MIN, KEYS_MAX = 800, CROWD = 720, BUCKETS = 192 };
+enum { BYTES = WEIR_TABLE_BYTES_MIN, KEYS_MAX = 800, CROWD = 720 };
 
 typedef struct key {
     uint64_t hash;
@@ -116,13 +116,31 @@ static void loners_and_a_log(weir_table *t)
     c.of[0].policy = &c.log;
 }
 
-/* So full that those who come have to move several of those that are there. */
+static void many_loners(weir_table *t)
+{
+    for (uint64_t n = 0; n < 4; n++)
+        add(colliding(n), n == 1 ? &c.ticks : &c.tat);
+    for (uint64_t n = 0; n < 4; n++) {
+        take(t, add(loner(0x0123, 8 + n), &c.tat), at_ns, true, 50);
+        take(t, add(loner(0x4567, 8 + n), &c.tat), at_ns, true, 60);
+    }
+}
+
+/* So full that who comes has to move some of those that are there, and these others: key 0 has its
+ * buckets full. */
 static void a_crowd(weir_table *t)
 {
-    for (uint64_t n = 0; n < 10; n++)
-        add(mix(5000 + n), n % 4 ? &c.tat : &c.ticks);
+    key *first = add(0, &c.tat);
     for (uint64_t n = 0; n < CROWD; n++)
         take(t, add(mix(n), n % 9 ? &c.tat : &c.ticks), at_ns, true, 50);
+    weir_line one, two;
+    uint64_t n = CROWD;
+    do {
+        first->hash = mix(n++);
+        weir_place at = weir_place_of(t, first->hash);
+        weir_bucket_copy(&t->keeper, at.first, &one);
+        weir_bucket_copy(&t->keeper, at.second, &two);
+    } while (weir_line_has_room(&one, WEIR_FORM_TIME) || weir_line_has_room(&two, WEIR_FORM_TIME));
 }
 
 static void charge_hot(weir_table *t)
@@ -133,12 +151,6 @@ static void charge_hot(weir_table *t)
 static void charge_one(weir_table *t)
 {
     take(t, &c.of[0], at_ns, false, 1);
-}
-
-static void charge_three(weir_table *t)
-{
-    for (int i = 0; i < 3; i++)
-        take(t, &c.of[i], at_ns, i % 2, 3);
 }
 
 static void reset_one(weir_table *t)
@@ -199,11 +211,11 @@ static const scene scenes[] = {
     {"one that is forgotten", eight, charge_hot},
     {"one that moves", four_loners_each, charge_hot},
     {"several that move", loners_and_a_log, charge_one},
-    {"a crowd", a_crowd, charge_three},
+    {"a crowd", a_crowd, charge_hot},
     {"a reset", a_few, reset_one},
     {"a state from elsewhere", a_few_of_two_words, put_one},
     {"several keys", a_few, charge_and_keep},
-    {"several new keys", a_crowd, charge_and_keep},
+    {"several new keys", many_loners, charge_and_keep},
     {"several keys, in vain", a_few, charge_and_drop},
 };
 
