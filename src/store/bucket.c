@@ -356,9 +356,10 @@ static void mend(const weir_keeper *k, weir_bucket *b, uint64_t locked)
     uint64_t owner = port_word_load_acquire(&r->owner);
     bool is_dead = owner == holder || (owner != 0 && !weir_owner_is_alive(k->owners, owner));
     if (is_dead && port_word_cas_acquire(&r->owner, &owner, k->owners->self)) {
-        if (port_word_load_acquire(&b->word[0]) == locked)
+        bool is_there = port_word_load_acquire(&b->word[0]) == locked;
+        if (is_there)
             restore(k, b, locked, r);
-        port_word_store_release(&r->owner, 0);
+        port_word_store_release(&r->owner, is_there ? 0 : owner); /* it may be another's by now */
     } else if (owner == 0 && port_word_load_acquire(&b->word[0]) == locked) {
         /* The record and the bucket are not of one moment: the machine lost its power. */
         if (port_word_cas_acquire(&b->word[0], &locked, weir_header_lock(k, locked)))

@@ -147,13 +147,15 @@ static weir_locked *hold_other(weir_table *t, weir_hold *h, const weir_locked *f
     return h->len < h->max ? weir_hold_try(t, h, b, port_word_load_acquire(&b->word[0])) : NULL;
 }
 
-/* Adds an entry, in the place of what a writer that was killed while it moved the same key has left
- * there. */
+/* Adds an entry. A writer that was killed while it moved the key may have left it in both of its
+ * buckets: then the one in the first counts, which alone was written since. */
 static void add_entry(weir_locked *to, const weir_entry *e)
 {
-    unsigned left = weir_line_find(&to->line, e->tag, e->away);
-    if (left < WEIR_LINE_ENTRIES)
-        weir_line_drop(&to->line, 1u << left);
+    unsigned other = weir_line_find(&to->line, e->tag, e->away);
+    if (other < WEIR_LINE_ENTRIES && !e->away)
+        return;
+    if (other < WEIR_LINE_ENTRIES)
+        weir_line_drop(&to->line, 1u << other);
     weir_line_add(&to->line, e);
 }
 
@@ -301,6 +303,16 @@ weir_status weir_hold_insert(weir_table *t, weir_hold *h, const weir_place *at, 
     return WEIR_OK;
 }
 
+/* Sees to it that `to`, where an entry of `from` has gone, is written before that. */
+static void write_first(weir_locked *to, weir_locked *from)
+{
+    if (to > from)
+        return;
+    weir_locked swap = *to;
+    *to = *from;
+    *from = swap;
+}
+
 weir_status weir_hold_write(weir_table *t, weir_hold *h, const weir_place *at, weir_locked *l,
                             unsigned i, weir_entry *e, int64_t seen_ns)
 {
@@ -316,6 +328,8 @@ weir_status weir_hold_write(weir_table *t, weir_hold *h, const weir_place *at, w
     weir_status st = weir_hold_insert(t, h, at, e, seen_ns);
     if (st != WEIR_OK)
         weir_line_add(&l->line, &was); /* others may have left by now, none has come */
+    else if (e->away != was.away)
+        write_first(weir_hold_find(h, e->away ? at->second : at->first), l);
     return st;
 }
 

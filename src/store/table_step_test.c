@@ -78,6 +78,14 @@ static void a_large_count(weir_table *t)
         take(t, add(colliding(n), of[n]), at_ns, false, n == 0 ? 65535 : 10);
 }
 
+/* The first bucket has no room for more than it holds. */
+static void a_large_count_in_a_full_bucket(weir_table *t)
+{
+    take(t, add(colliding(0), &c.counter), at_ns, false, 65535);
+    take(t, add(colliding(1), &c.ticks), at_ns, true, 10);
+    take(t, add(colliding(2), &c.counter), at_ns, true, 65536);
+}
+
 static void four(weir_table *t)
 {
     add(colliding(0), &c.tat);
@@ -205,6 +213,7 @@ static const scene scenes[] = {
     {"a key of two words that is there", a_few_of_two_words, charge_one},
     {"one among others", a_few, charge_hot},
     {"one that outgrows its place", a_large_count, charge_one},
+    {"one that outgrows its bucket", a_large_count_in_a_full_bucket, charge_one},
     {"one for the second bucket", four, charge_hot},
     {"one in the place of one that is fresh", four_of_which_one_is_fresh, charge_hot},
     {"the same, with care", four_of_which_one_is_fresh, charge_one},
