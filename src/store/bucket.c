@@ -76,11 +76,21 @@ static bool is_mixed(const weir_line *l)
     return (l->word[0] & WEIR_MIXED) != 0;
 }
 
+/* As below, of a bucket that holds times alone: four codes at once, each 0, TIME or live TIME, and
+ * none behind one that is 0. */
+static bool times_sound(uint64_t header)
+{
+    uint64_t codes = (header & WEIR_CODES) >> WEIR_CODE_AT(0), times = codes & 0x1111;
+    uint64_t lives = codes >> 3 & 0x1111;
+    return (codes & 0x6666) == 0 && ((times >> 4 | lives) & ~times) == 0;
+}
+
 bool weir_line_sound(const weir_line *l)
 {
-    unsigned n = entries(l);
-    for (unsigned i = 0; i < WEIR_LINE_ENTRIES; i++) {
-        if (i < n ? !is_mixed(l) && form_of(l, i) != WEIR_FORM_TIME : code_of(l, i) != 0)
+    if (!is_mixed(l))
+        return times_sound(l->word[0]);
+    for (unsigned i = entries(l); i < WEIR_LINE_ENTRIES; i++) {
+        if (code_of(l, i) != 0)
             return false;
     }
     return units_used(l) <= WEIR_LINE_UNITS;
@@ -311,7 +321,7 @@ static void empty(const weir_keeper *k, weir_bucket *b, uint64_t locked)
 static void restore(const weir_keeper *k, weir_bucket *b, uint64_t locked, const weir_undo *r)
 {
     uint64_t before = port_word_load_acquire(&r->header);
-    bool is_it = &k->buckets[port_word_load_relaxed(&r->bucket)] == b &&
+    bool is_it = port_word_load_relaxed(&r->bucket) == (uint64_t)(b - k->buckets) &&
                  before >> WEIR_VERSION_AT << WEIR_REMEMBERED_AT ==
                      locked >> WEIR_REMEMBERED_AT << WEIR_REMEMBERED_AT;
     if (!is_it) {
@@ -341,9 +351,11 @@ static void mend(const weir_keeper *k, weir_bucket *b, uint64_t locked)
             empty(k, b, locked);
         return;
     }
+    /* The record is the holder's, or of one who mended and was killed in turn. */
     weir_undo *r = &k->undo[undo - 1];
-    uint64_t owner = holder;
-    if (port_word_cas_acquire(&r->owner, &owner, k->owners->self)) {
+    uint64_t owner = port_word_load_acquire(&r->owner);
+    bool is_dead = owner == holder || (owner != 0 && !weir_owner_is_alive(k->owners, owner));
+    if (is_dead && port_word_cas_acquire(&r->owner, &owner, k->owners->self)) {
         if (port_word_load_acquire(&b->word[0]) == locked)
             restore(k, b, locked, r);
         port_word_store_release(&r->owner, 0);
@@ -379,7 +391,8 @@ static void reclaim(const weir_keeper *k, unsigned i)
     uint64_t at = port_word_load_relaxed(&r->bucket);
     weir_bucket *b = &k->buckets[at < k->buckets_len ? at : 0];
     uint64_t header = port_word_load_acquire(&b->word[0]);
-    if (header & WEIR_LOCKED && holder_of(header) == owner && undo_of(header) == i + 1)
+    if (header & WEIR_LOCKED && undo_of(header) == i + 1 &&
+        !weir_owner_is_alive(k->owners, holder_of(header)))
         mend(k, b, header);
     else
         (void)port_word_cas_acquire(&r->owner, &owner, 0);
@@ -395,11 +408,17 @@ void weir_bucket_mend_all(const weir_keeper *k)
 
 static void copy(const weir_keeper *k, weir_bucket *b, weir_line *ret)
 {
-    do {
+    for (;;) {
         ret->word[0] = weir_bucket_read(k, b);
         for (unsigned i = 1; i < WEIR_LINE_WORDS; i++)
             ret->word[i] = port_word_load_acquire(&b->word[i]);
-    } while (!weir_bucket_same(b, ret->word[0]));
+        if (!weir_bucket_same(b, ret->word[0]))
+            continue;
+        if (__builtin_expect(weir_line_sound(ret), 1))
+            return;
+        if (weir_bucket_try_lock(k, b, ret->word[0])) /* a file that something else wrote to */
+            empty(k, b, weir_header_lock(k, ret->word[0]));
+    }
 }
 
 void weir_bucket_copy(const weir_keeper *k, weir_bucket *b, weir_line *ret)

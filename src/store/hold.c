@@ -25,7 +25,7 @@ static uint64_t held_by(const weir_line *l)
 }
 
 /* Relaxed: sums that publish nothing. Each change is made under the lock of its bucket, so that the
- * counts of a stripe never fall below 0. */
+ * counts of a stripe do not fall below 0, unless a writer was killed between this and its bucket. */
 static void count(weir_table *t, const weir_locked *l)
 {
     if ((l->old.word[0] ^ l->line.word[0]) & WEIR_CODES)
@@ -145,6 +145,16 @@ static weir_locked *hold_other(weir_table *t, weir_hold *h, const weir_locked *f
     return h->len < h->max ? weir_hold_try(t, h, b, port_word_load_acquire(&b->word[0])) : NULL;
 }
 
+/* Adds an entry, in the place of what a writer that was killed while it moved the same key has left
+ * there. */
+static void add_entry(weir_locked *to, const weir_entry *e)
+{
+    unsigned left = weir_line_find(&to->line, e->tag, e->away);
+    if (left < WEIR_LINE_ENTRIES)
+        weir_line_drop(&to->line, 1u << left);
+    weir_line_add(&to->line, e);
+}
+
 /* Moves entry i to its other bucket, which has room. */
 static void move_entry(weir_locked *from, weir_locked *to, unsigned i)
 {
@@ -152,7 +162,7 @@ static void move_entry(weir_locked *from, weir_locked *to, unsigned i)
     weir_line_drop(&from->line, 1u << i);
     from->line.word[0] |= e.away ? 0 : WEIR_SPILLED;
     e.away = !e.away;
-    weir_line_add(&to->line, &e);
+    add_entry(to, &e);
 }
 
 /* The entries each of which would leave room for one of `form`. */
@@ -285,7 +295,7 @@ weir_status weir_hold_insert(weir_table *t, weir_hold *h, const weir_place *at, 
     e->away = l == second;
     if (e->away)
         first->line.word[0] |= WEIR_SPILLED;
-    weir_line_add(&l->line, e);
+    add_entry(l, e);
     return WEIR_OK;
 }
 
@@ -299,11 +309,11 @@ weir_status weir_hold_write(weir_table *t, weir_hold *h, const weir_place *at, w
         weir_line_put(&l->line, i, e);
         return WEIR_OK;
     }
-    weir_line before = l->line;
+    weir_entry was = weir_line_get(&l->line, i);
     weir_line_drop(&l->line, 1u << i);
     weir_status st = weir_hold_insert(t, h, at, e, seen_ns);
     if (st != WEIR_OK)
-        l->line = before;
+        weir_line_add(&l->line, &was); /* others may have left by now, none has come */
     return st;
 }
 

@@ -261,5 +261,5 @@ bool weir_unpack(const weir_policy *p, const weir_entry *e, uint64_t *ret_state)
     size_t words = weir_pack_words(p);
     for (size_t i = 0; i < words; i++)
         ret_state[i] = e->words[i];
-    return e->form == form_of_words(words);
+    return w != AS_TIME && e->form == form_of_words(words);
 }

@@ -232,7 +232,7 @@ bool weir_table_each(weir_table *t, weir_stored_fn fn, void *ctx)
     for (uint64_t b = 0; b < t->keeper.buckets_len; b++) {
         weir_line l;
         weir_bucket_copy(&t->keeper, &t->keeper.buckets[b], &l);
-        unsigned live = weir_line_sound(&l) ? weir_line_live(&l) : 0;
+        unsigned live = weir_line_live(&l);
         for (unsigned i = 0; i < WEIR_LINE_ENTRIES; i++) {
             if (!(live >> i & 1))
                 continue;
@@ -275,17 +275,26 @@ weir_status weir_table_put(weir_table *t, const weir_stored *stored)
     return st;
 }
 
+/* Never below 0, where writers were killed after they had counted. */
+static uint64_t at_least_0(int64_t sum)
+{
+    return sum > 0 ? (uint64_t)sum : 0;
+}
+
 weir_table_stats weir_table_stats_get(weir_table *t)
 {
+    int64_t keys = 0, units = 0;
     weir_table_stats stats = {.damaged = port_load_relaxed(&t->head->damaged),
                               .bytes_max = t->keeper.buckets_len * WEIR_LINE_UNITS * 2};
     for (size_t i = 0; i < WEIR_COUNTS_LEN; i++) {
         uint64_t held = port_load_relaxed(&t->head->counts[i].held);
-        stats.keys += (uint32_t)held;
-        stats.bytes += (held >> 32) * 2;
+        keys += (int32_t)held;
+        units += (int32_t)((held - (uint64_t)(int32_t)held) >> 32);
         stats.evicted += port_load_relaxed(&t->head->counts[i].evicted);
         stats.refused += port_load_relaxed(&t->head->counts[i].refused);
     }
+    stats.keys = at_least_0(keys);
+    stats.bytes = 2 * at_least_0(units);
     return stats;
 }
 
