@@ -294,6 +294,10 @@ class Bench:
         self.report.pair(f"daemon.busy{many}", str(few),
                          lambda: resp_load(self.weir, 1, TAKE, connections=many),
                          lambda: resp_load(self.weir, 1, TAKE, connections=few), self.args.rounds)
+        self.report.pair(f"daemon.busy{many}", "incr",
+                         lambda: resp_load(self.weir, 1, TAKE, connections=many),
+                         lambda: resp_load(self.redis, 1, self.theirs["incr"], connections=many),
+                         self.args.rounds)
 
     def loops(self):
         """Two clients at both. Where there is no processor for each of clients and loops, requests
@@ -320,7 +324,7 @@ def main():
     parser.add_argument("weir")
     parser.add_argument("--offered", default="build/offered")
     parser.add_argument("--json")
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", default=",".join(PARTS), help=",".join(PARTS))
     args = parser.parse_args()
     parts = args.only.split(",")

@@ -16,8 +16,10 @@ bool weir_state_sound(const weir_policy *p, const uint64_t *state, unsigned leve
  *          begun since the last charge, or with a refund all.
  *  refund  0..WEIR_COST_MAX.
  *  ret     up to `max` indices into state; some may come twice.
- * Returns how many; max + 1 if they are more, and then *ret means nothing. Threads: pure. */
-size_t weir_state_writes(const weir_policy *p, const uint64_t *state, unsigned level,
-                         int64_t now_ns, int64_t refund, size_t *ret, size_t max);
+ * Returns how many; max + 1 if they are more, and then *ret means nothing. Threads: pure. In the
+ * library of one file nobody calls it if that is compiled as the core alone. */
+__attribute__((unused)) size_t weir_state_writes(const weir_policy *p, const uint64_t *state,
+                                                 unsigned level, int64_t now_ns, int64_t refund,
+                                                 size_t *ret, size_t max);
 
 #endif

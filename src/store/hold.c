@@ -24,9 +24,9 @@ static uint64_t held_by(const weir_line *l)
     return units << 32 | (uint64_t)__builtin_popcount(live);
 }
 
-static weir_stripe *stripe_of(weir_table *t, const weir_bucket *b)
+static weir_table_counts *counts_of(weir_table *t, const weir_bucket *b)
 {
-    return &t->head->stripes[(size_t)(b - t->keeper.buckets) % WEIR_STRIPES];
+    return &t->head->counts[(size_t)(b - t->keeper.buckets) % WEIR_COUNTS_LEN];
 }
 
 /* Relaxed: sums that publish nothing. Each change is made under the lock of its bucket, so that the
@@ -34,7 +34,7 @@ static weir_stripe *stripe_of(weir_table *t, const weir_bucket *b)
 static void count(weir_table *t, const weir_locked *l)
 {
     if ((l->old.word[0] ^ l->line.word[0]) & WEIR_CODES)
-        port_add_relaxed(&stripe_of(t, l->bucket)->held, held_by(&l->line) - held_by(&l->old));
+        port_add_relaxed(&counts_of(t, l->bucket)->held, held_by(&l->line) - held_by(&l->old));
 }
 
 /* ---- the hold -------------------------------------------------------------------------------- */
@@ -221,7 +221,7 @@ static weir_locked *evict(weir_table *t, weir_locked *first, weir_locked *second
     weir_locked *l = second_ns < first_ns ? second : first;
     unsigned victims = second_ns < first_ns ? victims2 : victims1;
     weir_line_drop(&l->line, victims);
-    port_add_relaxed(&stripe_of(t, l->bucket)->evicted, (uint64_t)__builtin_popcount(victims));
+    port_add_relaxed(&counts_of(t, l->bucket)->evicted, (uint64_t)__builtin_popcount(victims));
     return l;
 }
 
@@ -231,7 +231,7 @@ static weir_locked *evict(weir_table *t, weir_locked *first, weir_locked *second
 static weir_locked *search(weir_table *t, weir_hold *h, weir_locked *first, weir_locked *second,
                            weir_form form, int64_t seen_ns)
 {
-    weir_stripe *s = stripe_of(t, first->bucket);
+    weir_table_counts *s = counts_of(t, first->bucket);
     uint64_t skip = port_load_relaxed(&s->skip);
     unsigned most = skip > 0 ? 1 : WEIR_MOVES;
     for (unsigned moves = 1; moves <= most; moves++) {
@@ -242,6 +242,28 @@ static weir_locked *search(weir_table *t, weir_hold *h, weir_locked *first, weir
     }
     port_store_relaxed(&s->skip, skip > 0 ? skip - 1 : WEIR_SKIPS);
     return NULL;
+}
+
+/* Moves several entries, each to its other bucket, for one of `form` that takes the room of more than
+ * one. Those that found room elsewhere stay there also if not all did. */
+static bool move_several(weir_table *t, weir_hold *h, weir_locked *l, weir_form form,
+                         int64_t seen_ns)
+{
+    int64_t last_ns;
+    unsigned set = weir_line_victims(&l->line, form, &last_ns);
+    if (__builtin_popcount(set) < 2)
+        return false;
+    for (unsigned i = WEIR_LINE_ENTRIES; i-- > 0;) {
+        weir_locked *to = set >> i & 1 ? hold_other(t, h, l, i) : NULL;
+        if (!to)
+            continue;
+        weir_form moved = (weir_form)(l->line.word[0] >> WEIR_CODE_AT(i) & 7);
+        if (drop_fresh(to, moved, seen_ns))
+            move_entry(l, to, i);
+        else
+            let_go(h);
+    }
+    return weir_line_has_room(&l->line, form);
 }
 
 weir_status weir_hold_insert(weir_table *t, weir_hold *h, const weir_place *at, weir_entry *e,
@@ -255,10 +277,14 @@ weir_status weir_hold_insert(weir_table *t, weir_hold *h, const weir_place *at, 
         l = second;
     if (!l)
         l = search(t, h, first, second, e->form, seen_ns);
+    if (!l && move_several(t, h, second, e->form, seen_ns))
+        l = second;
+    if (!l && move_several(t, h, first, e->form, seen_ns))
+        l = first;
     if (!l && !t->refuse)
         l = evict(t, first, second, e->form);
     if (!l) {
-        port_add_relaxed(&stripe_of(t, at->first)->refused, 1);
+        port_add_relaxed(&counts_of(t, at->first)->refused, 1);
         return WEIR_E_FULL;
     }
     e->away = l == second;

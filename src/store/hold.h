@@ -9,20 +9,20 @@
 #include "store/pack.h"
 #include "store/table.h"
 
-enum { WEIR_STRIPES = 64 }; /* of counters, a power of two */
+enum { WEIR_COUNTS_LEN = 64 }; /* of counters, a power of two */
 
-/* Counts of every WEIR_STRIPES-th bucket, so that threads seldom write the same line. */
-typedef struct weir_stripe {
+/* Counts of every WEIR_COUNTS_LEN-th bucket, so that threads seldom write the same line. */
+typedef struct weir_table_counts {
     alignas(WEIR_LINE_BYTES) port_counter held; /* keys, and from bit 32 on units of 2 bytes */
     port_counter evicted, refused;
     port_counter skip; /* searches that are still to be cut short; a hint */
-} weir_stripe;
+} weir_table_counts;
 
 /* What is in front of the buckets. */
 typedef struct weir_table_head {
     alignas(WEIR_LINE_BYTES) port_word seen_ns; /* alone in its line: it is seldom written */
     alignas(WEIR_LINE_BYTES) port_counter damaged;
-    weir_stripe stripes[WEIR_STRIPES];
+    weir_table_counts counts[WEIR_COUNTS_LEN];
     weir_undo undo[WEIR_UNDO_RECORDS];
 } weir_table_head;
 

@@ -38,8 +38,7 @@ void weir_large_close(weir_large *l); /* accepts NULL */
 typedef struct weir_large_call {
     const weir_policy *policy;
     uint64_t hash;
-    int64_t
-        now_ns; /* 0..WEIR_NOW_NS_MAX; an earlier one than the stripe has seen is read as that */
+    int64_t now_ns; /* 0..WEIR_NOW_NS_MAX; an earlier one than the stripe's is read as that */
     weir_state_fn fn;
     void *ctx;
     int64_t refund; /* units that fn gives to weir_refund(); 0 if it does not */

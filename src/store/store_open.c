@@ -9,7 +9,9 @@
 
 #include <stdio.h>
 
-enum { PART_BYTES_MIN = 65536 }; /* of what is for large states, and of what is for the others */
+enum { PART_BYTES_MIN = 65536 }; /* of what is for large states, and of all else */
+
+_Static_assert(PART_BYTES_MIN / 16 * 15 >= WEIR_TABLE_BYTES_MIN, "and of that, of the table");
 
 #define FILE_BYTES_MIN ((size_t)8 << 20)
 
@@ -17,11 +19,11 @@ typedef struct sizes {
     size_t table, large, reserved;
 } sizes;
 
-/* A part of the memory is for reservations: all they can use, of 64 MiB or more. */
-static size_t reserved_of(size_t memory_bytes)
+/* A part of what is not for large states is for reservations, at most as much as they can use. */
+static size_t reserved_of(size_t spare_bytes)
 {
-    return memory_bytes >= (size_t)64 << 20 ? WEIR_RESERVE_BYTES_MAX
-                                            : memory_bytes / 64 / 4096 * 4096;
+    size_t bytes = spare_bytes / 16 / 4096 * 4096;
+    return bytes < WEIR_RESERVE_BYTES_MAX ? bytes : WEIR_RESERVE_BYTES_MAX;
 }
 
 static weir_status refuse(const weir_store_options *o, const char *text)
@@ -39,10 +41,10 @@ static weir_status sizes_of(const weir_store_options *o, sizes *ret)
         return refuse(o, "the memory must be 1 MiB at least");
     if (o->file && memory < FILE_BYTES_MIN)
         return refuse(o, "the memory must be 8 MiB at least if it is a file");
-    size_t reserved = reserved_of(memory);
-    if (large < PART_BYTES_MIN || large > memory - reserved - PART_BYTES_MIN)
+    if (large < PART_BYTES_MIN || large > memory - PART_BYTES_MIN)
         return refuse(o, "what is for large states must be 64 KiB at least, and as much less than "
                          "all");
+    size_t reserved = reserved_of(memory - large);
     *ret = (sizes){memory - large - reserved, large, reserved};
     if (o->file && ret->table < WEIR_TABLE_BYTES_WHOLE)
         return refuse(o, "what is not for large states must be 6 MiB at least in a file");

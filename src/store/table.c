@@ -279,12 +279,12 @@ weir_table_stats weir_table_stats_get(weir_table *t)
 {
     weir_table_stats stats = {.damaged = port_load_relaxed(&t->head->damaged),
                               .bytes_max = t->keeper.buckets_len * WEIR_LINE_UNITS * 2};
-    for (size_t i = 0; i < WEIR_STRIPES; i++) {
-        uint64_t held = port_load_relaxed(&t->head->stripes[i].held);
+    for (size_t i = 0; i < WEIR_COUNTS_LEN; i++) {
+        uint64_t held = port_load_relaxed(&t->head->counts[i].held);
         stats.keys += (uint32_t)held;
         stats.bytes += (held >> 32) * 2;
-        stats.evicted += port_load_relaxed(&t->head->stripes[i].evicted);
-        stats.refused += port_load_relaxed(&t->head->stripes[i].refused);
+        stats.evicted += port_load_relaxed(&t->head->counts[i].evicted);
+        stats.refused += port_load_relaxed(&t->head->counts[i].refused);
     }
     return stats;
 }

@@ -13,7 +13,8 @@ static void *open_store(size_t memory_bytes)
 {
     static const uint8_t secret[16] = "0123456789abcde"; /* so that a failure comes again */
     weir_store *s;
-    if (weir_store_open(&s, &(weir_store_options){memory_bytes, secret, 0}) != WEIR_OK)
+    weir_store_options options = {.memory_bytes = memory_bytes, .secret = secret};
+    if (weir_store_open(&s, &options) != WEIR_OK)
         abort();
     return s;
 }
