@@ -14,10 +14,10 @@
 
 enum { CRASH_POLICIES = 5, CRASH_KEYS = 16, CRASH_PROCESSES = 4 };
 
-/* What a key was charged, each a sum that only grows: begun is added to before the store is asked,
- * answered after. What a key may get back is released before the store is asked, and returned after;
- * what was denied was returned. So at any moment at least answered - released is charged, and at
- * most begun - returned. */
+/* What a key was charged, each a sum that only grows: begun is added to before the store is
+ * asked, answered after. What a key may get back is released before the store is asked, and
+ * returned after; what was denied was returned. So at any moment at least answered - released is
+ * charged, and at most begun - returned. */
 typedef struct crash_sums {
     port_counter begun, answered, released, returned;
 } crash_sums;
