@@ -88,7 +88,7 @@ static void check_options(void **unused)
     assert_int_equal(open_with(MIB, MIB - 64 * KIB), WEIR_OK);
     assert_int_equal(open_with(MIB, MIB - 64 * KIB + 1), WEIR_E_RANGE);
     assert_int_equal(open_with(SIZE_MAX, 0), WEIR_E_RANGE);
-    assert_int_equal(open_with((size_t)1 << 60, 0), WEIR_E_NOMEM);
+    assert_int_equal(open_with((size_t)1 << 47, 0), WEIR_E_NOMEM);
     weir_store_close(NULL);
     weir_store *s = NULL;
     assert_int_equal(weir_store_open(&s, NULL), WEIR_OK);

@@ -222,8 +222,10 @@ weir_status weir_table_take_one(weir_table *t, const weir_policy *p, uint64_t ha
 
 void weir_table_prefetch_second(const weir_table *t, uint64_t hash)
 {
-    weir_place at = weir_place_of(t, hash);
-    uint64_t header = port_word_load_relaxed(&at.first->word[0]);
-    if (header & WEIR_SPILLED && look(at.first, header, at.tag, false) >= ABSENT)
-        port_prefetch(at.second);
+    const weir_bucket *first = weir_first_bucket(t, hash);
+    uint64_t header = port_word_load_relaxed(&first->word[0]);
+    if (__builtin_expect((header & WEIR_SPILLED) == 0, 1))
+        return;
+    if (look(first, header, hash & WEIR_TAG_MASK, false) >= ABSENT)
+        port_prefetch(weir_place_of(t, hash).second);
 }
