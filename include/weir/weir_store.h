@@ -160,6 +160,8 @@ void weir_store_check_batch(weir_store *s, weir_store_request *requests, size_t 
 /* Decides n requests as one: either all are allowed, and then all are charged; or one is denied,
  * and then nothing is written, not even a denial that a policy counts. No other call sees some of
  * them charged and others not. The same key may be in several of them, and is then held to the sum.
+ * A process that is killed in the middle of it may leave some of them charged in its file, and
+ * others not: nobody was answered then.
  *  n             1..WEIR_TAKE_MANY_MAX.
  *  requests      the statuses are written always, the decisions if the answer is WEIR_OK: those of
  *                what was charged, or else those of what each alone would be told.
