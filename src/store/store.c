@@ -6,7 +6,7 @@
 #include "store/inside.h"
 
 #include "port/port.h"
-#include "store/pack.h"
+#include "store/table/pack.h"
 
 enum { GROUP = 32 }; /* requests whose states are on the way at once */
 

@@ -9,7 +9,7 @@
 
 #include "crash.h"
 
-#include "store/image_head.h"
+#include "store/image/image_head.h"
 #include "store/stored.h"
 
 #include <fcntl.h>

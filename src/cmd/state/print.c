@@ -4,7 +4,7 @@
 
 #include "cmd/state/state.h"
 #include "port/port.h"
-#include "store/image.h"
+#include "store/image/image.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -21,7 +21,7 @@
  * header came from the thread that dropped it or from a later one, whose load of seen_ns happened
  * before; and loads of one word that are ordered so never see it go back, relaxed as they are. */
 
-#include "store/hold.h"
+#include "store/table/hold.h"
 
 #include "port/port.h"
 

@@ -4,8 +4,8 @@
 #define WEIR_STORE_IMAGE_FIXTURE_TEST_H
 /* A directory for an image's file, and what the tests of images do with it. */
 
-#include "store/image.h"
-#include "store/image_head.h"
+#include "store/image/image.h"
+#include "store/image/image_head.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -9,8 +9,8 @@
  *
  * A hash belongs to the bucket of its low bits, and that to the stripe of its low bits. */
 
-#include "store/large.h"
-#include "store/stripe.h"
+#include "store/large/large.h"
+#include "store/large/stripe.h"
 
 struct weir_large {
     weir_stripe *stripe;

@@ -7,7 +7,7 @@
  * differences that mean nothing. This is the one place of the store that knows what formats of
  * states there are. */
 
-#include "store/bucket.h"
+#include "store/table/bucket.h"
 
 #include <weir/weir.h>
 

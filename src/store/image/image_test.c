@@ -3,12 +3,12 @@
 /* Images in files, as one process sees them: what survives, what is refused, what is left behind.
  * Several processes are in image_lock_test.c. */
 
-#include "store/image.h"
+#include "store/image/image.h"
 
 #include "port/file.h"
 #include "port/port.h"
-#include "store/image_fixture_test.h"
-#include "store/image_head.h"
+#include "store/image/image_fixture_test.h"
+#include "store/image/image_head.h"
 #include "store/siphash.h"
 
 #include <fcntl.h>

@@ -5,7 +5,7 @@
  * has its parent's locks as well; they do what they are told through a pipe. */
 
 #include "port/file.h"
-#include "store/image_fixture_test.h"
+#include "store/image/image_fixture_test.h"
 
 #include <grp.h>
 #include <signal.h>

@@ -4,7 +4,7 @@
  * copy of that is what a kill would leave behind: it is opened, and must hold all of what was there
  * before the call or all of what is there after it, and nothing else. */
 
-#include "store/large_kit_test.h"
+#include "store/large/large_kit_test.h"
 
 #include <signal.h>
 #include <stdio.h>

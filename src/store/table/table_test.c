@@ -3,7 +3,7 @@
 /* The table by one thread: two buckets that fill, moves, who is forgotten, forms that change, time,
  * and the way out and in again. */
 
-#include "store/table_kit_test.h"
+#include "store/table/table_kit_test.h"
 
 enum { FULL = WEIR_LINE_ENTRIES }; /* entries of `tat` in a bucket */
 

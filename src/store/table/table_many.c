@@ -3,7 +3,7 @@
 /* Several keys of the table decided as one: all their buckets are locked, in the order of their
  * addresses, before the first is decided on, and none is let go before the last was. */
 
-#include "store/hold.h"
+#include "store/table/hold.h"
 
 #include <assert.h>
 

@@ -3,7 +3,7 @@
 /* Large states: room and who has to go for it, several keys as one, contents that move, threads.
  * What killed processes and power losses leave behind is in large_kill_test.c. */
 
-#include "store/large_kit_test.h"
+#include "store/large/large_kit_test.h"
 
 #include <pthread.h>
 

@@ -3,7 +3,7 @@
 /* Bitmaps, searched from where the last search ended. Shape, from its high bits on: 40 of the
  * state's words, 8 of its level, 16 of a check sum. */
 
-#include "store/blocks.h"
+#include "store/large/blocks.h"
 
 #include "store/lock.h"
 

@@ -5,8 +5,8 @@
 /* What the tests of large states have in common: a part to open, a charge to run, and the look at
  * a whole part that says whether all in it fits together. */
 
-#include "store/large.h"
-#include "store/large_part.h"
+#include "store/large/large.h"
+#include "store/large/large_part.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,14 +3,14 @@
 /* Images: one piece of memory, that begins with a head and holds the parts behind it. Anonymous
  * memory has a head as well, which only its own process ever sees. */
 
-#include "store/image.h"
+#include "store/image/image.h"
 
 #include "port/atomic.h"
 #include "port/file.h"
 #include "port/port.h"
-#include "store/image_file.h"
-#include "store/image_head.h"
-#include "store/registry.h"
+#include "store/image/image_file.h"
+#include "store/image/image_head.h"
+#include "store/image/registry.h"
 
 #include <inttypes.h>
 #include <string.h>

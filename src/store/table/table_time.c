@@ -4,7 +4,7 @@
  * without looking at more of a bucket than its tags and the one word; what it does not know how to
  * do it leaves to table.c. */
 
-#include "store/hold.h"
+#include "store/table/hold.h"
 
 #include "core/tat.h"
 #include "port/match.h"

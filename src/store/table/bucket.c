@@ -3,7 +3,7 @@
 /* One bucket: what is done on copies, then locks, and what mends them. Under the lock words are
  * stored with release for the readers that take no lock. */
 
-#include "store/bucket.h"
+#include "store/table/bucket.h"
 
 #include "port/port.h"
 

@@ -4,7 +4,7 @@
  * each of their stores, locks that dead holders left, and threads. The bucket's own source is part
  * of this file, so that a store in it can be the last. */
 
-#include "store/bucket.h"
+#include "store/table/bucket.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -38,7 +38,7 @@ static inline bool cas_acquire_or_die(port_word *w, uint64_t *from, uint64_t to)
 
 #define port_word_store_release store_release_or_die
 #define port_word_cas_acquire   cas_acquire_or_die
-#include "store/bucket.c"
+#include "store/table/bucket.c"
 #undef port_word_store_release
 #undef port_word_cas_acquire
 

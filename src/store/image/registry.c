@@ -5,7 +5,7 @@
  * one store. Whoever is killed between the two leaves an id without a text, which the next to note
  * it gives one. */
 
-#include "store/registry.h"
+#include "store/image/registry.h"
 
 #include "port/atomic.h"
 #include "store/siphash.h"

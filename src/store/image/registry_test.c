@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 /* The registry of policies: full, torn, and under many threads. */
 
-#include "store/registry.h"
+#include "store/image/registry.h"
 
 #include "port/port.h"
 

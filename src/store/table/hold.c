@@ -9,7 +9,7 @@
  * Locks are waited for in the order of their addresses. A bucket that an entry would be moved to is
  * only tried, since it may come before those that are held. */
 
-#include "store/hold.h"
+#include "store/table/hold.h"
 
 /* ---- counting -------------------------------------------------------------------------------- */
 

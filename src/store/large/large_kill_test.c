@@ -3,7 +3,7 @@
 /* Large states in memory that outlives processes: children that are killed at whatever they were
  * doing, a copy of the memory taken in the middle of a decision, and bytes that nobody wrote. */
 
-#include "store/large_kit_test.h"
+#include "store/large/large_kit_test.h"
 
 #include <signal.h>
 #include <sys/wait.h>

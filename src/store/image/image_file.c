@@ -3,7 +3,7 @@
 /* The protocol of doors: whoever has the door of the file that is at PATH may change what is there,
  * and who else has it open. */
 
-#include "store/image_file.h"
+#include "store/image/image_file.h"
 
 #include "port/file.h"
 #include "port/port.h"

@@ -5,7 +5,7 @@
 /* What the tests of the table have in common: memory to open one in, a charge to run, and hashes
  * that are chosen to collide, which nobody can do through the store. */
 
-#include "store/hold.h"
+#include "store/table/hold.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

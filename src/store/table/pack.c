@@ -12,7 +12,7 @@
  *
  * What does not fit, and every other state, is held word by word. */
 
-#include "store/pack.h"
+#include "store/table/pack.h"
 
 #include "core/wide.h"
 #include "store/state.h"

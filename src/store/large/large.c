@@ -4,7 +4,7 @@
  * where it may write many, or the state grows, a new block takes the place of the old. It knows
  * what a state is from the core alone. */
 
-#include "store/large_part.h"
+#include "store/large/large_part.h"
 
 #include "core/writes.h"
 #include "port/port.h"

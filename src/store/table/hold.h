@@ -5,9 +5,9 @@
 /* The table from within: where a key's buckets are, what it counts, and buckets that a thread has
  * locked together to change them as one. For the table's own files. */
 
-#include "store/bucket.h"
-#include "store/pack.h"
-#include "store/table.h"
+#include "store/table/bucket.h"
+#include "store/table/pack.h"
+#include "store/table/table.h"
 
 enum { WEIR_COUNTS_LEN = 64 }; /* of counters, a power of two */
 

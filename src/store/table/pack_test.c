@@ -3,7 +3,7 @@
 /* States packed and unpacked: of random policies of every kind, reached by random charges, each must
  * decide afterwards as the one that was never packed, at whatever time and about whatever cost. */
 
-#include "store/pack.h"
+#include "store/table/pack.h"
 #include "store/state.h"
 
 #include <weir/weir_zone.h>

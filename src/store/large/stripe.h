@@ -10,7 +10,7 @@
  *
  * Blocks that are not, or not yet, or no longer in the index are put down in the stripe as well. */
 
-#include "store/blocks.h"
+#include "store/large/blocks.h"
 #include "store/lock.h"
 
 #include <stdalign.h>

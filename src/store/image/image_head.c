@@ -2,10 +2,10 @@
  * Copyright (c) 2026 the weir authors */
 /* What a head says, and whether it can be believed. */
 
-#include "store/image_head.h"
+#include "store/image/image_head.h"
 
-#include "store/image.h"
-#include "store/registry.h"
+#include "store/image/image.h"
+#include "store/image/registry.h"
 #include "store/siphash.h"
 
 #include <inttypes.h>

@@ -3,7 +3,7 @@
 /* Who has to go when there is no room. All looking around is done by place, through the bitmaps:
  * so it also finds the blocks that no index leads to, which damage has left behind. */
 
-#include "store/large_part.h"
+#include "store/large/large_part.h"
 
 enum {
     SWEEP = 2,       /* blocks looked at with every new one */

@@ -3,7 +3,7 @@
 /* The order of the stores is all there is to it: a record before it is counted, the count before
  * the words, the words before the count is 0 again, and that before records are written anew. */
 
-#include "store/stripe.h"
+#include "store/large/stripe.h"
 
 static uint64_t records(const weir_stripe *s)
 {
