@@ -230,22 +230,28 @@ static weir_locked *evict(weir_table *t, weir_locked *first, weir_locked *second
     return l;
 }
 
-/* Makes room in one of two buckets by moves, the fewer the better. NULL if there is no way. A table
- * that is truly full would be searched in vain with every key: after a search that failed, the next
- * ones that begin in the same stripe only try what one move can do. */
+bool weir_table_is_hopeless(weir_table *t, const weir_bucket *first)
+{
+    weir_table_counts *c = weir_counts_of(t, first);
+    uint64_t skip = port_load_relaxed(&c->skip);
+    if (skip > 0)
+        port_store_relaxed(&c->skip, skip - 1);
+    return skip > 0;
+}
+
+/* Makes room in one of two buckets by moves, the fewer the better. NULL if there is no way. */
 static weir_locked *search(weir_table *t, weir_hold *h, weir_locked *first, weir_locked *second,
                            weir_form form, int64_t seen_ns)
 {
-    weir_table_counts *s = weir_counts_of(t, first->bucket);
-    uint64_t skip = port_load_relaxed(&s->skip);
-    unsigned most = skip > 0 ? 1 : WEIR_MOVES;
-    for (unsigned moves = 1; moves <= most; moves++) {
+    bool hopeless = weir_table_is_hopeless(t, first->bucket);
+    for (unsigned moves = 1; moves <= (hopeless ? 1 : WEIR_MOVES); moves++) {
         if (make_room(t, h, second, form, seen_ns, moves))
             return second;
         if (make_room(t, h, first, form, seen_ns, moves))
             return first;
     }
-    port_store_relaxed(&s->skip, skip > 0 ? skip - 1 : WEIR_SKIPS);
+    if (!hopeless)
+        port_store_relaxed(&weir_counts_of(t, first->bucket)->skip, WEIR_SKIPS);
     return NULL;
 }
 

@@ -15,7 +15,7 @@ enum { WEIR_COUNTS_LEN = 64 }; /* of counters, a power of two */
 typedef struct weir_table_counts {
     alignas(WEIR_LINE_BYTES) port_counter held; /* keys, and from bit 32 on units of 2 bytes */
     port_counter evicted, refused;
-    port_counter skip; /* searches that are still to be cut short; a hint */
+    port_counter skip; /* searches that are not to be made; a hint */
 } weir_table_counts;
 
 /* What is in front of the buckets. */
@@ -108,8 +108,8 @@ typedef struct weir_locked {
 } weir_locked;
 
 enum {
-    WEIR_MOVES = 4,    /* in a row, so that one key finds room */
-    WEIR_SKIPS = 1023, /* searches that are cut short after one that failed */
+    WEIR_MOVES = 4,   /* in a row, so that one key finds room */
+    WEIR_SKIPS = 127, /* searches that are not made after one that failed */
     WEIR_HOLD_FEW = 2 + WEIR_MOVES,
     WEIR_HOLD_MANY = (2 + WEIR_MOVES) * WEIR_TABLE_MANY_MAX
 };
@@ -141,6 +141,11 @@ void weir_hold_drop(weir_hold *h);
  * fresh entries gone. */
 weir_status weir_hold_insert(weir_table *t, weir_hold *h, const weir_place *at, weir_entry *e,
                              int64_t seen_ns);
+
+/* Whether to make room by several moves is not worth a try: a table that is truly full would be
+ * searched in vain with every key. After a search that failed, so many that begin in buckets of the same counts
+ * are not made; each call is one of them. */
+bool weir_table_is_hopeless(weir_table *t, const weir_bucket *first);
 
 /* Writes the entry of a key that lies at entry i of `l`, or, if i is WEIR_LINE_ENTRIES, nowhere. As
  * weir_hold_insert(). */

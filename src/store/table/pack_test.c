@@ -3,8 +3,8 @@
 /* States packed and unpacked: of random policies of every kind, reached by random charges, each must
  * decide afterwards as the one that was never packed, at whatever time and about whatever cost. */
 
-#include "store/table/pack.h"
 #include "store/state.h"
+#include "store/table/pack.h"
 
 #include <weir/weir_zone.h>
 

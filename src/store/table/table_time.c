@@ -92,36 +92,116 @@ static inline bool try_update(const weir_table *t, const spot *s, uint64_t word)
     return true;
 }
 
-/* Puts a key that was absent into a locked bucket of TIMEs, in the place of none or of what is fresh.
- * False if there is no such place. */
-static bool put_locked(weir_table *t, weir_bucket *b, uint64_t header, uint64_t tag, uint64_t word,
-                       int64_t seen_ns)
+/* ---- a key that was absent ------------------------------------------------------------------- */
+
+/* A locked bucket of TIMEs, and its header before. */
+typedef struct times {
+    weir_bucket *bucket;
+    uint64_t header;
+} times;
+
+static bool is_live(uint64_t header, unsigned i)
 {
-    const uint64_t lives = (uint64_t)0x8888 << WEIR_CODE_AT(0);
-    uint64_t vacant = ~header & lives;
-    unsigned i = 0;
-    if (vacant) {
-        i = ((unsigned)__builtin_ctzll(vacant) - WEIR_CODE_AT(0)) / 4;
-        port_add_relaxed(&weir_counts_of(t, b)->held, weir_held_by(WEIR_FORM_TIME));
+    return header >> (WEIR_CODE_AT(i) + 3) & 1;
+}
+
+static int64_t time_at(const times *b, unsigned i)
+{
+    return (int64_t)port_word_load_relaxed(&b->bucket->word[1 + i]);
+}
+
+/* Where there is none, or one that is fresh; ABSENT if there is no such place. */
+static unsigned place_in(const times *b, int64_t seen_ns)
+{
+    for (unsigned i = 0; i < WEIR_LINE_ENTRIES; i++) {
+        if (!is_live(b->header, i))
+            return i;
+    }
+    for (unsigned i = 0; i < WEIR_LINE_ENTRIES; i++) {
+        if (time_at(b, i) <= seen_ns)
+            return i;
+    }
+    return ABSENT;
+}
+
+/* Puts a key in the place of entry i, and unlocks the bucket. */
+static void write_entry(weir_table *t, const times *b, unsigned i, uint64_t tag, uint64_t word,
+                        bool away)
+{
+    weir_bucket *at = b->bucket;
+    uint64_t code = (uint64_t)(WEIR_LIVE | WEIR_FORM_TIME) << WEIR_CODE_AT(i);
+    uint64_t others = b->header & ~((uint64_t)15 << WEIR_CODE_AT(i)) & ~WEIR_AWAY(i);
+    if (is_live(b->header, i)) { /* gone before its words are */
+        uint64_t dead = (uint64_t)WEIR_FORM_TIME << WEIR_CODE_AT(i);
+        port_word_store_release(&at->word[0], weir_header_lock(&t->keeper, others | dead));
     } else {
-        while (i < ABSENT && (int64_t)port_word_load_relaxed(&b->word[1 + i]) > seen_ns)
-            i++;
-        if (i == ABSENT)
-            return false;
-        header &= ~((uint64_t)WEIR_LIVE << WEIR_CODE_AT(i)); /* gone before its words are */
-        port_word_store_release(&b->word[0], weir_header_lock(&t->keeper, header));
+        port_add_relaxed(&weir_counts_of(t, at)->held, weir_held_by(WEIR_FORM_TIME));
     }
     unsigned high = 16 * i, low = i % 2 * 32;
-    port_word *lows = &b->word[6 + i / 2];
-    uint64_t w5 = port_word_load_relaxed(&b->word[5]), w = port_word_load_relaxed(lows);
+    port_word *lows = &at->word[6 + i / 2];
+    uint64_t w5 = port_word_load_relaxed(&at->word[5]), w = port_word_load_relaxed(lows);
     w5 = (w5 & ~((uint64_t)UINT16_MAX << high)) | tag >> 32 << high;
     w = (w & ~((uint64_t)UINT32_MAX << low)) | (tag & UINT32_MAX) << low;
-    port_word_store_release(&b->word[1 + i], word);
-    port_word_store_release(&b->word[5], w5);
+    port_word_store_release(&at->word[1 + i], word);
+    port_word_store_release(&at->word[5], w5);
     port_word_store_release(lows, w);
-    header &= ~((uint64_t)15 << WEIR_CODE_AT(i)) & ~WEIR_AWAY(i);
-    weir_bucket_publish(b, header | (uint64_t)(WEIR_LIVE | WEIR_FORM_TIME) << WEIR_CODE_AT(i));
-    return true;
+    weir_bucket_publish(at, others | code | (away ? WEIR_AWAY(i) : 0));
+}
+
+/* Puts a key into one of two full buckets, in the place of the entry that is closest to fresh. */
+static void write_over(weir_table *t, const times *first, times *second, uint64_t tag,
+                       uint64_t word)
+{
+    const times *b = first;
+    unsigned best = 0;
+    for (unsigned i = 0; i < 2 * WEIR_LINE_ENTRIES; i++) {
+        const times *at = i < WEIR_LINE_ENTRIES ? first : second;
+        if (time_at(at, i % WEIR_LINE_ENTRIES) < time_at(b, best)) {
+            b = at;
+            best = i % WEIR_LINE_ENTRIES;
+        }
+    }
+    port_add_relaxed(&weir_counts_of(t, b->bucket)->evicted, 1);
+    write_entry(t, b, best, tag, word, b == second);
+    if (b == second)
+        weir_bucket_publish(first->bucket, first->header | WEIR_SPILLED);
+    else
+        weir_bucket_unlock(second->bucket, second->header);
+}
+
+/* Puts a key into one of its buckets, if they hold TIMEs alone and no other entry has to move. False
+ * if not so, or if somebody is in the way: then nothing was done. */
+static bool insert_at_once(weir_table *t, const weir_place *at, uint64_t header, uint64_t word,
+                           int64_t seen_ns)
+{
+    times first = {at->first, header};
+    if (header & WEIR_MIXED || !weir_bucket_try_lock(&t->keeper, at->first, header))
+        return false;
+    unsigned i = place_in(&first, seen_ns);
+    if (i < ABSENT) {
+        write_entry(t, &first, i, at->tag, word, false);
+        return true;
+    }
+    times second = {at->second, port_word_load_acquire(&at->second->word[0])};
+    if (second.header & (WEIR_MIXED | WEIR_LOCKED) ||
+        !weir_bucket_try_lock(&t->keeper, at->second, second.header)) {
+        weir_bucket_unlock(at->first, header);
+        return false;
+    }
+    bool left = look(at->second, second.header, at->tag, true) != ABSENT; /* by who was killed */
+    i = place_in(&second, seen_ns);
+    if (!left && i < ABSENT) {
+        write_entry(t, &second, i, at->tag, word, true);
+        weir_bucket_publish(at->first, header | WEIR_SPILLED);
+        return true;
+    }
+    if (!left && !t->refuse && weir_table_is_hopeless(t, at->first)) {
+        write_over(t, &first, &second, at->tag, word);
+        return true;
+    }
+    weir_bucket_unlock(at->second, second.header);
+    weir_bucket_unlock(at->first, header);
+    return false;
 }
 
 __attribute__((noinline)) static bool try_insert(weir_table *t, uint64_t hash, const spot *s,
@@ -129,13 +209,8 @@ __attribute__((noinline)) static bool try_insert(weir_table *t, uint64_t hash, c
                                                  weir_status *ret_st)
 {
     weir_place at = weir_place_of(t, hash);
-    if (!(s->header & WEIR_MIXED)) {
-        if (!weir_bucket_try_lock(&t->keeper, at.first, s->header))
-            return false;
-        if (put_locked(t, at.first, s->header, at.tag, word, seen_ns))
-            return true;
-        weir_bucket_unlock(at.first, s->header);
-    }
+    if (insert_at_once(t, &at, s->header, word, seen_ns))
+        return true;
     weir_locked of[WEIR_HOLD_FEW];
     weir_hold h = {0, WEIR_HOLD_FEW, of};
     weir_entry e = {.tag = at.tag, .fresh_at_ns = (int64_t)word, .form = WEIR_FORM_TIME};
