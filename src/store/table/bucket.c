@@ -406,7 +406,7 @@ void weir_bucket_mend_all(const weir_keeper *k)
 
 /* ---- reading and writing --------------------------------------------------------------------- */
 
-static void copy(const weir_keeper *k, weir_bucket *b, weir_line *ret)
+void weir_bucket_copy(const weir_keeper *k, weir_bucket *b, weir_line *ret)
 {
     for (;;) {
         ret->word[0] = weir_bucket_read(k, b);
@@ -416,14 +416,6 @@ static void copy(const weir_keeper *k, weir_bucket *b, weir_line *ret)
             continue;
         if (__builtin_expect(weir_line_sound(ret), 1))
             return;
-        if (weir_bucket_try_lock(k, b, ret->word[0])) /* a file that something else wrote to */
-            empty(k, b, weir_header_lock(k, ret->word[0]));
-    }
-}
-
-void weir_bucket_copy(const weir_keeper *k, weir_bucket *b, weir_line *ret)
-{
-    for (copy(k, b, ret); !weir_line_sound(ret); copy(k, b, ret)) {
         /* Nobody writes such a header: the disk or the memory did. */
         if (weir_bucket_try_lock(k, b, ret->word[0]))
             empty(k, b, weir_header_lock(k, ret->word[0]));
@@ -503,8 +495,8 @@ void weir_bucket_commit(const weir_keeper *k, weir_bucket *b, const weir_line *o
             port_word_store_release(&r->word[i - 1], old->word[i]);
         port_word_store_release(&r->header, old->word[0]);
         port_word_store_release(&b->word[0], locked | (uint64_t)undo << WEIR_UNDO_AT);
-    } else if (same != live) { /* gone before their words are */
-        weir_line fewer = {.word = {locked}};
+    } else if (same != live) { /* gone before their words are, be it to their second bucket */
+        weir_line fewer = {.word = {locked | (line->word[0] & WEIR_SPILLED)}};
         weir_line_drop(&fewer, live & ~same);
         port_word_store_release(&b->word[0], fewer.word[0]);
     }

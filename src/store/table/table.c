@@ -189,18 +189,25 @@ weir_status weir_table_run(weir_table *t, const weir_policy *p, uint64_t hash, i
     return run_locked(&c);
 }
 
+/* Drops a key from the buckets of its place, which the hold has: from both, if a writer that was
+ * killed has left it in both. */
+static void drop_key(const weir_hold *h, const weir_place *at)
+{
+    for (int away = 0; away <= 1; away++) {
+        weir_locked *l = weir_hold_find(h, away ? at->second : at->first);
+        unsigned i = weir_line_find(&l->line, at->tag, away);
+        if (i < WEIR_LINE_ENTRIES)
+            weir_line_drop(&l->line, 1u << i);
+    }
+}
+
 void weir_table_reset(weir_table *t, uint64_t hash)
 {
     weir_place at = weir_place_of(t, hash);
     weir_locked of[WEIR_HOLD_FEW];
     weir_hold h = {0, WEIR_HOLD_FEW, of};
     weir_hold_place(t, &h, &at);
-    for (int away = 0; away <= 1; away++) {
-        weir_locked *l = weir_hold_find(&h, away ? at.second : at.first);
-        unsigned i = weir_line_find(&l->line, at.tag, away);
-        if (i < WEIR_LINE_ENTRIES)
-            weir_line_drop(&l->line, 1u << i);
-    }
+    drop_key(&h, &at);
     weir_hold_commit(t, &h);
 }
 
@@ -263,15 +270,16 @@ weir_status weir_table_put(weir_table *t, const weir_stored *stored)
     weir_entry e = {.tag = at.tag, .fresh_at_ns = stored->fresh_at_ns, .form = stored->form};
     for (size_t i = 0; i < stored->words_len; i++)
         e.words[i] = stored->words[i];
-    weir_table_reset(t, stored->hash);
-    int64_t seen_ns = (int64_t)port_word_load_relaxed(&t->head->seen_ns);
-    if (e.fresh_at_ns <= seen_ns)
-        return WEIR_OK;
     weir_locked of[WEIR_HOLD_FEW];
     weir_hold h = {0, WEIR_HOLD_FEW, of};
     weir_hold_place(t, &h, &at);
-    weir_status st = weir_hold_insert(t, &h, &at, &e, seen_ns);
-    weir_hold_commit(t, &h);
+    drop_key(&h, &at);
+    int64_t seen_ns = (int64_t)port_word_load_relaxed(&t->head->seen_ns);
+    weir_status st = e.fresh_at_ns > seen_ns ? weir_hold_insert(t, &h, &at, &e, seen_ns) : WEIR_OK;
+    if (st == WEIR_OK)
+        weir_hold_commit(t, &h);
+    else
+        weir_hold_drop(&h);
     return st;
 }
 
