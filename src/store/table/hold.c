@@ -125,13 +125,15 @@ static weir_bucket *other_of(const weir_table *t, const weir_bucket *b, const we
 }
 
 /* Whether an entry of `form` would have room in a bucket once what is fresh there was dropped. Takes
- * no lock: a guess, which costs less than finding it out. */
-static bool may_hold(const weir_table *t, weir_bucket *b, weir_form form, int64_t seen_ns)
+ * no lock: a guess, which costs less than finding it out. Nor does it wait for one, since others may
+ * wait for those that are held here. */
+static bool may_hold(const weir_bucket *b, weir_form form, int64_t seen_ns)
 {
     weir_line l = {.word = {port_word_load_acquire(&b->word[0])}};
-    if (l.word[0] & WEIR_LOCKED)
+    for (unsigned i = 1; i < WEIR_LINE_WORDS; i++)
+        l.word[i] = port_word_load_acquire(&b->word[i]);
+    if (l.word[0] & WEIR_LOCKED || !weir_bucket_same(b, l.word[0]) || !weir_line_sound(&l))
         return false;
-    weir_bucket_copy(&t->keeper, b, &l);
     weir_line_drop(&l, weir_line_fresh(&l, seen_ns));
     return weir_line_has_room(&l, form);
 }
@@ -192,7 +194,7 @@ static bool make_room(weir_table *t, weir_hold *h, weir_locked *l, weir_form for
         if (!(set >> i & 1))
             continue;
         weir_entry e = weir_line_get(&l->line, i);
-        if (!may_hold(t, other_of(t, l->bucket, &e), e.form, seen_ns))
+        if (!may_hold(other_of(t, l->bucket, &e), e.form, seen_ns))
             continue;
         weir_locked *to = hold_other(t, h, l, i);
         if (to && drop_fresh(to, e.form, seen_ns)) {
