@@ -20,13 +20,13 @@
  *
  * Memory is a budget that never grows, in three parts. States of a fixed size of up to 5 words lie
  * in a table, which is mapped at once and takes real memory as it fills: those of gcra, buckets and
- * queues, fixed windows and sliding counters, a few of them in layers, sliding logs of up to
- * 2 requests and up to 6 slices. It reads without locks: a denial or a peek writes no memory that
+ * queues, fixed windows and sliding counters, a few of them in layers, sliding logs of up to 2
+ * requests and up to 6 slices. It reads without locks: a denial or a peek writes no memory that
  * threads share, but for the store's time, at most once a millisecond. All other states, the large
  * ones and those that grow, have `large_bytes` together. What is not for these is for reservations
- * to a sixteenth, up to 4.5 MiB. What is as good as fresh makes room. Where there is none left, keys
- * that are not fresh are forgotten, in the table those closest to fresh of the two places a key may
- * lie in, and `evicted` counts them; or new keys are refused, if the options say so.
+ * to a sixteenth, up to 4.5 MiB. What is as good as fresh makes room. Where there is none left,
+ * keys that are not fresh are forgotten, in the table those closest to fresh of the two places a
+ * key may lie in, and `evicted` counts them; or new keys are refused, if the options say so.
  *
  * The memory may be a file. Then a process may end at any instruction: what it has answered is
  * there at the next opening, which takes no longer for more keys. docs/internals/state.md says what

@@ -67,8 +67,8 @@ weir_image_stats weir_image_stats_get(const weir_image *m); /* any thread */
 bool weir_image_other_size(const weir_image *m);
 
 /* Makes an image of the sizes that opening `old` was asked for, empty but for the secret, the
- * policies' texts and what it remembers of the time, in a file beside that of `old`, which is left alone. Nobody else can open `old`
- * from here on.
+ * policies' texts and what it remembers of the time, in a file beside that of `old`, which is left
+ * alone. Nobody else can open `old` from here on.
  *  old  opened with the same options.
  * Returns as weir_image_open(); WEIR_E_BUSY if others have it open. */
 WEIR_NODISCARD weir_status weir_image_open_beside(weir_image **ret, weir_image *old,

@@ -89,8 +89,8 @@ weir_status weir_large_open(weir_large **ret, void *part, size_t bytes, bool is_
         return WEIR_E_RANGE;
     uint64_t magic = port_word_load_acquire(&head->magic);
     uint64_t known = port_word_load_relaxed(&head->bytes);
-    /* Who made the part may have been killed before it came here; all that it did not write is zero.
-     * Several may be here at once, and write the same. */
+    /* Who made the part may have been killed before it came here; all that it did not write is
+     * zero. Several may be here at once, and write the same. */
     if (is_new || (magic == 0 && (known == 0 || known == bytes))) {
         port_word_store_relaxed(&head->bytes, bytes);
         port_word_store_release(&head->magic, MAGIC);
