@@ -3,7 +3,7 @@
 #ifndef WEIR_CODEC_ID_H
 #define WEIR_CODEC_ID_H
 /* The ids of reservations as texts: 16 hex digits, since JSON and many clients have no number of 64
- * bits. */
+ * bits. And what both protocols say of reservations. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,6 +12,8 @@
 enum { WEIR_ID_LEN = 16 };
 
 #define WEIR_ID_EXPECTED "16 hex digits, as the reservation was answered with"
+#define WEIR_RESERVE_FULL                                                                          \
+    "as many reservations are open as the store holds, or it is full and refuses new keys"
 
 static inline void weir_id_print(uint64_t id, char ret[WEIR_ID_LEN])
 {

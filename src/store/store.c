@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
 /* The store decides: it hashes keys, and knows which policies' states lie in the table and which
- * are large. It knows what a state is from the core alone, and sees a key's text only to hash it. */
+ * are large. It knows what a state is from the core alone, and sees a key's text only to hash
+ * it. */
 
 #include "store/inside.h"
 

@@ -322,11 +322,65 @@ static void check_apply_fails(void **unused)
     }
 }
 
+/* Of several keys, the one that finds no room says so, and none is charged. */
+static void check_many_refused(void **unused)
+{
+    (void)unused;
+    enum { KEYS = 200000 };
+    const weir_store_options options = {
+        .memory_bytes = 1 << 20, .secret = (const uint8_t[16]){3}, .when_full = WEIR_REFUSE};
+    weir_store *s;
+    weir_policy p = policy_of("gcra 1/h burst 5");
+    weir_decision d;
+    assert_int_equal(weir_store_open(&s, &options), WEIR_OK);
+    uint64_t id = weir_store_policy_id(s, &p);
+    take(s, &p, "old", s_ns, 1);
+    for (int key = 0; key < KEYS; key++)
+        (void)!weir_store_check(s, &p, id, &key, sizeof key, s_ns, 1, &d);
+    assert_true(weir_store_stats_get(s).refused > 0);
+    weir_store_request r[] = {
+        {.policy = &p, .policy_id = id, .key = "old", .key_len = 3, .cost = 1},
+        {.policy = &p, .policy_id = id, .key = "new", .key_len = 3, .cost = 1}};
+    size_t blocking;
+    assert_int_equal(weir_store_take_many(s, r, 2, s_ns, &blocking), WEIR_E_FULL);
+    assert_int_equal(r[0].status, WEIR_OK);
+    assert_int_equal(r[1].status, WEIR_E_FULL);
+    assert_int_equal(take(s, &p, "old", s_ns, 0).remaining, 4);
+    weir_store_close(s);
+}
+
+/* A commit beyond its reservation, of a key that is fresh by now and finds no room. */
+static void check_commit_refused(void **unused)
+{
+    (void)unused;
+    enum { KEYS = 200000 };
+    const weir_store_options options = {
+        .memory_bytes = 1 << 20, .secret = (const uint8_t[16]){3}, .when_full = WEIR_REFUSE};
+    weir_store *s;
+    weir_policy p = policy_of("gcra 1/h burst 5"), quick = policy_of("gcra 1000/s burst 5");
+    weir_decision d;
+    uint64_t id;
+    int64_t over;
+    assert_int_equal(weir_store_open(&s, &options), WEIR_OK);
+    uint64_t p_id = weir_store_policy_id(s, &p);
+    assert_int_equal(weir_store_reserve(s, &quick, weir_store_policy_id(s, &quick), "k", 1, s_ns, 1,
+                                        60 * s_ns, &d, &id),
+                     WEIR_OK);
+    for (int key = 0; key < KEYS; key++)
+        (void)!weir_store_check(s, &p, p_id, &key, sizeof key, 2 * s_ns, 1, &d);
+    assert_int_equal(weir_store_commit(s, id, 2 * s_ns, 3, &d, &over), WEIR_OK);
+    assert_int_equal(over, 2);
+    assert_int_equal(d.remaining, 5);
+    weir_store_close(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(check_growth_spares_others),
         cmocka_unit_test(check_apply_fails),
+        cmocka_unit_test(check_many_refused),
+        cmocka_unit_test(check_commit_refused),
         cmocka_unit_test(check_siphash),
         cmocka_unit_test(check_options),
         cmocka_unit_test(check_figures),

@@ -176,8 +176,8 @@ static inline bool weir_bucket_same(const weir_bucket *b, uint64_t header)
     return port_word_load_relaxed(&b->word[0]) == header;
 }
 
-/* Copies a bucket, whole and sound, as soon as it is not locked. One that is not sound, which only a
- * disk can have done, is emptied. */
+/* Copies a bucket, whole and sound, as soon as it is not locked. One that is not sound, which only
+ * a disk can have done, is emptied. */
 void weir_bucket_copy(const weir_keeper *k, weir_bucket *b, weir_line *ret);
 
 static inline uint64_t weir_header_lock(const weir_keeper *k, uint64_t header)

@@ -138,8 +138,8 @@ static bool may_hold(const weir_bucket *b, weir_form form, int64_t seen_ns)
     return weir_line_has_room(&l, form);
 }
 
-/* Adds the bucket that entry i of `from` would go to. NULL if it is locked: also by this hold, which
- * might then write where the entry comes from first. */
+/* Adds the bucket that entry i of `from` would go to. NULL if it is locked: also by this hold,
+ * which might then write where the entry comes from first. */
 static weir_locked *hold_other(weir_table *t, weir_hold *h, const weir_locked *from, unsigned i)
 {
     weir_entry e = weir_line_get(&from->line, i);
@@ -257,8 +257,8 @@ static weir_locked *search(weir_table *t, weir_hold *h, weir_locked *first, weir
     return NULL;
 }
 
-/* Moves several entries, each to its other bucket, for one of `form` that takes the room of more than
- * one. Those that found room elsewhere stay there also if not all did. */
+/* Moves several entries, each to its other bucket, for one of `form` that takes the room of more
+ * than one. Those that found room elsewhere stay there also if not all did. */
 static bool move_several(weir_table *t, weir_hold *h, weir_locked *l, weir_form form,
                          int64_t seen_ns)
 {

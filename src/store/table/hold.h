@@ -126,7 +126,8 @@ weir_locked *weir_hold_find(const weir_hold *h, const weir_bucket *b);
 weir_locked *weir_hold_wait(weir_table *t, weir_hold *h, weir_bucket *b);
 weir_locked *weir_hold_try(weir_table *t, weir_hold *h, weir_bucket *b, uint64_t header);
 
-/* Adds both buckets of a place, which the hold, empty so far, waits for in an order that all keep. */
+/* Adds both buckets of a place, which the hold, empty so far, waits for in an order that all
+ * keep. */
 void weir_hold_place(weir_table *t, weir_hold *h, const weir_place *at);
 
 /* Writes what has changed and unlocks all: the last added first, so that an entry that moves is

@@ -58,7 +58,8 @@ typedef struct weir_table_one {
     uint64_t hash;
     weir_state_fn fn;
     void *ctx;
-    weir_status status; /* out: what fn returned; the last to run counts */
+    weir_status
+        status; /* out: what fn returned; WEIR_E_FULL if there is no room for what it left */
 } weir_table_one;
 
 /* Runs the functions, in order, each on its key's state, with all keys locked against others, and

@@ -70,8 +70,8 @@ static size_t first_of_key(const weir_table_one *ones, size_t i)
 }
 
 /* Writes the states that have changed. A key is looked for again, since making room for another may
- * have moved it. */
-static weir_status write_all(weir_table *t, weir_hold *h, const weir_table_one *ones, draft *drafts,
+ * have moved it. What finds no room has that for its status. */
+static weir_status write_all(weir_table *t, weir_hold *h, weir_table_one *ones, draft *drafts,
                              size_t n, int64_t now_ns, int64_t seen_ns)
 {
     weir_status st = WEIR_OK;
@@ -87,6 +87,8 @@ static weir_status write_all(weir_table *t, weir_hold *h, const weir_table_one *
         weir_pack(ones[i].policy, d->new, now_ns, WEIR_FRESH_UNKNOWN, &d->entry);
         if (d->i < WEIR_LINE_ENTRIES || d->entry.fresh_at_ns > seen_ns)
             st = weir_hold_write(t, h, &d->at, d->l, d->i, &d->entry, seen_ns);
+        if (st != WEIR_OK)
+            ones[i].status = st;
     }
     return st;
 }

@@ -45,7 +45,7 @@ static int close_table(void **state)
     return 0;
 }
 
-/* What remains of the burst after a charge; -1 if it is denied. On the hot path every other time. */
+/* What remains of the burst after a charge; -1 if it is denied. Every other one on the hot path. */
 static int64_t take(fixture *f, const weir_policy *p, uint64_t hash, int64_t now_ns, int64_t cost)
 {
     charge c = {.cost = cost};
