@@ -8,11 +8,14 @@
 
 #include "store/siphash.h"
 
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -322,9 +325,39 @@ static void check_apply_fails(void **unused)
     }
 }
 
+/* A file whose head is good and whose large states are not is refused in words. */
+static void check_damaged_part(void **unused)
+{
+    (void)unused;
+    char path[] = "/tmp/weir-store-XXXXXX";
+    enum { LARGE_AT = 32 + 2 * 16 }; /* in the head: where the third part begins */
+    const uint64_t bad = 12345;
+    uint64_t at = 0;
+    weir_store_error error = {""};
+    weir_store *s = NULL;
+    close(mkstemp(path));
+    const weir_store_options options = {
+        .memory_bytes = 8 << 20, .file = path, .reset = true, .ret_error = &error};
+    weir_store_options again = options;
+    again.reset = false;
+    assert_int_equal(weir_store_open(&s, &options), WEIR_OK);
+    weir_store_close(s);
+    s = NULL;
+    int fd = open(path, O_RDWR);
+    assert_int_equal(pread(fd, &at, sizeof at, LARGE_AT), sizeof at);
+    assert_int_equal(pwrite(fd, &bad, sizeof bad, (off_t)at), sizeof bad);
+    close(fd);
+    assert_int_equal(weir_store_open(&s, &again), WEIR_E_SYNTAX);
+    assert_null(s);
+    assert_non_null(strstr(error.text, path));
+    assert_non_null(strstr(error.text, "large states is damaged; --reset-state"));
+    unlink(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(check_damaged_part),
         cmocka_unit_test(check_growth_spares_others),
         cmocka_unit_test(check_apply_fails),
         cmocka_unit_test(check_siphash),
