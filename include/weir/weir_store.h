@@ -122,7 +122,7 @@ uint64_t weir_store_policy_id(const weir_store *s, const weir_policy *p);
  *  key        key_len bytes, 1..WEIR_KEY_MAX, of any value.
  *  ret        written on WEIR_OK only.
  * Returns WEIR_OK; WEIR_E_RANGE for a bad key, time or cost; WEIR_E_NOMEM if a large state does not
- * fit in the memory even after eviction: then nothing was charged. */
+ * fit in the memory even after eviction; WEIR_E_FULL under WEIR_REFUSE: then nothing was charged. */
 WEIR_NODISCARD weir_status weir_store_check(weir_store *s, const weir_policy *p, uint64_t policy_id,
                                             const void *key, size_t key_len, int64_t now_ns,
                                             int64_t cost, weir_decision *ret);
@@ -178,8 +178,8 @@ WEIR_NODISCARD weir_status weir_store_take_many(weir_store *s, weir_store_reques
  *  ttl_ns   1..WEIR_SPAN_NS_MAX.
  *  ret      as weir_store_check(); a denial reserves nothing.
  *  ret_id   written if allowed; never 0, and not to be guessed.
- * Returns also WEIR_E_UNSUPPORTED for policies that weir_refund() cannot serve; WEIR_E_FULL if as
- * many are open as the store holds. */
+ * Returns also WEIR_E_UNSUPPORTED for policies that weir_refund() cannot serve; WEIR_E_FULL also if
+ * as many are open as the store holds. */
 WEIR_NODISCARD weir_status weir_store_reserve(weir_store *s, const weir_policy *p,
                                               uint64_t policy_id, const void *key, size_t key_len,
                                               int64_t now_ns, int64_t cost, int64_t ttl_ns,

@@ -99,7 +99,11 @@ void weir_http_reserve(const weir_http_options *o, const weir_http_params *p, we
         return;
     }
     weir_service_reserve(o->service, ask, p->number[WEIR_HTTP_P_TTL], now_ns, &id);
-    if (!weir_http_was_done(a, ask, ""))
+    if (ask->status == WEIR_E_FULL)
+        weir_http_problem(a, 503, WEIR_RESERVE_FULL);
+    else
+        (void)weir_http_was_done(a, ask, "");
+    if (ask->status != WEIR_OK)
         return;
     weir_id_print(id, text);
     const weir_http_more more = {.id = ask->decision.allowed ? text : NULL};

@@ -66,7 +66,7 @@ void weir_resp_put_failure(weir_resp_call *c, const weir_ask *ask, const char *w
     else if (ask->status == WEIR_E_UNSUPPORTED)
         weir_resp_put_errorf(c, "ERR a policy that queues or counts denials cannot give back");
     else if (ask->status == WEIR_E_FULL)
-        weir_resp_put_errorf(c, "OOM as many reservations are open as the store holds");
+        weir_resp_put_errorf(c, "OOM %sthe store is full, and new keys are refused", where);
     else
         weir_resp_put_status(c, ask->status, ask->key.len, where);
 }

@@ -192,7 +192,7 @@ weir_store_stats weir_store_stats_get(weir_store *s)
                               .large_keys = large.keys,
                               .large_bytes = large.bytes,
                               .large_max = s->large_max,
-                              .refused = table.refused,
+                              .refused = table.refused + large.refused,
                               .damaged = table.damaged + large.damaged + reserved.damaged,
                               .reserved = reserved.open};
 }

@@ -354,9 +354,43 @@ static void check_damaged_part(void **unused)
     unlink(path);
 }
 
+/* Where new keys are refused and there is no room, the request that found none says so, in a call of
+ * its own as in one of several keys; nothing is charged, and all of it is counted. */
+static void check_refused(void **unused)
+{
+    (void)unused;
+    static const char *const texts[] = {"gcra 1/d burst 9", "sliding-log 9/d"};
+    enum { KNOWN = -1 };
+    for (size_t t = 0; t < 2; t++) {
+        weir_store *s = NULL;
+        const weir_store_options options = {.memory_bytes = 1 << 20, .when_full = WEIR_REFUSE};
+        assert_int_equal(weir_store_open(&s, &options), WEIR_OK);
+        weir_policy p = policy_of(texts[t]);
+        uint64_t id = weir_store_policy_id(s, &p), refused;
+        weir_decision d;
+        int known = KNOWN, key = 0;
+        assert_int_equal(weir_store_check(s, &p, id, &known, sizeof known, s_ns, 1, &d), WEIR_OK);
+        while (weir_store_check(s, &p, id, &key, sizeof key, s_ns, 1, &d) == WEIR_OK)
+            key++;
+        refused = weir_store_stats_get(s).refused;
+        assert_int_equal(refused, 1);
+        weir_store_request r[] = {{&p, id, &known, sizeof known, 1, WEIR_OK, {0}},
+                                  {&p, id, &key, sizeof key, 1, WEIR_OK, {0}}};
+        size_t blocking;
+        assert_int_equal(weir_store_take_many(s, r, 2, s_ns, &blocking), WEIR_E_FULL);
+        assert_int_equal(r[0].status, WEIR_OK);
+        assert_int_equal(r[1].status, WEIR_E_FULL);
+        assert_int_equal(weir_store_stats_get(s).refused, refused + 1);
+        assert_int_equal(weir_store_peek(s, &p, id, &known, sizeof known, s_ns, 1, &d), WEIR_OK);
+        assert_int_equal(d.remaining, 8);
+        weir_store_close(s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(check_refused),
         cmocka_unit_test(check_damaged_part),
         cmocka_unit_test(check_growth_spares_others),
         cmocka_unit_test(check_apply_fails),

@@ -69,9 +69,9 @@ static size_t first_of_key(const weir_table_one *ones, size_t i)
     return j;
 }
 
-/* Writes the states that have changed. A key is looked for again, since making room for another may
+/* Writes the states that have changed, up to one that finds no room, whose status says so. A key is looked for again, since making room for another may
  * have moved it. */
-static weir_status write_all(weir_table *t, weir_hold *h, const weir_table_one *ones, draft *drafts,
+static weir_status write_all(weir_table *t, weir_hold *h, weir_table_one *ones, draft *drafts,
                              size_t n, int64_t now_ns, int64_t seen_ns)
 {
     weir_status st = WEIR_OK;
@@ -86,7 +86,7 @@ static weir_status write_all(weir_table *t, weir_hold *h, const weir_table_one *
         d->entry = (weir_entry){.tag = d->at.tag};
         weir_pack(ones[i].policy, d->new, now_ns, WEIR_FRESH_UNKNOWN, &d->entry);
         if (d->i < WEIR_LINE_ENTRIES || d->entry.fresh_at_ns > seen_ns)
-            st = weir_hold_write(t, h, &d->at, d->l, d->i, &d->entry, seen_ns);
+            ones[i].status = st = weir_hold_write(t, h, &d->at, d->l, d->i, &d->entry, seen_ns);
     }
     return st;
 }
