@@ -11,9 +11,11 @@
 
 enum { WEIR_ID_LEN = 16 };
 
-#define WEIR_ID_EXPECTED "16 hex digits, as the reservation was answered with"
+/* Why there is none, of WEIR_E_FULL. */
 #define WEIR_RESERVE_FULL                                                                          \
     "as many reservations are open as the store holds, or it is full and refuses new keys"
+
+#define WEIR_ID_EXPECTED "16 hex digits, as the reservation was answered with"
 
 static inline void weir_id_print(uint64_t id, char ret[WEIR_ID_LEN])
 {

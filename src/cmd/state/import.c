@@ -112,7 +112,7 @@ static bool read_head_line(const intake *m, json_t *root, head_line *ret)
         return wrong(m, "states of version %d, expected %d", ret->version, WEIR_STATE_VERSION);
     if (ret->time_ns < 0 || ret->time_ns > WEIR_NOW_NS_MAX || ret->wall_ns < 0 ||
         ret->wall_ns > WEIR_NOW_NS_MAX)
-        return wrong(m, "time_ns, wall_ns: expected 0 to 2^62");
+        return wrong(m, "time_ns, wall_ns: expected 0 to %" PRId64, (int64_t)WEIR_NOW_NS_MAX);
     if (ret->memory_bytes < 0 || ret->memory_bytes > (json_int_t)1 << 50 || ret->large_bytes < 0 ||
         ret->large_bytes > ret->memory_bytes)
         return wrong(m, "memory_bytes, large_bytes: expected 0 to 1 PiB, and the second less");

@@ -527,6 +527,7 @@ weir_large_stats weir_large_stats_get(weir_large *l)
                               .bytes = port_word_load_relaxed(&h->used) * WEIR_UNIT};
     for (size_t i = 0; i < l->stripes; i++) {
         stats.evicted += port_word_load_relaxed(&l->stripe[i].evicted);
+        stats.refused += port_word_load_relaxed(&l->stripe[i].refused);
         stats.damaged += port_word_load_relaxed(&l->stripe[i].damaged);
     }
     return stats;

@@ -87,6 +87,7 @@ typedef struct weir_large_stats {
     uint64_t keys;
     uint64_t bytes; /* taken by them */
     uint64_t evicted;
+    uint64_t refused; /* that found no room under WEIR_REFUSE */
     uint64_t damaged; /* found so, and dropped */
 } weir_large_stats;
 

@@ -228,8 +228,12 @@ weir_status weir_large_room(weir_large *l, const weir_want *want, uint64_t *ret_
     if (at == 0)
         at = make_room(l, want, note);
     if (at == 0) {
+        port_word *refused = &want->stripe->refused;
         weir_stripe_forget(want->stripe, note);
-        return want->when_full == WEIR_REFUSE ? WEIR_E_FULL : WEIR_E_NOMEM;
+        if (want->when_full != WEIR_REFUSE)
+            return WEIR_E_NOMEM;
+        port_word_store_relaxed(refused, port_word_load_relaxed(refused) + 1);
+        return WEIR_E_FULL;
     }
     *ret_at = at;
     return WEIR_OK;

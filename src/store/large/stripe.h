@@ -37,6 +37,7 @@ typedef struct weir_stripe {
      * does not once this counts. */
     port_word note[WEIR_STRIPE_NOTES];
     weir_record record[WEIR_STRIPE_RECORDS];
+    port_word refused; /* in what would else be padding */
 } weir_stripe;
 
 /* Whether nothing waits to be kept or dropped. */

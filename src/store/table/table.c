@@ -308,6 +308,15 @@ weir_table_stats weir_table_stats_get(weir_table *t)
 
 /* ---- open and close -------------------------------------------------------------------------- */
 
+/* A time that cannot be, which only a disk can have written, would end every decision: it is as good
+ * as none. */
+static void mend_time(weir_table_head *h)
+{
+    uint64_t seen_ns = port_word_load_relaxed(&h->seen_ns);
+    if (seen_ns > (uint64_t)WEIR_NOW_NS_MAX && port_word_cas_relaxed(&h->seen_ns, &seen_ns, 0))
+        port_add_relaxed(&h->damaged, 1);
+}
+
 weir_status weir_table_open(weir_table **ret, void *part, size_t bytes, const weir_owners *owners,
                             bool refuse)
 {
@@ -325,6 +334,7 @@ weir_status weir_table_open(weir_table **ret, void *part, size_t bytes, const we
         .undo = t->head->undo,
         .damaged = &t->head->damaged,
     };
+    mend_time(t->head);
     weir_bucket_mend_all(&t->keeper);
     *ret = t;
     return WEIR_OK;

@@ -67,7 +67,7 @@ typedef struct weir_table_one {
  * it, it calls `finish`.
  *  n        0..WEIR_TABLE_MANY_MAX; keys of the same hash see each other's changes.
  *  written  whether all is kept.
- * Returns WEIR_OK, or WEIR_E_FULL: then nothing was kept. */
+ * Returns WEIR_OK, or WEIR_E_FULL, which is then the status of one of them: nothing was kept. */
 #define WEIR_TABLE_MANY_MAX 16
 weir_status weir_table_run_many(weir_table *t, weir_table_one *ones, size_t n, int64_t now_ns,
                                 bool (*keep)(void *ctx, const weir_table_one *ones),

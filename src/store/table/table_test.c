@@ -600,6 +600,26 @@ static void opened_again(void **state)
     assert_int_equal(check_whole(f->table), 2);
 }
 
+/* A time that a disk has made up counts for nothing, and is told of. */
+static void damaged_time(void **state)
+{
+    fixture *f = *state;
+    const uint64_t bad[] = {(uint64_t)WEIR_NOW_NS_MAX + 1, INT64_MAX, (uint64_t)1 << 63,
+                            UINT64_MAX};
+    take(f, &f->tat, 5, 3 * s_ns, 50);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        port_word_store_relaxed(&f->table->head->seen_ns, bad[i]);
+        weir_table_close(f->table);
+        f->table = open_part(f->part, f->bytes, &alone, false);
+        assert_int_equal(weir_table_stats_get(f->table).damaged, i + 1);
+        assert_int_equal(take(f, &f->tat, 5, 3 * s_ns, 0), 50);
+    }
+    port_word_store_relaxed(&f->table->head->seen_ns, WEIR_NOW_NS_MAX);
+    weir_table_close(f->table);
+    f->table = open_part(f->part, f->bytes, &alone, false);
+    assert_int_equal(weir_table_now(f->table, 0), WEIR_NOW_NS_MAX);
+}
+
 #define ON_A_TABLE(name) cmocka_unit_test_setup_teardown(name, open_table, close_table)
 
 int main(void)
@@ -625,6 +645,7 @@ int main(void)
         cmocka_unit_test(contents_move),
         ON_A_TABLE(put_is_checked),
         ON_A_TABLE(opened_again),
+        ON_A_TABLE(damaged_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
