@@ -5,7 +5,7 @@
  *
  *     bench_lib [FILE [PART...]]    prints a table; writes a JSON list to FILE
  *
- * The parts are speed, algos, memory and longest, and all of them are run if none is named; and
+ * The parts are speed, algos, memory, longest, state and attack, and all of them are run if none is named; and
  * pace, which bench/peers/run asks for. */
 
 #include "parts.h"
@@ -16,8 +16,8 @@ static const struct part {
     const char *name;
     void (*run)(report *r);
 } parts[] = {
-    {"speed", speed_run},     {"algos", algos_run}, {"memory", memory_run},
-    {"longest", longest_run}, {"pace", pace_run},
+    {"speed", speed_run}, {"algos", algos_run},   {"memory", memory_run}, {"longest", longest_run},
+    {"state", state_run}, {"attack", attack_run}, {"pace", pace_run},
 };
 enum { PARTS = sizeof parts / sizeof parts[0], USUAL = PARTS - 1 };
 
@@ -28,7 +28,9 @@ static const struct part *find_part(const char *name)
             return &parts[i];
     }
     fprintf(stderr,
-            "bench_lib: unknown part '%s', expected speed, algos, memory, longest or pace\n", name);
+            "bench_lib: unknown part '%s', expected speed, algos, memory, longest, state, "
+            "attack or pace\n",
+            name);
     return NULL;
 }
 

@@ -16,6 +16,8 @@ void speed_run(report *r);   /* single calls and batches beside the bare loop, t
 void algos_run(report *r);   /* the other algorithms beside gcra */
 void memory_run(report *r);  /* bytes a key */
 void longest_run(report *r); /* the longest call */
+void state_run(report *r);   /* opening a file */
+void attack_run(report *r);  /* a flood of keys */
 
 /* Nothing but single calls, hot and a million keys, in a few seconds: how fast weir is at this
  * moment, for those who measure something else at the next. Only run if it is named. */

@@ -239,16 +239,16 @@ void pace_run(report *r)
         if (what->keys > 1000000 || what->denied)
             continue;
         bench b = {.what = what, .keys = {kit_map(PASS * sizeof(request_key))}};
-        double figures[PACE_ROUNDS];
+        double paces[PACE_ROUNDS];
         char name[64];
         subject_open(&b.subject, what->text, what->slots * sizeof(bare_slot) + LARGE_BYTES_MIN,
                      LARGE_BYTES_MIN);
         subject_sweep(&b.subject, what->keys, now_ns, 1);
         for (int round = 0; round < PACE_ROUNDS; round++) {
             keys_draw(b.keys[0], what->keys, PASS, (uint64_t)round + 1);
-            figures[round] = measure(&b, singles, 1).own;
+            paces[round] = measure(&b, singles, 1).own;
         }
-        double pace = kit_median(figures, PACE_ROUNDS);
+        double pace = kit_median(paces, PACE_ROUNDS);
         snprintf(name, sizeof name, "pace.%s", what->name);
         report_add(r, &(report_row){name, pace, "M/s", "itself", pace, 1});
         subject_close(&b.subject);

@@ -11,7 +11,8 @@
  *
  * Keys are kept as a keyed 64-bit hash, never as text: with n live keys the chance that any two
  * share a state is about n*n / 2^65 (1 in 37 million for a million keys). All functions but open
- * and close may be called from any thread at once.
+ * and close may be called from any thread at once. A store belongs to the process that opened it:
+ * a child made by fork() must neither use nor close it, but may open one of its own.
  *
  * Time never goes back in a store by as much as a millisecond: the store's time is the latest now
  * that it was given, or up to 1 ms before that, and an earlier now is read as the store's time.
@@ -20,17 +21,18 @@
  *
  * Memory is a budget that never grows, in three parts. States of a fixed size of up to 5 words lie
  * in a table, which is mapped at once and takes real memory as it fills: those of gcra, buckets and
- * queues, fixed windows and sliding counters, a few of them in layers, sliding logs of up to
- * 2 requests and up to 6 slices. It reads without locks: a denial or a peek writes no memory that
+ * queues, fixed windows and sliding counters, a few of them in layers, sliding logs of up to 2
+ * requests and up to 6 slices. It reads without locks: a denial or a peek writes no memory that
  * threads share, but for the store's time, at most once a millisecond. All other states, the large
  * ones and those that grow, have `large_bytes` together. What is not for these is for reservations
- * to a sixteenth, up to 4.5 MiB. What is as good as fresh makes room. Where there is none left, keys
- * that are not fresh are forgotten, in the table those closest to fresh of the two places a key may
- * lie in, and `evicted` counts them; or new keys are refused, if the options say so.
+ * to a sixteenth, up to 4.5 MiB. What is as good as fresh makes room. Where there is none left,
+ * keys that are not fresh are forgotten, in the table those closest to fresh of the two places a
+ * key may lie in, and `evicted` counts them; or new keys are refused, if the options say so.
  *
  * The memory may be a file. Then a process may end at any instruction: what it has answered is
- * there at the next opening, which takes no longer for more keys. docs/internals/state.md says what
- * a power loss may take. */
+ * there at the next opening, which takes no longer for more keys; `sync` says what a power loss may
+ * take. The file is locked as long as it is open, also by a child made by fork() until it ends or
+ * calls exec(). Several processes may have it open at once if all of them say `shared`. */
 
 #include <weir/weir.h>
 
@@ -44,6 +46,8 @@ extern "C" {
 #define WEIR_KEY_MAX 65536 /* bytes of a key: 1..WEIR_KEY_MAX */
 
 typedef struct weir_store weir_store;
+
+/* ---- opening --------------------------------------------------------------------------------- */
 
 /* When what a file holds is on the disk itself. A killed process loses nothing by any of them: what
  * it has written is the system's. They say what a machine may lose that loses its power. */
@@ -77,13 +81,15 @@ typedef struct weir_store_opened {
 } weir_store_opened;
 
 typedef struct weir_store_options {
-    size_t memory_bytes;   /* 0: 256 MiB. What the keys' states may take, at least 1 MiB */
-    const uint8_t *secret; /* 16 bytes for the hash, NULL: random. To be given in tests only */
+    size_t memory_bytes;   /* 0: 256 MiB. What the keys' states may take, at least 1 MiB; in a file
+                              8 MiB, and 6 MiB that are not for large states */
+    const uint8_t *secret; /* 16 bytes for the hash; NULL: random, or the file's own. To be given in
+                              tests, and to make a file that takes in the states of another */
     size_t large_bytes;    /* of memory_bytes, what is for large states: 64 KiB at least, and at
                               least 64 KiB less than all; 0: a quarter */
     const char *file;      /* where the state lives; made if it is not there. NULL: in memory */
-    weir_sync sync;
-    weir_when_full when_full;
+    weir_sync sync;        /* of a file; if not given, WEIR_SYNC_NEVER */
+    weir_when_full when_full; /* if not given, WEIR_EVICT */
     bool shared; /* other processes may have the file open too, if all of them say so */
     bool reset;  /* start with an empty file, whatever was in it; not if somebody has it open */
     const weir_zones *zones;     /* for the policies a file knows by their text; NULL: UTC alone */
@@ -99,30 +105,36 @@ typedef struct weir_store_stats {
     uint64_t large_keys;   /* of keys, those with large states ... */
     uint64_t large_bytes;  /* ... and of memory_bytes */
     uint64_t large_max;    /* what large_bytes may come to */
-    uint64_t refused;      /* keys that found no room under WEIR_REFUSE */
+    uint64_t refused;      /* small states of new keys that found no room, under WEIR_REFUSE */
     uint64_t damaged;      /* entries of a file that were not whole, and were thrown away */
     uint64_t reserved;     /* reservations that are open */
 } weir_store_stats;
 
-/* Makes an empty store, or opens what a file has. options NULL: all defaults. *ret is written on
- * WEIR_OK only.
+/* Makes an empty store, or opens what a file has. options NULL: all defaults, in memory. If a file
+ * has other sizes than are asked for, its states move to one that has them, unless others have it
+ * open. *ret is written on WEIR_OK only.
  * Returns WEIR_OK; WEIR_E_NOMEM; WEIR_E_RANGE (memory_bytes, large_bytes, another secret than the
  * file's); WEIR_E_IO (no random, what the system says of the file); WEIR_E_BUSY if others have the
  * file open; WEIR_E_SYNTAX if it is damaged, of another version or not weir's. */
 WEIR_NODISCARD weir_status weir_store_open(weir_store **ret, const weir_store_options *options);
 
-/* Frees the store. Accepts NULL. No other call may be under way. */
+/* Frees the store. A file is written to the disk before, whatever `sync` says, and noted as closed;
+ * whoever ends without this loses no more than that note. Accepts NULL. No other call may be under
+ * way. */
 void weir_store_close(weir_store *s);
 
 /* What a policy's states are filed under: equal for equal canonical texts, else different. */
 uint64_t weir_store_policy_id(const weir_store *s, const weir_policy *p);
+
+/* ---- one key --------------------------------------------------------------------------------- */
 
 /* Decides for one key and charges it; see weir_check().
  *  policy_id  weir_store_policy_id(s, p).
  *  key        key_len bytes, 1..WEIR_KEY_MAX, of any value.
  *  ret        written on WEIR_OK only.
  * Returns WEIR_OK; WEIR_E_RANGE for a bad key, time or cost; WEIR_E_NOMEM if a large state does not
- * fit in the memory even after eviction: then nothing was charged. */
+ * fit in the memory even after eviction; WEIR_E_FULL if the key is new, and there is no room, under
+ * WEIR_REFUSE. On any but WEIR_OK nothing was charged. */
 WEIR_NODISCARD weir_status weir_store_check(weir_store *s, const weir_policy *p, uint64_t policy_id,
                                             const void *key, size_t key_len, int64_t now_ns,
                                             int64_t cost, weir_decision *ret);
@@ -141,7 +153,9 @@ WEIR_NODISCARD weir_status weir_store_refund(weir_store *s, const weir_policy *p
 WEIR_NODISCARD weir_status weir_store_reset(weir_store *s, uint64_t policy_id, const void *key,
                                             size_t key_len);
 
-/* One of a batch: what weir_store_check() is asked, and what it answers. */
+/* ---- several keys ---------------------------------------------------------------------------- */
+
+/* What weir_store_check() would be asked about one of several, and what it answers. */
 typedef struct weir_store_request {
     const weir_policy *policy;
     uint64_t policy_id;
@@ -157,15 +171,20 @@ typedef struct weir_store_request {
  * batch may be about the same key. */
 void weir_store_check_batch(weir_store *s, weir_store_request *requests, size_t n, int64_t now_ns);
 
+#define WEIR_TAKE_MANY_MAX 16
+
 /* Decides n requests as one: either all are allowed, and then all are charged; or one is denied,
  * and then nothing is written, not even a denial that a policy counts. No other call sees some of
  * them charged and others not. The same key may be in several of them, and is then held to the sum.
+ * A process that is killed in the middle of it may leave some of them charged in its file, and
+ * others not: nobody was answered then.
  *  n             1..WEIR_TAKE_MANY_MAX.
  *  requests      the statuses are written always, the decisions if the answer is WEIR_OK: those of
  *                what was charged, or else those of what each alone would be told.
- *  ret_blocking  n if all are allowed; else the request that denies with the longest wait.
- * Returns WEIR_OK; else the first status of a request that is not WEIR_OK, with nothing charged. */
-#define WEIR_TAKE_MANY_MAX 16
+ *  ret_blocking  n if all are allowed; else the request that denies with the longest wait. Written
+ * on WEIR_OK only. Returns WEIR_OK; else the first status of a request that is not WEIR_OK, as
+ * weir_store_check() has them, with nothing charged; WEIR_E_RANGE for a bad n, with nothing
+ * written. */
 WEIR_NODISCARD weir_status weir_store_take_many(weir_store *s, weir_store_request *requests,
                                                 size_t n, int64_t now_ns, size_t *ret_blocking);
 
@@ -179,7 +198,8 @@ WEIR_NODISCARD weir_status weir_store_take_many(weir_store *s, weir_store_reques
  *  ret      as weir_store_check(); a denial reserves nothing.
  *  ret_id   written if allowed; never 0, and not to be guessed.
  * Returns also WEIR_E_UNSUPPORTED for policies that weir_refund() cannot serve; WEIR_E_FULL if as
- * many are open as the store holds. */
+ * many are open as the store holds: 65536 if the part for them has its 4.5 MiB, else one for each
+ * 72 bytes of it. */
 WEIR_NODISCARD weir_status weir_store_reserve(weir_store *s, const weir_policy *p,
                                               uint64_t policy_id, const void *key, size_t key_len,
                                               int64_t now_ns, int64_t cost, int64_t ttl_ns,
@@ -190,7 +210,7 @@ WEIR_NODISCARD weir_status weir_store_reserve(weir_store *s, const weir_policy *
  *  actual   0..WEIR_COST_MAX.
  *  ret      the figures afterwards, as of a peek.
  *  ret_over the units that could not be charged.
- * Returns WEIR_OK; WEIR_E_ABSENT if there is none of that id, or none any more. */
+ * Returns WEIR_OK; WEIR_E_ABSENT if there is none of that id, or none any more; WEIR_E_RANGE. */
 WEIR_NODISCARD weir_status weir_store_commit(weir_store *s, uint64_t id, int64_t now_ns,
                                              int64_t actual, weir_decision *ret, int64_t *ret_over);
 
@@ -198,6 +218,9 @@ WEIR_NODISCARD weir_status weir_store_commit(weir_store *s, uint64_t id, int64_t
 WEIR_NODISCARD weir_status weir_store_cancel(weir_store *s, uint64_t id, int64_t now_ns,
                                              weir_decision *ret);
 
+/* ---- the rest -------------------------------------------------------------------------------- */
+
+/* All as of about now. It may wait for a lock, but for no disk. */
 weir_store_stats weir_store_stats_get(weir_store *s);
 
 /* A time to hand in as now_ns, for those who have no better one. That of the wall clock when the

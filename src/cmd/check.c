@@ -64,7 +64,7 @@ static void print_memory(const weir_config *c)
              config_size_text(c->memory_bytes, a, sizeof a),
              config_size_text(c->memory_large_bytes, b, sizeof b),
              c->when_full == WEIR_REFUSE ? "when full, new keys are refused"
-                                         : "when full, the freshest key is forgotten");
+                                         : "when full, the key closest to fresh is forgotten");
     print_line("memory", text);
     if (!c->state_file) {
         print_line("state", "in memory alone");

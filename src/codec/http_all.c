@@ -99,6 +99,10 @@ void weir_http_reserve(const weir_http_options *o, const weir_http_params *p, we
         return;
     }
     weir_service_reserve(o->service, ask, p->number[WEIR_HTTP_P_TTL], now_ns, &id);
+    if (ask->status == WEIR_E_FULL) {
+        weir_http_problem(a, 503, WEIR_RESERVE_FULL);
+        return;
+    }
     if (!weir_http_was_done(a, ask, ""))
         return;
     weir_id_print(id, text);

@@ -232,11 +232,38 @@ static void check_guards(void **state)
                      415);
 }
 
+/* A store that refuses new keys says so: who has a key goes on, and reservations are not blamed. */
+static void check_refused(void **state)
+{
+    (void)state;
+    enum { KEYS = 200000 };
+    static const char text[] = "gcra 1/h burst 5";
+    fixture *f = fixture_of(WEIR_REFUSE);
+    weir_policy p;
+    weir_decision d;
+    weir_status st = WEIR_OK;
+    assert_int_equal(weir_policy_parse(&p, text, sizeof text - 1, NULL, NULL), WEIR_OK);
+    assert_int_equal(status_of(get(f, "/v1/take?policy=api&key=old")), 200);
+    for (int key = 0; key < KEYS; key++)
+        st = weir_store_check(f->store, &p, 1, &key, sizeof key, NOW_NS, 1, &d);
+    assert_int_equal(st, WEIR_E_FULL);
+    assert_int_equal(status_of(get(f, "/v1/take?policy=api&key=old")), 200);
+    is_problem(get(f, "/v1/take?policy=api&key=new"), 503,
+               "the store is full and refuses new keys");
+    is_problem(post(f, "/v1/takeall", "{\"requests\":[{\"policy\":\"api\",\"key\":\"new\"}]}"), 503,
+               "requests[0]: the store is full and refuses new keys");
+    is_problem(post(f, "/v1/reserve", "{\"policy\":\"api\",\"key\":\"new\",\"ttl\":1}"), 503,
+               "as many reservations are open as the store holds, or it is full and refuses new "
+               "keys");
+    fixture_free(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(check_take_all), TEST(check_delay),          TEST(check_take_all_errors),
         TEST(check_reserve),  TEST(check_reserve_errors), TEST(check_guards),
+        TEST(check_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

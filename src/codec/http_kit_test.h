@@ -73,12 +73,13 @@ UNUSED static void set_rules(fixture *f, const weir_zones *zones)
     weir_hub_set_rules(f->hub, rules);
 }
 
-UNUSED static fixture *fixture_new(void)
+UNUSED static fixture *fixture_of(weir_when_full when_full)
 {
     fixture *f = calloc(1, sizeof *f);
     const weir_zones zones = {no_zone, NULL};
     static const uint8_t secret[16] = {7};
-    const weir_store_options store = {.memory_bytes = 1 << 20, .secret = secret};
+    const weir_store_options store = {
+        .memory_bytes = 1 << 20, .secret = secret, .when_full = when_full};
     assert_int_equal(weir_store_open(&f->store, &store), WEIR_OK);
     assert_int_equal(weir_hub_open(&f->hub, f->store, &zones), WEIR_OK);
     set_rules(f, &zones);
@@ -91,6 +92,11 @@ UNUSED static fixture *fixture_new(void)
     weir_http_session_init(&f->session, &f->options);
     f->now_ns = NOW_NS;
     return f;
+}
+
+UNUSED static fixture *fixture_new(void)
+{
+    return fixture_of(WEIR_EVICT);
 }
 
 UNUSED static void fixture_free(fixture *f)

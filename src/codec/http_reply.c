@@ -114,7 +114,7 @@ bool weir_http_was_done(weir_http_answer *a, const weir_ask *ask, const char *wh
     else if (ask->status == WEIR_E_NOMEM)
         weir_http_problem(a, 503, "%sthe store is full and nothing could make room", where);
     else if (ask->status == WEIR_E_FULL)
-        weir_http_problem(a, 503, "as many reservations are open as the store holds");
+        weir_http_problem(a, 503, "%sthe store is full and refuses new keys", where);
     else
         weir_http_problem(a, ask->status == WEIR_E_RANGE ? 400 : 500, "%s%s", where,
                           weir_status_str(ask->status));

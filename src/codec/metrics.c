@@ -188,6 +188,14 @@ void weir_metrics_put(weir_buffer *out, weir_hub *hub, const char *version)
     weir_metrics_put_one(out, "weir_store_evicted_total", "counter",
                          "Live keys that were forgotten because the memory was full.",
                          store.evicted);
+    weir_metrics_put_one(out, "weir_store_refused_total", "counter",
+                         "Requests of new keys that were refused because the memory was full.",
+                         store.refused);
+    weir_metrics_put_one(out, "weir_store_damaged_total", "counter",
+                         "Entries of the state file that were not whole and were thrown away.",
+                         store.damaged);
+    weir_metrics_put_one(out, "weir_store_reservations", "gauge", "Reservations that are open.",
+                         store.reserved);
     put_head(out, "weir_clock_offset_seconds", "gauge",
              "By how much the wall clock is ahead of the time that limits go by.");
     weir_buffer_printf(out, "weir_clock_offset_seconds ");

@@ -116,6 +116,10 @@ void weir_resp_reserve(weir_resp_call *c)
         return;
     }
     weir_service_reserve(c->session->options->service, &ask, ttl_ns, c->now_ns, &id);
+    if (ask.status == WEIR_E_FULL) {
+        weir_resp_put_errorf(c, "OOM " WEIR_RESERVE_FULL);
+        return;
+    }
     if (ask.status != WEIR_OK) {
         weir_resp_put_failure(c, &ask, "");
         return;

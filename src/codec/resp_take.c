@@ -50,6 +50,8 @@ void weir_resp_put_status(weir_resp_call *c, weir_status st, size_t key_len, con
                              WEIR_KEY_MAX);
     else if (st == WEIR_E_NOMEM)
         weir_resp_put_errorf(c, "OOM %sthe store is full and nothing could make room", where);
+    else if (st == WEIR_E_FULL)
+        weir_resp_put_errorf(c, "OOM %sthe store is full and refuses new keys", where);
     else
         weir_resp_put_errorf(c, "ERR %s%s", where, weir_status_str(st));
 }
@@ -65,8 +67,6 @@ void weir_resp_put_failure(weir_resp_call *c, const weir_ask *ask, const char *w
                              where, len, ask->rule.at);
     else if (ask->status == WEIR_E_UNSUPPORTED)
         weir_resp_put_errorf(c, "ERR a policy that queues or counts denials cannot give back");
-    else if (ask->status == WEIR_E_FULL)
-        weir_resp_put_errorf(c, "OOM as many reservations are open as the store holds");
     else
         weir_resp_put_status(c, ask->status, ask->key.len, where);
 }

@@ -73,7 +73,7 @@ static inline bool weir_buffer_reserve(weir_buffer *b, size_t n)
 /* Where the next byte goes; only after a weir_buffer_reserve() of at least 1 that returned true. */
 static inline uint8_t *weir_buffer_tail(const weir_buffer *b)
 {
-    return b->bytes + b->end;
+    return b->end == 0 ? b->bytes : b->bytes + b->end; /* as above */
 }
 
 /* Says that `n` bytes were written at weir_buffer_tail(); at most as many as were reserved. */

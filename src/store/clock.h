@@ -2,10 +2,10 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_STORE_CLOCK_H
 #define WEIR_STORE_CLOCK_H
-/* The time that a store goes by when nobody hands it one: it runs at the rate of a clock that nobody
- * sets, plus a base. A new store's base makes it the wall clock's time; from then on the base only
- * creeps towards the wall clock, so that no state ever sees a step. What the clocks say is passed
- * in. */
+/* The time that a store goes by when nobody hands it one: it runs at the rate of a clock that
+ * nobody sets, plus a base. A new store's base makes it the wall clock's time; from then on the
+ * base only creeps towards the wall clock, so that no state ever sees a step. What the clocks say
+ * is passed in. */
 
 #include "port/port.h"
 #include "store/epoch.h"
@@ -29,7 +29,8 @@ typedef struct weir_clock {
 } weir_clock;
 
 /* Sets a clock to go.
- *  at       what the clocks say now; boot_id: which start of which machine boot_ns is of, 0 if that is not known.
+ *  at       what the clocks say now.
+ *  boot_id  which start of which machine boot_ns is of, 0 if that is not known.
  *  slots    where moments are remembered and noted from the first tick on; may be NULL. If there is
  *           one, the time goes on from it: by what boot_ns says has gone by since, if it is of the
  *           same start of the machine, else by what the wall clock says, which may be nothing.

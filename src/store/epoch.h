@@ -16,8 +16,9 @@ typedef struct weir_epoch {
 } weir_epoch;
 
 /* As it lies in memory that may be a file, all zero at first. There are two places, each with its
- * number, the four words and a check: one is written while the other stays as it was, so that a
- * process that is killed in between, or another that writes at the same time, spoils one at most. */
+ * number, the four words and a check: one is written while the other stays as it was, so that who
+ * is killed in between spoils one at most. Processes that share the memory may spoil both by
+ * writing at once; in a second they write again. */
 enum { WEIR_EPOCH_WORDS = 6 };
 
 typedef struct weir_epoch_slots {

@@ -9,10 +9,10 @@
 
 #include "store/clock.h"
 #include "store/hash.h"
-#include "store/image.h"
-#include "store/large.h"
+#include "store/image/image.h"
+#include "store/large/large.h"
 #include "store/reserve.h"
-#include "store/table.h"
+#include "store/table/table.h"
 
 struct weir_store {
     weir_table *table;

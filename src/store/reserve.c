@@ -543,8 +543,8 @@ weir_status weir_reserve_settle(weir_reserve *r, uint64_t id, int64_t now_ns, in
         end(t, slot);
         set_next(t);
         st = run(t, p, hash, now_ns, more ? charge_rest_state : give_back_state, &c);
-        if (more && (st == WEIR_E_NOMEM || st == WEIR_E_ROOM)) { /* nowhere to note the rest */
-            c = (change){.over = c.units};
+        if (more && (st == WEIR_E_NOMEM || st == WEIR_E_ROOM || st == WEIR_E_FULL)) {
+            c = (change){.over = c.units}; /* nowhere to note the rest */
             st = run(t, p, hash, now_ns, charge_state, &c);
         }
         if (st == WEIR_OK) {

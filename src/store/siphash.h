@@ -2,8 +2,9 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_STORE_SIPHASH_H
 #define WEIR_STORE_SIPHASH_H
-/* SipHash-1-3, the keyed hash that keys are held as: whoever does not know the secret cannot make
- * keys collide. Source: Aumasson, Bernstein, SipHash: a fast short-input PRF, 2012. */
+/* SipHash-1-3, a keyed hash: whoever does not know the secret cannot make inputs collide. It is for
+ * policies' texts, ids, checksums and long keys; hash.h has how a store hashes the others.
+ * Source: Aumasson, Bernstein, SipHash: a fast short-input PRF, 2012. */
 
 #include <stddef.h>
 #include <stdint.h>

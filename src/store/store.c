@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
 /* The store decides: it hashes keys, and knows which policies' states lie in the table and which
- * are large. It knows what a state is from the core alone, and sees a key's text only to hash it. */
+ * are large. It knows what a state is from the core alone, and sees a key's text only to hash
+ * it. */
 
 #include "store/inside.h"
 
 #include "port/port.h"
-#include "store/pack.h"
+#include "store/table/pack.h"
 
 enum { GROUP = 32 }; /* requests whose states are on the way at once */
 

@@ -90,14 +90,19 @@ static void end_large(many *m, bool keep)
 
 /* ---- what is in the table -------------------------------------------------------------------- */
 
-/* Under the locks of the table's keys, which have been decided. */
-static bool keep_all(void *ctx, const weir_table_one *ones)
+static void note_statuses(many *m, const weir_table_one *ones)
 {
-    many *m = ctx;
     for (size_t i = 0, at = 0; i < m->len; i++) {
         if (!m->ones[i].large)
             m->ones[i].status = ones[at++].status;
     }
+}
+
+/* Under the locks of the table's keys, which have been decided. */
+static bool keep_all(void *ctx, const weir_table_one *ones)
+{
+    many *m = ctx;
+    note_statuses(m, ones);
     try_large(m);
     m->kept = all_allowed(m);
     return m->kept;
@@ -110,7 +115,7 @@ static void finish(void *ctx, bool written)
     end_large(m, m->kept);
 }
 
-static weir_status take_all(many *m)
+static void take_all(many *m)
 {
     weir_table_one ones[WEIR_TABLE_MANY_MAX];
     size_t len = 0;
@@ -119,7 +124,8 @@ static weir_status take_all(many *m)
         if (!o->large)
             ones[len++] = (weir_table_one){o->request->policy, o->hash, decide, o, WEIR_OK};
     }
-    return weir_table_run_many(m->store->table, ones, len, m->now_ns, keep_all, finish, m);
+    if (weir_table_run_many(m->store->table, ones, len, m->now_ns, keep_all, finish, m) != WEIR_OK)
+        note_statuses(m, ones); /* of which one now says that it found no room */
 }
 
 /* ---- the face -------------------------------------------------------------------------------- */
@@ -189,8 +195,7 @@ weir_status weir_store_take_many(weir_store *s, weir_store_request *requests, si
     if (st != WEIR_OK)
         return st;
     weir_store_settle_due(s, now_ns);
-    weir_status written = take_all(&m);
+    take_all(&m);
     weir_store_settle_disk(s);
-    st = answer(&m, ret_blocking);
-    return st == WEIR_OK ? written : st;
+    return answer(&m, ret_blocking);
 }

@@ -6,6 +6,7 @@
 #include "store/inside.h"
 
 #include "port/port.h"
+#include "store/image/image_file.h"
 
 #include <stdio.h>
 
@@ -67,6 +68,16 @@ static void close_parts(weir_store *s)
     weir_large_close(s->large);
 }
 
+/* Why the parts of an image, which could be opened, cannot. */
+static void say_why(const weir_store_options *o, weir_status st)
+{
+    weir_image_say(o, "%s",
+                   st == WEIR_E_NOMEM ? "out of memory"
+                   : st == WEIR_E_IO  ? "no random numbers are to be had"
+                                      : "what it has of large states is damaged; --reset-state "
+                                        "starts with an empty one");
+}
+
 /* Makes a store of an image, which is its own from here on. */
 static weir_status open_on(weir_store **ret, weir_image *image, const weir_store_options *o)
 {
@@ -74,6 +85,7 @@ static weir_status open_on(weir_store **ret, weir_image *image, const weir_store
     const weir_owners *owners = weir_image_owners(image);
     weir_store *s = port_zalloc(1, sizeof *s);
     if (!s) {
+        say_why(o, WEIR_E_NOMEM);
         weir_image_close(image);
         return WEIR_E_NOMEM;
     }
@@ -94,6 +106,7 @@ static weir_status open_on(weir_store **ret, weir_image *image, const weir_store
     if (st == WEIR_OK)
         st = weir_store_reserved_open(s, parts.reserved);
     if (st != WEIR_OK) {
+        say_why(o, st);
         weir_store_close(s);
         return st;
     }
@@ -179,7 +192,7 @@ weir_store_stats weir_store_stats_get(weir_store *s)
                               .large_keys = large.keys,
                               .large_bytes = large.bytes,
                               .large_max = s->large_max,
-                              .refused = table.refused,
+                              .refused = table.refused + large.refused,
                               .damaged = table.damaged + large.damaged + reserved.damaged,
                               .reserved = reserved.open};
 }

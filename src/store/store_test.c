@@ -8,11 +8,14 @@
 
 #include "store/siphash.h"
 
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -322,11 +325,101 @@ static void check_apply_fails(void **unused)
     }
 }
 
+/* A file whose head is good and whose large states are not is refused in words. */
+static void check_damaged_part(void **unused)
+{
+    (void)unused;
+    char path[] = "/tmp/weir-store-XXXXXX";
+    enum { LARGE_AT = 32 + 2 * 16 }; /* in the head: where the third part begins */
+    const uint64_t bad = 12345;
+    uint64_t at = 0;
+    weir_store_error error = {""};
+    weir_store *s = NULL;
+    close(mkstemp(path));
+    const weir_store_options options = {
+        .memory_bytes = 8 << 20, .file = path, .reset = true, .ret_error = &error};
+    weir_store_options again = options;
+    again.reset = false;
+    assert_int_equal(weir_store_open(&s, &options), WEIR_OK);
+    weir_store_close(s);
+    s = NULL;
+    int fd = open(path, O_RDWR);
+    assert_int_equal(pread(fd, &at, sizeof at, LARGE_AT), sizeof at);
+    assert_int_equal(pwrite(fd, &bad, sizeof bad, (off_t)at), sizeof bad);
+    close(fd);
+    assert_int_equal(weir_store_open(&s, &again), WEIR_E_SYNTAX);
+    assert_null(s);
+    assert_non_null(strstr(error.text, path));
+    assert_non_null(strstr(error.text, "large states is damaged; --reset-state"));
+    unlink(path);
+}
+
+/* Where new keys are refused and there is no room, the request that found none says so, in a call of
+ * its own as in one of several keys; nothing is charged, and all of it is counted. */
+static void check_refused(void **unused)
+{
+    (void)unused;
+    static const char *const texts[] = {"gcra 1/d burst 9", "sliding-log 9/d"};
+    enum { KNOWN = -1 };
+    for (size_t t = 0; t < 2; t++) {
+        weir_store *s = NULL;
+        const weir_store_options options = {.memory_bytes = 1 << 20, .when_full = WEIR_REFUSE};
+        assert_int_equal(weir_store_open(&s, &options), WEIR_OK);
+        weir_policy p = policy_of(texts[t]);
+        uint64_t id = weir_store_policy_id(s, &p), refused;
+        weir_decision d;
+        int known = KNOWN, key = 0;
+        assert_int_equal(weir_store_check(s, &p, id, &known, sizeof known, s_ns, 1, &d), WEIR_OK);
+        while (weir_store_check(s, &p, id, &key, sizeof key, s_ns, 1, &d) == WEIR_OK)
+            key++;
+        refused = weir_store_stats_get(s).refused;
+        assert_int_equal(refused, 1);
+        weir_store_request r[] = {{&p, id, &known, sizeof known, 1, WEIR_OK, {0}},
+                                  {&p, id, &key, sizeof key, 1, WEIR_OK, {0}}};
+        size_t blocking;
+        assert_int_equal(weir_store_take_many(s, r, 2, s_ns, &blocking), WEIR_E_FULL);
+        assert_int_equal(r[0].status, WEIR_OK);
+        assert_int_equal(r[1].status, WEIR_E_FULL);
+        assert_int_equal(weir_store_stats_get(s).refused, refused + 1);
+        assert_int_equal(weir_store_peek(s, &p, id, &known, sizeof known, s_ns, 1, &d), WEIR_OK);
+        assert_int_equal(d.remaining, 8);
+        weir_store_close(s);
+    }
+}
+
+/* A commit beyond its reservation, of a key that is fresh by now and finds no room. */
+static void check_commit_refused(void **unused)
+{
+    (void)unused;
+    enum { KEYS = 200000 };
+    const weir_store_options options = {
+        .memory_bytes = 1 << 20, .secret = (const uint8_t[16]){3}, .when_full = WEIR_REFUSE};
+    weir_store *s;
+    weir_policy p = policy_of("gcra 1/h burst 5"), quick = policy_of("gcra 1000/s burst 5");
+    weir_decision d;
+    uint64_t id;
+    int64_t over;
+    assert_int_equal(weir_store_open(&s, &options), WEIR_OK);
+    uint64_t p_id = weir_store_policy_id(s, &p);
+    assert_int_equal(weir_store_reserve(s, &quick, weir_store_policy_id(s, &quick), "k", 1, s_ns, 1,
+                                        60 * s_ns, &d, &id),
+                     WEIR_OK);
+    for (int key = 0; key < KEYS; key++)
+        (void)!weir_store_check(s, &p, p_id, &key, sizeof key, 2 * s_ns, 1, &d);
+    assert_int_equal(weir_store_commit(s, id, 2 * s_ns, 3, &d, &over), WEIR_OK);
+    assert_int_equal(over, 2);
+    assert_int_equal(d.remaining, 5);
+    weir_store_close(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(check_refused),
+        cmocka_unit_test(check_damaged_part),
         cmocka_unit_test(check_growth_spares_others),
         cmocka_unit_test(check_apply_fails),
+        cmocka_unit_test(check_commit_refused),
         cmocka_unit_test(check_siphash),
         cmocka_unit_test(check_options),
         cmocka_unit_test(check_figures),

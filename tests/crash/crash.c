@@ -147,20 +147,22 @@ static charge any_charge(worker *w)
     return g;
 }
 
+static crash_sums *sums_of(worker *w, const charge *g)
+{
+    return &w->crash->record->sums[g->policy][g->key];
+}
+
 static void begin(worker *w, const charge *g)
 {
-    port_add_relaxed(&w->crash->record->begun[g->policy][g->key], (uint64_t)g->cost);
+    port_add_relaxed(&sums_of(w, g)->begun, (uint64_t)g->cost);
 }
 
 static void answered(worker *w, const charge *g, weir_status st, const weir_decision *d)
 {
-    crash_record *r = w->crash->record;
     if (st != WEIR_OK)
         _exit(BAD_ANSWER);
-    if (d->allowed)
-        port_add_relaxed(&r->answered[g->policy][g->key], (uint64_t)g->cost);
-    else
-        port_sub_relaxed(&r->begun[g->policy][g->key], (uint64_t)g->cost);
+    port_add_relaxed(d->allowed ? &sums_of(w, g)->answered : &sums_of(w, g)->returned,
+                     (uint64_t)g->cost);
 }
 
 static void charge_one(worker *w)
@@ -214,16 +216,14 @@ static void charge_many(worker *w)
         answered(w, &g[i], st, &all);
 }
 
-/* Reserves, and says then how much it came to: less, as much, or more. What may be given back is
- * not claimed from before it is asked for. */
+/* Reserves, and says then how much it came to: less, as much, or more. */
 static void reserve(worker *w)
 {
     charge g = any_charge(w);
     weir_decision d = {.allowed = false};
     uint64_t id = 0;
     int64_t actual = (int64_t)(next_random(&w->random) % 5), over = 0;
-    port_counter *begun = &w->crash->record->begun[g.policy][g.key];
-    port_counter *sure = &w->crash->record->answered[g.policy][g.key];
+    crash_sums *sums = sums_of(w, &g);
     begin(w, &g);
     weir_status st =
         weir_store_reserve(w->store, &w->crash->policy[g.policy], w->id[g.policy], g.text,
@@ -234,12 +234,12 @@ static void reserve(worker *w)
         return;
     uint64_t less = actual < g.cost ? (uint64_t)(g.cost - actual) : 0;
     uint64_t more = actual > g.cost ? (uint64_t)(actual - g.cost) : 0;
-    port_sub_relaxed(sure, less);
-    port_add_relaxed(begun, more);
+    port_add_relaxed(&sums->released, less);
+    port_add_relaxed(&sums->begun, more);
     if (weir_store_commit(w->store, id, now_ns, actual, &d, &over) != WEIR_OK)
         _exit(BAD_ANSWER);
-    port_sub_relaxed(begun, less + (uint64_t)over);
-    port_add_relaxed(sure, more - (uint64_t)over);
+    port_add_relaxed(&sums->returned, less + (uint64_t)over);
+    port_add_relaxed(&sums->answered, more - (uint64_t)over);
 }
 
 /* Keys that come and go, so that buckets and chains change. */
@@ -386,10 +386,13 @@ static void verify_key(crash *c, weir_store *s, size_t p, size_t k, bool settle)
     weir_decision d;
     snprintf(key, sizeof key, "key %zu", k);
     uint64_t id = weir_store_policy_id(s, &c->policy[p]);
-    port_counter *begun = &c->record->begun[p][k], *answered = &c->record->answered[p][k];
-    uint64_t least = port_load_relaxed(answered);
+    crash_sums *sums = &c->record->sums[p][k];
+    uint64_t returned = port_load_relaxed(&sums->returned);
+    uint64_t answered = port_load_relaxed(&sums->answered);
     weir_status st = weir_store_peek(s, &c->policy[p], id, key, strlen(key), now_ns, 0, &d);
-    uint64_t most = port_load_relaxed(begun);
+    uint64_t released = port_load_relaxed(&sums->released);
+    uint64_t most = port_load_relaxed(&sums->begun) - returned;
+    uint64_t least = answered > released ? answered - released : 0;
     if (st != WEIR_OK)
         crash_fail(c, "%s, %s: %s", texts[p], key, weir_status_str(st));
     uint64_t charged = (uint64_t)(d.limit - d.remaining);
@@ -406,8 +409,7 @@ static void verify_key(crash *c, weir_store *s, size_t p, size_t k, bool settle)
             crash_fail(c, "%s, %s cannot be made fresh", texts[p], key);
         charged = 0;
     }
-    port_sub_relaxed(begun, most - charged);
-    port_add_relaxed(answered, charged - least);
+    *sums = (crash_sums){.begun = {charged}, .answered = {charged}};
 }
 
 void crash_verify(crash *c, weir_store *s, bool settle)

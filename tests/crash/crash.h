@@ -14,11 +14,17 @@
 
 enum { CRASH_POLICIES = 5, CRASH_KEYS = 16, CRASH_PROCESSES = 4 };
 
-/* What was charged, in memory that outlives who wrote it. A charge is begun before the store is
- * asked, and answered after. */
+/* What a key was charged, each a sum that only grows: begun is added to before the store is
+ * asked, answered after. What a key may get back is released before the store is asked, and
+ * returned after; what was denied was returned. So at any moment at least answered - released is
+ * charged, and at most begun - returned. */
+typedef struct crash_sums {
+    port_counter begun, answered, released, returned;
+} crash_sums;
+
+/* In memory that outlives who wrote it. */
 typedef struct crash_record {
-    port_counter begun[CRASH_POLICIES][CRASH_KEYS];
-    port_counter answered[CRASH_POLICIES][CRASH_KEYS];
+    crash_sums sums[CRASH_POLICIES][CRASH_KEYS];
     port_counter calls[CRASH_PROCESSES];
 } crash_record;
 

@@ -9,7 +9,7 @@
 
 #include "crash.h"
 
-#include "store/image_head.h"
+#include "store/image/image_head.h"
 #include "store/stored.h"
 
 #include <fcntl.h>
@@ -145,13 +145,12 @@ static int look(crash *c)
     return OPENED;
 }
 
-/* Nothing that was admitted need be there. */
+/* Nothing that was admitted need be there, and what was given back may be charged still. */
 static void forget_answers(crash *c)
 {
     for (size_t p = 0; p < CRASH_POLICIES; p++) {
         for (size_t k = 0; k < CRASH_KEYS; k++)
-            port_sub_relaxed(&c->record->answered[p][k],
-                             port_load_relaxed(&c->record->answered[p][k]));
+            c->record->sums[p][k].answered = c->record->sums[p][k].returned = (port_counter){0};
     }
 }
 

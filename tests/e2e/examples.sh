@@ -16,5 +16,18 @@ want() {
         '2 s: ten denied by layer 1, retry after 58 s' 'four given back: 4 remaining' ;;
     queue) printf '%s\n' 'job 5: the queue is full' '  0 ms: job 1' '100 ms: job 2' \
         '200 ms: job 3' '300 ms: job 4' ;;
+    file) printf '%s\n' 'a new file' 'alice: allowed, 2 remaining' 'alice: allowed, 1 remaining' \
+        'the file that was there' 'alice: allowed, 0 remaining' 'alice: denied, 0 remaining' ;;
+    reserve) printf '%s\n' '800 reserved: allowed, 200 remaining' \
+        '800 reserved: denied, 200 remaining' 'it was 300: 700 remaining, 0 not covered' \
+        '500 reserved: allowed, 200 remaining' 'it was 900: 0 remaining, 200 not covered' \
+        '600 reserved: allowed, 400 remaining' '1000 reserved: allowed, 0 remaining' \
+        'it was 600: there is nothing of that name' ;;
+    together) printf '%s\n' 'alice of acme: allowed, 1 and 2 remaining' \
+        'alice of acme: allowed, 0 and 1 remaining' \
+        'alice of acme: denied by the policy of the user' \
+        'bob of acme: allowed, 1 and 0 remaining' \
+        'bob of acme: denied by the policy of the organisation' \
+        'bob of corp: allowed, 0 and 2 remaining' ;;
     esac
 }

@@ -115,6 +115,7 @@ check "the clock back" 0 "$(status "$weir" state "$dir/ahead" --set-clock)"
 check "that makes keys fresh" 1 "$(grep -c 'set back by .* s; all keys are fresh$' "$dir/out")"
 check "and it goes by the wall clock" 0 "$("$weir" state "$dir/ahead" >"$dir/out"; says time | grep -c behind)"
 check "policies stay" 1 "$(grep -c 'sliding-log 10/h$' "$dir/out")"
+check "a text stands once, by whichever names" 1 "$(grep -c 'gcra 5/h burst 5$' "$dir/out")"
 check "keys are fresh" "allowed 4" "$("$keeper" "$dir/ahead" 'gcra 5/h burst 5' alice 1)"
 
 # ---- what is no file, and wrong usage ----

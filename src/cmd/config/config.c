@@ -175,6 +175,19 @@ static bool check_large(config_reader *r, const config_place *place, weir_config
     return false;
 }
 
+/* What weir_store_open() refuses: whole hashes must be told from where keys lie in a file's table. */
+static bool check_file_size(config_reader *r, const config_place *place, const weir_config *c)
+{
+    const config_node *file = config_get(place->node, "file");
+    const config_node *size = config_get(place->node, "size");
+    const config_node *large = config_get(place->node, "large");
+    if (!file || (c->memory_bytes >= 8 * MIB && c->memory_bytes - c->memory_large_bytes >= 6 * MIB))
+        return true;
+    config_complain_at(r->errors, (large ? large : size)->begin, place,
+                       "with a file expected a size of 8m at least, and 6m that is not for large");
+    return false;
+}
+
 static bool read_memory(config_reader *r, const config_place *place, const config_field *field,
                         void *base)
 {
@@ -198,7 +211,8 @@ static bool read_memory(config_reader *r, const config_place *place, const confi
     size_t before = r->errors->found;
     if (!config_read_map(r, place, fields, LENGTH(fields), base) || r->errors->found > before)
         return false;
-    return check_large(r, place, base) && check_file_keys(r, place);
+    return check_large(r, place, base) && check_file_keys(r, place) &&
+           check_file_size(r, place, base);
 }
 
 #define LIMIT_NS(text, member)                                                                     \

@@ -319,12 +319,12 @@ static void check_state_file(void **unused)
         char yaml[200];
         weir_config *c = NULL;
         const config_sink sink = config_print_to(stderr);
-        int len = snprintf(yaml, sizeof yaml, "memory: {file: %s, size: 2m}\n", cases[i].file);
+        int len = snprintf(yaml, sizeof yaml, "memory: {file: %s, size: 8m}\n", cases[i].file);
         assert_int_equal(config_parse(yaml, (size_t)len, cases[i].name, true, NULL, &sink, &c),
                          WEIR_OK);
         assert_string_equal(c->state_file, cases[i].expected);
         assert_int_equal(c->sync, WEIR_SYNC_SECOND);
-        assert_int_equal(c->memory_large_bytes, 512 << 10);
+        assert_int_equal(c->memory_large_bytes, 2 << 20);
         config_free(c);
     }
     bad("memory: {file: }");
@@ -609,7 +609,7 @@ static void check_no_memory(void **unused)
     static const char *const files[] = {
         "policies: {a: {limit: gcra 1/s, overrides: {b: gcra 2/s, c: gcra 1/s}, allow: [x]}, d: "
         "gcra "
-        "1/s}\nmemory: {size: 2m, file: s}\n",
+        "1/s}\nmemory: {size: 8m, file: s}\n",
         "password: x\nthreads: 0\npolicies: {a: gcra 1/q, b: {allow: [1.2.3.4/99]}}\n",
     };
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {

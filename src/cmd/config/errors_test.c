@@ -191,6 +191,18 @@ static void check_values(void **unused)
             "t.yaml:1:54: error: memory.shared: expected true or false, found '1'\n"
             "  memory: {file: [], sync: 2s, when_full: ask, shared: 1}\n"
             "                                                       ^\n");
+    refused(
+        "memory: {file: s, size: 8191k}\n",
+        "t.yaml:1:25: error: memory: with a file expected a size of 8m at least, and 6m that is "
+        "not for large\n"
+        "  memory: {file: s, size: 8191k}\n"
+        "                          ^\n");
+    refused(
+        "memory: {file: s, size: 8m, large: 2049k}\n",
+        "t.yaml:1:36: error: memory: with a file expected a size of 8m at least, and 6m that is "
+        "not for large\n"
+        "  memory: {file: s, size: 8m, large: 2049k}\n"
+        "                                     ^\n");
     refused("memory: {sync: always}\n",
             "t.yaml:1:16: error: memory: sync is of a file, expected file: PATH beside it\n"
             "  memory: {sync: always}\n"

@@ -5,7 +5,7 @@
 
 #include "cmd/state/state.h"
 #include "port/port.h"
-#include "store/image.h"
+#include "store/image/image.h"
 
 #include <errno.h>
 #include <inttypes.h>

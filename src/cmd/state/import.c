@@ -5,7 +5,7 @@
 
 #include "cmd/state/state.h"
 #include "port/port.h"
-#include "store/image.h"
+#include "store/image/image.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -16,7 +16,7 @@
 
 #include <jansson.h>
 
-typedef struct import {
+typedef struct intake {
     const char *from; /* for messages */
     FILE *in;
     size_t line;
@@ -26,11 +26,11 @@ typedef struct import {
     uint64_t keys, policies, refused; /* filed; found no room */
     uint64_t *words;
     size_t words_room;
-} import;
+} intake;
 
 /* ---- what is wrong --------------------------------------------------------------------------- */
 
-__attribute__((format(printf, 2, 3))) static bool wrong(const import *m, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static bool wrong(const intake *m, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -44,7 +44,7 @@ __attribute__((format(printf, 2, 3))) static bool wrong(const import *m, const c
 /* ---- lines ----------------------------------------------------------------------------------- */
 
 /* False at the end, or after it said what is wrong; *ret_root is NULL at the end alone. */
-static bool next_line(import *m, json_t **ret_root, bool *ret_good)
+static bool next_line(intake *m, json_t **ret_root, bool *ret_good)
 {
     ssize_t len = getline(&m->text, &m->room, m->in);
     *ret_good = true;
@@ -99,7 +99,7 @@ static bool read_secret(const char *text, uint8_t ret[16])
     return true;
 }
 
-static bool read_head_line(const import *m, json_t *root, head_line *ret)
+static bool read_head_line(const intake *m, json_t *root, head_line *ret)
 {
     const char *fingerprint, *secret = NULL;
     json_error_t error;
@@ -112,7 +112,7 @@ static bool read_head_line(const import *m, json_t *root, head_line *ret)
         return wrong(m, "states of version %d, expected %d", ret->version, WEIR_STATE_VERSION);
     if (ret->time_ns < 0 || ret->time_ns > WEIR_NOW_NS_MAX || ret->wall_ns < 0 ||
         ret->wall_ns > WEIR_NOW_NS_MAX)
-        return wrong(m, "time_ns, wall_ns: expected 0 to 2^62");
+        return wrong(m, "time_ns, wall_ns: expected 0 to %" PRId64, (int64_t)WEIR_NOW_NS_MAX);
     if (ret->memory_bytes < 0 || ret->memory_bytes > (json_int_t)1 << 50 || ret->large_bytes < 0 ||
         ret->large_bytes > ret->memory_bytes)
         return wrong(m, "memory_bytes, large_bytes: expected 0 to 1 PiB, and the second less");
@@ -125,7 +125,7 @@ static bool read_head_line(const import *m, json_t *root, head_line *ret)
     return true;
 }
 
-static bool same_secret(const import *m, const head_line *line, const weir_head *head,
+static bool same_secret(const intake *m, const head_line *line, const weir_head *head,
                         const char *path)
 {
     char fingerprint[STATE_FINGERPRINT_MAX];
@@ -139,7 +139,7 @@ static bool same_secret(const import *m, const head_line *line, const weir_head 
 }
 
 /* Opens the file, which may be new, for what the head line announces. */
-static bool open_for(import *m, const head_line *line, const char *path, const weir_zones *zones)
+static bool open_for(intake *m, const head_line *line, const char *path, const weir_zones *zones)
 {
     weir_head head = {0};
     bool absent;
@@ -175,7 +175,7 @@ static bool open_for(import *m, const head_line *line, const char *path, const w
 
 /* ---- policies and keys ----------------------------------------------------------------------- */
 
-static bool file_policy(import *m, json_t *root)
+static bool file_policy(intake *m, json_t *root)
 {
     const char *text, *hex;
     uint64_t id;
@@ -191,7 +191,7 @@ static bool file_policy(import *m, json_t *root)
     return true;
 }
 
-static bool room_for_words(import *m, size_t n)
+static bool room_for_words(intake *m, size_t n)
 {
     if (n <= m->words_room)
         return true;
@@ -203,7 +203,7 @@ static bool room_for_words(import *m, size_t n)
     return true;
 }
 
-static bool file_key(import *m, json_t *root)
+static bool file_key(intake *m, json_t *root)
 {
     const char *hash, *words;
     size_t words_len;
@@ -237,7 +237,7 @@ static bool file_key(import *m, json_t *root)
     return true;
 }
 
-static bool file_all(import *m, const char *path, const weir_zones *zones)
+static bool file_all(intake *m, const char *path, const weir_zones *zones)
 {
     json_t *root = NULL;
     bool good;
@@ -262,7 +262,7 @@ static bool file_all(import *m, const char *path, const weir_zones *zones)
 int state_import(const char *path, const char *from, const weir_zones *zones)
 {
     bool is_stdin = strcmp(from, "-") == 0;
-import m = {.from = is_stdin ? "<stdin>" :from };
+    intake m = {.from = is_stdin ? "<stdin>" : from};
     m.in = is_stdin ? stdin : fopen(from, "re");
     if (!m.in) {
         fprintf(stderr, "weir state: %s: cannot be read: %s\n", from, strerror(errno));

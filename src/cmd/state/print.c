@@ -4,10 +4,11 @@
 
 #include "cmd/state/state.h"
 #include "port/port.h"
-#include "store/image.h"
+#include "store/image/image.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 enum { LABEL = 12 };
@@ -125,24 +126,49 @@ static void print_keys(weir_store *s)
     printf("%" PRIu64 "\n", stats.damaged);
 }
 
+typedef struct listing {
+    weir_store *store;
+    size_t printed;
+} listing;
+
+typedef struct twin {
+    uint64_t id;
+    const char *text;
+    size_t len;
+    bool found;
+} twin;
+
+static bool look_for_twin(void *ctx, uint64_t id, const char *text, size_t len)
+{
+    twin *t = ctx;
+    if (id == t->id)
+        return false;
+    t->found = len == t->len && memcmp(text, t->text, len) == 0;
+    return !t->found;
+}
+
+/* A text that has several ids, one for each name that it goes by, is printed once. */
 static bool print_policy(void *ctx, uint64_t id, const char *text, size_t len)
 {
-    size_t *n = ctx;
-    (void)id;
-    print_label((*n)++ == 0 ? "policies" : "");
+    listing *l = ctx;
+    twin before = {id, text, len, false};
+    weir_store_policies(l->store, look_for_twin, &before);
+    if (before.found)
+        return true;
+    print_label(l->printed++ == 0 ? "policies" : "");
     printf("%.*s\n", (int)len, text);
     return true;
 }
 
 void state_print(const state_file *f)
 {
-    size_t policies = 0;
+    listing policies = {.store = f->store};
     state_print_head(f->path, &f->head);
     print_found(&f->opened);
     print_clock(f->store);
     print_keys(f->store);
     weir_store_policies(f->store, print_policy, &policies);
-    if (policies == 0) {
+    if (policies.printed == 0) {
         print_label("policies");
         printf("none\n");
     }

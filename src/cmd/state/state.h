@@ -4,7 +4,7 @@
 #define WEIR_CMD_STATE_STATE_H
 /* `weir state` from within: a state file that is looked at, carried off, and carried in. */
 
-#include "store/image_head.h"
+#include "store/image/image_head.h"
 #include "store/stored.h"
 
 #define STATE_FINGERPRINT_MAX 17 /* bytes, with the terminator */

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* A cost that is only known afterwards: the most that it may be is reserved before, and what it was
+ * is settled behind. What nobody settles is given back when its time is over. */
+
+#include <weir/weir_store.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#define SECOND_NS INT64_C(1000000000)
+
+static weir_store *store;
+static weir_policy policy;
+
+/* Returns the reservation's id, 0 if there is none. */
+static uint64_t reserve(int64_t now_ns, int64_t units, int64_t ttl_ns)
+{
+    uint64_t id = 0;
+    weir_decision d;
+    weir_status st = weir_store_reserve(store, &policy, weir_store_policy_id(store, &policy),
+                                        "alice", 5, now_ns, units, ttl_ns, &d, &id);
+    if (st != WEIR_OK) {
+        printf("%s\n", weir_status_str(st));
+        return 0;
+    }
+    printf("%" PRId64 " reserved: %s, %" PRId64 " remaining\n", units,
+           d.allowed ? "allowed" : "denied", d.remaining);
+    return d.allowed ? id : 0;
+}
+
+static void commit(uint64_t id, int64_t now_ns, int64_t units)
+{
+    int64_t over;
+    weir_decision d;
+    weir_status st = weir_store_commit(store, id, now_ns, units, &d, &over);
+    if (st == WEIR_OK)
+        printf("it was %" PRId64 ": %" PRId64 " remaining, %" PRId64 " not covered\n", units,
+               d.remaining, over);
+    else
+        printf("it was %" PRId64 ": %s\n", units, weir_status_str(st));
+}
+
+int main(void)
+{
+    const int64_t now_ns = SECOND_NS;
+    if (weir_policy_parse(&policy, "fixed-window 1000/day", 21, NULL, NULL) != WEIR_OK ||
+        weir_store_open(&store, NULL) != WEIR_OK)
+        return 1;
+    uint64_t one = reserve(now_ns, 800, 60 * SECOND_NS);
+    (void)reserve(now_ns, 800, 60 * SECOND_NS); /* not now: 800 of 1000 are taken */
+    commit(one, now_ns, 300);
+    uint64_t two = reserve(now_ns, 500, 60 * SECOND_NS);
+    commit(two, now_ns, 900); /* 200 more than there are */
+
+    if (weir_store_reset(store, weir_store_policy_id(store, &policy), "alice", 5) != WEIR_OK)
+        return 1;
+    uint64_t late = reserve(now_ns, 600, 60 * SECOND_NS);
+    (void)reserve(now_ns + 60 * SECOND_NS, 1000, SECOND_NS); /* the 600 are back by now */
+    commit(late, now_ns + 60 * SECOND_NS, 600);
+    weir_store_close(store);
+    return 0;
+}

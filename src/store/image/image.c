@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Images: one piece of memory, that begins with a head and holds the parts behind it. Anonymous
+ * memory has a head as well, which only its own process ever sees. */
+
+#include "store/image/image.h"
+
+#include "port/atomic.h"
+#include "port/file.h"
+#include "port/port.h"
+#include "store/image/image_file.h"
+#include "store/image/image_head.h"
+#include "store/image/registry.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define SECOND_NS INT64_C(1000000000)
+#define OWNERS    ((UINT64_C(1) << WEIR_OWNER_BITS) - 1)
+
+/* Writes to the disk once a second, in a thread of its own. */
+typedef struct syncer {
+    port_mutex *lock;
+    port_cond *wake;
+    port_thread *thread;
+    bool stop; /* under the lock */
+} syncer;
+
+struct weir_image {
+    weir_head *head; /* NULL: nothing is mapped */
+    size_t bytes;
+    weir_image_file file; /* fd -1: anonymous */
+    weir_owners owners;
+    weir_store_opened opened;
+    uint64_t asked[WEIR_PARTS]; /* sizes */
+    bool is_new;
+    weir_image *old; /* beside which this was opened */
+    syncer syncer;
+    port_counter syncs_failed, policies_refused;
+};
+
+static weir_registry *registry(const weir_image *m)
+{
+    return (weir_registry *)((char *)m->head + m->head->parts[WEIR_PART_REGISTRY].at);
+}
+
+static bool in_file(const weir_image *m)
+{
+    return m->file.fd >= 0;
+}
+
+/* ---- the disk -------------------------------------------------------------------------------- */
+
+static bool sync_head(weir_image *m)
+{
+    return port_file_sync(m->head, WEIR_HEAD_BYTES);
+}
+
+weir_status weir_image_sync(weir_image *m)
+{
+    if (!in_file(m))
+        return WEIR_OK;
+    /* A figure for people. Set first, so that it is on the disk with the rest. */
+    port_word_store_release(&m->head->written_ns, (uint64_t)port_now_ns());
+    if (port_file_sync(m->head, m->bytes))
+        return WEIR_OK;
+    port_add_relaxed(&m->syncs_failed, 1);
+    return WEIR_E_IO;
+}
+
+static void sync_each_second(void *arg)
+{
+    weir_image *m = arg;
+    syncer *s = &m->syncer;
+    port_mutex_lock(s->lock);
+    while (!s->stop) {
+        int64_t begun_ns = port_steady_ns(), left_ns = SECOND_NS;
+        while (!s->stop && left_ns > 0) {
+            port_cond_wait_for(s->wake, s->lock, left_ns);
+            left_ns = begun_ns + SECOND_NS - port_steady_ns();
+        }
+        if (s->stop)
+            break;
+        port_mutex_unlock(s->lock);
+        (void)weir_image_sync(m); /* it counts what fails */
+        port_mutex_lock(s->lock);
+    }
+    port_mutex_unlock(s->lock);
+}
+
+static weir_status start_syncer(weir_image *m, const weir_store_options *options)
+{
+    syncer *s = &m->syncer;
+    if (!in_file(m) || options->sync != WEIR_SYNC_SECOND)
+        return WEIR_OK;
+    s->lock = port_mutex_new();
+    s->wake = port_cond_new();
+    s->thread = s->lock && s->wake ? port_thread_start(sync_each_second, m) : NULL;
+    if (s->thread)
+        return WEIR_OK;
+    weir_image_say(options, "no thread is to be had that writes it to the disk");
+    return WEIR_E_NOMEM;
+}
+
+static void stop_syncer(weir_image *m)
+{
+    syncer *s = &m->syncer;
+    if (s->thread) {
+        port_mutex_lock(s->lock);
+        s->stop = true;
+        port_cond_wake(s->wake);
+        port_mutex_unlock(s->lock);
+        port_thread_join(s->thread);
+    }
+    port_cond_free(s->wake);
+    port_mutex_free(s->lock);
+    *s = (syncer){0};
+}
+
+/* ---- a head, new or old ---------------------------------------------------------------------- */
+
+static weir_status lay_out(const weir_image *m, weir_head *ret, const weir_store_options *options)
+{
+    if (weir_head_lay_out(ret, m->asked))
+        return WEIR_OK;
+    weir_image_say(options, "there is no file of that size");
+    return WEIR_E_RANGE;
+}
+
+static weir_status map_file(weir_image *m, uint64_t bytes, const weir_store_options *options)
+{
+    m->bytes = (size_t)bytes;
+    m->head = port_file_map(m->file.fd, m->bytes);
+    if (m->head)
+        return WEIR_OK;
+    weir_image_say(options, "no room in memory for its %" PRIu64 " MiB", bytes >> 20);
+    return WEIR_E_NOMEM;
+}
+
+static weir_status take_secret(const weir_store_options *options, uint8_t ret[16])
+{
+    if (options->secret) {
+        memcpy(ret, options->secret, 16);
+        return WEIR_OK;
+    }
+    weir_status st = port_random(ret, 16);
+    if (st != WEIR_OK)
+        weir_image_say(options, "no random numbers are to be had");
+    return st;
+}
+
+/* Gives an empty file its room, and its head.
+ *  secret  NULL: that of the options, or a new one. */
+static weir_status fill_new(weir_image *m, const uint8_t *secret, const weir_store_options *options)
+{
+    uint8_t fresh[16];
+    weir_head head = {0};
+    weir_status st = lay_out(m, &head, options);
+    if (st == WEIR_OK && !secret) {
+        st = take_secret(options, fresh);
+        secret = fresh;
+    }
+    if (st != WEIR_OK)
+        return st;
+    port_file_error error = port_file_make_room(m->file.fd, head.bytes);
+    if (error != PORT_FILE_OK) {
+        weir_image_say(options, "%s: it takes %" PRIu64 " MiB", port_file_error_text(error),
+                       (head.bytes + (1 << 20) - 1) >> 20);
+        return WEIR_E_IO;
+    }
+    st = map_file(m, head.bytes, options);
+    if (st != WEIR_OK)
+        return st;
+    weir_head_init(&head, secret, port_now_ns());
+    memcpy(m->head, &head, WEIR_HEAD_FIXED + sizeof head.checksum);
+    m->is_new = true;
+    return WEIR_OK;
+}
+
+/* Believes a file, or says why not. What is mapped later is what was looked at here. */
+static weir_status check_old(weir_image *m, const weir_store_options *options)
+{
+    weir_head head = {0};
+    uint64_t bytes = 0;
+    char what[128];
+    port_file_error error = port_file_info(m->file.fd, &bytes, &m->opened.written_ns);
+    bool whole = error == PORT_FILE_OK && port_file_read(m->file.fd, &head, sizeof head);
+    if (error != PORT_FILE_OK || (!whole && bytes >= sizeof head)) {
+        weir_image_say(options, "it cannot be read");
+        return WEIR_E_IO;
+    }
+    if (!weir_head_check(&head, bytes, what, sizeof what)) {
+        weir_image_say(options, "%s; --reset-state starts with an empty one", what);
+        return WEIR_E_SYNTAX;
+    }
+    if (options->secret && memcmp(options->secret, head.secret, sizeof head.secret) != 0) {
+        weir_image_say(options, "it has another secret than the one that was given; --reset-state "
+                                "starts with an empty one");
+        return WEIR_E_RANGE;
+    }
+    return map_file(m, bytes, options);
+}
+
+/* ---- attaching: at the door ------------------------------------------------------------------ */
+
+static bool owner_alive(const void *ctx, uint64_t id)
+{
+    const weir_image *m = ctx;
+    return weir_image_file_has_owner(&m->file, id);
+}
+
+static weir_status take_owner(weir_image *m, const weir_store_options *options)
+{
+    bool taken = false;
+    do {
+        uint64_t n = port_word_load_relaxed(&m->head->openings) + 1; /* we are alone at the door */
+        port_word_store_release(&m->head->openings, n);
+        m->owners.self = (n - 1) % OWNERS + 1;
+        if (!m->file.shared)
+            return WEIR_OK;
+        weir_status st = weir_image_file_take_owner(&m->file, m->owners.self, &taken, options);
+        if (st != WEIR_OK)
+            return st;
+    } while (!taken); /* by one that has been open for as many openings as there are ids */
+    m->owners.alive = owner_alive;
+    m->owners.ctx = m;
+    return WEIR_OK;
+}
+
+/* What became of the last who had it open. */
+static weir_found found(const weir_image *m, const uint8_t boot[16])
+{
+    static const uint8_t unknown[16];
+    if (m->file.is_new)
+        return WEIR_FOUND_NOTHING;
+    if (!m->file.is_first)
+        return WEIR_FOUND_OPEN;
+    if (port_word_load_relaxed(&m->head->attached) == 0)
+        return WEIR_FOUND_CLOSED;
+    bool same = memcmp(boot, m->head->boot, 16) == 0 && memcmp(boot, unknown, 16) != 0;
+    return same ? WEIR_FOUND_KILLED : WEIR_FOUND_POWER_LOSS;
+}
+
+/* Notes that it is open, and has that on the disk before anything is changed. */
+static weir_status attach(weir_image *m, const weir_store_options *options)
+{
+    uint8_t boot[16];
+    port_boot_id(boot);
+    m->opened.found = found(m, boot);
+    uint64_t attached = m->file.is_first ? 0 : port_word_load_relaxed(&m->head->attached);
+    int64_t written_ns = (int64_t)port_word_load_relaxed(&m->head->written_ns);
+    if (m->file.is_new)
+        m->opened.written_ns = 0;
+    else if (m->opened.found == WEIR_FOUND_CLOSED || m->opened.written_ns < written_ns)
+        m->opened.written_ns = written_ns;
+    port_word_store_release(&m->head->attached, attached + 1);
+    if (m->file.is_first) {
+        memcpy(m->head->boot, boot, sizeof boot);
+        weir_registry_mend(registry(m));
+    }
+    weir_status st = take_owner(m, options);
+    if (st != WEIR_OK)
+        return st;
+    if (sync_head(m))
+        return WEIR_OK;
+    weir_image_say(options, "it cannot be written to the disk");
+    return WEIR_E_IO;
+}
+
+/* ---- open and close -------------------------------------------------------------------------- */
+
+static weir_status open_anonymous(weir_image *m, const weir_store_options *options)
+{
+    uint8_t secret[16];
+    weir_head head = {0};
+    weir_status st = lay_out(m, &head, options);
+    if (st == WEIR_OK)
+        st = take_secret(options, secret);
+    if (st != WEIR_OK)
+        return st;
+    m->bytes = (size_t)head.bytes;
+    m->head = port_map_aligned(m->bytes);
+    if (!m->head) {
+        weir_image_say(options, "out of memory");
+        return WEIR_E_NOMEM;
+    }
+    weir_head_init(&head, secret, port_now_ns());
+    memcpy(m->head, &head, WEIR_HEAD_FIXED + sizeof head.checksum);
+    m->is_new = true;
+    m->owners.self = 1;
+    return WEIR_OK;
+}
+
+static weir_status open_file(weir_image *m, const weir_store_options *options)
+{
+    weir_status st = weir_image_file_open(&m->file, options);
+    if (st == WEIR_OK)
+        st = m->file.is_new ? fill_new(m, NULL, options) : check_old(m, options);
+    if (st == WEIR_OK)
+        st = attach(m, options);
+    if (st == WEIR_OK && m->file.is_new)
+        st = weir_image_file_put(&m->file, options);
+    if (st == WEIR_OK)
+        st = weir_image_file_settle(&m->file, options);
+    if (st == WEIR_OK)
+        st = start_syncer(m, options);
+    return st;
+}
+
+/* Without a word to the file. */
+static void drop(weir_image *m)
+{
+    stop_syncer(m);
+    port_unmap(m->head, m->bytes);
+    weir_image_file_close(&m->file);
+    port_free(m);
+}
+
+static weir_image *image_new(void)
+{
+    weir_image *m = port_zalloc(1, sizeof *m);
+    if (m)
+        m->file = (weir_image_file){.fd = -1, .replaces = -1};
+    return m;
+}
+
+weir_status weir_image_open(weir_image **ret, const weir_store_options *options, size_t table_bytes,
+                            size_t large_bytes, size_t reserved_bytes)
+{
+    weir_image *m = image_new();
+    if (!m) {
+        weir_image_say(options, "out of memory");
+        return WEIR_E_NOMEM;
+    }
+    m->asked[WEIR_PART_REGISTRY] = WEIR_REGISTRY_BYTES;
+    m->asked[WEIR_PART_RESERVED] = reserved_bytes;
+    m->asked[WEIR_PART_LARGE] = large_bytes;
+    m->asked[WEIR_PART_TABLE] = table_bytes;
+    weir_status st = options->file ? open_file(m, options) : open_anonymous(m, options);
+    if (st != WEIR_OK) {
+        drop(m);
+        return st;
+    }
+    if (options->ret_opened)
+        *options->ret_opened = m->opened;
+    *ret = m;
+    return WEIR_OK;
+}
+
+/* All that was written, and only then that it was closed. */
+static void note_closed(weir_image *m)
+{
+    weir_image_file_stop_door(&m->file);
+    if (weir_image_sync(m) != WEIR_OK)
+        return;
+    uint64_t attached = port_word_load_relaxed(&m->head->attached);
+    port_word_store_release(&m->head->attached, attached > 0 ? attached - 1 : 0);
+    (void)sync_head(m);
+}
+
+void weir_image_close(weir_image *m)
+{
+    if (!m)
+        return;
+    stop_syncer(m);
+    if (m->old) {
+        const weir_store_options quiet = {.file = m->file.path};
+        (void)weir_image_file_settle(&m->old->file, &quiet);
+    } else if (in_file(m)) {
+        note_closed(m);
+    }
+    drop(m);
+}
+
+/* ---- other sizes ----------------------------------------------------------------------------- */
+
+bool weir_image_other_size(const weir_image *m)
+{
+    for (size_t i = 0; i < WEIR_PARTS; i++) {
+        if (m->head->parts[i].bytes != m->asked[i])
+            return true;
+    }
+    return false;
+}
+
+weir_status weir_image_open_beside(weir_image **ret, weir_image *old,
+                                   const weir_store_options *options)
+{
+    weir_image *m = image_new();
+    if (!m) {
+        weir_image_say(options, "out of memory");
+        return WEIR_E_NOMEM;
+    }
+    memcpy(m->asked, old->asked, sizeof m->asked);
+    weir_status st = weir_image_file_open_beside(&m->file, &old->file, options);
+    if (st != WEIR_OK) {
+        drop(m);
+        return st;
+    }
+    m->old = old;
+    st = fill_new(m, old->head->secret, options);
+    if (st == WEIR_OK) {
+        uint64_t openings = port_word_load_relaxed(&old->head->openings);
+        port_word_store_release(&m->head->openings, openings);
+        memcpy(registry(m), registry(old), WEIR_REGISTRY_BYTES);
+        memcpy(&m->head->epoch, &old->head->epoch, sizeof m->head->epoch);
+        st = attach(m, options);
+    }
+    if (st != WEIR_OK) {
+        weir_image_close(m);
+        return st;
+    }
+    m->opened = old->opened;
+    *ret = m;
+    return WEIR_OK;
+}
+
+weir_status weir_image_replace(weir_image *m, weir_image *old, const weir_store_options *options)
+{
+    weir_status st = weir_image_sync(m);
+    if (st != WEIR_OK) {
+        weir_image_say(options, "the new file beside it, .new: it cannot be written to the disk");
+        return st;
+    }
+    if (!m->syncer.thread)
+        st = start_syncer(m, options);
+    if (st == WEIR_OK)
+        st = weir_image_file_put(&m->file, options);
+    if (st != WEIR_OK)
+        return st;
+    m->old = NULL;
+    drop(old);
+    (void)weir_image_file_settle(&m->file, options); /* giving back a lock does not fail */
+    return WEIR_OK;
+}
+
+/* ---- what it has ----------------------------------------------------------------------------- */
+
+bool weir_image_is_new(const weir_image *m)
+{
+    return m->is_new;
+}
+
+static weir_part part(const weir_image *m, weir_head_name name)
+{
+    const weir_head_part *p = &m->head->parts[name];
+    return (weir_part){(char *)m->head + p->at, (size_t)p->bytes};
+}
+
+weir_image_parts weir_image_parts_get(const weir_image *m)
+{
+    return (weir_image_parts){.table = part(m, WEIR_PART_TABLE),
+                              .large = part(m, WEIR_PART_LARGE),
+                              .reserved = part(m, WEIR_PART_RESERVED)};
+}
+
+const weir_owners *weir_image_owners(const weir_image *m)
+{
+    return &m->owners;
+}
+
+weir_epoch_slots *weir_image_epoch(weir_image *m)
+{
+    return &m->head->epoch;
+}
+
+const uint8_t *weir_image_secret(const weir_image *m)
+{
+    return m->head->secret;
+}
+
+weir_image_stats weir_image_stats_get(const weir_image *m)
+{
+    return (weir_image_stats){.syncs_failed = port_load_relaxed(&m->syncs_failed),
+                              .policies = weir_registry_len(registry(m)),
+                              .policies_refused = port_load_relaxed(&m->policies_refused)};
+}
+
+void weir_image_note_policy(weir_image *m, uint64_t policy_id, const char *text, size_t len)
+{
+    if (len >= WEIR_POLICY_TEXT_MAX || !weir_registry_note(registry(m), policy_id, text, len))
+        port_add_relaxed(&m->policies_refused, 1);
+}
+
+size_t weir_image_policy_text(const weir_image *m, uint64_t policy_id,
+                              char buf[WEIR_POLICY_TEXT_MAX])
+{
+    return weir_registry_text(registry(m), policy_id, buf, WEIR_POLICY_TEXT_MAX);
+}
+
+void weir_image_policies(const weir_image *m,
+                         bool (*fn)(void *ctx, uint64_t id, const char *text, size_t len),
+                         void *ctx)
+{
+    weir_registry_each(registry(m), fn, ctx);
+}

@@ -1,0 +1,519 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Images in files, as one process sees them: what survives, what is refused, what is left behind.
+ * Several processes are in image_lock_test.c. */
+
+#include "store/image/image.h"
+
+#include "port/file.h"
+#include "port/port.h"
+#include "store/image/image_fixture_test.h"
+#include "store/image/image_head.h"
+#include "store/siphash.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/stat.h>
+
+/* ---- a disk and a clock that do as they are told --------------------------------------------- */
+
+static _Atomic int syncs, syncs_to_fail;
+static _Atomic bool clock_is_ours;
+static _Atomic int64_t our_ns;
+
+int __real_msync(void *p, size_t len, int flags);
+int __wrap_msync(void *p, size_t len, int flags);
+int __wrap_msync(void *p, size_t len, int flags)
+{
+    syncs++;
+    if (syncs_to_fail == 0)
+        return __real_msync(p, len, flags);
+    syncs_to_fail--;
+    return -1;
+}
+
+int64_t __real_port_steady_ns(void);
+int64_t __wrap_port_steady_ns(void);
+int64_t __wrap_port_steady_ns(void)
+{
+    return clock_is_ours ? our_ns : __real_port_steady_ns();
+}
+
+void __real_port_cond_wait_for(port_cond *c, port_mutex *m, int64_t ns);
+void __wrap_port_cond_wait_for(port_cond *c, port_mutex *m, int64_t ns);
+void __wrap_port_cond_wait_for(port_cond *c, port_mutex *m, int64_t ns)
+{
+    if (!clock_is_ours) {
+        __real_port_cond_wait_for(c, m, ns);
+        return;
+    }
+    our_ns += ns / 2 + 1; /* it may wake early */
+    port_mutex_unlock(m);
+    sched_yield();
+    port_mutex_lock(m);
+}
+
+/* ---- what is there --------------------------------------------------------------------------- */
+
+static void check_anonymous(void **state)
+{
+    fixture *f = *state;
+    f->options.file = NULL;
+    weir_image *m = must_open(f);
+    weir_image_parts p = weir_image_parts_get(m);
+    assert_true(weir_image_is_new(m));
+    assert_false(weir_image_other_size(m));
+    assert_int_equal(p.table.bytes, TABLE);
+    assert_int_equal(p.large.bytes, LARGE);
+    assert_int_equal(p.reserved.bytes, RESERVED);
+    assert_int_equal((uintptr_t)p.table.at % (2 << 20), 0);
+    assert_int_equal((uintptr_t)p.large.at % 4096, 0);
+    assert_int_equal((uintptr_t)p.reserved.at % 4096, 0);
+    assert_true(is_zero(p.table) && is_zero(p.large) && is_zero(p.reserved));
+    assert_int_equal(weir_image_owners(m)->self, 1);
+    assert_null(weir_image_owners(m)->alive);
+    assert_int_equal(weir_image_sync(m), WEIR_OK);
+    weir_image_note_policy(m, 7, "gcra 1/s", 8);
+    char text[WEIR_POLICY_TEXT_MAX];
+    assert_int_equal(weir_image_policy_text(m, 7, text), 8);
+    assert_int_equal(f->opened.found, WEIR_FOUND_NOTHING);
+    weir_image_close(m);
+    weir_image_close(NULL);
+}
+
+static void check_survives(void **state)
+{
+    fixture *f = *state;
+    uint8_t secret[16];
+    weir_image *m = must_open(f);
+    assert_true(weir_image_is_new(m));
+    assert_int_equal(f->opened.found, WEIR_FOUND_NOTHING);
+    weir_image_parts p = weir_image_parts_get(m);
+    assert_true(is_zero(p.table) && is_zero(p.large) && is_zero(p.reserved));
+    assert_int_equal((uintptr_t)p.table.at % (2 << 20), 0);
+    memset(p.table.at, 1, p.table.bytes);
+    memset(p.large.at, 2, p.large.bytes);
+    memset(p.reserved.at, 3, p.reserved.bytes);
+    memcpy(secret, weir_image_secret(m), sizeof secret);
+    assert_int_equal(weir_image_owners(m)->self, 1);
+    weir_image_note_policy(m, 7, "gcra 1/s", 8);
+    weir_image_close(m);
+    struct stat s;
+    assert_int_equal(stat(f->path, &s), 0);
+    assert_int_equal(s.st_mode & 0777, 0600);
+    assert_true((uint64_t)s.st_blocks * 512 >= (uint64_t)s.st_size);
+
+    m = must_open(f);
+    assert_false(weir_image_is_new(m));
+    assert_int_equal(f->opened.found, WEIR_FOUND_CLOSED);
+    assert_true(f->opened.written_ns > 0);
+    p = weir_image_parts_get(m);
+    assert_true(is_all(p.table, 1) && is_all(p.large, 2) && is_all(p.reserved, 3));
+    assert_memory_equal(secret, weir_image_secret(m), sizeof secret);
+    assert_int_equal(weir_image_owners(m)->self, 2);
+    char text[WEIR_POLICY_TEXT_MAX];
+    assert_int_equal(weir_image_policy_text(m, 7, text), 8);
+    assert_string_equal(text, "gcra 1/s");
+    assert_int_equal(weir_image_policy_text(m, 8, text), 0);
+    weir_image_close(m);
+}
+
+static void check_secret(void **state)
+{
+    fixture *f = *state;
+    uint8_t secret[16] = "0123456789abcdef", other[16] = "0123456789abcdeF";
+    f->options.secret = secret;
+    weir_image *m = must_open(f);
+    assert_memory_equal(weir_image_secret(m), secret, sizeof secret);
+    weir_image_close(m);
+    weir_image_close(must_open(f));
+    f->options.secret = NULL;
+    weir_image_close(must_open(f));
+    f->options.secret = other;
+    must_refuse(f, WEIR_E_RANGE,
+                "it has another secret than the one that was given; --reset-state "
+                "starts with an empty one");
+}
+
+static void check_owner_ids(void **state)
+{
+    fixture *f = *state;
+    weir_image_close(must_open(f));
+    set_word(f, offsetof(weir_head, openings), (1 << WEIR_OWNER_BITS) - 2);
+    weir_image *m = must_open(f);
+    assert_int_equal(weir_image_owners(m)->self, (1 << WEIR_OWNER_BITS) - 1);
+    weir_image_close(m);
+    m = must_open(f);
+    assert_int_equal(weir_image_owners(m)->self, 1);
+    weir_image_close(m);
+}
+
+/* ---- damage ---------------------------------------------------------------------------------- */
+
+/* Changes the header, but so that its checksum is right. */
+static void forge(fixture *f, size_t at, const void *bytes, size_t len)
+{
+    uint8_t head[WEIR_HEAD_BYTES];
+    read_head(f, head);
+    memcpy(head + at, bytes, len);
+    const weir_secret key = {0, 0};
+    uint64_t sum = weir_siphash(key, head, WEIR_HEAD_FIXED);
+    memcpy(head + WEIR_HEAD_FIXED, &sum, sizeof sum);
+    write_at(f, 0, head, sizeof head);
+}
+
+static void check_flips(void **state)
+{
+    fixture *f = *state;
+    weir_image_close(must_open(f));
+    uint8_t good[WEIR_HEAD_BYTES], bad[WEIR_HEAD_BYTES], after[WEIR_HEAD_BYTES];
+    read_head(f, good);
+    for (size_t i = 0; i < WEIR_HEAD_FIXED + 8; i++) {
+        memcpy(bad, good, sizeof bad);
+        bad[i] ^= (uint8_t)(1 << i % 8);
+        write_at(f, 0, bad, sizeof bad);
+        must_refuse(f, WEIR_E_SYNTAX, NULL);
+        read_head(f, after);
+        assert_memory_equal(after, bad, sizeof bad); /* it is left as it is */
+    }
+    /* What changes has no checksum, and whatever it says, the states are there. */
+    for (size_t i = WEIR_HEAD_FIXED + 8; i < sizeof good; i += 8) {
+        memcpy(bad, good, sizeof bad);
+        memset(bad + i, 0xFF, 8);
+        write_at(f, 0, bad, sizeof bad);
+        weir_image_close(must_open(f));
+    }
+}
+
+static void check_texts(void **state)
+{
+    fixture *f = *state;
+    weir_image_close(must_open(f));
+    uint8_t good[WEIR_HEAD_BYTES];
+    read_head(f, good);
+    const struct {
+        size_t at;
+        uint32_t word;
+        bool forged;
+        const char *text;
+    } cases[] = {
+        {0, 0, false, "it is not a state file of weir"},
+        {8, 0x04030201, false, "it is from a machine of another byte order"},
+        {8, 0x01020305, true, "its header is damaged"},
+        {12, 2, false, "it has format 2, expected 1"},
+        {16, 0x7FFF, true, "its states have version 32767, expected 1"},
+        {20, 8192, true, "the sizes in its header do not add up"},
+        {24, 4096, true, "the sizes in its header do not add up"},
+        {32, 8192, true, "the sizes in its header do not add up"},
+        {40, 12, true, "the sizes in its header do not add up"},
+        {56, 0, true, "the sizes in its header do not add up"},
+        {68, 0xFFFFFFFF, true, "the sizes in its header do not add up"},
+        {88, TABLE + 4096, true, "the sizes in its header do not add up"},
+        {100, 1, false, "its header is damaged"},
+        {504, 1, false, "its header is damaged"},
+        {512, 0, false, "its header is damaged"}, /* nobody has ever opened it */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[200];
+        if (cases[i].forged)
+            forge(f, cases[i].at, &cases[i].word, 4);
+        else
+            write_at(f, cases[i].at, &cases[i].word, 4);
+        snprintf(text, sizeof text, "%s; --reset-state starts with an empty one", cases[i].text);
+        must_refuse(f, WEIR_E_SYNTAX, text);
+        write_at(f, 0, good, sizeof good);
+    }
+    weir_image_close(must_open(f));
+}
+
+static void check_lengths(void **state)
+{
+    fixture *f = *state;
+    weir_image_close(must_open(f));
+    struct stat s;
+    assert_int_equal(stat(f->path, &s), 0);
+    char text[200];
+    for (int more = -1; more <= 1; more += 2) {
+        assert_int_equal(truncate(f->path, s.st_size + more), 0);
+        snprintf(text, sizeof text,
+                 "it has %lld bytes, and its header says %lld; --reset-state starts with an empty "
+                 "one",
+                 (long long)s.st_size + more, (long long)s.st_size);
+        must_refuse(f, WEIR_E_SYNTAX, text);
+    }
+    assert_int_equal(truncate(f->path, 4096), 0);
+    must_refuse(f, WEIR_E_SYNTAX, NULL);
+    assert_int_equal(truncate(f->path, 4095), 0);
+    must_refuse(f, WEIR_E_SYNTAX,
+                "it is not a state file of weir; --reset-state starts with an empty one");
+    assert_int_equal(truncate(f->path, 0), 0);
+    must_refuse(f, WEIR_E_SYNTAX, "it is empty; --reset-state starts with an empty one");
+    assert_int_equal(stat(f->path, &s), 0);
+    assert_int_equal(s.st_size, 0);
+}
+
+static void check_reset(void **state)
+{
+    fixture *f = *state;
+    weir_image *m = must_open(f), *second = NULL;
+    memset(weir_image_parts_get(m).large.at, 9, LARGE);
+    f->options.reset = true;
+    must_refuse(f, WEIR_E_BUSY, "somebody has it open, so that it cannot be reset");
+    f->options.shared = true;
+    must_refuse(f, WEIR_E_BUSY, "somebody has it open, so that it cannot be reset");
+    f->options.shared = false;
+    weir_image_close(m);
+    m = must_open(f);
+    assert_true(weir_image_is_new(m));
+    assert_int_equal(f->opened.found, WEIR_FOUND_NOTHING);
+    assert_true(is_zero(weir_image_parts_get(m).large));
+    assert_int_equal(weir_image_open(&second, &f->options, TABLE, LARGE, RESERVED), WEIR_E_BUSY);
+    weir_image_close(m);
+
+    write_at(f, 0, "something", 9);
+    m = must_open(f);
+    assert_true(weir_image_is_new(m));
+    weir_image_close(m);
+    f->options.reset = false;
+    weir_image_close(must_open(f));
+    assert_int_equal(count_files(f), 1);
+}
+
+/* ---- places ---------------------------------------------------------------------------------- */
+
+static void check_kinds(void **state)
+{
+    fixture *f = *state;
+    assert_int_equal(symlink("/dev/null", f->path), 0);
+    f->options.reset = true; /* which does not help either */
+    must_refuse(f, WEIR_E_IO, "it is a symbolic link");
+    assert_int_equal(unlink(f->path), 0);
+    assert_int_equal(mkfifo(f->path, 0600), 0);
+    must_refuse(f, WEIR_E_IO, "it is not a regular file");
+    assert_int_equal(unlink(f->path), 0);
+    assert_int_equal(mkdir(f->path, 0700), 0);
+    must_refuse(f, WEIR_E_IO, "it is not a regular file");
+    assert_int_equal(rmdir(f->path), 0);
+    assert_int_equal(symlink("elsewhere", f->beside), 0);
+    must_refuse(f, WEIR_E_IO, "the new file beside it, .new: it is a symbolic link");
+    assert_int_equal(unlink(f->beside), 0);
+
+    char path[200];
+    snprintf(path, sizeof path, "%s/none/state", f->dir);
+    f->options.file = path;
+    must_refuse(f, WEIR_E_IO, "there is no such directory");
+    snprintf(path, sizeof path, "/dev/null/state");
+    must_refuse(f, WEIR_E_IO, "there is no such directory");
+    snprintf(path, sizeof path, "/dev/null");
+    must_refuse(f, WEIR_E_IO, "it is not a regular file");
+    char long_path[300];
+    memset(long_path, 'x', sizeof long_path - 1);
+    long_path[0] = '/';
+    long_path[sizeof long_path - 1] = '\0';
+    f->options.file = long_path;
+    must_refuse(f, WEIR_E_IO, NULL); /* a text that ends, whatever the path */
+}
+
+static void check_leftovers(void **state)
+{
+    fixture *f = *state;
+    write_file(f->beside, "a part of what was to be one");
+    weir_image_close(must_open(f));
+    assert_int_equal(count_files(f), 1);
+    write_file(f->beside, "the same, with the file there");
+    weir_image_close(must_open(f));
+    assert_int_equal(count_files(f), 1);
+
+    /* But not if somebody is at work there. */
+    int fd = -1;
+    write_file(f->beside, "x");
+    assert_int_equal(port_file_open(f->beside, false, &fd), PORT_FILE_OK);
+    assert_int_equal(port_file_wait_lock(fd, 0, PORT_FILE_OWN), PORT_FILE_OK);
+    weir_image_close(must_open(f));
+    assert_int_equal(count_files(f), 2);
+    port_file_close(fd);
+}
+
+static void check_no_memory_for_size(void **state)
+{
+    fixture *f = *state;
+    weir_image *m = NULL;
+    const size_t huge = (size_t)1 << 60;
+    assert_int_equal(weir_image_open(&m, &f->options, huge, LARGE, RESERVED), WEIR_E_RANGE);
+    assert_int_equal(weir_image_open(&m, &f->options, TABLE, 0, RESERVED), WEIR_E_RANGE);
+    assert_int_equal(weir_image_open(&m, &f->options, (size_t)1 << 50, LARGE, RESERVED), WEIR_E_IO);
+    assert_int_equal(count_files(f), 0);
+    f->options.ret_error = NULL;
+    f->options.ret_opened = NULL;
+    assert_int_equal(weir_image_open(&m, &f->options, huge, LARGE, RESERVED), WEIR_E_RANGE);
+}
+
+/* ---- other sizes ----------------------------------------------------------------------------- */
+
+static weir_image *must_open_other(fixture *f)
+{
+    weir_image *m = NULL;
+    assert_int_equal(weir_image_open(&m, &f->options, 2 * TABLE, LARGE, RESERVED), WEIR_OK);
+    return m;
+}
+
+static void check_other_size(void **state)
+{
+    fixture *f = *state;
+    for (int shared = 0; shared <= 1; shared++) {
+        f->options.shared = shared;
+        f->options.reset = true;
+        weir_image *m = must_open(f), *wide = NULL;
+        f->options.reset = false;
+        assert_false(weir_image_other_size(m));
+        memset(weir_image_parts_get(m).table.at, 4, TABLE);
+        weir_image_note_policy(m, 7, "gcra 1/s", 8);
+        weir_image_close(m);
+
+        m = must_open_other(f);
+        assert_true(weir_image_other_size(m));
+        assert_true(is_all(weir_image_parts_get(m).table, 4));
+        uint8_t secret[16];
+        memcpy(secret, weir_image_secret(m), sizeof secret);
+        uint64_t id = weir_image_owners(m)->self;
+
+        /* Thought better of it. */
+        assert_int_equal(weir_image_open_beside(&wide, m, &f->options), WEIR_OK);
+        assert_int_equal(count_files(f), 2);
+        weir_image_close(wide);
+        assert_int_equal(count_files(f), 1);
+        assert_true(is_all(weir_image_parts_get(m).table, 4));
+
+        assert_int_equal(weir_image_open_beside(&wide, m, &f->options), WEIR_OK);
+        weir_image_parts p = weir_image_parts_get(wide);
+        assert_true(weir_image_is_new(wide));
+        assert_false(weir_image_other_size(wide));
+        assert_int_equal(p.table.bytes, 2 * TABLE);
+        assert_true(is_zero(p.table));
+        memset(p.table.at, 5, p.table.bytes);
+        assert_memory_equal(weir_image_secret(wide), secret, sizeof secret);
+        assert_true(weir_image_owners(wide)->self != id);
+        assert_int_equal(weir_image_replace(wide, m, &f->options), WEIR_OK);
+        char text[WEIR_POLICY_TEXT_MAX];
+        assert_int_equal(weir_image_policy_text(wide, 7, text), 8);
+        assert_int_equal(count_files(f), 1);
+        if (!shared)
+            must_refuse(f, WEIR_E_BUSY, NULL);
+        weir_image_close(wide);
+
+        m = must_open_other(f);
+        assert_int_equal(f->opened.found, WEIR_FOUND_CLOSED);
+        assert_false(weir_image_other_size(m));
+        assert_true(is_all(weir_image_parts_get(m).table, 5));
+        weir_image_close(m);
+    }
+}
+
+static void check_other_size_when_shared(void **state)
+{
+    fixture *f = *state;
+    f->options.shared = true;
+    weir_image *m = must_open(f), *second = must_open_other(f), *wide = NULL;
+    assert_int_equal(weir_image_open_beside(&wide, second, &f->options), WEIR_E_BUSY);
+    assert_string_equal(f->error.text + strlen(f->path),
+                        ": others have it open, so that its size cannot be changed");
+    weir_image_close(m);
+    assert_int_equal(weir_image_open_beside(&wide, second, &f->options), WEIR_OK);
+    assert_int_equal(weir_image_replace(wide, second, &f->options), WEIR_OK);
+    weir_image *third = must_open_other(f); /* those who share may come in again */
+    assert_true(weir_owner_is_alive(weir_image_owners(third), weir_image_owners(wide)->self));
+    weir_image_close(third);
+    weir_image_close(wide);
+}
+
+/* ---- the disk -------------------------------------------------------------------------------- */
+
+static void check_failed_sync(void **state)
+{
+    fixture *f = *state;
+    weir_image *m = must_open(f);
+    syncs_to_fail = 1;
+    assert_int_equal(weir_image_sync(m), WEIR_E_IO);
+    assert_int_equal(weir_image_stats_get(m).syncs_failed, 1);
+    assert_int_equal(weir_image_sync(m), WEIR_OK);
+    assert_int_equal(weir_image_stats_get(m).syncs_failed, 1);
+    syncs_to_fail = 1;
+    weir_image_close(m);
+    assert_int_equal(syncs_to_fail, 0);
+    m = must_open(f); /* it was not said to be closed, for not all may be there */
+    assert_int_equal(f->opened.found, WEIR_FOUND_KILLED);
+    weir_image_close(m);
+
+    syncs_to_fail = 1;
+    must_refuse(f, WEIR_E_IO, "it cannot be written to the disk");
+
+    weir_image *wide = NULL;
+    m = must_open_other(f);
+    assert_int_equal(weir_image_open_beside(&wide, m, &f->options), WEIR_OK);
+    syncs_to_fail = 1;
+    assert_int_equal(weir_image_replace(wide, m, &f->options), WEIR_E_IO);
+    weir_image_close(wide);
+    weir_image_close(m);
+    assert_int_equal(count_files(f), 1);
+}
+
+static void check_sync_each_second(void **state)
+{
+    fixture *f = *state;
+    f->options.sync = WEIR_SYNC_SECOND;
+    weir_image_close(must_open(f)); /* with its thread asleep: it does not wait for it to wake */
+    weir_image *m = must_open(f);
+    weir_image_close(m);
+
+    clock_is_ours = true;
+    m = must_open(f);
+    int before = syncs;
+    while (syncs < before + 3)
+        sched_yield();
+    syncs_to_fail = 2;
+    while (weir_image_stats_get(m).syncs_failed < 2)
+        sched_yield();
+    weir_image_close(m);
+    clock_is_ours = false;
+    weir_image_close(must_open(f));
+    assert_int_equal(f->opened.found, WEIR_FOUND_CLOSED);
+}
+
+static void check_power_loss(void **state)
+{
+    fixture *f = *state;
+    weir_image_close(must_open(f));
+    set_word(f, offsetof(weir_head, attached), 1);
+    weir_image_close(must_open(f));
+    assert_int_equal(f->opened.found, WEIR_FOUND_KILLED);
+    set_word(f, offsetof(weir_head, attached), 1);
+    set_word(f, offsetof(weir_head, boot), 1);
+    weir_image_close(must_open(f));
+    assert_int_equal(f->opened.found, WEIR_FOUND_POWER_LOSS);
+    weir_image_close(must_open(f));
+    assert_int_equal(f->opened.found, WEIR_FOUND_CLOSED);
+}
+
+int main(void)
+{
+#define IN_DIR(test) cmocka_unit_test_setup_teardown(test, make_dir, drop_dir)
+    const struct CMUnitTest tests[] = {
+        IN_DIR(check_anonymous),
+        IN_DIR(check_survives),
+        IN_DIR(check_secret),
+        IN_DIR(check_owner_ids),
+        IN_DIR(check_flips),
+        IN_DIR(check_texts),
+        IN_DIR(check_lengths),
+        IN_DIR(check_reset),
+        IN_DIR(check_kinds),
+        IN_DIR(check_leftovers),
+        IN_DIR(check_no_memory_for_size),
+        IN_DIR(check_other_size),
+        IN_DIR(check_other_size_when_shared),
+        IN_DIR(check_failed_sync),
+        IN_DIR(check_sync_each_second),
+        IN_DIR(check_power_loss),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

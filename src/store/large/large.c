@@ -1,0 +1,534 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Keys -> blocks -> decisions. Where a call writes a few words they are noted and changed in place;
+ * where it may write many, or the state grows, a new block takes the place of the old. It knows
+ * what a state is from the core alone. */
+
+#include "store/large/large_part.h"
+
+#include "core/writes.h"
+#include "port/port.h"
+
+enum {
+    STRIPES_MIN = 4,
+    STRIPES_MAX = 64,
+    STRIPE_BYTES = 1 << 18, /* of the part, to each stripe */
+    BUCKET_BYTES = 256,     /* of the part, to each bucket */
+    CHAIN_MAX = 4096,       /* blocks in a bucket: more can only be a loop */
+    IN_PLACE_MAX = WEIR_STRIPE_RECORDS - WEIR_STRIPE_SPARE - 1,
+    SCRATCH = 64, /* words of a state on the stack */
+};
+
+#define MAGIC 0x3172616c72696577 /* what lies here; the last digit is the layout's */
+
+typedef struct part_head {
+    port_word magic;
+    port_word bytes;
+    weir_blocks_head blocks;
+} part_head;
+
+/* ---- open and close -------------------------------------------------------------------------- */
+
+static size_t round_up(size_t n, size_t to)
+{
+    return (n + to - 1) / to * to;
+}
+
+static size_t power_within(size_t n, size_t low, size_t high)
+{
+    size_t power = low;
+    while (power < high && power * 2 <= n)
+        power *= 2;
+    return power;
+}
+
+/* Where everything lies, which follows from the size of the part alone. */
+static void lay_out(weir_large *l, unsigned char *part, size_t bytes)
+{
+    weir_blocks *b = &l->blocks;
+    l->stripes = power_within(bytes / STRIPE_BYTES, STRIPES_MIN, STRIPES_MAX);
+    l->buckets = power_within(bytes / BUCKET_BYTES, STRIPES_MAX, SIZE_MAX / 2);
+    size_t at = round_up(sizeof(part_head), alignof(weir_stripe));
+    b->head = &((part_head *)part)->blocks;
+    l->stripe = (weir_stripe *)(part + at);
+    at += l->stripes * sizeof(weir_stripe);
+    size_t bitmap = round_up(bytes / WEIR_UNIT / 8, 64);
+    b->taken = (port_word *)(part + at);
+    b->begins = (port_word *)(part + at + bitmap);
+    at += 2 * bitmap;
+    l->bucket = (port_word *)(part + at);
+    b->words = (port_word *)part;
+    b->words_len = bytes / 8;
+    b->words_undo = at / 8;
+    at += l->buckets * sizeof(port_word);
+    b->base = part + at;
+    b->units = (bytes - at) / WEIR_UNIT;
+}
+
+/* Undoes what whoever had this lock was doing. */
+static void repair(weir_large *l, weir_stripe *s)
+{
+    weir_stripe_undo(s, &l->blocks, 0);
+    for (size_t i = 0; i < WEIR_STRIPE_NOTES; i++) {
+        uint64_t at = port_word_load_relaxed(&s->note[i]) >> WEIR_NOTE_SHIFT;
+        if (weir_block_sound(&l->blocks, at)) {
+            uint64_t hash = port_word_load_relaxed(&weir_block_at(&l->blocks, at)->hash);
+            if (weir_large_stripe_of(l, hash) == s && !weir_large_find_block(l, hash, at))
+                weir_blocks_free(&l->blocks, at, &s->note[i]);
+        }
+        port_word_store_relaxed(&s->note[i], 0);
+    }
+    port_word_store_release(&s->noted, 0);
+}
+
+weir_status weir_large_open(weir_large **ret, void *part, size_t bytes, bool is_new,
+                            const weir_owners *owners)
+{
+    part_head *head = part;
+    if (bytes < WEIR_LARGE_BYTES_MIN)
+        return WEIR_E_RANGE;
+    uint64_t magic = port_word_load_acquire(&head->magic);
+    uint64_t known = port_word_load_relaxed(&head->bytes);
+    /* Who made the part may have been killed before it came here: all that it did not write is
+     * zero. Several may be here at once, and write the same. */
+    if (is_new || (magic == 0 && (known == 0 || known == bytes))) {
+        port_word_store_relaxed(&head->bytes, bytes);
+        port_word_store_release(&head->magic, MAGIC);
+    } else if (magic != MAGIC || known != bytes) {
+        return WEIR_E_SYNTAX;
+    }
+    weir_large *l = port_zalloc(1, sizeof *l);
+    if (!l)
+        return WEIR_E_NOMEM;
+    lay_out(l, part, bytes);
+    l->blocks.owners = owners;
+    weir_blocks_repair(&l->blocks);
+    for (size_t i = 0; i < l->stripes; i++) {
+        if (port_word_load_relaxed(&l->stripe[i].lock) == owners->self) {
+            repair(l, &l->stripe[i]);
+            weir_lock_free(&l->stripe[i].lock);
+        }
+    }
+    *ret = l;
+    return WEIR_OK;
+}
+
+void weir_large_close(weir_large *l)
+{
+    port_free(l);
+}
+
+/* ---- stripes --------------------------------------------------------------------------------- */
+
+void weir_large_enter(weir_large *l, weir_stripe *s)
+{
+    weir_lock_got got = weir_lock_take(&s->lock, l->blocks.owners);
+    if (got == WEIR_LOCK_DEAD || !weir_stripe_idle(s)) /* the latter only if damaged */
+        repair(l, s);
+}
+
+bool weir_large_try_enter(weir_large *l, weir_stripe *s)
+{
+    weir_lock_got got = weir_lock_try(&s->lock, l->blocks.owners);
+    if (got != WEIR_LOCK_NOT && (got == WEIR_LOCK_DEAD || !weir_stripe_idle(s)))
+        repair(l, s);
+    return got != WEIR_LOCK_NOT;
+}
+
+size_t weir_large_stripe(const weir_large *l, uint64_t hash)
+{
+    return hash & (l->stripes - 1);
+}
+
+void weir_large_lock(weir_large *l, size_t stripe)
+{
+    weir_large_enter(l, &l->stripe[stripe]);
+}
+
+void weir_large_unlock(weir_large *l, size_t stripe)
+{
+    weir_lock_free(&l->stripe[stripe].lock);
+}
+
+void weir_large_keep(weir_large *l, size_t stripe)
+{
+    weir_stripe_keep(&l->stripe[stripe], &l->blocks);
+}
+
+void weir_large_drop(weir_large *l, size_t stripe)
+{
+    weir_stripe_drop(&l->stripe[stripe], &l->blocks);
+}
+
+/* The later of now_ns and the time that the stripe has seen. */
+static int64_t stripe_now(weir_stripe *s, int64_t now_ns)
+{
+    int64_t seen_ns = (int64_t)port_word_load_relaxed(&s->now_ns);
+    if (seen_ns >= now_ns && seen_ns <= WEIR_NOW_NS_MAX)
+        return seen_ns;
+    if (now_ns <= WEIR_NOW_NS_MAX)
+        port_word_store_relaxed(&s->now_ns, (uint64_t)now_ns);
+    return now_ns;
+}
+
+/* ---- the index ------------------------------------------------------------------------------- */
+
+static void note_damage(weir_stripe *s)
+{
+    port_word_store_relaxed(&s->damaged, port_word_load_relaxed(&s->damaged) + 1);
+}
+
+/* Whether the chain of bucket `i` may go on with the block `at`. */
+static bool belongs(const weir_large *l, size_t i, uint64_t at)
+{
+    return weir_block_sound(&l->blocks, at) &&
+           (port_word_load_relaxed(&weir_block_at(&l->blocks, at)->hash) & (l->buckets - 1)) == i;
+}
+
+/* Goes along the chain of `hash` to the block `want_at`, or if that is 0 to the one of `hash`. */
+static port_word *walk(weir_large *l, uint64_t hash, uint64_t want_at, uint64_t *ret_at)
+{
+    size_t i = hash & (l->buckets - 1);
+    port_word *link = &l->bucket[i];
+    uint64_t at;
+    for (unsigned steps = 0; (at = port_word_load_relaxed(link)) != 0; steps++) {
+        if (steps == CHAIN_MAX || !belongs(l, i, at)) {
+            note_damage(weir_large_stripe_of(l, hash));
+            port_word_store_relaxed(link, 0);
+            at = 0;
+            break;
+        }
+        weir_block *block = weir_block_at(&l->blocks, at);
+        if (want_at != 0 ? at == want_at : port_word_load_relaxed(&block->hash) == hash)
+            break;
+        link = &block->next;
+    }
+    *ret_at = at;
+    return link;
+}
+
+port_word *weir_large_find(weir_large *l, uint64_t hash, uint64_t *ret_at)
+{
+    return walk(l, hash, 0, ret_at);
+}
+
+port_word *weir_large_find_block(weir_large *l, uint64_t hash, uint64_t at)
+{
+    uint64_t found;
+    port_word *link = walk(l, hash, at, &found);
+    return found != 0 ? link : NULL;
+}
+
+/* The one store that changes the index, after what it leads to is in place. */
+static void set_link(port_word *link, uint64_t at)
+{
+    port_word_store_release(link, at);
+}
+
+static uint64_t next_of(const weir_large *l, uint64_t at)
+{
+    return port_word_load_relaxed(&weir_block_at(&l->blocks, at)->next);
+}
+
+void weir_large_remove(weir_large *l, weir_stripe *s, port_word *link, uint64_t at)
+{
+    if (!weir_stripe_gone(s, at))
+        return;
+    set_link(link, next_of(l, at));
+    weir_stripe_free(s, &l->blocks, at);
+}
+
+/* Takes a block out of the index until what is tried is kept or dropped. */
+static weir_status take_out(weir_large *l, weir_stripe *s, port_word *link, uint64_t at)
+{
+    if (!weir_stripe_record(s, &l->blocks, &link, 1, true) || !weir_stripe_gone(s, at))
+        return WEIR_E_BUSY;
+    set_link(link, next_of(l, at));
+    return WEIR_OK;
+}
+
+/* Puts a born block into the index, in the place of the block `old` if that is not 0. */
+static weir_status put_in(weir_large *l, weir_stripe *s, uint64_t hash, uint64_t at, uint64_t old)
+{
+    port_word *link = &l->bucket[hash & (l->buckets - 1)];
+    if (old != 0)
+        link = weir_large_find_block(l, hash, old);
+    if (!link || !weir_stripe_record(s, &l->blocks, &link, 1, true) ||
+        (old != 0 && !weir_stripe_gone(s, old)))
+        return WEIR_E_BUSY;
+    port_word_store_relaxed(&weir_block_at(&l->blocks, at)->next,
+                            old != 0 ? next_of(l, old) : port_word_load_relaxed(link));
+    set_link(link, at);
+    return WEIR_OK;
+}
+
+/* ---- deciding -------------------------------------------------------------------------------- */
+
+/* A decision under way. */
+typedef struct job {
+    weir_large *l;
+    weir_stripe *s; /* locked */
+    const weir_large_call *call;
+    int64_t now_ns;
+    uint64_t at;         /* the key's block, or 0 */
+    uint64_t records;    /* of the stripe, before */
+    int64_t fresh_at_ns; /* of the state that fn has left */
+} job;
+
+static weir_status run_fn(job *j, uint64_t *state, unsigned level)
+{
+    const weir_large_call *c = j->call;
+    int64_t after_ns = WEIR_FRESH_UNKNOWN;
+    weir_status st = c->fn(c->ctx, c->policy, state, level, j->now_ns, &after_ns);
+    if (st == WEIR_OK)
+        j->fresh_at_ns = weir_fresh_at(c->policy, state, level, j->now_ns, after_ns);
+    return st;
+}
+
+static weir_status new_block(job *j, size_t words, unsigned level, uint64_t *ret_at)
+{
+    weir_want want = {j->call->hash, words, level, j->at, j->s, j->call->when_full};
+    return weir_large_room(j->l, &want, ret_at);
+}
+
+static weir_block *block_of(const job *j, uint64_t at)
+{
+    return weir_block_at(&j->l->blocks, at);
+}
+
+static void copy_words(uint64_t *to, const uint64_t *from, size_t words)
+{
+    for (size_t i = 0; i < words; i++)
+        to[i] = from[i];
+}
+
+/* Puts a block with the new state in the place of the key's, or gives it back. */
+static weir_status swap_in(job *j, uint64_t at, weir_status st)
+{
+    port_word_store_relaxed(&block_of(j, at)->fresh_at_ns, (uint64_t)j->fresh_at_ns);
+    if (st == WEIR_OK)
+        st = put_in(j->l, j->s, j->call->hash, at, j->at);
+    if (st != WEIR_OK)
+        weir_stripe_free(j->s, &j->l->blocks, at);
+    return st;
+}
+
+/* Decides on a copy, of the next level if `grown`, and so on until it is large enough. */
+static weir_status decide_on_copy(job *j, bool grown)
+{
+    const weir_policy *p = j->call->policy;
+    uint64_t at = 0, from = j->at;
+    unsigned level = weir_block_level(block_of(j, from));
+    weir_status st;
+    do {
+        uint64_t *old = block_of(j, from)->state;
+        size_t words = weir_state_words(p, level + grown);
+        uint64_t wider;
+        st = level + grown > WEIR_LEVEL_MAX ? WEIR_E_RANGE
+                                            : new_block(j, words, level + grown, &wider);
+        if (st == WEIR_OK && grown)
+            weir_state_grow(p, old, level, block_of(j, wider)->state);
+        else if (st == WEIR_OK)
+            copy_words(block_of(j, wider)->state, old, words);
+        if (at != 0)
+            weir_stripe_free(j->s, &j->l->blocks, at);
+        if (st != WEIR_OK)
+            return st;
+        from = at = wider;
+        level += grown;
+        grown = true;
+        st = run_fn(j, block_of(j, at)->state, level);
+    } while (st == WEIR_E_ROOM);
+    return swap_in(j, at, st);
+}
+
+/* Notes what the call may write to the key's block. False if it is too much. */
+static bool record_writes(job *j, unsigned level)
+{
+    const weir_large_call *c = j->call;
+    weir_block *block = block_of(j, j->at);
+    size_t index[IN_PLACE_MAX], words = weir_state_words(c->policy, level), n;
+    if (c->any_words) {
+        for (n = 0; n < words && n < IN_PLACE_MAX; n++)
+            index[n] = n;
+        n = words <= IN_PLACE_MAX ? words : IN_PLACE_MAX + 1;
+    } else {
+        n = weir_state_writes(c->policy, block->state, level, j->now_ns, c->refund, index,
+                              IN_PLACE_MAX);
+    }
+    if (n > IN_PLACE_MAX)
+        return false;
+    port_word *at[IN_PLACE_MAX + 1];
+    for (size_t i = 0; i < n; i++)
+        at[i] = (port_word *)&block->state[index[i]];
+    at[n++] = &block->fresh_at_ns;
+    return weir_stripe_record(j->s, &j->l->blocks, at, n, false);
+}
+
+static weir_status decide_on_block(job *j)
+{
+    weir_block *block = block_of(j, j->at);
+    unsigned level = weir_block_level(block);
+    if (!record_writes(j, level))
+        return decide_on_copy(j, false);
+    weir_status st = run_fn(j, block->state, level);
+    if (st == WEIR_OK) {
+        port_word_store_relaxed(&block->fresh_at_ns, (uint64_t)j->fresh_at_ns);
+        return st;
+    }
+    weir_stripe_undo(j->s, &j->l->blocks, j->records);
+    return st == WEIR_E_ROOM ? decide_on_copy(j, true) : st;
+}
+
+/* Decides on a fresh state, and keeps it if it is worth it: nothing goes for a denial or a peek. */
+static weir_status decide_on_nothing(job *j)
+{
+    uint64_t small[SCRATCH] = {0}, *state = small, at;
+    size_t words = weir_state_words(j->call->policy, 0);
+    if (words > SCRATCH)
+        state = port_zalloc(words, sizeof *state);
+    if (!state)
+        return WEIR_E_NOMEM;
+    weir_status st = run_fn(j, state, 0);
+    if (st == WEIR_OK && j->fresh_at_ns > j->now_ns) {
+        st = new_block(j, words, 0, &at);
+        if (st == WEIR_OK) {
+            copy_words(block_of(j, at)->state, state, words);
+            st = swap_in(j, at, st);
+        }
+    }
+    if (state != small)
+        port_free(state);
+    return st;
+}
+
+/* Whether the key's block is none that this call can go on from; notes damage. */
+static bool is_useless(job *j)
+{
+    const weir_policy *p = j->call->policy;
+    weir_block *block = block_of(j, j->at);
+    unsigned level = weir_block_level(block);
+    if (level > WEIR_LEVEL_MAX || weir_block_words(block) != weir_state_words(p, level))
+        return true; /* two keys of one hash */
+    if (!weir_state_sound(p, block->state, level)) {
+        note_damage(j->s);
+        return true;
+    }
+    /* Fresh: of one that has grown nothing is left to be gained but its memory. */
+    return level > 0 && (int64_t)port_word_load_relaxed(&block->fresh_at_ns) <= j->now_ns;
+}
+
+weir_status weir_large_try(weir_large *l, const weir_large_call *call)
+{
+    weir_stripe *s = weir_large_stripe_of(l, call->hash);
+    job j = {.l = l, .s = s, .call = call, .now_ns = stripe_now(s, call->now_ns)};
+    j.records = port_word_load_relaxed(&s->records);
+    port_word *link = weir_large_find(l, call->hash, &j.at);
+    if (j.at != 0 && is_useless(&j)) {
+        weir_status st = take_out(l, s, link, j.at);
+        if (st != WEIR_OK)
+            return st;
+        j.at = 0;
+    }
+    return j.at != 0 ? decide_on_block(&j) : decide_on_nothing(&j);
+}
+
+weir_status weir_large_run(weir_large *l, const weir_large_call *call)
+{
+    weir_stripe *s = weir_large_stripe_of(l, call->hash);
+    weir_large_enter(l, s);
+    weir_status st = weir_large_try(l, call);
+    weir_stripe_keep(s, &l->blocks);
+    weir_lock_free(&s->lock);
+    return st;
+}
+
+void weir_large_reset(weir_large *l, uint64_t hash)
+{
+    weir_stripe *s = weir_large_stripe_of(l, hash);
+    uint64_t at;
+    weir_large_enter(l, s);
+    port_word *link = weir_large_find(l, hash, &at);
+    if (at != 0)
+        weir_large_remove(l, s, link, at);
+    weir_lock_free(&s->lock);
+}
+
+/* ---- contents -------------------------------------------------------------------------------- */
+
+/* Tells of the blocks of a locked bucket. Returns false to stop. */
+static bool tell_bucket(weir_large *l, size_t i, weir_stored_fn fn, void *ctx)
+{
+    uint64_t at;
+    port_word *link = &l->bucket[i];
+    for (unsigned steps = 0; (at = port_word_load_relaxed(link)) != 0; steps++) {
+        if (steps == CHAIN_MAX || !belongs(l, i, at))
+            return true;
+        weir_block *block = weir_block_at(&l->blocks, at);
+        weir_stored stored = {.hash = port_word_load_relaxed(&block->hash),
+                              .fresh_at_ns = (int64_t)port_word_load_relaxed(&block->fresh_at_ns),
+                              .form = WEIR_LARGE_FORM,
+                              .level = weir_block_level(block),
+                              .words_len = weir_block_words(block),
+                              .words = block->state};
+        if (!fn(ctx, &stored))
+            return false;
+        link = &block->next;
+    }
+    return true;
+}
+
+void weir_large_each(weir_large *l, weir_stored_fn fn, void *ctx)
+{
+    bool on = true;
+    for (size_t i = 0; i < l->buckets && on; i++) {
+        weir_stripe *s = weir_large_stripe_of(l, i);
+        weir_large_enter(l, s);
+        on = tell_bucket(l, i, fn, ctx);
+        weir_lock_free(&s->lock);
+    }
+}
+
+static weir_status put_locked(weir_large *l, weir_stripe *s, const weir_stored *stored)
+{
+    uint64_t old, at;
+    weir_large_find(l, stored->hash, &old);
+    weir_want want = {stored->hash, stored->words_len, stored->level, old, s, WEIR_REFUSE};
+    weir_status st = weir_large_room(l, &want, &at);
+    if (st != WEIR_OK)
+        return st;
+    weir_block *block = weir_block_at(&l->blocks, at);
+    copy_words(block->state, stored->words, stored->words_len);
+    port_word_store_relaxed(&block->fresh_at_ns, (uint64_t)stored->fresh_at_ns);
+    return put_in(l, s, stored->hash, at, old);
+}
+
+weir_status weir_large_put(weir_large *l, const weir_stored *stored)
+{
+    if (stored->form != WEIR_LARGE_FORM || stored->level > WEIR_LEVEL_MAX || stored->words_len == 0)
+        return WEIR_E_RANGE;
+    weir_stripe *s = weir_large_stripe_of(l, stored->hash);
+    weir_large_enter(l, s);
+    weir_status st = WEIR_OK;
+    if (stored->fresh_at_ns > stripe_now(s, 0))
+        st = put_locked(l, s, stored);
+    if (st == WEIR_OK)
+        weir_stripe_keep(s, &l->blocks);
+    else
+        weir_stripe_drop(s, &l->blocks);
+    weir_lock_free(&s->lock);
+    return st;
+}
+
+weir_large_stats weir_large_stats_get(weir_large *l)
+{
+    const weir_blocks_head *h = l->blocks.head;
+    weir_large_stats stats = {.keys = port_word_load_relaxed(&h->count),
+                              .bytes = port_word_load_relaxed(&h->used) * WEIR_UNIT};
+    for (size_t i = 0; i < l->stripes; i++) {
+        stats.evicted += port_word_load_relaxed(&l->stripe[i].evicted);
+        stats.refused += port_word_load_relaxed(&l->stripe[i].refused);
+        stats.damaged += port_word_load_relaxed(&l->stripe[i].damaged);
+    }
+    return stats;
+}

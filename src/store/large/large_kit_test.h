@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+#ifndef WEIR_STORE_LARGE_KIT_TEST_H
+#define WEIR_STORE_LARGE_KIT_TEST_H
+/* What the tests of large states have in common: a part to open, a charge to run, and the look at
+ * a whole part that says whether all in it fits together. */
+
+#include "store/large/large.h"
+#include "store/large/large_part.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <cmocka.h>
+
+static const int64_t s_ns = 1000000000;
+static const weir_owners alone = {.self = 1};
+
+static inline weir_policy policy_of(const char *text)
+{
+    weir_policy p;
+    assert_int_equal(weir_policy_parse(&p, text, strlen(text), NULL, NULL), WEIR_OK);
+    return p;
+}
+
+static inline void *part_of(size_t bytes)
+{
+    void *part = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    assert_true(part != MAP_FAILED);
+    return part;
+}
+
+static inline weir_large *open_part(void *part, size_t bytes, bool is_new, const weir_owners *o)
+{
+    weir_large *l = NULL;
+    assert_int_equal(weir_large_open(&l, part, bytes, is_new, o), WEIR_OK);
+    return l;
+}
+
+/* The hash of a key's number. */
+static inline uint64_t hash_of(uint64_t n)
+{
+    n = (n ^ n >> 30) * 0xbf58476d1ce4e5b9;
+    n = (n ^ n >> 27) * 0x94d049bb133111eb;
+    return n ^ n >> 31;
+}
+
+typedef struct charge {
+    int64_t cost;
+    weir_decision decision;
+} charge;
+
+static inline weir_status check(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
+                                int64_t now_ns, int64_t *ret_fresh_after_ns)
+{
+    (void)ret_fresh_after_ns;
+    charge *c = ctx;
+    return weir_check(p, state, level, now_ns, c->cost, &c->decision);
+}
+
+static inline weir_status refund(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
+                                 int64_t now_ns, int64_t *ret_fresh_after_ns)
+{
+    (void)ret_fresh_after_ns;
+    charge *c = ctx;
+    return weir_refund(p, state, level, now_ns, c->cost, &c->decision);
+}
+
+static inline weir_large_call call_of(const weir_policy *p, uint64_t hash, int64_t now_ns,
+                                      charge *c)
+{
+    return (weir_large_call){.policy = p, .hash = hash, .now_ns = now_ns, .fn = check, .ctx = c};
+}
+
+/* What remains after a charge; -1 if it is denied. */
+static inline int64_t take(weir_large *l, const weir_policy *p, uint64_t hash, int64_t now_ns,
+                           int64_t cost)
+{
+    charge c = {.cost = cost};
+    weir_large_call call = call_of(p, hash, now_ns, &c);
+    assert_int_equal(weir_large_run(l, &call), WEIR_OK);
+    return c.decision.allowed ? c.decision.remaining : -1;
+}
+
+static inline int64_t give(weir_large *l, const weir_policy *p, uint64_t hash, int64_t now_ns,
+                           int64_t units)
+{
+    charge c = {.cost = units};
+    weir_large_call call = call_of(p, hash, now_ns, &c);
+    call.fn = refund;
+    call.refund = units;
+    assert_int_equal(weir_large_run(l, &call), WEIR_OK);
+    return c.decision.remaining;
+}
+
+static inline bool add_up(void *ctx, const weir_stored *stored)
+{
+    weir_large_stats *sum = ctx;
+    sum->keys++;
+    sum->bytes += weir_block_units(stored->words_len) * WEIR_UNIT;
+    return true;
+}
+
+/* All bits that are set belong to what the index leads to, and the figures are right. Locks that
+ * dead processes hold are taken over by it. */
+static inline void check_whole(weir_large *l)
+{
+    weir_large_stats sum = {0};
+    weir_block_seen seen;
+    uint64_t next;
+    weir_blocks_list(&l->blocks, 0, &seen, 1, &next); /* takes that lock as well */
+    weir_large_each(l, add_up, &sum);
+    weir_large_stats stats = weir_large_stats_get(l);
+    assert_int_equal(stats.damaged, 0);
+    assert_int_equal(stats.keys, sum.keys);
+    assert_int_equal(stats.bytes, sum.bytes);
+    uint64_t taken = 0, begins = 0;
+    for (uint64_t i = 0; i < (l->blocks.units + 63) / 64; i++) {
+        taken += (uint64_t)__builtin_popcountll(port_word_load_relaxed(&l->blocks.taken[i]));
+        begins += (uint64_t)__builtin_popcountll(port_word_load_relaxed(&l->blocks.begins[i]));
+    }
+    assert_int_equal(taken * WEIR_UNIT, sum.bytes);
+    assert_int_equal(begins, sum.keys);
+}
+
+#endif

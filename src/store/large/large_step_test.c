@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* A child runs one call, instruction by instruction. After each one that has changed the memory, a
+ * copy of that is what a kill would leave behind: it is opened, and must hold all of what was there
+ * before the call or all of what is there after it, and nothing else. */
+
+#include "store/large/large_kit_test.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { BYTES = WEIR_LARGE_BYTES_MIN, KEYS = 3 };
+
+/* A call, on a part that was made ready for it. */
+typedef struct scene {
+    const char *name;
+    const char *policy;
+    void (*prepare)(weir_large *l, const weir_policy *p);
+    void (*act)(weir_large *l, const weir_policy *p);
+} scene;
+
+static const int64_t at_ns = 20 * 1000000000LL;
+
+static void nothing(weir_large *l, const weir_policy *p)
+{
+    (void)l;
+    (void)p;
+}
+
+static void charge_zero(weir_large *l, const weir_policy *p)
+{
+    take(l, p, 0, at_ns, 1);
+}
+
+static void charge_all(weir_large *l, const weir_policy *p)
+{
+    for (uint64_t key = 0; key < KEYS; key++)
+        take(l, p, key * 64, at_ns, 2);
+}
+
+/* Four stamps: one more, and the log grows. */
+static void fill_level(weir_large *l, const weir_policy *p)
+{
+    for (int i = 4; i > 0; i--)
+        take(l, p, 0, at_ns - i, 1);
+}
+
+static void fill_memory(weir_large *l, const weir_policy *p)
+{
+    for (uint64_t key = 0; key < 1000; key++)
+        take(l, p, 100 + 7 * key, at_ns - 1, 1);
+}
+
+/* Grown, and fresh by now. */
+static void let_go_stale(weir_large *l, const weir_policy *p)
+{
+    for (int i = 0; i < 9; i++)
+        take(l, p, 0, 1000000000 + i, 1);
+    take(l, p, 64, at_ns, 1);
+}
+
+static void reset_zero(weir_large *l, const weir_policy *p)
+{
+    (void)p;
+    weir_large_reset(l, 0);
+}
+
+static void charge_any_words(weir_large *l, const weir_policy *p)
+{
+    charge c = {.cost = 1};
+    weir_large_call call = call_of(p, 0, at_ns, &c);
+    call.any_words = true;
+    assert_int_equal(weir_large_run(l, &call), WEIR_OK);
+}
+
+static void give_back(weir_large *l, const weir_policy *p)
+{
+    give(l, p, 0, at_ns, 1);
+}
+
+static void try_all(weir_large *l, const weir_policy *p, bool keep)
+{
+    weir_large_lock(l, 0);
+    for (uint64_t key = 0; key < KEYS; key++) {
+        charge c = {.cost = 1};
+        weir_large_call call = call_of(p, key * 64, at_ns, &c);
+        assert_int_equal(weir_large_try(l, &call), WEIR_OK);
+    }
+    if (keep)
+        weir_large_keep(l, 0);
+    else
+        weir_large_drop(l, 0);
+    weir_large_unlock(l, 0);
+}
+
+static void try_and_keep(weir_large *l, const weir_policy *p)
+{
+    try_all(l, p, true);
+}
+
+static void try_and_drop(weir_large *l, const weir_policy *p)
+{
+    try_all(l, p, false);
+}
+
+static void put_zero(weir_large *l, const weir_policy *p)
+{
+    (void)p;
+    uint64_t words[8] = {(uint64_t)1 << 32, 0, 19000000000, 0, 0, 0, 7, 0};
+    weir_stored stored = {
+        .fresh_at_ns = 79000000000, .form = WEIR_LARGE_FORM, .words_len = 8, .words = words};
+    assert_int_equal(weir_large_put(l, &stored), WEIR_OK);
+}
+
+static const scene scenes[] = {
+    {"a new key", "sliding-log 40/10s", nothing, charge_zero},
+    {"a new key beside others", "sliding-log 40/10s", fill_level, charge_all},
+    {"a key that is there", "sliding-log 40/10s", charge_all, charge_zero},
+    {"layers", "sliding-log 40/10s & gcra 3/s burst 9 & sliding-slices 40/10s slices 30",
+     charge_all, charge_zero},
+    {"a log that grows", "sliding-log 40/10s", fill_level, charge_zero},
+    {"layers that grow", "sliding-log 40/10s & gcra 3/s burst 9 & sliding-log 9/10s", fill_level,
+     charge_zero},
+    {"no room", "sliding-log 40/10s", fill_memory, charge_zero},
+    {"no room to grow", "sliding-log 40/10s & sliding-log 50/10s", fill_memory, charge_all},
+    {"one that begins anew", "sliding-log 40/10s", let_go_stale, charge_zero},
+    {"a copy", "sliding-slices 40/10s slices 200", charge_all, charge_any_words},
+    {"a reset", "sliding-log 40/10s", charge_all, reset_zero},
+    {"a refund", "sliding-log 40/10s", fill_level, give_back},
+    {"tries that are kept", "sliding-log 40/10s", fill_level, try_and_keep},
+    {"tries that are dropped", "sliding-log 40/10s", fill_level, try_and_drop},
+    {"a state from elsewhere", "sliding-log 40/10s", charge_all, put_zero},
+};
+
+/* What is left of some keys. */
+static void look_at(weir_large *l, const weir_policy *p, int64_t ret[KEYS])
+{
+    for (uint64_t key = 0; key < KEYS; key++)
+        ret[key] = take(l, p, key * 64, at_ns, 0);
+}
+
+static void run_child(const scene *sc, const weir_policy *p, void *part)
+{
+    static const weir_owners child = {.self = 2};
+    weir_large *l = open_part(part, BYTES, false, &child);
+    if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0)
+        _exit(77);
+    raise(SIGSTOP);
+    sc->act(l, p);
+    _exit(0);
+}
+
+/* Opens a copy as one who comes after the child was killed. */
+static void check_copy(void *copy, const weir_policy *p, int64_t ret[KEYS])
+{
+    static const weir_owners heir = {.self = 3};
+    weir_large *l = open_part(copy, BYTES, false, &heir);
+    check_whole(l); /* locks all, and so repairs */
+    look_at(l, p, ret);
+    weir_large_close(l);
+}
+
+/* Each key has either figure; of several that are charged one by one, the first before the next. */
+static bool either(const int64_t now[KEYS], const int64_t before[KEYS], const int64_t after[KEYS],
+                   bool at_once)
+{
+    int changed = 0, could = 0;
+    for (int i = 0; i < KEYS; i++) {
+        if (now[i] != before[i] && now[i] != after[i])
+            return false;
+        changed += now[i] != before[i];
+        could += after[i] != before[i];
+    }
+    return !at_once || changed == 0 || changed == could;
+}
+
+static void run_scene(const scene *sc, unsigned char *part, unsigned char *last,
+                      unsigned char *copy)
+{
+    weir_policy p = policy_of(sc->policy);
+    int64_t before[KEYS], after[KEYS], now[KEYS], begun[KEYS];
+    memset(part, 0, BYTES);
+    weir_large *l = open_part(part, BYTES, true, &alone);
+    sc->prepare(l, &p);
+    look_at(l, &p, before);
+    memcpy(copy, part, BYTES);
+    weir_large *twin = open_part(copy, BYTES, false, &alone);
+    sc->act(twin, &p);
+    look_at(twin, &p, after);
+    weir_large_close(twin);
+    memcpy(begun, before, sizeof begun);
+
+    pid_t pid = fork();
+    if (pid == 0)
+        run_child(sc, &p, part);
+    int status, writes = 0;
+    while (waitpid(pid, &status, 0) == pid && WIFSTOPPED(status)) {
+        assert_true(WSTOPSIG(status) == SIGTRAP || WSTOPSIG(status) == SIGSTOP);
+        if (memcmp(last, part, BYTES) != 0) {
+            memcpy(last, part, BYTES);
+            memcpy(copy, part, BYTES);
+            check_copy(copy, &p, now);
+            if (!either(now, begun, after, sc->act != charge_all))
+                fail_msg("%s, after write %d", sc->name, writes);
+            memcpy(begun, now, sizeof begun); /* there is no way back */
+            writes++;
+        }
+        if (ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL) != 0)
+            break;
+    }
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
+        print_message("this system lets nobody be traced\n");
+        skip();
+    }
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    assert_true(writes > 10);
+    look_at(l, &p, now);
+    assert_memory_equal(now, after, sizeof now);
+    weir_large_close(l);
+}
+
+#ifndef __has_feature
+#define __has_feature(x) 0
+#endif
+
+static void killed_at_every_instruction(void **unused)
+{
+    (void)unused;
+    if (__has_feature(thread_sanitizer)) /* whose instructions take minutes to go through */
+        skip();
+    unsigned char *part = part_of(BYTES), *last = part_of(BYTES), *copy = part_of(BYTES);
+    for (size_t i = 0; i < sizeof scenes / sizeof scenes[0]; i++)
+        run_scene(&scenes[i], part, last, copy);
+    munmap(part, BYTES);
+    munmap(last, BYTES);
+    munmap(copy, BYTES);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(killed_at_every_instruction),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,512 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* One bucket: what is done on copies, then locks, and what mends them. Under the lock words are
+ * stored with release for the readers that take no lock. */
+
+#include "store/table/bucket.h"
+
+#include "port/port.h"
+
+enum {
+    SPINS = 64,  /* before the processor is given to somebody else */
+    YIELDS = 64, /* before it is asked whether the holder is alive */
+    TAG_UNITS = 3,
+};
+
+static const uint8_t form_cells[] = {0, 1, 1, 1, 2, 3, 4, 6}; /* words in the bucket */
+static const uint8_t form_extra[] = {0, 0, 2, 3, 0, 0, 0, 0}; /* units beside the tag's */
+
+unsigned weir_form_words(weir_form form)
+{
+    return form_extra[form] ? 1 : form_cells[form] ? form_cells[form] - 1u : 0;
+}
+
+unsigned weir_form_units(weir_form form)
+{
+    return form == WEIR_FORM_NONE ? 0 : 4u * form_cells[form] + TAG_UNITS + form_extra[form];
+}
+
+/* ---- a copy of a bucket ---------------------------------------------------------------------- */
+
+static unsigned code_of(const weir_line *l, unsigned i)
+{
+    return (unsigned)(l->word[0] >> WEIR_CODE_AT(i)) & 15;
+}
+
+static weir_form form_of(const weir_line *l, unsigned i)
+{
+    return (weir_form)(code_of(l, i) & 7);
+}
+
+/* Where entry i lies: its first word, and how many units from the back its units begin. */
+typedef struct spot {
+    unsigned word, unit;
+} spot;
+
+static spot spot_of(const weir_line *l, unsigned i)
+{
+    spot s = {1, 0};
+    for (unsigned j = 0; j < i; j++) {
+        weir_form form = form_of(l, j);
+        s.word += form_cells[form];
+        s.unit += weir_form_units(form) - 4u * form_cells[form];
+    }
+    return s;
+}
+
+/* How many entries, live or not, there are. */
+static unsigned entries(const weir_line *l)
+{
+    unsigned n = 0;
+    while (n < WEIR_LINE_ENTRIES && form_of(l, n) != WEIR_FORM_NONE)
+        n++;
+    return n;
+}
+
+static unsigned units_used(const weir_line *l)
+{
+    unsigned units = 0;
+    for (unsigned i = 0; i < WEIR_LINE_ENTRIES; i++)
+        units += weir_form_units(form_of(l, i));
+    return units;
+}
+
+static bool is_mixed(const weir_line *l)
+{
+    return (l->word[0] & WEIR_MIXED) != 0;
+}
+
+/* As below, of a bucket that holds times alone: four codes at once, each 0, TIME or live TIME, and
+ * none behind one that is 0. */
+static bool times_sound(uint64_t header)
+{
+    uint64_t codes = (header & WEIR_CODES) >> WEIR_CODE_AT(0), times = codes & 0x1111;
+    uint64_t lives = codes >> 3 & 0x1111;
+    return (codes & 0x6666) == 0 && ((times >> 4 | lives) & ~times) == 0;
+}
+
+bool weir_line_sound(const weir_line *l)
+{
+    if (!is_mixed(l))
+        return times_sound(l->word[0]);
+    for (unsigned i = entries(l); i < WEIR_LINE_ENTRIES; i++) {
+        if (code_of(l, i) != 0)
+            return false;
+    }
+    return units_used(l) <= WEIR_LINE_UNITS;
+}
+
+/* `n` units, 1..4, of which the last lies `at` units from the back. */
+static uint64_t units_get(const weir_line *l, unsigned at, unsigned n)
+{
+    unsigned low = 512 - 16 * (at + n), shift = low % 64;
+    uint64_t x = l->word[low / 64] >> shift;
+    if (shift + 16 * n > 64)
+        x |= l->word[low / 64 + 1] << (64 - shift);
+    return n < 4 ? x & (((uint64_t)1 << (16 * n)) - 1) : x;
+}
+
+static void units_set(weir_line *l, unsigned at, unsigned n, uint64_t x)
+{
+    unsigned low = 512 - 16 * (at + n), shift = low % 64;
+    uint64_t mask = n < 4 ? ((uint64_t)1 << (16 * n)) - 1 : UINT64_MAX;
+    uint64_t *word = &l->word[low / 64];
+    word[0] = (word[0] & ~(mask << shift)) | x << shift;
+    if (shift + 16 * n > 64)
+        word[1] = (word[1] & ~(mask >> (64 - shift))) | x >> (64 - shift);
+}
+
+static uint64_t tag_get(const weir_line *l, unsigned i)
+{
+    if (is_mixed(l))
+        return units_get(l, spot_of(l, i).unit, TAG_UNITS);
+    uint64_t high = (uint16_t)(l->word[5] >> (16 * i));
+    return high << 32 | (uint32_t)(l->word[6 + i / 2] >> (i % 2 * 32));
+}
+
+static void tag_set(weir_line *l, unsigned i, uint64_t tag)
+{
+    if (is_mixed(l)) {
+        units_set(l, spot_of(l, i).unit, TAG_UNITS, tag);
+        return;
+    }
+    uint64_t *low = &l->word[6 + i / 2], mask = UINT32_MAX;
+    l->word[5] = (l->word[5] & ~((uint64_t)UINT16_MAX << (16 * i))) | tag >> 32 << (16 * i);
+    *low = (*low & ~(mask << (i % 2 * 32))) | (tag & mask) << (i % 2 * 32);
+}
+
+unsigned weir_line_live(const weir_line *l)
+{
+    unsigned live = 0;
+    for (unsigned i = 0; i < WEIR_LINE_ENTRIES; i++)
+        live |= (code_of(l, i) >> 3) << i;
+    return live;
+}
+
+unsigned weir_line_find(const weir_line *l, uint64_t tag, bool away)
+{
+    for (unsigned i = 0; i < WEIR_LINE_ENTRIES; i++) {
+        bool is_away = (l->word[0] & WEIR_AWAY(i)) != 0;
+        if (code_of(l, i) & WEIR_LIVE && is_away == away && tag_get(l, i) == tag)
+            return i;
+    }
+    return WEIR_LINE_ENTRIES;
+}
+
+weir_entry weir_line_get(const weir_line *l, unsigned i)
+{
+    weir_form form = form_of(l, i);
+    spot s = spot_of(l, i);
+    weir_entry e = {.tag = tag_get(l, i),
+                    .fresh_at_ns = (int64_t)l->word[s.word],
+                    .form = form,
+                    .away = (l->word[0] & WEIR_AWAY(i)) != 0};
+    if (form_extra[form])
+        e.words[0] = units_get(l, s.unit + TAG_UNITS, form_extra[form]);
+    for (unsigned w = 1; w < form_cells[form]; w++)
+        e.words[w - 1] = l->word[s.word + w];
+    return e;
+}
+
+void weir_line_put(weir_line *l, unsigned i, const weir_entry *e)
+{
+    spot s = spot_of(l, i);
+    unsigned extra = form_extra[e->form];
+    uint64_t code = (uint64_t)(WEIR_LIVE | e->form) << WEIR_CODE_AT(i);
+    l->word[0] = (l->word[0] & ~((uint64_t)15 << WEIR_CODE_AT(i)) & ~WEIR_AWAY(i)) | code |
+                 (e->away ? WEIR_AWAY(i) : 0);
+    l->word[s.word] = (uint64_t)e->fresh_at_ns;
+    tag_set(l, i, e->tag);
+    if (extra)
+        units_set(l, s.unit + TAG_UNITS, extra, e->words[0]);
+    for (unsigned w = 1; w < form_cells[e->form]; w++)
+        l->word[s.word + w] = e->words[w - 1];
+}
+
+static unsigned units_live(const weir_line *l)
+{
+    unsigned units = 0;
+    for (unsigned i = 0; i < WEIR_LINE_ENTRIES; i++)
+        units += code_of(l, i) & WEIR_LIVE ? weir_form_units(form_of(l, i)) : 0;
+    return units;
+}
+
+bool weir_line_has_room(const weir_line *l, weir_form form)
+{
+    return units_live(l) + weir_form_units(form) <= WEIR_LINE_UNITS;
+}
+
+/* Moves the live entries together, and lays them out as mixed or not. */
+static void gather(weir_line *l, bool mixed)
+{
+    weir_line from = *l;
+    unsigned to = 0;
+    l->word[0] &= ~(WEIR_CODES | WEIR_MIXED | WEIR_AWAYS);
+    l->word[0] |= mixed ? WEIR_MIXED : 0;
+    for (unsigned i = 0; i < WEIR_LINE_ENTRIES; i++) {
+        if (code_of(&from, i) & WEIR_LIVE) {
+            weir_entry e = weir_line_get(&from, i);
+            weir_line_put(l, to++, &e);
+        }
+    }
+}
+
+static bool has_other_forms(const weir_line *l)
+{
+    for (unsigned i = 0; i < WEIR_LINE_ENTRIES; i++) {
+        if (code_of(l, i) & WEIR_LIVE && form_of(l, i) != WEIR_FORM_TIME)
+            return true;
+    }
+    return false;
+}
+
+/* Where an entry can be added with no other moved; WEIR_LINE_ENTRIES if nowhere. */
+static unsigned place_for(const weir_line *l, weir_form form)
+{
+    unsigned n = entries(l);
+    for (unsigned i = 0; i < n; i++) {
+        if (code_of(l, i) == form) /* of that form, and not live */
+            return i;
+    }
+    bool fits = units_used(l) + weir_form_units(form) <= WEIR_LINE_UNITS;
+    return fits && n < WEIR_LINE_ENTRIES ? n : WEIR_LINE_ENTRIES;
+}
+
+void weir_line_add(weir_line *l, const weir_entry *e)
+{
+    bool mixed = e->form != WEIR_FORM_TIME || has_other_forms(l);
+    if (mixed != is_mixed(l))
+        gather(l, mixed);
+    unsigned at = place_for(l, e->form);
+    if (at == WEIR_LINE_ENTRIES) {
+        gather(l, mixed);
+        at = entries(l);
+    }
+    weir_line_put(l, at, e);
+}
+
+void weir_line_drop(weir_line *l, unsigned set)
+{
+    for (unsigned i = WEIR_LINE_ENTRIES; i-- > 0;) {
+        uint64_t live = (uint64_t)WEIR_LIVE << WEIR_CODE_AT(i);
+        if (set >> i & 1)
+            l->word[0] &= ~live & ~WEIR_AWAY(i);
+        bool is_last = i + 1 == WEIR_LINE_ENTRIES || code_of(l, i + 1) == 0;
+        if (is_last && !(l->word[0] & live))
+            l->word[0] &= ~((uint64_t)15 << WEIR_CODE_AT(i));
+    }
+}
+
+static int64_t fresh_at(const weir_line *l, unsigned i)
+{
+    return (int64_t)l->word[spot_of(l, i).word];
+}
+
+unsigned weir_line_fresh(const weir_line *l, int64_t now_ns)
+{
+    unsigned fresh = 0;
+    for (unsigned i = 0; i < WEIR_LINE_ENTRIES; i++) {
+        if (code_of(l, i) & WEIR_LIVE && fresh_at(l, i) <= now_ns)
+            fresh |= 1u << i;
+    }
+    return fresh;
+}
+
+unsigned weir_line_victims(const weir_line *l, weir_form form, int64_t *ret_fresh_at_ns)
+{
+    unsigned drop = 0, live = weir_line_live(l), units = units_live(l);
+    *ret_fresh_at_ns = INT64_MIN;
+    while (units + weir_form_units(form) > WEIR_LINE_UNITS) {
+        unsigned best = WEIR_LINE_ENTRIES;
+        for (unsigned i = 0; i < WEIR_LINE_ENTRIES; i++) {
+            if ((live & ~drop) >> i & 1 &&
+                (best == WEIR_LINE_ENTRIES || fresh_at(l, i) < fresh_at(l, best)))
+                best = i;
+        }
+        drop |= 1u << best;
+        units -= weir_form_units(form_of(l, best));
+        *ret_fresh_at_ns = fresh_at(l, best);
+    }
+    return drop;
+}
+
+/* ---- mending --------------------------------------------------------------------------------- */
+
+static uint64_t holder_of(uint64_t header)
+{
+    return header >> WEIR_HOLDER_AT & (((uint64_t)1 << WEIR_OWNER_BITS) - 1);
+}
+
+static unsigned undo_of(uint64_t header)
+{
+    return (unsigned)(header >> WEIR_UNDO_AT) & 255;
+}
+
+/* A header with these contents and a version that nobody can have read: its lower part follows the
+ * one that is remembered, the upper one is of this moment. */
+static uint64_t header_anew(uint64_t contents, uint64_t locked)
+{
+    uint64_t version = (uint64_t)port_steady_ns() << 13 | ((locked >> WEIR_REMEMBERED_AT) + 1);
+    return version << WEIR_VERSION_AT | (contents & WEIR_CONTENTS);
+}
+
+static void empty(const weir_keeper *k, weir_bucket *b, uint64_t locked)
+{
+    weir_line l = {.word = {locked}};
+    port_add_relaxed(k->damaged, (uint64_t)__builtin_popcount(weir_line_live(&l)));
+    port_word_store_release(&b->word[0], header_anew(WEIR_SPILLED, locked));
+}
+
+/* Puts back what the record says, if it is of this very lock. */
+static void restore(const weir_keeper *k, weir_bucket *b, uint64_t locked, const weir_undo *r)
+{
+    uint64_t before = port_word_load_acquire(&r->header);
+    bool is_it = port_word_load_relaxed(&r->bucket) == (uint64_t)(b - k->buckets) &&
+                 before >> WEIR_VERSION_AT << WEIR_REMEMBERED_AT ==
+                     locked >> WEIR_REMEMBERED_AT << WEIR_REMEMBERED_AT;
+    if (!is_it) {
+        empty(k, b, locked);
+        return;
+    }
+    for (unsigned i = 1; i < WEIR_LINE_WORDS; i++)
+        port_word_store_release(&b->word[i], port_word_load_relaxed(&r->word[i - 1]));
+    port_word_store_release(&b->word[0], header_anew(before, locked));
+}
+
+/* Takes the lock of a dead holder away. Others may be about the same; one succeeds. */
+static void mend(const weir_keeper *k, weir_bucket *b, uint64_t locked)
+{
+    uint64_t holder = holder_of(locked);
+    unsigned undo = undo_of(locked);
+    if (undo == 0) {
+        weir_line l = {.word = {locked}};
+        uint64_t now_locked =
+            (locked & ~((((uint64_t)1 << WEIR_OWNER_BITS) - 1) << WEIR_HOLDER_AT)) |
+            k->owners->self << WEIR_HOLDER_AT;
+        if (!port_word_cas_acquire(&b->word[0], &locked, now_locked))
+            return;
+        if (weir_line_sound(&l))
+            port_word_store_release(&b->word[0], header_anew(locked, locked));
+        else
+            empty(k, b, locked);
+        return;
+    }
+    /* The record is the holder's, or of one who mended and was killed in turn. */
+    weir_undo *r = &k->undo[undo - 1];
+    uint64_t owner = port_word_load_acquire(&r->owner);
+    bool is_dead = owner == holder || (owner != 0 && !weir_owner_is_alive(k->owners, owner));
+    if (is_dead && port_word_cas_acquire(&r->owner, &owner, k->owners->self)) {
+        bool is_there = port_word_load_acquire(&b->word[0]) == locked;
+        if (is_there)
+            restore(k, b, locked, r);
+        port_word_store_release(&r->owner, is_there ? 0 : owner); /* it may be another's by now */
+    } else if (owner == 0 && port_word_load_acquire(&b->word[0]) == locked) {
+        /* The record and the bucket are not of one moment: the machine lost its power. */
+        if (port_word_cas_acquire(&b->word[0], &locked, weir_header_lock(k, locked)))
+            empty(k, b, locked);
+    }
+}
+
+uint64_t weir_bucket_wait(const weir_keeper *k, weir_bucket *b)
+{
+    for (unsigned spins = 0;; spins++) {
+        uint64_t header = port_word_load_acquire(&b->word[0]);
+        if (!(header & WEIR_LOCKED))
+            return header;
+        if (spins < SPINS)
+            port_pause();
+        else if (spins % YIELDS != 0 || weir_owner_is_alive(k->owners, holder_of(header)))
+            port_yield(); /* the thread that holds it may be waiting for this processor */
+        else
+            mend(k, b, header);
+    }
+}
+
+/* Frees a record that a killed process has left. */
+static void reclaim(const weir_keeper *k, unsigned i)
+{
+    weir_undo *r = &k->undo[i];
+    uint64_t owner = port_word_load_acquire(&r->owner);
+    if (owner == 0 || weir_owner_is_alive(k->owners, owner))
+        return;
+    uint64_t at = port_word_load_relaxed(&r->bucket);
+    weir_bucket *b = &k->buckets[at < k->buckets_len ? at : 0];
+    uint64_t header = port_word_load_acquire(&b->word[0]);
+    if (header & WEIR_LOCKED && undo_of(header) == i + 1 &&
+        !weir_owner_is_alive(k->owners, holder_of(header)))
+        mend(k, b, header);
+    else
+        (void)port_word_cas_acquire(&r->owner, &owner, 0);
+}
+
+void weir_bucket_mend_all(const weir_keeper *k)
+{
+    for (unsigned i = 0; i < WEIR_UNDO_RECORDS; i++)
+        reclaim(k, i);
+}
+
+/* ---- reading and writing --------------------------------------------------------------------- */
+
+void weir_bucket_copy(const weir_keeper *k, weir_bucket *b, weir_line *ret)
+{
+    for (;;) {
+        ret->word[0] = weir_bucket_read(k, b);
+        for (unsigned i = 1; i < WEIR_LINE_WORDS; i++)
+            ret->word[i] = port_word_load_acquire(&b->word[i]);
+        if (!weir_bucket_same(b, ret->word[0]))
+            continue;
+        if (__builtin_expect(weir_line_sound(ret), 1))
+            return;
+        /* Nobody writes such a header: the disk or the memory did. */
+        if (weir_bucket_try_lock(k, b, ret->word[0]))
+            empty(k, b, weir_header_lock(k, ret->word[0]));
+    }
+}
+
+void weir_bucket_lock(const weir_keeper *k, weir_bucket *b, weir_line *ret)
+{
+    do
+        weir_bucket_copy(k, b, ret);
+    while (!weir_bucket_try_lock(k, b, ret->word[0]));
+}
+
+/* Of the entries of `old`, which stand in `line` just as they were; sets *ret_moved if one that is
+ * in both does not. */
+static unsigned kept(const weir_line *old, const weir_line *line, bool *ret_moved)
+{
+    unsigned same = 0, live = weir_line_live(old);
+    for (unsigned i = 0; i < WEIR_LINE_ENTRIES; i++) {
+        if (!(live >> i & 1))
+            continue;
+        weir_entry before = weir_line_get(old, i);
+        unsigned at = weir_line_find(line, before.tag, before.away);
+        if (at == WEIR_LINE_ENTRIES)
+            continue;
+        weir_entry now = weir_line_get(line, at);
+        spot was = spot_of(old, i), is = spot_of(line, at);
+        bool alike = is_mixed(old) == is_mixed(line) && at == i && was.word == is.word &&
+                     was.unit == is.unit && now.form == before.form &&
+                     now.fresh_at_ns == before.fresh_at_ns;
+        for (unsigned w = 0; alike && w < weir_form_words(now.form); w++)
+            alike = now.words[w] == before.words[w];
+        if (alike)
+            same |= 1u << i;
+        else
+            *ret_moved = true;
+    }
+    return same;
+}
+
+/* A free record, which is then ours. Waits for one: they are held for a few dozen instructions. */
+static unsigned claim_undo(const weir_keeper *k, const weir_bucket *b)
+{
+    size_t n = (size_t)(b - k->buckets) % WEIR_UNDO_RECORDS;
+    for (unsigned tries = 0;; tries++, n = (n + 1) % WEIR_UNDO_RECORDS) {
+        uint64_t owner = port_word_load_relaxed(&k->undo[n].owner);
+        if (owner == 0 && port_word_cas_acquire(&k->undo[n].owner, &owner, k->owners->self))
+            return (unsigned)n;
+        if (tries > WEIR_UNDO_RECORDS) {
+            port_yield();
+            reclaim(k, (unsigned)n);
+        }
+    }
+}
+
+/* Whether one store makes the one into the other. */
+static bool differ_in_one(const weir_line *old, const weir_line *line)
+{
+    unsigned words = (old->word[0] ^ line->word[0]) & WEIR_CONTENTS ? 2 : 0;
+    for (unsigned i = 1; i < WEIR_LINE_WORDS; i++)
+        words += old->word[i] != line->word[i];
+    return words <= 1;
+}
+
+void weir_bucket_commit(const weir_keeper *k, weir_bucket *b, const weir_line *old,
+                        const weir_line *line)
+{
+    bool moved = false;
+    unsigned undo = 0, live = weir_line_live(old);
+    unsigned same = differ_in_one(old, line) ? live : kept(old, line, &moved);
+    uint64_t locked = weir_header_lock(k, old->word[0]);
+    if (moved) {
+        undo = claim_undo(k, b) + 1;
+        weir_undo *r = &k->undo[undo - 1];
+        port_word_store_release(&r->bucket, (uint64_t)(b - k->buckets));
+        for (unsigned i = 1; i < WEIR_LINE_WORDS; i++)
+            port_word_store_release(&r->word[i - 1], old->word[i]);
+        port_word_store_release(&r->header, old->word[0]);
+        port_word_store_release(&b->word[0], locked | (uint64_t)undo << WEIR_UNDO_AT);
+    } else if (same != live) { /* gone before their words are, be it to their second bucket */
+        weir_line fewer = {.word = {locked | (line->word[0] & WEIR_SPILLED)}};
+        weir_line_drop(&fewer, live & ~same);
+        port_word_store_release(&b->word[0], fewer.word[0]);
+    }
+    for (unsigned i = 1; i < WEIR_LINE_WORDS; i++) {
+        if (line->word[i] != old->word[i])
+            port_word_store_release(&b->word[i], line->word[i]);
+    }
+    uint64_t version = (old->word[0] & ~(WEIR_CONTENTS | WEIR_LOCKED)) + WEIR_VERSION_ONE;
+    port_word_store_release(&b->word[0], version | (line->word[0] & WEIR_CONTENTS));
+    if (undo)
+        port_word_store_release(&k->undo[undo - 1].owner, 0);
+}

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* States packed and unpacked: of random policies of every kind, reached by random charges, each must
+ * decide afterwards as the one that was never packed, at whatever time and about whatever cost. */
+
+#include "store/state.h"
+#include "store/table/pack.h"
+
+#include <weir/weir_zone.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static uint64_t next_random(uint64_t *seed)
+{
+    uint64_t n = *seed += 0x9e3779b97f4a7c15;
+    n = (n ^ n >> 30) * 0xbf58476d1ce4e5b9;
+    n = (n ^ n >> 27) * 0x94d049bb133111eb;
+    return n ^ n >> 31;
+}
+
+/* 1..max, small numbers as often as large ones, and the edges more often than either. */
+static int64_t draw(uint64_t *seed, int64_t max)
+{
+    uint64_t x = next_random(seed), width = (uint64_t)__builtin_clzll((uint64_t)max);
+    int64_t n = (int64_t)(next_random(seed) >> (width + x % (64 - width)));
+    n = x >> 60 == 0 ? max : x >> 60 == 1 ? max - (int64_t)(x >> 16 & 3) : n;
+    return n < 1 ? 1 : n > max ? max : n;
+}
+
+/* ---- policies -------------------------------------------------------------------------------- */
+
+static bool draw_layer(weir_layer *l, uint64_t *seed)
+{
+    uint64_t x = next_random(seed);
+    *l = (weir_layer){.algorithm = (weir_algorithm)(x % 8),
+                      .limit = draw(seed, WEIR_LIMIT_MAX),
+                      .rate = draw(seed, x >> 8 & 1 ? 64 : WEIR_RATE_MAX),
+                      .period_ns = draw(seed, WEIR_SPAN_NS_MAX)};
+    l->stepped = l->algorithm == WEIR_TOKEN_BUCKET && x >> 9 & 1;
+    if (l->algorithm > WEIR_LEAKY_QUEUE)
+        l->rate = l->limit;
+    l->relaxed = l->algorithm == WEIR_SLIDING_COUNTER && x >> 10 & 1;
+    if (l->algorithm == WEIR_FIXED_WINDOW) {
+        l->calendar = (weir_calendar)((x >> 16) % 6);
+        l->count_denied = x >> 11 & 1;
+    }
+    if (l->calendar >= WEIR_DAY) {
+        l->window = weir_calendar_window;
+        l->period_ns = 0;
+    }
+    if (l->algorithm == WEIR_SLIDING_SLICES)
+        l->slices = 1 + (int64_t)(x >> 20) % 6;
+    if (l->algorithm == WEIR_SLIDING_LOG)
+        l->limit = l->rate = 1 + (x >> 20 & 1);
+    int64_t limit = 0;
+    if (weir_layer_init(l, &limit) == WEIR_OK)
+        return true;
+    l->limit = limit;
+    l->rate = l->algorithm > WEIR_LEAKY_QUEUE ? limit : l->rate;
+    return limit > 0 && weir_layer_init(l, NULL) == WEIR_OK;
+}
+
+static weir_policy draw_policy(uint64_t *seed)
+{
+    weir_policy p;
+    do {
+        uint64_t x = next_random(seed);
+        p = (weir_policy){.layers = x % 4 ? 1 : 2 + (x >> 8) % 2};
+        for (uint32_t i = 0; i < p.layers; i++) {
+            while (!draw_layer(&p.layer[i], seed))
+                ;
+        }
+        if (p.layers == 2 && x >> 20 & 1) { /* twice the same kind, so that there are pairs */
+            int64_t limit = p.layer[0].limit;
+            p.layer[1] = p.layer[0];
+            p.layer[1].limit = 1 + limit / 3;
+            if (p.layer[1].algorithm > WEIR_LEAKY_QUEUE)
+                p.layer[1].rate = p.layer[1].limit;
+            if (weir_layer_init(&p.layer[1], NULL) != WEIR_OK)
+                p.layers = 1;
+        }
+    } while (weir_pack_words(&p) == 0);
+    return p;
+}
+
+/* ---- states ---------------------------------------------------------------------------------- */
+
+typedef struct words {
+    uint64_t word[WEIR_ENTRY_WORDS];
+} words;
+
+static void assert_same_decision(const weir_decision *a, const weir_decision *b)
+{
+    assert_int_equal(a->allowed, b->allowed);
+    assert_int_equal(a->never, b->never);
+    assert_int_equal(a->limit, b->limit);
+    assert_int_equal(a->remaining, b->remaining);
+    assert_int_equal(a->retry_after_ns, b->retry_after_ns);
+    assert_int_equal(a->reset_after_ns, b->reset_after_ns);
+    assert_int_equal(a->delay_ns, b->delay_ns);
+    assert_int_equal(a->layer, b->layer);
+}
+
+static weir_decision check_both(const weir_policy *p, words *a, words *b, int64_t now_ns,
+                                int64_t cost)
+{
+    weir_decision one, two;
+    assert_int_equal(weir_peek(p, a->word, WEIR_LEVEL_MAX, now_ns, cost, &one), WEIR_OK);
+    assert_int_equal(weir_peek(p, b->word, WEIR_LEVEL_MAX, now_ns, cost, &two), WEIR_OK);
+    assert_same_decision(&one, &two);
+    assert_int_equal(weir_check(p, a->word, WEIR_LEVEL_MAX, now_ns, cost, &one), WEIR_OK);
+    assert_int_equal(weir_check(p, b->word, WEIR_LEVEL_MAX, now_ns, cost, &two), WEIR_OK);
+    assert_same_decision(&one, &two);
+    assert_int_equal(weir_fresh_after(p, a->word, WEIR_LEVEL_MAX, now_ns),
+                     weir_fresh_after(p, b->word, WEIR_LEVEL_MAX, now_ns));
+    return one;
+}
+
+static int64_t later(int64_t now_ns, int64_t wait_ns)
+{
+    int64_t room_ns = WEIR_NOW_NS_MAX - now_ns;
+    return wait_ns < -now_ns ? 0 : now_ns + (wait_ns < room_ns ? wait_ns : room_ns);
+}
+
+/* Both states decide alike at times around those that matter, each asked of copies. */
+static void probe(const weir_policy *p, const words *a, const words *b, int64_t now_ns,
+                  const weir_decision *d, uint64_t *seed)
+{
+    int64_t fresh_ns = weir_fresh_after(p, a->word, WEIR_LEVEL_MAX, now_ns);
+    const int64_t waits[] = {0,
+                             1,
+                             -1,
+                             -1000000,
+                             d->retry_after_ns,
+                             d->retry_after_ns - 1,
+                             d->reset_after_ns,
+                             d->reset_after_ns - 1,
+                             fresh_ns,
+                             fresh_ns - 1,
+                             fresh_ns / 2,
+                             draw(seed, WEIR_NOW_NS_MAX),
+                             draw(seed, WEIR_NOW_NS_MAX)};
+    const int64_t costs[] = {0, 1, d->remaining, d->limit, draw(seed, WEIR_COST_MAX)};
+    for (size_t i = 0; i < sizeof waits / sizeof waits[0]; i++) {
+        int64_t cost = costs[next_random(seed) % 5];
+        words one = *a, two = *b;
+        weir_decision next = check_both(p, &one, &two, later(now_ns, waits[i]), cost);
+        check_both(p, &one, &two, later(later(now_ns, waits[i]), next.retry_after_ns), cost);
+    }
+}
+
+/* The time says when the state is fresh, as exactly as is told of each kind; what is never, at the
+ * end of all time. */
+static void check_time(const weir_policy *p, const words *state, const weir_entry *e,
+                       int64_t now_ns)
+{
+    int64_t after_ns = weir_fresh_after(p, state->word, WEIR_LEVEL_MAX, now_ns);
+    int64_t at_ns = after_ns < INT64_MAX - now_ns ? now_ns + after_ns : INT64_MAX;
+    bool counter = p->layers == 1 && p->layer[0].format == WEIR_STATE_COUNTER;
+    if (after_ns == 0)
+        assert_true(counter || e->fresh_at_ns <= now_ns || (state->word[0] | state->word[1]) == 0);
+    else if (counter)
+        assert_true(e->fresh_at_ns >= at_ns);
+    else
+        assert_int_equal(e->fresh_at_ns, at_ns);
+}
+
+static words pack_and_unpack(const weir_policy *p, const words *from, int64_t now_ns,
+                             int64_t after_ns, weir_entry *ret)
+{
+    words to = {{0}};
+    *ret = (weir_entry){0};
+    weir_pack(p, from->word, now_ns, after_ns, ret);
+    assert_in_range(ret->form, WEIR_FORM_TIME, WEIR_FORM_FIVE);
+    assert_true(ret->form != WEIR_FORM_SHORT || ret->words[0] >> 32 == 0);
+    assert_true(ret->form != WEIR_FORM_LONG || ret->words[0] >> 48 == 0);
+    for (size_t w = weir_form_words(ret->form); w < WEIR_ENTRY_WORDS; w++)
+        ret->words[w] = next_random(&to.word[0]); /* what a bucket does not hold */
+    to.word[0] = 0;
+    assert_true(weir_unpack(p, ret, to.word));
+    return to;
+}
+
+/* A key under one policy: one state is packed after each decision, the other never. */
+static void run_policy(const weir_policy *p, uint64_t *seed, uint64_t *ret_forms)
+{
+    static const int64_t starts[] = {0, 1, 1767225600000000000, WEIR_NOW_NS_MAX - 1000,
+                                     WEIR_NOW_NS_MAX};
+    words a = {{0}}, b = {{0}};
+    int64_t now_ns = starts[next_random(seed) % 5];
+    weir_decision d = check_both(p, &a, &b, now_ns, 0);
+    for (int i = 0; i < 12; i++) {
+        uint64_t x = next_random(seed);
+        const int64_t costs[] = {1, 1, d.remaining, d.limit / 2, draw(seed, WEIR_COST_MAX)};
+        const int64_t waits[] = {0,
+                                 1,
+                                 d.retry_after_ns,
+                                 d.reset_after_ns / 2,
+                                 d.reset_after_ns - 1,
+                                 draw(seed, WEIR_SPAN_NS_MAX)};
+        int64_t wait_ns = waits[(x >> 8) % 6];
+        now_ns = later(now_ns, wait_ns > 0 ? wait_ns : 0);
+        d = check_both(p, &a, &b, now_ns, costs[x % 5]);
+        weir_entry e;
+        bool is_known = x >> 16 & 1;
+        int64_t after_ns = weir_fresh_after(p, b.word, WEIR_LEVEL_MAX, now_ns);
+        b = pack_and_unpack(p, &b, now_ns, is_known ? after_ns : WEIR_FRESH_UNKNOWN, &e);
+        check_time(p, &a, &e, now_ns);
+        probe(p, &a, &b, now_ns, &d, seed);
+        *ret_forms |= 1u << e.form;
+    }
+}
+
+static void random_policies(void **state)
+{
+    (void)state;
+    enum { POLICIES = 12000 };
+    uint64_t seed = 20260101, forms = 0, formats = 0;
+    for (int i = 0; i < POLICIES; i++) {
+        weir_policy p = draw_policy(&seed);
+        run_policy(&p, &seed, &forms);
+        for (uint32_t l = 0; l < p.layers; l++)
+            formats |= 1u << p.layer[l].format;
+    }
+    assert_int_equal(forms, 0xfe);   /* every form came up */
+    assert_int_equal(formats, 0xff); /* and every kind of state */
+}
+
+/* ---- the least room -------------------------------------------------------------------------- */
+
+static weir_policy policy_of(const char *text)
+{
+    weir_policy p;
+    assert_int_equal(weir_policy_parse(&p, text, strlen(text), NULL, NULL), WEIR_OK);
+    return p;
+}
+
+/* What the usual policies take, as the documents say. */
+static void usual_policies(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int64_t cost;
+        weir_form form;
+    } cases[] = {
+        {"gcra 100/s burst 20", 5, WEIR_FORM_TIME},
+        {"gcra 3/s burst 20", 5, WEIR_FORM_SHORT},
+        {"token-bucket 20 refill 5 every 1h", 5, WEIR_FORM_SHORT},
+        {"fixed-window 100/h", 5, WEIR_FORM_SHORT},
+        {"fixed-window 100/h from-first", 5, WEIR_FORM_SHORT},
+        {"sliding-counter 100/h", 5, WEIR_FORM_SHORT},
+        {"sliding-counter 100000/h", 65535, WEIR_FORM_SHORT},
+        {"sliding-counter 100000/h", 65536, WEIR_FORM_LONG},
+        {"sliding-counter 17000000/h", 16777215, WEIR_FORM_LONG},
+        {"sliding-counter 17000000/h", 16777216, WEIR_FORM_TWO},
+        {"fixed-window 100/day", 5, WEIR_FORM_ONE},
+        {"gcra 10/s burst 10 & gcra 100/h burst 100", 5, WEIR_FORM_LONG},
+        {"gcra 10/s burst 10 & sliding-counter 100/h", 5, WEIR_FORM_THREE},
+        {"sliding-log 2/s", 1, WEIR_FORM_FIVE},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        weir_policy p;
+        if (weir_policy_parse(&p, cases[i].text, strlen(cases[i].text), NULL, NULL) != WEIR_OK)
+            fail_msg("%s", cases[i].text);
+        words w = {{0}};
+        weir_decision d;
+        weir_entry e;
+        int64_t now_ns = 1767225600000000000;
+        assert_int_equal(weir_check(&p, w.word, WEIR_LEVEL_MAX, now_ns, cases[i].cost, &d),
+                         WEIR_OK);
+        assert_true(d.allowed);
+        pack_and_unpack(&p, &w, now_ns, WEIR_FRESH_UNKNOWN, &e);
+        if (e.form != cases[i].form)
+            fail_msg("%s: form %d", cases[i].text, (int)e.form);
+    }
+}
+
+/* ---- what is damaged ------------------------------------------------------------------------- */
+
+/* Whatever words a state has, it is packed, and comes back as a state that decides alike; whatever
+ * an entry has, it is unpacked or refused. */
+static void any_words(void **state)
+{
+    (void)state;
+    uint64_t seed = 7, refused = 0;
+    for (int i = 0; i < 20000; i++) {
+        weir_policy p = draw_policy(&seed);
+        words w = {{0}};
+        for (size_t n = 0; n < weir_pack_words(&p); n++)
+            w.word[n] = next_random(&seed) >> next_random(&seed) % 64;
+        int64_t now_ns = draw(&seed, WEIR_NOW_NS_MAX);
+        weir_entry e;
+        weir_decision d = {0};
+        if (weir_peek(&p, w.word, WEIR_LEVEL_MAX, now_ns, 1, &d) == WEIR_OK) {
+            words back = pack_and_unpack(&p, &w, now_ns, WEIR_FRESH_UNKNOWN, &e);
+            check_both(&p, &w, &back, now_ns, 1);
+        }
+        e = (weir_entry){.form = (weir_form)(1 + next_random(&seed) % 7),
+                         .fresh_at_ns = (int64_t)next_random(&seed)};
+        for (size_t n = 0; n < WEIR_ENTRY_WORDS; n++)
+            e.words[n] = next_random(&seed);
+        e.words[0] >>= e.form == WEIR_FORM_SHORT ? 32 : e.form == WEIR_FORM_LONG ? 16 : 0;
+        if (weir_unpack(&p, &e, w.word))
+            (void)!weir_check(&p, w.word, WEIR_LEVEL_MAX, now_ns, 1, &d);
+        else
+            refused++;
+    }
+    assert_true(refused > 1000);
+}
+
+/* An entry of another kind is none of a policy's. */
+static void other_forms(void **state)
+{
+    (void)state;
+    weir_policy tat = policy_of("gcra 100/s"), log = policy_of("sliding-log 2/s"),
+                ticks = policy_of("gcra 3/s");
+    uint64_t got[WEIR_ENTRY_WORDS];
+    for (unsigned form = WEIR_FORM_TIME; form <= WEIR_FORM_FIVE; form++) {
+        weir_entry e = {.form = (weir_form)form, .fresh_at_ns = 5, .words = {1}};
+        assert_int_equal(weir_unpack(&tat, &e, got), form == WEIR_FORM_TIME);
+        assert_int_equal(weir_unpack(&log, &e, got), form == WEIR_FORM_FIVE);
+        assert_int_equal(weir_unpack(&ticks, &e, got), form == WEIR_FORM_SHORT ||
+                                                           form == WEIR_FORM_LONG ||
+                                                           form == WEIR_FORM_TWO);
+        e.words[0] = 3; /* of 3 ticks a ns the rest is 0..2 */
+        assert_int_equal(weir_unpack(&ticks, &e, got), form == WEIR_FORM_TWO);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_policies),
+        cmocka_unit_test(usual_policies),
+        cmocka_unit_test(any_words),
+        cmocka_unit_test(other_forms),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* A table in memory that outlives processes: children that are killed at whatever they were doing,
+ * what a move that was cut short leaves behind, and bytes that nobody wrote. */
+
+#include "store/table/table_kit_test.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    CHILDREN = 3,
+    KILLS = 300,
+    KEYS = 20, /* that are counted */
+    POLICIES = 5,
+    FILLERS = 900, /* more than there are places */
+    BYTES = WEIR_TABLE_BYTES_MIN,
+    BEGUN = 400000, /* of a million: so that no filler is farther from fresh */
+};
+
+/* What all children see, beside the part. */
+typedef struct ground {
+    port_counter answered[KEYS]; /* units that a decision was answered for */
+    port_counter rounds;
+    port_word alive[KILLS + 2 * CHILDREN + 8];
+} ground;
+
+typedef struct arena {
+    ground *shared;
+    void *part;
+    weir_policy policy[POLICIES], filler[2];
+} arena;
+
+static bool is_alive(const void *ctx, uint64_t id)
+{
+    const ground *g = ctx;
+    return id < sizeof g->alive / sizeof g->alive[0] && port_word_load_relaxed(&g->alive[id]);
+}
+
+static const weir_policy *policy_of_key(const arena *a, uint64_t key)
+{
+    return &a->policy[key % POLICIES];
+}
+
+static void charge_counted(arena *a, weir_table *t, uint64_t key, bool hot)
+{
+    charge c = {.cost = 1};
+    if (charge_key(t, policy_of_key(a, key), mix(key), s_ns, hot, &c) == WEIR_OK &&
+        c.decision.allowed)
+        port_add_relaxed(&a->shared->answered[key], 1);
+}
+
+static bool all_allowed(void *ctx, const weir_table_one *ones)
+{
+    (void)ctx;
+    const charge *one = ones[0].ctx, *two = ones[1].ctx;
+    return one->decision.allowed && two->decision.allowed;
+}
+
+static void finished(void *ctx, bool written)
+{
+    *(bool *)ctx = written;
+}
+
+static void charge_two(arena *a, weir_table *t, uint64_t key)
+{
+    uint64_t other = (key + 7) % KEYS;
+    charge charges[2] = {{.cost = 1}, {.cost = 1}};
+    weir_table_one ones[2] = {{policy_of_key(a, key), mix(key), check, &charges[0], WEIR_OK},
+                              {policy_of_key(a, other), mix(other), check, &charges[1], WEIR_OK}};
+    bool written = false;
+    assert_int_equal(weir_table_run_many(t, ones, 2, s_ns, all_allowed, finished, &written),
+                     WEIR_OK);
+    assert_true(written);
+    port_add_relaxed(&a->shared->answered[key], 1);
+    port_add_relaxed(&a->shared->answered[other], 1);
+}
+
+/* Runs until it is killed, or for so many rounds. */
+static void hammer(arena *a, uint64_t id, uint64_t rounds)
+{
+    weir_owners owners = {.self = id, .alive = is_alive, .ctx = a->shared};
+    weir_table *t = open_part(a->part, BYTES, &owners, false);
+    uint64_t seed = (id << 32) + port_load_relaxed(&a->shared->rounds);
+    for (; rounds > 0; rounds--) {
+        uint64_t x = next_random(&seed), filler = mix(1000 + (x >> 8) % FILLERS);
+        charge c = {.cost = 1 + (int64_t)(x >> 50 & 7)};
+        port_add_relaxed(&a->shared->rounds, 1);
+        switch (x & 7) {
+        case 0:
+            charge_two(a, t, (x >> 8) % KEYS);
+            break;
+        case 1:
+            weir_table_reset(t, filler);
+            break;
+        case 2:
+        case 3:
+        case 4:
+            assert_int_equal(charge_key(t, &a->filler[filler % 2], filler, s_ns, x >> 40 & 1, &c),
+                             WEIR_OK);
+            break;
+        default:
+            charge_counted(a, t, (x >> 8) % KEYS, x >> 40 & 1);
+        }
+    }
+    weir_table_close(t);
+}
+
+static pid_t start_child(arena *a, uint64_t id)
+{
+    port_word_store_relaxed(&a->shared->alive[id], 1);
+    pid_t pid = fork();
+    if (pid == 0) {
+        hammer(a, id, UINT64_MAX);
+        _exit(0);
+    }
+    assert_true(pid > 0);
+    return pid;
+}
+
+static void kill_child(arena *a, pid_t pid, uint64_t id)
+{
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL); /* by us, not by a crash */
+    port_word_store_relaxed(&a->shared->alive[id], 0);
+}
+
+/* Kills children, one after the other, each after some rounds of all of them. */
+static void kill_many(arena *a)
+{
+    pid_t pids[CHILDREN];
+    uint64_t ids[CHILDREN], id = 2, seed = 1;
+    for (size_t i = 0; i < CHILDREN; i++)
+        pids[i] = start_child(a, ids[i] = id++);
+    for (unsigned n = 0; n < KILLS; n++) {
+        uint64_t until = port_load_relaxed(&a->shared->rounds) + next_random(&seed) % 4000;
+        while (port_load_relaxed(&a->shared->rounds) < until)
+            hammer(a, 1, 1 + next_random(&seed) % 7);
+        size_t i = n % CHILDREN;
+        kill_child(a, pids[i], ids[i]);
+        pids[i] = start_child(a, ids[i] = id++);
+    }
+    for (size_t i = 0; i < CHILDREN; i++)
+        kill_child(a, pids[i], ids[i]);
+}
+
+static void open_arena(arena *a)
+{
+    static const char *const texts[POLICIES] = {
+        "gcra 1/s burst 1000000", "gcra 3/s burst 1000000", "sliding-counter 1000000/h",
+        "fixed-window 1000000/h", "gcra 1/s burst 1000000 & sliding-counter 1000000/h"};
+    *a = (arena){.shared = part_of(sizeof *a->shared), .part = part_of(BYTES)};
+    for (int i = 0; i < POLICIES; i++)
+        a->policy[i] = policy_of(texts[i]);
+    a->filler[0] = policy_of("gcra 1/s burst 100");
+    a->filler[1] = policy_of("gcra 7/s burst 100");
+    port_word_store_relaxed(&a->shared->alive[1], 1);
+    weir_table *t = open_part(a->part, BYTES, &alone, false);
+    for (uint64_t key = 0; key < KEYS; key++) {
+        charge c = {.cost = BEGUN};
+        assert_int_equal(charge_key(t, policy_of_key(a, key), mix(key), s_ns, false, &c), WEIR_OK);
+    }
+    weir_table_close(t);
+}
+
+/* What was answered is there; what was not is there or not, and at most once for every child that
+ * was killed. Nothing stays locked, and nothing was thrown away. */
+static void answers_survive(void **unused)
+{
+    (void)unused;
+    arena a;
+    open_arena(&a);
+    kill_many(&a);
+    weir_owners owners = {.self = 1, .alive = is_alive, .ctx = a.shared};
+    weir_table *t = open_part(a.part, BYTES, &owners, false);
+    int64_t more = 0, all = 0;
+    for (uint64_t key = 0; key < KEYS; key++) {
+        charge c = {.cost = 0};
+        assert_int_equal(charge_key(t, policy_of_key(&a, key), mix(key), s_ns, key % 2, &c),
+                         WEIR_OK);
+        int64_t charged = 1000000 - BEGUN - c.decision.remaining;
+        int64_t answered = (int64_t)port_load_relaxed(&a.shared->answered[key]);
+        if (charged < answered)
+            fail_msg("key %d: %d charged, %d answered, %d damaged", (int)key, (int)charged,
+                     (int)answered, (int)weir_table_stats_get(t).damaged);
+        more += charged - answered;
+        all += charged;
+    }
+    assert_true(more <= 2 * (KILLS + CHILDREN));
+    assert_true(all > KILLS);
+    weir_table_stats stats = weir_table_stats_get(t);
+    assert_int_equal(stats.damaged, 0);
+    assert_true(stats.evicted > 0);
+    int64_t keys = 0;
+    for (uint64_t b = 0; b < t->keeper.buckets_len; b++) {
+        weir_line l;
+        weir_bucket_copy(&t->keeper, &t->keeper.buckets[b], &l);
+        keys += __builtin_popcount(weir_line_live(&l));
+    }
+    int64_t wrong = keys - (int64_t)stats.keys; /* by what was counted and then not written */
+    assert_in_range(wrong + 5 * (KILLS + CHILDREN), 0, 10 * (KILLS + CHILDREN));
+    for (unsigned i = 0; i < WEIR_UNDO_RECORDS; i++)
+        assert_int_equal(port_word_load_relaxed(&t->head->undo[i].owner), 0);
+    weir_table_close(t);
+    munmap(a.part, BYTES);
+    munmap(a.shared, sizeof *a.shared);
+}
+
+/* ---- a move that was cut short --------------------------------------------------------------- */
+
+/* A key lies in both of its buckets, in the second as it was some time ago. When it has to go there,
+ * it is not found twice. */
+static void older_copy(void **unused)
+{
+    (void)unused;
+    void *part = part_of(BYTES);
+    weir_table *t = open_part(part, BYTES, &alone, false);
+    weir_policy tat = policy_of("gcra 1/s burst 100"), ticks = policy_of("gcra 7/s burst 100");
+    for (uint64_t n = 0; n < 4; n++) {
+        charge c = {.cost = 50};
+        assert_int_equal(charge_key(t, &tat, colliding(n), s_ns, true, &c), WEIR_OK);
+    }
+    weir_place at = weir_place_of(t, colliding(0));
+    weir_entry older = {
+        .tag = at.tag, .fresh_at_ns = 20 * s_ns, .form = WEIR_FORM_TIME, .away = true};
+    weir_line old;
+    weir_bucket_lock(&t->keeper, at.second, &old);
+    weir_line line = old;
+    weir_line_add(&line, &older);
+    weir_bucket_commit(&t->keeper, at.second, &old, &line);
+    weir_bucket_lock(&t->keeper, at.first, &old);
+    line = old;
+    line.word[0] |= WEIR_SPILLED;
+    weir_bucket_commit(&t->keeper, at.first, &old, &line);
+    charge c = {.cost = 0}; /* the first is looked into first */
+    assert_int_equal(charge_key(t, &tat, colliding(0), s_ns, true, &c), WEIR_OK);
+    assert_int_equal(c.decision.remaining, 50);
+    for (int64_t cost = 30; cost >= 0; cost -= 30) { /* it needs more room than there is */
+        c.cost = cost;
+        assert_int_equal(charge_key(t, &ticks, colliding(0), s_ns, true, &c), WEIR_OK);
+        assert_int_equal(c.decision.remaining, 70);
+    }
+    weir_bucket_copy(&t->keeper, at.second, &line);
+    assert_int_equal(__builtin_popcount(weir_line_live(&line)), 1);
+    weir_table_reset(t, colliding(0));
+    c.cost = 0;
+    assert_int_equal(charge_key(t, &ticks, colliding(0), s_ns, true, &c), WEIR_OK);
+    assert_int_equal(c.decision.remaining, 100);
+    weir_table_close(t);
+    munmap(part, BYTES);
+}
+
+/* ---- bytes that nobody wrote ----------------------------------------------------------------- */
+
+static bool look(void *ctx, const weir_stored *stored)
+{
+    uint64_t *sum = ctx;
+    for (size_t i = 0; i < stored->words_len; i++)
+        *sum += stored->words[i];
+    return true;
+}
+
+static void use_damaged(weir_table *t, const weir_policy *p, size_t policies, uint64_t *seed)
+{
+    for (uint64_t i = 0; i < 400; i++) {
+        uint64_t x = next_random(seed), key = x % 900;
+        charge one = {.cost = (int64_t)(x >> 20 & 3)}, two = one;
+        weir_status st = charge_key(t, &p[key % policies], mix(key), s_ns + (int64_t)i * s_ns / 100,
+                                    x >> 40 & 1, &one);
+        assert_true(st == WEIR_OK || st == WEIR_E_FULL || st == WEIR_E_RANGE);
+        if (i % 16 == 0)
+            weir_table_reset(t, mix(next_random(seed) % 900));
+        if (i % 16 == 1) {
+            bool written;
+            weir_table_one ones[2] = {{&p[0], mix(key), check, &one, WEIR_OK},
+                                      {&p[1], mix(key + 1), check, &two, WEIR_OK}};
+            one.decision.allowed = two.decision.allowed = false;
+            (void)weir_table_run_many(t, ones, 2, s_ns, all_allowed, finished, &written);
+        }
+    }
+    uint64_t sum = 0;
+    weir_table_each(t, look, &sum);
+    (void)weir_table_stats_get(t);
+}
+
+/* Some words become others: no crash, and an end to everything. Locks of nobody are taken away. */
+static void damage_is_survived(void **unused)
+{
+    (void)unused;
+    enum { TIMES = 1000 };
+    weir_policy p[] = {policy_of("gcra 9/s burst 40"), policy_of("sliding-counter 90/s"),
+                       policy_of("gcra 7/s burst 9"), policy_of("gcra 9/s & fixed-window 50/s"),
+                       policy_of("sliding-log 2/s")};
+    uint64_t *part = part_of(BYTES), seed = 1, damaged = 0;
+    const size_t len = BYTES / sizeof *part;
+    for (int n = 0; n < TIMES; n++) {
+        uint64_t kind = next_random(&seed) % 4, count = 1 + next_random(&seed) % 256;
+        size_t from = next_random(&seed) % (len - count);
+        for (size_t i = from; i < from + count; i++)
+            part[i] = kind == 0   ? 0
+                      : kind == 1 ? next_random(&seed)
+                      : kind == 2 ? part[i] ^ (uint64_t)1 << next_random(&seed) % 64
+                                  : part[(i * 7919 + from) % len];
+        part[0] %= (uint64_t)2 * (uint64_t)s_ns; /* the table's time is another matter */
+        weir_table *t = open_part(part, BYTES, &alone, n % 2);
+        use_damaged(t, p, sizeof p / sizeof p[0], &seed);
+        damaged += weir_table_stats_get(t).damaged;
+        weir_table_close(t);
+        if (n % 50 == 49)
+            memset(part, 0, BYTES);
+    }
+    assert_true(damaged > 0);
+    munmap(part, BYTES);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(older_copy),
+        cmocka_unit_test(damage_is_survived),
+        cmocka_unit_test(answers_survive),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+#ifndef WEIR_STORE_TABLE_KIT_TEST_H
+#define WEIR_STORE_TABLE_KIT_TEST_H
+/* What the tests of the table have in common: memory to open one in, a charge to run, and hashes
+ * that are chosen to collide, which nobody can do through the store. */
+
+#include "store/table/hold.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <cmocka.h>
+
+static const int64_t s_ns = 1000000000;
+static const weir_owners alone = {.self = 1};
+
+static inline weir_policy policy_of(const char *text)
+{
+    weir_policy p;
+    assert_int_equal(weir_policy_parse(&p, text, strlen(text), NULL, NULL), WEIR_OK);
+    return p;
+}
+
+static inline void *part_of(size_t bytes)
+{
+    void *part = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    assert_true(part != MAP_FAILED);
+    return part;
+}
+
+static inline weir_table *open_part(void *part, size_t bytes, const weir_owners *o, bool refuse)
+{
+    weir_table *t = NULL;
+    assert_int_equal(weir_table_open(&t, part, bytes, o, refuse), WEIR_OK);
+    return t;
+}
+
+/* A number that looks like chance: a key's hash, or the next seed. */
+static inline uint64_t mix(uint64_t n)
+{
+    n += 0x9e3779b97f4a7c15;
+    n = (n ^ n >> 30) * 0xbf58476d1ce4e5b9;
+    n = (n ^ n >> 27) * 0x94d049bb133111eb;
+    return n ^ n >> 31;
+}
+
+static inline uint64_t next_random(uint64_t *seed)
+{
+    return mix((*seed)++);
+}
+
+/* Hashes that share both buckets of a small table, numbers 0 and 52 of 192. */
+static inline uint64_t colliding(uint64_t n)
+{
+    return 0x0123000000000000 | 0x45670000 | (n & 0xffff) | (n >> 16 & 0xffff) << 32;
+}
+
+/* One of those whose first bucket is as `top` says and whose second is its own: n is 0..15. */
+static inline uint64_t loner(uint64_t top, uint64_t n)
+{
+    return top << 48 | n << 28;
+}
+
+typedef struct charge {
+    int64_t cost;
+    weir_decision decision;
+} charge;
+
+static inline weir_status check(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
+                                int64_t now_ns, int64_t *ret_fresh_after_ns)
+{
+    (void)ret_fresh_after_ns;
+    charge *c = ctx;
+    return weir_check(p, state, level, now_ns, c->cost, &c->decision);
+}
+
+/* Charges a key on the hot path, if there is one for its policy and `hot` says so. */
+static inline weir_status charge_key(weir_table *t, const weir_policy *p, uint64_t hash,
+                                     int64_t now_ns, bool hot, charge *c)
+{
+    return hot && weir_pack_is_time(p)
+               ? weir_table_take_one(t, p, hash, now_ns, c->cost, &c->decision)
+               : weir_table_run(t, p, hash, now_ns, check, c);
+}
+
+/* Every live entry, and whether all fits together: each bucket sound, no key twice, and the figures
+ * right. Returns the keys. */
+static inline uint64_t check_whole(weir_table *t)
+{
+    uint64_t keys = 0, units = 0;
+    for (uint64_t b = 0; b < t->keeper.buckets_len; b++) {
+        weir_line l;
+        weir_bucket_copy(&t->keeper, &t->keeper.buckets[b], &l);
+        assert_true(weir_line_sound(&l));
+        for (unsigned i = 0; i < WEIR_LINE_ENTRIES; i++) {
+            if (!(weir_line_live(&l) >> i & 1))
+                continue;
+            weir_entry e = weir_line_get(&l, i);
+            assert_int_equal(weir_line_find(&l, e.tag, e.away), i);
+            keys++;
+            units += weir_form_units(e.form);
+        }
+    }
+    weir_table_stats stats = weir_table_stats_get(t);
+    assert_int_equal(stats.keys, keys);
+    assert_int_equal(stats.bytes, 2 * units);
+    assert_int_equal(stats.damaged, 0);
+    return keys;
+}
+
+#endif

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* A child runs one call on the table, instruction by instruction. After each one that has changed
+ * the memory, a copy of that is what a kill would leave behind: it is opened, and every key must be
+ * what it was before the call or what it is after it, wherever the call was moving it to. */
+
+#include "store/table/table_kit_test.h"
+
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { BYTES = WEIR_TABLE_BYTES_MIN, KEYS_MAX = 800, CROWD = 720 };
+
+typedef struct key {
+    uint64_t hash;
+    const weir_policy *policy;
+} key;
+
+/* The keys of a scene, and the policies there are. */
+typedef struct cast {
+    weir_policy tat, ticks, counter, log;
+    key of[KEYS_MAX];
+    size_t len;
+} cast;
+
+static cast c;
+
+static const int64_t at_ns = 20 * 1000000000LL;
+
+static key *add(uint64_t hash, const weir_policy *p)
+{
+    c.of[c.len] = (key){hash, p};
+    return &c.of[c.len++];
+}
+
+static int64_t take(weir_table *t, const key *k, int64_t now_ns, bool hot, int64_t cost)
+{
+    charge ch = {.cost = cost};
+    assert_int_equal(charge_key(t, k->policy, k->hash, now_ns, hot, &ch), WEIR_OK);
+    return ch.decision.allowed ? ch.decision.remaining : -1;
+}
+
+/* ---- scenes ---------------------------------------------------------------------------------- */
+
+/* A call, on a table that was made ready for it. Key 0 is the one that it is about. */
+typedef struct scene {
+    const char *name;
+    void (*prepare)(weir_table *t);
+    void (*act)(weir_table *t);
+} scene;
+
+static void nobody(weir_table *t)
+{
+    (void)t;
+    add(colliding(0), &c.tat);
+}
+
+static void a_few(weir_table *t)
+{
+    const weir_policy *const of[] = {&c.tat, &c.tat, &c.ticks, &c.counter, &c.tat, &c.ticks};
+    for (uint64_t n = 0; n < 6; n++)
+        take(t, add(colliding(n), of[n]), at_ns, false, 10 + (int64_t)n);
+}
+
+static void a_few_of_two_words(weir_table *t)
+{
+    const weir_policy *const of[] = {&c.ticks, &c.tat, &c.ticks, &c.counter};
+    for (uint64_t n = 0; n < 4; n++)
+        take(t, add(colliding(n), of[n]), at_ns, false, 10 + (int64_t)n);
+}
+
+static void a_large_count(weir_table *t)
+{
+    const weir_policy *const of[] = {&c.counter, &c.tat, &c.tat, &c.ticks, &c.ticks};
+    for (uint64_t n = 0; n < 5; n++)
+        take(t, add(colliding(n), of[n]), at_ns, false, n == 0 ? 65535 : 10);
+}
+
+/* Those whose first bucket, number 150, lies behind the second, number 58. */
+static uint64_t backwards(uint64_t n)
+{
+    return 0xc800000086000000 | n << 32;
+}
+
+/* The first bucket has no room for more than it holds. */
+static void a_large_count_in_a_full_bucket(weir_table *t)
+{
+    take(t, add(backwards(0), &c.counter), at_ns, false, 65535);
+    take(t, add(backwards(1), &c.ticks), at_ns, true, 10);
+    take(t, add(backwards(2), &c.counter), at_ns, true, 65536);
+}
+
+static void four(weir_table *t)
+{
+    add(colliding(0), &c.tat);
+    for (uint64_t n = 1; n <= 4; n++)
+        take(t, add(colliding(n), &c.tat), at_ns, true, 10 + (int64_t)n);
+}
+
+static void four_of_which_one_is_fresh(weir_table *t)
+{
+    add(colliding(0), &c.tat);
+    for (uint64_t n = 1; n <= 4; n++)
+        take(t, add(colliding(n), &c.tat), at_ns - 5 * s_ns, true, n == 2 ? 2 : 90);
+    weir_table_now(t, at_ns);
+}
+
+static void eight(weir_table *t)
+{
+    add(colliding(0), &c.tat);
+    for (uint64_t n = 1; n <= 8; n++)
+        take(t, add(colliding(n), &c.tat), at_ns, true, 10 + (int64_t)n);
+}
+
+/* Both buckets are full, and some of them can go elsewhere. */
+static void four_loners_each(weir_table *t)
+{
+    add(colliding(0), &c.tat);
+    for (uint64_t n = 0; n < 4; n++) {
+        take(t, add(loner(0x0123, 8 + n), &c.tat), at_ns, true, 50);
+        take(t, add(loner(0x4567, 8 + n), n % 2 ? &c.ticks : &c.tat), at_ns, true, 60);
+    }
+}
+
+static void loners_and_a_log(weir_table *t)
+{
+    four_loners_each(t);
+    c.of[0].policy = &c.log;
+}
+
+static void many_loners(weir_table *t)
+{
+    for (uint64_t n = 0; n < 4; n++)
+        add(colliding(n), n == 1 ? &c.ticks : &c.tat);
+    for (uint64_t n = 0; n < 4; n++) {
+        take(t, add(loner(0x0123, 8 + n), &c.tat), at_ns, true, 50);
+        take(t, add(loner(0x4567, 8 + n), &c.tat), at_ns, true, 60);
+    }
+}
+
+/* So full that who comes has to move some of those that are there, and these others: key 0 has its
+ * buckets full. */
+static void a_crowd(weir_table *t)
+{
+    key *first = add(0, &c.tat);
+    for (uint64_t n = 0; n < CROWD; n++)
+        take(t, add(mix(n), n % 9 ? &c.tat : &c.ticks), at_ns, true, 50);
+    weir_line one, two;
+    uint64_t n = CROWD;
+    do {
+        first->hash = mix(n++);
+        weir_place at = weir_place_of(t, first->hash);
+        weir_bucket_copy(&t->keeper, at.first, &one);
+        weir_bucket_copy(&t->keeper, at.second, &two);
+    } while (weir_line_has_room(&one, WEIR_FORM_TIME) || weir_line_has_room(&two, WEIR_FORM_TIME));
+}
+
+static void charge_hot(weir_table *t)
+{
+    take(t, &c.of[0], at_ns, true, 1);
+}
+
+static void charge_one(weir_table *t)
+{
+    take(t, &c.of[0], at_ns, false, 1);
+}
+
+static void reset_one(weir_table *t)
+{
+    weir_table_reset(t, c.of[0].hash);
+}
+
+static void put_one(weir_table *t)
+{
+    weir_stored stored = {c.of[0].hash, at_ns + 77 * s_ns, WEIR_FORM_TIME, 0, 0, NULL};
+    assert_int_equal(weir_table_put(t, &stored), WEIR_OK);
+}
+
+static bool keep_them(void *ctx, const weir_table_one *ones)
+{
+    (void)ones;
+    return *(bool *)ctx;
+}
+
+static void is_finished(void *ctx, bool written)
+{
+    assert_int_equal(written, *(bool *)ctx);
+}
+
+static void charge_many(weir_table *t, bool keep)
+{
+    enum { LEN = 4 };
+    weir_table_one ones[LEN];
+    charge charges[LEN];
+    for (size_t i = 0; i < LEN; i++) {
+        charges[i].cost = 1;
+        ones[i] = (weir_table_one){c.of[i].policy, c.of[i].hash, check, &charges[i], WEIR_OK};
+    }
+    assert_int_equal(weir_table_run_many(t, ones, LEN, at_ns, keep_them, is_finished, &keep),
+                     WEIR_OK);
+}
+
+static void charge_and_keep(weir_table *t)
+{
+    charge_many(t, true);
+}
+
+static void charge_and_drop(weir_table *t)
+{
+    charge_many(t, false);
+}
+
+static const scene scenes[] = {
+    {"a new key", nobody, charge_hot},
+    {"a new key, with care", nobody, charge_one},
+    {"a key that is there", four, charge_hot},
+    {"a key of two words that is there", a_few_of_two_words, charge_one},
+    {"one among others", a_few, charge_hot},
+    {"one that outgrows its place", a_large_count, charge_one},
+    {"one that outgrows its bucket", a_large_count_in_a_full_bucket, charge_one},
+    {"one for the second bucket", four, charge_hot},
+    {"one in the place of one that is fresh", four_of_which_one_is_fresh, charge_hot},
+    {"the same, with care", four_of_which_one_is_fresh, charge_one},
+    {"one that is forgotten", eight, charge_hot},
+    {"one that moves", four_loners_each, charge_hot},
+    {"several that move", loners_and_a_log, charge_one},
+    {"a crowd", a_crowd, charge_hot},
+    {"a reset", a_few, reset_one},
+    {"a state from elsewhere", a_few_of_two_words, put_one},
+    {"several keys", a_few, charge_and_keep},
+    {"several new keys", many_loners, charge_and_keep},
+    {"several keys, in vain", a_few, charge_and_drop},
+};
+
+/* ---- stepping -------------------------------------------------------------------------------- */
+
+static void look_at(weir_table *t, int64_t ret[KEYS_MAX])
+{
+    for (size_t i = 0; i < c.len; i++)
+        ret[i] = take(t, &c.of[i], at_ns, i % 2, 0);
+}
+
+static void run_child(const scene *sc, void *part)
+{
+    static const weir_owners child = {.self = 2};
+    weir_table *t = open_part(part, BYTES, &child, false);
+    if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0)
+        _exit(77);
+    raise(SIGSTOP);
+    sc->act(t);
+    _exit(0);
+}
+
+/* Opens a copy as one who comes after the child was killed: what is there can be charged, and is
+ * charged once. */
+static void check_copy(void *copy, const int64_t fresh[KEYS_MAX], int64_t ret[KEYS_MAX])
+{
+    static const weir_owners heir = {.self = 3};
+    weir_table *t = open_part(copy, BYTES, &heir, false);
+    look_at(t, ret);
+    for (size_t i = 0; i < c.len; i++) {
+        if (ret[i] < fresh[i] && ret[i] > 0)
+            assert_int_equal(take(t, &c.of[i], at_ns, i % 2 == 0, 1), ret[i] - 1);
+    }
+    for (size_t i = 0; i < c.len; i++) {
+        if (ret[i] < fresh[i] && ret[i] > 0)
+            assert_int_equal(take(t, &c.of[i], at_ns, i % 2, 0), ret[i] - 1);
+    }
+    for (uint64_t b = 0; b < t->keeper.buckets_len; b++) {
+        weir_line l;
+        weir_bucket_copy(&t->keeper, &t->keeper.buckets[b], &l); /* it mends what is locked */
+        assert_int_equal(l.word[0] & WEIR_LOCKED, 0);
+    }
+    assert_int_equal(weir_table_stats_get(t).damaged, 0);
+    weir_table_close(t);
+}
+
+static void check_keys(const scene *sc, const int64_t now[KEYS_MAX], const int64_t before[KEYS_MAX],
+                       const int64_t after[KEYS_MAX], int writes)
+{
+    for (size_t i = 0; i < c.len; i++) {
+        if (now[i] != before[i] && now[i] != after[i])
+            fail_msg("%s, after write %d: key %zu has %d", sc->name, writes, i, (int)now[i]);
+    }
+}
+
+typedef struct memory {
+    unsigned char *part, *last, *copy;
+} memory;
+
+/* Steps through the child. Returns its status. */
+static int step(const scene *sc, pid_t pid, const memory *m, const int64_t fresh[KEYS_MAX],
+                int64_t before[KEYS_MAX], const int64_t after[KEYS_MAX])
+{
+    static int64_t now[KEYS_MAX];
+    int status, writes = 0;
+    while (waitpid(pid, &status, 0) == pid && WIFSTOPPED(status)) {
+        assert_true(WSTOPSIG(status) == SIGTRAP || WSTOPSIG(status) == SIGSTOP);
+        if (memcmp(m->last, m->part, BYTES) != 0) {
+            memcpy(m->last, m->part, BYTES);
+            memcpy(m->copy, m->part, BYTES);
+            check_copy(m->copy, fresh, now);
+            check_keys(sc, now, before, after, writes++);
+            memcpy(before, now, sizeof now); /* there is no way back */
+        }
+        if (ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL) != 0)
+            break;
+    }
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+        return 77;
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    assert_true(writes >= 3);
+    return 0;
+}
+
+static int run_scene(const scene *sc, const memory *m)
+{
+    static int64_t fresh[KEYS_MAX], before[KEYS_MAX], after[KEYS_MAX], now[KEYS_MAX];
+    memset(m->part, 0, BYTES);
+    memset(m->last, 0xff, BYTES);
+    memset(m->copy, 0, BYTES);
+    c.len = 0;
+    weir_table *t = open_part(m->part, BYTES, &alone, false);
+    sc->prepare(t);
+    weir_table *twin = open_part(m->copy, BYTES, &alone, false);
+    look_at(twin, fresh);
+    look_at(t, before);
+    memcpy(m->copy, m->part, BYTES);
+    sc->act(twin);
+    look_at(twin, after);
+    weir_table_close(twin);
+
+    pid_t pid = fork();
+    if (pid == 0)
+        run_child(sc, m->part);
+    int status = step(sc, pid, m, fresh, before, after);
+    if (status == 0) {
+        look_at(t, now);
+        assert_memory_equal(now, after, c.len * sizeof *now);
+        check_whole(t);
+    }
+    weir_table_close(t);
+    return status;
+}
+
+#ifndef __has_feature
+#define __has_feature(x) 0
+#endif
+
+static void killed_at_every_instruction(void **unused)
+{
+    (void)unused;
+    if (__has_feature(thread_sanitizer)) /* whose instructions take minutes to go through */
+        skip();
+    memory m = {part_of(BYTES), part_of(BYTES), part_of(BYTES)};
+    c.tat = policy_of("gcra 1/s burst 100");
+    c.ticks = policy_of("gcra 3/h burst 100");
+    c.counter = policy_of("sliding-counter 1000000/h");
+    c.log = policy_of("sliding-log 2/h");
+    for (size_t i = 0; i < sizeof scenes / sizeof scenes[0]; i++) {
+        if (run_scene(&scenes[i], &m) != 0) {
+            print_message("this system lets nobody be traced\n");
+            skip();
+        }
+    }
+    munmap(m.part, BYTES);
+    munmap(m.last, BYTES);
+    munmap(m.copy, BYTES);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(killed_at_every_instruction),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
