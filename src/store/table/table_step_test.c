@@ -356,7 +356,7 @@ static void killed_at_every_instruction(void **unused)
         skip();
     memory m = {part_of(BYTES), part_of(BYTES), part_of(BYTES)};
     c.tat = policy_of("gcra 1/s burst 100");
-    c.ticks = policy_of("gcra 3/h burst 100");
+    c.ticks = policy_of("gcra 7/h burst 100");
     c.counter = policy_of("sliding-counter 1000000/h");
     c.log = policy_of("sliding-log 2/h");
     for (size_t i = 0; i < sizeof scenes / sizeof scenes[0]; i++) {
