@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
 /* The hash of keys: the standard's own example of a round, the same numbers with and without the
- * instruction, and what keys that look alike come to. The hash's own source is part of this file, so
- * that a single round can be asked for. */
+ * instruction, and what keys that look alike come to. The hash's own source is part of this file,
+ * so that a single round can be asked for. */
 
 #include "store/hash.c"
 
@@ -49,7 +49,8 @@ PORT_AES_HARD static block round_hard(block x, const block *key)
 }
 #endif
 
-/* FIPS 197, appendix B: the states at the start of rounds 1 to 9 and the next one's, and the keys. */
+/* FIPS 197, appendix B: the states at the start of rounds 1 to 9 and the next one's, and the keys.
+ * */
 static void rounds_of_the_standard(void **state)
 {
     (void)state;

@@ -25,7 +25,8 @@ static uint64_t held_by(const weir_line *l)
 }
 
 /* Relaxed: sums that publish nothing. Each change is made under the lock of its bucket, so that the
- * counts of a stripe do not fall below 0, unless a writer was killed between this and its bucket. */
+ * counts of a stripe do not fall below 0, unless a writer was killed between this and its bucket.
+ * */
 static void count(weir_table *t, const weir_locked *l)
 {
     if ((l->old.word[0] ^ l->line.word[0]) & WEIR_CODES)
@@ -124,9 +125,9 @@ static weir_bucket *other_of(const weir_table *t, const weir_bucket *b, const we
     return &t->keeper.buckets[at >= len ? at - len : at];
 }
 
-/* Whether an entry of `form` would have room in a bucket once what is fresh there was dropped. Takes
- * no lock: a guess, which costs less than finding it out. Nor does it wait for one, since others may
- * wait for those that are held here. */
+/* Whether an entry of `form` would have room in a bucket once what is fresh there was dropped.
+ * Takes no lock: a guess, which costs less than finding it out. Nor does it wait for one, since
+ * others may wait for those that are held here. */
 static bool may_hold(const weir_bucket *b, weir_form form, int64_t seen_ns)
 {
     weir_line l = {.word = {port_word_load_acquire(&b->word[0])}};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* States packed and unpacked: of random policies of every kind, reached by random charges, each must
- * decide afterwards as the one that was never packed, at whatever time and about whatever cost. */
+/* States packed and unpacked: of random policies of every kind, reached by random charges, each
+ * must decide afterwards as the one that was never packed, at whatever time and about whatever
+ * cost. */
 
 #include "store/state.h"
 #include "store/table/pack.h"

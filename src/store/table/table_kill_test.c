@@ -211,8 +211,8 @@ static void answers_survive(void **unused)
 
 /* ---- a move that was cut short --------------------------------------------------------------- */
 
-/* A key lies in both of its buckets, in the second as it was some time ago. When it has to go there,
- * it is not found twice. */
+/* A key lies in both of its buckets, in the second as it was some time ago. When it has to go
+ * there, it is not found twice. */
 static void older_copy(void **unused)
 {
     (void)unused;

@@ -226,8 +226,8 @@ static void *look_often(void *arg)
     return NULL;
 }
 
-/* Whoever reads sees a key's words as one write left them, whoever else comes and goes; and no write
- * is lost. */
+/* Whoever reads sees a key's words as one write left them, whoever else comes and goes; and no
+ * write is lost. */
 static void whole_states(void **state)
 {
     fixture *f = *state;
