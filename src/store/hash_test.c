@@ -49,8 +49,7 @@ PORT_AES_HARD static block round_hard(block x, const block *key)
 }
 #endif
 
-/* FIPS 197, appendix B: the states at the start of rounds 1 to 9 and the next one's, and the keys.
- * */
+/* FIPS 197, appendix B: the states at the start of rounds 1 to 9 and the next one's, and keys. */
 static void rounds_of_the_standard(void **state)
 {
     (void)state;
