@@ -338,6 +338,9 @@ static void check_many_refused(void **unused)
     for (int key = 0; key < KEYS; key++)
         (void)!weir_store_check(s, &p, id, &key, sizeof key, s_ns, 1, &d);
     assert_true(weir_store_stats_get(s).refused > 0);
+    d = (weir_decision){.limit = -1};
+    assert_int_equal(weir_store_check(s, &p, id, "new", 3, s_ns, 1, &d), WEIR_E_FULL);
+    assert_int_equal(d.limit, -1);
     weir_store_request r[] = {
         {.policy = &p, .policy_id = id, .key = "old", .key_len = 3, .cost = 1},
         {.policy = &p, .policy_id = id, .key = "new", .key_len = 3, .cost = 1}};
