@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The store's clock. All times and clocks are 0..WEIR_NOW_NS_MAX, which is 2^62 ns, so that the sum
- * and the difference of two fit. */
+/* The store's clock. All times and clocks are 0..WEIR_NOW_NS_MAX, so that the difference of two
+ * fits, and one of them with 36 years on top, more than any machine runs between two looks. */
 
 #include "store/clock.h"
 

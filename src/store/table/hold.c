@@ -30,7 +30,7 @@ static weir_table_counts *counts_of(weir_table *t, const weir_bucket *b)
 }
 
 /* Relaxed: sums that publish nothing. Each change is made under the lock of its bucket, so that the
- * counts of a stripe never fall below 0. */
+ * sums never fall below 0. */
 static void count(weir_table *t, const weir_locked *l)
 {
     if ((l->old.word[0] ^ l->line.word[0]) & WEIR_CODES)
