@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Several keys as one: a request counts for a user and for the user's organisation, or for neither. */
+/* Several keys as one: a request counts for a user and for the organisation, or for neither. */
 
 #include <weir/weir_store.h>
 

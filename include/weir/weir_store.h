@@ -108,6 +108,7 @@ typedef struct weir_store_stats {
     uint64_t refused;      /* small states of new keys that found no room, under WEIR_REFUSE */
     uint64_t damaged;      /* entries of a file that were not whole, and were thrown away */
     uint64_t reserved;     /* reservations that are open */
+    uint64_t syncs_failed; /* since the opening: what was to be on the disk may not be there */
 } weir_store_stats;
 
 /* Makes an empty store, or opens what a file has. options NULL: all defaults, in memory. If a file

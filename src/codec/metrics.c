@@ -194,6 +194,9 @@ void weir_metrics_put(weir_buffer *out, weir_hub *hub, const char *version)
     weir_metrics_put_one(out, "weir_store_damaged_total", "counter",
                          "Entries of the state file that were not whole and were thrown away.",
                          store.damaged);
+    weir_metrics_put_one(out, "weir_store_sync_failures_total", "counter",
+                         "Times that the state file could not be written to the disk.",
+                         store.syncs_failed);
     weir_metrics_put_one(out, "weir_store_reservations", "gauge", "Reservations that are open.",
                          store.reserved);
     put_head(out, "weir_clock_offset_seconds", "gauge",

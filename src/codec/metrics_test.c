@@ -104,6 +104,7 @@ static void check_figures(void **state)
     expect(text, "weir_store_evicted_total 0");
     expect(text, "weir_store_refused_total 0");
     expect(text, "weir_store_damaged_total 0");
+    expect(text, "weir_store_sync_failures_total 0");
     expect(text, "weir_store_reservations 0");
     expect(text, "# TYPE weir_clock_offset_seconds gauge");
     expect(text, "weir_clock_offset_seconds 0.000000000");

@@ -7,22 +7,9 @@
 
 #include "port/aes.h"
 
-#include <string.h>
-
 typedef weir_hash_block block;
 
 /* ---- reading --------------------------------------------------------------------------------- */
-
-/* 8 bytes as a little-endian number. */
-static inline uint64_t read8(const uint8_t *p)
-{
-    uint64_t x;
-    memcpy(&x, p, sizeof x);
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    x = __builtin_bswap64(x);
-#endif
-    return x;
-}
 
 static inline uint64_t read4(const uint8_t *p)
 {
@@ -33,7 +20,7 @@ static inline uint64_t read4(const uint8_t *p)
 static inline block read_short(const uint8_t *p, size_t len)
 {
     if (len >= 8)
-        return (block){{read8(p), read8(p + len - 8)}};
+        return (block){{weir_read8(p), weir_read8(p + len - 8)}};
     if (len >= 4)
         return (block){{read4(p), read4(p + len - 4)}};
     return (block){{p[0] | (uint64_t)p[len / 2] << 8 | (uint64_t)p[len - 1] << 16, 0}};
@@ -44,13 +31,13 @@ static inline block read_short(const uint8_t *p, size_t len)
 static inline int read_long(const weir_hash_keys *keys, const uint8_t *p, size_t len,
                             block ret[WEIR_HASH_LANES])
 {
-    ret[0] = (block){{read8(p), read8(p + 8)}};
-    ret[1] = (block){{read8(p + len - 16), read8(p + len - 8)}};
+    ret[0] = (block){{weir_read8(p), weir_read8(p + 8)}};
+    ret[1] = (block){{weir_read8(p + len - 16), weir_read8(p + len - 8)}};
     if (len <= 32)
         return 2;
     if (len <= 64) {
-        ret[2] = (block){{read8(p + 16), read8(p + 24)}};
-        ret[3] = (block){{read8(p + len - 32), read8(p + len - 24)}};
+        ret[2] = (block){{weir_read8(p + 16), weir_read8(p + 24)}};
+        ret[3] = (block){{weir_read8(p + len - 32), weir_read8(p + len - 24)}};
     } else {
         ret[2] = (block){{weir_siphash(keys->first, p, len), weir_siphash(keys->second, p, len)}};
         ret[3] = (block){{0, 0}};

@@ -4,8 +4,6 @@
 
 #include "store/siphash.h"
 
-#include <string.h>
-
 static inline uint64_t rotl(uint64_t x, unsigned n)
 {
     return x << n | x >> (64 - n);
@@ -26,17 +24,6 @@ __attribute__((always_inline)) static inline void sip_round(uint64_t v[4])
     v[2] = rotl(v[2], 32);
 }
 
-/* 8 bytes as a little-endian number. */
-static inline uint64_t read8(const uint8_t *p)
-{
-    uint64_t x;
-    memcpy(&x, p, sizeof x);
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    x = __builtin_bswap64(x);
-#endif
-    return x;
-}
-
 /* The last len % 8 bytes as a little-endian number. Of a longer key, the last 8 are read at once:
  * lengths vary from key to key, and a loop over the rest would be mispredicted every time. */
 static inline uint64_t read_rest(const uint8_t *bytes, size_t len)
@@ -45,7 +32,7 @@ static inline uint64_t read_rest(const uint8_t *bytes, size_t len)
     if (rest == 0)
         return 0;
     if (len >= 8)
-        return read8(bytes + len - 8) >> (64 - 8 * rest);
+        return weir_read8(bytes + len - 8) >> (64 - 8 * rest);
     uint64_t x = 0;
     for (unsigned i = 0; i < rest; i++)
         x |= (uint64_t)bytes[i] << (8 * i);
@@ -58,7 +45,7 @@ uint64_t weir_siphash(weir_secret secret, const void *bytes, size_t len)
     uint64_t v[4] = {secret.k0 ^ 0x736f6d6570736575, secret.k1 ^ 0x646f72616e646f6d,
                      secret.k0 ^ 0x6c7967656e657261, secret.k1 ^ 0x7465646279746573};
     for (size_t words = len / 8; words > 0; words--, p += 8) {
-        uint64_t m = read8(p);
+        uint64_t m = weir_read8(p);
         v[3] ^= m;
         sip_round(v);
         v[0] ^= m;

@@ -8,10 +8,22 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 typedef struct weir_secret {
     uint64_t k0, k1;
 } weir_secret;
+
+/* 8 bytes as a little-endian number. */
+static inline uint64_t weir_read8(const uint8_t *p)
+{
+    uint64_t x;
+    memcpy(&x, p, sizeof x);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    x = __builtin_bswap64(x);
+#endif
+    return x;
+}
 
 /* Pure. */
 uint64_t weir_siphash(weir_secret secret, const void *bytes, size_t len);

@@ -52,15 +52,6 @@ static weir_status sizes_of(const weir_store_options *o, sizes *ret)
     return WEIR_OK;
 }
 
-static void read_secret(weir_store *s)
-{
-    const uint8_t *bytes = weir_image_secret(s->image);
-    for (unsigned i = 0; i < 8; i++) {
-        s->secret.k0 |= (uint64_t)bytes[i] << (8 * i);
-        s->secret.k1 |= (uint64_t)bytes[8 + i] << (8 * i);
-    }
-}
-
 static void close_parts(weir_store *s)
 {
     weir_reserve_close(s->reserved);
@@ -96,7 +87,8 @@ static weir_status open_on(weir_store **ret, weir_image *image, const weir_store
         s->zones = *o->zones;
     s->memory_max = parts.table.bytes + parts.large.bytes + parts.reserved.bytes;
     s->large_max = parts.large.bytes;
-    read_secret(s);
+    const uint8_t *secret = weir_image_secret(image);
+    s->secret = (weir_secret){weir_read8(secret), weir_read8(secret + 8)};
     weir_hash_init(&s->hash, s->secret);
     weir_status st = weir_table_open(&s->table, parts.table.at, parts.table.bytes, owners,
                                      o->when_full == WEIR_REFUSE);
@@ -194,5 +186,6 @@ weir_store_stats weir_store_stats_get(weir_store *s)
                               .large_max = s->large_max,
                               .refused = table.refused + large.refused,
                               .damaged = table.damaged + large.damaged + reserved.damaged,
-                              .reserved = reserved.open};
+                              .reserved = reserved.open,
+                              .syncs_failed = weir_image_stats_get(s->image).syncs_failed};
 }

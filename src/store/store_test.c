@@ -372,8 +372,12 @@ static void check_refused(void **unused)
         assert_int_equal(weir_store_check(s, &p, id, &known, sizeof known, s_ns, 1, &d), WEIR_OK);
         while (weir_store_check(s, &p, id, &key, sizeof key, s_ns, 1, &d) == WEIR_OK)
             key++;
+        d = (weir_decision){.limit = -1};
+        key++;
+        assert_int_equal(weir_store_check(s, &p, id, &key, sizeof key, s_ns, 1, &d), WEIR_E_FULL);
+        assert_int_equal(d.limit, -1);
         refused = weir_store_stats_get(s).refused;
-        assert_int_equal(refused, 1);
+        assert_int_equal(refused, 2);
         weir_store_request r[] = {{&p, id, &known, sizeof known, 1, WEIR_OK, {0}},
                                   {&p, id, &key, sizeof key, 1, WEIR_OK, {0}}};
         size_t blocking;

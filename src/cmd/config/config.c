@@ -175,7 +175,7 @@ static bool check_large(config_reader *r, const config_place *place, weir_config
     return false;
 }
 
-/* What weir_store_open() refuses: whole hashes must be told from where keys lie in a file's table. */
+/* What weir_store_open() refuses: a file's table must be able to tell whole hashes. */
 static bool check_file_size(config_reader *r, const config_place *place, const weir_config *c)
 {
     const config_node *file = config_get(place->node, "file");

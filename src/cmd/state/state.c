@@ -47,11 +47,7 @@ typedef struct asked {
 void state_fingerprint(const uint8_t secret[16], char ret[STATE_FINGERPRINT_MAX])
 {
     static const char text[] = "weir state";
-    weir_secret key = {0, 0};
-    for (unsigned i = 0; i < 8; i++) {
-        key.k0 |= (uint64_t)secret[i] << (8 * i);
-        key.k1 |= (uint64_t)secret[8 + i] << (8 * i);
-    }
+    const weir_secret key = {weir_read8(secret), weir_read8(secret + 8)};
     snprintf(ret, STATE_FINGERPRINT_MAX, "%016" PRIx64, weir_siphash(key, text, sizeof text - 1));
 }
 

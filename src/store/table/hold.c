@@ -25,7 +25,7 @@ static uint64_t held_by(const weir_line *l)
 }
 
 /* Relaxed: sums that publish nothing. Each change is made under the lock of its bucket, so that the
- * counts of a stripe do not fall below 0, unless a writer was killed before its bucket. */
+ * sums do not fall below 0, unless a writer was killed before its bucket. */
 static void count(weir_table *t, const weir_locked *l)
 {
     if ((l->old.word[0] ^ l->line.word[0]) & WEIR_CODES)

@@ -211,13 +211,6 @@ void weir_table_reset(weir_table *t, uint64_t hash)
     weir_hold_commit(t, &h);
 }
 
-/* ---- reading ahead --------------------------------------------------------------------------- */
-
-void weir_table_prefetch(const weir_table *t, uint64_t hash)
-{
-    port_prefetch(&t->keeper.buckets[weir_first_of(t, hash)]);
-}
-
 /* ---- all of it ------------------------------------------------------------------------------- */
 
 /* The hash of an entry: its tag, and above it what its first bucket says. */

@@ -319,8 +319,12 @@ __attribute__((noinline)) static weir_status take_one_with_care(weir_table *t, c
                                                                 uint64_t hash, int64_t now_ns,
                                                                 int64_t cost, weir_decision *ret)
 {
-    asked a = {.policy = p, .cost = cost, .ret = ret};
-    return take_with_care(t, &a, hash, now_ns);
+    weir_decision d; /* not the caller's own: there may be no room for what it says */
+    asked a = {.policy = p, .cost = cost, .ret = &d};
+    weir_status st = take_with_care(t, &a, hash, now_ns);
+    if (st == WEIR_OK)
+        *ret = d;
+    return st;
 }
 
 weir_status weir_table_take_one(weir_table *t, const weir_policy *p, uint64_t hash, int64_t now_ns,
@@ -333,6 +337,11 @@ weir_status weir_table_take_one(weir_table *t, const weir_policy *p, uint64_t ha
 }
 
 /* ---- reading ahead --------------------------------------------------------------------------- */
+
+void weir_table_prefetch(const weir_table *t, uint64_t hash)
+{
+    port_prefetch(weir_first_bucket(t, hash));
+}
 
 void weir_table_prefetch_second(const weir_table *t, uint64_t hash)
 {
