@@ -478,10 +478,13 @@ weir_image_stats weir_image_stats_get(const weir_image *m)
                               .policies_refused = port_load_relaxed(&m->policies_refused)};
 }
 
-void weir_image_note_policy(weir_image *m, uint64_t policy_id, const char *text, size_t len)
+bool weir_image_note_policy(weir_image *m, uint64_t policy_id, const char *text, size_t len)
 {
-    if (len >= WEIR_POLICY_TEXT_MAX || !weir_registry_note(registry(m), policy_id, text, len))
+    bool noted =
+        len < WEIR_POLICY_TEXT_MAX && weir_registry_note(registry(m), policy_id, text, len);
+    if (!noted)
         port_add_relaxed(&m->policies_refused, 1);
+    return noted;
 }
 
 size_t weir_image_policy_text(const weir_image *m, uint64_t policy_id,

@@ -83,8 +83,8 @@ WEIR_NODISCARD weir_status weir_image_replace(weir_image *m, weir_image *old,
 
 /* ---- policies -------------------------------------------------------------------------------- */
 
-/* Notes the text that belongs to a policy's id, once. Any thread. */
-void weir_image_note_policy(weir_image *m, uint64_t policy_id, const char *text, size_t len);
+/* Notes the text that belongs to a policy's id, once. False if there is no room. Any thread. */
+bool weir_image_note_policy(weir_image *m, uint64_t policy_id, const char *text, size_t len);
 
 /* The text of a policy's id, with its terminator. Returns its length; 0 if the id is not known. Any
  * thread. */
