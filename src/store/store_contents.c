@@ -30,9 +30,9 @@ void weir_store_note_policy(const weir_store *s, uint64_t policy_id, const weir_
     weir_image_note_policy(s->image, policy_id, text, len);
 }
 
-void weir_store_note_text(weir_store *s, uint64_t policy_id, const char *text, size_t len)
+bool weir_store_note_text(weir_store *s, uint64_t policy_id, const char *text, size_t len)
 {
-    weir_image_note_policy(s->image, policy_id, text, len);
+    return weir_image_note_policy(s->image, policy_id, text, len);
 }
 
 void weir_store_policies(weir_store *s,

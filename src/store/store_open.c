@@ -145,7 +145,7 @@ weir_status weir_store_open(weir_store **ret, const weir_store_options *options)
     weir_store_options o = options ? *options : (weir_store_options){0};
     weir_store *s;
     weir_image *image;
-    sizes parts;
+    sizes parts = {0};
     weir_status st = sizes_of(&o, &parts);
     if (st == WEIR_OK)
         st = weir_image_open(&image, &o, parts.table, parts.large, parts.reserved);

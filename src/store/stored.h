@@ -41,9 +41,9 @@ void weir_store_policies(weir_store *s,
                          bool (*fn)(void *ctx, uint64_t id, const char *text, size_t len),
                          void *ctx);
 
-/* Notes a text that weir_store_policies() told, of this store or of one with the same secret. Any
- * thread. */
-void weir_store_note_text(weir_store *s, uint64_t policy_id, const char *text, size_t len);
+/* Notes a text that weir_store_policies() told, of this store or of one with the same secret. False
+ * if there is no room. Any thread. */
+bool weir_store_note_text(weir_store *s, uint64_t policy_id, const char *text, size_t len);
 
 /* The store's time: decisions are made at this or later. */
 int64_t weir_store_seen_ns(const weir_store *s);

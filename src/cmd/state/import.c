@@ -23,7 +23,7 @@ typedef struct intake {
     char *text; /* of that line; getline()'s */
     size_t room;
     state_file file;
-    uint64_t keys, policies, refused; /* filed; found no room */
+    uint64_t keys, policies, refused, policies_refused; /* filed; found no room */
     uint64_t *words;
     size_t words_room;
 } intake;
@@ -82,8 +82,7 @@ static bool read_hex(const char *text, size_t n, uint64_t *ret)
 /* ---- the head -------------------------------------------------------------------------------- */
 
 typedef struct head_line {
-    int version;
-    json_int_t time_ns, wall_ns, memory_bytes, large_bytes;
+    json_int_t version, time_ns, wall_ns, memory_bytes, large_bytes;
     char fingerprint[STATE_FINGERPRINT_MAX];
     bool has_secret;
     uint8_t secret[16];
@@ -103,13 +102,14 @@ static bool read_head_line(const intake *m, json_t *root, head_line *ret)
 {
     const char *fingerprint, *secret = NULL;
     json_error_t error;
-    if (json_unpack_ex(root, &error, JSON_STRICT, "{s:i,s:I,s:I,s:I,s:I,s:s,s?s}", "weir_state",
+    if (json_unpack_ex(root, &error, JSON_STRICT, "{s:I,s:I,s:I,s:I,s:I,s:s,s?s}", "weir_state",
                        &ret->version, "time_ns", &ret->time_ns, "wall_ns", &ret->wall_ns,
                        "memory_bytes", &ret->memory_bytes, "large_bytes", &ret->large_bytes,
                        "fingerprint", &fingerprint, "secret", &secret) != 0)
         return wrong(m, "expected the head that --export writes: %s", error.text);
     if (ret->version != WEIR_STATE_VERSION)
-        return wrong(m, "states of version %d, expected %d", ret->version, WEIR_STATE_VERSION);
+        return wrong(m, "states of version %" JSON_INTEGER_FORMAT ", expected %d", ret->version,
+                     WEIR_STATE_VERSION);
     if (ret->time_ns < 0 || ret->time_ns > WEIR_NOW_NS_MAX || ret->wall_ns < 0 ||
         ret->wall_ns > WEIR_NOW_NS_MAX)
         return wrong(m, "time_ns, wall_ns: expected 0 to %" PRId64, (int64_t)WEIR_NOW_NS_MAX);
@@ -186,8 +186,10 @@ static bool file_policy(intake *m, json_t *root)
         return wrong(m, "id: expected 16 hexadecimal digits, and not all 0");
     if (strlen(text) >= WEIR_POLICY_TEXT_MAX)
         return wrong(m, "policy: expected fewer than %d bytes", WEIR_POLICY_TEXT_MAX);
-    weir_store_note_text(m->file.store, id, text, strlen(text));
-    m->policies++;
+    if (weir_store_note_text(m->file.store, id, text, strlen(text)))
+        m->policies++;
+    else
+        m->policies_refused++;
     return true;
 }
 
@@ -276,9 +278,12 @@ int state_import(const char *path, const char *from, const weir_zones *zones)
     if (m.refused > 0)
         fprintf(stderr, "weir state: %s: %" PRIu64 " keys found no room, and are fresh there\n",
                 path, m.refused);
+    if (m.policies_refused > 0)
+        fprintf(stderr, "weir state: %s: %" PRIu64 " policies found no room for their texts\n",
+                path, m.policies_refused);
     if (!is_stdin)
         fclose(m.in);
     free(m.text);
     free(m.words);
-    return good && m.refused == 0 ? 0 : 1;
+    return good && m.refused == 0 && m.policies_refused == 0 ? 0 : 1;
 }

@@ -300,7 +300,9 @@ static weir_status open_file(weir_image *m, const weir_store_options *options)
         st = attach(m, options);
     if (st == WEIR_OK && m->file.is_new)
         st = weir_image_file_put(&m->file, options);
-    if (st == WEIR_OK)
+    /* Of several who begin at once with other sizes the first changes them: until that is done nobody
+     * else may come in, or each would be in the way of all. */
+    if (st == WEIR_OK && !(m->file.is_first && weir_image_other_size(m)))
         st = weir_image_file_settle(&m->file, options);
     if (st == WEIR_OK)
         st = start_syncer(m, options);
@@ -476,10 +478,13 @@ weir_image_stats weir_image_stats_get(const weir_image *m)
                               .policies_refused = port_load_relaxed(&m->policies_refused)};
 }
 
-void weir_image_note_policy(weir_image *m, uint64_t policy_id, const char *text, size_t len)
+bool weir_image_note_policy(weir_image *m, uint64_t policy_id, const char *text, size_t len)
 {
-    if (len >= WEIR_POLICY_TEXT_MAX || !weir_registry_note(registry(m), policy_id, text, len))
+    bool noted =
+        len < WEIR_POLICY_TEXT_MAX && weir_registry_note(registry(m), policy_id, text, len);
+    if (!noted)
         port_add_relaxed(&m->policies_refused, 1);
+    return noted;
 }
 
 size_t weir_image_policy_text(const weir_image *m, uint64_t policy_id,

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-enum { OPEN = 'o', CLOSE = 'c', SIZE_BESIDE = 'b', REPLACE = 'r' };
+enum { OPEN = 'o', CLOSE = 'c', SIZE_OPEN = 's', SIZE_BESIDE = 'b', REPLACE = 'r' };
 
 typedef struct child {
     pid_t pid;
@@ -36,10 +36,10 @@ static answer obey(fixture *f, char order, weir_image **m, weir_image **old)
     weir_image *wide = NULL;
     if (order == OPEN)
         a.st = weir_image_open(m, &f->options, TABLE, LARGE, RESERVED);
-    if (order == SIZE_BESIDE) {
+    if (order == SIZE_OPEN)
         a.st = weir_image_open(old, &f->options, 2 * TABLE, LARGE, RESERVED);
-        if (a.st == WEIR_OK)
-            a.st = weir_image_open_beside(&wide, *old, &f->options);
+    if (order == SIZE_BESIDE) {
+        a.st = weir_image_open_beside(&wide, *old, &f->options);
         *m = wide;
     }
     if (order == REPLACE)
@@ -276,7 +276,9 @@ static void check_killed_makers(void **state)
     fixture *f = *state;
     for (int round = 0; round < 4 * ROUNDS; round++) {
         child c = start(f);
-        tell(&c, round % 4 == 3 ? SIZE_BESIDE : OPEN);
+        tell(&c, round % 4 == 3 ? SIZE_OPEN : OPEN);
+        if (round % 4 == 3)
+            tell(&c, SIZE_BESIDE);
         for (int i = 0; i < round * 500; i++) /* a little later each time */
             getppid();
         end(&c);
@@ -295,9 +297,13 @@ static void check_wait_for_other_size(void **state)
     f->options.shared = true;
     child a = start(f), b = start(f);
     weir_image_close(must_open(f));
-    answer beside = ask(&a, SIZE_BESIDE);
-    assert_int_equal(beside.st, WEIR_OK);
+    assert_int_equal(ask(&a, SIZE_OPEN).st, WEIR_OK);
     tell(&b, OPEN); /* which has to wait, or comes later: it finds the new one in any case */
+    int fd;
+    assert_int_equal(port_file_open(f->path, false, &fd), PORT_FILE_OK);
+    assert_true(port_file_is_locked(fd, 0)); /* the door, already here */
+    port_file_close(fd);
+    assert_int_equal(ask(&a, SIZE_BESIDE).st, WEIR_OK);
     assert_int_equal(ask(&a, REPLACE).st, WEIR_OK);
     answer from_b = hear(&b);
     assert_int_equal(from_b.st, WEIR_OK);
