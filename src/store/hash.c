@@ -59,10 +59,10 @@ static inline bool same_key(const weir_store_request *a, const weir_store_reques
         return false;
     const uint8_t *p = a->key, *q = b->key;
     size_t len = a->key_len;
-    if (read8(p) != read8(q) || read8(p + len - 8) != read8(q + len - 8))
+    if (weir_read8(p) != weir_read8(q) || weir_read8(p + len - 8) != weir_read8(q + len - 8))
         return false;
-    return len <= 16 ||
-           (read8(p + 8) == read8(q + 8) && read8(p + len - 16) == read8(q + len - 16));
+    return len <= 16 || (weir_read8(p + 8) == weir_read8(q + 8) &&
+                         weir_read8(p + len - 16) == weir_read8(q + len - 16));
 }
 
 /* ---- in plain C ------------------------------------------------------------------------------ */
