@@ -6,7 +6,9 @@
 
 #include <weir/weir_store.h>
 
+#include "store/inside.h"
 #include "store/siphash.h"
+#include "store/table/hold.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -415,6 +417,107 @@ static void check_commit_refused(void **unused)
     weir_store_close(s);
 }
 
+/* ---- hostile and full ------------------------------------------------------------------------ */
+
+/* A store with as small a table as there is. */
+static weir_store *tiny_store(uint8_t secret)
+{
+    weir_store *s = NULL;
+    const weir_store_options options = {.memory_bytes = 1 << 20,
+                                        .secret = (const uint8_t[16]){secret},
+                                        .large_bytes = (1 << 20) - (64 << 10)};
+    assert_int_equal(weir_store_open(&s, &options), WEIR_OK);
+    return s;
+}
+
+/* How many live keys are forgotten of those that, under the first secret, have both their buckets
+ * among the first few. */
+static uint64_t flood(weir_store *known, weir_store *s, size_t keys)
+{
+    enum { FEW = 16 };
+    weir_policy p = policy_of("gcra 1/h burst 5");
+    uint64_t id = weir_store_policy_id(known, &p);
+    const weir_bucket *end = known->table->keeper.buckets + FEW;
+    for (uint64_t key = 0; keys > 0; key++) {
+        uint64_t hash = weir_store_hash(known, id, &key, sizeof key);
+        weir_place at = weir_place_of(known->table, hash);
+        if (at.first >= end || at.second >= end)
+            continue;
+        weir_decision d;
+        keys--;
+        assert_int_equal(
+            weir_store_check(s, &p, weir_store_policy_id(s, &p), &key, sizeof key, s_ns, 1, &d),
+            WEIR_OK);
+    }
+    return weir_store_stats_get(s).evicted;
+}
+
+/* What the secret is for: who knows it fills the buckets of whom he likes, and they are forgotten;
+ * under another secret the same keys do not meet. */
+static void check_flooding(void **unused)
+{
+    (void)unused;
+    enum { KEYS = 300, ROOM = 16 * WEIR_LINE_ENTRIES };
+    weir_store *known = tiny_store(1), *other = tiny_store(2);
+    assert_true(known->table->keeper.buckets_len * WEIR_LINE_ENTRIES > 3 * KEYS);
+    assert_int_equal(flood(known, known, KEYS), KEYS - ROOM);
+    assert_int_equal(flood(known, other, KEYS), 0);
+    weir_store_close(known);
+    weir_store_close(other);
+}
+
+static void charge_keys(weir_store *s, const weir_policy *p, uint64_t first, uint64_t n,
+                        int64_t now_ns)
+{
+    uint64_t id = weir_store_policy_id(s, p);
+    for (uint64_t key = first; key < first + n; key++) {
+        weir_decision d;
+        assert_int_equal(weir_store_check(s, p, id, &key, sizeof key, now_ns, 1, &d), WEIR_OK);
+        assert_true(d.allowed);
+    }
+}
+
+/* At a tenth more than there is room for, and at twice that, every key that came went in, so many
+ * went for it as there are too many, and each was counted. */
+static void check_overfull(void **unused)
+{
+    (void)unused;
+    weir_policy p = policy_of("gcra 1/h burst 5");
+    for (unsigned tenths = 11; tenths <= 20; tenths += 9) {
+        weir_store *s = tiny_store(3);
+        uint64_t room = s->table->keeper.buckets_len * WEIR_LINE_ENTRIES, keys = room * tenths / 10;
+        charge_keys(s, &p, 0, keys, s_ns);
+        weir_store_stats stats = weir_store_stats_get(s);
+        assert_int_equal(stats.keys + stats.evicted, keys);
+        assert_in_range(stats.keys, room * 95 / 100, room);
+        weir_store_close(s);
+    }
+}
+
+/* No debtor is forgiven while a fresh key could have gone: a full store of keys that are fresh by now
+ * takes as many again. */
+static void check_fresh_go_first(void **unused)
+{
+    (void)unused;
+    weir_policy quick = policy_of("gcra 1/s burst 5"), slow = policy_of("gcra 1/h burst 5");
+    weir_store *s = tiny_store(4);
+    uint64_t room = s->table->keeper.buckets_len * WEIR_LINE_ENTRIES, most = room * 8 / 10;
+    for (int64_t round = 0; round < 10; round++) {
+        charge_keys(s, &quick, (uint64_t)round * most, most, (2 * round + 1) * s_ns);
+        assert_int_equal(weir_store_stats_get(s).evicted, 0);
+    }
+    charge_keys(s, &slow, 0, most, 100 * s_ns);
+    assert_int_equal(weir_store_stats_get(s).evicted, 0);
+    for (uint64_t key = 0; key < most; key++) {
+        weir_decision d;
+        assert_int_equal(weir_store_peek(s, &slow, weir_store_policy_id(s, &slow), &key, sizeof key,
+                                         100 * s_ns, 1, &d),
+                         WEIR_OK);
+        assert_int_equal(d.remaining, 4);
+    }
+    weir_store_close(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -423,6 +526,9 @@ int main(void)
         cmocka_unit_test(check_growth_spares_others),
         cmocka_unit_test(check_apply_fails),
         cmocka_unit_test(check_commit_refused),
+        cmocka_unit_test(check_flooding),
+        cmocka_unit_test(check_overfull),
+        cmocka_unit_test(check_fresh_go_first),
         cmocka_unit_test(check_siphash),
         cmocka_unit_test(check_options),
         cmocka_unit_test(check_figures),
