@@ -160,7 +160,7 @@ static void answered(worker *w, const charge *g, weir_status st, const weir_deci
     if (d->allowed)
         port_add_relaxed(&r->answered[g->policy][g->key], (uint64_t)g->cost);
     else
-        port_sub_relaxed(&r->begun[g->policy][g->key], (uint64_t)g->cost);
+        port_add_relaxed(&r->undone[g->policy][g->key], (uint64_t)g->cost);
 }
 
 static void charge_one(worker *w)
@@ -222,8 +222,7 @@ static void reserve(worker *w)
     weir_decision d = {.allowed = false};
     uint64_t id = 0;
     int64_t actual = (int64_t)(next_random(&w->random) % 5), over = 0;
-    port_counter *begun = &w->crash->record->begun[g.policy][g.key];
-    port_counter *sure = &w->crash->record->answered[g.policy][g.key];
+    crash_record *r = w->crash->record;
     begin(w, &g);
     weir_status st =
         weir_store_reserve(w->store, &w->crash->policy[g.policy], w->id[g.policy], g.text,
@@ -234,12 +233,12 @@ static void reserve(worker *w)
         return;
     uint64_t less = actual < g.cost ? (uint64_t)(g.cost - actual) : 0;
     uint64_t more = actual > g.cost ? (uint64_t)(actual - g.cost) : 0;
-    port_sub_relaxed(sure, less);
-    port_add_relaxed(begun, more);
+    port_add_relaxed(&r->unsure[g.policy][g.key], less);
+    port_add_relaxed(&r->begun[g.policy][g.key], more);
     if (weir_store_commit(w->store, id, now_ns, actual, &d, &over) != WEIR_OK)
         _exit(BAD_ANSWER);
-    port_sub_relaxed(begun, less + (uint64_t)over);
-    port_add_relaxed(sure, more - (uint64_t)over);
+    port_add_relaxed(&r->undone[g.policy][g.key], less + (uint64_t)over);
+    port_add_relaxed(&r->answered[g.policy][g.key], more - (uint64_t)over);
 }
 
 /* Keys that come and go, so that buckets and chains change. */
@@ -386,10 +385,14 @@ static void verify_key(crash *c, weir_store *s, size_t p, size_t k, bool settle)
     weir_decision d;
     snprintf(key, sizeof key, "key %zu", k);
     uint64_t id = weir_store_policy_id(s, &c->policy[p]);
-    port_counter *begun = &c->record->begun[p][k], *answered = &c->record->answered[p][k];
-    uint64_t least = port_load_relaxed(answered);
+    crash_record *r = c->record;
+    /* What was charged at the moment of the peek lies between the two, whatever others do meanwhile. */
+    uint64_t sure = port_load_relaxed(&r->answered[p][k]);
+    uint64_t undone = port_load_relaxed(&r->undone[p][k]);
     weir_status st = weir_store_peek(s, &c->policy[p], id, key, strlen(key), now_ns, 0, &d);
-    uint64_t most = port_load_relaxed(begun);
+    uint64_t most = port_load_relaxed(&r->begun[p][k]) - undone;
+    uint64_t unsure = port_load_relaxed(&r->unsure[p][k]);
+    uint64_t least = sure > unsure ? sure - unsure : 0;
     if (st != WEIR_OK)
         crash_fail(c, "%s, %s: %s", texts[p], key, weir_status_str(st));
     uint64_t charged = (uint64_t)(d.limit - d.remaining);
@@ -406,8 +409,8 @@ static void verify_key(crash *c, weir_store *s, size_t p, size_t k, bool settle)
             crash_fail(c, "%s, %s cannot be made fresh", texts[p], key);
         charged = 0;
     }
-    port_sub_relaxed(begun, most - charged);
-    port_add_relaxed(answered, charged - least);
+    port_add_relaxed(&r->undone[p][k], most - charged);
+    port_add_relaxed(&r->answered[p][k], charged + unsure - sure);
 }
 
 void crash_verify(crash *c, weir_store *s, bool settle)

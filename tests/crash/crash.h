@@ -15,10 +15,14 @@
 enum { CRASH_POLICIES = 5, CRASH_KEYS = 16, CRASH_PROCESSES = 4 };
 
 /* What was charged, in memory that outlives who wrote it. A charge is begun before the store is
- * asked, and answered after. */
+ * asked, and answered after. What turns out not to be charged is noted beside them, so that none of
+ * the counts ever goes down: they are looked at while others are at work. */
 typedef struct crash_record {
     port_counter begun[CRASH_POLICIES][CRASH_KEYS];
+    port_counter undone[CRASH_POLICIES]
+                       [CRASH_KEYS]; /* of begun, after it was given back or denied */
     port_counter answered[CRASH_POLICIES][CRASH_KEYS];
+    port_counter unsure[CRASH_POLICIES][CRASH_KEYS]; /* of answered, before it is given back */
     port_counter calls[CRASH_PROCESSES];
 } crash_record;
 

@@ -149,9 +149,11 @@ static int look(crash *c)
 static void forget_answers(crash *c)
 {
     for (size_t p = 0; p < CRASH_POLICIES; p++) {
-        for (size_t k = 0; k < CRASH_KEYS; k++)
+        for (size_t k = 0; k < CRASH_KEYS; k++) {
             port_sub_relaxed(&c->record->answered[p][k],
                              port_load_relaxed(&c->record->answered[p][k]));
+            port_sub_relaxed(&c->record->unsure[p][k], port_load_relaxed(&c->record->unsure[p][k]));
+        }
     }
 }
 
