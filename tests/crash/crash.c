@@ -386,7 +386,7 @@ static void verify_key(crash *c, weir_store *s, size_t p, size_t k, bool settle)
     snprintf(key, sizeof key, "key %zu", k);
     uint64_t id = weir_store_policy_id(s, &c->policy[p]);
     crash_record *r = c->record;
-    /* What was charged at the moment of the peek lies between the two, whatever others do meanwhile. */
+    /* What was charged at the moment of the peek lies between the two, whatever others do. */
     uint64_t sure = port_load_relaxed(&r->answered[p][k]);
     uint64_t undone = port_load_relaxed(&r->undone[p][k]);
     weir_status st = weir_store_peek(s, &c->policy[p], id, key, strlen(key), now_ns, 0, &d);
