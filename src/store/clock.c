@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The store's clock. All times and clocks are 0..WEIR_NOW_NS_MAX, so that the difference of two fits;
- * their sum may not. */
+/* The store's clock. All times and clocks are 0..WEIR_NOW_NS_MAX, so that the difference of two
+ * fits; their sum may not. */
 
 #include "store/clock.h"
 

@@ -356,8 +356,8 @@ static void check_damaged_part(void **unused)
     unlink(path);
 }
 
-/* Where new keys are refused and there is no room, the request that found none says so, in a call of
- * its own as in one of several keys; nothing is charged, and all of it is counted. */
+/* Where new keys are refused and there is no room, the request that found none says so, in a call
+ * of its own as in one of several keys; nothing is charged, and all of it is counted. */
 static void check_refused(void **unused)
 {
     (void)unused;

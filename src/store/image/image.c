@@ -300,8 +300,8 @@ static weir_status open_file(weir_image *m, const weir_store_options *options)
         st = attach(m, options);
     if (st == WEIR_OK && m->file.is_new)
         st = weir_image_file_put(&m->file, options);
-    /* Of several who begin at once with other sizes the first changes them: until that is done nobody
-     * else may come in, or each would be in the way of all. */
+    /* Of several who begin at once with other sizes the first changes them: until that is done
+     * nobody else may come in, or each would be in the way of all. */
     if (st == WEIR_OK && !(m->file.is_first && weir_image_other_size(m)))
         st = weir_image_file_settle(&m->file, options);
     if (st == WEIR_OK)

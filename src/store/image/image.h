@@ -29,9 +29,9 @@ typedef struct weir_image_parts {
 
 /* Opens or creates, by options->file (NULL: anonymous memory), with the parts' sizes as given; an
  * image that exists keeps its own. Takes the same time whatever the size, but for the room that a
- * new file is given on the disk. The parts' sizes are any but 0. Where nobody else has the file open
- * and it has other sizes, all others wait until weir_image_open_beside() fails, weir_image_replace()
- * has come to an end, or it is closed.
+ * new file is given on the disk. The parts' sizes are any but 0. Where nobody else has the file
+ * open and it has other sizes, all others wait until weir_image_open_beside() fails,
+ * weir_image_replace() has come to an end, or it is closed.
  * Returns WEIR_OK; WEIR_E_BUSY if somebody else has the file open; WEIR_E_SYNTAX for a file that is
  * not ours, or damaged, or of another version; WEIR_E_RANGE for sizes that no file can have, or a
  * secret that is not the file's; WEIR_E_IO; WEIR_E_NOMEM. Then there is a text in

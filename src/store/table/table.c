@@ -301,8 +301,8 @@ weir_table_stats weir_table_stats_get(weir_table *t)
 
 /* ---- open and close -------------------------------------------------------------------------- */
 
-/* A time that cannot be, which only a disk can have written, would end every decision: it is as good
- * as none. */
+/* A time that cannot be, which only a disk can have written, would end every decision: it is as
+ * good as none. */
 static void mend_time(weir_table_head *h)
 {
     uint64_t seen_ns = port_word_load_relaxed(&h->seen_ns);
