@@ -5,8 +5,8 @@
  *
  *     bench_lib [FILE [PART...]]    prints a table; writes a JSON list to FILE
  *
- * The parts are speed, algos, memory, longest, state and attack, and all of them are run if none is named; and
- * pace, which bench/peers/run asks for. */
+ * The parts are speed, algos, memory, longest, state and attack, and all of them are run if none is
+ * named; and pace, which bench/peers/run asks for. */
 
 #include "parts.h"
 

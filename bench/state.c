@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* How long it takes to open a file of ten million keys, beside one of a hundred. Opening looks at no
- * key, so it should take the same time. The files are made in the working directory. */
+/* How long it takes to open a file of ten million keys, beside one of a hundred. Opening looks at
+ * no key, so it should take the same time. The files are made in the working directory. */
 
 #include "kit.h"
 #include "parts.h"

@@ -72,7 +72,8 @@ static inline void port_word_store_relaxed(port_word *w, uint64_t x)
 static inline void port_stores_in_order(void)
 {
 #ifdef __SANITIZE_THREAD__
-    atomic_signal_fence(memory_order_release); /* gcc's knows no other, and nobody is killed there */
+    atomic_signal_fence(
+        memory_order_release); /* gcc's knows no other, and nobody is killed there */
 #else
     atomic_thread_fence(memory_order_release);
 #endif

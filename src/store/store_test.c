@@ -494,8 +494,8 @@ static void check_overfull(void **unused)
     }
 }
 
-/* No debtor is forgiven while a fresh key could have gone: a full store of keys that are fresh by now
- * takes as many again. */
+/* No debtor is forgiven while a fresh key could have gone: a full store of keys that are fresh by
+ * now takes as many again. */
 static void check_fresh_go_first(void **unused)
 {
     (void)unused;

@@ -11,6 +11,8 @@
 
 #include "store/table/hold.h"
 
+#include <assert.h>
+
 /* ---- counting -------------------------------------------------------------------------------- */
 
 static uint64_t held_by(const weir_line *l)
@@ -286,6 +288,7 @@ weir_status weir_hold_insert(weir_table *t, weir_hold *h, const weir_place *at, 
 {
     weir_locked *first = weir_hold_find(h, at->first), *second = weir_hold_find(h, at->second);
     weir_locked *l = NULL;
+    assert(first && second);
     if (drop_fresh(first, e->form, seen_ns))
         l = first;
     else if (drop_fresh(second, e->form, seen_ns))

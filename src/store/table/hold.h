@@ -144,8 +144,8 @@ weir_status weir_hold_insert(weir_table *t, weir_hold *h, const weir_place *at, 
                              int64_t seen_ns);
 
 /* Whether to make room by several moves is not worth a try: a table that is truly full would be
- * searched in vain with every key. After a search that failed, so many that begin in buckets of the same counts
- * are not made; each call is one of them. */
+ * searched in vain with every key. After a search that failed, so many that begin in buckets of
+ * the same counts are not made; each call is one of them. */
 bool weir_table_is_hopeless(weir_table *t, const weir_bucket *first);
 
 /* Writes the entry of a key that lies at entry i of `l`, or, if i is WEIR_LINE_ENTRIES, nowhere. As

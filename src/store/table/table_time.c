@@ -169,8 +169,8 @@ static void write_over(weir_table *t, const times *first, times *second, uint64_
         weir_bucket_unlock(second->bucket, second->header);
 }
 
-/* Puts a key into one of its buckets, if they hold TIMEs alone and no other entry has to move. False
- * if not so, or if somebody is in the way: then nothing was done. */
+/* Puts a key into one of its buckets, if they hold TIMEs alone and no other entry has to move.
+ * False if not so, or if somebody is in the way: then nothing was done. */
 static bool insert_at_once(weir_table *t, const weir_place *at, uint64_t header, uint64_t word,
                            int64_t seen_ns)
 {
