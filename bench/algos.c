@@ -26,8 +26,9 @@ static const struct algo {
     {"gcra-ticks", "gcra 3/s burst 1000", 1, 0}, /* its interval is no whole number of ns */
     {"fixed-window", "fixed-window 1000/h", 1, 0},
     {"sliding-counter", "sliding-counter 1000/h", 1, 0},
-    {"sliding-slices", "sliding-slices 1000/h slices 12", 1, 0},
-    {"sliding-log-5", "sliding-log 5/10s", 1, 0}, /* a pass charges a key about twice */
+    {"sliding-slices", "sliding-slices 1000/h slices 12", 1, (size_t)512 << 20},
+    {"sliding-log-5", "sliding-log 5/10s", 1,
+     (size_t)512 << 20}, /* a pass charges a key about twice */
     {"sliding-log-100", "sliding-log 100/h", 45, (size_t)2 << 30}, /* half full, then nearly full */
     {"two-layers", "gcra 1000/h burst 1000 & fixed-window 10000/d", 1, 0},
 };
@@ -46,12 +47,12 @@ typedef struct algo_bench {
 typedef uint64_t (*loop_fn)(const subject *s, const request_key *keys, size_t n, int64_t now_ns,
                             int64_t cost);
 
-/* A slot for a key is its state and its tag. There are two for every key, or as many more as make
- * the table's length a power of two. */
+/* A slot for a key is its state and its tag. There are two for every key, four for one in layers, or
+ * as many more as make the table's length a power of two. */
 static size_t table_bytes(const weir_policy *p)
 {
     size_t slot = (weir_state_words(p, 0) + 1) * sizeof(uint64_t), len = 1 << 20;
-    while (len < 2 * slot * KEYS)
+    while (len < (p->layers > 1 ? 4 : 2) * slot * KEYS)
         len *= 2;
     return len;
 }

@@ -472,21 +472,24 @@ static unsigned claim_undo(const weir_keeper *k, const weir_bucket *b)
     }
 }
 
-/* Whether one store makes the one into the other. */
-static bool differ_in_one(const weir_line *old, const weir_line *line)
+/* How many words beside the header the one has otherwise than the other. */
+static unsigned words_apart(const weir_line *old, const weir_line *line)
 {
-    unsigned words = (old->word[0] ^ line->word[0]) & WEIR_CONTENTS ? 2 : 0;
+    unsigned words = 0;
     for (unsigned i = 1; i < WEIR_LINE_WORDS; i++)
         words += old->word[i] != line->word[i];
-    return words <= 1;
+    return words;
 }
 
 void weir_bucket_commit(const weir_keeper *k, weir_bucket *b, const weir_line *old,
                         const weir_line *line)
 {
+    unsigned undo = 0, live = weir_line_live(old), same = live;
     bool moved = false;
-    unsigned undo = 0, live = weir_line_live(old);
-    unsigned same = differ_in_one(old, line) ? live : kept(old, line, &moved);
+    if ((old->word[0] ^ line->word[0]) & WEIR_CONTENTS)
+        same = kept(old, line, &moved);
+    else
+        moved = words_apart(old, line) > 1; /* entries are written anew where they are */
     uint64_t locked = weir_header_lock(k, old->word[0]);
     if (moved) {
         undo = claim_undo(k, b) + 1;

@@ -21,8 +21,13 @@ enum { SHORT_BITS = 32, LONG_BITS = 48, COUNT_BITS = 24, LAG_BITS = 47 };
 
 size_t weir_pack_words(const weir_policy *p)
 {
-    if (weir_pack_is_time(p))
-        return 1; /* as the next line would say, but for most policies at once */
+    if (p->layers == 1) { /* as the rest would say, but for most policies at once */
+        weir_state_format f = p->layer[0].format;
+        if (f == WEIR_STATE_TAT_NS || f == WEIR_STATE_WINDOW_WORD)
+            return 1;
+        if (f != WEIR_STATE_LOG && f != WEIR_STATE_SLICES)
+            return 2;
+    }
     size_t words = weir_state_words(p, WEIR_LEVEL_MAX);
     return words <= WEIR_ENTRY_WORDS && words == weir_state_words(p, 0) ? words : 0;
 }
