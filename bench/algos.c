@@ -47,8 +47,8 @@ typedef struct algo_bench {
 typedef uint64_t (*loop_fn)(const subject *s, const request_key *keys, size_t n, int64_t now_ns,
                             int64_t cost);
 
-/* A slot for a key is its state and its tag. There are two for every key, four for one in layers, or
- * as many more as make the table's length a power of two. */
+/* A slot for a key is its state and its tag. There are two for every key, four for one in layers,
+ * or as many more as make the table's length a power of two. */
 static size_t table_bytes(const weir_policy *p)
 {
     size_t slot = (weir_state_words(p, 0) + 1) * sizeof(uint64_t), len = 1 << 20;

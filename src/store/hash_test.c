@@ -141,7 +141,7 @@ static size_t alike(unsigned kind, uint64_t n, uint8_t ret[136])
 {
     memset(ret, kind == 0 ? 0 : 'a', 136);
     switch (kind) {
-    case 0: /* zeros of 113 lengths from 17 on, up to three bits in the first 16 bytes and the last */
+    case 0: /* zeros of 113 lengths from 17 on, some bits in the first 16 bytes and the last */
         ret[n % 16] |= (uint8_t)(1 << n / 16 % 8);
         ret[16 + n / 128 % 113] = (uint8_t)(n / 128 / 113);
         return 17 + n / 128 % 113;
