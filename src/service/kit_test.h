@@ -50,7 +50,7 @@ static weir_slice text_of(const char *text)
     return (weir_slice){text, strlen(text)};
 }
 
-static weir_ask ask_of(const char *rule, const char *key, int64_t cost)
+static inline weir_ask ask_of(const char *rule, const char *key, int64_t cost)
 {
     return (weir_ask){.rule = text_of(rule), .key = text_of(key), .cost = cost};
 }
@@ -63,7 +63,7 @@ static void set_rules(const weir_rule_spec *specs, size_t n)
     weir_hub_set_rules(hub, rules);
 }
 
-static weir_rule_spec spec_of(const char *name, const char *limit)
+static inline weir_rule_spec spec_of(const char *name, const char *limit)
 {
     weir_rule_spec s = WEIR_RULE_SPEC_DEFAULT;
     s.name = name;
@@ -72,7 +72,7 @@ static weir_rule_spec spec_of(const char *name, const char *limit)
 }
 
 /* What is left of a key by its rule. */
-static int64_t left(const char *rule, const char *key, int64_t at_ns)
+static inline int64_t left(const char *rule, const char *key, int64_t at_ns)
 {
     weir_ask ask = ask_of(rule, key, 0);
     weir_service_peek(service, &ask, at_ns);
@@ -83,19 +83,24 @@ static int64_t left(const char *rule, const char *key, int64_t at_ns)
 typedef struct counts_find {
     const char *name;
     weir_counts counts;
+    bool seen;
 } counts_find;
 
-static void find_counts(void *ctx, const char *name, const weir_counts *counts)
+static inline void find_counts(void *ctx, const char *name, const weir_counts *counts)
 {
     counts_find *f = ctx;
-    if (strcmp(f->name, name) == 0)
+    if (strcmp(name, f->name) == 0) {
+        assert_false(f->seen);
+        f->seen = true;
         f->counts = *counts;
+    }
 }
 
-static weir_counts counts_of(const char *name)
+static inline weir_counts counts_of(const char *name)
 {
     counts_find f = {.name = name};
     weir_hub_counts(hub, find_counts, &f);
+    assert_true(f.seen);
     return f.counts;
 }
 

@@ -3,69 +3,10 @@
 /* The service: named policies with all that belongs to them, changes while it is in use, and what
  * is counted. */
 
-#include "service/service.h"
+#include "service/kit_test.h"
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-static const int64_t now_ns = 1767225600000000000, s_ns = 1000000000;
-
-static weir_store *store;
-static weir_hub *hub;
-static weir_service *service;
-
-static const weir_zone *no_zone(void *ctx, const char *name, size_t len)
-{
-    (void)ctx;
-    (void)name;
-    (void)len;
-    return NULL;
-}
-
-static int setup(void **unused)
-{
-    (void)unused;
-    const weir_zones zones = {no_zone, NULL};
-    bool good = weir_store_open(&store, NULL) == WEIR_OK &&
-                weir_hub_open(&hub, store, &zones) == WEIR_OK &&
-                weir_service_open(&service, hub) == WEIR_OK;
-    return good ? 0 : -1;
-}
-
-static int teardown(void **unused)
-{
-    (void)unused;
-    weir_service_close(service);
-    weir_hub_close(hub);
-    weir_store_close(store);
-    return 0;
-}
-
-static weir_slice text_of(const char *text)
-{
-    return (weir_slice){text, strlen(text)};
-}
-
-static void set_rules(const weir_rule_spec *specs, size_t n)
-{
-    const weir_zones zones = {no_zone, NULL};
-    weir_rules *rules;
-    assert_int_equal(weir_rules_build(&rules, store, &zones, specs, n, NULL, NULL), WEIR_OK);
-    weir_hub_set_rules(hub, rules);
-}
-
-static weir_rule_spec spec_of(const char *name, const char *limit)
-{
-    weir_rule_spec s = WEIR_RULE_SPEC_DEFAULT;
-    s.name = name;
-    s.limit = limit;
-    return s;
-}
 
 static weir_ask take(const char *rule, const char *key, int64_t cost)
 {
@@ -261,30 +202,6 @@ static void check_changes(void **unused)
     assert_false(take("b", "k", 1).decision.allowed);
     assert_int_equal(weir_hub_set_limit(hub, "c", "gcra 1/s", &e), WEIR_OK);
     assert_false(take("c", "k", 1).decision.allowed); /* it comes back with its states */
-}
-
-typedef struct found {
-    const char *name;
-    weir_counts counts;
-    bool seen;
-} found;
-
-static void find_counts(void *ctx, const char *name, const weir_counts *counts)
-{
-    found *f = ctx;
-    if (strcmp(name, f->name) == 0) {
-        assert_false(f->seen);
-        f->seen = true;
-        f->counts = *counts;
-    }
-}
-
-static weir_counts counts_of(const char *name)
-{
-    found f = {.name = name};
-    weir_hub_counts(hub, find_counts, &f);
-    assert_true(f.seen);
-    return f.counts;
 }
 
 static void check_counts(void **unused)
