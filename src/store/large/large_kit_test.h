@@ -2,37 +2,14 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_STORE_LARGE_KIT_TEST_H
 #define WEIR_STORE_LARGE_KIT_TEST_H
-/* What the tests of large states have in common: a part to open, a charge to run, and the look at
+/* What the tests of large states have in common: a part that is open, charges, and the look at
  * a whole part that says whether all in it fits together. */
 
+#include "store/kit_test.h"
 #include "store/large/large.h"
 #include "store/large/large_part.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-
-#include <cmocka.h>
-
-static const int64_t s_ns = 1000000000;
-static const weir_owners alone = {.self = 1};
-
-static inline weir_policy policy_of(const char *text)
-{
-    weir_policy p;
-    assert_int_equal(weir_policy_parse(&p, text, strlen(text), NULL, NULL), WEIR_OK);
-    return p;
-}
-
-static inline void *part_of(size_t bytes)
-{
-    void *part = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                      MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    assert_true(part != MAP_FAILED);
-    return part;
-}
 
 static inline weir_large *open_part(void *part, size_t bytes, bool is_new, const weir_owners *o)
 {
@@ -47,19 +24,6 @@ static inline uint64_t hash_of(uint64_t n)
     n = (n ^ n >> 30) * 0xbf58476d1ce4e5b9;
     n = (n ^ n >> 27) * 0x94d049bb133111eb;
     return n ^ n >> 31;
-}
-
-typedef struct charge {
-    int64_t cost;
-    weir_decision decision;
-} charge;
-
-static inline weir_status check(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
-                                int64_t now_ns, int64_t *ret_fresh_after_ns)
-{
-    (void)ret_fresh_after_ns;
-    charge *c = ctx;
-    return weir_check(p, state, level, now_ns, c->cost, &c->decision);
 }
 
 static inline weir_status refund(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,

@@ -33,11 +33,6 @@ static unsigned code_of(const weir_line *l, unsigned i)
     return (unsigned)(l->word[0] >> WEIR_CODE_AT(i)) & 15;
 }
 
-static weir_form form_of(const weir_line *l, unsigned i)
-{
-    return (weir_form)(code_of(l, i) & 7);
-}
-
 /* Where entry i lies: its first word, and how many units from the back its units begin. */
 typedef struct spot {
     unsigned word, unit;
@@ -47,7 +42,7 @@ static spot spot_of(const weir_line *l, unsigned i)
 {
     spot s = {1, 0};
     for (unsigned j = 0; j < i; j++) {
-        weir_form form = form_of(l, j);
+        weir_form form = weir_line_form(l, j);
         s.word += form_cells[form];
         s.unit += weir_form_units(form) - 4u * form_cells[form];
     }
@@ -58,7 +53,7 @@ static spot spot_of(const weir_line *l, unsigned i)
 static unsigned entries(const weir_line *l)
 {
     unsigned n = 0;
-    while (n < WEIR_LINE_ENTRIES && form_of(l, n) != WEIR_FORM_NONE)
+    while (n < WEIR_LINE_ENTRIES && weir_line_form(l, n) != WEIR_FORM_NONE)
         n++;
     return n;
 }
@@ -67,7 +62,7 @@ static unsigned units_used(const weir_line *l)
 {
     unsigned units = 0;
     for (unsigned i = 0; i < WEIR_LINE_ENTRIES; i++)
-        units += weir_form_units(form_of(l, i));
+        units += weir_form_units(weir_line_form(l, i));
     return units;
 }
 
@@ -155,7 +150,7 @@ unsigned weir_line_find(const weir_line *l, uint64_t tag, bool away)
 
 weir_entry weir_line_get(const weir_line *l, unsigned i)
 {
-    weir_form form = form_of(l, i);
+    weir_form form = weir_line_form(l, i);
     spot s = spot_of(l, i);
     weir_entry e = {.tag = tag_get(l, i),
                     .fresh_at_ns = (int64_t)l->word[s.word],
@@ -187,7 +182,7 @@ static unsigned units_live(const weir_line *l)
 {
     unsigned units = 0;
     for (unsigned i = 0; i < WEIR_LINE_ENTRIES; i++)
-        units += code_of(l, i) & WEIR_LIVE ? weir_form_units(form_of(l, i)) : 0;
+        units += code_of(l, i) & WEIR_LIVE ? weir_form_units(weir_line_form(l, i)) : 0;
     return units;
 }
 
@@ -214,7 +209,7 @@ static void gather(weir_line *l, bool mixed)
 static bool has_other_forms(const weir_line *l)
 {
     for (unsigned i = 0; i < WEIR_LINE_ENTRIES; i++) {
-        if (code_of(l, i) & WEIR_LIVE && form_of(l, i) != WEIR_FORM_TIME)
+        if (code_of(l, i) & WEIR_LIVE && weir_line_form(l, i) != WEIR_FORM_TIME)
             return true;
     }
     return false;
@@ -284,7 +279,7 @@ unsigned weir_line_victims(const weir_line *l, weir_form form, int64_t *ret_fres
                 best = i;
         }
         drop |= 1u << best;
-        units -= weir_form_units(form_of(l, best));
+        units -= weir_form_units(weir_line_form(l, best));
         *ret_fresh_at_ns = fresh_at(l, best);
     }
     return drop;

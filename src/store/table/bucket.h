@@ -114,6 +114,12 @@ typedef struct weir_entry {
 /* All functions on lines are pure, and safe on any 64 bytes that weir_line_sound(). */
 bool weir_line_sound(const weir_line *l);
 
+/* What entry i takes, live or not. */
+static inline weir_form weir_line_form(const weir_line *l, unsigned i)
+{
+    return (weir_form)(l->word[0] >> WEIR_CODE_AT(i) & 7);
+}
+
 /* The live entry of a tag that is away or not, WEIR_LINE_ENTRIES if there is none. */
 unsigned weir_line_find(const weir_line *l, uint64_t tag, bool away);
 

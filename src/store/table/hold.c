@@ -21,7 +21,7 @@ static uint64_t held_by(const weir_line *l)
     unsigned live = weir_line_live(l);
     for (unsigned i = 0; i < WEIR_LINE_ENTRIES; i++) {
         if (live >> i & 1)
-            held += weir_held_by((weir_form)(l->word[0] >> WEIR_CODE_AT(i) & 7));
+            held += weir_held_by(weir_line_form(l, i));
     }
     return held;
 }
@@ -85,6 +85,17 @@ void weir_hold_place(weir_table *t, weir_hold *h, const weir_place *at)
     weir_hold_wait(t, h, in_order ? at->second : at->first);
 }
 
+weir_locked *weir_hold_seek(const weir_hold *h, const weir_place *at, unsigned *ret_i)
+{
+    weir_locked *first = weir_hold_find(h, at->first), *second = weir_hold_find(h, at->second);
+    assert(first && second);
+    *ret_i = weir_line_find(&first->line, at->tag, false);
+    if (*ret_i < WEIR_LINE_ENTRIES)
+        return first;
+    *ret_i = weir_line_find(&second->line, at->tag, true);
+    return *ret_i < WEIR_LINE_ENTRIES ? second : first;
+}
+
 void weir_hold_commit(weir_table *t, weir_hold *h)
 {
     while (h->len > 0) {
@@ -103,10 +114,8 @@ void weir_hold_commit(weir_table *t, weir_hold *h)
 
 void weir_hold_drop(weir_hold *h)
 {
-    while (h->len > 0) {
-        const weir_locked *l = &h->of[--h->len];
-        weir_bucket_unlock(l->bucket, l->old.word[0]);
-    }
+    while (h->len > 0)
+        let_go(h);
 }
 
 /* ---- making room ----------------------------------------------------------------------------- */
@@ -212,7 +221,7 @@ static bool make_room(weir_table *t, weir_hold *h, weir_locked *l, weir_form for
         weir_locked *to = set >> i & 1 ? hold_other(t, h, l, i) : NULL;
         if (!to)
             continue;
-        weir_form moved = (weir_form)(l->line.word[0] >> WEIR_CODE_AT(i) & 7);
+        weir_form moved = weir_line_form(&l->line, i);
         if (make_room(t, h, to, moved, seen_ns, depth - 1)) {
             move_entry(l, to, i);
             return true;
@@ -274,7 +283,7 @@ static bool move_several(weir_table *t, weir_hold *h, weir_locked *l, weir_form 
         weir_locked *to = set >> i & 1 ? hold_other(t, h, l, i) : NULL;
         if (!to)
             continue;
-        weir_form moved = (weir_form)(l->line.word[0] >> WEIR_CODE_AT(i) & 7);
+        weir_form moved = weir_line_form(&l->line, i);
         if (drop_fresh(to, moved, seen_ns))
             move_entry(l, to, i);
         else
@@ -327,7 +336,7 @@ weir_status weir_hold_write(weir_table *t, weir_hold *h, const weir_place *at, w
 {
     if (i == WEIR_LINE_ENTRIES)
         return weir_hold_insert(t, h, at, e, seen_ns);
-    if ((l->line.word[0] >> WEIR_CODE_AT(i) & 7) == e->form) {
+    if (weir_line_form(&l->line, i) == e->form) {
         e->away = (l->line.word[0] & WEIR_AWAY(i)) != 0;
         weir_line_put(&l->line, i, e);
         return WEIR_OK;

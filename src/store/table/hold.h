@@ -100,6 +100,10 @@ static inline int64_t weir_later(int64_t a_ns, int64_t b_ns)
     return a_ns > b_ns ? a_ns : b_ns;
 }
 
+/* ---- deciding without locks ------------------------------------------------------------------ */
+
+enum { WEIR_TRIES = 8 }; /* before the locks of both buckets are waited for */
+
 /* ---- buckets that are locked together -------------------------------------------------------- */
 
 typedef struct weir_locked {
@@ -129,6 +133,10 @@ weir_locked *weir_hold_try(weir_table *t, weir_hold *h, weir_bucket *b, uint64_t
 /* Adds both buckets of a place, which the hold, empty so far, waits for in an order that all
  * keep. */
 void weir_hold_place(weir_table *t, weir_hold *h, const weir_place *at);
+
+/* Where the hold, which has both buckets of the place, has the key: in the bucket that is returned,
+ * at entry *ret_i; if nowhere, that is WEIR_LINE_ENTRIES and the bucket the first. */
+weir_locked *weir_hold_seek(const weir_hold *h, const weir_place *at, unsigned *ret_i);
 
 /* Writes what has changed and unlocks all: the last added first, so that an entry that moves is
  * where it goes to before it is gone from where it was. */

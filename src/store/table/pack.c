@@ -254,7 +254,7 @@ static bool unpack_by(way w, const weir_layer *l, const weir_entry *e, uint64_t 
     return false;
 }
 
-bool weir_unpack(const weir_policy *p, const weir_entry *e, uint64_t *ret_state)
+static bool unpack(const weir_policy *p, const weir_entry *e, size_t words, uint64_t *ret_state)
 {
     way w = way_of(p);
     if (e->form == WEIR_FORM_TIME) {
@@ -263,8 +263,16 @@ bool weir_unpack(const weir_policy *p, const weir_entry *e, uint64_t *ret_state)
     }
     if (e->form == WEIR_FORM_SHORT || e->form == WEIR_FORM_LONG)
         return e->fresh_at_ns >= 0 && unpack_by(w, p->layer, e, ret_state);
-    size_t words = weir_pack_words(p);
     for (size_t i = 0; i < words; i++)
         ret_state[i] = e->words[i];
     return w != AS_TIME && e->form == form_of_words(words);
+}
+
+bool weir_unpack(const weir_policy *p, const weir_entry *e, uint64_t ret_state[WEIR_ENTRY_WORDS])
+{
+    size_t words = weir_pack_words(p);
+    bool is_one = unpack(p, e, words, ret_state);
+    for (size_t i = 0; i < words && !is_one; i++)
+        ret_state[i] = 0;
+    return is_one;
 }

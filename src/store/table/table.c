@@ -27,8 +27,6 @@
 
 #include <assert.h>
 
-enum { TRIES = 8 }; /* without locks */
-
 _Static_assert(sizeof(weir_table_head) + 2 * sizeof(weir_bucket) <= WEIR_TABLE_BYTES_MIN,
                "the smallest part must hold two buckets");
 _Static_assert(sizeof(weir_table_head) % WEIR_LINE_BYTES == 0, "the buckets begin on a line");
@@ -84,8 +82,7 @@ static bool decide(const call *c, const weir_line *l, found *f, weir_status *ret
     if (present) {
         f->entry = weir_line_get(l, f->i);
         away = f->entry.away;
-        if (!weir_unpack(c->policy, &f->entry, old))
-            old[0] = old[1] = old[2] = old[3] = old[4] = 0;
+        weir_unpack(c->policy, &f->entry, old);
     }
     for (size_t i = 0; i < words; i++)
         new[i] = old[i];
@@ -100,7 +97,7 @@ static bool decide(const call *c, const weir_line *l, found *f, weir_status *ret
 }
 
 /* Finds the key without locks. Returns the bucket it was found in, or the first; *ret is a whole
- * copy of it. NULL if somebody is writing there. */
+ * copy of it. NULL if that has changed meanwhile. */
 static weir_bucket *find(const call *c, weir_line *ret, found *f)
 {
     weir_table *t = c->table;
@@ -125,7 +122,7 @@ static weir_bucket *find(const call *c, weir_line *ret, found *f)
 static bool try_update(const call *c, weir_bucket *b, const weir_line *old, const found *f)
 {
     weir_line line = *old;
-    if ((old->word[0] >> WEIR_CODE_AT(f->i) & 7) != f->entry.form ||
+    if (weir_line_form(old, f->i) != f->entry.form ||
         !weir_bucket_try_lock(&c->table->keeper, b, old->word[0]))
         return false;
     weir_line_put(&line, f->i, &f->entry);
@@ -152,13 +149,7 @@ static weir_status run_locked(const call *c)
     weir_status st;
     found f;
     weir_hold_place(c->table, &h, &c->at);
-    weir_locked *l = weir_hold_find(&h, c->at.first);
-    f.i = weir_line_find(&l->line, c->at.tag, false);
-    if (f.i == WEIR_LINE_ENTRIES) {
-        weir_locked *second = weir_hold_find(&h, c->at.second);
-        f.i = weir_line_find(&second->line, c->at.tag, true);
-        l = f.i < WEIR_LINE_ENTRIES ? second : l;
-    }
+    weir_locked *l = weir_hold_seek(&h, &c->at, &f.i);
     if (!decide(c, &l->line, &f, &st)) {
         weir_hold_drop(&h);
         return st;
@@ -172,7 +163,7 @@ weir_status weir_table_run(weir_table *t, const weir_policy *p, uint64_t hash, i
                            weir_state_fn fn, void *ctx)
 {
     call c = {t, p, now_ns, fn, ctx, weir_place_of(t, hash)};
-    for (int i = 0; i < TRIES; i++) {
+    for (int i = 0; i < WEIR_TRIES; i++) {
         weir_line line;
         found f;
         weir_status st;

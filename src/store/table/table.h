@@ -22,8 +22,8 @@ typedef struct weir_table weir_table;
 size_t weir_table_words(const weir_policy *p);
 
 /* Works in `bytes` of memory at `part`, which begins on a page and must outlive the table.
+ *  part    all zero, or what a table of the same size has left there.
  *  bytes   at least WEIR_TABLE_BYTES_MIN.
- *  is_new  the part is all zero; else it is what a table of the same size has left there.
  *  owners  must outlive the table.
  *  refuse  keys that would need an eviction are refused.
  * Returns WEIR_OK or WEIR_E_NOMEM. */
@@ -58,8 +58,7 @@ typedef struct weir_table_one {
     uint64_t hash;
     weir_state_fn fn;
     void *ctx;
-    weir_status
-        status; /* out: what fn returned; WEIR_E_FULL if there is no room for what it left */
+    weir_status status; /* out: what fn returned, or WEIR_E_FULL: no room for what it left */
 } weir_table_one;
 
 /* Runs the functions, in order, each on its key's state, with all keys locked against others, and

@@ -2,36 +2,13 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_STORE_TABLE_KIT_TEST_H
 #define WEIR_STORE_TABLE_KIT_TEST_H
-/* What the tests of the table have in common: memory to open one in, a charge to run, and hashes
+/* What the tests of the table have in common: one that is open, charges on its hot path, and hashes
  * that are chosen to collide, which nobody can do through the store. */
 
+#include "store/kit_test.h"
 #include "store/table/hold.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-
-#include <cmocka.h>
-
-static const int64_t s_ns = 1000000000;
-static const weir_owners alone = {.self = 1};
-
-static inline weir_policy policy_of(const char *text)
-{
-    weir_policy p;
-    assert_int_equal(weir_policy_parse(&p, text, strlen(text), NULL, NULL), WEIR_OK);
-    return p;
-}
-
-static inline void *part_of(size_t bytes)
-{
-    void *part = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                      MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    assert_true(part != MAP_FAILED);
-    return part;
-}
 
 static inline weir_table *open_part(void *part, size_t bytes, const weir_owners *o, bool refuse)
 {
@@ -64,19 +41,6 @@ static inline uint64_t colliding(uint64_t n)
 static inline uint64_t loner(uint64_t top, uint64_t n)
 {
     return top << 48 | n << 28;
-}
-
-typedef struct charge {
-    int64_t cost;
-    weir_decision decision;
-} charge;
-
-static inline weir_status check(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
-                                int64_t now_ns, int64_t *ret_fresh_after_ns)
-{
-    (void)ret_fresh_after_ns;
-    charge *c = ctx;
-    return weir_check(p, state, level, now_ns, c->cost, &c->decision);
 }
 
 /* Charges a key on the hot path, if there is one for its policy and `hot` says so. */

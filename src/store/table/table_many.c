@@ -35,26 +35,13 @@ static void lock_all(weir_table *t, weir_hold *h, const draft *drafts, size_t n)
         weir_hold_wait(t, h, b[i]);
 }
 
-static void find(const weir_hold *h, draft *d)
-{
-    d->l = weir_hold_find(h, d->at.first);
-    d->i = weir_line_find(&d->l->line, d->at.tag, false);
-    if (d->i < WEIR_LINE_ENTRIES)
-        return;
-    weir_locked *second = weir_hold_find(h, d->at.second);
-    d->i = weir_line_find(&second->line, d->at.tag, true);
-    if (d->i < WEIR_LINE_ENTRIES)
-        d->l = second;
-}
-
 static void read_state(const weir_policy *p, draft *d)
 {
     for (size_t i = 0; i < WEIR_ENTRY_WORDS; i++)
         d->old[i] = 0;
     if (d->i < WEIR_LINE_ENTRIES) {
         weir_entry e = weir_line_get(&d->l->line, d->i);
-        if (!weir_unpack(p, &e, d->old))
-            d->old[0] = d->old[1] = d->old[2] = d->old[3] = d->old[4] = 0;
+        weir_unpack(p, &e, d->old);
     }
     for (size_t i = 0; i < WEIR_ENTRY_WORDS; i++)
         d->new[i] = d->old[i];
@@ -82,7 +69,7 @@ static weir_status write_all(weir_table *t, weir_hold *h, weir_table_one *ones, 
             differ |= d->old[w] ^ d->new[w];
         if (first_of_key(ones, i) != i || differ == 0)
             continue;
-        find(h, d);
+        d->l = weir_hold_seek(h, &d->at, &d->i);
         d->entry = (weir_entry){.tag = d->at.tag};
         weir_pack(ones[i].policy, d->new, now_ns, WEIR_FRESH_UNKNOWN, &d->entry);
         if (d->i < WEIR_LINE_ENTRIES || d->entry.fresh_at_ns > seen_ns)
@@ -110,7 +97,7 @@ weir_status weir_table_run_many(weir_table *t, weir_table_one *ones, size_t n, i
         draft *d = &drafts[first_of_key(ones, i)];
         int64_t after_ns = WEIR_FRESH_UNKNOWN;
         if (d == &drafts[i]) {
-            find(&h, d);
+            d->l = weir_hold_seek(&h, &d->at, &d->i);
             read_state(ones[i].policy, d);
         }
         ones[i].status =

@@ -9,10 +9,13 @@
 #include "core/tat.h"
 #include "port/match.h"
 
-enum { TRIES = 8 };
-
 /* What a look into a bucket found. */
 enum { ABSENT = WEIR_LINE_ENTRIES, OTHER }; /* or which entry; OTHER: it takes a closer look */
+
+static inline bool is_live(uint64_t header, unsigned i)
+{
+    return header >> (WEIR_CODE_AT(i) + 3) & 1;
+}
 
 /* Which entry of a bucket has a tag. */
 static inline unsigned look(const weir_bucket *b, uint64_t header, uint64_t tag, bool away)
@@ -25,9 +28,9 @@ static inline unsigned look(const weir_bucket *b, uint64_t header, uint64_t tag,
     for (; hits != 0; hits &= hits - 1) {
         unsigned i = (unsigned)__builtin_ctz(hits);
         uint64_t high = port_word_load_acquire(&b->word[5]) >> (16 * i);
-        if ((uint16_t)high != (uint16_t)(tag >> 32) || !(header >> (WEIR_CODE_AT(i) + 3) & 1))
+        if ((uint16_t)high != (uint16_t)(tag >> 32) || !is_live(header, i))
             continue;
-        return (header >> 2 >> i & 1) == away ? i : OTHER;
+        return ((header & WEIR_AWAY(i)) != 0) == away ? i : OTHER;
     }
     return ABSENT;
 }
@@ -83,12 +86,13 @@ static inline outcome find(const weir_table *t, uint64_t hash, spot *s)
 }
 
 /* Writes the word of a key that was found. False if its bucket has changed. */
-static inline bool try_update(const weir_table *t, const spot *s, uint64_t word)
+static inline bool try_update(const weir_table *t, weir_bucket *b, uint64_t header, unsigned i,
+                              uint64_t word)
 {
-    if (!weir_bucket_try_lock(&t->keeper, s->bucket, s->header))
+    if (!weir_bucket_try_lock(&t->keeper, b, header))
         return false;
-    port_word_store_release(&s->bucket->word[1 + s->i], word);
-    weir_bucket_publish(s->bucket, s->header);
+    port_word_store_release(&b->word[1 + i], word);
+    weir_bucket_publish(b, header);
     return true;
 }
 
@@ -99,11 +103,6 @@ typedef struct times {
     weir_bucket *bucket;
     uint64_t header;
 } times;
-
-static bool is_live(uint64_t header, unsigned i)
-{
-    return header >> (WEIR_CODE_AT(i) + 3) & 1;
-}
 
 static int64_t time_at(const times *b, unsigned i)
 {
@@ -149,7 +148,7 @@ static void write_entry(weir_table *t, const times *b, unsigned i, uint64_t tag,
 }
 
 /* Puts a key into one of two full buckets, in the place of the entry that is closest to fresh. */
-static void write_over(weir_table *t, const times *first, times *second, uint64_t tag,
+static void write_over(weir_table *t, const times *first, const times *second, uint64_t tag,
                        uint64_t word)
 {
     const times *b = first;
@@ -258,7 +257,7 @@ static weir_status take_state(void *ctx, const weir_policy *p, uint64_t *state, 
 
 static weir_status take_with_care(weir_table *t, asked *a, uint64_t hash, int64_t now_ns)
 {
-    for (int i = 0; i < TRIES; i++) {
+    for (int i = 0; i < WEIR_TRIES; i++) {
         spot s;
         outcome o = find(t, hash, &s);
         if (o == CHANGED)
@@ -271,7 +270,8 @@ static weir_status take_with_care(weir_table *t, asked *a, uint64_t hash, int64_
         if (word == old || (!s.bucket && (int64_t)word <= seen_ns))
             return WEIR_OK;
         weir_status st = WEIR_OK;
-        if (s.bucket ? try_update(t, &s, word) : try_insert(t, hash, &s, word, seen_ns, &st))
+        if (s.bucket ? try_update(t, s.bucket, s.header, s.i, word)
+                     : try_insert(t, hash, &s, word, seen_ns, &st))
             return st;
     }
     return weir_table_run(t, a->policy, hash, now_ns, take_state, a);
@@ -290,18 +290,12 @@ __attribute__((always_inline)) static inline bool take_at_once(weir_table *t, co
     unsigned i = (unsigned)__builtin_ctz(hits);
     uint64_t high = port_word_load_acquire(&b->word[5]) >> (16 * i);
     uint64_t word = port_word_load_acquire(&b->word[1 + i]), old = word;
-    bool is_ours = (uint16_t)high == (uint16_t)(hash >> 32) &&
-                   header >> (WEIR_CODE_AT(i) + 3) & 1 && !(header & WEIR_AWAY(i));
+    bool is_ours =
+        (uint16_t)high == (uint16_t)(hash >> 32) && is_live(header, i) && !(header & WEIR_AWAY(i));
     if (!is_ours || !weir_bucket_same(b, header))
         return false;
     take(a, &word, weir_later(now_ns, weir_table_see(t, now_ns)));
-    if (word == old)
-        return true;
-    if (!weir_bucket_try_lock(&t->keeper, b, header))
-        return false;
-    port_word_store_release(&b->word[1 + i], word);
-    weir_bucket_publish(b, header);
-    return true;
+    return word == old || try_update(t, b, header, i, word);
 }
 
 void weir_table_take_row(weir_table *t, weir_store_request *requests, size_t n, uint64_t hash,

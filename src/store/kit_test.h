@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+#ifndef WEIR_STORE_KIT_TEST_H
+#define WEIR_STORE_KIT_TEST_H
+/* What the tests of the parts of a store have in common: memory for one, and a charge to run. */
+
+#include "store/owner.h"
+#include "store/state.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <cmocka.h>
+
+static const int64_t s_ns = 1000000000;
+static const weir_owners alone = {.self = 1};
+
+static inline weir_policy policy_of(const char *text)
+{
+    weir_policy p;
+    assert_int_equal(weir_policy_parse(&p, text, strlen(text), NULL, NULL), WEIR_OK);
+    return p;
+}
+
+static inline void *part_of(size_t bytes)
+{
+    void *part = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    assert_true(part != MAP_FAILED);
+    return part;
+}
+
+typedef struct charge {
+    int64_t cost;
+    weir_decision decision;
+} charge;
+
+static inline weir_status check(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
+                                int64_t now_ns, int64_t *ret_fresh_after_ns)
+{
+    (void)ret_fresh_after_ns;
+    charge *c = ctx;
+    return weir_check(p, state, level, now_ns, c->cost, &c->decision);
+}
+
+#endif
