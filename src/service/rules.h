@@ -5,7 +5,7 @@
 /* Rules: the named policies, each with its overrides, its lists and how it reads its keys. A set of
  * them is built once and then only read, by any number of threads; a change builds another. */
 
-#include <weir/weir_store.h>
+#include "service/engine.h"
 
 #define WEIR_RULES_MAX         1024  /* named policies */
 #define WEIR_RULE_NAME_MAX     64    /* bytes: letters, digits, and - _ . : / */
@@ -27,10 +27,12 @@ typedef struct weir_rule_spec {
     size_t allow_len;
     const char *const *deny; /* keys always denied; a key on both lists is denied */
     size_t deny_len;
-    bool shadow;      /* decide and count, but deny nobody */
-    bool plain_keys;  /* keys are bytes even where they look like an address */
-    unsigned v4_bits; /* 0..32: an address is one key with all others of its /v4_bits ... */
-    unsigned v6_bits; /* 0..128 */
+    bool shadow;             /* decide and count, but deny nobody */
+    bool plain_keys;         /* keys are bytes even where they look like an address */
+    weir_engine_kind engine; /* that has the states */
+    weir_on_error on_error;  /* of that engine; not WEIR_ON_ERROR_TELL */
+    unsigned v4_bits;        /* 0..32: an address is one key with all others of its /v4_bits ... */
+    unsigned v6_bits;        /* 0..128 */
 } weir_rule_spec;
 
 /* All but name and limit as a configuration has it that says nothing of them. */
