@@ -241,7 +241,7 @@ static void flush(port_line *l)
 static void flush_all(net_dialer *d)
 {
     if (d->options.turn)
-        d->options.turn(d->options.ctx);
+        d->options.turn(d->options.turn_ctx);
     for (port_line *l; (l = d->dirty);) {
         d->dirty = l->dirty_next;
         l->is_dirty = false;

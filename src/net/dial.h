@@ -22,7 +22,8 @@ typedef struct net_dialer_options {
     int64_t (*now)(void *ctx); /* the dialer's clock, 0..; one that does not step */
     /* Called in every round of the loop, after the events of the sockets and before what was added
      * to lines is sent: what is asked from within it still travels with that. May be NULL. */
-    void (*turn)(void *ctx);
+    void (*turn)(void *turn_ctx);
+    void *turn_ctx;
 } net_dialer_options;
 
 /* Returns WEIR_OK or WEIR_E_NOMEM. */

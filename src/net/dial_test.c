@@ -86,7 +86,7 @@ static int setup(void **state)
     assert_int_equal(uv_loop_init(&f->uv), 0);
     uv_timer_init(&f->uv, &f->patience);
     f->patience.data = f;
-    const net_dialer_options options = {&f->uv, f, on_now, on_turn};
+    const net_dialer_options options = {&f->uv, f, on_now, on_turn, f};
     assert_int_equal(net_dialer_open(&f->dialer, &options), WEIR_OK);
     f->port = net_dialer_port(f->dialer);
     strcpy(f->dir, "/tmp/weir-dial-XXXXXX");
