@@ -12,8 +12,9 @@
 
 enum {
     WAYS = 8,
-    PLAIN_MAX = 256,    /* bytes of a name, text or key that are hashed with the others */
-    SWEPT_AT_ONCE = 512 /* buckets */
+    PLAIN_MAX = 256,     /* bytes of a name, text or key that are hashed with the others */
+    SWEPT_AT_ONCE = 512, /* buckets */
+    SLOW = 4             /* times the way there and back, at least, that one waits for another's */
 };
 
 static const int64_t ns_per_us = 1000, ns_per_s = 1000000000;
@@ -28,7 +29,9 @@ typedef struct entry {
     uint32_t limit;
     uint32_t remaining;
     uint32_t epoch;
-    uint32_t layer;
+    uint32_t left; /* once it has ended: what may still go */
+    uint8_t layer;
+    bool slow; /* the wait is many times the way to the server */
 } entry;
 
 struct weir_deny {
@@ -186,6 +189,19 @@ static void answer(const entry *e, int64_t more_ns, bool never, int64_t now_ns, 
     };
 }
 
+/* A denial has ended. Where keys become free faster than a server can be asked, waiting for one that
+ * asks would let through fewer than the policy does. */
+static weir_deny_known ended(entry *e, const weir_question *q, int64_t cost)
+{
+    if (!e->slow)
+        return WEIR_DENY_NOTHING;
+    if (cost > e->left)
+        return WEIR_DENY_ENDED;
+    if (q->verb != WEIR_VERB_PEEK)
+        e->left -= (uint32_t)cost;
+    return WEIR_DENY_NOTHING;
+}
+
 weir_deny_known weir_deny_look(weir_deny *d, weir_deny_id id, uint32_t epoch, int64_t now_ns,
                                weir_question *q)
 {
@@ -200,7 +216,7 @@ weir_deny_known weir_deny_look(weir_deny *d, weir_deny_id id, uint32_t epoch, in
     if (cost < e->cost)
         return WEIR_DENY_NOTHING;
     if (now_ns >= e->until_ns)
-        return WEIR_DENY_ENDED;
+        return ended(e, q, cost);
     bool never = cost > e->limit && q->policy->layers == 1;
     if (!never && !longer(q->policy, cost - e->cost, &more_ns))
         return WEIR_DENY_NOTHING;
@@ -237,6 +253,9 @@ void weir_deny_learn(weir_deny *d, weir_deny_id id, uint32_t epoch, int64_t sent
     /* Of two costs the smaller says more, while it holds. */
     if (known && e->cost < cost && now_ns < e->until_ns)
         return;
+    /* What is left of a long wait may be short. */
+    bool slow =
+        a->retry_after_ns / SLOW >= now_ns - sent_ns || (known && e->cost == cost && e->slow);
     d->keys += !e->cost;
     /* Two clocks that are led back by 500 millionths each part by less than 1/512; what was rounded
      * up to whole microseconds is one too many. */
@@ -250,15 +269,16 @@ void weir_deny_learn(weir_deny *d, weir_deny_id id, uint32_t epoch, int64_t sent
         .limit = (uint32_t)a->limit,
         .remaining = (uint32_t)a->remaining,
         .epoch = epoch,
-        .layer = a->layer,
+        .layer = (uint8_t)a->layer,
+        .slow = slow,
     };
 }
 
-void weir_deny_forget(weir_deny *d, weir_deny_id id)
+void weir_deny_left(weir_deny *d, weir_deny_id id, int64_t left)
 {
     entry *e = find(d, id);
     if (e)
-        drop(d, e);
+        e->left = left < 0 ? 0 : left > WEIR_LIMIT_MAX ? WEIR_LIMIT_MAX : (uint32_t)left;
 }
 
 void weir_deny_sweep(weir_deny *d, int64_t now_ns)

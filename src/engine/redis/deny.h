@@ -21,7 +21,8 @@ typedef struct weir_deny_id {
 
 typedef enum weir_deny_known {
     WEIR_DENY_NOTHING,
-    WEIR_DENY_ENDED, /* it was denied until a moment ago: likely to be a hot key still */
+    WEIR_DENY_ENDED, /* it was denied until a moment ago, and the wait was much longer than the way
+                        to the server: one should ask before all do */
     WEIR_DENY_DENIED
 } weir_deny_known;
 
@@ -53,7 +54,9 @@ weir_deny_known weir_deny_look(weir_deny *d, weir_deny_id id, uint32_t epoch, in
 void weir_deny_learn(weir_deny *d, weir_deny_id id, uint32_t epoch, int64_t sent_ns, int64_t now_ns,
                      const weir_question *q);
 
-void weir_deny_forget(weir_deny *d, weir_deny_id id);
+/* Of a key whose denial has ended: so many units were left when a server was asked. Questions for no
+ * more than that in all need not wait for one that asks first: nothing is known of them. */
+void weir_deny_left(weir_deny *d, weir_deny_id id, int64_t left);
 
 /* Forgets what has ended a second ago or earlier, in the next part of the table. */
 void weir_deny_sweep(weir_deny *d, int64_t now_ns);

@@ -355,39 +355,23 @@ static void admit(redis_engine *e, part *p, int64_t now_ns)
 
 /* ---- gates ----------------------------------------------------------------------------------- */
 
-/* What a question may take of what is left. */
-static int64_t takes(const weir_question *q)
-{
-    return q->verb == WEIR_VERB_TAKE || q->verb == WEIR_VERB_GRANT ? q->cost : 0;
-}
-
 /* The probe of a gate has been heard, or is gone. Those who wait are answered by what it has
- * learned; as many go as there are units left, and one more asks for the others.
- *  left  units, as far as is known. */
-static void turn_gate(redis_engine *e, weir_gate *gate, int64_t left, int64_t now_ns)
+ * learned, or go if there are units for them; of the others one asks. */
+static void turn_gate(redis_engine *e, weir_gate *gate, int64_t now_ns)
 {
     gate->probe = NULL;
     while (gate->first) {
         part *p = part_of_place(gate->first);
         weir_gate_leave(&e->gates, &p->place);
-        if (!e->closing && look(e, p, now_ns) == WEIR_DENY_DENIED) {
+        weir_deny_known known = e->closing ? WEIR_DENY_NOTHING : look(e, p, now_ns);
+        if (known == WEIR_DENY_DENIED) {
             answered(e, p);
-            continue;
-        }
-        int64_t cost = takes(question_of(p));
-        bool fits = cost <= left;
-        if (!try_send(e, p, now_ns))
-            continue;
-        if (!fits) {
+        } else if (try_send(e, p, now_ns) && known == WEIR_DENY_ENDED) {
             gate->probe = &p->place;
             p->place.gate = gate;
             return;
         }
-        left -= cost;
     }
-    if (left > 0)
-        weir_deny_forget(e->deny, gate->id);
-    count_denied_keys(e);
     weir_gate_close(&e->gates, gate);
 }
 
@@ -400,7 +384,6 @@ static void call_done(weir_redis_call *c, int64_t now_ns)
     weir_question *q = question_of(p);
     weir_gate *gate = p->place.gate;
     weir_redis_outcome outcome = c->outcome;
-    int64_t left = 0;
     p->sent = false;
     p->place.gate = NULL;
     breaker_hears(e, p, outcome, now_ns);
@@ -408,15 +391,15 @@ static void call_done(weir_redis_call *c, int64_t now_ns)
     if (outcome == WEIR_REDIS_ANSWERED) {
         if (c->all)
             p->of->round->blocking = c->blocking;
-        else if (q->status == WEIR_OK && q->verb != WEIR_VERB_THROTTLE)
-            left = q->decision.remaining;
         learn(e, p, now_ns);
+        if (gate && q->status == WEIR_OK && q->decision.allowed)
+            weir_deny_left(e->deny, p->id, q->decision.remaining);
         answered(e, p);
     } else {
         fall_back(e, p, now_ns, wait_for(e, p, now_ns), why_of(outcome));
     }
     if (gate)
-        turn_gate(e, gate, left, now_ns);
+        turn_gate(e, gate, now_ns);
     tell(e, now_ns);
     set_alarm(e, now_ns);
 }
@@ -511,7 +494,7 @@ static void abandon_part(redis_engine *e, part *p, int64_t now_ns)
             weir_breaker_forget(&e->node[p->node].breaker);
         e->in_flight--;
         if (gate)
-            turn_gate(e, gate, 0, now_ns);
+            turn_gate(e, gate, now_ns);
     } else if (gate) {
         weir_gate_leave(&e->gates, &p->place);
         e->in_flight--;
