@@ -225,3 +225,59 @@ class Load(threading.Thread):
         self.account.lost += len(one.asked)
         self.outstanding -= len(one.asked)
         one.asked.clear()
+
+
+# ---- what must come out --------------------------------------------------------------------------
+
+# Each admits so many units at once, and no more for the time of a test (see what_is_admitted()).
+ALGORITHMS = {
+    "gcra": "gcra 1/h burst 60",
+    "bucket": "token-bucket 60 refill 1/h",
+    "steps": "token-bucket 60 refill 5 every 52w",
+    "leaky": "leaky-bucket 1/h capacity 60",
+    "queue": "leaky-queue 1/h depth 60",
+    "window": "fixed-window 60/52w",
+    "calendar": "fixed-window 60/year",
+    "zone": "fixed-window 60/year tz Europe/Berlin",
+    "first": "fixed-window 60/w from-first",
+    "counted": "fixed-window 60/52w count-denied",
+    "log": "sliding-log 60/w",
+    "counter": "sliding-counter 60/52w",
+    "slices": "sliding-slices 60/52w slices 52",
+    "layers": "gcra 1/h burst 90 & fixed-window 60/52w",
+}
+
+
+def what_is_admitted(daemon, policies, cost=1):
+    """Of a fresh key of each policy, by a daemon that decides alone: units."""
+    admitted = {}
+    for name in policies:
+        client, units = daemon.client(), 0
+        for _ in range(200):
+            client.send("WEIR.TAKE", name, f"fresh{cost}", "COST", cost)
+        for _ in range(200):
+            units += cost * client.read()[0]
+        client.close()
+        expect(0 < units < 200 * cost, f"{name} admits {units}")
+        admitted[name] = units
+    return admitted
+
+
+def exhaust(load, admitted, keys, after=500):
+    """Asks until every key of every policy has given all it may, and some more. Returns the
+    account, with what came beyond."""
+    goal = {(name, key): units for name, units in admitted.items() for key in keys}
+
+    def is_done():
+        load.check()
+        with load.lock:
+            allowed = load.account.allowed
+            return all(allowed[label] >= units for label, units in goal.items())
+
+    until(is_done, "every key gives what it may", patience_s=2 * PATIENCE_S)
+    load.wait(load.account.answers() + after)
+    load.pause()
+    with load.lock:
+        wrong = {label: (units, load.account.allowed[label]) for label, units in goal.items()
+                 if load.account.allowed[label] != units}
+    expect(not wrong, f"admitted, and what the policy admits: {wrong}")

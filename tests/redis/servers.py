@@ -556,17 +556,25 @@ def is_redis_here():
     return shutil.which("redis-server") and shutil.which("redis-cli")
 
 
-def run(tests, argv):
-    """TEST.py WEIR MODULE [NAME...]: runs the tests, or those named; the exit status."""
+def run(tests, argv, long=()):
+    """TEST.py WEIR MODULE [--long | NAME...]: runs the tests, or also the long ones, or those
+    named; the exit status."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, _stop)
     weir, module = (pathlib.Path(word).resolve() for word in argv[1:3])
+    every = [*tests, *long]
     wanted = argv[3:] or [test.__name__ for test in tests]
+    if wanted == ["--long"]:
+        wanted = [test.__name__ for test in every]
+    unknown = set(wanted) - {test.__name__ for test in every}
+    if unknown:
+        print(f"there are no tests {unknown}, but {[test.__name__ for test in every]}")
+        return 2
     if not is_redis_here():
         print(f"there is no redis-server\n0 passed, 0 failed, {len(wanted)} skipped")
         return 0
     counts = {"passed": 0, "failed": 0, "skipped": 0}
-    for test in tests:
+    for test in every:
         if test.__name__ not in wanted:
             continue
         box, began, result = Box(weir, module), time.monotonic(), "passed"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The servers of the tests do what the tests rely on.
 
-    servers_test.py WEIR MODULE [NAME...]"""
+    servers_test.py WEIR MODULE [--long | NAME...]"""
 
 import contextlib
 import sys
