@@ -76,4 +76,4 @@ def daemon(box):
 
 
 if __name__ == "__main__":
-    sys.exit(run([single, tls, full_disk, failover, cluster, daemon], sys.argv))
+    sys.exit(run([single, tls, full_disk, daemon], sys.argv, [failover, cluster]))
