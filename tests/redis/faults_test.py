@@ -47,6 +47,8 @@ class Proxy:
                 inner.close()
                 continue
             outer.settimeout(None)
+            for end in (inner, outer):
+                end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self.open += [inner, outer]
             for args in ((inner, outer, False), (outer, inner, True)):
                 threading.Thread(target=self.carry, args=args, daemon=True).start()
@@ -62,10 +64,12 @@ class Proxy:
 
     def changed(self, got, target):
         """What becomes of an answer."""
+        while self.mode == "mute" and not self.ended.wait(0.005):
+            pass  # it comes later
         if self.mode == "cut":
             target.sendall(got[:len(got) // 2])
             raise OSError
-        made = {"pass": got, "mute": b"", "noise": bytes(range(255, 0, -1)) * 3,
+        made = {"pass": got, "noise": bytes(range(255, 0, -1)) * 3,
                 "loading": b"-LOADING Redis is loading the dataset in memory\r\n" * 64,
                 "other type": b"+OK\r\n" * 64, "short": b"*2\r\n:1\r\n:2\r\n" * 64,
                 "text in it": b"*8\r\n" + b"$3\r\nabc\r\n" * 8,
@@ -149,7 +153,7 @@ def endure(box, faults, by="any", **options):
             for name, inflict, heal in faults:
                 load.phase()
                 inflict(redis, proxy)
-                suffers(load, name)
+                suffers(load, name, by_server=name in DECIDES_SOME)
                 heal(redis, proxy)
                 is_well(daemons)
                 load.phase()
@@ -237,6 +241,8 @@ MUTE = ("mute", mode("mute"), heal_proxy)
 NONSENSE = [(name, mode(name), heal_proxy) for name in
             ("noise", "loading", "other type", "short", "text in it", "deep", "endless", "cut",
              "negative", "huge")]
+# What came before the cut is an answer.
+DECIDES_SOME = ("cut",)
 ON_DISK = {"appendonly": "yes", "appendfsync": "everysec", "fixed_file_size": True}
 
 
