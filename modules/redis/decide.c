@@ -364,6 +364,8 @@ static int64_t expiry_ms(weir_moment at, int64_t after_ns)
 static void write_target(redis_ctx *ctx, weir_target *t, int64_t at_ms, const weir_buffer *payload,
                          const char *event)
 {
+    if (!t->there && !t->value)
+        return; /* what was charged is as good as fresh at once */
     weir_target_put(t);
     if (t->value == 0) {
         redis.Replicate(ctx, "DEL", "s", t->name);

@@ -136,8 +136,9 @@ static size_t fake_MallocSize(void *p)
 
 static int note(int64_t v)
 {
-    CHECK(server.reply.len < MODULE_SERVER_REPLIES);
-    server.reply.integer[server.reply.len++] = v;
+    if (server.reply.len < MODULE_SERVER_REPLIES)
+        server.reply.integer[server.reply.len] = v;
+    server.reply.len++;
     return REDIS_OK;
 }
 
@@ -481,6 +482,7 @@ void module_server_flush(void)
         while (server.keys[d] > 0)
             drop(d, &server.key[d][0]);
     }
+    weir_named_drop_all();
 }
 
 void module_server_close(void)
@@ -527,7 +529,7 @@ static bool run_in(int database, redis_string *args, size_t len)
     redis_string *argv[MODULE_SERVER_ARGS];
     for (size_t i = 0; i < len; i++)
         argv[i] = &args[i];
-    if (args[0].len == 3 && strncasecmp(args[0].at, "DEL", 3) == 0 && len == 2) {
+    if (database == 1 && args[0].len == 3 && memcmp(args[0].at, "DEL", 3) == 0) {
         stored *k = find(database, &args[1]);
         CHECK(k);
         drop(database, k);

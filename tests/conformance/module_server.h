@@ -12,14 +12,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { MODULE_SERVER_REPLIES = 4096, MODULE_SERVER_ARGS = 64 };
+enum { MODULE_SERVER_REPLIES = 160, MODULE_SERVER_ARGS = 64 };
 
 typedef struct module_bytes {
     const void *at;
     size_t len;
 } module_bytes;
 
-/* Of the last command: integers and heads of arrays by what they say; texts count as 0. */
+/* Of the last command: integers and heads of arrays by what they say; texts count as 0. Those after
+ * the last that is kept are only counted. */
 typedef struct module_reply {
     size_t len;
     int64_t integer[MODULE_SERVER_REPLIES];
@@ -31,7 +32,7 @@ typedef struct module_reply {
 void module_server_open(void);
 void module_server_close(void);
 
-/* Drops all keys. */
+/* Drops all keys, and all policies. */
 void module_server_flush(void);
 
 void module_server_set_time(int64_t now_ns);
