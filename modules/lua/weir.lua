@@ -178,6 +178,7 @@ end
 --   look          what the state means at `now`, once, before anything else; false if it cannot
 --                 be said
 --   due           from when on a cost of at most L.limit is allowed; now or earlier: it is
+--   early         how many ns before `due` that is, 0..999; nil: none
 --   left          the largest cost that is allowed now
 --   charge, deny, refund    change s; refund says whether it did
 -- A fresh state is what `read` makes of nothing.
@@ -193,6 +194,11 @@ end
 function rate.due(L, s, _, cost)
   local m = L.limit - cost
   return s.q - m * L.whole + ceil((s.r - m * L.part) / L.num)
+end
+
+function rate.early(L, s, cost)
+  local over = ((L.limit - cost) * L.part - s.r) % L.num
+  return (mul_div(1000, over, L.num))
 end
 
 local function rate_over(s, now)
@@ -253,8 +259,8 @@ function rate.delay(s, now)
   return max(0, s.q - now + (s.r > 0 and 1 or 0))
 end
 
-local gcra = { fields = { 'tat' }, string = true, look = rate.look, due = rate.due, left = rate.left,
-  charge = rate.charge, refund = rate.refund }
+local gcra = { fields = { 'tat' }, string = true, look = rate.look, due = rate.due, early = rate.early,
+  left = rate.left, charge = rate.charge, refund = rate.refund }
 
 local function read_parts(text)
   local q, r = match(text, '^(%d+):(%d+)$')
@@ -280,8 +286,8 @@ function gcra.write(_, s)
 end
 
 -- The same as how full the bucket was when it was last charged: the time until it is empty.
-local bucket = { fields = { 'time', 'level' }, look = rate.look, due = rate.due, left = rate.left,
-  charge = rate.charge, refund = rate.refund }
+local bucket = { fields = { 'time', 'level' }, look = rate.look, due = rate.due, early = rate.early,
+  left = rate.left, charge = rate.charge, refund = rate.refund }
 
 function bucket.read(_, s, time, level)
   s.q, s.r = 0, 0
@@ -426,19 +432,25 @@ function counter.look(L, s, now)
   return true
 end
 
--- The longest overlap at which `before` leaves room for what is `spare` below the limit; none: < 1.
+-- The longest overlap at which `before` leaves room for what is `spare` below the limit, in whole
+-- microseconds and nanoseconds.
 local function widest(L, before, spare)
   if spare < 0 then
-    return 0
+    return 0, 0
   elseif before <= spare then
-    return L.period
+    return L.period, 0
   elseif not L.relaxed then
-    return (mul_div(spare, L.period, before))
-  elseif before == spare + 1 then
-    return L.period - 1
+    local q, rest = mul_div(spare, L.period, before)
+    return q, floor(rest * 1000 / before)
   end
-  local q, rest = mul_div(spare + 1, L.period, before)
-  return rest == 0 and q - 1 or q
+  local q, rest = L.period, 0
+  if before > spare + 1 then
+    q, rest = mul_div(spare + 1, L.period, before)
+  end
+  if rest == 0 then
+    return q - 1, 999
+  end
+  return q, ceil(rest * 1000 / before) - 1
 end
 
 function counter.due(L, s, _, cost)
@@ -448,7 +460,15 @@ function counter.due(L, s, _, cost)
   elseif most >= 1 then
     return s.start + L.period - most
   end
-  return s.start + 2 * L.period - max(0, widest(L, s.count, L.limit - cost))
+  return s.start + 2 * L.period - (widest(L, s.count, L.limit - cost))
+end
+
+function counter.early(L, s, cost)
+  local most, ns = widest(L, s.before, L.limit - s.count - cost)
+  if most < 1 and ns == 0 then
+    most, ns = widest(L, s.count, L.limit - cost)
+  end
+  return ns
 end
 
 function counter.left(L, s)
@@ -489,12 +509,18 @@ end
 local function slice_start(L, k)
   local rounds = floor(k / L.slices)
   local q, rest = mul_div(k - rounds * L.slices, L.period, L.slices)
-  return rounds * L.period + q + (rest > 0 and 1 or 0)
+  if rest > 0 then
+    return rounds * L.period + q + 1, floor((L.slices - rest) * 1000 / L.slices)
+  end
+  return rounds * L.period + q, 0
 end
 
 -- When what is at this place no longer counts.
 local function leaves(L, place)
-  return L.slices and slice_start(L, place + L.slices) or place + L.period
+  if L.slices then
+    return slice_start(L, place + L.slices)
+  end
+  return place + L.period, 0
 end
 
 local function entry(s, i)
@@ -569,7 +595,12 @@ function row.due(L, s, _, cost)
   if over <= 0 then
     return 0
   end
-  return leaves(L, entry(s, reached(s, over))[1])
+  return (leaves(L, entry(s, reached(s, over))[1]))
+end
+
+function row.early(L, s, cost)
+  local _, ns = leaves(L, entry(s, reached(s, s.sum + cost - L.limit))[1])
+  return ns
 end
 
 function row.left(L, s)
@@ -585,7 +616,7 @@ function row.charge(L, s, _, cost)
     s.entries[s.next] = { s.place, s.total, cost }
     s.next = s.next + 1
   end
-  s.at, s.changed, s.sum = s.place, true, s.sum + cost
+  s.at, s.sum = s.place, s.sum + cost
   s.from = min(s.from or s.next - 1, s.next - 1)
 end
 
@@ -614,7 +645,7 @@ function row.refund(L, s, _, cost)
   if L.slices then
     s.at = s.place
   end
-  s.total, s.sum, s.changed, s.prune_all = (base + keep) % TOTAL, keep, true, true
+  s.total, s.sum, s.prune_all = (base + keep) % TOTAL, keep, true
   return true
 end
 
@@ -1302,19 +1333,17 @@ local function write_hash_row(L, s, key, out)
     out[#out + 1], out[#out + 2] = L.prefix .. name, value
   end
   s.key = key
-  if s.changed then
-    local low = s.low + prunable(s)
-    drop_fields(s, L, s.low, low)
-    drop_fields(s, L, s.next, s.loaded)
-    for i = s.from or s.next, s.next - 1 do
-      local e = s.entries[i]
-      put(whole(i), whole(e[1]) .. ' ' .. whole(e[2]) .. ' ' .. whole(e[3]))
-    end
-    put('low', whole(low))
-    put('next', whole(s.next))
-    put('at', whole(s.at))
-    put('total', whole(s.total))
+  local low = s.low + prunable(s)
+  drop_fields(s, L, s.low, low)
+  drop_fields(s, L, s.next, s.loaded)
+  for i = s.from or s.next, s.next - 1 do
+    local e = s.entries[i]
+    put(whole(i), whole(e[1]) .. ' ' .. whole(e[2]) .. ' ' .. whole(e[3]))
   end
+  put('low', whole(low))
+  put('next', whole(s.next))
+  put('at', whole(s.at))
+  put('total', whole(s.total))
 end
 
 local function write_hash(P, S, now)
@@ -1324,9 +1353,9 @@ local function write_hash(P, S, now)
   end
   for i = 1, #P do
     local L, s = P[i], S[i]
-    if L.ops == row then
+    if s.changed and L.ops == row then
       write_hash_row(L, s, S.key, out)
-    else
+    elseif s.changed then
       local values = { L.ops.write(L, s, now) }
       for k, name in ipairs(L.ops.fields) do
         out[#out + 1], out[#out + 2] = L.prefix .. name, values[k]
@@ -1402,9 +1431,15 @@ local function answer(P, S, i, now, allowed, left, wait, delay)
   return { allowed, L.limit, left, wait, max(0, L.ops.due(L, S[i], now, L.limit) - now), delay, i - 1, 0 }
 end
 
+-- Whether a wait of w, which was rounded up by `early` ns, is longer than that of `than`.
+local function waits_longer(w, early, than, than_early)
+  return w > than or (w == than and early < than_early)
+end
+
 local function charge_all(P, S, now, cost)
   for i = 1, #P do
     P[i].ops.charge(P[i], S[i], now, cost)
+    S[i].changed = true
   end
   S.dirty = true
 end
@@ -1435,19 +1470,24 @@ local function deny(P, S, now, cost, charging)
   for i = 1, #P do
     if charging and P[i].count_denied and cost > 0 then
       P[i].ops.deny(P[i], S[i], now, cost)
-      S.dirty = true
+      S[i].changed, S.dirty = true, true
     end
   end
-  local slowest, wait = 1, -1
+  local slowest, wait, early = 1, -1, 0
   for i = 1, #P do
     local L = P[i]
-    local w = cost > L.limit and huge or L.ops.due(L, S[i], now, cost) - now
-    if w > wait then
-      slowest, wait = i, w
+    local w, e = cost > L.limit and huge or L.ops.due(L, S[i], now, cost) - now, 0
+    if w >= wait and w > 0 and w < huge and L.ops.early then
+      e = L.ops.early(L, S[i], cost)
+    end
+    if waits_longer(w, e, wait, early) then
+      slowest, wait, early = i, w, e
     end
   end
   local left = P[slowest].ops.left(P[slowest], S[slowest], now)
-  return answer(P, S, slowest, now, 0, left, wait == huge and -1 or wait, 0)
+  local figures = answer(P, S, slowest, now, 0, left, wait == huge and -1 or wait, 0)
+  figures.wait, figures.early = wait, early
+  return figures
 end
 
 -- Decides, and charges what is kept in S if `charging`.
@@ -1473,7 +1513,7 @@ local function refund(P, S, now, cost)
   end
   for i = 1, #P do
     if cost > 0 and P[i].ops.refund(P[i], S[i], now, cost) then
-      S.dirty = true
+      S[i].changed, S.dirty = true, true
     end
   end
   return judge(P, S, now, 0, false)
@@ -1626,13 +1666,12 @@ local function take_all(keys, args)
   if err then
     return nil, err
   end
-  local blocking, longest = #requests, 0
+  local blocking, longest, early = #requests, 0, 0
   for i, r in ipairs(requests) do
     r.alone = judge(r.P, r.S, now, r.cost, false)
     r.told = judge(r.P, r.S, now, r.cost, true)
-    local wait = r.told[4] == -1 and huge or r.told[4]
-    if r.told[1] == 0 and wait > longest then
-      blocking, longest = i - 1, wait
+    if r.told[1] == 0 and waits_longer(r.told.wait, r.told.early, longest, early) then
+      blocking, longest, early = i - 1, r.told.wait, r.told.early
     end
   end
   for _, r in ipairs(requests) do
