@@ -191,14 +191,23 @@ function rate.look()
   return true
 end
 
+-- n*T.
+local function cost_of(L, n)
+  if L.part == 0 then
+    return n * L.whole, 0
+  end
+  local q, r = mul_div(n, L.part, L.num)
+  return n * L.whole + q, r
+end
+
 function rate.due(L, s, _, cost)
-  local m = L.limit - cost
-  return s.q - m * L.whole + ceil((s.r - m * L.part) / L.num)
+  local q, r = cost_of(L, L.limit - cost)
+  return s.q - q + (s.r > r and 1 or 0)
 end
 
 function rate.early(L, s, cost)
-  local over = ((L.limit - cost) * L.part - s.r) % L.num
-  return (mul_div(1000, over, L.num))
+  local _, r = cost_of(L, L.limit - cost)
+  return (mul_div(1000, (r - s.r) % L.num, L.num))
 end
 
 local function rate_over(s, now)
@@ -222,35 +231,28 @@ function rate.left(L, s, now)
   return n
 end
 
-local function rate_move(L, s, cost)
-  local r = s.r + cost * L.part
-  local carry = floor(r / L.num)
-  s.q, s.r = s.q + cost * L.whole + carry, r - carry * L.num
-end
-
 function rate.charge(L, s, now, cost)
   if rate_over(s, now) then
     s.q, s.r = now, 0
   end
-  rate_move(L, s, cost)
+  local q, r = cost_of(L, cost)
+  s.q, s.r = s.q + q, s.r + r
+  if s.r >= L.num then
+    s.q, s.r = s.q + 1, s.r - L.num
+  end
 end
 
 function rate.refund(L, s, now, cost)
   if rate_over(s, now) then
     return false
   end
-  if cost * (L.whole + L.part / L.num) >= EXACT then
-    s.q, s.r = now, 0
-    return true
+  local q, r = cost_of(L, cost)
+  s.q, s.r = s.q - q, s.r - r
+  if s.r < 0 then
+    s.q, s.r = s.q - 1, s.r + L.num
   end
-  while cost > 0 do -- more than the limit only if the clock was set back
-    local n = min(cost, L.limit)
-    rate_move(L, s, -n)
-    if rate_over(s, now) then
-      s.q, s.r = now, 0
-      return true
-    end
-    cost = cost - n
+  if rate_over(s, now) then
+    s.q, s.r = now, 0
   end
   return true
 end
@@ -824,14 +826,13 @@ end
 local function drains(l, limit)
   local us, rest = mul_div(limit, l.part, l.num)
   us = us + limit * l.whole
-  return us < SPAN_US or (us == SPAN_US and rest * 40 <= 39 * l.num)
+  local ns, more = mul_div(1000, rest, l.num)
+  return us < SPAN_US or (us == SPAN_US and (ns < SPAN_NS or (ns == SPAN_NS and more == 0)))
 end
 
-local function refuse_limit(p, l, limit, why)
-  if l.queue then
-    limit = limit - 1
-  end
-  unexpected(p, p.limit_at, format('at most %.0f at this rate (%s)', limit, why))
+local function refuse_limit(p, l, limit)
+  unexpected(p, p.limit_at, format('at most %.0f at this rate (an empty bucket must refill within ' ..
+    '36.5 years)', l.queue and limit - 1 or limit))
 end
 
 -- T = l.whole + l.part/l.num microseconds, exactly.
@@ -857,11 +858,7 @@ local function set_rate(p, l)
         high = middle
       end
     end
-    refuse_limit(p, l, low, 'an empty bucket must refill within 36.5 years')
-  end
-  local most = l.part > 0 and floor((EXACT - l.num) / l.part) or huge
-  if l.limit > most then
-    refuse_limit(p, l, most, 'more is not exact in the doubles of Lua')
+    refuse_limit(p, l, low)
   end
 end
 
@@ -929,7 +926,7 @@ PARSERS['token-bucket'] = function(p, l)
   boundary(p)
   local most = l.period > 0 and floor(SPAN_US / l.period) * l.rate or huge
   if l.limit > most then
-    refuse_limit(p, l, most, 'an empty bucket must refill within 36.5 years')
+    refuse_limit(p, l, most)
   end
   need_whole_us(p, l)
 end
