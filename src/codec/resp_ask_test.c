@@ -275,10 +275,138 @@ static void replies_are_those_of_a_local_daemon(void **unused)
     weir_buffer_free(&requests);
 }
 
+/* ---- one thing at a time --------------------------------------------------------------------- */
+
+static void send(rig *r, const char *request)
+{
+    weir_buffer_append(&r->in, request, strlen(request));
+    weir_buffer_append(&r->in, "\r\n", 2);
+}
+
+static void expect(rig *r, const char *said)
+{
+    weir_buffer_append(&r->said, "", 1);
+    assert_string_equal((const char *)weir_buffer_data(&r->said), said);
+    weir_buffer_clear(&r->said);
+}
+
+/* What is before those that wait is answered at once, and what is behind them waits as well. */
+static void order_is_kept(void **unused)
+{
+    (void)unused;
+    static rig r;
+    rig_open(&r, true);
+    send(&r, "PING");
+    send(&r, "WEIR.PEEK near a");
+    send(&r, "WEIR.TAKE far a");
+    send(&r, "WEIR.TAKE near a");
+    send(&r, "ECHO x");
+    assert_int_equal(run(&r), WEIR_SESSION_ASK);
+    expect(&r, "+PONG\r\n*6\r\n:1\r\n:3\r\n:3\r\n:0\r\n:0\r\n:0\r\n");
+    send(&r, "WEIR.TAKE far a"); /* it is no part of what was asked */
+    send(&r, "NOSUCH");
+    assert_int_equal(run(&r), WEIR_SESSION_ASK);
+    settle(&r);
+    assert_int_equal(run(&r), WEIR_SESSION_ASK);
+    expect(&r, "*6\r\n:1\r\n:4\r\n:3\r\n:0\r\n:1000\r\n:0\r\n"
+               "*6\r\n:1\r\n:3\r\n:2\r\n:0\r\n:60000\r\n:0\r\n$1\r\nx\r\n");
+    settle(&r);
+    assert_int_equal(run(&r), WEIR_SESSION_READ);
+    expect(&r, "*6\r\n:1\r\n:4\r\n:2\r\n:0\r\n:2000\r\n:0\r\n"
+               "-ERR unknown command 'NOSUCH'; WEIR.HELP lists those there are\r\n");
+    assert_int_equal(weir_buffer_len(&r.in), 0);
+    rig_close(&r);
+}
+
+static void errors_say_what_helps(void **unused)
+{
+    (void)unused;
+    static rig r;
+    rig_open(&r, true);
+    r.redis->at_once = r.hybrid->at_once = true;
+    send(&r, "WEIR.TAKEALL 2 far a 1 near a 1");
+    send(&r, "WEIR.RESERVE far a 1 TTL 1s");
+    r.redis->status = WEIR_E_IO;
+    r.redis->reason = "the server is gone";
+    send(&r, "WEIR.TAKE far a");
+    send(&r, "WEIR.REFUND far a 1");
+    send(&r, "WEIR.RESET far a");
+    send(&r, "WEIR.EXPLAIN far a");
+    send(&r, "CL.THROTTLE k 1 1 60");
+    send(&r, "WEIR.TAKEALL 2 far root 1 far a 1");
+    r.hybrid->status = WEIR_E_UNSUPPORTED;
+    send(&r, "WEIR.REFUND mixed a 1");
+    send(&r, "WEIR.PEEK mixed a");
+    assert_int_equal(run(&r), WEIR_SESSION_READ);
+    expect(&r, "-ERR request 1: its policy has another engine than those before it: all must have "
+               "the same, or be asked for one by one\r\n"
+               "-ERR only a policy whose engine is local can reserve: take, and refund what is "
+               "left\r\n"
+               "-ERR the server is gone\r\n"
+               "-ERR the server is gone\r\n"
+               "-ERR the server is gone\r\n"
+               "-ERR the server is gone\r\n"
+               "-ERR the server is gone\r\n"
+               "-ERR request 1: the server is gone\r\n"
+               "-ERR a policy that queues or counts denials cannot give back\r\n"
+               "-ERR the policy's engine cannot decide by this policy\r\n");
+    rig_close(&r);
+}
+
+/* A client that goes while it waits, after any byte of what follows. */
+static void clients_go_away(void **unused)
+{
+    (void)unused;
+    static rig r;
+    static const char requests[] = "WEIR.TAKE far a\r\nWEIR.TAKE mixed 'b'\r\nWEIR.PEEK far a\r\n"
+                                   "WEIR.TAKEALL 2 far a 1 look b 1\r\nCL.THROTTLE k 1 1 60\r\n"
+                                   "WEIR.EXPLAIN far a\r\nWEIR.CHECK 'gcra 1/s' a\r\n";
+    for (size_t len = 1; len < sizeof requests; len++) {
+        rig_open(&r, true);
+        r.random = (uint32_t)len;
+        weir_buffer_append(&r.in, requests, len);
+        while (run(&r) == WEIR_SESSION_ASK && pick(&r, 6) > 0) {
+            if (pick(&r, 2))
+                settle(&r);
+            if (pick(&r, 4) == 0)
+                set_rules(&r, true);
+        }
+        rig_close(&r);
+    }
+}
+
+static void rules_change_while_it_waits(void **unused)
+{
+    (void)unused;
+    static rig r;
+    rig_open(&r, true);
+    send(&r, "WEIR.TAKE far a");
+    send(&r, "WEIR.CHECK 'fixed-window 2/m' a");
+    send(&r, "WEIR.EXPLAIN far vip-1");
+    assert_int_equal(run(&r), WEIR_SESSION_ASK);
+    set_rules(&r, false);
+    settle(&r);
+    assert_int_equal(run(&r), WEIR_SESSION_READ);
+    expect(&r, "*6\r\n:1\r\n:4\r\n:3\r\n:0\r\n:1000\r\n:0\r\n"
+               "*6\r\n:1\r\n:2\r\n:1\r\n:0\r\n:60000\r\n:0\r\n"
+               "*6\r\n$12\r\npolicy   far\r\n$14\r\nkey      vip-1\r\n"
+               "$26\r\nlimit    gcra 1/s burst 40\r\n$38\r\n         because of the override "
+               "vip-*\r\n$38\r\nstate    40 of 40 free; as good as new\r\n"
+               "$12\r\nnext     now\r\n");
+    send(&r, "WEIR.TAKE far a"); /* it is local now */
+    assert_int_equal(run(&r), WEIR_SESSION_READ);
+    expect(&r, "*6\r\n:1\r\n:4\r\n:3\r\n:0\r\n:1000\r\n:0\r\n");
+    rig_close(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(replies_are_those_of_a_local_daemon),
+        cmocka_unit_test(order_is_kept),
+        cmocka_unit_test(errors_say_what_helps),
+        cmocka_unit_test(clients_go_away),
+        cmocka_unit_test(rules_change_while_it_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
