@@ -93,8 +93,9 @@ void weir_redis_client_send(weir_redis_client *c, weir_redis_call *call, int64_t
 /* done() is not called any more, and neither *call nor its questions are touched again. */
 void weir_redis_client_abandon(weir_redis_client *c, weir_redis_call *call);
 
-/* Whether the node that has the question's key is up, as far as is known; if a call to it need not
- * be tried, when the next attempt to connect is. */
+/* Whether the node that has the question's key is up, as far as is known. If it is not,
+ * *ret_next_ns is when the next attempt to connect is, before which a call need not be tried; 0 if
+ * one is under way. */
 bool weir_redis_client_is_up(const weir_redis_client *c, const weir_question *q,
                              int64_t *ret_next_ns);
 
