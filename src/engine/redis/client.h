@@ -38,11 +38,13 @@ typedef struct weir_redis_call {
     const char *why;            /* out: for the log; good until done() returns */
 
     /* The client's own. */
-    struct weir_redis_call *next, *before;
-    struct weir_redis_node *node;
+    struct weir_redis_call *next, *before;           /* by deadline */
+    struct weir_redis_call *wait_next, *wait_before; /* with what it waits for; NULL: nothing */
+    struct weir_redis_node *node;                    /* it was sent to, or waits for; or NULL */
     uint32_t slot;
+    uint32_t ticket; /* its place among what the node has to answer */
     uint8_t redirects;
-    bool sent, abandoned, asking;
+    bool sent, asking, ended;
 } weir_redis_call;
 
 /* Counted by all clients of a process. Relaxed. */
@@ -58,7 +60,8 @@ typedef struct weir_redis_counts {
 
 /* Told of transitions, not of requests: "redis-up" (by what it decides), "redis-down" (why),
  * "redis-slots" (a Cluster's map is another), "redis-master" (a Sentinel's), "redis-library" (it
- * was loaded). `node` is "host:port". Any thread; it is called by the client's. */
+ * was loaded), "redis-refuses" (a node that is up does not decide, and says why). `node` is
+ * "host:port". Any thread; it is called by the client's. */
 typedef struct weir_redis_log {
     void (*say)(void *ctx, const char *event, const char *node, const char *text);
     void *ctx;
