@@ -48,7 +48,7 @@ local function expire(key, until_us)
   redis.call('PEXPIREAT', key, expire_ms(until_us))
 end
 
--- SET with an expiry in whole milliseconds is of 6.2. What has redis.REDIS_VERSION_NUM is 7.0.
+-- SET knows PXAT from 6.2 on, and a server says its version from 7.0 on.
 local function set(key, value, until_us)
   if redis.REDIS_VERSION_NUM then
     redis.call('SET', key, value, 'PXAT', expire_ms(until_us))
@@ -1643,8 +1643,10 @@ local function read_requests(keys, args)
     end
     local P, why = read_policy(args[at])
     local cost = read_cost(args[at + 1])
-    if not P or not cost then
-      return nil, where .. (why or BAD_COST)
+    if not P then
+      return nil, why .. ' (request ' .. i - 1 .. ')'
+    elseif not cost then
+      return nil, where .. BAD_COST
     end
     local bounds, no_bounds = read_bounds(P, args, at + 2)
     if not bounds then

@@ -10,6 +10,7 @@ the library, runs out of memory, replicates, or is a Cluster.
 import glob
 import os
 import random
+import re
 import subprocess
 import sys
 import threading
@@ -442,6 +443,8 @@ def test_all(tally):
         for args in (("gcra 1/s",), ("gcra 1/s", 1, "gcra 1/s"), ("gcra 1/s", 1, "x"), ("gcra 1/s", "y")):
             answer = at.call(now, "weir_ask_all", ["k"], *args)
             tally.check(error_of(answer).startswith("ERR "), args, answer)
+        answer = at.call(now, "weir_ask_all", ["k", "l"], "gcra 1/s", 1, "gcra 1/x", 1)
+        tally.check(error_of(answer).startswith("ERR policy: column 8: ") and "(request 1)" in error_of(answer), answer)
         answer = at.call(now, "weir_ask_all", ["k", "k"], "gcra 1/s", 1, "gcra 2/s", 1)
         tally.check("two policies" in error_of(answer), answer)
 
@@ -550,6 +553,47 @@ def wait_for(holds):
     raise TimeoutError
 
 
+class OldScript(Script):
+    """As on a server before 7.0: of what the library looks for, that is all that can be had here."""
+
+    name = "old script"
+
+    def __init__(self, client, text):
+        assert text.count("redis.REDIS_VERSION_NUM") == 1
+        super().__init__(client, text.replace("redis.REDIS_VERSION_NUM", "nil"))
+
+
+def test_old(tally):
+    """without SET's PXAT keys expire all the same"""
+    with Server() as server:
+        client = server.client()
+        door = OldScript(client, lua_kit.library())
+        for policy in ("gcra 1/m", "fixed-window 5/h"):
+            answer = client(*door.call("weir_ask", [policy], "TAKE", policy, 1))
+            tally.check(0 < client("PTTL", policy) <= answer[4] // 1000 + 1, policy)
+
+
+def test_access(tally):
+    """a user with the rights of docs/redis-functions.md may decide on its keys, and on no others"""
+    with open(os.path.join(REPO, "docs", "redis-functions.md"), encoding="utf-8") as f:
+        rights = re.findall(r"\+[a-z_]+(?= |`)", f.read())
+    with Server() as server:
+        client = server.client()
+        client("FUNCTION", "LOAD", lua_kit.library())
+        client("ACL", "SETUSER", "limiter", "on", ">secret", "~weir:*", *rights)
+        client("AUTH", "limiter", "secret")
+        door = Functions.__new__(Functions)
+        for policy in (*SLOW, *KEYS):
+            key = f"weir:{policy}"
+            for verb in ("TAKE", "PEEK", "GRANT", "TAKE", "RESET", "TAKE"):
+                tally.check(isinstance(client(*door.call("weir_ask", [key], verb, policy, 2)), list), policy)
+            answer = client.many([door.call("weir_ask", [key], "REFUND", policy, 1)])[0]
+            tally.check(isinstance(answer, list) or "cannot give back" in str(answer), answer)
+        for command in (door.call("weir_ask", ["k"], "TAKE", "gcra 1/s", 1), ("GET", "k"), ("EVAL", "return 1", 0),
+                        ("FUNCTION", "FLUSH"), ("FLUSHALL",)):
+            tally.check(error_of(client.many([command])[0]).startswith("NOPERM"), command)
+
+
 def test_cluster(tally):
     """in a Cluster keys apart are refused, and those with one hash tag are taken as one"""
     with Server("--cluster-enabled", "yes") as server:
@@ -571,4 +615,4 @@ if __name__ == "__main__":
     sys.exit(lua_kit.run(
         test_race, test_denials, test_keys, test_wrong_type, test_damaged, test_expiry, test_rows, test_errors,
         test_refusals, test_people, test_zones, test_clock_back, test_all, test_flush, test_cache, test_memory,
-        test_replica, test_cluster))
+        test_replica, test_old, test_access, test_cluster))
