@@ -406,7 +406,9 @@ static int tear_down(void **state)
 
 int main(int argc, char **argv)
 {
-    module = argc > 1 ? argv[1] : NULL;
+    module = argc > 1 ? realpath(argv[1], NULL) : NULL;
+    if (argc > 1 && !module)
+        return 1;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(by_functions),
         cmocka_unit_test(by_script),

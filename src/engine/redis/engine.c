@@ -325,10 +325,30 @@ static bool try_send(redis_engine *e, part *p, int64_t now_ns)
     return true;
 }
 
+/* As weir_refund() says; no server need be asked. */
+static bool can_be_done(weir_question *q)
+{
+    if (q->verb != WEIR_VERB_REFUND)
+        return true;
+    for (uint32_t i = 0; i < q->policy->layers; i++) {
+        const weir_layer *l = &q->policy->layer[i];
+        if (l->algorithm == WEIR_LEAKY_QUEUE || l->count_denied) {
+            q->status = WEIR_E_UNSUPPORTED;
+            q->reason = "a policy that queues or counts denials cannot give back";
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Where a part goes when it has just been asked. */
 static void admit(redis_engine *e, part *p, int64_t now_ns)
 {
     e->in_flight++;
+    if (!can_be_done(question_of(p))) {
+        answered(e, p);
+        return;
+    }
     weir_deny_known known = p->holds ? look(e, p, now_ns) : WEIR_DENY_NOTHING;
     if (known == WEIR_DENY_DENIED) {
         answered(e, p);
