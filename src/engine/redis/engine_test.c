@@ -202,6 +202,24 @@ static void no_more_than_in_flight_wait(void **state)
     assert_int_equal(s[0].done + s[1].done + s[2].done, 3);
 }
 
+static void without_memory(void **state)
+{
+    (void)state;
+    world w;
+    single s = {0};
+    several all;
+    begin(&w, "gcra 10/s burst 5", (weir_redis_options){.on_error = WEIR_REDIS_CLOSED});
+    no_memory_from = 0;
+    assert_true(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
+    assert_true(s.question.by_error);
+    assert_true(ask_several(&w, &all, 3, true));
+    assert_int_equal(all.round.blocking, 0);
+    no_memory_from = -1;
+    assert_int_equal(client.sent, 0);
+    assert_int_equal(by(&w, WEIR_ON_ERROR_CLOSED), 4);
+    end(&w);
+}
+
 /* ---- the breaker ----------------------------------------------------------------------------- */
 
 static void fail_some(world *w, int n, const char *key)
@@ -343,6 +361,7 @@ int main(void)
         cmocka_unit_test(a_refund_may_be_unsupported),
         cmocka_unit_test(a_node_that_is_down_is_not_waited_for),
         cmocka_unit_test(no_more_than_in_flight_wait),
+        cmocka_unit_test(without_memory),
         cmocka_unit_test(a_breaker_opens_probes_and_closes),
         cmocka_unit_test(a_probe_may_be_abandoned),
         cmocka_unit_test(refusals_open_no_breaker),
