@@ -135,7 +135,6 @@ static bool ask(weir_engine *e, weir_round *r, int64_t now_ns)
     pass *p = r->all ? ask_all(h, r) : ask_each(h, r, now_ns);
     bool answered = true;
     if (p) {
-        p->asking = true;
         pass_send(p, now_ns);
         p->asking = false;
         answered = p->left == 0;

@@ -19,6 +19,7 @@ pass *pass_new(hybrid *h, weir_round *r)
         return NULL;
     p->engine = h;
     p->round = r;
+    p->asking = true;
     p->from = (struct below_from *)(void *)((char *)(p + 1) + waits);
     r->inside = p;
     return p;
