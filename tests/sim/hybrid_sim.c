@@ -165,7 +165,7 @@ static void count(sim *s, request *r)
     }
     /* One that waits for another may take that one's time, and then its own. */
     int64_t took_ns = s->world.now_ns - r->asked_ns;
-    if (took_ns > 3 * s->server.weather.deadline_ns)
+    if (took_ns > 2 * s->server.weather.deadline_ns)
         fail(s, "an answer took %lld ms", (long long)(took_ns / ms));
 }
 
