@@ -2,127 +2,55 @@
  * Copyright (c) 2026 the weir authors */
 /* What holds for a key, in words. It decides nothing and must not know where the words go. */
 
-#include "service/hub.h"
+#include "service/place.h"
+#include "service/words.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-#include <time.h>
-
-/* "1d 2h 3m 4.5s", "0s"; rounded up to the microsecond. */
-static void put_span(weir_buffer *out, int64_t ns)
+static void put_list(weir_buffer *out, const weir_place *at)
 {
-    static const struct {
-        int64_t s;
-        char unit;
-    } units[] = {{86400, 'd'}, {3600, 'h'}, {60, 'm'}};
-    int64_t us = ns / 1000 + (ns % 1000 > 0), s = us / 1000000;
-    us %= 1000000;
-    bool any = false;
-    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
-        if (s >= units[i].s) {
-            weir_buffer_printf(out, "%s%" PRId64 "%c", any ? " " : "", s / units[i].s,
-                               units[i].unit);
-            s %= units[i].s;
-            any = true;
-        }
-    }
-    char fraction[8] = "";
-    int digits = us > 0 ? snprintf(fraction, sizeof fraction, ".%06d", (int)us) : 0;
-    while (digits > 0 && fraction[digits - 1] == '0')
-        fraction[--digits] = '\0';
-    if (s > 0 || us > 0 || !any)
-        weir_buffer_printf(out, "%s%" PRId64 "%ss", any ? " " : "", s, fraction);
+    bool allow = at->list == WEIR_ON_ALLOW_LIST;
+    if (weir_place_is_listed(at))
+        weir_buffer_printf(out, "list     on the %s list: %s\n", allow ? "allow" : "deny",
+                           allow ? "always allowed, and not counted" : "always denied");
 }
 
-/* "2026-11-21 09:30:00.123 UTC", rounded up to the millisecond. */
-static void put_time(weir_buffer *out, int64_t t_ns)
+/* Only of another than the local one. */
+static void put_engine(weir_buffer *out, weir_engine_kind engine, bool by_error)
 {
-    int64_t ms = t_ns / 1000000 + (t_ns % 1000000 > 0);
-    time_t s = (time_t)(ms / 1000);
-    struct tm tm;
-    char text[32] = "";
-    if (gmtime_r(&s, &tm))
-        strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &tm);
-    weir_buffer_printf(out, "%s.%03d UTC", text, (int)(ms % 1000));
+    static const char *const names[WEIR_ENGINES] = {"local", "redis", "hybrid"};
+    if (engine != WEIR_ENGINE_LOCAL)
+        weir_buffer_printf(out, "engine   %s%s\n", names[engine],
+                           by_error ? ", which could not be asked: what follows is on_error's"
+                                    : "");
 }
 
-static void put_key(weir_buffer *out, weir_slice key)
+static void put_rule(weir_buffer *out, const weir_ask *ask, const weir_place *at)
 {
-    enum { SHOWN = 200 };
-    weir_buffer_printf(out, "key      ");
-    for (size_t i = 0; i < key.len && i < SHOWN; i++) {
-        unsigned char c = (unsigned char)key.at[i];
-        if (c >= ' ' && c != 0x7f && c != '\\')
-            weir_buffer_append_byte(out, c);
-        else
-            weir_buffer_printf(out, "\\x%02x", c);
-    }
-    weir_buffer_printf(out, "%s\n", key.len > SHOWN ? "..." : "");
-}
-
-static void put_rule(weir_buffer *out, const weir_ask *ask, const weir_rule *rule,
-                     const weir_rule_key *seen)
-{
+    const weir_rule *rule = at->rule;
     char text[WEIR_POLICY_TEXT_MAX];
     weir_policy_print(ask->policy, text, sizeof text);
     if (rule)
         weir_buffer_printf(out, "policy   %s%s\n", rule->name,
                            rule->rest->shadow ? ", in shadow: it counts, and denies nobody" : "");
-    put_key(out, seen ? (weir_slice){seen->at, seen->len} : ask->key);
+    weir_words_key(out, at->key.at, at->key.len);
     weir_buffer_printf(out, "limit    %s\n", text);
-    if (seen && seen->held->pattern)
-        weir_buffer_printf(out, "         because of the override %.200s\n", seen->held->pattern);
-    if (seen && seen->list != WEIR_ON_NO_LIST)
-        weir_buffer_printf(out, "list     on the %s list: %s\n",
-                           seen->list == WEIR_ON_ALLOW_LIST ? "allow" : "deny",
-                           seen->list == WEIR_ON_ALLOW_LIST ? "always allowed, and not counted"
-                                                            : "always denied");
+    if (rule && at->held->pattern)
+        weir_buffer_printf(out, "         because of the override %.200s\n", at->held->pattern);
+    put_list(out, at);
 }
 
-static void put_layer(weir_buffer *out, const weir_policy *p, uint32_t layer)
+bool weir_service_explain(weir_service *s, weir_turn *turn, weir_ask *ask, int64_t now_ns,
+                          weir_buffer *out)
 {
-    char text[WEIR_POLICY_TEXT_MAX];
-    weir_policy one = {.layers = 1};
-    one.layer[0] = p->layer[layer];
-    weir_policy_print(&one, text, sizeof text);
-    weir_buffer_printf(out, " by %s", text);
-}
-
-static void put_figures(weir_buffer *out, const weir_policy *p, const weir_decision *d,
-                        bool shadowed, int64_t now_ns)
-{
-    weir_buffer_printf(out, "state    %" PRId64 " of %" PRId64 " free", d->remaining, d->limit);
-    if (p->layers > 1)
-        put_layer(out, p, d->layer);
-    weir_buffer_printf(out, d->reset_after_ns > 0 ? "; as good as new in " : "; as good as new\n");
-    if (d->reset_after_ns > 0) {
-        put_span(out, d->reset_after_ns);
-        weir_buffer_printf(out, "\n");
-    }
-    if (d->allowed) {
-        weir_buffer_printf(out, "next     now%s\n",
-                           shadowed ? ", since the policy is in shadow; else denied" : "");
-        return;
-    }
-    weir_buffer_printf(out, "next     in ");
-    put_span(out, d->retry_after_ns);
-    weir_buffer_printf(out, ", at ");
-    put_time(out, now_ns + d->retry_after_ns);
-    weir_buffer_printf(out, "\n");
-}
-
-void weir_service_explain(weir_service *s, weir_ask *ask, int64_t now_ns, weir_buffer *out)
-{
+    weir_place at;
     ask->cost = 1;
-    weir_service_peek(s, ask, now_ns);
+    if (!weir_place_peek(s, turn, ask, now_ns, &at))
+        return false;
     if (ask->status != WEIR_OK)
-        return;
-    const weir_rule *rule =
-        ask->by_text ? NULL : weir_rules_find(s->rules, ask->rule.at, ask->rule.len);
-    const weir_rule_key *seen = rule ? &s->seen[0] : NULL;
-    put_rule(out, ask, rule, seen);
-    if (seen && seen->list != WEIR_ON_NO_LIST)
-        return;
-    put_figures(out, ask->policy, &ask->decision, ask->reason == WEIR_BY_SHADOW, now_ns);
+        return true;
+    put_rule(out, ask, &at);
+    if (weir_place_is_listed(&at))
+        return true;
+    put_engine(out, weir_place_engine(s, &at), ask->reason == WEIR_BY_ON_ERROR);
+    weir_words_figures(out, ask->policy, &ask->decision, ask->reason == WEIR_BY_SHADOW, now_ns);
+    return true;
 }
