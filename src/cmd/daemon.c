@@ -64,8 +64,10 @@ static void count_latency(weir_service *s, int64_t begun_ns)
         weir_service_latency(s, weir_hub_now(weir_service_hub(s)) - begun_ns);
 }
 
-static void resp_open(void *session, void *ctx)
+static void resp_open(void *session, void *ctx, void (*wake)(void *wake_ctx), void *wake_ctx)
 {
+    (void)wake;
+    (void)wake_ctx;
     loop *l = ctx;
     weir_resp_session_init(session, &l->resp);
 }
@@ -89,8 +91,10 @@ static const weir_protocol resp = {
     .timeout = "-ERR a request has begun, and its end has not come in time\r\n",
 };
 
-static void http_open(void *session, void *ctx)
+static void http_open(void *session, void *ctx, void (*wake)(void *wake_ctx), void *wake_ctx)
 {
+    (void)wake;
+    (void)wake_ctx;
     const loop *l = ctx;
     weir_http_session_init(session, &l->http);
 }

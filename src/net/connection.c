@@ -78,6 +78,7 @@ static bool leave(weir_connection *c)
     weir_loop *l = c->loop;
     if (c->doing == WEIR_DOING_CLOSE)
         return false;
+    weir_loop_not_woken(l, c);
     c->doing = WEIR_DOING_CLOSE;
     if (c->refused)
         l->refused_len--;
@@ -340,6 +341,7 @@ static bool run(weir_connection *c, weir_buffer *in)
     bool answered = false, more = true;
     while (more) {
         size_t len = weir_buffer_len(in);
+        c->woken = false;
         weir_step step = c->protocol->run(c->session, in, &l->out, OUT_PAUSE, now_ns);
         bool took = weir_buffer_len(in)<len, said = weir_buffer_len(&l->out)> 0;
         answered |= said || (took && !c->protocol->held);
@@ -350,6 +352,8 @@ static bool run(weir_connection *c, weir_buffer *in)
             hold_out(c, step.until_ns);
         else
             send_out(c, &l->out);
+        if (step.next == WEIR_NEXT_ASK && c->doing == WEIR_DOING_READ)
+            c->doing = WEIR_DOING_ASK;
         empty(&l->out, OUT_KEPT);
         more = (took || said) && c->doing == WEIR_DOING_READ &&
                (step.next == WEIR_NEXT_AGAIN || step.next == WEIR_NEXT_WAIT);
@@ -370,7 +374,7 @@ static void check_memory(weir_connection *c)
         overload(c, "a request is too long", true);
     else if (c->held > before && port_load_relaxed(&c->loop->shared->buffered) > limits->buffers)
         overload(c, "the connections hold as much memory as they may",
-                 midway(c) || c->doing == WEIR_DOING_WAIT);
+                 midway(c) || c->doing == WEIR_DOING_WAIT || c->doing == WEIR_DOING_ASK);
 }
 
 /* Answers what is in `in`.
@@ -425,15 +429,17 @@ static void go_on(weir_connection *c)
         finish(c);
     if (l->stopping && c->doing == WEIR_DOING_WAIT && c->wait.at_ns > l->last_ns)
         weir_connection_close(c);
-    bool waits = c->doing == WEIR_DOING_WAIT;
+    if (c->ended && c->doing == WEIR_DOING_READ)
+        weir_connection_close(c);
+    bool waits = c->doing == WEIR_DOING_WAIT || c->doing == WEIR_DOING_ASK;
     /* One that waits is read from only to see if it has gone. */
-    if (c->doing == WEIR_DOING_READ || (waits && weir_buffer_len(&c->in) <= FEW))
+    if (c->doing == WEIR_DOING_READ || (waits && !c->ended && weir_buffer_len(&c->in) <= FEW))
         read_on(c);
     else if (c->doing == WEIR_DOING_WRITE || waits)
         read_stop(c);
 }
 
-/* Its reply has been sent, after a write or a wait. */
+/* Its reply has been sent, after a write or a wait; or there is an answer for it. */
 static void resume(weir_connection *c)
 {
     c->doing = WEIR_DOING_READ;
@@ -442,10 +448,29 @@ static void resume(weir_connection *c)
         linger(c);
     } else if (c->after == WEIR_NEXT_READ) {
         count_memory(c);
+    } else if (c->after == WEIR_NEXT_ASK && !c->woken) {
+        c->doing = WEIR_DOING_ASK;
+        count_memory(c);
     } else {
         serve(c, &c->in, false);
     }
     go_on(c);
+}
+
+void weir_connection_wake(weir_connection *c)
+{
+    if (c->doing == WEIR_DOING_ASK)
+        resume(c);
+}
+
+/* By its session. If it is writing, what it does next goes by `woken`. */
+static void wake(void *ctx)
+{
+    weir_connection *c = ctx;
+    if (!c->in_session)
+        return;
+    c->woken = true;
+    weir_loop_woken(c->loop, c);
 }
 
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
@@ -455,6 +480,11 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
     weir_buffer *in = reading_buffer(c);
     if (n == UV_ENOBUFS && c->doing != WEIR_DOING_LINGER) {
         overload(c, "no memory for requests", true);
+        return;
+    }
+    if (n == UV_EOF && c->doing == WEIR_DOING_ASK) { /* it may still want the answer */
+        c->ended = true;
+        read_stop(c);
         return;
     }
     if (n < 0) { /* the end, or a broken connection */
@@ -473,7 +503,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
             weir_connection_close(c);
         return;
     }
-    if (c->doing == WEIR_DOING_WAIT) {
+    if (c->doing == WEIR_DOING_WAIT || c->doing == WEIR_DOING_ASK) {
         keep_in(c, in);
         check_memory(c);
     } else {
@@ -552,7 +582,7 @@ static void start(weir_connection *c, const weir_listener *listener)
     weir_buffer_init(&c->in, l->shared->limits.request + FEW + 2 * READ_SIZE);
     weir_buffer_init(&c->out, OUT_MAX);
     c->in_session = true;
-    c->protocol->open(c->session, l->context);
+    c->protocol->open(c->session, l->context, wake, c);
     go_on(c);
 }
 

@@ -11,6 +11,7 @@ typedef enum weir_doing {
     WEIR_DOING_READ,   /* all that arrived is answered and sent */
     WEIR_DOING_WRITE,  /* the client has not taken its replies; nothing is read or answered */
     WEIR_DOING_WAIT,   /* a reply is held until its time; a little is read, nothing is answered */
+    WEIR_DOING_ASK,    /* an answer is under way; a little is read, nothing is answered */
     WEIR_DOING_LINGER, /* all is sent; what still arrives is thrown away until the client closes,
                           for if it were left unread the system would reset the connection, and the
                           client could lose the last replies */
@@ -27,7 +28,9 @@ struct weir_connection {
     uv_write_t write;
     weir_loop *loop;
     const weir_protocol *protocol;
-    weir_connection *next, **link; /* in the loop's list */
+    weir_connection *next, **link;             /* in the loop's list */
+    weir_connection *woken_next, **woken_link; /* in the loop's list of those that were woken;
+                                                  woken_link is NULL if it is not there */
 
     weir_buffer in, out; /* what is kept from one event to the next; seldom anything */
     size_t held;         /* bytes of memory, as counted in shared->buffered */
@@ -42,6 +45,8 @@ struct weir_connection {
     bool reading;    /* libuv reads for it */
     bool refused;    /* it has no place, and is only told so */
     bool in_session; /* between the protocol's open and close */
+    bool woken;      /* since the session was called last */
+    bool ended;      /* the client sends no more, and still waits for an answer */
     uint8_t last_reads;
     max_align_t session[]; /* the protocol's */
 };
@@ -54,6 +59,9 @@ void weir_connection_sweep(weir_connection *c, uint64_t now_ms);
 
 /* The time of its reply has come, and it has been taken out of the waits. */
 void weir_connection_release(weir_connection *c);
+
+/* It was woken, and has been taken out of the loop's list of those. */
+void weir_connection_wake(weir_connection *c);
 
 /* Its loop stops: answers what has arrived, and goes when that is sent. */
 void weir_connection_stop(weir_connection *c);

@@ -487,8 +487,10 @@ typedef struct hoard {
     weir_buffer line;
 } hoard;
 
-static void hoard_open(void *session, void *ctx)
+static void hoard_open(void *session, void *ctx, void (*wake)(void *wake_ctx), void *wake_ctx)
 {
+    (void)wake;
+    (void)wake_ctx;
     hoard *h = session;
     h->place = ctx;
     h->place->open++;

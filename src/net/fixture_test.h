@@ -46,8 +46,10 @@ typedef struct line_session {
     int waits_as;
 } line_session;
 
-static inline void line_open(void *session, void *ctx)
+static inline void line_open(void *session, void *ctx, void (*wake)(void *wake_ctx), void *wake_ctx)
 {
+    (void)wake;
+    (void)wake_ctx;
     line_session *s = session;
     s->place = ctx;
     s->waits_as = -1;

@@ -182,6 +182,39 @@ void weir_loop_waits_changed(weir_loop *l)
                    left_ns > 0 ? ((uint64_t)left_ns + 999999) / 1000000 : 0, 0);
 }
 
+/* ---- those that are woken -------------------------------------------------------------------- */
+
+void weir_loop_woken(weir_loop *l, weir_connection *c)
+{
+    if (c->woken_link)
+        return;
+    c->woken_next = NULL;
+    c->woken_link = l->woken_end;
+    *l->woken_end = c;
+    l->woken_end = &c->woken_next;
+}
+
+void weir_loop_not_woken(weir_loop *l, weir_connection *c)
+{
+    if (!c->woken_link)
+        return;
+    *c->woken_link = c->woken_next;
+    if (c->woken_next)
+        c->woken_next->woken_link = c->woken_link;
+    else
+        l->woken_end = c->woken_link;
+    c->woken_link = NULL;
+}
+
+static void on_turn(void *ctx)
+{
+    weir_loop *l = ctx;
+    for (weir_connection *c; (c = l->woken);) {
+        weir_loop_not_woken(l, c);
+        weir_connection_wake(c);
+    }
+}
+
 /* ---- the stages ------------------------------------------------------------------------------ */
 
 static void close_connections(weir_loop *l)
@@ -235,6 +268,11 @@ static void end(weir_loop *l)
     l->reported = true; /* the server knows */
     close_connections(l);
     listeners_close(l);
+    if (l->begun && l->shared->end)
+        l->shared->end(l->context);
+    l->begun = false;
+    net_dialer_close(l->dialer);
+    l->dialer = NULL;
     uv_walk(&l->uv, close_handle, NULL);
 }
 
@@ -268,6 +306,7 @@ weir_status weir_loop_open(weir_loop **ret, weir_shared *shared, void *context)
     l->uv.data = l->wake.data = l;
     l->shared = shared;
     l->context = context;
+    l->woken_end = &l->woken;
     weir_buffer_init(&l->in, IN_SIZE);
     weir_buffer_init(&l->out, OUT_SIZE);
     uv_timer_t *timers[] = {&l->sweep, &l->resume, &l->drain, &l->waits_timer};
@@ -275,9 +314,13 @@ weir_status weir_loop_open(weir_loop **ret, weir_shared *shared, void *context)
         uv_timer_init(&l->uv, timers[i]);
         timers[i]->data = l;
     }
-    if (uv_async_init(&l->uv, &l->wake, on_wake) != 0) {
+    const net_dialer_options dialer = {&l->uv, shared->ctx, shared->now, on_turn, l};
+    weir_status st = uv_async_init(&l->uv, &l->wake, on_wake) == 0 ? WEIR_OK : WEIR_E_IO;
+    if (st == WEIR_OK && shared->begin)
+        st = net_dialer_open(&l->dialer, &dialer);
+    if (st != WEIR_OK) {
         weir_loop_close(l);
-        return WEIR_E_IO;
+        return st;
     }
     *ret = l;
     return WEIR_OK;
@@ -299,6 +342,10 @@ weir_status weir_loop_listen(weir_loop *l, int fd, bool is_tcp, const weir_proto
 static void run(void *arg)
 {
     weir_loop *l = arg;
+    if (l->dialer) {
+        l->begun = true;
+        l->shared->begin(l->context, net_dialer_port(l->dialer));
+    }
     uv_run(&l->uv, UV_RUN_DEFAULT);
 }
 

@@ -5,6 +5,7 @@
 /* One loop and its thread: its listeners, its connections, its timers; and the little that all
  * loops share. */
 
+#include "net/dial.h"
 #include "net/listen.h"
 #include "net/server.h"
 #include "net/waits.h"
@@ -38,6 +39,8 @@ typedef struct weir_shared {
     void *ctx;
     int64_t (*now)(void *ctx);
     void (*say)(void *ctx, const char *event, const char *text);
+    void (*begin)(void *context, port_dialer *dialer);
+    void (*end)(void *context);
     port_mutex *lock; /* of the next two */
     uint64_t said_ms[WEIR_EVENTS];
     uint64_t unsaid[WEIR_EVENTS];
@@ -80,6 +83,8 @@ struct weir_loop {
     uv_timer_t waits_timer;
     weir_shared *shared;
     void *context;
+    net_dialer *dialer; /* NULL if nobody wants one */
+    bool begun;         /* between shared->begin and shared->end */
     weir_listener listeners[WEIR_LISTENERS_MAX];
     size_t listeners_len;
 
@@ -95,6 +100,8 @@ struct weir_loop {
 
     weir_waits waits; /* by weir_loop_now() */
     int64_t waits_ns; /* what waits_timer is set to; 0: nothing */
+
+    weir_connection *woken, **woken_end; /* in order; woken_end: where the next is put */
 
     weir_loop_stats stats;
     port_thread *thread;
@@ -125,6 +132,12 @@ void weir_loop_close(weir_loop *l);
 
 /* One of its connections has gone. */
 void weir_loop_left(weir_loop *l);
+
+/* Has weir_connection_wake() called for it in this round, once. */
+void weir_loop_woken(weir_loop *l, weir_connection *c);
+
+/* It is not woken any more. */
+void weir_loop_not_woken(weir_loop *l, weir_connection *c);
 
 /* `one` has become one of its waits, or is none any more. */
 void weir_loop_waits_changed(weir_loop *l);

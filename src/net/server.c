@@ -214,6 +214,8 @@ weir_status weir_server_open(weir_server **ret, const weir_server_options *optio
     s->shared.ctx = options->ctx;
     s->shared.now = options->now;
     s->shared.say = options->say;
+    s->shared.begin = options->begin;
+    s->shared.end = options->end;
     s->tick = options->tick;
     s->reload = options->reload;
     s->shared.lock = port_mutex_new();

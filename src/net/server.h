@@ -6,7 +6,7 @@
  * move bytes and keep every client within its limits; what the bytes mean is the protocol's
  * business. */
 
-#include "port/buffer.h"
+#include "port/dial.h"
 
 #include <weir/weir.h>
 
@@ -18,6 +18,9 @@ typedef enum weir_next {
     WEIR_NEXT_AGAIN, /* it stopped because `out` was full: send it, then call again */
     WEIR_NEXT_WAIT,  /* send nothing of `out` before until_ns, then send it and call again. Who has
                         to be answered before that is answered by an AGAIN first */
+    WEIR_NEXT_ASK,   /* the next answer is under way: send `out`, and call again when it has called
+                        `wake`. Its request may stay in `in`. A stopping server waits for it as it
+                        does for clients */
     WEIR_NEXT_CLOSE  /* send `out`, then close; run is not called again */
 } weir_next;
 
@@ -40,8 +43,12 @@ typedef struct weir_protocol {
     const char *name;    /* for the log and the metrics: "resp" */
     size_t session_size; /* bytes of a session, zeroed before open */
 
-    /* ctx is options->contexts[i] of the loop i that the connection belongs to. */
-    void (*open)(void *session, void *ctx);
+    /* ctx is options->contexts[i] of the loop i that the connection belongs to. After a
+     * WEIR_NEXT_ASK, wake(wake_ctx) has run called again: soon, never from within it; with all
+     * others that are woken in one round of the loop, and what they then ask travels together. By
+     * the loop's thread, at any time until the session is closed, also when nothing waits for it:
+     * then nothing happens. It needs options->begin. */
+    void (*open)(void *session, void *ctx, void (*wake)(void *wake_ctx), void *wake_ctx);
     void (*close)(void *session); /* gives back what the session holds; may be NULL */
 
     /* Answers every whole request in `in`, and drops it from there; all of them happen at now_ns.
@@ -104,7 +111,11 @@ typedef struct weir_server_options {
                                   that wait do so too long or too short. Any thread */
 
     /* Each may be NULL. */
-    void (*tick)(void *ctx); /* by the thread that runs the server, about once a second */
+    void (*begin)(void *context, port_dialer *dialer); /* by each loop's thread, with its context,
+                         before it serves. The dialer is the loop's, and its clock is `now` */
+    void (*end)(void *context); /* by the same, after its last connection is gone. The dialer is
+                         still there; what is left of lines and alarms afterwards is dropped */
+    void (*tick)(void *ctx);    /* by the thread that runs the server, about once a second */
     bool (*reload)(void *ctx, const char *why); /* by the thread that runs the server: on "SIGHUP",
                                                    and when the watched "file changed". False: the
                                                    file could not be read, ask again soon */

@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Connections whose answers come later: with those of others, while a client is slow to read, after
+ * it has gone, and when the server stops. */
+
+#include "net/fixture_test.h"
+
+#include <pthread.h>
+
+enum { MANY = 100 };
+
+/* ---- a protocol that asks -------------------------------------------------------------------- */
+
+typedef struct asker asker;
+
+/* One for each loop, in the place of the fixture's. */
+typedef struct desk {
+    port_dialer *dialer;
+    pthread_t thread;
+    asker *held; /* that wait for somebody's "let" */
+    int open, begun, ended;
+    bool wrong; /* thread, or order */
+} desk;
+
+struct asker {
+    desk *desk;
+    asker *next, **link; /* NULL: not held */
+    port_alarm *alarm;
+    void (*wake)(void *ctx);
+    void *wake_ctx;
+    bool asked, answered;
+};
+
+static desk desks[LOOPS_MAX];
+
+static void on_begin(void *context, port_dialer *dialer)
+{
+    desk *d = context;
+    d->dialer = dialer;
+    d->thread = pthread_self();
+    d->wrong |= d->open > 0;
+    d->begun++;
+}
+
+static void on_end(void *context)
+{
+    desk *d = context;
+    d->wrong |= d->open > 0 || !pthread_equal(d->thread, pthread_self());
+    d->ended++;
+}
+
+static void answer(asker *a)
+{
+    a->answered = true;
+    a->wake(a->wake_ctx);
+}
+
+static void on_alarm(void *ctx, int64_t now_ns)
+{
+    (void)now_ns;
+    answer(ctx);
+}
+
+static void asks_open(void *session, void *ctx, void (*wake)(void *wake_ctx), void *wake_ctx)
+{
+    asker *a = session;
+    *a = (asker){.desk = ctx, .wake = wake, .wake_ctx = wake_ctx};
+    a->desk->open++;
+    a->alarm = a->desk->dialer->calls->alarm(a->desk->dialer, on_alarm, a);
+    wake(wake_ctx); /* nothing waits for it */
+}
+
+static void let_go(asker *a)
+{
+    if (!a->link)
+        return;
+    *a->link = a->next;
+    if (a->next)
+        a->next->link = a->link;
+    a->link = NULL;
+}
+
+static void asks_close(void *session)
+{
+    asker *a = session;
+    let_go(a);
+    a->desk->open--;
+    a->desk->dialer->calls->drop(a->alarm);
+}
+
+static int let_all(desk *d)
+{
+    int n = 0;
+    for (asker *a; (a = d->held); n++) {
+        let_go(a);
+        answer(a);
+        a->wake(a->wake_ctx); /* more often is no more */
+    }
+    return n;
+}
+
+/* "after MS" is answered then; "hold" when somebody says "let"; "fill BYTES" says so much first. */
+static bool begin_to_ask(asker *a, const char *line, weir_buffer *out)
+{
+    long long ms = 0;
+    size_t bytes = 0;
+    port_dialer *dialer = a->desk->dialer;
+    if (sscanf(line, "after %lld", &ms) == 1) {
+        dialer->calls->set(a->alarm, dialer->calls->now(dialer) + ms * ms_ns);
+        return true;
+    }
+    if (sscanf(line, "fill %zu", &bytes) == 1 && weir_buffer_reserve(out, bytes + 1)) {
+        memset(weir_buffer_tail(out), 'x', bytes);
+        weir_buffer_added(out, bytes);
+        put(out, "\n");
+    } else if (strcmp(line, "hold") != 0) {
+        return false;
+    }
+    a->next = a->desk->held;
+    a->link = &a->desk->held;
+    if (a->next)
+        a->next->link = &a->next;
+    a->desk->held = a;
+    return true;
+}
+
+static void answer_now(asker *a, const char *line, weir_buffer *out)
+{
+    char text[300];
+    if (a->asked)
+        snprintf(text, sizeof text, "answered\n");
+    else if (strcmp(line, "let") == 0)
+        snprintf(text, sizeof text, "let %d\n", let_all(a->desk));
+    else if (strcmp(line, "open") == 0)
+        snprintf(text, sizeof text, "%d\n", a->desk->open);
+    else
+        snprintf(text, sizeof text, "%s\n", line);
+    put(out, text);
+    a->asked = a->answered = false;
+}
+
+static weir_step asks_run(void *session, weir_buffer *in, weir_buffer *out, size_t out_pause,
+                          int64_t now_ns)
+{
+    asker *a = session;
+    (void)now_ns;
+    (void)out_pause;
+    while (weir_buffer_len(in) > 0) {
+        char line[256];
+        const uint8_t *bytes = weir_buffer_data(in);
+        const uint8_t *lf = memchr(bytes, '\n', weir_buffer_len(in));
+        if (!lf)
+            break;
+        size_t len = (size_t)(lf - bytes);
+        assert_true(len < sizeof line);
+        memcpy(line, bytes, len);
+        line[len] = '\0';
+        if (!a->asked)
+            a->asked = begin_to_ask(a, line, out);
+        if (a->asked && !a->answered)
+            return (weir_step){.next = WEIR_NEXT_ASK};
+        weir_buffer_consume(in, len + 1);
+        answer_now(a, line, out);
+    }
+    return (weir_step){.next = WEIR_NEXT_READ};
+}
+
+static const weir_protocol asks = {.name = "asks",
+                                   .session_size = sizeof(asker),
+                                   .open = asks_open,
+                                   .close = asks_close,
+                                   .run = asks_run,
+                                   .overload = "OVERLOAD\n",
+                                   .timeout = "TIMEOUT\n"};
+
+static void prepare_asks(fixture *f, unsigned loops)
+{
+    prepare(f, loops);
+    memset(desks, 0, sizeof desks);
+    for (unsigned i = 0; i < loops; i++)
+        f->contexts[i] = &desks[i];
+    f->listens[0].protocol = &asks;
+    f->options.begin = on_begin;
+    f->options.end = on_end;
+}
+
+static void stop_asks(fixture *f, unsigned loops)
+{
+    stop(f);
+    for (unsigned i = 0; i < loops; i++) {
+        assert_int_equal(desks[i].begun, 1);
+        assert_int_equal(desks[i].ended, 1);
+        assert_int_equal(desks[i].open, 0);
+        assert_null(desks[i].held);
+        assert_false(desks[i].wrong);
+    }
+}
+
+/* Until what is asked for is answered so. */
+static void ask_until(int fd, const char *text, const char *reply)
+{
+    char got[64] = "";
+    for (int i = 0; i < 10000 && strcmp(got, reply) != 0; i++) {
+        say(fd, text);
+        memset(got, 0, sizeof got);
+        for (size_t len = 0; len == 0 || got[len - 1] != '\n'; len++)
+            assert_int_equal(recv(fd, got + len, 1, 0), 1);
+    }
+    assert_string_equal(got, reply);
+}
+
+/* ---- the tests ------------------------------------------------------------------------------- */
+
+static void check_answers_come_later(void **unused)
+{
+    (void)unused;
+    fixture f;
+    prepare_asks(&f, 2);
+    start(&f);
+    int fd = client(&f), other = client(&f);
+    say(fd, "one\nafter 5\ntwo\nafter 0\nafter 1\nthr");
+    expect(fd, "one\n"); /* what was answered before does not wait */
+    ask(other, "hello\n");
+    expect(fd, "answered\ntwo\nanswered\nanswered\n");
+    say(fd, "ee\n");
+    expect(fd, "three\n");
+    close(fd);
+    close(other);
+    stop_asks(&f, 2);
+}
+
+/* They are answered in the same round as those that have gone meanwhile are forgotten. */
+static void check_many_at_once(void **unused)
+{
+    (void)unused;
+    fixture f;
+    prepare_asks(&f, 1);
+    start(&f);
+    int fds[MANY], other = client(&f);
+    for (int i = 0; i < MANY; i++) {
+        fds[i] = client(&f);
+        say(fds[i], "hello\nhold\nbye\n");
+        expect(fds[i], "hello\n");
+    }
+    say(other, "let\n");
+    for (int i = 0; i < MANY; i += 3)
+        close(fds[i]);
+    expect(other, "let 100\n");
+    for (int i = 0; i < MANY; i++) {
+        if (i % 3 == 0)
+            continue;
+        expect(fds[i], "answered\nbye\n");
+        close(fds[i]);
+    }
+    ask_until(other, "open\n", "1\n");
+    close(other);
+    stop_asks(&f, 1);
+}
+
+/* One that is reset is noticed while its answer is under way. */
+static void check_a_client_that_goes(void **unused)
+{
+    (void)unused;
+    fixture f;
+    prepare_asks(&f, 1);
+    start(&f);
+    const struct linger now = {.l_onoff = 1};
+    int fd = client(&f), other = client(&f);
+    say(fd, "hello\nhold\n");
+    expect(fd, "hello\n");
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+    close(fd);
+    ask_until(other, "open\n", "1\n");
+    say(other, "let\n");
+    expect(other, "let 0\n");
+    close(other);
+    stop_asks(&f, 1);
+}
+
+/* One that only sends no more gets its answers. */
+static void check_a_client_that_has_said_all(void **unused)
+{
+    (void)unused;
+    fixture f;
+    prepare_asks(&f, 1);
+    start(&f);
+    int fd = client(&f), other = client(&f);
+    say(fd, "hello\nhold\nlast\nhold\n");
+    shutdown(fd, SHUT_WR);
+    expect(fd, "hello\n");
+    say(other, "let\n");
+    expect(other, "let 1\n");
+    expect(fd, "answered\nlast\n");
+    ask_until(other, "let\n", "let 1\n");
+    expect(fd, "answered\n");
+    expect_end(fd);
+    close(other);
+    stop_asks(&f, 1);
+}
+
+/* The answer comes before the client has read what was said before it. */
+static void check_woken_while_writing(void **unused)
+{
+    (void)unused;
+    enum { MUCH = 12 << 20 };
+    fixture f;
+    prepare_asks(&f, 1);
+    start(&f);
+    int fd = client(&f), other = client(&f);
+    char text[64];
+    snprintf(text, sizeof text, "fill %d\nafter 1\nbye\n", MUCH);
+    say(fd, text);
+    ask_until(other, "let\n", "let 1\n");
+    expect_big(fd, MUCH);
+    expect(fd, "answered\nanswered\nbye\n");
+    close(fd);
+    close(other);
+    stop_asks(&f, 1);
+}
+
+/* And one that reads before there is an answer waits for it afterwards. */
+static void check_woken_after_writing(void **unused)
+{
+    (void)unused;
+    enum { MUCH = 12 << 20 };
+    fixture f;
+    prepare_asks(&f, 1);
+    start(&f);
+    int fd = client(&f), other = client(&f);
+    char text[64];
+    snprintf(text, sizeof text, "fill %d\nbye\n", MUCH);
+    say(fd, text);
+    expect_big(fd, MUCH);
+    ask(other, "and now\n");
+    say(other, "let\n");
+    expect(other, "let 1\n");
+    expect(fd, "answered\nbye\n");
+    close(fd);
+    close(other);
+    stop_asks(&f, 1);
+}
+
+/* What a client goes on to send stays with the system, and is all answered in the end. */
+static void check_a_client_that_goes_on(void **unused)
+{
+    (void)unused;
+    enum { LINES = 20000 };
+    fixture f;
+    prepare_asks(&f, 1);
+    f.options.limits.buffers = 1 << 20;
+    start(&f);
+    int fd = client(&f), other = client(&f), sent = 0, got = 0;
+    char line[64], bytes[4096];
+    say(fd, "hello\nhold\n");
+    expect(fd, "hello\n");
+    struct pollfd p = {.fd = fd, .events = POLLOUT};
+    memset(line, 'y', sizeof line);
+    line[63] = '\n';
+    for (int have = 0; sent < LINES && poll(&p, 1, 100) == 1;) {
+        ssize_t n = send(fd, line + have, sizeof line - (size_t)have, MSG_DONTWAIT);
+        have = (have + (n > 0 ? (int)n : 0)) % (int)sizeof line;
+        sent += n > 0 && have == 0;
+    }
+    assert_true(sent > 1000);
+    assert_true(weir_server_stats_get(f.server).buffered < 200 << 10);
+    say(other, "let\n");
+    expect(other, "let 1\n");
+    expect(fd, "answered\n");
+    while (got < sent * (int)sizeof line) {
+        ssize_t n = recv(fd, bytes, sizeof bytes, 0);
+        assert_true(n > 0);
+        got += (int)n;
+    }
+    close(fd);
+    close(other);
+    stop_asks(&f, 1);
+}
+
+/* The limits on a client's time do not run while it waits for others. */
+static void check_no_time_out(void **unused)
+{
+    (void)unused;
+    fixture f;
+    prepare_asks(&f, 1);
+    f.options.limits.idle_ns = f.options.limits.request_ns = 40 * ms_ns;
+    start(&f);
+    int fd = client(&f);
+    say(fd, "hold\n");
+    for (int i = 0; i < 3; i++)
+        expect_end(client(&f)); /* after its time was over */
+    int other = client(&f);
+    say(other, "let\n");
+    expect(other, "let 1\n");
+    expect(fd, "answered\n");
+    expect_end(other);
+    expect_end(fd); /* the time of one that was answered runs again */
+    stop_asks(&f, 1);
+}
+
+/* A stopping server gives what it still asks for, and does not wait for ever. */
+static void check_stop(void **unused)
+{
+    (void)unused;
+    fixture f;
+    prepare_asks(&f, 1);
+    start(&f);
+    int fd = client(&f);
+    say(fd, "hello\nafter 30\nlast\n");
+    expect(fd, "hello\n");
+    kill(getpid(), SIGTERM);
+    expect(fd, "answered\nlast\n");
+    expect_end(fd);
+    join(&f);
+    stop_asks(&f, 1);
+
+    prepare_asks(&f, 1);
+    f.options.drain_ns = 20 * ms_ns;
+    start(&f);
+    fd = client(&f);
+    say(fd, "hello\nhold\n");
+    expect(fd, "hello\n");
+    kill(getpid(), SIGTERM);
+    join(&f);
+    expect_end(fd);
+    stop_asks(&f, 1);
+}
+
+/* A server that never ran begins and ends too. */
+static void check_never_ran(void **unused)
+{
+    (void)unused;
+    fixture f;
+    prepare_asks(&f, 3);
+    open_server(&f);
+    stop_asks(&f, 3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(check_answers_come_later),
+        cmocka_unit_test(check_many_at_once),
+        cmocka_unit_test(check_a_client_that_goes),
+        cmocka_unit_test(check_a_client_that_has_said_all),
+        cmocka_unit_test(check_woken_while_writing),
+        cmocka_unit_test(check_woken_after_writing),
+        cmocka_unit_test(check_a_client_that_goes_on),
+        cmocka_unit_test(check_no_time_out),
+        cmocka_unit_test(check_stop),
+        cmocka_unit_test(check_never_ran),
+    };
+    return cmocka_run_group_tests_name("ask", tests, NULL, NULL);
+}

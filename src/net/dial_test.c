@@ -1,0 +1,782 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Lines over real sockets of this machine, a TLS server of the test's own among them. The system's
+ * send() is counted on its way, see meson.build. */
+
+#include "net/dial.h"
+
+#include "port/port.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "net/tls_kit_test.h"
+
+enum { PATIENCE_MS = 30000, BEAT_MS = 20, BIG = 8 << 20 };
+
+static const int64_t ms_ns = 1000000;
+
+/* ---- the system, counted --------------------------------------------------------------------- */
+
+ssize_t __real_send(int fd, const void *buf, size_t len, int flags);
+ssize_t __wrap_send(int fd, const void *buf, size_t len, int flags);
+
+static int sends;
+
+ssize_t __wrap_send(int fd, const void *buf, size_t len, int flags)
+{
+    sends++;
+    return __real_send(fd, buf, len, flags);
+}
+
+/* ---- a loop with a dialer -------------------------------------------------------------------- */
+
+typedef struct fixture {
+    uv_loop_t uv;
+    uv_timer_t patience;
+    int beats;
+    net_dialer *dialer;
+    port_dialer *port;
+    int64_t now_ns;
+    bool real_time;
+    void (*turn)(struct fixture *f);
+    port_line *turn_line;
+    char dir[64];
+} fixture;
+
+static int64_t on_now(void *ctx)
+{
+    const fixture *f = ctx;
+    return f->real_time ? port_steady_ns() : f->now_ns;
+}
+
+static void on_turn(void *ctx)
+{
+    fixture *f = ctx;
+    if (f->turn)
+        f->turn(f);
+}
+
+/* Also ends a UV_RUN_ONCE in which all that is waited for has happened already. */
+static void on_beat(uv_timer_t *timer)
+{
+    fixture *f = timer->data;
+    if (++f->beats > PATIENCE_MS / BEAT_MS)
+        fail_msg("nothing more happens");
+}
+
+static int setup(void **state)
+{
+    fixture *f = calloc(1, sizeof *f);
+    assert_non_null(f);
+    f->real_time = true;
+    assert_int_equal(uv_loop_init(&f->uv), 0);
+    uv_timer_init(&f->uv, &f->patience);
+    f->patience.data = f;
+    const net_dialer_options options = {&f->uv, f, on_now, on_turn, f};
+    assert_int_equal(net_dialer_open(&f->dialer, &options), WEIR_OK);
+    f->port = net_dialer_port(f->dialer);
+    strcpy(f->dir, "/tmp/weir-dial-XXXXXX");
+    assert_non_null(mkdtemp(f->dir));
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    fixture *f = *state;
+    char command[128];
+    net_dialer_close(f->dialer);
+    uv_close((uv_handle_t *)&f->patience, NULL);
+    uv_run(&f->uv, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&f->uv), 0); /* nothing was forgotten */
+    snprintf(command, sizeof command, "rm -r %s", f->dir);
+    assert_int_equal(system(command), 0);
+    free(f);
+    return 0;
+}
+
+/* Runs the loop until *what is at least `least`. */
+static void run_until(fixture *f, const int *what, int least)
+{
+    uv_update_time(&f->uv);
+    f->beats = 0;
+    uv_timer_start(&f->patience, on_beat, BEAT_MS, BEAT_MS);
+    while (*what < least)
+        uv_run(&f->uv, UV_RUN_ONCE);
+    uv_timer_stop(&f->patience);
+}
+
+/* Until nothing is ready. */
+static void run_idle(fixture *f)
+{
+    for (int i = 0; i < 5; i++)
+        uv_run(&f->uv, UV_RUN_NOWAIT);
+}
+
+/* ---- who has a line -------------------------------------------------------------------------- */
+
+typedef struct caller {
+    fixture *f;
+    port_line *line;
+    int ups, downs, calls; /* calls: of heard */
+    int heard;             /* bytes, those left unread too */
+    size_t leaves;         /* so many bytes unread ... */
+    bool hangs_up_when_up, hangs_up_when_heard;
+    char text[64]; /* the first that was heard */
+    char why[256];
+} caller;
+
+static void on_up(void *ctx, int64_t now_ns)
+{
+    caller *c = ctx;
+    assert_int_equal(c->downs, 0);
+    assert_true(now_ns > 0);
+    c->ups++;
+    if (c->hangs_up_when_up)
+        c->f->port->calls->hang_up(c->line);
+}
+
+static void on_heard(void *ctx, weir_buffer *in, int64_t now_ns)
+{
+    caller *c = ctx;
+    size_t len = weir_buffer_len(in);
+    assert_int_equal(c->ups, 1);
+    assert_int_equal(c->downs, 0);
+    assert_true(len > 0 && now_ns > 0);
+    c->calls++;
+    if (c->heard == 0)
+        snprintf(c->text, sizeof c->text, "%.*s", (int)(len < 60 ? len : 60),
+                 (const char *)weir_buffer_data(in));
+    c->heard += (int)len;
+    if (c->hangs_up_when_heard) {
+        c->f->port->calls->hang_up(c->line);
+        return;
+    }
+    weir_buffer_consume(in, len > c->leaves ? len - c->leaves : 0);
+    c->heard -= (int)weir_buffer_len(in);
+}
+
+static void on_down(void *ctx, const char *why, int64_t now_ns)
+{
+    caller *c = ctx;
+    assert_true(now_ns > 0);
+    c->downs++;
+    snprintf(c->why, sizeof c->why, "%s", why);
+}
+
+static void call(fixture *f, caller *c, const port_place *to)
+{
+    static const port_line_events events = {on_up, on_heard, on_down};
+    c->f = f;
+    c->line = f->port->calls->dial(f->port, to, &events, c);
+    assert_non_null(c->line);
+    assert_int_equal(c->ups + c->downs, 0);
+}
+
+static void say(caller *c, const void *bytes, size_t len)
+{
+    weir_buffer_append(c->f->port->calls->out(c->line), bytes, len);
+    c->f->port->calls->send(c->line);
+}
+
+static void say_text(caller *c, const char *text)
+{
+    say(c, text, strlen(text));
+}
+
+/* ---- who is called --------------------------------------------------------------------------- */
+
+static int listen_tcp(uint16_t *ret_port)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof a;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof a), 0);
+    assert_int_equal(listen(fd, 8), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &len), 0);
+    *ret_port = ntohs(a.sin_port);
+    return fd;
+}
+
+static int accept_one(int listener)
+{
+    struct pollfd p = {.fd = listener, .events = POLLIN};
+    assert_int_equal(poll(&p, 1, PATIENCE_MS), 1);
+    int fd = accept(listener, NULL, NULL);
+    assert_true(fd >= 0);
+    return fd;
+}
+
+static void expect_bytes(int fd, const char *text)
+{
+    char got[128] = {0};
+    size_t len = 0;
+    while (len < strlen(text)) {
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        assert_int_equal(poll(&p, 1, PATIENCE_MS), 1);
+        ssize_t n = recv(fd, got + len, strlen(text) - len, 0);
+        assert_true(n > 0);
+        len += (size_t)n;
+    }
+    assert_string_equal(got, text);
+}
+
+static void reply(int fd, const char *text)
+{
+    assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+}
+
+/* A line that is up, and the server's end of it. */
+static int connect_tcp(fixture *f, caller *c)
+{
+    uint16_t port;
+    int listener = listen_tcp(&port);
+    call(f, c, &(port_place){.host = "127.0.0.1", .port = port});
+    run_until(f, &c->ups, 1);
+    int fd = accept_one(listener);
+    close(listener);
+    return fd;
+}
+
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+static void test_line(void **state)
+{
+    fixture *f = *state;
+    caller c = {.leaves = 2};
+    int fd = connect_tcp(f, &c);
+    say_text(&c, "one ");
+    say_text(&c, "two");
+    run_idle(f);
+    expect_bytes(fd, "one two");
+    assert_int_equal(weir_buffer_len(f->port->calls->out(c.line)), 0);
+    reply(fd, "abc");
+    run_until(f, &c.heard, 1);
+    assert_string_equal(c.text, "abc");
+    c.heard = 0;
+    c.leaves = 0;
+    reply(fd, "def");
+    run_until(f, &c.heard, 5);
+    assert_string_equal(c.text, "bcdef"); /* what was left, and then the rest */
+    reply(fd, "last");
+    close(fd);
+    run_until(f, &c.downs, 1);
+    assert_int_equal(c.heard, 9);
+    assert_string_equal(c.why, "it closed the connection");
+    run_idle(f);
+    assert_int_equal(c.downs, 1);
+}
+
+static void test_before_up(void **state)
+{
+    fixture *f = *state;
+    uint16_t port;
+    int listener = listen_tcp(&port);
+    caller c = {0};
+    call(f, &c, &(port_place){.host = "localhost", .port = port}); /* [::1] may be tried first */
+    say_text(&c, "early ");
+    say_text(&c, "bird");
+    run_until(f, &c.ups, 1);
+    int fd = accept_one(listener);
+    run_idle(f);
+    expect_bytes(fd, "early bird");
+    close(fd);
+    close(listener);
+    run_until(f, &c.downs, 1);
+}
+
+static void test_refused(void **state)
+{
+    fixture *f = *state;
+    uint16_t port;
+    close(listen_tcp(&port)); /* free, as good as certainly */
+    caller c = {0}, d = {0}, e = {0}, g = {0};
+    char name[200] = {0}, path[150];
+    memset(name, 'x', sizeof name - 1); /* no part of a name may be so long */
+    memset(path, '/', sizeof path);
+    path[sizeof path - 1] = '\0';
+    call(f, &c, &(port_place){.host = "127.0.0.1", .port = port});
+    call(f, &d, &(port_place){.host = name, .port = port});
+    call(f, &e, &(port_place){.host = path});
+    call(f, &g, &(port_place){.host = "/nowhere/at/all.sock"});
+    run_until(f, &c.downs, 1);
+    run_until(f, &d.downs, 1);
+    run_until(f, &e.downs, 1);
+    run_until(f, &g.downs, 1);
+    assert_string_equal(c.why, "connection refused");
+    assert_string_equal(e.why, "the path is too long for a socket file");
+    assert_string_equal(g.why, "no such file or directory");
+    assert_non_null(strstr(d.why, "name"));
+    assert_int_equal(c.ups + d.ups + e.ups + g.ups, 0);
+}
+
+static void test_socket_file(void **state)
+{
+    fixture *f = *state;
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    snprintf(a.sun_path, sizeof a.sun_path, "%s/s", f->dir);
+    int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(listener, (struct sockaddr *)&a, sizeof a), 0);
+    assert_int_equal(listen(listener, 8), 0);
+    caller c = {0};
+    call(f, &c, &(port_place){.host = a.sun_path});
+    run_until(f, &c.ups, 1);
+    int fd = accept_one(listener);
+    say_text(&c, "through a file");
+    run_idle(f);
+    expect_bytes(fd, "through a file");
+    reply(fd, "yes");
+    run_until(f, &c.heard, 3);
+    close(fd);
+    close(listener);
+    run_until(f, &c.downs, 1);
+}
+
+static void test_hang_up(void **state)
+{
+    fixture *f = *state;
+    uint16_t port;
+    int listener = listen_tcp(&port);
+    const port_place to = {.host = "127.0.0.1", .port = port};
+    caller before = {0}, resolving = {0}, up = {.hangs_up_when_up = true};
+    caller heard = {.hangs_up_when_heard = true};
+    call(f, &before, &to);
+    f->port->calls->hang_up(before.line);
+    call(f, &resolving, &(port_place){.host = "localhost", .port = port});
+    uv_run(&f->uv, UV_RUN_NOWAIT);
+    f->port->calls->hang_up(resolving.line);
+    call(f, &up, &to);
+    run_until(f, &up.ups, 1);
+    close(accept_one(listener));
+    call(f, &heard, &to);
+    run_until(f, &heard.ups, 1);
+    int fd = accept_one(listener);
+    reply(fd, "something");
+    run_until(f, &heard.calls, 1);
+    run_idle(f);
+    close(fd);
+    close(listener);
+    run_idle(f);
+    assert_int_equal(before.ups + resolving.ups, 0);
+    assert_int_equal(before.downs + resolving.downs + up.downs + heard.downs, 0);
+}
+
+/* Whoever does not read gets no more than the system takes; the rest waits, in order. */
+static void test_much(void **state)
+{
+    fixture *f = *state;
+    caller c = {0};
+    int fd = connect_tcp(f, &c);
+    uint8_t *bytes = malloc(BIG), *got = malloc(BIG);
+    for (size_t i = 0; i < BIG; i++)
+        bytes[i] = (uint8_t)(i % 251);
+    say(&c, bytes, BIG / 2);
+    run_idle(f);
+    assert_true(weir_buffer_len(f->port->calls->out(c.line)) > 0);
+    say(&c, bytes + BIG / 2, BIG - BIG / 2);
+    for (size_t len = 0; len < BIG;) {
+        ssize_t n = recv(fd, got + len, BIG - len, MSG_DONTWAIT);
+        if (n > 0)
+            len += (size_t)n;
+        else
+            uv_run(&f->uv, UV_RUN_NOWAIT);
+    }
+    assert_memory_equal(bytes, got, BIG);
+    assert_int_equal(weir_buffer_len(f->port->calls->out(c.line)), 0);
+    for (size_t len = 0; len < BIG;) {
+        ssize_t n = send(fd, bytes + len, BIG - len, MSG_DONTWAIT);
+        if (n > 0)
+            len += (size_t)n;
+        else
+            uv_run(&f->uv, UV_RUN_NOWAIT);
+    }
+    run_until(f, &c.heard, BIG);
+    free(bytes);
+    free(got);
+    close(fd);
+    run_until(f, &c.downs, 1);
+}
+
+static void test_more_than_there_may_be(void **state)
+{
+    fixture *f = *state;
+    caller c = {0};
+    int fd = connect_tcp(f, &c);
+    uint8_t *bytes = calloc(1, BIG);
+    for (int i = 0; i < 9; i++)
+        say(&c, bytes, BIG);
+    run_until(f, &c.downs, 1);
+    assert_string_equal(c.why, "more waits to be sent than there is memory for");
+    free(bytes);
+    close(fd);
+}
+
+/* ---- what travels together ------------------------------------------------------------------- */
+
+enum { PEERS = 10 };
+
+typedef struct peer {
+    uv_poll_t poll;
+    int ends[2];
+    caller *c;
+} peer;
+
+static void on_peer(uv_poll_t *poll, int status, int events)
+{
+    char byte;
+    peer *p = poll->data;
+    assert_int_equal(status, 0);
+    assert_true(events & UV_READABLE);
+    assert_int_equal(read(p->ends[0], &byte, 1), 1);
+    say(p->c, &byte, 1);
+}
+
+/* Only after the sockets' events, though there is a turn before them too. */
+static void add_in_turn(fixture *f)
+{
+    if (weir_buffer_len(f->port->calls->out(f->turn_line)) == 0)
+        return;
+    weir_buffer_append(f->port->calls->out(f->turn_line), "!", 1);
+    f->port->calls->send(f->turn_line);
+    f->turn = NULL;
+}
+
+/* What many sockets' events ask for in one round of the loop is one call of the system, with what
+ * is asked for at the round's end. */
+static void test_together(void **state)
+{
+    fixture *f = *state;
+    peer peers[PEERS];
+    caller c = {0};
+    int fd = connect_tcp(f, &c);
+    for (int i = 0; i < PEERS; i++) {
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, peers[i].ends), 0);
+        assert_int_equal(uv_poll_init(&f->uv, &peers[i].poll, peers[i].ends[0]), 0);
+        peers[i].poll.data = &peers[i];
+        peers[i].c = &c;
+        assert_int_equal(uv_poll_start(&peers[i].poll, UV_READABLE, on_peer), 0);
+        reply(peers[i].ends[1], "x");
+    }
+    run_idle(f);
+    for (int i = 0; i < PEERS; i++)
+        reply(peers[i].ends[1], "y");
+    sends = 0;
+    f->turn_line = c.line;
+    f->turn = add_in_turn;
+    uv_run(&f->uv, UV_RUN_NOWAIT);
+    assert_null(f->turn);
+    assert_int_equal(sends, 1);
+    expect_bytes(fd, "xxxxxxxxxxyyyyyyyyyy!");
+    for (int i = 0; i < PEERS; i++) {
+        uv_close((uv_handle_t *)&peers[i].poll, NULL);
+        close(peers[i].ends[0]);
+        close(peers[i].ends[1]);
+    }
+    run_idle(f);
+    close(fd);
+    run_until(f, &c.downs, 1);
+}
+
+/* ---- alarms ---------------------------------------------------------------------------------- */
+
+typedef struct bell {
+    fixture *f;
+    port_alarm *alarm;
+    int rings, again;
+    int64_t at_ns;
+    bool drops;
+} bell;
+
+static void on_bell(void *ctx, int64_t now_ns)
+{
+    bell *b = ctx;
+    assert_true(now_ns >= b->at_ns);
+    b->rings++;
+    if (b->again > 0) {
+        b->again--;
+        b->at_ns = now_ns + 2 * ms_ns;
+        b->f->port->calls->set(b->alarm, b->at_ns);
+    }
+    if (b->drops)
+        b->f->port->calls->drop(b->alarm);
+}
+
+static void hang_bell(fixture *f, bell *b, int64_t at_ns)
+{
+    b->f = f;
+    b->at_ns = at_ns;
+    b->alarm = f->port->calls->alarm(f->port, on_bell, b);
+    assert_non_null(b->alarm);
+    f->port->calls->set(b->alarm, at_ns);
+    assert_int_equal(b->rings, 0);
+}
+
+static void test_alarms(void **state)
+{
+    fixture *f = *state;
+    int64_t now_ns = f->port->calls->now(f->port);
+    bell past = {0}, again = {.again = 3}, off = {0}, later = {0}, dropped = {.drops = true};
+    hang_bell(f, &past, 0);
+    hang_bell(f, &again, now_ns + 1); /* rounded up, never early */
+    hang_bell(f, &off, now_ns + ms_ns);
+    f->port->calls->set(off.alarm, INT64_MAX);
+    hang_bell(f, &later, now_ns + ms_ns);
+    later.at_ns = now_ns + 5 * ms_ns;
+    f->port->calls->set(later.alarm, later.at_ns);
+    hang_bell(f, &dropped, now_ns + ms_ns);
+    run_until(f, &past.rings, 1);
+    run_until(f, &again.rings, 4);
+    run_until(f, &later.rings, 1);
+    run_until(f, &dropped.rings, 1);
+    run_idle(f);
+    assert_int_equal(past.rings + again.rings + later.rings + dropped.rings, 7);
+    assert_int_equal(off.rings, 0);
+    f->port->calls->drop(NULL);
+    f->port->calls->drop(off.alarm);
+}
+
+/* The dialer's clock decides, not the loop's. */
+static void test_alarm_by_its_clock(void **state)
+{
+    fixture *f = *state;
+    bell b = {0}, sooner = {0};
+    f->real_time = false;
+    f->now_ns = 1000 * ms_ns;
+    hang_bell(f, &b, f->now_ns + 2 * ms_ns);
+    hang_bell(f, &sooner, f->now_ns + 3600000 * ms_ns);
+    for (int i = 0; i < 5; i++)
+        uv_run(&f->uv, UV_RUN_ONCE); /* the loop's 2 ms pass, more than once */
+    assert_int_equal(b.rings, 0);
+    f->now_ns += 2 * ms_ns;
+    run_until(f, &b.rings, 1);
+    sooner.at_ns = f->now_ns;
+    f->port->calls->set(sooner.alarm, f->now_ns);
+    run_until(f, &sooner.rings, 1);
+    assert_int_equal(b.rings, 1);
+}
+
+/* ---- TLS ------------------------------------------------------------------------------------- */
+
+typedef struct files {
+    authority ours, other;
+    char ca[96], other_ca[96], server[96], client[96], stranger[96], bad[96];
+} files;
+
+static void make_files(const fixture *f, files *k)
+{
+    snprintf(k->ca, sizeof k->ca, "%s/ca.pem", f->dir);
+    snprintf(k->other_ca, sizeof k->other_ca, "%s/other.pem", f->dir);
+    snprintf(k->server, sizeof k->server, "%s/server.pem", f->dir);
+    snprintf(k->client, sizeof k->client, "%s/client.pem", f->dir);
+    snprintf(k->stranger, sizeof k->stranger, "%s/stranger.pem", f->dir);
+    snprintf(k->bad, sizeof k->bad, "%s/bad.pem", f->dir);
+    k->ours = make_authority(k->ca);
+    k->other = make_authority(k->other_ca);
+    make_pair(&k->ours, "DNS:redis.test,IP:127.0.0.1", k->server);
+    make_pair(&k->ours, "DNS:client.test", k->client);
+    make_pair(&k->other, "DNS:redis.test", k->stranger);
+    FILE *file = fopen(k->bad, "w");
+    fputs("no certificate\n", file);
+    fclose(file);
+}
+
+static void free_files(files *k)
+{
+    free_authority(&k->ours);
+    free_authority(&k->other);
+}
+
+static port_tls *open_tls(const char *ca, const char *pair, bool insecure)
+{
+    port_tls *tls = NULL;
+    char error[256] = "";
+    weir_status st = net_tls_open(&tls, ca, pair, pair, insecure, error, sizeof error);
+    assert_string_equal(error, "");
+    assert_int_equal(st, WEIR_OK);
+    return tls;
+}
+
+static void test_tls(void **state)
+{
+    fixture *f = *state;
+    files k;
+    uint16_t port;
+    tls_server server;
+    make_files(f, &k);
+    tls_start(&server, listen_tcp(&port), k.server, NULL);
+    port_tls *tls = open_tls(k.ca, NULL, false);
+    caller c = {.leaves = 1};
+    call(f, &c, &(port_place){.host = "127.0.0.1", .port = port, .tls = tls});
+    say_text(&c, "early bird");
+    run_until(f, &c.heard, 9);
+    assert_string_equal(c.text, "early bird");
+    c.leaves = 0;
+    c.heard = 0;
+    uint8_t *bytes = calloc(1, BIG);
+    say(&c, bytes, BIG);
+    run_until(f, &c.heard, BIG + 1);
+    f->port->calls->hang_up(c.line);
+    free(bytes);
+
+    caller named = {0};
+    call(f, &named,
+         &(port_place){.host = "127.0.0.1", .port = port, .tls = tls, .tls_name = "redis.test"});
+    run_until(f, &named.ups, 1);
+    say_text(&named, "hello");
+    run_until(f, &named.heard, 5);
+    f->port->calls->hang_up(named.line);
+    tls_stop(&server);
+    net_tls_close(tls);
+    free_files(&k);
+}
+
+/* Why a line to the server does not come up, or goes down soon after. */
+static void expect_down(fixture *f, const port_place *to, const char *why)
+{
+    caller c = {0};
+    call(f, &c, to);
+    run_until(f, &c.downs, 1);
+    if (!strstr(c.why, why))
+        print_error("%s\n", c.why);
+    assert_non_null(strstr(c.why, why));
+}
+
+static void test_tls_is_checked(void **state)
+{
+    fixture *f = *state;
+    files k;
+    uint16_t port, port_of_stranger, plain;
+    tls_server server, stranger;
+    make_files(f, &k);
+    tls_start(&server, listen_tcp(&port), k.server, NULL);
+    tls_start(&stranger, listen_tcp(&port_of_stranger), k.stranger, NULL);
+    int listener = listen_tcp(&plain);
+    port_tls *tls = open_tls(k.ca, NULL, false), *any = open_tls(NULL, NULL, true);
+    port_place to = {.host = "127.0.0.1", .port = port, .tls = tls, .tls_name = "other.test"};
+    expect_down(f, &to, "TLS: its certificate is not for \"other.test\"");
+    to.tls_name = "127.0.0.2";
+    expect_down(f, &to, "TLS: its certificate is not for \"127.0.0.2\"");
+    to.port = port_of_stranger;
+    to.tls_name = "redis.test";
+    expect_down(f, &to, "TLS: its certificate is not trusted: ");
+
+    caller c = {0};
+    to.tls = any;
+    to.tls_name = "whoever.test";
+    call(f, &c, &to);
+    run_until(f, &c.ups, 1);
+    f->port->calls->hang_up(c.line);
+
+    caller d = {0};
+    to.port = plain;
+    call(f, &d, &to);
+    while (uv_run(&f->uv, UV_RUN_NOWAIT) && d.calls == 0) {
+        struct pollfd p = {.fd = listener, .events = POLLIN};
+        if (poll(&p, 1, 1) == 1)
+            break;
+    }
+    int fd = accept_one(listener);
+    reply(fd, "-ERR what is that\r\n");
+    run_until(f, &d.downs, 1);
+    assert_string_equal(d.why, "TLS: what answers there speaks no TLS");
+    close(fd);
+    close(listener);
+    tls_stop(&server);
+    tls_stop(&stranger);
+    net_tls_close(tls);
+    net_tls_close(any);
+    free_files(&k);
+}
+
+static void test_tls_client_certificate(void **state)
+{
+    fixture *f = *state;
+    files k;
+    uint16_t port;
+    tls_server server;
+    make_files(f, &k);
+    tls_start(&server, listen_tcp(&port), k.server, k.ca);
+    port_tls *nobody = open_tls(k.ca, NULL, false), *one = open_tls(k.ca, k.client, false);
+    port_place to = {.host = "127.0.0.1", .port = port, .tls = nobody};
+    expect_down(f, &to, "certificate required");
+    to.tls = one;
+    caller c = {0};
+    call(f, &c, &to);
+    say_text(&c, "it is me");
+    run_until(f, &c.heard, 8);
+    f->port->calls->hang_up(c.line);
+    tls_stop(&server);
+    net_tls_close(nobody);
+    net_tls_close(one);
+    free_files(&k);
+}
+
+static void test_tls_files(void **state)
+{
+    fixture *f = *state;
+    files k;
+    port_tls *tls = NULL;
+    char error[256], nowhere[96];
+    make_files(f, &k);
+    snprintf(nowhere, sizeof nowhere, "%s/nowhere.pem", f->dir);
+    const struct {
+        const char *ca, *cert, *key, *error;
+    } bad[] = {
+        {nowhere, NULL, NULL, "the certificates to trust %s/nowhere.pem: No such file"},
+        {k.bad, NULL, NULL, "the certificates to trust %s/bad.pem: no certificate or crl found"},
+        {k.ca, nowhere, k.client, "the certificate %s/nowhere.pem: No such file"},
+        {k.ca, k.bad, k.client, "the certificate %s/bad.pem: no start line"},
+        {k.ca, k.client, k.bad, "the private key %s/bad.pem: "},
+        {k.ca, k.client, k.server, "the private key %s/server.pem: key values mismatch"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        char expected[256];
+        snprintf(expected, sizeof expected, bad[i].error, f->dir);
+        error[0] = '\0';
+        assert_int_equal(
+            net_tls_open(&tls, bad[i].ca, bad[i].cert, bad[i].key, false, error, sizeof error),
+            WEIR_E_IO);
+        if (strncmp(error, expected, strlen(expected)) != 0)
+            print_error("%s\n", error);
+        assert_int_equal(strncmp(error, expected, strlen(expected)), 0);
+    }
+    assert_null(tls);
+    free_files(&k);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_line, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_before_up, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_socket_file, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_hang_up, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_much, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_more_than_there_may_be, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_together, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_alarms, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_alarm_by_its_clock, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_tls, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_tls_is_checked, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_tls_client_certificate, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_tls_files, setup, teardown),
+    };
+    signal(SIGPIPE, SIG_IGN);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
