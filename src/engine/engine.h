@@ -11,6 +11,8 @@
 
 /* ---- redis ----------------------------------------------------------------------------------- */
 
+#define WEIR_DENY_EPOCHS 256
+
 /* Counted by all engines of a process. Relaxed. */
 typedef struct weir_redis_stats {
     weir_redis_counts client;
@@ -20,6 +22,8 @@ typedef struct weir_redis_stats {
     port_counter deny_keys;  /* known to be denied now */
     port_counter by_error[WEIR_ON_ERROR_TELL + 1]; /* of them, answered without a server, by what */
     port_counter breaks;                           /* of the breaker, from closed to open */
+    /* By which all of them learn that a key was reset or refunded: [FNV-1a of the key, modulo]. */
+    port_counter deny_epoch[WEIR_DENY_EPOCHS];
 } weir_redis_stats;
 
 typedef struct weir_redis_setup {

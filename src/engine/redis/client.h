@@ -98,6 +98,13 @@ void weir_redis_client_abandon(weir_redis_client *c, weir_redis_call *call);
 bool weir_redis_client_is_up(const weir_redis_client *c, const weir_question *q,
                              int64_t *ret_next_ns);
 
+/* The node that a call about this question would go to: a number that is its own as long as the
+ * client knows it, 0..WEIR_REDIS_NODES_MAX - 1; WEIR_REDIS_NODES_MAX if none is known.
+ *  ret_name  "host:port", or "" if none is known; good until the client is called again. */
+#define WEIR_REDIS_NODES_MAX 1024
+uint32_t weir_redis_client_node(const weir_redis_client *c, const weir_question *q,
+                                const char **ret_name);
+
 /* The Redis key that has the state of a question's key: PREFIX{KEY}:NAME for the module, which keeps
  * apart what different texts have there (NAME is empty for a policy that has none); for functions
  * and scripts PREFIX{KEY}:NAME#HASH, with 16 hex digits of the text's hash. A KEY with a "{tag}"

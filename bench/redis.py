@@ -1,0 +1,206 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""State in Redis, in one run, on loopback: the module beside Redis's own INCR and beside the
+library of functions; the daemon that asks a server for every decision beside EVALSHA of the same
+policy by redis-benchmark alone; the hybrid beside the daemon's own memory. As bench/daemon.py, whose
+parts it uses: medians of short rounds in which servers take turns, and only ratios mean anything.
+
+    bench/redis.py WEIR MODULE LIBRARY [--json FILE] [--rounds N] [--only PART,...]
+"""
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+from daemon import KEYS, POLICY, TAKE, UNITS, Report, Server, free_port
+
+REQUESTS = {1: 60_000, 16: 400_000, 64: 400_000}
+FEW_KEYS = "1000"  # that a hybrid has shares of
+HELD = 1_000_000   # keys whose memory is weighed
+UNITS["bytes"] = "bytes/key"
+
+
+# ---- servers -------------------------------------------------------------------------------------
+
+
+class Redis(Server):
+    def __init__(self, bench, module=None):
+        port = free_port()
+        tmp = os.path.join(bench.tmp, f"redis-{port}")
+        os.mkdir(tmp)
+        more = ["--loadmodule", module] if module else []
+        super().__init__("redis", ["redis-server", "--port", str(port), "--bind", "127.0.0.1",
+                                   "--save", "", "--appendonly", "no", "--dir", tmp, *more], port)
+        bench.servers.append(self)
+
+    def call(self, *words, body=None):
+        more = ["-x"] if body is not None else []
+        done = subprocess.run(["redis-cli", "-p", str(self.port), *more, *words], input=body,
+                              capture_output=True, text=True, check=True, timeout=60)
+        return done.stdout.strip()
+
+    def used(self):
+        return int(re.search(r"used_memory:(\d+)", self.call("INFO", "memory"))[1])
+
+
+class Daemon(Server):
+    def __init__(self, bench, engine, redis=None):
+        port = free_port()
+        config = os.path.join(bench.tmp, f"weir-{port}.yaml")
+        with open(config, "w", encoding="ascii") as f:
+            f.write(f'listen: {{resp: "127.0.0.1:{port}", http: off}}\nthreads: 1\nengine: {engine}\n')
+            if redis:
+                # What an answer takes is to be seen, so none is given up.
+                f.write(f'redis: {{url: "redis://127.0.0.1:{redis.port}", deadline: 5s}}\n')
+            f.write(f'policies: {{api: "{POLICY}"}}\n')
+        super().__init__(engine, [bench.args.weir, "serve", config], port)
+        bench.servers.append(self)
+
+
+# ---- loads ---------------------------------------------------------------------------------------
+
+
+def load(server, pipeline, command, keys=KEYS, also=(), requests=None):
+    """One round of 50 connections: requests a second, what an answer took, and the processor time of
+    the server, and of those that it asks, for each."""
+    requests = requests or REQUESTS[pipeline]
+    measured = [server, *also]
+    before = sum(one.cpu_ns() for one in measured)
+    out = subprocess.run(
+        ["redis-benchmark", "-p", str(server.port), "-c", "50", "-P", str(pipeline), "-r", keys,
+         "-n", str(requests), "--csv", *command],
+        capture_output=True, text=True, timeout=300, check=False).stdout
+    found = re.findall(r'^"[^"\n]*((?:","[0-9.]+){7})"\s*$', out, re.M)
+    if not found:
+        sys.exit(f"bench: redis-benchmark failed: {out[-500:]}")
+    rps, _, _, p50, _, p99, _ = (float(word) for word in found[-1].strip('",').split('","'))
+    cpu = (sum(one.cpu_ns() for one in measured) - before) / requests
+    return {"cpu": cpu, "rps": rps, "p50": p50 * 1000, "p99": p99 * 1000}
+
+
+def check(server, command):
+    """That what is measured is a decision, and not an error."""
+    words = [word.replace("__rand_int__", "check") for word in command]
+    answer = subprocess.run(["redis-cli", "-p", str(server.port), *words], capture_output=True,
+                            text=True, timeout=60, check=True).stdout.split()
+    if answer[:2] != ["1", "20"]:
+        sys.exit(f"bench: {words} was answered {answer}")
+
+
+# ---- the parts -----------------------------------------------------------------------------------
+
+
+class Bench:
+    def __init__(self, args, tmp, report):
+        self.args, self.tmp, self.report, self.servers = args, tmp, report, []
+        self.module = self.plain = None
+
+    def open(self):
+        self.module = Redis(self, self.args.module)
+        self.plain = Redis(self)
+        with open(self.args.library, encoding="utf-8") as f:
+            self.plain.call("FUNCTION", "LOAD", "REPLACE", body=f.read())
+        with open(self.args.script, encoding="utf-8") as f:
+            sha = self.plain.call("SCRIPT", "LOAD", body=f.read())
+        self.theirs = {
+            "incr": ["INCR", "key:__rand_int__"],
+            "fcall": ["FCALL", "weir_take", "1", "take:__rand_int__", POLICY],
+            "evalsha": ["EVALSHA", sha, "1", "take:__rand_int__", "weir_take", POLICY],
+        }
+        self.take = ["WEIR.TAKE", POLICY, "key:__rand_int__"]
+        for server, command in ((self.module, self.take), (self.plain, self.theirs["fcall"]),
+                                (self.plain, self.theirs["evalsha"])):
+            check(server, command)
+
+    def rows(self, prefix, suffix, ours, theirs, kinds):
+        self.report.pair(prefix, suffix, lambda: only(ours(), kinds), lambda: only(theirs(), kinds),
+                         self.args.rounds)
+
+    def held(self):
+        """What a key takes: first of all, while the servers are empty."""
+        count = str(HELD * 5)  # of random ones nearly all are met
+        plain, module = Redis(self), Redis(self, self.args.module)
+        grown = []
+        for server, command in ((module, self.take), (plain, ["SET", "key:__rand_int__", "1", "EX", "100000"])):
+            before = server.used()
+            load(server, 64, command, requests=count)
+            grown.append((server.used() - before) / int(server.call("DBSIZE")))
+        self.report.add("module.bytes_vs_set", "bytes", *grown)
+
+    def inside(self):
+        """Processor time of the server alone, 1 M random keys that are there, pipeline 16."""
+        pairs = (("incr", self.module, self.theirs["incr"]), ("lua", self.plain, self.theirs["fcall"]))
+        for server, command in ((self.module, self.take), *(pair[1:] for pair in pairs)):
+            load(server, 64, command, requests=2 * HELD)
+        for name, server, command in pairs:
+            self.rows("module", name, lambda: load(self.module, 16, self.take),
+                      lambda s=server, c=command: load(s, 16, c, requests=REQUESTS[16] // 2),
+                      ("cpu", "rps"))
+
+    def engine(self):
+        """Through the daemon, which asks a server for every decision, without a pipeline."""
+        for name, server in (("module", self.module), ("functions", self.plain)):
+            daemon = Daemon(self, "redis", server)
+            check(daemon, TAKE)
+            prefix = "engine.redis" if name == "module" else f"engine.redis.{name}"
+            kinds = ("rps", "p50", "p99", "cpu")
+            self.rows(prefix, "evalsha", lambda d=daemon, s=server: load(d, 1, TAKE, also=(s,)),
+                      lambda: load(self.plain, 1, self.theirs["evalsha"]), kinds)
+
+    def hybrid(self):
+        local, hybrid = Daemon(self, "local"), Daemon(self, "hybrid", self.module)
+        check(hybrid, TAKE)
+        for server in (local, hybrid):
+            load(server, 64, TAKE, FEW_KEYS)
+        for prefix, pipeline, keys in (("hybrid", 16, FEW_KEYS), ("hybrid.p1", 1, FEW_KEYS),
+                                       ("hybrid.random", 16, KEYS)):
+            kinds = ("rps", "cpu", "p50", "p99") if pipeline == 1 else ("rps", "cpu")
+            self.rows(prefix, "local", lambda p=pipeline, k=keys: load(hybrid, p, TAKE, k),
+                      lambda p=pipeline, k=keys: load(local, p, TAKE, k), kinds)
+
+
+def only(figures, kinds):
+    return {kind: figures[kind] for kind in kinds}
+
+
+PARTS = ("held", "inside", "engine", "hybrid")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("weir")
+    parser.add_argument("module")
+    parser.add_argument("library", help="weir.lua, as functions")
+    parser.add_argument("script", help="the same, as a script")
+    parser.add_argument("--json")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", default=",".join(PARTS), help=",".join(PARTS))
+    args = parser.parse_args()
+    parts = args.only.split(",")
+    if not set(parts) <= set(PARTS):
+        parser.error(f"--only: expected some of {','.join(PARTS)}")
+    report = Report()
+    print(f"{POLICY}, 50 connections; 1 M random keys, of the hybrid {FEW_KEYS}; processor time is the\n"
+          "servers', of the daemon and of the Redis that it asks together\n\n"
+          f"{'':<36} {'weir':>12} {'beside':>12} {'ratio':>8}")
+    with tempfile.TemporaryDirectory() as tmp:
+        bench = Bench(args, tmp, report)
+        try:
+            bench.open()
+            for part in parts:
+                getattr(bench, part)()
+        finally:
+            for server in bench.servers:
+                server.stop()
+    if args.json:
+        with open(args.json, "w", encoding="ascii") as f:
+            json.dump(report.rows, f, indent=1)
+            f.write("\n")
+
+
+if __name__ == "__main__":
+    main()

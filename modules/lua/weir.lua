@@ -1,0 +1,1773 @@
+#!lua name=weir
+-- SPDX-License-Identifier: BSD-2-Clause
+-- Copyright (c) 2026 the weir authors
+--
+-- weir for servers that load no modules: `FUNCTION LOAD` takes this file as it is, and without its
+-- first line it is a script for EVALSHA that is told in ARGV[1] which function is meant.
+-- docs/policy.md and docs/algorithms.md say what is decided, docs/redis-functions.md how it is
+-- called and what keys look like.
+--
+-- All numbers are doubles that hold whole numbers below 2^53. Times are whole microseconds since
+-- the epoch. What does not fit is refused when the policy is read.
+
+-- While a library is loaded, the server shows it nothing but the registration: these are set by the
+-- first call.
+local floor, ceil, huge, max, min, format, sub, match, find, concat
+
+local function bind()
+  floor, ceil, huge, max, min = math.floor, math.ceil, math.huge, math.max, math.min
+  format, sub, match, find, concat = string.format, string.sub, string.match, string.find, table.concat
+end
+
+local VERSION = 1                -- of this library
+local FORMAT = 'weir1'           -- of states; the first word of each
+local LIMIT_MAX = 2147483647     -- limits, bursts, capacities, costs
+local RATE_MAX = 1099511627776   -- N of a rate: 2^40
+local SPAN_US, SPAN_NS = 1152921504606846, 975 -- 2^60 - 1 ns
+local EXACT = 9007199254740992   -- 2^53
+local DAY_US = 86400000000
+local LAYERS_MAX, TEXT_MAX, SLICES_MAX, ALL_MAX = 8, 1023, 65536, 16
+local CACHE_MAX = 256            -- texts
+local PRUNE_MAX = 256            -- entries that a charge takes away
+local TOTAL = 1125899906842624   -- running totals are counted modulo 2^50
+
+-- ---- the server ---------------------------------------------------------------------------------
+
+-- The only clock. A test puts another in its place, and in that of expire().
+local function now_us()
+  local t = redis.call('TIME')
+  return t[1] * 1000000 + t[2]
+end
+
+-- The key is fresh from then on: up to whole milliseconds.
+local function expire_ms(until_us)
+  return format('%.0f', max(1, ceil(until_us / 1000)))
+end
+
+local function expire(key, until_us)
+  redis.call('PEXPIREAT', key, expire_ms(until_us))
+end
+
+-- SET with an expiry in whole milliseconds is of 6.2. What has redis.REDIS_VERSION_NUM is 7.0.
+local function set(key, value, until_us)
+  if redis.REDIS_VERSION_NUM then
+    redis.call('SET', key, value, 'PXAT', expire_ms(until_us))
+  else
+    redis.call('SET', key, value)
+    expire(key, until_us)
+  end
+end
+
+-- ---- exact arithmetic ---------------------------------------------------------------------------
+
+local function whole(x)
+  return format('%.0f', x)
+end
+
+-- a*x - b*y, if that is less than 2^52 either way. a, b below 2^33; x, y below 2^51.
+local function difference(a, x, b, y)
+  local x0, y0 = x % 131072, y % 131072
+  local x1, y1 = (x - x0) / 131072, (y - y0) / 131072
+  local x2, y2 = floor(x1 / 131072), floor(y1 / 131072)
+  x1, y1 = x1 % 131072, y1 % 131072
+  return ((a * x2 - b * y2) * 131072 + (a * x1 - b * y1)) * 131072 + (a * x0 - b * y0)
+end
+
+-- floor(a*x / d) and what is left. a below 2^31, x and d below 2^51; the quotient is below 2^31, or
+-- d is, and below 2^51 in any case.
+local function mul_div(a, x, d)
+  local product = a * x
+  local q = floor(product / d)
+  if product < EXACT then
+    return q, product - q * d
+  end
+  local rest
+  if d < 4294967296 then
+    rest = difference(a, x, d, q)
+  else
+    rest = difference(a, x, q, d)
+  end
+  while rest < 0 do
+    q, rest = q - 1, rest + d
+  end
+  while rest >= d do
+    q, rest = q + 1, rest - d
+  end
+  return q, rest
+end
+
+local function gcd(a, b)
+  while b > 0 do
+    a, b = b, a % b
+  end
+  return a
+end
+
+-- ---- windows ------------------------------------------------------------------------------------
+
+local function leap(year)
+  return year % 4 == 0 and (year % 100 ~= 0 or year % 400 == 0)
+end
+
+-- The day on which a year begins; days are counted from 1970-01-01.
+local function year_start(year)
+  local y = year - 1
+  return y * 365 + floor(y / 4) - floor(y / 100) + floor(y / 400) - 719162
+end
+
+local MONTH_DAYS = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 }
+
+-- The first day of the UTC window that has `day`, and the one after its last.
+local DATES = {
+  day = function(day)
+    return day, day + 1
+  end,
+  week = function(day) -- 1970-01-01 was a Thursday
+    local monday = day - (day + 3) % 7
+    return monday, monday + 7
+  end,
+  month = function(day)
+    local year = 1970 + floor(day / 366)
+    while year_start(year + 1) <= day do
+      year = year + 1
+    end
+    local first, month = year_start(year), 1
+    while true do
+      local next_first = first + MONTH_DAYS[month] + ((month == 2 and leap(year)) and 1 or 0)
+      if day < next_first then
+        return first, next_first
+      end
+      first, month = next_first, month + 1
+    end
+  end,
+  year = function(day)
+    local year = 1970 + floor(day / 366)
+    while year_start(year + 1) <= day do
+      year = year + 1
+    end
+    return year_start(year), year_start(year + 1)
+  end,
+}
+
+-- Of the windows that the asker named for layer L, the one that has t; nothing if none has.
+local function asked_window(L, t, bounds)
+  local at = L.zone_index * 4
+  for i = at + 1, at + 3 do
+    if bounds[i] <= t and t < bounds[i + 1] then
+      return bounds[i], bounds[i + 1]
+    end
+  end
+end
+
+-- [start, end) that has t.
+local function window(L, t, bounds)
+  if L.zone then
+    return asked_window(L, t, bounds)
+  elseif L.calendar then
+    local first, after = DATES[L.calendar](floor(t / DAY_US))
+    return max(0, first * DAY_US), after * DAY_US
+  end
+  local start = t - t % L.period
+  return start, start + L.period
+end
+
+-- ---- the algorithms -----------------------------------------------------------------------------
+
+-- Each is a table of functions on a layer L and its state s:
+--   fields        of a hash; `read` takes their values, `write` gives them
+--   look          what the state means at `now`, once, before anything else; false if it cannot
+--                 be said
+--   due           from when on a cost of at most L.limit is allowed; now or earlier: it is
+--   left          the largest cost that is allowed now
+--   charge, deny, refund    change s; refund says whether it did
+-- A fresh state is what `read` makes of nothing.
+
+-- The theoretical arrival time: q whole microseconds and r/L.num of one. T is L.whole and
+-- L.part/L.num microseconds.
+local rate = {}
+
+function rate.look()
+  return true
+end
+
+function rate.due(L, s, _, cost)
+  local m = L.limit - cost
+  return s.q - m * L.whole + ceil((s.r - m * L.part) / L.num)
+end
+
+local function rate_over(s, now)
+  return s.q < now or (s.q == now and s.r == 0)
+end
+
+function rate.left(L, s, now)
+  if rate_over(s, now) then
+    return L.limit
+  elseif L.num == 1 then
+    return max(0, L.limit - ceil((s.q - now) / L.whole))
+  end
+  local n = L.limit - (s.q - now + s.r / L.num) / (L.whole + L.part / L.num)
+  n = max(0, min(L.limit, floor(n))) -- off by one at most
+  while n < L.limit and rate.due(L, s, now, n + 1) <= now do
+    n = n + 1
+  end
+  while n > 0 and rate.due(L, s, now, n) > now do
+    n = n - 1
+  end
+  return n
+end
+
+local function rate_move(L, s, cost)
+  local r = s.r + cost * L.part
+  local carry = floor(r / L.num)
+  s.q, s.r = s.q + cost * L.whole + carry, r - carry * L.num
+end
+
+function rate.charge(L, s, now, cost)
+  if rate_over(s, now) then
+    s.q, s.r = now, 0
+  end
+  rate_move(L, s, cost)
+end
+
+function rate.refund(L, s, now, cost)
+  if rate_over(s, now) then
+    return false
+  end
+  if cost * (L.whole + L.part / L.num) >= EXACT then
+    s.q, s.r = now, 0
+    return true
+  end
+  while cost > 0 do -- more than the limit only if the clock was set back
+    local n = min(cost, L.limit)
+    rate_move(L, s, -n)
+    if rate_over(s, now) then
+      s.q, s.r = now, 0
+      return true
+    end
+    cost = cost - n
+  end
+  return true
+end
+
+function rate.delay(s, now)
+  return max(0, s.q - now + (s.r > 0 and 1 or 0))
+end
+
+local gcra = { fields = { 'tat' }, string = true, look = rate.look, due = rate.due, left = rate.left,
+  charge = rate.charge, refund = rate.refund }
+
+local function read_parts(text)
+  local q, r = match(text, '^(%d+):(%d+)$')
+  if q then
+    return tonumber(q), tonumber(r)
+  end
+  return tonumber(text) or 0, 0
+end
+
+local function write_parts(q, r)
+  return r == 0 and whole(q) or whole(q) .. ':' .. whole(r)
+end
+
+function gcra.read(_, s, tat)
+  s.q, s.r = 0, 0
+  if tat then
+    s.q, s.r = read_parts(tat)
+  end
+end
+
+function gcra.write(_, s)
+  return write_parts(s.q, s.r)
+end
+
+-- The same as how full the bucket was when it was last charged: the time until it is empty.
+local bucket = { fields = { 'time', 'level' }, look = rate.look, due = rate.due, left = rate.left,
+  charge = rate.charge, refund = rate.refund }
+
+function bucket.read(_, s, time, level)
+  s.q, s.r = 0, 0
+  if time and level then
+    local q, r = read_parts(level)
+    s.q, s.r = tonumber(time) + q, r
+  end
+end
+
+function bucket.write(_, s, now)
+  return whole(now), write_parts(s.q - now, s.r)
+end
+
+-- A bucket that is refilled in steps: how many tokens it lacked at which step.
+local steps = { fields = { 'step', 'level' } }
+
+function steps.read(_, s, step, level)
+  s.step, s.level = tonumber(step or 0), tonumber(level or 0)
+end
+
+function steps.write(_, s)
+  return whole(s.step), whole(s.level)
+end
+
+function steps.look(L, s, now)
+  s.now_step = floor(now / L.period)
+  return true
+end
+
+local function steps_lack(L, s)
+  return max(0, s.level - L.rate * (s.now_step - s.step))
+end
+
+function steps.due(L, s, _, cost)
+  return (s.step + ceil((s.level + cost - L.limit) / L.rate)) * L.period
+end
+
+function steps.left(L, s)
+  return max(0, L.limit - steps_lack(L, s))
+end
+
+function steps.charge(L, s, _, cost)
+  if s.now_step >= s.step then
+    s.level, s.step = steps_lack(L, s), s.now_step
+  end
+  s.level = s.level + cost
+end
+
+function steps.refund(L, s, _, cost)
+  if s.now_step >= s.step then
+    local lack = steps_lack(L, s)
+    if lack == 0 then
+      return false
+    end
+    s.step, s.level = s.now_step, max(0, lack - cost)
+  elseif s.level >= cost then
+    s.level = s.level - cost
+  elseif L.rate * (s.step - s.now_step) <= cost - s.level then
+    s.step, s.level = s.now_step, 0
+  else
+    local back = ceil((cost - s.level) / L.rate)
+    s.step, s.level = s.step - back, s.level - cost + L.rate * back
+  end
+  return true
+end
+
+-- A count and the window that it is of.
+local fixed = { fields = { 'start', 'count' }, string = true }
+
+function fixed.read(_, s, start, count)
+  s.start, s.count = tonumber(start or 0), tonumber(count or 0)
+end
+
+function fixed.write(_, s)
+  return whole(s.start), whole(s.count)
+end
+
+function fixed.look(L, s, now, bounds)
+  local at = max(now, s.start)
+  if not L.from_first then
+    local start, after = window(L, at, bounds)
+    if not start or (L.zone and not asked_window(L, now, bounds)) then
+      return false
+    end
+    s.count = s.start == start and s.count or 0
+    s.start, s.after = start, after
+  elseif s.count > 0 and at < s.start + L.period then
+    s.after = s.start + L.period
+  else
+    s.start, s.count, s.after = at, 0, at + L.period
+  end
+  return true
+end
+
+function fixed.due(L, s, _, cost)
+  return s.count + cost <= L.limit and 0 or s.after
+end
+
+function fixed.left(L, s)
+  return L.limit - s.count
+end
+
+function fixed.charge(_, s, _, cost)
+  s.count = s.count + cost
+end
+
+function fixed.deny(L, s, _, cost)
+  s.count = min(L.limit, s.count + cost)
+end
+
+function fixed.refund(L, s, _, cost)
+  if s.count == 0 then
+    return false
+  end
+  s.count = max(0, s.count - cost)
+  if s.count == 0 and L.from_first then
+    s.start = 0
+  end
+  return true
+end
+
+-- The counts of this window and of the one before.
+local counter = { fields = { 'start', 'before', 'count' } }
+
+function counter.read(_, s, start, before, count)
+  s.start, s.before, s.count = tonumber(start or 0), tonumber(before or 0), tonumber(count or 0)
+end
+
+function counter.write(_, s)
+  return whole(s.start), whole(s.before), whole(s.count)
+end
+
+function counter.look(L, s, now)
+  local at = max(now, s.start)
+  local start = at - at % L.period
+  if s.start + L.period == start then
+    s.before, s.count = s.count, 0
+  elseif s.start ~= start then
+    s.before, s.count = 0, 0
+  end
+  s.start, s.overlap = start, L.period - (at - start)
+  return true
+end
+
+-- The longest overlap at which `before` leaves room for what is `spare` below the limit; none: < 1.
+local function widest(L, before, spare)
+  if spare < 0 then
+    return 0
+  elseif before <= spare then
+    return L.period
+  elseif not L.relaxed then
+    return (mul_div(spare, L.period, before))
+  elseif before == spare + 1 then
+    return L.period - 1
+  end
+  local q, rest = mul_div(spare + 1, L.period, before)
+  return rest == 0 and q - 1 or q
+end
+
+function counter.due(L, s, _, cost)
+  local most = widest(L, s.before, L.limit - s.count - cost)
+  if most >= s.overlap then
+    return 0
+  elseif most >= 1 then
+    return s.start + L.period - most
+  end
+  return s.start + 2 * L.period - max(0, widest(L, s.count, L.limit - cost))
+end
+
+function counter.left(L, s)
+  local weight, rest = mul_div(s.before, s.overlap, L.period)
+  if rest > 0 and not L.relaxed then
+    weight = weight + 1
+  end
+  return max(0, L.limit - s.count - weight)
+end
+
+function counter.charge(_, s, _, cost)
+  s.count = s.count + cost
+end
+
+function counter.refund(_, s, _, cost)
+  if s.before + s.count == 0 then
+    return false
+  end
+  local taken = min(cost, s.count)
+  s.count, s.before = s.count - taken, max(0, s.before - (cost - taken))
+  return true
+end
+
+-- ---- logs and slices ----------------------------------------------------------------------------
+
+-- Both are a row of entries, the oldest first: {place, total, cost}. A place is a time in a log, a
+-- slice's number in slices; no two entries have the same. A total counts all units up to and with
+-- the entry, modulo TOTAL, so that a sum over many is a difference of two, and the entry at which
+-- enough has left is found by halving. In a state, entries low .. next-1 are there; `at` is the
+-- latest place, `total` that of the last entry; s.row reads entries.
+local row = { fields = { 'low', 'next', 'at', 'total' } }
+
+local function slice_at(L, now)
+  local rounds = floor(now / L.period)
+  return rounds * L.slices + mul_div(L.slices, now - rounds * L.period, L.period)
+end
+
+local function slice_start(L, k)
+  local rounds = floor(k / L.slices)
+  local q, rest = mul_div(k - rounds * L.slices, L.period, L.slices)
+  return rounds * L.period + q + (rest > 0 and 1 or 0)
+end
+
+-- When what is at this place no longer counts.
+local function leaves(L, place)
+  return L.slices and slice_start(L, place + L.slices) or place + L.period
+end
+
+local function entry(s, i)
+  local e = s.entries[i]
+  if not e then
+    e = s.fetch(s, i)
+    s.entries[i] = e
+  end
+  return e
+end
+
+-- The first i in low..high-1 for which holds(i), else high. holds is false up to some i and true
+-- from there. Wide rows are looked into from the front: what is looked for is often there.
+local function first_where(low, high, holds)
+  local step = 1
+  while low + step < high and not holds(low + step - 1) do
+    low, step = low + step, step * 2
+  end
+  high = min(high, low + step)
+  while low < high do
+    local middle = floor((low + high) / 2)
+    if holds(middle) then
+      high = middle
+    else
+      low = middle + 1
+    end
+  end
+  return low
+end
+
+-- Finds the first entry that counts, and the sum. Of denials that count only the latest L.limit
+-- units do.
+local function row_sum(L, s)
+  local since = s.place - (L.slices or L.period)
+  local function counts(i)
+    local e = entry(s, i)
+    return e[1] > since and not (L.count_denied and (s.total - e[2]) % TOTAL >= L.limit)
+  end
+  s.first = s.low
+  if s.low < s.next and not counts(s.low) then
+    s.first = counts(s.next - 1) and first_where(s.low + 1, s.next, counts) or s.next
+  end
+  s.sum = 0
+  if s.first < s.next then
+    local e = entry(s, s.first)
+    s.sum = (s.total - e[2] + e[3]) % TOTAL
+    if L.count_denied then
+      s.sum = min(L.limit, s.sum)
+    end
+  end
+end
+
+function row.look(L, s, now)
+  s.place = max(s.at, L.slices and slice_at(L, now) or now)
+  row_sum(L, s)
+  return true
+end
+
+-- The first entry up to which at least `units` of the sum were counted.
+local function reached(s, units)
+  if units == s.sum then
+    return s.next - 1
+  end
+  local base = s.total - s.sum
+  return first_where(s.first, s.next, function(i)
+    return (entry(s, i)[2] - base) % TOTAL >= units
+  end)
+end
+
+function row.due(L, s, _, cost)
+  local over = s.sum + cost - L.limit
+  if over <= 0 then
+    return 0
+  end
+  return leaves(L, entry(s, reached(s, over))[1])
+end
+
+function row.left(L, s)
+  return max(0, L.limit - s.sum)
+end
+
+function row.charge(L, s, _, cost)
+  s.total = (s.total + cost) % TOTAL
+  local last = s.next > s.low and entry(s, s.next - 1)
+  if last and last[1] == s.place then
+    s.entries[s.next - 1] = { last[1], s.total, last[3] + cost }
+  else
+    s.entries[s.next] = { s.place, s.total, cost }
+    s.next = s.next + 1
+  end
+  s.at, s.changed, s.sum = s.place, true, s.sum + cost
+  s.from = min(s.from or s.next - 1, s.next - 1)
+end
+
+function row.deny(L, s, now, cost)
+  row.charge(L, s, now, min(cost, L.limit))
+  local last = s.entries[s.next - 1]
+  last[3] = min(L.limit, last[3])
+  row_sum(L, s)
+end
+
+function row.refund(L, s, _, cost)
+  if s.sum == 0 then
+    return false
+  end
+  local keep = max(0, s.sum - cost)
+  local base = s.total - s.sum
+  if keep == 0 then
+    s.next, s.at = s.first, 0
+  else
+    local i = reached(s, keep)
+    local e = entry(s, i)
+    local more = (e[2] - base) % TOTAL - keep
+    s.entries[i] = { e[1], (e[2] - more) % TOTAL, e[3] - more }
+    s.next, s.at, s.from = i + 1, e[1], i
+  end
+  if L.slices then
+    s.at = s.place
+  end
+  s.total, s.sum, s.changed, s.prune_all = (base + keep) % TOTAL, keep, true, true
+  return true
+end
+
+-- ---- words and numbers of a policy --------------------------------------------------------------
+
+local UNITS = { { 'ns', 0 }, { 'us', 1 }, { 'ms', 1000 }, { 's', 1000000 }, { 'm', 60000000 },
+  { 'h', 3600000000 }, { 'd', DAY_US }, { 'w', 7 * DAY_US } } -- microseconds
+local UNIT_AT = { ns = 1, us = 2, ms = 3, s = 4, m = 5, h = 6, d = 7, w = 8 }
+local CALENDAR = { day = 'a length: d is 24 hours', week = 'a length: w is 7 days',
+  month = 'a length such as 30d', year = 'a length such as 365d' }
+
+-- Every refusal is raised, and caught by read_policy().
+local function refuse(at, found, expected)
+  error({ weir = format('column %d: %s, expected %s', at, found, expected) }, 0)
+end
+
+local function unexpected(p, at, expected)
+  local found
+  if at > #p.text then
+    found = 'found the end'
+  elseif find(p.text, '^[ \t\r\n]', at) then
+    found = 'found a space'
+  else
+    local word = sub(p.text, at, at) .. match(p.text, '^[^ \t\r\n&]*', at + 1)
+    local cut = #word >= 32
+    word = string.gsub(sub(word, 1, 32), '[^ -~]', '?')
+    found = "found '" .. word .. (cut and "...'" or "'")
+  end
+  refuse(at, found, expected)
+end
+
+local function skip_space(p)
+  p.at = find(p.text, '[^ \t\r\n]', p.at) or #p.text + 1
+end
+
+local function boundary(p)
+  if p.at <= #p.text and not find(p.text, '^[& \t\r\n]', p.at) then
+    unexpected(p, p.at, "a space, '&' or the end")
+  end
+  skip_space(p)
+end
+
+local function take(p, char)
+  local is = sub(p.text, p.at, p.at) == char
+  if is then
+    p.at = p.at + 1
+  end
+  return is
+end
+
+local function take_word(p)
+  local word = match(p.text, '^[a-z][a-z-]*', p.at) or ''
+  p.at = p.at + #word
+  return word
+end
+
+local function keyword(p, word)
+  local from = p.at
+  if take_word(p) == word then
+    return true
+  end
+  p.at = from
+  return false
+end
+
+local function take_digits(p)
+  local digits = match(p.text, '^%d*', p.at)
+  p.at = p.at + #digits
+  return digits
+end
+
+local function number(p, what, low, high)
+  local from, digits = p.at, take_digits(p)
+  local n = tonumber(digits)
+  if not n or n < low or n > high then
+    unexpected(p, from, format('%s, %.0f to %.0f', what, low, high))
+  end
+  return n
+end
+
+local function bounded_number(p, what, low, high)
+  local n = number(p, what, low, high)
+  boundary(p)
+  return n
+end
+
+local function refuse_unit(p, from, word, calendar_too)
+  if CALENDAR[word] then
+    refuse(from, "'" .. word .. "' is a calendar word and stands alone", CALENDAR[word])
+  elseif word == '' then
+    unexpected(p, from, 'a unit: one of ns us ms s m h d w')
+  end
+  refuse(from, "unknown unit '" .. sub(word, 1, 32) .. "'",
+    'one of ns us ms s m h d w' .. (calendar_too and ' day week month year' or ''))
+end
+
+-- n of a unit in whole microseconds and nanoseconds below one; too much is more than the longest.
+local function length(digits, unit)
+  digits = match(digits, '^0*(%d*)$')
+  if #digits > 19 then
+    return huge, 0
+  elseif unit[2] > 0 then
+    return tonumber(digits == '' and '0' or digits) * unit[2], 0
+  end
+  digits = string.rep('0', 4 - #digits) .. digits
+  return tonumber(sub(digits, 1, -4)), tonumber(sub(digits, -3))
+end
+
+-- Takes a period into l.period and l.period_ns, or l.calendar if that may be.
+local function period(p, l, calendar_too)
+  local from = p.at
+  l.period_at = from
+  local word = take_word(p)
+  if CALENDAR[word] and calendar_too then
+    l.calendar = word
+    return
+  elseif CALENDAR[word] then
+    refuse(from, "'" .. word .. "' is a calendar word, for fixed-window alone", CALENDAR[word])
+  end
+  p.at = from
+  if word == '' and not find(p.text, '^%d', from) then
+    unexpected(p, from, 'a period such as s, 90s or 1h30m')
+  end
+  local us, ns, below, bare = 0, 0, #UNITS + 1, word ~= ''
+  repeat
+    local digits = bare and '1' or take_digits(p)
+    local unit_at = p.at
+    local unit = take_word(p)
+    local i = UNIT_AT[unit]
+    if not i then
+      refuse_unit(p, unit_at, unit, calendar_too)
+    elseif i >= below then
+      unexpected(p, unit_at, 'units from the largest to the smallest, as 1h30m')
+    end
+    below = i
+    local more_us, more_ns = length(digits, UNITS[i])
+    us, ns = us + more_us, ns + more_ns
+    if us > SPAN_US or (us == SPAN_US and ns > SPAN_NS) then
+      unexpected(p, from, 'a period of at most 1152921504606846975ns (36.5 years)')
+    end
+  until bare or not find(p.text, '^%d', p.at)
+  if us == 0 and ns == 0 then
+    unexpected(p, from, 'a period of at least 1ns')
+  end
+  l.period, l.period_ns = us, ns
+end
+
+local function rate_of(p, l, what, high, calendar_too)
+  l.rate = number(p, what, 1, high)
+  if not take(p, '/') then
+    unexpected(p, p.at, "'/' and a period, as in 100/s")
+  end
+  period(p, l, calendar_too)
+  boundary(p)
+end
+
+local function keyword_number(p, word, expected, what, low, high)
+  if not keyword(p, word) then
+    unexpected(p, p.at, expected)
+  end
+  boundary(p)
+  p.limit_at = p.at
+  return bounded_number(p, what, low, high)
+end
+
+-- ---- the grammar --------------------------------------------------------------------------------
+
+-- Windows begin and end where the server's clock can see it.
+local function need_whole_us(p, l)
+  if not l.calendar and l.period_ns > 0 then
+    unexpected(p, l.period_at, "a period of whole microseconds, as the server's clock has")
+  end
+end
+
+-- Whether `limit` units drain within 36.5 years.
+local function drains(l, limit)
+  local us, rest = mul_div(limit, l.part, l.num)
+  us = us + limit * l.whole
+  return us < SPAN_US or (us == SPAN_US and rest * 40 <= 39 * l.num)
+end
+
+local function refuse_limit(p, l, limit, why)
+  if l.queue then
+    limit = limit - 1
+  end
+  unexpected(p, p.limit_at, format('at most %.0f at this rate (%s)', limit, why))
+end
+
+-- T = l.whole + l.part/l.num microseconds, exactly.
+local function set_rate(p, l)
+  local us, n = l.period, l.rate
+  if l.period_ns > 0 then
+    us, n = us * 1000 + l.period_ns, n * 1000
+    if us >= EXACT then
+      unexpected(p, l.period_at, 'a period of whole microseconds, if it is over 104 days')
+    end
+  end
+  local common = gcd(us, n)
+  us, l.num = us / common, n / common
+  l.whole = floor(us / l.num)
+  l.part = us - l.whole * l.num
+  if not drains(l, l.limit) then
+    local low, high = 0, l.limit
+    while high - low > 1 do
+      local middle = floor((low + high) / 2)
+      if drains(l, middle) then
+        low = middle
+      else
+        high = middle
+      end
+    end
+    refuse_limit(p, l, low, 'an empty bucket must refill within 36.5 years')
+  end
+  local most = l.part > 0 and floor((EXACT - l.num) / l.part) or huge
+  if l.limit > most then
+    refuse_limit(p, l, most, 'more is not exact in the doubles of Lua')
+  end
+end
+
+local function bucket_rate(p, l)
+  rate_of(p, l, 'a rate such as 100/s', RATE_MAX)
+end
+
+local function window_rate(p, l, calendar_too)
+  rate_of(p, l, 'a limit such as 100/m', LIMIT_MAX, calendar_too)
+  l.limit = l.rate
+  need_whole_us(p, l)
+end
+
+local function read_zone(p, l)
+  boundary(p)
+  local from = p.at
+  local name = match(p.text, '^[%a%d/_+-]*', from)
+  p.at = from + #name
+  if name ~= 'UTC' then
+    if #name < 1 or #name > 63 or find(name, '^/') or find(name, '/$') or find(name, '//', 1, true) then
+      unexpected(p, from, 'the name of a time zone, as in tz Europe/Berlin')
+    end
+    l.zone = name
+  end
+  boundary(p)
+end
+
+local PARSERS = {}
+local NAMES = { 'gcra', 'token-bucket', 'leaky-bucket', 'leaky-queue', 'fixed-window', 'sliding-log',
+  'sliding-counter', 'sliding-slices' }
+
+PARSERS['gcra'] = function(p, l)
+  bucket_rate(p, l)
+  l.limit, l.ops = 1, gcra
+  p.next = "burst and a number, '&' or the end"
+  if keyword(p, 'burst') then
+    p.next = "'&' or the end"
+    boundary(p)
+    p.limit_at = p.at
+    l.limit = bounded_number(p, 'a burst', 1, LIMIT_MAX)
+  end
+  set_rate(p, l)
+end
+
+PARSERS['token-bucket'] = function(p, l)
+  p.limit_at, l.ops = p.at, bucket
+  l.limit = bounded_number(p, 'a capacity in tokens', 1, LIMIT_MAX)
+  if not keyword(p, 'refill') then
+    unexpected(p, p.at, 'refill and a rate, as in refill 100/s or refill 5 every 1s')
+  end
+  boundary(p)
+  l.rate = number(p, 'a refill such as 100/s or 5 every 1s', 1, RATE_MAX)
+  if take(p, '/') then
+    period(p, l)
+    boundary(p)
+    return set_rate(p, l)
+  end
+  skip_space(p)
+  if not keyword(p, 'every') then
+    unexpected(p, p.at, "'/' and a period, or every and a period")
+  end
+  boundary(p)
+  l.stepped, l.ops = true, steps
+  period(p, l)
+  boundary(p)
+  local most = l.period > 0 and floor(SPAN_US / l.period) * l.rate or huge
+  if l.limit > most then
+    refuse_limit(p, l, most, 'an empty bucket must refill within 36.5 years')
+  end
+  need_whole_us(p, l)
+end
+
+PARSERS['leaky-bucket'] = function(p, l)
+  bucket_rate(p, l)
+  l.ops = bucket
+  l.limit = keyword_number(p, 'capacity', 'capacity and a number, as in capacity 20', 'a capacity', 1,
+    LIMIT_MAX)
+  set_rate(p, l)
+end
+
+PARSERS['leaky-queue'] = function(p, l)
+  bucket_rate(p, l)
+  l.ops, l.queue = bucket, true
+  l.limit = 1 + keyword_number(p, 'depth', 'depth and a number, as in depth 20', 'a depth', 0,
+    LIMIT_MAX - 1)
+  set_rate(p, l)
+end
+
+PARSERS['fixed-window'] = function(p, l)
+  window_rate(p, l, true)
+  l.ops = fixed
+  p.next = (l.calendar and 'tz ZONE' or 'from-first') .. " or count-denied, each once, '&' or the end"
+  local zoned
+  while true do
+    local from = p.at
+    if not zoned and keyword(p, 'tz') then
+      if not l.calendar then
+        unexpected(p, from, 'day, week, month or year with tz')
+      end
+      zoned = true
+      read_zone(p, l)
+    elseif not l.from_first and keyword(p, 'from-first') then
+      if l.calendar then
+        unexpected(p, from, 'from-first with a length such as 24h')
+      end
+      l.from_first = true
+      boundary(p)
+    elseif not l.count_denied and keyword(p, 'count-denied') then
+      l.count_denied = true
+      boundary(p)
+    else
+      return
+    end
+  end
+end
+
+PARSERS['sliding-log'] = function(p, l)
+  window_rate(p, l)
+  l.ops = row
+  p.next = "count-denied, '&' or the end"
+  if keyword(p, 'count-denied') then
+    p.next = "'&' or the end"
+    l.count_denied = true
+    boundary(p)
+  end
+end
+
+PARSERS['sliding-counter'] = function(p, l)
+  window_rate(p, l)
+  l.ops = counter
+  p.next = "strict or relaxed, '&' or the end"
+  l.relaxed = keyword(p, 'relaxed')
+  if l.relaxed or keyword(p, 'strict') then
+    p.next = "'&' or the end"
+    boundary(p)
+  end
+end
+
+PARSERS['sliding-slices'] = function(p, l)
+  window_rate(p, l)
+  l.ops = row
+  l.slices = keyword_number(p, 'slices', 'slices and a number, as in slices 60',
+    'a number of slices', 1, min(SLICES_MAX, l.period))
+end
+
+local function parse_layer(p)
+  local l = {}
+  p.limit_at, p.next = p.at, "'&' or the end"
+  local from, word = p.at, take_word(p)
+  if not PARSERS[word] then
+    unexpected(p, from, 'one of ' .. concat(NAMES, ' '))
+  end
+  boundary(p)
+  l.name = word
+  PARSERS[word](p, l)
+  return l
+end
+
+local function parse(text)
+  local p, layers = { text = text, at = 1 }, {}
+  if #text > TEXT_MAX then
+    refuse(1, 'the text is too long', 'at most 1023 bytes')
+  end
+  repeat
+    if #layers == LAYERS_MAX then
+      unexpected(p, p.at - 1, 'at most 8 layers')
+    end
+    skip_space(p)
+    layers[#layers + 1] = parse_layer(p)
+  until not take(p, '&')
+  if p.at <= #text then
+    unexpected(p, p.at, p.next)
+  end
+  return layers
+end
+
+-- ---- the canonical text -------------------------------------------------------------------------
+
+local function print_period(l, bare)
+  local n, unit = l.period, 'us'
+  if l.period_ns > 0 then
+    local us = n > 0 and whole(n) or ''
+    return us .. (n > 0 and format('%03d', l.period_ns) or l.period_ns) .. 'ns'
+  end
+  for i = #UNITS, 2, -1 do
+    if l.period % UNITS[i][2] == 0 then
+      n, unit = l.period / UNITS[i][2], UNITS[i][1]
+      break
+    end
+  end
+  return (n == 1 and bare and '' or whole(n)) .. unit
+end
+
+local function print_layer(l)
+  local out = { l.name }
+  if l.name == 'token-bucket' then
+    out[#out + 1] = whole(l.limit) .. ' refill'
+  end
+  if l.stepped then
+    out[#out + 1] = whole(l.rate) .. ' every ' .. print_period(l)
+  else
+    out[#out + 1] = whole(l.rate) .. '/' .. (l.calendar or print_period(l, true))
+  end
+  if l.name == 'gcra' then
+    out[#out + 1] = 'burst ' .. whole(l.limit)
+  elseif l.name == 'leaky-bucket' then
+    out[#out + 1] = 'capacity ' .. whole(l.limit)
+  elseif l.queue then
+    out[#out + 1] = 'depth ' .. whole(l.limit - 1)
+  end
+  if l.zone then
+    out[#out + 1] = 'tz ' .. l.zone
+  end
+  if l.from_first then
+    out[#out + 1] = 'from-first'
+  end
+  if l.count_denied then
+    out[#out + 1] = 'count-denied'
+  end
+  if l.relaxed then
+    out[#out + 1] = 'relaxed'
+  end
+  if l.slices then
+    out[#out + 1] = 'slices ' .. whole(l.slices)
+  end
+  return concat(out, ' ')
+end
+
+-- ---- policies -----------------------------------------------------------------------------------
+
+-- What the layers are stored as: 'string' (one of gcra or fixed-window), 'zset' (one sliding-log),
+-- or 'hash', where the fields of layer i of several begin with "i.".
+local function set_form(P)
+  local ops = P[1].ops
+  P.form = 'hash'
+  if #P == 1 and ops.string then
+    P.form = 'string'
+  elseif #P == 1 and ops == row and not P[1].slices then
+    P.form = 'zset'
+  end
+  P.fields = { 'weir' }
+  for i, l in ipairs(P) do
+    l.prefix = #P > 1 and i .. '.' or ''
+    for _, name in ipairs(l.ops.fields) do
+      P.fields[#P.fields + 1] = l.prefix .. name
+    end
+  end
+end
+
+local function build_policy(text)
+  local P = parse(text)
+  local texts, zones = {}, 0
+  P.refunds = true
+  for i, l in ipairs(P) do
+    texts[i] = print_layer(l)
+    P.refunds = P.refunds and not l.queue and not l.count_denied
+    if l.zone then
+      l.zone_index, zones = zones, zones + 1
+    end
+  end
+  P.zones = zones
+  P.text = concat(texts, ' & ')
+  P.tag = FORMAT .. ' ' .. sub(redis.sha1hex(P.text), 1, 8)
+  P.start = P.tag .. ' '
+  set_form(P)
+  return P
+end
+
+local known, known_count = {}, 0
+
+-- The policy of a text, or nil and why not.
+local function read_policy(text)
+  local P = known[text]
+  if P then
+    return P
+  end
+  local ok, result = pcall(build_policy, text)
+  if not ok then
+    if type(result) ~= 'table' or not result.weir then
+      error(result, 0)
+    end
+    return nil, 'policy: ' .. result.weir
+  end
+  if known_count >= CACHE_MAX then
+    known, known_count = {}, 0
+  end
+  known[text], known_count = result, known_count + 1
+  return result
+end
+
+-- ---- keys ---------------------------------------------------------------------------------------
+
+local NOT_OURS = { err = 'WRONGTYPE Operation against a key that holds no state of weir' }
+
+-- Whether a key is absent, or holds a state of weir: of any policy, of any format.
+local function is_ours(key)
+  local kind, mark = redis.call('TYPE', key).ok, nil
+  if kind == 'none' then
+    return true
+  elseif kind == 'string' then
+    mark = redis.call('GETRANGE', key, 0, 31)
+  elseif kind == 'hash' then
+    mark = redis.call('HGET', key, 'weir')
+  elseif kind == 'zset' then
+    mark = redis.call('ZRANGE', key, 0, 0)[1]
+  end
+  return mark and find(mark, '^weir%d+ %x+') ~= nil
+end
+
+local function fresh_layer(L)
+  local s = {}
+  if L.ops == row then
+    s.low, s.next, s.at, s.total, s.entries, s.loaded = 1, 1, 0, 0, {}, 1
+  else
+    L.ops.read(L, s)
+  end
+  return s
+end
+
+local function fresh_states(P, S)
+  for i = 1, #P do
+    S[i] = fresh_layer(P[i])
+  end
+  S.absent = true
+end
+
+local function read_entry(text)
+  local place, total, cost = match(text or '', '^(%d+) (%d+) (%d+)$')
+  return { tonumber(place or 0), tonumber(total or 0), tonumber(cost or 0) }
+end
+
+local function hash_fetch(s, i)
+  return read_entry(redis.call('HGET', s.key, s.prefix .. whole(i)))
+end
+
+local function read_hash_row(L, s, key, low, next_, at, total)
+  s.key, s.prefix, s.fetch, s.entries = key, L.prefix, hash_fetch, {}
+  s.low, s.next = tonumber(low or 1), tonumber(next_ or 1)
+  s.at, s.total = tonumber(at or 0), tonumber(total or 0)
+  s.loaded = s.next
+  if s.low < s.next then
+    local ends = redis.call('HMGET', key, L.prefix .. whole(s.low), L.prefix .. whole(s.next - 1))
+    s.entries[s.low], s.entries[s.next - 1] = read_entry(ends[1]), read_entry(ends[2])
+  end
+end
+
+local function read_hash(P, S, values)
+  local at = 1
+  for i = 1, #P do
+    local L, s = P[i], {}
+    local a, b, c, d = values[at + 1] or nil, values[at + 2] or nil, values[at + 3] or nil,
+      values[at + 4] or nil
+    if L.ops == row then
+      read_hash_row(L, s, S.key, a, b, c, d)
+    else
+      L.ops.read(L, s, a, b, c)
+    end
+    at, S[i] = at + #L.ops.fields, s
+  end
+end
+
+local function zset_entry(member, score)
+  local total, cost = match(member, '^(%d+):(%d+)$')
+  return { tonumber(score), tonumber(total or 0), tonumber(cost or 0), member }
+end
+
+local function zset_fetch(s, i)
+  local found = redis.call('ZRANGE', s.key, i, i, 'WITHSCORES')
+  return zset_entry(found[1], found[2])
+end
+
+-- At rank 0 is the tag, so an entry's place in the row is its rank.
+local function read_zset(S, found)
+  local s = { key = S.key, fetch = zset_fetch, entries = {}, low = 1, at = 0, total = 0 }
+  s.next = redis.call('ZCARD', S.key)
+  s.loaded = s.next
+  if found[3] then
+    s.entries[1] = zset_entry(found[3], found[4])
+    if s.next > 2 then
+      s.entries[s.next - 1] = zset_fetch(s, s.next - 1)
+    end
+    local last = s.entries[s.next - 1]
+    s.at, s.total = last[1], last[2]
+  end
+  S[1] = s
+end
+
+local READERS = {
+  string = { 'GET', function(P, S, value)
+    if value and sub(value, 1, #P.start) == P.start then
+      local s, ops = {}, P[1].ops
+      if ops == gcra then
+        ops.read(P[1], s, sub(value, #P.start + 1))
+      else
+        ops.read(P[1], s, match(value, '^(%d+) (%d+)$', #P.start + 1))
+      end
+      S[1] = s
+      return true
+    end
+    return false, not value
+  end },
+  hash = { 'HMGET', function(P, S, values)
+    if values[1] == P.tag then
+      read_hash(P, S, values)
+      return true
+    end
+    return false
+  end },
+  zset = { 'ZRANGE', function(P, S, found)
+    if found[1] == P.tag then
+      read_zset(S, found)
+      return true
+    end
+    return false, not found[1]
+  end },
+}
+
+-- The states of a key under P, as they are at `now`; or nil and the error. Those of another policy
+-- are nobody's: the key is fresh.
+local function open_key(P, key, now, bounds)
+  local S = { key = key, P = P }
+  local reader, found = READERS[P.form], nil
+  if P.form == 'string' then
+    found = redis.pcall('GET', key)
+  elseif P.form == 'hash' then
+    found = redis.pcall('HMGET', key, unpack(P.fields))
+  else
+    found = redis.pcall('ZRANGE', key, 0, 1, 'WITHSCORES')
+  end
+  local read, absent = false, false
+  if type(found) ~= 'table' or not found.err then
+    read, absent = reader[2](P, S, found)
+  elseif not find(found.err, 'WRONGTYPE', 1, true) then
+    return nil, found
+  end
+  if not read then
+    if not absent and not is_ours(key) then
+      return nil, NOT_OURS
+    end
+    S.replaces = not absent
+    fresh_states(P, S)
+  end
+  for i = 1, #P do
+    if not P[i].ops.look(P[i], S[i], now, bounds) then
+      return nil, { err = "ERR weir: the server's clock is outside the windows asked with" }
+    end
+  end
+  return S
+end
+
+-- How many entries from the front are to go now.
+local function prunable(s)
+  return s.prune_all and s.first - s.low or min(s.first - s.low, PRUNE_MAX)
+end
+
+-- Takes fields of a row away, those of entries from..to-1.
+local function drop_fields(s, L, from, to)
+  for first = from, to - 1, 500 do
+    local names = {}
+    for i = first, min(first + 499, to - 1) do
+      names[#names + 1] = L.prefix .. whole(i)
+    end
+    redis.call('HDEL', s.key, unpack(names))
+  end
+end
+
+local function write_hash_row(L, s, key, out)
+  local function put(name, value)
+    out[#out + 1], out[#out + 2] = L.prefix .. name, value
+  end
+  s.key = key
+  if s.changed then
+    local low = s.low + prunable(s)
+    drop_fields(s, L, s.low, low)
+    drop_fields(s, L, s.next, s.loaded)
+    for i = s.from or s.next, s.next - 1 do
+      local e = s.entries[i]
+      put(whole(i), whole(e[1]) .. ' ' .. whole(e[2]) .. ' ' .. whole(e[3]))
+    end
+    put('low', whole(low))
+    put('next', whole(s.next))
+    put('at', whole(s.at))
+    put('total', whole(s.total))
+  end
+end
+
+local function write_hash(P, S, now)
+  local out = {}
+  if S.absent then
+    out[1], out[2] = 'weir', P.tag
+  end
+  for i = 1, #P do
+    local L, s = P[i], S[i]
+    if L.ops == row then
+      write_hash_row(L, s, S.key, out)
+    else
+      local values = { L.ops.write(L, s, now) }
+      for k, name in ipairs(L.ops.fields) do
+        out[#out + 1], out[#out + 2] = L.prefix .. name, values[k]
+      end
+    end
+  end
+  redis.call('HSET', S.key, unpack(out))
+end
+
+local function write_zset(P, S)
+  local s = S[1]
+  local out = S.absent and { '-1', P.tag } or {}
+  if s.next < s.loaded then
+    redis.call('ZREMRANGEBYRANK', S.key, s.next, -1)
+  end
+  for i = s.from or s.next, s.next - 1 do
+    local e = s.entries[i]
+    if i < s.loaded then
+      redis.call('ZREMRANGEBYRANK', S.key, i, i)
+    end
+    out[#out + 1], out[#out + 2] = whole(e[1]), whole(e[2]) .. ':' .. whole(e[3])
+  end
+  if #out > 0 then
+    redis.call('ZADD', S.key, unpack(out))
+  end
+  local old = prunable(s)
+  if old > 0 and old == s.first - s.low then
+    redis.call('ZREMRANGEBYSCORE', S.key, 0, whole(s.entries[s.first - 1] and s.entries[s.first - 1][1]
+      or zset_fetch(s, s.first - 1)[1]))
+  elseif old > 0 then
+    redis.call('ZREMRANGEBYRANK', S.key, 1, old)
+  end
+end
+
+-- From when on the key is fresh.
+local function fresh_at(P, S, now)
+  local at = now
+  for i = 1, #P do
+    at = max(at, P[i].ops.due(P[i], S[i], now, P[i].limit))
+  end
+  return at
+end
+
+local function close_key(P, S, now)
+  if not S.dirty then
+    return
+  end
+  local until_us = fresh_at(P, S, now)
+  if P.form == 'string' then
+    set(S.key, P.start .. concat({ P[1].ops.write(P[1], S[1], now) }, ' '), until_us)
+    return
+  end
+  if S.replaces then
+    redis.call('DEL', S.key)
+  end
+  if P.form == 'hash' then
+    write_hash(P, S, now)
+  else
+    write_zset(P, S)
+  end
+  expire(S.key, until_us)
+end
+
+-- ---- deciding -----------------------------------------------------------------------------------
+
+local function allows(L, s, now, cost)
+  return cost <= L.limit and L.ops.due(L, s, now, cost) <= now
+end
+
+-- The eight figures of weir_ask, those of layer i.
+local function answer(P, S, i, now, allowed, left, wait, delay)
+  local L = P[i]
+  return { allowed, L.limit, left, wait, max(0, L.ops.due(L, S[i], now, L.limit) - now), delay, i - 1, 0 }
+end
+
+local function charge_all(P, S, now, cost)
+  for i = 1, #P do
+    P[i].ops.charge(P[i], S[i], now, cost)
+  end
+  S.dirty = true
+end
+
+local function longest_delay(P, S, now)
+  local delay = 0
+  for i = 1, #P do
+    if P[i].queue then
+      delay = max(delay, rate.delay(S[i], now))
+    end
+  end
+  return delay
+end
+
+-- The layer with the least left, and what is left there.
+local function scarcest(P, S, now)
+  local least, left = 1, nil
+  for i = 1, #P do
+    local n = P[i].ops.left(P[i], S[i], now)
+    if not left or n < left then
+      least, left = i, n
+    end
+  end
+  return least, left
+end
+
+local function deny(P, S, now, cost, charging)
+  for i = 1, #P do
+    if charging and P[i].count_denied and cost > 0 then
+      P[i].ops.deny(P[i], S[i], now, cost)
+      S.dirty = true
+    end
+  end
+  local slowest, wait = 1, -1
+  for i = 1, #P do
+    local L = P[i]
+    local w = cost > L.limit and huge or L.ops.due(L, S[i], now, cost) - now
+    if w > wait then
+      slowest, wait = i, w
+    end
+  end
+  local left = P[slowest].ops.left(P[slowest], S[slowest], now)
+  return answer(P, S, slowest, now, 0, left, wait == huge and -1 or wait, 0)
+end
+
+-- Decides, and charges what is kept in S if `charging`.
+local function judge(P, S, now, cost, charging)
+  for i = 1, #P do
+    if not allows(P[i], S[i], now, cost) then
+      return deny(P, S, now, cost, charging)
+    end
+  end
+  local delay = longest_delay(P, S, now)
+  if charging and cost > 0 then
+    charge_all(P, S, now, cost)
+  end
+  local least, left = scarcest(P, S, now)
+  return answer(P, S, least, now, 1, left, 0, delay)
+end
+
+local CANNOT_REFUND = { err = 'ERR weir: a policy that queues or counts denials cannot give back' }
+
+local function refund(P, S, now, cost)
+  if not P.refunds then
+    return CANNOT_REFUND
+  end
+  for i = 1, #P do
+    if cost > 0 and P[i].ops.refund(P[i], S[i], now, cost) then
+      S.dirty = true
+    end
+  end
+  return judge(P, S, now, 0, false)
+end
+
+local function grant(P, S, now, cost)
+  local _, left = scarcest(P, S, now)
+  local granted = min(cost, left)
+  if granted > 0 then
+    charge_all(P, S, now, granted)
+  end
+  local figures = judge(P, S, now, 1, false)
+  figures[8] = granted
+  return figures
+end
+
+-- ---- questions ----------------------------------------------------------------------------------
+
+local BAD_COST = 'the cost is not a whole number from 0 to 2147483647'
+
+local function read_cost(text)
+  local n = text and #text <= 10 and match(text, '^%d+$') and tonumber(text)
+  return n and n <= LIMIT_MAX and n or nil
+end
+
+-- The bounds of P's zoned layers from args[at] on, or nil and why not.
+local function read_bounds(P, args, at)
+  local bounds = {}
+  for i = 0, P.zones * 4 - 1 do
+    local b = args[at + i]
+    b = b and #b <= 16 and match(b, '^%d+$') and tonumber(b)
+    if not b or (i % 4 > 0 and b < bounds[i]) then
+      return nil, 'weir: four bounds in microseconds are expected for each layer with tz'
+    end
+    bounds[i + 1] = b
+  end
+  return bounds
+end
+
+local function failed(why)
+  return { err = 'ERR ' .. why }
+end
+
+local VERBS = {
+  TAKE = function(P, S, now, n) return judge(P, S, now, n, true) end,
+  PEEK = function(P, S, now, n) return judge(P, S, now, n, false) end,
+  REFUND = refund,
+  GRANT = grant,
+}
+
+-- One question about one key; the eight figures, or an error.
+local function ask(key, verb, text, n, args, at)
+  local P, why = read_policy(text)
+  if not P then
+    return failed(why)
+  end
+  local bounds, no_bounds = nil, nil
+  if P.zones > 0 then
+    bounds, no_bounds = read_bounds(P, args, at)
+    if not bounds then
+      return failed(no_bounds)
+    end
+  end
+  local now = now_us()
+  local S, err = open_key(P, key, now, bounds)
+  if not S then
+    return err
+  end
+  local figures = VERBS[verb](P, S, now, n)
+  close_key(P, S, now)
+  return figures
+end
+
+local function reset(key)
+  if not is_ours(key) then
+    return NOT_OURS
+  end
+  redis.call('DEL', key)
+end
+
+local function weir_ask(keys, args)
+  local verb, cost = string.upper(args[1] or ''), read_cost(args[3])
+  if #keys ~= 1 or #args < 3 then
+    return failed('wrong number of arguments, expected 1 key verb policy-text n [bounds]')
+  elseif not cost then
+    return failed(BAD_COST)
+  elseif verb == 'RESET' then
+    local err = reset(keys[1])
+    return err or ask(keys[1], 'PEEK', args[2], 0, args, 4)
+  elseif not VERBS[verb] then
+    return failed('unknown verb, expected TAKE, PEEK, REFUND, GRANT or RESET')
+  end
+  return ask(keys[1], verb, args[2], cost, args, 4)
+end
+
+-- Reads policy, cost and bounds for each key. Returns a list, or nil and why not.
+local function read_requests(keys, args)
+  local requests, at = {}, 1
+  if #keys < 1 or #keys > ALL_MAX then
+    return nil, 'the number of keys is not from 1 to 16'
+  end
+  for i, key in ipairs(keys) do
+    local where = 'request ' .. i - 1 .. ': '
+    if not args[at + 1] then
+      return nil, where .. 'expected a policy and a cost for each key'
+    end
+    local P, why = read_policy(args[at])
+    local cost = read_cost(args[at + 1])
+    if not P or not cost then
+      return nil, where .. (why or BAD_COST)
+    end
+    local bounds, no_bounds = read_bounds(P, args, at + 2)
+    if not bounds then
+      return nil, no_bounds
+    end
+    at, requests[i] = at + 2 + P.zones * 4, { P = P, key = key, cost = cost, bounds = bounds }
+  end
+  if args[at] then
+    return nil, 'more arguments than the policies and costs of the keys'
+  end
+  return requests
+end
+
+-- One state for each key, however often it is named.
+local function open_all(requests, now)
+  local opened = {}
+  for _, r in ipairs(requests) do
+    local S, err = opened[r.key], nil
+    if S and S.P.text ~= r.P.text then
+      return failed('weir: one key under two policies')
+    elseif not S then
+      S, err = open_key(r.P, r.key, now, r.bounds)
+      if not S then
+        return err
+      end
+    end
+    opened[r.key], r.S = S, S
+  end
+end
+
+-- All or nothing. Returns the requests with their figures in `told`, and which one blocks, from 0,
+-- their number if none; or nil and an error.
+local function take_all(keys, args)
+  local requests, why = read_requests(keys, args)
+  if not requests then
+    return nil, failed(why)
+  end
+  local now = now_us()
+  local err = open_all(requests, now)
+  if err then
+    return nil, err
+  end
+  local blocking, longest = #requests, 0
+  for i, r in ipairs(requests) do
+    r.alone = judge(r.P, r.S, now, r.cost, false)
+    r.told = judge(r.P, r.S, now, r.cost, true)
+    local wait = r.told[4] == -1 and huge or r.told[4]
+    if r.told[1] == 0 and wait > longest then
+      blocking, longest = i - 1, wait
+    end
+  end
+  for _, r in ipairs(requests) do
+    if blocking == #requests then
+      close_key(r.P, r.S, now)
+      r.S.dirty = false
+    elseif r.told[1] == 1 then
+      r.told = r.alone
+    end
+  end
+  return requests, blocking
+end
+
+local function weir_ask_all(keys, args)
+  local requests, blocking = take_all(keys, args)
+  if not requests then
+    return blocking
+  end
+  local out = { blocking }
+  for _, r in ipairs(requests) do
+    for i = 1, 8 do
+      out[#out + 1] = r.told[i]
+    end
+  end
+  return out
+end
+
+-- ---- for people ---------------------------------------------------------------------------------
+
+-- The six figures of the daemon, in milliseconds rounded up.
+local function in_ms(figures)
+  if figures.err then
+    return figures
+  end
+  local retry = figures[4]
+  return { figures[1], figures[2], figures[3], retry < 0 and -1 or ceil(retry / 1000),
+    ceil(figures[5] / 1000), ceil(figures[6] / 1000) }
+end
+
+local function for_people(verb)
+  return function(keys, args)
+    local cost = read_cost(args[2] or (verb ~= 'REFUND' and '1' or nil))
+    if #keys ~= 1 or #args < 1 then
+      return failed('wrong number of arguments, expected 1 key policy-text [cost [bounds]]')
+    elseif not cost then
+      return failed(BAD_COST)
+    end
+    return in_ms(ask(keys[1], verb, args[1], cost, args, 3))
+  end
+end
+
+local function weir_reset(keys)
+  if #keys ~= 1 then
+    return failed('wrong number of arguments, expected 1 key')
+  end
+  return reset(keys[1]) or { ok = 'OK' }
+end
+
+-- The figures of the request that blocks, or has the least left; then its number, policy and key.
+local function weir_take_all(keys, args)
+  local requests, blocking = take_all(keys, args)
+  if not requests then
+    return blocking
+  end
+  local chosen, delay = blocking + 1, 0
+  if blocking == #requests then
+    chosen = 1
+    for i, r in ipairs(requests) do
+      chosen = r.told[3] < requests[chosen].told[3] and i or chosen
+      delay = max(delay, r.told[6])
+    end
+  end
+  local r = requests[chosen]
+  local out = in_ms(r.told)
+  out[6] = ceil(delay / 1000)
+  out[7], out[8], out[9] = chosen - 1, r.P.text, r.key
+  return out
+end
+
+-- The canonical text, or what is wrong.
+local function weir_policy_check(_, args)
+  local P, why = read_policy(args[1] or '')
+  return P and P.text or failed(why)
+end
+
+local function weir_version()
+  return VERSION
+end
+
+-- ---- the two ways in ----------------------------------------------------------------------------
+
+local FUNCTIONS = {
+  weir_ask = weir_ask,
+  weir_ask_all = weir_ask_all,
+  weir_take = for_people('TAKE'),
+  weir_peek = for_people('PEEK'),
+  weir_refund = for_people('REFUND'),
+  weir_reset = weir_reset,
+  weir_take_all = weir_take_all,
+  weir_policy_check = weir_policy_check,
+  weir_version = weir_version,
+}
+
+local function register(name, flags)
+  local f = FUNCTIONS[name]
+  redis.register_function({
+    function_name = name,
+    callback = function(keys, args)
+      if not floor then
+        bind()
+      end
+      return f(keys, args)
+    end,
+    flags = flags,
+  })
+end
+
+if redis.register_function then
+  register('weir_ask', {})
+  register('weir_ask_all', {})
+  register('weir_take', {})
+  register('weir_refund', {})
+  register('weir_reset', {})
+  register('weir_take_all', {})
+  register('weir_peek', { 'no-writes' })
+  register('weir_policy_check', { 'no-writes', 'allow-stale' })
+  register('weir_version', { 'no-writes', 'allow-stale' })
+  return
+end
+
+bind()
+if not FUNCTIONS[ARGV[1]] then
+  return failed('weir: no such function')
+end
+if redis.replicate_commands then
+  redis.replicate_commands() -- before 5.0 a script that asks for the time could not write
+end
+return FUNCTIONS[ARGV[1]](KEYS, { unpack(ARGV, 2) })

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+#ifndef WEIR_ENGINE_REDIS_ENGINE_KIT_TEST_H
+#define WEIR_ENGINE_REDIS_ENGINE_KIT_TEST_H
+/* A world for the redis engine: a clock and alarms that the test moves, and a client that keeps what
+ * it is sent until the test says what becomes of it. */
+
+#include "engine/engine.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const int64_t us_ns = 1000, ms_ns = 1000000, s_ns = 1000000000;
+static const int64_t start_ns = 1767225600000000000;
+enum { CALLS_MAX = 256, ROUNDS_MAX = 128, LINES_MAX = 64 };
+
+/* ---- a world --------------------------------------------------------------------------------- */
+
+struct port_alarm {
+    void (*fn)(void *ctx, int64_t now_ns);
+    void *ctx;
+    int64_t at_ns;
+};
+
+typedef struct world {
+    port_dialer dialer; /* first */
+    int64_t now_ns;
+    port_alarm *alarm;
+    weir_store *store;
+    weir_redis_stats stats;
+    weir_redis_options options;
+    weir_engine *engine;
+    char line[LINES_MAX][64];
+    size_t lines;
+    weir_policy policy;
+    char text[WEIR_POLICY_TEXT_MAX];
+} world;
+
+struct weir_redis_client { /* one a test; the calls it has, in order */
+    weir_redis_call *call[CALLS_MAX];
+    size_t calls, sent;
+    bool is_down;
+    int64_t next_ns;
+};
+
+static struct weir_redis_client client;
+
+static inline port_alarm *new_alarm(port_dialer *d, void (*fn)(void *ctx, int64_t now_ns),
+                                    void *ctx)
+{
+    world *w = (world *)d;
+    w->alarm = calloc(1, sizeof *w->alarm);
+    *w->alarm = (port_alarm){fn, ctx, INT64_MAX};
+    return w->alarm;
+}
+
+static inline void set_alarm(port_alarm *a, int64_t at_ns)
+{
+    a->at_ns = at_ns;
+}
+
+static inline void drop_alarm(port_alarm *a)
+{
+    free(a);
+}
+
+static inline int64_t now_of(port_dialer *d)
+{
+    return ((world *)d)->now_ns;
+}
+
+static const port_dialer_calls dialer_calls = {
+    .alarm = new_alarm, .set = set_alarm, .drop = drop_alarm, .now = now_of};
+
+weir_status weir_redis_client_open(weir_redis_client **ret, const weir_redis_options *options,
+                                   const port_tls *tls, port_dialer *dialer,
+                                   weir_redis_counts *counts, const weir_redis_log *log,
+                                   uint64_t seed)
+{
+    (void)options, (void)tls, (void)dialer, (void)counts, (void)log, (void)seed;
+    memset(&client, 0, sizeof client);
+    *ret = &client;
+    return WEIR_OK;
+}
+
+static inline void end_call(world *w, size_t at, weir_redis_outcome outcome)
+{
+    weir_redis_call *c = client.call[at];
+    memmove(&client.call[at], &client.call[at + 1],
+            (client.calls - at - 1) * sizeof client.call[0]);
+    client.calls--;
+    c->outcome = outcome;
+    c->done(c, w ? w->now_ns : start_ns);
+}
+
+void weir_redis_client_close(weir_redis_client *c)
+{
+    while (c->calls > 0)
+        end_call(NULL, 0, WEIR_REDIS_BROKEN);
+}
+
+void weir_redis_client_send(weir_redis_client *c, weir_redis_call *call, int64_t now_ns)
+{
+    (void)now_ns;
+    assert_true(c->calls < CALLS_MAX);
+    c->call[c->calls++] = call;
+    c->sent++;
+}
+
+void weir_redis_client_abandon(weir_redis_client *c, weir_redis_call *call)
+{
+    size_t at = 0;
+    while (at < c->calls && c->call[at] != call)
+        at++;
+    assert_true(at < c->calls);
+    memmove(&c->call[at], &c->call[at + 1], (c->calls - at - 1) * sizeof c->call[0]);
+    c->calls--;
+}
+
+bool weir_redis_client_is_up(const weir_redis_client *c, const weir_question *q,
+                             int64_t *ret_next_ns)
+{
+    (void)q;
+    *ret_next_ns = c->next_ns;
+    return !c->is_down;
+}
+
+/* Keys that begin with a digit are on the node of that number. */
+uint32_t weir_redis_client_node(const weir_redis_client *c, const weir_question *q,
+                                const char **ret_name)
+{
+    (void)c;
+    bool digit = q->key.at[0] >= '0' && q->key.at[0] <= '9';
+    *ret_name = digit ? "other:6379" : "host:6379";
+    return digit ? (uint32_t)(q->key.at[0] - '0') : 0;
+}
+
+static inline void say(void *ctx, const char *event, const char *node, const char *text)
+{
+    world *w = ctx;
+    assert_true(w->lines < LINES_MAX);
+    (void)snprintf(w->line[w->lines++], sizeof w->line[0], "%s %s %s", event, node, text);
+}
+
+static inline void begin(world *w, const char *policy, weir_redis_options options)
+{
+    const weir_store_options in = {.memory_bytes = 2 << 20};
+    memset(w, 0, sizeof *w);
+    w->dialer.calls = &dialer_calls;
+    w->now_ns = start_ns;
+    w->options = options;
+    assert_int_equal(weir_store_open(&w->store, &in), WEIR_OK);
+    assert_int_equal(weir_policy_parse(&w->policy, policy, strlen(policy), NULL, NULL), WEIR_OK);
+    (void)weir_policy_print(&w->policy, w->text, sizeof w->text);
+    const weir_redis_setup setup = {.options = &w->options,
+                                    .dialer = &w->dialer,
+                                    .store = w->store,
+                                    .stats = &w->stats,
+                                    .log = {say, w},
+                                    .seed = 7};
+    assert_int_equal(weir_redis_engine_open(&w->engine, &setup), WEIR_OK);
+}
+
+static inline void end(world *w)
+{
+    w->engine->calls->close(w->engine);
+    weir_store_close(w->store);
+    assert_int_equal(port_load_relaxed(&w->stats.deny_keys), 0);
+}
+
+/* ---- asking ---------------------------------------------------------------------------------- */
+
+/* A round of one question. */
+typedef struct single {
+    weir_round round; /* first */
+    weir_question question;
+    int done;
+    int64_t done_ns;
+} single;
+
+static inline void on_done(weir_round *r, int64_t now_ns)
+{
+    single *s = (single *)r;
+    s->done++;
+    s->done_ns = now_ns;
+}
+
+static inline weir_question question(world *w, weir_verb verb, const char *key, int64_t cost)
+{
+    return (weir_question){.verb = verb,
+                           .policy = &w->policy,
+                           .text = {w->text, strlen(w->text)},
+                           .name = {"api", 3},
+                           .key = {key, strlen(key)},
+                           .policy_id = weir_store_policy_id(w->store, &w->policy),
+                           .cost = cost};
+}
+
+/* Returns whether it was answered at once. */
+static inline bool ask(world *w, single *s, weir_verb verb, const char *key, int64_t cost)
+{
+    weir_on_error on_error = s->question.on_error;
+    weir_throttle throttle = s->question.throttle;
+    memset(s, 0, sizeof *s);
+    s->question = question(w, verb, key, cost);
+    s->question.on_error = on_error;
+    s->question.throttle = throttle;
+    s->round = (weir_round){.question = &s->question, .len = 1, .done = on_done};
+    return w->engine->calls->ask(w->engine, &s->round, w->now_ns);
+}
+
+static inline void to(world *w, int64_t now_ns)
+{
+    for (int i = 0; i < 1000 && w->alarm->at_ns <= now_ns; i++) {
+        if (w->alarm->at_ns > w->now_ns)
+            w->now_ns = w->alarm->at_ns;
+        w->alarm->at_ns = INT64_MAX;
+        w->alarm->fn(w->alarm->ctx, w->now_ns);
+    }
+    w->now_ns = now_ns;
+}
+
+/* The first call's answer. */
+static inline void allow(world *w, int64_t remaining)
+{
+    weir_question *q = client.call[0]->question;
+    q->status = WEIR_OK;
+    q->decision = (weir_decision){
+        .limit = q->policy->layer[0].limit, .remaining = remaining, .allowed = true};
+    end_call(w, 0, WEIR_REDIS_ANSWERED);
+}
+
+static inline void deny(world *w, int64_t remaining, int64_t retry_ns)
+{
+    weir_question *q = client.call[0]->question;
+    q->status = WEIR_OK;
+    q->decision = (weir_decision){.limit = q->policy->layer[0].limit,
+                                  .remaining = remaining,
+                                  .retry_after_ns = retry_ns,
+                                  .reset_after_ns = 2 * retry_ns};
+    end_call(w, 0, WEIR_REDIS_ANSWERED);
+}
+
+static inline uint64_t by(world *w, weir_on_error how)
+{
+    return port_load_relaxed(&w->stats.by_error[how]);
+}
+
+typedef struct several {
+    weir_round round; /* first */
+    weir_question question[4];
+    int done;
+} several;
+
+static inline void several_done(weir_round *r, int64_t now_ns)
+{
+    (void)now_ns;
+    ((several *)r)->done++;
+}
+
+static inline bool ask_several(world *w, several *s, size_t len, bool all)
+{
+    static const char *const keys[] = {"a", "b", "1c", "d"};
+    memset(s, 0, sizeof *s);
+    for (size_t i = 0; i < len; i++)
+        s->question[i] = question(w, WEIR_VERB_TAKE, keys[i], 1);
+    s->round = (weir_round){.question = s->question, .len = len, .all = all, .done = several_done};
+    return w->engine->calls->ask(w->engine, &s->round, w->now_ns);
+}
+
+#endif

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* The redis engine in virtual time: what is answered by a server, what when there is none, and the
+ * breaker. */
+
+#include "engine/redis/breaker.h"
+#include "engine/redis/engine_kit_test.h"
+
+/* ---- answers of a server --------------------------------------------------------------------- */
+
+static void an_answer_is_passed_on(void **state)
+{
+    (void)state;
+    world w;
+    single s = {0};
+    begin(&w, "gcra 10/s burst 5", (weir_redis_options){0});
+    assert_false(ask(&w, &s, WEIR_VERB_TAKE, "a", 2));
+    assert_int_equal(client.calls, 1);
+    assert_int_equal(client.call[0]->deadline_ns, start_ns + 50 * ms_ns);
+    assert_int_equal(s.done, 0);
+    w.now_ns += ms_ns;
+    allow(&w, 3);
+    assert_int_equal(s.done, 1);
+    assert_int_equal(s.done_ns, w.now_ns);
+    assert_int_equal(s.question.decision.remaining, 3);
+    assert_false(s.question.by_error);
+    assert_int_equal(port_load_relaxed(&w.stats.asked), 1);
+    end(&w);
+}
+
+/* A policy that a server cannot decide by exactly is no matter of on_error. */
+static void a_refused_policy_is_told(void **state)
+{
+    (void)state;
+    world w;
+    single s = {0};
+    begin(&w, "gcra 10/s burst 5", (weir_redis_options){.on_error = WEIR_REDIS_OPEN});
+    assert_false(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
+    s.question.status = WEIR_E_UNSUPPORTED;
+    s.question.reason = "not exact in doubles";
+    end_call(&w, 0, WEIR_REDIS_ANSWERED);
+    assert_int_equal(s.done, 1);
+    assert_int_equal(s.question.status, WEIR_E_UNSUPPORTED);
+    assert_string_equal(s.question.reason, "not exact in doubles");
+    assert_false(s.question.by_error);
+    end(&w);
+}
+
+static void a_round_ends_once_in_any_order(void **state)
+{
+    (void)state;
+    world w;
+    several s;
+    begin(&w, "gcra 10/s burst 5", (weir_redis_options){0});
+    assert_false(ask_several(&w, &s, 4, false));
+    assert_int_equal(client.calls, 4);
+    end_call(&w, 2, WEIR_REDIS_LATE);
+    end_call(&w, 2, WEIR_REDIS_BROKEN);
+    allow(&w, 1);
+    assert_int_equal(s.done, 0);
+    allow(&w, 2);
+    assert_int_equal(s.done, 1);
+    assert_true(s.question[2].by_error && s.question[3].by_error);
+    assert_int_equal(s.question[0].decision.remaining, 1);
+    assert_int_equal(s.question[1].decision.remaining, 2);
+    assert_null(s.round.inside);
+    end(&w);
+}
+
+static void all_go_as_one(void **state)
+{
+    (void)state;
+    world w;
+    several s;
+    begin(&w, "gcra 10/s burst 5", (weir_redis_options){0});
+    assert_false(ask_several(&w, &s, 3, true));
+    assert_int_equal(client.calls, 1);
+    assert_int_equal(client.call[0]->len, 3);
+    assert_true(client.call[0]->all);
+    client.call[0]->blocking = 1;
+    end_call(&w, 0, WEIR_REDIS_ANSWERED);
+    assert_int_equal(s.done, 1);
+    assert_int_equal(s.round.blocking, 1);
+
+    assert_false(ask_several(&w, &s, 3, true));
+    end_call(&w, 0, WEIR_REDIS_LATE);
+    assert_int_equal(s.done, 1);
+    assert_int_equal(s.round.blocking, 3);
+    assert_true(s.question[2].by_error && s.question[2].decision.allowed);
+    assert_int_equal(by(&w, WEIR_ON_ERROR_OPEN), 3);
+    end(&w);
+}
+
+/* ---- without one ----------------------------------------------------------------------------- */
+
+static void on_error_decides(void **state)
+{
+    (void)state;
+    static const weir_redis_outcome outcomes[] = {WEIR_REDIS_LATE, WEIR_REDIS_BROKEN,
+                                                  WEIR_REDIS_UNREACHABLE, WEIR_REDIS_REFUSED,
+                                                  WEIR_REDIS_CROWDED};
+    for (size_t i = 0; i < sizeof outcomes / sizeof *outcomes; i++) {
+        world w;
+        single s = {0};
+        begin(&w, "gcra 10/s burst 5", (weir_redis_options){.on_error = WEIR_REDIS_CLOSED});
+        assert_false(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
+        end_call(&w, 0, outcomes[i]);
+        assert_int_equal(s.question.status, WEIR_OK);
+        assert_true(s.question.by_error);
+        assert_false(s.question.decision.allowed);
+        assert_int_equal(s.question.decision.retry_after_ns, s_ns);
+
+        s.question.on_error = WEIR_ON_ERROR_OPEN;
+        assert_false(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
+        end_call(&w, 0, outcomes[i]);
+        assert_true(s.question.decision.allowed && s.question.by_error);
+        assert_int_equal(s.question.decision.remaining, 5);
+
+        s.question.on_error = WEIR_ON_ERROR_LOCAL;
+        assert_false(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
+        end_call(&w, 0, outcomes[i]);
+        assert_true(s.question.decision.allowed && s.question.by_error);
+        assert_int_equal(s.question.decision.remaining, 4);
+
+        s.question.on_error = WEIR_ON_ERROR_TELL;
+        assert_false(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
+        end_call(&w, 0, outcomes[i]);
+        assert_int_equal(s.question.status, WEIR_E_IO);
+        assert_non_null(s.question.reason);
+        assert_false(s.question.by_error);
+        for (int how = WEIR_ON_ERROR_OPEN; how <= WEIR_ON_ERROR_TELL; how++)
+            assert_int_equal(by(&w, (weir_on_error)how), 1);
+        end(&w);
+    }
+}
+
+static void a_refund_is_not_pretended(void **state)
+{
+    (void)state;
+    world w;
+    single s = {0};
+    begin(&w, "gcra 10/s burst 5", (weir_redis_options){.on_error = WEIR_REDIS_OPEN});
+    assert_false(ask(&w, &s, WEIR_VERB_REFUND, "a", 1));
+    end_call(&w, 0, WEIR_REDIS_LATE);
+    assert_int_equal(s.question.status, WEIR_E_IO);
+    assert_false(ask(&w, &s, WEIR_VERB_RESET, "a", 0));
+    end_call(&w, 0, WEIR_REDIS_UNREACHABLE);
+    assert_int_equal(s.question.status, WEIR_E_IO);
+    end(&w);
+}
+
+static void a_node_that_is_down_is_not_waited_for(void **state)
+{
+    (void)state;
+    world w;
+    single s = {0};
+    begin(&w, "gcra 10/s burst 5", (weir_redis_options){.on_error = WEIR_REDIS_CLOSED});
+    client.is_down = true;
+    client.next_ns = start_ns + 300 * ms_ns + 1;
+    assert_true(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
+    assert_int_equal(client.sent, 0);
+    assert_int_equal(s.question.decision.retry_after_ns, 300 * ms_ns + us_ns);
+    assert_int_equal(s.done, 0);
+    end(&w);
+}
+
+static void no_more_than_in_flight_wait(void **state)
+{
+    (void)state;
+    world w;
+    single s[3] = {0};
+    begin(&w, "gcra 10/s burst 5", (weir_redis_options){.in_flight = 2});
+    assert_false(ask(&w, &s[0], WEIR_VERB_TAKE, "a", 1));
+    assert_false(ask(&w, &s[1], WEIR_VERB_TAKE, "b", 1));
+    assert_true(ask(&w, &s[2], WEIR_VERB_TAKE, "c", 1));
+    assert_true(s[2].question.by_error);
+    allow(&w, 4);
+    assert_false(ask(&w, &s[2], WEIR_VERB_TAKE, "c", 1));
+    end(&w);
+    assert_int_equal(s[0].done + s[1].done + s[2].done, 3);
+}
+
+/* ---- the breaker ----------------------------------------------------------------------------- */
+
+static void fail_some(world *w, int n, const char *key)
+{
+    for (int i = 0; i < n; i++) {
+        single s = {0};
+        assert_false(ask(w, &s, WEIR_VERB_TAKE, key, 1));
+        end_call(w, client.calls - 1, WEIR_REDIS_LATE);
+        assert_int_equal(s.done, 1);
+    }
+}
+
+static void a_breaker_opens_probes_and_closes(void **state)
+{
+    (void)state;
+    world w;
+    single s = {0}, probe = {0};
+    begin(&w, "gcra 10/s burst 5", (weir_redis_options){.on_error = WEIR_REDIS_CLOSED});
+    fail_some(&w, WEIR_BREAKER_FAILURES, "a");
+    assert_int_equal(w.lines, 1);
+    assert_string_equal(w.line[0], "redis-breaker host:6379 open");
+    assert_int_equal(port_load_relaxed(&w.stats.breaks), 1);
+
+    /* At once, without asking, and with the time of the probe. */
+    size_t sent = client.sent;
+    assert_true(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
+    assert_int_equal(client.sent, sent);
+    int64_t wait_ns = s.question.decision.retry_after_ns;
+    assert_in_range(wait_ns, WEIR_BREAKER_PAUSE_NS / 2, WEIR_BREAKER_PAUSE_NS);
+
+    /* Another node is another matter. */
+    assert_false(ask(&w, &s, WEIR_VERB_TAKE, "1", 1));
+    allow(&w, 4);
+
+    /* One probe, and only one. */
+    w.now_ns += wait_ns;
+    assert_false(ask(&w, &probe, WEIR_VERB_TAKE, "b", 1));
+    assert_string_equal(w.line[1], "redis-breaker host:6379 probing");
+    assert_true(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
+
+    /* It fails: a longer pause, and no line in the log. */
+    w.now_ns += 50 * ms_ns;
+    end_call(&w, 0, WEIR_REDIS_LATE);
+    assert_int_equal(w.lines, 2);
+    assert_true(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
+    wait_ns = s.question.decision.retry_after_ns;
+    assert_in_range(wait_ns, WEIR_BREAKER_PAUSE_NS, 2 * WEIR_BREAKER_PAUSE_NS);
+
+    w.now_ns += wait_ns;
+    assert_false(ask(&w, &probe, WEIR_VERB_TAKE, "b", 1));
+    allow(&w, 4);
+    assert_string_equal(w.line[2], "redis-breaker host:6379 closed");
+    assert_int_equal(w.lines, 3);
+    assert_false(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
+    allow(&w, 4);
+    end(&w);
+}
+
+static void a_probe_may_be_abandoned(void **state)
+{
+    (void)state;
+    world w;
+    single s = {0};
+    begin(&w, "gcra 10/s burst 5", (weir_redis_options){0});
+    fail_some(&w, WEIR_BREAKER_FAILURES, "a");
+    w.now_ns += WEIR_BREAKER_PAUSE_NS;
+    assert_false(ask(&w, &s, WEIR_VERB_TAKE, "b", 1));
+    w.engine->calls->abandon(w.engine, &s.round);
+    assert_false(ask(&w, &s, WEIR_VERB_TAKE, "b", 1));
+    allow(&w, 4);
+    assert_string_equal(w.line[w.lines - 1], "redis-breaker host:6379 closed");
+    end(&w);
+}
+
+/* A node that refuses lives: it is asked on. */
+static void refusals_open_no_breaker(void **state)
+{
+    (void)state;
+    world w;
+    single s = {0};
+    begin(&w, "gcra 10/s burst 5", (weir_redis_options){0});
+    for (int i = 0; i < 3 * WEIR_BREAKER_FAILURES; i++) {
+        assert_false(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
+        end_call(&w, 0, i % 2 ? WEIR_REDIS_REFUSED : WEIR_REDIS_LATE);
+    }
+    assert_int_equal(w.lines, 0);
+    end(&w);
+}
+
+/* What is asked from within done() is asked as ever. */
+typedef struct again {
+    weir_round round; /* first */
+    weir_question question;
+    world *world;
+    int left;
+} again;
+
+static void ask_again(weir_round *r, int64_t now_ns)
+{
+    again *a = (again *)r;
+    if (a->left-- > 0)
+        (void)a->world->engine->calls->ask(a->world->engine, r, now_ns);
+}
+
+static void closing_answers_all(void **state)
+{
+    (void)state;
+    world w;
+    single s[4] = {0};
+    begin(&w, "gcra 100/s burst 1", (weir_redis_options){.on_error = WEIR_REDIS_CLOSED});
+    again a = {.world = &w, .left = 3, .question = question(&w, WEIR_VERB_TAKE, "z", 1)};
+    a.round = (weir_round){.question = &a.question, .len = 1, .done = ask_again};
+    assert_false(w.engine->calls->ask(w.engine, &a.round, w.now_ns));
+    assert_false(ask(&w, &s[0], WEIR_VERB_TAKE, "a", 1));
+    allow(&w, 0);
+    assert_int_equal(a.left, 2);
+    assert_int_equal(client.calls, 2);
+    deny(&w, 0, 10 * ms_ns);
+    w.now_ns += 10 * ms_ns;
+    for (int i = 0; i < 4; i++)
+        assert_false(ask(&w, &s[i], WEIR_VERB_TAKE, "a", 1));
+    assert_int_equal(client.calls, 2);
+    end(&w);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(s[i].done, 1);
+        assert_true(s[i].question.by_error);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_answer_is_passed_on),
+        cmocka_unit_test(a_refused_policy_is_told),
+        cmocka_unit_test(a_round_ends_once_in_any_order),
+        cmocka_unit_test(all_go_as_one),
+        cmocka_unit_test(on_error_decides),
+        cmocka_unit_test(a_refund_is_not_pretended),
+        cmocka_unit_test(a_node_that_is_down_is_not_waited_for),
+        cmocka_unit_test(no_more_than_in_flight_wait),
+        cmocka_unit_test(a_breaker_opens_probes_and_closes),
+        cmocka_unit_test(a_probe_may_be_abandoned),
+        cmocka_unit_test(refusals_open_no_breaker),
+        cmocka_unit_test(closing_answers_all),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* What on_error answers: out of the policy alone (open, closed), or by the service's own store.
+ * Figures are those that the wire would have: times in whole microseconds, rounded up, but for
+ * those of the store, which are its own. */
+
+#include "engine/redis/fallback.h"
+
+#include <string.h>
+
+enum { GRANT_TRIES = 4 };
+
+static const int64_t ns_per_us = 1000, ns_per_s = 1000000000;
+
+void weir_fallback_init(weir_fallback *ret, weir_store *store, weir_on_error on_error)
+{
+    static const char format[] = "gcra 1/ns"; /* any policy with an 8-byte TAT */
+    *ret = (weir_fallback){.store = store, .on_error = on_error};
+    weir_status st = weir_policy_parse(&ret->throttle_policy, format, strlen(format), NULL, NULL);
+    if (st == WEIR_OK && store)
+        ret->throttle_id = ~weir_store_policy_id(store, &ret->throttle_policy);
+}
+
+/* The figures of a fresh key, and whether it could take `cost`. */
+static weir_decision fresh(const weir_policy *p, int64_t cost)
+{
+    weir_decision d = {.limit = p->layer[0].limit, .allowed = true};
+    for (uint32_t i = 1; i < p->layers; i++) {
+        if (p->layer[i].limit < d.limit) {
+            d.limit = p->layer[i].limit;
+            d.layer = i;
+        }
+    }
+    d.remaining = d.limit;
+    if (cost > d.limit) {
+        d.allowed = false;
+        d.never = true;
+        d.retry_after_ns = INT64_MAX;
+    }
+    return d;
+}
+
+static weir_decision closed(const weir_policy *p, int64_t cost, int64_t wait_ns)
+{
+    weir_decision d = fresh(p, cost);
+    d.allowed = false;
+    d.remaining = 0;
+    d.reset_after_ns = (wait_ns + ns_per_us - 1) / ns_per_us * ns_per_us;
+    if (!d.never)
+        d.retry_after_ns = d.reset_after_ns;
+    return d;
+}
+
+/* ---- the service's own store ----------------------------------------------------------------- */
+
+/* As many of q->cost units as there are. If others take some in between, it is fewer. */
+static weir_status grant(weir_store *s, weir_question *q, int64_t now_ns)
+{
+    weir_decision d;
+    weir_status st =
+        weir_store_peek(s, q->policy, q->policy_id, q->key.at, q->key.len, now_ns, q->cost, &d);
+    q->granted = 0;
+    for (int i = 0; st == WEIR_OK && i < GRANT_TRIES; i++) {
+        int64_t n = d.remaining < q->cost ? d.remaining : q->cost;
+        if (n == 0)
+            break;
+        st = weir_store_check(s, q->policy, q->policy_id, q->key.at, q->key.len, now_ns, n, &d);
+        if (st == WEIR_OK && d.allowed) {
+            q->granted = n;
+            break;
+        }
+    }
+    return st != WEIR_OK ? st
+                         : weir_store_peek(s, q->policy, q->policy_id, q->key.at, q->key.len,
+                                           now_ns, 1, &q->decision);
+}
+
+static weir_status throttle_state(void *ctx, uint64_t *state, int64_t now_ns)
+{
+    weir_question *q = ctx;
+    q->throttle_status = weir_throttle_check(&q->throttle, state, now_ns, &q->answer);
+    return q->throttle_status == WEIR_THROTTLE_OK ? WEIR_OK : WEIR_E_RANGE;
+}
+
+static weir_status reset(weir_store *s, weir_question *q)
+{
+    weir_status st = weir_store_reset(s, q->policy_id, q->key.at, q->key.len);
+    if (st == WEIR_OK)
+        q->decision = fresh(q->policy, 0);
+    return st;
+}
+
+static weir_status local(const weir_fallback *f, weir_question *q, int64_t now_ns)
+{
+    switch (q->verb) {
+    case WEIR_VERB_TAKE:
+        return weir_store_check(f->store, q->policy, q->policy_id, q->key.at, q->key.len, now_ns,
+                                q->cost, &q->decision);
+    case WEIR_VERB_PEEK:
+        return weir_store_peek(f->store, q->policy, q->policy_id, q->key.at, q->key.len, now_ns,
+                               q->cost, &q->decision);
+    case WEIR_VERB_REFUND:
+        return weir_store_refund(f->store, q->policy, q->policy_id, q->key.at, q->key.len, now_ns,
+                                 q->cost, &q->decision);
+    case WEIR_VERB_RESET:
+        return reset(f->store, q);
+    case WEIR_VERB_GRANT:
+        return grant(f->store, q, now_ns);
+    case WEIR_VERB_THROTTLE:
+        q->throttle_status = WEIR_THROTTLE_OK;
+        return weir_store_apply(f->store, &f->throttle_policy, f->throttle_id, q->key.at,
+                                q->key.len, now_ns, throttle_state, q);
+    }
+    return WEIR_E_RANGE;
+}
+
+/* ---- one question ---------------------------------------------------------------------------- */
+
+/* Of a fresh key: what the arithmetic refuses, or could never allow, it says as ever. */
+static weir_status throttle(weir_question *q, int64_t now_ns, bool open, int64_t wait_ns)
+{
+    uint64_t state = 0;
+    weir_throttle look = q->throttle;
+    weir_status st = throttle_state(q, &state, now_ns);
+    if (st != WEIR_OK || q->answer.limited)
+        return st;
+    look.quantity = 0;
+    state = 0;
+    q->throttle_status = weir_throttle_check(&look, &state, now_ns, &q->answer);
+    if (!open) {
+        int64_t wait_s = (wait_ns + ns_per_s - 1) / ns_per_s;
+        q->answer.limited = true;
+        q->answer.remaining = 0;
+        q->answer.retry_after_s = wait_s;
+        q->answer.reset_after_s = wait_s;
+    }
+    return WEIR_OK;
+}
+
+static weir_on_error of(const weir_fallback *f, const weir_question *q)
+{
+    return q->on_error == WEIR_ON_ERROR_DEFAULT ? f->on_error : q->on_error;
+}
+
+static weir_on_error tell(weir_question *q, const char *why)
+{
+    q->status = WEIR_E_IO;
+    q->reason = why;
+    q->by_error = false;
+    return WEIR_ON_ERROR_TELL;
+}
+
+weir_on_error weir_fallback_answer(const weir_fallback *f, weir_question *q, int64_t now_ns,
+                                   int64_t wait_ns, const char *why)
+{
+    weir_on_error by = of(f, q);
+    bool changes = q->verb == WEIR_VERB_REFUND || q->verb == WEIR_VERB_RESET;
+    if (by == WEIR_ON_ERROR_TELL || (by == WEIR_ON_ERROR_LOCAL && !f->store) ||
+        (by != WEIR_ON_ERROR_LOCAL && changes))
+        return tell(q, why);
+    bool open = by == WEIR_ON_ERROR_OPEN;
+    q->by_error = true;
+    q->reason = NULL;
+    q->status = WEIR_OK;
+    q->granted = 0;
+    if (by == WEIR_ON_ERROR_LOCAL) {
+        q->status = local(f, q, now_ns);
+    } else if (q->verb == WEIR_VERB_THROTTLE) {
+        q->status = throttle(q, now_ns, open, wait_ns);
+    } else {
+        int64_t cost = q->verb == WEIR_VERB_GRANT ? 1 : q->cost;
+        q->decision = open ? fresh(q->policy, cost) : closed(q->policy, cost, wait_ns);
+        if (open && q->verb == WEIR_VERB_GRANT)
+            q->granted = q->cost < q->decision.limit ? q->cost : q->decision.limit;
+    }
+    return by;
+}
+
+/* ---- several as one -------------------------------------------------------------------------- */
+
+static weir_on_error strictest(const weir_fallback *f, const weir_round *r)
+{
+    static const int rank[] = {[WEIR_ON_ERROR_OPEN] = 0,
+                               [WEIR_ON_ERROR_LOCAL] = 1,
+                               [WEIR_ON_ERROR_CLOSED] = 2,
+                               [WEIR_ON_ERROR_TELL] = 3};
+    weir_on_error by = WEIR_ON_ERROR_OPEN;
+    for (size_t i = 0; i < r->len; i++) {
+        weir_on_error one = of(f, &r->question[i]);
+        if (rank[one] > rank[by])
+            by = one;
+    }
+    return by == WEIR_ON_ERROR_LOCAL && !f->store ? WEIR_ON_ERROR_TELL : by;
+}
+
+static void local_all(const weir_fallback *f, weir_round *r, int64_t now_ns)
+{
+    weir_store_request asked[WEIR_TAKE_MANY_MAX];
+    for (size_t i = 0; i < r->len; i++) {
+        const weir_question *q = &r->question[i];
+        asked[i] = (weir_store_request){.policy = q->policy,
+                                        .policy_id = q->policy_id,
+                                        .key = q->key.at,
+                                        .key_len = q->key.len,
+                                        .cost = q->cost};
+    }
+    weir_status st = weir_store_take_many(f->store, asked, r->len, now_ns, &r->blocking);
+    for (size_t i = 0; i < r->len; i++) {
+        r->question[i].status = st == WEIR_OK ? WEIR_OK : asked[i].status;
+        r->question[i].decision = asked[i].decision;
+    }
+}
+
+weir_on_error weir_fallback_answer_all(const weir_fallback *f, weir_round *r, int64_t now_ns,
+                                       int64_t wait_ns, const char *why)
+{
+    weir_on_error by = strictest(f, r);
+    r->blocking = r->len;
+    for (size_t i = 0; i < r->len; i++) {
+        weir_question *q = &r->question[i];
+        weir_on_error was = q->on_error;
+        q->on_error = by;
+        q->by_error = true;
+        q->reason = NULL;
+        if (by != WEIR_ON_ERROR_LOCAL)
+            (void)weir_fallback_answer(f, q, now_ns, wait_ns, why);
+        q->on_error = was;
+        if (q->status == WEIR_OK && !q->decision.allowed &&
+            (r->blocking == r->len || (q->decision.never && by == WEIR_ON_ERROR_CLOSED &&
+                                       !r->question[r->blocking].decision.never)))
+            r->blocking = i;
+    }
+    if (by == WEIR_ON_ERROR_LOCAL)
+        local_all(f, r, now_ns);
+    return by;
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* What the redis engine knows to be denied, and who waits for whom, in virtual time: what is sent, and
+ * what is not. */
+
+#include "engine/redis/engine_kit_test.h"
+
+/* ---- what is known to be denied -------------------------------------------------------------- */
+
+static void a_denial_is_known_until_its_time(void **state)
+{
+    (void)state;
+    world w;
+    single s = {0};
+    begin(&w, "gcra 1/s burst 5", (weir_redis_options){0});
+    assert_false(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
+    w.now_ns += ms_ns; /* the way there and back */
+    deny(&w, 0, s_ns);
+    assert_int_equal(port_load_relaxed(&w.stats.deny_keys), 1);
+
+    w.now_ns = start_ns + 500 * ms_ns + 1;
+    assert_true(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
+    assert_false(s.question.by_error);
+    assert_false(s.question.decision.allowed);
+    assert_int_equal(s.question.decision.limit, 5);
+    assert_int_equal(s.question.decision.retry_after_ns, 501 * ms_ns);
+    assert_int_equal(s.question.decision.reset_after_ns, 1501 * ms_ns);
+    assert_true(ask(&w, &s, WEIR_VERB_PEEK, "a", 1));
+    assert_true(ask(&w, &s, WEIR_VERB_GRANT, "a", 3));
+    assert_int_equal(s.question.granted, 0);
+    assert_int_equal(port_load_relaxed(&w.stats.deny_hits), 3);
+
+    /* Another cost, key, text or name is not known. */
+    assert_false(ask(&w, &s, WEIR_VERB_PEEK, "a", 0));
+    allow(&w, 0);
+    assert_false(ask(&w, &s, WEIR_VERB_TAKE, "ab", 1));
+    allow(&w, 0);
+
+    /* Never later than the truth: that is a second after it was sent, or more. */
+    w.now_ns = start_ns + s_ns - s_ns / 512 - us_ns - 1;
+    assert_true(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
+    w.now_ns++;
+    assert_false(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
+    allow(&w, 0);
+    end(&w);
+}
+
+static void a_reset_or_refund_forgets_it(void **state)
+{
+    (void)state;
+    static const weir_verb verbs[] = {WEIR_VERB_RESET, WEIR_VERB_REFUND};
+    for (size_t i = 0; i < 2; i++) {
+        world w;
+        single s = {0};
+        begin(&w, "gcra 1/s burst 5", (weir_redis_options){0});
+        assert_false(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
+        deny(&w, 0, s_ns);
+        assert_true(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
+        assert_false(ask(&w, &s, verbs[i], "a", 1));
+        allow(&w, 1);
+        assert_false(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
+
+        /* A denial of before the reset that is heard of afterwards is not believed. */
+        single r = {0};
+        assert_false(ask(&w, &r, verbs[i], "a", 1));
+        r.question.status = WEIR_OK;
+        end_call(&w, 1, WEIR_REDIS_ANSWERED);
+        deny(&w, 0, s_ns);
+        assert_false(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
+        deny(&w, 0, s_ns);
+
+        /* One that may have been done counts as one. */
+        assert_false(ask(&w, &r, verbs[i], "a", 1));
+        end_call(&w, 0, WEIR_REDIS_LATE);
+        assert_false(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
+        allow(&w, 0);
+        end(&w);
+    }
+}
+
+static void counted_denials_are_all_sent(void **state)
+{
+    (void)state;
+    world w;
+    single s = {0};
+    begin(&w, "sliding-log 5/s count-denied", (weir_redis_options){0});
+    for (int i = 0; i < 3; i++) {
+        assert_false(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
+        deny(&w, 0, s_ns);
+    }
+    assert_int_equal(port_load_relaxed(&w.stats.deny_keys), 0);
+    end(&w);
+}
+
+static void it_may_be_turned_off(void **state)
+{
+    (void)state;
+    world w;
+    single s = {0};
+    begin(&w, "gcra 1/s burst 5", (weir_redis_options){.deny_cache_bytes = SIZE_MAX});
+    for (int i = 0; i < 3; i++) {
+        assert_false(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
+        deny(&w, 0, s_ns);
+    }
+    end(&w);
+}
+
+/* ---- gates ----------------------------------------------------------------------------------- */
+
+/* One that asks for a hot key when its denial has ended is enough. */
+static void a_crowd_waits_for_one(void **state)
+{
+    (void)state;
+    world w;
+    single s[5] = {0}, last = {0};
+    begin(&w, "gcra 100/s burst 1", (weir_redis_options){0});
+    assert_false(ask(&w, &s[0], WEIR_VERB_TAKE, "a", 1));
+    deny(&w, 0, 10 * ms_ns);
+    w.now_ns += 10 * ms_ns;
+    for (int i = 0; i < 5; i++)
+        assert_false(ask(&w, &s[i], WEIR_VERB_TAKE, "a", 1));
+    assert_int_equal(client.sent, 2);
+
+    /* It is allowed, with nothing left: the next asks, and is denied, for all. */
+    allow(&w, 0);
+    assert_int_equal(s[0].done, 1);
+    assert_int_equal(client.sent, 3);
+    assert_int_equal(s[1].done, 0);
+    deny(&w, 0, 10 * ms_ns);
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(s[i].done, 1);
+    for (int i = 1; i < 5; i++)
+        assert_false(s[i].question.decision.allowed);
+    assert_int_equal(client.sent, 3);
+    assert_int_equal(client.calls, 0);
+
+    /* As many go at once as there are units left, and one more. */
+    w.now_ns += 10 * ms_ns;
+    for (int i = 0; i < 5; i++)
+        assert_false(ask(&w, &s[i], WEIR_VERB_TAKE, "a", 1));
+    assert_int_equal(client.calls, 1);
+    allow(&w, 2);
+    assert_int_equal(client.calls, 3);
+    allow(&w, 1);
+    allow(&w, 0);
+    assert_int_equal(client.calls, 1);
+    allow(&w, 5);
+    assert_int_equal(client.calls, 1);
+    allow(&w, 4);
+    assert_false(ask(&w, &last, WEIR_VERB_TAKE, "a", 1));
+    assert_false(ask(&w, &s[0], WEIR_VERB_TAKE, "a", 1));
+    assert_int_equal(client.calls, 2);
+    end(&w);
+    assert_int_equal(last.done, 1);
+}
+
+static void who_waits_has_a_deadline(void **state)
+{
+    (void)state;
+    world w;
+    single s[3] = {0};
+    begin(&w, "gcra 100/s burst 1", (weir_redis_options){.on_error = WEIR_REDIS_CLOSED});
+    assert_false(ask(&w, &s[0], WEIR_VERB_TAKE, "a", 1));
+    deny(&w, 0, 10 * ms_ns);
+    to(&w, start_ns + 10 * ms_ns);
+    assert_false(ask(&w, &s[0], WEIR_VERB_TAKE, "a", 1));
+    to(&w, start_ns + 20 * ms_ns);
+    assert_false(ask(&w, &s[1], WEIR_VERB_TAKE, "a", 1));
+    to(&w, start_ns + 69 * ms_ns);
+    assert_int_equal(s[1].done, 0);
+    to(&w, start_ns + 70 * ms_ns);
+    assert_int_equal(s[1].done, 1);
+    assert_int_equal(s[1].done_ns, start_ns + 70 * ms_ns);
+    assert_true(s[1].question.by_error);
+
+    /* The probe fails: the next asks. It goes: the one after it does. */
+    assert_false(ask(&w, &s[1], WEIR_VERB_TAKE, "a", 1));
+    assert_false(ask(&w, &s[2], WEIR_VERB_TAKE, "a", 1));
+    end_call(&w, 0, WEIR_REDIS_LATE);
+    assert_int_equal(client.calls, 1);
+    w.engine->calls->abandon(w.engine, &s[1].round);
+    assert_int_equal(client.calls, 1);
+    assert_ptr_equal(client.call[0]->question, &s[2].question);
+    w.engine->calls->abandon(w.engine, &s[2].round);
+    assert_int_equal(client.calls, 0);
+    end(&w);
+}
+
+static void abandoned_at_any_time(void **state)
+{
+    (void)state;
+    world w;
+    several s;
+    single hot[3] = {0};
+    begin(&w, "gcra 100/s burst 1", (weir_redis_options){0});
+    assert_false(ask_several(&w, &s, 4, false));
+    allow(&w, 0);
+    w.engine->calls->abandon(w.engine, &s.round);
+    assert_int_equal(client.calls, 0);
+    assert_int_equal(s.done, 0);
+
+    assert_false(ask(&w, &hot[0], WEIR_VERB_TAKE, "a", 1));
+    deny(&w, 0, 10 * ms_ns);
+    w.now_ns += 10 * ms_ns;
+    for (int i = 0; i < 3; i++)
+        assert_false(ask(&w, &hot[i], WEIR_VERB_TAKE, "a", 1));
+    w.engine->calls->abandon(w.engine, &hot[1].round);
+    /* Where nobody may be asked, those who waited are answered, but not from within this. */
+    client.is_down = true;
+    w.engine->calls->abandon(w.engine, &hot[0].round);
+    assert_int_equal(hot[2].done, 0);
+    to(&w, w.now_ns);
+    assert_int_equal(hot[2].done, 1);
+    assert_int_equal(hot[0].done + hot[1].done, 0);
+
+    /* Also between its answer and its telling. */
+    client.is_down = false;
+    for (int i = 0; i < 3; i++)
+        assert_false(ask(&w, &hot[i], WEIR_VERB_TAKE, "a", 1));
+    client.is_down = true;
+    w.engine->calls->abandon(w.engine, &hot[0].round);
+    w.engine->calls->abandon(w.engine, &hot[2].round);
+    to(&w, w.now_ns);
+    assert_int_equal(hot[1].done, 1);
+    assert_int_equal(hot[2].done, 0);
+    end(&w);
+}
+
+/* ---- a hot key, against the core ------------------------------------------------------------- */
+
+/* A server that decides by the core, `delay` after it was sent; questions come every `gap`. No key
+ * is denied that the server would allow, and each denial of the server has its own time to itself.
+ */
+static void a_hot_key_is_asked_once_a_denial(void **state)
+{
+    (void)state;
+    static const char *const policies[] = {"gcra 100/s burst 1", "gcra 100/s burst 20",
+                                           "fixed-window 10/s", "sliding-log 10/s"};
+    enum { ASKS = 20000 };
+    for (size_t k = 0; k < sizeof policies / sizeof *policies; k++) {
+        world w;
+        static single s[ASKS];
+        begin(&w, policies[k], (weir_redis_options){0});
+        const int64_t gap_ns = 100 * us_ns, delay_ns = 300 * us_ns;
+        int64_t denied_ns = INT64_MIN, retry_ns = 0, sent_ns[CALLS_MAX] = {0};
+        size_t seen = 0, early = 0, denials = 0;
+        for (size_t i = 0; i < ASKS; i++) {
+            to(&w, start_ns + (int64_t)i * gap_ns);
+            while (client.calls > 0 && sent_ns[0] + delay_ns <= w.now_ns) {
+                weir_question *q = client.call[0]->question;
+                q->status =
+                    weir_store_check(w.store, q->policy, q->policy_id, q->key.at, q->key.len,
+                                     w.now_ns - delay_ns / 2, q->cost, &q->decision);
+                if (!q->decision.allowed) {
+                    /* The first burst may be on its way already; later each has its time. */
+                    early += i > 100 && w.now_ns - delay_ns / 2 <
+                                            denied_ns + retry_ns - retry_ns / 256 - 10 * us_ns;
+                    denied_ns = w.now_ns - delay_ns / 2;
+                    retry_ns = q->decision.retry_after_ns;
+                    denials++;
+                }
+                size_t before = client.sent;
+                memmove(&sent_ns[0], &sent_ns[1], sizeof sent_ns - sizeof sent_ns[0]);
+                end_call(&w, 0, WEIR_REDIS_ANSWERED);
+                for (size_t n = client.calls - (client.sent - before); n < client.calls; n++)
+                    sent_ns[n] = w.now_ns;
+                seen = client.sent;
+            }
+            (void)ask(&w, &s[i], WEIR_VERB_TAKE, "hot", 1);
+            for (; seen < client.sent; seen++)
+                sent_ns[client.calls - 1] = w.now_ns;
+        }
+        size_t allowed = 0;
+        for (size_t i = 0; i < ASKS; i++)
+            allowed += s[i].question.status == WEIR_OK && s[i].question.decision.allowed;
+        assert_int_equal(early, 0);
+        assert_true(denials > 5);
+        assert_int_equal(by(&w, WEIR_ON_ERROR_OPEN), 0);
+        /* 2 s: what the policy has, but for what is lost by asking a little late. */
+        assert_true(allowed >= (k < 2 ? 185 : 20));
+        assert_true(client.sent <= allowed + denials + 1);
+        end(&w);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_denial_is_known_until_its_time),
+        cmocka_unit_test(a_reset_or_refund_forgets_it),
+        cmocka_unit_test(counted_denials_are_all_sent),
+        cmocka_unit_test(it_may_be_turned_off),
+        cmocka_unit_test(a_crowd_waits_for_one),
+        cmocka_unit_test(who_waits_has_a_deadline),
+        cmocka_unit_test(abandoned_at_any_time),
+        cmocka_unit_test(a_hot_key_is_asked_once_a_denial),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

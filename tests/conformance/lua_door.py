@@ -1,0 +1,226 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+# Copyright (c) 2026 the weir authors
+"""The door of the library of functions: cases go to a real redis-server, as functions and as a
+script, with the clock in a key, and the answers must be the vector's, in microseconds rounded up.
+Cases with times that are no whole microseconds, or with policies that the library refuses, are not
+for it; how many those are is said.
+
+    lua_door.py FILE...                      vectors
+    lua_door.py --random SEED CASES STEPS    the model itself is asked, at whole microseconds"""
+
+import argparse
+import json
+import os
+import random
+import sys
+
+REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path[:0] = [os.path.join(REPO, "tests", "redis"), os.path.join(REPO, "reference")]
+
+import lua_kit  # noqa: E402
+import random_vectors  # noqa: E402
+import weir_reference as model  # noqa: E402
+from vector_format import Case  # noqa: E402
+
+NOW_US_MAX = 7_800_000_000_000_000  # 2217: from there on 36.5 years are within 2^53
+REFUSED_AT_REFUND = "cannot give back"
+LIMITS_OF_DOUBLES = ("whole microseconds", "not exact in the doubles", "a number of slices")
+FIGURES = ("limit", "remaining", "retry_after_ns", "reset_after_ns", "delay_ns", "layer")
+NEVER = (None, model.INT64_MAX)
+
+
+def up_us(ns):
+    return -(-ns // 1000)
+
+
+def wanted(step):
+    """The first seven figures of a step's answer, or None if it is a refund that is refused."""
+    if not step.get("ok", True):
+        return None
+    retry = step["retry_after_ns"]
+    return [int(step.get("allowed", step["op"] != "take")), step["limit"], step["remaining"],
+            -1 if retry in NEVER else up_us(retry), up_us(step["reset_after_ns"]), up_us(step["delay_ns"]),
+            step["layer"]]
+
+
+def bounds(layers, now_ns):
+    """The windows that an asker names for each layer with a zone."""
+    out = []
+    for layer in layers:
+        windows = getattr(layer, "windows", None)
+        if not isinstance(windows, model.CalendarWindows) or windows.zone == "UTC":
+            continue
+        start, after = windows.bounds(now_ns)
+        before = windows.bounds(start - 1)[0] if start > 0 else start
+        out += [max(0, t) // 1000 for t in (before, start, after, windows.bounds(after)[1])]
+    return out
+
+
+def commands(door, policy, steps, key):
+    layers = model.parse_policy(policy)
+    for step in steps:
+        yield ("SET", lua_kit.CLOCK_KEY, step["t_ns"] // 1000)
+        yield door.call("weir_ask", [key], step["op"].upper(), policy, step["cost"], *bounds(layers, step["t_ns"]))
+
+
+def difference(policy, steps, answers):
+    for i, (step, answer) in enumerate(zip(steps, answers[1::2])):
+        want = wanted(step)
+        if want is None:
+            good = isinstance(answer, lua_kit.Refused) and REFUSED_AT_REFUND in str(answer)
+        elif isinstance(answer, lua_kit.Refused):
+            good = False
+        elif step["op"] == "refund":
+            good = answer[1:7] == want[1:]
+        else:
+            good = answer[:7] == want and answer[7] == step.get("granted", 0)
+        if not good:
+            before = "".join(f"\n    {s} -> {a}" for s, a in zip(steps[:i], answers[1::2]))
+            return f"step {i}{before}\n    asked {step}\n    want {want}\n    got  {answer!r}"
+    return ""
+
+
+class Door:
+    def __init__(self, client, way):
+        self.client, self.way = client, way(client, lua_kit.with_clock(lua_kit.library()))
+        self.run = self.outside = self.steps = 0
+
+    def refused(self, policy):
+        """Whether the library cannot hold the policy; any other reason is an error."""
+        try:
+            self.client(*self.way.call("weir_policy_check", [], policy))
+            return False
+        except lua_kit.Refused as e:
+            if not any(reason in str(e) for reason in LIMITS_OF_DOUBLES):
+                raise
+            return True
+
+    def case(self, tally, name, policy, steps):
+        if self.refused(policy):
+            self.outside += 1
+            return
+        self.run += 1
+        self.steps += len(steps)
+        key = f"{{test}}:{self.run}"
+        wrong = difference(policy, steps, self.client.many(list(commands(self.way, policy, steps, key))))
+        self.client("DEL", key)
+        tally.check(not wrong, f"{self.way.name}: {name} ({policy}): {wrong}")
+
+    def say(self, what):
+        print(f"{self.way.name:9} {self.run:5} cases, {self.steps:6} steps, {self.outside:4} not for it  {what}")
+
+
+def run_files(tally, door, paths):
+    for path in paths:
+        with open(path, encoding="utf-8") as f:
+            cases = json.load(f)["cases"]
+        door.run = door.outside = door.steps = 0
+        for case in cases:
+            if any(s["t_ns"] % 1000 or s["t_ns"] > NOW_US_MAX * 1000 for s in case["steps"]):
+                door.outside += 1
+            else:
+                door.case(tally, case["name"], case["policy"], case["steps"])
+        door.say(os.path.basename(path))
+
+
+# ---- random policies ------------------------------------------------------------------------------
+
+
+def whole_period(rng):
+    """As the model's own, but mostly of whole microseconds."""
+    text, ns = random_vectors_period(rng)
+    if ns % 1000 == 0 or rng.random() < 0.1:
+        return text, ns
+    us = min(max(1, ns // rng.choice((1, 1000))), model.PERIOD_MAX // 1000)
+    return f"{us}us", us * 1000
+
+
+class WholeCase(Case):
+    """A case at whole microseconds. It can also peek and grant."""
+
+    def move_to(self, at):
+        if at is not None:
+            at = at // 1000 if at < self.now else up_us(at)
+            self.now = max(0, min(NOW_US_MAX, at)) * 1000
+        return self.now
+
+    def note(self, op, cost, decision, **more):
+        answer = {field: getattr(decision, field) for field in FIGURES}
+        self.steps.append(self.asked(op, cost) | {"allowed": decision.allowed} | answer | more)
+        return decision
+
+    def look(self, cost):
+        states = zip(self.key.layers, self.key.states)
+        if all(layer.allows(state, self.now, cost) for layer, state in states):
+            return self.key.take(self.now, 0)
+        return self.key.denied(self.now, cost)
+
+    def peek(self, cost, at):
+        self.move_to(at)
+        return self.note("peek", cost, self.look(cost))
+
+    def grant(self, cost, at):
+        self.move_to(at)
+        left = min(model.remaining(layer, state, self.now) for layer, state in zip(self.key.layers, self.key.states))
+        granted = min(cost, left)
+        self.key.take(self.now, granted)
+        return self.note("grant", cost, self.look(1), granted=granted)
+
+
+class WholeWalk(random_vectors.Walk):
+    def take(self):
+        roll = self.rng.random()
+        if roll < 0.1:
+            self.last = self.case.peek(self.cost(), self.time())
+        elif roll < 0.2:
+            self.last = self.case.grant(self.cost(), self.time())
+        else:
+            super().take()
+
+    def check_retry(self, cost):
+        until = up_us(self.case.now + self.last.retry_after_ns) * 1000
+        if until - 1000 >= self.case.now:
+            self.last = self.case.take(cost, until - 1000)
+        self.last = self.case.take(cost, until)
+
+
+def run_random(tally, door, seed, cases, steps):
+    rng = random.Random(seed)
+    for i in range(cases):
+        policy = random_vectors.policy(rng)
+        case = WholeCase(f"seed {seed} case {i}", policy)
+        case.move_to(random_vectors.start(rng))
+        if door.refused(policy):
+            door.outside += 1
+            continue
+        # The windows of a zone are those around the asker's time: a clock far behind is not served.
+        WholeWalk(rng, case, monotone="tz " in policy).run(steps)
+        door.case(tally, case.name, policy, case.steps)
+    door.say(f"random policies, seed {seed}")
+
+
+random_vectors_period = random_vectors.period
+random_vectors.period = whole_period
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--random", nargs=3, type=int)
+    parser.add_argument("files", nargs="*")
+    options = parser.parse_args()
+
+    def doors(tally):
+        """vectors, as functions and as a script"""
+        with lua_kit.Server() as server:
+            for way in (lua_kit.Functions, lua_kit.Script):
+                door = Door(server.client(), way)
+                if options.random:
+                    run_random(tally, door, *options.random)
+                run_files(tally, door, options.files)
+
+    return lua_kit.run(doors)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""A master is killed under load and its replica takes over; slots are moved under load. Every
+request is answered in time, and what is admitted beyond the limit is what the replica had not heard
+of, and not more.
+
+    cluster_test.py WEIR MODULE [--long | NAME...]
+
+Redis replicates after it answers, so a failover may forget charges: those which the master answered
+and its replica did not receive. The tests read what the new master knows before anything else is
+asked of it, so that this number is known, and hold the sum to limit + forgotten."""
+
+import sys
+
+from load import Load, exhaust, takes
+from servers import Cluster, Daemon, Watched, expect, run, say, until
+
+LIMIT = 4000
+POLICIES = {"p": f"fixed-window {LIMIT}/w from-first"}
+DAEMONS = 4
+DEADLINE_MS = 200
+LONGEST_MS = 25 * DEADLINE_MS
+
+
+def daemons_of(box, redis, policies=POLICIES, **more):
+    redis = {"deadline": f"{DEADLINE_MS}ms", "on_error": "closed", **redis, **more}
+    return [Daemon(box, policies, redis).start() for _ in range(DAEMONS)]
+
+
+def urls(nodes):
+    return {"urls": f"[{', '.join(node.url() for node in nodes)}]"}
+
+
+def is_well(daemons, key, attempt=[0]):
+    """Each of them asks the node that has the key."""
+    for daemon in daemons:
+        def reaches(daemon=daemon):
+            attempt[0] += 1
+            return daemon.call("WEIR.TAKE", "p", f"{{{key}}}probe{attempt[0]}")[0] == 1
+        until(reaches, f"{daemon.name} asks the node of {key}")
+
+
+def fail_over(daemons, master, wait_for_promotion):
+    """One key, whose master is killed in the midst of it."""
+    with Load(daemons, takes(["p"], ["hot"])) as load:
+        load.pause()
+        is_well(daemons, "hot")
+        load.phase()
+        load.resume()
+        load.wait(LIMIT // 2)
+        master.kill()
+        load.wait(load.account.answers() + 200)
+        load.pause()
+        first = load.phase("until a master was killed, and a little longer")
+        wait_for_promotion()
+        is_well(daemons, "hot")
+        knows = LIMIT - daemons[0].call("WEIR.PEEK", "p", "hot")[2]
+        load.resume()
+        until(lambda: load.check() and load.account.denied["p", "hot"] > 500, "the key is exhausted")
+        load.pause()
+        second = load.phase("with the replica")
+    for account in (first, second):
+        expect(not account.errors and not account.lost, "there are only decisions")
+        expect(account.longest_ns / 1e6 <= LONGEST_MS, "every answer is in time")
+    before, after = first.passed, second.passed
+    forgotten = max(0, before - knows)
+    say(f"limit {LIMIT}: {before} admitted, of which the replica knew {knows}; then {after} more")
+    expect(after == LIMIT - knows, "the replica keeps what is left of the limit")
+    expect(before + after <= LIMIT + forgotten, "no more is admitted than was forgotten")
+    # Both ends are on one machine and the replica keeps up: what the master had answered and not
+    # yet sent is of one round of its loop, in which each connection has one request.
+    expect(forgotten <= DAEMONS * 8, f"{forgotten} were forgotten")
+
+
+def kill_master(box, **options):
+    nodes = Cluster(box, **options)
+    daemons = daemons_of(box, urls(nodes.nodes))
+    master = nodes.master_of("weir:{hot}")
+    replica = nodes.replica_of(master)
+    fail_over(daemons, master, lambda: until(
+        lambda: replica.info("replication")["role"] == "master", "the replica takes over"))
+
+
+def kill_master_module(box):
+    kill_master(box, module=True)
+
+
+def kill_master_functions(box):
+    kill_master(box)
+
+
+def sentinel(box, **options):
+    watched = Watched(box, **options)
+    daemons = daemons_of(box, {**urls(watched.sentinels), "sentinel": "{name: mymaster}"})
+    fail_over(daemons, watched.master, lambda: until(
+        lambda: watched.replica.info("replication")["role"] == "master", "the replica takes over"))
+    expect(all("redis-master" in daemon.said() for daemon in daemons), "the log has the new master")
+
+
+def sentinel_module(box):
+    sentinel(box, module=True)
+
+
+def reshard(box, **options):
+    """Slots wander to and fro while their keys are asked for; nothing is lost or given twice."""
+    nodes = Cluster(box, replicas=0, **options)
+    limit, keys = 100, [f"key{i}" for i in range(150)]
+    daemons = daemons_of(box, urls(nodes.nodes), {"p": f"fixed-window {limit}/w from-first"},
+                         deadline="20s")
+    with Load(daemons, takes(["p"], keys)) as load:
+        moved = 0
+        for _ in range(2):
+            source, target, _ = nodes.masters()
+            for one, other in ((source, target), (target, source)):
+                nodes.reshard(one, other, 1200)
+                moved += 1200
+        exhaust(load, {"p": limit}, keys)
+        account = load.phase(f"{moved} slots were moved")
+    expect(not account.errors and not account.lost, "every answer comes")
+    redirected = sum(daemon.metric("weir_redis_redirected_total") for daemon in daemons)
+    late = sum(daemon.metric("weir_redis_by_error_total") for daemon in daemons)
+    say(f"{redirected:.0f} redirections, {late:.0f} answers without a server")
+    expect(redirected > 0 and late == 0, "the daemons follow the slots")
+
+
+def reshard_module(box):
+    reshard(box, module=True)
+
+
+def reshard_functions(box):
+    reshard(box)
+
+
+def rolling(box):
+    """Every node is restarted in turn, each after its replica took over: an upgrade."""
+    nodes = Cluster(box, module=True)
+    daemons = daemons_of(box, urls(nodes.nodes))
+    with Load(daemons, takes(["p"], ["hot"])) as load:
+        for name, master in list(nodes.masters().items()):
+            replica = nodes.replica_of(master)
+            replica.call("CLUSTER", "FAILOVER")
+            until(lambda r=replica: r.info("replication")["role"] == "master",
+                  f"the replica of {name} takes over")
+            master.restart()
+            until(lambda m=master: m.info("replication").get("master_link_status") == "up",
+                  f"{master.name} follows")
+        until(lambda: load.check() and load.account.denied["p", "hot"] > 500
+              and load.account.passed > 0, "the key is exhausted")
+        load.pause()
+        account = load.phase("every master was replaced")
+    expect(not account.errors and not account.lost, "there are only decisions")
+    expect(account.longest_ns / 1e6 <= LONGEST_MS, "every answer is in time")
+    # A failover that is asked for waits until the replica has all.
+    expect(account.passed <= LIMIT, f"{account.passed} of {LIMIT} were admitted")
+
+
+TESTS = [kill_master_module, reshard_module]
+LONG = [kill_master_functions, sentinel_module, sentinel, reshard_functions, rolling]
+
+if __name__ == "__main__":
+    sys.exit(run(TESTS, sys.argv, LONG))

@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""examples/redis/run.sh prints what it should, and leaves nothing behind.
+
+    example_test.py WEIR MODULE [--long | NAME...]"""
+
+import contextlib
+import os
+import pathlib
+import random
+import socket
+import subprocess
+import sys
+
+from servers import HOST, PATIENCE_S, expect, run
+
+SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "examples/redis/run.sh"
+WANTED = """login: fixed-window 5/h from-first
+request 1, to daemon 1: allowed, 4 of 5 remaining
+request 2, to daemon 0: allowed, 3 of 5 remaining
+request 3, to daemon 1: allowed, 2 of 5 remaining
+request 4, to daemon 0: allowed, 1 of 5 remaining
+request 5, to daemon 1: allowed, 0 of 5 remaining
+request 6, to daemon 0: denied, 0 of 5 remaining
+request 7, to daemon 1: denied, 0 of 5 remaining
+"""
+
+
+def free_ports(count):
+    """The first of so many that follow each other."""
+    for _ in range(100):
+        first = random.randrange(15000, 32000)
+        with contextlib.ExitStack() as held, contextlib.suppress(OSError):
+            for port in range(first, first + count):
+                held.enter_context(socket.create_server((HOST, port)))
+            return first
+    raise OSError("no ports are free")
+
+
+def example(box, **more):
+    first = free_ports(10)
+    env = {**os.environ, "WEIR": str(box.weir), "PORT": str(first), "TMPDIR": str(box.path), **more}
+    done = subprocess.run([SCRIPT], env=env, capture_output=True, text=True, check=False,
+                          timeout=PATIENCE_S)
+    shown = "\n".join(done.stdout.splitlines()[2:]) + "\n"
+    expect(done.returncode == 0 and shown == WANTED, f"{done.stdout}\n{done.stderr}")
+    expect(not list(box.path.iterdir()), "nothing is left")
+    for port in range(first, first + 10):
+        socket.create_server((HOST, port)).close()
+
+
+def with_functions(box):
+    example(box)
+
+
+def with_module(box):
+    example(box, MODULE=str(box.module))
+
+
+if __name__ == "__main__":
+    sys.exit(run([with_functions], sys.argv, [with_module]))

@@ -1,0 +1,368 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Redis hung, gone, full, read-only, busy, slow, or answering nonsense: every request is answered
+all the same, in time and as `on_error` says; and once it is well again, every limit is kept again.
+
+    faults_test.py WEIR MODULE [--long | NAME...]
+
+A fault is put upon a server while daemons are asked; then it is healed. Each phase has keys of its
+own. What is said of it: what was admitted, what the answers were, how long they took."""
+
+import contextlib
+import socket
+import sys
+import threading
+
+from load import Load, takes
+from servers import HOST, Daemon, Redis, Refused, expect, run, say, until
+
+LIMIT = 50
+POLICIES = {name: f'{{limit: "fixed-window {LIMIT}/w from-first", on_error: {name}}}'
+            for name in ("open", "closed", "local")}
+DEADLINE_MS = 200
+# Of an answer. Generous, for the load is a process that has to be woken, too.
+LONGEST_MS = 25 * DEADLINE_MS
+DAEMONS = 2
+
+
+class Proxy:
+    """Between daemons and a server. What it does with answers can be changed at any time."""
+
+    def __init__(self, port):
+        self.to, self.mode, self.delay_s = port, "pass", 0
+        self.listener = socket.create_server((HOST, 0))
+        self.port = self.listener.getsockname()[1]
+        self.ended, self.open = threading.Event(), []
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                inner, _ = self.listener.accept()
+            except OSError:
+                return
+            try:
+                outer = socket.create_connection((HOST, self.to), 5)
+            except OSError:
+                inner.close()
+                continue
+            outer.settimeout(None)
+            for end in (inner, outer):
+                end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self.open += [inner, outer]
+            for args in ((inner, outer, False), (outer, inner, True)):
+                threading.Thread(target=self.carry, args=args, daemon=True).start()
+
+    def carry(self, source, target, is_answer):
+        with contextlib.suppress(OSError):
+            while got := source.recv(1 << 16):
+                self.ended.wait(self.delay_s if is_answer else 0)
+                target.sendall(self.changed(got, target) if is_answer else got)
+        for end in (source, target):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def changed(self, got, target):
+        """What becomes of an answer."""
+        while self.mode == "mute" and not self.ended.wait(0.005):
+            pass  # it comes later
+        if self.mode == "cut":
+            target.sendall(got[:len(got) // 2])
+            raise OSError
+        made = {"pass": got, "noise": bytes(range(255, 0, -1)) * 3,
+                "loading": b"-LOADING Redis is loading the dataset in memory\r\n" * 64,
+                "other type": b"+OK\r\n" * 64, "short": b"*2\r\n:1\r\n:2\r\n" * 64,
+                "text in it": b"*8\r\n" + b"$3\r\nabc\r\n" * 8,
+                "deep": b"*1\r\n" * 20000, "endless": b"$536870912\r\n" + b"x" * 4096,
+                "negative": b"*8\r\n" + b":-5\r\n" * 8, "huge": b"*8\r\n" + b":9223372036854775807\r\n" * 8}
+        return made[self.mode]
+
+    def close(self):
+        self.ended.set()
+        for end in [self.listener, *self.open]:
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
+
+
+def daemons_of(box, url, by="any"):
+    redis = {"url": url, "deadline": f"{DEADLINE_MS}ms", "by": by}
+    return [Daemon(box, POLICIES, redis).start() for _ in range(DAEMONS)]
+
+
+def errors_of(daemons):
+    return sum(daemon.metric("weir_redis_by_error_total") for daemon in daemons)
+
+
+def reaches(daemon, attempt=[0]):
+    """Whether it asks the server: nothing else may allow this."""
+    attempt[0] += 1
+    return daemon.call("WEIR.TAKE", "closed", f"probe{attempt[0]}")[0] == 1
+
+
+def is_well(daemons):
+    for daemon in daemons:
+        until(lambda d=daemon: reaches(d), f"{daemon.name} asks its server")
+
+
+def keeps(load, daemons, name):
+    """A phase in which every limit is kept, to the unit where every answer was in time."""
+    keys = [f"{name}{i}" for i in range(3)]
+    load.asks = takes(POLICIES, keys)
+    before = errors_of(daemons)
+    load.resume()
+    load.wait(LIMIT * len(POLICIES) * len(keys) * 3)
+    load.pause()
+    account, late = load.phase(name), errors_of(daemons) - before
+    expect(not account.errors and not account.lost, "there are only decisions")
+    for label, allowed in account.allowed.items():
+        most = LIMIT if label[0] == "closed" else LIMIT + late
+        expect(allowed <= most, f"{label}: {allowed} admitted, {late:.0f} answers were late")
+        expect(late or allowed == LIMIT, f"{label}: {allowed} admitted")
+
+
+def suffers(load, name, by_server=False):
+    """A phase in which no server decides (`by_server`: some may)."""
+    keys = [f"while {name}{i}" for i in range(3)]
+    keys = [key.replace(" ", "_") for key in keys]
+    load.asks = takes(POLICIES, keys)
+    load.resume()
+    load.wait(1500)
+    load.pause()
+    account = load.phase(name)
+    expect(not account.errors and not account.lost, "there are only decisions")
+    expect(account.longest_ns / 1e6 <= LONGEST_MS, f"it took {account.longest_ns / 1e6:.0f} ms")
+    for key in keys:
+        if not by_server:
+            expect(account.denied["open", key] == 0, "open: all are allowed")
+            expect(account.allowed["closed", key] == 0, "closed: none is allowed")
+        most = (DAEMONS + (1 if by_server else 0)) * LIMIT
+        expect(0 < account.allowed["local", key] <= most, "local: each daemon keeps the limit")
+
+
+def endure(box, faults, by="any", **options):
+    """faults: of (name, inflict(redis, proxy), heal(redis, proxy))."""
+    redis = Redis(box, **options).start()
+    proxy = Proxy(redis.port)
+    daemons = daemons_of(box, f"redis://{HOST}:{proxy.port}", by)
+    try:
+        with Load(daemons, takes(POLICIES, ["first"])) as load:
+            load.pause()
+            is_well(daemons)
+            keeps(load, daemons, "before all")
+            for name, inflict, heal in faults:
+                load.phase()
+                inflict(redis, proxy)
+                suffers(load, name, by_server=name in DECIDES_SOME)
+                heal(redis, proxy)
+                is_well(daemons)
+                load.phase()
+                keeps(load, daemons, "after_" + name.replace(" ", "_"))
+        for daemon in daemons:
+            expect(daemon.end() == 0, f"{daemon.name} ends:\n{daemon.tail()}")
+            say(f"{daemon.name} said {len(daemon.said().splitlines())} lines")
+    finally:
+        proxy.close()
+
+
+# ---- the faults ----------------------------------------------------------------------------------
+
+
+def mode(name, delay_s=0):
+    def inflict(_, proxy):
+        proxy.mode, proxy.delay_s = name, delay_s
+    return inflict
+
+
+def heal_proxy(_, proxy):
+    proxy.mode, proxy.delay_s = "pass", 0
+
+
+def follow_nobody(redis, _):
+    redis.call("REPLICAOF", HOST, 1)
+
+
+def lead(redis, _):
+    redis.call("REPLICAOF", "NO", "ONE")
+
+
+def forbid(redis, _):
+    redis.call("ACL", "SETUSER", "default", "-fcall", "-evalsha", "-eval",
+               *(["-weir.ask", "-weir.askall"] if redis.module else []))
+
+
+def fill_disk(redis, _):
+    redis.limit_file_size(1)
+
+    def is_full():
+        try:
+            redis.call("SET", "filler", "x" * 1000)
+        except Refused as refused:
+            return "MISCONF" in str(refused)
+        return False
+
+    until(is_full, "the server says that its file cannot be written")
+
+
+def empty_disk(redis, _):
+    redis.limit_file_size(-1)
+    until(lambda: redis.info("persistence")["aof_last_write_status"] == "ok", "the file is written")
+
+
+def be_busy(redis, _):
+    """A script of somebody else's that never ends."""
+    redis.call("CONFIG", "SET", "busy-reply-threshold", 10)
+    threading.Thread(target=run_for_ever, args=(redis,), daemon=True).start()
+
+    def is_busy():
+        try:
+            return redis.call("PING") != "PONG"
+        except Refused as refused:
+            return str(refused).startswith("BUSY")
+
+    until(is_busy, "the server is busy")
+
+
+def run_for_ever(redis):
+    with contextlib.suppress(Refused, OSError):
+        redis.call("EVAL", "while true do end", 0)
+
+
+HUNG = ("hung", lambda r, p: r.pause(), lambda r, p: r.resume())
+GONE = ("gone", lambda r, p: r.kill(), lambda r, p: r.start())
+FULL = ("out of memory", lambda r, p: r.call("CONFIG", "SET", "maxmemory", 1),
+        lambda r, p: r.call("CONFIG", "SET", "maxmemory", 0))
+READS = ("read-only", follow_nobody, lead)
+FORBIDS = ("forbidden", forbid, lambda r, p: r.call("ACL", "SETUSER", "default", "+@all"))
+DISK = ("full disk", fill_disk, empty_disk)
+BUSY = ("busy", be_busy, lambda r, p: r.call("SCRIPT", "KILL"))
+SLOW = ("slow", mode("pass", 1), heal_proxy)
+MUTE = ("mute", mode("mute"), heal_proxy)
+NONSENSE = [(name, mode(name), heal_proxy) for name in
+            ("noise", "loading", "other type", "short", "text in it", "deep", "endless", "cut",
+             "negative", "huge")]
+# What came before the cut is an answer.
+DECIDES_SOME = ("cut",)
+ON_DISK = {"appendonly": "yes", "appendfsync": "everysec", "fixed_file_size": True}
+
+
+def module(box):
+    endure(box, [HUNG, GONE, FULL, READS], module=True)
+
+
+def functions(box):
+    endure(box, [HUNG, DISK, SLOW], **ON_DISK)
+
+
+def nonsense(box):
+    endure(box, [(name, mode(name), heal_proxy) for name in ("noise", "cut", "deep")], module=True)
+
+
+# Of the long set, with what needs patience.
+
+
+def long_module(box):
+    endure(box, [HUNG, GONE, FULL, READS, FORBIDS, DISK, BUSY, SLOW, MUTE], module=True, **ON_DISK)
+
+
+def long_functions(box):
+    endure(box, [HUNG, GONE, FULL, READS, FORBIDS, DISK, BUSY, SLOW, MUTE], **ON_DISK)
+
+
+def long_script(box):
+    endure(box, [HUNG, GONE, FULL, READS, FORBIDS, DISK, BUSY, SLOW, MUTE], by="script", **ON_DISK)
+
+
+def long_nonsense(box):
+    endure(box, NONSENSE, module=True)
+
+
+def long_nonsense_functions(box):
+    endure(box, NONSENSE)
+
+
+# ---- what is lost and found again ----------------------------------------------------------------
+
+
+def flush(box, words, by):
+    """What decides is taken away from the server again and again, and nobody notices."""
+    redis = Redis(box).start()
+    patient = {"url": redis.url(), "deadline": "20s", "by": by}
+    daemons = [Daemon(box, {"p": f"fixed-window {LIMIT}/w from-first"}, patient).start()
+               for _ in range(DAEMONS)]
+    keys = [f"k{i}" for i in range(40)]
+    with Load(daemons, takes(["p"], keys)) as load:
+        flushes = 0
+        while load.check() and sum(load.account.allowed.values()) < LIMIT * len(keys):
+            redis.call(*words)
+            flushes += 1
+            load.wait(load.account.answers() + 40)
+            expect(load.account.answers() < 400 * LIMIT * len(keys), "every key gives what it may")
+        load.pause()
+        account = load.phase(f"{words[0]} {words[1]}, {flushes} times")
+    expect(not account.errors and not account.lost, "there are only decisions")
+    expect(all(account.allowed["p", key] == LIMIT for key in keys), f"{account.allowed}")
+    expect(errors_of(daemons) == 0, "the server decided all")
+
+
+def function_flush(box):
+    flush(box, ("FUNCTION", "FLUSH"), "any")
+
+
+def script_flush(box):
+    flush(box, ("SCRIPT", "FLUSH"), "script")
+
+
+def daemon_restart(box):
+    """A daemon is killed and comes back, and the limit is the same one."""
+    redis = Redis(box, module=True).start()
+    limit = 20000
+    patient = {"url": redis.url(), "deadline": "20s", "on_error": "closed"}
+    daemons = [Daemon(box, {"p": f"fixed-window {limit}/w from-first"}, patient).start()
+               for _ in range(DAEMONS)]
+    restarts = 0
+    with Load(daemons, takes(["p"], ["one"])) as load:
+        while load.check() and load.account.allowed["p", "one"] + load.account.lost < limit \
+                and restarts < 6:
+            load.wait(load.account.answers() + 1000)
+            daemons[0].kill()
+            daemons[0].start()
+            restarts += 1
+        load.wait(load.account.answers() + limit)
+        load.pause()
+        account = load.phase(f"{restarts} restarts of a daemon")
+    admitted = account.allowed["p", "one"]
+    say(f"limit {limit}: {admitted} admitted, {account.lost} answers were lost with the daemon")
+    expect(limit - account.lost <= admitted <= limit, "what was charged stays charged")
+
+
+def redis_restart(box):
+    """With its file, a server that was killed has all that it answered."""
+    redis = Redis(box, module=True, appendonly="yes", appendfsync="always").start()
+    limit = 3000
+    policies = {"p": f'{{limit: "fixed-window {limit}/w from-first", on_error: closed}}',
+                "closed": POLICIES["closed"]}
+    patient = {"url": redis.url(), "deadline": f"{DEADLINE_MS}ms"}
+    daemons = [Daemon(box, policies, patient).start() for _ in range(DAEMONS)]
+    restarts = 0
+    with Load(daemons, takes(["p"], ["one"])) as load:
+        while load.check() and restarts < 3:
+            load.wait(load.account.answers() + 300)
+            redis.restart()
+            is_well(daemons)
+            restarts += 1
+        until(lambda: load.check() and daemons[0].call("WEIR.PEEK", "p", "one")[2] == 0,
+              "the limit is reached")
+        load.pause()
+        account = load.phase(f"{restarts} restarts of Redis")
+    admitted = account.allowed["p", "one"]
+    unknown = errors_of(daemons)
+    say(f"limit {limit}: {admitted} admitted; {unknown:.0f} answers without the server")
+    expect(limit - unknown <= admitted <= limit, "what was charged stays charged")
+
+
+TESTS = [module, functions, nonsense, function_flush, script_flush, daemon_restart, redis_restart]
+LONG = [long_module, long_functions, long_script, long_nonsense, long_nonsense_functions]
+
+if __name__ == "__main__":
+    sys.exit(run(TESTS, sys.argv, LONG))

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Copyright (c) 2026 the weir authors
+"""What the tests of the library of functions share: a redis-server of their own, a client of a few
+lines, the library's two ways in, and its clock in the test's hands."""
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+
+REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+LIBRARY = os.path.join(REPO, "modules", "lua", "weir.lua")
+CLOCK_KEY = "{test}:now_us"
+READY_S = 20
+
+CLOCK = """local function now_us()
+  local t = redis.call('TIME')
+  return t[1] * 1000000 + t[2]
+end
+"""
+EXPIRE = """  redis.call('PEXPIREAT', key, expire_ms(until_us))
+"""
+SET = """  if redis.REDIS_VERSION_NUM then
+    redis.call('SET', key, value, 'PXAT', expire_ms(until_us))
+  else
+    redis.call('SET', key, value)
+    expire(key, until_us)
+  end
+"""
+
+
+class Refused(Exception):
+    """An error that the server answered."""
+
+
+class Client:
+    """RESP2, blocking. Integers and bytes as they come, lists as lists, errors as Refused."""
+
+    def __init__(self, port):
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=60)
+        self.file = self.socket.makefile("rb")
+
+    def close(self):
+        self.file.close()
+        self.socket.close()
+
+    def send(self, *args):
+        parts = [b"*%d\r\n" % len(args)]
+        for arg in args:
+            word = arg if isinstance(arg, bytes) else str(arg).encode()
+            parts.append(b"$%d\r\n%s\r\n" % (len(word), word))
+        return b"".join(parts)
+
+    def read(self):
+        line = self.file.readline()
+        if not line.endswith(b"\r\n"):
+            raise ConnectionError("the server went away")
+        kind, rest = line[:1], line[1:-2]
+        if kind == b"+":
+            return rest
+        if kind == b"-":
+            return Refused(rest.decode())
+        if kind == b":":
+            return int(rest)
+        if rest == b"-1":
+            return None
+        if kind == b"$":
+            return self.file.read(int(rest) + 2)[:-2]
+        return [self.read() for _ in range(int(rest))]
+
+    def many(self, commands):
+        """All at once; errors are returned among the answers."""
+        self.socket.sendall(b"".join(self.send(*c) for c in commands))
+        return [self.read() for _ in commands]
+
+    def __call__(self, *args):
+        answer = self.many([args])[0]
+        if isinstance(answer, Refused):
+            raise answer
+        return answer
+
+
+def free_port():
+    """One that has a free port for the cluster bus above it too."""
+    while True:
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            port = s.getsockname()[1]
+        if port < 50000:
+            return port
+
+
+class Server:
+    """A redis-server on loopback, without persistence; `with Server() as s: s.client()`."""
+
+    def __init__(self, *options):
+        self.options = options
+        self.port = free_port()
+
+    def __enter__(self):
+        self.dir = tempfile.mkdtemp(prefix="weir-lua-")
+        self.process = subprocess.Popen(
+            ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", self.dir,
+             *self.options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        until = time.monotonic() + READY_S
+        while True:
+            try:
+                client = self.client()
+                client("PING")
+                client.close()
+                return self
+            except (OSError, Refused):
+                if time.monotonic() > until or self.process.poll() is not None:
+                    self.__exit__()
+                    raise
+                time.sleep(0.02)
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    def client(self):
+        return Client(self.port)
+
+
+def library():
+    with open(LIBRARY, encoding="ascii") as f:
+        return f.read()
+
+
+def with_clock(text):
+    """The library with its clock read from CLOCK_KEY. Nothing expires, since the server's clock is
+    another."""
+    for old, new in (
+        (CLOCK, f"local function now_us()\n  return tonumber(redis.call('GET', '{CLOCK_KEY}'))\nend\n"),
+        (EXPIRE, ""),
+        (SET, "  redis.call('SET', key, value)\n"),
+    ):
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    return text
+
+
+class Functions:
+    """The library by FUNCTION LOAD and FCALL."""
+
+    name = "functions"
+
+    def __init__(self, client, text):
+        client("FUNCTION", "LOAD", "REPLACE", text)
+
+    def call(self, function, keys, *args):
+        return ("FCALL", function, len(keys), *keys, *args)
+
+
+class Script:
+    """The same as a script: all but its first line, by EVALSHA."""
+
+    name = "script"
+
+    def __init__(self, client, text):
+        self.sha = client("SCRIPT", "LOAD", text.split("\n", 1)[1])
+
+    def call(self, function, keys, *args):
+        return ("EVALSHA", self.sha, len(keys), *keys, function, *args)
+
+
+class Tally:
+    """Counts what was checked, and ends with the line that the test runner adds up."""
+
+    def __init__(self):
+        self.passed = self.failed = 0
+
+    def check(self, good, *what):
+        if good:
+            self.passed += 1
+        else:
+            self.failed += 1
+            print("FAILED:", *what)
+        return good
+
+    def equal(self, got, want, *what):
+        return self.check(got == want, *what, f"\n    want {want}\n    got  {got}")
+
+    def end(self):
+        print(f"{self.passed} passed, {self.failed} failed")
+        return 1 if self.failed or not self.passed else 0
+
+
+def run(*tests):
+    """Each test is given the tally; 77, which the test runner reads as skipped, without a server."""
+    if not shutil.which("redis-server"):
+        print("0 passed, 0 failed, 1 skipped")
+        return 77
+    tally = Tally()
+    for test in tests:
+        failed = tally.failed
+        test(tally)
+        print(f"{'ok' if tally.failed == failed else 'not ok'}  {test.__doc__.splitlines()[0]}", flush=True)
+    return tally.end()

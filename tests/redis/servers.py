@@ -1,0 +1,599 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Real servers for the tests: redis-server alone, with replicas, under Sentinels, as a Cluster;
+daemons that ask them; and a small client for both. All listen on free ports of the loopback, keep
+their files in one temporary directory, and end with the test, however it ends.
+
+A test is a function of a Box; run() runs several, and counts."""
+
+import atexit
+import contextlib
+import os
+import pathlib
+import re
+import resource
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+
+PATIENCE_S = 60  # for what must happen: a machine may be busy
+HOST = "127.0.0.1"
+
+
+class Failed(Exception):
+    pass
+
+
+class Skipped(Exception):
+    pass
+
+
+def expect(true, what):
+    if not true:
+        raise Failed(what)
+
+
+_nobody = threading.Event()
+
+
+def until(condition, what, patience_s=PATIENCE_S, every_s=0.005):
+    """Asks again and again until the answer is true, and returns it."""
+    end = time.monotonic() + patience_s
+    while True:
+        answer = condition()
+        if answer:
+            return answer
+        if time.monotonic() > end:
+            raise Failed(f"for {patience_s} s it did not come: {what}")
+        _nobody.wait(every_s)
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind((HOST, 0))
+        return s.getsockname()[1]
+
+
+def say(text):
+    print("# " + text.replace("\n", "\n# "), flush=True)
+
+
+# ---- a client ------------------------------------------------------------------------------------
+
+
+class Refused(Exception):
+    """An error that a server answered."""
+
+
+def command(*words):
+    parts = [b"*%d\r\n" % len(words)]
+    for word in words:
+        word = word if isinstance(word, bytes) else str(word).encode()
+        parts.append(b"$%d\r\n%s\r\n" % (len(word), word))
+    return b"".join(parts)
+
+
+class Client:
+    """A connection that waits for each answer; RESP2."""
+
+    def __init__(self, address, password=None, user=None, tls=None, patience_s=PATIENCE_S):
+        if isinstance(address, (str, pathlib.Path)):
+            self.socket = socket.socket(socket.AF_UNIX)
+            self.socket.settimeout(patience_s)
+            self.socket.connect(str(address))
+        else:
+            self.socket = socket.create_connection((HOST, address), patience_s)
+            self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if tls:
+            self.socket = tls.wrap_socket(self.socket, server_hostname=HOST)
+        self.file = self.socket.makefile("rb")
+        if password:
+            self.call("AUTH", *([user] if user else []), password)
+
+    def send(self, *words):
+        self.socket.sendall(command(*words))
+
+    def read(self):
+        """The next reply; an error is returned, not raised."""
+        line = self.file.readline()
+        if not line.endswith(b"\r\n"):
+            raise ConnectionResetError("the server closed the connection")
+        kind, rest = line[:1], line[1:-2]
+        if kind == b"+":
+            return rest.decode()
+        if kind == b"-":
+            return Refused(rest.decode())
+        if kind == b":":
+            return int(rest)
+        if kind == b"$":
+            if rest == b"-1":
+                return None
+            return self.file.read(int(rest) + 2)[:-2]
+        if kind == b"*":
+            return None if rest == b"-1" else [self.read() for _ in range(int(rest))]
+        raise Failed(f"no reply begins with {line!r}")
+
+    def call(self, *words):
+        self.send(*words)
+        answer = self.read()
+        if isinstance(answer, Refused):
+            raise answer
+        return answer
+
+    def close(self):
+        self.file.close()
+        self.socket.close()
+
+
+def info(client, section):
+    text = client.call("INFO", section)
+    return dict(line.split(":", 1) for line in text.decode().splitlines() if ":" in line)
+
+
+# ---- processes -----------------------------------------------------------------------------------
+
+
+class Process:
+    """A child that ends when its Box does, or when the test dies."""
+
+    def __init__(self, box, name):
+        self.box, self.name, self.process = box, name, None
+        self.log = box.path / f"{name}.log"
+        box.processes.append(self)
+
+    def spawn(self, words, **more):
+        if shutil.which("setpriv"):
+            words = ["setpriv", "--pdeathsig", "KILL", *words]
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen([str(word) for word in words], stdin=subprocess.DEVNULL,
+                                            stdout=log, stderr=log, start_new_session=True, **more)
+
+    def is_running(self):
+        return self.process is not None and self.process.poll() is None
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def pause(self):
+        self.signal(signal.SIGSTOP)
+
+    def resume(self):
+        self.signal(signal.SIGCONT)
+
+    def kill(self):
+        """As by kill -9."""
+        if self.is_running():
+            self.process.kill()
+        if self.process is not None:
+            self.process.wait()
+
+    def end(self):
+        """By SIGTERM; the exit status."""
+        self.process.terminate()
+        try:
+            return self.process.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise Failed(f"{self.name} does not end:\n{self.tail()}") from None
+
+    def said(self):
+        return self.log.read_text(errors="replace") if self.log.exists() else ""
+
+    def tail(self, lines=20):
+        return "\n".join(self.said().splitlines()[-lines:])
+
+
+class Redis(Process):
+    """A redis-server. `options` are lines of its configuration, as name=value with - for _."""
+
+    def __init__(self, box, name=None, *, module=False, password=None, tls=False, unix=False,
+                 cluster=False, fixed_file_size=False, **options):
+        super().__init__(box, name or box.name("redis"))
+        self.directory = box.path / self.name
+        self.directory.mkdir()
+        self.module, self.password, self.cluster = module, password, cluster
+        self.tls = box.tls() if tls else None
+        self.unix = self.directory / "socket" if unix else None
+        self.ignore_file_size = fixed_file_size
+        self.options = {"save": '""', "appendonly": "no", "repl-diskless-sync-delay": "0",
+                        "enable-debug-command": "yes", "daemonize": "no"}
+        self.options.update({key.replace("_", "-"): value for key, value in options.items()})
+        self.port = None
+
+    def configuration(self):
+        lines = [f"dir {self.directory}", f"bind {HOST}"]
+        if self.tls:
+            lines += ["port 0", f"tls-port {self.port}", f"tls-ca-cert-file {self.tls.ca}",
+                      f"tls-cert-file {self.tls.cert}", f"tls-key-file {self.tls.key}",
+                      "tls-auth-clients optional"]
+        else:
+            lines.append(f"port {self.port}")
+        if self.unix:
+            lines.append(f"unixsocket {self.unix}")
+        if self.password:
+            lines += [f"requirepass {self.password}", f"masterauth {self.password}"]
+        if self.cluster:
+            lines += ["cluster-enabled yes", f"cluster-port {self.bus}",
+                      "cluster-node-timeout 1000", "cluster-require-full-coverage no",
+                      "cluster-replica-validity-factor 0"]
+        if self.module:
+            lines.append(f"loadmodule {self.box.module}")
+        for key, value in self.options.items():
+            for one in value if isinstance(value, list) else [value]:
+                lines.append(f"{key} {one}")
+        return "\n".join(lines) + "\n"
+
+    def start(self):
+        for _ in range(8):
+            again = self.port is not None  # others know where it is
+            if not again:
+                self.port = free_port()
+                self.bus = free_port()
+            config = self.directory / "redis.conf"
+            if not again or not self.cluster:
+                config.write_text(self.configuration())
+            more = {"restore_signals": False} if self.ignore_file_size else {}
+            self.spawn(["redis-server", config], **more)
+            if self.wait_for_it(again):
+                return self
+            if not again:
+                self.port = None
+        raise Failed(f"{self.name} does not start:\n{self.tail()}")
+
+    def wait_for_it(self, again):
+        """False: somebody else took the port."""
+        end = time.monotonic() + PATIENCE_S
+        while time.monotonic() < end:
+            if not self.is_running():
+                expect(not again and "Could not create server TCP" in self.said()
+                       or "Failed listening" in self.said(),
+                       f"{self.name} ended:\n{self.tail()}")
+                return False
+            with contextlib.suppress(OSError, Refused):
+                with contextlib.closing(self.client(patience_s=5)) as client:
+                    if client.call("INFO", "server").find(f"process_id:{self.process.pid}".encode()) >= 0:
+                        return True
+            _nobody.wait(0.005)
+        raise Failed(f"{self.name} does not answer:\n{self.tail()}")
+
+    def restart(self):
+        self.kill()
+        return self.start()
+
+    def client(self, **more):
+        more.setdefault("password", self.password)
+        return Client(self.port, tls=self.tls.context if self.tls else None, **more)
+
+    def call(self, *words):
+        with contextlib.closing(self.client()) as client:
+            return client.call(*words)
+
+    def info(self, section):
+        with contextlib.closing(self.client()) as client:
+            return info(client, section)
+
+    def calls_of(self, name):
+        """How often it ran a command."""
+        stats = self.info("commandstats").get(f"cmdstat_{name.lower()}", "calls=0")
+        return int(re.match(r"calls=(\d+)", stats)[1])
+
+    def limit_file_size(self, size):
+        """A disk that is full, for a server with fixed_file_size; -1: no longer."""
+        resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+
+    def url(self, user=None):
+        who = f"{user or ''}:{self.password}@" if self.password else ""
+        return f"{'rediss' if self.tls else 'redis'}://{who}{HOST}:{self.port}"
+
+    def follow(self, master):
+        self.call("REPLICAOF", HOST, master.port)
+        until(lambda: self.info("replication").get("master_link_status") == "up",
+              f"{self.name} follows {master.name}")
+
+
+class Sentinel(Process):
+    def __init__(self, box, master, quorum=2):
+        super().__init__(box, box.name("sentinel"))
+        self.master, self.quorum, self.port = master, quorum, None
+
+    def start(self):
+        self.port = free_port()
+        config = self.box.path / f"{self.name}.conf"
+        # What a Sentinel is told stays its own: it writes its file anew.
+        config.write_text(
+            f"port {self.port}\nbind {HOST}\ndir {self.box.path}\n"
+            f"sentinel monitor mymaster {HOST} {self.master.port} {self.quorum}\n"
+            "sentinel down-after-milliseconds mymaster 500\n"
+            "sentinel failover-timeout mymaster 3000\n")
+        self.spawn(["redis-server", config, "--sentinel"])
+        until(self.answers, f"{self.name} answers")
+        return self
+
+    def answers(self):
+        with contextlib.suppress(OSError, Refused):
+            return self.call("PING") == "PONG"
+        return False
+
+    def call(self, *words):
+        with contextlib.closing(Client(self.port)) as client:
+            return client.call(*words)
+
+    def master_port(self):
+        return int(self.call("SENTINEL", "GET-MASTER-ADDR-BY-NAME", "mymaster")[1])
+
+
+class Watched:
+    """A master, a replica, and three Sentinels that know each other."""
+
+    def __init__(self, box, **options):
+        self.master = Redis(box, **options).start()
+        self.replica = Redis(box, **options).start()
+        self.replica.follow(self.master)
+        self.sentinels = [Sentinel(box, self.master).start() for _ in range(3)]
+        until(lambda: all(self.is_complete(sentinel) for sentinel in self.sentinels),
+              "the Sentinels know each other")
+
+    @staticmethod
+    def is_complete(sentinel):
+        words = sentinel.call("SENTINEL", "MASTER", "mymaster")
+        told = dict(zip(words[::2], words[1::2]))
+        return told[b"num-other-sentinels"] == b"2" and told[b"num-slaves"] == b"1"
+
+
+class Cluster:
+    """Masters with a replica each."""
+
+    def __init__(self, box, masters=3, replicas=1, **options):
+        self.box = box
+        self.nodes = [Redis(box, cluster=True, **options).start()
+                      for _ in range(masters * (1 + replicas))]
+        self.cli("--cluster", "create", *[f"{HOST}:{node.port}" for node in self.nodes],
+                 "--cluster-replicas", replicas, "--cluster-yes")
+        until(lambda: self.is_whole(masters * (1 + replicas)), "the Cluster is whole")
+
+    def cli(self, *words):
+        password = self.nodes[0].password
+        more = ["-a", password, "--no-auth-warning"] if password else []
+        done = subprocess.run(["redis-cli", *more, *[str(word) for word in words]],
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              timeout=PATIENCE_S, check=False)
+        expect(done.returncode == 0, f"redis-cli {words}:\n{done.stdout[-2000:]}{done.stderr}")
+        return done.stdout
+
+    def is_whole(self, size):
+        for node in self.nodes:
+            told = node.info("replication")
+            if told["role"] == "slave" and told["master_link_status"] != "up":
+                return False
+            state = node.call("CLUSTER", "INFO").decode()
+            if "cluster_state:ok" not in state or f"cluster_known_nodes:{size}" not in state:
+                return False
+        return True
+
+    def known(self):
+        """Of each node that is up: id -> (port, flags, slots as (first, last))."""
+        for node in self.nodes:
+            if node.is_running():
+                return self.told_by(node)
+        raise Failed("no node of the Cluster is up")
+
+    @staticmethod
+    def told_by(node):
+        nodes = {}
+        for line in node.call("CLUSTER", "NODES").decode().splitlines():
+            words = line.split()
+            slots = [tuple(int(n) for n in (word.split("-") * 2)[:2]) for word in words[8:]
+                     if not word.startswith("[")]
+            nodes[words[0]] = (int(words[1].split(":")[1].split("@")[0]), words[2].split(","), slots)
+        return nodes
+
+    def by_port(self, port):
+        return next(node for node in self.nodes if node.port == port)
+
+    def masters(self):
+        """id -> node, of those that have slots."""
+        return {name: self.by_port(port) for name, (port, flags, slots) in self.known().items()
+                if "master" in flags and "fail" not in flags and slots}
+
+    def master_of(self, key):
+        """The node that has a key, as the first one that is up has it."""
+        slot = next(node for node in self.nodes if node.is_running()).call("CLUSTER", "KEYSLOT", key)
+        for port, flags, slots in self.known().values():
+            if "master" in flags and any(first <= slot <= last for first, last in slots):
+                return self.by_port(port)
+        return None
+
+    def replica_of(self, master):
+        for node in self.nodes:
+            if node.is_running() and node is not master:
+                told = node.info("replication")
+                if told["role"] == "slave" and int(told["master_port"]) == master.port:
+                    return node
+        raise Failed(f"{master.name} has no replica")
+
+    def reshard(self, source, target, slots):
+        """Moves slots with their keys from one master to another, both by id."""
+        up = next(node for node in self.nodes if node.is_running())
+        self.cli("--cluster", "reshard", f"{HOST}:{up.port}", "--cluster-from", source,
+                 "--cluster-to", target, "--cluster-slots", slots, "--cluster-yes")
+
+    def urls(self):
+        return [node.url() for node in self.nodes[:2]]
+
+
+# ---- the daemon ----------------------------------------------------------------------------------
+
+
+class Daemon(Process):
+    """`weir serve` of a configuration. `redis` and `more` are sections, as text or as a map."""
+
+    def __init__(self, box, policies, redis, *, engine="redis", threads=1, more=""):
+        super().__init__(box, box.name("weir"))
+        self.config = box.path / f"{self.name}.yaml"
+        self.parts = {"policies": policies, "redis": redis, "engine": engine, "threads": threads}
+        self.more, self.port, self.http = more, None, None
+        self.write()
+
+    def write(self):
+        lines = [f"listen: {{resp: {HOST}:0, http: {HOST}:0}}", f"threads: {self.parts['threads']}",
+                 "memory: {size: 16m}"]
+        if self.parts["engine"]:
+            lines.append(f"engine: {self.parts['engine']}")
+        if self.parts["redis"] is not None:
+            lines.append("redis:")
+            lines += [f"  {key}: {value}" for key, value in self.parts["redis"].items()]
+        lines.append(self.more)
+        lines.append("policies:")
+        lines += [f"  {name}: {policy}" for name, policy in self.parts["policies"].items()]
+        self.config.write_text("\n".join(lines) + "\n")
+
+    def start(self):
+        before = len(self.said())
+        self.spawn([self.box.weir, "serve", self.config])
+        started = until(lambda: self.started(before), f"{self.name} starts")
+        self.port, self.http = int(started[1]), int(started[2])
+        return self
+
+    def started(self, before):
+        said = self.said()[before:]
+        if not self.is_running():
+            raise Failed(f"{self.name} did not start:\n{said}\n{self.config.read_text()}")
+        return re.search(r" info started .*\bresp=[^ ]*:(\d+).*\bhttp=[^ ]*:(\d+)", said)
+
+    def client(self, **more):
+        return Client(self.port, **more)
+
+    def call(self, *words):
+        with contextlib.closing(self.client()) as client:
+            return client.call(*words)
+
+    def metrics(self):
+        """Name with labels -> value."""
+        with socket.create_connection((HOST, self.http), PATIENCE_S) as s:
+            s.sendall(b"GET /metrics HTTP/1.1\r\nHost: weir\r\nConnection: close\r\n\r\n")
+            text = b"".join(iter(lambda: s.recv(1 << 16), b"")).decode()
+        found = re.findall(r"^(\w+(?:\{[^\r\n]*\})?) ([-+0-9.eE]+|NaN|\+Inf)\r?$", text, re.M)
+        return {name: float(value) for name, value in found}
+
+    def metric(self, name):
+        """The sum of all of that name, whatever their labels."""
+        found = [value for key, value in self.metrics().items() if key.split("{")[0] == name]
+        expect(found, f"{self.name} has no metric {name}")
+        return sum(found)
+
+
+# ---- certificates --------------------------------------------------------------------------------
+
+
+class Certificates:
+    """An authority, a server's certificate for the loopback, a client's own."""
+
+    def __init__(self, path):
+        path.mkdir()
+        self.ca, self.cert, self.key = path / "ca.crt", path / "server.crt", path / "server.key"
+        self.client_cert, self.client_key = path / "client.crt", path / "client.key"
+        new = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+               "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
+        self.openssl(*new, "-keyout", path / "ca.key", "-out", self.ca, "-subj", "/CN=tests")
+        for key, cert, name in ((self.key, self.cert, "server"),
+                                (self.client_key, self.client_cert, "client")):
+            self.openssl("openssl", "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+                         "-nodes", "-keyout", key, "-out", path / "request", "-subj", f"/CN={name}")
+            (path / "more").write_text(f"subjectAltName=IP:{HOST},DNS:localhost\n")
+            self.openssl("openssl", "x509", "-req", "-in", path / "request", "-CA", self.ca,
+                         "-CAkey", path / "ca.key", "-CAcreateserial", "-out", cert, "-days", "2",
+                         "-extfile", path / "more")
+        self.context = ssl.create_default_context(cafile=str(self.ca))
+
+    @staticmethod
+    def openssl(*words):
+        done = subprocess.run([str(word) for word in words], check=False,
+                              capture_output=True, text=True, timeout=PATIENCE_S)
+        expect(done.returncode == 0, f"{words}: {done.stderr}")
+
+
+# ---- what a test has -----------------------------------------------------------------------------
+
+
+class Box:
+    """A directory and the processes of a test."""
+
+    def __init__(self, weir, module):
+        self.weir, self.module, self.processes = weir, module, []
+        self.directory = tempfile.TemporaryDirectory(prefix="weir-redis-")
+        self.path = pathlib.Path(self.directory.name)
+        self.count, self.certificates = 0, None
+        atexit.register(self.close)
+
+    def name(self, kind):
+        self.count += 1
+        return f"{kind}{self.count}"
+
+    def tls(self):
+        if not self.certificates:
+            self.certificates = Certificates(self.path / "tls")
+        return self.certificates
+
+    def close(self):
+        atexit.unregister(self.close)
+        for process in self.processes:
+            process.kill()
+        self.processes.clear()
+        self.directory.cleanup()
+
+
+def _stop(number, _frame):
+    sys.exit(128 + number)
+
+
+def is_redis_here():
+    return shutil.which("redis-server") and shutil.which("redis-cli")
+
+
+def run(tests, argv, long=()):
+    """TEST.py WEIR MODULE [--long | NAME...]: runs the tests, or also the long ones, or those
+    named; the exit status."""
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, _stop)
+    weir, module = (pathlib.Path(word).resolve() for word in argv[1:3])
+    every = [*tests, *long]
+    wanted = argv[3:] or [test.__name__ for test in tests]
+    if wanted == ["--long"]:
+        wanted = [test.__name__ for test in every]
+    unknown = set(wanted) - {test.__name__ for test in every}
+    if unknown:
+        print(f"there are no tests {unknown}, but {[test.__name__ for test in every]}")
+        return 2
+    if not is_redis_here():
+        print(f"there is no redis-server\n0 passed, 0 failed, {len(wanted)} skipped")
+        return 0
+    counts = {"passed": 0, "failed": 0, "skipped": 0}
+    for test in every:
+        if test.__name__ not in wanted:
+            continue
+        box, began, result = Box(weir, module), time.monotonic(), "passed"
+        try:
+            test(box)
+        except Skipped as skipped:
+            result = "skipped"
+            say(str(skipped))
+        except Exception as failed:  # pylint: disable=broad-except
+            result = "failed"
+            say("".join(traceback.format_exception(failed)))
+            for process in box.processes:
+                say(f"---- {process.name}\n{process.tail(15)}")
+        finally:
+            box.close()
+        counts[result] += 1
+        took = time.monotonic() - began
+        number = sum(counts.values())
+        print(f"{'not ' if result == 'failed' else ''}ok {number} - {test.__name__}"
+              f"{' # skip' if result == 'skipped' else ''} ({took:.1f} s)", flush=True)
+    print(", ".join(f"{count} {what}" for what, count in counts.items()))
+    return 1 if counts["failed"] or not counts["passed"] + counts["skipped"] else 0

@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""One limit, four daemons with eight connections each: together they admit what the policy admits,
+not one more and not one less, for each algorithm, on one key and on many, by the module, by
+functions and by a script.
+
+    shared_test.py WEIR MODULE [--long | NAME...]"""
+
+import contextlib
+import itertools
+import re
+import sys
+import time
+
+from load import ALGORITHMS, Load, exhaust, takes, what_is_admitted
+from servers import Cluster, Daemon, Redis, Refused, expect, run, say, until
+
+DAEMONS = 4
+# Where a machine is so busy that an answer takes seconds, it is waited for.
+PATIENT = {"deadline": "20s", "on_error": "closed"}
+SAYS = {"module": "module", "functions": "functions", "script": "script"}
+ASKS = ("weir.ask", "weir.askall", "fcall", "evalsha", "eval")
+
+
+def alone(box):
+    return Daemon(box, ALGORITHMS, None, engine=None).start()
+
+
+def daemons_of(box, redis, policies=ALGORITHMS, count=DAEMONS, **more):
+    return [Daemon(box, policies, {**PATIENT, **redis}, **more).start() for _ in range(count)]
+
+
+def asks_seen(servers):
+    return sum(server.calls_of(name) for server in servers for name in ASKS)
+
+
+def share(box, servers, redis, by):
+    """The whole of it: one key of each algorithm, several keys with a cost, then what the servers
+    still see of keys that are denied, then a rate."""
+    reference = alone(box)
+    one, three = (what_is_admitted(reference, ALGORITHMS, cost) for cost in (1, 3))
+    reference.end()
+    daemons = daemons_of(box, redis, {**ALGORITHMS, "rate": "gcra 500/s burst 20"})
+
+    with Load(daemons, takes(ALGORITHMS, ["one"])) as load:
+        exhaust(load, one, ["one"])
+        load.phase(f"{by}, one key of each algorithm: {sum(one.values())} admitted")
+        # count-denied charges what it denies, so that each of those is asked about.
+        load.asks = takes(["gcra"], ["one"])
+        before = asks_seen(servers)
+        load.resume()
+        load.wait(1000)
+        load.pause()
+        denied, seen = load.phase().answers(), asks_seen(servers) - before
+        say(f"{by}, a key that is denied for an hour: {denied} requests, {seen} seen by Redis")
+        expect(seen <= DAEMONS, f"Redis was asked {seen} times about a key that is denied")
+
+    for daemon in daemons:
+        expect(re.search(rf"redis-up.*{SAYS[by]}", daemon.said()),
+               f"it does not say that it decides by {by}:\n{daemon.tail()}")
+
+    keys = [f"{{{i}}}key" for i in range(6)]
+    with Load(daemons, takes(ALGORITHMS, keys, cost=3), cost=3, depth=4) as load:
+        exhaust(load, three, keys)
+        load.phase(f"{by}, {len(keys)} keys of each, cost 3: {len(keys) * sum(three.values())} admitted")
+
+    began = time.monotonic_ns()
+    with Load(daemons, takes(["rate"], ["hot"])) as load:
+        load.wait(1500)
+        load.pause()
+        account = load.phase(f"{by}, 500/s burst 20")
+    took_s = (time.monotonic_ns() - began) / 1e9
+    most = 20 + 500 * took_s + 1
+    say(f"{by}, 500/s burst 20 in {took_s:.3f} s: {account.passed} admitted, {most:.0f} at most")
+    expect(20 <= account.passed <= most, "the rate is kept")
+    expect(not account.errors and not account.lost, "every answer comes")
+
+    together(daemons)
+    for daemon in daemons:
+        expect(daemon.end() == 0, f"{daemon.name} ends:\n{daemon.tail()}")
+
+
+def together(daemons):
+    """Several keys of one slot are charged as one, whoever asks."""
+    clients = [daemon.client() for daemon in daemons]
+    allowed = 0
+    for client, _ in zip(itertools.cycle(clients), range(50)):
+        client.send("WEIR.TAKEALL", 2, "first", "{acme}alice", 1, "gcra", "{acme}", 2)
+    for client, _ in zip(itertools.cycle(clients), range(50)):
+        answer = client.read()
+        expect(not isinstance(answer, Refused), f"TAKEALL: {answer}")
+        allowed += answer[0]
+    expect(allowed == 30, f"60 units by 2: {allowed} were admitted")
+    left = clients[0].call("WEIR.PEEK", "first", "{acme}alice")
+    expect(left[2] == 30, f"a denial charges nothing: {left}")
+    for client in clients:
+        client.close()
+
+
+def module(box):
+    redis = Redis(box, module=True).start()
+    share(box, [redis], {"url": redis.url()}, "module")
+
+
+def functions(box):
+    redis = Redis(box, password="secret").start()
+    share(box, [redis], {"url": f"redis://127.0.0.1:{redis.port}", "password": "secret"}, "functions")
+
+
+def script(box):
+    """What a server does that knows no functions: here it may not say so."""
+    redis = Redis(box, rename_command='FUNCTION ""').start()
+    share(box, [redis], {"url": redis.url()}, "script")
+
+
+def unix_socket(box):
+    redis = Redis(box, module=True, unix=True, password="secret").start()
+    daemons = daemons_of(box, {"url": f"unix://{redis.unix}", "password": "secret"}, count=2)
+    with Load(daemons, takes(["log"], ["a"])) as load:
+        exhaust(load, {"log": 60}, ["a"])
+        load.phase("a unix socket")
+
+
+def tls(box):
+    redis = Redis(box, module=True, tls=True, password="secret").start()
+    files = box.tls()
+    daemons = daemons_of(box, {"url": redis.url(), "tls": f"{{ca: {files.ca}}}"}, count=2)
+    with Load(daemons, takes(["log"], ["a"])) as load:
+        exhaust(load, {"log": 60}, ["a"])
+        load.phase("TLS")
+    stranger = Daemon(box, ALGORITHMS, {**PATIENT, "deadline": "1s", "url": redis.url()}).start()
+    with contextlib.closing(stranger.client()) as client:
+        expect(client.call("WEIR.TAKE", "log", "b")[0] == 0, "a certificate nobody knows is refused")
+    until(lambda: "redis-down" in stranger.said(), "the log says so")
+
+
+def cluster_module(box):
+    nodes = Cluster(box, replicas=0, module=True)
+    share(box, nodes.nodes, {"urls": f"[{', '.join(nodes.urls())}]"}, "module")
+
+
+def cluster_functions(box):
+    nodes = Cluster(box, replicas=0)
+    share(box, nodes.nodes, {"urls": f"[{', '.join(nodes.urls())}]"}, "functions")
+
+
+def cluster_script(box):
+    nodes = Cluster(box, replicas=0)
+    share(box, nodes.nodes, {"urls": f"[{', '.join(nodes.urls())}]", "by": "script"}, "script")
+
+
+TESTS = [module, functions, script, unix_socket, tls, cluster_module]
+LONG = [cluster_functions, cluster_script]
+
+if __name__ == "__main__":
+    sys.exit(run(TESTS, sys.argv, LONG))
