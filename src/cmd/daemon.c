@@ -51,6 +51,7 @@ static weir_step step_of(weir_session_step step)
         [WEIR_SESSION_READ] = WEIR_NEXT_READ,
         [WEIR_SESSION_AGAIN] = WEIR_NEXT_AGAIN,
         [WEIR_SESSION_WAIT] = WEIR_NEXT_WAIT,
+        [WEIR_SESSION_ASK] = WEIR_NEXT_CLOSE,
         [WEIR_SESSION_CLOSE] = WEIR_NEXT_CLOSE,
     };
     return (weir_step){next[step.next], step.until_ns};
