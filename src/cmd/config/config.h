@@ -133,6 +133,9 @@ weir_config *config_default(void);
  * why. */
 bool config_use_redis(weir_config *c, const char *url, weir_redis_error *ret_error);
 
+/* Whether both ask the same servers, in the same way. */
+bool config_same_redis(const weir_config *a, const weir_config *b);
+
 void config_free(weir_config *c); /* accepts NULL; the password is wiped */
 
 #endif

@@ -418,3 +418,33 @@ bool config_use_redis(weir_config *c, const char *url, weir_redis_error *ret_err
         c->engine = WEIR_ENGINE_REDIS;
     return true;
 }
+
+/* ---- changes --------------------------------------------------------------------------------- */
+
+/* NULL is another than "". */
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static bool same_urls(const weir_redis_options *a, const weir_redis_options *b)
+{
+    bool same = a->urls_len == b->urls_len;
+    for (size_t i = 0; same && i < a->urls_len; i++)
+        same = strcmp(a->urls[i], b->urls[i]) == 0;
+    return same;
+}
+
+bool config_same_redis(const weir_config *x, const weir_config *y)
+{
+    const weir_redis_options *a = &x->redis, *b = &y->redis;
+    return x->has_redis == y->has_redis && same_urls(a, b) && same_text(a->user, b->user) &&
+           same_text(a->password, b->password) && same_text(a->sentinel, b->sentinel) &&
+           same_text(a->sentinel_user, b->sentinel_user) &&
+           same_text(a->sentinel_password, b->sentinel_password) &&
+           same_text(a->prefix, b->prefix) && a->by == b->by && a->deadline_ns == b->deadline_ns &&
+           a->in_flight == b->in_flight && a->on_error == b->on_error &&
+           a->deny_cache_bytes == b->deny_cache_bytes && same_text(a->tls_ca, b->tls_ca) &&
+           same_text(a->tls_cert, b->tls_cert) && same_text(a->tls_key, b->tls_key) &&
+           same_text(a->tls_name, b->tls_name) && a->tls_insecure == b->tls_insecure;
+}
