@@ -178,6 +178,7 @@ end
 --   look          what the state means at `now`, once, before anything else; false if it cannot
 --                 be said
 --   due           from when on a cost of at most L.limit is allowed; now or earlier: it is
+--   early         how many ns before `due` that is, 0..999; nil: none
 --   left          the largest cost that is allowed now
 --   charge, deny, refund    change s; refund says whether it did
 -- A fresh state is what `read` makes of nothing.
@@ -190,9 +191,23 @@ function rate.look()
   return true
 end
 
+-- n*T.
+local function cost_of(L, n)
+  if L.part == 0 then
+    return n * L.whole, 0
+  end
+  local q, r = mul_div(n, L.part, L.num)
+  return n * L.whole + q, r
+end
+
 function rate.due(L, s, _, cost)
-  local m = L.limit - cost
-  return s.q - m * L.whole + ceil((s.r - m * L.part) / L.num)
+  local q, r = cost_of(L, L.limit - cost)
+  return s.q - q + (s.r > r and 1 or 0)
+end
+
+function rate.early(L, s, cost)
+  local _, r = cost_of(L, L.limit - cost)
+  return (mul_div(1000, (r - s.r) % L.num, L.num))
 end
 
 local function rate_over(s, now)
@@ -216,35 +231,28 @@ function rate.left(L, s, now)
   return n
 end
 
-local function rate_move(L, s, cost)
-  local r = s.r + cost * L.part
-  local carry = floor(r / L.num)
-  s.q, s.r = s.q + cost * L.whole + carry, r - carry * L.num
-end
-
 function rate.charge(L, s, now, cost)
   if rate_over(s, now) then
     s.q, s.r = now, 0
   end
-  rate_move(L, s, cost)
+  local q, r = cost_of(L, cost)
+  s.q, s.r = s.q + q, s.r + r
+  if s.r >= L.num then
+    s.q, s.r = s.q + 1, s.r - L.num
+  end
 end
 
 function rate.refund(L, s, now, cost)
   if rate_over(s, now) then
     return false
   end
-  if cost * (L.whole + L.part / L.num) >= EXACT then
-    s.q, s.r = now, 0
-    return true
+  local q, r = cost_of(L, cost)
+  s.q, s.r = s.q - q, s.r - r
+  if s.r < 0 then
+    s.q, s.r = s.q - 1, s.r + L.num
   end
-  while cost > 0 do -- more than the limit only if the clock was set back
-    local n = min(cost, L.limit)
-    rate_move(L, s, -n)
-    if rate_over(s, now) then
-      s.q, s.r = now, 0
-      return true
-    end
-    cost = cost - n
+  if rate_over(s, now) then
+    s.q, s.r = now, 0
   end
   return true
 end
@@ -253,8 +261,8 @@ function rate.delay(s, now)
   return max(0, s.q - now + (s.r > 0 and 1 or 0))
 end
 
-local gcra = { fields = { 'tat' }, string = true, look = rate.look, due = rate.due, left = rate.left,
-  charge = rate.charge, refund = rate.refund }
+local gcra = { fields = { 'tat' }, string = true, look = rate.look, due = rate.due, early = rate.early,
+  left = rate.left, charge = rate.charge, refund = rate.refund }
 
 local function read_parts(text)
   local q, r = match(text, '^(%d+):(%d+)$')
@@ -280,8 +288,8 @@ function gcra.write(_, s)
 end
 
 -- The same as how full the bucket was when it was last charged: the time until it is empty.
-local bucket = { fields = { 'time', 'level' }, look = rate.look, due = rate.due, left = rate.left,
-  charge = rate.charge, refund = rate.refund }
+local bucket = { fields = { 'time', 'level' }, look = rate.look, due = rate.due, early = rate.early,
+  left = rate.left, charge = rate.charge, refund = rate.refund }
 
 function bucket.read(_, s, time, level)
   s.q, s.r = 0, 0
@@ -426,19 +434,25 @@ function counter.look(L, s, now)
   return true
 end
 
--- The longest overlap at which `before` leaves room for what is `spare` below the limit; none: < 1.
+-- The longest overlap at which `before` leaves room for what is `spare` below the limit, in whole
+-- microseconds and nanoseconds.
 local function widest(L, before, spare)
   if spare < 0 then
-    return 0
+    return 0, 0
   elseif before <= spare then
-    return L.period
+    return L.period, 0
   elseif not L.relaxed then
-    return (mul_div(spare, L.period, before))
-  elseif before == spare + 1 then
-    return L.period - 1
+    local q, rest = mul_div(spare, L.period, before)
+    return q, floor(rest * 1000 / before)
   end
-  local q, rest = mul_div(spare + 1, L.period, before)
-  return rest == 0 and q - 1 or q
+  local q, rest = L.period, 0
+  if before > spare + 1 then
+    q, rest = mul_div(spare + 1, L.period, before)
+  end
+  if rest == 0 then
+    return q - 1, 999
+  end
+  return q, ceil(rest * 1000 / before) - 1
 end
 
 function counter.due(L, s, _, cost)
@@ -448,7 +462,15 @@ function counter.due(L, s, _, cost)
   elseif most >= 1 then
     return s.start + L.period - most
   end
-  return s.start + 2 * L.period - max(0, widest(L, s.count, L.limit - cost))
+  return s.start + 2 * L.period - (widest(L, s.count, L.limit - cost))
+end
+
+function counter.early(L, s, cost)
+  local most, ns = widest(L, s.before, L.limit - s.count - cost)
+  if most < 1 and ns == 0 then
+    most, ns = widest(L, s.count, L.limit - cost)
+  end
+  return ns
 end
 
 function counter.left(L, s)
@@ -489,12 +511,18 @@ end
 local function slice_start(L, k)
   local rounds = floor(k / L.slices)
   local q, rest = mul_div(k - rounds * L.slices, L.period, L.slices)
-  return rounds * L.period + q + (rest > 0 and 1 or 0)
+  if rest > 0 then
+    return rounds * L.period + q + 1, floor((L.slices - rest) * 1000 / L.slices)
+  end
+  return rounds * L.period + q, 0
 end
 
 -- When what is at this place no longer counts.
 local function leaves(L, place)
-  return L.slices and slice_start(L, place + L.slices) or place + L.period
+  if L.slices then
+    return slice_start(L, place + L.slices)
+  end
+  return place + L.period, 0
 end
 
 local function entry(s, i)
@@ -569,7 +597,12 @@ function row.due(L, s, _, cost)
   if over <= 0 then
     return 0
   end
-  return leaves(L, entry(s, reached(s, over))[1])
+  return (leaves(L, entry(s, reached(s, over))[1]))
+end
+
+function row.early(L, s, cost)
+  local _, ns = leaves(L, entry(s, reached(s, s.sum + cost - L.limit))[1])
+  return ns
 end
 
 function row.left(L, s)
@@ -585,7 +618,7 @@ function row.charge(L, s, _, cost)
     s.entries[s.next] = { s.place, s.total, cost }
     s.next = s.next + 1
   end
-  s.at, s.changed, s.sum = s.place, true, s.sum + cost
+  s.at, s.sum = s.place, s.sum + cost
   s.from = min(s.from or s.next - 1, s.next - 1)
 end
 
@@ -614,7 +647,7 @@ function row.refund(L, s, _, cost)
   if L.slices then
     s.at = s.place
   end
-  s.total, s.sum, s.changed, s.prune_all = (base + keep) % TOTAL, keep, true, true
+  s.total, s.sum, s.prune_all = (base + keep) % TOTAL, keep, true
   return true
 end
 
@@ -793,14 +826,13 @@ end
 local function drains(l, limit)
   local us, rest = mul_div(limit, l.part, l.num)
   us = us + limit * l.whole
-  return us < SPAN_US or (us == SPAN_US and rest * 40 <= 39 * l.num)
+  local ns, more = mul_div(1000, rest, l.num)
+  return us < SPAN_US or (us == SPAN_US and (ns < SPAN_NS or (ns == SPAN_NS and more == 0)))
 end
 
-local function refuse_limit(p, l, limit, why)
-  if l.queue then
-    limit = limit - 1
-  end
-  unexpected(p, p.limit_at, format('at most %.0f at this rate (%s)', limit, why))
+local function refuse_limit(p, l, limit)
+  unexpected(p, p.limit_at, format('at most %.0f at this rate (an empty bucket must refill within ' ..
+    '36.5 years)', l.queue and limit - 1 or limit))
 end
 
 -- T = l.whole + l.part/l.num microseconds, exactly.
@@ -826,11 +858,7 @@ local function set_rate(p, l)
         high = middle
       end
     end
-    refuse_limit(p, l, low, 'an empty bucket must refill within 36.5 years')
-  end
-  local most = l.part > 0 and floor((EXACT - l.num) / l.part) or huge
-  if l.limit > most then
-    refuse_limit(p, l, most, 'more is not exact in the doubles of Lua')
+    refuse_limit(p, l, low)
   end
 end
 
@@ -898,7 +926,7 @@ PARSERS['token-bucket'] = function(p, l)
   boundary(p)
   local most = l.period > 0 and floor(SPAN_US / l.period) * l.rate or huge
   if l.limit > most then
-    refuse_limit(p, l, most, 'an empty bucket must refill within 36.5 years')
+    refuse_limit(p, l, most)
   end
   need_whole_us(p, l)
 end
@@ -1302,19 +1330,17 @@ local function write_hash_row(L, s, key, out)
     out[#out + 1], out[#out + 2] = L.prefix .. name, value
   end
   s.key = key
-  if s.changed then
-    local low = s.low + prunable(s)
-    drop_fields(s, L, s.low, low)
-    drop_fields(s, L, s.next, s.loaded)
-    for i = s.from or s.next, s.next - 1 do
-      local e = s.entries[i]
-      put(whole(i), whole(e[1]) .. ' ' .. whole(e[2]) .. ' ' .. whole(e[3]))
-    end
-    put('low', whole(low))
-    put('next', whole(s.next))
-    put('at', whole(s.at))
-    put('total', whole(s.total))
+  local low = s.low + prunable(s)
+  drop_fields(s, L, s.low, low)
+  drop_fields(s, L, s.next, s.loaded)
+  for i = s.from or s.next, s.next - 1 do
+    local e = s.entries[i]
+    put(whole(i), whole(e[1]) .. ' ' .. whole(e[2]) .. ' ' .. whole(e[3]))
   end
+  put('low', whole(low))
+  put('next', whole(s.next))
+  put('at', whole(s.at))
+  put('total', whole(s.total))
 end
 
 local function write_hash(P, S, now)
@@ -1324,9 +1350,9 @@ local function write_hash(P, S, now)
   end
   for i = 1, #P do
     local L, s = P[i], S[i]
-    if L.ops == row then
+    if s.changed and L.ops == row then
       write_hash_row(L, s, S.key, out)
-    else
+    elseif s.changed then
       local values = { L.ops.write(L, s, now) }
       for k, name in ipairs(L.ops.fields) do
         out[#out + 1], out[#out + 2] = L.prefix .. name, values[k]
@@ -1402,9 +1428,15 @@ local function answer(P, S, i, now, allowed, left, wait, delay)
   return { allowed, L.limit, left, wait, max(0, L.ops.due(L, S[i], now, L.limit) - now), delay, i - 1, 0 }
 end
 
+-- Whether a wait of w, which was rounded up by `early` ns, is longer than that of `than`.
+local function waits_longer(w, early, than, than_early)
+  return w > than or (w == than and early < than_early)
+end
+
 local function charge_all(P, S, now, cost)
   for i = 1, #P do
     P[i].ops.charge(P[i], S[i], now, cost)
+    S[i].changed = true
   end
   S.dirty = true
 end
@@ -1435,19 +1467,24 @@ local function deny(P, S, now, cost, charging)
   for i = 1, #P do
     if charging and P[i].count_denied and cost > 0 then
       P[i].ops.deny(P[i], S[i], now, cost)
-      S.dirty = true
+      S[i].changed, S.dirty = true, true
     end
   end
-  local slowest, wait = 1, -1
+  local slowest, wait, early = 1, -1, 0
   for i = 1, #P do
     local L = P[i]
-    local w = cost > L.limit and huge or L.ops.due(L, S[i], now, cost) - now
-    if w > wait then
-      slowest, wait = i, w
+    local w, e = cost > L.limit and huge or L.ops.due(L, S[i], now, cost) - now, 0
+    if w >= wait and w > 0 and w < huge and L.ops.early then
+      e = L.ops.early(L, S[i], cost)
+    end
+    if waits_longer(w, e, wait, early) then
+      slowest, wait, early = i, w, e
     end
   end
   local left = P[slowest].ops.left(P[slowest], S[slowest], now)
-  return answer(P, S, slowest, now, 0, left, wait == huge and -1 or wait, 0)
+  local figures = answer(P, S, slowest, now, 0, left, wait == huge and -1 or wait, 0)
+  figures.wait, figures.early = wait, early
+  return figures
 end
 
 -- Decides, and charges what is kept in S if `charging`.
@@ -1473,7 +1510,7 @@ local function refund(P, S, now, cost)
   end
   for i = 1, #P do
     if cost > 0 and P[i].ops.refund(P[i], S[i], now, cost) then
-      S.dirty = true
+      S[i].changed, S.dirty = true, true
     end
   end
   return judge(P, S, now, 0, false)
@@ -1626,13 +1663,12 @@ local function take_all(keys, args)
   if err then
     return nil, err
   end
-  local blocking, longest = #requests, 0
+  local blocking, longest, early = #requests, 0, 0
   for i, r in ipairs(requests) do
     r.alone = judge(r.P, r.S, now, r.cost, false)
     r.told = judge(r.P, r.S, now, r.cost, true)
-    local wait = r.told[4] == -1 and huge or r.told[4]
-    if r.told[1] == 0 and wait > longest then
-      blocking, longest = i - 1, wait
+    if r.told[1] == 0 and waits_longer(r.told.wait, r.told.early, longest, early) then
+      blocking, longest, early = i - 1, r.told.wait, r.told.early
     end
   end
   for _, r in ipairs(requests) do

@@ -67,6 +67,18 @@ static inline void port_word_store_relaxed(port_word *w, uint64_t x)
     atomic_store_explicit(&w->value, x, memory_order_relaxed);
 }
 
+/* Counts of who refers to something: taking one adds nothing to what its owner may already see. Who
+ * finds 0 by an acquire has all behind it that was done before each release. */
+static inline void port_word_add_relaxed(port_word *w, uint64_t n)
+{
+    atomic_fetch_add_explicit(&w->value, n, memory_order_relaxed);
+}
+
+static inline void port_word_sub_release(port_word *w, uint64_t n)
+{
+    atomic_fetch_sub_explicit(&w->value, n, memory_order_release);
+}
+
 /* What was stored before, of whatever kind, is seen before what is stored after: also by a process
  * that finds the memory as a killed one has left it. */
 static inline void port_stores_in_order(void)

@@ -557,15 +557,15 @@ def is_redis_here():
 
 
 def run(tests, argv, long=()):
-    """TEST.py WEIR MODULE [--long | NAME...]: runs the tests, or also the long ones, or those
-    named; the exit status."""
+    """TEST.py WEIR MODULE [--long | NAME...]: runs the tests, or the long ones, or those named; the
+    exit status."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, _stop)
     weir, module = (pathlib.Path(word).resolve() for word in argv[1:3])
     every = [*tests, *long]
     wanted = argv[3:] or [test.__name__ for test in tests]
     if wanted == ["--long"]:
-        wanted = [test.__name__ for test in every]
+        wanted = [test.__name__ for test in long]
     unknown = set(wanted) - {test.__name__ for test in every}
     if unknown:
         print(f"there are no tests {unknown}, but {[test.__name__ for test in every]}")

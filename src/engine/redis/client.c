@@ -339,6 +339,15 @@ bool weir_redis_client_is_up(const weir_redis_client *c, const weir_question *q,
     return false;
 }
 
+uint32_t weir_redis_client_node(const weir_redis_client *c, const weir_question *q,
+                                const char **ret_name)
+{
+    uint32_t slot = c->mode == WEIR_REDIS_CLUSTER ? weir_redis_slot_of(c, q) : 0;
+    const weir_redis_node *n = weir_redis_node_for(c, slot);
+    *ret_name = n ? n->name : "";
+    return n ? n->at : WEIR_REDIS_NODES_MAX;
+}
+
 /* ---- odds and ends --------------------------------------------------------------------------- */
 
 void weir_redis_say(weir_redis_client *c, const char *event, const weir_redis_node *n,

@@ -20,7 +20,6 @@
 #include "engine/redis/url.h"
 #include "engine/redis/wire.h"
 
-#define WEIR_REDIS_NODES_MAX     1024
 #define WEIR_REDIS_SLOTS         16384
 #define WEIR_REDIS_NO_NODE       UINT16_MAX
 #define WEIR_REDIS_REDIRECTS_MAX 8

@@ -298,7 +298,7 @@ static bool try_send(redis_engine *e, part *p, int64_t now_ns)
 {
     weir_question *q = question_of(p);
     const char *name;
-    int64_t next_ns = INT64_MAX;
+    int64_t next_ns = 0;
     if (e->closing) {
         fall_back(e, p, now_ns, ns_per_s, "it is being closed");
         return false;
@@ -306,9 +306,8 @@ static bool try_send(redis_engine *e, part *p, int64_t now_ns)
     p->node = weir_redis_client_node(e->client, q, &name);
     if (p->node > WEIR_REDIS_NODES_MAX)
         p->node = WEIR_REDIS_NODES_MAX;
-    if (!weir_redis_client_is_up(e->client, q, &next_ns)) {
-        fall_back(e, p, now_ns, next_ns == INT64_MAX ? ns_per_s : next_ns - now_ns,
-                  why_of(WEIR_REDIS_UNREACHABLE));
+    if (!weir_redis_client_is_up(e->client, q, &next_ns) && next_ns > now_ns) {
+        fall_back(e, p, now_ns, next_ns - now_ns, why_of(WEIR_REDIS_UNREACHABLE));
         return false;
     }
     if (!breaker_admits(e, p, now_ns)) {

@@ -161,6 +161,10 @@ static void a_node_that_is_down_is_not_waited_for(void **state)
     assert_int_equal(client.sent, 0);
     assert_int_equal(s.question.decision.retry_after_ns, 300 * ms_ns + us_ns);
     assert_int_equal(s.done, 0);
+    client.next_ns = 0; /* it is being connected to: that may take less than the deadline */
+    assert_false(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
+    client.next_ns = w.now_ns;
+    assert_false(ask(&w, &s, WEIR_VERB_TAKE, "b", 1));
     end(&w);
 }
 

@@ -207,6 +207,7 @@ static void abandoned_at_any_time(void **state)
     w.engine->calls->abandon(w.engine, &hot[1].round);
     /* Where nobody may be asked, those who waited are answered, but not from within this. */
     client.is_down = true;
+    client.next_ns = w.now_ns + s_ns;
     w.engine->calls->abandon(w.engine, &hot[0].round);
     assert_int_equal(hot[2].done, 0);
     to(&w, w.now_ns);
@@ -218,6 +219,7 @@ static void abandoned_at_any_time(void **state)
     for (int i = 0; i < 3; i++)
         assert_false(ask(&w, &hot[i], WEIR_VERB_TAKE, "a", 1));
     client.is_down = true;
+    client.next_ns = w.now_ns + s_ns;
     w.engine->calls->abandon(w.engine, &hot[0].round);
     w.engine->calls->abandon(w.engine, &hot[2].round);
     to(&w, w.now_ns);

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+#ifndef WEIR_MODULES_REDIS_ABI_H
+#define WEIR_MODULES_REDIS_ABI_H
+/* What a module of Redis and Valkey may call: names and types as these servers have them since 6.2,
+ * asked for one by one when the module is loaded. It must not know what weir is.
+ *
+ * The first pointer that a context points to is a function that finds the others by name. A server
+ * that lacks one of those that are needed is too old; those that are wanted may be NULL. */
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct redis_ctx redis_ctx;
+typedef struct redis_key redis_key;
+typedef struct redis_string redis_string;
+typedef struct redis_io redis_io;
+typedef struct redis_digest redis_digest;
+typedef struct redis_type redis_type;
+typedef struct redis_command redis_command;
+
+typedef int (*redis_command_fn)(redis_ctx *ctx, redis_string **argv, int argc);
+
+enum { REDIS_OK = 0, REDIS_ERR = 1 };
+enum { REDIS_API_VERSION = 1 };
+enum { REDIS_READ = 1, REDIS_WRITE = 2 };              /* of OpenKey() */
+enum { REDIS_KEY_EMPTY = 0, REDIS_KEY_OF_MODULE = 6 }; /* of KeyType() */
+enum { REDIS_CONTEXT_RESP3 = 1 << 22 };                /* of GetContextFlags() */
+enum { REDIS_EVENT_GENERIC = 1 << 2, REDIS_EVENT_OF_MODULE = 1 << 13 };
+enum { REDIS_HANDLES_IO_ERRORS = 1, REDIS_SIGNALS_ITSELF = 2 }; /* of SetModuleOptions() */
+enum { REDIS_AUX_BEFORE = 1 };
+
+/* ---- a data type ----------------------------------------------------------------------------- */
+
+/* A server reads no further than it knows, however high the version. */
+enum { REDIS_TYPE_METHODS = 3 };
+
+typedef struct redis_type_methods {
+    uint64_t version;
+    void *(*rdb_load)(redis_io *io, int encver);
+    void (*rdb_save)(redis_io *io, void *value);
+    void (*aof_rewrite)(redis_io *io, redis_string *key, void *value);
+    size_t (*mem_usage)(const void *value);
+    void (*digest)(redis_digest *digest, void *value);
+    void (*free)(void *value);
+    int (*aux_load)(redis_io *io, int encver, int when);
+    void (*aux_save)(redis_io *io, int when);
+    int aux_save_triggers;
+    size_t (*free_effort)(redis_string *key, const void *value);
+    void (*unlink)(redis_string *key, const void *value);
+    void *(*copy)(redis_string *from, redis_string *to, const void *value);
+    int (*defrag)(void *ctx, redis_string *key, void **value);
+} redis_type_methods;
+
+/* ---- what COMMAND DOCS and the like show, since 7.0 ------------------------------------------ */
+
+typedef struct redis_history {
+    const char *since, *changes;
+} redis_history;
+
+enum { /* of a key's argument: what the command does with the value, and with what is in it */
+       REDIS_KEY_RO = 1 << 0,
+       REDIS_KEY_RW = 1 << 1,
+       REDIS_KEY_RM = 1 << 3,
+       REDIS_KEY_ACCESS = 1 << 4,
+       REDIS_KEY_UPDATE = 1 << 5,
+       REDIS_KEY_DELETE = 1 << 7
+};
+enum { REDIS_SEARCH_INDEX = 2, REDIS_FIND_RANGE = 2 };
+
+typedef struct redis_key_spec {
+    const char *notes;
+    uint64_t flags;
+    int begin_search_type;
+    union {
+        struct {
+            int pos;
+        } index;
+        struct {
+            const char *keyword;
+            int startfrom;
+        } keyword;
+    } bs;
+    int find_keys_type;
+    union {
+        struct {
+            int lastkey, keystep, limit;
+        } range;
+        struct {
+            int keynumidx, firstkey, keystep;
+        } keynum;
+    } fk;
+} redis_key_spec;
+
+enum {
+    REDIS_ARG_STRING = 0,
+    REDIS_ARG_INTEGER = 1,
+    REDIS_ARG_KEY = 3,
+    REDIS_ARG_TOKEN = 6,
+    REDIS_ARG_BLOCK = 8
+};
+enum { REDIS_ARG_OPTIONAL = 1 << 0, REDIS_ARG_MULTIPLE = 1 << 1 };
+
+typedef struct redis_arg {
+    const char *name;
+    int type;
+    int key_spec_index;
+    const char *token, *summary, *since;
+    int flags;
+    const char *deprecated_since;
+    struct redis_arg *subargs;
+    const char *display_text;
+} redis_arg;
+
+typedef struct redis_command_info_version {
+    int version;
+    size_t sizeof_history, sizeof_key_spec, sizeof_arg;
+} redis_command_info_version;
+
+typedef struct redis_command_info {
+    const redis_command_info_version *version;
+    const char *summary, *complexity, *since;
+    redis_history *history;
+    const char *tips;
+    int arity;
+    redis_key_spec *key_specs;
+    redis_arg *args;
+} redis_command_info;
+
+/* ---- the functions --------------------------------------------------------------------------- */
+
+#define REDIS_NEEDED(F)                                                                            \
+    F(void *, Alloc, (size_t))                                                                     \
+    F(void *, Calloc, (size_t, size_t))                                                            \
+    F(void *, Realloc, (void *, size_t))                                                           \
+    F(void, Free, (void *))                                                                        \
+    F(size_t, MallocSize, (void *))                                                                \
+    F(void, SetModuleAttribs, (redis_ctx *, const char *, int, int))                               \
+    F(void, SetModuleOptions, (redis_ctx *, int))                                                  \
+    F(void, Log, (redis_ctx *, const char *, const char *, ...))                                   \
+    F(void, LogIOError, (redis_io *, const char *, const char *, ...))                             \
+    F(int, CreateCommand,                                                                          \
+      (redis_ctx *, const char *, redis_command_fn, const char *, int, int, int))                  \
+    F(int, WrongArity, (redis_ctx *))                                                              \
+    F(int, ReplyWithLongLong, (redis_ctx *, long long))                                            \
+    F(int, ReplyWithError, (redis_ctx *, const char *))                                            \
+    F(int, ReplyWithSimpleString, (redis_ctx *, const char *))                                     \
+    F(int, ReplyWithArray, (redis_ctx *, long))                                                    \
+    F(int, ReplyWithStringBuffer, (redis_ctx *, const char *, size_t))                             \
+    F(int, ReplyWithNull, (redis_ctx *))                                                           \
+    F(const char *, StringPtrLen, (const redis_string *, size_t *))                                \
+    F(int, GetContextFlags, (redis_ctx *))                                                         \
+    F(void *, OpenKey, (redis_ctx *, redis_string *, int))                                         \
+    F(void, CloseKey, (redis_key *))                                                               \
+    F(int, KeyType, (redis_key *))                                                                 \
+    F(int, DeleteKey, (redis_key *))                                                               \
+    F(int, SetAbsExpire, (redis_key *, long long))                                                 \
+    F(int, SignalModifiedKey, (redis_ctx *, redis_string *))                                       \
+    F(int, NotifyKeyspaceEvent, (redis_ctx *, int, const char *, redis_string *))                  \
+    F(redis_type *, CreateDataType, (redis_ctx *, const char *, int, redis_type_methods *))        \
+    F(redis_type *, ModuleTypeGetType, (redis_key *))                                              \
+    F(void *, ModuleTypeGetValue, (redis_key *))                                                   \
+    F(int, ModuleTypeSetValue, (redis_key *, redis_type *, void *))                                \
+    F(int, ModuleTypeReplaceValue, (redis_key *, redis_type *, void *, void **))                   \
+    F(int, Replicate, (redis_ctx *, const char *, const char *, ...))                              \
+    F(int, ReplicateVerbatim, (redis_ctx *))                                                       \
+    F(void, SaveUnsigned, (redis_io *, uint64_t))                                                  \
+    F(uint64_t, LoadUnsigned, (redis_io *))                                                        \
+    F(void, SaveStringBuffer, (redis_io *, const char *, size_t))                                  \
+    F(char *, LoadStringBuffer, (redis_io *, size_t *))                                            \
+    F(int, IsIOError, (redis_io *))                                                                \
+    F(void, EmitAOF, (redis_io *, const char *, const char *, ...))                                \
+    F(void, DigestAddStringBuffer, (redis_digest *, const char *, size_t))                         \
+    F(void, DigestEndSequence, (redis_digest *))
+
+#define REDIS_WANTED(F)                                                                            \
+    F(int, ReplyWithMap, (redis_ctx *, long))                   /* 7.0 */                          \
+    F(int, ReplyWithBool, (redis_ctx *, int))                   /* 7.0 */                          \
+    F(redis_command *, GetCommand, (redis_ctx *, const char *)) /* 7.0 */                          \
+    F(int, CreateSubcommand,                                                                       \
+      (redis_command *, const char *, redis_command_fn, const char *, int, int, int)) /* 7.0 */    \
+    F(int, SetCommandInfo, (redis_command *, const redis_command_info *))             /* 7.0 */    \
+    F(int, SetCommandACLCategories, (redis_command *, const char *))                  /* 7.2 */    \
+    F(long long, CachedMicroseconds, (void))                                          /* 7.2 */
+
+#define REDIS_FIELD(type, name, args) type(*name) args;
+typedef struct redis_api {
+    REDIS_NEEDED(REDIS_FIELD)
+    REDIS_WANTED(REDIS_FIELD)
+} redis_api;
+#undef REDIS_FIELD
+
+/* Finds them all. Returns NULL, or the name of one that is needed and not there. */
+const char *redis_api_find(redis_api *ret, redis_ctx *ctx);
+
+/* The server's, found before any command can come; a server has one module of a kind, and calls it
+ * without a context of ours. */
+extern redis_api redis;
+
+#endif

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Arguments and replies. */
+
+#include "call.h"
+
+#include "codec/round.h"
+
+#include <stdio.h>
+
+#define STRING(x)  #x
+#define DECIMAL(x) STRING(x)
+#define COST_MAX   2147483647
+_Static_assert(COST_MAX == WEIR_COST_MAX, "the text below says the bound");
+
+bool weir_arg_is(weir_arg a, const char *word)
+{
+    for (size_t i = 0; i < a.len; i++) {
+        char c = a.at[i];
+        if (word[i] == '\0' || (c != word[i] && (c < 'a' || c > 'z' || c - 32 != word[i])))
+            return false;
+    }
+    return word[a.len] == '\0';
+}
+
+bool weir_arg_i64(weir_arg a, int64_t *ret)
+{
+    size_t minus = a.len > 0 && a.at[0] == '-';
+    uint64_t v = 0; /* 19 digits stay below 2^64 */
+    if (a.len == minus || a.len - minus > 19 || (a.at[minus] == '0' && a.len > 1))
+        return false;
+    for (size_t i = minus; i < a.len; i++) {
+        unsigned digit = (unsigned)((unsigned char)a.at[i] - '0');
+        if (digit > 9)
+            return false;
+        v = v * 10 + digit;
+    }
+    if (v > (uint64_t)INT64_MAX + minus)
+        return false;
+    *ret = minus ? (int64_t)(0 - v) : (int64_t)v;
+    return true;
+}
+
+bool weir_call_has_maps(const weir_call *c)
+{
+    return redis.ReplyWithMap && redis.ReplyWithBool &&
+           (redis.GetContextFlags(c->ctx) & REDIS_CONTEXT_RESP3);
+}
+
+int weir_call_error(const weir_call *c, const char *format, ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    for (char *at = text; *at; at++) {
+        if ((unsigned char)*at < ' ' || *at == 0x7f)
+            *at = ' ';
+    }
+    redis.ReplyWithError(c->ctx, text);
+    return REDIS_OK;
+}
+
+/* ---- a request ------------------------------------------------------------------------------- */
+
+weir_wish weir_call_wish(const weir_call *c, int i)
+{
+    return (weir_wish){.policy = weir_call_arg(c, i),
+                       .key = weir_call_arg(c, i + 1),
+                       .key_name = c->argv[i + 1],
+                       .cost = 1};
+}
+
+const char *weir_call_cost(const weir_call *c, int i, int64_t *ret)
+{
+    if (weir_arg_i64(weir_call_arg(c, i), ret) && *ret >= 0 && *ret <= COST_MAX)
+        return NULL;
+    return "the cost is not a whole number from 0 to " DECIMAL(COST_MAX);
+}
+
+weir_status weir_wish_find(weir_wish *w, bool by_text)
+{
+    weir_scope *s;
+    weir_status st;
+    w->error.column = 0;
+    if (by_text || memchr(w->policy.at, ' ', w->policy.len)) /* no name has one, every text has */
+        st = weir_scope_of_text(w->policy.at, w->policy.len, &s, &w->error);
+    else
+        st = weir_scope_of_name(w->policy.at, w->policy.len, &s);
+    if (st != WEIR_OK)
+        return st;
+    if (w->key.len < 1 || w->key.len > WEIR_KEY_MAX)
+        return WEIR_E_RANGE;
+    weir_scope_hold(s);
+    w->scope = s;
+    return WEIR_OK;
+}
+
+int weir_call_wrong_type(const weir_call *c)
+{
+    return weir_call_error(c, "WRONGTYPE Operation against a key holding the wrong kind of value");
+}
+
+int weir_call_failure(const weir_call *c, const weir_wish *w, weir_status st, const char *where)
+{
+    int len = w->policy.len < 100 ? (int)w->policy.len : 100;
+    if (w->error.column > 0)
+        return weir_call_error(c, "ERR %spolicy: column %u: %s", where, w->error.column,
+                               w->error.text);
+    if (st == WEIR_E_ABSENT)
+        return weir_call_error(c, "ERR %sno policy '%.*s'; WEIR.POLICY LIST shows those there are",
+                               where, len, w->policy.at);
+    if (st == WEIR_E_UNSUPPORTED)
+        return weir_call_error(c, "ERR a policy that queues or counts denials cannot give back");
+    if (w->key.len < 1 || w->key.len > WEIR_KEY_MAX)
+        return weir_call_error(c, "ERR %sthe key has %zu bytes, expected 1 to %d", where,
+                               w->key.len, WEIR_KEY_MAX);
+    if (st == WEIR_E_FULL)
+        return weir_call_error(c, "OOM %sthe key has states of too many policies", where);
+    return weir_call_error(c, "ERR %s%s", where, weir_status_str(st));
+}
+
+/* ---- replies --------------------------------------------------------------------------------- */
+
+void weir_call_figures(const weir_call *c, const weir_decision *d, bool maps, int more_in_map,
+                       int more_in_list)
+{
+    static const char *const names[] = {"allowed",        "limit",          "remaining",
+                                        "retry_after_ms", "reset_after_ms", "delay_ms"};
+    enum { FIGURES = sizeof names / sizeof names[0] };
+    const int64_t figures[FIGURES] = {
+        d->allowed,
+        d->limit,
+        d->remaining,
+        d->never ? -1 : weir_ms_ceil(d->retry_after_ns),
+        weir_ms_ceil(d->reset_after_ns),
+        weir_ms_ceil(d->delay_ns),
+    };
+    if (maps)
+        redis.ReplyWithMap(c->ctx, FIGURES + more_in_map);
+    else
+        redis.ReplyWithArray(c->ctx, FIGURES + more_in_list);
+    for (int i = 0; i < FIGURES; i++) {
+        if (maps)
+            weir_call_text(c, names[i]);
+        weir_call_i64(c, figures[i]);
+    }
+}

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Cells: from a value to the core and back. */
+
+#include "decide.h"
+
+#include "core/writes.h"
+#include "payload.h"
+
+#include <string.h>
+
+redis_type *weir_type;
+
+/* ---- keys ------------------------------------------------------------------------------------ */
+
+bool weir_target_open(weir_target *t, redis_ctx *ctx, redis_string *name, int mode)
+{
+    *t = (weir_target){.name = name, .key = redis.OpenKey(ctx, name, mode)};
+    if (!t->key || redis.KeyType(t->key) == REDIS_KEY_EMPTY)
+        return true;
+    if (redis.ModuleTypeGetType(t->key) != weir_type) {
+        redis.CloseKey(t->key);
+        return false;
+    }
+    t->there = true;
+    t->value = (weir_value)redis.ModuleTypeGetValue(t->key);
+    return true;
+}
+
+void weir_target_put(weir_target *t)
+{
+    void *old;
+    if (t->there)
+        redis.ModuleTypeReplaceValue(t->key, weir_type, (void *)t->value, &old);
+    else if (t->value)
+        redis.ModuleTypeSetValue(t->key, weir_type, (void *)t->value);
+    if (t->there && !t->value)
+        redis.DeleteKey(t->key); /* which frees what is there: nothing any more */
+    t->there = t->value != 0;
+}
+
+void weir_target_close(weir_target *t)
+{
+    if (t->key)
+        redis.CloseKey(t->key);
+}
+
+/* ---- cells ----------------------------------------------------------------------------------- */
+
+static void open_fresh(weir_cell *c)
+{
+    c->fresh = true;
+    c->level = 0;
+    c->words = weir_state_words(&c->scope->policy, 0);
+    if (c->words <= WEIR_CELL_SMALL) {
+        memset(c->small, 0, c->words * sizeof c->small[0]);
+        c->state = c->small;
+        return;
+    }
+    c->made = weir_entry_new(c->scope, 0, c->words);
+    c->state = c->made->state;
+}
+
+/* Whether a state of one more policy leaves a value that can be told in one piece, however far all of
+ * them grow. */
+static bool has_room(weir_value v, const weir_scope *s)
+{
+    size_t len = weir_value_len(v);
+    size_t bytes = weir_state_words(&s->policy, WEIR_LEVEL_MAX) * sizeof(uint64_t);
+    for (size_t i = 0; i < len; i++) {
+        weir_view view;
+        weir_value_at(v, i, &view);
+        bytes += weir_state_words(&view.scope->policy, WEIR_LEVEL_MAX) * sizeof(uint64_t);
+    }
+    return len == 0 || (len < WEIR_POLICIES_OF_KEY && bytes < WEIR_PAYLOAD_MAX / 2);
+}
+
+weir_status weir_cell_open(weir_cell *c, weir_target *t, weir_scope *s)
+{
+    weir_view view;
+    c->target = t;
+    c->scope = s;
+    c->fresh = false;
+    c->made = c->there = NULL;
+    c->notes = NULL;
+    c->notes_len = 0;
+    size_t i = weir_value_find(t->value, s), len = weir_value_len(t->value);
+    if (i == len) {
+        open_fresh(c);
+        return has_room(t->value, s) ? WEIR_OK : WEIR_E_FULL;
+    }
+    weir_value_at(t->value, i, &view);
+    c->level = c->level_before = view.level;
+    c->words = view.words;
+    if (view.words > WEIR_CELL_SMALL) {
+        c->there = weir_value_entry(t->value, i);
+        c->state = c->there->state;
+        return WEIR_OK;
+    }
+    memcpy(c->small, view.state, view.words * sizeof c->small[0]);
+    memcpy(c->before, view.state, view.words * sizeof c->before[0]);
+    c->state = c->small;
+    return WEIR_OK;
+}
+
+void weir_cell_close(weir_cell *c)
+{
+    for (size_t i = c->notes_len; i-- > 0;)
+        c->there->state[c->notes[i].word] = c->notes[i].before;
+    redis.Free(c->notes);
+    weir_entry_free(c->made);
+}
+
+/* Notes what the words hold that are going to be written. */
+static void note(weir_cell *c, int64_t now_ns, int64_t refund)
+{
+    enum { MOST = 64 };
+    size_t word[MOST];
+    size_t n = weir_state_writes(&c->scope->policy, c->state, c->level, now_ns, refund, word, MOST);
+    bool any = n > MOST;
+    n = any ? c->words : n;
+    c->notes = redis.Realloc(c->notes, (c->notes_len + n) * sizeof *c->notes + 1);
+    for (size_t k = 0; k < n; k++) {
+        uint32_t at = (uint32_t)(any ? k : word[k]);
+        c->notes[c->notes_len++] = (weir_note){at, c->state[at]};
+    }
+}
+
+/* To the next level. */
+static void grow(weir_cell *c)
+{
+    const weir_policy *p = &c->scope->policy;
+    size_t words = weir_state_words(p, c->level + 1);
+    if (words <= WEIR_CELL_SMALL) {
+        uint64_t from[WEIR_CELL_SMALL];
+        memcpy(from, c->small, sizeof from);
+        weir_state_grow(p, from, c->level, c->small);
+    } else {
+        weir_entry *wider = weir_entry_new(c->scope, c->level + 1, words);
+        weir_state_grow(p, c->state, c->level, wider->state);
+        weir_entry_free(c->made);
+        c->made = wider;
+        c->state = wider->state;
+    }
+    c->level++;
+    c->words = words;
+}
+
+static weir_status check(weir_cell *c, int64_t now_ns, int64_t cost, weir_decision *ret)
+{
+    weir_status st;
+    if (c->there && !c->made)
+        note(c, now_ns, 0);
+    while ((st = weir_check(&c->scope->policy, c->state, c->level, now_ns, cost, ret)) ==
+           WEIR_E_ROOM)
+        grow(c);
+    return st;
+}
+
+static weir_status peek(const weir_cell *c, int64_t now_ns, int64_t cost, weir_decision *ret)
+{
+    return weir_peek(&c->scope->policy, c->state, c->level, now_ns, cost, ret);
+}
+
+static weir_status refund(weir_cell *c, int64_t now_ns, int64_t n, weir_decision *ret)
+{
+    if (c->there && !c->made)
+        note(c, now_ns, n);
+    return weir_refund(&c->scope->policy, c->state, c->level, now_ns, n, ret);
+}
+
+static weir_status grant(weir_cell *c, int64_t now_ns, int64_t n, weir_decision *ret,
+                         int64_t *ret_granted)
+{
+    weir_decision d;
+    weir_status st = peek(c, now_ns, 0, &d);
+    int64_t most = st == WEIR_OK && n > d.remaining ? d.remaining : n;
+    if (st == WEIR_OK && most > 0)
+        st = check(c, now_ns, most, &d);
+    if (st == WEIR_OK)
+        st = peek(c, now_ns, 1, ret);
+    if (st == WEIR_OK)
+        *ret_granted = most;
+    return st;
+}
+
+static void reset(weir_cell *c, weir_decision *ret)
+{
+    const weir_policy *p = &c->scope->policy;
+    weir_decision d = {.limit = INT64_MAX, .allowed = true};
+    for (uint32_t i = 0; i < p->layers; i++) {
+        if (p->layer[i].limit < d.limit) {
+            d.limit = p->layer[i].limit;
+            d.layer = i;
+        }
+    }
+    d.remaining = d.limit;
+    *ret = d;
+    weir_entry_free(c->made);
+    c->made = NULL;
+    c->state = NULL; /* there is none */
+}
+
+weir_status weir_cell_decide(weir_cell *c, weir_verb verb, int64_t now_ns, int64_t n,
+                             weir_decision *ret, int64_t *ret_granted)
+{
+    *ret_granted = 0;
+    switch (verb) {
+    case WEIR_TAKE:
+        return check(c, now_ns, n, ret);
+    case WEIR_PEEK:
+        return peek(c, now_ns, n, ret);
+    case WEIR_REFUND:
+        return refund(c, now_ns, n, ret);
+    case WEIR_GRANT:
+        return grant(c, now_ns, n, ret, ret_granted);
+    case WEIR_RESET:
+        reset(c, ret);
+        return WEIR_OK;
+    }
+    return WEIR_E_RANGE;
+}
+
+/* ---- keeping --------------------------------------------------------------------------------- */
+
+static bool is_zero(const uint64_t *state, size_t words)
+{
+    for (size_t i = 0; i < words; i++) {
+        if (state[i] != 0)
+            return false;
+    }
+    return true;
+}
+
+static bool has_changed(const weir_cell *c)
+{
+    if (!c->state)
+        return !c->fresh;
+    if (c->fresh)
+        return !is_zero(c->state, c->words);
+    if (c->made)
+        return true;
+    if (!c->there)
+        return c->level != c->level_before ||
+               memcmp(c->small, c->before, c->words * sizeof c->small[0]) != 0;
+    for (size_t i = 0; i < c->notes_len; i++) {
+        if (c->there->state[c->notes[i].word] != c->notes[i].before)
+            return true;
+    }
+    return false;
+}
+
+/* A state longer than this is told by what changed of it. */
+enum { LONG = 64 };
+
+/* What was done to a value, in this order. */
+typedef struct deed {
+    size_t i;
+    const weir_cell *cell; /* NULL: state i was dropped */
+    bool patched;
+} deed;
+
+typedef struct deeds {
+    size_t len;
+    deed of[WEIR_DECIDED_MAX + WEIR_ENTRIES_MAX];
+} deeds;
+
+static void keep_cell(weir_cell *c, deeds *done)
+{
+    weir_value *v = &c->target->value;
+    size_t i = weir_value_find(*v, c->scope);
+    done->of[done->len++] = (deed){i, c->state ? c : NULL, c->there && !c->made};
+    if (!c->state) {
+        *v = weir_value_drop(*v, i);
+    } else if (c->made) {
+        *v = weir_value_put_entry(*v, i, c->made);
+        c->made = NULL;
+        c->notes_len = 0; /* of what was there before it */
+    } else if (!c->there) {
+        *v = weir_value_put(*v, i, c->scope, c->level, c->small, c->words);
+    }
+}
+
+static int64_t fresh_after(weir_value v, size_t i, int64_t now_ns)
+{
+    weir_view view;
+    weir_value_at(v, i, &view);
+    return weir_fresh_after(&view.scope->policy, view.state, view.level, now_ns);
+}
+
+/* Returns after how long the whole value is as good as fresh; what already is, is dropped. */
+static int64_t drop_fresh(weir_value *v, int64_t now_ns, deeds *done)
+{
+    int64_t longest_ns = 0;
+    for (size_t i = weir_value_len(*v); i-- > 0;) {
+        int64_t after_ns = fresh_after(*v, i, now_ns);
+        if (after_ns > longest_ns)
+            longest_ns = after_ns;
+        if (after_ns > 0)
+            continue;
+        done->of[done->len++] = (deed){.i = i};
+        *v = weir_value_drop(*v, i);
+    }
+    return longest_ns;
+}
+
+static bool is_long(weir_value v)
+{
+    for (size_t i = 0; i < weir_value_len(v); i++) {
+        const weir_entry *e = weir_value_entry(v, i);
+        if (e && e->words > LONG)
+            return true;
+    }
+    return false;
+}
+
+static void put_patch(weir_buffer *out, size_t i, const weir_cell *c)
+{
+    uint32_t *word = redis.Alloc(c->notes_len * sizeof *word + 1);
+    size_t n = 0;
+    for (size_t k = 0; k < c->notes_len; k++) {
+        if (c->state[c->notes[k].word] != c->notes[k].before)
+            word[n++] = c->notes[k].word;
+    }
+    weir_payload_put_patch(out, i, c->state, word, n);
+    redis.Free(word);
+}
+
+/* Before any state is dropped for being fresh, since sets are of the value as it is then. */
+static void put_deeds(weir_buffer *out, weir_value v, const deeds *done)
+{
+    for (size_t k = 0; k < done->len; k++) {
+        const deed *d = &done->of[k];
+        weir_view view;
+        if (!d->cell) {
+            weir_payload_put_drop(out, d->i);
+        } else if (d->patched) {
+            put_patch(out, d->i, d->cell);
+        } else {
+            weir_value_at(v, weir_value_find(v, d->cell->scope), &view);
+            weir_payload_put_set(out, d->i, &view);
+        }
+    }
+}
+
+static int64_t expiry_ms(weir_moment at, int64_t after_ns)
+{
+    int64_t ns = after_ns < INT64_MAX - at.wall_ns ? at.wall_ns + after_ns : INT64_MAX;
+    return ns / 1000000 + (ns % 1000000 > 0);
+}
+
+/* Writes a target, and tells whoever follows. */
+static void write_target(redis_ctx *ctx, weir_target *t, int64_t at_ms, const weir_buffer *payload,
+                         const char *event)
+{
+    weir_target_put(t);
+    if (t->value == 0) {
+        redis.Replicate(ctx, "DEL", "s", t->name);
+    } else {
+        redis.SetAbsExpire(t->key, at_ms);
+        redis.Replicate(ctx, "WEIR.STATE", "slb", t->name, (long long)at_ms,
+                        (const char *)weir_buffer_data(payload), weir_buffer_len(payload));
+    }
+    redis.SignalModifiedKey(ctx, t->name);
+    redis.NotifyKeyspaceEvent(ctx, REDIS_EVENT_OF_MODULE, event, t->name);
+    if (t->value == 0)
+        redis.NotifyKeyspaceEvent(ctx, REDIS_EVENT_GENERIC, "del", t->name);
+}
+
+static void keep_target(redis_ctx *ctx, weir_target *t, weir_cell *cells, size_t n, weir_moment at,
+                        const char *event)
+{
+    deeds done;
+    weir_buffer sets, out;
+    done.len = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (cells[i].target == t && has_changed(&cells[i]))
+            keep_cell(&cells[i], &done);
+    }
+    if (done.len == 0)
+        return;
+    weir_buffer_init(&sets, WEIR_PAYLOAD_MAX);
+    weir_buffer_init(&out, WEIR_PAYLOAD_MAX);
+    bool by_changes = is_long(t->value);
+    if (by_changes)
+        put_deeds(&sets, t->value, &done);
+    size_t sets_len = done.len;
+    int64_t after_ns = drop_fresh(&t->value, at.now_ns, &done);
+    if (by_changes) {
+        weir_payload_put_changes(&out, done.len);
+        weir_buffer_append(&out, weir_buffer_data(&sets), weir_buffer_len(&sets));
+        for (size_t i = sets_len; i < done.len; i++)
+            weir_payload_put_drop(&out, done.of[i].i);
+    } else if (t->value) {
+        weir_payload_put(&out, t->value);
+    }
+    write_target(ctx, t, expiry_ms(at, after_ns), &out, event);
+    weir_buffer_free(&sets);
+    weir_buffer_free(&out);
+}
+
+void weir_cells_keep(redis_ctx *ctx, weir_cell *cells, size_t n, weir_moment at, const char *event)
+{
+    for (size_t i = 0; i < n; i++) {
+        bool seen = false;
+        for (size_t k = 0; k < i; k++)
+            seen = seen || cells[k].target == cells[i].target;
+        if (!seen)
+            keep_target(ctx, cells[i].target, cells, n, at, event);
+    }
+    for (size_t i = 0; i < n; i++)
+        cells[i].notes_len = 0;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+#ifndef WEIR_MODULES_REDIS_DECIDE_H
+#define WEIR_MODULES_REDIS_DECIDE_H
+/* Decisions on the states of keys. A command opens its keys, decides on cells, which are states
+ * that may yet become what they were, and then keeps them or not: what is kept is written to the
+ * keys, with their expiry, and told to replicas and the AOF as what it is now. It must not know
+ * arguments or replies. All of it is for the server's main thread. */
+
+#include "abi.h"
+#include "clock.h"
+#include "value.h"
+
+#define WEIR_DECIDED_MAX 16 /* keys, or cells, of a command */
+
+/* With those that one command may add, a value has no more than it may. */
+#define WEIR_POLICIES_OF_KEY (WEIR_ENTRIES_MAX - WEIR_DECIDED_MAX)
+
+/* A key of a command. */
+typedef struct weir_target {
+    redis_string *name;
+    redis_key *key;   /* NULL: opened for reading, and not there */
+    weir_value value; /* 0: not there */
+    bool there;
+} weir_target;
+
+/* mode: REDIS_READ, or with REDIS_WRITE. False if the key holds something else; then there is
+ * nothing to close. */
+bool weir_target_open(weir_target *t, redis_ctx *ctx, redis_string *name, int mode);
+void weir_target_close(weir_target *t);
+
+/* Makes t->value, which may be 0, the value of the key. What it was is not freed. */
+void weir_target_put(weir_target *t);
+
+/* The type of our values, once it was made. */
+extern redis_type *weir_type;
+
+/* A state under decision. What the core may write to a long state where it lies is noted first. */
+enum { WEIR_CELL_SMALL = 16 }; /* words that are decided on in a copy */
+typedef struct weir_note {
+    uint32_t word;
+    uint64_t before;
+} weir_note;
+
+typedef struct weir_cell {
+    weir_target *target;
+    weir_scope *scope;
+    unsigned level, level_before;
+    size_t words;
+    uint64_t *state;   /* small, or of `made`, or of `there`; NULL: it is to go */
+    bool fresh;        /* nothing was there */
+    weir_entry *made;  /* a long state that is new, or grew; ours */
+    weir_entry *there; /* a long state, decided on where it lies */
+    weir_note *notes;  /* of `there` */
+    size_t notes_len;
+    uint64_t small[WEIR_CELL_SMALL], before[WEIR_CELL_SMALL];
+} weir_cell;
+
+/* Returns WEIR_OK; WEIR_E_FULL if the key has states of WEIR_POLICIES_OF_KEY policies already, or of
+ * such as may grow too long. To be closed in either case. */
+WEIR_NODISCARD weir_status weir_cell_open(weir_cell *c, weir_target *t, weir_scope *s);
+void weir_cell_close(weir_cell *c); /* what was not kept is as it was */
+
+typedef enum weir_verb { WEIR_TAKE, WEIR_PEEK, WEIR_REFUND, WEIR_GRANT, WEIR_RESET } weir_verb;
+
+/* Decides on a cell. Of WEIR_GRANT and WEIR_RESET the figures are those of a peek afterwards, with
+ * the cost 1 and 0.
+ *  n            0..WEIR_COST_MAX
+ *  ret_granted  units that WEIR_GRANT charged; else 0.
+ * Returns as weir_check(), weir_peek() and weir_refund(), but WEIR_E_ROOM. */
+WEIR_NODISCARD weir_status weir_cell_decide(weir_cell *c, weir_verb verb, int64_t now_ns, int64_t n,
+                                            weir_decision *ret, int64_t *ret_granted);
+
+/* Keeps what n cells are now, if that is not what they were. Their keys are written, states that
+ * are as good as fresh go, and keys of which nothing is left. `event` is told of each key that
+ * changed, if anybody listens. The targets must be open for writing. */
+void weir_cells_keep(redis_ctx *ctx, weir_cell *cells, size_t n, weir_moment at, const char *event);
+
+#endif

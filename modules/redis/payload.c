@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Writing and reading values. A state that is read must be one that the core could have written; of
+ * logs that is what weir_state_sound() says, all others may hold anything. */
+
+#include "payload.h"
+
+#include "abi.h"
+#include "core/writes.h"
+
+#include <string.h>
+
+enum { VERSION = 1, ALL = 0, CHANGES = 1 };
+enum { SET, PATCH, DROP };
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+static void put_number(weir_buffer *out, uint64_t x, size_t bytes)
+{
+    if (!weir_buffer_reserve(out, bytes))
+        return;
+    uint8_t *to = weir_buffer_tail(out);
+    for (size_t i = 0; i < bytes; i++)
+        to[i] = (uint8_t)(x >> (8 * i));
+    weir_buffer_added(out, bytes);
+}
+
+static void put_head(weir_buffer *out, uint8_t form, size_t items)
+{
+    put_number(out, VERSION | (uint64_t)form << 8 | (uint64_t)items << 16, 4);
+}
+
+void weir_payload_put_set(weir_buffer *out, size_t i, const weir_view *view)
+{
+    const weir_scope *s = view->scope;
+    put_number(out, SET | (uint64_t)i << 8, 3);
+    put_number(out,
+               view->level | (uint64_t)s->name_len << 8 | (uint64_t)s->text_len << 16 |
+                   (uint64_t)view->words << 32,
+               8);
+    weir_buffer_append(out, weir_scope_name(s), s->name_len);
+    weir_buffer_append(out, weir_scope_text(s), s->text_len);
+    for (size_t k = 0; k < view->words; k++)
+        put_number(out, view->state[k], 8);
+}
+
+void weir_payload_put(weir_buffer *out, weir_value v)
+{
+    size_t len = weir_value_len(v);
+    put_head(out, ALL, len);
+    for (size_t i = 0; i < len; i++) {
+        weir_view view;
+        weir_value_at(v, i, &view);
+        weir_payload_put_set(out, i, &view);
+    }
+}
+
+void weir_payload_put_changes(weir_buffer *out, size_t items)
+{
+    put_head(out, CHANGES, items);
+}
+
+void weir_payload_put_patch(weir_buffer *out, size_t i, const uint64_t *state, const uint32_t *word,
+                            size_t words)
+{
+    put_number(out, PATCH | (uint64_t)i << 8, 3);
+    put_number(out, words, 4);
+    for (size_t k = 0; k < words; k++) {
+        put_number(out, word[k], 4);
+        put_number(out, state[word[k]], 8);
+    }
+}
+
+void weir_payload_put_drop(weir_buffer *out, size_t i)
+{
+    put_number(out, DROP | (uint64_t)i << 8, 3);
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+typedef struct reader {
+    const uint8_t *at;
+    size_t left;
+    bool bad;
+} reader;
+
+static const uint8_t *take_bytes(reader *r, size_t n)
+{
+    const uint8_t *at = r->at;
+    if (n > r->left) {
+        r->bad = true;
+        return NULL;
+    }
+    r->at += n;
+    r->left -= n;
+    return at;
+}
+
+static uint64_t take_number(reader *r, size_t bytes)
+{
+    const uint8_t *at = take_bytes(r, bytes);
+    uint64_t x = 0;
+    for (size_t i = 0; at && i < bytes; i++)
+        x |= (uint64_t)at[i] << (8 * i);
+    return x;
+}
+
+static weir_status read_set(reader *r, size_t i, weir_value *v)
+{
+    unsigned level = (unsigned)take_number(r, 1);
+    size_t name_len = take_number(r, 1), text_len = take_number(r, 2), words = take_number(r, 4);
+    const char *name = (const char *)take_bytes(r, name_len);
+    const char *text = (const char *)take_bytes(r, text_len);
+    weir_scope *s;
+    if (r->bad || words > r->left / 8 || i > weir_value_len(*v) || i >= WEIR_ENTRIES_MAX ||
+        level > WEIR_LEVEL_MAX)
+        return WEIR_E_SYNTAX;
+    weir_status st = weir_scope_of_stored(name, name_len, text, text_len, &s);
+    if (st != WEIR_OK)
+        return st;
+    size_t found = weir_value_find(*v, s);
+    if (words != weir_state_words(&s->policy, level) || found != i)
+        return WEIR_E_SYNTAX;
+    uint64_t few[16], *state = words <= 16 ? few : redis.Alloc(words * sizeof *state);
+    for (size_t k = 0; k < words; k++)
+        state[k] = take_number(r, 8);
+    bool sound = weir_state_sound(&s->policy, state, level);
+    if (sound)
+        *v = weir_value_put(*v, i, s, level, state, words);
+    if (state != few)
+        redis.Free(state);
+    return sound ? WEIR_OK : WEIR_E_SYNTAX;
+}
+
+static weir_status read_patch(reader *r, size_t i, weir_value v)
+{
+    weir_entry *e = i < weir_value_len(v) ? weir_value_entry(v, i) : NULL;
+    size_t n = take_number(r, 4);
+    const uint8_t *at = n <= r->left / 12 ? take_bytes(r, n * 12) : NULL;
+    if (r->bad || !e || !at)
+        return WEIR_E_SYNTAX;
+    uint64_t *before = redis.Alloc(n * sizeof *before + 1);
+    size_t done = 0;
+    for (reader each = {at, n * 12, false}; done < n; done++) {
+        size_t word = take_number(&each, 4);
+        if (word >= e->words)
+            break;
+        before[done] = e->state[word];
+        e->state[word] = take_number(&each, 8);
+    }
+    bool good = done == n && weir_state_sound(&e->scope->policy, e->state, e->level);
+    while (!good && done-- > 0) {
+        reader each = {at + done * 12, 12, false};
+        e->state[take_number(&each, 4)] = before[done];
+    }
+    redis.Free(before);
+    return good ? WEIR_OK : WEIR_E_SYNTAX;
+}
+
+static weir_status read_item(reader *r, bool all, size_t k, weir_value *v)
+{
+    unsigned what = (unsigned)take_number(r, 1);
+    size_t i = take_number(r, 2);
+    if (r->bad || (all && (what != SET || i != k)))
+        return WEIR_E_SYNTAX;
+    if (what == SET)
+        return read_set(r, i, v);
+    if (what == PATCH)
+        return read_patch(r, i, *v);
+    if (what != DROP || i >= weir_value_len(*v))
+        return WEIR_E_SYNTAX;
+    *v = weir_value_drop(*v, i);
+    return WEIR_OK;
+}
+
+/* Whether the bytes are so many items, whatever these say. */
+static bool are_items(reader r, size_t items)
+{
+    for (size_t k = 0; k < items && !r.bad; k++) {
+        unsigned what = (unsigned)take_number(&r, 1);
+        take_number(&r, 2);
+        if (what == SET) {
+            take_number(&r, 1);
+            size_t texts = take_number(&r, 1) + take_number(&r, 2);
+            take_bytes(&r, texts + take_number(&r, 4) * 8);
+        } else if (what == PATCH) {
+            take_bytes(&r, take_number(&r, 4) * 12);
+        }
+    }
+    return !r.bad && r.left == 0;
+}
+
+/* Changes are mostly one patch of a long state, which is done or is not. If there are more of them,
+ * what was there is kept aside. */
+weir_status weir_payload_read(const uint8_t *bytes, size_t len, weir_value *v)
+{
+    reader r = {bytes, len, len > WEIR_PAYLOAD_MAX};
+    uint64_t version = take_number(&r, 1), form = take_number(&r, 1);
+    size_t items = take_number(&r, 2);
+    if (r.bad || version != VERSION || form > CHANGES || items == 0 ||
+        (form == ALL && items > WEIR_ENTRIES_MAX) || !are_items(r, items))
+        return WEIR_E_SYNTAX;
+    bool in_place = form == CHANGES && items == 1;
+    weir_value old = *v, made = form == ALL ? 0 : in_place ? old : weir_value_copy(old);
+    weir_status st = WEIR_OK;
+    for (size_t k = 0; k < items && st == WEIR_OK; k++)
+        st = read_item(&r, form == ALL, k, &made);
+    if (!in_place)
+        weir_value_free(st == WEIR_OK ? old : made);
+    if (st == WEIR_OK)
+        *v = made;
+    return st;
+}

@@ -1,0 +1,502 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Scopes in a hash table, and a cache before it that knows texts and names as clients write them.
+ * Both are keyed by a secret, since clients choose what lies in them. */
+
+#include "scope.h"
+
+#include "abi.h"
+#include "port/port.h"
+#include "service/zones.h"
+#include "store/siphash.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { WAYS = 4, SETS = 256 };              /* of the cache */
+enum { TABLE_MIN = 256, SWEEP_MIN = 1024 }; /* scopes */
+enum { CHUNK = 256, CHUNKS = WEIR_SLOTS_MAX / CHUNK };
+
+static const char throttle_format[] = "gcra 1/ns"; /* any policy with an 8-byte TAT */
+static const char throttle_text[] = "cl.throttle"; /* no policy's text */
+
+typedef struct known { /* what a client wrote, and the scope that it means */
+    char *at;
+    size_t len;
+    uint64_t hash;
+    weir_scope *scope; /* a reference */
+} known;
+
+/* Of the server's main thread. */
+static struct {
+    weir_secret secret;
+    weir_zone_book *book;
+    weir_zones zones;
+    weir_scope **table;
+    size_t places, len, sweep_at; /* sweep_at: so many scopes are looked through for dead ones */
+    known cache[SETS][WAYS];      /* the one used last comes first */
+    weir_scope *throttle;
+    weir_named *named; /* by name */
+    size_t named_len;
+    weir_slot *chunk[CHUNKS];
+    uint32_t slots, next_slot, slots_tried;
+} all;
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+weir_status weir_scopes_open(void)
+{
+    all.book = weir_zone_book_open(WEIR_ZONEINFO_DIR);
+    all.table = redis.Calloc(TABLE_MIN, sizeof *all.table);
+    all.places = TABLE_MIN;
+    all.sweep_at = SWEEP_MIN;
+    if (!all.book || !all.table)
+        return WEIR_E_NOMEM;
+    all.zones = weir_zone_book_zones(all.book);
+    return port_random(&all.secret, sizeof all.secret);
+}
+
+static uint64_t hash_of(const char *name, size_t name_len, const char *text, size_t len)
+{
+    weir_secret secret = {all.secret.k0 ^ weir_siphash(all.secret, name, name_len), all.secret.k1};
+    return weir_siphash(secret, text, len);
+}
+
+static void forget_slot(uint32_t slot);
+
+/* A slot refers to its scope, but only the states in it need either. */
+static bool is_dead(const weir_scope *s)
+{
+    if (s->slot == 0)
+        return port_word_load_acquire(&s->refs) == 0;
+    return port_word_load_acquire(&s->refs) == 1 &&
+           port_word_load_acquire(&weir_slot_at(s->slot)->refs) == 0;
+}
+
+/* Frees the scopes that nobody needs. */
+static void sweep(void)
+{
+    for (size_t i = 0; i < all.places; i++) {
+        for (weir_scope **at = &all.table[i], *s; (s = *at);) {
+            if (!is_dead(s)) {
+                at = &s->next;
+                continue;
+            }
+            *at = s->next;
+            if (s->slot)
+                forget_slot(s->slot);
+            redis.Free(s);
+            all.len--;
+        }
+    }
+    all.sweep_at = all.len * 2 > SWEEP_MIN ? all.len * 2 : SWEEP_MIN;
+}
+
+static void widen(void)
+{
+    size_t places = all.places * 2;
+    weir_scope **table = redis.Calloc(places, sizeof *table);
+    for (size_t i = 0; i < all.places; i++) {
+        for (weir_scope *s = all.table[i], *next; s; s = next) {
+            next = s->next;
+            s->next = table[s->hash % places];
+            table[s->hash % places] = s;
+        }
+    }
+    redis.Free(all.table);
+    all.table = table;
+    all.places = places;
+}
+
+static weir_scope *find(uint64_t hash, const char *name, size_t name_len, const char *text,
+                        size_t len)
+{
+    for (weir_scope *s = all.table[hash % all.places]; s; s = s->next) {
+        if (s->hash == hash && s->name_len == name_len && s->text_len == len &&
+            memcmp(weir_scope_name(s), name, name_len) == 0 &&
+            memcmp(weir_scope_text(s), text, len) == 0)
+            return s;
+    }
+    return NULL;
+}
+
+/* A slot must serve for long, whatever the keys of its scope have taken: all that they can be ahead
+ * by is within half of what a slot tells, and the other half lasts for hours. The words of windows
+ * are all in the same place, as their windows are. */
+static uint8_t small_words(const weir_policy *p)
+{
+    enum { NUM_MAX = 64 };
+    const weir_layer *l = &p->layer[0];
+    if (p->layers != 1)
+        return 0;
+    if (l->format == WEIR_STATE_WINDOW_WORD)
+        return 1;
+    bool tat = l->format == WEIR_STATE_TAT_NS || l->format == WEIR_STATE_TAT_TICKS ||
+               l->format == WEIR_STATE_TAT_STEPS;
+    if (!tat || l->cap_hi != 0 || l->cap_lo > WEIR_FAR_MAX / 2 ||
+        (l->format == WEIR_STATE_TAT_TICKS && l->num > NUM_MAX))
+        return 0;
+    return (uint8_t)weir_state_words(p, 0);
+}
+
+/* text: canonical. */
+static weir_scope *intern(const weir_policy *p, const char *name, size_t name_len, const char *text,
+                          size_t len)
+{
+    uint64_t hash = hash_of(name, name_len, text, len);
+    weir_scope *s = find(hash, name, name_len, text, len);
+    if (s)
+        return s;
+    if (all.len >= all.sweep_at)
+        sweep();
+    if (all.len >= all.places)
+        widen();
+    s = redis.Calloc(1, sizeof *s + name_len + len + 2);
+    s->hash = hash;
+    s->small = small_words(p);
+    s->name_len = (uint8_t)name_len;
+    s->text_len = (uint16_t)len;
+    s->policy = *p;
+    memcpy(s->texts, name, name_len);
+    memcpy(s->texts + name_len + 1, text, len);
+    s->next = all.table[hash % all.places];
+    all.table[hash % all.places] = s;
+    all.len++;
+    return s;
+}
+
+static bool is_bounded(const weir_policy *p, weir_policy_error *ret_error)
+{
+    size_t most = weir_state_words(p, WEIR_LEVEL_MAX) * sizeof(uint64_t);
+    if (most <= WEIR_STATE_BYTES_MAX)
+        return true;
+    *ret_error = (weir_policy_error){.column = 1};
+    snprintf(ret_error->text, sizeof ret_error->text,
+             "a key's state could take %zu bytes, and a server takes at most %d", most,
+             WEIR_STATE_BYTES_MAX);
+    return false;
+}
+
+static weir_status parse(const char *name, size_t name_len, const char *text, size_t len,
+                         weir_scope **ret, weir_policy_error *ret_error)
+{
+    weir_policy p;
+    char canonical[WEIR_POLICY_TEXT_MAX];
+    weir_status st = weir_policy_parse(&p, text, len, &all.zones, ret_error);
+    if (st != WEIR_OK)
+        return st;
+    if (!is_bounded(&p, ret_error))
+        return WEIR_E_RANGE;
+    *ret =
+        intern(&p, name, name_len, canonical, weir_policy_print(&p, canonical, sizeof canonical));
+    return WEIR_OK;
+}
+
+static bool is_name(const char *name, size_t len)
+{
+    static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                               "0123456789-_.:/";
+    for (size_t i = 0; i < len; i++) {
+        if (!memchr(good, name[i], sizeof good - 1))
+            return false;
+    }
+    return len <= WEIR_POLICY_NAME_MAX;
+}
+
+weir_scope *weir_scope_of_throttle(void)
+{
+    weir_policy p;
+    if (all.throttle)
+        return all.throttle;
+    if (weir_policy_parse(&p, throttle_format, sizeof throttle_format - 1, NULL, NULL) != WEIR_OK)
+        return NULL;
+    all.throttle = intern(&p, "", 0, throttle_text, sizeof throttle_text - 1);
+    all.throttle->throttle = true;
+    weir_scope_hold(all.throttle);
+    return all.throttle;
+}
+
+weir_status weir_scope_of_stored(const char *name, size_t name_len, const char *text, size_t len,
+                                 weir_scope **ret)
+{
+    weir_policy_error unused;
+    if (!is_name(name, name_len) || len >= WEIR_POLICY_TEXT_MAX)
+        return WEIR_E_SYNTAX;
+    if (name_len == 0 && len == sizeof throttle_text - 1 && memcmp(text, throttle_text, len) == 0) {
+        *ret = weir_scope_of_throttle();
+        return *ret ? WEIR_OK : WEIR_E_NOMEM;
+    }
+    weir_scope *s = find(hash_of(name, name_len, text, len), name, name_len, text, len);
+    weir_status st = s ? WEIR_OK : parse(name, name_len, text, len, &s, &unused);
+    if (st != WEIR_OK)
+        return st;
+    if (s->text_len != len || memcmp(weir_scope_text(s), text, len) != 0)
+        return WEIR_E_SYNTAX;
+    *ret = s;
+    return WEIR_OK;
+}
+
+/* ---- the cache ------------------------------------------------------------------------------- */
+
+static void forget(known *k)
+{
+    if (!k->at)
+        return;
+    redis.Free(k->at);
+    weir_scope_drop(k->scope);
+    *k = (known){0};
+}
+
+static void forget_all(void)
+{
+    for (size_t i = 0; i < SETS; i++) {
+        for (size_t way = 0; way < WAYS; way++)
+            forget(&all.cache[i][way]);
+    }
+}
+
+/* Moves set[way] to the front. */
+static void put_first(known *set, size_t way)
+{
+    known k = set[way];
+    for (; way > 0; way--)
+        set[way] = set[way - 1];
+    set[0] = k;
+}
+
+static weir_scope *recall(known *set, uint64_t hash, const char *at, size_t len)
+{
+    for (size_t way = 0; way < WAYS; way++) {
+        if (set[way].hash != hash || set[way].len != len || !set[way].at ||
+            memcmp(set[way].at, at, len) != 0)
+            continue;
+        if (way > 0)
+            put_first(set, way);
+        return set[0].scope;
+    }
+    return NULL;
+}
+
+static void remember(known *set, uint64_t hash, const char *at, size_t len, weir_scope *s)
+{
+    forget(&set[WAYS - 1]);
+    set[WAYS - 1] = (known){redis.Alloc(len > 0 ? len : 1), len, hash, s};
+    memcpy(set[WAYS - 1].at, at, len);
+    weir_scope_hold(s);
+    put_first(set, WAYS - 1);
+}
+
+/* A name has no space in it and every text has, so that one cache holds both. */
+weir_status weir_scope_of_text(const char *text, size_t len, weir_scope **ret,
+                               weir_policy_error *ret_error)
+{
+    uint64_t hash = weir_siphash(all.secret, text, len);
+    known *set = all.cache[hash % SETS];
+    weir_scope *s = recall(set, hash, text, len);
+    if (!s || s->name_len > 0) {
+        weir_status st = parse("", 0, text, len, &s, ret_error);
+        if (st != WEIR_OK)
+            return st;
+        if (memchr(text, ' ', len))
+            remember(set, hash, text, len, s);
+    }
+    *ret = s;
+    return WEIR_OK;
+}
+
+weir_status weir_scope_of_name(const char *name, size_t len, weir_scope **ret)
+{
+    uint64_t hash = weir_siphash(all.secret, name, len);
+    known *set = all.cache[hash % SETS];
+    weir_scope *s = recall(set, hash, name, len);
+    if (!s) {
+        const weir_named *n = weir_named_find(name, len);
+        if (!n)
+            return WEIR_E_ABSENT;
+        s = n->scope;
+        remember(set, hash, name, len, s);
+    }
+    *ret = s;
+    return WEIR_OK;
+}
+
+/* ---- named policies -------------------------------------------------------------------------- */
+
+/* Where the name is, or would be. */
+static size_t place_of(const char *name, size_t len, bool *ret_there)
+{
+    size_t low = 0, high = all.named_len;
+    *ret_there = false;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        const weir_named *n = &all.named[mid];
+        int order = memcmp(name, n->name, len < n->name_len ? len : n->name_len);
+        if (order == 0 && len == n->name_len) {
+            *ret_there = true;
+            return mid;
+        }
+        if (order < 0 || (order == 0 && len < n->name_len))
+            high = mid;
+        else
+            low = mid + 1;
+    }
+    return low;
+}
+
+static weir_status check_name(const char *name, size_t len, weir_policy_error *ret)
+{
+    ret->column = 0;
+    if (len == 0 || len > WEIR_POLICY_NAME_MAX) {
+        snprintf(ret->text, sizeof ret->text, "a policy's name has 1 to %d bytes, this one has %zu",
+                 WEIR_POLICY_NAME_MAX, len);
+        return WEIR_E_RANGE;
+    }
+    for (size_t i = 0; i < len; i++) {
+        if (is_name(name + i, 1))
+            continue;
+        snprintf(ret->text, sizeof ret->text,
+                 "byte %zu of a policy's name: expected a letter, a digit or one of - _ . : /",
+                 i + 1);
+        return WEIR_E_SYNTAX;
+    }
+    return WEIR_OK;
+}
+
+static void forget_named(weir_named *n)
+{
+    weir_scope_drop(n->scope);
+    redis.Free(n->limit);
+}
+
+weir_status weir_named_set(const char *name, size_t name_len, const char *limit, size_t limit_len,
+                           weir_policy_error *ret_error)
+{
+    weir_scope *s;
+    bool there;
+    weir_status st = check_name(name, name_len, ret_error);
+    if (st == WEIR_OK)
+        st = parse(name, name_len, limit, limit_len, &s, ret_error);
+    if (st != WEIR_OK)
+        return st;
+    size_t at = place_of(name, name_len, &there);
+    if (!there && all.named_len == WEIR_POLICIES_MAX) {
+        *ret_error = (weir_policy_error){0};
+        snprintf(ret_error->text, sizeof ret_error->text,
+                 "there are %d policies, and there may be no more", WEIR_POLICIES_MAX);
+        return WEIR_E_FULL;
+    }
+    weir_scope_hold(s);
+    if (there) {
+        forget_named(&all.named[at]);
+    } else {
+        all.named = redis.Realloc(all.named, (all.named_len + 1) * sizeof *all.named);
+        memmove(all.named + at + 1, all.named + at, (all.named_len++ - at) * sizeof *all.named);
+    }
+    weir_named *n = &all.named[at];
+    *n = (weir_named){.scope = s, .name_len = name_len, .limit = redis.Alloc(limit_len + 1)};
+    memcpy(n->name, name, name_len);
+    memcpy(n->limit, limit, limit_len);
+    n->limit[limit_len] = '\0';
+    forget_all();
+    return WEIR_OK;
+}
+
+bool weir_named_drop(const char *name, size_t len)
+{
+    bool there;
+    size_t at = place_of(name, len, &there);
+    if (!there)
+        return false;
+    forget_named(&all.named[at]);
+    memmove(all.named + at, all.named + at + 1, (--all.named_len - at) * sizeof *all.named);
+    forget_all();
+    return true;
+}
+
+void weir_named_drop_all(void)
+{
+    while (all.named_len > 0)
+        forget_named(&all.named[--all.named_len]);
+    forget_all();
+}
+
+size_t weir_named_all(const weir_named **ret)
+{
+    *ret = all.named;
+    return all.named_len;
+}
+
+const weir_named *weir_named_find(const char *name, size_t len)
+{
+    bool there;
+    size_t at = place_of(name, len, &there);
+    return there ? &all.named[at] : NULL;
+}
+
+/* ---- slots ----------------------------------------------------------------------------------- */
+
+weir_slot *weir_slot_at(uint32_t slot)
+{
+    return &all.chunk[slot / CHUNK][slot % CHUNK];
+}
+
+/* Its scope goes on without it. */
+static void forget_slot(uint32_t slot)
+{
+    weir_slot *s = weir_slot_at(slot);
+    if (s->scope->slot == slot)
+        s->scope->slot = 0;
+    weir_scope_drop(s->scope);
+    s->scope = NULL;
+}
+
+/* One to which nobody refers: never used so far, or by a state that is gone. A handful is looked
+ * at, then it is left for the next time. 0: none found. */
+static uint32_t free_slot(void)
+{
+    enum { TRIES = 64 };
+    if (all.slots + 1 < WEIR_SLOTS_MAX) {
+        uint32_t slot = ++all.slots;
+        if (!all.chunk[slot / CHUNK])
+            all.chunk[slot / CHUNK] = redis.Calloc(CHUNK, sizeof(weir_slot));
+        return slot;
+    }
+    for (int i = 0; i < TRIES; i++) {
+        all.next_slot = all.next_slot % all.slots + 1;
+        weir_slot *s = weir_slot_at(all.next_slot);
+        if (port_word_load_acquire(&s->refs) > 0)
+            continue;
+        if (s->scope)
+            forget_slot(all.next_slot);
+        return all.next_slot;
+    }
+    return 0;
+}
+
+bool weir_slot_new(weir_scope *s, uint64_t base_hi, uint64_t base_lo)
+{
+    uint32_t slot = free_slot();
+    if (slot == 0)
+        return false;
+    weir_slot *at = weir_slot_at(slot);
+    weir_scope_hold(s);
+    at->scope = s;
+    at->base_hi = base_hi;
+    at->base_lo = base_lo;
+    s->slot = slot;
+    return true;
+}
+
+void weir_scopes_close(void)
+{
+    weir_named_drop_all();
+    redis.Free(all.named);
+    if (all.throttle)
+        weir_scope_drop(all.throttle);
+    sweep();
+    redis.Free(all.table);
+    for (size_t i = 0; i < CHUNKS; i++)
+        redis.Free(all.chunk[i]);
+    weir_zone_book_close(all.book);
+    memset(&all, 0, sizeof all);
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+#ifndef WEIR_MODULES_REDIS_SCOPE_H
+#define WEIR_MODULES_REDIS_SCOPE_H
+/* What states are filed under: a scope is a policy's name, which is empty for policies by text, and
+ * its canonical text. There is one of each for all keys, compiled once, for as long as a state or a
+ * name refers to it. It must not know keys, nor how a state lies.
+ *
+ * All but weir_scope_drop() and weir_slot_drop() is for the server's main thread; these two are
+ * also called by the thread that frees what was unlinked. */
+
+#include "port/atomic.h"
+
+#include <weir/weir.h>
+
+#define WEIR_POLICY_NAME_MAX 64   /* bytes: letters, digits, and - _ . : / */
+#define WEIR_POLICIES_MAX    1024 /* named ones */
+
+/* A policy of which one state could take more is refused. */
+#define WEIR_STATE_BYTES_MAX (16 << 20)
+
+typedef struct weir_scope {
+    port_word refs;
+    struct weir_scope *next; /* of those whose hashes share a place */
+    uint64_t hash;
+    uint32_t slot; /* where small states are told apart from now on; 0: none yet */
+    bool throttle; /* CL.THROTTLE's: its one word is a TAT, and `policy` only lends the format */
+    uint8_t small; /* words of a state, 1 or 2, if it can be told by a slot; else 0 */
+    uint8_t name_len;
+    uint16_t text_len;
+    weir_policy policy;
+    char texts[]; /* the name and a NUL, the text and a NUL */
+} weir_scope;
+
+static inline const char *weir_scope_name(const weir_scope *s)
+{
+    return s->texts;
+}
+
+static inline const char *weir_scope_text(const weir_scope *s)
+{
+    return s->texts + s->name_len + 1;
+}
+
+/* Returns WEIR_OK, WEIR_E_NOMEM or WEIR_E_IO (no random bytes). */
+WEIR_NODISCARD weir_status weir_scopes_open(void);
+void weir_scopes_close(void); /* no value may be left */
+
+/* The scope of a policy text that a client gave, or of a name that a policy was set under. It is
+ * good until the next command; who keeps it takes a reference.
+ *  ret_error  written if the text is not a policy.
+ * Returns WEIR_OK; WEIR_E_NOMEM; WEIR_E_ABSENT for a name; or as weir_policy_parse(), and
+ * WEIR_E_RANGE if a state could become too large. */
+WEIR_NODISCARD weir_status weir_scope_of_text(const char *text, size_t len, weir_scope **ret,
+                                              weir_policy_error *ret_error);
+WEIR_NODISCARD weir_status weir_scope_of_name(const char *name, size_t len, weir_scope **ret);
+weir_scope *weir_scope_of_throttle(void);
+
+/* The scope of a stored state: name and canonical text as weir_scope_name() and _text() told them.
+ * Returns as above; WEIR_E_SYNTAX also for a text that is not canonical or a name that none could
+ * have. */
+WEIR_NODISCARD weir_status weir_scope_of_stored(const char *name, size_t name_len, const char *text,
+                                                size_t len, weir_scope **ret);
+
+static inline void weir_scope_hold(weir_scope *s)
+{
+    port_word_add_relaxed(&s->refs, 1);
+}
+
+/* Any thread. The memory goes when the main thread looks for what nobody refers to. */
+static inline void weir_scope_drop(weir_scope *s)
+{
+    port_word_sub_release(&s->refs, 1);
+}
+
+/* ---- named policies -------------------------------------------------------------------------- */
+
+typedef struct weir_named {
+    weir_scope *scope;
+    size_t name_len;
+    char name[WEIR_POLICY_NAME_MAX + 1];
+    char *limit; /* the text as it was given */
+} weir_named;
+
+/* Returns WEIR_OK; WEIR_E_FULL; WEIR_E_NOMEM; as weir_scope_of_text(); WEIR_E_SYNTAX or
+ * WEIR_E_RANGE with column 0 for a bad name. On failure *ret_error says why. */
+WEIR_NODISCARD weir_status weir_named_set(const char *name, size_t name_len, const char *limit,
+                                          size_t limit_len, weir_policy_error *ret_error);
+bool weir_named_drop(const char *name, size_t len); /* false: there was none */
+void weir_named_drop_all(void);
+
+/* By name; `ret` is good until they change. Returns how many there are. */
+size_t weir_named_all(const weir_named **ret);
+const weir_named *weir_named_find(const char *name, size_t len); /* NULL: none */
+
+/* ---- slots ----------------------------------------------------------------------------------- */
+/* A small state is told by its distance from a base that many states of a scope share: that is a
+ * slot. Slots are numbered from 1, and kept until no state is told by them. */
+
+enum { WEIR_SLOT_BITS = 12, WEIR_SLOTS_MAX = 1 << WEIR_SLOT_BITS };
+
+/* How far from its base a state can be told: 2^50 ns are 13 days. */
+#define WEIR_FAR_MAX (UINT64_MAX >> (2 + WEIR_SLOT_BITS))
+
+typedef struct weir_slot {
+    port_word refs; /* of states */
+    weir_scope *scope;
+    uint64_t base_hi, base_lo;
+} weir_slot;
+
+/* slot: of one that somebody refers to, 1..WEIR_SLOTS_MAX - 1. */
+weir_slot *weir_slot_at(uint32_t slot);
+
+/* A new slot, to which nobody refers yet, as scope->slot. False if there is none left. */
+bool weir_slot_new(weir_scope *s, uint64_t base_hi, uint64_t base_lo);
+
+static inline void weir_slot_drop(uint32_t slot)
+{
+    port_word_sub_release(&weir_slot_at(slot)->refs, 1);
+}
+
+#endif

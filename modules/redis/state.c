@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* The data type: how values are saved, loaded, rewritten, copied and freed; and the command by
+ * which replicas and an AOF are told what a value is. */
+
+#include "state.h"
+
+#include "call.h"
+#include "payload.h"
+
+enum { ENCODING = 1 };
+
+static void save_bytes(weir_value v, weir_buffer *out)
+{
+    weir_buffer_init(out, WEIR_PAYLOAD_MAX);
+    if (v)
+        weir_payload_put(out, v);
+}
+
+static void rdb_save(redis_io *io, void *value)
+{
+    weir_buffer out;
+    save_bytes((weir_value)value, &out);
+    redis.SaveStringBuffer(io, (const char *)weir_buffer_data(&out), weir_buffer_len(&out));
+    weir_buffer_free(&out);
+}
+
+static void *rdb_load(redis_io *io, int encver)
+{
+    size_t len = 0;
+    weir_value v = 0;
+    if (encver != ENCODING) {
+        redis.LogIOError(io, "warning", "a state of a later version of weir: %d", encver);
+        return NULL;
+    }
+    char *bytes = redis.LoadStringBuffer(io, &len);
+    if (!bytes)
+        return NULL;
+    weir_status st = weir_payload_read((const uint8_t *)bytes, len, &v);
+    redis.Free(bytes);
+    if (st != WEIR_OK)
+        redis.LogIOError(io, "warning", "a state that cannot be loaded: %s", weir_status_str(st));
+    return (void *)v;
+}
+
+static void aof_rewrite(redis_io *io, redis_string *key, void *value)
+{
+    weir_buffer out;
+    save_bytes((weir_value)value, &out);
+    redis.EmitAOF(io, "WEIR.STATE", "slb", key, 0LL, (const char *)weir_buffer_data(&out),
+                  weir_buffer_len(&out));
+    weir_buffer_free(&out);
+}
+
+static void digest(redis_digest *d, void *value)
+{
+    weir_buffer out;
+    save_bytes((weir_value)value, &out);
+    redis.DigestAddStringBuffer(d, (const char *)weir_buffer_data(&out), weir_buffer_len(&out));
+    redis.DigestEndSequence(d);
+    weir_buffer_free(&out);
+}
+
+enum { OBJECT_BYTES = 32 }; /* the server's own two allocations for a value of a module */
+
+static size_t mem_usage(const void *value)
+{
+    return OBJECT_BYTES + weir_value_bytes((weir_value)value);
+}
+
+static void free_value(void *value)
+{
+    weir_value_free((weir_value)value);
+}
+
+/* How many allocations there are to be freed. */
+static size_t free_effort(redis_string *key, const void *value)
+{
+    (void)key;
+    return weir_value_len((weir_value)value);
+}
+
+static void *copy(redis_string *from, redis_string *to, const void *value)
+{
+    (void)from;
+    (void)to;
+    return (void *)weir_value_copy((weir_value)value);
+}
+
+/* ---- named policies, which are of no key ----------------------------------------------------- */
+
+static void aux_save(redis_io *io, int when)
+{
+    const weir_named *named;
+    size_t len = weir_named_all(&named);
+    (void)when;
+    redis.SaveUnsigned(io, len);
+    for (size_t i = 0; i < len; i++) {
+        redis.SaveStringBuffer(io, named[i].name, named[i].name_len);
+        redis.SaveStringBuffer(io, named[i].limit, strlen(named[i].limit));
+    }
+}
+
+static bool load_named(redis_io *io)
+{
+    weir_policy_error e;
+    size_t name_len = 0, limit_len = 0;
+    char *name = redis.LoadStringBuffer(io, &name_len);
+    char *limit = name ? redis.LoadStringBuffer(io, &limit_len) : NULL;
+    bool good = limit && weir_named_set(name, name_len, limit, limit_len, &e) == WEIR_OK;
+    if (limit && !good)
+        redis.LogIOError(io, "warning", "the policy '%.*s' cannot be loaded: %s",
+                         name_len < 64 ? (int)name_len : 64, name, e.text);
+    if (limit)
+        redis.Free(limit);
+    if (name)
+        redis.Free(name);
+    return good;
+}
+
+static int aux_load(redis_io *io, int encver, int when)
+{
+    (void)when;
+    if (encver != ENCODING)
+        return REDIS_ERR;
+    uint64_t len = redis.LoadUnsigned(io);
+    if (redis.IsIOError(io) || len > WEIR_POLICIES_MAX)
+        return REDIS_ERR;
+    weir_named_drop_all();
+    for (uint64_t i = 0; i < len; i++) {
+        if (!load_named(io))
+            return REDIS_ERR;
+    }
+    return REDIS_OK;
+}
+
+bool weir_type_create(redis_ctx *ctx)
+{
+    redis_type_methods methods = {
+        .version = REDIS_TYPE_METHODS,
+        .rdb_load = rdb_load,
+        .rdb_save = rdb_save,
+        .aof_rewrite = aof_rewrite,
+        .mem_usage = mem_usage,
+        .digest = digest,
+        .free = free_value,
+        .aux_load = aux_load,
+        .aux_save = aux_save,
+        .aux_save_triggers = REDIS_AUX_BEFORE,
+        .free_effort = free_effort,
+        .copy = copy,
+    };
+    weir_type = redis.CreateDataType(ctx, "weirstate", ENCODING, &methods);
+    return weir_type != NULL;
+}
+
+/* ---- WEIR.STATE ------------------------------------------------------------------------------ */
+
+/* WEIR.STATE key unix-time-ms payload: the value is what the payload says. A time of 0 leaves the
+ * expiry to who sends it. */
+int weir_state_command(redis_ctx *ctx, redis_string **argv, int argc)
+{
+    weir_call c = {ctx, argv, argc};
+    weir_target t;
+    int64_t at_ms;
+    if (argc != 4)
+        return redis.WrongArity(ctx);
+    if (!weir_arg_i64(weir_call_arg(&c, 2), &at_ms) || at_ms < 0)
+        return weir_call_error(&c, "ERR the time is not a whole number of milliseconds");
+    if (!weir_target_open(&t, ctx, argv[1], REDIS_READ | REDIS_WRITE))
+        return weir_call_wrong_type(&c);
+    weir_arg bytes = weir_call_arg(&c, 3);
+    weir_status st = weir_payload_read((const uint8_t *)bytes.at, bytes.len, &t.value);
+    if (st == WEIR_OK) {
+        weir_target_put(&t);
+        if (t.value && at_ms > 0)
+            redis.SetAbsExpire(t.key, at_ms);
+        redis.SignalModifiedKey(ctx, argv[1]);
+        redis.ReplicateVerbatim(ctx);
+    }
+    weir_target_close(&t);
+    if (st != WEIR_OK)
+        return weir_call_error(&c, "ERR weir: this is no state: %s", weir_status_str(st));
+    redis.ReplyWithSimpleString(ctx, "OK");
+    return REDIS_OK;
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* The commands that decide on one key. */
+
+#include "call.h"
+
+#include "codec/round.h"
+
+#include <stdio.h>
+
+/* Finds the scope, opens the key, decides, keeps; and answers if that cannot be done. */
+static bool decide(const weir_call *c, weir_wish *w, bool by_text, weir_verb verb,
+                   const char *event, weir_decision *ret, int64_t *ret_granted)
+{
+    weir_target t;
+    weir_cell cell;
+    weir_status st = weir_wish_find(w, by_text);
+    if (st != WEIR_OK) {
+        weir_call_failure(c, w, st, "");
+        return false;
+    }
+    int mode = verb == WEIR_PEEK ? REDIS_READ : REDIS_READ | REDIS_WRITE;
+    if (!weir_target_open(&t, c->ctx, w->key_name, mode)) {
+        weir_scope_drop(w->scope);
+        weir_call_wrong_type(c);
+        return false;
+    }
+    weir_moment at = weir_moment_now();
+    st = weir_cell_open(&cell, &t, w->scope);
+    if (st == WEIR_OK)
+        st = weir_cell_decide(&cell, verb, at.now_ns, w->cost, ret, ret_granted);
+    if (st == WEIR_OK && event)
+        weir_cells_keep(c->ctx, &cell, 1, at, event);
+    weir_cell_close(&cell);
+    weir_target_close(&t);
+    weir_scope_drop(w->scope);
+    if (st != WEIR_OK)
+        weir_call_failure(c, w, st, "");
+    return st == WEIR_OK;
+}
+
+/* As the daemon tells them: a policy by text is told by its canonical one. */
+static void answer(const weir_call *c, const weir_wish *w, const weir_decision *d)
+{
+    bool maps = weir_call_has_maps(c);
+    weir_call_figures(c, d, maps, 2, 0);
+    if (!maps)
+        return;
+    const weir_scope *s = w->scope;
+    weir_call_text(c, "policy");
+    if (s->name_len > 0)
+        redis.ReplyWithStringBuffer(c->ctx, weir_scope_name(s), s->name_len);
+    else
+        redis.ReplyWithStringBuffer(c->ctx, weir_scope_text(s), s->text_len);
+    weir_call_text(c, "layer");
+    weir_call_i64(c, d->layer);
+}
+
+/* "policy key [COST n]" */
+static int run(redis_ctx *ctx, redis_string **argv, int argc, bool by_text, weir_verb verb,
+               const char *event)
+{
+    weir_call c = {ctx, argv, argc};
+    weir_decision d;
+    int64_t granted;
+    if (argc < 3 || argc > 5)
+        return redis.WrongArity(ctx);
+    weir_wish w = weir_call_wish(&c, 1);
+    const char *error = NULL;
+    if (argc == 5 && weir_arg_is(weir_call_arg(&c, 3), "COST"))
+        error = weir_call_cost(&c, 4, &w.cost);
+    else if (argc > 3)
+        error = by_text ? "syntax error, expected policy-text key [COST n] after the command"
+                        : "syntax error, expected policy key [COST n] after the command";
+    if (error)
+        return weir_call_error(&c, "ERR %s", error);
+    if (decide(&c, &w, by_text, verb, event, &d, &granted))
+        answer(&c, &w, &d);
+    return REDIS_OK;
+}
+
+int weir_take_command(redis_ctx *ctx, redis_string **argv, int argc)
+{
+    return run(ctx, argv, argc, false, WEIR_TAKE, "weir.take");
+}
+
+int weir_check_command(redis_ctx *ctx, redis_string **argv, int argc)
+{
+    return run(ctx, argv, argc, true, WEIR_TAKE, "weir.take");
+}
+
+int weir_peek_command(redis_ctx *ctx, redis_string **argv, int argc)
+{
+    return run(ctx, argv, argc, false, WEIR_PEEK, NULL);
+}
+
+int weir_refund_command(redis_ctx *ctx, redis_string **argv, int argc)
+{
+    weir_call c = {ctx, argv, argc};
+    weir_decision d;
+    int64_t granted;
+    if (argc != 4)
+        return redis.WrongArity(ctx);
+    weir_wish w = weir_call_wish(&c, 1);
+    const char *error = weir_call_cost(&c, 3, &w.cost);
+    if (error)
+        return weir_call_error(&c, "ERR %s", error);
+    if (decide(&c, &w, false, WEIR_REFUND, "weir.refund", &d, &granted))
+        answer(&c, &w, &d);
+    return REDIS_OK;
+}
+
+int weir_reset_command(redis_ctx *ctx, redis_string **argv, int argc)
+{
+    weir_call c = {ctx, argv, argc};
+    weir_decision d;
+    int64_t granted;
+    if (argc != 3)
+        return redis.WrongArity(ctx);
+    weir_wish w = weir_call_wish(&c, 1);
+    if (decide(&c, &w, false, WEIR_RESET, "weir.reset", &d, &granted))
+        redis.ReplyWithSimpleString(ctx, "OK");
+    return REDIS_OK;
+}
+
+/* ---- for programs ---------------------------------------------------------------------------- */
+
+static int64_t us_ceil(int64_t ns)
+{
+    return ns / 1000 + (ns % 1000 > 0);
+}
+
+void weir_call_eight(const weir_call *c, const weir_decision *d, int64_t granted)
+{
+    weir_call_i64(c, d->allowed);
+    weir_call_i64(c, d->limit);
+    weir_call_i64(c, d->remaining);
+    weir_call_i64(c, d->never ? -1 : us_ceil(d->retry_after_ns));
+    weir_call_i64(c, us_ceil(d->reset_after_ns));
+    weir_call_i64(c, us_ceil(d->delay_ns));
+    weir_call_i64(c, d->layer);
+    weir_call_i64(c, granted);
+}
+
+static bool read_verb(weir_arg a, weir_verb *ret, const char **ret_event)
+{
+    static const struct {
+        const char *word;
+        weir_verb verb;
+        const char *event;
+    } verbs[] = {
+        {"TAKE", WEIR_TAKE, "weir.take"},    {"PEEK", WEIR_PEEK, NULL},
+        {"GRANT", WEIR_GRANT, "weir.take"},  {"REFUND", WEIR_REFUND, "weir.refund"},
+        {"RESET", WEIR_RESET, "weir.reset"},
+    };
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
+        if (weir_arg_is(a, verbs[i].word)) {
+            *ret = verbs[i].verb;
+            *ret_event = verbs[i].event;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* WEIR.ASK verb policy-text key n */
+int weir_ask_command(redis_ctx *ctx, redis_string **argv, int argc)
+{
+    weir_call c = {ctx, argv, argc};
+    weir_verb verb;
+    const char *event, *error;
+    weir_decision d;
+    int64_t granted;
+    if (argc != 5)
+        return redis.WrongArity(ctx);
+    if (!read_verb(weir_call_arg(&c, 1), &verb, &event))
+        return weir_call_error(&c, "ERR the verb is none of TAKE, PEEK, REFUND, GRANT and RESET");
+    weir_wish w = weir_call_wish(&c, 2);
+    error = weir_call_cost(&c, 4, &w.cost);
+    if (error)
+        return weir_call_error(&c, "ERR %s", error);
+    if (!decide(&c, &w, true, verb, event, &d, &granted))
+        return REDIS_OK;
+    redis.ReplyWithArray(ctx, 8);
+    weir_call_eight(&c, &d, granted);
+    return REDIS_OK;
+}
