@@ -117,7 +117,7 @@ def reshard(box, **options):
         exhaust(load, {"p": limit}, keys)
         account = load.phase(f"{moved} slots were moved")
     expect(not account.errors and not account.lost, "every answer comes")
-    redirected = sum(daemon.metric("weir_redis_redirected_total") for daemon in daemons)
+    redirected = sum(daemon.metric("weir_redis_redirects_total") for daemon in daemons)
     late = sum(daemon.metric("weir_redis_by_error_total") for daemon in daemons)
     say(f"{redirected:.0f} redirections, {late:.0f} answers without a server")
     expect(redirected > 0 and late == 0, "the daemons follow the slots")
