@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := all
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
-.PHONY: all run bench bench-lib bench-daemon instructions check asan tsan fuzz coverage proof wasm dist lint layers fmt vectors install clean help
+.PHONY: all run bench bench-lib bench-daemon bench-redis instructions check redis asan tsan fuzz coverage proof wasm dist lint layers fmt vectors install clean help
 
 PORT ?= 6380
 HTTP ?= 8080
@@ -23,7 +23,7 @@ build/build.ninja:
 run: all         ## start the daemon on 127.0.0.1 (PORT=6380, HTTP=8080)
 	@build/weir serve --port $(PORT) --http $(HTTP)
 
-bench: bench-lib bench-daemon ## both of the next; their figures go to build/bench.json
+bench: bench-lib bench-daemon bench-redis ## all of the next; their figures go to build/bench.json
 
 bench-lib: all   ## decisions a second beside a bare loop
 	@tools/deps check bench
@@ -33,6 +33,10 @@ bench-daemon: all ## the daemon beside redis-server and nginx, in less than 8 mi
 	@tools/deps check bench
 	@bench/run daemon
 
+bench-redis: all ## state in Redis: module, functions, daemon and hybrid beside Redis's own
+	@tools/deps check bench
+	@bench/run redis
+
 instructions: all ## of a decision, by every way: no more than bench/instructions.txt says
 	@tools/deps ci
 	@tools/instructions
@@ -40,6 +44,10 @@ instructions: all ## of a decision, by every way: no more than bench/instruction
 check:           ## build, and run every quick test
 	@tools/deps check
 	@tools/check build
+
+redis: all       ## the tests with real redis-servers that `make check` has no time for
+	@tools/deps check
+	@tools/redis
 
 asan:            ## the same tests under ASan and UBSan
 	@tools/deps check ci

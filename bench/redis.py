@@ -102,10 +102,11 @@ class Bench:
     def open(self):
         self.module = Redis(self, self.args.module)
         self.plain = Redis(self)
-        with open(self.args.library, encoding="utf-8") as f:
-            self.plain.call("FUNCTION", "LOAD", "REPLACE", body=f.read())
-        with open(self.args.script, encoding="utf-8") as f:
-            sha = self.plain.call("SCRIPT", "LOAD", body=f.read())
+        with open(self.args.library, encoding="ascii") as f:
+            library = f.read()
+        self.plain.call("FUNCTION", "LOAD", "REPLACE", body=library)
+        # Without its first line it is a script.
+        sha = self.plain.call("SCRIPT", "LOAD", body=library.partition("\n")[2])
         self.theirs = {
             "incr": ["INCR", "key:__rand_int__"],
             "fcall": ["FCALL", "weir_take", "1", "take:__rand_int__", POLICY],
@@ -174,8 +175,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("weir")
     parser.add_argument("module")
-    parser.add_argument("library", help="weir.lua, as functions")
-    parser.add_argument("script", help="the same, as a script")
+    parser.add_argument("library", help="modules/lua/weir.lua")
     parser.add_argument("--json")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", default=",".join(PARTS), help=",".join(PARTS))

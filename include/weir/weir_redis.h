@@ -12,7 +12,9 @@
  *     weir_redis_open(&r, &o);
  *     if (weir_redis_check(r, &p, "alice", 5, 1, &a) == WEIR_OK && a.decision.allowed) ...
  *
- * A thread of its own speaks to the servers. Link with -lweir-redis. */
+ * A thread of its own speaks to the servers. It belongs to the process that opened it: a child made
+ * by fork() must neither use nor close it, but may open one of its own. What the zones of policies
+ * point to stays as long as it is open. Link with -lweir-redis -lweir (pkg-config weir-redis). */
 
 #include <weir/weir.h>
 
@@ -111,7 +113,8 @@ WEIR_NODISCARD weir_status weir_redis_reset(weir_redis *r, const weir_policy *p,
                                             size_t key_len);
 
 /* As weir_redis_check(), without waiting: fn is called once, by the thread that speaks to the
- * servers, and must not block it; it may call weir_redis_check_async(). `ret` is good until it
+ * servers, and must not block it; it may call weir_redis_check_async(), which is
+ * WEIR_E_IO once weir_redis_close() was called. `ret` is good until it
  * returns, and NULL if the status is not WEIR_OK. What p and key point to is not needed after this
  * call. Returns WEIR_OK, or why fn will not be called. */
 typedef void (*weir_redis_fn)(void *ctx, weir_status status, const weir_redis_answer *ret);

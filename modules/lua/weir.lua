@@ -48,7 +48,7 @@ local function expire(key, until_us)
   redis.call('PEXPIREAT', key, expire_ms(until_us))
 end
 
--- SET with an expiry in whole milliseconds is of 6.2. What has redis.REDIS_VERSION_NUM is 7.0.
+-- SET knows PXAT from 6.2 on, and a server says its version from 7.0 on.
 local function set(key, value, until_us)
   if redis.REDIS_VERSION_NUM then
     redis.call('SET', key, value, 'PXAT', expire_ms(until_us))
@@ -174,10 +174,12 @@ end
 -- ---- the algorithms -----------------------------------------------------------------------------
 
 -- Each is a table of functions on a layer L and its state s:
---   fields        of a hash; `read` takes their values, `write` gives them
+--   fields        of a hash; `read` takes their values, and says whether they make sense; `write`
+--                 gives them
 --   look          what the state means at `now`, once, before anything else; false if it cannot
 --                 be said
 --   due           from when on a cost of at most L.limit is allowed; now or earlier: it is
+--   early         how many ns before `due` that is, 0..999; nil: none
 --   left          the largest cost that is allowed now
 --   charge, deny, refund    change s; refund says whether it did
 -- A fresh state is what `read` makes of nothing.
@@ -190,9 +192,23 @@ function rate.look()
   return true
 end
 
+-- n*T.
+local function cost_of(L, n)
+  if L.part == 0 then
+    return n * L.whole, 0
+  end
+  local q, r = mul_div(n, L.part, L.num)
+  return n * L.whole + q, r
+end
+
 function rate.due(L, s, _, cost)
-  local m = L.limit - cost
-  return s.q - m * L.whole + ceil((s.r - m * L.part) / L.num)
+  local q, r = cost_of(L, L.limit - cost)
+  return s.q - q + (s.r > r and 1 or 0)
+end
+
+function rate.early(L, s, cost)
+  local _, r = cost_of(L, L.limit - cost)
+  return (mul_div(1000, (r - s.r) % L.num, L.num))
 end
 
 local function rate_over(s, now)
@@ -216,35 +232,28 @@ function rate.left(L, s, now)
   return n
 end
 
-local function rate_move(L, s, cost)
-  local r = s.r + cost * L.part
-  local carry = floor(r / L.num)
-  s.q, s.r = s.q + cost * L.whole + carry, r - carry * L.num
-end
-
 function rate.charge(L, s, now, cost)
   if rate_over(s, now) then
     s.q, s.r = now, 0
   end
-  rate_move(L, s, cost)
+  local q, r = cost_of(L, cost)
+  s.q, s.r = s.q + q, s.r + r
+  if s.r >= L.num then
+    s.q, s.r = s.q + 1, s.r - L.num
+  end
 end
 
 function rate.refund(L, s, now, cost)
   if rate_over(s, now) then
     return false
   end
-  if cost * (L.whole + L.part / L.num) >= EXACT then
-    s.q, s.r = now, 0
-    return true
+  local q, r = cost_of(L, cost)
+  s.q, s.r = s.q - q, s.r - r
+  if s.r < 0 then
+    s.q, s.r = s.q - 1, s.r + L.num
   end
-  while cost > 0 do -- more than the limit only if the clock was set back
-    local n = min(cost, L.limit)
-    rate_move(L, s, -n)
-    if rate_over(s, now) then
-      s.q, s.r = now, 0
-      return true
-    end
-    cost = cost - n
+  if rate_over(s, now) then
+    s.q, s.r = now, 0
   end
   return true
 end
@@ -253,15 +262,21 @@ function rate.delay(s, now)
   return max(0, s.q - now + (s.r > 0 and 1 or 0))
 end
 
-local gcra = { fields = { 'tat' }, string = true, look = rate.look, due = rate.due, left = rate.left,
-  charge = rate.charge, refund = rate.refund }
+-- What a state says, a whole number up to `most`; nil if it says anything else.
+local function stored(text, most)
+  local n = text and #text <= 16 and match(text, '^%d+$') and tonumber(text)
+  return n and n <= (most or EXACT) and n or nil
+end
+
+local gcra = { fields = { 'tat' }, string = true, look = rate.look, due = rate.due, early = rate.early,
+  left = rate.left, charge = rate.charge, refund = rate.refund }
 
 local function read_parts(text)
   local q, r = match(text, '^(%d+):(%d+)$')
   if q then
-    return tonumber(q), tonumber(r)
+    return stored(q), stored(r)
   end
-  return tonumber(text) or 0, 0
+  return stored(text), 0
 end
 
 local function write_parts(q, r)
@@ -273,6 +288,7 @@ function gcra.read(_, s, tat)
   if tat then
     s.q, s.r = read_parts(tat)
   end
+  return s.q and s.r
 end
 
 function gcra.write(_, s)
@@ -280,15 +296,19 @@ function gcra.write(_, s)
 end
 
 -- The same as how full the bucket was when it was last charged: the time until it is empty.
-local bucket = { fields = { 'time', 'level' }, look = rate.look, due = rate.due, left = rate.left,
-  charge = rate.charge, refund = rate.refund }
+local bucket = { fields = { 'time', 'level' }, look = rate.look, due = rate.due, early = rate.early,
+  left = rate.left, charge = rate.charge, refund = rate.refund }
 
 function bucket.read(_, s, time, level)
   s.q, s.r = 0, 0
   if time and level then
-    local q, r = read_parts(level)
-    s.q, s.r = tonumber(time) + q, r
+    local t, q, r = stored(time), read_parts(level)
+    if not t or not q or not r then
+      return false
+    end
+    s.q, s.r = t + q, r
   end
+  return not time == not level
 end
 
 function bucket.write(_, s, now)
@@ -299,7 +319,8 @@ end
 local steps = { fields = { 'step', 'level' } }
 
 function steps.read(_, s, step, level)
-  s.step, s.level = tonumber(step or 0), tonumber(level or 0)
+  s.step, s.level = stored(step or '0'), stored(level or '0')
+  return s.step and s.level
 end
 
 function steps.write(_, s)
@@ -352,7 +373,8 @@ end
 local fixed = { fields = { 'start', 'count' }, string = true }
 
 function fixed.read(_, s, start, count)
-  s.start, s.count = tonumber(start or 0), tonumber(count or 0)
+  s.start, s.count = stored(start or '0'), stored(count or '0', LIMIT_MAX)
+  return s.start and s.count
 end
 
 function fixed.write(_, s)
@@ -407,7 +429,9 @@ end
 local counter = { fields = { 'start', 'before', 'count' } }
 
 function counter.read(_, s, start, before, count)
-  s.start, s.before, s.count = tonumber(start or 0), tonumber(before or 0), tonumber(count or 0)
+  s.start = stored(start or '0')
+  s.before, s.count = stored(before or '0', LIMIT_MAX), stored(count or '0', LIMIT_MAX)
+  return s.start and s.before and s.count
 end
 
 function counter.write(_, s)
@@ -426,19 +450,25 @@ function counter.look(L, s, now)
   return true
 end
 
--- The longest overlap at which `before` leaves room for what is `spare` below the limit; none: < 1.
+-- The longest overlap at which `before` leaves room for what is `spare` below the limit, in whole
+-- microseconds and nanoseconds.
 local function widest(L, before, spare)
   if spare < 0 then
-    return 0
+    return 0, 0
   elseif before <= spare then
-    return L.period
+    return L.period, 0
   elseif not L.relaxed then
-    return (mul_div(spare, L.period, before))
-  elseif before == spare + 1 then
-    return L.period - 1
+    local q, rest = mul_div(spare, L.period, before)
+    return q, floor(rest * 1000 / before)
   end
-  local q, rest = mul_div(spare + 1, L.period, before)
-  return rest == 0 and q - 1 or q
+  local q, rest = L.period, 0
+  if before > spare + 1 then
+    q, rest = mul_div(spare + 1, L.period, before)
+  end
+  if rest == 0 then
+    return q - 1, 999
+  end
+  return q, ceil(rest * 1000 / before) - 1
 end
 
 function counter.due(L, s, _, cost)
@@ -448,7 +478,15 @@ function counter.due(L, s, _, cost)
   elseif most >= 1 then
     return s.start + L.period - most
   end
-  return s.start + 2 * L.period - max(0, widest(L, s.count, L.limit - cost))
+  return s.start + 2 * L.period - (widest(L, s.count, L.limit - cost))
+end
+
+function counter.early(L, s, cost)
+  local most, ns = widest(L, s.before, L.limit - s.count - cost)
+  if most < 1 and ns == 0 then
+    most, ns = widest(L, s.count, L.limit - cost)
+  end
+  return ns
 end
 
 function counter.left(L, s)
@@ -489,12 +527,18 @@ end
 local function slice_start(L, k)
   local rounds = floor(k / L.slices)
   local q, rest = mul_div(k - rounds * L.slices, L.period, L.slices)
-  return rounds * L.period + q + (rest > 0 and 1 or 0)
+  if rest > 0 then
+    return rounds * L.period + q + 1, floor((L.slices - rest) * 1000 / L.slices)
+  end
+  return rounds * L.period + q, 0
 end
 
 -- When what is at this place no longer counts.
 local function leaves(L, place)
-  return L.slices and slice_start(L, place + L.slices) or place + L.period
+  if L.slices then
+    return slice_start(L, place + L.slices)
+  end
+  return place + L.period, 0
 end
 
 local function entry(s, i)
@@ -569,7 +613,12 @@ function row.due(L, s, _, cost)
   if over <= 0 then
     return 0
   end
-  return leaves(L, entry(s, reached(s, over))[1])
+  return (leaves(L, entry(s, reached(s, over))[1]))
+end
+
+function row.early(L, s, cost)
+  local _, ns = leaves(L, entry(s, reached(s, s.sum + cost - L.limit))[1])
+  return ns
 end
 
 function row.left(L, s)
@@ -585,7 +634,7 @@ function row.charge(L, s, _, cost)
     s.entries[s.next] = { s.place, s.total, cost }
     s.next = s.next + 1
   end
-  s.at, s.changed, s.sum = s.place, true, s.sum + cost
+  s.at, s.sum = s.place, s.sum + cost
   s.from = min(s.from or s.next - 1, s.next - 1)
 end
 
@@ -614,7 +663,7 @@ function row.refund(L, s, _, cost)
   if L.slices then
     s.at = s.place
   end
-  s.total, s.sum, s.changed, s.prune_all = (base + keep) % TOTAL, keep, true, true
+  s.total, s.sum, s.prune_all = (base + keep) % TOTAL, keep, true
   return true
 end
 
@@ -793,14 +842,13 @@ end
 local function drains(l, limit)
   local us, rest = mul_div(limit, l.part, l.num)
   us = us + limit * l.whole
-  return us < SPAN_US or (us == SPAN_US and rest * 40 <= 39 * l.num)
+  local ns, more = mul_div(1000, rest, l.num)
+  return us < SPAN_US or (us == SPAN_US and (ns < SPAN_NS or (ns == SPAN_NS and more == 0)))
 end
 
-local function refuse_limit(p, l, limit, why)
-  if l.queue then
-    limit = limit - 1
-  end
-  unexpected(p, p.limit_at, format('at most %.0f at this rate (%s)', limit, why))
+local function refuse_limit(p, l, limit)
+  unexpected(p, p.limit_at, format('at most %.0f at this rate (an empty bucket must refill within ' ..
+    '36.5 years)', l.queue and limit - 1 or limit))
 end
 
 -- T = l.whole + l.part/l.num microseconds, exactly.
@@ -826,11 +874,7 @@ local function set_rate(p, l)
         high = middle
       end
     end
-    refuse_limit(p, l, low, 'an empty bucket must refill within 36.5 years')
-  end
-  local most = l.part > 0 and floor((EXACT - l.num) / l.part) or huge
-  if l.limit > most then
-    refuse_limit(p, l, most, 'more is not exact in the doubles of Lua')
+    refuse_limit(p, l, low)
   end
 end
 
@@ -898,7 +942,7 @@ PARSERS['token-bucket'] = function(p, l)
   boundary(p)
   local most = l.period > 0 and floor(SPAN_US / l.period) * l.rate or huge
   if l.limit > most then
-    refuse_limit(p, l, most, 'an empty bucket must refill within 36.5 years')
+    refuse_limit(p, l, most)
   end
   need_whole_us(p, l)
 end
@@ -1157,24 +1201,28 @@ local function fresh_states(P, S)
   S.absent = true
 end
 
-local function read_entry(text)
+local function hash_entry(text)
   local place, total, cost = match(text or '', '^(%d+) (%d+) (%d+)$')
-  return { tonumber(place or 0), tonumber(total or 0), tonumber(cost or 0) }
+  return { stored(place) or 0, stored(total, TOTAL) or 0, stored(cost) or 0, place }
 end
 
 local function hash_fetch(s, i)
-  return read_entry(redis.call('HGET', s.key, s.prefix .. whole(i)))
+  return hash_entry(redis.call('HGET', s.key, s.prefix .. whole(i)))
 end
 
 local function read_hash_row(L, s, key, low, next_, at, total)
   s.key, s.prefix, s.fetch, s.entries = key, L.prefix, hash_fetch, {}
-  s.low, s.next = tonumber(low or 1), tonumber(next_ or 1)
-  s.at, s.total = tonumber(at or 0), tonumber(total or 0)
+  s.low, s.next, s.at, s.total = stored(low or '1'), stored(next_ or '1'), stored(at or '0'),
+    stored(total or '0', TOTAL)
   s.loaded = s.next
-  if s.low < s.next then
+  if not (s.low and s.next and s.at and s.total) or s.low > s.next then
+    return false
+  elseif s.low < s.next then
     local ends = redis.call('HMGET', key, L.prefix .. whole(s.low), L.prefix .. whole(s.next - 1))
-    s.entries[s.low], s.entries[s.next - 1] = read_entry(ends[1]), read_entry(ends[2])
+    s.entries[s.low], s.entries[s.next - 1] = hash_entry(ends[1] or nil), hash_entry(ends[2] or nil)
+    return s.entries[s.low][4] and s.entries[s.next - 1][4]
   end
+  return true
 end
 
 local function read_hash(P, S, values)
@@ -1183,23 +1231,28 @@ local function read_hash(P, S, values)
     local L, s = P[i], {}
     local a, b, c, d = values[at + 1] or nil, values[at + 2] or nil, values[at + 3] or nil,
       values[at + 4] or nil
+    local sound
     if L.ops == row then
-      read_hash_row(L, s, S.key, a, b, c, d)
+      sound = read_hash_row(L, s, S.key, a, b, c, d)
     else
-      L.ops.read(L, s, a, b, c)
+      sound = L.ops.read(L, s, a, b, c)
+    end
+    if not sound then
+      return false
     end
     at, S[i] = at + #L.ops.fields, s
   end
+  return true
 end
 
 local function zset_entry(member, score)
   local total, cost = match(member, '^(%d+):(%d+)$')
-  return { tonumber(score), tonumber(total or 0), tonumber(cost or 0), member }
+  return { stored(score) or 0, stored(total, TOTAL) or 0, stored(cost) or 0, stored(score) and total }
 end
 
 local function zset_fetch(s, i)
   local found = redis.call('ZRANGE', s.key, i, i, 'WITHSCORES')
-  return zset_entry(found[1], found[2])
+  return zset_entry(found[1] or '', found[2])
 end
 
 -- At rank 0 is the tag, so an entry's place in the row is its rank.
@@ -1207,49 +1260,48 @@ local function read_zset(S, found)
   local s = { key = S.key, fetch = zset_fetch, entries = {}, low = 1, at = 0, total = 0 }
   s.next = redis.call('ZCARD', S.key)
   s.loaded = s.next
-  if found[3] then
-    s.entries[1] = zset_entry(found[3], found[4])
-    if s.next > 2 then
-      s.entries[s.next - 1] = zset_fetch(s, s.next - 1)
-    end
-    local last = s.entries[s.next - 1]
-    s.at, s.total = last[1], last[2]
-  end
   S[1] = s
+  if not found[3] then
+    return true
+  end
+  s.entries[1] = zset_entry(found[3], found[4])
+  if s.next > 2 then
+    s.entries[s.next - 1] = zset_fetch(s, s.next - 1)
+  end
+  local last = s.entries[s.next - 1]
+  s.at, s.total = last[1], last[2]
+  return s.entries[1][4] and last[4]
 end
 
 local READERS = {
   string = { 'GET', function(P, S, value)
     if value and sub(value, 1, #P.start) == P.start then
       local s, ops = {}, P[1].ops
-      if ops == gcra then
-        ops.read(P[1], s, sub(value, #P.start + 1))
-      else
-        ops.read(P[1], s, match(value, '^(%d+) (%d+)$', #P.start + 1))
-      end
       S[1] = s
-      return true
+      if ops == gcra then
+        return ops.read(P[1], s, sub(value, #P.start + 1))
+      end
+      local start, count = match(value, '^(%d+) (%d+)$', #P.start + 1)
+      return start and ops.read(P[1], s, start, count)
     end
     return false, not value
   end },
   hash = { 'HMGET', function(P, S, values)
     if values[1] == P.tag then
-      read_hash(P, S, values)
-      return true
+      return read_hash(P, S, values)
     end
     return false
   end },
   zset = { 'ZRANGE', function(P, S, found)
     if found[1] == P.tag then
-      read_zset(S, found)
-      return true
+      return read_zset(S, found)
     end
     return false, not found[1]
   end },
 }
 
--- The states of a key under P, as they are at `now`; or nil and the error. Those of another policy
--- are nobody's: the key is fresh.
+-- The states of a key under P, as they are at `now`; or nil and the error. If they are of another
+-- policy, or make no sense, the key is fresh.
 local function open_key(P, key, now, bounds)
   local S = { key = key, P = P }
   local reader, found = READERS[P.form], nil
@@ -1302,19 +1354,17 @@ local function write_hash_row(L, s, key, out)
     out[#out + 1], out[#out + 2] = L.prefix .. name, value
   end
   s.key = key
-  if s.changed then
-    local low = s.low + prunable(s)
-    drop_fields(s, L, s.low, low)
-    drop_fields(s, L, s.next, s.loaded)
-    for i = s.from or s.next, s.next - 1 do
-      local e = s.entries[i]
-      put(whole(i), whole(e[1]) .. ' ' .. whole(e[2]) .. ' ' .. whole(e[3]))
-    end
-    put('low', whole(low))
-    put('next', whole(s.next))
-    put('at', whole(s.at))
-    put('total', whole(s.total))
+  local low = s.low + prunable(s)
+  drop_fields(s, L, s.low, low)
+  drop_fields(s, L, s.next, s.loaded)
+  for i = s.from or s.next, s.next - 1 do
+    local e = s.entries[i]
+    put(whole(i), whole(e[1]) .. ' ' .. whole(e[2]) .. ' ' .. whole(e[3]))
   end
+  put('low', whole(low))
+  put('next', whole(s.next))
+  put('at', whole(s.at))
+  put('total', whole(s.total))
 end
 
 local function write_hash(P, S, now)
@@ -1324,9 +1374,9 @@ local function write_hash(P, S, now)
   end
   for i = 1, #P do
     local L, s = P[i], S[i]
-    if L.ops == row then
+    if s.changed and L.ops == row then
       write_hash_row(L, s, S.key, out)
-    else
+    elseif s.changed then
       local values = { L.ops.write(L, s, now) }
       for k, name in ipairs(L.ops.fields) do
         out[#out + 1], out[#out + 2] = L.prefix .. name, values[k]
@@ -1402,9 +1452,15 @@ local function answer(P, S, i, now, allowed, left, wait, delay)
   return { allowed, L.limit, left, wait, max(0, L.ops.due(L, S[i], now, L.limit) - now), delay, i - 1, 0 }
 end
 
+-- Whether a wait of w, which was rounded up by `early` ns, is longer than that of `than`.
+local function waits_longer(w, early, than, than_early)
+  return w > than or (w == than and early < than_early)
+end
+
 local function charge_all(P, S, now, cost)
   for i = 1, #P do
     P[i].ops.charge(P[i], S[i], now, cost)
+    S[i].changed = true
   end
   S.dirty = true
 end
@@ -1435,19 +1491,24 @@ local function deny(P, S, now, cost, charging)
   for i = 1, #P do
     if charging and P[i].count_denied and cost > 0 then
       P[i].ops.deny(P[i], S[i], now, cost)
-      S.dirty = true
+      S[i].changed, S.dirty = true, true
     end
   end
-  local slowest, wait = 1, -1
+  local slowest, wait, early = 1, -1, 0
   for i = 1, #P do
     local L = P[i]
-    local w = cost > L.limit and huge or L.ops.due(L, S[i], now, cost) - now
-    if w > wait then
-      slowest, wait = i, w
+    local w, e = cost > L.limit and huge or L.ops.due(L, S[i], now, cost) - now, 0
+    if w >= wait and w > 0 and w < huge and L.ops.early then
+      e = L.ops.early(L, S[i], cost)
+    end
+    if waits_longer(w, e, wait, early) then
+      slowest, wait, early = i, w, e
     end
   end
   local left = P[slowest].ops.left(P[slowest], S[slowest], now)
-  return answer(P, S, slowest, now, 0, left, wait == huge and -1 or wait, 0)
+  local figures = answer(P, S, slowest, now, 0, left, wait == huge and -1 or wait, 0)
+  figures.wait, figures.early = wait, early
+  return figures
 end
 
 -- Decides, and charges what is kept in S if `charging`.
@@ -1473,7 +1534,7 @@ local function refund(P, S, now, cost)
   end
   for i = 1, #P do
     if cost > 0 and P[i].ops.refund(P[i], S[i], now, cost) then
-      S.dirty = true
+      S[i].changed, S.dirty = true, true
     end
   end
   return judge(P, S, now, 0, false)
@@ -1582,8 +1643,10 @@ local function read_requests(keys, args)
     end
     local P, why = read_policy(args[at])
     local cost = read_cost(args[at + 1])
-    if not P or not cost then
-      return nil, where .. (why or BAD_COST)
+    if not P then
+      return nil, why .. ' (request ' .. i - 1 .. ')'
+    elseif not cost then
+      return nil, where .. BAD_COST
     end
     local bounds, no_bounds = read_bounds(P, args, at + 2)
     if not bounds then
@@ -1626,13 +1689,12 @@ local function take_all(keys, args)
   if err then
     return nil, err
   end
-  local blocking, longest = #requests, 0
+  local blocking, longest, early = #requests, 0, 0
   for i, r in ipairs(requests) do
     r.alone = judge(r.P, r.S, now, r.cost, false)
     r.told = judge(r.P, r.S, now, r.cost, true)
-    local wait = r.told[4] == -1 and huge or r.told[4]
-    if r.told[1] == 0 and wait > longest then
-      blocking, longest = i - 1, wait
+    if r.told[1] == 0 and waits_longer(r.told.wait, r.told.early, longest, early) then
+      blocking, longest, early = i - 1, r.told.wait, r.told.early
     end
   end
   for _, r in ipairs(requests) do

@@ -189,19 +189,18 @@ static void join_lines(weir_http_session *s)
 }
 
 /* Path and query, of "/path?query" or "http://host/path?query". */
-static void split_target(weir_http_request *r, char *at, size_t len)
+static void split_target(weir_http_request *r, const char *at, size_t len)
 {
-    char *end = memchr(at, '#', len);
+    const char *end = memchr(at, '#', len);
     if (end)
         len = (size_t)(end - at);
-    char *query = memchr(at, '?', len);
+    const char *query = memchr(at, '?', len);
     size_t path_len = query ? (size_t)(query - at) : len;
-    r->query = query ? query + 1 : at + len;
-    r->query_len = query ? len - path_len - 1 : 0;
+    r->query = query ? (weir_slice){query + 1, len - path_len - 1} : (weir_slice){at + len, 0};
     size_t begin = 0;
     for (size_t i = 0; at[0] != '/' && i + 3 <= path_len && begin == 0; i++) {
         if (memcmp(at + i, "://", 3) == 0) {
-            char *slash = memchr(at + i + 3, '/', path_len - i - 3);
+            const char *slash = memchr(at + i + 3, '/', path_len - i - 3);
             begin = slash ? (size_t)(slash - at) : path_len;
         }
     }
@@ -226,7 +225,7 @@ static weir_http_method method_of(const weir_http_session *s)
 /* The request as far as it is there; good until the text grows. */
 static weir_http_request request_of(const weir_http_session *s)
 {
-    char *text = (char *)weir_buffer_data(&s->text);
+    const char *text = (const char *)weir_buffer_data(&s->text);
     weir_http_request r = {.method = method_of(s)};
     split_target(&r, text, s->target_len);
     for (unsigned i = 0; i < s->lines + s->joined; i++) {
@@ -245,7 +244,7 @@ static void begin_request(weir_http_session *s)
         weir_buffer_clear(&s->text);
     s->phase_len = s->target_len = s->body_begin = s->name_len = 0;
     s->lines = s->joined = 0;
-    s->after_lf = s->keeps_line = s->target_done = s->head_done = s->done = false;
+    s->after_lf = s->keeps_line = s->target_done = s->head_done = s->done = s->asks = false;
 }
 
 /* ---- the answer ------------------------------------------------------------------------------ */
@@ -298,9 +297,13 @@ static void answer_request(weir_http_session *s, weir_buffer *out, int64_t now_n
     weir_http_answer a;
     weir_http_answer_init(&a, &s->rest);
     weir_http_request r = request_of(s);
+    if (weir_http_check_head(s->options, &r, r.body.len > 0, &a) == 0 &&
+        !weir_http_answer_request(s->options, &s->turn, &r, now_ns, &a)) {
+        weir_buffer_clear(&s->rest);
+        s->asks = true;
+        return;
+    }
     s->closing = !s->keep_alive;
-    if (weir_http_check_head(s->options, &r, r.body.len > 0, &a) == 0)
-        weir_http_answer_request(s->options, &r, now_ns, &a);
     send_answer(s, &a, out, now_ns);
     begin_request(s);
 }
@@ -462,6 +465,7 @@ void weir_http_session_init(weir_http_session *s, const weir_http_options *optio
 
 void weir_http_session_close(weir_http_session *s)
 {
+    weir_turn_drop(&s->turn);
     weir_buffer_free(&s->text);
     weir_buffer_free(&s->rest);
 }
@@ -473,21 +477,28 @@ size_t weir_http_session_bytes(const weir_http_session *s)
 
 bool weir_http_session_midway(const weir_http_session *s)
 {
-    return s->phase_len > 0 || s->target_done;
+    return !s->asks && (s->phase_len > 0 || s->target_done);
 }
 
 weir_session_step weir_http_session_run(weir_http_session *s, weir_buffer *in, weir_buffer *out,
                                         size_t out_pause, int64_t now_ns)
 {
     weir_session_step step;
+    if (s->asks && weir_turn_waits(&s->turn))
+        return (weir_session_step){WEIR_SESSION_ASK, 0};
     while (drain(s, out, out_pause, &step)) {
         if (s->closing) {
             weir_buffer_consume(in, weir_buffer_len(in));
             return (weir_session_step){WEIR_SESSION_CLOSE, 0};
         }
-        if (weir_buffer_len(in) == 0 && !s->resumed)
+        if (weir_buffer_len(in) == 0 && !s->resumed && !s->asks)
             return (weir_session_step){WEIR_SESSION_READ, 0};
-        read_on(s, in, out, now_ns);
+        if (s->asks)
+            answer_request(s, out, now_ns);
+        else
+            read_on(s, in, out, now_ns);
+        if (s->asks)
+            return (weir_session_step){WEIR_SESSION_ASK, 0};
     }
     return step;
 }

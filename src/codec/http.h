@@ -89,6 +89,10 @@ typedef struct weir_http_session {
     bool keep_alive, http11, has_body;
     bool resumed; /* the parser may go on without another byte */
 
+    weir_turn turn; /* its `ready` and `ctx` are whoever's who runs it: to be set after init, or
+                       nothing but the local engine can be asked */
+    bool asks;      /* the request is whole, and an engine is asked about it */
+
     /* The end of an answer, as long as it does not fit in `out` or is held back. */
     weir_buffer rest;
     bool rest_big;
@@ -105,18 +109,18 @@ typedef struct weir_http_session {
 /* `options` are kept by reference. */
 void weir_http_session_init(weir_http_session *s, const weir_http_options *options);
 
-/* Gives back what the session holds. */
+/* Gives back what the session holds, and gives up what is under way. */
 void weir_http_session_close(weir_http_session *s);
 
 /* The memory it holds besides itself, in bytes. */
 size_t weir_http_session_bytes(const weir_http_session *s);
 
-/* Whether a request has begun and not ended. */
+/* Whether a request has begun and not all of it has come. */
 bool weir_http_session_midway(const weir_http_session *s);
 
 /* Answers every whole request in `in`, in order, and takes from there all that it has read. They
  * are decided at now_ns. It stops when `out` holds more than out_pause bytes (1 or more), and where
- * an answer must wait. However the bytes are cut, the answers are the same. */
+ * an answer must wait, or an engine be waited for. However the bytes are cut, the answers are the same. */
 weir_session_step weir_http_session_run(weir_http_session *s, weir_buffer *in, weir_buffer *out,
                                         size_t out_pause, int64_t now_ns);
 

@@ -66,17 +66,19 @@ static void put_first_failure(const weir_ask *asks, size_t n, weir_http_answer *
     (void)weir_http_was_done(a, &asks[i], where);
 }
 
-void weir_http_take_all(const weir_http_options *o, const weir_http_params *p, int64_t now_ns,
-                        weir_http_answer *a)
+bool weir_http_take_all(const weir_http_options *o, weir_turn *turn, const weir_http_params *p,
+                        int64_t now_ns, weir_http_answer *a)
 {
     weir_ask asks[WEIR_ALL_MAX];
     weir_all all;
     size_t n = read_all(p, asks, a);
     if (n == 0)
-        return;
-    if (weir_service_take_all(o->service, asks, n, now_ns, &all) != WEIR_OK) {
+        return true;
+    if (!weir_service_take_all(o->service, turn, asks, n, now_ns, &all))
+        return false;
+    if (all.status != WEIR_OK) {
         put_first_failure(asks, n, a);
-        return;
+        return true;
     }
     weir_ask *ask = &asks[all.index];
     const weir_http_more more = {.of_all = true, .index = all.index};
@@ -85,6 +87,7 @@ void weir_http_take_all(const weir_http_options *o, const weir_http_params *p, i
     weir_http_decision(a, ask, (int)p->number[WEIR_HTTP_P_DENIED], &more);
     if (all.allowed && !(p->given & WEIR_HTTP_BIT(WEIR_HTTP_P_DELAY)))
         a->delay_ns = all.delay_ns;
+    return true;
 }
 
 /* ---- reservations ---------------------------------------------------------------------------- */

@@ -7,9 +7,9 @@
 
 #include "codec/http_params.h"
 
-/* /v1/takeall */
-void weir_http_take_all(const weir_http_options *o, const weir_http_params *p, int64_t now_ns,
-                        weir_http_answer *a);
+/* /v1/takeall. Returns false if an engine is asked. */
+bool weir_http_take_all(const weir_http_options *o, weir_turn *turn, const weir_http_params *p,
+                        int64_t now_ns, weir_http_answer *a);
 
 /* /v1/reserve; the ask was read. */
 void weir_http_reserve(const weir_http_options *o, const weir_http_params *p, weir_ask *ask,

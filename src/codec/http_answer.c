@@ -14,7 +14,9 @@
 
 typedef struct call {
     const weir_http_options *options;
-    weir_http_request *request;
+    const weir_http_request *request;
+    weir_turn *turn;
+    bool waits; /* an engine is asked: there is no answer yet */
     weir_http_params params;
     weir_ask ask;
     bool named, texts; /* the endpoint knows `policy`, `limit` */
@@ -25,9 +27,9 @@ typedef struct call {
 
 typedef struct endpoint {
     const char *path;
-    unsigned methods; /* weir_http_method, together */
-    unsigned params;  /* WEIR_HTTP_BIT() of those it knows; 0: it does not look for any */
-    void (*run)(call *c);
+    unsigned methods;     /* weir_http_method, together */
+    unsigned params;      /* WEIR_HTTP_BIT() of those it knows; 0: it does not look for any */
+    void (*run)(call *c); /* makes the answer, or sets `waits` */
 } endpoint;
 
 /* Methods and parameters, for the table at the end. */
@@ -155,7 +157,9 @@ static void put_decision(call *c)
 
 static void take(call *c)
 {
-    weir_service_take(c->options->service, &c->ask, 1, c->now_ns);
+    c->waits = !weir_service_take(c->options->service, c->turn, &c->ask, 1, c->now_ns);
+    if (c->waits)
+        return;
     put_decision(c);
     bool report = c->params.given & WEIR_HTTP_BIT(WEIR_HTTP_P_DELAY);
     if (c->answer->status == 200 && !report)
@@ -164,19 +168,21 @@ static void take(call *c)
 
 static void peek(call *c)
 {
-    weir_service_peek(c->options->service, &c->ask, c->now_ns);
-    put_decision(c);
+    c->waits = !weir_service_peek(c->options->service, c->turn, &c->ask, c->now_ns);
+    if (!c->waits)
+        put_decision(c);
 }
 
 static void refund(call *c)
 {
-    weir_service_refund(c->options->service, &c->ask, c->now_ns);
-    put_decision(c);
+    c->waits = !weir_service_refund(c->options->service, c->turn, &c->ask, c->now_ns);
+    if (!c->waits)
+        put_decision(c);
 }
 
 static void take_all(call *c)
 {
-    weir_http_take_all(c->options, &c->params, c->now_ns, c->answer);
+    c->waits = !weir_http_take_all(c->options, c->turn, &c->params, c->now_ns, c->answer);
 }
 
 static void reserve(call *c)
@@ -196,8 +202,8 @@ static void cancel(call *c)
 
 static void reset(call *c)
 {
-    weir_service_reset(c->options->service, &c->ask);
-    if (!was_done(c))
+    c->waits = !weir_service_reset(c->options->service, c->turn, &c->ask, c->now_ns);
+    if (c->waits || !was_done(c))
         return;
     weir_http_answer *a = c->answer;
     a->status = 200;
@@ -210,8 +216,9 @@ static void reset(call *c)
 
 static void explain(call *c)
 {
-    weir_service_explain(c->options->service, &c->ask, c->now_ns, c->answer->body);
-    if (!was_done(c))
+    c->waits =
+        !weir_service_explain(c->options->service, c->turn, &c->ask, c->now_ns, c->answer->body);
+    if (c->waits || !was_done(c))
         return;
     c->answer->status = 200;
     c->answer->type = "text/plain; charset=utf-8";
@@ -457,12 +464,14 @@ static bool refuse_other_site(call *c)
     return true;
 }
 
-void weir_http_answer_request(const weir_http_options *o, weir_http_request *r, int64_t now_ns,
-                              weir_http_answer *a)
+bool weir_http_answer_request(const weir_http_options *o, weir_turn *turn,
+                              const weir_http_request *r, int64_t now_ns, weir_http_answer *a)
 {
+    char query[WEIR_HTTP_TARGET_MAX];
     const endpoint *e = find_endpoint(r->path);
     call c = {.options = o,
               .request = r,
+              .turn = turn,
               .now_ns = now_ns,
               .answer = a,
               .named = e->params & NAME,
@@ -470,10 +479,11 @@ void weir_http_answer_request(const weir_http_options *o, weir_http_request *r, 
     if (e->params == 0) {
         if (e->run != policies || !refuse_other_site(&c))
             e->run(&c);
-        return;
+        return true;
     }
-    if (weir_http_params_read(&c.params, r, e->params, o->key_query, a) &&
+    if (weir_http_params_read(&c.params, r, e->params, o->key_query, query, a) &&
         (!(e->params & WHO) || read_ask(&c)) && !refuse_other_site(&c))
         e->run(&c);
     weir_http_params_free(&c.params);
+    return !c.waits;
 }

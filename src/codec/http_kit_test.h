@@ -43,6 +43,9 @@ static const weir_zone *no_zone(void *ctx, const char *name, size_t len)
     return NULL;
 }
 
+/* That has the states of all rules and texts of a fixture that is made. */
+UNUSED static weir_engine_kind kit_engine = WEIR_ENGINE_LOCAL;
+
 UNUSED static void set_rules(fixture *f, const weir_zones *zones)
 {
     static const char *const root = "root", *const evil = "evil";
@@ -67,6 +70,9 @@ UNUSED static void set_rules(fixture *f, const weir_zones *zones)
     size_t index;
     weir_rule_error error;
     weir_rules *rules;
+    for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++)
+        specs[i].engine = kit_engine;
+    weir_hub_set_default_engine(f->hub, kit_engine);
     assert_int_equal(weir_rules_build(&rules, f->store, zones, specs,
                                       sizeof specs / sizeof specs[0], &index, &error),
                      WEIR_OK);

@@ -306,11 +306,13 @@ bool weir_http_params_read_object(weir_http_params *ret, json_t *object, const c
            check_units(ret, WEIR_HTTP_P_COST, where, a);
 }
 
-bool weir_http_params_read(weir_http_params *ret, weir_http_request *r, unsigned known,
-                           const char *key_query, weir_http_answer *a)
+bool weir_http_params_read(weir_http_params *ret, const weir_http_request *r, unsigned known,
+                           const char *key_query, char query[static WEIR_HTTP_TARGET_MAX],
+                           weir_http_answer *a)
 {
     *ret = (weir_http_params){.key_query = key_query};
-    return read_query(ret, r->query, r->query_len, known, a) &&
+    memcpy(query, r->query.at, r->query.len);
+    return read_query(ret, query, r->query.len, known, a) &&
            (r->body.len == 0 || read_body(ret, r->body, known, a)) && check_values(ret, a);
 }
 

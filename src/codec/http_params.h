@@ -42,11 +42,13 @@ typedef struct weir_http_params {
 
 /* Reads a request's parameters.
  *  known  WEIR_HTTP_BIT() of each that may be there.
+ *  query  room that the texts of *ret may lie in.
  *  ret    all written, to be given to weir_http_params_free() in any case.
  * Returns false if they are wrong; then `a` is the answer that says how: one that is not known, is
  * given twice, or is not what it should be. */
-bool weir_http_params_read(weir_http_params *ret, weir_http_request *r, unsigned known,
-                           const char *key_query, weir_http_answer *a);
+bool weir_http_params_read(weir_http_params *ret, const weir_http_request *r, unsigned known,
+                           const char *key_query, char query[static WEIR_HTTP_TARGET_MAX],
+                           weir_http_answer *a);
 
 /* Reads one of the objects that `requests` has, all of whose members are of policy, limit, key,
  * cost.

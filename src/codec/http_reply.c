@@ -109,6 +109,8 @@ bool weir_http_was_done(weir_http_answer *a, const weir_ask *ask, const char *wh
         weir_http_problem(a, 400, "%scolumn %u: %s", where, ask->error.column, ask->error.text);
     else if (ask->status == WEIR_E_ABSENT)
         weir_http_problem(a, 404, "%sthere is no policy \"%.*s\"", where, shown, ask->rule.at);
+    else if (ask->why)
+        weir_http_problem(a, ask->status == WEIR_E_IO ? 503 : 501, "%s%s", where, ask->why);
     else if (ask->status == WEIR_E_UNSUPPORTED)
         weir_http_problem(a, 400, "a leaky-queue or count-denied policy cannot take back units");
     else if (ask->status == WEIR_E_NOMEM)
@@ -206,6 +208,8 @@ static const char *reason_word(weir_reason reason)
         return "allow-list";
     case WEIR_BY_DENY_LIST:
         return "deny-list";
+    case WEIR_BY_ON_ERROR:
+        return "on-error";
     case WEIR_BY_LIMIT:
         break;
     }
@@ -254,6 +258,12 @@ static void say_denial(char *buf, size_t size, const weir_ask *ask, const char *
         snprintf(buf, size, "The key is on the deny list of \"%s\".", name);
     else if (d->never)
         snprintf(buf, size, "\"%s\" never allows more than %" PRId64 " at once.", name, d->limit);
+    else if (ask->reason == WEIR_BY_ON_ERROR)
+        snprintf(buf, size,
+                 "The state of \"%s\" cannot be reached, and it denies then; try again in %" PRId64
+                 ".%03d s.",
+                 name, weir_ms_ceil(d->retry_after_ns) / 1000,
+                 (int)(weir_ms_ceil(d->retry_after_ns) % 1000));
     else
         snprintf(buf, size, "\"%s\" allows %" PRId64 " more now; try again in %" PRId64 ".%03d s.",
                  name, d->remaining, weir_ms_ceil(d->retry_after_ns) / 1000,

@@ -19,8 +19,7 @@ typedef enum weir_http_method {
 typedef struct weir_http_request {
     weir_http_method method;
     weir_slice path;
-    char *query; /* without its '?'; its parameters are decoded in place */
-    size_t query_len;
+    weir_slice query;                     /* without its '?' */
     weir_slice header[WEIR_HTTP_HEADERS]; /* `at` is NULL if there is none; else lines of one name
                                             are joined with ", " */
     weir_slice body;
@@ -32,9 +31,11 @@ typedef struct weir_http_request {
 int weir_http_check_head(const weir_http_options *o, const weir_http_request *r, bool has_body,
                          weir_http_answer *a);
 
-/* Answers a request that weir_http_check_head() has let through. */
-void weir_http_answer_request(const weir_http_options *o, weir_http_request *r, int64_t now_ns,
-                              weir_http_answer *a);
+/* Answers a request that weir_http_check_head() has let through. Returns false if an engine is asked
+ * about it: then it is to be called again with the same request once the turn has its answer, and
+ * what is in `a` means nothing. */
+bool weir_http_answer_request(const weir_http_options *o, weir_turn *turn,
+                              const weir_http_request *r, int64_t now_ns, weir_http_answer *a);
 
 /* `text` without the blanks and tabs around it. */
 weir_slice weir_http_trim(weir_slice text);

@@ -52,6 +52,7 @@ static void put_counts(void *ctx, const char *name, const weir_counts *c)
     put_count(out, name, "shadowed", c->shadowed);
     put_count(out, name, "allow_listed", c->allow_listed);
     put_count(out, name, "deny_listed", c->deny_listed);
+    put_count(out, name, "unreached", c->unreached);
     put_count(out, name, "failed", c->failed);
 }
 

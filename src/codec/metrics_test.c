@@ -49,7 +49,7 @@ static char *metrics_after(void (*use)(weir_hub *h, weir_service *s))
 static void take(weir_service *s, const char *rule, const char *key, int64_t cost)
 {
     weir_ask ask = {.rule = {rule, strlen(rule)}, .key = {key, strlen(key)}, .cost = cost};
-    weir_service_take(s, &ask, 1, 1767225600000000000);
+    assert_true(weir_service_take(s, NULL, &ask, 1, 1767225600000000000));
 }
 
 static void use_it(weir_hub *h, weir_service *s)

@@ -225,6 +225,7 @@ static step read_multibulk(weir_resp_parser *p, const uint8_t *at, size_t len,
     if (is_http(ret->arg[0]))
         return STEP_GUARD;
     ret->args = p->count;
+    ret->decoded = false;
     ret->used += used;
     return STEP_REQUEST;
 }
@@ -283,35 +284,39 @@ static size_t read_escape(const uint8_t *at, size_t left, uint8_t quote, uint8_t
     return 2;
 }
 
-/* Reads the word at *pos, which is no space. In a quoted part the bytes move left, over what was
- * read. Returns false if a quote is not closed, or not followed by a space or the end. */
-static bool read_word(uint8_t *at, size_t len, size_t *pos, weir_resp_arg *ret)
+/* Reads the word at *pos, which is no space. One that has quotes is decoded to *words, which is
+ * moved behind it. Returns false if a quote is not closed, or not followed by a space or the end. */
+static bool read_word(const uint8_t *at, size_t len, size_t *pos, uint8_t **words,
+                      weir_resp_arg *ret)
 {
     size_t i = *pos;
     while (i < len && !is_space(at[i]) && at[i] != '"' && at[i] != '\'')
         i++;
-    size_t end = i;
+    *ret = (weir_resp_arg){at + *pos, i - *pos};
     if (i < len && !is_space(at[i])) {
-        uint8_t quote = at[i++];
+        uint8_t *word = *words, *end = word + ret->len, quote = at[i++];
+        memcpy(word, ret->at, ret->len);
         while (i < len && at[i] != quote) {
             uint8_t c = at[i];
             i += c == '\\' ? read_escape(at + i, len - i, quote, &c) : 1;
-            at[end++] = c;
+            *end++ = c;
         }
         if (i >= len)
             return false;
         i++;
         if (i < len && !is_space(at[i]))
             return false;
+        *ret = (weir_resp_arg){word, (size_t)(end - word)};
+        *words = end;
     }
-    *ret = (weir_resp_arg){at + *pos, end - *pos};
     *pos = i;
     return true;
 }
 
-static step read_words(const weir_resp_limits *limits, uint8_t *at, size_t len,
+static step read_words(const weir_resp_limits *limits, const uint8_t *at, size_t len,
                        weir_resp_request *ret)
 {
+    uint8_t *words = ret->words;
     static const char too_big[] = "Protocol error: too big inline request";
     size_t pos = 0, n = 0;
     for (;;) {
@@ -321,13 +326,14 @@ static step read_words(const weir_resp_limits *limits, uint8_t *at, size_t len,
             break;
         if (n == limits->args_max)
             return error(ret, too_big);
-        if (!read_word(at, len, &pos, &ret->arg[n]))
+        if (!read_word(at, len, &pos, &words, &ret->arg[n]))
             return error(ret, "Protocol error: unbalanced quotes in request");
         if (ret->arg[n].len > limits->arg_len_max)
             return error(ret, too_big);
         n++;
     }
     ret->args = n;
+    ret->decoded = words > ret->words;
     return n > 0 ? STEP_REQUEST : STEP_EMPTY;
 }
 
@@ -344,7 +350,7 @@ static bool line_is_http(const uint8_t *at, size_t len)
     return is_http((weir_resp_arg){at + begin, end - begin});
 }
 
-static step read_inline(weir_resp_parser *p, uint8_t *at, size_t len, weir_resp_request *ret)
+static step read_inline(weir_resp_parser *p, const uint8_t *at, size_t len, weir_resp_request *ret)
 {
     size_t window = len <= p->limits->inline_len_max ? len : p->limits->inline_len_max + 1;
     const uint8_t *lf = memchr(at + p->pos, '\n', window - p->pos);
@@ -364,13 +370,13 @@ static step read_inline(weir_resp_parser *p, uint8_t *at, size_t len, weir_resp_
     return s;
 }
 
-weir_resp_result weir_resp_next(weir_resp_parser *p, uint8_t *bytes, size_t len,
+weir_resp_result weir_resp_next(weir_resp_parser *p, const uint8_t *bytes, size_t len,
                                 weir_resp_request *ret)
 {
     ret->args = 0;
     ret->used = 0;
     while (ret->used < len && len - ret->used >= p->want) {
-        uint8_t *at = bytes + ret->used;
+        const uint8_t *at = bytes + ret->used;
         size_t left = len - ret->used;
         step s = *at == '*' ? read_multibulk(p, at, left, ret) : read_inline(p, at, left, ret);
         if (s == STEP_MORE)

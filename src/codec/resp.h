@@ -5,7 +5,8 @@
 /* RESP, the protocol of Redis and Valkey, server side: bytes -> requests, and replies -> bytes.
  *
  *     weir_resp_arg arg[WEIR_RESP_ARGS_MAX];
- *     weir_resp_request req = {.arg = arg};
+ *     uint8_t words[WEIR_RESP_INLINE_LEN_MAX];
+ *     weir_resp_request req = {.arg = arg, .words = words};
  *     do {
  *         r = weir_resp_next(&parser, weir_buffer_data(in), weir_buffer_len(in), &req);
  *         if (r == WEIR_RESP_REQUEST) answer(&req, out);     // writes with weir_resp_put_*()
@@ -34,7 +35,7 @@ typedef struct weir_resp_limits {
     size_t request_len_max; /* bytes of any other request, lengths and CR LF included */
 } weir_resp_limits;
 
-/* An argument: `len` bytes, any bytes, inside the input. `at` is never NULL. */
+/* An argument: `len` bytes, any bytes. `at` is never NULL. */
 typedef struct weir_resp_arg {
     const uint8_t *at;
     size_t len;
@@ -63,6 +64,8 @@ typedef struct weir_resp_parser {
 /* One for each thread is enough: it is good until the next call. */
 typedef struct weir_resp_request {
     weir_resp_arg *arg; /* in: the caller's array, with room for limits->args_max */
+    uint8_t *words;     /* in: room for limits->inline_len_max bytes, for words that have quotes */
+    bool decoded;       /* words of it lie in `words` */
     size_t args;        /* 1..args_max on REQUEST, else 0 */
     size_t used;        /* bytes of the input to drop before the next call; see weir_resp_next() */
     const char *error;  /* on ERROR: its text, from "Protocol error: " on; static or in `text` */
@@ -74,16 +77,16 @@ typedef struct weir_resp_request {
 void weir_resp_init(weir_resp_parser *p, const weir_resp_limits *limits);
 
 /* Looks for one whole request at the front of the input.
- *  bytes  what has arrived and was not yet used, at the same place or another. It is written to
- *         only where an inline request has quotes: those words are decoded in place.
+ *  bytes  what has arrived and was not yet used, at the same place or another.
  *  ret    `used` is written always. On REQUEST it covers the request and what was skipped before
  *         it (empty lines, "*0", "*-1"); on NEED_MORE what was skipped; on ERROR and HTTP_GUARD it
- *         is 0. The arguments point into `bytes`.
+ *         is 0. The arguments point into `bytes`; words of an inline request that have quotes are
+ *         decoded into `words`.
  * After NEED_MORE, call again with the rest of the bytes and at least one more; an input that holds
  * max(inline_len_max, request_len_max + WEIR_RESP_LINE_LEN_MAX) + 1 bytes is always enough. After
  * ERROR or HTTP_GUARD the parser is not to be used again. The answers do not depend on how the
  * input was cut. No byte of an argument is looked at, but for the words of inline requests. */
-weir_resp_result weir_resp_next(weir_resp_parser *p, uint8_t *bytes, size_t len,
+weir_resp_result weir_resp_next(weir_resp_parser *p, const uint8_t *bytes, size_t len,
                                 weir_resp_request *ret);
 
 /* Reads a whole number as Redis does: an optional '-', digits, nothing else; no leading zero, no

@@ -74,7 +74,11 @@ void weir_resp_take_all(weir_resp_call *c)
     size_t n = read_count(c);
     if (n == 0 || !read_asks(c, asks, n))
         return;
-    if (weir_service_take_all(c->session->options->service, asks, n, c->now_ns, &all) != WEIR_OK) {
+    c->waits = !weir_service_take_all(c->session->options->service, &c->session->turn, asks, n,
+                                      c->now_ns, &all);
+    if (c->waits)
+        return;
+    if (all.status != WEIR_OK) {
         put_first_failure(c, asks, n);
         return;
     }

@@ -12,11 +12,12 @@ typedef struct weir_resp_call {
     size_t args;
     weir_buffer *out;
     int64_t now_ns;
+    bool waits; /* an engine is asked: there is no reply, and the request is to be run again */
 } weir_resp_call;
 
 typedef struct weir_resp_command {
     const char *name;               /* in upper case */
-    void (*run)(weir_resp_call *c); /* writes exactly one reply */
+    void (*run)(weir_resp_call *c); /* writes exactly one reply, or sets `waits` */
     int args_min, args_max;         /* with the name; args_max 0: any number */
     int key;                        /* arg[key] is one; 0: none is */
     const char *usage;

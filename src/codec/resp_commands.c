@@ -198,21 +198,35 @@ static void command(weir_resp_call *c)
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-/* Takes and checks that wait to be decided together. The bytes they point to are consumed, but lie
- * where they were until more are read. */
+/* Takes and checks that wait to be decided together. */
 typedef struct batch {
     size_t len;
+    size_t max;   /* if they were asked about before: as many as then */
+    size_t bytes; /* of `in`, from its front, that they take */
+    weir_buffer *in;
     weir_ask ask[WEIR_BATCH_MAX];
 } batch;
 
-static void flush(weir_resp_call *c, batch *b)
+static bool answer_batch(weir_resp_call *c, batch *b)
 {
-    if (b->len == 0)
-        return;
-    weir_service_take(c->session->options->service, b->ask, b->len, c->now_ns);
+    weir_resp_session *s = c->session;
+    if (!weir_service_take(s->options->service, &s->turn, b->ask, b->len, c->now_ns)) {
+        c->waits = true;
+        return false;
+    }
     for (size_t i = 0; i < b->len; i++)
         weir_resp_put_answer(c, &b->ask[i]);
-    b->len = 0;
+    weir_buffer_consume(b->in, b->bytes);
+    b->len = b->bytes = 0;
+    b->max = WEIR_BATCH_MAX;
+    return true;
+}
+
+/* Answers those there are, and drops them from `in`; what they point to stays until more is read.
+ * Returns false, with none of it done, if an engine must be waited for. */
+static inline bool flush(weir_resp_call *c, batch *b)
+{
+    return b->len == 0 || answer_batch(c, b);
 }
 
 static bool good_number_of_args(const weir_resp_command *cmd, size_t args)
@@ -248,31 +262,40 @@ static bool may_run(weir_resp_call *c, const weir_resp_command *cmd)
 
 /* Puts a take or a check into the batch; or, if it is in error, answers what is there and says
  * so. */
-static void add_to_batch(weir_resp_call *c, bool by_text, batch *b)
+static void add_to_batch(weir_resp_call *c, bool by_text, batch *b, const weir_resp_request *r)
 {
-    if (b->len == WEIR_BATCH_MAX)
-        flush(c, b);
+    if (b->len == b->max && !flush(c, b))
+        return;
     const char *error = weir_resp_read_ask(c, by_text, &b->ask[b->len]);
     if (!error) {
         b->len++;
-        return;
+        b->bytes += r->used;
+        if (r->decoded) /* the next request's words will lie where these do */
+            flush(c, b);
+    } else if (flush(c, b)) {
+        weir_resp_put_errorf(c, "ERR %s", error);
+        weir_buffer_consume(b->in, r->used);
     }
-    flush(c, b);
-    weir_resp_put_errorf(c, "ERR %s", error);
 }
 
-static void run(weir_resp_call *c, batch *b)
+/* Runs a request, whose bytes come behind those of the batch. */
+static void run(weir_resp_call *c, batch *b, const weir_resp_request *r)
 {
     const weir_resp_command *cmd = find_command(c->arg[0]);
     bool batched = cmd == &commands[TAKE] || cmd == &commands[CHECK];
     if (batched && good_number_of_args(cmd, c->args) && c->session->authenticated &&
         !c->session->multi) {
-        add_to_batch(c, cmd == &commands[CHECK], b);
+        add_to_batch(c, cmd == &commands[CHECK], b, r);
         return;
     }
-    flush(c, b);
+    if (!flush(c, b))
+        return;
     if (may_run(c, cmd))
         cmd->run(c);
+    if (c->waits)
+        return;
+    weir_buffer_consume(b->in, r->used);
+    b->max = WEIR_BATCH_MAX;
 }
 
 void weir_resp_session_init(weir_resp_session *s, weir_resp_options *options)
@@ -286,9 +309,18 @@ void weir_resp_session_init(weir_resp_session *s, weir_resp_options *options)
     weir_resp_init(&s->parser, NULL);
 }
 
+void weir_resp_session_close(weir_resp_session *s)
+{
+    weir_turn_drop(&s->turn);
+}
+
+/* What an engine is asked about is read again, from the front of `in`, once it has answered. */
 static weir_session_step end(weir_resp_call *c, batch *b, weir_session_next next)
 {
-    flush(c, b);
+    if (c->waits || !flush(c, b)) {
+        weir_resp_init(&c->session->parser, NULL);
+        return (weir_session_step){.next = WEIR_SESSION_ASK};
+    }
     return (weir_session_step){.next = c->session->closing ? WEIR_SESSION_CLOSE : next};
 }
 
@@ -296,28 +328,37 @@ weir_session_step weir_resp_session_run(weir_resp_session *s, weir_buffer *in, w
                                         size_t out_pause, int64_t now_ns)
 {
     weir_resp_arg arg[WEIR_RESP_ARGS_MAX];
-    weir_resp_request request = {.arg = arg};
-    weir_resp_call c = {s, arg, 0, out, now_ns};
+    weir_resp_request request = {.arg = arg, .words = s->options->words};
+    weir_resp_call c = {s, arg, 0, out, now_ns, false};
     batch b;
-    b.len = 0;
-    while (!s->closing) {
+    b.len = b.bytes = 0;
+    b.max = WEIR_BATCH_MAX;
+    b.in = in;
+    if (s->turn.pending) {
+        b.max = weir_turn_len(&s->turn);
+        if (weir_turn_waits(&s->turn))
+            return (weir_session_step){.next = WEIR_SESSION_ASK};
+    }
+    while (!s->closing && !c.waits) {
         if (weir_buffer_len(out) > out_pause)
             return end(&c, &b, WEIR_SESSION_AGAIN);
-        weir_resp_result result =
-            weir_resp_next(&s->parser, weir_buffer_data(in), weir_buffer_len(in), &request);
+        if (weir_buffer_len(in) == b.bytes)
+            break;
+        weir_resp_result result = weir_resp_next(&s->parser, weir_buffer_data(in) + b.bytes,
+                                                 weir_buffer_len(in) - b.bytes, &request);
         c.args = request.args;
         if (result == WEIR_RESP_REQUEST) {
-            run(&c, &b);
-        } else if (result == WEIR_RESP_ERROR) {
-            flush(&c, &b);
-            weir_resp_put_errorf(&c, "ERR %s", request.error);
-            s->closing = true;
-        } else if (result == WEIR_RESP_HTTP_GUARD) {
-            s->closing = true;
+            run(&c, &b, &request);
+            continue;
         }
+        if (!flush(&c, &b))
+            break;
+        if (result == WEIR_RESP_ERROR)
+            weir_resp_put_errorf(&c, "ERR %s", request.error);
         weir_buffer_consume(in, request.used);
         if (result == WEIR_RESP_NEED_MORE)
             break;
+        s->closing = true; /* bad bytes, or a browser's */
     }
     return end(&c, &b, WEIR_SESSION_READ);
 }

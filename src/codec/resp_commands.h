@@ -13,9 +13,10 @@
 /* What the sessions of one thread have in common. */
 typedef struct weir_resp_options {
     weir_service *service;
-    const char *password; /* NULL: none is asked for */
-    const char *version;  /* of weir, for HELLO and INFO */
-    uint64_t sessions;    /* opened so far */
+    const char *password;                    /* NULL: none is asked for */
+    const char *version;                     /* of weir, for HELLO and INFO */
+    uint64_t sessions;                       /* opened so far */
+    uint8_t words[WEIR_RESP_INLINE_LEN_MAX]; /* of the request that is being read */
     uint64_t first_id,
         id_step; /* session i has the id first_id + i * id_step: no two threads give one twice */
 } weir_resp_options;
@@ -26,6 +27,8 @@ typedef struct weir_resp_options {
 typedef struct weir_resp_session {
     weir_resp_options *options;
     weir_resp_parser parser;
+    weir_turn turn; /* its `ready` and `ctx` are whoever's who runs it: to be set after init, or
+                       nothing but the local engine can be asked */
     uint64_t id;
     int proto;          /* 2 or 3 */
     bool authenticated; /* or no password is asked for */
@@ -35,11 +38,15 @@ typedef struct weir_resp_session {
     char name[WEIR_RESP_NAME_MAX];
 } weir_resp_session;
 
-/* options must outlive the session; it is of the same thread. */
+/* options must outlive the session; it is of the same thread. It may not move. */
 void weir_resp_session_init(weir_resp_session *s, weir_resp_options *options);
 
+/* Gives up what is under way. */
+void weir_resp_session_close(weir_resp_session *s);
+
 /* Answers every whole request in `in`, and drops it from there. All of them are decided at now_ns,
- * those that stand in a row together. Stops early when `out` holds more than out_pause bytes. */
+ * those that stand in a row together. Stops early when `out` holds more than out_pause bytes. Those
+ * that an engine is asked about stay in `in` until it has answered, and all behind them. */
 weir_session_step weir_resp_session_run(weir_resp_session *s, weir_buffer *in, weir_buffer *out,
                                         size_t out_pause, int64_t now_ns);
 

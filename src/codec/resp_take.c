@@ -65,6 +65,8 @@ void weir_resp_put_failure(weir_resp_call *c, const weir_ask *ask, const char *w
     else if (ask->status == WEIR_E_ABSENT)
         weir_resp_put_errorf(c, "ERR %sno policy '%.*s'; WEIR.POLICY LIST shows those there are",
                              where, len, ask->rule.at);
+    else if (ask->why)
+        weir_resp_put_errorf(c, "ERR %s%s", where, ask->why);
     else if (ask->status == WEIR_E_UNSUPPORTED)
         weir_resp_put_errorf(c, "ERR a policy that queues or counts denials cannot give back");
     else
@@ -151,8 +153,9 @@ void weir_resp_peek(weir_resp_call *c)
         weir_resp_put_errorf(c, "ERR %s", error);
         return;
     }
-    weir_service_peek(c->session->options->service, &ask, c->now_ns);
-    weir_resp_put_answer(c, &ask);
+    c->waits = !weir_service_peek(c->session->options->service, &c->session->turn, &ask, c->now_ns);
+    if (!c->waits)
+        weir_resp_put_answer(c, &ask);
 }
 
 void weir_resp_refund(weir_resp_call *c)
@@ -163,14 +166,19 @@ void weir_resp_refund(weir_resp_call *c)
         weir_resp_put_errorf(c, "ERR %s", error);
         return;
     }
-    weir_service_refund(c->session->options->service, &ask, c->now_ns);
-    weir_resp_put_answer(c, &ask);
+    c->waits =
+        !weir_service_refund(c->session->options->service, &c->session->turn, &ask, c->now_ns);
+    if (!c->waits)
+        weir_resp_put_answer(c, &ask);
 }
 
 void weir_resp_reset(weir_resp_call *c)
 {
     weir_ask ask = weir_resp_ask_about(c, 1);
-    weir_service_reset(c->session->options->service, &ask);
+    c->waits =
+        !weir_service_reset(c->session->options->service, &c->session->turn, &ask, c->now_ns);
+    if (c->waits)
+        return;
     if (ask.status == WEIR_OK)
         weir_resp_put_simple(c->out, "OK");
     else
@@ -183,7 +191,10 @@ void weir_resp_explain(weir_resp_call *c)
     weir_ask ask = weir_resp_ask_about(c, 1);
     weir_buffer text;
     weir_buffer_init(&text, 64 << 10);
-    weir_service_explain(c->session->options->service, &ask, c->now_ns, &text);
+    c->waits = !weir_service_explain(c->session->options->service, &c->session->turn, &ask,
+                                     c->now_ns, &text);
+    if (c->waits)
+        return; /* nothing was written */
     if (ask.status != WEIR_OK || text.failed) {
         ask.status = text.failed ? WEIR_E_NOMEM : ask.status;
         weir_resp_put_failure(c, &ask, "");
@@ -351,6 +362,28 @@ static bool read_cell_number(weir_resp_call *c, size_t i, int64_t *ret)
     return good;
 }
 
+static void put_throttled(weir_resp_call *c, const weir_throttled *said, size_t key_len)
+{
+    const weir_throttle_answer *a = &said->answer;
+    if (said->status == WEIR_OK) {
+        weir_resp_put_array(c->out, 5);
+        weir_resp_put_i64(c->out, a->limited);
+        weir_resp_put_i64(c->out, a->limit);
+        weir_resp_put_i64(c->out, a->remaining);
+        weir_resp_put_i64(c->out, a->retry_after_s);
+        weir_resp_put_i64(c->out, a->reset_after_s);
+    } else if (said->numbers == WEIR_THROTTLE_ZERO_RATE) {
+        weir_resp_put_errorf(c, CELL_ERROR "Zero rates are not supported");
+    } else if (said->numbers == WEIR_THROTTLE_RANGE) {
+        weir_resp_put_errorf(c, CELL_ERROR "The rate, burst or quantity does not fit in 64 bits of "
+                                           "nanoseconds");
+    } else if (said->why) {
+        weir_resp_put_errorf(c, "ERR %s", said->why);
+    } else {
+        weir_resp_put_status(c, said->status, key_len, "");
+    }
+}
+
 /* CL.THROTTLE key max_burst count period [quantity] */
 void weir_resp_throttle(weir_resp_call *c)
 {
@@ -365,24 +398,10 @@ void weir_resp_throttle(weir_resp_call *c)
         !read_cell_number(c, 4, &t.period_s) ||
         (c->args == 6 && !read_cell_number(c, 5, &t.quantity)))
         return;
-    weir_throttle_answer a;
-    weir_throttle_status why;
+    weir_throttled said;
     weir_slice key = weir_resp_call_text(c, 1);
-    weir_status st =
-        weir_service_throttle(c->session->options->service, &t, key, c->now_ns, &a, &why);
-    if (st == WEIR_OK) {
-        weir_resp_put_array(c->out, 5);
-        weir_resp_put_i64(c->out, a.limited);
-        weir_resp_put_i64(c->out, a.limit);
-        weir_resp_put_i64(c->out, a.remaining);
-        weir_resp_put_i64(c->out, a.retry_after_s);
-        weir_resp_put_i64(c->out, a.reset_after_s);
-    } else if (why == WEIR_THROTTLE_ZERO_RATE) {
-        weir_resp_put_errorf(c, CELL_ERROR "Zero rates are not supported");
-    } else if (why == WEIR_THROTTLE_RANGE) {
-        weir_resp_put_errorf(c, CELL_ERROR "The rate, burst or quantity does not fit in 64 bits of "
-                                           "nanoseconds");
-    } else {
-        weir_resp_put_status(c, st, key.len, "");
-    }
+    c->waits = !weir_service_throttle(c->session->options->service, &c->session->turn, &t, key,
+                                      c->now_ns, &said);
+    if (!c->waits)
+        put_throttled(c, &said, key.len);
 }

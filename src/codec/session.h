@@ -10,6 +10,8 @@ typedef enum weir_session_next {
     WEIR_SESSION_READ,  /* it has answered all it has; more bytes, please */
     WEIR_SESSION_AGAIN, /* it stopped because of what `out` holds: send it, then call again */
     WEIR_SESSION_WAIT,  /* send nothing of `out` before until_ns, then send it and call again */
+    WEIR_SESSION_ASK,   /* an engine is asked: send `out`, and call again when it has answered, as
+                           the session's turn says. A call before that says the same again */
     WEIR_SESSION_CLOSE  /* send `out`, then close */
 } weir_session_next;
 

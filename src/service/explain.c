@@ -2,42 +2,55 @@
  * Copyright (c) 2026 the weir authors */
 /* What holds for a key, in words. It decides nothing and must not know where the words go. */
 
-#include "service/hub.h"
+#include "service/place.h"
 #include "service/words.h"
 
-static void put_rule(weir_buffer *out, const weir_ask *ask, const weir_rule *rule,
-                     const weir_rule_key *seen)
+static void put_list(weir_buffer *out, const weir_place *at)
 {
+    bool allow = at->list == WEIR_ON_ALLOW_LIST;
+    if (weir_place_is_listed(at))
+        weir_buffer_printf(out, "list     on the %s list: %s\n", allow ? "allow" : "deny",
+                           allow ? "always allowed, and not counted" : "always denied");
+}
+
+/* Only of another than the local one. */
+static void put_engine(weir_buffer *out, weir_engine_kind engine, bool by_error)
+{
+    static const char *const names[WEIR_ENGINES] = {"local", "redis", "hybrid"};
+    if (engine != WEIR_ENGINE_LOCAL)
+        weir_buffer_printf(out, "engine   %s%s\n", names[engine],
+                           by_error ? ", which could not be asked: what follows is on_error's"
+                                    : "");
+}
+
+static void put_rule(weir_buffer *out, const weir_ask *ask, const weir_place *at)
+{
+    const weir_rule *rule = at->rule;
     char text[WEIR_POLICY_TEXT_MAX];
     weir_policy_print(ask->policy, text, sizeof text);
     if (rule)
         weir_buffer_printf(out, "policy   %s%s\n", rule->name,
                            rule->rest->shadow ? ", in shadow: it counts, and denies nobody" : "");
-    if (seen)
-        weir_words_key(out, seen->at, seen->len);
-    else
-        weir_words_key(out, ask->key.at, ask->key.len);
+    weir_words_key(out, at->key.at, at->key.len);
     weir_buffer_printf(out, "limit    %s\n", text);
-    if (seen && seen->held->pattern)
-        weir_buffer_printf(out, "         because of the override %.200s\n", seen->held->pattern);
-    if (seen && seen->list != WEIR_ON_NO_LIST)
-        weir_buffer_printf(out, "list     on the %s list: %s\n",
-                           seen->list == WEIR_ON_ALLOW_LIST ? "allow" : "deny",
-                           seen->list == WEIR_ON_ALLOW_LIST ? "always allowed, and not counted"
-                                                            : "always denied");
+    if (rule && at->held->pattern)
+        weir_buffer_printf(out, "         because of the override %.200s\n", at->held->pattern);
+    put_list(out, at);
 }
 
-void weir_service_explain(weir_service *s, weir_ask *ask, int64_t now_ns, weir_buffer *out)
+bool weir_service_explain(weir_service *s, weir_turn *turn, weir_ask *ask, int64_t now_ns,
+                          weir_buffer *out)
 {
+    weir_place at;
     ask->cost = 1;
-    weir_service_peek(s, ask, now_ns);
+    if (!weir_place_peek(s, turn, ask, now_ns, &at))
+        return false;
     if (ask->status != WEIR_OK)
-        return;
-    const weir_rule *rule =
-        ask->by_text ? NULL : weir_rules_find(s->rules, ask->rule.at, ask->rule.len);
-    const weir_rule_key *seen = rule ? &s->seen[0] : NULL;
-    put_rule(out, ask, rule, seen);
-    if (seen && seen->list != WEIR_ON_NO_LIST)
-        return;
+        return true;
+    put_rule(out, ask, &at);
+    if (weir_place_is_listed(&at))
+        return true;
+    put_engine(out, weir_place_engine(s, &at), ask->reason == WEIR_BY_ON_ERROR);
     weir_words_figures(out, ask->policy, &ask->decision, ask->reason == WEIR_BY_SHADOW, now_ns);
+    return true;
 }

@@ -5,8 +5,10 @@
 
 #include "service/hub.h"
 
+#include "service/pending.h"
 #include "store/stored.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -94,6 +96,7 @@ void weir_service_close(weir_service *s)
     if (!s)
         return;
     weir_hub *h = s->hub;
+    weir_pending_close(s);
     port_mutex_lock(h->lock);
     weir_service **link = &h->services;
     while (*link != s)
@@ -118,13 +121,18 @@ weir_hub *weir_service_hub(weir_service *s)
 void weir_service_refresh(weir_service *s)
 {
     weir_hub *h = s->hub;
+    if (__builtin_expect(s->waiting.spent != NULL, 0))
+        weir_pending_settle(s);
     weir_texts_settle(s->texts);
     if (port_load_relaxed(&h->generation) == s->generation)
         return;
     port_mutex_lock(h->lock);
+    weir_pending_keep_rules(s);
     weir_rules_drop(s->rules);
     s->rules = h->rules;
     s->rules->refs++;
+    s->engine_of_texts = h->engine;
+    s->remote = s->rules->remote || h->engine != WEIR_ENGINE_LOCAL || s->waiting.first;
     s->generation = port_load_relaxed(&h->generation);
     port_mutex_unlock(h->lock);
 }
@@ -155,6 +163,20 @@ static void put_in_force(weir_hub *h, weir_rules *rules)
     port_add_relaxed(&h->generation, 1);
 }
 
+void weir_hub_set_default_engine(weir_hub *h, weir_engine_kind kind)
+{
+    port_mutex_lock(h->lock);
+    h->engine = kind;
+    port_add_relaxed(&h->generation, 1);
+    port_mutex_unlock(h->lock);
+}
+
+void weir_service_set_engine(weir_service *s, weir_engine_kind kind, weir_engine *engine)
+{
+    assert(kind != WEIR_ENGINE_LOCAL && kind < WEIR_ENGINES);
+    s->engine[kind] = engine;
+}
+
 void weir_hub_set_rules(weir_hub *h, weir_rules *rules)
 {
     port_mutex_lock(h->lock);
@@ -169,6 +191,9 @@ weir_status weir_hub_set_limit(weir_hub *h, const char *name, const char *limit,
     weir_rule_spec spec = WEIR_RULE_SPEC_DEFAULT;
     spec.name = name;
     spec.limit = limit;
+    port_mutex_lock(h->lock);
+    spec.engine = h->engine;
+    port_mutex_unlock(h->lock);
     weir_status st = weir_rule_new(&rule, h->store, &h->zones, &spec, ret_error);
     if (st != WEIR_OK)
         return st;
@@ -245,6 +270,7 @@ static weir_counts counts_of(weir_hub *h, size_t name)
         .allow_listed = sum[COUNT_ALLOW_LISTED],
         .deny_listed = sum[COUNT_DENY_LISTED],
         .failed = sum[COUNT_FAILED],
+        .unreached = sum[COUNT_UNREACHED],
     };
 }
 
@@ -270,6 +296,11 @@ void weir_service_latency(weir_service *s, int64_t elapsed_ns)
 {
     uint64_t n = s->decided;
     s->decided = 0;
+    weir_service_took(s, n, elapsed_ns);
+}
+
+void weir_service_took(weir_service *s, uint64_t n, int64_t elapsed_ns)
+{
     uint64_t ns = elapsed_ns > 0 ? (uint64_t)elapsed_ns : 0;
     int bucket = 0;
     while (bucket < WEIR_LATENCY_BUCKETS - 1 && ns > (uint64_t)128 << bucket)

@@ -17,7 +17,8 @@ enum { /* counters of each name, in the order of weir_counts */
        COUNT_SHADOWED,
        COUNT_ALLOW_LISTED,
        COUNT_DENY_LISTED,
-       COUNT_FAILED,
+       COUNT_FAILED, /* this one and those after it weigh nothing */
+       COUNT_UNREACHED,
        COUNTS
 };
 
@@ -27,6 +28,15 @@ enum { /* names that are there from the start */
        NAME_OTHERS, /* of rules that are not there, or that found no place left */
        NAMES_FIRST
 };
+
+/* What waits for engines, of one service (pending.c). */
+typedef struct weir_waiting {
+    weir_pending *first; /* of those under way */
+    weir_pending *spent; /* its answers are being read; NULL: none */
+    weir_pending *pool[2];
+    size_t pooled[2];
+    size_t bytes; /* of those under way */
+} weir_waiting;
 
 #define NAMES_MAX 4096 /* names that counters are kept for; a name keeps its place for ever */
 
@@ -56,6 +66,7 @@ struct weir_hub {
 
     port_mutex *lock; /* guards what follows, and every reference count */
     weir_rules *rules;
+    weir_engine_kind engine; /* of what no rule speaks of */
     weir_service *services;
     weir_tallies *closed; /* the sums of services that are no more */
     size_t names;
@@ -68,6 +79,10 @@ struct weir_service {
     weir_texts *texts;
     weir_rules *rules; /* one reference */
     uint64_t generation;
+    weir_engine_kind engine_of_texts; /* and of CL.THROTTLE; as the hub's when it was last seen */
+    bool remote; /* the state of some ask may be with another engine than the store */
+    weir_engine *engine[WEIR_ENGINES]; /* NULL: there is none */
+    weir_waiting waiting;
     weir_tallies *tallies;
     weir_weigher *weigher; /* NULL: no keys are weighed */
     int64_t ticked_ns;
@@ -77,6 +92,9 @@ struct weir_service {
 
 /* Makes s->rules the ones in force, and frees what the batch before left behind. */
 void weir_service_refresh(weir_service *s);
+
+/* Counts n asks as having taken elapsed_ns each. */
+void weir_service_took(weir_service *s, uint64_t n, int64_t elapsed_ns);
 
 /* Adds to a counter of `name`, a place in hub->name. */
 static inline void weir_service_count(weir_service *s, uint32_t name, int which)

@@ -75,7 +75,7 @@ static inline weir_rule_spec spec_of(const char *name, const char *limit)
 static inline int64_t left(const char *rule, const char *key, int64_t at_ns)
 {
     weir_ask ask = ask_of(rule, key, 0);
-    weir_service_peek(service, &ask, at_ns);
+    assert_true(weir_service_peek(service, NULL, &ask, at_ns));
     assert_int_equal(ask.status, WEIR_OK);
     return ask.decision.remaining;
 }

@@ -36,9 +36,12 @@ void weir_service_reserve(weir_service *s, weir_ask *ask, int64_t ttl_ns, int64_
     s->decided++;
     ask->status = weir_place_find(s, ask, &s->seen[0], &at);
     if (ask->status == WEIR_OK && weir_place_is_listed(&at)) {
-        weir_decide_by_list(ask, at.seen->list == WEIR_ON_ALLOW_LIST);
+        weir_place_decide_by_list(&at, ask);
         if (ask->decision.allowed)
             *ret_id = WEIR_ID_NONE;
+    } else if (ask->status == WEIR_OK && weir_place_engine(s, &at) != WEIR_ENGINE_LOCAL) {
+        ask->status = WEIR_E_UNSUPPORTED;
+        ask->why = "only a policy whose engine is local can reserve: take, and refund what is left";
     } else if (ask->status == WEIR_OK) {
         reserve(s, &at, ask, ttl_ns, now_ns, ret_id);
     }

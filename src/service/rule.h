@@ -12,7 +12,9 @@
 typedef struct weir_held {
     weir_policy policy;
     uint64_t id;
-    char *text;    /* as it was given */
+    char *text;      /* as it was given */
+    char *canonical; /* the same as weir_policy_print() has it */
+    size_t canonical_len;
     char *pattern; /* of the override it belongs to; NULL: the rule's own limit */
 } weir_held;
 
@@ -23,6 +25,8 @@ typedef struct weir_rule_rest {
     size_t overrides_len, allow_len, deny_len;
     weir_patterns *by_pattern, *allow, *deny; /* NULL: no such thing */
     bool shadow, plain_keys;
+    weir_engine_kind engine;
+    weir_on_error on_error;
     unsigned v4_bits, v6_bits;
 } weir_rule_rest;
 
@@ -38,6 +42,7 @@ typedef struct weir_rule {
 struct weir_rules {
     size_t refs; /* the hub's lock guards it, once the hub has it */
     size_t len;
+    bool remote;       /* some rule's engine is not the local one */
     weir_rule *rule[]; /* by name */
 };
 

@@ -16,13 +16,17 @@
 
 /* ---- one rule -------------------------------------------------------------------------------- */
 
-static char *copy_text(const char *text)
+static char *copy_bytes(const char *text, size_t len)
 {
-    size_t len = strlen(text);
     char *copy = port_zalloc(1, len + 1);
     if (copy)
         memcpy(copy, text, len);
     return copy;
+}
+
+static char *copy_text(const char *text)
+{
+    return copy_bytes(text, strlen(text));
 }
 
 __attribute__((format(printf, 4, 5))) static weir_status
@@ -75,10 +79,13 @@ static uint64_t held_id(const weir_store *store, const weir_policy *p, const cha
 static weir_status build_held(weir_held *held, const weir_store *store, const char *name,
                               const char *text)
 {
+    char canonical[WEIR_POLICY_TEXT_MAX];
     held->text = copy_text(text);
+    held->canonical_len = weir_policy_print(&held->policy, canonical, sizeof canonical);
+    held->canonical = copy_bytes(canonical, held->canonical_len);
     if (store)
         held->id = held_id(store, &held->policy, name);
-    return held->text ? WEIR_OK : WEIR_E_NOMEM;
+    return held->text && held->canonical ? WEIR_OK : WEIR_E_NOMEM;
 }
 
 static weir_status build_overrides(weir_rule *r, const weir_store *store, const weir_zones *zones,
@@ -187,6 +194,8 @@ weir_status weir_rule_new(weir_rule **ret, const weir_store *store, const weir_z
     r->rest->deny_len = spec->deny_len;
     r->rest->shadow = spec->shadow;
     r->rest->plain_keys = spec->plain_keys;
+    r->rest->engine = spec->engine;
+    r->rest->on_error = spec->on_error;
     r->rest->v4_bits = spec->v4_bits;
     r->rest->v6_bits = spec->v6_bits;
     st = build_parts(r, store, zones, spec, error);
@@ -214,6 +223,7 @@ static void rest_drop(weir_rule_rest *rest)
         return;
     for (size_t i = 0; i < rest->overrides_len; i++) {
         port_free(rest->overrides[i].text);
+        port_free(rest->overrides[i].canonical);
         port_free(rest->overrides[i].pattern);
     }
     port_free(rest->overrides);
@@ -236,6 +246,7 @@ void weir_rule_drop(weir_rule *r)
         return;
     rest_drop(r->rest);
     port_free(r->own.text);
+    port_free(r->own.canonical);
     port_free(r);
 }
 
@@ -303,6 +314,7 @@ weir_status weir_rules_build(weir_rules **ret, const weir_store *store, const we
             weir_rules_drop(rules);
             return st;
         }
+        rules->remote |= rules->rule[i]->rest->engine != WEIR_ENGINE_LOCAL;
         rules->len++;
     }
     qsort(rules->rule, n, sizeof rules->rule[0], by_name);
@@ -338,6 +350,8 @@ weir_rules *weir_rules_with(const weir_rules *old, const char *name, size_t len,
     }
     if (rule)
         rules->rule[rules->len++] = rule;
+    for (size_t i = 0; i < rules->len; i++)
+        rules->remote |= rules->rule[i]->rest->engine != WEIR_ENGINE_LOCAL;
     qsort(rules->rule, rules->len, sizeof rules->rule[0], by_name);
     return rules;
 }

@@ -3,7 +3,7 @@
 /* Decisions: every ask finds its policy, those that the store must decide go to it as one batch,
  * and what comes back is counted. It must not know who asks. */
 
-#include "service/place.h"
+#include "service/remote.h"
 
 #include <string.h>
 
@@ -23,9 +23,10 @@ static weir_decision fresh_figures(const weir_policy *p)
     return d;
 }
 
-void weir_decide_by_list(weir_ask *ask, bool allow)
+void weir_place_decide_by_list(const weir_place *at, weir_ask *ask)
 {
     weir_decision d = fresh_figures(ask->policy);
+    bool allow = at->list == WEIR_ON_ALLOW_LIST;
     ask->reason = allow ? WEIR_BY_ALLOW_LIST : WEIR_BY_DENY_LIST;
     if (!allow) {
         d.allowed = false;
@@ -46,6 +47,7 @@ weir_status weir_place_find(weir_service *s, weir_ask *ask, weir_rule_key *seen,
 {
     *ret = (weir_place){.key = ask->key};
     ask->error.column = 0;
+    ask->why = NULL;
     ask->reason = WEIR_BY_LIMIT;
     if (ask->by_text) {
         weir_status st = weir_texts_find(s->texts, ask->rule.at, ask->rule.len, &ask->policy,
@@ -58,7 +60,8 @@ weir_status weir_place_find(weir_service *s, weir_ask *ask, weir_rule_key *seen,
     if (bad_request(ask))
         return WEIR_E_RANGE;
     weir_rule_see(ret->rule, ask->key.at, ask->key.len, seen);
-    ret->seen = seen;
+    ret->held = seen->held;
+    ret->list = seen->list;
     ret->policy_id = seen->held->id;
     ret->key = (weir_slice){seen->at, seen->len};
     ask->policy = &seen->held->policy;
@@ -79,14 +82,15 @@ static void look_on(weir_ask *ask)
         d->allowed = true;
         d->never = false;
         d->retry_after_ns = 0;
-        ask->reason = WEIR_BY_SHADOW;
+        if (ask->reason == WEIR_BY_LIMIT)
+            ask->reason = WEIR_BY_SHADOW;
     }
     d->delay_ns = 0;
 }
 
 void weir_place_finish(const weir_place *at, weir_ask *ask)
 {
-    if (ask->status == WEIR_OK && weir_place_is_shadow(at) && ask->reason == WEIR_BY_LIMIT)
+    if (ask->status == WEIR_OK && weir_place_is_shadow(at) && !weir_place_is_listed(at))
         look_on(ask);
 }
 
@@ -100,6 +104,8 @@ static int counter_of(const weir_ask *ask)
         return COUNT_ALLOW_LISTED;
     case WEIR_BY_DENY_LIST:
         return COUNT_DENY_LISTED;
+    case WEIR_BY_ON_ERROR:
+        return COUNT_UNREACHED;
     case WEIR_BY_LIMIT:
         break;
     }
@@ -108,27 +114,30 @@ static int counter_of(const weir_ask *ask)
 
 void weir_place_count(weir_service *s, const weir_place *at, const weir_ask *ask, int64_t now_ns)
 {
-    if (ask->status != WEIR_OK)
-        weir_service_count(s, counts_place(at, ask), COUNT_FAILED);
+    int which = ask->status == WEIR_OK ? counter_of(ask) : COUNT_FAILED;
+    if (which >= COUNT_FAILED && (which == COUNT_FAILED || ask->cost > 0))
+        weir_service_count(s, counts_place(at, ask), which);
     else if (ask->cost > 0)
-        weir_service_weigh(s, counts_place(at, ask), counter_of(ask), &at->key, ask->cost, now_ns);
+        weir_service_weigh(s, counts_place(at, ask), which, &at->key, ask->cost, now_ns);
 }
 
 /* ---- the calls ------------------------------------------------------------------------------- */
 
-void weir_service_take(weir_service *s, weir_ask *asks, size_t n, int64_t now_ns)
+bool weir_service_take(weir_service *s, weir_turn *turn, weir_ask *asks, size_t n, int64_t now_ns)
 {
     weir_store_request requests[WEIR_BATCH_MAX];
     weir_place at[WEIR_BATCH_MAX];
     size_t len = 0;
     weir_service_refresh(s);
     weir_service_tick(s, now_ns);
+    if (__builtin_expect(s->remote, 0))
+        return weir_remote_take(s, turn, asks, n, now_ns);
     s->decided += n;
     for (size_t i = 0; i < n; i++) {
         weir_ask *ask = &asks[i];
         ask->status = weir_place_find(s, ask, &s->seen[i], &at[i]);
         if (ask->status == WEIR_OK && weir_place_is_listed(&at[i]))
-            weir_decide_by_list(ask, at[i].seen->list == WEIR_ON_ALLOW_LIST);
+            weir_place_decide_by_list(&at[i], ask);
         else if (ask->status == WEIR_OK)
             weir_place_ask(&requests[len++], &at[i], ask);
     }
@@ -143,79 +152,125 @@ void weir_service_take(weir_service *s, weir_ask *asks, size_t n, int64_t now_ns
         weir_place_finish(&at[i], ask);
         weir_place_count(s, &at[i], ask, now_ns);
     }
+    return true;
 }
 
-typedef weir_status (*store_call)(weir_store *s, const weir_policy *p, uint64_t policy_id,
-                                  const void *key, size_t key_len, int64_t now_ns, int64_t cost,
-                                  weir_decision *ret);
+static weir_status peek_here(weir_store *store, const weir_place *at, weir_ask *ask, int64_t now_ns)
+{
+    return weir_store_peek(store, ask->policy, at->policy_id, at->key.at, at->key.len, now_ns,
+                           ask->cost, &ask->decision);
+}
+
+static weir_status refund_here(weir_store *store, const weir_place *at, weir_ask *ask,
+                               int64_t now_ns)
+{
+    return weir_store_refund(store, ask->policy, at->policy_id, at->key.at, at->key.len, now_ns,
+                             ask->cost, &ask->decision);
+}
+
+static weir_status reset_here(weir_store *store, const weir_place *at, weir_ask *ask,
+                              int64_t now_ns)
+{
+    (void)ask;
+    (void)now_ns;
+    return weir_store_reset(store, at->policy_id, at->key.at, at->key.len);
+}
 
 /* What is not a take: one ask alone, and nothing is counted. */
-static void ask_store(weir_service *s, weir_ask *ask, int64_t now_ns, store_call call)
+static bool ask_about(weir_service *s, weir_turn *turn, weir_verb verb, weir_ask *ask,
+                      int64_t now_ns, weir_place *ret_at)
 {
-    weir_place at;
     weir_service_refresh(s);
-    ask->status = weir_place_find(s, ask, &s->seen[0], &at);
+    if (turn && turn->pending)
+        return weir_remote_answer(s, turn, ask, ret_at);
+    ask->status = weir_place_find(s, ask, &s->seen[0], ret_at);
     if (ask->status != WEIR_OK)
-        return;
-    if (weir_place_is_listed(&at))
-        weir_decide_by_list(ask, at.seen->list == WEIR_ON_ALLOW_LIST);
+        return true;
+    if (weir_place_is_listed(ret_at) && verb != WEIR_VERB_RESET)
+        weir_place_decide_by_list(ret_at, ask);
+    else if (weir_place_engine(s, ret_at) != WEIR_ENGINE_LOCAL)
+        return weir_remote_ask(s, turn, verb, ask, now_ns, ret_at);
+    else if (verb == WEIR_VERB_PEEK)
+        ask->status = peek_here(s->hub->store, ret_at, ask, now_ns);
+    else if (verb == WEIR_VERB_REFUND)
+        ask->status = refund_here(s->hub->store, ret_at, ask, now_ns);
     else
-        ask->status = call(s->hub->store, ask->policy, at.policy_id, at.key.at, at.key.len, now_ns,
-                           ask->cost, &ask->decision);
-    weir_place_finish(&at, ask);
+        ask->status = reset_here(s->hub->store, ret_at, ask, now_ns);
+    if (verb != WEIR_VERB_RESET)
+        weir_place_finish(ret_at, ask);
+    return true;
 }
 
-void weir_service_peek(weir_service *s, weir_ask *ask, int64_t now_ns)
+bool weir_place_peek(weir_service *s, weir_turn *turn, weir_ask *ask, int64_t now_ns,
+                     weir_place *ret_at)
 {
-    ask_store(s, ask, now_ns, weir_store_peek);
+    return ask_about(s, turn, WEIR_VERB_PEEK, ask, now_ns, ret_at);
 }
 
-void weir_service_refund(weir_service *s, weir_ask *ask, int64_t now_ns)
-{
-    ask_store(s, ask, now_ns, weir_store_refund);
-}
-
-void weir_service_reset(weir_service *s, weir_ask *ask)
+bool weir_service_peek(weir_service *s, weir_turn *turn, weir_ask *ask, int64_t now_ns)
 {
     weir_place at;
-    weir_service_refresh(s);
+    return ask_about(s, turn, WEIR_VERB_PEEK, ask, now_ns, &at);
+}
+
+bool weir_service_refund(weir_service *s, weir_turn *turn, weir_ask *ask, int64_t now_ns)
+{
+    weir_place at;
+    return ask_about(s, turn, WEIR_VERB_REFUND, ask, now_ns, &at);
+}
+
+bool weir_service_reset(weir_service *s, weir_turn *turn, weir_ask *ask, int64_t now_ns)
+{
+    weir_place at;
     ask->cost = 0;
-    ask->status = weir_place_find(s, ask, &s->seen[0], &at);
-    if (ask->status == WEIR_OK)
-        ask->status = weir_store_reset(s->hub->store, at.policy_id, at.key.at, at.key.len);
+    return ask_about(s, turn, WEIR_VERB_RESET, ask, now_ns, &at);
 }
 
 typedef struct throttle_call {
     const weir_throttle *throttle;
-    weir_throttle_answer *ret;
-    weir_throttle_status status;
+    weir_throttled *ret;
 } throttle_call;
 
 static weir_status throttle_state(void *ctx, uint64_t *state, int64_t now_ns)
 {
     throttle_call *call = ctx;
-    call->status = weir_throttle_check(call->throttle, state, now_ns, call->ret);
-    return call->status == WEIR_THROTTLE_OK ? WEIR_OK : WEIR_E_RANGE;
+    weir_throttled *ret = call->ret;
+    ret->numbers = weir_throttle_check(call->throttle, state, now_ns, &ret->answer);
+    return ret->numbers == WEIR_THROTTLE_OK ? WEIR_OK : WEIR_E_RANGE;
 }
 
-weir_status weir_service_throttle(weir_service *s, const weir_throttle *t, weir_slice key,
-                                  int64_t now_ns, weir_throttle_answer *ret,
-                                  weir_throttle_status *ret_throttle)
+static void count_throttle(weir_service *s, const weir_throttle *t, weir_slice key, int64_t now_ns,
+                           const weir_throttled *said, bool by_error)
 {
-    throttle_call call = {t, ret, WEIR_THROTTLE_OK};
-    weir_service_tick(s, now_ns);
-    weir_hub *h = s->hub;
-    weir_status st = weir_store_apply(h->store, &h->throttle_policy, h->throttle_id, key.at,
-                                      key.len, now_ns, throttle_state, &call);
-    *ret_throttle = call.status;
-    s->decided++;
-    if (st != WEIR_OK) {
+    if (said->status != WEIR_OK) {
         weir_service_count(s, NAME_THROTTLE, COUNT_FAILED);
+    } else if (t->quantity > 0 && by_error) {
+        weir_service_count(s, NAME_THROTTLE, COUNT_UNREACHED);
     } else if (t->quantity > 0) {
-        int which = ret->limited ? COUNT_DENIED : COUNT_ALLOWED;
+        int which = said->answer.limited ? COUNT_DENIED : COUNT_ALLOWED;
         weir_service_weigh(s, NAME_THROTTLE, which, &key, t->quantity, now_ns);
     }
-    return st;
+}
+
+bool weir_service_throttle(weir_service *s, weir_turn *turn, const weir_throttle *t, weir_slice key,
+                           int64_t now_ns, weir_throttled *ret)
+{
+    bool by_error = false;
+    weir_hub *h = s->hub;
+    weir_service_refresh(s);
+    weir_service_tick(s, now_ns);
+    *ret = (weir_throttled){.numbers = WEIR_THROTTLE_OK};
+    if ((turn && turn->pending) || s->engine_of_texts != WEIR_ENGINE_LOCAL) {
+        if (!weir_remote_throttle(s, turn, t, key, now_ns, ret, &by_error))
+            return false;
+    } else {
+        throttle_call call = {t, ret};
+        ret->status = weir_store_apply(h->store, &h->throttle_policy, h->throttle_id, key.at,
+                                       key.len, now_ns, throttle_state, &call);
+        s->decided++;
+    }
+    count_throttle(s, t, key, now_ns, ret, by_error);
+    return true;
 }
 
 void weir_service_rules(weir_service *s, bool (*fn)(void *ctx, const weir_rule_view *rule),

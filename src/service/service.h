@@ -14,6 +14,39 @@
 #include "service/throttle.h"
 #include "store/clock.h"
 
+/* ---- waiting for an engine ------------------------------------------------------------------- */
+/* A policy's state may be with another engine than the store (engine.h), which may need time for an
+ * answer. Calls that may ask one take a turn, and say whether all is answered now. If not, they
+ * have written nothing; the same call with the same asks is to be made again once ready() was
+ * called, and is answered then. What the asks point to may lie elsewhere by then. */
+
+typedef struct weir_pending weir_pending;
+
+/* One for each session, of the service's thread. It may not move while something is under way.
+ * Callers that ask no engine pass NULL: the asks that needed one are WEIR_E_UNSUPPORTED then. */
+typedef struct weir_turn {
+    weir_pending *pending; /* what is under way; NULL: nothing. The service's */
+
+    /* The answers are there. Called by the engine, not from within a call of the service. Its time
+     * is the engine's, so that it should do no more than see to it that the session is run. */
+    void (*ready)(void *ctx);
+    void *ctx;
+} weir_turn;
+
+/* Whether something is under way that is not yet answered. */
+bool weir_turn_waits(const weir_turn *t);
+
+/* How many asks are under way, answered or not: so many are to be asked again. 0: none. */
+size_t weir_turn_len(const weir_turn *t);
+
+/* Forgets what is under way: ready() is not called, and the answers are not counted. What was asked
+ * may be charged all the same. */
+void weir_turn_drop(weir_turn *t);
+
+/* What may be under way, in bytes, for all turns of a service; asks that find no room are
+ * WEIR_E_IO. An ask takes about 800 of them, and its key; a connection holds that key as well. */
+#define WEIR_SERVICE_WAITING_MAX ((size_t)64 << 20)
+
 /* ---- the hub --------------------------------------------------------------------------------- */
 
 typedef struct weir_hub weir_hub;
@@ -35,7 +68,11 @@ WEIR_NODISCARD weir_status weir_hub_set_limit(weir_hub *h, const char *name, con
                                               weir_rule_error *ret_error);
 WEIR_NODISCARD weir_status weir_hub_drop_rule(weir_hub *h, const char *name, size_t len);
 
-/* Called after each of these two succeeded, by the thread that did it; limit NULL: taken away. */
+/* Which engine has the states of policies by their text, of CL.THROTTLE, and of policies that
+ * weir_hub_set_limit() adds; to begin with, the local one. Any thread. */
+void weir_hub_set_default_engine(weir_hub *h, weir_engine_kind kind);
+
+/* Called after each of the two before succeeded, by the thread that did it; limit NULL: taken away. */
 typedef void (*weir_hub_changed)(void *ctx, const char *name, const char *limit);
 
 /* To be called before any other thread knows the hub. */
@@ -52,6 +89,11 @@ typedef struct weir_service weir_service;
 WEIR_NODISCARD weir_status weir_service_open(weir_service **ret, weir_hub *h);
 void weir_service_close(weir_service *s); /* accepts NULL; its counts go on in the hub's sums */
 
+/* Gives the service an engine, or takes it away: NULL. By the service's thread, while nothing that
+ * it was asked is under way.
+ *  kind  not WEIR_ENGINE_LOCAL. */
+void weir_service_set_engine(weir_service *s, weir_engine_kind kind, weir_engine *engine);
+
 typedef struct weir_slice { /* bytes that somebody else owns, not terminated */
     const char *at;
     size_t len;
@@ -62,7 +104,8 @@ typedef enum weir_reason {
     WEIR_BY_LIMIT,      /* the limit said so */
     WEIR_BY_SHADOW,     /* the limit denies it, but the rule only looks on: allowed */
     WEIR_BY_ALLOW_LIST, /* allowed and not counted: full figures */
-    WEIR_BY_DENY_LIST   /* denied whatever it costs: never */
+    WEIR_BY_DENY_LIST,  /* denied whatever it costs: never */
+    WEIR_BY_ON_ERROR    /* the engine could not be asked, and on_error said so */
 } weir_reason;
 
 /* One request for a decision, and its answer. */
@@ -76,7 +119,9 @@ typedef struct weir_ask {
     weir_decision decision;
     weir_reason reason;
     const weir_policy
-        *policy;             /* by which it was decided; good until the next call on the service */
+        *policy;     /* by which it was decided; good until the next call on the service */
+    const char *why; /* if the status is WEIR_E_IO or WEIR_E_UNSUPPORTED: what is wrong, and what
+                        helps; static; or NULL */
     weir_policy_error error; /* a refused text: where and why, column > 0. Else column is 0 */
 } weir_ask;
 
@@ -84,11 +129,16 @@ typedef struct weir_ask {
 
 /* Decides n asks (0..WEIR_BATCH_MAX) in order, as if one by one, all at now_ns. Each gets a status:
  * WEIR_OK; WEIR_E_ABSENT for no such rule; that of weir_policy_parse() with error.column > 0;
- * WEIR_E_RANGE for a bad key or cost; WEIR_E_NOMEM if the store had no room. */
-void weir_service_take(weir_service *s, weir_ask *asks, size_t n, int64_t now_ns);
+ * WEIR_E_RANGE for a bad key or cost; WEIR_E_NOMEM if the store had no room; WEIR_E_IO if an engine
+ * could not be asked and nothing says what holds then; WEIR_E_UNSUPPORTED if it cannot decide by
+ * the policy. Asks of different engines do not wait for each other to be asked.
+ * Returns whether all are answered; see weir_turn. */
+WEIR_NODISCARD bool weir_service_take(weir_service *s, weir_turn *turn, weir_ask *asks, size_t n,
+                                      int64_t now_ns);
 
 /* What several asks were answered as one. */
 typedef struct weir_all {
+    weir_status status; /* the rest is written on WEIR_OK only */
     bool allowed;
     size_t index;     /* whose figures stand for all: denied, the one that denies with the longest
                          wait; else the one with the least remaining of those that may deny */
@@ -103,18 +153,20 @@ typedef struct weir_all {
  *  - A shadow denies nothing. It is charged, if it has the room, where all others are allowed: so
  *    that it counts what really passed.
  *  - An allowance is counted for every ask, a denial for the one that denied.
- *  ret  written on WEIR_OK only.
- * Returns WEIR_OK; or the first ask's status that is not, as weir_service_take() tells, with
- * nothing charged; WEIR_E_RANGE if n is out of range, and then no ask is written. */
-WEIR_NODISCARD weir_status weir_service_take_all(weir_service *s, weir_ask *asks, size_t n,
-                                                 int64_t now_ns, weir_all *ret);
+ *  - The states of all must be with one engine, but for those on lists; else one of them is
+ *    WEIR_E_UNSUPPORTED.
+ *  ret  its status: WEIR_OK; or the first ask's that is not, as weir_service_take() tells, with
+ *       nothing charged; WEIR_E_RANGE if n is out of range, and then no ask is written.
+ * Returns whether it is answered; see weir_turn. */
+WEIR_NODISCARD bool weir_service_take_all(weir_service *s, weir_turn *turn, weir_ask *asks,
+                                          size_t n, int64_t now_ns, weir_all *ret);
 
 /* ---- what is only known afterwards; see weir_store_reserve() ---- */
 
 #define WEIR_ID_NONE 0 /* the id of a reservation that there is no need of */
 
 /* Charges ask->cost for the time being; answers and counts as weir_service_take(), and statuses
- * also as weir_store_reserve().
+ * also as weir_store_reserve(); WEIR_E_UNSUPPORTED if the state is not in the service's own store.
  *  ttl_ns  1..WEIR_SPAN_NS_MAX.
  *  ret_id  written if the answer is "allowed". For a key on an allow list it is WEIR_ID_NONE; for
  *          one that only a shadow lets pass, a reservation of 0 units. */
@@ -127,29 +179,38 @@ WEIR_NODISCARD weir_status weir_service_commit(weir_service *s, uint64_t id, int
                                                int64_t now_ns, weir_decision *ret,
                                                int64_t *ret_over);
 
-/* Says what weir_service_take() would answer, and charges nothing; see weir_peek(). */
-void weir_service_peek(weir_service *s, weir_ask *ask, int64_t now_ns);
+/* Says what weir_service_take() would answer, and charges nothing; see weir_peek(). Returns whether
+ * it is answered, as do all of these; see weir_turn. */
+WEIR_NODISCARD bool weir_service_peek(weir_service *s, weir_turn *turn, weir_ask *ask,
+                                      int64_t now_ns);
 
 /* Gives back ask->cost units; answers and statuses as weir_service_take(), with the figures of a
  * peek; WEIR_E_UNSUPPORTED if the policy cannot. A key on a list is left as it is. */
-void weir_service_refund(weir_service *s, weir_ask *ask, int64_t now_ns);
+WEIR_NODISCARD bool weir_service_refund(weir_service *s, weir_turn *turn, weir_ask *ask,
+                                        int64_t now_ns);
 
-/* Makes a key fresh. ask->cost is not looked at; only status and error are written. */
-void weir_service_reset(weir_service *s, weir_ask *ask);
+/* Makes a key fresh. ask->cost is not looked at; only status, why and error are written. */
+WEIR_NODISCARD bool weir_service_reset(weir_service *s, weir_turn *turn, weir_ask *ask,
+                                       int64_t now_ns);
 
 /* Says in words what holds for a key: its rule, the policy it is held to and why that one, what it
  * could take now, when it is fresh again, and when it may go on if it may not now. Lines end with
  * "\n". Nothing is charged; ask->cost is taken as 1. */
-void weir_service_explain(weir_service *s, weir_ask *ask, int64_t now_ns, weir_buffer *out);
+WEIR_NODISCARD bool weir_service_explain(weir_service *s, weir_turn *turn, weir_ask *ask,
+                                         int64_t now_ns, weir_buffer *out);
 
-/* Decides as CL.THROTTLE does. The state belongs to the key alone.
- *  ret_throttle  why it could not be decided, if the status is WEIR_E_RANGE and this is not
- *                WEIR_THROTTLE_OK.
- * Returns WEIR_OK; WEIR_E_RANGE; WEIR_E_NOMEM. */
-WEIR_NODISCARD weir_status weir_service_throttle(weir_service *s, const weir_throttle *t,
-                                                 weir_slice key, int64_t now_ns,
-                                                 weir_throttle_answer *ret,
-                                                 weir_throttle_status *ret_throttle);
+/* What CL.THROTTLE is answered. */
+typedef struct weir_throttled {
+    weir_status status;           /* WEIR_OK; WEIR_E_RANGE; WEIR_E_NOMEM; WEIR_E_IO */
+    weir_throttle_answer answer;  /* on WEIR_OK */
+    weir_throttle_status numbers; /* what is wrong with the numbers, if that is why it is
+                                     WEIR_E_RANGE; else WEIR_THROTTLE_OK */
+    const char *why;              /* as an ask's */
+} weir_throttled;
+
+/* Decides as CL.THROTTLE does. The state belongs to the key alone. */
+WEIR_NODISCARD bool weir_service_throttle(weir_service *s, weir_turn *turn, const weir_throttle *t,
+                                          weir_slice key, int64_t now_ns, weir_throttled *ret);
 
 weir_hub *weir_service_hub(weir_service *s);
 
@@ -176,7 +237,8 @@ typedef struct weir_counts {
     uint64_t shadowed; /* would have been denied */
     uint64_t allow_listed;
     uint64_t deny_listed;
-    uint64_t failed; /* a request that was to be decided and could not be */
+    uint64_t failed;    /* a request that was to be decided and could not be */
+    uint64_t unreached; /* decided by on_error */
 } weir_counts;
 
 /* The names that counts of no rule are under. */
@@ -189,14 +251,16 @@ typedef struct weir_counts {
 void weir_hub_counts(weir_hub *h,
                      void (*fn)(void *ctx, const char *name, const weir_counts *counts), void *ctx);
 
-/* How long answers took, from the look at the clock before a batch until it was decided. */
+/* How long answers took, from the look at the clock before a batch until it was decided; those of
+ * an engine that needed time, until it answered. */
 #define WEIR_LATENCY_BUCKETS 24
 typedef struct weir_latency {
     uint64_t count[WEIR_LATENCY_BUCKETS]; /* [i]: took up to 2^(i+7) ns, the last one: or longer */
     uint64_t sum_ns;
 } weir_latency;
 
-/* Whether asks were decided whose latency is not yet counted. */
+/* Whether asks were decided whose latency is not yet counted: those that an engine needed time for
+ * are counted already. */
 bool weir_service_has_decided(const weir_service *s);
 
 /* Counts the asks that were decided since the last call as having taken elapsed_ns, all

@@ -11,7 +11,7 @@
 static weir_ask take(const char *rule, const char *key, int64_t cost)
 {
     weir_ask ask = {.rule = text_of(rule), .key = text_of(key), .cost = cost};
-    weir_service_take(service, &ask, 1, now_ns);
+    assert_true(weir_service_take(service, NULL, &ask, 1, now_ns));
     return ask;
 }
 
@@ -76,27 +76,27 @@ static void check_peek_refund_reset(void **unused)
     set_rules(specs, 2);
     take("api", "alice", 3);
     weir_ask ask = {.rule = text_of("api"), .key = text_of("alice"), .cost = 2};
-    weir_service_peek(service, &ask, now_ns);
+    assert_true(weir_service_peek(service, NULL, &ask, now_ns));
     assert_true(ask.decision.allowed);
     assert_int_equal(ask.decision.remaining, 2);
     ask.cost = 4;
-    weir_service_peek(service, &ask, now_ns);
+    assert_true(weir_service_peek(service, NULL, &ask, now_ns));
     assert_false(ask.decision.allowed);
     assert_int_equal(ask.decision.retry_after_ns, 2 * s_ns);
     assert_int_equal(ask.decision.remaining, 2);
-    weir_service_refund(service, &ask, now_ns); /* 4 of the 3 */
+    assert_true(weir_service_refund(service, NULL, &ask, now_ns)); /* 4 of the 3 */
     assert_int_equal(ask.decision.remaining, 5);
     take("api", "alice", 5);
-    weir_service_reset(service, &ask);
+    assert_true(weir_service_reset(service, NULL, &ask, now_ns));
     assert_int_equal(ask.status, WEIR_OK);
     assert_int_equal(take("api", "alice", 1).decision.remaining, 4);
     ask.rule = text_of("queue");
-    weir_service_refund(service, &ask, now_ns);
+    assert_true(weir_service_refund(service, NULL, &ask, now_ns));
     assert_int_equal(ask.status, WEIR_E_UNSUPPORTED);
     ask.rule = text_of("none");
-    weir_service_reset(service, &ask);
+    assert_true(weir_service_reset(service, NULL, &ask, now_ns));
     assert_int_equal(ask.status, WEIR_E_ABSENT);
-    weir_service_peek(service, &ask, now_ns);
+    assert_true(weir_service_peek(service, NULL, &ask, now_ns));
     assert_int_equal(ask.status, WEIR_E_ABSENT);
 }
 
@@ -133,7 +133,7 @@ static void check_batch(void **unused)
                              .by_text = i % 6 == 3 || i % 6 == 5,
                              .cost = 1};
     }
-    weir_service_take(service, asks, WEIR_BATCH_MAX, now_ns);
+    assert_true(weir_service_take(service, NULL, asks, WEIR_BATCH_MAX, now_ns));
     for (int i = 0; i < WEIR_BATCH_MAX; i++) {
         const weir_ask *ask = &asks[i];
         switch (i % 6) {
@@ -153,7 +153,7 @@ static void check_batch(void **unused)
             assert_int_equal(ask->decision.remaining, i / 6 < 3 ? 2 - i / 6 : 0);
         }
     }
-    weir_service_take(service, asks, 0, now_ns);
+    assert_true(weir_service_take(service, NULL, asks, 0, now_ns));
 }
 
 /* More texts in one batch than a set of the cache has places: each is decided by its own. */
@@ -169,7 +169,7 @@ static void check_many_texts(void **unused)
             asks[i] = (weir_ask){
                 .rule = text_of(texts[round][i]), .key = text_of("k"), .by_text = true, .cost = 1};
         }
-        weir_service_take(service, asks, WEIR_BATCH_MAX, now_ns);
+        assert_true(weir_service_take(service, NULL, asks, WEIR_BATCH_MAX, now_ns));
         for (int i = 0; i < WEIR_BATCH_MAX; i++) {
             assert_int_equal(asks[i].status, WEIR_OK);
             assert_int_equal(asks[i].decision.limit, 1 + round * WEIR_BATCH_MAX + i);
@@ -235,18 +235,16 @@ static void check_counts(void **unused)
     assert_int_equal(counts_of(WEIR_COUNTS_OTHERS).failed, 1);
 
     weir_ask ask = {.rule = text_of("gcra 1/s"), .by_text = true, .key = text_of("k"), .cost = 1};
-    weir_service_take(service, &ask, 1, now_ns);
+    assert_true(weir_service_take(service, NULL, &ask, 1, now_ns));
     ask.rule = text_of("gcra");
-    weir_service_take(service, &ask, 1, now_ns);
+    assert_true(weir_service_take(service, NULL, &ask, 1, now_ns));
     assert_int_equal(counts_of(WEIR_COUNTS_TEXTS).allowed, 1);
     assert_int_equal(counts_of(WEIR_COUNTS_TEXTS).failed, 1);
 
     weir_throttle t = {.max_burst = 0, .count = 1, .period_s = 60, .quantity = 1};
-    weir_throttle_answer answer;
-    weir_throttle_status why;
+    weir_throttled answer;
     for (int i = 0; i < 2; i++)
-        assert_int_equal(weir_service_throttle(service, &t, text_of("k"), now_ns, &answer, &why),
-                         WEIR_OK);
+        assert_true(weir_service_throttle(service, NULL, &t, text_of("k"), now_ns, &answer));
     assert_int_equal(counts_of(WEIR_COUNTS_THROTTLE).allowed, 1);
     assert_int_equal(counts_of(WEIR_COUNTS_THROTTLE).denied, 1);
 
@@ -300,14 +298,14 @@ static void check_explain(void **unused)
     weir_buffer out;
     weir_buffer_init(&out, 1 << 16);
     weir_ask ask = {.rule = text_of("api"), .key = text_of("alice")};
-    weir_service_explain(service, &ask, now_ns, &out);
+    assert_true(weir_service_explain(service, NULL, &ask, now_ns, &out));
     assert_true(explains(&out, "policy   api\n"
                                "key      alice\n"
                                "limit    token-bucket 500 refill 100/s & sliding-log 3/d\n"
                                "state    3 of 3 free by sliding-log 3/d; as good as new\n"
                                "next     now\n"));
     take("api", "alice", 3);
-    weir_service_explain(service, &ask, now_ns + 1, &out);
+    assert_true(weir_service_explain(service, NULL, &ask, now_ns + 1, &out));
     assert_true(explains(&out, "policy   api\n"
                                "key      alice\n"
                                "limit    token-bucket 500 refill 100/s & sliding-log 3/d\n"
@@ -315,7 +313,7 @@ static void check_explain(void **unused)
                                "next     in 1d, at 2026-01-02 00:00:00.000 UTC\n"));
     ask.key = text_of("trial-\n");
     take("api", "trial-\n", 1);
-    weir_service_explain(service, &ask, now_ns + 1500000, &out);
+    assert_true(weir_service_explain(service, NULL, &ask, now_ns + 1500000, &out));
     assert_true(explains(&out, "policy   api\n"
                                "key      trial-\\x0a\n"
                                "limit    gcra 1/s burst 1\n"
@@ -323,21 +321,21 @@ static void check_explain(void **unused)
                                "state    0 of 1 free; as good as new in 0.9985s\n"
                                "next     in 0.9985s, at 2026-01-01 00:00:01.000 UTC\n"));
     ask.key = text_of("evil");
-    weir_service_explain(service, &ask, now_ns, &out);
+    assert_true(weir_service_explain(service, NULL, &ask, now_ns, &out));
     assert_true(explains(&out, "policy   api\n"
                                "key      evil\n"
                                "limit    token-bucket 500 refill 100/s & sliding-log 3/d\n"
                                "list     on the deny list: always denied\n"));
     take("look", "k", 1);
     ask = (weir_ask){.rule = text_of("look"), .key = text_of("k")};
-    weir_service_explain(service, &ask, now_ns, &out);
+    assert_true(weir_service_explain(service, NULL, &ask, now_ns, &out));
     assert_true(explains(&out, "policy   look, in shadow: it counts, and denies nobody\n"
                                "key      k\n"
                                "limit    gcra 1/s burst 1\n"
                                "state    0 of 1 free; as good as new in 1s\n"
                                "next     now, since the policy is in shadow; else denied\n"));
     ask.rule = text_of("none");
-    weir_service_explain(service, &ask, now_ns, &out);
+    assert_true(weir_service_explain(service, NULL, &ask, now_ns, &out));
     assert_int_equal(ask.status, WEIR_E_ABSENT);
     assert_int_equal(weir_buffer_len(&out), 0);
     weir_buffer_free(&out);
@@ -357,7 +355,7 @@ static void *take_many(void *ctx)
         weir_ask asks[4];
         for (int k = 0; k < 4; k++)
             asks[k] = (weir_ask){.rule = text_of("hot"), .key = text_of("k"), .cost = 1};
-        weir_service_take(own, asks, 4, now_ns);
+        assert_true(weir_service_take(own, NULL, asks, 4, now_ns));
         for (int k = 0; k < 4; k++)
             *allowed += asks[k].status == WEIR_OK && asks[k].decision.allowed;
     }

@@ -3,13 +3,16 @@
 /* Several asks as one: which of them the store must decide together, and whose figures stand for
  * all. */
 
-#include "service/place.h"
+#include "service/remote.h"
+
+#include <assert.h>
 
 _Static_assert(WEIR_ALL_MAX == WEIR_TAKE_MANY_MAX && WEIR_ALL_MAX <= WEIR_BATCH_MAX,
                "the store takes them at once, and there is a place for each key");
 
 typedef struct all {
     weir_service *service;
+    weir_turn *turn;
     weir_ask *asks;
     size_t n;
     int64_t now_ns;
@@ -31,12 +34,36 @@ static weir_status first_failure(const all *a)
     return WEIR_OK;
 }
 
-static weir_status find_all(all *a)
+/* The engine that the states of all are with, in *ret. Another one's asks are refused. */
+static weir_status find_engine(all *a, weir_engine_kind *ret)
+{
+    weir_engine_kind engine = WEIR_ENGINES;
+    *ret = WEIR_ENGINE_LOCAL;
+    for (size_t i = 0; i < a->n; i++) {
+        if (weir_place_is_listed(&a->at[i]))
+            continue;
+        weir_engine_kind own = weir_place_engine(a->service, &a->at[i]);
+        if (engine == WEIR_ENGINES)
+            engine = *ret = own;
+        if (!weir_remote_is_there(a->service, a->turn, own, &a->asks[i]))
+            return a->asks[i].status;
+        if (own == engine)
+            continue;
+        a->asks[i].status = WEIR_E_UNSUPPORTED;
+        a->asks[i].why = "its policy has another engine than those before it: all must have the "
+                         "same, or be asked for one by one";
+        return WEIR_E_UNSUPPORTED;
+    }
+    return WEIR_OK;
+}
+
+static weir_status find_all(all *a, weir_engine_kind *ret_engine)
 {
     for (size_t i = 0; i < a->n; i++)
         a->asks[i].status =
             weir_place_find(a->service, &a->asks[i], &a->service->seen[i], &a->at[i]);
-    return first_failure(a);
+    weir_status st = first_failure(a);
+    return st == WEIR_OK ? find_engine(a, ret_engine) : st;
 }
 
 /* Answers those that are on lists. Returns the first that is denied by one, else n. */
@@ -46,7 +73,7 @@ static size_t decide_listed(all *a)
     for (size_t i = 0; i < a->n; i++) {
         if (!weir_place_is_listed(&a->at[i]))
             continue;
-        weir_decide_by_list(&a->asks[i], a->at[i].seen->list == WEIR_ON_ALLOW_LIST);
+        weir_place_decide_by_list(&a->at[i], &a->asks[i]);
         if (!a->asks[i].decision.allowed && denied == a->n)
             denied = i;
     }
@@ -144,28 +171,165 @@ static weir_status fail(all *a, weir_status st)
     return st;
 }
 
-weir_status weir_service_take_all(weir_service *s, weir_ask *asks, size_t n, int64_t now_ns,
-                                  weir_all *ret)
+/* All are answered, and nothing has failed.
+ *  blocking  the one that denies, else n. */
+static void conclude(all *a, size_t blocking, weir_all *ret)
 {
-    if (n < 1 || n > WEIR_ALL_MAX)
-        return WEIR_E_RANGE;
-    all a = {.service = s, .asks = asks, .n = n, .now_ns = now_ns};
+    for (size_t i = 0; i < a->n; i++)
+        weir_place_finish(&a->at[i], &a->asks[i]);
+    count(a, blocking);
+    bool allowed = blocking == a->n;
+    *ret = (weir_all){WEIR_OK, allowed, allowed ? scarcest(a) : blocking,
+                      allowed ? longest_delay(a) : 0};
+}
+
+static void take_here(all *a, weir_all *ret)
+{
+    size_t listed = decide_listed(a), blocking = listed;
+    weir_status st = WEIR_OK;
+    a->service->decided++;
+    if (listed == a->n)
+        st = take_enforced(a, &blocking);
+    if (st != WEIR_OK) {
+        ret->status = fail(a, st);
+        return;
+    }
+    ask_others(a, blocking < a->n, listed < a->n);
+    conclude(a, blocking, ret);
+}
+
+/* ---- where an engine has the states ---------------------------------------------------------- */
+/* The same in two steps, each a round that may have to be waited for: those that are enforced, as
+ * one; then, knowing whether they are denied, the others, each by itself. What is known in between
+ * is with the turn. */
+
+enum { ENFORCED, OTHERS, DONE };
+
+static weir_pending *begin_elsewhere(all *a, weir_engine_kind engine)
+{
+    size_t key_bytes = 0;
+    for (size_t i = 0; i < a->n; i++)
+        key_bytes += a->at[i].key.len;
+    weir_pending *p = weir_pending_open(a->service, a->n, key_bytes, a->now_ns);
+    if (!p) {
+        weir_remote_refuse(&a->asks[0]);
+        return NULL;
+    }
+    p->blocking = decide_listed(a);
+    p->step = p->blocking == a->n ? ENFORCED : OTHERS;
+    p->listed = p->blocking < a->n;
+    p->failed = false;
+    p->engine = engine;
+    for (size_t i = 0; i < a->n; i++) {
+        weir_pending_copy_key(p, &a->at[i]);
+        weir_pending_keep(p, &a->asks[i], &a->at[i], NULL);
+    }
+    return p;
+}
+
+/* Asks what the step is for. Returns whether it is answered, as it is if there is nothing to ask. */
+static bool ask_step(all *a, weir_pending *p)
+{
+    weir_pending_again(p);
+    for (size_t i = 0; i < a->n; i++) {
+        bool denied = p->blocking < a->n, taken = is_enforced(a, i);
+        bool wanted = p->step == ENFORCED ? taken : !taken || p->listed;
+        weir_verb verb = p->step == OTHERS && denied ? WEIR_VERB_PEEK : WEIR_VERB_TAKE;
+        if (wanted && !weir_place_is_listed(&a->at[i]))
+            p->kept[i].question = weir_pending_add(p, p->engine, verb, &a->asks[i], &a->at[i]);
+    }
+    return weir_pending_ask(p, p->step == ENFORCED, a->now_ns);
+}
+
+/* Reads the answers to a step, and goes to the next. */
+static void read_step(all *a, weir_pending *p)
+{
+    const weir_round *r = &p->asked[p->engine].round;
+    for (size_t i = 0; i < a->n; i++) {
+        const weir_question *q = p->kept[i].question;
+        if (!q)
+            continue;
+        weir_remote_read(q, &a->asks[i]);
+        if (p->step == ENFORCED && r->blocking < r->len && q == &r->question[r->blocking])
+            p->blocking = i;
+    }
+    p->failed = p->step == ENFORCED && first_failure(a) != WEIR_OK;
+    p->step = p->failed ? DONE : p->step + 1;
+}
+
+/* Makes what the turn knows of the asks that of the caller's. */
+static bool resume(all *a, weir_pending *p)
+{
+    if (p->left > 0)
+        return false;
+    assert(p->n == a->n);
+    for (size_t i = 0; i < a->n; i++) {
+        a->at[i] = p->kept[i].at;
+        weir_remote_copy(&a->asks[i], &p->kept[i].ask);
+    }
+    read_step(a, p);
+    return true;
+}
+
+static bool wait(all *a, weir_pending *p)
+{
+    for (size_t i = 0; i < a->n; i++)
+        weir_remote_copy(&p->kept[i].ask, &a->asks[i]);
+    if (!a->turn->pending)
+        weir_pending_wait(p, a->turn);
+    return false;
+}
+
+static bool take_elsewhere(all *a, weir_engine_kind engine, weir_all *ret)
+{
+    weir_pending *p = a->turn->pending;
+    if (p && !resume(a, p))
+        return false;
+    if (!p)
+        p = begin_elsewhere(a, engine);
+    if (!p) {
+        ret->status = fail(a, WEIR_E_IO);
+        return true;
+    }
+    for (; p->step < DONE; read_step(a, p)) {
+        if (!ask_step(a, p))
+            return wait(a, p);
+    }
+    if (p->failed)
+        ret->status = fail(a, first_failure(a));
+    else
+        conclude(a, p->blocking, ret);
+    if (a->turn->pending) {
+        weir_service_took(a->service, 1, p->answered_ns - p->asked_ns);
+        weir_pending_spend(p);
+    } else {
+        a->service->decided++;
+        weir_pending_free(p);
+    }
+    return true;
+}
+
+bool weir_service_take_all(weir_service *s, weir_turn *turn, weir_ask *asks, size_t n,
+                           int64_t now_ns, weir_all *ret)
+{
+    if (n < 1 || n > WEIR_ALL_MAX) {
+        ret->status = WEIR_E_RANGE;
+        return true;
+    }
+    all a = {.service = s, .turn = turn, .asks = asks, .n = n, .now_ns = now_ns};
+    weir_engine_kind engine;
     weir_service_refresh(s);
     weir_service_tick(s, now_ns);
+    if (turn && turn->pending)
+        return take_elsewhere(&a, turn->pending->engine, ret);
+    weir_status st = find_all(&a, &engine);
+    if (st == WEIR_OK && engine != WEIR_ENGINE_LOCAL)
+        return take_elsewhere(&a, engine, ret);
+    if (st == WEIR_OK) {
+        take_here(&a, ret);
+        return true;
+    }
     s->decided++;
-    weir_status st = find_all(&a);
-    if (st != WEIR_OK)
-        return fail(&a, st);
-    size_t listed = decide_listed(&a), blocking = listed;
-    if (listed == n)
-        st = take_enforced(&a, &blocking);
-    if (st != WEIR_OK)
-        return fail(&a, st);
-    ask_others(&a, blocking < n, listed < n);
-    for (size_t i = 0; i < n; i++)
-        weir_place_finish(&a.at[i], &asks[i]);
-    count(&a, blocking);
-    bool allowed = blocking == n;
-    *ret = (weir_all){allowed, allowed ? scarcest(&a) : blocking, allowed ? longest_delay(&a) : 0};
-    return WEIR_OK;
+    ret->status = fail(&a, st);
+    return true;
 }

@@ -28,7 +28,8 @@ static void set_three(void)
 static weir_all take_all(weir_ask *asks, size_t n)
 {
     weir_all all;
-    assert_int_equal(weir_service_take_all(service, asks, n, now_ns, &all), WEIR_OK);
+    assert_true(weir_service_take_all(service, NULL, asks, n, now_ns, &all));
+    assert_int_equal(all.status, WEIR_OK);
     return all;
 }
 
@@ -174,17 +175,20 @@ static void check_failures(void **unused)
     set_three();
     weir_all all;
     weir_ask asks[] = {ask_of("user", "a", 1), ask_of("nobody", "a", 1), ask_of("user", "", 1)};
-    assert_int_equal(weir_service_take_all(service, asks, 3, now_ns, &all), WEIR_E_ABSENT);
+    assert_true(weir_service_take_all(service, NULL, asks, 3, now_ns, &all));
+    assert_int_equal(all.status, WEIR_E_ABSENT);
     assert_int_equal(asks[0].status, WEIR_OK);
     assert_int_equal(asks[1].status, WEIR_E_ABSENT);
     assert_int_equal(asks[2].status, WEIR_E_RANGE);
     asks[1] = (weir_ask){.rule = text_of("gcra 1/x"), .by_text = true, .key = text_of("a")};
-    assert_int_equal(weir_service_take_all(service, asks, 2, now_ns, &all), WEIR_E_SYNTAX);
+    assert_true(weir_service_take_all(service, NULL, asks, 2, now_ns, &all));
+    assert_int_equal(all.status, WEIR_E_SYNTAX);
     assert_true(asks[1].error.column > 0);
     assert_int_equal(left("user", "a", now_ns), 5);
-    assert_int_equal(weir_service_take_all(service, asks, 0, now_ns, &all), WEIR_E_RANGE);
-    assert_int_equal(weir_service_take_all(service, asks, WEIR_ALL_MAX + 1, now_ns, &all),
-                     WEIR_E_RANGE);
+    assert_true(weir_service_take_all(service, NULL, asks, 0, now_ns, &all));
+    assert_int_equal(all.status, WEIR_E_RANGE);
+    assert_true(weir_service_take_all(service, NULL, asks, WEIR_ALL_MAX + 1, now_ns, &all));
+    assert_int_equal(all.status, WEIR_E_RANGE);
     assert_int_equal(counts_of("user").failed, 1);
     assert_int_equal(counts_of(WEIR_COUNTS_OTHERS).failed, 1);
     assert_int_equal(counts_of(WEIR_COUNTS_TEXTS).failed, 1);
@@ -226,7 +230,8 @@ static void *take_at_random(void *arg)
         asks[(turn + 1) % 3] = ask_of("tenant", tenant_key, cost);
         asks[(turn + 2) % 3] = ask_of("whole", "all", cost);
         weir_all all;
-        assert_int_equal(weir_service_take_all(own, asks, 3, now_ns, &all), WEIR_OK);
+        assert_true(weir_service_take_all(own, NULL, asks, 3, now_ns, &all));
+        assert_int_equal(all.status, WEIR_OK);
         if (all.allowed)
             w->charged[tenant][user] += cost;
     }
@@ -245,7 +250,8 @@ static void *watch(void *arg)
         weir_ask asks[3] = {ask_of("whole", "all", 0), ask_of("tenant", "0", 0),
                             ask_of("tenant", "1", 0)};
         weir_all all;
-        assert_int_equal(weir_service_take_all(own, asks, 3, now_ns, &all), WEIR_OK);
+        assert_true(weir_service_take_all(own, NULL, asks, 3, now_ns, &all));
+        assert_int_equal(all.status, WEIR_OK);
         *bad += WHOLE_MAX - asks[0].decision.remaining !=
                 2 * TENANT_MAX - asks[1].decision.remaining - asks[2].decision.remaining;
     }

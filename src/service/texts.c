@@ -19,8 +19,10 @@ typedef struct compiled {
     struct compiled *next; /* among those to be freed */
     weir_policy policy;
     uint64_t id; /* in the store */
-    size_t text_len;
-    char text[]; /* as it came, which need not be canonical */
+    size_t pins;
+    bool evicted; /* no longer found; freed as soon as it is not pinned */
+    size_t text_len, canonical_len;
+    char text[]; /* as it came, which need not be canonical; behind it, the canonical one */
 } compiled;
 
 struct weir_texts {
@@ -67,19 +69,53 @@ void weir_texts_close(weir_texts *t)
 static weir_status compile(const weir_texts *t, const char *text, size_t len, compiled **ret,
                            weir_policy_error *ret_error)
 {
-    compiled *c = port_zalloc(1, sizeof *c + len);
+    char canonical[WEIR_POLICY_TEXT_MAX];
+    weir_policy policy;
+    weir_status st = weir_policy_parse(&policy, text, len, &t->zones, ret_error);
+    if (st != WEIR_OK)
+        return st;
+    size_t canonical_len = weir_policy_print(&policy, canonical, sizeof canonical);
+    compiled *c = port_zalloc(1, sizeof *c + len + canonical_len);
     if (!c)
         return WEIR_E_NOMEM;
-    weir_status st = weir_policy_parse(&c->policy, text, len, &t->zones, ret_error);
-    if (st != WEIR_OK) {
-        port_free(c);
-        return st;
-    }
+    c->policy = policy;
     c->id = weir_store_policy_id(t->store, &c->policy);
     c->text_len = len;
+    c->canonical_len = canonical_len;
     memcpy(c->text, text, len);
+    memcpy(c->text + len, canonical, canonical_len);
     *ret = c;
     return WEIR_OK;
+}
+
+/* Has an entry freed that is no longer found, once the caller of now has gone. */
+static void let_go(weir_texts *t, compiled *c)
+{
+    c->next = t->gone;
+    t->gone = c;
+}
+
+static compiled *compiled_of(const weir_policy *p)
+{
+    return (compiled *)((char *)(uintptr_t)p - offsetof(compiled, policy));
+}
+
+weir_bytes weir_texts_canonical(const weir_policy *p)
+{
+    const compiled *c = compiled_of(p);
+    return (weir_bytes){c->text + c->text_len, c->canonical_len};
+}
+
+void weir_texts_pin(const weir_policy *p)
+{
+    compiled_of(p)->pins++;
+}
+
+void weir_texts_unpin(weir_texts *t, const weir_policy *p)
+{
+    compiled *c = compiled_of(p);
+    if (--c->pins == 0 && c->evicted)
+        let_go(t, c);
 }
 
 /* Moves places[0..way) up by one and puts c first. */
@@ -105,8 +141,9 @@ weir_status weir_texts_find(weir_texts *t, const char *text, size_t len, const w
             return st;
         if (way == WAYS) {
             compiled *last = places[--way];
-            last->next = t->gone;
-            t->gone = last;
+            last->evicted = true;
+            if (last->pins == 0)
+                let_go(t, last);
         }
     }
     put_first(places, way, c);

@@ -277,7 +277,7 @@ static void take_bytes(weir_service *s, const char *rule, const void *key, size_
                     .by_text = strchr(rule, ' ') != NULL,
                     .key = {key, len},
                     .cost = cost};
-    weir_service_take(s, &ask, 1, at_ns);
+    assert_true(weir_service_take(s, NULL, &ask, 1, at_ns));
 }
 
 static void take(const char *rule, const char *key, int64_t cost)
@@ -358,11 +358,10 @@ static void check_verdicts(void **unused)
     expect("(texts)", WEIR_TOP_ALLOWED, "dave 2 1 of 2");
     weir_throttle t = {.max_burst = 4, .count = 1, .period_s = 60, .quantity = 3};
     for (int i = 0; i < 2; i++) {
-        weir_throttle_answer a;
-        weir_throttle_status why;
-        assert_int_equal(
-            weir_service_throttle(service[0], &t, (weir_slice){"erin", 4}, now_ns, &a, &why),
-            WEIR_OK);
+        weir_throttled a;
+        assert_true(
+            weir_service_throttle(service[0], NULL, &t, (weir_slice){"erin", 4}, now_ns, &a));
+        assert_int_equal(a.status, WEIR_OK);
     }
     expect("(throttle)", WEIR_TOP_ALLOWED, "erin 3 1 of 3");
     expect("(throttle)", WEIR_TOP_DENIED, "erin 3 1 of 3");
@@ -470,7 +469,7 @@ static void check_million(void **unused)
                                 : snprintf(text[b], sizeof text[b], "%d", i + b);
             asks[b] = (weir_ask){.rule = {"api", 3}, .key = {text[b], (size_t)len}, .cost = 1};
         }
-        weir_service_take(service[0], asks, BATCH, now_ns + (int64_t)i * 10000);
+        assert_true(weir_service_take(service[0], NULL, asks, BATCH, now_ns + (int64_t)i * 10000));
     }
     weir_top t = top_of("api", WEIR_TOP_ALLOWED, now_ns);
     assert_true(t.sampling > 1);

@@ -29,7 +29,7 @@ static void note(const weir_resp_limits *limits, const weir_resp_request *req, w
         weir_resp_put_bulk(&b, req->arg[i].at, req->arg[i].len);
     CHECK(!b.failed);
     weir_resp_arg arg[WEIR_RESP_ARGS_MAX];
-    weir_resp_request again = {.arg = arg};
+    weir_resp_request again = {.arg = arg}; /* it is not inline */
     weir_resp_parser p;
     weir_resp_init(&p, limits);
     weir_resp_result r = weir_resp_next(&p, weir_buffer_data(&b), weir_buffer_len(&b), &again);
@@ -45,16 +45,23 @@ static void note(const weir_resp_limits *limits, const weir_resp_request *req, w
     weir_buffer_free(&b);
 }
 
+static bool lies_in(const weir_resp_arg *arg, const uint8_t *at, size_t len)
+{
+    return arg->at >= at && arg->at + arg->len < at + len;
+}
+
 /* Reads the input in pieces, cut by `seed`; 0 is whole. Each time it is where its allocation
  * ends. */
 static void run(const weir_resp_limits *limits, const uint8_t *data, size_t size, uint32_t seed,
                 weir_buffer *log)
 {
     weir_resp_arg arg[WEIR_RESP_ARGS_MAX];
-    weir_resp_request req = {.arg = arg};
     weir_resp_parser p;
     weir_resp_result r = WEIR_RESP_NEED_MORE;
     weir_resp_init(&p, limits);
+    size_t room = p.limits->inline_len_max;
+    uint8_t *words = malloc(room);
+    weir_resp_request req = {.arg = arg, .words = words};
     for (size_t begin = 0, arrived = 0; arrived < size && r == WEIR_RESP_NEED_MORE;) {
         seed = seed * 1664525 + (seed ? 1013904223 : 0);
         size_t n = seed ? 1 + (seed >> 24) % (seed >> 20 & 1 ? 4 : 40) : size;
@@ -68,8 +75,8 @@ static void run(const weir_resp_limits *limits, const uint8_t *data, size_t size
             CHECK(req.used <= len - at);
             CHECK(r != WEIR_RESP_REQUEST || (req.args >= 1 && req.args <= p.limits->args_max));
             for (size_t i = 0; i < req.args; i++)
-                CHECK(arg[i].at >= in + at && arg[i].len <= p.limits->arg_len_max &&
-                      arg[i].at + arg[i].len < in + at + req.used);
+                CHECK(arg[i].len <= p.limits->arg_len_max &&
+                      (lies_in(&arg[i], in + at, req.used) || lies_in(&arg[i], words, room)));
             begin += req.used;
             if (r == WEIR_RESP_REQUEST)
                 note(limits, &req, log);
@@ -79,6 +86,7 @@ static void run(const weir_resp_limits *limits, const uint8_t *data, size_t size
             weir_buffer_append(log, req.error, strlen(req.error) + 1);
         free(in);
     }
+    free(words);
     weir_buffer_append_byte(log, (uint8_t)r);
 }
 

@@ -39,7 +39,7 @@ class Client:
     """RESP2, blocking. Integers and bytes as they come, lists as lists, errors as Refused."""
 
     def __init__(self, port):
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=60)
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=20)
         self.file = self.socket.makefile("rb")
 
     def close(self):

@@ -345,6 +345,10 @@ class Watched:
         told = dict(zip(words[::2], words[1::2]))
         return told[b"num-other-sentinels"] == b"2" and told[b"num-slaves"] == b"1"
 
+    def urls(self):
+        """For a daemon."""
+        return {"urls": f"[{', '.join(f'redis://{HOST}:{one.port}' for one in self.sentinels)}]"}
+
 
 class Cluster:
     """Masters with a replica each."""
@@ -424,7 +428,8 @@ class Cluster:
                  "--cluster-to", target, "--cluster-slots", slots, "--cluster-yes")
 
     def urls(self):
-        return [node.url() for node in self.nodes[:2]]
+        """For a daemon: some of them, which is enough."""
+        return {"urls": f"[{', '.join(node.url() for node in self.nodes[:2])}]"}
 
 
 # ---- the daemon ----------------------------------------------------------------------------------
@@ -557,15 +562,15 @@ def is_redis_here():
 
 
 def run(tests, argv, long=()):
-    """TEST.py WEIR MODULE [--long | NAME...]: runs the tests, or also the long ones, or those
-    named; the exit status."""
+    """TEST.py WEIR MODULE [--long | NAME...]: runs the tests, or the long ones, or those named; the
+    exit status."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, _stop)
     weir, module = (pathlib.Path(word).resolve() for word in argv[1:3])
     every = [*tests, *long]
     wanted = argv[3:] or [test.__name__ for test in tests]
     if wanted == ["--long"]:
-        wanted = [test.__name__ for test in every]
+        wanted = [test.__name__ for test in long]
     unknown = set(wanted) - {test.__name__ for test in every}
     if unknown:
         print(f"there are no tests {unknown}, but {[test.__name__ for test in every]}")

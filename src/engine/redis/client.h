@@ -38,11 +38,13 @@ typedef struct weir_redis_call {
     const char *why;            /* out: for the log; good until done() returns */
 
     /* The client's own. */
-    struct weir_redis_call *next, *before;
-    struct weir_redis_node *node;
+    struct weir_redis_call *next, *before;           /* by deadline */
+    struct weir_redis_call *wait_next, *wait_before; /* with what it waits for; NULL: nothing */
+    struct weir_redis_node *node;                    /* it was sent to, or waits for; or NULL */
     uint32_t slot;
+    uint32_t ticket; /* its place among what the node has to answer */
     uint8_t redirects;
-    bool sent, abandoned, asking;
+    bool sent, asking, ended;
 } weir_redis_call;
 
 /* Counted by all clients of a process. Relaxed. */
@@ -58,7 +60,8 @@ typedef struct weir_redis_counts {
 
 /* Told of transitions, not of requests: "redis-up" (by what it decides), "redis-down" (why),
  * "redis-slots" (a Cluster's map is another), "redis-master" (a Sentinel's), "redis-library" (it
- * was loaded). `node` is "host:port". Any thread; it is called by the client's. */
+ * was loaded), "redis-refuses" (a node that is up does not decide, and says why). `node` is
+ * "host:port". Any thread; it is called by the client's. */
 typedef struct weir_redis_log {
     void (*say)(void *ctx, const char *event, const char *node, const char *text);
     void *ctx;
@@ -93,8 +96,9 @@ void weir_redis_client_send(weir_redis_client *c, weir_redis_call *call, int64_t
 /* done() is not called any more, and neither *call nor its questions are touched again. */
 void weir_redis_client_abandon(weir_redis_client *c, weir_redis_call *call);
 
-/* Whether the node that has the question's key is up, as far as is known; if a call to it need not
- * be tried, when the next attempt to connect is. */
+/* Whether the node that has the question's key is up, as far as is known. If it is not,
+ * *ret_next_ns is when the next attempt to connect is, before which a call need not be tried; 0 if
+ * one is under way. */
 bool weir_redis_client_is_up(const weir_redis_client *c, const weir_question *q,
                              int64_t *ret_next_ns);
 

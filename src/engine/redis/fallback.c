@@ -21,19 +21,20 @@ void weir_fallback_init(weir_fallback *ret, weir_store *store, weir_on_error on_
         ret->throttle_id = ~weir_store_policy_id(store, &ret->throttle_policy);
 }
 
-/* The figures of a fresh key, and whether it could take `cost`. */
+/* The figures of a fresh key, and whether it could take `cost`: of the layer with the least
+ * remaining, or of the first that could never allow it. */
 static weir_decision fresh(const weir_policy *p, int64_t cost)
 {
-    weir_decision d = {.limit = p->layer[0].limit, .allowed = true};
-    for (uint32_t i = 1; i < p->layers; i++) {
-        if (p->layer[i].limit < d.limit) {
+    weir_decision d = {.limit = INT64_MAX, .allowed = true};
+    for (uint32_t i = 0; i < p->layers && d.allowed; i++) {
+        d.allowed = cost <= p->layer[i].limit;
+        if (!d.allowed || p->layer[i].limit < d.limit) {
             d.limit = p->layer[i].limit;
             d.layer = i;
         }
     }
     d.remaining = d.limit;
-    if (cost > d.limit) {
-        d.allowed = false;
+    if (!d.allowed) {
         d.never = true;
         d.retry_after_ns = INT64_MAX;
     }

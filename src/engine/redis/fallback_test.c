@@ -1,6 +1,292 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
+/* What on_error answers, verb by verb; by the store what the store itself would. */
+
+#include "engine/redis/fallback.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const int64_t us_ns = 1000, ms_ns = 1000000, s_ns = 1000000000;
+static const int64_t start_ns = 1767225600000000000;
+static const char why[] = "because";
+
+typedef struct bench {
+    weir_store *store;
+    weir_policy policy;
+    weir_fallback fallback;
+} bench;
+
+static void begin(bench *b, const char *policy, weir_on_error on_error)
+{
+    const weir_store_options in = {.memory_bytes = 2 << 20};
+    assert_int_equal(weir_store_open(&b->store, &in), WEIR_OK);
+    assert_int_equal(weir_policy_parse(&b->policy, policy, strlen(policy), NULL, NULL), WEIR_OK);
+    weir_fallback_init(&b->fallback, b->store, on_error);
+}
+
+static weir_question question(const bench *b, weir_verb verb, const char *key, int64_t cost)
+{
+    return (weir_question){.verb = verb,
+                           .policy = &b->policy,
+                           .key = {key, strlen(key)},
+                           .policy_id = weir_store_policy_id(b->store, &b->policy),
+                           .cost = cost};
+}
+
+static weir_on_error answer(const bench *b, weir_question *q)
+{
+    return weir_fallback_answer(&b->fallback, q, start_ns, 300 * ms_ns + 1, why);
+}
+
+static weir_decision fresh_by_core(const weir_policy *p, int64_t cost)
+{
+    uint64_t words[64] = {0};
+    weir_decision d;
+    assert_true(weir_state_words(p, 0) <= 64);
+    assert_int_equal(weir_peek(p, words, 0, start_ns, cost, &d), WEIR_OK);
+    return d;
+}
+
+static void open_is_a_fresh_key(void **state)
+{
+    (void)state;
+    static const char *const policies[] = {
+        "gcra 7/s burst 50", "leaky-queue 5/s depth 4", "fixed-window 9/s", "sliding-log 9/s",
+        "gcra 7/s burst 50 & fixed-window 30/m & gcra 1/s burst 30"};
+    for (size_t k = 0; k < sizeof policies / sizeof *policies; k++) {
+        bench b;
+        begin(&b, policies[k], WEIR_ON_ERROR_OPEN);
+        for (int64_t cost = 0; cost < 60; cost++) {
+            weir_question q = question(&b, cost % 2 ? WEIR_VERB_TAKE : WEIR_VERB_PEEK, "a", cost);
+            weir_decision want = fresh_by_core(&b.policy, cost);
+            assert_int_equal(answer(&b, &q), WEIR_ON_ERROR_OPEN);
+            assert_int_equal(q.status, WEIR_OK);
+            assert_true(q.by_error);
+            assert_int_equal(q.decision.allowed, want.allowed);
+            assert_int_equal(q.decision.never, want.never);
+            assert_int_equal(q.decision.limit, want.limit);
+            assert_int_equal(q.decision.remaining, want.remaining);
+            assert_int_equal(q.decision.retry_after_ns, want.retry_after_ns);
+            assert_int_equal(q.decision.reset_after_ns, 0);
+            if (want.allowed)
+                assert_int_equal(q.decision.layer, want.layer);
+        }
+        weir_question q = question(&b, WEIR_VERB_GRANT, "a", 1000);
+        (void)answer(&b, &q);
+        assert_int_equal(q.granted, q.decision.limit);
+        assert_true(q.decision.allowed);
+        weir_store_close(b.store);
+    }
+}
+
+static void closed_says_when(void **state)
+{
+    (void)state;
+    bench b;
+    begin(&b, "gcra 7/s burst 50", WEIR_ON_ERROR_CLOSED);
+    static const weir_verb verbs[] = {WEIR_VERB_TAKE, WEIR_VERB_PEEK, WEIR_VERB_GRANT};
+    for (size_t i = 0; i < 3; i++) {
+        weir_question q = question(&b, verbs[i], "a", 1);
+        q.granted = 9;
+        assert_int_equal(answer(&b, &q), WEIR_ON_ERROR_CLOSED);
+        assert_int_equal(q.status, WEIR_OK);
+        assert_true(q.by_error);
+        assert_false(q.decision.allowed);
+        assert_int_equal(q.granted, 0);
+        assert_int_equal(q.decision.retry_after_ns, 300 * ms_ns + us_ns);
+        assert_int_equal(q.decision.remaining, 0);
+        assert_int_equal(q.decision.limit, 50);
+    }
+    weir_question q = question(&b, WEIR_VERB_TAKE, "a", 51);
+    (void)answer(&b, &q);
+    assert_true(q.decision.never);
+    assert_int_equal(q.decision.retry_after_ns, INT64_MAX);
+    weir_store_close(b.store);
+}
+
+static void local_is_the_store(void **state)
+{
+    (void)state;
+    bench b;
+    begin(&b, "gcra 1/s burst 5", WEIR_ON_ERROR_LOCAL);
+    weir_question q = question(&b, WEIR_VERB_TAKE, "a", 4);
+    assert_int_equal(answer(&b, &q), WEIR_ON_ERROR_LOCAL);
+    assert_true(q.by_error && q.decision.allowed);
+    assert_int_equal(q.decision.remaining, 1);
+    q = question(&b, WEIR_VERB_PEEK, "a", 2);
+    (void)answer(&b, &q);
+    assert_false(q.decision.allowed);
+    q = question(&b, WEIR_VERB_REFUND, "a", 2);
+    (void)answer(&b, &q);
+    assert_int_equal(q.status, WEIR_OK);
+    assert_int_equal(q.decision.remaining, 3);
+    q = question(&b, WEIR_VERB_GRANT, "a", 2);
+    (void)answer(&b, &q);
+    assert_int_equal(q.granted, 2);
+    assert_true(q.decision.allowed);
+    q = question(&b, WEIR_VERB_GRANT, "a", 2);
+    (void)answer(&b, &q);
+    assert_int_equal(q.granted, 1);
+    assert_false(q.decision.allowed);
+    q = question(&b, WEIR_VERB_GRANT, "a", 2);
+    (void)answer(&b, &q);
+    assert_int_equal(q.granted, 0);
+    q = question(&b, WEIR_VERB_RESET, "a", 0);
+    (void)answer(&b, &q);
+    assert_int_equal(q.status, WEIR_OK);
+    assert_int_equal(q.decision.remaining, 5);
+    q = question(&b, WEIR_VERB_TAKE, "", 1); /* the store's own refusal */
+    (void)answer(&b, &q);
+    assert_int_equal(q.status, WEIR_E_RANGE);
+    weir_store_close(b.store);
+}
+
+static void changes_are_not_pretended(void **state)
+{
+    (void)state;
+    static const weir_on_error hows[] = {WEIR_ON_ERROR_OPEN, WEIR_ON_ERROR_CLOSED,
+                                         WEIR_ON_ERROR_TELL};
+    for (size_t i = 0; i < 3; i++) {
+        bench b;
+        begin(&b, "gcra 1/s burst 5", hows[i]);
+        static const weir_verb verbs[] = {WEIR_VERB_REFUND, WEIR_VERB_RESET};
+        for (size_t k = 0; k < 2; k++) {
+            weir_question q = question(&b, verbs[k], "a", 1);
+            assert_int_equal(answer(&b, &q), WEIR_ON_ERROR_TELL);
+            assert_int_equal(q.status, WEIR_E_IO);
+            assert_string_equal(q.reason, why);
+            assert_false(q.by_error);
+        }
+        weir_store_close(b.store);
+    }
+}
+
+/* What a question says itself goes before; and nothing is local where there is no store. */
+static void whose_on_error(void **state)
+{
+    (void)state;
+    bench b;
+    begin(&b, "gcra 1/s burst 5", WEIR_ON_ERROR_CLOSED);
+    weir_question q = question(&b, WEIR_VERB_TAKE, "a", 1);
+    q.on_error = WEIR_ON_ERROR_OPEN;
+    assert_int_equal(answer(&b, &q), WEIR_ON_ERROR_OPEN);
+    q.on_error = WEIR_ON_ERROR_TELL;
+    assert_int_equal(answer(&b, &q), WEIR_ON_ERROR_TELL);
+    assert_int_equal(q.status, WEIR_E_IO);
+    weir_fallback_init(&b.fallback, NULL, WEIR_ON_ERROR_LOCAL);
+    q.on_error = WEIR_ON_ERROR_DEFAULT;
+    assert_int_equal(answer(&b, &q), WEIR_ON_ERROR_TELL);
+    assert_int_equal(q.status, WEIR_E_IO);
+    weir_store_close(b.store);
+}
+
+static void throttles(void **state)
+{
+    (void)state;
+    bench b;
+    begin(&b, "gcra 1/s burst 5", WEIR_ON_ERROR_OPEN);
+    weir_question q = question(&b, WEIR_VERB_THROTTLE, "a", 0);
+    q.throttle = (weir_throttle){.max_burst = 15, .count = 30, .period_s = 60, .quantity = 3};
+    (void)answer(&b, &q);
+    assert_int_equal(q.status, WEIR_OK);
+    assert_false(q.answer.limited);
+    assert_int_equal(q.answer.limit, 16);
+    assert_int_equal(q.answer.remaining, 16);
+    q.throttle.quantity = 17; /* it could never pass */
+    (void)answer(&b, &q);
+    assert_true(q.answer.limited);
+    assert_int_equal(q.answer.retry_after_s, -1);
+    q.throttle.count = 0;
+    (void)answer(&b, &q);
+    assert_int_equal(q.status, WEIR_E_RANGE);
+    assert_int_equal(q.throttle_status, WEIR_THROTTLE_ZERO_RATE);
+
+    q.throttle = (weir_throttle){.max_burst = 15, .count = 30, .period_s = 60, .quantity = 3};
+    q.on_error = WEIR_ON_ERROR_CLOSED;
+    (void)weir_fallback_answer(&b.fallback, &q, start_ns, s_ns + 1, why);
+    assert_true(q.answer.limited);
+    assert_int_equal(q.answer.retry_after_s, 2);
+    assert_int_equal(q.answer.remaining, 0);
+
+    q.on_error = WEIR_ON_ERROR_LOCAL;
+    (void)answer(&b, &q);
+    assert_int_equal(q.answer.remaining, 13);
+    (void)answer(&b, &q);
+    assert_int_equal(q.answer.remaining, 10);
+    weir_store_close(b.store);
+}
+
+static void several_as_one(void **state)
+{
+    (void)state;
+    bench b;
+    begin(&b, "gcra 1/s burst 5", WEIR_ON_ERROR_OPEN);
+    weir_question q[2] = {question(&b, WEIR_VERB_TAKE, "a", 3),
+                          question(&b, WEIR_VERB_TAKE, "a", 3)};
+    weir_round r = {.question = q, .len = 2, .all = true};
+    assert_int_equal(weir_fallback_answer_all(&b.fallback, &r, start_ns, s_ns, why),
+                     WEIR_ON_ERROR_OPEN);
+    assert_int_equal(r.blocking, 2);
+    assert_true(q[0].decision.allowed && q[1].decision.allowed && q[1].by_error);
+
+    /* One is local: all are, and are held to their sum. */
+    q[1].on_error = WEIR_ON_ERROR_LOCAL;
+    assert_int_equal(weir_fallback_answer_all(&b.fallback, &r, start_ns, s_ns, why),
+                     WEIR_ON_ERROR_LOCAL);
+    assert_int_equal(r.blocking, 1);
+    assert_false(q[1].decision.allowed);
+    assert_int_equal(q[1].on_error, WEIR_ON_ERROR_LOCAL);
+    assert_int_equal(q[0].on_error, WEIR_ON_ERROR_DEFAULT);
+    q[1].cost = 2;
+    (void)weir_fallback_answer_all(&b.fallback, &r, start_ns, s_ns, why);
+    assert_int_equal(r.blocking, 2);
+    assert_int_equal(q[1].decision.remaining, 0);
+
+    /* One is closed: all are. */
+    q[0].on_error = WEIR_ON_ERROR_CLOSED;
+    assert_int_equal(weir_fallback_answer_all(&b.fallback, &r, start_ns, s_ns, why),
+                     WEIR_ON_ERROR_CLOSED);
+    assert_int_equal(r.blocking, 0);
+    assert_false(q[0].decision.allowed || q[1].decision.allowed);
+    q[1].cost = 6; /* the longest wait */
+    (void)weir_fallback_answer_all(&b.fallback, &r, start_ns, s_ns, why);
+    assert_int_equal(r.blocking, 1);
+
+    q[0].on_error = WEIR_ON_ERROR_TELL;
+    assert_int_equal(weir_fallback_answer_all(&b.fallback, &r, start_ns, s_ns, why),
+                     WEIR_ON_ERROR_TELL);
+    assert_int_equal(q[0].status, WEIR_E_IO);
+    assert_int_equal(q[1].status, WEIR_E_IO);
+    weir_store_close(b.store);
+}
+
+/* What is allowed as one is so only if each could ever be. */
+static void open_denies_what_can_never_be(void **state)
+{
+    (void)state;
+    bench b;
+    begin(&b, "gcra 1/s burst 5", WEIR_ON_ERROR_OPEN);
+    weir_question q[2] = {question(&b, WEIR_VERB_TAKE, "a", 3),
+                          question(&b, WEIR_VERB_TAKE, "b", 6)};
+    weir_round r = {.question = q, .len = 2, .all = true};
+    (void)weir_fallback_answer_all(&b.fallback, &r, start_ns, s_ns, why);
+    assert_int_equal(r.blocking, 1);
+    assert_true(q[1].decision.never);
+    weir_store_close(b.store);
+}
+
 int main(void)
 {
-    return 0;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(open_is_a_fresh_key), cmocka_unit_test(closed_says_when),
+        cmocka_unit_test(local_is_the_store),  cmocka_unit_test(changes_are_not_pretended),
+        cmocka_unit_test(whose_on_error),      cmocka_unit_test(throttles),
+        cmocka_unit_test(several_as_one),      cmocka_unit_test(open_denies_what_can_never_be),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

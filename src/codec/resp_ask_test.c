@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Requests that an engine is asked about: whatever the bytes are cut into and whenever the engines
+ * answer, the replies are those of a daemon that has all states itself. */
+
+#include "codec/resp_commands.h"
+#include "service/fake_engine_test.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { OUT_PAUSE = 1 << 16 };
+
+static const int64_t now_ns = 1767225600000000000;
+
+typedef struct rig {
+    weir_store *store;
+    weir_hub *hub;
+    weir_service *service;
+    fake_engine *redis, *hybrid;
+    weir_resp_options options;
+    weir_resp_session session;
+    weir_buffer in, out, said;
+    int ready;
+    uint32_t random;
+} rig;
+
+static const weir_zone *no_zone(void *ctx, const char *name, size_t len)
+{
+    (void)ctx;
+    (void)name;
+    (void)len;
+    return NULL;
+}
+
+static void is_ready(void *ctx)
+{
+    rig *r = ctx;
+    r->ready++;
+}
+
+/*  remote  whether the policies are with engines; else all of them are local. */
+static void set_rules(rig *r, bool remote)
+{
+    static const char *const evil = "evil", *const root = "root";
+    static const weir_override_spec vip = {"vip-*", "gcra 1/s burst 40"};
+    const weir_zones zones = {no_zone, NULL};
+    weir_rule_spec specs[5] = {WEIR_RULE_SPEC_DEFAULT, WEIR_RULE_SPEC_DEFAULT,
+                               WEIR_RULE_SPEC_DEFAULT, WEIR_RULE_SPEC_DEFAULT,
+                               WEIR_RULE_SPEC_DEFAULT};
+    static const char *const texts[][2] = {{"near", "fixed-window 3/m"},
+                                           {"far", "gcra 1/s burst 4"},
+                                           {"mixed", "sliding-log 5/m"},
+                                           {"look", "fixed-window 1/m"},
+                                           {"queue", "leaky-queue 10/s depth 2"}};
+    for (int i = 0; i < 5; i++) {
+        specs[i].name = texts[i][0];
+        specs[i].limit = texts[i][1];
+        if (remote && i > 0)
+            specs[i].engine = i == 2 ? WEIR_ENGINE_HYBRID : WEIR_ENGINE_REDIS;
+    }
+    specs[1].overrides = &vip;
+    specs[1].deny = &evil;
+    specs[1].allow = &root;
+    specs[1].overrides_len = specs[1].deny_len = specs[1].allow_len = 1;
+    specs[3].shadow = true;
+    weir_rules *rules;
+    assert_int_equal(weir_rules_build(&rules, r->store, &zones, specs, 5, NULL, NULL), WEIR_OK);
+    weir_hub_set_rules(r->hub, rules);
+    weir_hub_set_default_engine(r->hub, remote ? WEIR_ENGINE_REDIS : WEIR_ENGINE_LOCAL);
+}
+
+static void rig_open(rig *r, bool remote)
+{
+    static const uint8_t secret[16] = {3};
+    const weir_store_options options = {.memory_bytes = 1 << 20, .secret = secret};
+    const weir_zones zones = {no_zone, NULL};
+    *r = (rig){.random = 1};
+    assert_int_equal(weir_store_open(&r->store, &options), WEIR_OK);
+    assert_int_equal(weir_hub_open(&r->hub, r->store, &zones), WEIR_OK);
+    assert_int_equal(weir_service_open(&r->service, r->hub), WEIR_OK);
+    set_rules(r, remote);
+    r->redis = fake_open();
+    r->hybrid = fake_open();
+    weir_service_set_engine(r->service, WEIR_ENGINE_REDIS, &r->redis->engine);
+    weir_service_set_engine(r->service, WEIR_ENGINE_HYBRID, &r->hybrid->engine);
+    r->options.service = r->service;
+    r->options.version = "1.2.3";
+    weir_buffer_init(&r->in, 1 << 21);
+    weir_buffer_init(&r->out, 1 << 21);
+    weir_buffer_init(&r->said, 1 << 21);
+    weir_resp_session_init(&r->session, &r->options);
+    r->session.turn.ready = is_ready;
+    r->session.turn.ctx = r;
+}
+
+static void rig_close(rig *r)
+{
+    weir_resp_session_close(&r->session);
+    weir_service_close(r->service);
+    r->redis->engine.calls->close(&r->redis->engine);
+    r->hybrid->engine.calls->close(&r->hybrid->engine);
+    weir_hub_close(r->hub);
+    weir_store_close(r->store);
+    weir_buffer_free(&r->in);
+    weir_buffer_free(&r->out);
+    weir_buffer_free(&r->said);
+}
+
+static uint32_t pick(rig *r, uint32_t n)
+{
+    r->random = r->random * 1664525 + 1013904223;
+    return (r->random >> 8) % n;
+}
+
+static weir_session_next run(rig *r)
+{
+    weir_session_step step = weir_resp_session_run(&r->session, &r->in, &r->out, OUT_PAUSE, now_ns);
+    assert_false(r->out.failed);
+    weir_buffer_append(&r->said, weir_buffer_data(&r->out), weir_buffer_len(&r->out));
+    weir_buffer_clear(&r->out);
+    return step.next;
+}
+
+/* Answers all that waits, in any order. */
+static void settle(rig *r)
+{
+    while (r->redis->rounds + r->hybrid->rounds > 0) {
+        fake_engine *f = pick(r, 2) ? r->redis : r->hybrid;
+        if (f->rounds > 0)
+            fake_settle(f, pick(r, (uint32_t)f->rounds), now_ns);
+    }
+}
+
+/* Sends bytes in pieces of at most `most`, while the engines answer when they like. */
+static void speak(rig *r, const char *bytes, size_t len, uint32_t most)
+{
+    size_t at = 0;
+    weir_session_next next = WEIR_SESSION_READ;
+    while (at < len || next == WEIR_SESSION_ASK || next == WEIR_SESSION_AGAIN) {
+        bool reads = next == WEIR_SESSION_READ || pick(r, 3) == 0;
+        size_t n = reads && at < len ? 1 + pick(r, most) : 0;
+        n = n < len - at ? n : len - at;
+        weir_buffer_append(&r->in, bytes + at, n);
+        at += n;
+        if (next == WEIR_SESSION_ASK && pick(r, 3) > 0) {
+            int ready = r->ready;
+            settle(r);
+            assert_int_equal(r->ready, ready + 1);
+        } else if (next == WEIR_SESSION_ASK) { /* called too early */
+            size_t left = weir_buffer_len(&r->in), said = weir_buffer_len(&r->said);
+            assert_int_equal(run(r), WEIR_SESSION_ASK);
+            assert_int_equal(weir_buffer_len(&r->in), left);
+            assert_int_equal(weir_buffer_len(&r->said), said);
+            continue;
+        }
+        next = run(r);
+        assert_int_not_equal(next, WEIR_SESSION_WAIT);
+        if (next == WEIR_SESSION_CLOSE)
+            return;
+    }
+}
+
+static void add(weir_buffer *b, const char *request)
+{
+    weir_buffer_append(b, request, strlen(request));
+    weir_buffer_append(b, "\r\n", 2);
+}
+
+/* A take as clients send it, of a key of `len` bytes. */
+static void add_take(weir_buffer *b, const char *policy, char key, int len)
+{
+    char text[256];
+    int n = snprintf(text, sizeof text, "*3\r\n$9\r\nWEIR.TAKE\r\n$%zu\r\n%s\r\n$%d\r\n",
+                     strlen(policy), policy, len);
+    weir_buffer_append(b, text, (size_t)n);
+    for (int i = 0; i < len; i++)
+        weir_buffer_append_byte(b, (uint8_t)key);
+    weir_buffer_append(b, "\r\n", 2);
+}
+
+static void add_all_kinds(weir_buffer *b)
+{
+    static const char *const requests[] = {
+        "WEIR.TAKE far alice",
+        "WEIR.TAKE near alice",
+        "WEIR.TAKE \"far\" 'al ice' COST 2",
+        "WEIR.TAKE far \"\\x61lice\"",
+        "WEIR.TAKE mixed alice COST 2",
+        "WEIR.TAKE far alice COST x",
+        "WEIR.TAKE far evil",
+        "WEIR.TAKE far root",
+        "WEIR.TAKE nobody alice",
+        "WEIR.TAKE far vip-1 COST 20",
+        "WEIR.TAKE look bob",
+        "WEIR.TAKE look bob",
+        "WEIR.TAKE far 192.0.2.1",
+        "WEIR.CHECK 'gcra 3/s burst 2' alice",
+        "WEIR.CHECK 'gcra   3/1s burst 02' alice",
+        "WEIR.CHECK 'gcra 3/x' alice",
+        "WEIR.TAKE queue q",
+        "WEIR.TAKE queue q",
+        "WEIR.PEEK far alice",
+        "WEIR.PEEK 'gcra 3/s burst 2' alice COST 2",
+        "PING",
+        "WEIR.REFUND far alice 1",
+        "WEIR.REFUND queue q 1",
+        "WEIR.RESET mixed alice",
+        "WEIR.PEEK mixed alice",
+        "WEIR.TAKEALL 3 far alice 1 far bob 2 look bob 1",
+        "WEIR.TAKEALL 2 far alice 1 far evil 1",
+        "WEIR.TAKEALL 2 far alice 9 far root 1",
+        "WEIR.TAKEALL 1 look carol 1",
+        "WEIR.TAKEALL 2 near alice 1 near bob 1",
+        "WEIR.TAKEALL 2 far alice 1 nobody bob 1",
+        "CL.THROTTLE k 2 1 60",
+        "CL.THROTTLE k 2 1 60 3",
+        "CL.THROTTLE k 2 0 60",
+        "MULTI",
+        "WEIR.TAKE far alice",
+        "EXEC",
+        "WEIR.TAKE far alice",
+        "HELLO 3",
+        "WEIR.TAKE far alice",
+        "WEIR.CHECK 'gcra   3/1s burst 02' carol",
+        "WEIR.TAKEALL 2 far dave 1 far erin 2",
+        "HELLO 2",
+    };
+    for (size_t i = 0; i < sizeof requests / sizeof requests[0]; i++)
+        add(b, requests[i]);
+}
+
+/* A long pipeline: more than a batch has, keys that are alike, and then each kind. */
+static void make_requests(weir_buffer *b)
+{
+    static const char *const policies[] = {"far", "near", "mixed", "look", "gcra 1/s burst 3"};
+    weir_buffer_init(b, 1 << 20);
+    add_all_kinds(b);
+    for (int i = 0; i < 150; i++)
+        add_take(b, policies[i % 5], (char)('a' + i % 7), 1 + i % 3);
+    add_take(b, "far", 'z', 3000);
+    add_all_kinds(b);
+    add(b, "QUIT");
+}
+
+static void replies_are_those_of_a_local_daemon(void **unused)
+{
+    (void)unused;
+    static rig local, remote;
+    weir_buffer requests;
+    make_requests(&requests);
+    const char *bytes = (const char *)weir_buffer_data(&requests);
+    size_t len = weir_buffer_len(&requests);
+    rig_open(&local, false);
+    speak(&local, bytes, len, (uint32_t)len);
+    assert_int_equal(local.ready, 0);
+    static const uint32_t most[] = {1, 2, 7, 40, 300, 1 << 20};
+    for (uint32_t i = 0; i < 30; i++) {
+        rig_open(&remote, true);
+        remote.random = i + 1;
+        remote.redis->at_once = i == 20;
+        remote.hybrid->at_once = i % 10 == 0;
+        speak(&remote, bytes, len, most[i % 6]);
+        assert_int_equal(weir_buffer_len(&remote.said), weir_buffer_len(&local.said));
+        assert_memory_equal(weir_buffer_data(&remote.said), weir_buffer_data(&local.said),
+                            weir_buffer_len(&local.said));
+        assert_true(remote.redis->asked > 0 && remote.hybrid->asked > 0);
+        rig_close(&remote);
+    }
+    rig_close(&local);
+    weir_buffer_free(&requests);
+}
+
+/* ---- one thing at a time --------------------------------------------------------------------- */
+
+static void send(rig *r, const char *request)
+{
+    weir_buffer_append(&r->in, request, strlen(request));
+    weir_buffer_append(&r->in, "\r\n", 2);
+}
+
+static void expect(rig *r, const char *said)
+{
+    weir_buffer_append(&r->said, "", 1);
+    assert_string_equal((const char *)weir_buffer_data(&r->said), said);
+    weir_buffer_clear(&r->said);
+}
+
+/* What is before those that wait is answered at once, and what is behind them waits as well. */
+static void order_is_kept(void **unused)
+{
+    (void)unused;
+    static rig r;
+    rig_open(&r, true);
+    send(&r, "PING");
+    send(&r, "WEIR.PEEK near a");
+    send(&r, "WEIR.TAKE far a");
+    send(&r, "WEIR.TAKE near a");
+    send(&r, "ECHO x");
+    assert_int_equal(run(&r), WEIR_SESSION_ASK);
+    expect(&r, "+PONG\r\n*6\r\n:1\r\n:3\r\n:3\r\n:0\r\n:0\r\n:0\r\n");
+    send(&r, "WEIR.TAKE far a"); /* it is no part of what was asked */
+    send(&r, "NOSUCH");
+    assert_int_equal(run(&r), WEIR_SESSION_ASK);
+    settle(&r);
+    assert_int_equal(run(&r), WEIR_SESSION_ASK);
+    expect(&r, "*6\r\n:1\r\n:4\r\n:3\r\n:0\r\n:1000\r\n:0\r\n"
+               "*6\r\n:1\r\n:3\r\n:2\r\n:0\r\n:60000\r\n:0\r\n$1\r\nx\r\n");
+    settle(&r);
+    assert_int_equal(run(&r), WEIR_SESSION_READ);
+    expect(&r, "*6\r\n:1\r\n:4\r\n:2\r\n:0\r\n:2000\r\n:0\r\n"
+               "-ERR unknown command 'NOSUCH'; WEIR.HELP lists those there are\r\n");
+    assert_int_equal(weir_buffer_len(&r.in), 0);
+    rig_close(&r);
+}
+
+static void errors_say_what_helps(void **unused)
+{
+    (void)unused;
+    static rig r;
+    rig_open(&r, true);
+    r.redis->at_once = r.hybrid->at_once = true;
+    send(&r, "WEIR.TAKEALL 2 far a 1 near a 1");
+    send(&r, "WEIR.RESERVE far a 1 TTL 1s");
+    r.redis->status = WEIR_E_IO;
+    r.redis->reason = "the server is gone";
+    send(&r, "WEIR.TAKE far a");
+    send(&r, "WEIR.REFUND far a 1");
+    send(&r, "WEIR.RESET far a");
+    send(&r, "WEIR.EXPLAIN far a");
+    send(&r, "CL.THROTTLE k 1 1 60");
+    send(&r, "WEIR.TAKEALL 2 far root 1 far a 1");
+    r.hybrid->status = WEIR_E_UNSUPPORTED;
+    send(&r, "WEIR.REFUND mixed a 1");
+    send(&r, "WEIR.PEEK mixed a");
+    assert_int_equal(run(&r), WEIR_SESSION_READ);
+    expect(&r, "-ERR request 1: its policy has another engine than those before it: all must have "
+               "the same, or be asked for one by one\r\n"
+               "-ERR only a policy whose engine is local can reserve: take, and refund what is "
+               "left\r\n"
+               "-ERR the server is gone\r\n"
+               "-ERR the server is gone\r\n"
+               "-ERR the server is gone\r\n"
+               "-ERR the server is gone\r\n"
+               "-ERR the server is gone\r\n"
+               "-ERR request 1: the server is gone\r\n"
+               "-ERR a policy that queues or counts denials cannot give back\r\n"
+               "-ERR the policy's engine cannot decide by this policy\r\n");
+    rig_close(&r);
+}
+
+/* A client that goes while it waits, after any byte of what follows. */
+static void clients_go_away(void **unused)
+{
+    (void)unused;
+    static rig r;
+    static const char requests[] = "WEIR.TAKE far a\r\nWEIR.TAKE mixed 'b'\r\nWEIR.PEEK far a\r\n"
+                                   "WEIR.TAKEALL 2 far a 1 look b 1\r\nCL.THROTTLE k 1 1 60\r\n"
+                                   "WEIR.EXPLAIN far a\r\nWEIR.CHECK 'gcra 1/s' a\r\n";
+    for (size_t len = 1; len < sizeof requests; len++) {
+        rig_open(&r, true);
+        r.random = (uint32_t)len;
+        weir_buffer_append(&r.in, requests, len);
+        while (run(&r) == WEIR_SESSION_ASK && pick(&r, 6) > 0) {
+            if (pick(&r, 2))
+                settle(&r);
+            if (pick(&r, 4) == 0)
+                set_rules(&r, true);
+        }
+        rig_close(&r);
+    }
+}
+
+static void rules_change_while_it_waits(void **unused)
+{
+    (void)unused;
+    static rig r;
+    rig_open(&r, true);
+    send(&r, "WEIR.TAKE far a");
+    send(&r, "WEIR.CHECK 'fixed-window 2/m' a");
+    send(&r, "WEIR.EXPLAIN far vip-1");
+    assert_int_equal(run(&r), WEIR_SESSION_ASK);
+    set_rules(&r, false);
+    settle(&r);
+    assert_int_equal(run(&r), WEIR_SESSION_READ);
+    expect(&r, "*6\r\n:1\r\n:4\r\n:3\r\n:0\r\n:1000\r\n:0\r\n"
+               "*6\r\n:1\r\n:2\r\n:1\r\n:0\r\n:60000\r\n:0\r\n"
+               "*6\r\n$12\r\npolicy   far\r\n$14\r\nkey      vip-1\r\n"
+               "$26\r\nlimit    gcra 1/s burst 40\r\n$38\r\n         because of the override "
+               "vip-*\r\n$38\r\nstate    40 of 40 free; as good as new\r\n"
+               "$12\r\nnext     now\r\n");
+    send(&r, "WEIR.TAKE far a"); /* it is local now */
+    assert_int_equal(run(&r), WEIR_SESSION_READ);
+    expect(&r, "*6\r\n:1\r\n:4\r\n:3\r\n:0\r\n:1000\r\n:0\r\n");
+    rig_close(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(replies_are_those_of_a_local_daemon),
+        cmocka_unit_test(order_is_kept),
+        cmocka_unit_test(errors_say_what_helps),
+        cmocka_unit_test(clients_go_away),
+        cmocka_unit_test(rules_change_while_it_waits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Rounds that need the engine below: which of their questions it is asked, and the way back. Each
+ * question is asked below at most once, with its own on_error; so one without an answer there gets
+ * one all the same. Where a key is exhausted, one question goes ahead, and the others wait for what
+ * it learns. */
+
+#include "engine/hybrid/hybrid.h"
+
+#include "port/port.h"
+
+pass *pass_new(hybrid *h, weir_round *r)
+{
+    size_t waits = r->len * sizeof(wait), from = r->len * sizeof(struct below_from);
+    pass *p = port_zalloc(1, sizeof *p + waits + from);
+    if (!p)
+        return NULL;
+    p->engine = h;
+    p->round = r;
+    p->asking = true;
+    p->from = (struct below_from *)(void *)((char *)(p + 1) + waits);
+    r->inside = p;
+    return p;
+}
+
+/* What is learned by asking about a key of `s`. */
+static struct below_from from_of(const weir_question *q, weir_slot *s, uint32_t index)
+{
+    struct below_from f = {.index = index};
+    if (s && q->verb == WEIR_VERB_TAKE) {
+        f.slot = s;
+        f.uses = s->uses;
+        f.probe = s->share.exhausted;
+        s->probes += f.probe;
+    }
+    return f;
+}
+
+void pass_add(pass *p, uint32_t index, weir_slot *s)
+{
+    p->from[p->to_ask++] = from_of(&p->round->question[index], s, index);
+    p->left++;
+}
+
+void pass_wait(pass *p, uint32_t index, weir_slot *s)
+{
+    wait *w = &p->wait[index];
+    w->pass = p;
+    w->index = index;
+    w->slot = s;
+    w->next = s->waits;
+    s->waits = w;
+    p->left++;
+}
+
+static void end_wait(wait *w)
+{
+    wait **at = &w->slot->waits;
+    while (*at != w)
+        at = &(*at)->next;
+    *at = w->next;
+    w->slot = NULL;
+}
+
+/* One question of it has its answer. */
+static void answered(pass *p)
+{
+    if (--p->left > 0 || p->asking)
+        return;
+    pass **at = &p->engine->done;
+    while (*at)
+        at = &(*at)->next;
+    p->next = NULL;
+    *at = p;
+}
+
+/* ---- asking below ---------------------------------------------------------------------------- */
+
+static void copy_answer(weir_question *to, const weir_question *from)
+{
+    to->status = from->status;
+    to->decision = from->decision;
+    to->answer = from->answer;
+    to->throttle_status = from->throttle_status;
+    to->granted = from->granted;
+    to->by_error = from->by_error;
+    to->reason = from->reason;
+}
+
+/* Is the slot still that of the key that was asked about? */
+static weir_slot *slot_of(const struct below_from *f)
+{
+    return f->slot && f->slot->policy && f->slot->uses == f->uses ? f->slot : NULL;
+}
+
+static void learn(hybrid *h, const struct below_from *f, const weir_question *q, int64_t sent_ns,
+                  int64_t now_ns)
+{
+    weir_slot *s = slot_of(f);
+    if (!s)
+        return;
+    s->probes -= f->probe;
+    if (q->status != WEIR_OK || q->by_error)
+        s->below_until_ns = now_ns + h->interval_ns;
+    else
+        weir_share_learn(&s->share, &s->policy->plan, &q->decision, q->cost, sent_ns, now_ns);
+}
+
+/* Takes `a` out of its pass. */
+static void unlink_ask(below_ask *a)
+{
+    below_ask **at = &a->pass->asks;
+    while (*at != a)
+        at = &(*at)->next;
+    *at = a->next;
+}
+
+static void back(below_ask *a, int64_t now_ns)
+{
+    pass *p = a->pass;
+    hybrid *h = p->engine;
+    unlink_ask(a);
+    if (a->round.all)
+        p->round->blocking = a->round.blocking;
+    for (size_t i = 0; i < a->round.len; i++) {
+        if (a->question)
+            copy_answer(&p->round->question[a->from[i].index], &a->question[i]);
+        learn(h, &a->from[i], &a->round.question[i], a->sent_ns, now_ns);
+    }
+    h->inside++; /* the pass may be answered by what follows, but not freed */
+    for (size_t i = 0; i < a->round.len; i++) {
+        weir_slot *s = slot_of(&a->from[i]);
+        if (s && s->waits)
+            pass_release(h, s, now_ns);
+    }
+    h->inside--;
+    for (size_t i = a->round.len; i > 0; i--)
+        answered(p);
+    port_free(a);
+}
+
+static void came_back(weir_round *r, int64_t now_ns)
+{
+    below_ask *a = (below_ask *)(void *)((char *)r - offsetof(below_ask, round));
+    hybrid *h = a->pass->engine;
+    back(a, now_ns);
+    hybrid_deliver(h, now_ns);
+}
+
+static void fail(pass *p, const struct below_from *from, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        weir_question *q = &p->round->question[from[i].index];
+        weir_slot *s = slot_of(&from[i]);
+        if (s)
+            s->probes -= from[i].probe;
+        q->status = WEIR_E_NOMEM;
+        q->by_error = false;
+        q->reason = NULL;
+        answered(p);
+    }
+}
+
+/* Asks below what `from` says. Where that is the whole round, the asker's own questions do. */
+static void ask_below(pass *p, const struct below_from *from, size_t n, int64_t now_ns)
+{
+    hybrid *h = p->engine;
+    bool whole = n == p->round->len;
+    size_t rest = n * sizeof *from + (whole ? 0 : n * sizeof(weir_question));
+    below_ask *a = port_zalloc(1, sizeof *a + rest);
+    if (!a) {
+        fail(p, from, n);
+        return;
+    }
+    weir_question *copies = whole ? NULL : (weir_question *)(void *)(a + 1);
+    *a = (below_ask){.next = p->asks, .pass = p, .sent_ns = now_ns, .question = copies};
+    a->from =
+        (struct below_from *)(void *)((char *)(a + 1) + (whole ? 0 : n * sizeof(weir_question)));
+    for (size_t i = 0; i < n; i++) {
+        a->from[i] = from[i];
+        if (copies)
+            copies[i] = p->round->question[from[i].index];
+    }
+    a->round = (weir_round){.question = whole ? p->round->question : copies,
+                            .len = n,
+                            .all = p->round->all,
+                            .done = came_back};
+    p->asks = a;
+    if (h->below->calls->ask(h->below, &a->round, now_ns))
+        back(a, now_ns);
+}
+
+void pass_send(pass *p, int64_t now_ns)
+{
+    size_t n = p->to_ask;
+    p->to_ask = 0;
+    if (n > 0)
+        ask_below(p, p->from, n, now_ns);
+}
+
+/* ---- waiting --------------------------------------------------------------------------------- */
+
+static void release(hybrid *h, weir_slot *s, wait *w, int64_t now_ns)
+{
+    pass *p = w->pass;
+    weir_question *q = &p->round->question[w->index];
+    outcome o = hybrid_decide(h, s, q, now_ns);
+    w->slot = NULL; /* it has waited once: no more */
+    if (o == OUTCOME_HERE) {
+        answered(p);
+        return;
+    }
+    struct below_from from = from_of(q, s, w->index);
+    ask_below(p, &from, 1, now_ns);
+}
+
+void pass_release(hybrid *h, weir_slot *s, int64_t now_ns)
+{
+    wait *first = NULL;
+    while (s->waits) { /* they are in the order of the last first */
+        wait *w = s->waits;
+        s->waits = w->next;
+        w->next = first;
+        first = w;
+    }
+    while (first) {
+        wait *w = first;
+        first = w->next;
+        release(h, s, w, now_ns);
+    }
+}
+
+/* ---- going away ------------------------------------------------------------------------------ */
+
+/* Those who wait for a question that will have no answer find another way. */
+static void abandon_ask(hybrid *h, below_ask *a, int64_t now_ns)
+{
+    h->below->calls->abandon(h->below, &a->round);
+    for (size_t i = 0; i < a->round.len; i++) {
+        weir_slot *s = slot_of(&a->from[i]);
+        if (!s || !a->from[i].probe)
+            continue;
+        s->probes--;
+        if (s->probes == 0)
+            pass_release(h, s, now_ns);
+    }
+    port_free(a);
+}
+
+void pass_abandon(pass *p, int64_t now_ns)
+{
+    hybrid *h = p->engine;
+    for (pass **at = &h->done; *at; at = &(*at)->next)
+        if (*at == p) {
+            *at = p->next;
+            port_free(p);
+            hybrid_deliver(h, now_ns);
+            return;
+        }
+    for (size_t i = 0; i < p->round->len; i++)
+        if (p->wait[i].slot)
+            end_wait(&p->wait[i]);
+    while (p->asks) {
+        below_ask *a = p->asks;
+        p->asks = a->next;
+        abandon_ask(h, a, now_ns);
+    }
+    port_free(p);
+    if (h->done)
+        hybrid_deliver(h, now_ns);
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* The arithmetic of shares: how much may be owed or leased, for how long, and when to settle. */
+
+#include "engine/hybrid/share.h"
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t most(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* a + b, or INT64_MAX if that is too much; both 0 or more. */
+static int64_t later(int64_t a, int64_t b)
+{
+    return a > INT64_MAX - b ? INT64_MAX : a + b;
+}
+
+static bool is_bucket(const weir_layer *l)
+{
+    return l->algorithm == WEIR_GCRA || l->algorithm == WEIR_TOKEN_BUCKET ||
+           l->algorithm == WEIR_LEAKY_BUCKET;
+}
+
+/* A shorter window could end while an answer is under way, and nobody could say which it was of. */
+static int64_t window_of(const weir_policy *p, int64_t interval_ns)
+{
+    const weir_layer *l = &p->layer[0];
+    if (p->layers != 1 || l->algorithm != WEIR_FIXED_WINDOW)
+        return 0;
+    if (l->period_ns == 0)
+        return 20 * (int64_t)3600 * 1000000000; /* of the calendar: the shortest day is longer */
+    return l->period_ns / 8 >= interval_ns ? l->period_ns : 0;
+}
+
+weir_share_plan weir_share_plan_of(const weir_policy *p, int64_t count, int64_t interval_ns,
+                                   int64_t idle_ns)
+{
+    const weir_layer *first = &p->layer[0];
+    weir_share_plan plan = {.kind = WEIR_SHARE_LEASED,
+                            .window_ns = window_of(p, interval_ns),
+                            .tat = p->layers == 1 && is_bucket(first) && !first->stepped,
+                            .num = first->num,
+                            .den = first->den,
+                            .cost_max = first->limit,
+                            .interval_ns = interval_ns,
+                            .idle_ns = idle_ns};
+    bool may = true;
+    for (uint32_t i = 0; i < p->layers; i++) {
+        const weir_layer *l = &p->layer[i];
+        plan.cost_max = least(plan.cost_max, l->limit);
+        may = may && l->algorithm != WEIR_LEAKY_QUEUE && !l->count_denied;
+        if (!is_bucket(l))
+            plan.kind = WEIR_SHARE_COUNTED;
+    }
+    plan.cap = least(count, plan.cost_max / WEIR_SHARE_PARTS);
+    if (!may || plan.cap == 0) {
+        plan.kind = WEIR_SHARE_NONE;
+        plan.cap = 0;
+    }
+    return plan;
+}
+
+/* How long `units` take to drain, rounded up. */
+static int64_t drain_ns(const weir_share_plan *p, int64_t units)
+{
+    unsigned __int128 ns = ((unsigned __int128)units * p->den + p->num - 1) / p->num;
+    return ns < (unsigned __int128)WEIR_SPAN_NS_MAX ? (int64_t)ns : WEIR_SPAN_NS_MAX;
+}
+
+void weir_share_figures(const weir_share *s, const weir_share_plan *p, int64_t now_ns, int64_t cost,
+                        bool allowed, weir_decision *ret)
+{
+    int64_t retry_ns = 0;
+    if (!allowed) {
+        retry_ns = s->retry_at_ns - now_ns;
+        if (p->tat && cost > s->deny_cost)
+            retry_ns = later(retry_ns, drain_ns(p, cost - s->deny_cost));
+    }
+    *ret = (weir_decision){.limit = s->limit,
+                           .remaining = most(s->remaining + s->balance, 0),
+                           .retry_after_ns = retry_ns,
+                           .reset_after_ns = most(s->reset_at_ns - now_ns, retry_ns),
+                           .layer = s->layer,
+                           .allowed = allowed};
+}
+
+static void end_window(weir_share *s)
+{
+    s->balance = 0;
+    s->debt = 0;
+    s->floor = 0;
+    s->good_until_ns = 0;
+    s->end_ns_min = 0;
+    s->end_ns_max = 0;
+    s->epoch++;
+}
+
+void weir_share_turn(weir_share *s, const weir_share_plan *p, int64_t now_ns)
+{
+    if (p->window_ns > 0 && s->end_ns_max > 0 && now_ns >= s->end_ns_max)
+        end_window(s);
+}
+
+/* Learns when the window ends: the server counts from some moment between sent_ns and now_ns, in us
+ * that were rounded up. Returns until when its figures may be used. */
+static int64_t learn_window(weir_share *s, const weir_share_plan *p, int64_t reset_after_ns,
+                            int64_t sent_ns, int64_t now_ns)
+{
+    if (reset_after_ns == 0 || now_ns - sent_ns > p->window_ns / 4)
+        return 0;
+    int64_t min_ns = later(sent_ns, reset_after_ns) - 1000, max_ns = later(now_ns, reset_after_ns);
+    if (s->end_ns_max > 0 && min_ns > s->end_ns_max) /* of the next window */
+        end_window(s);
+    if (s->end_ns_max == 0) {
+        s->end_ns_min = min_ns;
+        s->end_ns_max = max_ns;
+        return min_ns;
+    }
+    if (max_ns < s->end_ns_min) /* of the window before: it was overtaken */
+        return 0;
+    s->end_ns_min = most(s->end_ns_min, min_ns);
+    s->end_ns_max = most(least(s->end_ns_max, max_ns), s->end_ns_min);
+    return s->end_ns_min;
+}
+
+static int64_t ahead(const weir_share *s, const weir_share_plan *p)
+{
+    return least(p->cap, later(most(s->rate, s->used), most(s->rate, s->used)) + 1);
+}
+
+/* What is exhausted below is not asked for more in advance: whoever finds nothing here asks. */
+static void set_low(weir_share *s, const weir_share_plan *p)
+{
+    if (p->kind == WEIR_SHARE_COUNTED)
+        s->low = s->floor / 2;
+    else
+        s->low = s->exhausted ? INT64_MIN : ahead(s, p) / 2;
+}
+
+void weir_share_learn(weir_share *s, const weir_share_plan *p, const weir_decision *d, int64_t cost,
+                      int64_t sent_ns, int64_t now_ns)
+{
+    if (d->never)
+        return;
+    s->limit = d->limit;
+    s->layer = d->layer;
+    s->remaining = d->remaining;
+    s->reset_at_ns = later(now_ns, d->reset_after_ns);
+    s->exhausted = !d->allowed && d->remaining == 0;
+    s->deny_until_ns = 0;
+    if (!d->allowed) { /* a reset elsewhere is seen after idle_ns */
+        s->deny_cost = cost;
+        s->retry_at_ns = later(now_ns, d->retry_after_ns);
+        s->deny_until_ns = least(s->retry_at_ns, later(now_ns, p->idle_ns));
+    }
+    if (p->kind == WEIR_SHARE_LEASED) {
+        s->floor = 0;
+        s->good_until_ns = INT64_MAX;
+    } else {
+        int64_t until_ns = later(sent_ns, 2 * p->interval_ns);
+        if (p->window_ns > 0)
+            until_ns = least(until_ns, learn_window(s, p, d->reset_after_ns, sent_ns, now_ns));
+        s->floor = -least(p->cap, s->remaining / WEIR_SHARE_PARTS);
+        s->good_until_ns = until_ns;
+    }
+    set_low(s, p);
+}
+
+int64_t weir_share_want(const weir_share *s, const weir_share_plan *p)
+{
+    if (p->kind == WEIR_SHARE_LEASED)
+        return most(ahead(s, p) - s->balance, 0);
+    return most(-s->balance, 0);
+}
+
+int64_t weir_share_granted(weir_share *s, const weir_share_plan *p, uint32_t epoch, int64_t n,
+                           int64_t granted)
+{
+    if (epoch != s->epoch)
+        return 0;
+    s->balance += granted;
+    if (p->kind == WEIR_SHARE_LEASED)
+        return 0;
+    int64_t found_none = most(n - granted, 0);
+    int64_t over = most(found_none - s->debt, 0);
+    s->debt = found_none;
+    return over;
+}
+
+int64_t weir_share_tick(weir_share *s, const weir_share_plan *p, int64_t now_ns)
+{
+    if (s->used > 0)
+        s->used_at_ns = now_ns;
+    s->rate = most(s->used, s->rate / 2);
+    s->used = 0;
+    set_low(s, p);
+    if (p->kind != WEIR_SHARE_LEASED || s->balance <= 0 || s->asking ||
+        now_ns - s->used_at_ns < p->idle_ns)
+        return 0;
+    int64_t back = s->balance;
+    s->balance = 0;
+    return back;
+}
+
+bool weir_share_is_idle(const weir_share *s, const weir_share_plan *p, int64_t now_ns)
+{
+    return s->balance == 0 && !s->asking && now_ns - s->used_at_ns >= p->idle_ns &&
+           now_ns >= s->deny_until_ns;
+}
+
+void weir_share_forget(weir_share *s, bool fresh)
+{
+    s->good_until_ns = 0;
+    s->deny_until_ns = 0;
+    s->exhausted = false;
+    if (fresh) {
+        s->balance = 0;
+        s->debt = 0;
+        s->floor = 0;
+        s->epoch++;
+    }
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* A key lies in one of eight slots in a row, whose tags share a cache line. */
+
+#include "engine/hybrid/slots.h"
+
+#include "port/port.h"
+
+#include <string.h>
+
+enum { WAYS = 8, BUSY = 2 };
+
+weir_status weir_slots_open(weir_slots *t, size_t memory_bytes, int64_t interval_ns,
+                            int64_t idle_ns, int64_t count)
+{
+    size_t n = WAYS;
+    weir_secret secret;
+    while (2 * n * (sizeof *t->slot + sizeof *t->tag) <= memory_bytes)
+        n *= 2;
+    *t =
+        (weir_slots){.mask = n - 1, .interval_ns = interval_ns, .idle_ns = idle_ns, .count = count};
+    if (port_random(&secret, sizeof secret) != WEIR_OK)
+        return WEIR_E_IO;
+    weir_hash_init(&t->hash, secret);
+    t->slot = port_map(n * sizeof *t->slot);
+    t->tag = port_map(n * sizeof *t->tag);
+    if (t->slot && t->tag)
+        return WEIR_OK;
+    weir_slots_close(t);
+    return WEIR_E_NOMEM;
+}
+
+void weir_slots_close(weir_slots *t)
+{
+    for (size_t i = 0; i < WEIR_SLOT_CHAINS; i++)
+        for (weir_slot_policy *p = t->chain[i], *next; p; p = next) {
+            next = p->next;
+            port_free(p);
+        }
+    port_unmap(t->slot, (t->mask + 1) * sizeof *t->slot);
+    port_unmap(t->tag, (t->mask + 1) * sizeof *t->tag);
+    t->slot = NULL;
+    t->tag = NULL;
+}
+
+/* ---- policies -------------------------------------------------------------------------------- */
+
+static bool same_bytes(weir_bytes a, weir_bytes b)
+{
+    return a.len == b.len && (a.len == 0 || memcmp(a.at, b.at, a.len) == 0);
+}
+
+static bool same_policy(const weir_slot_policy *p, const weir_question *q)
+{
+    return p->id == q->policy_id && same_bytes(p->name, q->name);
+}
+
+static weir_slot_policy *new_policy(const weir_slots *t, const weir_question *q)
+{
+    weir_slot_policy *p = port_zalloc(1, sizeof *p + q->text.len + q->name.len);
+    if (!p)
+        return NULL;
+    p->id = q->policy_id;
+    p->policy = *q->policy;
+    p->plan = weir_share_plan_of(q->policy, t->count, t->interval_ns, t->idle_ns);
+    memcpy(p->bytes, q->text.at, q->text.len);
+    if (q->name.len > 0)
+        memcpy(p->bytes + q->text.len, q->name.at, q->name.len);
+    p->text = (weir_bytes){p->bytes, q->text.len};
+    p->name = (weir_bytes){p->bytes + q->text.len, q->name.len};
+    return p;
+}
+
+/* With a reference, or NULL. */
+static weir_slot_policy *hold_policy(weir_slots *t, const weir_question *q)
+{
+    weir_slot_policy **chain = &t->chain[q->policy_id % WEIR_SLOT_CHAINS];
+    for (weir_slot_policy *p = *chain; p; p = p->next)
+        if (same_policy(p, q)) {
+            p->refs++;
+            return p;
+        }
+    if (t->policies == WEIR_SLOT_POLICIES_MAX)
+        return NULL;
+    weir_slot_policy *p = new_policy(t, q);
+    if (!p)
+        return NULL;
+    p->refs = 1;
+    p->next = *chain;
+    *chain = p;
+    t->policies++;
+    return p;
+}
+
+static void drop_policy(weir_slots *t, weir_slot_policy *p)
+{
+    if (--p->refs > 0)
+        return;
+    weir_slot_policy **at = &t->chain[p->id % WEIR_SLOT_CHAINS];
+    while (*at != p)
+        at = &(*at)->next;
+    *at = p->next;
+    t->policies--;
+    port_free(p);
+}
+
+/* ---- slots ----------------------------------------------------------------------------------- */
+
+uint64_t weir_slots_hash(const weir_slots *t, const weir_question *q)
+{
+    uint64_t h = weir_hash(&t->hash, q->policy_id, q->key.at, q->key.len);
+    return h ? h : 1;
+}
+
+static uint32_t tag_of(uint64_t hash)
+{
+    return (uint32_t)(hash >> 32) | 1;
+}
+
+static size_t row_of(const weir_slots *t, uint64_t hash)
+{
+    return (size_t)hash & t->mask & ~(size_t)(WAYS - 1);
+}
+
+static bool is_share_of(const weir_slot *s, const weir_question *q, uint64_t hash)
+{
+    return s->hash == hash && s->policy && s->key_len == q->key.len && same_policy(s->policy, q) &&
+           memcmp(s->key, q->key.at, q->key.len) == 0;
+}
+
+weir_slot *weir_slots_find(weir_slots *t, const weir_question *q, uint64_t hash)
+{
+    uint32_t tag = tag_of(hash);
+    size_t row = row_of(t, hash);
+    for (size_t i = row; i < row + WAYS; i++)
+        if (t->tag[i] == tag && is_share_of(&t->slot[i], q, hash))
+            return &t->slot[i];
+    return NULL;
+}
+
+/* A slot without a share stands for whatever has its hash: it only counts. */
+static weir_slot *find_counted(weir_slots *t, uint64_t hash)
+{
+    size_t row = row_of(t, hash);
+    for (size_t i = row; i < row + WAYS; i++)
+        if (t->slot[i].hash == hash && !t->slot[i].policy)
+            return &t->slot[i];
+    return NULL;
+}
+
+/* A slot for a key that has none: a free one, or that of the key without a share that was counted
+ * from the earliest. */
+static weir_slot *claim(weir_slots *t, uint64_t hash, int64_t now_ns)
+{
+    weir_slot *best = NULL;
+    size_t row = row_of(t, hash);
+    for (size_t i = row; i < row + WAYS; i++) {
+        weir_slot *s = &t->slot[i];
+        if (s->policy)
+            continue;
+        if (s->hash == 0) {
+            best = s;
+            break;
+        }
+        if (!best || s->since_ns < best->since_ns)
+            best = s;
+    }
+    if (!best)
+        return NULL;
+    best->hash = hash;
+    best->since_ns = now_ns;
+    best->asked = 0;
+    t->tag[best - t->slot] = tag_of(hash);
+    return best;
+}
+
+static weir_slot *promote(weir_slots *t, weir_slot *s, const weir_question *q, int64_t now_ns)
+{
+    weir_slot_policy *p = NULL;
+    if (weir_share_plan_of(q->policy, t->count, t->interval_ns, t->idle_ns).kind != WEIR_SHARE_NONE)
+        p = hold_policy(t, q);
+    if (!p)
+        return NULL;
+    s->policy = p;
+    s->share = (weir_share){.used_at_ns = now_ns};
+    s->key_len = (uint32_t)q->key.len;
+    s->below_until_ns = 0;
+    s->uses++;
+    memcpy(s->key, q->key.at, q->key.len);
+    s->before = NULL;
+    s->after = NULL;
+    t->shares++;
+    weir_slots_later(t, s, now_ns);
+    return s;
+}
+
+weir_slot *weir_slots_count(weir_slots *t, const weir_question *q, uint64_t hash, int64_t now_ns)
+{
+    weir_slot *s = find_counted(t, hash);
+    if (!s)
+        s = claim(t, hash, now_ns);
+    if (!s)
+        return NULL;
+    if (now_ns - s->since_ns >= t->interval_ns) {
+        s->since_ns = now_ns;
+        s->asked = 0;
+    }
+    return ++s->asked > BUSY ? promote(t, s, q, now_ns) : NULL;
+}
+
+/* ---- the list -------------------------------------------------------------------------------- */
+
+static void unlink_slot(weir_slots *t, weir_slot *s)
+{
+    if (s->before)
+        s->before->after = s->after;
+    else if (t->first == s)
+        t->first = s->after;
+    if (s->after)
+        s->after->before = s->before;
+    else if (t->last == s)
+        t->last = s->before;
+    s->before = NULL;
+    s->after = NULL;
+}
+
+void weir_slots_later(weir_slots *t, weir_slot *s, int64_t now_ns)
+{
+    unlink_slot(t, s);
+    s->check_ns = now_ns + t->interval_ns;
+    s->before = t->last;
+    if (t->last)
+        t->last->after = s;
+    else
+        t->first = s;
+    t->last = s;
+}
+
+void weir_slots_drop(weir_slots *t, weir_slot *s)
+{
+    unlink_slot(t, s);
+    drop_policy(t, s->policy);
+    s->policy = NULL;
+    s->hash = 0;
+    t->tag[s - t->slot] = 0;
+    t->shares--;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+#ifndef WEIR_ENGINE_HYBRID_SLOTS_H
+#define WEIR_ENGINE_HYBRID_SLOTS_H
+/* Which keys are busy, and their shares: a table of fixed size under a keyed hash. A key that is
+ * asked about is counted in a slot first; only one that is busy gets a share, and with it a copy of
+ * its text and of its policy. What finds no slot has no share: it is asked about below. */
+
+#include "engine/hybrid/share.h"
+#include "service/engine.h"
+#include "store/hash.h"
+
+/* Bytes of a key that may have a share. */
+#define WEIR_SLOT_KEY_MAX 128
+
+/* Different policies, by text and by the name of their rule, that have shares at once. */
+#define WEIR_SLOT_POLICIES_MAX 1024
+
+/* What the shares of one policy have in common. */
+typedef struct weir_slot_policy {
+    struct weir_slot_policy *next; /* in its chain */
+    size_t refs;                   /* slots */
+    uint64_t id;
+    weir_policy policy;
+    weir_share_plan plan;
+    weir_bytes text, name; /* in `bytes` */
+    char bytes[];
+} weir_slot_policy;
+
+typedef struct weir_slot {
+    uint64_t hash;    /* of the policy's id and the key; 0: the slot is free */
+    int64_t since_ns; /* questions are counted from here on ... */
+    uint32_t asked;   /* ... so many */
+    uint32_t key_len;
+    weir_slot_policy *policy;         /* NULL: it has no share */
+    struct weir_slot *before, *after; /* in the list of those that have shares, by check_ns */
+    int64_t check_ns;
+    int64_t below_until_ns; /* what is not answered here is asked below alone, until then */
+    struct wait *waits;     /* the engine's: who waits for the answer to another question */
+    uint32_t probes;        /* questions below that others wait for */
+    uint32_t uses;          /* of this slot by different keys: to know one again */
+    weir_share share;
+    char key[WEIR_SLOT_KEY_MAX];
+} weir_slot;
+
+enum { WEIR_SLOT_CHAINS = 256 };
+
+typedef struct weir_slots {
+    weir_hash_keys hash;
+    uint32_t *tag; /* of each slot: a part of its hash, not 0; 0: free */
+    weir_slot *slot;
+    size_t mask;             /* slots - 1 */
+    weir_slot *first, *last; /* of those that have shares */
+    size_t shares;
+    size_t policies;
+    weir_slot_policy *chain[WEIR_SLOT_CHAINS];
+    int64_t interval_ns, idle_ns, count;
+} weir_slots;
+
+/*  memory_bytes  of the table; as many slots as fit there, a power of two.
+ * Returns WEIR_OK; WEIR_E_NOMEM; WEIR_E_IO without random. */
+WEIR_NODISCARD weir_status weir_slots_open(weir_slots *t, size_t memory_bytes, int64_t interval_ns,
+                                           int64_t idle_ns, int64_t count);
+void weir_slots_close(weir_slots *t);
+
+/* The slot of a question's key, if it has one. */
+weir_slot *weir_slots_find(weir_slots *t, const weir_question *q, uint64_t hash);
+
+/* Never 0. */
+uint64_t weir_slots_hash(const weir_slots *t, const weir_question *q);
+
+/* Counts a question about a key of at most WEIR_SLOT_KEY_MAX bytes that has no share, and gives it one if it is busy: asked about more
+ * than twice within an interval. Returns the slot if it has a share now, else NULL. */
+weir_slot *weir_slots_count(weir_slots *t, const weir_question *q, uint64_t hash, int64_t now_ns);
+
+/* Puts a slot that has a share at the end of the list, to be looked at after an interval. */
+void weir_slots_later(weir_slots *t, weir_slot *s, int64_t now_ns);
+
+/* Takes its share away. Nobody waits there, and nothing is under way. */
+void weir_slots_drop(weir_slots *t, weir_slot *s);
+
+#endif

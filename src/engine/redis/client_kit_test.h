@@ -1,0 +1,534 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+#ifndef WEIR_ENGINE_REDIS_CLIENT_KIT_TEST_H
+#define WEIR_ENGINE_REDIS_CLIENT_KIT_TEST_H
+/* For tests of the client: a dialer with a clock of its own, and servers behind it that read what
+ * is sent and answer by what they are told. A decision's `remaining` is the cost that was asked
+ * for, so that an answer can be told from another's. */
+
+#include "engine/redis/client_inside.h"
+
+#include "codec/resp.h"
+#include "port/port.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define MS WEIR_REDIS_MS
+
+enum { LINES_MAX = 256, ALARMS_MAX = 2048, SERVERS_MAX = 8, SAY_MAX = 16, LOG_MAX = 8192 };
+
+struct port_line {
+    bool used, up;
+    char host[WEIR_REDIS_HOST_MAX];
+    uint16_t port;
+    port_line_events events;
+    void *ctx;
+    weir_buffer in, out;
+    weir_resp_parser parser;
+    bool asking;
+};
+
+struct port_alarm {
+    bool used;
+    void (*fn)(void *ctx, int64_t now_ns);
+    void *ctx;
+    int64_t at_ns;
+};
+
+/* A server, by its port. */
+typedef struct server {
+    uint16_t port;
+    bool is_down; /* nobody listens */
+    bool is_hung; /* it says nothing */
+    bool has_module, has_functions, has_library, has_script;
+    int version;                 /* of the library; 0: 1 */
+    const char *role;            /* NULL: "master" */
+    const char *slots;           /* what CLUSTER SLOTS says; NULL: that there is no Cluster */
+    const char *master;          /* what a Sentinel says; NULL: it knows of none */
+    const char *user, *password; /* NULL: none */
+    const char *error;           /* in place of every decision; NULL: none */
+    const char *say[SAY_MAX];    /* in place of the next decisions, one after the other */
+    size_t said, to_say;
+    const char *loading;                                      /* in place of the answer to ROLE */
+    size_t asks, dials, loads, askings, slots_asked, clients; /* counted; the last: lines now */
+    char last[4096]; /* the last decision asked for, its words parted by blanks */
+} server;
+
+static struct kit {
+    port_dialer port;
+    int64_t now_ns;
+    port_line line[LINES_MAX];
+    port_alarm alarm[ALARMS_MAX];
+    server server[SERVERS_MAX];
+    size_t servers;
+    bool bytewise;  /* what servers say comes byte by byte */
+    bool holds;     /* dialled lines stay as they are */
+    size_t len_max; /* of a line's buffers */
+    char log[LOG_MAX];
+    weir_redis_counts counts;
+    const char *url[8];
+    weir_redis_options options;
+    weir_redis_client *client;
+    weir_policy policy;
+} kit;
+
+/* ---- the dialer ------------------------------------------------------------------------------ */
+
+static server *server_at(uint16_t port)
+{
+    for (size_t i = 0; i < kit.servers; i++) {
+        if (kit.server[i].port == port)
+            return &kit.server[i];
+    }
+    return NULL;
+}
+
+static port_line *kit_dial(port_dialer *d, const port_place *to, const port_line_events *events,
+                           void *ctx)
+{
+    (void)d;
+    for (size_t i = 0; i < LINES_MAX; i++) {
+        port_line *l = &kit.line[i];
+        if (l->used)
+            continue;
+        *l = (port_line){.used = true, .port = to->port, .events = *events, .ctx = ctx};
+        snprintf(l->host, sizeof l->host, "%s", to->host);
+        weir_buffer_init(&l->in, kit.len_max);
+        weir_buffer_init(&l->out, kit.len_max);
+        weir_resp_init(&l->parser, NULL);
+        if (server_at(to->port))
+            server_at(to->port)->dials++;
+        return l;
+    }
+    return NULL;
+}
+
+static weir_buffer *kit_out(port_line *l)
+{
+    return &l->out;
+}
+
+static void kit_send(port_line *l)
+{
+    assert_true(l->used);
+}
+
+static void drop_line(port_line *l)
+{
+    assert_true(l->used);
+    weir_buffer_free(&l->in);
+    weir_buffer_free(&l->out);
+    l->used = false;
+}
+
+static port_alarm *kit_alarm(port_dialer *d, void (*fn)(void *ctx, int64_t now_ns), void *ctx)
+{
+    (void)d;
+    for (size_t i = 0; i < ALARMS_MAX; i++) {
+        if (kit.alarm[i].used)
+            continue;
+        kit.alarm[i] = (port_alarm){true, fn, ctx, INT64_MAX};
+        return &kit.alarm[i];
+    }
+    return NULL;
+}
+
+static void kit_set(port_alarm *a, int64_t at_ns)
+{
+    assert_true(a->used);
+    a->at_ns = at_ns;
+}
+
+static void kit_drop(port_alarm *a)
+{
+    if (a)
+        a->used = false;
+}
+
+static int64_t kit_now(port_dialer *d)
+{
+    (void)d;
+    return kit.now_ns;
+}
+
+static const port_dialer_calls kit_calls = {kit_dial,  kit_out, kit_send, drop_line,
+                                            kit_alarm, kit_set, kit_drop, kit_now};
+
+/* ---- what servers say ------------------------------------------------------------------------ */
+
+static void put(weir_buffer *b, const char *text)
+{
+    weir_buffer_append(b, text, strlen(text));
+}
+
+static bool is(weir_resp_arg arg, const char *word)
+{
+    return weir_resp_word_is(arg, word);
+}
+
+static void put_figures(weir_buffer *b, int64_t cost)
+{
+    const int64_t v[8] = {1, 1000000, cost, 0, 1000, 0, 0, 0};
+    weir_resp_put_array(b, 8);
+    weir_resp_put_integers(b, v, 8);
+}
+
+static void decide(server *s, const weir_resp_request *r, weir_buffer *b)
+{
+    s->asks++;
+    size_t len = 0;
+    for (size_t i = 0; i < r->args && len + r->arg[i].len + 2 < sizeof s->last; i++) {
+        memcpy(s->last + len, r->arg[i].at, r->arg[i].len);
+        len += r->arg[i].len;
+        s->last[len++] = ' ';
+    }
+    s->last[len > 0 ? len - 1 : 0] = 0;
+    if (s->said < s->to_say) {
+        put(b, s->say[s->said++]);
+        return;
+    }
+    if (s->error) {
+        put(b, s->error);
+        return;
+    }
+    bool by_library = is(r->arg[0], "FCALL"), by_script = is(r->arg[0], "EVALSHA");
+    if ((by_library && !s->has_library) || (by_script && !s->has_script)) {
+        put(b, by_library ? "-ERR Function not found\r\n" : "-NOSCRIPT No matching script.\r\n");
+        return;
+    }
+    if (!by_library && !by_script && !s->has_module) {
+        put(b, "-ERR unknown command 'WEIR.ASK', with args beginning with: \r\n");
+        return;
+    }
+    int64_t cost = 0;
+    size_t at = by_library ? 6 : by_script ? 7 : 4;
+    (void)weir_resp_i64(r->arg[at].at, r->arg[at].len, &cost);
+    put_figures(b, cost);
+}
+
+static void answer_shake(server *s, const weir_resp_request *r, weir_buffer *b)
+{
+    const weir_resp_arg *a = r->arg;
+    if (is(a[0], "AUTH")) {
+        bool good = s->password && r->args >= 2 && a[r->args - 1].len == strlen(s->password) &&
+                    memcmp(a[r->args - 1].at, s->password, a[r->args - 1].len) == 0;
+        put(b, good ? "+OK\r\n" : "-WRONGPASS invalid username-password pair\r\n");
+    } else if (is(a[0], "ROLE") && s->loading) {
+        put(b, s->loading);
+    } else if (is(a[0], "ROLE")) {
+        weir_resp_put_array(b, 3);
+        weir_resp_put_text(b, s->role ? s->role : "master");
+        put(b, ":0\r\n*1\r\n*2\r\n$1\r\nx\r\n$-1\r\n");
+    } else if (is(a[0], "COMMAND")) {
+        put(b, s->has_module ? "*1\r\n*3\r\n$8\r\nweir.ask\r\n:5\r\n*1\r\n+write\r\n"
+                             : "*1\r\n*-1\r\n");
+    } else if (is(a[0], "FUNCTION")) {
+        s->has_library = true;
+        s->version = 1;
+        s->loads++;
+        put(b, "$4\r\nweir\r\n");
+    } else if (is(a[0], "SCRIPT")) {
+        s->has_script = true;
+        s->loads++;
+        put(b, "$40\r\n0123456789012345678901234567890123456789\r\n");
+    } else if (is(a[0], "SENTINEL")) {
+        put(b, s->master ? s->master : "*-1\r\n");
+    } else {
+        put(b, "+OK\r\n");
+    }
+}
+
+static void answer_one(server *s, port_line *l, const weir_resp_request *r, weir_buffer *b)
+{
+    const weir_resp_arg *a = r->arg;
+    if (is(a[0], "CLUSTER")) {
+        s->slots_asked++;
+        put(b, s->slots ? s->slots : "-ERR This instance has cluster support disabled\r\n");
+    } else if (is(a[0], "FCALL") && is(a[1], "WEIR_VERSION")) {
+        if (!s->has_functions)
+            put(b, "-ERR unknown command 'FCALL'\r\n");
+        else if (!s->has_library)
+            put(b, "-ERR Function not found\r\n");
+        else
+            weir_resp_put_i64(b, s->version ? s->version : 1);
+    } else if (is(a[0], "ASKING")) {
+        s->askings++;
+        l->asking = true;
+        put(b, "+OK\r\n");
+    } else if (is(a[0], "WEIR.ASK") || is(a[0], "WEIR.ASKALL") || is(a[0], "FCALL") ||
+               is(a[0], "EVALSHA") || is(a[0], "CL.THROTTLE")) {
+        decide(s, r, b);
+        l->asking = false;
+    } else {
+        answer_shake(s, r, b);
+    }
+}
+
+/* ---- what happens ---------------------------------------------------------------------------- */
+
+static void hear(port_line *l)
+{
+    if (weir_buffer_len(&l->in) > 0)
+        l->events.heard(l->ctx, &l->in, kit.now_ns);
+}
+
+static void say(port_line *l, const void *bytes, size_t len)
+{
+    const uint8_t *at = bytes;
+    size_t step = kit.bytewise ? 1 : len;
+    void *ctx = l->ctx;
+    for (size_t i = 0; i < len && l->used && l->ctx == ctx; i += step) {
+        weir_buffer_append(&l->in, at + i, step);
+        hear(l);
+    }
+}
+
+static void line_down(port_line *l, const char *why)
+{
+    port_line gone = *l;
+    drop_line(l);
+    gone.events.down(gone.ctx, why, kit.now_ns);
+}
+
+/* Reads what was sent over a line, and answers it. Returns whether there was anything. */
+static bool serve(port_line *l)
+{
+    server *s = server_at(l->port);
+    if (!s || s->is_hung || weir_buffer_len(&l->out) == 0)
+        return false;
+    static weir_resp_arg arg[WEIR_RESP_ARGS_MAX];
+    weir_buffer replies;
+    weir_buffer_init(&replies, 64 << 20);
+    weir_resp_limits limits = {WEIR_RESP_ARGS_MAX, 1 << 20, 1 << 16, 1 << 21};
+    l->parser.limits = &limits;
+    for (;;) {
+        weir_resp_request r = {.arg = arg};
+        weir_resp_result result =
+            weir_resp_next(&l->parser, weir_buffer_data(&l->out), weir_buffer_len(&l->out), &r);
+        assert_true(result == WEIR_RESP_REQUEST || result == WEIR_RESP_NEED_MORE);
+        if (result == WEIR_RESP_REQUEST)
+            answer_one(s, l, &r, &replies);
+        weir_buffer_consume(&l->out, r.used);
+        if (result == WEIR_RESP_NEED_MORE)
+            break;
+    }
+    say(l, weir_buffer_data(&replies), weir_buffer_len(&replies));
+    weir_buffer_free(&replies);
+    return true;
+}
+
+/* Until nothing happens any more at this moment. */
+static void settle(void)
+{
+    bool busy = true;
+    for (int turn = 0; busy; turn++) {
+        assert_true(turn < 1000);
+        busy = false;
+        for (size_t i = 0; i < LINES_MAX; i++) {
+            port_line *l = &kit.line[i];
+            if (!l->used)
+                continue;
+            server *s = server_at(l->port);
+            if (!l->up && !kit.holds && (!s || s->is_down)) {
+                line_down(l, "connection refused");
+                busy = true;
+            } else if (!l->up && !kit.holds) {
+                l->up = busy = true;
+                l->events.up(l->ctx, kit.now_ns);
+            } else if (l->up) {
+                busy |= serve(l);
+            }
+        }
+        for (size_t i = 0; i < ALARMS_MAX; i++) {
+            port_alarm *a = &kit.alarm[i];
+            if (!a->used || a->at_ns > kit.now_ns)
+                continue;
+            a->at_ns = INT64_MAX;
+            a->fn(a->ctx, kit.now_ns);
+            busy = true;
+        }
+    }
+}
+
+/* Lets time go by, from alarm to alarm. */
+static void pass(int64_t ns)
+{
+    int64_t until_ns = kit.now_ns + ns;
+    settle();
+    for (;;) {
+        int64_t next_ns = INT64_MAX;
+        for (size_t i = 0; i < ALARMS_MAX; i++) {
+            if (kit.alarm[i].used && kit.alarm[i].at_ns < next_ns)
+                next_ns = kit.alarm[i].at_ns;
+        }
+        if (next_ns > until_ns)
+            break;
+        kit.now_ns = next_ns;
+        settle();
+    }
+    kit.now_ns = until_ns;
+    settle();
+}
+
+static port_line *line_to(uint16_t port)
+{
+    for (size_t i = 0; i < LINES_MAX; i++) {
+        if (kit.line[i].used && kit.line[i].port == port)
+            return &kit.line[i];
+    }
+    return NULL;
+}
+
+static inline size_t lines_to(uint16_t port)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < LINES_MAX; i++)
+        n += kit.line[i].used && kit.line[i].port == port;
+    return n;
+}
+
+static inline void server_dies(server *s)
+{
+    s->is_down = true;
+    for (port_line *l; (l = line_to(s->port));)
+        line_down(l, "it closed the connection");
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+typedef struct test_call {
+    weir_redis_call call; /* first */
+    weir_question question[WEIR_TAKE_MANY_MAX];
+    char key[64];
+    int done; /* times */
+    int64_t done_ns;
+    char why[WEIR_REDIS_WHY_MAX];
+} test_call;
+
+static void on_done(weir_redis_call *c, int64_t now_ns)
+{
+    test_call *t = (test_call *)c;
+    t->done++;
+    t->done_ns = now_ns;
+    snprintf(t->why, sizeof t->why, "%s", c->why ? c->why : "");
+}
+
+static const char policy_text[] = "gcra 100/s burst 20";
+
+static weir_bytes bytes_of(const char *text)
+{
+    return (weir_bytes){text, strlen(text)};
+}
+
+static void ask_of(test_call *t, weir_verb verb, const char *key, int64_t cost, int64_t within_ns)
+{
+    *t = (test_call){0};
+    snprintf(t->key, sizeof t->key, "%s", key);
+    t->question[0] = (weir_question){
+        .verb = verb,
+        .policy = &kit.policy,
+        .text = bytes_of(policy_text),
+        .name = bytes_of("api"),
+        .key = bytes_of(t->key),
+        .cost = cost,
+    };
+    t->call = (weir_redis_call){
+        .question = t->question,
+        .len = 1,
+        .deadline_ns = kit.now_ns + within_ns,
+        .done = on_done,
+    };
+}
+
+static void send_call(test_call *t)
+{
+    weir_redis_client_send(kit.client, &t->call, kit.now_ns);
+    assert_int_equal(t->done, 0); /* not from within send() */
+}
+
+static void take(test_call *t, const char *key, int64_t cost)
+{
+    ask_of(t, WEIR_VERB_TAKE, key, cost, 50 * MS);
+    send_call(t);
+}
+
+#define assert_ended(t, how)                                                                       \
+    do {                                                                                           \
+        assert_int_equal((t)->done, 1);                                                            \
+        assert_int_equal((t)->call.outcome, how);                                                  \
+    } while (0)
+
+static inline void assert_answered(const test_call *t)
+{
+    assert_ended(t, WEIR_REDIS_ANSWERED);
+    assert_int_equal(t->question[0].status, WEIR_OK);
+    assert_int_equal(t->question[0].decision.remaining, t->question[0].cost);
+}
+
+/* ---- beginning and end ----------------------------------------------------------------------- */
+
+static void on_log(void *ctx, const char *event, const char *node, const char *text)
+{
+    (void)ctx;
+    size_t len = strlen(kit.log);
+    snprintf(kit.log + len, sizeof kit.log - len, "%s %s: %s\n", event, node, text);
+}
+
+static server *add_server(uint16_t port)
+{
+    server *s = &kit.server[kit.servers++];
+    *s = (server){.port = port, .has_module = true};
+    return s;
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    memset(&kit, 0, sizeof kit);
+    kit.port.calls = &kit_calls;
+    kit.now_ns = 1767225600000000000;
+    kit.len_max = 64 << 20;
+    kit.url[0] = "redis://a:7000";
+    kit.options = (weir_redis_options){.urls = kit.url, .urls_len = 1};
+    return weir_policy_parse(&kit.policy, policy_text, strlen(policy_text), NULL, NULL) == WEIR_OK
+               ? 0
+               : -1;
+}
+
+static inline void open_client(void)
+{
+    const weir_redis_log log = {on_log, NULL};
+    weir_redis_error error;
+    assert_int_equal(weir_redis_options_check(&kit.options, &error), WEIR_OK);
+    assert_int_equal(
+        weir_redis_client_open(&kit.client, &kit.options, NULL, &kit.port, &kit.counts, &log, 1),
+        WEIR_OK);
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    weir_redis_client_close(kit.client);
+    for (size_t i = 0; i < LINES_MAX; i++) {
+        if (kit.line[i].used)
+            return -1;
+    }
+    for (size_t i = 0; i < ALARMS_MAX; i++) {
+        if (kit.alarm[i].used)
+            return -1;
+    }
+    return 0;
+}
+
+static inline uint64_t count(const port_counter *c)
+{
+    return port_load_relaxed(c);
+}
+
+#endif

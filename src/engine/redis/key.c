@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* What a key is called in Redis, and which slot of a Cluster that is. */
+
+#include "engine/redis/client_inside.h"
+
+#include <string.h>
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+/* FNV-1a, 64 bits. */
+static uint64_t hash_of(weir_bytes text)
+{
+    uint64_t h = 0xcbf29ce484222325;
+    for (size_t i = 0; i < text.len; i++)
+        h = (h ^ (uint8_t)text.at[i]) * 0x100000001b3;
+    return h;
+}
+
+typedef struct writer {
+    char *at;
+    size_t len, size;
+} writer;
+
+static void add(writer *w, const char *bytes, size_t len)
+{
+    size_t room = w->len < w->size ? w->size - w->len : 0;
+    size_t fits = len < room ? len : room;
+    if (fits > 0)
+        memcpy(w->at + w->len, bytes, fits);
+    w->len += len;
+}
+
+size_t weir_redis_key(const char *prefix, const weir_question *q, bool for_module, char *buf,
+                      size_t size)
+{
+    writer w = {buf, 0, size};
+    add(&w, prefix, strlen(prefix));
+    add(&w, "{", 1);
+    add(&w, q->key.at, q->key.len);
+    add(&w, "}:", 2);
+    if (q->verb == WEIR_VERB_THROTTLE) {
+        add(&w, "#throttle", 9);
+        return w.len;
+    }
+    add(&w, q->name.at, q->name.len);
+    if (for_module)
+        return w.len;
+    char text[17] = "#";
+    uint64_t h = hash_of(q->text);
+    for (int i = 0; i < 16; i++)
+        text[1 + i] = "0123456789abcdef"[(h >> (60 - 4 * i)) & 15];
+    add(&w, text, sizeof text);
+    return w.len;
+}
+
+/* ---- slots ----------------------------------------------------------------------------------- */
+
+/* CRC16 as XMODEM has it: polynomial 0x1021, from 0, no reflection; four bits at a time. */
+static uint32_t crc16(const char *bytes, size_t len)
+{
+    static const uint16_t of_nibble[16] = {0x0000, 0x1021, 0x2042, 0x3063, 0x4084, 0x50a5,
+                                           0x60c6, 0x70e7, 0x8108, 0x9129, 0xa14a, 0xb16b,
+                                           0xc18c, 0xd1ad, 0xe1ce, 0xf1ef};
+    uint32_t crc = 0;
+    for (size_t i = 0; i < len; i++) {
+        uint32_t byte = (uint8_t)bytes[i];
+        crc = ((crc << 4) & 0xffff) ^ of_nibble[(crc >> 12) ^ (byte >> 4)];
+        crc = ((crc << 4) & 0xffff) ^ of_nibble[(crc >> 12) ^ (byte & 15)];
+    }
+    return crc;
+}
+
+uint32_t weir_redis_slot_of_tag(const char *tag, size_t len)
+{
+    return crc16(tag, len) % WEIR_REDIS_SLOTS;
+}
+
+uint32_t weir_redis_slot(const char *key, size_t len)
+{
+    const char *open = memchr(key, '{', len);
+    if (open) {
+        size_t left = len - (size_t)(open + 1 - key);
+        const char *end = left > 0 ? memchr(open + 1, '}', left) : NULL;
+        if (end && end > open + 1)
+            return crc16(open + 1, (size_t)(end - open - 1)) % WEIR_REDIS_SLOTS;
+    }
+    return crc16(key, len) % WEIR_REDIS_SLOTS;
+}

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Calls are written where they are to be, each of their bytes once: the room is asked for before.
+ * Figures are believed only where weir could have said them. */
+
+#include "engine/redis/wire.h"
+
+#include "codec/decimal.h"
+
+#include <string.h>
+
+#define US_NS 1000
+
+enum {
+    HEAD_MAX = 24,      /* a type, digits, CR LF */
+    NUMBER_MAX = 48,    /* a bulk that is a number */
+    FIXED_MAX = 256,    /* words that do not depend on the call */
+    KEY_EXTRA_MAX = 24, /* of a Redis key, but its prefix, key and name */
+    BOUNDS = 4
+};
+
+/* ---- words ----------------------------------------------------------------------------------- */
+
+static uint8_t *put_head(uint8_t *at, char type, uint64_t v)
+{
+    *at++ = (uint8_t)type;
+    if (v < 10) {
+        *at++ = (uint8_t)('0' + v);
+    } else {
+        at += weir_decimal_len(v);
+        (void)weir_decimal_before(at, v);
+    }
+    *at++ = '\r';
+    *at++ = '\n';
+    return at;
+}
+
+static uint8_t *put_bytes(uint8_t *at, const char *bytes, size_t len)
+{
+    if (len > 0)
+        memcpy(at, bytes, len);
+    return at + len;
+}
+
+static uint8_t *put_bulk(uint8_t *at, const char *bytes, size_t len)
+{
+    at = put_head(at, '$', len);
+    at = put_bytes(at, bytes, len);
+    *at++ = '\r';
+    *at++ = '\n';
+    return at;
+}
+
+static uint8_t *put_word(uint8_t *at, const char *word)
+{
+    return put_bulk(at, word, strlen(word));
+}
+
+static uint8_t *put_number(uint8_t *at, int64_t v)
+{
+    uint64_t digits = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
+    unsigned len = weir_decimal_len(digits) + (v < 0);
+    at = put_head(at, '$', len);
+    if (v < 0)
+        *at = '-';
+    at += len;
+    (void)weir_decimal_before(at, digits);
+    *at++ = '\r';
+    *at++ = '\n';
+    return at;
+}
+
+/* ---- keys and policies ----------------------------------------------------------------------- */
+
+static uint8_t *put_key(uint8_t *at, const weir_question *q, const weir_redis_speech *s)
+{
+    bool for_module = s->by == WEIR_REDIS_BY_MODULE;
+    size_t size = s->prefix_len + q->key.len + q->name.len + KEY_EXTRA_MAX;
+    /* Its head is as long as that of its length, which is known once it is written behind. */
+    char *key = (char *)at + HEAD_MAX;
+    size_t len = weir_redis_key(s->prefix, q, for_module, key, size);
+    at = put_head(at, '$', len);
+    memmove(at, key, len);
+    at += len;
+    *at++ = '\r';
+    *at++ = '\n';
+    return at;
+}
+
+static bool has_zone(const weir_layer *l)
+{
+    return l->zone && l->window && l->calendar >= WEIR_DAY;
+}
+
+static size_t zones_of(const weir_question *q)
+{
+    size_t n = 0;
+    for (uint32_t i = 0; i < q->policy->layers; i++)
+        n += has_zone(&q->policy->layer[i]);
+    return n;
+}
+
+static void work_out(weir_redis_bounds *b, const weir_layer *l, int64_t now_ns)
+{
+    weir_span here = l->window(l->zone, l->calendar, now_ns);
+    weir_span next = l->window(l->zone, l->calendar, here.end_ns);
+    int64_t before_ns = here.start_ns;
+    if (before_ns > 0)
+        before_ns = l->window(l->zone, l->calendar, before_ns - 1).start_ns;
+    *b = (weir_redis_bounds){
+        l->zone,
+        l->calendar,
+        {before_ns / US_NS, here.start_ns / US_NS, here.end_ns / US_NS, next.end_ns / US_NS}};
+}
+
+/* Those of a zone and a unit have one place, which another may take from them. */
+static const weir_redis_bounds *bounds_of(const weir_layer *l, const weir_redis_speech *s)
+{
+    size_t i = ((uintptr_t)l->zone / 64 + (size_t)l->calendar) % WEIR_REDIS_ZONES;
+    weir_redis_bounds *b = &s->bounds[i];
+    int64_t now_us = s->now_ns / US_NS;
+    bool good = b->zone == l->zone && b->unit == l->calendar && b->at_us[1] <= now_us &&
+                now_us < b->at_us[2];
+    if (!good)
+        work_out(b, l, s->now_ns);
+    return b;
+}
+
+static uint8_t *put_bounds(uint8_t *at, const weir_question *q, const weir_redis_speech *s)
+{
+    for (uint32_t i = 0; i < q->policy->layers; i++) {
+        if (!has_zone(&q->policy->layer[i]))
+            continue;
+        const weir_redis_bounds *b = bounds_of(&q->policy->layer[i], s);
+        for (int j = 0; j < BOUNDS; j++)
+            at = put_number(at, b->at_us[j]);
+    }
+    return at;
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+static const char *verb_word(weir_verb v)
+{
+    switch (v) {
+    case WEIR_VERB_PEEK:
+        return "PEEK";
+    case WEIR_VERB_REFUND:
+        return "REFUND";
+    case WEIR_VERB_RESET:
+        return "RESET";
+    case WEIR_VERB_GRANT:
+        return "GRANT";
+    case WEIR_VERB_TAKE:
+    case WEIR_VERB_THROTTLE:
+        break;
+    }
+    return "TAKE";
+}
+
+static int64_t units_of(const weir_question *q)
+{
+    return q->verb == WEIR_VERB_RESET ? 0 : q->cost;
+}
+
+size_t weir_redis_wire_room(const weir_redis_call *c, size_t prefix_len)
+{
+    size_t room = FIXED_MAX;
+    for (size_t i = 0; i < c->len; i++) {
+        const weir_question *q = &c->question[i];
+        room += prefix_len + q->key.len + q->name.len + KEY_EXTRA_MAX + q->text.len + 3 * HEAD_MAX +
+                4 * NUMBER_MAX;
+        if (q->verb != WEIR_VERB_THROTTLE)
+            room += zones_of(q) * BOUNDS * NUMBER_MAX;
+    }
+    return room;
+}
+
+bool weir_redis_wire_can(const weir_redis_call *c, weir_redis_by by, const char **ret_why)
+{
+    if (c->question->verb != WEIR_VERB_THROTTLE || by == WEIR_REDIS_BY_MODULE)
+        return true;
+    *ret_why = "CL.THROTTLE is decided only by the module, which this server has not loaded";
+    return false;
+}
+
+static uint8_t *put_throttle(uint8_t *at, const weir_question *q, const weir_redis_speech *s)
+{
+    at = put_bytes(at, "*6\r\n$11\r\nCL.THROTTLE\r\n", 22);
+    at = put_key(at, q, s);
+    at = put_number(at, q->throttle.max_burst);
+    at = put_number(at, q->throttle.count);
+    at = put_number(at, q->throttle.period_s);
+    return put_number(at, q->throttle.quantity);
+}
+
+static uint8_t *put_to_module(uint8_t *at, const weir_redis_call *c, const weir_redis_speech *s)
+{
+    if (!c->all) {
+        const weir_question *q = c->question;
+        at = put_bytes(at, "*5\r\n$8\r\nWEIR.ASK\r\n", 18);
+        at = put_word(at, verb_word(q->verb));
+        at = put_bulk(at, q->text.at, q->text.len);
+        at = put_key(at, q, s);
+        return put_number(at, units_of(q));
+    }
+    at = put_head(at, '*', 2 + 3 * c->len);
+    at = put_word(at, "WEIR.ASKALL");
+    at = put_number(at, (int64_t)c->len);
+    for (size_t i = 0; i < c->len; i++) {
+        const weir_question *q = &c->question[i];
+        at = put_bulk(at, q->text.at, q->text.len);
+        at = put_key(at, q, s);
+        at = put_number(at, units_of(q));
+    }
+    return at;
+}
+
+/* "FCALL function keys", or "EVALSHA sha keys ... function". */
+static uint8_t *put_to_library(uint8_t *at, const weir_redis_call *c, const weir_redis_speech *s)
+{
+    bool is_script = s->by == WEIR_REDIS_BY_SCRIPT;
+    const char *function = c->all ? "weir_ask_all" : "weir_ask";
+    size_t words = 3 + is_script;
+    for (size_t i = 0; i < c->len; i++)
+        words += (c->all ? 3 : 4) + BOUNDS * zones_of(&c->question[i]);
+    at = put_head(at, '*', words);
+    at = put_word(at, is_script ? "EVALSHA" : "FCALL");
+    at = is_script ? put_bulk(at, s->sha, WEIR_REDIS_SHA_LEN) : put_word(at, function);
+    at = put_number(at, (int64_t)c->len);
+    for (size_t i = 0; i < c->len; i++)
+        at = put_key(at, &c->question[i], s);
+    if (is_script)
+        at = put_word(at, function);
+    for (size_t i = 0; i < c->len; i++) {
+        const weir_question *q = &c->question[i];
+        if (!c->all)
+            at = put_word(at, verb_word(q->verb));
+        at = put_bulk(at, q->text.at, q->text.len);
+        at = put_number(at, units_of(q));
+        at = put_bounds(at, q, s);
+    }
+    return at;
+}
+
+uint8_t *weir_redis_wire_put(uint8_t *at, const weir_redis_call *c, const weir_redis_speech *s)
+{
+    if (c->question->verb == WEIR_VERB_THROTTLE)
+        return put_throttle(at, c->question, s);
+    return s->by == WEIR_REDIS_BY_MODULE ? put_to_module(at, c, s) : put_to_library(at, c, s);
+}
+
+/* ---- figures --------------------------------------------------------------------------------- */
+
+enum { THROTTLE_FIGURES = 5 };
+
+size_t weir_redis_wire_figures(const weir_redis_call *c)
+{
+    if (c->all)
+        return 1 + WEIR_REDIS_FIGURES * c->len;
+    return c->question->verb == WEIR_VERB_THROTTLE ? THROTTLE_FIGURES : WEIR_REDIS_FIGURES;
+}
+
+static bool is_bit(int64_t v)
+{
+    return v == 0 || v == 1;
+}
+
+static bool is_span_us(int64_t v)
+{
+    return v >= 0 && v <= INT64_MAX / US_NS;
+}
+
+/* allowed, limit, remaining, retry_after_us, reset_after_us, delay_us, layer, granted. */
+static bool answer_one(weir_question *q, const int64_t *f)
+{
+    bool good = is_bit(f[0]) && f[1] >= 0 && f[1] <= WEIR_LIMIT_MAX && f[2] >= 0 && f[2] <= f[1] &&
+                (f[3] == -1 || is_span_us(f[3])) && is_span_us(f[4]) && is_span_us(f[5]) &&
+                f[6] >= 0 && f[6] < q->policy->layers && f[7] >= 0 && f[7] <= units_of(q) &&
+                !(f[0] == 1 && f[3] != 0);
+    if (!good)
+        return false;
+    bool never = f[3] == -1;
+    q->decision = (weir_decision){
+        .limit = f[1],
+        .remaining = f[2],
+        .retry_after_ns = never ? INT64_MAX : f[3] * US_NS,
+        .reset_after_ns = f[4] * US_NS,
+        .delay_ns = f[5] * US_NS,
+        .layer = (uint32_t)f[6],
+        .allowed = f[0] == 1,
+        .never = never,
+    };
+    q->granted = f[7];
+    q->status = WEIR_OK;
+    return true;
+}
+
+static bool answer_throttle(weir_question *q, const int64_t *f)
+{
+    if (!is_bit(f[0]) || f[3] < -1 || f[4] < -1)
+        return false;
+    q->answer = (weir_throttle_answer){f[0] == 1, f[1], f[2], f[3], f[4]};
+    q->throttle_status = WEIR_THROTTLE_OK;
+    q->status = WEIR_OK;
+    return true;
+}
+
+bool weir_redis_wire_answer(weir_redis_call *c, const int64_t *f)
+{
+    for (size_t i = 0; i < c->len; i++) {
+        c->question[i].by_error = false;
+        c->question[i].reason = NULL;
+    }
+    if (!c->all && c->question->verb == WEIR_VERB_THROTTLE)
+        return answer_throttle(c->question, f);
+    if (!c->all)
+        return answer_one(c->question, f);
+    if (f[0] < 0 || f[0] > (int64_t)c->len)
+        return false;
+    c->blocking = (size_t)f[0];
+    for (size_t i = 0; i < c->len; i++) {
+        if (!answer_one(&c->question[i], f + 1 + WEIR_REDIS_FIGURES * i))
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+#ifndef WEIR_SERVICE_FAKE_ENGINE_TEST_H
+#define WEIR_SERVICE_FAKE_ENGINE_TEST_H
+/* An engine for tests: it decides by a store of its own, when the test says so and in the order
+ * that the test chooses, and looks that what it was given stayed as it was until then. */
+
+#include "service/service.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define FAKE __attribute__((unused)) static
+
+enum { FAKE_ROUNDS_MAX = 256 };
+
+typedef struct fake_round {
+    weir_round *round; /* NULL: abandoned */
+    uint64_t sum;      /* of all that it points to */
+} fake_round;
+
+typedef struct fake_engine {
+    weir_engine engine;
+    weir_store *store;
+    bool at_once; /* answers from within ask() */
+    bool files_as_store;
+    weir_status status; /* of all answers, if it is not WEIR_OK ... */
+    const char *reason; /* ... and why */
+    bool by_error;      /* answers as on_error does: open, or closed if the rule says so */
+    size_t asked;       /* questions */
+    size_t rounds, abandoned;
+    fake_round waiting[FAKE_ROUNDS_MAX];
+} fake_engine;
+
+FAKE uint64_t fake_sum(uint64_t sum, const void *bytes, size_t len)
+{
+    const uint8_t *at = bytes;
+    for (size_t i = 0; i < len; i++)
+        sum = (sum ^ at[i]) * UINT64_C(0x100000001b3);
+    return (sum ^ len) * UINT64_C(0x100000001b3);
+}
+
+FAKE uint64_t fake_sum_question(uint64_t sum, const weir_question *q)
+{
+    sum = fake_sum(sum, q->text.at, q->text.len);
+    sum = fake_sum(sum, q->name.at, q->name.len);
+    sum = fake_sum(sum, q->key.at, q->key.len);
+    sum = fake_sum(sum, &q->verb, sizeof q->verb);
+    return fake_sum(sum, &q->cost, sizeof q->cost);
+}
+
+FAKE uint64_t fake_sum_round(const weir_round *r)
+{
+    uint64_t sum = r->all;
+    for (size_t i = 0; i < r->len; i++)
+        sum = fake_sum_question(sum, &r->question[i]);
+    return sum;
+}
+
+FAKE void fake_require(bool good)
+{
+    if (!good)
+        abort();
+}
+
+/* States are filed under the rule's name and the text, or as the service's store would have them. */
+FAKE uint64_t fake_policy_id(const fake_engine *f, const weir_question *q)
+{
+    if (f->files_as_store)
+        return q->policy_id;
+    return fake_sum(fake_sum(1, q->name.at, q->name.len), q->text.at, q->text.len);
+}
+
+FAKE void fake_fail_open(weir_question *q)
+{
+    bool open = q->on_error != WEIR_ON_ERROR_CLOSED;
+    q->by_error = true;
+    q->status = WEIR_OK;
+    q->decision = (weir_decision){.limit = q->policy->layer[0].limit,
+                                  .remaining = open ? q->policy->layer[0].limit : 0,
+                                  .retry_after_ns = open ? 0 : 1000000000,
+                                  .allowed = open};
+    q->answer = (weir_throttle_answer){.limited = !open};
+}
+
+static weir_status fake_throttle(void *ctx, uint64_t *state, int64_t now_ns)
+{
+    weir_question *q = ctx;
+    q->throttle_status = weir_throttle_check(&q->throttle, state, now_ns, &q->answer);
+    return q->throttle_status == WEIR_THROTTLE_OK ? WEIR_OK : WEIR_E_RANGE;
+}
+
+FAKE void fake_decide(fake_engine *f, weir_question *q, int64_t now_ns)
+{
+    const weir_policy *p = q->policy;
+    uint64_t id = fake_policy_id(f, q);
+    const char *key = q->key.at;
+    size_t len = q->key.len;
+    if (q->verb == WEIR_VERB_TAKE)
+        q->status = weir_store_check(f->store, p, id, key, len, now_ns, q->cost, &q->decision);
+    else if (q->verb == WEIR_VERB_PEEK)
+        q->status = weir_store_peek(f->store, p, id, key, len, now_ns, q->cost, &q->decision);
+    else if (q->verb == WEIR_VERB_REFUND)
+        q->status = weir_store_refund(f->store, p, id, key, len, now_ns, q->cost, &q->decision);
+    else if (q->verb == WEIR_VERB_RESET)
+        q->status = weir_store_reset(f->store, id, key, len);
+    else if (q->verb == WEIR_VERB_THROTTLE)
+        q->status = weir_store_apply(f->store, p, q->policy_id, key, len, now_ns, fake_throttle, q);
+    else
+        abort();
+}
+
+FAKE void fake_decide_all(fake_engine *f, weir_round *r, int64_t now_ns)
+{
+    weir_store_request requests[WEIR_TAKE_MANY_MAX];
+    fake_require(r->len <= WEIR_TAKE_MANY_MAX);
+    for (size_t i = 0; i < r->len; i++) {
+        const weir_question *q = &r->question[i];
+        requests[i] = (weir_store_request){.policy = q->policy,
+                                           .policy_id = fake_policy_id(f, q),
+                                           .key = q->key.at,
+                                           .key_len = q->key.len,
+                                           .cost = q->cost};
+    }
+    weir_status st = weir_store_take_many(f->store, requests, r->len, now_ns, &r->blocking);
+    for (size_t i = 0; i < r->len; i++) {
+        r->question[i].status = requests[i].status;
+        if (st == WEIR_OK)
+            r->question[i].decision = requests[i].decision;
+    }
+}
+
+/* Writes the answers to a round. */
+FAKE void fake_answer(fake_engine *f, weir_round *r, int64_t now_ns)
+{
+    r->blocking = r->len;
+    for (size_t i = 0; i < r->len && f->by_error; i++) {
+        fake_fail_open(&r->question[i]);
+        if (!r->question[i].decision.allowed && r->blocking == r->len)
+            r->blocking = i;
+    }
+    for (size_t i = 0; i < r->len && f->status != WEIR_OK; i++) {
+        r->question[i].status = f->status;
+        r->question[i].reason = f->reason;
+    }
+    if (f->by_error || f->status != WEIR_OK)
+        return;
+    if (r->all)
+        fake_decide_all(f, r, now_ns);
+    for (size_t i = 0; i < r->len && !r->all; i++)
+        fake_decide(f, &r->question[i], now_ns);
+}
+
+FAKE bool fake_ask(weir_engine *e, weir_round *r, int64_t now_ns)
+{
+    fake_engine *f = (fake_engine *)e;
+    fake_require(r->len >= 1 && r->len <= WEIR_ROUND_MAX && r->done);
+    f->asked += r->len;
+    if (f->at_once) {
+        fake_answer(f, r, now_ns);
+        return true;
+    }
+    fake_require(f->rounds < FAKE_ROUNDS_MAX);
+    f->waiting[f->rounds++] = (fake_round){r, fake_sum_round(r)};
+    return false;
+}
+
+FAKE void fake_forget(fake_engine *f, size_t i)
+{
+    f->rounds--;
+    memmove(&f->waiting[i], &f->waiting[i + 1], (f->rounds - i) * sizeof f->waiting[0]);
+}
+
+FAKE void fake_abandon(weir_engine *e, weir_round *r)
+{
+    fake_engine *f = (fake_engine *)e;
+    size_t i = 0;
+    while (i < f->rounds && f->waiting[i].round != r)
+        i++;
+    fake_require(i < f->rounds);
+    fake_forget(f, i);
+    f->abandoned++;
+}
+
+FAKE void fake_close(weir_engine *e)
+{
+    fake_engine *f = (fake_engine *)e;
+    fake_require(f->rounds == 0);
+    weir_store_close(f->store);
+    free(f);
+}
+
+/* Answers the i-th of the rounds that wait, and lets the asker know. */
+FAKE void fake_settle(fake_engine *f, size_t i, int64_t now_ns)
+{
+    fake_require(i < f->rounds);
+    fake_round waiting = f->waiting[i];
+    fake_forget(f, i);
+    fake_require(waiting.sum == fake_sum_round(waiting.round));
+    fake_answer(f, waiting.round, now_ns);
+    waiting.round->done(waiting.round, now_ns);
+}
+
+FAKE fake_engine *fake_open(void)
+{
+    static const weir_engine_calls calls = {fake_ask, fake_abandon, fake_close};
+    static const uint8_t secret[16] = {1};
+    const weir_store_options options = {.memory_bytes = 1 << 20, .secret = secret};
+    fake_engine *f = calloc(1, sizeof *f);
+    fake_require(f && weir_store_open(&f->store, &options) == WEIR_OK);
+    f->engine.calls = &calls;
+    return f;
+}
+
+#endif

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Memory for asks that wait, and the way to engines and back. What an engine is given stays where
+ * it is until it has answered, whatever becomes of the bytes of the request, of the rules in force,
+ * or of the cache of policy texts. */
+
+#include "service/pending.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* Two sizes are kept for the next: most wait alone or in full batches. */
+enum { FEW, MANY };
+static const size_t rooms[] = {[FEW] = 4, [MANY] = WEIR_BATCH_MAX};
+static const size_t pooled_max[] = {[FEW] = 256, [MANY] = 32};
+enum { KEYS_KEPT = 4096 }; /* bytes of a pooled one's keys */
+
+static size_t bytes_of(size_t room, size_t keys_room)
+{
+    return sizeof(weir_pending) + room * (sizeof(weir_kept) + sizeof(weir_question)) + keys_room;
+}
+
+static weir_pending *make(size_t room)
+{
+    weir_pending *p = port_zalloc(1, bytes_of(room, 0));
+    if (!p)
+        return NULL;
+    p->room = room;
+    p->kept = (weir_kept *)(p + 1);
+    p->question = (weir_question *)(p->kept + room);
+    return p;
+}
+
+static bool make_key_room(weir_pending *p, size_t key_bytes)
+{
+    if (key_bytes <= p->keys_room)
+        return true;
+    port_free(p->keys);
+    p->keys_room = 0;
+    p->keys = port_zalloc(1, key_bytes);
+    if (p->keys)
+        p->keys_room = key_bytes;
+    return p->keys != NULL;
+}
+
+weir_pending *weir_pending_open(weir_service *s, size_t asks, size_t key_bytes, int64_t now_ns)
+{
+    weir_waiting *w = &s->waiting;
+    int size = asks <= rooms[FEW] ? FEW : MANY;
+    if (w->bytes + bytes_of(rooms[size], key_bytes) > WEIR_SERVICE_WAITING_MAX)
+        return NULL;
+    weir_pending *p = w->pool[size];
+    if (p) {
+        w->pool[size] = p->next;
+        w->pooled[size]--;
+    } else {
+        p = make(rooms[size]);
+    }
+    if (!p)
+        return NULL;
+    p->service = s;
+    p->turn = NULL;
+    p->next = NULL;
+    p->left = 0;
+    p->asked_ns = p->answered_ns = now_ns;
+    p->n = p->questions = p->keys_len = 0;
+    for (int i = 0; i < WEIR_ENGINES; i++)
+        p->asked[i] = (weir_asked){.pending = p};
+    if (!make_key_room(p, key_bytes)) {
+        weir_pending_free(p);
+        return NULL;
+    }
+    return p;
+}
+
+static void destroy(weir_pending *p)
+{
+    port_free(p->keys);
+    port_free(p);
+}
+
+void weir_pending_free(weir_pending *p)
+{
+    weir_service *s = p->service;
+    weir_waiting *w = &s->waiting;
+    for (size_t i = 0; i < p->n; i++) {
+        if (p->kept[i].pinned)
+            weir_texts_unpin(s->texts, p->kept[i].ask.policy);
+    }
+    if (p->rules) {
+        port_mutex_lock(s->hub->lock);
+        weir_rules_drop(p->rules);
+        port_mutex_unlock(s->hub->lock);
+        p->rules = NULL;
+    }
+    int size = p->room == rooms[FEW] ? FEW : MANY;
+    if (w->pooled[size] == pooled_max[size] || p->keys_room > KEYS_KEPT) {
+        destroy(p);
+        return;
+    }
+    p->next = w->pool[size];
+    w->pool[size] = p;
+    w->pooled[size]++;
+}
+
+/* ---- questions ------------------------------------------------------------------------------- */
+
+void weir_pending_copy_key(weir_pending *p, weir_place *at)
+{
+    char *to = p->keys + p->keys_len;
+    assert(p->keys_len + at->key.len <= p->keys_room);
+    memcpy(to, at->key.at, at->key.len);
+    p->keys_len += at->key.len;
+    at->key.at = to;
+}
+
+/* What it answers is not cleared, but for what an engine may leave alone. */
+weir_question *weir_pending_add(weir_pending *p, weir_engine_kind kind, weir_verb verb,
+                                const weir_ask *ask, const weir_place *at)
+{
+    weir_round *r = &p->asked[kind].round;
+    assert(p->questions < p->room);
+    weir_question *q = &p->question[p->questions++];
+    if (r->len++ == 0)
+        r->question = q;
+    q->verb = verb;
+    q->policy = ask->policy;
+    q->text = q->name = (weir_bytes){"", 0};
+    q->on_error = WEIR_ON_ERROR_DEFAULT;
+    if (at->rule) {
+        q->text = (weir_bytes){at->held->canonical, at->held->canonical_len};
+        q->name = (weir_bytes){at->rule->name, at->rule->name_len};
+        q->on_error = at->rule->rest->on_error;
+    } else if (ask->policy) {
+        q->text = weir_texts_canonical(ask->policy);
+    }
+    q->key = (weir_bytes){at->key.at, at->key.len};
+    q->policy_id = at->policy_id;
+    q->cost = ask->cost;
+    q->granted = 0;
+    q->by_error = false;
+    q->reason = NULL;
+    return q;
+}
+
+void weir_pending_keep(weir_pending *p, const weir_ask *ask, const weir_place *at,
+                       weir_question *question)
+{
+    assert(p->n < p->room);
+    weir_kept *k = &p->kept[p->n++];
+    k->ask = *ask;
+    k->at = *at;
+    k->question = question;
+    k->pinned = ask->by_text && ask->status == WEIR_OK;
+    if (k->pinned)
+        weir_texts_pin(ask->policy);
+}
+
+static void answered(weir_round *r, int64_t now_ns)
+{
+    weir_asked *a = (weir_asked *)r;
+    weir_pending *p = a->pending;
+    assert(a->waits && p->left > 0);
+    a->waits = false;
+    if (--p->left > 0)
+        return;
+    p->answered_ns = now_ns;
+    p->turn->ready(p->turn->ctx);
+}
+
+bool weir_pending_ask(weir_pending *p, bool all, int64_t now_ns)
+{
+    p->left = 0;
+    for (int i = 0; i < WEIR_ENGINES; i++) {
+        weir_asked *a = &p->asked[i];
+        if (a->round.len == 0)
+            continue;
+        a->round.all = all;
+        a->round.done = answered;
+        a->engine = p->service->engine[i];
+        a->waits = !a->engine->calls->ask(a->engine, &a->round, now_ns);
+        p->left += a->waits;
+    }
+    return p->left == 0;
+}
+
+void weir_pending_again(weir_pending *p)
+{
+    assert(p->left == 0);
+    p->questions = 0;
+    for (size_t i = 0; i < p->n; i++)
+        p->kept[i].question = NULL;
+    for (int i = 0; i < WEIR_ENGINES; i++)
+        p->asked[i].round.len = 0;
+}
+
+/* ---- turns ----------------------------------------------------------------------------------- */
+
+void weir_pending_wait(weir_pending *p, weir_turn *turn)
+{
+    weir_waiting *w = &p->service->waiting;
+    p->turn = turn;
+    turn->pending = p;
+    p->previous = NULL;
+    p->next = w->first;
+    if (w->first)
+        w->first->previous = p;
+    w->first = p;
+    w->bytes += bytes_of(p->room, p->keys_room);
+}
+
+static void stop_waiting(weir_pending *p)
+{
+    weir_waiting *w = &p->service->waiting;
+    if (p->previous)
+        p->previous->next = p->next;
+    else
+        w->first = p->next;
+    if (p->next)
+        p->next->previous = p->previous;
+    w->bytes -= bytes_of(p->room, p->keys_room);
+    p->turn->pending = NULL;
+    p->turn = NULL;
+    p->next = NULL;
+}
+
+void weir_pending_spend(weir_pending *p)
+{
+    weir_waiting *w = &p->service->waiting;
+    assert(p->left == 0 && !w->spent);
+    stop_waiting(p);
+    w->spent = p;
+}
+
+void weir_pending_settle(weir_service *s)
+{
+    weir_pending *p = s->waiting.spent;
+    s->waiting.spent = NULL;
+    if (p)
+        weir_pending_free(p);
+}
+
+void weir_pending_keep_rules(weir_service *s)
+{
+    for (weir_pending *p = s->waiting.first; p; p = p->next) {
+        if (p->rules)
+            continue;
+        p->rules = s->rules;
+        p->rules->refs++;
+    }
+}
+
+void weir_pending_close(weir_service *s)
+{
+    weir_waiting *w = &s->waiting;
+    assert(!w->first);
+    weir_pending_settle(s);
+    for (int size = FEW; size <= MANY; size++) {
+        while (w->pool[size]) {
+            weir_pending *p = w->pool[size];
+            w->pool[size] = p->next;
+            destroy(p);
+        }
+    }
+}
+
+bool weir_turn_waits(const weir_turn *t)
+{
+    return t->pending && t->pending->left > 0;
+}
+
+size_t weir_turn_len(const weir_turn *t)
+{
+    return t->pending ? t->pending->n : 0;
+}
+
+void weir_turn_drop(weir_turn *t)
+{
+    weir_pending *p = t->pending;
+    if (!p)
+        return;
+    for (int i = 0; i < WEIR_ENGINES; i++) {
+        weir_asked *a = &p->asked[i];
+        if (a->waits)
+            a->engine->calls->abandon(a->engine, &a->round);
+        a->waits = false;
+    }
+    p->left = 0;
+    stop_waiting(p);
+    weir_pending_free(p);
+}

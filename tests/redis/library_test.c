@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* libweir-redis against a redis-server of its own, on a free port of the loopback: blocking and
+ * async, many threads, a server that stops, dies and comes back, and none at all.
+ *
+ *   library_test [MODULE]   by functions and by script; by the module too if there is one */
+
+#include <weir/weir_redis.h>
+
+#include <arpa/inet.h>
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static const int64_t ms_ns = 1000000;
+enum { TRIES = 1000, THREADS = 8 }; /* tries: 10 ms apart */
+
+static const char *module;
+
+/* ---- a server -------------------------------------------------------------------------------- */
+
+typedef struct server {
+    pid_t pid;
+    int port;
+    char url[64];
+    const char *urls[1];
+} server;
+
+static void pause_10_ms(void)
+{
+    (void)poll(NULL, 0, 10);
+}
+
+static struct sockaddr_in at(int port)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    return a;
+}
+
+static int free_port(void)
+{
+    struct sockaddr_in a = at(0);
+    socklen_t len = sizeof a;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof a), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &len), 0);
+    close(fd);
+    return ntohs(a.sin_port);
+}
+
+static bool answers(int port)
+{
+    struct sockaddr_in a = at(port);
+    char buf[8];
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    bool good = connect(fd, (struct sockaddr *)&a, sizeof a) == 0 &&
+                write(fd, "PING\r\n", 6) == 6 && read(fd, buf, 5) == 5 &&
+                memcmp(buf, "+PONG", 5) == 0;
+    close(fd);
+    return good;
+}
+
+static void run(server *s)
+{
+    char port[16];
+    (void)snprintf(port, sizeof port, "%d", s->port);
+    s->pid = fork();
+    assert_true(s->pid >= 0);
+    if (s->pid == 0) {
+        (void)freopen("/dev/null", "w", stdout);
+        execlp("redis-server", "redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "",
+               "--appendonly", "no", "--dir", "/tmp", module ? "--loadmodule" : NULL, module, NULL);
+        _exit(127);
+    }
+    for (int i = 0; i < TRIES && !answers(s->port); i++)
+        pause_10_ms();
+    assert_true(answers(s->port));
+}
+
+static void begin(server *s)
+{
+    s->port = free_port();
+    (void)snprintf(s->url, sizeof s->url, "redis://127.0.0.1:%d", s->port);
+    s->urls[0] = s->url;
+    run(s);
+}
+
+static void end(server *s)
+{
+    (void)kill(s->pid, SIGCONT);
+    (void)kill(s->pid, SIGKILL);
+    (void)waitpid(s->pid, NULL, 0);
+}
+
+static weir_redis *opened(const server *s, weir_redis_options o)
+{
+    weir_redis_error error = {.text = ""};
+    weir_redis *r = NULL;
+    o.urls = s->urls;
+    o.urls_len = 1;
+    o.ret_error = &error;
+    if (!o.deadline_ns)
+        o.deadline_ns = 2000 * ms_ns; /* machines may be busy */
+    if (weir_redis_open(&r, &o) != WEIR_OK)
+        fail_msg("%s", error.text);
+    return r;
+}
+
+static weir_policy parsed(const char *text)
+{
+    weir_policy p;
+    assert_int_equal(weir_policy_parse(&p, text, strlen(text), NULL, NULL), WEIR_OK);
+    return p;
+}
+
+/* ---- by every way ---------------------------------------------------------------------------- */
+
+static void decisions(server *s, weir_redis_by by)
+{
+    weir_policy p = parsed("gcra 1/h burst 5");
+    weir_redis_answer a = {0};
+    weir_redis *r =
+        opened(s, (weir_redis_options){
+                      .by = by, .prefix = by == WEIR_REDIS_BY_SCRIPT ? "script:" : "other:"});
+    for (int left = 4; left >= 0; left--) {
+        assert_int_equal(weir_redis_check(r, &p, "alice", 5, 1, &a), WEIR_OK);
+        assert_true(a.decision.allowed);
+        assert_false(a.by_error);
+        assert_int_equal(a.decision.limit, 5);
+        assert_int_equal(a.decision.remaining, left);
+    }
+    for (int i = 0; i < 3; i++) { /* the second is known already */
+        assert_int_equal(weir_redis_check(r, &p, "alice", 5, 1, &a), WEIR_OK);
+        assert_false(a.decision.allowed);
+        assert_in_range(a.decision.retry_after_ns, 3500000 * ms_ns, 3600000 * ms_ns);
+    }
+    assert_int_equal(weir_redis_peek(r, &p, "alice", 5, 0, &a), WEIR_OK);
+    assert_int_equal(a.decision.remaining, 0);
+    assert_int_equal(weir_redis_refund(r, &p, "alice", 5, 2, &a), WEIR_OK);
+    assert_int_equal(a.decision.remaining, 2);
+    assert_int_equal(weir_redis_check(r, &p, "alice", 5, 2, &a), WEIR_OK);
+    assert_true(a.decision.allowed);
+    assert_int_equal(weir_redis_check(r, &p, "alice", 5, 6, &a), WEIR_OK);
+    assert_true(a.decision.never);
+    assert_int_equal(weir_redis_reset(r, &p, "alice", 5), WEIR_OK);
+    assert_int_equal(weir_redis_check(r, &p, "alice", 5, 5, &a), WEIR_OK);
+    assert_true(a.decision.allowed);
+    assert_int_equal(weir_redis_check(r, &p, "\0\r\n", 3, 5, &a), WEIR_OK);
+    assert_true(a.decision.allowed);
+
+    assert_int_equal(weir_redis_check(r, &p, "", 0, 1, &a), WEIR_E_RANGE);
+    assert_int_equal(weir_redis_check(r, &p, "alice", 65537, 1, &a), WEIR_E_RANGE);
+    assert_int_equal(weir_redis_check(r, &p, "alice", 5, -1, &a), WEIR_E_RANGE);
+    weir_policy queue = parsed("leaky-queue 1/s depth 3");
+    assert_int_equal(weir_redis_refund(r, &queue, "alice", 5, 1, &a), WEIR_E_UNSUPPORTED);
+    weir_redis_close(r);
+}
+
+static void by_functions(void **state)
+{
+    decisions(*state, WEIR_REDIS_BY_FUNCTIONS);
+}
+
+static void by_script(void **state)
+{
+    decisions(*state, WEIR_REDIS_BY_SCRIPT);
+}
+
+static void by_module(void **state)
+{
+    if (!module)
+        skip();
+    decisions(*state, WEIR_REDIS_BY_MODULE);
+}
+
+/* ---- what the server has seen ---------------------------------------------------------------- */
+
+/* How often a command was called, in lower case. */
+static long calls_of(const server *s, const char *command)
+{
+    static char buf[1 << 16];
+    struct sockaddr_in a = at(s->port);
+    static const char ask[] = "INFO commandstats\r\n";
+    char line[64];
+    size_t len = 0;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
+    assert_int_equal(write(fd, ask, strlen(ask)), (ssize_t)strlen(ask));
+    assert_int_equal(shutdown(fd, SHUT_WR), 0);
+    for (ssize_t got; (got = read(fd, buf + len, sizeof buf - 1 - len)) > 0;)
+        len += (size_t)got;
+    buf[len] = 0;
+    close(fd);
+    (void)snprintf(line, sizeof line, "cmdstat_%s:calls=", command);
+    const char *found = strstr(buf, line);
+    return found ? atol(found + strlen(line)) : 0;
+}
+
+/* ---- threads --------------------------------------------------------------------------------- */
+
+typedef struct worker {
+    weir_redis *redis;
+    const weir_policy *policy;
+    int allowed, failed;
+} worker;
+
+static void *work(void *arg)
+{
+    worker *w = arg;
+    for (int i = 0; i < 200; i++) {
+        weir_redis_answer a;
+        if (weir_redis_check(w->redis, w->policy, "shared", 6, 1, &a) != WEIR_OK || a.by_error)
+            w->failed++;
+        else
+            w->allowed += a.decision.allowed;
+    }
+    return NULL;
+}
+
+static void no_more_than_the_policy_says(void **state)
+{
+    server *s = *state;
+    static const char *const policies[] = {"gcra 1/h burst 700", "token-bucket 700 refill 1/h",
+                                           "sliding-log 700/h"};
+    for (size_t k = 0; k < 3; k++) {
+        weir_policy p = parsed(policies[k]);
+        weir_redis *r =
+            opened(s, (weir_redis_options){.prefix = policies[k], .by = WEIR_REDIS_BY_FUNCTIONS});
+        long before = calls_of(s, "fcall");
+        pthread_t threads[THREADS];
+        worker workers[THREADS];
+        int allowed = 0, failed = 0;
+        for (int t = 0; t < THREADS; t++) {
+            workers[t] = (worker){r, &p, 0, 0};
+            assert_int_equal(pthread_create(&threads[t], NULL, work, &workers[t]), 0);
+        }
+        for (int t = 0; t < THREADS; t++) {
+            pthread_join(threads[t], NULL);
+            allowed += workers[t].allowed;
+            failed += workers[t].failed;
+        }
+        assert_int_equal(failed, 0);
+        assert_int_equal(allowed, 700);
+        /* Those that were allowed; what each thread asked before the first denial was known; and
+         * what the library itself asks. */
+        assert_in_range(calls_of(s, "fcall") - before, 700, 700 + 2 * THREADS);
+        weir_redis_close(r);
+    }
+}
+
+/* ---- async ----------------------------------------------------------------------------------- */
+
+typedef struct tally {
+    weir_redis *redis;
+    const weir_policy *policy;
+    atomic_int called, allowed, bad, again, refused;
+} tally;
+
+static void on_answer(void *ctx, weir_status status, const weir_redis_answer *a)
+{
+    tally *t = ctx;
+    if (status != WEIR_OK || !a)
+        t->bad++;
+    else
+        t->allowed += a->decision.allowed && !a->by_error;
+    if (t->again > 0) {
+        t->again--;
+        if (weir_redis_check_async(t->redis, t->policy, "bob", 3, 1, on_answer, t) != WEIR_OK)
+            t->refused++;
+    }
+    t->called++; /* last: whoever sees it may go */
+}
+
+static void asked_without_waiting(void **state)
+{
+    weir_policy p = parsed("gcra 1/h burst 300");
+    weir_redis *r = opened(*state, (weir_redis_options){.prefix = "async:"});
+    tally t = {.redis = r, .policy = &p, .again = 100};
+    char key[] = "bob"; /* is not needed afterwards */
+    for (int i = 0; i < 400; i++)
+        assert_int_equal(weir_redis_check_async(r, &p, key, 3, 1, on_answer, &t), WEIR_OK);
+    key[0] = 'x';
+    for (int i = 0; i < TRIES && t.called < 500; i++)
+        pause_10_ms();
+    assert_int_equal(t.called, 500);
+    assert_int_equal(t.allowed, 300);
+    assert_int_equal(t.bad, 0);
+    weir_redis_close(r);
+}
+
+static void closing_answers_all(void **state)
+{
+    server *s = *state;
+    weir_policy p = parsed("gcra 1/h burst 300");
+    for (int i = 0; i < 20; i++) {
+        weir_redis *r = opened(s, (weir_redis_options){.deadline_ns = 60000 * ms_ns});
+        tally t = {.redis = r, .policy = &p, .again = 100};
+        for (int k = 0; k < 100; k++)
+            assert_int_equal(weir_redis_check_async(r, &p, "bob", 3, 1, on_answer, &t), WEIR_OK);
+        weir_redis_close(r);
+        assert_int_equal(t.bad, 0);
+        assert_int_equal(t.called, 200 - t.again - t.refused);
+    }
+}
+
+/* ---- without a server ------------------------------------------------------------------------ */
+
+static void nobody_there(void **state)
+{
+    (void)state;
+    server none = {.port = free_port()};
+    weir_policy p = parsed("gcra 1/h burst 2");
+    weir_redis_answer a;
+    (void)snprintf(none.url, sizeof none.url, "redis://127.0.0.1:%d", none.port);
+    none.urls[0] = none.url;
+    for (int how = WEIR_REDIS_OPEN; how <= WEIR_REDIS_LOCAL; how++) {
+        weir_redis *r = opened(&none, (weir_redis_options){.on_error = (weir_redis_on_error)how,
+                                                           .deadline_ns = 20 * ms_ns});
+        for (int i = 0; i < 4; i++) {
+            bool want = how == WEIR_REDIS_OPEN || (how == WEIR_REDIS_LOCAL && i < 2);
+            assert_int_equal(weir_redis_check(r, &p, "a", 1, 1, &a), WEIR_OK);
+            assert_true(a.by_error);
+            assert_int_equal(a.decision.allowed, want);
+            if (!want)
+                assert_true(a.decision.retry_after_ns > 0);
+        }
+        weir_status st = weir_redis_refund(r, &p, "a", 1, 1, &a);
+        assert_int_equal(st, how == WEIR_REDIS_LOCAL ? WEIR_OK : WEIR_E_IO);
+        weir_redis_close(r);
+    }
+}
+
+/* Asks until the answer comes from where it should; each key is new, so that nothing is known. */
+static bool comes_from(weir_redis *r, bool server_answers)
+{
+    static int n;
+    weir_policy p = parsed("gcra 1/h burst 2");
+    for (int i = 0; i < TRIES; i++) {
+        char key[32];
+        weir_redis_answer a;
+        (void)snprintf(key, sizeof key, "key%d", n++);
+        assert_int_equal(weir_redis_check(r, &p, key, strlen(key), 1, &a), WEIR_OK);
+        assert_true(a.decision.allowed);
+        if (a.by_error != server_answers)
+            return true;
+        pause_10_ms();
+    }
+    return false;
+}
+
+static void a_server_that_stops_and_goes_on(void **state)
+{
+    server *s = *state;
+    weir_redis *r = opened(s, (weir_redis_options){.deadline_ns = 50 * ms_ns});
+    assert_true(comes_from(r, true));
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(kill(s->pid, SIGSTOP), 0);
+        assert_true(comes_from(r, false));
+        for (int k = 0; k < 20; k++)
+            assert_true(comes_from(r, false));
+        assert_int_equal(kill(s->pid, SIGCONT), 0);
+        assert_true(comes_from(r, true));
+    }
+    weir_redis_close(r);
+}
+
+static void a_server_that_dies_and_comes_back(void **state)
+{
+    server *s = *state;
+    weir_redis *r = opened(s, (weir_redis_options){.deadline_ns = 50 * ms_ns});
+    assert_true(comes_from(r, true));
+    for (int i = 0; i < 2; i++) {
+        end(s);
+        assert_true(comes_from(r, false));
+        run(s); /* without the library or the script it had */
+        assert_true(comes_from(r, true));
+    }
+    weir_redis_close(r);
+}
+
+/* ---- options --------------------------------------------------------------------------------- */
+
+static void bad_options_are_told(void **state)
+{
+    (void)state;
+    static const char *const good[] = {"redis://127.0.0.1"}, *const bad[] = {"http://127.0.0.1"},
+                             *const tls[] = {"rediss://127.0.0.1"};
+    const weir_redis_options wrong[] = {
+        {.urls = NULL},
+        {.urls = bad, .urls_len = 1},
+        {.urls = good, .urls_len = 1, .deadline_ns = 1},
+        {.urls = good, .urls_len = 1, .in_flight = (size_t)1 << 30},
+        {.urls = tls, .urls_len = 1, .tls_ca = "/nonexistent/ca.pem"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        weir_redis_error error = {.text = ""};
+        weir_redis_options o = wrong[i];
+        weir_redis *r = NULL;
+        o.ret_error = &error;
+        assert_int_not_equal(weir_redis_open(&r, &o), WEIR_OK);
+        assert_null(r);
+        assert_true(strlen(error.text) > 10);
+        o.ret_error = NULL;
+        assert_int_not_equal(weir_redis_open(&r, &o), WEIR_OK);
+    }
+    weir_redis_close(NULL);
+}
+
+static int set_up(void **state)
+{
+    static server s;
+    begin(&s);
+    *state = &s;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    end(*state);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    module = argc > 1 ? realpath(argv[1], NULL) : NULL;
+    if (argc > 1 && !module)
+        return 1;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(by_functions),
+        cmocka_unit_test(by_script),
+        cmocka_unit_test(by_module),
+        cmocka_unit_test(no_more_than_the_policy_says),
+        cmocka_unit_test(asked_without_waiting),
+        cmocka_unit_test(closing_answers_all),
+        cmocka_unit_test(nobody_there),
+        cmocka_unit_test(a_server_that_stops_and_goes_on),
+        cmocka_unit_test(a_server_that_dies_and_comes_back),
+        cmocka_unit_test(bad_options_are_told),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,539 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Hybrid engines of several nodes and one server, in a world with bad weather: whatever happens, no
+ * more is admitted in all than docs/hybrid.md says, and every question gets its answer in time.
+ *
+ *     hybrid_sim [--seeds N] [--first SEED] [--seed SEED] [--tight PERCENT]
+ *
+ * --tight takes so many percent of what the nodes may admit beyond the policy: less than 100 must
+ * fail sooner or later, and does so with success as its status if it was below 100 and one failed.
+ * Without arguments some hundred seeds, and then some with --tight 0. */
+
+#include "bound.h"
+#include "engine/engine.h"
+#include "net.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NODES_MAX = 6, LIVES_MAX = 64, KEYS = 2, ROUND = 8, QUICK = 400, CONTROL = 60 };
+
+static const int64_t ms = 1000000, s_ns = 1000000000;
+
+/* ---- a run ----------------------------------------------------------------------------------- */
+
+typedef struct life { /* of a node: from a start to a death, or to the end */
+    int64_t from_ns, to_ns;
+} life;
+
+typedef struct list {
+    bound_unit *unit;
+    size_t len, room;
+} list;
+
+typedef struct sim sim;
+
+typedef struct node {
+    sim *sim;
+    unsigned index;
+    world_dialer dialer;
+    net_link *link;
+    weir_engine *engine;
+    struct request *requests; /* under way */
+    size_t life;
+    int64_t gap_ns; /* between two rounds, about */
+    uint64_t incarnation;
+} node;
+
+/* A client's round. Its keys are copies of its own, so that an answer can be told by its place. */
+typedef struct request {
+    struct request *next;
+    node *node;
+    weir_round round;
+    weir_question question[ROUND];
+    char key[ROUND][NET_KEY_MAX];
+    int64_t decided_ns[ROUND]; /* 0: not yet */
+    int64_t asked_ns;
+} request;
+
+struct sim {
+    world world;
+    net_server server;
+    uint64_t seed;
+    weir_policy policy;
+    uint64_t policy_id;
+    char text[WEIR_POLICY_TEXT_MAX];
+    weir_hybrid_options options;
+    weir_hybrid_stats stats;
+    unsigned nodes;
+    node node[NODES_MAX];
+    life life[LIVES_MAX];
+    size_t lives;
+    net_link links[LIVES_MAX];
+    list admitted[KEYS];
+    list charged[KEYS]; /* when: of WEIR_FROM_FIRST alone */
+    int64_t end_ns, quiet_ns;
+    unsigned abandons, costs;
+    uint64_t requests, by_error, denied;
+    char why[512]; /* what failed; "" */
+};
+
+__attribute__((format(printf, 2, 3))) static void fail(sim *s, const char *format, ...)
+{
+    va_list args;
+    if (s->why[0])
+        return;
+    va_start(args, format);
+    (void)vsnprintf(s->why, sizeof s->why, format, args);
+    va_end(args);
+}
+
+static void list_add(list *l, int64_t at_ns, int64_t cost)
+{
+    if (l->len == l->room) {
+        l->room = l->room ? 2 * l->room : 1024;
+        l->unit = realloc(l->unit, l->room * sizeof *l->unit);
+        if (!l->unit)
+            abort();
+    }
+    l->unit[l->len++] = (bound_unit){at_ns, cost};
+}
+
+static unsigned key_of(const weir_question *q)
+{
+    return (unsigned)(q->key.at[1] - '0');
+}
+
+static void charged(void *ctx, const weir_question *q, int64_t units)
+{
+    sim *s = ctx;
+    if (s->policy.layer[0].calendar == WEIR_FROM_FIRST)
+        list_add(&s->charged[key_of(q)], s->world.now_ns, units);
+}
+
+/* ---- clients --------------------------------------------------------------------------------- */
+
+/* The settlements of an engine have keys elsewhere, and are no takes. */
+static void told(void *ctx, const char *key, int64_t decided_ns)
+{
+    sim *s = ctx;
+    for (unsigned i = 0; i < s->nodes; i++)
+        for (request *r = s->node[i].requests; r; r = r->next)
+            for (size_t k = 0; k < r->round.len; k++)
+                if (r->key[k] == key)
+                    r->decided_ns[k] = decided_ns;
+}
+
+enum { NOT_YET = 99 }; /* a status */
+
+/* What was answered just now, and not by the server, was decided just now: also if its round has to
+ * wait for others. */
+static void note(sim *s, request *r)
+{
+    for (size_t i = 0; i < r->round.len; i++)
+        if (r->decided_ns[i] == 0 && (int)r->question[i].status != NOT_YET)
+            r->decided_ns[i] = s->world.now_ns;
+}
+
+static void note_all(void *ctx)
+{
+    sim *s = ctx;
+    for (unsigned i = 0; i < s->nodes; i++)
+        for (request *r = s->node[i].requests; r; r = r->next)
+            note(s, r);
+}
+
+static void count(sim *s, request *r)
+{
+    note(s, r);
+    for (size_t i = 0; i < r->round.len; i++) {
+        const weir_question *q = &r->question[i];
+        s->requests++;
+        if (q->status != WEIR_OK)
+            fail(s, "a question has status %d", (int)q->status);
+        s->by_error += q->by_error;
+        if (q->by_error || q->verb != WEIR_VERB_TAKE)
+            continue;
+        s->denied += !q->decision.allowed;
+        if (q->decision.allowed)
+            list_add(&s->admitted[key_of(q)], r->decided_ns[i] ? r->decided_ns[i] : s->world.now_ns,
+                     q->cost);
+        else if (q->decision.retry_after_ns < 1)
+            fail(s, "a denial with a wait of %lld ns", (long long)q->decision.retry_after_ns);
+    }
+    /* One that waits for another may take that one's time, and then its own. */
+    int64_t took_ns = s->world.now_ns - r->asked_ns;
+    if (took_ns > 2 * s->server.weather.deadline_ns)
+        fail(s, "an answer took %lld ms", (long long)(took_ns / ms));
+}
+
+static void drop_request(request *r)
+{
+    request **at = &r->node->requests;
+    while (*at != r)
+        at = &(*at)->next;
+    *at = r->next;
+    free(r);
+}
+
+static void done(weir_round *round, int64_t now_ns)
+{
+    (void)now_ns;
+    request *r = (request *)(void *)((char *)round - offsetof(request, round));
+    count(r->node->sim, r);
+    drop_request(r);
+}
+
+static int64_t some_cost(sim *s)
+{
+    world *w = &s->world;
+    if (!world_chance(w, s->costs))
+        return 1;
+    if (world_chance(w, 20))
+        return s->policy.layer[0].limit + world_between(w, 0, 2);
+    return world_between(w, 1, 1 + s->policy.layer[0].limit / 10);
+}
+
+static request *some_request(node *n)
+{
+    sim *s = n->sim;
+    world *w = &s->world;
+    request *r = calloc(1, sizeof *r);
+    if (!r)
+        abort();
+    r->node = n;
+    r->asked_ns = w->now_ns;
+    r->round =
+        (weir_round){.question = r->question, .len = 1 + world_below(w, ROUND), .done = done};
+    for (size_t i = 0; i < r->round.len; i++) {
+        (void)snprintf(r->key[i], sizeof r->key[i], "k%u", world_chance(w, 100) ? 1U : 0U);
+        r->question[i] = (weir_question){
+            .verb = world_chance(w, 10) ? WEIR_VERB_PEEK : WEIR_VERB_TAKE,
+            .policy = &s->policy,
+            .text = {s->text, strlen(s->text)},
+            .key = {r->key[i], 2},
+            .policy_id = s->policy_id,
+            .cost = some_cost(s),
+            .status = (weir_status)NOT_YET,
+            .on_error = world_chance(w, 500) ? WEIR_ON_ERROR_OPEN : WEIR_ON_ERROR_CLOSED};
+    }
+    r->next = n->requests;
+    n->requests = r;
+    return r;
+}
+
+static void client(void *ctx, uint64_t incarnation)
+{
+    node *n = ctx;
+    sim *s = n->sim;
+    world *w = &s->world;
+    if (!n->engine || n->incarnation != incarnation)
+        return;
+    if (w->now_ns < s->quiet_ns) {
+        request *r = some_request(n);
+        if (n->engine->calls->ask(n->engine, &r->round, w->now_ns + n->dialer.offset_ns)) {
+            count(s, r);
+            drop_request(r);
+        } else if (world_chance(w, s->abandons)) {
+            n->engine->calls->abandon(n->engine, &r->round);
+            drop_request(r);
+        }
+    }
+    int64_t gap_ns = world_chance(w, 5) ? 300 * n->gap_ns : world_between(w, 0, 2 * n->gap_ns);
+    world_add(w, w->now_ns + gap_ns, client, n, incarnation);
+}
+
+/* ---- nodes ----------------------------------------------------------------------------------- */
+
+static void start(node *n)
+{
+    sim *s = n->sim;
+    world *w = &s->world;
+    n->life = s->lives++;
+    n->link = &s->links[n->life];
+    s->life[n->life] = (life){w->now_ns, INT64_MAX};
+    world_dialer_init(&n->dialer, w, world_between(w, -3600 * s_ns, 3600 * s_ns));
+    net_link_init(n->link, &s->server, n->dialer.offset_ns);
+    weir_hybrid_setup setup = {&s->options, &n->link->face, &n->dialer.face, &s->stats};
+    if (weir_hybrid_engine_open(&n->engine, &setup) != WEIR_OK)
+        abort();
+    n->gap_ns = world_between(w, 1, 20) * world_between(w, 1, 10) * ms / 10;
+    n->incarnation++;
+    client(n, n->incarnation);
+}
+
+static void stop(node *n, bool dies)
+{
+    sim *s = n->sim;
+    if (!n->engine)
+        return;
+    n->link->dead = dies;
+    while (n->requests) {
+        n->engine->calls->abandon(n->engine, &n->requests->round);
+        drop_request(n->requests);
+    }
+    n->engine->calls->close(n->engine);
+    n->engine = NULL;
+    s->life[n->life].to_ns = s->world.now_ns;
+}
+
+static void fate(void *ctx, uint64_t unused)
+{
+    (void)unused;
+    node *n = ctx;
+    sim *s = n->sim;
+    world *w = &s->world;
+    if (w->now_ns >= s->quiet_ns)
+        return;
+    if (!n->engine) {
+        if (s->lives < LIVES_MAX)
+            start(n);
+    } else if (world_chance(w, 300)) {
+        stop(n, world_chance(w, 700));
+    } else {
+        n->link->cut = !n->link->cut;
+        n->link->knows_cut = world_chance(w, 500);
+    }
+    world_add(w, w->now_ns + world_between(w, 10 * ms, s_ns), fate, n, 0);
+}
+
+/* ---- a seed ---------------------------------------------------------------------------------- */
+
+static int64_t nodes_between(void *ctx, int64_t from_ns, int64_t to_ns)
+{
+    const sim *s = ctx;
+    int64_t n = 0;
+    for (size_t i = 0; i < s->lives; i++)
+        n += s->life[i].from_ns <= to_ns && s->life[i].to_ns >= from_ns;
+    return n;
+}
+
+static void some_policy(sim *s)
+{
+    static const char *const forms[] = {
+        "fixed-window %lld/s",
+        "fixed-window %lld/700ms",
+        "fixed-window %lld/m",
+        "fixed-window %lld/900ms from-first",
+        "fixed-window %lld/90ms",
+        "sliding-log %lld/s",
+        "sliding-log %lld/150ms",
+        "sliding-counter %lld/s",
+        "sliding-counter %lld/s relaxed",
+        "sliding-slices %lld/s slices 10",
+        "gcra 300/s burst %lld",
+        "gcra 7/3ms burst %lld",
+        "token-bucket %lld refill 500/s",
+        "token-bucket %lld refill 30 every 100ms",
+        "leaky-bucket 100/s capacity %lld",
+        "gcra 900/s burst %lld & gcra 400/s burst 1000",
+        "gcra 900/s burst 300 & fixed-window %lld/s",
+        "fixed-window 300/400ms & sliding-log %lld/s",
+    };
+    world *w = &s->world;
+    char text[128];
+    int64_t limit = world_chance(w, 300) ? world_between(w, 1, 60) : world_between(w, 16, 3000);
+    (void)snprintf(text, sizeof text, forms[world_below(w, sizeof forms / sizeof *forms)],
+                   (long long)limit);
+    weir_policy_error error;
+    if (weir_policy_parse(&s->policy, text, strlen(text), NULL, &error) != WEIR_OK) {
+        (void)fprintf(stderr, "%s: %s\n", text, error.text);
+        abort();
+    }
+    weir_policy_print(&s->policy, s->text, sizeof s->text);
+    s->policy_id = weir_store_policy_id(s->server.store, &s->policy);
+}
+
+static void some_weather(sim *s)
+{
+    world *w = &s->world;
+    bool bad = world_chance(w, 600);
+    s->server.weather = (net_weather){.delay_ns_min = 20000,
+                                      .delay_ns_max = world_between(w, 30000, 3 * ms),
+                                      .slow_ns_max = world_between(w, 3 * ms, 60 * ms),
+                                      .slow = bad ? (unsigned)world_below(w, 100) : 0,
+                                      .lost_there = bad ? (unsigned)world_below(w, 100) : 0,
+                                      .lost_back = bad ? (unsigned)world_below(w, 100) : 0,
+                                      .at_once = world_chance(w, 200) ? 300 : 0,
+                                      .deadline_ns = 50 * ms};
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const bound_unit *x = a, *y = b;
+    return (x->at_ns > y->at_ns) - (x->at_ns < y->at_ns);
+}
+
+/* The windows that the server must have had, from when it charged. */
+static size_t windows(const list *l, int64_t period_ns, int64_t *ret)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < l->len; i++)
+        if (n == 0 || l->unit[i].at_ns >= ret[n - 1] + period_ns)
+            ret[n++] = l->unit[i].at_ns;
+    return n;
+}
+
+/* What docs/hybrid.md says that a node may admit beyond the policy. */
+static int64_t may_of(const sim *s)
+{
+    int64_t least = INT64_MAX, count_max = s->options.count ? s->options.count : 1000;
+    for (uint32_t i = 0; i < s->policy.layers; i++)
+        if (s->policy.layer[i].limit < least)
+            least = s->policy.layer[i].limit;
+    return least / 16 < count_max ? least / 16 : count_max;
+}
+
+static bool buckets_alone(const sim *s)
+{
+    for (uint32_t i = 0; i < s->policy.layers; i++)
+        if (s->policy.layer[i].period_ns == 0 || s->policy.layer[i].algorithm >= WEIR_FIXED_WINDOW)
+            return false;
+    return true;
+}
+
+static double hold(sim *s, unsigned percent)
+{
+    double closest = 0;
+    for (unsigned k = 0; k < KEYS; k++) {
+        list *l = &s->admitted[k];
+        if (l->len == 0)
+            continue;
+        qsort(l->unit, l->len, sizeof *l->unit, by_time);
+        int64_t *starts = calloc(s->charged[k].len + 1, sizeof *starts);
+        for (uint32_t i = 0; i < s->policy.layers; i++) {
+            bound b = {.layer = &s->policy.layer[i],
+                       .unit = l->unit,
+                       .len = l->len,
+                       .start = starts,
+                       .per_node = (double)may_of(s) * percent / 100,
+                       .nodes = nodes_between,
+                       .ctx = s,
+                       .nodes_max = buckets_alone(s) ? s->nodes : (int64_t)s->lives};
+            b.starts = windows(&s->charged[k], b.layer->period_ns, starts);
+            double over, room, excess = bound_excess(&b, &over, &room);
+            if (excess > 0)
+                fail(s, "layer %u of \"%s\", key %u: %.3f more than the bound", i, s->text, k,
+                     excess);
+            if (over > 0 && room > 0 && over / room > closest)
+                closest = over / room;
+        }
+        free(starts);
+    }
+    return closest;
+}
+
+static void some_world(sim *s, uint64_t seed)
+{
+    *s = (sim){.seed = seed};
+    world *w = &s->world;
+    world_init(w, seed, 1767225600 * s_ns);
+    w->after = note_all;
+    w->ctx = s;
+    w->now_ns += world_between(w, 0, s_ns);
+    static const uint8_t secret[16] = {1};
+    weir_store_options o = {.memory_bytes = (size_t)1 << 20, .secret = secret};
+    s->server =
+        (net_server){.world = w, .policy = &s->policy, .charged = charged, .told = told, .ctx = s};
+    if (weir_store_open(&s->server.store, &o) != WEIR_OK)
+        abort();
+    some_policy(s);
+    some_weather(s);
+    s->options = (weir_hybrid_options){.interval_ns = world_between(w, 1, 10) * 10 * ms,
+                                       .count = world_between(w, 1, 300),
+                                       .idle_ns = world_between(w, 1, 10) * 100 * ms,
+                                       .memory_bytes = 65536};
+    s->end_ns = w->now_ns + 3 * s_ns;
+    s->quiet_ns = s->end_ns - 500 * ms;
+    s->abandons = world_chance(w, 300) ? 50 : 0;
+    s->costs = world_chance(w, 500) ? 100 : 0;
+    s->nodes = 1 + (unsigned)world_below(w, NODES_MAX);
+}
+
+/* Returns whether all was well. */
+static bool run(uint64_t seed, unsigned percent, bool say)
+{
+    sim *s = malloc(sizeof *s);
+    if (!s)
+        abort();
+    some_world(s, seed);
+    world *w = &s->world;
+    bool fates = world_chance(w, 500);
+    for (unsigned i = 0; i < s->nodes; i++) {
+        s->node[i] = (node){.sim = s, .index = i};
+        start(&s->node[i]);
+        if (fates)
+            world_add(w, w->now_ns + world_between(w, 0, s_ns), fate, &s->node[i], 0);
+    }
+    world_run(w, s->end_ns);
+    for (unsigned i = 0; i < s->nodes; i++) {
+        if (s->node[i].requests)
+            fail(s, "a question has no answer");
+        stop(&s->node[i], false);
+    }
+    world_run(w, s->end_ns + s_ns);
+    double closest = hold(s, percent);
+    bool good = s->why[0] == 0;
+    if (say || (!good && percent == 100))
+        printf(
+            "seed %llu: \"%s\", %u nodes, %zu lives, may %lld: %llu questions, %llu here, %llu at "
+            "the server, %llu denied, %llu by error, overshoot %llu; %.2f of the bound%s%s\n",
+            (unsigned long long)seed, s->text, s->nodes, s->lives, (long long)may_of(s),
+            (unsigned long long)s->requests, (unsigned long long)port_load_relaxed(&s->stats.here),
+            (unsigned long long)s->server.asked, (unsigned long long)s->denied,
+            (unsigned long long)s->by_error,
+            (unsigned long long)port_load_relaxed(&s->stats.overshoot), closest, good ? "" : ": ",
+            s->why);
+    for (unsigned k = 0; k < KEYS; k++) {
+        free(s->admitted[k].unit);
+        free(s->charged[k].unit);
+    }
+    weir_store_close(s->server.store);
+    world_free(w);
+    free(s);
+    return good;
+}
+
+static uint64_t runs(uint64_t first, uint64_t seeds, unsigned percent)
+{
+    uint64_t failed = 0;
+    for (uint64_t i = first; i < first + seeds; i++)
+        if (!run(i, percent, false)) {
+            failed++;
+            if (percent == 100)
+                printf("again: hybrid_sim --seed %llu\n", (unsigned long long)i);
+        }
+    return failed;
+}
+
+int main(int argc, char **argv)
+{
+    uint64_t first = 1, seeds = QUICK;
+    unsigned percent = 100;
+    for (int i = 1; i + 1 < argc; i += 2) {
+        uint64_t n = strtoull(argv[i + 1], NULL, 10);
+        if (strcmp(argv[i], "--seeds") == 0)
+            seeds = n;
+        else if (strcmp(argv[i], "--first") == 0)
+            first = n;
+        else if (strcmp(argv[i], "--tight") == 0)
+            percent = (unsigned)n;
+        else if (strcmp(argv[i], "--seed") == 0)
+            return run(n, percent, true) ? 0 : 1;
+    }
+    uint64_t failed = runs(first, seeds, percent);
+    printf("%llu seeds from %llu with %u %% of the bound: %llu failed\n", (unsigned long long)seeds,
+           (unsigned long long)first, percent, (unsigned long long)failed);
+    if (percent < 100)
+        return failed > 0 ? 0 : 1;
+    /* The same with no bound but the policy must fail, or this could not see anything. */
+    uint64_t seen = runs(1, CONTROL, 0);
+    printf("%d seeds with 0 %% of it: %llu failed, as some must\n", CONTROL,
+           (unsigned long long)seen);
+    bool good = failed == 0 && seen > 0;
+    printf("%d passed, %d failed, 0 skipped\n", (failed == 0) + (seen > 0),
+           2 - (failed == 0) - (seen > 0));
+    return good ? 0 : 1;
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* A call is one round on its way. It lives until its deadline is over, whatever becomes of it: what
+ * was sent arrives, also if nobody waits for the answer. */
+
+#include "net.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct net_call {
+    net_call *next;
+    net_link *link;
+    weir_round *round;        /* NULL: answered, or abandoned */
+    weir_question *question;  /* what was sent ... */
+    char (*key)[NET_KEY_MAX]; /* ... with keys of its own: the asker may go */
+    size_t len;
+    int64_t decided_ns;
+};
+
+/* ---- the server ------------------------------------------------------------------------------ */
+
+/* The most of n units that would be allowed now. */
+static int64_t allowed_of(net_server *s, const weir_question *q, int64_t n)
+{
+    int64_t low = 0, high = n; /* low is allowed, or 0 */
+    weir_decision d;
+    while (low < high) {
+        int64_t middle = high - (high - low) / 2;
+        bool good = weir_store_peek(s->store, q->policy, q->policy_id, q->key.at, q->key.len,
+                                    s->world->now_ns, middle, &d) == WEIR_OK &&
+                    d.allowed;
+        if (good)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return low;
+}
+
+static void grant(net_server *s, weir_question *q)
+{
+    weir_decision d;
+    q->granted = allowed_of(s, q, q->cost);
+    if (q->granted > 0 && weir_store_check(s->store, q->policy, q->policy_id, q->key.at, q->key.len,
+                                           s->world->now_ns, q->granted, &d) != WEIR_OK)
+        abort();
+    q->status = weir_store_peek(s->store, q->policy, q->policy_id, q->key.at, q->key.len,
+                                s->world->now_ns, 1, &q->decision);
+    if (q->granted > 0)
+        s->charged(s->ctx, q, q->granted);
+}
+
+/* The figures are whole us, rounded up, as on the wire. */
+static void round_up(weir_decision *d)
+{
+    if (!d->never)
+        d->retry_after_ns = (d->retry_after_ns + 999) / 1000 * 1000;
+    d->reset_after_ns = (d->reset_after_ns + 999) / 1000 * 1000;
+}
+
+static void serve(net_server *s, weir_question *q)
+{
+    int64_t now_ns = s->world->now_ns;
+    weir_store *store = s->store;
+    s->asked++;
+    q->by_error = false;
+    q->reason = NULL;
+    switch (q->verb) {
+    case WEIR_VERB_TAKE:
+        q->status = weir_store_check(store, q->policy, q->policy_id, q->key.at, q->key.len, now_ns,
+                                     q->cost, &q->decision);
+        if (q->status == WEIR_OK && q->decision.allowed)
+            s->charged(s->ctx, q, q->cost);
+        break;
+    case WEIR_VERB_PEEK:
+        q->status = weir_store_peek(store, q->policy, q->policy_id, q->key.at, q->key.len, now_ns,
+                                    q->cost, &q->decision);
+        break;
+    case WEIR_VERB_REFUND:
+        q->status = weir_store_refund(store, q->policy, q->policy_id, q->key.at, q->key.len, now_ns,
+                                      q->cost, &q->decision);
+        break;
+    case WEIR_VERB_GRANT:
+        grant(s, q);
+        break;
+    default:
+        abort(); /* nobody asks that here */
+    }
+    if (q->status == WEIR_OK)
+        round_up(&q->decision);
+}
+
+static void serve_call(net_call *c)
+{
+    net_server *s = c->link->server;
+    c->decided_ns = s->world->now_ns;
+    for (size_t i = 0; i < c->len; i++)
+        serve(s, &c->question[i]);
+}
+
+/* ---- the way --------------------------------------------------------------------------------- */
+
+static bool goes(net_link *l, unsigned lost)
+{
+    return !l->cut && !world_chance(l->server->world, lost);
+}
+
+static int64_t delay_ns(net_server *s)
+{
+    const net_weather *w = &s->weather;
+    bool slow = world_chance(s->world, w->slow);
+    return world_between(s->world, w->delay_ns_min, slow ? w->slow_ns_max : w->delay_ns_max);
+}
+
+/* Hands the answers over. */
+static void fill(net_call *c)
+{
+    weir_round *r = c->round;
+    net_server *s = c->link->server;
+    for (size_t i = 0; i < c->len; i++) {
+        weir_question *to = &r->question[i];
+        const weir_question *q = &c->question[i];
+        to->status = q->status;
+        to->decision = q->decision;
+        to->granted = q->granted;
+        to->by_error = q->by_error;
+        to->reason = q->reason;
+        if (q->verb == WEIR_VERB_TAKE && !q->by_error)
+            s->told(s->ctx, to->key.at, c->decided_ns);
+    }
+    c->round = NULL;
+}
+
+static void give_up(net_call *c)
+{
+    for (size_t i = 0; i < c->len; i++) {
+        weir_question *q = &c->question[i];
+        q->by_error = q->on_error != WEIR_ON_ERROR_TELL;
+        q->status = q->by_error ? WEIR_OK : WEIR_E_IO;
+        q->decision = (weir_decision){.allowed = q->on_error == WEIR_ON_ERROR_OPEN,
+                                      .retry_after_ns = 1000000000};
+        q->reason = q->by_error ? NULL : "no answer";
+        q->granted = 0;
+    }
+}
+
+static void answer(net_call *c)
+{
+    weir_round *r = c->round;
+    net_link *l = c->link;
+    fill(c);
+    r->done(r, l->server->world->now_ns + l->offset_ns);
+}
+
+static void arrived_back(void *ctx, uint64_t arg)
+{
+    (void)arg;
+    net_call *c = ctx;
+    if (c->round && !c->link->cut)
+        answer(c);
+}
+
+static void arrived_there(void *ctx, uint64_t arg)
+{
+    (void)arg;
+    net_call *c = ctx;
+    net_server *s = c->link->server;
+    if (c->link->cut)
+        return;
+    serve_call(c);
+    if (goes(c->link, s->weather.lost_back))
+        world_add(s->world, s->world->now_ns + delay_ns(s), arrived_back, c, 0);
+}
+
+static void over(void *ctx, uint64_t arg)
+{
+    (void)arg;
+    net_call *c = ctx;
+    if (c->round) {
+        give_up(c);
+        answer(c);
+    }
+}
+
+/* Longer than any message is under way. */
+static void forget(void *ctx, uint64_t arg)
+{
+    (void)arg;
+    net_call *c = ctx;
+    net_call **at = &c->link->calls;
+    while (*at != c)
+        at = &(*at)->next;
+    *at = c->next;
+    free(c->question);
+    free(c->key);
+    free(c);
+}
+
+static net_call *call_new(net_link *l, weir_round *r)
+{
+    net_call *c = calloc(1, sizeof *c);
+    if (!c || !(c->question = malloc(r->len * sizeof *c->question)) ||
+        !(c->key = calloc(r->len, sizeof *c->key)))
+        abort();
+    memcpy(c->question, r->question, r->len * sizeof *c->question);
+    for (size_t i = 0; i < r->len; i++) {
+        weir_question *q = &c->question[i];
+        memcpy(c->key[i], q->key.at, q->key.len);
+        q->key.at = c->key[i];
+        q->policy = l->server->policy;
+    }
+    c->link = l;
+    c->round = r;
+    c->len = r->len;
+    c->next = l->calls;
+    l->calls = c;
+    return c;
+}
+
+static bool ask(weir_engine *e, weir_round *r, int64_t now_ns)
+{
+    (void)now_ns;
+    net_link *l = (net_link *)e;
+    net_server *s = l->server;
+    world *w = s->world;
+    if (l->dead)
+        return false;
+    net_call *c = call_new(l, r);
+    int64_t long_ns = 2 * s->weather.slow_ns_max + s->weather.deadline_ns;
+    world_add(w, w->now_ns + long_ns + 1, forget, c, 0);
+    if (l->cut && l->knows_cut) {
+        give_up(c);
+        fill(c);
+        return true;
+    }
+    if (!l->cut && world_chance(w, s->weather.at_once)) {
+        serve_call(c);
+        fill(c);
+        return true;
+    }
+    if (goes(l, s->weather.lost_there))
+        world_add(w, w->now_ns + delay_ns(s), arrived_there, c, 0);
+    world_add(w, w->now_ns + s->weather.deadline_ns, over, c, 0);
+    return false;
+}
+
+static void abandon(weir_engine *e, weir_round *r)
+{
+    for (net_call *c = ((net_link *)e)->calls; c; c = c->next)
+        if (c->round == r)
+            c->round = NULL;
+}
+
+static void close_link(weir_engine *e)
+{
+    (void)e;
+}
+
+static const weir_engine_calls calls = {ask, abandon, close_link};
+
+void net_link_init(net_link *l, net_server *s, int64_t offset_ns)
+{
+    *l = (net_link){.face = {&calls}, .server = s, .offset_ns = offset_ns};
+}
