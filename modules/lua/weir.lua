@@ -1200,6 +1200,15 @@ local function fresh_layer(L)
   return s
 end
 
+local function look(P, S, now, bounds)
+  for i = 1, #P do
+    if not P[i].ops.look(P[i], S[i], now, bounds) then
+      return false
+    end
+  end
+  return true
+end
+
 local function fresh_states(P, S)
   for i = 1, #P do
     S[i] = fresh_layer(P[i])
@@ -1334,10 +1343,8 @@ local function open_key(P, key, now, bounds)
     S.replaces = another
     fresh_states(P, S)
   end
-  for i = 1, #P do
-    if not P[i].ops.look(P[i], S[i], now, bounds) then
-      return nil, { err = "ERR weir: the server's clock is outside the windows asked with" }
-    end
+  if not look(P, S, now, bounds) then
+    return nil, { err = "ERR weir: the server's clock is outside the windows asked with" }
   end
   return S
 end
@@ -1590,6 +1597,12 @@ end
 local VERBS = {
   TAKE = function(P, S, now, n) return judge(P, S, now, n, true) end,
   PEEK = function(P, S, now, n) return judge(P, S, now, n, false) end,
+  RESET = function(P, S, now, _, bounds)
+    redis.call('DEL', S.key)
+    fresh_states(P, S)
+    look(P, S, now, bounds)
+    return judge(P, S, now, 0, false)
+  end,
   REFUND = refund,
   GRANT = grant,
 }
@@ -1612,16 +1625,9 @@ local function ask(key, verb, text, n, args, at)
   if not S then
     return err
   end
-  local figures = VERBS[verb](P, S, now, n)
+  local figures = VERBS[verb](P, S, now, n, bounds)
   close_key(P, S, now)
   return figures
-end
-
-local function reset(key)
-  if not is_ours(key) then
-    return NOT_OURS
-  end
-  redis.call('DEL', key)
 end
 
 local function weir_ask(keys, args)
@@ -1630,9 +1636,6 @@ local function weir_ask(keys, args)
     return failed('wrong number of arguments, expected 1 key verb policy-text n [bounds]')
   elseif not cost then
     return failed(BAD_COST)
-  elseif verb == 'RESET' then
-    local err = reset(keys[1])
-    return err or ask(keys[1], 'PEEK', args[2], 0, args, 4)
   elseif not VERBS[verb] then
     return failed('unknown verb, expected TAKE, PEEK, REFUND, GRANT or RESET')
   end
@@ -1759,7 +1762,11 @@ local function weir_reset(keys)
   if #keys ~= 1 then
     return failed('wrong number of arguments, expected 1 key')
   end
-  return reset(keys[1]) or { ok = 'OK' }
+  if not is_ours(keys[1]) then
+    return NOT_OURS
+  end
+  redis.call('DEL', keys[1])
+  return { ok = 'OK' }
 end
 
 -- The figures of the request that blocks, or has the least left; then its number, policy and key.

@@ -400,6 +400,8 @@ def test_zones(tally):
             tally.equal(take(b + day)[6], 1, way.name)
             # Back before the window that the key remembers: that window stands for now.
             tally.equal(take(b)[:4], [0, 3, 0, 7 * day], way.name)
+            tally.check("bounds" in error_of(at.ask(T0_US, "k", "RESET", policy, 0, *days)), way.name)
+            tally.equal(client("EXISTS", "k"), 1, "a reset that fails resets nothing")
             for now in (b - 7 * day - 1, b - day - 1, b + 2 * day, b + 14 * day):
                 tally.check("outside" in error_of(take(now)), way.name, now, take(now))
 
