@@ -189,8 +189,8 @@ static void answer(const entry *e, int64_t more_ns, bool never, int64_t now_ns, 
     };
 }
 
-/* A denial has ended. Where keys become free faster than a server can be asked, waiting for one that
- * asks would let through fewer than the policy does. */
+/* A denial has ended. Where units come faster than a server can be asked, waiting for one that asks
+ * would let through fewer than the policy does. */
 static weir_deny_known ended(entry *e, const weir_question *q, int64_t cost)
 {
     if (!e->slow)

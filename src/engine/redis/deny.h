@@ -54,8 +54,8 @@ weir_deny_known weir_deny_look(weir_deny *d, weir_deny_id id, uint32_t epoch, in
 void weir_deny_learn(weir_deny *d, weir_deny_id id, uint32_t epoch, int64_t sent_ns, int64_t now_ns,
                      const weir_question *q);
 
-/* Of a key whose denial has ended: so many units were left when a server was asked. Questions for no
- * more than that in all need not wait for one that asks first: nothing is known of them. */
+/* Of a key whose denial has ended: so many units were left when a server was asked. Questions for
+ * no more than that in all need not wait for one that asks first: nothing is known of them. */
 void weir_deny_left(weir_deny *d, weir_deny_id id, int64_t left);
 
 /* Forgets what has ended a second ago or earlier, in the next part of the table. */

@@ -264,9 +264,9 @@ static void count_denied_keys(redis_engine *e)
     e->deny_keys = keys;
 }
 
-/* What all threads know of a key is from before its reset or refund. So it is when that is asked, for
- * those who ask after it, and when it ends, for those who asked before; it may have been done even
- * if no answer came. */
+/* What all threads know of a key is from before its reset or refund. So it is when that is asked,
+ * for those who ask after it, and when it ends, for those who asked before; it may have been done
+ * even if no answer came. */
 static void forget_changed(redis_engine *e, const weir_question *q)
 {
     if (q->verb == WEIR_VERB_RESET || q->verb == WEIR_VERB_REFUND)

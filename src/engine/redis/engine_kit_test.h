@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_ENGINE_REDIS_ENGINE_KIT_TEST_H
 #define WEIR_ENGINE_REDIS_ENGINE_KIT_TEST_H
-/* A world for the redis engine: a clock and alarms that the test moves, and a client that keeps what
- * it is sent until the test says what becomes of it. */
+/* A world for the redis engine: a clock and alarms that the test moves, and a client that keeps
+ * what it is sent until the test says what becomes of it. */
 
 #include "engine/engine.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* What the redis engine knows to be denied, and who waits for whom, in virtual time: what is sent, and
- * what is not. */
+/* What the redis engine knows to be denied, and who waits for whom, in virtual time: what is sent,
+ * and what is not. */
 
 #include "engine/redis/engine_kit_test.h"
 
