@@ -48,7 +48,7 @@ local function expire(key, until_us)
   redis.call('PEXPIREAT', key, expire_ms(until_us))
 end
 
--- SET with an expiry in whole milliseconds is of 6.2. What has redis.REDIS_VERSION_NUM is 7.0.
+-- SET knows PXAT from 6.2 on, and a server says its version from 7.0 on.
 local function set(key, value, until_us)
   if redis.REDIS_VERSION_NUM then
     redis.call('SET', key, value, 'PXAT', expire_ms(until_us))
@@ -174,7 +174,8 @@ end
 -- ---- the algorithms -----------------------------------------------------------------------------
 
 -- Each is a table of functions on a layer L and its state s:
---   fields        of a hash; `read` takes their values, `write` gives them
+--   fields        of a hash; `read` takes their values, and says whether they make sense; `write`
+--                 gives them
 --   look          what the state means at `now`, once, before anything else; false if it cannot
 --                 be said
 --   due           from when on a cost of at most L.limit is allowed; now or earlier: it is
@@ -261,15 +262,21 @@ function rate.delay(s, now)
   return max(0, s.q - now + (s.r > 0 and 1 or 0))
 end
 
+-- What a state says, a whole number up to `most`; nil if it says anything else.
+local function stored(text, most)
+  local n = text and #text <= 16 and match(text, '^%d+$') and tonumber(text)
+  return n and n <= (most or EXACT) and n or nil
+end
+
 local gcra = { fields = { 'tat' }, string = true, look = rate.look, due = rate.due, early = rate.early,
   left = rate.left, charge = rate.charge, refund = rate.refund }
 
 local function read_parts(text)
   local q, r = match(text, '^(%d+):(%d+)$')
   if q then
-    return tonumber(q), tonumber(r)
+    return stored(q), stored(r)
   end
-  return tonumber(text) or 0, 0
+  return stored(text), 0
 end
 
 local function write_parts(q, r)
@@ -281,6 +288,7 @@ function gcra.read(_, s, tat)
   if tat then
     s.q, s.r = read_parts(tat)
   end
+  return s.q and s.r
 end
 
 function gcra.write(_, s)
@@ -294,9 +302,13 @@ local bucket = { fields = { 'time', 'level' }, look = rate.look, due = rate.due,
 function bucket.read(_, s, time, level)
   s.q, s.r = 0, 0
   if time and level then
-    local q, r = read_parts(level)
-    s.q, s.r = tonumber(time) + q, r
+    local t, q, r = stored(time), read_parts(level)
+    if not t or not q or not r then
+      return false
+    end
+    s.q, s.r = t + q, r
   end
+  return not time == not level
 end
 
 function bucket.write(_, s, now)
@@ -307,7 +319,8 @@ end
 local steps = { fields = { 'step', 'level' } }
 
 function steps.read(_, s, step, level)
-  s.step, s.level = tonumber(step or 0), tonumber(level or 0)
+  s.step, s.level = stored(step or '0'), stored(level or '0')
+  return s.step and s.level
 end
 
 function steps.write(_, s)
@@ -360,7 +373,8 @@ end
 local fixed = { fields = { 'start', 'count' }, string = true }
 
 function fixed.read(_, s, start, count)
-  s.start, s.count = tonumber(start or 0), tonumber(count or 0)
+  s.start, s.count = stored(start or '0'), stored(count or '0', LIMIT_MAX)
+  return s.start and s.count
 end
 
 function fixed.write(_, s)
@@ -415,7 +429,9 @@ end
 local counter = { fields = { 'start', 'before', 'count' } }
 
 function counter.read(_, s, start, before, count)
-  s.start, s.before, s.count = tonumber(start or 0), tonumber(before or 0), tonumber(count or 0)
+  s.start = stored(start or '0')
+  s.before, s.count = stored(before or '0', LIMIT_MAX), stored(count or '0', LIMIT_MAX)
+  return s.start and s.before and s.count
 end
 
 function counter.write(_, s)
@@ -1185,24 +1201,28 @@ local function fresh_states(P, S)
   S.absent = true
 end
 
-local function read_entry(text)
+local function hash_entry(text)
   local place, total, cost = match(text or '', '^(%d+) (%d+) (%d+)$')
-  return { tonumber(place or 0), tonumber(total or 0), tonumber(cost or 0) }
+  return { stored(place) or 0, stored(total, TOTAL) or 0, stored(cost) or 0, place }
 end
 
 local function hash_fetch(s, i)
-  return read_entry(redis.call('HGET', s.key, s.prefix .. whole(i)))
+  return hash_entry(redis.call('HGET', s.key, s.prefix .. whole(i)))
 end
 
 local function read_hash_row(L, s, key, low, next_, at, total)
   s.key, s.prefix, s.fetch, s.entries = key, L.prefix, hash_fetch, {}
-  s.low, s.next = tonumber(low or 1), tonumber(next_ or 1)
-  s.at, s.total = tonumber(at or 0), tonumber(total or 0)
+  s.low, s.next, s.at, s.total = stored(low or '1'), stored(next_ or '1'), stored(at or '0'),
+    stored(total or '0', TOTAL)
   s.loaded = s.next
-  if s.low < s.next then
+  if not (s.low and s.next and s.at and s.total) or s.low > s.next then
+    return false
+  elseif s.low < s.next then
     local ends = redis.call('HMGET', key, L.prefix .. whole(s.low), L.prefix .. whole(s.next - 1))
-    s.entries[s.low], s.entries[s.next - 1] = read_entry(ends[1]), read_entry(ends[2])
+    s.entries[s.low], s.entries[s.next - 1] = hash_entry(ends[1] or nil), hash_entry(ends[2] or nil)
+    return s.entries[s.low][4] and s.entries[s.next - 1][4]
   end
+  return true
 end
 
 local function read_hash(P, S, values)
@@ -1211,23 +1231,28 @@ local function read_hash(P, S, values)
     local L, s = P[i], {}
     local a, b, c, d = values[at + 1] or nil, values[at + 2] or nil, values[at + 3] or nil,
       values[at + 4] or nil
+    local sound
     if L.ops == row then
-      read_hash_row(L, s, S.key, a, b, c, d)
+      sound = read_hash_row(L, s, S.key, a, b, c, d)
     else
-      L.ops.read(L, s, a, b, c)
+      sound = L.ops.read(L, s, a, b, c)
+    end
+    if not sound then
+      return false
     end
     at, S[i] = at + #L.ops.fields, s
   end
+  return true
 end
 
 local function zset_entry(member, score)
   local total, cost = match(member, '^(%d+):(%d+)$')
-  return { tonumber(score), tonumber(total or 0), tonumber(cost or 0), member }
+  return { stored(score) or 0, stored(total, TOTAL) or 0, stored(cost) or 0, stored(score) and total }
 end
 
 local function zset_fetch(s, i)
   local found = redis.call('ZRANGE', s.key, i, i, 'WITHSCORES')
-  return zset_entry(found[1], found[2])
+  return zset_entry(found[1] or '', found[2])
 end
 
 -- At rank 0 is the tag, so an entry's place in the row is its rank.
@@ -1235,49 +1260,48 @@ local function read_zset(S, found)
   local s = { key = S.key, fetch = zset_fetch, entries = {}, low = 1, at = 0, total = 0 }
   s.next = redis.call('ZCARD', S.key)
   s.loaded = s.next
-  if found[3] then
-    s.entries[1] = zset_entry(found[3], found[4])
-    if s.next > 2 then
-      s.entries[s.next - 1] = zset_fetch(s, s.next - 1)
-    end
-    local last = s.entries[s.next - 1]
-    s.at, s.total = last[1], last[2]
-  end
   S[1] = s
+  if not found[3] then
+    return true
+  end
+  s.entries[1] = zset_entry(found[3], found[4])
+  if s.next > 2 then
+    s.entries[s.next - 1] = zset_fetch(s, s.next - 1)
+  end
+  local last = s.entries[s.next - 1]
+  s.at, s.total = last[1], last[2]
+  return s.entries[1][4] and last[4]
 end
 
 local READERS = {
   string = { 'GET', function(P, S, value)
     if value and sub(value, 1, #P.start) == P.start then
       local s, ops = {}, P[1].ops
-      if ops == gcra then
-        ops.read(P[1], s, sub(value, #P.start + 1))
-      else
-        ops.read(P[1], s, match(value, '^(%d+) (%d+)$', #P.start + 1))
-      end
       S[1] = s
-      return true
+      if ops == gcra then
+        return ops.read(P[1], s, sub(value, #P.start + 1))
+      end
+      local start, count = match(value, '^(%d+) (%d+)$', #P.start + 1)
+      return start and ops.read(P[1], s, start, count)
     end
     return false, not value
   end },
   hash = { 'HMGET', function(P, S, values)
     if values[1] == P.tag then
-      read_hash(P, S, values)
-      return true
+      return read_hash(P, S, values)
     end
     return false
   end },
   zset = { 'ZRANGE', function(P, S, found)
     if found[1] == P.tag then
-      read_zset(S, found)
-      return true
+      return read_zset(S, found)
     end
     return false, not found[1]
   end },
 }
 
--- The states of a key under P, as they are at `now`; or nil and the error. Those of another policy
--- are nobody's: the key is fresh.
+-- The states of a key under P, as they are at `now`; or nil and the error. If they are of another
+-- policy, or make no sense, the key is fresh.
 local function open_key(P, key, now, bounds)
   local S = { key = key, P = P }
   local reader, found = READERS[P.form], nil
@@ -1619,8 +1643,10 @@ local function read_requests(keys, args)
     end
     local P, why = read_policy(args[at])
     local cost = read_cost(args[at + 1])
-    if not P or not cost then
-      return nil, where .. (why or BAD_COST)
+    if not P then
+      return nil, why .. ' (request ' .. i - 1 .. ')'
+    elseif not cost then
+      return nil, where .. BAD_COST
     end
     local bounds, no_bounds = read_bounds(P, args, at + 2)
     if not bounds then

@@ -56,8 +56,8 @@ static const command commands[] = {
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
 static const command policy_commands[] = {
-    {"set", weir_policy_set_command, "write deny-oom", NO_KEY, 0, 4, 0, "Sets a policy under a name",
-     "O(log n) for n policies", NULL},
+    {"set", weir_policy_set_command, "write deny-oom", NO_KEY, 0, 4, 0,
+     "Sets a policy under a name", "O(log n) for n policies", NULL},
     {"get", weir_policy_get_command, "readonly fast", NO_KEY, 0, 3, 0, "Shows a policy",
      "O(log n) for n policies", NULL},
     {"list", weir_policy_list_command, "readonly", NO_KEY, 0, 2, 0, "Shows all policies",

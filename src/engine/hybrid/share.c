@@ -133,12 +133,13 @@ static int64_t ahead(const weir_share *s, const weir_share_plan *p)
     return least(p->cap, later(most(s->rate, s->used), most(s->rate, s->used)) + 1);
 }
 
+/* What is exhausted below is not asked for more in advance: whoever finds nothing here asks. */
 static void set_low(weir_share *s, const weir_share_plan *p)
 {
-    if (p->kind == WEIR_SHARE_LEASED)
-        s->low = ahead(s, p) / 2;
-    else
+    if (p->kind == WEIR_SHARE_COUNTED)
         s->low = s->floor / 2;
+    else
+        s->low = s->exhausted ? INT64_MIN : ahead(s, p) / 2;
 }
 
 void weir_share_learn(weir_share *s, const weir_share_plan *p, const weir_decision *d, int64_t cost,

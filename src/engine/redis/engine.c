@@ -170,7 +170,9 @@ static void fall_back(redis_engine *e, part *p, int64_t now_ns, int64_t wait_ns,
 static int64_t wait_for(const redis_engine *e, const part *p, int64_t now_ns)
 {
     const weir_breaker *b = &e->node[p->node].breaker;
-    return b->state == WEIR_BREAKER_OPEN ? b->until_ns - now_ns : ns_per_s;
+    if (b->state == WEIR_BREAKER_CLOSED)
+        return ns_per_s;
+    return b->state == WEIR_BREAKER_OPEN ? b->until_ns - now_ns : e->deadline_ns;
 }
 
 static const char *why_of(weir_redis_outcome outcome)
@@ -255,13 +257,16 @@ static port_counter *epoch_of(const redis_engine *e, const weir_question *q)
 static void count_denied_keys(redis_engine *e)
 {
     size_t keys = weir_deny_keys(e->deny);
+    if (keys == e->deny_keys)
+        return;
     /* The sum wraps as a whole: a difference that is negative is added as its complement. */
     port_add_relaxed(&e->setup.stats->deny_keys, (uint64_t)keys - (uint64_t)e->deny_keys);
     e->deny_keys = keys;
 }
 
-/* A reset or a refund may have been done even if no answer came: what all threads know of the key
- * is from before it. */
+/* What all threads know of a key is from before its reset or refund. So it is when that is asked, for
+ * those who ask after it, and when it ends, for those who asked before; it may have been done even
+ * if no answer came. */
 static void forget_changed(redis_engine *e, const weir_question *q)
 {
     if (q->verb == WEIR_VERB_RESET || q->verb == WEIR_VERB_REFUND)
@@ -284,7 +289,8 @@ static weir_deny_known look(redis_engine *e, part *p, int64_t now_ns)
     p->epoch = (uint32_t)port_load_relaxed(epoch_of(e, q));
     weir_deny_known known = weir_deny_look(e->deny, p->id, p->epoch, now_ns, q);
     port_add_relaxed(&e->setup.stats->deny_looks, 1);
-    port_add_relaxed(&e->setup.stats->deny_hits, known == WEIR_DENY_DENIED);
+    if (known == WEIR_DENY_DENIED)
+        port_add_relaxed(&e->setup.stats->deny_hits, 1);
     count_denied_keys(e);
     return known;
 }
@@ -325,10 +331,31 @@ static bool try_send(redis_engine *e, part *p, int64_t now_ns)
     return true;
 }
 
+/* As weir_refund() says; no server need be asked. */
+static bool can_be_done(weir_question *q)
+{
+    if (q->verb != WEIR_VERB_REFUND)
+        return true;
+    for (uint32_t i = 0; i < q->policy->layers; i++) {
+        const weir_layer *l = &q->policy->layer[i];
+        if (l->algorithm == WEIR_LEAKY_QUEUE || l->count_denied) {
+            q->status = WEIR_E_UNSUPPORTED;
+            q->reason = "a policy that queues or counts denials cannot give back";
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Where a part goes when it has just been asked. */
 static void admit(redis_engine *e, part *p, int64_t now_ns)
 {
     e->in_flight++;
+    forget_changed(e, question_of(p));
+    if (!can_be_done(question_of(p))) {
+        answered(e, p);
+        return;
+    }
     weir_deny_known known = p->holds ? look(e, p, now_ns) : WEIR_DENY_NOTHING;
     if (known == WEIR_DENY_DENIED) {
         answered(e, p);

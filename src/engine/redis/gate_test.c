@@ -78,6 +78,67 @@ static void a_reset_or_refund_forgets_it(void **state)
     }
 }
 
+/* In a round too: what comes after a reset is not denied by what was before it. */
+static void a_reset_goes_before_what_follows(void **state)
+{
+    (void)state;
+    world w;
+    single s = {0};
+    several r;
+    begin(&w, "gcra 1/s burst 5", (weir_redis_options){0});
+    assert_false(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
+    deny(&w, 0, s_ns);
+    memset(&r, 0, sizeof r);
+    r.question[0] = question(&w, WEIR_VERB_TAKE, "a", 1);
+    r.question[1] = question(&w, WEIR_VERB_RESET, "a", 0);
+    r.question[2] = question(&w, WEIR_VERB_TAKE, "a", 1);
+    r.round = (weir_round){.question = r.question, .len = 3, .done = several_done};
+    assert_false(w.engine->calls->ask(w.engine, &r.round, w.now_ns));
+    assert_int_equal(client.calls, 2);
+    assert_ptr_equal(client.call[0]->question, &r.question[1]);
+    assert_ptr_equal(client.call[1]->question, &r.question[2]);
+    allow(&w, 5);
+    allow(&w, 4);
+    assert_int_equal(r.done, 1);
+    assert_false(r.question[0].decision.allowed);
+    assert_true(r.question[2].decision.allowed);
+
+    /* As it is at a gate, with one that asks first. */
+    assert_false(ask(&w, &s, WEIR_VERB_TAKE, "b", 1));
+    deny(&w, 0, s_ns);
+    w.now_ns += s_ns;
+    for (int i = 0; i < 3; i++)
+        r.question[i].key.at = "b";
+    assert_false(w.engine->calls->ask(w.engine, &r.round, w.now_ns));
+    assert_int_equal(client.calls, 1);
+    allow(&w, 0);
+    assert_int_equal(client.calls, 2);
+    assert_ptr_equal(client.call[0]->question, &r.question[1]);
+    assert_ptr_equal(client.call[1]->question, &r.question[2]);
+    end(&w);
+    assert_int_equal(r.done, 2);
+}
+
+/* Without memory for a gate nobody waits. */
+static void a_gate_may_find_no_memory(void **state)
+{
+    (void)state;
+    world w;
+    single s[2] = {0};
+    begin(&w, "gcra 1/s burst 5", (weir_redis_options){0});
+    assert_false(ask(&w, &s[0], WEIR_VERB_TAKE, "a", 1));
+    deny(&w, 0, s_ns);
+    w.now_ns += s_ns;
+    no_memory_from = 1;
+    assert_false(ask(&w, &s[0], WEIR_VERB_TAKE, "a", 1));
+    no_memory_from = -1;
+    assert_false(ask(&w, &s[1], WEIR_VERB_TAKE, "a", 1));
+    assert_int_equal(client.calls, 2);
+    allow(&w, 3);
+    allow(&w, 2);
+    end(&w);
+}
+
 static void counted_denials_are_all_sent(void **state)
 {
     (void)state;
@@ -290,6 +351,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_denial_is_known_until_its_time),
         cmocka_unit_test(a_reset_or_refund_forgets_it),
+        cmocka_unit_test(a_reset_goes_before_what_follows),
+        cmocka_unit_test(a_gate_may_find_no_memory),
         cmocka_unit_test(counted_denials_are_all_sent),
         cmocka_unit_test(it_may_be_turned_off),
         cmocka_unit_test(a_crowd_waits_for_one),
