@@ -59,8 +59,8 @@ weir_wish weir_call_wish(const weir_call *c, int i);
 /* argv[i] as a cost. NULL, or what is wrong. */
 const char *weir_call_cost(const weir_call *c, int i, int64_t *ret);
 
-/* Finds the scope: of a policy's name, or of a text if `by_text` or if it looks like one; and checks
- * the key. Returns WEIR_OK, with a reference; else as weir_scope_of_text() and _name(), or
+/* Finds the scope: of a policy's name, or of a text if `by_text` or if it looks like one. Checks the
+ * key. Returns WEIR_OK, with a reference; else as weir_scope_of_text() and _name(), or
  * WEIR_E_RANGE for the key. */
 WEIR_NODISCARD weir_status weir_wish_find(weir_wish *w, bool by_text);
 
