@@ -133,6 +133,8 @@ def test_programs(t):
                   ("TAKE", "gcra", "k", 1), ("TAKE", p, "k", -1), ("TAKE", p, "", 1)):
         good(isinstance(c("WEIR.ASK", *words), Error), words)
     good(c("WEIR.ASK", "TAKE", "gcra 1/x", "k", 1).startswith("ERR policy: column"))
+    good(c("WEIR.ASKALL", 2, p, "a", 1, "gcra 1/x", "k", 1).startswith("ERR policy: column"))
+    good(c("WEIR.ASK", "REFUND", "leaky-queue 1/h depth 3", "k", 1).startswith("ERR weir: a policy"))
 
 
 def test_daemon(t):
