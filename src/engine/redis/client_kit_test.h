@@ -357,7 +357,7 @@ static void settle(void)
 }
 
 /* Lets time go by, from alarm to alarm. */
-static void pass(int64_t ns)
+static inline void pass(int64_t ns)
 {
     int64_t until_ns = kit.now_ns + ns;
     settle();
@@ -452,7 +452,7 @@ static void send_call(test_call *t)
     assert_int_equal(t->done, 0); /* not from within send() */
 }
 
-static void take(test_call *t, const char *key, int64_t cost)
+static inline void take(test_call *t, const char *key, int64_t cost)
 {
     ask_of(t, WEIR_VERB_TAKE, key, cost, 50 * MS);
     send_call(t);
