@@ -225,6 +225,7 @@ static void refusals_have_their_reason(void **state)
         "MOVED 1",
         "ASK x b:7001",
         "MOVED 1 /tmp/x:7001",
+        "MOVED 1 a b:7001",
         "ERR something else",
     };
     server *s = add_server(7000);
