@@ -327,5 +327,5 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_a_policy_cannot_is_an_answer, setup, teardown),
         cmocka_unit_test_setup_teardown(throttles_by_the_module_alone, setup, teardown),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    RUN_BOTH_WAYS(tests);
 }

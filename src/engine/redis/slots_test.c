@@ -541,5 +541,5 @@ int main(void)
         cmocka_unit_test_setup_teardown(nodes_are_bounded, setup, teardown),
         cmocka_unit_test_setup_teardown(a_silent_node_is_not_asked_twice, setup, teardown),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    RUN_BOTH_WAYS(tests);
 }
