@@ -72,7 +72,8 @@ WEIR_NODISCARD weir_status weir_hub_drop_rule(weir_hub *h, const char *name, siz
  * weir_hub_set_limit() adds; to begin with, the local one. Any thread. */
 void weir_hub_set_default_engine(weir_hub *h, weir_engine_kind kind);
 
-/* Called after each of the two before succeeded, by the thread that did it; limit NULL: taken away. */
+/* Called after weir_hub_set_limit() or weir_hub_drop_rule() succeeded, by the thread that did it;
+ * limit NULL: taken away. */
 typedef void (*weir_hub_changed)(void *ctx, const char *name, const char *limit);
 
 /* To be called before any other thread knows the hub. */
