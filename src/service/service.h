@@ -44,7 +44,7 @@ size_t weir_turn_len(const weir_turn *t);
 void weir_turn_drop(weir_turn *t);
 
 /* What may be under way, in bytes, for all turns of a service; asks that find no room are
- * WEIR_E_IO. An ask takes about 800 of them, and its key; a connection holds that key as well. */
+ * WEIR_E_IO. An ask takes about 650 of them, and its key; a connection holds that key as well. */
 #define WEIR_SERVICE_WAITING_MAX ((size_t)64 << 20)
 
 /* ---- the hub --------------------------------------------------------------------------------- */
