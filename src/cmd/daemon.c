@@ -5,6 +5,7 @@
 
 #include "cmd/daemon.h"
 
+#include "cmd/engines.h"
 #include "codec/http.h"
 #include "codec/metrics.h"
 #include "codec/resp_commands.h"
@@ -19,6 +20,8 @@
 
 /* What one event loop has of its own. */
 typedef struct loop {
+    struct daemon *daemon;
+    unsigned i;
     weir_service *service;
     weir_resp_options resp;
     weir_http_options http;
@@ -33,6 +36,7 @@ typedef struct daemon {
     const daemon_options *options;
     weir_store *store;
     weir_hub *hub;
+    engines *engines; /* NULL: there is the store alone */
     weir_server *server;
     loop loops[WEIR_LOOPS_MAX];
     void *contexts[WEIR_LOOPS_MAX];
@@ -48,10 +52,8 @@ typedef struct daemon {
 static weir_step step_of(weir_session_step step)
 {
     static const weir_next next[] = {
-        [WEIR_SESSION_READ] = WEIR_NEXT_READ,
-        [WEIR_SESSION_AGAIN] = WEIR_NEXT_AGAIN,
-        [WEIR_SESSION_WAIT] = WEIR_NEXT_WAIT,
-        [WEIR_SESSION_ASK] = WEIR_NEXT_CLOSE,
+        [WEIR_SESSION_READ] = WEIR_NEXT_READ,   [WEIR_SESSION_AGAIN] = WEIR_NEXT_AGAIN,
+        [WEIR_SESSION_WAIT] = WEIR_NEXT_WAIT,   [WEIR_SESSION_ASK] = WEIR_NEXT_ASK,
         [WEIR_SESSION_CLOSE] = WEIR_NEXT_CLOSE,
     };
     return (weir_step){next[step.next], step.until_ns};
@@ -66,10 +68,16 @@ static void count_latency(weir_service *s, int64_t begun_ns)
 
 static void resp_open(void *session, void *ctx, void (*wake)(void *wake_ctx), void *wake_ctx)
 {
-    (void)wake;
-    (void)wake_ctx;
     loop *l = ctx;
-    weir_resp_session_init(session, &l->resp);
+    weir_resp_session *s = session;
+    weir_resp_session_init(s, &l->resp);
+    s->turn.ready = wake;
+    s->turn.ctx = wake_ctx;
+}
+
+static void resp_close(void *session)
+{
+    weir_resp_session_close(session);
 }
 
 static weir_step resp_run(void *session, weir_buffer *in, weir_buffer *out, size_t out_pause,
@@ -85,6 +93,7 @@ static const weir_protocol resp = {
     .name = "resp",
     .session_size = sizeof(weir_resp_session),
     .open = resp_open,
+    .close = resp_close,
     .run = resp_run,
     .refusal = "-ERR max number of clients reached\r\n",
     .overload = "-ERR no memory left for the buffers of clients\r\n",
@@ -93,10 +102,11 @@ static const weir_protocol resp = {
 
 static void http_open(void *session, void *ctx, void (*wake)(void *wake_ctx), void *wake_ctx)
 {
-    (void)wake;
-    (void)wake_ctx;
     const loop *l = ctx;
-    weir_http_session_init(session, &l->http);
+    weir_http_session *s = session;
+    weir_http_session_init(s, &l->http);
+    s->turn.ready = wake;
+    s->turn.ctx = wake_ctx;
 }
 
 static void http_close(void *session)
@@ -164,6 +174,7 @@ static void put_metrics(void *ctx, weir_buffer *out)
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         weir_metrics_put_one(out, rows[i].name, rows[i].type, rows[i].help, rows[i].value);
+    engines_put_metrics(d->engines, out);
 }
 
 /* ---- reload ---------------------------------------------------------------------------------- */
@@ -173,8 +184,10 @@ static weir_status put_rules(daemon *d, const weir_config *config)
     weir_rules *rules;
     weir_status st = weir_rules_build(&rules, d->store, d->options->zones, config->rules,
                                       config->rules_len, NULL, NULL);
-    if (st == WEIR_OK)
-        weir_hub_set_rules(d->hub, rules);
+    if (st != WEIR_OK)
+        return st;
+    weir_hub_set_default_engine(d->hub, config->engine);
+    weir_hub_set_rules(d->hub, rules);
     return st;
 }
 
@@ -244,6 +257,8 @@ static void log_restart(const daemon *d, const weir_config *now)
         {"memory", same_memory(old, now)},
         {"limits", same_limits(old, now)},
         {"http", same_key(&old->http_key, &now->http_key)},
+        {"redis", config_same_redis(old, now)},
+        {"hybrid", memcmp(&old->hybrid, &now->hybrid, sizeof old->hybrid) == 0},
         {"top", old->top_keys == now->top_keys && old->top_metrics == now->top_metrics &&
                     old->top_memory_bytes == now->top_memory_bytes},
     };
@@ -252,6 +267,15 @@ static void log_restart(const daemon *d, const weir_config *now)
             log_event(d->options->log, WEIR_LOG_WARNING, "restart-needed", "key", rows[i].name,
                       "text", "it takes effect when weir is started anew", NULL);
     }
+}
+
+/* Engines are opened at the start. Without them, what is to be asked of them could not be. */
+static bool has_its_engines(const daemon *d, const weir_config *config)
+{
+    bool needs = config->engine != WEIR_ENGINE_LOCAL;
+    for (size_t i = 0; i < config->rules_len; i++)
+        needs |= config->rules[i].engine != WEIR_ENGINE_LOCAL;
+    return d->engines || !needs;
 }
 
 static void ignore_problem(void *ctx, const config_problem *p)
@@ -272,12 +296,21 @@ static weir_status load(daemon *d, weir_config **ret)
     return config_load(d->options->path, d->options->zones, &loud, ret);
 }
 
-static void log_refused(daemon *d, const char *why, bool again)
+static void log_refused(daemon *d, const char *why, bool again, const char *text)
 {
     port_add_relaxed(&d->reloads_refused, 1);
     if (!again)
-        log_event(d->options->log, WEIR_LOG_ERROR, "reload-refused", "why", why, "text",
-                  "the old configuration goes on", NULL);
+        log_event(d->options->log, WEIR_LOG_ERROR, "reload-refused", "why", why, "text", text,
+                  NULL);
+}
+
+static void log_reloaded(daemon *d, const char *why, const weir_config *config)
+{
+    char policies[24];
+    snprintf(policies, sizeof policies, "%zu", config->rules_len);
+    port_add_relaxed(&d->reloads, 1);
+    log_event(d->options->log, WEIR_LOG_INFO, "reloaded", "why", why, "policies", policies, NULL);
+    log_restart(d, config);
 }
 
 static bool reload(void *ctx, const char *why)
@@ -292,20 +325,15 @@ static bool reload(void *ctx, const char *why)
     bool again = d->unreadable;
     weir_status st = load(d, &config);
     d->unreadable = st == WEIR_E_IO;
-    if (st == WEIR_OK) {
-        d->options->adjust(d->options->ctx, config);
-        st = put_rules(d, config);
-    }
-    if (st == WEIR_OK) {
-        char policies[24];
-        snprintf(policies, sizeof policies, "%zu", config->rules_len);
-        port_add_relaxed(&d->reloads, 1);
-        log_event(d->options->log, WEIR_LOG_INFO, "reloaded", "why", why, "policies", policies,
-                  NULL);
-        log_restart(d, config);
-    } else {
-        log_refused(d, why, again && d->unreadable);
-    }
+    bool adjusted = st == WEIR_OK && d->options->adjust(d->options->ctx, config);
+    if (adjusted && !has_its_engines(d, config))
+        log_refused(d, why, false,
+                    "its policies need an engine, and weir was started without redis; the old "
+                    "configuration goes on, and this one can when weir is started anew");
+    else if (adjusted && put_rules(d, config) == WEIR_OK)
+        log_reloaded(d, why, config);
+    else
+        log_refused(d, why, again && d->unreadable, "the old configuration goes on");
     config_free(config);
     return !d->unreadable;
 }
@@ -426,6 +454,8 @@ static weir_status open_loops(daemon *d)
         if (st != WEIR_OK)
             return st;
         d->contexts[i] = l;
+        l->daemon = d;
+        l->i = i;
         l->resp = (weir_resp_options){.service = l->service,
                                       .password = password,
                                       .version = WEIR_VERSION,
@@ -444,6 +474,18 @@ static weir_status open_loops(daemon *d)
                                 .metrics_ctx = d};
     }
     return WEIR_OK;
+}
+
+static void begin(void *context, port_dialer *dialer)
+{
+    const loop *l = context;
+    engines_begin(l->daemon->engines, l->i, l->service, dialer);
+}
+
+static void end(void *context)
+{
+    const loop *l = context;
+    engines_end(l->daemon->engines, l->i, l->service);
 }
 
 static weir_status weigh_keys(daemon *d)
@@ -474,6 +516,8 @@ static weir_status open_server(daemon *d, char *ret_error, size_t size)
         .drain_ns = c->drain_ns,
         .ctx = d,
         .now = now,
+        .begin = d->engines ? begin : NULL,
+        .end = end,
         .tick = tick,
         .reload = reload,
         .say = say,
@@ -493,12 +537,18 @@ static void log_started(const daemon *d)
         snprintf(at + len, sizeof resp_at - len, "%s%s", len > 0 ? "," : "",
                  weir_server_address(d->server, i));
     }
+    const char *asked = NULL;
+    if (c->has_redis)
+        asked = c->engine == WEIR_ENGINE_LOCAL    ? "local,redis"
+                : c->engine == WEIR_ENGINE_HYBRID ? "hybrid"
+                                                  : "redis";
     snprintf(policies, sizeof policies, "%zu", c->rules_len);
     snprintf(memory, sizeof memory, "%" PRIu64, c->memory_bytes);
     snprintf(threads, sizeof threads, "%u", d->loops_len);
     log_event(d->options->log, WEIR_LOG_INFO, "started", "version", WEIR_VERSION, "resp",
               resp_at[0] ? resp_at : NULL, "http", http_at[0] ? http_at : NULL, "policies",
-              policies, "memory_bytes", memory, "threads", threads, NULL);
+              policies, "memory_bytes", memory, "threads", threads, asked ? "engine" : NULL, asked,
+              NULL);
     d->options->ready(d->options->ctx, resp_at, http_at);
 }
 
@@ -508,6 +558,7 @@ static void daemon_close(daemon *d)
     for (unsigned i = 0; i < d->loops_len; i++)
         weir_service_close(d->loops[i].service);
     weir_hub_close(d->hub);
+    engines_close(d->engines);
     weir_store_close(d->store);
     port_free(d);
 }
@@ -529,6 +580,9 @@ int daemon_run(const daemon_options *options)
         st = put_rules(d, options->config);
     if (st == WEIR_OK)
         st = weigh_keys(d);
+    if (st == WEIR_OK)
+        st =
+            engines_open(&d->engines, options->config, d->store, options->log, error, sizeof error);
     if (st == WEIR_OK)
         st = open_loops(d);
     if (st == WEIR_OK)

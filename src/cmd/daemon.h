@@ -17,9 +17,9 @@ typedef struct daemon_options {
 
     /* Both with ctx, by the thread that calls daemon_run(). */
     void *ctx;
-    void (*adjust)(void *ctx,
+    bool (*adjust)(void *ctx,
                    weir_config *config); /* to a file that was read anew: what the command
-                                                       line says */
+                                                       line says. False if there is no memory */
     void (*ready)(void *ctx, const char *resp, const char *http); /* listening there now; "" where
                                                                      it is not */
 } daemon_options;

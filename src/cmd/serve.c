@@ -18,6 +18,7 @@ typedef struct settings {
     int http_port;
     int connections; /* 0: as the file says */
     int threads;
+    const char *redis; /* NULL: as the file says */
     bool json;
     bool reset_state;
 } settings;
@@ -35,6 +36,8 @@ static const char usage[] =
     "  --threads N      event loops, 1 to 256; if not given, as the file says, or one for each "
     "core\n"
     "  --connections N  1 to 1000000; if not given, as the file says, or 10000; more are told so\n"
+    "  --redis URL      all that is local is decided by this Redis or Valkey instead, as\n"
+    "                   redis://127.0.0.1:6379; several daemons that have one share their limits\n"
     "  --reset-state    start with an empty state file, whatever is in it\n"
     "  --log-format F   text or json, one event a line\n"
     "  --help           this text\n"
@@ -84,6 +87,9 @@ static bool read_option(int o, settings *ret)
         return read_number("--threads", optarg, 1, 256, &ret->threads);
     case 'c':
         return read_number("--connections", optarg, 1, 1000000, &ret->connections);
+    case 'e':
+        ret->redis = optarg;
+        return true;
     case 'r':
         ret->reset_state = true;
         return true;
@@ -97,11 +103,15 @@ static bool read_option(int o, settings *ret)
 /* 0 to go on, else the exit status + 1. */
 static int read_options(int argc, char **argv, settings *ret)
 {
-    static const struct option options[] = {
-        {"port", required_argument, NULL, 'p'},    {"http", required_argument, NULL, 'w'},
-        {"threads", required_argument, NULL, 't'}, {"connections", required_argument, NULL, 'c'},
-        {"reset-state", no_argument, NULL, 'r'},   {"log-format", required_argument, NULL, 'l'},
-        {"help", no_argument, NULL, 'h'},          {0}};
+    static const struct option options[] = {{"port", required_argument, NULL, 'p'},
+                                            {"http", required_argument, NULL, 'w'},
+                                            {"threads", required_argument, NULL, 't'},
+                                            {"connections", required_argument, NULL, 'c'},
+                                            {"redis", required_argument, NULL, 'e'},
+                                            {"reset-state", no_argument, NULL, 'r'},
+                                            {"log-format", required_argument, NULL, 'l'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {0}};
     int o;
     optind = 0;
     while ((o = options_next("weir serve", argc, argv, options)) != -1) {
@@ -141,7 +151,7 @@ static void listen_on(weir_config *c, config_protocol protocol, int port)
 }
 
 /* With a port on the command line and no file, nothing else is listened on. */
-static void adjust(void *ctx, weir_config *c)
+static bool adjust(void *ctx, weir_config *c)
 {
     const settings *set = ctx;
     if (!set->path && (set->port >= 0 || set->http_port >= 0))
@@ -154,6 +164,11 @@ static void adjust(void *ctx, weir_config *c)
         c->connections = set->connections;
     if (set->threads > 0)
         c->threads = (unsigned)set->threads;
+    weir_redis_error error;
+    if (!set->redis || config_use_redis(c, set->redis, &error))
+        return true;
+    fprintf(stderr, "weir serve: --redis: %s\n", error.text);
+    return false;
 }
 
 /* For who starts it by hand, and has read nothing yet. */
@@ -192,8 +207,10 @@ static weir_config *read_config(settings *set, const weir_zones *zones, log_targ
         if (!c)
             fputs("weir serve: out of memory\n", stderr);
     }
-    if (c)
-        adjust(set, c);
+    if (c && !adjust(set, c)) {
+        config_free(c);
+        return NULL;
+    }
     return c;
 }
 

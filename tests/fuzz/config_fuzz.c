@@ -41,8 +41,13 @@ static void require_bounds(const weir_config *c)
     require(c->memory_large_bytes < c->memory_bytes && c->buffers_bytes >= 1 << 20);
     require(c->idle_ns >= 0 && c->request_ns >= 0 && c->write_ns >= 0 && c->drain_ns >= 0);
     require(c->http_key.hops <= CONFIG_HOPS_MAX && c->rules_len <= WEIR_RULES_MAX);
+    weir_redis_error wrong;
+    require(!c->has_redis || weir_redis_options_check(&c->redis, &wrong) == WEIR_OK);
+    require(c->has_redis || c->engine == WEIR_ENGINE_LOCAL);
+    require(c->hybrid.interval_ns >= 1000000 && c->hybrid.count >= 1);
     for (size_t i = 0; i < c->rules_len; i++) {
         weir_rule_error error;
+        require(c->has_redis || c->rules[i].engine == WEIR_ENGINE_LOCAL);
         require(weir_rule_check(&c->rules[i], NULL, &error) == WEIR_OK);
     }
 }

@@ -10,7 +10,7 @@ import re
 import sys
 
 from load import ALGORITHMS, Load, exhaust, takes, what_is_admitted
-from servers import HOST, Cluster, Daemon, Redis, Refused, Watched, expect, run
+from servers import Cluster, Daemon, Redis, Refused, Watched, expect, run
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/redis.md"
 PATIENT = {"deadline": "20s", "on_error": "closed"}
@@ -85,7 +85,7 @@ def cluster(box):
     nodes = Cluster(box, replicas=0, module=True)
     for node in nodes.nodes:
         with_user(node, "the module, in a Cluster")
-    can_do(box, nodes.nodes, {"urls": f"[{', '.join(nodes.urls())}]"}, "module")
+    can_do(box, nodes.nodes, nodes.urls(), "module")
 
 
 def sentinel(box):
@@ -93,9 +93,8 @@ def sentinel(box):
     with_user(watched.master, "the module")
     for one in watched.sentinels:
         one.call("ACL", "SETUSER", "weir", *rules("the Sentinels"))
-    urls = ", ".join(f"redis://{HOST}:{one.port}" for one in watched.sentinels)
-    can_do(box, [watched.master],
-           {"urls": f"[{urls}]", "sentinel": "{name: mymaster, user: weir, password: secret}"}, "module")
+    sentinels = {"sentinel": "{name: mymaster, user: weir, password: secret}"}
+    can_do(box, [watched.master], {**watched.urls(), **sentinels}, "module")
 
 
 if __name__ == "__main__":

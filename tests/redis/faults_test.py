@@ -146,8 +146,7 @@ def endure(box, faults, by="any", **options):
     proxy = Proxy(redis.port)
     daemons = daemons_of(box, f"redis://{HOST}:{proxy.port}", by)
     try:
-        with Load(daemons, takes(POLICIES, ["first"])) as load:
-            load.pause()
+        with Load(daemons, takes(POLICIES, ["first"]), paused=True) as load:
             is_well(daemons)
             keeps(load, daemons, "before all")
             for name, inflict, heal in faults:

@@ -108,13 +108,13 @@ def takes(policies, keys, seed=1, cost=1):
 class Load(threading.Thread):
     """Asks until it is stopped. `daemons` have a port, which may change while it runs."""
 
-    def __init__(self, daemons, asks, *, connections=8, depth=1, cost=1):
+    def __init__(self, daemons, asks, *, connections=8, depth=1, cost=1, paused=False):
         super().__init__(daemon=True)
         self.asks, self.depth, self.cost = asks, depth, cost
         self.connections = [Connection(self, lambda d=daemon: d.port) for daemon in daemons
                             for _ in range(connections)]
         self.account, self.lock = Account(), threading.Lock()
-        self.is_stopping = self.is_paused = False
+        self.is_stopping, self.is_paused = False, paused
         self.outstanding, self.failure = 0, None
         self.selector = selectors.DefaultSelector()
 

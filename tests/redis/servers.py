@@ -345,6 +345,10 @@ class Watched:
         told = dict(zip(words[::2], words[1::2]))
         return told[b"num-other-sentinels"] == b"2" and told[b"num-slaves"] == b"1"
 
+    def urls(self):
+        """For a daemon."""
+        return {"urls": f"[{', '.join(f'redis://{HOST}:{one.port}' for one in self.sentinels)}]"}
+
 
 class Cluster:
     """Masters with a replica each."""
@@ -424,7 +428,8 @@ class Cluster:
                  "--cluster-to", target, "--cluster-slots", slots, "--cluster-yes")
 
     def urls(self):
-        return [node.url() for node in self.nodes[:2]]
+        """For a daemon: some of them, which is enough."""
+        return {"urls": f"[{', '.join(node.url() for node in self.nodes[:2])}]"}
 
 
 # ---- the daemon ----------------------------------------------------------------------------------

@@ -136,17 +136,17 @@ def tls(box):
 
 def cluster_module(box):
     nodes = Cluster(box, replicas=0, module=True)
-    share(box, nodes.nodes, {"urls": f"[{', '.join(nodes.urls())}]"}, "module")
+    share(box, nodes.nodes, nodes.urls(), "module")
 
 
 def cluster_functions(box):
     nodes = Cluster(box, replicas=0)
-    share(box, nodes.nodes, {"urls": f"[{', '.join(nodes.urls())}]"}, "functions")
+    share(box, nodes.nodes, nodes.urls(), "functions")
 
 
 def cluster_script(box):
     nodes = Cluster(box, replicas=0)
-    share(box, nodes.nodes, {"urls": f"[{', '.join(nodes.urls())}]", "by": "script"}, "script")
+    share(box, nodes.nodes, {**nodes.urls(), "by": "script"}, "script")
 
 
 TESTS = [module, functions, script, unix_socket, tls, cluster_module]

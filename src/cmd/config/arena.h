@@ -13,6 +13,11 @@ typedef struct config_arena { /* all zero when empty */
     bool failed;       /* there was no memory, once */
 } config_arena;
 
+/* What a configuration points into. */
+struct config_memory {
+    config_arena arena;
+};
+
 /* `size` zeroed bytes for anything; NULL, and `failed` is set, if there are none. */
 void *config_alloc(config_arena *a, size_t size);
 

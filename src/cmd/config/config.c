@@ -10,6 +10,7 @@
 #include "cmd/config/file.h"
 #include "cmd/config/listen.h"
 #include "cmd/config/policies.h"
+#include "cmd/config/redis.h"
 #include "cmd/utf8.h"
 #include "service/top.h"
 
@@ -21,12 +22,6 @@
 #define S_NS          ((int64_t)1000000000)
 #define MIB           ((int64_t)1 << 20)
 #define LARGE_EDGE    ((int64_t)64 << 10) /* what weir_store_open() wants on either side */
-
-enum { SECRET_FILE_MAX = 64 << 10 };
-
-struct config_memory {
-    config_arena arena;
-};
 
 /* ---- passwords ------------------------------------------------------------------------------- */
 
@@ -68,46 +63,20 @@ static bool read_password(config_reader *r, const config_place *place, const con
            set_password(r, place, place->node->text, place->node->len);
 }
 
-/* A relative path begins where the configuration lies. */
-static char *beside(config_reader *r, const char *path)
-{
-    const char *name = r->errors->file, *slash = strrchr(name, '/');
-    size_t dir = slash && path[0] != '/' ? (size_t)(slash - name) + 1 : 0, len = strlen(path);
-    char *whole = config_alloc(r->arena, dir + len + 1);
-    if (whole) {
-        memcpy(whole, name, dir);
-        memcpy(whole + dir, path, len);
-    }
-    return whole;
-}
-
 static bool read_password_file(config_reader *r, const config_place *place,
                                const config_field *field, void *base)
 {
     (void)field;
     (void)base;
-    if (!config_want_text(r, place, "the path of a file"))
-        return false;
     if (config_get(r->root, "password")) {
         config_complain_at(r->errors, place->key->begin, place,
                            "there is a password already, expected one of password and "
                            "password_file");
         return false;
     }
-    if (!r->files)
-        return set_password(r, place, "password", strlen("password"));
-    char *path = beside(r, place->node->text), *bytes = NULL;
+    const char *text = NULL;
     size_t len = 0;
-    const char *why = path ? config_file_read(path, SECRET_FILE_MAX, &bytes, &len) : "no memory";
-    if (why) {
-        config_complain(r->errors, place, "%.200s cannot be read: %s", path ? path : "", why);
-        return false;
-    }
-    size_t first = strcspn(bytes, "\r\n");
-    bool good = set_password(r, place, bytes, first < len ? first : len);
-    explicit_bzero(bytes, len);
-    free(bytes);
-    return good;
+    return config_read_secret(r, place, &text, &len) && set_password(r, place, text, len);
 }
 
 /* ---- sections -------------------------------------------------------------------------------- */
@@ -118,7 +87,7 @@ static bool read_file_path(config_reader *r, const config_place *place, const co
     (void)field;
     if (!config_want_text(r, place, "the path of a file"))
         return false;
-    ((weir_config *)base)->state_file = beside(r, place->node->text);
+    ((weir_config *)base)->state_file = config_beside(r, place->node->text);
     return true;
 }
 
@@ -366,6 +335,9 @@ static const config_field root_fields[] = {
     {.name = "limits", .read = read_limits},
     {.name = "http", .read = read_http},
     {.name = "top", .read = read_top},
+    {.name = "engine", .read = config_read_engine, .offset = offsetof(weir_config, engine)},
+    {.name = "redis", .read = config_read_redis},
+    {.name = "hybrid", .read = config_read_hybrid},
     {.name = "policies", .read = config_read_policies},
 };
 
@@ -393,15 +365,29 @@ weir_config *config_default(void)
         .drain_ns = 5 * S_NS,
         .top_keys = 100,
         .top_memory_bytes = 16 * MIB,
+        .redis = {.deadline_ns = S_NS / 20, .in_flight = 16384, .deny_cache_bytes = (size_t)MIB},
+        .hybrid = {.interval_ns = S_NS / 10,
+                   .count = 1000,
+                   .idle_ns = S_NS,
+                   .memory_bytes = (size_t)(4 * MIB)},
         .memory = memory,
     };
     return c;
+}
+
+/* The arena's, which is about to go. */
+static void wipe(const char *secret)
+{
+    if (secret)
+        explicit_bzero((char *)secret, strlen(secret));
 }
 
 void config_free(weir_config *c)
 {
     if (!c)
         return;
+    wipe(c->redis.password);
+    wipe(c->redis.sentinel_password);
     config_arena_free(&c->memory->arena);
     free(c->memory);
     explicit_bzero(c, sizeof *c);
@@ -455,10 +441,12 @@ static void read_tree(config_reader *r)
         return;
     }
     config_hide_secrets(e, r->root);
+    config_hide_urls(e, r->root);
     const config_place place = {.node = r->root};
     const config_node *insecure = config_get(r->root, "insecure");
     r->guarded = config_get(r->root, "password") || config_get(r->root, "password_file") ||
                  (insecure && strcmp(insecure->text, "false") != 0);
+    config_look_for_engines(r);
     config_read_map(r, &place, root_fields, LENGTH(root_fields), r->config);
 }
 

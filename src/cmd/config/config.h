@@ -6,6 +6,7 @@
  * plain C. docs/configuration.md says what each key means. */
 
 #include "codec/http.h"
+#include "engine/engine.h"
 #include "service/rules.h"
 
 #include <weir/weir_store.h>
@@ -71,6 +72,11 @@ typedef struct weir_config {
     uint64_t top_memory_bytes;
     bool top_metrics; /* /metrics names them */
 
+    weir_engine_kind engine;  /* of policies that name none, of policies by text, of CL.THROTTLE */
+    bool has_redis;           /* there is a server to ask; else no rule has another engine */
+    weir_redis_options redis; /* good, if there is; without ret_error */
+    weir_hybrid_options hybrid;
+
     const weir_rule_spec *rules; /* in the order of the file, names apart, each one good */
     size_t rules_len;            /* 0..WEIR_RULES_MAX */
 
@@ -122,6 +128,13 @@ WEIR_NODISCARD weir_status config_parse(const char *bytes, size_t len, const cha
 
 /* What holds where no file says otherwise. NULL if there is no memory. */
 weir_config *config_default(void);
+
+/* Has all that is local be decided by a server, whatever the file says. False if the URL is wrong:
+ * why. */
+bool config_use_redis(weir_config *c, const char *url, weir_redis_error *ret_error);
+
+/* Whether both ask the same servers, in the same way. */
+bool config_same_redis(const weir_config *a, const weir_config *b);
 
 void config_free(weir_config *c); /* accepts NULL; the password is wiped */
 

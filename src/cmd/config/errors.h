@@ -48,6 +48,9 @@ bool config_is_secret(const config_node *key);
 /* Hides the passwords of a tree. */
 void config_hide_secrets(config_errors *e, const config_node *root);
 
+/* Hides the user and the password of every URL; root may be NULL. */
+void config_hide_urls(config_errors *e, const config_node *root);
+
 /* Hides what may be a password in a text of which there is no tree: too much rather than too
  * little. */
 void config_hide_words(config_errors *e);

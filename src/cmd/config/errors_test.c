@@ -301,17 +301,20 @@ static void check_keys(void **unused)
             "                          ^\n");
     refused("zebra: 1\n",
             "t.yaml:1:1: error: unknown key 'zebra', expected one of listen, password, "
-            "password_file, insecure, threads, memory, limits, http, top, policies\n"
+            "password_file, insecure, threads, memory, limits, http, top, engine, redis, hybrid, "
+            "policies\n"
             "  zebra: 1\n"
             "  ^\n");
     refused("\"a\\tb\": 1\n"
             "d\303\251j\303\240: 2\n",
             "t.yaml:1:1: error: unknown key 'a b', expected one of listen, password, "
-            "password_file, insecure, threads, memory, limits, http, top, policies\n"
+            "password_file, insecure, threads, memory, limits, http, top, engine, redis, hybrid, "
+            "policies\n"
             "  \"a\\tb\": 1\n"
             "  ^\n"
             "t.yaml:2:1: error: unknown key 'd\303\251j\303\240', expected one of listen, "
-            "password, password_file, insecure, threads, memory, limits, http, top, policies\n"
+            "password, password_file, insecure, threads, memory, limits, http, top, engine, redis, "
+            "hybrid, policies\n"
             "  d\303\251j\303\240: 2\n"
             "  ^\n");
     refused("threads: 1\n"

@@ -4,10 +4,13 @@
 
 #include "cmd/config/fields.h"
 
+#include "cmd/config/file.h"
+
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
-enum { EXPECTED_SIZE = 300, SHOWN = 40 };
+enum { EXPECTED_SIZE = 300, SHOWN = 40, SECRET_FILE_MAX = 64 << 10 };
 
 /* ---- maps ------------------------------------------------------------------------------------ */
 
@@ -45,7 +48,10 @@ static void unknown_key(config_reader *r, const config_place *at_key, const conf
     for (size_t i = 0, len = 0; i < n && len < sizeof list; i++)
         len += (size_t)snprintf(list + len, sizeof list - len, "%s%s", i > 0 ? ", " : "",
                                 fields[i].name);
-    if (meant)
+    if (strstr(name, "://")) /* which may have a password in it */
+        config_complain_at(r->errors, at_key->key->begin, at_key->up,
+                           "a URL where a key should be, expected one of %s", list);
+    else if (meant)
         config_complain_at(r->errors, at_key->key->begin, at_key->up,
                            "unknown key '%.*s', did you mean '%s'?", SHOWN, name, meant->name);
     else
@@ -240,20 +246,83 @@ static bool is_zero(const char *text)
     return false;
 }
 
-bool config_read_ns(config_reader *r, const config_place *place, const config_field *field,
-                    void *base)
+static bool read_duration(config_reader *r, const config_place *place, const config_field *field,
+                          const char *expected, bool may_be_off, void *base)
 {
-    static const char expected[] = "a duration from 1ms to 30d, as 10s or 1m30s, or off";
     if (!config_want_text(r, place, expected))
         return false;
     int64_t ns = 0;
     const char *text = place->node->text;
-    bool good =
-        is_zero(text) || (parse_duration(text, &ns) && ns >= field->low && ns <= field->high);
+    bool good = is_zero(text) ? may_be_off
+                              : parse_duration(text, &ns) && ns >= field->low && ns <= field->high;
     if (!good) {
         config_complain(r->errors, place, "expected %s, found '%.*s'", expected, SHOWN, text);
         return false;
     }
     *(int64_t *)((char *)base + field->offset) = ns;
     return true;
+}
+
+bool config_read_ns(config_reader *r, const config_place *place, const config_field *field,
+                    void *base)
+{
+    return read_duration(r, place, field, "a duration from 1ms to 30d, as 10s or 1m30s, or off",
+                         true, base);
+}
+
+/* Seconds where they are whole. */
+static void duration_text(int64_t ns, char *buf, size_t size)
+{
+    int64_t ms = ns / 1000000;
+    snprintf(buf, size, "%" PRId64 "%s", ms % 1000 == 0 ? ms / 1000 : ms,
+             ms % 1000 == 0 ? "s" : "ms");
+}
+
+bool config_read_interval(config_reader *r, const config_place *place, const config_field *field,
+                          void *base)
+{
+    char expected[100], low[24], high[24];
+    duration_text(field->low, low, sizeof low);
+    duration_text(field->high, high, sizeof high);
+    snprintf(expected, sizeof expected, "a duration from %s to %s, as 50ms or 2s", low, high);
+    return read_duration(r, place, field, expected, false, base);
+}
+
+/* ---- other files ----------------------------------------------------------------------------- */
+
+char *config_beside(config_reader *r, const char *path)
+{
+    const char *name = r->errors->file, *slash = strrchr(name, '/');
+    size_t dir = slash && path[0] != '/' ? (size_t)(slash - name) + 1 : 0, len = strlen(path);
+    char *whole = config_alloc(r->arena, dir + len + 1);
+    if (whole) {
+        memcpy(whole, name, dir);
+        memcpy(whole + dir, path, len);
+    }
+    return whole;
+}
+
+bool config_read_secret(config_reader *r, const config_place *place, const char **ret,
+                        size_t *ret_len)
+{
+    if (!config_want_text(r, place, "the path of a file"))
+        return false;
+    if (!r->files) {
+        *ret = config_copy(r->arena, "password", strlen("password"));
+        *ret_len = strlen("password");
+        return *ret != NULL;
+    }
+    char *path = config_beside(r, place->node->text), *bytes = NULL;
+    size_t len = 0;
+    const char *why = path ? config_file_read(path, SECRET_FILE_MAX, &bytes, &len) : "no memory";
+    if (why) {
+        config_complain(r->errors, place, "%.200s cannot be read: %s", path ? path : "", why);
+        return false;
+    }
+    size_t first = strcspn(bytes, "\r\n");
+    *ret_len = first < len ? first : len;
+    *ret = config_copy(r->arena, bytes, *ret_len);
+    explicit_bzero(bytes, len);
+    free(bytes);
+    return *ret != NULL;
 }

@@ -13,8 +13,10 @@ typedef struct config_reader {
     weir_config *config;
     const weir_zones *zones;
     const config_node *root;
-    bool files;   /* other files may be read */
-    bool guarded; /* there is a password, or it is said that there need be none */
+    bool files;              /* other files may be read */
+    bool guarded;            /* there is a password, or it is said that there need be none */
+    bool has_redis;          /* a section of that name */
+    weir_engine_kind engine; /* of policies that name none */
 } config_reader;
 
 /* One key of a map. Each kind of value has a function here; a map has its own. */
@@ -49,6 +51,17 @@ bool config_read_size(config_reader *r, const config_place *place, const config_
                       void *base); /* a uint64_t of bytes */
 bool config_read_ns(config_reader *r, const config_place *place, const config_field *field,
                     void *base); /* an int64_t; 0 or low..high */
+
+bool config_read_interval(config_reader *r, const config_place *place, const config_field *field,
+                          void *base); /* an int64_t; low..high, whole ms */
+
+/* A path; a relative one begins where the configuration lies. NULL if there is no memory. */
+char *config_beside(config_reader *r, const char *path);
+
+/* The first line of the file that a value names; "password" if no files may be read. Written on
+ * true only. */
+bool config_read_secret(config_reader *r, const config_place *place, const char **ret,
+                        size_t *ret_len);
 
 /* One of a few words. Returns which, -1 if it is none of them.
  *  expected  "never, 1s or always". */

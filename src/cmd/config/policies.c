@@ -5,13 +5,15 @@
 
 #include "cmd/config/policies.h"
 
+#include "cmd/config/redis.h"
+
 #include <string.h>
 
 /* A rule while it is read: the spec, and where each part of it stands. */
 typedef struct draft {
     weir_rule_spec spec;
     const config_place *place; /* of the policy's value */
-    config_place limit, ip;
+    config_place limit, ip, on_error;
     config_place *overrides, *allow, *deny; /* of each that is in the spec */
     config_reader *reader;
 } draft;
@@ -151,6 +153,20 @@ static bool read_shadow(config_reader *r, const config_place *place, const confi
     return config_read_bool(r, place, field, &((draft *)base)->spec);
 }
 
+static bool read_engine(config_reader *r, const config_place *place, const config_field *field,
+                        void *base)
+{
+    return config_read_engine(r, place, field, &((draft *)base)->spec);
+}
+
+static bool read_on_error(config_reader *r, const config_place *place, const config_field *field,
+                          void *base)
+{
+    draft *d = base;
+    d->on_error = *place;
+    return config_read_on_error(r, place, field, &d->spec);
+}
+
 /* ---- what weir_rule_check() says ------------------------------------------------------------- */
 
 static void complain_of_policy(const draft *d, const config_place *place,
@@ -281,12 +297,15 @@ static const config_field rule_fields[] = {
     {.name = "deny", .read = read_deny},
     {.name = "shadow", .read = read_shadow, .offset = offsetof(weir_rule_spec, shadow)},
     {.name = "ip", .read = read_ip},
+    {.name = "engine", .read = read_engine, .offset = offsetof(weir_rule_spec, engine)},
+    {.name = "on_error", .read = read_on_error, .offset = offsetof(weir_rule_spec, on_error)},
 };
 
 static weir_rule_spec read_rule(config_reader *r, const config_place *place)
 {
     draft d = {.spec = WEIR_RULE_SPEC_DEFAULT, .place = place, .reader = r};
     d.spec.name = place->key->text;
+    d.spec.engine = r->engine;
     d.limit = d.ip = *place;
     if (place->node->kind != CONFIG_MAP) {
         if (config_want_text(r, place, "a policy text, as \"gcra 100/s burst 20\", or a map"))
@@ -297,6 +316,10 @@ static weir_rule_spec read_rule(config_reader *r, const config_place *place)
         config_complain_at(r->errors, place->key->begin, place,
                            "the key limit is missing, expected %s", limit_expected);
     }
+    if (d.spec.on_error != WEIR_ON_ERROR_DEFAULT && d.spec.engine == WEIR_ENGINE_LOCAL)
+        config_complain_at(r->errors, d.on_error.key->begin, place,
+                           "on_error is for an engine that asks a server, expected engine: redis "
+                           "or hybrid beside it");
     check_draft(&d);
     return d.spec;
 }

@@ -3,6 +3,8 @@
 /* What of a configuration must not be shown: the lines of a file are printed where it is wrong, and
  * a password may stand in one of them. */
 
+#define _GNU_SOURCE /* memmem */
+
 #include "cmd/config/errors.h"
 
 #include <string.h>
@@ -100,9 +102,73 @@ static size_t value_end(const config_errors *e, size_t at, size_t indent)
     return end;
 }
 
+/* ---- URLs ------------------------------------------------------------------------------------ */
+
+static const char slashes[] = "://";
+
+/* "host", "host:port", "[::1]:port", and what may follow: there is nothing to hide. */
+static bool is_host(const char *at, size_t len)
+{
+    size_t host = 0;
+    bool bracket = len > 0 && *at == '[';
+    while (host < len && !strchr(bracket ? "]" : ":/ \t\"',]}#", at[host]))
+        host++;
+    host += bracket && host < len;
+    if (host == len || at[host] != ':')
+        return true;
+    for (host++; host < len && at[host] >= '0' && at[host] <= '9';)
+        host++;
+    return host == len || strchr("/ \t\"',]}#?", at[host]);
+}
+
+/* From the first "://" of a line to its last '@'; to its end if there is none, and what stands
+ * there does not look like a host. */
+static void hide_urls_of_line(config_errors *e, size_t begin, size_t end)
+{
+    const char *line = e->text + begin, *found = NULL;
+    size_t len = end - begin;
+    for (size_t i = 0; i + 3 <= len && !found; i++) {
+        if (memcmp(line + i, slashes, 3) == 0)
+            found = line + i + 3;
+    }
+    if (!found)
+        return;
+    size_t from = (size_t)(found - e->text), at = end;
+    while (at > from && e->text[at - 1] != '@')
+        at--;
+    if (at > from)
+        hide(e, from, at - 1);
+    else if (!is_host(found, end - from))
+        hide(e, from, end);
+}
+
+/* Texts that are URLs only when their escapes are undone. */
+static void hide_escaped_urls(config_errors *e, const config_node *node)
+{
+    for (const config_node *child = node->first; child; child = child->next) {
+        const config_node *value = node->kind == CONFIG_MAP ? child->value : child;
+        bool is_url = strstr(value->text, slashes) && strchr(value->text, '@');
+        if (is_url && value->end <= e->len &&
+            !memmem(e->text + value->begin, value->end - value->begin, slashes, 3))
+            hide(e, value->begin, line_end(e, value->end));
+        hide_escaped_urls(e, value);
+    }
+}
+
+void config_hide_urls(config_errors *e, const config_node *root)
+{
+    for (size_t begin = 0; begin < e->len; begin = line_end(e, begin) + 1)
+        hide_urls_of_line(e, begin, line_end(e, begin));
+    if (root)
+        hide_escaped_urls(e, root);
+}
+
+/* ---- without a tree -------------------------------------------------------------------------- */
+
 void config_hide_words(config_errors *e)
 {
     size_t begin = 0; /* of the line */
+    config_hide_urls(e, NULL);
     while (begin < e->len) {
         size_t end = line_end(e, begin), indent = indentation(e, begin);
         for (size_t at = begin; at + WORD_LEN <= end; at++) {

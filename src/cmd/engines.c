@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Opens what a loop's thread needs to ask Redis, says in the log what becomes of the servers, and
+ * shows what was counted. It must not know how a server is asked. */
+
+#include "cmd/engines.h"
+
+#include "cmd/transitions.h"
+#include "codec/metrics.h"
+#include "net/tls.h"
+#include "port/port.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { LOOPS_MAX = TRANSITIONS_LOOPS_MAX };
+
+typedef struct teller { /* whom a loop's engine tells */
+    engines *engines;
+    unsigned loop;
+} teller;
+
+struct engines {
+    const weir_config *config;
+    weir_store *store;
+    const log_target *log;
+    port_tls *tls; /* NULL: no URL wants it */
+    weir_redis_stats redis_stats;
+    weir_hybrid_stats hybrid_stats;
+    weir_engine *redis[LOOPS_MAX], *hybrid[LOOPS_MAX]; /* each of its thread */
+    teller tellers[LOOPS_MAX];
+    port_mutex *lock; /* of the next */
+    transitions transitions;
+};
+
+/* ---- the log --------------------------------------------------------------------------------- */
+
+static weir_log_level level_of(const char *event, const char *text)
+{
+    bool bad = strcmp(event, "redis-down") == 0 || strcmp(event, "redis-refuses") == 0 ||
+               (strcmp(event, "redis-breaker") == 0 && strcmp(text, "open") == 0);
+    return bad ? WEIR_LOG_WARNING : WEIR_LOG_INFO;
+}
+
+static void say(void *ctx, const char *event, const char *node, const char *text)
+{
+    const teller *t = ctx;
+    engines *e = t->engines;
+    port_mutex_lock(e->lock);
+    bool is_news =
+        transitions_is_news(&e->transitions, t->loop, event, node, text, port_steady_ns());
+    port_mutex_unlock(e->lock);
+    if (is_news)
+        log_event(e->log, level_of(event, text), event, "node", node[0] ? node : NULL, "text", text,
+                  NULL);
+}
+
+/* ---- of a loop ------------------------------------------------------------------------------- */
+
+static uint64_t new_seed(unsigned loop)
+{
+    uint64_t seed = 0;
+    if (port_random(&seed, sizeof seed) != WEIR_OK)
+        seed = (uint64_t)port_steady_ns();
+    return seed ^ loop;
+}
+
+static weir_status open_loop(engines *e, unsigned loop, port_dialer *dialer)
+{
+    const weir_redis_setup redis = {.options = &e->config->redis,
+                                    .tls = e->tls,
+                                    .dialer = dialer,
+                                    .store = e->store,
+                                    .stats = &e->redis_stats,
+                                    .log = {say, &e->tellers[loop]},
+                                    .seed = new_seed(loop)};
+    weir_status st = weir_redis_engine_open(&e->redis[loop], &redis);
+    if (st != WEIR_OK)
+        return st;
+    const weir_hybrid_setup hybrid = {.options = &e->config->hybrid,
+                                      .below = e->redis[loop],
+                                      .dialer = dialer,
+                                      .stats = &e->hybrid_stats};
+    return weir_hybrid_engine_open(&e->hybrid[loop], &hybrid);
+}
+
+void engines_begin(engines *e, unsigned loop, weir_service *service, port_dialer *dialer)
+{
+    if (!e)
+        return;
+    e->tellers[loop] = (teller){e, loop};
+    weir_status st = open_loop(e, loop, dialer);
+    if (st != WEIR_OK)
+        log_event(e->log, WEIR_LOG_ERROR, "engine-failed", "error", weir_status_str(st), "text",
+                  "a thread cannot ask Redis; policies that need it are answered with errors there",
+                  NULL);
+    if (e->redis[loop])
+        weir_service_set_engine(service, WEIR_ENGINE_REDIS, e->redis[loop]);
+    if (e->hybrid[loop])
+        weir_service_set_engine(service, WEIR_ENGINE_HYBRID, e->hybrid[loop]);
+}
+
+static void close_engine(weir_engine **engine)
+{
+    if (*engine)
+        (*engine)->calls->close(*engine);
+    *engine = NULL;
+}
+
+void engines_end(engines *e, unsigned loop, weir_service *service)
+{
+    if (!e)
+        return;
+    weir_service_set_engine(service, WEIR_ENGINE_HYBRID, NULL);
+    weir_service_set_engine(service, WEIR_ENGINE_REDIS, NULL);
+    close_engine(&e->hybrid[loop]);
+    close_engine(&e->redis[loop]);
+}
+
+/* ---- metrics --------------------------------------------------------------------------------- */
+
+typedef struct row {
+    const char *name, *type, *help;
+    const port_counter *value;
+} row;
+
+static void put_rows(weir_buffer *out, const row *rows, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        weir_metrics_put_one(out, rows[i].name, rows[i].type, rows[i].help,
+                             port_load_relaxed(rows[i].value));
+}
+
+/* One metric of several values. */
+static void put_labelled(weir_buffer *out, const char *name, const char *help, const char *label,
+                         const row *rows, size_t n)
+{
+    weir_buffer_printf(out, "# HELP %s %s\n# TYPE %s counter\n", name, help, name);
+    for (size_t i = 0; i < n; i++)
+        weir_buffer_printf(out, "%s{%s=\"%s\"} %" PRIu64 "\n", name, label, rows[i].name,
+                           port_load_relaxed(rows[i].value));
+}
+
+static void put_redis(weir_buffer *out, const weir_redis_stats *s)
+{
+    const weir_redis_counts *c = &s->client;
+    const row rows[] = {
+        {"weir_redis_questions_total", "counter", "Questions to the engine redis.", &s->asked},
+        {"weir_redis_requests_total", "counter", "Requests sent to servers, those sent again too.",
+         &c->sent},
+        {"weir_redis_answers_total", "counter", "Requests that servers answered in time.",
+         &c->answered},
+        {"weir_redis_redirects_total", "counter", "MOVED and ASK of a Cluster, followed.",
+         &c->redirected},
+        {"weir_redis_library_loads_total", "counter",
+         "Functions or scripts loaded again into a server that had lost them.", &c->reloaded},
+        {"weir_redis_connections", "gauge", "Connections to servers that are up now.",
+         &c->connected},
+        {"weir_redis_dials_total", "counter", "Connections to servers that were tried.",
+         &c->dialed},
+        {"weir_redis_breaks_total", "counter",
+         "Times that a server was given up for a while, by a thread.", &s->breaks},
+        {"weir_redis_deny_cache_lookups_total", "counter",
+         "Questions that were looked up among the keys known to be denied.", &s->deny_looks},
+        {"weir_redis_deny_cache_hits_total", "counter", "Of them, answered there and not asked.",
+         &s->deny_hits},
+        {"weir_redis_deny_cache_keys", "gauge", "Keys known to be denied now.", &s->deny_keys},
+    };
+    const row failures[] = {
+        {.name = "late", .value = &c->late},
+        {.name = "broken", .value = &c->broken},
+        {.name = "unreachable", .value = &c->unreachable},
+        {.name = "crowded", .value = &c->crowded},
+        {.name = "refused", .value = &c->refused},
+    };
+    const row by_error[] = {
+        {.name = "open", .value = &s->by_error[WEIR_ON_ERROR_OPEN]},
+        {.name = "closed", .value = &s->by_error[WEIR_ON_ERROR_CLOSED]},
+        {.name = "local", .value = &s->by_error[WEIR_ON_ERROR_LOCAL]},
+    };
+    put_rows(out, rows, sizeof rows / sizeof rows[0]);
+    put_labelled(out, "weir_redis_failures_total", "Requests that no server answered in time.",
+                 "reason", failures, sizeof failures / sizeof failures[0]);
+    put_labelled(out, "weir_redis_by_error_total",
+                 "Questions that were answered without a server, as on_error says.", "on_error",
+                 by_error, sizeof by_error / sizeof by_error[0]);
+}
+
+static void put_hybrid(weir_buffer *out, const weir_hybrid_stats *s)
+{
+    const row rows[] = {
+        {"weir_hybrid_questions_total", "counter", "Questions to the engine hybrid.", &s->asked},
+        {"weir_hybrid_here_total", "counter", "Of them, answered without waiting for a server.",
+         &s->here},
+        {"weir_hybrid_settlements_total", "counter", "Settlements of a key with a server.",
+         &s->settled},
+        {"weir_hybrid_shares_back_total", "counter", "Units that were leased and given back.",
+         &s->shares_back},
+        {"weir_hybrid_overshoot_total", "counter",
+         "Units that were admitted and found no room when they were settled.", &s->overshoot},
+        {"weir_hybrid_overshoot_last", "gauge",
+         "Of the window or interval that ended last, the most of any key.", &s->overshoot_last},
+        {"weir_hybrid_keys", "gauge", "Keys that have shares now.", &s->keys},
+    };
+    put_rows(out, rows, sizeof rows / sizeof rows[0]);
+}
+
+void engines_put_metrics(const engines *e, weir_buffer *out)
+{
+    if (!e)
+        return;
+    put_redis(out, &e->redis_stats);
+    put_hybrid(out, &e->hybrid_stats);
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+static bool wants_tls(const weir_redis_options *o)
+{
+    return strncmp(o->urls[0], "rediss://", 9) == 0; /* all do or none */
+}
+
+weir_status engines_open(engines **ret, const weir_config *config, weir_store *store,
+                         const log_target *log, char *ret_error, size_t size)
+{
+    const weir_redis_options *o = &config->redis;
+    *ret = NULL;
+    if (!config->has_redis)
+        return WEIR_OK;
+    engines *e = port_zalloc(1, sizeof *e);
+    if (!e)
+        return WEIR_E_NOMEM;
+    e->config = config;
+    e->store = store;
+    e->log = log;
+    e->lock = port_mutex_new();
+    weir_status st = e->lock ? WEIR_OK : WEIR_E_NOMEM;
+    if (st == WEIR_OK && wants_tls(o))
+        st = net_tls_open(&e->tls, o->tls_ca, o->tls_cert, o->tls_key, o->tls_insecure, ret_error,
+                          size);
+    if (st == WEIR_OK)
+        *ret = e;
+    else
+        engines_close(e);
+    return st;
+}
+
+void engines_close(engines *e)
+{
+    if (!e)
+        return;
+    net_tls_close(e->tls);
+    port_mutex_free(e->lock);
+    port_free(e);
+}
