@@ -55,6 +55,7 @@ typedef struct request {
     weir_question question[ROUND];
     char key[ROUND][NET_KEY_MAX];
     int64_t decided_ns[ROUND]; /* 0: not yet */
+    bool by_server[ROUND];
     int64_t asked_ns;
 } request;
 
@@ -73,7 +74,10 @@ struct sim {
     size_t lives;
     net_link links[LIVES_MAX];
     list admitted[KEYS];
-    list charged[KEYS]; /* when: of WEIR_FROM_FIRST alone */
+    list denied_below[KEYS];           /* by the server, of one unit */
+    list charged[KEYS];                /* when: of WEIR_FROM_FIRST alone */
+    int64_t sum_charged, sum_admitted; /* less what was given back */
+    bool fair;                         /* nothing is lost, nobody dies nor goes away */
     int64_t end_ns, quiet_ns;
     unsigned abandons, costs;
     uint64_t requests, by_error, denied;
@@ -109,6 +113,7 @@ static unsigned key_of(const weir_question *q)
 static void charged(void *ctx, const weir_question *q, int64_t units)
 {
     sim *s = ctx;
+    s->sum_charged += units;
     if (s->policy.layer[0].calendar == WEIR_FROM_FIRST)
         list_add(&s->charged[key_of(q)], s->world.now_ns, units);
 }
@@ -122,8 +127,10 @@ static void told(void *ctx, const char *key, int64_t decided_ns)
     for (unsigned i = 0; i < s->nodes; i++)
         for (request *r = s->node[i].requests; r; r = r->next)
             for (size_t k = 0; k < r->round.len; k++)
-                if (r->key[k] == key)
+                if (r->key[k] == key) {
                     r->decided_ns[k] = decided_ns;
+                    r->by_server[k] = true;
+                }
 }
 
 enum { NOT_YET = 99 }; /* a status */
@@ -156,11 +163,16 @@ static void count(sim *s, request *r)
         s->by_error += q->by_error;
         if (q->by_error || q->verb != WEIR_VERB_TAKE)
             continue;
-        s->denied += !q->decision.allowed;
-        if (q->decision.allowed)
-            list_add(&s->admitted[key_of(q)], r->decided_ns[i] ? r->decided_ns[i] : s->world.now_ns,
-                     q->cost);
-        else if (q->decision.retry_after_ns < 1)
+        list *to = &s->admitted[key_of(q)];
+        if (q->decision.allowed) {
+            s->sum_admitted += q->cost;
+            list_add(to, r->decided_ns[i], q->cost);
+            continue;
+        }
+        s->denied++;
+        if (r->by_server[i] && q->cost == 1)
+            list_add(&s->denied_below[key_of(q)], r->decided_ns[i], 1);
+        if (q->decision.retry_after_ns < 1)
             fail(s, "a denial with a wait of %lld ns", (long long)q->decision.retry_after_ns);
     }
     /* One that waits for another may take that one's time, and then its own. */
@@ -394,6 +406,42 @@ static bool buckets_alone(const sim *s)
     return true;
 }
 
+static int64_t sum_between(const list *l, int64_t from_ns, int64_t to_ns)
+{
+    int64_t sum = 0;
+    for (size_t i = 0; i < l->len && l->unit[i].at_ns <= to_ns; i++)
+        if (l->unit[i].at_ns > from_ns)
+            sum += l->unit[i].cost;
+    return sum;
+}
+
+/* In fair weather nothing is charged in vain: where the server denies a unit, all but what the
+ * engines may be late with was admitted; and of buckets, in the end, exactly what was charged. */
+static void hold_below(sim *s)
+{
+    if (s->policy.layers > 1)
+        return;
+    const weir_layer *l = &s->policy.layer[0];
+    if (buckets_alone(s) && s->sum_charged != s->sum_admitted)
+        fail(s, "%lld were charged, and %lld admitted", (long long)s->sum_charged,
+             (long long)s->sum_admitted);
+    bool fixed = l->algorithm == WEIR_FIXED_WINDOW && l->calendar == WEIR_ALIGNED;
+    if (!fixed && l->algorithm != WEIR_SLIDING_LOG)
+        return;
+    for (unsigned k = 0; k < KEYS; k++) {
+        const list *denied = &s->denied_below[k];
+        for (size_t i = 0; i < denied->len && i < 100; i++) {
+            int64_t at_ns = denied->unit[i].at_ns;
+            int64_t from_ns =
+                fixed ? at_ns / l->period_ns * l->period_ns - 1 : at_ns - l->period_ns;
+            int64_t sum = sum_between(&s->admitted[k], from_ns, at_ns);
+            if (sum < l->limit - s->nodes * may_of(s))
+                fail(s, "only %lld of %lld were admitted when one was denied", (long long)sum,
+                     (long long)l->limit);
+        }
+    }
+}
+
 static double hold(sim *s, unsigned percent)
 {
     double closest = 0;
@@ -460,7 +508,10 @@ static bool run(uint64_t seed, unsigned percent, bool say)
         abort();
     some_world(s, seed);
     world *w = &s->world;
+    const net_weather *weather = &s->server.weather;
     bool fates = world_chance(w, 500);
+    s->fair = !fates && s->abandons == 0 && weather->slow + weather->lost_there == 0 &&
+              weather->lost_back == 0;
     for (unsigned i = 0; i < s->nodes; i++) {
         s->node[i] = (node){.sim = s, .index = i};
         start(&s->node[i]);
@@ -475,6 +526,8 @@ static bool run(uint64_t seed, unsigned percent, bool say)
     }
     world_run(w, s->end_ns + s_ns);
     double closest = hold(s, percent);
+    if (s->fair)
+        hold_below(s);
     bool good = s->why[0] == 0;
     if (say || (!good && percent == 100))
         printf(
@@ -489,6 +542,7 @@ static bool run(uint64_t seed, unsigned percent, bool say)
     for (unsigned k = 0; k < KEYS; k++) {
         free(s->admitted[k].unit);
         free(s->charged[k].unit);
+        free(s->denied_below[k].unit);
     }
     weir_store_close(s->server.store);
     world_free(w);

@@ -31,6 +31,7 @@ outcome hybrid_decide(hybrid *h, weir_slot *s, weir_question *q, int64_t now_ns)
             settle(h, s, now_ns);
         return OUTCOME_HERE;
     }
+    s->seen_ns = now_ns;
     if (weir_share_denies(share, now_ns, q->cost)) {
         answer(q, s, now_ns, false);
         return OUTCOME_HERE;

@@ -209,8 +209,7 @@ int64_t weir_share_tick(weir_share *s, const weir_share_plan *p, int64_t now_ns)
 
 bool weir_share_is_idle(const weir_share *s, const weir_share_plan *p, int64_t now_ns)
 {
-    return s->balance == 0 && !s->asking && now_ns - s->used_at_ns >= p->idle_ns &&
-           now_ns >= s->deny_until_ns;
+    return s->balance == 0 && !s->asking && now_ns - s->used_at_ns >= p->idle_ns;
 }
 
 void weir_share_forget(weir_share *s, bool fresh)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
 /* The client beside real servers: one, by functions and by a script, killed and started again; and
- * a Cluster of three whose slots move while it is asked. The library is that of the tests: ten
- * units a key. */
+ * a Cluster of three whose slots move while it is asked. */
 
 #include "engine/redis/client_inside.h"
 #include "engine/redis/live_kit_test.h"

@@ -427,8 +427,8 @@ static void tales_are_not_believed(void **state)
         "*1\r\n*3\r\n:0\r\n:5\r\n*2\r\n$4\r\n/tmp\r\n:1\r\n",
         "*1\r\n*3\r\n:0\r\n:5\r\n*1\r\n$1\r\na\r\n",
         "*1\r\n*3\r\n+a\r\n:5\r\n*2\r\n$1\r\na\r\n:7000\r\n",
-        "*2\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$1\r\na\r\n:7000\r\n*3\r\n:0\r\n:1\r\n*2\r\n$1\r\na\r\n"
-        ":7000\r\n",
+        ("*2\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$1\r\na\r\n:7000\r\n*3\r\n:0\r\n:1\r\n*2\r\n$1\r\na\r\n"
+         ":7000\r\n"),
         "*-1\r\n",
     };
     server *s = add_server(7000);
