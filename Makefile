@@ -3,12 +3,14 @@
 .DEFAULT_GOAL := all
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
-.PHONY: all run bench bench-lib bench-daemon bench-redis instructions check redis asan tsan fuzz coverage proof wasm dist lint layers fmt vectors install clean help
+.PHONY: all run sim bench bench-lib bench-daemon bench-redis instructions check redis asan tsan fuzz coverage proof wasm dist lint layers fmt vectors install clean help
 
 PORT ?= 6380
 HTTP ?= 8080
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 20
+SEEDS ?= 5000
+FIRST ?= 1
 
 help:            ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile
@@ -68,6 +70,10 @@ coverage:        ## branch coverage of src/core, which must be 100 %
 proof:           ## prove the core's decision functions with Frama-C
 	@tools/deps proof
 	@tools/proof
+
+sim: build/build.ninja  ## daemons that share a limit, in a simulated world (SEEDS=5000, FIRST=1)
+	@tools/deps check
+	@ninja -C build --quiet hybrid_sim && build/hybrid_sim --seeds $(SEEDS) --first $(FIRST)
 
 wasm:            ## core and policy as build/weir.wasm
 	@tools/deps check

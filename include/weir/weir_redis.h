@@ -64,9 +64,9 @@ typedef struct weir_redis_options {
     size_t in_flight; /* decisions that wait for an answer, of a thread; more of them are answered
                             at once as `on_error` says. 1..2^20; 0: 16384 */
     weir_redis_on_error on_error;
-    size_t deny_cache_bytes; /* for keys that are known to be denied, of a thread, and answered here
+    size_t deny_cache_bytes;        /* for keys that are known to be denied, and answered here
                                 until they are not; 0: 1 MiB; SIZE_MAX: none */
-    const char *tls_ca;      /* file of the certificates to trust; NULL: the system's */
+    const char *tls_ca;             /* file of the certificates to trust; NULL: the system's */
     const char *tls_cert, *tls_key; /* files of this client's own; NULL: none */
     const char *tls_name; /* that the server's certificate must be for; NULL: the URL's host */
     bool tls_insecure;    /* any certificate will do */

@@ -8,7 +8,8 @@
 -- called and what keys look like.
 --
 -- All numbers are doubles that hold whole numbers below 2^53. Times are whole microseconds since
--- the epoch. What does not fit is refused when the policy is read.
+-- the epoch. What does not fit is refused when the policy is read. It is one file because a server
+-- takes a library as one text.
 
 -- While a library is loaded, the server shows it nothing but the registration: these are set by the
 -- first call.
@@ -16,7 +17,8 @@ local floor, ceil, huge, max, min, format, sub, match, find, concat
 
 local function bind()
   floor, ceil, huge, max, min = math.floor, math.ceil, math.huge, math.max, math.min
-  format, sub, match, find, concat = string.format, string.sub, string.match, string.find, table.concat
+  format, sub, match, find = string.format, string.sub, string.match, string.find
+  concat = table.concat
 end
 
 local VERSION = 1                -- of this library
@@ -48,7 +50,7 @@ local function expire(key, until_us)
   redis.call('PEXPIREAT', key, expire_ms(until_us))
 end
 
--- SET with an expiry in whole milliseconds is of 6.2. What has redis.REDIS_VERSION_NUM is 7.0.
+-- SET knows PXAT from 6.2 on, and a server says its version from 7.0 on.
 local function set(key, value, until_us)
   if redis.REDIS_VERSION_NUM then
     redis.call('SET', key, value, 'PXAT', expire_ms(until_us))
@@ -174,7 +176,8 @@ end
 -- ---- the algorithms -----------------------------------------------------------------------------
 
 -- Each is a table of functions on a layer L and its state s:
---   fields        of a hash; `read` takes their values, `write` gives them
+--   fields        of a hash; `read` takes their values, and says whether they make sense; `write`
+--                 gives them
 --   look          what the state means at `now`, once, before anything else; false if it cannot
 --                 be said
 --   due           from when on a cost of at most L.limit is allowed; now or earlier: it is
@@ -261,15 +264,21 @@ function rate.delay(s, now)
   return max(0, s.q - now + (s.r > 0 and 1 or 0))
 end
 
-local gcra = { fields = { 'tat' }, string = true, look = rate.look, due = rate.due, early = rate.early,
-  left = rate.left, charge = rate.charge, refund = rate.refund }
+-- What a state says, a whole number up to `most`; nil if it says anything else.
+local function stored(text, most)
+  local n = text and #text <= 16 and match(text, '^%d+$') and tonumber(text)
+  return n and n <= (most or EXACT) and n or nil
+end
+
+local gcra = { fields = { 'tat' }, string = true, look = rate.look, due = rate.due,
+  early = rate.early, left = rate.left, charge = rate.charge, refund = rate.refund }
 
 local function read_parts(text)
   local q, r = match(text, '^(%d+):(%d+)$')
   if q then
-    return tonumber(q), tonumber(r)
+    return stored(q), stored(r)
   end
-  return tonumber(text) or 0, 0
+  return stored(text), 0
 end
 
 local function write_parts(q, r)
@@ -281,6 +290,7 @@ function gcra.read(_, s, tat)
   if tat then
     s.q, s.r = read_parts(tat)
   end
+  return s.q and s.r
 end
 
 function gcra.write(_, s)
@@ -294,9 +304,13 @@ local bucket = { fields = { 'time', 'level' }, look = rate.look, due = rate.due,
 function bucket.read(_, s, time, level)
   s.q, s.r = 0, 0
   if time and level then
-    local q, r = read_parts(level)
-    s.q, s.r = tonumber(time) + q, r
+    local t, q, r = stored(time), read_parts(level)
+    if not t or not q or not r then
+      return false
+    end
+    s.q, s.r = t + q, r
   end
+  return not time == not level
 end
 
 function bucket.write(_, s, now)
@@ -307,7 +321,8 @@ end
 local steps = { fields = { 'step', 'level' } }
 
 function steps.read(_, s, step, level)
-  s.step, s.level = tonumber(step or 0), tonumber(level or 0)
+  s.step, s.level = stored(step or '0'), stored(level or '0')
+  return s.step and s.level
 end
 
 function steps.write(_, s)
@@ -360,7 +375,8 @@ end
 local fixed = { fields = { 'start', 'count' }, string = true }
 
 function fixed.read(_, s, start, count)
-  s.start, s.count = tonumber(start or 0), tonumber(count or 0)
+  s.start, s.count = stored(start or '0'), stored(count or '0', LIMIT_MAX)
+  return s.start and s.count
 end
 
 function fixed.write(_, s)
@@ -415,7 +431,9 @@ end
 local counter = { fields = { 'start', 'before', 'count' } }
 
 function counter.read(_, s, start, before, count)
-  s.start, s.before, s.count = tonumber(start or 0), tonumber(before or 0), tonumber(count or 0)
+  s.start = stored(start or '0')
+  s.before, s.count = stored(before or '0', LIMIT_MAX), stored(count or '0', LIMIT_MAX)
+  return s.start and s.before and s.count
 end
 
 function counter.write(_, s)
@@ -831,8 +849,9 @@ local function drains(l, limit)
 end
 
 local function refuse_limit(p, l, limit)
-  unexpected(p, p.limit_at, format('at most %.0f at this rate (an empty bucket must refill within ' ..
-    '36.5 years)', l.queue and limit - 1 or limit))
+  unexpected(p, p.limit_at,
+    format('at most %.0f at this rate (an empty bucket must refill within 36.5 years)',
+      l.queue and limit - 1 or limit))
 end
 
 -- T = l.whole + l.part/l.num microseconds, exactly.
@@ -878,7 +897,8 @@ local function read_zone(p, l)
   local name = match(p.text, '^[%a%d/_+-]*', from)
   p.at = from + #name
   if name ~= 'UTC' then
-    if #name < 1 or #name > 63 or find(name, '^/') or find(name, '/$') or find(name, '//', 1, true) then
+    local slashes = find(name, '^/') or find(name, '/$') or find(name, '//', 1, true)
+    if #name < 1 or #name > 63 or slashes then
       unexpected(p, from, 'the name of a time zone, as in tz Europe/Berlin')
     end
     l.zone = name
@@ -887,8 +907,8 @@ local function read_zone(p, l)
 end
 
 local PARSERS = {}
-local NAMES = { 'gcra', 'token-bucket', 'leaky-bucket', 'leaky-queue', 'fixed-window', 'sliding-log',
-  'sliding-counter', 'sliding-slices' }
+local NAMES = 'gcra token-bucket leaky-bucket leaky-queue fixed-window sliding-log ' ..
+  'sliding-counter sliding-slices'
 
 PARSERS['gcra'] = function(p, l)
   bucket_rate(p, l)
@@ -934,8 +954,8 @@ end
 PARSERS['leaky-bucket'] = function(p, l)
   bucket_rate(p, l)
   l.ops = bucket
-  l.limit = keyword_number(p, 'capacity', 'capacity and a number, as in capacity 20', 'a capacity', 1,
-    LIMIT_MAX)
+  l.limit = keyword_number(p, 'capacity', 'capacity and a number, as in capacity 20', 'a capacity',
+    1, LIMIT_MAX)
   set_rate(p, l)
 end
 
@@ -950,7 +970,8 @@ end
 PARSERS['fixed-window'] = function(p, l)
   window_rate(p, l, true)
   l.ops = fixed
-  p.next = (l.calendar and 'tz ZONE' or 'from-first') .. " or count-denied, each once, '&' or the end"
+  p.next = (l.calendar and 'tz ZONE' or 'from-first') ..
+    " or count-denied, each once, '&' or the end"
   local zoned
   while true do
     local from = p.at
@@ -1009,7 +1030,7 @@ local function parse_layer(p)
   p.limit_at, p.next = p.at, "'&' or the end"
   local from, word = p.at, take_word(p)
   if not PARSERS[word] then
-    unexpected(p, from, 'one of ' .. concat(NAMES, ' '))
+    unexpected(p, from, 'one of ' .. NAMES)
   end
   boundary(p)
   l.name = word
@@ -1153,11 +1174,12 @@ end
 
 local NOT_OURS = { err = 'WRONGTYPE Operation against a key that holds no state of weir' }
 
--- Whether a key is absent, or holds a state of weir: of any policy, of any format.
+-- Whether a key is absent, or holds a state of weir: of any policy, of any format. Then whether it
+-- holds anything.
 local function is_ours(key)
   local kind, mark = redis.call('TYPE', key).ok, nil
   if kind == 'none' then
-    return true
+    return true, false
   elseif kind == 'string' then
     mark = redis.call('GETRANGE', key, 0, 31)
   elseif kind == 'hash' then
@@ -1165,7 +1187,7 @@ local function is_ours(key)
   elseif kind == 'zset' then
     mark = redis.call('ZRANGE', key, 0, 0)[1]
   end
-  return mark and find(mark, '^weir%d+ %x+') ~= nil
+  return mark and find(mark, '^weir%d+ %x+') ~= nil, true
 end
 
 local function fresh_layer(L)
@@ -1178,31 +1200,44 @@ local function fresh_layer(L)
   return s
 end
 
+local function look(P, S, now, bounds)
+  for i = 1, #P do
+    if not P[i].ops.look(P[i], S[i], now, bounds) then
+      return false
+    end
+  end
+  return true
+end
+
 local function fresh_states(P, S)
   for i = 1, #P do
     S[i] = fresh_layer(P[i])
   end
-  S.absent = true
+  S.fresh = true
 end
 
-local function read_entry(text)
+local function hash_entry(text)
   local place, total, cost = match(text or '', '^(%d+) (%d+) (%d+)$')
-  return { tonumber(place or 0), tonumber(total or 0), tonumber(cost or 0) }
+  return { stored(place) or 0, stored(total, TOTAL) or 0, stored(cost) or 0, place }
 end
 
 local function hash_fetch(s, i)
-  return read_entry(redis.call('HGET', s.key, s.prefix .. whole(i)))
+  return hash_entry(redis.call('HGET', s.key, s.prefix .. whole(i)))
 end
 
 local function read_hash_row(L, s, key, low, next_, at, total)
   s.key, s.prefix, s.fetch, s.entries = key, L.prefix, hash_fetch, {}
-  s.low, s.next = tonumber(low or 1), tonumber(next_ or 1)
-  s.at, s.total = tonumber(at or 0), tonumber(total or 0)
+  s.low, s.next, s.at, s.total = stored(low or '1'), stored(next_ or '1'), stored(at or '0'),
+    stored(total or '0', TOTAL)
   s.loaded = s.next
-  if s.low < s.next then
+  if not (s.low and s.next and s.at and s.total) or s.low > s.next then
+    return false
+  elseif s.low < s.next then
     local ends = redis.call('HMGET', key, L.prefix .. whole(s.low), L.prefix .. whole(s.next - 1))
-    s.entries[s.low], s.entries[s.next - 1] = read_entry(ends[1]), read_entry(ends[2])
+    s.entries[s.low], s.entries[s.next - 1] = hash_entry(ends[1] or nil), hash_entry(ends[2] or nil)
+    return s.entries[s.low][4] and s.entries[s.next - 1][4]
   end
+  return true
 end
 
 local function read_hash(P, S, values)
@@ -1211,23 +1246,29 @@ local function read_hash(P, S, values)
     local L, s = P[i], {}
     local a, b, c, d = values[at + 1] or nil, values[at + 2] or nil, values[at + 3] or nil,
       values[at + 4] or nil
+    local sound
     if L.ops == row then
-      read_hash_row(L, s, S.key, a, b, c, d)
+      sound = read_hash_row(L, s, S.key, a, b, c, d)
     else
-      L.ops.read(L, s, a, b, c)
+      sound = L.ops.read(L, s, a, b, c)
+    end
+    if not sound then
+      return false
     end
     at, S[i] = at + #L.ops.fields, s
   end
+  return true
 end
 
 local function zset_entry(member, score)
   local total, cost = match(member, '^(%d+):(%d+)$')
-  return { tonumber(score), tonumber(total or 0), tonumber(cost or 0), member }
+  local place = stored(score)
+  return { place or 0, stored(total, TOTAL) or 0, stored(cost) or 0, place and total }
 end
 
 local function zset_fetch(s, i)
   local found = redis.call('ZRANGE', s.key, i, i, 'WITHSCORES')
-  return zset_entry(found[1], found[2])
+  return zset_entry(found[1] or '', found[2])
 end
 
 -- At rank 0 is the tag, so an entry's place in the row is its rank.
@@ -1235,52 +1276,49 @@ local function read_zset(S, found)
   local s = { key = S.key, fetch = zset_fetch, entries = {}, low = 1, at = 0, total = 0 }
   s.next = redis.call('ZCARD', S.key)
   s.loaded = s.next
-  if found[3] then
-    s.entries[1] = zset_entry(found[3], found[4])
-    if s.next > 2 then
-      s.entries[s.next - 1] = zset_fetch(s, s.next - 1)
-    end
-    local last = s.entries[s.next - 1]
-    s.at, s.total = last[1], last[2]
-  end
   S[1] = s
+  if not found[3] then
+    return true
+  end
+  s.entries[1] = zset_entry(found[3], found[4])
+  if s.next > 2 then
+    s.entries[s.next - 1] = zset_fetch(s, s.next - 1)
+  end
+  local last = s.entries[s.next - 1]
+  s.at, s.total = last[1], last[2]
+  return s.entries[1][4] and last[4]
 end
 
+-- Each takes what the key holds: first whether that is a state of P that makes sense, then, if it
+-- is not, whether there is surely no key.
 local READERS = {
-  string = { 'GET', function(P, S, value)
+  string = function(P, S, value)
     if value and sub(value, 1, #P.start) == P.start then
       local s, ops = {}, P[1].ops
-      if ops == gcra then
-        ops.read(P[1], s, sub(value, #P.start + 1))
-      else
-        ops.read(P[1], s, match(value, '^(%d+) (%d+)$', #P.start + 1))
-      end
       S[1] = s
-      return true
+      if ops == gcra then
+        return ops.read(P[1], s, sub(value, #P.start + 1))
+      end
+      local start, count = match(value, '^(%d+) (%d+)$', #P.start + 1)
+      return start and ops.read(P[1], s, start, count)
     end
     return false, not value
-  end },
-  hash = { 'HMGET', function(P, S, values)
-    if values[1] == P.tag then
-      read_hash(P, S, values)
-      return true
-    end
-    return false
-  end },
-  zset = { 'ZRANGE', function(P, S, found)
+  end,
+  hash = function(P, S, values)
+    return values[1] == P.tag and read_hash(P, S, values)
+  end,
+  zset = function(P, S, found)
     if found[1] == P.tag then
-      read_zset(S, found)
-      return true
+      return read_zset(S, found)
     end
     return false, not found[1]
-  end },
+  end,
 }
 
--- The states of a key under P, as they are at `now`; or nil and the error. Those of another policy
--- are nobody's: the key is fresh.
+-- The states of a key under P, as they are at `now`; or nil and the error. If they are of another
+-- policy, or make no sense, the key is fresh.
 local function open_key(P, key, now, bounds)
-  local S = { key = key, P = P }
-  local reader, found = READERS[P.form], nil
+  local S, found = { key = key, P = P }, nil
   if P.form == 'string' then
     found = redis.pcall('GET', key)
   elseif P.form == 'hash' then
@@ -1290,21 +1328,23 @@ local function open_key(P, key, now, bounds)
   end
   local read, absent = false, false
   if type(found) ~= 'table' or not found.err then
-    read, absent = reader[2](P, S, found)
+    read, absent = READERS[P.form](P, S, found)
   elseif not find(found.err, 'WRONGTYPE', 1, true) then
     return nil, found
   end
   if not read then
-    if not absent and not is_ours(key) then
+    local ours, another = true, false
+    if not absent then
+      ours, another = is_ours(key)
+    end
+    if not ours then
       return nil, NOT_OURS
     end
-    S.replaces = not absent
+    S.replaces = another
     fresh_states(P, S)
   end
-  for i = 1, #P do
-    if not P[i].ops.look(P[i], S[i], now, bounds) then
-      return nil, { err = "ERR weir: the server's clock is outside the windows asked with" }
-    end
+  if not look(P, S, now, bounds) then
+    return nil, { err = "ERR weir: the server's clock is outside the windows asked with" }
   end
   return S
 end
@@ -1345,7 +1385,7 @@ end
 
 local function write_hash(P, S, now)
   local out = {}
-  if S.absent then
+  if S.fresh then
     out[1], out[2] = 'weir', P.tag
   end
   for i = 1, #P do
@@ -1364,7 +1404,7 @@ end
 
 local function write_zset(P, S)
   local s = S[1]
-  local out = S.absent and { '-1', P.tag } or {}
+  local out = S.fresh and { '-1', P.tag } or {}
   if s.next < s.loaded then
     redis.call('ZREMRANGEBYRANK', S.key, s.next, -1)
   end
@@ -1380,8 +1420,7 @@ local function write_zset(P, S)
   end
   local old = prunable(s)
   if old > 0 and old == s.first - s.low then
-    redis.call('ZREMRANGEBYSCORE', S.key, 0, whole(s.entries[s.first - 1] and s.entries[s.first - 1][1]
-      or zset_fetch(s, s.first - 1)[1]))
+    redis.call('ZREMRANGEBYSCORE', S.key, 0, whole(entry(s, s.first - 1)[1]))
   elseif old > 0 then
     redis.call('ZREMRANGEBYRANK', S.key, 1, old)
   end
@@ -1425,7 +1464,8 @@ end
 -- The eight figures of weir_ask, those of layer i.
 local function answer(P, S, i, now, allowed, left, wait, delay)
   local L = P[i]
-  return { allowed, L.limit, left, wait, max(0, L.ops.due(L, S[i], now, L.limit) - now), delay, i - 1, 0 }
+  local reset = max(0, L.ops.due(L, S[i], now, L.limit) - now)
+  return { allowed, L.limit, left, wait, reset, delay, i - 1, 0 }
 end
 
 -- Whether a wait of w, which was rounded up by `early` ns, is longer than that of `than`.
@@ -1557,6 +1597,12 @@ end
 local VERBS = {
   TAKE = function(P, S, now, n) return judge(P, S, now, n, true) end,
   PEEK = function(P, S, now, n) return judge(P, S, now, n, false) end,
+  RESET = function(P, S, now, _, bounds)
+    redis.call('DEL', S.key)
+    fresh_states(P, S)
+    look(P, S, now, bounds)
+    return judge(P, S, now, 0, false)
+  end,
   REFUND = refund,
   GRANT = grant,
 }
@@ -1579,16 +1625,9 @@ local function ask(key, verb, text, n, args, at)
   if not S then
     return err
   end
-  local figures = VERBS[verb](P, S, now, n)
+  local figures = VERBS[verb](P, S, now, n, bounds)
   close_key(P, S, now)
   return figures
-end
-
-local function reset(key)
-  if not is_ours(key) then
-    return NOT_OURS
-  end
-  redis.call('DEL', key)
 end
 
 local function weir_ask(keys, args)
@@ -1597,9 +1636,6 @@ local function weir_ask(keys, args)
     return failed('wrong number of arguments, expected 1 key verb policy-text n [bounds]')
   elseif not cost then
     return failed(BAD_COST)
-  elseif verb == 'RESET' then
-    local err = reset(keys[1])
-    return err or ask(keys[1], 'PEEK', args[2], 0, args, 4)
   elseif not VERBS[verb] then
     return failed('unknown verb, expected TAKE, PEEK, REFUND, GRANT or RESET')
   end
@@ -1619,8 +1655,10 @@ local function read_requests(keys, args)
     end
     local P, why = read_policy(args[at])
     local cost = read_cost(args[at + 1])
-    if not P or not cost then
-      return nil, where .. (why or BAD_COST)
+    if not P then
+      return nil, why .. ' (request ' .. i - 1 .. ')'
+    elseif not cost then
+      return nil, where .. BAD_COST
     end
     local bounds, no_bounds = read_bounds(P, args, at + 2)
     if not bounds then
@@ -1724,7 +1762,11 @@ local function weir_reset(keys)
   if #keys ~= 1 then
     return failed('wrong number of arguments, expected 1 key')
   end
-  return reset(keys[1]) or { ok = 'OK' }
+  if not is_ours(keys[1]) then
+    return NOT_OURS
+  end
+  redis.call('DEL', keys[1])
+  return { ok = 'OK' }
 end
 
 -- The figures of the request that blocks, or has the least left; then its number, policy and key.

@@ -116,6 +116,9 @@ int weir_call_failure(const weir_call *c, const weir_wish *w, weir_status st, co
     if (w->key.len < 1 || w->key.len > WEIR_KEY_MAX)
         return weir_call_error(c, "ERR %sthe key has %zu bytes, expected 1 to %d", where,
                                w->key.len, WEIR_KEY_MAX);
+    if (st == WEIR_E_NOMEM)
+        return weir_call_error(c, "OOM %sthe key's state would take more than %zu bytes", where,
+                               WEIR_STATE_WORDS_MAX * sizeof(uint64_t));
     if (st == WEIR_E_FULL)
         return weir_call_error(c, "OOM %sthe key has states of too many policies", where);
     return weir_call_error(c, "ERR %s%s", where, weir_status_str(st));

@@ -12,58 +12,114 @@ typedef struct command {
     const char *name;
     redis_command_fn fn;
     const char *flags;
+    const char *categories; /* of the ACL */
     keys keys;
     int key;   /* where the first is */
     int arity; /* with the name; -n: n or more */
     uint64_t key_flags;
     const char *summary, *complexity;
     const char *usage; /* NULL: not for people */
+    const redis_arg *args;
 } command;
+
+/* ---- arguments, as COMMAND DOCS shows them --------------------------------------------------- */
+
+#define ARG(n, t)                                                                                  \
+    {                                                                                              \
+        .name = (n), .type = REDIS_ARG_##t, .key_spec_index = -1                                   \
+    }
+#define KEY_ARG                                                                                    \
+    {                                                                                              \
+        .name = "key", .type = REDIS_ARG_KEY, .key_spec_index = 0                                  \
+    }
+#define OPTION(n, t)                                                                               \
+    {                                                                                              \
+        .name = (n), .type = REDIS_ARG_##t, .key_spec_index = -1, .flags = REDIS_ARG_OPTIONAL      \
+    }
+#define COST_OPTION                                                                                \
+    {                                                                                              \
+        .name = "cost", .type = REDIS_ARG_INTEGER, .key_spec_index = -1, .token = "COST",          \
+        .flags = REDIS_ARG_OPTIONAL                                                                \
+    }
+#define END                                                                                        \
+    {                                                                                              \
+        0                                                                                          \
+    }
+
+static const redis_arg take_args[] = {ARG("policy", STRING), KEY_ARG, COST_OPTION, END};
+static const redis_arg check_args[] = {ARG("policy-text", STRING), KEY_ARG, COST_OPTION, END};
+static const redis_arg refund_args[] = {ARG("policy", STRING), KEY_ARG, ARG("n", INTEGER), END};
+static const redis_arg reset_args[] = {ARG("policy", STRING), KEY_ARG, END};
+static const redis_arg throttle_args[] = {KEY_ARG,
+                                          ARG("max_burst", INTEGER),
+                                          ARG("count", INTEGER),
+                                          ARG("period", INTEGER),
+                                          OPTION("quantity", INTEGER),
+                                          END};
+static const redis_arg ask_args[] = {ARG("verb", STRING), ARG("policy-text", STRING), KEY_ARG,
+                                     ARG("n", INTEGER), END};
+static const redis_arg state_args[] = {KEY_ARG, ARG("unix-time-milliseconds", INTEGER),
+                                       ARG("payload", STRING), END};
+static redis_arg request_args[] = {ARG("policy", STRING), KEY_ARG, ARG("cost", INTEGER), END};
+static const redis_arg all_args[] = {ARG("n", INTEGER),
+                                     {.name = "request",
+                                      .type = REDIS_ARG_BLOCK,
+                                      .key_spec_index = -1,
+                                      .flags = REDIS_ARG_MULTIPLE,
+                                      .subargs = request_args},
+                                     END};
+static const redis_arg set_args[] = {ARG("name", STRING), ARG("policy-text", STRING), END};
+static const redis_arg name_args[] = {ARG("name", STRING), END};
 
 #define UPDATES (REDIS_KEY_RW | REDIS_KEY_ACCESS | REDIS_KEY_UPDATE)
 #define LOOKS   (REDIS_KEY_RO | REDIS_KEY_ACCESS)
 
 static const command commands[] = {
-    {"weir.take", weir_take_command, "write fast deny-oom", ONE_KEY, 2, -3, UPDATES,
+    {"weir.take", weir_take_command, "write fast deny-oom", "write fast", ONE_KEY, 2, -3, UPDATES,
      "Decides whether a cost may pass under a policy, and charges it", "O(1)",
-     "WEIR.TAKE policy key [COST n]"},
-    {"weir.check", weir_check_command, "write fast deny-oom", ONE_KEY, 2, -3, UPDATES,
-     "The same under a policy that is given as text", "O(1)",
-     "WEIR.CHECK policy-text key [COST n]"},
-    {"weir.takeall", weir_take_all_command, "write deny-oom", EACH_THIRD, 3, -5, UPDATES,
-     "Takes from several keys of one slot: from all or from none", "O(n) for n requests, 1 to 16",
-     "WEIR.TAKEALL n policy key cost [policy key cost ...]"},
-    {"weir.peek", weir_peek_command, "readonly fast", ONE_KEY, 2, -3, LOOKS,
+     "WEIR.TAKE policy key [COST n]", take_args},
+    {"weir.check", weir_check_command, "write fast deny-oom", "write fast", ONE_KEY, 2, -3, UPDATES,
+     "The same under a policy that is given as text", "O(1)", "WEIR.CHECK policy-text key [COST n]",
+     check_args},
+    {"weir.takeall", weir_take_all_command, "write deny-oom", "write slow", EACH_THIRD, 3, -5,
+     UPDATES, "Takes from several keys of one slot: from all or from none",
+     "O(n) for n requests, 1 to 16", "WEIR.TAKEALL n policy key cost [policy key cost ...]",
+     all_args},
+    {"weir.peek", weir_peek_command, "readonly fast", "read fast", ONE_KEY, 2, -3, LOOKS,
      "Says what WEIR.TAKE would answer, and charges nothing", "O(1)",
-     "WEIR.PEEK policy key [COST n]"},
-    {"weir.refund", weir_refund_command, "write fast", ONE_KEY, 2, 4, UPDATES,
-     "Gives back what was charged and not used", "O(1)", "WEIR.REFUND policy key n"},
-    {"weir.reset", weir_reset_command, "write fast", ONE_KEY, 2, 3, REDIS_KEY_RW | REDIS_KEY_DELETE,
-     "Makes a key fresh under a policy", "O(1)", "WEIR.RESET policy key"},
-    {"weir.explain", weir_explain_command, "readonly fast", ONE_KEY, 2, 3, LOOKS,
-     "Says in words what holds for a key", "O(1)", "WEIR.EXPLAIN policy key"},
-    {"weir.help", weir_help_command, "fast", NO_KEY, 0, 1, 0, "Lists these commands", "O(1)",
-     "WEIR.HELP"},
-    {"cl.throttle", weir_throttle_command, "write fast deny-oom", ONE_KEY, 1, -1, UPDATES,
-     "Decides as redis-cell does", "O(1)", "CL.THROTTLE key max_burst count period [quantity]"},
-    {"weir.ask", weir_ask_command, "write fast deny-oom", ONE_KEY, 3, 5, UPDATES,
-     "What weir's programs ask: TAKE, PEEK, REFUND, GRANT or RESET, in microseconds", "O(1)", NULL},
-    {"weir.askall", weir_ask_all_command, "write deny-oom", EACH_THIRD, 3, -5, UPDATES,
-     "What weir's programs ask about several keys", "O(n) for n requests, 1 to 16", NULL},
-    {"weir.state", weir_state_command, "write admin", ONE_KEY, 1, 4, UPDATES,
-     "What replicas and an AOF are told of a key", "O(n) for n bytes", NULL},
+     "WEIR.PEEK policy key [COST n]", take_args},
+    {"weir.refund", weir_refund_command, "write fast", "write fast", ONE_KEY, 2, 4, UPDATES,
+     "Gives back what was charged and not used", "O(1)", "WEIR.REFUND policy key n", refund_args},
+    {"weir.reset", weir_reset_command, "write fast", "write fast", ONE_KEY, 2, 3,
+     REDIS_KEY_RW | REDIS_KEY_DELETE, "Makes a key fresh under a policy", "O(1)",
+     "WEIR.RESET policy key", reset_args},
+    {"weir.explain", weir_explain_command, "readonly fast", "read fast", ONE_KEY, 2, 3, LOOKS,
+     "Says in words what holds for a key", "O(1)", "WEIR.EXPLAIN policy key", reset_args},
+    {"weir.help", weir_help_command, "fast", "fast", NO_KEY, 0, 1, 0, "Lists these commands",
+     "O(1)", "WEIR.HELP", NULL},
+    {"cl.throttle", weir_throttle_command, "write fast deny-oom", "write fast", ONE_KEY, 1, -1,
+     UPDATES, "Decides as redis-cell does", "O(1)",
+     "CL.THROTTLE key max_burst count period [quantity]", throttle_args},
+    {"weir.ask", weir_ask_command, "write fast deny-oom", "write fast", ONE_KEY, 3, 5, UPDATES,
+     "What weir's programs ask: TAKE, PEEK, REFUND, GRANT or RESET, in microseconds", "O(1)", NULL,
+     ask_args},
+    {"weir.askall", weir_ask_all_command, "write deny-oom", "write slow", EACH_THIRD, 3, -5,
+     UPDATES, "What weir's programs ask about several keys", "O(n) for n requests, 1 to 16", NULL,
+     all_args},
+    {"weir.state", weir_state_command, "write admin", "write admin dangerous", ONE_KEY, 1, 4,
+     UPDATES, "What replicas and an AOF are told of a key", "O(n) for n bytes", NULL, state_args},
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
 static const command policy_commands[] = {
-    {"set", weir_policy_set_command, "write deny-oom", NO_KEY, 0, 4, 0, "Sets a policy under a name",
-     "O(log n) for n policies", NULL},
-    {"get", weir_policy_get_command, "readonly fast", NO_KEY, 0, 3, 0, "Shows a policy",
-     "O(log n) for n policies", NULL},
-    {"list", weir_policy_list_command, "readonly", NO_KEY, 0, 2, 0, "Shows all policies",
-     "O(n) for n policies", NULL},
-    {"del", weir_policy_del_command, "write fast", NO_KEY, 0, 3, 0, "Takes a policy away",
-     "O(n) for n policies", NULL},
+    {"set", weir_policy_set_command, "write deny-oom", "write slow", NO_KEY, 0, 4, 0,
+     "Sets a policy under a name", "O(log n) for n policies", NULL, set_args},
+    {"get", weir_policy_get_command, "readonly fast", "read fast", NO_KEY, 0, 3, 0,
+     "Shows a policy", "O(log n) for n policies", NULL, name_args},
+    {"list", weir_policy_list_command, "readonly", "read slow", NO_KEY, 0, 2, 0,
+     "Shows all policies", "O(n) for n policies", NULL, NULL},
+    {"del", weir_policy_del_command, "write fast", "write fast", NO_KEY, 0, 3, 0,
+     "Takes a policy away", "O(n) for n policies", NULL, name_args},
 };
 enum { POLICY_COMMANDS = sizeof policy_commands / sizeof policy_commands[0] };
 
@@ -88,6 +144,14 @@ int weir_help_command(redis_ctx *ctx, redis_string **argv, int argc)
 
 /* ---- docs ------------------------------------------------------------------------------------ */
 
+/* Before 7.2 the commands of modules are in none. */
+static bool put_categories(redis_command *at, const command *cmd)
+{
+    if (!redis.SetCommandACLCategories || !cmd->categories)
+        return true;
+    return redis.SetCommandACLCategories(at, cmd->categories) == REDIS_OK;
+}
+
 static bool describe(redis_command *at, const command *cmd)
 {
     static const redis_command_info_version version = {1, sizeof(redis_history),
@@ -100,6 +164,7 @@ static bool describe(redis_command *at, const command *cmd)
         .since = WEIR_VERSION,
         .arity = cmd->arity,
         .key_specs = specs,
+        .args = (redis_arg *)(uintptr_t)cmd->args, /* which the server copies */
     };
     if (cmd->keys != NO_KEY) {
         specs[0].flags = cmd->key_flags;
@@ -109,7 +174,7 @@ static bool describe(redis_command *at, const command *cmd)
         specs[0].fk.range.lastkey = cmd->keys == EACH_THIRD ? -2 : 0;
         specs[0].fk.range.keystep = cmd->keys == EACH_THIRD ? 3 : 1;
     }
-    return at && redis.SetCommandInfo(at, &info) == REDIS_OK;
+    return at && redis.SetCommandInfo(at, &info) == REDIS_OK && put_categories(at, cmd);
 }
 
 static bool has_docs(void)

@@ -61,18 +61,24 @@ static void open_fresh(weir_cell *c)
     c->state = c->made->state;
 }
 
-/* Whether a state of one more policy leaves a value that can be told in one piece, however far all of
- * them grow. */
+/* As large as a state can become, in bytes. */
+static size_t bytes_most(const weir_scope *s)
+{
+    size_t words = weir_state_words(&s->policy, WEIR_LEVEL_MAX);
+    return (words < WEIR_STATE_WORDS_MAX ? words : WEIR_STATE_WORDS_MAX) * sizeof(uint64_t);
+}
+
+/* Whether a state of one more policy leaves a value that can be told in one piece, however far all
+ * of them grow. */
 static bool has_room(weir_value v, const weir_scope *s)
 {
-    size_t len = weir_value_len(v);
-    size_t bytes = weir_state_words(&s->policy, WEIR_LEVEL_MAX) * sizeof(uint64_t);
+    size_t len = weir_value_len(v), bytes = bytes_most(s);
     for (size_t i = 0; i < len; i++) {
         weir_view view;
         weir_value_at(v, i, &view);
-        bytes += weir_state_words(&view.scope->policy, WEIR_LEVEL_MAX) * sizeof(uint64_t);
+        bytes += bytes_most(view.scope);
     }
-    return len == 0 || (len < WEIR_POLICIES_OF_KEY && bytes < WEIR_PAYLOAD_MAX / 2);
+    return len == 0 || (len < WEIR_POLICIES_OF_KEY && bytes <= WEIR_PAYLOAD_MAX - (1 << 20));
 }
 
 weir_status weir_cell_open(weir_cell *c, weir_target *t, weir_scope *s)
@@ -126,11 +132,13 @@ static void note(weir_cell *c, int64_t now_ns, int64_t refund)
     }
 }
 
-/* To the next level. */
-static void grow(weir_cell *c)
+/* To the next level. False if that is too large. */
+static bool grow(weir_cell *c)
 {
     const weir_policy *p = &c->scope->policy;
     size_t words = weir_state_words(p, c->level + 1);
+    if (words > WEIR_STATE_WORDS_MAX)
+        return false;
     if (words <= WEIR_CELL_SMALL) {
         uint64_t from[WEIR_CELL_SMALL];
         memcpy(from, c->small, sizeof from);
@@ -144,6 +152,7 @@ static void grow(weir_cell *c)
     }
     c->level++;
     c->words = words;
+    return true;
 }
 
 static weir_status check(weir_cell *c, int64_t now_ns, int64_t cost, weir_decision *ret)
@@ -152,8 +161,10 @@ static weir_status check(weir_cell *c, int64_t now_ns, int64_t cost, weir_decisi
     if (c->there && !c->made)
         note(c, now_ns, 0);
     while ((st = weir_check(&c->scope->policy, c->state, c->level, now_ns, cost, ret)) ==
-           WEIR_E_ROOM)
-        grow(c);
+           WEIR_E_ROOM) {
+        if (!grow(c))
+            return WEIR_E_NOMEM;
+    }
     return st;
 }
 
@@ -353,6 +364,8 @@ static int64_t expiry_ms(weir_moment at, int64_t after_ns)
 static void write_target(redis_ctx *ctx, weir_target *t, int64_t at_ms, const weir_buffer *payload,
                          const char *event)
 {
+    if (!t->there && !t->value)
+        return; /* what was charged is as good as fresh at once */
     weir_target_put(t);
     if (t->value == 0) {
         redis.Replicate(ctx, "DEL", "s", t->name);

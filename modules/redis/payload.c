@@ -113,7 +113,7 @@ static weir_status read_set(reader *r, size_t i, weir_value *v)
     const char *text = (const char *)take_bytes(r, text_len);
     weir_scope *s;
     if (r->bad || words > r->left / 8 || i > weir_value_len(*v) || i >= WEIR_ENTRIES_MAX ||
-        level > WEIR_LEVEL_MAX)
+        level > WEIR_LEVEL_MAX || words > WEIR_STATE_WORDS_MAX)
         return WEIR_E_SYNTAX;
     weir_status st = weir_scope_of_stored(name, name_len, text, text_len, &s);
     if (st != WEIR_OK)

@@ -165,18 +165,6 @@ static weir_scope *intern(const weir_policy *p, const char *name, size_t name_le
     return s;
 }
 
-static bool is_bounded(const weir_policy *p, weir_policy_error *ret_error)
-{
-    size_t most = weir_state_words(p, WEIR_LEVEL_MAX) * sizeof(uint64_t);
-    if (most <= WEIR_STATE_BYTES_MAX)
-        return true;
-    *ret_error = (weir_policy_error){.column = 1};
-    snprintf(ret_error->text, sizeof ret_error->text,
-             "a key's state could take %zu bytes, and a server takes at most %d", most,
-             WEIR_STATE_BYTES_MAX);
-    return false;
-}
-
 static weir_status parse(const char *name, size_t name_len, const char *text, size_t len,
                          weir_scope **ret, weir_policy_error *ret_error)
 {
@@ -185,8 +173,6 @@ static weir_status parse(const char *name, size_t name_len, const char *text, si
     weir_status st = weir_policy_parse(&p, text, len, &all.zones, ret_error);
     if (st != WEIR_OK)
         return st;
-    if (!is_bounded(&p, ret_error))
-        return WEIR_E_RANGE;
     *ret =
         intern(&p, name, name_len, canonical, weir_policy_print(&p, canonical, sizeof canonical));
     return WEIR_OK;

@@ -16,9 +16,6 @@
 #define WEIR_POLICY_NAME_MAX 64   /* bytes: letters, digits, and - _ . : / */
 #define WEIR_POLICIES_MAX    1024 /* named ones */
 
-/* A policy of which one state could take more is refused. */
-#define WEIR_STATE_BYTES_MAX (16 << 20)
-
 typedef struct weir_scope {
     port_word refs;
     struct weir_scope *next; /* of those whose hashes share a place */
@@ -49,8 +46,7 @@ void weir_scopes_close(void); /* no value may be left */
 /* The scope of a policy text that a client gave, or of a name that a policy was set under. It is
  * good until the next command; who keeps it takes a reference.
  *  ret_error  written if the text is not a policy.
- * Returns WEIR_OK; WEIR_E_NOMEM; WEIR_E_ABSENT for a name; or as weir_policy_parse(), and
- * WEIR_E_RANGE if a state could become too large. */
+ * Returns WEIR_OK; WEIR_E_NOMEM; WEIR_E_ABSENT for a name; or as weir_policy_parse(). */
 WEIR_NODISCARD weir_status weir_scope_of_text(const char *text, size_t len, weir_scope **ret,
                                               weir_policy_error *ret_error);
 WEIR_NODISCARD weir_status weir_scope_of_name(const char *name, size_t len, weir_scope **ret);

@@ -225,6 +225,7 @@ static step read_multibulk(weir_resp_parser *p, const uint8_t *at, size_t len,
     if (is_http(ret->arg[0]))
         return STEP_GUARD;
     ret->args = p->count;
+    ret->decoded = false;
     ret->used += used;
     return STEP_REQUEST;
 }
@@ -332,6 +333,7 @@ static step read_words(const weir_resp_limits *limits, const uint8_t *at, size_t
         n++;
     }
     ret->args = n;
+    ret->decoded = words > ret->words;
     return n > 0 ? STEP_REQUEST : STEP_EMPTY;
 }
 

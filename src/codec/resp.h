@@ -65,6 +65,7 @@ typedef struct weir_resp_parser {
 typedef struct weir_resp_request {
     weir_resp_arg *arg; /* in: the caller's array, with room for limits->args_max */
     uint8_t *words;     /* in: room for limits->inline_len_max bytes, for words that have quotes */
+    bool decoded;       /* words of it lie in `words` */
     size_t args;        /* 1..args_max on REQUEST, else 0 */
     size_t used;        /* bytes of the input to drop before the next call; see weir_resp_next() */
     const char *error;  /* on ERROR: its text, from "Protocol error: " on; static or in `text` */

@@ -203,15 +203,12 @@ typedef struct batch {
     size_t len;
     size_t max;   /* if they were asked about before: as many as then */
     size_t bytes; /* of `in`, from its front, that they take */
+    weir_buffer *in;
     weir_ask ask[WEIR_BATCH_MAX];
 } batch;
 
-/* Answers those there are, and drops them from `in`; what they point to stays until more is read.
- * Returns false, with none of it done, if an engine must be waited for. */
-static bool flush(weir_resp_call *c, batch *b, weir_buffer *in)
+static bool answer_batch(weir_resp_call *c, batch *b)
 {
-    if (b->len == 0)
-        return true;
     weir_resp_session *s = c->session;
     if (!weir_service_take(s->options->service, &s->turn, b->ask, b->len, c->now_ns)) {
         c->waits = true;
@@ -219,10 +216,17 @@ static bool flush(weir_resp_call *c, batch *b, weir_buffer *in)
     }
     for (size_t i = 0; i < b->len; i++)
         weir_resp_put_answer(c, &b->ask[i]);
-    weir_buffer_consume(in, b->bytes);
+    weir_buffer_consume(b->in, b->bytes);
     b->len = b->bytes = 0;
     b->max = WEIR_BATCH_MAX;
     return true;
+}
+
+/* Answers those there are, and drops them from `in`; what they point to stays until more is read.
+ * Returns false, with none of it done, if an engine must be waited for. */
+static inline bool flush(weir_resp_call *c, batch *b)
+{
+    return b->len == 0 || answer_batch(c, b);
 }
 
 static bool good_number_of_args(const weir_resp_command *cmd, size_t args)
@@ -256,53 +260,41 @@ static bool may_run(weir_resp_call *c, const weir_resp_command *cmd)
     return true;
 }
 
-static bool is_of(const weir_resp_arg *arg, const uint8_t *words)
+/* Puts a take or a check into the batch; or, if it is in error, answers what is there and says
+ * so. */
+static void add_to_batch(weir_resp_call *c, bool by_text, batch *b, const weir_resp_request *r)
 {
-    return (uintptr_t)arg->at - (uintptr_t)words < WEIR_RESP_INLINE_LEN_MAX;
-}
-
-/* Whether some word of a take lies where those of the next request will. */
-static bool has_decoded_words(const weir_resp_call *c)
-{
-    const uint8_t *words = c->session->options->words;
-    return is_of(&c->arg[1], words) || is_of(&c->arg[2], words);
-}
-
-/* Puts a take or a check, of so many bytes, into the batch; or, if it is in error, answers what is
- * there and says so. */
-static void add_to_batch(weir_resp_call *c, bool by_text, batch *b, weir_buffer *in, size_t bytes)
-{
-    if (b->len == b->max && !flush(c, b, in))
+    if (b->len == b->max && !flush(c, b))
         return;
     const char *error = weir_resp_read_ask(c, by_text, &b->ask[b->len]);
     if (!error) {
         b->len++;
-        b->bytes += bytes;
-        if (has_decoded_words(c))
-            flush(c, b, in);
-    } else if (flush(c, b, in)) {
+        b->bytes += r->used;
+        if (r->decoded) /* the next request's words will lie where these do */
+            flush(c, b);
+    } else if (flush(c, b)) {
         weir_resp_put_errorf(c, "ERR %s", error);
-        weir_buffer_consume(in, bytes);
+        weir_buffer_consume(b->in, r->used);
     }
 }
 
-/* Runs a request of so many bytes, which come behind those of the batch. */
-static void run(weir_resp_call *c, batch *b, weir_buffer *in, size_t bytes)
+/* Runs a request, whose bytes come behind those of the batch. */
+static void run(weir_resp_call *c, batch *b, const weir_resp_request *r)
 {
     const weir_resp_command *cmd = find_command(c->arg[0]);
     bool batched = cmd == &commands[TAKE] || cmd == &commands[CHECK];
     if (batched && good_number_of_args(cmd, c->args) && c->session->authenticated &&
         !c->session->multi) {
-        add_to_batch(c, cmd == &commands[CHECK], b, in, bytes);
+        add_to_batch(c, cmd == &commands[CHECK], b, r);
         return;
     }
-    if (!flush(c, b, in))
+    if (!flush(c, b))
         return;
     if (may_run(c, cmd))
         cmd->run(c);
     if (c->waits)
         return;
-    weir_buffer_consume(in, bytes);
+    weir_buffer_consume(b->in, r->used);
     b->max = WEIR_BATCH_MAX;
 }
 
@@ -323,11 +315,9 @@ void weir_resp_session_close(weir_resp_session *s)
 }
 
 /* What an engine is asked about is read again, from the front of `in`, once it has answered. */
-static weir_session_step end(weir_resp_call *c, batch *b, weir_buffer *in, weir_session_next next)
+static weir_session_step end(weir_resp_call *c, batch *b, weir_session_next next)
 {
-    if (!c->waits)
-        flush(c, b, in);
-    if (c->waits) {
+    if (c->waits || !flush(c, b)) {
         weir_resp_init(&c->session->parser, NULL);
         return (weir_session_step){.next = WEIR_SESSION_ASK};
     }
@@ -342,20 +332,26 @@ weir_session_step weir_resp_session_run(weir_resp_session *s, weir_buffer *in, w
     weir_resp_call c = {s, arg, 0, out, now_ns, false};
     batch b;
     b.len = b.bytes = 0;
-    b.max = s->turn.pending ? weir_turn_len(&s->turn) : WEIR_BATCH_MAX;
-    if (s->turn.pending && weir_turn_waits(&s->turn))
-        return (weir_session_step){.next = WEIR_SESSION_ASK};
+    b.max = WEIR_BATCH_MAX;
+    b.in = in;
+    if (s->turn.pending) {
+        b.max = weir_turn_len(&s->turn);
+        if (weir_turn_waits(&s->turn))
+            return (weir_session_step){.next = WEIR_SESSION_ASK};
+    }
     while (!s->closing && !c.waits) {
         if (weir_buffer_len(out) > out_pause)
-            return end(&c, &b, in, WEIR_SESSION_AGAIN);
+            return end(&c, &b, WEIR_SESSION_AGAIN);
+        if (weir_buffer_len(in) == b.bytes)
+            break;
         weir_resp_result result = weir_resp_next(&s->parser, weir_buffer_data(in) + b.bytes,
                                                  weir_buffer_len(in) - b.bytes, &request);
         c.args = request.args;
         if (result == WEIR_RESP_REQUEST) {
-            run(&c, &b, in, request.used);
+            run(&c, &b, &request);
             continue;
         }
-        if (!flush(&c, &b, in))
+        if (!flush(&c, &b))
             break;
         if (result == WEIR_RESP_ERROR)
             weir_resp_put_errorf(&c, "ERR %s", request.error);
@@ -364,5 +360,5 @@ weir_session_step weir_resp_session_run(weir_resp_session *s, weir_buffer *in, w
             break;
         s->closing = true; /* bad bytes, or a browser's */
     }
-    return end(&c, &b, in, WEIR_SESSION_READ);
+    return end(&c, &b, WEIR_SESSION_READ);
 }

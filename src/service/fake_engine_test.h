@@ -22,7 +22,8 @@ typedef struct fake_round {
 typedef struct fake_engine {
     weir_engine engine;
     weir_store *store;
-    bool at_once;       /* answers from within ask() */
+    bool at_once; /* answers from within ask() */
+    bool files_as_store;
     weir_status status; /* of all answers, if it is not WEIR_OK ... */
     const char *reason; /* ... and why */
     bool by_error;      /* answers as on_error does: open, or closed if the rule says so */
@@ -62,9 +63,11 @@ FAKE void fake_require(bool good)
         abort();
 }
 
-/* States are filed under the rule's name and the text. */
-FAKE uint64_t fake_policy_id(const weir_question *q)
+/* States are filed under the rule's name and the text, or as the service's store would have them. */
+FAKE uint64_t fake_policy_id(const fake_engine *f, const weir_question *q)
 {
+    if (f->files_as_store)
+        return q->policy_id;
     return fake_sum(fake_sum(1, q->name.at, q->name.len), q->text.at, q->text.len);
 }
 
@@ -90,7 +93,7 @@ static weir_status fake_throttle(void *ctx, uint64_t *state, int64_t now_ns)
 FAKE void fake_decide(fake_engine *f, weir_question *q, int64_t now_ns)
 {
     const weir_policy *p = q->policy;
-    uint64_t id = fake_policy_id(q);
+    uint64_t id = fake_policy_id(f, q);
     const char *key = q->key.at;
     size_t len = q->key.len;
     if (q->verb == WEIR_VERB_TAKE)
@@ -102,7 +105,7 @@ FAKE void fake_decide(fake_engine *f, weir_question *q, int64_t now_ns)
     else if (q->verb == WEIR_VERB_RESET)
         q->status = weir_store_reset(f->store, id, key, len);
     else if (q->verb == WEIR_VERB_THROTTLE)
-        q->status = weir_store_apply(f->store, p, 7, key, len, now_ns, fake_throttle, q);
+        q->status = weir_store_apply(f->store, p, q->policy_id, key, len, now_ns, fake_throttle, q);
     else
         abort();
 }
@@ -114,7 +117,7 @@ FAKE void fake_decide_all(fake_engine *f, weir_round *r, int64_t now_ns)
     for (size_t i = 0; i < r->len; i++) {
         const weir_question *q = &r->question[i];
         requests[i] = (weir_store_request){.policy = q->policy,
-                                           .policy_id = fake_policy_id(q),
+                                           .policy_id = fake_policy_id(f, q),
                                            .key = q->key.at,
                                            .key_len = q->key.len,
                                            .cost = q->cost};
@@ -201,7 +204,7 @@ FAKE void fake_settle(fake_engine *f, size_t i, int64_t now_ns)
 FAKE fake_engine *fake_open(void)
 {
     static const weir_engine_calls calls = {fake_ask, fake_abandon, fake_close};
-    static const uint8_t secret[16] = {9};
+    static const uint8_t secret[16] = {1};
     const weir_store_options options = {.memory_bytes = 1 << 20, .secret = secret};
     fake_engine *f = calloc(1, sizeof *f);
     fake_require(f && weir_store_open(&f->store, &options) == WEIR_OK);

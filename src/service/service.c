@@ -123,12 +123,15 @@ void weir_place_count(weir_service *s, const weir_place *at, const weir_ask *ask
 
 /* ---- the calls ------------------------------------------------------------------------------- */
 
-/* All states are in the store. */
-static void take_here(weir_service *s, weir_ask *asks, size_t n, int64_t now_ns)
+bool weir_service_take(weir_service *s, weir_turn *turn, weir_ask *asks, size_t n, int64_t now_ns)
 {
     weir_store_request requests[WEIR_BATCH_MAX];
     weir_place at[WEIR_BATCH_MAX];
     size_t len = 0;
+    weir_service_refresh(s);
+    weir_service_tick(s, now_ns);
+    if (__builtin_expect(s->remote, 0))
+        return weir_remote_take(s, turn, asks, n, now_ns);
     s->decided += n;
     for (size_t i = 0; i < n; i++) {
         weir_ask *ask = &asks[i];
@@ -149,15 +152,6 @@ static void take_here(weir_service *s, weir_ask *asks, size_t n, int64_t now_ns)
         weir_place_finish(&at[i], ask);
         weir_place_count(s, &at[i], ask, now_ns);
     }
-}
-
-bool weir_service_take(weir_service *s, weir_turn *turn, weir_ask *asks, size_t n, int64_t now_ns)
-{
-    weir_service_refresh(s);
-    weir_service_tick(s, now_ns);
-    if (__builtin_expect(s->remote, 0))
-        return weir_remote_take(s, turn, asks, n, now_ns);
-    take_here(s, asks, n, now_ns);
     return true;
 }
 

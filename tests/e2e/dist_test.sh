@@ -73,6 +73,7 @@ examples() {
     shift 2
     for source in "$OLDPWD"/examples/*.c; do
         example=$(basename "$source" .c)
+        [ "$example" = redis ] && continue # has a library of its own
         sed 's|#include <weir/.*>|#include "weir.h"|' "$source" >"$example.c"
         got=$("$@" -std=c11 -Wall -Wextra -Werror "$example.c" "$object" -o "$example" -pthread 2>&1 &&
             ./"$example" 2>&1)

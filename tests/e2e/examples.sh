@@ -18,6 +18,7 @@ want() {
         '200 ms: job 3' '300 ms: job 4' ;;
     file) printf '%s\n' 'a new file' 'alice: allowed, 2 remaining' 'alice: allowed, 1 remaining' \
         'the file that was there' 'alice: allowed, 0 remaining' 'alice: denied, 0 remaining' ;;
+    redis) printf '%s\n' 'waited: allowed, 1 remaining' 'called back: 1 of 3 allowed' ;;
     reserve) printf '%s\n' '800 reserved: allowed, 200 remaining' \
         '800 reserved: denied, 200 remaining' 'it was 300: 700 remaining, 0 not covered' \
         '500 reserved: allowed, 200 remaining' 'it was 900: 0 remaining, 200 not covered' \

@@ -10,7 +10,7 @@ cd "$(dirname "$0")/../.." || exit 1
 . tests/e2e/check.sh
 . tests/e2e/examples.sh
 tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
+trap 'kill "${server-}" 2>/dev/null; rm -rf "$tmp"' EXIT
 
 DESTDIR=$tmp/root meson install -C "$build" --no-rebuild --quiet >"$tmp/install.log" 2>&1
 check "installs" 0 $?
@@ -22,17 +22,48 @@ check "pkg-config knows the version" 0.1.0 "$(pkg-config --modversion weir)"
 
 # The build under test may be instrumented: then so must be what links it.
 read -ra flags <<<"${EXAMPLE_CFLAGS--O1}"
+
+# example NAME PACKAGE [ARGUMENT...]: built and run with PACKAGE, shared and static
+example() {
+    local name=$1 package=$2 source=examples/$1.c got archives
+    shift 2
+    # shellcheck disable=SC2046
+    got=$(${CC:-cc} -std=c11 -Wall -Wextra -Werror "${flags[@]}" "$source" -o "$tmp/$name-shared" \
+        $(pkg-config --cflags --libs "$package") -lpthread 2>&1 &&
+        LD_LIBRARY_PATH=$libdir "$tmp/$name-shared" "$@")
+    check "$name, shared" "$(want "$name")" "$got"
+    archives=("$libdir/libweir.a")
+    if [ "$package" = weir-redis ]; then
+        archives=("$libdir/libweir-redis.a" "$libdir/libweir.a" -luv -lssl -lcrypto)
+    fi
+    # shellcheck disable=SC2046
+    got=$(${CC:-cc} -std=c11 -Wall -Wextra -Werror "${flags[@]}" "$source" -o "$tmp/$name-static" \
+        $(pkg-config --cflags "$package") "${archives[@]}" -lpthread 2>&1 && "$tmp/$name-static" "$@")
+    check "$name, static" "$(want "$name")" "$got"
+}
+
 for source in examples/*.c; do
     name=$(basename "$source" .c)
-    # shellcheck disable=SC2046
-    ${CC:-cc} -std=c11 -Wall -Wextra -Werror "${flags[@]}" "$source" -o "$tmp/$name-shared" \
-        $(pkg-config --cflags --libs weir) -lpthread 2>&1 && shared=$(LD_LIBRARY_PATH=$libdir "$tmp/$name-shared")
-    check "$name, shared" "$(want "$name")" "$shared"
-    # shellcheck disable=SC2046
-    ${CC:-cc} -std=c11 -Wall -Wextra -Werror "${flags[@]}" "$source" -o "$tmp/$name-static" \
-        $(pkg-config --cflags weir) "$libdir/libweir.a" -lpthread 2>&1 && static=$("$tmp/$name-static")
-    check "$name, static" "$(want "$name")" "$static"
+    [ "$name" = redis ] || example "$name" weir
 done
 
-echo "$passed passed, $failed failed, 0 skipped"
+# What needs a server has one of its own, at a socket.
+skipped=0
+if command -v redis-server >/dev/null; then
+    redis-server --port 0 --unixsocket "$tmp/redis.sock" --save '' --dir "$tmp" >"$tmp/redis.log" 2>&1 &
+    server=$!
+    mkfifo "$tmp/never"
+    exec 9<>"$tmp/never"
+    for ((i = 0; i < 200; i++)); do
+        [ "$(redis-cli -s "$tmp/redis.sock" ping 2>/dev/null)" = PONG ] && break
+        read -rt 0.05 -u 9
+    done
+    check "pkg-config knows both libraries" "-lweir-redis -lweir" \
+        "$(pkg-config --libs-only-l weir-redis | tr -s ' ' | sed 's/ $//')"
+    example redis weir-redis "unix://$tmp/redis.sock"
+else
+    skipped=3
+fi
+
+echo "$passed passed, $failed failed, $skipped skipped"
 exit $((failed > 0))

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Any bytes from a client: the session answers or closes, and how the bytes were cut changes
- * nothing of what it answers. */
+/* Any bytes from a client: the session answers or closes, and neither how the bytes were cut nor
+ * that an engine has all states, and answers late, changes anything of what it answers. */
 
 #include "codec/resp_commands.h"
+#include "service/fake_engine_test.h"
 #include "service/top.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include <strings.h>
 
 enum { OUT_MAX = 1 << 20 };
 
@@ -19,8 +19,33 @@ static const weir_zone *no_zone(void *ctx, const char *name, size_t len)
     return NULL;
 }
 
-/* Feeds the bytes in pieces of `step` to a fresh daemon; gives what it answered. */
-static void serve(const uint8_t *bytes, size_t len, size_t step, weir_buffer *out)
+static void is_ready(void *ctx)
+{
+    ++*(size_t *)ctx;
+}
+
+/* Runs the session until it wants more bytes. The engine answers every `late`-th time it is asked
+ * whether it has. */
+static void run(weir_resp_session *s, weir_buffer *in, weir_buffer *out, fake_engine *f,
+                size_t late)
+{
+    const int64_t now_ns = 1767225600000000000;
+    size_t ready = 0, early = 0;
+    s->turn.ready = is_ready;
+    s->turn.ctx = &ready;
+    while (weir_resp_session_run(s, in, out, OUT_MAX, now_ns).next == WEIR_SESSION_ASK) {
+        if (early++ % late > 0)
+            continue;
+        for (ready = 0; f->rounds > 0;)
+            fake_settle(f, f->rounds - 1, now_ns);
+        if (ready != 1)
+            abort();
+    }
+}
+
+/* Feeds the bytes in pieces of `step` to a fresh daemon; gives what it answered.
+ *  engine  the states are with one. */
+static void serve(const uint8_t *bytes, size_t len, size_t step, bool engine, weir_buffer *out)
 {
     static const uint8_t secret[16] = {1};
     const weir_store_options options = {.memory_bytes = 1 << 20, .secret = secret};
@@ -37,32 +62,66 @@ static void serve(const uint8_t *bytes, size_t len, size_t step, weir_buffer *ou
         abort();
     weir_buffer_init(&in, 1 << 21);
     weir_buffer_init(out, OUT_MAX);
+    fake_engine *fake = fake_open();
+    fake->files_as_store = true;
+    fake->at_once = engine && len % 5 == 0;
+    weir_service_set_engine(service, WEIR_ENGINE_REDIS, &fake->engine);
+    weir_hub_set_default_engine(hub, engine ? WEIR_ENGINE_REDIS : WEIR_ENGINE_LOCAL);
     if (weir_hub_set_limit(hub, "p", "gcra 1/s burst 9", NULL) != WEIR_OK)
         abort();
     weir_resp_options resp = {.service = service, .version = "1"};
     weir_resp_session_init(&session, &resp);
     for (size_t at = 0; at < len && !session.closing; at += step) {
         weir_buffer_append(&in, bytes + at, len - at < step ? len - at : step);
-        weir_resp_session_run(&session, &in, out, OUT_MAX, 1767225600000000000);
+        run(&session, &in, out, fake, 1 + len % 3);
     }
+    weir_resp_session_close(&session);
     weir_buffer_free(&in);
+    fake->engine.calls->close(&fake->engine);
     weir_service_close(service);
     weir_hub_close(hub);
     weir_store_close(store);
+}
+
+/* What an engine is not asked for, or what says that there is one. Words may be spelt in other ways
+ * within quotes. */
+static bool tells_of_engines(const uint8_t *bytes, size_t len)
+{
+    static const char *const words[] = {"RESERVE", "COMMIT", "CANCEL", "EXPLAIN", "\""};
+    for (size_t i = 0; i < len; i++) {
+        for (size_t w = 0; w < sizeof words / sizeof words[0]; w++) {
+            size_t n = strlen(words[w]);
+            if (n <= len - i && strncasecmp((const char *)bytes + i, words[w], n) == 0)
+                return true;
+        }
+    }
+    return false;
+}
+
+static void require_equal(const weir_buffer *a, const weir_buffer *b)
+{
+    size_t len = weir_buffer_len(a);
+    if (weir_buffer_len(b) != len ||
+        (len > 0 && memcmp(weir_buffer_data(a), weir_buffer_data(b), len) != 0))
+        abort();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
-    weir_buffer whole, pieces;
-    serve(bytes, len, len, &whole);
-    serve(bytes, len, 1 + len % 7, &pieces);
-    if (weir_buffer_len(&whole) != weir_buffer_len(&pieces) ||
-        (weir_buffer_len(&whole) > 0 &&
-         memcmp(weir_buffer_data(&whole), weir_buffer_data(&pieces), weir_buffer_len(&whole)) != 0))
-        abort();
+    weir_buffer whole, pieces, far, far_pieces;
+    serve(bytes, len, len, false, &whole);
+    serve(bytes, len, 1 + len % 7, false, &pieces);
+    serve(bytes, len, len, true, &far);
+    serve(bytes, len, 1 + len % 7, true, &far_pieces);
+    require_equal(&whole, &pieces);
+    require_equal(&far, &far_pieces);
+    if (!tells_of_engines(bytes, len))
+        require_equal(&whole, &far);
     weir_buffer_free(&whole);
     weir_buffer_free(&pieces);
+    weir_buffer_free(&far);
+    weir_buffer_free(&far_pieces);
     return 0;
 }

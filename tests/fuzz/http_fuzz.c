@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
 /* Any bytes from an HTTP client: the session answers or closes, and neither how the bytes were cut
- * nor how little is taken from it at once changes anything of what it answers. The first byte
- * chooses the options, the second how to cut. */
+ * nor how little is taken from it at once, nor that an engine has all states and answers late,
+ * changes anything of what it answers. The first byte chooses the options, the second how to cut. */
 
 #include "codec/http.h"
+#include "service/fake_engine_test.h"
 #include "service/top.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include <strings.h>
 
 enum { OUT_MAX = 1 << 24 };
 
@@ -24,10 +24,18 @@ typedef struct daemon {
     weir_store *store;
     weir_hub *hub;
     weir_service *service;
+    fake_engine *fake;
     weir_http_options options;
+    size_t ready;
 } daemon;
 
-static void daemon_open(daemon *d, uint8_t choice)
+static void is_ready(void *ctx)
+{
+    ++*(size_t *)ctx;
+}
+
+/*  engine  the states are with one. */
+static void daemon_open(daemon *d, uint8_t choice, bool engine)
 {
     static const uint8_t secret[16] = {1};
     const weir_store_options options = {.memory_bytes = 1 << 20, .secret = secret};
@@ -47,12 +55,17 @@ static void daemon_open(daemon *d, uint8_t choice)
         specs[i].name = rules_text[i][0];
         specs[i].limit = rules_text[i][1];
         specs[i].shadow = i == 2;
+        specs[i].engine = engine ? WEIR_ENGINE_REDIS : WEIR_ENGINE_LOCAL;
     }
     if (weir_rules_build(&rules, d->store, NULL, specs, 3, NULL, NULL) != WEIR_OK)
         abort();
     weir_hub_set_rules(d->hub, rules);
     if (weir_service_open(&d->service, d->hub) != WEIR_OK)
         abort();
+    d->fake = fake_open();
+    d->fake->files_as_store = true;
+    weir_service_set_engine(d->service, WEIR_ENGINE_REDIS, &d->fake->engine);
+    weir_hub_set_default_engine(d->hub, engine ? WEIR_ENGINE_REDIS : WEIR_ENGINE_LOCAL);
     d->options = (weir_http_options){.service = d->service,
                                      .version = "1",
                                      .password = choice & 1 ? "p" : NULL,
@@ -64,6 +77,7 @@ static void daemon_open(daemon *d, uint8_t choice)
 
 static void daemon_close(daemon *d)
 {
+    d->fake->engine.calls->close(&d->fake->engine);
     weir_service_close(d->service);
     weir_hub_close(d->hub);
     weir_store_close(d->store);
@@ -71,8 +85,8 @@ static void daemon_close(daemon *d)
 
 /* Runs the session until it wants more bytes; one that waits does so in no time. Returns whether it
  * closed. */
-static bool run(weir_http_session *s, weir_buffer *in, weir_buffer *said, size_t out_pause,
-                int64_t *now_ns)
+static bool run(daemon *d, weir_http_session *s, weir_buffer *in, weir_buffer *said,
+                size_t out_pause, int64_t *now_ns)
 {
     weir_buffer out;
     weir_buffer_init(&out, OUT_MAX);
@@ -85,32 +99,61 @@ static bool run(weir_http_session *s, weir_buffer *in, weir_buffer *said, size_t
             *now_ns = step.until_ns;
         if (step.next == WEIR_SESSION_AGAIN && weir_buffer_len(&out) == 0)
             abort(); /* it would be called for ever */
+        if (step.next == WEIR_SESSION_ASK &&
+            weir_http_session_run(s, in, &out, out_pause, *now_ns).next != WEIR_SESSION_ASK)
+            abort();
+        if (step.next == WEIR_SESSION_ASK)
+            fake_settle(d->fake, 0, *now_ns);
         weir_buffer_append(said, weir_buffer_data(&out), weir_buffer_len(&out));
         weir_buffer_clear(&out);
-    } while (step.next == WEIR_SESSION_AGAIN || step.next == WEIR_SESSION_WAIT);
+    } while (step.next != WEIR_SESSION_READ && step.next != WEIR_SESSION_CLOSE);
     weir_buffer_free(&out);
     return step.next == WEIR_SESSION_CLOSE;
 }
 
 static void serve(const uint8_t *bytes, size_t len, uint8_t choice, size_t step, size_t out_pause,
-                  weir_buffer *said)
+                  bool engine, weir_buffer *said)
 {
     daemon d;
     weir_http_session session;
     weir_buffer in;
     int64_t now_ns = 1767225600000000000;
-    daemon_open(&d, choice);
+    daemon_open(&d, choice, engine);
     weir_buffer_init(&in, 1 << 21);
     weir_buffer_init(said, OUT_MAX);
     weir_http_session_init(&session, &d.options);
+    session.turn.ready = is_ready;
+    session.turn.ctx = &d.ready;
     for (size_t at = 0; at < len; at += step) {
         weir_buffer_append(&in, bytes + at, len - at < step ? len - at : step);
-        if (run(&session, &in, said, out_pause, &now_ns))
+        if (run(&d, &session, &in, said, out_pause, &now_ns))
             break;
     }
     weir_http_session_close(&session);
     weir_buffer_free(&in);
     daemon_close(&d);
+}
+
+/* What an engine is not asked for, or what says that there is one. */
+static bool tells_of_engines(const uint8_t *bytes, size_t len)
+{
+    static const char *const words[] = {"reserve", "commit", "cancel", "explain", "metrics"};
+    for (size_t i = 0; i < len; i++) {
+        for (size_t w = 0; w < sizeof words / sizeof words[0]; w++) {
+            size_t n = strlen(words[w]);
+            if (n <= len - i && memcmp(bytes + i, words[w], n) == 0)
+                return true;
+        }
+    }
+    return false;
+}
+
+static void require_equal(const weir_buffer *a, const weir_buffer *b)
+{
+    size_t len = weir_buffer_len(a);
+    if (weir_buffer_len(b) != len ||
+        (len > 0 && memcmp(weir_buffer_data(a), weir_buffer_data(b), len) != 0))
+        abort();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
@@ -119,19 +162,24 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
     if (len < 3)
         return 0;
-    weir_buffer whole, pieces;
+    weir_buffer whole, pieces, far, far_pieces;
     uint8_t choice = bytes[0];
     size_t step = 1 + bytes[1] % 64, out_pause = 1 + bytes[1] / 4;
     bytes += 2;
     len -= 2;
-    serve(bytes, len, choice, len, 1 << 16, &whole);
-    serve(bytes, len, choice, step, out_pause, &pieces);
-    size_t n = weir_buffer_len(&whole);
-    if (n != weir_buffer_len(&pieces) ||
-        (n > 0 && (memcmp(weir_buffer_data(&whole), weir_buffer_data(&pieces), n) != 0 ||
-                   memcmp(weir_buffer_data(&whole), "HTTP/1.1 ", 9) != 0)))
+    serve(bytes, len, choice, len, 1 << 16, false, &whole);
+    serve(bytes, len, choice, step, out_pause, false, &pieces);
+    serve(bytes, len, choice, len, 1 << 16, true, &far);
+    serve(bytes, len, choice, step, out_pause, true, &far_pieces);
+    require_equal(&whole, &pieces);
+    require_equal(&far, &far_pieces);
+    if (!tells_of_engines(bytes, len))
+        require_equal(&whole, &far);
+    if (weir_buffer_len(&whole) > 0 && memcmp(weir_buffer_data(&whole), "HTTP/1.1 ", 9) != 0)
         abort();
     weir_buffer_free(&whole);
     weir_buffer_free(&pieces);
+    weir_buffer_free(&far);
+    weir_buffer_free(&far_pieces);
     return 0;
 }

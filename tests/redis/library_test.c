@@ -185,6 +185,29 @@ static void by_module(void **state)
     decisions(*state, WEIR_REDIS_BY_MODULE);
 }
 
+/* ---- what the server has seen ---------------------------------------------------------------- */
+
+/* How often a command was called, in lower case. */
+static long calls_of(const server *s, const char *command)
+{
+    static char buf[1 << 16];
+    struct sockaddr_in a = at(s->port);
+    static const char ask[] = "INFO commandstats\r\n";
+    char line[64];
+    size_t len = 0;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
+    assert_int_equal(write(fd, ask, strlen(ask)), (ssize_t)strlen(ask));
+    assert_int_equal(shutdown(fd, SHUT_WR), 0);
+    for (ssize_t got; (got = read(fd, buf + len, sizeof buf - 1 - len)) > 0;)
+        len += (size_t)got;
+    buf[len] = 0;
+    close(fd);
+    (void)snprintf(line, sizeof line, "cmdstat_%s:calls=", command);
+    const char *found = strstr(buf, line);
+    return found ? atol(found + strlen(line)) : 0;
+}
+
 /* ---- threads --------------------------------------------------------------------------------- */
 
 typedef struct worker {
@@ -213,7 +236,9 @@ static void no_more_than_the_policy_says(void **state)
                                            "sliding-log 700/h"};
     for (size_t k = 0; k < 3; k++) {
         weir_policy p = parsed(policies[k]);
-        weir_redis *r = opened(s, (weir_redis_options){.prefix = policies[k]});
+        weir_redis *r =
+            opened(s, (weir_redis_options){.prefix = policies[k], .by = WEIR_REDIS_BY_FUNCTIONS});
+        long before = calls_of(s, "fcall");
         pthread_t threads[THREADS];
         worker workers[THREADS];
         int allowed = 0, failed = 0;
@@ -228,6 +253,9 @@ static void no_more_than_the_policy_says(void **state)
         }
         assert_int_equal(failed, 0);
         assert_int_equal(allowed, 700);
+        /* Those that were allowed; what each thread asked before the first denial was known; and
+         * what the library itself asks. */
+        assert_in_range(calls_of(s, "fcall") - before, 700, 700 + 2 * THREADS);
         weir_redis_close(r);
     }
 }
@@ -406,7 +434,9 @@ static int tear_down(void **state)
 
 int main(int argc, char **argv)
 {
-    module = argc > 1 ? argv[1] : NULL;
+    module = argc > 1 ? realpath(argv[1], NULL) : NULL;
+    if (argc > 1 && !module)
+        return 1;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(by_functions),
         cmocka_unit_test(by_script),

@@ -8,6 +8,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 
 REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -115,7 +116,7 @@ class Server:
                 if time.monotonic() > until or self.process.poll() is not None:
                     self.__exit__()
                     raise
-                time.sleep(0.02)
+                threading.Event().wait(0.02)
 
     def __exit__(self, *_):
         self.process.kill()

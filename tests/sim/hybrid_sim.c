@@ -54,7 +54,8 @@ typedef struct request {
     weir_round round;
     weir_question question[ROUND];
     char key[ROUND][NET_KEY_MAX];
-    int64_t decided_ns[ROUND]; /* by the server; 0: not by it */
+    int64_t decided_ns[ROUND]; /* 0: not yet */
+    bool by_server[ROUND];
     int64_t asked_ns;
 } request;
 
@@ -73,7 +74,10 @@ struct sim {
     size_t lives;
     net_link links[LIVES_MAX];
     list admitted[KEYS];
-    list charged[KEYS]; /* when: of WEIR_FROM_FIRST alone */
+    list denied_below[KEYS];           /* by the server, of one unit */
+    list charged[KEYS];                /* when: of WEIR_FROM_FIRST alone */
+    int64_t sum_charged, sum_admitted; /* less what was given back */
+    bool fair;                         /* nothing is lost, nobody dies nor goes away */
     int64_t end_ns, quiet_ns;
     unsigned abandons, costs;
     uint64_t requests, by_error, denied;
@@ -109,6 +113,7 @@ static unsigned key_of(const weir_question *q)
 static void charged(void *ctx, const weir_question *q, int64_t units)
 {
     sim *s = ctx;
+    s->sum_charged += units;
     if (s->policy.layer[0].calendar == WEIR_FROM_FIRST)
         list_add(&s->charged[key_of(q)], s->world.now_ns, units);
 }
@@ -122,12 +127,34 @@ static void told(void *ctx, const char *key, int64_t decided_ns)
     for (unsigned i = 0; i < s->nodes; i++)
         for (request *r = s->node[i].requests; r; r = r->next)
             for (size_t k = 0; k < r->round.len; k++)
-                if (r->key[k] == key)
+                if (r->key[k] == key) {
                     r->decided_ns[k] = decided_ns;
+                    r->by_server[k] = true;
+                }
+}
+
+enum { NOT_YET = 99 }; /* a status */
+
+/* What was answered just now, and not by the server, was decided just now: also if its round has to
+ * wait for others. */
+static void note(sim *s, request *r)
+{
+    for (size_t i = 0; i < r->round.len; i++)
+        if (r->decided_ns[i] == 0 && (int)r->question[i].status != NOT_YET)
+            r->decided_ns[i] = s->world.now_ns;
+}
+
+static void note_all(void *ctx)
+{
+    sim *s = ctx;
+    for (unsigned i = 0; i < s->nodes; i++)
+        for (request *r = s->node[i].requests; r; r = r->next)
+            note(s, r);
 }
 
 static void count(sim *s, request *r)
 {
+    note(s, r);
     for (size_t i = 0; i < r->round.len; i++) {
         const weir_question *q = &r->question[i];
         s->requests++;
@@ -136,16 +163,21 @@ static void count(sim *s, request *r)
         s->by_error += q->by_error;
         if (q->by_error || q->verb != WEIR_VERB_TAKE)
             continue;
-        s->denied += !q->decision.allowed;
-        if (q->decision.allowed)
-            list_add(&s->admitted[key_of(q)], r->decided_ns[i] ? r->decided_ns[i] : s->world.now_ns,
-                     q->cost);
-        else if (q->decision.retry_after_ns < 1)
+        list *to = &s->admitted[key_of(q)];
+        if (q->decision.allowed) {
+            s->sum_admitted += q->cost;
+            list_add(to, r->decided_ns[i], q->cost);
+            continue;
+        }
+        s->denied++;
+        if (r->by_server[i] && q->cost == 1)
+            list_add(&s->denied_below[key_of(q)], r->decided_ns[i], 1);
+        if (q->decision.retry_after_ns < 1)
             fail(s, "a denial with a wait of %lld ns", (long long)q->decision.retry_after_ns);
     }
     /* One that waits for another may take that one's time, and then its own. */
     int64_t took_ns = s->world.now_ns - r->asked_ns;
-    if (took_ns > 3 * s->server.weather.deadline_ns)
+    if (took_ns > 2 * s->server.weather.deadline_ns)
         fail(s, "an answer took %lld ms", (long long)(took_ns / ms));
 }
 
@@ -172,7 +204,7 @@ static int64_t some_cost(sim *s)
     if (!world_chance(w, s->costs))
         return 1;
     if (world_chance(w, 20))
-        return s->policy.layer[0].limit + world_between(w, -2, 2);
+        return s->policy.layer[0].limit + world_between(w, 0, 2);
     return world_between(w, 1, 1 + s->policy.layer[0].limit / 10);
 }
 
@@ -196,6 +228,7 @@ static request *some_request(node *n)
             .key = {r->key[i], 2},
             .policy_id = s->policy_id,
             .cost = some_cost(s),
+            .status = (weir_status)NOT_YET,
             .on_error = world_chance(w, 500) ? WEIR_ON_ERROR_OPEN : WEIR_ON_ERROR_CLOSED};
     }
     r->next = n->requests;
@@ -373,6 +406,42 @@ static bool buckets_alone(const sim *s)
     return true;
 }
 
+static int64_t sum_between(const list *l, int64_t from_ns, int64_t to_ns)
+{
+    int64_t sum = 0;
+    for (size_t i = 0; i < l->len && l->unit[i].at_ns <= to_ns; i++)
+        if (l->unit[i].at_ns > from_ns)
+            sum += l->unit[i].cost;
+    return sum;
+}
+
+/* In fair weather nothing is charged in vain: where the server denies a unit, all but what the
+ * engines may be late with was admitted; and of buckets, in the end, exactly what was charged. */
+static void hold_below(sim *s)
+{
+    if (s->policy.layers > 1)
+        return;
+    const weir_layer *l = &s->policy.layer[0];
+    if (buckets_alone(s) && s->sum_charged != s->sum_admitted)
+        fail(s, "%lld were charged, and %lld admitted", (long long)s->sum_charged,
+             (long long)s->sum_admitted);
+    bool fixed = l->algorithm == WEIR_FIXED_WINDOW && l->calendar == WEIR_ALIGNED;
+    if (!fixed && l->algorithm != WEIR_SLIDING_LOG)
+        return;
+    for (unsigned k = 0; k < KEYS; k++) {
+        const list *denied = &s->denied_below[k];
+        for (size_t i = 0; i < denied->len && i < 100; i++) {
+            int64_t at_ns = denied->unit[i].at_ns;
+            int64_t from_ns =
+                fixed ? at_ns / l->period_ns * l->period_ns - 1 : at_ns - l->period_ns;
+            int64_t sum = sum_between(&s->admitted[k], from_ns, at_ns);
+            if (sum < l->limit - s->nodes * may_of(s))
+                fail(s, "only %lld of %lld were admitted when one was denied", (long long)sum,
+                     (long long)l->limit);
+        }
+    }
+}
+
 static double hold(sim *s, unsigned percent)
 {
     double closest = 0;
@@ -409,6 +478,8 @@ static void some_world(sim *s, uint64_t seed)
     *s = (sim){.seed = seed};
     world *w = &s->world;
     world_init(w, seed, 1767225600 * s_ns);
+    w->after = note_all;
+    w->ctx = s;
     w->now_ns += world_between(w, 0, s_ns);
     static const uint8_t secret[16] = {1};
     weir_store_options o = {.memory_bytes = (size_t)1 << 20, .secret = secret};
@@ -437,7 +508,10 @@ static bool run(uint64_t seed, unsigned percent, bool say)
         abort();
     some_world(s, seed);
     world *w = &s->world;
+    const net_weather *weather = &s->server.weather;
     bool fates = world_chance(w, 500);
+    s->fair = !fates && s->abandons == 0 && weather->slow + weather->lost_there == 0 &&
+              weather->lost_back == 0;
     for (unsigned i = 0; i < s->nodes; i++) {
         s->node[i] = (node){.sim = s, .index = i};
         start(&s->node[i]);
@@ -452,6 +526,8 @@ static bool run(uint64_t seed, unsigned percent, bool say)
     }
     world_run(w, s->end_ns + s_ns);
     double closest = hold(s, percent);
+    if (s->fair)
+        hold_below(s);
     bool good = s->why[0] == 0;
     if (say || (!good && percent == 100))
         printf(
@@ -466,6 +542,7 @@ static bool run(uint64_t seed, unsigned percent, bool say)
     for (unsigned k = 0; k < KEYS; k++) {
         free(s->admitted[k].unit);
         free(s->charged[k].unit);
+        free(s->denied_below[k].unit);
     }
     weir_store_close(s->server.store);
     world_free(w);

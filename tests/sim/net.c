@@ -80,6 +80,7 @@ static void serve(net_server *s, weir_question *q)
     case WEIR_VERB_REFUND:
         q->status = weir_store_refund(store, q->policy, q->policy_id, q->key.at, q->key.len, now_ns,
                                       q->cost, &q->decision);
+        s->charged(s->ctx, q, -q->cost);
         break;
     case WEIR_VERB_GRANT:
         grant(s, q);

@@ -22,7 +22,7 @@ typedef struct net_server {
     weir_store *store;
     const weir_policy *policy; /* of all questions */
     net_weather weather;
-    /* A charge of a key under a policy has been made, at the world's time. */
+    /* So much was charged for a key, at the world's time; below 0: given back. */
     void (*charged)(void *ctx, const weir_question *q, int64_t units);
     /* An answer to a take, whose key lay at `key`, has arrived: it was decided at that time of the
      * world. */

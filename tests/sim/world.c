@@ -94,6 +94,8 @@ void world_run(world *w, int64_t until_ns)
         world_event e = next(w);
         w->now_ns = e.at_ns;
         e.fn(e.ctx, e.arg);
+        if (w->after)
+            w->after(w->ctx);
     }
     w->now_ns = until_ns;
 }

@@ -22,6 +22,8 @@ typedef struct world_event {
 typedef struct world {
     int64_t now_ns;
     uint64_t dice, order;
+    void (*after)(void *ctx); /* each thing that has happened; or NULL */
+    void *ctx;
     world_event *event; /* a heap */
     size_t len, room;
 } world;

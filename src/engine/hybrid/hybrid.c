@@ -31,6 +31,7 @@ outcome hybrid_decide(hybrid *h, weir_slot *s, weir_question *q, int64_t now_ns)
             settle(h, s, now_ns);
         return OUTCOME_HERE;
     }
+    s->seen_ns = now_ns;
     if (weir_share_denies(share, now_ns, q->cost)) {
         answer(q, s, now_ns, false);
         return OUTCOME_HERE;
@@ -40,7 +41,7 @@ outcome hybrid_decide(hybrid *h, weir_slot *s, weir_question *q, int64_t now_ns)
         return OUTCOME_BELOW;
     if (share->exhausted && s->probes > 0)
         return OUTCOME_WAIT;
-    if (weir_share_is_low(share))
+    if (s->policy->plan.kind == WEIR_SHARE_LEASED)
         settle(h, s, now_ns);
     return OUTCOME_BELOW;
 }
@@ -135,7 +136,6 @@ static bool ask(weir_engine *e, weir_round *r, int64_t now_ns)
     pass *p = r->all ? ask_all(h, r) : ask_each(h, r, now_ns);
     bool answered = true;
     if (p) {
-        p->asking = true;
         pass_send(p, now_ns);
         p->asking = false;
         answered = p->left == 0;

@@ -18,7 +18,6 @@ typedef struct wait {
     pass *pass;
     weir_slot *slot; /* NULL: it does not wait */
     uint32_t index;  /* in the round */
-    uint32_t waited; /* times */
 } wait;
 
 /* Questions of one pass that the engine below is asked together. */

@@ -9,8 +9,6 @@
 
 #include "port/port.h"
 
-enum { WAITS_MAX = 2 }; /* of one question; then it is asked below */
-
 pass *pass_new(hybrid *h, weir_round *r)
 {
     size_t waits = r->len * sizeof(wait), from = r->len * sizeof(struct below_from);
@@ -19,6 +17,7 @@ pass *pass_new(hybrid *h, weir_round *r)
         return NULL;
     p->engine = h;
     p->round = r;
+    p->asking = true;
     p->from = (struct below_from *)(void *)((char *)(p + 1) + waits);
     r->inside = p;
     return p;
@@ -43,21 +42,15 @@ void pass_add(pass *p, uint32_t index, weir_slot *s)
     p->left++;
 }
 
-static void begin_wait(wait *w, weir_slot *s)
-{
-    w->slot = s;
-    w->next = s->waits;
-    s->waits = w;
-}
-
 void pass_wait(pass *p, uint32_t index, weir_slot *s)
 {
     wait *w = &p->wait[index];
     w->pass = p;
     w->index = index;
-    w->waited = 1;
+    w->slot = s;
+    w->next = s->waits;
+    s->waits = w;
     p->left++;
-    begin_wait(w, s);
 }
 
 static void end_wait(wait *w)
@@ -212,12 +205,7 @@ static void release(hybrid *h, weir_slot *s, wait *w, int64_t now_ns)
     pass *p = w->pass;
     weir_question *q = &p->round->question[w->index];
     outcome o = hybrid_decide(h, s, q, now_ns);
-    if (o == OUTCOME_WAIT && w->waited < WAITS_MAX) {
-        w->waited++;
-        begin_wait(w, s);
-        return;
-    }
-    w->slot = NULL;
+    w->slot = NULL; /* it has waited once: no more */
     if (o == OUTCOME_HERE) {
         answered(p);
         return;

@@ -118,7 +118,8 @@ static void look_at(hybrid *h, weir_slot *s, int64_t now_ns)
         give_back(h, s, back, now_ns);
     else if (plan->kind == WEIR_SHARE_COUNTED)
         settle(h, s, now_ns);
-    if (!s->waits && s->probes == 0 && weir_share_is_idle(&s->share, plan, now_ns))
+    if (!s->waits && s->probes == 0 && now_ns - s->seen_ns >= h->idle_ns &&
+        weir_share_is_idle(&s->share, plan, now_ns))
         weir_slots_drop(&h->slots, s);
     else
         weir_slots_later(&h->slots, s, now_ns);

@@ -133,12 +133,13 @@ static int64_t ahead(const weir_share *s, const weir_share_plan *p)
     return least(p->cap, later(most(s->rate, s->used), most(s->rate, s->used)) + 1);
 }
 
+/* What is exhausted below is not asked for more in advance: whoever finds nothing here asks. */
 static void set_low(weir_share *s, const weir_share_plan *p)
 {
-    if (p->kind == WEIR_SHARE_LEASED)
-        s->low = ahead(s, p) / 2;
-    else
+    if (p->kind == WEIR_SHARE_COUNTED)
         s->low = s->floor / 2;
+    else
+        s->low = s->exhausted ? INT64_MIN : ahead(s, p) / 2;
 }
 
 void weir_share_learn(weir_share *s, const weir_share_plan *p, const weir_decision *d, int64_t cost,
@@ -208,8 +209,7 @@ int64_t weir_share_tick(weir_share *s, const weir_share_plan *p, int64_t now_ns)
 
 bool weir_share_is_idle(const weir_share *s, const weir_share_plan *p, int64_t now_ns)
 {
-    return s->balance == 0 && !s->asking && now_ns - s->used_at_ns >= p->idle_ns &&
-           now_ns >= s->deny_until_ns;
+    return s->balance == 0 && !s->asking && now_ns - s->used_at_ns >= p->idle_ns;
 }
 
 void weir_share_forget(weir_share *s, bool fresh)

@@ -35,6 +35,7 @@ typedef struct weir_slot {
     weir_slot_policy *policy;         /* NULL: it has no share */
     struct weir_slot *before, *after; /* in the list of those that have shares, by check_ns */
     int64_t check_ns;
+    int64_t seen_ns;        /* when it was last asked about, and the share was not enough */
     int64_t below_until_ns; /* what is not answered here is asked below alone, until then */
     struct wait *waits;     /* the engine's: who waits for the answer to another question */
     uint32_t probes;        /* questions below that others wait for */

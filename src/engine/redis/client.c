@@ -245,7 +245,6 @@ void weir_redis_call_route(weir_redis_client *c, weir_redis_call *call, int64_t 
         return;
     }
     if (c->mode == WEIR_REDIS_CLUSTER) {
-        c->refresh_wanted = true;
         weir_redis_call_end(c, call, WEIR_REDIS_UNREACHABLE, "no node has its slot", now_ns);
         return;
     }

@@ -77,6 +77,338 @@ static void is_late_at_the_deadline(void **state)
     assert_int_equal(s->dials, 1);
 }
 
+static void is_unreachable_if_nobody_listens(void **state)
+{
+    (void)state;
+    open_client();
+    test_call a, b;
+    take(&a, "alice", 1);
+    pass(50 * MS);
+    assert_ended(&a, WEIR_REDIS_UNREACHABLE);
+    pass(5000 * MS); /* the pauses have grown; a call need not wait for the next */
+    int64_t next_ns = -1;
+    assert_false(weir_redis_client_is_up(kit.client, a.question, &next_ns));
+    assert_in_range(next_ns, kit.now_ns, kit.now_ns + 2000 * MS);
+    pass(next_ns - kit.now_ns);
+    take(&b, "alice", 1);
+    settle();
+    assert_ended(&b, WEIR_REDIS_UNREACHABLE);
+    assert_int_equal(count(&kit.counts.unreachable), 2);
+    assert_string_equal(kit.log, "redis-down a:7000: connection refused\n");
+}
+
+static void waits_for_a_line_until_its_deadline(void **state)
+{
+    (void)state;
+    server *s = add_server(7000);
+    kit.holds = true;
+    open_client();
+    test_call a, b;
+    take(&a, "alice", 1);
+    ask_of(&b, WEIR_VERB_TAKE, "bob", 2, 500 * MS);
+    send_call(&b);
+    pass(60 * MS);
+    assert_ended(&a, WEIR_REDIS_UNREACHABLE);
+    assert_int_equal(b.done, 0);
+    kit.holds = false;
+    settle();
+    assert_answered(&b);
+    assert_int_equal(s->asks, 1);
+    assert_true(weir_redis_client_is_up(kit.client, a.question, &(int64_t){0}));
+}
+
+static void pauses_grow_and_end(void **state)
+{
+    (void)state;
+    open_client();
+    pass(10000 * MS);
+    uint64_t first = count(&kit.counts.dialed);
+    assert_in_range(first, 10, 20); /* 10, 20, ... 1280, then 1 to 2 s */
+    pass(100000 * MS);
+    assert_in_range(count(&kit.counts.dialed) - first, 50, 100);
+    server *s = add_server(7000);
+    pass(5000 * MS);
+    assert_int_equal(s->dials, 1);
+    server_dies(s);
+    s->is_down = false;
+    pass(10 * MS); /* at once, but for a moment: it had worked */
+    assert_int_equal(s->dials, 2);
+}
+
+static void what_was_sent_is_broken_with_its_line(void **state)
+{
+    (void)state;
+    server *s = add_server(7000);
+    open_client();
+    settle();
+    s->is_hung = true;
+    test_call a, b;
+    take(&a, "alice", 1);
+    take(&b, "alice", 2);
+    server_dies(s);
+    assert_ended(&a, WEIR_REDIS_BROKEN);
+    assert_ended(&b, WEIR_REDIS_BROKEN);
+    assert_string_equal(a.why, "it closed the connection");
+    s->is_down = s->is_hung = false;
+    pass(1000 * MS);
+    assert_int_equal(s->asks, 0); /* never again */
+    test_call c;
+    take(&c, "alice", 3);
+    settle();
+    assert_answered(&c);
+    assert_string_equal(kit.log, "redis-up a:7000: the module\n"
+                                 "redis-down a:7000: it closed the connection\n"
+                                 "redis-up a:7000: the module\n");
+}
+
+static void a_hung_server_is_dialled_again(void **state)
+{
+    (void)state;
+    server *s = add_server(7000);
+    open_client();
+    settle();
+    s->is_hung = true;
+    test_call a;
+    take(&a, "alice", 1);
+    pass(2900 * MS);
+    assert_ended(&a, WEIR_REDIS_LATE);
+    assert_int_equal(s->dials, 1);
+    pass(3100 * MS); /* the alarm goes every 3 s */
+    assert_int_equal(s->dials, 2);
+    s->is_hung = false;
+    test_call b;
+    ask_of(&b, WEIR_VERB_TAKE, "alice", 2, 5000 * MS);
+    send_call(&b);
+    pass(5000 * MS);
+    assert_answered(&b);
+    pass(60000 * MS); /* silence is no reason to hang up */
+    assert_in_range(s->dials, 2, 3);
+    assert_true(weir_redis_client_is_up(kit.client, a.question, &(int64_t){0}));
+}
+
+static void an_abandoned_call_is_not_touched(void **state)
+{
+    (void)state;
+    server *s = add_server(7000);
+    kit.holds = true;
+    open_client();
+    test_call waits, sent, next;
+    take(&waits, "alice", 1);
+    weir_redis_client_abandon(kit.client, &waits.call);
+    memset(&waits, 0x55, sizeof waits);
+    kit.holds = false;
+    settle();
+    take(&sent, "alice", 2);
+    take(&next, "alice", 3);
+    weir_redis_client_abandon(kit.client, &sent.call);
+    memset(&sent, 0x55, sizeof sent);
+    settle();
+    assert_answered(&next);
+    assert_int_equal(s->asks, 2);
+    /* One that has ended within send() too. */
+    server_dies(s);
+    pass(5000 * MS);
+    test_call ended;
+    ask_of(&ended, WEIR_VERB_TAKE, "alice", 1, 0);
+    send_call(&ended);
+    weir_redis_client_abandon(kit.client, &ended.call);
+    settle();
+    assert_int_equal(ended.done, 0);
+}
+
+static void too_many_are_crowded(void **state)
+{
+    (void)state;
+    server *s = add_server(7000);
+    kit.options.in_flight = 4;
+    open_client();
+    settle();
+    s->is_hung = true;
+    test_call t[6];
+    for (int i = 0; i < 6; i++)
+        take(&t[i], "alice", i);
+    settle();
+    for (int i = 0; i < 6; i++)
+        assert_int_equal(t[i].done, i >= 4);
+    assert_ended(&t[4], WEIR_REDIS_CROWDED);
+    assert_int_equal(count(&kit.counts.sent), 4);
+    s->is_hung = false;
+    settle();
+    for (int i = 0; i < 4; i++)
+        assert_answered(&t[i]);
+    test_call last;
+    take(&last, "alice", 9);
+    settle();
+    assert_answered(&last);
+}
+
+static void a_full_line_is_crowded(void **state)
+{
+    (void)state;
+    kit.len_max = 4096;
+    server *s = add_server(7000);
+    open_client();
+    settle();
+    s->is_hung = true;
+    enum { N = 100 };
+    static test_call t[N];
+    for (int i = 0; i < N; i++)
+        take(&t[i], "alice", i);
+    settle();
+    int crowded = 0;
+    for (int i = 0; i < N; i++)
+        crowded += t[i].done && t[i].call.outcome == WEIR_REDIS_CROWDED;
+    assert_in_range(crowded, 50, 95);
+    s->is_hung = false;
+    settle();
+    for (int i = 0; i < N - crowded; i++)
+        assert_answered(&t[i]);
+}
+
+/* Late calls are forgotten, their places are not: they too are bounded. */
+static void places_are_bounded(void **state)
+{
+    (void)state;
+    kit.options.in_flight = 8;
+    server *s = add_server(7000);
+    open_client();
+    settle();
+    s->is_hung = true;
+    static test_call t[8];
+    for (int round = 0; round < 10; round++) {
+        for (int i = 0; i < 8; i++)
+            take(&t[i], "alice", i);
+        pass(51 * MS);
+    }
+    assert_int_equal(count(&kit.counts.sent), 32);
+    assert_int_equal(count(&kit.counts.crowded), 48);
+}
+
+static void nonsense_hangs_up(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {
+        "HTTP/1.1 400 Bad Request\r\n",
+        ":1\r\n",
+        "+OK\r\n",
+        "*8\r\n:1\r\n:2\r\n+x\r\n",
+        "*7\r\n:1\r\n:2\r\n:3\r\n:4\r\n:5\r\n:6\r\n:7\r\n",
+        "*-1\r\n",
+        "*0\r\n",
+        "*8\r\n:2\r\n:20\r\n:3\r\n:0\r\n:5\r\n:0\r\n:0\r\n:0\r\n",
+        "*8\r\n:1\r\n:20\r\n:21\r\n:0\r\n:5\r\n:0\r\n:0\r\n:0\r\n",
+        "*8\r\n:1\r\n:20\r\n:1\r\n:-2\r\n:5\r\n:0\r\n:0\r\n:0\r\n",
+        "*8\r\n:1\r\n:20\r\n:1\r\n:0\r\n:5\r\n:0\r\n:7\r\n:0\r\n",
+        "*8\r\n:1\r\n:20\r\n:1\r\n:0\r\n:9223372036854775807\r\n:0\r\n:0\r\n:0\r\n",
+        "*8\r\n*8\r\n*8\r\n",
+        "%1\r\n",
+        ">3\r\n",
+        "\r\n",
+        "*8\n",
+    };
+    server *s = add_server(7000);
+    open_client();
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        for (int bytewise = 0; bytewise < 2; bytewise++) {
+            pass(3000 * MS);
+            kit.bytewise = bytewise;
+            s->said = 0;
+            s->to_say = 1;
+            s->say[0] = bad[i];
+            size_t dials = s->dials;
+            test_call a, b;
+            take(&a, "alice", 1);
+            take(&b, "alice", 2);
+            settle();
+            assert_ended(&a, WEIR_REDIS_BROKEN);
+            assert_ended(&b, WEIR_REDIS_BROKEN);
+            assert_string_equal(a.why, "what it says makes no sense");
+            pass(3000 * MS);
+            assert_int_equal(s->dials, dials + 1);
+        }
+    }
+}
+
+static void what_nobody_asked_for_hangs_up(void **state)
+{
+    (void)state;
+    server *s = add_server(7000);
+    open_client();
+    settle();
+    say(line_to(7000), "+PONG\r\n", 7);
+    assert_null(line_to(7000));
+    pass(100 * MS);
+    assert_int_equal(s->dials, 2);
+}
+
+static void closing_ends_all(void **state)
+{
+    (void)state;
+    server *s = add_server(7000);
+    open_client();
+    settle();
+    s->is_hung = true;
+    test_call sent, crowded;
+    take(&sent, "alice", 1);
+    ask_of(&crowded, WEIR_VERB_TAKE, "alice", 1, 0);
+    send_call(&crowded);
+    weir_redis_client_close(kit.client);
+    assert_ended(&sent, WEIR_REDIS_BROKEN);
+    assert_ended(&crowded, WEIR_REDIS_UNREACHABLE);
+    kit.holds = true;
+    open_client();
+    test_call waits;
+    take(&waits, "alice", 1);
+    weir_redis_client_close(kit.client);
+    assert_ended(&waits, WEIR_REDIS_UNREACHABLE);
+    kit.client = NULL;
+}
+
+/* ---- done() that does more ------------------------------------------------------------------- */
+
+static test_call chained;
+static test_call *victim;
+
+static void send_another(weir_redis_call *c, int64_t now_ns)
+{
+    on_done(c, now_ns);
+    ask_of(&chained, WEIR_VERB_TAKE, "carol", 9, 50 * MS);
+    send_call(&chained);
+    if (victim)
+        weir_redis_client_abandon(kit.client, &victim->call);
+}
+
+static void done_may_send_and_abandon(void **state)
+{
+    (void)state;
+    server *s = add_server(7000);
+    open_client();
+    settle();
+    test_call a, b;
+    ask_of(&a, WEIR_VERB_TAKE, "alice", 1, 50 * MS);
+    a.call.done = send_another;
+    send_call(&a);
+    take(&b, "alice", 2);
+    victim = &b;
+    settle();
+    assert_answered(&a);
+    assert_answered(&chained);
+    assert_int_equal(b.done, 0);
+    /* And while a line breaks. */
+    s->is_hung = true;
+    ask_of(&a, WEIR_VERB_TAKE, "alice", 1, 50 * MS);
+    a.call.done = send_another;
+    send_call(&a);
+    take(&b, "alice", 2);
+    server_dies(s);
+    assert_ended(&a, WEIR_REDIS_BROKEN);
+    assert_int_equal(b.done, 0);
+    s->is_down = s->is_hung = false;
+    pass(20 * MS);
+    assert_answered(&chained);
+    victim = NULL;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -84,6 +416,19 @@ int main(void)
         cmocka_unit_test_setup_teardown(answers_go_to_their_calls, setup, teardown),
         cmocka_unit_test_setup_teardown(answers_byte_by_byte, setup, teardown),
         cmocka_unit_test_setup_teardown(is_late_at_the_deadline, setup, teardown),
+        cmocka_unit_test_setup_teardown(is_unreachable_if_nobody_listens, setup, teardown),
+        cmocka_unit_test_setup_teardown(waits_for_a_line_until_its_deadline, setup, teardown),
+        cmocka_unit_test_setup_teardown(pauses_grow_and_end, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_was_sent_is_broken_with_its_line, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_hung_server_is_dialled_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_abandoned_call_is_not_touched, setup, teardown),
+        cmocka_unit_test_setup_teardown(too_many_are_crowded, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_full_line_is_crowded, setup, teardown),
+        cmocka_unit_test_setup_teardown(places_are_bounded, setup, teardown),
+        cmocka_unit_test_setup_teardown(nonsense_hangs_up, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_nobody_asked_for_hangs_up, setup, teardown),
+        cmocka_unit_test_setup_teardown(closing_ends_all, setup, teardown),
+        cmocka_unit_test_setup_teardown(done_may_send_and_abandon, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

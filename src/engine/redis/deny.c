@@ -25,6 +25,7 @@ typedef struct entry {
     int64_t until_ns; /* answered here before */
     int64_t retry_ns; /* the figures, as times: never earlier than the server's */
     int64_t reset_ns;
+    int64_t claimed_ns; /* once it has ended: until when somebody asks */
     uint32_t cost;
     uint32_t limit;
     uint32_t remaining;
@@ -189,14 +190,14 @@ static void answer(const entry *e, int64_t more_ns, bool never, int64_t now_ns, 
     };
 }
 
-/* A denial has ended. Where keys become free faster than a server can be asked, waiting for one that
- * asks would let through fewer than the policy does. */
-static weir_deny_known ended(entry *e, const weir_question *q, int64_t cost)
+/* A denial has ended. Where units come faster than a server can be asked, waiting for one that asks
+ * would let through fewer than the policy does. */
+static weir_deny_known ended(entry *e, const weir_question *q, int64_t cost, int64_t now_ns)
 {
     if (!e->slow)
         return WEIR_DENY_NOTHING;
     if (cost > e->left)
-        return WEIR_DENY_ENDED;
+        return now_ns < e->claimed_ns ? WEIR_DENY_CLAIMED : WEIR_DENY_ENDED;
     if (q->verb != WEIR_VERB_PEEK)
         e->left -= (uint32_t)cost;
     return WEIR_DENY_NOTHING;
@@ -216,7 +217,7 @@ weir_deny_known weir_deny_look(weir_deny *d, weir_deny_id id, uint32_t epoch, in
     if (cost < e->cost)
         return WEIR_DENY_NOTHING;
     if (now_ns >= e->until_ns)
-        return ended(e, q, cost);
+        return ended(e, q, cost, now_ns);
     bool never = cost > e->limit && q->policy->layers == 1;
     if (!never && !longer(q->policy, cost - e->cost, &more_ns))
         return WEIR_DENY_NOTHING;
@@ -265,6 +266,7 @@ void weir_deny_learn(weir_deny *d, weir_deny_id id, uint32_t epoch, int64_t sent
         .until_ns = plus(sent_ns, a->retry_after_ns - slack_ns),
         .retry_ns = plus(now_ns, a->retry_after_ns),
         .reset_ns = plus(now_ns, a->reset_after_ns),
+        .claimed_ns = INT64_MIN,
         .cost = (uint32_t)cost,
         .limit = (uint32_t)a->limit,
         .remaining = (uint32_t)a->remaining,
@@ -279,6 +281,23 @@ void weir_deny_left(weir_deny *d, weir_deny_id id, int64_t left)
     entry *e = find(d, id);
     if (e)
         e->left = left < 0 ? 0 : left > WEIR_LIMIT_MAX ? WEIR_LIMIT_MAX : (uint32_t)left;
+}
+
+void weir_deny_claim(weir_deny *d, weir_deny_id id, int64_t until_ns)
+{
+    entry *e = find(d, id);
+    if (e)
+        e->claimed_ns = until_ns;
+}
+
+void weir_deny_copy(weir_deny *to, const weir_deny *from, weir_deny_id id)
+{
+    const entry *e = find(from, id);
+    if (!e)
+        return;
+    entry *at = place(to, id);
+    to->keys += !at->cost;
+    *at = *e;
 }
 
 void weir_deny_sweep(weir_deny *d, int64_t now_ns)

@@ -22,7 +22,8 @@ typedef struct weir_deny_id {
 typedef enum weir_deny_known {
     WEIR_DENY_NOTHING,
     WEIR_DENY_ENDED, /* it was denied until a moment ago, and the wait was much longer than the way
-                        to the server: one should ask before all do */
+                          to the server: one should ask before all do ... */
+    WEIR_DENY_CLAIMED, /* ... and one does */
     WEIR_DENY_DENIED
 } weir_deny_known;
 
@@ -54,9 +55,16 @@ weir_deny_known weir_deny_look(weir_deny *d, weir_deny_id id, uint32_t epoch, in
 void weir_deny_learn(weir_deny *d, weir_deny_id id, uint32_t epoch, int64_t sent_ns, int64_t now_ns,
                      const weir_question *q);
 
-/* Of a key whose denial has ended: so many units were left when a server was asked. Questions for no
- * more than that in all need not wait for one that asks first: nothing is known of them. */
+/* Of a key whose denial has ended: so many units were left when a server was asked. Questions for
+ * no more than that in all need not wait for one that asks first: nothing is known of them. */
 void weir_deny_left(weir_deny *d, weir_deny_id id, int64_t left);
+
+/* Of a key whose denial has ended: somebody asks, and is waited for until then; INT64_MIN: nobody
+ * does. */
+void weir_deny_claim(weir_deny *d, weir_deny_id id, int64_t until_ns);
+
+/* Has what is known of a key known in another table too, of the same secret. */
+void weir_deny_copy(weir_deny *to, const weir_deny *from, weir_deny_id id);
 
 /* Forgets what has ended a second ago or earlier, in the next part of the table. */
 void weir_deny_sweep(weir_deny *d, int64_t now_ns);

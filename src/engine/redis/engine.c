@@ -9,6 +9,7 @@
  * decided as one). A part is answered within ask(), or is with the client, or waits at a gate. */
 
 #include "engine/engine.h"
+#include "engine/redis/board.h"
 #include "engine/redis/breaker.h"
 #include "engine/redis/deny.h"
 #include "engine/redis/fallback.h"
@@ -33,9 +34,10 @@ typedef struct part {
     int64_t sent_ns;
     uint32_t epoch;
     uint32_t node;
-    bool holds; /* what it learns may be kept, and what was learned is for it */
-    bool sent;  /* it is with the client */
-    bool probe; /* of its node's breaker */
+    bool holds;   /* what it learns may be kept, and what was learned is for it */
+    bool sent;    /* it is with the client */
+    bool probe;   /* of its node's breaker */
+    bool claimed; /* it asks for all threads, of a key whose denial has ended */
 } part;
 
 typedef struct asked {
@@ -60,13 +62,14 @@ struct redis_engine {
     port_alarm *alarm;
     int64_t alarm_ns; /* what it is set to */
     weir_fallback fallback;
-    weir_deny *deny; /* NULL: none */
+    weir_deny *deny;   /* NULL: none, and no board */
+    weir_board *board; /* what all threads know */
     weir_gates gates;
     asked *first_answered, *last_answered;
     int64_t deadline_ns;
     size_t in_flight, in_flight_max; /* parts that are not answered */
-    size_t deny_keys;                /* of the sum in the stats, this engine's */
     int64_t sweep_ns;                /* when the denials are swept next */
+    int64_t watch_ns;                /* when those who wait for another thread look again */
     uint64_t random;
     bool closing;
     node node[WEIR_REDIS_NODES_MAX + 1]; /* the last: whichever it is, it is not known yet */
@@ -104,8 +107,10 @@ static void set_alarm(redis_engine *e, int64_t now_ns)
     int64_t at_ns = INT64_MAX;
     if (e->gates.first_due)
         at_ns = e->gates.first_due->deadline_ns;
-    if (e->deny_keys > 0 && e->sweep_ns < at_ns)
+    if (e->board && weir_board_holds(e->board) && e->sweep_ns < at_ns)
         at_ns = e->sweep_ns;
+    if (e->gates.watched && e->watch_ns < at_ns)
+        at_ns = e->watch_ns;
     if (e->first_answered)
         at_ns = now_ns;
     if (at_ns != e->alarm_ns)
@@ -151,6 +156,14 @@ static void answered(redis_engine *e, part *p)
         queue(e, a);
 }
 
+/* Somebody else may ask now. */
+static void unclaim(redis_engine *e, part *p, int64_t left)
+{
+    if (p->claimed)
+        weir_board_unclaim(e->board, p->id, left);
+    p->claimed = false;
+}
+
 /* ---- without a server ------------------------------------------------------------------------ */
 
 static void fall_back(redis_engine *e, part *p, int64_t now_ns, int64_t wait_ns, const char *why)
@@ -163,6 +176,7 @@ static void fall_back(redis_engine *e, part *p, int64_t now_ns, int64_t wait_ns,
         all ? weir_fallback_answer_all(&e->fallback, r, now_ns, wait_ns, why)
             : weir_fallback_answer(&e->fallback, question_of(p), now_ns, wait_ns, why);
     port_add_relaxed(&e->setup.stats->by_error[by], all ? r->len : 1);
+    unclaim(e, p, -1);
     answered(e, p);
 }
 
@@ -170,7 +184,9 @@ static void fall_back(redis_engine *e, part *p, int64_t now_ns, int64_t wait_ns,
 static int64_t wait_for(const redis_engine *e, const part *p, int64_t now_ns)
 {
     const weir_breaker *b = &e->node[p->node].breaker;
-    return b->state == WEIR_BREAKER_OPEN ? b->until_ns - now_ns : ns_per_s;
+    if (b->state == WEIR_BREAKER_CLOSED)
+        return ns_per_s;
+    return b->state == WEIR_BREAKER_OPEN ? b->until_ns - now_ns : e->deadline_ns;
 }
 
 static const char *why_of(weir_redis_outcome outcome)
@@ -252,16 +268,9 @@ static port_counter *epoch_of(const redis_engine *e, const weir_question *q)
     return &e->setup.stats->deny_epoch[(hash ^ hash >> 32) % WEIR_DENY_EPOCHS];
 }
 
-static void count_denied_keys(redis_engine *e)
-{
-    size_t keys = weir_deny_keys(e->deny);
-    /* The sum wraps as a whole: a difference that is negative is added as its complement. */
-    port_add_relaxed(&e->setup.stats->deny_keys, (uint64_t)keys - (uint64_t)e->deny_keys);
-    e->deny_keys = keys;
-}
-
-/* A reset or a refund may have been done even if no answer came: what all threads know of the key
- * is from before it. */
+/* What all threads know of a key is from before its reset or refund. So it is when that is asked,
+ * for those who ask after it, and when it ends, for those who asked before; it may have been done
+ * even if no answer came. */
 static void forget_changed(redis_engine *e, const weir_question *q)
 {
     if (q->verb == WEIR_VERB_RESET || q->verb == WEIR_VERB_REFUND)
@@ -273,19 +282,35 @@ static void learn(redis_engine *e, part *p, int64_t now_ns)
     if (!p->holds || !weir_deny_holds(question_of(p)))
         return;
     weir_deny_learn(e->deny, p->id, p->epoch, p->sent_ns, now_ns, question_of(p));
-    count_denied_keys(e);
+    weir_board_learn(e->board, p->id, p->epoch, p->sent_ns, now_ns, question_of(p));
 }
 
+/* Looks at what this thread knows. */
+static bool is_known(redis_engine *e, part *p, int64_t now_ns)
+{
+    weir_question *q = question_of(p);
+    if (!p->holds || !weir_deny_holds(q))
+        return false;
+    p->epoch = (uint32_t)port_load_relaxed(epoch_of(e, q));
+    port_add_relaxed(&e->setup.stats->deny_looks, 1);
+    if (weir_deny_look(e->deny, p->id, p->epoch, now_ns, q) != WEIR_DENY_DENIED)
+        return false;
+    port_add_relaxed(&e->setup.stats->deny_hits, 1);
+    return true;
+}
+
+/* Looks at what all threads know. On WEIR_DENY_ENDED the part has to ask for all of them. */
 static weir_deny_known look(redis_engine *e, part *p, int64_t now_ns)
 {
     weir_question *q = question_of(p);
-    if (!weir_deny_holds(q))
+    if (!p->holds || !weir_deny_holds(q))
         return WEIR_DENY_NOTHING;
     p->epoch = (uint32_t)port_load_relaxed(epoch_of(e, q));
-    weir_deny_known known = weir_deny_look(e->deny, p->id, p->epoch, now_ns, q);
-    port_add_relaxed(&e->setup.stats->deny_looks, 1);
-    port_add_relaxed(&e->setup.stats->deny_hits, known == WEIR_DENY_DENIED);
-    count_denied_keys(e);
+    weir_deny_known known =
+        weir_board_look(e->board, e->deny, p->id, p->epoch, now_ns, now_ns + e->deadline_ns, q);
+    if (known == WEIR_DENY_DENIED)
+        port_add_relaxed(&e->setup.stats->deny_hits, 1);
+    p->claimed = known == WEIR_DENY_ENDED;
     return known;
 }
 
@@ -325,12 +350,61 @@ static bool try_send(redis_engine *e, part *p, int64_t now_ns)
     return true;
 }
 
+/* The part asks, and those who come wait at its gate. */
+static void ask_first(redis_engine *e, weir_gate *gate, part *p, int64_t now_ns)
+{
+    if (!try_send(e, p, now_ns)) {
+        weir_gate_close(&e->gates, gate);
+        return;
+    }
+    gate->probe = &p->place;
+    p->place.gate = gate;
+}
+
+/* Another thread asks. It tells nobody when it has heard: so the board is looked at each ms. */
+static void watch(redis_engine *e, weir_gate *gate, int64_t now_ns)
+{
+    if (!e->gates.watched)
+        e->watch_ns = now_ns + ns_per_ms;
+    weir_gate_watch(&e->gates, gate);
+}
+
+static void wait_for_another(redis_engine *e, weir_gate *gate, part *p, int64_t now_ns)
+{
+    weir_gate_wait(&e->gates, gate, &p->place);
+    watch(e, gate, now_ns);
+}
+
+/* As weir_refund() says; no server need be asked. */
+static bool can_be_done(weir_question *q)
+{
+    if (q->verb != WEIR_VERB_REFUND)
+        return true;
+    for (uint32_t i = 0; i < q->policy->layers; i++) {
+        const weir_layer *l = &q->policy->layer[i];
+        if (l->algorithm == WEIR_LEAKY_QUEUE || l->count_denied) {
+            q->status = WEIR_E_UNSUPPORTED;
+            q->reason = "a policy that queues or counts denials cannot give back";
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Where a part goes when it has just been asked. */
 static void admit(redis_engine *e, part *p, int64_t now_ns)
 {
     e->in_flight++;
-    weir_deny_known known = p->holds ? look(e, p, now_ns) : WEIR_DENY_NOTHING;
-    if (known == WEIR_DENY_DENIED) {
+    forget_changed(e, question_of(p));
+    if (!can_be_done(question_of(p))) {
+        answered(e, p);
+        return;
+    }
+    if (e->closing) {
+        (void)try_send(e, p, now_ns);
+        return;
+    }
+    if (is_known(e, p, now_ns)) {
         answered(e, p);
         return;
     }
@@ -343,13 +417,19 @@ static void admit(redis_engine *e, part *p, int64_t now_ns)
         weir_gate_wait(&e->gates, gate, &p->place);
         return;
     }
-    if (try_send(e, p, now_ns) && known == WEIR_DENY_ENDED) {
-        gate = weir_gate_open(&e->gates, p->id);
-        if (gate) {
-            gate->probe = &p->place;
-            p->place.gate = gate;
-        }
+    weir_deny_known known = look(e, p, now_ns);
+    if (known == WEIR_DENY_DENIED) {
+        answered(e, p);
+        return;
     }
+    if (known == WEIR_DENY_ENDED || known == WEIR_DENY_CLAIMED)
+        gate = weir_gate_open(&e->gates, p->id);
+    if (!gate)
+        (void)try_send(e, p, now_ns);
+    else if (known == WEIR_DENY_ENDED)
+        ask_first(e, gate, p, now_ns);
+    else
+        wait_for_another(e, gate, p, now_ns);
 }
 
 /* ---- gates ----------------------------------------------------------------------------------- */
@@ -361,8 +441,12 @@ static void turn_gate(redis_engine *e, weir_gate *gate, int64_t now_ns)
     gate->probe = NULL;
     while (gate->first) {
         part *p = part_of_place(gate->first);
-        weir_gate_leave(&e->gates, &p->place);
         weir_deny_known known = e->closing ? WEIR_DENY_NOTHING : look(e, p, now_ns);
+        if (known == WEIR_DENY_CLAIMED) {
+            watch(e, gate, now_ns);
+            return;
+        }
+        weir_gate_leave(&e->gates, &p->place);
         if (known == WEIR_DENY_DENIED) {
             answered(e, p);
         } else if (try_send(e, p, now_ns) && known == WEIR_DENY_ENDED) {
@@ -372,6 +456,20 @@ static void turn_gate(redis_engine *e, weir_gate *gate, int64_t now_ns)
         }
     }
     weir_gate_close(&e->gates, gate);
+}
+
+/* Those who wait for another thread look whether it has heard. */
+static void turn_watched(redis_engine *e, int64_t now_ns)
+{
+    weir_gates *g = &e->gates;
+    weir_gate *gates = g->watched;
+    g->watched = NULL; /* each may come to be watched again */
+    while (gates) {
+        weir_gate *gate = gates;
+        gates = gate->next_watched;
+        gate->watched = false;
+        turn_gate(e, gate, now_ns);
+    }
 }
 
 /* ---- answers --------------------------------------------------------------------------------- */
@@ -391,8 +489,7 @@ static void call_done(weir_redis_call *c, int64_t now_ns)
         if (c->all)
             p->of->round->blocking = c->blocking;
         learn(e, p, now_ns);
-        if (gate && q->status == WEIR_OK && q->decision.allowed)
-            weir_deny_left(e->deny, p->id, q->decision.remaining);
+        unclaim(e, p, q->status == WEIR_OK && q->decision.allowed ? q->decision.remaining : -1);
         answered(e, p);
     } else {
         fall_back(e, p, now_ns, wait_for(e, p, now_ns), why_of(outcome));
@@ -412,9 +509,10 @@ static void on_alarm(void *ctx, int64_t now_ns)
         weir_gate_leave(&e->gates, &p->place);
         fall_back(e, p, now_ns, wait_for(e, p, now_ns), why_of(WEIR_REDIS_LATE));
     }
-    if (e->deny && now_ns >= e->sweep_ns) {
-        weir_deny_sweep(e->deny, now_ns);
-        count_denied_keys(e);
+    if (e->gates.watched && now_ns >= e->watch_ns)
+        turn_watched(e, now_ns);
+    if (e->board && now_ns >= e->sweep_ns) {
+        weir_board_sweep(e->board, now_ns);
         e->sweep_ns = now_ns + ns_per_s;
     }
     tell(e, now_ns);
@@ -491,6 +589,7 @@ static void abandon_part(redis_engine *e, part *p, int64_t now_ns)
         forget_changed(e, question_of(p));
         if (p->probe)
             weir_breaker_forget(&e->node[p->node].breaker);
+        unclaim(e, p, -1);
         e->in_flight--;
         if (gate)
             turn_gate(e, gate, now_ns);
@@ -515,31 +614,36 @@ static void engine_abandon(weir_engine *face, weir_round *r)
     set_alarm(e, now_ns);
 }
 
+static void free_all(redis_engine *e)
+{
+    e->setup.dialer->calls->drop(e->alarm);
+    weir_deny_close(e->deny);
+    if (e->board)
+        weir_board_leave(e->setup.stats);
+    port_free(e);
+}
+
 static void engine_close(weir_engine *face)
 {
     redis_engine *e = (redis_engine *)face;
     int64_t now_ns = e->setup.dialer->calls->now(e->setup.dialer);
     e->closing = true;
     weir_redis_client_close(e->client);
+    turn_watched(e, now_ns);
     tell(e, now_ns);
-    if (e->deny)
-        port_sub_relaxed(&e->setup.stats->deny_keys, e->deny_keys);
-    e->setup.dialer->calls->drop(e->alarm);
-    weir_deny_close(e->deny);
-    port_free(e);
+    free_all(e);
 }
 
 static const weir_engine_calls calls = {engine_ask, engine_abandon, engine_close};
 
 static weir_status open_deny(redis_engine *e, size_t bytes)
 {
-    uint64_t secret[4];
     if (bytes == SIZE_MAX)
         return WEIR_OK;
-    if (port_random(secret, sizeof secret) != WEIR_OK)
-        for (int i = 0; i < 4; i++)
-            secret[i] = next_random(e);
-    return weir_deny_open(&e->deny, bytes ? bytes : DENY_BYTES, secret);
+    if (bytes == 0)
+        bytes = DENY_BYTES;
+    weir_status st = weir_board_join(&e->board, e->setup.stats, bytes, next_random(e));
+    return st == WEIR_OK ? weir_deny_open(&e->deny, bytes, weir_board_secret(e->board)) : st;
 }
 
 static weir_on_error on_error_of(weir_redis_on_error how)
@@ -576,8 +680,6 @@ weir_status weir_redis_engine_open(weir_engine **ret, const weir_redis_setup *se
     *ret = &e->face;
     return WEIR_OK;
 fail:
-    setup->dialer->calls->drop(e->alarm);
-    weir_deny_close(e->deny);
-    port_free(e);
+    free_all(e);
     return st;
 }

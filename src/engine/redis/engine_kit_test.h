@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_ENGINE_REDIS_ENGINE_KIT_TEST_H
 #define WEIR_ENGINE_REDIS_ENGINE_KIT_TEST_H
-/* A world for the redis engine: a clock and alarms that the test moves, and a client that keeps what
- * it is sent until the test says what becomes of it. */
+/* A world for the redis engine: a clock and alarms that the test moves, and a client that keeps
+ * what it is sent until the test says what becomes of it. */
 
 #include "engine/engine.h"
 
@@ -18,6 +18,20 @@
 static const int64_t us_ns = 1000, ms_ns = 1000000, s_ns = 1000000000;
 static const int64_t start_ns = 1767225600000000000;
 enum { CALLS_MAX = 256, ROUNDS_MAX = 128, LINES_MAX = 64 };
+
+/* Memory that runs out: `no_memory_from` allocations from now on are made; less than 0: all are. */
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+
+static int no_memory_from = -1;
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+    if (no_memory_from == 0)
+        return NULL;
+    no_memory_from -= no_memory_from > 0;
+    return __real_calloc(n, size);
+}
 
 /* ---- a world --------------------------------------------------------------------------------- */
 
@@ -55,6 +69,8 @@ static inline port_alarm *new_alarm(port_dialer *d, void (*fn)(void *ctx, int64_
 {
     world *w = (world *)d;
     w->alarm = calloc(1, sizeof *w->alarm);
+    if (!w->alarm)
+        return NULL;
     *w->alarm = (port_alarm){fn, ctx, INT64_MAX};
     return w->alarm;
 }
@@ -147,7 +163,27 @@ static inline void say(void *ctx, const char *event, const char *node, const cha
     (void)snprintf(w->line[w->lines++], sizeof w->line[0], "%s %s %s", event, node, text);
 }
 
-static inline void begin(world *w, const char *policy, weir_redis_options options)
+/* Opening fails as often as there is an allocation in it, and leaves nothing behind. */
+static inline void open_engine(world *w, weir_redis_stats *stats)
+{
+    weir_status st = WEIR_E_NOMEM;
+    const weir_redis_setup setup = {.options = &w->options,
+                                    .dialer = &w->dialer,
+                                    .store = w->store,
+                                    .stats = stats,
+                                    .log = {say, w},
+                                    .seed = 7};
+    for (int n = 0; st == WEIR_E_NOMEM && n < 200; n++) {
+        no_memory_from = n;
+        st = weir_redis_engine_open(&w->engine, &setup);
+    }
+    no_memory_from = -1;
+    assert_int_equal(st, WEIR_OK);
+}
+
+/* An engine of another thread, if `first` is not NULL. Both are there before one is asked. */
+static inline void begin_beside(world *w, world *first, const char *policy,
+                                weir_redis_options options)
 {
     const weir_store_options in = {.memory_bytes = 2 << 20};
     memset(w, 0, sizeof *w);
@@ -157,13 +193,12 @@ static inline void begin(world *w, const char *policy, weir_redis_options option
     assert_int_equal(weir_store_open(&w->store, &in), WEIR_OK);
     assert_int_equal(weir_policy_parse(&w->policy, policy, strlen(policy), NULL, NULL), WEIR_OK);
     (void)weir_policy_print(&w->policy, w->text, sizeof w->text);
-    const weir_redis_setup setup = {.options = &w->options,
-                                    .dialer = &w->dialer,
-                                    .store = w->store,
-                                    .stats = &w->stats,
-                                    .log = {say, w},
-                                    .seed = 7};
-    assert_int_equal(weir_redis_engine_open(&w->engine, &setup), WEIR_OK);
+    open_engine(w, first ? &first->stats : &w->stats);
+}
+
+static inline void begin(world *w, const char *policy, weir_redis_options options)
+{
+    begin_beside(w, NULL, policy, options);
 }
 
 static inline void end(world *w)

@@ -149,6 +149,24 @@ static void a_refund_is_not_pretended(void **state)
     end(&w);
 }
 
+/* What no server could do is not asked of any. */
+static void a_refund_may_be_unsupported(void **state)
+{
+    (void)state;
+    static const char *const policies[] = {"leaky-queue 1/s depth 3",
+                                           "gcra 1/s burst 3 & fixed-window 9/h count-denied"};
+    for (size_t i = 0; i < 2; i++) {
+        world w;
+        single s = {0};
+        begin(&w, policies[i], (weir_redis_options){.on_error = WEIR_REDIS_LOCAL});
+        assert_true(ask(&w, &s, WEIR_VERB_REFUND, "a", 1));
+        assert_int_equal(s.question.status, WEIR_E_UNSUPPORTED);
+        assert_non_null(s.question.reason);
+        assert_int_equal(client.sent, 0);
+        end(&w);
+    }
+}
+
 static void a_node_that_is_down_is_not_waited_for(void **state)
 {
     (void)state;
@@ -182,6 +200,24 @@ static void no_more_than_in_flight_wait(void **state)
     assert_false(ask(&w, &s[2], WEIR_VERB_TAKE, "c", 1));
     end(&w);
     assert_int_equal(s[0].done + s[1].done + s[2].done, 3);
+}
+
+static void without_memory(void **state)
+{
+    (void)state;
+    world w;
+    single s = {0};
+    several all;
+    begin(&w, "gcra 10/s burst 5", (weir_redis_options){.on_error = WEIR_REDIS_CLOSED});
+    no_memory_from = 0;
+    assert_true(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
+    assert_true(s.question.by_error);
+    assert_true(ask_several(&w, &all, 3, true));
+    assert_int_equal(all.round.blocking, 0);
+    no_memory_from = -1;
+    assert_int_equal(client.sent, 0);
+    assert_int_equal(by(&w, WEIR_ON_ERROR_CLOSED), 4);
+    end(&w);
 }
 
 /* ---- the breaker ----------------------------------------------------------------------------- */
@@ -322,8 +358,10 @@ int main(void)
         cmocka_unit_test(all_go_as_one),
         cmocka_unit_test(on_error_decides),
         cmocka_unit_test(a_refund_is_not_pretended),
+        cmocka_unit_test(a_refund_may_be_unsupported),
         cmocka_unit_test(a_node_that_is_down_is_not_waited_for),
         cmocka_unit_test(no_more_than_in_flight_wait),
+        cmocka_unit_test(without_memory),
         cmocka_unit_test(a_breaker_opens_probes_and_closes),
         cmocka_unit_test(a_probe_may_be_abandoned),
         cmocka_unit_test(refusals_open_no_breaker),

@@ -33,6 +33,15 @@ weir_gate *weir_gate_open(weir_gates *g, weir_deny_id id)
     return gate;
 }
 
+void weir_gate_watch(weir_gates *g, weir_gate *gate)
+{
+    if (gate->watched)
+        return;
+    gate->watched = true;
+    gate->next_watched = g->watched;
+    g->watched = gate;
+}
+
 void weir_gate_close(weir_gates *g, weir_gate *gate)
 {
     weir_gate **at = chain_of(g, gate->id);

@@ -20,9 +20,11 @@ typedef struct weir_gate_place {
 
 typedef struct weir_gate {
     weir_deny_id id;
-    weir_gate_place *probe; /* who asks */
+    weir_gate_place *probe; /* who asks; NULL: somebody of another thread */
     weir_gate_place *first, *last;
     struct weir_gate *chained;
+    struct weir_gate *next_watched; /* of those that wait for another thread ... */
+    bool watched;                   /* ... if it does */
 } weir_gate;
 
 enum { WEIR_GATE_CHAINS = 256 };
@@ -30,6 +32,7 @@ enum { WEIR_GATE_CHAINS = 256 };
 typedef struct weir_gates { /* all zero: none */
     weir_gate *chain[WEIR_GATE_CHAINS];
     weir_gate_place *first_due, *last_due;
+    weir_gate *watched;
 } weir_gates;
 
 /* NULL if there is none. */
@@ -38,7 +41,10 @@ weir_gate *weir_gate_find(const weir_gates *g, weir_deny_id id);
 /* NULL if there is no memory. There must be none of that id. */
 weir_gate *weir_gate_open(weir_gates *g, weir_deny_id id);
 
-/* Nobody waits there. */
+/* Puts it among those that wait for another thread, if it is not. */
+void weir_gate_watch(weir_gates *g, weir_gate *gate);
+
+/* Nobody waits there, and it is not watched. */
 void weir_gate_close(weir_gates *g, weir_gate *gate);
 
 /* Joins those who wait. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* What the redis engine knows to be denied, and who waits for whom, in virtual time: what is sent, and
- * what is not. */
+/* What the redis engine knows to be denied, and who waits for whom, in virtual time: what is sent,
+ * and what is not. */
 
 #include "engine/redis/engine_kit_test.h"
 
@@ -78,6 +78,69 @@ static void a_reset_or_refund_forgets_it(void **state)
     }
 }
 
+/* In a round too: what comes after a reset is not denied by what was before it. */
+static void a_reset_goes_before_what_follows(void **state)
+{
+    (void)state;
+    world w;
+    single s = {0};
+    several r;
+    begin(&w, "gcra 1/s burst 5", (weir_redis_options){0});
+    assert_false(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
+    deny(&w, 0, s_ns);
+    memset(&r, 0, sizeof r);
+    r.question[0] = question(&w, WEIR_VERB_TAKE, "a", 1);
+    r.question[1] = question(&w, WEIR_VERB_RESET, "a", 0);
+    r.question[2] = question(&w, WEIR_VERB_TAKE, "a", 1);
+    r.round = (weir_round){.question = r.question, .len = 3, .done = several_done};
+    assert_false(w.engine->calls->ask(w.engine, &r.round, w.now_ns));
+    assert_int_equal(client.calls, 2);
+    assert_ptr_equal(client.call[0]->question, &r.question[1]);
+    assert_ptr_equal(client.call[1]->question, &r.question[2]);
+    allow(&w, 5);
+    allow(&w, 4);
+    assert_int_equal(r.done, 1);
+    assert_false(r.question[0].decision.allowed);
+    assert_true(r.question[2].decision.allowed);
+
+    /* As it is at a gate, with one that asks first. */
+    assert_false(ask(&w, &s, WEIR_VERB_TAKE, "b", 1));
+    deny(&w, 0, s_ns);
+    w.now_ns += s_ns;
+    for (int i = 0; i < 3; i++)
+        r.question[i].key.at = "b";
+    assert_false(w.engine->calls->ask(w.engine, &r.round, w.now_ns));
+    assert_int_equal(client.calls, 1);
+    allow(&w, 0);
+    assert_int_equal(client.calls, 2);
+    assert_ptr_equal(client.call[0]->question, &r.question[1]);
+    assert_ptr_equal(client.call[1]->question, &r.question[2]);
+    end(&w);
+    assert_int_equal(r.done, 2);
+}
+
+/* Without memory for a gate it is sent all the same. */
+static void a_gate_may_find_no_memory(void **state)
+{
+    (void)state;
+    world w;
+    single s[2] = {0};
+    begin(&w, "gcra 1/s burst 5", (weir_redis_options){0});
+    assert_false(ask(&w, &s[0], WEIR_VERB_TAKE, "a", 1));
+    deny(&w, 0, s_ns);
+    w.now_ns += s_ns;
+    no_memory_from = 1;
+    assert_false(ask(&w, &s[0], WEIR_VERB_TAKE, "a", 1));
+    no_memory_from = -1;
+    assert_false(ask(&w, &s[1], WEIR_VERB_TAKE, "a", 1)); /* at a gate of its own */
+    assert_int_equal(client.calls, 1);
+    allow(&w, 3);
+    to(&w, w.now_ns + ms_ns);
+    allow(&w, 2);
+    assert_int_equal(s[0].done + s[1].done, 2);
+    end(&w);
+}
+
 static void counted_denials_are_all_sent(void **state)
 {
     (void)state;
@@ -152,6 +215,115 @@ static void a_crowd_waits_for_one(void **state)
     assert_int_equal(client.calls, 2);
     end(&w);
     assert_int_equal(last.done, 1);
+}
+
+/* What one thread has heard, another need not ask; and of all threads one asks when it ends. */
+static void threads_ask_as_one(void **state)
+{
+    (void)state;
+    world a, b;
+    single s = {0}, t[3] = {0};
+    begin(&a, "gcra 100/s burst 1", (weir_redis_options){0});
+    begin_beside(&b, &a, "gcra 100/s burst 1", (weir_redis_options){0});
+    assert_false(ask(&a, &s, WEIR_VERB_TAKE, "a", 1));
+    deny(&a, 0, 10 * ms_ns);
+    assert_int_equal(port_load_relaxed(&a.stats.deny_keys), 1);
+    assert_true(ask(&b, &t[0], WEIR_VERB_TAKE, "a", 1));
+    assert_false(t[0].question.decision.allowed);
+    assert_int_equal(client.sent, 1);
+
+    /* It ends: one of them asks, and the other looks at the board each ms. */
+    a.now_ns += 10 * ms_ns;
+    b.now_ns += 10 * ms_ns;
+    assert_false(ask(&a, &s, WEIR_VERB_TAKE, "a", 1));
+    for (int i = 0; i < 3; i++)
+        assert_false(ask(&b, &t[i], WEIR_VERB_TAKE, "a", 1));
+    to(&b, b.now_ns + ms_ns);
+    assert_int_equal(client.sent, 2);
+    to(&a, b.now_ns);
+    deny(&a, 0, 10 * ms_ns);
+    assert_int_equal(t[0].done, 0);
+    to(&b, b.now_ns + ms_ns);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(t[i].done, 1);
+    assert_int_equal(client.sent, 2);
+
+    /* It is allowed: what is left is for whoever comes first. */
+    to(&a, a.now_ns + 10 * ms_ns);
+    to(&b, a.now_ns);
+    assert_false(ask(&a, &s, WEIR_VERB_TAKE, "a", 1));
+    for (int i = 0; i < 3; i++)
+        assert_false(ask(&b, &t[i], WEIR_VERB_TAKE, "a", 1));
+    allow(&a, 1);
+    to(&b, b.now_ns + ms_ns);
+    assert_int_equal(client.calls, 2);
+    allow(&b, 0);
+    deny(&b, 0, 10 * ms_ns);
+    assert_int_equal(t[0].done + t[1].done + t[2].done, 3);
+
+    /* A reset by one is known to the other. */
+    assert_true(ask(&b, &t[0], WEIR_VERB_TAKE, "a", 1));
+    assert_false(ask(&a, &s, WEIR_VERB_RESET, "a", 0));
+    assert_false(ask(&b, &t[0], WEIR_VERB_TAKE, "a", 1));
+    allow(&a, 1);
+    allow(&b, 0);
+    end(&b);
+    end(&a);
+}
+
+/* Whoever asks for all may be late, abandoned or closed. */
+static void another_takes_its_place(void **state)
+{
+    (void)state;
+    for (int how = 0; how < 4; how++) {
+        world a, b;
+        single s = {0}, t[2] = {0};
+        begin(&a, "gcra 100/s burst 1", (weir_redis_options){0});
+        begin_beside(&b, &a, "gcra 100/s burst 1", (weir_redis_options){0});
+        assert_false(ask(&a, &s, WEIR_VERB_TAKE, "a", 1));
+        deny(&a, 0, 10 * ms_ns);
+        a.now_ns += 10 * ms_ns;
+        b.now_ns += 10 * ms_ns;
+        assert_false(ask(&a, &s, WEIR_VERB_TAKE, "a", 1));
+        assert_false(ask(&b, &t[0], WEIR_VERB_TAKE, "a", 1));
+        assert_false(ask(&b, &t[1], WEIR_VERB_TAKE, "a", 1));
+        if (how == 0)
+            end_call(&a, 0, WEIR_REDIS_LATE);
+        if (how == 1)
+            a.engine->calls->abandon(a.engine, &s.round);
+        if (how == 2) { /* those who wait go */
+            b.engine->calls->abandon(b.engine, &t[0].round);
+            b.engine->calls->abandon(b.engine, &t[1].round);
+            to(&b, b.now_ns + ms_ns);
+            assert_int_equal(client.calls, 1);
+            allow(&a, 0);
+        } else if (how == 3) { /* nobody hears: each has its deadline */
+            to(&b, b.now_ns + 50 * ms_ns);
+            assert_int_equal(t[0].done + t[1].done, 2);
+            assert_true(t[0].question.by_error);
+            allow(&a, 0);
+        } else {
+            to(&b, b.now_ns + ms_ns);
+            assert_int_equal(client.calls, 1);
+            assert_ptr_equal(client.call[0]->question, &t[0].question);
+            allow(&b, 0);
+            allow(&b, 0);
+            assert_int_equal(t[0].done + t[1].done, 2);
+        }
+        assert_int_equal(client.calls, 0);
+
+        /* Closed while it waits for another. */
+        to(&a, b.now_ns);
+        assert_false(ask(&a, &s, WEIR_VERB_TAKE, "a", 1));
+        assert_false(ask(&b, &t[0], WEIR_VERB_TAKE, "a", 1));
+        weir_redis_call *call = client.call[0];
+        client.calls = 0; /* of the other's client */
+        end(&b);
+        assert_int_equal(t[0].done, 1);
+        client.call[client.calls++] = call;
+        end(&a);
+        assert_int_equal(s.done, 1);
+    }
 }
 
 static void who_waits_has_a_deadline(void **state)
@@ -290,9 +462,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_denial_is_known_until_its_time),
         cmocka_unit_test(a_reset_or_refund_forgets_it),
+        cmocka_unit_test(a_reset_goes_before_what_follows),
+        cmocka_unit_test(a_gate_may_find_no_memory),
         cmocka_unit_test(counted_denials_are_all_sent),
         cmocka_unit_test(it_may_be_turned_off),
         cmocka_unit_test(a_crowd_waits_for_one),
+        cmocka_unit_test(threads_ask_as_one),
+        cmocka_unit_test(another_takes_its_place),
         cmocka_unit_test(who_waits_has_a_deadline),
         cmocka_unit_test(abandoned_at_any_time),
         cmocka_unit_test(a_hot_key_is_asked_once_a_denial),

@@ -240,11 +240,13 @@ void weir_redis_node_up(weir_redis_node *n, int64_t now_ns)
 {
     static const char *const by[] = {"", "the module", "functions", "a script"};
     turn_to(n, WEIR_REDIS_UP, now_ns);
-    if (!n->said_up || n->said_by != n->by)
-        weir_redis_say(n->client, "redis-up", n, n->is_sentinel ? "a Sentinel" : by[n->by]);
-    n->said_up = true;
-    n->said_down = false;
-    n->said_by = n->by;
+    if (!n->is_replica) {
+        if (!n->said_up || n->said_by != n->by)
+            weir_redis_say(n->client, "redis-up", n, n->is_sentinel ? "a Sentinel" : by[n->by]);
+        n->said_up = true;
+        n->said_down = false;
+        n->said_by = n->by;
+    }
     weir_redis_route_all(n->client, &n->waiting, now_ns);
     weir_redis_tend(n->client, now_ns);
 }

@@ -207,7 +207,10 @@ void weir_redis_refused(weir_redis_node *n, weir_redis_call *call, const char *a
     else if (begins(t, "Cell error") && call->question->verb == WEIR_VERB_THROTTLE)
         refuse_throttle(n, call, t, now_ns);
     else {
-        c->refresh_wanted |= begins(t, "CLUSTERDOWN");
+        bool is_lost = begins(t, "CLUSTERDOWN");
         refuse(n, call, t, now_ns);
+        c->refresh_wanted |= is_lost;
+        if (is_lost)
+            weir_redis_tend(c, now_ns);
     }
 }

@@ -211,6 +211,8 @@ static void hear_version(weir_redis_node *n, const weir_redis_value *v)
         n->version = WEIR_REDIS_VERSION_ABSENT;
     else if (begins(v, "ERR unknown command") || begins(v, "NOPERM"))
         n->version = WEIR_REDIS_VERSION_NO_FUNCTIONS;
+    else if (begins(v, "OOM") || begins(v, "MISCONF") || begins(v, "NOREPLICAS"))
+        n->version = WEIR_REDIS_LIBRARY_VERSION; /* it may be there; if not, that will be said */
     else
         problem(n, v);
 }

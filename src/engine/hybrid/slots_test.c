@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* The table of busy keys. */
+
+#include "engine/hybrid/slots.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const int64_t ms = 1000000, t0 = 1767225600000000000;
+static weir_slots slots;
+static weir_policy policy;
+
+static int setup(void **unused)
+{
+    (void)unused;
+    static const char text[] = "fixed-window 160/s";
+    if (weir_policy_parse(&policy, text, sizeof text - 1, NULL, NULL) != WEIR_OK)
+        return -1;
+    return weir_slots_open(&slots, 8 * 1024, 100 * ms, 1000 * ms, 1000) == WEIR_OK ? 0 : -1;
+}
+
+static int teardown(void **unused)
+{
+    (void)unused;
+    weir_slots_close(&slots);
+    return 0;
+}
+
+static weir_question question(const char *name, uint64_t id, const char *key)
+{
+    return (weir_question){.policy = &policy,
+                           .text = {"text", 4},
+                           .name = {name, strlen(name)},
+                           .key = {key, strlen(key)},
+                           .policy_id = id};
+}
+
+static weir_slot *count(const weir_question *q, int64_t now_ns)
+{
+    return weir_slots_count(&slots, q, weir_slots_hash(&slots, q), now_ns);
+}
+
+static weir_slot *find(const weir_question *q)
+{
+    return weir_slots_find(&slots, q, weir_slots_hash(&slots, q));
+}
+
+static weir_slot *make_busy(const weir_question *q, int64_t now_ns)
+{
+    assert_null(count(q, now_ns));
+    assert_null(count(q, now_ns));
+    assert_null(find(q));
+    weir_slot *s = count(q, now_ns);
+    assert_non_null(s);
+    assert_ptr_equal(find(q), s);
+    return s;
+}
+
+static void test_three_in_an_interval_are_busy(void **unused)
+{
+    (void)unused;
+    weir_question q = question("api", 7, "alice");
+    for (int64_t t = t0; t < t0 + 1000 * ms; t += 50 * ms)
+        assert_null(count(&q, t));
+    weir_slot *s = make_busy(&q, t0 + 2000 * ms);
+    assert_int_equal(slots.shares, 1);
+    assert_memory_equal(s->key, "alice", 5);
+    assert_memory_equal(s->policy->text.at, "text", 4);
+    uint32_t uses = s->uses;
+    weir_slots_drop(&slots, s);
+    assert_null(find(&q));
+    assert_int_equal(slots.policies, 0);
+    assert_int_equal(make_busy(&q, t0)->uses == uses, 0);
+}
+
+/* Names, ids and keys keep shares apart, also where the hash does not see the name. */
+static void test_shares_are_apart(void **unused)
+{
+    (void)unused;
+    weir_question q[] = {question("api", 7, "alice"), question("", 7, "alice"),
+                         question("apj", 7, "alice"), question("api", 8, "alice"),
+                         question("api", 7, "bob")};
+    enum { N = sizeof q / sizeof *q };
+    weir_slot *s[N];
+    for (int i = 0; i < N; i++) {
+        s[i] = make_busy(&q[i], t0);
+        for (int k = 0; k < i; k++) {
+            assert_ptr_not_equal(s[i], s[k]);
+            assert_ptr_equal(find(&q[k]), s[k]);
+        }
+    }
+    assert_int_equal(slots.policies, 4);
+    assert_ptr_equal(s[0]->policy, s[4]->policy);
+    for (int i = 0; i < N; i++)
+        weir_slots_drop(&slots, s[i]);
+    assert_int_equal(slots.policies, 0);
+    assert_null(slots.first);
+}
+
+static void test_the_list_is_by_time(void **unused)
+{
+    (void)unused;
+    weir_question a = question("api", 7, "a"), b = question("api", 7, "b"),
+                  c = question("api", 7, "c");
+    weir_slot *x = make_busy(&a, t0), *y = make_busy(&b, t0 + 1), *z = make_busy(&c, t0 + 2);
+    assert_ptr_equal(slots.first, x);
+    assert_ptr_equal(slots.last, z);
+    weir_slots_later(&slots, x, t0 + 3);
+    assert_int_equal(x->check_ns, t0 + 3 + 100 * ms);
+    assert_ptr_equal(slots.first, y);
+    assert_ptr_equal(slots.last, x);
+    weir_slots_drop(&slots, z);
+    assert_ptr_equal(y->after, x);
+    assert_ptr_equal(x->before, y);
+}
+
+/* Keys that were asked about once make room for others; those with shares do not. */
+static void test_room(void **unused)
+{
+    (void)unused;
+    weir_question busy = question("api", 7, "busy");
+    weir_slot *s = make_busy(&busy, t0);
+    for (int i = 0; i < 10000; i++) {
+        char key[16];
+        (void)snprintf(key, sizeof key, "%d", i);
+        weir_question q = question("api", 7, key);
+        (void)count(&q, t0 + i);
+    }
+    assert_ptr_equal(find(&busy), s);
+    size_t before = slots.shares;
+    for (int i = 0; i < 1000; i++) {
+        char key[16];
+        (void)snprintf(key, sizeof key, "key %d", i);
+        weir_question q = question("api", 7, key);
+        for (int k = 0; k < 3; k++)
+            (void)count(&q, t0);
+    }
+    assert_int_equal(before, 1);
+    assert_int_equal(slots.shares, slots.mask + 1);
+}
+
+static void test_policies_are_bounded(void **unused)
+{
+    (void)unused;
+    weir_slots many;
+    assert_int_equal(weir_slots_open(&many, (size_t)8 << 20, 100 * ms, 1000 * ms, 1000), WEIR_OK);
+    for (uint64_t id = 0; id < 2 * WEIR_SLOT_POLICIES_MAX; id++) {
+        weir_question q = question("", id, "key");
+        for (int k = 0; k < 3; k++)
+            (void)weir_slots_count(&many, &q, weir_slots_hash(&many, &q), t0);
+    }
+    assert_int_equal(many.policies, WEIR_SLOT_POLICIES_MAX);
+    assert_int_equal(many.shares, WEIR_SLOT_POLICIES_MAX);
+    weir_slots_close(&many);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_three_in_an_interval_are_busy, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_shares_are_apart, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_the_list_is_by_time, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_room, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_policies_are_bounded, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* The client beside real servers: one, by functions and by a script, killed and started again; and
+ * a Cluster of three whose slots move while it is asked. */
+
+#include "engine/redis/client_inside.h"
+#include "engine/redis/live_kit_test.h"
+
+typedef struct live_call {
+    weir_redis_call call; /* first */
+    weir_question question;
+    char key[32];
+    int done;
+} live_call;
+
+static weir_redis_client *client;
+static weir_redis_counts counts;
+static weir_redis_options options;
+static const char *url[1];
+static char url_text[128], log_text[16384];
+static weir_policy policy;
+
+static void on_done(weir_redis_call *c, int64_t now_ns)
+{
+    (void)now_ns;
+    ((live_call *)c)->done++;
+}
+
+static void on_log(void *ctx, const char *event, const char *node, const char *text)
+{
+    (void)ctx;
+    size_t len = strlen(log_text);
+    snprintf(log_text + len, sizeof log_text - len, "%s %s: %s\n", event, node, text);
+}
+
+static void open_client(const char *format, ...)
+{
+    static const char text[] = "gcra 10/h burst 10";
+    assert_int_equal(weir_policy_parse(&policy, text, strlen(text), NULL, NULL), WEIR_OK);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(url_text, sizeof url_text, format, args);
+    va_end(args);
+    url[0] = url_text;
+    options.urls = url;
+    options.urls_len = 1;
+    weir_redis_error error;
+    assert_int_equal(weir_redis_options_check(&options, &error), WEIR_OK);
+    const weir_redis_log log = {on_log, NULL};
+    memset(&counts, 0, sizeof counts);
+    log_text[0] = 0;
+    assert_int_equal(
+        weir_redis_client_open(&client, &options, NULL, &live_dialer, &counts, &log, 1), WEIR_OK);
+}
+
+static void close_client(void)
+{
+    weir_redis_client_close(client);
+    client = NULL;
+    memset(&options, 0, sizeof options);
+}
+
+static void send_one(live_call *c, const char *key, int64_t within_ns)
+{
+    *c = (live_call){0};
+    snprintf(c->key, sizeof c->key, "%s", key);
+    c->question = (weir_question){.policy = &policy,
+                                  .text = {"gcra 10/h burst 10", 18},
+                                  .name = {"n", 1},
+                                  .key = {c->key, strlen(c->key)},
+                                  .cost = 1};
+    int64_t now_ns = port_now_ns();
+    c->call = (weir_redis_call){
+        .question = &c->question, .len = 1, .deadline_ns = now_ns + within_ns, .done = on_done};
+    weir_redis_client_send(client, &c->call, now_ns);
+}
+
+static void wait_for(live_call *c, size_t n)
+{
+    int64_t until_ns = port_steady_ns() + 30000000000;
+    for (size_t i = 0; i < n; i++) {
+        while (!c[i].done && port_steady_ns() < until_ns)
+            turn();
+        assert_int_equal(c[i].done, 1);
+    }
+}
+
+/* How it ends, with 10 s for it. */
+static weir_redis_outcome ask(const char *key, bool *ret_allowed)
+{
+    live_call c;
+    send_one(&c, key, 10000000000);
+    wait_for(&c, 1);
+    if (ret_allowed)
+        *ret_allowed = c.question.decision.allowed;
+    return c.call.outcome;
+}
+
+/* Until it is answered, for at most 20 s. */
+static bool ask_until_answered(const char *key)
+{
+    bool allowed = false;
+    for (int64_t until_ns = port_steady_ns() + 20000000000; port_steady_ns() < until_ns;) {
+        if (ask(key, &allowed) == WEIR_REDIS_ANSWERED)
+            return allowed;
+        turn();
+    }
+    fail_msg("no answer: %s", log_text);
+    return false;
+}
+
+static void asks_ten_times(const char *key)
+{
+    static live_call c[15];
+    for (int i = 0; i < 15; i++)
+        send_one(&c[i], key, 10000000000);
+    wait_for(c, 15);
+    for (int i = 0; i < 15; i++) {
+        assert_int_equal(c[i].call.outcome, WEIR_REDIS_ANSWERED);
+        assert_int_equal(c[i].question.decision.allowed, i < 10);
+    }
+}
+
+static void asks_one_server(void **state)
+{
+    (void)state;
+    char sock[96];
+    snprintf(sock, sizeof sock, "%s/s", live_folder);
+    const char *const args[] = {"--requirepass", "secret", "--unixsocket", sock};
+    live_server *s = start_server(4, args);
+    open_client("redis://:secret@127.0.0.1:%d/2", s->port);
+    (void)ask_until_answered("first");
+    assert_non_null(strstr(log_text, ": functions\n"));
+    asks_ten_times("alice");
+    char port[16];
+    snprintf(port, sizeof port, "%d", s->port);
+    char *flush[] = {"redis-cli", "--no-auth-warning", "-a",    "secret", "-p",
+                     port,        "FUNCTION",          "FLUSH", NULL};
+    assert_int_equal(run_to_end(flush), 0);
+    asks_ten_times("bob");
+    assert_int_equal(port_load_relaxed(&counts.reloaded), 1);
+    close_client();
+    options.by = WEIR_REDIS_BY_SCRIPT;
+    options.password = "secret";
+    open_client("unix://%s?db=2", sock);
+    asks_ten_times("carol");
+    assert_non_null(strstr(log_text, ": a script\n"));
+    bool allowed = true;
+    assert_int_equal(ask("alice", &allowed), WEIR_REDIS_ANSWERED);
+    assert_false(allowed); /* the same database, the same keys */
+    close_client();
+}
+
+static void outlives_a_server(void **state)
+{
+    (void)state;
+    live_server *s = start_server(0, NULL);
+    open_client("redis://localhost:%d", s->port);
+    (void)ask_until_answered("a");
+    kill(s->pid, SIGSTOP);
+    live_call c[100];
+    for (int i = 0; i < 100; i++)
+        send_one(&c[i], "b", i < 50 ? 20000000 : 2000000000);
+    wait_for(c, 50);
+    for (int i = 0; i < 50; i++)
+        assert_int_equal(c[i].call.outcome, WEIR_REDIS_LATE);
+    stop_server(s);
+    wait_for(c + 50, 50);
+    for (int i = 50; i < 100; i++)
+        assert_int_equal(c[i].call.outcome, WEIR_REDIS_BROKEN);
+    live_call lost;
+    send_one(&lost, "b", 100000000);
+    wait_for(&lost, 1);
+    assert_int_equal(lost.call.outcome, WEIR_REDIS_UNREACHABLE);
+    start(s);
+    assert_true(ask_until_answered("c"));
+    assert_int_equal(port_load_relaxed(&counts.sent), port_load_relaxed(&counts.answered) + 100);
+    close_client();
+}
+
+/* ---- a Cluster ------------------------------------------------------------------------------- */
+
+static live_server *srv[3];
+
+static void start_cluster(void)
+{
+    const char *const args[] = {"--cluster-enabled", "yes", "--cluster-node-timeout", "2000"};
+    char at[3][32];
+    for (int i = 0; i < 3; i++) {
+        srv[i] = start_server(4, args);
+        snprintf(at[i], sizeof at[i], "127.0.0.1:%d", srv[i]->port);
+    }
+    char *create[] = {"redis-cli", "--cluster", "create",        at[0],
+                      at[1],       at[2],       "--cluster-yes", NULL};
+    for (int i = 0; i < 100; i++) { /* until they are there */
+        if (run_to_end(create) == 0)
+            return;
+        turn();
+    }
+    fail_msg("no Cluster");
+}
+
+/* The id of a node, from its own file. */
+static void read_id(const live_server *s, char *ret)
+{
+    char path[128], line[512];
+    snprintf(path, sizeof path, "%s/nodes-%d.conf", live_folder, s->port);
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    ret[0] = 0;
+    while (fgets(line, sizeof line, f)) {
+        if (strstr(line, "myself"))
+            snprintf(ret, 41, "%.40s", line);
+    }
+    fclose(f);
+    assert_int_equal(strlen(ret), 40);
+}
+
+static void asks_a_cluster_whose_slots_move(void **state)
+{
+    (void)state;
+    start_cluster();
+    open_client("redis://127.0.0.1:%d", srv[0]->port);
+    enum { KEYS = 200 };
+    static live_call c[KEYS];
+    int admitted[KEYS] = {0}, unanswered = 0;
+    (void)ask_until_answered("first");
+    char from[41], to[41], at[32];
+    read_id(srv[0], from);
+    read_id(srv[1], to);
+    snprintf(at, sizeof at, "127.0.0.1:%d", srv[0]->port);
+    char *reshard[] = {"redis-cli",       "--cluster", "reshard",       at,
+                       "--cluster-from",  from,        "--cluster-to",  to,
+                       "--cluster-slots", "1500",      "--cluster-yes", NULL};
+    pid_t pid = run(reshard);
+    bool moving = true;
+    int64_t until_ns = port_steady_ns() + 90000000000;
+    for (int round = 0; (moving && port_steady_ns() < until_ns) || round < 15; round++) {
+        for (int i = 0; i < KEYS; i++) {
+            char key[32];
+            snprintf(key, sizeof key, "key:%d", i);
+            send_one(&c[i], key, 10000000000);
+        }
+        wait_for(c, KEYS);
+        for (int i = 0; i < KEYS; i++) {
+            unanswered += c[i].call.outcome != WEIR_REDIS_ANSWERED;
+            admitted[i] +=
+                c[i].call.outcome == WEIR_REDIS_ANSWERED && c[i].question.decision.allowed;
+        }
+        int status = 0;
+        if (moving && waitpid(pid, &status, WNOHANG) == pid) {
+            moving = false;
+            assert_int_equal(status, 0);
+        }
+    }
+    assert_false(moving);
+    for (int i = 0; i < KEYS; i++)
+        assert_int_equal(admitted[i], 10);
+    assert_int_equal(unanswered, 0);
+    assert_true(port_load_relaxed(&counts.redirected) > 0);
+    assert_int_equal(port_load_relaxed(&counts.broken), 0);
+    /* One is lost: its slots are; the others go on. */
+    stop_server(srv[2]);
+    live_call lost, other;
+    send_one(&lost, "foo", 500000000);
+    send_one(&other, "hello", 500000000);
+    wait_for(&lost, 1);
+    wait_for(&other, 1);
+    assert_int_not_equal(lost.call.outcome, WEIR_REDIS_ANSWERED);
+    close_client();
+}
+
+int main(void)
+{
+    char *there[] = {"redis-server", "--version", NULL};
+    if (run_to_end(there) != 0) {
+        printf("1..0 # SKIP no redis-server\n");
+        return 77;
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(asks_one_server, live_setup, live_teardown),
+        cmocka_unit_test_setup_teardown(outlives_a_server, live_setup, live_teardown),
+        cmocka_unit_test_setup_teardown(asks_a_cluster_whose_slots_move, live_setup, live_teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* The first words on a line, and what becomes of errors. */
+
+#include "engine/redis/client_kit_test.h"
+
+static const char key_of_api[] = "weir:{alice}:api#";
+
+static void prefers_the_module(void **state)
+{
+    (void)state;
+    server *s = add_server(7000);
+    s->has_functions = s->has_library = true;
+    open_client();
+    settle();
+    assert_string_equal(kit.log, "redis-up a:7000: the module\n");
+    assert_int_equal(s->loads, 0);
+}
+
+static void loads_functions_that_are_not_there(void **state)
+{
+    (void)state;
+    server *s = add_server(7000);
+    s->has_module = false;
+    s->has_functions = true;
+    open_client();
+    test_call t;
+    take(&t, "alice", 7);
+    settle();
+    assert_answered(&t);
+    assert_int_equal(s->loads, 1);
+    assert_string_equal(kit.log, "redis-library a:7000: the library of functions was loaded\n"
+                                 "redis-up a:7000: functions\n");
+    char expected[256];
+    snprintf(expected, sizeof expected, "FCALL weir_ask 1 %s", key_of_api);
+    assert_memory_equal(s->last, expected, strlen(expected));
+    assert_string_equal(s->last + strlen(expected) + 16, " TAKE gcra 100/s burst 20 7");
+}
+
+static void uses_functions_that_are_there(void **state)
+{
+    (void)state;
+    server *s = add_server(7000);
+    s->has_module = false;
+    s->has_functions = s->has_library = true;
+    s->version = 9; /* a newer one will do */
+    open_client();
+    settle();
+    assert_int_equal(s->loads, 0);
+    assert_string_equal(kit.log, "redis-up a:7000: functions\n");
+}
+
+static void falls_back_to_a_script(void **state)
+{
+    (void)state;
+    server *s = add_server(7000);
+    s->has_module = false;
+    open_client();
+    test_call t;
+    take(&t, "alice", 7);
+    settle();
+    assert_answered(&t);
+    assert_memory_equal(s->last, "EVALSHA 0123456789012345678901234567890123456789 1 weir:{", 56);
+    assert_non_null(strstr(s->last, " weir_ask TAKE gcra 100/s burst 20 7"));
+    assert_string_equal(kit.log, "redis-library a:7000: the script was loaded\n"
+                                 "redis-up a:7000: a script\n");
+}
+
+static void uses_what_it_is_told(void **state)
+{
+    (void)state;
+    server *s = add_server(7000);
+    s->has_functions = s->has_library = true;
+    kit.options.by = WEIR_REDIS_BY_SCRIPT;
+    open_client();
+    settle();
+    assert_non_null(strstr(kit.log, "redis-up a:7000: a script\n"));
+    weir_redis_client_close(kit.client);
+    kit.options.by = WEIR_REDIS_BY_FUNCTIONS;
+    kit.log[0] = 0;
+    open_client();
+    settle();
+    assert_string_equal(kit.log, "redis-up a:7000: functions\n");
+    weir_redis_client_close(kit.client);
+    kit.options.by = WEIR_REDIS_BY_MODULE;
+    s->has_module = false;
+    kit.log[0] = 0;
+    open_client();
+    settle();
+    assert_string_equal(kit.log, "redis-down a:7000: it has not loaded the weir module\n");
+}
+
+static void loads_again_what_was_lost(void **state)
+{
+    (void)state;
+    server *s = add_server(7000);
+    s->has_module = false;
+    s->has_functions = true;
+    open_client();
+    settle();
+    s->has_library = false; /* FUNCTION FLUSH */
+    test_call a, b;
+    take(&a, "alice", 1);
+    take(&b, "alice", 2);
+    settle();
+    assert_answered(&a);
+    assert_answered(&b);
+    assert_int_equal(s->loads, 2);
+    assert_int_equal(count(&kit.counts.reloaded), 1);
+    s->has_functions = false; /* another server behind the same name */
+    s->has_library = false;
+    take(&a, "alice", 3);
+    settle();
+    assert_answered(&a);
+    assert_int_equal(s->loads, 3);
+    s->has_script = false; /* SCRIPT FLUSH */
+    take(&a, "alice", 4);
+    settle();
+    assert_answered(&a);
+    assert_int_equal(s->loads, 4);
+    assert_int_equal(s->dials, 1);
+}
+
+static void a_module_that_is_unloaded_is_missed(void **state)
+{
+    (void)state;
+    server *s = add_server(7000);
+    open_client();
+    settle();
+    s->has_module = false;
+    s->has_functions = true;
+    test_call a;
+    take(&a, "alice", 1);
+    settle();
+    assert_answered(&a);
+    assert_non_null(strstr(kit.log, "redis-up a:7000: functions\n"));
+}
+
+static void does_not_load_for_ever(void **state)
+{
+    (void)state;
+    server *s = add_server(7000);
+    s->has_module = false;
+    open_client();
+    settle();
+    s->error = "-NOSCRIPT No matching script.\r\n";
+    test_call a;
+    take(&a, "alice", 1);
+    settle();
+    assert_ended(&a, WEIR_REDIS_REFUSED);
+    assert_in_range(s->asks, 2, 20);
+}
+
+static void says_who_it_is(void **state)
+{
+    (void)state;
+    server *s = add_server(7000);
+    s->password = "s e\"cret";
+    kit.url[0] = "redis://me:s%20e%22cret@a:7000/3";
+    open_client();
+    settle();
+    assert_true(
+        weir_redis_client_is_up(kit.client, &(weir_question){.key = {"x", 1}}, &(int64_t){0}));
+    weir_redis_client_close(kit.client);
+    kit.options.password = "wrong"; /* in the place of the URL's */
+    kit.log[0] = 0;
+    open_client();
+    pass(60000 * MS); /* said once */
+    assert_string_equal(kit.log, "redis-down a:7000: WRONGPASS invalid username-password pair\n");
+}
+
+static void a_replica_is_not_asked(void **state)
+{
+    (void)state;
+    server *s = add_server(7000);
+    s->role = "slave";
+    open_client();
+    test_call a;
+    take(&a, "alice", 1);
+    pass(1000 * MS);
+    assert_ended(&a, WEIR_REDIS_UNREACHABLE);
+    assert_int_equal(s->asks, 0);
+    assert_string_equal(kit.log, "redis-down a:7000: it is a replica, which is not asked for "
+                                 "decisions\n");
+    s->role = "master";
+    pass(2000 * MS);
+    take(&a, "alice", 1);
+    settle();
+    assert_answered(&a);
+}
+
+static void a_server_that_loads_is_waited_for(void **state)
+{
+    (void)state;
+    server *s = add_server(7000);
+    s->loading = "-LOADING Redis is loading the dataset in memory\r\n";
+    open_client();
+    pass(1000 * MS);
+    assert_string_equal(kit.log,
+                        "redis-down a:7000: LOADING Redis is loading the dataset in memory\n");
+    s->loading = NULL;
+    pass(2000 * MS);
+    test_call a;
+    take(&a, "alice", 1);
+    settle();
+    assert_answered(&a);
+}
+
+static void refusals_have_their_reason(void **state)
+{
+    (void)state;
+    static const char *const why[] = {
+        "OOM command not allowed when used memory > 'maxmemory'.",
+        "NOPERM this user has no permissions to run the 'weir.ask' command",
+        "MISCONF Redis is configured to save RDB snapshots",
+        "BUSY Redis is busy running a script.",
+        "LOADING Redis is loading",
+        "CLUSTERDOWN The cluster is down",
+        "WRONGTYPE Operation against a key",
+        "READONLY You can't write against a read only replica.",
+        "MASTERDOWN Link with MASTER is down",
+        "NOAUTH Authentication required.",
+        "MOVED 99999 b:7001",
+        "MOVED 1 b:0",
+        "MOVED 1",
+        "ASK x b:7001",
+        "MOVED 1 /tmp/x:7001",
+        "ERR something else",
+    };
+    server *s = add_server(7000);
+    open_client();
+    settle();
+    for (size_t i = 0; i < sizeof why / sizeof *why; i++) {
+        char text[128];
+        snprintf(text, sizeof text, "-%s\r\n", why[i]);
+        s->error = text;
+        test_call a;
+        take(&a, "alice", 1);
+        settle();
+        assert_ended(&a, WEIR_REDIS_REFUSED);
+        assert_string_equal(a.why, why[i]);
+    }
+    assert_int_equal(s->dials, 1);
+    assert_string_equal(kit.log, "redis-up a:7000: the module\n"
+                                 "redis-refuses a:7000: OOM command not allowed when used memory > "
+                                 "'maxmemory'.\n"); /* once */
+}
+
+static void what_a_policy_cannot_is_an_answer(void **state)
+{
+    (void)state;
+    server *s = add_server(7000);
+    open_client();
+    settle();
+    test_call a;
+    s->error = "-ERR policy: 1/3 of a unit cannot be held\r\n";
+    take(&a, "alice", 1);
+    settle();
+    assert_ended(&a, WEIR_REDIS_ANSWERED);
+    assert_int_equal(a.question[0].status, WEIR_E_UNSUPPORTED);
+    assert_string_equal(a.question[0].reason, "policy: 1/3 of a unit cannot be held");
+    for (int i = 0; i < 100; i++) { /* there is an end to what is kept */
+        char text[64];
+        snprintf(text, sizeof text, "-ERR weir: %d\r\n", i);
+        s->error = text;
+        take(&a, "alice", 1);
+        settle();
+        assert_int_equal(a.question[0].status, WEIR_E_UNSUPPORTED);
+        assert_non_null(a.question[0].reason);
+    }
+    s->error = "-CROSSSLOT Keys in request don't hash to the same slot\r\n";
+    take(&a, "alice", 1);
+    settle();
+    assert_int_equal(a.question[0].status, WEIR_E_UNSUPPORTED);
+}
+
+static void throttles_by_the_module_alone(void **state)
+{
+    (void)state;
+    server *s = add_server(7000);
+    open_client();
+    test_call a;
+    ask_of(&a, WEIR_VERB_THROTTLE, "alice", 0, 50 * MS);
+    a.question[0].throttle = (weir_throttle){15, 30, 60, -1};
+    s->to_say = 2;
+    s->say[0] = "*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2\r\n";
+    s->say[1] = "-Cell error: Store error: Zero rates are not supported\r\n";
+    send_call(&a);
+    settle();
+    assert_ended(&a, WEIR_REDIS_ANSWERED);
+    assert_string_equal(s->last, "CL.THROTTLE weir:{alice}:#throttle 15 30 60 -1");
+    assert_int_equal(a.question[0].answer.limit, 16);
+    assert_int_equal(a.question[0].answer.retry_after_s, -1);
+    a.done = 0;
+    a.call.deadline_ns = kit.now_ns + MS;
+    send_call(&a);
+    settle();
+    assert_ended(&a, WEIR_REDIS_ANSWERED);
+    assert_int_equal(a.question[0].status, WEIR_E_RANGE);
+    assert_int_equal(a.question[0].throttle_status, WEIR_THROTTLE_ZERO_RATE);
+    s->has_module = false;
+    s->has_functions = true;
+    a.done = 0;
+    a.call.deadline_ns = kit.now_ns + MS;
+    send_call(&a);
+    settle();
+    assert_ended(&a, WEIR_REDIS_ANSWERED);
+    assert_int_equal(a.question[0].status, WEIR_E_UNSUPPORTED);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(prefers_the_module, setup, teardown),
+        cmocka_unit_test_setup_teardown(loads_functions_that_are_not_there, setup, teardown),
+        cmocka_unit_test_setup_teardown(uses_functions_that_are_there, setup, teardown),
+        cmocka_unit_test_setup_teardown(falls_back_to_a_script, setup, teardown),
+        cmocka_unit_test_setup_teardown(uses_what_it_is_told, setup, teardown),
+        cmocka_unit_test_setup_teardown(loads_again_what_was_lost, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_module_that_is_unloaded_is_missed, setup, teardown),
+        cmocka_unit_test_setup_teardown(does_not_load_for_ever, setup, teardown),
+        cmocka_unit_test_setup_teardown(says_who_it_is, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_replica_is_not_asked, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_server_that_loads_is_waited_for, setup, teardown),
+        cmocka_unit_test_setup_teardown(refusals_have_their_reason, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_a_policy_cannot_is_an_answer, setup, teardown),
+        cmocka_unit_test_setup_teardown(throttles_by_the_module_alone, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Masters by Sentinels: found, lost, and another one. */
+
+#include "engine/redis/client_kit_test.h"
+
+static const char master_a[] = "*2\r\n$1\r\nm\r\n$4\r\n7000\r\n";
+static const char master_b[] = "*2\r\n$1\r\nm\r\n$4\r\n7001\r\n";
+
+static server *guard[2], *srv[2];
+
+static void open_guarded(void)
+{
+    for (int i = 0; i < 2; i++) {
+        guard[i] = add_server((uint16_t)(26379 + i));
+        guard[i]->role = "sentinel";
+        guard[i]->master = master_a;
+        srv[i] = add_server((uint16_t)(7000 + i));
+    }
+    srv[1]->role = "slave";
+    kit.url[0] = "redis://s1";
+    kit.url[1] = "redis://s2:26380";
+    kit.options.urls_len = 2;
+    kit.options.sentinel = "mymaster";
+    open_client();
+}
+
+static void asks_the_master(void **state)
+{
+    (void)state;
+    kit.bytewise = true;
+    open_guarded();
+    test_call t;
+    take(&t, "alice", 1);
+    settle();
+    assert_answered(&t);
+    assert_int_equal(srv[0]->asks, 1);
+    assert_string_equal(line_to(7000)->host, "m");
+    assert_int_equal(guard[1]->dials, 0); /* one will do */
+    assert_string_equal(kit.log, "redis-up s1:26379: a Sentinel\n"
+                                 "redis-master m:7000: mymaster\n"
+                                 "redis-up m:7000: the module\n");
+    pass(60000 * MS);
+    assert_int_equal(guard[0]->dials, 1);
+    assert_int_equal(srv[0]->dials, 1);
+}
+
+static void follows_a_failover(void **state)
+{
+    (void)state;
+    open_guarded();
+    pass(5000 * MS);
+    server_dies(srv[0]);
+    test_call t, during;
+    pass(500 * MS);
+    take(&during, "alice", 1);
+    settle();
+    assert_ended(&during, WEIR_REDIS_UNREACHABLE);
+    guard[0]->master = guard[1]->master = master_b; /* before it knows itself */
+    pass(300 * MS);
+    assert_int_equal(srv[1]->asks, 0);
+    srv[1]->role = "master";
+    pass(2000 * MS);
+    take(&t, "alice", 2);
+    settle();
+    assert_answered(&t);
+    assert_int_equal(srv[1]->asks, 1);
+    assert_non_null(strstr(kit.log, "redis-master m:7001: mymaster\n"));
+    /* The old one comes back as a replica, and is nobody's. */
+    srv[0]->is_down = false;
+    srv[0]->role = "slave";
+    pass(10000 * MS);
+    assert_null(line_to(7000));
+}
+
+/* A master that is cut off from the others, but not from us. */
+static void follows_while_the_old_one_is_up(void **state)
+{
+    (void)state;
+    open_guarded();
+    pass(5000 * MS);
+    srv[1]->role = "master";
+    guard[0]->master = master_b;
+    pass(1100 * MS);
+    test_call t;
+    take(&t, "alice", 2);
+    settle();
+    assert_answered(&t);
+    assert_int_equal(srv[1]->asks, 1);
+    pass(10000 * MS);
+    assert_null(line_to(7000));
+}
+
+static void readonly_asks_again(void **state)
+{
+    (void)state;
+    open_guarded();
+    pass(500 * MS);
+    srv[0]->error = "-READONLY You can't write against a read only replica.\r\n";
+    srv[1]->role = "master";
+    guard[0]->master = master_b;
+    test_call t;
+    take(&t, "alice", 2);
+    pass(49 * MS);
+    assert_answered(&t);
+    assert_int_equal(srv[1]->asks, 1);
+}
+
+static void another_sentinel_will_do(void **state)
+{
+    (void)state;
+    open_guarded();
+    pass(1000 * MS);
+    server_dies(guard[0]);
+    pass(1000 * MS);
+    assert_int_equal(guard[1]->dials, 1);
+    test_call t;
+    take(&t, "alice", 1);
+    settle();
+    assert_answered(&t); /* with or without them */
+    guard[1]->is_hung = true;
+    guard[0]->is_down = false;
+    pass(5000 * MS);
+    assert_int_equal(lines_to(26379), 1);
+    assert_int_equal(srv[0]->dials, 1);
+}
+
+static void what_sentinels_do_not_know(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"*-1\r\n",
+                                      "*2\r\n$1\r\nm\r\n$5\r\n99999\r\n",
+                                      "*2\r\n$1\r\nm\r\n$1\r\nx\r\n",
+                                      "*2\r\n$0\r\n\r\n$4\r\n7000\r\n",
+                                      "*2\r\n$4\r\n/tmp\r\n$4\r\n7000\r\n",
+                                      "*2\r\n$1\r\nm\r\n$6\r\n070000\r\n",
+                                      "+OK\r\n",
+                                      "-ERR unknown command\r\n"};
+    open_guarded();
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        weir_redis_client_close(kit.client);
+        guard[0]->master = bad[i];
+        guard[1]->master = i % 2 ? master_a : bad[i];
+        open_client();
+        test_call t;
+        take(&t, "alice", 1);
+        pass(100 * MS);
+        assert_ended(&t, i % 2 ? WEIR_REDIS_ANSWERED : WEIR_REDIS_UNREACHABLE);
+    }
+}
+
+static void tells_sentinels_from_servers(void **state)
+{
+    (void)state;
+    open_guarded();
+    weir_redis_client_close(kit.client);
+    guard[0]->role = guard[1]->role = "master";
+    kit.log[0] = 0;
+    open_client();
+    pass(1000 * MS);
+    assert_non_null(strstr(kit.log, "redis-down s1:26379: it is no Sentinel\n"));
+    weir_redis_client_close(kit.client);
+    kit.options.sentinel = NULL;
+    kit.options.urls_len = 1;
+    kit.url[0] = "redis://s1:26379";
+    guard[0]->role = "sentinel";
+    kit.log[0] = 0;
+    open_client();
+    pass(1000 * MS);
+    assert_string_equal(kit.log, "redis-down s1:26379: it is a Sentinel: give the master's name\n");
+}
+
+static void each_has_its_own_password(void **state)
+{
+    (void)state;
+    kit.options.sentinel_password = "guard";
+    kit.options.user = "me";
+    kit.options.password = "secret";
+    open_guarded();
+    guard[0]->password = "guard";
+    srv[0]->password = "secret";
+    test_call t;
+    take(&t, "alice", 1);
+    settle();
+    assert_answered(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(asks_the_master, setup, teardown),
+        cmocka_unit_test_setup_teardown(follows_a_failover, setup, teardown),
+        cmocka_unit_test_setup_teardown(follows_while_the_old_one_is_up, setup, teardown),
+        cmocka_unit_test_setup_teardown(readonly_asks_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(another_sentinel_will_do, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_sentinels_do_not_know, setup, teardown),
+        cmocka_unit_test_setup_teardown(tells_sentinels_from_servers, setup, teardown),
+        cmocka_unit_test_setup_teardown(each_has_its_own_password, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,522 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* A Cluster of three as it is found, moves and falls apart; and servers that tell tales. */
+
+#include "engine/redis/client_kit_test.h"
+
+static char map[2][512]; /* room for texts */
+
+/* From slot to slot of a master, and a replica that is never dialled. */
+static int put_range(char *at, size_t size, int from, int to, const char *host, int port)
+{
+    return snprintf(at, size,
+                    "*4\r\n:%d\r\n:%d\r\n*4\r\n$%zu\r\n%s\r\n:%d\r\n$2\r\nid\r\n*0\r\n"
+                    "*3\r\n$3\r\nrep\r\n:7999\r\n$2\r\nid\r\n",
+                    from, to, strlen(host), host, port);
+}
+
+static const char *thirds(char *at, const char *host, int a, int b, int c)
+{
+    size_t len = (size_t)snprintf(at, 512, "*3\r\n");
+    len += (size_t)put_range(at + len, 512 - len, 0, 5460, host, a);
+    len += (size_t)put_range(at + len, 512 - len, 5461, 10922, host, b);
+    put_range(at + len, 512 - len, 10923, 16383, host, c);
+    return at;
+}
+
+/* A key of each third of the slots. */
+static const char *const in_third[3] = {"hello", "user:6", "foo"};
+
+static void find_keys(void)
+{
+    assert_in_range(weir_redis_slot("hello", 5), 0, 5460);
+    assert_in_range(weir_redis_slot("user:6", 6), 5461, 10922);
+    assert_in_range(weir_redis_slot("foo", 3), 10923, 16383);
+}
+
+static server *srv[3];
+
+static void open_cluster(void)
+{
+    find_keys();
+    const char *slots = thirds(map[0], "a", 7000, 7001, 7002);
+    for (int i = 0; i < 3; i++) {
+        srv[i] = add_server((uint16_t)(7000 + i));
+        srv[i]->slots = slots;
+    }
+    open_client();
+    settle();
+}
+
+static void asks_who_has_the_key(void **state)
+{
+    (void)state;
+    kit.bytewise = true;
+    open_cluster();
+    test_call t[3];
+    for (int i = 0; i < 3; i++)
+        take(&t[i], in_third[i], i);
+    settle();
+    for (int i = 0; i < 3; i++) {
+        assert_answered(&t[i]);
+        assert_int_equal(srv[i]->asks, 1);
+        assert_int_equal(srv[i]->dials, 1);
+    }
+    assert_null(line_to(7999));
+    assert_int_equal(srv[0]->slots_asked, 1);
+    assert_non_null(strstr(kit.log, "redis-slots a:7000: 3 masters, 16384 slots\n"));
+    assert_int_equal(count(&kit.counts.connected), 3);
+}
+
+static void any_node_of_it_is_a_beginning(void **state)
+{
+    (void)state;
+    find_keys();
+    kit.url[0] = "redis://gone:6999";
+    kit.url[1] = "redis://rep:7999";
+    kit.options.urls_len = 2;
+    server *replica = add_server(7999);
+    replica->role = "slave";
+    replica->slots = thirds(map[0], "a", 7000, 7001, 7002);
+    for (int i = 0; i < 3; i++)
+        srv[i] = add_server((uint16_t)(7000 + i));
+    open_client();
+    test_call t[3];
+    for (int i = 0; i < 3; i++)
+        take(&t[i], in_third[i], i);
+    settle();
+    for (int i = 0; i < 3; i++)
+        assert_answered(&t[i]);
+    assert_int_equal(replica->asks, 0);
+    pass(10000 * MS);
+    assert_null(line_to(7999)); /* it is not needed any more */
+}
+
+/* A node that only knows its own name says "" or "?" or nothing for it. */
+static void a_host_may_be_left_out(void **state)
+{
+    (void)state;
+    static const char *const none[] = {"*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$0\r\n\r\n:7001\r\n",
+                                       "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$1\r\n?\r\n:7001\r\n",
+                                       "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$-1\r\n:7001\r\n"};
+    server *seed = add_server(7000);
+    server *master = add_server(7001);
+    for (size_t i = 0; i < 3; i++) {
+        seed->slots = none[i];
+        open_client();
+        test_call t;
+        take(&t, "hello", 1);
+        settle();
+        assert_answered(&t);
+        assert_string_equal(line_to(7001)->host, "a");
+        if (i < 2)
+            weir_redis_client_close(kit.client);
+    }
+    assert_int_equal(seed->asks, 0);
+    assert_int_equal(master->asks, 3);
+}
+
+static void moved_is_followed_and_learnt(void **state)
+{
+    (void)state;
+    static const char *const moved[] = {"-MOVED 866 a:7001\r\n", "-MOVED 866 :7001\r\n",
+                                        "-MOVED 866 ?:7001\r\n"};
+    for (size_t i = 0; i < 3; i++) {
+        if (i > 0) {
+            assert_int_equal(teardown(NULL), 0);
+            setup(NULL);
+        }
+        open_cluster();
+        pass(1000 * MS);
+        const char *slots = thirds(map[1], "a", 7001, 7000, 7002);
+        for (int j = 0; j < 3; j++)
+            srv[j]->slots = slots;
+        srv[0]->error = moved[i];
+        test_call t, again, other;
+        take(&t, "hello", 1);
+        settle();
+        assert_answered(&t);
+        assert_int_equal(srv[0]->asks, 1);
+        assert_int_equal(srv[1]->asks, 1);
+        assert_int_equal(count(&kit.counts.redirected), 1);
+        srv[0]->error = NULL;
+        take(&again, "hello", 2);
+        take(&other, "user:6", 3); /* the map was asked for again */
+        settle();
+        assert_answered(&again);
+        assert_answered(&other);
+        assert_int_equal(srv[0]->asks, 2);
+        assert_int_equal(srv[1]->asks, 2);
+        assert_int_equal(srv[0]->slots_asked + srv[1]->slots_asked + srv[2]->slots_asked, 2);
+    }
+}
+
+static void the_map_is_not_asked_for_too_often(void **state)
+{
+    (void)state;
+    open_cluster();
+    for (int i = 0; i < 100; i++) { /* in one second */
+        srv[0]->said = 0;
+        srv[0]->to_say = 1;
+        srv[0]->say[0] = "-MOVED 866 a:7001\r\n";
+        test_call t;
+        take(&t, "hello", 1);
+        settle();
+        assert_answered(&t);
+        pass(10 * MS);
+    }
+    assert_in_range(srv[0]->slots_asked + srv[1]->slots_asked + srv[2]->slots_asked, 5, 12);
+}
+
+static void ask_is_followed_and_not_learnt(void **state)
+{
+    (void)state;
+    open_cluster();
+    srv[0]->to_say = 1;
+    srv[0]->say[0] = "-ASK 866 a:7001\r\n";
+    test_call t, again;
+    take(&t, "hello", 1);
+    settle();
+    assert_answered(&t);
+    assert_int_equal(srv[1]->askings, 1);
+    take(&again, "hello", 2);
+    settle();
+    assert_answered(&again);
+    assert_int_equal(srv[0]->asks, 2);
+    assert_int_equal(srv[1]->askings, 1);
+    assert_int_equal(srv[1]->asks, 1);
+}
+
+/* To a node that was never heard of. */
+static void ask_may_name_another_node(void **state)
+{
+    (void)state;
+    open_cluster();
+    server *fresh = add_server(7003);
+    srv[0]->error = "-ASK 866 a:7003\r\n";
+    test_call t;
+    take(&t, "hello", 1);
+    pass(10 * MS);
+    assert_answered(&t);
+    assert_int_equal(fresh->askings, 1);
+    pass(10000 * MS);
+    assert_null(line_to(7003));
+}
+
+static void redirects_end(void **state)
+{
+    (void)state;
+    open_cluster();
+    srv[0]->error = "-MOVED 866 a:7001\r\n";
+    srv[1]->error = "-MOVED 866 a:7000\r\n";
+    test_call t;
+    take(&t, "hello", 1);
+    settle();
+    assert_ended(&t, WEIR_REDIS_REFUSED);
+    assert_in_range(srv[0]->asks + srv[1]->asks, 3, 10);
+}
+
+static void tryagain_is_tried_again(void **state)
+{
+    (void)state;
+    open_cluster();
+    for (int i = 0; i < 3; i++)
+        srv[0]->say[i] = "-TRYAGAIN Multiple keys request during rehashing of slot\r\n";
+    srv[0]->to_say = 3;
+    test_call t, never;
+    take(&t, "hello", 1);
+    settle();
+    assert_int_equal(t.done, 0);
+    assert_int_equal(srv[0]->asks, 1); /* not at once */
+    pass(40 * MS);
+    assert_answered(&t);
+    assert_int_equal(srv[0]->asks, 4);
+    srv[0]->error = "-TRYAGAIN Multiple keys request during rehashing of slot\r\n";
+    take(&never, "hello", 1);
+    pass(60 * MS);
+    assert_ended(&never, WEIR_REDIS_REFUSED);
+    assert_memory_equal(never.why, "TRYAGAIN", 8);
+}
+
+static void readonly_looks_for_the_new_master(void **state)
+{
+    (void)state;
+    open_cluster();
+    pass(1000 * MS);
+    const char *slots = thirds(map[1], "a", 7003, 7001, 7002);
+    server *promoted = add_server(7003);
+    for (int i = 0; i < 3; i++)
+        srv[i]->slots = slots;
+    srv[0]->error = "-READONLY You can't write against a read only replica.\r\n";
+    test_call t;
+    take(&t, "hello", 1);
+    pass(50 * MS);
+    assert_answered(&t);
+    assert_int_equal(promoted->asks, 1);
+}
+
+static void a_lost_node_is_looked_for(void **state)
+{
+    (void)state;
+    open_cluster();
+    pass(3000 * MS);
+    server *promoted = add_server(7003);
+    server_dies(srv[0]);
+    pass(300 * MS);
+    test_call t, other;
+    take(&t, "hello", 1);
+    take(&other, "foo", 2);
+    settle();
+    assert_ended(&t, WEIR_REDIS_UNREACHABLE);
+    assert_answered(&other);                                   /* the others go on */
+    const char *slots = thirds(map[1], "a", 7003, 7001, 7002); /* it takes its place */
+    srv[1]->slots = srv[2]->slots = slots;
+    pass(1500 * MS);
+    take(&t, "hello", 3);
+    settle();
+    assert_answered(&t);
+    assert_int_equal(promoted->asks, 1);
+    assert_non_null(strstr(kit.log, "redis-slots a:7001") ? kit.log
+                                                          : strstr(kit.log, "redis-slots a:7002"));
+}
+
+static void all_nodes_may_be_lost(void **state)
+{
+    (void)state;
+    open_cluster();
+    for (int i = 0; i < 3; i++)
+        server_dies(srv[i]);
+    pass(10000 * MS);
+    for (int i = 0; i < 3; i++)
+        srv[i]->is_down = false;
+    pass(2000 * MS);
+    test_call t[3];
+    for (int i = 0; i < 3; i++)
+        take(&t[i], in_third[i], i);
+    settle();
+    for (int i = 0; i < 3; i++)
+        assert_answered(&t[i]);
+}
+
+static void slots_that_nobody_has_are_unreachable(void **state)
+{
+    (void)state;
+    server *s = add_server(7000);
+    s->slots = "*1\r\n*3\r\n:0\r\n:100\r\n*2\r\n$1\r\na\r\n:7000\r\n";
+    open_client();
+    test_call t;
+    take(&t, "hello", 1);
+    settle();
+    assert_ended(&t, WEIR_REDIS_UNREACHABLE);
+    s->slots = "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$1\r\na\r\n:7000\r\n";
+    pass(1000 * MS);
+    take(&t, "hello", 1);
+    settle();
+    assert_answered(&t);
+}
+
+static void takes_of_one_slot_alone(void **state)
+{
+    (void)state;
+    open_cluster();
+    test_call t;
+    ask_of(&t, WEIR_VERB_TAKE, "{org}:a", 1, 50 * MS);
+    t.question[1] = t.question[0];
+    t.question[1].key = bytes_of("{org}:b");
+    t.question[1].cost = 2;
+    t.call.len = 2;
+    t.call.all = true;
+    uint32_t slot = weir_redis_slot("{org", 4);
+    server *s = srv[slot < 5461 ? 0 : slot < 10923 ? 1 : 2];
+    s->to_say = 1;
+    s->say[0] = "*17\r\n:1\r\n:1\r\n:20\r\n:19\r\n:0\r\n:5\r\n:0\r\n:0\r\n:0\r\n"
+                ":0\r\n:20\r\n:1\r\n:-1\r\n:5\r\n:0\r\n:0\r\n:0\r\n";
+    send_call(&t);
+    settle();
+    assert_ended(&t, WEIR_REDIS_ANSWERED);
+    assert_string_equal(s->last, "WEIR.ASKALL 2 gcra 100/s burst 20 weir:{{org}:a}:api 1 "
+                                 "gcra 100/s burst 20 weir:{{org}:b}:api 2");
+    assert_int_equal(t.call.blocking, 1);
+    assert_int_equal(t.question[0].decision.remaining, 19);
+    assert_true(t.question[1].decision.never);
+    assert_int_equal(t.question[1].decision.retry_after_ns, INT64_MAX);
+    t.question[1].key = bytes_of("other");
+    t.call.deadline_ns = kit.now_ns + MS;
+    t.done = 0;
+    send_call(&t);
+    settle();
+    assert_ended(&t, WEIR_REDIS_ANSWERED);
+    assert_int_equal(t.question[0].status, WEIR_E_UNSUPPORTED);
+    assert_int_equal(s->asks, 1);
+}
+
+/* Keys and prefixes whose tag is not what stands in weir's braces. */
+static void slots_are_those_of_whole_names(void **state)
+{
+    (void)state;
+    static const char *const keys[] = {"}", "}x", "a}b", "{a}", "{", "{}", "x"};
+    static const char *const prefixes[] = {"weir:", "", "p{", "p{x}", "{}"};
+    open_cluster();
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        for (size_t j = 0; j < sizeof prefixes / sizeof *prefixes; j++) {
+            kit.client->prefix = prefixes[j];
+            kit.client->prefix_is_plain = !strchr(prefixes[j], '{');
+            weir_question q = {.key = bytes_of(keys[i]), .name = bytes_of("n")};
+            char name[128];
+            size_t len = weir_redis_key(prefixes[j], &q, true, name, sizeof name);
+            assert_int_equal(weir_redis_slot_of(kit.client, &q), weir_redis_slot(name, len));
+        }
+    }
+}
+
+static void a_cluster_may_hide(void **state)
+{
+    (void)state;
+    server *a = add_server(7000), *b = add_server(7001);
+    open_client(); /* it says that it is none: who may not ask for the map hears the same */
+    test_call t;
+    take(&t, "foo", 1);
+    settle();
+    assert_answered(&t);
+    a->error = "-MOVED 12182 a:7001\r\n";
+    take(&t, "foo", 2);
+    settle();
+    assert_answered(&t);
+    assert_int_equal(b->asks, 1);
+    a->error = NULL;
+    test_call other;
+    take(&other, "hello", 3);
+    take(&t, "foo", 3);
+    settle();
+    assert_answered(&other);
+    assert_answered(&t);
+    assert_int_equal(b->asks, 2);
+}
+
+static void only_the_first_of_several_servers_is_one(void **state)
+{
+    (void)state;
+    kit.url[1] = "redis://a:7001";
+    kit.options.urls_len = 2;
+    server *b = add_server(7001);
+    open_client();
+    test_call t;
+    ask_of(&t, WEIR_VERB_TAKE, "foo", 1, 10000 * MS);
+    send_call(&t);
+    pass(1000 * MS);
+    assert_int_equal(b->asks, 0);
+    add_server(7000);
+    pass(3000 * MS);
+    assert_answered(&t);
+    assert_int_equal(b->asks, 0);
+    pass(10000 * MS);
+    assert_null(line_to(7001));
+}
+
+static void tales_are_not_believed(void **state)
+{
+    (void)state;
+    static const char *const tales[] = {
+        "*1\r\n:5\r\n",
+        "+OK\r\n",
+        "*1\r\n*3\r\n:0\r\n:16384\r\n*2\r\n$1\r\na\r\n:7000\r\n",
+        "*1\r\n*3\r\n:-1\r\n:5\r\n*2\r\n$1\r\na\r\n:7000\r\n",
+        "*1\r\n*3\r\n:6\r\n:5\r\n*2\r\n$1\r\na\r\n:7000\r\n",
+        "*1\r\n*3\r\n:0\r\n:5\r\n*2\r\n$1\r\na\r\n:0\r\n",
+        "*1\r\n*3\r\n:0\r\n:5\r\n*2\r\n$1\r\na\r\n:65536\r\n",
+        "*1\r\n*3\r\n:0\r\n:5\r\n*2\r\n$4\r\n/tmp\r\n:1\r\n",
+        "*1\r\n*3\r\n:0\r\n:5\r\n*1\r\n$1\r\na\r\n",
+        "*1\r\n*3\r\n+a\r\n:5\r\n*2\r\n$1\r\na\r\n:7000\r\n",
+        ("*2\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$1\r\na\r\n:7000\r\n*3\r\n:0\r\n:1\r\n*2\r\n$1\r\na\r\n"
+         ":7000\r\n"),
+        "*-1\r\n",
+    };
+    server *s = add_server(7000);
+    open_client();
+    settle();
+    for (size_t i = 0; i < sizeof tales / sizeof *tales; i++) {
+        weir_redis_client_close(kit.client);
+        s->slots = tales[i];
+        kit.log[0] = 0;
+        open_client();
+        settle();
+        assert_non_null(strstr(kit.log, "its map of the Cluster makes no sense"));
+    }
+    s->slots = thirds(map[0], "a", 7000, 7000, 7000);
+    pass(3000 * MS);
+    test_call t;
+    take(&t, "hello", 1);
+    settle();
+    assert_answered(&t);
+}
+
+/* A new thousand of nodes with every map. */
+static void nodes_are_bounded(void **state)
+{
+    (void)state;
+    server *s = add_server(7000);
+    enum { ENTRIES = 2000 };
+    char *text = malloc(ENTRIES * 64);
+    for (int round = 0; round < 4; round++) {
+        size_t len = (size_t)sprintf(text, "*%d\r\n", ENTRIES);
+        for (int i = 0; i < ENTRIES; i++)
+            len += (size_t)sprintf(text + len, "*3\r\n:%d\r\n:%d\r\n*2\r\n$4\r\nh%03d\r\n:%d\r\n",
+                                   i, i, round, 10000 + i);
+        s->slots = text;
+        if (round == 0)
+            open_client();
+        pass(1100 * MS);
+        assert_in_range(kit.client->nodes_end, 1, WEIR_REDIS_NODES_MAX);
+    }
+    s->slots = thirds(map[0], "a", 7000, 7000, 7000);
+    pass(2000 * MS);
+    test_call t;
+    take(&t, "hello", 1);
+    settle();
+    assert_answered(&t);
+    free(text);
+}
+
+static void a_silent_node_is_not_asked_twice(void **state)
+{
+    (void)state;
+    open_cluster();
+    srv[1]->is_hung = srv[2]->is_hung = true;
+    const char *slots = thirds(map[1], "a", 7001, 7001, 7002);
+    srv[0]->slots = slots;
+    srv[0]->to_say = 1;
+    srv[0]->say[0] = "-CLUSTERDOWN The cluster is down\r\n";
+    test_call t;
+    take(&t, "hello", 1);
+    settle();
+    assert_ended(&t, WEIR_REDIS_REFUSED);
+    pass(2000 * MS);
+    assert_non_null(strstr(kit.log, "redis-slots a:7000: 2 masters"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(asks_who_has_the_key, setup, teardown),
+        cmocka_unit_test_setup_teardown(any_node_of_it_is_a_beginning, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_host_may_be_left_out, setup, teardown),
+        cmocka_unit_test_setup_teardown(moved_is_followed_and_learnt, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_map_is_not_asked_for_too_often, setup, teardown),
+        cmocka_unit_test_setup_teardown(ask_is_followed_and_not_learnt, setup, teardown),
+        cmocka_unit_test_setup_teardown(ask_may_name_another_node, setup, teardown),
+        cmocka_unit_test_setup_teardown(redirects_end, setup, teardown),
+        cmocka_unit_test_setup_teardown(tryagain_is_tried_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(readonly_looks_for_the_new_master, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_lost_node_is_looked_for, setup, teardown),
+        cmocka_unit_test_setup_teardown(all_nodes_may_be_lost, setup, teardown),
+        cmocka_unit_test_setup_teardown(slots_that_nobody_has_are_unreachable, setup, teardown),
+        cmocka_unit_test_setup_teardown(takes_of_one_slot_alone, setup, teardown),
+        cmocka_unit_test_setup_teardown(slots_are_those_of_whole_names, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_cluster_may_hide, setup, teardown),
+        cmocka_unit_test_setup_teardown(only_the_first_of_several_servers_is_one, setup, teardown),
+        cmocka_unit_test_setup_teardown(tales_are_not_believed, setup, teardown),
+        cmocka_unit_test_setup_teardown(nodes_are_bounded, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_silent_node_is_not_asked_twice, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

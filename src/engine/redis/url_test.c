@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* URLs and options by table: what is good, and what is said of what is not. */
+
+#include "engine/redis/url.h"
+
+#include "engine/redis/client.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void good(const char *text, const char *host, int port, const char *user,
+                 const char *password, unsigned database)
+{
+    weir_redis_url u;
+    weir_redis_error e;
+    assert_int_equal(weir_redis_url_read(text, &u, &e), WEIR_OK);
+    assert_string_equal(u.host, host);
+    assert_int_equal(u.port, port);
+    assert_string_equal(u.user, user);
+    assert_string_equal(u.password, password ? password : "");
+    assert_int_equal(u.has_password, password != NULL);
+    assert_int_equal(u.database, database);
+    assert_int_equal(u.tls, strncmp(text, "rediss:", 7) == 0);
+}
+
+static void reads_urls(void **state)
+{
+    (void)state;
+    good("redis://localhost", "localhost", 0, "", NULL, 0);
+    good("redis://localhost/", "localhost", 0, "", NULL, 0);
+    good("rediss://10.0.0.1:6380/15", "10.0.0.1", 6380, "", NULL, 15);
+    good("redis://[::1]", "::1", 0, "", NULL, 0);
+    good("redis://[fe80::1%25eth0]:7/2", "fe80::1%eth0", 7, "", NULL, 2);
+    good("redis://me:secret@h:1", "h", 1, "me", "secret", 0);
+    good("redis://:secret@h", "h", 0, "", "secret", 0);
+    good("redis://:@h", "h", 0, "", "", 0);
+    good("redis://me:p@ss@h", "h", 0, "me", "p@ss", 0);
+    good("redis://a%3Ab:%40%2f%25@h", "h", 0, "a:b", "@/%", 0);
+    good("unix:///run/redis.sock", "/run/redis.sock", 0, "", NULL, 0);
+    good("unix:///run/a%20b?db=3", "/run/a b", 0, "", NULL, 3);
+}
+
+static void refuses_what_is_none(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {
+        "",
+        "localhost",
+        "localhost:6379",
+        "http://h",
+        "redis:/h",
+        "redis://",
+        "redis://:6379",
+        "redis://h:0",
+        "redis://h:65536",
+        "redis://h:",
+        "redis://h:12x",
+        "redis://h/x",
+        "redis://h/1/2",
+        "redis://h?db=1",
+        "redis://me@h",
+        "redis://a:%4@h",
+        "redis://a:%zz@h",
+        "redis://a:%@h",
+        "redis://a:b@",
+        "redis://[::1",
+        "redis://[]",
+        "redis://[::1]x",
+        "redis://::1",
+        "redis://h /",
+        "redis://a:%00@h",
+        "redis://h%0a",
+        "redis:///tmp/x",
+        "unix://run",
+        "unix://",
+        "unix:///x?db=",
+        "unix:///x?db=x",
+        "unix:///x?x",
+        "unix:///x#",
+        "redis://%2ftmp",
+        "redis://h/99999999999",
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        weir_redis_url u;
+        weir_redis_error e = {""};
+        assert_int_equal(weir_redis_url_read(bad[i], &u, &e), WEIR_E_SYNTAX);
+        assert_true(strlen(e.text) > 20 && !strchr(e.text, '\n'));
+        assert_int_equal(weir_redis_url_read(bad[i], &u, NULL), WEIR_E_SYNTAX);
+    }
+    char longer[1200] = "redis://";
+    memset(longer + 8, 'a', 1000);
+    weir_redis_url u;
+    weir_redis_error e;
+    assert_int_equal(weir_redis_url_read(longer, &u, &e), WEIR_E_SYNTAX);
+    strcpy(longer + 1000, ":x@h");
+    assert_int_equal(weir_redis_url_read(longer, &u, &e), WEIR_E_SYNTAX);
+}
+
+static void never_quotes_a_password(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"redis://me:hunter2@h:99999", "redis://me:hunter2@h/x",
+                                      "redis://me:hunter2%@h", "http://me:hunter2@h",
+                                      "redis://hunter2@h"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        weir_redis_options o = {.urls = &bad[i], .urls_len = 1};
+        weir_redis_error e;
+        assert_int_not_equal(weir_redis_options_check(&o, &e), WEIR_OK);
+        assert_null(strstr(e.text, "hunter2"));
+    }
+}
+
+#define REFUSED(expected, change)                                                                  \
+    do {                                                                                           \
+        weir_redis_options o = {.urls = &url, .urls_len = 1};                                      \
+        change;                                                                                    \
+        weir_redis_error e = {""};                                                                 \
+        assert_int_not_equal(weir_redis_options_check(&o, &e), WEIR_OK);                           \
+        if (!strstr(e.text, expected))                                                             \
+            assert_string_equal(e.text, expected);                                                 \
+    } while (0)
+
+static void checks_options(void **state)
+{
+    (void)state;
+    const char *url = "redis://h", *two[] = {"redis://a", "redis://b/1"},
+               *mixed[] = {"redis://a", "rediss://b"};
+    char longer[600];
+    memset(longer, 'a', sizeof longer - 1);
+    longer[sizeof longer - 1] = 0;
+    weir_redis_options fine = {.urls = &url, .urls_len = 1};
+    assert_int_equal(weir_redis_options_check(&fine, NULL), WEIR_OK);
+    REFUSED("there are 0 URLs", o.urls_len = 0);
+    REFUSED("there are 65 URLs", o.urls_len = 65);
+    REFUSED("URL 2 has database 1", o.urls = two; o.urls_len = 2);
+    REFUSED("all or none", o.urls = mixed; o.urls_len = 2);
+    REFUSED("no URL with rediss://", o.tls_insecure = true);
+    REFUSED("user is given without password", o.user = "me");
+    REFUSED("sentinel user is given", o.sentinel = "m"; o.sentinel_user = "me");
+    REFUSED("no name of a master", o.sentinel_password = "x");
+    REFUSED("the master's name", o.sentinel = "");
+    REFUSED("more than 511 bytes", o.password = longer);
+    REFUSED("the prefix has more than 64", o.prefix = longer);
+    REFUSED("by is not", o.by = (weir_redis_by)4);
+    REFUSED("on_error is not", o.on_error = (weir_redis_on_error)3);
+    REFUSED("the deadline is not", o.deadline_ns = 999999);
+    REFUSED("the deadline is not", o.deadline_ns = 60000000001);
+    REFUSED("in_flight is not", o.in_flight = (1 << 20) + 1);
+    url = "rediss://h";
+    REFUSED("given together or not", o.tls_cert = "a");
+    url = "nonsense";
+    REFUSED("a URL begins with redis://", o.in_flight = 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reads_urls),
+        cmocka_unit_test(refuses_what_is_none),
+        cmocka_unit_test(never_quotes_a_password),
+        cmocka_unit_test(checks_options),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

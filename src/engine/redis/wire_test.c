@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* What is said for a call, to the byte and never past its room; keys and slots; calendar windows;
+ * and which figures are believed. */
+
+#include "engine/redis/client_inside.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static weir_policy policy;
+static weir_redis_bounds bounds[WEIR_REDIS_ZONES];
+
+static weir_bytes bytes_of(const char *text)
+{
+    return (weir_bytes){text, strlen(text)};
+}
+
+static weir_question question_of(weir_verb verb, const char *key, int64_t cost)
+{
+    static const char text[] = "gcra 100/s burst 20";
+    assert_int_equal(weir_policy_parse(&policy, text, strlen(text), NULL, NULL), WEIR_OK);
+    return (weir_question){.verb = verb,
+                           .policy = &policy,
+                           .text = bytes_of(text),
+                           .name = bytes_of("api"),
+                           .key = bytes_of(key),
+                           .cost = cost};
+}
+
+/* What is said, in a block that ends where its room ends. */
+static char *said(const weir_redis_call *c, weir_redis_by by, int64_t now_ns)
+{
+    const weir_redis_speech s = {by,     "weir:", 5, "0123456789012345678901234567890123456789",
+                                 bounds, now_ns};
+    size_t room = weir_redis_wire_room(c, 5);
+    uint8_t *at = malloc(room);
+    size_t len = (size_t)(weir_redis_wire_put(at, c, &s) - at);
+    assert_true(len <= room);
+    char *ret = calloc(1, len + 1);
+    memcpy(ret, at, len);
+    free(at);
+    return ret;
+}
+
+static void says(const weir_redis_call *c, weir_redis_by by, const char *expected)
+{
+    char *text = said(c, by, 0);
+    assert_string_equal(text, expected);
+    free(text);
+}
+
+static void says_questions(void **state)
+{
+    (void)state;
+    weir_question q = question_of(WEIR_VERB_TAKE, "alice", 1);
+    weir_redis_call c = {.question = &q, .len = 1};
+    says(&c, WEIR_REDIS_BY_MODULE,
+         "*5\r\n$8\r\nWEIR.ASK\r\n$4\r\nTAKE\r\n$19\r\ngcra 100/s burst 20\r\n"
+         "$16\r\nweir:{alice}:api\r\n$1\r\n1\r\n");
+    q.verb = WEIR_VERB_GRANT;
+    q.cost = 2147483647;
+    char expected[512], name[64];
+    size_t len = weir_redis_key("weir:", &q, false, name, sizeof name);
+    assert_int_equal(len, 33);
+    snprintf(expected, sizeof expected,
+             "*7\r\n$5\r\nFCALL\r\n$8\r\nweir_ask\r\n$1\r\n1\r\n$33\r\n%.33s\r\n$5\r\nGRANT\r\n"
+             "$19\r\ngcra 100/s burst 20\r\n$10\r\n2147483647\r\n",
+             name);
+    says(&c, WEIR_REDIS_BY_FUNCTIONS, expected);
+    q.verb = WEIR_VERB_RESET;
+    snprintf(expected, sizeof expected,
+             "*8\r\n$7\r\nEVALSHA\r\n$40\r\n0123456789012345678901234567890123456789\r\n$1\r\n1\r\n"
+             "$33\r\n%.33s\r\n$8\r\nweir_ask\r\n$5\r\nRESET\r\n$19\r\ngcra 100/s burst 20\r\n"
+             "$1\r\n0\r\n",
+             name);
+    says(&c, WEIR_REDIS_BY_SCRIPT, expected);
+}
+
+static void says_several_as_one(void **state)
+{
+    (void)state;
+    weir_question q[2] = {question_of(WEIR_VERB_TAKE, "a", 1),
+                          question_of(WEIR_VERB_TAKE, "b", 22)};
+    q[1].name = bytes_of("");
+    weir_redis_call c = {.question = q, .len = 2, .all = true};
+    says(&c, WEIR_REDIS_BY_MODULE,
+         "*8\r\n$11\r\nWEIR.ASKALL\r\n$1\r\n2\r\n$19\r\ngcra 100/s burst 20\r\n"
+         "$12\r\nweir:{a}:api\r\n$1\r\n1\r\n$19\r\ngcra 100/s burst 20\r\n$9\r\nweir:{b}:\r\n"
+         "$2\r\n22\r\n");
+    char expected[512], name[2][64];
+    for (int i = 0; i < 2; i++)
+        name[i][weir_redis_key("weir:", &q[i], false, name[i], sizeof *name)] = 0;
+    snprintf(expected, sizeof expected,
+             "*9\r\n$5\r\nFCALL\r\n$12\r\nweir_ask_all\r\n$1\r\n2\r\n$29\r\n%s\r\n$26\r\n%s\r\n"
+             "$19\r\ngcra 100/s burst 20\r\n$1\r\n1\r\n$19\r\ngcra 100/s burst 20\r\n$2\r\n22\r\n",
+             name[0], name[1]);
+    says(&c, WEIR_REDIS_BY_FUNCTIONS, expected);
+    c.len = 1; /* one alone is still said as several are: its reply has one more figure */
+    char *text = said(&c, WEIR_REDIS_BY_FUNCTIONS, 0);
+    assert_memory_equal(text, "*6\r\n", 4);
+    free(text);
+    assert_int_equal(weir_redis_wire_figures(&c), 9);
+}
+
+static void names_keys(void **state)
+{
+    (void)state;
+    weir_question q = question_of(WEIR_VERB_TAKE, "{org1}:alice", 1);
+    char name[64];
+    size_t len = weir_redis_key("weir:", &q, true, name, sizeof name);
+    assert_int_equal(len, 23);
+    assert_memory_equal(name, "weir:{{org1}:alice}:api", 23);
+    /* FNV-1a, 64 bits, by its published vectors. */
+    q.text = bytes_of("foobar");
+    len = weir_redis_key("p", &q, false, name, sizeof name);
+    assert_memory_equal(name + len - 17, "#85944171f73967e8", 17);
+    q.text = bytes_of("");
+    len = weir_redis_key("p", &q, false, name, sizeof name);
+    assert_memory_equal(name + len - 17, "#cbf29ce484222325", 17);
+    /* As much as fits. */
+    memset(name, '!', sizeof name);
+    assert_int_equal(weir_redis_key("p", &q, false, name, 5), len);
+    assert_memory_equal(name, "p{{or!!", 7);
+}
+
+static void finds_slots(void **state)
+{
+    (void)state;
+    assert_int_equal(weir_redis_slot("123456789", 9), 12739); /* the vector of the Cluster's spec */
+    assert_int_equal(weir_redis_slot("", 0), 0);
+    assert_int_equal(weir_redis_slot("foo", 3), 12182);
+    assert_int_equal(weir_redis_slot("a{foo}b", 7), 12182);
+    assert_int_equal(weir_redis_slot("{foo}{bar}", 10), 12182);
+    assert_int_not_equal(weir_redis_slot("{}foo", 5), 12182);
+    assert_int_equal(weir_redis_slot("{", 1), weir_redis_slot_of_tag("{", 1));
+    assert_int_equal(weir_redis_slot("foo{{bar}}zap", 13), weir_redis_slot_of_tag("{bar", 4));
+}
+
+/* ---- calendar windows ------------------------------------------------------------------------ */
+
+/* Days that begin at 1:00, and the first one at 0. */
+static weir_span day(const weir_zone *zone, weir_calendar unit, int64_t t_ns)
+{
+    (void)zone;
+    (void)unit;
+    const int64_t h = 3600000000000;
+    int64_t n = (t_ns - h) / (24 * h);
+    if (t_ns < h)
+        return (weir_span){0, h};
+    return (weir_span){h + n * 24 * h, h + (n + 1) * 24 * h};
+}
+
+static void says_windows(void **state)
+{
+    (void)state;
+    weir_question q = question_of(WEIR_VERB_TAKE, "a", 1);
+    weir_policy two = policy;
+    two.layers = 2;
+    two.layer[1] = policy.layer[0];
+    two.layer[1].algorithm = WEIR_FIXED_WINDOW;
+    two.layer[1].calendar = WEIR_DAY;
+    two.layer[1].zone = (const weir_zone *)&two; /* not looked at */
+    two.layer[1].window = day;
+    q.policy = &two;
+    weir_redis_call c = {.question = &q, .len = 1};
+    memset(bounds, 0, sizeof bounds);
+    const int64_t h = 3600000000000;
+    for (int i = 0; i < 2; i++) { /* the second time from what is known */
+        char *text = said(&c, WEIR_REDIS_BY_FUNCTIONS, 30 * h);
+        assert_memory_equal(text, "*11\r\n", 5);
+        assert_non_null(strstr(text, "\r\n$1\r\n1\r\n$10\r\n3600000000\r\n$11\r\n90000000000\r\n"
+                                     "$12\r\n176400000000\r\n$12\r\n262800000000\r\n"));
+        free(text);
+    }
+    char *text = said(&c, WEIR_REDIS_BY_SCRIPT, 0); /* the first of all */
+    assert_memory_equal(text, "*12\r\n", 5);
+    assert_non_null(strstr(text, "\r\n$1\r\n0\r\n$1\r\n0\r\n$10\r\n3600000000\r\n"
+                                 "$11\r\n90000000000\r\n"));
+    free(text);
+    text = said(&c, WEIR_REDIS_BY_MODULE, 30 * h); /* which has zones of its own */
+    assert_memory_equal(text, "*5\r\n", 4);
+    free(text);
+    two.layer[1].zone = NULL; /* UTC is known everywhere */
+    text = said(&c, WEIR_REDIS_BY_FUNCTIONS, 30 * h);
+    assert_memory_equal(text, "*7\r\n", 4);
+    free(text);
+}
+
+/* The longest of everything stays in its room. */
+static void has_room(void **state)
+{
+    (void)state;
+    static char key[65536], name[256], text[1024];
+    memset(key, 'k', sizeof key);
+    memset(name, 'n', sizeof name);
+    memset(text, 't', sizeof text);
+    weir_policy zoned;
+    (void)question_of(WEIR_VERB_TAKE, "a", 1);
+    zoned = policy;
+    zoned.layers = WEIR_LAYERS_MAX;
+    for (int i = 0; i < WEIR_LAYERS_MAX; i++) {
+        zoned.layer[i] = policy.layer[0];
+        zoned.layer[i].calendar = WEIR_DAY;
+        zoned.layer[i].zone = (const weir_zone *)&zoned;
+        zoned.layer[i].window = day;
+    }
+    weir_question q[WEIR_TAKE_MANY_MAX];
+    for (int i = 0; i < WEIR_TAKE_MANY_MAX; i++)
+        q[i] = (weir_question){.policy = &zoned,
+                               .text = {text, sizeof text},
+                               .name = {name, sizeof name},
+                               .key = {key, sizeof key},
+                               .cost = INT64_MIN};
+    for (int by = WEIR_REDIS_BY_MODULE; by <= WEIR_REDIS_BY_SCRIPT; by++) {
+        weir_redis_call all = {.question = q, .len = WEIR_TAKE_MANY_MAX, .all = true};
+        weir_redis_call one = {.question = q, .len = 1};
+        free(said(&all, (weir_redis_by)by, WEIR_NOW_NS_MAX));
+        free(said(&one, (weir_redis_by)by, WEIR_NOW_NS_MAX));
+    }
+    q[0].verb = WEIR_VERB_THROTTLE;
+    q[0].throttle = (weir_throttle){INT64_MIN, INT64_MIN, INT64_MIN, INT64_MIN};
+    weir_redis_call throttle = {.question = q, .len = 1};
+    free(said(&throttle, WEIR_REDIS_BY_MODULE, 0));
+}
+
+/* ---- figures --------------------------------------------------------------------------------- */
+
+static void believes_what_may_be(void **state)
+{
+    (void)state;
+    weir_question q = question_of(WEIR_VERB_GRANT, "a", 9);
+    weir_redis_call c = {.question = &q, .len = 1};
+    const int64_t denied[8] = {0, 20, 0, 1500, 200000, 0, 0, 9};
+    assert_true(weir_redis_wire_answer(&c, denied));
+    assert_int_equal(q.decision.retry_after_ns, 1500000);
+    assert_int_equal(q.decision.reset_after_ns, 200000000);
+    assert_int_equal(q.granted, 9);
+    assert_false(q.decision.allowed || q.decision.never);
+    /* One figure at a time that cannot be. */
+    static const int64_t wrong[8][3] = {{-1, 2, 7},
+                                        {-1, (int64_t)WEIR_LIMIT_MAX + 1, INT64_MIN},
+                                        {-1, 21, INT64_MAX},
+                                        {-2, INT64_MAX, INT64_MIN},
+                                        {-1, INT64_MAX, INT64_MIN},
+                                        {-1, INT64_MAX, INT64_MIN},
+                                        {-1, 1, INT64_MAX},
+                                        {-1, 10, INT64_MAX}};
+    for (int i = 0; i < 8; i++) {
+        for (int j = 0; j < 3; j++) {
+            int64_t f[8];
+            memcpy(f, denied, sizeof f);
+            f[i] = wrong[i][j];
+            assert_false(weir_redis_wire_answer(&c, f));
+        }
+    }
+    const int64_t allowed_later[8] = {1, 20, 0, 1500, 200000, 0, 0, 0};
+    assert_false(weir_redis_wire_answer(&c, allowed_later));
+    c.all = true;
+    const int64_t all[9] = {1, 1, 20, 19, 0, 50, 0, 0, 0};
+    assert_true(weir_redis_wire_answer(&c, all));
+    assert_int_equal(c.blocking, 1);
+    const int64_t none[9] = {2, 1, 20, 19, 0, 50, 0, 0, 0};
+    assert_false(weir_redis_wire_answer(&c, none));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(says_questions),       cmocka_unit_test(says_several_as_one),
+        cmocka_unit_test(names_keys),           cmocka_unit_test(finds_slots),
+        cmocka_unit_test(says_windows),         cmocka_unit_test(has_room),
+        cmocka_unit_test(believes_what_may_be),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* The door of the module for Redis: commands of the server, at times that the vectors say, with a
+ * replica that must follow to the byte. It answers in whole microseconds. */
+
+#include "vectors.h"
+
+#include "module_server.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct module_ctx {
+    const char *policy;
+} module_ctx;
+
+static module_bytes text_of(const char *text)
+{
+    return (module_bytes){text, strlen(text)};
+}
+
+static bool begin(void *ctx, const char *policy)
+{
+    module_ctx *m = ctx;
+    m->policy = policy;
+    module_server_open();
+    return true;
+}
+
+static void end(void *ctx)
+{
+    (void)ctx;
+    module_server_close();
+}
+
+static weir_status ask(void *ctx, const step *s, weir_decision *ret)
+{
+    const module_ctx *m = ctx;
+    char cost[24];
+    snprintf(cost, sizeof cost, "%" PRId64, s->cost);
+    const module_bytes args[] = {text_of("WEIR.ASK"), text_of(s->refund ? "refund" : "take"),
+                                 text_of(m->policy), text_of("k"), text_of(cost)};
+    module_server_set_time(s->t_ns);
+    const module_reply *r = module_server_run(args, 5);
+    if (!r || r->failed) {
+        bool refused = r && strstr(r->error, "cannot give back");
+        if (!refused)
+            fprintf(stderr, "    replied: %s\n", r ? r->error : "nothing");
+        return refused ? WEIR_E_UNSUPPORTED : WEIR_E_SYNTAX;
+    }
+    const int64_t *v = r->integer + 1;
+    *ret = (weir_decision){
+        .allowed = v[0] == 1,
+        .limit = v[1],
+        .remaining = v[2],
+        .never = v[3] == -1,
+        .retry_after_ns = v[3] == -1 ? INT64_MAX : v[3] * 1000,
+        .reset_after_ns = v[4] * 1000,
+        .delay_ns = v[5] * 1000,
+        .layer = (uint32_t)v[6],
+    };
+    return r->len == 9 ? WEIR_OK : WEIR_E_SYNTAX;
+}
+
+static int64_t to_us(int64_t ns)
+{
+    return ns == INT64_MAX ? ns : (ns / 1000 + (ns % 1000 > 0)) * 1000;
+}
+
+static void round_up(weir_decision *d)
+{
+    d->retry_after_ns = to_us(d->retry_after_ns);
+    d->reset_after_ns = to_us(d->reset_after_ns);
+    d->delay_ns = to_us(d->delay_ns);
+}
+
+int main(int argc, char **argv)
+{
+    module_ctx m = {0};
+    door d = {
+        .name = "module", .begin = begin, .ask = ask, .round = round_up, .end = end, .ctx = &m};
+    return vectors_run(&d, argc - 1, argv + 1);
+}

@@ -1,0 +1,605 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* The server that the module is tested in without one. */
+
+#include "module_server.h"
+
+#include "modules/redis/clock.h"
+#include "modules/redis/decide.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#define CHECK(x)                                                                                   \
+    do {                                                                                           \
+        if (!(x)) {                                                                                \
+            fprintf(stderr, "module server: line %d: %s\n", __LINE__, #x);                         \
+            abort();                                                                               \
+        }                                                                                          \
+    } while (0)
+
+int RedisModule_OnLoad(redis_ctx *ctx, redis_string **argv, int argc);
+
+enum { DATABASES = 2, COMMANDS_MAX = 32, KEYS_MAX = 64, TOLD_MAX = 16 };
+
+struct redis_string {
+    char *at;
+    size_t len;
+};
+
+typedef struct stored {
+    redis_string name;
+    void *value;
+    long long expires_ms;
+} stored;
+
+struct redis_key {
+    int database, mode;
+    const redis_string *name;
+    bool open;
+};
+
+struct redis_ctx {
+    int (*get_api)(const char *name, void *ret); /* the first, as the module expects it */
+    int database;
+};
+
+struct redis_type {
+    redis_type_methods methods;
+};
+
+struct redis_io { /* strings that are read, or what was written */
+    const uint8_t *at;
+    size_t left;
+    bool failed;
+    char *written;
+    size_t written_len;
+};
+
+struct redis_digest {
+    size_t bytes;
+};
+
+typedef struct told { /* to replicas: DEL or WEIR.STATE */
+    redis_string arg[4];
+    int args;
+} told;
+
+static struct {
+    struct redis_type type;
+    struct {
+        char name[32];
+        redis_command_fn fn;
+    } command[COMMANDS_MAX];
+    size_t commands;
+    stored key[DATABASES][KEYS_MAX];
+    size_t keys[DATABASES];
+    module_reply reply;
+    told told[TOLD_MAX];
+    size_t told_len;
+    int64_t now_ns;
+    char *saved;
+} server;
+
+/* ---- the clock, in the place of the module's own --------------------------------------------- */
+
+void weir_moment_start(void)
+{
+}
+
+weir_moment weir_moment_now(void)
+{
+    return (weir_moment){server.now_ns, server.now_ns};
+}
+
+void module_server_set_time(int64_t now_ns)
+{
+    server.now_ns = now_ns;
+}
+
+/* ---- memory, which is told to be a little more than was asked for ---------------------------- */
+
+static void *fake_Alloc(size_t n)
+{
+    void *p = malloc(n + 1);
+    CHECK(p);
+    return p;
+}
+
+static void *fake_Calloc(size_t n, size_t size)
+{
+    void *p = calloc(n, size);
+    CHECK(p);
+    return p;
+}
+
+static void *fake_Realloc(void *p, size_t n)
+{
+    p = realloc(p, n);
+    CHECK(p);
+    return p;
+}
+
+static void fake_Free(void *p)
+{
+    free(p);
+}
+
+static size_t fake_MallocSize(void *p)
+{
+    return p ? 16 : 0;
+}
+
+/* ---- replies --------------------------------------------------------------------------------- */
+
+static int note(int64_t v)
+{
+    if (server.reply.len < MODULE_SERVER_REPLIES)
+        server.reply.integer[server.reply.len] = v;
+    server.reply.len++;
+    return REDIS_OK;
+}
+
+static int fake_ReplyWithLongLong(redis_ctx *ctx, long long v)
+{
+    (void)ctx;
+    return note(v);
+}
+
+static int fake_ReplyWithArray(redis_ctx *ctx, long len)
+{
+    (void)ctx;
+    CHECK(len >= 0);
+    return note(len);
+}
+
+static int fake_ReplyWithSimpleString(redis_ctx *ctx, const char *text)
+{
+    (void)ctx;
+    (void)text;
+    return note(0);
+}
+
+static int fake_ReplyWithStringBuffer(redis_ctx *ctx, const char *at, size_t len)
+{
+    (void)ctx;
+    for (volatile size_t i = 0; i < len; i++)
+        (void)at[i]; /* it is all there */
+    return note(0);
+}
+
+static int fake_ReplyWithNull(redis_ctx *ctx)
+{
+    (void)ctx;
+    return note(0);
+}
+
+static int fake_ReplyWithError(redis_ctx *ctx, const char *text)
+{
+    (void)ctx;
+    CHECK(server.reply.len == 0 && strcspn(text, "\r\n") == strlen(text));
+    server.reply.failed = true;
+    snprintf(server.reply.error, sizeof server.reply.error, "%s", text);
+    return REDIS_OK;
+}
+
+static int fake_WrongArity(redis_ctx *ctx)
+{
+    return fake_ReplyWithError(ctx, "ERR wrong number of arguments");
+}
+
+/* ---- keys ------------------------------------------------------------------------------------ */
+
+static bool same(const redis_string *a, const redis_string *b)
+{
+    return a->len == b->len && memcmp(a->at, b->at, a->len) == 0;
+}
+
+static stored *find(int database, const redis_string *name)
+{
+    for (size_t i = 0; i < server.keys[database]; i++) {
+        if (same(&server.key[database][i].name, name))
+            return &server.key[database][i];
+    }
+    return NULL;
+}
+
+static redis_string copy_of(const void *at, size_t len)
+{
+    redis_string s = {malloc(len + 1), len};
+    CHECK(s.at);
+    if (len > 0)
+        memcpy(s.at, at, len);
+    return s;
+}
+
+static void drop(int database, stored *k)
+{
+    if (k->value)
+        server.type.methods.free(k->value);
+    free(k->name.at);
+    *k = server.key[database][--server.keys[database]];
+}
+
+static void *fake_OpenKey(redis_ctx *ctx, redis_string *name, int mode)
+{
+    redis_key *k = malloc(sizeof *k);
+    CHECK(k && mode);
+    *k = (redis_key){ctx->database, mode, name, true};
+    if (!(mode & REDIS_WRITE) && !find(ctx->database, name)) {
+        free(k);
+        return NULL;
+    }
+    return k;
+}
+
+static void fake_CloseKey(redis_key *k)
+{
+    CHECK(k && k->open);
+    k->open = false;
+    free(k);
+}
+
+static int fake_KeyType(redis_key *k)
+{
+    return find(k->database, k->name) ? REDIS_KEY_OF_MODULE : REDIS_KEY_EMPTY;
+}
+
+static int fake_DeleteKey(redis_key *k)
+{
+    stored *at = find(k->database, k->name);
+    CHECK(at && (k->mode & REDIS_WRITE));
+    drop(k->database, at);
+    return REDIS_OK;
+}
+
+static int fake_SetAbsExpire(redis_key *k, long long at_ms)
+{
+    stored *at = find(k->database, k->name);
+    CHECK(at && (k->mode & REDIS_WRITE) && at_ms >= 0);
+    at->expires_ms = at_ms;
+    return REDIS_OK;
+}
+
+static redis_type *fake_ModuleTypeGetType(redis_key *k)
+{
+    return find(k->database, k->name) ? &server.type : NULL;
+}
+
+static void *fake_ModuleTypeGetValue(redis_key *k)
+{
+    return find(k->database, k->name)->value;
+}
+
+static int fake_ModuleTypeSetValue(redis_key *k, redis_type *type, void *value)
+{
+    CHECK(type == &server.type && value && !find(k->database, k->name));
+    CHECK((k->mode & REDIS_WRITE) && server.keys[k->database] < KEYS_MAX);
+    server.key[k->database][server.keys[k->database]++] =
+        (stored){copy_of(k->name->at, k->name->len), value, 0};
+    return REDIS_OK;
+}
+
+static int fake_ModuleTypeReplaceValue(redis_key *k, redis_type *type, void *value, void **old)
+{
+    stored *at = find(k->database, k->name);
+    CHECK(at && type == &server.type && (k->mode & REDIS_WRITE));
+    *old = at->value;
+    at->value = value;
+    return REDIS_OK;
+}
+
+static int fake_SignalModifiedKey(redis_ctx *ctx, redis_string *name)
+{
+    (void)ctx;
+    CHECK(name);
+    return REDIS_OK;
+}
+
+static int fake_NotifyKeyspaceEvent(redis_ctx *ctx, int type, const char *event, redis_string *name)
+{
+    (void)ctx;
+    CHECK(type && event && name);
+    return REDIS_OK;
+}
+
+/* ---- to replicas ----------------------------------------------------------------------------- */
+
+static int fake_Replicate(redis_ctx *ctx, const char *command, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    told *t = &server.told[server.told_len];
+    CHECK(ctx->database == 0 && server.told_len < TOLD_MAX);
+    t->arg[0] = copy_of(command, strlen(command));
+    t->args = 1;
+    for (; *format; format++) {
+        char number[32];
+        redis_string *to = &t->arg[t->args++];
+        if (*format == 's') {
+            const redis_string *s = va_arg(args, redis_string *);
+            *to = copy_of(s->at, s->len);
+        } else if (*format == 'l') {
+            int len = snprintf(number, sizeof number, "%lld", va_arg(args, long long));
+            *to = copy_of(number, (size_t)len);
+        } else {
+            CHECK(*format == 'b');
+            const char *at = va_arg(args, const char *);
+            *to = copy_of(at, va_arg(args, size_t));
+        }
+    }
+    va_end(args);
+    server.told_len++;
+    return REDIS_OK;
+}
+
+static int fake_ReplicateVerbatim(redis_ctx *ctx)
+{
+    (void)ctx;
+    return REDIS_OK;
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+static void fake_SaveStringBuffer(redis_io *io, const char *at, size_t len)
+{
+    io->written = realloc(io->written, io->written_len + len + 1);
+    CHECK(io->written);
+    memcpy(io->written + io->written_len, at, len);
+    io->written_len += len;
+}
+
+static char *fake_LoadStringBuffer(redis_io *io, size_t *ret_len)
+{
+    char *copy = malloc(io->left + 1);
+    CHECK(copy);
+    memcpy(copy, io->at, io->left);
+    *ret_len = io->left;
+    return copy;
+}
+
+static void fake_SaveUnsigned(redis_io *io, uint64_t v)
+{
+    (void)io;
+    (void)v;
+}
+
+static uint64_t fake_LoadUnsigned(redis_io *io)
+{
+    (void)io;
+    return 0;
+}
+
+static int fake_IsIOError(redis_io *io)
+{
+    return io->failed;
+}
+
+static void fake_EmitAOF(redis_io *io, const char *command, const char *format, ...)
+{
+    (void)io;
+    (void)command;
+    (void)format;
+}
+
+static void fake_DigestAddStringBuffer(redis_digest *d, const char *at, size_t len)
+{
+    CHECK(at);
+    d->bytes += len;
+}
+
+static void fake_DigestEndSequence(redis_digest *d)
+{
+    CHECK(d->bytes > 0);
+}
+
+/* ---- the rest -------------------------------------------------------------------------------- */
+
+static void fake_SetModuleAttribs(redis_ctx *ctx, const char *name, int version, int api)
+{
+    (void)ctx;
+    CHECK(name && version > 0 && api == REDIS_API_VERSION);
+}
+
+static void fake_SetModuleOptions(redis_ctx *ctx, int options)
+{
+    (void)ctx;
+    CHECK(options & REDIS_HANDLES_IO_ERRORS);
+}
+
+static void fake_Log(redis_ctx *ctx, const char *level, const char *format, ...)
+{
+    (void)ctx;
+    CHECK(level && format);
+}
+
+static void fake_LogIOError(redis_io *io, const char *level, const char *format, ...)
+{
+    CHECK(io && level && format);
+}
+
+static int fake_CreateCommand(redis_ctx *ctx, const char *name, redis_command_fn fn,
+                              const char *flags, int first, int last, int step)
+{
+    (void)ctx;
+    CHECK(server.commands < COMMANDS_MAX && flags && first >= 0 && last >= -2 && step >= 0);
+    snprintf(server.command[server.commands].name, 32, "%s", name);
+    server.command[server.commands++].fn = fn;
+    return REDIS_OK;
+}
+
+static const char *fake_StringPtrLen(const redis_string *s, size_t *ret_len)
+{
+    *ret_len = s->len;
+    return s->at;
+}
+
+static int fake_GetContextFlags(redis_ctx *ctx)
+{
+    (void)ctx;
+    return 0;
+}
+
+static redis_type *fake_CreateDataType(redis_ctx *ctx, const char *name, int encver,
+                                       redis_type_methods *methods)
+{
+    (void)ctx;
+    CHECK(strlen(name) == 9 && encver == 1);
+    server.type.methods = *methods;
+    return &server.type;
+}
+
+static int get_api(const char *name, void *ret)
+{
+    static const struct {
+        const char *name;
+        void *fn;
+    } all[] = {
+#define ENTRY(type, name, args) {"RedisModule_" #name, (void *)fake_##name},
+        REDIS_NEEDED(ENTRY)};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        if (strcmp(all[i].name, name) == 0) {
+            memcpy(ret, &all[i].fn, sizeof all[i].fn);
+            return REDIS_OK;
+        }
+    }
+    return REDIS_ERR;
+}
+
+/* ---- the face -------------------------------------------------------------------------------- */
+
+void module_server_open(void)
+{
+    redis_ctx ctx = {get_api, 0};
+    CHECK(RedisModule_OnLoad(&ctx, NULL, 0) == REDIS_OK);
+}
+
+void module_server_flush(void)
+{
+    for (int d = 0; d < DATABASES; d++) {
+        while (server.keys[d] > 0)
+            drop(d, &server.key[d][0]);
+    }
+    weir_named_drop_all();
+}
+
+void module_server_close(void)
+{
+    module_server_flush();
+    free(server.saved);
+    weir_scopes_close();
+    memset(&server, 0, sizeof server);
+}
+
+static module_bytes save(stored *k)
+{
+    redis_io io = {0};
+    server.type.methods.rdb_save(&io, k->value);
+    free(server.saved);
+    server.saved = io.written;
+    return (module_bytes){io.written, io.written_len};
+}
+
+module_bytes module_server_saved(const char *name)
+{
+    redis_string s = {(char *)(uintptr_t)name, strlen(name)};
+    stored *k = find(0, &s);
+    return k ? save(k) : (module_bytes){0};
+}
+
+static void check_same(void)
+{
+    CHECK(server.keys[0] == server.keys[1]);
+    for (size_t i = 0; i < server.keys[0]; i++) {
+        stored *a = &server.key[0][i], *b = find(1, &a->name);
+        CHECK(b && a->expires_ms == b->expires_ms);
+        module_bytes first = save(a);
+        redis_string kept = copy_of(first.at, first.len);
+        module_bytes second = save(b);
+        CHECK(kept.len == second.len && memcmp(kept.at, second.at, kept.len) == 0);
+        free(kept.at);
+    }
+}
+
+static bool run_in(int database, redis_string *args, size_t len)
+{
+    redis_ctx ctx = {get_api, database};
+    redis_string *argv[MODULE_SERVER_ARGS];
+    for (size_t i = 0; i < len; i++)
+        argv[i] = &args[i];
+    if (database == 1 && args[0].len == 3 && memcmp(args[0].at, "DEL", 3) == 0) {
+        stored *k = find(database, &args[1]);
+        CHECK(k);
+        drop(database, k);
+        return true;
+    }
+    for (size_t i = 0; i < server.commands; i++) {
+        const char *name = server.command[i].name;
+        if (strlen(name) != args[0].len || strncasecmp(name, args[0].at, args[0].len) != 0)
+            continue;
+        CHECK(server.command[i].fn(&ctx, argv, (int)len) == REDIS_OK);
+        return true;
+    }
+    return false;
+}
+
+static void tell_replica(void)
+{
+    module_reply answer = server.reply;
+    for (size_t i = 0; i < server.told_len; i++) {
+        told *t = &server.told[i];
+        server.reply = (module_reply){0};
+        CHECK(run_in(1, t->arg, (size_t)t->args) && !server.reply.failed);
+        for (int k = 0; k < t->args; k++)
+            free(t->arg[k].at);
+    }
+    server.reply = answer;
+    check_same();
+}
+
+const module_reply *module_server_run(const module_bytes *args, size_t len)
+{
+    redis_string copies[MODULE_SERVER_ARGS]; /* that end where their bytes end */
+    CHECK(len > 0 && len <= MODULE_SERVER_ARGS);
+    for (size_t i = 0; i < len; i++)
+        copies[i] = copy_of(args[i].at, args[i].len);
+    server.reply = (module_reply){0};
+    server.told_len = 0;
+    bool known = run_in(0, copies, len);
+    CHECK(!known || server.reply.failed || server.reply.len > 0);
+    /* What comes from a replica's master is told on as it came. */
+    if (known && !server.reply.failed && strncasecmp(copies[0].at, "WEIR.STATE", 10) == 0) {
+        module_reply answer = server.reply;
+        run_in(1, copies, len);
+        server.reply = answer;
+    }
+    for (size_t i = 0; i < len; i++)
+        free(copies[i].at);
+    if (known)
+        tell_replica();
+    return known ? &server.reply : NULL;
+}
+
+bool module_server_load(const uint8_t *bytes, size_t len)
+{
+    redis_io io = {.at = bytes, .left = len};
+    redis_digest digest = {0};
+    const redis_type_methods *m = &server.type.methods;
+    void *value = m->rdb_load(&io, 1);
+    if (!value)
+        return false;
+    stored k = {.value = value};
+    module_bytes once = save(&k);
+    redis_string kept = copy_of(once.at, once.len);
+    stored copy = {.value = m->copy(NULL, NULL, value)};
+    module_bytes twice = save(&copy);
+    CHECK(kept.len == twice.len && memcmp(kept.at, twice.at, kept.len) == 0);
+    m->digest(&digest, value);
+    CHECK(m->mem_usage(value) > 0 && m->free_effort(NULL, value) > 0);
+    m->free(copy.value);
+    m->free(value);
+    free(kept.at);
+    return true;
+}

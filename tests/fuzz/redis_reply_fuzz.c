@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* libFuzzer target: replies of Redis, as the engine reads them. Whole or byte by byte, the values
+ * are the same; each lies in its bytes; and integers that are read at once are those that are read
+ * one by one. */
+
+#include "engine/redis/reply.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define CHECK(x)                                                                                   \
+    do {                                                                                           \
+        if (!(x))                                                                                  \
+            abort();                                                                               \
+    } while (0)
+
+enum { VALUES_MAX = 512, INTEGERS = 3 };
+
+typedef struct reading {
+    weir_redis_reading end;
+    size_t used, values, replies;
+    weir_redis_value value[VALUES_MAX];
+} reading;
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Reads on from what was read; each time up to where an allocation ends. */
+static void read_on(reading *r, weir_redis_reader *reader, const uint8_t *data, size_t len)
+{
+    while (r->end != WEIR_REDIS_READ_ERROR && r->values < VALUES_MAX) {
+        size_t left = len - r->used, used = 0;
+        uint8_t *copy = malloc(left > 0 ? left : 1);
+        memcpy(copy, data + r->used, left);
+        weir_redis_value *v = &r->value[r->values];
+        r->end = weir_redis_read(reader, copy, left, v, &used);
+        if (r->end == WEIR_REDIS_READ) {
+            CHECK(used >= 1 && used <= left && v->depth <= WEIR_REDIS_DEPTH_MAX);
+            bool text = v->type == WEIR_REDIS_SIMPLE || v->type == WEIR_REDIS_FAILED ||
+                        v->type == WEIR_REDIS_BULK;
+            CHECK(!text || (v->text >= (char *)copy && v->text + v->len <= (char *)copy + used));
+            CHECK(v->last == (reader->depth == 0));
+            v->text = NULL;
+            r->used += used;
+            r->values++;
+            r->replies += v->last;
+        }
+        free(copy);
+        if (r->end == WEIR_REDIS_READ_MORE)
+            return;
+    }
+}
+
+/* A reply that is an array of integers, both ways. */
+static void compare_integers(const uint8_t *data, size_t size)
+{
+    int64_t at_once[INTEGERS];
+    uint8_t *copy = malloc(size > 0 ? size : 1);
+    memcpy(copy, data, size);
+    size_t used = weir_redis_read_integers(copy, size, at_once, INTEGERS);
+    if (used > 0) {
+        weir_redis_reader reader = {0};
+        size_t at = 0;
+        for (size_t i = 0; i <= INTEGERS; i++) {
+            weir_redis_value v;
+            size_t n = 0;
+            CHECK(weir_redis_read(&reader, copy + at, size - at, &v, &n) == WEIR_REDIS_READ);
+            CHECK(i == 0 ? v.type == WEIR_REDIS_ARRAY && v.len == INTEGERS
+                         : v.type == WEIR_REDIS_INTEGER && v.integer == at_once[i - 1]);
+            CHECK(v.last == (i == INTEGERS));
+            at += n;
+        }
+        CHECK(at == used);
+    }
+    free(copy);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static reading whole, cut;
+    if (size > 2048)
+        return 0;
+    memset(&whole, 0, sizeof whole);
+    memset(&cut, 0, sizeof cut);
+    weir_redis_reader a = {0}, b = {0};
+    read_on(&whole, &a, data, size);
+    for (size_t len = 0; len <= size; len++)
+        read_on(&cut, &b, data, len);
+    CHECK(memcmp(&a, &b, sizeof a) == 0 || whole.values == VALUES_MAX);
+    CHECK(whole.values == cut.values && whole.used == cut.used && whole.replies == cut.replies);
+    for (size_t i = 0; i < whole.values; i++) {
+        const weir_redis_value *v = &whole.value[i], *w = &cut.value[i];
+        CHECK(v->type == w->type && v->integer == w->integer && v->len == w->len &&
+              v->depth == w->depth && v->last == w->last);
+    }
+    compare_integers(data, size);
+    return 0;
+}

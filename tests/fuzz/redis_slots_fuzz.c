@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* libFuzzer target: a client among servers that say anything. They shake hands as they should; what
+ * they say to a question for the map, or for a decision, is the next piece of the input, up to a
+ * NUL; at its end they are silent. Every call ends, once, at its deadline at the latest, and
+ * nothing is left when the client is closed. */
+
+#include "engine/redis/client_inside.h"
+
+#include "codec/resp.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define CHECK(x)                                                                                   \
+    do {                                                                                           \
+        if (!(x))                                                                                  \
+            abort();                                                                               \
+    } while (0)
+
+enum { LINES_MAX = 1200, ALARMS_MAX = 1200, CALLS = 6, TURNS_MAX = 200 };
+
+struct port_line {
+    bool used, up;
+    port_line_events events;
+    void *ctx;
+    weir_buffer in, out;
+    weir_resp_parser parser;
+};
+
+struct port_alarm {
+    bool used;
+    void (*fn)(void *ctx, int64_t now_ns);
+    void *ctx;
+    int64_t at_ns;
+};
+
+typedef struct fuzz_call {
+    weir_redis_call call; /* first */
+    weir_question question;
+    int done;
+} fuzz_call;
+
+static port_line line[LINES_MAX];
+static port_alarm bell[ALARMS_MAX];
+static size_t lines_end, bells_end;
+static int64_t now_ns;
+static const uint8_t *input;
+static size_t input_len;
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static port_line *dial(port_dialer *d, const port_place *to, const port_line_events *events,
+                       void *ctx)
+{
+    (void)d;
+    CHECK(to->host[0]);
+    for (size_t i = 0; i < LINES_MAX; i++) {
+        if (line[i].used)
+            continue;
+        line[i] = (port_line){.used = true, .events = *events, .ctx = ctx};
+        weir_buffer_init(&line[i].in, 1 << 20);
+        weir_buffer_init(&line[i].out, 1 << 20);
+        weir_resp_init(&line[i].parser, NULL);
+        lines_end = i >= lines_end ? i + 1 : lines_end;
+        return &line[i];
+    }
+    return NULL;
+}
+
+static weir_buffer *out(port_line *l)
+{
+    return &l->out;
+}
+
+static void send_soon(port_line *l)
+{
+    CHECK(l->used);
+}
+
+static void hang_up(port_line *l)
+{
+    CHECK(l->used);
+    weir_buffer_free(&l->in);
+    weir_buffer_free(&l->out);
+    l->used = false;
+}
+
+static port_alarm *alarm_new(port_dialer *d, void (*fn)(void *ctx, int64_t now_ns), void *ctx)
+{
+    (void)d;
+    for (size_t i = 0; i < ALARMS_MAX; i++) {
+        if (bell[i].used)
+            continue;
+        bell[i] = (port_alarm){true, fn, ctx, INT64_MAX};
+        bells_end = i >= bells_end ? i + 1 : bells_end;
+        return &bell[i];
+    }
+    return NULL;
+}
+
+static void set(port_alarm *a, int64_t at_ns)
+{
+    CHECK(a->used);
+    a->at_ns = at_ns;
+}
+
+static void drop(port_alarm *a)
+{
+    if (a)
+        a->used = false;
+}
+
+static int64_t now(port_dialer *d)
+{
+    (void)d;
+    return now_ns;
+}
+
+static void put(weir_buffer *b, const char *text)
+{
+    weir_buffer_append(b, text, strlen(text));
+}
+
+/* False if there is nothing left to be said. */
+static bool put_next(weir_buffer *b)
+{
+    if (input_len == 0)
+        return false;
+    const uint8_t *end = memchr(input, 0, input_len);
+    size_t len = end ? (size_t)(end - input) : input_len;
+    weir_buffer_append(b, input, len);
+    size_t used = end ? len + 1 : len;
+    input += used;
+    input_len -= used;
+    return true;
+}
+
+/* Answers all that was sent. Returns whether there was anything. */
+static bool serve(port_line *l)
+{
+    static weir_resp_arg arg[WEIR_RESP_ARGS_MAX];
+    bool busy = false, silent = false;
+    while (l->used && !silent) {
+        weir_resp_request r = {.arg = arg};
+        weir_resp_result result =
+            weir_resp_next(&l->parser, weir_buffer_data(&l->out), weir_buffer_len(&l->out), &r);
+        CHECK(result == WEIR_RESP_REQUEST || result == WEIR_RESP_NEED_MORE);
+        if (result == WEIR_RESP_NEED_MORE)
+            break;
+        busy = true;
+        if (weir_resp_word_is(arg[0], "ROLE"))
+            put(&l->in, "*1\r\n$6\r\nmaster\r\n");
+        else if (weir_resp_word_is(arg[0], "COMMAND"))
+            put(&l->in, "*1\r\n*1\r\n+x\r\n");
+        else if (weir_resp_word_is(arg[0], "CLUSTER") || weir_resp_word_is(arg[0], "WEIR.ASK"))
+            silent = !put_next(&l->in);
+        else
+            put(&l->in, "+OK\r\n");
+        weir_buffer_consume(&l->out, r.used);
+    }
+    if (busy && weir_buffer_len(&l->in) > 0)
+        l->events.heard(l->ctx, &l->in, now_ns);
+    return busy;
+}
+
+static void settle(void)
+{
+    bool busy = true;
+    for (int turns = 0; busy && turns < TURNS_MAX; turns++) {
+        busy = false;
+        for (size_t i = 0; i < lines_end; i++) {
+            port_line *l = &line[i];
+            if (l->used && !l->up) {
+                l->up = busy = true;
+                l->events.up(l->ctx, now_ns);
+            } else if (l->used) {
+                busy |= serve(l);
+            }
+        }
+        for (size_t i = 0; i < bells_end; i++) {
+            port_alarm *a = &bell[i];
+            if (!a->used || a->at_ns > now_ns)
+                continue;
+            a->at_ns = INT64_MAX;
+            a->fn(a->ctx, now_ns);
+            busy = true;
+        }
+    }
+}
+
+static void on_done(weir_redis_call *c, int64_t at_ns)
+{
+    (void)at_ns;
+    fuzz_call *f = (fuzz_call *)c;
+    CHECK(f->done++ == 0);
+    CHECK(!c->why || strlen(c->why) < WEIR_REDIS_WHY_MAX);
+}
+
+static void ask(weir_redis_client *c, const weir_policy *p, fuzz_call *f, const char *key)
+{
+    *f = (fuzz_call){0};
+    f->question =
+        (weir_question){.policy = p, .text = {"gcra 1/s", 8}, .key = {key, strlen(key)}, .cost = 1};
+    f->call = (weir_redis_call){.question = &f->question,
+                                .len = 1,
+                                .deadline_ns = now_ns + 50 * WEIR_REDIS_MS,
+                                .done = on_done};
+    weir_redis_client_send(c, &f->call, now_ns);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const port_dialer_calls calls = {dial,      out, send_soon, hang_up,
+                                            alarm_new, set, drop,      now};
+    static const char *const key[CALLS] = {"foo", "bar", "hello", "a", "b", "c"};
+    static weir_redis_counts counts;
+    port_dialer dialer = {&calls};
+    const char *url = "redis://a:1";
+    weir_redis_options options = {.urls = &url, .urls_len = 1};
+    weir_policy policy;
+    CHECK(weir_policy_parse(&policy, "gcra 1/s", 8, NULL, NULL) == WEIR_OK);
+    input = data;
+    input_len = size;
+    lines_end = bells_end = 0;
+    now_ns = 1767225600000000000;
+    weir_redis_client *c;
+    CHECK(weir_redis_client_open(&c, &options, NULL, &dialer, &counts, NULL, 1) == WEIR_OK);
+    static fuzz_call call[CALLS];
+    for (int round = 0; round < 4; round++) {
+        for (int i = 0; i < CALLS; i++)
+            ask(c, &policy, &call[i], key[i]);
+        for (int i = 0; i < 12; i++) {
+            settle();
+            now_ns += 5 * WEIR_REDIS_MS;
+        }
+        settle();
+        for (int i = 0; i < CALLS; i++)
+            CHECK(call[i].done == 1);
+        now_ns += 1000 * WEIR_REDIS_MS;
+    }
+    CHECK(c->in_flight == 0 && c->nodes_end <= WEIR_REDIS_NODES_MAX);
+    weir_redis_client_close(c);
+    for (size_t i = 0; i < lines_end; i++)
+        CHECK(!line[i].used);
+    for (size_t i = 0; i < bells_end; i++)
+        CHECK(!bell[i].used);
+    return 0;
+}

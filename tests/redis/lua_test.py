@@ -1,0 +1,622 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+# Copyright (c) 2026 the weir authors
+"""The library of functions against a real redis-server: what keys look like and when they go, what
+is refused and in which words, that nothing is admitted twice, and what happens when the server loses
+the library, runs out of memory, replicates, or is a Cluster.
+
+    lua_test.py WEIR"""
+
+import collections
+import glob
+import os
+import random
+import re
+import subprocess
+import sys
+import threading
+
+import lua_kit
+from lua_kit import CLOCK_KEY, REPO, Functions, Refused, Script, Server
+
+WEIR = sys.argv[1] if len(sys.argv) > 1 else os.path.join(REPO, "build", "weir")
+WAYS = (Functions, Script)
+T0_US = 1_800_000_000_123_456
+H_US = 3600 * 10**6
+
+# Each admits exactly LIMIT at once and then nothing for long.
+LIMIT = 50
+SLOW = (
+    "gcra 1/h burst 50", "token-bucket 50 refill 1/h", "token-bucket 50 refill 1 every 30d", "leaky-bucket 1/h capacity 50",
+    "leaky-queue 1/h depth 49", "fixed-window 50/3650d", "fixed-window 50/3650d from-first",
+    "fixed-window 50/3650d count-denied", "sliding-log 50/d", "sliding-log 50/d count-denied",
+    "sliding-counter 50/3650d", "sliding-counter 50/3650d relaxed", "sliding-slices 50/3650d slices 10",
+    "gcra 1/h burst 60 & sliding-log 50/d & fixed-window 55/3650d",
+)
+
+
+class At:
+    """The library on a client, with the clock in the test's hands."""
+
+    def __init__(self, client, way=Functions):
+        self.client = client
+        self.way = way(client, lua_kit.with_clock(lua_kit.library()))
+
+    def ask(self, now_us, key, verb, policy, n=1, *bounds):
+        return self.call(now_us, "weir_ask", [key], verb, policy, n, *bounds)
+
+    def call(self, now_us, function, keys, *args):
+        """The answer; an error is an answer."""
+        return self.client.many([("SET", CLOCK_KEY, now_us), self.way.call(function, keys, *args)])[1]
+
+
+def error_of(answer):
+    return str(answer) if isinstance(answer, Refused) else f"no error: {answer!r}"
+
+
+# ---- admitting ------------------------------------------------------------------------------------
+
+
+def test_race(tally):
+    """read, then write in a client admits too many; the library never does, with 8 at once"""
+    with Server() as server:
+        clients = [server.client() for _ in range(8)]
+        # The articles' own words: read the counter, compare, then count. All read before one writes.
+        seen = [int(c("GET", "naive") or 0) for c in clients]
+        admitted = sum(1 for c, n in zip(clients, seen) if n < 5 and c("INCR", "naive"))
+        tally.check(admitted == 8 > 5, "the race was not shown", admitted)
+        for way in WAYS:
+            doors = [way(c, lua_kit.library()) for c in clients]
+            for policy in SLOW:
+                counts = take_from_all(clients, doors, f"k:{way.name}:{policy}", policy)
+                tally.equal(sum(counts), LIMIT, way.name, policy)
+
+
+def take_from_all(clients, doors, key, policy):
+    """How many each was allowed, of 40 that each asks at the same time."""
+    counts, gate = [0] * len(clients), threading.Barrier(len(clients))
+
+    def ask(i):
+        gate.wait()
+        for _ in range(40):
+            counts[i] += clients[i](*doors[i].call("weir_ask", [key], "TAKE", policy, 1))[0]
+
+    threads = [threading.Thread(target=ask, args=(i,)) for i in range(len(clients))]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join(60)
+    return counts
+
+
+def test_denials(tally):
+    """a denial and a peek write nothing, but where denials count"""
+    with Server() as server:
+        client = server.client()
+        for way in WAYS:
+            at = At(client, way)
+            for policy in SLOW:
+                client("DEL", "k")
+                at.ask(T0_US, "k", "TAKE", policy, LIMIT)
+                before = client("DUMP", "k")
+                at.ask(T0_US + 5, "k", "PEEK", policy, 3)
+                at.ask(T0_US + 5, "k", "GRANT", policy, 3)
+                tally.check(client("DUMP", "k") == before, policy, "a peek wrote")
+                denied = at.ask(T0_US + 5, "k", "TAKE", policy, 3)
+                tally.equal(denied[0], 0, policy)
+                if "sliding-log 50/d count-denied" != policy:
+                    tally.check(client("DUMP", "k") == before, policy, "a denial wrote")
+
+
+# ---- keys -----------------------------------------------------------------------------------------
+
+KEYS = {  # type, and what of it does not depend on the policy's id
+    "gcra 100/s burst 20": ("string", ["1800000000133456"]),
+    "gcra 3/s burst 20": ("string", ["1800000000456789:1"]),
+    "fixed-window 100/m": ("string", ["1800000000000000", "1"]),
+    "fixed-window 100/m from-first": ("string", ["1800000000123456", "1"]),
+    "fixed-window 100/month": ("string", ["1798761600000000", "1"]),
+    "token-bucket 20 refill 100/s": ("hash", {"time": "1800000000123456", "level": "10000"}),
+    "token-bucket 20 refill 5 every 1s": ("hash", {"step": "1800000000", "level": "1"}),
+    "leaky-bucket 7/s capacity 9": ("hash", {"time": "1800000000123456", "level": "142857:1"}),
+    "leaky-queue 10/s depth 9": ("hash", {"time": "1800000000123456", "level": "100000"}),
+    "sliding-counter 100/m": ("hash", {"start": "1800000000000000", "before": "0", "count": "1"}),
+    "sliding-slices 100/m slices 60": ("hash", {"low": "1", "next": "2", "at": "1800000000", "total": "1",
+                                                "1": "1800000000 1 1"}),
+    "sliding-log 100/m": ("zset", ["1:1", "1800000000123456"]),
+    "gcra 100/s burst 20 & sliding-log 5/m": ("hash", {
+        "1.tat": "1800000000133456", "2.low": "1", "2.next": "2", "2.at": "1800000000123456", "2.total": "1",
+        "2.1": "1800000000123456 1 1"}),
+}
+
+
+def contents(client, key):
+    kind = client("TYPE", key).decode()
+    if kind == "string":
+        tag, policy, *rest = client("GET", key).decode().split(" ")
+        return kind, f"{tag} {policy}", rest
+    if kind == "hash":
+        words = [w.decode() for w in client("HGETALL", key)]
+        fields = dict(zip(words[::2], words[1::2]))
+        return kind, fields.pop("weir", ""), fields
+    members = [w.decode() for w in client("ZRANGE", key, 0, -1, "WITHSCORES")] if kind == "zset" else [""] * 2
+    return kind, members[0], members[2:]
+
+
+def test_keys(tally):
+    """keys are of the shapes that docs/redis-functions.md tells of"""
+    with Server() as server:
+        client = server.client()
+        at = At(client)
+        tags = set()
+        for policy, (kind, state) in KEYS.items():
+            at.ask(T0_US, "k", "TAKE", policy)
+            found, tag, rest = contents(client, "k")
+            tally.equal((found, rest), (kind, state), policy)
+            tags.add(tag)
+            tally.check(tag.startswith("weir1 ") and len(tag) == 14, policy, tag)
+            # The next policy finds this one's state: of another type, or of another tag.
+        tally.equal(len(tags), len(KEYS), "tags")
+        at.ask(T0_US, "k", "TAKE", "gcra 100/s burst 20")
+        tally.equal(at.ask(T0_US, "k", "PEEK", " gcra  0100/1s\tburst 20\n")[2], 19, "the canonical text's state")
+        tally.equal(at.ask(T0_US, "k", "PEEK", "gcra 6000/m burst 20")[2], 20, "another text's state")
+
+
+def test_wrong_type(tally):
+    """a key that is not ours is refused and left alone"""
+    with Server() as server:
+        client = server.client()
+        make = (("SET", "k", "hello"), ("SET", "k", "weird1"), ("HSET", "k", "a", "1"), ("HSET", "k", "weir", "mine"),
+                ("ZADD", "k", 1, "m"), ("RPUSH", "k", "1"), ("SADD", "k", "1"), ("XADD", "k", "*", "a", "b"))
+        for way in WAYS:
+            at = At(client, way)
+            for command in make:
+                client("DEL", "k")
+                client(*command)
+                before = client("DUMP", "k")
+                for policy in KEYS:
+                    tally.check(error_of(at.ask(T0_US, "k", "TAKE", policy)).startswith("WRONGTYPE"), command, policy)
+                for verb in ("PEEK", "RESET", "REFUND", "GRANT"):
+                    answer = at.ask(T0_US, "k", verb, "gcra 1/s")
+                    tally.check(error_of(answer).startswith("WRONGTYPE"), command, verb, answer)
+                tally.check(client("DUMP", "k") == before, command, "was written to")
+
+
+def test_damaged(tally):
+    """a state of ours that is cut short or mad is answered, and does not stop the server"""
+    with Server() as server:
+        client = server.client()
+        at, rng = At(client), random.Random(5)
+        mad = (b"", b"x", b"-1", b"0", b"1", b"9" * 15, b"1 1", b"1 1 1", b"1:1", b"9007199254740991")
+        for policy in KEYS:
+            for _ in range(30):
+                client("DEL", "k")
+                for i in range(3):
+                    at.ask(T0_US + i, "k", "TAKE", policy)
+                damage(client, rng, mad)
+                for verb in ("PEEK", "TAKE", "REFUND", "TAKE"):
+                    at.ask(T0_US + 10, "k", verb, policy, rng.choice((1, 2, 2**31 - 1)))
+            tally.equal(client("PING"), b"PONG", policy)
+
+
+def damage(client, rng, mad):
+    kind, tag, _ = contents(client, "k")
+    if kind == "string":
+        client("SET", "k", tag.encode() + b" " + rng.choice(mad))
+    elif kind == "hash":
+        name = rng.choice([f for f in client("HKEYS", "k") if f != b"weir"])
+        client("HSET", "k", name, rng.choice(mad)) if rng.random() < 0.7 else client("HDEL", "k", name)
+    elif rng.random() < 0.5:
+        client("ZADD", "k", T0_US, rng.choice(mad))
+    else:
+        client("ZREMRANGEBYRANK", "k", 1, 1)
+
+
+def test_expiry(tally):
+    """a key goes at the millisecond from which it is fresh"""
+    with Server() as server:
+        client = server.client()
+        for way in WAYS:
+            door = way(client, lua_kit.library())
+            for policy in (*SLOW, *KEYS):
+                client("DEL", "k")
+                lower = time_us(client)
+                answer = client(*door.call("weir_ask", ["k"], "TAKE", policy, 2))
+                upper = time_us(client)
+                layers = policy.count("&")
+                expires = client("PEXPIRETIME", "k") * 1000
+                if layers == 0:
+                    tally.check(lower + answer[4] <= expires < upper + answer[4] + 1000, way.name, policy, expires)
+                else:
+                    tally.check(expires >= lower + answer[4], way.name, policy, expires)
+
+
+def time_us(client):
+    s, us = client("TIME")
+    return int(s) * 10**6 + int(us)
+
+
+def test_rows(tally):
+    """logs and slices of thousands of entries: exact, and old ones are taken away"""
+    with Server() as server:
+        client = server.client()
+        for way in WAYS:
+            for policy in ("sliding-log 3000/10s", "sliding-slices 3000/10s slices 5000",
+                           "sliding-log 3000/10s & sliding-slices 5000/20s slices 1000", "sliding-log 300/10s count-denied"):
+                at = At(client, way)
+                client("DEL", "k")
+                rows(tally, client, at, policy, 3500 if way is Functions else 800)
+
+
+def rows(tally, client, at, policy, steps):
+    """Against a plain list of what was charged; at last all is old but for what comes then."""
+    rng, log, used, now = random.Random(policy), collections.deque(), 0, T0_US
+    counted, limit = "count-denied" in policy, 300 if "count-denied" in policy else 3000
+    span = 10 * 10**6
+    for _ in range(steps):
+        now += rng.choice((0, 1, 300, 2500, 9000))
+        cost = rng.choice((1, 1, 1, 2, 3))
+        got = at.ask(now, "k", "TAKE", policy, cost)
+        if not policy.startswith("sliding-log"):
+            continue
+        while log and log[0][0] <= now - span:
+            used -= log.popleft()[1]
+        allowed = used + cost <= limit
+        if allowed or counted:
+            log.append((now, cost))
+            used += cost
+        while used > limit:
+            at_us, units = log.popleft()
+            used -= 1
+            log.extendleft([(at_us, units - 1)] * (units > 1))
+        if got[0] != allowed or got[2] != limit - used:
+            tally.check(False, policy, "at", now, got, allowed, limit - used)
+            return
+    tally.check(True)
+    size = client("ZCARD", "k") if client("TYPE", "k") == b"zset" else client("HLEN", "k")
+    for i in range(40):
+        at.ask(now + 10 * 60 * 10**6 + i * 10**5, "k", "TAKE", policy, 1)
+    left = client("ZCARD", "k") if client("TYPE", "k") == b"zset" else client("HLEN", "k")
+    tally.check(left < 120 < size, policy, "old entries stay:", size, left)
+
+
+# ---- words ----------------------------------------------------------------------------------------
+
+
+FINER = ("whole microseconds", "a number of slices, 1 to 10")  # what only the library refuses
+
+
+def test_errors(tally):
+    """what is wrong with a policy is said in the words of the program, and what is right is printed alike"""
+    with Server() as server:
+        client = server.client()
+        door = Functions(client, lua_kit.library())
+        texts = texts_to_try()
+        same = 0
+        for text in texts:
+            run = subprocess.run([WEIR, "policy", text], capture_output=True, text=True, check=False)
+            answer = client.many([door.call("weir_policy_check", [], text)])[0]
+            finer = isinstance(answer, Refused) and any(w in str(answer) for w in FINER)
+            if finer or text.startswith("-"):
+                continue  # the program holds it; it would take it for an option
+            if run.returncode == 0:
+                want = " & ".join(line for line in run.stdout.splitlines() if line[:1] not in (" ", "") and
+                                  not line.startswith("state "))
+                got = answer.decode() if isinstance(answer, bytes) else str(answer)
+            else:
+                want = run.stderr.splitlines()[0].replace("weir policy: ", "ERR policy: ")
+                got = error_of(answer)
+            if "name of a time zone" in want or ("time zone" in want and "no " in want):
+                continue  # the program has the system's zones
+            same += tally.equal(got, want, repr(text))
+        tally.check(same > len(texts) // 2, "few could be compared", same, len(texts))
+
+
+def texts_to_try():
+    good = [*KEYS, *SLOW, "fixed-window 5/day tz Europe/Berlin count-denied", "gcra 1/2w3d4h5m6s7ms8us9ns", "gcra 1/500ns",
+            "gcra 1/1152921504606846975ns", "gcra 1/1152921504606846976ns", "gcra 2/3650d burst 8", "gcra 1/3650d burst 4",
+            "gcra 1099511627776/s burst 2147483647", "gcra 1099511627777/s", "gcra 3/36w burst 2147483647",
+            "token-bucket 9 refill 1 every 3650d", "fixed-window 2147483648/s", "leaky-queue 1/s depth 2147483647",
+            "sliding-slices 5/10us slices 11", "sliding-slices 5/m slices 65537", " & ".join(["gcra 1/s"] * 9),
+            "gcra 1/s & ", "", "gcra 1/" + "0" * 900 + "1s", "gcra 1/s" + " " * 1016, "gcra 99999999999999999999/s",
+            "fixed-window 1/day from-first", "fixed-window 1/s tz UTC", "sliding-log 1/day", "gcra 1/1day", "gcra 1/1s1m"]
+    rng = random.Random(3)
+    for _ in range(150):
+        text = list(rng.choice(good))
+        for _ in range(rng.randint(1, 3)):
+            at = rng.randrange(len(text) + 1)
+            text[at:at + rng.randint(0, 1)] = rng.choice(("", "&", " ", "x", "0", "9", "/", "s", "-", "day", "burst ", "7"))
+        good.append("".join(text))
+    for path in sorted(glob.glob(os.path.join(REPO, "tests", "fuzz", "corpus", "policy", "*"))):
+        with open(path, encoding="latin-1") as f:
+            text = f.read()
+        if text.isascii() and "\0" not in text:
+            good.append(text)
+    return good
+
+
+def test_refusals(tally):
+    """what doubles and a clock in microseconds cannot hold is refused when it is set, with the reason"""
+    with Server() as server:
+        at = At(server.client())
+        for policy, column in (("fixed-window 5/1500ns", 16), ("sliding-log 5/1ns", 15), ("sliding-counter 5/999ns", 19),
+                               ("sliding-slices 5/1500ns slices 1", 18), ("token-bucket 5 refill 1 every 1us1ns", 31),
+                               ("gcra 1/1y", 9), ("gcra 1/9007199254740993ns", 8)):
+            for answer in (at.call(T0_US, "weir_policy_check", [], policy), at.ask(T0_US, "k", "TAKE", policy)):
+                tally.check(error_of(answer).startswith(f"ERR policy: column {column}: "), policy, answer)
+        tally.check("10" in error_of(at.call(T0_US, "weir_policy_check", [], "sliding-slices 5/10us slices 11")), "slices")
+        for args, word in (((["k"], "TAKE", "gcra 1/s", "-1"), "cost"), ((["k"], "TAKE", "gcra 1/s", "2147483648"), "cost"),
+                           ((["k"], "TAKE", "gcra 1/s", "1e3"), "cost"), ((["k"], "TAKE", "gcra 1/s", ""), "cost"),
+                           ((["k"], "TOOK", "gcra 1/s", "1"), "verb"), ((["k"], "TAKE", "gcra 1/s"), "arguments"),
+                           (([], "TAKE", "gcra 1/s", "1"), "arguments")):
+            answer = at.call(T0_US, "weir_ask", *args)
+            tally.check(error_of(answer).startswith("ERR ") and word in error_of(answer), args, answer)
+        for policy in ("leaky-queue 1/s depth 5", "fixed-window 5/m count-denied", "gcra 1/s & sliding-log 5/m count-denied"):
+            answer = at.ask(T0_US, "k", "REFUND", policy, 1)
+            tally.check(error_of(answer).startswith("ERR weir: ") and "cannot give back" in error_of(answer), policy, answer)
+
+
+def test_people(tally):
+    """the functions for people answer in milliseconds, rounded up"""
+    with Server() as server:
+        client = server.client()
+        for way in WAYS:
+            at = At(client, way)
+            client("DEL", "k")
+            policy = "gcra 3/s burst 2"
+            tally.equal(at.call(T0_US, "weir_take", ["k"], policy), [1, 2, 1, 0, 334, 0], way.name)
+            tally.equal(at.call(T0_US, "weir_peek", ["k"], policy, 2), [0, 2, 1, 334, 334, 0], way.name)
+            tally.equal(at.call(T0_US, "weir_take", ["k"], policy, 3), [0, 2, 1, -1, 334, 0], way.name)
+            tally.equal(at.call(T0_US, "weir_refund", ["k"], policy, 1), [1, 2, 2, 0, 0, 0], way.name)
+            tally.equal(at.call(T0_US, "weir_take", ["k"], policy, 2), [1, 2, 0, 0, 667, 0], way.name)
+            tally.equal(at.call(T0_US, "weir_reset", ["k"]), b"OK", way.name)
+            tally.equal(client("EXISTS", "k"), 0, way.name)
+            tally.equal(at.ask(T0_US, "k", "reset", policy, 0), [1, 2, 2, 0, 0, 0, 0, 0], way.name)
+            tally.equal(at.call(T0_US, "weir_version", []), 1, way.name)
+            tally.equal(at.call(T0_US, "weir_policy_check", [], "gcra 60/60s"), b"gcra 60/m burst 1", way.name)
+            all_of = at.call(T0_US, "weir_take_all", ["k", "l"], policy, 1, "leaky-queue 1/s depth 5", 2)
+            tally.equal(all_of, [1, 2, 1, 0, 334, 0, 0, policy.encode(), b"k"], way.name)
+            client("DEL", "k", "l")
+
+
+# ---- time -----------------------------------------------------------------------------------------
+
+
+def test_zones(tally):
+    """calendar windows of a zone are those that the asker names, and no others"""
+    policy = "fixed-window 2/day tz Asia/Kathmandu & fixed-window 3/week tz Asia/Kathmandu"
+    day, b = 24 * H_US, T0_US - 5 * H_US
+    days, weeks = [b - day, b, b + day, b + 2 * day], [b - 7 * day, b, b + 7 * day, b + 14 * day]
+    with Server() as server:
+        client = server.client()
+        for way in WAYS:
+            at = At(client, way)
+            client("DEL", "k")
+            for bounds in ((), days, weeks + days[:3], [b + day] * 3 + [b], ["x"] * 8, [-1] + days[1:] + weeks):
+                answer = at.ask(T0_US, "k", "TAKE", policy, 1, *bounds)
+                tally.check("bounds" in error_of(answer), bounds, answer)
+            take = lambda now, n=1: at.ask(now, "k", "TAKE", policy, n, *days, *weeks)  # noqa: E731
+            tally.equal(take(T0_US, 2)[:5], [1, 2, 0, 0, 19 * H_US], way.name)
+            tally.equal(take(T0_US)[:4], [0, 2, 0, 19 * H_US], way.name)
+            tally.equal(take(b + day)[:3], [1, 3, 0], way.name)
+            tally.equal(take(b + day)[6], 1, way.name)
+            # Back before the window that the key remembers: that window stands for now.
+            tally.equal(take(b)[:4], [0, 3, 0, 7 * day], way.name)
+            tally.check("bounds" in error_of(at.ask(T0_US, "k", "RESET", policy, 0, *days)), way.name)
+            tally.equal(client("EXISTS", "k"), 1, "a reset that fails resets nothing")
+            for now in (b - 7 * day - 1, b - day - 1, b + 2 * day, b + 14 * day):
+                tally.check("outside" in error_of(take(now)), way.name, now, take(now))
+
+
+def test_clock_back(tally):
+    """a server's clock that steps back makes answers stricter, and for as long as it stepped back"""
+    with Server() as server:
+        client = server.client()
+        at = At(client)
+        for policy in SLOW:
+            client("DEL", "k")
+            at.ask(T0_US, "k", "TAKE", policy, 20)
+            left = at.ask(T0_US, "k", "PEEK", policy, 0)[2]
+            for back in (1, 1000, H_US):
+                then = at.ask(T0_US - back, "k", "PEEK", policy, 0)
+                tally.check(then[2] <= left, policy, "looser by", back)
+                tally.check(then[4] <= at.ask(T0_US, "k", "PEEK", policy, 0)[4] + back, policy, "for longer than", back)
+            tally.equal(at.ask(T0_US, "k", "PEEK", policy, 0)[2], left, policy)
+
+
+# ---- several keys ---------------------------------------------------------------------------------
+
+
+def test_all(tally):
+    """several keys as one: all or nothing, the same key held to the sum, as a plain model has it"""
+    with Server() as server:
+        client = server.client()
+        for way in WAYS:
+            at, rng = At(client, way), random.Random(9)
+            policies = ("gcra 1/s burst 5", "sliding-log 6/10s", "fixed-window 5/m count-denied", "sliding-slices 7/10s slices 5",
+                        "sliding-counter 5/m", "gcra 1/s burst 9 & sliding-log 5/m count-denied")
+            key = {p: f"all:{way.name}:{i}" for i, p in enumerate(policies)}
+            now, kept = T0_US, 0
+            for _ in range(150):
+                now += rng.choice((0, 10**5, 2 * 10**6, 2 * 10**7))
+                chosen = [(p, rng.choice((0, 1, 1, 2))) for p in rng.choices(policies, k=rng.randint(1, 5))]
+                kept += all_once(tally, client, at, now, key, chosen)
+            tally.check(20 < kept < 140, "too few of either", kept)
+        too_many = at.call(now, "weir_ask_all", ["k"] * 17, *["gcra 1/s", 1] * 17)
+        tally.check("from 1 to 16" in error_of(too_many), too_many)
+        for args in (("gcra 1/s",), ("gcra 1/s", 1, "gcra 1/s"), ("gcra 1/s", 1, "x"), ("gcra 1/s", "y")):
+            answer = at.call(now, "weir_ask_all", ["k"], *args)
+            tally.check(error_of(answer).startswith("ERR "), args, answer)
+        answer = at.call(now, "weir_ask_all", ["k", "l"], "gcra 1/s", 1, "gcra 1/x", 1)
+        tally.check(error_of(answer).startswith("ERR policy: column 8: ") and "(request 1)" in error_of(answer), answer)
+        answer = at.call(now, "weir_ask_all", ["k", "k"], "gcra 1/s", 1, "gcra 2/s", 1)
+        tally.check("two policies" in error_of(answer), answer)
+
+
+def all_once(tally, client, at, now, key, chosen):
+    """One request, and what single ones on copies of the keys say about it. Returns whether it was kept."""
+    for p, k in key.items():
+        client("COPY", k, k + ":copy", "REPLACE") if client("EXISTS", k) else client("DEL", k + ":copy")
+    before = {k: client("DUMP", k) for k in key.values()}
+    alone, together = [], []
+    for p, cost in chosen:
+        alone.append(at.ask(now, key[p] + ":copy", "PEEK", p, cost))
+        together.append(at.ask(now, key[p] + ":copy", "TAKE", p, cost))
+    got = at.call(now, "weir_ask_all", [key[p] for p, _ in chosen], *[w for p, cost in chosen for w in (p, cost)])
+    kept = all(t[0] for t in together)
+    waits = [(2**60 if t[3] < 0 else t[3]) if not t[0] else -1 for t in together]
+    want = [len(chosen) if kept else waits.index(max(waits))]
+    for a, t in zip(alone, together):
+        want += t if kept or not t[0] else a
+    tally.equal(got, want, chosen)
+    for k in key.values():
+        after = client("DUMP", k + ":copy" if kept else k)
+        tally.check(client("DUMP", k) == after and (kept or after == before[k]), chosen, "wrote otherwise", k)
+    return kept
+
+
+# ---- servers --------------------------------------------------------------------------------------
+
+
+def test_flush(tally):
+    """states outlive the library: flushed, loaded again, of another version, and as a script"""
+    with Server() as server:
+        client = server.client()
+        text, policy = lua_kit.library(), "sliding-log 50/d"
+        functions, script = Functions(client, text), Script(client, text)
+        client(*functions.call("weir_ask", ["k"], "TAKE", policy, 20))
+        client("FUNCTION", "FLUSH")
+        tally.check("Function not found" in error_of(client.many([functions.call("weir_version", [])])[0]))
+        tally.equal(client(*script.call("weir_ask", ["k"], "TAKE", policy, 20))[2], 10)
+        client("SCRIPT", "FLUSH")
+        tally.check(error_of(client.many([script.call("weir_version", [])])[0]).startswith("NOSCRIPT"))
+        newer = Functions(client, text.replace("local VERSION = 1 ", "local VERSION = 2 "))
+        tally.equal(client(*newer.call("weir_version", [])), 2)
+        tally.equal(client(*newer.call("weir_ask", ["k"], "TAKE", policy, 10))[2], 0)
+        tally.check("no such function" in error_of(client.many([Script(client, text).call("weir_x", [])])[0]))
+
+
+def test_cache(tally):
+    """texts without end do not fill the server: the parsed are few"""
+    with Server() as server:
+        client = server.client()
+        door = Functions(client, lua_kit.library())
+        ask = lambda i: door.call("weir_policy_check", [], f"gcra {i}/s burst 7")  # noqa: E731
+        client.many([ask(i) for i in range(1, 1500)])
+        lua = lambda: int(dict(line.split(":", 1) for line in client("INFO", "memory").decode().splitlines()  # noqa: E731
+                               if ":" in line)["used_memory_vm_functions"])
+        first = lua()
+        for i in range(1, 12):
+            client.many([ask(i * 1500 + k) for k in range(1500)])
+        tally.check(lua() < first + 3 * 2**20, first, lua())
+
+
+def test_memory(tally):
+    """without memory nothing is charged, and the server says OOM"""
+    with Server("--maxmemory-policy", "noeviction") as server:
+        client = server.client()
+        door = Functions(client, lua_kit.library())
+        client("CONFIG", "SET", "maxmemory", "1")
+        answer = client.many([door.call("weir_ask", ["k"], "TAKE", "gcra 1/s", 1)])[0]
+        tally.check(error_of(answer).startswith("OOM"), answer)
+        tally.equal(client(*door.call("weir_version", [])), 1)
+        client("CONFIG", "SET", "maxmemory", "0")
+        tally.equal(client(*door.call("weir_ask", ["k"], "TAKE", "gcra 1/s", 1))[0], 1)
+
+
+def test_replica(tally):
+    """replicas get what was written, not what was asked, and can be peeked at"""
+    with Server() as master:
+        client = master.client()
+        text = lua_kit.library()
+        ways = [way(client, text) for way in WAYS]
+        with Server("--replicaof", f"127.0.0.1 {master.port}") as replica:
+            other = replica.client()
+            wait_for(lambda: b"master_link_status:up" in other("INFO", "replication"))
+            for way in ways:
+                for i, policy in enumerate(SLOW):
+                    client(*way.call("weir_ask", [f"{way.name}:{i}"], "TAKE", policy, 20))
+                    client(*way.call("weir_ask", [f"{way.name}:{i}"], "TAKE", policy, 20))
+            tally.equal(client("WAIT", 1, 20000), 1)
+            for way in ways:
+                for i, policy in enumerate(SLOW):
+                    key = f"{way.name}:{i}"
+                    same = [c("DUMP", key) for c in (client, other)] + [c("PEXPIRETIME", key) for c in (client, other)]
+                    tally.check(same[0] == same[1] and same[2] == same[3], key, policy)
+            peek = other("FCALL_RO", "weir_peek", 1, "functions:0", SLOW[0], 1)
+            tally.equal(peek[:3], [1, 50, 10])
+            refused = other.many([ways[0].call("weir_ask", ["functions:0"], "TAKE", SLOW[0], 1)])[0]
+            tally.check(error_of(refused).startswith("READONLY"), refused)
+
+
+def wait_for(holds):
+    for _ in range(2000):
+        if holds():
+            return
+        threading.Event().wait(0.01)
+    raise TimeoutError
+
+
+class OldScript(Script):
+    """As on a server before 7.0: of what the library looks for, that is all that can be had here."""
+
+    name = "old script"
+
+    def __init__(self, client, text):
+        assert text.count("redis.REDIS_VERSION_NUM") == 1
+        super().__init__(client, text.replace("redis.REDIS_VERSION_NUM", "nil"))
+
+
+def test_old(tally):
+    """without SET's PXAT keys expire all the same"""
+    with Server() as server:
+        client = server.client()
+        door = OldScript(client, lua_kit.library())
+        for policy in ("gcra 1/m", "fixed-window 5/h"):
+            answer = client(*door.call("weir_ask", [policy], "TAKE", policy, 1))
+            tally.check(0 < client("PTTL", policy) <= answer[4] // 1000 + 1, policy)
+
+
+def test_access(tally):
+    """a user with the rights of docs/redis-functions.md may decide on its keys, and on no others"""
+    with open(os.path.join(REPO, "docs", "redis-functions.md"), encoding="utf-8") as f:
+        rights = re.findall(r"\+[a-z_]+(?= |`)", f.read())
+    with Server() as server:
+        client = server.client()
+        client("FUNCTION", "LOAD", lua_kit.library())
+        client("ACL", "SETUSER", "limiter", "on", ">secret", "~weir:*", *rights)
+        client("AUTH", "limiter", "secret")
+        door = Functions.__new__(Functions)
+        for policy in (*SLOW, *KEYS):
+            key = f"weir:{policy}"
+            for verb in ("TAKE", "PEEK", "GRANT", "TAKE", "RESET", "TAKE"):
+                tally.check(isinstance(client(*door.call("weir_ask", [key], verb, policy, 2)), list), policy)
+            answer = client.many([door.call("weir_ask", [key], "REFUND", policy, 1)])[0]
+            tally.check(isinstance(answer, list) or "cannot give back" in str(answer), answer)
+        for command in (door.call("weir_ask", ["k"], "TAKE", "gcra 1/s", 1), ("GET", "k"), ("EVAL", "return 1", 0),
+                        ("FUNCTION", "FLUSH"), ("FLUSHALL",)):
+            tally.check(error_of(client.many([command])[0]).startswith("NOPERM"), command)
+
+
+def test_cluster(tally):
+    """in a Cluster keys apart are refused, and those with one hash tag are taken as one"""
+    with Server("--cluster-enabled", "yes") as server:
+        client = server.client()
+        client("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
+        wait_for(lambda: b"cluster_state:ok" in client("CLUSTER", "INFO"))
+        for way in WAYS:
+            door = way(client, lua_kit.library())
+            apart = client.many([door.call("weir_ask_all", ["a", "b"], "gcra 1/s", 1, "gcra 1/s", 1)])[0]
+            tally.check(error_of(apart).startswith("CROSSSLOT"), apart)
+            together = door.call("weir_ask_all", ["{u}:a", "{u}:b"], "gcra 1/d", 1, "sliding-log 1/d", 1)
+            tally.equal(client(*together)[:2], [2, 1], way.name)
+            tally.equal(client(*together)[:2], [0, 0], way.name)
+            client("DEL", "{u}:a", "{u}:b")
+            tally.equal(client(*door.call("weir_policy_check", [], "gcra 1/d")), b"gcra 1/d burst 1")
+
+
+if __name__ == "__main__":
+    sys.exit(lua_kit.run(
+        test_race, test_denials, test_keys, test_wrong_type, test_damaged, test_expiry, test_rows, test_errors,
+        test_refusals, test_people, test_zones, test_clock_back, test_all, test_flush, test_cache, test_memory,
+        test_replica, test_old, test_access, test_cluster))

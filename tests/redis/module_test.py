@@ -1,0 +1,613 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""The module in redis-servers, which this starts and ends itself: what commands answer, what they
+leave, and that it is the same in replicas, files, other nodes of a Cluster and after a restart.
+
+    module_test.py MODULE WEIR [TEST ...]
+"""
+
+import os
+import random
+import re
+import subprocess
+import sys
+import tempfile
+
+from module_kit import Client, Error, Failed, Server, free_port, until
+
+POLICIES = ["gcra 1/h burst 100", "gcra 7/d burst 50", "token-bucket 50 refill 100/h",
+            "token-bucket 90 refill 9 every 1h", "leaky-bucket 50/h capacity 60",
+            "leaky-queue 10/h depth 40", "fixed-window 100/d", "fixed-window 90/w from-first",
+            "fixed-window 3/h count-denied", "sliding-log 40/h", "sliding-log 3/h count-denied",
+            "sliding-counter 70/h", "sliding-slices 80/h slices 12",
+            "sliding-slices 80/h slices 600", "gcra 1/h burst 100 & fixed-window 100/d",
+            "fixed-window 100/day tz Europe/Berlin & sliding-log 30/h"]
+
+
+def equal(found, wanted, what=""):
+    if found != wanted or isinstance(found, Error) != isinstance(wanted, Error):
+        raise Failed(f"{what}: found {found!r}, expected {wanted!r}")
+
+
+def good(found, what=""):
+    if not found or isinstance(found, Error):
+        raise Failed(f"{what}: found {found!r}")
+
+
+def good_policies(c):
+    """Those of the list that the language has: a test of the test."""
+    for p in POLICIES:
+        r = c("WEIR.ASK", "PEEK", p, "nothing", 1)
+        if isinstance(r, Error):
+            raise Failed(f"{p}: {r}")
+
+
+def fill(c, keys=160, seed=1):
+    """Keys of every policy, charged several times; some hold states of several policies."""
+    rng = random.Random(seed)
+    asks = []
+    for i in range(keys * 4):
+        key = f"key:{rng.randrange(keys)}"
+        verb = rng.choice(["TAKE"] * 6 + ["REFUND", "GRANT", "RESET"])
+        asks.append(("WEIR.ASK", verb, POLICIES[rng.randrange(len(POLICIES))], key,
+                     rng.randrange(1, 4)))
+        if i % 20 == 0:
+            asks.append(("CL.THROTTLE", f"cell:{i}", 15, 30, 3600))
+            asks.append(("WEIR.ASKALL", 2, POLICIES[0], key, 1, POLICIES[9], key, 1))
+    return c.many(asks)
+
+
+def digests(c):
+    keys = sorted(c("KEYS", "*"))
+    return dict(zip(keys, zip(c("DEBUG", "DIGEST-VALUE", *keys),
+                              c.many([("PEXPIRETIME", k) for k in keys]))))
+
+
+def same(a, b, what):
+    x, y = digests(a), digests(b)
+    equal(len(x), len(y), what)
+    good(x, what)
+    for key, value in x.items():
+        equal(y.get(key), value, f"{what}: {key!r}")
+
+
+# ---- answers -------------------------------------------------------------------------------------
+
+
+def test_answers(t):
+    c, c3 = t.server.client(), t.server.client(3)
+    equal(c("WEIR.POLICY", "SET", "api", "gcra 1/h burst 5"), "OK")
+    equal(c("WEIR.TAKE", "api", "k"), [1, 5, 4, 0, 3600000, 0])
+    first = c("WEIR.TAKE", "api", "k", "COST", 4)
+    equal(first[:4], [1, 5, 0, 0])
+    denied = c("WEIR.TAKE", "api", "k")
+    equal(denied[:3], [0, 5, 0])
+    good(0 < denied[3] <= 3600000)
+    equal(c("WEIR.TAKE", "api", "k", "COST", 6)[3], -1)
+    m = c3("WEIR.PEEK", "api", "k")
+    equal(list(m), ["allowed", "limit", "remaining", "retry_after_ms", "reset_after_ms", "delay_ms",
+                    "policy", "layer"])
+    equal((m["policy"], m["layer"], m["limit"]), (b"api", 0, 5))
+    equal(c3("WEIR.CHECK", "gcra 60/h burst 5", "k2")["policy"], b"gcra 60/h burst 5")
+    equal(c("WEIR.REFUND", "api", "k", 2)[:3], [1, 5, 2])
+    equal(c("WEIR.RESET", "api", "k"), "OK")
+    equal(c("EXISTS", "k"), 0, "a fresh key is gone")
+    equal(c("WEIR.TAKEALL", 2, "api", "a", 1, "api", "b", 9)[:4], [0, 5, 5, -1])
+    equal(c("EXISTS", "a", "b"), 0, "none was charged")
+    equal(c("WEIR.TAKEALL", 2, "api", "a", 1, "api", "b", 2)[6:], [1, b"api", b"b"])
+    equal(c("WEIR.TAKEALL", 2, "api", "a", 3, "api", "a", 3)[0], 0, "held to the sum")
+    equal(sorted(c3("WEIR.TAKEALL", 1, "api", "a", 1)),
+          sorted(["allowed", "limit", "remaining", "retry_after_ms", "reset_after_ms", "delay_ms",
+                  "index", "policy", "key", "layer"]))
+    equal(c("CL.THROTTLE", "u", 15, 30, 60), [0, 16, 15, -1, 2])
+    equal(c3("WEIR.POLICY", "GET", "api"), {"name": b"api", "limit": b"gcra 1/h burst 5",
+                                            "overrides": 0, "allow": 0, "deny": 0, "shadow": False})
+    equal(len(c("WEIR.POLICY", "LIST")[0]), 12)
+    equal(c("WEIR.POLICY", "GET", "none"), None)
+    equal([c("WEIR.POLICY", "DEL", "api"), c("WEIR.POLICY", "DEL", "api")], [1, 0])
+    equal(c("WEIR.EXPLAIN", "gcra 1/h burst 5", "new"),
+          [b"key      new", b"limit    gcra 1/h burst 5", b"state    5 of 5 free; as good as new",
+           b"next     now"])
+    good(len(c("WEIR.HELP")) == 10, "help")
+
+
+def test_programs(t):
+    """WEIR.ASK and WEIR.ASKALL."""
+    c = t.server.client()
+    p = "gcra 1/h burst 5"
+    equal(c("WEIR.ASK", "take", p, "k", 1), [1, 5, 4, 0, 3600000000, 0, 0, 0])
+    granted = c("WEIR.ASK", "GRANT", p, "k", 10)
+    equal((granted[0], granted[2], granted[7]), (0, 0, 4))
+    good(0 < granted[3] <= 3600000000)
+    equal(c("WEIR.ASK", "Grant", p, "k", 10)[7], 0)
+    equal(c("WEIR.ASK", "PEEK", p, "k", 6)[3], -1)
+    equal(c("WEIR.ASK", "REFUND", p, "k", 2)[:3], [1, 5, 2])
+    equal(c("WEIR.ASK", "RESET", p, "k", 0), [1, 5, 5, 0, 0, 0, 0, 0])
+    all_ = c("WEIR.ASKALL", 2, p, "a", 2, p, "b", 6)
+    equal((len(all_), all_[0]), (17, 1))
+    equal(all_[1:4], [1, 5, 5])
+    all_ = c("WEIR.ASKALL", 2, p, "a", 2, p, "a", 3)
+    equal((all_[0], all_[3], all_[11]), (2, 3, 0))
+    equal(c("WEIR.ASK", "TAKE", "gcra 5/h burst 9 & fixed-window 3/d", "l", 1)[6], 1)
+    for words in (("TAKE", p, "k"), ("TAKE", p, "k", 1, 2), ("DROP", p, "k", 1),
+                  ("TAKE", "gcra", "k", 1), ("TAKE", p, "k", -1), ("TAKE", p, "", 1)):
+        good(isinstance(c("WEIR.ASK", *words), Error), words)
+    good(c("WEIR.ASK", "TAKE", "gcra 1/x", "k", 1).startswith("ERR policy: column"))
+
+
+def test_daemon(t):
+    """The same words get the same errors, and the same shapes, as from the daemon."""
+    port = free_port()
+    with tempfile.TemporaryDirectory() as tmp:
+        config = os.path.join(tmp, "weir.yaml")
+        with open(config, "w", encoding="ascii") as f:
+            f.write(f"listen: {{resp: '127.0.0.1:{port}', http: off}}\nthreads: 1\n"
+                    "policies: {api: 'gcra 1/h burst 5', queue: 'leaky-queue 1/h depth 4'}\n")
+        daemon = subprocess.Popen([t.weir, "serve", config], stderr=subprocess.DEVNULL)
+        try:
+            until(lambda: listens(port), "the daemon")
+            compare(t.server.client(), Client(port), "two")
+            compare(t.server.client(3), Client(port, 3), "three")
+        finally:
+            daemon.terminate()
+            daemon.wait(30)
+
+
+def listens(port):
+    try:
+        Client(port).close()
+        return True
+    except OSError:
+        return False
+
+
+def compare(ours, theirs, key):
+    text = "gcra 1/h burst 5"
+    ours("FLUSHALL")
+    ours("WEIR.POLICY", "SET", "api", text)
+    ours("WEIR.POLICY", "SET", "queue", "leaky-queue 1/h depth 4")
+    words = [
+        ("TAKE",), ("TAKE", "api"), ("TAKE", "api", "k", "COST"), ("TAKE", "api", "k", "X", 1),
+        ("TAKE", "api", "k", "COST", "x"), ("TAKE", "api", "k", "COST", -1),
+        ("TAKE", "api", "k", "COST", 2**31), ("TAKE", "none", "k"), ("TAKE", "api", ""),
+        ("TAKE", "gcra 1/x", "k"), ("TAKE", "gcra 1/h burst 0", "k"), ("TAKE", "a b c", "k"),
+        ("TAKE", "api", "x" * 65537), ("TAKE", "n" * 200, "k"), ("TAKE", "n\x01\r\n", "k"),
+        ("CHECK", "api", "k"), ("CHECK", text, "k", "COST", 1, 2), ("CHECK", text, key + "-k"),
+        ("CHECK", "fixed-window 5/day tz Nowhere/Never", "k"),
+        ("TAKE", "api", key, "COST", 2), ("TAKE", "api", key, "COST", 4),
+        ("PEEK", "api", key, "cost", 9), ("PEEK", "api", "new"), ("REFUND", "api", key, 0),
+        ("REFUND", "queue", key, 1), ("REFUND", "api", key), ("RESET", "api", key),
+        ("RESET", "none", "key"), ("RESET", "api"), ("TAKE", "queue", key), ("TAKE", "queue", key),
+        ("TAKEALL", 0, "api", "a", 1), ("TAKEALL", 17, "api", "a", 1), ("TAKEALL", "x", 1, 2, 3),
+        ("TAKEALL", 2, "api", "a", 1), ("TAKEALL", 1, "api", "a", "x"), ("TAKEALL", 1),
+        ("TAKEALL", 2, "api", "a", 1, "none", "b", 1), ("TAKEALL", 2, "api", key + "a", 1, text, key + "b", 1),
+        ("TAKEALL", 2, "api", "a", 9, "api", "b", 1), ("TAKEALL", 1, "api", "", 1),
+        ("EXPLAIN", "api", "fresh"), ("EXPLAIN", text, "fresh"), ("EXPLAIN", "none", "fresh"),
+        ("EXPLAIN", "api"), ("POLICY", "SET", "", text), ("POLICY", "SET", "n" * 65, text),
+        ("POLICY", "SET", "n" * 70, text), ("POLICY", "SET", "a b", text),
+        ("POLICY", "SET", "n", "gcra"), ("POLICY", "SET", "n", "x" * 3000),
+        ("POLICY", "SET", "n", "gcra  60/m"), ("POLICY", "GET", "n"), ("POLICY", "LIST"),
+        ("POLICY", "DEL", "n"), ("POLICY", "DEL", "n"), ("POLICY", "GET", "n"),
+    ]
+    for w in words:
+        a, b = ours("WEIR." + w[0], *w[1:]), theirs("WEIR." + w[0], *w[1:])
+        equal(rounded(a), rounded(b), f"WEIR.{' '.join(str(x)[:80] for x in w)}")
+    for w in ((key + "u", 15, 30, 60), (key + "u", 15, 30, 60, 3), (key + "u", 0, 1, 0), (key + "u", "x", 1, 1), (key + "u",),
+              (key + "u", 1, 2, 3, 4, 5), (key + "u", 2**63 - 1, 1, 1), (key + "u", 1, 1, 2**62),
+              (key + "w", "+1", 1, 1),
+              ("", 1, 1, 1), (key + "v", 15, 30, 60, -2), (key + "v", 15, 30, 60, 20)):
+        equal(ours("CL.THROTTLE", *w), theirs("CL.THROTTLE", *w), f"CL.THROTTLE {w}")
+
+
+def rounded(reply):
+    """Times are told within a few seconds of an hour."""
+    if isinstance(reply, list):
+        return [rounded(x) for x in reply]
+    if isinstance(reply, dict):
+        return {k: rounded(v) for k, v in reply.items()}
+    if isinstance(reply, int) and not isinstance(reply, bool) and reply > 10000:
+        return round(reply / 60000)
+    return reply
+
+
+def test_wrong(t):
+    c = t.server.client()
+    c("SET", "text", "x")
+    for words in (("WEIR.TAKE", "gcra 1/s", "text"), ("WEIR.PEEK", "gcra 1/s", "text"),
+                  ("WEIR.EXPLAIN", "gcra 1/s", "text"), ("CL.THROTTLE", "text", 1, 1, 1),
+                  ("WEIR.ASKALL", 2, "gcra 1/s", "a", 1, "gcra 1/s", "text", 1),
+                  ("WEIR.STATE", "text", 0, "x")):
+        good(c(*words).startswith("WRONGTYPE"), words)
+    equal(c("EXISTS", "a"), 0)
+    c("WEIR.CHECK", "gcra 1/s", "k")
+    good(c("GET", "k").startswith("WRONGTYPE"))
+    equal(c("TYPE", "k"), "weirstate")
+    for payload in ("", "x", b"\1\0\0\0", b"\1\0\1\0\0\0\0", b"\1\1\1\0\2\0\0"):
+        good(c("WEIR.STATE", "none", 0, payload).startswith("ERR weir:"), payload)
+    for at in ("x", "-1", ""):
+        good(isinstance(c("WEIR.STATE", "none", at, "x"), Error))
+    equal(c("EXISTS", "none"), 0)
+
+
+def test_expiry(t):
+    c = t.server.client()
+    c("WEIR.CHECK", "gcra 60/h burst 5", "k")
+    good(59000 <= c("PTTL", "k") <= 60001, "reset_after")
+    c("WEIR.CHECK", "gcra 60/h burst 5", "k", "COST", 2)
+    good(179000 <= c("PTTL", "k") <= 180001)
+    c("WEIR.CHECK", "gcra 1/h burst 5", "k")
+    good(3500000 <= c("PTTL", "k") <= 3600001, "the longer of two")
+    c("WEIR.RESET", "gcra 1/h burst 5", "k")
+    good(100000 <= c("PTTL", "k") <= 180001, "what is left")
+    c("WEIR.CHECK", "gcra 1000/s", "short")
+    until(lambda: c("EXISTS", "short") == 0, "a key to expire")
+    equal(c("WEIR.CHECK", "gcra 1000/s", "short")[0], 1)
+    c("WEIR.CHECK", "gcra 1/h burst 5", "long")
+    c("PERSIST", "long")
+    equal(c("WEIR.PEEK", "gcra 1/h burst 5", "long")[2], 4)
+    c("SELECT", 1)
+    equal(c("WEIR.PEEK", "gcra 1/h burst 5", "long")[2], 5, "another database")
+
+
+def test_changed_policy(t):
+    """States go with name and text; what is fresh goes at the next write."""
+    c = t.server.client()
+    c("WEIR.POLICY", "SET", "api", "gcra 1/h burst 5")
+    c("WEIR.TAKE", "api", "k", "COST", 5)
+    c("WEIR.POLICY", "SET", "api", "gcra 1/h burst 6")
+    equal(c("WEIR.PEEK", "api", "k")[2], 6)
+    equal(c("WEIR.TAKE", "api", "k")[2], 5)
+    c("WEIR.POLICY", "SET", "api", "gcra  1/h  burst  5")
+    equal(c("WEIR.PEEK", "api", "k")[2], 0, "the same text in other spaces")
+    equal(c("WEIR.PEEK", "gcra 1/h burst 5", "k")[2], 5, "no name is another one")
+    for i in range(60):
+        r = c("WEIR.CHECK", f"gcra 1/h burst {i + 1}", "many")
+    good(isinstance(r, Error) and r.startswith("OOM"), r)
+    equal(c("WEIR.CHECK", "gcra 1/h burst 3", "many")[0], 1, "those that are there go on")
+
+
+# ---- the server's own ----------------------------------------------------------------------------
+
+
+def test_transactions(t):
+    c = t.server.client()
+    c("MULTI")
+    c("WEIR.CHECK", "gcra 1/h burst 5", "k")
+    c("WEIR.CHECK", "gcra 1/h burst 5", "k")
+    equal([r[2] for r in c("EXEC")], [4, 3])
+    script = "return redis.call('WEIR.CHECK', ARGV[1], KEYS[1], 'COST', '2')"
+    equal(c("EVAL", script, 1, "k", "gcra 1/h burst 5")[:3], [1, 5, 1])
+    equal(c("EVAL", script, 1, "k", "gcra 1/h burst 5")[0], 0)
+    other = t.server.client()
+    c("WATCH", "k")
+    other("WEIR.CHECK", "gcra 1/h burst 5", "k", "COST", 5)  # denied: nothing is touched
+    c("MULTI")
+    c("PING")
+    equal(c("EXEC"), ["PONG"])
+    c("WATCH", "k")
+    other("WEIR.CHECK", "gcra 1/h burst 5", "k", "COST", 1)
+    c("MULTI")
+    c("PING")
+    equal(c("EXEC"), None)
+
+
+def test_commands(t):
+    c = t.server.client()
+    equal(c("COMMAND", "GETKEYS", "WEIR.TAKEALL", 2, "p", "a", 1, "p", "b", 1), [b"a", b"b"])
+    equal(c("COMMAND", "GETKEYS", "WEIR.ASKALL", 2, "p", "a", 1, "p", "b", 1), [b"a", b"b"])
+    equal(c("COMMAND", "GETKEYS", "WEIR.ASK", "TAKE", "p", "a", 1), [b"a"])
+    equal(c("COMMAND", "GETKEYS", "CL.THROTTLE", "a", 1, 1, 1), [b"a"])
+    take, peek = c("COMMAND", "INFO", "WEIR.TAKE", "WEIR.PEEK")
+    equal(sorted(take[2]), ["denyoom", "fast", "module", "write"])
+    equal(sorted(peek[2]), ["fast", "module", "readonly"])
+    docs = t.server.client(3)("COMMAND", "DOCS", "weir.take", "weir.policy")
+    good(docs["weir.take"]["summary"] and docs["weir.take"]["arguments"])
+    equal(len(docs["weir.policy"]["subcommands"]), 4)
+    c("ACL", "SETUSER", "reader", "on", "nopass", "~mine:*", "+weir.peek", "+weir.policy|get",
+      "+auth")
+    c("AUTH", "reader", "x")
+    good(not isinstance(c("WEIR.PEEK", "gcra 1/s", "mine:1"), Error))
+    for words in (("WEIR.PEEK", "gcra 1/s", "other"), ("WEIR.TAKE", "gcra 1/s", "mine:1"),
+                  ("WEIR.POLICY", "SET", "a", "gcra 1/s"),
+                  ("WEIR.ASKALL", 1, "gcra 1/s", "mine:1", 1)):
+        good(c(*words).startswith("NOPERM"), words)
+    equal(c("WEIR.POLICY", "GET", "a"), None)
+
+
+def test_events(t):
+    c, ear = t.server.client(), t.server.client()
+    c("CONFIG", "SET", "notify-keyspace-events", "KEA")
+    ear("PSUBSCRIBE", "__keyevent@0__:*")
+    c("WEIR.CHECK", "gcra 1/h burst 5", "k")
+    c("WEIR.CHECK", "gcra 1/h burst 5", "k", "COST", 5)  # denied
+    c("WEIR.REFUND", "gcra 1/h burst 5", "k", 1)
+    heard = []
+    while not heard or heard[-1] != "del":
+        heard.append(ear.read()[2].decode().split(":", 1)[1])
+    equal([h for h in heard if h.startswith("weir") or h == "del"],
+          ["weir.take", "weir.refund", "del"])
+    c("CONFIG", "SET", "notify-keyspace-events", "")
+
+
+def test_memory(t):
+    c = t.server.client()
+    c("WEIR.CHECK", "gcra 1/h burst 5", "small")
+    small = c("MEMORY", "USAGE", "small")
+    c("SET", "plain", 1700000000000)
+    good(small <= c("MEMORY", "USAGE", "plain") + 16, "one state is in the pointer")
+    for _ in range(300):
+        c("WEIR.CHECK", "sliding-log 1000/h", "log")
+    good(c("MEMORY", "USAGE", "log") > 3000)
+    good(c("MEMORY", "USAGE", "nothing") is None)
+    for i in range(20000 // 100):
+        c.many([("WEIR.CHECK", f"gcra 1/h burst {5 + k % 7}", f"k:{i}:{k}") for k in range(100)])
+    c("FLUSHALL", "ASYNC")
+    for i in range(300):  # policies come and go while the other thread frees
+        c.many([("WEIR.CHECK", f"gcra {1 + i}/d burst {k + 1}", f"k:{k}") for k in range(20)])
+        c("FLUSHALL", "ASYNC")
+    c("CONFIG", "SET", "maxmemory", 1)
+    good(c("WEIR.CHECK", "gcra 1/h", "full").startswith("OOM"))
+    good(not isinstance(c("WEIR.PEEK", "gcra 1/h", "full"), Error))
+    good(not isinstance(c("WEIR.REFUND", "gcra 1/h burst 5", "full", 1), Error))
+    c("CONFIG", "SET", "maxmemory", 0)
+
+
+def test_large(t):
+    """A state has an end, and says so; nothing of the command is done then."""
+    c = t.server.client()
+    equal(c("WEIR.ASK", "TAKE", "sliding-slices 1000000/h slices 65536", "s", 3)[2], 999997)
+    batch = [("WEIR.ASK", "TAKE", "sliding-log 100000/d", "log", 1)] * 1000
+    for _ in range(20):
+        replies = c.many(batch)
+    good(replies[-1][2] <= 80000)
+    before = c("DEBUG", "DIGEST-VALUE", "log")
+    equal(c("WEIR.ASKALL", 2, "sliding-log 100000/d", "log", 1, "gcra 1/h", "x", 5)[0], 1)
+    equal(c("DEBUG", "DIGEST-VALUE", "log"), before)
+    dump, ttl = c("DUMP", "log"), c("PEXPIRETIME", "log")
+    equal(c("RESTORE", "copy", ttl, dump, "ABSTTL"), "OK")
+    equal(c("DEBUG", "DIGEST-VALUE", "copy"), before)
+
+
+# ---- elsewhere -----------------------------------------------------------------------------------
+
+
+def test_replica(t):
+    master = t.server.client()
+    fill(master, seed=2)
+    replica_server = t.open("--replicaof", "127.0.0.1", str(t.server.port))
+    replica = replica_server.client()
+    until(lambda: b"master_link_status:up" in replica("INFO", "replication"), "the replica")
+    master("WEIR.POLICY", "SET", "api", "gcra 1/h burst 5")
+    fill(master, seed=3)
+    c = [("WEIR.ASK", "TAKE", "sliding-log 2000/d", "long", 1)] * 300
+    master.many(c)
+    in_step(master, replica)
+    same(master, replica, "the replica")
+    equal(replica("WEIR.POLICY", "GET", "api")[3], b"gcra 1/h burst 5")
+    # What changes nothing tells nobody anything.
+    master("WEIR.TAKE", "api", "denied", "COST", 5)
+    before = offset(master)
+    for words in (("WEIR.TAKE", "api", "denied"), ("WEIR.PEEK", "api", "denied"),
+                  ("WEIR.EXPLAIN", "api", "denied"), ("WEIR.RESET", "api", "none"),
+                  ("WEIR.REFUND", "api", "none", 1), ("CL.THROTTLE", "none", 1, 1, 1, 0),
+                  ("WEIR.TAKEALL", 2, "api", "denied", 1, "api", "none", 1)):
+        good(not isinstance(master(*words), Error), words)
+    if offset(master) - before > 100:  # a ping at the most
+        raise Failed("a denial was told to replicas")
+    for words in (("WEIR.TAKE", "api", "k"), ("WEIR.POLICY", "SET", "b", "gcra 1/s"),
+                  ("WEIR.POLICY", "DEL", "api")):
+        good(replica(*words).startswith("READONLY"), words)
+    equal(replica("WEIR.PEEK", "api", "denied")[0], 0)
+    replica("REPLICAOF", "NO", "ONE")
+    equal(replica("WEIR.TAKE", "api", "denied")[0], 0, "after a promotion")
+
+
+def offset(c):
+    return int(re.search(rb"master_repl_offset:(\d+)", c("INFO", "replication"))[1])
+
+
+def in_step(master, replica):
+    until(lambda: offset(master) == offset(replica), "the replica to be in step")
+
+
+def test_files(t):
+    """An AOF of commands, a rewritten one in both forms, and an RDB."""
+    for options, finish in (
+            (("--appendonly", "yes"), None),
+            (("--appendonly", "yes", "--aof-use-rdb-preamble", "no"), "BGREWRITEAOF"),
+            (("--appendonly", "yes", "--aof-use-rdb-preamble", "yes"), "BGREWRITEAOF"),
+            ((), "SAVE")):
+        server = t.open(*options)
+        c = server.client()
+        c("WEIR.POLICY", "SET", "api", "gcra 1/h burst 5")
+        c("WEIR.TAKE", "api", "named")
+        fill(c, seed=4)
+        c.many([("WEIR.ASK", "TAKE", "sliding-log 2000/d", "long", 1)] * 200)
+        if finish == "BGREWRITEAOF":
+            until(lambda: b"aof_rewrite_in_progress:0" in c("INFO", "persistence"), "no rewrite")
+            c(finish)
+            until(lambda: b"aof_rewrite_in_progress:0" in c("INFO", "persistence") and
+                  b"aof_rewrite_scheduled:0" in c("INFO", "persistence"), "the rewrite")
+        elif finish:
+            c(finish)
+        before = digests(c)
+        c.close()
+        server.restart()
+        c = server.client()
+        after = digests(c)
+        equal(len(after), len(before), f"{options}")
+        for key, value in before.items():
+            equal(after[key], value, f"{options} {key!r}")
+        equal(c("WEIR.TAKE" if "no" not in options else "WEIR.CHECK",
+                "api" if "no" not in options else "gcra 1/h burst 5", "named")[0], 1)
+        server.close()
+
+
+def test_dump(t):
+    c = t.server.client()
+    fill(c, seed=5)
+    other_server = t.open()
+    other = other_server.client()
+    for i, key in enumerate(sorted(c("KEYS", "*"))):
+        dump, ttl = c("DUMP", key), c("PEXPIRETIME", key)
+        equal(c("COPY", key, b"copy:" + key), 1)
+        equal(c("DEBUG", "DIGEST-VALUE", b"copy:" + key), c("DEBUG", "DIGEST-VALUE", key))
+        if i % 2:
+            equal(other("RESTORE", key, ttl, dump, "ABSTTL"), "OK")
+            equal(other("DEBUG", "DIGEST-VALUE", key), c("DEBUG", "DIGEST-VALUE", key))
+            equal(other("PEXPIRETIME", key), ttl)
+        else:
+            digest = c("DEBUG", "DIGEST-VALUE", key)
+            equal(c("MIGRATE", "127.0.0.1", other_server.port, key, 0, 5000), "OK")
+            equal(other("DEBUG", "DIGEST-VALUE", key), digest)
+            equal(c("EXISTS", key), 0)
+
+
+def test_damage(t):
+    """Thousands of payloads with bytes that are wrong: each is refused, or is a state."""
+    c = t.server.client()
+    fill(c, keys=40, seed=6)
+    equal(c("DEBUG", "SET-SKIP-CHECKSUM-VALIDATION", 1), "OK")
+    rng = random.Random(7)
+    dumps = [c("DUMP", key) for key in sorted(c("KEYS", "*"))]
+    refused = taken = 0
+    for _ in range(60):
+        asks = []
+        for _ in range(100):
+            bad = bytearray(rng.choice(dumps))
+            for _ in range(rng.randrange(1, 4)):
+                at = rng.randrange(len(bad) - 10)
+                how = rng.randrange(4)
+                if how == 0:
+                    bad[at] = rng.randrange(256)
+                elif how == 1:
+                    bad[at] ^= 1 << rng.randrange(8)
+                elif how == 2:
+                    del bad[at:at + rng.randrange(1, 9)]
+                else:
+                    bad[at:at] = bytes(rng.randrange(256) for _ in range(rng.randrange(1, 9)))
+                if len(bad) < 20:
+                    break
+            asks.append(("RESTORE", "bad", 0, bytes(bad), "REPLACE"))
+            asks += [("WEIR.ASK", verb, rng.choice(POLICIES), "bad", 2)
+                     for verb in ("TAKE", "REFUND", "PEEK")]
+        replies = c.many(asks)[::4]
+        refused += sum(isinstance(r, Error) for r in replies)
+        taken += sum(r == "OK" for r in replies)
+    good(refused > 1000 and taken > 0, f"{refused} refused, {taken} taken")
+    equal(c("PING"), "PONG")
+    if t.server.process.poll() is not None:
+        raise Failed("the server is gone")
+
+
+def test_refuses(t):
+    c = t.server.client()
+    good(isinstance(c("MODULE", "LOAD", t.server.module), Error), "a second time")
+    good(isinstance(c("MODULE", "UNLOAD", "weir"), Error), "its type stays")
+    with tempfile.TemporaryDirectory() as tmp:
+        run = subprocess.run(["redis-server", "--port", str(free_port()), "--dir", tmp, "--save", "",
+                              "--loadmodule", t.server.module, "nonsense"],
+                             capture_output=True, text=True, timeout=30, check=False)
+    good(run.returncode != 0 and "it takes no arguments" in run.stdout, run.stdout)
+
+
+def test_reshard(t):
+    servers = [t.open("--cluster-enabled", "yes", "--cluster-node-timeout", "5000")
+               for _ in range(3)]
+    hosts = [f"127.0.0.1:{s.port}" for s in servers]
+    cli("--cluster", "create", *hosts, "--cluster-yes")
+    clients = [s.client() for s in servers]
+    until(lambda: all(b"cluster_state:ok" in c("CLUSTER", "INFO") for c in clients), "the cluster")
+    policy, used = "gcra 1/d burst 2", set()
+    for i in range(300):
+        at, r = ask(servers, "WEIR.ASK", "TAKE", policy, f"user:{i}", 2)
+        used.add(at)
+        equal(r[:3], [1, 2, 0])
+    equal(len(used), 3, "all nodes have some")
+    good(isinstance(clients[0]("WEIR.ASKALL", 2, policy, "user:1", 1, policy, "user:2", 1), Error))
+    ids = [c("CLUSTER", "MYID").decode() for c in clients]
+    sizes = [c("DBSIZE") for c in clients]
+    cli("--cluster", "reshard", hosts[0], "--cluster-from", ids[0], "--cluster-to", ids[2],
+        "--cluster-slots", "3000", "--cluster-yes")
+    until(lambda: all(b"cluster_state:ok" in c("CLUSTER", "INFO") for c in clients), "the cluster")
+    after = [c("DBSIZE") for c in clients]
+    equal(sum(after), 300)
+    good(after[0] < sizes[0] and after[2] > sizes[2], f"{sizes} {after}")
+    for i in range(300):
+        equal(ask(servers, "WEIR.ASK", "TAKE", policy, f"user:{i}", 1)[1][:3], [0, 2, 0], f"key {i}")
+
+
+def cli(*words):
+    run = subprocess.run(["redis-cli", *words], capture_output=True, text=True, timeout=120,
+                         check=False)
+    if run.returncode != 0:
+        raise Failed(f"redis-cli {words}: {run.stdout}{run.stderr}")
+
+
+def ask(servers, *words):
+    """From the node that has the key."""
+    port = servers[0].port
+    for _ in range(5):
+        c = Client(port)
+        r = c(*words)
+        c.close()
+        if not isinstance(r, Error):
+            return port, r
+        moved = re.match(r"(?:MOVED|ASK) \d+ [^:]*:(\d+)", r)
+        if not moved:
+            raise Failed(f"{words}: {r}")
+        port = int(moved[1])
+    raise Failed(f"{words}: sent from node to node")
+
+
+class Tests:
+    def __init__(self, module, weir):
+        self.module, self.weir, self.opened = os.path.abspath(module), weir, []
+        self.server = self.open()
+
+    def open(self, *options):
+        server = Server(self.module, *options)
+        self.opened.append(server)
+        return server
+
+    def run(self, test):
+        try:
+            self.server.client()("FLUSHALL")
+            if test is test_answers:
+                good_policies(self.server.client())
+            test(self)
+            if self.server.process.poll() is not None:
+                raise Failed("the server is gone")
+            return True
+        except (Failed, OSError, KeyError, TypeError, AttributeError,
+                subprocess.SubprocessError) as e:
+            print(f"{test.__name__}: {type(e).__name__}: {e}")
+            print(self.server.said())
+            return False
+        finally:
+            for server in self.opened[1:]:
+                server.close()
+            del self.opened[1:]
+            if self.server.process.poll() is not None:
+                self.server.start()
+
+    def close(self):
+        for server in self.opened:
+            server.close()
+
+
+def main():
+    module, weir, *only = sys.argv[1:]
+    tests = [f for name, f in globals().items()
+             if name.startswith("test_") and (not only or name[5:] in only)]
+    t = Tests(module, weir)
+    try:
+        passed = sum(t.run(test) for test in tests)
+    finally:
+        t.close()
+    print(f"{passed} passed, {len(tests) - passed} failed, 0 skipped")
+    return passed < len(tests)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
