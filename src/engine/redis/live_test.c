@@ -168,6 +168,32 @@ static void asks_the_module(void **state)
     close_client();
 }
 
+/* With no more rights than docs/redis.md names. */
+static void needs_few_rights(void **state)
+{
+    (void)state;
+#define WORDS "+auth", "+client|setname", "+role", "+command|info"
+#define STATES                                                                                     \
+    "+time", "+type", "+get", "+set", "+getrange", "+del", "+pexpireat", "+hget", "+hmget",        \
+        "+hset", "+hdel", "+zadd", "+zcard", "+zrange", "+zremrangebyrank", "+zremrangebyscore"
+    const char *const functions[] = {"--user", "weir", "on",     ">SECRET",       "~weir:*",
+                                     WORDS,    STATES, "+fcall", "+function|load"};
+    const char *const script[] = {"--user", "weir", "on",       ">SECRET",     "~weir:*",
+                                  WORDS,    STATES, "+evalsha", "+script|load"};
+    const struct {
+        const char *const *args;
+        const char *by;
+    } of[] = {{functions, ": functions\n"}, {script, ": a script\n"}};
+    for (size_t i = 0; i < 2; i++) {
+        live_server *s = start_server(sizeof functions / sizeof *functions, of[i].args);
+        open_client("redis://weir:SECRET@127.0.0.1:%d", s->port);
+        (void)ask_until_answered("first");
+        assert_non_null(strstr(log_text, of[i].by));
+        asks_ten_times("alice");
+        close_client();
+    }
+}
+
 static void outlives_a_server(void **state)
 {
     (void)state;
@@ -363,6 +389,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(asks_one_server, live_setup, live_teardown),
         cmocka_unit_test_setup_teardown(asks_the_module, live_setup, live_teardown),
         cmocka_unit_test_setup_teardown(follows_a_failover, live_setup, live_teardown),
+        cmocka_unit_test_setup_teardown(needs_few_rights, live_setup, live_teardown),
         cmocka_unit_test_setup_teardown(outlives_a_server, live_setup, live_teardown),
         cmocka_unit_test_setup_teardown(asks_a_cluster_whose_slots_move, live_setup, live_teardown),
     };
