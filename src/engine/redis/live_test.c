@@ -151,7 +151,7 @@ static void asks_one_server(void **state)
     close_client();
 }
 
-static const char *module_path; /* NULL: not built */
+static char *module_path; /* NULL: not built */
 
 static void asks_the_module(void **state)
 {
@@ -379,7 +379,7 @@ static void follows_a_failover(void **state)
 
 int main(int argc, char **argv)
 {
-    module_path = argc > 1 ? argv[1] : NULL;
+    module_path = argc > 1 ? realpath(argv[1], NULL) : NULL; /* servers have another folder */
     char *there[] = {"redis-server", "--version", NULL};
     if (run_to_end(there) != 0) {
         printf("1..0 # SKIP no redis-server\n");
@@ -393,5 +393,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(outlives_a_server, live_setup, live_teardown),
         cmocka_unit_test_setup_teardown(asks_a_cluster_whose_slots_move, live_setup, live_teardown),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    free(module_path);
+    return failed;
 }
