@@ -374,12 +374,12 @@ static void test_leases(void **unused)
     answer(ALL, left(1595));
     assert_int_equal(here("busy", 3).remaining, 1597);
     assert_int_equal(world.len, 0);
-    assert_int_equal(here("busy", 1).remaining, 1596);
-    assert_int_equal(pending()->cost, 20); /* so that there are 21 */
-    answer(2, denied(1 * ms));             /* no more than that, and nobody asks for more */
-    assert_true(here("busy", 3).allowed);
+    assert_int_equal(here("busy", 2).remaining, 1595);
+    assert_int_equal(pending()->cost, 25);
+    answer(2, denied(1 * ms)); /* no more than that, and nobody asks for more */
+    assert_true(here("busy", 2).allowed);
     assert_int_equal(world.len, 0);
-    assert_int_equal(here("busy", 1).retry_after_ns, 100 * ms); /* until they are some */
+    assert_int_equal(here("busy", 1).retry_after_ns, 100 * ms); /* until there are some */
     pass_time(100 * ms);
     weir_round r;
     weir_question q = question(WEIR_VERB_TAKE, "busy", 1);
