@@ -191,7 +191,8 @@ typedef struct redis_api {
 } redis_api;
 #undef REDIS_FIELD
 
-/* Finds them all. Returns NULL, or the name of one that is needed and not there. */
+/* Finds them all; those that are not there are NULL. Returns NULL, or the first name that is needed
+ * and not there. */
 const char *redis_api_find(redis_api *ret, redis_ctx *ctx);
 
 /* The server's, found before any command can come; a server has one module of a kind, and calls it

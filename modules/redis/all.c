@@ -79,6 +79,7 @@ static bool find_scopes(many *m, bool by_text)
 {
     for (; m->finds < m->len; m->finds++) {
         weir_wish *w = &m->of[m->finds].wish;
+        w->by_program = by_text;
         weir_status st = weir_wish_find(w, by_text);
         if (st != WEIR_OK) {
             weir_call_failure(&m->call, w, st, where_of(m->finds).text);

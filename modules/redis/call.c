@@ -106,13 +106,14 @@ int weir_call_failure(const weir_call *c, const weir_wish *w, weir_status st, co
 {
     int len = w->policy.len < 100 ? (int)w->policy.len : 100;
     if (w->error.column > 0)
-        return weir_call_error(c, "ERR %spolicy: column %u: %s", where, w->error.column,
-                               w->error.text);
+        return weir_call_error(c, "ERR %spolicy: column %u: %s", w->by_program ? "" : where,
+                               w->error.column, w->error.text);
     if (st == WEIR_E_ABSENT)
         return weir_call_error(c, "ERR %sno policy '%.*s'; WEIR.POLICY LIST shows those there are",
                                where, len, w->policy.at);
     if (st == WEIR_E_UNSUPPORTED)
-        return weir_call_error(c, "ERR a policy that queues or counts denials cannot give back");
+        return weir_call_error(c, "ERR %sa policy that queues or counts denials cannot give back",
+                               w->by_program ? "weir: " : "");
     if (w->key.len < 1 || w->key.len > WEIR_KEY_MAX)
         return weir_call_error(c, "ERR %sthe key has %zu bytes, expected 1 to %d", where,
                                w->key.len, WEIR_KEY_MAX);

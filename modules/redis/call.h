@@ -49,6 +49,7 @@ typedef struct weir_wish {
     weir_arg policy, key;
     redis_string *key_name;
     int64_t cost;
+    bool by_program;   /* errors of the policy begin as weir's programs look for them */
     weir_scope *scope; /* once found; a reference */
     weir_policy_error error;
 } weir_wish;
@@ -59,7 +60,7 @@ weir_wish weir_call_wish(const weir_call *c, int i);
 /* argv[i] as a cost. NULL, or what is wrong. */
 const char *weir_call_cost(const weir_call *c, int i, int64_t *ret);
 
-/* Finds the scope: of a policy's name, or of a text if `by_text` or if it looks like one; and checks
+/* Finds the scope: of a policy's name, or of a text if `by_text` or if it looks like one. Checks
  * the key. Returns WEIR_OK, with a reference; else as weir_scope_of_text() and _name(), or
  * WEIR_E_RANGE for the key. */
 WEIR_NODISCARD weir_status weir_wish_find(weir_wish *w, bool by_text);

@@ -380,11 +380,39 @@ static void write_target(redis_ctx *ctx, weir_target *t, int64_t at_ms, const we
         redis.NotifyKeyspaceEvent(ctx, REDIS_EVENT_GENERIC, "del", t->name);
 }
 
+/* Where payloads are put together: its memory stays, unless it was much. */
+static weir_buffer scratch;
+
+static weir_buffer *scratch_begin(void)
+{
+    if (scratch.len_max == 0)
+        weir_buffer_init(&scratch, WEIR_PAYLOAD_MAX);
+    weir_buffer_clear(&scratch);
+    return &scratch;
+}
+
+static void scratch_end(void)
+{
+    enum { MUCH = 1 << 16 };
+    if (weir_buffer_memory(&scratch) > MUCH)
+        weir_buffer_free(&scratch);
+}
+
+/* As changes: those that were made, then what was dropped for being fresh. */
+static void put_changes(weir_buffer *out, const weir_buffer *sets, const deeds *done,
+                        size_t sets_len)
+{
+    weir_payload_put_changes(out, done->len);
+    weir_buffer_append(out, weir_buffer_data(sets), weir_buffer_len(sets));
+    for (size_t i = sets_len; i < done->len; i++)
+        weir_payload_put_drop(out, done->of[i].i);
+}
+
 static void keep_target(redis_ctx *ctx, weir_target *t, weir_cell *cells, size_t n, weir_moment at,
                         const char *event)
 {
     deeds done;
-    weir_buffer sets, out;
+    weir_buffer sets;
     done.len = 0;
     for (size_t i = 0; i < n; i++) {
         if (cells[i].target == t && has_changed(&cells[i]))
@@ -393,23 +421,19 @@ static void keep_target(redis_ctx *ctx, weir_target *t, weir_cell *cells, size_t
     if (done.len == 0)
         return;
     weir_buffer_init(&sets, WEIR_PAYLOAD_MAX);
-    weir_buffer_init(&out, WEIR_PAYLOAD_MAX);
     bool by_changes = is_long(t->value);
     if (by_changes)
         put_deeds(&sets, t->value, &done);
     size_t sets_len = done.len;
     int64_t after_ns = drop_fresh(&t->value, at.now_ns, &done);
-    if (by_changes) {
-        weir_payload_put_changes(&out, done.len);
-        weir_buffer_append(&out, weir_buffer_data(&sets), weir_buffer_len(&sets));
-        for (size_t i = sets_len; i < done.len; i++)
-            weir_payload_put_drop(&out, done.of[i].i);
-    } else if (t->value) {
-        weir_payload_put(&out, t->value);
-    }
-    write_target(ctx, t, expiry_ms(at, after_ns), &out, event);
+    weir_buffer *out = scratch_begin();
+    if (by_changes)
+        put_changes(out, &sets, &done, sets_len);
+    else if (t->value)
+        weir_payload_put(out, t->value);
+    write_target(ctx, t, expiry_ms(at, after_ns), out, event);
     weir_buffer_free(&sets);
-    weir_buffer_free(&out);
+    scratch_end();
 }
 
 void weir_cells_keep(redis_ctx *ctx, weir_cell *cells, size_t n, weir_moment at, const char *event)

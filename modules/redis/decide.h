@@ -56,8 +56,8 @@ typedef struct weir_cell {
     uint64_t small[WEIR_CELL_SMALL], before[WEIR_CELL_SMALL];
 } weir_cell;
 
-/* Returns WEIR_OK; WEIR_E_FULL if the key has states of WEIR_POLICIES_OF_KEY policies already, or of
- * such as may grow too long. To be closed in either case. */
+/* Returns WEIR_OK; WEIR_E_FULL if the key has states of WEIR_POLICIES_OF_KEY policies already, or
+ * of such as may grow too long. To be closed in either case. */
 WEIR_NODISCARD weir_status weir_cell_open(weir_cell *c, weir_target *t, weir_scope *s);
 void weir_cell_close(weir_cell *c); /* what was not kept is as it was */
 
@@ -67,8 +67,8 @@ typedef enum weir_verb { WEIR_TAKE, WEIR_PEEK, WEIR_REFUND, WEIR_GRANT, WEIR_RES
  * the cost 1 and 0.
  *  n            0..WEIR_COST_MAX
  *  ret_granted  units that WEIR_GRANT charged; else 0.
- * Returns as weir_check(), weir_peek() and weir_refund(); WEIR_E_NOMEM in the place of WEIR_E_ROOM if
- * the state has grown as far as it may. */
+ * Returns as weir_check(), weir_peek() and weir_refund(); WEIR_E_NOMEM in the place of WEIR_E_ROOM
+ * if the state has grown as far as it may. */
 WEIR_NODISCARD weir_status weir_cell_decide(weir_cell *c, weir_verb verb, int64_t now_ns, int64_t n,
                                             weir_decision *ret, int64_t *ret_granted);
 

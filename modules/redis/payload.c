@@ -17,12 +17,10 @@ enum { SET, PATCH, DROP };
 
 static void put_number(weir_buffer *out, uint64_t x, size_t bytes)
 {
-    if (!weir_buffer_reserve(out, bytes))
-        return;
-    uint8_t *to = weir_buffer_tail(out);
-    for (size_t i = 0; i < bytes; i++)
-        to[i] = (uint8_t)(x >> (8 * i));
-    weir_buffer_added(out, bytes);
+    uint8_t byte[8];
+    for (size_t i = 0; i < 8; i++)
+        byte[i] = (uint8_t)(x >> (8 * i));
+    weir_buffer_append(out, byte, bytes);
 }
 
 static void put_head(weir_buffer *out, uint8_t form, size_t items)

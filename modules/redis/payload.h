@@ -9,9 +9,9 @@
  *   1 byte    0: all of a value; 1: changes of the value that is there
  *   2 bytes   how many items follow
  *   item      1 byte: what it is; 2 bytes: the index of the state that it is about
- *     0 set     1 byte level; 1 byte length of the name; 2 bytes length of the text; 4 bytes how many
- *               words; the name; the text; the words of 8 bytes each. An index behind the last adds
- *               a state; all of a value has set items alone, for index 0, 1, 2 ...
+ *     0 set     1 byte level; 1 byte length of the name; 2 bytes length of the text; 4 bytes how
+ *               many words; the name; the text; the words of 8 bytes each. An index behind the last
+ *               adds a state; all of a value has set items alone, for index 0, 1, 2 ...
  *     1 patch   4 bytes how many; for each 4 bytes which word and 8 bytes what it is now
  *     2 drop
  *

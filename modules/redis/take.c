@@ -176,6 +176,7 @@ int weir_ask_command(redis_ctx *ctx, redis_string **argv, int argc)
     if (!read_verb(weir_call_arg(&c, 1), &verb, &event))
         return weir_call_error(&c, "ERR the verb is none of TAKE, PEEK, REFUND, GRANT and RESET");
     weir_wish w = weir_call_wish(&c, 2);
+    w.by_program = true;
     error = weir_call_cost(&c, 4, &w.cost);
     if (error)
         return weir_call_error(&c, "ERR %s", error);

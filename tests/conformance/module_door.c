@@ -80,5 +80,7 @@ int main(int argc, char **argv)
     module_ctx m = {0};
     door d = {
         .name = "module", .begin = begin, .ask = ask, .round = round_up, .end = end, .ctx = &m};
+    if (!module_server_old_ones())
+        return 1;
     return vectors_run(&d, argc - 1, argv + 1);
 }

@@ -81,6 +81,8 @@ static struct {
     size_t told_len;
     int64_t now_ns;
     char *saved;
+    const char *lacks; /* a function that this server does not have */
+    int logged;
 } server;
 
 /* ---- the clock, in the place of the module's own --------------------------------------------- */
@@ -413,6 +415,7 @@ static void fake_Log(redis_ctx *ctx, const char *level, const char *format, ...)
 {
     (void)ctx;
     CHECK(level && format);
+    server.logged++;
 }
 
 static void fake_LogIOError(redis_io *io, const char *level, const char *format, ...)
@@ -460,7 +463,8 @@ static int get_api(const char *name, void *ret)
 #define ENTRY(type, name, args) {"RedisModule_" #name, (void *)fake_##name},
         REDIS_NEEDED(ENTRY)};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-        if (strcmp(all[i].name, name) == 0) {
+        bool there = !server.lacks || strcmp(server.lacks, name + strlen("RedisModule_")) != 0;
+        if (there && strcmp(all[i].name, name) == 0) {
             memcpy(ret, &all[i].fn, sizeof all[i].fn);
             return REDIS_OK;
         }
@@ -474,6 +478,27 @@ void module_server_open(void)
 {
     redis_ctx ctx = {get_api, 0};
     CHECK(RedisModule_OnLoad(&ctx, NULL, 0) == REDIS_OK);
+}
+
+bool module_server_old_ones(void)
+{
+    static const char *const needed[] = {
+#define NAME(type, name, args) #name,
+        REDIS_NEEDED(NAME)};
+    bool good = true;
+    for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++) {
+        redis_ctx ctx = {get_api, 0};
+        server.lacks = needed[i];
+        server.logged = 0;
+        bool refused = RedisModule_OnLoad(&ctx, NULL, 0) == REDIS_ERR;
+        bool said = server.logged == 1 || strcmp(server.lacks, "Log") == 0;
+        if (!refused || !said)
+            fprintf(stderr, "module server: without %s it is %s\n", needed[i],
+                    refused ? "refused without a word" : "taken");
+        good = good && refused && said;
+    }
+    server.lacks = NULL;
+    return good;
 }
 
 void module_server_flush(void)

@@ -4,8 +4,8 @@
 #define WEIR_TESTS_MODULE_SERVER_H
 /* As much of a server as the module asks for, in this process: keys in two databases, a clock that
  * stands where it is put, replies as they are written, and what would go to replicas. The second
- * database is a replica of the first: it is told what the module tells replicas, and must become the
- * same to the byte. Whatever the module must not do ends in abort(). */
+ * database is a replica of the first: it is told what the module tells replicas, and must become
+ * the same to the byte. Whatever the module must not do ends in abort(). */
 
 #include "modules/redis/abi.h"
 
@@ -30,6 +30,10 @@ typedef struct module_reply {
 
 /* Loads the module. */
 void module_server_open(void);
+
+/* Whether each server that lacks one function is taken, or refused with a line in its log, as it
+ * must be. */
+bool module_server_old_ones(void);
 void module_server_close(void);
 
 /* Drops all keys, and all policies. */

@@ -133,6 +133,8 @@ def test_programs(t):
                   ("TAKE", "gcra", "k", 1), ("TAKE", p, "k", -1), ("TAKE", p, "", 1)):
         good(isinstance(c("WEIR.ASK", *words), Error), words)
     good(c("WEIR.ASK", "TAKE", "gcra 1/x", "k", 1).startswith("ERR policy: column"))
+    good(c("WEIR.ASKALL", 2, p, "a", 1, "gcra 1/x", "k", 1).startswith("ERR policy: column"))
+    good(c("WEIR.ASK", "REFUND", "leaky-queue 1/h depth 3", "k", 1).startswith("ERR weir: a policy"))
 
 
 def test_daemon(t):
@@ -180,7 +182,8 @@ def compare(ours, theirs, key):
         ("RESET", "none", "key"), ("RESET", "api"), ("TAKE", "queue", key), ("TAKE", "queue", key),
         ("TAKEALL", 0, "api", "a", 1), ("TAKEALL", 17, "api", "a", 1), ("TAKEALL", "x", 1, 2, 3),
         ("TAKEALL", 2, "api", "a", 1), ("TAKEALL", 1, "api", "a", "x"), ("TAKEALL", 1),
-        ("TAKEALL", 2, "api", "a", 1, "none", "b", 1), ("TAKEALL", 2, "api", key + "a", 1, text, key + "b", 1),
+        ("TAKEALL", 2, "api", "a", 1, "none", "b", 1),
+        ("TAKEALL", 2, "api", key + "a", 1, text, key + "b", 1),
         ("TAKEALL", 2, "api", "a", 9, "api", "b", 1), ("TAKEALL", 1, "api", "", 1),
         ("EXPLAIN", "api", "fresh"), ("EXPLAIN", text, "fresh"), ("EXPLAIN", "none", "fresh"),
         ("EXPLAIN", "api"), ("POLICY", "SET", "", text), ("POLICY", "SET", "n" * 65, text),
@@ -509,6 +512,9 @@ def test_refuses(t):
                               "--loadmodule", t.server.module, "nonsense"],
                              capture_output=True, text=True, timeout=30, check=False)
     good(run.returncode != 0 and "it takes no arguments" in run.stdout, run.stdout)
+    run = subprocess.run(["nm", "-D", "--defined-only", t.server.module], capture_output=True,
+                         text=True, timeout=30, check=True)
+    equal([line.split()[2] for line in run.stdout.splitlines()], ["RedisModule_OnLoad"], "exports")
 
 
 def test_reshard(t):

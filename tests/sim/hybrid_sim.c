@@ -346,7 +346,8 @@ static void some_policy(sim *s)
     };
     world *w = &s->world;
     char text[128];
-    int64_t limit = world_chance(w, 300) ? world_between(w, 1, 60) : world_between(w, 16, 3000);
+    int64_t limit = world_chance(w, 300) ? world_between(w, 1, 60)
+                                         : world_between(w, 16, 32 << world_below(w, 7));
     (void)snprintf(text, sizeof text, forms[world_below(w, sizeof forms / sizeof *forms)],
                    (long long)limit);
     weir_policy_error error;

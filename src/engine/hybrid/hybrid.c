@@ -206,6 +206,8 @@ static void close_engine(weir_engine *e)
     if (h->alarm) {
         settle_close(h, now_ns);
         settle_stats(h, now_ns);
+        port_sub_relaxed(&h->stats->keys, h->keys);
+        port_sub_relaxed(&h->stats->overshoot_last, (uint64_t)h->over_told);
     }
     h->dialer->calls->drop(h->alarm);
     weir_slots_close(&h->slots);

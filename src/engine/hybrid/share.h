@@ -113,7 +113,8 @@ int64_t weir_share_granted(weir_share *s, const weir_share_plan *p, uint32_t epo
                            int64_t granted);
 
 /* Ends an interval: what was used in it is known. Returns how many leased units are to be given
- * back, because none of them was used for long enough, and nothing is under way; they are gone from the balance. */
+ * back, because none of them was used for long enough, and nothing is under way; they are gone from
+ * the balance. */
 int64_t weir_share_tick(weir_share *s, const weir_share_plan *p, int64_t now_ns);
 
 /* Is there nothing in it that anybody would miss? */

@@ -269,6 +269,9 @@ void weir_redis_refused(weir_redis_node *n, weir_redis_call *call, const char *t
 
 /* ---- slots.c --------------------------------------------------------------------------------- */
 
+/* Whether it may be the name or the address of a node that a server speaks of: printable, without
+ * blanks, and no file. */
+bool weir_redis_host_ok(const char *host, size_t len);
 /* NULL if there is none of that name and no room for one. */
 weir_redis_node *weir_redis_node_of(weir_redis_client *c, const char *host, uint16_t port);
 /* Looks at what should be: which lines, which questions. After every change. */

@@ -16,6 +16,15 @@
 #define PATIENCE_NS (500 * WEIR_REDIS_MS)  /* for an answer; then another is asked */
 #define SAY_NS      (5000 * WEIR_REDIS_MS) /* that slots have moved is said so often */
 
+bool weir_redis_host_ok(const char *host, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        if (host[i] <= ' ' || host[i] > '~')
+            return false;
+    }
+    return len > 0 && len < WEIR_REDIS_HOST_MAX && host[0] != '/';
+}
+
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
 static uint32_t hash_of(const char *host, uint16_t port)
@@ -121,7 +130,7 @@ uint32_t weir_redis_slot_of(const weir_redis_client *c, const weir_question *q)
 static void fill(weir_redis_node *n, weir_redis_draft *d, int64_t port)
 {
     bool good = d->start >= 0 && d->start <= d->end && d->end < WEIR_REDIS_SLOTS && port >= 1 &&
-                port <= 65535 && d->host[0] && d->host[0] != '/';
+                port <= 65535;
     if (good)
         d->filled += (uint32_t)(d->end - d->start) + 1;
     if (!good || d->filled > WEIR_REDIS_SLOTS) {
@@ -129,7 +138,7 @@ static void fill(weir_redis_node *n, weir_redis_draft *d, int64_t port)
         return;
     }
     weir_redis_node *master = weir_redis_node_of(n->client, d->host, (uint16_t)port);
-    if (!master)
+    if (!master || master->is_sentinel)
         return; /* as if nobody had them */
     for (int64_t slot = d->start; slot <= d->end; slot++)
         d->of_slot[slot] = master->at;
@@ -144,7 +153,7 @@ static void take_host(weir_redis_node *n, weir_redis_draft *d, const weir_redis_
                    (is_text && v->len == 1 && v->text[0] == '?');
     if (is_same)
         memcpy(d->host, n->host, sizeof d->host);
-    else if (is_text && v->len < sizeof d->host && !memchr(v->text, 0, v->len))
+    else if (is_text && weir_redis_host_ok(v->text, v->len))
         memcpy(memset(d->host, 0, sizeof d->host), v->text, v->len);
     else
         d->is_bad = true;
