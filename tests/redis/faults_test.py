@@ -13,7 +13,7 @@ import re
 import socket
 import sys
 import threading
-from http import client
+from http.client import HTTPConnection
 
 from load import Load, takes
 from servers import HOST, PATIENCE_S, Daemon, Redis, Refused, expect, run, say, until
@@ -467,14 +467,14 @@ def http(box):
     def answers(key):
         asked = []
         for policy in ("open", "closed") * 20:
-            connection = client.HTTPConnection(HOST, daemon.http, timeout=PATIENCE_S)
+            connection = HTTPConnection(HOST, daemon.http, timeout=PATIENCE_S)
             connection.request("GET", f"/v1/take?policy={policy}&key={key}")
             asked.append(connection)
         found = [connection.getresponse() for connection in asked]
         bodies = [answer.read() for answer in found]
         for connection in asked:
             connection.close()
-        say(f"{key}: {bodies[0].decode()}")
+        say(f"{key}: {bodies[0].decode().strip()}")
         return [answer.status for answer in found]
 
     expect(answers("well") == [200] * 40, "a server decides")
