@@ -273,10 +273,11 @@ end
 local gcra = { fields = { 'tat' }, string = true, look = rate.look, due = rate.due,
   early = rate.early, left = rate.left, charge = rate.charge, refund = rate.refund }
 
-local function read_parts(text)
+-- "q" or "q:r". rate.left relies on r being less than one microsecond.
+local function read_parts(L, text)
   local q, r = match(text, '^(%d+):(%d+)$')
   if q then
-    return stored(q), stored(r)
+    return stored(q), stored(r, L.num - 1)
   end
   return stored(text), 0
 end
@@ -285,10 +286,10 @@ local function write_parts(q, r)
   return r == 0 and whole(q) or whole(q) .. ':' .. whole(r)
 end
 
-function gcra.read(_, s, tat)
+function gcra.read(L, s, tat)
   s.q, s.r = 0, 0
   if tat then
-    s.q, s.r = read_parts(tat)
+    s.q, s.r = read_parts(L, tat)
   end
   return s.q and s.r
 end
@@ -301,10 +302,10 @@ end
 local bucket = { fields = { 'time', 'level' }, look = rate.look, due = rate.due, early = rate.early,
   left = rate.left, charge = rate.charge, refund = rate.refund }
 
-function bucket.read(_, s, time, level)
+function bucket.read(L, s, time, level)
   s.q, s.r = 0, 0
   if time and level then
-    local t, q, r = stored(time), read_parts(level)
+    local t, q, r = stored(time), read_parts(L, level)
     if not t or not q or not r then
       return false
     end

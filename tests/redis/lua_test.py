@@ -199,6 +199,24 @@ def test_damaged(tally):
             tally.equal(client("PING"), b"PONG", policy)
 
 
+def test_mad_fraction(tally):
+    """a fraction of a microsecond that is none makes no sense, and is not counted down from"""
+    with Server() as server:
+        client = server.client()
+        at = At(client)
+        for policy, key in (("gcra 3/s burst 2147483647", "string"), ("token-bucket 2147483647 refill 3/s", "hash")):
+            for mad, left in (("2", 2147483646), ("3", 2147483647), ("9007199254740991", 2147483647)):
+                client("DEL", "k")
+                at.ask(T0_US, "k", "TAKE", policy)
+                kind, tag, _ = contents(client, "k")
+                tally.equal(kind, key, policy)
+                if kind == "string":
+                    client("SET", "k", f"{tag} {T0_US}:{mad}")
+                else:
+                    client("HSET", "k", "level", f"0:{mad}")
+                tally.equal(at.ask(T0_US, "k", "PEEK", policy)[2], left, policy, mad)
+
+
 def damage(client, rng, mad):
     kind, tag, _ = contents(client, "k")
     if kind == "string":
@@ -617,6 +635,6 @@ def test_cluster(tally):
 
 if __name__ == "__main__":
     sys.exit(lua_kit.run(
-        test_race, test_denials, test_keys, test_wrong_type, test_damaged, test_expiry, test_rows, test_errors,
-        test_refusals, test_people, test_zones, test_clock_back, test_all, test_flush, test_cache, test_memory,
+        test_race, test_denials, test_keys, test_wrong_type, test_damaged, test_mad_fraction, test_expiry, test_rows,
+        test_errors, test_refusals, test_people, test_zones, test_clock_back, test_all, test_flush, test_cache, test_memory,
         test_replica, test_old, test_access, test_cluster))
