@@ -41,9 +41,10 @@ local function now_us()
   return t[1] * 1000000 + t[2]
 end
 
--- The key is fresh from then on: up to whole milliseconds.
+-- The key is fresh from then on: up to whole milliseconds. What a damaged state says can be more
+-- than the server takes, and that would be an error after the state is written.
 local function expire_ms(until_us)
-  return format('%.0f', max(1, ceil(until_us / 1000)))
+  return format('%.0f', max(1, min(EXACT, ceil(until_us / 1000))))
 end
 
 local function expire(key, until_us)
@@ -406,7 +407,7 @@ function fixed.due(L, s, _, cost)
 end
 
 function fixed.left(L, s)
-  return L.limit - s.count
+  return max(0, L.limit - s.count)
 end
 
 function fixed.charge(_, s, _, cost)
@@ -1462,11 +1463,12 @@ local function allows(L, s, now, cost)
   return cost <= L.limit and L.ops.due(L, s, now, cost) <= now
 end
 
--- The eight figures of weir_ask, those of layer i.
+-- The eight figures of weir_ask, those of layer i. Only of a damaged state is one beyond EXACT, and
+-- may then be beyond the integers of a reply.
 local function answer(P, S, i, now, allowed, left, wait, delay)
   local L = P[i]
   local reset = max(0, L.ops.due(L, S[i], now, L.limit) - now)
-  return { allowed, L.limit, left, wait, reset, delay, i - 1, 0 }
+  return { allowed, L.limit, left, min(EXACT, wait), min(EXACT, reset), min(EXACT, delay), i - 1, 0 }
 end
 
 -- Whether a wait of w, which was rounded up by `early` ns, is longer than that of `than`.

@@ -217,6 +217,35 @@ def test_mad_fraction(tally):
                 tally.equal(at.ask(T0_US, "k", "PEEK", policy)[2], left, policy, mad)
 
 
+FAR = (  # policy, field, and what it is damaged to: times beyond all that a reply or an expiry holds
+    ("token-bucket 10 refill 5 every 3650d", "step", 2**31), ("token-bucket 10 refill 5 every 3650d", "level", 2**53 - 1),
+    ("token-bucket 10 refill 2 every 7d", "step", 2**53), ("sliding-slices 100/3650d slices 7", "at", 2**53 - 1),
+    ("fixed-window 9/m count-denied & sliding-slices 5/3650d slices 10", "2.at", 2**53 - 1),
+    ("fixed-window 5/m & fixed-window 7/3650d", "2.count", 2**31 - 1),
+)
+
+
+def test_far(tally):
+    """a damaged state is answered with figures that are none below zero, and whatever writes it sets its expiry"""
+    with Server() as server:
+        client = server.client()
+        for way in WAYS:
+            door = way(client, lua_kit.library())
+            ask = lambda verb, policy, n: client.many([door.call("weir_ask", ["k"], verb, policy, n)])[0]  # noqa: E731
+            for policy, field, mad in FAR:
+                for verb, n in (("PEEK", 1), ("TAKE", 1), ("GRANT", 3), ("REFUND", 1), ("REFUND", 2**31 - 1)):
+                    client("DEL", "k")
+                    ask("TAKE", policy, 2)
+                    client("HSET", "k", field, mad)
+                    before = client("DUMP", "k")
+                    answer = ask(verb, policy, n)
+                    if verb == "REFUND" and "count-denied" in policy:
+                        tally.equal((error_of(answer)[:9], client("DUMP", "k")), ("ERR weir:", before), policy)
+                        continue
+                    tally.check(isinstance(answer, list) and min(answer) >= 0, way.name, policy, field, verb, answer)
+                    tally.check(client("PTTL", "k") != -1, way.name, policy, field, verb, "no expiry")
+
+
 def damage(client, rng, mad):
     kind, tag, _ = contents(client, "k")
     if kind == "string":
@@ -635,6 +664,6 @@ def test_cluster(tally):
 
 if __name__ == "__main__":
     sys.exit(lua_kit.run(
-        test_race, test_denials, test_keys, test_wrong_type, test_damaged, test_mad_fraction, test_expiry, test_rows,
-        test_errors, test_refusals, test_people, test_zones, test_clock_back, test_all, test_flush, test_cache, test_memory,
-        test_replica, test_old, test_access, test_cluster))
+        test_race, test_denials, test_keys, test_wrong_type, test_damaged, test_mad_fraction, test_far, test_expiry,
+        test_rows, test_errors, test_refusals, test_people, test_zones, test_clock_back, test_all, test_flush, test_cache,
+        test_memory, test_replica, test_old, test_access, test_cluster))
