@@ -30,7 +30,8 @@ local EXACT = 9007199254740992   -- 2^53
 local DAY_US = 86400000000
 local LAYERS_MAX, TEXT_MAX, SLICES_MAX, ALL_MAX = 8, 1023, 65536, 16
 local CACHE_MAX = 256            -- texts
-local PRUNE_MAX = 256            -- entries that a charge takes away
+local PRUNE_MAX = 256            -- old entries that a charge takes away
+local REFUND_PRUNE_MAX = 8192    -- and that a refund does
 local TOTAL = 1125899906842624   -- running totals are counted modulo 2^50
 
 -- ---- the server ---------------------------------------------------------------------------------
@@ -656,7 +657,8 @@ function row.refund(L, s, _, cost)
   local keep = max(0, s.sum - cost)
   local base = s.total - s.sum
   if keep == 0 then
-    s.next, s.at = s.first, 0
+    -- What is left of the old ones must stay the last: rows are sorted.
+    s.next, s.at = s.first, s.first - s.low > REFUND_PRUNE_MAX and entry(s, s.first - 1)[1] or 0
   else
     local i = reached(s, keep)
     local e = entry(s, i)
@@ -667,7 +669,8 @@ function row.refund(L, s, _, cost)
   if L.slices then
     s.at = s.place
   end
-  s.total, s.sum, s.prune_all = (base + keep) % TOTAL, keep, true
+  s.total, s.sum, s.prune_max = (base + keep) % TOTAL, keep, REFUND_PRUNE_MAX
+  s.loaded = min(s.loaded, s.next + cost) -- an entry has at least a unit, but in a damaged row
   return true
 end
 
@@ -1351,9 +1354,10 @@ local function open_key(P, key, now, bounds)
   return S
 end
 
--- How many entries from the front are to go now.
+-- How many entries from the front are to go now. A refund takes more, since it forgets the latest
+-- time: should the clock step back, they would count again, and deny what need not be.
 local function prunable(s)
-  return s.prune_all and s.first - s.low or min(s.first - s.low, PRUNE_MAX)
+  return min(s.first - s.low, s.prune_max or PRUNE_MAX)
 end
 
 -- Takes fields of a row away, those of entries from..to-1.

@@ -327,6 +327,47 @@ def rows(tally, client, at, policy, steps):
     tally.check(left < 120 < size, policy, "old entries stay:", size, left)
 
 
+MANY = 9000
+
+
+def test_refund_of_many(tally):
+    """a refund in a log of which thousands of entries are old takes some of them away, and is exact"""
+    with Server() as server:
+        client = server.client()
+        at = At(client)
+        size = lambda: client("ZCARD", "k") if client("TYPE", "k") == b"zset" else client("HLEN", "k")  # noqa: E731
+        for policy in ("sliding-log 20000/10s", "sliding-log 20000/10s & sliding-log 30000/1s"):
+            client("DEL", "k")
+            takes = [(T0_US + i, 1) for i in range(MANY)] + [(T0_US + 9_000_000 + i, 2) for i in range(3)]
+            for now, n in takes:
+                at.ask(now, "k", "TAKE", policy, n)
+            now, before = T0_US + 10_500_000, size()
+            tally.equal(at.ask(now, "k", "REFUND", policy, 3)[2], 20000 - 3, policy)
+            tally.equal(before - size(), 8192 + 1, policy)
+            for n, left in ((3, 20000), (1, 20000)):
+                tally.equal(at.ask(now, "k", "REFUND", policy, n)[2], left, policy)
+            # All is given back. Should the clock step back, what is still there counts: stricter.
+            back = at.ask(T0_US + 9_000_000, "k", "PEEK", policy, 1)
+            tally.check(20000 - MANY < back[2] <= 20000, policy, back)
+            for i in range(3):
+                tally.equal(at.ask(now + i, "k", "TAKE", policy, 5)[2], 20000 - 5 * (i + 1), policy)
+
+
+def test_mad_row(tally):
+    """a row that says to have more entries than it has is not taken away one by one"""
+    with Server() as server:
+        client = server.client()
+        at, policy = At(client), "sliding-slices 1000000/m slices 60"
+        for low in (1, 10**9 - 1):
+            client("DEL", "k")
+            at.ask(T0_US, "k", "TAKE", policy, 2)
+            at_slice = T0_US // 10**6
+            client("HSET", "k", "next", 10**9 + 1, "low", low, str(low), f"{at_slice * low // 10**9} 1 1",
+                   str(10**9), f"{at_slice} 3 2")
+            tally.check(isinstance(at.ask(T0_US, "k", "REFUND", policy, 1), list), low)
+        tally.equal(client("PING"), b"PONG")
+
+
 # ---- words ----------------------------------------------------------------------------------------
 
 
@@ -665,5 +706,5 @@ def test_cluster(tally):
 if __name__ == "__main__":
     sys.exit(lua_kit.run(
         test_race, test_denials, test_keys, test_wrong_type, test_damaged, test_mad_fraction, test_far, test_expiry,
-        test_rows, test_errors, test_refusals, test_people, test_zones, test_clock_back, test_all, test_flush, test_cache,
-        test_memory, test_replica, test_old, test_access, test_cluster))
+        test_rows, test_refund_of_many, test_mad_row, test_errors, test_refusals, test_people, test_zones, test_clock_back,
+        test_all, test_flush, test_cache, test_memory, test_replica, test_old, test_access, test_cluster))
