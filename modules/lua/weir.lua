@@ -1321,8 +1321,8 @@ local READERS = {
 }
 
 -- The states of a key under P, as they are at `now`; or nil and the error. If they are of another
--- policy, or make no sense, the key is fresh.
-local function open_key(P, key, now, bounds)
+-- policy, or make no sense, or `forget`, the key is fresh.
+local function open_key(P, key, now, bounds, forget)
   local S, found = { key = key, P = P }, nil
   if P.form == 'string' then
     found = redis.pcall('GET', key)
@@ -1337,7 +1337,7 @@ local function open_key(P, key, now, bounds)
   elseif not find(found.err, 'WRONGTYPE', 1, true) then
     return nil, found
   end
-  if not read then
+  if forget or not read then
     local ours, another = true, false
     if not absent then
       ours, another = is_ours(key)
@@ -1604,10 +1604,8 @@ end
 local VERBS = {
   TAKE = function(P, S, now, n) return judge(P, S, now, n, true) end,
   PEEK = function(P, S, now, n) return judge(P, S, now, n, false) end,
-  RESET = function(P, S, now, _, bounds)
+  RESET = function(P, S, now)
     redis.call('DEL', S.key)
-    fresh_states(P, S)
-    look(P, S, now, bounds)
     return judge(P, S, now, 0, false)
   end,
   REFUND = refund,
@@ -1628,11 +1626,11 @@ local function ask(key, verb, text, n, args, at)
     end
   end
   local now = now_us()
-  local S, err = open_key(P, key, now, bounds)
+  local S, err = open_key(P, key, now, bounds, verb == 'RESET')
   if not S then
     return err
   end
-  local figures = VERBS[verb](P, S, now, n, bounds)
+  local figures = VERBS[verb](P, S, now, n)
   close_key(P, S, now)
   return figures
 end

@@ -494,6 +494,14 @@ def test_zones(tally):
             tally.equal(client("EXISTS", "k"), 1, "a reset that fails resets nothing")
             for now in (b - 7 * day - 1, b - day - 1, b + 2 * day, b + 14 * day):
                 tally.check("outside" in error_of(take(now)), way.name, now, take(now))
+            # The clock was months ahead for a moment: nobody names the window that the key remembers.
+            ahead = [t + 70 * day for t in days + weeks]
+            tally.equal(at.ask(T0_US + 70 * day, "k", "TAKE", policy, 1, *ahead)[0], 1, way.name)
+            tally.check("outside" in error_of(take(T0_US)), way.name, take(T0_US))
+            tally.check("outside" in error_of(at.ask(b - 7 * day - 1, "k", "RESET", policy, 0, *days, *weeks)), way.name)
+            tally.equal(client("EXISTS", "k"), 1, way.name)
+            reset = at.ask(T0_US, "k", "RESET", policy, 0, *days, *weeks)
+            tally.equal((reset, client("EXISTS", "k")), ([1, 2, 2, 0, 0, 0, 0, 0], 0), way.name)
 
 
 def test_clock_back(tally):
