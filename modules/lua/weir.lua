@@ -1349,7 +1349,8 @@ local function open_key(P, key, now, bounds, forget)
     fresh_states(P, S)
   end
   if not look(P, S, now, bounds) then
-    return nil, { err = "ERR weir: the server's clock is outside the windows asked with" }
+    return nil, { err = "ERR weir: the server's clock, or what the key remembers, is outside the " ..
+      'windows asked with' }
   end
   return S
 end
@@ -1624,6 +1625,9 @@ local function ask(key, verb, text, n, args, at)
     if not bounds then
       return failed(no_bounds)
     end
+  end
+  if args[at + P.zones * 4] then
+    return failed('more arguments than the policy, the cost and its bounds')
   end
   local now = now_us()
   local S, err = open_key(P, key, now, bounds, verb == 'RESET')
