@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """State in Redis, in one run, on loopback: the module beside Redis's own INCR and beside the
-library of functions; the daemon that asks a server for every decision beside EVALSHA of the same
-policy by redis-benchmark alone; the hybrid beside the daemon's own memory. As bench/daemon.py, whose
-parts it uses: medians of short rounds in which servers take turns, and only ratios mean anything.
+library of functions; the daemon that asks a server for every decision beside EVALSHA by
+redis-benchmark alone, of the library as a script, and of GCRA as it is commonly written; the hybrid
+beside the daemon's own memory. As bench/daemon.py, whose parts it uses: medians of short rounds in
+which servers take turns, and only ratios mean anything.
 
     bench/redis.py WEIR MODULE LIBRARY [--json FILE] [--rounds N] [--only PART,...]
 """
@@ -12,15 +13,20 @@ import argparse
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import tempfile
 
-from daemon import KEYS, POLICY, TAKE, UNITS, Report, Server, free_port
+from daemon import GCRA, KEYS, POLICY, TAKE, UNITS, Report, Server, free_port
 
 REQUESTS = {1: 60_000, 16: 400_000, 64: 400_000}
-FEW_KEYS = "1000"  # that a hybrid has shares of
-HELD = 1_000_000   # keys whose memory is weighed
+FILL = 2_000_000         # requests after which most of the keys are there
+HELD, BATCH = 1_000_000, 1000  # keys whose memory is weighed, and how many are made at a time
+LONG = "gcra 100/h burst 1000"  # keys stay, and all is allowed
+# What a hybrid is for: keys that are asked for thousands of times a second, within their limit.
+HOT_KEYS, HOT = "1000", "gcra 10000/s burst 1000"
+TAKE_HOT = ["WEIR.TAKE", "hot", "key:__rand_int__"]
 UNITS["bytes"] = "bytes/key"
 
 
@@ -47,6 +53,25 @@ class Redis(Server):
         return int(re.search(r"used_memory:(\d+)", self.call("INFO", "memory"))[1])
 
 
+    def many(self, commands):
+        """Sends them, and reads as many answers, of which each is a line or an array of integers."""
+        with socket.create_connection(("127.0.0.1", self.port), 60) as s, s.makefile("rb") as answers:
+            for first in range(0, len(commands), BATCH):
+                batch = commands[first:first + BATCH]
+                s.sendall(b"".join(batch))
+                for _ in batch:
+                    line = answers.readline()
+                    if line[:1] == b"-":
+                        sys.exit(f"bench: {line.decode()}")
+                    for _ in range(int(line[1:]) if line[:1] == b"*" else 0):
+                        answers.readline()
+
+
+def command(*words):
+    words = [str(word).encode() for word in words]
+    return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(w), w) for w in words)
+
+
 class Daemon(Server):
     def __init__(self, bench, engine, redis=None):
         port = free_port()
@@ -56,7 +81,7 @@ class Daemon(Server):
             if redis:
                 # What an answer takes is to be seen, so none is given up.
                 f.write(f'redis: {{url: "redis://127.0.0.1:{redis.port}", deadline: 5s}}\n')
-            f.write(f'policies: {{api: "{POLICY}"}}\n')
+            f.write(f'policies: {{api: "{POLICY}", hot: "{HOT}"}}\n')
         super().__init__(engine, [bench.args.weir, "serve", config], port)
         bench.servers.append(self)
 
@@ -104,43 +129,47 @@ class Bench:
         self.plain = Redis(self)
         with open(self.args.library, encoding="ascii") as f:
             library = f.read()
-        self.plain.call("FUNCTION", "LOAD", "REPLACE", body=library)
+        self.module.call("FUNCTION", "LOAD", "REPLACE", body=library)
+        self.module.call("WEIR.POLICY", "SET", "long", LONG)
         # Without its first line it is a script.
         sha = self.plain.call("SCRIPT", "LOAD", body=library.partition("\n")[2])
-        self.theirs = {
-            "incr": ["INCR", "key:__rand_int__"],
-            "fcall": ["FCALL", "weir_take", "1", "take:__rand_int__", POLICY],
-            "evalsha": ["EVALSHA", sha, "1", "take:__rand_int__", "weir_take", POLICY],
-        }
-        self.take = ["WEIR.TAKE", POLICY, "key:__rand_int__"]
-        for server, command in ((self.module, self.take), (self.plain, self.theirs["fcall"]),
-                                (self.plain, self.theirs["evalsha"])):
-            check(server, command)
+        self.evalsha = ["EVALSHA", sha, "1", "take:__rand_int__", "weir_take", POLICY]
+        # As it is commonly written, without any other policy.
+        sha = self.plain.call("SCRIPT", "LOAD", body=GCRA)
+        self.gcra = ["EVALSHA", sha, "1", "gcra:__rand_int__", "10000", "20"]
+        check(self.plain, self.evalsha)
+        check(self.plain, self.gcra)
 
     def rows(self, prefix, suffix, ours, theirs, kinds):
         self.report.pair(prefix, suffix, lambda: only(ours(), kinds), lambda: only(theirs(), kinds),
                          self.args.rounds)
 
     def held(self):
-        """What a key takes: first of all, while the servers are empty."""
-        count = str(HELD * 5)  # of random ones nearly all are met
-        plain, module = Redis(self), Redis(self, self.args.module)
+        """What a key takes beside one that holds the same number, a time, and expires as well."""
         grown = []
-        for server, command in ((module, self.take), (plain, ["SET", "key:__rand_int__", "1", "EX", "100000"])):
+        for make in (lambda i: command("WEIR.CHECK", "gcra 1/d", f"key:{i:012d}"),
+                     lambda i: command("SET", f"key:{i:012d}", 1700000000000000 + i, "EX", 86400)):
+            server = Redis(self, self.args.module)
             before = server.used()
-            load(server, 64, command, requests=count)
-            grown.append((server.used() - before) / int(server.call("DBSIZE")))
+            server.many([make(i) for i in range(HELD)])
+            # Tables that are being widened are there twice: let the server come to rest.
+            server.many([command("EXISTS", f"key:{i:012d}") for i in range(200 * BATCH)])
+            if server.call("DBSIZE") != str(HELD):
+                sys.exit("bench: some of the keys are not there")
+            grown.append((server.used() - before) / HELD)
+            server.stop()
         self.report.add("module.bytes_vs_set", "bytes", *grown)
 
     def inside(self):
-        """Processor time of the server alone, 1 M random keys that are there, pipeline 16."""
-        pairs = (("incr", self.module, self.theirs["incr"]), ("lua", self.plain, self.theirs["fcall"]))
-        for server, command in ((self.module, self.take), *(pair[1:] for pair in pairs)):
-            load(server, 64, command, requests=2 * HELD)
-        for name, server, command in pairs:
-            self.rows("module", name, lambda: load(self.module, 16, self.take),
-                      lambda s=server, c=command: load(s, 16, c, requests=REQUESTS[16] // 2),
-                      ("cpu", "rps"))
+        """Processor time of the server alone: its own command, the module's and the library's."""
+        take = ["WEIR.TAKE", "long", "key:__rand_int__"]
+        pairs = (("incr", ["INCR", "n:__rand_int__"]),
+                 ("lua", ["FCALL", "weir_ask", "1", "lua:__rand_int__", "TAKE", LONG, "1"]))
+        for made, share in ((take, 1), (pairs[0][1], 1), (pairs[1][1], 2)):
+            load(self.module, 64, made, requests=FILL // share)
+        for name, theirs in pairs:
+            self.rows("module", name, lambda: load(self.module, 16, take),
+                      lambda c=theirs: load(self.module, 16, c), ("cpu", "rps"))
 
     def engine(self):
         """Through the daemon, which asks a server for every decision, without a pipeline."""
@@ -149,19 +178,23 @@ class Bench:
             check(daemon, TAKE)
             prefix = "engine.redis" if name == "module" else f"engine.redis.{name}"
             kinds = ("rps", "p50", "p99", "cpu")
-            self.rows(prefix, "evalsha", lambda d=daemon, s=server: load(d, 1, TAKE, also=(s,)),
-                      lambda: load(self.plain, 1, self.theirs["evalsha"]), kinds)
+            for suffix, script in (("evalsha", self.evalsha), ("gcra", self.gcra)):
+                self.rows(prefix, suffix, lambda d=daemon, s=server: load(d, 1, TAKE, also=(s,)),
+                          lambda c=script: load(self.plain, 1, c), kinds)
 
     def hybrid(self):
+        """Hot keys; the same, all but some denied; and what it is not for, keys that are met once a
+        second or less, each of which is asked about."""
         local, hybrid = Daemon(self, "local"), Daemon(self, "hybrid", self.module)
         check(hybrid, TAKE)
-        for server in (local, hybrid):
-            load(server, 64, TAKE, FEW_KEYS)
-        for prefix, pipeline, keys in (("hybrid", 16, FEW_KEYS), ("hybrid.p1", 1, FEW_KEYS),
-                                       ("hybrid.random", 16, KEYS)):
+        for prefix, pipeline, command, keys in (
+                ("hybrid", 16, TAKE_HOT, HOT_KEYS), ("hybrid.p1", 1, TAKE_HOT, HOT_KEYS),
+                ("hybrid.denied", 16, TAKE, "100"), ("hybrid.random", 16, TAKE, KEYS)):
+            for server in (local, hybrid):
+                load(server, 64, command, keys)
             kinds = ("rps", "cpu", "p50", "p99") if pipeline == 1 else ("rps", "cpu")
-            self.rows(prefix, "local", lambda p=pipeline, k=keys: load(hybrid, p, TAKE, k),
-                      lambda p=pipeline, k=keys: load(local, p, TAKE, k), kinds)
+            self.rows(prefix, "local", lambda p=pipeline, c=command, k=keys: load(hybrid, p, c, k),
+                      lambda p=pipeline, c=command, k=keys: load(local, p, c, k), kinds)
 
 
 def only(figures, kinds):
@@ -183,10 +216,11 @@ def main():
     parts = args.only.split(",")
     if not set(parts) <= set(PARTS):
         parser.error(f"--only: expected some of {','.join(PARTS)}")
+    args.weir, args.module = os.path.abspath(args.weir), os.path.abspath(args.module)
     report = Report()
-    print(f"{POLICY}, 50 connections; 1 M random keys, of the hybrid {FEW_KEYS}; processor time is the\n"
-          "servers', of the daemon and of the Redis that it asks together\n\n"
-          f"{'':<36} {'weir':>12} {'beside':>12} {'ratio':>8}")
+    print(f"{POLICY}, 50 connections, 1 M random keys; of the hybrid {HOT}, {HOT_KEYS} keys; processor\n"
+          "time is the servers', for engine.redis of the daemon and of the Redis that it asks together\n\n"
+          f"{'':<30} {'weir':>12} {'beside':>12} {'ratio':>8}")
     with tempfile.TemporaryDirectory() as tmp:
         bench = Bench(args, tmp, report)
         try:

@@ -110,6 +110,34 @@ static void print_server(const weir_config *c)
     print_line("http key", text);
 }
 
+static const char *engine_name(weir_engine_kind kind)
+{
+    static const char *const names[] = {[WEIR_ENGINE_LOCAL] = "local",
+                                        [WEIR_ENGINE_REDIS] = "redis",
+                                        [WEIR_ENGINE_HYBRID] = "hybrid"};
+    return names[kind];
+}
+
+/* URLs may have a password in them, and are not shown. */
+static void print_redis(const weir_config *c)
+{
+    static const char *const by[] = {[WEIR_REDIS_BY_ANY] = "module, functions or script",
+                                     [WEIR_REDIS_BY_MODULE] = "module",
+                                     [WEIR_REDIS_BY_FUNCTIONS] = "functions",
+                                     [WEIR_REDIS_BY_SCRIPT] = "script"};
+    static const char *const on_error[] = {
+        [WEIR_REDIS_OPEN] = "open", [WEIR_REDIS_CLOSED] = "closed", [WEIR_REDIS_LOCAL] = "local"};
+    const weir_redis_options *o = &c->redis;
+    if (!c->has_redis)
+        return;
+    print_line("engine", engine_name(c->engine));
+    printf("%-12s%zu %s%s, by %s, on_error %s", "redis", o->urls_len,
+           o->sentinel ? "Sentinel" : "server", o->urls_len > 1 ? "s" : "", by[o->by],
+           on_error[o->on_error]);
+    print_ns("deadline", o->deadline_ns, "");
+    putchar('\n');
+}
+
 static void print_report(const weir_policy *p)
 {
     char report[WEIR_POLICY_REPORT_MAX];
@@ -130,6 +158,8 @@ static void print_rule(const weir_rule_spec *rule, const weir_zones *zones)
     if (rule->overrides_len + rule->allow_len + rule->deny_len > 0)
         printf("    %zu overrides, %zu always allowed, %zu always denied\n", rule->overrides_len,
                rule->allow_len, rule->deny_len);
+    if (rule->engine != WEIR_ENGINE_LOCAL)
+        printf("    decided by the engine %s\n", engine_name(rule->engine));
     if (rule->shadow)
         puts("    shadow: it denies nobody, and counts whom it would have denied");
     if (rule->plain_keys)
@@ -144,6 +174,7 @@ static void print_summary(const char *path, const weir_config *c, const weir_zon
     caret_text(stdout, path, strlen(path));
     puts(": good\n");
     print_server(c);
+    print_redis(c);
     printf("%-12s%zu\n", "policies", c->rules_len);
     for (size_t i = 0; i < c->rules_len; i++)
         print_rule(&c->rules[i], zones);

@@ -42,6 +42,18 @@ static weir_log_level level_of(const char *event, const char *text)
     return bad ? WEIR_LOG_WARNING : WEIR_LOG_INFO;
 }
 
+/* What the text is of an event. */
+static const char *name_of(const char *event)
+{
+    static const char *const names[][2] = {
+        {"redis-up", "by"}, {"redis-down", "why"}, {"redis-breaker", "state"}};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strcmp(event, names[i][0]) == 0)
+            return names[i][1];
+    }
+    return "text";
+}
+
 static void say(void *ctx, const char *event, const char *node, const char *text)
 {
     const teller *t = ctx;
@@ -51,8 +63,8 @@ static void say(void *ctx, const char *event, const char *node, const char *text
         transitions_is_news(&e->transitions, t->loop, event, node, text, port_steady_ns());
     port_mutex_unlock(e->lock);
     if (is_news)
-        log_event(e->log, level_of(event, text), event, "node", node[0] ? node : NULL, "text", text,
-                  NULL);
+        log_event(e->log, level_of(event, text), event, node[0] ? "node" : name_of(event),
+                  node[0] ? node : text, node[0] ? name_of(event) : NULL, text, NULL);
 }
 
 /* ---- of a loop ------------------------------------------------------------------------------- */

@@ -120,7 +120,8 @@ bool weir_http_session_midway(const weir_http_session *s);
 
 /* Answers every whole request in `in`, in order, and takes from there all that it has read. They
  * are decided at now_ns. It stops when `out` holds more than out_pause bytes (1 or more), and where
- * an answer must wait, or an engine be waited for. However the bytes are cut, the answers are the same. */
+ * an answer must wait, or an engine be waited for. However the bytes are cut, the answers are the
+ * same. */
 weir_session_step weir_http_session_run(weir_http_session *s, weir_buffer *in, weir_buffer *out,
                                         size_t out_pause, int64_t now_ns);
 

@@ -31,9 +31,9 @@ typedef struct weir_http_request {
 int weir_http_check_head(const weir_http_options *o, const weir_http_request *r, bool has_body,
                          weir_http_answer *a);
 
-/* Answers a request that weir_http_check_head() has let through. Returns false if an engine is asked
- * about it: then it is to be called again with the same request once the turn has its answer, and
- * what is in `a` means nothing. */
+/* Answers a request that weir_http_check_head() has let through. Returns false if an engine is
+ * asked about it: then it is to be called again with the same request once the turn has its answer,
+ * and what is in `a` means nothing. */
 bool weir_http_answer_request(const weir_http_options *o, weir_turn *turn,
                               const weir_http_request *r, int64_t now_ns, weir_http_answer *a);
 

@@ -285,7 +285,8 @@ static size_t read_escape(const uint8_t *at, size_t left, uint8_t quote, uint8_t
 }
 
 /* Reads the word at *pos, which is no space. One that has quotes is decoded to *words, which is
- * moved behind it. Returns false if a quote is not closed, or not followed by a space or the end. */
+ * moved behind it. Returns false if a quote is not closed, or not followed by a space or the
+ * end. */
 static bool read_word(const uint8_t *at, size_t len, size_t *pos, uint8_t **words,
                       weir_resp_arg *ret)
 {

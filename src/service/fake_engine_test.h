@@ -63,7 +63,7 @@ FAKE void fake_require(bool good)
         abort();
 }
 
-/* States are filed under the rule's name and the text, or as the service's store would have them. */
+/* States are filed under the rule's name and the text, or as the service's store would. */
 FAKE uint64_t fake_policy_id(const fake_engine *f, const weir_question *q)
 {
     if (f->files_as_store)

@@ -70,7 +70,7 @@ typedef struct batch {
     size_t remote, key_bytes;              /* asks that engines are asked about, and their keys */
     weir_engine_kind with[WEIR_BATCH_MAX]; /* WEIR_ENGINES: it is answered */
     weir_place at[WEIR_BATCH_MAX];
-    weir_question *question[WEIR_BATCH_MAX];
+    weir_question *question[WEIR_BATCH_MAX]; /* NULL: it needs none */
 } batch;
 
 static bool is_remote(const batch *b, size_t i)
@@ -104,6 +104,8 @@ static bool ask_engines(batch *b, weir_verb verb)
     weir_pending *p = weir_pending_open(s, b->n, b->key_bytes, b->now_ns);
     if (!p)
         return refuse(b, verb);
+    for (size_t i = 0; i < b->n; i++)
+        b->question[i] = NULL;
     for (int kind = WEIR_ENGINE_LOCAL + 1; kind < WEIR_ENGINES; kind++) {
         for (size_t i = 0; i < b->n; i++) {
             if ((int)b->with[i] != kind)
@@ -115,12 +117,12 @@ static bool ask_engines(batch *b, weir_verb verb)
     }
     if (!weir_pending_ask(p, false, b->now_ns)) {
         for (size_t i = 0; i < b->n; i++)
-            weir_pending_keep(p, &b->asks[i], &b->at[i], is_remote(b, i) ? b->question[i] : NULL);
+            weir_pending_keep(p, &b->asks[i], &b->at[i], b->question[i]);
         weir_pending_wait(p, b->turn);
         return false;
     }
     for (size_t i = 0; i < b->n; i++) {
-        if (!is_remote(b, i))
+        if (!b->question[i])
             continue;
         weir_remote_read(b->question[i], &b->asks[i]);
         answer(b, i, verb);

@@ -44,7 +44,7 @@ size_t weir_turn_len(const weir_turn *t);
 void weir_turn_drop(weir_turn *t);
 
 /* What may be under way, in bytes, for all turns of a service; asks that find no room are
- * WEIR_E_IO. An ask takes about 800 of them, and its key; a connection holds that key as well. */
+ * WEIR_E_IO. An ask takes about 650 of them, and its key; a connection holds that key as well. */
 #define WEIR_SERVICE_WAITING_MAX ((size_t)64 << 20)
 
 /* ---- the hub --------------------------------------------------------------------------------- */
@@ -72,7 +72,8 @@ WEIR_NODISCARD weir_status weir_hub_drop_rule(weir_hub *h, const char *name, siz
  * weir_hub_set_limit() adds; to begin with, the local one. Any thread. */
 void weir_hub_set_default_engine(weir_hub *h, weir_engine_kind kind);
 
-/* Called after each of the two before succeeded, by the thread that did it; limit NULL: taken away. */
+/* Called after weir_hub_set_limit() or weir_hub_drop_rule() succeeded, by the thread that did it;
+ * limit NULL: taken away. */
 typedef void (*weir_hub_changed)(void *ctx, const char *name, const char *limit);
 
 /* To be called before any other thread knows the hub. */

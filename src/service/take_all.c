@@ -227,7 +227,8 @@ static weir_pending *begin_elsewhere(all *a, weir_engine_kind engine)
     return p;
 }
 
-/* Asks what the step is for. Returns whether it is answered, as it is if there is nothing to ask. */
+/* Asks what the step is for. Returns whether that is answered: so it is if there is nothing to
+ * ask. */
 static bool ask_step(all *a, weir_pending *p)
 {
     weir_pending_again(p);

@@ -97,7 +97,7 @@ static void let_go(weir_texts *t, compiled *c)
 
 static compiled *compiled_of(const weir_policy *p)
 {
-    return (compiled *)((char *)(uintptr_t)p - offsetof(compiled, policy));
+    return (compiled *)((char *)p - offsetof(compiled, policy));
 }
 
 weir_bytes weir_texts_canonical(const weir_policy *p)

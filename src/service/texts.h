@@ -13,7 +13,8 @@ typedef struct weir_texts weir_texts;
 weir_texts *weir_texts_open(weir_store *store, const weir_zones *zones);
 void weir_texts_close(weir_texts *t); /* accepts NULL */
 
-/* The policy of a text, and what its states are filed under; both good until weir_texts_settle(), or as long as it is pinned.
+/* The policy of a text, and what its states are filed under; both good until weir_texts_settle(),
+ * or as long as the policy is pinned.
  *  ret_error  written if the text is not a policy.
  * Returns WEIR_OK; WEIR_E_NOMEM; or as weir_policy_parse(). */
 WEIR_NODISCARD weir_status weir_texts_find(weir_texts *t, const char *text, size_t len,

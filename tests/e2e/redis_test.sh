@@ -85,10 +85,10 @@ echo 'open sesame' >"$tmp/secret"
 config one "{url: \"redis://:open%20sesame@127.0.0.1:$port\", deadline: 5s}"
 config two "{url: \"unix://$tmp/redis.sock\", password_file: secret, deadline: 5s}"
 daemon_start "$tmp/one" "$weir" serve "$tmp/one.yaml"
-check "a server that decides is told of, once" 1 "$(await "$daemon_log" 1 " info redis-up node=127.0.0.1:$port text=functions")"
+check "a server that decides is told of, once" 1 "$(await "$daemon_log" 1 " info redis-up node=127.0.0.1:$port by=functions")"
 put_aside
 daemon_start "$tmp/two" "$weir" serve "$tmp/two.yaml"
-check "and one behind a socket file" 1 "$(await "$daemon_log" 1 " info redis-up node=$tmp/redis.sock text=functions")"
+check "and one behind a socket file" 1 "$(await "$daemon_log" 1 " info redis-up node=$tmp/redis.sock by=functions")"
 two=$(daemon_port resp) two_http=$(daemon_port http)
 check "what is asked stands in the log" 1 "$(grep -c ' info started .* engine=redis' "$daemon_log")"
 check "the first daemon takes" "1 5 2 0" "$(ask "$one" WEIR.TAKE few k COST 3 | cut -d' ' -f1-4)"
@@ -128,7 +128,7 @@ config one "{url: \"redis://127.0.0.1:$port\", by: script, deadline: 1s}"
 sed -i 's/threads: 2/threads: 1/' "$tmp/one.yaml"
 daemon_start "$tmp/one" "$weir" serve "$tmp/one.yaml"
 one=$(daemon_port resp) one_http=$(daemon_port http)
-check "a script, if it is wanted" 1 "$(await "$daemon_log" 1 ' info redis-up .*text=.*script')"
+check "a script, if it is wanted" 1 "$(await "$daemon_log" 1 ' info redis-up .*by=.*script')"
 check "which decides alike" "1 5 4 0" "$(ask "$one" WEIR.TAKE few k | cut -d' ' -f1-4)"
 redis_stop
 check "that it is gone is said" 1 "$(await "$daemon_log" 1 " warning redis-down node=127.0.0.1:$port")"
@@ -164,7 +164,7 @@ redis_stop
 redis_start --port "$port" --loadmodule "$module"
 daemon_start "$tmp/one" "$weir" serve --port 0 --threads 1 --redis "redis://127.0.0.1:$port"
 one=$(daemon_port resp)
-check "the module is used if it is there" 1 "$(await "$daemon_log" 1 ' info redis-up .*module')"
+check "the module is used if it is there" 1 "$(await "$daemon_log" 1 ' info redis-up .*by=.*module')"
 check "also for CL.THROTTLE" "0 16 15 -1 2" "$(ask "$one" CL.THROTTLE user 15 30 60)"
 check "and for texts" "1 3 2 0" "$(ask "$one" WEIR.CHECK 'sliding-log 3/365d' k | cut -d' ' -f1-4)"
 daemon_stop

@@ -2,7 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 /* Any bytes from an HTTP client: the session answers or closes, and neither how the bytes were cut
  * nor how little is taken from it at once, nor that an engine has all states and answers late,
- * changes anything of what it answers. The first byte chooses the options, the second how to cut. */
+ * changes anything of what it answers. The first byte chooses the options, the second how to
+ * cut. */
 
 #include "codec/http.h"
 #include "service/fake_engine_test.h"

@@ -6,6 +6,7 @@ functions and by a script.
 
     shared_test.py WEIR MODULE [--long | NAME...]"""
 
+import collections
 import contextlib
 import itertools
 import re
@@ -40,7 +41,8 @@ def share(box, servers, redis, by):
     reference = alone(box)
     one, three = (what_is_admitted(reference, ALGORITHMS, cost) for cost in (1, 3))
     reference.end()
-    daemons = daemons_of(box, redis, {**ALGORITHMS, "rate": "gcra 500/s burst 20"})
+    daemons = daemons_of(box, redis, {**ALGORITHMS, "rate": "gcra 500/s burst 20",
+                                      "slow": "gcra 20/s burst 5"}, threads=2)
 
     with Load(daemons, takes(ALGORITHMS, ["one"])) as load:
         exhaust(load, one, ["one"])
@@ -64,6 +66,8 @@ def share(box, servers, redis, by):
         exhaust(load, three, keys)
         load.phase(f"{by}, {len(keys)} keys of each, cost 3: {len(keys) * sum(three.values())} admitted")
 
+    if by == "module":
+        seen_of_hot(servers, daemons)
     began = time.monotonic_ns()
     with Load(daemons, takes(["rate"], ["hot"])) as load:
         load.wait(1500)
@@ -78,6 +82,24 @@ def share(box, servers, redis, by):
     together(daemons)
     for daemon in daemons:
         expect(daemon.end() == 0, f"{daemon.name} ends:\n{daemon.tail()}")
+
+
+def seen_of_hot(servers, daemons):
+    """A key that is denied, and wanted by all: what the servers see of it."""
+    before, began = asks_seen(servers), time.monotonic_ns()
+    with Load(daemons, takes(["slow"], ["hot"])) as load:
+        until(lambda: load.check() and load.account.passed >= 15, "15 are admitted")
+        load.pause()
+        account = load.phase()
+    took_s = (time.monotonic_ns() - began) / 1e9
+    seen = asks_seen(servers) - before
+    # Each retry_after is 50 ms at most, of which a 512th is asked about again; at first nobody knows
+    # that the key will be denied.
+    most = account.passed + DAEMONS * (8 + 1.1 * (20 * took_s + 1))
+    say(f"20/s burst 5, asked for {account.answers()} times in {took_s:.2f} s: {account.passed} "
+        f"admitted, Redis saw {seen} requests")
+    expect(seen <= most, f"Redis saw {seen}, {most:.0f} at most")
+    expect(account.passed <= 5 + 20 * took_s + 1, "the rate is kept")
 
 
 def together(daemons):
@@ -132,6 +154,13 @@ def tls(box):
     with contextlib.closing(stranger.client()) as client:
         expect(client.call("WEIR.TAKE", "log", "b")[0] == 0, "a certificate nobody knows is refused")
     until(lambda: "redis-down" in stranger.said(), "the log says so")
+    strict = Redis(box, module=True, tls=True, tls_auth_clients="yes").start()
+    own = f"{{ca: {files.ca}, cert: {files.client_cert}, key: {files.client_key}}}"
+    known, unknown = (Daemon(box, ALGORITHMS, {**PATIENT, "deadline": deadline, "url": strict.url(),
+                                               "tls": tls}).start()
+                      for tls, deadline in ((own, "20s"), (f"{{ca: {files.ca}}}", "1s")))
+    expect(known.call("WEIR.TAKE", "log", "c")[0] == 1, "a certificate of its own lets it in")
+    expect(unknown.call("WEIR.TAKE", "log", "c")[0] == 0, "none does not")
 
 
 def cluster_module(box):
@@ -149,7 +178,41 @@ def cluster_script(box):
     share(box, nodes.nodes, {**nodes.urls(), "by": "script"}, "script")
 
 
-TESTS = [module, functions, script, unix_socket, tls, cluster_module]
+def hybrid(box):
+    """Daemons that decide by themselves: no more is admitted than docs/hybrid.md says."""
+    redis = Redis(box, module=True).start()
+    limit, count = 20000, 100
+    policies = {"window": f"fixed-window {limit}/w from-first", "bucket": f"gcra 1/h burst {limit}",
+                "log": "sliding-log 2000/w"}
+    daemons = [Daemon(box, policies, {**PATIENT, "url": redis.url()}, engine="hybrid",
+                      more=f"hybrid: {{interval: 50ms, count: {count}, idle: 200ms}}").start()
+               for _ in range(DAEMONS)]
+    with Load(daemons, takes(policies, ["hot"]), depth=16) as load:
+        # Shares go back, and are had by others: until there is nothing more for some time.
+        seen = collections.Counter()
+
+        def is_exhausted():
+            load.check()
+            is_same = load.account.allowed == seen
+            seen.clear()
+            seen.update(load.account.allowed)
+            return is_same and all(seen[name, "hot"] >= 1000 for name in policies)
+
+        until(is_exhausted, "the keys are exhausted", every_s=1)
+        load.pause()
+        account = load.phase("hybrid, three hot keys")
+    here = sum(daemon.metric("weir_hybrid_here_total") for daemon in daemons)
+    asked = sum(daemon.metric("weir_hybrid_questions_total") for daemon in daemons)
+    say(f"{here:.0f} of {asked:.0f} were decided without waiting")
+    for name, most in (("window", limit), ("bucket", limit), ("log", 2000)):
+        share = min(count, most // 16)
+        admitted = account.allowed[name, "hot"]
+        say(f"{name}: {admitted} of {most} admitted, {DAEMONS * share} more at most")
+        expect(most <= admitted <= most + DAEMONS * share, f"{name}: the bound is kept")
+    expect(not account.errors and not account.lost, "every answer comes")
+
+
+TESTS = [module, functions, script, unix_socket, tls, cluster_module, hybrid]
 LONG = [cluster_functions, cluster_script]
 
 if __name__ == "__main__":

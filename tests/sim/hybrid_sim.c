@@ -346,7 +346,8 @@ static void some_policy(sim *s)
     };
     world *w = &s->world;
     char text[128];
-    int64_t limit = world_chance(w, 300) ? world_between(w, 1, 60) : world_between(w, 16, 3000);
+    int64_t limit = world_chance(w, 300) ? world_between(w, 1, 60)
+                                         : world_between(w, 16, 32 << world_below(w, 7));
     (void)snprintf(text, sizeof text, forms[world_below(w, sizeof forms / sizeof *forms)],
                    (long long)limit);
     weir_policy_error error;
@@ -388,6 +389,14 @@ static size_t windows(const list *l, int64_t period_ns, int64_t *ret)
     return n;
 }
 
+static bool buckets_alone(const sim *s)
+{
+    for (uint32_t i = 0; i < s->policy.layers; i++)
+        if (s->policy.layer[i].period_ns == 0 || s->policy.layer[i].algorithm >= WEIR_FIXED_WINDOW)
+            return false;
+    return true;
+}
+
 /* What docs/hybrid.md says that a node may admit beyond the policy. */
 static int64_t may_of(const sim *s)
 {
@@ -395,15 +404,8 @@ static int64_t may_of(const sim *s)
     for (uint32_t i = 0; i < s->policy.layers; i++)
         if (s->policy.layer[i].limit < least)
             least = s->policy.layer[i].limit;
-    return least / 16 < count_max ? least / 16 : count_max;
-}
-
-static bool buckets_alone(const sim *s)
-{
-    for (uint32_t i = 0; i < s->policy.layers; i++)
-        if (s->policy.layer[i].period_ns == 0 || s->policy.layer[i].algorithm >= WEIR_FIXED_WINDOW)
-            return false;
-    return true;
+    int64_t part = least / (buckets_alone(s) ? 4 : 16);
+    return part < count_max ? part : count_max;
 }
 
 static int64_t sum_between(const list *l, int64_t from_ns, int64_t to_ns)

@@ -609,8 +609,10 @@ static void check_no_memory(void **unused)
     static const char *const files[] = {
         "policies: {a: {limit: gcra 1/s, overrides: {b: gcra 2/s, c: gcra 1/s}, allow: [x]}, d: "
         "gcra "
-        "1/s}\nmemory: {size: 8m, file: s}\n",
-        "password: x\nthreads: 0\npolicies: {a: gcra 1/q, b: {allow: [1.2.3.4/99]}}\n",
+        "1/s}\nmemory: {size: 8m, file: s}\nredis: {urls: [rediss://a:b@c, rediss://d], sentinel: "
+        "{name: m, user: u, password_file: p}, tls: {ca: c}}\n",
+        "password: x\nthreads: 0\npolicies: {a: gcra 1/q, b: {allow: [1.2.3.4/99]}}\n"
+        "redis: {url: redis://a:b@c:x, password_file: p}\n",
     };
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
         weir_status st = WEIR_E_NOMEM;

@@ -70,8 +70,10 @@ weir_slot *weir_slots_find(weir_slots *t, const weir_question *q, uint64_t hash)
 /* Never 0. */
 uint64_t weir_slots_hash(const weir_slots *t, const weir_question *q);
 
-/* Counts a question about a key of at most WEIR_SLOT_KEY_MAX bytes that has no share, and gives it one if it is busy: asked about more
- * than twice within an interval. Returns the slot if it has a share now, else NULL. */
+/* Counts a question about a key that has no share, and gives it one if it is busy: asked about more
+ * than twice within idle_ns.
+ *  q  with a key of 1..WEIR_SLOT_KEY_MAX bytes.
+ * Returns the slot if it has a share now, else NULL. */
 weir_slot *weir_slots_count(weir_slots *t, const weir_question *q, uint64_t hash, int64_t now_ns);
 
 /* Puts a slot that has a share at the end of the list, to be looked at after an interval. */

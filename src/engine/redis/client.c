@@ -236,7 +236,7 @@ void weir_redis_call_route(weir_redis_client *c, weir_redis_call *call, int64_t 
         return;
     }
     call->node = NULL;
-    call->asking = false;
+    call->sent = call->asking = false;
     if (c->mode == WEIR_REDIS_CLUSTER)
         call->slot = weir_redis_slot_of(c, call->question);
     weir_redis_node *n = weir_redis_node_for(c, call->slot);

@@ -245,6 +245,7 @@ bool weir_redis_node_send(weir_redis_node *n, weir_redis_call *call, int64_t now
  * is no memory: then the line is given up soon. */
 bool weir_redis_node_ask(weir_redis_node *n, weir_redis_kind kind, size_t words, int64_t now_ns);
 void weir_redis_node_word(weir_redis_node *n, const char *word);
+void weir_redis_node_bulk(weir_redis_node *n, const char *bytes, size_t len);
 /* Finds out again what it decides by, over the line that is up. */
 void weir_redis_node_again(weir_redis_node *n, int64_t now_ns);
 /* If it is paused, it need not be any longer. */
@@ -269,6 +270,9 @@ void weir_redis_refused(weir_redis_node *n, weir_redis_call *call, const char *t
 
 /* ---- slots.c --------------------------------------------------------------------------------- */
 
+/* Whether it may be the name or the address of a node that a server speaks of: printable, without
+ * blanks, and no file. */
+bool weir_redis_host_ok(const char *host, size_t len);
 /* NULL if there is none of that name and no room for one. */
 weir_redis_node *weir_redis_node_of(weir_redis_client *c, const char *host, uint16_t port);
 /* Looks at what should be: which lines, which questions. After every change. */

@@ -27,6 +27,8 @@ struct port_line {
     bool used, up;
     char host[WEIR_REDIS_HOST_MAX];
     uint16_t port;
+    const port_tls *tls;
+    const char *tls_name;
     port_line_events events;
     void *ctx;
     weir_buffer in, out;
@@ -60,6 +62,8 @@ typedef struct server {
     char last[4096]; /* the last decision asked for, its words parted by blanks */
 } server;
 
+static bool cut; /* of all tests: what servers say comes byte by byte */
+
 static struct kit {
     port_dialer port;
     int64_t now_ns;
@@ -69,6 +73,8 @@ static struct kit {
     size_t servers;
     bool bytewise;  /* what servers say comes byte by byte */
     bool holds;     /* dialled lines stay as they are */
+    bool no_memory; /* for lines */
+    const port_tls *tls;
     size_t len_max; /* of a line's buffers */
     char log[LOG_MAX];
     weir_redis_counts counts;
@@ -93,11 +99,13 @@ static port_line *kit_dial(port_dialer *d, const port_place *to, const port_line
                            void *ctx)
 {
     (void)d;
-    for (size_t i = 0; i < LINES_MAX; i++) {
+    for (size_t i = 0; !kit.no_memory && i < LINES_MAX; i++) {
         port_line *l = &kit.line[i];
         if (l->used)
             continue;
         *l = (port_line){.used = true, .port = to->port, .events = *events, .ctx = ctx};
+        l->tls = to->tls;
+        l->tls_name = to->tls_name;
         snprintf(l->host, sizeof l->host, "%s", to->host);
         weir_buffer_init(&l->in, kit.len_max);
         weir_buffer_init(&l->out, kit.len_max);
@@ -278,6 +286,13 @@ static void hear(port_line *l)
         l->events.heard(l->ctx, &l->in, kit.now_ns);
 }
 
+static void line_down(port_line *l, const char *why)
+{
+    port_line gone = *l;
+    drop_line(l);
+    gone.events.down(gone.ctx, why, kit.now_ns);
+}
+
 static void say(port_line *l, const void *bytes, size_t len)
 {
     const uint8_t *at = bytes;
@@ -285,15 +300,11 @@ static void say(port_line *l, const void *bytes, size_t len)
     void *ctx = l->ctx;
     for (size_t i = 0; i < len && l->used && l->ctx == ctx; i += step) {
         weir_buffer_append(&l->in, at + i, step);
-        hear(l);
+        if (l->in.failed)
+            line_down(l, "it said more than there is memory for");
+        else
+            hear(l);
     }
-}
-
-static void line_down(port_line *l, const char *why)
-{
-    port_line gone = *l;
-    drop_line(l);
-    gone.events.down(gone.ctx, why, kit.now_ns);
 }
 
 /* Reads what was sent over a line, and answers it. Returns whether there was anything. */
@@ -305,6 +316,7 @@ static bool serve(port_line *l)
     static weir_resp_arg arg[WEIR_RESP_ARGS_MAX];
     weir_buffer replies;
     weir_buffer_init(&replies, 64 << 20);
+    bool any = false;
     weir_resp_limits limits = {WEIR_RESP_ARGS_MAX, 1 << 20, 1 << 16, 1 << 21};
     l->parser.limits = &limits;
     for (;;) {
@@ -312,15 +324,19 @@ static bool serve(port_line *l)
         weir_resp_result result =
             weir_resp_next(&l->parser, weir_buffer_data(&l->out), weir_buffer_len(&l->out), &r);
         assert_true(result == WEIR_RESP_REQUEST || result == WEIR_RESP_NEED_MORE);
+        any |= result == WEIR_RESP_REQUEST;
         if (result == WEIR_RESP_REQUEST)
             answer_one(s, l, &r, &replies);
         weir_buffer_consume(&l->out, r.used);
         if (result == WEIR_RESP_NEED_MORE)
             break;
     }
-    say(l, weir_buffer_data(&replies), weir_buffer_len(&replies));
+    if (replies.failed)
+        line_down(l, "it closed the connection");
+    else
+        say(l, weir_buffer_data(&replies), weir_buffer_len(&replies));
     weir_buffer_free(&replies);
-    return true;
+    return any;
 }
 
 /* Until nothing happens any more at this moment. */
@@ -357,7 +373,7 @@ static void settle(void)
 }
 
 /* Lets time go by, from alarm to alarm. */
-static void pass(int64_t ns)
+static inline void pass(int64_t ns)
 {
     int64_t until_ns = kit.now_ns + ns;
     settle();
@@ -452,7 +468,7 @@ static void send_call(test_call *t)
     assert_int_equal(t->done, 0); /* not from within send() */
 }
 
-static void take(test_call *t, const char *key, int64_t cost)
+static inline void take(test_call *t, const char *key, int64_t cost)
 {
     ask_of(t, WEIR_VERB_TAKE, key, cost, 50 * MS);
     send_call(t);
@@ -494,6 +510,7 @@ static int setup(void **state)
     kit.port.calls = &kit_calls;
     kit.now_ns = 1767225600000000000;
     kit.len_max = 64 << 20;
+    kit.bytewise = cut;
     kit.url[0] = "redis://a:7000";
     kit.options = (weir_redis_options){.urls = kit.url, .urls_len = 1};
     return weir_policy_parse(&kit.policy, policy_text, strlen(policy_text), NULL, NULL) == WEIR_OK
@@ -507,7 +524,7 @@ static inline void open_client(void)
     weir_redis_error error;
     assert_int_equal(weir_redis_options_check(&kit.options, &error), WEIR_OK);
     assert_int_equal(
-        weir_redis_client_open(&kit.client, &kit.options, NULL, &kit.port, &kit.counts, &log, 1),
+        weir_redis_client_open(&kit.client, &kit.options, kit.tls, &kit.port, &kit.counts, &log, 1),
         WEIR_OK);
 }
 
@@ -525,6 +542,14 @@ static int teardown(void **state)
     }
     return 0;
 }
+
+/* All tests, and once more with all replies cut. */
+#define RUN_BOTH_WAYS(tests)                                                                       \
+    do {                                                                                           \
+        int failed = cmocka_run_group_tests_name("whole", tests, NULL, NULL);                      \
+        cut = true;                                                                                \
+        return failed + cmocka_run_group_tests_name("byte by byte", tests, NULL, NULL);            \
+    } while (0)
 
 static inline uint64_t count(const port_counter *c)
 {

@@ -28,7 +28,6 @@ static void answers_go_to_their_calls(void **state)
 {
     (void)state;
     add_server(7000);
-    kit.bytewise = *state != NULL;
     open_client();
     enum { N = 300 };
     static test_call t[N];
@@ -38,12 +37,6 @@ static void answers_go_to_their_calls(void **state)
     for (int i = 0; i < N; i++)
         assert_answered(&t[i]);
     assert_int_equal(kit.server[0].dials, 1);
-}
-
-static void answers_byte_by_byte(void **state)
-{
-    *state = &kit;
-    answers_go_to_their_calls(state);
 }
 
 static void is_late_at_the_deadline(void **state)
@@ -341,6 +334,48 @@ static void what_nobody_asked_for_hangs_up(void **state)
     assert_int_equal(s->dials, 2);
 }
 
+static void lines_for_which_there_is_no_memory(void **state)
+{
+    (void)state;
+    add_server(7000);
+    kit.no_memory = true;
+    open_client();
+    test_call a;
+    take(&a, "alice", 1);
+    pass(50 * MS);
+    assert_ended(&a, WEIR_REDIS_UNREACHABLE);
+    kit.no_memory = false;
+    pass(3000 * MS);
+    take(&a, "alice", 2);
+    settle();
+    assert_answered(&a);
+    assert_string_equal(kit.log, "redis-down a:7000: there is no memory for a line\n"
+                                 "redis-up a:7000: the module\n");
+}
+
+static void encrypts_what_is_to_be(void **state)
+{
+    (void)state;
+    server *s = add_server(7000);
+    s->slots = "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$1\r\nb\r\n:7001\r\n";
+    add_server(7001);
+    kit.url[0] = "rediss://a:7000";
+    kit.tls = (const port_tls *)&kit; /* not looked at */
+    open_client();
+    test_call a;
+    take(&a, "alice", 2);
+    settle();
+    assert_answered(&a);
+    assert_ptr_equal(line_to(7000)->tls, kit.tls);
+    assert_ptr_equal(line_to(7001)->tls, kit.tls);
+    assert_null(line_to(7001)->tls_name);
+    weir_redis_client_close(kit.client);
+    kit.url[0] = "redis://a:7000";
+    open_client();
+    settle();
+    assert_null(line_to(7001)->tls);
+}
+
 static void closing_ends_all(void **state)
 {
     (void)state;
@@ -362,6 +397,66 @@ static void closing_ends_all(void **state)
     weir_redis_client_close(kit.client);
     assert_ended(&waits, WEIR_REDIS_UNREACHABLE);
     kit.client = NULL;
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static long allocations_left = -1; /* until one fails; -1: none does */
+
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+void *__real_realloc(void *p, size_t size);
+void *__wrap_realloc(void *p, size_t size);
+
+static bool fails(void)
+{
+    return allocations_left >= 0 && allocations_left-- == 0;
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+    return fails() ? NULL : __real_calloc(n, size);
+}
+
+void *__wrap_realloc(void *p, size_t size)
+{
+    return fails() ? NULL : __real_realloc(p, size);
+}
+
+static void any_allocation_may_fail(void **state)
+{
+    (void)state;
+    const weir_redis_log log = {on_log, NULL};
+    server *s = add_server(7000);
+    s->has_module = false;
+    s->has_functions = true;
+    s->slots = "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$1\r\nb\r\n:7000\r\n";
+    enum { CALLS = 100 };
+    static test_call t[CALLS];
+    int opened = 0;
+    for (long n = 0; n < 60; n++) {
+        s->has_library = false;
+        allocations_left = n;
+        weir_status st = weir_redis_client_open(&kit.client, &kit.options, NULL, &kit.port,
+                                                &kit.counts, &log, 1);
+        assert_true(st == WEIR_OK || st == WEIR_E_NOMEM);
+        if (st != WEIR_OK)
+            continue;
+        opened++;
+        for (int i = 0; i < CALLS; i++)
+            take(&t[i], "alice", i);
+        pass(60 * MS);
+        for (int i = 0; i < CALLS; i++)
+            assert_int_equal(t[i].done, 1);
+        allocations_left = -1;
+        pass(8000 * MS); /* it gets over it */
+        take(&t[0], "alice", 1);
+        settle();
+        assert_answered(&t[0]);
+        weir_redis_client_close(kit.client);
+    }
+    kit.client = NULL;
+    assert_in_range(opened, 10, 59);
 }
 
 /* ---- done() that does more ------------------------------------------------------------------- */
@@ -414,7 +509,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(asks_the_module, setup, teardown),
         cmocka_unit_test_setup_teardown(answers_go_to_their_calls, setup, teardown),
-        cmocka_unit_test_setup_teardown(answers_byte_by_byte, setup, teardown),
         cmocka_unit_test_setup_teardown(is_late_at_the_deadline, setup, teardown),
         cmocka_unit_test_setup_teardown(is_unreachable_if_nobody_listens, setup, teardown),
         cmocka_unit_test_setup_teardown(waits_for_a_line_until_its_deadline, setup, teardown),
@@ -427,8 +521,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(places_are_bounded, setup, teardown),
         cmocka_unit_test_setup_teardown(nonsense_hangs_up, setup, teardown),
         cmocka_unit_test_setup_teardown(what_nobody_asked_for_hangs_up, setup, teardown),
+        cmocka_unit_test_setup_teardown(lines_for_which_there_is_no_memory, setup, teardown),
+        cmocka_unit_test_setup_teardown(encrypts_what_is_to_be, setup, teardown),
         cmocka_unit_test_setup_teardown(closing_ends_all, setup, teardown),
+        cmocka_unit_test_setup_teardown(any_allocation_may_fail, setup, teardown),
         cmocka_unit_test_setup_teardown(done_may_send_and_abandon, setup, teardown),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    RUN_BOTH_WAYS(tests);
 }

@@ -233,15 +233,23 @@ static bool breaker_admits(redis_engine *e, part *p, int64_t now_ns)
     return true;
 }
 
-/* A refusal is an answer: the node lives, and costs no time. What never reached a node says nothing
- * about it. */
+/* Whether the end of a call says something about its node: not if it never came that far, nor if it
+ * was sent when most of its time was over already. */
+static bool is_telling(const redis_engine *e, const part *p, weir_redis_outcome outcome)
+{
+    int64_t given_ns = p->call.deadline_ns - p->sent_ns;
+    return outcome != WEIR_REDIS_CROWDED &&
+           (outcome != WEIR_REDIS_LATE || given_ns >= e->deadline_ns / 2);
+}
+
+/* A refusal is an answer: the node lives, and costs no time. */
 static void breaker_hears(redis_engine *e, part *p, weir_redis_outcome outcome, int64_t now_ns)
 {
     node *n = &e->node[p->node];
     weir_breaker_state was = n->breaker.state;
     if (e->closing)
         return;
-    if (outcome == WEIR_REDIS_CROWDED) {
+    if (!is_telling(e, p, outcome)) {
         if (p->probe)
             weir_breaker_forget(&n->breaker);
         return;

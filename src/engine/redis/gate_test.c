@@ -358,6 +358,28 @@ static void who_waits_has_a_deadline(void **state)
     end(&w);
 }
 
+/* Who has waited at a gate for most of his time and is late then says nothing about the node. */
+static void waiting_opens_no_breaker(void **state)
+{
+    (void)state;
+    world w;
+    single s[20] = {0}, next = {0};
+    begin(&w, "gcra 100/s burst 1", (weir_redis_options){0});
+    assert_false(ask(&w, &s[0], WEIR_VERB_TAKE, "a", 1));
+    deny(&w, 0, 10 * ms_ns);
+    to(&w, start_ns + 10 * ms_ns);
+    for (int i = 0; i < 20; i++)
+        assert_false(ask(&w, &s[i], WEIR_VERB_TAKE, "a", 1));
+    w.now_ns += 30 * ms_ns; /* one after the other, each with what is left of its time */
+    allow(&w, 0);
+    w.now_ns += 20 * ms_ns;
+    for (int i = 1; i < 20; i++)
+        end_call(&w, 0, WEIR_REDIS_LATE);
+    assert_int_equal(w.lines, 0);
+    assert_false(ask(&w, &next, WEIR_VERB_TAKE, "b", 1));
+    end(&w);
+}
+
 static void abandoned_at_any_time(void **state)
 {
     (void)state;
@@ -470,6 +492,7 @@ int main(void)
         cmocka_unit_test(threads_ask_as_one),
         cmocka_unit_test(another_takes_its_place),
         cmocka_unit_test(who_waits_has_a_deadline),
+        cmocka_unit_test(waiting_opens_no_breaker),
         cmocka_unit_test(abandoned_at_any_time),
         cmocka_unit_test(a_hot_key_is_asked_once_a_denial),
     };

@@ -151,6 +151,49 @@ static void asks_one_server(void **state)
     close_client();
 }
 
+static char *module_path; /* NULL: not built */
+
+static void asks_the_module(void **state)
+{
+    (void)state;
+    if (!module_path)
+        skip();
+    const char *const args[] = {"--loadmodule", module_path};
+    live_server *s = start_server(2, args);
+    open_client("redis://127.0.0.1:%d", s->port);
+    (void)ask_until_answered("first");
+    assert_non_null(strstr(log_text, ": the module\n"));
+    asks_ten_times("alice");
+    asks_ten_times("bob");
+    close_client();
+}
+
+/* With no more rights than docs/redis.md names. */
+static void needs_few_rights(void **state)
+{
+    (void)state;
+#define WORDS "+auth", "+client|setname", "+role", "+command|info"
+#define STATES                                                                                     \
+    "+time", "+type", "+get", "+set", "+getrange", "+del", "+pexpireat", "+hget", "+hmget",        \
+        "+hset", "+hdel", "+zadd", "+zcard", "+zrange", "+zremrangebyrank", "+zremrangebyscore"
+    const char *const functions[] = {"--user", "weir", "on",     ">SECRET",       "~weir:*",
+                                     WORDS,    STATES, "+fcall", "+function|load"};
+    const char *const script[] = {"--user", "weir", "on",       ">SECRET",     "~weir:*",
+                                  WORDS,    STATES, "+evalsha", "+script|load"};
+    const struct {
+        const char *const *args;
+        const char *by;
+    } of[] = {{functions, ": functions\n"}, {script, ": a script\n"}};
+    for (size_t i = 0; i < 2; i++) {
+        live_server *s = start_server(sizeof functions / sizeof *functions, of[i].args);
+        open_client("redis://weir:SECRET@127.0.0.1:%d", s->port);
+        (void)ask_until_answered("first");
+        assert_non_null(strstr(log_text, of[i].by));
+        asks_ten_times("alice");
+        close_client();
+    }
+}
+
 static void outlives_a_server(void **state)
 {
     (void)state;
@@ -270,8 +313,73 @@ static void asks_a_cluster_whose_slots_move(void **state)
     close_client();
 }
 
-int main(void)
+/* ---- Sentinels ------------------------------------------------------------------------------- */
+
+static void write_sentinel(const char *path, int port, int master)
 {
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fprintf(f,
+            "port %d\nbind 127.0.0.1\ndir %s\nsentinel monitor mymaster 127.0.0.1 %d 1\n"
+            "sentinel down-after-milliseconds mymaster 500\n"
+            "sentinel failover-timeout mymaster 2000\n",
+            port, live_folder, master);
+    fclose(f);
+}
+
+static live_server *start_sentinel(int master)
+{
+    live_server *s = &live_servers[live_servers_len++];
+    char path[128];
+    *s = (live_server){.port = free_port()};
+    snprintf(path, sizeof path, "%s/sentinel.conf", live_folder);
+    write_sentinel(path, s->port, master);
+    char *argv[] = {"redis-server", path, "--sentinel", NULL};
+    s->pid = run(argv);
+    return s;
+}
+
+/* Whether a server says that something is so, within 20 s. */
+static bool comes_to(int port, const char *command, const char *answer)
+{
+    char line[256];
+    snprintf(line, sizeof line, "redis-cli -p %d %s 2>&1 | grep -q '%s'", port, command, answer);
+    char *argv[] = {"sh", "-c", line, NULL};
+    int64_t until_ns = port_steady_ns() + 20000000000;
+    while (port_steady_ns() < until_ns) {
+        if (run_to_end(argv) == 0)
+            return true;
+        turn();
+    }
+    return false;
+}
+
+static void follows_a_failover(void **state)
+{
+    (void)state;
+    live_server *master = start_server(0, NULL);
+    char port[16];
+    snprintf(port, sizeof port, "%d", master->port);
+    const char *const args[] = {"--replicaof", "127.0.0.1", port};
+    live_server *replica = start_server(3, args);
+    assert_true(comes_to(replica->port, "info replication", "master_link_status:up"));
+    live_server *sentinel = start_sentinel(master->port);
+    assert_true(comes_to(sentinel->port, "sentinel master mymaster", "^1$"));
+    assert_true(comes_to(sentinel->port, "info sentinel", "slaves=1"));
+    options.sentinel = "mymaster";
+    open_client("redis://127.0.0.1:%d", sentinel->port);
+    assert_true(ask_until_answered("alice"));
+    stop_server(master);
+    assert_true(ask_until_answered("bob"));
+    char name[64];
+    snprintf(name, sizeof name, "redis-master 127.0.0.1:%d: mymaster\n", replica->port);
+    assert_non_null(strstr(log_text, name));
+    close_client();
+}
+
+int main(int argc, char **argv)
+{
+    module_path = argc > 1 ? realpath(argv[1], NULL) : NULL; /* servers have another folder */
     char *there[] = {"redis-server", "--version", NULL};
     if (run_to_end(there) != 0) {
         printf("1..0 # SKIP no redis-server\n");
@@ -279,8 +387,13 @@ int main(void)
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(asks_one_server, live_setup, live_teardown),
+        cmocka_unit_test_setup_teardown(asks_the_module, live_setup, live_teardown),
+        cmocka_unit_test_setup_teardown(follows_a_failover, live_setup, live_teardown),
+        cmocka_unit_test_setup_teardown(needs_few_rights, live_setup, live_teardown),
         cmocka_unit_test_setup_teardown(outlives_a_server, live_setup, live_teardown),
         cmocka_unit_test_setup_teardown(asks_a_cluster_whose_slots_move, live_setup, live_teardown),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    free(module_path);
+    return failed;
 }

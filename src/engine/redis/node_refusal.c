@@ -72,7 +72,7 @@ static bool read_target(const weir_redis_node *n, text t, target *ret)
         host = (text){host.at + 1, host.len - 2};
     if (host.len == 0 || (host.len == 1 && host.at[0] == '?'))
         host = (text){n->host, strlen(n->host)};
-    if (host.len >= sizeof ret->host || host.at[0] == '/' || memchr(host.at, ' ', host.len))
+    if (!weir_redis_host_ok(host.at, host.len))
         return false;
     memcpy(ret->host, host.at, host.len);
     ret->host[host.len] = 0;
@@ -99,6 +99,19 @@ static bool may_go_on(weir_redis_node *n, weir_redis_call *call, text t, int64_t
     return false;
 }
 
+/* That a slot has moved; where others are, is to be asked. */
+static void learn(weir_redis_client *c, uint32_t slot, weir_redis_node *n, int64_t now_ns)
+{
+    weir_redis_become_cluster(c);
+    n->in_map = true;
+    c->map_is_another |= c->of_slot[slot] != n->at;
+    c->of_slot[slot] = n->at;
+    if (c->refresh_wanted)
+        return; /* one of many */
+    c->refresh_wanted = true;
+    weir_redis_tend(c, now_ns);
+}
+
 static void follow(weir_redis_node *n, weir_redis_call *call, text t, int64_t now_ns)
 {
     weir_redis_client *c = n->client;
@@ -108,22 +121,18 @@ static void follow(weir_redis_node *n, weir_redis_call *call, text t, int64_t no
     weir_redis_node *other = NULL;
     if (read_target(n, t, &to))
         other = weir_redis_node_of(c, to.host, (uint16_t)to.port);
-    if (!other) {
+    if (!other || other->is_sentinel) {
         refuse(n, call, t, now_ns);
         return;
     }
     port_add_relaxed(&c->counts->redirected, 1);
-    call->asking = begins(t, "ASK ");
-    if (!call->asking) {
-        weir_redis_become_cluster(c);
-        other->in_map = true;
-        c->map_is_another |= c->of_slot[to.slot] != other->at;
-        c->of_slot[to.slot] = other->at;
-        c->refresh_wanted = true;
-    }
-    weir_redis_call_hand(c, other, call, now_ns);
-    if (!call->asking)
-        weir_redis_tend(c, now_ns);
+    if (other->is_replica && other->state == WEIR_REDIS_UP)
+        weir_redis_node_leave(other, now_ns); /* it says what it is when it is connected to */
+    bool asking = begins(t, "ASK ");
+    call->asking = asking;
+    weir_redis_call_hand(c, other, call, now_ns); /* from here on it may be gone */
+    if (!asking)
+        learn(c, to.slot, other, now_ns);
 }
 
 /* ---- the same node, or what has come in its place -------------------------------------------- */

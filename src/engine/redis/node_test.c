@@ -225,6 +225,7 @@ static void refusals_have_their_reason(void **state)
         "MOVED 1",
         "ASK x b:7001",
         "MOVED 1 /tmp/x:7001",
+        "MOVED 1 a b:7001",
         "ERR something else",
     };
     server *s = add_server(7000);
@@ -326,5 +327,5 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_a_policy_cannot_is_an_answer, setup, teardown),
         cmocka_unit_test_setup_teardown(throttles_by_the_module_alone, setup, teardown),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    RUN_BOTH_WAYS(tests);
 }

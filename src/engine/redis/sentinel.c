@@ -82,18 +82,17 @@ void weir_redis_sentinel_hear(weir_redis_node *n, const weir_redis_value *v, int
         return;
     }
     if (v->depth == 1 && v->type == WEIR_REDIS_BULK && index[1] == 0 &&
-        v->len < sizeof c->master_host && !memchr(v->text, 0, v->len))
+        weir_redis_host_ok(v->text, v->len))
         memcpy(memset(c->master_host, 0, sizeof c->master_host), v->text, v->len);
     else if (v->depth == 1 && v->type == WEIR_REDIS_BULK && index[1] == 1)
         take_port(c, v);
     if (!v->last)
         return;
     c->sentinel_asking = false;
-    bool good = c->master_host[0] && c->master_host[0] != '/' && c->master_port >= 1 &&
-                c->master_port <= 65535;
+    bool good = c->master_host[0] && c->master_port >= 1 && c->master_port <= 65535;
     weir_redis_node *master =
         good ? weir_redis_node_of(c, c->master_host, (uint16_t)c->master_port) : NULL;
-    if (!master) {
+    if (!master || master->is_sentinel) {
         weir_redis_node_fail(n, "it does not know the master", now_ns);
         return;
     }

@@ -197,5 +197,5 @@ int main(void)
         cmocka_unit_test_setup_teardown(tells_sentinels_from_servers, setup, teardown),
         cmocka_unit_test_setup_teardown(each_has_its_own_password, setup, teardown),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    RUN_BOTH_WAYS(tests);
 }

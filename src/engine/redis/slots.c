@@ -16,6 +16,15 @@
 #define PATIENCE_NS (500 * WEIR_REDIS_MS)  /* for an answer; then another is asked */
 #define SAY_NS      (5000 * WEIR_REDIS_MS) /* that slots have moved is said so often */
 
+bool weir_redis_host_ok(const char *host, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        if (host[i] <= ' ' || host[i] > '~')
+            return false;
+    }
+    return len > 0 && len < WEIR_REDIS_HOST_MAX && host[0] != '/';
+}
+
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
 static uint32_t hash_of(const char *host, uint16_t port)
@@ -121,7 +130,7 @@ uint32_t weir_redis_slot_of(const weir_redis_client *c, const weir_question *q)
 static void fill(weir_redis_node *n, weir_redis_draft *d, int64_t port)
 {
     bool good = d->start >= 0 && d->start <= d->end && d->end < WEIR_REDIS_SLOTS && port >= 1 &&
-                port <= 65535 && d->host[0] && d->host[0] != '/';
+                port <= 65535;
     if (good)
         d->filled += (uint32_t)(d->end - d->start) + 1;
     if (!good || d->filled > WEIR_REDIS_SLOTS) {
@@ -129,7 +138,7 @@ static void fill(weir_redis_node *n, weir_redis_draft *d, int64_t port)
         return;
     }
     weir_redis_node *master = weir_redis_node_of(n->client, d->host, (uint16_t)port);
-    if (!master)
+    if (!master || master->is_sentinel)
         return; /* as if nobody had them */
     for (int64_t slot = d->start; slot <= d->end; slot++)
         d->of_slot[slot] = master->at;
@@ -144,7 +153,7 @@ static void take_host(weir_redis_node *n, weir_redis_draft *d, const weir_redis_
                    (is_text && v->len == 1 && v->text[0] == '?');
     if (is_same)
         memcpy(d->host, n->host, sizeof d->host);
-    else if (is_text && v->len < sizeof d->host && !memchr(v->text, 0, v->len))
+    else if (is_text && weir_redis_host_ok(v->text, v->len))
         memcpy(memset(d->host, 0, sizeof d->host), v->text, v->len);
     else
         d->is_bad = true;
@@ -324,11 +333,10 @@ static void ask_for_map(weir_redis_client *c, int64_t now_ns)
 {
     weir_redis_node *n = next_to_ask(c);
     if (!n)
-        return; /* whoever comes up tends */
+        return;
     weir_redis_draft *d = port_zalloc(1, sizeof *d);
     if (!d || !weir_redis_node_ask(n, WEIR_REDIS_FOR_SLOTS, 2, now_ns)) {
         port_free(d);
-        c->refreshed_ns = now_ns;
         return;
     }
     weir_redis_node_word(n, "CLUSTER");
@@ -373,12 +381,13 @@ static void tend_map(weir_redis_client *c, int64_t now_ns, int64_t *wake_ns)
         due_ns = never ? now_ns : c->refreshed_ns + REFRESH_NS;
     else if (c->mode == WEIR_REDIS_CLUSTER && !is_whole(c))
         due_ns = c->refreshed_ns + LOST_NS;
-    if (due_ns <= now_ns && any_is_up(c, false))
+    bool is_due = due_ns <= now_ns, is_up = is_due && any_is_up(c, false);
+    if (is_up)
         ask_for_map(c, now_ns);
     if (c->refreshing)
         due_ns = c->refreshed_ns + PATIENCE_NS;
-    else if (due_ns <= now_ns)
-        due_ns = INT64_MAX; /* nobody is up */
+    else if (is_due) /* there was no memory; or nobody is up, and whoever comes up tends */
+        due_ns = is_up ? now_ns + REFRESH_NS : INT64_MAX;
     no_later(wake_ns, due_ns);
 }
 

@@ -203,6 +203,27 @@ static void ask_may_name_another_node(void **state)
     assert_null(line_to(7003));
 }
 
+/* A seed that was a replica, and is asked as such. */
+static void moved_may_name_who_was_a_replica(void **state)
+{
+    (void)state;
+    kit.url[1] = "redis://a:7003";
+    kit.options.urls_len = 2;
+    server *promoted = add_server(7003);
+    promoted->role = "slave";
+    promoted->slots = map[0];
+    open_cluster();
+    assert_non_null(line_to(7003));
+    promoted->role = "master";
+    srv[0]->error = "-MOVED 866 a:7003\r\n";
+    test_call t;
+    take(&t, "hello", 1);
+    settle();
+    assert_answered(&t);
+    assert_int_equal(promoted->asks, 1);
+    assert_memory_equal(promoted->last, "WEIR.ASK", 8);
+}
+
 static void redirects_end(void **state)
 {
     (void)state;
@@ -425,6 +446,7 @@ static void tales_are_not_believed(void **state)
         "*1\r\n*3\r\n:0\r\n:5\r\n*2\r\n$1\r\na\r\n:0\r\n",
         "*1\r\n*3\r\n:0\r\n:5\r\n*2\r\n$1\r\na\r\n:65536\r\n",
         "*1\r\n*3\r\n:0\r\n:5\r\n*2\r\n$4\r\n/tmp\r\n:1\r\n",
+        "*1\r\n*3\r\n:0\r\n:5\r\n*2\r\n$3\r\na\nb\r\n:1\r\n",
         "*1\r\n*3\r\n:0\r\n:5\r\n*1\r\n$1\r\na\r\n",
         "*1\r\n*3\r\n+a\r\n:5\r\n*2\r\n$1\r\na\r\n:7000\r\n",
         ("*2\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$1\r\na\r\n:7000\r\n*3\r\n:0\r\n:1\r\n*2\r\n$1\r\na\r\n"
@@ -504,6 +526,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_map_is_not_asked_for_too_often, setup, teardown),
         cmocka_unit_test_setup_teardown(ask_is_followed_and_not_learnt, setup, teardown),
         cmocka_unit_test_setup_teardown(ask_may_name_another_node, setup, teardown),
+        cmocka_unit_test_setup_teardown(moved_may_name_who_was_a_replica, setup, teardown),
         cmocka_unit_test_setup_teardown(redirects_end, setup, teardown),
         cmocka_unit_test_setup_teardown(tryagain_is_tried_again, setup, teardown),
         cmocka_unit_test_setup_teardown(readonly_looks_for_the_new_master, setup, teardown),
@@ -518,5 +541,5 @@ int main(void)
         cmocka_unit_test_setup_teardown(nodes_are_bounded, setup, teardown),
         cmocka_unit_test_setup_teardown(a_silent_node_is_not_asked_twice, setup, teardown),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    RUN_BOTH_WAYS(tests);
 }

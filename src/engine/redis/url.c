@@ -95,7 +95,7 @@ static weir_status read_user(const char *at, size_t len, weir_redis_url *u, weir
 /* "host", "host:port", "[::1]:port". */
 static weir_status read_host(const char *at, size_t len, weir_redis_url *u, weir_redis_error *e)
 {
-    const char *host = at, *end = at + len, *rest;
+    const char *host = at, *end, *rest;
     if (len > 0 && *at == '[') {
         rest = memchr(at, ']', len);
         if (!rest)
@@ -199,7 +199,7 @@ static weir_status check_urls(const weir_redis_options *o, weir_redis_error *e)
                       WEIR_REDIS_URLS_MAX);
     bool tls = false;
     for (size_t i = 0; i < o->urls_len; i++) {
-        weir_redis_url u;
+        weir_redis_url u = {0};
         weir_redis_error inner;
         if (!o->urls[i])
             return refuse(e, WEIR_E_RANGE, "URL %zu is NULL", i + 1);
