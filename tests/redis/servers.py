@@ -515,6 +515,7 @@ class Certificates:
                          "-CAkey", path / "ca.key", "-CAcreateserial", "-out", cert, "-days", "2",
                          "-extfile", path / "more")
         self.context = ssl.create_default_context(cafile=str(self.ca))
+        self.context.load_cert_chain(self.client_cert, self.client_key)
 
     @staticmethod
     def openssl(*words):

@@ -154,6 +154,13 @@ def tls(box):
     with contextlib.closing(stranger.client()) as client:
         expect(client.call("WEIR.TAKE", "log", "b")[0] == 0, "a certificate nobody knows is refused")
     until(lambda: "redis-down" in stranger.said(), "the log says so")
+    strict = Redis(box, module=True, tls=True, tls_auth_clients="yes").start()
+    own = f"{{ca: {files.ca}, cert: {files.client_cert}, key: {files.client_key}}}"
+    known, unknown = (Daemon(box, ALGORITHMS, {**PATIENT, "deadline": deadline, "url": strict.url(),
+                                               "tls": tls}).start()
+                      for tls, deadline in ((own, "20s"), (f"{{ca: {files.ca}}}", "1s")))
+    expect(known.call("WEIR.TAKE", "log", "c")[0] == 1, "a certificate of its own lets it in")
+    expect(unknown.call("WEIR.TAKE", "log", "c")[0] == 0, "none does not")
 
 
 def cluster_module(box):
