@@ -393,8 +393,12 @@ function fixed.look(L, s, now, bounds)
     if not start or (L.zone and not asked_window(L, now, bounds)) then
       return false
     end
-    s.count = s.start == start and s.count or 0
-    s.start, s.after = start, after
+    -- A state that began within this window is of it, though not from its start: who charged it goes
+    -- by other rules of the zone. If each began anew, both together would have no limit.
+    if s.start < start then
+      s.start, s.count = start, 0
+    end
+    s.after = after
   elseif s.count > 0 and at < s.start + L.period then
     s.after = s.start + L.period
   else

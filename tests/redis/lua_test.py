@@ -509,6 +509,21 @@ def test_zones(tally):
             tally.equal((reset, client("EXISTS", "k")), ([1, 2, 2, 0, 0, 0, 0, 0], 0), way.name)
 
 
+def test_two_rules(tally):
+    """daemons that disagree about a zone's clock give a window's limit twice, not without end"""
+    day, b, limit = 24 * H_US, T0_US - 5 * H_US, 10
+    mine, yours = ([b + shift + i * day for i in (-1, 0, 1, 2)] for shift in (0, H_US))
+    with Server() as server:
+        client = server.client()
+        at = At(client)
+        for policy in (f"fixed-window {limit}/day tz Africa/Cairo", f"fixed-window {limit}/day tz Africa/Cairo & gcra 9/s burst 99"):
+            client("DEL", "k")
+            admitted = []  # before, between and after the two ends of the day
+            for now in (T0_US, b + day + H_US // 2, b + day + 2 * H_US):
+                admitted.append(sum(at.ask(now, "k", "TAKE", policy, 1, *bounds)[0] for _ in range(30) for bounds in (mine, yours)))
+            tally.check(limit <= admitted[0] <= 2 * limit and sum(admitted) <= 4 * limit, policy, admitted)
+
+
 def test_clock_back(tally):
     """a server's clock that steps back makes answers stricter, and for as long as it stepped back"""
     with Server() as server:
@@ -719,5 +734,5 @@ def test_cluster(tally):
 if __name__ == "__main__":
     sys.exit(lua_kit.run(
         test_race, test_denials, test_keys, test_wrong_type, test_damaged, test_mad_fraction, test_far, test_expiry,
-        test_rows, test_refund_of_many, test_mad_row, test_errors, test_refusals, test_people, test_zones, test_clock_back,
-        test_all, test_flush, test_cache, test_memory, test_replica, test_old, test_access, test_cluster))
+        test_rows, test_refund_of_many, test_mad_row, test_errors, test_refusals, test_people, test_zones, test_two_rules,
+        test_clock_back, test_all, test_flush, test_cache, test_memory, test_replica, test_old, test_access, test_cluster))
