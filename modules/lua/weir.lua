@@ -30,7 +30,8 @@ local EXACT = 9007199254740992   -- 2^53
 local DAY_US = 86400000000
 local LAYERS_MAX, TEXT_MAX, SLICES_MAX, ALL_MAX = 8, 1023, 65536, 16
 local CACHE_MAX = 256            -- texts
-local PRUNE_MAX = 256            -- entries that a charge takes away
+local PRUNE_MAX = 256            -- old entries that a charge takes away
+local REFUND_PRUNE_MAX = 8192    -- and that a refund does
 local TOTAL = 1125899906842624   -- running totals are counted modulo 2^50
 
 -- ---- the server ---------------------------------------------------------------------------------
@@ -41,9 +42,10 @@ local function now_us()
   return t[1] * 1000000 + t[2]
 end
 
--- The key is fresh from then on: up to whole milliseconds.
+-- The key is fresh from then on: up to whole milliseconds. What a damaged state says can be more
+-- than the server takes, and that would be an error after the state is written.
 local function expire_ms(until_us)
-  return format('%.0f', max(1, ceil(until_us / 1000)))
+  return format('%.0f', max(1, min(EXACT, ceil(until_us / 1000))))
 end
 
 local function expire(key, until_us)
@@ -273,10 +275,11 @@ end
 local gcra = { fields = { 'tat' }, string = true, look = rate.look, due = rate.due,
   early = rate.early, left = rate.left, charge = rate.charge, refund = rate.refund }
 
-local function read_parts(text)
+-- "q" or "q:r". rate.left relies on r being less than one microsecond.
+local function read_parts(L, text)
   local q, r = match(text, '^(%d+):(%d+)$')
   if q then
-    return stored(q), stored(r)
+    return stored(q), stored(r, L.num - 1)
   end
   return stored(text), 0
 end
@@ -285,10 +288,10 @@ local function write_parts(q, r)
   return r == 0 and whole(q) or whole(q) .. ':' .. whole(r)
 end
 
-function gcra.read(_, s, tat)
+function gcra.read(L, s, tat)
   s.q, s.r = 0, 0
   if tat then
-    s.q, s.r = read_parts(tat)
+    s.q, s.r = read_parts(L, tat)
   end
   return s.q and s.r
 end
@@ -301,10 +304,10 @@ end
 local bucket = { fields = { 'time', 'level' }, look = rate.look, due = rate.due, early = rate.early,
   left = rate.left, charge = rate.charge, refund = rate.refund }
 
-function bucket.read(_, s, time, level)
+function bucket.read(L, s, time, level)
   s.q, s.r = 0, 0
   if time and level then
-    local t, q, r = stored(time), read_parts(level)
+    local t, q, r = stored(time), read_parts(L, level)
     if not t or not q or not r then
       return false
     end
@@ -405,7 +408,7 @@ function fixed.due(L, s, _, cost)
 end
 
 function fixed.left(L, s)
-  return L.limit - s.count
+  return max(0, L.limit - s.count)
 end
 
 function fixed.charge(_, s, _, cost)
@@ -654,7 +657,8 @@ function row.refund(L, s, _, cost)
   local keep = max(0, s.sum - cost)
   local base = s.total - s.sum
   if keep == 0 then
-    s.next, s.at = s.first, 0
+    -- What is left of the old ones must stay the last: rows are sorted.
+    s.next, s.at = s.first, s.first - s.low > REFUND_PRUNE_MAX and entry(s, s.first - 1)[1] or 0
   else
     local i = reached(s, keep)
     local e = entry(s, i)
@@ -665,7 +669,8 @@ function row.refund(L, s, _, cost)
   if L.slices then
     s.at = s.place
   end
-  s.total, s.sum, s.prune_all = (base + keep) % TOTAL, keep, true
+  s.total, s.sum, s.prune_max = (base + keep) % TOTAL, keep, REFUND_PRUNE_MAX
+  s.loaded = min(s.loaded, s.next + cost) -- an entry has at least a unit, but in a damaged row
   return true
 end
 
@@ -1316,8 +1321,8 @@ local READERS = {
 }
 
 -- The states of a key under P, as they are at `now`; or nil and the error. If they are of another
--- policy, or make no sense, the key is fresh.
-local function open_key(P, key, now, bounds)
+-- policy, or make no sense, or `forget`, the key is fresh.
+local function open_key(P, key, now, bounds, forget)
   local S, found = { key = key, P = P }, nil
   if P.form == 'string' then
     found = redis.pcall('GET', key)
@@ -1332,7 +1337,7 @@ local function open_key(P, key, now, bounds)
   elseif not find(found.err, 'WRONGTYPE', 1, true) then
     return nil, found
   end
-  if not read then
+  if forget or not read then
     local ours, another = true, false
     if not absent then
       ours, another = is_ours(key)
@@ -1344,14 +1349,16 @@ local function open_key(P, key, now, bounds)
     fresh_states(P, S)
   end
   if not look(P, S, now, bounds) then
-    return nil, { err = "ERR weir: the server's clock is outside the windows asked with" }
+    return nil, { err = "ERR weir: the server's clock, or what the key remembers, is outside the " ..
+      'windows asked with' }
   end
   return S
 end
 
--- How many entries from the front are to go now.
+-- How many entries from the front are to go now. A refund takes more, since it forgets the latest
+-- time: should the clock step back, they would count again, and deny what need not be.
 local function prunable(s)
-  return s.prune_all and s.first - s.low or min(s.first - s.low, PRUNE_MAX)
+  return min(s.first - s.low, s.prune_max or PRUNE_MAX)
 end
 
 -- Takes fields of a row away, those of entries from..to-1.
@@ -1461,11 +1468,12 @@ local function allows(L, s, now, cost)
   return cost <= L.limit and L.ops.due(L, s, now, cost) <= now
 end
 
--- The eight figures of weir_ask, those of layer i.
+-- The eight figures of weir_ask, those of layer i. Only of a damaged state is one beyond EXACT, and
+-- may then be beyond the integers of a reply.
 local function answer(P, S, i, now, allowed, left, wait, delay)
   local L = P[i]
   local reset = max(0, L.ops.due(L, S[i], now, L.limit) - now)
-  return { allowed, L.limit, left, wait, reset, delay, i - 1, 0 }
+  return { allowed, L.limit, left, min(EXACT, wait), min(EXACT, reset), min(EXACT, delay), i - 1, 0 }
 end
 
 -- Whether a wait of w, which was rounded up by `early` ns, is longer than that of `than`.
@@ -1597,10 +1605,8 @@ end
 local VERBS = {
   TAKE = function(P, S, now, n) return judge(P, S, now, n, true) end,
   PEEK = function(P, S, now, n) return judge(P, S, now, n, false) end,
-  RESET = function(P, S, now, _, bounds)
+  RESET = function(P, S, now)
     redis.call('DEL', S.key)
-    fresh_states(P, S)
-    look(P, S, now, bounds)
     return judge(P, S, now, 0, false)
   end,
   REFUND = refund,
@@ -1620,12 +1626,15 @@ local function ask(key, verb, text, n, args, at)
       return failed(no_bounds)
     end
   end
+  if args[at + P.zones * 4] then
+    return failed('more arguments than the policy, the cost and its bounds')
+  end
   local now = now_us()
-  local S, err = open_key(P, key, now, bounds)
+  local S, err = open_key(P, key, now, bounds, verb == 'RESET')
   if not S then
     return err
   end
-  local figures = VERBS[verb](P, S, now, n, bounds)
+  local figures = VERBS[verb](P, S, now, n)
   close_key(P, S, now)
   return figures
 end

@@ -4,7 +4,7 @@
 
 #include "call.h"
 
-#include "codec/round.h"
+#include "codec/figures.h"
 
 #include <stdio.h>
 
@@ -130,24 +130,15 @@ int weir_call_failure(const weir_call *c, const weir_wish *w, weir_status st, co
 void weir_call_figures(const weir_call *c, const weir_decision *d, bool maps, int more_in_map,
                        int more_in_list)
 {
-    static const char *const names[] = {"allowed",        "limit",          "remaining",
-                                        "retry_after_ms", "reset_after_ms", "delay_ms"};
-    enum { FIGURES = sizeof names / sizeof names[0] };
-    const int64_t figures[FIGURES] = {
-        d->allowed,
-        d->limit,
-        d->remaining,
-        d->never ? -1 : weir_ms_ceil(d->retry_after_ns),
-        weir_ms_ceil(d->reset_after_ns),
-        weir_ms_ceil(d->delay_ns),
-    };
+    int64_t figures[WEIR_FIGURES];
+    weir_figures_ms(d, figures);
     if (maps)
-        redis.ReplyWithMap(c->ctx, FIGURES + more_in_map);
+        redis.ReplyWithMap(c->ctx, WEIR_FIGURES + more_in_map);
     else
-        redis.ReplyWithArray(c->ctx, FIGURES + more_in_list);
-    for (int i = 0; i < FIGURES; i++) {
+        redis.ReplyWithArray(c->ctx, WEIR_FIGURES + more_in_list);
+    for (int i = 0; i < WEIR_FIGURES; i++) {
         if (maps)
-            weir_call_text(c, names[i]);
+            weir_call_text(c, weir_figure_names[i]);
         weir_call_i64(c, figures[i]);
     }
 }

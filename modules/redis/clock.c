@@ -8,15 +8,20 @@
 #include "store/clock.h"
 
 static weir_clock ticker;
+static int64_t wall_base_ns; /* the wall clock less boot_ns, at the last tick */
 static weir_moment last;
 static long long last_cached_us;
 
 void weir_moment_start(void)
 {
-    weir_clock_start(&ticker, port_clocks_now(), 0, NULL, 0);
+    port_clocks at = port_clocks_now();
+    weir_clock_start(&ticker, at, 0, NULL, 0);
+    wall_base_ns = at.wall_ns - at.boot_ns;
     last_cached_us = -1;
 }
 
+/* The wall clock is looked at once a second. If it was set since then, keys that are written now
+ * expire as those that were written before do. */
 weir_moment weir_moment_now(void)
 {
     if (redis.CachedMicroseconds) {
@@ -25,12 +30,15 @@ weir_moment weir_moment_now(void)
             return last;
         last_cached_us = cached_us;
     }
-    port_clocks at = port_clocks_now();
-    if (weir_clock_is_due(&ticker, at.boot_ns))
+    int64_t boot_ns = port_boot_ns();
+    if (weir_clock_is_due(&ticker, boot_ns)) {
+        port_clocks at = port_clocks_now();
         weir_clock_tick(&ticker, at);
-    int64_t now_ns = weir_clock_time(&ticker, at.boot_ns);
+        wall_base_ns = at.wall_ns - at.boot_ns;
+    }
+    int64_t now_ns = weir_clock_time(&ticker, boot_ns);
     if (now_ns < last.now_ns) /* the clock creeps back by less than a millisecond */
         now_ns = last.now_ns;
-    last = (weir_moment){now_ns, at.wall_ns};
+    last = (weir_moment){now_ns, boot_ns + wall_base_ns};
     return last;
 }

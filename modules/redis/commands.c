@@ -6,6 +6,8 @@
 
 #include "call.h"
 
+#include <stdio.h>
+
 typedef enum keys { NO_KEY, ONE_KEY, EACH_THIRD } keys;
 
 typedef struct command {
@@ -207,8 +209,8 @@ static bool create_policy(redis_ctx *ctx)
         return false;
     for (size_t i = 0; i < POLICY_COMMANDS; i++) {
         const command *cmd = &policy_commands[i];
-        char name[32] = "weir.policy|";
-        strcat(name, cmd->name);
+        char name[32];
+        snprintf(name, sizeof name, "weir.policy|%s", cmd->name);
         if (redis.CreateSubcommand(parent, cmd->name, cmd->fn, cmd->flags, 0, 0, 0) != REDIS_OK ||
             !describe(redis.GetCommand(ctx, name), cmd))
             return false;

@@ -6,6 +6,7 @@
 
 #include "core/writes.h"
 #include "payload.h"
+#include "service/figures.h"
 
 #include <string.h>
 
@@ -197,16 +198,7 @@ static weir_status grant(weir_cell *c, int64_t now_ns, int64_t n, weir_decision 
 
 static void reset(weir_cell *c, weir_decision *ret)
 {
-    const weir_policy *p = &c->scope->policy;
-    weir_decision d = {.limit = INT64_MAX, .allowed = true};
-    for (uint32_t i = 0; i < p->layers; i++) {
-        if (p->layer[i].limit < d.limit) {
-            d.limit = p->layer[i].limit;
-            d.layer = i;
-        }
-    }
-    d.remaining = d.limit;
-    *ret = d;
+    *ret = weir_figures_of_fresh(&c->scope->policy);
     weir_entry_free(c->made);
     c->made = NULL;
     c->state = NULL; /* there is none */

@@ -11,18 +11,8 @@
 static bool read_number(const weir_call *c, int i, int64_t *ret)
 {
     weir_arg a = weir_call_arg(c, i);
-    size_t digits_at = a.len > 0 && (a.at[0] == '-' || a.at[0] == '+');
-    int64_t n = 0;
-    bool good = a.len > digits_at;
-    for (size_t k = digits_at; k < a.len && good; k++) {
-        int digit = a.at[k] - '0';
-        good = digit >= 0 && digit <= 9 && !__builtin_mul_overflow(n, 10, &n) &&
-               !(a.at[0] == '-' ? __builtin_sub_overflow(n, digit, &n)
-                                : __builtin_add_overflow(n, digit, &n));
-    }
-    if (good)
-        *ret = n;
-    else
+    bool good = weir_throttle_number(a.at, a.len, ret);
+    if (!good)
         weir_call_error(c, CELL_ERROR "Couldn't parse as integer: %.*s",
                         a.len < 200 ? (int)a.len : 200, a.at);
     return good;

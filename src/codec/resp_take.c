@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 /* The commands that decide: WEIR.* and CL.THROTTLE, from arguments to the service and back. */
 
+#include "codec/figures.h"
 #include "codec/resp_call.h"
-#include "codec/round.h"
 
 #include <string.h>
 
@@ -100,25 +100,16 @@ void weir_resp_put_layer(weir_resp_call *c, const weir_decision *d)
 void weir_resp_put_figures(weir_resp_call *c, const weir_decision *d, size_t more_in_map,
                            size_t more_in_list)
 {
-    static const char *const names[] = {"allowed",        "limit",          "remaining",
-                                        "retry_after_ms", "reset_after_ms", "delay_ms"};
-    enum { FIGURES = sizeof names / sizeof names[0] };
-    const int64_t figures[FIGURES] = {
-        d->allowed,
-        d->limit,
-        d->remaining,
-        d->never ? -1 : weir_ms_ceil(d->retry_after_ns),
-        weir_ms_ceil(d->reset_after_ns),
-        weir_ms_ceil(d->delay_ns),
-    };
+    int64_t figures[WEIR_FIGURES];
+    weir_figures_ms(d, figures);
     if (c->session->proto < 3) {
-        weir_resp_put_array(c->out, FIGURES + more_in_list);
-        weir_resp_put_integers(c->out, figures, FIGURES);
+        weir_resp_put_array(c->out, WEIR_FIGURES + more_in_list);
+        weir_resp_put_integers(c->out, figures, WEIR_FIGURES);
         return;
     }
-    weir_resp_put_map(c->out, FIGURES + more_in_map, 3);
-    for (int i = 0; i < FIGURES; i++) {
-        weir_resp_put_text(c->out, names[i]);
+    weir_resp_put_map(c->out, WEIR_FIGURES + more_in_map, 3);
+    for (int i = 0; i < WEIR_FIGURES; i++) {
+        weir_resp_put_text(c->out, weir_figure_names[i]);
         weir_resp_put_i64(c->out, figures[i]);
     }
 }
@@ -344,21 +335,11 @@ void weir_resp_policy(weir_resp_call *c)
 
 static bool read_cell_number(weir_resp_call *c, size_t i, int64_t *ret)
 {
-    const weir_resp_arg a = c->arg[i];
-    size_t digits_at = a.len > 0 && (a.at[0] == '-' || a.at[0] == '+');
-    int64_t n = 0;
-    bool good = a.len > digits_at;
-    for (size_t k = digits_at; k < a.len && good; k++) {
-        int digit = a.at[k] - '0';
-        good = digit >= 0 && digit <= 9 && !__builtin_mul_overflow(n, 10, &n) &&
-               !(a.at[0] == '-' ? __builtin_sub_overflow(n, digit, &n)
-                                : __builtin_add_overflow(n, digit, &n));
-    }
-    if (good)
-        *ret = n;
-    else
+    const weir_slice a = weir_resp_call_text(c, i);
+    bool good = weir_throttle_number(a.at, a.len, ret);
+    if (!good)
         weir_resp_put_errorf(c, CELL_ERROR "Couldn't parse as integer: %.*s",
-                             a.len < 200 ? (int)a.len : 200, (const char *)a.at);
+                             a.len < 200 ? (int)a.len : 200, a.at);
     return good;
 }
 

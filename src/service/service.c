@@ -3,29 +3,16 @@
 /* Decisions: every ask finds its policy, those that the store must decide go to it as one batch,
  * and what comes back is counted. It must not know who asks. */
 
+#include "service/figures.h"
 #include "service/remote.h"
 
 #include <string.h>
 
 /* ---- from an ask to the store's question ----------------------------------------------------- */
 
-/* The figures of a key that is never counted: those of a fresh one. */
-static weir_decision fresh_figures(const weir_policy *p)
-{
-    weir_decision d = {.limit = INT64_MAX, .allowed = true};
-    for (uint32_t i = 0; i < p->layers; i++) {
-        if (p->layer[i].limit < d.limit) {
-            d.limit = p->layer[i].limit;
-            d.layer = i;
-        }
-    }
-    d.remaining = d.limit;
-    return d;
-}
-
 void weir_place_decide_by_list(const weir_place *at, weir_ask *ask)
 {
-    weir_decision d = fresh_figures(ask->policy);
+    weir_decision d = weir_figures_of_fresh(ask->policy);
     bool allow = at->list == WEIR_ON_ALLOW_LIST;
     ask->reason = allow ? WEIR_BY_ALLOW_LIST : WEIR_BY_DENY_LIST;
     if (!allow) {

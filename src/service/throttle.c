@@ -5,6 +5,22 @@
 
 #include "service/throttle.h"
 
+bool weir_throttle_number(const char *bytes, size_t len, int64_t *ret)
+{
+    size_t first = len > 0 && (bytes[0] == '-' || bytes[0] == '+');
+    int64_t n = 0;
+    bool good = len > first;
+    for (size_t i = first; i < len && good; i++) {
+        int digit = bytes[i] - '0';
+        good = digit >= 0 && digit <= 9 && !__builtin_mul_overflow(n, 10, &n) &&
+               !(bytes[0] == '-' ? __builtin_sub_overflow(n, digit, &n)
+                                 : __builtin_add_overflow(n, digit, &n));
+    }
+    if (good)
+        *ret = n;
+    return good;
+}
+
 static const int64_t ns_per_s = 1000000000;
 
 /* As a cast of Rust's f64 to i64: towards zero, ends clamped, not-a-number is 0. */

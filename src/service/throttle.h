@@ -30,6 +30,10 @@ typedef enum weir_throttle_status {
     WEIR_THROTTLE_RANGE      /* the numbers do not fit in 64 bits of ns */
 } weir_throttle_status;
 
+/* Reads one of its numbers as redis-cell does: an optional sign and digits, within 64 bits.
+ *  ret  written only if true. Pure. */
+bool weir_throttle_number(const char *bytes, size_t len, int64_t *ret);
+
 /* Decides and charges.
  *  state   one word, the TAT, 0 if fresh; written if allowed.
  *  now_ns  0..WEIR_NOW_NS_MAX.

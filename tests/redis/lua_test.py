@@ -199,6 +199,53 @@ def test_damaged(tally):
             tally.equal(client("PING"), b"PONG", policy)
 
 
+def test_mad_fraction(tally):
+    """a fraction of a microsecond that is none makes no sense, and is not counted down from"""
+    with Server() as server:
+        client = server.client()
+        at = At(client)
+        for policy, key in (("gcra 3/s burst 2147483647", "string"), ("token-bucket 2147483647 refill 3/s", "hash")):
+            for mad, left in (("2", 2147483646), ("3", 2147483647), ("9007199254740991", 2147483647)):
+                client("DEL", "k")
+                at.ask(T0_US, "k", "TAKE", policy)
+                kind, tag, _ = contents(client, "k")
+                tally.equal(kind, key, policy)
+                if kind == "string":
+                    client("SET", "k", f"{tag} {T0_US}:{mad}")
+                else:
+                    client("HSET", "k", "level", f"0:{mad}")
+                tally.equal(at.ask(T0_US, "k", "PEEK", policy)[2], left, policy, mad)
+
+
+FAR = (  # policy, field, and what it is damaged to: times beyond all that a reply or an expiry holds
+    ("token-bucket 10 refill 5 every 3650d", "step", 2**31), ("token-bucket 10 refill 5 every 3650d", "level", 2**53 - 1),
+    ("token-bucket 10 refill 2 every 7d", "step", 2**53), ("sliding-slices 100/3650d slices 7", "at", 2**53 - 1),
+    ("fixed-window 9/m count-denied & sliding-slices 5/3650d slices 10", "2.at", 2**53 - 1),
+    ("fixed-window 5/m & fixed-window 7/3650d", "2.count", 2**31 - 1),
+)
+
+
+def test_far(tally):
+    """a damaged state is answered with figures that are none below zero, and whatever writes it sets its expiry"""
+    with Server() as server:
+        client = server.client()
+        for way in WAYS:
+            door = way(client, lua_kit.library())
+            ask = lambda verb, policy, n: client.many([door.call("weir_ask", ["k"], verb, policy, n)])[0]  # noqa: E731
+            for policy, field, mad in FAR:
+                for verb, n in (("PEEK", 1), ("TAKE", 1), ("GRANT", 3), ("REFUND", 1), ("REFUND", 2**31 - 1)):
+                    client("DEL", "k")
+                    ask("TAKE", policy, 2)
+                    client("HSET", "k", field, mad)
+                    before = client("DUMP", "k")
+                    answer = ask(verb, policy, n)
+                    if verb == "REFUND" and "count-denied" in policy:
+                        tally.equal((error_of(answer)[:9], client("DUMP", "k")), ("ERR weir:", before), policy)
+                        continue
+                    tally.check(isinstance(answer, list) and min(answer) >= 0, way.name, policy, field, verb, answer)
+                    tally.check(client("PTTL", "k") != -1, way.name, policy, field, verb, "no expiry")
+
+
 def damage(client, rng, mad):
     kind, tag, _ = contents(client, "k")
     if kind == "string":
@@ -280,6 +327,47 @@ def rows(tally, client, at, policy, steps):
     tally.check(left < 120 < size, policy, "old entries stay:", size, left)
 
 
+MANY = 9000
+
+
+def test_refund_of_many(tally):
+    """a refund in a log of which thousands of entries are old takes some of them away, and is exact"""
+    with Server() as server:
+        client = server.client()
+        at = At(client)
+        size = lambda: client("ZCARD", "k") if client("TYPE", "k") == b"zset" else client("HLEN", "k")  # noqa: E731
+        for policy in ("sliding-log 20000/10s", "sliding-log 20000/10s & sliding-log 30000/1s"):
+            client("DEL", "k")
+            takes = [(T0_US + i, 1) for i in range(MANY)] + [(T0_US + 9_000_000 + i, 2) for i in range(3)]
+            for now, n in takes:
+                at.ask(now, "k", "TAKE", policy, n)
+            now, before = T0_US + 10_500_000, size()
+            tally.equal(at.ask(now, "k", "REFUND", policy, 3)[2], 20000 - 3, policy)
+            tally.equal(before - size(), 8192 + 1, policy)
+            for n, left in ((3, 20000), (1, 20000)):
+                tally.equal(at.ask(now, "k", "REFUND", policy, n)[2], left, policy)
+            # All is given back. Should the clock step back, what is still there counts: stricter.
+            back = at.ask(T0_US + 9_000_000, "k", "PEEK", policy, 1)
+            tally.check(20000 - MANY < back[2] <= 20000, policy, back)
+            for i in range(3):
+                tally.equal(at.ask(now + i, "k", "TAKE", policy, 5)[2], 20000 - 5 * (i + 1), policy)
+
+
+def test_mad_row(tally):
+    """a row that says to have more entries than it has is not taken away one by one"""
+    with Server() as server:
+        client = server.client()
+        at, policy = At(client), "sliding-slices 1000000/m slices 60"
+        for low in (1, 10**9 - 1):
+            client("DEL", "k")
+            at.ask(T0_US, "k", "TAKE", policy, 2)
+            at_slice = T0_US // 10**6
+            client("HSET", "k", "next", 10**9 + 1, "low", low, str(low), f"{at_slice * low // 10**9} 1 1",
+                   str(10**9), f"{at_slice} 3 2")
+            tally.check(isinstance(at.ask(T0_US, "k", "REFUND", policy, 1), list), low)
+        tally.equal(client("PING"), b"PONG")
+
+
 # ---- words ----------------------------------------------------------------------------------------
 
 
@@ -348,9 +436,14 @@ def test_refusals(tally):
         for args, word in (((["k"], "TAKE", "gcra 1/s", "-1"), "cost"), ((["k"], "TAKE", "gcra 1/s", "2147483648"), "cost"),
                            ((["k"], "TAKE", "gcra 1/s", "1e3"), "cost"), ((["k"], "TAKE", "gcra 1/s", ""), "cost"),
                            ((["k"], "TOOK", "gcra 1/s", "1"), "verb"), ((["k"], "TAKE", "gcra 1/s"), "arguments"),
-                           (([], "TAKE", "gcra 1/s", "1"), "arguments")):
+                           (([], "TAKE", "gcra 1/s", "1"), "arguments"), ((["k"], "TAKE", "gcra 1/s", "1", "2"), "more"),
+                           ((["k"], "TAKE", "fixed-window 1/day tz Asia/Tokyo", "1", 0, 1, T0_US * 2, T0_US * 3, 9), "more")):
             answer = at.call(T0_US, "weir_ask", *args)
             tally.check(error_of(answer).startswith("ERR ") and word in error_of(answer), args, answer)
+        # Without quotes about the text, the rest of it is not taken for nothing.
+        for function in ("weir_take", "weir_peek", "weir_refund"):
+            answer = at.call(T0_US, function, ["k"], "gcra 100/s", "1", "burst", "20")
+            tally.check("more arguments" in error_of(answer), function, answer)
         for policy in ("leaky-queue 1/s depth 5", "fixed-window 5/m count-denied", "gcra 1/s & sliding-log 5/m count-denied"):
             answer = at.ask(T0_US, "k", "REFUND", policy, 1)
             tally.check(error_of(answer).startswith("ERR weir: ") and "cannot give back" in error_of(answer), policy, answer)
@@ -406,6 +499,14 @@ def test_zones(tally):
             tally.equal(client("EXISTS", "k"), 1, "a reset that fails resets nothing")
             for now in (b - 7 * day - 1, b - day - 1, b + 2 * day, b + 14 * day):
                 tally.check("outside" in error_of(take(now)), way.name, now, take(now))
+            # The clock was months ahead for a moment: nobody names the window that the key remembers.
+            ahead = [t + 70 * day for t in days + weeks]
+            tally.equal(at.ask(T0_US + 70 * day, "k", "TAKE", policy, 1, *ahead)[0], 1, way.name)
+            tally.check("outside" in error_of(take(T0_US)), way.name, take(T0_US))
+            tally.check("outside" in error_of(at.ask(b - 7 * day - 1, "k", "RESET", policy, 0, *days, *weeks)), way.name)
+            tally.equal(client("EXISTS", "k"), 1, way.name)
+            reset = at.ask(T0_US, "k", "RESET", policy, 0, *days, *weeks)
+            tally.equal((reset, client("EXISTS", "k")), ([1, 2, 2, 0, 0, 0, 0, 0], 0), way.name)
 
 
 def test_clock_back(tally):
@@ -617,6 +718,6 @@ def test_cluster(tally):
 
 if __name__ == "__main__":
     sys.exit(lua_kit.run(
-        test_race, test_denials, test_keys, test_wrong_type, test_damaged, test_expiry, test_rows, test_errors,
-        test_refusals, test_people, test_zones, test_clock_back, test_all, test_flush, test_cache, test_memory,
-        test_replica, test_old, test_access, test_cluster))
+        test_race, test_denials, test_keys, test_wrong_type, test_damaged, test_mad_fraction, test_far, test_expiry,
+        test_rows, test_refund_of_many, test_mad_row, test_errors, test_refusals, test_people, test_zones, test_clock_back,
+        test_all, test_flush, test_cache, test_memory, test_replica, test_old, test_access, test_cluster))

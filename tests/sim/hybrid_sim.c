@@ -389,6 +389,14 @@ static size_t windows(const list *l, int64_t period_ns, int64_t *ret)
     return n;
 }
 
+static bool buckets_alone(const sim *s)
+{
+    for (uint32_t i = 0; i < s->policy.layers; i++)
+        if (s->policy.layer[i].period_ns == 0 || s->policy.layer[i].algorithm >= WEIR_FIXED_WINDOW)
+            return false;
+    return true;
+}
+
 /* What docs/hybrid.md says that a node may admit beyond the policy. */
 static int64_t may_of(const sim *s)
 {
@@ -396,15 +404,8 @@ static int64_t may_of(const sim *s)
     for (uint32_t i = 0; i < s->policy.layers; i++)
         if (s->policy.layer[i].limit < least)
             least = s->policy.layer[i].limit;
-    return least / 16 < count_max ? least / 16 : count_max;
-}
-
-static bool buckets_alone(const sim *s)
-{
-    for (uint32_t i = 0; i < s->policy.layers; i++)
-        if (s->policy.layer[i].period_ns == 0 || s->policy.layer[i].algorithm >= WEIR_FIXED_WINDOW)
-            return false;
-    return true;
+    int64_t part = least / (buckets_alone(s) ? 4 : 16);
+    return part < count_max ? part : count_max;
 }
 
 static int64_t sum_between(const list *l, int64_t from_ns, int64_t to_ns)

@@ -22,28 +22,39 @@ static void answer(weir_question *q, const weir_slot *s, int64_t now_ns, bool al
     weir_share_figures(&s->share, &s->policy->plan, now_ns, q->cost, allowed, &q->decision);
 }
 
+/* Answers a take, if what is known here is enough for that. */
+static bool here(weir_slot *s, weir_question *q, int64_t now_ns)
+{
+    bool allowed = weir_share_spend(&s->share, now_ns, q->cost);
+    if (allowed || weir_share_denies(&s->share, now_ns, q->cost)) {
+        answer(q, s, now_ns, allowed);
+        return true;
+    }
+    return false;
+}
+
 outcome hybrid_decide(hybrid *h, weir_slot *s, weir_question *q, int64_t now_ns)
 {
     weir_share *share = &s->share;
-    if (weir_share_spend(share, now_ns, q->cost)) {
-        answer(q, s, now_ns, true);
-        if (weir_share_is_low(share))
+    if (here(s, q, now_ns)) {
+        if (!q->decision.allowed)
+            s->seen_ns = now_ns;
+        else if (weir_share_is_low(share))
             settle(h, s, now_ns);
         return OUTCOME_HERE;
     }
     s->seen_ns = now_ns;
-    if (weir_share_denies(share, now_ns, q->cost)) {
-        answer(q, s, now_ns, false);
-        return OUTCOME_HERE;
-    }
     weir_share_turn(share, &s->policy->plan, now_ns);
     if (q->cost > s->policy->plan.cost_max || now_ns < s->below_until_ns)
         return OUTCOME_BELOW;
-    if (share->exhausted && s->probes > 0)
-        return OUTCOME_WAIT;
-    if (s->policy->plan.kind == WEIR_SHARE_LEASED)
+    bool leased = s->policy->plan.kind == WEIR_SHARE_LEASED && q->cost <= s->policy->plan.cap;
+    if (leased) {
         settle(h, s, now_ns);
-    return OUTCOME_BELOW;
+        if (!share->asking && here(s, q, now_ns)) /* it has answered already */
+            return OUTCOME_HERE;
+    }
+    return share->exhausted && (s->probes > 0 || (leased && share->asking)) ? OUTCOME_WAIT
+                                                                            : OUTCOME_BELOW;
 }
 
 /* A peek tells what is known here of a share, which below does not know of yet. */

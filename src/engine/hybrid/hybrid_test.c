@@ -245,7 +245,7 @@ static void test_a_quiet_key_is_asked_about(void **unused)
     for (int i = 0; i < 10; i++) {
         asked_below("quiet", 1, left(1600));
         asked_below("quiet", 1, left(1600));
-        pass_time(100 * ms);
+        pass_time(1000 * ms);
     }
     assert_int_equal(port_load_relaxed(&stats.here), 0);
     assert_int_equal(port_load_relaxed(&stats.asked), 20);
@@ -370,16 +370,23 @@ static void test_leases(void **unused)
     make_busy("busy", 1600); /* and with it one unit */
     assert_int_equal(here("busy", 1).remaining, 1600);
     assert_int_equal(pending()->verb, WEIR_VERB_GRANT);
-    assert_int_equal(pending()->cost, 3); /* twice what was used, and one */
-    answer(ALL, left(1597));
-    assert_int_equal(here("busy", 1).remaining, 1599);
+    assert_int_equal(pending()->cost, 5); /* four times what was used, and one */
+    answer(ALL, left(1595));
+    assert_int_equal(here("busy", 3).remaining, 1597);
     assert_int_equal(world.len, 0);
-    assert_int_equal(here("busy", 1).remaining, 1598);
-    assert_int_equal(pending()->cost, 6);
-    answer(2, denied(10 * ms)); /* no more than that, and nobody asks for more */
-    assert_true(here("busy", 3).allowed);
+    assert_int_equal(here("busy", 2).remaining, 1595);
+    assert_int_equal(pending()->cost, 25);
+    answer(2, denied(1 * ms)); /* no more than that, and nobody asks for more */
+    assert_true(here("busy", 2).allowed);
     assert_int_equal(world.len, 0);
-    assert_false(here("busy", 1).allowed);
+    assert_int_equal(here("busy", 1).retry_after_ns, 100 * ms); /* until there are some */
+    pass_time(100 * ms);
+    weir_round r;
+    weir_question q = question(WEIR_VERB_TAKE, "busy", 1);
+    assert_false(ask(&r, &q, 1));
+    assert_int_equal(pending()->verb, WEIR_VERB_GRANT); /* that is enough: it waits for them */
+    answer(1, denied(1 * ms));
+    assert_true(q.decision.allowed);
     pass_time(100 * ms);
     asked_below("busy", 20, left(1000)); /* now there is more */
     assert_true(here("busy", 1).allowed);
@@ -506,7 +513,8 @@ static void test_what_is_never_shared(void **unused)
     always_below("leaky-queue 100/s depth 1600", "busy");
     always_below("gcra 100/s burst 1600 & leaky-queue 100/s depth 1600", "busy");
     always_below("fixed-window 1600/s count-denied", "busy");
-    always_below("gcra 100/s burst 15", "busy");
+    always_below("gcra 100/s burst 3", "busy");
+    always_below("sliding-log 15/s", "busy");
     always_below("fixed-window 1600/s", key);
 }
 

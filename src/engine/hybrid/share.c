@@ -37,6 +37,19 @@ static int64_t window_of(const weir_policy *p, int64_t interval_ns)
     return l->period_ns / 8 >= interval_ns ? l->period_ns : 0;
 }
 
+/* How long `units` take to drain at num units in den ns, rounded up. */
+static int64_t drain_ns(uint64_t num, uint64_t den, int64_t units)
+{
+    unsigned __int128 ns = ((unsigned __int128)units * den + num - 1) / num;
+    return ns < (unsigned __int128)WEIR_SPAN_NS_MAX ? (int64_t)ns : WEIR_SPAN_NS_MAX;
+}
+
+/* Steps have times of their own; windows are not leased. */
+static int64_t fill_ns(const weir_layer *l, int64_t units)
+{
+    return is_bucket(l) && !l->stepped ? drain_ns(l->num, l->den, units) : 0;
+}
+
 weir_share_plan weir_share_plan_of(const weir_policy *p, int64_t count, int64_t interval_ns,
                                    int64_t idle_ns)
 {
@@ -57,19 +70,16 @@ weir_share_plan weir_share_plan_of(const weir_policy *p, int64_t count, int64_t 
         if (!is_bucket(l))
             plan.kind = WEIR_SHARE_COUNTED;
     }
-    plan.cap = least(count, plan.cost_max / WEIR_SHARE_PARTS);
+    int64_t parts = plan.kind == WEIR_SHARE_LEASED ? WEIR_SHARE_LEASE_PARTS : WEIR_SHARE_PARTS;
+    plan.cap = least(count, plan.cost_max / parts);
+    plan.hold_ns = interval_ns;
+    for (uint32_t i = 0; i < p->layers; i++)
+        plan.hold_ns = least(plan.hold_ns, fill_ns(&p->layer[i], plan.cap));
     if (!may || plan.cap == 0) {
         plan.kind = WEIR_SHARE_NONE;
         plan.cap = 0;
     }
     return plan;
-}
-
-/* How long `units` take to drain, rounded up. */
-static int64_t drain_ns(const weir_share_plan *p, int64_t units)
-{
-    unsigned __int128 ns = ((unsigned __int128)units * p->den + p->num - 1) / p->num;
-    return ns < (unsigned __int128)WEIR_SPAN_NS_MAX ? (int64_t)ns : WEIR_SPAN_NS_MAX;
 }
 
 void weir_share_figures(const weir_share *s, const weir_share_plan *p, int64_t now_ns, int64_t cost,
@@ -79,7 +89,7 @@ void weir_share_figures(const weir_share *s, const weir_share_plan *p, int64_t n
     if (!allowed) {
         retry_ns = s->retry_at_ns - now_ns;
         if (p->tat && cost > s->deny_cost)
-            retry_ns = later(retry_ns, drain_ns(p, cost - s->deny_cost));
+            retry_ns = later(retry_ns, drain_ns(p->num, p->den, cost - s->deny_cost));
     }
     *ret = (weir_decision){.limit = s->limit,
                            .remaining = most(s->remaining + s->balance, 0),
@@ -130,7 +140,7 @@ static int64_t learn_window(weir_share *s, const weir_share_plan *p, int64_t res
 
 static int64_t ahead(const weir_share *s, const weir_share_plan *p)
 {
-    return least(p->cap, later(most(s->rate, s->used), most(s->rate, s->used)) + 1);
+    return least(p->cap, 4 * least(most(s->rate, s->used), p->cap) + 1);
 }
 
 /* What is exhausted below is not asked for more in advance: whoever finds nothing here asks. */
@@ -139,7 +149,7 @@ static void set_low(weir_share *s, const weir_share_plan *p)
     if (p->kind == WEIR_SHARE_COUNTED)
         s->low = s->floor / 2;
     else
-        s->low = s->exhausted ? INT64_MIN : ahead(s, p) / 2;
+        s->low = s->exhausted ? INT64_MIN : ahead(s, p) / 8;
 }
 
 void weir_share_learn(weir_share *s, const weir_share_plan *p, const weir_decision *d, int64_t cost,
@@ -155,7 +165,8 @@ void weir_share_learn(weir_share *s, const weir_share_plan *p, const weir_decisi
     s->deny_until_ns = 0;
     if (!d->allowed) { /* a reset elsewhere is seen after idle_ns */
         s->deny_cost = cost;
-        s->retry_at_ns = later(now_ns, d->retry_after_ns);
+        int64_t hold_ns = s->exhausted && p->kind == WEIR_SHARE_LEASED ? p->hold_ns : 0;
+        s->retry_at_ns = later(now_ns, most(d->retry_after_ns, hold_ns));
         s->deny_until_ns = least(s->retry_at_ns, later(now_ns, p->idle_ns));
     }
     if (p->kind == WEIR_SHARE_LEASED) {

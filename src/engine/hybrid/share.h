@@ -17,13 +17,15 @@
 
 typedef enum weir_share_kind {
     WEIR_SHARE_NONE, /* every question is asked below: a queue, a layer that counts denials, or a
-                        limit of less than WEIR_SHARE_PARTS */
+                        limit that is too small to be parted */
     WEIR_SHARE_COUNTED,
     WEIR_SHARE_LEASED
 } weir_share_kind;
 
-/* A share is at most this part of the limit, and, where it is counted, of what is left of it. */
-#define WEIR_SHARE_PARTS 16
+/* A counted share is at most this part of the limit, and of what is left of it; a lease is at most
+ * that part of the limit. */
+#define WEIR_SHARE_PARTS       16
+#define WEIR_SHARE_LEASE_PARTS 4
 
 /* What follows from a policy and the engine's options. */
 typedef struct weir_share_plan {
@@ -34,6 +36,8 @@ typedef struct weir_share_plan {
     uint64_t num, den;
     int64_t cost_max; /* of the least layer: what costs more can never be allowed */
     int64_t cap;      /* units, 1..count; 0 of WEIR_SHARE_NONE */
+    int64_t hold_ns;  /* of a lease: how long to wait until more is asked for, once all is used: an
+                        interval, or until `cap` units are there again, if that is sooner */
     int64_t interval_ns, idle_ns;
 } weir_share_plan;
 

@@ -43,15 +43,21 @@ static void test_plans(void **unused)
     plan_is("sliding-log 100/s count-denied", WEIR_SHARE_NONE, 0, 0);
     plan_is("sliding-counter 2000000000/s", WEIR_SHARE_COUNTED, 1000, 0);
     plan_is("sliding-slices 160/s slices 4", WEIR_SHARE_COUNTED, 10, 0);
-    plan_is("gcra 100/s burst 160", WEIR_SHARE_LEASED, 10, 0);
-    plan_is("gcra 100/s", WEIR_SHARE_NONE, 0, 0);
-    plan_is("token-bucket 320 refill 1/s", WEIR_SHARE_LEASED, 20, 0);
-    plan_is("leaky-bucket 100/s capacity 160", WEIR_SHARE_LEASED, 10, 0);
+    plan_is("gcra 100/s burst 160", WEIR_SHARE_LEASED, 40, 0);
+    plan_is("gcra 100/s burst 4", WEIR_SHARE_LEASED, 1, 0);
+    plan_is("gcra 100/s burst 3", WEIR_SHARE_NONE, 0, 0);
+    plan_is("token-bucket 320 refill 1/s", WEIR_SHARE_LEASED, 80, 0);
+    plan_is("leaky-bucket 100/s capacity 160", WEIR_SHARE_LEASED, 40, 0);
     plan_is("leaky-queue 100/s depth 160", WEIR_SHARE_NONE, 0, 0);
-    plan_is("gcra 9/s burst 160 & gcra 1/s burst 320", WEIR_SHARE_LEASED, 10, 0);
+    plan_is("gcra 9/s burst 160 & gcra 1/s burst 320", WEIR_SHARE_LEASED, 40, 0);
     plan_is("gcra 9/s burst 320 & fixed-window 160/s", WEIR_SHARE_COUNTED, 10, 0);
     plan_is("gcra 9/s burst 320 & leaky-queue 9/s depth 160", WEIR_SHARE_NONE, 0, 0);
     assert_int_equal(plan_of("gcra 9/s burst 320 & fixed-window 160/s", 3).cap, 3);
+    /* How long to wait for more: never so long that a bucket would run over. */
+    assert_int_equal(plan_of("gcra 100/s burst 160", 1000).hold_ns, 100 * ms);
+    assert_int_equal(plan_of("gcra 100/s burst 20", 1000).hold_ns, 50 * ms);
+    assert_int_equal(plan_of("gcra 100/s burst 20 & gcra 1000/s burst 40", 1000).hold_ns, 5 * ms);
+    assert_int_equal(plan_of("token-bucket 320 refill 9 every 1ms", 1000).hold_ns, 0);
 }
 
 static weir_decision left(int64_t remaining, int64_t reset_after_ns)
@@ -145,16 +151,16 @@ static void test_leased(void **unused)
     learn(&s, &p, left(159, ms), t0, t0);
     assert_false(weir_share_spend(&s, t0, 2));
     assert_true(weir_share_spend(&s, t0, 1));
-    assert_int_equal(weir_share_want(&s, &p), 3);
-    (void)weir_share_granted(&s, &p, s.epoch, 3, 3);
+    assert_int_equal(weir_share_want(&s, &p), 5);
+    (void)weir_share_granted(&s, &p, s.epoch, 5, 5);
     s.used = 400;
-    assert_int_equal(weir_share_want(&s, &p), 7); /* 10 in all */
+    assert_int_equal(weir_share_want(&s, &p), 35); /* 40 in all */
     assert_int_equal(weir_share_tick(&s, &p, t0), 0);
     assert_int_equal(s.rate, 400);
     s.asking = true;
     assert_int_equal(weir_share_tick(&s, &p, t0 + 1000 * ms), 0);
     s.asking = false;
-    assert_int_equal(weir_share_tick(&s, &p, t0 + 1000 * ms), 3);
+    assert_int_equal(weir_share_tick(&s, &p, t0 + 1000 * ms), 5);
     assert_int_equal(s.balance, 0);
     assert_true(weir_share_is_idle(&s, &p, t0 + 1000 * ms));
     learn(&s, &p, denied(ms, 0), t0, t0);
@@ -167,6 +173,11 @@ static void test_figures_of_denials(void **unused)
     weir_share_plan p = plan_of("gcra 7/3ms burst 160", 1000);
     weir_share s = {0};
     weir_decision d;
+    assert_int_equal(p.hold_ns, 17142858); /* 40 units */
+    learn(&s, &p, denied(300, 0), t0, t0);
+    assert_true(weir_share_denies(&s, t0 + p.hold_ns - 1, 1));
+    assert_false(weir_share_denies(&s, t0 + p.hold_ns, 1));
+    p.hold_ns = 0;
     learn(&s, &p, denied(300, 0), t0, t0);
     assert_true(s.exhausted);
     assert_true(weir_share_denies(&s, t0 + 299, 1));

@@ -201,7 +201,7 @@ weir_slot *weir_slots_count(weir_slots *t, const weir_question *q, uint64_t hash
         s = claim(t, hash, now_ns);
     if (!s)
         return NULL;
-    if (now_ns - s->since_ns >= t->interval_ns) {
+    if (now_ns - s->since_ns >= t->idle_ns) {
         s->since_ns = now_ns;
         s->asked = 0;
     }

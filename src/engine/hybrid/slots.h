@@ -71,7 +71,7 @@ weir_slot *weir_slots_find(weir_slots *t, const weir_question *q, uint64_t hash)
 uint64_t weir_slots_hash(const weir_slots *t, const weir_question *q);
 
 /* Counts a question about a key that has no share, and gives it one if it is busy: asked about more
- * than twice within an interval.
+ * than twice within idle_ns.
  *  q  with a key of 1..WEIR_SLOT_KEY_MAX bytes.
  * Returns the slot if it has a share now, else NULL. */
 weir_slot *weir_slots_count(weir_slots *t, const weir_question *q, uint64_t hash, int64_t now_ns);

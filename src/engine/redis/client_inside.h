@@ -245,6 +245,7 @@ bool weir_redis_node_send(weir_redis_node *n, weir_redis_call *call, int64_t now
  * is no memory: then the line is given up soon. */
 bool weir_redis_node_ask(weir_redis_node *n, weir_redis_kind kind, size_t words, int64_t now_ns);
 void weir_redis_node_word(weir_redis_node *n, const char *word);
+void weir_redis_node_bulk(weir_redis_node *n, const char *bytes, size_t len);
 /* Finds out again what it decides by, over the line that is up. */
 void weir_redis_node_again(weir_redis_node *n, int64_t now_ns);
 /* If it is paused, it need not be any longer. */

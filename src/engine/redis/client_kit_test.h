@@ -286,6 +286,13 @@ static void hear(port_line *l)
         l->events.heard(l->ctx, &l->in, kit.now_ns);
 }
 
+static void line_down(port_line *l, const char *why)
+{
+    port_line gone = *l;
+    drop_line(l);
+    gone.events.down(gone.ctx, why, kit.now_ns);
+}
+
 static void say(port_line *l, const void *bytes, size_t len)
 {
     const uint8_t *at = bytes;
@@ -293,15 +300,11 @@ static void say(port_line *l, const void *bytes, size_t len)
     void *ctx = l->ctx;
     for (size_t i = 0; i < len && l->used && l->ctx == ctx; i += step) {
         weir_buffer_append(&l->in, at + i, step);
-        hear(l);
+        if (l->in.failed)
+            line_down(l, "it said more than there is memory for");
+        else
+            hear(l);
     }
-}
-
-static void line_down(port_line *l, const char *why)
-{
-    port_line gone = *l;
-    drop_line(l);
-    gone.events.down(gone.ctx, why, kit.now_ns);
 }
 
 /* Reads what was sent over a line, and answers it. Returns whether there was anything. */
@@ -313,6 +316,7 @@ static bool serve(port_line *l)
     static weir_resp_arg arg[WEIR_RESP_ARGS_MAX];
     weir_buffer replies;
     weir_buffer_init(&replies, 64 << 20);
+    bool any = false;
     weir_resp_limits limits = {WEIR_RESP_ARGS_MAX, 1 << 20, 1 << 16, 1 << 21};
     l->parser.limits = &limits;
     for (;;) {
@@ -320,15 +324,19 @@ static bool serve(port_line *l)
         weir_resp_result result =
             weir_resp_next(&l->parser, weir_buffer_data(&l->out), weir_buffer_len(&l->out), &r);
         assert_true(result == WEIR_RESP_REQUEST || result == WEIR_RESP_NEED_MORE);
+        any |= result == WEIR_RESP_REQUEST;
         if (result == WEIR_RESP_REQUEST)
             answer_one(s, l, &r, &replies);
         weir_buffer_consume(&l->out, r.used);
         if (result == WEIR_RESP_NEED_MORE)
             break;
     }
-    say(l, weir_buffer_data(&replies), weir_buffer_len(&replies));
+    if (replies.failed)
+        line_down(l, "it closed the connection");
+    else
+        say(l, weir_buffer_data(&replies), weir_buffer_len(&replies));
     weir_buffer_free(&replies);
-    return true;
+    return any;
 }
 
 /* Until nothing happens any more at this moment. */

@@ -399,6 +399,66 @@ static void closing_ends_all(void **state)
     kit.client = NULL;
 }
 
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static long allocations_left = -1; /* until one fails; -1: none does */
+
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+void *__real_realloc(void *p, size_t size);
+void *__wrap_realloc(void *p, size_t size);
+
+static bool fails(void)
+{
+    return allocations_left >= 0 && allocations_left-- == 0;
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+    return fails() ? NULL : __real_calloc(n, size);
+}
+
+void *__wrap_realloc(void *p, size_t size)
+{
+    return fails() ? NULL : __real_realloc(p, size);
+}
+
+static void any_allocation_may_fail(void **state)
+{
+    (void)state;
+    const weir_redis_log log = {on_log, NULL};
+    server *s = add_server(7000);
+    s->has_module = false;
+    s->has_functions = true;
+    s->slots = "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$1\r\nb\r\n:7000\r\n";
+    enum { CALLS = 100 };
+    static test_call t[CALLS];
+    int opened = 0;
+    for (long n = 0; n < 60; n++) {
+        s->has_library = false;
+        allocations_left = n;
+        weir_status st = weir_redis_client_open(&kit.client, &kit.options, NULL, &kit.port,
+                                                &kit.counts, &log, 1);
+        assert_true(st == WEIR_OK || st == WEIR_E_NOMEM);
+        if (st != WEIR_OK)
+            continue;
+        opened++;
+        for (int i = 0; i < CALLS; i++)
+            take(&t[i], "alice", i);
+        pass(60 * MS);
+        for (int i = 0; i < CALLS; i++)
+            assert_int_equal(t[i].done, 1);
+        allocations_left = -1;
+        pass(8000 * MS); /* it gets over it */
+        take(&t[0], "alice", 1);
+        settle();
+        assert_answered(&t[0]);
+        weir_redis_client_close(kit.client);
+    }
+    kit.client = NULL;
+    assert_in_range(opened, 10, 59);
+}
+
 /* ---- done() that does more ------------------------------------------------------------------- */
 
 static test_call chained;
@@ -464,6 +524,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(lines_for_which_there_is_no_memory, setup, teardown),
         cmocka_unit_test_setup_teardown(encrypts_what_is_to_be, setup, teardown),
         cmocka_unit_test_setup_teardown(closing_ends_all, setup, teardown),
+        cmocka_unit_test_setup_teardown(any_allocation_may_fail, setup, teardown),
         cmocka_unit_test_setup_teardown(done_may_send_and_abandon, setup, teardown),
     };
     RUN_BOTH_WAYS(tests);

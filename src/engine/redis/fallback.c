@@ -6,6 +6,8 @@
 
 #include "engine/redis/fallback.h"
 
+#include "service/figures.h"
+
 #include <string.h>
 
 enum { GRANT_TRIES = 4 };
@@ -25,18 +27,15 @@ void weir_fallback_init(weir_fallback *ret, weir_store *store, weir_on_error on_
  * remaining, or of the first that could never allow it. */
 static weir_decision fresh(const weir_policy *p, int64_t cost)
 {
-    weir_decision d = {.limit = INT64_MAX, .allowed = true};
+    weir_decision d = weir_figures_of_fresh(p);
     for (uint32_t i = 0; i < p->layers && d.allowed; i++) {
-        d.allowed = cost <= p->layer[i].limit;
-        if (!d.allowed || p->layer[i].limit < d.limit) {
-            d.limit = p->layer[i].limit;
-            d.layer = i;
-        }
-    }
-    d.remaining = d.limit;
-    if (!d.allowed) {
+        if (cost <= p->layer[i].limit)
+            continue;
+        d.allowed = false;
         d.never = true;
         d.retry_after_ns = INT64_MAX;
+        d.limit = d.remaining = p->layer[i].limit;
+        d.layer = i;
     }
     return d;
 }

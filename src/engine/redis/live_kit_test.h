@@ -216,7 +216,7 @@ static void turn(void)
 typedef struct live_server {
     int port;
     pid_t pid;
-    char args[8][128];
+    char args[40][128];
     int args_len;
 } live_server;
 
@@ -263,7 +263,7 @@ static void start(live_server *s)
     snprintf(port, sizeof port, "%d", s->port);
     snprintf(file, sizeof file, "%d.rdb", s->port);
     snprintf(conf, sizeof conf, "nodes-%d.conf", s->port);
-    char *argv[32] = {"redis-server",
+    char *argv[64] = {"redis-server",
                       "--port",
                       port,
                       "--bind",

@@ -151,7 +151,7 @@ static void asks_one_server(void **state)
     close_client();
 }
 
-static const char *module_path; /* NULL: not built */
+static char *module_path; /* NULL: not built */
 
 static void asks_the_module(void **state)
 {
@@ -166,6 +166,32 @@ static void asks_the_module(void **state)
     asks_ten_times("alice");
     asks_ten_times("bob");
     close_client();
+}
+
+/* With no more rights than docs/redis.md names. */
+static void needs_few_rights(void **state)
+{
+    (void)state;
+#define WORDS "+auth", "+client|setname", "+role", "+command|info"
+#define STATES                                                                                     \
+    "+time", "+type", "+get", "+set", "+getrange", "+del", "+pexpireat", "+hget", "+hmget",        \
+        "+hset", "+hdel", "+zadd", "+zcard", "+zrange", "+zremrangebyrank", "+zremrangebyscore"
+    const char *const functions[] = {"--user", "weir", "on",     ">SECRET",       "~weir:*",
+                                     WORDS,    STATES, "+fcall", "+function|load"};
+    const char *const script[] = {"--user", "weir", "on",       ">SECRET",     "~weir:*",
+                                  WORDS,    STATES, "+evalsha", "+script|load"};
+    const struct {
+        const char *const *args;
+        const char *by;
+    } of[] = {{functions, ": functions\n"}, {script, ": a script\n"}};
+    for (size_t i = 0; i < 2; i++) {
+        live_server *s = start_server(sizeof functions / sizeof *functions, of[i].args);
+        open_client("redis://weir:SECRET@127.0.0.1:%d", s->port);
+        (void)ask_until_answered("first");
+        assert_non_null(strstr(log_text, of[i].by));
+        asks_ten_times("alice");
+        close_client();
+    }
 }
 
 static void outlives_a_server(void **state)
@@ -353,7 +379,7 @@ static void follows_a_failover(void **state)
 
 int main(int argc, char **argv)
 {
-    module_path = argc > 1 ? argv[1] : NULL;
+    module_path = argc > 1 ? realpath(argv[1], NULL) : NULL; /* servers have another folder */
     char *there[] = {"redis-server", "--version", NULL};
     if (run_to_end(there) != 0) {
         printf("1..0 # SKIP no redis-server\n");
@@ -363,8 +389,11 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(asks_one_server, live_setup, live_teardown),
         cmocka_unit_test_setup_teardown(asks_the_module, live_setup, live_teardown),
         cmocka_unit_test_setup_teardown(follows_a_failover, live_setup, live_teardown),
+        cmocka_unit_test_setup_teardown(needs_few_rights, live_setup, live_teardown),
         cmocka_unit_test_setup_teardown(outlives_a_server, live_setup, live_teardown),
         cmocka_unit_test_setup_teardown(asks_a_cluster_whose_slots_move, live_setup, live_teardown),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    free(module_path);
+    return failed;
 }

@@ -104,9 +104,16 @@ bool weir_redis_node_ask(weir_redis_node *n, weir_redis_kind kind, size_t words,
     return true;
 }
 
+void weir_redis_node_bulk(weir_redis_node *n, const char *bytes, size_t len)
+{
+    weir_resp_put_bulk(n->out, bytes, len);
+    if (n->out->failed)
+        n->client->dialer->calls->set(n->alarm, n->since_ns); /* which is past: soon */
+}
+
 void weir_redis_node_word(weir_redis_node *n, const char *word)
 {
-    weir_resp_put_text(n->out, word);
+    weir_redis_node_bulk(n, word, strlen(word));
 }
 
 /* ---- hearing --------------------------------------------------------------------------------- */

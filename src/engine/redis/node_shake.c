@@ -6,7 +6,6 @@
 
 #include "engine/redis/client_inside.h"
 
-#include "codec/resp.h"
 #include "engine/redis/library.h"
 
 #include <stdio.h>
@@ -93,7 +92,7 @@ static void ask_load(weir_redis_node *n, int64_t now_ns)
     weir_redis_node_word(n, "FUNCTION");
     weir_redis_node_word(n, "LOAD");
     weir_redis_node_word(n, "REPLACE");
-    weir_resp_put_bulk(n->out, weir_lua_functions, weir_lua_functions_len);
+    weir_redis_node_bulk(n, weir_lua_functions, weir_lua_functions_len);
 }
 
 static void ask_script(weir_redis_node *n, int64_t now_ns)
@@ -102,7 +101,7 @@ static void ask_script(weir_redis_node *n, int64_t now_ns)
         return;
     weir_redis_node_word(n, "SCRIPT");
     weir_redis_node_word(n, "LOAD");
-    weir_resp_put_bulk(n->out, weir_lua_script, weir_lua_script_len);
+    weir_redis_node_bulk(n, weir_lua_script, weir_lua_script_len);
 }
 
 void weir_redis_shake(weir_redis_node *n, int64_t now_ns)

@@ -333,11 +333,10 @@ static void ask_for_map(weir_redis_client *c, int64_t now_ns)
 {
     weir_redis_node *n = next_to_ask(c);
     if (!n)
-        return; /* whoever comes up tends */
+        return;
     weir_redis_draft *d = port_zalloc(1, sizeof *d);
     if (!d || !weir_redis_node_ask(n, WEIR_REDIS_FOR_SLOTS, 2, now_ns)) {
         port_free(d);
-        c->refreshed_ns = now_ns;
         return;
     }
     weir_redis_node_word(n, "CLUSTER");
@@ -382,12 +381,13 @@ static void tend_map(weir_redis_client *c, int64_t now_ns, int64_t *wake_ns)
         due_ns = never ? now_ns : c->refreshed_ns + REFRESH_NS;
     else if (c->mode == WEIR_REDIS_CLUSTER && !is_whole(c))
         due_ns = c->refreshed_ns + LOST_NS;
-    if (due_ns <= now_ns && any_is_up(c, false))
+    bool is_due = due_ns <= now_ns, is_up = is_due && any_is_up(c, false);
+    if (is_up)
         ask_for_map(c, now_ns);
     if (c->refreshing)
         due_ns = c->refreshed_ns + PATIENCE_NS;
-    else if (due_ns <= now_ns)
-        due_ns = INT64_MAX; /* nobody is up */
+    else if (is_due) /* there was no memory; or nobody is up, and whoever comes up tends */
+        due_ns = is_up ? now_ns + REFRESH_NS : INT64_MAX;
     no_later(wake_ns, due_ns);
 }
 
