@@ -20,7 +20,7 @@ import tempfile
 
 from daemon import GCRA, KEYS, POLICY, TAKE, UNITS, Report, Server, free_port
 
-REQUESTS = {1: 60_000, 16: 400_000, 64: 400_000}
+REQUESTS = {1: 80_000, 16: 400_000, 64: 400_000}
 FILL = 2_000_000         # requests after which most of the keys are there
 HELD, BATCH = 1_000_000, 1000  # keys whose memory is weighed, and how many are made at a time
 LONG = "gcra 100/h burst 1000"  # keys stay, and all is allowed
@@ -193,8 +193,11 @@ class Bench:
             for server in (local, hybrid):
                 load(server, 64, command, keys)
             kinds = ("rps", "cpu", "p50", "p99") if pipeline == 1 else ("rps", "cpu")
-            self.rows(prefix, "local", lambda p=pipeline, c=command, k=keys: load(hybrid, p, c, k),
-                      lambda p=pipeline, c=command, k=keys: load(local, p, c, k), kinds)
+            count = 3 * REQUESTS[pipeline]
+            self.rows(prefix, "local",
+                      lambda p=pipeline, c=command, k=keys, n=count: load(hybrid, p, c, k, requests=n),
+                      lambda p=pipeline, c=command, k=keys, n=count: load(local, p, c, k, requests=n),
+                      kinds)
 
 
 def only(figures, kinds):
