@@ -13,7 +13,7 @@
  *
  * A call under way is in the list of deadlines, and besides it either waits (at a node, for a map,
  * or for a pause to end) or has a place among what a node has to answer. A place stays when its
- * call is gone: the reply that belongs to it is read and dropped. done() may send and abandon calls:
+ * call is gone: the reply that belongs to it is read and dropped. done() may send and abandon:
  * so whoever ends several takes them out of what others may change first. */
 
 #include "engine/redis/reply.h"
@@ -235,7 +235,7 @@ const char *weir_redis_copy(char *ret, size_t size, const char *text, size_t len
 weir_redis_node *weir_redis_node_new(weir_redis_client *c, const char *host, uint16_t port);
 void weir_redis_node_free(weir_redis_node *n); /* it has no line and nobody waits */
 void weir_redis_node_dial(weir_redis_node *n, int64_t now_ns);
-/* Ends the line, if there is one: what was sent is BROKEN, what waits is tried elsewhere or later. */
+/* Ends the line, if there is one: what was sent is BROKEN, what waits is tried again. */
 void weir_redis_node_fail(weir_redis_node *n, const char *why, int64_t now_ns);
 /* Hangs up a line that is not needed any more and has nothing to answer. */
 void weir_redis_node_leave(weir_redis_node *n, int64_t now_ns);

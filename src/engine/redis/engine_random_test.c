@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
 /* Two engines, one server that decides by the core, and chance: questions of every kind, answers in
- * any order or none, rounds that are abandoned, a server that is down for a while. Whatever happens,
+ * any order or none, rounds that are abandoned, a server that is down at times. Whatever happens,
  * every round ends once, by its deadline, and nothing is denied that the server would not deny. */
 
 #include "engine/redis/engine_kit_test.h"

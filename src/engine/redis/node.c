@@ -357,7 +357,7 @@ void weir_redis_node_hurry(weir_redis_node *n, int64_t now_ns)
     set_alarm(n, INT64_MAX);
 }
 
-/* ---- dialling ---------------------------------------------------------------------------------- */
+/* ---- dialling -------------------------------------------------------------------------------- */
 
 static void on_up(void *ctx, int64_t now_ns)
 {

@@ -141,7 +141,7 @@ weir_redis_reading weir_redis_read(weir_redis_reader *r, const uint8_t *bytes, s
 
 /* ---- integers at once ------------------------------------------------------------------------ */
 
-/* The line of a number behind `type`; NULL if it is none of at most 18 digits, as decisions have. */
+/* The line of a number behind `type`; NULL if it is none of up to 18 digits, as decisions have. */
 static const uint8_t *number_at(const uint8_t *at, const uint8_t *end, uint8_t type, int64_t *ret)
 {
     if (end - at < 4 || *at++ != type)
