@@ -110,9 +110,9 @@ uint32_t weir_redis_client_node(const weir_redis_client *c, const weir_question 
                                 const char **ret_name);
 
 /* The Redis key that has the state of a question's key: PREFIX{KEY}:NAME for the module, which
- * keeps apart what different texts have there (NAME is empty for a policy that has none); for functions
- * and scripts PREFIX{KEY}:NAME#HASH, with 16 hex digits of the text's hash. A KEY with a "{tag}"
- * keeps it: "weir:{{org1}:alice}:api" is in the slot of "{org1".
+ * keeps apart what different texts have there (NAME is empty for a policy that has none); for
+ * functions and scripts PREFIX{KEY}:NAME#HASH, with 16 hex digits of the text's hash. A KEY with a
+ * "{tag}" keeps it: "weir:{{org1}:alice}:api" is in the slot of "{org1".
  * Returns its length; as much as fits in `size` is written, without a terminator. Pure. */
 size_t weir_redis_key(const char *prefix, const weir_question *q, bool for_module, char *buf,
                       size_t size);
