@@ -6,7 +6,7 @@
  * it does not know already; `hybrid` decides here, from what it has of a server, and settles with
  * it in batches. Each is opened for one thread, and closed by engine->calls->close(). */
 
-#include "engine/redis/client.h"
+#include "engine/redis/client/client.h"
 #include "service/engine.h"
 
 /* ---- redis ----------------------------------------------------------------------------------- */

@@ -4,7 +4,7 @@
  * are the same; each lies in its bytes; and integers that are read at once are those that are read
  * one by one. */
 
-#include "engine/redis/reply.h"
+#include "engine/redis/client/reply.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 /* Errors in place of answers. A server that says an error has not executed the call, so that
  * following it elsewhere, or saying it again, charges nothing twice. */
 
-#include "engine/redis/client_inside.h"
+#include "engine/redis/client/client_inside.h"
 
 #include "port/port.h"
 

@@ -3,7 +3,7 @@
 /* Calls: that each ends, once and in time, and goes to the node that has its key. It must not know
  * what is said on a line. */
 
-#include "engine/redis/client_inside.h"
+#include "engine/redis/client/client_inside.h"
 
 #include "port/port.h"
 

@@ -3,7 +3,7 @@
 /* Calls are written where they are to be, each of their bytes once: the room is asked for before.
  * Figures are believed only where weir could have said them. */
 
-#include "engine/redis/wire.h"
+#include "engine/redis/client/wire.h"
 
 #include "codec/decimal.h"
 

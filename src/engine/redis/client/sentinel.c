@@ -4,7 +4,7 @@
  * lost; if it cannot be reached or does not know, the next one. What it says is believed once the
  * node itself says that it is a master. */
 
-#include "engine/redis/client_inside.h"
+#include "engine/redis/client/client_inside.h"
 
 #include <string.h>
 

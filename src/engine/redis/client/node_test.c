@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 /* The first words on a line, and what becomes of errors. */
 
-#include "engine/redis/client_kit_test.h"
+#include "engine/redis/client/client_kit_test.h"
 
 static const char key_of_api[] = "weir:{alice}:api#";
 

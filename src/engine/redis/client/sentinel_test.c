@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 /* Masters by Sentinels: found, lost, and another one. */
 
-#include "engine/redis/client_kit_test.h"
+#include "engine/redis/client/client_kit_test.h"
 
 static const char master_a[] = "*2\r\n$1\r\nm\r\n$4\r\n7000\r\n";
 static const char master_b[] = "*2\r\n$1\r\nm\r\n$4\r\n7001\r\n";

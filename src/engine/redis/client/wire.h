@@ -5,7 +5,7 @@
 /* What is said to a server for a call, and what its figures mean: the module's commands, and the
  * library's functions as such or as a script. It must not know lines, nodes or errors. */
 
-#include "engine/redis/client.h"
+#include "engine/redis/client/client.h"
 
 #define WEIR_REDIS_FIGURES     8 /* of a question */
 #define WEIR_REDIS_FIGURES_MAX (1 + WEIR_REDIS_FIGURES * WEIR_TAKE_MANY_MAX)

@@ -4,7 +4,7 @@
  * the reader keeps only how many values each open array still lacks. It must not know what a reply
  * is about. */
 
-#include "engine/redis/reply.h"
+#include "engine/redis/client/reply.h"
 
 #include "codec/resp.h"
 

@@ -3,7 +3,7 @@
 /* What a call costs the processor, from send() to done(), in batches over a line that is made up:
  * printed, and held to nothing. REDIS_CALLS=N for more of them. */
 
-#include "engine/redis/client_kit_test.h"
+#include "engine/redis/client/client_kit_test.h"
 
 #include <time.h>
 

@@ -6,7 +6,7 @@
  * is sent and answer by what they are told. A decision's `remaining` is the cost that was asked
  * for, so that an answer can be told from another's. */
 
-#include "engine/redis/client_inside.h"
+#include "engine/redis/client/client_inside.h"
 
 #include "codec/resp.h"
 #include "port/port.h"

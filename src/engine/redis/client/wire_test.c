@@ -3,7 +3,7 @@
 /* What is said for a call, to the byte and never past its room; keys and slots; calendar windows;
  * and which figures are believed. */
 
-#include "engine/redis/client_inside.h"
+#include "engine/redis/client/client_inside.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,9 +2,9 @@
  * Copyright (c) 2026 the weir authors */
 /* URLs and options by table: what is good, and what is said of what is not. */
 
-#include "engine/redis/url.h"
+#include "engine/redis/client/url.h"
 
-#include "engine/redis/client.h"
+#include "engine/redis/client/client.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,9 +3,9 @@
 /* URLs, and whether options make sense, before anything is connected to. An error never quotes a
  * URL: it may have a password in it. */
 
-#include "engine/redis/url.h"
+#include "engine/redis/client/url.h"
 
-#include "engine/redis/client.h"
+#include "engine/redis/client/client.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 /* A Cluster of three as it is found, moves and falls apart; and servers that tell tales. */
 
-#include "engine/redis/client_kit_test.h"
+#include "engine/redis/client/client_kit_test.h"
 
 static char map[2][512]; /* room for texts */
 

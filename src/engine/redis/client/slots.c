@@ -4,7 +4,7 @@
  * and for as long as a node of it cannot be reached; not too often. A server may say what it likes:
  * there are at most so many nodes, and no more slots than there are. */
 
-#include "engine/redis/client_inside.h"
+#include "engine/redis/client/client_inside.h"
 
 #include "port/port.h"
 

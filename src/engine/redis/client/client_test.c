@@ -3,7 +3,7 @@
 /* Calls through a client, in a time of their own: that each ends once, in time, and by its own
  * answer. */
 
-#include "engine/redis/client_kit_test.h"
+#include "engine/redis/client/client_kit_test.h"
 
 static void asks_the_module(void **state)
 {

@@ -4,9 +4,9 @@
  * module if it is there, else the library of functions, which is loaded if it is not there or is an
  * older one, else the script. All that does not depend on an answer travels together. */
 
-#include "engine/redis/client_inside.h"
+#include "engine/redis/client/client_inside.h"
 
-#include "engine/redis/library.h"
+#include "engine/redis/client/library.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -16,9 +16,9 @@
  * call is gone: the reply that belongs to it is read and dropped. done() may send and abandon:
  * so whoever ends several takes them out of what others may change first. */
 
-#include "engine/redis/reply.h"
-#include "engine/redis/url.h"
-#include "engine/redis/wire.h"
+#include "engine/redis/client/reply.h"
+#include "engine/redis/client/url.h"
+#include "engine/redis/client/wire.h"
 
 #define WEIR_REDIS_SLOTS         16384
 #define WEIR_REDIS_NO_NODE       UINT16_MAX

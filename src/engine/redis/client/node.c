@@ -4,7 +4,7 @@
  * place of the ring; a line that says something else, or nothing for too long, is hung up. What was
  * sent over a line that broke may have been decided: it is never sent again. */
 
-#include "engine/redis/client_inside.h"
+#include "engine/redis/client/client_inside.h"
 
 #include "codec/resp.h"
 #include "port/port.h"
