@@ -10,7 +10,8 @@ import re
 import sys
 
 from load import ALGORITHMS, Load, exhaust, takes, what_is_admitted
-from servers import Cluster, Daemon, Redis, Refused, Watched, expect, run
+from resp import Refused
+from servers import Cluster, Daemon, Redis, Watched, expect, run
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/redis.md"
 PATIENT = {"deadline": "20s", "on_error": "closed"}

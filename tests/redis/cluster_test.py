@@ -16,7 +16,8 @@ import threading
 import time
 
 from load import Load, exhaust, takes
-from servers import Cluster, Daemon, Watched, expect, run, say, until
+from resp import until
+from servers import Cluster, Daemon, Watched, expect, run, say
 
 LIMIT = 4000
 POLICIES = {"p": f"fixed-window {LIMIT}/w from-first"}

@@ -12,7 +12,8 @@ import socket
 import subprocess
 import sys
 
-from servers import HOST, PATIENCE_S, expect, run
+from resp import HOST, PATIENCE_S
+from servers import expect, run
 
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "examples/redis/run.sh"
 WANTED = """login: fixed-window 5/h from-first

@@ -16,7 +16,8 @@ import threading
 from http.client import HTTPConnection
 
 from load import Load, takes
-from servers import HOST, PATIENCE_S, Daemon, Redis, Refused, expect, run, say, until
+from resp import HOST, PATIENCE_S, Refused, until
+from servers import Daemon, Redis, expect, run, say
 
 LIMIT = 50
 POLICIES = {name: f'{{limit: "fixed-window {LIMIT}/w from-first", on_error: {name}}}'

@@ -10,7 +10,8 @@ import socket
 import threading
 import time
 
-from servers import HOST, PATIENCE_S, Failed, command, expect, say, until
+from resp import HOST, PATIENCE_S, Failed, command, until
+from servers import expect, say
 
 HELD_TIMES = 200_000
 

@@ -5,16 +5,15 @@ lines, the library's two ways in, and its clock in the test's hands."""
 
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
-import threading
-import time
+
+import resp
+from resp import Refused, free_port, mortal, until
 
 REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 LIBRARY = os.path.join(REPO, "modules", "lua", "weir.lua")
 CLOCK_KEY = "{test}:now_us"
-READY_S = 20
 
 CLOCK = """local function now_us()
   local t = redis.call('TIME')
@@ -32,65 +31,14 @@ SET = """  if redis.REDIS_VERSION_NUM then
 """
 
 
-class Refused(Exception):
-    """An error that the server answered."""
-
-
-class Client:
-    """RESP2, blocking. Integers and bytes as they come, lists as lists, errors as Refused."""
-
-    def __init__(self, port):
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=20)
-        self.file = self.socket.makefile("rb")
-
-    def close(self):
-        self.file.close()
-        self.socket.close()
-
-    def send(self, *args):
-        parts = [b"*%d\r\n" % len(args)]
-        for arg in args:
-            word = arg if isinstance(arg, bytes) else str(arg).encode()
-            parts.append(b"$%d\r\n%s\r\n" % (len(word), word))
-        return b"".join(parts)
+class Client(resp.Client):
+    """Simple strings are bytes here, as all others."""
 
     def read(self):
-        line = self.file.readline()
-        if not line.endswith(b"\r\n"):
-            raise ConnectionError("the server went away")
-        kind, rest = line[:1], line[1:-2]
-        if kind == b"+":
-            return rest
-        if kind == b"-":
-            return Refused(rest.decode())
-        if kind == b":":
-            return int(rest)
-        if rest == b"-1":
-            return None
-        if kind == b"$":
-            return self.file.read(int(rest) + 2)[:-2]
-        return [self.read() for _ in range(int(rest))]
+        answer = super().read()
+        return answer.encode() if isinstance(answer, str) else answer
 
-    def many(self, commands):
-        """All at once; errors are returned among the answers."""
-        self.socket.sendall(b"".join(self.send(*c) for c in commands))
-        return [self.read() for _ in commands]
-
-    def __call__(self, *args):
-        answer = self.many([args])[0]
-        if isinstance(answer, Refused):
-            raise answer
-        return answer
-
-
-def free_port():
-    """One that has a free port for the cluster bus above it too."""
-    while True:
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            port = s.getsockname()[1]
-        if port < 50000:
-            return port
+    __call__ = resp.Client.call
 
 
 class Server:
@@ -103,20 +51,26 @@ class Server:
     def __enter__(self):
         self.dir = tempfile.mkdtemp(prefix="weir-lua-")
         self.process = subprocess.Popen(
-            ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", self.dir,
-             *self.options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        until = time.monotonic() + READY_S
-        while True:
-            try:
-                client = self.client()
-                client("PING")
-                client.close()
-                return self
-            except (OSError, Refused):
-                if time.monotonic() > until or self.process.poll() is not None:
-                    self.__exit__()
-                    raise
-                threading.Event().wait(0.02)
+            mortal(["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "",
+                    "--dir", self.dir, *self.options]),
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            until(self.answers, "a server that answers")
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def answers(self):
+        if self.process.poll() is not None:
+            raise resp.Failed("the server ended")
+        try:
+            client = self.client()
+            client("PING")
+            client.close()
+            return True
+        except (OSError, Refused):
+            return False
 
     def __exit__(self, *_):
         self.process.kill()

@@ -18,16 +18,11 @@ import ssl
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import traceback
 
-PATIENCE_S = 60  # for what must happen: a machine may be busy
-HOST = "127.0.0.1"
-
-
-class Failed(Exception):
-    pass
+import resp
+from resp import HOST, PATIENCE_S, Failed, Refused, free_port, mortal, pause, until
 
 
 class Skipped(Exception):
@@ -39,27 +34,6 @@ def expect(true, what):
         raise Failed(what)
 
 
-_nobody = threading.Event()
-
-
-def until(condition, what, patience_s=PATIENCE_S, every_s=0.005):
-    """Asks again and again until the answer is true, and returns it."""
-    end = time.monotonic() + patience_s
-    while True:
-        answer = condition()
-        if answer:
-            return answer
-        if time.monotonic() > end:
-            raise Failed(f"for {patience_s} s it did not come: {what}")
-        _nobody.wait(every_s)
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind((HOST, 0))
-        return s.getsockname()[1]
-
-
 def say(text):
     print("# " + text.replace("\n", "\n# "), flush=True)
 
@@ -67,68 +41,20 @@ def say(text):
 # ---- a client ------------------------------------------------------------------------------------
 
 
-class Refused(Exception):
-    """An error that a server answered."""
-
-
-def command(*words):
-    parts = [b"*%d\r\n" % len(words)]
-    for word in words:
-        word = word if isinstance(word, bytes) else str(word).encode()
-        parts.append(b"$%d\r\n%s\r\n" % (len(word), word))
-    return b"".join(parts)
-
-
-class Client:
-    """A connection that waits for each answer; RESP2."""
+class Client(resp.Client):
+    """A connection that waits for each answer."""
 
     def __init__(self, address, password=None, user=None, tls=None, patience_s=PATIENCE_S):
         if isinstance(address, (str, pathlib.Path)):
-            self.socket = socket.socket(socket.AF_UNIX)
-            self.socket.settimeout(patience_s)
-            self.socket.connect(str(address))
+            connected = socket.socket(socket.AF_UNIX)
+            connected.settimeout(patience_s)
+            connected.connect(str(address))
         else:
-            self.socket = socket.create_connection((HOST, address), patience_s)
-            self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if tls:
-            self.socket = tls.wrap_socket(self.socket, server_hostname=HOST)
-        self.file = self.socket.makefile("rb")
+            connected = socket.create_connection((HOST, address), patience_s)
+            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.use(tls.wrap_socket(connected, server_hostname=HOST) if tls else connected)
         if password:
             self.call("AUTH", *([user] if user else []), password)
-
-    def send(self, *words):
-        self.socket.sendall(command(*words))
-
-    def read(self):
-        """The next reply; an error is returned, not raised."""
-        line = self.file.readline()
-        if not line.endswith(b"\r\n"):
-            raise ConnectionResetError("the server closed the connection")
-        kind, rest = line[:1], line[1:-2]
-        if kind == b"+":
-            return rest.decode()
-        if kind == b"-":
-            return Refused(rest.decode())
-        if kind == b":":
-            return int(rest)
-        if kind == b"$":
-            if rest == b"-1":
-                return None
-            return self.file.read(int(rest) + 2)[:-2]
-        if kind == b"*":
-            return None if rest == b"-1" else [self.read() for _ in range(int(rest))]
-        raise Failed(f"no reply begins with {line!r}")
-
-    def call(self, *words):
-        self.send(*words)
-        answer = self.read()
-        if isinstance(answer, Refused):
-            raise answer
-        return answer
-
-    def close(self):
-        self.file.close()
-        self.socket.close()
 
 
 def info(client, section):
@@ -148,10 +74,8 @@ class Process:
         box.processes.append(self)
 
     def spawn(self, words, **more):
-        if shutil.which("setpriv"):
-            words = ["setpriv", "--pdeathsig", "KILL", *words]
         with open(self.log, "ab") as log:
-            self.process = subprocess.Popen([str(word) for word in words], stdin=subprocess.DEVNULL,
+            self.process = subprocess.Popen([str(word) for word in mortal(words)], stdin=subprocess.DEVNULL,
                                             stdout=log, stderr=log, start_new_session=True, **more)
 
     def is_running(self):
@@ -259,7 +183,7 @@ class Redis(Process):
                 with contextlib.closing(self.client(patience_s=5)) as client:
                     if client.call("INFO", "server").find(f"process_id:{self.process.pid}".encode()) >= 0:
                         return True
-            _nobody.wait(0.005)
+            pause(0.005)
         raise Failed(f"{self.name} does not answer:\n{self.tail()}")
 
     def restart(self):

@@ -8,7 +8,8 @@ import contextlib
 import sys
 
 from load import Load, takes
-from servers import (Client, Cluster, Daemon, Redis, Refused, Watched, expect, run, until)
+from resp import Refused, until
+from servers import Client, Cluster, Daemon, Redis, Watched, expect, run
 
 
 def single(box):

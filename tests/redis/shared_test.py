@@ -14,7 +14,8 @@ import sys
 import time
 
 from load import ALGORITHMS, Load, exhaust, takes, what_is_admitted
-from servers import Cluster, Daemon, Redis, Refused, expect, run, say, until
+from resp import Refused, until
+from servers import Cluster, Daemon, Redis, expect, run, say
 
 DAEMONS = 4
 # Where a machine is so busy that an answer takes seconds, it is waited for.
