@@ -61,27 +61,60 @@ static void open_fresh(weir_cell *c)
     c->state = c->made->state;
 }
 
-/* As large as a state can become, in bytes. */
-static size_t bytes_most(const weir_scope *s)
+static int64_t fresh_after(weir_value v, size_t i, int64_t now_ns)
 {
-    size_t words = weir_state_words(&s->policy, WEIR_LEVEL_MAX);
-    return (words < WEIR_STATE_WORDS_MAX ? words : WEIR_STATE_WORDS_MAX) * sizeof(uint64_t);
+    weir_view view;
+    weir_value_at(v, i, &view);
+    return weir_fresh_after(&view.scope->policy, view.state, view.level, now_ns);
 }
 
-/* Whether a state of one more policy leaves a value that can be told in one piece, however far all
- * of them grow. */
-static bool has_room(weir_value v, const weir_scope *s)
+static bool is_opened(const weir_target *t, const weir_scope *s)
 {
-    size_t len = weir_value_len(v), bytes = bytes_most(s);
+    size_t i = 0;
+    while (i < t->opened && t->scope[i] != s)
+        i++;
+    return i < t->opened;
+}
+
+/* State i is not needed: it is as good as fresh, and the command does not decide on it. */
+static bool is_spare(const weir_target *t, size_t i, int64_t now_ns)
+{
+    weir_view view;
+    weir_value_at(t->value, i, &view);
+    return !is_opened(t, view.scope) && fresh_after(t->value, i, now_ns) == 0;
+}
+
+/* Whether the key's states and the new ones leave a value that can be told in one piece, however
+ * far all of them grow. */
+static bool fits(const weir_target *t, bool without_spare, int64_t now_ns)
+{
+    size_t policies = 0, bytes = 0, len = weir_value_len(t->value);
+    for (size_t i = 0; i < t->opened; i++) {
+        if (weir_value_find(t->value, t->scope[i]) < len)
+            continue;
+        policies++;
+        bytes += weir_bytes_most(t->scope[i]);
+    }
     for (size_t i = 0; i < len; i++) {
         weir_view view;
-        weir_value_at(v, i, &view);
-        bytes += bytes_most(view.scope);
+        if (without_spare && is_spare(t, i, now_ns))
+            continue;
+        weir_value_at(t->value, i, &view);
+        policies++;
+        bytes += weir_bytes_most(view.scope);
     }
-    return len == 0 || (len < WEIR_POLICIES_OF_KEY && bytes <= WEIR_PAYLOAD_MAX - (1 << 20));
+    return policies <= WEIR_POLICIES_OF_KEY && bytes <= WEIR_VALUE_BYTES_MAX;
 }
 
-weir_status weir_cell_open(weir_cell *c, weir_target *t, weir_scope *s)
+static bool has_room(weir_target *t, int64_t now_ns)
+{
+    if (!t->crowded && fits(t, false, now_ns))
+        return true;
+    t->crowded = true;
+    return fits(t, true, now_ns);
+}
+
+weir_status weir_cell_open(weir_cell *c, weir_target *t, weir_scope *s, int64_t now_ns)
 {
     weir_view view;
     c->target = t;
@@ -90,10 +123,12 @@ weir_status weir_cell_open(weir_cell *c, weir_target *t, weir_scope *s)
     c->made = c->there = NULL;
     c->notes = NULL;
     c->notes_len = 0;
+    t->scope[t->opened++] = s;
     size_t i = weir_value_find(t->value, s), len = weir_value_len(t->value);
+    bool full = (t->crowded || (i == len && len + t->opened > 1)) && !has_room(t, now_ns);
     if (i == len) {
         open_fresh(c);
-        return has_room(t->value, s) ? WEIR_OK : WEIR_E_FULL;
+        return full ? WEIR_E_FULL : WEIR_OK;
     }
     weir_value_at(t->value, i, &view);
     c->level = c->level_before = view.level;
@@ -101,12 +136,12 @@ weir_status weir_cell_open(weir_cell *c, weir_target *t, weir_scope *s)
     if (view.words > WEIR_CELL_SMALL) {
         c->there = weir_value_entry(t->value, i);
         c->state = c->there->state;
-        return WEIR_OK;
+        return full ? WEIR_E_FULL : WEIR_OK;
     }
     memcpy(c->small, view.state, view.words * sizeof c->small[0]);
     memcpy(c->before, view.state, view.words * sizeof c->before[0]);
     c->state = c->small;
-    return WEIR_OK;
+    return full ? WEIR_E_FULL : WEIR_OK;
 }
 
 void weir_cell_close(weir_cell *c)
@@ -273,7 +308,7 @@ typedef struct deed {
 
 typedef struct deeds {
     size_t len;
-    deed of[WEIR_DECIDED_MAX + WEIR_ENTRIES_MAX];
+    deed of[2 * WEIR_DECIDED_MAX + WEIR_ENTRIES_MAX]; /* no state is dropped twice */
 } deeds;
 
 static void keep_cell(weir_cell *c, deeds *done)
@@ -292,13 +327,6 @@ static void keep_cell(weir_cell *c, deeds *done)
     }
 }
 
-static int64_t fresh_after(weir_value v, size_t i, int64_t now_ns)
-{
-    weir_view view;
-    weir_value_at(v, i, &view);
-    return weir_fresh_after(&view.scope->policy, view.state, view.level, now_ns);
-}
-
 /* Returns after how long the whole value is as good as fresh; what already is, is dropped. */
 static int64_t drop_fresh(weir_value *v, int64_t now_ns, deeds *done)
 {
@@ -313,6 +341,16 @@ static int64_t drop_fresh(weir_value *v, int64_t now_ns, deeds *done)
         *v = weir_value_drop(*v, i);
     }
     return longest_ns;
+}
+
+static void drop_spare(weir_target *t, int64_t now_ns, deeds *done)
+{
+    for (size_t i = weir_value_len(t->value); i-- > 0;) {
+        if (!is_spare(t, i, now_ns))
+            continue;
+        done->of[done->len++] = (deed){.i = i};
+        t->value = weir_value_drop(t->value, i);
+    }
 }
 
 static bool is_long(weir_value v)
@@ -413,12 +451,17 @@ static void keep_target(redis_ctx *ctx, weir_target *t, weir_cell *cells, size_t
 {
     deeds done;
     weir_buffer sets;
+    bool changed = false;
     done.len = 0;
     for (size_t i = 0; i < n; i++) {
-        if (cells[i].target == t && has_changed(&cells[i]))
-            keep_cell(&cells[i], &done);
+        if (cells[i].target != t || !has_changed(&cells[i]))
+            continue;
+        if (!changed && t->crowded)
+            drop_spare(t, at.now_ns, &done);
+        changed = true;
+        keep_cell(&cells[i], &done);
     }
-    if (done.len == 0)
+    if (!changed)
         return;
     weir_buffer_init(&sets, WEIR_PAYLOAD_MAX);
     bool by_changes = is_long(t->value);

@@ -103,6 +103,18 @@ static uint64_t take_number(reader *r, size_t bytes)
     return x;
 }
 
+/* Whether one more state leaves a value that can be told in one piece, however far it grows. */
+static bool can_grow(weir_value v, const weir_scope *s)
+{
+    size_t bytes = weir_bytes_most(s);
+    for (size_t i = 0; i < weir_value_len(v); i++) {
+        weir_view view;
+        weir_value_at(v, i, &view);
+        bytes += weir_bytes_most(view.scope);
+    }
+    return bytes <= WEIR_VALUE_BYTES_MAX;
+}
+
 static weir_status read_set(reader *r, size_t i, weir_value *v)
 {
     unsigned level = (unsigned)take_number(r, 1);
@@ -117,7 +129,8 @@ static weir_status read_set(reader *r, size_t i, weir_value *v)
     if (st != WEIR_OK)
         return st;
     size_t found = weir_value_find(*v, s);
-    if (words != weir_state_words(&s->policy, level) || found != i)
+    if (words != weir_state_words(&s->policy, level) || found != i ||
+        (i == weir_value_len(*v) && !can_grow(*v, s)))
         return WEIR_E_SYNTAX;
     uint64_t few[16], *state = words <= 16 ? few : redis.Alloc(words * sizeof *state);
     for (size_t k = 0; k < words; k++)

@@ -61,6 +61,9 @@ weir_entry *weir_value_entry(weir_value v, size_t i);
 void weir_value_free(weir_value v); /* accepts 0. Any thread */
 weir_value weir_value_copy(weir_value v);
 
+/* Bytes that the words of a state can ever take, however far it grows. */
+size_t weir_bytes_most(const weir_scope *s);
+
 /* Bytes of memory behind it. */
 size_t weir_value_bytes(weir_value v);
 
