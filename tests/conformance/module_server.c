@@ -225,6 +225,17 @@ static void drop(int database, stored *k)
     *k = server.key[database][--server.keys[database]];
 }
 
+void module_server_expire(void)
+{
+    for (int database = 0; database < DATABASES; database++) {
+        for (size_t i = server.keys[database]; i-- > 0;) {
+            stored *k = &server.key[database][i];
+            if (k->expires_ms > 0 && server.now_ns / 1000000 > k->expires_ms)
+                drop(database, k);
+        }
+    }
+}
+
 static void *fake_OpenKey(redis_ctx *ctx, redis_string *name, int mode)
 {
     redis_key *k = malloc(sizeof *k);
