@@ -9,6 +9,7 @@ leave, and that it is the same in replicas, files, other nodes of a Cluster and 
 import os
 import random
 import re
+import struct
 import subprocess
 import sys
 import tempfile
@@ -534,6 +535,16 @@ def test_damage(t):
     equal(c("PING"), "PONG")
     if t.server.process.poll() is not None:
         raise Failed("the server is gone")
+
+
+def test_far(t):
+    """A state from the end of time is told as such."""
+    c, text = t.server.client(), b"gcra 7/d burst 50"
+    for word in (1 << 62, (1 << 64) - 1):
+        state = struct.pack("<BBHBHBBHI", 1, 0, 1, 0, 0, 0, 0, len(text), 2) + text
+        equal(c("WEIR.STATE", "far", 0, state + struct.pack("<QQ", word, word)), "OK")
+        equal(c("WEIR.CHECK", text, "far")[0], 0)
+        equal(c("WEIR.EXPLAIN", text, "far")[-1], b"next     never")
 
 
 def test_refuses(t):
