@@ -296,7 +296,7 @@ static bool has_changed(const weir_cell *c)
     return false;
 }
 
-/* A state longer than this is told by what changed of it. */
+/* Of more words than this, those that changed are told. */
 enum { LONG = 64 };
 
 /* What was done to a value, in this order. */
@@ -304,6 +304,7 @@ typedef struct deed {
     size_t i;
     const weir_cell *cell; /* NULL: state i was dropped */
     bool patched;
+    size_t end; /* of its changes in the payload */
 } deed;
 
 typedef struct deeds {
@@ -315,7 +316,8 @@ static void keep_cell(weir_cell *c, deeds *done)
 {
     weir_value *v = &c->target->value;
     size_t i = weir_value_find(*v, c->scope);
-    done->of[done->len++] = (deed){i, c->state ? c : NULL, c->there && !c->made};
+    done->of[done->len++] =
+        (deed){.i = i, .cell = c->state ? c : NULL, .patched = c->there && !c->made};
     if (!c->state) {
         *v = weir_value_drop(*v, i);
     } else if (c->made) {
@@ -355,12 +357,12 @@ static void drop_spare(weir_target *t, int64_t now_ns, deeds *done)
 
 static bool is_long(weir_value v)
 {
+    size_t words = 0;
     for (size_t i = 0; i < weir_value_len(v); i++) {
         const weir_entry *e = weir_value_entry(v, i);
-        if (e && e->words > LONG)
-            return true;
+        words += e ? e->words : 0;
     }
-    return false;
+    return words > LONG;
 }
 
 static void put_patch(weir_buffer *out, size_t i, const weir_cell *c)
@@ -375,12 +377,15 @@ static void put_patch(weir_buffer *out, size_t i, const weir_cell *c)
     redis.Free(word);
 }
 
-/* Before any state is dropped for being fresh, since sets are of the value as it is then. */
-static void put_deeds(weir_buffer *out, weir_value v, const deeds *done)
+/* Those from `first` on, each as changes of its own: who is told of several at once takes a copy of
+ * the value, which may be long. Before any state is dropped, since sets are of the value as it is
+ * then. */
+static void put_deeds(weir_buffer *out, weir_value v, deeds *done, size_t first)
 {
-    for (size_t k = 0; k < done->len; k++) {
-        const deed *d = &done->of[k];
+    for (size_t k = first; k < done->len; k++) {
+        deed *d = &done->of[k];
         weir_view view;
+        weir_payload_put_changes(out, 1);
         if (!d->cell) {
             weir_payload_put_drop(out, d->i);
         } else if (d->patched) {
@@ -389,6 +394,7 @@ static void put_deeds(weir_buffer *out, weir_value v, const deeds *done)
             weir_value_at(v, weir_value_find(v, d->cell->scope), &view);
             weir_payload_put_set(out, d->i, &view);
         }
+        d->end = weir_buffer_len(out);
     }
 }
 
@@ -398,9 +404,23 @@ static int64_t expiry_ms(weir_moment at, int64_t after_ns)
     return ns / 1000000 + (ns % 1000000 > 0);
 }
 
-/* Writes a target, and tells whoever follows. */
+/* Tells whoever follows: of all deeds in one payload, or of each in its own. */
+static void tell(redis_ctx *ctx, const weir_target *t, int64_t at_ms, const weir_buffer *payload,
+                 const deeds *done, bool by_changes)
+{
+    const char *bytes = (const char *)weir_buffer_data(payload);
+    size_t begin = 0;
+    for (size_t k = 0; k < (by_changes ? done->len : 1); k++) {
+        size_t end = by_changes ? done->of[k].end : weir_buffer_len(payload);
+        redis.Replicate(ctx, "WEIR.STATE", "slb", t->name, (long long)at_ms, bytes + begin,
+                        end - begin);
+        begin = end;
+    }
+}
+
+/* Writes a target; at_ms is when it is fresh. */
 static void write_target(redis_ctx *ctx, weir_target *t, int64_t at_ms, const weir_buffer *payload,
-                         const char *event)
+                         const deeds *done, bool by_changes, const char *event)
 {
     if (!t->there && !t->value)
         return; /* what was charged is as good as fresh at once */
@@ -409,8 +429,7 @@ static void write_target(redis_ctx *ctx, weir_target *t, int64_t at_ms, const we
         redis.Replicate(ctx, "DEL", "s", t->name);
     } else {
         redis.SetAbsExpire(t->key, at_ms);
-        redis.Replicate(ctx, "WEIR.STATE", "slb", t->name, (long long)at_ms,
-                        (const char *)weir_buffer_data(payload), weir_buffer_len(payload));
+        tell(ctx, t, at_ms, payload, done, by_changes);
     }
     redis.SignalModifiedKey(ctx, t->name);
     redis.NotifyKeyspaceEvent(ctx, REDIS_EVENT_OF_MODULE, event, t->name);
@@ -436,21 +455,10 @@ static void scratch_end(void)
         weir_buffer_free(&scratch);
 }
 
-/* As changes: those that were made, then what was dropped for being fresh. */
-static void put_changes(weir_buffer *out, const weir_buffer *sets, const deeds *done,
-                        size_t sets_len)
-{
-    weir_payload_put_changes(out, done->len);
-    weir_buffer_append(out, weir_buffer_data(sets), weir_buffer_len(sets));
-    for (size_t i = sets_len; i < done->len; i++)
-        weir_payload_put_drop(out, done->of[i].i);
-}
-
 static void keep_target(redis_ctx *ctx, weir_target *t, weir_cell *cells, size_t n, weir_moment at,
                         const char *event)
 {
     deeds done;
-    weir_buffer sets;
     bool changed = false;
     done.len = 0;
     for (size_t i = 0; i < n; i++) {
@@ -463,19 +471,17 @@ static void keep_target(redis_ctx *ctx, weir_target *t, weir_cell *cells, size_t
     }
     if (!changed)
         return;
-    weir_buffer_init(&sets, WEIR_PAYLOAD_MAX);
+    weir_buffer *out = scratch_begin();
     bool by_changes = is_long(t->value);
     if (by_changes)
-        put_deeds(&sets, t->value, &done);
-    size_t sets_len = done.len;
+        put_deeds(out, t->value, &done, 0);
+    size_t kept = done.len;
     int64_t after_ns = drop_fresh(&t->value, at.now_ns, &done);
-    weir_buffer *out = scratch_begin();
     if (by_changes)
-        put_changes(out, &sets, &done, sets_len);
+        put_deeds(out, t->value, &done, kept);
     else if (t->value)
         weir_payload_put(out, t->value);
-    write_target(ctx, t, expiry_ms(at, after_ns), out, event);
-    weir_buffer_free(&sets);
+    write_target(ctx, t, expiry_ms(at, after_ns), out, &done, by_changes, event);
     scratch_end();
 }
 

@@ -22,7 +22,7 @@
 
 int RedisModule_OnLoad(redis_ctx *ctx, redis_string **argv, int argc);
 
-enum { DATABASES = 2, COMMANDS_MAX = 32, KEYS_MAX = 64, TOLD_MAX = 16 };
+enum { DATABASES = 2, COMMANDS_MAX = 32, KEYS_MAX = 64, TOLD_MAX = 128 };
 
 struct redis_string {
     char *at;

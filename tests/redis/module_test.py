@@ -372,6 +372,11 @@ def test_large(t):
     equal(c("DEBUG", "DIGEST-VALUE", "copy"), before)
 
 
+def states(c):
+    """How many times it was told of a state."""
+    return int(re.search(rb"cmdstat_weir.state:calls=(\d+)", c("INFO", "commandstats"))[1])
+
+
 def test_crowded(t):
     """However its states grow, a key's value can be told in one piece; what is as good as fresh is
     in nobody's way."""
@@ -401,6 +406,13 @@ def test_crowded(t):
         equal(c("WEIR.CHECK", policy, "many")[0], 0)
     equal(c("WEIR.PEEK", "sliding-log 1000/h", "many")[2], 983)
     in_step(c, r)
+    # A replica takes no copy of a long state, however many are charged.
+    take("logs", [logs[0]] * 160)
+    in_step(c, r)
+    before = states(r)
+    take("logs", logs[:3] + ["gcra 1/h", "fixed-window 1/d"])
+    in_step(c, r)
+    equal(states(r) - before, 5, "as changes of their own")
     for key in ("many", "logs", "full"):
         equal(r("DEBUG", "DIGEST-VALUE", key), c("DEBUG", "DIGEST-VALUE", key))
 
