@@ -25,7 +25,7 @@ typedef struct weir_entry {
 } weir_entry;
 
 #define WEIR_ENTRIES_MAX     64         /* of a value */
-#define WEIR_STATE_WORDS_MAX (2u << 20) /* of one state: 16 MiB, a log of 1.3 million charges */
+#define WEIR_STATE_WORDS_MAX (2u << 20) /* of one state: 16 MiB, a log of 1,048,576 charges */
 
 /* A state as it lies in a value. */
 typedef struct weir_view {
