@@ -110,7 +110,7 @@ static size_t cell_of(const many *m, const weir_target *t, const weir_scope *s)
 }
 
 /* Each key is opened once, and each state is in one cell. */
-static bool open_cells(many *m)
+static bool open_cells(many *m, int64_t now_ns)
 {
     for (size_t i = 0; i < m->len; i++) {
         one *o = &m->of[i];
@@ -127,7 +127,7 @@ static bool open_cells(many *m)
         o->cell = cell_of(m, t, o->wish.scope);
         if (o->cell < m->cells)
             continue;
-        weir_status st = weir_cell_open(&m->cell[m->cells++], t, o->wish.scope);
+        weir_status st = weir_cell_open(&m->cell[m->cells++], t, o->wish.scope, now_ns);
         if (st != WEIR_OK) {
             weir_call_failure(&m->call, &o->wish, st, where_of(i).text);
             return false;
@@ -239,10 +239,10 @@ static void answer_figures(const many *m, bool allowed)
 static void decide_and_answer(many *m, bool by_text)
 {
     bool allowed;
-    if (!read_count(m) || !read_wishes(m) || !find_scopes(m, by_text) || !open_cells(m))
+    if (!read_count(m) || !read_wishes(m) || !find_scopes(m, by_text))
         return;
     weir_moment at = weir_moment_now();
-    if (!decide_all(m, at.now_ns, &allowed))
+    if (!open_cells(m, at.now_ns) || !decide_all(m, at.now_ns, &allowed))
         return;
     if (allowed)
         weir_cells_keep(m->call.ctx, m->cell, m->cells, at, "weir.take");

@@ -62,27 +62,60 @@ static void open_fresh(weir_cell *c)
     c->state = c->made->state;
 }
 
-/* As large as a state can become, in bytes. */
-static size_t bytes_most(const weir_scope *s)
+static int64_t fresh_after(weir_value v, size_t i, int64_t now_ns)
 {
-    size_t words = weir_state_words(&s->policy, WEIR_LEVEL_MAX);
-    return (words < WEIR_STATE_WORDS_MAX ? words : WEIR_STATE_WORDS_MAX) * sizeof(uint64_t);
+    weir_view view;
+    weir_value_at(v, i, &view);
+    return weir_fresh_after(&view.scope->policy, view.state, view.level, now_ns);
 }
 
-/* Whether a state of one more policy leaves a value that can be told in one piece, however far all
- * of them grow. */
-static bool has_room(weir_value v, const weir_scope *s)
+static bool is_opened(const weir_target *t, const weir_scope *s)
 {
-    size_t len = weir_value_len(v), bytes = bytes_most(s);
+    size_t i = 0;
+    while (i < t->opened && t->scope[i] != s)
+        i++;
+    return i < t->opened;
+}
+
+/* State i is not needed: it is as good as fresh, and the command does not decide on it. */
+static bool is_spare(const weir_target *t, size_t i, int64_t now_ns)
+{
+    weir_view view;
+    weir_value_at(t->value, i, &view);
+    return !is_opened(t, view.scope) && fresh_after(t->value, i, now_ns) == 0;
+}
+
+/* Whether the key's states and the new ones leave a value that can be told in one piece, however
+ * far all of them grow. */
+static bool fits(const weir_target *t, bool without_spare, int64_t now_ns)
+{
+    size_t policies = 0, bytes = 0, len = weir_value_len(t->value);
+    for (size_t i = 0; i < t->opened; i++) {
+        if (weir_value_find(t->value, t->scope[i]) < len)
+            continue;
+        policies++;
+        bytes += weir_bytes_most(t->scope[i]);
+    }
     for (size_t i = 0; i < len; i++) {
         weir_view view;
-        weir_value_at(v, i, &view);
-        bytes += bytes_most(view.scope);
+        if (without_spare && is_spare(t, i, now_ns))
+            continue;
+        weir_value_at(t->value, i, &view);
+        policies++;
+        bytes += weir_bytes_most(view.scope);
     }
-    return len == 0 || (len < WEIR_POLICIES_OF_KEY && bytes <= WEIR_PAYLOAD_MAX - (1 << 20));
+    return policies <= WEIR_POLICIES_OF_KEY && bytes <= WEIR_VALUE_BYTES_MAX;
 }
 
-weir_status weir_cell_open(weir_cell *c, weir_target *t, weir_scope *s)
+static bool has_room(weir_target *t, int64_t now_ns)
+{
+    if (!t->crowded && fits(t, false, now_ns))
+        return true;
+    t->crowded = true;
+    return fits(t, true, now_ns);
+}
+
+weir_status weir_cell_open(weir_cell *c, weir_target *t, weir_scope *s, int64_t now_ns)
 {
     weir_view view;
     c->target = t;
@@ -91,10 +124,12 @@ weir_status weir_cell_open(weir_cell *c, weir_target *t, weir_scope *s)
     c->made = c->there = NULL;
     c->notes = NULL;
     c->notes_len = 0;
+    t->scope[t->opened++] = s;
     size_t i = weir_value_find(t->value, s), len = weir_value_len(t->value);
+    bool full = (t->crowded || (i == len && len + t->opened > 1)) && !has_room(t, now_ns);
     if (i == len) {
         open_fresh(c);
-        return has_room(t->value, s) ? WEIR_OK : WEIR_E_FULL;
+        return full ? WEIR_E_FULL : WEIR_OK;
     }
     weir_value_at(t->value, i, &view);
     c->level = c->level_before = view.level;
@@ -102,12 +137,12 @@ weir_status weir_cell_open(weir_cell *c, weir_target *t, weir_scope *s)
     if (view.words > WEIR_CELL_SMALL) {
         c->there = weir_value_entry(t->value, i);
         c->state = c->there->state;
-        return WEIR_OK;
+        return full ? WEIR_E_FULL : WEIR_OK;
     }
     memcpy(c->small, view.state, view.words * sizeof c->small[0]);
     memcpy(c->before, view.state, view.words * sizeof c->before[0]);
     c->state = c->small;
-    return WEIR_OK;
+    return full ? WEIR_E_FULL : WEIR_OK;
 }
 
 void weir_cell_close(weir_cell *c)
@@ -253,7 +288,7 @@ static bool has_changed(const weir_cell *c)
     return false;
 }
 
-/* A state longer than this is told by what changed of it. */
+/* Of more words than this, those that changed are told. */
 enum { LONG = 64 };
 
 /* What was done to a value, in this order. */
@@ -261,18 +296,20 @@ typedef struct deed {
     size_t i;
     const weir_cell *cell; /* NULL: state i was dropped */
     bool patched;
+    size_t end; /* of its changes in the payload */
 } deed;
 
 typedef struct deeds {
     size_t len;
-    deed of[WEIR_DECIDED_MAX + WEIR_ENTRIES_MAX];
+    deed of[2 * WEIR_DECIDED_MAX + WEIR_ENTRIES_MAX]; /* no state is dropped twice */
 } deeds;
 
 static void keep_cell(weir_cell *c, deeds *done)
 {
     weir_value *v = &c->target->value;
     size_t i = weir_value_find(*v, c->scope);
-    done->of[done->len++] = (deed){i, c->state ? c : NULL, c->there && !c->made};
+    done->of[done->len++] =
+        (deed){.i = i, .cell = c->state ? c : NULL, .patched = c->there && !c->made};
     if (!c->state) {
         *v = weir_value_drop(*v, i);
     } else if (c->made) {
@@ -282,13 +319,6 @@ static void keep_cell(weir_cell *c, deeds *done)
     } else if (!c->there) {
         *v = weir_value_put(*v, i, c->scope, c->level, c->small, c->words);
     }
-}
-
-static int64_t fresh_after(weir_value v, size_t i, int64_t now_ns)
-{
-    weir_view view;
-    weir_value_at(v, i, &view);
-    return weir_fresh_after(&view.scope->policy, view.state, view.level, now_ns);
 }
 
 /* Returns after how long the whole value is as good as fresh; what already is, is dropped. */
@@ -307,14 +337,24 @@ static int64_t drop_fresh(weir_value *v, int64_t now_ns, deeds *done)
     return longest_ns;
 }
 
+static void drop_spare(weir_target *t, int64_t now_ns, deeds *done)
+{
+    for (size_t i = weir_value_len(t->value); i-- > 0;) {
+        if (!is_spare(t, i, now_ns))
+            continue;
+        done->of[done->len++] = (deed){.i = i};
+        t->value = weir_value_drop(t->value, i);
+    }
+}
+
 static bool is_long(weir_value v)
 {
+    size_t words = 0;
     for (size_t i = 0; i < weir_value_len(v); i++) {
         const weir_entry *e = weir_value_entry(v, i);
-        if (e && e->words > LONG)
-            return true;
+        words += e ? e->words : 0;
     }
-    return false;
+    return words > LONG;
 }
 
 static void put_patch(weir_buffer *out, size_t i, const weir_cell *c)
@@ -329,12 +369,15 @@ static void put_patch(weir_buffer *out, size_t i, const weir_cell *c)
     redis.Free(word);
 }
 
-/* Before any state is dropped for being fresh, since sets are of the value as it is then. */
-static void put_deeds(weir_buffer *out, weir_value v, const deeds *done)
+/* Those from `first` on, each as changes of its own: who is told of several at once takes a copy of
+ * the value, which may be long. Before any state is dropped, since sets are of the value as it is
+ * then. */
+static void put_deeds(weir_buffer *out, weir_value v, deeds *done, size_t first)
 {
-    for (size_t k = 0; k < done->len; k++) {
-        const deed *d = &done->of[k];
+    for (size_t k = first; k < done->len; k++) {
+        deed *d = &done->of[k];
         weir_view view;
+        weir_payload_put_changes(out, 1);
         if (!d->cell) {
             weir_payload_put_drop(out, d->i);
         } else if (d->patched) {
@@ -343,6 +386,7 @@ static void put_deeds(weir_buffer *out, weir_value v, const deeds *done)
             weir_value_at(v, weir_value_find(v, d->cell->scope), &view);
             weir_payload_put_set(out, d->i, &view);
         }
+        d->end = weir_buffer_len(out);
     }
 }
 
@@ -352,9 +396,23 @@ static int64_t expiry_ms(weir_moment at, int64_t after_ns)
     return ns / 1000000 + (ns % 1000000 > 0);
 }
 
-/* Writes a target, and tells whoever follows. */
+/* Tells whoever follows: of all deeds in one payload, or of each in its own. */
+static void tell(redis_ctx *ctx, const weir_target *t, int64_t at_ms, const weir_buffer *payload,
+                 const deeds *done, bool by_changes)
+{
+    const char *bytes = (const char *)weir_buffer_data(payload);
+    size_t begin = 0;
+    for (size_t k = 0; k < (by_changes ? done->len : 1); k++) {
+        size_t end = by_changes ? done->of[k].end : weir_buffer_len(payload);
+        redis.Replicate(ctx, "WEIR.STATE", "slb", t->name, (long long)at_ms, bytes + begin,
+                        end - begin);
+        begin = end;
+    }
+}
+
+/* Writes a target; at_ms is when it is fresh. */
 static void write_target(redis_ctx *ctx, weir_target *t, int64_t at_ms, const weir_buffer *payload,
-                         const char *event)
+                         const deeds *done, bool by_changes, const char *event)
 {
     if (!t->there && !t->value)
         return; /* what was charged is as good as fresh at once */
@@ -363,8 +421,7 @@ static void write_target(redis_ctx *ctx, weir_target *t, int64_t at_ms, const we
         redis.Replicate(ctx, "DEL", "s", t->name);
     } else {
         redis.SetAbsExpire(t->key, at_ms);
-        redis.Replicate(ctx, "WEIR.STATE", "slb", t->name, (long long)at_ms,
-                        (const char *)weir_buffer_data(payload), weir_buffer_len(payload));
+        tell(ctx, t, at_ms, payload, done, by_changes);
     }
     redis.SignalModifiedKey(ctx, t->name);
     redis.NotifyKeyspaceEvent(ctx, REDIS_EVENT_OF_MODULE, event, t->name);
@@ -390,41 +447,33 @@ static void scratch_end(void)
         weir_buffer_free(&scratch);
 }
 
-/* As changes: those that were made, then what was dropped for being fresh. */
-static void put_changes(weir_buffer *out, const weir_buffer *sets, const deeds *done,
-                        size_t sets_len)
-{
-    weir_payload_put_changes(out, done->len);
-    weir_buffer_append(out, weir_buffer_data(sets), weir_buffer_len(sets));
-    for (size_t i = sets_len; i < done->len; i++)
-        weir_payload_put_drop(out, done->of[i].i);
-}
-
 static void keep_target(redis_ctx *ctx, weir_target *t, weir_cell *cells, size_t n, weir_moment at,
                         const char *event)
 {
     deeds done;
-    weir_buffer sets;
+    bool changed = false;
     done.len = 0;
     for (size_t i = 0; i < n; i++) {
-        if (cells[i].target == t && has_changed(&cells[i]))
-            keep_cell(&cells[i], &done);
+        if (cells[i].target != t || !has_changed(&cells[i]))
+            continue;
+        if (!changed && t->crowded)
+            drop_spare(t, at.now_ns, &done);
+        changed = true;
+        keep_cell(&cells[i], &done);
     }
-    if (done.len == 0)
+    if (!changed)
         return;
-    weir_buffer_init(&sets, WEIR_PAYLOAD_MAX);
+    weir_buffer *out = scratch_begin();
     bool by_changes = is_long(t->value);
     if (by_changes)
-        put_deeds(&sets, t->value, &done);
-    size_t sets_len = done.len;
+        put_deeds(out, t->value, &done, 0);
+    size_t kept = done.len;
     int64_t after_ns = drop_fresh(&t->value, at.now_ns, &done);
-    weir_buffer *out = scratch_begin();
     if (by_changes)
-        put_changes(out, &sets, &done, sets_len);
+        put_deeds(out, t->value, &done, kept);
     else if (t->value)
         weir_payload_put(out, t->value);
-    write_target(ctx, t, expiry_ms(at, after_ns), out, event);
-    weir_buffer_free(&sets);
+    write_target(ctx, t, expiry_ms(at, after_ns), out, &done, by_changes, event);
     scratch_end();
 }
 

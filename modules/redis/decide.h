@@ -13,7 +13,6 @@
 
 #define WEIR_DECIDED_MAX 16 /* keys, or cells, of a command */
 
-/* With those that one command may add, a value has no more than it may. */
 #define WEIR_POLICIES_OF_KEY (WEIR_ENTRIES_MAX - WEIR_DECIDED_MAX)
 
 /* A key of a command. */
@@ -22,6 +21,9 @@ typedef struct weir_target {
     redis_key *key;   /* NULL: opened for reading, and not there */
     weir_value value; /* 0: not there */
     bool there;
+    bool crowded; /* there is room only if what is as good as fresh goes first */
+    size_t opened;
+    const weir_scope *scope[WEIR_DECIDED_MAX]; /* of the cells that were opened */
 } weir_target;
 
 /* mode: REDIS_READ, or with REDIS_WRITE. False if the key holds something else; then there is
@@ -56,9 +58,12 @@ typedef struct weir_cell {
     uint64_t small[WEIR_CELL_SMALL], before[WEIR_CELL_SMALL];
 } weir_cell;
 
-/* Returns WEIR_OK; WEIR_E_FULL if the key has states of WEIR_POLICIES_OF_KEY policies already, or
- * of such as may grow too long. To be closed in either case. */
-WEIR_NODISCARD weir_status weir_cell_open(weir_cell *c, weir_target *t, weir_scope *s);
+/* Once for each scope of a target.
+ * Returns WEIR_OK; WEIR_E_FULL if the key has states of WEIR_POLICIES_OF_KEY policies already, or
+ * of such as may grow too long; those that are as good as fresh at now_ns do not count. To be
+ * closed in either case. */
+WEIR_NODISCARD weir_status weir_cell_open(weir_cell *c, weir_target *t, weir_scope *s,
+                                          int64_t now_ns);
 void weir_cell_close(weir_cell *c); /* what was not kept is as it was */
 
 typedef enum weir_verb { WEIR_TAKE, WEIR_PEEK, WEIR_REFUND, WEIR_GRANT, WEIR_RESET } weir_verb;

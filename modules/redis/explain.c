@@ -29,7 +29,7 @@ static weir_status explain(const weir_call *c, const weir_wish *w, weir_target *
     const weir_scope *s = w->scope;
     weir_moment at = weir_moment_now();
     (void)c;
-    weir_status st = weir_cell_open(&cell, t, w->scope);
+    weir_status st = weir_cell_open(&cell, t, w->scope, at.now_ns);
     if (st == WEIR_OK)
         st = weir_cell_decide(&cell, WEIR_PEEK, at.now_ns, 1, &d, &unused);
     weir_cell_close(&cell);

@@ -23,6 +23,22 @@ static void put_number(weir_buffer *out, uint64_t x, size_t bytes)
     weir_buffer_append(out, byte, bytes);
 }
 
+/* Of which there may be two million: no loop over bytes. */
+static void put_words(weir_buffer *out, const uint64_t *state, size_t words)
+{
+    if (!weir_buffer_reserve(out, words * 8))
+        return;
+    uint8_t *at = weir_buffer_tail(out);
+    for (size_t k = 0; k < words; k++, at += 8) {
+        uint64_t x = state[k];
+        const uint8_t byte[8] = {(uint8_t)x,         (uint8_t)(x >> 8),  (uint8_t)(x >> 16),
+                                 (uint8_t)(x >> 24), (uint8_t)(x >> 32), (uint8_t)(x >> 40),
+                                 (uint8_t)(x >> 48), (uint8_t)(x >> 56)};
+        memcpy(at, byte, 8);
+    }
+    weir_buffer_added(out, words * 8);
+}
+
 static void put_head(weir_buffer *out, uint8_t form, size_t items)
 {
     put_number(out, VERSION | (uint64_t)form << 8 | (uint64_t)items << 16, 4);
@@ -38,8 +54,7 @@ void weir_payload_put_set(weir_buffer *out, size_t i, const weir_view *view)
                8);
     weir_buffer_append(out, weir_scope_name(s), s->name_len);
     weir_buffer_append(out, weir_scope_text(s), s->text_len);
-    for (size_t k = 0; k < view->words; k++)
-        put_number(out, view->state[k], 8);
+    put_words(out, view->state, view->words);
 }
 
 void weir_payload_put(weir_buffer *out, weir_value v)
@@ -103,6 +118,27 @@ static uint64_t take_number(reader *r, size_t bytes)
     return x;
 }
 
+static void take_words(reader *r, uint64_t *state, size_t words)
+{
+    const uint8_t *at = take_bytes(r, words * 8);
+    for (size_t k = 0; at && k < words; k++, at += 8)
+        state[k] = (uint64_t)at[0] | (uint64_t)at[1] << 8 | (uint64_t)at[2] << 16 |
+                   (uint64_t)at[3] << 24 | (uint64_t)at[4] << 32 | (uint64_t)at[5] << 40 |
+                   (uint64_t)at[6] << 48 | (uint64_t)at[7] << 56;
+}
+
+/* Whether one more state leaves a value that can be told in one piece, however far it grows. */
+static bool can_grow(weir_value v, const weir_scope *s)
+{
+    size_t bytes = weir_bytes_most(s);
+    for (size_t i = 0; i < weir_value_len(v); i++) {
+        weir_view view;
+        weir_value_at(v, i, &view);
+        bytes += weir_bytes_most(view.scope);
+    }
+    return bytes <= WEIR_VALUE_BYTES_MAX;
+}
+
 static weir_status read_set(reader *r, size_t i, weir_value *v)
 {
     unsigned level = (unsigned)take_number(r, 1);
@@ -117,11 +153,11 @@ static weir_status read_set(reader *r, size_t i, weir_value *v)
     if (st != WEIR_OK)
         return st;
     size_t found = weir_value_find(*v, s);
-    if (words != weir_state_words(&s->policy, level) || found != i)
+    if (words != weir_state_words(&s->policy, level) || found != i ||
+        (i == weir_value_len(*v) && !can_grow(*v, s)))
         return WEIR_E_SYNTAX;
     uint64_t few[16], *state = words <= 16 ? few : redis.Alloc(words * sizeof *state);
-    for (size_t k = 0; k < words; k++)
-        state[k] = take_number(r, 8);
+    take_words(r, state, words);
     bool sound = weir_state_sound(&s->policy, state, level);
     if (sound)
         *v = weir_value_put(*v, i, s, level, state, words);

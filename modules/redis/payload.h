@@ -23,6 +23,9 @@
 /* Bytes of the longest there can be, and of what a reader looks at. */
 #define WEIR_PAYLOAD_MAX ((size_t)64 << 20)
 
+/* What the states of a value may grow to together, so that it can always be told in one piece. */
+#define WEIR_VALUE_BYTES_MAX (WEIR_PAYLOAD_MAX - (1 << 20))
+
 /* All of a value, which is not 0. */
 void weir_payload_put(weir_buffer *out, weir_value v);
 

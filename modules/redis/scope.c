@@ -479,6 +479,10 @@ void weir_scopes_close(void)
     redis.Free(all.named);
     if (all.throttle)
         weir_scope_drop(all.throttle);
+    for (uint32_t slot = 1; slot <= all.slots; slot++) {
+        if (weir_slot_at(slot)->scope)
+            forget_slot(slot);
+    }
     sweep();
     redis.Free(all.table);
     for (size_t i = 0; i < CHUNKS; i++)

@@ -26,7 +26,7 @@ static bool decide(const weir_call *c, weir_wish *w, bool by_text, weir_verb ver
         return false;
     }
     weir_moment at = weir_moment_now();
-    st = weir_cell_open(&cell, &t, w->scope);
+    st = weir_cell_open(&cell, &t, w->scope, at.now_ns);
     if (st == WEIR_OK)
         st = weir_cell_decide(&cell, verb, at.now_ns, w->cost, ret, ret_granted);
     if (st == WEIR_OK && event)

@@ -41,7 +41,7 @@ static int throttle(const weir_call *c, const weir_throttle *t)
     if (!weir_target_open(&target, c->ctx, c->argv[1], REDIS_READ | REDIS_WRITE))
         return weir_call_wrong_type(c);
     weir_moment at = weir_moment_now();
-    weir_status st = weir_cell_open(&cell, &target, s);
+    weir_status st = weir_cell_open(&cell, &target, s, at.now_ns);
     if (st == WEIR_OK)
         why = weir_throttle_check(t, cell.state, at.now_ns, &a);
     if (st == WEIR_OK && why == WEIR_THROTTLE_OK)

@@ -277,6 +277,12 @@ weir_value weir_value_copy(weir_value v)
     return copy;
 }
 
+size_t weir_bytes_most(const weir_scope *s)
+{
+    size_t words = weir_state_words(&s->policy, WEIR_LEVEL_MAX);
+    return (words < WEIR_STATE_WORDS_MAX ? words : WEIR_STATE_WORDS_MAX) * sizeof(uint64_t);
+}
+
 size_t weir_value_bytes(weir_value v)
 {
     size_t len = weir_value_len(v), bytes = 0;

@@ -25,7 +25,7 @@ typedef struct weir_entry {
 } weir_entry;
 
 #define WEIR_ENTRIES_MAX     64         /* of a value */
-#define WEIR_STATE_WORDS_MAX (2u << 20) /* of one state: 16 MiB, a log of 1.3 million charges */
+#define WEIR_STATE_WORDS_MAX (2u << 20) /* of one state: 16 MiB, a log of 1,048,576 charges */
 
 /* A state as it lies in a value. */
 typedef struct weir_view {
@@ -60,6 +60,9 @@ weir_entry *weir_value_entry(weir_value v, size_t i);
 
 void weir_value_free(weir_value v); /* accepts 0. Any thread */
 weir_value weir_value_copy(weir_value v);
+
+/* Bytes that the words of a state can ever take, however far it grows. */
+size_t weir_bytes_most(const weir_scope *s);
 
 /* Bytes of memory behind it. */
 size_t weir_value_bytes(weir_value v);

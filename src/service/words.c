@@ -85,6 +85,10 @@ void weir_words_figures(weir_buffer *out, const weir_policy *p, const weir_decis
                            shadowed ? ", since the policy is in shadow; else denied" : "");
         return;
     }
+    if (d->never || d->retry_after_ns > INT64_MAX - now_ns) {
+        weir_buffer_printf(out, "next     never\n");
+        return;
+    }
     weir_buffer_printf(out, "next     in ");
     put_span(out, d->retry_after_ns);
     weir_buffer_printf(out, ", at ");

@@ -22,7 +22,7 @@
 
 int RedisModule_OnLoad(redis_ctx *ctx, redis_string **argv, int argc);
 
-enum { DATABASES = 2, COMMANDS_MAX = 32, KEYS_MAX = 64, TOLD_MAX = 16 };
+enum { DATABASES = 2, COMMANDS_MAX = 32, KEYS_MAX = 64, TOLD_MAX = 128 };
 
 struct redis_string {
     char *at;
@@ -223,6 +223,17 @@ static void drop(int database, stored *k)
         server.type.methods.free(k->value);
     free(k->name.at);
     *k = server.key[database][--server.keys[database]];
+}
+
+void module_server_expire(void)
+{
+    for (int database = 0; database < DATABASES; database++) {
+        for (size_t i = server.keys[database]; i-- > 0;) {
+            stored *k = &server.key[database][i];
+            if (k->expires_ms > 0 && server.now_ns / 1000000 > k->expires_ms)
+                drop(database, k);
+        }
+    }
 }
 
 static void *fake_OpenKey(redis_ctx *ctx, redis_string *name, int mode)

@@ -41,6 +41,9 @@ void module_server_flush(void);
 
 void module_server_set_time(int64_t now_ns);
 
+/* Drops the keys whose time is over, as a server may at any moment or never. */
+void module_server_expire(void);
+
 /* Runs a command in the first database, then what it tells replicas in the second, and compares
  * these. NULL if there is no such command, else its reply, which is good until the next one. */
 const module_reply *module_server_run(const module_bytes *args, size_t len);

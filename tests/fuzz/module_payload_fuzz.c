@@ -30,7 +30,7 @@ static const module_reply *run(const char *a, const char *b, const char *c, modu
 
 static const char *const policies[] = {
     "gcra 10/s burst 5",
-    "token-bucket 3/m capacity 7",
+    "token-bucket 7 refill 3/m",
     "fixed-window 5/d count-denied",
     "sliding-log 9/h",
     "sliding-counter 5/s",

@@ -9,6 +9,7 @@ leave, and that it is the same in replicas, files, other nodes of a Cluster and 
 import os
 import random
 import re
+import struct
 import subprocess
 import sys
 import tempfile
@@ -371,6 +372,52 @@ def test_large(t):
     equal(c("DEBUG", "DIGEST-VALUE", "copy"), before)
 
 
+def states(c):
+    """How many times it was told of a state."""
+    return int(re.search(rb"cmdstat_weir.state:calls=(\d+)", c("INFO", "commandstats"))[1])
+
+
+def test_crowded(t):
+    """However its states grow, a key's value can be told in one piece; what is as good as fresh is
+    in nobody's way."""
+    replica, c = t.open("--replicaof", f"127.0.0.1 {t.server.port}"), t.server.client()
+    r = replica.client()
+    until(lambda: b"master_link_status:up" in r("INFO", "replication"), "the replica")
+    logs = [f"sliding-log {3000000 + i}/d" for i in range(4)]
+    for command in ("WEIR.ASKALL", "WEIR.TAKEALL"):
+        reply = c(command, 4, *[word for log in logs for word in (log, "logs", 1)])
+        good(isinstance(reply, Error) and "too many policies" in reply, reply)
+    equal(c("EXISTS", "logs"), 0)
+    equal(c("WEIR.ASKALL", 3, *[word for log in logs[:3] for word in (log, "logs", 1)])[0], 3)
+    good("too many policies" in c("WEIR.CHECK", logs[3], "logs"))
+    def take(key, policies):
+        for at in range(0, len(policies), 16):
+            some = policies[at:at + 16]
+            reply = c("WEIR.ASKALL", len(some), *[word for p in some for word in (p, key, 1)])
+            equal(reply[0], len(some))
+    take("full", [f"gcra 1/{1 + i}h" for i in range(48)])
+    good("too many policies" in c("WEIR.CHECK", "gcra 2/h", "full"))
+    good("too many policies" in c("WEIR.ASKALL", 2, "gcra 1/h", "full", 0, "gcra 2/h", "full", 1))
+    brief = [f"gcra 1/{20 + i}ms" for i in range(46)]
+    take("many", ["sliding-log 1000/h"] * 16 + ["gcra 1/h"] + brief)
+    until(lambda: all(c("WEIR.PEEK", p, "many")[0] == 1 for p in brief), "fresh ones")
+    take("many", [brief[0], "gcra 2/h", "sliding-log 1000/h", "gcra 3/h"])
+    for policy in ("gcra 1/h", "gcra 2/h", "gcra 3/h"):
+        equal(c("WEIR.CHECK", policy, "many")[0], 0)
+    equal(c("WEIR.PEEK", "sliding-log 1000/h", "many")[2], 983)
+    in_step(c, r)
+    # A replica takes no copy of a long state, however many are charged.
+    for _ in range(100):
+        c("WEIR.CHECK", logs[0], "logs")
+    in_step(c, r)
+    before = states(r)
+    take("logs", logs[:3] + ["gcra 1/h", "fixed-window 1/d"])
+    in_step(c, r)
+    equal(states(r) - before, 5, "as changes of their own")
+    for key in ("many", "logs", "full"):
+        equal(r("DEBUG", "DIGEST-VALUE", key), c("DEBUG", "DIGEST-VALUE", key))
+
+
 # ---- elsewhere -----------------------------------------------------------------------------------
 
 
@@ -501,6 +548,16 @@ def test_damage(t):
     equal(c("PING"), "PONG")
     if t.server.process.poll() is not None:
         raise Failed("the server is gone")
+
+
+def test_far(t):
+    """A state from the end of time is told as such."""
+    c, text = t.server.client(), b"gcra 7/d burst 50"
+    for word in (1 << 62, (1 << 64) - 1):
+        state = struct.pack("<BBHBHBBHI", 1, 0, 1, 0, 0, 0, 0, len(text), 2) + text
+        equal(c("WEIR.STATE", "far", 0, state + struct.pack("<QQ", word, word)), "OK")
+        equal(c("WEIR.CHECK", text, "far")[0], 0)
+        equal(c("WEIR.EXPLAIN", text, "far")[-1], b"next     never")
 
 
 def test_refuses(t):
