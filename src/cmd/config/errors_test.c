@@ -598,6 +598,38 @@ static void check_caret(void **unused)
                              "      ^\n");
 }
 
+/* Where the scheme was forgotten, or the password stands where others want it. */
+static void check_secret_in_url(void **unused)
+{
+    (void)unused;
+    refused("policies: {a: gcra 1/s}\n"
+            "redis: {url: 'user:hunter2@host:6379'}\n",
+            "t.yaml:2:14: error: redis.url: a URL begins with redis://, rediss:// (TLS) or unix:// "
+            "and a path: write redis://127.0.0.1:6379\n"
+            "  redis: {url: *************@host:6379'}\n"
+            "               ^\n");
+    refused("policies: {a: gcra 1/s}\n"
+            "redis:\n"
+            "  urls:\n"
+            "    - ':hunter2@host:6379'\n",
+            "t.yaml:4:7: error: redis.urls[0]: a URL begins with redis://, rediss:// (TLS) or "
+            "unix:// and a path: write redis://127.0.0.1:6379\n"
+            "      - ********************\n"
+            "        ^\n");
+    refused("policies: {a: gcra 1/s}\n"
+            "redis: {url: 'redis://host?password=hunter2'}\n",
+            "t.yaml:2:14: error: redis.url: what stands behind a URL's host is not a database: "
+            "write redis://host:6379/0\n"
+            "  redis: {url: 'redis://host?******************\n"
+            "               ^\n");
+    refused("policies: {a: gcra 1/s}\n"
+            "redis: {url: 'redis://host', sentinel: {name: a, pass: hunter2}}\n",
+            "t.yaml:2:50: error: redis.sentinel: unknown key 'pass', expected one of name, user, "
+            "password, password_file\n"
+            "  redis: {url: 'redis://host', sentinel: {name: a, pass: *********\n"
+            "                                                   ^\n");
+}
+
 static void check_secret(void **unused)
 {
     (void)unused;
@@ -737,11 +769,11 @@ static int close_book(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_listen),      cmocka_unit_test(check_values),
-        cmocka_unit_test(check_http),        cmocka_unit_test(check_keys),
-        cmocka_unit_test(check_policies),    cmocka_unit_test(check_yaml),
-        cmocka_unit_test(check_caret),       cmocka_unit_test(check_secret),
-        cmocka_unit_test(check_no_password),
+        cmocka_unit_test(check_listen),        cmocka_unit_test(check_values),
+        cmocka_unit_test(check_http),          cmocka_unit_test(check_keys),
+        cmocka_unit_test(check_policies),      cmocka_unit_test(check_yaml),
+        cmocka_unit_test(check_caret),         cmocka_unit_test(check_secret),
+        cmocka_unit_test(check_secret_in_url), cmocka_unit_test(check_no_password),
     };
     return cmocka_run_group_tests(tests, open_book, close_book);
 }

@@ -24,7 +24,7 @@ static bool is_word(const char *at)
 
 bool config_is_secret(const config_node *key)
 {
-    return config_distance(key->text, word) <= 2;
+    return config_distance(key->text, word) <= 2 || strcmp(key->text, "pass") == 0;
 }
 
 static void hide(config_errors *e, size_t begin, size_t end)
@@ -121,37 +121,48 @@ static bool is_host(const char *at, size_t len)
     return host == len || strchr("/ \t\"',]}#?", at[host]);
 }
 
-/* From the first "://" of a line to its last '@'; to its end if there is none, and what stands
- * there does not look like a host. */
+/* Where a URL begins on a line, behind its "://"; or, if it has none, what stands behind the key
+ * "url" or "urls". */
+static const char *find_url(const char *line, size_t len)
+{
+    const char *found = memmem(line, len, slashes, 3);
+    if (found)
+        return found + 3;
+    found = memmem(line, len, "url", 3);
+    const char *colon = found ? memchr(found, ':', len - (size_t)(found - line)) : NULL;
+    return colon ? colon + 1 : NULL;
+}
+
+/* From there to the last '@' of the line; to its end if there is none, and what stands there does
+ * not look like a host. What follows a '?' is no part of a URL here, but may be of another's. */
 static void hide_urls_of_line(config_errors *e, size_t begin, size_t end)
 {
-    const char *line = e->text + begin, *found = NULL;
-    size_t len = end - begin;
-    for (size_t i = 0; i + 3 <= len && !found; i++) {
-        if (memcmp(line + i, slashes, 3) == 0)
-            found = line + i + 3;
-    }
+    const char *found = find_url(e->text + begin, end - begin);
     if (!found)
         return;
+    bool has_slashes = found[-1] == '/';
     size_t from = (size_t)(found - e->text), at = end;
+    const char *query = memchr(found, '?', end - from);
     while (at > from && e->text[at - 1] != '@')
         at--;
     if (at > from)
-        hide(e, from, at - 1);
-    else if (!is_host(found, end - from))
+        hide(e, has_slashes ? from : skip_blanks(e, from), at - 1);
+    else if (has_slashes && !is_host(found, end - from))
         hide(e, from, end);
+    if (query && has_slashes)
+        hide(e, (size_t)(query - e->text) + 1, end);
 }
 
-/* Texts that are URLs only when their escapes are undone. */
-static void hide_escaped_urls(config_errors *e, const config_node *node)
+/* Texts that are URLs only when their escapes are undone, and those without "://" in a list. */
+static void hide_other_urls(config_errors *e, const config_node *node, bool in_urls)
 {
     for (const config_node *child = node->first; child; child = child->next) {
         const config_node *value = node->kind == CONFIG_MAP ? child->value : child;
-        bool is_url = strstr(value->text, slashes) && strchr(value->text, '@');
+        bool is_url = (in_urls || strstr(value->text, slashes)) && strchr(value->text, '@');
         if (is_url && value->end <= e->len &&
             !memmem(e->text + value->begin, value->end - value->begin, slashes, 3))
             hide(e, value->begin, line_end(e, value->end));
-        hide_escaped_urls(e, value);
+        hide_other_urls(e, value, node->kind == CONFIG_MAP && strcmp(child->text, "urls") == 0);
     }
 }
 
@@ -160,7 +171,7 @@ void config_hide_urls(config_errors *e, const config_node *root)
     for (size_t begin = 0; begin < e->len; begin = line_end(e, begin) + 1)
         hide_urls_of_line(e, begin, line_end(e, begin));
     if (root)
-        hide_escaped_urls(e, root);
+        hide_other_urls(e, root, false);
 }
 
 /* ---- without a tree -------------------------------------------------------------------------- */

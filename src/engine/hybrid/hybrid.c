@@ -48,11 +48,12 @@ outcome hybrid_decide(hybrid *h, weir_slot *s, weir_question *q, int64_t now_ns)
     if (q->cost > s->policy->plan.cost_max || now_ns < s->below_until_ns)
         return OUTCOME_BELOW;
     bool leased = s->policy->plan.kind == WEIR_SHARE_LEASED && q->cost <= s->policy->plan.cap;
-    if (leased) {
+    if (leased && share->exhausted) {
         settle(h, s, now_ns);
         if (!share->asking && here(s, q, now_ns)) /* it has answered already */
             return OUTCOME_HERE;
     }
+    /* What is leased in advance is asked for behind the question, see pass.c. */
     return share->exhausted && (s->probes > 0 || (leased && share->asking)) ? OUTCOME_WAIT
                                                                             : OUTCOME_BELOW;
 }

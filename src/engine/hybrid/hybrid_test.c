@@ -210,14 +210,14 @@ static weir_decision here(const char *key, int64_t cost)
     return q.decision;
 }
 
-/* A take that must be asked below, and is answered d. */
+/* A take that must be asked below, and is answered d; so is the lease that is asked for behind it. */
 static void asked_below(const char *key, int64_t cost, weir_decision d)
 {
     weir_round r;
     weir_question q = question(WEIR_VERB_TAKE, key, cost);
     size_t before = world.done;
     assert_false(ask(&r, &q, 1));
-    while (world.done == before)
+    while (world.done == before || world.len > 0)
         answer(ALL, d);
     assert_int_equal(q.decision.remaining, d.remaining);
     assert_int_equal(q.decision.allowed, d.allowed);
@@ -362,6 +362,26 @@ static void test_what_is_owed_ends_with_its_window(void **unused)
 }
 
 /* ---- leased ---------------------------------------------------------------------------------- */
+
+/* The last unit is for who asks for it: what is leased in advance is asked for behind. */
+static void test_leases_behind_a_question(void **unused)
+{
+    (void)unused;
+    open_with("gcra 1/d burst 7", (weir_hybrid_options){0});
+    for (int i = 0; i < 2; i++)
+        asked_below("busy", 1, left(2 - i));
+    weir_round r;
+    weir_question q = question(WEIR_VERB_TAKE, "busy", 1);
+    assert_false(ask(&r, &q, 1));
+    assert_int_equal(world.len, 2);
+    assert_int_equal(world.pending[0]->question[0].verb, WEIR_VERB_TAKE);
+    assert_int_equal(world.pending[1]->question[0].verb, WEIR_VERB_GRANT);
+    answer(ALL, left(0));
+    assert_true(q.decision.allowed);
+    answer(0, denied(86400 * 1000 * ms));
+    assert_int_equal(world.len, 0);
+    close_all();
+}
 
 static void test_leases(void **unused)
 {
@@ -613,6 +633,7 @@ int main(void)
         cmocka_unit_test(test_what_is_not_known_is_sent_again),
         cmocka_unit_test(test_what_is_owed_ends_with_its_window),
         cmocka_unit_test(test_leases),
+        cmocka_unit_test(test_leases_behind_a_question),
         cmocka_unit_test(test_leases_go_back_at_the_end),
         cmocka_unit_test(test_a_denial_is_known),
         cmocka_unit_test(test_a_long_denial_is_asked_about_again),

@@ -161,6 +161,17 @@ static void fail(pass *p, const struct below_from *from, size_t n)
     }
 }
 
+/* Leases what a bucket's key will need next. The question that is asked below goes first: else the
+ * lease could have the last unit, and who asks for it be denied. */
+static void lease_next(hybrid *h, const struct below_from *f, int64_t cost, int64_t now_ns)
+{
+    weir_slot *s = slot_of(f);
+    if (!s || s->policy->plan.kind != WEIR_SHARE_LEASED || cost > s->policy->plan.cap)
+        return;
+    if (!s->share.exhausted && now_ns >= s->below_until_ns)
+        settle(h, s, now_ns);
+}
+
 /* Asks below what `from` says. Where that is the whole round, the asker's own questions do. */
 static void ask_below(pass *p, const struct below_from *from, size_t n, int64_t now_ns)
 {
@@ -188,6 +199,8 @@ static void ask_below(pass *p, const struct below_from *from, size_t n, int64_t 
     p->asks = a;
     if (h->below->calls->ask(h->below, &a->round, now_ns))
         back(a, now_ns);
+    for (size_t i = 0; i < n; i++)
+        lease_next(h, &from[i], p->round->question[from[i].index].cost, now_ns);
 }
 
 void pass_send(pass *p, int64_t now_ns)

@@ -269,13 +269,45 @@ static void believes_what_may_be(void **state)
     assert_false(weir_redis_wire_answer(&c, none));
 }
 
+/* Whatever numbers a client sends, what CL.THROTTLE makes of them is an answer: a line that is hung
+ * up for one costs the answers of all others. */
+static void believes_what_throttles_say(void **state)
+{
+    (void)state;
+    static const int64_t numbers[] = {INT64_MIN, -1000000000000, -5,       -1, 0, 1, 2,
+                                      10,        1000000000000,  INT64_MAX};
+    enum { N = sizeof numbers / sizeof numbers[0] };
+    const int64_t now_ns = 1700000000000000000;
+    weir_question q = question_of(WEIR_VERB_THROTTLE, "a", 1);
+    weir_redis_call c = {.question = &q, .len = 1};
+    for (int i = 0; i < N * N * N * N; i++) {
+        const weir_throttle t = {numbers[i % N], numbers[i / N % N], numbers[i / (N * N) % N],
+                                 numbers[i / (N * N * N)]};
+        uint64_t tat = 0;
+        for (int again = 0; again < 3; again++) {
+            weir_throttle_answer a;
+            if (weir_throttle_check(&t, &tat, now_ns, &a) != WEIR_THROTTLE_OK)
+                break;
+            const int64_t f[5] = {a.limited, a.limit, a.remaining, a.retry_after_s,
+                                  a.reset_after_s};
+            assert_true(weir_redis_wire_answer(&c, f));
+            assert_int_equal(q.answer.remaining, a.remaining);
+            assert_int_equal(q.answer.reset_after_s, a.reset_after_s);
+        }
+    }
+    static const int64_t wrong[][5] = {
+        {2, 1, 0, -1, 0}, {-1, 1, 0, -1, 0}, {1, 1, 0, -2, 0}, {0, 1, 0, 0, 0}};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        assert_false(weir_redis_wire_answer(&c, wrong[i]));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(says_questions),       cmocka_unit_test(says_several_as_one),
         cmocka_unit_test(names_keys),           cmocka_unit_test(finds_slots),
         cmocka_unit_test(says_windows),         cmocka_unit_test(has_room),
-        cmocka_unit_test(believes_what_may_be),
+        cmocka_unit_test(believes_what_may_be), cmocka_unit_test(believes_what_throttles_say),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
