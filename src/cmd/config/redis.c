@@ -38,6 +38,8 @@ void config_look_for_engines(config_reader *r)
     const config_node *engine = config_get(r->root, "engine"),
                       *redis = config_get(r->root, "redis");
     r->has_redis = redis && !config_is_empty(redis);
+    if (engine && !config_is_empty(engine))
+        r->engine = WEIR_ENGINE_REDIS; /* also for a word that is none, which is told once */
     for (size_t i = 0; engine && i < LENGTH(engine_words); i++) {
         if (strcmp(engine->text, engine_words[i]) == 0)
             r->engine = (weir_engine_kind)i;
