@@ -15,7 +15,7 @@ FIRST ?= 1
 help:            ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile
 
-all: build/build.ninja  ## build/weir, build/libweir.a and .so
+all: build/build.ninja  ## build/weir, libweir and libweir-redis (.a and .so), and the module weir.so
 	@ninja -C build --quiet shipped | sed '/no work to do/d'
 
 build/build.ninja:
@@ -100,5 +100,5 @@ vectors:         ## make tests/vectors anew from reference/
 install: all     ## into PREFIX
 	@meson configure build -Dprefix='$(abspath $(PREFIX))' && ninja -C build --quiet >/dev/null && meson install -C build --no-rebuild --quiet
 
-clean:
+clean:           ## take build/ away
 	@rm -rf build

@@ -11,7 +11,8 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 weir=${WEIR:-build/weir}
 port=${PORT:-7000}
-module=${MODULE:+--loadmodule $MODULE}
+module=()
+[ -z "${MODULE:-}" ] || module=(--loadmodule "$(realpath "$MODULE")") # nodes look for it elsewhere
 directory=$(mktemp -d)
 pids=()
 
@@ -24,11 +25,18 @@ finish() {
 trap finish EXIT
 trap 'exit 130' INT TERM
 
+all_run() { # what was started here
+    local pid
+    for pid in "${pids[@]}"; do
+        kill -0 "$pid" 2>/dev/null || return 1
+    done
+}
+
 # COMMAND...: tried until it succeeds, for at most ten seconds
 until_true() {
     local end=$((SECONDS + 10))
-    until "$@" >/dev/null 2>&1; do
-        if ((SECONDS > end)); then
+    until "$@" >/dev/null 2>&1 && all_run; do
+        if ((SECONDS > end)) || ! all_run; then
             echo "it did not come true: $*; the logs:" >&2
             tail -n 5 "$directory"/*/log >&2
             exit 1
@@ -42,14 +50,14 @@ until_true() {
 nodes=()
 for i in 0 1 2; do
     mkdir "$directory/node$i"
-    # shellcheck disable=SC2086
     redis-server --port $((port + i)) --bind 127.0.0.1 --dir "$directory/node$i" --save '' \
-        --cluster-enabled yes --cluster-port $((port + 3 + i)) $module >"$directory/node$i/log" &
+        --cluster-enabled yes --cluster-port $((port + 3 + i)) "${module[@]}" \
+        >"$directory/node$i/log" &
     pids+=($!)
     nodes+=("127.0.0.1:$((port + i))")
 done
 for i in 0 1 2; do
-    until_true redis-cli -p $((port + i)) PING
+    until_true grep 'Ready to accept connections' "$directory/node$i/log"
 done
 redis-cli --cluster create "${nodes[@]}" --cluster-yes >"$directory/create"
 is_whole() { redis-cli -p "$1" CLUSTER INFO | grep -q cluster_state:ok; }
@@ -76,8 +84,8 @@ YAML
     "$weir" serve "$directory/weir$i/weir.yaml" 2>"$directory/weir$i/log" &
     pids+=($!)
 done
-for daemon in "${daemons[@]}"; do
-    until_true redis-cli -p "$daemon" PING
+for i in 0 1; do
+    until_true grep ' info started ' "$directory/weir$i/log"
 done
 echo "two daemons on 127.0.0.1:${daemons[0]} and 127.0.0.1:${daemons[1]}"
 

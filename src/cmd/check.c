@@ -7,6 +7,7 @@
 #include "cmd/config/config.h"
 #include "cmd/config/fields.h"
 #include "cmd/options.h"
+#include "engine/redis/url.h"
 #include "service/zones.h"
 
 #include <inttypes.h>
@@ -118,24 +119,85 @@ static const char *engine_name(weir_engine_kind kind)
     return names[kind];
 }
 
-/* URLs may have a password in them, and are not shown. */
+static const char *on_error_name(const weir_config *c, weir_on_error on_error)
+{
+    static const char *const names[] = {[WEIR_ON_ERROR_OPEN] = "open",
+                                        [WEIR_ON_ERROR_CLOSED] = "closed",
+                                        [WEIR_ON_ERROR_LOCAL] = "local"};
+    static const char *const defaults[] = {
+        [WEIR_REDIS_OPEN] = "open", [WEIR_REDIS_CLOSED] = "closed", [WEIR_REDIS_LOCAL] = "local"};
+    return on_error == WEIR_ON_ERROR_DEFAULT ? defaults[c->redis.on_error] : names[on_error];
+}
+
+/* Whether a policy has an engine, or would if it came by its text. */
+static bool is_asked(const weir_config *c, weir_engine_kind engine)
+{
+    for (size_t i = 0; i < c->rules_len; i++) {
+        if (c->rules[i].engine == engine)
+            return true;
+    }
+    return c->engine == engine;
+}
+
+/* Where the server of a URL is. The URL itself may have a password in it, and is not shown. */
+static void print_url(const weir_redis_options *o, const weir_redis_url *u)
+{
+    char text[WEIR_REDIS_HOST_MAX + 64], port[16] = "", database[24] = "";
+    bool is_path = u->host[0] == '/', is_v6 = !is_path && strchr(u->host, ':') != NULL;
+    unsigned number = o->sentinel ? WEIR_SENTINEL_PORT : WEIR_REDIS_PORT_DEFAULT;
+    if (!is_path)
+        snprintf(port, sizeof port, ":%u", u->port > 0 ? u->port : number);
+    if (u->database > 0 && !o->sentinel)
+        snprintf(database, sizeof database, ", database %" PRIu32, u->database);
+    snprintf(text, sizeof text, "%s%s%s%s%s%s", u->tls ? "TLS to " : "", is_v6 ? "[" : "", u->host,
+             is_v6 ? "]" : "", port, database);
+    print_line("", text);
+}
+
+/* Which servers, and who the daemon is to them. */
+static void print_servers(const weir_redis_options *o)
+{
+    weir_redis_url u, first = {.host = ""};
+    for (size_t i = 0; i < o->urls_len; i++) {
+        if (weir_redis_url_read(o->urls[i], &u, NULL) != WEIR_OK)
+            continue;
+        if (i == 0)
+            first = u;
+        print_url(o, &u);
+    }
+    const char *user = o->user ? o->user : first.user;
+    if (o->sentinel)
+        print_line("master", o->sentinel);
+    printf("%-12s", "user");
+    caret_text(stdout, user[0] ? user : "default", user[0] ? strlen(user) : strlen("default"));
+    puts(o->password || first.has_password ? ", with a password" : ", without a password");
+}
+
 static void print_redis(const weir_config *c)
 {
     static const char *const by[] = {[WEIR_REDIS_BY_ANY] = "module, functions or script",
                                      [WEIR_REDIS_BY_MODULE] = "module",
                                      [WEIR_REDIS_BY_FUNCTIONS] = "functions",
                                      [WEIR_REDIS_BY_SCRIPT] = "script"};
-    static const char *const on_error[] = {
-        [WEIR_REDIS_OPEN] = "open", [WEIR_REDIS_CLOSED] = "closed", [WEIR_REDIS_LOCAL] = "local"};
     const weir_redis_options *o = &c->redis;
+    char a[24];
     if (!c->has_redis)
         return;
     print_line("engine", engine_name(c->engine));
     printf("%-12s%zu %s%s, by %s, on_error %s", "redis", o->urls_len,
            o->sentinel ? "Sentinel" : "server", o->urls_len > 1 ? "s" : "", by[o->by],
-           on_error[o->on_error]);
+           on_error_name(c, WEIR_ON_ERROR_DEFAULT));
     print_ns("deadline", o->deadline_ns, "");
     putchar('\n');
+    print_servers(o);
+    if (!is_asked(c, WEIR_ENGINE_REDIS) && !is_asked(c, WEIR_ENGINE_HYBRID))
+        print_line("", "nobody asks: no policy has the engine redis or hybrid");
+    if (!is_asked(c, WEIR_ENGINE_HYBRID))
+        return;
+    printf("%-12scount %" PRId64, "hybrid", c->hybrid.count);
+    print_ns("interval", c->hybrid.interval_ns, "");
+    print_ns("idle", c->hybrid.idle_ns, "");
+    printf(", memory %s of each thread\n", config_size_text(c->hybrid.memory_bytes, a, sizeof a));
 }
 
 static void print_report(const weir_policy *p)
@@ -149,7 +211,7 @@ static void print_report(const weir_policy *p)
     }
 }
 
-static void print_rule(const weir_rule_spec *rule, const weir_zones *zones)
+static void print_rule(const weir_config *c, const weir_rule_spec *rule, const weir_zones *zones)
 {
     weir_policy p;
     printf("\n  %s\n", rule->name);
@@ -159,7 +221,8 @@ static void print_rule(const weir_rule_spec *rule, const weir_zones *zones)
         printf("    %zu overrides, %zu always allowed, %zu always denied\n", rule->overrides_len,
                rule->allow_len, rule->deny_len);
     if (rule->engine != WEIR_ENGINE_LOCAL)
-        printf("    decided by the engine %s\n", engine_name(rule->engine));
+        printf("    decided by the engine %s, on_error %s\n", engine_name(rule->engine),
+               on_error_name(c, rule->on_error));
     if (rule->shadow)
         puts("    shadow: it denies nobody, and counts whom it would have denied");
     if (rule->plain_keys)
@@ -177,7 +240,7 @@ static void print_summary(const char *path, const weir_config *c, const weir_zon
     print_redis(c);
     printf("%-12s%zu\n", "policies", c->rules_len);
     for (size_t i = 0; i < c->rules_len; i++)
-        print_rule(&c->rules[i], zones);
+        print_rule(c, &c->rules[i], zones);
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */

@@ -27,6 +27,39 @@ state       $dir/state, sync always, shared with other processes" "$(grep -E '^(
 check "it is not opened" "" "$(ls "$dir/state" 2>/dev/null)"
 check "none" 1 "$(echo 'memory: {size: 8m}' | "$weir" check - | grep -c '^state       in memory alone$')"
 
+cat >"$dir/redis.yaml" <<'YAML'
+engine: redis
+redis: {urls: ["redis://weir:s3cret@[::1]", "redis://10.0.0.5:7000"], on_error: local}
+policies:
+  a: gcra 1/s
+  b: {limit: gcra 1/s, on_error: closed}
+  c: {limit: gcra 1/s, engine: hybrid}
+  d: {limit: gcra 1/s, engine: local}
+YAML
+check "state in Redis" 0 "$(status "$weir" check "$dir/redis.yaml")"
+check "which engine, where, and as whom" "engine      redis
+redis       2 servers, by module, functions or script, on_error local, deadline 50ms
+            [::1]:6379
+            10.0.0.5:7000
+user        weir, with a password
+hybrid      count 1000, interval 100ms, idle 1s, memory 4m of each thread" "$(sed -n '/^engine/,/^hybrid/p' "$dir/out")"
+check "what each policy does without it" "redis, on_error local
+redis, on_error closed
+hybrid, on_error local" "$(sed -n 's/^    decided by the engine //p' "$dir/out")"
+check "the password is not said" 0 "$(grep -c s3cret "$dir/out")"
+echo 'redis: {urls: ["rediss://s1", "rediss://s2:5"], sentinel: {name: mymaster}}' >"$dir/redis.yaml"
+check "Sentinels, whom nobody asks" "engine      local
+redis       2 Sentinels, by module, functions or script, on_error open, deadline 50ms
+            TLS to s1:26379
+            TLS to s2:5
+master      mymaster
+user        default, without a password
+            nobody asks: no policy has the engine redis or hybrid" "$("$weir" check "$dir/redis.yaml" | sed -n '/^engine/,/nobody/p')"
+echo 'redis: {url: "unix:///run/redis.sock?db=3", tls: {ca: none.pem}}' >"$dir/redis.yaml"
+check "a file of TLS that is not there" 1 "$("$weir" check "$dir/redis.yaml" 2>&1 | grep -c "redis.tls.ca: $dir/none.pem cannot be read: No such file")"
+echo 'redis: {url: "unix:///run/redis.sock?db=3"}' >"$dir/redis.yaml"
+check "a socket file" 1 "$("$weir" check "$dir/redis.yaml" | grep -c '^            /run/redis.sock, database 3$')"
+
 printf 'threads: 0\npolices: 1\n' >"$dir/bad.yaml"
 check "a wrong file" 1 "$(status "$weir" check "$dir/bad.yaml")"
 check "what is told of it" "$dir/bad.yaml:1:10: error: threads: expected a number from 1 to 256, found '0'

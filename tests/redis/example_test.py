@@ -38,11 +38,15 @@ def free_ports(count):
     raise OSError("no ports are free")
 
 
+def start(box, first, **more):
+    env = {**os.environ, "WEIR": str(box.weir), "PORT": str(first), "TMPDIR": str(box.path), **more}
+    return subprocess.run([SCRIPT], env=env, capture_output=True, text=True, check=False,
+                          timeout=PATIENCE_S)
+
+
 def example(box, **more):
     first = free_ports(10)
-    env = {**os.environ, "WEIR": str(box.weir), "PORT": str(first), "TMPDIR": str(box.path), **more}
-    done = subprocess.run([SCRIPT], env=env, capture_output=True, text=True, check=False,
-                          timeout=PATIENCE_S)
+    done = start(box, first, **more)
     shown = "\n".join(done.stdout.splitlines()[2:]) + "\n"
     expect(done.returncode == 0 and shown == WANTED, f"{done.stdout}\n{done.stderr}")
     expect(not list(box.path.iterdir()), "nothing is left")
@@ -55,8 +59,17 @@ def with_functions(box):
 
 
 def with_module(box):
-    example(box, MODULE=str(box.module))
+    example(box, MODULE=os.path.relpath(box.module, SCRIPT.parents[2]))
+
+
+def where_a_port_is_taken(box):
+    """Not by whoever is there already."""
+    first = free_ports(10)
+    with socket.create_server((HOST, first + 1)):
+        done = start(box, first)
+    expect(done.returncode == 1 and "Address already in use" in done.stderr, done.stderr)
+    expect(not list(box.path.iterdir()), "nothing is left")
 
 
 if __name__ == "__main__":
-    sys.exit(run([with_functions], sys.argv, [with_module]))
+    sys.exit(run([with_functions, where_a_port_is_taken], sys.argv, [with_module]))

@@ -6,6 +6,8 @@
 
 #include "cmd/config/redis.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #define LENGTH(array) (sizeof(array) / sizeof(array)[0])
@@ -36,6 +38,8 @@ void config_look_for_engines(config_reader *r)
     const config_node *engine = config_get(r->root, "engine"),
                       *redis = config_get(r->root, "redis");
     r->has_redis = redis && !config_is_empty(redis);
+    if (engine && !config_is_empty(engine))
+        r->engine = WEIR_ENGINE_REDIS; /* also for a word that is none, which is told once */
     for (size_t i = 0; engine && i < LENGTH(engine_words); i++) {
         if (strcmp(engine->text, engine_words[i]) == 0)
             r->engine = (weir_engine_kind)i;
@@ -84,13 +88,21 @@ static bool read_text(config_reader *r, const config_place *place, const config_
     return true;
 }
 
-/* The same; a relative path begins where the configuration lies. */
+/* The same, of a file that can be read; a relative path begins where the configuration lies. */
 static bool read_path(config_reader *r, const config_place *place, const config_field *field,
                       void *base)
 {
     if (!config_want_text(r, place, "the path of a file"))
         return false;
-    *(const char **)((char *)base + field->offset) = config_beside(r, place->node->text);
+    const char *path = config_beside(r, place->node->text);
+    FILE *file = r->files && path ? fopen(path, "rb") : NULL;
+    if (r->files && path && !file) {
+        config_complain(r->errors, place, "%.200s cannot be read: %s", path, strerror(errno));
+        return false;
+    }
+    if (file)
+        fclose(file);
+    *(const char **)((char *)base + field->offset) = path;
     return true;
 }
 

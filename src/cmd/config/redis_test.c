@@ -254,6 +254,13 @@ static void check_values(void **unused)
             "expected engine: redis or hybrid beside it\n"
             "    a: {limit: gcra 1/s, on_error: closed}\n"
             "                         ^\n");
+    /* And only that: what follows from it is not the reader's mistake. */
+    refused("engine: reids\n"
+            "redis: {url: redis://h}\n"
+            "policies: {a: {limit: gcra 1/s, on_error: closed}}\n",
+            "t.yaml:1:9: error: engine: expected local, redis or hybrid, found 'reids'\n"
+            "  engine: reids\n"
+            "          ^\n");
 }
 
 static void check_together(void **unused)

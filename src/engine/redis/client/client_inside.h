@@ -89,6 +89,7 @@ typedef struct weir_redis_node {
     uint32_t hash;           /* of host and port */
     bool is_seed;            /* one of the URLs: never forgotten */
     bool is_sentinel;        /* not asked for decisions */
+    bool is_ignorant;        /* a Sentinel that did not know the master when it was last asked */
     bool in_map, was_in_map; /* of a Cluster; the latter: when it was taken up last */
     bool is_replica;         /* as it says itself */
     char host[WEIR_REDIS_HOST_MAX];
@@ -252,6 +253,7 @@ void weir_redis_node_again(weir_redis_node *n, int64_t now_ns);
 void weir_redis_node_hurry(weir_redis_node *n, int64_t now_ns);
 /* Shaking hands went well. */
 void weir_redis_node_up(weir_redis_node *n, int64_t now_ns);
+void weir_redis_node_say_up(weir_redis_node *n); /* if that is news */
 
 /* ---- node_shake.c ---------------------------------------------------------------------------- */
 

@@ -243,17 +243,21 @@ static void set_alarm(weir_redis_node *n, int64_t at_ns)
     n->client->dialer->calls->set(n->alarm, at_ns);
 }
 
-void weir_redis_node_up(weir_redis_node *n, int64_t now_ns)
+void weir_redis_node_say_up(weir_redis_node *n)
 {
     static const char *const by[] = {"", "the module", "functions", "a script"};
+    if (!n->said_up || n->said_by != n->by)
+        weir_redis_say(n->client, "redis-up", n, n->is_sentinel ? "a Sentinel" : by[n->by]);
+    n->said_up = true;
+    n->said_down = false;
+    n->said_by = n->by;
+}
+
+void weir_redis_node_up(weir_redis_node *n, int64_t now_ns)
+{
     turn_to(n, WEIR_REDIS_UP, now_ns);
-    if (!n->is_replica) {
-        if (!n->said_up || n->said_by != n->by)
-            weir_redis_say(n->client, "redis-up", n, n->is_sentinel ? "a Sentinel" : by[n->by]);
-        n->said_up = true;
-        n->said_down = false;
-        n->said_by = n->by;
-    }
+    if (!n->is_replica && !n->is_ignorant)
+        weir_redis_node_say_up(n);
     weir_redis_route_all(n->client, &n->waiting, now_ns);
     weir_redis_tend(n->client, now_ns);
 }

@@ -6,6 +6,7 @@
 
 #include "engine/redis/client/client_inside.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define ASK_NS  (1000 * WEIR_REDIS_MS) /* between two questions, while the master is up */
@@ -93,9 +94,14 @@ void weir_redis_sentinel_hear(weir_redis_node *n, const weir_redis_value *v, int
     weir_redis_node *master =
         good ? weir_redis_node_of(c, c->master_host, (uint16_t)c->master_port) : NULL;
     if (!master || master->is_sentinel) {
-        weir_redis_node_fail(n, "it does not know the master", now_ns);
+        char why[WEIR_REDIS_WHY_MAX];
+        (void)snprintf(why, sizeof why, "it does not know the master %s", c->options->sentinel);
+        n->is_ignorant = true; /* a line to it is no news then, until it knows */
+        weir_redis_node_fail(n, why, now_ns);
         return;
     }
+    n->is_ignorant = false;
+    weir_redis_node_say_up(n);
     take_up(c, master, now_ns);
     c->sentinel_next_ns = now_ns + (is_up(c) ? ASK_NS : LOST_NS);
     weir_redis_tend(c, now_ns);

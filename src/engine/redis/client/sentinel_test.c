@@ -125,6 +125,28 @@ static void another_sentinel_will_do(void **state)
     assert_int_equal(srv[0]->dials, 1);
 }
 
+/* Its line is made anew again and again, which the log hears of once. */
+static void a_name_that_nobody_knows(void **state)
+{
+    (void)state;
+    open_guarded();
+    weir_redis_client_close(kit.client);
+    kit.options.urls_len = 1;
+    guard[0]->master = "*-1\r\n";
+    open_client();
+    kit.log[0] = 0;
+    pass(20000 * MS);
+    assert_true(guard[0]->dials > 5);
+    assert_string_equal(kit.log, "redis-up s1:26379: a Sentinel\n"
+                                 "redis-down s1:26379: it does not know the master mymaster\n");
+    guard[0]->master = master_a;
+    kit.log[0] = 0;
+    pass(5000 * MS);
+    assert_string_equal(kit.log, "redis-up s1:26379: a Sentinel\n"
+                                 "redis-master m:7000: mymaster\n"
+                                 "redis-up m:7000: the module\n");
+}
+
 static void what_sentinels_do_not_know(void **state)
 {
     (void)state;
@@ -193,6 +215,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(follows_while_the_old_one_is_up, setup, teardown),
         cmocka_unit_test_setup_teardown(readonly_asks_again, setup, teardown),
         cmocka_unit_test_setup_teardown(another_sentinel_will_do, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_name_that_nobody_knows, setup, teardown),
         cmocka_unit_test_setup_teardown(what_sentinels_do_not_know, setup, teardown),
         cmocka_unit_test_setup_teardown(tells_sentinels_from_servers, setup, teardown),
         cmocka_unit_test_setup_teardown(each_has_its_own_password, setup, teardown),
