@@ -7,7 +7,7 @@
 #include "cmd/config/config.h"
 #include "cmd/config/fields.h"
 #include "cmd/options.h"
-#include "engine/redis/url.h"
+#include "engine/redis/client/url.h"
 #include "service/zones.h"
 
 #include <inttypes.h>

@@ -296,8 +296,8 @@ static bool answer_one(weir_question *q, const int64_t *f)
     return true;
 }
 
-/* limited, limit, remaining, retry_after_s, reset_after_s. What was given back by a negative quantity
- * leaves a TAT that is past, and so a time until reset that is below 0. */
+/* limited, limit, remaining, retry_after_s, reset_after_s. What was given back by a negative
+ * quantity leaves a TAT that is past, and so a time until reset that is below 0. */
 static bool answer_throttle(weir_question *q, const int64_t *f)
 {
     if (!is_bit(f[0]) || f[3] < -1 || (f[0] == 0 && f[3] != -1))
