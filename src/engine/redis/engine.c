@@ -340,6 +340,7 @@ static bool try_send(redis_engine *e, part *p, int64_t now_ns)
     if (p->node > WEIR_REDIS_NODES_MAX)
         p->node = WEIR_REDIS_NODES_MAX;
     if (!weir_redis_client_is_up(e->client, q, &next_ns) && next_ns > now_ns) {
+        port_add_relaxed(&e->setup.stats->client.unreachable, 1);
         fall_back(e, p, now_ns, next_ns - now_ns, why_of(WEIR_REDIS_UNREACHABLE));
         return false;
     }

@@ -49,13 +49,14 @@ typedef struct weir_redis_call {
 
 /* Counted by all clients of a process. Relaxed. */
 typedef struct weir_redis_counts {
-    port_counter sent;                                        /* calls, each time that they were */
-    port_counter answered;                                    /* calls */
-    port_counter late, broken, unreachable, crowded, refused; /* calls, by outcome */
-    port_counter redirected;                                  /* MOVED and ASK */
-    port_counter reloaded;  /* functions or scripts that a node had lost */
-    port_counter connected; /* lines that are up now */
-    port_counter dialed;    /* lines that were tried */
+    port_counter sent;                           /* calls, each time that they were */
+    port_counter answered;                       /* calls */
+    port_counter late, broken, crowded, refused; /* calls, by outcome */
+    port_counter unreachable; /* calls, and what was not even tried, by whoever counts that */
+    port_counter redirected;  /* MOVED and ASK */
+    port_counter reloaded;    /* functions or scripts that a node had lost */
+    port_counter connected;   /* lines that are up now */
+    port_counter dialed;      /* lines that were tried */
 } weir_redis_counts;
 
 /* Told of transitions, not of requests: "redis-up" (by what it decides), "redis-down" (why),
