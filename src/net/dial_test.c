@@ -362,14 +362,15 @@ static void test_socket_file(void **state)
 static void test_hang_up(void **state)
 {
     fixture *f = *state;
-    uint16_t port;
+    uint16_t port, other_port;
     int listener = listen_tcp(&port);
+    int other = listen_tcp(&other_port); /* of one that may be connected before it hangs up */
     const port_place to = {.host = "127.0.0.1", .port = port};
     caller before = {0}, resolving = {0}, up = {.hangs_up_when_up = true};
     caller heard = {.hangs_up_when_heard = true};
     call(f, &before, &to);
     f->port->calls->hang_up(before.line);
-    call(f, &resolving, &(port_place){.host = "localhost", .port = port});
+    call(f, &resolving, &(port_place){.host = "localhost", .port = other_port});
     uv_run(&f->uv, UV_RUN_NOWAIT);
     f->port->calls->hang_up(resolving.line);
     call(f, &up, &to);
@@ -383,6 +384,7 @@ static void test_hang_up(void **state)
     run_idle(f);
     close(fd);
     close(listener);
+    close(other);
     run_idle(f);
     assert_int_equal(before.ups + resolving.ups, 0);
     assert_int_equal(before.downs + resolving.downs + up.downs + heard.downs, 0);
