@@ -210,7 +210,7 @@ static weir_decision here(const char *key, int64_t cost)
     return q.decision;
 }
 
-/* A take that must be asked below, and is answered d; so is the lease that is asked for after it. */
+/* A take that must be asked below, and is answered d; so is the lease asked for after it. */
 static void asked_below(const char *key, int64_t cost, weir_decision d)
 {
     weir_round r;
