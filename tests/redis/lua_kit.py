@@ -5,11 +5,9 @@ lines, the library's two ways in, and its clock in the test's hands."""
 
 import os
 import shutil
-import subprocess
-import tempfile
 
 import resp
-from resp import Refused, free_port, mortal, until
+from resp import Refused
 
 REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 LIBRARY = os.path.join(REPO, "modules", "lua", "weir.lua")
@@ -41,41 +39,10 @@ class Client(resp.Client):
     __call__ = resp.Client.call
 
 
-class Server:
-    """A redis-server on loopback, without persistence; `with Server() as s: s.client()`."""
+class Server(resp.Server):
+    """With clients of this kind."""
 
-    def __init__(self, *options):
-        self.options = options
-        self.port = free_port()
-
-    def __enter__(self):
-        self.dir = tempfile.mkdtemp(prefix="weir-lua-")
-        self.process = subprocess.Popen(
-            mortal(["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "",
-                    "--dir", self.dir, *self.options]),
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        try:
-            until(self.answers, "a server that answers")
-        except BaseException:
-            self.__exit__()
-            raise
-        return self
-
-    def answers(self):
-        if self.process.poll() is not None:
-            raise resp.Failed("the server ended")
-        try:
-            client = self.client()
-            client("PING")
-            client.close()
-            return True
-        except (OSError, Refused):
-            return False
-
-    def __exit__(self, *_):
-        self.process.kill()
-        self.process.wait()
-        shutil.rmtree(self.dir, ignore_errors=True)
+    prefix = "weir-lua-"
 
     def client(self):
         return Client(self.port)

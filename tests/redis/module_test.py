@@ -14,7 +14,8 @@ import subprocess
 import sys
 import tempfile
 
-from module_kit import Client, Error, Failed, Server, free_port, until
+from module_kit import Client, Error, Server
+from resp import Failed, free_port, until
 
 POLICIES = ["gcra 1/h burst 100", "gcra 7/d burst 50", "token-bucket 50 refill 100/h",
             "token-bucket 90 refill 9 every 1h", "leaky-bucket 50/h capacity 60",

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What all tests with real servers stand on: a small client that speaks RESP, ports that are free,
-waiting for what must happen, and children that do not outlive the test."""
+waiting for what must happen, children that do not outlive the test, and a redis-server."""
 
+import contextlib
+import os
 import shutil
 import socket
+import subprocess
+import tempfile
 import threading
 import time
 
@@ -122,3 +126,82 @@ class Client:
     def close(self):
         self.file.close()
         self.socket.close()
+
+
+# ---- a redis-server ------------------------------------------------------------------------------
+
+
+def is_up(client, process):
+    """True once that very process answers, and has loaded what it saved. INFO is answered before."""
+    lines = client.call("INFO").splitlines()
+    return f"process_id:{process.pid}".encode() in lines and b"loading:0" in lines
+
+
+def is_port_taken(said):
+    """Told from the last words of a server that did not start."""
+    return "Could not create server TCP" in said or "Failed listening" in said
+
+
+class Server:
+    """A redis-server of the options of its command line, with a directory of its own; `with` ends it.
+    restart() is the same files and the same port again."""
+
+    prefix = "weir-redis-"
+
+    def __init__(self, *options):
+        self.options, self.port, self.process = options, None, None
+        self.dir = tempfile.mkdtemp(prefix=self.prefix)
+        self.path = os.path.join(self.dir, "log")
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+
+    def start(self):
+        is_first = self.port is None  # else others know where it is
+        for _ in range(8):
+            self.port = free_port() if is_first else self.port
+            # Its own file, since a Cluster and a rewrite write beside it.
+            with open(self.path, "ab") as log:
+                self.process = subprocess.Popen(
+                    mortal(["redis-server", "--port", str(self.port), "--bind", HOST, "--dir",
+                            self.dir, "--save", "", *self.options]), stdout=log, stderr=log)
+            until(lambda: self.answers() or not self.is_running(), "the server answers or ends")
+            if self.is_running():
+                return
+            if not is_port_taken(self.said()):
+                break
+        raise Failed(f"the server ended with {self.process.returncode}:\n{self.said()}")
+
+    def is_running(self):
+        return self.process is not None and self.process.poll() is None
+
+    def answers(self):
+        with contextlib.suppress(OSError, Refused):
+            with contextlib.closing(Client(self.port)) as client:
+                return is_up(client, self.process)
+        return False
+
+    def said(self):
+        with open(self.path, encoding="utf-8", errors="replace") as f:
+            return f.read()[-4000:]
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(PATIENCE_S)
+
+    def restart(self):
+        self.stop()
+        self.start()
+
+    def close(self):
+        if self.is_running():
+            self.stop()
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()

@@ -175,13 +175,11 @@ class Redis(Process):
         end = time.monotonic() + PATIENCE_S
         while time.monotonic() < end:
             if not self.is_running():
-                expect(not again and "Could not create server TCP" in self.said()
-                       or "Failed listening" in self.said(),
-                       f"{self.name} ended:\n{self.tail()}")
+                expect(resp.is_port_taken(self.tail()), f"{self.name} ended:\n{self.tail()}")
                 return False
             with contextlib.suppress(OSError, Refused):
                 with contextlib.closing(self.client(patience_s=5)) as client:
-                    if client.call("INFO", "server").find(f"process_id:{self.process.pid}".encode()) >= 0:
+                    if resp.is_up(client, self.process):
                         return True
             pause(0.005)
         raise Failed(f"{self.name} does not answer:\n{self.tail()}")
@@ -227,21 +225,25 @@ class Sentinel(Process):
         self.master, self.quorum, self.port = master, quorum, None
 
     def start(self):
-        self.port = free_port()
         config = self.box.path / f"{self.name}.conf"
-        # What a Sentinel is told stays its own: it writes its file anew.
-        config.write_text(
-            f"port {self.port}\nbind {HOST}\ndir {self.box.path}\n"
-            f"sentinel monitor mymaster {HOST} {self.master.port} {self.quorum}\n"
-            "sentinel down-after-milliseconds mymaster 500\n"
-            "sentinel failover-timeout mymaster 3000\n")
-        self.spawn(["redis-server", config, "--sentinel"])
-        until(self.answers, f"{self.name} answers")
-        return self
+        for _ in range(8):
+            self.port = free_port()
+            # What a Sentinel is told stays its own: it writes its file anew.
+            config.write_text(
+                f"port {self.port}\nbind {HOST}\ndir {self.box.path}\n"
+                f"sentinel monitor mymaster {HOST} {self.master.port} {self.quorum}\n"
+                "sentinel down-after-milliseconds mymaster 500\n"
+                "sentinel failover-timeout mymaster 3000\n")
+            self.spawn(["redis-server", config, "--sentinel"])
+            until(lambda: self.answers() or not self.is_running(), f"{self.name} answers or ends")
+            if self.is_running():
+                return self
+            expect(resp.is_port_taken(self.tail()), f"{self.name} ended:\n{self.tail()}")
+        raise Failed(f"{self.name} does not start:\n{self.tail()}")
 
     def answers(self):
         with contextlib.suppress(OSError, Refused):
-            return self.call("PING") == "PONG"
+            return f"process_id:{self.process.pid}".encode() in self.call("INFO", "server").splitlines()
         return False
 
     def call(self, *words):
