@@ -19,6 +19,12 @@ typedef struct redis_io redis_io;
 typedef struct redis_digest redis_digest;
 typedef struct redis_type redis_type;
 typedef struct redis_command redis_command;
+typedef struct redis_info redis_info;
+
+typedef struct redis_event {
+    uint64_t id, version;
+} redis_event;
+typedef void (*redis_event_fn)(redis_ctx *ctx, redis_event event, uint64_t what, void *data);
 
 typedef int (*redis_command_fn)(redis_ctx *ctx, redis_string **argv, int argc);
 
@@ -26,10 +32,19 @@ enum { REDIS_OK = 0, REDIS_ERR = 1 };
 enum { REDIS_API_VERSION = 1 };
 enum { REDIS_READ = 1, REDIS_WRITE = 2 };              /* of OpenKey() */
 enum { REDIS_KEY_EMPTY = 0, REDIS_KEY_OF_MODULE = 6 }; /* of KeyType() */
-enum { REDIS_CONTEXT_RESP3 = 1 << 22 };                /* of GetContextFlags() */
+enum {                                                 /* of GetContextFlags() */
+       REDIS_CONTEXT_CLUSTER = 1 << 5,
+       REDIS_CONTEXT_AOF = 1 << 6,
+       REDIS_CONTEXT_RESP3 = 1 << 22
+};
 enum { REDIS_EVENT_GENERIC = 1 << 2, REDIS_EVENT_OF_MODULE = 1 << 13 };
 enum { REDIS_HANDLES_IO_ERRORS = 1, REDIS_SIGNALS_ITSELF = 2 }; /* of SetModuleOptions() */
 enum { REDIS_AUX_BEFORE = 1 };
+enum { /* of SubscribeToServerEvent(): a master or a replica; a child */
+       REDIS_EVENT_ROLE = 0,
+       REDIS_EVENT_FORK = 13,
+       REDIS_EVENT_VERSION = 1
+};
 
 /* ---- a data type ----------------------------------------------------------------------------- */
 
@@ -165,6 +180,10 @@ typedef struct redis_command_info {
     F(int, ModuleTypeReplaceValue, (redis_key *, redis_type *, void *, void **))                   \
     F(int, Replicate, (redis_ctx *, const char *, const char *, ...))                              \
     F(int, ReplicateVerbatim, (redis_ctx *))                                                       \
+    F(int, SubscribeToServerEvent, (redis_ctx *, redis_event, redis_event_fn))                     \
+    F(redis_info *, GetServerInfo, (redis_ctx *, const char *))                                    \
+    F(unsigned long long, ServerInfoGetFieldUnsigned, (redis_info *, const char *, int *))         \
+    F(void, FreeServerInfo, (redis_ctx *, redis_info *))                                           \
     F(void, SaveUnsigned, (redis_io *, uint64_t))                                                  \
     F(uint64_t, LoadUnsigned, (redis_io *))                                                        \
     F(void, SaveStringBuffer, (redis_io *, const char *, size_t))                                  \

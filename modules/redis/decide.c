@@ -5,6 +5,7 @@
 #include "decide.h"
 
 #include "core/writes.h"
+#include "follow.h"
 #include "payload.h"
 #include "service/figures.h"
 
@@ -410,19 +411,22 @@ static void tell(redis_ctx *ctx, const weir_target *t, int64_t at_ms, const weir
     }
 }
 
-/* Writes a target; at_ms is when it is fresh. */
+/* Writes a target; at_ms is when it is fresh. payload: NULL if nobody follows; then the server, of
+ * which the same is asked, drops what is told here, and counts one more change to be saved. */
 static void write_target(redis_ctx *ctx, weir_target *t, int64_t at_ms, const weir_buffer *payload,
                          const deeds *done, bool by_changes, const char *event)
 {
     if (!t->there && !t->value)
         return; /* what was charged is as good as fresh at once */
     weir_target_put(t);
-    if (t->value == 0) {
-        redis.Replicate(ctx, "DEL", "s", t->name);
-    } else {
+    if (t->value != 0)
         redis.SetAbsExpire(t->key, at_ms);
+    if (!payload)
+        redis.ReplicateVerbatim(ctx);
+    else if (t->value == 0)
+        redis.Replicate(ctx, "DEL", "s", t->name);
+    else
         tell(ctx, t, at_ms, payload, done, by_changes);
-    }
     redis.SignalModifiedKey(ctx, t->name);
     redis.NotifyKeyspaceEvent(ctx, REDIS_EVENT_OF_MODULE, event, t->name);
     if (t->value == 0)
@@ -463,18 +467,19 @@ static void keep_target(redis_ctx *ctx, weir_target *t, weir_cell *cells, size_t
     }
     if (!changed)
         return;
-    weir_buffer *out = scratch_begin();
-    bool by_changes = is_long(t->value);
+    weir_buffer *out = weir_is_followed(ctx) ? scratch_begin() : NULL;
+    bool by_changes = out && is_long(t->value);
     if (by_changes)
         put_deeds(out, t->value, &done, 0);
     size_t kept = done.len;
     int64_t after_ns = drop_fresh(&t->value, at.now_ns, &done);
     if (by_changes)
         put_deeds(out, t->value, &done, kept);
-    else if (t->value)
+    else if (out && t->value)
         weir_payload_put(out, t->value);
     write_target(ctx, t, expiry_ms(at, after_ns), out, &done, by_changes, event);
-    scratch_end();
+    if (out)
+        scratch_end();
 }
 
 void weir_cells_keep(redis_ctx *ctx, weir_cell *cells, size_t n, weir_moment at, const char *event)

@@ -4,6 +4,7 @@
 
 #include "clock.h"
 #include "commands.h"
+#include "follow.h"
 #include "scope.h"
 #include "state.h"
 
@@ -37,6 +38,7 @@ int RedisModule_OnLoad(redis_ctx *ctx, redis_string **argv, int argc)
     if (weir_scopes_open() != WEIR_OK)
         return refuse(ctx, "no memory, or no random bytes");
     weir_moment_start();
+    weir_follow_start(ctx);
     redis.SetModuleOptions(ctx, REDIS_HANDLES_IO_ERRORS | REDIS_SIGNALS_ITSELF);
     if (!weir_type_create(ctx))
         return refuse(ctx, "another module has a type of that name");

@@ -35,6 +35,7 @@ static struct {
     weir_scope **table;
     size_t places, len, sweep_at; /* sweep_at: so many scopes are looked through for dead ones */
     known cache[SETS][WAYS];      /* the one used last comes first */
+    known *recent;                /* the set of the one used last of all */
     weir_scope *throttle;
     weir_named *named; /* by name */
     size_t named_len;
@@ -47,6 +48,7 @@ static struct {
 weir_status weir_scopes_open(void)
 {
     all.book = weir_zone_book_open(WEIR_ZONEINFO_DIR);
+    all.recent = all.cache[0];
     all.table = redis.Calloc(TABLE_MIN, sizeof *all.table);
     all.places = TABLE_MIN;
     all.sweep_at = SWEEP_MIN;
@@ -250,11 +252,20 @@ static void put_first(known *set, size_t way)
     set[0] = k;
 }
 
+static bool is_of(const known *k, const char *at, size_t len)
+{
+    return k->len == len && k->at && memcmp(k->at, at, len) == 0;
+}
+
+static known *set_of(uint64_t hash)
+{
+    return all.recent = all.cache[hash % SETS];
+}
+
 static weir_scope *recall(known *set, uint64_t hash, const char *at, size_t len)
 {
     for (size_t way = 0; way < WAYS; way++) {
-        if (set[way].hash != hash || set[way].len != len || !set[way].at ||
-            memcmp(set[way].at, at, len) != 0)
+        if (set[way].hash != hash || !is_of(&set[way], at, len))
             continue;
         if (way > 0)
             put_first(set, way);
@@ -276,8 +287,12 @@ static void remember(known *set, uint64_t hash, const char *at, size_t len, weir
 weir_status weir_scope_of_text(const char *text, size_t len, weir_scope **ret,
                                weir_policy_error *ret_error)
 {
+    if (is_of(all.recent, text, len) && all.recent->scope->name_len == 0) {
+        *ret = all.recent->scope;
+        return WEIR_OK;
+    }
     uint64_t hash = weir_siphash(all.secret, text, len);
-    known *set = all.cache[hash % SETS];
+    known *set = set_of(hash);
     weir_scope *s = recall(set, hash, text, len);
     if (!s || s->name_len > 0) {
         weir_status st = parse("", 0, text, len, &s, ret_error);
@@ -292,8 +307,12 @@ weir_status weir_scope_of_text(const char *text, size_t len, weir_scope **ret,
 
 weir_status weir_scope_of_name(const char *name, size_t len, weir_scope **ret)
 {
+    if (is_of(all.recent, name, len)) {
+        *ret = all.recent->scope;
+        return WEIR_OK;
+    }
     uint64_t hash = weir_siphash(all.secret, name, len);
-    known *set = all.cache[hash % SETS];
+    known *set = set_of(hash);
     weir_scope *s = recall(set, hash, name, len);
     if (!s) {
         const weir_named *n = weir_named_find(name, len);

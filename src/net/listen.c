@@ -100,15 +100,6 @@ static const char *read_address(const char *text, address *ret)
     return NULL;
 }
 
-bool weir_server_address_check(const char *text, char *ret_error, size_t size)
-{
-    address a;
-    const char *wrong = read_address(text, &a);
-    if (wrong)
-        snprintf(ret_error, size, "cannot listen on %s: %s", text, wrong);
-    return !wrong;
-}
-
 static void print_address(const address *a, char ret[WEIR_ADDRESS_TEXT_MAX])
 {
     char host[64] = "?";

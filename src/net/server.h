@@ -128,9 +128,6 @@ typedef struct weir_server_options {
 
 typedef struct weir_server weir_server;
 
-/* Whether a listener's address can be understood; else says what was expected. */
-bool weir_server_address_check(const char *address, char *ret_error, size_t size);
-
 /* Binds and listens, so that from here on clients are not refused; nobody is served yet. From here
  * on SIGINT, SIGTERM and SIGHUP are the server's, and SIGPIPE is ignored.
  *  ret_error  written on WEIR_E_IO: what went wrong and what to do; `size` bytes of room.

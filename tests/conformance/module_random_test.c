@@ -3,7 +3,7 @@
 /* The module beside the core, in a server whose clock stands where it is put: random verbs on a
  * few keys under a few policies each, while nanoseconds, hours, weeks or years go by and keys
  * expire. Of the core each state is kept for ever, as it came; what the module drops, moves or
- * tells in fewer bits must answer the same. A replica follows to the byte.
+ * tells in fewer bits must answer the same. A replica, while there is one, follows to the byte.
  *
  *   module_random_test [seeds [first]] */
 
@@ -231,6 +231,8 @@ static void run(void)
         module_server_set_time(now_ns);
         if (below(2))
             module_server_expire();
+        if (below(200) == 0)
+            module_server_follow(below(2));
         int k = (int)below(KEYS);
         /* Of the first keys each has one policy, so that these are small. */
         int i = k < KEYS - 1 ? (int)((seed + (uint64_t)k * 3) % POLICIES) : (int)below(POLICIES);

@@ -79,6 +79,8 @@ static struct {
     module_reply reply;
     told told[TOLD_MAX];
     size_t told_len;
+    bool unfollowed;
+    redis_event_fn on_event;
     int64_t now_ns;
     char *saved;
     const char *lacks; /* a function that this server does not have */
@@ -225,6 +227,12 @@ static void drop(int database, stored *k)
     *k = server.key[database][--server.keys[database]];
 }
 
+static void drop_all(int database)
+{
+    while (server.keys[database] > 0)
+        drop(database, &server.key[database][0]);
+}
+
 void module_server_expire(void)
 {
     for (int database = 0; database < DATABASES; database++) {
@@ -325,7 +333,7 @@ static int fake_Replicate(redis_ctx *ctx, const char *command, const char *forma
     va_list args;
     va_start(args, format);
     told *t = &server.told[server.told_len];
-    CHECK(ctx->database == 0 && server.told_len < TOLD_MAX);
+    CHECK(ctx->database == 0 && server.told_len < TOLD_MAX && !server.unfollowed);
     t->arg[0] = copy_of(command, strlen(command));
     t->args = 1;
     for (; *format; format++) {
@@ -352,6 +360,35 @@ static int fake_ReplicateVerbatim(redis_ctx *ctx)
 {
     (void)ctx;
     return REDIS_OK;
+}
+
+static int fake_SubscribeToServerEvent(redis_ctx *ctx, redis_event event, redis_event_fn fn)
+{
+    (void)ctx;
+    CHECK(event.version == 1 && fn);
+    server.on_event = fn;
+    return REDIS_OK;
+}
+
+static redis_info *fake_GetServerInfo(redis_ctx *ctx, const char *section)
+{
+    (void)ctx;
+    CHECK(strcmp(section, "replication") == 0);
+    return (redis_info *)&server;
+}
+
+static unsigned long long fake_ServerInfoGetFieldUnsigned(redis_info *info, const char *field,
+                                                          int *error)
+{
+    CHECK(info && strcmp(field, "repl_backlog_active") == 0);
+    *error = REDIS_OK;
+    return 0;
+}
+
+static void fake_FreeServerInfo(redis_ctx *ctx, redis_info *info)
+{
+    (void)ctx;
+    CHECK(info == (redis_info *)&server);
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */
@@ -453,7 +490,7 @@ static const char *fake_StringPtrLen(const redis_string *s, size_t *ret_len)
 static int fake_GetContextFlags(redis_ctx *ctx)
 {
     (void)ctx;
-    return 0;
+    return server.unfollowed ? 0 : REDIS_CONTEXT_AOF;
 }
 
 static redis_type *fake_CreateDataType(redis_ctx *ctx, const char *name, int encver,
@@ -514,10 +551,8 @@ bool module_server_old_ones(void)
 
 void module_server_flush(void)
 {
-    for (int d = 0; d < DATABASES; d++) {
-        while (server.keys[d] > 0)
-            drop(d, &server.key[d][0]);
-    }
+    for (int d = 0; d < DATABASES; d++)
+        drop_all(d);
     weir_named_drop_all();
 }
 
@@ -543,6 +578,29 @@ module_bytes module_server_saved(const char *name)
     redis_string s = {(char *)(uintptr_t)name, strlen(name)};
     stored *k = find(0, &s);
     return k ? save(k) : (module_bytes){0};
+}
+
+static void copy_all(void)
+{
+    drop_all(1);
+    for (size_t i = 0; i < server.keys[0]; i++) {
+        stored *from = &server.key[0][i], *to = &server.key[1][server.keys[1]++];
+        module_bytes bytes = save(from);
+        redis_io io = {.at = bytes.at, .left = bytes.len};
+        *to = (stored){copy_of(from->name.at, from->name.len), server.type.methods.rdb_load(&io, 1),
+                       from->expires_ms};
+        CHECK(to->value);
+    }
+}
+
+void module_server_follow(bool followed)
+{
+    redis_ctx ctx = {get_api, 0};
+    redis_event event = {followed ? REDIS_EVENT_FORK : REDIS_EVENT_ROLE, REDIS_EVENT_VERSION};
+    server.unfollowed = !followed;
+    server.on_event(&ctx, event, 0, NULL);
+    if (followed)
+        copy_all();
 }
 
 static void check_same(void)
@@ -606,14 +664,15 @@ const module_reply *module_server_run(const module_bytes *args, size_t len)
     bool known = run_in(0, copies, len);
     CHECK(!known || server.reply.failed || server.reply.len > 0);
     /* What comes from a replica's master is told on as it came. */
-    if (known && !server.reply.failed && strncasecmp(copies[0].at, "WEIR.STATE", 10) == 0) {
+    if (known && !server.unfollowed && !server.reply.failed &&
+        strncasecmp(copies[0].at, "WEIR.STATE", 10) == 0) {
         module_reply answer = server.reply;
         run_in(1, copies, len);
         server.reply = answer;
     }
     for (size_t i = 0; i < len; i++)
         free(copies[i].at);
-    if (known)
+    if (known && !server.unfollowed)
         tell_replica();
     return known ? &server.reply : NULL;
 }

@@ -36,6 +36,10 @@ void module_server_open(void);
 bool module_server_old_ones(void);
 void module_server_close(void);
 
+/* Whether anybody follows, as at first: an AOF, of which the module is told by an event. A replica
+ * that begins to follow again begins with what an RDB would have. */
+void module_server_follow(bool followed);
+
 /* Drops all keys, and all policies. */
 void module_server_flush(void);
 
@@ -45,7 +49,7 @@ void module_server_set_time(int64_t now_ns);
 void module_server_expire(void);
 
 /* Runs a command in the first database, then what it tells replicas in the second, and compares
- * these. NULL if there is no such command, else its reply, which is good until the next one. */
+ * these, unless nobody follows; then nothing may be put into words. NULL if there is no such command, else its reply, which is good until the next one. */
 const module_reply *module_server_run(const module_bytes *args, size_t len);
 
 /* Loads a value as from an RDB, whose strings are these bytes, under the name "k" in the first

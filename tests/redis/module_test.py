@@ -13,6 +13,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 
 from module_kit import Client, Error, Server
 from resp import Failed, free_port, until
@@ -451,6 +452,119 @@ def test_replica(t):
     equal(replica("WEIR.PEEK", "api", "denied")[0], 0)
     replica("REPLICAOF", "NO", "ONE")
     equal(replica("WEIR.TAKE", "api", "denied")[0], 0, "after a promotion")
+
+
+class Writing:
+    """Writes from another connection while the body of `with` runs."""
+
+    def __init__(self, server):
+        self.client, self.is_over = server.client(), threading.Event()
+        self.thread = threading.Thread(target=self.run)
+
+    def run(self):
+        seed = 100
+        while not self.is_over.is_set():
+            fill(self.client, 20, seed)
+            seed += 1
+
+    def __enter__(self):
+        self.thread.start()
+
+    def __exit__(self, *_):
+        self.is_over.set()
+        self.thread.join()
+        self.client.close()
+
+
+def number(c, section, name):
+    return int(re.search(rb"\b%s:(\d+)" % name.encode(), c("INFO", section))[1])
+
+
+def is_linked(c):
+    return b"master_link_status:up" in c("INFO", "replication")
+
+
+def follows(master_server, replica_server, what):
+    """In step while it is written to, and when it no longer is."""
+    m, r = master_server.client(), replica_server.client()
+    with Writing(master_server):
+        until(lambda: is_linked(r), what)
+        before = number(m, "stats", "total_commands_processed")
+        until(lambda: number(m, "stats", "total_commands_processed") > before + 500, "more writes")
+    in_step(m, r)
+    same(m, r, what)
+
+
+def test_followers(t):
+    """Nobody follows at first, so that nothing is told; whoever begins to follow, in whichever way,
+    has all of it. Changes are counted in any case, for the server saves after so many."""
+    server = t.open("--repl-diskless-sync-delay", "0")
+    c = server.client()
+    fill(c)
+    equal(number(c, "replication", "master_repl_offset"), 0, "told to nobody")
+    good(number(c, "persistence", "rdb_changes_since_last_save") > 300, "changes are counted")
+    c("BGSAVE")
+    fill(c, seed=2)
+    equal(number(c, "replication", "master_repl_offset"), 0, "a child that writes a file")
+    # With a copy of the data set: by a socket, then by a file.
+    to = ("--replicaof", f"127.0.0.1 {server.port}", "--repl-diskless-sync-delay", "0")
+    until(lambda: number(c, "persistence", "rdb_bgsave_in_progress") == 0, "the file")
+    first = t.open(*to)
+    follows(server, first, "a replica, by a socket")
+    c("CONFIG", "SET", "repl-diskless-sync", "no")
+    second = t.open(*to)
+    follows(server, second, "a replica, by a file")
+    # With what was told meanwhile.
+    second.client()("REPLICAOF", "NO", "ONE")
+    first.client()("DEBUG", "SLEEP", "0")
+    first.client()("CLIENT", "KILL", "TYPE", "master")
+    follows(server, first, "a replica whose connection was closed")
+    good(number(c, "stats", "sync_partial_ok") >= 1, "what it missed was enough")
+    # With an AOF, of servers that have had replicas, been one, and nothing of the kind.
+    alone = t.open()
+    fill(alone.client())
+    for one in (server, second, alone):
+        with Writing(one):
+            one.client()("CONFIG", "SET", "appendonly", "yes")
+        fill(one.client(), seed=3)
+    for one in (server, second, alone):
+        client = one.client()
+        until(lambda: number(client, "persistence", "aof_rewrite_in_progress") == 0 and
+              number(client, "persistence", "aof_rewrite_scheduled") == 0, "the AOF")
+        before = digests(client)
+        one.options += ("--appendonly", "yes")
+        one.restart()
+        after = digests(one.client())
+        equal(len(after), len(before), "an AOF begun meanwhile")
+        for key, value in before.items():
+            equal(after[key], value, f"an AOF begun meanwhile: {key!r}")
+
+
+def test_restarted(t):
+    """A master whose RDB says where it was goes on from there with its replicas, without a copy."""
+    master = t.open("--save", "3600 1000000", "--appendonly", "no")
+    replica = t.open("--replicaof", f"127.0.0.1 {master.port}")
+    follows(master, replica, "a replica")
+    replica.client()("REPLICAOF", "127.0.0.1", 1)
+    until(lambda: number(master.client(), "replication", "connected_slaves") == 0, "it is gone")
+    master.client()("SAVE")
+    master.restart()
+    c = master.client()
+    fill(c, seed=9)
+    replica.client()("REPLICAOF", "127.0.0.1", master.port)
+    follows(master, replica, "the replica of a master that was restarted")
+    equal([number(c, "stats", name) for name in ("sync_partial_ok", "sync_full")], [1, 0])
+    # It was written to by itself, was a replica with another, and becomes its master.
+    heir = t.open()
+    h, r = heir.client(), replica.client()
+    fill(h)
+    h("REPLICAOF", "127.0.0.1", master.port)
+    until(lambda: is_linked(h) and offset(h) == offset(r), "two replicas")
+    h("REPLICAOF", "NO", "ONE")
+    fill(h, seed=10)
+    r("REPLICAOF", "127.0.0.1", heir.port)
+    follows(heir, replica, "a replica of the replica that became a master")
+    equal([number(h, "stats", name) for name in ("sync_partial_ok", "sync_full")], [1, 0])
 
 
 def offset(c):
