@@ -38,6 +38,7 @@ struct engines {
 static weir_log_level level_of(const char *event, const char *text)
 {
     bool bad = strcmp(event, "redis-down") == 0 || strcmp(event, "redis-refuses") == 0 ||
+               strcmp(event, "redis-alone") == 0 ||
                (strcmp(event, "redis-breaker") == 0 && strcmp(text, "open") == 0);
     return bad ? WEIR_LOG_WARNING : WEIR_LOG_INFO;
 }

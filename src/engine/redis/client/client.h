@@ -60,9 +60,10 @@ typedef struct weir_redis_counts {
 } weir_redis_counts;
 
 /* Told of transitions, not of requests: "redis-up" (by what it decides), "redis-down" (why),
- * "redis-slots" (a Cluster's map is another), "redis-master" (a Sentinel's), "redis-library" (it
- * was loaded), "redis-refuses" (a node that is up does not decide, and says why). `node` is
- * "host:port". Any thread; it is called by the client's. */
+ * "redis-slots" (a Cluster's map is another), "redis-alone" (there is no Cluster, and there are
+ * several URLs), "redis-master" (a Sentinel's), "redis-library" (it was loaded), "redis-refuses" (a
+ * node that is up does not decide, and says why). `node` is "host:port". Any thread; it is called
+ * by the client's. */
 typedef struct weir_redis_log {
     void (*say)(void *ctx, const char *event, const char *node, const char *text);
     void *ctx;

@@ -239,6 +239,8 @@ static void not_a_cluster(weir_redis_node *n, int64_t now_ns)
     }
     c->mode = WEIR_REDIS_SINGLE;
     c->master = 0;
+    if (c->seeds > 1)
+        weir_redis_say(c, "redis-alone", n, "it is not of a Cluster: the other URLs are not used");
     if (n->is_replica)
         weir_redis_node_fail(n, WEIR_REDIS_IS_REPLICA, now_ns);
     weir_redis_route_all(c, &c->unmapped, now_ns);

@@ -430,6 +430,7 @@ static void only_the_first_of_several_servers_is_one(void **state)
     pass(3000 * MS);
     assert_answered(&t);
     assert_int_equal(b->asks, 0);
+    assert_non_null(strstr(kit.log, "redis-alone a:7000: it is not of a Cluster: the other URLs"));
     pass(10000 * MS);
     assert_null(line_to(7001));
 }
