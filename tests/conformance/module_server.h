@@ -49,7 +49,8 @@ void module_server_set_time(int64_t now_ns);
 void module_server_expire(void);
 
 /* Runs a command in the first database, then what it tells replicas in the second, and compares
- * these, unless nobody follows; then nothing may be put into words. NULL if there is no such command, else its reply, which is good until the next one. */
+ * these, unless nobody follows; then nothing may be put into words. NULL if there is no such
+ * command, else its reply, which is good until the next one. */
 const module_reply *module_server_run(const module_bytes *args, size_t len);
 
 /* Loads a value as from an RDB, whose strings are these bytes, under the name "k" in the first
