@@ -152,6 +152,7 @@ typedef struct redis_command_info {
     F(void, Free, (void *))                                                                        \
     F(size_t, MallocSize, (void *))                                                                \
     F(void, SetModuleAttribs, (redis_ctx *, const char *, int, int))                               \
+    F(int, IsModuleNameBusy, (const char *))                                                       \
     F(void, SetModuleOptions, (redis_ctx *, int))                                                  \
     F(void, Log, (redis_ctx *, const char *, const char *, ...))                                   \
     F(void, LogIOError, (redis_io *, const char *, const char *, ...))                             \

@@ -453,6 +453,12 @@ static void fake_SetModuleAttribs(redis_ctx *ctx, const char *name, int version,
     CHECK(name && version > 0 && api == REDIS_API_VERSION);
 }
 
+static int fake_IsModuleNameBusy(const char *name)
+{
+    CHECK(strcmp(name, "weir") == 0);
+    return 0;
+}
+
 static void fake_SetModuleOptions(redis_ctx *ctx, int options)
 {
     (void)ctx;

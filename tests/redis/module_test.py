@@ -9,6 +9,7 @@ leave, and that it is the same in replicas, files, other nodes of a Cluster and 
 import os
 import random
 import re
+import shutil
 import struct
 import subprocess
 import sys
@@ -677,7 +678,12 @@ def test_far(t):
 
 def test_refuses(t):
     c = t.server.client()
+    c("WEIR.CHECK", "gcra 1/h burst 5", "k")
     good(isinstance(c("MODULE", "LOAD", t.server.module), Error), "a second time")
+    copy = shutil.copy(t.server.module, os.path.join(t.server.dir, "copy.so"))
+    good(isinstance(c("MODULE", "LOAD", copy), Error), "from another file")
+    c("BGSAVE")  # an event, of which neither may be told
+    equal(c("WEIR.CHECK", "gcra 1/h burst 5", "k")[:3], [1, 5, 3], "the first one goes on")
     good(isinstance(c("MODULE", "UNLOAD", "weir"), Error), "its type stays")
     with tempfile.TemporaryDirectory() as tmp:
         run = subprocess.run(["redis-server", "--port", str(free_port()), "--dir", tmp, "--save", "",
