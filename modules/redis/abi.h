@@ -40,8 +40,9 @@ enum {                                                 /* of GetContextFlags() *
 enum { REDIS_EVENT_GENERIC = 1 << 2, REDIS_EVENT_OF_MODULE = 1 << 13 };
 enum { REDIS_HANDLES_IO_ERRORS = 1, REDIS_SIGNALS_ITSELF = 2 }; /* of SetModuleOptions() */
 enum { REDIS_AUX_BEFORE = 1 };
-enum { /* of SubscribeToServerEvent(): a master or a replica; a child */
+enum { /* of SubscribeToServerEvent(): a master or a replica; a file is written; a child */
        REDIS_EVENT_ROLE = 0,
+       REDIS_EVENT_FILE = 1,
        REDIS_EVENT_FORK = 13,
        REDIS_EVENT_VERSION = 1
 };

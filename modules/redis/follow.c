@@ -5,7 +5,11 @@
  * has a replication backlog, or an AOF, before it forks for that. With the backlog that another
  * replica left, or that was loaded with the data set: it is there already. With that of a replica
  * which becomes a master: its role changes. In a Cluster slots may move by a stream that begins
- * with a child as well, and no backlog tells of it. */
+ * with a child as well, and no backlog tells of it.
+ *
+ * A server has a backlog some time before it forks for it: what is told in between is of nobody's
+ * copy. A file that the server itself saves then, without a child, is a copy as well, with which a
+ * replica may begin where the backlog was. */
 
 #include "follow.h"
 
@@ -25,7 +29,7 @@ static void on_event(redis_ctx *ctx, redis_event event, uint64_t what, void *dat
 
 void weir_follow_start(redis_ctx *ctx)
 {
-    static const uint64_t events[] = {REDIS_EVENT_ROLE, REDIS_EVENT_FORK};
+    static const uint64_t events[] = {REDIS_EVENT_ROLE, REDIS_EVENT_FORK, REDIS_EVENT_FILE};
     is_sure = is_silent = has_forked = false;
     for (size_t i = 0; i < sizeof events / sizeof events[0]; i++) {
         redis_event event = {events[i], REDIS_EVENT_VERSION};

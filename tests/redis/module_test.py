@@ -568,6 +568,26 @@ def test_restarted(t):
     equal([number(h, "stats", name) for name in ("sync_partial_ok", "sync_full")], [1, 0])
 
 
+def test_seeded(t):
+    """A replica that begins with a file of a master which had no other yet, but for one that waits;
+    so there is no child, yet what is told begins with that file."""
+    master = t.open("--repl-diskless-sync-delay", "600")
+    c = master.client()
+    fill(c)
+    t.open("--replicaof", f"127.0.0.1 {master.port}")
+    until(lambda: number(c, "replication", "connected_slaves") == 1, "one that waits")
+    fill(c, seed=2)
+    c("SAVE")
+    fill(c, seed=3)
+    seeded = t.open()
+    seeded.stop()
+    shutil.copy(os.path.join(master.dir, "dump.rdb"), seeded.dir)
+    seeded.options += ("--replicaof", f"127.0.0.1 {master.port}")
+    seeded.start()
+    follows(master, seeded, "a replica of a copied file")
+    equal(number(c, "stats", "sync_partial_ok"), 1, "it goes on from the file")
+
+
 def offset(c):
     return int(re.search(rb"master_repl_offset:(\d+)", c("INFO", "replication"))[1])
 
