@@ -19,6 +19,11 @@
 enum { GZIP_WINDOW = 15 + 16 };    /* zlib: the largest window; gzip's head and foot, no other */
 #define STEP_MAX ((size_t)1 << 30) /* zlib counts in an unsigned int */
 
+/* If it refuses a frame's head, libzstd looks whether the bytes that it was just given begin with
+ * the magic of a format before 1.0, and then goes on with that, wherever in the head they are. Too
+ * few for a magic at a time keep what comes out the same, however the input is cut. */
+enum { ZSTD_HEAD_MAX = 18, ZSTD_HEAD_STEP = 3 };
+
 struct weir_unpack {
     weir_packing inside; /* OPEN: between two members */
     bool padding;        /* between: zeros may follow */
@@ -29,6 +34,7 @@ struct weir_unpack {
     z_stream gzip;
     ZSTD_DStream *zstd;
     size_t zstd_wants; /* bytes of input for the next block, so that an error loses no other */
+    size_t zstd_head;  /* bytes until the head of the frame is over for certain */
 };
 
 weir_packing weir_packing_of(const uint8_t *bytes, size_t len)
@@ -126,11 +132,13 @@ static weir_status step_gzip(weir_unpack *u, flow *f, weir_unpack_error *error)
 
 static weir_status step_zstd(weir_unpack *u, flow *f, weir_unpack_error *error)
 {
-    ZSTD_inBuffer in = {f->in, f->len < u->zstd_wants ? f->len : u->zstd_wants, 0};
+    size_t most = u->zstd_head > 0 ? ZSTD_HEAD_STEP : u->zstd_wants;
+    ZSTD_inBuffer in = {f->in, f->len < most ? f->len : most, 0};
     ZSTD_outBuffer out = {f->out, f->room, 0};
     size_t r = ZSTD_decompressStream(u->zstd, &out, &in);
     f->used = in.pos;
     f->made = out.pos;
+    u->zstd_head -= in.pos < u->zstd_head ? in.pos : u->zstd_head;
     if (!ZSTD_isError(r)) {
         u->zstd_wants = r;
         if (r == 0)
@@ -162,6 +170,7 @@ static weir_status begin_member(weir_unpack *u, weir_packing packing, weir_unpac
         inflateReset(&u->gzip);
     else
         u->zstd_wants = ZSTD_initDStream(u->zstd);
+    u->zstd_head = ZSTD_HEAD_MAX;
     return WEIR_OK;
 }
 

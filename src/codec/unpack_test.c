@@ -216,6 +216,18 @@ static void other_bytes_behind_a_member(void **state)
 }
 
 /* A frame that asks for a window of 2 GiB. */
+/* The head of a frame is refused; within it lies the magic of a format before 1.0. */
+static void an_older_magic_in_a_head(void **state)
+{
+    (void)state;
+    static const uint8_t head[] = {0x28, 0xB5, 0x2F, 0xFD, 0xFF, 0x00, 0x28, 0x28, 0x48,
+                                   0x27, 0xB5, 0x2F, 0xFD, 0x00, 0x00, 0x00, 0x00, 0x00};
+    weir_unpack_error error;
+    add_bytes(head, sizeof head);
+    for (size_t step = 1; step <= sizeof head; step++)
+        assert_int_equal(unpack(step, PACKED_MAX, &error), WEIR_E_SYNTAX);
+}
+
 static void a_window_that_is_too_large(void **state)
 {
     (void)state;
@@ -235,6 +247,7 @@ int main(void)
         cmocka_unit_test_setup(cut_off_anywhere, begin),
         cmocka_unit_test_setup(damage_is_found, begin),
         cmocka_unit_test_setup(other_bytes_behind_a_member, begin),
+        cmocka_unit_test_setup(an_older_magic_in_a_head, begin),
         cmocka_unit_test_setup(a_window_that_is_too_large, begin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
