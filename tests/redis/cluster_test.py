@@ -80,8 +80,7 @@ def kill_master(box, **options):
     daemons = daemons_of(box, nodes.urls())
     master = nodes.master_of("weir:{hot}")
     replica = nodes.replica_of(master)
-    fail_over(daemons, master, lambda: until(
-        lambda: replica.info("replication")["role"] == "master", "the replica takes over"))
+    fail_over(daemons, master, lambda: until(replica.is_master, "the replica takes over"))
 
 
 def kill_master_module(box):
@@ -95,8 +94,8 @@ def kill_master_functions(box):
 def sentinel(box, **options):
     watched = Watched(box, **options)
     daemons = daemons_of(box, {**watched.urls(), "sentinel": "{name: mymaster}"})
-    fail_over(daemons, watched.master, lambda: until(
-        lambda: watched.replica.info("replication")["role"] == "master", "the replica takes over"))
+    fail_over(daemons, watched.master,
+              lambda: until(watched.replica.is_master, "the replica takes over"))
     expect(all("redis-master" in daemon.said() for daemon in daemons), "the log has the new master")
 
 
@@ -174,11 +173,9 @@ def rolling(box):
         for name, master in list(nodes.masters().items()):
             replica = nodes.replica_of(master)
             replica.call("CLUSTER", "FAILOVER")
-            until(lambda r=replica: r.info("replication")["role"] == "master",
-                  f"the replica of {name} takes over")
+            until(replica.is_master, f"the replica of {name} takes over")
             master.restart()
-            until(lambda m=master: m.info("replication").get("master_link_status") == "up",
-                  f"{master.name} follows")
+            until(master.is_linked, f"{master.name} follows")
         until(lambda: load.check() and load.account.denied["p", "hot"] > 500
               and load.account.passed > 0, "the key is exhausted")
         load.pause()

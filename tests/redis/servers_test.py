@@ -57,7 +57,7 @@ def cluster(box):
     master = nodes.master_of("key")
     replica = nodes.replica_of(master)
     master.kill()
-    until(lambda: replica.info("replication")["role"] == "master", "the replica takes over")
+    until(replica.is_master, "the replica takes over")
 
 
 def daemon(box):
