@@ -3,8 +3,8 @@
 /* The server is asked, and asked again after each event that may change what it said. Who begins to
  * follow does so in one of three ways:
  * - with a copy of the data set. A child writes it, or the server itself for a file with which a
- *   replica is then begun. There is a replication backlog, or an AOF, before the copy is begun; what
- *   is told between the two nobody reads;
+ *   replica is then begun. There is a replication backlog, or an AOF, before the copy is begun;
+ *   what is told between the two nobody reads;
  * - with the backlog that another replica left, or that was loaded with the data set: it is there;
  * - with that of a replica which becomes a master: its role changes.
  * Of a Cluster each node is taken to be followed: slots can move by streams of their own. */
