@@ -126,7 +126,8 @@ def reshard(box, **options):
     late = sum(daemon.metric("weir_redis_by_error_total") for daemon in daemons)
     say(f"{redirected:.0f} redirections, {late:.0f} answers without a server, "
         f"{asked} requests of two keys each")
-    expect(redirected > 0 and late == 0, "the daemons follow the slots")
+    expect(redirected > 0, "the daemons follow the slots")
+    expect(late == 0 or nodes.was_disputed, "who is sent from node to node finds one")
 
 
 class Together(threading.Thread):

@@ -292,7 +292,7 @@ class Cluster:
     """Masters with a replica each."""
 
     def __init__(self, box, masters=3, replicas=1, **options):
-        self.box = box
+        self.box, self.was_disputed = box, False
         self.nodes = [Redis(box, cluster=True, **options).start()
                       for _ in range(masters * (1 + replicas))]
         self.cli("--cluster", "create", *[f"{HOST}:{node.port}" for node in self.nodes],
@@ -363,6 +363,27 @@ class Cluster:
         up = next(node for node in self.nodes if node.is_running())
         self.cli("--cluster", "reshard", f"{HOST}:{up.port}", "--cluster-from", source,
                  "--cluster-to", target, "--cluster-slots", slots, "--cluster-yes")
+        self.settle(target)
+
+    def disputed(self):
+        """Slots of which not all nodes that are up name the same owner."""
+        owners = [{slot: name for name, (_, _, ranges) in self.told_by(node).items()
+                   for first, last in ranges for slot in range(first, last + 1)}
+                  for node in self.nodes if node.is_running()]
+        return {slot for one in owners[1:] for slot, _ in one.items() ^ owners[0].items()}
+
+    def settle(self, target):
+        """Very rarely, on a busy machine and after one reshard upon the other, two nodes take each
+        other for the owner of the last slot, and stay with it until somebody tells them."""
+        try:
+            until(lambda: not self.disputed(), "the nodes agree", patience_s=5)
+        except Failed:
+            self.was_disputed = True
+            for slot in self.disputed():
+                say(f"the nodes are told who has slot {slot}")
+                for node in sorted(self.nodes, key=lambda one: one is not self.masters()[target]):
+                    node.call("CLUSTER", "SETSLOT", slot, "NODE", target)
+            until(lambda: not self.disputed(), "the nodes agree")
 
     def urls(self):
         """For a daemon: some of them, which is enough."""
