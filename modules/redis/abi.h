@@ -32,14 +32,14 @@ enum { REDIS_OK = 0, REDIS_ERR = 1 };
 enum { REDIS_API_VERSION = 1 };
 enum { REDIS_READ = 1, REDIS_WRITE = 2 };              /* of OpenKey() */
 enum { REDIS_KEY_EMPTY = 0, REDIS_KEY_OF_MODULE = 6 }; /* of KeyType() */
-enum {                                                 /* of GetContextFlags() */
+enum { REDIS_EVENT_GENERIC = 1 << 2, REDIS_EVENT_OF_MODULE = 1 << 13 };
+enum { REDIS_HANDLES_IO_ERRORS = 1, REDIS_SIGNALS_ITSELF = 2 }; /* of SetModuleOptions() */
+enum { REDIS_AUX_BEFORE = 1 };
+enum { /* of GetContextFlags() */
        REDIS_CONTEXT_CLUSTER = 1 << 5,
        REDIS_CONTEXT_AOF = 1 << 6,
        REDIS_CONTEXT_RESP3 = 1 << 22
 };
-enum { REDIS_EVENT_GENERIC = 1 << 2, REDIS_EVENT_OF_MODULE = 1 << 13 };
-enum { REDIS_HANDLES_IO_ERRORS = 1, REDIS_SIGNALS_ITSELF = 2 }; /* of SetModuleOptions() */
-enum { REDIS_AUX_BEFORE = 1 };
 enum { /* of SubscribeToServerEvent(): a master or a replica; a file is written; a child */
        REDIS_EVENT_ROLE = 0,
        REDIS_EVENT_FILE = 1,

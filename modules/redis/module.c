@@ -33,7 +33,7 @@ int RedisModule_OnLoad(redis_ctx *ctx, redis_string **argv, int argc)
                       missing);
         return REDIS_ERR;
     }
-    if (redis.IsModuleNameBusy("weir")) /* of the same file all that follows is that module's */
+    if (redis.IsModuleNameBusy("weir")) /* the same file again has the same variables, in use */
         return refuse(ctx, "it is there already");
     if (argc > 0)
         return refuse(ctx, "it takes no arguments");

@@ -257,15 +257,16 @@ static bool is_of(const known *k, const char *at, size_t len)
     return k->len == len && k->at && memcmp(k->at, at, len) == 0;
 }
 
-static known *set_of(uint64_t hash)
+/* The one used last costs no hash: most clients ask by the same policy again. ret_hash is written
+ * if NULL is returned. */
+static weir_scope *recall(const char *at, size_t len, uint64_t *ret_hash)
 {
-    return all.recent = all.cache[hash % SETS];
-}
-
-static weir_scope *recall(known *set, uint64_t hash, const char *at, size_t len)
-{
+    if (is_of(all.recent, at, len))
+        return all.recent->scope;
+    *ret_hash = weir_siphash(all.secret, at, len);
+    known *set = all.recent = all.cache[*ret_hash % SETS];
     for (size_t way = 0; way < WAYS; way++) {
-        if (set[way].hash != hash || !is_of(&set[way], at, len))
+        if (set[way].hash != *ret_hash || !is_of(&set[way], at, len))
             continue;
         if (way > 0)
             put_first(set, way);
@@ -274,8 +275,9 @@ static weir_scope *recall(known *set, uint64_t hash, const char *at, size_t len)
     return NULL;
 }
 
-static void remember(known *set, uint64_t hash, const char *at, size_t len, weir_scope *s)
+static void remember(uint64_t hash, const char *at, size_t len, weir_scope *s)
 {
+    known *set = all.cache[hash % SETS];
     forget(&set[WAYS - 1]);
     set[WAYS - 1] = (known){redis.Alloc(len > 0 ? len : 1), len, hash, s};
     memcpy(set[WAYS - 1].at, at, len);
@@ -287,19 +289,14 @@ static void remember(known *set, uint64_t hash, const char *at, size_t len, weir
 weir_status weir_scope_of_text(const char *text, size_t len, weir_scope **ret,
                                weir_policy_error *ret_error)
 {
-    if (is_of(all.recent, text, len) && all.recent->scope->name_len == 0) {
-        *ret = all.recent->scope;
-        return WEIR_OK;
-    }
-    uint64_t hash = weir_siphash(all.secret, text, len);
-    known *set = set_of(hash);
-    weir_scope *s = recall(set, hash, text, len);
+    uint64_t hash = 0;
+    weir_scope *s = recall(text, len, &hash);
     if (!s || s->name_len > 0) {
         weir_status st = parse("", 0, text, len, &s, ret_error);
         if (st != WEIR_OK)
             return st;
         if (memchr(text, ' ', len))
-            remember(set, hash, text, len, s);
+            remember(hash, text, len, s);
     }
     *ret = s;
     return WEIR_OK;
@@ -307,19 +304,14 @@ weir_status weir_scope_of_text(const char *text, size_t len, weir_scope **ret,
 
 weir_status weir_scope_of_name(const char *name, size_t len, weir_scope **ret)
 {
-    if (is_of(all.recent, name, len)) {
-        *ret = all.recent->scope;
-        return WEIR_OK;
-    }
-    uint64_t hash = weir_siphash(all.secret, name, len);
-    known *set = set_of(hash);
-    weir_scope *s = recall(set, hash, name, len);
+    uint64_t hash = 0;
+    weir_scope *s = recall(name, len, &hash);
     if (!s) {
         const weir_named *n = weir_named_find(name, len);
         if (!n)
             return WEIR_E_ABSENT;
         s = n->scope;
-        remember(set, hash, name, len, s);
+        remember(hash, name, len, s);
     }
     *ret = s;
     return WEIR_OK;

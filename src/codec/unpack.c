@@ -166,11 +166,12 @@ static weir_status begin_member(weir_unpack *u, weir_packing packing, weir_unpac
                     "expected the end, or more gzip or zstd data, found something else");
     u->inside = packing;
     u->magic_used = 0;
-    if (packing == WEIR_PACKING_GZIP)
+    if (packing == WEIR_PACKING_GZIP) {
         inflateReset(&u->gzip);
-    else
+    } else {
         u->zstd_wants = ZSTD_initDStream(u->zstd);
-    u->zstd_head = ZSTD_HEAD_MAX;
+        u->zstd_head = ZSTD_HEAD_MAX;
+    }
     return WEIR_OK;
 }
 

@@ -68,11 +68,35 @@ def digests(c):
 
 
 def same(a, b, what):
-    x, y = digests(a), digests(b)
+    alike(digests(a), digests(b), what)
+
+
+def alike(x, y, what):
     equal(len(x), len(y), what)
     good(x, what)
     for key, value in x.items():
         equal(y.get(key), value, f"{what}: {key!r}")
+
+
+def number(c, section, name):
+    return int(re.search(rb"\b%s:(\d+)" % name.encode(), c("INFO", section))[1])
+
+
+def is_linked(c):
+    return b"master_link_status:up" in c("INFO", "replication")
+
+
+def offset(c):
+    return number(c, "replication", "master_repl_offset")
+
+
+def in_step(master, replica):
+    until(lambda: offset(master) == offset(replica), "the replica to be in step")
+
+
+def wait_for_rewrite(c):
+    until(lambda: number(c, "persistence", "aof_rewrite_in_progress") == 0 and
+          number(c, "persistence", "aof_rewrite_scheduled") == 0, "the rewrite of the AOF")
 
 
 # ---- answers -------------------------------------------------------------------------------------
@@ -385,7 +409,7 @@ def test_crowded(t):
     in nobody's way."""
     replica, c = t.open("--replicaof", f"127.0.0.1 {t.server.port}"), t.server.client()
     r = replica.client()
-    until(lambda: b"master_link_status:up" in r("INFO", "replication"), "the replica")
+    until(lambda: is_linked(r), "the replica")
     logs = [f"sliding-log {3000000 + i}/d" for i in range(4)]
     for command in ("WEIR.ASKALL", "WEIR.TAKEALL"):
         reply = c(command, 4, *[word for log in logs for word in (log, "logs", 1)])
@@ -429,7 +453,7 @@ def test_replica(t):
     fill(master, seed=2)
     replica_server = t.open("--replicaof", "127.0.0.1", str(t.server.port))
     replica = replica_server.client()
-    until(lambda: b"master_link_status:up" in replica("INFO", "replication"), "the replica")
+    until(lambda: is_linked(replica), "the replica")
     master("WEIR.POLICY", "SET", "api", "gcra 1/h burst 5")
     fill(master, seed=3)
     c = [("WEIR.ASK", "TAKE", "sliding-log 2000/d", "long", 1)] * 300
@@ -477,14 +501,6 @@ class Writing:
         self.client.close()
 
 
-def number(c, section, name):
-    return int(re.search(rb"\b%s:(\d+)" % name.encode(), c("INFO", section))[1])
-
-
-def is_linked(c):
-    return b"master_link_status:up" in c("INFO", "replication")
-
-
 def follows(master_server, replica_server, what):
     """In step while it is written to, and when it no longer is."""
     m, r = master_server.client(), replica_server.client()
@@ -517,7 +533,6 @@ def test_followers(t):
     follows(server, second, "a replica, by a file")
     # With what was told meanwhile.
     second.client()("REPLICAOF", "NO", "ONE")
-    first.client()("DEBUG", "SLEEP", "0")
     first.client()("CLIENT", "KILL", "TYPE", "master")
     follows(server, first, "a replica whose connection was closed")
     good(number(c, "stats", "sync_partial_ok") >= 1, "what it missed was enough")
@@ -530,15 +545,11 @@ def test_followers(t):
         fill(one.client(), seed=3)
     for one in (server, second, alone):
         client = one.client()
-        until(lambda: number(client, "persistence", "aof_rewrite_in_progress") == 0 and
-              number(client, "persistence", "aof_rewrite_scheduled") == 0, "the AOF")
+        wait_for_rewrite(client)
         before = digests(client)
         one.options += ("--appendonly", "yes")
         one.restart()
-        after = digests(one.client())
-        equal(len(after), len(before), "an AOF begun meanwhile")
-        for key, value in before.items():
-            equal(after[key], value, f"an AOF begun meanwhile: {key!r}")
+        alike(before, digests(one.client()), "an AOF begun meanwhile")
 
 
 def test_restarted(t):
@@ -588,14 +599,6 @@ def test_seeded(t):
     equal(number(c, "stats", "sync_partial_ok"), 1, "it goes on from the file")
 
 
-def offset(c):
-    return int(re.search(rb"master_repl_offset:(\d+)", c("INFO", "replication"))[1])
-
-
-def in_step(master, replica):
-    until(lambda: offset(master) == offset(replica), "the replica to be in step")
-
-
 def test_files(t):
     """An AOF of commands, a rewritten one in both forms, and an RDB."""
     for options, finish in (
@@ -610,20 +613,16 @@ def test_files(t):
         fill(c, seed=4)
         c.many([("WEIR.ASK", "TAKE", "sliding-log 2000/d", "long", 1)] * 200)
         if finish == "BGREWRITEAOF":
-            until(lambda: b"aof_rewrite_in_progress:0" in c("INFO", "persistence"), "no rewrite")
+            wait_for_rewrite(c)
             c(finish)
-            until(lambda: b"aof_rewrite_in_progress:0" in c("INFO", "persistence") and
-                  b"aof_rewrite_scheduled:0" in c("INFO", "persistence"), "the rewrite")
+            wait_for_rewrite(c)
         elif finish:
             c(finish)
         before = digests(c)
         c.close()
         server.restart()
         c = server.client()
-        after = digests(c)
-        equal(len(after), len(before), f"{options}")
-        for key, value in before.items():
-            equal(after[key], value, f"{options} {key!r}")
+        alike(before, digests(c), f"{options}")
         equal(c("WEIR.TAKE" if "no" not in options else "WEIR.CHECK",
                 "api" if "no" not in options else "gcra 1/h burst 5", "named")[0], 1)
         server.close()

@@ -132,9 +132,10 @@ class Client:
 
 
 def is_up(client, process):
-    """True once that very process answers, and has loaded what it saved. INFO is answered before."""
+    """True once that very process answers, and has loaded what it saved: INFO is answered before. A
+    Sentinel loads nothing."""
     lines = client.call("INFO").splitlines()
-    return f"process_id:{process.pid}".encode() in lines and b"loading:0" in lines
+    return f"process_id:{process.pid}".encode() in lines and b"loading:1" not in lines
 
 
 def is_port_taken(said):

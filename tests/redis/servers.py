@@ -255,7 +255,8 @@ class Sentinel(Process):
 
     def answers(self):
         with contextlib.suppress(OSError, Refused):
-            return f"process_id:{self.process.pid}".encode() in self.call("INFO", "server").splitlines()
+            with contextlib.closing(Client(self.port)) as client:
+                return resp.is_up(client, self.process)
         return False
 
     def call(self, *words):
