@@ -2,6 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 /* The grammar of docs/policy.md: text to policy, in one pass, a function for each algorithm. */
 
+#include "policy/hint.h"
 #include "policy/scan.h"
 #include "policy/text.h"
 #include "policy/units.h"
@@ -44,11 +45,21 @@ static weir_status keyword_number(parser *p, const char *keyword, const char *ex
     return st == WEIR_OK ? number(p, what, low, high, ret) : st;
 }
 
+/* The whole number of a rate; a fraction is refused with the rate to write instead. */
+static weir_status rate_number(parser *p, const char *what, int64_t high, int64_t *ret)
+{
+    char expected[80];
+    weir_text t = weir_text_init(expected, sizeof expected);
+    if (weir_hint_fraction(&p->scan, &t))
+        return weir_scan_unexpected(&p->scan, p->scan.at, expected);
+    return weir_scan_number(&p->scan, what, 1, high, ret);
+}
+
 /* "100/s". */
 static weir_status rate(parser *p, const char *what, int64_t high, weir_layer *l,
                         weir_calendar *ret_calendar)
 {
-    weir_status st = weir_scan_number(&p->scan, what, 1, high, &l->rate);
+    weir_status st = rate_number(p, what, high, &l->rate);
     if (st != WEIR_OK)
         return st;
     if (!weir_scan_char(&p->scan, '/'))
@@ -82,10 +93,25 @@ static weir_status parse_gcra(parser *p, weir_layer *l)
     return st == WEIR_OK ? number(p, "a burst", 1, WEIR_LIMIT_MAX, &l->limit) : st;
 }
 
+/* token-bucket 10/s: a rate where the capacity should be. */
+static weir_status refuse_token_rate(parser *p)
+{
+    char expected[120];
+    weir_text t = weir_text_init(expected, sizeof expected);
+    weir_hint_token_bucket(&p->scan, p->limit_at, &t);
+    return weir_scan_unexpected(&p->scan, p->scan.at - 1, expected);
+}
+
 static weir_status parse_token_bucket(parser *p, weir_layer *l)
 {
     p->limit_at = p->scan.at;
-    weir_status st = number(p, "a capacity in tokens", 1, WEIR_LIMIT_MAX, &l->limit);
+    weir_status st =
+        weir_scan_number(&p->scan, "a capacity in tokens", 1, WEIR_LIMIT_MAX, &l->limit);
+    if (st != WEIR_OK)
+        return st;
+    if (weir_scan_char(&p->scan, '/'))
+        return refuse_token_rate(p);
+    st = boundary(p);
     if (st != WEIR_OK)
         return st;
     if (!weir_scan_keyword(&p->scan, "refill"))
@@ -94,8 +120,7 @@ static weir_status parse_token_bucket(parser *p, weir_layer *l)
     st = boundary(p);
     if (st != WEIR_OK)
         return st;
-    st = weir_scan_number(&p->scan, "a refill such as 100/s or 5 every 1s", 1, WEIR_RATE_MAX,
-                          &l->rate);
+    st = rate_number(p, "a refill such as 100/s or 5 every 1s", WEIR_RATE_MAX, &l->rate);
     if (st != WEIR_OK)
         return st;
     if (weir_scan_char(&p->scan, '/')) {
@@ -257,6 +282,9 @@ static weir_status parse_algorithm(parser *p, weir_algorithm *ret)
     }
     char expected[160];
     weir_text t = weir_text_init(expected, sizeof expected);
+    size_t end = weir_hint_algorithm(s, &t);
+    if (end > from)
+        return weir_scan_unexpected_to(s, from, end, expected);
     weir_text_str(&t, "one of");
     for (unsigned i = 0; i < WEIR_ALGORITHMS; i++) {
         weir_text_char(&t, ' ');

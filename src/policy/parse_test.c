@@ -105,7 +105,8 @@ static const struct {
     {"", WEIR_E_SYNTAX, 1, "found the end, expected " ALGORITHMS},
     {"   ", WEIR_E_SYNTAX, 4, "found the end, expected " ALGORITHMS},
     {"gcrx 1/s", WEIR_E_SYNTAX, 1, "found 'gcrx', expected " ALGORITHMS},
-    {"GCRA 1/s", WEIR_E_SYNTAX, 1, "found 'GCRA', expected " ALGORITHMS},
+    {"gcra-x 1/s", WEIR_E_SYNTAX, 1, "found 'gcra-x', expected " ALGORITHMS},
+    {"5", WEIR_E_SYNTAX, 1, "found '5', expected " ALGORITHMS},
     {"gcra", WEIR_E_SYNTAX, 5, "found the end, expected a rate such as 100/s, 1 to 1099511627776"},
     {"gcra 0/s", WEIR_E_RANGE, 6, "found '0/s', expected a rate such as 100/s, 1 to 1099511627776"},
     {"gcra -1/s", WEIR_E_SYNTAX, 6,
@@ -179,6 +180,64 @@ static const struct {
     {"gcra 1/s&gcra 1/s&gcra 1/s&gcra 1/s&gcra 1/s&gcra 1/s&gcra 1/s&gcra 1/s&gcra 1/s",
      WEIR_E_SYNTAX, 72, "found '&gcra', expected at most 8 layers"},
 };
+
+/* Spellings of other tools and of habit: the error says what to write instead. */
+static const struct {
+    const char *text;
+    unsigned column;
+    const char *says;
+} habits[] = {
+    {"gcra 0.5/s", 6, "found '0.5/s', expected a whole number: write 1/2s"},
+    {"gcra 2.5/sec", 6, "found '2.5/sec', expected a whole number: write 5/2s"},
+    {"gcra 0.5/10s burst 3", 6, "found '0.5/10s', expected a whole number: write 1/20s"},
+    {"gcra 3.0/m", 6, "found '3.0/m', expected a whole number: write 3/m"},
+    {"gcra 0.000001/s", 6, "found '0.000001/s', expected a whole number: write 1/1000000s"},
+    {"gcra 0.0000001/s", 6, "found '0.0000001/s', expected a whole number"},
+    {"gcra 1000000000.5/999999999s", 6,
+     "found '1000000000.5/999999999s', expected a whole number: write 666666667/666666666s"},
+    {"gcra 1000000001.5/s", 6, "found '1000000001.5/s', expected a whole number"},
+    {"gcra 99999999999999999999.5/s", 6,
+     "found '99999999999999999999.5/s', expected a whole number"},
+    {"gcra 0.5/99999999999999999999s", 6,
+     "found '0.5/99999999999999999999s', expected a whole number"},
+    {"gcra 0.0/s", 6, "found '0.0/s', expected a whole number"},
+    {"gcra 1.5", 6, "found '1.5', expected a whole number"},
+    {"fixed-window 0.5/day", 14, "found '0.5/day', expected a whole number: write 1/2d"},
+    {"token-bucket 5 refill 0.1/s", 23, "found '0.1/s', expected a whole number: write 1/10s"},
+    {"gcra 5/sec", 8, "unknown unit 'sec', expected s"},
+    {"gcra 5/10seconds", 10, "unknown unit 'seconds', expected s"},
+    {"gcra 5/hour", 8, "unknown unit 'hour', expected h"},
+    {"sliding-log 5/minutes", 15, "unknown unit 'minutes', expected m"},
+    {"gcra 5/days", 8, "unknown unit 'days', expected d"},
+    {"GCRA 1/s", 1, "found 'GCRA', expected gcra"},
+    {"Token_Bucket 5 refill 1/s", 1, "found 'Token_Bucket', expected token-bucket"},
+    {"tokenbucket 5 refill 1/s", 1, "found 'tokenbucket', expected token-bucket"},
+    {"fixed window 5/m", 1, "found 'fixed window', expected fixed-window"},
+    {"gcra 1/s & sliding window log 5/m", 12, "found 'sliding window log', expected sliding-log"},
+    {"sliding-window 5/m", 1,
+     "found 'sliding-window', expected sliding-log (exact), sliding-counter (16 bytes a key) or "
+     "sliding-slices (a count for each part of the window)"},
+    {"leaky 5/m", 1,
+     "found 'leaky', expected leaky-bucket (denies) or leaky-queue (requests wait)"},
+    {"5/s", 1, "found '5/s', expected an algorithm before the rate, as in gcra 5/s"},
+    {"token-bucket 10/s burst 5", 16,
+     "found '/s', expected a capacity and a refill: write token-bucket 5 refill 10/s"},
+    {"token-bucket 10/s", 16,
+     "found '/s', expected a capacity and a refill: write token-bucket 10 refill 10/s"},
+};
+
+static void check_habits(void **unused)
+{
+    (void)unused;
+    for (size_t i = 0; i < sizeof habits / sizeof habits[0]; i++) {
+        weir_policy p;
+        weir_policy_error e = {0};
+        weir_status st = parse(&p, habits[i].text, &e);
+        if (st != WEIR_E_SYNTAX || e.column != habits[i].column ||
+            strcmp(e.text, habits[i].says) != 0)
+            fail_msg("'%s': status %d, column %u: %s", habits[i].text, st, e.column, e.text);
+    }
+}
 
 static void check_bad(void **unused)
 {
@@ -261,9 +320,9 @@ static void check_report(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_good),    cmocka_unit_test(check_bad),
-        cmocka_unit_test(check_lengths), cmocka_unit_test(check_print_room),
-        cmocka_unit_test(check_report),
+        cmocka_unit_test(check_good),       cmocka_unit_test(check_bad),
+        cmocka_unit_test(check_habits),     cmocka_unit_test(check_lengths),
+        cmocka_unit_test(check_print_room), cmocka_unit_test(check_report),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 
 #include "policy/scan.h"
 
+#include "policy/hint.h"
 #include "policy/text.h"
 #include "policy/units.h"
 
@@ -45,20 +46,17 @@ weir_status weir_scan_refuse(weir_scan *s, size_t column, weir_status st, const 
     return st;
 }
 
-/* 'WORD', with what cannot be printed as '?', from `from` up to a space or '&'. */
-static void quote(const weir_scan *s, size_t from, weir_text *t)
+/* Appends the text from `from` to `end` in quotes, with '?' for each byte that cannot be printed. */
+static void quote(const weir_scan *s, size_t from, size_t end, weir_text *t)
 {
     weir_text_char(t, '\'');
     size_t i = from;
-    for (; i < s->len && i - from < FOUND_MAX && !is_space(s->text[i]); i++) {
-        if (i > from && s->text[i] == '&')
-            break;
+    for (; i < end && i - from < FOUND_MAX; i++)
         weir_text_char(t, s->text[i] >= ' ' && s->text[i] <= '~' ? s->text[i] : '?');
-    }
     weir_text_str(t, i - from == FOUND_MAX ? "...'" : "'");
 }
 
-weir_status weir_scan_unexpected(weir_scan *s, size_t from, const char *expected)
+weir_status weir_scan_unexpected_to(weir_scan *s, size_t from, size_t end, const char *expected)
 {
     char found[FOUND_MAX + 16];
     weir_text t = weir_text_init(found, sizeof found);
@@ -68,8 +66,16 @@ weir_status weir_scan_unexpected(weir_scan *s, size_t from, const char *expected
     else if (is_space(s->text[from]))
         weir_text_str(&t, "a space");
     else
-        quote(s, from, &t);
+        quote(s, from, end, &t);
     return weir_scan_refuse(s, from, WEIR_E_SYNTAX, found, expected);
+}
+
+weir_status weir_scan_unexpected(weir_scan *s, size_t from, const char *expected)
+{
+    size_t end = from + (from < s->len);
+    while (end < s->len && !is_space(s->text[end]) && s->text[end] != '&')
+        end++;
+    return weir_scan_unexpected_to(s, from, end, expected);
 }
 
 void weir_scan_space(weir_scan *s)
@@ -151,6 +157,9 @@ static weir_status refuse_unit(weir_scan *s, size_t from, size_t len, bool calen
     weir_text_str(&f, "unknown unit '");
     weir_text_bytes(&f, s->text + from, len < FOUND_MAX ? len : FOUND_MAX);
     weir_text_str(&f, "'");
+    const char *unit = weir_hint_unit(s->text + from, len);
+    if (unit)
+        return weir_scan_refuse(s, from, WEIR_E_SYNTAX, found, unit);
     weir_text_str(&e, "one of");
     for (size_t i = 0; i < WEIR_UNITS; i++) {
         weir_text_char(&e, ' ');

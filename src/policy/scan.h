@@ -21,6 +21,9 @@ weir_status weir_scan_refuse(weir_scan *s, size_t column, weir_status st, const 
 /* "found WORD": the text from `from` to the end of that word, or the end of the text. */
 weir_status weir_scan_unexpected(weir_scan *s, size_t from, const char *expected);
 
+/* The same for the text from `from` to `end`. */
+weir_status weir_scan_unexpected_to(weir_scan *s, size_t from, size_t end, const char *expected);
+
 void weir_scan_space(weir_scan *s);
 bool weir_scan_end(const weir_scan *s);
 

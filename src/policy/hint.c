@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* What to write instead of the spellings of other tools and of habit. */
+
+#include "policy/hint.h"
+
+#include "policy/units.h"
+
+enum {
+    FRACTION_DIGITS_MAX = 6, /* after the point; with NUMBER_MAX no product below overflows */
+    NUMBER_MAX = 1000000000,
+};
+
+typedef struct spelling {
+    const char *from; /* in lower case; a '-' stands for '-', '_', spaces or nothing */
+    const char *to;
+} spelling;
+
+/* A longer spelling comes before its own beginning. */
+static const spelling algorithms[] = {
+    {"gcra", "gcra"},
+    {"token-bucket", "token-bucket"},
+    {"leaky-bucket", "leaky-bucket"},
+    {"leaky-queue", "leaky-queue"},
+    {"fixed-window", "fixed-window"},
+    {"sliding-window-log", "sliding-log"},
+    {"sliding-window-counter", "sliding-counter"},
+    {"sliding-log", "sliding-log"},
+    {"sliding-counter", "sliding-counter"},
+    {"sliding-slices", "sliding-slices"},
+    {"sliding-window", "sliding-log (exact), sliding-counter (16 bytes a key) or sliding-slices (a "
+                       "count for each part of the window)"},
+    {"sliding", "sliding-log, sliding-counter or sliding-slices"},
+    {"token", "token-bucket"},
+    {"leaky", "leaky-bucket (denies) or leaky-queue (requests wait)"},
+    {"fixed", "fixed-window"},
+};
+
+/* Their plural is understood, too. */
+static const spelling units[] = {
+    {"nsec", "ns"}, {"nanosecond", "ns"},  {"usec", "us"}, {"microsecond", "us"},
+    {"msec", "ms"}, {"millisecond", "ms"}, {"sec", "s"},   {"second", "s"},
+    {"min", "m"},   {"minute", "m"},       {"hr", "h"},    {"hour", "h"},
+    {"day", "d"},   {"week", "w"},
+};
+
+static char lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+static bool is_letter(char c)
+{
+    return lower(c) >= 'a' && lower(c) <= 'z';
+}
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool is_gap(char c)
+{
+    return c == '-' || c == '_' || c == ' ';
+}
+
+static char byte(const weir_scan *s, size_t at)
+{
+    return at < s->len ? s->text[at] : '\0';
+}
+
+static size_t past_spaces(const weir_scan *s, size_t at)
+{
+    while (byte(s, at) == ' ')
+        at++;
+    return at;
+}
+
+const char *weir_hint_unit(const char *word, size_t len)
+{
+    weir_scan s = {word, len, 0, NULL};
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+        size_t n = 0;
+        while (units[i].from[n] != '\0' && byte(&s, n) == units[i].from[n])
+            n++;
+        if (units[i].from[n] == '\0' && (n == len || (n + 1 == len && word[n] == 's')))
+            return units[i].to;
+    }
+    return NULL;
+}
+
+/* The end of the words at s->at that spell `from`; s->at if they do not. */
+static size_t spelt(const weir_scan *s, const char *from)
+{
+    size_t at = s->at;
+    for (; *from != '\0'; from++) {
+        if (*from == '-') {
+            while (is_gap(byte(s, at)))
+                at++;
+        } else if (lower(byte(s, at++)) != *from) {
+            return s->at;
+        }
+    }
+    char next = byte(s, at);
+    return is_letter(next) || next == '-' || next == '_' ? s->at : at;
+}
+
+size_t weir_hint_algorithm(const weir_scan *s, weir_text *expected)
+{
+    for (size_t i = 0; i < sizeof algorithms / sizeof algorithms[0]; i++) {
+        size_t end = spelt(s, algorithms[i].from);
+        if (end > s->at) {
+            weir_text_str(expected, algorithms[i].to);
+            return end;
+        }
+    }
+    size_t end = s->at;
+    while (is_digit(byte(s, end)))
+        end++;
+    if (end == s->at || byte(s, end) != '/')
+        return s->at;
+    while (end < s->len && byte(s, end) != ' ' && byte(s, end) != '&')
+        end++;
+    weir_text_str(expected, "an algorithm before the rate, as in gcra ");
+    weir_text_bytes(expected, s->text + s->at, end - s->at < 20 ? end - s->at : 20);
+    return end;
+}
+
+/* Takes all digits at *at. A number above NUMBER_MAX becomes one that is above it, too. */
+static uint64_t take_number(const weir_scan *s, size_t *at)
+{
+    uint64_t n = 0;
+    for (; is_digit(byte(s, *at)); (*at)++)
+        n = n > NUMBER_MAX ? n : n * 10 + (uint64_t)(byte(s, *at) - '0');
+    return n;
+}
+
+static uint64_t common_divisor(uint64_t a, uint64_t b)
+{
+    while (b > 0) {
+        uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* "write N/Pu" for N units in P / den periods of the unit at `at`; nothing if there is no unit. */
+static void whole_rate(const weir_scan *s, size_t at, uint64_t num, uint64_t den, weir_text *t)
+{
+    weir_scan rest = *s;
+    const char *word;
+    uint64_t periods = 1;
+    rest.at = at;
+    if (is_digit(byte(s, rest.at)))
+        periods = take_number(s, &rest.at);
+    size_t len = weir_scan_word(&rest, &word);
+    const char *unit = weir_hint_unit(word, len);
+    if (num == 0 || periods == 0 || periods > NUMBER_MAX || len == 0)
+        return;
+    den *= periods;
+    uint64_t divisor = common_divisor(num, den);
+    weir_text_str(t, ": write ");
+    weir_text_u64(t, num / divisor);
+    weir_text_char(t, '/');
+    if (den / divisor > 1)
+        weir_text_u64(t, den / divisor);
+    weir_text_bytes(t, unit ? unit : word, unit ? 1 + (unit[1] != '\0') : len);
+}
+
+bool weir_hint_fraction(const weir_scan *s, weir_text *expected)
+{
+    size_t at = s->at, digits = 0;
+    uint64_t whole = take_number(s, &at), num = whole, den = 1;
+    if (at == s->at || byte(s, at) != '.' || !is_digit(byte(s, at + 1)))
+        return false;
+    for (at++; is_digit(byte(s, at)); at++) {
+        if (++digits > FRACTION_DIGITS_MAX)
+            continue;
+        num = num * 10 + (uint64_t)(byte(s, at) - '0');
+        den *= 10;
+    }
+    weir_text_str(expected, "a whole number");
+    if (whole <= NUMBER_MAX && digits <= FRACTION_DIGITS_MAX && byte(s, at) == '/')
+        whole_rate(s, at + 1, num, den, expected);
+    return true;
+}
+
+/* The end of the word of digits, letters and '/' at `at`. */
+static size_t word_end(const weir_scan *s, size_t at)
+{
+    while (is_digit(byte(s, at)) || is_letter(byte(s, at)) || byte(s, at) == '/')
+        at++;
+    return at;
+}
+
+void weir_hint_token_bucket(const weir_scan *s, size_t from, weir_text *expected)
+{
+    size_t rate_end = word_end(s, from), at = past_spaces(s, rate_end), capacity = from;
+    while (is_letter(byte(s, at)))
+        at++;
+    at = past_spaces(s, at);
+    if (is_digit(byte(s, at)))
+        capacity = at;
+    weir_text_str(expected, "a capacity and a refill: write token-bucket ");
+    for (; is_digit(byte(s, capacity)); capacity++)
+        weir_text_char(expected, byte(s, capacity));
+    weir_text_str(expected, " refill ");
+    weir_text_bytes(expected, s->text + from, rate_end - from < 24 ? rate_end - from : 24);
+}
