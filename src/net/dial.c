@@ -7,10 +7,10 @@
 
 #include "net/dial.h"
 
+#include "net/lookup.h"
 #include "port/port.h"
 
 #include <errno.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -43,6 +43,7 @@ typedef enum stage {
 struct net_dialer {
     port_dialer port; /* first: it is what users have */
     net_dialer_options options;
+    net_resolver *resolver;
     uv_prepare_t before; /* what timers added is sent before the loop waits ... */
     uv_check_t after;    /* ... and what the sockets' events added, after them */
     int handles;         /* of these two, those that are not closed */
@@ -60,11 +61,11 @@ struct port_line {
     stage stage;
     port_line_events events;
     void *ctx;
-    uv_timer_t timer;            /* begins; gives up an attempt; gives up. Its end is the line's */
-    uint64_t give_up_ms;         /* by uv_now() */
-    uv_getaddrinfo_t *resolving; /* a thread works on it; told that nobody waits by data = NULL */
-    struct addrinfo *found;      /* to be given back */
-    struct addrinfo single;      /* instead of that, for what needs no looking up */
+    uv_timer_t timer;       /* begins; gives up an attempt; gives up. Its end is the line's */
+    uint64_t give_up_ms;    /* by uv_now() */
+    net_lookup *lookup;     /* of its host name, in flight; else NULL */
+    struct addrinfo *found; /* to be freed */
+    struct addrinfo single; /* instead of that, for what needs no looking up */
     struct sockaddr_storage address;
     const struct addrinfo *at; /* being tried, or connected to */
     int tried;                 /* addresses */
@@ -146,11 +147,10 @@ static void hang_up(port_line *l)
     l->stage = STAGE_GONE;
     undirty(l);
     drop_socket(l);
-    if (l->resolving) {
-        l->resolving->data = NULL;
-        uv_cancel((uv_req_t *)l->resolving);
-    }
-    uv_freeaddrinfo(l->found);
+    if (l->lookup)
+        net_lookup_cancel(l->lookup);
+    if (l->found)
+        freeaddrinfo(l->found);
     net_secure_close(l->secure);
     *l->link = l->next;
     if (l->next)
@@ -471,19 +471,13 @@ static void try_next(port_line *l, const char *why)
     try_from(l, why);
 }
 
-static void on_resolved(uv_getaddrinfo_t *req, int status, struct addrinfo *found)
+static void on_looked_up(void *ctx, const char *error, struct addrinfo *found)
 {
-    port_line *l = req->data;
-    port_free(req);
-    if (!l) {
-        uv_freeaddrinfo(found);
-        return;
-    }
-    l->resolving = NULL;
-    if (status != 0 || !found) {
+    port_line *l = ctx;
+    l->lookup = NULL;
+    if (error) {
         char text[WHY_MAX];
-        snprintf(text, sizeof text, "the name is not found: %s",
-                 status != 0 ? uv_strerror(status) : "it has no address");
+        snprintf(text, sizeof text, "the name is not found: %s", error);
         end(l, text);
         return;
     }
@@ -492,25 +486,14 @@ static void on_resolved(uv_getaddrinfo_t *req, int status, struct addrinfo *foun
     try_from(l, "");
 }
 
-static void resolve(port_line *l)
+static void look_up(port_line *l)
 {
-    char port[8];
-    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
-    snprintf(port, sizeof port, "%u", (unsigned)l->port);
     l->stage = STAGE_RESOLVE;
-    l->resolving = port_zalloc(1, sizeof *l->resolving);
-    if (l->resolving)
-        l->resolving->data = l;
-    int err = l->resolving ? uv_getaddrinfo(l->dialer->options.uv, l->resolving, on_resolved,
-                                            l->host, port, &hints)
-                           : UV_ENOMEM;
-    if (err == 0) {
+    l->lookup = net_lookup_start(l->dialer->resolver, l->host, l->port, on_looked_up, l);
+    if (l->lookup)
         uv_timer_start(&l->timer, on_time, UP_MS, 0);
-        return;
-    }
-    port_free(l->resolving);
-    l->resolving = NULL;
-    end(l, uv_strerror(err));
+    else
+        end(l, "no thread is left to look up its name: earlier look-ups still hang");
 }
 
 /* An address that need not be looked up. */
@@ -547,7 +530,7 @@ static void on_time(uv_timer_t *timer)
     } else if (l->host[0] == '/') {
         end(l, "the path is too long for a socket file");
     } else {
-        resolve(l);
+        look_up(l);
     }
 }
 
@@ -657,6 +640,11 @@ weir_status net_dialer_open(net_dialer **ret, const net_dialer_options *options)
     net_dialer *d = port_zalloc(1, sizeof *d + READ_SIZE);
     if (!d)
         return WEIR_E_NOMEM;
+    d->resolver = net_resolver_new(options->uv);
+    if (!d->resolver) {
+        port_free(d);
+        return WEIR_E_NOMEM;
+    }
     d->port.calls = &calls;
     d->options = *options;
     d->scratch = (uint8_t *)(d + 1);
@@ -690,6 +678,7 @@ void net_dialer_close(net_dialer *d)
         hang_up(d->lines);
     while (d->alarms)
         drop(d->alarms);
+    net_resolver_free(d->resolver);
     uv_close((uv_handle_t *)&d->before, on_handle_closed);
     uv_close((uv_handle_t *)&d->after, on_handle_closed);
 }

@@ -33,8 +33,8 @@ WEIR_NODISCARD weir_status net_dialer_open(net_dialer **ret, const net_dialer_op
 port_dialer *net_dialer_port(net_dialer *d);
 
 /* By the loop's thread, or before it runs: hangs up all lines and drops all alarms, without any
- * event. The memory goes in the next round of the loop, or, if a name is being looked up, when the
- * system's resolver gives up. Accepts NULL. */
+ * event. The memory is freed in the next round of the loop. It does not wait for name look-ups in
+ * flight: their threads end when the system's resolver does. Accepts NULL. */
 void net_dialer_close(net_dialer *d);
 
 #endif

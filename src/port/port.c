@@ -185,16 +185,27 @@ struct port_thread {
     void *arg;
 };
 
-static void *thread_main(void *arg)
+static void *joined_main(void *arg)
 {
     port_thread *t = arg;
     t->fn(t->arg);
     return NULL;
 }
 
-port_thread *port_thread_start(void (*fn)(void *arg), void *arg)
+/* It owns *arg, since nobody joins it. */
+static void *detached_main(void *arg)
+{
+    port_thread t = *(port_thread *)arg;
+    free(arg);
+    pthread_detach(pthread_self());
+    t.fn(t.arg);
+    return NULL;
+}
+
+static port_thread *start(void *(*run)(void *arg), void (*fn)(void *arg), void *arg)
 {
     port_thread *t = malloc(sizeof *t);
+    pthread_t os;
     if (!t)
         return NULL;
     t->fn = fn;
@@ -202,13 +213,25 @@ port_thread *port_thread_start(void (*fn)(void *arg), void *arg)
     sigset_t all, before; /* a new thread blocks what its maker blocks */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int err = pthread_create(&t->os, NULL, thread_main, t);
+    int err = pthread_create(&os, NULL, run, t);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (err != 0) {
         free(t);
         return NULL;
     }
+    if (run == joined_main)
+        t->os = os;
     return t;
+}
+
+port_thread *port_thread_start(void (*fn)(void *arg), void *arg)
+{
+    return start(joined_main, fn, arg);
+}
+
+bool port_thread_run(void (*fn)(void *arg), void *arg)
+{
+    return start(detached_main, fn, arg) != NULL;
 }
 
 void port_thread_join(port_thread *t)

@@ -81,6 +81,10 @@ port_thread *port_thread_start(void (*fn)(void *arg), void *arg);
 /* Waits until it has ended. Accepts NULL. */
 void port_thread_join(port_thread *t);
 
+/* Starts a detached thread, which is not joined: it ends with fn(arg) or with the process. Returns
+ * whether it was started. */
+bool port_thread_run(void (*fn)(void *arg), void *arg);
+
 /* ---- random ---------------------------------------------------------------------------------- */
 
 /* Fills buf with bytes nobody can guess. Returns WEIR_OK or WEIR_E_IO. */

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* A look-up belongs to its thread and to its loop; the one that finishes last frees it. The loop
+ * holds it until its async handle is closed. The resolver's mutex guards what both of them use. */
+
+#include "net/lookup.h"
+
+#include "port/port.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct net_resolver {
+    uv_loop_t *uv;
+    port_mutex *mutex;
+    unsigned lookups; /* that are not freed; the last one frees a closed resolver */
+    bool closed;
+};
+
+struct net_lookup {
+    net_resolver *resolver;
+    uv_async_t ready; /* the thread wakes the loop; closed when the loop is done with the look-up */
+    net_lookup_done done;
+    void *ctx;
+    int holders;    /* the thread and the loop: 2, 1, 0 */
+    bool cancelled; /* `ready` may be closed, so the thread must not use it */
+    int error;      /* of getaddrinfo() */
+    struct addrinfo *found;
+    char port[8];
+    char host[];
+};
+
+net_resolver *net_resolver_new(uv_loop_t *uv)
+{
+    net_resolver *r = port_zalloc(1, sizeof *r);
+    if (!r)
+        return NULL;
+    r->uv = uv;
+    r->mutex = port_mutex_new();
+    if (r->mutex)
+        return r;
+    port_free(r);
+    return NULL;
+}
+
+/* Unlocks the resolver, and frees it if it was the last that anybody needed of it. */
+static void unlock(net_resolver *r)
+{
+    bool last = r->closed && r->lookups == 0;
+    port_mutex_unlock(r->mutex);
+    if (!last)
+        return;
+    port_mutex_free(r->mutex);
+    port_free(r);
+}
+
+void net_resolver_free(net_resolver *r)
+{
+    if (!r)
+        return;
+    port_mutex_lock(r->mutex);
+    r->closed = true;
+    unlock(r);
+}
+
+/* One of the two holders is done with the look-up. The resolver is locked, and unlocked here. */
+static void release(net_lookup *l)
+{
+    net_resolver *r = l->resolver;
+    if (--l->holders == 0) {
+        if (l->found)
+            freeaddrinfo(l->found);
+        port_free(l);
+        r->lookups--;
+    }
+    unlock(r);
+}
+
+static void resolve(void *arg)
+{
+    net_lookup *l = arg;
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    struct addrinfo *found = NULL;
+    int error = getaddrinfo(l->host, l->port, &hints, &found);
+    port_mutex_lock(l->resolver->mutex);
+    l->error = error;
+    l->found = error == 0 ? found : NULL;
+    if (!l->cancelled)
+        uv_async_send(&l->ready);
+    release(l);
+}
+
+static void on_closed(uv_handle_t *ready)
+{
+    net_lookup *l = ready->data;
+    port_mutex_lock(l->resolver->mutex);
+    release(l);
+}
+
+static void on_ready(uv_async_t *ready)
+{
+    net_lookup *l = ready->data;
+    port_mutex_lock(l->resolver->mutex); /* what the thread wrote is seen from here on */
+    const char *error = l->error != 0 ? gai_strerror(l->error) : NULL;
+    struct addrinfo *found = l->found;
+    l->found = NULL;
+    port_mutex_unlock(l->resolver->mutex);
+    uv_close((uv_handle_t *)ready, on_closed);
+    l->done(l->ctx, error, found);
+}
+
+/* Whether one more may begin; if so it is counted. */
+static bool reserve(net_resolver *r)
+{
+    port_mutex_lock(r->mutex);
+    bool good = r->lookups < NET_LOOKUPS_MAX;
+    r->lookups += good;
+    port_mutex_unlock(r->mutex);
+    return good;
+}
+
+net_lookup *net_lookup_start(net_resolver *r, const char *host, uint16_t port, net_lookup_done done,
+                             void *ctx)
+{
+    size_t host_size = strlen(host) + 1;
+    if (!reserve(r))
+        return NULL;
+    net_lookup *l = port_zalloc(1, sizeof *l + host_size);
+    if (!l || uv_async_init(r->uv, &l->ready, on_ready) != 0) {
+        port_free(l);
+        port_mutex_lock(r->mutex);
+        r->lookups--;
+        unlock(r);
+        return NULL;
+    }
+    l->resolver = r;
+    l->ready.data = l;
+    l->done = done;
+    l->ctx = ctx;
+    l->holders = 2;
+    memcpy(l->host, host, host_size);
+    snprintf(l->port, sizeof l->port, "%u", (unsigned)port);
+    if (port_thread_run(resolve, l))
+        return l;
+    l->holders = 1;
+    uv_close((uv_handle_t *)&l->ready, on_closed);
+    return NULL;
+}
+
+void net_lookup_cancel(net_lookup *l)
+{
+    port_mutex_lock(l->resolver->mutex);
+    l->cancelled = true;
+    port_mutex_unlock(l->resolver->mutex);
+    uv_close((uv_handle_t *)&l->ready, on_closed);
+}
