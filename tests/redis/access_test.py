@@ -7,13 +7,16 @@ nothing else.
 
 import pathlib
 import re
+import subprocess
 import sys
 
 from load import ALGORITHMS, Load, exhaust, takes, what_is_admitted
 from resp import Refused
-from servers import Cluster, Daemon, Redis, Watched, expect, run
+from servers import Cluster, Daemon, Redis, Watched, expect, run, until
 
-PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/redis.md"
+DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
+PAGE = DOCS / "redis.md"
+PROBES = {b"cluster|slots", b"fcall"}  # by which a daemon finds out what a server is; a refusal is an answer
 PATIENT = {"deadline": "20s", "on_error": "closed"}
 
 
@@ -39,8 +42,14 @@ def can_do(box, servers, redis, by):
     expect(with_all.call("WEIR.PEEK", "log", "{three}a")[2] == 59, "a refund")
     expect(with_all.call("WEIR.RESET", "log", "{three}a") == "OK", "a reset")
     expect(with_all.call("WEIR.EXPLAIN", "log", "{three}a"), "an explanation")
+    if by == "module":
+        throttled = [with_all.call("CL.THROTTLE", "t", 1, 1, 3600)[0] for _ in range(3)]
+        expect(throttled == [0, 0, 1], f"CL.THROTTLE is decided by the server: {throttled}")
     expect(daemon.metric("weir_redis_by_error_total") == 0, "the server decided all")
     for server in servers:
+        denied = {dict(zip(entry[::2], entry[1::2]))[b"object"] for entry in server.call("ACL", "LOG")}
+        expect(denied <= PROBES, f"a daemon needs what the page does not give to its user: {denied - PROBES}")
+        server.call("ACL", "LOG", "RESET")
         cannot_do(server)
 
 
@@ -82,6 +91,65 @@ def script(box):
     can_do(box, [redis], {"url": redis.url(), "by": "script"}, "script")
 
 
+def revoked(box):
+    """A password that is revoked: `on_error` answers, and the log gives the server's reason."""
+    redis = Redis(box).start()
+    with_user(redis, "functions")
+    daemon = Daemon(box, ALGORITHMS, {"url": redis.url(), "user": "weir", "password": "secret",
+                                      "on_error": "closed"}).start()
+    client = daemon.client()
+    expect(client.call("WEIR.TAKE", "log", "a")[0] == 1, "decided by the server")
+    redis.call("ACL", "SETUSER", "weir", "resetpass", ">another")
+    redis.call("CLIENT", "KILL", "USER", "weir")
+    until(lambda: re.search(r"redis-down.*password is refused: WRONGPASS", daemon.said()), "the log gives the reason")
+    expect(client.call("WEIR.TAKE", "log", "a")[0] == 0, "on_error: closed")
+
+
+def state_before_categories(box):
+    """The user that docs/redis-module.md gives for servers that put a module's commands in no category."""
+    redis = Redis(box, module=True).start()
+    rule = re.search(r"Write `(\+@all -@dangerous [^`]*)`", (DOCS / "redis-module.md").read_text())
+    expect(rule, "the page has the rule")
+    redis.call("ACL", "SETUSER", "app", "on", ">secret", "~*", *rule[1].split())
+    client = redis.client(user="app", password="secret")
+    expect(client.call("WEIR.TAKE", "gcra 1/s burst 5", "k")[0] == 1, "it may decide")
+    try:
+        expect(False, f"WEIR.STATE was allowed: {client.call('WEIR.STATE', 'k', 0, 'x')}")
+    except Refused as refused:
+        expect(str(refused).startswith("NOPERM"), str(refused))
+
+
+def asks_the_module(box):
+    """The user that docs/redis-module.md gives to a client of the module."""
+    redis = Redis(box, module=True).start()
+    rule = re.search(r"ACL SETUSER app (on >SECRET .*)", (DOCS / "redis-module.md").read_text())
+    expect(rule, "the page has the user")
+    redis.call("ACL", "SETUSER", "app", *rule[1].replace(">SECRET", ">secret").split())
+    client = redis.client(user="app", password="secret")
+    policy = "gcra 1/s burst 5"
+    expect(client.call("WEIR.TAKE", policy, "limits:k", "COST", 5)[0] == 1, "takes")
+    expect(client.call("WEIR.PEEK", policy, "limits:k")[0] == 0, "peeks")
+    expect(client.call("WEIR.REFUND", policy, "limits:k", 5)[2] == 5, "refunds")
+    for words in (["WEIR.TAKE", policy, "other"], ["WEIR.RESET", policy, "limits:k"]):
+        try:
+            expect(False, f"{words} was allowed: {client.call(*words)}")
+        except Refused as refused:
+            expect(str(refused).startswith("NOPERM"), str(refused))
+
+
+def old_keys(box):
+    """The line that docs/redis.md gives deletes redis-cell's keys, and no others."""
+    redis = Redis(box).start()
+    line = re.search(r"delete the old keys: `(redis-cli [^`]*)`", PAGE.read_text())
+    expect(line, "the page has the line")
+    for i in range(250):
+        redis.call("SET", f"throttle:user {i}'s", 1)
+    redis.call("SET", "other", 1)
+    command = line[1].replace("\\|", "|").replace("redis-cli", f"redis-cli -p {redis.port}")
+    subprocess.run(["bash", "-c", command], check=True, stdout=subprocess.DEVNULL)
+    expect(redis.call("KEYS", "*") == [b"other"], "the old keys are gone")
+
+
 def cluster(box):
     nodes = Cluster(box, replicas=0, module=True)
     for node in nodes.nodes:
@@ -99,4 +167,4 @@ def sentinel(box):
 
 
 if __name__ == "__main__":
-    sys.exit(run([module, functions], sys.argv, [script, cluster, sentinel]))
+    sys.exit(run([module, functions, revoked, asks_the_module, state_before_categories, old_keys], sys.argv, [script, cluster, sentinel]))

@@ -123,8 +123,9 @@ typedef struct weir_redis_node {
     char said[WEIR_REDIS_WHY_MAX]; /* in the log, as the reason why it is down */
     bool said_down, said_up;
     weir_redis_by said_by;
-    int64_t said_ns;         /* when the log heard last why it is down ... */
-    int64_t said_refuses_ns; /* ... or that it refuses; 0: never */
+    int64_t said_ns;         /* when a reason why it is down was last logged; 0: never */
+    int64_t said_before_ns;  /* and the one before that */
+    int64_t said_refuses_ns; /* when it was last logged that it refuses requests; 0: never */
 } weir_redis_node;
 
 enum { WEIR_REDIS_VERSION_ABSENT = -1, WEIR_REDIS_VERSION_NO_FUNCTIONS = -2 };

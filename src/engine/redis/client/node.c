@@ -18,7 +18,8 @@
 #define BACKOFF_NS   (10 * WEIR_REDIS_MS)
 #define BACKOFF_LAST 8                      /* 2^8 times as long, and no longer than ... */
 #define BACKOFF_MAX  (2000 * WEIR_REDIS_MS) /* ... this */
-#define SAY_NS       (5000 * WEIR_REDIS_MS) /* another reason why it is down is said so often */
+#define SAY_NS                                                                                     \
+    (5000 * WEIR_REDIS_MS) /* at most two reasons are logged in this time while it is down */
 
 static const char asking[] = "*1\r\n$6\r\nASKING\r\n";
 
@@ -266,10 +267,11 @@ void weir_redis_node_up(weir_redis_node *n, int64_t now_ns)
 
 static void say_down(weir_redis_node *n, const char *why, int64_t now_ns)
 {
-    bool another = strcmp(n->said, why) != 0 && now_ns - n->said_ns >= SAY_NS;
+    bool another = strcmp(n->said, why) != 0 && now_ns - n->said_before_ns >= SAY_NS;
     if (n->client->closing || (n->said_down && !another))
         return;
     (void)snprintf(n->said, sizeof n->said, "%s", why);
+    n->said_before_ns = n->said_ns;
     n->said_ns = now_ns;
     n->said_down = true;
     n->said_up = false;

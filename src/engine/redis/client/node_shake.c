@@ -27,11 +27,17 @@ static bool contains(const weir_redis_value *v, const char *word)
     return false;
 }
 
-/* The first is what is said. */
+/* Keeps the first error of a handshake, which is logged. */
 static void problem(weir_redis_node *n, const weir_redis_value *v)
 {
-    if (!n->problem[0])
-        weir_redis_copy(n->problem, sizeof n->problem, v->text, v->len);
+    const char *why = begins(v, "WRONGPASS") ? "the user or password is refused: "
+                      : begins(v, "NOAUTH")  ? "a password is needed: "
+                                             : "";
+    size_t len = strlen(why);
+    if (n->problem[0])
+        return;
+    memcpy(n->problem, why, len);
+    weir_redis_copy(n->problem + len, sizeof n->problem - len, v->text, v->len);
 }
 
 /* ---- asking ---------------------------------------------------------------------------------- */

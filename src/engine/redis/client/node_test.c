@@ -166,7 +166,27 @@ static void says_who_it_is(void **state)
     kit.log[0] = 0;
     open_client();
     pass(60000 * MS); /* said once */
-    assert_string_equal(kit.log, "redis-down a:7000: WRONGPASS invalid username-password pair\n");
+    assert_string_equal(kit.log, "redis-down a:7000: the user or password is refused: WRONGPASS "
+                                 "invalid username-password pair\n");
+}
+
+/* The log gives the reason within a second, though it has just logged that the connection broke. */
+static void logs_that_its_password_is_revoked(void **state)
+{
+    (void)state;
+    server *s = add_server(7000);
+    s->password = "secret";
+    kit.options.password = "secret";
+    open_client();
+    settle();
+    s->password = "another";
+    kit.log[0] = 0;
+    server_dies(s);
+    s->is_down = false;
+    pass(1000 * MS);
+    assert_string_equal(kit.log, "redis-down a:7000: it closed the connection\n"
+                                 "redis-down a:7000: the user or password is refused: WRONGPASS "
+                                 "invalid username-password pair\n");
 }
 
 static void a_replica_is_not_asked(void **state)
@@ -321,6 +341,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_module_that_is_unloaded_is_missed, setup, teardown),
         cmocka_unit_test_setup_teardown(does_not_load_for_ever, setup, teardown),
         cmocka_unit_test_setup_teardown(says_who_it_is, setup, teardown),
+        cmocka_unit_test_setup_teardown(logs_that_its_password_is_revoked, setup, teardown),
         cmocka_unit_test_setup_teardown(a_replica_is_not_asked, setup, teardown),
         cmocka_unit_test_setup_teardown(a_server_that_loads_is_waited_for, setup, teardown),
         cmocka_unit_test_setup_teardown(refusals_have_their_reason, setup, teardown),
