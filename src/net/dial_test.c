@@ -49,15 +49,27 @@ int __real_getaddrinfo(const char *host, const char *port, const struct addrinfo
 int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
                        struct addrinfo **ret);
 
-static int hanging[2]; /* a pipe: a look-up of hangs.example lasts until its end is closed */
+static struct {
+    port_mutex *mutex;
+    port_cond *changed;
+    bool over; /* look-ups of hangs.example last until then */
+    int threads;
+} hang;
 
 int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
                        struct addrinfo **ret)
 {
-    char byte;
-    if (strcmp(host, "hangs.example") == 0 && read(hanging[0], &byte, 1) == 0)
-        host = "127.0.0.1";
-    return __real_getaddrinfo(host, port, hints, ret);
+    if (strcmp(host, "hangs.example") != 0)
+        return __real_getaddrinfo(host, port, hints, ret);
+    port_mutex_lock(hang.mutex);
+    hang.threads++;
+    while (!hang.over)
+        port_cond_wait(hang.changed, hang.mutex);
+    int err = __real_getaddrinfo("127.0.0.1", port, hints, ret);
+    hang.threads--;
+    port_cond_wake(hang.changed);
+    port_mutex_unlock(hang.mutex);
+    return err;
 }
 
 /* ---- a loop with a dialer -------------------------------------------------------------------- */
@@ -416,7 +428,9 @@ static void test_resolver_hangs(void **state)
     int listener = listen_tcp(&port);
     const port_place nowhere = {.host = "hangs.example", .port = port};
     caller hangs[NET_LOOKUPS_MAX] = {0}, one_more = {0}, found = {0};
-    assert_int_equal(pipe(hanging), 0);
+    hang.mutex = port_mutex_new();
+    hang.changed = port_cond_new();
+    assert_true(hang.mutex && hang.changed);
     for (int i = 0; i < NET_LOOKUPS_MAX - 1; i++)
         call(f, &hangs[i], &nowhere);
     run_idle(f);
@@ -440,12 +454,12 @@ static void test_resolver_hangs(void **state)
 static void test_resolver_ends_late(void **state)
 {
     (void)state;
-    close(hanging[1]);
-    char byte;
-    for (int tries = 0; tries < 1000; tries++)
-        port_yield();
-    assert_int_equal(read(hanging[0], &byte, 1), 0);
-    close(hanging[0]);
+    port_mutex_lock(hang.mutex);
+    hang.over = true;
+    port_cond_wake(hang.changed);
+    while (hang.threads > 0)
+        port_cond_wait(hang.changed, hang.mutex);
+    port_mutex_unlock(hang.mutex);
 }
 
 /* Whoever does not read gets no more than the system takes; the rest waits, in order. */
