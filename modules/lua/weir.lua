@@ -1617,7 +1617,7 @@ local VERBS = {
   GRANT = grant,
 }
 
--- One question about one key; the eight figures, or an error.
+-- One question about one key; the eight figures and the policy, or an error.
 local function ask(key, verb, text, n, args, at)
   local P, why = read_policy(text)
   if not P then
@@ -1640,7 +1640,7 @@ local function ask(key, verb, text, n, args, at)
   end
   local figures = VERBS[verb](P, S, now, n)
   close_key(P, S, now)
-  return figures
+  return figures, P
 end
 
 local function weir_ask(keys, args)
@@ -1652,7 +1652,8 @@ local function weir_ask(keys, args)
   elseif not VERBS[verb] then
     return failed('unknown verb, expected TAKE, PEEK, REFUND, GRANT or RESET')
   end
-  return ask(keys[1], verb, args[2], cost, args, 4)
+  local figures = ask(keys[1], verb, args[2], cost, args, 4)
+  return figures
 end
 
 -- Reads policy, cost and bounds for each key. Returns a list, or nil and why not.
@@ -1749,25 +1750,57 @@ end
 
 -- ---- for people ---------------------------------------------------------------------------------
 
+local NAMES = { 'allowed', 'limit', 'remaining', 'retry_after_ms', 'reset_after_ms', 'delay_ms' }
+
+-- Takes WITHNAMES off the end of the arguments, if there are more than `needed`. A decision is
+-- answered as a map then, else as an array.
+local function take_with_names(args, needed)
+  local found = #args > needed and string.upper(args[#args]) == 'WITHNAMES'
+  if found then
+    args[#args] = nil
+  end
+  return found
+end
+
+-- A map of the six figures and `more`. The server sends it as an array of names and values to a
+-- client that speaks RESP2. Before 6.0 it knows no maps. The order of the pairs is not fixed.
+local function named(six, more)
+  for i, name in ipairs(NAMES) do
+    more[name] = six[i]
+  end
+  if redis.setresp then
+    return { map = more }
+  end
+  local flat = {}
+  for name, value in pairs(more) do
+    flat[#flat + 1] = name
+    flat[#flat + 1] = value
+  end
+  return flat
+end
+
 -- The six figures of the daemon, in milliseconds rounded up.
 local function in_ms(figures)
-  if figures.err then
-    return figures
-  end
   local retry = figures[4]
   return { figures[1], figures[2], figures[3], retry < 0 and -1 or ceil(retry / 1000),
     ceil(figures[5] / 1000), ceil(figures[6] / 1000) }
 end
 
-local function for_people(verb)
+local function for_people(verb, needed)
   return function(keys, args)
+    local with_names = take_with_names(args, needed)
     local cost = read_cost(args[2] or (verb ~= 'REFUND' and '1' or nil))
     if #keys ~= 1 or #args < 1 then
-      return failed('wrong number of arguments, expected 1 key policy-text [cost [bounds]]')
+      return failed('wrong number of arguments, expected 1 key policy-text [cost [bounds]] [WITHNAMES]')
     elseif not cost then
       return failed(BAD_COST)
     end
-    return in_ms(ask(keys[1], verb, args[1], cost, args, 3))
+    local figures, P = ask(keys[1], verb, args[1], cost, args, 3)
+    if figures.err then
+      return figures
+    end
+    local six = in_ms(figures)
+    return with_names and named(six, { policy = P.text, layer = figures[7] }) or six
   end
 end
 
@@ -1782,8 +1815,9 @@ local function weir_reset(keys)
   return { ok = 'OK' }
 end
 
--- The figures of the request that blocks, or has the least left; then its number, policy and key.
+-- The figures of the request that blocks, or has the least left; then its number.
 local function weir_take_all(keys, args)
+  local with_names = take_with_names(args, 2 * #keys)
   local requests, blocking = take_all(keys, args)
   if not requests then
     return blocking
@@ -1799,7 +1833,10 @@ local function weir_take_all(keys, args)
   local r = requests[chosen]
   local out = in_ms(r.told)
   out[6] = ceil(delay / 1000)
-  out[7], out[8], out[9] = chosen - 1, r.P.text, r.key
+  if with_names then
+    return named(out, { index = chosen - 1, policy = r.P.text, key = r.key, layer = r.told[7] })
+  end
+  out[7] = chosen - 1
   return out
 end
 
@@ -1818,9 +1855,9 @@ end
 local FUNCTIONS = {
   weir_ask = weir_ask,
   weir_ask_all = weir_ask_all,
-  weir_take = for_people('TAKE'),
-  weir_peek = for_people('PEEK'),
-  weir_refund = for_people('REFUND'),
+  weir_take = for_people('TAKE', 1),
+  weir_peek = for_people('PEEK', 1),
+  weir_refund = for_people('REFUND', 2),
   weir_reset = weir_reset,
   weir_take_all = weir_take_all,
   weir_policy_check = weir_policy_check,

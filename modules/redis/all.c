@@ -211,29 +211,21 @@ static void answer_figures(const many *m, bool allowed)
     size_t at = spokesman(m, allowed);
     const weir_wish *w = &m->of[at].wish;
     weir_decision d = *told(m, at, allowed);
-    bool maps = weir_call_has_maps(c);
     d.delay_ns = 0;
     for (size_t i = 0; i < m->len && allowed; i++) {
         if (m->of[i].together.delay_ns > d.delay_ns)
             d.delay_ns = m->of[i].together.delay_ns;
     }
-    weir_call_figures(c, &d, maps, 4, 3);
-    if (maps)
+    weir_call_figures(c, &d, 4, 1);
+    if (c->with_names)
         weir_call_text(c, "index");
     weir_call_i64(c, (int64_t)at);
-    if (maps)
-        weir_call_text(c, "policy");
-    if (w->scope->name_len > 0)
-        redis.ReplyWithStringBuffer(c->ctx, weir_scope_name(w->scope), w->scope->name_len);
-    else
-        redis.ReplyWithStringBuffer(c->ctx, weir_scope_text(w->scope), w->scope->text_len);
-    if (maps)
+    weir_call_policy(c, w->scope);
+    if (c->with_names) {
         weir_call_text(c, "key");
-    redis.ReplyWithStringBuffer(c->ctx, w->key.at, w->key.len);
-    if (maps) {
-        weir_call_text(c, "layer");
-        weir_call_i64(c, d.layer);
+        redis.ReplyWithStringBuffer(c->ctx, w->key.at, w->key.len);
     }
+    weir_call_layer(c, &d);
 }
 
 static void decide_and_answer(many *m, bool by_text)
@@ -257,7 +249,8 @@ static int run(redis_ctx *ctx, redis_string **argv, int argc, bool by_text)
     if (argc < FIRST + TRIPLE)
         return redis.WrongArity(ctx);
     many *m = redis.Alloc(sizeof *m); /* too much for a stack that others need, too */
-    m->call = (weir_call){ctx, argv, argc};
+    m->call = by_text ? (weir_call){ctx, argv, argc, false}
+                      : weir_call_decision(ctx, argv, argc, FIRST + TRIPLE);
     m->len = m->targets = m->cells = m->finds = 0;
     decide_and_answer(m, by_text);
     for (size_t i = 0; i < m->cells; i++)
@@ -270,7 +263,7 @@ static int run(redis_ctx *ctx, redis_string **argv, int argc, bool by_text)
     return REDIS_OK;
 }
 
-/* WEIR.TAKEALL n policy key cost [policy key cost ...] */
+/* WEIR.TAKEALL n policy key cost [policy key cost ...] [WITHNAMES] */
 int weir_take_all_command(redis_ctx *ctx, redis_string **argv, int argc)
 {
     return run(ctx, argv, argc, false);

@@ -41,10 +41,12 @@ bool weir_arg_i64(weir_arg a, int64_t *ret)
     return true;
 }
 
-bool weir_call_has_maps(const weir_call *c)
+weir_call weir_call_decision(redis_ctx *ctx, redis_string **argv, int argc, int argc_min)
 {
-    return redis.ReplyWithMap && redis.ReplyWithBool &&
-           (redis.GetContextFlags(c->ctx) & REDIS_CONTEXT_RESP3);
+    weir_call c = {ctx, argv, argc, false};
+    c.with_names = argc > argc_min && weir_arg_is(weir_call_arg(&c, argc - 1), "WITHNAMES");
+    c.argc -= c.with_names;
+    return c;
 }
 
 int weir_call_error(const weir_call *c, const char *format, ...)
@@ -127,18 +129,59 @@ int weir_call_failure(const weir_call *c, const weir_wish *w, weir_status st, co
 
 /* ---- replies --------------------------------------------------------------------------------- */
 
-void weir_call_figures(const weir_call *c, const weir_decision *d, bool maps, int more_in_map,
-                       int more_in_list)
+static bool has_maps(const weir_call *c)
+{
+    return redis.ReplyWithMap && redis.ReplyWithBool &&
+           (redis.GetContextFlags(c->ctx) & REDIS_CONTEXT_RESP3);
+}
+
+void weir_call_map(const weir_call *c, int pairs)
+{
+    if (has_maps(c))
+        redis.ReplyWithMap(c->ctx, pairs);
+    else
+        redis.ReplyWithArray(c->ctx, 2 * (long)pairs);
+}
+
+void weir_call_bool(const weir_call *c, bool v)
+{
+    if (has_maps(c))
+        redis.ReplyWithBool(c->ctx, v);
+    else
+        weir_call_i64(c, v);
+}
+
+void weir_call_figures(const weir_call *c, const weir_decision *d, int more_in_map,
+                       int more_in_array)
 {
     int64_t figures[WEIR_FIGURES];
     weir_figures_ms(d, figures);
-    if (maps)
-        redis.ReplyWithMap(c->ctx, WEIR_FIGURES + more_in_map);
+    if (c->with_names)
+        weir_call_map(c, WEIR_FIGURES + more_in_map);
     else
-        redis.ReplyWithArray(c->ctx, WEIR_FIGURES + more_in_list);
+        redis.ReplyWithArray(c->ctx, WEIR_FIGURES + more_in_array);
     for (int i = 0; i < WEIR_FIGURES; i++) {
-        if (maps)
+        if (c->with_names)
             weir_call_text(c, weir_figure_names[i]);
         weir_call_i64(c, figures[i]);
     }
+}
+
+void weir_call_policy(const weir_call *c, const weir_scope *s)
+{
+    if (!c->with_names)
+        return;
+    weir_call_text(c, "policy");
+    if (s->name_len > 0)
+        redis.ReplyWithStringBuffer(c->ctx, weir_scope_name(s), s->name_len);
+    else
+        redis.ReplyWithStringBuffer(c->ctx, weir_scope_text(s), s->text_len);
+}
+
+void weir_call_layer(const weir_call *c, const weir_decision *d)
+{
+    if (!c->with_names)
+        return;
+    weir_call_text(c, "layer");
+    weir_call_i64(c, d->layer);
 }

@@ -20,6 +20,7 @@ typedef struct weir_call {
     redis_ctx *ctx;
     redis_string **argv;
     int argc;
+    bool with_names; /* it ended with WITHNAMES: a decision is answered as a map */
 } weir_call;
 
 static inline weir_arg weir_call_arg(const weir_call *c, int i)
@@ -35,8 +36,9 @@ bool weir_arg_is(weir_arg a, const char *word);
 /* A whole number in decimal, as RESP writes them. */
 bool weir_arg_i64(weir_arg a, int64_t *ret);
 
-/* Of a client that speaks RESP3. */
-bool weir_call_has_maps(const weir_call *c);
+/* The call of a command that decides. WITHNAMES is taken off the end, but only if more than
+ * argc_min arguments are there, so that a key may be called WITHNAMES. */
+weir_call weir_call_decision(redis_ctx *ctx, redis_string **argv, int argc, int argc_min);
 
 /* "-..." of a format, cut at 500 bytes, without control bytes. Returns REDIS_OK, as commands do. */
 __attribute__((format(printf, 2, 3))) int weir_call_error(const weir_call *c, const char *format,
@@ -69,9 +71,21 @@ WEIR_NODISCARD weir_status weir_wish_find(weir_wish *w, bool by_text);
 int weir_call_failure(const weir_call *c, const weir_wish *w, weir_status st, const char *where);
 int weir_call_wrong_type(const weir_call *c);
 
-/* Of a decision: six figures as a list or a map that has room for so many more pairs or values. */
-void weir_call_figures(const weir_call *c, const weir_decision *d, bool maps, int more_in_map,
-                       int more_in_list);
+/* The head of a map of so many pairs. It is an array of names and values for a client that speaks
+ * RESP2, and before Redis 7.0, which has no maps for modules. */
+void weir_call_map(const weir_call *c, int pairs);
+
+/* True or false in RESP3, else 1 or 0. */
+void weir_call_bool(const weir_call *c, bool v);
+
+/* A decision is an array in RESP2 and in RESP3, and a map only if c->with_names. The head and the
+ * six figures; the caller adds `more_in_map` pairs or `more_in_array` values. */
+void weir_call_figures(const weir_call *c, const weir_decision *d, int more_in_map,
+                       int more_in_array);
+
+/* The pairs "policy" and "layer"; nothing in an array. */
+void weir_call_policy(const weir_call *c, const weir_scope *s);
+void weir_call_layer(const weir_call *c, const weir_decision *d);
 
 /* The eight integers of WEIR.ASK. */
 void weir_call_eight(const weir_call *c, const weir_decision *d, int64_t granted);

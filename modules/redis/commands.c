@@ -43,14 +43,22 @@ typedef struct command {
         .name = "cost", .type = REDIS_ARG_INTEGER, .key_spec_index = -1, .token = "COST",          \
         .flags = REDIS_ARG_OPTIONAL                                                                \
     }
+#define NAMES_OPTION                                                                               \
+    {                                                                                              \
+        .name = "withnames", .type = REDIS_ARG_TOKEN, .key_spec_index = -1, .token = "WITHNAMES",  \
+        .flags = REDIS_ARG_OPTIONAL                                                                \
+    }
 #define END                                                                                        \
     {                                                                                              \
         0                                                                                          \
     }
 
-static const redis_arg take_args[] = {ARG("policy", STRING), KEY_ARG, COST_OPTION, END};
-static const redis_arg check_args[] = {ARG("policy-text", STRING), KEY_ARG, COST_OPTION, END};
-static const redis_arg refund_args[] = {ARG("policy", STRING), KEY_ARG, ARG("n", INTEGER), END};
+static const redis_arg take_args[] = {ARG("policy", STRING), KEY_ARG, COST_OPTION, NAMES_OPTION,
+                                      END};
+static const redis_arg check_args[] = {ARG("policy-text", STRING), KEY_ARG, COST_OPTION,
+                                       NAMES_OPTION, END};
+static const redis_arg refund_args[] = {ARG("policy", STRING), KEY_ARG, ARG("n", INTEGER),
+                                        NAMES_OPTION, END};
 static const redis_arg reset_args[] = {ARG("policy", STRING), KEY_ARG, END};
 static const redis_arg throttle_args[] = {KEY_ARG,
                                           ARG("max_burst", INTEGER),
@@ -63,13 +71,13 @@ static const redis_arg ask_args[] = {ARG("verb", STRING), ARG("policy-text", STR
 static const redis_arg state_args[] = {KEY_ARG, ARG("unix-time-milliseconds", INTEGER),
                                        ARG("payload", STRING), END};
 static redis_arg request_args[] = {ARG("policy", STRING), KEY_ARG, ARG("cost", INTEGER), END};
-static const redis_arg all_args[] = {ARG("n", INTEGER),
-                                     {.name = "request",
-                                      .type = REDIS_ARG_BLOCK,
-                                      .key_spec_index = -1,
-                                      .flags = REDIS_ARG_MULTIPLE,
-                                      .subargs = request_args},
-                                     END};
+#define REQUEST_ARGS                                                                               \
+    {                                                                                              \
+        .name = "request", .type = REDIS_ARG_BLOCK, .key_spec_index = -1,                          \
+        .flags = REDIS_ARG_MULTIPLE, .subargs = request_args                                       \
+    }
+static const redis_arg take_all_args[] = {ARG("n", INTEGER), REQUEST_ARGS, NAMES_OPTION, END};
+static const redis_arg ask_all_args[] = {ARG("n", INTEGER), REQUEST_ARGS, END};
 static const redis_arg set_args[] = {ARG("name", STRING), ARG("policy-text", STRING), END};
 static const redis_arg name_args[] = {ARG("name", STRING), END};
 
@@ -79,19 +87,20 @@ static const redis_arg name_args[] = {ARG("name", STRING), END};
 static const command commands[] = {
     {"weir.take", weir_take_command, "write fast deny-oom", "write fast", ONE_KEY, 2, -3, UPDATES,
      "Decides whether a cost may pass under a policy, and charges it", "O(1)",
-     "WEIR.TAKE policy key [COST n]", take_args},
+     "WEIR.TAKE policy key [COST n] [WITHNAMES]", take_args},
     {"weir.check", weir_check_command, "write fast deny-oom", "write fast", ONE_KEY, 2, -3, UPDATES,
-     "The same under a policy that is given as text", "O(1)", "WEIR.CHECK policy-text key [COST n]",
-     check_args},
+     "The same under a policy that is given as text", "O(1)",
+     "WEIR.CHECK policy-text key [COST n] [WITHNAMES]", check_args},
     {"weir.takeall", weir_take_all_command, "write deny-oom", "write slow", EACH_THIRD, 3, -5,
      UPDATES, "Takes from several keys of one slot: from all or from none",
-     "O(n) for n requests, 1 to 16", "WEIR.TAKEALL n policy key cost [policy key cost ...]",
-     all_args},
+     "O(n) for n requests, 1 to 16",
+     "WEIR.TAKEALL n policy key cost [policy key cost ...] [WITHNAMES]", take_all_args},
     {"weir.peek", weir_peek_command, "readonly fast", "read fast", ONE_KEY, 2, -3, LOOKS,
      "Says what WEIR.TAKE would answer, and charges nothing", "O(1)",
-     "WEIR.PEEK policy key [COST n]", take_args},
-    {"weir.refund", weir_refund_command, "write fast", "write fast", ONE_KEY, 2, 4, UPDATES,
-     "Gives back what was charged and not used", "O(1)", "WEIR.REFUND policy key n", refund_args},
+     "WEIR.PEEK policy key [COST n] [WITHNAMES]", take_args},
+    {"weir.refund", weir_refund_command, "write fast", "write fast", ONE_KEY, 2, -4, UPDATES,
+     "Gives back what was charged and not used", "O(1)", "WEIR.REFUND policy key n [WITHNAMES]",
+     refund_args},
     {"weir.reset", weir_reset_command, "write fast", "write fast", ONE_KEY, 2, 3,
      REDIS_KEY_RW | REDIS_KEY_DELETE, "Makes a key fresh under a policy", "O(1)",
      "WEIR.RESET policy key", reset_args},
@@ -107,7 +116,7 @@ static const command commands[] = {
      ask_args},
     {"weir.askall", weir_ask_all_command, "write deny-oom", "write slow", EACH_THIRD, 3, -5,
      UPDATES, "What weir's programs ask about several keys", "O(n) for n requests, 1 to 16", NULL,
-     all_args},
+     ask_all_args},
     {"weir.state", weir_state_command, "write admin", "write admin dangerous", ONE_KEY, 1, 4,
      UPDATES, "What replicas and an AOF are told of a key", "O(n) for n bytes", NULL, state_args},
 };
@@ -129,7 +138,7 @@ static const char policy_usage[] = "WEIR.POLICY LIST | GET name | SET name polic
 
 int weir_help_command(redis_ctx *ctx, redis_string **argv, int argc)
 {
-    weir_call c = {ctx, argv, argc};
+    weir_call c = {ctx, argv, argc, false};
     long lines = 1;
     if (argc != 1)
         return redis.WrongArity(ctx);

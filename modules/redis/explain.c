@@ -46,7 +46,7 @@ static weir_status explain(const weir_call *c, const weir_wish *w, weir_target *
 /* WEIR.EXPLAIN policy key */
 int weir_explain_command(redis_ctx *ctx, redis_string **argv, int argc)
 {
-    weir_call c = {ctx, argv, argc};
+    weir_call c = {ctx, argv, argc, false};
     weir_target t;
     weir_buffer text;
     if (argc != 3)

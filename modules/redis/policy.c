@@ -12,12 +12,9 @@ static void put_pair_i64(const weir_call *c, const char *name, int64_t v)
 }
 
 /* As the daemon shows its own, which may have what a server's have not. */
-static void put_named(const weir_call *c, const weir_named *n, bool maps)
+static void put_named(const weir_call *c, const weir_named *n)
 {
-    if (maps)
-        redis.ReplyWithMap(c->ctx, 6);
-    else
-        redis.ReplyWithArray(c->ctx, 12);
+    weir_call_map(c, 6);
     weir_call_text(c, "name");
     redis.ReplyWithStringBuffer(c->ctx, n->name, n->name_len);
     weir_call_text(c, "limit");
@@ -26,20 +23,16 @@ static void put_named(const weir_call *c, const weir_named *n, bool maps)
     put_pair_i64(c, "allow", 0);
     put_pair_i64(c, "deny", 0);
     weir_call_text(c, "shadow");
-    if (maps)
-        redis.ReplyWithBool(c->ctx, 0);
-    else
-        weir_call_i64(c, 0);
+    weir_call_bool(c, false);
 }
 
 static int list(const weir_call *c)
 {
     const weir_named *named;
     size_t len = weir_named_all(&named);
-    bool maps = weir_call_has_maps(c);
     redis.ReplyWithArray(c->ctx, (long)len);
     for (size_t i = 0; i < len; i++)
-        put_named(c, &named[i], maps);
+        put_named(c, &named[i]);
     return REDIS_OK;
 }
 
@@ -48,7 +41,7 @@ static int get(const weir_call *c)
     weir_arg name = weir_call_arg(c, 2);
     const weir_named *n = weir_named_find(name.at, name.len);
     if (n)
-        put_named(c, n, weir_call_has_maps(c));
+        put_named(c, n);
     else
         redis.ReplyWithNull(c->ctx);
     return REDIS_OK;
@@ -88,31 +81,31 @@ static int del(const weir_call *c)
 
 int weir_policy_set_command(redis_ctx *ctx, redis_string **argv, int argc)
 {
-    weir_call c = {ctx, argv, argc};
+    weir_call c = {ctx, argv, argc, false};
     return argc == 4 ? set(&c) : redis.WrongArity(ctx);
 }
 
 int weir_policy_get_command(redis_ctx *ctx, redis_string **argv, int argc)
 {
-    weir_call c = {ctx, argv, argc};
+    weir_call c = {ctx, argv, argc, false};
     return argc == 3 ? get(&c) : redis.WrongArity(ctx);
 }
 
 int weir_policy_list_command(redis_ctx *ctx, redis_string **argv, int argc)
 {
-    weir_call c = {ctx, argv, argc};
+    weir_call c = {ctx, argv, argc, false};
     return argc == 2 ? list(&c) : redis.WrongArity(ctx);
 }
 
 int weir_policy_del_command(redis_ctx *ctx, redis_string **argv, int argc)
 {
-    weir_call c = {ctx, argv, argc};
+    weir_call c = {ctx, argv, argc, false};
     return argc == 3 ? del(&c) : redis.WrongArity(ctx);
 }
 
 int weir_policy_command(redis_ctx *ctx, redis_string **argv, int argc)
 {
-    weir_call c = {ctx, argv, argc};
+    weir_call c = {ctx, argv, argc, false};
     if (argc < 2)
         return redis.WrongArity(ctx);
     weir_arg what = weir_call_arg(&c, 1);

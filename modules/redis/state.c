@@ -160,7 +160,7 @@ bool weir_type_create(redis_ctx *ctx)
  * expiry to who sends it. */
 int weir_state_command(redis_ctx *ctx, redis_string **argv, int argc)
 {
-    weir_call c = {ctx, argv, argc};
+    weir_call c = {ctx, argv, argc, false};
     weir_target t;
     int64_t at_ms;
     if (argc != 4)

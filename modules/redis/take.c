@@ -39,39 +39,31 @@ static bool decide(const weir_call *c, weir_wish *w, bool by_text, weir_verb ver
     return st == WEIR_OK;
 }
 
-/* As the daemon tells them: a policy by text is told by its canonical one. */
 static void answer(const weir_call *c, const weir_wish *w, const weir_decision *d)
 {
-    bool maps = weir_call_has_maps(c);
-    weir_call_figures(c, d, maps, 2, 0);
-    if (!maps)
-        return;
-    const weir_scope *s = w->scope;
-    weir_call_text(c, "policy");
-    if (s->name_len > 0)
-        redis.ReplyWithStringBuffer(c->ctx, weir_scope_name(s), s->name_len);
-    else
-        redis.ReplyWithStringBuffer(c->ctx, weir_scope_text(s), s->text_len);
-    weir_call_text(c, "layer");
-    weir_call_i64(c, d->layer);
+    weir_call_figures(c, d, 2, 0);
+    weir_call_policy(c, w->scope);
+    weir_call_layer(c, d);
 }
 
-/* "policy key [COST n]" */
+/* "policy key [COST n] [WITHNAMES]" */
 static int run(redis_ctx *ctx, redis_string **argv, int argc, bool by_text, weir_verb verb,
                const char *event)
 {
-    weir_call c = {ctx, argv, argc};
+    weir_call c = weir_call_decision(ctx, argv, argc, 3);
     weir_decision d;
     int64_t granted;
-    if (argc < 3 || argc > 5)
+    if (c.argc < 3 || c.argc > 5)
         return redis.WrongArity(ctx);
     weir_wish w = weir_call_wish(&c, 1);
     const char *error = NULL;
-    if (argc == 5 && weir_arg_is(weir_call_arg(&c, 3), "COST"))
+    if (c.argc == 5 && weir_arg_is(weir_call_arg(&c, 3), "COST"))
         error = weir_call_cost(&c, 4, &w.cost);
-    else if (argc > 3)
-        error = by_text ? "syntax error, expected policy-text key [COST n] after the command"
-                        : "syntax error, expected policy key [COST n] after the command";
+    else if (c.argc > 3)
+        error = by_text ? "syntax error, expected policy-text key [COST n] [WITHNAMES] after the "
+                          "command"
+                        : "syntax error, expected policy key [COST n] [WITHNAMES] after the "
+                          "command";
     if (error)
         return weir_call_error(&c, "ERR %s", error);
     if (decide(&c, &w, by_text, verb, event, &d, &granted))
@@ -96,10 +88,10 @@ int weir_peek_command(redis_ctx *ctx, redis_string **argv, int argc)
 
 int weir_refund_command(redis_ctx *ctx, redis_string **argv, int argc)
 {
-    weir_call c = {ctx, argv, argc};
+    weir_call c = weir_call_decision(ctx, argv, argc, 4);
     weir_decision d;
     int64_t granted;
-    if (argc != 4)
+    if (c.argc != 4)
         return redis.WrongArity(ctx);
     weir_wish w = weir_call_wish(&c, 1);
     const char *error = weir_call_cost(&c, 3, &w.cost);
@@ -112,7 +104,7 @@ int weir_refund_command(redis_ctx *ctx, redis_string **argv, int argc)
 
 int weir_reset_command(redis_ctx *ctx, redis_string **argv, int argc)
 {
-    weir_call c = {ctx, argv, argc};
+    weir_call c = {ctx, argv, argc, false};
     weir_decision d;
     int64_t granted;
     if (argc != 3)
@@ -166,7 +158,7 @@ static bool read_verb(weir_arg a, weir_verb *ret, const char **ret_event)
 /* WEIR.ASK verb policy-text key n */
 int weir_ask_command(redis_ctx *ctx, redis_string **argv, int argc)
 {
-    weir_call c = {ctx, argv, argc};
+    weir_call c = {ctx, argv, argc, false};
     weir_verb verb;
     const char *event, *error;
     weir_decision d;

@@ -61,7 +61,7 @@ static int throttle(const weir_call *c, const weir_throttle *t)
 /* CL.THROTTLE key max_burst count period [quantity] */
 int weir_throttle_command(redis_ctx *ctx, redis_string **argv, int argc)
 {
-    weir_call c = {ctx, argv, argc};
+    weir_call c = {ctx, argv, argc, false};
     weir_throttle t = {.quantity = 1};
     if (argc != 5 && argc != 6)
         return weir_call_error(&c, CELL_ERROR

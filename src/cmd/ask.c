@@ -239,7 +239,7 @@ typedef struct figures {
     size_t policy_len;
 } figures;
 
-/* Also looks whether each is where it can be. */
+/* The names come with WITHNAMES. Also looks whether each is where it can be. */
 static bool read_figures(const weir_resp_reply *reply, figures *ret)
 {
     const struct {
@@ -369,14 +369,20 @@ static int run(const ask *a)
 {
     static client c; /* its reply is large */
     const verb *v = a->verb;
-    client_word words[5] = {word(a->text && v->text_command ? v->text_command : v->command),
-                            word(a->policy), word(a->key), word("COST"),
-                            word(a->cost_text ? a->cost_text : "1")};
+    client_word words[6] = {word(a->text && v->text_command ? v->text_command : v->command),
+                            word(a->policy), word(a->key)};
+    size_t n = 3;
+    if (a->cost_text) {
+        words[n++] = word("COST");
+        words[n++] = word(a->cost_text);
+    }
+    if (v->costs)
+        words[n++] = word("WITHNAMES");
     const char *password = getenv("WEIR_PASSWORD");
     client_status st =
         client_open(&c, a->server, password && *password ? password : NULL, a->timeout_ns);
     if (st == CLIENT_OK)
-        st = client_ask(&c, words, a->cost_text ? 5 : 3);
+        st = client_ask(&c, words, n);
     int status = FAILED;
     if (st == CLIENT_OK)
         status = answered(a, &c);

@@ -66,7 +66,7 @@ static void put_first_failure(weir_resp_call *c, const weir_ask *asks, size_t n)
     weir_resp_put_failure(c, &asks[i], where_of(i).text);
 }
 
-/* WEIR.TAKEALL n policy key cost [policy key cost ...] */
+/* WEIR.TAKEALL n policy key cost [policy key cost ...] [WITHNAMES] */
 void weir_resp_take_all(weir_resp_call *c)
 {
     weir_ask asks[WEIR_ALL_MAX];
@@ -85,13 +85,14 @@ void weir_resp_take_all(weir_resp_call *c)
     weir_ask *ask = &asks[all.index];
     ask->decision.allowed = all.allowed;
     ask->decision.delay_ns = all.delay_ns;
-    weir_resp_put_figures(c, &ask->decision, 4, 3);
+    weir_resp_put_figures(c, &ask->decision, 4, 1);
     weir_resp_put_name(c, "index");
     weir_resp_put_i64(c->out, (int64_t)all.index);
-    weir_resp_put_name(c, "policy");
     weir_resp_put_policy(c, ask);
-    weir_resp_put_name(c, "key");
-    weir_resp_put_bulk(c->out, ask->key.at, ask->key.len);
+    if (c->with_names) {
+        weir_resp_put_name(c, "key");
+        weir_resp_put_bulk(c->out, ask->key.at, ask->key.len);
+    }
     weir_resp_put_layer(c, &ask->decision);
 }
 
@@ -104,7 +105,7 @@ static void put_id(weir_resp_call *c, uint64_t id)
     weir_resp_put_bulk(c->out, text, sizeof text);
 }
 
-/* WEIR.RESERVE policy key n TTL time */
+/* WEIR.RESERVE policy key n TTL time [WITHNAMES] */
 void weir_resp_reserve(weir_resp_call *c)
 {
     weir_ask ask = weir_resp_ask_about(c, 1);
@@ -112,7 +113,7 @@ void weir_resp_reserve(weir_resp_call *c)
     uint64_t id = WEIR_ID_NONE;
     const char *error = weir_resp_read_cost(c, 3, &ask.cost);
     if (!error && !weir_resp_call_is(c, 4, "TTL"))
-        error = "syntax error, expected policy key n TTL time after the command";
+        error = "syntax error, expected policy key n TTL time [WITHNAMES] after the command";
     else if (!error && !weir_span_read((const char *)c->arg[5].at, c->arg[5].len, &ttl_ns))
         error = "the TTL is not " WEIR_SPAN_EXPECTED;
     if (error) {
@@ -134,10 +135,7 @@ void weir_resp_reserve(weir_resp_call *c)
         put_id(c, id);
     else
         weir_resp_put_null(c->out, c->session->proto);
-    if (c->session->proto >= 3) {
-        weir_resp_put_name(c, "policy");
-        weir_resp_put_policy(c, &ask);
-    }
+    weir_resp_put_policy(c, &ask);
     weir_resp_put_layer(c, &ask.decision);
 }
 
@@ -168,7 +166,7 @@ static void settle(weir_resp_call *c, int64_t actual)
     weir_resp_put_layer(c, &d);
 }
 
-/* WEIR.COMMIT id actual */
+/* WEIR.COMMIT id actual [WITHNAMES] */
 void weir_resp_commit(weir_resp_call *c)
 {
     int64_t actual;
@@ -179,7 +177,7 @@ void weir_resp_commit(weir_resp_call *c)
         settle(c, actual);
 }
 
-/* WEIR.CANCEL id */
+/* WEIR.CANCEL id [WITHNAMES] */
 void weir_resp_cancel(weir_resp_call *c)
 {
     settle(c, 0);

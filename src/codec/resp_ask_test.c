@@ -228,6 +228,9 @@ static void add_all_kinds(weir_buffer *b)
         "WEIR.TAKE far alice",
         "WEIR.CHECK 'gcra   3/1s burst 02' carol",
         "WEIR.TAKEALL 2 far dave 1 far erin 2",
+        "WEIR.TAKE far alice WITHNAMES",
+        "WEIR.TAKEALL 2 far dave 1 far erin 2 WITHNAMES",
+        "WEIR.PEEK mixed alice COST 2 WITHNAMES",
         "HELLO 2",
     };
     for (size_t i = 0; i < sizeof requests / sizeof requests[0]; i++)

@@ -12,7 +12,8 @@ typedef struct weir_resp_call {
     size_t args;
     weir_buffer *out;
     int64_t now_ns;
-    bool waits; /* an engine is asked: there is no reply, and the request is to be run again */
+    bool with_names; /* the request ended with WITHNAMES: a decision is answered as a map */
+    bool waits;      /* an engine is asked: there is no reply, and the request is to be run again */
 } weir_resp_call;
 
 typedef struct weir_resp_command {
@@ -20,6 +21,7 @@ typedef struct weir_resp_command {
     void (*run)(weir_resp_call *c); /* writes exactly one reply, or sets `waits` */
     int args_min, args_max;         /* with the name; args_max 0: any number */
     int key;                        /* arg[key] is one; 0: none is */
+    bool names; /* WITHNAMES may follow all other arguments; it is taken off before `run` */
     const char *usage;
 } weir_resp_command;
 
@@ -52,17 +54,22 @@ const char *weir_resp_read_ask(const weir_resp_call *c, bool by_text, weir_ask *
 void weir_resp_put_answer(weir_resp_call *c, const weir_ask *ask);
 
 /* The pieces of these two: arg[i] and arg[i + 1] as policy and key; a cost; an error, with `where`
- * it is; the figures of a decision, as a list or a map that has room for so many more; what only a
- * map has: the name of what follows, and the layer; the policy. */
+ * it is. */
 weir_ask weir_resp_ask_about(const weir_resp_call *c, size_t i);
 const char *weir_resp_read_cost(const weir_resp_call *c, size_t i, int64_t *ret);
 void weir_resp_put_status(weir_resp_call *c, weir_status st, size_t key_len, const char *where);
 void weir_resp_put_failure(weir_resp_call *c, const weir_ask *ask, const char *where);
+
+/* A decision is an array in RESP2 and in RESP3, and a map only if c->with_names. The head and the
+ * six figures; the caller adds `more_in_map` pairs or `more_in_array` values. */
 void weir_resp_put_figures(weir_resp_call *c, const weir_decision *d, size_t more_in_map,
-                           size_t more_in_list);
+                           size_t more_in_array);
+/* The name of the value that the caller adds next; nothing in an array. */
 void weir_resp_put_name(weir_resp_call *c, const char *name);
+/* The pairs "policy" and "layer"; nothing in an array. */
 void weir_resp_put_policy(weir_resp_call *c, const weir_ask *ask);
 void weir_resp_put_layer(weir_resp_call *c, const weir_decision *d);
+
 void weir_resp_peek(weir_resp_call *c);
 void weir_resp_refund(weir_resp_call *c);
 void weir_resp_reset(weir_resp_call *c);

@@ -77,38 +77,43 @@ static void reset(weir_resp_call *c)
 static void command(weir_resp_call *c);
 static void help(weir_resp_call *c);
 
+/* Whether the reply is a decision, which WITHNAMES turns into a map. */
+enum { PLAIN = false, NAMES = true };
+
 static const weir_resp_command commands[] = {
-    {"WEIR.TAKE", NULL, 3, 5, 2, "WEIR.TAKE policy key [COST n]"},
-    {"WEIR.CHECK", NULL, 3, 5, 2, "WEIR.CHECK policy-text key [COST n]"},
-    {"WEIR.TAKEALL", weir_resp_take_all, 5, 0, 3,
-     "WEIR.TAKEALL n policy key cost [policy key cost ...]"},
-    {"WEIR.RESERVE", weir_resp_reserve, 6, 6, 2, "WEIR.RESERVE policy key n TTL time"},
-    {"WEIR.COMMIT", weir_resp_commit, 3, 3, 0, "WEIR.COMMIT id actual"},
-    {"WEIR.CANCEL", weir_resp_cancel, 2, 2, 0, "WEIR.CANCEL id"},
-    {"WEIR.PEEK", weir_resp_peek, 3, 5, 2, "WEIR.PEEK policy key [COST n]"},
-    {"WEIR.REFUND", weir_resp_refund, 4, 4, 2, "WEIR.REFUND policy key n"},
-    {"WEIR.RESET", weir_resp_reset, 3, 3, 2, "WEIR.RESET policy key"},
-    {"WEIR.EXPLAIN", weir_resp_explain, 3, 3, 2, "WEIR.EXPLAIN policy key"},
-    {"WEIR.POLICY", weir_resp_policy, 2, 0, 0,
+    {"WEIR.TAKE", NULL, 3, 5, 2, NAMES, "WEIR.TAKE policy key [COST n] [WITHNAMES]"},
+    {"WEIR.CHECK", NULL, 3, 5, 2, NAMES, "WEIR.CHECK policy-text key [COST n] [WITHNAMES]"},
+    {"WEIR.TAKEALL", weir_resp_take_all, 5, 0, 3, NAMES,
+     "WEIR.TAKEALL n policy key cost [policy key cost ...] [WITHNAMES]"},
+    {"WEIR.RESERVE", weir_resp_reserve, 6, 6, 2, NAMES,
+     "WEIR.RESERVE policy key n TTL time [WITHNAMES]"},
+    {"WEIR.COMMIT", weir_resp_commit, 3, 3, 0, NAMES, "WEIR.COMMIT id actual [WITHNAMES]"},
+    {"WEIR.CANCEL", weir_resp_cancel, 2, 2, 0, NAMES, "WEIR.CANCEL id [WITHNAMES]"},
+    {"WEIR.PEEK", weir_resp_peek, 3, 5, 2, NAMES, "WEIR.PEEK policy key [COST n] [WITHNAMES]"},
+    {"WEIR.REFUND", weir_resp_refund, 4, 4, 2, NAMES, "WEIR.REFUND policy key n [WITHNAMES]"},
+    {"WEIR.RESET", weir_resp_reset, 3, 3, 2, PLAIN, "WEIR.RESET policy key"},
+    {"WEIR.EXPLAIN", weir_resp_explain, 3, 3, 2, PLAIN, "WEIR.EXPLAIN policy key"},
+    {"WEIR.POLICY", weir_resp_policy, 2, 0, 0, PLAIN,
      "WEIR.POLICY LIST | GET name | SET name policy-text | DEL name"},
-    {"WEIR.TOP", weir_resp_top, 2, 4, 0, "WEIR.TOP policy [denied|allowed] [k]"},
-    {"WEIR.HELP", help, 1, 1, 0, "WEIR.HELP"},
-    {"CL.THROTTLE", weir_resp_throttle, 1, 0, 1,
+    {"WEIR.TOP", weir_resp_top, 2, 4, 0, PLAIN, "WEIR.TOP policy [denied|allowed] [k]"},
+    {"WEIR.HELP", help, 1, 1, 0, PLAIN, "WEIR.HELP"},
+    {"CL.THROTTLE", weir_resp_throttle, 1, 0, 1, PLAIN,
      "CL.THROTTLE key max_burst count period [quantity]"},
-    {"PING", ping, 1, 2, 0, "PING [text]"},
-    {"ECHO", echo, 2, 2, 0, "ECHO text"},
-    {"HELLO", weir_resp_hello, 1, 0, 0, "HELLO [2|3 [AUTH default password] [SETNAME name]]"},
-    {"AUTH", weir_resp_auth, 2, 3, 0, "AUTH [default] password"},
-    {"SELECT", weir_resp_select, 2, 2, 0, "SELECT 0"},
-    {"CLIENT", weir_resp_client, 2, 0, 0, "CLIENT ID | GETNAME | SETNAME name | INFO"},
-    {"INFO", weir_resp_info, 1, 0, 0, "INFO"},
-    {"CONFIG", weir_resp_config, 2, 0, 0, "CONFIG GET name"},
-    {"COMMAND", command, 1, 0, 0, "COMMAND [COUNT | LIST | INFO name ...]"},
-    {"RESET", reset, 1, 1, 0, "RESET"},
-    {"MULTI", multi, 1, 1, 0, "MULTI (refused, and all up to EXEC with it)"},
-    {"EXEC", exec, 1, 1, 0, "EXEC"},
-    {"DISCARD", exec, 1, 1, 0, "DISCARD"},
-    {"QUIT", quit, 1, 0, 0, "QUIT"},
+    {"PING", ping, 1, 2, 0, PLAIN, "PING [text]"},
+    {"ECHO", echo, 2, 2, 0, PLAIN, "ECHO text"},
+    {"HELLO", weir_resp_hello, 1, 0, 0, PLAIN,
+     "HELLO [2|3 [AUTH default password] [SETNAME name]]"},
+    {"AUTH", weir_resp_auth, 2, 3, 0, PLAIN, "AUTH [default] password"},
+    {"SELECT", weir_resp_select, 2, 2, 0, PLAIN, "SELECT 0"},
+    {"CLIENT", weir_resp_client, 2, 0, 0, PLAIN, "CLIENT ID | GETNAME | SETNAME name | INFO"},
+    {"INFO", weir_resp_info, 1, 0, 0, PLAIN, "INFO"},
+    {"CONFIG", weir_resp_config, 2, 0, 0, PLAIN, "CONFIG GET name"},
+    {"COMMAND", command, 1, 0, 0, PLAIN, "COMMAND [COUNT | LIST | INFO name ...]"},
+    {"RESET", reset, 1, 1, 0, PLAIN, "RESET"},
+    {"MULTI", multi, 1, 1, 0, PLAIN, "MULTI (refused, and all up to EXEC with it)"},
+    {"EXEC", exec, 1, 1, 0, PLAIN, "EXEC"},
+    {"DISCARD", exec, 1, 1, 0, PLAIN, "DISCARD"},
+    {"QUIT", quit, 1, 0, 0, PLAIN, "QUIT"},
 };
 
 enum { TAKE, CHECK, COMMANDS = sizeof commands / sizeof commands[0] };
@@ -142,10 +147,13 @@ static void put_lower(weir_resp_call *c, const char *name)
 static void put_command(weir_resp_call *c, const weir_resp_command *cmd)
 {
     int key = cmd->key;
-    bool many = cmd->run == weir_resp_take_all; /* its last argument is a cost, behind a key */
+    /* Its last key stands 2 before the end, or 3 with WITHNAMES; the step is 3, so -2 is right for
+     * both. */
+    bool many = cmd->run == weir_resp_take_all;
+    bool fixed = cmd->args_min == cmd->args_max && !cmd->names;
     weir_resp_put_array(c->out, 6);
     put_lower(c, cmd->name);
-    weir_resp_put_i64(c->out, cmd->args_min == cmd->args_max ? cmd->args_min : -cmd->args_min);
+    weir_resp_put_i64(c->out, fixed ? cmd->args_min : -cmd->args_min);
     weir_resp_put_array(c->out, key > 0);
     if (key > 0)
         weir_resp_put_simple(c->out, "write");
@@ -205,6 +213,7 @@ typedef struct batch {
     size_t bytes; /* of `in`, from its front, that they take */
     weir_buffer *in;
     weir_ask ask[WEIR_BATCH_MAX];
+    bool with_names[WEIR_BATCH_MAX]; /* of each request */
 } batch;
 
 static bool answer_batch(weir_resp_call *c, batch *b)
@@ -214,8 +223,12 @@ static bool answer_batch(weir_resp_call *c, batch *b)
         c->waits = true;
         return false;
     }
-    for (size_t i = 0; i < b->len; i++)
+    bool with_names = c->with_names; /* of the request that is being read */
+    for (size_t i = 0; i < b->len; i++) {
+        c->with_names = b->with_names[i];
         weir_resp_put_answer(c, &b->ask[i]);
+    }
+    c->with_names = with_names;
     weir_buffer_consume(b->in, b->bytes);
     b->len = b->bytes = 0;
     b->max = WEIR_BATCH_MAX;
@@ -268,7 +281,7 @@ static void add_to_batch(weir_resp_call *c, bool by_text, batch *b, const weir_r
         return;
     const char *error = weir_resp_read_ask(c, by_text, &b->ask[b->len]);
     if (!error) {
-        b->len++;
+        b->with_names[b->len++] = c->with_names;
         b->bytes += r->used;
         if (r->decoded) /* the next request's words will lie where these do */
             flush(c, b);
@@ -278,10 +291,20 @@ static void add_to_batch(weir_resp_call *c, bool by_text, batch *b, const weir_r
     }
 }
 
+/* Takes WITHNAMES off the end. An argument that the command cannot do without is never taken for
+ * it, so that a key may be called WITHNAMES. */
+static inline void read_with_names(weir_resp_call *c, const weir_resp_command *cmd)
+{
+    c->with_names = cmd && cmd->names && c->args > (size_t)cmd->args_min &&
+                    weir_resp_call_is(c, c->args - 1, "WITHNAMES");
+    c->args -= c->with_names;
+}
+
 /* Runs a request, whose bytes come behind those of the batch. */
 static void run(weir_resp_call *c, batch *b, const weir_resp_request *r)
 {
     const weir_resp_command *cmd = find_command(c->arg[0]);
+    read_with_names(c, cmd);
     bool batched = cmd == &commands[TAKE] || cmd == &commands[CHECK];
     if (batched && good_number_of_args(cmd, c->args) && c->session->authenticated &&
         !c->session->multi) {
@@ -329,7 +352,7 @@ weir_session_step weir_resp_session_run(weir_resp_session *s, weir_buffer *in, w
 {
     weir_resp_arg arg[WEIR_RESP_ARGS_MAX];
     weir_resp_request request = {.arg = arg, .words = s->options->words};
-    weir_resp_call c = {s, arg, 0, out, now_ns, false};
+    weir_resp_call c = {.session = s, .arg = arg, .out = out, .now_ns = now_ns};
     batch b;
     b.len = b.bytes = 0;
     b.max = WEIR_BATCH_MAX;

@@ -115,9 +115,9 @@ static void check_check_errors(void **state)
         "Europe/Berlin\r\n");
     ask(f, "WEIR.CHECK 'gcra 1/s'", "-ERR wrong number of arguments for 'weir.check' command\r\n");
     ask(f, "WEIR.CHECK 'gcra 1/s' a PRICE 3",
-        "-ERR syntax error, expected policy-text key [COST n] after the command\r\n");
+        "-ERR syntax error, expected policy-text key [COST n] [WITHNAMES] after the command\r\n");
     ask(f, "WEIR.CHECK 'gcra 1/s' a COST",
-        "-ERR syntax error, expected policy-text key [COST n] after the command\r\n");
+        "-ERR syntax error, expected policy-text key [COST n] [WITHNAMES] after the command\r\n");
     const char *cost = "-ERR the cost is not a whole number from 0 to 2147483647\r\n";
     ask(f, "WEIR.CHECK 'gcra 1/s' a COST x", cost);
     ask(f, "WEIR.CHECK 'gcra 1/s' a COST -1", cost);
@@ -216,7 +216,7 @@ static void check_take(void **state)
         "-ERR no policy 'none'; WEIR.POLICY LIST shows those there are\r\n");
     ask(f, "WEIR.TAKE api", "-ERR wrong number of arguments for 'weir.take' command\r\n");
     ask(f, "WEIR.TAKE api a COST",
-        "-ERR syntax error, expected policy key [COST n] after the command\r\n");
+        "-ERR syntax error, expected policy key [COST n] [WITHNAMES] after the command\r\n");
     ask(f, "WEIR.TAKE api ''", "-ERR the key has 0 bytes, expected 1 to 65536\r\n");
     ask(f, "WEIR.REFUND api a", "-ERR wrong number of arguments for 'weir.refund' command\r\n");
     ask(f, "WEIR.REFUND api a -1", "-ERR the cost is not a whole number from 0 to 2147483647\r\n");
@@ -237,22 +237,18 @@ static void check_take_all(void **state)
     set_rule(f, "org", "fixed-window 5/h");
     set_rule(f, "q", "leaky-queue 10/s depth 2");
     const char *both = "WEIR.TAKEALL 2 user alice 2 org acme 2";
-    ask(f, both,
-        "*9\r\n:1\r\n:3\r\n:1\r\n:0\r\n:2000\r\n:0\r\n:0\r\n$4\r\nuser\r\n$5\r\nalice\r\n");
-    ask(f, both,
-        "*9\r\n:0\r\n:3\r\n:1\r\n:1000\r\n:2000\r\n:0\r\n:0\r\n$4\r\nuser\r\n$5\r\nalice\r\n");
+    ask(f, both, "*7\r\n:1\r\n:3\r\n:1\r\n:0\r\n:2000\r\n:0\r\n:0\r\n");
+    ask(f, both, "*7\r\n:0\r\n:3\r\n:1\r\n:1000\r\n:2000\r\n:0\r\n:0\r\n");
     ask(f, "WEIR.PEEK org acme", "*6\r\n:1\r\n:5\r\n:3\r\n:0\r\n:3600000\r\n:0\r\n");
     ask(f, "weir.takeall 3 user bob 1 org acme 4 'gcra 1/s burst 9' x 1",
-        "*9\r\n:0\r\n:5\r\n:3\r\n:3600000\r\n:3600000\r\n:0\r\n:1\r\n$3\r\norg\r\n$4\r\nacme\r\n");
-    ask(f, "WEIR.TAKEALL 1 org other 6",
-        "*9\r\n:0\r\n:5\r\n:5\r\n:-1\r\n:0\r\n:0\r\n:0\r\n$3\r\norg\r\n$5\r\nother\r\n");
+        "*7\r\n:0\r\n:5\r\n:3\r\n:3600000\r\n:3600000\r\n:0\r\n:1\r\n");
+    ask(f, "WEIR.TAKEALL 1 org other 6", "*7\r\n:0\r\n:5\r\n:5\r\n:-1\r\n:0\r\n:0\r\n:0\r\n");
     ask(f, "WEIR.TAKE q k", "*6\r\n:1\r\n:3\r\n:2\r\n:0\r\n:100\r\n:0\r\n");
     ask(f, "WEIR.TAKEALL 2 org q 1 q k 1", /* the longest wait, whoever it is of */
-        "*9\r\n:1\r\n:3\r\n:1\r\n:0\r\n:200\r\n:100\r\n:1\r\n$1\r\nq\r\n$1\r\nk\r\n");
-    weir_buffer_append(&f->in, "HELLO 3\r\n", 9);
-    weir_resp_session_run(&f->session, &f->in, &f->out, OUT_PAUSE, now_ns);
-    weir_buffer_clear(&f->out);
-    ask(f, "WEIR.TAKEALL 2 org z 1 'gcra 1/s burst 2' x 1",
+        "*7\r\n:1\r\n:3\r\n:1\r\n:0\r\n:200\r\n:100\r\n:1\r\n");
+    f->session.proto = 3;
+    ask(f, both, "*7\r\n:0\r\n:3\r\n:1\r\n:1000\r\n:2000\r\n:0\r\n:0\r\n");
+    ask(f, "WEIR.TAKEALL 2 org z 1 'gcra 1/s burst 2' x 1 WITHNAMES",
         "%10\r\n$7\r\nallowed\r\n:1\r\n$5\r\nlimit\r\n:2\r\n$9\r\nremaining\r\n:1\r\n"
         "$14\r\nretry_after_ms\r\n:0\r\n$14\r\nreset_after_ms\r\n:1000\r\n$8\r\ndelay_ms\r\n:0\r\n"
         "$5\r\nindex\r\n:1\r\n$6\r\npolicy\r\n$16\r\ngcra 1/s burst 2\r\n$3\r\nkey\r\n$1\r\nx\r\n"
@@ -285,11 +281,11 @@ static void check_take_all_errors(void **state)
     ask(f,
         "WEIR.TAKEALL 16 a 0 1 a 1 1 a 2 1 a 3 1 a 4 1 a 5 1 a 6 1 a 7 1 a 8 1 a 9 1 a 10 1 "
         "a 11 1 a 12 1 a 13 1 a 14 1 a 15 4",
-        "*9\r\n:0\r\n:3\r\n:3\r\n:-1\r\n:0\r\n:0\r\n:15\r\n$1\r\na\r\n$2\r\n15\r\n");
+        "*7\r\n:0\r\n:3\r\n:3\r\n:-1\r\n:0\r\n:0\r\n:15\r\n");
     ask(f, "COMMAND INFO weir.takeall weir.reserve weir.commit cl.throttle",
         "*4\r\n*6\r\n$12\r\nweir.takeall\r\n:-5\r\n*1\r\n+write\r\n:3\r\n:-2\r\n:3\r\n"
-        "*6\r\n$12\r\nweir.reserve\r\n:6\r\n*1\r\n+write\r\n:2\r\n:2\r\n:1\r\n"
-        "*6\r\n$11\r\nweir.commit\r\n:3\r\n*0\r\n:0\r\n:0\r\n:0\r\n"
+        "*6\r\n$12\r\nweir.reserve\r\n:-6\r\n*1\r\n+write\r\n:2\r\n:2\r\n:1\r\n"
+        "*6\r\n$11\r\nweir.commit\r\n:-3\r\n*0\r\n:0\r\n:0\r\n:0\r\n"
         "*6\r\n$11\r\ncl.throttle\r\n:-1\r\n*1\r\n+write\r\n:1\r\n:1\r\n:1\r\n");
     ask(f, "MULTI",
         "-ERR there are no transactions: send the commands in a pipeline without MULTI\r\n");
@@ -334,15 +330,23 @@ static void check_reserve(void **state)
     ask(f, request, "*7\r\n:1\r\n:9\r\n:9\r\n:0\r\n:0\r\n:0\r\n:0\r\n");
     ask(f, "WEIR.COMMIT 0000000000000000 7", /* of a key that is never counted */
         "*7\r\n:1\r\n:2147483647\r\n:2147483647\r\n:0\r\n:0\r\n:0\r\n:0\r\n");
-    weir_buffer_append(&f->in, "HELLO 3\r\n", 9);
-    weir_resp_session_run(&f->session, &f->in, &f->out, OUT_PAUSE, now_ns);
-    weir_buffer_clear(&f->out);
-    reserve(f, "WEIR.RESERVE tokens carol 1 TTL 5", "%9\r\n$7\r\nallowed\r\n:1\r\n", id);
-    ask(f, "WEIR.RESERVE tokens carol 101 TTL 5",
+    f->session.proto = 3;
+    reserve(f, "WEIR.RESERVE tokens carol 1 TTL 5",
+            "*7\r\n:1\r\n:100\r\n:99\r\n:0\r\n:3600000\r\n:0\r\n$16\r\n", id);
+    ask(f, "WEIR.RESERVE tokens carol 100 TTL 5",
+        "*7\r\n:0\r\n:100\r\n:99\r\n:3600000\r\n:3600000\r\n:0\r\n_\r\n");
+    snprintf(request, sizeof request, "WEIR.COMMIT %s 2", id);
+    ask(f, request, "*7\r\n:1\r\n:100\r\n:98\r\n:0\r\n:3600000\r\n:0\r\n:0\r\n");
+    ask(f, "WEIR.REFUND tokens carol 2 withnames",
+        "%8\r\n$7\r\nallowed\r\n:1\r\n$5\r\nlimit\r\n:100\r\n$9\r\nremaining\r\n:100\r\n"
+        "$14\r\nretry_after_ms\r\n:0\r\n$14\r\nreset_after_ms\r\n:0\r\n$8\r\ndelay_ms\r\n:0\r\n"
+        "$6\r\npolicy\r\n$6\r\ntokens\r\n$5\r\nlayer\r\n:0\r\n");
+    reserve(f, "WEIR.RESERVE tokens carol 1 TTL 5 WITHNAMES", "%9\r\n$7\r\nallowed\r\n:1\r\n", id);
+    ask(f, "WEIR.RESERVE tokens carol 101 TTL 5 WITHNAMES",
         "%9\r\n$7\r\nallowed\r\n:0\r\n$5\r\nlimit\r\n:100\r\n$9\r\nremaining\r\n:99\r\n"
         "$14\r\nretry_after_ms\r\n:-1\r\n$14\r\nreset_after_ms\r\n:3600000\r\n$8\r\ndelay_ms\r\n"
         ":0\r\n$2\r\nid\r\n_\r\n$6\r\npolicy\r\n$6\r\ntokens\r\n$5\r\nlayer\r\n:0\r\n");
-    snprintf(request, sizeof request, "WEIR.CANCEL %s", id);
+    snprintf(request, sizeof request, "WEIR.CANCEL %s WITHNAMES", id);
     ask(f, request,
         "%8\r\n$7\r\nallowed\r\n:1\r\n$5\r\nlimit\r\n:100\r\n$9\r\nremaining\r\n:100\r\n"
         "$14\r\nretry_after_ms\r\n:0\r\n$14\r\nreset_after_ms\r\n:0\r\n$8\r\ndelay_ms\r\n:0\r\n"
@@ -361,7 +365,7 @@ static void check_reserve_errors(void **state)
     ask(f, "WEIR.RESERVE a k 1", "-ERR wrong number of arguments for 'weir.reserve' command\r\n");
     ask(f, "WEIR.RESERVE a k x TTL 1", cost);
     ask(f, "WEIR.RESERVE a k 1 EX 1",
-        "-ERR syntax error, expected policy key n TTL time after the command\r\n");
+        "-ERR syntax error, expected policy key n TTL time [WITHNAMES] after the command\r\n");
     ask(f, "WEIR.RESERVE a k 1 TTL 0", ttl);
     ask(f, "WEIR.RESERVE a k 1 TTL -1", ttl);
     ask(f, "WEIR.RESERVE a k 1 TTL 1.5", ttl);
@@ -456,22 +460,13 @@ static void check_long_batch(void **state)
     assert_string_equal(at, "");
 }
 
-static void check_resp3(void **state)
+static void check_hello(void **state)
 {
     fixture *f = *state;
-    set_rule(f, "api", "gcra 1/s burst 5 & gcra 9/s burst 9");
     ask(f, "HELLO 3",
         "%7\r\n$6\r\nserver\r\n$4\r\nweir\r\n$7\r\nversion\r\n$5\r\n1.2.3\r\n$5\r\nproto\r\n:3\r\n"
         "$2\r\nid\r\n:7\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n$6\r\nmaster\r\n"
         "$7\r\nmodules\r\n*0\r\n");
-    ask(f, "WEIR.TAKE api alice",
-        "%8\r\n$7\r\nallowed\r\n:1\r\n$5\r\nlimit\r\n:5\r\n$9\r\nremaining\r\n:4\r\n"
-        "$14\r\nretry_after_ms\r\n:0\r\n$14\r\nreset_after_ms\r\n:1000\r\n$8\r\ndelay_ms\r\n:0\r\n"
-        "$6\r\npolicy\r\n$3\r\napi\r\n$5\r\nlayer\r\n:0\r\n");
-    ask(f, "WEIR.CHECK 'gcra   60/m' alice",
-        "%8\r\n$7\r\nallowed\r\n:1\r\n$5\r\nlimit\r\n:1\r\n$9\r\nremaining\r\n:0\r\n"
-        "$14\r\nretry_after_ms\r\n:0\r\n$14\r\nreset_after_ms\r\n:1000\r\n$8\r\ndelay_ms\r\n:0\r\n"
-        "$6\r\npolicy\r\n$17\r\ngcra 60/m burst 1\r\n$5\r\nlayer\r\n:0\r\n");
     ask(f, "WEIR.POLICY GET none", "_\r\n");
     ask(f, "CLIENT GETNAME", "_\r\n");
     ask(f, "HELLO 4", "-NOPROTO unsupported protocol version\r\n");
@@ -485,6 +480,102 @@ static void check_resp3(void **state)
     ask(f, "WEIR.POLICY GET none", "$-1\r\n");
     ask(f, "RESET", "+RESET\r\n");
     ask(f, "CLIENT GETNAME", "$-1\r\n");
+}
+
+/* `const [allowed] = reply` must be 0 for a denial, whichever protocol a client chooses. */
+static void check_decisions_are_arrays(void **state)
+{
+    fixture *f = *state;
+    set_rule(f, "api", "gcra 1/s burst 5 & gcra 9/s burst 9");
+    for (f->session.proto = 2; f->session.proto <= 3; f->session.proto++) {
+        ask(f, "WEIR.TAKE api k COST 5", "*6\r\n:1\r\n:5\r\n:0\r\n:0\r\n:5000\r\n:0\r\n");
+        ask(f, "WEIR.TAKE api k", "*6\r\n:0\r\n:5\r\n:0\r\n:1000\r\n:5000\r\n:0\r\n");
+        ask(f, "WEIR.TAKE api k COST x",
+            "-ERR the cost is not a whole number from 0 to 2147483647\r\n");
+        ask(f, "WEIR.PEEK api k COST 6", "*6\r\n:0\r\n:5\r\n:0\r\n:-1\r\n:5000\r\n:0\r\n");
+        ask(f, "WEIR.PEEK api new", "*6\r\n:1\r\n:5\r\n:5\r\n:0\r\n:0\r\n:0\r\n");
+        ask(f, "WEIR.REFUND api k 1", "*6\r\n:1\r\n:5\r\n:1\r\n:0\r\n:4000\r\n:0\r\n");
+        ask(f, "WEIR.CHECK 'gcra 60/m' k", "*6\r\n:1\r\n:1\r\n:0\r\n:0\r\n:1000\r\n:0\r\n");
+        ask(f, "WEIR.CHECK 'gcra 60/m' k", "*6\r\n:0\r\n:1\r\n:0\r\n:1000\r\n:1000\r\n:0\r\n");
+        ask(f, "CL.THROTTLE u 0 1 1", "*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:1\r\n");
+        ask(f, "CL.THROTTLE u 0 1 1", "*5\r\n:1\r\n:1\r\n:0\r\n:1\r\n:1\r\n");
+        ask(f, "CL.THROTTLE u 0 1 1 -1", "*5\r\n:0\r\n:1\r\n:1\r\n:-1\r\n:0\r\n");
+        ask(f, "WEIR.RESET api k", "+OK\r\n");
+        ask(f, "WEIR.RESET 'gcra 60/m' k", "+OK\r\n");
+    }
+}
+
+static void check_with_names(void **state)
+{
+    fixture *f = *state;
+    set_rule(f, "api", "gcra 9/s burst 9 & gcra 1/s burst 5");
+    ask(f, "WEIR.TAKE api alice WITHNAMES",
+        "*16\r\n$7\r\nallowed\r\n:1\r\n$5\r\nlimit\r\n:5\r\n$9\r\nremaining\r\n:4\r\n"
+        "$14\r\nretry_after_ms\r\n:0\r\n$14\r\nreset_after_ms\r\n:1000\r\n$8\r\ndelay_ms\r\n:0\r\n"
+        "$6\r\npolicy\r\n$3\r\napi\r\n$5\r\nlayer\r\n:1\r\n");
+    ask(f, "WEIR.PEEK api alice COST 5 withnames",
+        "*16\r\n$7\r\nallowed\r\n:0\r\n$5\r\nlimit\r\n:5\r\n$9\r\nremaining\r\n:4\r\n"
+        "$14\r\nretry_after_ms\r\n:1000\r\n$14\r\nreset_after_ms\r\n:1000\r\n"
+        "$8\r\ndelay_ms\r\n:0\r\n$6\r\npolicy\r\n$3\r\napi\r\n$5\r\nlayer\r\n:1\r\n");
+    f->session.proto = 3;
+    ask(f, "WEIR.CHECK 'gcra   60/m' alice COST 1 WITHNAMES",
+        "%8\r\n$7\r\nallowed\r\n:1\r\n$5\r\nlimit\r\n:1\r\n$9\r\nremaining\r\n:0\r\n"
+        "$14\r\nretry_after_ms\r\n:0\r\n$14\r\nreset_after_ms\r\n:1000\r\n$8\r\ndelay_ms\r\n:0\r\n"
+        "$6\r\npolicy\r\n$17\r\ngcra 60/m burst 1\r\n$5\r\nlayer\r\n:0\r\n");
+    ask(f, "WEIR.TAKE none alice WITHNAMES",
+        "-ERR no policy 'none'; WEIR.POLICY LIST shows those there are\r\n");
+}
+
+/* WITHNAMES is an option only behind all that a command needs. */
+static void check_with_names_place(void **state)
+{
+    fixture *f = *state;
+    set_rule(f, "api", "gcra 1/s burst 5");
+    ask(f, "WEIR.TAKE api WITHNAMES", "*6\r\n:1\r\n:5\r\n:4\r\n:0\r\n:1000\r\n:0\r\n"); /* a key */
+    ask(f, "WEIR.PEEK api WITHNAMES COST 5", "*6\r\n:0\r\n:5\r\n:4\r\n:1000\r\n:1000\r\n:0\r\n");
+    const char *syntax =
+        "-ERR syntax error, expected policy key [COST n] [WITHNAMES] after the command\r\n";
+    ask(f, "WEIR.TAKE api k WITHNAMES 1", syntax);
+    ask(f, "WEIR.TAKE api k WITHNAMES WITHNAMES", syntax);
+    ask(f, "WEIR.TAKE api k COST WITHNAMES", syntax);
+    const char *arity = "-ERR wrong number of arguments for 'weir.take' command\r\n";
+    ask(f, "WEIR.TAKE api k WITHNAMES COST 1", arity);
+    ask(f, "WEIR.TAKE api k COST 1 WITHNAME", arity);
+    ask(f, "WEIR.REFUND api k WITHNAMES",
+        "-ERR the cost is not a whole number from 0 to 2147483647\r\n");
+    ask(f, "WEIR.TAKEALL 1 api k WITHNAMES",
+        "-ERR request 0: the cost is not a whole number from 0 to 2147483647\r\n");
+    ask(f, "WEIR.COMMIT 0000000000000000 WITHNAMES",
+        "-ERR the cost is not a whole number from 0 to 2147483647\r\n");
+    ask(f, "WEIR.CANCEL WITHNAMES",
+        "-ERR the id is not 16 hex digits, as the reservation was answered with\r\n");
+    ask(f, "WEIR.RESET api k WITHNAMES",
+        "-ERR wrong number of arguments for 'weir.reset' command\r\n");
+    ask(f, "CL.THROTTLE u 15 30 60 WITHNAMES",
+        "-Cell error: Store error: Couldn't parse as integer: WITHNAMES\r\n");
+    ask(f, "WEIR.PEEK api k", "*6\r\n:1\r\n:5\r\n:5\r\n:0\r\n:0\r\n:0\r\n");
+}
+
+/* Each request of a batch is answered as it asked, and so is the one that ends the batch. */
+static void check_with_names_batch(void **state)
+{
+    fixture *f = *state;
+    set_rule(f, "a", "gcra 1/s burst 9");
+    ask(f,
+        "WEIR.TAKE a k\r\nWEIR.TAKE a k WITHNAMES\r\nWEIR.CHECK 'gcra 1/s' k\r\n"
+        "WEIR.PEEK a k WITHNAMES\r\nWEIR.TAKE a k WITHNAMES\r\nWEIR.PEEK a k",
+        "*6\r\n:1\r\n:9\r\n:8\r\n:0\r\n:1000\r\n:0\r\n"
+        "*16\r\n$7\r\nallowed\r\n:1\r\n$5\r\nlimit\r\n:9\r\n$9\r\nremaining\r\n:7\r\n"
+        "$14\r\nretry_after_ms\r\n:0\r\n$14\r\nreset_after_ms\r\n:2000\r\n$8\r\ndelay_ms\r\n:0\r\n"
+        "$6\r\npolicy\r\n$1\r\na\r\n$5\r\nlayer\r\n:0\r\n"
+        "*6\r\n:1\r\n:1\r\n:0\r\n:0\r\n:1000\r\n:0\r\n"
+        "*16\r\n$7\r\nallowed\r\n:1\r\n$5\r\nlimit\r\n:9\r\n$9\r\nremaining\r\n:7\r\n"
+        "$14\r\nretry_after_ms\r\n:0\r\n$14\r\nreset_after_ms\r\n:2000\r\n$8\r\ndelay_ms\r\n:0\r\n"
+        "$6\r\npolicy\r\n$1\r\na\r\n$5\r\nlayer\r\n:0\r\n"
+        "*16\r\n$7\r\nallowed\r\n:1\r\n$5\r\nlimit\r\n:9\r\n$9\r\nremaining\r\n:6\r\n"
+        "$14\r\nretry_after_ms\r\n:0\r\n$14\r\nreset_after_ms\r\n:3000\r\n$8\r\ndelay_ms\r\n:0\r\n"
+        "$6\r\npolicy\r\n$1\r\na\r\n$5\r\nlayer\r\n:0\r\n"
+        "*6\r\n:1\r\n:9\r\n:6\r\n:0\r\n:3000\r\n:0\r\n");
 }
 
 static void check_policy(void **state)
@@ -705,7 +796,11 @@ int main(void)
         TEST(check_texts),
         TEST(check_order),
         TEST(check_long_batch),
-        TEST(check_resp3),
+        TEST(check_hello),
+        TEST(check_decisions_are_arrays),
+        TEST(check_with_names),
+        TEST(check_with_names_place),
+        TEST(check_with_names_batch),
         TEST(check_policy),
         TEST(check_password),
         TEST(check_client),

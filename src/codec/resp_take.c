@@ -36,8 +36,9 @@ const char *weir_resp_read_ask(const weir_resp_call *c, bool by_text, weir_ask *
     if (c->args == 3)
         return NULL;
     if (c->args != 5 || !weir_resp_call_is(c, 3, "COST"))
-        return by_text ? "syntax error, expected policy-text key [COST n] after the command"
-                       : "syntax error, expected policy key [COST n] after the command";
+        return by_text ? "syntax error, expected policy-text key [COST n] [WITHNAMES] after the "
+                         "command"
+                       : "syntax error, expected policy key [COST n] [WITHNAMES] after the command";
     return weir_resp_read_cost(c, 4, &ret->cost);
 }
 
@@ -75,6 +76,9 @@ void weir_resp_put_failure(weir_resp_call *c, const weir_ask *ask, const char *w
 
 void weir_resp_put_policy(weir_resp_call *c, const weir_ask *ask)
 {
+    if (!c->with_names)
+        return;
+    weir_resp_put_text(c->out, "policy");
     if (!ask->by_text) {
         weir_resp_put_bulk(c->out, ask->rule.at, ask->rule.len);
         return;
@@ -85,29 +89,29 @@ void weir_resp_put_policy(weir_resp_call *c, const weir_ask *ask)
 
 void weir_resp_put_name(weir_resp_call *c, const char *name)
 {
-    if (c->session->proto >= 3)
+    if (c->with_names)
         weir_resp_put_text(c->out, name);
 }
 
 void weir_resp_put_layer(weir_resp_call *c, const weir_decision *d)
 {
-    if (c->session->proto < 3)
+    if (!c->with_names)
         return;
     weir_resp_put_text(c->out, "layer");
     weir_resp_put_i64(c->out, d->layer);
 }
 
 void weir_resp_put_figures(weir_resp_call *c, const weir_decision *d, size_t more_in_map,
-                           size_t more_in_list)
+                           size_t more_in_array)
 {
     int64_t figures[WEIR_FIGURES];
     weir_figures_ms(d, figures);
-    if (c->session->proto < 3) {
-        weir_resp_put_array(c->out, WEIR_FIGURES + more_in_list);
+    if (!c->with_names) {
+        weir_resp_put_array(c->out, WEIR_FIGURES + more_in_array);
         weir_resp_put_integers(c->out, figures, WEIR_FIGURES);
         return;
     }
-    weir_resp_put_map(c->out, WEIR_FIGURES + more_in_map, 3);
+    weir_resp_put_map(c->out, WEIR_FIGURES + more_in_map, c->session->proto);
     for (int i = 0; i < WEIR_FIGURES; i++) {
         weir_resp_put_text(c->out, weir_figure_names[i]);
         weir_resp_put_i64(c->out, figures[i]);
@@ -121,9 +125,6 @@ void weir_resp_put_answer(weir_resp_call *c, const weir_ask *ask)
         return;
     }
     weir_resp_put_figures(c, &ask->decision, 2, 0);
-    if (c->session->proto < 3)
-        return;
-    weir_resp_put_text(c->out, "policy");
     weir_resp_put_policy(c, ask);
     weir_resp_put_layer(c, &ask->decision);
 }

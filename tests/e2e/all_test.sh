@@ -34,17 +34,20 @@ some() { # ARG...: the reply without the times, which depend on the clock
 }
 
 # ---- redis-cli: WEIR.TAKEALL
-check "all are charged" "1 3 1 0 user alice" "$(some WEIR.TAKEALL 2 user alice 2 org acme 2)"
-check "or none" "0 3 1 0 user alice" "$(some WEIR.TAKEALL 2 user alice 2 org acme 2)"
+check "all are charged" "1 3 1 0" "$(some WEIR.TAKEALL 2 user alice 2 org acme 2)"
+check "or none" "0 3 1 0" "$(some WEIR.TAKEALL 2 user alice 2 org acme 2)"
 check "none, indeed" "1 20 18" "$(ask WEIR.PEEK org acme | cut -d' ' -f1-3)"
-check "the one that denies" "0 20 18 1 org acme" "$(some WEIR.TAKEALL 2 user bob 3 org acme 19)"
-check "a key that is never counted" "1 20 17 1 org acme" "$(some WEIR.TAKEALL 2 user vip 99 org acme 1)"
-check "one that is always denied" "0 3 0 1 user evil" "$(some WEIR.TAKEALL 2 org acme 1 user evil 1)"
-check "a shadow denies nothing" "1 20 11 1 org acme" "$(some WEIR.TAKEALL 2 look k 6 org acme 6)"
+check "the one that denies" "0 20 18 1" "$(some WEIR.TAKEALL 2 user bob 3 org acme 19)"
+check "a key that is never counted" "1 20 17 1" "$(some WEIR.TAKEALL 2 user vip 99 org acme 1)"
+check "one that is always denied" "0 3 0 1" "$(some WEIR.TAKEALL 2 org acme 1 user evil 1)"
+check "a shadow denies nothing" "1 20 11 1" "$(some WEIR.TAKEALL 2 look k 6 org acme 6)"
 check "an unknown policy" "ERR request 1: no policy 'no'; WEIR.POLICY LIST shows those there are" \
     "$(ask WEIR.TAKEALL 2 org acme 1 no k 1)"
-check "RESP3 has names" "allowed limit remaining retry_after_ms reset_after_ms delay_ms index policy key layer" \
-    "$(redis-cli -3 -p "$port" WEIR.TAKEALL 1 org x 1 | awk '{print $1}' | tr '\n' ' ' | sed 's/ $//')"
+check "RESP3 has no other answer" "1 20 20 0 0 0 0" "$(ask -3 WEIR.TAKEALL 1 org x 0)"
+check "WITHNAMES gives names" "allowed limit remaining retry_after_ms reset_after_ms delay_ms index policy key layer" \
+    "$(redis-cli -3 -p "$port" WEIR.TAKEALL 1 org x 0 WITHNAMES | awk '{print $1}' | tr '\n' ' ' | sed 's/ $//')"
+check "in RESP2, too" "index 0 policy org key x layer 0" \
+    "$(ask WEIR.TAKEALL 1 org x 0 WITHNAMES | cut -d' ' -f13-)"
 check "the counters" "user: 1 org: 1" \
     "$(curl -s "$web/metrics" | awk -F'[" ]' '/decisions_total.*denied"/ && ($2 == "user" || $2 == "org") {n[$2] = $NF}
         END {print "user: " n["user"] " org: " n["org"]}')"
@@ -56,6 +59,10 @@ check "reserve" "1 1000 400" "$(cut -d' ' -f1-3 <<<"$reply")"
 check "the id has 16 digits" 1 "$(grep -c -E '^[0-9a-f]{16}$' <<<"$id")"
 check "too much is denied, without an id" "0 1000 400" "$(some WEIR.RESERVE tokens a 600 TTL 1h)"
 check "commit" "1 1000 750 0" "$(some WEIR.COMMIT "$id" 250)"
+check "RESP3 has the id in the same place" "1 1000 999 7" \
+    "$(ask -3 WEIR.RESERVE tokens three 1 TTL 1h | awk '{print $1, $2, $3, NF}')"
+check "WITHNAMES names the id" "id policy layer" \
+    "$(redis-cli -3 -p "$port" WEIR.RESERVE tokens three 1 TTL 1h WITHNAMES | awk '{print $1}' | tail -n 3 | tr '\n' ' ' | sed 's/ $//')"
 check "once" "ERR no reservation $id: it was settled, or has run out" "$(ask WEIR.COMMIT "$id" 250)"
 id=$(ask WEIR.RESERVE tokens a 700 TTL 90m)
 check "more than there is" "1 1000 0 50" "$(some WEIR.COMMIT "${id##* }" 800)"

@@ -104,10 +104,10 @@ ask() {
 
 ask "$hello" "$(figures 1 500 499 0 10 0)" -- take api alice
 check "take: allowed" "0 allowed  499 of 500 remaining, as good as new in 10ms" "$got"
-check "take: what it sends" "HELLO 3|WEIR.TAKE api alice|" "$sent"
+check "take: what it sends" "HELLO 3|WEIR.TAKE api alice WITHNAMES|" "$sent"
 ask "$hello" "$(figures 0 500 0 1250 600000 0)" -- take api alice --cost 7
 check "take: denied" "3 denied   retry in 1.25s" "$got"
-check "take: what it sends with --cost" "HELLO 3|WEIR.TAKE api alice COST 7|" "$sent"
+check "take: what it sends with --cost" "HELLO 3|WEIR.TAKE api alice COST 7 WITHNAMES|" "$sent"
 ask "$hello" "$(figures 0 5 5 -1 0 0)" -- take --cost=6 api alice
 check "take: never" "3 denied   for ever: it costs more than the limit of 5" "$got"
 ask "$hello" "$(figures 0 5 0 -1 0 0)" -- take api alice
@@ -116,13 +116,13 @@ ask "$hello" "$(figures 1 21 3 0 90061001 200)" -- take api alice
 check "take: a delay, and a long time" "0 allowed  3 of 21 remaining, to be served in 200ms, as good as new in 1d 2h" "$got"
 ask "$hello" "$(figures 1 5 5 0 0 0)" -- peek api alice
 check "peek: as good as new" "0 allowed  5 of 5 remaining, as good as new" "$got"
-check "peek: what it sends" "HELLO 3|WEIR.PEEK api alice|" "$sent"
+check "peek: what it sends" "HELLO 3|WEIR.PEEK api alice WITHNAMES|" "$sent"
 ask "$hello" "$(figures 0 5 2 59999 60000 0)" -- peek --cost 3 -- api -alice
 check "peek: denied" "3 denied   retry in 59.999s" "$got"
-check "peek: a key that begins with a dash" "HELLO 3|WEIR.PEEK api -alice COST 3|" "$sent"
+check "peek: a key that begins with a dash" "HELLO 3|WEIR.PEEK api -alice COST 3 WITHNAMES|" "$sent"
 ask "$hello" "$(figures 1 5 4 0 60000 0)" -- take --text 'gcra 5/m burst 5' alice
 check "take --text" "0 allowed  4 of 5 remaining, as good as new in 1m" "$got"
-check "take --text: what it sends" "HELLO 3|WEIR.CHECK gcra 5/m burst 5 alice|" "$sent"
+check "take --text: what it sends" "HELLO 3|WEIR.CHECK gcra 5/m burst 5 alice WITHNAMES|" "$sent"
 ask "$hello" '+OK\r\n' -- reset api alice
 check "reset" "0 reset" "$got"
 check "reset: what it sends" "HELLO 3|WEIR.RESET api alice|" "$sent"

@@ -53,8 +53,9 @@ check "refund" "1 3 1 0" "$(ask WEIR.REFUND api alice 1 | cut -d' ' -f1-4)"
 check "reset" OK "$(ask WEIR.RESET api alice)"
 check "and it is fresh" "1 3 3 0 0 0" "$(ask WEIR.PEEK api alice)"
 check "over the Unix socket" "1 3 2 0" "$(redis-cli -s "$tmp/weir.sock" WEIR.TAKE api bob | tr '\n' ' ' | cut -d' ' -f1-4)"
-check "RESP3 has names" "allowed limit remaining retry_after_ms reset_after_ms delay_ms policy layer" \
-    "$(redis-cli -3 -p "$port" WEIR.TAKE api carol | awk '{print $1}' | tr '\n' ' ' | sed 's/ $//')"
+check "RESP3 has no other answer" "1 3 2 0" "$(ask -3 WEIR.TAKE api carol | cut -d' ' -f1-4)"
+check "WITHNAMES gives names" "allowed limit remaining retry_after_ms reset_after_ms delay_ms policy layer" \
+    "$(redis-cli -3 -p "$port" WEIR.TAKE api carol WITHNAMES | awk '{print $1}' | tr '\n' ' ' | sed 's/ $//')"
 check "explain" "policy   api" "$(redis-cli -p "$port" WEIR.EXPLAIN api alice | head -1)"
 check "INFO" 1 "$(redis-cli -p "$port" INFO | grep -c '^policy_api:')"
 

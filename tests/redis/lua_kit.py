@@ -44,8 +44,11 @@ class Server(resp.Server):
 
     prefix = "weir-lua-"
 
-    def client(self):
-        return Client(self.port)
+    def client(self, proto=2):
+        client = Client(self.port)
+        if proto == 3:
+            client("HELLO", 3)
+        return client
 
 
 def library():

@@ -468,8 +468,73 @@ def test_people(tally):
             tally.equal(at.call(T0_US, "weir_version", []), 1, way.name)
             tally.equal(at.call(T0_US, "weir_policy_check", [], "gcra 60/60s"), b"gcra 60/m burst 1", way.name)
             all_of = at.call(T0_US, "weir_take_all", ["k", "l"], policy, 1, "leaky-queue 1/s depth 5", 2)
-            tally.equal(all_of, [1, 2, 1, 0, 334, 0, 0, policy.encode(), b"k"], way.name)
+            tally.equal(all_of, [1, 2, 1, 0, 334, 0, 0], way.name)
             client("DEL", "k", "l")
+
+
+NAMES = ("allowed", "limit", "remaining", "retry_after_ms", "reset_after_ms", "delay_ms")
+
+
+def named(*values, **more):
+    return dict(zip(NAMES, values), **more)
+
+
+def test_protocols(tally):
+    """a decision is the same array of integers in RESP2 and in RESP3, and a map where WITHNAMES asks"""
+    policy, queue = "gcra 60/60s burst 2 & gcra 3/s burst 9", "leaky-queue 1/s depth 5"
+    text = b"gcra 60/m burst 2 & gcra 3/s burst 9"
+    with Server() as server:
+        for proto in (2, 3):
+            client = server.client(proto)
+            for way in WAYS:
+                client("DEL", "k", "l")
+                at = At(client, way)
+                where = f"{way.name}, RESP{proto}"
+
+                def both(function, keys, args, values, more):
+                    tally.equal(at.call(T0_US, function, keys, *args), values, where, function)
+                    answer = at.call(T0_US, function, keys, *args, "WithNames")
+                    tally.check(isinstance(answer, dict if proto == 3 else list), where, function, answer)
+                    if proto == 2:
+                        answer = dict(zip(map(bytes.decode, answer[::2]), answer[1::2]))
+                    tally.equal(answer, named(*values[:6], **more), where, function)
+
+                tally.equal(at.call(T0_US, "weir_take", ["k"], policy, 2), [1, 2, 0, 0, 2000, 0], where)
+                mine = {"policy": text, "layer": 0}
+                both("weir_take", ["k"], [policy], [0, 2, 0, 1000, 2000, 0], mine)
+                both("weir_peek", ["k"], [policy, 3], [0, 2, 0, -1, 2000, 0], mine)
+                both("weir_take", ["l"], [queue, 0], [1, 6, 6, 0, 0, 0], {"policy": queue.encode(), "layer": 0})
+                both("weir_take_all", ["l", "k"], [queue, 1, policy, 1], [0, 2, 0, 1000, 2000, 0, 1],
+                     {"index": 1, "key": b"k", **mine})
+                both("weir_refund", ["k"], [policy, 0], [1, 2, 0, 0, 2000, 0], mine)
+                tally.equal(at.call(T0_US, "weir_refund", ["k"], policy, 2), [1, 2, 2, 0, 0, 0], where)
+                both("weir_take_all", ["l", "k"], [queue, 0, policy, 0], [1, 2, 2, 0, 0, 0, 1],
+                     {"index": 1, "key": b"k", **mine})
+                for function, args, word in (("weir_take", [policy, "WITHNAMES", 1], "cost"),
+                                             ("weir_take", [policy, 1, "WITHNAMES", "WITHNAMES"], "more"),
+                                             ("weir_take", ["WITHNAMES"], "policy"),
+                                             ("weir_refund", [policy, "WITHNAMES"], "cost"),
+                                             ("weir_take_all", [policy, "WITHNAMES"], "cost"),
+                                             ("weir_ask", ["TAKE", policy, 1, "WITHNAMES"], "more")):
+                    answer = at.call(T0_US, function, ["k"], *args)
+                    tally.check(error_of(answer).startswith("ERR ") and word in error_of(answer), where, args, answer)
+                zone = "fixed-window 2/day tz Asia/Kathmandu"
+                day, b = 24 * H_US, T0_US - 5 * H_US
+                client("DEL", "k")
+                answer = at.call(T0_US, "weir_take", ["k"], zone, 1, b - day, b, b + day, b + 2 * day, "WITHNAMES")
+                tally.equal(len(answer), 8 if proto == 3 else 16, where, "behind the bounds of a zone")
+
+
+def test_names_without_maps(tally):
+    """a server that knows no maps is given names and values in an array"""
+    with Server() as server:
+        client = server.client(3)
+        text = lua_kit.library()
+        tally.equal(text.count("redis.setresp"), 1)
+        way = Script(client, text.replace("redis.setresp", "redis.no_such_function"))
+        answer = client(*way.call("weir_take", ["k"], "gcra 1/h burst 5", "WITHNAMES"))
+        pairs = dict(zip(answer[::2], answer[1::2]))
+        tally.equal((len(answer), pairs[b"allowed"], pairs[b"remaining"], pairs[b"policy"]), (16, 1, 4, b"gcra 1/h burst 5"))
 
 
 # ---- time -----------------------------------------------------------------------------------------
@@ -734,5 +799,5 @@ def test_cluster(tally):
 if __name__ == "__main__":
     sys.exit(lua_kit.run(
         test_race, test_denials, test_keys, test_wrong_type, test_damaged, test_mad_fraction, test_far, test_expiry,
-        test_rows, test_refund_of_many, test_mad_row, test_errors, test_refusals, test_people, test_zones, test_two_rules,
-        test_clock_back, test_all, test_flush, test_cache, test_memory, test_replica, test_old, test_access, test_cluster))
+        test_rows, test_refund_of_many, test_mad_row, test_errors, test_refusals, test_people, test_protocols,
+        test_names_without_maps, test_zones, test_two_rules, test_clock_back, test_all, test_flush, test_cache, test_memory, test_replica, test_old, test_access, test_cluster))

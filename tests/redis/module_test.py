@@ -101,6 +101,8 @@ def wait_for_rewrite(c):
 
 # ---- answers -------------------------------------------------------------------------------------
 
+NAMES = ["allowed", "limit", "remaining", "retry_after_ms", "reset_after_ms", "delay_ms"]
+
 
 def test_answers(t):
     c, c3 = t.server.client(), t.server.client(3)
@@ -112,21 +114,21 @@ def test_answers(t):
     equal(denied[:3], [0, 5, 0])
     good(0 < denied[3] <= 3600000)
     equal(c("WEIR.TAKE", "api", "k", "COST", 6)[3], -1)
-    m = c3("WEIR.PEEK", "api", "k")
-    equal(list(m), ["allowed", "limit", "remaining", "retry_after_ms", "reset_after_ms", "delay_ms",
-                    "policy", "layer"])
+    m = c3("WEIR.PEEK", "api", "k", "WITHNAMES")
+    equal(list(m), NAMES + ["policy", "layer"])
     equal((m["policy"], m["layer"], m["limit"]), (b"api", 0, 5))
-    equal(c3("WEIR.CHECK", "gcra 60/h burst 5", "k2")["policy"], b"gcra 60/h burst 5")
+    equal(c3("WEIR.CHECK", "gcra 60/h  burst 5", "k2", "COST", 2, "withnames")["policy"],
+          b"gcra 60/h burst 5")
     equal(c("WEIR.REFUND", "api", "k", 2)[:3], [1, 5, 2])
     equal(c("WEIR.RESET", "api", "k"), "OK")
     equal(c("EXISTS", "k"), 0, "a fresh key is gone")
     equal(c("WEIR.TAKEALL", 2, "api", "a", 1, "api", "b", 9)[:4], [0, 5, 5, -1])
     equal(c("EXISTS", "a", "b"), 0, "none was charged")
-    equal(c("WEIR.TAKEALL", 2, "api", "a", 1, "api", "b", 2)[6:], [1, b"api", b"b"])
+    equal(c("WEIR.TAKEALL", 2, "api", "a", 1, "api", "b", 2)[6:], [1])
     equal(c("WEIR.TAKEALL", 2, "api", "a", 3, "api", "a", 3)[0], 0, "held to the sum")
-    equal(sorted(c3("WEIR.TAKEALL", 1, "api", "a", 1)),
-          sorted(["allowed", "limit", "remaining", "retry_after_ms", "reset_after_ms", "delay_ms",
-                  "index", "policy", "key", "layer"]))
+    m = c3("WEIR.TAKEALL", 1, "api", "a", 1, "WITHNAMES")
+    equal(list(m), NAMES + ["index", "policy", "key", "layer"])
+    equal((m["index"], m["policy"], m["key"]), (0, b"api", b"a"))
     equal(c("CL.THROTTLE", "u", 15, 30, 60), [0, 16, 15, -1, 2])
     equal(c3("WEIR.POLICY", "GET", "api"), {"name": b"api", "limit": b"gcra 1/h burst 5",
                                             "overrides": 0, "allow": 0, "deny": 0, "shadow": False})
@@ -137,6 +139,33 @@ def test_answers(t):
           [b"key      new", b"limit    gcra 1/h burst 5", b"state    5 of 5 free; as good as new",
            b"next     now"])
     good(len(c("WEIR.HELP")) == 10, "help")
+
+
+def test_protocols(t):
+    """A decision is the same array of integers in RESP2 and in RESP3, and a map only if it is asked
+    for."""
+    p = "gcra 1/3650d burst 2"
+    for proto in (2, 3):
+        c, k = t.server.client(proto), f"k{proto}"
+        for words, first in ((("TAKE", p, k, "COST", 2), [1, 2, 0]), (("TAKE", p, k), [0, 2, 0]),
+                             (("CHECK", p, k), [0, 2, 0]), (("PEEK", p, k), [0, 2, 0]),
+                             (("TAKEALL", 2, p, k, 1, p, "new", 1), [0, 2, 0]),
+                             (("REFUND", p, k, 1), [1, 2, 1]),
+                             (("TAKEALL", 2, p, k, 1, p, "new", 0), [1, 2, 1])):
+            reply = c("WEIR." + words[0], *words[1:])
+            good(isinstance(reply, list) and all(type(n) is int for n in reply), (proto, words, reply))
+            equal((reply[:3], len(reply)), (first, 7 if words[0] == "TAKEALL" else 6), (proto, words))
+            named = c("WEIR." + words[0], *words[1:], "WITHNAMES")
+            pairs = named if proto == 3 else dict(zip(map(bytes.decode, named[::2]), named[1::2]))
+            good(isinstance(named, dict if proto == 3 else list), (proto, words, named))
+            equal(list(pairs)[:6], NAMES, (proto, words))
+            equal(pairs["policy"], p.encode(), (proto, words))
+        equal(c("CL.THROTTLE", k + "u", 0, 1, 10**9)[0], 0, proto)
+        equal(c("CL.THROTTLE", k + "u", 0, 1, 10**9)[:3], [1, 1, 0], proto)
+        equal(c("WEIR.PEEK", p, "WITHNAMES"), [1, 2, 2, 0, 0, 0], "a key")
+        good(isinstance(c("WEIR.TAKE", "none", k, "WITHNAMES"), Error), proto)
+        script = "redis.setresp(3) return redis.call('WEIR.PEEK', ARGV[1], KEYS[1], ARGV[2]).map.remaining"
+        equal(c("EVAL", script, 1, k, p, "WITHNAMES"), 0, "in a script")
 
 
 def test_programs(t):
@@ -213,6 +242,17 @@ def compare(ours, theirs, key):
         ("TAKEALL", 2, "api", "a", 1, "none", "b", 1),
         ("TAKEALL", 2, "api", key + "a", 1, text, key + "b", 1),
         ("TAKEALL", 2, "api", "a", 9, "api", "b", 1), ("TAKEALL", 1, "api", "", 1),
+        ("TAKE", "api", key + "n", "WITHNAMES"), ("TAKE", "api", key + "n", "COST", 4, "withnames"),
+        ("TAKE", "api", key + "n", "WITHNAMES"), ("PEEK", text, key + "n", "WITHNAMES"),
+        ("CHECK", text, key + "n", "COST", 9, "WITHNAMES"),
+        ("REFUND", "api", key + "n", 5, "WITHNAMES"), ("PEEK", "api", "WITHNAMES"),
+        ("TAKE", "api", "k", "WITHNAMES", 1), ("TAKE", "api", "k", "WITHNAMES", "COST", 1),
+        ("TAKE", "api", "k", "COST", "WITHNAMES"), ("CHECK", text, "k", "WITHNAMES", "WITHNAMES"),
+        ("PEEK", "WITHNAMES"), ("REFUND", "api", "k", "WITHNAMES"), ("RESET", "api", "k", "WITHNAMES"),
+        ("TAKEALL", 1, "api", "k", "WITHNAMES"), ("TAKEALL", 1, "api", "", 1, "WITHNAMES"),
+        ("TAKEALL", 2, "api", key + "na", 1, text, key + "nb", 2, "WITHNAMES"),
+        ("TAKEALL", 2, "api", key + "na", 1, text, key + "nb", 9, "WITHNAMES"),
+        ("EXPLAIN", "api", "k", "WITHNAMES"),
         ("EXPLAIN", "api", "fresh"), ("EXPLAIN", text, "fresh"), ("EXPLAIN", "none", "fresh"),
         ("EXPLAIN", "api"), ("POLICY", "SET", "", text), ("POLICY", "SET", "n" * 65, text),
         ("POLICY", "SET", "n" * 70, text), ("POLICY", "SET", "a b", text),
@@ -325,6 +365,8 @@ def test_transactions(t):
 def test_commands(t):
     c = t.server.client()
     equal(c("COMMAND", "GETKEYS", "WEIR.TAKEALL", 2, "p", "a", 1, "p", "b", 1), [b"a", b"b"])
+    equal(c("COMMAND", "GETKEYS", "WEIR.TAKEALL", 2, "p", "a", 1, "p", "b", 1, "WITHNAMES"),
+          [b"a", b"b"])
     equal(c("COMMAND", "GETKEYS", "WEIR.ASKALL", 2, "p", "a", 1, "p", "b", 1), [b"a", b"b"])
     equal(c("COMMAND", "GETKEYS", "WEIR.ASK", "TAKE", "p", "a", 1), [b"a"])
     equal(c("COMMAND", "GETKEYS", "CL.THROTTLE", "a", 1, 1, 1), [b"a"])
