@@ -295,9 +295,12 @@ static void add_to_batch(weir_resp_call *c, bool by_text, batch *b, const weir_r
  * it, so that a key may be called WITHNAMES. */
 static inline void read_with_names(weir_resp_call *c, const weir_resp_command *cmd)
 {
-    c->with_names = cmd && cmd->names && c->args > (size_t)cmd->args_min &&
-                    weir_resp_call_is(c, c->args - 1, "WITHNAMES");
-    c->args -= c->with_names;
+    c->with_names = false;
+    if (cmd && c->args > (size_t)cmd->args_min && cmd->names &&
+        weir_resp_call_is(c, c->args - 1, "WITHNAMES")) {
+        c->with_names = true;
+        c->args--;
+    }
 }
 
 /* Runs a request, whose bytes come behind those of the batch. */

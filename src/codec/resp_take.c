@@ -125,6 +125,8 @@ void weir_resp_put_answer(weir_resp_call *c, const weir_ask *ask)
         return;
     }
     weir_resp_put_figures(c, &ask->decision, 2, 0);
+    if (!c->with_names)
+        return;
     weir_resp_put_policy(c, ask);
     weir_resp_put_layer(c, &ask->decision);
 }

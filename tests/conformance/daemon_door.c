@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
 /* The daemon's door: RESP bytes through the codec, the service and the store, and the reply's bytes
- * back, with the vector's time passed in. It answers in whole milliseconds and has no layer. */
+ * back, with the vector's time passed in. It answers in whole milliseconds. The steps take turns:
+ * RESP2 and RESP3, and without and with WITHNAMES. Only a reply with names has the layer. */
 
 #include "vectors.h"
 
+#include "codec/figures.h"
 #include "codec/resp_commands.h"
+#include "codec/resp_reply.h"
 #include "service/zones.h"
 
 #include <inttypes.h>
@@ -22,6 +25,7 @@ typedef struct daemon_ctx {
     weir_resp_session session;
     weir_buffer in, out;
     const char *policy;
+    unsigned steps;
 } daemon_ctx;
 
 /* A store of its own for each case, since a store's time never goes back. */
@@ -53,16 +57,57 @@ static void end(void *ctx)
     d->store = NULL;
 }
 
-static weir_status read_reply(const char *reply, weir_decision *ret)
+/* The array of a decision. */
+static bool read_array(const weir_resp_reply *reply, int64_t ret[WEIR_FIGURES])
 {
-    int64_t v[6];
-    int used = 0;
-    if (sscanf(reply,
-               "*6\r\n:%" SCNd64 "\r\n:%" SCNd64 "\r\n:%" SCNd64 "\r\n:%" SCNd64 "\r\n:%" SCNd64
-               "\r\n:%" SCNd64 "\r\n%n",
-               &v[0], &v[1], &v[2], &v[3], &v[4], &v[5], &used) != 6 ||
-        reply[used] != '\0') {
-        fprintf(stderr, "    replied: %s\n", reply);
+    if (reply->nodes != 1 + WEIR_FIGURES || reply->node[0].type != WEIR_RESP_ARRAY)
+        return false;
+    for (size_t i = 0; i < WEIR_FIGURES; i++) {
+        if (reply->node[1 + i].type != WEIR_RESP_INTEGER)
+            return false;
+        ret[i] = reply->node[1 + i].integer;
+    }
+    return true;
+}
+
+/* The pair `name` and an integer, at node[i]. */
+static bool read_pair(const weir_resp_reply *reply, size_t i, const char *name, int64_t *ret)
+{
+    const weir_resp_node *key = &reply->node[i], *value = &reply->node[i + 1];
+    *ret = value->integer;
+    return key->type == WEIR_RESP_BULK && key->len == strlen(name) &&
+           memcmp(key->text, name, key->len) == 0 && value->type == WEIR_RESP_INTEGER;
+}
+
+/* The six figures, the policy and the layer by their names, in that order. */
+static bool read_names(const weir_resp_reply *reply, int proto, int64_t ret[WEIR_FIGURES],
+                       uint32_t *ret_layer)
+{
+    int64_t layer;
+    if (reply->nodes != 1 + 2 * (WEIR_FIGURES + 2) ||
+        reply->node[0].type != (proto >= 3 ? WEIR_RESP_MAP : WEIR_RESP_ARRAY))
+        return false;
+    for (size_t i = 0; i < WEIR_FIGURES; i++) {
+        if (!read_pair(reply, 1 + 2 * i, weir_figure_names[i], &ret[i]))
+            return false;
+    }
+    if (!read_pair(reply, 1 + 2 * (WEIR_FIGURES + 1), "layer", &layer))
+        return false;
+    *ret_layer = (uint32_t)layer;
+    return true;
+}
+
+static weir_status read_reply(const weir_buffer *out, int proto, bool names, weir_decision *ret)
+{
+    weir_resp_reply reply;
+    int64_t v[WEIR_FIGURES];
+    uint32_t layer = ret->layer;
+    if (weir_resp_reply_read(weir_buffer_data(out), weir_buffer_len(out), &reply) !=
+            WEIR_RESP_READ ||
+        reply.used != weir_buffer_len(out) ||
+        !(names ? read_names(&reply, proto, v, &layer) : read_array(&reply, v))) {
+        fprintf(stderr, "    replied: %.*s\n", (int)weir_buffer_len(out),
+                (const char *)weir_buffer_data(out));
         return WEIR_E_SYNTAX;
     }
     *ret = (weir_decision){.allowed = v[0] == 1,
@@ -71,24 +116,35 @@ static weir_status read_reply(const char *reply, weir_decision *ret)
                            .never = v[3] == -1,
                            .retry_after_ns = v[3] == -1 ? INT64_MAX : v[3] * 1000000,
                            .reset_after_ns = v[4] * 1000000,
-                           .delay_ns = v[5] * 1000000};
+                           .delay_ns = v[5] * 1000000,
+                           .layer = layer};
     return WEIR_OK;
+}
+
+static void add_word(weir_buffer *b, const char *word)
+{
+    weir_resp_put_bulk(b, word, strlen(word));
 }
 
 static weir_status ask(void *ctx, const step *s, weir_decision *ret)
 {
     daemon_ctx *d = ctx;
-    char cost[24], head[64];
-    int cost_len = snprintf(cost, sizeof cost, "%" PRId64, s->cost);
-    int len = snprintf(head, sizeof head, "*5\r\n$10\r\nWEIR.CHECK\r\n$%zu\r\n", strlen(d->policy));
-    weir_buffer_append(&d->in, head, (size_t)len);
-    weir_buffer_append(&d->in, d->policy, strlen(d->policy));
-    len =
-        snprintf(head, sizeof head, "\r\n$3\r\nkey\r\n$4\r\nCOST\r\n$%d\r\n%s\r\n", cost_len, cost);
-    weir_buffer_append(&d->in, head, (size_t)len);
+    char cost[24];
+    bool names = d->steps & 1;
+    d->session.proto = d->steps & 2 ? 3 : 2;
+    d->steps++;
+    snprintf(cost, sizeof cost, "%" PRId64, s->cost);
+    weir_resp_put_array(&d->in, names ? 6 : 5);
+    add_word(&d->in, "WEIR.CHECK");
+    add_word(&d->in, d->policy);
+    add_word(&d->in, "key");
+    add_word(&d->in, "COST");
+    add_word(&d->in, cost);
+    if (names)
+        add_word(&d->in, "WITHNAMES");
     weir_resp_session_run(&d->session, &d->in, &d->out, 1 << 15, s->t_ns);
-    weir_buffer_append(&d->out, "", 1);
-    weir_status st = read_reply((const char *)weir_buffer_data(&d->out), ret);
+    ret->layer = s->want.layer; /* an array does not say it */
+    weir_status st = read_reply(&d->out, d->session.proto, names, ret);
     weir_buffer_clear(&d->out);
     return st;
 }
@@ -104,7 +160,6 @@ static void round_figures(weir_decision *d)
         d->retry_after_ns = up_to_ms(d->retry_after_ns);
     d->reset_after_ns = up_to_ms(d->reset_after_ns);
     d->delay_ns = up_to_ms(d->delay_ns);
-    d->layer = 0;
 }
 
 int main(int argc, char **argv)

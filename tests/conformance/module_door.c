@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
 /* The door of the module for Redis: commands of the server, at times that the vectors say, with a
- * replica that must follow to the byte. It answers in whole microseconds. */
+ * replica that must follow to the byte. It answers in whole microseconds. A peek before each step
+ * must have the same verdict; the peeks take turns: RESP2 and RESP3, without and with WITHNAMES. */
 
 #include "vectors.h"
 
@@ -13,6 +14,7 @@
 
 typedef struct module_ctx {
     const char *policy;
+    unsigned peeks;
 } module_ctx;
 
 static module_bytes text_of(const char *text)
@@ -34,14 +36,37 @@ static void end(void *ctx)
     module_server_close();
 }
 
+/* Whether WEIR.PEEK is answered in the shape that was asked for. */
+static bool peek(module_ctx *m, const char *cost, bool *ret_allowed)
+{
+    const module_bytes args[] = {text_of("WEIR.PEEK"), text_of(m->policy), text_of("k"),
+                                 text_of("COST"),      text_of(cost),      text_of("WITHNAMES")};
+    bool names = m->peeks & 1, resp3 = m->peeks & 2;
+    m->peeks++;
+    module_server_speak(resp3 ? 3 : 2);
+    const module_reply *r = module_server_run(args, names ? 6 : 5);
+    module_server_speak(2);
+    if (!r || r->failed)
+        return false;
+    *ret_allowed = r->integer[names ? 2 : 1] == 1;
+    if (!names)
+        return r->maps == 0 && r->integer[0] == 6 && r->len == 7;
+    return r->maps == resp3 && r->integer[0] == (resp3 ? 8 : 16) && r->len == 17;
+}
+
 static weir_status ask(void *ctx, const step *s, weir_decision *ret)
 {
-    const module_ctx *m = ctx;
+    module_ctx *m = ctx;
+    bool peeked;
     char cost[24];
     snprintf(cost, sizeof cost, "%" PRId64, s->cost);
     const module_bytes args[] = {text_of("WEIR.ASK"), text_of(s->refund ? "refund" : "take"),
                                  text_of(m->policy), text_of("k"), text_of(cost)};
     module_server_set_time(s->t_ns);
+    if (!peek(m, cost, &peeked)) {
+        fprintf(stderr, "    the peek before it has no decision, or in another shape\n");
+        return WEIR_E_SYNTAX;
+    }
     const module_reply *r = module_server_run(args, 5);
     if (!r || r->failed) {
         bool refused = r && strstr(r->error, "cannot give back");
@@ -60,7 +85,7 @@ static weir_status ask(void *ctx, const step *s, weir_decision *ret)
         .delay_ns = v[5] * 1000,
         .layer = (uint32_t)v[6],
     };
-    return r->len == 9 ? WEIR_OK : WEIR_E_SYNTAX;
+    return r->len == 9 && (s->refund || ret->allowed == peeked) ? WEIR_OK : WEIR_E_SYNTAX;
 }
 
 static int64_t to_us(int64_t ns)

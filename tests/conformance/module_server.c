@@ -77,6 +77,8 @@ static struct {
     stored key[DATABASES][KEYS_MAX];
     size_t keys[DATABASES];
     module_reply reply;
+    long to_come; /* values that the reply still lacks */
+    bool resp3;
     told told[TOLD_MAX];
     size_t told_len;
     bool unfollowed;
@@ -138,8 +140,17 @@ static size_t fake_MallocSize(void *p)
 
 /* ---- replies --------------------------------------------------------------------------------- */
 
-static int note(int64_t v)
+static void begin_reply(void)
 {
+    server.reply = (module_reply){0};
+    server.to_come = 1;
+}
+
+/* A value of a reply, which holds others or not. */
+static int note(int64_t v, long holds)
+{
+    CHECK(server.to_come > 0 && holds >= 0);
+    server.to_come += holds - 1;
     if (server.reply.len < MODULE_SERVER_REPLIES)
         server.reply.integer[server.reply.len] = v;
     server.reply.len++;
@@ -149,21 +160,35 @@ static int note(int64_t v)
 static int fake_ReplyWithLongLong(redis_ctx *ctx, long long v)
 {
     (void)ctx;
-    return note(v);
+    return note(v, 0);
 }
 
 static int fake_ReplyWithArray(redis_ctx *ctx, long len)
 {
     (void)ctx;
-    CHECK(len >= 0);
-    return note(len);
+    return note(len, len);
+}
+
+static int fake_ReplyWithMap(redis_ctx *ctx, long pairs)
+{
+    (void)ctx;
+    CHECK(server.resp3);
+    server.reply.maps++;
+    return note(pairs, 2 * pairs);
+}
+
+static int fake_ReplyWithBool(redis_ctx *ctx, int v)
+{
+    (void)ctx;
+    CHECK(server.resp3);
+    return note(v, 0);
 }
 
 static int fake_ReplyWithSimpleString(redis_ctx *ctx, const char *text)
 {
     (void)ctx;
     (void)text;
-    return note(0);
+    return note(0, 0);
 }
 
 static int fake_ReplyWithStringBuffer(redis_ctx *ctx, const char *at, size_t len)
@@ -171,20 +196,21 @@ static int fake_ReplyWithStringBuffer(redis_ctx *ctx, const char *at, size_t len
     (void)ctx;
     for (volatile size_t i = 0; i < len; i++)
         (void)at[i]; /* it is all there */
-    return note(0);
+    return note(0, 0);
 }
 
 static int fake_ReplyWithNull(redis_ctx *ctx)
 {
     (void)ctx;
-    return note(0);
+    return note(0, 0);
 }
 
 static int fake_ReplyWithError(redis_ctx *ctx, const char *text)
 {
     (void)ctx;
-    CHECK(server.reply.len == 0 && strcspn(text, "\r\n") == strlen(text));
+    CHECK(server.to_come == 1 && server.reply.len == 0 && strcspn(text, "\r\n") == strlen(text));
     server.reply.failed = true;
+    server.to_come = 0;
     snprintf(server.reply.error, sizeof server.reply.error, "%s", text);
     return REDIS_OK;
 }
@@ -496,7 +522,7 @@ static const char *fake_StringPtrLen(const redis_string *s, size_t *ret_len)
 static int fake_GetContextFlags(redis_ctx *ctx)
 {
     (void)ctx;
-    return server.unfollowed ? 0 : REDIS_CONTEXT_AOF;
+    return (server.unfollowed ? 0 : REDIS_CONTEXT_AOF) | (server.resp3 ? REDIS_CONTEXT_RESP3 : 0);
 }
 
 static redis_type *fake_CreateDataType(redis_ctx *ctx, const char *name, int encver,
@@ -515,7 +541,7 @@ static int get_api(const char *name, void *ret)
         void *fn;
     } all[] = {
 #define ENTRY(type, name, args) {"RedisModule_" #name, (void *)fake_##name},
-        REDIS_NEEDED(ENTRY)};
+        REDIS_NEEDED(ENTRY) ENTRY(int, ReplyWithMap, ) ENTRY(int, ReplyWithBool, )};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         bool there = !server.lacks || strcmp(server.lacks, name + strlen("RedisModule_")) != 0;
         if (there && strcmp(all[i].name, name) == 0) {
@@ -532,6 +558,11 @@ void module_server_open(void)
 {
     redis_ctx ctx = {get_api, 0};
     CHECK(RedisModule_OnLoad(&ctx, NULL, 0) == REDIS_OK);
+}
+
+void module_server_speak(int proto)
+{
+    server.resp3 = proto >= 3;
 }
 
 bool module_server_old_ones(void)
@@ -650,7 +681,7 @@ static void tell_replica(void)
     module_reply answer = server.reply;
     for (size_t i = 0; i < server.told_len; i++) {
         told *t = &server.told[i];
-        server.reply = (module_reply){0};
+        begin_reply();
         CHECK(run_in(1, t->arg, (size_t)t->args) && !server.reply.failed);
         for (int k = 0; k < t->args; k++)
             free(t->arg[k].at);
@@ -665,14 +696,15 @@ const module_reply *module_server_run(const module_bytes *args, size_t len)
     CHECK(len > 0 && len <= MODULE_SERVER_ARGS);
     for (size_t i = 0; i < len; i++)
         copies[i] = copy_of(args[i].at, args[i].len);
-    server.reply = (module_reply){0};
+    begin_reply();
     server.told_len = 0;
     bool known = run_in(0, copies, len);
-    CHECK(!known || server.reply.failed || server.reply.len > 0);
+    CHECK(!known || server.to_come == 0); /* one reply, of as many values as it says */
     /* What comes from a replica's master is told on as it came. */
     if (known && !server.unfollowed && !server.reply.failed &&
         strncasecmp(copies[0].at, "WEIR.STATE", 10) == 0) {
         module_reply answer = server.reply;
+        begin_reply();
         run_in(1, copies, len);
         server.reply = answer;
     }

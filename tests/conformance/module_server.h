@@ -19,10 +19,11 @@ typedef struct module_bytes {
     size_t len;
 } module_bytes;
 
-/* Of the last command: integers and heads of arrays by what they say; texts count as 0. Those after
+/* Of the last command: integers, and the lengths of arrays and maps; texts count as 0. Those after
  * the last that is kept are only counted. */
 typedef struct module_reply {
     size_t len;
+    size_t maps; /* how many of them are maps */
     int64_t integer[MODULE_SERVER_REPLIES];
     bool failed; /* an error, which is here: */
     char error[512];
@@ -30,6 +31,9 @@ typedef struct module_reply {
 
 /* Loads the module. */
 void module_server_open(void);
+
+/* The protocol of the client, 2 or 3; 2 at first. */
+void module_server_speak(int proto);
 
 /* Whether each server that lacks one function is taken, or refused with a line in its log, as it
  * must be. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
 /* libFuzzer target: the module's commands. A line is a command whose words are parted by tabs; a
- * line "@n" lets n milliseconds go by. Nothing crashes, every command is answered once, and the
- * replica follows to the byte. */
+ * line "@n" lets n milliseconds go by, and a line "#3" makes the client speak RESP3. Nothing
+ * crashes, every command is answered by one whole reply, and the replica follows to the byte. */
 
 #include "module_server.h"
 
@@ -25,6 +25,10 @@ static void run(const char *line, size_t len)
         module_server_set_time(now_ns);
         return;
     }
+    if (len > 1 && line[0] == '#') {
+        module_server_speak(line[1] - '0');
+        return;
+    }
     const char *end = line + len;
     while (n < MODULE_SERVER_ARGS && line <= end) {
         const char *tab = memchr(line, '\t', (size_t)(end - line));
@@ -45,6 +49,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     now_ns = 1767225600123456789;
     module_server_set_time(now_ns);
+    module_server_speak(2);
     const char *at = (const char *)data, *end = at + size;
     for (int lines = 0; at < end && lines < 48; lines++) {
         const char *lf = memchr(at, '\n', (size_t)(end - at));
