@@ -1752,8 +1752,8 @@ end
 
 local NAMES = { 'allowed', 'limit', 'remaining', 'retry_after_ms', 'reset_after_ms', 'delay_ms' }
 
--- Takes WITHNAMES off the end of the arguments, if there are more than `needed`. A decision is
--- answered as a map then, else as an array.
+-- Removes WITHNAMES from the end of the arguments, if there are more than `needed`. Returns whether
+-- it was there: then the reply is a map, else an array.
 local function take_with_names(args, needed)
   local found = #args > needed and string.upper(args[#args]) == 'WITHNAMES'
   if found then
@@ -1762,8 +1762,8 @@ local function take_with_names(args, needed)
   return found
 end
 
--- A map of the six figures and `more`. The server sends it as an array of names and values to a
--- client that speaks RESP2. Before 6.0 it knows no maps. The order of the pairs is not fixed.
+-- A map of the six figures and `more`. To a client that speaks RESP2, the server sends it as an
+-- array of names and values. Servers before 6.0 have no maps. The order of the pairs is not fixed.
 local function named(six, more)
   for i, name in ipairs(NAMES) do
     more[name] = six[i]

@@ -36,8 +36,8 @@ bool weir_arg_is(weir_arg a, const char *word);
 /* A whole number in decimal, as RESP writes them. */
 bool weir_arg_i64(weir_arg a, int64_t *ret);
 
-/* The call of a command that decides. WITHNAMES is taken off the end, but only if more than
- * argc_min arguments are there, so that a key may be called WITHNAMES. */
+/* The call of a command that decides. WITHNAMES is removed from the end, but only if there are more
+ * than argc_min arguments, so a key may have that name. */
 weir_call weir_call_decision(redis_ctx *ctx, redis_string **argv, int argc, int argc_min);
 
 /* "-..." of a format, cut at 500 bytes, without control bytes. Returns REDIS_OK, as commands do. */

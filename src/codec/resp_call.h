@@ -21,7 +21,7 @@ typedef struct weir_resp_command {
     void (*run)(weir_resp_call *c); /* writes exactly one reply, or sets `waits` */
     int args_min, args_max;         /* with the name; args_max 0: any number */
     int key;                        /* arg[key] is one; 0: none is */
-    bool names; /* WITHNAMES may follow all other arguments; it is taken off before `run` */
+    bool names; /* WITHNAMES may follow all other arguments; it is removed before `run` */
     const char *usage;
 } weir_resp_command;
 

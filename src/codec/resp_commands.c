@@ -147,8 +147,8 @@ static void put_lower(weir_resp_call *c, const char *name)
 static void put_command(weir_resp_call *c, const weir_resp_command *cmd)
 {
     int key = cmd->key;
-    /* Its last key stands 2 before the end, or 3 with WITHNAMES; the step is 3, so -2 is right for
-     * both. */
+    /* Its last key is the second argument from the end, or the third with WITHNAMES. The step is 3,
+     * so -2 finds it in both cases. */
     bool many = cmd->run == weir_resp_take_all;
     bool fixed = cmd->args_min == cmd->args_max && !cmd->names;
     weir_resp_put_array(c->out, 6);
@@ -291,8 +291,8 @@ static void add_to_batch(weir_resp_call *c, bool by_text, batch *b, const weir_r
     }
 }
 
-/* Takes WITHNAMES off the end. An argument that the command cannot do without is never taken for
- * it, so that a key may be called WITHNAMES. */
+/* Removes WITHNAMES from the end of the arguments. An argument that the command needs is never read
+ * as WITHNAMES, so a key may have that name. */
 static inline void read_with_names(weir_resp_call *c, const weir_resp_command *cmd)
 {
     c->with_names = false;
