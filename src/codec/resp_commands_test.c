@@ -2,78 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 /* The commands, from bytes to bytes, at times that are passed in. */
 
-#include "codec/resp_commands.h"
-#include "service/top.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-enum { OUT_PAUSE = 1 << 16 };
-
-static const int64_t now_ns = 1767225600000000000;
-
-typedef struct fixture {
-    weir_store *store;
-    weir_hub *hub;
-    weir_service *service;
-    weir_resp_options options;
-    weir_resp_session session;
-    weir_buffer in, out;
-} fixture;
-
-static const weir_zone *no_zone(void *ctx, const char *name, size_t len)
-{
-    (void)ctx;
-    (void)name;
-    (void)len;
-    return NULL;
-}
-
-static int setup(void **state)
-{
-    fixture *f = calloc(1, sizeof *f);
-    const weir_zones zones = {no_zone, NULL};
-    assert_int_equal(weir_store_open(&f->store, NULL), WEIR_OK);
-    assert_int_equal(weir_hub_open(&f->hub, f->store, &zones), WEIR_OK);
-    assert_int_equal(weir_hub_weigh(f->hub, &(weir_top_options){20, 1 << 20}), WEIR_OK);
-    assert_int_equal(weir_service_open(&f->service, f->hub), WEIR_OK);
-    weir_buffer_init(&f->in, 1 << 21);
-    weir_buffer_init(&f->out, 1 << 20);
-    f->options =
-        (weir_resp_options){.service = f->service, .version = "1.2.3", .first_id = 7, .id_step = 1};
-    weir_resp_session_init(&f->session, &f->options);
-    *state = f;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    fixture *f = *state;
-    weir_buffer_free(&f->in);
-    weir_buffer_free(&f->out);
-    weir_service_close(f->service);
-    weir_hub_close(f->hub);
-    weir_store_close(f->store);
-    free(f);
-    return 0;
-}
-
-/* Sends an inline request, and expects exactly this reply. */
-static void ask(fixture *f, const char *request, const char *reply)
-{
-    weir_buffer_append(&f->in, request, strlen(request));
-    weir_buffer_append(&f->in, "\r\n", 2);
-    weir_session_step step = weir_resp_session_run(&f->session, &f->in, &f->out, OUT_PAUSE, now_ns);
-    assert_int_equal(step.next, f->session.closing ? WEIR_SESSION_CLOSE : WEIR_SESSION_READ);
-    weir_buffer_append(&f->out, "", 1);
-    assert_string_equal((const char *)weir_buffer_data(&f->out), reply);
-    weir_buffer_clear(&f->out);
-}
+#include "codec/resp_kit_test.h"
 
 /* The same for a reply with a NUL in it. */
 #define TEXT(literal) literal, sizeof(literal) - 1
@@ -192,11 +121,6 @@ static void check_others(void **state)
     ask(f, "QUIT", "+OK\r\n");
     assert_true(f->session.closing);
     ask(f, "PING", ""); /* nothing more is answered */
-}
-
-static void set_rule(fixture *f, const char *name, const char *limit)
-{
-    assert_int_equal(weir_hub_set_limit(f->hub, name, limit, NULL), WEIR_OK);
 }
 
 static void check_take(void **state)
@@ -482,102 +406,6 @@ static void check_hello(void **state)
     ask(f, "CLIENT GETNAME", "$-1\r\n");
 }
 
-/* `const [allowed] = reply` must be 0 for a denial, whichever protocol a client chooses. */
-static void check_decisions_are_arrays(void **state)
-{
-    fixture *f = *state;
-    set_rule(f, "api", "gcra 1/s burst 5 & gcra 9/s burst 9");
-    for (f->session.proto = 2; f->session.proto <= 3; f->session.proto++) {
-        ask(f, "WEIR.TAKE api k COST 5", "*6\r\n:1\r\n:5\r\n:0\r\n:0\r\n:5000\r\n:0\r\n");
-        ask(f, "WEIR.TAKE api k", "*6\r\n:0\r\n:5\r\n:0\r\n:1000\r\n:5000\r\n:0\r\n");
-        ask(f, "WEIR.TAKE api k COST x",
-            "-ERR the cost is not a whole number from 0 to 2147483647\r\n");
-        ask(f, "WEIR.PEEK api k COST 6", "*6\r\n:0\r\n:5\r\n:0\r\n:-1\r\n:5000\r\n:0\r\n");
-        ask(f, "WEIR.PEEK api new", "*6\r\n:1\r\n:5\r\n:5\r\n:0\r\n:0\r\n:0\r\n");
-        ask(f, "WEIR.REFUND api k 1", "*6\r\n:1\r\n:5\r\n:1\r\n:0\r\n:4000\r\n:0\r\n");
-        ask(f, "WEIR.CHECK 'gcra 60/m' k", "*6\r\n:1\r\n:1\r\n:0\r\n:0\r\n:1000\r\n:0\r\n");
-        ask(f, "WEIR.CHECK 'gcra 60/m' k", "*6\r\n:0\r\n:1\r\n:0\r\n:1000\r\n:1000\r\n:0\r\n");
-        ask(f, "CL.THROTTLE u 0 1 1", "*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:1\r\n");
-        ask(f, "CL.THROTTLE u 0 1 1", "*5\r\n:1\r\n:1\r\n:0\r\n:1\r\n:1\r\n");
-        ask(f, "CL.THROTTLE u 0 1 1 -1", "*5\r\n:0\r\n:1\r\n:1\r\n:-1\r\n:0\r\n");
-        ask(f, "WEIR.RESET api k", "+OK\r\n");
-        ask(f, "WEIR.RESET 'gcra 60/m' k", "+OK\r\n");
-    }
-}
-
-static void check_with_names(void **state)
-{
-    fixture *f = *state;
-    set_rule(f, "api", "gcra 9/s burst 9 & gcra 1/s burst 5");
-    ask(f, "WEIR.TAKE api alice WITHNAMES",
-        "*16\r\n$7\r\nallowed\r\n:1\r\n$5\r\nlimit\r\n:5\r\n$9\r\nremaining\r\n:4\r\n"
-        "$14\r\nretry_after_ms\r\n:0\r\n$14\r\nreset_after_ms\r\n:1000\r\n$8\r\ndelay_ms\r\n:0\r\n"
-        "$6\r\npolicy\r\n$3\r\napi\r\n$5\r\nlayer\r\n:1\r\n");
-    ask(f, "WEIR.PEEK api alice COST 5 withnames",
-        "*16\r\n$7\r\nallowed\r\n:0\r\n$5\r\nlimit\r\n:5\r\n$9\r\nremaining\r\n:4\r\n"
-        "$14\r\nretry_after_ms\r\n:1000\r\n$14\r\nreset_after_ms\r\n:1000\r\n"
-        "$8\r\ndelay_ms\r\n:0\r\n$6\r\npolicy\r\n$3\r\napi\r\n$5\r\nlayer\r\n:1\r\n");
-    f->session.proto = 3;
-    ask(f, "WEIR.CHECK 'gcra   60/m' alice COST 1 WITHNAMES",
-        "%8\r\n$7\r\nallowed\r\n:1\r\n$5\r\nlimit\r\n:1\r\n$9\r\nremaining\r\n:0\r\n"
-        "$14\r\nretry_after_ms\r\n:0\r\n$14\r\nreset_after_ms\r\n:1000\r\n$8\r\ndelay_ms\r\n:0\r\n"
-        "$6\r\npolicy\r\n$17\r\ngcra 60/m burst 1\r\n$5\r\nlayer\r\n:0\r\n");
-    ask(f, "WEIR.TAKE none alice WITHNAMES",
-        "-ERR no policy 'none'; WEIR.POLICY LIST shows those there are\r\n");
-}
-
-/* WITHNAMES is an option only behind all that a command needs. */
-static void check_with_names_place(void **state)
-{
-    fixture *f = *state;
-    set_rule(f, "api", "gcra 1/s burst 5");
-    ask(f, "WEIR.TAKE api WITHNAMES", "*6\r\n:1\r\n:5\r\n:4\r\n:0\r\n:1000\r\n:0\r\n"); /* a key */
-    ask(f, "WEIR.PEEK api WITHNAMES COST 5", "*6\r\n:0\r\n:5\r\n:4\r\n:1000\r\n:1000\r\n:0\r\n");
-    const char *syntax =
-        "-ERR syntax error, expected policy key [COST n] [WITHNAMES] after the command\r\n";
-    ask(f, "WEIR.TAKE api k WITHNAMES 1", syntax);
-    ask(f, "WEIR.TAKE api k WITHNAMES WITHNAMES", syntax);
-    ask(f, "WEIR.TAKE api k COST WITHNAMES", syntax);
-    const char *arity = "-ERR wrong number of arguments for 'weir.take' command\r\n";
-    ask(f, "WEIR.TAKE api k WITHNAMES COST 1", arity);
-    ask(f, "WEIR.TAKE api k COST 1 WITHNAME", arity);
-    ask(f, "WEIR.REFUND api k WITHNAMES",
-        "-ERR the cost is not a whole number from 0 to 2147483647\r\n");
-    ask(f, "WEIR.TAKEALL 1 api k WITHNAMES",
-        "-ERR request 0: the cost is not a whole number from 0 to 2147483647\r\n");
-    ask(f, "WEIR.COMMIT 0000000000000000 WITHNAMES",
-        "-ERR the cost is not a whole number from 0 to 2147483647\r\n");
-    ask(f, "WEIR.CANCEL WITHNAMES",
-        "-ERR the id is not 16 hex digits, as the reservation was answered with\r\n");
-    ask(f, "WEIR.RESET api k WITHNAMES",
-        "-ERR wrong number of arguments for 'weir.reset' command\r\n");
-    ask(f, "CL.THROTTLE u 15 30 60 WITHNAMES",
-        "-Cell error: Store error: Couldn't parse as integer: WITHNAMES\r\n");
-    ask(f, "WEIR.PEEK api k", "*6\r\n:1\r\n:5\r\n:5\r\n:0\r\n:0\r\n:0\r\n");
-}
-
-/* Each request of a batch is answered as it asked, and so is the one that ends the batch. */
-static void check_with_names_batch(void **state)
-{
-    fixture *f = *state;
-    set_rule(f, "a", "gcra 1/s burst 9");
-    ask(f,
-        "WEIR.TAKE a k\r\nWEIR.TAKE a k WITHNAMES\r\nWEIR.CHECK 'gcra 1/s' k\r\n"
-        "WEIR.PEEK a k WITHNAMES\r\nWEIR.TAKE a k WITHNAMES\r\nWEIR.PEEK a k",
-        "*6\r\n:1\r\n:9\r\n:8\r\n:0\r\n:1000\r\n:0\r\n"
-        "*16\r\n$7\r\nallowed\r\n:1\r\n$5\r\nlimit\r\n:9\r\n$9\r\nremaining\r\n:7\r\n"
-        "$14\r\nretry_after_ms\r\n:0\r\n$14\r\nreset_after_ms\r\n:2000\r\n$8\r\ndelay_ms\r\n:0\r\n"
-        "$6\r\npolicy\r\n$1\r\na\r\n$5\r\nlayer\r\n:0\r\n"
-        "*6\r\n:1\r\n:1\r\n:0\r\n:0\r\n:1000\r\n:0\r\n"
-        "*16\r\n$7\r\nallowed\r\n:1\r\n$5\r\nlimit\r\n:9\r\n$9\r\nremaining\r\n:7\r\n"
-        "$14\r\nretry_after_ms\r\n:0\r\n$14\r\nreset_after_ms\r\n:2000\r\n$8\r\ndelay_ms\r\n:0\r\n"
-        "$6\r\npolicy\r\n$1\r\na\r\n$5\r\nlayer\r\n:0\r\n"
-        "*16\r\n$7\r\nallowed\r\n:1\r\n$5\r\nlimit\r\n:9\r\n$9\r\nremaining\r\n:6\r\n"
-        "$14\r\nretry_after_ms\r\n:0\r\n$14\r\nreset_after_ms\r\n:3000\r\n$8\r\ndelay_ms\r\n:0\r\n"
-        "$6\r\npolicy\r\n$1\r\na\r\n$5\r\nlayer\r\n:0\r\n"
-        "*6\r\n:1\r\n:9\r\n:6\r\n:0\r\n:3000\r\n:0\r\n");
-}
-
 static void check_policy(void **state)
 {
     fixture *f = *state;
@@ -771,8 +599,6 @@ static void check_top(void **state)
     ask(f, "WEIR.TOP", "-ERR wrong number of arguments for 'weir.top' command\r\n");
 }
 
-#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -797,10 +623,6 @@ int main(void)
         TEST(check_order),
         TEST(check_long_batch),
         TEST(check_hello),
-        TEST(check_decisions_are_arrays),
-        TEST(check_with_names),
-        TEST(check_with_names_place),
-        TEST(check_with_names_batch),
         TEST(check_policy),
         TEST(check_password),
         TEST(check_client),
