@@ -691,14 +691,16 @@ local function refuse(at, found, expected)
   error({ weir = format('column %d: %s, expected %s', at, found, expected) }, 0)
 end
 
-local function unexpected(p, at, expected)
+-- What was found is the word at `at`, or the text before `stop`.
+local function unexpected(p, at, expected, stop)
   local found
   if at > #p.text then
     found = 'found the end'
   elseif find(p.text, '^[ \t\r\n]', at) then
     found = 'found a space'
   else
-    local word = sub(p.text, at, at) .. match(p.text, '^[^ \t\r\n&]*', at + 1)
+    local word = stop and sub(p.text, at, stop - 1) or
+      sub(p.text, at, at) .. match(p.text, '^[^ \t\r\n&]*', at + 1)
     local cut = #word >= 32
     word = string.gsub(sub(word, 1, 32), '[^ -~]', '?')
     found = "found '" .. word .. (cut and "...'" or "'")
@@ -761,14 +763,110 @@ local function bounded_number(p, what, low, high)
   return n
 end
 
+-- What to write instead of the spellings of other tools and of habit: src/policy/hint.c.
+local hint_unit, hint_algorithm, hint_fraction, hint_token_bucket
+do
+  -- In lower case; a '-' stands for '-', '_', spaces or nothing. A longer spelling comes before its
+  -- own beginning.
+  local ALGORITHMS = {
+    { 'gcra', 'gcra' },
+    { 'token-bucket', 'token-bucket' },
+    { 'leaky-bucket', 'leaky-bucket' },
+    { 'leaky-queue', 'leaky-queue' },
+    { 'fixed-window', 'fixed-window' },
+    { 'sliding-window-log', 'sliding-log' },
+    { 'sliding-window-counter', 'sliding-counter' },
+    { 'sliding-log', 'sliding-log' },
+    { 'sliding-counter', 'sliding-counter' },
+    { 'sliding-slices', 'sliding-slices' },
+    { 'sliding-window', 'sliding-log (exact), sliding-counter (16 bytes a key) or sliding-slices ' ..
+      '(a count for each part of the window)' },
+    { 'sliding', 'sliding-log, sliding-counter or sliding-slices' },
+    { 'token', 'token-bucket' },
+    { 'leaky', 'leaky-bucket (denies) or leaky-queue (requests wait)' },
+    { 'fixed', 'fixed-window' },
+  }
+  local SPELT = { nsec = 'ns', nanosecond = 'ns', usec = 'us', microsecond = 'us', msec = 'ms',
+    millisecond = 'ms', sec = 's', second = 's', min = 'm', minute = 'm', hr = 'h', hour = 'h',
+    day = 'd', week = 'w' }
+
+  function hint_unit(word)
+    return SPELT[word] or sub(word, -1) == 's' and SPELT[sub(word, 1, -2)] or nil
+  end
+
+  -- Where the words at `at` that spell `from` end; `at` if they do not.
+  local function spelt(text, at, from)
+    local here = at
+    for c in string.gmatch(from, '.') do
+      if c == '-' then
+        here = find(text, '[^%-_ ]', here) or #text + 1
+      elseif string.lower(sub(text, here, here)) == c then
+        here = here + 1
+      else
+        return at
+      end
+    end
+    return find(text, '^[%a_%-]', here) and at or here
+  end
+
+  -- Returns what to write and where the misspelt words end, or nil.
+  function hint_algorithm(text, at)
+    for _, spelling in ipairs(ALGORITHMS) do
+      local stop = spelt(text, at, spelling[1])
+      if stop > at then
+        return spelling[2], stop
+      end
+    end
+    local rate = match(text, "^%d+/[!-$%%'-~]*", at)
+    if rate then
+      return 'an algorithm before the rate, as in gcra ' .. sub(rate, 1, 20), at + #rate
+    end
+  end
+
+  -- ': write N/Pu' for num / den requests in the period at `at`, or ''.
+  local function whole_rate(text, at, num, den)
+    local periods, word = match(text, '^(%d*)([a-z][a-z-]*)', at)
+    local unit = word and (UNIT_AT[word] and word or hint_unit(word))
+    periods = periods == '' and 1 or tonumber(periods or 0)
+    if num == 0 or periods == 0 or periods > 1e9 or not unit then
+      return ''
+    end
+    local common = gcd(num, den * periods)
+    local count = den * periods / common
+    return format(': write %.0f/%s%s', num / common, count > 1 and whole(count) or '', unit)
+  end
+
+  -- Returns what to write instead of a rate with a fraction, or nil if none is there.
+  function hint_fraction(text, at)
+    local ones, parts, slash = match(text, '^(%d+)%.(%d+)(/?)', at)
+    if not ones then
+      return nil
+    end
+    local more = ''
+    if slash == '/' and #parts <= 6 and tonumber(ones) <= 1e9 then
+      local den = 10 ^ #parts
+      more = whole_rate(text, at + #ones + #parts + 2, tonumber(ones) * den + tonumber(parts), den)
+    end
+    return 'a whole number' .. more
+  end
+
+  -- The capacity at `at` is followed by '/': '10/s burst 5'.
+  function hint_token_bucket(text, at)
+    local rate = match(text, '^[%d%a/]*', at)
+    local capacity = match(text, '^ *%a* *(%d+)', at + #rate) or match(text, '^%d*', at)
+    return 'a capacity and a refill: write token-bucket ' .. capacity .. ' refill ' .. sub(rate, 1, 24)
+  end
+end
+
 local function refuse_unit(p, from, word, calendar_too)
   if CALENDAR[word] then
     refuse(from, "'" .. word .. "' is a calendar word and stands alone", CALENDAR[word])
   elseif word == '' then
     unexpected(p, from, 'a unit: one of ns us ms s m h d w')
   end
+  local unit = hint_unit(word)
   refuse(from, "unknown unit '" .. sub(word, 1, 32) .. "'",
-    'one of ns us ms s m h d w' .. (calendar_too and ' day week month year' or ''))
+    unit or 'one of ns us ms s m h d w' .. (calendar_too and ' day week month year' or ''))
 end
 
 -- n of a unit in whole microseconds and nanoseconds below one; too much is more than the longest.
@@ -822,8 +920,17 @@ local function period(p, l, calendar_too)
   l.period, l.period_ns = us, ns
 end
 
+-- The whole number of a rate.
+local function rate_number(p, what, high)
+  local hint = hint_fraction(p.text, p.at)
+  if hint then
+    unexpected(p, p.at, hint)
+  end
+  return number(p, what, 1, high)
+end
+
 local function rate_of(p, l, what, high, calendar_too)
-  l.rate = number(p, what, 1, high)
+  l.rate = rate_number(p, what, high)
   if not take(p, '/') then
     unexpected(p, p.at, "'/' and a period, as in 100/s")
   end
@@ -934,12 +1041,16 @@ end
 
 PARSERS['token-bucket'] = function(p, l)
   p.limit_at, l.ops = p.at, bucket
-  l.limit = bounded_number(p, 'a capacity in tokens', 1, LIMIT_MAX)
+  l.limit = number(p, 'a capacity in tokens', 1, LIMIT_MAX)
+  if take(p, '/') then
+    unexpected(p, p.at - 1, hint_token_bucket(p.text, p.limit_at))
+  end
+  boundary(p)
   if not keyword(p, 'refill') then
     unexpected(p, p.at, 'refill and a rate, as in refill 100/s or refill 5 every 1s')
   end
   boundary(p)
-  l.rate = number(p, 'a refill such as 100/s or 5 every 1s', 1, RATE_MAX)
+  l.rate = rate_number(p, 'a refill such as 100/s or 5 every 1s', RATE_MAX)
   if take(p, '/') then
     period(p, l)
     boundary(p)
@@ -1039,7 +1150,8 @@ local function parse_layer(p)
   p.limit_at, p.next = p.at, "'&' or the end"
   local from, word = p.at, take_word(p)
   if not PARSERS[word] then
-    unexpected(p, from, 'one of ' .. NAMES)
+    local hint, stop = hint_algorithm(p.text, from)
+    unexpected(p, from, hint or 'one of ' .. NAMES, stop)
   end
   boundary(p)
   l.name = word

@@ -4,7 +4,6 @@
  * send() is counted on its way, see meson.build. */
 
 #include "net/dial.h"
-#include "net/lookup.h"
 
 #include "port/port.h"
 
@@ -42,34 +41,6 @@ ssize_t __wrap_send(int fd, const void *buf, size_t len, int flags)
 {
     sends++;
     return __real_send(fd, buf, len, flags);
-}
-
-int __real_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
-                       struct addrinfo **ret);
-int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
-                       struct addrinfo **ret);
-
-static struct {
-    port_mutex *mutex;
-    port_cond *changed;
-    bool over; /* look-ups of hangs.example last until then */
-    int threads;
-} hang;
-
-int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
-                       struct addrinfo **ret)
-{
-    if (strcmp(host, "hangs.example") != 0)
-        return __real_getaddrinfo(host, port, hints, ret);
-    port_mutex_lock(hang.mutex);
-    hang.threads++;
-    while (!hang.over)
-        port_cond_wait(hang.changed, hang.mutex);
-    int err = __real_getaddrinfo("127.0.0.1", port, hints, ret);
-    hang.threads--;
-    port_cond_wake(hang.changed);
-    port_mutex_unlock(hang.mutex);
-    return err;
 }
 
 /* ---- a loop with a dialer -------------------------------------------------------------------- */
@@ -417,49 +388,6 @@ static void test_hang_up(void **state)
     run_idle(f);
     assert_int_equal(before.ups + resolving.ups, 0);
     assert_int_equal(before.downs + resolving.downs + up.downs + heard.downs, 0);
-}
-
-/* The system's resolver hangs: nobody waits for it, neither other look-ups nor the loop's end, and
- * the threads that hang are bounded. That the loop ends is what teardown() shows. */
-static void test_resolver_hangs(void **state)
-{
-    fixture *f = *state;
-    uint16_t port;
-    int listener = listen_tcp(&port);
-    const port_place nowhere = {.host = "hangs.example", .port = port};
-    caller hangs[NET_LOOKUPS_MAX] = {0}, one_more = {0}, found = {0};
-    hang.mutex = port_mutex_new();
-    hang.changed = port_cond_new();
-    assert_true(hang.mutex && hang.changed);
-    for (int i = 0; i < NET_LOOKUPS_MAX - 1; i++)
-        call(f, &hangs[i], &nowhere);
-    run_idle(f);
-    call(f, &found, &(port_place){.host = own_name(), .port = port});
-    run_until(f, &found.ups, 1);
-    close(accept_one(listener));
-    run_until(f, &found.downs, 1);
-    call(f, &hangs[NET_LOOKUPS_MAX - 1], &nowhere);
-    call(f, &one_more, &nowhere);
-    run_until(f, &one_more.downs, 1);
-    assert_string_equal(one_more.why,
-                        "no thread is left to look up its name: earlier look-ups still hang");
-    for (int i = 0; i < NET_LOOKUPS_MAX; i++) {
-        f->port->calls->hang_up(hangs[i].line);
-        assert_int_equal(hangs[i].ups + hangs[i].downs, 0);
-    }
-    close(listener);
-}
-
-/* A look-up that ends after its loop has ended writes to nothing that is gone. */
-static void test_resolver_ends_late(void **state)
-{
-    (void)state;
-    port_mutex_lock(hang.mutex);
-    hang.over = true;
-    port_cond_wake(hang.changed);
-    while (hang.threads > 0)
-        port_cond_wait(hang.changed, hang.mutex);
-    port_mutex_unlock(hang.mutex);
 }
 
 /* Whoever does not read gets no more than the system takes; the rest waits, in order. */
@@ -853,8 +781,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(test_socket_file, setup, teardown),
         cmocka_unit_test_setup_teardown(test_hang_up, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_resolver_hangs, setup, teardown),
-        cmocka_unit_test(test_resolver_ends_late),
         cmocka_unit_test_setup_teardown(test_much, setup, teardown),
         cmocka_unit_test_setup_teardown(test_more_than_there_may_be, setup, teardown),
         cmocka_unit_test_setup_teardown(test_together, setup, teardown),

@@ -76,17 +76,34 @@ static size_t past_spaces(const weir_scan *s, size_t at)
     return at;
 }
 
+/* How many bytes of `name` the word begins with, if it begins with all of them; else 0. */
+static size_t begins(const char *word, size_t len, const char *name)
+{
+    size_t n = 0;
+    while (n < len && name[n] != '\0' && word[n] == name[n])
+        n++;
+    return name[n] == '\0' ? n : 0;
+}
+
 const char *weir_hint_unit(const char *word, size_t len)
 {
-    weir_scan s = {word, len, 0, NULL};
     for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
-        size_t n = 0;
-        while (units[i].from[n] != '\0' && byte(&s, n) == units[i].from[n])
-            n++;
-        if (units[i].from[n] == '\0' && (n == len || (n + 1 == len && word[n] == 's')))
+        size_t n = begins(word, len, units[i].from);
+        if (n > 0 && (n == len || (n + 1 == len && word[n] == 's')))
             return units[i].to;
     }
     return NULL;
+}
+
+/* The unit that a word is or means; NULL if it is none. */
+static const char *unit_of(const char *word, size_t len)
+{
+    for (size_t i = 0; i < WEIR_UNITS; i++) {
+        size_t n = begins(word, len, weir_units[i].name);
+        if (n > 0 && n == len)
+            return weir_units[i].name;
+    }
+    return weir_hint_unit(word, len);
 }
 
 /* The end of the words at s->at that spell `from`; s->at if they do not. */
@@ -119,7 +136,7 @@ size_t weir_hint_algorithm(const weir_scan *s, weir_text *expected)
         end++;
     if (end == s->at || byte(s, end) != '/')
         return s->at;
-    while (end < s->len && byte(s, end) != ' ' && byte(s, end) != '&')
+    while (byte(s, end) > ' ' && byte(s, end) <= '~' && byte(s, end) != '&')
         end++;
     weir_text_str(expected, "an algorithm before the rate, as in gcra ");
     weir_text_bytes(expected, s->text + s->at, end - s->at < 20 ? end - s->at : 20);
@@ -145,7 +162,7 @@ static uint64_t common_divisor(uint64_t a, uint64_t b)
     return a;
 }
 
-/* "write N/Pu" for N units in P / den periods of the unit at `at`; nothing if there is no unit. */
+/* ": write N/Pu" for num / den requests in the period at `at`; nothing if it is no period. */
 static void whole_rate(const weir_scan *s, size_t at, uint64_t num, uint64_t den, weir_text *t)
 {
     weir_scan rest = *s;
@@ -155,8 +172,8 @@ static void whole_rate(const weir_scan *s, size_t at, uint64_t num, uint64_t den
     if (is_digit(byte(s, rest.at)))
         periods = take_number(s, &rest.at);
     size_t len = weir_scan_word(&rest, &word);
-    const char *unit = weir_hint_unit(word, len);
-    if (num == 0 || periods == 0 || periods > NUMBER_MAX || len == 0)
+    const char *unit = unit_of(word, len);
+    if (num == 0 || periods == 0 || periods > NUMBER_MAX || !unit)
         return;
     den *= periods;
     uint64_t divisor = common_divisor(num, den);
@@ -165,7 +182,7 @@ static void whole_rate(const weir_scan *s, size_t at, uint64_t num, uint64_t den
     weir_text_char(t, '/');
     if (den / divisor > 1)
         weir_text_u64(t, den / divisor);
-    weir_text_bytes(t, unit ? unit : word, unit ? 1 + (unit[1] != '\0') : len);
+    weir_text_str(t, unit);
 }
 
 bool weir_hint_fraction(const weir_scan *s, weir_text *expected)

@@ -46,7 +46,7 @@ weir_status weir_scan_refuse(weir_scan *s, size_t column, weir_status st, const 
     return st;
 }
 
-/* Appends the text from `from` to `end` in quotes, with '?' for each byte that cannot be printed. */
+/* Appends the text from `from` to `end` in quotes; '?' is a byte that cannot be printed. */
 static void quote(const weir_scan *s, size_t from, size_t end, weir_text *t)
 {
     weir_text_char(t, '\'');

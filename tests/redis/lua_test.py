@@ -408,12 +408,20 @@ def texts_to_try():
             "sliding-slices 5/10us slices 11", "sliding-slices 5/m slices 65537", " & ".join(["gcra 1/s"] * 9),
             "gcra 1/s & ", "", "gcra 1/" + "0" * 900 + "1s", "gcra 1/s" + " " * 1016, "gcra 99999999999999999999/s",
             "fixed-window 1/day from-first", "fixed-window 1/s tz UTC", "sliding-log 1/day", "gcra 1/1day", "gcra 1/1s1m"]
+    habits = ["gcra 0.5/s", "gcra 2.5/sec", "gcra 0.5/10s burst 3", "gcra 3.0/m", "gcra 0.000001/s", "gcra 0.0000001/s",
+              "gcra 1000000000.5/999999999s", "gcra 1000000001.5/s", "gcra 0.5/99999999999999999999s", "gcra 0.0/s",
+              "gcra 1.5", "gcra 0.5/x", "fixed-window 0.5/day", "token-bucket 5 refill 0.1/s", "gcra 5/sec", "gcra 5/10seconds",
+              "sliding-log 5/minutes", "gcra 5/days", "GCRA 1/s", "Token_Bucket 5 refill 1/s", "tokenbucket 5 refill 1/s",
+              "fixed window 5/m", "gcra 1/s & sliding window log 5/m", "sliding-window 5/m", "sliding 5/m", "leaky 5/m", "5/s",
+              "5/ s", "5/a&b%c'd", "5/" + "x" * 40, "token-bucket 10/s burst 5", "token-bucket 10/s", "token-bucket 10/sx9 5",
+              "FIXED__WINDOW  5/m", "sliding-window-counterx 5/m"]
+    good += habits
     rng = random.Random(3)
-    for _ in range(150):
-        text = list(rng.choice(good))
+    for i in range(300):
+        text = list(rng.choice(good if i < 150 else habits))
         for _ in range(rng.randint(1, 3)):
             at = rng.randrange(len(text) + 1)
-            text[at:at + rng.randint(0, 1)] = rng.choice(("", "&", " ", "x", "0", "9", "/", "s", "-", "day", "burst ", "7"))
+            text[at:at + rng.randint(0, 1)] = rng.choice(("", "&", " ", "x", "0", "9", "/", "s", "-", "day", "burst ", "7", ".", "S", "_"))
         good.append("".join(text))
     for path in sorted(glob.glob(os.path.join(REPO, "tests", "fuzz", "corpus", "policy", "*"))):
         with open(path, encoding="latin-1") as f:
