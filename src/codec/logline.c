@@ -7,6 +7,8 @@
 
 #include "codec/logline.h"
 
+#include "service/address.h"
+
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +17,14 @@
 #define NS_PER_S INT64_C(1000000000)
 
 static const char expect_clf_time[] = "'[' and a time like [01/Aug/1995:02:00:04 -0400]";
+static const char expect_ident[] = "an ident or '-' here";
+static const char expect_plain[] =
+    "an ident or '-' here; lines that begin with a virtual host are --format vhost_combined or "
+    "vhost_common";
+static const char expect_vhost[] =
+    "the client's host behind the virtual host, found '-'; lines that begin with the client are "
+    "--format combined or common";
+static const char expect_one_host[] = "one host, found a list";
 static const char expect_time_range[] = "a time from 1970 to 2225-09-28T23:48:52Z";
 static const char expect_key[] = "a key of 1 to 65536 bytes";
 static const char expect_cost[] = "a cost, a whole number, 0 or more";
@@ -227,12 +237,13 @@ static weir_status read_rfc3339(const char *at, const char *end, int64_t *ret)
     return civil_to_ns(&c, ret);
 }
 
-/* ---- common and combined --------------------------------------------------------------------- */
+/* ---- access logs ----------------------------------------------------------------------------- */
 
 static const struct {
     const char *name;
     const char *expected;
 } fields[WEIR_LOGLINE_FIELDS] = {
+    [WEIR_LOGLINE_VHOST] = {"vhost", "a virtual host"},
     [WEIR_LOGLINE_HOST] = {"host", "a host"},
     [WEIR_LOGLINE_IDENT] = {"ident", "an ident"},
     [WEIR_LOGLINE_USER] = {"user", "a user"},
@@ -249,6 +260,25 @@ static const struct {
 const char *weir_logline_field_name(weir_logline_field field)
 {
     return (unsigned)field < WEIR_LOGLINE_FIELDS ? fields[field].name : NULL;
+}
+
+static bool is_vhost(weir_logline_kind kind)
+{
+    return kind == WEIR_LOGLINE_VHOST_COMMON || kind == WEIR_LOGLINE_VHOST_COMBINED;
+}
+
+static bool is_combined(weir_logline_kind kind)
+{
+    return kind == WEIR_LOGLINE_COMBINED || kind == WEIR_LOGLINE_VHOST_COMBINED;
+}
+
+bool weir_logline_has(weir_logline_kind kind, weir_logline_field field)
+{
+    if ((unsigned)field >= WEIR_LOGLINE_FIELDS || kind > WEIR_LOGLINE_VHOST_COMBINED)
+        return false;
+    if (field == WEIR_LOGLINE_VHOST)
+        return is_vhost(kind);
+    return field < WEIR_LOGLINE_REFERER || is_combined(kind);
 }
 
 typedef struct parts {
@@ -352,7 +382,7 @@ static void find_tail(const char *at, const char *end, bool quoted, parts *p)
 
 /* Finds host, ident, user; returns where the time should be. The user may have spaces and
  * brackets. */
-static const char *find_head(const char *line, const char *end, parts *p)
+static const char *find_client(const char *line, const char *end, parts *p)
 {
     const char *host_end = find(line, end, ' ');
     const char *ident_end = host_end ? find(host_end + 1, end, ' ') : NULL;
@@ -368,6 +398,75 @@ static const char *find_head(const char *line, const char *end, parts *p)
     p->field[WEIR_LOGLINE_IDENT] = between(host_end + 1, ident_end);
     p->field[WEIR_LOGLINE_USER] = between(ident_end + 1, user_end);
     return user_end + 1;
+}
+
+static bool is_dash(piece text)
+{
+    return text.len == 1 && *text.at == '-';
+}
+
+static bool has(piece text, char c)
+{
+    return find(text.at, text.at + text.len, c) != NULL;
+}
+
+/* Whether the text ends in ":443". */
+static bool has_port(piece text)
+{
+    size_t digits = 0;
+    while (digits < text.len && text.at[text.len - 1 - digits] >= '0' &&
+           text.at[text.len - 1 - digits] <= '9')
+        digits++;
+    return digits > 0 && digits < text.len && text.at[text.len - 1 - digits] == ':';
+}
+
+/* Whether what was found as host, ident and user is a virtual host and more. No ident is an
+ * address. If there is a field too many before the time, then it is the user that has a space, or
+ * there is a virtual host: its port, the client's dots and colons, or the ident's '-' tell. */
+static bool begins_with_vhost(const parts *p)
+{
+    weir_address unused;
+    piece ident = p->field[WEIR_LOGLINE_IDENT], user = p->field[WEIR_LOGLINE_USER];
+    if (is_dash(ident))
+        return false;
+    if (weir_address_parse(&unused, ident.at, ident.len))
+        return true;
+    if (!has(user, ' '))
+        return false;
+    return (user.at[0] == '-' && user.at[1] == ' ') || has(ident, '.') || has(ident, ':') ||
+           has_port(p->field[WEIR_LOGLINE_HOST]);
+}
+
+static bool is_list(piece host)
+{
+    return host.len > 0 && host.at[host.len - 1] == ',';
+}
+
+/* Finds what stands before the time, and refuses what is of another kind.
+ *  ret_time  where the time should be; written on WEIR_OK. */
+static weir_status read_head(const reader *r, weir_logline_kind kind, parts *p,
+                             const char **ret_time)
+{
+    const char *begin = r->line;
+    if (is_vhost(kind)) {
+        const char *space = find(begin, r->end, ' ');
+        const char *client = space ? space + 1 : r->end;
+        if (r->end - client >= 2 && client[0] == '-' && client[1] == ' ')
+            return fail(r, WEIR_E_SYNTAX, client, expect_vhost);
+        p->field[WEIR_LOGLINE_VHOST] = between(begin, space ? space : r->end);
+        begin = client;
+    }
+    *ret_time = find_client(begin, r->end, p);
+    if (!p->field[WEIR_LOGLINE_HOST].at)
+        return WEIR_OK;
+    if (is_list(p->field[WEIR_LOGLINE_VHOST]))
+        return fail(r, WEIR_E_SYNTAX, r->line, expect_one_host);
+    if (is_list(p->field[WEIR_LOGLINE_HOST]))
+        return fail(r, WEIR_E_SYNTAX, begin, expect_one_host);
+    if (begins_with_vhost(p))
+        return fail(r, WEIR_E_SYNTAX, p->field[WEIR_LOGLINE_IDENT].at,
+                    is_vhost(kind) ? expect_ident : expect_plain);
+    return WEIR_OK;
 }
 
 /* Where an absent field should have been. */
@@ -389,14 +488,17 @@ static weir_status check_key(const reader *r, piece key, const char *at, const c
 static weir_status read_clf(const reader *r, const weir_logline_format *format)
 {
     parts p = {0};
-    const char *time = find_head(r->line, r->end, &p), *after = NULL;
+    const char *time = NULL, *after = NULL;
     int64_t t_ns = 0, cost = 1;
-    weir_status st = read_clf_time(time, r->end, &t_ns, &after);
+    weir_status st = read_head(r, format->kind, &p, &time);
+    if (st != WEIR_OK)
+        return st;
+    st = read_clf_time(time, r->end, &t_ns, &after);
     if (st != WEIR_OK)
         return fail(r, st, time, st == WEIR_E_RANGE ? expect_time_range : expect_clf_time);
     bool cost_asked = format->cost < WEIR_LOGLINE_FIELDS;
     if (format->key > WEIR_LOGLINE_USER || cost_asked)
-        find_tail(after, r->end, format->kind == WEIR_LOGLINE_COMBINED, &p);
+        find_tail(after, r->end, is_combined(format->kind), &p);
     piece key = p.field[format->key];
     st = check_key(r, key, place_of(&p, format->key), fields[format->key].expected);
     if (st == WEIR_OK && cost_asked) {
@@ -404,7 +506,7 @@ static weir_status read_clf(const reader *r, const weir_logline_format *format)
         if (!text.at)
             return fail(r, WEIR_E_SYNTAX, place_of(&p, format->cost),
                         fields[format->cost].expected);
-        if (text.len == 1 && *text.at == '-')
+        if (is_dash(text))
             cost = 0;
         else
             st = read_cost(r, text, &cost);
@@ -671,6 +773,8 @@ weir_status weir_logline_read(const weir_logline_format *format, const char *lin
         return read_json(&r, format);
     case WEIR_LOGLINE_COMMON:
     case WEIR_LOGLINE_COMBINED:
+    case WEIR_LOGLINE_VHOST_COMMON:
+    case WEIR_LOGLINE_VHOST_COMBINED:
         break;
     }
     return read_clf(&r, format);
@@ -683,7 +787,7 @@ static weir_status field_of(const char *name, weir_logline_kind kind, weir_logli
     for (unsigned i = 0; i < WEIR_LOGLINE_FIELDS; i++) {
         if (strcmp(name, fields[i].name) != 0)
             continue;
-        if (kind == WEIR_LOGLINE_COMMON && i >= WEIR_LOGLINE_REFERER)
+        if (!weir_logline_has(kind, (weir_logline_field)i))
             return WEIR_E_UNSUPPORTED;
         *ret = (weir_logline_field)i;
         return WEIR_OK;
@@ -694,11 +798,12 @@ static weir_status field_of(const char *name, weir_logline_kind kind, weir_logli
 weir_status weir_logline_format_init(weir_logline_format *ret, const char *kind, const char *key,
                                      const char *cost)
 {
-    static const char *const kinds[] = {"common", "combined", "tsv", "jsonl"};
-    unsigned k = 0;
-    while (k < 4 && strcmp(kind, kinds[k]) != 0)
+    static const char *const kinds[] = {"common",         "combined", "vhost_common",
+                                        "vhost_combined", "tsv",      "jsonl"};
+    unsigned k = 0, n = sizeof kinds / sizeof kinds[0];
+    while (k < n && strcmp(kind, kinds[k]) != 0)
         k++;
-    if (k == 4)
+    if (k == n)
         return WEIR_E_SYNTAX;
     weir_logline_format f = {.kind = (weir_logline_kind)k,
                              .key = WEIR_LOGLINE_HOST,

@@ -100,6 +100,12 @@ static void check_rows(const line_row *rows, size_t n, bool good)
 #define GET   HEAD " \"GET /a?b=1 HTTP/1.0\" 200 1713"
 #define FULL  GET " \"http://r/ x\" \"Mozilla \\\"5\\\" (x)\""
 
+#define EXPECT_TIME "expected '[' and a time like [01/Aug/1995:02:00:04 -0400]"
+#define EXPECT_COST "expected a cost, a whole number, 0 or more"
+#define EXPECT_SPAN "expected a time from 1970 to 2225-09-28T23:48:52Z"
+#define BAD         WEIR_E_SYNTAX
+#define OUT         WEIR_E_RANGE
+
 static void clf_fields(void **state)
 {
     (void)state;
@@ -129,6 +135,62 @@ static void clf_fields(void **state)
     CHECK(rows, true);
 }
 
+#define VHOST  "example.org:443 "
+#define CLIENT "1.2.3.4 - - " TIME
+#define NOT_IDENT                                                                                  \
+    "expected an ident or '-' here; lines that begin with a virtual host are --format "            \
+    "vhost_combined or vhost_common"
+
+/* A line of a log with virtual hosts has its client behind the virtual host; no other kind reads
+ * it, and it reads no other kind. */
+static void virtual_hosts(void **state)
+{
+    (void)state;
+    static const line_row rows[] = {
+        {"vhost_common", NULL, NULL, VHOST CLIENT, T0_NS, "1.2.3.4", 1},
+        {"vhost_common", "vhost", NULL, VHOST CLIENT, T0_NS, "example.org:443", 1},
+        {"vhost_common", "vhost", NULL, "example.org " CLIENT, T0_NS, "example.org", 1},
+        {"vhost_common", "host", NULL, "[::1]:443 2001:db8::1 - - " TIME, T0_NS, "2001:db8::1", 1},
+        {"vhost_common", "user", NULL, "a b - john q " TIME, T0_NS, "john q", 1},
+        {"vhost_combined", "path", "bytes", VHOST FULL, T0_NS, "/a", 1713},
+        {"vhost_combined", "agent", NULL, VHOST FULL, T0_NS, "Mozilla \\\"5\\\" (x)", 1},
+        {"vhost_combined", "host", NULL, VHOST FULL, T0_NS, "h.example", 1},
+        {"combined", "user", NULL, "1.2.3.4 - - joe " TIME, T0_NS, "- joe", 1},
+        {"combined", "user", NULL, "h ident john q " TIME, T0_NS, "john q", 1},
+        {"combined", "ident", NULL, "h john.doe joe " TIME, T0_NS, "john.doe", 1},
+        {"combined", "host", NULL, "1.2.3.4:5678 - john q " TIME, T0_NS, "1.2.3.4:5678", 1},
+    };
+    static const line_row errors[] = {
+        {"combined", NULL, NULL, VHOST CLIENT, BAD, "column 17: " NOT_IDENT, 0},
+        {"common", NULL, NULL, "example.org " CLIENT, BAD, "column 13: " NOT_IDENT, 0},
+        {"common", NULL, NULL, "example.org 1.2.3.4 - joe " TIME, BAD, "column 13: " NOT_IDENT, 0},
+        {"common", NULL, NULL, "example.org localhost - joe " TIME, BAD, "column 13: " NOT_IDENT,
+         0},
+        {"common", NULL, NULL, "example.org client.example x joe " TIME, BAD,
+         "column 13: " NOT_IDENT, 0},
+        {"common", NULL, NULL, "a:80 localhost ident joe " TIME, BAD, "column 6: " NOT_IDENT, 0},
+        {"common", NULL, NULL, "example.org 2001:db8::1 - " TIME, BAD, "column 13: " NOT_IDENT, 0},
+        {"combined", "agent", NULL, VHOST FULL, BAD, "column 17: " NOT_IDENT, 0},
+        {"common", NULL, NULL, "9.9.9.9, 1.2.3.4 - - " TIME, BAD,
+         "column 1: expected one host, found a list", 0},
+        {"vhost_common", NULL, NULL, "v 9.9.9.9, 1.2.3.4 - - " TIME, BAD,
+         "column 3: expected one host, found a list", 0},
+        {"vhost_common", NULL, NULL, "9.9.9.9, 1.2.3.4 - - " TIME, BAD,
+         "column 1: expected one host, found a list", 0},
+        {"vhost_combined", NULL, NULL, CLIENT, BAD,
+         "column 9: expected the client's host behind the virtual host, found '-'; lines that "
+         "begin with the client are --format combined or common",
+         0},
+        {"vhost_common", NULL, NULL, "v 1.2.3.4 5.6.7.8 - - " TIME, BAD,
+         "column 11: expected an ident or '-' here", 0},
+        {"vhost_common", NULL, NULL, "example.org", BAD, "column 12: " EXPECT_TIME, 0},
+        {"vhost_common", "vhost", NULL, " 1.2.3.4 - - " TIME, BAD,
+         "column 1: expected a virtual host", 0},
+    };
+    CHECK(rows, true);
+    CHECK(errors, false);
+}
+
 static void clf_garbage_requests(void **state)
 {
     (void)state;
@@ -149,12 +211,6 @@ static void clf_garbage_requests(void **state)
     };
     CHECK(rows, true);
 }
-
-#define EXPECT_TIME "expected '[' and a time like [01/Aug/1995:02:00:04 -0400]"
-#define EXPECT_COST "expected a cost, a whole number, 0 or more"
-#define EXPECT_SPAN "expected a time from 1970 to 2225-09-28T23:48:52Z"
-#define BAD         WEIR_E_SYNTAX
-#define OUT         WEIR_E_RANGE
 
 static void clf_errors(void **state)
 {
@@ -508,7 +564,7 @@ static void formats_by_name(void **state)
     assert_int_equal(weir_logline_format_init(&f, "tsv", NULL, "bytes"), WEIR_E_UNSUPPORTED);
     assert_int_equal(f.key, WEIR_LOGLINE_AGENT);
     for (unsigned i = 0; i < WEIR_LOGLINE_FIELDS; i++) {
-        f = format_of("combined", weir_logline_field_name((weir_logline_field)i), NULL);
+        f = format_of("vhost_combined", weir_logline_field_name((weir_logline_field)i), NULL);
         assert_int_equal(f.key, i);
     }
     assert_null(weir_logline_field_name(WEIR_LOGLINE_FIELDS));
@@ -518,6 +574,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(clf_fields),
+        cmocka_unit_test(virtual_hosts),
         cmocka_unit_test(clf_garbage_requests),
         cmocka_unit_test(clf_errors),
         cmocka_unit_test(clf_times),

@@ -31,9 +31,9 @@ for command in $commands; do
 done
 check "an option begun" "--decisions" "$(ask weir replay --d)"
 check "options behind words" "--json" "$(ask weir take api alice --j)"
-check "values of an option" "combined common jsonl tsv" "$(ask weir replay --format '')"
+check "values of an option" "combined common jsonl tsv vhost_combined vhost_common" "$(ask weir replay --format '')"
 check "a value begun" "combined common" "$(ask weir replay --format co)"
-check "a value behind =" "combined common jsonl tsv" "$(ask weir replay --format =)"
+check "a value behind =" "combined common jsonl tsv vhost_combined vhost_common" "$(ask weir replay --format =)"
 check "a value begun behind =" "json" "$(ask weir serve --log-format = j)"
 check "an option's value that nobody knows" "" "$(ask weir replay --policy '')"
 check "an option's value is no file" "" "$(ask weir serve --port '')"

@@ -252,6 +252,46 @@ replay --policy 'gcra 1/h burst 1' --key agent common.log
 ok 'a common log has no agent' has err 'hint: a common log has no referer and no agent'
 replay --policy 'gcra 1/h burst 1' --format tsv combined.log
 ok 'combined read as tsv: hint' has err 'weir replay: hint: try --format combined'
+# Logs with a virtual host: the client is the second field.
+sed 's/^/example.org:443 /' combined.log >vhost.log
+sed 's/^/example.org /' common.log >noport.log
+for f in vhost noport; do
+    replay --policy 'gcra 1/h burst 1' $f.log
+    ok "$f: found out" cmp -s host out
+    ok "$f: nothing is left out" ends 0 ''
+    replay --policy 'gcra 1/h burst 1' --format combined $f.log
+    ok "$f as combined: no line is misread" ends 1
+    ok "$f as combined: said" has err "weir replay: $f.log: no line could be read (3 tried)"
+    ok "$f as combined: where" grep -q "^$f.log:1: column 1[37]: expected an ident or '-' here; " err
+    ok "$f as combined: hint" grep -q 'hint: try --format vhost_com[a-z]*$' err
+done
+replay --policy 'gcra 1/h burst 1' --format vhost_combined vhost.log
+ok '--format vhost_combined' cmp -s host out
+replay --policy 'gcra 1/h burst 1' --format vhost_common noport.log
+ok '--format vhost_common' cmp -s host out
+replay --policy 'gcra 1/h burst 1' --key vhost vhost.log
+ok '--key vhost' figure 'example.org:443' '2 3'
+replay --policy 'gcra 1/h burst 1' --key agent vhost.log
+ok '--key agent behind a virtual host' figure 'agent one' '2 3'
+replay --policy 'gcra 1/h burst 1' --format vhost_combined combined.log
+ok 'combined as vhost_combined' ends 1
+ok 'combined as vhost_combined: where' has err "combined.log:1: column 4: expected the client's host behind the virtual host, found '-'"
+replay --policy 'gcra 1/h burst 1' --key vhost combined.log
+ok '--key vhost without one' ends 2
+ok '--key vhost without one: what there is' has err "--key: a combined line has no field 'vhost', expected one of host ident"
+cat combined.log vhost.log >mixed.log
+replay --policy 'gcra 1/h burst 1' mixed.log
+ok 'a mixed log: status' ends 0
+ok 'a mixed log: what could be read' cmp -s host out
+ok 'a mixed log: where' has err "mixed.log:4: column 17: expected an ident or '-'"
+ok 'a mixed log: how many' has err '3 lines could not be read and were left out'
+ok 'a mixed log: what they are' has err 'weir replay: WARNING: the lines were read as combined, but line 4 is vhost_combined; see --format'
+sed 's/^/192.0.2.1, /' common.log >list.log
+replay --policy 'gcra 1/h burst 1' list.log
+ok 'a list of addresses is no host' ends 1
+replay --policy 'gcra 1/h burst 1' --format common list.log
+ok 'a list of addresses: where' has err 'list.log:1: column 1: expected one host, found a list'
+
 cat >j.jsonl <<'END'
 {"t_ns": 5, "key": "a", "ip": "x", "weight": 2}
 {"time": "1970-01-01T00:00:01Z", "key": "b", "ip": "x", "weight": 2}
@@ -431,7 +471,7 @@ done
 replay --policy 'gcra 1/s burst 3' --decisions json a.tsv
 ok '--decisions json' ends 2 "weir replay: --decisions: expected jsonl, found 'json'"
 replay --policy 'gcra 1/s burst 3' --format csv a.tsv
-ok '--format csv' ends 2 "weir replay: --format: expected combined, common, tsv or jsonl, found 'csv'"
+ok '--format csv' ends 2 "weir replay: --format: expected combined, common, vhost_combined, vhost_common, tsv or jsonl, found 'csv'"
 replay --policy 'gcra 1/s burst 3' --format common --key agent common.log
 ok '--format common --key agent' ends 2
 ok '--format common --key agent: what there is' has err "a common line has no field 'agent', expected one of host ident user"

@@ -20,24 +20,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static weir_logline_format format_of(uint8_t choice)
 {
+    static const char *const kinds[] = {"common", "combined",     "tsv",
+                                        "jsonl",  "vhost_common", "vhost_combined"};
+    const char *kind = kinds[choice % 8 % 6];
     weir_logline_format f;
-    unsigned field = choice / 4 % 16;
+    unsigned field = choice / 8 % 16;
     const char *key = weir_logline_field_name((weir_logline_field)field);
-    const char *cost = choice & 64 ? "bytes" : NULL;
-    weir_status st = WEIR_OK;
-    switch (choice % 4) {
-    case 0:
-        st = weir_logline_format_init(&f, "common", field < 9 ? key : NULL, cost);
-        break;
-    case 1:
-        st = weir_logline_format_init(&f, "combined", key, cost);
-        break;
-    case 2:
-        st = weir_logline_format_init(&f, "tsv", NULL, NULL);
-        break;
-    default:
-        st = weir_logline_format_init(&f, "jsonl", choice & 4 ? "user" : NULL, cost);
-    }
+    const char *cost = choice & 128 ? "bytes" : NULL;
+    weir_status st = weir_logline_format_init(&f, kind, NULL, NULL);
+    CHECK(st == WEIR_OK);
+    if (f.kind == WEIR_LOGLINE_JSONL)
+        st = weir_logline_format_init(&f, kind, choice & 8 ? "user" : NULL, cost);
+    else if (weir_logline_has(f.kind, (weir_logline_field)field))
+        st = weir_logline_format_init(&f, kind, key, cost);
     CHECK(st == WEIR_OK);
     return f;
 }
@@ -75,6 +70,28 @@ static void same_with_crlf(const weir_logline_format *f, const char *line, size_
     free(longer);
 }
 
+/* A common line behind a virtual host is a vhost_common line of the same client, and no common line
+ * any more. */
+static void behind_vhost(const weir_logline_format *f, const char *line, size_t len,
+                         const weir_record *r)
+{
+    static const char vhost[] = "v.example:443 ";
+    if (f->kind != WEIR_LOGLINE_COMMON || (len >= 2 && line[0] == '-' && line[1] == ' '))
+        return;
+    weir_logline_format longer_format = *f;
+    longer_format.kind = WEIR_LOGLINE_VHOST_COMMON;
+    char *longer = malloc(sizeof vhost - 1 + len);
+    memcpy(longer, vhost, sizeof vhost - 1);
+    memcpy(longer + sizeof vhost - 1, line, len);
+    weir_record again = {0};
+    weir_logline_error e;
+    CHECK(weir_logline_read(&longer_format, longer, sizeof vhost - 1 + len, &again, &e) == WEIR_OK);
+    CHECK(again.t_ns == r->t_ns && again.cost == r->cost && again.key_len == r->key_len);
+    CHECK(memcmp(again.key, r->key, r->key_len) == 0);
+    CHECK(weir_logline_read(f, longer, sizeof vhost - 1 + len, &again, &e) == WEIR_E_SYNTAX);
+    free(longer);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size < 1 || memchr(data, '\n', size))
@@ -91,6 +108,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         CHECK(r.key_len >= 1 && r.key_len <= WEIR_LOGLINE_KEY_LEN_MAX);
         CHECK(f.kind == WEIR_LOGLINE_JSONL || (r.key >= line && r.key + r.key_len <= line + len));
         tsv_round_trip(&r);
+        behind_vhost(&f, line, len, &r);
     } else {
         char text[400];
         CHECK(st == WEIR_E_SYNTAX || st == WEIR_E_RANGE);

@@ -7,15 +7,21 @@
 
 #include "cmd/replay/say.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-static const char *const formats[] = {"combined", "common", "tsv", "jsonl"};
+/* In the order in which they are tried: a format whose lines are those of another, and more, comes
+ * first. */
+static const char *const formats[] = {"combined",     "common", "vhost_combined",
+                                      "vhost_common", "tsv",    "jsonl"};
+#define FORMATS (sizeof formats / sizeof formats[0])
 
-/* Why --key or --cost, whichever it was, does not go with the format. */
-static int complain_field(const char *option, const char *field, const char *format)
+/* Says why --key or --cost, whichever `option` is, does not go with the format. */
+static int complain_field(const char *option, const char *field, const char *format,
+                          weir_logline_kind kind)
 {
-    if (strcmp(format, "tsv") == 0)
+    if (kind == WEIR_LOGLINE_TSV)
         return replay_complain(
             REPLAY_USAGE,
             "%s: a tsv line has no fields to choose from: its key is the second, its cost "
@@ -23,39 +29,43 @@ static int complain_field(const char *option, const char *field, const char *for
             option);
     fprintf(stderr, "weir replay: %s: a %s line has no field '%s', expected one of", option, format,
             field);
-    bool common = strcmp(format, "common") == 0;
-    for (int i = 0; i < (common ? WEIR_LOGLINE_REFERER : WEIR_LOGLINE_FIELDS); i++)
-        fprintf(stderr, " %s", weir_logline_field_name((weir_logline_field)i));
+    for (int i = 0; i < WEIR_LOGLINE_FIELDS; i++) {
+        if (weir_logline_has(kind, (weir_logline_field)i))
+            fprintf(stderr, " %s", weir_logline_field_name((weir_logline_field)i));
+    }
     fputs("\n", stderr);
     return REPLAY_USAGE;
 }
 
 int replay_format_set(replay_format *f, const replay_options *o, const char *name)
 {
-    weir_logline_format unused;
+    weir_logline_format plain;
     if (weir_logline_format_init(&f->format, name, o->key, o->cost) == WEIR_OK) {
         f->known = true;
+        f->name = name;
         return 0;
     }
-    if (weir_logline_format_init(&unused, name, NULL, NULL) != WEIR_OK)
-        return replay_complain(
-            REPLAY_USAGE, "--format: expected combined, common, tsv or jsonl, found '%s'", name);
-    if (weir_logline_format_init(&unused, name, o->key, NULL) != WEIR_OK)
-        return complain_field("--key", o->key, name);
-    return complain_field("--cost", o->cost, name);
+    if (weir_logline_format_init(&plain, name, NULL, NULL) != WEIR_OK)
+        return replay_complain(REPLAY_USAGE,
+                               "--format: expected " REPLAY_FORMAT_LIST ", found '%s'", name);
+    weir_logline_kind kind = plain.kind;
+    if (weir_logline_format_init(&plain, name, o->key, NULL) != WEIR_OK)
+        return complain_field("--key", o->key, name, kind);
+    return complain_field("--cost", o->cost, name, kind);
 }
 
 /* A format, but `not_this`, that the line has; NULL if there is none. Combined lines are common
- * ones that go on, so that a common line counts as combined unless `exact`. */
+ * ones that go on, so that a common line counts as combined unless `exact`; so it is behind a
+ * virtual host. */
 static const char *format_of(const char *line, size_t len, const char *not_this, bool exact,
                              weir_record *scratch)
 {
     if (*line == '{') /* a member may be missing, which is for the reader to say */
         return not_this && strcmp(not_this, "jsonl") == 0 ? NULL : "jsonl";
-    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
+    for (size_t i = 0; i < FORMATS; i++) {
         weir_logline_format f;
         weir_logline_error error;
-        const char *key = exact && strcmp(formats[i], "combined") == 0 ? "agent" : NULL;
+        const char *key = exact && strstr(formats[i], "combined") ? "agent" : NULL;
         if (not_this && strcmp(formats[i], not_this) == 0)
             continue;
         if (weir_logline_format_init(&f, formats[i], key, NULL) == WEIR_OK &&
@@ -71,13 +81,35 @@ const char *replay_format_guess(const char *line, size_t len, weir_record *scrat
 }
 
 void replay_format_doubt(replay_format *f, const replay_options *o, const char *line, size_t len,
-                         const weir_logline_error *error, weir_record *scratch)
+                         uint64_t number, const weir_logline_error *error, weir_record *scratch)
 {
     if (f->doubted)
         return;
     f->doubted = true;
+    f->number = number;
     f->key_absent = error->key_absent;
     f->other = format_of(line, len, o->format, true, scratch);
+}
+
+/* Whether lines of one kind may be those of the other, but for their ends. */
+static bool alike(weir_logline_kind a, weir_logline_kind b)
+{
+    bool both_access =
+        weir_logline_has(a, WEIR_LOGLINE_HOST) && weir_logline_has(b, WEIR_LOGLINE_HOST);
+    return a == b || (both_access && weir_logline_has(a, WEIR_LOGLINE_VHOST) ==
+                                         weir_logline_has(b, WEIR_LOGLINE_VHOST));
+}
+
+void replay_format_note(const replay_format *f)
+{
+    weir_logline_format other;
+    if (!f->known || !f->other ||
+        weir_logline_format_init(&other, f->other, NULL, NULL) != WEIR_OK ||
+        alike(f->format.kind, other.kind))
+        return;
+    replay_complain(0,
+                    "WARNING: the lines were read as %s, but line %" PRIu64 " is %s; see --format",
+                    f->name, f->number, f->other);
 }
 
 void replay_format_hint(const replay_format *f, const replay_options *o)
@@ -91,6 +123,7 @@ void replay_format_hint(const replay_format *f, const replay_options *o)
         replay_complain(0, "hint: a common log has no referer and no agent, and what "
                            "--key and --cost ask for must be in each line");
     else
-        replay_complain(0, "hint: combined, common, tsv and jsonl can be read, plain or packed "
-                           "with gzip or zstd; see weir replay --help");
+        replay_complain(0, "hint: the formats are " REPLAY_FORMAT_LIST
+                           ", plain or packed with gzip or "
+                           "zstd; see weir replay --help");
 }

@@ -175,8 +175,8 @@ static int decide(replay *r)
 
 static int run_line(replay *r, const char *line, size_t len)
 {
-    weir_logline_error error = {
-        .column = 1, .expected = "a line of some format: combined, common, tsv or jsonl"};
+    weir_logline_error error = {.column = 1,
+                                .expected = "a line of some format: " REPLAY_FORMAT_LIST};
     if (!r->format.known) {
         const char *name = replay_format_guess(line, len, &r->record);
         int status = name ? replay_format_set(&r->format, &r->options, name) : bad_line(r, &error);
@@ -188,7 +188,7 @@ static int run_line(replay *r, const char *line, size_t len)
         return decide(r);
     if (st == WEIR_E_NOMEM)
         return replay_complain_memory();
-    replay_format_doubt(&r->format, &r->options, line, len, &error, &r->record);
+    replay_format_doubt(&r->format, &r->options, line, len, r->in.number, &error, &r->record);
     return bad_line(r, &error);
 }
 
@@ -278,6 +278,7 @@ static void print_notes(const replay *r)
     if (r->bad > 0)
         replay_complain(0, "%" PRIu64 " line%s could not be read and %s left out", r->bad,
                         r->bad == 1 ? "" : "s", r->bad == 1 ? "was" : "were");
+    replay_format_note(&r->format);
     if (r->went_back > 0)
         note_back(r);
     uint64_t evicted = weir_store_stats_get(r->store).evicted;
