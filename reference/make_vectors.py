@@ -10,6 +10,7 @@ import datetime
 import pathlib
 import random
 
+import address_keys
 from random_vectors import START_2026, START_2200, Walk
 from vector_format import Case, document
 from weir_reference import COST_MAX, EPOCH, NS_MAX, SECOND, UNITS_NS, CalendarWindows
@@ -387,6 +388,8 @@ def main():
         text = document(cases, monotone=family != "clock-steps-back")
         (VECTORS / f"{family}.json").write_text(text, encoding="utf-8")
         print(f"{family}.json: {len(cases)} cases, {sum(len(case.steps) for case in cases)} steps")
+    (VECTORS / "keys.json").write_text(address_keys.document(), encoding="utf-8")
+    print(f"keys.json: {sum(1 for _ in address_keys.rows())} keys")
 
 
 if __name__ == "__main__":

@@ -81,4 +81,8 @@ typedef struct weir_rule_key {
 /* Finds out how `r` sees a key. *ret must not be moved afterwards. Any thread. */
 void weir_rule_see(const weir_rule *r, const char *key, size_t len, weir_rule_key *ret);
 
+/* The same for a policy that is given as text: it reads addresses as WEIR_RULE_SPEC_DEFAULT says,
+ * and has no lists. Writes only `at`, `len` and `text` of *ret. */
+void weir_rule_see_by_text(const char *key, size_t len, weir_rule_key *ret);
+
 #endif

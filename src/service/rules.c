@@ -263,6 +263,19 @@ static void see_lists(const weir_rule *r, const char *key, size_t len, const wei
         ret->list = WEIR_ON_ALLOW_LIST;
 }
 
+/* Files an address under its network, by the one text that it has. ret->at and ret->len are the
+ * address as it came. */
+static void see_address(weir_address address, unsigned v4_bits, unsigned v6_bits,
+                        weir_rule_key *ret)
+{
+    unsigned bits = address.v6 ? v6_bits : v4_bits;
+    if (!address.v6 && bits == 32 && !memchr(ret->at, ':', ret->len))
+        return; /* dotted decimal has one spelling */
+    weir_address_mask(&address, bits);
+    ret->len = weir_address_print(&address, bits, ret->text);
+    ret->at = ret->text;
+}
+
 void weir_rule_see(const weir_rule *r, const char *key, size_t len, weir_rule_key *ret)
 {
     weir_address address;
@@ -271,14 +284,18 @@ void weir_rule_see(const weir_rule *r, const char *key, size_t len, weir_rule_ke
     ret->len = len;
     ret->held = &r->own;
     see_lists(r, key, len, is_address ? &address : NULL, ret);
-    if (!is_address)
-        return;
-    unsigned bits = address.v6 ? r->rest->v6_bits : r->rest->v4_bits;
-    if (!address.v6 && bits == 32 && !memchr(key, ':', len))
-        return; /* it is its own one form */
-    weir_address_mask(&address, bits);
-    ret->len = weir_address_print(&address, bits, ret->text);
-    ret->at = ret->text;
+    if (is_address)
+        see_address(address, r->rest->v4_bits, r->rest->v6_bits, ret);
+}
+
+void weir_rule_see_by_text(const char *key, size_t len, weir_rule_key *ret)
+{
+    const weir_rule_spec spec = WEIR_RULE_SPEC_DEFAULT;
+    weir_address address;
+    ret->at = key;
+    ret->len = len;
+    if (weir_address_parse(&address, key, len))
+        see_address(address, spec.v4_bits, spec.v6_bits, ret);
 }
 
 /* ---- sets of rules --------------------------------------------------------------------------- */

@@ -185,6 +185,26 @@ static void check_see(void **unused)
     weir_rule_drop(r);
 }
 
+static void see_by_text(const char *key, const char *want)
+{
+    weir_rule_key k;
+    weir_rule_see_by_text(key, strlen(key), &k);
+    assert_int_equal(k.len, strlen(want));
+    assert_memory_equal(k.at, want, k.len);
+}
+
+/* As a rule without ip. */
+static void check_see_by_text(void **unused)
+{
+    (void)unused;
+    see_by_text("alice", "alice");
+    see_by_text("192.0.2.77", "192.0.2.77");
+    see_by_text("192.0.2.077", "192.0.2.077");
+    see_by_text("::ffff:192.0.2.77", "192.0.2.77");
+    see_by_text("2001:DB8:b:b:d::2", "2001:db8:b:b::/64");
+    see_by_text("fe80::1%lo", "fe80::1%lo");
+}
+
 static void refused(weir_rule_spec spec, weir_rule_part part, size_t index, uint32_t column,
                     const char *text)
 {
@@ -295,8 +315,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(check_patterns), cmocka_unit_test(check_bad_patterns),
-        cmocka_unit_test(check_see),      cmocka_unit_test(check_refused),
-        cmocka_unit_test(check_sets),
+        cmocka_unit_test(check_see),      cmocka_unit_test(check_see_by_text),
+        cmocka_unit_test(check_refused),  cmocka_unit_test(check_sets),
     };
     return cmocka_run_group_tests(tests, open_store, close_store);
 }

@@ -39,7 +39,13 @@ weir_status weir_place_find(weir_service *s, weir_ask *ask, weir_rule_key *seen,
     if (ask->by_text) {
         weir_status st = weir_texts_find(s->texts, ask->rule.at, ask->rule.len, &ask->policy,
                                          &ret->policy_id, &ask->error);
-        return st == WEIR_OK && bad_request(ask) ? WEIR_E_RANGE : st;
+        if (st != WEIR_OK)
+            return st;
+        if (bad_request(ask))
+            return WEIR_E_RANGE;
+        weir_rule_see_by_text(ask->key.at, ask->key.len, seen);
+        ret->key = (weir_slice){seen->at, seen->len};
+        return WEIR_OK;
     }
     ret->rule = weir_rules_find(s->rules, ask->rule.at, ask->rule.len);
     if (!ret->rule)
