@@ -255,7 +255,7 @@ static int check_file(const char *path, bool quiet)
     weir_zones zones = weir_zone_book_zones(book);
     config_sink sink = config_print_to(stderr);
     weir_config *config = NULL;
-    bool good = config_load(path, &zones, &sink, &config) == WEIR_OK;
+    bool good = config_load(path, true, &zones, &sink, &config) == WEIR_OK;
     if (good && !quiet)
         print_summary(strcmp(path, "-") == 0 ? "<stdin>" : path, config, &zones);
     config_free(config);

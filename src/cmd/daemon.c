@@ -289,11 +289,12 @@ static void ignore_problem(void *ctx, const config_problem *p)
 static weir_status load(daemon *d, weir_config **ret)
 {
     const config_sink loud = {log_problem, d}, quiet = {ignore_problem, d};
-    if (d->unreadable && config_load(d->options->path, d->options->zones, &quiet, ret) == WEIR_E_IO)
+    if (d->unreadable &&
+        config_load(d->options->path, true, d->options->zones, &quiet, ret) == WEIR_E_IO)
         return WEIR_E_IO;
     config_free(*ret);
     *ret = NULL;
-    return config_load(d->options->path, d->options->zones, &loud, ret);
+    return config_load(d->options->path, true, d->options->zones, &loud, ret);
 }
 
 static void log_refused(daemon *d, const char *why, bool again, const char *text)

@@ -200,7 +200,7 @@ static weir_config *read_config(settings *set, const weir_zones *zones, log_targ
     if (set->path) {
         const config_sink sink =
             set->json ? (config_sink){log_problem, log} : config_print_to(stderr);
-        if (config_load(set->path, zones, &sink, &c) != WEIR_OK)
+        if (config_load(set->path, true, zones, &sink, &c) != WEIR_OK)
             return NULL;
     } else {
         c = config_default();

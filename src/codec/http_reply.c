@@ -199,29 +199,12 @@ static void add_decision_fields(weir_http_answer *a, const weir_ask *ask)
 
 /* ---- decisions ------------------------------------------------------------------------------- */
 
-static const char *reason_word(weir_reason reason)
-{
-    switch (reason) {
-    case WEIR_BY_SHADOW:
-        return "shadow";
-    case WEIR_BY_ALLOW_LIST:
-        return "allow-list";
-    case WEIR_BY_DENY_LIST:
-        return "deny-list";
-    case WEIR_BY_ON_ERROR:
-        return "on-error";
-    case WEIR_BY_LIMIT:
-        break;
-    }
-    return "limit";
-}
-
 /* The members of a decision, with the last brace. */
 static void put_members(weir_buffer *b, const weir_ask *ask, const weir_http_more *more)
 {
     const weir_decision *d = &ask->decision;
     int64_t retry_ms = d->allowed ? 0 : d->never ? -1 : weir_ms_ceil(d->retry_after_ns);
-    const char *rule = ask->rule.at, *reason = reason_word(ask->reason);
+    const char *rule = ask->rule.at, *reason = weir_reason_word(ask->reason);
     size_t rule_len = ask->rule.len;
     char text[WEIR_POLICY_TEXT_MAX];
     if (ask->by_text) {

@@ -66,6 +66,23 @@ static uint32_t counts_place(const weir_place *at, const weir_ask *ask)
     return at->rule ? at->rule->counts : ask->by_text ? NAME_TEXTS : NAME_OTHERS;
 }
 
+const char *weir_reason_word(weir_reason reason)
+{
+    switch (reason) {
+    case WEIR_BY_SHADOW:
+        return "shadow";
+    case WEIR_BY_ALLOW_LIST:
+        return "allow-list";
+    case WEIR_BY_DENY_LIST:
+        return "deny-list";
+    case WEIR_BY_ON_ERROR:
+        return "on-error";
+    case WEIR_BY_LIMIT:
+        break;
+    }
+    return "limit";
+}
+
 /* ---- from the store's answer to the ask's ---------------------------------------------------- */
 
 static void look_on(weir_ask *ask)
@@ -217,6 +234,21 @@ bool weir_service_reset(weir_service *s, weir_turn *turn, weir_ask *ask, int64_t
     weir_place at;
     ask->cost = 0;
     return ask_about(s, turn, WEIR_VERB_RESET, ask, now_ns, &at);
+}
+
+weir_status weir_service_key(weir_service *s, const weir_ask *ask, weir_slice *ret)
+{
+    weir_place at;
+    weir_ask copy; /* not zeroed: it is large, and called for each request */
+    copy.rule = ask->rule;
+    copy.by_text = ask->by_text;
+    copy.key = ask->key;
+    copy.cost = ask->cost;
+    weir_service_refresh(s);
+    weir_status st = weir_place_find(s, &copy, &s->seen[0], &at);
+    if (st == WEIR_OK)
+        *ret = at.key;
+    return st;
 }
 
 typedef struct throttle_call {

@@ -109,6 +109,9 @@ typedef enum weir_reason {
     WEIR_BY_ON_ERROR    /* the engine could not be asked, and on_error said so */
 } weir_reason;
 
+/* "limit", "shadow", "allow-list", "deny-list" or "on-error". */
+const char *weir_reason_word(weir_reason reason);
+
 /* One request for a decision, and its answer. */
 typedef struct weir_ask {
     weir_slice rule; /* the name of a rule, or a policy text ... */
@@ -212,6 +215,12 @@ typedef struct weir_throttled {
 /* Decides as CL.THROTTLE does. The state belongs to the key alone. */
 WEIR_NODISCARD bool weir_service_throttle(weir_service *s, weir_turn *turn, const weir_throttle *t,
                                           weir_slice key, int64_t now_ns, weir_throttled *ret);
+
+/* The key as the policy of an ask reads it: the bytes as they came, or the network of an address.
+ * Decides nothing. Only rule, by_text, key and cost of the ask are read.
+ *  ret  written on WEIR_OK; good until the next call on the service.
+ * Returns a status as weir_service_take() does. */
+WEIR_NODISCARD weir_status weir_service_key(weir_service *s, const weir_ask *ask, weir_slice *ret);
 
 weir_hub *weir_service_hub(weir_service *s);
 

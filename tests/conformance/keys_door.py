@@ -51,6 +51,29 @@ def same(rows, found, what, form="key"):
         expect(bool(verdict) == want, f"{what}: {row}: found {verdict}, expected {want}")
 
 
+# ---- replay --------------------------------------------------------------------------------------
+
+
+def replay(box, rows, *words):
+    log = "".join(json.dumps({"t_ns": 1, "key": row["text"]}) + "\n" for row in rows)
+    done = subprocess.run([box.weir, "replay", *words, "--decisions", "jsonl", "-"], input=log,
+                          capture_output=True, text=True, check=False)
+    expect(done.returncode == 0, done.stderr)
+    return [json.loads(line)["allowed"] for line in done.stdout.splitlines()]
+
+
+def replay_by_text(box):
+    same(DEFAULT, replay(box, DEFAULT, "--policy", ONCE), "replay by text")
+
+
+def replay_by_name(box):
+    config = box.path / "keys.yaml"
+    config.write_text("policies:\n" + "".join(f"  {n}: {p}\n" for n, p in POLICIES.items()))
+    for v4, v6 in WAYS:
+        words = ("--config", config, "--policy", name_of(v4, v6))
+        same(rows_of(v4, v6), replay(box, rows_of(v4, v6), *words), name_of(v4, v6))
+
+
 # ---- the daemon ----------------------------------------------------------------------------------
 
 
@@ -179,7 +202,8 @@ def functions_keys_are_bytes(box):
     client.close()
 
 
-TESTS = [resp_by_text, by_name, http_by_text, throttle_is_redis_cell, in_redis_by_module, in_redis_by_functions, module_keys_are_bytes, functions_keys_are_bytes]
+TESTS = [replay_by_text, replay_by_name, resp_by_text, by_name, http_by_text, throttle_is_redis_cell,
+         in_redis_by_module, in_redis_by_functions, module_keys_are_bytes, functions_keys_are_bytes]
 
 if __name__ == "__main__":
     sys.exit(run(TESTS, sys.argv[:3] + sys.argv[4:], needs_redis=False))

@@ -44,6 +44,7 @@ touch access.log 'a b.log' other.txt
 check "files for replay" "a b.log access.log" "$(ask weir replay a)"
 check "files for check" "other.txt" "$(ask weir check o)"
 check "files for serve" "other.txt" "$(ask weir serve --port 7000 o)"
+check "a configuration for replay" "other.txt" "$(ask weir replay --config o)"
 check "a socket for --server" "$tmp/access.log" "$(ask weir take --server "$tmp/ac")"
 check "bash knows whom to ask" "complete -F _weir weir" "$(complete -p weir)"
 

@@ -201,7 +201,7 @@ printf '%s\tk\t99999999999999999999\n' 2 >>huge.tsv
 printf '%s\tk\t2147483647\n' 3 >>huge.tsv
 replay --policy 'gcra 1/s burst 3' huge.tsv
 ok 'a huge cost is denied' figure denied '3 100.0%'
-ok 'a huge cost: nothing is left out' ends 0 ''
+ok 'a huge cost: nothing is left out, and it is said' ends 0 'weir replay: 2 requests cost more than 2147483647, which no limit allows; a daemon answers with an error'
 for policy in 'gcra 2147483647/s burst 2147483647' 'leaky-queue 2147483647/s depth 2147483646' \
     'fixed-window 2147483647/h count-denied' 'sliding-log 2147483647/h count-denied' \
     'sliding-slices 2147483647/h slices 4 & sliding-counter 2147483647/h'; do
@@ -214,6 +214,19 @@ for policy in 'fixed-window 10/h count-denied' 'sliding-log 10/h count-denied'; 
     printf '1\tk\t5000000000\n2\tk\t1\n' | "$weir" replay --policy "$policy" --decisions jsonl - >out 2>err
     ok "$policy: counts a huge cost" [ "$(grep -c '"allowed":false,' out)" -eq 2 ]
 done
+for cost in -1 '' 1e9 +5 0x10 ' 5' 1.5 -99999999999999999999; do
+    printf '1\tk\t1\n2\tk\t%s\n3\tk\t1\n' "$cost" >odd.tsv
+    replay --policy 'gcra 1/s burst 3' --format tsv odd.tsv
+    ok "a cost of '$cost' is none: where" has err 'odd.tsv:2: column 5: expected a cost, a whole number, 0 or more'
+    ok "a cost of '$cost' is none: the others are decided" figure requests 2
+    replay --policy 'gcra 1/s burst 3' --strict --format tsv odd.tsv
+    ok "a cost of '$cost' is none: --strict" ends 1
+done
+for cost in -1 '""' 1e9 null '"5"' -99999999999999999999; do
+    printf '{"t_ns": 1, "key": "k"}\n{"t_ns": 2, "key": "k", "cost": %s}\n' "$cost" >odd.jsonl
+    replay --policy 'gcra 1/s burst 3' odd.jsonl
+    ok "a JSON cost of $cost is none" has err 'odd.jsonl:2: column 1: expected a cost, a whole number, 0 or more; member "cost"'
+done
 printf '1\tk\t-1\n1\tk\n' | "$weir" replay --policy 'gcra 1/s burst 3' --format tsv - >out 2>err
 ok 'a negative cost is no cost' has err 'column 5: expected a cost, a whole number, 0 or more'
 cat >huge.jsonl <<'END'
@@ -223,6 +236,89 @@ END
 replay --policy 'gcra 1/s burst 3' --decisions jsonl huge.jsonl
 ok 'a huge cost in jsonl' [ "$(grep -c '"allowed":false,' out)" -eq 2 ]
 ok 'a huge cost in jsonl: time and key are exact' has out '"t_ns":8070450532247928831,"key":"18446744073709551616","cost":9223372036854775807,'
+
+# ---- keys that are addresses, and policies of a configuration ----------------
+
+# decided: the verdicts in out, in a row.
+decided() { grep -o '"allowed":[a-z]*' out | cut -d: -f2 | tr '\n' ' '; }
+
+cat >addresses.tsv <<END
+1${tab}2001:db8::1
+1${tab}2001:DB8:0:0:ffff::2
+1${tab}2001:db8:0:1::1
+1${tab}::ffff:192.0.2.1
+1${tab}192.0.2.1
+1${tab}192.0.2.2
+1${tab}192.0.2.01
+END
+replay --policy 'gcra 1/h burst 1' --decisions jsonl addresses.tsv
+ok 'addresses: IPv6 by its /64, IPv4-mapped as IPv4' [ "$(decided)" = 'true false true true false true true ' ]
+ok 'addresses: a decision has the key of the line' has out '"key":"2001:DB8:0:0:ffff::2"'
+mv err out
+ok 'addresses: the table has the key as it is counted' figure '2001:db8::\/64' '1 2'
+ok 'addresses: how many keys' figure keys 5
+
+cat >weir.yaml <<'END'
+engine: redis
+redis: {url: "redis://127.0.0.1:1", password_file: not-there}
+policies:
+  api:
+    limit: gcra  60/m burst 1
+    overrides: {big: gcra 1/h burst 3}
+    allow: [10.0.0.0/8]
+    deny: [evil, 10.6.6.6]
+    ip: {v4: 24}
+  look: {limit: gcra 1/h burst 1, shadow: true, deny: [evil], ip: false}
+END
+printf '1\t%s\n' big big 10.1.1.1 10.1.1.1 10.6.6.6 evil 192.0.2.1 192.0.2.9 2001:db8::1 2001:db8::2 >named.tsv
+replay --config weir.yaml --policy api --decisions jsonl named.tsv
+ok 'a named policy: overrides, lists, ip' [ "$(decided)" = 'true true true true false false true false true false ' ]
+ok 'a named policy: valid' valid_json out reason
+ok 'a named policy: the override' has out '"key":"big","cost":1,"allowed":true,"limit":3,"remaining":1,'
+ok 'a named policy: the allow list' has out '"layer":0,"reason":"allow-list"}'
+ok 'a named policy: the deny list' has out '"key":"evil","cost":1,"allowed":false,"limit":1,"remaining":0,"retry_after_ns":null,"reset_after_ns":0,"delay_ns":0,"layer":0,"reason":"deny-list"}'
+mv err out
+ok 'a named policy: heading' [ "$(head -n 1 out)" = 'api: gcra 60/m burst 1' ]
+ok 'a named policy: keys' figure keys 6
+ok 'a named policy: on the allow list' figure 'on allow list' '2 20.0%'
+ok 'a named policy: on the deny list' figure 'on deny list' '2 20.0%'
+ok 'a named policy: a network is denied' figure '192.0.2.0\/24' '1 2'
+replay --config weir.yaml --policy look --policy api --policy 'gcra 1/h' --decisions jsonl named.tsv
+ok 'names and a text: valid' valid_json out policy reason
+ok 'names and a text: all' lines out 30
+grep '"policy":"look"' out >look
+mv err out
+ok 'shadow: denies nobody but by its list' [ "$(grep -c '"allowed":false' look)" -eq 1 ]
+ok 'shadow: says whom it would deny' [ "$(grep -c '"reason":"shadow"' look)" -eq 2 ]
+ok 'shadow: heading' has out 'look: gcra 1/h burst 1 (in shadow: it denies nobody)'
+ok 'shadow: how many' figure 'would be denied' '2 20.0%'
+ok 'ip: false is another table of keys' figure keys "$(printf '8\n6\n7')"
+printf '1\tk\t3000000000\n1\t10.1.1.1\t3000000000\n' | "$weir" replay --config weir.yaml --policy api --policy look --decisions jsonl - >out 2>err
+ok 'a huge cost: denied; allowed by the allow list; let pass by shadow' [ "$(decided)" = 'false true true true ' ]
+ok 'a huge cost under shadow' has out '"policy":"look","reason":"shadow"}'
+replay --config weir.yaml --policy login named.tsv
+ok 'a name that is not there' ends 2 "weir replay: --policy: weir.yaml has no policy 'login', expected one of api look"
+replay --config weir.yaml named.tsv
+ok '--config without a policy' ends 2 'weir replay: --policy is missing: expected the name of a policy of weir.yaml'
+replay --config weir.yaml --policy api --policy api named.tsv
+ok 'a name twice' ends 2 "weir replay: --policy: 'api' is given twice"
+replay --config weir.yaml --policy 'gcra 1/x' named.tsv
+ok 'a wrong text beside a configuration' has err 'weir replay: --policy: column 8: unknown unit'
+replay --policy api named.tsv
+ok 'a name without a configuration' ends 2
+ok 'a name without a configuration: hint' has err 'weir replay: hint: --config FILE says where the policy of a name is'
+replay --config not-there.yaml --policy api named.tsv
+ok 'no such configuration' ends 1 'not-there.yaml: error: cannot be read: No such file or directory'
+printf 'policies:\n  api: gcra 1/q\n' >wrong.yaml
+replay --config wrong.yaml --policy api named.tsv
+ok 'a wrong configuration' ends 1 "wrong.yaml:2:15: error: policies.api: unknown unit 'q', expected one of ns us ms s m h d w
+    api: gcra 1/q
+                ^"
+printf '{}' | "$weir" replay --config - --policy api named.tsv >out 2>err
+status=$?
+ok 'a configuration without policies' ends 2 "weir replay: --policy: - has no policy 'api', nor any other"
+replay --config - --policy api -
+ok 'the standard input twice' ends 2 "weir replay: --config and FILE are both '-': expected the standard input once"
 
 # ---- formats -------------------------------------------------------------------------------------
 
@@ -407,7 +503,7 @@ ok 'a full store: status' ends 0
 replay --help
 ok '--help: status' ends 0 ''
 ok '--help: usage' has out 'Usage: weir replay --policy TEXT'
-ok '--help: three examples' [ "$(sed -n '/^Examples:/,$p' out | grep -c 'weir replay')" -eq 3 ]
+ok '--help: four examples' [ "$(sed -n '/^Examples:/,$p' out | grep -c 'weir replay')" -eq 4 ]
 ok '--help: 80 columns' [ "$(awk 'length($0) > 80' out | wc -l)" -eq 0 ]
 replay --policy 'gcra 100/x burst 2' a.tsv
 ok 'a wrong policy' ends 2 "weir replay: --policy: column 10: unknown unit 'x', expected one of ns us ms s m h d w
@@ -457,9 +553,9 @@ ok 'no file' ends 2 "weir replay: FILE is missing; '-' is the standard input"
 replay --policy 'gcra 1/s burst 3' a.tsv b.tsv
 ok 'two files' ends 2 "weir replay: expected one FILE, found also 'b.tsv'; '-' reads what cat joins"
 replay --polcy x a.tsv
-ok 'an unknown option' ends 2 "weir replay: unknown option '--polcy', expected --policy, --format, --key, --cost, --decisions, --top, --strict, --no-progress or --help; see weir replay --help"
+ok 'an unknown option' ends 2 "weir replay: unknown option '--polcy', expected --policy, --config, --format, --key, --cost, --decisions, --top, --strict, --no-progress or --help; see weir replay --help"
 replay -z a.tsv
-ok 'an unknown letter' ends 2 "weir replay: unknown option '-z', expected --policy, --format, --key, --cost, --decisions, --top, --strict, --no-progress or --help; see weir replay --help"
+ok 'an unknown letter' ends 2 "weir replay: unknown option '-z', expected --policy, --config, --format, --key, --cost, --decisions, --top, --strict, --no-progress or --help; see weir replay --help"
 replay a.tsv --policy
 ok 'a value is missing' ends 2 'weir replay: --policy needs a value'
 replay --strict=yes a.tsv

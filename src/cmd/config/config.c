@@ -485,8 +485,8 @@ weir_status config_parse(const char *bytes, size_t len, const char *name, bool f
     return st;
 }
 
-weir_status config_load(const char *path, const weir_zones *zones, const config_sink *sink,
-                        weir_config **ret)
+weir_status config_load(const char *path, bool files, const weir_zones *zones,
+                        const config_sink *sink, weir_config **ret)
 {
     const char *name = strcmp(path, "-") == 0 ? "<stdin>" : path;
     char *bytes;
@@ -497,7 +497,7 @@ weir_status config_load(const char *path, const weir_zones *zones, const config_
         snprintf(text, sizeof text, "cannot be read: %s", why);
         return fail_whole(sink, name, text, WEIR_E_IO);
     }
-    weir_status st = config_parse(bytes, len, name, true, zones, sink, ret);
+    weir_status st = config_parse(bytes, len, name, files, zones, sink, ret);
     explicit_bzero(bytes, len);
     free(bytes);
     return st;

@@ -112,16 +112,17 @@ config_sink config_print_to(FILE *out);
 
 /* Reads a file, "-" for the standard input, which is looked at once: what happens to it afterwards
  * does not matter.
+ *  files  whether the files that it names with passwords are read; if not, each password is
+ *         "password".
  *  zones  for the policies; NULL knows UTC alone.
  *  sink   told of everything that is wrong; also of a file that cannot be read.
  *  ret    written on WEIR_OK only; for config_free().
  * Returns WEIR_OK; WEIR_E_IO if it cannot be read; WEIR_E_SYNTAX if it is wrong; WEIR_E_NOMEM. */
-WEIR_NODISCARD weir_status config_load(const char *path, const weir_zones *zones,
+WEIR_NODISCARD weir_status config_load(const char *path, bool files, const weir_zones *zones,
                                        const config_sink *sink, weir_config **ret);
 
 /* Reads `len` bytes as the file `name`; else as config_load().
- *  files  whether password_file may be read; if not, the password is "password". A relative path
- *         begins where `name` lies. */
+ *  name  a relative path in the file begins where `name` lies. */
 WEIR_NODISCARD weir_status config_parse(const char *bytes, size_t len, const char *name, bool files,
                                         const weir_zones *zones, const config_sink *sink,
                                         weir_config **ret);

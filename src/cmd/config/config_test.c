@@ -507,7 +507,7 @@ static weir_status load(const char *path, told *t, weir_config **ret)
 {
     const config_sink sink = {tell, t};
     *t = (told){0};
-    return config_load(path, NULL, &sink, ret);
+    return config_load(path, true, NULL, &sink, ret);
 }
 
 static void write_file(const char *path, const char *text, size_t len)

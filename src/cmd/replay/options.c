@@ -13,6 +13,7 @@ enum { TOP_DEFAULT = 10, TOP_MAX = 1000000 };
 
 const char replay_help[] =
     "Usage: weir replay --policy TEXT [OPTION]... FILE|-\n"
+    "       weir replay --config YAML --policy NAME [OPTION]... FILE|-\n"
     "\n"
     "Runs a log through policies, in the log's own time, and says who would have\n"
     "been denied. Nothing is limited by it: it only reads. A log may be packed with\n"
@@ -20,6 +21,8 @@ const char replay_help[] =
     "\n"
     "  --policy TEXT      a policy, like 'gcra 100/m burst 20'; may be given again:\n"
     "                     each request goes through every policy by itself\n"
+    "  --config YAML      a configuration of weir serve: --policy may be the name of\n"
+    "                     one of its policies, with overrides, lists, ip and shadow\n"
     "  --format FORMAT    what the lines are; by default what they look like:\n"
     "                       combined, common  access logs of Apache, nginx and others\n"
     "                       vhost_combined, vhost_common\n"
@@ -40,11 +43,13 @@ const char replay_help[] =
     "  --no-progress      no bar on a terminal that says how far it is\n"
     "  --help             this text\n"
     "\n"
+    "A key that reads as an IP address is one, as in the daemon: IPv6 by its /64.\n"
     "A line that is earlier than one before it is decided at the latest time seen.\n"
     "Exit status: 0 done, 1 something failed, 2 wrong usage.\n"
     "\n"
     "Examples:\n"
     "  weir replay --policy 'gcra 100/m burst 20' access.log\n"
+    "  weir replay --config weir.yaml --policy api --policy 'gcra 5/s' access.log\n"
     "  weir replay --policy 'fixed-window 1000/day tz Europe/Berlin' \\\n"
     "              --policy 'sliding-log 1000/d' --key user access.log\n"
     "  cat access.log.*.gz | weir replay --policy 'gcra 1000000/s burst 9000000' \\\n"
@@ -83,6 +88,7 @@ static int set_decisions(replay_options *o, const char *text)
 
 enum {
     OPT_POLICY = 256,
+    OPT_CONFIG,
     OPT_FORMAT,
     OPT_KEY,
     OPT_COST,
@@ -97,6 +103,9 @@ static int set_option(replay_options *o, int c, const char *value)
     switch (c) {
     case OPT_POLICY:
         return add_policy(o, value);
+    case OPT_CONFIG:
+        o->config = value;
+        return 0;
     case OPT_FORMAT:
         o->format = value;
         return 0;
@@ -127,7 +136,10 @@ static int check_options(replay_options *o, int argc, char **argv, int at)
 {
     if (o->policies == 0)
         return replay_complain(REPLAY_USAGE,
-                               "--policy is missing, like --policy 'gcra 100/m burst 20'");
+                               o->config
+                                   ? "--policy is missing: expected the name of a policy of %s"
+                                   : "--policy is missing, like --policy 'gcra 100/m burst 20'",
+                               o->config);
     if (at == argc)
         return replay_complain(REPLAY_USAGE, "FILE is missing; '-' is the standard input");
     if (argc - at > 1)
@@ -135,6 +147,10 @@ static int check_options(replay_options *o, int argc, char **argv, int at)
                                "expected one FILE, found also '%s'; '-' reads what cat "
                                "joins",
                                argv[at + 1]);
+    if (o->config && strcmp(o->config, "-") == 0 && strcmp(argv[at], "-") == 0)
+        return replay_complain(REPLAY_USAGE,
+                               "--config and FILE are both '-': expected the standard "
+                               "input once");
     o->path = argv[at];
     return 0;
 }
@@ -143,6 +159,7 @@ int replay_options_read(replay_options *ret, int argc, char **argv)
 {
     static const struct option known[] = {
         {"policy", required_argument, NULL, OPT_POLICY},
+        {"config", required_argument, NULL, OPT_CONFIG},
         {"format", required_argument, NULL, OPT_FORMAT},
         {"key", required_argument, NULL, OPT_KEY},
         {"cost", required_argument, NULL, OPT_COST},

@@ -15,7 +15,7 @@ extern const char replay_help[];
 typedef struct replay_options {
     const char *policy[REPLAY_POLICIES_MAX];
     size_t policies;
-    const char *format, *key, *cost; /* NULL if not given */
+    const char *config, *format, *key, *cost; /* NULL if not given */
     const char *path;
     size_t top;
     bool decisions, strict, no_progress, help;

@@ -61,6 +61,8 @@ void replay_print_decision(out_stream *out, const replay_answer *answer)
         out_json(out, answer->policy, strlen(answer->policy));
         at = literal(out_room(out, PIECE_MAX), "\"");
     }
+    if (answer->reason)
+        at = literal(literal(literal(at, ",\"reason\":\""), answer->reason), "\"");
     out_commit(out, literal(at, "}\n"));
 }
 
@@ -68,8 +70,7 @@ void replay_print_decision(out_stream *out, const replay_answer *answer)
 
 #define COLUMNS      80
 #define LABEL_COLS   16
-#define TOP_HEAD     "most denied keys"
-#define KEY_COLS_MIN (sizeof TOP_HEAD - 1)
+#define KEY_COLS_MIN ((size_t)16) /* of the head of their column */
 
 static size_t digits_of(uint64_t v)
 {
@@ -176,14 +177,14 @@ static weir_status denied_rows(const replay_summary *s, row **ret, size_t *ret_l
 {
     size_t len = 0, i = 0;
     for (const replay_key *k = replay_keys_first(s->keys); k; k = k->next)
-        len += k->denied[s->index] > 0;
+        len += k->denied[s->policy->index] > 0;
     row *rows = port_zalloc(len + 1, sizeof *rows);
     if (!rows)
         return WEIR_E_NOMEM;
     for (const replay_key *k = replay_keys_first(s->keys); k; k = k->next) {
-        if (k->denied[s->index] > 0)
-            rows[i++] =
-                (row){k->denied[s->index], k->requests, replay_key_text(s->keys, k), k->len};
+        if (k->denied[s->policy->index] > 0)
+            rows[i++] = (row){k->denied[s->policy->index], k->requests, replay_key_text(s->keys, k),
+                              k->len};
     }
     qsort(rows, len, sizeof *rows, row_order);
     *ret = rows;
@@ -191,7 +192,7 @@ static weir_status denied_rows(const replay_summary *s, row **ret, size_t *ret_l
     return WEIR_OK;
 }
 
-static void print_top(out_stream *out, const row *rows, size_t len)
+static void print_top(out_stream *out, const row *rows, size_t len, bool shadow)
 {
     size_t denied_cols = 6, requests_cols = 8, cols = KEY_COLS_MIN; /* the heads of the columns */
     for (size_t i = 0; i < len; i++) {
@@ -204,8 +205,9 @@ static void print_top(out_stream *out, const row *rows, size_t len)
     size_t cols_max = COLUMNS - 2 - 2 - denied_cols - 2 - requests_cols;
     cols = cols < cols_max ? cols : cols_max;
     char line[COLUMNS + 3]; /* and two LFs */
-    snprintf(line, sizeof line, "\n  %-*s  %*s  %*s\n", (int)cols, TOP_HEAD, (int)denied_cols,
-             "denied", (int)requests_cols, "requests");
+    snprintf(line, sizeof line, "\n  %-*s  %*s  %*s\n", (int)cols,
+             shadow ? "most over limit" : "most denied keys", (int)denied_cols,
+             shadow ? "over" : "denied", (int)requests_cols, "requests");
     out_text(out, line);
     for (size_t i = 0; i < len; i++) {
         out_text(out, "  ");
@@ -216,25 +218,47 @@ static void print_top(out_stream *out, const row *rows, size_t len)
     }
 }
 
+static void print_head(out_stream *out, const replay_policy *p)
+{
+    if (p->by_name) {
+        out_text(out, p->given);
+        out_text(out, ": ");
+    }
+    out_text(out, p->text);
+    out_text(out, p->shadow ? " (in shadow: it denies nobody)\n\n" : "\n\n");
+}
+
+/* Of what a table of a text has none: lists and shadow. */
+static void print_named(out_stream *out, const replay_policy *p, uint64_t requests, size_t cols)
+{
+    if (p->counts.allow_listed > 0)
+        print_count(out, "on allow list", p->counts.allow_listed, requests, cols);
+    if (p->counts.deny_listed > 0)
+        print_count(out, "on deny list", p->counts.deny_listed, requests, cols);
+    if (p->shadow)
+        print_count(out, "would be denied", p->counts.shadowed, requests, cols);
+}
+
 weir_status replay_print_table(out_stream *out, const replay_summary *s)
 {
     row *rows;
     size_t rows_len;
+    const replay_policy *p = s->policy;
     weir_status st = denied_rows(s, &rows, &rows_len);
     if (st != WEIR_OK)
         return st;
     size_t cols = digits_of(s->requests);
     uint64_t keys = replay_keys_count(s->keys);
-    out_text(out, s->policy);
-    out_text(out, "\n\n");
+    print_head(out, p);
     print_count(out, "requests", s->requests, 0, cols);
     print_count(out, "keys", keys, 0, cols);
-    print_count(out, "allowed", s->requests - s->denied, s->requests, cols);
-    print_count(out, "denied", s->denied, s->requests, cols);
-    print_count(out, "keys ever denied", rows_len, keys, cols);
+    print_count(out, "allowed", s->requests - p->counts.denied, s->requests, cols);
+    print_count(out, "denied", p->counts.denied, s->requests, cols);
+    print_named(out, p, s->requests, cols);
+    print_count(out, p->shadow ? "keys over limit" : "keys ever denied", rows_len, keys, cols);
     size_t shown = rows_len < s->top ? rows_len : s->top;
     if (shown > 0)
-        print_top(out, rows, shown);
+        print_top(out, rows, shown, p->shadow);
     port_free(rows);
     return WEIR_OK;
 }

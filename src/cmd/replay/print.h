@@ -5,10 +5,8 @@
 /* What `weir replay` prints: a JSON line for each decision, and a table for each policy. It must
  * not know where requests come from. */
 
-#include <weir/weir.h>
-
 #include "cmd/out.h"
-#include "cmd/replay/keys.h"
+#include "cmd/replay/policies.h"
 
 /* One request, as it was asked and answered. */
 typedef struct replay_answer {
@@ -16,7 +14,8 @@ typedef struct replay_answer {
     const char *key;
     size_t key_len;
     int64_t cost;
-    const char *policy; /* canonical text; NULL leaves the member out */
+    const char *policy; /* its name or canonical text; NULL leaves the member out */
+    const char *reason; /* NULL leaves the member out */
     weir_decision decision;
 } replay_answer;
 
@@ -25,15 +24,15 @@ void replay_print_decision(out_stream *out, const replay_answer *answer);
 
 /* What became of all requests under one policy. */
 typedef struct replay_summary {
-    const char *policy; /* canonical text */
-    size_t index;       /* of the policy, among the counts of a key */
-    uint64_t requests, denied;
-    const replay_keys *keys;
+    const replay_policy *policy;
+    const replay_keys *keys; /* of its group */
+    uint64_t requests;
     size_t top; /* how many keys to list at the most */
 } replay_summary;
 
 /* A table of at most 80 columns, but for a longer policy. In keys, bytes outside printable ASCII
- * are printed as \xNN and '\' as '\\'; a long key loses its middle.
+ * are printed as \xNN and '\' as '\\'; a long key loses its middle. Of a policy in shadow, the keys
+ * are those that it would have denied.
  * Returns WEIR_OK, or WEIR_E_NOMEM: then nothing was printed. */
 WEIR_NODISCARD weir_status replay_print_table(out_stream *out, const replay_summary *s);
 

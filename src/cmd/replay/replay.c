@@ -6,19 +6,15 @@
 
 #include "cmd/cmd.h"
 
-#include "cmd/policy_error.h"
 #include "cmd/replay/format.h"
-#include "cmd/replay/keys.h"
 #include "cmd/replay/lines.h"
 #include "cmd/replay/options.h"
+#include "cmd/replay/policies.h"
 #include "cmd/replay/print.h"
 #include "cmd/replay/say.h"
 #include "cmd/span.h"
 #include "codec/logline.h"
 #include "port/port.h"
-#include "service/zones.h"
-
-#include <weir/weir_store.h>
 
 #include <errno.h>
 #include <inttypes.h>
@@ -29,61 +25,23 @@
 
 enum {
     BAD_LINES_SHOWN = 5,
-    STORE_MIB = 1024,
     PROGRESS_LINES = 4096, /* between two looks at the clock */
 };
 
 #define AHEAD_NS_MAX INT64_C(3600000000000) /* a log that is out of order by more is suspect */
 
-typedef struct rule {
-    weir_policy policy;
-    uint64_t id;
-    int64_t limit_min; /* of its layers */
-    uint64_t denied;
-    char text[WEIR_POLICY_TEXT_MAX]; /* canonical */
-} rule;
-
 typedef struct replay {
     replay_options options;
-    weir_zone_book *zones;
-    weir_store *store;
-    rule *rules;
+    replay_policies policies;
     replay_lines in;
     replay_format format;
     weir_record record;
-    replay_keys *keys;
     out_stream *out;
     replay_progress progress;
     int64_t latest_ns, back_ns_max;
     uint64_t latest_number, back_number; /* the lines that set latest_ns: now, and at back_ns_max */
-    uint64_t requests, went_back, bad;
+    uint64_t requests, went_back, bad, dear; /* dear: of more than WEIR_COST_MAX */
 } replay;
-
-/* ---- policies -------------------------------------------------------------------------------- */
-
-static int read_policy(replay *r, size_t at)
-{
-    const char *text = r->options.policy[at];
-    rule *which = &r->rules[at];
-    weir_zones zones = weir_zone_book_zones(r->zones);
-    weir_policy_error error;
-    if (weir_policy_parse(&which->policy, text, strlen(text), &zones, &error) != WEIR_OK) {
-        policy_error_print("weir replay: --policy", text, &error);
-        return REPLAY_USAGE;
-    }
-    which->limit_min = WEIR_LIMIT_MAX;
-    for (uint32_t i = 0; i < which->policy.layers; i++) {
-        if (which->policy.layer[i].limit < which->limit_min)
-            which->limit_min = which->policy.layer[i].limit;
-    }
-    which->id = weir_store_policy_id(r->store, &which->policy);
-    weir_policy_print(&which->policy, which->text, sizeof which->text);
-    for (size_t i = 0; i < at; i++) {
-        if (strcmp(r->rules[i].text, which->text) == 0) /* they would share their states */
-            return replay_complain(REPLAY_USAGE, "--policy: '%s' is given twice", which->text);
-    }
-    return 0;
-}
 
 /* ---- the run --------------------------------------------------------------------------------- */
 
@@ -118,57 +76,46 @@ static int64_t take_time(replay *r)
     return r->latest_ns;
 }
 
-/* weir_store_check(), for a cost above WEIR_COST_MAX too, which is denied for ever. The store is
- * asked for the most it takes, so that what counts denials counts this one; or for nothing, if that
- * much could be allowed. */
-static weir_status ask(replay *r, const rule *which, int64_t now_ns, weir_decision *ret)
-{
-    const weir_record *line = &r->record;
-    bool above = line->cost > WEIR_COST_MAX;
-    int64_t most = which->limit_min < WEIR_COST_MAX ? WEIR_COST_MAX : 0;
-    weir_status st = weir_store_check(r->store, &which->policy, which->id, line->key, line->key_len,
-                                      now_ns, above ? most : line->cost, ret);
-    if (st != WEIR_OK || !above)
-        return st;
-    ret->allowed = false;
-    ret->never = true;
-    ret->retry_after_ns = INT64_MAX;
-    ret->delay_ns = 0;
-    return WEIR_OK;
-}
-
-static int complain_store(const replay *r, const rule *which, weir_status st)
+static int complain_decision(const replay *r, const replay_policy *which, weir_status st)
 {
     if (st == WEIR_E_NOMEM)
         return replay_complain(REPLAY_FAILED,
                                "%s:%" PRIu64 ": the memory is full: the state of this key does not "
                                "fit in %d MiB, under %s",
-                               r->in.input.name, r->in.number, STORE_MIB, which->text);
+                               r->in.input.name, r->in.number, REPLAY_STORE_MIB, which->text);
     return replay_complain(REPLAY_FAILED, "%s:%" PRIu64 ": %s", r->in.input.name, r->in.number,
                            weir_status_str(st));
 }
 
-static int decide(replay *r)
+static void print_decision(replay *r, const replay_policy *which, const weir_ask *ask)
 {
     const weir_record *line = &r->record;
+    const char *name = which->by_name ? which->given : which->text;
+    replay_answer a = {.t_ns = line->t_ns,
+                       .key = line->key,
+                       .key_len = line->key_len,
+                       .cost = line->cost,
+                       .policy = r->policies.len > 1 ? name : NULL,
+                       .reason = r->policies.named ? weir_reason_word(ask->reason) : NULL,
+                       .decision = ask->decision};
+    replay_print_decision(r->out, &a);
+}
+
+static int decide(replay *r)
+{
+    replay_policies *p = &r->policies;
     int64_t now_ns = take_time(r);
-    replay_key *key = replay_keys_at(r->keys, line->key, line->key_len);
-    if (!key)
+    if (replay_policies_see(p, &r->record) != WEIR_OK)
         return replay_complain_memory();
-    key->requests++;
     r->requests++;
-    bool many = r->options.policies > 1;
-    for (size_t i = 0; i < r->options.policies; i++) {
-        rule *which = &r->rules[i];
-        replay_answer a = {
-            line->t_ns, line->key, line->key_len, line->cost, many ? which->text : NULL, {0}};
-        weir_status st = ask(r, which, now_ns, &a.decision);
+    r->dear += r->record.cost > WEIR_COST_MAX;
+    for (size_t i = 0; i < p->len; i++) {
+        weir_ask ask;
+        weir_status st = replay_policies_decide(p, i, &r->record, now_ns, &ask);
         if (st != WEIR_OK)
-            return complain_store(r, which, st);
-        which->denied += !a.decision.allowed;
-        key->denied[i] += !a.decision.allowed;
+            return complain_decision(r, &p->policy[i], st);
         if (r->options.decisions)
-            replay_print_decision(r->out, &a);
+            print_decision(r, &p->policy[i], &ask);
     }
     return 0;
 }
@@ -243,9 +190,11 @@ static int print_tables(replay *r)
             return complain_output(r->out);
         r->out->fd = STDERR_FILENO;
     }
-    for (size_t i = 0; i < r->options.policies; i++) {
-        const rule *which = &r->rules[i];
-        replay_summary s = {which->text, i, r->requests, which->denied, r->keys, r->options.top};
+    for (size_t i = 0; i < r->policies.len; i++) {
+        replay_summary s = {.policy = &r->policies.policy[i],
+                            .keys = r->policies.keys[r->policies.policy[i].group],
+                            .requests = r->requests,
+                            .top = r->options.top};
         if (i > 0)
             out_text(r->out, "\n");
         if (replay_print_table(r->out, &s) != WEIR_OK)
@@ -279,15 +228,20 @@ static void print_notes(const replay *r)
         replay_complain(0, "%" PRIu64 " line%s could not be read and %s left out", r->bad,
                         r->bad == 1 ? "" : "s", r->bad == 1 ? "was" : "were");
     replay_format_note(&r->format);
+    if (r->dear > 0)
+        replay_complain(0,
+                        "%" PRIu64 " request%s cost more than %d, which no limit allows; a daemon "
+                        "answers with an error",
+                        r->dear, r->dear == 1 ? "" : "s", WEIR_COST_MAX);
     if (r->went_back > 0)
         note_back(r);
-    uint64_t evicted = weir_store_stats_get(r->store).evicted;
+    uint64_t evicted = replay_policies_evicted(&r->policies);
     if (evicted > 0)
         replay_complain(0,
                         "WARNING: the figures are too mild: %" PRIu64
                         " times a key was forgotten before "
                         "it was fresh again, because %d MiB were full",
-                        evicted, STORE_MIB);
+                        evicted, REPLAY_STORE_MIB);
 }
 
 static int run(replay *r)
@@ -312,25 +266,14 @@ static void replay_close(replay *r)
 {
     weir_record_free(&r->record);
     replay_lines_close(&r->in);
-    replay_keys_close(r->keys);
-    weir_store_close(r->store);
-    weir_zone_book_close(r->zones);
-    port_free(r->rules);
+    replay_policies_close(&r->policies);
     port_free(r->out);
 }
 
-/* Makes all that a run needs, and the policies; the file comes last. */
+/* Makes all that a run needs; the file comes last. */
 static int replay_open(replay *r)
 {
-    weir_store_options store = {.memory_bytes = (size_t)STORE_MIB << 20};
-    r->zones = weir_zone_book_open(WEIR_ZONEINFO_DIR);
-    r->keys = replay_keys_open(r->options.policies);
-    r->rules = port_zalloc(r->options.policies, sizeof *r->rules);
-    if (!r->zones || !r->keys || !r->rules || weir_store_open(&r->store, &store) != WEIR_OK)
-        return replay_complain_memory();
-    int status = 0;
-    for (size_t i = 0; i < r->options.policies && status == 0; i++)
-        status = read_policy(r, i);
+    int status = replay_policies_open(&r->policies, &r->options);
     if (status == 0 && r->options.format)
         status = replay_format_set(&r->format, &r->options, r->options.format);
     if (status == 0 && !replay_lines_open(&r->in, r->options.path))

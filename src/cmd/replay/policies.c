@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Policies: from the command line to a service, and from a request to its decision. The engine that
+ * a named policy has in a daemon is not asked: all states are in the store of the run. It must not
+ * know where requests come from. */
+
+#include "cmd/replay/policies.h"
+
+#include "cmd/config/config.h"
+#include "cmd/policy_error.h"
+#include "cmd/replay/say.h"
+#include "port/port.h"
+#include "service/zones.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- which policies -------------------------------------------------------------------------- */
+
+/* A text has a blank in it, a name has none. */
+static bool is_name(const char *given)
+{
+    return !strpbrk(given, " \t\r\n");
+}
+
+static int complain_text(const replay_policies *p, const char *text, const weir_policy_error *error)
+{
+    policy_error_print("weir replay: --policy", text, error);
+    if (!p->named && *text && is_name(text))
+        replay_complain(0, "hint: --config FILE says where the policy of a name is");
+    return REPLAY_USAGE;
+}
+
+static int read_text(replay_policies *p, replay_policy *which, const weir_zones *zones)
+{
+    weir_policy policy;
+    weir_policy_error error;
+    if (weir_policy_parse(&policy, which->given, strlen(which->given), zones, &error) != WEIR_OK)
+        return complain_text(p, which->given, &error);
+    weir_policy_print(&policy, which->text, sizeof which->text);
+    return 0;
+}
+
+static int complain_absent(const replay_policies *p, const char *path, const char *name)
+{
+    enum { NAMES_SHOWN = 10 };
+    const weir_config *c = p->config;
+    fprintf(stderr, "weir replay: --policy: %s has no policy '%s', ", path, name);
+    fputs(c->rules_len > 0 ? "expected one of" : "nor any other\n", stderr);
+    for (size_t i = 0; i < c->rules_len && i < NAMES_SHOWN; i++)
+        fprintf(stderr, " %s", c->rules[i].name);
+    if (c->rules_len > 0)
+        fputs(c->rules_len > NAMES_SHOWN ? " ...\n" : "\n", stderr);
+    return REPLAY_USAGE;
+}
+
+static const weir_rule_spec *find_spec(const replay_policies *p, const char *name)
+{
+    for (size_t i = 0; i < p->config->rules_len; i++) {
+        if (strcmp(p->config->rules[i].name, name) == 0)
+            return &p->config->rules[i];
+    }
+    return NULL;
+}
+
+static int read_name(replay_policies *p, replay_policy *which, const replay_options *o,
+                     const weir_zones *zones)
+{
+    const weir_rule_spec *spec = find_spec(p, which->given);
+    weir_policy policy;
+    if (!spec)
+        return complain_absent(p, o->config, which->given);
+    if (weir_policy_parse(&policy, spec->limit, strlen(spec->limit), zones, NULL) != WEIR_OK)
+        return replay_complain_memory(); /* it was good when the configuration was read */
+    weir_policy_print(&policy, which->text, sizeof which->text);
+    which->by_name = true;
+    which->shadow = spec->shadow;
+    return 0;
+}
+
+/* Two policies may be the same text only if one of them has a name, and with it states of its
+ * own. */
+static bool same_policy(const replay_policy *a, const replay_policy *b)
+{
+    return a->by_name == b->by_name &&
+           strcmp(a->by_name ? a->given : a->text, b->by_name ? b->given : b->text) == 0;
+}
+
+static int read_policy(replay_policies *p, const replay_options *o, const weir_zones *zones)
+{
+    replay_policy *which = &p->policy[p->len];
+    which->given = o->policy[p->len];
+    bool by_name = p->named && is_name(which->given);
+    int status = by_name ? read_name(p, which, o, zones) : read_text(p, which, zones);
+    for (size_t i = 0; i < p->len && status == 0; i++) {
+        if (same_policy(&p->policy[i], which))
+            status = replay_complain(REPLAY_USAGE, "--policy: '%s' is given twice",
+                                     by_name ? which->given : which->text);
+    }
+    p->len += status == 0;
+    return status;
+}
+
+/* ---- how they read keys ---------------------------------------------------------------------- */
+
+/* As a text does, unless it has a name. */
+static weir_rule_spec spec_of(const replay_policies *p, size_t i)
+{
+    const weir_rule_spec *spec = p->policy[i].by_name ? find_spec(p, p->policy[i].given) : NULL;
+    return spec ? *spec : WEIR_RULE_SPEC_DEFAULT;
+}
+
+static bool read_keys_alike(const replay_policies *p, size_t a, size_t b)
+{
+    weir_rule_spec x = spec_of(p, a), y = spec_of(p, b);
+    return x.plain_keys == y.plain_keys &&
+           (x.plain_keys || (x.v4_bits == y.v4_bits && x.v6_bits == y.v6_bits));
+}
+
+/* Puts policies that read keys alike into one group, which has one table of keys. */
+static bool open_keys(replay_policies *p)
+{
+    size_t members[REPLAY_POLICIES_MAX] = {0};
+    for (size_t i = 0; i < p->len; i++) {
+        size_t g = 0;
+        while (g < p->groups && !read_keys_alike(p, p->first[g], i))
+            g++;
+        if (g == p->groups)
+            p->first[p->groups++] = i;
+        p->policy[i].group = g;
+        p->policy[i].index = members[g]++;
+    }
+    for (size_t g = 0; g < p->groups; g++) {
+        p->keys[g] = replay_keys_open(members[g]);
+        if (!p->keys[g])
+            return false;
+    }
+    return true;
+}
+
+/* ---- the service ----------------------------------------------------------------------------- */
+
+static weir_status set_rules(replay_policies *p, const weir_zones *zones)
+{
+    weir_rule_spec specs[REPLAY_POLICIES_MAX];
+    weir_rules *rules;
+    size_t n = 0;
+    for (size_t i = 0; i < p->len; i++) {
+        if (!p->policy[i].by_name)
+            continue;
+        specs[n] = spec_of(p, i);
+        specs[n++].engine = WEIR_ENGINE_LOCAL;
+    }
+    weir_status st = weir_rules_build(&rules, p->store, zones, specs, n, NULL, NULL);
+    if (st == WEIR_OK)
+        weir_hub_set_rules(p->hub, rules);
+    return st;
+}
+
+static weir_status open_service(replay_policies *p, const weir_zones *zones)
+{
+    weir_store_options store = {.memory_bytes = (size_t)REPLAY_STORE_MIB << 20};
+    weir_status st = weir_store_open(&p->store, &store);
+    if (st == WEIR_OK)
+        st = weir_hub_open(&p->hub, p->store, zones);
+    if (st == WEIR_OK)
+        st = set_rules(p, zones);
+    return st == WEIR_OK ? weir_service_open(&p->service, p->hub) : st;
+}
+
+int replay_policies_open(replay_policies *ret, const replay_options *o)
+{
+    ret->zones = weir_zone_book_open(WEIR_ZONEINFO_DIR);
+    if (!ret->zones)
+        return replay_complain_memory();
+    weir_zones zones = weir_zone_book_zones(ret->zones);
+    config_sink sink = config_print_to(stderr);
+    if (o->config && config_load(o->config, false, &zones, &sink, &ret->config) != WEIR_OK)
+        return REPLAY_FAILED; /* which the sink was told */
+    ret->named = o->config != NULL;
+    for (size_t i = 0; i < o->policies; i++) {
+        int status = read_policy(ret, o, &zones);
+        if (status != 0)
+            return status;
+    }
+    if (!open_keys(ret) || open_service(ret, &zones) != WEIR_OK)
+        return replay_complain_memory();
+    return 0;
+}
+
+void replay_policies_close(replay_policies *p)
+{
+    weir_service_close(p->service);
+    weir_hub_close(p->hub);
+    weir_store_close(p->store);
+    for (size_t g = 0; g < p->groups; g++)
+        replay_keys_close(p->keys[g]);
+    config_free(p->config);
+    weir_zone_book_close(p->zones);
+}
+
+/* ---- decisions ------------------------------------------------------------------------------- */
+
+/* Fills in what is asked. The answer is not cleared, for it is large. */
+static void ask_of(const replay_policies *p, size_t i, const weir_record *request, weir_ask *ret)
+{
+    const replay_policy *which = &p->policy[i];
+    const char *rule = which->by_name ? which->given : which->text;
+    ret->rule = (weir_slice){rule, strlen(rule)};
+    ret->by_text = !which->by_name;
+    ret->key = (weir_slice){request->key, request->key_len};
+    ret->cost = request->cost > WEIR_COST_MAX ? WEIR_COST_MAX : request->cost;
+}
+
+weir_status replay_policies_see(replay_policies *p, const weir_record *request)
+{
+    for (size_t g = 0; g < p->groups; g++) {
+        weir_ask ask;
+        weir_slice key;
+        ask_of(p, p->first[g], request, &ask);
+        weir_status st = weir_service_key(p->service, &ask, &key);
+        if (st != WEIR_OK)
+            return st;
+        p->seen[g] = replay_keys_at(p->keys[g], key.at, key.len);
+        if (!p->seen[g])
+            return WEIR_E_NOMEM;
+        p->seen[g]->requests++;
+    }
+    return WEIR_OK;
+}
+
+/* All engines are the local one, so that no answer has to be waited for. */
+static void take(const replay_policies *p, weir_ask *ask, int64_t now_ns)
+{
+    bool answered = weir_service_take(p->service, NULL, ask, 1, now_ns);
+    assert(answered);
+    (void)answered;
+}
+
+static int64_t lowest_limit(const weir_policy *p)
+{
+    int64_t lowest = WEIR_LIMIT_MAX;
+    for (uint32_t i = 0; i < p->layers; i++)
+        lowest = p->layer[i].limit < lowest ? p->layer[i].limit : lowest;
+    return lowest;
+}
+
+/* Decides on a cost above WEIR_COST_MAX, of which the service knows none. The service is asked for
+ * WEIR_COST_MAX, which is denied and counted where denials count; or, if that could be allowed, for
+ * nothing. The answer is then what a cost above the limit gets. */
+static void take_above(const replay_policies *p, const replay_policy *which, int64_t now_ns,
+                       weir_ask *ask)
+{
+    weir_decision *d = &ask->decision;
+    ask->cost = WEIR_COST_MAX;
+    bool answered = weir_service_peek(p->service, NULL, ask, now_ns); /* for policy and lists */
+    assert(answered);
+    (void)answered;
+    if (ask->status != WEIR_OK || ask->reason == WEIR_BY_ALLOW_LIST ||
+        ask->reason == WEIR_BY_DENY_LIST)
+        return;
+    if (lowest_limit(ask->policy) == WEIR_COST_MAX)
+        ask->cost = 0;
+    take(p, ask, now_ns);
+    if (ask->status != WEIR_OK)
+        return;
+    ask->reason = which->shadow ? WEIR_BY_SHADOW : WEIR_BY_LIMIT;
+    d->allowed = which->shadow;
+    d->never = !which->shadow;
+    d->retry_after_ns = which->shadow ? 0 : INT64_MAX;
+    d->delay_ns = 0;
+}
+
+static void count(const replay_policies *p, replay_policy *which, const weir_ask *ask)
+{
+    replay_counts *c = &which->counts;
+    bool shadowed = ask->reason == WEIR_BY_SHADOW;
+    c->denied += !ask->decision.allowed;
+    c->shadowed += shadowed;
+    c->allow_listed += ask->reason == WEIR_BY_ALLOW_LIST;
+    c->deny_listed += ask->reason == WEIR_BY_DENY_LIST;
+    p->seen[which->group]->denied[which->index] += !ask->decision.allowed || shadowed;
+}
+
+weir_status replay_policies_decide(replay_policies *p, size_t i, const weir_record *request,
+                                   int64_t now_ns, weir_ask *ret)
+{
+    replay_policy *which = &p->policy[i];
+    ask_of(p, i, request, ret);
+    if (request->cost > WEIR_COST_MAX)
+        take_above(p, which, now_ns, ret);
+    else
+        take(p, ret, now_ns);
+    if (ret->status == WEIR_OK)
+        count(p, which, ret);
+    return ret->status;
+}
+
+uint64_t replay_policies_evicted(const replay_policies *p)
+{
+    return weir_store_stats_get(p->store).evicted;
+}
