@@ -78,6 +78,10 @@ static void behind_vhost(const weir_logline_format *f, const char *line, size_t 
     static const char vhost[] = "v.example:443 ";
     if (f->kind != WEIR_LOGLINE_COMMON || (len >= 2 && line[0] == '-' && line[1] == ' '))
         return;
+    const char *ident = memchr(line, ' ', len);
+    const char *user = ident ? memchr(ident + 1, ' ', len - (size_t)(ident + 1 - line)) : NULL;
+    if (!user || user[1] == '[') /* it could lack a field before its time, which the vhost fills */
+        return;
     weir_logline_format longer_format = *f;
     longer_format.kind = WEIR_LOGLINE_VHOST_COMMON;
     char *longer = malloc(sizeof vhost - 1 + len);
