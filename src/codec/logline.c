@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
 /* Access-log lines -> records. One pass over the line, no further than the fields asked for; no
- * copy and no allocation, except for JSON. Times are reckoned here, by the civil calendar, because
- * strptime() and mktime() are slow, lenient and know about the local zone. This file must not know
- * where lines come from, nor what a policy is. */
+ * copy and no allocation, except for JSON. This file must not know where lines come from, nor what
+ * a policy is. */
 
 #include "codec/logline.h"
 
+#include "codec/logtime.h"
 #include "service/address.h"
 
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define NS_PER_S INT64_C(1000000000)
 
 static const char expect_clf_time[] = "'[' and a time like [01/Aug/1995:02:00:04 -0400]";
 static const char expect_ident[] = "an ident or '-' here";
@@ -69,7 +67,7 @@ static weir_status done(const reader *r, int64_t t_ns, piece key, int64_t cost)
     return WEIR_OK;
 }
 
-/* ---- numbers and times ----------------------------------------------------------------------- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 /* Reads digits up to `end`; false unless there are 1 to 19 digits and nothing else. */
 static bool read_u64(const char *at, const char *end, uint64_t *ret)
@@ -109,132 +107,6 @@ static weir_status read_cost(const reader *r, piece text, int64_t *ret)
     if (!read_saturated(text.at, text.at + text.len, ret))
         return fail(r, WEIR_E_SYNTAX, text.at, expect_cost);
     return WEIR_OK;
-}
-
-/* Two digits; at least 2^30, and so out of any range, if they are not. */
-static unsigned two(const char *at)
-{
-    unsigned a = (unsigned char)at[0] - (unsigned)'0', b = (unsigned char)at[1] - (unsigned)'0';
-    return a > 9 || b > 9 ? 1u << 30 : a * 10 + b;
-}
-
-static unsigned four(const char *at)
-{
-    unsigned a = two(at), b = two(at + 2);
-    return a > 99 || b > 99 ? 1u << 30 : a * 100 + b;
-}
-
-typedef struct civil {
-    unsigned year, month, day, hour, minute, second;
-    int64_t fraction_ns;
-    int64_t east_s; /* of UTC */
-} civil;
-
-static unsigned days_in(unsigned year, unsigned month)
-{
-    if (month == 2)
-        return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) ? 29 : 28;
-    return month == 4 || month == 6 || month == 9 || month == 11 ? 30 : 31;
-}
-
-/* WEIR_E_SYNTAX if there is no such time, WEIR_E_RANGE if it is outside 0..WEIR_NOW_NS_MAX. */
-static weir_status civil_to_ns(const civil *c, int64_t *ret)
-{
-    if (c->year > 9999 || c->month < 1 || c->month > 12 || c->day < 1 ||
-        c->day > days_in(c->year, c->month) || c->hour > 23 || c->minute > 59 || c->second > 60)
-        return WEIR_E_SYNTAX;
-    if (c->year < 1969 || c->year > 2226) /* one more on each side, for the zone */
-        return WEIR_E_RANGE;
-    /* Years from March on, so that the odd day is the last; 719468 days from 0000-03-01 to
-     * 1970-01-01. */
-    unsigned y = c->month > 2 ? c->year : c->year - 1;
-    unsigned m = c->month > 2 ? c->month - 3 : c->month + 9;
-    int64_t days = (int64_t)(y * 365 + y / 4 - y / 100 + y / 400) - 719468;
-    days += (153 * m + 2) / 5 + c->day - 1;
-    int64_t s = days * 86400 + c->hour * 3600 + c->minute * 60 + c->second - c->east_s;
-    int64_t t_ns = s * NS_PER_S + c->fraction_ns; /* below 2226-12-32, 8.2e18: fits */
-    if (t_ns < 0 || t_ns > WEIR_NOW_NS_MAX)
-        return WEIR_E_RANGE;
-    *ret = t_ns;
-    return WEIR_OK;
-}
-
-/* Reads ".123", if it is there; returns what follows, or NULL for a '.' without digits. */
-static const char *read_fraction(const char *at, const char *end, int64_t *ret_ns)
-{
-    *ret_ns = 0;
-    if (at == end || *at != '.')
-        return at;
-    const char *begin = ++at;
-    int64_t unit_ns = NS_PER_S / 10;
-    for (; at < end && *at >= '0' && *at <= '9'; at++) {
-        *ret_ns += (*at - '0') * unit_ns;
-        unit_ns /= 10;
-    }
-    return at > begin ? at : NULL;
-}
-
-/* The zone's "-0400"; `minutes` is where its last two digits are. */
-static bool read_zone(const char *sign, const char *minutes, int64_t *ret_east_s)
-{
-    unsigned h = two(sign + 1), m = two(minutes);
-    if ((*sign != '+' && *sign != '-') || h > 23 || m > 59)
-        return false;
-    *ret_east_s = (*sign == '-' ? -1 : 1) * (int64_t)(h * 3600 + m * 60);
-    return true;
-}
-
-static unsigned month_of(const char *at)
-{
-    static const char names[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
-    for (unsigned i = 0; i < 12; i++)
-        if (memcmp(at, &names[3 * i], 3) == 0)
-            return i + 1;
-    return 0;
-}
-
-/* Reads "[01/Aug/1995:02:00:04 -0400]", perhaps with ":04.123".
- *  ret_after  what follows the ']'; written on WEIR_OK. */
-static weir_status read_clf_time(const char *at, const char *end, int64_t *ret,
-                                 const char **ret_after)
-{
-    if (end - at < 28 || at[0] != '[' || at[3] != '/' || at[7] != '/' || at[12] != ':' ||
-        at[15] != ':' || at[18] != ':')
-        return WEIR_E_SYNTAX;
-    civil c = {.year = four(at + 8),
-               .month = month_of(at + 4),
-               .day = two(at + 1),
-               .hour = two(at + 13),
-               .minute = two(at + 16),
-               .second = two(at + 19)};
-    const char *zone = read_fraction(at + 21, end, &c.fraction_ns);
-    if (!zone || end - zone < 7 || zone[0] != ' ' || zone[6] != ']' ||
-        !read_zone(zone + 1, zone + 4, &c.east_s))
-        return WEIR_E_SYNTAX;
-    *ret_after = zone + 7;
-    return civil_to_ns(&c, ret);
-}
-
-/* Reads "2026-01-02T03:04:05.123Z" or with "+01:00"; 't', 'z' and a space for the 'T' are taken
- * too. */
-static weir_status read_rfc3339(const char *at, const char *end, int64_t *ret)
-{
-    if (end - at < 20 || at[4] != '-' || at[7] != '-' || !memchr("Tt ", at[10], 3) ||
-        at[13] != ':' || at[16] != ':')
-        return WEIR_E_SYNTAX;
-    civil c = {.year = four(at),
-               .month = two(at + 5),
-               .day = two(at + 8),
-               .hour = two(at + 11),
-               .minute = two(at + 14),
-               .second = two(at + 17)};
-    const char *zone = read_fraction(at + 19, end, &c.fraction_ns);
-    if (!zone || zone == end)
-        return WEIR_E_SYNTAX;
-    bool utc = end - zone == 1 && (*zone == 'Z' || *zone == 'z');
-    if (!utc && (end - zone != 6 || zone[3] != ':' || !read_zone(zone, zone + 4, &c.east_s)))
-        return WEIR_E_SYNTAX;
-    return civil_to_ns(&c, ret);
 }
 
 /* ---- access logs ----------------------------------------------------------------------------- */
@@ -310,7 +182,8 @@ static bool is_status(const char *at, const char *end)
     if (end - at < 2 || at[0] != ' ')
         return false;
     size_t len = at[1] == '-' ? 1 : 3;
-    if ((size_t)(end - at) < 1 + len || (len == 3 && (two(at + 1) > 99 || two(at + 2) > 99)))
+    uint64_t unused;
+    if ((size_t)(end - at) < 1 + len || (len == 3 && !read_u64(at + 1, at + 4, &unused)))
         return false;
     return (size_t)(end - at) == 1 + len || at[1 + len] == ' ';
 }
@@ -493,7 +366,7 @@ static weir_status read_clf(const reader *r, const weir_logline_format *format)
     weir_status st = read_head(r, format->kind, &p, &time);
     if (st != WEIR_OK)
         return st;
-    st = read_clf_time(time, r->end, &t_ns, &after);
+    st = weir_logtime_clf(time, r->end, &t_ns, &after);
     if (st != WEIR_OK)
         return fail(r, st, time, st == WEIR_E_RANGE ? expect_time_range : expect_clf_time);
     bool cost_asked = format->cost < WEIR_LOGLINE_FIELDS;
@@ -628,7 +501,7 @@ static weir_status json_time(const reader *r, const json_t *root, int64_t *ret)
         st = *ret < 0 || *ret > WEIR_NOW_NS_MAX ? WEIR_E_RANGE : WEIR_OK;
     } else if (!t && json_is_string(t = json_object_get(root, "time"))) {
         const char *text = json_string_value(t);
-        st = read_rfc3339(text, text + json_string_length(t), ret);
+        st = weir_logtime_rfc3339(text, text + json_string_length(t), ret);
     }
     if (st == WEIR_E_RANGE)
         return fail_member(r, st, expect_time_range, name);

@@ -108,14 +108,14 @@ WEIR_NODISCARD weir_status weir_logline_format_init(weir_logline_format *ret, co
  * Returns WEIR_OK; WEIR_E_SYNTAX if something is not there or not what it should be; WEIR_E_RANGE
  * for a time outside 1970..WEIR_NOW_NS_MAX, a key longer than WEIR_LOGLINE_KEY_LEN_MAX, or a JSON
  * cost below 0; WEIR_E_NOMEM (jsonl only, the only kind that allocates).
- * A line whose first fields belong to another kind is WEIR_E_SYNTAX, so that a virtual host is never
- * read as the client. In common and combined these are lines whose second field is an address, and
- * lines with a field too many before the time that begin with a virtual host; in the vhost kinds,
- * lines whose second field is '-'; in all of them, lines that begin with a list of addresses.
+ * A line whose first fields belong to another kind is WEIR_E_SYNTAX, so that a virtual host is
+ * never read as the client. In common and combined these are lines whose second field is an
+ * address, and lines with a field too many before the time that begin with a virtual host; in the
+ * vhost kinds, lines whose second field is '-'; in all of them, lines that begin with a list of
+ * addresses.
  * Of an access-log line only these, the time and the fields asked for need be there: a request that
  * is garbage still has a host. Its closing quote is the first unescaped one with a status behind
- * it, since old servers did not escape quotes. A second 60 is the first of the next minute, as
- * POSIX has it; digits of a fraction after the ninth are dropped.
+ * it, since old servers did not escape quotes. Times are as logtime.h reads them.
  * Threads: pure but for `ret`.
  * Source: Apache mod_log_config, "Common Log Format"; RFC 3339 section 5.6. */
 WEIR_NODISCARD weir_status weir_logline_read(const weir_logline_format *format, const char *line,

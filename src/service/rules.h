@@ -35,8 +35,8 @@ typedef struct weir_rule_spec {
     unsigned v6_bits;        /* 0..128 */
 } weir_rule_spec;
 
-/* All but name and limit as a configuration has it that says nothing of them. A policy that is given
- * as text has this, too. */
+/* All but name and limit as a configuration has it that says nothing of them. A policy that is
+ * given as text has this, too. */
 #define WEIR_RULE_SPEC_DEFAULT ((weir_rule_spec){.v4_bits = 32, .v6_bits = 64})
 
 /* Why a rule was refused: in which of its parts, and what is wrong there. */
