@@ -7,6 +7,8 @@
  * the phase it is in (target, head, body) may have, and it stops at the end of each head and each
  * message. */
 
+#define _GNU_SOURCE /* memrchr */
+
 #include "codec/http.h"
 
 #include "codec/http_request.h"
@@ -23,8 +25,16 @@ enum {
 };
 _Static_assert(WEIR_HTTP_HEAD_MAX + JOINED_MAX <= UINT16_MAX, "a value's place has 16 bits");
 
-static const char *const header_names[] = {"authorization",  "content-type", "expect",
-                                           "sec-fetch-site", "host",         "origin"};
+static const weir_slice header_names[WEIR_HTTP_KEY] = {
+    [WEIR_HTTP_AUTHORIZATION] = {"authorization", 13},
+    [WEIR_HTTP_CONTENT_TYPE] = {"content-type", 12},
+    [WEIR_HTTP_EXPECT] = {"expect", 6},
+    [WEIR_HTTP_FETCH_SITE] = {"sec-fetch-site", 14},
+    [WEIR_HTTP_HOST] = {"host", 4},
+    [WEIR_HTTP_ORIGIN] = {"origin", 6},
+    [WEIR_HTTP_REQUEST_METHOD] = {"access-control-request-method", 29},
+    [WEIR_HTTP_TRANSFER_ENCODING] = {"transfer-encoding", 17},
+};
 
 /* ---- what llhttp finds ----------------------------------------------------------------------- */
 
@@ -47,6 +57,8 @@ static int keep(weir_http_session *s, const char *at, size_t len)
 static int on_url(llhttp_t *parser, const char *at, size_t len)
 {
     weir_http_session *s = parser->data;
+    if (parser->method > HTTP_SOURCE && parser->method != HTTP_PRI) /* QUERY, of llhttp 9 alone */
+        return refuse(s, 400, "expected a request line, as GET /healthz HTTP/1.1");
     s->target_len += len;
     return keep(s, at, len);
 }
@@ -79,7 +91,7 @@ static int header_of(const weir_http_session *s)
     if (s->name_len > sizeof s->name)
         return -1;
     for (int i = 0; i < WEIR_HTTP_KEY; i++) {
-        if (weir_http_is(name, header_names[i]))
+        if (name.len == header_names[i].len && weir_http_is(name, header_names[i].at))
             return i;
     }
     const char *key = s->options->key_header;
@@ -119,6 +131,30 @@ static unsigned lines_of(const weir_http_session *s, weir_http_header header)
     return n;
 }
 
+/* Transfer-Encoding of a request (RFC 9112, 6.1 and 6.3): nothing but "chunked" is understood, and
+ * where another coding is the last nobody can say where the body ends. */
+static int check_coding(weir_http_session *s)
+{
+    weir_slice last = {NULL, 0};
+    unsigned lines = lines_of(s, WEIR_HTTP_TRANSFER_ENCODING);
+    for (unsigned i = 0; i < s->lines; i++) {
+        const weir_http_value *v = &s->value[i];
+        if (v->header == WEIR_HTTP_TRANSFER_ENCODING)
+            last = (weir_slice){(const char *)weir_buffer_data(&s->text) + v->begin, v->len};
+    }
+    if (lines == 0)
+        return 0;
+    if (!s->http11)
+        return refuse(s, 400, "HTTP/1.0 has no Transfer-Encoding");
+    const char *comma = memrchr(last.at, ',', last.len);
+    size_t before = comma ? (size_t)(comma + 1 - last.at) : 0;
+    if (!weir_http_is(weir_http_trim((weir_slice){last.at + before, last.len - before}), "chunked"))
+        return refuse(s, 400, "expected Transfer-Encoding: chunked");
+    if (lines > 1 || comma)
+        return refuse(s, 501, "expected Transfer-Encoding: chunked, found other codings before it");
+    return 0;
+}
+
 static int on_headers_complete(llhttp_t *parser)
 {
     weir_http_session *s = parser->data;
@@ -131,12 +167,24 @@ static int on_headers_complete(llhttp_t *parser)
         return refuse(s, 505, "expected HTTP/1.1 or HTTP/1.0");
     if (s->http11 ? lines_of(s, WEIR_HTTP_HOST) != 1 : lines_of(s, WEIR_HTTP_HOST) > 1)
         return refuse(s, 400, "expected one Host header");
-    if (!s->http11 && parser->flags & F_TRANSFER_ENCODING)
-        return refuse(s, 400, "HTTP/1.0 has no Transfer-Encoding");
+    if (check_coding(s) != 0)
+        return -1;
     s->has_body = parser->flags & F_CHUNKED || parser->content_length > 0;
     if (!(parser->flags & F_CHUNKED) && parser->content_length > WEIR_HTTP_BODY_MAX)
         return refuse(s, 413, "the body is longer than 131072 bytes");
     return HPE_PAUSED;
+}
+
+/* A chunk is refused when its size is known, before any of it has come. The last one, of no bytes,
+ * ends what llhttp reads at once: trailers follow. */
+static int on_chunk_header(llhttp_t *parser)
+{
+    weir_http_session *s = parser->data;
+    size_t room = WEIR_HTTP_BODY_MAX - (weir_buffer_len(&s->text) - s->body_begin);
+    if (parser->content_length > room)
+        return refuse(s, 413, "the body is longer than 131072 bytes");
+    s->in_trailers = parser->content_length == 0;
+    return s->in_trailers ? HPE_PAUSED : 0;
 }
 
 static int on_body(llhttp_t *parser, const char *at, size_t len)
@@ -161,6 +209,7 @@ static const llhttp_settings_t settings = {
     .on_header_field_complete = on_header_field_complete,
     .on_header_value = on_header_value,
     .on_headers_complete = on_headers_complete,
+    .on_chunk_header = on_chunk_header,
     .on_body = on_body,
     .on_message_complete = on_message_complete,
 };
@@ -244,7 +293,8 @@ static void begin_request(weir_http_session *s)
         weir_buffer_clear(&s->text);
     s->phase_len = s->target_len = s->body_begin = s->name_len = 0;
     s->lines = s->joined = 0;
-    s->after_lf = s->keeps_line = s->target_done = s->head_done = s->done = s->asks = false;
+    s->in_trailers = s->keeps_line = s->target_done = s->head_done = s->done = s->asks = false;
+    weir_http_lines_init(&s->framing, WEIR_HTTP_REQUEST_LINE);
 }
 
 /* ---- the answer ------------------------------------------------------------------------------ */
@@ -367,65 +417,67 @@ static void refuse_phase(weir_http_session *s)
         refuse(s, 414, "the target is longer than 8192 bytes");
 }
 
-/* What llhttp did not like. */
+/* What llhttp refused. The words are weir's own, since those of llhttp change with its version. */
 static void refuse_error(weir_http_session *s, llhttp_errno_t error)
 {
     bool known = s->parser.http_major == 1 && s->parser.http_minor <= 1;
-    if (error == HPE_PAUSED_H2_UPGRADE || (error == HPE_INVALID_VERSION && !known))
+    if (s->parser.method == HTTP_PRI || (error == HPE_INVALID_VERSION && !known))
         refuse(s, 505, "expected HTTP/1.1 or HTTP/1.0");
+    else if (!s->target_done)
+        refuse(s, 400, "expected a request line, as GET /healthz HTTP/1.1");
+    else if (error == HPE_INVALID_CONTENT_LENGTH || error == HPE_UNEXPECTED_CONTENT_LENGTH ||
+             error == HPE_INVALID_TRANSFER_ENCODING)
+        refuse(s, 400, "expected one Content-Length of digits, or Transfer-Encoding: chunked");
+    else if (!s->head_done || s->in_trailers)
+        refuse(s, 400, "expected header lines, as NAME: VALUE");
     else
-        refuse(s, 400, llhttp_get_error_reason(&s->parser));
+        refuse(s, 400, "expected a chunk: its size in hexadecimal digits, CR LF, its bytes, CR LF");
 }
 
-/* A header line that goes on in the next one (RFC 9112, 5.2) may be two lines to somebody else. */
-static bool is_folded(weir_http_session *s, const char *at, size_t len)
+/* Goes on behind a pause: at the end of the head, of the last chunk, or of the request. */
+static void go_on(weir_http_session *s, weir_buffer *out, int64_t now_ns)
 {
-    for (const char *end = at + len; at < end;) {
-        if (s->after_lf && (*at == ' ' || *at == '\t'))
-            return true;
-        const char *lf = memchr(at, '\n', (size_t)(end - at));
-        s->after_lf = lf != NULL;
-        at = lf ? lf + 1 : end;
+    llhttp_resume(&s->parser);
+    if (s->done) {
+        answer_request(s, out, now_ns);
+    } else if (s->in_trailers) {
+        weir_http_lines_init(&s->framing, WEIR_HTTP_FIELD_LINE);
+    } else {
+        s->resumed = true;
+        s->phase_len = 0;
+        answer_head(s, out, now_ns);
     }
-    return false;
 }
 
-/* Reads on, to the end of a head or a request at most. */
+/* Reads on, to the end of a head, of the last chunk or of a request at most. llhttp gets no byte
+ * from one that breaks a rule of http_lines.h on. */
 static void read_on(weir_http_session *s, weir_buffer *in, weir_buffer *out, int64_t now_ns)
 {
     size_t room = phase_max(s) - s->phase_len, n = weir_buffer_len(in);
-    const char *at = n > 0 ? (const char *)weir_buffer_data(in) : "";
+    const char *at = n > 0 ? (const char *)weir_buffer_data(in) : "", *broken = NULL;
+    bool in_lines = !s->head_done || s->in_trailers;
     if (n > room)
         n = room;
+    if (in_lines)
+        broken = weir_http_lines_check(&s->framing, at, n, &n);
     s->resumed = false;
-    bool in_head = !s->head_done;
     llhttp_errno_t error = llhttp_execute(&s->parser, at, n);
-    size_t understood = n; /* up to an error: what comes behind it may not be there yet */
-    if (error != HPE_OK)
-        understood = (size_t)(llhttp_get_error_pos(&s->parser) - at);
-    assert(understood <= n);
-    if (error == HPE_PAUSED)
-        n = understood;
-    bool folded = in_head && is_folded(s, at, understood);
+    if (error == HPE_PAUSED) {
+        assert((size_t)(llhttp_get_error_pos(&s->parser) - at) <= n);
+        n = (size_t)(llhttp_get_error_pos(&s->parser) - at);
+    }
     weir_buffer_consume(in, n);
     s->phase_len += n;
-    if (folded) {
-        s->refused = 0; /* it came first */
-        refuse(s, 400, "a header line is folded");
-    } else if (error == HPE_PAUSED) {
-        llhttp_resume(&s->parser);
-        s->resumed = !s->done;
-        if (s->done) {
-            answer_request(s, out, now_ns);
-        } else {
-            s->phase_len = 0;
-            answer_head(s, out, now_ns);
-        }
-    } else if (error != HPE_OK) {
+    if (error == HPE_PAUSED)
+        go_on(s, out, now_ns);
+    else if (error != HPE_OK)
         refuse_error(s, error);
-    } else if (s->phase_len == phase_max(s)) {
+    else if (broken)
+        refuse(s, 400, broken);
+    else if (in_lines && s->framing.line == WEIR_HTTP_NO_LINE) /* llhttp expects more: HTTP/2 */
+        refuse_error(s, HPE_OK);
+    else if (s->phase_len == phase_max(s))
         refuse_phase(s);
-    }
     if (s->refused && !s->closing)
         answer_refused(s, out, now_ns);
 }
@@ -461,6 +513,7 @@ void weir_http_session_init(weir_http_session *s, const weir_http_options *optio
     s->parser.data = s;
     weir_buffer_init(&s->text, TEXT_MAX);
     weir_buffer_init(&s->rest, WEIR_HTTP_REPLY_MAX);
+    weir_http_lines_init(&s->framing, WEIR_HTTP_REQUEST_LINE);
 }
 
 void weir_http_session_close(weir_http_session *s)

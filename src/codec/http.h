@@ -6,6 +6,7 @@
  * docs/http.md says what may be asked. No sockets: bytes in, bytes out, at a time that is passed
  * in. */
 
+#include "codec/http_lines.h"
 #include "codec/session.h"
 #include "port/buffer.h"
 #include "service/service.h"
@@ -58,6 +59,8 @@ typedef enum weir_http_header {
     WEIR_HTTP_FETCH_SITE,
     WEIR_HTTP_HOST,
     WEIR_HTTP_ORIGIN,
+    WEIR_HTTP_REQUEST_METHOD, /* Access-Control-Request-Method */
+    WEIR_HTTP_TRANSFER_ENCODING,
     WEIR_HTTP_KEY, /* options->key_header */
     WEIR_HTTP_HEADERS
 } weir_http_header;
@@ -83,7 +86,8 @@ typedef struct weir_http_session {
     weir_http_value value[WEIR_HTTP_LINES_MAX + WEIR_HTTP_HEADERS];
     char name[WEIR_HTTP_NAME_MAX]; /* of the header that is arriving */
     size_t name_len;               /* NAME_MAX + 1: too long to be one of ours */
-    bool after_lf;                 /* the byte read last, of a head, ended a line */
+    weir_http_lines framing;       /* of the head or the trailers that are arriving */
+    bool in_trailers;              /* the last chunk has come */
     bool keeps_line;               /* the line that is arriving is one of ours */
     bool target_done, head_done, done;
     bool keep_alive, http11, has_body;

@@ -30,6 +30,9 @@ static void check_connection(void **state)
     assert_int_equal(f->last, WEIR_SESSION_CLOSE);
 }
 
+#define CHUNKED_TO_HEALTHZ(coding)                                                                 \
+    "GET /healthz HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: " coding "\r\n\r\n"
+
 static void check_malformed(void **state)
 {
     fixture *f = *state;
@@ -68,6 +71,33 @@ static void check_malformed(void **state)
         {"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nxy\r\n", 400},
         {"POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400},
         {"POST / HTTP/1.1\r\nHost: a\r\nExpect: gold\r\n\r\n", 417},
+        {"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\n", 400},
+        {"GET /healthz HTTP/1.1\r\nHost: localhost\nX: y\r\n\r\n", 400},
+        {"\nGET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", 400},
+        {"GET /healthz  HTTP/1.1\r\nHost: localhost\r\n\r\n", 400},
+        {"GET  /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", 400},
+        {"GET /healthz HTTP/1.1 \r\nHost: localhost\r\n\r\n", 400},
+        {"QUERY /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", 400},
+        {"GET /healthz HTTP/1.1\r\nHost: localhost\r\n: x\r\n\r\n", 400},
+        {" GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", 400},
+        {CHUNKED_TO_HEALTHZ("gzip, chunked") "0\r\n\r\n", 501},
+        {CHUNKED_TO_HEALTHZ("gzip\r\nTransfer-Encoding: chunked") "0\r\n\r\n", 501},
+        {CHUNKED_TO_HEALTHZ("chunked, chunked") "0\r\n\r\n", 400},
+        {CHUNKED_TO_HEALTHZ("") "0\r\n\r\n", 400},
+        {CHUNKED_TO_HEALTHZ("identity") "0\r\n\r\n", 400},
+        {CHUNKED_TO_HEALTHZ("chunked") "0\r\nA: b\r\n c\r\n\r\n", 400},
+        {CHUNKED_TO_HEALTHZ("chunked") "0\r\n A: b\r\n\r\n", 400},
+        {CHUNKED_TO_HEALTHZ("chunked") "0\r\nA: b\n\r\n", 400},
+        {CHUNKED_TO_HEALTHZ("chunked") "0\r\nA: b\r\n\n", 400},
+        {CHUNKED_TO_HEALTHZ("chunked") "0\n\r\n", 400},
+        {CHUNKED_TO_HEALTHZ("chunked") "2\r\n{}\n0\r\n\r\n", 400},
+        {CHUNKED_TO_HEALTHZ("chunked") "20001\r\n", 413},
+        {CHUNKED_TO_HEALTHZ("chunked") "1\r\nx\r\n20000\r\n", 413},
+        {CHUNKED_TO_HEALTHZ("chunked") "fffffffffffffffff", 400},
+        {CHUNKED_TO_HEALTHZ("chunked") "-1\r\n", 400},
+        {CHUNKED_TO_HEALTHZ("chunked") " 1\r\n", 400},
+        {CHUNKED_TO_HEALTHZ("chunked") "1 \r\n", 400},
+        {CHUNKED_TO_HEALTHZ("chunked") "0x1\r\n", 400},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         const char *answer = speak(f, wrong[i].bytes, strlen(wrong[i].bytes));
@@ -324,6 +354,17 @@ static void check_cuts_of_errors(void **state)
         "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
         "POST /v1/none HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\nabc",
         "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nxy\r\n",
+        "GET / HTTP/1.1\r\nHost: a\r\n\n",
+        "GET / HTTP/1.1\nHost: a\r\n\r\n",
+        "GET /  HTTP/1.1\r\nHost: a\r\n\r\n",
+        "\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\nX: y\r\n z\r\n\r\n",
+        CHUNKED_TO_HEALTHZ("gzip, chunked") "0\r\n\r\n",
+        CHUNKED_TO_HEALTHZ("chunked\r\nTransfer-Encoding: chunked") "0\r\n\r\n",
+        CHUNKED_TO_HEALTHZ("chunked") "1\r\nx\r\n0\r\nA: b\r\n c\r\n\r\n",
+        CHUNKED_TO_HEALTHZ("chunked") "0\r\nA: b\r\n\n",
+        CHUNKED_TO_HEALTHZ("chunked") "0\r\nA: b\n\r\n",
+        CHUNKED_TO_HEALTHZ("chunked") "2\r\n{}\r\nfffff\r\n",
+        CHUNKED_TO_HEALTHZ("chunked") "fffffffffffffffff\r\n",
     };
     for (size_t i = 0; i < sizeof bytes / sizeof bytes[0]; i++) {
         size_t len = strlen(bytes[i]);
