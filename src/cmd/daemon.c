@@ -6,6 +6,7 @@
 #include "cmd/daemon.h"
 
 #include "cmd/engines.h"
+#include "cmd/guesses.h"
 #include "codec/http.h"
 #include "codec/metrics.h"
 #include "codec/resp_commands.h"
@@ -37,6 +38,7 @@ typedef struct daemon {
     weir_store *store;
     weir_hub *hub;
     engines *engines; /* NULL: there is the store alone */
+    guesses *guesses;
     weir_server *server;
     loop loops[WEIR_LOOPS_MAX];
     void *contexts[WEIR_LOOPS_MAX];
@@ -64,6 +66,21 @@ static void count_latency(weir_service *s, int64_t begun_ns)
 {
     if (weir_service_has_decided(s))
         weir_service_latency(s, weir_hub_now(weir_service_hub(s)) - begun_ns);
+}
+
+/* Both are options of a loop, and what is behind `peer` is one of its connections. */
+static void resp_wrong_password(void *ctx, const void *peer)
+{
+    char text[WEIR_PEER_TEXT_MAX];
+    weir_server_peer(peer, text);
+    guesses_add(ctx, GUESSES_RESP, text, port_steady_ns());
+}
+
+static void http_wrong_password(void *ctx, const void *peer)
+{
+    char text[WEIR_PEER_TEXT_MAX];
+    weir_server_peer(peer, text);
+    guesses_add(ctx, GUESSES_HTTP, text, port_steady_ns());
 }
 
 static void resp_open(void *session, void *ctx, void (*wake)(void *wake_ctx), void *wake_ctx)
@@ -174,7 +191,68 @@ static void put_metrics(void *ctx, weir_buffer *out)
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         weir_metrics_put_one(out, rows[i].name, rows[i].type, rows[i].help, rows[i].value);
+    guesses_put_metrics(d->guesses, out);
     engines_put_metrics(d->engines, out);
+}
+
+/* ---- readiness ------------------------------------------------------------------------------- */
+
+/* Whether a rule denies all that its engine cannot be asked about. */
+static bool needs_engine(const daemon *d, weir_engine_kind engine, weir_on_error on_error)
+{
+    bool closed = on_error == WEIR_ON_ERROR_DEFAULT
+                      ? d->options->config->redis.on_error == WEIR_REDIS_CLOSED
+                      : on_error == WEIR_ON_ERROR_CLOSED;
+    return engine != WEIR_ENGINE_LOCAL && closed;
+}
+
+typedef struct need {
+    const daemon *daemon;
+    char name[WEIR_RULE_NAME_MAX + 1]; /* of the first rule that needs an engine */
+} need;
+
+static bool find_need(void *ctx, const weir_rule_view *rule)
+{
+    need *n = ctx;
+    if (!needs_engine(n->daemon, rule->engine, rule->on_error))
+        return true;
+    snprintf(n->name, sizeof n->name, "%s", rule->name);
+    return false;
+}
+
+/* Adds why an engine is missed; false if none is. Names need no escape in JSON. */
+static bool misses_engine(const loop *l, weir_buffer *out)
+{
+    daemon *d = l->daemon;
+    need n = {d, ""};
+    weir_service_rules(l->service, find_need, &n);
+    bool texts = n.name[0] == '\0' &&
+                 needs_engine(d, weir_hub_default_engine(d->hub), WEIR_ON_ERROR_DEFAULT);
+    if ((n.name[0] == '\0' && !texts) ||
+        !engines_are_down(d->engines, l->i, d->loops_len, weir_hub_now(d->hub)))
+        return false;
+    weir_buffer_printf(out,
+                       "\"no redis server can be reached, and %s%s denies all without it "
+                       "(on_error: closed)\"",
+                       texts ? "the engine of policy texts" : "policy ", n.name);
+    return true;
+}
+
+static bool not_ready(void *ctx, weir_buffer *out)
+{
+    const loop *l = ctx;
+    bool stopping = weir_server_stopping(l->daemon->server);
+    if (stopping)
+        weir_buffer_printf(out, "\"the daemon is stopping\"");
+    if (!l->daemon->engines)
+        return stopping;
+    weir_buffer reason;
+    weir_buffer_init(&reason, 1024);
+    bool misses = misses_engine(l, &reason);
+    weir_buffer_printf(out, "%s", stopping && misses ? "," : "");
+    weir_buffer_append(out, weir_buffer_data(&reason), weir_buffer_len(&reason));
+    weir_buffer_free(&reason);
+    return stopping || misses;
 }
 
 /* ---- reload ---------------------------------------------------------------------------------- */
@@ -193,14 +271,12 @@ static weir_status put_rules(daemon *d, const weir_config *config)
 
 void daemon_log_problem(const log_target *log, const config_problem *p)
 {
-    char line[24], column[24];
-    snprintf(line, sizeof line, "%zu", p->line);
-    snprintf(column, sizeof column, "%zu", p->column);
-    if (p->line > 0)
-        log_event(log, WEIR_LOG_ERROR, "config-error", "file", p->file, "line", line, "column",
-                  column, "path", p->path, "error", p->text, NULL);
-    else
-        log_event(log, WEIR_LOG_ERROR, "config-error", "file", p->file, "error", p->text, NULL);
+    bool placed = p->line > 0;
+    log_event(log, WEIR_LOG_ERROR, "config-error",
+              placed ? LOG(log_text("file", p->file), log_integer("line", (int64_t)p->line),
+                           log_integer("column", (int64_t)p->column), log_text("path", p->path),
+                           log_text("error", p->text))
+                     : LOG(log_text("file", p->file), log_text("error", p->text)));
 }
 
 static void log_problem(void *ctx, const config_problem *p)
@@ -233,6 +309,20 @@ static bool same_key(const config_http_key *a, const config_http_key *b)
     return a->from == b->from && a->hops == b->hops && strcmp(a->name, b->name) == 0;
 }
 
+static bool same_names(const weir_http_names *a, const weir_http_names *b)
+{
+    bool same = a->len == b->len;
+    for (size_t i = 0; same && i < a->len; i++)
+        same = strcmp(a->at[i], b->at[i]) == 0;
+    return same;
+}
+
+static bool same_http(const weir_config *a, const weir_config *b)
+{
+    return same_key(&a->http_key, &b->http_key) && same_names(&a->http_hosts, &b->http_hosts) &&
+           same_names(&a->http_origins, &b->http_origins);
+}
+
 static bool same_memory(const weir_config *a, const weir_config *b)
 {
     const char *file_a = a->state_file ? a->state_file : "";
@@ -256,7 +346,7 @@ static void log_restart(const daemon *d, const weir_config *now)
         {"threads", old->threads == now->threads},
         {"memory", same_memory(old, now)},
         {"limits", same_limits(old, now)},
-        {"http", same_key(&old->http_key, &now->http_key)},
+        {"http", same_http(old, now)},
         {"redis", config_same_redis(old, now)},
         {"hybrid", memcmp(&old->hybrid, &now->hybrid, sizeof old->hybrid) == 0},
         {"top", old->top_keys == now->top_keys && old->top_metrics == now->top_metrics &&
@@ -264,8 +354,9 @@ static void log_restart(const daemon *d, const weir_config *now)
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         if (!rows[i].same)
-            log_event(d->options->log, WEIR_LOG_WARNING, "restart-needed", "key", rows[i].name,
-                      "text", "it takes effect when weir is started anew", NULL);
+            log_event(d->options->log, WEIR_LOG_WARNING, "restart-needed",
+                      LOG(log_text("key", rows[i].name),
+                          log_text("text", "it takes effect when weir is started anew")));
     }
 }
 
@@ -301,16 +392,15 @@ static void log_refused(daemon *d, const char *why, bool again, const char *text
 {
     port_add_relaxed(&d->reloads_refused, 1);
     if (!again)
-        log_event(d->options->log, WEIR_LOG_ERROR, "reload-refused", "why", why, "text", text,
-                  NULL);
+        log_event(d->options->log, WEIR_LOG_ERROR, "reload-refused",
+                  LOG(log_text("why", why), log_text("text", text)));
 }
 
 static void log_reloaded(daemon *d, const char *why, const weir_config *config)
 {
-    char policies[24];
-    snprintf(policies, sizeof policies, "%zu", config->rules_len);
     port_add_relaxed(&d->reloads, 1);
-    log_event(d->options->log, WEIR_LOG_INFO, "reloaded", "why", why, "policies", policies, NULL);
+    log_event(d->options->log, WEIR_LOG_INFO, "reloaded",
+              LOG(log_text("why", why), log_integer("policies", (int64_t)config->rules_len)));
     log_restart(d, config);
 }
 
@@ -319,8 +409,8 @@ static bool reload(void *ctx, const char *why)
     daemon *d = ctx;
     weir_config *config = NULL;
     if (!d->options->path) {
-        log_event(d->options->log, WEIR_LOG_WARNING, "reload-ignored", "why", why, "text",
-                  "weir was started without a file", NULL);
+        log_event(d->options->log, WEIR_LOG_WARNING, "reload-ignored",
+                  LOG(log_text("why", why), log_text("text", "weir was started without a file")));
         return true;
     }
     bool again = d->unreadable;
@@ -343,15 +433,16 @@ static bool reload(void *ctx, const char *why)
 static void log_change(void *ctx, const char *name, const char *limit)
 {
     const daemon *d = ctx;
-    log_event(d->options->log, WEIR_LOG_INFO, limit ? "policy-set" : "policy-deleted", "policy",
-              name, limit ? "limit" : NULL, limit, NULL);
+    log_event(d->options->log, WEIR_LOG_INFO, limit ? "policy-set" : "policy-deleted",
+              LOG(log_text("policy", name), log_text("limit", limit)));
 }
 
 static void say(void *ctx, const char *event, const char *text)
 {
     const daemon *d = ctx;
     bool stop = strcmp(event, "stopping") == 0 || strcmp(event, "stopped") == 0;
-    log_event(d->options->log, stop ? WEIR_LOG_INFO : WEIR_LOG_WARNING, event, "text", text, NULL);
+    log_event(d->options->log, stop ? WEIR_LOG_INFO : WEIR_LOG_WARNING, event,
+              LOG(log_text("text", text)));
 }
 
 /* ---- time ------------------------------------------------------------------------------------ */
@@ -362,41 +453,38 @@ static int64_t now(void *ctx)
     return weir_hub_now(d->hub);
 }
 
-static void seconds_text(int64_t ns, char text[32])
-{
-    uint64_t ms = (uint64_t)(ns < 0 ? -ns : ns) / 1000000;
-    snprintf(text, 32, "%c%" PRIu64 ".%03" PRIu64, ns < 0 ? '-' : '+', ms / 1000, ms % 1000);
-}
-
 /* Says once if the file's time is not that of the wall clock. */
 static void log_clock_offset(daemon *d)
 {
-    char offset[32];
     weir_clock_view clock = weir_hub_clock(d->hub);
     if (clock.offset_ns <= WEIR_CLOCK_STEP_NS && clock.offset_ns >= -WEIR_CLOCK_STEP_NS)
         return;
-    seconds_text(clock.offset_ns, offset);
-    log_event(d->options->log, WEIR_LOG_WARNING, "clock-offset", "seconds", offset, "text",
-              "the wall clock is not where the state file stood; time goes on from there, and "
-              "creeps towards the wall clock",
-              NULL);
+    log_event(d->options->log, WEIR_LOG_WARNING, "clock-offset",
+              LOG(log_seconds("seconds", clock.offset_ns / 1000000),
+                  log_text("text", "the wall clock is not where the state file stood; time goes on "
+                                   "from there, and creeps towards the wall clock")));
 }
 
 /* Says once each time that the wall clock was set, also if nobody asks for anything. */
-static void tick(void *ctx)
+static void log_clock_step(daemon *d)
 {
-    daemon *d = ctx;
-    char by[32], offset[32];
     (void)weir_hub_now(d->hub);
     weir_clock_view clock = weir_hub_clock(d->hub);
     if (clock.steps == d->clock_steps)
         return;
     d->clock_steps = clock.steps;
-    seconds_text(clock.step_ns, by);
-    seconds_text(clock.offset_ns, offset);
-    log_event(d->options->log, WEIR_LOG_WARNING, "clock-stepped", "by_seconds", by,
-              "offset_seconds", offset, "text",
-              "the wall clock was set; limits go on as before, and creep towards it", NULL);
+    log_event(d->options->log, WEIR_LOG_WARNING, "clock-stepped",
+              LOG(log_seconds("by_seconds", clock.step_ns / 1000000),
+                  log_seconds("offset_seconds", clock.offset_ns / 1000000),
+                  log_text("text", "the wall clock was set; limits go on as before, and creep "
+                                   "towards it")));
+}
+
+static void tick(void *ctx)
+{
+    daemon *d = ctx;
+    log_clock_step(d);
+    guesses_tick(d->guesses, port_steady_ns());
 }
 
 /* ---- start ----------------------------------------------------------------------------------- */
@@ -410,13 +498,13 @@ static void log_state(const daemon *d, const weir_store_opened *opened)
         [WEIR_FOUND_KILLED] = "left by a process that was killed; nothing is lost",
         [WEIR_FOUND_POWER_LOSS] = "left by a machine that went down; memory.sync says what is lost",
         [WEIR_FOUND_OPEN] = "open in other processes"};
-    char ago[24];
     int64_t ago_ns = d->started_ns > opened->written_ns ? d->started_ns - opened->written_ns : 0;
-    snprintf(ago, sizeof ago, "%" PRId64, ago_ns / 1000000000);
     bool lost = opened->found == WEIR_FOUND_POWER_LOSS;
-    log_event(d->options->log, lost ? WEIR_LOG_WARNING : WEIR_LOG_INFO, "state", "file",
-              d->options->config->state_file, "found", found[opened->found],
-              opened->written_ns > 0 ? "written_seconds_ago" : NULL, ago, NULL);
+    log_event(d->options->log, lost ? WEIR_LOG_WARNING : WEIR_LOG_INFO, "state",
+              LOG(log_text("file", d->options->config->state_file),
+                  log_text("found", found[opened->found]),
+                  opened->written_ns > 0 ? log_integer("written_seconds_ago", ago_ns / 1000000000)
+                                         : log_text("written_seconds_ago", NULL)));
 }
 
 static weir_status open_store(daemon *d, char *ret_error, size_t size)
@@ -459,6 +547,8 @@ static weir_status open_loops(daemon *d)
         l->i = i;
         l->resp = (weir_resp_options){.service = l->service,
                                       .password = password,
+                                      .wrong_password = resp_wrong_password,
+                                      .wrong_password_ctx = d->guesses,
                                       .version = WEIR_VERSION,
                                       .first_id = i + 1,
                                       .id_step = d->loops_len};
@@ -467,9 +557,15 @@ static weir_status open_loops(daemon *d)
             (weir_http_options){.service = l->service,
                                 .version = WEIR_VERSION,
                                 .password = password,
+                                .wrong_password = http_wrong_password,
+                                .wrong_password_ctx = d->guesses,
+                                .hosts = c->http_hosts,
+                                .origins = c->http_origins,
                                 .key_header = key->from == CONFIG_KEY_HEADER ? key->name : NULL,
                                 .key_query = key->from == CONFIG_KEY_QUERY ? key->name : NULL,
                                 .hops = key->hops,
+                                .not_ready = not_ready,
+                                .not_ready_ctx = l,
                                 .metrics_top = c->top_metrics,
                                 .metrics = put_metrics,
                                 .metrics_ctx = d};
@@ -530,8 +626,7 @@ static weir_status open_server(daemon *d, char *ret_error, size_t size)
 static void log_started(const daemon *d)
 {
     const weir_config *c = d->options->config;
-    char resp_at[LISTENS_TEXT] = "", http_at[LISTENS_TEXT] = "", policies[24], memory[24],
-         threads[24];
+    char resp_at[LISTENS_TEXT] = "", http_at[LISTENS_TEXT] = "";
     for (size_t i = 0; i < c->listens_len; i++) {
         char *at = c->listens[i].protocol == CONFIG_HTTP ? http_at : resp_at;
         size_t len = strlen(at);
@@ -543,13 +638,12 @@ static void log_started(const daemon *d)
         asked = c->engine == WEIR_ENGINE_LOCAL    ? "local,redis"
                 : c->engine == WEIR_ENGINE_HYBRID ? "hybrid"
                                                   : "redis";
-    snprintf(policies, sizeof policies, "%zu", c->rules_len);
-    snprintf(memory, sizeof memory, "%" PRIu64, c->memory_bytes);
-    snprintf(threads, sizeof threads, "%u", d->loops_len);
-    log_event(d->options->log, WEIR_LOG_INFO, "started", "version", WEIR_VERSION, "resp",
-              resp_at[0] ? resp_at : NULL, "http", http_at[0] ? http_at : NULL, "policies",
-              policies, "memory_bytes", memory, "threads", threads, asked ? "engine" : NULL, asked,
-              NULL);
+    log_event(d->options->log, WEIR_LOG_INFO, "started",
+              LOG(log_text("version", WEIR_VERSION), log_text("resp", resp_at[0] ? resp_at : NULL),
+                  log_text("http", http_at[0] ? http_at : NULL),
+                  log_integer("policies", (int64_t)c->rules_len),
+                  log_integer("memory_bytes", (int64_t)c->memory_bytes),
+                  log_integer("threads", d->loops_len), log_text("engine", asked)));
     d->options->ready(d->options->ctx, resp_at, http_at);
 }
 
@@ -560,6 +654,7 @@ static void daemon_close(daemon *d)
         weir_service_close(d->loops[i].service);
     weir_hub_close(d->hub);
     engines_close(d->engines);
+    guesses_close(d->guesses);
     weir_store_close(d->store);
     port_free(d);
 }
@@ -582,6 +677,8 @@ int daemon_run(const daemon_options *options)
     if (st == WEIR_OK)
         st = weigh_keys(d);
     if (st == WEIR_OK)
+        st = guesses_open(&d->guesses, options->log);
+    if (st == WEIR_OK)
         st =
             engines_open(&d->engines, options->config, d->store, options->log, error, sizeof error);
     if (st == WEIR_OK)
@@ -593,8 +690,8 @@ int daemon_run(const daemon_options *options)
         log_clock_offset(d);
         weir_server_run(d->server);
     } else {
-        log_event(options->log, WEIR_LOG_ERROR, "not-started", "error",
-                  error[0] ? error : weir_status_str(st), NULL);
+        log_event(options->log, WEIR_LOG_ERROR, "not-started",
+                  LOG(log_text("error", error[0] ? error : weir_status_str(st))));
     }
     daemon_close(d);
     return st == WEIR_OK ? 0 : 1;

@@ -64,8 +64,8 @@ static void say(void *ctx, const char *event, const char *node, const char *text
         transitions_is_news(&e->transitions, t->loop, event, node, text, port_steady_ns());
     port_mutex_unlock(e->lock);
     if (is_news)
-        log_event(e->log, level_of(event, text), event, node[0] ? "node" : name_of(event),
-                  node[0] ? node : text, node[0] ? name_of(event) : NULL, text, NULL);
+        log_event(e->log, level_of(event, text), event,
+                  LOG(log_text("node", node[0] ? node : NULL), log_text(name_of(event), text)));
 }
 
 /* ---- of a loop ------------------------------------------------------------------------------- */
@@ -104,9 +104,10 @@ void engines_begin(engines *e, unsigned loop, weir_service *service, port_dialer
     e->tellers[loop] = (teller){e, loop};
     weir_status st = open_loop(e, loop, dialer);
     if (st != WEIR_OK)
-        log_event(e->log, WEIR_LOG_ERROR, "engine-failed", "error", weir_status_str(st), "text",
-                  "a thread cannot ask Redis; policies that need it are answered with errors there",
-                  NULL);
+        log_event(e->log, WEIR_LOG_ERROR, "engine-failed",
+                  LOG(log_text("error", weir_status_str(st)),
+                      log_text("text", "a thread cannot ask Redis; policies that need it are "
+                                       "answered with errors there")));
     if (e->redis[loop])
         weir_service_set_engine(service, WEIR_ENGINE_REDIS, e->redis[loop]);
     if (e->hybrid[loop])
@@ -128,6 +129,20 @@ void engines_end(engines *e, unsigned loop, weir_service *service)
     weir_service_set_engine(service, WEIR_ENGINE_REDIS, NULL);
     close_engine(&e->hybrid[loop]);
     close_engine(&e->redis[loop]);
+}
+
+/* A breaker is open until a question has gone out and was answered. Where its pause is over the
+ * engine counts as reached, since a daemon that is not ready may never be asked again. */
+bool engines_are_down(engines *e, unsigned loop, unsigned loops, int64_t now_ns)
+{
+    bool down = false;
+    port_mutex_lock(e->lock);
+    for (unsigned i = 0; i < loops; i++)
+        down |= !transitions_reaches(&e->transitions, i, false);
+    bool admitted = transitions_reaches(&e->transitions, loop, true);
+    port_mutex_unlock(e->lock);
+    return down || (!admitted &&
+                    !(e->redis[loop] && weir_redis_engine_would_probe(e->redis[loop], now_ns)));
 }
 
 /* ---- metrics --------------------------------------------------------------------------------- */

@@ -25,6 +25,12 @@ WEIR_NODISCARD weir_status engines_open(engines **ret, const weir_config *config
 void engines_begin(engines *e, unsigned loop, weir_service *service, port_dialer *dialer);
 void engines_end(engines *e, unsigned loop, weir_service *service);
 
+/* Whether some loop reaches no server that decides: none is up, or the breakers of all that are up
+ * are open. By the thread of a loop, of whose breakers it goes.
+ *  loop   that thread's.
+ *  loops  how many there are. */
+bool engines_are_down(engines *e, unsigned loop, unsigned loops, int64_t now_ns);
+
 /* Adds their metrics. Accepts NULL: there are none. Any thread. */
 void engines_put_metrics(const engines *e, weir_buffer *out);
 

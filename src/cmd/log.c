@@ -10,13 +10,12 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { PAIRS_MAX = 32, TAIL = 8 }; /* TAIL: what may have to follow a value that was cut */
+enum { TAIL = 8 }; /* what may have to follow a value that was cut */
 
 typedef struct line {
     char *buf;
@@ -90,18 +89,36 @@ static bool is_plain(const char *value)
     return at > value && *at == '\0';
 }
 
-static void add_pair(line *l, bool json, const char *name, const char *value)
+/* Prints a number, which JSON and text write alike: "-12", "-1.500". */
+static void print_number(const log_pair *pair, char text[static 32])
 {
+    uint64_t n = pair->number < 0 ? 0 - (uint64_t)pair->number : (uint64_t)pair->number;
+    const char *minus = pair->number < 0 ? "-" : "";
+    if (pair->kind == LOG_SECONDS)
+        snprintf(text, 32, "%s%" PRIu64 ".%03u", minus, n / 1000, (unsigned)(n % 1000));
+    else
+        snprintf(text, 32, "%s%" PRIu64, minus, n);
+}
+
+static void add_pair(line *l, bool json, const log_pair *pair)
+{
+    char number[32];
     size_t before = l->len;
+    const char *value = pair->text;
+    bool is_text = pair->kind == LOG_TEXT;
+    if (!is_text) {
+        print_number(pair, number);
+        value = number;
+    }
     add_text(l, json ? ",\"" : " ");
-    add_text(l, name);
+    add_text(l, pair->name);
     add_text(l, json ? "\":" : "=");
     bool fits = l->len + strlen(value) <= WEIR_LOG_LINE_MAX - TAIL;
-    if (json || !fits || !is_plain(value))
+    if (is_text && (json || !fits || !is_plain(value)))
         fits = add_quoted(l, value);
     else
         add_text(l, value);
-    if (!fits)
+    if (!fits || (!is_text && l->cut))
         l->len = before;
 }
 
@@ -118,7 +135,7 @@ static void add_time(line *l, int64_t now_ns)
 }
 
 size_t log_line(bool json, int64_t now_ns, weir_log_level level, const char *event,
-                const char *const *pairs, char *buf)
+                const log_pair *pairs, char *buf)
 {
     static const char *const levels[] = {"debug", "info", "warning", "error"};
     line l = {.buf = buf};
@@ -129,32 +146,20 @@ size_t log_line(bool json, int64_t now_ns, weir_log_level level, const char *eve
     add_text(&l, json ? "\",\"event\":\"" : " ");
     add_text(&l, event);
     add_text(&l, json ? "\"" : "");
-    for (; *pairs && !l.cut; pairs += 2) {
-        if (pairs[1])
-            add_pair(&l, json, pairs[0], pairs[1]);
+    for (; pairs->name && !l.cut; pairs++) {
+        if (pairs->text || pairs->kind != LOG_TEXT)
+            add_pair(&l, json, pairs);
     }
     end(&l, json ? "}\n" : "\n");
     return l.len;
 }
 
-void log_event(const log_target *log, weir_log_level level, const char *event, ...)
+void log_event(const log_target *log, weir_log_level level, const char *event,
+               const log_pair *pairs)
 {
-    const char *pairs[2 * PAIRS_MAX + 1];
     char buf[WEIR_LOG_LINE_MAX];
-    size_t n = 0;
     if (level < log->least)
         return;
-    va_list args;
-    va_start(args, event);
-    for (const char *name; n < PAIRS_MAX && (name = va_arg(args, const char *));) {
-        const char *value = va_arg(args, const char *);
-        if (!value)
-            continue;
-        pairs[2 * n] = name;
-        pairs[2 * n++ + 1] = value;
-    }
-    va_end(args);
-    pairs[2 * n] = NULL;
     size_t len = log_line(log->json, port_now_ns(), level, event, pairs, buf);
     ssize_t written;
     do

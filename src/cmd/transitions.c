@@ -18,6 +18,11 @@ static void put(uint64_t *set, unsigned loop, bool is_in)
     set[loop / 64] = is_in ? set[loop / 64] | bit : set[loop / 64] & ~bit;
 }
 
+static bool has(const uint64_t *set, unsigned loop)
+{
+    return set[loop / 64] >> loop % 64 & 1;
+}
+
 static bool is_empty(const uint64_t *set)
 {
     uint64_t all = 0;
@@ -46,6 +51,7 @@ static bool is_news_of_line(transitions_node *n, unsigned loop, bool is_up, cons
 {
     put(n->up, loop, is_up);
     if (is_up) {
+        n->is_sentinel = strcmp(text, "a Sentinel") == 0; /* as the client calls it */
         bool news = !n->said_up;
         n->said_up = true;
         n->said_down = false;
@@ -117,4 +123,14 @@ bool transitions_is_news(transitions *t, unsigned loop, const char *event, const
     if (!n)
         return true;
     return is_breaker ? is_news_of_breaker(n, loop, text) : is_news_of_line(n, loop, is_up, text);
+}
+
+bool transitions_reaches(const transitions *t, unsigned loop, bool admitted)
+{
+    for (unsigned i = 0; i < t->nodes; i++) {
+        const transitions_node *n = &t->node[i];
+        if (has(n->up, loop) && !n->is_sentinel && !(admitted && has(n->open, loop)))
+            return true;
+    }
+    return false;
 }

@@ -18,7 +18,7 @@ enum {
 typedef struct transitions_node {
     char name[280], text[256]; /* text: of the last "redis-down" */
     uint64_t up[TRANSITIONS_LOOPS_MAX / 64], open[TRANSITIONS_LOOPS_MAX / 64]; /* sets of loops */
-    bool said_up, said_down, said_open, said_probing;
+    bool is_sentinel, said_up, said_down, said_open, said_probing;
 } transitions_node;
 
 typedef struct transitions { /* all zero to begin with; one thread at a time */
@@ -38,5 +38,9 @@ typedef struct transitions { /* all zero to begin with; one thread at a time */
  *  now_ns  of a clock that does not step. */
 bool transitions_is_news(transitions *t, unsigned loop, const char *event, const char *node,
                          const char *text, int64_t now_ns);
+
+/* Whether a loop has a connection to a server that decides: one that is up and no Sentinel.
+ *  admitted  one whose breaker is open does not count. */
+bool transitions_reaches(const transitions *t, unsigned loop, bool admitted);
 
 #endif

@@ -102,6 +102,29 @@ static void check_many(void **unused)
     assert_true(up(1, "one more:1"));
 }
 
+static void check_reaches(void **unused)
+{
+    (void)unused;
+    assert_false(transitions_reaches(&all, 0, false));
+    (void)transitions_is_news(&all, 0, "redis-up", "s:1", "a Sentinel", 1);
+    assert_false(transitions_reaches(&all, 0, false));
+    (void)up(0, "a:1");
+    assert_true(transitions_reaches(&all, 0, true));
+    assert_false(transitions_reaches(&all, 1, false));
+    (void)breaker(0, "open");
+    assert_false(transitions_reaches(&all, 0, true));
+    assert_true(transitions_reaches(&all, 0, false));
+    (void)breaker(0, "probing");
+    assert_false(transitions_reaches(&all, 0, true));
+    (void)up(0, "b:1"); /* another node of a Cluster */
+    assert_true(transitions_reaches(&all, 0, true));
+    (void)down(0, "b:1", "no answer");
+    (void)breaker(0, "closed");
+    assert_true(transitions_reaches(&all, 0, true));
+    (void)down(0, "a:1", "no answer");
+    assert_false(transitions_reaches(&all, 0, false));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -110,6 +133,7 @@ int main(void)
         cmocka_unit_test_setup(check_breakers, reset),
         cmocka_unit_test_setup(check_all_else, reset),
         cmocka_unit_test_setup(check_many, reset),
+        cmocka_unit_test_setup(check_reaches, reset),
     };
     return cmocka_run_group_tests_name("transitions", tests, NULL, NULL);
 }

@@ -12,6 +12,7 @@
 #include "codec/http.h"
 
 #include "codec/http_request.h"
+#include "codec/password.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -266,6 +267,8 @@ static weir_http_method method_of(const weir_http_session *s)
         return WEIR_HTTP_HEAD;
     case HTTP_POST:
         return WEIR_HTTP_POST;
+    case HTTP_OPTIONS:
+        return WEIR_HTTP_OPTIONS;
     default:
         return WEIR_HTTP_OTHER;
     }
@@ -316,9 +319,22 @@ static const char *date_of(weir_http_session *s, int64_t now_ns)
     return s->date;
 }
 
+/* Holds the answer to a wrong password back, so that guesses are slow, and closes after a few. */
+static void punish(weir_http_session *s, weir_http_answer *a)
+{
+    const weir_http_options *o = s->options;
+    a->delay_ns = WEIR_PASSWORD_DELAY_NS;
+    if (++s->wrong >= WEIR_PASSWORD_TRIES)
+        s->closing = true;
+    if (o->wrong_password)
+        o->wrong_password(o->wrong_password_ctx, s->turn.ctx);
+}
+
 /* Sends an answer whose body is in `rest`, or holds it back. */
 static void send_answer(weir_http_session *s, weir_http_answer *a, weir_buffer *out, int64_t now_ns)
 {
+    if (a->wrong_password)
+        punish(s, a);
     if (s->rest.failed)
         weir_http_problem(a, 500, "the answer is longer than %zu bytes", WEIR_HTTP_REPLY_MAX);
     const char *connection = s->closing ? "close" : s->http11 ? NULL : "keep-alive";

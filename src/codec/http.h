@@ -26,16 +26,34 @@
 
 #define WEIR_HTTP_NAME_MAX 64
 
+/* Texts that end with a NUL. */
+typedef struct weir_http_names {
+    const char *const *at;
+    size_t len;
+} weir_http_names;
+
 typedef struct weir_http_options {
     weir_service *service;
     const char *version;  /* of weir, for the metrics */
-    const char *password; /* asked for by everything but /healthz; NULL: none is */
+    const char *password; /* asked for by everything but /healthz and /readyz; NULL: none is */
+    /* Called for each wrong password, with the `ctx` of the session's turn; NULL: nobody is. */
+    void (*wrong_password)(void *ctx, const void *turn_ctx);
+    void *wrong_password_ctx;
+
+    weir_http_names hosts;   /* Host names that are served without a password, beside addresses and
+                                localhost; "*": all are */
+    weir_http_names origins; /* web pages that may ask; compared byte by byte */
 
     /* Where the key is when a request has no parameter `key`; at most one of the two is given. */
     const char *key_header; /* a header, 1..WEIR_HTTP_NAME_MAX bytes; NULL: none */
     const char *key_query;  /* a query parameter, no other parameter's name; NULL: none */
     unsigned hops; /* of a header that is a list: which element, from the right, 1 is the last.
                       0: the whole value is the key */
+
+    /* Adds the reasons why this daemon should get no requests now, as JSON strings with commas
+     * between them; returns whether there are any. NULL: there never are. */
+    bool (*not_ready)(void *ctx, weir_buffer *out);
+    void *not_ready_ctx;
 
     bool metrics_top; /* /metrics names the keys that weigh most */
 
@@ -108,6 +126,7 @@ typedef struct weir_http_session {
     int refused;         /* a status: the request is answered with it and nothing more is read */
     const char *refusal; /* why */
     bool closing;        /* once `rest` has been sent */
+    uint8_t wrong;       /* wrong passwords so far */
 } weir_http_session;
 
 /* `options` are kept by reference. */

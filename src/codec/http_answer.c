@@ -349,6 +349,25 @@ static void healthz(call *c)
     put_text(c, "ok\n");
 }
 
+/* Whether this daemon should be sent requests now. */
+static void readyz(call *c)
+{
+    const weir_http_options *o = c->options;
+    weir_http_answer *a = c->answer;
+    a->status = 200;
+    a->type = "application/json";
+    weir_http_add_field(a, "Cache-Control: no-store\r\n");
+    weir_buffer_printf(a->body, "{\"ready\":");
+    weir_buffer reasons;
+    weir_buffer_init(&reasons, 1 << 16);
+    if (o->not_ready && o->not_ready(o->not_ready_ctx, &reasons))
+        a->status = 503;
+    weir_buffer_printf(a->body, "%s,\"reasons\":[", a->status == 200 ? "true" : "false");
+    weir_buffer_append(a->body, weir_buffer_data(&reasons), weir_buffer_len(&reasons));
+    weir_buffer_printf(a->body, "]}\n");
+    weir_buffer_free(&reasons);
+}
+
 static void front_page(call *c)
 {
     put_text(c,
@@ -366,7 +385,8 @@ static void front_page(call *c)
              "  /v1/explain   policy, key: what holds for the key, in words\n"
              "  /v1/policies  the policies in force\n"
              "  /v1/top       policy, of, k: the keys that weigh most lately\n"
-             "  /healthz      ok\n"
+             "  /healthz      ok: the process answers\n"
+             "  /readyz       whether to send requests here, and why not\n"
              "  /metrics      for Prometheus\n"
              "\n"
              "Parameters in the query, or as a JSON object in the body:\n"
@@ -396,6 +416,7 @@ static const endpoint endpoints[] = {
     {"/v1/policies", READING, 0, policies},
     {"/v1/top", READING, NAME | OF | K, top},
     {"/healthz", READING, 0, healthz},
+    {"/readyz", READING, 0, readyz},
     {"/metrics", READING, 0, metrics},
     {"/", READING, 0, front_page},
 };
@@ -432,11 +453,23 @@ int weir_http_check_head(const weir_http_options *o, const weir_http_request *r,
                          weir_http_answer *a)
 {
     const endpoint *e = find_endpoint(r->path);
-    bool open = e && e->run == healthz;
-    if (o->password && !open &&
-        !weir_http_password_is(r->header[WEIR_HTTP_AUTHORIZATION], o->password)) {
+    bool open = e && (e->run == healthz || e->run == readyz);
+    bool may_cross = weir_http_add_cors(o, r, a);
+    weir_slice host = r->header[WEIR_HTTP_HOST];
+    if (!o->password && !open && !weir_http_is_own_host(o, host)) {
+        weir_http_problem(
+            a, 421,
+            "expected an IP address, localhost or a name of http.hosts in Host, found "
+            "'%.*s': add the name to http.hosts, or set a password",
+            host.len < 256 ? (int)host.len : 256, host.at);
+    } else if (may_cross && e && r->method == WEIR_HTTP_OPTIONS &&
+               r->header[WEIR_HTTP_REQUEST_METHOD].at) {
+        weir_http_preflight(a);
+    } else if (o->password && !open &&
+               !weir_http_password_is(r->header[WEIR_HTTP_AUTHORIZATION], o->password)) {
         weir_http_problem(a, 401, "expected the password: Authorization: Bearer PASSWORD");
         weir_http_add_field(a, "WWW-Authenticate: Bearer realm=\"weir\", Basic realm=\"weir\"\r\n");
+        a->wrong_password = r->header[WEIR_HTTP_AUTHORIZATION].at != NULL;
     } else if (!e) {
         weir_http_problem(a, 404, "there is no \"%.*s\"; / lists what there is", shown(r->path.len),
                           r->path.at);
@@ -456,11 +489,12 @@ int weir_http_check_head(const weir_http_options *o, const weir_http_request *r,
  * that hands on what its own client sent. */
 static bool refuse_other_site(call *c)
 {
-    if (c->key_from_header || !weir_http_from_other_site(c->request))
+    if (c->key_from_header || !weir_http_from_other_site(c->options, c->request))
         return false;
-    weir_http_problem(c->answer, 403,
-                      "a page of another site may not ask (Sec-Fetch-Site, Origin); a proxy should "
-                      "leave out these headers of its clients");
+    weir_http_problem(
+        c->answer, 403,
+        "a page of another site may not ask (Sec-Fetch-Site, Origin); list its origin "
+        "in http.origins, or have a proxy leave out these headers of its clients");
     return true;
 }
 

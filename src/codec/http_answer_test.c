@@ -3,6 +3,7 @@
 /* The endpoints of HTTP: what is asked, and what is answered. */
 
 #include "codec/http_kit_test.h"
+#include "codec/password.h"
 
 /* ---- decisions ------------------------------------------------------------------------------- */
 
@@ -429,14 +430,196 @@ static void check_password(void **state)
     assert_int_equal(status_of(get(f, "/healthz")), 200);
 }
 
+static void count_wrong(void *ctx, const void *turn_ctx)
+{
+    assert_ptr_equal(turn_ctx, ctx);
+    ++*(int *)ctx;
+}
+
+/* Guesses in a pipeline, cut at every place: each is answered after its delay, the third closes the
+ * connection, and the right password behind them is not looked at. */
+static void check_guesses(void **state)
+{
+    fixture *f = *state;
+    static const char pipeline[] =
+        "GET /v1/policies HTTP/1.1\r\n" HOST "\r\n"
+        "GET /v1/policies HTTP/1.1\r\n" HOST "Authorization: Bearer a\r\n\r\n"
+        "GET /healthz HTTP/1.1\r\n" HOST "Authorization: Bearer b\r\n\r\n"
+        "POST /v1/take HTTP/1.1\r\n" HOST "Authorization: Basic OmM=\r\n"
+        "Expect: 100-continue\r\nContent-Length: 0\r\n\r\n"
+        "GET /none HTTP/1.1\r\n" HOST "Authorization: secret\r\n\r\n"
+        "GET /v1/policies HTTP/1.1\r\n" HOST "Authorization: Bearer secret\r\n\r\n";
+    int wrong = 0;
+    f->options.password = "secret";
+    f->options.wrong_password = count_wrong;
+    f->options.wrong_password_ctx = &wrong;
+    for (size_t step = 1; step < sizeof pipeline; step++) {
+        reopen(f);
+        weir_buffer_clear(&f->said);
+        f->session.turn.ctx = &wrong;
+        f->last = WEIR_SESSION_READ;
+        wrong = 0;
+        f->waited_ns = 0;
+        feed(f, pipeline, sizeof pipeline - 1, step);
+        const char *at = said(f);
+        unsigned answers = 0, refused = 0;
+        for (; (at = strstr(at, "HTTP/1.1 ")); at++, answers++)
+            refused += status_of(at) == 401;
+        assert_int_equal(f->last, WEIR_SESSION_CLOSE);
+        assert_int_equal(answers, 5);
+        assert_int_equal(refused, 4);
+        assert_int_equal(wrong, WEIR_PASSWORD_TRIES);
+        assert_int_equal(f->waited_ns, WEIR_PASSWORD_TRIES * WEIR_PASSWORD_DELAY_NS);
+    }
+    f->options.wrong_password = NULL;
+    f->options.wrong_password_ctx = NULL;
+    f->options.password = NULL;
+}
+
+/* DNS rebinding: without a password, a name that is not weir's own is refused. */
+static void check_hosts(void **state)
+{
+    fixture *f = *state;
+    static const char *const good[] = {"127.0.0.1",  "127.0.0.1:8080",   "192.0.2.7",      "[::1]",
+                                       "[::1]:8080", "localhost",        "LocalHost:8080", "weir",
+                                       "WEIR:1",     "[::ffff:1.2.3.4]", "127.0.0.1:"};
+    static const char *const bad[] = {"evil.example",
+                                      "evil.example:8080",
+                                      "127.0.0.1.evil.example",
+                                      "localhost.evil",
+                                      "weir.evil",
+                                      "xweir",
+                                      "127.0.0.1:8080:1",
+                                      "[::1",
+                                      "[::1]x",
+                                      "",
+                                      "1",
+                                      "weir@127.0.0.1"};
+    char request[256];
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        snprintf(request, sizeof request, "GET /v1/policies HTTP/1.1\r\nHost: %s\r\n\r\n", good[i]);
+        assert_int_equal(status_of(speak(f, request, strlen(request))), 200);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        static const char *const paths[] = {"/v1/policies", "/metrics", "/none",
+                                            "/v1/take?policy=api&key=a"};
+        for (size_t p = 0; p < sizeof paths / sizeof paths[0]; p++) {
+            snprintf(request, sizeof request, "GET %s HTTP/1.1\r\nHost: %s\r\n\r\n", paths[p],
+                     bad[i]);
+            assert_int_equal(status_of(speak(f, request, strlen(request))), 421);
+        }
+        snprintf(request, sizeof request, "GET /healthz HTTP/1.1\r\nHost: %s\r\n\r\n", bad[i]);
+        assert_int_equal(status_of(speak(f, request, strlen(request))), 200);
+    }
+    const char *rebound = "GET /v1/policies HTTP/1.1\r\nHost: evil.example:8080\r\n\r\n";
+    is_problem(speak(f, rebound, strlen(rebound)), 421,
+               "expected an IP address, localhost or a name of http.hosts in Host, found "
+               "'evil.example:8080': add the name to http.hosts, or set a password");
+    f->options.password = "secret"; /* which no page knows */
+    assert_int_equal(status_of(speak(f, rebound, strlen(rebound))), 401);
+    f->options.password = NULL;
+    static const char *const any = "*";
+    f->options.hosts = (weir_http_names){&any, 1};
+    assert_int_equal(status_of(speak(f, rebound, strlen(rebound))), 200);
+    const char *old = "GET /v1/policies HTTP/1.0\r\n\r\n"; /* no browser leaves Host out */
+    assert_int_equal(status_of(speak(f, old, strlen(old))), 200);
+}
+
+#define PREFLIGHT "Access-Control-Request-Method: POST\r\n"
+
+/* Pages of listed origins may ask, and read what is answered. */
+static void check_origins(void **state)
+{
+    fixture *f = *state;
+    static const char *const origins[] = {"https://app.example", "http://localhost:3000"};
+    static const char take[] = "GET /v1/take?policy=api&key=a&cost=4";
+    const char *answer = with(f, take, "Origin: https://app.example\r\n");
+    assert_int_equal(status_of(answer), 403);
+    has_no_line(answer, "Access-Control");
+    has_no_line(answer, "Vary");
+    f->options.origins = (weir_http_names){origins, 2};
+    f->options.password = "secret";
+    answer = with(f, "OPTIONS /v1/take", "Origin: http://localhost:3000\r\n" PREFLIGHT);
+    assert_int_equal(status_of(answer), 204);
+    has_line(answer, "Access-Control-Allow-Origin: http://localhost:3000");
+    has_line(answer, "Access-Control-Allow-Methods: GET, HEAD, POST");
+    has_line(answer, "Access-Control-Allow-Headers: Authorization, Content-Type");
+    has_line(answer, "Access-Control-Max-Age: 7200");
+    has_line(answer, "Vary: Origin");
+    has_no_line(answer, "\nContent-");
+    assert_string_equal(body_of(answer), "");
+    answer = with(f, take, "Origin: https://app.example\r\n"); /* its page can read why not */
+    assert_int_equal(status_of(answer), 401);
+    has_line(answer, "Access-Control-Allow-Origin: https://app.example");
+    f->options.password = NULL;
+    for (int i = 0; i < 2; i++) {
+        answer = with(f, take, "Origin: https://app.example\r\nSec-Fetch-Site: cross-site\r\n");
+        assert_int_equal(status_of(answer), i == 0 ? 200 : 429);
+        has_line(answer, "Access-Control-Allow-Origin: https://app.example");
+        has_line(answer, "Access-Control-Allow-Credentials: true");
+        has_line(answer, "Access-Control-Expose-Headers: RateLimit, RateLimit-Policy, "
+                         "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, "
+                         "Retry-After");
+        has_line(answer, "Vary: Origin");
+    }
+    static const char *const others[] = {"https://evil.example", "null", "https://app.example:8443",
+                                         "http://app.example", "https://app.example.evil"};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        char lines[160];
+        snprintf(lines, sizeof lines, "Origin: %s\r\n", others[i]);
+        answer = with(f, take, lines);
+        assert_int_equal(status_of(answer), 403);
+        has_no_line(answer, "Access-Control");
+        has_line(answer, "Vary: Origin");
+        snprintf(lines, sizeof lines, "Origin: %s\r\n" PREFLIGHT, others[i]);
+        answer = with(f, "OPTIONS /v1/take", lines);
+        assert_int_equal(status_of(answer), 405);
+        has_no_line(answer, "Access-Control");
+    }
+    /* No preflight, or one of a path that is not there. */
+    assert_int_equal(status_of(with(f, "OPTIONS /v1/take", "Origin: https://app.example\r\n")),
+                     405);
+    assert_int_equal(
+        status_of(with(f, "OPTIONS /none", "Origin: https://app.example\r\n" PREFLIGHT)), 404);
+    has_line(get(f, "/v1/policies"), "Vary: Origin");
+}
+
+static bool two_reasons(void *ctx, weir_buffer *out)
+{
+    if (!*(bool *)ctx)
+        return false;
+    weir_buffer_printf(out, "\"one\",\"two\"");
+    return true;
+}
+
+static void check_readyz(void **state)
+{
+    fixture *f = *state;
+    bool down = false;
+    assert_string_equal(body_of(get(f, "/readyz")), "{\"ready\":true,\"reasons\":[]}\n");
+    f->options.not_ready = two_reasons;
+    f->options.not_ready_ctx = &down;
+    f->options.password = "secret"; /* it is not asked for */
+    assert_int_equal(status_of(get(f, "/readyz")), 200);
+    down = true;
+    const char *answer = get(f, "/readyz");
+    assert_int_equal(status_of(answer), 503);
+    has_line(answer, "Content-Type: application/json");
+    has_line(answer, "Cache-Control: no-store");
+    assert_string_equal(body_of(answer), "{\"ready\":false,\"reasons\":[\"one\",\"two\"]}\n");
+    assert_int_equal(status_of(get(f, "/healthz")), 200);
+    f->options.not_ready = NULL;
+    f->options.not_ready_ctx = NULL;
+}
+
 static void check_browsers(void **state)
 {
     fixture *f = *state;
     const char *target = "GET /v1/take?policy=api&key=a&cost=0";
     const char *answer = with(f, target, "Sec-Fetch-Site: cross-site\r\n");
     is_problem(answer, 403,
-               "a page of another site may not ask (Sec-Fetch-Site, Origin); a proxy should leave "
-               "out these headers of its clients");
+               "a page of another site may not ask (Sec-Fetch-Site, Origin); list its origin in "
+               "http.origins, or have a proxy leave out these headers of its clients");
     assert_int_equal(status_of(with(f, target, "Sec-Fetch-Site: same-site\r\n")), 403);
     assert_int_equal(status_of(with(f, target, "Sec-Fetch-Site: same-origin\r\n")), 200);
     assert_int_equal(status_of(with(f, target, "Sec-Fetch-Site: none\r\n")), 200);
@@ -470,6 +653,10 @@ int main(void)
         TEST(check_top),
         TEST(check_more_metrics),
         TEST(check_password),
+        TEST(check_guesses),
+        TEST(check_hosts),
+        TEST(check_origins),
+        TEST(check_readyz),
         TEST(check_browsers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

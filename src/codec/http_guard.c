@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The password (RFC 6750, RFC 7617) and the marks that browsers put on what pages send. */
+/* The password (RFC 6750, RFC 7617), the names of this server, and the marks that browsers put on
+ * what pages send. */
 
 #include "codec/http_guard.h"
 
 #include "codec/password.h"
+#include "service/address.h"
 
 /* ---- the password ---------------------------------------------------------------------------- */
 
@@ -62,6 +64,45 @@ bool weir_http_password_is(weir_slice authorization, const char *password)
     return colon && weir_password_is(colon + 1, (size_t)(pair + len - colon - 1), password);
 }
 
+/* ---- the name of this server ----------------------------------------------------------------- */
+
+/* A Host without its port: "[::1]:80" is "::1". False if what follows the name is no port. */
+static bool without_port(weir_slice host, weir_slice *ret)
+{
+    const char *end = host.at + host.len, *at = host.at;
+    bool v6 = host.len > 0 && *at == '[';
+    const char *stop = memchr(at, v6 ? ']' : ':', host.len);
+    const char *port = !stop ? end : v6 ? stop + 1 : stop;
+    *ret = v6 ? (weir_slice){at + 1, stop ? (size_t)(stop - at - 1) : 0}
+              : (weir_slice){at, (size_t)(port - at)};
+    if (v6 && !stop)
+        return false;
+    if (port < end && *port++ != ':')
+        return false;
+    while (port < end && *port >= '0' && *port <= '9')
+        port++;
+    return port == end;
+}
+
+bool weir_http_is_own_host(const weir_http_options *o, weir_slice host)
+{
+    weir_slice name;
+    weir_address address;
+    if (!host.at)
+        return true;
+    if (!without_port(host, &name))
+        return false;
+    if (weir_address_parse(&address, name.at, name.len))
+        return true;
+    if (weir_http_is(name, "localhost"))
+        return true;
+    for (size_t i = 0; i < o->hosts.len; i++) {
+        if (weir_http_is(name, o->hosts.at[i]) || strcmp(o->hosts.at[i], "*") == 0)
+            return true;
+    }
+    return false;
+}
+
 /* ---- browsers -------------------------------------------------------------------------------- */
 
 /* Whether an Origin names the host that was asked: what follows "://" is equal. */
@@ -76,9 +117,47 @@ static bool origin_is_host(weir_slice origin, weir_slice host)
     return false; /* "null" */
 }
 
-bool weir_http_from_other_site(const weir_http_request *r)
+static bool is_listed(const weir_http_options *o, weir_slice origin)
+{
+    for (size_t i = 0; origin.at && i < o->origins.len; i++) {
+        const char *at = o->origins.at[i];
+        if (strlen(at) == origin.len && memcmp(at, origin.at, origin.len) == 0)
+            return true;
+    }
+    return false;
+}
+
+bool weir_http_add_cors(const weir_http_options *o, const weir_http_request *r, weir_http_answer *a)
+{
+    weir_slice origin = r->header[WEIR_HTTP_ORIGIN];
+    if (o->origins.len == 0)
+        return false;
+    weir_http_add_field(a, "Vary: Origin\r\n");
+    if (!is_listed(o, origin))
+        return false;
+    weir_http_add_field(a,
+                        "Access-Control-Allow-Origin: %.*s\r\n"
+                        "Access-Control-Allow-Credentials: true\r\n"
+                        "Access-Control-Expose-Headers: RateLimit, RateLimit-Policy, "
+                        "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, "
+                        "Retry-After\r\n",
+                        (int)origin.len, origin.at);
+    return true;
+}
+
+void weir_http_preflight(weir_http_answer *a)
+{
+    a->status = 204;
+    weir_http_add_field(a, "Access-Control-Allow-Methods: GET, HEAD, POST\r\n"
+                           "Access-Control-Allow-Headers: Authorization, Content-Type\r\n"
+                           "Access-Control-Max-Age: 7200\r\n");
+}
+
+bool weir_http_from_other_site(const weir_http_options *o, const weir_http_request *r)
 {
     weir_slice site = r->header[WEIR_HTTP_FETCH_SITE], origin = r->header[WEIR_HTTP_ORIGIN];
+    if (is_listed(o, origin))
+        return false;
     if (site.at && !weir_http_is(site, "same-origin") && !weir_http_is(site, "none"))
         return true;
     return origin.at && !origin_is_host(origin, r->header[WEIR_HTTP_HOST]);

@@ -91,7 +91,9 @@ UNUSED static fixture *fixture_of(weir_when_full when_full)
     set_rules(f, &zones);
     assert_int_equal(weir_hub_weigh(f->hub, &(weir_top_options){20, 1 << 20}), WEIR_OK);
     assert_int_equal(weir_service_open(&f->service, f->hub), WEIR_OK);
-    f->options = (weir_http_options){.service = f->service, .version = "1.2.3"};
+    static const char *const hosts[] = {"weir"};
+    f->options = (weir_http_options){
+        .service = f->service, .version = "1.2.3", .hosts = {hosts, sizeof hosts / sizeof *hosts}};
     weir_buffer_init(&f->in, 1 << 21);
     weir_buffer_init(&f->out, OUT_MAX);
     weir_buffer_init(&f->said, OUT_MAX);

@@ -25,6 +25,7 @@ const char *weir_http_reason(int status)
         const char *reason;
     } reasons[] = {
         {200, "OK"},
+        {204, "No Content"},
         {400, "Bad Request"},
         {401, "Unauthorized"},
         {403, "Forbidden"},
@@ -34,6 +35,7 @@ const char *weir_http_reason(int status)
         {414, "URI Too Long"},
         {415, "Unsupported Media Type"},
         {417, "Expectation Failed"},
+        {421, "Misdirected Request"},
         {429, "Too Many Requests"},
         {431, "Request Header Fields Too Large"},
         {500, "Internal Server Error"},
@@ -285,9 +287,11 @@ void weir_http_put_head(weir_buffer *out, const weir_http_answer *a, const char 
     weir_buffer_append(out, reason, strlen(reason));
     weir_buffer_append(out, "\r\nDate: ", 8);
     weir_buffer_append(out, date, strlen(date));
-    weir_buffer_append(out, "\r\nContent-Type: ", 16);
-    weir_buffer_append(out, a->type, strlen(a->type));
-    weir_buffer_put(out, "\r\nContent-Length: ", (int64_t)weir_buffer_len(a->body));
+    if (a->status != 204) { /* which has no body */
+        weir_buffer_append(out, "\r\nContent-Type: ", 16);
+        weir_buffer_append(out, a->type, strlen(a->type));
+        weir_buffer_put(out, "\r\nContent-Length: ", (int64_t)weir_buffer_len(a->body));
+    }
     weir_buffer_append(out, "\r\n", 2);
     weir_buffer_append(out, a->fields, a->fields_len);
     if (connection)

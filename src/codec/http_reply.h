@@ -18,6 +18,7 @@ typedef struct weir_http_answer {
     char fields[WEIR_HTTP_HEAD_ROOM]; /* further header lines */
     size_t fields_len;
     int64_t delay_ns; /* hold it so long */
+    bool wrong_password;
 } weir_http_answer;
 
 /* Makes `a` an answer without anything yet. Not all of it is written: it is large. */
@@ -28,6 +29,7 @@ static inline void weir_http_answer_init(weir_http_answer *a, weir_buffer *body)
     a->body = body;
     a->fields_len = 0;
     a->delay_ns = 0;
+    a->wrong_password = false;
 }
 
 /* Adds "name: value" lines, each with its CR LF. */

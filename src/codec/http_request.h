@@ -12,7 +12,8 @@ typedef enum weir_http_method {
     WEIR_HTTP_GET = 1,
     WEIR_HTTP_HEAD = 2,
     WEIR_HTTP_POST = 4,
-    WEIR_HTTP_OTHER = 8
+    WEIR_HTTP_OPTIONS = 8,
+    WEIR_HTTP_OTHER = 16
 } weir_http_method;
 
 /* The bytes belong to the session and are good until it reads on. */

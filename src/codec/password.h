@@ -2,14 +2,18 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CODEC_PASSWORD_H
 #define WEIR_CODEC_PASSWORD_H
-/* Is it the password? */
+/* Comparing a password, and what a wrong one costs: its answer is held back, and a few of them end
+ * the connection. */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-/* Takes as long for every `given` of one length: it walks over the password, and never stops early.
+#define WEIR_PASSWORD_DELAY_NS INT64_C(1000000000) /* of the answer to a wrong password */
+#define WEIR_PASSWORD_TRIES    3 /* the connection is closed with the answer to this one */
+
+/* Whether the password was given. Takes as long for every `given` of one length: it walks over the password, and never stops early.
  * Pure. */
 static inline bool weir_password_is(const void *given, size_t given_len, const char *password)
 {

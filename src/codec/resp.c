@@ -225,7 +225,7 @@ static step read_multibulk(weir_resp_parser *p, const uint8_t *at, size_t len,
     if (is_http(ret->arg[0]))
         return STEP_GUARD;
     ret->args = p->count;
-    ret->decoded = false;
+    ret->is_inline = ret->decoded = false;
     ret->used += used;
     return STEP_REQUEST;
 }
@@ -334,6 +334,7 @@ static step read_words(const weir_resp_limits *limits, const uint8_t *at, size_t
         n++;
     }
     ret->args = n;
+    ret->is_inline = true;
     ret->decoded = words > ret->words;
     return n > 0 ? STEP_REQUEST : STEP_EMPTY;
 }
@@ -351,8 +352,42 @@ static bool line_is_http(const uint8_t *at, size_t len)
     return is_http((weir_resp_arg){at + begin, end - begin});
 }
 
+static bool is_control(uint8_t c)
+{
+    return (c < 0x20 && !is_space(c)) || c == 0x7f;
+}
+
+/* Whether the first word cannot be a command: a control byte is among its first bytes, as in a TLS
+ * handshake. This is known before the line ends; such bytes may never send an LF. */
+static bool is_binary(const uint8_t *at, size_t len)
+{
+    enum { LOOKED_AT = 64 };
+    size_t begin = 0;
+    while (begin < len && at[begin] != '\n' && is_space(at[begin]))
+        begin++;
+    for (size_t i = begin; i < len && i - begin < LOOKED_AT && !is_space(at[i]); i++) {
+        if (is_control(at[i]))
+            return true;
+    }
+    return false;
+}
+
+bool weir_resp_has_control(const weir_resp_request *r)
+{
+    for (size_t i = 0; i < r->args; i++) {
+        for (size_t k = 0; k < r->arg[i].len; k++) {
+            if (is_control(r->arg[i].at[k]))
+                return true;
+        }
+    }
+    return false;
+}
+
 static step read_inline(weir_resp_parser *p, const uint8_t *at, size_t len, weir_resp_request *ret)
 {
+    if (is_binary(at, len))
+        return error(ret, "Protocol error: expected a command, found control bytes; "
+                          "this port has no TLS");
     size_t window = len <= p->limits->inline_len_max ? len : p->limits->inline_len_max + 1;
     const uint8_t *lf = memchr(at + p->pos, '\n', window - p->pos);
     if (!lf) {

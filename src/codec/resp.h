@@ -65,6 +65,7 @@ typedef struct weir_resp_parser {
 typedef struct weir_resp_request {
     weir_resp_arg *arg; /* in: the caller's array, with room for limits->args_max */
     uint8_t *words;     /* in: room for limits->inline_len_max bytes, for words that have quotes */
+    bool is_inline;     /* a line of words */
     bool decoded;       /* words of it lie in `words` */
     size_t args;        /* 1..args_max on REQUEST, else 0 */
     size_t used;        /* bytes of the input to drop before the next call; see weir_resp_next() */
@@ -85,9 +86,13 @@ void weir_resp_init(weir_resp_parser *p, const weir_resp_limits *limits);
  * After NEED_MORE, call again with the rest of the bytes and at least one more; an input that holds
  * max(inline_len_max, request_len_max + WEIR_RESP_LINE_LEN_MAX) + 1 bytes is always enough. After
  * ERROR or HTTP_GUARD the parser is not to be used again. The answers do not depend on how the
- * input was cut. No byte of an argument is looked at, but for the words of inline requests. */
+ * input was cut. No byte of an argument is looked at, but for the words of inline requests: a control
+ * byte in the first of them is an error at once. */
 weir_resp_result weir_resp_next(weir_resp_parser *p, const uint8_t *bytes, size_t len,
                                 weir_resp_request *ret);
+
+/* Whether any argument holds a control byte: below 0x20 and no white space, or 0x7f. Pure. */
+bool weir_resp_has_control(const weir_resp_request *r);
 
 /* Reads a whole number as Redis does: an optional '-', digits, nothing else; no leading zero, no
  * "-0".

@@ -14,6 +14,7 @@ typedef struct weir_resp_call {
     int64_t now_ns;
     bool with_names; /* the request ended with WITHNAMES: a decision is answered as a map */
     bool waits;      /* an engine is asked: there is no reply, and the request is to be run again */
+    bool behind;     /* `out` must be sent before the request is run */
 } weir_resp_call;
 
 typedef struct weir_resp_command {

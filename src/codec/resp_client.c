@@ -12,6 +12,18 @@
 
 /* ---- AUTH and HELLO -------------------------------------------------------------------------- */
 
+/* Holds the reply back, so that guesses are slow, and closes after a few. */
+static void punish(weir_resp_call *c)
+{
+    weir_resp_session *s = c->session;
+    const weir_resp_options *o = s->options;
+    s->held_ns = c->now_ns + WEIR_PASSWORD_DELAY_NS;
+    if (++s->wrong >= WEIR_PASSWORD_TRIES)
+        s->closing = true;
+    if (o->wrong_password)
+        o->wrong_password(o->wrong_password_ctx, s->turn.ctx);
+}
+
 /* The user is not looked at if it is "default", as there is but one. */
 static bool authenticate(weir_resp_call *c, const weir_resp_arg *user, weir_resp_arg password)
 {
@@ -24,6 +36,8 @@ static bool authenticate(weir_resp_call *c, const weir_resp_arg *user, weir_resp
         return true;
     }
     weir_resp_put_errorf(c, "WRONGPASS invalid username-password pair or user is disabled.");
+    if (wanted)
+        punish(c);
     return false;
 }
 

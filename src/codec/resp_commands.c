@@ -303,6 +303,13 @@ static inline void read_with_names(weir_resp_call *c, const weir_resp_command *c
     }
 }
 
+/* Whether the reply may have to be held back: earlier replies must not wait with it. */
+static bool gives_password(const weir_resp_call *c, const weir_resp_command *cmd)
+{
+    return c->session->options->password && cmd &&
+           (cmd->run == weir_resp_auth || cmd->run == weir_resp_hello);
+}
+
 /* Runs a request, whose bytes come behind those of the batch. */
 static void run(weir_resp_call *c, batch *b, const weir_resp_request *r)
 {
@@ -316,8 +323,13 @@ static void run(weir_resp_call *c, batch *b, const weir_resp_request *r)
     }
     if (!flush(c, b))
         return;
+    c->behind = gives_password(c, cmd) && weir_buffer_len(c->out) > 0;
+    if (c->behind)
+        return;
     if (may_run(c, cmd))
         cmd->run(c);
+    else if (!cmd && r->is_inline && weir_resp_has_control(r))
+        c->session->closing = true; /* no client of Redis: as after a protocol error */
     if (c->waits)
         return;
     weir_buffer_consume(b->in, r->used);
@@ -347,7 +359,17 @@ static weir_session_step end(weir_resp_call *c, batch *b, weir_session_next next
         weir_resp_init(&c->session->parser, NULL);
         return (weir_session_step){.next = WEIR_SESSION_ASK};
     }
-    return (weir_session_step){.next = c->session->closing ? WEIR_SESSION_CLOSE : next};
+    weir_resp_session *s = c->session;
+    if (c->behind) { /* the request is read again, too */
+        weir_resp_init(&s->parser, NULL);
+        return (weir_session_step){.next = WEIR_SESSION_AGAIN};
+    }
+    if (s->held_ns > 0) {
+        weir_session_step held = {WEIR_SESSION_WAIT, s->held_ns};
+        s->held_ns = 0;
+        return held;
+    }
+    return (weir_session_step){.next = s->closing ? WEIR_SESSION_CLOSE : next};
 }
 
 weir_session_step weir_resp_session_run(weir_resp_session *s, weir_buffer *in, weir_buffer *out,
@@ -365,7 +387,7 @@ weir_session_step weir_resp_session_run(weir_resp_session *s, weir_buffer *in, w
         if (weir_turn_waits(&s->turn))
             return (weir_session_step){.next = WEIR_SESSION_ASK};
     }
-    while (!s->closing && !c.waits) {
+    while (!s->closing && !c.waits && !c.behind && s->held_ns == 0) {
         if (weir_buffer_len(out) > out_pause)
             return end(&c, &b, WEIR_SESSION_AGAIN);
         if (weir_buffer_len(in) == b.bytes)

@@ -13,7 +13,10 @@
 /* What the sessions of one thread have in common. */
 typedef struct weir_resp_options {
     weir_service *service;
-    const char *password;                    /* NULL: none is asked for */
+    const char *password; /* NULL: none is asked for */
+    /* Called for each wrong password, with the `ctx` of the session's turn; NULL: nobody is. */
+    void (*wrong_password)(void *ctx, const void *turn_ctx);
+    void *wrong_password_ctx;
     const char *version;                     /* of weir, for HELLO and INFO */
     uint64_t sessions;                       /* opened so far */
     uint8_t words[WEIR_RESP_INLINE_LEN_MAX]; /* of the request that is being read */
@@ -34,6 +37,8 @@ typedef struct weir_resp_session {
     bool authenticated; /* or no password is asked for */
     bool multi;         /* MULTI was refused: nothing is done until EXEC or DISCARD */
     bool closing;       /* send what `out` holds, then close; nothing more is read */
+    uint8_t wrong;      /* wrong passwords so far */
+    int64_t held_ns;    /* the reply to a wrong password is held until then; 0: there is none */
     uint8_t name_len;
     char name[WEIR_RESP_NAME_MAX];
 } weir_resp_session;
@@ -46,7 +51,9 @@ void weir_resp_session_close(weir_resp_session *s);
 
 /* Answers every whole request in `in`, and drops it from there. All of them are decided at now_ns,
  * those that stand in a row together. Stops early when `out` holds more than out_pause bytes. Those
- * that an engine is asked about stay in `in` until it has answered, and all behind them. */
+ * that an engine is asked about stay in `in` until it has answered, and all behind them.
+ * The reply to a wrong password is held back for WEIR_PASSWORD_DELAY_NS: it is alone in `out`, and
+ * what stands behind it in `in` waits with it. */
 weir_session_step weir_resp_session_run(weir_resp_session *s, weir_buffer *in, weir_buffer *out,
                                         size_t out_pause, int64_t now_ns);
 

@@ -2,6 +2,9 @@
  * Copyright (c) 2026 the weir authors */
 /* The commands, from bytes to bytes, at times that are passed in. */
 
+#define _GNU_SOURCE /* memmem */
+
+#include "codec/password.h"
 #include "codec/resp_kit_test.h"
 
 /* The same for a reply with a NUL in it. */
@@ -442,6 +445,77 @@ static void check_policy(void **state)
     ask(f, "WEIR.POLICY SET p1 'gcra 2/s'", "+OK\r\n");
 }
 
+/* Sends a request whose reply is held until then. */
+static void ask_held(fixture *f, const char *request, const char *reply, int64_t until_ns)
+{
+    weir_buffer_append(&f->in, request, strlen(request));
+    weir_buffer_append(&f->in, "\r\n", 2);
+    weir_session_step step = weir_resp_session_run(&f->session, &f->in, &f->out, OUT_PAUSE, now_ns);
+    assert_int_equal(step.next, WEIR_SESSION_WAIT);
+    assert_int_equal(step.until_ns, until_ns);
+    weir_buffer_append(&f->out, "", 1);
+    assert_string_equal((const char *)weir_buffer_data(&f->out), reply);
+    weir_buffer_clear(&f->out);
+}
+
+static void count_wrong(void *ctx, const void *turn_ctx)
+{
+    assert_ptr_equal(turn_ctx, ctx);
+    ++*(int *)ctx;
+}
+
+/* Guesses in a pipeline: each is answered after its delay, and the third closes the connection.
+ * What was asked before them is answered at once. */
+static void check_guesses(void **state)
+{
+    fixture *f = *state;
+    static const char pipeline[] = "QUERY\r\nAUTH a\r\nPING\r\nHELLO 2 AUTH default b\r\nAUTH c\r\n"
+                                   "AUTH secret\r\n";
+    static const char *const replies[] = {
+        "-ERR unknown command 'QUERY'; WEIR.HELP lists those there are\r\n", "-WRONG",
+        "-NOAUTH Authentication required.\r\n", "-WRONG", "-WRONG"};
+    int wrong = 0, waits = 0;
+    f->options.password = "secret";
+    f->options.wrong_password = count_wrong;
+    f->options.wrong_password_ctx = &wrong;
+    for (size_t step = 1; step <= sizeof pipeline; step++) {
+        int64_t at_ns = now_ns;
+        size_t replied = 0;
+        weir_resp_session_init(&f->session, &f->options);
+        f->session.turn.ctx = &wrong;
+        wrong = waits = 0;
+        weir_session_step next = {.next = WEIR_SESSION_READ};
+        for (size_t at = 0; at < sizeof pipeline - 1 && next.next != WEIR_SESSION_CLOSE;
+             at += step) {
+            size_t left = sizeof pipeline - 1 - at;
+            weir_buffer_append(&f->in, pipeline + at, left < step ? left : step);
+            do {
+                next = weir_resp_session_run(&f->session, &f->in, &f->out, OUT_PAUSE, at_ns);
+                waits += next.next == WEIR_SESSION_WAIT;
+                if (next.next == WEIR_SESSION_WAIT) {
+                    assert_int_equal(next.until_ns, at_ns + WEIR_PASSWORD_DELAY_NS);
+                    assert_int_equal(wrong, waits);
+                    assert_memory_equal(weir_buffer_data(&f->out), "-WRONGPASS ", 11);
+                    at_ns = next.until_ns;
+                }
+                weir_buffer_append(&f->out, "", weir_buffer_len(&f->out) > 0);
+                if (weir_buffer_len(&f->out) > 0)
+                    assert_memory_equal(weir_buffer_data(&f->out), replies[replied],
+                                        strlen(replies[replied]));
+                replied += weir_buffer_len(&f->out) > 0;
+                weir_buffer_clear(&f->out);
+            } while (next.next == WEIR_SESSION_WAIT || next.next == WEIR_SESSION_AGAIN);
+        }
+        assert_int_equal(next.next, WEIR_SESSION_CLOSE);
+        assert_int_equal(waits, WEIR_PASSWORD_TRIES);
+        assert_int_equal(replied, 5);
+        assert_false(f->session.authenticated);
+        weir_buffer_clear(&f->in);
+    }
+    f->options.wrong_password = NULL;
+    f->options.wrong_password_ctx = NULL;
+}
+
 static void check_password(void **state)
 {
     fixture *f = *state;
@@ -461,13 +535,14 @@ static void check_password(void **state)
         "-NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO "
         "<proto> AUTH <user> <pass> option can be used to authenticate the client and select the "
         "RESP protocol version at the same time\r\n");
-    ask(f, "AUTH secre", wrong);
-    ask(f, "AUTH secrets", wrong);
-    ask(f, "AUTH ''", wrong);
-    ask(f, "AUTH secretsecret", wrong);
-    ask(f, "AUTH alice secret", wrong);
-    ask(f, "HELLO 3 AUTH default wrong", wrong);
-    ask(f, "PING", no);
+    static const char *const guesses[] = {"AUTH secre",        "AUTH secrets",
+                                          "AUTH ''",           "AUTH secretsecret",
+                                          "AUTH alice secret", "HELLO 3 AUTH default wrong"};
+    for (size_t i = 0; i < sizeof guesses / sizeof guesses[0]; i++) {
+        ask_held(f, guesses[i], wrong, now_ns + WEIR_PASSWORD_DELAY_NS);
+        ask(f, "PING", no);
+        weir_resp_session_init(&f->session, &f->options);
+    }
     ask(f, "AUTH secret", "+OK\r\n");
     ask(f, "PING", "+PONG\r\n");
     ask(f, "RESET", "+RESET\r\n");
@@ -516,6 +591,31 @@ static void check_protocol_error(void **state)
     fixture *f = *state;
     ask(f, "PING\r\n*1\r\n:5", "+PONG\r\n-ERR Protocol error: expected '$', got ':'\r\n");
     assert_true(f->session.closing);
+}
+
+/* Junk, not a Redis client: an error first, then the end. */
+static void check_binary(void **state)
+{
+    fixture *f = *state;
+    static const char *const junk[] = {"\x16\x03\x01", "PING\x01", "WHAT \x7f", "WHAT \"\\x00\""};
+    for (size_t i = 0; i < sizeof junk / sizeof junk[0]; i++) {
+        weir_resp_session_init(&f->session, &f->options);
+        weir_buffer_append(&f->in, junk[i], strlen(junk[i]));
+        weir_buffer_append(&f->in, "\r\nPING\r\n", 8);
+        assert_int_equal(
+            weir_resp_session_run(&f->session, &f->in, &f->out, OUT_PAUSE, now_ns).next,
+            WEIR_SESSION_CLOSE);
+        assert_memory_equal(weir_buffer_data(&f->out), "-ERR ", 5);
+        assert_null(memmem(weir_buffer_data(&f->out), weir_buffer_len(&f->out), "PONG", 4));
+        weir_buffer_clear(&f->out);
+        weir_buffer_clear(&f->in);
+    }
+    /* What a known command is given, and what has its length, may hold any byte. */
+    weir_resp_session_init(&f->session, &f->options);
+    ask(f, "ECHO \x01", "$1\r\n\x01\r\n");
+    ask(f, "*1\r\n$4\r\nWH\x01T",
+        "-ERR unknown command 'WH T'; WEIR.HELP lists those there are\r\n");
+    assert_false(f->session.closing);
 }
 
 static void check_http_guard(void **state)
@@ -625,6 +725,8 @@ int main(void)
         TEST(check_hello),
         TEST(check_policy),
         TEST(check_password),
+        TEST(check_guesses),
+        TEST(check_binary),
         TEST(check_client),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

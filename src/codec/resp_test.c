@@ -208,7 +208,9 @@ static void requests_by_table(void **state)
         T("  set\ta  b \r\n", "[3:set,1:a,1:b]more"),
         T("\"\\x41\\n\\r\\t\\b\\a\\\\\\\"\\q\\xg1\" ''\n", "[12:A\n\r\t\b\a\\\"qxg1,0:]more"),
         T("'\\'a\\n\"' b'c d' \"\\xfF\\x00\"\n", "[5:'a\\n\",4:bc d,2:\xff\0]more"),
-        T("a\0b\n", "[3:a\0b]more"),
+        T("a b\0c\n", "[1:a,3:b\0c]more"),
+        T("a \x16\n", "[1:a,1:\x16]more"),
+        T("\xc3\xbc\n", "[2:\xc3\xbc]more"),
         T("POST / HTTP/1.1\r\n", "http"),
         T("  post\n", "http"),
         T("POST \"\n", "http"),
@@ -219,6 +221,8 @@ static void requests_by_table(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         check(NULL, rows[i].in, rows[i].len, rows[i].out, rows[i].out_len);
 }
+
+#define BINARY "expected a command, found control bytes; this port has no TLS"
 
 static void errors_by_table(void **state)
 {
@@ -250,6 +254,11 @@ static void errors_by_table(void **state)
         T("a \"b\n", ERR "unbalanced quotes in request"),
         T("a 'b\\'\n", ERR "unbalanced quotes in request"),
         T("a \"b\"c\n", ERR "unbalanced quotes in request"),
+        T("\x16\x03\x01\x02\0\x01", ERR BINARY),
+        T("\0", ERR BINARY),
+        T("  a\0", ERR BINARY),
+        T("\"a\x7f", ERR BINARY),
+        T("PING\r\n\n\x16\n", "[4:PING]" ERR BINARY),
         T("PING\r\n*x\r\n", "[4:PING]" ERR "invalid multibulk length"),
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)

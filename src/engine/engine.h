@@ -44,6 +44,10 @@ typedef struct weir_redis_setup {
 /* Returns WEIR_OK or WEIR_E_NOMEM. */
 WEIR_NODISCARD weir_status weir_redis_engine_open(weir_engine **ret, const weir_redis_setup *setup);
 
+/* Whether the pause of some node's breaker is over, so that the next question to it is a probe. `e`
+ * is of weir_redis_engine_open(). By its thread. */
+bool weir_redis_engine_would_probe(const weir_engine *e, int64_t now_ns);
+
 /* ---- hybrid ---------------------------------------------------------------------------------- */
 
 typedef struct weir_hybrid_options {

@@ -166,6 +166,12 @@ static int socket_of(const weir_connection *c)
     return uv_fileno(&c->uv.handle, &fd) == 0 ? fd : -1;
 }
 
+void weir_server_peer(const void *wake_ctx, char ret[static WEIR_PEER_TEXT_MAX])
+{
+    const weir_connection *c = wake_ctx;
+    weir_listening_peer(socket_of(c), ret, WEIR_PEER_TEXT_MAX);
+}
+
 /* All is sent: tells the client so, and waits for it to close. */
 static void linger(weir_connection *c)
 {

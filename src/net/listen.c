@@ -114,6 +114,20 @@ static void print_address(const address *a, char ret[WEIR_ADDRESS_TEXT_MAX])
     }
 }
 
+void weir_listening_peer(int fd, char *ret, size_t size)
+{
+    address a = {0};
+    char text[WEIR_ADDRESS_TEXT_MAX] = "unknown";
+    socklen_t len = sizeof a;
+    if (fd >= 0 && getpeername(fd, &a.any, &len) == 0) {
+        if (a.any.sa_family == AF_UNIX) /* clients have no name there */
+            snprintf(text, sizeof text, "unix");
+        else
+            print_address(&a, text);
+    }
+    snprintf(ret, size, "%s", text);
+}
+
 /* ---- errors ---------------------------------------------------------------------------------- */
 
 static weir_status refuse(const report *r, const char *why)

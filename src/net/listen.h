@@ -26,6 +26,9 @@ WEIR_NODISCARD weir_status weir_listening_open(weir_listening *ret, const char *
                                                int *ret_fds, unsigned n, char *ret_error,
                                                size_t size);
 
+/* Prints who is at the other end of an accepted socket, as weir_server_peer(). */
+void weir_listening_peer(int fd, char *ret, size_t size);
+
 /* Removes the socket file, if it is still the one that was made. The sockets are the caller's. */
 void weir_listening_remove(weir_listening *l);
 

@@ -236,6 +236,11 @@ weir_status weir_server_open(weir_server **ret, const weir_server_options *optio
     return st;
 }
 
+bool weir_server_stopping(const weir_server *s)
+{
+    return port_load_relaxed(&s->shared.stage) > WEIR_STAGE_SERVE;
+}
+
 const char *weir_server_address(const weir_server *s, size_t i)
 {
     return s->listening[i].text;

@@ -146,9 +146,20 @@ const char *weir_server_address(const weir_server *s, size_t i);
  * that waits for a time beyond that is dropped. A second signal ends it at once. */
 void weir_server_run(weir_server *s);
 
+/* Whether a signal has told it to stop. Any thread. */
+bool weir_server_stopping(const weir_server *s);
+
 /* Accepts NULL, and a server that never ran. Removes the socket files it made, if they are still
  * its own. */
 void weir_server_close(weir_server *s);
+
+#define WEIR_PEER_TEXT_MAX 64
+
+/* Prints the address of a client: "192.0.2.7:51234", "[2001:db8::7]:51234", "unix", or "unknown" if
+ * the connection is gone.
+ *  wake_ctx  what the protocol's `open` was given for the client's session.
+ * By the thread of its loop, until the session is closed. */
+void weir_server_peer(const void *wake_ctx, char ret[static WEIR_PEER_TEXT_MAX]);
 
 /* Counted since the start. Any thread. */
 typedef struct weir_server_stats {

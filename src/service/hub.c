@@ -171,6 +171,14 @@ void weir_hub_set_default_engine(weir_hub *h, weir_engine_kind kind)
     port_mutex_unlock(h->lock);
 }
 
+weir_engine_kind weir_hub_default_engine(weir_hub *h)
+{
+    port_mutex_lock(h->lock);
+    weir_engine_kind kind = h->engine;
+    port_mutex_unlock(h->lock);
+    return kind;
+}
+
 void weir_service_set_engine(weir_service *s, weir_engine_kind kind, weir_engine *engine)
 {
     assert(kind != WEIR_ENGINE_LOCAL && kind < WEIR_ENGINES);

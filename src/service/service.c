@@ -312,6 +312,8 @@ void weir_service_rules(weir_service *s, bool (*fn)(void *ctx, const weir_rule_v
             .allow = r->rest->allow_len,
             .deny = r->rest->deny_len,
             .shadow = r->rest->shadow,
+            .engine = r->rest->engine,
+            .on_error = r->rest->on_error,
         };
         if (!fn(ctx, &view))
             return;

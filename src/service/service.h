@@ -71,6 +71,7 @@ WEIR_NODISCARD weir_status weir_hub_drop_rule(weir_hub *h, const char *name, siz
 /* Which engine has the states of policies by their text, of CL.THROTTLE, and of policies that
  * weir_hub_set_limit() adds; to begin with, the local one. Any thread. */
 void weir_hub_set_default_engine(weir_hub *h, weir_engine_kind kind);
+weir_engine_kind weir_hub_default_engine(weir_hub *h);
 
 /* Called after weir_hub_set_limit() or weir_hub_drop_rule() succeeded, by the thread that did it;
  * limit NULL: taken away. */
@@ -233,6 +234,8 @@ typedef struct weir_rule_view {
     const weir_policy *policy;
     size_t overrides, allow, deny; /* how many */
     bool shadow;
+    weir_engine_kind engine;
+    weir_on_error on_error;
 } weir_rule_view;
 
 /* Calls fn for every rule in force, by name, until it returns false. What the view points to is

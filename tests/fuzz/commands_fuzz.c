@@ -3,6 +3,7 @@
 /* Any bytes from a client: the session answers or closes, and neither how the bytes were cut nor
  * that an engine has all states, and answers late, changes anything of what it answers. */
 
+#include "codec/password.h"
 #include "codec/resp_commands.h"
 #include "service/fake_engine_test.h"
 #include "service/top.h"
@@ -26,21 +27,32 @@ static void is_ready(void *ctx)
 
 /* Runs the session until it wants more bytes. The engine answers every `late`-th time it is asked
  * whether it has. */
-static void run(weir_resp_session *s, weir_buffer *in, weir_buffer *out, fake_engine *f,
+static void run(weir_resp_session *s, weir_buffer *in, weir_buffer *said, fake_engine *f,
                 size_t late)
 {
     const int64_t now_ns = 1767225600000000000;
     size_t ready = 0, early = 0;
     s->turn.ready = is_ready;
     s->turn.ctx = &ready;
-    while (weir_resp_session_run(s, in, out, OUT_MAX, now_ns).next == WEIR_SESSION_ASK) {
-        if (early++ % late > 0)
+    weir_buffer out;
+    weir_buffer_init(&out, OUT_MAX);
+    weir_session_step step;
+    do {
+        step = weir_resp_session_run(s, in, &out, OUT_MAX, now_ns);
+        if (step.next == WEIR_SESSION_AGAIN && weir_buffer_len(&out) == 0)
+            abort(); /* it would be called for ever */
+        if (step.next == WEIR_SESSION_WAIT && step.until_ns != now_ns + WEIR_PASSWORD_DELAY_NS)
+            abort();
+        weir_buffer_append(said, weir_buffer_data(&out), weir_buffer_len(&out));
+        weir_buffer_clear(&out);
+        if (step.next != WEIR_SESSION_ASK || early++ % late > 0)
             continue;
         for (ready = 0; f->rounds > 0;)
             fake_settle(f, f->rounds - 1, now_ns);
         if (ready != 1)
             abort();
-    }
+    } while (step.next != WEIR_SESSION_READ && step.next != WEIR_SESSION_CLOSE);
+    weir_buffer_free(&out);
 }
 
 /* Feeds the bytes in pieces of `step` to a fresh daemon; gives what it answered.
@@ -69,7 +81,8 @@ static void serve(const uint8_t *bytes, size_t len, size_t step, bool engine, we
     weir_hub_set_default_engine(hub, engine ? WEIR_ENGINE_REDIS : WEIR_ENGINE_LOCAL);
     if (weir_hub_set_limit(hub, "p", "gcra 1/s burst 9", NULL) != WEIR_OK)
         abort();
-    weir_resp_options resp = {.service = service, .version = "1"};
+    weir_resp_options resp = {
+        .service = service, .version = "1", .password = len % 8 == 7 ? "p" : NULL};
     weir_resp_session_init(&session, &resp);
     for (size_t at = 0; at < len && !session.closing; at += step) {
         weir_buffer_append(&in, bytes + at, len - at < step ? len - at : step);

@@ -67,7 +67,10 @@ static void daemon_open(daemon *d, uint8_t choice, bool engine)
     d->fake->files_as_store = true;
     weir_service_set_engine(d->service, WEIR_ENGINE_REDIS, &d->fake->engine);
     weir_hub_set_default_engine(d->hub, engine ? WEIR_ENGINE_REDIS : WEIR_ENGINE_LOCAL);
+    static const char *const any = "*", *const origin = "http://app";
     d->options = (weir_http_options){.service = d->service,
+                                     .hosts = {&any, choice >> 4 & 1 ? 0 : 1},
+                                     .origins = {&origin, choice >> 5 & 1},
                                      .version = "1",
                                      .password = choice & 1 ? "p" : NULL,
                                      .key_header = choice & 2 ? "X-Forwarded-For" : NULL,

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
 /* The configuration as a whole: bytes -> tree -> weir_config. Which keys there are stands in tables
- * here and in config_listen.c and config_policies.c. It must not know what the daemon does with
+ * here and in http.c, listen.c, policies.c and redis.c. It must not know what the daemon does with
  * them. */
 
 #include "cmd/config/config.h"
 
 #include "cmd/config/fields.h"
 #include "cmd/config/file.h"
+#include "cmd/config/http.h"
 #include "cmd/config/listen.h"
 #include "cmd/config/policies.h"
 #include "cmd/config/redis.h"
@@ -213,84 +214,6 @@ static bool read_limits(config_reader *r, const config_place *place, const confi
     return config_read_map(r, place, fields, LENGTH(fields), base);
 }
 
-/* field->low: config_key_from. */
-static bool read_key_name(config_reader *r, const config_place *place, const config_field *field,
-                          void *base)
-{
-    static const char token[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                "!#$%&'*+-.^_`|~";
-    bool header = field->low == CONFIG_KEY_HEADER;
-    const char *expected =
-        header ? "the name of a header, as X-Real-IP" : "the name of a query parameter, as user";
-    config_http_key *key = &((weir_config *)base)->http_key;
-    if (!config_want_text(r, place, expected))
-        return false;
-    const config_node *n = place->node;
-    if (n->len > CONFIG_NAME_MAX || (header && strspn(n->text, token) != n->len)) {
-        config_complain(r->errors, place, "expected %s, of at most %d bytes, found '%.40s'",
-                        expected, CONFIG_NAME_MAX, n->text);
-        return false;
-    }
-    if (header && !weir_http_may_be_key(n->text, n->len)) {
-        config_complain(r->errors, place,
-                        "'%s' has another meaning, or browsers send it by themselves; expected %s",
-                        n->text, expected);
-        return false;
-    }
-    if (!header && weir_http_is_param(n->text, n->len)) {
-        config_complain(r->errors, place, "'%s' is a parameter of every request, expected %s",
-                        n->text, expected);
-        return false;
-    }
-    if (key->from != CONFIG_KEY_UNSET) {
-        config_complain_at(r->errors, place->key->begin, place,
-                           "a second place for the key, expected one of header and query");
-        return false;
-    }
-    key->from = (config_key_from)field->low;
-    memcpy(key->name, n->text, n->len + 1);
-    return true;
-}
-
-static bool read_http_key(config_reader *r, const config_place *place, const config_field *field,
-                          void *base)
-{
-    static const config_field fields[] = {
-        {.name = "header", .read = read_key_name, .low = CONFIG_KEY_HEADER},
-        {.name = "query", .read = read_key_name, .low = CONFIG_KEY_QUERY},
-        {.name = "hops",
-         .read = config_read_int,
-         .offset = offsetof(weir_config, http_key.hops),
-         .low = 1,
-         .high = CONFIG_HOPS_MAX},
-    };
-    static const char expected[] = "expected {header: X-Real-IP} or {query: user}";
-    (void)field;
-    if (place->node->kind != CONFIG_MAP) {
-        config_complain(r->errors, place, "%s", expected);
-        return false;
-    }
-    size_t before = r->errors->found;
-    if (!config_read_map(r, place, fields, LENGTH(fields), base) || r->errors->found > before)
-        return false;
-    const config_http_key *key = &((weir_config *)base)->http_key;
-    const config_node *hops = config_get(place->node, "hops");
-    if (key->from == CONFIG_KEY_UNSET)
-        config_complain(r->errors, place, "%s", expected);
-    else if (hops && key->from == CONFIG_KEY_QUERY)
-        config_complain_at(r->errors, hops->begin, place,
-                           "hops counts the elements of a header, expected it beside header alone");
-    return true;
-}
-
-static bool read_http(config_reader *r, const config_place *place, const config_field *field,
-                      void *base)
-{
-    static const config_field fields[] = {{.name = "key", .read = read_http_key}};
-    (void)field;
-    return config_read_map(r, place, fields, LENGTH(fields), base);
-}
-
 /* "off", or what there is to say of it. */
 static bool read_top(config_reader *r, const config_place *place, const config_field *field,
                      void *base)
@@ -333,7 +256,7 @@ static const config_field root_fields[] = {
      .high = 256},
     {.name = "memory", .read = read_memory},
     {.name = "limits", .read = read_limits},
-    {.name = "http", .read = read_http},
+    {.name = "http", .read = config_read_http},
     {.name = "top", .read = read_top},
     {.name = "engine", .read = config_read_engine, .offset = offsetof(weir_config, engine)},
     {.name = "redis", .read = config_read_redis},

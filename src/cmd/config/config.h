@@ -19,6 +19,8 @@ enum {
     CONFIG_PASSWORD_MAX = 512,
     CONFIG_NAME_MAX = WEIR_HTTP_NAME_MAX, /* of a header or a query parameter */
     CONFIG_HOPS_MAX = 16,
+    CONFIG_HOST_MAX = 253,  /* bytes of a host name, and of an origin */
+    CONFIG_NAMES_MAX = 256, /* host names, and origins */
     CONFIG_FILE_MAX = 16 << 20,
     CONFIG_ERRORS_MAX = 50, /* told of one file */
 };
@@ -67,6 +69,7 @@ typedef struct weir_config {
     int64_t idle_ns, request_ns, write_ns, drain_ns; /* 0: never; drain_ns: do not wait */
 
     config_http_key http_key;
+    weir_http_names http_hosts, http_origins;
 
     int top_keys; /* of a list of the keys that weigh most; 0: they are not weighed */
     uint64_t top_memory_bytes;

@@ -662,6 +662,17 @@ static weir_on_error on_error_of(weir_redis_on_error how)
                                      : WEIR_ON_ERROR_OPEN;
 }
 
+bool weir_redis_engine_would_probe(const weir_engine *engine, int64_t now_ns)
+{
+    const redis_engine *e = (const redis_engine *)(const void *)engine;
+    for (size_t i = 0; i < sizeof e->node / sizeof e->node[0]; i++) {
+        const weir_breaker *b = &e->node[i].breaker;
+        if (b->state == WEIR_BREAKER_OPEN && now_ns >= b->until_ns)
+            return true;
+    }
+    return false;
+}
+
 weir_status weir_redis_engine_open(weir_engine **ret, const weir_redis_setup *setup)
 {
     const weir_redis_options *o = setup->options;

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* One counter for each protocol, and one event in waiting. */
+
+#include "cmd/guesses.h"
+
+#include "port/port.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#define PAUSE_NS INT64_C(1000000000) /* between two events */
+
+static const char *const names[GUESSES_PROTOCOLS] = {"resp", "http"};
+
+struct guesses {
+    const log_target *log;
+    port_mutex *lock; /* of all that follows */
+    uint64_t total[GUESSES_PROTOCOLS];
+    int64_t unlogged;
+    int64_t logged_ns; /* when the last event was logged; 0: never */
+    guesses_protocol protocol;
+    char peer[64];
+};
+
+weir_status guesses_open(guesses **ret, const log_target *log)
+{
+    guesses *g = port_zalloc(1, sizeof *g);
+    if (!g)
+        return WEIR_E_NOMEM;
+    g->log = log;
+    g->lock = port_mutex_new();
+    if (!g->lock) {
+        port_free(g);
+        return WEIR_E_NOMEM;
+    }
+    *ret = g;
+    return WEIR_OK;
+}
+
+void guesses_close(guesses *g)
+{
+    if (!g)
+        return;
+    port_mutex_free(g->lock);
+    port_free(g);
+}
+
+/* Logs what there is, unless it is too early. The lock is held: a line is written once a second. */
+static void log_due(guesses *g, int64_t now_ns)
+{
+    if (g->unlogged == 0 || (g->logged_ns > 0 && now_ns - g->logged_ns < PAUSE_NS))
+        return;
+    log_event(g->log, WEIR_LOG_WARNING, "wrong-password",
+              LOG(log_text("protocol", names[g->protocol]), log_text("peer", g->peer),
+                  log_integer("times", g->unlogged)));
+    g->logged_ns = now_ns;
+    g->unlogged = 0;
+}
+
+void guesses_add(guesses *g, guesses_protocol protocol, const char *peer, int64_t now_ns)
+{
+    port_mutex_lock(g->lock);
+    g->total[protocol]++;
+    g->unlogged++;
+    g->protocol = protocol;
+    snprintf(g->peer, sizeof g->peer, "%s", peer);
+    log_due(g, now_ns);
+    port_mutex_unlock(g->lock);
+}
+
+void guesses_tick(guesses *g, int64_t now_ns)
+{
+    port_mutex_lock(g->lock);
+    log_due(g, now_ns);
+    port_mutex_unlock(g->lock);
+}
+
+void guesses_put_metrics(guesses *g, weir_buffer *out)
+{
+    uint64_t total[GUESSES_PROTOCOLS];
+    port_mutex_lock(g->lock);
+    for (int i = 0; i < GUESSES_PROTOCOLS; i++)
+        total[i] = g->total[i];
+    port_mutex_unlock(g->lock);
+    weir_buffer_printf(out, "# HELP weir_wrong_passwords_total Wrong passwords from clients.\n"
+                            "# TYPE weir_wrong_passwords_total counter\n");
+    for (int i = 0; i < GUESSES_PROTOCOLS; i++)
+        weir_buffer_printf(out, "weir_wrong_passwords_total{protocol=\"%s\"} %" PRIu64 "\n",
+                           names[i], total[i]);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+#ifndef WEIR_CMD_GUESSES_H
+#define WEIR_CMD_GUESSES_H
+/* Wrong passwords: counted for the metrics, and logged at most once a second. It never sees a
+ * password. It must not know any clock or socket. */
+
+#include "cmd/log.h"
+#include "port/buffer.h"
+
+#include <weir/weir.h>
+
+typedef enum guesses_protocol { GUESSES_RESP, GUESSES_HTTP, GUESSES_PROTOCOLS } guesses_protocol;
+
+typedef struct guesses guesses;
+
+/*  log  kept by reference.
+ * Returns WEIR_OK or WEIR_E_NOMEM. */
+WEIR_NODISCARD weir_status guesses_open(guesses **ret, const log_target *log);
+
+void guesses_close(guesses *g); /* accepts NULL */
+
+/* Counts one. The event `wrong-password` says how many there were since the last such event, and
+ * where the last one came from.
+ *  peer    an address, of fewer than 64 bytes.
+ *  now_ns  of a clock that does not step.
+ * Threads: any. */
+void guesses_add(guesses *g, guesses_protocol protocol, const char *peer, int64_t now_ns);
+
+/* Logs what was counted and not logged yet, if a second has passed since the last event. To be
+ * called about once a second. Threads: any. */
+void guesses_tick(guesses *g, int64_t now_ns);
+
+/* Adds weir_wrong_passwords_total. Threads: any. */
+void guesses_put_metrics(guesses *g, weir_buffer *out);
+
+#endif
