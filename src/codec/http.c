@@ -11,6 +11,7 @@
 
 #include "codec/http.h"
 
+#include "codec/http_guard.h"
 #include "codec/http_request.h"
 #include "codec/password.h"
 
@@ -109,6 +110,7 @@ static int on_header_field_complete(llhttp_t *parser)
         return 0;
     if (s->lines == WEIR_HTTP_LINES_MAX)
         return refuse(s, 431, "more than 32 header lines of the kinds that are read");
+    s->count[header]++;
     s->value[s->lines++] =
         (weir_http_value){(uint16_t)weir_buffer_len(&s->text), 0, (uint8_t)header};
     return 0;
@@ -124,27 +126,19 @@ static int on_header_value(llhttp_t *parser, const char *at, size_t len)
     return keep(s, at, len);
 }
 
-static unsigned lines_of(const weir_http_session *s, weir_http_header header)
-{
-    unsigned n = 0;
-    for (unsigned i = 0; i < s->lines; i++)
-        n += s->value[i].header == header;
-    return n;
-}
-
 /* Transfer-Encoding of a request (RFC 9112, 6.1 and 6.3): nothing but "chunked" is understood, and
  * where another coding is the last nobody can say where the body ends. */
 static int check_coding(weir_http_session *s)
 {
     weir_slice last = {NULL, 0};
-    unsigned lines = lines_of(s, WEIR_HTTP_TRANSFER_ENCODING);
+    unsigned lines = s->count[WEIR_HTTP_TRANSFER_ENCODING];
+    if (lines == 0)
+        return 0;
     for (unsigned i = 0; i < s->lines; i++) {
         const weir_http_value *v = &s->value[i];
         if (v->header == WEIR_HTTP_TRANSFER_ENCODING)
             last = (weir_slice){(const char *)weir_buffer_data(&s->text) + v->begin, v->len};
     }
-    if (lines == 0)
-        return 0;
     if (!s->http11)
         return refuse(s, 400, "HTTP/1.0 has no Transfer-Encoding");
     const char *comma = memrchr(last.at, ',', last.len);
@@ -166,7 +160,7 @@ static int on_headers_complete(llhttp_t *parser)
     parser->upgrade = 0; /* no upgrade is offered, so that the request is one like all others */
     if (parser->http_major != 1)
         return refuse(s, 505, "expected HTTP/1.1 or HTTP/1.0");
-    if (s->http11 ? lines_of(s, WEIR_HTTP_HOST) != 1 : lines_of(s, WEIR_HTTP_HOST) > 1)
+    if (s->http11 ? s->count[WEIR_HTTP_HOST] != 1 : s->count[WEIR_HTTP_HOST] > 1)
         return refuse(s, 400, "expected one Host header");
     if (check_coding(s) != 0)
         return -1;
@@ -221,7 +215,7 @@ static const llhttp_settings_t settings = {
 static void join_lines(weir_http_session *s)
 {
     for (int header = 0; header < WEIR_HTTP_HEADERS; header++) {
-        if (lines_of(s, (weir_http_header)header) < 2)
+        if (s->count[header] < 2)
             continue;
         size_t begin = weir_buffer_len(&s->text);
         for (unsigned i = 0; i < s->lines; i++) {
@@ -274,8 +268,22 @@ static weir_http_method method_of(const weir_http_session *s)
     }
 }
 
+/* weir_http_is_own_host(), which a client that sends the same Host again need not wait for. */
+static bool is_own_host(weir_http_session *s, weir_slice host)
+{
+    if (host.len > 0 && host.len == s->host_len && memcmp(host.at, s->host, host.len) == 0)
+        return true;
+    if (!weir_http_is_own_host(s->options, host))
+        return false;
+    if (host.at && host.len <= sizeof s->host) {
+        memcpy(s->host, host.at, host.len);
+        s->host_len = (uint8_t)host.len;
+    }
+    return true;
+}
+
 /* The request as far as it is there; good until the text grows. */
-static weir_http_request request_of(const weir_http_session *s)
+static weir_http_request request_of(weir_http_session *s)
 {
     const char *text = (const char *)weir_buffer_data(&s->text);
     weir_http_request r = {.method = method_of(s)};
@@ -284,6 +292,7 @@ static weir_http_request request_of(const weir_http_session *s)
         const weir_http_value *v = &s->value[i];
         r.header[v->header] = weir_http_trim((weir_slice){text + v->begin, v->len});
     }
+    r.own_host = s->options->password || is_own_host(s, r.header[WEIR_HTTP_HOST]);
     r.body = (weir_slice){text + s->body_begin, weir_buffer_len(&s->text) - s->body_begin};
     return r;
 }
@@ -296,6 +305,7 @@ static void begin_request(weir_http_session *s)
         weir_buffer_clear(&s->text);
     s->phase_len = s->target_len = s->body_begin = s->name_len = 0;
     s->lines = s->joined = 0;
+    memset(s->count, 0, sizeof s->count);
     s->in_trailers = s->keeps_line = s->target_done = s->head_done = s->done = s->asks = false;
     weir_http_lines_init(&s->framing, WEIR_HTTP_REQUEST_LINE);
 }
@@ -393,7 +403,7 @@ static void answer_head(weir_http_session *s, weir_buffer *out, int64_t now_ns)
         refuse(s, 503, "there is no memory for the request");
         return;
     }
-    if (!s->http11 || lines_of(s, WEIR_HTTP_EXPECT) == 0)
+    if (!s->http11 || s->count[WEIR_HTTP_EXPECT] == 0)
         return;
     weir_http_request r = request_of(s);
     if (!weir_http_is(r.header[WEIR_HTTP_EXPECT], "100-continue")) {

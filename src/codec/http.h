@@ -99,8 +99,9 @@ typedef struct weir_http_session {
     size_t phase_len;  /* bytes of its head, or of its body as it is framed, that were read */
     size_t target_len; /* the target is at the front of the text ... */
     size_t body_begin; /* ... and the body at its end */
-    unsigned lines;    /* header lines that are kept */
-    unsigned joined;   /* headers that have several of them, joined behind */
+    unsigned lines;    /* header lines that are kept ... */
+    uint8_t count[WEIR_HTTP_HEADERS]; /* ... of each header */
+    unsigned joined;                  /* headers that have several of them, joined behind */
     weir_http_value value[WEIR_HTTP_LINES_MAX + WEIR_HTTP_HEADERS];
     char name[WEIR_HTTP_NAME_MAX]; /* of the header that is arriving */
     size_t name_len;               /* NAME_MAX + 1: too long to be one of ours */
@@ -127,6 +128,8 @@ typedef struct weir_http_session {
     const char *refusal; /* why */
     bool closing;        /* once `rest` has been sent */
     uint8_t wrong;       /* wrong passwords so far */
+    uint8_t host_len;
+    char host[64]; /* the last Host that was found to be weir's own; host_len 0: none */
 } weir_http_session;
 
 /* `options` are kept by reference. */

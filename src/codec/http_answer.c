@@ -456,7 +456,7 @@ int weir_http_check_head(const weir_http_options *o, const weir_http_request *r,
     bool open = e && (e->run == healthz || e->run == readyz);
     bool may_cross = weir_http_add_cors(o, r, a);
     weir_slice host = r->header[WEIR_HTTP_HOST];
-    if (!o->password && !open && !weir_http_is_own_host(o, host)) {
+    if (!open && !r->own_host) {
         weir_http_problem(
             a, 421,
             "expected an IP address, localhost or a name of http.hosts in Host, found "

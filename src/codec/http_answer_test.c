@@ -515,6 +515,18 @@ static void check_hosts(void **state)
     is_problem(speak(f, rebound, strlen(rebound)), 421,
                "expected an IP address, localhost or a name of http.hosts in Host, found "
                "'evil.example:8080': add the name to http.hosts, or set a password");
+    static const char after[] =
+        "GET /v1/policies HTTP/1.1\r\nHost: weir\r\n\r\nGET /healthz HTTP/1.1\r\nHost: evil\r\n\r\n"
+        "GET /v1/policies HTTP/1.1\r\nHost: weir\r\n\r\nGET /v1/policies HTTP/1.1\r\nHost: "
+        "evil\r\n\r\n"
+        "GET /v1/policies HTTP/1.1\r\nHost: evil\r\n\r\n";
+    const char *at = speak(f, after, sizeof after - 1);
+    static const int expected[] = {200, 200, 200, 421, 421};
+    for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++, at++) {
+        at = strstr(at, "HTTP/1.1 ");
+        assert_non_null(at);
+        assert_int_equal(status_of(at), expected[i]);
+    }
     f->options.password = "secret"; /* which no page knows */
     assert_int_equal(status_of(speak(f, rebound, strlen(rebound))), 401);
     f->options.password = NULL;

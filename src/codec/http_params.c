@@ -37,9 +37,12 @@ static const char *name_of(const weir_http_params *p, unsigned param)
 /* Which parameter is called so, WEIR_HTTP_PARAMS if none of those in `known` is. */
 static unsigned find(const weir_http_params *p, unsigned known, const char *at, size_t len)
 {
+    char first = '\0'; /* no name begins with it */
+    if (len > 0)
+        first = *at;
     for (unsigned i = 0; i < WEIR_HTTP_PARAMS; i++) {
         const char *name = known & WEIR_HTTP_BIT(i) ? name_of(p, i) : NULL;
-        if (name && strlen(name) == len && memcmp(name, at, len) == 0)
+        if (name && *name == first && strlen(name) == len && memcmp(name, at, len) == 0)
             return i;
     }
     return WEIR_HTTP_PARAMS;

@@ -61,22 +61,25 @@ void weir_http_add_field(weir_http_answer *a, const char *format, ...)
         a->fields_len += (size_t)len;
 }
 
-/* The same for a text and a number, without the time that a format takes. */
-static void add(weir_http_answer *a, const char *text)
+/* The same for bytes, and for bytes and a number, without the time that a format takes. */
+static void add_bytes(weir_http_answer *a, const char *at, size_t len)
 {
-    size_t len = strlen(text);
     if (len > sizeof a->fields - a->fields_len)
         return;
-    memcpy(a->fields + a->fields_len, text, len);
+    memcpy(a->fields + a->fields_len, at, len);
     a->fields_len += len;
 }
 
-static void add_number(weir_http_answer *a, const char *text, int64_t v)
+static void add_bytes_number(weir_http_answer *a, const char *at, size_t len, int64_t v)
 {
-    add(a, text);
+    add_bytes(a, at, len);
     if (sizeof a->fields - a->fields_len >= WEIR_I64_MAX_LEN)
         a->fields_len += weir_i64_print(a->fields + a->fields_len, v);
 }
+
+/* Of a literal, whose length the compiler knows. */
+#define add(a, text)           add_bytes(a, text, sizeof(text) - 1)
+#define add_number(a, text, v) add_bytes_number(a, text, sizeof(text) - 1, v)
 
 /* ---- problems -------------------------------------------------------------------------------- */
 
@@ -169,8 +172,9 @@ static void add_policy_field(weir_http_answer *a, const weir_ask *ask)
         const weir_layer *l = &ask->policy->layer[i];
         char name[ITEM_NAME_MAX];
         item_name(name, ask, i);
-        add(a, i ? ", \"" : "");
-        add(a, name);
+        if (i > 0)
+            add(a, ", \"");
+        add_bytes(a, name, strlen(name));
         add_number(a, "\";q=", l->limit);
         unsigned __int128 s = (window_ns(l) + SECOND_NS - 1) / SECOND_NS;
         if (s > 0)
@@ -186,7 +190,7 @@ static void add_decision_fields(weir_http_answer *a, const weir_ask *ask)
     item_name(name, ask, d->layer);
     add_policy_field(a, ask);
     add(a, "\r\nRateLimit: \"");
-    add(a, name);
+    add_bytes(a, name, strlen(name));
     add_number(a, "\";r=", d->remaining);
     if (resets)
         add_number(a, ";t=", weir_s_ceil(d->reset_after_ns));
