@@ -357,19 +357,18 @@ static bool is_control(uint8_t c)
     return (c < 0x20 && !is_space(c)) || c == 0x7f;
 }
 
-/* Whether the first word cannot be a command: a control byte is among its first bytes, as in a TLS
- * handshake. This is known before the line ends; such bytes may never send an LF. */
+/* Whether the first word of a line cannot be a command: there is a control byte in it, as in a TLS
+ * handshake. This is known before the line ends; such bytes may never send an LF. Only the beginning
+ * of the line is looked at, so that a long one costs nothing more with each piece of it. */
 static bool is_binary(const uint8_t *at, size_t len)
 {
     enum { LOOKED_AT = 64 };
-    size_t begin = 0;
-    while (begin < len && at[begin] != '\n' && is_space(at[begin]))
-        begin++;
-    for (size_t i = begin; i < len && i - begin < LOOKED_AT && !is_space(at[i]); i++) {
-        if (is_control(at[i]))
-            return true;
-    }
-    return false;
+    size_t i = 0, n = len < LOOKED_AT ? len : LOOKED_AT;
+    while (i < n && at[i] != '\n' && is_space(at[i]))
+        i++;
+    while (i < n && !is_space(at[i]) && !is_control(at[i]))
+        i++;
+    return i < n && is_control(at[i]);
 }
 
 bool weir_resp_has_control(const weir_resp_request *r)
@@ -385,10 +384,10 @@ bool weir_resp_has_control(const weir_resp_request *r)
 
 static step read_inline(weir_resp_parser *p, const uint8_t *at, size_t len, weir_resp_request *ret)
 {
-    if (is_binary(at, len))
+    size_t window = len <= p->limits->inline_len_max ? len : p->limits->inline_len_max + 1;
+    if (is_binary(at, window))
         return error(ret, "Protocol error: expected a command, found control bytes; "
                           "this port has no TLS");
-    size_t window = len <= p->limits->inline_len_max ? len : p->limits->inline_len_max + 1;
     const uint8_t *lf = memchr(at + p->pos, '\n', window - p->pos);
     if (!lf) {
         if (len > p->limits->inline_len_max)
