@@ -39,6 +39,20 @@ static void print_line(const char *name, const char *value)
     putchar('\n');
 }
 
+/* A list on one line; nothing if it is empty. */
+static void print_names(const char *name, const weir_http_names *names)
+{
+    for (size_t i = 0; i < names->len; i++) {
+        if (i == 0)
+            printf("%-12s", name);
+        else
+            fputs(", ", stdout);
+        caret_text(stdout, names->at[i], strlen(names->at[i]));
+    }
+    if (names->len > 0)
+        putchar('\n');
+}
+
 static void print_ns(const char *name, int64_t ns, const char *zero)
 {
     static const struct {
@@ -100,6 +114,8 @@ static void print_server(const weir_config *c)
              config_size_text(c->top_memory_bytes, a, sizeof a),
              c->top_metrics ? ", also in the metrics" : "");
     print_line("top", c->top_keys > 0 ? text : "off");
+    print_names("hosts", &c->http_hosts);
+    print_names("origins", &c->http_origins);
     const config_http_key *key = &c->http_key;
     if (key->from == CONFIG_KEY_UNSET)
         return;

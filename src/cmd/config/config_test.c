@@ -368,6 +368,41 @@ static void check_names(void **unused)
     bad("http: {key: {header: Accept-Language}}");
     config_free(good("http: {key: {header: X-Api-Key}}"));
     bad("http: {key: {header: \"\"}}");
+    c = good("http: {hosts: [weir.example, \"*\", my_host], origins: http://localhost:3000}");
+    assert_int_equal(c->http_hosts.len, 3);
+    assert_string_equal(c->http_hosts.at[2], "my_host");
+    assert_int_equal(c->http_origins.len, 1);
+    assert_string_equal(c->http_origins.at[0], "http://localhost:3000");
+    config_free(c);
+    c = good("http: {hosts: [], origins: [\"https://a.b\", \"https://[::1]:8443\", app://x]}");
+    assert_int_equal(c->http_hosts.len, 0);
+    assert_int_equal(c->http_origins.len, 3);
+    config_free(c);
+    config_free(good(repeat("http: {hosts: ", 253, "}")));
+    bad(repeat("http: {hosts: ", 254, "}"));
+    static const char *const hosts[] = {"http://weir", "weir:80", "\"*.weir\"",
+                                        "a b",         "{}",      "[[a]]"};
+    static const char *const origins[] = {"app.example",
+                                          "https://",
+                                          "https://app/",
+                                          "https://app.example/x",
+                                          "https://App.example",
+                                          "https://app.example:443",
+                                          "http://app:80",
+                                          "https://u@app",
+                                          "\"*\"",
+                                          "null",
+                                          "\"https://*.a\"",
+                                          "\"https://a:\""};
+    char text[128];
+    for (size_t i = 0; i < sizeof hosts / sizeof hosts[0]; i++) {
+        snprintf(text, sizeof text, "http: {hosts: [%s]}", hosts[i]);
+        bad(text);
+    }
+    for (size_t i = 0; i < sizeof origins / sizeof origins[0]; i++) {
+        snprintf(text, sizeof text, "http: {origins: [%s]}", origins[i]);
+        bad(text);
+    }
     config_free(good(repeat("policies: {", 64, ": gcra 1/s}")));
     bad(repeat("policies: {", 65, ": gcra 1/s}"));
 }
