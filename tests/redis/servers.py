@@ -440,7 +440,7 @@ class Daemon(Process):
     def metrics(self):
         """Name with labels -> value."""
         with socket.create_connection((HOST, self.http), PATIENCE_S) as s:
-            s.sendall(b"GET /metrics HTTP/1.1\r\nHost: weir\r\nConnection: close\r\n\r\n")
+            s.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
             text = b"".join(iter(lambda: s.recv(1 << 16), b"")).decode()
         found = re.findall(r"^(\w+(?:\{[^\r\n]*\})?) ([-+0-9.eE]+|NaN|\+Inf)\r?$", text, re.M)
         return {name: float(value) for name, value in found}
