@@ -130,7 +130,7 @@ static int on_header_value(llhttp_t *parser, const char *at, size_t len)
  * where another coding is the last nobody can say where the body ends. */
 static int check_coding(weir_http_session *s)
 {
-    weir_slice last = {NULL, 0};
+    weir_slice last = {"", 0};
     unsigned lines = s->count[WEIR_HTTP_TRANSFER_ENCODING];
     if (lines == 0)
         return 0;

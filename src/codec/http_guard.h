@@ -20,8 +20,8 @@ bool weir_http_is_own_host(const weir_http_options *o, weir_slice host);
  * Sec-Fetch-Site or Origin says so. */
 bool weir_http_from_other_site(const weir_http_options *o, const weir_http_request *r);
 
-/* Adds the header lines of CORS (Fetch Standard, 3.2) to an answer, if any origin is listed. Returns
- * whether the request's is. */
+/* Adds the header lines of CORS (Fetch Standard, 3.2) to an answer, if any origin is listed.
+ * Returns whether the request's is. */
 bool weir_http_add_cors(const weir_http_options *o, const weir_http_request *r,
                         weir_http_answer *a);
 

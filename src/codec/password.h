@@ -13,8 +13,8 @@
 #define WEIR_PASSWORD_DELAY_NS INT64_C(1000000000) /* of the answer to a wrong password */
 #define WEIR_PASSWORD_TRIES    3 /* the connection is closed with the answer to this one */
 
-/* Whether the password was given. Takes as long for every `given` of one length: it walks over the password, and never stops early.
- * Pure. */
+/* Whether the password was given. Takes as long for every `given` of one length: it walks over the
+ * password, and never stops early. Pure. */
 static inline bool weir_password_is(const void *given, size_t given_len, const char *password)
 {
     const uint8_t *at = (const uint8_t *)given;

@@ -358,8 +358,8 @@ static bool is_control(uint8_t c)
 }
 
 /* Whether the first word of a line cannot be a command: there is a control byte in it, as in a TLS
- * handshake. This is known before the line ends; such bytes may never send an LF. Only the beginning
- * of the line is looked at, so that a long one costs nothing more with each piece of it. */
+ * handshake. This is known before the line ends; such bytes may never send an LF. Only the first
+ * bytes of the line are looked at, so that a long one costs no more with each piece of it. */
 static bool is_binary(const uint8_t *at, size_t len)
 {
     enum { LOOKED_AT = 64 };

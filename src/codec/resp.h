@@ -86,8 +86,8 @@ void weir_resp_init(weir_resp_parser *p, const weir_resp_limits *limits);
  * After NEED_MORE, call again with the rest of the bytes and at least one more; an input that holds
  * max(inline_len_max, request_len_max + WEIR_RESP_LINE_LEN_MAX) + 1 bytes is always enough. After
  * ERROR or HTTP_GUARD the parser is not to be used again. The answers do not depend on how the
- * input was cut. No byte of an argument is looked at, but for the words of inline requests: a control
- * byte in the first of them is an error at once. */
+ * input was cut. No byte of an argument is looked at, but for the words of inline requests: a
+ * control byte in the first of them is an error at once. */
 weir_resp_result weir_resp_next(weir_resp_parser *p, const uint8_t *bytes, size_t len,
                                 weir_resp_request *ret);
 
