@@ -125,7 +125,8 @@ daemon_stop
 
 # ---- passwords
 cat >"$tmp/secret.yaml" <<YAML
-listen: {resp: "127.0.0.1:0", http: "127.0.0.1:0"}
+listen: {resp: "127.0.0.1:0", http: "127.0.0.1:0", unix: "$tmp/socket"}
+threads: 1
 password: open sesame
 policies: {a: "gcra 1/365d burst 3"}
 YAML
@@ -134,7 +135,7 @@ read -r port http < <(python3 - "$daemon_log" <<'PYTHON'
 import json, sys
 
 started = [e for e in map(json.loads, open(sys.argv[1])) if e["event"] == "started"][0]
-print(started["resp"].rsplit(":", 1)[1], started["http"].rsplit(":", 1)[1])
+print(started["resp"].split(",")[0].rsplit(":", 1)[1], started["http"].rsplit(":", 1)[1])
 PYTHON
 )
 cat >"$tmp/guess.py" <<'PYTHON'
@@ -167,12 +168,18 @@ while sum(e["times"] for e in wrong) < 75 and time.monotonic() < until:  # the r
 say("the log has all of them", sum(e["times"] for e in wrong) == 75)
 say("in a few lines", 1 <= len(wrong) < 20)
 say("with an address", all(e["peer"].startswith("127.0.0.1:") for e in wrong))
+unix = socket.socket(socket.AF_UNIX)
+unix.connect(sys.argv[2])
+unix.sendall(b"AUTH guess\r\n")
+while not any(e["peer"] == "unix" for e in wrong) and time.monotonic() < until + 20:
+    wrong = [e for e in map(json.loads, open(sys.argv[1])) if e["event"] == "wrong-password"]
+say("a socket file has none", any(e["peer"] == "unix" for e in wrong))
 text = open(sys.argv[1]).read()
 say("and no password", "guess" not in text and "sesame" not in text)
 started = json.loads(text.split("\n")[0])
 say("numbers are numbers", all(type(started[k]) is int for k in ("policies", "memory_bytes", "threads")))
 PYTHON
-counted "$tmp/log.py" "$daemon_log"
+counted "$tmp/log.py" "$daemon_log" "$tmp/socket"
 daemon_stop
 
 # ---- readiness
