@@ -207,6 +207,39 @@ YAML
     # Each thread connects again by itself, within two seconds or so.
     curl -s -o /dev/null --fail --retry 100 --retry-all-errors --retry-delay 0 --retry-max-time 30 "$web/readyz"
     check "ready when it is there" 200 "$(status "$web/readyz")"
+    # One that hangs: its connection stays, and the breaker opens.
+    cat >"$tmp/hang.py" <<'PYTHON'
+from kit import *
+import os, signal, time
+
+web = connect(int(sys.argv[1]))
+HOST = b"Host: localhost\r\n\r\n"
+
+
+def ready(takes):  # on one connection, so that one thread's breaker sees the takes
+    web.sendall(b"GET /v1/take?policy=login&key=hang HTTP/1.1\r\n" + HOST)
+    got = web.recv(65536)
+    for _ in range(takes - 1):
+        web.sendall(b"GET /v1/take?policy=login&key=hang HTTP/1.1\r\n" + HOST)
+        got = web.recv(65536)
+    web.sendall(b"GET /readyz HTTP/1.1\r\n" + HOST)
+    return web.recv(65536).startswith(b"HTTP/1.1 200 ")
+
+
+def await_ready(wanted, takes):  # until the pause of the breaker, of 2 s at most, is over
+    until = time.monotonic() + 20
+    while (is_ready := ready(takes)) != wanted and time.monotonic() < until:
+        pass
+    return is_ready == wanted
+
+
+say("a take, and ready", ready(1))
+os.kill(int(sys.argv[2]), signal.SIGSTOP)
+say("not ready while the server hangs", await_ready(False, 6))
+os.kill(int(sys.argv[2]), signal.SIGCONT)
+say("ready when it goes on", await_ready(True, 1))
+PYTHON
+    counted "$tmp/hang.py" "${web##*:}" "$redis_pid"
     kill "$redis_pid"
     wait "$redis_pid"
     redis_pid=

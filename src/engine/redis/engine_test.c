@@ -249,6 +249,8 @@ static void a_breaker_opens_probes_and_closes(void **state)
     assert_int_equal(client.sent, sent);
     int64_t wait_ns = s.question.decision.retry_after_ns;
     assert_in_range(wait_ns, WEIR_BREAKER_PAUSE_NS / 2, WEIR_BREAKER_PAUSE_NS);
+    assert_false(weir_redis_engine_would_probe(w.engine, w.now_ns));
+    assert_true(weir_redis_engine_would_probe(w.engine, w.now_ns + wait_ns));
 
     /* Another node is another matter. */
     assert_false(ask(&w, &s, WEIR_VERB_TAKE, "1", 1));
@@ -258,6 +260,7 @@ static void a_breaker_opens_probes_and_closes(void **state)
     w.now_ns += wait_ns;
     assert_false(ask(&w, &probe, WEIR_VERB_TAKE, "b", 1));
     assert_string_equal(w.line[1], "redis-breaker host:6379 probing");
+    assert_false(weir_redis_engine_would_probe(w.engine, w.now_ns));
     assert_true(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
 
     /* It fails: a longer pause, and no line in the log. */
@@ -273,6 +276,7 @@ static void a_breaker_opens_probes_and_closes(void **state)
     allow(&w, 4);
     assert_string_equal(w.line[2], "redis-breaker host:6379 closed");
     assert_int_equal(w.lines, 3);
+    assert_false(weir_redis_engine_would_probe(w.engine, INT64_MAX));
     assert_false(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
     allow(&w, 4);
     end(&w);
