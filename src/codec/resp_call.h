@@ -14,7 +14,10 @@ typedef struct weir_resp_call {
     int64_t now_ns;
     bool with_names; /* the request ended with WITHNAMES: a decision is answered as a map */
     bool waits;      /* an engine is asked: there is no reply, and the request is to be run again */
-    bool behind;     /* `out` must be sent before the request is run */
+    /* Why the session stops behind the last request: READ, it does not; AGAIN, `out` must be sent
+     * before that request is run; WAIT, its reply is held until held_ns. */
+    weir_session_next stop;
+    int64_t held_ns;
 } weir_resp_call;
 
 typedef struct weir_resp_command {

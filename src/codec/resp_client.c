@@ -17,7 +17,8 @@ static void punish(weir_resp_call *c)
 {
     weir_resp_session *s = c->session;
     const weir_resp_options *o = s->options;
-    s->held_ns = c->now_ns + WEIR_PASSWORD_DELAY_NS;
+    c->stop = WEIR_SESSION_WAIT;
+    c->held_ns = c->now_ns + WEIR_PASSWORD_DELAY_NS;
     if (++s->wrong >= WEIR_PASSWORD_TRIES)
         s->closing = true;
     if (o->wrong_password)

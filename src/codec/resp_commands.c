@@ -323,9 +323,10 @@ static void run(weir_resp_call *c, batch *b, const weir_resp_request *r)
     }
     if (!flush(c, b))
         return;
-    c->behind = gives_password(c, cmd) && weir_buffer_len(c->out) > 0;
-    if (c->behind)
+    if (gives_password(c, cmd) && weir_buffer_len(c->out) > 0) {
+        c->stop = WEIR_SESSION_AGAIN;
         return;
+    }
     if (may_run(c, cmd))
         cmd->run(c);
     else if (!cmd && r->is_inline && weir_resp_has_control(r))
@@ -359,17 +360,12 @@ static weir_session_step end(weir_resp_call *c, batch *b, weir_session_next next
         weir_resp_init(&c->session->parser, NULL);
         return (weir_session_step){.next = WEIR_SESSION_ASK};
     }
-    weir_resp_session *s = c->session;
-    if (c->behind) { /* the request is read again, too */
-        weir_resp_init(&s->parser, NULL);
-        return (weir_session_step){.next = WEIR_SESSION_AGAIN};
+    if (c->stop != WEIR_SESSION_READ) {
+        if (c->stop == WEIR_SESSION_AGAIN) /* the request is read again, too */
+            weir_resp_init(&c->session->parser, NULL);
+        return (weir_session_step){c->stop, c->held_ns};
     }
-    if (s->held_ns > 0) {
-        weir_session_step held = {WEIR_SESSION_WAIT, s->held_ns};
-        s->held_ns = 0;
-        return held;
-    }
-    return (weir_session_step){.next = s->closing ? WEIR_SESSION_CLOSE : next};
+    return (weir_session_step){.next = c->session->closing ? WEIR_SESSION_CLOSE : next};
 }
 
 weir_session_step weir_resp_session_run(weir_resp_session *s, weir_buffer *in, weir_buffer *out,
@@ -387,7 +383,7 @@ weir_session_step weir_resp_session_run(weir_resp_session *s, weir_buffer *in, w
         if (weir_turn_waits(&s->turn))
             return (weir_session_step){.next = WEIR_SESSION_ASK};
     }
-    while (!s->closing && !c.waits && !c.behind && s->held_ns == 0) {
+    while (!s->closing && !c.waits && c.stop == WEIR_SESSION_READ) {
         if (weir_buffer_len(out) > out_pause)
             return end(&c, &b, WEIR_SESSION_AGAIN);
         if (weir_buffer_len(in) == b.bytes)

@@ -38,7 +38,6 @@ typedef struct weir_resp_session {
     bool multi;         /* MULTI was refused: nothing is done until EXEC or DISCARD */
     bool closing;       /* send what `out` holds, then close; nothing more is read */
     uint8_t wrong;      /* wrong passwords so far */
-    int64_t held_ns;    /* the reply to a wrong password is held until then; 0: there is none */
     uint8_t name_len;
     char name[WEIR_RESP_NAME_MAX];
 } weir_resp_session;
