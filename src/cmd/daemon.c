@@ -68,7 +68,7 @@ static void count_latency(weir_service *s, int64_t begun_ns)
         weir_service_latency(s, weir_hub_now(weir_service_hub(s)) - begun_ns);
 }
 
-/* Both are options of a loop, and what is behind `peer` is one of its connections. */
+/* Called by the sessions of a loop; `peer` is the connection that sent the wrong password. */
 static void resp_wrong_password(void *ctx, const void *peer)
 {
     char text[WEIR_PEER_TEXT_MAX];
