@@ -85,7 +85,13 @@ class Process:
         self.process.send_signal(number)
 
     def pause(self):
+        """Returns once every thread has stopped: until then a thread can still answer."""
         self.signal(signal.SIGSTOP)
+        until(lambda: set(self.thread_states()) == {"T"}, f"{self.name} stops")
+
+    def thread_states(self):
+        for thread in pathlib.Path(f"/proc/{self.process.pid}/task").iterdir():
+            yield (thread / "stat").read_text().rsplit(")", 1)[1].split()[0]
 
     def resume(self):
         self.signal(signal.SIGCONT)
