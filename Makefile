@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := all
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
-.PHONY: all run sim bench bench-lib bench-daemon bench-redis instructions check redis asan tsan fuzz coverage proof wasm dist lint layers fmt vectors install clean help
+.PHONY: all run sim bench bench-lib bench-daemon bench-redis instructions check redis clients asan tsan fuzz coverage proof wasm dist lint layers fmt vectors install clean help
 
 PORT ?= 6380
 HTTP ?= 8080
@@ -50,6 +50,10 @@ check:           ## build, and run every quick test
 redis: all       ## the tests with real redis-servers that `make check` has no time for
 	@tools/deps check
 	@tools/redis
+
+clients: all     ## current client libraries, and the examples of docs/clients.md; needs the network
+	@tools/deps clients
+	@tools/clients
 
 asan:            ## the same tests under ASan and UBSan
 	@tools/deps check ci
