@@ -52,10 +52,7 @@ static int throttle(const weir_call *c, const weir_throttle *t)
         return weir_call_error(c, "OOM the key has states of too many policies");
     if (why == WEIR_THROTTLE_OK)
         return answer(c, &a);
-    if (why == WEIR_THROTTLE_ZERO_RATE)
-        return weir_call_error(c, CELL_ERROR "Zero rates are not supported");
-    return weir_call_error(c, CELL_ERROR "The rate, burst or quantity does not fit in 64 bits of "
-                                         "nanoseconds");
+    return weir_call_error(c, CELL_ERROR "%s", weir_throttle_status_text(why));
 }
 
 /* CL.THROTTLE key max_burst count period [quantity] */

@@ -82,6 +82,7 @@ static void check_throttle(void **state)
     ask(f, "CL.THROTTLE u 15 30 60 1", "*5\r\n:1\r\n:16\r\n:0\r\n:2\r\n:32\r\n");
     ask(f, "CL.THROTTLE u 15 30 60 17", "*5\r\n:1\r\n:16\r\n:0\r\n:-1\r\n:32\r\n");
     ask(f, "CL.THROTTLE u 15 30 60 -16", "*5\r\n:0\r\n:16\r\n:16\r\n:-1\r\n:0\r\n");
+    ask(f, "CL.THROTTLE v 15 30 60 -3", "*5\r\n:0\r\n:16\r\n:16\r\n:-1\r\n:0\r\n");
     /* The state is the key's, whatever the numbers. */
     ask(f, "CL.THROTTLE u 0 1 100", "*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:100\r\n");
     ask(f, "CL.THROTTLE u 0 1 1", "*5\r\n:1\r\n:1\r\n:0\r\n:100\r\n:100\r\n");
@@ -107,6 +108,8 @@ static void check_throttle_errors(void **state)
     ask(f, "CL.THROTTLE u 1 0 60", zero);
     ask(f, "CL.THROTTLE u 1 60 0", zero);
     ask(f, "CL.THROTTLE u 1 2000000000 1", zero);
+    ask(f, "CL.THROTTLE u -5 1 1",
+        "-Cell error: Store error: max_burst is less than -1, expected 0 or more\r\n");
     ask(f, "CL.THROTTLE u 9223372036854775807 1 1",
         "-Cell error: Store error: The rate, burst or quantity does not fit in 64 bits of "
         "nanoseconds\r\n");

@@ -356,11 +356,8 @@ static void put_throttled(weir_resp_call *c, const weir_throttled *said, size_t 
         weir_resp_put_i64(c->out, a->remaining);
         weir_resp_put_i64(c->out, a->retry_after_s);
         weir_resp_put_i64(c->out, a->reset_after_s);
-    } else if (said->numbers == WEIR_THROTTLE_ZERO_RATE) {
-        weir_resp_put_errorf(c, CELL_ERROR "Zero rates are not supported");
-    } else if (said->numbers == WEIR_THROTTLE_RANGE) {
-        weir_resp_put_errorf(c, CELL_ERROR "The rate, burst or quantity does not fit in 64 bits of "
-                                           "nanoseconds");
+    } else if (said->numbers != WEIR_THROTTLE_OK) {
+        weir_resp_put_errorf(c, CELL_ERROR "%s", weir_throttle_status_text(said->numbers));
     } else if (said->why) {
         weir_resp_put_errorf(c, "ERR %s", said->why);
     } else {

@@ -5,6 +5,18 @@
 
 #include "service/throttle.h"
 
+const char *weir_throttle_status_text(weir_throttle_status st)
+{
+    switch (st) {
+    case WEIR_THROTTLE_ZERO_RATE:
+        return "Zero rates are not supported";
+    case WEIR_THROTTLE_NEGATIVE_LIMIT:
+        return "max_burst is less than -1, expected 0 or more";
+    default:
+        return "The rate, burst or quantity does not fit in 64 bits of nanoseconds";
+    }
+}
+
 bool weir_throttle_number(const char *bytes, size_t len, int64_t *ret)
 {
     size_t first = len > 0 && (bytes[0] == '-' || bytes[0] == '+');
@@ -39,6 +51,11 @@ static int64_t seconds(int64_t ns)
     return ns / ns_per_s + (ns % ns_per_s / 1000000 > 0);
 }
 
+static int64_t max64(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 typedef struct rate {
     int64_t interval_ns;  /* of one unit */
     int64_t tolerance_ns; /* interval * limit */
@@ -54,6 +71,8 @@ static weir_throttle_status rate_of(const weir_throttle *t, rate *ret)
     if (__builtin_mul_overflow(t->period_s, ns_per_s, &period_ns) ||
         __builtin_add_overflow(t->max_burst, 1, &ret->limit))
         return WEIR_THROTTLE_RANGE;
+    if (ret->limit < 0)
+        return WEIR_THROTTLE_NEGATIVE_LIMIT;
     ret->interval_ns = to_i64((double)period_ns / (double)t->count);
     if (ret->interval_ns == 0)
         return WEIR_THROTTLE_ZERO_RATE;
@@ -63,13 +82,18 @@ static weir_throttle_status rate_of(const weir_throttle *t, rate *ret)
     return WEIR_THROTTLE_OK;
 }
 
+/* redis-cell divides whole microseconds, which gives more than the limit where an interval is not a
+ * whole number of them, and infinity where it is below one. So intervals below 1 us are counted in
+ * ns, and the figure stays within 0..limit. */
 static int64_t remaining(const rate *r, int64_t ttl_ns)
 {
     int64_t next_ns;
     if (__builtin_sub_overflow(r->tolerance_ns, ttl_ns, &next_ns) || next_ns <= -r->interval_ns)
         return 0;
-    int64_t next_us = next_ns / 1000, interval_us = r->interval_ns / 1000;
-    return to_i64((double)next_us / (double)interval_us);
+    int64_t grain_ns = r->interval_ns / 1000 != 0 ? 1000 : 1;
+    double next = (double)(next_ns / grain_ns), interval = (double)(r->interval_ns / grain_ns);
+    int64_t units = to_i64(next / interval);
+    return units < 0 ? 0 : units < r->limit ? units : r->limit;
 }
 
 weir_throttle_status weir_throttle_check(const weir_throttle *t, uint64_t *state, int64_t now_ns,
@@ -79,17 +103,18 @@ weir_throttle_status weir_throttle_check(const weir_throttle *t, uint64_t *state
     weir_throttle_status st = rate_of(t, &r);
     if (st != WEIR_THROTTLE_OK)
         return st;
-    int64_t tat_ns = *state == 0 ? now_ns : (int64_t)*state;
-    int64_t from_ns = now_ns > tat_ns ? now_ns : tat_ns;
+    /* Redis has expired a TAT that lies in the past: redis-cell starts from now. */
+    int64_t tat_ns = max64((int64_t)*state, now_ns);
     int64_t new_ns, allow_at_ns, ahead_ns;
-    if (__builtin_add_overflow(from_ns, r.increment_ns, &new_ns) ||
+    if (__builtin_add_overflow(tat_ns, r.increment_ns, &new_ns) ||
         __builtin_sub_overflow(new_ns, r.tolerance_ns, &allow_at_ns) ||
         __builtin_sub_overflow(now_ns, allow_at_ns, &ahead_ns) || ahead_ns == INT64_MIN)
         return WEIR_THROTTLE_RANGE;
     weir_throttle_answer a = {.limited = ahead_ns < 0, .limit = r.limit, .retry_after_s = -1};
+    new_ns = max64(new_ns, now_ns); /* a refund makes a key fresh at most */
     int64_t ttl_ns = (a.limited ? tat_ns : new_ns) - now_ns;
     if (!a.limited)
-        *state = new_ns > 0 ? (uint64_t)new_ns : 0;
+        *state = (uint64_t)new_ns;
     else if (r.increment_ns <= r.tolerance_ns)
         a.retry_after_s = seconds(-ahead_ns);
     a.reset_after_s = seconds(ttl_ns);

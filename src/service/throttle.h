@@ -19,23 +19,28 @@ typedef struct weir_throttle {
 typedef struct weir_throttle_answer {
     bool limited;
     int64_t limit;
-    int64_t remaining;
-    int64_t retry_after_s; /* -1 if allowed, or if it can never be */
-    int64_t reset_after_s;
+    int64_t remaining;     /* 0..limit */
+    int64_t retry_after_s; /* -1 if allowed, or if it can never be; else 0 or more */
+    int64_t reset_after_s; /* 0 or more */
 } weir_throttle_answer;
 
 typedef enum weir_throttle_status {
     WEIR_THROTTLE_OK,
-    WEIR_THROTTLE_ZERO_RATE, /* count or period is 0, or a unit takes less than 1 ns */
-    WEIR_THROTTLE_RANGE      /* the numbers do not fit in 64 bits of ns */
+    WEIR_THROTTLE_ZERO_RATE,     /* count or period is 0, or a unit takes less than 1 ns */
+    WEIR_THROTTLE_RANGE,         /* the numbers do not fit in 64 bits of ns */
+    WEIR_THROTTLE_NEGATIVE_LIMIT /* max_burst is below -1 */
 } weir_throttle_status;
+
+/* What the client reads of a status that is not WEIR_THROTTLE_OK, after "Cell error: Store error: ".
+ * Static. Pure. */
+const char *weir_throttle_status_text(weir_throttle_status st);
 
 /* Reads one of its numbers as redis-cell does: an optional sign and digits, within 64 bits.
  *  ret  written only if true. Pure. */
 bool weir_throttle_number(const char *bytes, size_t len, int64_t *ret);
 
-/* Decides and charges.
- *  state   one word, the TAT, 0 if fresh; written if allowed.
+/* Decides and charges. A negative quantity gives back at most what makes the key fresh.
+ *  state   one word, the TAT. 0, or a TAT of now_ns or earlier, is a fresh key. Written if allowed.
  *  now_ns  0..WEIR_NOW_NS_MAX.
  *  ret     written on WEIR_THROTTLE_OK only. Pure; the caller owns *state. */
 weir_throttle_status weir_throttle_check(const weir_throttle *t, uint64_t *state, int64_t now_ns,

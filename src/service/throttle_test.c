@@ -76,7 +76,26 @@ static void check_refund(void **unused)
     (void)unused;
     weir_throttle t = {.max_burst = 4, .count = 1, .period_s = 1};
     RUN(t, {0, 5, {0, 5, 0, -1, 5}}, {0, -2, {0, 5, 2, -1, 3}}, {0, 3, {1, 5, 2, 1, 3}},
-        {0, 2, {0, 5, 0, -1, 5}}, {0, -9, {0, 5, 9, -1, -4}}, {0, 5, {0, 5, 0, -1, 5}});
+        {0, 2, {0, 5, 0, -1, 5}});
+}
+
+/* Deliberately not as redis-cell, which answers 9 of 5 and a reset 4 s ago: a refund makes a key
+ * fresh, and no better. */
+static void check_refund_beyond_fresh(void **unused)
+{
+    (void)unused;
+    weir_throttle t = {.max_burst = 4, .count = 1, .period_s = 1};
+    RUN(t, {0, -3, {0, 5, 5, -1, 0}}, {0, 5, {0, 5, 0, -1, 5}}, {0, -9, {0, 5, 5, -1, 0}},
+        {0, 6, {1, 5, 5, -1, 0}}, {0, 5, {0, 5, 0, -1, 5}}, {9000, -1, {0, 5, 5, -1, 0}});
+}
+
+/* Redis has expired the key, so that redis-cell starts from a fresh one. */
+static void check_tat_in_the_past(void **unused)
+{
+    (void)unused;
+    weir_throttle t = {.max_burst = 2, .count = 1, .period_s = 1};
+    RUN(t, {0, 1, {0, 3, 2, -1, 1}}, {2200, 4, {1, 3, 3, -1, 0}}, {62200, 4, {1, 3, 3, -1, 0}},
+        {62200, 3, {0, 3, 0, -1, 3}});
 }
 
 static void check_refused(void **unused)
@@ -96,8 +115,10 @@ static void check_refused(void **unused)
         {{1, 1, 1, INT64_MAX}, WEIR_THROTTLE_RANGE},
         {{1, 1, 1, INT64_MIN}, WEIR_THROTTLE_RANGE},
         {{1, 1, 9223372036, 9}, WEIR_THROTTLE_RANGE},
-        {{INT64_MIN, 1, 1, 1}, WEIR_THROTTLE_RANGE},
-        {{-5, 1, 1, 1}, WEIR_THROTTLE_OK},
+        {{INT64_MIN, 1, 1, 1}, WEIR_THROTTLE_NEGATIVE_LIMIT},
+        {{-1, 1, 1, 1}, WEIR_THROTTLE_OK},
+        {{-2, 1, 1, 1}, WEIR_THROTTLE_NEGATIVE_LIMIT},
+        {{-5, 1, 1, 1}, WEIR_THROTTLE_NEGATIVE_LIMIT},
         {{5, -1, 1, 1}, WEIR_THROTTLE_OK},
         {{5, INT64_MIN, 1, 1}, WEIR_THROTTLE_ZERO_RATE},
     };
@@ -110,20 +131,120 @@ static void check_refused(void **unused)
     }
 }
 
-/* Intervals below a microsecond divide by zero in redis-cell's figure, which saturates. */
+/* redis-cell divides by whole microseconds, and so by 0 where an interval is shorter. */
 static void check_tiny_interval(void **unused)
 {
     (void)unused;
     weir_throttle t = {.max_burst = 9999, .count = 10000000, .period_s = 1};
-    RUN(t, {0, 1, {0, 10000, INT64_MAX, -1, 0}});
+    RUN(t, {0, 1, {0, 10000, 9999, -1, 0}}, {0, 9999, {0, 10000, 0, -1, 1}});
+    t = (weir_throttle){.max_burst = 999, .count = 1000000000 / 1999, .period_s = 1};
+    RUN(t, {0, 0, {0, 1000, 1000, -1, 0}}); /* 1999 ns are 1 us there: 1999 are left */
+}
+
+/* ---- the property ---------------------------------------------------------------------------- */
+
+/* splitmix64 */
+static uint64_t random_next(uint64_t *x)
+{
+    uint64_t z = *x += 0x9e3779b97f4a7c15;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+    z = (z ^ z >> 27) * 0x94d049bb133111eb;
+    return z ^ z >> 31;
+}
+
+/* A number as a client may send it: mostly small, of either sign, at times anything. */
+static int64_t number(uint64_t *x)
+{
+    static const int64_t edges[] = {INT64_MIN,
+                                    INT64_MIN + 1,
+                                    -1999,
+                                    -2,
+                                    -1,
+                                    0,
+                                    1,
+                                    2,
+                                    60,
+                                    999999999,
+                                    1000000001,
+                                    1999999999,
+                                    2000,
+                                    9223372036,
+                                    9223372037,
+                                    INT64_MAX / 2,
+                                    INT64_MAX - 1,
+                                    INT64_MAX};
+    uint64_t how = random_next(x) % 16;
+    if (how == 0)
+        return (int64_t)random_next(x);
+    if (how < 4)
+        return edges[random_next(x) % (sizeof edges / sizeof edges[0])];
+    return (int64_t)(random_next(x) % 64) - (how == 4 ? 32 : 0);
+}
+
+/* Any time: mostly a little later than the last, at times far from it, before or after. */
+static int64_t move(uint64_t *x, int64_t now_ns)
+{
+    uint64_t how = random_next(x) % 32;
+    if (how == 0)
+        return (int64_t)(random_next(x) % ((uint64_t)WEIR_NOW_NS_MAX + 1));
+    int64_t by_ns = (int64_t)(random_next(x) >> (24 + random_next(x) % 40));
+    int64_t to_ns = how < 4 ? now_ns - by_ns : now_ns + by_ns;
+    return to_ns < 0 || to_ns > WEIR_NOW_NS_MAX ? now_ns : to_ns;
+}
+
+/* Whatever is asked of whatever key, the figures are those of a bucket that is neither fuller than
+ * full nor emptier than empty, and a key whose TAT is past answers as a fresh one. */
+static bool holds(const weir_throttle *t, uint64_t *state, int64_t now_ns)
+{
+    uint64_t before = *state, fresh = 0;
+    weir_throttle_answer a, b;
+    weir_throttle_status st = weir_throttle_check(t, state, now_ns, &a);
+    if (st != WEIR_THROTTLE_OK)
+        return *state == before;
+    bool good = a.limit >= 0 && a.remaining >= 0 && a.remaining <= a.limit &&
+                a.reset_after_s >= 0 && a.retry_after_s >= -1 &&
+                (a.limited || a.retry_after_s == -1) &&
+                (a.limited ? *state == before : (int64_t)*state >= now_ns);
+    if (!good || (int64_t)before > now_ns)
+        return good;
+    return weir_throttle_check(t, &fresh, now_ns, &b) == WEIR_THROTTLE_OK &&
+           a.limited == b.limited && a.remaining == b.remaining &&
+           a.retry_after_s == b.retry_after_s && a.reset_after_s == b.reset_after_s;
+}
+
+static void check_figures_stay_in_bounds(void **unused)
+{
+    (void)unused;
+    enum { RUNS = 20000, STEPS = 20 };
+    uint64_t x = 20260101;
+    int decided = 0;
+    for (int i = 0; i < RUNS; i++) {
+        uint64_t state = 0;
+        int64_t now_ns = start_ns;
+        weir_throttle t = {number(&x), number(&x), number(&x), 1};
+        for (int k = 0; k < STEPS; k++) {
+            if (random_next(&x) % 8 == 0) /* the same key, under other numbers */
+                t = (weir_throttle){number(&x), number(&x), number(&x), 1};
+            t.quantity = number(&x);
+            now_ns = move(&x, now_ns);
+            uint64_t before = state;
+            if (!holds(&t, &state, now_ns))
+                fail_msg("max_burst %lld count %lld period %lld quantity %lld: TAT %lld now %lld",
+                         (long long)t.max_burst, (long long)t.count, (long long)t.period_s,
+                         (long long)t.quantity, (long long)before, (long long)now_ns);
+            decided += state != before;
+        }
+    }
+    assert_true(decided > RUNS); /* or the numbers are not what they should be */
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_table),         cmocka_unit_test(check_seconds),
-        cmocka_unit_test(check_refund),        cmocka_unit_test(check_refused),
-        cmocka_unit_test(check_tiny_interval),
+        cmocka_unit_test(check_table),           cmocka_unit_test(check_seconds),
+        cmocka_unit_test(check_refund),          cmocka_unit_test(check_refund_beyond_fresh),
+        cmocka_unit_test(check_tat_in_the_past), cmocka_unit_test(check_refused),
+        cmocka_unit_test(check_tiny_interval),   cmocka_unit_test(check_figures_stay_in_bounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,6 +9,8 @@
 
 #include "module_server.h"
 
+#include "service/throttle.h"
+
 #include <weir/weir.h>
 
 #include <inttypes.h>
@@ -44,7 +46,7 @@ typedef struct model {
 
 static weir_policy policy[POLICIES];
 static model models[KEYS][POLICIES], kept[ALL_MAX];
-static uint64_t seed;
+static uint64_t seed, throttle_tat;
 
 #define CHECK(x)                                                                                   \
     do {                                                                                           \
@@ -204,6 +206,42 @@ static void all(int k, int64_t now_ns)
     }
 }
 
+/* A number of CL.THROTTLE: mostly small, at times one that no client means. */
+static int64_t throttle_number(void)
+{
+    static const int64_t edges[] = {INT64_MIN,  -1999,      -2,         -1,         0,
+                                    1000000001, 1999999999, 9223372036, 9223372037, INT64_MAX};
+    if (below(8) == 0)
+        return edges[below(sizeof edges / sizeof edges[0])];
+    return below(64) - (below(8) == 0 ? 32 : 0);
+}
+
+/* CL.THROTTLE under numbers that change, on one key whose TAT `throttle_tat` keeps for ever: the
+ * module, which drops a TAT that is past, answers alike, and within its bounds. */
+static void throttle(int64_t now_ns)
+{
+    weir_throttle t = {throttle_number(), throttle_number(), throttle_number(), throttle_number()};
+    char number[4][24];
+    const int64_t values[] = {t.max_burst, t.count, t.period_s, t.quantity};
+    module_bytes args[6] = {text_of("CL.THROTTLE"), text_of("throttled")};
+    for (int i = 0; i < 4; i++) {
+        snprintf(number[i], sizeof number[i], "%" PRId64, values[i]);
+        args[2 + i] = text_of(number[i]);
+    }
+    const module_reply *r = module_server_run(args, 6);
+    weir_throttle_answer a;
+    weir_throttle_status st = weir_throttle_check(&t, &throttle_tat, now_ns, &a);
+    CHECK(r->failed == (st != WEIR_THROTTLE_OK));
+    if (r->failed) {
+        CHECK(strstr(r->error, weir_throttle_status_text(st)) != NULL);
+        return;
+    }
+    const int64_t *v = r->integer + 1;
+    CHECK(v[0] == a.limited && v[1] == a.limit && v[2] == a.remaining);
+    CHECK(v[3] == a.retry_after_s && v[4] == a.reset_after_s);
+    CHECK(v[2] >= 0 && v[2] <= v[1] && v[3] >= -1 && v[4] >= 0);
+}
+
 static int64_t pause_ns(void)
 {
     static const int64_t most[] = {1,
@@ -224,6 +262,7 @@ static void run(void)
 {
     int64_t now_ns = below(4) ? FIRST_NS + below(FIRST_NS / 8) : below(FIRST_NS);
     memset(models, 0, sizeof models);
+    throttle_tat = 0;
     for (int step = 0; step < STEPS; step++) {
         now_ns += pause_ns();
         if (now_ns > WEIR_NOW_NS_MAX)
@@ -233,6 +272,8 @@ static void run(void)
             module_server_expire();
         if (below(200) == 0)
             module_server_follow(below(2));
+        if (below(8) == 0)
+            throttle(now_ns);
         int k = (int)below(KEYS);
         /* Of the first keys each has one policy, so that these are small. */
         int i = k < KEYS - 1 ? (int)((seed + (uint64_t)k * 3) % POLICIES) : (int)below(POLICIES);

@@ -265,7 +265,7 @@ def compare(ours, theirs, key):
         equal(rounded(a), rounded(b), f"WEIR.{' '.join(str(x)[:80] for x in w)}")
     for w in ((key + "u", 15, 30, 60), (key + "u", 15, 30, 60, 3), (key + "u", 0, 1, 0), (key + "u", "x", 1, 1), (key + "u",),
               (key + "u", 1, 2, 3, 4, 5), (key + "u", 2**63 - 1, 1, 1), (key + "u", 1, 1, 2**62),
-              (key + "w", "+1", 1, 1),
+              (key + "w", "+1", 1, 1), (key + "w", -5, 1, 1), (key + "x", 4, 1, 1, -9),
               ("", 1, 1, 1), (key + "v", 15, 30, 60, -2), (key + "v", 15, 30, 60, 20)):
         equal(ours("CL.THROTTLE", *w), theirs("CL.THROTTLE", *w), f"CL.THROTTLE {w}")
 

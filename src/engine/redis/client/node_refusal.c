@@ -186,14 +186,30 @@ static const char *keep(weir_redis_client *c, text t)
     return kept;
 }
 
+/* What an error of CL.THROTTLE says of its numbers. */
+static weir_throttle_status throttle_status(text t)
+{
+    static const char prefix[] = "Cell error: Store error: ";
+    static const weir_throttle_status known[] = {WEIR_THROTTLE_ZERO_RATE,
+                                                 WEIR_THROTTLE_NEGATIVE_LIMIT};
+    if (!begins(t, prefix))
+        return WEIR_THROTTLE_RANGE;
+    t.at += sizeof prefix - 1;
+    t.len -= sizeof prefix - 1;
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        if (begins(t, weir_throttle_status_text(known[i])))
+            return known[i];
+    }
+    return WEIR_THROTTLE_RANGE;
+}
+
 static void refuse_throttle(weir_redis_node *n, weir_redis_call *call, text t, int64_t now_ns)
 {
     weir_question *q = call->question;
     q->status = WEIR_E_RANGE;
     q->reason = NULL;
     q->by_error = false;
-    q->throttle_status = begins(t, "Cell error: Store error: Zero rates") ? WEIR_THROTTLE_ZERO_RATE
-                                                                          : WEIR_THROTTLE_RANGE;
+    q->throttle_status = throttle_status(t);
     weir_redis_call_end(n->client, call, WEIR_REDIS_ANSWERED, NULL, now_ns);
 }
 

@@ -303,8 +303,9 @@ static void throttles_by_the_module_alone(void **state)
     test_call a;
     ask_of(&a, WEIR_VERB_THROTTLE, "alice", 0, 50 * MS);
     a.question[0].throttle = (weir_throttle){15, 30, 60, -1};
-    s->to_say = 2;
+    s->to_say = 3;
     s->say[0] = "*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2\r\n";
+    s->say[2] = "-Cell error: Store error: max_burst is less than -1, expected 0 or more\r\n";
     s->say[1] = "-Cell error: Store error: Zero rates are not supported\r\n";
     send_call(&a);
     settle();
@@ -319,6 +320,11 @@ static void throttles_by_the_module_alone(void **state)
     assert_ended(&a, WEIR_REDIS_ANSWERED);
     assert_int_equal(a.question[0].status, WEIR_E_RANGE);
     assert_int_equal(a.question[0].throttle_status, WEIR_THROTTLE_ZERO_RATE);
+    a.done = 0;
+    a.call.deadline_ns = kit.now_ns + MS;
+    send_call(&a);
+    settle();
+    assert_int_equal(a.question[0].throttle_status, WEIR_THROTTLE_NEGATIVE_LIMIT);
     s->has_module = false;
     s->has_functions = true;
     a.done = 0;

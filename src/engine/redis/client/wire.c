@@ -296,11 +296,12 @@ static bool answer_one(weir_question *q, const int64_t *f)
     return true;
 }
 
-/* limited, limit, remaining, retry_after_s, reset_after_s. What was given back by a negative
- * quantity leaves a TAT that is past, and so a time until reset that is below 0. */
+/* limited, limit, remaining, retry_after_s, reset_after_s. */
 static bool answer_throttle(weir_question *q, const int64_t *f)
 {
-    if (!is_bit(f[0]) || f[3] < -1 || (f[0] == 0 && f[3] != -1))
+    bool good = is_bit(f[0]) && f[2] >= 0 && f[2] <= f[1] && f[3] >= -1 &&
+                !(f[0] == 0 && f[3] != -1) && f[4] >= 0;
+    if (!good)
         return false;
     q->answer = (weir_throttle_answer){f[0] == 1, f[1], f[2], f[3], f[4]};
     q->throttle_status = WEIR_THROTTLE_OK;

@@ -295,8 +295,9 @@ static void believes_what_throttles_say(void **state)
             assert_int_equal(q.answer.reset_after_s, a.reset_after_s);
         }
     }
-    static const int64_t wrong[][5] = {
-        {2, 1, 0, -1, 0}, {-1, 1, 0, -1, 0}, {1, 1, 0, -2, 0}, {0, 1, 0, 0, 0}};
+    static const int64_t wrong[][5] = {{2, 1, 0, -1, 0}, {-1, 1, 0, -1, 0}, {1, 1, 0, -2, 0},
+                                       {0, 1, 0, 0, 0},  {0, 1, 2, -1, 0},  {0, 1, -1, -1, 0},
+                                       {0, 1, 1, -1, -1}};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         assert_false(weir_redis_wire_answer(&c, wrong[i]));
 }
