@@ -100,6 +100,11 @@ POLICIES = {
         "gcra 10/s burst 5 & fixed-window 20/m",
         "gcra 3/s burst 3 & sliding-log 5/10s & fixed-window 7/day tz Europe/Berlin",
         "fixed-window 5/1s & fixed-window 5/1s",
+        "gcra 1/s burst 1 & fixed-window 1/h",
+        "gcra 3/s burst 3 & fixed-window 3/7s & sliding-log 3/4s & sliding-counter 3/2s & fixed-window 3/2s",
+        "token-bucket 4 refill 2 every 1s & sliding-counter 4/3s relaxed & sliding-slices 4/3s slices 7"
+        " & gcra 7/3s burst 4",
+        "fixed-window 3/2s from-first & fixed-window 3/5s count-denied & leaky-queue 3/5s depth 2",
         "gcra 1/s burst 4 & token-bucket 4 refill 1/s & leaky-bucket 1/s capacity 4",
         "leaky-queue 2/s depth 6 & fixed-window 10/m",
         "leaky-queue 5/s depth 3 & leaky-queue 1/s depth 3",

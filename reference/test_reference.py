@@ -220,8 +220,15 @@ class Layers(TableTest):
         chosen = [(d.allowed, d.layer, d.remaining, d.retry_after_ns) for d in (
             key.take(0, 1), key.take(0, 1), key.take(0, 1), key.take(1 * S, 1), key.take(1 * S, 1), key.take(1 * S, 3))]
         self.assertEqual(chosen, [
-            (True, 0, 1, 0), (True, 0, 0, 0), (False, 0, 0, 1 * S), (True, 0, 0, 0), (False, 1, 0, 9 * S),
+            (True, 0, 1, 0), (True, 0, 0, 0), (False, 0, 0, 1 * S), (True, 1, 0, 0), (False, 1, 0, 9 * S),
             (False, 0, 0, NEVER)])
+
+    def test_ties_go_to_the_latest_reset(self):
+        key = self.key("gcra 1/s burst 1 & fixed-window 1/h & sliding-log 1/h & fixed-window 2/d")
+        chosen = [(d.allowed, d.layer, d.remaining, d.reset_after_ns) for d in (
+            key.take(10 * S, 1), key.take(10 * S, 2), key.take(3600 * S, 1), key.take(3610 * S, 1))]
+        self.assertEqual(chosen, [
+            (True, 2, 0, 3600 * S), (False, 2, 0, 3600 * S), (False, 2, 0, 10 * S), (True, 3, 0, 82790 * S)])
 
     def test_ties_go_to_the_first(self):
         key = self.key("fixed-window 1/s & fixed-window 1/s")

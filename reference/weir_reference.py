@@ -479,19 +479,24 @@ class Key:
         return self.take(now, 0)
 
     def granted(self, now, delay_ns):
-        """The figures of the layer with the least remaining, the first of equals."""
+        """The figures of the layer with the least remaining."""
         left = [remaining(layer, state, now) for layer, state in zip(self.layers, self.states)]
-        return self.figures(left.index(min(left)), now, True, 0, delay_ns)
+        return self.figures(self.latest_reset(left, min(left), now), now, True, 0, delay_ns)
 
     def denied(self, now, cost):
-        """The figures of the layer with the longest wait, the first of equals.
+        """The figures of the layer with the longest wait.
 
         The waits are those of the states as the denial left them, in every layer: where denials are
         counted, a layer that would have allowed this request may now be the one to wait for.
         """
         waits = [retry_after(layer, state, now, cost) for layer, state in zip(self.layers, self.states)]
         longest = None if None in waits else max(waits)
-        return self.figures(waits.index(longest), now, False, longest, 0)
+        return self.figures(self.latest_reset(waits, longest, now), now, False, longest, 0)
+
+    def latest_reset(self, values, value, now):
+        """Of the layers with this value, the index of the one that resets last, the first of equals."""
+        tied = [index for index, other in enumerate(values) if other == value]
+        return max(tied, key=lambda index: reset_after(self.layers[index], self.states[index], now))
 
     def figures(self, index, now, allowed, wait_ns, delay_ns):
         layer, state = self.layers[index], self.states[index]

@@ -65,9 +65,11 @@ typedef struct weir_decision {
     int64_t limit;          /* the largest cost a fresh key could be allowed at once */
     int64_t remaining;      /* the largest cost that would be allowed now, after this decision */
     int64_t retry_after_ns; /* 0 if allowed, else the smallest wait that helps; INT64_MAX: never */
-    int64_t reset_after_ns; /* until the key is as good as fresh; 0 if it is */
+    int64_t reset_after_ns; /* until that layer is full again, `limit` free; 0 if it is */
     int64_t delay_ns;       /* leaky-queue: hold the request this long, then serve it */
-    uint32_t layer;         /* the layer, from 0, that the figures above (but delay_ns) are of */
+    uint32_t layer;         /* the layer, from 0, that the figures above (but delay_ns) are of: on
+                               a denial the one with the longest wait, else the one with the least
+                               remaining; of several such, the one with the latest reset */
     bool allowed;
     bool never; /* cost > limit: no wait helps */
 } weir_decision;

@@ -182,10 +182,10 @@ void weir_store_check_batch(weir_store *s, weir_store_request *requests, size_t 
  *  n             1..WEIR_TAKE_MANY_MAX.
  *  requests      the statuses are written always, the decisions if the answer is WEIR_OK: those of
  *                what was charged, or else those of what each alone would be told.
- *  ret_blocking  n if all are allowed; else the request that denies with the longest wait. Written
- * on WEIR_OK only. Returns WEIR_OK; else the first status of a request that is not WEIR_OK, as
- * weir_store_check() has them, with nothing charged; WEIR_E_RANGE for a bad n, with nothing
- * written. */
+ *  ret_blocking  n if all are allowed; else the request that denies with the longest wait, and of
+ *                several such the one with the latest reset. Written on WEIR_OK only.
+ * Returns WEIR_OK; else the first status of a request that is not WEIR_OK, as weir_store_check()
+ * has them, with nothing charged; WEIR_E_RANGE for a bad n, with nothing written. */
 WEIR_NODISCARD weir_status weir_store_take_many(weir_store *s, weir_store_request *requests,
                                                 size_t n, int64_t now_ns, size_t *ret_blocking);
 

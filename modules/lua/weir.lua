@@ -1592,9 +1592,34 @@ local function answer(P, S, i, now, allowed, left, wait, delay)
   return { allowed, L.limit, left, min(EXACT, wait), min(EXACT, reset), min(EXACT, delay), i - 1, 0 }
 end
 
+-- The wait until L allows a cost, in whole microseconds and by how many ns that is too long. 0 or
+-- less: it does already; huge: it never does.
+local function wait_for(L, s, now, cost)
+  if cost > L.limit then
+    return huge, 0
+  end
+  local w = L.ops.due(L, s, now, cost) - now
+  if w > 0 and w < huge and L.ops.early then
+    return w, L.ops.early(L, s, cost)
+  end
+  return w, 0
+end
+
 -- Whether a wait of w, which was rounded up by `early` ns, is longer than that of `than`.
 local function waits_longer(w, early, than, than_early)
   return w > than or (w == than and early < than_early)
+end
+
+-- The wait until layer i is full again, as wait_for() says it.
+local function reset_of(P, S, i, now)
+  local w, e = wait_for(P[i], S[i], now, P[i].limit)
+  return max(0, w), e
+end
+
+-- Whether layer i of a key is full again later than layer k.
+local function resets_later(P, S, i, k, now)
+  local w, e = reset_of(P, S, i, now)
+  return waits_longer(w, e, reset_of(P, S, k, now))
 end
 
 local function charge_all(P, S, now, cost)
@@ -1615,12 +1640,13 @@ local function longest_delay(P, S, now)
   return delay
 end
 
--- The layer with the least left, and what is left there.
+-- The layer with the least left, and of several such the one with the latest reset; and what is
+-- left there.
 local function scarcest(P, S, now)
   local least, left = 1, nil
   for i = 1, #P do
     local n = P[i].ops.left(P[i], S[i], now)
-    if not left or n < left then
+    if not left or n < left or (n == left and resets_later(P, S, i, least, now)) then
       least, left = i, n
     end
   end
@@ -1636,12 +1662,9 @@ local function deny(P, S, now, cost, charging)
   end
   local slowest, wait, early = 1, -1, 0
   for i = 1, #P do
-    local L = P[i]
-    local w, e = cost > L.limit and huge or L.ops.due(L, S[i], now, cost) - now, 0
-    if w >= wait and w > 0 and w < huge and L.ops.early then
-      e = L.ops.early(L, S[i], cost)
-    end
-    if waits_longer(w, e, wait, early) then
+    local w, e = wait_for(P[i], S[i], now, cost)
+    local tied = i > 1 and w == wait and e == early
+    if waits_longer(w, e, wait, early) or (tied and resets_later(P, S, i, slowest, now)) then
       slowest, wait, early = i, w, e
     end
   end
@@ -1815,6 +1838,16 @@ local function open_all(requests, now)
   end
 end
 
+-- Whether figures of several requests stand for all rather than others: both deny, or both allow.
+local function outranks(a, b)
+  if a[1] == 0 and (a.wait ~= b.wait or a.early ~= b.early) then
+    return waits_longer(a.wait, a.early, b.wait, b.early)
+  elseif a[1] == 1 and a[3] ~= b[3] then
+    return a[3] < b[3]
+  end
+  return waits_longer(a.reset, a.reset_early, b.reset, b.reset_early)
+end
+
 -- All or nothing. Returns the requests with their figures in `told`, and which one blocks, from 0,
 -- their number if none; or nil and an error.
 local function take_all(keys, args)
@@ -1827,12 +1860,14 @@ local function take_all(keys, args)
   if err then
     return nil, err
   end
-  local blocking, longest, early = #requests, 0, 0
+  local blocking, longest = #requests, nil
   for i, r in ipairs(requests) do
     r.alone = judge(r.P, r.S, now, r.cost, false)
     r.told = judge(r.P, r.S, now, r.cost, true)
-    if r.told[1] == 0 and waits_longer(r.told.wait, r.told.early, longest, early) then
-      blocking, longest, early = i - 1, r.told.wait, r.told.early
+    local told = r.told
+    told.reset, told.reset_early = reset_of(r.P, r.S, told[7] + 1, now)
+    if told[1] == 0 and (not longest or outranks(told, longest)) then
+      blocking, longest = i - 1, told
     end
   end
   for _, r in ipairs(requests) do
@@ -1927,7 +1962,7 @@ local function weir_reset(keys)
   return { ok = 'OK' }
 end
 
--- The figures of the request that blocks, or has the least left; then its number.
+-- The figures of one request, which outranks() puts first; then its number.
 local function weir_take_all(keys, args)
   local with_names = take_with_names(args, 2 * #keys)
   local requests, blocking = take_all(keys, args)
@@ -1938,7 +1973,7 @@ local function weir_take_all(keys, args)
   if blocking == #requests then
     chosen = 1
     for i, r in ipairs(requests) do
-      chosen = r.told[3] < requests[chosen].told[3] and i or chosen
+      chosen = outranks(r.told, requests[chosen].told) and i or chosen
       delay = max(delay, r.told[6])
     end
   end

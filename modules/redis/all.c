@@ -5,6 +5,8 @@
 
 #include "call.h"
 
+#include "core/layer.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -161,14 +163,14 @@ static bool decide_all(many *m, int64_t now_ns, bool *ret_allowed)
     return st == WEIR_OK;
 }
 
-/* The one that is denied with the longest wait; len if none is. */
+/* The request that denies all; len if none does: of those that are denied the one that
+ * weir_outranks() puts first. */
 static size_t blocking(const many *m)
 {
     size_t longest = m->len;
     for (size_t i = 0; i < m->len; i++) {
         const weir_decision *d = &m->of[i].together;
-        if (!d->allowed &&
-            (longest == m->len || d->retry_after_ns > m->of[longest].together.retry_after_ns))
+        if (!d->allowed && (longest == m->len || weir_outranks(d, &m->of[longest].together)))
             longest = i;
     }
     return longest;
@@ -191,7 +193,7 @@ static void answer_eights(const many *m, bool allowed)
         weir_call_eight(&m->call, told(m, i, allowed), 0);
 }
 
-/* Which request's figures stand for all: that which denies, or that with the least left. */
+/* Which request's figures stand for all. */
 static size_t spokesman(const many *m, bool allowed)
 {
     size_t at = blocking(m);
@@ -199,7 +201,7 @@ static size_t spokesman(const many *m, bool allowed)
         return at;
     at = 0;
     for (size_t i = 1; i < m->len; i++) {
-        if (m->of[i].together.remaining < m->of[at].together.remaining)
+        if (weir_outranks(&m->of[i].together, &m->of[at].together))
             at = i;
     }
     return at;

@@ -70,7 +70,7 @@ static void take_figures(weir_decision *to, const weir_decision *from, uint32_t 
     to->never = from->never;
 }
 
-/* Charges every layer; the figures are those of the layer with the least remaining. */
+/* Charges every layer. The figures are those of the layer that weir_outranks() puts first. */
 static void charge_all(const weir_policy *p, uint64_t *state, unsigned level, int64_t now_ns,
                        int64_t cost, weir_decision *ret)
 {
@@ -80,20 +80,15 @@ static void charge_all(const weir_policy *p, uint64_t *state, unsigned level, in
         weir_layer_check(&p->layer[i], state, level, now_ns, cost, true, &d);
         if (d.delay_ns > delay_ns)
             delay_ns = d.delay_ns;
-        if (i == 0 || d.remaining < ret->remaining)
+        if (i == 0 || weir_outranks(&d, ret))
             take_figures(ret, &d, i);
         state += weir_layer_words(&p->layer[i], level);
     }
     ret->delay_ns = delay_ns;
 }
 
-static bool waits_longer(const weir_decision *a, const weir_decision *b)
-{
-    return a->never != b->never ? a->never : a->retry_after_ns > b->retry_after_ns;
-}
-
 /* Lets the layers with count_denied count the denied request. Then asks the layers that deny it, as
- * they stand after that, for their figures; those with the longest wait are the policy's. */
+ * they stand after that, for their figures, and takes those that weir_outranks() puts first. */
 static void deny_all(const weir_policy *p, uint64_t *state, unsigned level, int64_t now_ns,
                      int64_t cost, weir_decision *ret)
 {
@@ -109,7 +104,7 @@ static void deny_all(const weir_policy *p, uint64_t *state, unsigned level, int6
             if (!allows)
                 weir_layer_check(l, state, level, now_ns, cost, false, &d);
         }
-        if (!allows && (first || waits_longer(&d, ret))) {
+        if (!allows && (first || weir_outranks(&d, ret))) {
             take_figures(ret, &d, i);
             first = false;
         }
@@ -166,7 +161,7 @@ weir_status weir_peek(const weir_policy *p, const uint64_t *state, unsigned leve
         weir_decision d;
         if (!weir_layer_allows(l, at, level, now_ns, cost)) {
             weir_layer_check(l, at, level, now_ns, cost, false, &d);
-            if (first || waits_longer(&d, ret))
+            if (first || weir_outranks(&d, ret))
                 take_figures(ret, &d, i);
             first = false;
         }

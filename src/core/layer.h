@@ -28,6 +28,21 @@ bool weir_layer_allows(const weir_layer *l, const uint64_t *state, unsigned leve
 void weir_layer_check(const weir_layer *l, uint64_t *state, unsigned level, int64_t now_ns,
                       int64_t cost, bool count, weir_decision *ret);
 
+/* Whether the figures of `a` are a request's, and not those of `b`. Both are layers' answers to it,
+ * or the answers to several requests that are one: all allow, or both deny. A denial's are those
+ * with the longest wait, an allowance's those with the least remaining; of several such, those with
+ * the latest reset. False for equal ones: the first of these stays. Pure. */
+static inline bool weir_outranks(const weir_decision *a, const weir_decision *b)
+{
+    if (a->never != b->never)
+        return a->never;
+    if (a->retry_after_ns != b->retry_after_ns)
+        return a->retry_after_ns > b->retry_after_ns;
+    if (a->allowed && a->remaining != b->remaining)
+        return a->remaining < b->remaining;
+    return a->reset_after_ns > b->reset_after_ns;
+}
+
 bool weir_layer_refunds(const weir_layer *l);
 void weir_layer_refund(const weir_layer *l, uint64_t *state, unsigned level, int64_t now_ns,
                        int64_t cost);

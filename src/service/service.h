@@ -146,7 +146,8 @@ typedef struct weir_all {
     weir_status status; /* the rest is written on WEIR_OK only */
     bool allowed;
     size_t index;     /* whose figures stand for all: denied, the one that denies with the longest
-                         wait; else the one with the least remaining of those that may deny */
+                         wait; else the one with the least remaining of those that may deny; of
+                         several such, the one with the latest reset */
     int64_t delay_ns; /* the longest of any; 0 if denied */
 } weir_all;
 

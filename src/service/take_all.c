@@ -3,6 +3,7 @@
 /* Several asks as one: which of them the store must decide together, and whose figures stand for
  * all. */
 
+#include "core/layer.h"
 #include "service/remote.h"
 
 #include <assert.h>
@@ -130,14 +131,14 @@ static void ask_others(all *a, bool denied, bool denied_by_list)
     }
 }
 
-/* The one with the least remaining of those that may deny; the first if there is none such. */
+/* Of the requests that may deny, which are all allowed, the one whose figures weir_outranks() puts
+ * first; the first request if none may deny. */
 static size_t scarcest(const all *a)
 {
     size_t least = a->n;
     for (size_t i = 0; i < a->n; i++) {
-        bool less =
-            least == a->n || a->asks[i].decision.remaining < a->asks[least].decision.remaining;
-        if (is_enforced(a, i) && less)
+        const weir_decision *d = &a->asks[i].decision;
+        if (is_enforced(a, i) && (least == a->n || weir_outranks(d, &a->asks[least].decision)))
             least = i;
     }
     return least < a->n ? least : 0;

@@ -72,6 +72,28 @@ static void check_all_or_none(void **unused)
     assert_int_equal(c.denied, 0);
 }
 
+/* Of those with as little left, or that wait as long, the one with the latest reset stands for
+ * all. */
+static void check_ties(void **unused)
+{
+    (void)unused;
+    weir_rule_spec specs[] = {spec_of("soon", "gcra 1/s"), spec_of("late", "fixed-window 1/h"),
+                              spec_of("sooner", "gcra 2/s")};
+    set_rules(specs, 3);
+    weir_ask asks[] = {ask_of("soon", "k", 1), ask_of("late", "k", 1), ask_of("sooner", "k", 1)};
+    weir_all all = take_all(asks, 3);
+    assert_true(all.allowed);
+    assert_int_equal(all.index, 1);
+    for (int i = 0; i < 3; i++)
+        asks[i].cost = 2; /* never, of all of them */
+    all = take_all(asks, 3);
+    assert_false(all.allowed);
+    assert_int_equal(all.index, 1);
+    asks[1] = ask_of("soon", "k", 1);
+    asks[0] = asks[2] = ask_of("sooner", "k", 1);
+    assert_int_equal(take_all(asks, 3).index, 1);
+}
+
 /* The same key twice is held to the sum; a cost of 0 asks, and a single ask is a take. */
 static void check_same_key(void **unused)
 {
@@ -306,8 +328,8 @@ static void check_threads(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(check_all_or_none), TEST(check_same_key), TEST(check_lists),   TEST(check_shadow),
-        TEST(check_delay),       TEST(check_failures), TEST(check_threads),
+        TEST(check_ties),   TEST(check_all_or_none), TEST(check_same_key), TEST(check_lists),
+        TEST(check_shadow), TEST(check_delay),       TEST(check_failures), TEST(check_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

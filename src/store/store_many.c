@@ -5,6 +5,8 @@
 
 #include "store/inside.h"
 
+#include "core/layer.h"
+
 /* A request on its way. */
 typedef struct one {
     weir_store_request *request;
@@ -153,14 +155,15 @@ static weir_status read_requests(many *m, weir_store_request *requests, size_t n
     return st;
 }
 
-/* The request that is denied with the longest wait, n if none is. */
+/* The request that denies all, n if none does: of those that are denied the one that
+ * weir_outranks() puts first. */
 static size_t blocking(const many *m)
 {
     size_t longest = m->len;
     for (size_t i = 0; i < m->len; i++) {
         const weir_decision *d = &m->ones[i].together.decision;
-        if (!d->allowed && (longest == m->len ||
-                            d->retry_after_ns > m->ones[longest].together.decision.retry_after_ns))
+        if (!d->allowed &&
+            (longest == m->len || weir_outranks(d, &m->ones[longest].together.decision)))
             longest = i;
     }
     return longest;

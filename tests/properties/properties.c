@@ -382,10 +382,25 @@ static const char *wrong_remaining(const cell *c, const step *s, const weir_deci
     return NULL;
 }
 
+/* Of an allowance under several layers: no layer that ties on `remaining` holds the caller back for
+ * longer than the one that the figures are of. */
+static const char *wrong_reset_of_layers(const cell *c, const step *s, const weir_decision *d)
+{
+    for (uint32_t i = 0; i < c->policy->layers; i++) {
+        if (d->remaining >= c->policy->layer[i].limit)
+            return NULL;
+    }
+    if (d->allowed && !cell_try(c, s->t_ns + d->reset_after_ns, d->remaining + 1).allowed)
+        return "no more than remaining is allowed at reset_after";
+    return NULL;
+}
+
 static const char *wrong_reset(const cell *c, const step *s, const weir_decision *d)
 {
-    if (c->policy->layers > 1 || !in_time(s->t_ns, d->reset_after_ns))
+    if (!in_time(s->t_ns, d->reset_after_ns))
         return NULL;
+    if (c->policy->layers > 1)
+        return wrong_reset_of_layers(c, s, d);
     if (!cell_try(c, s->t_ns + d->reset_after_ns, d->limit).allowed)
         return "not fresh at reset_after";
     if (weir_fresh_after(c->policy, c->state, c->level, s->t_ns) != d->reset_after_ns)

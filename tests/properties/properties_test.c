@@ -60,6 +60,8 @@ static const char *const policies[] = {
     "sliding-slices 100/h slices 60",
     "sliding-slices 5/100ns slices 7",
     "gcra 10/s burst 5 & fixed-window 100/d",
+    "gcra 1/s burst 1 & fixed-window 1/h",
+    "sliding-counter 3/s & sliding-log 3/7s & token-bucket 3 refill 2 every 5s",
     "sliding-log 5/m count-denied & gcra 7/m burst 3 & sliding-slices 20/h slices 6",
 };
 

@@ -478,6 +478,13 @@ def test_people(tally):
             all_of = at.call(T0_US, "weir_take_all", ["k", "l"], policy, 1, "leaky-queue 1/s depth 5", 2)
             tally.equal(all_of, [1, 2, 1, 0, 334, 0, 0], way.name)
             client("DEL", "k", "l")
+            tie = ["gcra 1/s", 1, "fixed-window 1/h", 1, "gcra 1/s", 1]
+            all_of = at.call(T0_US, "weir_take_all", ["k", "l", "m"], *tie)
+            tally.equal((all_of[:4], all_of[6]), ([1, 1, 0, 0], 1), way.name, "of equals the latest reset")
+            tie[1], tie[3] = 2, 2
+            all_of = at.call(T0_US, "weir_take_all", ["k", "l", "m"], *tie)
+            tally.equal((all_of[:4], all_of[6]), ([0, 1, 0, -1], 1), way.name, "also if both never pass")
+            client("DEL", "k", "l", "m")
 
 
 NAMES = ("allowed", "limit", "remaining", "retry_after_ms", "reset_after_ms", "delay_ms")
@@ -654,7 +661,8 @@ def all_once(tally, client, at, now, key, chosen):
     got = at.call(now, "weir_ask_all", [key[p] for p, _ in chosen], *[w for p, cost in chosen for w in (p, cost)])
     kept = all(t[0] for t in together)
     waits = [(2**60 if t[3] < 0 else t[3]) if not t[0] else -1 for t in together]
-    want = [len(chosen) if kept else waits.index(max(waits))]
+    ranks = [(wait, t[4]) for wait, t in zip(waits, together)]
+    want = [len(chosen) if kept else ranks.index(max(ranks))]
     for a, t in zip(alone, together):
         want += t if kept or not t[0] else a
     tally.equal(got, want, chosen)

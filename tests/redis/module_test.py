@@ -129,6 +129,9 @@ def test_answers(t):
     m = c3("WEIR.TAKEALL", 1, "api", "a", 1, "WITHNAMES")
     equal(list(m), NAMES + ["index", "policy", "key", "layer"])
     equal((m["index"], m["policy"], m["key"]), (0, b"api", b"a"))
+    equal(c("WEIR.POLICY", "SET", "hourly", "fixed-window 5/100d"), "OK")
+    equal(c("WEIR.TAKEALL", 2, "api", "t", 1, "hourly", "t", 1)[6], 1, "the latest reset of two with as much left")
+    c("WEIR.POLICY", "DEL", "hourly")
     equal(c("CL.THROTTLE", "u", 15, 30, 60), [0, 16, 15, -1, 2])
     equal(c3("WEIR.POLICY", "GET", "api"), {"name": b"api", "limit": b"gcra 1/h burst 5",
                                             "overrides": 0, "allow": 0, "deny": 0, "shadow": False})
@@ -185,6 +188,9 @@ def test_programs(t):
     equal(all_[1:4], [1, 5, 5])
     all_ = c("WEIR.ASKALL", 2, p, "a", 2, p, "a", 3)
     equal((all_[0], all_[3], all_[11]), (2, 3, 0))
+    equal(c("WEIR.ASKALL", 2, "gcra 1/s", "g", 2, "fixed-window 1/h", "g", 1)[0], 0)
+    c("WEIR.ASKALL", 2, "gcra 1/s", "g", 1, "fixed-window 1/h", "g", 1)
+    equal(c("WEIR.ASKALL", 2, "gcra 1/s", "g", 2, "fixed-window 1/h", "g", 2)[0], 1, "the latest reset of two that never pass")
     equal(c("WEIR.ASK", "TAKE", "gcra 5/h burst 9 & fixed-window 3/d", "l", 1)[6], 1)
     for words in (("TAKE", p, "k"), ("TAKE", p, "k", 1, 2), ("DROP", p, "k", 1),
                   ("TAKE", "gcra", "k", 1), ("TAKE", p, "k", -1), ("TAKE", p, "", 1)):

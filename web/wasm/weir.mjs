@@ -18,7 +18,7 @@
  * @property {number} limit the largest cost that a fresh key could be allowed at once
  * @property {number} remaining the largest cost that would be allowed now, after this decision
  * @property {bigint | null} retryAfterNs 0n if allowed, null if no wait helps
- * @property {bigint} resetAfterNs until the key is as good as fresh
+ * @property {bigint} resetAfterNs until the layer `layer` is full again
  * @property {bigint} delayNs leaky-queue: hold the request this long
  * @property {number} layer the layer, from 0, that the figures are of
  */
