@@ -171,28 +171,60 @@ weir_status weir_peek(const weir_policy *p, const uint64_t *state, unsigned leve
     return WEIR_OK;
 }
 
+int64_t weir_state_time(const weir_policy *p, const uint64_t *state, unsigned level, int64_t now_ns)
+{
+    int64_t latest_ns = now_ns;
+    if (!weir_state_sound(p, state, level))
+        return now_ns;
+    for (uint32_t i = 0; i < p->layers; i++) {
+        int64_t time_ns = weir_layer_time(&p->layer[i], state, level, now_ns);
+        if (time_ns > latest_ns)
+            latest_ns = time_ns;
+        state += weir_layer_words(&p->layer[i], level);
+    }
+    return latest_ns;
+}
+
+bool weir_policy_refunds(const weir_policy *p)
+{
+    for (uint32_t i = 0; i < p->layers; i++) {
+        if (!weir_layer_refunds(&p->layer[i]))
+            return false;
+    }
+    return true;
+}
+
+static void refund_all(const weir_policy *p, uint64_t *state, unsigned level, int64_t charged_ns,
+                       int64_t now_ns, int64_t cost)
+{
+    for (uint32_t i = 0; i < p->layers; i++) {
+        weir_layer_refund(&p->layer[i], state, level, charged_ns, now_ns, cost);
+        state += weir_layer_words(&p->layer[i], level);
+    }
+}
+
 weir_status weir_refund(const weir_policy *p, uint64_t *state, unsigned level, int64_t now_ns,
                         int64_t cost, weir_decision *ret)
 {
-    return weir_refund_charge(p, state, level, now_ns, now_ns, cost, ret);
+    weir_status st = refuse(p, state, level, now_ns, cost);
+    if (st == WEIR_OK && !weir_policy_refunds(p))
+        st = WEIR_E_UNSUPPORTED;
+    if (st != WEIR_OK)
+        return st;
+    refund_all(p, state, level, WEIR_NOW_NS_MAX, now_ns, cost); /* of whatever is the latest */
+    return weir_check(p, state, level, now_ns, 0, ret);
 }
 
 weir_status weir_refund_charge(const weir_policy *p, uint64_t *state, unsigned level,
                                int64_t charged_ns, int64_t now_ns, int64_t cost, weir_decision *ret)
 {
     weir_status st = refuse(p, state, level, now_ns, cost);
+    if (st == WEIR_OK && !weir_policy_refunds(p))
+        st = WEIR_E_UNSUPPORTED;
     if (st != WEIR_OK)
         return st;
-    for (uint32_t i = 0; i < p->layers; i++) {
-        if (!weir_layer_refunds(&p->layer[i]))
-            return WEIR_E_UNSUPPORTED;
-    }
-    uint64_t *at = state;
-    for (uint32_t i = 0; i < p->layers; i++) {
-        if (!weir_layer_forgot(&p->layer[i], at, charged_ns, now_ns))
-            weir_layer_refund(&p->layer[i], at, level, now_ns, cost);
-        at += weir_layer_words(&p->layer[i], level);
-    }
+    int64_t time_ns = weir_state_time(p, state, level, now_ns);
+    refund_all(p, state, level, charged_ns, time_ns, cost);
     return weir_check(p, state, level, now_ns, 0, ret);
 }
 

@@ -126,15 +126,18 @@ void weir_counter_check(const weir_layer *c, uint64_t *state, int64_t now_ns, in
     ret->reset_after_ns = reset_after(c, &v);
 }
 
-bool weir_counter_forgot(const weir_layer *c, int64_t charged_ns, int64_t now_ns)
+int64_t weir_counter_start(const weir_layer *c, const uint64_t *state, int64_t now_ns)
 {
-    return charged_ns < now_ns - now_ns % c->period_ns - c->period_ns;
+    return view_at(c, state, now_ns).start_ns;
 }
 
-void weir_counter_refund(const weir_layer *c, uint64_t *state, int64_t now_ns, int64_t cost)
+void weir_counter_refund(const weir_layer *c, uint64_t *state, int64_t charged_ns, int64_t now_ns,
+                         int64_t cost)
 {
     view v = view_at(c, state, now_ns);
-    int64_t from_cur = cost < v.cur ? cost : v.cur;
+    if (charged_ns < v.start_ns - c->period_ns)
+        return;
+    int64_t from_cur = charged_ns < v.start_ns ? 0 : cost < v.cur ? cost : v.cur;
     int64_t from_prev = cost - from_cur < v.prev ? cost - from_cur : v.prev;
     if (from_cur + from_prev == 0)
         return;

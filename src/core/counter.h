@@ -25,10 +25,12 @@ bool weir_counter_allows(const weir_layer *c, const uint64_t *state, int64_t now
 void weir_counter_check(const weir_layer *c, uint64_t *state, int64_t now_ns, int64_t cost,
                         weir_decision *ret);
 
-/* Whether a charge of charged_ns is of a window before the last one. Pure. */
-bool weir_counter_forgot(const weir_layer *c, int64_t charged_ns, int64_t now_ns);
+/* When the present window began: later than now_ns if the clock has stepped back. Pure. */
+int64_t weir_counter_start(const weir_layer *c, const uint64_t *state, int64_t now_ns);
 
-/* Takes `cost` off the present window, and what is left of it off the one before. */
-void weir_counter_refund(const weir_layer *c, uint64_t *state, int64_t now_ns, int64_t cost);
+/* Takes `cost` off the window of charged_ns, and what is left of it off the one before. Nothing, if
+ * it was charged before these two. */
+void weir_counter_refund(const weir_layer *c, uint64_t *state, int64_t charged_ns, int64_t now_ns,
+                         int64_t cost);
 
 #endif

@@ -193,26 +193,27 @@ void weir_layer_check(const weir_layer *l, uint64_t *state, unsigned level, int6
     }
 }
 
-bool weir_layer_forgot(const weir_layer *l, const uint64_t *state, int64_t charged_ns,
-                       int64_t now_ns)
+int64_t weir_layer_time(const weir_layer *l, const uint64_t *state, unsigned level, int64_t now_ns)
 {
-    if (charged_ns >= now_ns)
-        return false;
+    int64_t start_ns;
     switch (l->format) {
     case WEIR_STATE_TAT_NS:
     case WEIR_STATE_TAT_TICKS:
     case WEIR_STATE_TAT_STEPS:
-        return false;
+        return now_ns;
     case WEIR_STATE_WINDOW_WORD:
     case WEIR_STATE_WINDOW_PAIR:
-        return weir_window_forgot(l, state, charged_ns, now_ns);
+        start_ns = weir_window_start(l, state, now_ns);
+        break;
     case WEIR_STATE_LOG:
-        return now_ns - charged_ns >= l->period_ns;
+        return weir_log_time(l, state, level, now_ns);
     case WEIR_STATE_COUNTER:
-        return weir_counter_forgot(l, charged_ns, now_ns);
+        start_ns = weir_counter_start(l, state, now_ns);
+        break;
     default:
-        return weir_slices_forgot(l, charged_ns, now_ns);
+        return weir_slices_time(l, state, now_ns);
     }
+    return start_ns > now_ns ? start_ns : now_ns;
 }
 
 bool weir_layer_refunds(const weir_layer *l)
@@ -220,8 +221,8 @@ bool weir_layer_refunds(const weir_layer *l)
     return l->algorithm != WEIR_LEAKY_QUEUE && !l->count_denied;
 }
 
-void weir_layer_refund(const weir_layer *l, uint64_t *state, unsigned level, int64_t now_ns,
-                       int64_t cost)
+void weir_layer_refund(const weir_layer *l, uint64_t *state, unsigned level, int64_t charged_ns,
+                       int64_t now_ns, int64_t cost)
 {
     switch (l->format) {
     case WEIR_STATE_TAT_NS:
@@ -233,15 +234,16 @@ void weir_layer_refund(const weir_layer *l, uint64_t *state, unsigned level, int
         return;
     case WEIR_STATE_WINDOW_WORD:
     case WEIR_STATE_WINDOW_PAIR:
-        weir_window_refund(l, state, now_ns, cost);
+        if (charged_ns >= weir_window_start(l, state, now_ns))
+            weir_window_refund(l, state, now_ns, cost);
         return;
     case WEIR_STATE_LOG:
-        weir_log_refund(l, state, level, now_ns, cost);
+        weir_log_refund(l, state, level, charged_ns, now_ns, cost);
         return;
     case WEIR_STATE_COUNTER:
-        weir_counter_refund(l, state, now_ns, cost);
+        weir_counter_refund(l, state, charged_ns, now_ns, cost);
         return;
     default:
-        weir_slices_refund(l, state, now_ns, cost);
+        weir_slices_refund(l, state, charged_ns, now_ns, cost);
     }
 }

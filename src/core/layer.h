@@ -43,17 +43,29 @@ static inline bool weir_outranks(const weir_decision *a, const weir_decision *b)
     return a->reset_after_ns > b->reset_after_ns;
 }
 
+/* The time as which the layer reads now_ns: its own if that is later, because the clock has stepped
+ * back since it was charged. Buckets have none. Pure. */
+int64_t weir_layer_time(const weir_layer *l, const uint64_t *state, unsigned level, int64_t now_ns);
+
 bool weir_layer_refunds(const weir_layer *l);
-void weir_layer_refund(const weir_layer *l, uint64_t *state, unsigned level, int64_t now_ns,
-                       int64_t cost);
 
-/* Whether a charge of charged_ns has left the window by now_ns, so that nothing of it counts any
- * more. Never so where there is none: a bucket drains, whoever filled it. Pure. */
-bool weir_layer_forgot(const weir_layer *l, const uint64_t *state, int64_t charged_ns,
-                       int64_t now_ns);
+/* Gives back `cost` units of what was charged at charged_ns or before, the latest first. What has
+ * left the window is not given back. A bucket drains, whoever filled it: there charged_ns says
+ * nothing. */
+void weir_layer_refund(const weir_layer *l, uint64_t *state, unsigned level, int64_t charged_ns,
+                       int64_t now_ns, int64_t cost);
 
-/* As weir_refund(), of units that were charged at charged_ns, 0..now_ns: a layer that has forgotten
- * the charge gives nothing back. */
+/* Whether weir_refund() serves the policy: all of its layers must. Pure. */
+bool weir_policy_refunds(const weir_policy *p);
+
+/* The latest of now_ns and of the times as which the layers read it: a charge that is to be taken
+ * back later is made, and noted, as of this time. So each layer finds it where it was counted. A
+ * state that is not sound says now_ns. Pure. */
+int64_t weir_state_time(const weir_policy *p, const uint64_t *state, unsigned level,
+                        int64_t now_ns);
+
+/* As weir_refund(), of units that were charged at charged_ns, which is what weir_state_time() said
+ * then. Judged at what it says now. */
 WEIR_NODISCARD weir_status weir_refund_charge(const weir_policy *p, uint64_t *state, unsigned level,
                                               int64_t charged_ns, int64_t now_ns, int64_t cost,
                                               weir_decision *ret);

@@ -214,22 +214,43 @@ void weir_log_check(const weir_layer *l, uint64_t *state, unsigned level, int64_
     ret->reset_after_ns = v.sum > 0 ? stamp_leaves_after(l, &v, state, v.len - 1, now_ns) : 0;
 }
 
-void weir_log_refund(const weir_layer *l, uint64_t *state, unsigned level, int64_t now_ns,
-                     int64_t cost)
+int64_t weir_log_time(const weir_layer *l, const uint64_t *state, unsigned level, int64_t now_ns)
+{
+    return view_at(l, state, level, now_ns).at_ns;
+}
+
+/* How many units the first `entries` of the ring hold. None has expired. */
+static int64_t units_of(const view *v, const uint64_t *state, uint64_t entries)
+{
+    return entries == 0 ? 0 : (int64_t)(uint32_t)(total_get(v, state, entries - 1) - v->base);
+}
+
+/* Moves the entries from `from` on to the places from `to` on, and takes `units` off their totals.
+ */
+static void move_down(view *v, uint64_t *state, uint64_t from, uint64_t to, int64_t units)
+{
+    uint64_t gap = from - to;
+    for (uint64_t i = from; i < v->len; i++) {
+        state[STAMPS + place(v, i - gap)] = (uint64_t)stamp_get(v, state, i);
+        total_set(v, state, i - gap, total_get(v, state, i) - (uint32_t)units);
+    }
+    v->len -= gap;
+}
+
+void weir_log_refund(const weir_layer *l, uint64_t *state, unsigned level, int64_t charged_ns,
+                     int64_t now_ns, int64_t cost)
 {
     view v = view_at(l, state, level, now_ns);
-    int64_t back = cost < v.sum ? cost : v.sum;
-    if (back == 0)
+    if (v.sum == 0 || charged_ns < stamp_get(&v, state, v.expired))
         return;
     drop_oldest(&v, state, 0);
-    v.sum -= back;
-    if (v.sum == 0) {
-        v.len = 0;
-    } else {
-        uint64_t last = first_reaching(&v, state, v.sum);
-        total_set(&v, state, last, v.base + (uint32_t)v.sum);
-        v.len = last + 1;
+    uint64_t until = first_after(&v, state, charged_ns), kept = 0;
+    int64_t units = units_of(&v, state, until), back = cost < units ? cost : units;
+    if (units > back) {
+        kept = first_reaching(&v, state, units - back) + 1;
+        total_set(&v, state, kept - 1, v.base + (uint32_t)(units - back));
     }
+    move_down(&v, state, until, kept, back);
     write_ring(&v, state);
 }
 

@@ -39,12 +39,16 @@ bool weir_log_allows(const weir_layer *l, const uint64_t *state, unsigned level,
 void weir_log_check(const weir_layer *l, uint64_t *state, unsigned level, int64_t now_ns,
                     int64_t cost, bool count_denied, weir_decision *ret);
 
-/* Takes `cost` units out of the log, the latest first. */
-void weir_log_refund(const weir_layer *l, uint64_t *state, unsigned level, int64_t now_ns,
-                     int64_t cost);
+/* The time as which now_ns is read: the latest stamp if that is later. Pure. */
+int64_t weir_log_time(const weir_layer *l, const uint64_t *state, unsigned level, int64_t now_ns);
 
-/* The words that weir_log_check() at now_ns may write, or with `refund` units weir_log_refund():
- * see weir_state_writes(). Work: the logarithm of the entries. */
+/* Takes `cost` of the units that were charged at charged_ns or before out of the log, the latest
+ * first. Work: the logarithm of the entries, and each that was stamped after charged_ns. */
+void weir_log_refund(const weir_layer *l, uint64_t *state, unsigned level, int64_t charged_ns,
+                     int64_t now_ns, int64_t cost);
+
+/* The words that weir_log_check() at now_ns may write, or with `refund` units weir_log_refund() of
+ * the latest charge: see weir_state_writes(). Work: the logarithm of the entries. */
 enum { WEIR_LOG_WRITES = 5 };
 size_t weir_log_writes(const weir_layer *l, const uint64_t *state, unsigned level, int64_t now_ns,
                        int64_t refund, size_t ret[WEIR_LOG_WRITES]);

@@ -152,25 +152,31 @@ void weir_slices_check(const weir_layer *s, uint64_t *state, int64_t now_ns, int
     ret->reset_after_ns = reset_after(s, state, &v, now_ns);
 }
 
-bool weir_slices_forgot(const weir_layer *s, int64_t charged_ns, int64_t now_ns)
+int64_t weir_slices_time(const weir_layer *s, const uint64_t *state, int64_t now_ns)
 {
-    return slice_of(s, now_ns) - slice_of(s, charged_ns) >= (uint64_t)s->slices;
+    uint64_t slice = view_at(s, state, now_ns).slice;
+    return slice == slice_of(s, now_ns) ? now_ns : now_ns + ns_until(s, slice, now_ns);
 }
 
-void weir_slices_refund(const weir_layer *s, uint64_t *state, int64_t now_ns, int64_t cost)
+void weir_slices_refund(const weir_layer *s, uint64_t *state, int64_t charged_ns, int64_t now_ns,
+                        int64_t cost)
 {
     view v = view_at(s, state, now_ns);
-    int64_t left = cost < v.sum ? cost : v.sum;
-    if (left == 0)
+    uint64_t charged = slice_of(s, charged_ns), kept = (uint64_t)s->slices;
+    uint64_t last = v.slice - v.expired; /* the latest that may hold anything */
+    int64_t older = v.sum;               /* what slices up to the charged one hold */
+    uint64_t at = place_of(s, last);
+    for (; last > charged && v.slice - last < kept; last--, at = place_before(s, at))
+        older -= count_get(state, at);
+    int64_t left = cost < older ? cost : older;
+    if (v.slice - last >= kept || left <= 0)
         return;
     v.sum -= left;
     advance(s, state, &v);
-    uint64_t at = place_of(s, v.slice);
-    for (int64_t i = 0; left > 0 && i < s->slices; i++) {
+    for (; left > 0 && v.slice - last < kept; last--, at = place_before(s, at)) {
         int64_t count = count_get(state, at), back = left < count ? left : count;
         count_set(state, at, count - back);
         left -= back;
-        at = place_before(s, at);
     }
 }
 

@@ -25,11 +25,13 @@ bool weir_slices_allows(const weir_layer *s, const uint64_t *state, int64_t now_
 void weir_slices_check(const weir_layer *s, uint64_t *state, int64_t now_ns, int64_t cost,
                        weir_decision *ret);
 
-/* Whether the slice of charged_ns, at most now_ns, has left. Pure. */
-bool weir_slices_forgot(const weir_layer *s, int64_t charged_ns, int64_t now_ns);
+/* The time as which now_ns is read: the start of the stored slice if that is later. Pure. */
+int64_t weir_slices_time(const weir_layer *s, const uint64_t *state, int64_t now_ns);
 
-/* Takes `cost` off the counts, the latest slice first. */
-void weir_slices_refund(const weir_layer *s, uint64_t *state, int64_t now_ns, int64_t cost);
+/* Takes `cost` off the counts of the slice of charged_ns and of those before it, the latest first.
+ */
+void weir_slices_refund(const weir_layer *s, uint64_t *state, int64_t charged_ns, int64_t now_ns,
+                        int64_t cost);
 
 /* The words that weir_slices_check() at now_ns may write: see weir_state_writes(). Returns
  * WEIR_SLICES_WRITES + 1 if they are more. */

@@ -203,11 +203,10 @@ void weir_window_check(const weir_layer *w, uint64_t *state, int64_t now_ns, int
 
 /*@ requires window_layer(w) && window_state(w, state) && time_ok(now_ns);
   @ assigns \nothing;
-  @ ensures \result <==> charged_ns < window_start(w, state, now_ns); */
-bool weir_window_forgot(const weir_layer *w, const uint64_t *state, int64_t charged_ns,
-                        int64_t now_ns)
+  @ ensures 0 <= \result == window_start(w, state, now_ns) <= WEIR_NOW_NS_MAX; */
+int64_t weir_window_start(const weir_layer *w, const uint64_t *state, int64_t now_ns)
 {
-    return charged_ns < view_at(w, state, now_ns).span.start_ns;
+    return view_at(w, state, now_ns).span.start_ns;
 }
 
 /*@ requires window_layer(w) && \valid(state) && (is_word(w) || \valid(state + (0 .. 1)));

@@ -28,9 +28,9 @@ bool weir_window_allows(const weir_layer *w, const uint64_t *state, int64_t now_
 void weir_window_check(const weir_layer *w, uint64_t *state, int64_t now_ns, int64_t cost,
                        bool count_denied, weir_decision *ret);
 
-/* Whether a charge of charged_ns is of a window before the present one. Pure. */
-bool weir_window_forgot(const weir_layer *w, const uint64_t *state, int64_t charged_ns,
-                        int64_t now_ns);
+/* When the present window began: later than now_ns if the clock has stepped back. What was charged
+ * before that no longer counts. Pure. */
+int64_t weir_window_start(const weir_layer *w, const uint64_t *state, int64_t now_ns);
 
 /* Takes `cost` off the present window's count, at most to 0. */
 void weir_window_refund(const weir_layer *w, uint64_t *state, int64_t now_ns, int64_t cost);

@@ -386,21 +386,12 @@ static bool keep_policy(table *t, uint64_t policy_id, const weir_policy *p)
     return policy_of(t, policy_id) != NULL;
 }
 
-static bool gives_back(const weir_policy *p)
-{
-    for (uint32_t i = 0; i < p->layers; i++) {
-        if (!weir_layer_refunds(&p->layer[i]))
-            return false;
-    }
-    return true;
-}
-
 /* ---- what is done to states ------------------------------------------------------------------ */
 
 typedef struct change {
     int64_t units, charged_ns; /* of the reservation */
     int64_t over;              /* out: what could not be charged */
-    int64_t now_ns;            /* out: when it was done */
+    int64_t now_ns;            /* out: the time as of which it was charged */
     weir_decision decision;    /* out */
 } change;
 
@@ -409,8 +400,8 @@ static weir_status charge_state(void *ctx, const weir_policy *p, uint64_t *state
 {
     (void)ret_fresh_after_ns;
     change *c = ctx;
-    c->now_ns = now_ns;
-    return weir_check(p, state, level, now_ns, c->units, &c->decision);
+    c->now_ns = weir_state_time(p, state, level, now_ns);
+    return weir_check(p, state, level, c->now_ns, c->units, &c->decision);
 }
 
 static weir_status give_back_state(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
@@ -502,7 +493,7 @@ weir_status weir_reserve_make(weir_reserve *r, const weir_policy *p, uint64_t po
                               uint64_t hash, int64_t now_ns, int64_t cost, int64_t ttl_ns,
                               weir_decision *ret, uint64_t *ret_id)
 {
-    if (!gives_back(p))
+    if (!weir_policy_refunds(p))
         return WEIR_E_UNSUPPORTED;
     table *t = table_of(r);
     weir_status st = WEIR_E_FULL;

@@ -13,8 +13,12 @@
  * Given back is what still counts of the charge, as of the moment that it ends: a reservation that
  * ran out at t is given back as of t, before any decision at t or later is made, however late that
  * is. A window that was over by then gets nothing back, since the next one never had the charge.
- * For all else it is as weir_refund() has it; so too if the key was forgotten for want of room in
- * the meantime. */
+ *
+ * Threads' clocks differ by up to the millisecond that the store allows. A reservation is charged
+ * and noted as of the latest time that the key's layers remember, weir_state_time(). So each layer
+ * finds the charge again in the window that it was counted in.
+ *
+ * If the key was evicted in the meantime, less may be left to give back. */
 
 #include "port/atomic.h"
 #include "store/owner.h"
