@@ -291,13 +291,91 @@ static void check_refund_charge(void **unused)
     assert_int_equal(d.remaining, 50);
 }
 
+/* A charge is taken from what was charged then or before, and never from what came after it. */
+static void check_refund_leaves_later_charges(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *policy;
+        int64_t at_ns[3];
+    } rows[] = {
+        {"sliding-log 50/100ns", {210, 220, 230}},
+        {"sliding-slices 50/100ns slices 10", {210, 220, 230}},
+        {"sliding-counter 50/100ns", {210, 310, 320}},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        weir_policy p = policy_of(rows[i].policy);
+        const int64_t *at_ns = rows[i].at_ns;
+        weir_decision d, want;
+        uint64_t state[256] = {0}, other[256] = {0};
+        for (int k = 0; k < 3; k++) {
+            assert_int_equal(weir_check(&p, state, 0, at_ns[k], 10 + k, &d), WEIR_OK);
+            if (k > 0)
+                assert_int_equal(weir_check(&p, other, 0, at_ns[k], 10 + k, &d), WEIR_OK);
+        }
+        assert_int_equal(weir_refund_charge(&p, state, 0, at_ns[0], at_ns[2], 10, &d), WEIR_OK);
+        for (int64_t now_ns = at_ns[2]; now_ns < 600; now_ns++) {
+            assert_int_equal(weir_peek(&p, state, 0, now_ns, 40, &d), WEIR_OK);
+            assert_int_equal(weir_peek(&p, other, 0, now_ns, 40, &want), WEIR_OK);
+            assert_int_equal(d.remaining, want.remaining);
+            assert_int_equal(d.retry_after_ns, want.retry_after_ns);
+            assert_int_equal(d.reset_after_ns, want.reset_after_ns);
+        }
+        assert_int_equal(weir_refund_charge(&p, state, 0, at_ns[0], at_ns[2], 10, &d), WEIR_OK);
+        assert_int_equal(d.remaining, 27); /* nothing is left of it */
+    }
+}
+
+/* Each layer that remembers a time reads an earlier clock as that; a bucket has none. */
+static void check_state_time(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *policy;
+        int64_t want_ns; /* at 195, of a charge at 250 */
+    } rows[] = {
+        {"gcra 1/100ns burst 50", 195},
+        {"gcra 3/100ns burst 50", 195},
+        {"token-bucket 50 refill 1 every 100ns", 195},
+        {"fixed-window 50/100ns", 200},
+        {"fixed-window 50/100ns from-first", 250},
+        {"sliding-log 50/100ns", 250},
+        {"sliding-counter 50/100ns", 200},
+        {"sliding-slices 50/100ns slices 4", 250},
+        {"sliding-counter 50/100ns & sliding-log 50/100ns & gcra 1/s burst 50", 250},
+    };
+    weir_decision d;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        weir_policy p = policy_of(rows[i].policy);
+        uint64_t state[256] = {0};
+        assert_int_equal(weir_state_time(&p, state, 0, 195), 195);
+        assert_int_equal(weir_check(&p, state, 0, 250, 10, &d), WEIR_OK);
+        assert_int_equal(weir_state_time(&p, state, 0, 195), rows[i].want_ns);
+        assert_int_equal(weir_state_time(&p, state, 0, 260), 260);
+    }
+    weir_policy log = policy_of("sliding-log 5/100ns"),
+                queue = policy_of("leaky-queue 1/s depth 5");
+    uint64_t damaged[256] = {(uint64_t)1 << 32, 0, 250}; /* one entry, of 6 units */
+    damaged[2 + 4] = 6;
+    assert_int_equal(weir_state_time(&log, damaged, 0, 195), 195);
+    assert_int_equal(weir_refund_charge(&log, damaged, 0, 195, 195, 1, &d), WEIR_E_RANGE);
+    uint64_t fresh[256] = {0};
+    assert_int_equal(weir_refund_charge(&queue, fresh, 0, 195, 195, 1, &d), WEIR_E_UNSUPPORTED);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_arguments),      cmocka_unit_test(check_damaged),
-        cmocka_unit_test(check_damaged_slices), cmocka_unit_test(check_bounds),
-        cmocka_unit_test(check_log_grows),      cmocka_unit_test(check_division),
-        cmocka_unit_test(check_status),         cmocka_unit_test(check_refund_charge),
+        cmocka_unit_test(check_arguments),
+        cmocka_unit_test(check_damaged),
+        cmocka_unit_test(check_damaged_slices),
+        cmocka_unit_test(check_bounds),
+        cmocka_unit_test(check_log_grows),
+        cmocka_unit_test(check_division),
+        cmocka_unit_test(check_status),
+        cmocka_unit_test(check_refund_charge),
+        cmocka_unit_test(check_refund_leaves_later_charges),
+        cmocka_unit_test(check_state_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
