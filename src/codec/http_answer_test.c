@@ -93,6 +93,11 @@ static void check_layers(void **state)
              "RateLimit-Policy: \"limit\";q=20;w=1");
     has_line(get(f, "/v1/check?limit=fixed-window+1/day%26fixed-window+2/week&key=a"),
              "RateLimit-Policy: \"limit-1\";q=1;w=86400, \"limit-2\";q=2;w=604800");
+    /* Nothing remains in either layer: t is the time that a client has to wait. */
+    answer = get(f, "/v1/check?limit=gcra+1/s%26sliding-log+1/h&key=a");
+    has_line(answer, "RateLimit: \"limit-2\";r=0;t=3600");
+    answer = get(f, "/v1/check?limit=gcra+1/s%26sliding-log+1/h&key=a");
+    has_line(answer, "Retry-After: 3600");
 }
 
 static void check_check(void **state)

@@ -28,10 +28,10 @@ bool weir_layer_allows(const weir_layer *l, const uint64_t *state, unsigned leve
 void weir_layer_check(const weir_layer *l, uint64_t *state, unsigned level, int64_t now_ns,
                       int64_t cost, bool count, weir_decision *ret);
 
-/* Whether the figures of `a` are a request's, and not those of `b`. Both are layers' answers to it,
- * or the answers to several requests that are one: all allow, or both deny. A denial's are those
- * with the longest wait, an allowance's those with the least remaining; of several such, those with
- * the latest reset. False for equal ones: the first of these stays. Pure. */
+/* Whether `a` ranks before `b` as the answer whose figures are reported. Both are the answers of a
+ * policy's layers, or those to several requests that are charged as one; both allow or both deny.
+ * On a denial the longer wait ranks first, on an allowance the smaller remaining, and then the later
+ * reset. False if they are equal in all of that, so that the first one stays. Pure. */
 static inline bool weir_outranks(const weir_decision *a, const weir_decision *b)
 {
     if (a->never != b->never)
@@ -43,29 +43,29 @@ static inline bool weir_outranks(const weir_decision *a, const weir_decision *b)
     return a->reset_after_ns > b->reset_after_ns;
 }
 
-/* The time as which the layer reads now_ns: its own if that is later, because the clock has stepped
- * back since it was charged. Buckets have none. Pure. */
+/* The time at which the layer decides: now_ns, or the later time that it remembers if the clock has
+ * stepped back since a charge. Buckets remember none. Pure. */
 int64_t weir_layer_time(const weir_layer *l, const uint64_t *state, unsigned level, int64_t now_ns);
 
 bool weir_layer_refunds(const weir_layer *l);
 
-/* Gives back `cost` units of what was charged at charged_ns or before, the latest first. What has
- * left the window is not given back. A bucket drains, whoever filled it: there charged_ns says
- * nothing. */
+/* Gives back `cost` units of what was charged at charged_ns or before, the latest first. Units that
+ * have left the window are not given back. A bucket ignores charged_ns: it drains, whoever filled
+ * it. */
 void weir_layer_refund(const weir_layer *l, uint64_t *state, unsigned level, int64_t charged_ns,
                        int64_t now_ns, int64_t cost);
 
 /* Whether weir_refund() serves the policy: all of its layers must. Pure. */
 bool weir_policy_refunds(const weir_policy *p);
 
-/* The latest of now_ns and of the times as which the layers read it: a charge that is to be taken
- * back later is made, and noted, as of this time. So each layer finds it where it was counted. A
- * state that is not sound says now_ns. Pure. */
+/* The latest time at which a layer decides; now_ns if the state is not sound. A charge that may be
+ * taken back later is made and noted as of this time: then every layer finds it where it counted
+ * it. Pure. */
 int64_t weir_state_time(const weir_policy *p, const uint64_t *state, unsigned level,
                         int64_t now_ns);
 
-/* As weir_refund(), of units that were charged at charged_ns, which is what weir_state_time() said
- * then. Judged at what it says now. */
+/* As weir_refund(), for units whose time is known.
+ *  charged_ns  what weir_state_time() returned when they were charged. */
 WEIR_NODISCARD weir_status weir_refund_charge(const weir_policy *p, uint64_t *state, unsigned level,
                                               int64_t charged_ns, int64_t now_ns, int64_t cost,
                                               weir_decision *ret);

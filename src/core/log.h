@@ -39,7 +39,7 @@ bool weir_log_allows(const weir_layer *l, const uint64_t *state, unsigned level,
 void weir_log_check(const weir_layer *l, uint64_t *state, unsigned level, int64_t now_ns,
                     int64_t cost, bool count_denied, weir_decision *ret);
 
-/* The time as which now_ns is read: the latest stamp if that is later. Pure. */
+/* The time at which the log decides: now_ns, or the latest stamp if that is later. Pure. */
 int64_t weir_log_time(const weir_layer *l, const uint64_t *state, unsigned level, int64_t now_ns);
 
 /* Takes `cost` of the units that were charged at charged_ns or before out of the log, the latest

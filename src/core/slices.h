@@ -25,7 +25,8 @@ bool weir_slices_allows(const weir_layer *s, const uint64_t *state, int64_t now_
 void weir_slices_check(const weir_layer *s, uint64_t *state, int64_t now_ns, int64_t cost,
                        weir_decision *ret);
 
-/* The time as which now_ns is read: the start of the stored slice if that is later. Pure. */
+/* The time at which the layer decides: now_ns, or the start of the stored slice if that is later.
+ * Pure. */
 int64_t weir_slices_time(const weir_layer *s, const uint64_t *state, int64_t now_ns);
 
 /* Takes `cost` off the counts of the slice of charged_ns and of those before it, the latest first.
