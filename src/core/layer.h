@@ -30,7 +30,7 @@ void weir_layer_check(const weir_layer *l, uint64_t *state, unsigned level, int6
 
 /* Whether `a` ranks before `b` as the answer whose figures are reported. Both are the answers of a
  * policy's layers, or those to several requests that are charged as one; both allow or both deny.
- * On a denial the longer wait ranks first, on an allowance the smaller remaining, and then the later
+ * On a denial the longer wait ranks first, on an allowance the smaller remaining; then the later
  * reset. False if they are equal in all of that, so that the first one stays. Pure. */
 static inline bool weir_outranks(const weir_decision *a, const weir_decision *b)
 {

@@ -91,8 +91,8 @@ static int64_t remaining(const rate *r, int64_t ttl_ns)
     if (__builtin_sub_overflow(r->tolerance_ns, ttl_ns, &next_ns) || next_ns <= -r->interval_ns)
         return 0;
     int64_t grain_ns = r->interval_ns / 1000 != 0 ? 1000 : 1;
-    double next = (double)(next_ns / grain_ns), interval = (double)(r->interval_ns / grain_ns);
-    int64_t units = to_i64(next / interval);
+    int64_t next = next_ns / grain_ns, interval = r->interval_ns / grain_ns;
+    int64_t units = to_i64((double)next / (double)interval);
     return units < 0 ? 0 : units < r->limit ? units : r->limit;
 }
 

@@ -31,7 +31,7 @@ typedef enum weir_throttle_status {
     WEIR_THROTTLE_NEGATIVE_LIMIT /* max_burst is below -1 */
 } weir_throttle_status;
 
-/* What the client reads of a status that is not WEIR_THROTTLE_OK, after "Cell error: Store error: ".
+/* The text of an error reply, after "Cell error: Store error: ". `st` is not WEIR_THROTTLE_OK.
  * Static. Pure. */
 const char *weir_throttle_status_text(weir_throttle_status st);
 
