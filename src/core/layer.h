@@ -64,10 +64,10 @@ bool weir_policy_refunds(const weir_policy *p);
 int64_t weir_state_time(const weir_policy *p, const uint64_t *state, unsigned level,
                         int64_t now_ns);
 
-/* As weir_refund(), for units whose time is known.
+/* As weir_refund(), for units whose time is known. The core alone, as one file, does not call it.
  *  charged_ns  what weir_state_time() returned when they were charged. */
-WEIR_NODISCARD weir_status weir_refund_charge(const weir_policy *p, uint64_t *state, unsigned level,
-                                              int64_t charged_ns, int64_t now_ns, int64_t cost,
-                                              weir_decision *ret);
+WEIR_NODISCARD __attribute__((unused)) weir_status
+weir_refund_charge(const weir_policy *p, uint64_t *state, unsigned level, int64_t charged_ns,
+                   int64_t now_ns, int64_t cost, weir_decision *ret);
 
 #endif

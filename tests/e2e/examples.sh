@@ -12,7 +12,7 @@ want() {
         'alice: allowed, 0 remaining' 'alice: denied, 0 remaining' 'carol: allowed, 1 remaining' ;;
     threads) printf '%s: 100 allowed\n' alice bob carol ;;
     layers) printf '%s\n' '0 s: ten allowed by layer 0, retry after 0 s' \
-        '1 s: ten allowed by layer 0, retry after 0 s' \
+        '1 s: ten allowed by layer 1, retry after 0 s' \
         '2 s: ten denied by layer 1, retry after 58 s' 'four given back: 4 remaining' ;;
     queue) printf '%s\n' 'job 5: the queue is full' '  0 ms: job 1' '100 ms: job 2' \
         '200 ms: job 3' '300 ms: job 4' ;;
