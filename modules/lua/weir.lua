@@ -21,7 +21,7 @@ local function bind()
   concat = table.concat
 end
 
-local VERSION = 1                -- of this library
+local VERSION = 2                -- of this library
 local FORMAT = 'weir1'           -- of states; the first word of each
 local LIMIT_MAX = 2147483647     -- limits, bursts, capacities, costs
 local RATE_MAX = 1099511627776   -- N of a rate: 2^40

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CODEC_LOGTIME_H
 #define WEIR_CODEC_LOGTIME_H
-/* Times as logs write them. A second 60 is the first of the next minute, as POSIX has it, and digits
- * of a fraction after the ninth are dropped. It must not know what else is in a line.
+/* Times as logs write them. A second 60 is the first of the next minute, as POSIX has it, and
+ * digits of a fraction after the ninth are dropped. It must not know what else is in a line.
  *
  * Each function reads the bytes from `at` to `end`, writes *ret in nanoseconds since 1970, and
  * returns WEIR_OK; WEIR_E_SYNTAX if there is no such time; or WEIR_E_RANGE if the time is outside

@@ -34,7 +34,7 @@
 enum {
     WEIR_REDIS_OUT_MAX = 8 << 20,   /* bytes that a line has still to send; calls beyond: CROWDED */
     WEIR_REDIS_NAME_MAX = 256 + 10, /* "host:port", with a NUL */
-    WEIR_REDIS_LIBRARY_VERSION = 1  /* what `FCALL weir_version 0` answers, or more */
+    WEIR_REDIS_LIBRARY_VERSION = 2  /* what `FCALL weir_version 0` answers, or more */
 };
 
 /* What a reply is awaited for. */

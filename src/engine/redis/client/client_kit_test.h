@@ -49,7 +49,7 @@ typedef struct server {
     bool is_down; /* nobody listens */
     bool is_hung; /* it says nothing */
     bool has_module, has_functions, has_library, has_script;
-    int version;                 /* of the library; 0: 1 */
+    int version;                 /* of the library; 0: the client's own */
     const char *role;            /* NULL: "master" */
     const char *slots;           /* what CLUSTER SLOTS says; NULL: that there is no Cluster */
     const char *master;          /* what a Sentinel says; NULL: it knows of none */
@@ -238,7 +238,7 @@ static void answer_shake(server *s, const weir_resp_request *r, weir_buffer *b)
                              : "*1\r\n*-1\r\n");
     } else if (is(a[0], "FUNCTION")) {
         s->has_library = true;
-        s->version = 1;
+        s->version = WEIR_REDIS_LIBRARY_VERSION;
         s->loads++;
         put(b, "$4\r\nweir\r\n");
     } else if (is(a[0], "SCRIPT")) {
@@ -264,7 +264,7 @@ static void answer_one(server *s, port_line *l, const weir_resp_request *r, weir
         else if (!s->has_library)
             put(b, "-ERR Function not found\r\n");
         else
-            weir_resp_put_i64(b, s->version ? s->version : 1);
+            weir_resp_put_i64(b, s->version ? s->version : WEIR_REDIS_LIBRARY_VERSION);
     } else if (is(a[0], "ASKING")) {
         s->askings++;
         l->asking = true;
