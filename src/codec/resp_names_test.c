@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The shape of a decision: the same array in RESP2 and RESP3, and a map if WITHNAMES asks for it. */
+/* The shape of a decision: the same array in RESP2 and RESP3, and a map if WITHNAMES is given. */
 
 #include "codec/resp_kit_test.h"
 
