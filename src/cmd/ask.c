@@ -1,65 +1,72 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* `weir take`, `weir peek` and `weir reset`: one question to a running daemon, and its answer in
- * words or as JSON. It must not know how anything is decided. */
+/* The commands that ask a running daemon: `weir take`, `peek`, `refund`, `reset`, `explain`, `top`
+ * and `policies`. Each sends one request and prints its reply. This file must not know how
+ * anything is decided. */
 
+#include "cmd/answer.h"
 #include "cmd/client.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
-#include "cmd/out.h"
-#include "cmd/span.h"
+#include "cmd/policy_error.h"
 
 #include <weir/weir.h>
 
-#include <inttypes.h>
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-enum { ALLOWED = 0, FAILED = 1, USAGE = 2, DENIED = 3 }; /* exit statuses */
+enum { DONE = 0, FAILED = 1, USAGE = 2, DENIED = 3 }; /* exit statuses */
 
 #define TIMEOUT_MS_MAX 86400000
+#define KEYS_MAX       1000 /* the largest top.keys */
+
+/* Which options a command has, beside those that all have. */
+enum { HAS_TEXT = 1, HAS_COST = 2, HAS_ALLOWED = 4, HAS_KEYS = 8, HAS_JSON = 16 };
 
 typedef struct verb {
     const char *name; /* "weir take" */
     const char *help;
-    const char *command;      /* of RESP */
-    const char *text_command; /* with --text; NULL: there is none */
-    bool costs;               /* it takes --cost, and answers with a decision */
+    const char *command; /* of RESP */
+    answer_kind kind;
+    int options;
+    int words; /* on the command line beside the options: 0, 1 (POLICY) or 2 (POLICY and KEY) */
 } verb;
 
 typedef struct ask {
     const verb *verb;
-    const char *server, *cost_text; /* NULL if not given */
+    const char *server;
+    const char *cost_text, *keys_text; /* NULL if not given */
     int64_t cost, timeout_ns;
-    bool text, json, help;
+    bool text, json, help, allowed;
     const char *policy, *key;
+    char canonical[WEIR_POLICY_TEXT_MAX]; /* the policy of --text */
 } ask;
 
 /* ---- help ------------------------------------------------------------------------------------ */
 
+#define HELP_NAME "POLICY is the name of one of the daemon's policies.\n\n"
+#define HELP_TEXT "  --text           POLICY is a policy text, like 'gcra 100/s burst 20'\n"
 #define HELP_SERVER                                                                                \
-    "  --server SERVER  where the daemon is: HOST:PORT, or the path of its socket;\n"              \
-    "                   else what WEIR_SERVER says, else " CLIENT_SERVER "\n"                      \
-    "  --timeout TIME   how long it may take: 5s, 250ms (default 5s)\n"
+    "  --server SERVER  where the daemon is: HOST:PORT, or the path of its socket\n"               \
+    "                   (default: $WEIR_SERVER, else " CLIENT_SERVER ")\n"                         \
+    "  --timeout TIME   give up after this time: 5s, 250ms (default 5s)\n"
+#define HELP_JSON "  --json           print the answer as one JSON object\n"
 #define HELP_END                                                                                   \
-    "  --json           print the answer as one JSON object\n"                                     \
     "  --help           this text\n"                                                               \
     "\n"                                                                                           \
-    "If the daemon asks for a password, it is taken from WEIR_PASSWORD.\n"
+    "The daemon's password, if it has one, is read from the variable WEIR_PASSWORD.\n"
+#define HELP_DONE "Exit status: 0 done, 1 something failed, 2 wrong usage.\n\n"
 
 static const verb take = {
     "weir take",
     "Usage: weir take [OPTION]... POLICY KEY\n"
     "\n"
-    "Asks a running daemon whether a request of KEY may pass, and charges it if so.\n"
-    "POLICY is the name of one of the daemon's policies.\n"
-    "\n"
-    "  --cost N         what the request costs, 0 to 2147483647 (default 1)\n"
-    "  --text           POLICY is a policy text, like 'gcra 100/s burst 20'\n" HELP_SERVER HELP_END
-    "Exit status: 0 allowed, 3 denied, 1 something failed, 2 wrong usage.\n"
+    "Asks a running daemon whether a request of KEY may pass, and charges it if so.\n" HELP_NAME
+    "  --cost N         what the request costs, 0 to 2147483647 (default 1)\n" HELP_TEXT HELP_SERVER
+        HELP_JSON HELP_END "Exit status: 0 allowed, 3 denied, 1 something failed, 2 wrong usage.\n"
     "\n"
     "Examples:\n"
     "  weir take api alice\n"
@@ -67,43 +74,102 @@ static const verb take = {
     "  weir take --text 'sliding-log 5/m' login:alice || echo 'not now'\n"
     "  weir take --server /run/weir/weir.sock --json api alice\n",
     "WEIR.TAKE",
-    "WEIR.CHECK",
-    true,
+    ANSWER_DECISION,
+    HAS_TEXT | HAS_COST | HAS_JSON,
+    2,
 };
 
 static const verb peek = {
     "weir peek",
     "Usage: weir peek [OPTION]... POLICY KEY\n"
     "\n"
-    "Asks a running daemon what weir take would answer, and charges nothing.\n"
-    "POLICY is the name of one of the daemon's policies.\n"
-    "\n"
-    "  --cost N         what the request would cost, 0 to 2147483647 (default 1)\n" HELP_SERVER
-        HELP_END
+    "Asks a running daemon what weir take would answer, and charges nothing.\n" HELP_NAME
+    "  --cost N         what the request would cost, 0 to 2147483647 (default 1)\n" HELP_TEXT
+        HELP_SERVER HELP_JSON HELP_END
     "Exit status: 0 it would be allowed, 3 denied, 1 something failed, 2 wrong usage.\n"
     "\n"
     "Examples:\n"
     "  weir peek api alice\n"
-    "  weir peek --cost 65536 --json upload alice\n",
+    "  weir peek --cost 65536 --json upload alice\n"
+    "  weir peek --text 'sliding-log 5/m' login:alice\n",
     "WEIR.PEEK",
-    NULL,
-    true,
+    ANSWER_DECISION,
+    HAS_TEXT | HAS_COST | HAS_JSON,
+    2,
+};
+
+static const verb refund = {
+    "weir refund",
+    "Usage: weir refund [OPTION]... POLICY KEY\n"
+    "\n"
+    "Gives back units that KEY was charged. A key never gets more than its limit.\n" HELP_NAME
+    "  --cost N         how many units, 0 to 2147483647 (default 1)\n" HELP_TEXT HELP_SERVER
+        HELP_JSON HELP_END HELP_DONE "Examples:\n"
+    "  weir refund api alice\n"
+    "  weir refund --cost 65536 upload alice\n",
+    "WEIR.REFUND",
+    ANSWER_REFUND,
+    HAS_TEXT | HAS_COST | HAS_JSON,
+    2,
 };
 
 static const verb reset = {
     "weir reset",
     "Usage: weir reset [OPTION]... POLICY KEY\n"
     "\n"
-    "Makes a running daemon forget what KEY has used, so that it is as good as new.\n"
-    "POLICY is the name of one of the daemon's policies.\n"
-    "\n" HELP_SERVER HELP_END "Exit status: 0 done, 1 something failed, 2 wrong usage.\n"
-    "\n"
-    "Examples:\n"
+    "Makes a running daemon forget what KEY has used: its whole limit is free again.\n" HELP_NAME
+        HELP_TEXT HELP_SERVER HELP_JSON HELP_END HELP_DONE "Examples:\n"
     "  weir reset api alice\n"
     "  weir reset --server 10.0.0.5:6380 login alice\n",
     "WEIR.RESET",
-    NULL,
-    false,
+    ANSWER_RESET,
+    HAS_TEXT | HAS_JSON,
+    2,
+};
+
+static const verb explain = {
+    "weir explain",
+    "Usage: weir explain [OPTION]... POLICY KEY\n"
+    "\n"
+    "Says which limit applies to KEY and why, what is left of it, and when the next\n"
+    "request may pass. Charges nothing.\n" HELP_NAME HELP_TEXT HELP_SERVER HELP_END HELP_DONE
+    "Examples:\n"
+    "  weir explain api alice\n"
+    "  weir explain --text 'sliding-log 5/m' login:alice\n",
+    "WEIR.EXPLAIN",
+    ANSWER_LINES,
+    HAS_TEXT,
+    2,
+};
+
+static const verb top = {
+    "weir top",
+    "Usage: weir top [OPTION]... POLICY\n"
+    "\n"
+    "Lists the keys that POLICY denied most in the last minutes, or allowed most.\n" HELP_NAME
+    "  --allowed        list the keys that were allowed most\n"
+    "  --keys N         how many keys, 1 to top.keys of the configuration (default "
+    "10)\n" HELP_SERVER HELP_JSON HELP_END HELP_DONE "Examples:\n"
+    "  weir top api\n"
+    "  weir top --allowed --keys 20 api\n",
+    "WEIR.TOP",
+    ANSWER_TOP,
+    HAS_ALLOWED | HAS_KEYS | HAS_JSON,
+    1,
+};
+
+static const verb policies = {
+    "weir policies",
+    "Usage: weir policies [OPTION]...\n"
+    "\n"
+    "Lists the named policies of a running daemon.\n"
+    "\n" HELP_SERVER HELP_JSON HELP_END HELP_DONE "Examples:\n"
+    "  weir policies\n"
+    "  weir policies --server 10.0.0.5:6380 --json\n",
+    "WEIR.POLICY",
+    ANSWER_POLICIES,
+    HAS_JSON,
+    0,
 };
 
 /* ---- the command line ------------------------------------------------------------------------ */
@@ -160,13 +226,26 @@ static int set_timeout(ask *a, const char *text)
     return 0;
 }
 
-enum { OPT_COST = 256, OPT_TEXT, OPT_SERVER, OPT_TIMEOUT, OPT_JSON };
+static int set_keys(ask *a, const char *text)
+{
+    int64_t n;
+    const char *end;
+    if (!read_number(text, KEYS_MAX, &n, &end) || *end || n < 1)
+        return complain(a, USAGE, "--keys: expected a number from 1 to %d, found '%s'", KEYS_MAX,
+                        text);
+    a->keys_text = text;
+    return 0;
+}
+
+enum { OPT_COST = 256, OPT_TEXT, OPT_ALLOWED, OPT_KEYS, OPT_SERVER, OPT_TIMEOUT, OPT_JSON };
 
 static int set_option(ask *a, int c, const char *value)
 {
     switch (c) {
     case OPT_COST:
         return set_cost(a, value);
+    case OPT_KEYS:
+        return set_keys(a, value);
     case OPT_TIMEOUT:
         return set_timeout(a, value);
     case OPT_SERVER:
@@ -174,6 +253,9 @@ static int set_option(ask *a, int c, const char *value)
         return 0;
     case OPT_TEXT:
         a->text = true;
+        return 0;
+    case OPT_ALLOWED:
+        a->allowed = true;
         return 0;
     case OPT_JSON:
         a->json = true;
@@ -186,144 +268,104 @@ static int set_option(ask *a, int c, const char *value)
     }
 }
 
+static const char *missing_words(const ask *a, int argc)
+{
+    if (a->verb->words == 2 && argc == 0)
+        return "POLICY and KEY are";
+    return argc == 0 ? "POLICY is" : "KEY is";
+}
+
 /* What is given beside the options. */
 static int set_words(ask *a, int argc, char **argv)
 {
-    if (argc < 2)
-        return complain(a, USAGE, "%s missing; see %s --help",
-                        argc == 0 ? "POLICY and KEY are" : "KEY is", a->verb->name);
-    if (argc > 2)
-        return complain(a, USAGE, "unexpected '%s' behind POLICY and KEY; see %s --help", argv[2],
+    static const char *const expected[] = {"", " after POLICY", " after POLICY and KEY"};
+    int words = a->verb->words;
+    if (argc < words)
+        return complain(a, USAGE, "%s missing; see %s --help", missing_words(a, argc),
                         a->verb->name);
-    a->policy = argv[0];
-    a->key = argv[1];
-    if (!*a->policy || !*a->key)
-        return complain(a, USAGE, "%s is empty", *a->policy ? "KEY" : "POLICY");
+    if (argc > words)
+        return complain(a, USAGE, "unexpected '%s'%s; see %s --help", argv[words], expected[words],
+                        a->verb->name);
+    a->policy = words > 0 ? argv[0] : "";
+    a->key = words > 1 ? argv[1] : "";
+    if (words > 0 && !*a->policy)
+        return complain(a, USAGE, "POLICY is empty");
+    if (words > 1 && !*a->key)
+        return complain(a, USAGE, "KEY is empty");
+    return 0;
+}
+
+/* Checks the policy of --text here, so that an error points at its place. A time zone may be known
+ * to the daemon alone, which is left to it. */
+static int set_text(ask *a)
+{
+    weir_policy p;
+    weir_policy_error error;
+    weir_status st = weir_policy_parse(&p, a->policy, strlen(a->policy), NULL, &error);
+    if (st != WEIR_OK && st != WEIR_E_ZONE) {
+        policy_error_print(a->verb->name, a->policy, &error);
+        return USAGE;
+    }
+    if (st == WEIR_OK) {
+        weir_policy_print(&p, a->canonical, sizeof a->canonical);
+        a->policy = a->canonical;
+    }
+    return 0;
+}
+
+static void set_server(ask *a)
+{
     if (!a->server)
         a->server = getenv("WEIR_SERVER");
     if (!a->server || !*a->server)
         a->server = CLIENT_SERVER;
-    return 0;
+}
+
+enum { OPTIONS = 8 };
+
+/* The options that a verb has, for getopt. */
+static void list_options(const verb *v, struct option ret[OPTIONS + 1])
+{
+    static const struct {
+        int needs; /* 0: every verb has it */
+        struct option option;
+    } known[OPTIONS] = {
+        {HAS_TEXT, {"text", no_argument, NULL, OPT_TEXT}},
+        {HAS_COST, {"cost", required_argument, NULL, OPT_COST}},
+        {HAS_ALLOWED, {"allowed", no_argument, NULL, OPT_ALLOWED}},
+        {HAS_KEYS, {"keys", required_argument, NULL, OPT_KEYS}},
+        {0, {"server", required_argument, NULL, OPT_SERVER}},
+        {0, {"timeout", required_argument, NULL, OPT_TIMEOUT}},
+        {HAS_JSON, {"json", no_argument, NULL, OPT_JSON}},
+        {0, {"help", no_argument, NULL, 'h'}},
+    };
+    size_t n = 0;
+    for (size_t i = 0; i < OPTIONS; i++) {
+        if ((v->options & known[i].needs) == known[i].needs)
+            ret[n++] = known[i].option;
+    }
+    ret[n] = (struct option){0};
 }
 
 static int read_options(ask *a, int argc, char **argv)
 {
-    /* The first are those that not every verb has. */
-    static const struct option known[] = {
-        {"text", no_argument, NULL, OPT_TEXT},
-        {"cost", required_argument, NULL, OPT_COST},
-        {"server", required_argument, NULL, OPT_SERVER},
-        {"timeout", required_argument, NULL, OPT_TIMEOUT},
-        {"json", no_argument, NULL, OPT_JSON},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
-    };
-    const struct option *mine = a->verb->text_command ? known
-                                : a->verb->costs      ? known + 1
-                                                      : known + 2;
+    struct option mine[OPTIONS + 1];
     int c;
+    list_options(a->verb, mine);
     optind = 0;
     while ((c = options_next(a->verb->name, argc, argv, mine)) != -1) {
         int status = set_option(a, c, optarg);
         if (status != 0 || a->help)
             return status;
     }
-    return set_words(a, argc - optind, argv + optind);
+    set_server(a);
+    int status = set_words(a, argc - optind, argv + optind);
+    return status == 0 && a->text ? set_text(a) : status;
 }
 
 /* ---- the answer ------------------------------------------------------------------------------ */
 
-typedef struct figures {
-    int64_t allowed, limit, remaining, retry_after_ms, reset_after_ms, delay_ms, layer;
-    const char *policy;
-    size_t policy_len;
-} figures;
-
-/* The names come with WITHNAMES. Also looks whether each is where it can be. */
-static bool read_figures(const weir_resp_reply *reply, figures *ret)
-{
-    const struct {
-        const char *name;
-        int64_t *at, low, high;
-    } members[] = {
-        {"allowed", &ret->allowed, 0, 1},
-        {"limit", &ret->limit, 0, INT64_MAX},
-        {"remaining", &ret->remaining, 0, INT64_MAX},
-        {"retry_after_ms", &ret->retry_after_ms, -1, INT64_MAX},
-        {"reset_after_ms", &ret->reset_after_ms, 0, INT64_MAX},
-        {"delay_ms", &ret->delay_ms, 0, INT64_MAX},
-        {"layer", &ret->layer, 0, INT64_MAX},
-    };
-    for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
-        const weir_resp_node *n = weir_resp_reply_member(reply, members[i].name, WEIR_RESP_INTEGER);
-        if (!n || n->integer < members[i].low || n->integer > members[i].high)
-            return false;
-        *members[i].at = n->integer;
-    }
-    const weir_resp_node *policy = weir_resp_reply_member(reply, "policy", WEIR_RESP_BULK);
-    if (!policy)
-        return false;
-    ret->policy = policy->text;
-    ret->policy_len = policy->len;
-    return true;
-}
-
-/* The members and their order are those of the daemon's HTTP answers. */
-static int print_json(const figures *f, const char *policy, size_t policy_len)
-{
-    static out_stream out; /* 64 KiB are much for a stack */
-    char text[256];
-    out_init(&out, STDOUT_FILENO);
-    if (f) {
-        snprintf(text, sizeof text,
-                 "{\"allowed\":%s,\"limit\":%" PRId64 ",\"remaining\":%" PRId64
-                 ",\"retry_after_ms\":%" PRId64 ",\"reset_after_ms\":%" PRId64
-                 ",\"delay_ms\":%" PRId64 ",\"policy\":\"",
-                 f->allowed ? "true" : "false", f->limit, f->remaining, f->retry_after_ms,
-                 f->reset_after_ms, f->delay_ms);
-        out_text(&out, text);
-    } else {
-        out_text(&out, "{\"reset\":true,\"policy\":\"");
-    }
-    out_json(&out, policy, policy_len);
-    out_text(&out, "\"");
-    if (f) {
-        snprintf(text, sizeof text, ",\"layer\":%" PRId64, f->layer);
-        out_text(&out, text);
-    }
-    out_text(&out, "}\n");
-    return out_flush(&out);
-}
-
-static void print_words(const figures *f, int64_t cost)
-{
-    char span[SPAN_TEXT_MAX];
-    if (!f->allowed && f->retry_after_ms < 0 && cost > f->limit) {
-        printf("denied   for ever: it costs more than the limit of %" PRId64 "\n", f->limit);
-        return;
-    }
-    if (!f->allowed && f->retry_after_ms < 0) { /* what could pass is denied for nothing else */
-        puts("denied   for ever: the key is on the policy's deny list");
-        return;
-    }
-    if (!f->allowed) {
-        span_ms_text(f->retry_after_ms, span);
-        printf("denied   retry in %s\n", span);
-        return;
-    }
-    printf("allowed  %" PRId64 " of %" PRId64 " remaining", f->remaining, f->limit);
-    if (f->delay_ms > 0) {
-        span_ms_text(f->delay_ms, span);
-        printf(", to be served in %s", span);
-    }
-    span_ms_text(f->reset_after_ms, span);
-    if (f->reset_after_ms > 0)
-        printf(", as good as new in %s\n", span);
-    else
-        puts(", as good as new");
-}
-
-/* What the daemon refuses, in its own words, without those for programs before them. */
+/* Repeats the daemon's error without the code that is meant for programs. */
 static int refused(const ask *a, const client *c)
 {
     char text[CLIENT_ERROR_MAX];
@@ -337,52 +379,66 @@ static int refused(const ask *a, const client *c)
 
 static int answered(const ask *a, const client *c)
 {
-    const weir_resp_node *head = &c->reply.node[0];
-    figures f;
-    if (head->type == WEIR_RESP_REPLY_FAILED)
+    if (c->reply.node[0].type == WEIR_RESP_REPLY_FAILED)
         return refused(a, c);
-    bool good = a->verb->costs ? read_figures(&c->reply, &f)
-                               : head->type == WEIR_RESP_SIMPLE && head->len == 2 &&
-                                     memcmp(head->text, "OK", 2) == 0;
-    if (!good)
-        return complain(a, FAILED, "%s: its answer is not that of a weir", c->server);
-    int error = 0;
-    if (a->json && a->verb->costs)
-        error = print_json(&f, f.policy, f.policy_len);
-    else if (a->json)
-        error = print_json(NULL, a->policy, strlen(a->policy));
-    else if (a->verb->costs)
-        print_words(&f, a->cost);
-    else
-        puts("reset");
-    if (error != 0)
-        return complain(a, FAILED, "cannot write to standard output: %s", strerror(error));
-    return !a->verb->costs || f.allowed ? ALLOWED : DENIED;
+    switch (answer_print(a->verb->kind, &c->reply, a->policy, a->cost, a->json)) {
+    case ANSWER_OK:
+        return DONE;
+    case ANSWER_DENIED:
+        return DENIED;
+    case ANSWER_NOT_WRITTEN:
+        return complain(a, FAILED, "cannot write to standard output: %s", strerror(errno));
+    case ANSWER_UNEXPECTED:
+        break;
+    }
+    return complain(a, FAILED, "%s: unexpected reply to %s; is this server a weir daemon?",
+                    c->server, a->verb->command);
 }
+
+/* ---- the request ----------------------------------------------------------------------------- */
+
+enum { WORDS_MAX = 6 };
 
 static client_word word(const char *text)
 {
     return (client_word){text, strlen(text)};
 }
 
+/* Returns how many words the request has. */
+static size_t list_words(const ask *a, client_word ret[WORDS_MAX])
+{
+    size_t n = 0;
+    ret[n++] = word(a->verb->command);
+    if (a->verb->kind == ANSWER_POLICIES)
+        ret[n++] = word("LIST");
+    if (a->verb->words > 0)
+        ret[n++] = word(a->policy);
+    if (a->verb->words > 1)
+        ret[n++] = word(a->key);
+    if (a->verb->kind == ANSWER_REFUND)
+        ret[n++] = word(a->cost_text ? a->cost_text : "1");
+    if (a->verb->kind == ANSWER_DECISION && a->cost_text) {
+        ret[n++] = word("COST");
+        ret[n++] = word(a->cost_text);
+    }
+    if (a->verb->kind == ANSWER_REFUND || a->verb->kind == ANSWER_DECISION)
+        ret[n++] = word("WITHNAMES");
+    if (a->verb->kind == ANSWER_TOP)
+        ret[n++] = word(a->allowed ? "allowed" : "denied");
+    if (a->keys_text)
+        ret[n++] = word(a->keys_text);
+    return n;
+}
+
 static int run(const ask *a)
 {
     static client c; /* its reply is large */
-    const verb *v = a->verb;
-    client_word words[6] = {word(a->text && v->text_command ? v->text_command : v->command),
-                            word(a->policy), word(a->key)};
-    size_t n = 3;
-    if (a->cost_text) {
-        words[n++] = word("COST");
-        words[n++] = word(a->cost_text);
-    }
-    if (v->costs)
-        words[n++] = word("WITHNAMES");
+    client_word words[WORDS_MAX];
     const char *password = getenv("WEIR_PASSWORD");
     client_status st =
         client_open(&c, a->server, password && *password ? password : NULL, a->timeout_ns);
     if (st == CLIENT_OK)
-        st = client_ask(&c, words, n);
+        st = client_ask(&c, words, list_words(a, words));
     int status = FAILED;
     if (st == CLIENT_OK)
         status = answered(a, &c);
@@ -390,7 +446,8 @@ static int run(const ask *a)
         status = complain(a, USAGE, "%s", c.error);
     else if (st == CLIENT_UNREACHABLE)
         complain(a, FAILED,
-                 "%s; `weir serve` starts a daemon, --server or WEIR_SERVER says where one is",
+                 "%s; start a daemon with `weir serve`, or say where one is with --server or "
+                 "WEIR_SERVER",
                  c.error);
     else
         complain(a, FAILED, "%s", c.error);
@@ -419,7 +476,27 @@ int weir_cmd_peek(int argc, char **argv)
     return command(&peek, argc, argv);
 }
 
+int weir_cmd_refund(int argc, char **argv)
+{
+    return command(&refund, argc, argv);
+}
+
 int weir_cmd_reset(int argc, char **argv)
 {
     return command(&reset, argc, argv);
+}
+
+int weir_cmd_explain(int argc, char **argv)
+{
+    return command(&explain, argc, argv);
+}
+
+int weir_cmd_top(int argc, char **argv)
+{
+    return command(&top, argc, argv);
+}
+
+int weir_cmd_policies(int argc, char **argv)
+{
+    return command(&policies, argc, argv);
 }

@@ -13,6 +13,10 @@ int weir_cmd_check(int argc, char **argv);
 int weir_cmd_state(int argc, char **argv);
 int weir_cmd_take(int argc, char **argv);
 int weir_cmd_peek(int argc, char **argv);
+int weir_cmd_refund(int argc, char **argv);
 int weir_cmd_reset(int argc, char **argv);
+int weir_cmd_explain(int argc, char **argv);
+int weir_cmd_top(int argc, char **argv);
+int weir_cmd_policies(int argc, char **argv);
 
 #endif

@@ -27,7 +27,12 @@ static const struct {
     {"state", "FILE", "say what is in a state file; export, import", weir_cmd_state},
     {"take", "POLICY KEY", "ask a daemon whether a request may pass", weir_cmd_take},
     {"peek", "POLICY KEY", "the same, charging nothing", weir_cmd_peek},
-    {"reset", "POLICY KEY", "make a key as good as new", weir_cmd_reset},
+    {"refund", "POLICY KEY", "give back what a request was charged", weir_cmd_refund},
+    {"reset", "POLICY KEY", "forget what a key has used", weir_cmd_reset},
+    {"explain", "POLICY KEY", "say which limit applies to a key, and what is left",
+     weir_cmd_explain},
+    {"top", "POLICY", "list the keys that are denied most", weir_cmd_top},
+    {"policies", "", "list a daemon's policies", weir_cmd_policies},
     {"help", "[COMMAND]", "say more", help},
     {"version", "", "say which weir this is", version},
 };

@@ -13,7 +13,8 @@
  *  ret  SPAN_TEXT_MAX bytes. */
 void span_text(int64_t ns, char *ret);
 
-/* The same of ms, 0..INT64_MAX; but below a minute it is exact: "1.25s". */
+/* The same for ms, 0..INT64_MAX, with a space before each unit: "1 h 2 m". Below a minute the text
+ * is exact: "1.25 s". */
 void span_ms_text(int64_t ms, char *ret);
 
 #endif

@@ -394,7 +394,7 @@ static void rules_change_while_it_waits(void **unused)
                "*6\r\n:1\r\n:2\r\n:1\r\n:0\r\n:60000\r\n:0\r\n"
                "*6\r\n$12\r\npolicy   far\r\n$14\r\nkey      vip-1\r\n"
                "$26\r\nlimit    gcra 1/s burst 40\r\n$38\r\n         because of the override "
-               "vip-*\r\n$38\r\nstate    40 of 40 free; as good as new\r\n"
+               "vip-*\r\n$28\r\nstate    40 of 40 free; full\r\n"
                "$12\r\nnext     now\r\n");
     send(&r, "WEIR.TAKE far a"); /* it is local now */
     assert_int_equal(run(&r), WEIR_SESSION_READ);

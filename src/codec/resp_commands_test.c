@@ -155,7 +155,7 @@ static void check_take(void **state)
         "-ERR no policy 'none'; WEIR.POLICY LIST shows those there are\r\n");
     ask(f, "WEIR.EXPLAIN api alice",
         "*5\r\n$12\r\npolicy   api\r\n$14\r\nkey      alice\r\n$25\r\nlimit    gcra 1/s burst 5\r\n"
-        "$36\r\nstate    5 of 5 free; as good as new\r\n$12\r\nnext     now\r\n");
+        "$26\r\nstate    5 of 5 free; full\r\n$12\r\nnext     now\r\n");
     ask(f, "WEIR.EXPLAIN none a",
         "-ERR no policy 'none'; WEIR.POLICY LIST shows those there are\r\n");
 }

@@ -163,31 +163,29 @@ weir_resp_reading weir_resp_reply_read(const uint8_t *bytes, size_t len, weir_re
     return WEIR_RESP_READ;
 }
 
-/* One past node[i] and all that it holds. */
-static size_t behind(const weir_resp_reply *reply, size_t i)
+const weir_resp_node *weir_resp_node_next(const weir_resp_node *node)
 {
     size_t to_come = 1;
     while (to_come > 0) {
-        to_come += holds_others(&reply->node[i]) ? reply->node[i].len : 0;
+        to_come += holds_others(node) ? node->len : 0;
         to_come--;
-        i++;
+        node++;
     }
-    return i;
+    return node;
 }
 
-const weir_resp_node *weir_resp_reply_member(const weir_resp_reply *reply, const char *name,
-                                             weir_resp_type type)
+const weir_resp_node *weir_resp_node_member(const weir_resp_node *map, const char *name)
 {
-    if (reply->node[0].type != WEIR_RESP_MAP)
-        return NULL;
     size_t len = strlen(name);
-    for (size_t i = 1; i < reply->nodes;) {
-        const weir_resp_node *key = &reply->node[i];
-        size_t value = behind(reply, i);
+    if (map->type != WEIR_RESP_MAP)
+        return NULL;
+    const weir_resp_node *key = map + 1;
+    for (size_t i = 0; i < map->len; i += 2) {
+        const weir_resp_node *value = weir_resp_node_next(key);
         bool is_text = key->type == WEIR_RESP_BULK || key->type == WEIR_RESP_SIMPLE;
         if (is_text && key->len == len && memcmp(key->text, name, len) == 0)
-            return reply->node[value].type == type ? &reply->node[value] : NULL;
-        i = behind(reply, value);
+            return value;
+        key = weir_resp_node_next(value);
     }
     return NULL;
 }

@@ -2,16 +2,18 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CODEC_RESP_REPLY_H
 #define WEIR_CODEC_RESP_REPLY_H
-/* RESP, client side: bytes -> one reply, as RESP2 and RESP3 have it; for `weir take` and its like.
- * Strict: whatever the protocol does not allow, or what weir never sends, is an error. It must not
- * know any command, any socket or the time, and allocates nothing. */
+/* RESP, client side: bytes -> one reply, in RESP2 and RESP3; for `weir take` and the other commands
+ * that ask a daemon. Strict: whatever the protocol does not allow, or weir never sends, is an
+ * error. It must not know any command, any socket or the time, and allocates nothing. */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define WEIR_RESP_NODES_MAX     64      /* values of a reply, those that hold others included */
-#define WEIR_RESP_REPLY_LEN_MAX 1048576 /* bytes of a reply */
+/* Room for the longest replies of a daemon: WEIR.TOP of 1000 keys, WEIR.POLICY LIST of 1024
+ * policies. */
+#define WEIR_RESP_NODES_MAX     16384   /* values in a reply, including arrays and maps */
+#define WEIR_RESP_REPLY_LEN_MAX 5242880 /* bytes of a reply */
 
 typedef enum weir_resp_type {
     WEIR_RESP_SIMPLE,       /* text */
@@ -51,9 +53,12 @@ typedef enum weir_resp_reading {
  * answer other than WEIR_RESP_READ_MORE. Threads: pure. Source: the RESP3 specification, 1.0. */
 weir_resp_reading weir_resp_reply_read(const uint8_t *bytes, size_t len, weir_resp_reply *ret);
 
-/* The value that stands under the text `name` in the map node[0]; NULL if node[0] is no map, or has
- * no such member of that type. Only members of the map itself are looked at. */
-const weir_resp_node *weir_resp_reply_member(const weir_resp_reply *reply, const char *name,
-                                             weir_resp_type type);
+/* The value behind a node of a reply that was read, and behind all that the node holds. Behind the
+ * last value it points one past the reply. */
+const weir_resp_node *weir_resp_node_next(const weir_resp_node *node);
+
+/* The value of the first member `name` of a map; NULL if the node is no map, or has no such member.
+ * Maps within it are not searched. */
+const weir_resp_node *weir_resp_node_member(const weir_resp_node *map, const char *name);
 
 #endif

@@ -468,14 +468,14 @@ static void check_explain(void **unused)
                         "limit    fixed-window 20/h\n"
                         "         because of the override vip-*\n"
                         "engine   redis\n"
-                        "state    20 of 20 free; as good as new\n"
+                        "state    20 of 20 free; full\n"
                         "next     now\n"
                         "policy   shut\n"
                         "key      a\n"
                         "limit    fixed-window 5/h\n"
                         "engine   redis, which could not be asked: what follows is on_error's\n"
-                        "state    0 of 5 free; as good as new\n"
-                        "next     in 1s, at 2026-01-01 00:00:01.000 UTC\n");
+                        "state    0 of 5 free; full\n"
+                        "next     in 1 s, at 2026-01-01 00:00:01.000 UTC\n");
     weir_buffer_free(&out);
 }
 

@@ -302,15 +302,15 @@ static void check_explain(void **unused)
     assert_true(explains(&out, "policy   api\n"
                                "key      alice\n"
                                "limit    token-bucket 500 refill 100/s & sliding-log 3/d\n"
-                               "state    3 of 3 free by sliding-log 3/d; as good as new\n"
+                               "state    3 of 3 free by sliding-log 3/d; full\n"
                                "next     now\n"));
     take("api", "alice", 3);
     assert_true(weir_service_explain(service, NULL, &ask, now_ns + 1, &out));
     assert_true(explains(&out, "policy   api\n"
                                "key      alice\n"
                                "limit    token-bucket 500 refill 100/s & sliding-log 3/d\n"
-                               "state    0 of 3 free by sliding-log 3/d; as good as new in 1d\n"
-                               "next     in 1d, at 2026-01-02 00:00:00.000 UTC\n"));
+                               "state    0 of 3 free by sliding-log 3/d; full again in 1 d\n"
+                               "next     in 1 d, at 2026-01-02 00:00:00.000 UTC\n"));
     ask.key = text_of("trial-\n");
     take("api", "trial-\n", 1);
     assert_true(weir_service_explain(service, NULL, &ask, now_ns + 1500000, &out));
@@ -318,8 +318,8 @@ static void check_explain(void **unused)
                                "key      trial-\\x0a\n"
                                "limit    gcra 1/s burst 1\n"
                                "         because of the override trial-*\n"
-                               "state    0 of 1 free; as good as new in 0.9985s\n"
-                               "next     in 0.9985s, at 2026-01-01 00:00:01.000 UTC\n"));
+                               "state    0 of 1 free; full again in 0.9985 s\n"
+                               "next     in 0.9985 s, at 2026-01-01 00:00:01.000 UTC\n"));
     ask.key = text_of("evil");
     assert_true(weir_service_explain(service, NULL, &ask, now_ns, &out));
     assert_true(explains(&out, "policy   api\n"
@@ -332,7 +332,7 @@ static void check_explain(void **unused)
     assert_true(explains(&out, "policy   look, in shadow: it counts, and denies nobody\n"
                                "key      k\n"
                                "limit    gcra 1/s burst 1\n"
-                               "state    0 of 1 free; as good as new in 1s\n"
+                               "state    0 of 1 free; full again in 1 s\n"
                                "next     now, since the policy is in shadow; else denied\n"));
     ask.rule = text_of("none");
     assert_true(weir_service_explain(service, NULL, &ask, now_ns, &out));

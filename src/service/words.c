@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <time.h>
 
-/* "1d 2h 3m 4.5s", "0s"; rounded up to the microsecond. */
+/* "1 d 2 h 3 m 4.5 s", "0 s"; rounded up to the microsecond. */
 static void put_span(weir_buffer *out, int64_t ns)
 {
     static const struct {
@@ -20,7 +20,7 @@ static void put_span(weir_buffer *out, int64_t ns)
     bool any = false;
     for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
         if (s >= units[i].s) {
-            weir_buffer_printf(out, "%s%" PRId64 "%c", any ? " " : "", s / units[i].s,
+            weir_buffer_printf(out, "%s%" PRId64 " %c", any ? " " : "", s / units[i].s,
                                units[i].unit);
             s %= units[i].s;
             any = true;
@@ -31,7 +31,7 @@ static void put_span(weir_buffer *out, int64_t ns)
     while (digits > 0 && fraction[digits - 1] == '0')
         fraction[--digits] = '\0';
     if (s > 0 || us > 0 || !any)
-        weir_buffer_printf(out, "%s%" PRId64 "%ss", any ? " " : "", s, fraction);
+        weir_buffer_printf(out, "%s%" PRId64 "%s s", any ? " " : "", s, fraction);
 }
 
 /* "2026-11-21 09:30:00.123 UTC", rounded up to the millisecond. */
@@ -75,7 +75,7 @@ void weir_words_figures(weir_buffer *out, const weir_policy *p, const weir_decis
     weir_buffer_printf(out, "state    %" PRId64 " of %" PRId64 " free", d->remaining, d->limit);
     if (p->layers > 1)
         put_layer(out, p, d->layer);
-    weir_buffer_printf(out, d->reset_after_ns > 0 ? "; as good as new in " : "; as good as new\n");
+    weir_buffer_printf(out, d->reset_after_ns > 0 ? "; full again in " : "; full\n");
     if (d->reset_after_ns > 0) {
         put_span(out, d->reset_after_ns);
         weir_buffer_printf(out, "\n");

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# `weir take`, `peek` and `reset`: what they send, what they make of answers, and how they end;
-# against servers that answer as they are told, and against the daemon.
+# The commands that ask a daemon: what they send, what they print, and their exit statuses;
+# against a scripted server, and against the daemon.
 #
 #   ask_test.sh WEIR
 set -uo pipefail
@@ -103,29 +103,79 @@ ask() {
 }
 
 ask "$hello" "$(figures 1 500 499 0 10 0)" -- take api alice
-check "take: allowed" "0 allowed  499 of 500 remaining, as good as new in 10ms" "$got"
+check "take: allowed" "0 allowed  499 of 500 remaining, full again in 10 ms" "$got"
 check "take: what it sends" "HELLO 3|WEIR.TAKE api alice WITHNAMES|" "$sent"
 ask "$hello" "$(figures 0 500 0 1250 600000 0)" -- take api alice --cost 7
-check "take: denied" "3 denied   retry in 1.25s" "$got"
+check "take: denied" "3 denied   retry in 1.25 s" "$got"
 check "take: what it sends with --cost" "HELLO 3|WEIR.TAKE api alice COST 7 WITHNAMES|" "$sent"
 ask "$hello" "$(figures 0 5 5 -1 0 0)" -- take --cost=6 api alice
-check "take: never" "3 denied   for ever: it costs more than the limit of 5" "$got"
+check "take: never" "3 denied   always: the cost of 6 exceeds the limit of 5" "$got"
 ask "$hello" "$(figures 0 5 0 -1 0 0)" -- take api alice
-check "take: on a deny list" "3 denied   for ever: the key is on the policy's deny list" "$got"
+check "take: on a deny list" "3 denied   always: the key is on the policy's deny list" "$got"
 ask "$hello" "$(figures 1 21 3 0 90061001 200)" -- take api alice
-check "take: a delay, and a long time" "0 allowed  3 of 21 remaining, to be served in 200ms, as good as new in 1d 2h" "$got"
+check "take: a delay, and a long time" "0 allowed  3 of 21 remaining, serve it in 200 ms, full again in 1 d 2 h" "$got"
 ask "$hello" "$(figures 1 5 5 0 0 0)" -- peek api alice
-check "peek: as good as new" "0 allowed  5 of 5 remaining, as good as new" "$got"
+check "peek: full" "0 allowed  5 of 5 remaining, full" "$got"
 check "peek: what it sends" "HELLO 3|WEIR.PEEK api alice WITHNAMES|" "$sent"
 ask "$hello" "$(figures 0 5 2 59999 60000 0)" -- peek --cost 3 -- api -alice
-check "peek: denied" "3 denied   retry in 59.999s" "$got"
+check "peek: denied" "3 denied   retry in 59.999 s" "$got"
 check "peek: a key that begins with a dash" "HELLO 3|WEIR.PEEK api -alice COST 3 WITHNAMES|" "$sent"
-ask "$hello" "$(figures 1 5 4 0 60000 0)" -- take --text 'gcra 5/m burst 5' alice
-check "take --text" "0 allowed  4 of 5 remaining, as good as new in 1m" "$got"
-check "take --text: what it sends" "HELLO 3|WEIR.CHECK gcra 5/m burst 5 alice WITHNAMES|" "$sent"
+ask "$hello" "$(figures 1 5 4 0 60000 0)" -- take --text ' gcra  5/60s burst 5' alice
+check "take --text" "0 allowed  4 of 5 remaining, full again in 1 m" "$got"
+check "take --text: what it sends" "HELLO 3|WEIR.TAKE gcra 5/m burst 5 alice WITHNAMES|" "$sent"
 ask "$hello" '+OK\r\n' -- reset api alice
 check "reset" "0 reset" "$got"
 check "reset: what it sends" "HELLO 3|WEIR.RESET api alice|" "$sent"
+
+ask "$hello" "$(figures 1 5 3 0 24000 0)" -- refund api alice
+check "refund" "0 refunded 3 of 5 remaining, full again in 24 s" "$got"
+check "refund: what it sends" "HELLO 3|WEIR.REFUND api alice 1 WITHNAMES|" "$sent"
+ask "$hello" "$(figures 0 5 0 12000 60000 0)" -- refund --cost 7 --text 'gcra 5/m burst 5' alice
+check "refund: a key that is still denied is no failure" "0 refunded 0 of 5 remaining, full again in 1 m" "$got"
+check "refund: what it sends with --cost" "HELLO 3|WEIR.REFUND gcra 5/m burst 5 alice 7 WITHNAMES|" "$sent"
+ask "$hello" '*2\r\n$10\r\npolicy api\r\n$8\r\nnext\x1bnow\r\n' -- explain api alice
+check "explain" "0 policy api
+next?now" "$got"
+check "explain: what it sends" "HELLO 3|WEIR.EXPLAIN api alice|" "$sent"
+for answer in '+OK\r\n' '*1\r\n:1\r\n' '*1\r\n*1\r\n$1\r\na\r\n'; do
+    ask "$hello" "$answer" -- explain api alice
+    check "explain: an unexpected reply: $answer" "1 weir explain: SERVER: unexpected reply to WEIR.EXPLAIN; is this server a weir daemon?" "$got"
+done
+
+bulk() { # TEXT: as a bulk string
+    printf '%s' "\$${#1}\\r\\n$1\\r\\n"
+}
+heavy() { # KEY COST ERROR REQUESTS BYTES: a key of WEIR.TOP
+    printf '%s' "%5\\r\\n$(bulk key)$(bulk "$1")$(bulk cost):$2\\r\\n$(bulk error):$3\\r\\n$(bulk requests):$4\\r\\n$(bulk key_bytes):$5\\r\\n"
+}
+heaviest() { # UNLISTED SAMPLING COMPLETE KEYS KEY...: a reply of WEIR.TOP
+    printf '%s' "%8\\r\\n$(bulk policy)$(bulk api)$(bulk of)$(bulk denied)$(bulk cost):5120\\r\\n$(bulk unlisted_max):$1\\r\\n" \
+        "$(bulk sampling):$2\\r\\n$(bulk half_life_ms):60000\\r\\n$(bulk complete)#$3\\r\\n$(bulk keys)*$4\\r\\n" "${@:5}"
+}
+ask "$hello" "$(heaviest 0 1 t 0)" -- top api
+check "top: nobody" "0 denied by api lately: 5120 units (half-life 1 m)" "$got"
+check "top: what it sends" "HELLO 3|WEIR.TOP api denied|" "$sent"
+two=$(heaviest 7 16 f 2 "$(heavy alice 4100 0 820 5)" "$(heavy bob 1020 20 204 300)")
+ask "$hello" "$two" -- top --allowed --keys 2 api
+check "top" "0 denied by api lately: 5120 units (half-life 1 m)
+       units    at least    requests  key
+        4100        4100         820  alice
+        1020        1000         204  bob...
+a key that is not listed has at most 7 units
+estimated from a sample: one of every 16 units was counted
+incomplete: top.memory is used up, so that some threads did not count this policy" "$got"
+check "top: what it sends with options" "HELLO 3|WEIR.TOP api allowed 2|" "$sent"
+ask "$hello" "$two" -- top --json api
+check "top --json" '0 {"policy":"api","of":"denied","cost":5120,"unlisted_max":7,"sampling":16,"half_life_ms":60000,"complete":false,"keys":[{"key":"alice","cost":4100,"error":0,"requests":820,"key_bytes":5},{"key":"bob","cost":1020,"error":20,"requests":204,"key_bytes":300}]}' "$got"
+for answer in '*0\r\n' "$(heaviest 0 0 t 0)" "$(heaviest 0 1 t 1 '*0\r\n')"; do
+    ask "$hello" "$answer" -- top api
+    check "top: an unexpected reply: ${answer:0:9}" "1 weir top: SERVER: unexpected reply to WEIR.TOP; is this server a weir daemon?" "$got"
+done
+ask "$hello" '*0\r\n' -- policies
+check "policies: none" "0 no named policies" "$got"
+check "policies: what it sends" "HELLO 3|WEIR.POLICY LIST|" "$sent"
+ask "$hello" '*1\r\n%1\r\n$4\r\nname\r\n$1\r\na\r\n' -- policies
+check "policies: an unexpected reply" "1 weir policies: SERVER: unexpected reply to WEIR.POLICY; is this server a weir daemon?" "$got"
 
 json=',"remaining":0,"retry_after_ms":1250,"reset_after_ms":7,"delay_ms":0,"policy":"a\"\ufffd\u001b","layer":0}'
 odd=$(figures 0 5 0 1250 7 0 abcd)
@@ -137,7 +187,7 @@ ask "$hello" '+OK\r\n' -- reset --json 'a"b' alice
 check "--json: reset" '0 {"reset":true,"policy":"a\"b"}' "$got"
 
 ask "bytes:$hello" "bytes:$(figures 1 500 499 0 10 0)" -- take api alice
-check "answers byte by byte" "0 allowed  499 of 500 remaining, as good as new in 10ms" "$got"
+check "answers byte by byte" "0 allowed  499 of 500 remaining, full again in 10 ms" "$got"
 
 export WEIR_PASSWORD='open sesame'
 ask "$hello" '+OK\r\n' -- reset api alice
@@ -168,11 +218,11 @@ check "half an answer" "1 weir take: SERVER: no answer within the time allowed (
 for answer in '+OK\r\n' '*6\r\n:1\r\n:5\r\n:4\r\n:0\r\n:10\r\n:0\r\n' '%1\r\n$7\r\nallowed\r\n:1\r\n' \
     "$(figures 2 5 4 0 10 0)" "$(figures 1 5 -1 0 10 0)" "$(figures 1 5 4 -2 10 0)"; do
     ask "$hello" "$answer" -- take api alice
-    check "an answer that is none: ${answer:0:24}" "1 weir take: SERVER: its answer is not that of a weir" "$got"
+    check "an answer that is none: ${answer:0:24}" "1 weir take: SERVER: unexpected reply to WEIR.TAKE; is this server a weir daemon?" "$got"
 done
 ask "$hello" ':1\r\n' -- reset api alice
-check "reset: an answer that is none" "1 weir reset: SERVER: its answer is not that of a weir" "$got"
-for answer in '%8\n' '$5\r\nabcdeXX' ':1x\r\n' '?\r\n' '*99\r\n' '$99999999\r\n' '#x\r\n'; do
+check "reset: an answer that is none" "1 weir reset: SERVER: unexpected reply to WEIR.RESET; is this server a weir daemon?" "$got"
+for answer in '%8\n' '$5\r\nabcdeXX' ':1x\r\n' '?\r\n' '*16384\r\n' '$99999999\r\n' '#x\r\n'; do
     ask "$hello" "$answer" -- take api alice
     check "bytes that are no answer: $answer" "1 weir take: SERVER: what answers there does not speak RESP3" "$got"
 done
@@ -201,9 +251,9 @@ if python3 -c 'import socket; socket.socket(socket.AF_INET6).bind(("::1", 0))' 2
 fi
 free=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 out=$("$weir" take --server "127.0.0.1:$free" api alice 2>&1)
-check "no daemon" "1 weir take: cannot connect to 127.0.0.1:$free: Connection refused; \`weir serve\` starts a daemon, --server or WEIR_SERVER says where one is" "$? $out"
+check "no daemon" "1 weir take: cannot connect to 127.0.0.1:$free: Connection refused; start a daemon with \`weir serve\`, or say where one is with --server or WEIR_SERVER" "$? $out"
 out=$("$weir" take --server "$tmp/none.sock" api alice 2>&1)
-check "no socket" "1 weir take: cannot connect to $tmp/none.sock: No such file or directory; \`weir serve\` starts a daemon, --server or WEIR_SERVER says where one is" "$? $out"
+check "no socket" "1 weir take: cannot connect to $tmp/none.sock: No such file or directory; start a daemon with \`weir serve\`, or say where one is with --server or WEIR_SERVER" "$? $out"
 for bad in : :6380 a: a:x a:0 a:65536 a:99999999999 '[::1' '[::1]x' '[]:1' 'a:1 '; do
     out=$("$weir" take --server "$bad" api alice 2>&1)
     check "--server '$bad'" "2 weir take: '$bad': expected HOST:PORT, HOST, [IPV6]:PORT or the path of a socket, with a '/'" "$? $out"
@@ -221,16 +271,31 @@ wrong() { # NAME TEXT ARG...
 }
 wrong "no words" "weir take: POLICY and KEY are missing; see weir take --help" take
 wrong "no key" "weir peek: KEY is missing; see weir peek --help" peek api
-wrong "too many words" "weir reset: unexpected 'x' behind POLICY and KEY; see weir reset --help" reset api alice x
+wrong "too many words" "weir reset: unexpected 'x' after POLICY and KEY; see weir reset --help" reset api alice x
 wrong "an empty key" "weir take: KEY is empty" take api ''
 wrong "an empty policy" "weir take: POLICY is empty" take '' alice
 wrong "an unknown option" "weir take: unknown option '--coast', expected --text, --cost, --server, --timeout, --json or --help; see weir take --help" take --coast 1 api alice
-wrong "an option of another command" "weir peek: unknown option '--text', expected --cost, --server, --timeout, --json or --help; see weir peek --help" peek --text 'gcra 1/s' alice
-wrong "an option of another command: reset" "weir reset: unknown option '--cost', expected --server, --timeout, --json or --help; see weir reset --help" reset --cost 1 api alice
+wrong "an option of another command" "weir peek: unknown option '--keys', expected --text, --cost, --server, --timeout, --json or --help; see weir peek --help" peek --keys 5 api alice
+wrong "an option of another command: reset" "weir reset: unknown option '--cost', expected --text, --server, --timeout, --json or --help; see weir reset --help" reset --cost 1 api alice
 wrong "a letter" "weir take: unknown option '-q', expected --text, --cost, --server, --timeout, --json or --help; see weir take --help" take -q api alice
 wrong "a value is missing" "weir take: --cost needs a value" take api alice --cost
 wrong "a value is too much" "weir take: --json=1: it takes no value" take --json=1 api alice
 wrong "--help takes no value" "weir take: --help=1: it takes no value" take --help=1
+wrong "top: no policy" "weir top: POLICY is missing; see weir top --help" top
+wrong "top: too many words" "weir top: unexpected 'alice' after POLICY; see weir top --help" top api alice
+wrong "policies: a word" "weir policies: unexpected 'api'; see weir policies --help" policies api
+wrong "explain: an option of another command" "weir explain: unknown option '--json', expected --text, --server, --timeout or --help; see weir explain --help" explain --json api alice
+for bad in '' x 0 1001 -1; do
+    wrong "--keys '$bad'" "weir top: --keys: expected a number from 1 to 1000, found '$bad'" top --keys "$bad" api
+done
+for verb in take peek refund reset explain; do
+    wrong "$verb: a wrong policy text" "weir $verb: column 10: unknown unit 'x', expected one of ns us ms s m h d w
+  gcra 100/x
+           ^" "$verb" --text 'gcra 100/x' alice
+    wrong "$verb: a policy text that is one word" "weir $verb: column 5: found the end, expected a rate such as 100/s, 1 to 1099511627776
+  gcra
+      ^" "$verb" --text gcra alice
+done
 for bad in '' x -1 +1 1.5 2147483648 99999999999999999999; do
     wrong "--cost '$bad'" "weir take: --cost: expected a number from 0 to 2147483647, found '$bad'" take --cost "$bad" api alice
 done
@@ -247,7 +312,9 @@ policies:
   api:
     limit: "gcra 1/3650d burst 2"
     deny: [evil]
+    overrides: {vip: gcra 1/s burst 9}
   queue: "leaky-queue 1/365d depth 3"
+  seen: {limit: gcra 1/s, shadow: true}
 YAML
 export WEIR_PASSWORD=secret
 daemon_start "$tmp" "$weir" serve "$tmp/weir.yaml"
@@ -258,19 +325,19 @@ run() { # ARG...: status and output
     out=$("$weir" "$@" 2>&1)
     echo "$? $out"
 }
-check "daemon: take" "0 allowed  1 of 2 remaining, as good as new in 3650d" "$(run take api alice)"
-check "daemon: over its socket" "0 allowed  0 of 2 remaining, as good as new in 7300d" "$(run take --server "$tmp/weir.sock" api alice)"
-check "daemon: peek" "3 denied   retry in 3650d" "$(run peek api alice)"
-check "daemon: denied" "3 denied   retry in 3650d" "$(run take api alice)"
+check "daemon: take" "0 allowed  1 of 2 remaining, full again in 3650 d" "$(run take api alice)"
+check "daemon: over its socket" "0 allowed  0 of 2 remaining, full again in 7300 d" "$(run take --server "$tmp/weir.sock" api alice)"
+check "daemon: peek" "3 denied   retry in 3650 d" "$(run peek api alice)"
+check "daemon: denied" "3 denied   retry in 3650 d" "$(run take api alice)"
 check "daemon: denied, as JSON" '3 {"allowed":false,"limit":2,"remaining":0,"retry_after_ms":N,"reset_after_ms":N,"delay_ms":0,"policy":"api","layer":0}' \
     "$(run take api alice --json | sed -E 's/_ms":[1-9][0-9]*/_ms":N/g')"
 check "daemon: reset" "0 reset" "$(run reset api alice)"
-check "daemon: as good as new" "0 allowed  2 of 2 remaining, as good as new" "$(run peek api alice)"
-check "daemon: a cost above the limit" "3 denied   for ever: it costs more than the limit of 2" "$(run take --cost 3 api alice)"
-check "daemon: a cost of nothing" "0 allowed  2 of 2 remaining, as good as new" "$(run take --cost 0 api alice)"
-check "daemon: the deny list" "3 denied   for ever: the key is on the policy's deny list" "$(run take api evil)"
-check "daemon: a policy text" "0 allowed  4 of 5 remaining, as good as new in 365d" "$(run take --text ' gcra  1/365d burst 5' bob)"
-check "daemon: a wrong policy text" "1 weir take: $WEIR_SERVER: policy: column 10: unknown unit 'x', expected one of ns us ms s m h d w" "$(run take --text 'gcra 100/x' bob)"
+check "daemon: full" "0 allowed  2 of 2 remaining, full" "$(run peek api alice)"
+check "daemon: a cost above the limit" "3 denied   always: the cost of 3 exceeds the limit of 2" "$(run take --cost 3 api alice)"
+check "daemon: a cost of nothing" "0 allowed  2 of 2 remaining, full" "$(run take --cost 0 api alice)"
+check "daemon: the deny list" "3 denied   always: the key is on the policy's deny list" "$(run take api evil)"
+check "daemon: a policy text" "0 allowed  4 of 5 remaining, full again in 365 d" "$(run take --text ' gcra  1/365d burst 5' bob)"
+check "daemon: a wrong policy text without --text" "1 weir take: $WEIR_SERVER: policy: column 10: unknown unit 'x', expected one of ns us ms s m h d w" "$(run take 'gcra 100/x' bob)"
 check "daemon: an unknown policy" "1 weir take: $WEIR_SERVER: no policy 'apj'; WEIR.POLICY LIST shows those there are" "$(run take apj bob)"
 check "daemon: an unknown policy cannot be reset" "1 weir reset: $WEIR_SERVER: no policy 'apj'; WEIR.POLICY LIST shows those there are" "$(run reset apj bob)"
 check "daemon: a key that is too long" "1 weir take: $WEIR_SERVER: the key has 65537 bytes, expected 1 to 65536" "$(run take api "$(printf 'x%.0s' {1..65537})")"
@@ -278,7 +345,35 @@ check "daemon: a key beyond the protocol's limit" 1 "$(run take api "$(printf 'x
 check "daemon: a wrong password" "1 weir take: $WEIR_SERVER: the password in WEIR_PASSWORD is wrong" "$(WEIR_PASSWORD=x run take api bob)"
 check "daemon: no password" "1 weir take: $WEIR_SERVER: it asks for a password: set WEIR_PASSWORD" "$(WEIR_PASSWORD='' run take api bob)"
 run take queue q >/dev/null
-check "daemon: a queue" "0 allowed  2 of 4 remaining, to be served in 365d, as good as new in 730d" "$(run take queue q)"
+check "daemon: a queue" "0 allowed  2 of 4 remaining, serve it in 365 d, full again in 730 d" "$(run take queue q)"
+check "daemon: a key on the deny list, explained" "0 policy   api
+key      evil
+limit    gcra 1/3650d burst 2
+list     on the deny list: always denied" "$(run explain api evil)"
+check "daemon: policies" "0 api    gcra 1/3650d burst 2; overrides: 1; always denied: 1
+queue  leaky-queue 1/365d depth 3
+seen   gcra 1/s; shadow" "$(run policies)"
+check "daemon: policies as JSON" '0 {"policies":[{"name":"api","limit":"gcra 1/3650d burst 2","overrides":1,"allow":0,"deny":1,"shadow":false},{"name":"queue"' \
+    "$(run policies --json | cut -c 1-124)"
+check "daemon: top" "0 denied by api lately: N units (half-life 1 m)
+       units    at least    requests  key" "$(run top api | sed '1s/[0-9]* units/N units/' | head -2)"
+check "daemon: top has the key" 1 "$(run top api | grep -c '^ .*[0-9]  evil$')"
+check "daemon: top of one key" 1 "$(run top api --keys 1 | grep -c '^ .*[0-9]  ')"
+check "daemon: top of an unknown policy" "1 weir top: $WEIR_SERVER: no policy 'apj'; WEIR.POLICY LIST shows those there are" "$(run top apj)"
+text='gcra 1/365d burst 5'
+run take --text "$text" carol --cost 3 >/dev/null
+check "daemon: peek at a policy text" "0 allowed  2 of 5 remaining, full again in 1095 d" "$(run peek --text "$text" carol)"
+check "daemon: refund by a policy text" "0 refunded 4 of 5 remaining, full again in 365 d" "$(run refund --text "$text" --cost 2 carol)"
+check "daemon: explain by a policy text" "0 key      carol
+limit    gcra 1/365d burst 5
+state    4 of 5 free; full again in 365 d
+next     now" "$(run explain --text "$text" carol | sed -E 's/36[45] d[^,]*/365 d/')"
+check "daemon: reset by a policy text" "0 reset" "$(run reset --text "$text" carol)"
+check "daemon: and then all is free" "0 allowed  5 of 5 remaining, full" "$(run peek --text "$text" carol)"
+check "daemon: a time zone that this program need not know" "0 allowed  99 of 100 remaining" \
+    "$(run take --text 'fixed-window 100/day tz Europe/Berlin' carol | cut -d, -f1)"
+check "daemon: refund by name" "0 refunded 2 of 2 remaining, full" "$(run take api dave >/dev/null; run refund api dave)"
+check "daemon: what a queue cannot do" 1 "$(run refund queue q | grep -c '^1 weir refund: ')"
 if [ -w /dev/full ]; then
     for args in "" --json; do
         # shellcheck disable=SC2086 # it is a word or none

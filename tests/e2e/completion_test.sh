@@ -21,7 +21,7 @@ ask() { # WORD...: what may stand for the last word, sorted
 
 commands=$("$weir" help | sed -n 's/^  weir \([a-z]*\) .*/\1/p' | sort | tr '\n' ' ' | sed 's/ $//')
 check "the commands are those of weir help" "$commands" "$(ask weir '')"
-check "a command begun" "peek policy" "$(ask weir p)"
+check "a command begun" "peek policies policy" "$(ask weir p)"
 check "no command of that beginning" "" "$(ask weir x)"
 check "help's words are the commands" "$commands" "$(ask weir help '')"
 check "options before any command" "--help --version" "$(ask weir -)"

@@ -35,7 +35,8 @@ done
 
 for command in $("$weir" help | sed -n 's/^  weir \([a-z]*\) .*/\1/p'); do
     page=$tmp/weir-$command.1
-    [[ $command == peek || $command == reset ]] && page=$tmp/weir-take.1
+    link=docs/man/weir-$command.1
+    [ ! -f "$link" ] || page=$tmp/$(sed -n 's/^\.so man1\///p' "$link")
     [[ $command == help || $command == version ]] && page=$tmp/weir.1
     check "$command: there is a page" 1 "$(grep -c "^\.TH" "$page" 2>/dev/null)"
     check "$command: weir(1) has it" 1 "$(plain "$tmp/weir.1" | grep -c "\b$command\b")"
@@ -44,7 +45,7 @@ for command in $("$weir" help | sed -n 's/^  weir \([a-z]*\) .*/\1/p'); do
         check "$command $option: its page has it" 1 "$(sed -e 's/\\-/-/g' "$page" | grep -c "^\\\\fB$option\\\\fR")"
     done
 done
-for page in replay serve check policy state; do # and no page has another
+for page in replay serve check policy state; do # the page has no other options
     for option in $(sed -e 's/\\-/-/g' "$tmp/weir-$page.1" | sed -n 's/^\\fB\(--[a-z-]*\)\\fR.*/\1/p'); do
         check "weir-$page.1: $option is one" 1 "$("$weir" help "$page" | grep -c -- "^  $option\b")"
     done

@@ -139,7 +139,7 @@ def test_answers(t):
     equal(c("WEIR.POLICY", "GET", "none"), None)
     equal([c("WEIR.POLICY", "DEL", "api"), c("WEIR.POLICY", "DEL", "api")], [1, 0])
     equal(c("WEIR.EXPLAIN", "gcra 1/h burst 5", "new"),
-          [b"key      new", b"limit    gcra 1/h burst 5", b"state    5 of 5 free; as good as new",
+          [b"key      new", b"limit    gcra 1/h burst 5", b"state    5 of 5 free; full",
            b"next     now"])
     good(len(c("WEIR.HELP")) == 10, "help")
 

@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Each kind of reply is first read into a struct, which checks its form, and then printed. */
+
+#include "cmd/answer.h"
+
+#include "cmd/client.h"
+#include "cmd/out.h"
+#include "cmd/span.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { TEXT_SHOWN = 4096 }; /* bytes of one text, with the terminator */
+
+/* ---- members of a map ------------------------------------------------------------------------ */
+
+/* An integer or a boolean; false if the map has no such member. */
+typedef struct member {
+    const char *name;
+    int64_t *ret;
+    int64_t low, high;
+} member;
+
+static bool read_members(const weir_resp_node *map, const member *members, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const weir_resp_node *v = weir_resp_node_member(map, members[i].name);
+        bool number = v && (v->type == WEIR_RESP_INTEGER || v->type == WEIR_RESP_BOOL);
+        if (!number || v->integer < members[i].low || v->integer > members[i].high)
+            return false;
+        *members[i].ret = v->integer;
+    }
+    return true;
+}
+
+static const weir_resp_node *text_member(const weir_resp_node *map, const char *name)
+{
+    const weir_resp_node *v = weir_resp_node_member(map, name);
+    return v && v->type == WEIR_RESP_BULK ? v : NULL;
+}
+
+static void print_text(const weir_resp_node *text)
+{
+    char shown[TEXT_SHOWN];
+    client_printable(text->text, text->len, shown, sizeof shown);
+    fputs(shown, stdout);
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------ */
+
+static void put_string(out_stream *out, const char *text, size_t len)
+{
+    out_text(out, "\"");
+    out_json(out, text, len);
+    out_text(out, "\"");
+}
+
+static void put_integer(out_stream *out, int64_t n)
+{
+    char digits[24];
+    snprintf(digits, sizeof digits, "%" PRId64, n);
+    out_text(out, digits);
+}
+
+/* Writes one value with everything it holds. Returns the value behind it. */
+static const weir_resp_node *put_value(out_stream *out, const weir_resp_node *v)
+{
+    bool map = v->type == WEIR_RESP_MAP;
+    size_t held = map || v->type == WEIR_RESP_ARRAY ? v->len : 0;
+    const weir_resp_node *next = v + 1;
+    if (v->type == WEIR_RESP_INTEGER)
+        put_integer(out, v->integer);
+    else if (v->type == WEIR_RESP_BOOL)
+        out_text(out, v->integer ? "true" : "false");
+    else if (v->type == WEIR_RESP_NULL)
+        out_text(out, "null");
+    else if (!map && v->type != WEIR_RESP_ARRAY)
+        put_string(out, v->text, v->len);
+    else
+        out_text(out, map ? "{" : "[");
+    for (size_t i = 0; i < held; i++) {
+        if (i > 0)
+            out_text(out, map && i % 2 == 1 ? ":" : ",");
+        next = put_value(out, next);
+    }
+    if (map || v->type == WEIR_RESP_ARRAY)
+        out_text(out, map ? "}" : "]");
+    return next;
+}
+
+static answer_status flushed(out_stream *out)
+{
+    int error = out_flush(out);
+    errno = error;
+    return error == 0 ? ANSWER_OK : ANSWER_NOT_WRITTEN;
+}
+
+static out_stream *json_out(void)
+{
+    static out_stream out; /* 64 KiB are too much for a stack */
+    out_init(&out, STDOUT_FILENO);
+    return &out;
+}
+
+/* `before`, the reply, `after`. */
+static answer_status print_reply_json(const char *before, const weir_resp_reply *reply,
+                                      const char *after)
+{
+    out_stream *out = json_out();
+    out_text(out, before);
+    put_value(out, reply->node);
+    out_text(out, after);
+    return flushed(out);
+}
+
+/* ---- decisions ------------------------------------------------------------------------------- */
+
+typedef struct figures {
+    int64_t allowed, limit, remaining, retry_after_ms, reset_after_ms, delay_ms, layer;
+    const weir_resp_node *policy;
+} figures;
+
+static bool read_figures(const weir_resp_node *map, figures *ret)
+{
+    const member members[] = {
+        {"allowed", &ret->allowed, 0, 1},
+        {"limit", &ret->limit, 0, INT64_MAX},
+        {"remaining", &ret->remaining, 0, INT64_MAX},
+        {"retry_after_ms", &ret->retry_after_ms, -1, INT64_MAX},
+        {"reset_after_ms", &ret->reset_after_ms, 0, INT64_MAX},
+        {"delay_ms", &ret->delay_ms, 0, INT64_MAX},
+        {"layer", &ret->layer, 0, INT64_MAX},
+    };
+    ret->policy = text_member(map, "policy");
+    return ret->policy && read_members(map, members, sizeof members / sizeof members[0]);
+}
+
+/* The members and their order are those of the daemon's HTTP answers. */
+static answer_status print_figures_json(const figures *f)
+{
+    char text[256];
+    out_stream *out = json_out();
+    snprintf(text, sizeof text,
+             "{\"allowed\":%s,\"limit\":%" PRId64 ",\"remaining\":%" PRId64
+             ",\"retry_after_ms\":%" PRId64 ",\"reset_after_ms\":%" PRId64 ",\"delay_ms\":%" PRId64
+             ",\"policy\":",
+             f->allowed ? "true" : "false", f->limit, f->remaining, f->retry_after_ms,
+             f->reset_after_ms, f->delay_ms);
+    out_text(out, text);
+    put_string(out, f->policy->text, f->policy->len);
+    out_text(out, ",\"layer\":");
+    put_integer(out, f->layer);
+    out_text(out, "}\n");
+    return flushed(out);
+}
+
+static void print_state(const char *verdict, const figures *f)
+{
+    char span[SPAN_TEXT_MAX];
+    printf("%-8s %" PRId64 " of %" PRId64 " remaining", verdict, f->remaining, f->limit);
+    span_ms_text(f->delay_ms, span);
+    if (f->delay_ms > 0)
+        printf(", serve it in %s", span);
+    span_ms_text(f->reset_after_ms, span);
+    if (f->reset_after_ms > 0)
+        printf(", full again in %s\n", span);
+    else
+        puts(", full");
+}
+
+static void print_denial(const figures *f, int64_t cost)
+{
+    char span[SPAN_TEXT_MAX];
+    span_ms_text(f->retry_after_ms > 0 ? f->retry_after_ms : 0, span);
+    if (f->retry_after_ms >= 0)
+        printf("denied   retry in %s\n", span);
+    else if (cost > f->limit)
+        printf("denied   always: the cost of %" PRId64 " exceeds the limit of %" PRId64 "\n", cost,
+               f->limit);
+    else /* a cost within the limit is denied for ever for no other reason */
+        puts("denied   always: the key is on the policy's deny list");
+}
+
+static answer_status print_decision(answer_kind kind, const weir_resp_reply *reply, int64_t cost,
+                                    bool json)
+{
+    figures f;
+    if (!read_figures(reply->node, &f))
+        return ANSWER_UNEXPECTED;
+    answer_status st = ANSWER_OK;
+    if (json)
+        st = print_figures_json(&f);
+    else if (kind == ANSWER_REFUND)
+        print_state("refunded", &f);
+    else if (f.allowed)
+        print_state("allowed", &f);
+    else
+        print_denial(&f, cost);
+    return st == ANSWER_OK && kind == ANSWER_DECISION && !f.allowed ? ANSWER_DENIED : st;
+}
+
+static answer_status print_reset(const weir_resp_reply *reply, const char *policy, bool json)
+{
+    const weir_resp_node *head = reply->node;
+    if (head->type != WEIR_RESP_SIMPLE || head->len != 2 || memcmp(head->text, "OK", 2) != 0)
+        return ANSWER_UNEXPECTED;
+    if (!json) {
+        puts("reset");
+        return ANSWER_OK;
+    }
+    out_stream *out = json_out();
+    out_text(out, "{\"reset\":true,\"policy\":");
+    put_string(out, policy, strlen(policy));
+    out_text(out, "}\n");
+    return flushed(out);
+}
+
+static answer_status print_lines(const weir_resp_reply *reply)
+{
+    const weir_resp_node *head = reply->node;
+    if (head->type != WEIR_RESP_ARRAY || head->len + 1 != reply->nodes)
+        return ANSWER_UNEXPECTED;
+    for (size_t i = 1; i < reply->nodes; i++) {
+        if (head[i].type != WEIR_RESP_BULK)
+            return ANSWER_UNEXPECTED;
+    }
+    for (size_t i = 1; i < reply->nodes; i++) {
+        print_text(&head[i]);
+        putchar('\n');
+    }
+    return ANSWER_OK;
+}
+
+/* ---- the heaviest keys ----------------------------------------------------------------------- */
+
+typedef struct top_key {
+    int64_t cost, error, requests, key_bytes;
+    const weir_resp_node *key;
+} top_key;
+
+static bool read_top_key(const weir_resp_node *map, top_key *ret)
+{
+    const member members[] = {{"cost", &ret->cost, 0, INT64_MAX},
+                              {"error", &ret->error, 0, INT64_MAX},
+                              {"requests", &ret->requests, 0, INT64_MAX},
+                              {"key_bytes", &ret->key_bytes, 0, INT64_MAX}};
+    ret->key = text_member(map, "key");
+    return ret->key && read_members(map, members, sizeof members / sizeof members[0]);
+}
+
+typedef struct top {
+    int64_t cost, unlisted_max, sampling, half_life_ms, complete;
+    const weir_resp_node *policy, *of, *keys;
+} top;
+
+static bool read_top(const weir_resp_node *map, top *ret)
+{
+    const member members[] = {{"cost", &ret->cost, 0, INT64_MAX},
+                              {"unlisted_max", &ret->unlisted_max, 0, INT64_MAX},
+                              {"sampling", &ret->sampling, 1, INT64_MAX},
+                              {"half_life_ms", &ret->half_life_ms, 1, INT64_MAX},
+                              {"complete", &ret->complete, 0, 1}};
+    ret->policy = text_member(map, "policy");
+    ret->of = text_member(map, "of");
+    ret->keys = weir_resp_node_member(map, "keys");
+    if (!ret->policy || !ret->of || !ret->keys || ret->keys->type != WEIR_RESP_ARRAY ||
+        !read_members(map, members, sizeof members / sizeof members[0]))
+        return false;
+    const weir_resp_node *at = ret->keys + 1;
+    top_key key;
+    for (size_t i = 0; i < ret->keys->len; i++, at = weir_resp_node_next(at)) {
+        if (!read_top_key(at, &key))
+            return false;
+    }
+    return true;
+}
+
+static void print_top_keys(const top *t)
+{
+    top_key key;
+    const weir_resp_node *at = t->keys + 1;
+    if (t->keys->len > 0)
+        puts("       units    at least    requests  key");
+    for (size_t i = 0; i < t->keys->len; i++, at = weir_resp_node_next(at)) {
+        if (!read_top_key(at, &key))
+            return; /* read_top() has read it before */
+        printf("%12" PRId64 "%12" PRId64 "%12" PRId64 "  ", key.cost,
+               key.cost > key.error ? key.cost - key.error : 0, key.requests);
+        print_text(key.key);
+        puts(key.key_bytes > (int64_t)key.key->len ? "..." : "");
+    }
+}
+
+static answer_status print_top(const weir_resp_reply *reply, bool json)
+{
+    top t;
+    char span[SPAN_TEXT_MAX];
+    if (!read_top(reply->node, &t))
+        return ANSWER_UNEXPECTED;
+    if (json)
+        return print_reply_json("", reply, "\n");
+    print_text(t.of);
+    fputs(" by ", stdout);
+    print_text(t.policy);
+    span_ms_text(t.half_life_ms, span);
+    printf(" lately: %" PRId64 " units (half-life %s)\n", t.cost, span);
+    print_top_keys(&t);
+    if (t.unlisted_max > 0)
+        printf("a key that is not listed has at most %" PRId64 " units\n", t.unlisted_max);
+    if (t.sampling > 1)
+        printf("estimated from a sample: one of every %" PRId64 " units was counted\n", t.sampling);
+    if (!t.complete)
+        puts("incomplete: top.memory is used up, so that some threads did not count this policy");
+    return ANSWER_OK;
+}
+
+/* ---- the policies ---------------------------------------------------------------------------- */
+
+typedef struct rule {
+    int64_t overrides, allow, deny, shadow;
+    const weir_resp_node *name, *limit;
+} rule;
+
+static bool read_rule(const weir_resp_node *map, rule *ret)
+{
+    const member members[] = {{"overrides", &ret->overrides, 0, INT64_MAX},
+                              {"allow", &ret->allow, 0, INT64_MAX},
+                              {"deny", &ret->deny, 0, INT64_MAX},
+                              {"shadow", &ret->shadow, 0, 1}};
+    ret->name = text_member(map, "name");
+    ret->limit = text_member(map, "limit");
+    return ret->name && ret->limit &&
+           read_members(map, members, sizeof members / sizeof members[0]);
+}
+
+static void print_rule(const rule *r, int name_cols)
+{
+    char name[TEXT_SHOWN];
+    client_printable(r->name->text, r->name->len, name, sizeof name);
+    printf("%-*s  ", name_cols, name);
+    print_text(r->limit);
+    if (r->overrides > 0)
+        printf("; overrides: %" PRId64, r->overrides);
+    if (r->allow > 0)
+        printf("; always allowed: %" PRId64, r->allow);
+    if (r->deny > 0)
+        printf("; always denied: %" PRId64, r->deny);
+    puts(r->shadow ? "; shadow" : "");
+}
+
+static answer_status print_policies(const weir_resp_reply *reply, bool json)
+{
+    rule r;
+    const weir_resp_node *head = reply->node, *at = head + 1;
+    size_t cols = 0;
+    if (head->type != WEIR_RESP_ARRAY)
+        return ANSWER_UNEXPECTED;
+    for (size_t i = 0; i < head->len; i++, at = weir_resp_node_next(at)) {
+        if (!read_rule(at, &r))
+            return ANSWER_UNEXPECTED;
+        cols = r.name->len > cols && r.name->len < TEXT_SHOWN ? r.name->len : cols;
+    }
+    if (json)
+        return print_reply_json("{\"policies\":", reply, "}\n");
+    if (head->len == 0)
+        puts("no named policies");
+    at = head + 1;
+    for (size_t i = 0; i < head->len; i++, at = weir_resp_node_next(at)) {
+        if (read_rule(at, &r))
+            print_rule(&r, (int)cols);
+    }
+    return ANSWER_OK;
+}
+
+/* ---- any of them ----------------------------------------------------------------------------- */
+
+answer_status answer_print(answer_kind kind, const weir_resp_reply *reply, const char *policy,
+                           int64_t cost, bool json)
+{
+    switch (kind) {
+    case ANSWER_DECISION:
+    case ANSWER_REFUND:
+        return print_decision(kind, reply, cost, json);
+    case ANSWER_RESET:
+        return print_reset(reply, policy, json);
+    case ANSWER_LINES:
+        return print_lines(reply);
+    case ANSWER_TOP:
+        return print_top(reply, json);
+    case ANSWER_POLICIES:
+        return print_policies(reply, json);
+    }
+    return ANSWER_UNEXPECTED;
+}
