@@ -17,16 +17,22 @@
 static const char usage[] =
     "Usage: weir check [OPTION]... FILE|-\n"
     "\n"
-    "Reads a configuration of weir serve. If it is good, prints what it means; if not, all that\n"
-    "is wrong, each with its place. Nothing is started. '-' reads the standard input.\n"
+    "Reads a configuration of weir serve, and tries whether weir serve could start with it\n"
+    "here, as this user: its addresses, its state file, its TLS files. Prints what the\n"
+    "configuration means, or all that is wrong, each with its place. Starts, creates and\n"
+    "changes nothing. '-' reads the standard input.\n"
     "\n"
-    "  --quiet  print errors alone\n"
-    "  --help   this text\n"
+    "An address or a state file in use is a warning: it is expected while the daemon runs.\n"
+    "\n"
+    "  --syntax  check the text and the files it names, not this machine\n"
+    "  --quiet   print errors alone\n"
+    "  --help    this text\n"
     "\n"
     "Exit status: 0 good, 1 wrong or unreadable, 2 wrong usage.\n"
     "\n"
     "Examples:\n"
     "  weir check /etc/weir/weir.yaml\n"
+    "  weir check --syntax --quiet deploy/weir.yaml\n"
     "  weir check --quiet weir.yaml && kill -HUP \"$(pidof weir)\"\n"
     "  printf 'policies: {login: sliding-log 5/m}' | weir check -\n";
 
@@ -261,7 +267,14 @@ static void print_summary(const char *path, const weir_config *c, const weir_zon
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
-static int check_file(const char *path, bool quiet)
+/* Drops warnings. */
+static void print_errors(void *ctx, const config_problem *problem)
+{
+    if (!problem->warning)
+        config_problem_print(ctx, problem);
+}
+
+static int check_file(const char *path, bool syntax, bool quiet)
 {
     weir_zone_book *book = weir_zone_book_open(WEIR_ZONEINFO_DIR);
     if (!book) {
@@ -269,9 +282,11 @@ static int check_file(const char *path, bool quiet)
         return 1;
     }
     weir_zones zones = weir_zone_book_zones(book);
-    config_sink sink = config_print_to(stderr);
+    config_sink sink = quiet ? (config_sink){print_errors, stderr} : config_print_to(stderr);
     weir_config *config = NULL;
-    bool good = config_load(path, true, &zones, &sink, &config) == WEIR_OK;
+    weir_status st = syntax ? config_load(path, true, &zones, &sink, &config)
+                            : config_load_and_try(path, &zones, &sink, &config);
+    bool good = st == WEIR_OK;
     if (good && !quiet)
         print_summary(strcmp(path, "-") == 0 ? "<stdin>" : path, config, &zones);
     config_free(config);
@@ -281,9 +296,11 @@ static int check_file(const char *path, bool quiet)
 
 int weir_cmd_check(int argc, char **argv)
 {
-    static const struct option known[] = {
-        {"quiet", no_argument, NULL, 'q'}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
-    bool quiet = false;
+    static const struct option known[] = {{"syntax", no_argument, NULL, 's'},
+                                          {"quiet", no_argument, NULL, 'q'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
+    bool quiet = false, syntax = false;
     int c;
     optind = 0;
     while ((c = options_next("weir check", argc, argv, known)) != -1) {
@@ -293,10 +310,11 @@ int weir_cmd_check(int argc, char **argv)
         }
         if (c == '?')
             return 2;
-        quiet = true;
+        quiet |= c == 'q';
+        syntax |= c == 's';
     }
     if (argc - optind == 1)
-        return check_file(argv[optind], quiet);
+        return check_file(argv[optind], syntax, quiet);
     if (optind == argc)
         fputs("weir check: FILE is missing, '-' is the standard input; see weir check --help\n",
               stderr);

@@ -244,11 +244,6 @@ void engines_put_metrics(const engines *e, weir_buffer *out)
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-static bool wants_tls(const weir_redis_options *o)
-{
-    return strncmp(o->urls[0], "rediss://", 9) == 0; /* all do or none */
-}
-
 weir_status engines_open(engines **ret, const weir_config *config, weir_store *store,
                          const log_target *log, char *ret_error, size_t size)
 {
@@ -264,7 +259,7 @@ weir_status engines_open(engines **ret, const weir_config *config, weir_store *s
     e->log = log;
     e->lock = port_mutex_new();
     weir_status st = e->lock ? WEIR_OK : WEIR_E_NOMEM;
-    if (st == WEIR_OK && wants_tls(o))
+    if (st == WEIR_OK && config_wants_tls(config))
         st = net_tls_open(&e->tls, o->tls_ca, o->tls_cert, o->tls_key, o->tls_insecure, ret_error,
                           size);
     if (st == WEIR_OK)

@@ -145,6 +145,8 @@ static weir_status refuse_errno(const report *r, int err)
         hint = ": this machine does not have that address";
     else if (err == EACCES && r->text[0] != '/')
         hint = ": ports below 1024 need privileges; choose another";
+    else if (err == ENOENT)
+        hint = ": its directory does not exist; create it";
     char why[160];
     snprintf(why, sizeof why, "%s%s", uv_strerror(uv_translate_sys_error(err)), hint);
     return refuse(r, why);
@@ -210,6 +212,9 @@ static weir_status open_tcp(const report *r, address *a, int *fds, unsigned n)
     return refuse_errno(r, err);
 }
 
+static const char not_a_socket[] =
+    "there is a file of that name which is not a socket; it was left alone";
+
 /* ---- socket files ---------------------------------------------------------------------------- */
 
 /* Whether somebody listens there: 0 if nobody does, else an errno. */
@@ -233,7 +238,7 @@ static weir_status clear_path(const report *r, const address *a)
     if (lstat(path, &st) != 0)
         return errno == ENOENT ? WEIR_OK : refuse_errno(r, errno);
     if (!S_ISSOCK(st.st_mode))
-        return refuse(r, "there is a file of that name which is not a socket; it was left alone");
+        return refuse(r, not_a_socket);
     int err = try_connect(a);
     if (err == 0 && unlink(path) != 0 && errno != ENOENT)
         err = errno;
@@ -300,6 +305,49 @@ weir_status weir_listening_open(weir_listening *ret, const char *text, int *ret_
     if (!ret->is_tcp)
         st = open_path(&r, &a, ret_fds, n, ret);
     return st;
+}
+
+/* Whether a socket file can be made in the directory of a path: 0, else an errno. */
+static int try_directory(const char *path)
+{
+    char dir[WEIR_ADDRESS_TEXT_MAX];
+    size_t len = (size_t)(strrchr(path, '/') - path);
+    snprintf(dir, sizeof dir, "%.*s", len > 0 ? (int)len : 1, path);
+    return faccessat(AT_FDCWD, dir, W_OK | X_OK, AT_EACCESS) == 0 ? 0 : errno;
+}
+
+static int try_path(const address *a)
+{
+    struct stat st;
+    int err = lstat(a->path.sun_path, &st) == 0 ? try_connect(a) : errno == ENOENT ? 0 : errno;
+    return err == 0 ? try_directory(a->path.sun_path) : err;
+}
+
+static int try_tcp(const address *a)
+{
+    int fd = tcp_socket(a, false);
+    if (fd < 0)
+        return errno;
+    close(fd);
+    return 0;
+}
+
+weir_listening_trial weir_listening_try(const char *text, char *ret_error, size_t size)
+{
+    report r = {text, ret_error, size};
+    address a;
+    struct stat st;
+    const char *wrong = read_address(text, &a);
+    bool is_tcp = !wrong && a.any.sa_family != AF_UNIX;
+    if (!wrong && !is_tcp && lstat(text, &st) == 0 && !S_ISSOCK(st.st_mode))
+        wrong = not_a_socket;
+    int err = wrong ? 0 : is_tcp ? try_tcp(&a) : try_path(&a);
+    if (err == EADDRINUSE)
+        return WEIR_LISTENING_IN_USE;
+    if (!wrong && err == 0)
+        return WEIR_LISTENING_FREE;
+    (void)(wrong ? refuse(&r, wrong) : refuse_errno(&r, err));
+    return WEIR_LISTENING_IMPOSSIBLE;
 }
 
 void weir_listening_remove(weir_listening *l)

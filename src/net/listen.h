@@ -29,6 +29,17 @@ WEIR_NODISCARD weir_status weir_listening_open(weir_listening *ret, const char *
 /* Prints who is at the other end of an accepted socket, as weir_server_peer(). */
 void weir_listening_peer(int fd, char *ret, size_t size);
 
+typedef enum weir_listening_trial {
+    WEIR_LISTENING_FREE,
+    WEIR_LISTENING_IN_USE,    /* another server listens there */
+    WEIR_LISTENING_IMPOSSIBLE /* for this process, or on this machine */
+} weir_listening_trial;
+
+/* Says what weir_listening_open() would find at an address now. It listens on nothing, and leaves a
+ * socket file as it is.
+ *  ret_error  as weir_listening_open(); written on WEIR_LISTENING_IMPOSSIBLE. */
+weir_listening_trial weir_listening_try(const char *address, char *ret_error, size_t size);
+
 /* Removes the socket file, if it is still the one that was made. The sockets are the caller's. */
 void weir_listening_remove(weir_listening *l);
 

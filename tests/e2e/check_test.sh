@@ -9,22 +9,25 @@ example=${2:?usage: check_test.sh path/to/weir path/to/example.yaml}
 # shellcheck source=tests/e2e/check.sh
 . "$(dirname "$0")/check.sh"
 dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
 
 status() { "$@" >"$dir/out" 2>"$dir/err"; echo $?; }
 
-check "the example is good" 0 "$(status "$weir" check "$example")"
+. "$(dirname "$0")/daemon.sh"
+skipped=0
+trap 'daemon_kill; rm -rf "$dir"' EXIT
+
+check "the example is good" 0 "$(status "$weir" check --syntax "$example")"
 check "nothing is said of it on stderr" "" "$(cat "$dir/err")"
 check "its first line" "$example: good" "$(head -n 1 "$dir/out")"
 check "each policy is there" 2 "$(grep -cE '^  (login|api)$' "$dir/out")"
 check "a policy in canonical form" "    sliding-log 5/m" "$(grep -A 1 '^  login$' "$dir/out" | tail -n 1)"
-check "--quiet says nothing" "0" "$(status "$weir" check --quiet "$example")$(cat "$dir/out" "$dir/err")"
+check "--quiet says nothing" "0" "$(status "$weir" check --syntax --quiet "$example")$(cat "$dir/out" "$dir/err")"
 
 echo 'memory: {size: 8m, file: state, sync: always, when_full: refuse, shared: true}' >"$dir/state.yaml"
 check "a state file" 0 "$(status "$weir" check "$dir/state.yaml")"
 check "what is said of it" "memory      8m, of it 2m for large states; when full, new keys are refused
 state       $dir/state, sync always, shared with other processes" "$(grep -E '^(memory|state)' "$dir/out")"
-check "it is not opened" "" "$(ls "$dir/state" 2>/dev/null)"
+check "it is not made" "" "$(ls "$dir/state" 2>/dev/null)"
 check "none" 1 "$(echo 'memory: {size: 8m}' | "$weir" check - | grep -c '^state       in memory alone$')"
 
 cat >"$dir/redis.yaml" <<'YAML'
@@ -87,5 +90,86 @@ check "an unknown option" 2 "$(status "$weir" check --loud a)"
 check "--help" 0 "$(status "$weir" check --help)"
 check "it has examples" 1 "$(grep -c '^Examples:' "$dir/out")"
 
-echo "$passed passed, $failed failed, 0 skipped"
+# ---- what serve would find on this machine ----
+
+chmod 755 "$dir"
+user=() # permissions mean nothing to root
+[ "$(id -u)" -ne 0 ] || user=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+cp "$weir" "$dir/weir"
+chmod 755 "$dir/weir"
+try() { # CONFIGURATION ARG...: status, output and errors of weir check; DIR stands for the directory
+    local out
+    printf '%s\n' "${1//DIR/$dir}" >"$dir/try.yaml"
+    out=$(${user[@]+"${user[@]}"} "$dir/weir" check "$dir/try.yaml" "${@:2}" 2>&1 >/dev/null)
+    out="$? ${out//$dir/DIR}"
+    sed -e 's/^\([01] \)*DIR\/try.yaml:/\1/' -e '/^  /d' <<<"$out"
+}
+check "a directory that does not exist" \
+    "1 2:16: error: memory.file: there is no directory DIR/none; create it, or name another file" \
+    "$(try 'listen: {resp: "127.0.0.1:0"}
+memory: {file: DIR/none/state}')"
+mkdir "$dir/shut" && chmod 555 "$dir/shut"
+check "a directory that may not be written" \
+    "1 2:16: error: memory.file: no file can be made in the directory DIR/shut: Permission denied; let the user that runs weir serve write there, or name another file" \
+    "$(try 'listen: {resp: "127.0.0.1:0"}
+memory: {file: DIR/shut/state}')"
+check "and of which the text is good" "0 " "$(try 'memory: {file: DIR/none/state}' --syntax)"
+echo hello >"$dir/text" && chmod 666 "$dir/text"
+check "a state file that is none" "1 2:16: error: memory.file: DIR/text: it is not a state file of weir" \
+    "$(try 'listen: {resp: "127.0.0.1:0"}
+memory: {file: DIR/text}')"
+check "which is left as it is" hello "$(cat "$dir/text")"
+touch "$dir/theirs" && chmod 600 "$dir/theirs" && chown 0 "$dir/theirs" 2>/dev/null
+[ "$(id -u)" -eq 0 ] || chmod 000 "$dir/theirs"
+check "a state file that may not be written" "1 2:16: error: memory.file: DIR/theirs: writing there is not allowed" \
+    "$(try 'listen: {resp: "127.0.0.1:0"}
+memory: {file: DIR/theirs}')"
+mkdir "$dir/open" && chmod 777 "$dir/open"
+check "a disk that is too small" "1 2:29: error: memory.file: the file takes 1024g, and the disk of DIR/open has SIZE free" \
+    "$(try 'listen: {resp: "127.0.0.1:0"}
+memory: {size: 1024g, file: DIR/open/state}' | sed 's/has [0-9]*[mg] free/has SIZE free/')"
+check "an address of another machine" \
+    "1 1:16: error: listen.resp: cannot listen on 192.0.2.1:6380: address not available: this machine does not have that address" \
+    "$(try 'listen: {resp: "192.0.2.1:6380"}
+insecure: true')"
+if [ "$(cat /proc/sys/net/ipv4/ip_unprivileged_port_start 2>/dev/null || echo 1024)" -gt 80 ]; then
+    check "a port that needs privileges" \
+        "1 1:37: error: listen.http: cannot listen on 127.0.0.1:80: permission denied: ports below 1024 need privileges; choose another" \
+        "$(try 'listen: {resp: "127.0.0.1:0", http: "127.0.0.1:80"}')"
+else
+    echo "ok - a port that needs privileges # SKIP every port is free for all users here"
+    skipped=$((skipped + 1))
+fi
+check "a socket file without its directory" \
+    "1 1:16: error: listen.unix: cannot listen on DIR/none/weir.sock: no such file or directory: its directory does not exist; create it" \
+    "$(try 'listen: {unix: DIR/none/weir.sock}')"
+check "a socket file where a file is" \
+    "1 1:16: error: listen.unix: cannot listen on DIR/text: there is a file of that name which is not a socket; it was left alone" \
+    "$(try 'listen: {unix: DIR/text}')"
+check "certificates that are none" \
+    "1 2:43: error: redis.tls: the certificates to trust DIR/text: no certificate or crl found" \
+    "$(try 'listen: {resp: "127.0.0.1:0"}
+redis: {url: "rediss://127.0.0.1:1", tls: {ca: DIR/text}}')"
+
+# A file is checked while the daemon runs with it.
+cat >"$dir/run.yaml" <<YAML
+listen: {resp: "127.0.0.1:0", unix: $dir/weir.sock}
+memory: {size: 8m, file: $dir/run-state}
+YAML
+daemon_start "$dir" "$weir" serve "$dir/run.yaml"
+port=$(daemon_port resp)
+sed -i "s/127.0.0.1:0/127.0.0.1:$port/" "$dir/run.yaml"
+check "a daemon that runs: what it has is in use, which is no error" 0 "$(status "$weir" check "$dir/run.yaml")"
+check "three warnings, with their places" "1:16: warning: listen.resp: 127.0.0.1:$port is
+1:$((36 + ${#port})): warning: listen.unix: $dir/weir.sock is
+2:26: warning: memory.file: $dir/run-state is" "$(grep 'in use; a daemon that runs already keeps it, but another weir serve could not start' "$dir/err" |
+    sed -e 's/ in use;.*//' -e "s,^$dir/run.yaml:,,")"
+check "--quiet keeps silent about them" "0" "$(status "$weir" check --quiet "$dir/run.yaml")$(cat "$dir/err")"
+check "the daemon answers as before" 0 "$(status "$weir" take --server "$dir/weir.sock" --text 'gcra 1/s' a)"
+daemon_stop
+check "and nothing is left in use" "0" "$(status "$weir" check "$dir/run.yaml")$(cat "$dir/err")"
+check "and nothing was made" "err log none open out redis.yaml run-state run.yaml shut state.yaml text theirs try.yaml weir" \
+    "$(mkdir "$dir/none"; cd "$dir" && echo * | sed 's/bad.yaml //')"
+
+echo "$passed passed, $failed failed, $skipped skipped"
 exit $((failed > 0))

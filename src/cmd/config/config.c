@@ -12,6 +12,7 @@
 #include "cmd/config/listen.h"
 #include "cmd/config/policies.h"
 #include "cmd/config/redis.h"
+#include "cmd/config/trial.h"
 #include "cmd/utf8.h"
 #include "service/top.h"
 
@@ -381,7 +382,11 @@ static weir_status fail_whole(const config_sink *sink, const char *name, const c
     return st;
 }
 
-weir_status config_parse(const char *bytes, size_t len, const char *name, bool files,
+/* What is looked at: the text alone, other files that it names too, or also what the daemon would
+ * find when it starts here. */
+typedef enum config_reach { TEXT_ALONE, WITH_FILES, THIS_MACHINE } config_reach;
+
+static weir_status parse(const char *bytes, size_t len, const char *name, config_reach reach,
                          const weir_zones *zones, const config_sink *sink, weir_config **ret)
 {
     if (len > CONFIG_FILE_MAX)
@@ -395,10 +400,15 @@ weir_status config_parse(const char *bytes, size_t len, const char *name, bool f
     config_arena *arena = &c->memory->arena;
     size_t mark = len >= 3 && memcmp(bytes, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0; /* of byte order */
     *e = (config_errors){.arena = arena, .file = name, .text = bytes + mark, .len = len - mark};
-    config_reader r = {.arena = arena, .errors = e, .config = c, .zones = zones, .files = files};
+    config_reader r = {
+        .arena = arena, .errors = e, .config = c, .zones = zones, .files = reach != TEXT_ALONE};
     read_tree(&r);
+    if (reach == THIS_MACHINE && e->found == 0 && !arena->failed)
+        config_try(&r);
     config_errors_tell(e, sink);
-    weir_status st = arena->failed ? WEIR_E_NOMEM : e->found > 0 ? WEIR_E_SYNTAX : WEIR_OK;
+    weir_status st = arena->failed            ? WEIR_E_NOMEM
+                     : e->found > e->warnings ? WEIR_E_SYNTAX
+                                              : WEIR_OK;
     if (st == WEIR_E_NOMEM)
         fail_whole(sink, name, "out of memory", st);
     if (st == WEIR_OK)
@@ -408,7 +418,13 @@ weir_status config_parse(const char *bytes, size_t len, const char *name, bool f
     return st;
 }
 
-weir_status config_load(const char *path, bool files, const weir_zones *zones,
+weir_status config_parse(const char *bytes, size_t len, const char *name, bool files,
+                         const weir_zones *zones, const config_sink *sink, weir_config **ret)
+{
+    return parse(bytes, len, name, files ? WITH_FILES : TEXT_ALONE, zones, sink, ret);
+}
+
+static weir_status load(const char *path, config_reach reach, const weir_zones *zones,
                         const config_sink *sink, weir_config **ret)
 {
     const char *name = strcmp(path, "-") == 0 ? "<stdin>" : path;
@@ -420,8 +436,20 @@ weir_status config_load(const char *path, bool files, const weir_zones *zones,
         snprintf(text, sizeof text, "cannot be read: %s", why);
         return fail_whole(sink, name, text, WEIR_E_IO);
     }
-    weir_status st = config_parse(bytes, len, name, files, zones, sink, ret);
+    weir_status st = parse(bytes, len, name, reach, zones, sink, ret);
     explicit_bzero(bytes, len);
     free(bytes);
     return st;
+}
+
+weir_status config_load(const char *path, bool files, const weir_zones *zones,
+                        const config_sink *sink, weir_config **ret)
+{
+    return load(path, files ? WITH_FILES : TEXT_ALONE, zones, sink, ret);
+}
+
+weir_status config_load_and_try(const char *path, const weir_zones *zones, const config_sink *sink,
+                                weir_config **ret)
+{
+    return load(path, THIS_MACHINE, zones, sink, ret);
 }

@@ -98,6 +98,7 @@ typedef struct config_problem {
     const char *source;  /* the line of the file, source_len bytes; NULL if line is 0 */
     size_t source_len;
     size_t source_at; /* the place in it, 0..source_len */
+    bool warning;     /* the configuration can be used all the same */
 } config_problem;
 
 typedef struct config_sink {
@@ -105,7 +106,7 @@ typedef struct config_sink {
     void *ctx;
 } config_sink;
 
-/* Prints "FILE:LINE:COL: error: PATH: TEXT", the line, and a caret below the place. */
+/* Prints "FILE:LINE:COL: error: PATH: TEXT" (or "warning"), the line, and a caret below the place. */
 void config_problem_print(FILE *out, const config_problem *problem);
 
 /* A sink that does so. */
@@ -124,6 +125,14 @@ config_sink config_print_to(FILE *out);
 WEIR_NODISCARD weir_status config_load(const char *path, bool files, const weir_zones *zones,
                                        const config_sink *sink, weir_config **ret);
 
+/* As config_load(). If the file is right, it is then tried on this machine: whether the daemon could
+ * listen on its addresses, and use its state file and its TLS files. Nothing is created or changed.
+ *  sink  also receives what would keep the daemon from starting. What a running daemon may explain,
+ *        an address or a state file in use, is a warning.
+ * Returns WEIR_E_SYNTAX also if the daemon could not start. */
+WEIR_NODISCARD weir_status config_load_and_try(const char *path, const weir_zones *zones,
+                                               const config_sink *sink, weir_config **ret);
+
 /* Reads `len` bytes as the file `name`; else as config_load().
  *  name  a relative path in the file begins where `name` lies. */
 WEIR_NODISCARD weir_status config_parse(const char *bytes, size_t len, const char *name, bool files,
@@ -139,6 +148,9 @@ bool config_use_redis(weir_config *c, const char *url, weir_redis_error *ret_err
 
 /* Whether both ask the same servers, in the same way. */
 bool config_same_redis(const weir_config *a, const weir_config *b);
+
+/* Whether the servers are spoken to with TLS. */
+bool config_wants_tls(const weir_config *c);
 
 void config_free(weir_config *c); /* accepts NULL; the password is wiped */
 

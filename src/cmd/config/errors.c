@@ -70,8 +70,9 @@ static size_t append_path(char *buf, const config_place *place, bool *secret)
                   shown < (int)place->key->len ? "..." : "", quote);
 }
 
-static void complain(config_errors *e, size_t at, const config_place *place, const char *format,
-                     va_list args)
+__attribute__((format(printf, 5, 0))) static void complain(config_errors *e, size_t at,
+                                                           const config_place *place, bool warning,
+                                                           const char *format, va_list args)
 {
     char text[TEXT_SIZE], path[PATH_SIZE] = "";
     bool secret = false;
@@ -79,6 +80,7 @@ static void complain(config_errors *e, size_t at, const config_place *place, con
     if (place)
         append_path(path, place, &secret);
     e->found++;
+    e->warnings += warning;
     if (e->kept == CONFIG_ERRORS_KEPT) {
         sort(e);
         e->kept = CONFIG_ERRORS_MAX;
@@ -86,7 +88,7 @@ static void complain(config_errors *e, size_t at, const config_place *place, con
     const char *kept_path = config_copy(e->arena, path, strlen(path));
     const char *kept_text = config_copy(e->arena, text, strlen(text));
     if (kept_path && kept_text)
-        e->list[e->kept++] = (config_error){at, e->found, kept_path, kept_text};
+        e->list[e->kept++] = (config_error){at, e->found, kept_path, kept_text, warning};
 }
 
 void config_complain_at(config_errors *e, size_t at, const config_place *place, const char *format,
@@ -94,7 +96,7 @@ void config_complain_at(config_errors *e, size_t at, const config_place *place, 
 {
     va_list args;
     va_start(args, format);
-    complain(e, at, place, format, args);
+    complain(e, at, place, false, format, args);
     va_end(args);
 }
 
@@ -104,7 +106,15 @@ void config_complain(config_errors *e, const config_place *place, const char *fo
         return;
     va_list args;
     va_start(args, format);
-    complain(e, place->node->begin, place, format, args);
+    complain(e, place->node->begin, place, false, format, args);
+    va_end(args);
+}
+
+void config_warn(config_errors *e, const config_place *place, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    complain(e, place->node->begin, place, true, format, args);
     va_end(args);
 }
 
@@ -163,7 +173,8 @@ static void tell(const config_errors *e, const config_error *error, const line *
                               .text = error->text,
                               .source = source,
                               .source_len = len,
-                              .source_at = at};
+                              .source_at = at,
+                              .warning = error->warning};
     sink->tell(sink->ctx, &p);
 }
 
@@ -189,7 +200,7 @@ void config_problem_print(FILE *out, const config_problem *p)
     caret_text(out, p->file, strlen(p->file));
     if (p->line > 0)
         fprintf(out, ":%zu:%zu", p->line, p->column);
-    fputs(": error: ", out);
+    fputs(p->warning ? ": warning: " : ": error: ", out);
     caret_text(out, p->path, strlen(p->path));
     fputs(p->path[0] ? ": " : "", out);
     caret_text(out, p->text, strlen(p->text));

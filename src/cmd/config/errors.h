@@ -14,6 +14,7 @@ typedef struct config_error {
     size_t order; /* in which it was found */
     const char *path;
     const char *text;
+    bool warning;
 } config_error;
 
 /* Bytes begin..end - 1 of the file are not to be shown. */
@@ -27,7 +28,8 @@ typedef struct config_errors {
     const char *file;
     const char *text;
     size_t len;
-    size_t found; /* all of them */
+    size_t found;    /* errors and warnings */
+    size_t warnings; /* of these */
     size_t kept;
     config_error list[CONFIG_ERRORS_KEPT];
     config_hidden *hidden;
@@ -41,6 +43,10 @@ config_complain_at(config_errors *e, size_t at, const config_place *place, const
 /* Notes an error at the place's value, unless that has been complained of before. */
 __attribute__((format(printf, 3, 4))) void
 config_complain(config_errors *e, const config_place *place, const char *format, ...);
+
+/* As config_complain(), but the configuration can be used all the same. */
+__attribute__((format(printf, 3, 4))) void config_warn(config_errors *e, const config_place *place,
+                                                       const char *format, ...);
 
 /* Whether a key says, or nearly says, that its value is a secret. */
 bool config_is_secret(const config_node *key);

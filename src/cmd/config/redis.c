@@ -401,6 +401,11 @@ bool config_read_hybrid(config_reader *r, const config_place *place, const confi
     return true;
 }
 
+bool config_wants_tls(const weir_config *c)
+{
+    return c->has_redis && strncmp(c->redis.urls[0], "rediss://", 9) == 0; /* all do, or none */
+}
+
 /* ---- the command line ------------------------------------------------------------------------ */
 
 bool config_use_redis(weir_config *c, const char *url, weir_redis_error *ret_error)
