@@ -22,8 +22,10 @@ build/build.ninja:
 	@tools/deps
 	@meson setup build --prefix '$(PREFIX)' >/dev/null
 
-run: all         ## start the daemon on 127.0.0.1 (PORT=6380, HTTP=8080)
-	@build/weir serve --port $(PORT) --http $(HTTP)
+run: all         ## start the daemon with examples/weir.yaml (PORT=6380, HTTP=8080)
+	@tools/deps run || true
+	@build/weir serve --port $(PORT) --http $(HTTP) examples/weir.yaml || \
+	    { echo 'If a port is in use, choose others: make run PORT=7380 HTTP=9080' >&2; exit 1; }
 
 bench: bench-lib bench-daemon bench-redis ## all of the next; their figures go to build/bench.json
 
