@@ -106,7 +106,8 @@ typedef struct config_sink {
     void *ctx;
 } config_sink;
 
-/* Prints "FILE:LINE:COL: error: PATH: TEXT" (or "warning"), the line, and a caret below the place. */
+/* Prints "FILE:LINE:COL: error: PATH: TEXT", or "warning" in the place of "error", then the line,
+ * and a caret below the place. */
 void config_problem_print(FILE *out, const config_problem *problem);
 
 /* A sink that does so. */
@@ -125,10 +126,10 @@ config_sink config_print_to(FILE *out);
 WEIR_NODISCARD weir_status config_load(const char *path, bool files, const weir_zones *zones,
                                        const config_sink *sink, weir_config **ret);
 
-/* As config_load(). If the file is right, it is then tried on this machine: whether the daemon could
- * listen on its addresses, and use its state file and its TLS files. Nothing is created or changed.
- *  sink  also receives what would keep the daemon from starting. What a running daemon may explain,
- *        an address or a state file in use, is a warning.
+/* As config_load(). A file that is right is then tried on this machine: could the daemon listen on
+ * its addresses, use its state file and read its TLS files? Nothing is created or changed.
+ *  sink  also receives what would keep the daemon from starting. An address or a state file in use
+ *        is a warning, because a running daemon may be using it.
  * Returns WEIR_E_SYNTAX also if the daemon could not start. */
 WEIR_NODISCARD weir_status config_load_and_try(const char *path, const weir_zones *zones,
                                                const config_sink *sink, weir_config **ret);

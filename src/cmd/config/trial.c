@@ -21,8 +21,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#define IN_USE                                                                                     \
-    "in use; a daemon that runs already keeps it, but another weir serve could not start"
+#define IN_USE "in use; a daemon that runs already keeps it, but another weir serve could not start"
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
