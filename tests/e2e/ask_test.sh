@@ -384,5 +384,18 @@ fi
 daemon_stop
 check "the daemon ends well" 0 $?
 
+# The longest list that a daemon has.
+{
+    echo 'listen: {resp: "127.0.0.1:0"}'
+    echo 'policies:'
+    for i in {1..1024}; do echo "  policy-$i: gcra $i/s"; done
+} >"$tmp/many.yaml"
+unset WEIR_PASSWORD
+daemon_start "$tmp" "$weir" serve "$tmp/many.yaml"
+export WEIR_SERVER=127.0.0.1:$(daemon_port resp)
+check "daemon: 1024 policies" "1024 policy-1024  gcra 1024/s" "$("$weir" policies | wc -l) $("$weir" policies | grep -- '-1024 ')"
+check "daemon: 1024 policies as JSON" 1024 "$("$weir" policies --json | grep -o '"name":' | wc -l)"
+daemon_stop
+
 echo "$passed passed, $failed failed, 0 skipped"
 exit $((failed > 0))
