@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Copyright (c) 2026 the weir authors
 //
-// weir in a browser page or in node: the same core as everywhere, as WebAssembly (tools/build-wasm).
+// weir in JavaScript: the core and the policy language as WebAssembly (tools/build-wasm).
 //
 //     const weir = await load(bytes);
 //     const policy = weir.policy("gcra 100/s burst 20");
