@@ -4,8 +4,9 @@
 
 #include "cmd/config/file.h"
 
+#include "cmd/input.h"
+
 #include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,10 +53,11 @@ static const char *read_all(int fd, size_t max, char **ret_buf, size_t *ret_len)
 const char *config_file_read(const char *path, size_t max, char **ret_buf, size_t *ret_len)
 {
     bool is_stdin = strcmp(path, "-") == 0;
-    int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    if (fd < 0)
-        return strerror(errno);
-    const char *why = read_all(fd, max, ret_buf, ret_len);
+    int fd = STDIN_FILENO;
+    const char *why = is_stdin ? NULL : input_open(path, &fd);
+    if (why)
+        return why;
+    why = read_all(fd, max, ret_buf, ret_len);
     if (!is_stdin)
         close(fd);
     return why;

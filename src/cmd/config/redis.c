@@ -6,9 +6,11 @@
 
 #include "cmd/config/redis.h"
 
-#include <errno.h>
+#include "cmd/input.h"
+
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define LENGTH(array) (sizeof(array) / sizeof(array)[0])
 #define MS_NS         ((int64_t)1000000)
@@ -95,13 +97,14 @@ static bool read_path(config_reader *r, const config_place *place, const config_
     if (!config_want_text(r, place, "the path of a file"))
         return false;
     const char *path = config_beside(r, place->node->text);
-    FILE *file = r->files && path ? fopen(path, "rb") : NULL;
-    if (r->files && path && !file) {
-        config_complain(r->errors, place, "%.200s cannot be read: %s", path, strerror(errno));
+    int fd = -1;
+    const char *why = r->files && path ? input_open(path, &fd) : NULL;
+    if (why) {
+        config_complain(r->errors, place, "%.200s cannot be read: %s", path, why);
         return false;
     }
-    if (file)
-        fclose(file);
+    if (fd >= 0)
+        close(fd);
     *(const char **)((char *)base + field->offset) = path;
     return true;
 }

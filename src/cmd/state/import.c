@@ -3,6 +3,7 @@
 /* Lines of JSON into a state file. The first says which secret the hashes are under: they mean
  * nothing under another. The first line that is wrong ends it. */
 
+#include "cmd/input.h"
 #include "cmd/state/state.h"
 #include "port/port.h"
 #include "store/image/image.h"
@@ -265,9 +266,11 @@ int state_import(const char *path, const char *from, const weir_zones *zones)
 {
     bool is_stdin = strcmp(from, "-") == 0;
     intake m = {.from = is_stdin ? "<stdin>" : from};
-    m.in = is_stdin ? stdin : fopen(from, "re");
+    int fd = -1;
+    const char *why = is_stdin ? NULL : input_open(from, &fd);
+    m.in = is_stdin ? stdin : why ? NULL : fdopen(fd, "r");
     if (!m.in) {
-        fprintf(stderr, "weir state: %s: cannot be read: %s\n", from, strerror(errno));
+        fprintf(stderr, "weir state: %s: cannot be read: %s\n", from, why ? why : "out of memory");
         return 1;
     }
     bool good = file_all(&m, path, zones);
