@@ -32,7 +32,9 @@
  * The memory may be a file. Then a process may end at any instruction: what it has answered is
  * there at the next opening, which takes no longer for more keys; `sync` says what a power loss may
  * take. The file is locked as long as it is open, also by a child made by fork() until it ends or
- * calls exec(). Several processes may have it open at once if all of them say `shared`. */
+ * calls exec(). Several processes may have it open at once if all of them say `shared`. A second
+ * lock, on an empty file FILE.lock beside it, keeps others from making a new file at the path while
+ * the file is in use and was moved or removed. */
 
 #include <weir/weir.h>
 
@@ -75,6 +77,15 @@ typedef enum weir_found {
     WEIR_FOUND_OPEN        /* others have it open now */
 } weir_found;
 
+/* Where the file of a store is now. */
+typedef enum weir_file {
+    WEIR_FILE_IN_PLACE, /* at the path it was opened at; also a store in memory */
+    WEIR_FILE_REMOVED,  /* it has no name any more: its states end with this store */
+    WEIR_FILE_MOVED,    /* nothing is at the path, but the file has another name */
+    WEIR_FILE_REPLACED, /* another file is at the path */
+    WEIR_FILE_SHORTENED /* it lost bytes that are mapped: using them ends the process by SIGBUS */
+} weir_file;
+
 typedef struct weir_store_opened {
     weir_found found;
     int64_t written_ns; /* about when it was last written, in ns since the epoch; 0: never */
@@ -90,8 +101,12 @@ typedef struct weir_store_options {
     const char *file;      /* where the state lives; made if it is not there. NULL: in memory */
     weir_sync sync;        /* of a file; if not given, WEIR_SYNC_NEVER */
     weir_when_full when_full; /* if not given, WEIR_EVICT */
-    bool shared; /* other processes may have the file open too, if all of them say so */
-    bool reset;  /* start with an empty file, whatever was in it; not if somebody has it open */
+    bool shared;       /* other processes may have the file open too, if all of them say so */
+    bool reset;        /* start with an empty file, whatever was in it; not if it is in use */
+    bool read_only;    /* open a file to read it: nothing is written to it, and what this store
+                          changes stays in this process. It must exist, and not be in use */
+    bool trust_others; /* accept a file that another user owns, or that its mode lets the group or
+                          everybody write. If not given, such a file is refused */
     const weir_zones *zones;     /* for the policies a file knows by their text; NULL: UTC alone */
     weir_store_error *ret_error; /* may be NULL; written if opening fails */
     weir_store_opened *ret_opened; /* may be NULL; written if it does not */
@@ -112,11 +127,12 @@ typedef struct weir_store_stats {
 } weir_store_stats;
 
 /* Makes an empty store, or opens what a file has. options NULL: all defaults, in memory. If a file
- * has other sizes than are asked for, its states move to one that has them, unless others have it
- * open. *ret is written on WEIR_OK only.
+ * has other sizes than are asked for, its states move to one that has them; while others have it
+ * open, that is WEIR_E_BUSY. *ret is written on WEIR_OK only.
  * Returns WEIR_OK; WEIR_E_NOMEM; WEIR_E_RANGE (memory_bytes, large_bytes, another secret than the
- * file's); WEIR_E_IO (no random, what the system says of the file); WEIR_E_BUSY if others have the
- * file open; WEIR_E_SYNTAX if it is damaged, of another version or not weir's. */
+ * file's); WEIR_E_IO (no random, what the system says of the file, or other users may write it);
+ * WEIR_E_BUSY if others have the file open, or the file that was at this path; WEIR_E_SYNTAX if it
+ * is damaged, of another version or not weir's. */
 WEIR_NODISCARD weir_status weir_store_open(weir_store **ret, const weir_store_options *options);
 
 /* Frees the store. A file is written to the disk before, whatever `sync` says, and noted as closed;
@@ -223,6 +239,12 @@ WEIR_NODISCARD weir_status weir_store_cancel(weir_store *s, uint64_t id, int64_t
 
 /* All as of about now. It may wait for a lock, but for no disk. */
 weir_store_stats weir_store_stats_get(weir_store *s);
+
+/* Says whether the store's file is still where it was opened. To be called about once a second by a
+ * process that keeps a store open: it also restores the lock file beside the state file, which
+ * keeps other processes from making a second state file at the path. It makes a few system calls.
+ * One thread at a time; other threads may decide meanwhile. */
+weir_file weir_store_watch(weir_store *s);
 
 /* A time to hand in as now_ns, for those who have no better one. That of the wall clock when the
  * store was made; from then on it runs at the rate of a clock that nobody sets and that goes on

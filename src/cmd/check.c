@@ -93,7 +93,8 @@ static void print_memory(const weir_config *c)
     }
     printf("%-12s", "state");
     caret_text(stdout, c->state_file, strlen(c->state_file));
-    printf(", sync %s%s\n", sync[c->sync], c->shared ? ", shared with other processes" : "");
+    printf(", sync %s%s%s\n", sync[c->sync], c->shared ? ", shared with other processes" : "",
+           c->trust_others ? ", also if other users own or may write it" : "");
 }
 
 static void print_server(const weir_config *c)

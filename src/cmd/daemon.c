@@ -6,6 +6,7 @@
 #include "cmd/daemon.h"
 
 #include "cmd/engines.h"
+#include "cmd/fault.h"
 #include "cmd/guesses.h"
 #include "codec/http.h"
 #include "codec/metrics.h"
@@ -46,6 +47,7 @@ typedef struct daemon {
     int64_t started_ns;
     uint64_t clock_steps; /* that were told of */
     bool unreadable;      /* the file, when it was last read */
+    port_counter place;   /* a weir_file: where the state file was at the last look */
     port_counter reloads, reloads_refused;
 } daemon;
 
@@ -191,6 +193,11 @@ static void put_metrics(void *ctx, weir_buffer *out)
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         weir_metrics_put_one(out, rows[i].name, rows[i].type, rows[i].help, rows[i].value);
+    if (d->options->config->state_file)
+        weir_metrics_put_one(out, "weir_store_file_lost", "gauge",
+                             "1 if the state file is not at its path any more: it was moved, "
+                             "removed, replaced or cut short.",
+                             port_load_relaxed(&d->place) != WEIR_FILE_IN_PLACE);
     guesses_put_metrics(d->guesses, out);
     engines_put_metrics(d->engines, out);
 }
@@ -329,7 +336,7 @@ static bool same_memory(const weir_config *a, const weir_config *b)
     const char *file_b = b->state_file ? b->state_file : "";
     return a->memory_bytes == b->memory_bytes && a->memory_large_bytes == b->memory_large_bytes &&
            strcmp(file_a, file_b) == 0 && a->sync == b->sync && a->when_full == b->when_full &&
-           a->shared == b->shared;
+           a->shared == b->shared && a->trust_others == b->trust_others;
 }
 
 /* What holds from the start to the end, and is therefore not as the file now says. */
@@ -480,11 +487,48 @@ static void log_clock_step(daemon *d)
                                    "towards it")));
 }
 
+/* ---- the state file -------------------------------------------------------------------------- */
+
+/* Says once that the state file is not at its path, and once that it is back. */
+static void log_place(daemon *d)
+{
+    static const char *const why[] = {[WEIR_FILE_IN_PLACE] = NULL,
+                                      [WEIR_FILE_REMOVED] = "removed",
+                                      [WEIR_FILE_MOVED] = "moved",
+                                      [WEIR_FILE_REPLACED] = "replaced",
+                                      [WEIR_FILE_SHORTENED] = "shortened"};
+    static const char *const texts[] = {
+        [WEIR_FILE_IN_PLACE] = "the state file is at its path again",
+        [WEIR_FILE_REMOVED] =
+            "the state file was removed; weir keeps its states until it stops, and "
+            "the next start begins with an empty file",
+        [WEIR_FILE_MOVED] =
+            "the state file was moved; weir keeps using it. Move it back before the "
+            "next start, which would begin with an empty file",
+        [WEIR_FILE_REPLACED] = "another file has replaced the state file; weir keeps using the old "
+                               "one, and the next start uses the new one",
+        [WEIR_FILE_SHORTENED] =
+            "the state file was cut short; weir ends with SIGBUS when it uses a "
+            "part that is gone"};
+    weir_file now = weir_store_watch(d->store);
+    if (now == (weir_file)port_load_relaxed(&d->place))
+        return;
+    port_store_relaxed(&d->place, now);
+    bool lost = now != WEIR_FILE_IN_PLACE;
+    log_event(d->options->log, lost ? WEIR_LOG_ERROR : WEIR_LOG_INFO,
+              lost ? "state-file-lost" : "state-file-back",
+              LOG(log_text("file", d->options->config->state_file), log_text("why", why[now]),
+                  log_text("text", texts[now])));
+}
+
+/* About once a second. */
 static void tick(void *ctx)
 {
     daemon *d = ctx;
     log_clock_step(d);
     guesses_tick(d->guesses, port_steady_ns());
+    if (d->options->config->state_file)
+        log_place(d);
 }
 
 /* ---- start ----------------------------------------------------------------------------------- */
@@ -518,6 +562,7 @@ static weir_status open_store(daemon *d, char *ret_error, size_t size)
                                         .sync = c->sync,
                                         .when_full = c->when_full,
                                         .shared = c->shared,
+                                        .trust_others = c->trust_others,
                                         .reset = d->options->reset_state,
                                         .zones = d->options->zones,
                                         .ret_error = &error,
@@ -527,6 +572,8 @@ static weir_status open_store(daemon *d, char *ret_error, size_t size)
         snprintf(ret_error, size, "%s", error.text);
     else if (c->state_file)
         log_state(d, &opened);
+    if (st == WEIR_OK)
+        fault_watch(d->options->log, c->state_file, d->store);
     return st;
 }
 
@@ -656,6 +703,7 @@ static void daemon_close(daemon *d)
     engines_close(d->engines);
     guesses_close(d->guesses);
     weir_store_close(d->store);
+    fault_unwatch();
     port_free(d);
 }
 

@@ -61,6 +61,7 @@ const char *port_file_error_text(port_file_error error)
         [PORT_FILE_EXISTS] = "there is one already",
         [PORT_FILE_NO_DIR] = "there is no such directory",
         [PORT_FILE_DENIED] = "writing there is not allowed",
+        [PORT_FILE_UNREADABLE] = "reading it is not allowed",
         [PORT_FILE_LINK] = "it is a symbolic link",
         [PORT_FILE_KIND] = "it is not a regular file",
         [PORT_FILE_FULL] = "there is no room on the disk",
@@ -74,14 +75,17 @@ const char *port_file_error_text(port_file_error error)
 /* ---- files ----------------------------------------------------------------------------------- */
 
 /* Not to wait for the other end, should it be a pipe. */
-enum { OPEN_FLAGS = O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY };
+enum { OPEN_FLAGS = O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY };
 
-port_file_error port_file_open(const char *path, bool make, int *ret_fd)
+port_file_error port_file_open(const char *path, port_file_mode mode, int *ret_fd)
 {
-    int fd = open(path, OPEN_FLAGS | (make ? O_CREAT | O_EXCL : 0), 0600);
+    static const int flags[] = {[PORT_FILE_WRITE] = O_RDWR,
+                                [PORT_FILE_MAKE] = O_RDWR | O_CREAT | O_EXCL,
+                                [PORT_FILE_READ] = O_RDONLY};
+    int fd = open(path, OPEN_FLAGS | flags[mode], 0600);
     if (fd < 0) {
         port_file_error error = error_of(errno);
-        return make && error == PORT_FILE_ABSENT ? PORT_FILE_NO_DIR : error;
+        return mode == PORT_FILE_MAKE && error == PORT_FILE_ABSENT ? PORT_FILE_NO_DIR : error;
     }
     struct stat s;
     if (fstat(fd, &s) != 0 || !S_ISREG(s.st_mode)) {
@@ -98,11 +102,51 @@ void port_file_close(int fd)
         close(fd);
 }
 
+port_file_place port_file_look(int fd, const char *path)
+{
+    port_file_place ret = {0};
+    struct stat open_one, there;
+    if (fstat(fd, &open_one) != 0)
+        return ret;
+    ret.bytes = (uint64_t)open_one.st_size;
+    ret.has_name = open_one.st_nlink > 0;
+    bool taken = lstat(path, &there) == 0;
+    ret.is_at = taken && open_one.st_dev == there.st_dev && open_one.st_ino == there.st_ino;
+    ret.has_other = taken && !ret.is_at;
+    return ret;
+}
+
 bool port_file_is_at(int fd, const char *path)
 {
-    struct stat open_one, there;
-    return fstat(fd, &open_one) == 0 && lstat(path, &there) == 0 &&
-           open_one.st_dev == there.st_dev && open_one.st_ino == there.st_ino;
+    return port_file_look(fd, path).is_at;
+}
+
+uint64_t port_file_number(int fd)
+{
+    struct stat s;
+    return fstat(fd, &s) == 0 ? (uint64_t)s.st_ino : 0;
+}
+
+port_file_error port_file_rights_get(int fd, port_file_rights *ret)
+{
+    struct stat s;
+    if (fstat(fd, &s) != 0)
+        return PORT_FILE_FAILED;
+    *ret = (port_file_rights){.is_ours = s.st_uid == geteuid(),
+                              .others_write = (s.st_mode & (S_IWGRP | S_IWOTH)) != 0,
+                              .user = s.st_uid,
+                              .our_user = geteuid(),
+                              .mode = s.st_mode & 07777};
+    return PORT_FILE_OK;
+}
+
+void port_file_take_rights(int fd, int like)
+{
+    struct stat s;
+    if (fstat(like, &s) != 0)
+        return;
+    (void)!fchown(fd, (uid_t)-1, s.st_gid);
+    (void)!fchmod(fd, s.st_mode & 0666);
 }
 
 port_file_error port_file_info(int fd, uint64_t *ret_bytes, int64_t *ret_written_ns)
@@ -130,6 +174,19 @@ bool port_file_read(int fd, void *buf, size_t len)
     return true;
 }
 
+port_file_error port_file_begin(int fd, const void *buf, size_t len)
+{
+    ssize_t n;
+    do {
+        n = pwrite(fd, buf, len, 0);
+    } while (n < 0 && errno == EINTR);
+    if (n < 0)
+        return error_of(errno);
+    if ((size_t)n < len)
+        return PORT_FILE_FULL;
+    return fsync(fd) == 0 ? PORT_FILE_OK : error_of(errno);
+}
+
 port_file_error port_file_make_room(int fd, uint64_t bytes)
 {
     /* Looked at first: going beyond it brings a signal that ends the process. */
@@ -142,7 +199,7 @@ port_file_error port_file_make_room(int fd, uint64_t bytes)
     struct statvfs disk;
     if (fstatvfs(fd, &disk) == 0 && bytes / disk.f_frsize > disk.f_bavail)
         return PORT_FILE_FULL;
-    if (fchmod(fd, 0600) != 0 || ftruncate(fd, 0) != 0 || ftruncate(fd, (off_t)bytes) != 0)
+    if (fchmod(fd, 0600) != 0 || ftruncate(fd, (off_t)bytes) != 0)
         return error_of(errno);
     int err;
     do {
@@ -212,6 +269,11 @@ void *port_file_map(int fd, size_t bytes)
     return map_aligned(bytes, MAP_SHARED, fd);
 }
 
+void *port_file_map_private(int fd, size_t bytes)
+{
+    return map_aligned(bytes, MAP_PRIVATE | MAP_NORESERVE, fd);
+}
+
 void *port_map_aligned(size_t bytes)
 {
     return map_aligned(bytes, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
@@ -253,10 +315,26 @@ port_file_error port_file_wait_lock(int fd, uint64_t at, port_file_lock lock)
     return PORT_FILE_OK;
 }
 
+bool port_file_try_lock_all(int fd)
+{
+    struct flock l = on_byte(0, PORT_FILE_OWN);
+    l.l_len = 0; /* to the end of all files */
+    return fcntl(fd, F_OFD_SETLK, &l) == 0;
+}
+
 bool port_file_is_locked(int fd, uint64_t at)
 {
-    struct flock l = on_byte(at, PORT_FILE_OWN);
-    return fcntl(fd, F_OFD_GETLK, &l) == 0 && l.l_type != F_UNLCK;
+    return port_file_find_lock(fd, at, at, &at);
+}
+
+bool port_file_find_lock(int fd, uint64_t from, uint64_t to, uint64_t *ret_at)
+{
+    struct flock l = on_byte(from, PORT_FILE_OWN);
+    l.l_len = (off_t)(to - from + 1);
+    if (fcntl(fd, F_OFD_GETLK, &l) != 0 || l.l_type == F_UNLCK)
+        return false;
+    *ret_at = (uint64_t)l.l_start > from ? (uint64_t)l.l_start : from;
+    return true;
 }
 
 /* ---- the machine ----------------------------------------------------------------------------- */

@@ -212,6 +212,10 @@ static port_thread *start(void *(*run)(void *arg), void (*fn)(void *arg), void *
     t->arg = arg;
     sigset_t all, before; /* a new thread blocks what its maker blocks */
     sigfillset(&all);
+    /* The thread's own faults: the kernel ignores the handler of a fault that is blocked. */
+    static const int faults[] = {SIGBUS, SIGFPE, SIGILL, SIGSEGV};
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
+        sigdelset(&all, faults[i]);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int err = pthread_create(&os, NULL, run, t);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -74,8 +74,8 @@ void port_cond_wake(port_cond *c); /* all who wait */
 
 typedef struct port_thread port_thread;
 
-/* Starts a thread that runs fn(arg). Signals go to the other threads. NULL if the system has none
- * left. */
+/* Starts a thread that runs fn(arg). Signals go to the other threads, but for those of the thread's
+ * own faults (SIGBUS, SIGFPE, SIGILL, SIGSEGV). NULL if the system has none left. */
 port_thread *port_thread_start(void (*fn)(void *arg), void *arg);
 
 /* Waits until it has ended. Accepts NULL. */

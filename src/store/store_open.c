@@ -6,7 +6,8 @@
 #include "store/inside.h"
 
 #include "port/port.h"
-#include "store/image/image_file.h"
+#include "store/image/image_error.h"
+#include "store/stored.h"
 
 #include <stdio.h>
 
@@ -32,6 +33,13 @@ static weir_status refuse(const weir_store_options *o, const char *text)
     if (o->ret_error)
         snprintf(o->ret_error->text, sizeof o->ret_error->text, "%s", text);
     return WEIR_E_RANGE;
+}
+
+static weir_status check_read_only(const weir_store_options *o)
+{
+    if (o->read_only && (!o->file || o->reset))
+        return refuse(o, "'read_only' needs a file, and cannot be combined with 'reset'");
+    return WEIR_OK;
 }
 
 static weir_status sizes_of(const weir_store_options *o, sizes *ret)
@@ -81,7 +89,7 @@ static weir_status open_on(weir_store **ret, weir_image *image, const weir_store
         return WEIR_E_NOMEM;
     }
     s->image = image;
-    s->sync_always = o->file && o->sync == WEIR_SYNC_ALWAYS;
+    s->sync_always = o->file && !o->read_only && o->sync == WEIR_SYNC_ALWAYS;
     s->when_full = o->when_full;
     if (o->zones)
         s->zones = *o->zones;
@@ -146,12 +154,14 @@ weir_status weir_store_open(weir_store **ret, const weir_store_options *options)
     weir_store *s;
     weir_image *image;
     sizes parts = {0};
-    weir_status st = sizes_of(&o, &parts);
+    weir_status st = check_read_only(&o);
+    if (st == WEIR_OK)
+        st = sizes_of(&o, &parts);
     if (st == WEIR_OK)
         st = weir_image_open(&image, &o, parts.table, parts.large, parts.reserved);
     if (st == WEIR_OK)
         st = open_on(&s, image, &o);
-    if (st == WEIR_OK && weir_image_other_size(s->image)) {
+    if (st == WEIR_OK && !o.read_only && weir_image_other_size(s->image)) {
         st = change_size(&s, &o);
         if (st != WEIR_OK)
             weir_store_close(s);
@@ -170,6 +180,16 @@ void weir_store_close(weir_store *s) /* accepts NULL and half-opened stores */
     close_parts(s);
     weir_image_close(s->image);
     port_free(s);
+}
+
+weir_file weir_store_watch(weir_store *s)
+{
+    return weir_image_watch(s->image);
+}
+
+weir_mapping weir_store_mapping(const weir_store *s)
+{
+    return weir_image_mapping(s->image);
 }
 
 weir_store_stats weir_store_stats_get(weir_store *s)

@@ -7,6 +7,7 @@
 #include <weir/weir_store.h>
 
 #include "store/clock.h"
+#include "store/image/image.h"
 
 typedef struct weir_stored {
     uint64_t hash; /* of key and policy, under the store's secret */
@@ -44,6 +45,9 @@ void weir_store_policies(weir_store *s,
 /* Notes a text that weir_store_policies() told, of this store or of one with the same secret. False
  * if there is no room. Any thread. */
 bool weir_store_note_text(weir_store *s, uint64_t policy_id, const char *text, size_t len);
+
+/* The memory of the store's file. */
+weir_mapping weir_store_mapping(const weir_store *s);
 
 /* The store's time: decisions are made at this or later. */
 int64_t weir_store_seen_ns(const weir_store *s);

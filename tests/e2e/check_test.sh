@@ -27,6 +27,9 @@ echo 'memory: {size: 8m, file: state, sync: always, when_full: refuse, shared: t
 check "a state file" 0 "$(status "$weir" check "$dir/state.yaml")"
 check "what is said of it" "memory      8m, of it 2m for large states; when full, new keys are refused
 state       $dir/state, sync always, shared with other processes" "$(grep -E '^(memory|state)' "$dir/out")"
+echo 'memory: {size: 8m, file: state, trust_others: true}' >"$dir/state.yaml"
+check "a state file of others" "state       $dir/state, sync 1s, also if other users own or may write it" \
+    "$("$weir" check "$dir/state.yaml" | grep '^state')"
 check "it is not made" "" "$(ls "$dir/state" 2>/dev/null)"
 check "none" 1 "$(echo 'memory: {size: 8m}' | "$weir" check - | grep -c '^state       in memory alone$')"
 

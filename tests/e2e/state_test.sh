@@ -9,7 +9,7 @@ keeper=$(realpath "$2")
 . "$(dirname "$0")/check.sh"
 . "$(dirname "$0")/daemon.sh"
 dir=$(mktemp -d) || exit 1
-trap 'daemon_kill; rm -rf "$dir"' EXIT
+trap 'daemon_kill; umount "$dir/mounted" 2>/dev/null; rm -rf "$dir"' EXIT
 file=$dir/state
 
 status() { "$@" >"$dir/out" 2>"$dir/err"; echo $?; }
@@ -99,13 +99,52 @@ exec 9>"$dir/hold"
 timeout 20 tail -n +1 -f --pid=$keeper_pid "$dir/held" | grep -q -m1 allowed
 check "a file that is in use" 1 "$(status "$weir" state "$file")"
 check "what does not change is told" "1, states 1" "$(says format)"
-check "and why no more" 1 "$(grep -c "^weir state: .*$file" "$dir/err")"
+check "and why no more" "weir state: $file: the state file is in use by another weir process (pid $keeper_pid)" "$(cat "$dir/err")"
 check "no export of it" "1 0" "$(status "$weir" state "$file" --export) $(wc -l <"$dir/out")"
 kill -KILL $keeper_pid
 wait $keeper_pid
 exec 9>&-
 check "one whose process was killed" 0 "$(status "$weir" state "$file")"
 check "that is told" 1 "$(says 'last used' | grep -c 'ended without closing it; nothing is lost')"
+check "and again, for looking changes nothing" 1 "$("$weir" state "$file" | grep -c 'ended without closing it; nothing is lost')"
+
+# ---- a file that cannot be written ----
+sum() { sha256sum <"$1"; }
+before=$(sum "$file") beside=$(ls "$dir")
+check "looking and exporting leave the file as it is" "0 0" "$(status "$weir" state "$file") $(status "$weir" state "$file" --export)"
+check "every byte of it" "$before" "$(sum "$file")"
+check "and there is nothing new beside it" "$beside" "$(ls "$dir")"
+skipped=0
+if mkdir "$dir/mounted" && mount -t tmpfs none "$dir/mounted" 2>"$dir/err"; then
+    cp -p "$file" "$dir/mounted/state"
+    mount -o remount,ro "$dir/mounted"
+    check "on a read-only file system" 0 "$(status "$weir" state "$dir/mounted/state")"
+    check "the keys there" "$("$weir" state "$file" | sed -n 's/^keys  *//p')" "$(says keys)"
+    check "export from there" 0 "$(status "$weir" state "$dir/mounted/state" --export)"
+    check "the clock of it cannot be set" 1 "$(status "$weir" state "$dir/mounted/state" --set-clock)"
+    check "why not" "weir state: $dir/mounted/state: writing there is not allowed" "$(cat "$dir/err")"
+    umount "$dir/mounted"
+else
+    echo "skipped: this user cannot mount a read-only file system"
+    skipped=1
+fi
+chmod 0400 "$file"
+unprivileged() { # as the file's owner, and without the rights of root
+    if [ "$(id -u)" = 0 ]; then
+        chmod 0755 "$dir"
+        chown 65534 "$file"
+        setpriv --reuid=65534 --clear-groups "$@"
+    else
+        "$@"
+    fi
+}
+check "a file without permission to write it" 0 "$(status unprivileged "$weir" state "$file")"
+check "its keys" 1 "$(says keys | grep -c live)"
+chmod 0000 "$file"
+check "without permission to read it" 1 "$(status unprivileged "$weir" state "$file")"
+check "what is said then" "weir state: $file: reading it is not allowed" "$(cat "$dir/err")"
+chmod 0600 "$file"
+[ "$(id -u)" != 0 ] || chown 0 "$file"
 
 # ---- the clock ----
 check "the clock forward" 0 "$(status "$weir" state "$file" --set-clock)"
@@ -128,7 +167,77 @@ check "policies stay" 1 "$(grep -c 'sliding-log 10/h$' "$dir/out")"
 check "a text stands once, by whichever names" 1 "$(grep -c 'gcra 5/h burst 5$' "$dir/out")"
 check "keys are fresh" "allowed 4" "$("$keeper" "$dir/ahead" 'gcra 5/h burst 5' alice 1)"
 
+# ---- a file that is lost under a daemon ----
+printf 'listen: {resp: 127.0.0.1:0, http: 127.0.0.1:0}\nmemory: {size: 8m, file: %s}\npolicies: {five: gcra 1/d burst 5}\n' \
+    "$dir/live" >"$dir/weir.yaml"
+log_has() { # PATTERN: waits until a line of the daemon's log has it
+    timeout 20 tail -n +1 -f --pid="$daemon_pid" "$daemon_log" | grep -m1 -E "$1" | wc -l
+}
+lost() { curl -s "http://127.0.0.1:$(daemon_port http)/metrics" | sed -n 's/^weir_store_file_lost //p'; }
+second() { status timeout 20 "$weir" serve "$dir/weir.yaml"; }
+refused() { sed -n 's/.* not-started error="\(.*\)"$/\1/p' "$dir/err"; }
+daemon_start "$dir" "$weir" serve "$dir/weir.yaml"
+check "the burst" 0 "$(status ask_five --cost 5)"
+check "and no more" 3 "$(status ask_five)"
+check "the metrics say that the file is there" 0 "$(lost)"
+check "a second daemon is refused" 1 "$(second)"
+check "by the pid of the first" "$dir/live: the state file is in use by another weir process (pid $daemon_pid); use another file, or set 'shared' in both" "$(refused)"
+moved="$dir/live: the file that was here is in use by another weir process (pid $daemon_pid), though it was moved or removed; close it first"
+mv "$dir/live" "$dir/live2"
+check "a file that was moved is noticed" 1 "$(log_has ' error state-file-lost .*why=moved ')"
+check "and is in the metrics" 1 "$(lost)"
+check "a second daemon makes no new file" "1 $moved" "$(second) $(refused)"
+check "none at all" 0 "$(find "$dir" -name live | wc -l)"
+mv "$dir/live2" "$dir/live"
+check "it is said once that it is back" 1 "$(log_has ' info state-file-back ')"
+check "in the metrics too" 0 "$(lost)"
+cp "$dir/live" "$dir/live2"
+mv "$dir/live2" "$dir/live"
+check "a file that was replaced is noticed" 1 "$(log_has ' error state-file-lost .*why=replaced ')"
+check "a second daemon does not open the new one" "1 $moved" "$(second) $(refused)"
+rm "$dir/live" "$dir/live.lock"
+check "a file that was removed is noticed" 1 "$(log_has ' error state-file-lost .*why=removed ')"
+check "with its lock file it is claimed again" "1 $moved" "$(second) $(refused)"
+check "the limit holds all the time" 3 "$(status ask_five)"
+check "each was said once" "3 1" "$(grep -c state-file-lost "$daemon_log") $(grep -c state-file-back "$daemon_log")"
+daemon_stop
+check "the daemon ends well" 0 $?
+check "no lock file is left" "" "$(ls "$dir" | grep -F .lock)"
+
+# ---- a file that is cut short under a daemon ----
+daemon_start "$dir" "$weir" serve "$dir/weir.yaml"
+: >"$dir/live"
+status ask_five >"$dir/out"
+wait $daemon_pid 2>"$dir/err"
+check "it ends the daemon by SIGBUS" 135 $?
+daemon_pid=
+check "which says why, once" 1 "$(grep -c ' error state-file-fault .*the state file was cut short' "$daemon_log")"
+rm "$dir/live"
+daemon_start "$dir" "$weir" serve "$dir/weir.yaml"
+kill -BUS $daemon_pid
+wait $daemon_pid 2>"$dir/err"
+check "a signal that was sent ends it as ever" "135 0" "$? $(grep -c state-file-fault "$daemon_log")"
+daemon_pid=
+
+# ---- a file that others may write, and one beside it that is not weir's ----
+chmod 0666 "$dir/live"
+check "a file that others may write" 1 "$(second)"
+check "why not that one" "$dir/live: other users may write it (mode 0666), expected mode 0600; use chmod 600, or set 'trust_others'" "$(refused)"
+sed -i 's/size: 8m/size: 8m, trust_others: true/' "$dir/weir.yaml"
+daemon_start "$dir" "$weir" serve "$dir/weir.yaml"
+daemon_stop
+check "unless the configuration trusts them" 0 $?
+echo notes >"$dir/live.new"
+check "a file of another program at FILE.new" 1 "$(second)"
+check "is named" "$dir/live.new: it is not a state file of weir, and weir makes new state files under this name; move that file away" "$(refused)"
+check "and kept" notes "$(cat "$dir/live.new")"
+
 # ---- what is no file, and wrong usage ----
+mkfifo "$dir/pipe"
+check "a named pipe" 1 "$(status timeout 20 "$weir" state "$dir/pipe")"
+check "what is said of it" "weir state: $dir/pipe: it is not a regular file" "$(cat "$dir/err")"
+check "lines from a named pipe" 1 "$(status timeout 20 "$weir" state "$dir/bad" --import "$dir/pipe")"
+check "what is said of those" "weir state: $dir/pipe: cannot be read: it is a named pipe, expected a regular file" "$(cat "$dir/err")"
 check "no such file" 1 "$(status "$weir" state "$dir/nothing")"
 check "it is not made" 0 "$(find "$dir" -name nothing | wc -l)"
 check "what is told of it" 1 "$(grep -c "^weir state: $dir/nothing: " "$dir/err")"
@@ -140,5 +249,5 @@ check "two files" 2 "$(status "$weir" state a b)"
 check "two things at once" 2 "$(status "$weir" state "$file" --export --set-clock)"
 check "a secret for nobody" 2 "$(status "$weir" state "$file" --with-secret)"
 
-echo "$passed passed, $failed failed, 0 skipped"
+echo "$passed passed, $failed failed, $skipped skipped"
 exit $((failed > 0))

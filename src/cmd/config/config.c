@@ -119,7 +119,7 @@ static bool read_when_full(config_reader *r, const config_place *place, const co
 /* Whether keys that say something of a file stand beside one. */
 static bool check_file_keys(config_reader *r, const config_place *place)
 {
-    static const char *const keys[] = {"sync", "shared"};
+    static const char *const keys[] = {"sync", "shared", "trust_others"};
     for (size_t i = 0; i < LENGTH(keys) && !config_get(place->node, "file"); i++) {
         const config_node *value = config_get(place->node, keys[i]);
         if (value) {
@@ -177,6 +177,9 @@ static bool read_memory(config_reader *r, const config_place *place, const confi
         {.name = "sync", .read = read_sync},
         {.name = "when_full", .read = read_when_full},
         {.name = "shared", .read = config_read_bool, .offset = offsetof(weir_config, shared)},
+        {.name = "trust_others",
+         .read = config_read_bool,
+         .offset = offsetof(weir_config, trust_others)},
     };
     (void)field;
     size_t before = r->errors->found;

@@ -62,7 +62,8 @@ typedef struct weir_config {
     const char *state_file; /* NULL: the state is in memory alone */
     weir_sync sync;         /* of the file */
     weir_when_full when_full;
-    bool shared; /* the file */
+    bool shared;       /* the file */
+    bool trust_others; /* other users may own or write the file */
 
     int connections;
     uint64_t buffers_bytes;

@@ -5,6 +5,7 @@
 #include "cmd/state/state.h"
 
 #include "cmd/cmd.h"
+#include "cmd/fault.h"
 #include "cmd/options.h"
 #include "port/file.h"
 #include "port/port.h"
@@ -63,7 +64,7 @@ bool state_read_head(const char *path, weir_head *ret, bool *ret_absent)
     uint64_t bytes = 0;
     int64_t written_ns;
     char what[256] = "it cannot be read";
-    port_file_error error = port_file_open(path, false, &fd);
+    port_file_error error = port_file_open(path, PORT_FILE_READ, &fd);
     if (ret_absent)
         *ret_absent = error == PORT_FILE_ABSENT;
     if (error == PORT_FILE_ABSENT && ret_absent)
@@ -72,7 +73,8 @@ bool state_read_head(const char *path, weir_head *ret, bool *ret_absent)
         error = port_file_info(fd, &bytes, &written_ns);
     bool good = error == PORT_FILE_OK;
     if (!good)
-        snprintf(what, sizeof what, "%s", port_file_error_text(error));
+        snprintf(what, sizeof what, "%s",
+                 port_file_error_text(error == PORT_FILE_DENIED ? PORT_FILE_UNREADABLE : error));
     else if (bytes >= sizeof *ret)
         good = port_file_read(fd, ret, sizeof *ret);
     good = good && weir_head_check(ret, bytes, what, sizeof what);
@@ -92,7 +94,12 @@ weir_status state_open(const char *path, const weir_head *head, weir_store_optio
     how.secret = head->secret;
     how.ret_error = ret_error;
     how.ret_opened = &ret->opened;
-    return weir_store_open(&ret->store, &how);
+    how.trust_others = true; /* the user has named the file, often as root */
+    const log_target log = {.fd = 2};
+    weir_status st = weir_store_open(&ret->store, &how);
+    if (st == WEIR_OK)
+        fault_watch(&log, path, ret->store);
+    return st;
 }
 
 /* ---- the clock ------------------------------------------------------------------------------- */
@@ -161,7 +168,7 @@ static int run(const asked *a, const weir_zones *zones)
         return state_import(a->path, a->import, zones);
     if (!state_read_head(a->path, &head, NULL))
         return 1;
-    const weir_store_options how = {.zones = zones};
+    const weir_store_options how = {.zones = zones, .read_only = !a->set_clock};
     weir_status st = state_open(a->path, &head, how, &f, &error);
     if (st == WEIR_E_BUSY && !a->export && !a->set_clock)
         state_print_head(a->path, &head);

@@ -34,6 +34,8 @@ struct weir_image {
     weir_store_opened opened;
     uint64_t asked[WEIR_PARTS]; /* sizes */
     bool is_new;
+    bool read_only; /* what is written stays in this process */
+    bool trust_others;
     weir_image *old; /* beside which this was opened */
     syncer syncer;
     port_counter syncs_failed, policies_refused;
@@ -44,16 +46,17 @@ static weir_registry *registry(const weir_image *m)
     return (weir_registry *)((char *)m->head + m->head->parts[WEIR_PART_REGISTRY].at);
 }
 
+/* Whether what is written goes to a file. */
 static bool in_file(const weir_image *m)
 {
-    return m->file.fd >= 0;
+    return m->file.fd >= 0 && !m->read_only;
 }
 
 /* ---- the disk -------------------------------------------------------------------------------- */
 
 static bool sync_head(weir_image *m)
 {
-    return port_file_sync(m->head, WEIR_HEAD_BYTES);
+    return !in_file(m) || port_file_sync(m->head, WEIR_HEAD_BYTES);
 }
 
 weir_status weir_image_sync(weir_image *m)
@@ -130,7 +133,8 @@ static weir_status lay_out(const weir_image *m, weir_head *ret, const weir_store
 static weir_status map_file(weir_image *m, uint64_t bytes, const weir_store_options *options)
 {
     m->bytes = (size_t)bytes;
-    m->head = port_file_map(m->file.fd, m->bytes);
+    m->head = m->read_only ? port_file_map_private(m->file.fd, m->bytes)
+                           : port_file_map(m->file.fd, m->bytes);
     if (m->head)
         return WEIR_OK;
     weir_image_say(options, "no room in memory for its %" PRIu64 " MiB", bytes >> 20);
@@ -322,7 +326,7 @@ static weir_image *image_new(void)
 {
     weir_image *m = port_zalloc(1, sizeof *m);
     if (m)
-        m->file = (weir_image_file){.fd = -1, .replaces = -1};
+        m->file = WEIR_IMAGE_FILE_NONE;
     return m;
 }
 
@@ -334,6 +338,8 @@ weir_status weir_image_open(weir_image **ret, const weir_store_options *options,
         weir_image_say(options, "out of memory");
         return WEIR_E_NOMEM;
     }
+    m->read_only = options->read_only;
+    m->trust_others = options->trust_others;
     m->asked[WEIR_PART_REGISTRY] = WEIR_REGISTRY_BYTES;
     m->asked[WEIR_PART_RESERVED] = reserved_bytes;
     m->asked[WEIR_PART_LARGE] = large_bytes;
@@ -394,6 +400,7 @@ weir_status weir_image_open_beside(weir_image **ret, weir_image *old,
         return WEIR_E_NOMEM;
     }
     memcpy(m->asked, old->asked, sizeof m->asked);
+    m->trust_others = old->trust_others;
     weir_status st = weir_image_file_open_beside(&m->file, &old->file, options);
     if (st != WEIR_OK) {
         drop(m);
@@ -431,9 +438,26 @@ weir_status weir_image_replace(weir_image *m, weir_image *old, const weir_store_
     if (st != WEIR_OK)
         return st;
     m->old = NULL;
+    weir_image_file_hand_over(&m->file, &old->file);
     drop(old);
     (void)weir_image_file_settle(&m->file, options); /* giving back a lock does not fail */
     return WEIR_OK;
+}
+
+/* ---- where it is ----------------------------------------------------------------------------- */
+
+weir_file weir_image_watch(weir_image *m)
+{
+    const weir_store_options options = {
+        .file = m->file.path, .read_only = m->read_only, .trust_others = m->trust_others};
+    return m->file.fd < 0 ? WEIR_FILE_IN_PLACE
+                          : weir_image_file_watch(&m->file, m->bytes, &options);
+}
+
+weir_mapping weir_image_mapping(const weir_image *m)
+{
+    return m->file.fd < 0 ? (weir_mapping){.fd = -1}
+                          : (weir_mapping){.at = m->head, .bytes = m->bytes, .fd = m->file.fd};
 }
 
 /* ---- what it has ----------------------------------------------------------------------------- */

@@ -63,6 +63,18 @@ typedef struct weir_image_stats {
 
 weir_image_stats weir_image_stats_get(const weir_image *m); /* any thread */
 
+/* Says where the file is now, see weir_store_watch(). One thread at a time. */
+weir_file weir_image_watch(weir_image *m);
+
+/* The mapped file, for those who must tell a fault there from others. */
+typedef struct weir_mapping {
+    const void *at;
+    size_t bytes;
+    int fd; /* -1: anonymous memory, and the rest is zero */
+} weir_mapping;
+
+weir_mapping weir_image_mapping(const weir_image *m);
+
 /* ---- other sizes ----------------------------------------------------------------------------- */
 
 /* Whether the file's parts are not of the sizes that were asked for. */

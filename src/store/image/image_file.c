@@ -5,45 +5,18 @@
 
 #include "store/image/image_file.h"
 
-#include "port/file.h"
 #include "port/port.h"
+#include "store/image/image_head.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #define DOOR  UINT64_C(0)
 #define USE   UINT64_C(1)
 #define OWNER (UINT64_C(1) << 40) /* beyond the end of any file: such locks are as good */
 
-static const char suffix[] = ".new";
+#define IN_USE "the state file is in use by"
 
-/* ---- what is wrong --------------------------------------------------------------------------- */
-
-void weir_image_say(const weir_store_options *options, const char *format, ...)
-{
-    if (!options->ret_error)
-        return;
-    enum { SHOWN = 96 };
-    char what[150];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(what, sizeof what, format, args);
-    va_end(args);
-    const char *path = options->file ? options->file : "memory";
-    size_t len = strlen(path);
-    bool cut = len > SHOWN;
-    snprintf(options->ret_error->text, sizeof options->ret_error->text, "%s%s: %s",
-             cut ? "..." : "", cut ? path + len - SHOWN : path, what);
-}
-
-/* Says that a call of the system went wrong, on which file. */
-static weir_status failed(const weir_store_options *options, bool beside, port_file_error error)
-{
-    weir_image_say(options, "%s%s", beside ? "the new file beside it, .new: " : "",
-                   port_file_error_text(error));
-    return WEIR_E_IO;
-}
+static const char suffix[] = ".new", lock_suffix[] = ".lock";
 
 /* ---- doors ----------------------------------------------------------------------------------- */
 
@@ -56,48 +29,114 @@ static port_file_error enter(int fd, const char *path, bool *ret_is_at)
     return error;
 }
 
-/* Makes an empty file at PATH.new and has its door and use. What a killed process left there goes;
- * on what somebody is about to make it waits. */
-static port_file_error make_beside(const char *path, int *ret_fd)
+/* Whether weir may remove the file at PATH.new: a process that was killed left an empty one, or one
+ * that begins as all state files do. */
+static bool is_leftover(int fd)
+{
+    uint64_t bytes = 1;
+    int64_t written_ns;
+    uint8_t first[WEIR_HEAD_MAGIC];
+    if (port_file_info(fd, &bytes, &written_ns) != PORT_FILE_OK)
+        return false;
+    return bytes == 0 || (port_file_read(fd, first, sizeof first) &&
+                          memcmp(first, weir_head_magic, sizeof first) == 0);
+}
+
+/* At the door of the file at PATH.new: WEIR_OK if it may be removed. */
+static weir_status check_leftover(int fd, const weir_store_options *options)
+{
+    if (port_file_is_locked(fd, USE)) {
+        weir_image_say_of(options, suffix,
+                          "it is in use as a state file, and weir makes new state files under this "
+                          "name; move that file away");
+        return WEIR_E_BUSY;
+    }
+    if (is_leftover(fd))
+        return WEIR_OK;
+    weir_image_say_of(options, suffix,
+                      "it is not a state file of weir, and weir makes new state files under this "
+                      "name; move that file away");
+    return WEIR_E_IO;
+}
+
+/* A new file is in nobody's way: removing it may fail for want of rights to the directory. */
+static weir_status failed_to_make(const weir_store_options *options, port_file_error error)
+{
+    bool about_directory = error == PORT_FILE_NO_DIR || error == PORT_FILE_DENIED;
+    return weir_image_failed(options, about_directory ? "" : suffix, error);
+}
+
+/* Makes a file at PATH.new, with its door, its use and the magic number in it. *ret_again if
+ * another file was there, which is gone now. */
+static weir_status make_once(const char *path, int *ret_fd, const weir_store_options *options,
+                             bool *ret_again)
+{
+    bool is_at = false;
+    *ret_again = true;
+    port_file_error error = port_file_open(path, PORT_FILE_MAKE, ret_fd);
+    bool made = error == PORT_FILE_OK;
+    if (error == PORT_FILE_EXISTS)
+        error = port_file_open(path, PORT_FILE_WRITE, ret_fd);
+    if (error == PORT_FILE_ABSENT)
+        return WEIR_OK; /* it is gone by now */
+    if (error == PORT_FILE_OK)
+        error = enter(*ret_fd, path, &is_at);
+    if (error != PORT_FILE_OK)
+        return failed_to_make(options, error);
+    if (!is_at)
+        return WEIR_OK;
+    weir_status st = made ? WEIR_OK : check_leftover(*ret_fd, options);
+    if (st != WEIR_OK)
+        return st;
+    *ret_again = !made;
+    if (made)
+        error = port_file_try_lock(*ret_fd, USE, PORT_FILE_OWN, NULL);
+    if (made && error == PORT_FILE_OK)
+        error = port_file_begin(*ret_fd, weir_head_magic, WEIR_HEAD_MAGIC);
+    if (!made || error != PORT_FILE_OK) {
+        port_file_error removed = port_file_remove(path);
+        error = error == PORT_FILE_OK ? removed : error;
+    }
+    return error == PORT_FILE_OK ? WEIR_OK : failed_to_make(options, error);
+}
+
+/* Removes what a killed process left at PATH.new, and waits for a process that makes a file
+ * there. */
+static weir_status make_beside(const char *path, int *ret_fd, const weir_store_options *options)
 {
     for (;;) {
         int fd = -1;
-        bool is_at = false;
-        port_file_error error = port_file_open(path, true, &fd);
-        bool made = error == PORT_FILE_OK;
-        if (error == PORT_FILE_EXISTS)
-            error = port_file_open(path, false, &fd);
-        if (error == PORT_FILE_ABSENT)
-            continue; /* it is gone by now */
-        if (error == PORT_FILE_OK)
-            error = enter(fd, path, &is_at);
-        if (error == PORT_FILE_OK && made && is_at)
-            error = port_file_try_lock(fd, USE, PORT_FILE_OWN, NULL);
-        if (error == PORT_FILE_OK && made && is_at) {
+        bool again;
+        weir_status st = make_once(path, &fd, options, &again);
+        if (st == WEIR_OK && !again) {
             *ret_fd = fd;
-            return PORT_FILE_OK;
-        }
-        if (is_at) {
-            port_file_error removed = port_file_remove(path);
-            error = error == PORT_FILE_OK ? removed : error;
+            return WEIR_OK;
         }
         port_file_close(fd);
-        if (error != PORT_FILE_OK)
-            return error;
+        if (st != WEIR_OK)
+            return st;
     }
 }
 
-/* Removes what a killed process left at PATH.new, unless somebody is at work there. */
-static void drop_leftover(const char *path)
+/* Removes what a killed process left at PATH.new, unless somebody makes a file there now. */
+static weir_status drop_leftover(const char *path, const weir_store_options *options)
 {
     int fd;
-    bool locked;
-    if (port_file_open(path, false, &fd) != PORT_FILE_OK)
-        return;
+    bool locked = false;
+    weir_status st = WEIR_OK;
+    port_file_error error = port_file_open(path, PORT_FILE_WRITE, &fd);
+    if (error == PORT_FILE_ABSENT)
+        return WEIR_OK;
+    if (error != PORT_FILE_OK)
+        return weir_image_failed(options, suffix, error);
     if (port_file_try_lock(fd, DOOR, PORT_FILE_OWN, &locked) == PORT_FILE_OK && locked &&
-        port_file_is_at(fd, path))
-        (void)port_file_remove(path); /* it is in nobody's way until a new one is to be made */
+        port_file_is_at(fd, path)) {
+        st = check_leftover(fd, options);
+        if (st == WEIR_OK)
+            (void)port_file_remove(path); /* it is in nobody's way until a new one is made */
+    }
     port_file_close(fd);
+    return st;
 }
 
 /* ---- open ------------------------------------------------------------------------------------ */
@@ -107,23 +146,24 @@ static weir_status set_paths(weir_image_file *f, const weir_store_options *optio
     size_t len = strlen(options->file);
     f->path = port_zalloc(len + 1, 1);
     f->beside = port_zalloc(len + sizeof suffix, 1);
-    if (!f->path || !f->beside) {
+    f->lock = port_zalloc(len + sizeof lock_suffix, 1);
+    if (!f->path || !f->beside || !f->lock) {
         weir_image_say(options, "out of memory");
         return WEIR_E_NOMEM;
     }
     memcpy(f->path, options->file, len);
     memcpy(f->beside, options->file, len);
     memcpy(f->beside + len, suffix, sizeof suffix);
+    memcpy(f->lock, options->file, len);
+    memcpy(f->lock + len, lock_suffix, sizeof lock_suffix);
     return WEIR_OK;
 }
 
 static weir_status make(weir_image_file *f, const weir_store_options *options)
 {
-    port_file_error error = make_beside(f->beside, &f->fd);
-    if (error != PORT_FILE_OK)
-        return failed(options, error != PORT_FILE_NO_DIR && error != PORT_FILE_DENIED, error);
-    f->is_new = f->is_first = true;
-    return WEIR_OK;
+    weir_status st = make_beside(f->beside, &f->fd, options);
+    f->is_new = f->is_first = st == WEIR_OK;
+    return st;
 }
 
 /* At the door of a file that is there: may we use it? */
@@ -134,50 +174,82 @@ static weir_status take_use(weir_image_file *f, const weir_store_options *option
     if (error == PORT_FILE_OK && !f->is_first && f->shared && !options->reset)
         error = port_file_try_lock(f->fd, USE, PORT_FILE_SHARE, &locked);
     if (error != PORT_FILE_OK)
-        return failed(options, false, error);
+        return weir_image_failed(options, "", error);
     if (f->is_first || locked)
         return WEIR_OK;
-    if (options->reset)
-        weir_image_say(options, "somebody has it open, so that it cannot be reset");
-    else if (f->shared)
-        weir_image_say(options, "somebody has it open who does not share it");
-    else
-        weir_image_say(options, "somebody has it open; expected another file, or that all who use "
-                                "it say 'shared'");
-    return WEIR_E_BUSY;
+    return weir_image_busy(options, f->fd, USE, IN_USE,
+                           options->reset ? "; close it before the file is reset"
+                           : f->shared    ? ", which does not set 'shared'"
+                                          : "; use another file, or set 'shared' in both");
+}
+
+/* There was no file: makes one. */
+static weir_status open_new(weir_image_file *f, const weir_store_options *options, bool *ret_again)
+{
+    int other;
+    weir_status st = make(f, options);
+    if (st == WEIR_OK && port_file_open(f->path, PORT_FILE_READ, &other) == PORT_FILE_OK) {
+        port_file_close(other); /* another process was faster */
+        *ret_again = true;
+        return WEIR_OK;
+    }
+    return st == WEIR_OK ? weir_claim_take(&f->claim, f->lock, f->fd, options) : st;
 }
 
 /* Once around: *ret_again if the file is no more what it was. */
 static weir_status open_once(weir_image_file *f, const weir_store_options *options, bool *ret_again)
 {
-    port_file_error error = port_file_open(f->path, false, &f->fd);
-    if (error == PORT_FILE_ABSENT) {
-        weir_status st = make(f, options);
-        int other;
-        if (st == WEIR_OK && port_file_open(f->path, false, &other) == PORT_FILE_OK) {
-            port_file_close(other); /* somebody was faster */
-            *ret_again = true;
-        }
-        return st;
-    }
+    port_file_error error = port_file_open(f->path, PORT_FILE_WRITE, &f->fd);
+    if (error == PORT_FILE_ABSENT)
+        return open_new(f, options, ret_again);
     if (error != PORT_FILE_OK)
-        return failed(options, false, error);
+        return weir_image_failed(options, "", error);
+    weir_status st = weir_image_check_rights(options, "", f->fd);
+    if (st != WEIR_OK)
+        return st;
     bool is_at;
     error = enter(f->fd, f->path, &is_at);
     if (error != PORT_FILE_OK)
-        return failed(options, false, error);
+        return weir_image_failed(options, "", error);
     *ret_again = !is_at;
     if (!is_at)
         return WEIR_OK;
-    weir_status st = take_use(f, options);
-    if (st != WEIR_OK || !f->is_first)
+    st = take_use(f, options);
+    if (st == WEIR_OK && f->is_first)
+        st = drop_leftover(f->beside, options);
+    if (st == WEIR_OK && options->reset) {
+        f->replaces = f->fd;
+        f->fd = -1;
+        st = make(f, options);
+    }
+    return st == WEIR_OK ? weir_claim_take(&f->claim, f->lock, f->fd, options) : st;
+}
+
+/* Opens the file to read it while nobody else uses it. Those who want to own it are refused
+ * meanwhile. */
+static weir_status open_to_read(weir_image_file *f, const weir_store_options *options,
+                                bool *ret_again)
+{
+    port_file_error error = port_file_open(f->path, PORT_FILE_READ, &f->fd);
+    if (error != PORT_FILE_OK)
+        return weir_image_failed(options, "",
+                                 error == PORT_FILE_DENIED ? PORT_FILE_UNREADABLE : error);
+    weir_status st = weir_image_check_rights(options, "", f->fd);
+    if (st != WEIR_OK)
         return st;
-    drop_leftover(f->beside);
-    if (!options->reset)
+    bool locked = false;
+    error = port_file_wait_lock(f->fd, DOOR, PORT_FILE_SHARE);
+    if (error == PORT_FILE_OK) {
+        *ret_again = !port_file_is_at(f->fd, f->path);
+        f->is_first = !port_file_is_locked(f->fd, USE);
+    }
+    if (error == PORT_FILE_OK && f->is_first)
+        error = port_file_try_lock(f->fd, USE, PORT_FILE_SHARE, &locked);
+    if (error != PORT_FILE_OK)
+        return weir_image_failed(options, "", error);
+    if (*ret_again || locked)
         return WEIR_OK;
-    f->replaces = f->fd;
-    f->fd = -1;
-    return make(f, options);
+    return weir_image_busy(options, f->fd, USE, IN_USE, "");
 }
 
 /* Closes, and removes if it was never put. The paths stay. */
@@ -185,6 +257,7 @@ static void let_go(weir_image_file *f)
 {
     if (f->is_new && !f->is_put)
         (void)port_file_remove(f->beside);
+    weir_claim_drop(&f->claim, f->lock);
     port_file_close(f->fd);
     port_file_close(f->replaces);
     f->fd = f->replaces = -1;
@@ -193,13 +266,14 @@ static void let_go(weir_image_file *f)
 
 weir_status weir_image_file_open(weir_image_file *f, const weir_store_options *options)
 {
-    *f = (weir_image_file){.fd = -1, .replaces = -1, .shared = options->shared};
+    *f = WEIR_IMAGE_FILE_NONE;
+    f->shared = options->shared;
     weir_status st = set_paths(f, options);
     bool again = true;
     while (st == WEIR_OK && again) {
         let_go(f);
         again = false;
-        st = open_once(f, options, &again);
+        st = options->read_only ? open_to_read(f, options, &again) : open_once(f, options, &again);
     }
     return st;
 }
@@ -208,7 +282,8 @@ weir_status weir_image_file_open_beside(weir_image_file *f, weir_image_file *old
                                         const weir_store_options *options)
 {
     bool alone = true;
-    *f = (weir_image_file){.fd = -1, .replaces = -1, .shared = old->shared};
+    *f = WEIR_IMAGE_FILE_NONE;
+    f->shared = old->shared;
     weir_status st = set_paths(f, options);
     if (st != WEIR_OK)
         return st;
@@ -216,13 +291,14 @@ weir_status weir_image_file_open_beside(weir_image_file *f, weir_image_file *old
     if (error == PORT_FILE_OK)
         error = port_file_try_lock(old->fd, USE, PORT_FILE_OWN, &alone);
     if (error != PORT_FILE_OK)
-        st = failed(options, false, error);
-    if (st == WEIR_OK && !alone) {
-        weir_image_say(options, "others have it open, so that its size cannot be changed");
-        st = WEIR_E_BUSY;
-    }
+        st = weir_image_failed(options, "", error);
+    if (st == WEIR_OK && !alone)
+        st = weir_image_busy(options, old->fd, USE, IN_USE,
+                             ", so its size cannot change; use the size it has");
     if (st == WEIR_OK)
         st = make(f, options);
+    if (st == WEIR_OK)
+        st = weir_claim_take_beside(&f->claim, &old->claim, f->fd, options);
     if (st != WEIR_OK)
         (void)weir_image_file_settle(old, options);
     return st;
@@ -232,7 +308,7 @@ weir_status weir_image_file_put(weir_image_file *f, const weir_store_options *op
 {
     port_file_error error = port_file_replace(f->beside, f->path);
     if (error != PORT_FILE_OK)
-        return failed(options, false, error);
+        return weir_image_failed(options, "", error);
     f->is_put = true;
     port_file_close(f->replaces);
     f->replaces = -1;
@@ -246,7 +322,27 @@ weir_status weir_image_file_settle(weir_image_file *f, const weir_store_options 
         error = port_file_try_lock(f->fd, USE, PORT_FILE_SHARE, NULL);
     if (error == PORT_FILE_OK)
         error = port_file_try_lock(f->fd, DOOR, PORT_FILE_UNLOCK, NULL);
-    return error == PORT_FILE_OK ? WEIR_OK : failed(options, false, error);
+    return error == PORT_FILE_OK ? WEIR_OK : weir_image_failed(options, "", error);
+}
+
+void weir_image_file_hand_over(weir_image_file *f, weir_image_file *old)
+{
+    weir_claim_hand_over(&f->claim, &old->claim);
+}
+
+weir_file weir_image_file_watch(weir_image_file *f, uint64_t bytes,
+                                const weir_store_options *options)
+{
+    port_file_place place = port_file_look(f->fd, f->path);
+    if (!options->read_only)
+        weir_claim_renew(&f->claim, f->lock, f->fd, options);
+    if (place.bytes < bytes)
+        return WEIR_FILE_SHORTENED;
+    if (place.has_other)
+        return WEIR_FILE_REPLACED;
+    if (place.is_at)
+        return WEIR_FILE_IN_PLACE;
+    return place.has_name ? WEIR_FILE_MOVED : WEIR_FILE_REMOVED;
 }
 
 void weir_image_file_stop_door(weir_image_file *f)
@@ -260,7 +356,7 @@ weir_status weir_image_file_take_owner(weir_image_file *f, uint64_t id, bool *re
                                        const weir_store_options *options)
 {
     port_file_error error = port_file_try_lock(f->fd, OWNER + id, PORT_FILE_OWN, ret_taken);
-    return error == PORT_FILE_OK ? WEIR_OK : failed(options, false, error);
+    return error == PORT_FILE_OK ? WEIR_OK : weir_image_failed(options, "", error);
 }
 
 bool weir_image_file_has_owner(const weir_image_file *f, uint64_t id)
@@ -273,5 +369,6 @@ void weir_image_file_close(weir_image_file *f)
     let_go(f);
     port_free(f->path);
     port_free(f->beside);
-    f->path = f->beside = NULL;
+    port_free(f->lock);
+    f->path = f->beside = f->lock = NULL;
 }

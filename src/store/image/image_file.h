@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_STORE_IMAGE_FILE_H
 #define WEIR_STORE_IMAGE_FILE_H
-/* Which file an image is in, and who may have it open: finding, making, locking, swapping. It must
- * not know what is in the file.
+/* Which file an image is in, and who may have it open: finding, making, locking, swapping. Of what
+ * is in the file it must know no more than the first bytes, by which it knows its own.
  *
  * Three kinds of locks, each on a byte of the file:
  *   DOOR   held by who is opening, closing or replacing the file, for as long as that takes;
@@ -12,7 +12,7 @@
  * A new file is made at PATH.new, of which its maker has the door, and then put at PATH; who waited
  * at a door looks afterwards if it is still that of PATH. */
 
-#include <weir/weir_store.h>
+#include "store/image/image_claim.h"
 
 typedef struct weir_image_file {
     int fd; /* -1: none */
@@ -21,12 +21,11 @@ typedef struct weir_image_file {
     bool is_put;
     bool is_first; /* nobody else had it open */
     int replaces;  /* the file that is at PATH as long as this is at PATH.new; -1: none */
-    char *path, *beside;
+    weir_claim claim;
+    char *path, *beside, *lock; /* PATH, PATH.new, PATH.lock */
 } weir_image_file;
 
-/* Writes a line "PATH: what is wrong" into *options->ret_error, if there is one. */
-__attribute__((format(printf, 2, 3))) void weir_image_say(const weir_store_options *options,
-                                                          const char *format, ...);
+#define WEIR_IMAGE_FILE_NONE ((weir_image_file){.fd = -1, .replaces = -1, .claim = WEIR_CLAIM_NONE})
 
 /* Finds the file, or begins a new one; with its door and USE. To be followed by
  * weir_image_file_settle(), or by close.
@@ -42,6 +41,15 @@ weir_status weir_image_file_put(weir_image_file *f, const weir_store_options *op
 
 /* Lets others in at the door, and if the file is shared, also to use it. */
 weir_status weir_image_file_settle(weir_image_file *f, const weir_store_options *options);
+
+/* Gives the claim of `old` to a file that was put in its place. */
+void weir_image_file_hand_over(weir_image_file *f, weir_image_file *old);
+
+/* Says where the file is now, and claims PATH again if the claim was lost. One thread at a time.
+ *  bytes    that are mapped.
+ *  options  file and trust_others are read. */
+weir_file weir_image_file_watch(weir_image_file *f, uint64_t bytes,
+                                const weir_store_options *options);
 
 /* Gets the door back, for what must not happen while others come and go. */
 void weir_image_file_stop_door(weir_image_file *f);

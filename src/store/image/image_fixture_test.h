@@ -21,7 +21,7 @@
 enum { TABLE = 3 << 20, LARGE = 100000, RESERVED = 4096 };
 
 typedef struct fixture {
-    char dir[64], path[80], beside[96];
+    char dir[64], path[80], beside[96], lock[96];
     weir_store_error error;
     weir_store_opened opened;
     weir_store_options options;
@@ -38,6 +38,7 @@ static int make_dir(void **state)
         return -1;
     snprintf(f->path, sizeof f->path, "%s/state", f->dir);
     snprintf(f->beside, sizeof f->beside, "%s.new", f->path);
+    snprintf(f->lock, sizeof f->lock, "%s.lock", f->path);
     f->options =
         (weir_store_options){.file = f->path, .ret_error = &f->error, .ret_opened = &f->opened};
     *state = f;
@@ -49,6 +50,7 @@ static int drop_dir(void **state)
     fixture *f = *state;
     unlink(f->path);
     unlink(f->beside);
+    unlink(f->lock);
     rmdir(f->dir);
     free(f);
     return 0;
@@ -79,6 +81,16 @@ static inline void must_refuse(fixture *f, weir_status expected, const char *tex
         assert_string_equal(behind + 2, text);
 }
 
+/* The same about a file beside the state file, which the message names. */
+static inline void must_refuse_beside(fixture *f, const char *suffix, const char *text)
+{
+    must_refuse(f, WEIR_E_IO, text);
+    const char *path = strstr(f->error.text, ": ");
+    size_t len = strlen(suffix);
+    assert_true((size_t)(path - f->error.text) == strlen(f->path) + len);
+    assert_memory_equal(path - len, suffix, len);
+}
+
 static inline bool is_all(weir_part p, uint8_t byte)
 {
     const uint8_t *at = p.at;
@@ -90,6 +102,7 @@ static inline bool is_zero(weir_part p)
     return is_all(p, 0);
 }
 
+/* Without the lock file. */
 static inline int count_files(const fixture *f)
 {
     int n = 0;
@@ -98,7 +111,7 @@ static inline int count_files(const fixture *f)
     while (readdir(d))
         n++;
     closedir(d);
-    return n - 2;
+    return n - 2 - (access(f->lock, F_OK) == 0);
 }
 
 static inline void write_file(const char *path, const char *text)

@@ -19,7 +19,7 @@
 #define BYTES_MAX        (UINT64_C(1) << 56) /* of a part: no sum of them comes near 2^64 */
 
 /* The first byte is no text's, the line ends show what treats the file as one. */
-static const uint8_t magic[8] = {0x89, 'w', 'e', 'i', 'r', '\r', '\n', 0x1A};
+const uint8_t weir_head_magic[WEIR_HEAD_MAGIC] = {0x89, 'w', 'e', 'i', 'r', '\r', '\n', 0x1A};
 
 _Static_assert(sizeof(weir_head) == WEIR_HEAD_BYTES, "the file's layout");
 _Static_assert(offsetof(weir_head, parts) == 32, "the file's layout");
@@ -56,7 +56,7 @@ static uint64_t sum_of(const weir_head *h)
 
 void weir_head_init(weir_head *h, const uint8_t secret[16], int64_t made_ns)
 {
-    memcpy(h->magic, magic, sizeof magic);
+    memcpy(h->magic, weir_head_magic, sizeof h->magic);
     h->byte_order = BYTE_ORDER_MARK;
     h->format = WEIR_IMAGE_FORMAT;
     h->state_version = WEIR_STATE_VERSION;
@@ -81,7 +81,8 @@ bool weir_head_check(const weir_head *h, uint64_t file_bytes, char *ret, size_t 
 {
     if (file_bytes == 0)
         snprintf(ret, size, "it is empty");
-    else if (file_bytes < WEIR_HEAD_BYTES || memcmp(h->magic, magic, sizeof magic) != 0)
+    else if (file_bytes < WEIR_HEAD_BYTES ||
+             memcmp(h->magic, weir_head_magic, sizeof h->magic) != 0)
         snprintf(ret, size, "it is not a state file of weir");
     else if (h->byte_order == OTHER_BYTE_ORDER)
         snprintf(ret, size, "it is from a machine of another byte order");

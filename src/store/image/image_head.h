@@ -29,7 +29,7 @@ typedef struct weir_head_part {
 } weir_head_part;
 
 typedef struct weir_head {
-    uint8_t magic[8];
+    uint8_t magic[8];    /* weir_head_magic */
     uint32_t byte_order; /* 0x01020304 */
     uint32_t format;
     uint32_t state_version;
@@ -49,6 +49,11 @@ typedef struct weir_head {
     weir_epoch_slots epoch;
     uint8_t rest[3448];
 } weir_head;
+
+enum { WEIR_HEAD_MAGIC = 8 };
+
+/* What every state file begins with. */
+extern const uint8_t weir_head_magic[WEIR_HEAD_MAGIC];
 
 /* Says where parts of these sizes lie, and how large the whole is. False if there is no such
  * whole. */

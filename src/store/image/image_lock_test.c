@@ -130,11 +130,18 @@ static void check_exclusive(void **state)
     assert_int_equal(ask(&a, OPEN).st, WEIR_OK);
     assert_int_equal(ask(&b, OPEN).st, WEIR_E_BUSY);
     assert_int_equal(ask(&c, OPEN).st, WEIR_E_BUSY);
-    must_refuse(f, WEIR_E_BUSY,
-                "somebody has it open; expected another file, or that all who use "
-                "it say 'shared'");
+    char text[200];
+    snprintf(text, sizeof text,
+             "the state file is in use by another weir process (pid %d); use another file, or set "
+             "'shared' in both",
+             (int)a.pid);
+    must_refuse(f, WEIR_E_BUSY, text);
     f->options.shared = true;
-    must_refuse(f, WEIR_E_BUSY, "somebody has it open who does not share it");
+    snprintf(text, sizeof text,
+             "the state file is in use by another weir process (pid %d), which does not set "
+             "'shared'",
+             (int)a.pid);
+    must_refuse(f, WEIR_E_BUSY, text);
     end(&a); /* and its lock with it */
     answer found = ask(&b, OPEN);
     assert_int_equal(found.st, WEIR_OK);
@@ -202,6 +209,145 @@ static void check_killed_sharer(void **state)
     assert_int_equal(f->opened.found, WEIR_FOUND_KILLED);
     weir_image_close(must_open(f));
     assert_int_equal(f->opened.found, WEIR_FOUND_CLOSED);
+}
+
+/* The message is about the others, though this process has the file open as well by then. */
+static void check_size_of_others(void **state)
+{
+    fixture *f = *state;
+    char text[200];
+    f->options.shared = true;
+    child a = start(f);
+    assert_int_equal(ask(&a, OPEN).st, WEIR_OK);
+    weir_image *m = must_open(f), *wide = NULL;
+    assert_int_equal(weir_image_open_beside(&wide, m, &f->options), WEIR_E_BUSY);
+    snprintf(text, sizeof text,
+             "%s: the state file is in use by another weir process (pid %d), so its size cannot "
+             "change; use the size it has",
+             f->path, (int)a.pid);
+    assert_string_equal(f->error.text, text);
+    weir_image_close(m);
+    end(&a);
+}
+
+/* ---- the path -------------------------------------------------------------------------------- */
+
+static void lose_by_removing(const fixture *f)
+{
+    assert_int_equal(unlink(f->path), 0);
+}
+
+static void lose_by_moving(const fixture *f)
+{
+    char moved[120];
+    snprintf(moved, sizeof moved, "%s.moved", f->path);
+    assert_int_equal(rename(f->path, moved), 0);
+}
+
+/* The other file is a good one, of the same content. */
+static void lose_by_replacing(const fixture *f)
+{
+    char command[500];
+    snprintf(command, sizeof command, "cp '%s' '%s' && mv '%s' '%s'", f->path, f->beside, f->beside,
+             f->path);
+    assert_int_equal(system(command), 0);
+}
+
+/* Whatever happens to the name of a file that is in use, nobody gets another file at its path. */
+static void must_claim(fixture *f, void (*lose)(const fixture *), bool shared)
+{
+    char text[200];
+    f->options.shared = shared;
+    child a = start(f), b = start(f);
+    assert_int_equal(ask(&a, OPEN).st, WEIR_OK);
+    lose(f);
+    assert_int_equal(ask(&b, OPEN).st, WEIR_E_BUSY);
+    snprintf(text, sizeof text,
+             "the file that was here is in use by another weir process (pid %d), though it was "
+             "moved or removed; close it first",
+             (int)a.pid);
+    must_refuse(f, WEIR_E_BUSY, text);
+    f->options.reset = true;
+    must_refuse(f, WEIR_E_BUSY, text);
+    f->options.reset = false;
+    end(&a); /* killed: the claim goes with it, the lock file stays */
+    assert_int_equal(access(f->lock, F_OK), 0);
+    snprintf(text, sizeof text, "%s.moved", f->path);
+    unlink(text);
+    assert_int_equal(ask(&b, OPEN).st, WEIR_OK);
+    ask(&b, CLOSE);
+    end(&b);
+    assert_int_equal(access(f->lock, F_OK), -1);
+    unlink(f->path);
+}
+
+static void check_claims(void **state)
+{
+    for (int shared = 0; shared <= 1; shared++) {
+        must_claim(*state, lose_by_removing, shared);
+        must_claim(*state, lose_by_moving, shared);
+        must_claim(*state, lose_by_replacing, shared);
+    }
+}
+
+/* A file in use may have any name, also that of new files. */
+static void check_moved_to_new(void **state)
+{
+    fixture *f = *state;
+    child a = start(f);
+    assert_int_equal(ask(&a, OPEN).st, WEIR_OK);
+    assert_int_equal(rename(f->path, f->beside), 0);
+    must_refuse(
+        f, WEIR_E_BUSY,
+        "it is in use as a state file, and weir makes new state files under this name; move "
+        "that file away");
+    assert_int_equal(rename(f->beside, f->path), 0);
+    end(&a);
+    weir_image_close(must_open(f));
+    assert_int_equal(f->opened.found, WEIR_FOUND_KILLED);
+}
+
+/* The lock file was removed as well: the next look at the file makes the claim again. */
+static void check_claim_again(void **state)
+{
+    fixture *f = *state;
+    f->options.shared = true;
+    child a = start(f);
+    weir_image *m = must_open(f);
+    lose_by_removing(f);
+    assert_int_equal(unlink(f->lock), 0);
+    assert_int_equal(weir_image_watch(m), WEIR_FILE_REMOVED);
+    assert_int_equal(ask(&a, OPEN).st, WEIR_E_BUSY);
+    weir_image_close(m);
+    assert_int_equal(ask(&a, OPEN).st, WEIR_OK);
+    end(&a);
+}
+
+/* The path has no claim: a directory that this process cannot write. */
+static void check_no_claim(void **state)
+{
+    fixture *f = *state;
+    if (getuid() != 0) {
+        print_message("skipped: only root can make a file for somebody else\n");
+        skip();
+    }
+    weir_image_close(must_open(f));
+    assert_int_equal(chown(f->path, 65534, 65534), 0);
+    assert_int_equal(chmod(f->dir, 0755), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        weir_image *m = NULL;
+        if (setgroups(0, NULL) != 0 || setuid(65534) != 0)
+            _exit(2);
+        weir_status st = weir_image_open(&m, &f->options, TABLE, LARGE, RESERVED);
+        bool good = st == WEIR_OK && weir_image_watch(m) == WEIR_FILE_IN_PLACE;
+        weir_image_close(m);
+        _exit(good ? 0 : 1);
+    }
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    assert_int_equal(access(f->lock, F_OK), -1);
 }
 
 /* ---- at the same time ------------------------------------------------------------------------ */
@@ -300,7 +446,7 @@ static void check_wait_for_other_size(void **state)
     assert_int_equal(ask(&a, SIZE_OPEN).st, WEIR_OK);
     tell(&b, OPEN); /* which has to wait, or comes later: it finds the new one in any case */
     int fd;
-    assert_int_equal(port_file_open(f->path, false, &fd), PORT_FILE_OK);
+    assert_int_equal(port_file_open(f->path, PORT_FILE_READ, &fd), PORT_FILE_OK);
     assert_true(port_file_is_locked(fd, 0)); /* the door, already here */
     port_file_close(fd);
     assert_int_equal(ask(&a, SIZE_BESIDE).st, WEIR_OK);
@@ -377,11 +523,13 @@ int main(void)
 {
 #define IN_DIR(test) cmocka_unit_test_setup_teardown(test, make_dir, drop_dir)
     const struct CMUnitTest tests[] = {
-        IN_DIR(check_exclusive),           IN_DIR(check_same_process),
-        IN_DIR(check_killed_sharer),       IN_DIR(check_crowd),
-        IN_DIR(check_crowd_for_one),       IN_DIR(check_killed_makers),
-        IN_DIR(check_wait_for_other_size), IN_DIR(check_no_room),
-        IN_DIR(check_not_allowed),
+        IN_DIR(check_exclusive),     IN_DIR(check_same_process),
+        IN_DIR(check_killed_sharer), IN_DIR(check_crowd),
+        IN_DIR(check_claims),        IN_DIR(check_claim_again),
+        IN_DIR(check_moved_to_new),  IN_DIR(check_size_of_others),
+        IN_DIR(check_no_claim),      IN_DIR(check_crowd_for_one),
+        IN_DIR(check_killed_makers), IN_DIR(check_wait_for_other_size),
+        IN_DIR(check_no_room),       IN_DIR(check_not_allowed),
     };
     signal(SIGPIPE, SIG_IGN);
     return cmocka_run_group_tests(tests, NULL, NULL);

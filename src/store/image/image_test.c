@@ -258,9 +258,11 @@ static void check_reset(void **state)
     weir_image *m = must_open(f), *second = NULL;
     memset(weir_image_parts_get(m).large.at, 9, LARGE);
     f->options.reset = true;
-    must_refuse(f, WEIR_E_BUSY, "somebody has it open, so that it cannot be reset");
+    must_refuse(f, WEIR_E_BUSY,
+                "the state file is in use by this process; close it before the file is reset");
     f->options.shared = true;
-    must_refuse(f, WEIR_E_BUSY, "somebody has it open, so that it cannot be reset");
+    must_refuse(f, WEIR_E_BUSY,
+                "the state file is in use by this process; close it before the file is reset");
     f->options.shared = false;
     weir_image_close(m);
     m = must_open(f);
@@ -295,7 +297,7 @@ static void check_kinds(void **state)
     must_refuse(f, WEIR_E_IO, "it is not a regular file");
     assert_int_equal(rmdir(f->path), 0);
     assert_int_equal(symlink("elsewhere", f->beside), 0);
-    must_refuse(f, WEIR_E_IO, "the new file beside it, .new: it is a symbolic link");
+    must_refuse_beside(f, ".new", "it is a symbolic link");
     assert_int_equal(unlink(f->beside), 0);
 
     char path[200];
@@ -314,24 +316,194 @@ static void check_kinds(void **state)
     must_refuse(f, WEIR_E_IO, NULL); /* a text that ends, whatever the path */
 }
 
+/* What a process can leave at PATH.new, killed at any instruction: nothing, or the magic number. */
 static void check_leftovers(void **state)
 {
     fixture *f = *state;
-    write_file(f->beside, "a part of what was to be one");
+    static const char *const left[] = {"", "\x89weir\r\n\x1A", "\x89weir\r\n\x1A and more"};
+    for (int with_file = 0; with_file <= 1; with_file++) {
+        for (size_t i = 0; i < sizeof left / sizeof left[0]; i++) {
+            write_file(f->beside, left[i]);
+            weir_image_close(must_open(f));
+            assert_int_equal(count_files(f), 1);
+            if (!with_file)
+                assert_int_equal(unlink(f->path), 0);
+        }
+    }
     weir_image_close(must_open(f));
-    assert_int_equal(count_files(f), 1);
-    write_file(f->beside, "the same, with the file there");
-    weir_image_close(must_open(f));
-    assert_int_equal(count_files(f), 1);
 
     /* But not if somebody is at work there. */
     int fd = -1;
-    write_file(f->beside, "x");
-    assert_int_equal(port_file_open(f->beside, false, &fd), PORT_FILE_OK);
+    write_file(f->beside, left[1]);
+    assert_int_equal(port_file_open(f->beside, PORT_FILE_WRITE, &fd), PORT_FILE_OK);
     assert_int_equal(port_file_wait_lock(fd, 0, PORT_FILE_OWN), PORT_FILE_OK);
     weir_image_close(must_open(f));
     assert_int_equal(count_files(f), 2);
     port_file_close(fd);
+}
+
+/* A file at PATH.new that is not weir's stays, whether a new file has to be made or not. */
+static void check_foreign_beside(void **state)
+{
+    fixture *f = *state;
+    static const char *const foreign[] = {"notes", "\x89weir\r\n", "\x89weir\r\n\x1B and more"};
+    char back[64];
+    for (int with_file = 0; with_file <= 1; with_file++) {
+        for (size_t i = 0; i < sizeof foreign / sizeof foreign[0]; i++) {
+            write_file(f->beside, foreign[i]);
+            must_refuse_beside(f, ".new",
+                               "it is not a state file of weir, and weir makes new state files "
+                               "under this name; move that file away");
+            FILE *in = fopen(f->beside, "r");
+            assert_non_null(in);
+            size_t len = fread(back, 1, sizeof back, in);
+            fclose(in);
+            assert_int_equal(len, strlen(foreign[i]));
+            assert_memory_equal(back, foreign[i], len);
+            assert_int_equal(unlink(f->beside), 0);
+        }
+        weir_image_close(must_open(f));
+    }
+}
+
+/* ---- where it is ----------------------------------------------------------------------------- */
+
+static void check_watch(void **state)
+{
+    fixture *f = *state;
+    char other[120];
+    snprintf(other, sizeof other, "%s.other", f->path);
+    weir_image *m = must_open(f);
+    assert_int_equal(weir_image_watch(m), WEIR_FILE_IN_PLACE);
+    assert_int_equal(rename(f->path, other), 0);
+    assert_int_equal(weir_image_watch(m), WEIR_FILE_MOVED);
+    write_file(f->path, "another");
+    assert_int_equal(weir_image_watch(m), WEIR_FILE_REPLACED);
+    assert_int_equal(rename(other, f->path), 0);
+    assert_int_equal(weir_image_watch(m), WEIR_FILE_IN_PLACE);
+    struct stat s;
+    assert_int_equal(stat(f->path, &s), 0);
+    assert_int_equal(truncate(f->path, s.st_size - 4096), 0);
+    assert_int_equal(weir_image_watch(m), WEIR_FILE_SHORTENED);
+    assert_int_equal(truncate(f->path, s.st_size), 0);
+    assert_int_equal(weir_image_watch(m), WEIR_FILE_IN_PLACE);
+    assert_int_equal(unlink(f->path), 0);
+    assert_int_equal(weir_image_watch(m), WEIR_FILE_REMOVED);
+    weir_image_close(m);
+
+    f->options.file = NULL;
+    m = must_open(f);
+    assert_int_equal(weir_image_watch(m), WEIR_FILE_IN_PLACE);
+    weir_image_close(m);
+}
+
+static void check_lock_file(void **state)
+{
+    fixture *f = *state;
+    struct stat s;
+    weir_image *m = must_open(f);
+    assert_int_equal(stat(f->lock, &s), 0);
+    assert_int_equal(s.st_size, 0);
+    assert_int_equal(s.st_mode & 0777, 0600);
+    assert_int_equal(unlink(f->lock), 0);
+    assert_int_equal(weir_image_watch(m), WEIR_FILE_IN_PLACE);
+    assert_int_equal(access(f->lock, F_OK), 0); /* it is there again */
+    weir_image_close(m);
+    assert_int_equal(access(f->lock, F_OK), -1);
+
+    static const char text[] = "it has 5 bytes, expected an empty file: weir uses this name for a "
+                               "lock; move that file away";
+    write_file(f->lock, "notes");
+    assert_int_equal(chmod(f->lock, 0600), 0);
+    must_refuse_beside(f, ".lock", text);
+    assert_int_equal(unlink(f->path), 0);
+    must_refuse_beside(f, ".lock", text);
+    assert_int_equal(count_files(f), 0);
+    assert_int_equal(stat(f->lock, &s), 0);
+    assert_int_equal(s.st_size, 5);
+    assert_int_equal(unlink(f->lock), 0);
+    assert_int_equal(symlink("/dev/null", f->lock), 0);
+    must_refuse_beside(f, ".lock", "it is a symbolic link");
+    assert_int_equal(unlink(f->lock), 0);
+}
+
+/* ---- who may write it ------------------------------------------------------------------------ */
+
+static void check_rights(void **state)
+{
+    fixture *f = *state;
+    char text[200];
+    weir_image_close(must_open(f));
+    static const mode_t loose[] = {0620, 0602, 0666};
+    for (size_t i = 0; i < sizeof loose / sizeof loose[0]; i++) {
+        assert_int_equal(chmod(f->path, loose[i]), 0);
+        snprintf(text, sizeof text,
+                 "other users may write it (mode %04o), expected mode 0600; use chmod 600, or set "
+                 "'trust_others'",
+                 loose[i]);
+        must_refuse(f, WEIR_E_IO, text);
+        f->options.reset = true;
+        must_refuse(f, WEIR_E_IO, text);
+        f->options.reset = false;
+        f->options.trust_others = true;
+        weir_image_close(must_open(f));
+        f->options.trust_others = false;
+    }
+    assert_int_equal(chmod(f->path, 0644), 0); /* others may read it */
+    weir_image_close(must_open(f));
+    if (getuid() != 0) {
+        print_message("the owner's part is skipped: only root can give a file away\n");
+        return;
+    }
+    assert_int_equal(chown(f->path, 12345, (gid_t)-1), 0);
+    must_refuse(f, WEIR_E_IO,
+                "it belongs to the user 12345, expected 0, the user of this process; change its "
+                "owner, or set 'trust_others'");
+    f->options.trust_others = true;
+    weir_image_close(must_open(f));
+}
+
+/* ---- reading alone --------------------------------------------------------------------------- */
+
+static void check_read_only(void **state)
+{
+    fixture *f = *state;
+    uint8_t before[WEIR_HEAD_BYTES], after[WEIR_HEAD_BYTES];
+    struct stat was, is;
+    f->options.read_only = true;
+    must_refuse(f, WEIR_E_IO, "there is no such file");
+    f->options.read_only = false;
+    weir_image *m = must_open(f);
+    memset(weir_image_parts_get(m).large.at, 9, LARGE);
+    f->options.read_only = true;
+    must_refuse(f, WEIR_E_BUSY, "the state file is in use by this process");
+    weir_image_close(m);
+
+    assert_int_equal(chmod(f->path, 0400), 0);
+    read_head(f, before);
+    assert_int_equal(stat(f->path, &was), 0);
+    m = must_open(f);
+    assert_int_equal(f->opened.found, WEIR_FOUND_CLOSED);
+    weir_image_parts p = weir_image_parts_get(m);
+    assert_true(is_all(p.large, 9));
+    memset(p.large.at, 7, LARGE); /* stays in this process */
+    assert_int_equal(access(f->lock, F_OK), -1);
+    assert_int_equal(weir_image_sync(m), WEIR_OK);
+    must_refuse(f, WEIR_E_BUSY, NULL); /* one reader at a time, and no owner beside it */
+    f->options.read_only = false;
+    must_refuse(f, WEIR_E_BUSY, NULL);
+    weir_image_close(m);
+    read_head(f, after);
+    assert_memory_equal(before, after, sizeof before);
+    assert_int_equal(stat(f->path, &is), 0);
+    assert_true(was.st_mtim.tv_sec == is.st_mtim.tv_sec &&
+                was.st_mtim.tv_nsec == is.st_mtim.tv_nsec);
+    assert_int_equal(count_files(f), 1);
+
+    assert_int_equal(chmod(f->path, 0600), 0);
+    m = must_open(f);
+    assert_true(is_all(weir_image_parts_get(m).large, 9));
+    weir_image_close(m);
 }
 
 static void check_no_memory_for_size(void **state)
@@ -415,8 +587,10 @@ static void check_other_size_when_shared(void **state)
     f->options.shared = true;
     weir_image *m = must_open(f), *second = must_open_other(f), *wide = NULL;
     assert_int_equal(weir_image_open_beside(&wide, second, &f->options), WEIR_E_BUSY);
-    assert_string_equal(f->error.text + strlen(f->path),
-                        ": others have it open, so that its size cannot be changed");
+    assert_string_equal(
+        f->error.text + strlen(f->path),
+        ": the state file is in use by this process, so its size cannot change; use the "
+        "size it has");
     weir_image_close(m);
     assert_int_equal(weir_image_open_beside(&wide, second, &f->options), WEIR_OK);
     assert_int_equal(weir_image_replace(wide, second, &f->options), WEIR_OK);
@@ -498,21 +672,16 @@ int main(void)
 {
 #define IN_DIR(test) cmocka_unit_test_setup_teardown(test, make_dir, drop_dir)
     const struct CMUnitTest tests[] = {
-        IN_DIR(check_anonymous),
-        IN_DIR(check_survives),
-        IN_DIR(check_secret),
-        IN_DIR(check_owner_ids),
-        IN_DIR(check_flips),
-        IN_DIR(check_texts),
-        IN_DIR(check_lengths),
-        IN_DIR(check_reset),
-        IN_DIR(check_kinds),
-        IN_DIR(check_leftovers),
-        IN_DIR(check_no_memory_for_size),
-        IN_DIR(check_other_size),
-        IN_DIR(check_other_size_when_shared),
-        IN_DIR(check_failed_sync),
-        IN_DIR(check_sync_each_second),
+        IN_DIR(check_anonymous),      IN_DIR(check_survives),
+        IN_DIR(check_secret),         IN_DIR(check_owner_ids),
+        IN_DIR(check_flips),          IN_DIR(check_texts),
+        IN_DIR(check_lengths),        IN_DIR(check_reset),
+        IN_DIR(check_kinds),          IN_DIR(check_leftovers),
+        IN_DIR(check_foreign_beside), IN_DIR(check_watch),
+        IN_DIR(check_lock_file),      IN_DIR(check_rights),
+        IN_DIR(check_read_only),      IN_DIR(check_no_memory_for_size),
+        IN_DIR(check_other_size),     IN_DIR(check_other_size_when_shared),
+        IN_DIR(check_failed_sync),    IN_DIR(check_sync_each_second),
         IN_DIR(check_power_loss),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

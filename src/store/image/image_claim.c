@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Claims. A process locks its own byte first and looks for other bytes afterwards: of two that come
+ * at once with different state files, at least one sees the other. */
+
+#include "store/image/image_claim.h"
+
+#define LAST ((UINT64_C(1) << 62) - 1) /* a byte that the system can lock */
+
+static const char suffix[] = ".lock";
+
+static uint64_t byte_of(int file)
+{
+    uint64_t at = port_file_number(file) & LAST;
+    return at > 0 ? at : 1;
+}
+
+/* Opens FILE.lock, or makes it. *ret_fd is -1 if it does not exist and cannot be made. */
+static weir_status open_lock(const char *path, int file, const weir_store_options *options,
+                             int *ret_fd)
+{
+    port_file_error error;
+    bool made = false;
+    *ret_fd = -1;
+    do {
+        error = port_file_open(path, PORT_FILE_WRITE, ret_fd);
+        if (error == PORT_FILE_ABSENT) {
+            error = port_file_open(path, PORT_FILE_MAKE, ret_fd);
+            made = error == PORT_FILE_OK;
+            if (error == PORT_FILE_DENIED || error == PORT_FILE_FULL)
+                return WEIR_OK;
+        }
+    } while (error == PORT_FILE_EXISTS);
+    if (error != PORT_FILE_OK)
+        return weir_image_failed(options, suffix, error);
+    if (made && options->trust_others) /* who may write the state file may claim it */
+        port_file_take_rights(*ret_fd, file);
+    return WEIR_OK;
+}
+
+static weir_status check_lock(int fd, const weir_store_options *options)
+{
+    uint64_t bytes = 0;
+    int64_t written_ns;
+    weir_status st = weir_image_check_rights(options, suffix, fd);
+    if (st != WEIR_OK)
+        return st;
+    port_file_error error = port_file_info(fd, &bytes, &written_ns);
+    if (error != PORT_FILE_OK)
+        return weir_image_failed(options, suffix, error);
+    if (bytes == 0)
+        return WEIR_OK;
+    weir_image_say_of(options, suffix,
+                      "it has %llu bytes, expected an empty file: weir uses this name for a lock; "
+                      "move that file away",
+                      (unsigned long long)bytes);
+    return WEIR_E_IO;
+}
+
+/* Has FILE.lock open, with the byte locked; or has no claim, and fd is -1. */
+static weir_status lock_byte(weir_claim *c, const char *lock_path, int file,
+                             const weir_store_options *options)
+{
+    for (;;) {
+        weir_status st = open_lock(lock_path, file, options, &c->fd);
+        if (st != WEIR_OK || c->fd < 0)
+            return st;
+        st = check_lock(c->fd, options);
+        port_file_error error = PORT_FILE_OK;
+        if (st == WEIR_OK)
+            error = port_file_wait_lock(c->fd, c->at, PORT_FILE_SHARE);
+        if (error != PORT_FILE_OK)
+            st = weir_image_failed(options, suffix, error);
+        if (st == WEIR_OK && port_file_is_at(c->fd, lock_path))
+            return WEIR_OK;
+        port_file_close(c->fd);
+        c->fd = -1;
+        if (st != WEIR_OK)
+            return st;
+    } /* somebody removed it between open and lock */
+}
+
+static bool find_other(const weir_claim *c, uint64_t *ret_at)
+{
+    return port_file_find_lock(c->fd, 0, c->at - 1, ret_at) ||
+           port_file_find_lock(c->fd, c->at + 1, LAST, ret_at);
+}
+
+weir_status weir_claim_take(weir_claim *ret, const char *lock_path, int file,
+                            const weir_store_options *options)
+{
+    uint64_t other;
+    weir_claim c = {.fd = -1, .at = byte_of(file)};
+    weir_status st = lock_byte(&c, lock_path, file, options);
+    if (st == WEIR_OK && c.fd >= 0 && find_other(&c, &other)) {
+        st = weir_image_busy(options, c.fd, other, "the file that was here is in use by",
+                             ", though it was moved or removed; close it first");
+        weir_claim_drop(&c, lock_path);
+    }
+    if (st == WEIR_OK)
+        *ret = c;
+    return st;
+}
+
+weir_status weir_claim_take_beside(weir_claim *ret, const weir_claim *old, int file,
+                                   const weir_store_options *options)
+{
+    weir_claim c = {.fd = old->fd, .at = byte_of(file), .borrowed = true};
+    if (c.fd >= 0) {
+        port_file_error error = port_file_wait_lock(c.fd, c.at, PORT_FILE_SHARE);
+        if (error != PORT_FILE_OK)
+            return weir_image_failed(options, suffix, error);
+    }
+    *ret = c;
+    return WEIR_OK;
+}
+
+void weir_claim_hand_over(weir_claim *second, weir_claim *old)
+{
+    if (old->fd >= 0)
+        (void)port_file_try_lock(old->fd, old->at, PORT_FILE_UNLOCK, NULL);
+    second->borrowed = false;
+    old->fd = -1;
+}
+
+void weir_claim_renew(weir_claim *c, const char *lock_path, int file,
+                      const weir_store_options *options)
+{
+    weir_claim again = {.fd = -1, .at = byte_of(file)};
+    if (c->fd >= 0 && port_file_is_at(c->fd, lock_path))
+        return;
+    if (lock_byte(&again, lock_path, file, options) != WEIR_OK || again.fd < 0)
+        return;
+    port_file_close(c->fd);
+    *c = again;
+}
+
+void weir_claim_drop(weir_claim *c, const char *lock_path)
+{
+    if (c->fd >= 0) {
+        (void)port_file_try_lock(c->fd, c->at, PORT_FILE_UNLOCK, NULL);
+        if (!c->borrowed && port_file_try_lock_all(c->fd) && port_file_is_at(c->fd, lock_path))
+            (void)port_file_remove(lock_path);
+        if (!c->borrowed)
+            port_file_close(c->fd);
+    }
+    *c = WEIR_CLAIM_NONE;
+}
