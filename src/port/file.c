@@ -145,7 +145,8 @@ void port_file_take_rights(int fd, int like)
     struct stat s;
     if (fstat(like, &s) != 0)
         return;
-    (void)!fchown(fd, (uid_t)-1, s.st_gid);
+    if (fchown(fd, s.st_uid, s.st_gid) != 0)
+        (void)!fchown(fd, (uid_t)-1, s.st_gid);
     (void)!fchmod(fd, s.st_mode & 0666);
 }
 
@@ -199,7 +200,7 @@ port_file_error port_file_make_room(int fd, uint64_t bytes)
     struct statvfs disk;
     if (fstatvfs(fd, &disk) == 0 && bytes / disk.f_frsize > disk.f_bavail)
         return PORT_FILE_FULL;
-    if (fchmod(fd, 0600) != 0 || ftruncate(fd, (off_t)bytes) != 0)
+    if (ftruncate(fd, (off_t)bytes) != 0)
         return error_of(errno);
     int err;
     do {

@@ -71,7 +71,7 @@ typedef struct port_file_rights {
 /* Returns PORT_FILE_OK, or PORT_FILE_FAILED with nothing written. */
 port_file_error port_file_rights_get(int fd, port_file_rights *ret);
 
-/* Gives `fd` the mode and the group of `like`, as far as the system lets us. */
+/* Gives `fd` the owner, the group and the mode of `like`, as far as the system lets us. */
 void port_file_take_rights(int fd, int like);
 
 /* Reads the first `len` bytes; false if there are not as many. */
@@ -82,7 +82,7 @@ bool port_file_read(int fd, void *buf, size_t len);
 port_file_error port_file_begin(int fd, const void *buf, size_t len);
 
 /* Extends a file to `bytes` bytes that have their room on the disk, so that writing to them cannot
- * fail for want of it. What is new is zero. For its owner alone. Returns also FULL, LIMIT. */
+ * fail for want of it. What is new is zero. Returns also FULL, LIMIT. */
 port_file_error port_file_make_room(int fd, uint64_t bytes);
 
 /* Removes a file; it is no error if it is not there. */

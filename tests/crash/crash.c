@@ -102,6 +102,9 @@ void crash_init(crash *c, int argc, char **argv, int seconds, int *ret_seconds)
 
 void crash_end(crash *c)
 {
+    char lock[sizeof c->file + 8];
+    snprintf(lock, sizeof lock, "%s.lock", c->file);
+    unlink(lock); /* killed processes leave it */
     unlink(c->file);
     rmdir(c->dir);
     munmap(c->record, sizeof *c->record);

@@ -221,6 +221,8 @@ static weir_status open_once(weir_image_file *f, const weir_store_options *optio
         f->replaces = f->fd;
         f->fd = -1;
         st = make(f, options);
+        if (st == WEIR_OK)
+            port_file_take_rights(f->fd, f->replaces);
     }
     return st == WEIR_OK ? weir_claim_take(&f->claim, f->lock, f->fd, options) : st;
 }
@@ -297,8 +299,10 @@ weir_status weir_image_file_open_beside(weir_image_file *f, weir_image_file *old
                              ", so its size cannot change; use the size it has");
     if (st == WEIR_OK)
         st = make(f, options);
-    if (st == WEIR_OK)
+    if (st == WEIR_OK) {
+        port_file_take_rights(f->fd, old->fd);
         st = weir_claim_take_beside(&f->claim, &old->claim, f->fd, options);
+    }
     if (st != WEIR_OK)
         (void)weir_image_file_settle(old, options);
     return st;

@@ -429,6 +429,8 @@ static void check_lock_file(void **state)
 
 /* ---- who may write it ------------------------------------------------------------------------ */
 
+static weir_image *must_open_other(fixture *f);
+
 static void check_rights(void **state)
 {
     fixture *f = *state;
@@ -461,6 +463,37 @@ static void check_rights(void **state)
                 "owner, or set 'trust_others'");
     f->options.trust_others = true;
     weir_image_close(must_open(f));
+}
+
+/* A file that replaces another has its owner and its mode, also if root makes it by `weir state`,
+ * or one of several users does. */
+static void check_rights_stay(void **state)
+{
+    fixture *f = *state;
+    struct stat s;
+    weir_image *wide = NULL;
+    uid_t owner = getuid() == 0 ? 12345 : getuid();
+    f->options.trust_others = true;
+    weir_image_close(must_open(f));
+    assert_int_equal(chown(f->path, owner, (gid_t)-1), 0);
+    assert_int_equal(chmod(f->path, 0660), 0);
+    f->options.reset = true;
+    weir_image *m = must_open(f);
+    assert_int_equal(stat(f->path, &s), 0);
+    assert_true(s.st_uid == owner && (s.st_mode & 0777) == 0660);
+    assert_int_equal(stat(f->lock, &s), 0);
+    assert_true(s.st_uid == owner && (s.st_mode & 0777) == 0660);
+    weir_image_close(m);
+    f->options.reset = false;
+    m = must_open_other(f);
+    assert_int_equal(weir_image_open_beside(&wide, m, &f->options), WEIR_OK);
+    assert_int_equal(weir_image_replace(wide, m, &f->options), WEIR_OK);
+    assert_int_equal(access(f->lock, F_OK), 0); /* the claim has gone over */
+    must_refuse(f, WEIR_E_BUSY, NULL);
+    weir_image_close(wide);
+    assert_int_equal(access(f->lock, F_OK), -1);
+    assert_int_equal(stat(f->path, &s), 0);
+    assert_true(s.st_uid == owner && (s.st_mode & 0777) == 0660);
 }
 
 /* ---- reading alone --------------------------------------------------------------------------- */
@@ -672,16 +705,27 @@ int main(void)
 {
 #define IN_DIR(test) cmocka_unit_test_setup_teardown(test, make_dir, drop_dir)
     const struct CMUnitTest tests[] = {
-        IN_DIR(check_anonymous),      IN_DIR(check_survives),
-        IN_DIR(check_secret),         IN_DIR(check_owner_ids),
-        IN_DIR(check_flips),          IN_DIR(check_texts),
-        IN_DIR(check_lengths),        IN_DIR(check_reset),
-        IN_DIR(check_kinds),          IN_DIR(check_leftovers),
-        IN_DIR(check_foreign_beside), IN_DIR(check_watch),
-        IN_DIR(check_lock_file),      IN_DIR(check_rights),
-        IN_DIR(check_read_only),      IN_DIR(check_no_memory_for_size),
-        IN_DIR(check_other_size),     IN_DIR(check_other_size_when_shared),
-        IN_DIR(check_failed_sync),    IN_DIR(check_sync_each_second),
+        IN_DIR(check_anonymous),
+        IN_DIR(check_survives),
+        IN_DIR(check_secret),
+        IN_DIR(check_owner_ids),
+        IN_DIR(check_flips),
+        IN_DIR(check_texts),
+        IN_DIR(check_lengths),
+        IN_DIR(check_reset),
+        IN_DIR(check_kinds),
+        IN_DIR(check_leftovers),
+        IN_DIR(check_foreign_beside),
+        IN_DIR(check_watch),
+        IN_DIR(check_lock_file),
+        IN_DIR(check_rights),
+        IN_DIR(check_rights_stay),
+        IN_DIR(check_read_only),
+        IN_DIR(check_no_memory_for_size),
+        IN_DIR(check_other_size),
+        IN_DIR(check_other_size_when_shared),
+        IN_DIR(check_failed_sync),
+        IN_DIR(check_sync_each_second),
         IN_DIR(check_power_loss),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
