@@ -135,8 +135,8 @@ bool port_file_find_lock(int fd, uint64_t from, uint64_t to, uint64_t *ret_at);
 enum { PORT_FILE_HOLDERS_MAX = 4 };
 
 /* The processes that have a lock on the byte by another opening, by their ids as this process sees
- * them. It searches all processes: for a message. The system hides the files of other users' processes, so not all
- * may be found.
+ * them. It searches all processes: for a message. The system hides the files of other users'
+ * processes, so not all may be found.
  * Returns how many were found, PORT_FILE_HOLDERS_MAX at most. */
 size_t port_file_holders(int fd, uint64_t at, int ret[PORT_FILE_HOLDERS_MAX]);
 
