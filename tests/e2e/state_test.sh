@@ -212,6 +212,7 @@ wait $daemon_pid 2>"$dir/err"
 check "it ends the daemon by SIGBUS" 135 $?
 daemon_pid=
 check "which says why, once" 1 "$(grep -c ' error state-file-fault .*the state file was cut short' "$daemon_log")"
+check "at the right time" 0 "$({ cut -c 1-24 "$daemon_log"; date -u +%FT%T.999Z; } | sort -c 2>&1 | wc -l)"
 rm "$dir/live"
 daemon_start "$dir" "$weir" serve "$dir/weir.yaml"
 kill -BUS $daemon_pid
