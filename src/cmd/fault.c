@@ -92,9 +92,9 @@ static void make_lines(const log_target *log, const char *path)
         [UNREADABLE] = "the system could not read or write a page of the state file: the disk is "
                        "full or has an error; weir ends here"};
     for (int i = 0; i < REASONS; i++) {
-        const char *const pairs[] = {"file", path, "text", texts[i], NULL};
         watched.len[i] =
-            log_line(log->json, 0, WEIR_LOG_ERROR, "state-file-fault", pairs, watched.line[i]);
+            log_line(log->json, 0, WEIR_LOG_ERROR, "state-file-fault",
+                     LOG(log_text("file", path), log_text("text", texts[i])), watched.line[i]);
     }
     watched.time_at = log->json ? strlen("{\"time\":\"") : 0;
     watched.log_fd = log->fd;
