@@ -98,6 +98,7 @@ check "what is said of that" 1 "$(grep -c "password_file: .*$not_pipe" "$dir/err
 echo 'redis: {url: "rediss://127.0.0.1", tls: {ca: pipe}}' >"$dir/bad.yaml"
 check "a certificate in a named pipe" 1 "$(status quick "$weir" check "$dir/bad.yaml")"
 check "what is said of one" 1 "$(grep -c "redis.tls.ca: .*$not_pipe" "$dir/err")"
+rm "$dir/pipe"
 check "a device" 1 "$(status quick "$weir" check /dev/zero)"
 check "what is said of a device" "/dev/zero: error: cannot be read: it is a device, expected a regular file" "$(cat "$dir/err")"
 check "a program" 1 "$(status "$weir" check "$weir")"

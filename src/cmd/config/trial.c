@@ -138,7 +138,7 @@ static void try_state_file(config_reader *r, const config_place *root)
     int fd = -1;
     if (!r->config->state_file || !file.node)
         return;
-    port_file_error error = port_file_open(r->config->state_file, false, &fd);
+    port_file_error error = port_file_open(r->config->state_file, PORT_FILE_WRITE, &fd);
     if (error == PORT_FILE_OK)
         try_head(r, &file, fd);
     else if (error == PORT_FILE_ABSENT || error == PORT_FILE_NO_DIR)
