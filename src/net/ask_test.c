@@ -204,7 +204,7 @@ static void ask_until(int fd, const char *text, const char *reply)
         say(fd, text);
         memset(got, 0, sizeof got);
         for (size_t len = 0; len == 0 || got[len - 1] != '\n'; len++)
-            assert_int_equal(recv(fd, got + len, 1, 0), 1);
+            assert_int_equal(receive(fd, got + len, 1, 0), 1);
     }
     assert_string_equal(got, reply);
 }
@@ -367,7 +367,7 @@ static void check_a_client_that_goes_on(void **unused)
     expect(other, "let 1\n");
     expect(fd, "answered\n");
     while (got < sent * (int)sizeof line) {
-        ssize_t n = recv(fd, bytes, sizeof bytes, 0);
+        ssize_t n = receive(fd, bytes, sizeof bytes, 0);
         assert_true(n > 0);
         got += (int)n;
     }

@@ -26,7 +26,7 @@ static void check_many_connections(void **unused)
         char id[3] = "";
         expect(fds[i], "one\ntwo\n");
         say(fds[i], "loop\n");
-        assert_int_equal(recv(fds[i], id, 2, 0), 2);
+        assert_int_equal(receive(fds[i], id, 2, 0), 2);
         served[id[0] - '0']++;
     }
     assert_true(served[0] > 0 && served[1] > 0 && served[2] > 0);
@@ -229,7 +229,7 @@ static int client_once_there_is_a_place(const fixture *f)
     for (int i = 0; i < 100000; i++) {
         char got[16] = "";
         int fd = client(f);
-        if (send(fd, "hello\n", 6, MSG_NOSIGNAL) == 6 && recv(fd, got, 6, MSG_WAITALL) == 6 &&
+        if (send(fd, "hello\n", 6, MSG_NOSIGNAL) == 6 && receive(fd, got, 6, MSG_WAITALL) == 6 &&
             strcmp(got, "hello\n") == 0)
             return fd;
         close(fd);

@@ -8,6 +8,7 @@
 #include "net/server.h"
 #include "port/port.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -346,6 +347,17 @@ static inline void say(int fd, const char *text)
     assert_int_equal(send(fd, text, len, MSG_NOSIGNAL), (ssize_t)len);
 }
 
+/* recv(), repeated on EINTR. A socket with SO_RCVTIMEO returns EINTR without a signal, when the
+ * kernel has work for the thread: libuv closes its io_uring in the same process. */
+static inline ssize_t receive(int fd, void *to, size_t len, int flags)
+{
+    ssize_t n;
+    do
+        n = recv(fd, to, len, flags);
+    while (n < 0 && errno == EINTR);
+    return n;
+}
+
 /* Exactly this comes next. */
 static inline void expect(int fd, const char *text)
 {
@@ -353,7 +365,7 @@ static inline void expect(int fd, const char *text)
     size_t len = strlen(text), have = 0;
     assert_true(len < sizeof got);
     while (have < len) {
-        ssize_t n = recv(fd, got + have, len - have, 0);
+        ssize_t n = receive(fd, got + have, len - have, 0);
         if (n <= 0)
             break;
         have += (size_t)n;
@@ -365,7 +377,7 @@ static inline void expect(int fd, const char *text)
 static inline void expect_end(int fd)
 {
     char byte;
-    assert_int_equal(recv(fd, &byte, 1, 0), 0);
+    assert_int_equal(receive(fd, &byte, 1, 0), 0);
     close(fd);
 }
 
@@ -380,7 +392,7 @@ static inline void expect_big(int fd, size_t n)
 {
     char got[4096];
     for (size_t left = n + 1; left > 0;) {
-        ssize_t len = recv(fd, got, left < sizeof got ? left : sizeof got, 0);
+        ssize_t len = receive(fd, got, left < sizeof got ? left : sizeof got, 0);
         assert_true(len > 0);
         left -= (size_t)len;
         for (ssize_t i = 0; i < len; i++)

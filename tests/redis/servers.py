@@ -183,10 +183,14 @@ class Redis(Process):
             if not self.is_running():
                 expect(resp.is_port_taken(self.tail()), f"{self.name} ended:\n{self.tail()}")
                 return False
-            with contextlib.suppress(OSError, Refused):
+            try:
                 with contextlib.closing(self.client(patience_s=5)) as client:
                     if resp.is_up(client, self.process):
                         return True
+            except ssl.SSLCertVerificationError as error:
+                raise Failed(f"the client refused the certificate of {self.name}: {error}") from error
+            except (OSError, Refused):
+                pass
             pause(0.005)
         raise Failed(f"{self.name} does not answer:\n{self.tail()}")
 
@@ -470,12 +474,18 @@ class Certificates:
         self.client_cert, self.client_key = path / "client.crt", path / "client.key"
         new = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
                "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
-        self.openssl(*new, "-keyout", path / "ca.key", "-out", self.ca, "-subj", "/CN=tests")
+        # Python 3.13 and later verify with X509_V_FLAG_X509_STRICT, which requires the extensions
+        # that RFC 5280 requires: key usage in the authority, key identifiers in both.
+        self.openssl(*new, "-keyout", path / "ca.key", "-out", self.ca, "-subj", "/CN=tests",
+                     "-addext", "keyUsage=critical,keyCertSign,cRLSign")
         for key, cert, name in ((self.key, self.cert, "server"),
                                 (self.client_key, self.client_cert, "client")):
             self.openssl("openssl", "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
                          "-nodes", "-keyout", key, "-out", path / "request", "-subj", f"/CN={name}")
-            (path / "more").write_text(f"subjectAltName=IP:{HOST},DNS:localhost\n")
+            (path / "more").write_text(f"subjectAltName=IP:{HOST},DNS:localhost\n"
+                                       "basicConstraints=critical,CA:FALSE\n"
+                                       "keyUsage=critical,digitalSignature\n"
+                                       "subjectKeyIdentifier=hash\nauthorityKeyIdentifier=keyid\n")
             self.openssl("openssl", "x509", "-req", "-in", path / "request", "-CA", self.ca,
                          "-CAkey", path / "ca.key", "-CAcreateserial", "-out", cert, "-days", "2",
                          "-extfile", path / "more")

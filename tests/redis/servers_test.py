@@ -5,10 +5,11 @@
     servers_test.py WEIR MODULE [--long | NAME...]"""
 
 import contextlib
+import ssl
 import sys
 
 from load import Load, takes
-from resp import Refused, until
+from resp import Failed, Refused, until
 from servers import Client, Cluster, Daemon, Redis, Watched, expect, run
 
 
@@ -26,6 +27,17 @@ def single(box):
 def tls(box):
     redis = Redis(box, tls=True).start()
     expect(redis.call("PING") == "PONG", "TLS")
+
+
+def refused_certificate(box):
+    """A certificate that the client refuses fails the test at once, and not after PATIENCE_S."""
+    box.tls().context = ssl.create_default_context()
+    try:
+        Redis(box, tls=True).start()
+    except Failed as failed:
+        expect("refused the certificate" in str(failed), f"{failed}")
+    else:
+        raise Failed("a server of an unknown authority was accepted")
 
 
 def full_disk(box):
@@ -77,4 +89,4 @@ def daemon(box):
 
 
 if __name__ == "__main__":
-    sys.exit(run([single, tls, full_disk, daemon], sys.argv, [failover, cluster]))
+    sys.exit(run([single, tls, refused_certificate, full_disk, daemon], sys.argv, [failover, cluster]))
