@@ -8,7 +8,6 @@
 #include "net/server.h"
 #include "port/port.h"
 
-#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -22,7 +21,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -292,9 +290,6 @@ static inline int client_of(int family)
 {
     int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_true(fd >= 0);
-    struct timeval patience = {.tv_sec = PATIENCE_S};
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
     const int on = 1; /* what is said has arrived */
     if (family != AF_UNIX)
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -347,15 +342,13 @@ static inline void say(int fd, const char *text)
     assert_int_equal(send(fd, text, len, MSG_NOSIGNAL), (ssize_t)len);
 }
 
-/* recv(), repeated on EINTR. A socket with SO_RCVTIMEO returns EINTR without a signal, when the
- * kernel has work for the thread: libuv closes its io_uring in the same process. */
+/* recv() that waits for at most PATIENCE_S; -1 if nothing came. It waits in poll(), because a recv()
+ * with SO_RCVTIMEO fails with EINTR, without any signal, when the kernel has io_uring work for the
+ * thread. The io_uring is libuv's, from version 1.45 on. */
 static inline ssize_t receive(int fd, void *to, size_t len, int flags)
 {
-    ssize_t n;
-    do
-        n = recv(fd, to, len, flags);
-    while (n < 0 && errno == EINTR);
-    return n;
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    return poll(&p, 1, PATIENCE_S * 1000) == 1 ? recv(fd, to, len, flags) : -1;
 }
 
 /* Exactly this comes next. */
