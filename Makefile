@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := all
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
-.PHONY: all run sim bench bench-lib bench-daemon bench-redis instructions check redis clients asan tsan fuzz coverage proof wasm dist lint layers fmt vectors install clean help
+.PHONY: all shipped run sim bench bench-lib bench-daemon bench-redis instructions check redis clients asan tsan fuzz coverage proof wasm dist lint layers fmt vectors distros install uninstall clean help
 
 PORT ?= 6380
 HTTP ?= 8080
@@ -15,33 +15,36 @@ FIRST ?= 1
 help:            ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile
 
-all: build/build.ninja  ## build/weir, libweir and libweir-redis (.a and .so), and the module weir.so
+all: shipped      ## build/weir, libweir and libweir-redis (.a and .so), and the module weir.so
+	@echo 'built: build/weir is the program; "make run" starts it, "make install" copies it to $(PREFIX)/bin'
+
+shipped: build/build.ninja
 	@ninja -C build --quiet shipped | sed '/no work to do/d'
 
 build/build.ninja:
 	@tools/deps
-	@meson setup build --prefix '$(PREFIX)' >/dev/null
+	@tools/configure build --prefix '$(abspath $(PREFIX))'
 
-run: all         ## start the daemon with examples/weir.yaml (PORT=6380, HTTP=8080)
+run: shipped     ## start the daemon with examples/weir.yaml (PORT=6380, HTTP=8080)
 	@tools/deps run || true
 	@build/weir serve --port $(PORT) --http $(HTTP) examples/weir.yaml || \
 	    { echo 'If a port is in use, choose others: make run PORT=7380 HTTP=9080' >&2; exit 1; }
 
 bench: bench-lib bench-daemon bench-redis ## all of the next; their figures go to build/bench.json
 
-bench-lib: all   ## decisions a second beside a bare loop
+bench-lib: shipped ## decisions a second beside a bare loop
 	@tools/deps check bench
 	@bench/run lib
 
-bench-daemon: all ## the daemon beside redis-server and nginx, in less than 8 minutes
+bench-daemon: shipped ## the daemon beside redis-server and nginx, in less than 8 minutes
 	@tools/deps check bench
 	@bench/run daemon
 
-bench-redis: all ## state in Redis: module, functions, daemon and hybrid beside Redis's own
+bench-redis: shipped ## state in Redis: module, functions, daemon and hybrid beside Redis's own
 	@tools/deps check bench
 	@bench/run redis
 
-instructions: all ## of a decision, by every way: no more than bench/instructions.txt says
+instructions: shipped ## of a decision, by every way: no more than bench/instructions.txt says
 	@tools/deps ci
 	@tools/instructions
 
@@ -49,11 +52,11 @@ check:           ## build, and run every quick test
 	@tools/deps check
 	@tools/check build
 
-redis: all       ## the tests with real redis-servers that `make check` has no time for
+redis: shipped   ## the tests with real redis-servers that `make check` has no time for
 	@tools/deps check
 	@tools/redis
 
-clients: all     ## current client libraries, and the examples of docs/clients.md; needs the network
+clients: shipped ## current client libraries, and the examples of docs/clients.md; needs the network
 	@tools/deps clients
 	@tools/clients
 
@@ -103,8 +106,17 @@ fmt:             ## lay out the C as .clang-format says
 vectors:         ## make tests/vectors anew from reference/
 	@python3 reference/make_vectors.py
 
-install: all     ## into PREFIX
-	@meson configure build -Dprefix='$(abspath $(PREFIX))' && ninja -C build --quiet >/dev/null && meson install -C build --no-rebuild --quiet
+distros:         ## `make run` and `make check` on Debian 12 and 13, in chroots under DIR (needs root)
+	@tools/deps distros
+	@tools/distros $(DIR)
+
+# meson sets the prefix anew, and keeps it: PREFIX may differ from the one of the last time.
+install: shipped  ## into PREFIX (/usr/local), below DESTDIR if that is set
+	@meson configure build -Dprefix='$(abspath $(PREFIX))' && ninja -C build --quiet shipped >/dev/null && DESTDIR='$(abspath $(DESTDIR))' meson install -C build --no-rebuild --quiet
+	@echo 'installed: $(abspath $(DESTDIR))$(abspath $(PREFIX))/bin/weir, and $(abspath $(DESTDIR))$(patsubst /usr,,$(abspath $(PREFIX)))/etc/weir/weir.yaml if there was none'
+
+uninstall: shipped ## what `make install` of the same PREFIX and DESTDIR put there
+	@meson configure build -Dprefix='$(abspath $(PREFIX))' && ninja -C build --quiet shipped >/dev/null && tools/uninstall build '$(abspath $(DESTDIR))'
 
 clean:           ## take build/ away
 	@rm -rf build
