@@ -15,6 +15,20 @@ check "and shows meson's error" 1 "$(grep -c "ERROR:.*expected the HTTP parser l
 check "with the package to install" 1 "$(grep -c "ERROR:.*libllhttp-dev" <<<"$said")"
 check "and says which directory was to be configured" 1 "$(grep -c "^configure: .*$tmp/build" <<<"$said")"
 
+# A meson that notes how it was called, and packages older and newer than the build directory.
+mkdir "$tmp/meson"
+printf '#!/bin/sh\necho "$*" >>"%s/calls"\n' "$tmp" >"$tmp/meson/meson"
+chmod +x "$tmp/meson/meson"
+mkdir "$tmp/configured"
+touch -d '2 hours ago' "$tmp/status"
+touch -d '1 hour ago' "$tmp/configured/build.ninja"
+configure() { DPKG_STATUS=$tmp/status PATH=$tmp/meson:$PATH tools/configure "$@"; }
+configure "$tmp/configured" -Dx=y
+check "a configured directory is left alone" "" "$(cat "$tmp/calls" 2>/dev/null)"
+touch "$tmp/status"
+configure "$tmp/configured" -Dx=y
+check "it is configured again after packages were installed" "setup --reconfigure $tmp/configured" "$(cat "$tmp/calls")"
+
 # ---- tools/deps, on a Debian where nothing is installed. `offered` has the packages that apt knows.
 mkdir "$tmp/debian" "$tmp/other"
 for program in bash sed grep uname; do
