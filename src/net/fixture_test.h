@@ -342,9 +342,9 @@ static inline void say(int fd, const char *text)
     assert_int_equal(send(fd, text, len, MSG_NOSIGNAL), (ssize_t)len);
 }
 
-/* recv() that waits for at most PATIENCE_S; -1 if nothing came. It waits in poll(), because a recv()
- * with SO_RCVTIMEO fails with EINTR, without any signal, when the kernel has io_uring work for the
- * thread. The io_uring is libuv's, from version 1.45 on. */
+/* recv() that waits for at most PATIENCE_S; -1 if nothing came. It waits in poll(), because a
+ * recv() with SO_RCVTIMEO fails with EINTR, without any signal, when the kernel has io_uring work
+ * for the thread. The io_uring is libuv's, from version 1.45 on. */
 static inline ssize_t receive(int fd, void *to, size_t len, int flags)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};
