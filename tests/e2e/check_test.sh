@@ -183,11 +183,27 @@ sed -i "s/127.0.0.1:0/127.0.0.1:$port/" "$dir/run.yaml"
 check "a daemon that runs: what it has is in use, which is no error" 0 "$(status "$weir" check "$dir/run.yaml")"
 check "three warnings, with their places" "1:16: warning: listen.resp: 127.0.0.1:$port is
 1:$((36 + ${#port})): warning: listen.unix: $dir/weir.sock is
-2:26: warning: memory.file: $dir/run-state is" "$(grep 'in use; a daemon that runs already keeps it, but another weir serve could not start' "$dir/err" |
-    sed -e 's/ in use;.*//' -e "s,^$dir/run.yaml:,,")"
+2:26: warning: memory.file: $dir/run-state: the state file is in use by another weir process (pid $daemon_pid)" \
+    "$(grep '; a daemon that runs already keeps it, but another weir serve could not start' "$dir/err" |
+        sed -e 's/ in use;.*//' -e 's/; a daemon.*//' -e "s,^$dir/run.yaml:,,")"
 check "--quiet keeps silent about them" "0" "$(status "$weir" check --quiet "$dir/run.yaml")$(cat "$dir/err")"
 check "the daemon answers as before" 0 "$(status "$weir" take --server "$dir/weir.sock" --text 'gcra 1/s' a)"
 daemon_stop
+chmod 666 "$dir/run-state"
+check "a state file that others may write" \
+    "1 2:26: error: memory.file: $dir/run-state: other users may write it (mode 0666), expected mode 0600" \
+    "$(status "$weir" check "$dir/run.yaml") $(sed -e 's/; use chmod.*//' -e "s,^$dir/run.yaml:,," "$dir/err" | grep error:)"
+chmod 600 "$dir/run-state"
+if [ "$(id -u)" -eq 0 ]; then
+    chown 1 "$dir/run-state"
+    check "a state file of another user is no error: the daemon may run as that user" \
+        "0 2:26: warning: memory.file: $dir/run-state: it belongs to the user 1, expected 0, the user of this process" \
+        "$(status "$weir" check "$dir/run.yaml") $(sed -e 's/; change its.*//' -e "s,^$dir/run.yaml:,," "$dir/err" | grep warning:)"
+    chown 0 "$dir/run-state"
+else
+    echo "# skipped: only root can give a file to another user"
+    skipped=$((skipped + 1))
+fi
 check "and nothing is left in use" "0" "$(status "$weir" check "$dir/run.yaml")$(cat "$dir/err")"
 check "and nothing was made" "err log none open out redis.yaml run-state run.yaml shut state.yaml text theirs try.yaml weir" \
     "$(mkdir "$dir/none"; cd "$dir" && echo * | sed 's/bad.yaml //')"

@@ -11,6 +11,8 @@
 #include "net/listen.h"
 #include "net/tls.h"
 #include "port/file.h"
+#include "store/image/image_error.h"
+#include "store/image/image_file.h"
 #include "store/image/image_head.h"
 
 #include <errno.h>
@@ -21,7 +23,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#define IN_USE "in use; a daemon that runs already keeps it, but another weir serve could not start"
+#define FOR_A_START "a daemon that runs already keeps it, but another weir serve could not start"
+#define IN_USE      "in use; " FOR_A_START
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
@@ -84,8 +87,6 @@ static void try_listens(config_reader *r, const config_place *root)
 
 /* ---- the state file -------------------------------------------------------------------------- */
 
-enum { USE_LOCK = 1 }; /* the byte that an open state file has a lock on: image_file.h */
-
 /* A new file would be made here. */
 static void try_new_file(config_reader *r, const config_place *place)
 {
@@ -114,6 +115,25 @@ static void try_new_file(config_reader *r, const config_place *place)
         config_size_text((disk.f_bavail * disk.f_frsize) >> 20 << 20, free_text, sizeof free_text));
 }
 
+/* Whose the file is, and who uses it. A file of another user is only a warning, for the check may
+ * be run by another user than the daemon. */
+static void try_users(config_reader *r, const config_place *place, int fd)
+{
+    weir_store_error said = {{0}};
+    port_file_rights rights;
+    const weir_store_options how = {
+        .file = r->config->state_file, .trust_others = r->config->trust_others, .ret_error = &said};
+    if (weir_image_check_rights(&how, "", fd) != WEIR_OK) {
+        if (port_file_rights_get(fd, &rights) == PORT_FILE_OK && !rights.is_ours)
+            config_warn(r->errors, place, "%s", said.text);
+        else
+            config_complain(r->errors, place, "%s", said.text);
+    } else if (!r->config->shared && weir_image_is_used(fd)) {
+        (void)weir_image_say_used(&how, fd, "");
+        config_warn(r->errors, place, "%s; " FOR_A_START, said.text);
+    }
+}
+
 /* Whether an open file is a state file that this program can use. */
 static void try_head(config_reader *r, const config_place *place, int fd)
 {
@@ -128,8 +148,8 @@ static void try_head(config_reader *r, const config_place *place, int fd)
     else if ((bytes >= sizeof head && !port_file_read(fd, &head, sizeof head)) ||
              !weir_head_check(&head, bytes, what, sizeof what))
         config_complain(r->errors, place, "%.200s: %s", r->config->state_file, what);
-    else if (!r->config->shared && port_file_is_locked(fd, USE_LOCK))
-        config_warn(r->errors, place, "%.200s is " IN_USE, r->config->state_file);
+    else
+        try_users(r, place, fd);
 }
 
 static void try_state_file(config_reader *r, const config_place *root)

@@ -14,9 +14,17 @@
 #define USE   UINT64_C(1)
 #define OWNER (UINT64_C(1) << 40) /* beyond the end of any file: such locks are as good */
 
-#define IN_USE "the state file is in use by"
-
 static const char suffix[] = ".new", lock_suffix[] = ".lock";
+
+bool weir_image_is_used(int fd)
+{
+    return port_file_is_locked(fd, USE);
+}
+
+weir_status weir_image_say_used(const weir_store_options *options, int fd, const char *what)
+{
+    return weir_image_busy(options, fd, USE, "the state file is in use by", what);
+}
 
 /* ---- doors ----------------------------------------------------------------------------------- */
 
@@ -45,7 +53,7 @@ static bool is_leftover(int fd)
 /* At the door of the file at PATH.new: WEIR_OK if it may be removed. */
 static weir_status check_leftover(int fd, const weir_store_options *options)
 {
-    if (port_file_is_locked(fd, USE)) {
+    if (weir_image_is_used(fd)) {
         weir_image_say_of(options, suffix,
                           "it is in use as a state file, and weir makes new state files under this "
                           "name; move that file away");
@@ -177,10 +185,10 @@ static weir_status take_use(weir_image_file *f, const weir_store_options *option
         return weir_image_failed(options, "", error);
     if (f->is_first || locked)
         return WEIR_OK;
-    return weir_image_busy(options, f->fd, USE, IN_USE,
-                           options->reset ? "; close it before the file is reset"
-                           : f->shared    ? ", which does not set 'shared'"
-                                          : "; use another file, or set 'shared' in both");
+    return weir_image_say_used(options, f->fd,
+                               options->reset ? "; close it before the file is reset"
+                               : f->shared    ? ", which does not set 'shared'"
+                                              : "; use another file, or set 'shared' in both");
 }
 
 /* There was no file: makes one. */
@@ -243,7 +251,7 @@ static weir_status open_to_read(weir_image_file *f, const weir_store_options *op
     error = port_file_wait_lock(f->fd, DOOR, PORT_FILE_SHARE);
     if (error == PORT_FILE_OK) {
         *ret_again = !port_file_is_at(f->fd, f->path);
-        f->is_first = !port_file_is_locked(f->fd, USE);
+        f->is_first = !weir_image_is_used(f->fd);
     }
     if (error == PORT_FILE_OK && f->is_first)
         error = port_file_try_lock(f->fd, USE, PORT_FILE_SHARE, &locked);
@@ -251,7 +259,7 @@ static weir_status open_to_read(weir_image_file *f, const weir_store_options *op
         return weir_image_failed(options, "", error);
     if (*ret_again || locked)
         return WEIR_OK;
-    return weir_image_busy(options, f->fd, USE, IN_USE, "");
+    return weir_image_say_used(options, f->fd, "");
 }
 
 /* Closes, and removes if it was never put. The paths stay. */
@@ -295,8 +303,8 @@ weir_status weir_image_file_open_beside(weir_image_file *f, weir_image_file *old
     if (error != PORT_FILE_OK)
         st = weir_image_failed(options, "", error);
     if (st == WEIR_OK && !alone)
-        st = weir_image_busy(options, old->fd, USE, IN_USE,
-                             ", so its size cannot change; use the size it has");
+        st = weir_image_say_used(options, old->fd,
+                                 ", so its size cannot change; use the size it has");
     if (st == WEIR_OK)
         st = make(f, options);
     if (st == WEIR_OK) {

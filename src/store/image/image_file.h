@@ -27,6 +27,11 @@ typedef struct weir_image_file {
 
 #define WEIR_IMAGE_FILE_NONE ((weir_image_file){.fd = -1, .replaces = -1, .claim = WEIR_CLAIM_NONE})
 
+/* Whether a store has the open file in use, and the message that says which process. The latter
+ * returns WEIR_E_BUSY. */
+bool weir_image_is_used(int fd);
+weir_status weir_image_say_used(const weir_store_options *options, int fd, const char *what);
+
 /* Finds the file, or begins a new one; with its door and USE. To be followed by
  * weir_image_file_settle(), or by close.
  *  f  also on failure for weir_image_file_close(). */
