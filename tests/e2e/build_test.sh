@@ -56,6 +56,11 @@ check "a system without llhttp says so" "$common not offered: libllhttp-dev or n
 echo "$common libllhttp-dev why3 z3" >"$tmp/offered"
 check "a package that tests can do without is left out" "${common/tzdata/libllhttp-dev tzdata} why3 z3 " \
     "$(listed proof)"
+echo "$common libllhttp-dev redis-tools curl" >"$tmp/offered"
+check "a package for its command" "${common/tzdata/libllhttp-dev tzdata} redis-tools curl " "$(listed run)"
+ln -s "$(command -v true)" "$tmp/debian/curl"
+check "the command is enough, also if its package has the same name" \
+    "${common/tzdata/libllhttp-dev tzdata} redis-tools " "$(listed run)"
 
 # ---- tools/deps, on other systems
 named() { # ID [GROUP]
