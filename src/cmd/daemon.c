@@ -734,8 +734,8 @@ int daemon_run(const daemon_options *options)
     if (st == WEIR_OK)
         st = open_server(d, error, sizeof error);
     if (st == WEIR_OK) {
-        log_started(d);
         log_clock_offset(d);
+        log_started(d);
         weir_server_run(d->server);
     } else {
         log_event(options->log, WEIR_LOG_ERROR, "not-started",

@@ -58,7 +58,7 @@ check "a package that tests can do without is left out" "${common/tzdata/libllht
     "$(listed proof)"
 echo "$common libllhttp-dev redis-tools curl" >"$tmp/offered"
 check "a package for its command" "${common/tzdata/libllhttp-dev tzdata} redis-tools curl " "$(listed run)"
-ln -s "$(command -v true)" "$tmp/debian/curl"
+ln -s "$(command -v bash)" "$tmp/debian/curl"
 check "the command is enough, also if its package has the same name" \
     "${common/tzdata/libllhttp-dev tzdata} redis-tools " "$(listed run)"
 
