@@ -70,19 +70,26 @@ static void count_latency(weir_service *s, int64_t begun_ns)
         weir_service_latency(s, weir_hub_now(weir_service_hub(s)) - begun_ns);
 }
 
-/* Called by the sessions of a loop; `peer` is the connection that sent the wrong password. */
-static void resp_wrong_password(void *ctx, const void *peer)
+/* Replies to wrong passwords that are held within a second, and so at most twice as many at once:
+ * they take no more than a quarter of the connections. */
+static uint64_t held_max(const weir_config *c)
 {
-    char text[WEIR_PEER_TEXT_MAX];
-    weir_server_peer(peer, text);
-    guesses_add(ctx, GUESSES_RESP, text, port_steady_ns());
+    return (uint64_t)c->connections / 8 + 1;
 }
 
-static void http_wrong_password(void *ctx, const void *peer)
+/* Called by the sessions of a loop; `peer` is the connection that sent the wrong password. */
+static bool resp_wrong_password(void *ctx, const void *peer)
 {
     char text[WEIR_PEER_TEXT_MAX];
     weir_server_peer(peer, text);
-    guesses_add(ctx, GUESSES_HTTP, text, port_steady_ns());
+    return guesses_add(ctx, GUESSES_RESP, text, port_steady_ns());
+}
+
+static bool http_wrong_password(void *ctx, const void *peer)
+{
+    char text[WEIR_PEER_TEXT_MAX];
+    weir_server_peer(peer, text);
+    return guesses_add(ctx, GUESSES_HTTP, text, port_steady_ns());
 }
 
 static void resp_open(void *session, void *ctx, void (*wake)(void *wake_ctx), void *wake_ctx)
@@ -725,7 +732,7 @@ int daemon_run(const daemon_options *options)
     if (st == WEIR_OK)
         st = weigh_keys(d);
     if (st == WEIR_OK)
-        st = guesses_open(&d->guesses, options->log);
+        st = guesses_open(&d->guesses, options->log, held_max(options->config));
     if (st == WEIR_OK)
         st =
             engines_open(&d->engines, options->config, d->store, options->log, error, sizeof error);

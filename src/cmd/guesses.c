@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define PAUSE_NS INT64_C(1000000000) /* between two events */
+#define PAUSE_NS INT64_C(1000000000) /* between two events, and how long a reply is held */
 
 static const char *const names[GUESSES_PROTOCOLS] = {"resp", "http"};
 
@@ -18,17 +18,20 @@ struct guesses {
     port_mutex *lock; /* of all that follows */
     uint64_t total[GUESSES_PROTOCOLS];
     int64_t unlogged;
-    int64_t logged_ns; /* when the last event was logged; 0: never */
+    int64_t logged_ns;       /* when the last event was logged; 0: never */
+    uint64_t held, held_max; /* replies since second_ns, which are held; and their limit */
+    int64_t second_ns;
     guesses_protocol protocol;
     char peer[64];
 };
 
-weir_status guesses_open(guesses **ret, const log_target *log)
+weir_status guesses_open(guesses **ret, const log_target *log, uint64_t held_max)
 {
     guesses *g = port_zalloc(1, sizeof *g);
     if (!g)
         return WEIR_E_NOMEM;
     g->log = log;
+    g->held_max = held_max;
     g->lock = port_mutex_new();
     if (!g->lock) {
         port_free(g);
@@ -38,10 +41,21 @@ weir_status guesses_open(guesses **ret, const log_target *log)
     return WEIR_OK;
 }
 
+static void log_all(guesses *g)
+{
+    if (g->unlogged == 0)
+        return;
+    log_event(g->log, WEIR_LOG_WARNING, "wrong-password",
+              LOG(log_text("protocol", names[g->protocol]), log_text("peer", g->peer),
+                  log_integer("times", g->unlogged)));
+    g->unlogged = 0;
+}
+
 void guesses_close(guesses *g)
 {
     if (!g)
         return;
+    log_all(g);
     port_mutex_free(g->lock);
     port_free(g);
 }
@@ -51,14 +65,23 @@ static void log_due(guesses *g, int64_t now_ns)
 {
     if (g->unlogged == 0 || (g->logged_ns > 0 && now_ns - g->logged_ns < PAUSE_NS))
         return;
-    log_event(g->log, WEIR_LOG_WARNING, "wrong-password",
-              LOG(log_text("protocol", names[g->protocol]), log_text("peer", g->peer),
-                  log_integer("times", g->unlogged)));
+    log_all(g);
     g->logged_ns = now_ns;
-    g->unlogged = 0;
 }
 
-void guesses_add(guesses *g, guesses_protocol protocol, const char *peer, int64_t now_ns)
+/* Counts one more reply of this second; whether it may be held. The lock is held. */
+static bool may_hold(guesses *g, int64_t now_ns)
+{
+    if (now_ns - g->second_ns >= PAUSE_NS) {
+        g->second_ns = now_ns;
+        g->held = 0;
+    }
+    bool good = g->held < g->held_max;
+    g->held += good;
+    return good;
+}
+
+bool guesses_add(guesses *g, guesses_protocol protocol, const char *peer, int64_t now_ns)
 {
     port_mutex_lock(g->lock);
     g->total[protocol]++;
@@ -66,7 +89,9 @@ void guesses_add(guesses *g, guesses_protocol protocol, const char *peer, int64_
     g->protocol = protocol;
     snprintf(g->peer, sizeof g->peer, "%s", peer);
     log_due(g, now_ns);
+    bool hold = may_hold(g, now_ns);
     port_mutex_unlock(g->lock);
+    return hold;
 }
 
 void guesses_tick(guesses *g, int64_t now_ns)

@@ -14,18 +14,22 @@ typedef enum guesses_protocol { GUESSES_RESP, GUESSES_HTTP, GUESSES_PROTOCOLS } 
 
 typedef struct guesses guesses;
 
-/*  log  kept by reference.
+/*  log       kept by reference.
+ *  held_max  1.., how many replies to wrong passwords are held within a second.
  * Returns WEIR_OK or WEIR_E_NOMEM. */
-WEIR_NODISCARD weir_status guesses_open(guesses **ret, const log_target *log);
+WEIR_NODISCARD weir_status guesses_open(guesses **ret, const log_target *log, uint64_t held_max);
 
-void guesses_close(guesses *g); /* accepts NULL */
+/* Logs what was counted and not logged yet, and frees it. Accepts NULL. */
+void guesses_close(guesses *g);
 
 /* Counts one. The event `wrong-password` says how many there were since the last such event, and
  * where the last one came from.
  *  peer    an address, of fewer than 64 bytes.
  *  now_ns  of a clock that does not step.
+ * Returns whether the reply is to be held. If not, held_max replies of this second are held: then
+ * it is sent at once and the connection is closed, so that guesses cannot use up all connections.
  * Threads: any. */
-void guesses_add(guesses *g, guesses_protocol protocol, const char *peer, int64_t now_ns);
+bool guesses_add(guesses *g, guesses_protocol protocol, const char *peer, int64_t now_ns);
 
 /* Logs what was counted and not logged yet, if a second has passed since the last event. To be
  * called about once a second. Threads: any. */

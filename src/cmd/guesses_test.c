@@ -36,13 +36,15 @@ static void logged(fixture *f, const char *expected)
     assert_string_equal(buf + 24, expected);
 }
 
+enum { HELD_MAX = 4 };
+
 static int setup(void **state)
 {
     fixture *f = calloc(1, sizeof *f);
     assert_int_equal(pipe(f->fd), 0);
     assert_int_equal(fcntl(f->fd[0], F_SETFL, O_NONBLOCK), 0);
     f->log = (log_target){.fd = f->fd[1], .json = false, .least = WEIR_LOG_INFO};
-    assert_int_equal(guesses_open(&f->guesses, &f->log), WEIR_OK);
+    assert_int_equal(guesses_open(&f->guesses, &f->log, HELD_MAX), WEIR_OK);
     *state = f;
     return 0;
 }
@@ -94,11 +96,36 @@ static void metrics_count_by_protocol(void **state)
     weir_buffer_free(&out);
 }
 
+/* Guesses cannot use up all connections: what is held within a second is bounded. */
+static void holds_a_few_each_second(void **state)
+{
+    fixture *f = *state;
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(guesses_add(f->guesses, GUESSES_RESP, "unix", start_ns + i), i < HELD_MAX);
+    assert_false(guesses_add(f->guesses, GUESSES_HTTP, "unix", start_ns + 999 * ms_ns));
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(guesses_add(f->guesses, GUESSES_HTTP, "unix", start_ns + 1000 * ms_ns + i),
+                         i < HELD_MAX);
+}
+
+static void logs_the_rest_at_the_end(void **state)
+{
+    fixture *f = *state;
+    for (int i = 0; i < 30; i++)
+        guesses_add(f->guesses, GUESSES_RESP, "192.0.2.1:5", start_ns + i);
+    logged(f, " warning wrong-password protocol=resp peer=192.0.2.1:5 times=1\n");
+    guesses_close(f->guesses);
+    f->guesses = NULL;
+    logged(f, " warning wrong-password protocol=resp peer=192.0.2.1:5 times=29\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(one_event_a_second, setup, teardown),
         cmocka_unit_test_setup_teardown(metrics_count_by_protocol, setup, teardown),
+        cmocka_unit_test_setup_teardown(holds_a_few_each_second, setup, teardown),
+        cmocka_unit_test_setup_teardown(logs_the_rest_at_the_end, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

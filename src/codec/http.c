@@ -333,11 +333,11 @@ static const char *date_of(weir_http_session *s, int64_t now_ns)
 static void punish(weir_http_session *s, weir_http_answer *a)
 {
     const weir_http_options *o = s->options;
-    a->delay_ns = WEIR_PASSWORD_DELAY_NS;
-    if (++s->wrong >= WEIR_PASSWORD_TRIES)
+    bool hold = !o->wrong_password || o->wrong_password(o->wrong_password_ctx, s->turn.ctx);
+    if (hold)
+        a->delay_ns = WEIR_PASSWORD_DELAY_NS;
+    if (++s->wrong >= WEIR_PASSWORD_TRIES || !hold)
         s->closing = true;
-    if (o->wrong_password)
-        o->wrong_password(o->wrong_password_ctx, s->turn.ctx);
 }
 
 /* Sends an answer whose body is in `rest`, or holds it back. */

@@ -36,8 +36,9 @@ typedef struct weir_http_options {
     weir_service *service;
     const char *version;  /* of weir, for the metrics */
     const char *password; /* asked for by everything but /healthz and /readyz; NULL: none is */
-    /* Called for each wrong password, with the `ctx` of the session's turn; NULL: nobody is. */
-    void (*wrong_password)(void *ctx, const void *turn_ctx);
+    /* Called for each wrong password, with the `ctx` of the session's turn; may be NULL. Returns
+     * whether the reply is to be held; if not, the connection is closed with it. */
+    bool (*wrong_password)(void *ctx, const void *turn_ctx);
     void *wrong_password_ctx;
 
     weir_http_names hosts;   /* Host names that are served without a password, beside addresses and

@@ -435,10 +435,19 @@ static void check_password(void **state)
     assert_int_equal(status_of(get(f, "/healthz")), 200);
 }
 
-static void count_wrong(void *ctx, const void *turn_ctx)
+static bool count_wrong(void *ctx, const void *turn_ctx)
 {
     assert_ptr_equal(turn_ctx, ctx);
     ++*(int *)ctx;
+    return true;
+}
+
+/* As many replies are held as may be. */
+static bool hold_no_more(void *ctx, const void *turn_ctx)
+{
+    (void)ctx;
+    (void)turn_ctx;
+    return false;
 }
 
 /* Guesses in a pipeline, cut at every place: each is answered after its delay, the third closes the
@@ -476,6 +485,14 @@ static void check_guesses(void **state)
         assert_int_equal(wrong, WEIR_PASSWORD_TRIES);
         assert_int_equal(f->waited_ns, WEIR_PASSWORD_TRIES * WEIR_PASSWORD_DELAY_NS);
     }
+    f->options.wrong_password = hold_no_more;
+    reopen(f);
+    weir_buffer_clear(&f->said);
+    f->waited_ns = 0;
+    feed(f, pipeline, sizeof pipeline - 1, sizeof pipeline - 1);
+    assert_int_equal(f->last, WEIR_SESSION_CLOSE);
+    assert_int_equal(f->waited_ns, 0);
+    assert_null(strstr(said(f), "HTTP/1.1 200"));
     f->options.wrong_password = NULL;
     f->options.wrong_password_ctx = NULL;
     f->options.password = NULL;

@@ -17,12 +17,13 @@ static void punish(weir_resp_call *c)
 {
     weir_resp_session *s = c->session;
     const weir_resp_options *o = s->options;
-    c->stop = WEIR_SESSION_WAIT;
-    c->held_ns = c->now_ns + WEIR_PASSWORD_DELAY_NS;
-    if (++s->wrong >= WEIR_PASSWORD_TRIES)
+    bool hold = !o->wrong_password || o->wrong_password(o->wrong_password_ctx, s->turn.ctx);
+    if (hold) {
+        c->stop = WEIR_SESSION_WAIT;
+        c->held_ns = c->now_ns + WEIR_PASSWORD_DELAY_NS;
+    }
+    if (++s->wrong >= WEIR_PASSWORD_TRIES || !hold)
         s->closing = true;
-    if (o->wrong_password)
-        o->wrong_password(o->wrong_password_ctx, s->turn.ctx);
 }
 
 /* The user is not looked at if it is "default", as there is but one. */

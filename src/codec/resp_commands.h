@@ -14,8 +14,9 @@
 typedef struct weir_resp_options {
     weir_service *service;
     const char *password; /* NULL: none is asked for */
-    /* Called for each wrong password, with the `ctx` of the session's turn; NULL: nobody is. */
-    void (*wrong_password)(void *ctx, const void *turn_ctx);
+    /* Called for each wrong password, with the `ctx` of the session's turn; may be NULL. Returns
+     * whether the reply is to be held; if not, the connection is closed with it. */
+    bool (*wrong_password)(void *ctx, const void *turn_ctx);
     void *wrong_password_ctx;
     const char *version;                     /* of weir, for HELLO and INFO */
     uint64_t sessions;                       /* opened so far */

@@ -461,10 +461,19 @@ static void ask_held(fixture *f, const char *request, const char *reply, int64_t
     weir_buffer_clear(&f->out);
 }
 
-static void count_wrong(void *ctx, const void *turn_ctx)
+static bool count_wrong(void *ctx, const void *turn_ctx)
 {
     assert_ptr_equal(turn_ctx, ctx);
     ++*(int *)ctx;
+    return true;
+}
+
+/* As many replies are held as may be. */
+static bool hold_no_more(void *ctx, const void *turn_ctx)
+{
+    (void)ctx;
+    (void)turn_ctx;
+    return false;
 }
 
 /* Guesses in a pipeline: each is answered after its delay, and the third closes the connection.
@@ -515,6 +524,18 @@ static void check_guesses(void **state)
         assert_false(f->session.authenticated);
         weir_buffer_clear(&f->in);
     }
+    f->options.wrong_password = hold_no_more;
+    weir_resp_session_init(&f->session, &f->options);
+    weir_buffer_append(&f->in, pipeline, sizeof pipeline - 1);
+    weir_session_step last = {.next = WEIR_SESSION_AGAIN};
+    while (last.next == WEIR_SESSION_AGAIN) {
+        weir_buffer_clear(&f->out);
+        last = weir_resp_session_run(&f->session, &f->in, &f->out, OUT_PAUSE, now_ns);
+    }
+    assert_int_equal(last.next, WEIR_SESSION_CLOSE);
+    assert_false(f->session.authenticated);
+    weir_buffer_clear(&f->in);
+    weir_buffer_clear(&f->out);
     f->options.wrong_password = NULL;
     f->options.wrong_password_ctx = NULL;
 }
