@@ -719,6 +719,15 @@ local function boundary(p)
   skip_space(p)
 end
 
+-- Ends a keyword that a value follows.
+local function keyword_end(p, word)
+  local value = match(p.text, "^=([!-$%%'-~]*)", p.at)
+  if value then
+    unexpected(p, p.at, 'a space: write ' .. word .. ' ' .. sub(value, 1, 24))
+  end
+  boundary(p)
+end
+
 local function take(p, char)
   local is = sub(p.text, p.at, p.at) == char
   if is then
@@ -764,7 +773,7 @@ local function bounded_number(p, what, low, high)
 end
 
 -- What to write instead of the spellings of other tools and of habit: src/policy/hint.c.
-local hint_unit, hint_algorithm, hint_fraction, hint_token_bucket
+local hint_unit, hint_algorithm, hint_fraction, hint_slash, hint_token_bucket
 do
   -- In lower case; a '-' stands for '-', '_', spaces or nothing. A longer spelling comes before its
   -- own beginning.
@@ -817,9 +826,13 @@ do
         return spelling[2], stop
       end
     end
-    local rate = match(text, "^%d+/[!-$%%'-~]*", at)
+    if at > 1 and sub(text, at, at) == '&' then
+      return "one '&' between two layers", at + 1
+    end
+    local rate = match(text, "^%d+[!-$%%'-~]*", at)
     if rate then
-      return 'an algorithm before the rate, as in gcra ' .. sub(rate, 1, 20), at + #rate
+      return 'an algorithm before the rate, as in gcra ' ..
+        (find(rate, '^%d+/') and sub(rate, 1, 20) or '10/s'), at + #rate
     end
   end
 
@@ -848,6 +861,16 @@ do
       more = whole_rate(text, at + #ones + #parts + 2, tonumber(ones) * den + tonumber(parts), den)
     end
     return 'a whole number' .. more
+  end
+
+  -- The number at `from` is not followed by '/': '10r/s', '1,000/s'.
+  function hint_slash(text, from, at)
+    if find(text, '^[,_]%d', at) then
+      return 'digits alone, as in 1000/s'
+    end
+    local rest = match(text, '^r(/[%a/]*)', at) -- as nginx writes it
+    return "'/' and a period, as in 100/s" ..
+      (rest and ': write ' .. sub(sub(text, from, at - 1), 1, 20) .. rest or '')
   end
 
   -- The capacity at `at` is followed by '/': '10/s burst 5'.
@@ -930,9 +953,10 @@ local function rate_number(p, what, high)
 end
 
 local function rate_of(p, l, what, high, calendar_too)
+  local from = p.at
   l.rate = rate_number(p, what, high)
   if not take(p, '/') then
-    unexpected(p, p.at, "'/' and a period, as in 100/s")
+    unexpected(p, p.at, hint_slash(p.text, from, p.at))
   end
   period(p, l, calendar_too)
   boundary(p)
@@ -942,7 +966,7 @@ local function keyword_number(p, word, expected, what, low, high)
   if not keyword(p, word) then
     unexpected(p, p.at, expected)
   end
-  boundary(p)
+  keyword_end(p, word)
   p.limit_at = p.at
   return bounded_number(p, what, low, high)
 end
@@ -1008,7 +1032,7 @@ local function window_rate(p, l, calendar_too)
 end
 
 local function read_zone(p, l)
-  boundary(p)
+  keyword_end(p, 'tz')
   local from = p.at
   local name = match(p.text, '^[%a%d/_+-]*', from)
   p.at = from + #name
@@ -1032,7 +1056,7 @@ PARSERS['gcra'] = function(p, l)
   p.next = "burst and a number, '&' or the end"
   if keyword(p, 'burst') then
     p.next = "'&' or the end"
-    boundary(p)
+    keyword_end(p, 'burst')
     p.limit_at = p.at
     l.limit = bounded_number(p, 'a burst', 1, LIMIT_MAX)
   end
@@ -1049,7 +1073,7 @@ PARSERS['token-bucket'] = function(p, l)
   if not keyword(p, 'refill') then
     unexpected(p, p.at, 'refill and a rate, as in refill 100/s or refill 5 every 1s')
   end
-  boundary(p)
+  keyword_end(p, 'refill')
   l.rate = rate_number(p, 'a refill such as 100/s or 5 every 1s', RATE_MAX)
   if take(p, '/') then
     period(p, l)
@@ -1060,7 +1084,7 @@ PARSERS['token-bucket'] = function(p, l)
   if not keyword(p, 'every') then
     unexpected(p, p.at, "'/' and a period, or every and a period")
   end
-  boundary(p)
+  keyword_end(p, 'every')
   l.stepped, l.ops = true, steps
   period(p, l)
   boundary(p)
@@ -1097,7 +1121,7 @@ PARSERS['fixed-window'] = function(p, l)
     local from = p.at
     if not zoned and keyword(p, 'tz') then
       if not l.calendar then
-        unexpected(p, from, 'day, week, month or year with tz')
+        unexpected(p, from, 'day, week, month or year before tz, as in 100/day')
       end
       zoned = true
       read_zone(p, l)

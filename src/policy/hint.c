@@ -122,6 +122,23 @@ static size_t spelt(const weir_scan *s, const char *from)
     return is_letter(next) || next == '-' || next == '_' ? s->at : at;
 }
 
+/* A rate without an algorithm: "5/s", "10r/s". Returns its end. */
+static size_t bare_rate(const weir_scan *s, weir_text *expected)
+{
+    size_t end = s->at;
+    while (is_digit(byte(s, end)))
+        end++;
+    bool is_rate = byte(s, end) == '/';
+    while (byte(s, end) > ' ' && byte(s, end) <= '~' && byte(s, end) != '&')
+        end++;
+    weir_text_str(expected, "an algorithm before the rate, as in gcra ");
+    if (is_rate)
+        weir_text_bytes(expected, s->text + s->at, end - s->at < 20 ? end - s->at : 20);
+    else
+        weir_text_str(expected, "10/s");
+    return end;
+}
+
 size_t weir_hint_algorithm(const weir_scan *s, weir_text *expected)
 {
     for (size_t i = 0; i < sizeof algorithms / sizeof algorithms[0]; i++) {
@@ -131,16 +148,11 @@ size_t weir_hint_algorithm(const weir_scan *s, weir_text *expected)
             return end;
         }
     }
-    size_t end = s->at;
-    while (is_digit(byte(s, end)))
-        end++;
-    if (end == s->at || byte(s, end) != '/')
-        return s->at;
-    while (byte(s, end) > ' ' && byte(s, end) <= '~' && byte(s, end) != '&')
-        end++;
-    weir_text_str(expected, "an algorithm before the rate, as in gcra ");
-    weir_text_bytes(expected, s->text + s->at, end - s->at < 20 ? end - s->at : 20);
-    return end;
+    if (byte(s, s->at) == '&' && s->at > 0) {
+        weir_text_str(expected, "one '&' between two layers");
+        return s->at + 1;
+    }
+    return is_digit(byte(s, s->at)) ? bare_rate(s, expected) : s->at;
 }
 
 /* Takes all digits at *at. A number above NUMBER_MAX becomes one that is above it, too. */
@@ -209,6 +221,37 @@ static size_t word_end(const weir_scan *s, size_t at)
     while (is_digit(byte(s, at)) || is_letter(byte(s, at)) || byte(s, at) == '/')
         at++;
     return at;
+}
+
+void weir_hint_slash(const weir_scan *s, size_t from, weir_text *expected)
+{
+    char next = byte(s, s->at);
+    if ((next == ',' || next == '_') && is_digit(byte(s, s->at + 1))) {
+        weir_text_str(expected, "digits alone, as in 1000/s");
+        return;
+    }
+    weir_text_str(expected, "'/' and a period, as in 100/s");
+    if (next != 'r' || byte(s, s->at + 1) != '/') /* as nginx writes it */
+        return;
+    weir_text_str(expected, ": write ");
+    weir_text_bytes(expected, s->text + from, s->at - from < 20 ? s->at - from : 20);
+    for (size_t at = s->at + 1; is_letter(byte(s, at)) || byte(s, at) == '/'; at++)
+        weir_text_char(expected, byte(s, at));
+}
+
+bool weir_hint_equals(const weir_scan *s, const char *keyword, weir_text *expected)
+{
+    if (byte(s, s->at) != '=')
+        return false;
+    weir_text_str(expected, "a space: write ");
+    weir_text_str(expected, keyword);
+    weir_text_char(expected, ' ');
+    for (size_t at = s->at + 1; at - s->at <= 24; at++) {
+        if (byte(s, at) <= ' ' || byte(s, at) > '~' || byte(s, at) == '&')
+            break;
+        weir_text_char(expected, byte(s, at));
+    }
+    return true;
 }
 
 void weir_hint_token_bucket(const weir_scan *s, size_t from, weir_text *expected)

@@ -21,6 +21,15 @@ size_t weir_hint_algorithm(const weir_scan *s, weir_text *expected);
  * Returns whether a fraction is there. */
 bool weir_hint_fraction(const weir_scan *s, weir_text *expected);
 
+/* A number of a rate that no '/' follows: "10r/s", "1,000/s". Writes what is expected at the scan's
+ * place.
+ *  from  where the number begins. */
+void weir_hint_slash(const weir_scan *s, size_t from, weir_text *expected);
+
+/* A keyword that '=' follows: "burst=20". Writes what is expected instead. Returns false if no '='
+ * is at the scan's place. */
+bool weir_hint_equals(const weir_scan *s, const char *keyword, weir_text *expected);
+
 /* A token bucket whose capacity, at `from`, is followed by "/": "10/s burst 5". Writes the policy
  * that is probably meant: "token-bucket 5 refill 10/s". */
 void weir_hint_token_bucket(const weir_scan *s, size_t from, weir_text *expected);

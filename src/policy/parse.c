@@ -28,6 +28,16 @@ static weir_status boundary(parser *p)
     return weir_scan_unexpected(s, s->at, "a space, '&' or the end");
 }
 
+/* Ends a keyword that a value follows. */
+static weir_status keyword_end(parser *p, const char *keyword)
+{
+    char expected[80];
+    weir_text t = weir_text_init(expected, sizeof expected);
+    if (weir_hint_equals(&p->scan, keyword, &t))
+        return weir_scan_unexpected(&p->scan, p->scan.at, expected);
+    return boundary(p);
+}
+
 static weir_status number(parser *p, const char *what, int64_t low, int64_t high, int64_t *ret)
 {
     weir_status st = weir_scan_number(&p->scan, what, low, high, ret);
@@ -40,7 +50,7 @@ static weir_status keyword_number(parser *p, const char *keyword, const char *ex
 {
     if (!weir_scan_keyword(&p->scan, keyword))
         return weir_scan_unexpected(&p->scan, p->scan.at, expected);
-    weir_status st = boundary(p);
+    weir_status st = keyword_end(p, keyword);
     p->limit_at = p->scan.at;
     return st == WEIR_OK ? number(p, what, low, high, ret) : st;
 }
@@ -59,11 +69,16 @@ static weir_status rate_number(parser *p, const char *what, int64_t high, int64_
 static weir_status rate(parser *p, const char *what, int64_t high, weir_layer *l,
                         weir_calendar *ret_calendar)
 {
+    size_t from = p->scan.at;
     weir_status st = rate_number(p, what, high, &l->rate);
     if (st != WEIR_OK)
         return st;
-    if (!weir_scan_char(&p->scan, '/'))
-        return weir_scan_unexpected(&p->scan, p->scan.at, "'/' and a period, as in 100/s");
+    if (!weir_scan_char(&p->scan, '/')) {
+        char expected[80];
+        weir_text t = weir_text_init(expected, sizeof expected);
+        weir_hint_slash(&p->scan, from, &t);
+        return weir_scan_unexpected(&p->scan, p->scan.at, expected);
+    }
     st = weir_scan_period(&p->scan, &l->period_ns, ret_calendar);
     return st == WEIR_OK ? boundary(p) : st;
 }
@@ -88,7 +103,7 @@ static weir_status parse_gcra(parser *p, weir_layer *l)
     if (st != WEIR_OK || !weir_scan_keyword(&p->scan, "burst"))
         return st;
     p->next = "'&' or the end";
-    st = boundary(p);
+    st = keyword_end(p, "burst");
     p->limit_at = p->scan.at;
     return st == WEIR_OK ? number(p, "a burst", 1, WEIR_LIMIT_MAX, &l->limit) : st;
 }
@@ -117,7 +132,7 @@ static weir_status parse_token_bucket(parser *p, weir_layer *l)
     if (!weir_scan_keyword(&p->scan, "refill"))
         return weir_scan_unexpected(&p->scan, p->scan.at,
                                     "refill and a rate, as in refill 100/s or refill 5 every 1s");
-    st = boundary(p);
+    st = keyword_end(p, "refill");
     if (st != WEIR_OK)
         return st;
     st = rate_number(p, "a refill such as 100/s or 5 every 1s", WEIR_RATE_MAX, &l->rate);
@@ -131,7 +146,7 @@ static weir_status parse_token_bucket(parser *p, weir_layer *l)
     if (!weir_scan_keyword(&p->scan, "every"))
         return weir_scan_unexpected(&p->scan, p->scan.at,
                                     "'/' and a period, or every and a period");
-    st = boundary(p);
+    st = keyword_end(p, "every");
     if (st != WEIR_OK)
         return st;
     l->stepped = true;
@@ -173,7 +188,7 @@ static bool is_utc(const char *name, size_t len)
 static weir_status parse_zone(parser *p, weir_layer *l)
 {
     weir_scan *s = &p->scan;
-    weir_status st = boundary(p);
+    weir_status st = keyword_end(p, "tz");
     if (st != WEIR_OK)
         return st;
     size_t from = s->at;
@@ -205,7 +220,8 @@ static weir_status parse_fixed_window(parser *p, weir_layer *l)
         size_t from = s->at;
         if (!zoned && weir_scan_keyword(s, "tz")) {
             if (!calendar)
-                return weir_scan_unexpected(s, from, "day, week, month or year with tz");
+                return weir_scan_unexpected(s, from,
+                                            "day, week, month or year before tz, as in 100/day");
             zoned = true;
             st = parse_zone(p, l);
         } else if (l->calendar != WEIR_FROM_FIRST && weir_scan_keyword(s, "from-first")) {

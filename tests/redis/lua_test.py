@@ -415,14 +415,17 @@ def texts_to_try():
               "sliding-log 5/minutes", "gcra 5/days", "GCRA 1/s", "Token_Bucket 5 refill 1/s", "tokenbucket 5 refill 1/s",
               "fixed window 5/m", "gcra 1/s & sliding window log 5/m", "sliding-window 5/m", "sliding 5/m", "leaky 5/m", "5/s",
               "5/ s", "5/a&b%c'd", "5/" + "x" * 40, "token-bucket 10/s burst 5", "token-bucket 10/s", "token-bucket 10/sx9 5",
-              "FIXED__WINDOW  5/m", "sliding-window-counterx 5/m"]
+              "FIXED__WINDOW  5/m", "sliding-window-counterx 5/m", "10r/s", "10 per minute", "gcra 10r/s",
+              "gcra 10r/sec burst=2", "gcra 1,000/s", "gcra 1_000/s", "gcra 10/s burst=20", "leaky-bucket 10/s capacity=20",
+              "fixed-window 100/day tz=UTC", "token-bucket 5 refill=1/s", "token-bucket 5 refill 1 every=1s",
+              "gcra 1/s && gcra 5/m", "gcra 1/s burst=" + "x" * 40, "sliding-slices 5/m slices=5"]
     good += habits
     rng = random.Random(3)
     for i in range(300):
         text = list(rng.choice(good if i < 150 else habits))
         for _ in range(rng.randint(1, 3)):
             at = rng.randrange(len(text) + 1)
-            text[at:at + rng.randint(0, 1)] = rng.choice(("", "&", " ", "x", "0", "9", "/", "s", "-", "day", "burst ", "7", ".", "S", "_"))
+            text[at:at + rng.randint(0, 1)] = rng.choice(("", "&", " ", "x", "0", "9", "/", "s", "-", "day", "burst ", "7", ".", "S", "_", "=", "r", ","))
         good.append("".join(text))
     for path in sorted(glob.glob(os.path.join(REPO, "tests", "fuzz", "corpus", "policy", "*"))):
         with open(path, encoding="latin-1") as f:

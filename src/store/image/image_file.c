@@ -167,6 +167,25 @@ static weir_status set_paths(weir_image_file *f, const weir_store_options *optio
     return WEIR_OK;
 }
 
+static bool ends_in(const char *path, const char *end)
+{
+    size_t len = strlen(path), end_len = strlen(end);
+    return len >= end_len && strcmp(path + len - end_len, end) == 0;
+}
+
+/* The files that a store makes beside its own must not become another store's. */
+static weir_status check_name(const weir_store_options *options)
+{
+    if (options->read_only ||
+        (!ends_in(options->file, suffix) && !ends_in(options->file, lock_suffix)))
+        return WEIR_OK;
+    weir_image_say(options,
+                   "the name of a state file cannot end in %s or %s, by which weir names "
+                   "files beside a state file; choose another name",
+                   suffix, lock_suffix);
+    return WEIR_E_IO;
+}
+
 static weir_status make(weir_image_file *f, const weir_store_options *options)
 {
     weir_status st = make_beside(f->beside, &f->fd, options);
@@ -278,7 +297,9 @@ weir_status weir_image_file_open(weir_image_file *f, const weir_store_options *o
 {
     *f = WEIR_IMAGE_FILE_NONE;
     f->shared = options->shared;
-    weir_status st = set_paths(f, options);
+    weir_status st = check_name(options);
+    if (st == WEIR_OK)
+        st = set_paths(f, options);
     bool again = true;
     while (st == WEIR_OK && again) {
         let_go(f);

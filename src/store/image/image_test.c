@@ -300,7 +300,14 @@ static void check_kinds(void **state)
     must_refuse_beside(f, ".new", "it is a symbolic link");
     assert_int_equal(unlink(f->beside), 0);
 
+    static const char why[] =
+        "the name of a state file cannot end in .new or .lock, which weir uses for files beside it";
     char path[200];
+    f->options.file = path;
+    snprintf(path, sizeof path, "%s/state.lock", f->dir); /* another store's, perhaps */
+    must_refuse(f, WEIR_E_IO, why);
+    snprintf(path, sizeof path, "%s/state.new", f->dir);
+    must_refuse(f, WEIR_E_IO, why);
     snprintf(path, sizeof path, "%s/none/state", f->dir);
     f->options.file = path;
     must_refuse(f, WEIR_E_IO, "there is no such directory");
