@@ -180,8 +180,8 @@ static weir_status check_name(const weir_store_options *options)
         (!ends_in(options->file, suffix) && !ends_in(options->file, lock_suffix)))
         return WEIR_OK;
     weir_image_say(options,
-                   "the name of a state file cannot end in %s or %s, by which weir names "
-                   "files beside a state file; choose another name",
+                   "the name of a state file cannot end in %s or %s, which weir uses for files "
+                   "beside it",
                    suffix, lock_suffix);
     return WEIR_E_IO;
 }
