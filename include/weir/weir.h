@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_WEIR_H
 #define WEIR_WEIR_H
-/* The public face of the core and the policy language: read a policy text, then decide.
+/* The public API of the core and the policy language: read a policy text, then decide.
  *
  *     weir_policy p;
  *     if (weir_policy_parse(&p, "gcra 100/s burst 20", 19, NULL, NULL) != WEIR_OK) ...
@@ -65,11 +65,13 @@ typedef struct weir_decision {
     int64_t limit;          /* the largest cost a fresh key could be allowed at once */
     int64_t remaining;      /* the largest cost that would be allowed now, after this decision */
     int64_t retry_after_ns; /* 0 if allowed, else the smallest wait that helps; INT64_MAX: never */
-    int64_t reset_after_ns; /* until that layer is full again, `limit` free; 0 if it is */
+    int64_t reset_after_ns; /* until `layer` is full again and `limit` units remain; 0 if it is
+                               full now */
     int64_t delay_ns;       /* leaky-queue: hold the request this long, then serve it */
-    uint32_t layer;         /* the layer, from 0, that the figures above (but delay_ns) are of: on
-                               a denial the one with the longest wait, else the one with the least
-                               remaining; of several such, the one with the latest reset */
+    uint32_t layer;         /* index of the layer that limit, remaining, retry_after_ns and
+                               reset_after_ns describe. Denied: the layer with the longest wait;
+                               allowed: the one with the least remaining. Ties go to the latest
+                               reset */
     bool allowed;
     bool never; /* cost > limit: no wait helps */
 } weir_decision;

@@ -94,9 +94,9 @@ void weir_redis_close(weir_redis *r);
 /* Decides for one key and charges it, and waits for that: as weir_check() in every figure but those
  * weir_redis_answer tells of. The time is the server's. Any thread.
  *  key  key_len bytes, 1..65536, of any value. Of several keys with one "{tag}" the states are on
- *       one node of a Cluster. An IP address is bytes here. To share a state with a daemon, pass
- *       what the daemon sends: "2001:db8::/64" for an IPv6 address, "192.0.2.1" for
- *       "::ffff:192.0.2.1".
+ *       one node of a Cluster. IP addresses are not parsed. To share a key's state with a
+ *       daemon, pass the key in the daemon's form: "2001:db8::/64" for an IPv6 address, "192.0.2.1"
+ *       for "::ffff:192.0.2.1".
  * Returns WEIR_OK, also if on_error decided; WEIR_E_RANGE for a bad key or cost;
  * WEIR_E_UNSUPPORTED if the server cannot decide by this policy exactly; WEIR_E_NOMEM if it has no
  * memory and on_error is not to decide. */

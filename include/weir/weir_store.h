@@ -16,7 +16,7 @@
  *
  * Time never goes back in a store by as much as a millisecond: the store's time is the latest now
  * that it was given, or up to 1 ms before that, and an earlier now is read as the store's time.
- * Within that millisecond holds what holds of weir_check(): an earlier now makes the answer
+ * Within that millisecond the guarantee of weir_check() applies: an earlier now makes the answer
  * stricter, never looser.
  *
  * Memory is a budget that never grows, in three parts. States of a fixed size of up to 5 words lie
@@ -24,17 +24,17 @@
  * queues, fixed windows and sliding counters, a few of them in layers, sliding logs of up to 2
  * requests and up to 6 slices. It reads without locks: a denial or a peek writes no memory that
  * threads share, but for the store's time, at most once a millisecond. All other states, the large
- * ones and those that grow, have `large_bytes` together. What is not for these is for reservations
- * to a sixteenth, up to 4.5 MiB. What is as good as fresh makes room. Where there is none left,
- * keys that are not fresh are forgotten, in the table those closest to fresh of the two places a
- * key may lie in, and `evicted` counts them; or new keys are refused, if the options say so.
+ * ones and those that grow, have `large_bytes` together. One sixteenth of the remainder, at most
+ * 4.5 MiB, is set aside for reservations. Entries that are fresh again are reused. If no slot is
+ * free, keys are evicted: in the table, the key closest to fresh in the key's two buckets.
+ * `evicted` counts them. With WEIR_REFUSE, new keys are refused instead.
  *
  * The memory may be a file. Then a process may end at any instruction: what it has answered is
- * there at the next opening, which takes no longer for more keys; `sync` says what a power loss may
- * take. The file is locked as long as it is open, also by a child made by fork() until it ends or
- * calls exec(). Several processes may have it open at once if all of them say `shared`. A second
- * lock, on an empty file FILE.lock beside it, keeps others from making a new file at the path while
- * the file is in use and was moved or removed. */
+ * there at the next opening. Opening takes the same time for any number of keys. `sync` says what a
+ * power failure may lose. The file is locked while it is open, also by a child made by fork() until
+ * it ends or calls exec(). Several processes may open it at once if all set `shared`. A second
+ * lock, on the empty file FILE.lock, prevents another process from creating a new file at the path
+ * if FILE was moved or deleted while in use. */
 
 #include <weir/weir.h>
 
@@ -51,16 +51,16 @@ typedef struct weir_store weir_store;
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* When what a file holds is on the disk itself. A killed process loses nothing by any of them: what
- * it has written is the system's. They say what a machine may lose that loses its power. */
+/* When writes reach the disk. A killed process loses nothing in any mode; the modes differ in what
+ * a power failure loses. */
 typedef enum weir_sync {
-    WEIR_SYNC_NEVER,  /* what the system has not got round to writing: some 30 s by its defaults */
+    WEIR_SYNC_NEVER,  /* whatever the kernel has not flushed, by default up to about 30 s */
     WEIR_SYNC_SECOND, /* about the last second */
     WEIR_SYNC_ALWAYS  /* nothing that was answered: each call waits for the disk */
 } weir_sync;
 
 typedef enum weir_when_full {
-    WEIR_EVICT, /* forget the key that is closest to fresh */
+    WEIR_EVICT, /* evict the key that is closest to fresh */
     WEIR_REFUSE /* WEIR_E_FULL for keys that are not there yet */
 } weir_when_full;
 
@@ -80,10 +80,10 @@ typedef enum weir_found {
 /* Where the file of a store is now. */
 typedef enum weir_file {
     WEIR_FILE_IN_PLACE, /* at the path it was opened at; also a store in memory */
-    WEIR_FILE_REMOVED,  /* it has no name any more: its states end with this store */
+    WEIR_FILE_REMOVED,  /* the file was deleted: its states are lost when this store closes */
     WEIR_FILE_MOVED,    /* nothing is at the path, but the file has another name */
     WEIR_FILE_REPLACED, /* another file is at the path */
-    WEIR_FILE_SHORTENED /* it lost bytes that are mapped: using them ends the process by SIGBUS */
+    WEIR_FILE_SHORTENED /* truncated: access to the missing part raises SIGBUS */
 } weir_file;
 
 typedef struct weir_store_opened {
@@ -101,21 +101,22 @@ typedef struct weir_store_options {
     const char *file;      /* where the state lives; made if it is not there. NULL: in memory */
     weir_sync sync;        /* of a file; if not given, WEIR_SYNC_NEVER */
     weir_when_full when_full; /* if not given, WEIR_EVICT */
-    bool shared;       /* other processes may have the file open too, if all of them say so */
-    bool reset;        /* start with an empty file, whatever was in it; not if it is in use */
-    bool read_only;    /* open a file to read it: nothing is written to it, and what this store
-                          changes stays in this process. It must exist, and not be in use */
-    bool trust_others; /* accept a file that another user owns, or that its mode lets the group or
-                          everybody write. If not given, such a file is refused */
+    bool shared;       /* other processes may open the file too, if all of them set `shared` */
+    bool reset;        /* start with an empty file, replacing what was there; fails with WEIR_E_BUSY
+                          if the file is in use */
+    bool read_only;    /* the file is mapped privately and never written: changes stay in this
+                          process. It must exist and must not be in use */
+    bool trust_others; /* accept a file that another user owns or that is group- or world-writable;
+                          otherwise such a file is refused */
     const weir_zones *zones;     /* for the policies a file knows by their text; NULL: UTC alone */
     weir_store_error *ret_error; /* may be NULL; written if opening fails */
-    weir_store_opened *ret_opened; /* may be NULL; written if it does not */
+    weir_store_opened *ret_opened; /* may be NULL; written once the store is open */
 } weir_store_options;
 
 typedef struct weir_store_stats {
     uint64_t keys;         /* held now, fresh ones that were not yet dropped included */
     uint64_t memory_bytes; /* taken by them */
-    uint64_t evicted;      /* live keys that were forgotten because the memory was full */
+    uint64_t evicted;      /* live keys that were evicted because the memory was full */
     uint64_t memory_max;   /* what memory_bytes may come to: the options' memory_bytes */
     uint64_t large_keys;   /* of keys, those with large states ... */
     uint64_t large_bytes;  /* ... and of memory_bytes */
@@ -126,18 +127,18 @@ typedef struct weir_store_stats {
     uint64_t syncs_failed; /* since the opening: what was to be on the disk may not be there */
 } weir_store_stats;
 
-/* Makes an empty store, or opens what a file has. options NULL: all defaults, in memory. If a file
- * has other sizes than are asked for, its states move to one that has them; while others have it
- * open, that is WEIR_E_BUSY. *ret is written on WEIR_OK only.
- * Returns WEIR_OK; WEIR_E_NOMEM; WEIR_E_RANGE (memory_bytes, large_bytes, another secret than the
- * file's); WEIR_E_IO (no random, what the system says of the file, or other users may write it);
- * WEIR_E_BUSY if others have the file open, or the file that was at this path; WEIR_E_SYNTAX if it
- * is damaged, of another version or not weir's. */
+/* Creates an empty store, or opens the one in `file`. options NULL: all defaults, in memory. If the
+ * file has other sizes than requested, its states move to a new file. *ret is written on WEIR_OK
+ * only.
+ * Returns WEIR_OK; WEIR_E_NOMEM; WEIR_E_RANGE (memory_bytes, large_bytes, or another secret than
+ * the file's); WEIR_E_IO (no random bytes, a system error, or the file has another owner or is
+ * writable by other users); WEIR_E_BUSY if another process uses the file, uses a moved or deleted
+ * file that was at this path, or prevents a size change; WEIR_E_SYNTAX if the file is damaged, has
+ * another version, or is not a state file of weir. */
 WEIR_NODISCARD weir_status weir_store_open(weir_store **ret, const weir_store_options *options);
 
-/* Frees the store. A file is written to the disk before, whatever `sync` says, and noted as closed;
- * whoever ends without this loses no more than that note. Accepts NULL. No other call may be under
- * way. */
+/* Syncs the file, whatever `sync` is, marks it as cleanly closed, and frees the store. Exiting
+ * without closing loses only the clean-shutdown mark. Accepts NULL. No other call may be running. */
 void weir_store_close(weir_store *s);
 
 /* What a policy's states are filed under: equal for equal canonical texts, else different. */
@@ -196,10 +197,10 @@ void weir_store_check_batch(weir_store *s, weir_store_request *requests, size_t 
  * A process that is killed in the middle of it may leave some of them charged in its file, and
  * others not: nobody was answered then.
  *  n             1..WEIR_TAKE_MANY_MAX.
- *  requests      the statuses are written always, the decisions if the answer is WEIR_OK: those of
- *                what was charged, or else those of what each alone would be told.
- *  ret_blocking  n if all are allowed; else the request that denies with the longest wait, and of
- *                several such the one with the latest reset. Written on WEIR_OK only.
+ *  requests      the statuses are always written; the decisions are written on WEIR_OK: the
+ *                charged ones, or, on a denial, what each request alone would have got.
+ *  ret_blocking  n if all are allowed; else the index of the denying request with the longest
+ *                wait. Ties go to the latest reset. Written on WEIR_OK only.
  * Returns WEIR_OK; else the first status of a request that is not WEIR_OK, as weir_store_check()
  * has them, with nothing charged; WEIR_E_RANGE for a bad n, with nothing written. */
 WEIR_NODISCARD weir_status weir_store_take_many(weir_store *s, weir_store_request *requests,
@@ -207,10 +208,11 @@ WEIR_NODISCARD weir_status weir_store_take_many(weir_store *s, weir_store_reques
 
 /* ---- what is only known afterwards ----------------------------------------------------------- */
 
-/* Charges `cost` for the time being: bytes of an upload, tokens of an answer. Commit says what it
- * came to, cancel gives all back, and at now_ns + ttl_ns the store does so by itself, exactly then:
- * a later decision about the key finds the units there. It survives with the file. What is given
- * back is what still counts: a window that is over by then took the charge with it.
+/* Reserves `cost` units before the real cost is known: bytes of an upload, tokens of an answer.
+ * weir_store_commit() charges the real cost, weir_store_cancel() returns all units, and at now_ns +
+ * ttl_ns the store returns them itself: a later decision about the key finds the units there. A
+ * reservation survives with the file. Only units that still count are returned: a window that has
+ * ended took its charge with it.
  *  ttl_ns   1..WEIR_SPAN_NS_MAX.
  *  ret      as weir_store_check(); a denial reserves nothing.
  *  ret_id   written if allowed; never 0, and not to be guessed.
@@ -240,17 +242,15 @@ WEIR_NODISCARD weir_status weir_store_cancel(weir_store *s, uint64_t id, int64_t
 /* All as of about now. It may wait for a lock, but for no disk. */
 weir_store_stats weir_store_stats_get(weir_store *s);
 
-/* Says whether the store's file is still where it was opened. To be called about once a second by a
- * process that keeps a store open: it also restores the lock file beside the state file, which
- * keeps other processes from making a second state file at the path. It makes a few system calls.
- * One thread at a time; other threads may decide meanwhile. */
+/* Reports whether the store's file is still at its path. Call it about once a second while the
+ * store is open. It also recreates FILE.lock if that was removed. It makes a few system calls. One
+ * thread at a time; other threads may decide meanwhile. */
 weir_file weir_store_watch(weir_store *s);
 
-/* A time to hand in as now_ns, for those who have no better one. That of the wall clock when the
- * store was made; from then on it runs at the rate of a clock that nobody sets and that goes on
- * while the machine sleeps, and creeps towards the wall clock by at most 500 millionths. So a wall
- * clock that is set neither locks a key out nor hands out quota. With a file the time goes on from
- * where the file stood. 0..WEIR_NOW_NS_MAX. */
+/* A clock for now_ns. It starts at the wall clock, runs at the rate of CLOCK_BOOTTIME, and is
+ * slewed towards the wall clock by at most 500 ppm. So setting the wall clock neither locks a key
+ * out nor hands out quota. With a file, it continues from the file's time.
+ * Returns 0..WEIR_NOW_NS_MAX. */
 int64_t weir_store_now(weir_store *s);
 
 /* For arithmetic other than weir_check() on a state of `p`'s format. `state` is a copy of the
