@@ -1713,7 +1713,7 @@ local function judge(P, S, now, cost, charging)
   return answer(P, S, least, now, 1, left, 0, delay)
 end
 
-local CANNOT_REFUND = { err = 'ERR weir: a policy that queues or counts denials cannot give back' }
+local CANNOT_REFUND = { err = 'ERR weir: leaky-queue and count-denied policies do not support refunds' }
 
 local function refund(P, S, now, cost)
   if not P.refunds then
@@ -1776,7 +1776,7 @@ local VERBS = {
   GRANT = grant,
 }
 
--- One question about one key; the eight figures and the policy, or an error.
+-- Handles one request for one key. Returns the eight figures and the policy, or an error.
 local function ask(key, verb, text, n, args, at)
   local P, why = read_policy(text)
   if not P then

@@ -114,7 +114,8 @@ int weir_call_failure(const weir_call *c, const weir_wish *w, weir_status st, co
         return weir_call_error(c, "ERR %sno policy '%.*s'; WEIR.POLICY LIST shows those there are",
                                where, len, w->policy.at);
     if (st == WEIR_E_UNSUPPORTED)
-        return weir_call_error(c, "ERR %sa policy that queues or counts denials cannot give back",
+        return weir_call_error(c,
+                               "ERR %sleaky-queue and count-denied policies do not support refunds",
                                w->by_program ? "weir: " : "");
     if (w->key.len < 1 || w->key.len > WEIR_KEY_MAX)
         return weir_call_error(c, "ERR %sthe key has %zu bytes, expected 1 to %d", where,

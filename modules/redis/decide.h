@@ -77,9 +77,9 @@ typedef enum weir_verb { WEIR_TAKE, WEIR_PEEK, WEIR_REFUND, WEIR_GRANT, WEIR_RES
 WEIR_NODISCARD weir_status weir_cell_decide(weir_cell *c, weir_verb verb, int64_t now_ns, int64_t n,
                                             weir_decision *ret, int64_t *ret_granted);
 
-/* Keeps what n cells are now, if that is not what they were. Their keys are written, states that
- * are as good as fresh go, and keys of which nothing is left. `event` is told of each key that
- * changed, if anybody listens. The targets must be open for writing. */
+/* Writes back the cells that changed, of n. States that are fresh again are removed, and keys
+ * without a state are deleted. Keyspace subscribers get `event` for each key that changed. The
+ * targets must be open for writing. */
 void weir_cells_keep(redis_ctx *ctx, weir_cell *cells, size_t n, weir_moment at, const char *event);
 
 #endif

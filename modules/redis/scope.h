@@ -20,9 +20,9 @@ typedef struct weir_scope {
     port_word refs;
     struct weir_scope *next; /* of those whose hashes share a place */
     uint64_t hash;
-    uint32_t slot; /* where small states are told apart from now on; 0: none yet */
+    uint32_t slot; /* where small states are stored inline from now on; 0: none yet */
     bool throttle; /* CL.THROTTLE's: its one word is a TAT, and `policy` only lends the format */
-    uint8_t small; /* words of a state, 1 or 2, if it can be told by a slot; else 0 */
+    uint8_t small; /* words of a state, 1 or 2, if it can be stored inline; else 0 */
     uint8_t name_len;
     uint16_t text_len;
     weir_policy policy;

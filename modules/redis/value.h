@@ -55,7 +55,7 @@ weir_value weir_value_put_entry(weir_value v, size_t i, weir_entry *e);
 /* Takes state i away; 0 if it was the only one. */
 weir_value weir_value_drop(weir_value v, size_t i);
 
-/* State i, as an entry that may be written to; NULL if it is told by a slot. */
+/* State i, as an entry that may be written to; NULL if the state is stored inline. */
 weir_entry *weir_value_entry(weir_value v, size_t i);
 
 void weir_value_free(weir_value v); /* accepts 0. Any thread */

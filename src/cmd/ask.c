@@ -64,7 +64,7 @@ static const verb take = {
     "weir take",
     "Usage: weir take [OPTION]... POLICY KEY\n"
     "\n"
-    "Asks a running daemon whether a request of KEY may pass, and charges it if so.\n" HELP_NAME
+    "Asks a running daemon for permission for KEY; an allowed request is charged.\n" HELP_NAME
     "  --cost N         what the request costs, 0 to 2147483647 (default 1)\n" HELP_TEXT HELP_SERVER
         HELP_JSON HELP_END "Exit status: 0 allowed, 3 denied, 1 something failed, 2 wrong usage.\n"
     "\n"
@@ -117,8 +117,8 @@ static const verb reset = {
     "weir reset",
     "Usage: weir reset [OPTION]... POLICY KEY\n"
     "\n"
-    "Makes a running daemon forget what KEY has used: its whole limit is free again.\n" HELP_NAME
-        HELP_TEXT HELP_SERVER HELP_JSON HELP_END HELP_DONE "Examples:\n"
+    "Resets KEY: its full limit is available again.\n" HELP_NAME HELP_TEXT HELP_SERVER HELP_JSON
+        HELP_END HELP_DONE "Examples:\n"
     "  weir reset api alice\n"
     "  weir reset --server 10.0.0.5:6380 login alice\n",
     "WEIR.RESET",

@@ -123,7 +123,7 @@ static const weir_protocol resp = {
     .run = resp_run,
     .refusal = "-ERR max number of clients reached\r\n",
     .overload = "-ERR no memory left for the buffers of clients\r\n",
-    .timeout = "-ERR a request has begun, and its end has not come in time\r\n",
+    .timeout = "-ERR timeout: the request was not completed in time\r\n",
 };
 
 static void http_open(void *session, void *ctx, void (*wake)(void *wake_ctx), void *wake_ctx)
@@ -246,9 +246,9 @@ static bool misses_engine(const loop *l, weir_buffer *out)
         !engines_are_down(d->engines, l->i, d->loops_len, weir_hub_now(d->hub)))
         return false;
     weir_buffer_printf(out,
-                       "\"no redis server can be reached, and %s%s denies all without it "
+                       "\"a thread has no usable connection to Redis, so %s%s%s all requests "
                        "(on_error: closed)\"",
-                       texts ? "the engine of policy texts" : "policy ", n.name);
+                       texts ? "inline policies" : "policy ", n.name, texts ? " deny" : " denies");
     return true;
 }
 
@@ -473,10 +473,11 @@ static void log_clock_offset(daemon *d)
     weir_clock_view clock = weir_hub_clock(d->hub);
     if (clock.offset_ns <= WEIR_CLOCK_STEP_NS && clock.offset_ns >= -WEIR_CLOCK_STEP_NS)
         return;
-    log_event(d->options->log, WEIR_LOG_WARNING, "clock-offset",
-              LOG(log_seconds("seconds", clock.offset_ns / 1000000),
-                  log_text("text", "the wall clock is not where the state file stood; time goes on "
-                                   "from there, and creeps towards the wall clock")));
+    log_event(
+        d->options->log, WEIR_LOG_WARNING, "clock-offset",
+        LOG(log_seconds("seconds", clock.offset_ns / 1000000),
+            log_text("text", "the wall clock differs from the state file's time; weir continues "
+                             "from the file's time and slews towards the wall clock")));
 }
 
 /* Says once each time that the wall clock was set, also if nobody asks for anything. */
@@ -490,8 +491,8 @@ static void log_clock_step(daemon *d)
     log_event(d->options->log, WEIR_LOG_WARNING, "clock-stepped",
               LOG(log_seconds("by_seconds", clock.step_ns / 1000000),
                   log_seconds("offset_seconds", clock.offset_ns / 1000000),
-                  log_text("text", "the wall clock was set; limits go on as before, and creep "
-                                   "towards it")));
+                  log_text("text", "the wall clock was set; limits are unaffected, and weir's time "
+                                   "slews towards it")));
 }
 
 /* ---- the state file -------------------------------------------------------------------------- */
@@ -515,8 +516,8 @@ static void log_place(daemon *d)
         [WEIR_FILE_REPLACED] = "another file has replaced the state file; weir keeps using the old "
                                "one, and the next start uses the new one",
         [WEIR_FILE_SHORTENED] =
-            "the state file was cut short; weir ends with SIGBUS when it uses a "
-            "part that is gone"};
+            "the state file was truncated; weir will be killed by SIGBUS when it "
+            "accesses the missing part"};
     weir_file now = weir_store_watch(d->store);
     if (now == (weir_file)port_load_relaxed(&d->place))
         return;

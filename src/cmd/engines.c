@@ -104,10 +104,11 @@ void engines_begin(engines *e, unsigned loop, weir_service *service, port_dialer
     e->tellers[loop] = (teller){e, loop};
     weir_status st = open_loop(e, loop, dialer);
     if (st != WEIR_OK)
-        log_event(e->log, WEIR_LOG_ERROR, "engine-failed",
-                  LOG(log_text("error", weir_status_str(st)),
-                      log_text("text", "a thread cannot ask Redis; policies that need it are "
-                                       "answered with errors there")));
+        log_event(
+            e->log, WEIR_LOG_ERROR, "engine-failed",
+            LOG(log_text("error", weir_status_str(st)),
+                log_text("text", "one thread could not start its Redis client; its requests to "
+                                 "policies with engine redis or hybrid fail")));
     if (e->redis[loop])
         weir_service_set_engine(service, WEIR_ENGINE_REDIS, e->redis[loop]);
     if (e->hybrid[loop])
@@ -131,8 +132,8 @@ void engines_end(engines *e, unsigned loop, weir_service *service)
     close_engine(&e->redis[loop]);
 }
 
-/* A breaker is open until a question has gone out and was answered. Where its pause is over the
- * engine counts as reached, since a daemon that is not ready may never be asked again. */
+/* A breaker stays open until a probe request is answered. Once its pause is over the engine counts
+ * as reachable, because a daemon that is not ready may get no requests. */
 bool engines_are_down(engines *e, unsigned loop, unsigned loops, int64_t now_ns)
 {
     bool down = false;

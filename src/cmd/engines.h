@@ -26,9 +26,9 @@ void engines_begin(engines *e, unsigned loop, weir_service *service, port_dialer
 void engines_end(engines *e, unsigned loop, weir_service *service);
 
 /* Whether some loop reaches no server that decides: none is up, or the breakers of all that are up
- * are open. By the thread of a loop, of whose breakers it goes.
- *  loop   that thread's.
- *  loops  how many there are. */
+ * are open. Call on a loop's thread; checks that loop's breakers.
+ *  loop   index of that loop.
+ *  loops  number of loops. */
 bool engines_are_down(engines *e, unsigned loop, unsigned loops, int64_t now_ns);
 
 /* Adds their metrics. Accepts NULL: there are none. Any thread. */

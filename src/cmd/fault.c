@@ -81,16 +81,16 @@ static void on_fault(int signum, siginfo_t *info, void *context)
     /* The instruction runs again, and faults again: that ends the process. */
 }
 
-/* ---- the face -------------------------------------------------------------------------------- */
+/* ---- the public functions -------------------------------------------------------------------- */
 
 static void make_lines(const log_target *log, const char *path)
 {
     static const char *const texts[] = {
         [SHORTENED] =
-            "the state file was cut short while weir used it; weir ends here. Restore the "
-            "file from a copy, or start with --reset-state",
+            "the state file was truncated while in use; weir is terminating. Restore the file "
+            "from a copy, or start with --reset-state",
         [UNREADABLE] = "the system could not read or write a page of the state file: the disk is "
-                       "full or has an error; weir ends here"};
+                       "full or has an error; weir is terminating"};
     for (int i = 0; i < REASONS; i++) {
         watched.len[i] =
             log_line(log->json, 0, WEIR_LOG_ERROR, "state-file-fault",

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CMD_FAULT_H
 #define WEIR_CMD_FAULT_H
-/* A state file is mapped memory. If the file is cut short, or the disk has no room for a page of
+/* A state file is mapped memory. If the file is truncated, or the disk has no room for a page of
  * it, the kernel ends the process by SIGBUS. This says in the log why, before the process dies. */
 
 #include "cmd/log.h"
@@ -16,7 +16,7 @@
  *         store is closed: closing it writes to the file. */
 void fault_watch(const log_target *log, const char *path, const weir_store *store);
 
-/* Has SIGBUS end the process without a word again. */
+/* Restores the default SIGBUS action. */
 void fault_unwatch(void);
 
 #endif

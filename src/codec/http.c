@@ -60,7 +60,7 @@ static int on_url(llhttp_t *parser, const char *at, size_t len)
 {
     weir_http_session *s = parser->data;
     if (parser->method > HTTP_SOURCE && parser->method != HTTP_PRI) /* QUERY, of llhttp 9 alone */
-        return refuse(s, 400, "expected a request line, as GET /healthz HTTP/1.1");
+        return refuse(s, 400, "expected a request line, such as GET /healthz HTTP/1.1");
     s->target_len += len;
     return keep(s, at, len);
 }
@@ -126,8 +126,8 @@ static int on_header_value(llhttp_t *parser, const char *at, size_t len)
     return keep(s, at, len);
 }
 
-/* Transfer-Encoding of a request (RFC 9112, 6.1 and 6.3): nothing but "chunked" is understood, and
- * where another coding is the last nobody can say where the body ends. */
+/* Transfer-Encoding of a request (RFC 9112, 6.1 and 6.3): only "chunked" is supported. If the
+ * last coding is not chunked, the body length is unknown. */
 static int check_coding(weir_http_session *s)
 {
     weir_slice last = {"", 0};
@@ -450,12 +450,12 @@ static void refuse_error(weir_http_session *s, llhttp_errno_t error)
     if (s->parser.method == HTTP_PRI || (error == HPE_INVALID_VERSION && !known))
         refuse(s, 505, "expected HTTP/1.1 or HTTP/1.0");
     else if (!s->target_done)
-        refuse(s, 400, "expected a request line, as GET /healthz HTTP/1.1");
+        refuse(s, 400, "expected a request line, such as GET /healthz HTTP/1.1");
     else if (error == HPE_INVALID_CONTENT_LENGTH || error == HPE_UNEXPECTED_CONTENT_LENGTH ||
              error == HPE_INVALID_TRANSFER_ENCODING)
         refuse(s, 400, "expected one Content-Length of digits, or Transfer-Encoding: chunked");
     else if (!s->head_done || s->in_trailers)
-        refuse(s, 400, "expected header lines, as NAME: VALUE");
+        refuse(s, 400, "expected header lines such as NAME: VALUE");
     else
         refuse(s, 400, "expected a chunk: its size in hexadecimal digits, CR LF, its bytes, CR LF");
 }

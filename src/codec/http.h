@@ -113,8 +113,8 @@ typedef struct weir_http_session {
     bool keep_alive, http11, has_body;
     bool resumed; /* the parser may go on without another byte */
 
-    weir_turn turn; /* its `ready` and `ctx` are whoever's who runs it: to be set after init, or
-                       nothing but the local engine can be asked */
+    weir_turn turn; /* `ready` and `ctx` belong to the session's owner. Set them after init; without
+                       them only the local engine can be used */
     bool asks;      /* the request is whole, and an engine is asked about it */
 
     /* The end of an answer, as long as it does not fit in `out` or is held back. */

@@ -282,8 +282,8 @@ static void refuse_top(call *c, weir_status st, size_t keys)
     if (st == WEIR_E_UNSUPPORTED)
         weir_http_problem(c->answer, 501, "keys are not weighed: the configuration says top: off");
     else if (st == WEIR_E_RANGE)
-        weir_http_problem(c->answer, 400,
-                          "\"k\" is not a whole number from 1 to %zu, as many as top.keys", keys);
+        weir_http_problem(c->answer, 400, "\"k\" is not a whole number from 1 to %zu (top.keys)",
+                          keys);
     else if (st == WEIR_E_ABSENT)
         weir_http_problem(c->answer, 404, "there is no policy \"%.*s\"", shown(policy.len),
                           policy.at);
@@ -373,14 +373,14 @@ static void front_page(call *c)
     put_text(c,
              "weir, a rate limiter\n"
              "\n"
-             "  /v1/take      policy, key, cost: may they pass? Charges them if so\n"
+             "  /v1/take      policy, key, cost: decides; an allowed request is charged\n"
              "  /v1/peek      the same, charging nothing\n"
              "  /v1/check     limit, key, cost: take from a policy text that has no name\n"
              "  /v1/takeall   requests, a list of such: all of them or none (POST)\n"
-             "  /v1/reserve   policy, key, cost, ttl: takes for the time being (POST)\n"
-             "  /v1/commit    id, actual: what it came to (POST)\n"
-             "  /v1/cancel    id: gives it back (POST)\n"
-             "  /v1/refund    policy, key, cost: gives them back (POST)\n"
+             "  /v1/reserve   policy, key, cost, ttl: reserves units until ttl (POST)\n"
+             "  /v1/commit    id, actual: settles with the actual cost (POST)\n"
+             "  /v1/cancel    id: cancels the reservation (POST)\n"
+             "  /v1/refund    policy, key, cost: refunds units (POST)\n"
              "  /v1/reset     policy, key: makes the key fresh (POST)\n"
              "  /v1/explain   policy, key: what holds for the key, in words\n"
              "  /v1/policies  the policies in force\n"
@@ -459,8 +459,8 @@ int weir_http_check_head(const weir_http_options *o, const weir_http_request *r,
     if (!open && !r->own_host) {
         weir_http_problem(
             a, 421,
-            "expected an IP address, localhost or a name of http.hosts in Host, found "
-            "'%.*s': add the name to http.hosts, or set a password",
+            "unknown Host '%.*s', expected an IP address, localhost or a name listed in "
+            "http.hosts; add it there, or set a password",
             host.len < 256 ? (int)host.len : 256, host.at);
     } else if (may_cross && e && r->method == WEIR_HTTP_OPTIONS &&
                r->header[WEIR_HTTP_REQUEST_METHOD].at) {
@@ -476,25 +476,28 @@ int weir_http_check_head(const weir_http_options *o, const weir_http_request *r,
     } else if (!(e->methods & r->method)) {
         refuse_method(a, e);
     } else if (e->params && has_body && !is_json(r->header[WEIR_HTTP_CONTENT_TYPE])) {
-        weir_http_problem(a, 415,
-                          "the body is not called JSON, expected Content-Type: "
-                          "application/json");
+        weir_slice type = r->header[WEIR_HTTP_CONTENT_TYPE];
+        if (type.at)
+            weir_http_problem(a, 415, "unsupported Content-Type '%.*s', expected application/json",
+                              shown(type.len), type.at);
+        else
+            weir_http_problem(a, 415, "missing Content-Type, expected application/json");
         weir_http_add_field(a, "Accept: application/json\r\n");
     }
     return a->status;
 }
 
-/* A page of another site must not spend anybody's units. A browser cannot be made to send the
- * header that keys are read from, so that a request which has its key from there comes from a proxy
- * that hands on what its own client sent. */
+/* A page of another site must not spend units. It cannot make a browser send the header that keys
+ * are read from. So a request whose key comes from that header comes from a proxy that passes on
+ * the headers of its own client. */
 static bool refuse_other_site(call *c)
 {
     if (c->key_from_header || !weir_http_from_other_site(c->options, c->request))
         return false;
     weir_http_problem(
         c->answer, 403,
-        "a page of another site may not ask (Sec-Fetch-Site, Origin); list its origin "
-        "in http.origins, or have a proxy leave out these headers of its clients");
+        "cross-site request refused (Sec-Fetch-Site, Origin): add the origin to http.origins, or "
+        "let your proxy remove these headers");
     return true;
 }
 

@@ -369,8 +369,7 @@ static void check_top(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         char target[64];
         snprintf(target, sizeof target, "/v1/top?policy=api&k=%s", bad[i]);
-        is_problem(get(f, target), 400,
-                   "\"k\" is not a whole number from 1 to 20, as many as top.keys");
+        is_problem(get(f, target), 400, "\"k\" is not a whole number from 1 to 20 (top.keys)");
     }
     is_problem(get(f, "/v1/top?policy=api&key=bob"), 400,
                "unknown parameter \"key\", expected policy, of, k");
@@ -535,8 +534,8 @@ static void check_hosts(void **state)
     }
     const char *rebound = "GET /v1/policies HTTP/1.1\r\nHost: evil.example:8080\r\n\r\n";
     is_problem(speak(f, rebound, strlen(rebound)), 421,
-               "expected an IP address, localhost or a name of http.hosts in Host, found "
-               "'evil.example:8080': add the name to http.hosts, or set a password");
+               "unknown Host 'evil.example:8080', expected an IP address, localhost or a name "
+               "listed in http.hosts; add it there, or set a password");
     static const char after[] =
         "GET /v1/policies HTTP/1.1\r\nHost: weir\r\n\r\nGET /healthz HTTP/1.1\r\nHost: evil\r\n\r\n"
         "GET /v1/policies HTTP/1.1\r\nHost: weir\r\n\r\nGET /v1/policies HTTP/1.1\r\nHost: "
@@ -652,8 +651,8 @@ static void check_browsers(void **state)
     const char *target = "GET /v1/take?policy=api&key=a&cost=0";
     const char *answer = with(f, target, "Sec-Fetch-Site: cross-site\r\n");
     is_problem(answer, 403,
-               "a page of another site may not ask (Sec-Fetch-Site, Origin); list its origin in "
-               "http.origins, or have a proxy leave out these headers of its clients");
+               "cross-site request refused (Sec-Fetch-Site, Origin): add the origin to "
+               "http.origins, or let your proxy remove these headers");
     assert_int_equal(status_of(with(f, target, "Sec-Fetch-Site: same-site\r\n")), 403);
     assert_int_equal(status_of(with(f, target, "Sec-Fetch-Site: same-origin\r\n")), 200);
     assert_int_equal(status_of(with(f, target, "Sec-Fetch-Site: none\r\n")), 200);

@@ -12,7 +12,7 @@ static const char *check_begin(char first)
 {
     if (first == ' ' || first == '\t')
         return "a header line is folded: expected each header on one line";
-    return first == ':' ? "expected header lines, as NAME: VALUE" : NULL;
+    return first == ':' ? "expected header lines such as NAME: VALUE" : NULL;
 }
 
 /* Checks the blanks of a part of the request line.

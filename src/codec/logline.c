@@ -15,9 +15,9 @@
 #include <string.h>
 
 static const char expect_clf_time[] = "'[' and a time like [01/Aug/1995:02:00:04 -0400]";
-static const char expect_ident[] = "an ident or '-' here";
+static const char expect_ident[] = "an ident or '-'";
 static const char expect_plain[] =
-    "an ident or '-' here; lines that begin with a virtual host are --format vhost_combined or "
+    "an ident or '-'; if the line starts with a virtual host, use --format vhost_combined or "
     "vhost_common";
 static const char expect_vhost[] =
     "the client's host behind the virtual host, found '-'; lines that begin with the client are "

@@ -138,7 +138,7 @@ static void clf_fields(void **state)
 #define VHOST  "example.org:443 "
 #define CLIENT "1.2.3.4 - - " TIME
 #define NOT_IDENT                                                                                  \
-    "expected an ident or '-' here; lines that begin with a virtual host are --format "            \
+    "expected an ident or '-'; if the line starts with a virtual host, use --format "              \
     "vhost_combined or vhost_common"
 
 /* A line of a log with virtual hosts has its client behind the virtual host; no other kind reads
@@ -182,7 +182,7 @@ static void virtual_hosts(void **state)
          "begin with the client are --format combined or common",
          0},
         {"vhost_common", NULL, NULL, "v 1.2.3.4 5.6.7.8 - - " TIME, BAD,
-         "column 11: expected an ident or '-' here", 0},
+         "column 11: expected an ident or '-'", 0},
         {"vhost_common", NULL, NULL, "example.org", BAD, "column 12: " EXPECT_TIME, 0},
         {"vhost_common", "vhost", NULL, " 1.2.3.4 - - " TIME, BAD,
          "column 1: expected a virtual host", 0},

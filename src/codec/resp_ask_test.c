@@ -351,7 +351,7 @@ static void errors_say_what_helps(void **unused)
                "-ERR the server is gone\r\n"
                "-ERR the server is gone\r\n"
                "-ERR request 1: the server is gone\r\n"
-               "-ERR a policy that queues or counts denials cannot give back\r\n"
+               "-ERR leaky-queue and count-denied policies do not support refunds\r\n"
                "-ERR the policy's engine cannot decide by this policy\r\n");
     rig_close(&r);
 }

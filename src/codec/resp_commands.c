@@ -110,7 +110,7 @@ static const weir_resp_command commands[] = {
     {"CONFIG", weir_resp_config, 2, 0, 0, PLAIN, "CONFIG GET name"},
     {"COMMAND", command, 1, 0, 0, PLAIN, "COMMAND [COUNT | LIST | INFO name ...]"},
     {"RESET", reset, 1, 1, 0, PLAIN, "RESET"},
-    {"MULTI", multi, 1, 1, 0, PLAIN, "MULTI (refused, and all up to EXEC with it)"},
+    {"MULTI", multi, 1, 1, 0, PLAIN, "MULTI (not supported; commands up to EXEC are rejected)"},
     {"EXEC", exec, 1, 1, 0, PLAIN, "EXEC"},
     {"DISCARD", exec, 1, 1, 0, PLAIN, "DISCARD"},
     {"QUIT", quit, 1, 0, 0, PLAIN, "QUIT"},

@@ -31,8 +31,8 @@ typedef struct weir_resp_options {
 typedef struct weir_resp_session {
     weir_resp_options *options;
     weir_resp_parser parser;
-    weir_turn turn; /* its `ready` and `ctx` are whoever's who runs it: to be set after init, or
-                       nothing but the local engine can be asked */
+    weir_turn turn; /* `ready` and `ctx` belong to the session's owner. Set them after init; without
+                       them only the local engine can be used */
     uint64_t id;
     int proto;          /* 2 or 3 */
     bool authenticated; /* or no password is asked for */

@@ -150,7 +150,8 @@ static void check_take(void **state)
     ask(f, "WEIR.TAKE api ''", "-ERR the key has 0 bytes, expected 1 to 65536\r\n");
     ask(f, "WEIR.REFUND api a", "-ERR wrong number of arguments for 'weir.refund' command\r\n");
     ask(f, "WEIR.REFUND api a -1", "-ERR the cost is not a whole number from 0 to 2147483647\r\n");
-    ask(f, "WEIR.REFUND q a 1", "-ERR a policy that queues or counts denials cannot give back\r\n");
+    ask(f, "WEIR.REFUND q a 1",
+        "-ERR leaky-queue and count-denied policies do not support refunds\r\n");
     ask(f, "WEIR.RESET none a",
         "-ERR no policy 'none'; WEIR.POLICY LIST shows those there are\r\n");
     ask(f, "WEIR.EXPLAIN api alice",
@@ -304,7 +305,7 @@ static void check_reserve_errors(void **state)
     ask(f, "WEIR.RESERVE b k 1 TTL 1",
         "-ERR no policy 'b'; WEIR.POLICY LIST shows those there are\r\n");
     ask(f, "WEIR.RESERVE q k 1 TTL 1",
-        "-ERR a policy that queues or counts denials cannot give back\r\n");
+        "-ERR leaky-queue and count-denied policies do not support refunds\r\n");
     ask(f, "WEIR.RESERVE a '' 1 TTL 1", "-ERR the key has 0 bytes, expected 1 to 65536\r\n");
     ask(f, "WEIR.COMMIT 1 1", id);
     ask(f, "WEIR.COMMIT 000000000000000g 1", id);

@@ -69,7 +69,7 @@ void weir_resp_put_failure(weir_resp_call *c, const weir_ask *ask, const char *w
     else if (ask->why)
         weir_resp_put_errorf(c, "ERR %s%s", where, ask->why);
     else if (ask->status == WEIR_E_UNSUPPORTED)
-        weir_resp_put_errorf(c, "ERR a policy that queues or counts denials cannot give back");
+        weir_resp_put_errorf(c, "ERR leaky-queue and count-denied policies do not support refunds");
     else
         weir_resp_put_status(c, ask->status, ask->key.len, where);
 }

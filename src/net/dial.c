@@ -61,7 +61,7 @@ struct port_line {
     stage stage;
     port_line_events events;
     void *ctx;
-    uv_timer_t timer;       /* begins; gives up an attempt; gives up. Its end is the line's */
+    uv_timer_t timer; /* begins; gives up an attempt; gives up. Closing it frees the connection */
     uint64_t give_up_ms;    /* by uv_now() */
     net_lookup *lookup;     /* of its host name, in flight; else NULL */
     struct addrinfo *found; /* to be freed */
@@ -477,7 +477,7 @@ static void on_looked_up(void *ctx, const char *error, struct addrinfo *found)
     l->lookup = NULL;
     if (error) {
         char text[WHY_MAX];
-        snprintf(text, sizeof text, "the name is not found: %s", error);
+        snprintf(text, sizeof text, "host name lookup failed: %s", error);
         end(l, text);
         return;
     }
@@ -493,7 +493,8 @@ static void look_up(port_line *l)
     if (l->lookup)
         uv_timer_start(&l->timer, on_time, UP_MS, 0);
     else
-        end(l, "no thread is left to look up its name: earlier look-ups still hang");
+        end(l, "host name lookup failed: no memory or thread, or 32 earlier lookups are still "
+               "pending");
 }
 
 /* An address that need not be looked up. */

@@ -29,7 +29,7 @@ enum {
 
 void weir_shared_say(weir_shared *shared, weir_event event, const char *text)
 {
-    static const char *const names[WEIR_EVENTS] = {"refused", "overloaded", "timed out", "accept",
+    static const char *const names[WEIR_EVENTS] = {"refused", "overloaded", "timed-out", "accept",
                                                    "watch"};
     if (!shared->say)
         return;

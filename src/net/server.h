@@ -68,7 +68,7 @@ typedef struct weir_protocol {
      * because ... NULL: nothing is sent. */
     const char *refusal;  /* there are too many connections */
     const char *overload; /* no more memory may be used for buffers, or its request is too long */
-    const char *timeout;  /* a request has begun, and its end has not come in time */
+    const char *timeout;  /* a request was not completed in time */
 } weir_protocol;
 
 /* ---- the server ------------------------------------------------------------------------------ */
@@ -120,7 +120,7 @@ typedef struct weir_server_options {
                                                    and when the watched "file changed". False: the
                                                    file could not be read, ask again soon */
     void (*say)(void *ctx, const char *event, const char *text); /* for the log, by any thread. Each
-                          event at most once a second: "refused", "overloaded", "timed out",
+                          event at most once a second: "refused", "overloaded", "timed-out",
                           "accept", "watch"; and once each "stopping", "stopped" */
     const char *watch; /* a file to watch, NULL: none. Seen also if it is replaced by a rename, or
                           is a link into a directory that is swapped */

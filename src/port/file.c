@@ -61,7 +61,7 @@ const char *port_file_error_text(port_file_error error)
         [PORT_FILE_EXISTS] = "there is one already",
         [PORT_FILE_NO_DIR] = "there is no such directory",
         [PORT_FILE_DENIED] = "writing there is not allowed",
-        [PORT_FILE_UNREADABLE] = "reading it is not allowed",
+        [PORT_FILE_UNREADABLE] = "permission denied: the file is not readable",
         [PORT_FILE_LINK] = "it is a symbolic link",
         [PORT_FILE_KIND] = "it is not a regular file",
         [PORT_FILE_FULL] = "there is no room on the disk",

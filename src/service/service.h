@@ -136,7 +136,7 @@ typedef struct weir_ask {
  * WEIR_OK; WEIR_E_ABSENT for no such rule; that of weir_policy_parse() with error.column > 0;
  * WEIR_E_RANGE for a bad key or cost; WEIR_E_NOMEM if the store had no room; WEIR_E_IO if an engine
  * could not be asked and nothing says what holds then; WEIR_E_UNSUPPORTED if it cannot decide by
- * the policy. Asks of different engines do not wait for each other to be asked.
+ * the policy. Engines are queried in parallel.
  * Returns whether all are answered; see weir_turn. */
 WEIR_NODISCARD bool weir_service_take(weir_service *s, weir_turn *turn, weir_ask *asks, size_t n,
                                       int64_t now_ns);

@@ -24,7 +24,7 @@ import weir_reference as model  # noqa: E402
 from vector_format import Case  # noqa: E402
 
 NOW_US_MAX = 6_700_000_000_000_000  # 2182: from there on twice 36.5 years are within 2^53
-REFUSED_AT_REFUND = "cannot give back"
+REFUSED_AT_REFUND = "do not support refunds"
 LIMITS_OF_DOUBLES = ("whole microseconds", "a number of slices")
 FIGURES = ("limit", "remaining", "retry_after_ns", "reset_after_ns", "delay_ns", "layer")
 NEVER = (None, model.INT64_MAX)

@@ -69,7 +69,7 @@ static weir_status ask(void *ctx, const step *s, weir_decision *ret)
     }
     const module_reply *r = module_server_run(args, 5);
     if (!r || r->failed) {
-        bool refused = r && strstr(r->error, "cannot give back");
+        bool refused = r && strstr(r->error, "do not support refunds");
         if (!refused)
             fprintf(stderr, "    replied: %s\n", r ? r->error : "nothing");
         return refused ? WEIR_E_UNSUPPORTED : WEIR_E_SYNTAX;

@@ -74,7 +74,7 @@ check "then there is nothing to settle" "ERR no reservation ${id##* }: it was se
     "$(ask WEIR.CANCEL "${id##* }")"
 check "a key that is never counted needs none" "1 3 3 0000000000000000" "$(some WEIR.RESERVE user vip 9 TTL 5)"
 check "and its commit is one" "1 2147483647 2147483647 0" "$(some WEIR.COMMIT 0000000000000000 9)"
-check "a queue cannot" "ERR a policy that queues or counts denials cannot give back" \
+check "a queue cannot" "ERR leaky-queue and count-denied policies do not support refunds" \
     "$(ask WEIR.RESERVE queue k 1 TTL 5)"
 id=$(ask WEIR.RESERVE user carol 3 TTL 1h)
 check "the policy may be gone" 1 "$(ask WEIR.POLICY DEL user)"

@@ -131,7 +131,7 @@ check "a directory that does not exist" \
 memory: {file: DIR/none/state}')"
 mkdir "$dir/shut" && chmod 555 "$dir/shut"
 check "a directory that may not be written" \
-    "1 2:16: error: memory.file: no file can be made in the directory DIR/shut: Permission denied; let the user that runs weir serve write there, or name another file" \
+    "1 2:16: error: memory.file: cannot create a file in DIR/shut: Permission denied; give the user of weir serve write permission, or choose another file" \
     "$(try 'listen: {resp: "127.0.0.1:0"}
 memory: {file: DIR/shut/state}')"
 check "and of which the text is good" "0 " "$(try 'memory: {file: DIR/none/state}' --syntax)"
@@ -146,7 +146,7 @@ check "a state file that may not be written" "1 2:16: error: memory.file: DIR/th
     "$(try 'listen: {resp: "127.0.0.1:0"}
 memory: {file: DIR/theirs}')"
 mkdir "$dir/open" && chmod 777 "$dir/open"
-check "a disk that is too small" "1 2:29: error: memory.file: the file takes 1024g, and the disk of DIR/open has SIZE free" \
+check "a disk that is too small" "1 2:29: error: memory.file: not enough disk space: the state file needs 1024g, and DIR/open has SIZE free" \
     "$(try 'listen: {resp: "127.0.0.1:0"}
 memory: {size: 1024g, file: DIR/open/state}' | sed 's/has [0-9]*[mg] free/has SIZE free/')"
 check "an address of another machine" \
@@ -184,21 +184,21 @@ check "a daemon that runs: what it has is in use, which is no error" 0 "$(status
 check "three warnings, with their places" "1:16: warning: listen.resp: 127.0.0.1:$port is
 1:$((36 + ${#port})): warning: listen.unix: $dir/weir.sock is
 2:26: warning: memory.file: $dir/run-state: the state file is in use by another weir process (pid $daemon_pid)" \
-    "$(grep '; a daemon that runs already keeps it, but another weir serve could not start' "$dir/err" |
-        sed -e 's/ in use;.*//' -e 's/; a daemon.*//' -e "s,^$dir/run.yaml:,,")"
+    "$(grep '; expected if the daemon of this file is running, otherwise weir serve cannot start' "$dir/err" |
+        sed -e 's/ already in use;.*//' -e 's/; expected if.*//' -e "s,^$dir/run.yaml:,,")"
 check "--quiet keeps silent about them" "0" "$(status "$weir" check --quiet "$dir/run.yaml")$(cat "$dir/err")"
 check "the daemon answers as before" 0 "$(status "$weir" take --server "$dir/weir.sock" --text 'gcra 1/s' a)"
 daemon_stop
 chmod 666 "$dir/run-state"
 check "a state file that others may write" \
-    "1 2:26: error: memory.file: $dir/run-state: other users may write it (mode 0666), expected mode 0600" \
-    "$(status "$weir" check "$dir/run.yaml") $(sed -e 's/; use chmod.*//' -e "s,^$dir/run.yaml:,," "$dir/err" | grep error:)"
+    "1 2:26: error: memory.file: $dir/run-state: writable by other users (mode 0666), expected mode 0600" \
+    "$(status "$weir" check "$dir/run.yaml") $(sed -e 's/; run chmod.*//' -e "s,^$dir/run.yaml:,," "$dir/err" | grep error:)"
 chmod 600 "$dir/run-state"
 if [ "$(id -u)" -eq 0 ]; then
     chown 1 "$dir/run-state"
     check "a state file of another user is no error: the daemon may run as that user" \
-        "0 2:26: warning: memory.file: $dir/run-state: it belongs to the user 1, expected 0, the user of this process" \
-        "$(status "$weir" check "$dir/run.yaml") $(sed -e 's/; change its.*//' -e "s,^$dir/run.yaml:,," "$dir/err" | grep warning:)"
+        "0 2:26: warning: memory.file: $dir/run-state: owned by uid 1, expected uid 0 (this process)" \
+        "$(status "$weir" check "$dir/run.yaml") $(sed -e 's/; change the.*//' -e "s,^$dir/run.yaml:,," "$dir/err" | grep warning:)"
     chown 0 "$dir/run-state"
 else
     echo "# skipped: only root can give a file to another user"

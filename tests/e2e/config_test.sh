@@ -140,7 +140,7 @@ PYTHON
 check "too many, too long, slow: each is told so" \
     "b'-ERR max number of clients reached\r\n' b'HTTP/1.1 503 Service Unavailable'
 b'-ERR Protocol error: invalid bulk length\r\n'
-b'-ERR a request has begun, and its end has not come in time\r\n'
+b'-ERR timeout: the request was not completed in time\r\n'
 b'HTTP/1.1 408 Request Timeout'" \
     "$(python3 "$tmp/limits.py" "$port" "$http" 2>&1)"
 daemon_stop

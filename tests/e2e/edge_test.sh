@@ -103,7 +103,7 @@ web=http://127.0.0.1:$http
 check "an address as Host" 200 "$(status "$web/v1/policies")"
 check "localhost as Host" 200 "$(status -H 'Host: localhost:1' "$web/v1/policies")"
 check "another name as Host is misdirected" 421 "$(status -H 'Host: evil.example' "$web/v1/policies")"
-check "and is told what to do" 1 "$(grep -c 'add the name to http.hosts' "$tmp/body")"
+check "and is told what to do" 1 "$(grep -c 'a name listed in http.hosts; add it there' "$tmp/body")"
 check "healthz has any Host" 200 "$(status -H 'Host: evil.example' "$web/healthz")"
 check "a page of an origin that is not listed" 403 "$(status -H 'Origin: https://app.example' "$web/v1/take?policy=a&key=p")"
 check "ready" '200 {"ready":true,"reasons":[]}' "$(status "$web/readyz") $(cat "$tmp/body")"
@@ -199,7 +199,7 @@ YAML
     check "a closed policy is added" 1 "$(await 1 ' info reloaded ')"
     check "not ready: the server was never reached" 503 "$(status "$web/readyz")"
     check "and it says why" \
-        '{"ready":false,"reasons":["no redis server can be reached, and policy login denies all without it (on_error: closed)"]}' \
+        '{"ready":false,"reasons":["a thread has no usable connection to Redis, so policy login denies all requests (on_error: closed)"]}' \
         "$(cat "$tmp/body")"
     check "it lives all the same" 200 "$(status "$web/healthz")"
     redis-server --port "$redis_port" --bind 127.0.0.1 --save '' --dir "$tmp" >"$tmp/redis.log" 2>&1 &

@@ -201,7 +201,7 @@ printf '%s\tk\t99999999999999999999\n' 2 >>huge.tsv
 printf '%s\tk\t2147483647\n' 3 >>huge.tsv
 replay --policy 'gcra 1/s burst 3' huge.tsv
 ok 'a huge cost is denied' figure denied '3 100.0%'
-ok 'a huge cost: nothing is left out, and it is said' ends 0 'weir replay: 2 requests cost more than 2147483647, which no limit allows; a daemon answers with an error'
+ok 'a huge cost: nothing is left out, and it is said' ends 0 'weir replay: 2 requests cost more than 2147483647 and were denied; the daemon rejects such requests with an error'
 for policy in 'gcra 2147483647/s burst 2147483647' 'leaky-queue 2147483647/s depth 2147483646' \
     'fixed-window 2147483647/h count-denied' 'sliding-log 2147483647/h count-denied' \
     'sliding-slices 2147483647/h slices 4 & sliding-counter 2147483647/h'; do
@@ -306,7 +306,7 @@ replay --config weir.yaml --policy 'gcra 1/x' named.tsv
 ok 'a wrong text beside a configuration' has err 'weir replay: --policy: column 8: unknown unit'
 replay --policy api named.tsv
 ok 'a name without a configuration' ends 2
-ok 'a name without a configuration: hint' has err 'weir replay: hint: --config FILE says where the policy of a name is'
+ok 'a name without a configuration: hint' has err 'weir replay: hint: to use a named policy, pass its configuration with --config FILE'
 replay --config not-there.yaml --policy api named.tsv
 ok 'no such configuration' ends 1 'not-there.yaml: error: cannot be read: No such file or directory'
 printf 'policies:\n  api: gcra 1/q\n' >wrong.yaml
@@ -316,7 +316,7 @@ ok 'a wrong configuration' ends 1 "wrong.yaml:2:15: error: policies.api: unknown
                 ^"
 printf '{}' | "$weir" replay --config - --policy api named.tsv >out 2>err
 status=$?
-ok 'a configuration without policies' ends 2 "weir replay: --policy: - has no policy 'api', nor any other"
+ok 'a configuration without policies' ends 2 "weir replay: --policy: - defines no policies"
 replay --config - --policy api -
 ok 'the standard input twice' ends 2 "weir replay: --config and FILE are both '-': expected the standard input once"
 
@@ -358,7 +358,7 @@ for f in vhost noport; do
     replay --policy 'gcra 1/h burst 1' --format combined $f.log
     ok "$f as combined: no line is misread" ends 1
     ok "$f as combined: said" has err "weir replay: $f.log: no line could be read (3 tried)"
-    ok "$f as combined: where" grep -q "^$f.log:1: column 1[37]: expected an ident or '-' here; " err
+    ok "$f as combined: where" grep -q "^$f.log:1: column 1[37]: expected an ident or '-'; " err
     ok "$f as combined: hint" grep -q 'hint: try --format vhost_com[a-z]*$' err
 done
 replay --policy 'gcra 1/h burst 1' --format vhost_combined vhost.log

@@ -142,7 +142,7 @@ check "a file without permission to write it" 0 "$(status unprivileged "$weir" s
 check "its keys" 1 "$(says keys | grep -c live)"
 chmod 0000 "$file"
 check "without permission to read it" 1 "$(status unprivileged "$weir" state "$file")"
-check "what is said then" "weir state: $file: reading it is not allowed" "$(cat "$dir/err")"
+check "what is said then" "weir state: $file: permission denied: the file is not readable" "$(cat "$dir/err")"
 chmod 0600 "$file"
 [ "$(id -u)" != 0 ] || chown 0 "$file"
 
@@ -182,7 +182,7 @@ check "and no more" 3 "$(status ask_five)"
 check "the metrics say that the file is there" 0 "$(lost)"
 check "a second daemon is refused" 1 "$(second)"
 check "by the pid of the first" "$dir/live: the state file is in use by another weir process (pid $daemon_pid); use another file, or set 'shared' in both" "$(refused)"
-moved="$dir/live: the file that was here is in use by another weir process (pid $daemon_pid), though it was moved or removed; close it first"
+moved="$dir/live: a state file that was moved or deleted from this path is still in use by another weir process (pid $daemon_pid); stop it first"
 mv "$dir/live" "$dir/live2"
 check "a file that was moved is noticed" 1 "$(log_has ' error state-file-lost .*why=moved ')"
 check "and is in the metrics" 1 "$(lost)"
@@ -204,14 +204,14 @@ daemon_stop
 check "the daemon ends well" 0 $?
 check "no lock file is left" "" "$(ls "$dir" | grep -F .lock)"
 
-# ---- a file that is cut short under a daemon ----
+# ---- a file that is truncated under a daemon ----
 daemon_start "$dir" "$weir" serve "$dir/weir.yaml"
 : >"$dir/live"
 status ask_five >"$dir/out"
 wait $daemon_pid 2>"$dir/err"
 check "it ends the daemon by SIGBUS" 135 $?
 daemon_pid=
-check "which says why, once" 1 "$(grep -c ' error state-file-fault .*the state file was cut short' "$daemon_log")"
+check "which says why, once" 1 "$(grep -c ' error state-file-fault .*the state file was truncated' "$daemon_log")"
 check "at the right time" 0 "$({ cut -c 1-24 "$daemon_log"; date -u +%FT%T.999Z; } | sort -c 2>&1 | wc -l)"
 rm "$dir/live"
 daemon_start "$dir" "$weir" serve "$dir/weir.yaml"
@@ -223,7 +223,7 @@ daemon_pid=
 # ---- a file that others may write, and one beside it that is not weir's ----
 chmod 0666 "$dir/live"
 check "a file that others may write" 1 "$(second)"
-check "why not that one" "$dir/live: other users may write it (mode 0666), expected mode 0600; use chmod 600, or set 'trust_others'" "$(refused)"
+check "why not that one" "$dir/live: writable by other users (mode 0666), expected mode 0600; run chmod 600, or set memory.trust_others" "$(refused)"
 sed -i 's/size: 8m/size: 8m, trust_others: true/' "$dir/weir.yaml"
 daemon_start "$dir" "$weir" serve "$dir/weir.yaml"
 daemon_stop

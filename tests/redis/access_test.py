@@ -101,7 +101,7 @@ def revoked(box):
     expect(client.call("WEIR.TAKE", "log", "a")[0] == 1, "decided by the server")
     redis.call("ACL", "SETUSER", "weir", "resetpass", ">another")
     redis.call("CLIENT", "KILL", "USER", "weir")
-    until(lambda: re.search(r"redis-down.*password is refused: WRONGPASS", daemon.said()), "the log gives the reason")
+    until(lambda: re.search(r"redis-down.*authentication failed: WRONGPASS", daemon.said()), "the log gives the reason")
     expect(client.call("WEIR.TAKE", "log", "a")[0] == 0, "on_error: closed")
 
 

@@ -197,7 +197,7 @@ def test_programs(t):
         good(isinstance(c("WEIR.ASK", *words), Error), words)
     good(c("WEIR.ASK", "TAKE", "gcra 1/x", "k", 1).startswith("ERR policy: column"))
     good(c("WEIR.ASKALL", 2, p, "a", 1, "gcra 1/x", "k", 1).startswith("ERR policy: column"))
-    good(c("WEIR.ASK", "REFUND", "leaky-queue 1/h depth 3", "k", 1).startswith("ERR weir: a policy"))
+    good(c("WEIR.ASK", "REFUND", "leaky-queue 1/h depth 3", "k", 1).startswith("ERR weir: leaky-queue"))
 
 
 def test_daemon(t):

@@ -18,8 +18,8 @@ static bool read_key_name(config_reader *r, const config_place *place, const con
     static const char token[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                 "!#$%&'*+-.^_`|~";
     bool header = field->low == CONFIG_KEY_HEADER;
-    const char *expected =
-        header ? "the name of a header, as X-Real-IP" : "the name of a query parameter, as user";
+    const char *expected = header ? "the name of a header, such as X-Real-IP"
+                                  : "the name of a query parameter, such as user";
     config_http_key *key = &((weir_config *)base)->http_key;
     if (!config_want_text(r, place, expected))
         return false;
@@ -31,8 +31,8 @@ static bool read_key_name(config_reader *r, const config_place *place, const con
     }
     if (header && !weir_http_may_be_key(n->text, n->len)) {
         config_complain(r->errors, place,
-                        "'%s' has another meaning, or browsers send it by themselves; expected %s",
-                        n->text, expected);
+                        "'%s' cannot carry the key: HTTP or browsers use it; expected %s", n->text,
+                        expected);
         return false;
     }
     if (!header && weir_http_is_param(n->text, n->len)) {
@@ -42,7 +42,7 @@ static bool read_key_name(config_reader *r, const config_place *place, const con
     }
     if (key->from != CONFIG_KEY_UNSET) {
         config_complain_at(r->errors, place->key->begin, place,
-                           "a second place for the key, expected one of header and query");
+                           "both header and query are set, expected only one");
         return false;
     }
     key->from = (config_key_from)field->low;
@@ -76,17 +76,16 @@ static bool read_http_key(config_reader *r, const config_place *place, const con
     if (key->from == CONFIG_KEY_UNSET)
         config_complain(r->errors, place, "%s", expected);
     else if (hops && key->from == CONFIG_KEY_QUERY)
-        config_complain_at(r->errors, hops->begin, place,
-                           "hops counts the elements of a header, expected it beside header alone");
+        config_complain_at(r->errors, hops->begin, place, "hops requires header");
     return true;
 }
 
 /* ---- hosts and origins ----------------------------------------------------------------------- */
 
 static const char host_expected[] =
-    "a host name without a scheme or a port, as weir.example.com, or \"*\" for any name";
+    "a host name without a scheme or a port, such as weir.example.com, or \"*\" for any name";
 static const char origin_expected[] =
-    "an origin as browsers send it, as https://app.example.com or http://localhost:3000";
+    "an origin as browsers send it, such as https://app.example.com or http://localhost:3000";
 
 static bool is_host(const char *text, size_t len)
 {

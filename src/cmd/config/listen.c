@@ -9,7 +9,7 @@
 #include <string.h>
 
 static const char expected_address[] =
-    "an IP address and a port, as 127.0.0.1:6380 or \"[::1]:6380\", a port alone, or off";
+    "an IP address and a port, such as 127.0.0.1:6380 or \"[::1]:6380\", a port alone, or off";
 
 /* A port's digits, to the end of the text. */
 static bool parse_port(const char *text, unsigned *ret)

@@ -20,7 +20,7 @@ typedef struct draft {
 
 /* ---- its parts ------------------------------------------------------------------------------- */
 
-static const char limit_expected[] = "a policy text, as \"gcra 100/s burst 20\"";
+static const char limit_expected[] = "a policy text, such as \"gcra 100/s burst 20\"";
 
 static bool read_limit(config_reader *r, const config_place *place, const config_field *field,
                        void *base)
@@ -140,7 +140,7 @@ static bool read_ip(config_reader *r, const config_place *place, const config_fi
         return config_read_map(r, place, bits, sizeof bits / sizeof bits[0], &d->spec);
     bool is_off = strcmp(place->node->text, "false") == 0;
     if (place->node->kind == CONFIG_LIST || (!is_off && strcmp(place->node->text, "true") != 0)) {
-        config_complain(r->errors, place, "expected a map, as {v4: 32, v6: 64}, or false");
+        config_complain(r->errors, place, "expected a map, such as {v4: 32, v6: 64}, or false");
         return false;
     }
     d->spec.plain_keys = is_off;
@@ -308,7 +308,7 @@ static weir_rule_spec read_rule(config_reader *r, const config_place *place)
     d.spec.engine = r->engine;
     d.limit = d.ip = *place;
     if (place->node->kind != CONFIG_MAP) {
-        if (config_want_text(r, place, "a policy text, as \"gcra 100/s burst 20\", or a map"))
+        if (config_want_text(r, place, "a policy text, such as \"gcra 100/s burst 20\", or a map"))
             d.spec.limit = place->node->text;
     } else if (config_read_map(r, place, rule_fields, sizeof rule_fields / sizeof rule_fields[0],
                                &d) &&
@@ -333,7 +333,7 @@ bool config_read_policies(config_reader *r, const config_place *place, const con
         return true;
     if (place->node->kind != CONFIG_MAP) {
         config_complain(r->errors, place,
-                        "expected a map of names and policies, as login: gcra 5/m burst 3");
+                        "expected a map of names and policies, such as login: gcra 5/m burst 3");
         return false;
     }
     if (place->node->children > WEIR_RULES_MAX) {

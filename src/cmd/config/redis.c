@@ -18,8 +18,9 @@
 #define KIB           ((int64_t)1 << 10)
 #define MIB           ((int64_t)1 << 20)
 
-static const char url_expected[] = "a URL, as redis://127.0.0.1:6379, rediss://HOST:6379 (TLS) or "
-                                   "unix:///run/redis/redis.sock";
+static const char url_expected[] =
+    "a URL, such as redis://127.0.0.1:6379, rediss://HOST:6379 (TLS) or "
+    "unix:///run/redis/redis.sock";
 
 /* The section while it is read: the options, and numbers that they have in other types. */
 typedef struct draft {
@@ -240,7 +241,7 @@ static bool read_sentinel(config_reader *r, const config_place *place, const con
     const config_node *user = config_get(place->node, "user");
     if (!d->o.sentinel)
         config_complain(r->errors, place,
-                        "expected the name that the Sentinels have for the master, as {name: "
+                        "expected the name that the Sentinels have for the master, such as {name: "
                         "mymaster}");
     else if (user && !d->o.sentinel_password)
         config_complain_at(r->errors, user->begin, place, "a user without a password");

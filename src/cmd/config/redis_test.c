@@ -198,7 +198,7 @@ static void check_no_server(void **unused)
             "  hybrid: {count: 3}\n"
             "  ^\n");
     refused("redis: {by: any}\n",
-            "t.yaml:1:1: error: redis: the key url is missing, expected a URL, as "
+            "t.yaml:1:1: error: redis: the key url is missing, expected a URL, such as "
             "redis://127.0.0.1:6379, rediss://HOST:6379 (TLS) or unix:///run/redis/redis.sock\n"
             "  redis: {by: any}\n"
             "  ^\n");
@@ -276,7 +276,7 @@ static void check_together(void **unused)
             "                                ^\n");
     refused("redis: {url: redis://h, sentinel: {user: weir}}\n",
             "t.yaml:1:35: error: redis.sentinel: expected the name that the Sentinels have for "
-            "the master, as {name: mymaster}\n"
+            "the master, such as {name: mymaster}\n"
             "  redis: {url: redis://h, sentinel: {user: weir}}\n"
             "                                    ^\n");
     refused("redis: {url: rediss://h, tls: {cert: c.pem}}\n",
@@ -312,7 +312,7 @@ static void check_urls(void **unused)
             "unix:// and a path: write redis://127.0.0.1:6379\n"
             "      - http://h\n"
             "        ^\n"
-            "t.yaml:6:7: error: redis.urls[3]: expected a URL, as redis://127.0.0.1:6379, "
+            "t.yaml:6:7: error: redis.urls[3]: expected a URL, such as redis://127.0.0.1:6379, "
             "rediss://HOST:6379 (TLS) or unix:///run/redis/redis.sock, found a list\n"
             "      - [x]\n"
             "        ^\n");

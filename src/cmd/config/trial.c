@@ -23,8 +23,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#define FOR_A_START "a daemon that runs already keeps it, but another weir serve could not start"
-#define IN_USE      "in use; " FOR_A_START
+#define IN_USE "expected if the daemon of this file is running, otherwise weir serve cannot start"
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
@@ -46,7 +45,7 @@ static void try_address(config_reader *r, const config_place *place, const char 
     case WEIR_LISTENING_FREE:
         break;
     case WEIR_LISTENING_IN_USE:
-        config_warn(r->errors, place, "%s is " IN_USE, address);
+        config_warn(r->errors, place, "%s is already in use; " IN_USE, address);
         break;
     case WEIR_LISTENING_IMPOSSIBLE:
         config_complain(r->errors, place, "%s", error);
@@ -101,8 +100,8 @@ static void try_new_file(config_reader *r, const config_place *place)
                             "there is no directory %.200s; create it, or name another file", dir);
         else
             config_complain(r->errors, place,
-                            "no file can be made in the directory %.200s: %s; let the user that "
-                            "runs weir serve write there, or name another file",
+                            "cannot create a file in %.200s: %s; give the user of weir serve "
+                            "write permission, or choose another file",
                             dir, strerror(errno));
         return;
     }
@@ -110,7 +109,7 @@ static void try_new_file(config_reader *r, const config_place *place)
     if (statvfs(dir, &disk) != 0 || disk.f_bavail >= bytes / disk.f_frsize)
         return;
     config_complain(
-        r->errors, place, "the file takes %s, and the disk of %.200s has %s free",
+        r->errors, place, "not enough disk space: the state file needs %s, and %.200s has %s free",
         config_size_text(bytes, needed, sizeof needed), dir,
         config_size_text((disk.f_bavail * disk.f_frsize) >> 20 << 20, free_text, sizeof free_text));
 }
@@ -130,7 +129,7 @@ static void try_users(config_reader *r, const config_place *place, int fd)
             config_complain(r->errors, place, "%s", said.text);
     } else if (!r->config->shared && weir_image_is_used(fd)) {
         (void)weir_image_say_used(&how, fd, "");
-        config_warn(r->errors, place, "%s; " FOR_A_START, said.text);
+        config_warn(r->errors, place, "%s; " IN_USE, said.text);
     }
 }
 

@@ -28,7 +28,8 @@ static int complain_text(const replay_policies *p, const char *text, const weir_
 {
     policy_error_print("weir replay: --policy", text, error);
     if (!p->named && *text && is_name(text))
-        replay_complain(0, "hint: --config FILE says where the policy of a name is");
+        replay_complain(0,
+                        "hint: to use a named policy, pass its configuration with --config FILE");
     return REPLAY_USAGE;
 }
 
@@ -46,12 +47,14 @@ static int complain_absent(const replay_policies *p, const char *path, const cha
 {
     enum { NAMES_SHOWN = 10 };
     const weir_config *c = p->config;
-    fprintf(stderr, "weir replay: --policy: %s has no policy '%s', ", path, name);
-    fputs(c->rules_len > 0 ? "expected one of" : "nor any other\n", stderr);
+    if (c->rules_len == 0) {
+        fprintf(stderr, "weir replay: --policy: %s defines no policies\n", path);
+        return REPLAY_USAGE;
+    }
+    fprintf(stderr, "weir replay: --policy: %s has no policy '%s', expected one of", path, name);
     for (size_t i = 0; i < c->rules_len && i < NAMES_SHOWN; i++)
         fprintf(stderr, " %s", c->rules[i].name);
-    if (c->rules_len > 0)
-        fputs(c->rules_len > NAMES_SHOWN ? " ...\n" : "\n", stderr);
+    fputs(c->rules_len > NAMES_SHOWN ? " ...\n" : "\n", stderr);
     return REPLAY_USAGE;
 }
 
@@ -177,7 +180,7 @@ int replay_policies_open(replay_policies *ret, const replay_options *o)
     weir_zones zones = weir_zone_book_zones(ret->zones);
     config_sink sink = config_print_to(stderr);
     if (o->config && config_load(o->config, false, &zones, &sink, &ret->config) != WEIR_OK)
-        return REPLAY_FAILED; /* which the sink was told */
+        return REPLAY_FAILED; /* already reported */
     ret->named = o->config != NULL;
     for (size_t i = 0; i < o->policies; i++) {
         int status = read_policy(ret, o, &zones);

@@ -230,9 +230,10 @@ static void print_notes(const replay *r)
     replay_format_note(&r->format);
     if (r->dear > 0)
         replay_complain(0,
-                        "%" PRIu64 " request%s cost more than %d, which no limit allows; a daemon "
-                        "answers with an error",
-                        r->dear, r->dear == 1 ? "" : "s", WEIR_COST_MAX);
+                        "%" PRIu64 " request%s cost more than %d and %s denied; the daemon rejects "
+                        "such requests with an error",
+                        r->dear, r->dear == 1 ? "" : "s", WEIR_COST_MAX,
+                        r->dear == 1 ? "was" : "were");
     if (r->went_back > 0)
         note_back(r);
     uint64_t evicted = replay_policies_evicted(&r->policies);

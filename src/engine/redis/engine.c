@@ -393,7 +393,7 @@ static bool can_be_done(weir_question *q)
         const weir_layer *l = &q->policy->layer[i];
         if (l->algorithm == WEIR_LEAKY_QUEUE || l->count_denied) {
             q->status = WEIR_E_UNSUPPORTED;
-            q->reason = "a policy that queues or counts denials cannot give back";
+            q->reason = "leaky-queue and count-denied policies do not support refunds";
             return false;
         }
     }

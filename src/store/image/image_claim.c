@@ -33,7 +33,7 @@ static weir_status open_lock(const char *path, int file, const weir_store_option
     } while (error == PORT_FILE_EXISTS);
     if (error != PORT_FILE_OK)
         return weir_image_failed(options, suffix, error);
-    if (made && options->trust_others) /* who may write the state file may claim it */
+    if (made && options->trust_others) /* users who may write the state file may lock FILE.lock */
         port_file_take_rights(*ret_fd, file);
     return WEIR_OK;
 }
@@ -93,8 +93,10 @@ weir_status weir_claim_take(weir_claim *ret, const char *lock_path, int file,
     weir_claim c = {.fd = -1, .at = byte_of(file)};
     weir_status st = lock_byte(&c, lock_path, file, options);
     if (st == WEIR_OK && c.fd >= 0 && find_other(&c, &other)) {
-        st = weir_image_busy(options, c.fd, other, "the file that was here is in use by",
-                             ", though it was moved or removed; close it first");
+        st = weir_image_busy(
+            options, c.fd, other,
+            "a state file that was moved or deleted from this path is still in use by",
+            "; stop it first");
         weir_claim_drop(&c, lock_path);
     }
     if (st == WEIR_OK)

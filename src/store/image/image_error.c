@@ -79,14 +79,14 @@ weir_status weir_image_check_rights(const weir_store_options *options, const cha
     if (!r.is_ours)
         weir_image_say_of(
             options, suffix,
-            "it belongs to the user %u, expected %u, the user of this process; change "
-            "its owner, or set 'trust_others'",
+            "owned by uid %u, expected uid %u (this process); change the owner, or set "
+            "memory.trust_others",
             r.user, r.our_user);
     else
         weir_image_say_of(
             options, suffix,
-            "other users may write it (mode %04o), expected mode 0600; use chmod 600, "
-            "or set 'trust_others'",
+            "writable by other users (mode %04o), expected mode 0600; run chmod 600, or set "
+            "memory.trust_others",
             r.mode);
     return WEIR_E_IO;
 }

@@ -67,7 +67,7 @@ static weir_status check_leftover(int fd, const weir_store_options *options)
     return WEIR_E_IO;
 }
 
-/* A new file is in nobody's way: removing it may fail for want of rights to the directory. */
+/* The message is about the directory if that is what refuses the new file. */
 static weir_status failed_to_make(const weir_store_options *options, port_file_error error)
 {
     bool about_directory = error == PORT_FILE_NO_DIR || error == PORT_FILE_DENIED;
@@ -205,7 +205,7 @@ static weir_status take_use(weir_image_file *f, const weir_store_options *option
     if (f->is_first || locked)
         return WEIR_OK;
     return weir_image_say_used(options, f->fd,
-                               options->reset ? "; close it before the file is reset"
+                               options->reset ? "; stop it before you reset the file"
                                : f->shared    ? ", which does not set 'shared'"
                                               : "; use another file, or set 'shared' in both");
 }
@@ -325,7 +325,7 @@ weir_status weir_image_file_open_beside(weir_image_file *f, weir_image_file *old
         st = weir_image_failed(options, "", error);
     if (st == WEIR_OK && !alone)
         st = weir_image_say_used(options, old->fd,
-                                 ", so its size cannot change; use the size it has");
+                                 "; to change memory.size or memory.large, stop it first");
     if (st == WEIR_OK)
         st = make(f, options);
     if (st == WEIR_OK) {

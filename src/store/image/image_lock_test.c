@@ -222,8 +222,8 @@ static void check_size_of_others(void **state)
     weir_image *m = must_open(f), *wide = NULL;
     assert_int_equal(weir_image_open_beside(&wide, m, &f->options), WEIR_E_BUSY);
     snprintf(text, sizeof text,
-             "%s: the state file is in use by another weir process (pid %d), so its size cannot "
-             "change; use the size it has",
+             "%s: the state file is in use by another weir process (pid %d); to change "
+             "memory.size or memory.large, stop it first",
              f->path, (int)a.pid);
     assert_string_equal(f->error.text, text);
     weir_image_close(m);
@@ -263,8 +263,8 @@ static void must_claim(fixture *f, void (*lose)(const fixture *), bool shared)
     lose(f);
     assert_int_equal(ask(&b, OPEN).st, WEIR_E_BUSY);
     snprintf(text, sizeof text,
-             "the file that was here is in use by another weir process (pid %d), though it was "
-             "moved or removed; close it first",
+             "a state file that was moved or deleted from this path is still in use by another "
+             "weir process (pid %d); stop it first",
              (int)a.pid);
     must_refuse(f, WEIR_E_BUSY, text);
     f->options.reset = true;

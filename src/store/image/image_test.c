@@ -259,10 +259,10 @@ static void check_reset(void **state)
     memset(weir_image_parts_get(m).large.at, 9, LARGE);
     f->options.reset = true;
     must_refuse(f, WEIR_E_BUSY,
-                "the state file is in use by this process; close it before the file is reset");
+                "the state file is in use by this process; stop it before you reset the file");
     f->options.shared = true;
     must_refuse(f, WEIR_E_BUSY,
-                "the state file is in use by this process; close it before the file is reset");
+                "the state file is in use by this process; stop it before you reset the file");
     f->options.shared = false;
     weir_image_close(m);
     m = must_open(f);
@@ -447,8 +447,8 @@ static void check_rights(void **state)
     for (size_t i = 0; i < sizeof loose / sizeof loose[0]; i++) {
         assert_int_equal(chmod(f->path, loose[i]), 0);
         snprintf(text, sizeof text,
-                 "other users may write it (mode %04o), expected mode 0600; use chmod 600, or set "
-                 "'trust_others'",
+                 "writable by other users (mode %04o), expected mode 0600; run chmod 600, or set "
+                 "memory.trust_others",
                  loose[i]);
         must_refuse(f, WEIR_E_IO, text);
         f->options.reset = true;
@@ -466,8 +466,8 @@ static void check_rights(void **state)
     }
     assert_int_equal(chown(f->path, 12345, (gid_t)-1), 0);
     must_refuse(f, WEIR_E_IO,
-                "it belongs to the user 12345, expected 0, the user of this process; change its "
-                "owner, or set 'trust_others'");
+                "owned by uid 12345, expected uid 0 (this process); change the owner, or set "
+                "memory.trust_others");
     f->options.trust_others = true;
     weir_image_close(must_open(f));
 }
@@ -627,10 +627,9 @@ static void check_other_size_when_shared(void **state)
     f->options.shared = true;
     weir_image *m = must_open(f), *second = must_open_other(f), *wide = NULL;
     assert_int_equal(weir_image_open_beside(&wide, second, &f->options), WEIR_E_BUSY);
-    assert_string_equal(
-        f->error.text + strlen(f->path),
-        ": the state file is in use by this process, so its size cannot change; use the "
-        "size it has");
+    assert_string_equal(f->error.text + strlen(f->path),
+                        ": the state file is in use by this process; to change memory.size or "
+                        "memory.large, stop it first");
     weir_image_close(m);
     assert_int_equal(weir_image_open_beside(&wide, second, &f->options), WEIR_OK);
     assert_int_equal(weir_image_replace(wide, second, &f->options), WEIR_OK);

@@ -57,9 +57,9 @@ void weir_large_reset(weir_large *l, uint64_t hash);
 
 /* ---- several keys as one --------------------------------------------------------------------- */
 
-/* Who needs several stripes locks them in ascending order. What is tried there is seen by later
- * tries, and is kept or dropped as one, stripe by stripe, before the lock is let go. A process that
- * is killed has dropped what it had not kept.
+/* A caller that needs several stripes locks them in ascending order. Later tries see the result of
+ * earlier ones. All tries are committed, or all are dropped, stripe by stripe, before the locks are
+ * released. If a process is killed, its uncommitted tries are dropped.
  *
  * weir_large_try() is weir_large_run() on a stripe that the caller has locked. At most
  * WEIR_TAKE_MANY_MAX tries may wait in a stripe; with more it may return WEIR_E_BUSY. A key that

@@ -134,8 +134,9 @@ weir_locked *weir_hold_try(weir_table *t, weir_hold *h, weir_bucket *b, uint64_t
  * keep. */
 void weir_hold_place(weir_table *t, weir_hold *h, const weir_place *at);
 
-/* Where the hold, which has both buckets of the place, has the key: in the bucket that is returned,
- * at entry *ret_i; if nowhere, that is WEIR_LINE_ENTRIES and the bucket the first. */
+/* Finds the key in a locked pair of buckets: the hold has locked both buckets of the place. Returns
+ * the key's bucket and sets *ret_i to its entry. If the key is absent, returns the first bucket and
+ * sets *ret_i to WEIR_LINE_ENTRIES. */
 weir_locked *weir_hold_seek(const weir_hold *h, const weir_place *at, unsigned *ret_i);
 
 /* Writes what has changed and unlocks all: the last added first, so that an entry that moves is

@@ -30,8 +30,8 @@ static bool contains(const weir_redis_value *v, const char *word)
 /* Keeps the first error of a handshake, which is logged. */
 static void problem(weir_redis_node *n, const weir_redis_value *v)
 {
-    const char *why = begins(v, "WRONGPASS") ? "the user or password is refused: "
-                      : begins(v, "NOAUTH")  ? "a password is needed: "
+    const char *why = begins(v, "WRONGPASS") ? "authentication failed: "
+                      : begins(v, "NOAUTH")  ? "authentication required: "
                                              : "";
     size_t len = strlen(why);
     if (n->problem[0])

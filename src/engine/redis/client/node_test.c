@@ -166,7 +166,7 @@ static void says_who_it_is(void **state)
     kit.log[0] = 0;
     open_client();
     pass(60000 * MS); /* said once */
-    assert_string_equal(kit.log, "redis-down a:7000: the user or password is refused: WRONGPASS "
+    assert_string_equal(kit.log, "redis-down a:7000: authentication failed: WRONGPASS "
                                  "invalid username-password pair\n");
 }
 
@@ -185,7 +185,7 @@ static void logs_that_its_password_is_revoked(void **state)
     s->is_down = false;
     pass(1000 * MS);
     assert_string_equal(kit.log, "redis-down a:7000: it closed the connection\n"
-                                 "redis-down a:7000: the user or password is refused: WRONGPASS "
+                                 "redis-down a:7000: authentication failed: WRONGPASS "
                                  "invalid username-password pair\n");
 }
 
