@@ -43,7 +43,7 @@ struct weir_connection {
     weir_doing doing;
     weir_next after; /* a write: what the session wanted next */
     bool reading;    /* libuv reads for it */
-    bool refused;    /* it has no place, and is only told so */
+    bool refused;    /* over the limit: it gets an error and is closed */
     bool in_session; /* between the protocol's open and close */
     bool woken;      /* since the session was called last */
     bool ended;      /* the client sends no more, and still waits for an answer */

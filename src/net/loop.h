@@ -90,7 +90,7 @@ struct weir_loop {
 
     weir_connection *connections;
     size_t connections_len;
-    size_t refused_len; /* of them, those that are only told so */
+    size_t refused_len; /* of them, those over the limit, which get an error and are closed */
     bool serving, stopping, reported;
     int64_t last_ns; /* when stopping: until when, by weir_loop_now() */
 

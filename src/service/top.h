@@ -60,7 +60,7 @@ typedef struct weir_top {
 } weir_top;
 
 /* Says which k keys weigh most.
- *  policy  a rule in force, or a name that counts of no rule are under, as "(texts)".
+ *  policy  a rule in force, or a name that counts of no rule are under, such as "(texts)".
  *  k       1..weir_hub_top_keys().
  *  ret     written on WEIR_OK only; for weir_top_free().
  * Returns WEIR_OK; WEIR_E_ABSENT for no such policy; WEIR_E_RANGE for k; WEIR_E_UNSUPPORTED if keys

@@ -137,7 +137,7 @@ s = connect(http)
 s.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nX: ")
 print(rest(s).split(b"\r\n")[0])
 PYTHON
-check "too many, too long, slow: each is told so" \
+check "too many, too long, slow: each gets an error" \
     "b'-ERR max number of clients reached\r\n' b'HTTP/1.1 503 Service Unavailable'
 b'-ERR Protocol error: invalid bulk length\r\n'
 b'-ERR timeout: the request was not completed in time\r\n'
@@ -147,6 +147,13 @@ daemon_stop
 check "no state file to reset" "weir serve: --reset-state: there is no state file, expected one at memory.file of the configuration 2" \
     "$("$weir" serve --port 0 --reset-state 2>&1) $?"
 check "every line of the log is an object" 0 "$(python3 -c 'import json, sys; [json.loads(line) for line in open(sys.argv[1])]' "$daemon_log" 2>&1 | wc -l)"
+cat >"$tmp/events.py" <<'PYTHON'
+import json, re, sys
+
+events = {json.loads(line)["event"] for line in open(sys.argv[1])}
+print([e for e in sorted(events) if not re.fullmatch("[a-z0-9-]+", e)], "timed-out" in events)
+PYTHON
+check "events have names of letters, digits and '-'" "[] True" "$(python3 "$tmp/events.py" "$daemon_log")"
 
 echo "$passed passed, $failed failed, 0 skipped"
 exit $((failed > 0))

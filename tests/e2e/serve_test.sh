@@ -139,7 +139,7 @@ while read -r result; do
     [[ $result == ok* ]] && passed=$((passed + 1)) || failed=$((failed + 1))
 done < <(python3 "$tmp/sockets.py" "$port" 2>&1 || echo "not ok - sockets.py failed")
 
-# Connections that have gone do not count; one too many is told so. (Limits: 10000 and 2.)
+# Connections that have gone do not count; one too many gets an error. (Limits: 10000 and 2.)
 : >"$tmp/few.log" # tail may come before the daemon
 "$weir" serve --port 0 --http 0 --connections 2 >>"$tmp/few.log" 2>&1 &
 few_pid=$!

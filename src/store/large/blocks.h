@@ -74,7 +74,7 @@ void weir_blocks_repair(weir_blocks *b);
 /* A block whose state is not zeroed and whose other words but next are written.
  *  from  unit to look from; 0: from where the last one was found.
  *  far   look through all of a large area, else through a part of it.
- *  note  where it is put down, as WEIR_NOTE_BORN.
+ *  note  where it is stored, such as WEIR_NOTE_BORN.
  * Returns where it begins, or 0 if no place was found. */
 uint64_t weir_blocks_alloc(weir_blocks *b, uint64_t words, unsigned level, uint64_t hash,
                            uint64_t from, bool far, port_word *note);

@@ -30,7 +30,7 @@ typedef struct weir_large weir_large;
  *  part    `bytes` bytes, WEIR_LARGE_BYTES_MIN or more, that begin on a page; zeroed if it is_new.
  *  owners  must outlive *ret.
  * Returns WEIR_OK; WEIR_E_NOMEM; WEIR_E_RANGE for too few bytes; WEIR_E_SYNTAX if the part is none
- * of this size. One that is all zero is as good as new. */
+ * of this size. One that is all zero is fresh. */
 weir_status weir_large_open(weir_large **ret, void *part, size_t bytes, bool is_new,
                             const weir_owners *owners);
 void weir_large_close(weir_large *l); /* accepts NULL */
