@@ -185,6 +185,17 @@ daemon_stop
 # ---- readiness
 if command -v redis-server >/dev/null; then
     redis_port=$(free_port)
+    cat >"$tmp/inline.yaml" <<YAML
+listen: {resp: off, http: "127.0.0.1:0"}
+engine: redis
+redis: {url: "redis://127.0.0.1:$redis_port", on_error: closed}
+YAML
+    daemon_start "$tmp" "$weir" serve "$tmp/inline.yaml"
+    check "not ready: inline policies need the server" 503 "$(status "http://127.0.0.1:$(daemon_port http)/readyz")"
+    check "and it names them" \
+        '{"ready":false,"reasons":["a thread has no usable connection to Redis, so inline policies deny all requests (on_error: closed)"]}' \
+        "$(cat "$tmp/body")"
+    daemon_stop
     cat >"$tmp/ready.yaml" <<YAML
 listen: {resp: off, http: "127.0.0.1:0"}
 threads: 2
