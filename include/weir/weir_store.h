@@ -138,7 +138,8 @@ typedef struct weir_store_stats {
 WEIR_NODISCARD weir_status weir_store_open(weir_store **ret, const weir_store_options *options);
 
 /* Syncs the file, whatever `sync` is, marks it as cleanly closed, and frees the store. Exiting
- * without closing loses only the clean-shutdown mark. Accepts NULL. No other call may be running. */
+ * without closing loses only the clean-shutdown mark. Accepts NULL. No other call may be
+ * running. */
 void weir_store_close(weir_store *s);
 
 /* What a policy's states are filed under: equal for equal canonical texts, else different. */

@@ -5,8 +5,8 @@
 /* Files that a command or a configuration names, to be read once from the beginning to the end. It
  * must not know what is in them. */
 
-/* Opens a regular file, or a pipe that a shell has opened for this process, such as <(...). Anything
- * else is refused, so that no command waits for the other end of a named pipe, or for a terminal.
+/* Opens a regular file, or a pipe that a shell has opened for this process, such as <(...).
+ * Anything else is refused, so that no command waits for a named pipe or for a terminal.
  *  ret_fd  written if the answer is NULL; for close().
  * Returns NULL, or why not in a few words. */
 const char *input_open(const char *path, int *ret_fd);
