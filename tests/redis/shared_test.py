@@ -95,8 +95,10 @@ def seen_of_hot(servers, daemons):
     took_s = (time.monotonic_ns() - began) / 1e9
     seen = asks_seen(servers) - before
     # Each retry_after is 50 ms at most, of which a 512th is asked about again; at first nobody knows
-    # that the key will be denied, nor does a daemon that was just allowed something.
-    most = 2 * account.passed + DAEMONS * (8 + 1.1 * (20 * took_s + 1))
+    # that the key will be denied, nor does a daemon that was just allowed something. On a machine that
+    # is busy more requests are on their way at once. Without the deny cache it would be every request.
+    most = 2 * account.passed + DAEMONS * (16 + 1.5 * (20 * took_s + 1))
+    expect(account.answers() > 10 * most, "enough was asked to see the difference")
     say(f"20/s burst 5, asked for {account.answers()} times in {took_s:.2f} s: {account.passed} "
         f"admitted, Redis saw {seen} requests")
     expect(seen <= most, f"Redis saw {seen}, {most:.0f} at most")
