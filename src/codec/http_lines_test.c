@@ -60,11 +60,54 @@ static void check_heads(void **unused)
     HEAD("GET  / HTTP/1.1\r\n", 4, blank);
     HEAD("GET /  HTTP/1.1\r\n", 6, blank);
     HEAD("GET / HTTP/1.1 \r\n", 14, blank);
-    HEAD("GET / a b\r\n", 7, blank);
+    HEAD("GET / HTTP/1.1 x\r\n", 14, blank);
     HEAD("GET / HTTP/1.1\r\n A: b\r\n", 16, folded);
     HEAD("GET / HTTP/1.1\r\nA: b\r\n\tc\r\n", 22, folded);
     HEAD("GET / HTTP/1.1\r\n: b\r\n", 16, "expected header lines");
     HEAD("GET / HTTP/1.1\r\nA:  b \r\nc:\t\r\n\r\n", 31, NULL);
+}
+
+/* A request line ends in a version of HTTP/1. */
+static void check_versions(void **unused)
+{
+    static const char line[] = "expected a request line", http[] = "expected HTTP/1.1";
+    (void)unused;
+    HEAD("GET / HTTP/1.0\r\n\r\n", 18, NULL);
+    HEAD("GET / RTSP/1.0\r\n\r\n", 6, line);
+    HEAD("SOURCE / ICE/1.0\r\n\r\n", 9, line);
+    HEAD("GET / HTTPS/1.1\r\n\r\n", 10, line);
+    HEAD("GET / http/1.1\r\n\r\n", 6, line);
+    HEAD("GET / HTTP1.1\r\n\r\n", 10, line);
+    HEAD("GET / HTTP/1.\r\n\r\n", 13, line);
+    HEAD("GET / HTTP/1.x\r\n\r\n", 13, line);
+    HEAD("GET / HTTP/1.11\r\n\r\n", 14, line);
+    HEAD("GET / HTTP/1.1\t\r\n\r\n", 14, line);
+    HEAD("GET / \r\n\r\n", 6, line);
+    HEAD("GET / a b\r\n", 6, line);
+    HEAD("GET\r\n\r\n", 4, line);
+    HEAD("GET / HTTP/2.0\r\n\r\n", 11, http);
+    HEAD("GET / HTTP/0.9\r\n\r\n", 11, http);
+    HEAD("GET / HTTP/1.2\r\n\r\n", 13, http);
+    HEAD("GET /\r\n\r\n", 6, http);
+}
+
+/* A CR stands before LF, and nowhere else. */
+static void check_bare_cr(void **unused)
+{
+    static const char cr[] = "expected LF after CR";
+    (void)unused;
+    HEAD("\rGET / HTTP/1.1\r\n\r\n", 1, cr);
+    HEAD("\r\r\nGET / HTTP/1.1\r\n\r\n", 1, cr);
+    HEAD("\r\n\rGET / HTTP/1.1\r\n\r\n", 3, cr);
+    HEAD("GET /\ra HTTP/1.1\r\n\r\n", 6, cr);
+    HEAD("GET / HTTP/1.1\r\r\n\r\n", 15, cr);
+    HEAD("GET / HTTP/1.1\rA: b\r\n\r\n", 15, cr);
+    HEAD("GET / HTTP/1.1\r\nA: b\rc\r\n\r\n", 21, cr);
+    HEAD("GET / HTTP/1.1\r\nA: b\r\r\n\r\n", 21, cr);
+    HEAD("GET / HTTP/1.1\r\n\rA: b\r\n\r\n", 17, cr);
+    HEAD("GET / HTTP/1.1\r\n\r\r\n", 17, cr);
+    expect(WEIR_HTTP_FIELD_LINE, "A: b\rc\r\n", 5, cr);
+    expect(WEIR_HTTP_FIELD_LINE, "\r\r\n", 1, cr);
 }
 
 static void check_trailers(void **unused)
@@ -82,6 +125,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(check_heads),
+        cmocka_unit_test(check_versions),
+        cmocka_unit_test(check_bare_cr),
         cmocka_unit_test(check_trailers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
