@@ -59,7 +59,9 @@ static int keep(weir_http_session *s, const char *at, size_t len)
 static int on_url(llhttp_t *parser, const char *at, size_t len)
 {
     weir_http_session *s = parser->data;
-    if (parser->method > HTTP_SOURCE && parser->method != HTTP_PRI) /* QUERY, of llhttp 9 alone */
+    if (parser->method == HTTP_PRI) /* the preface of HTTP/2 */
+        return refuse(s, 505, "expected HTTP/1.1 or HTTP/1.0");
+    if (parser->method > HTTP_SOURCE) /* QUERY, of llhttp 9 alone */
         return refuse(s, 400, "expected a request line, such as GET /healthz HTTP/1.1");
     s->target_len += len;
     return keep(s, at, len);
@@ -150,6 +152,62 @@ static int check_coding(weir_http_session *s)
     return 0;
 }
 
+/* weir_http_check_host(), which a client that sends the same host again need not wait for. With a
+ * password every host of the right form counts as weir's own. */
+static weir_http_host check_host(weir_http_session *s, weir_slice host)
+{
+    if (host.len > 0 && host.len == s->host_len && memcmp(host.at, s->host, host.len) == 0)
+        return WEIR_HTTP_OWN_HOST;
+    weir_http_host found = weir_http_check_host(s->options, host);
+    if (found == WEIR_HTTP_OTHER_HOST && s->options->password)
+        found = WEIR_HTTP_OWN_HOST;
+    if (found == WEIR_HTTP_OWN_HOST && host.at && host.len <= sizeof s->host) {
+        memcpy(s->host, host.at, host.len);
+        s->host_len = (uint8_t)host.len;
+    }
+    return found;
+}
+
+/* Finds the host of "http://host/path?query"; `at` is NULL in *ret for "/path?query" and "*".
+ * Returns false if the target is neither of these, as that of CONNECT. */
+static bool authority_of(const char *at, size_t len, weir_slice *ret)
+{
+    *ret = (weir_slice){NULL, 0};
+    if (at[0] == '/' || (at[0] == '*' && len == 1))
+        return true;
+    size_t begin = len >= 8 && weir_http_is((weir_slice){at, 8}, "https://")  ? 8
+                   : len >= 7 && weir_http_is((weir_slice){at, 7}, "http://") ? 7
+                                                                              : 0;
+    size_t end = begin;
+    while (end < len && at[end] != '/' && at[end] != '?' && at[end] != '#')
+        end++;
+    if (begin > 0)
+        *ret = (weir_slice){at + begin, end - begin};
+    return begin > 0;
+}
+
+/* Sets own_host from the target's host, or else from Host (RFC 9112, 3.2 and 3.2.2). */
+static int check_hosts(weir_http_session *s)
+{
+    const char *text = (const char *)weir_buffer_data(&s->text);
+    weir_slice header = {NULL, 0}, authority;
+    for (const weir_http_value *v = s->value; v < s->value + s->lines && !header.at; v++) {
+        if (v->header == WEIR_HTTP_HOST)
+            header = weir_http_trim((weir_slice){text + v->begin, v->len});
+    }
+    weir_http_host found = check_host(s, header);
+    if (found == WEIR_HTTP_BAD_HOST)
+        return refuse(s, 400, "expected HOST or HOST:PORT in Host");
+    if (!authority_of(text, s->target_len, &authority) && s->parser.method != HTTP_CONNECT)
+        return refuse(s, 400, "expected a target such as /healthz or http://HOST/healthz");
+    if (authority.at)
+        found = authority.len > 0 ? check_host(s, authority) : WEIR_HTTP_BAD_HOST;
+    if (found == WEIR_HTTP_BAD_HOST)
+        return refuse(s, 400, "expected HOST or HOST:PORT, without a user, in the target");
+    s->own_host = found == WEIR_HTTP_OWN_HOST;
+    return 0;
+}
+
 static int on_headers_complete(llhttp_t *parser)
 {
     weir_http_session *s = parser->data;
@@ -158,11 +216,11 @@ static int on_headers_complete(llhttp_t *parser)
     s->keep_alive = llhttp_should_keep_alive(parser) && parser->method != HTTP_CONNECT;
     s->http11 = parser->http_minor > 0;
     parser->upgrade = 0; /* no upgrade is offered, so that the request is one like all others */
-    if (parser->http_major != 1)
-        return refuse(s, 505, "expected HTTP/1.1 or HTTP/1.0");
     if (s->http11 ? s->count[WEIR_HTTP_HOST] != 1 : s->count[WEIR_HTTP_HOST] > 1)
         return refuse(s, 400, "expected one Host header");
-    if (check_coding(s) != 0)
+    if (s->count[WEIR_HTTP_AUTHORIZATION] > 1)
+        return refuse(s, 400, "expected one Authorization header");
+    if (check_hosts(s) != 0 || check_coding(s) != 0)
         return -1;
     s->has_body = parser->flags & F_CHUNKED || parser->content_length > 0;
     if (!(parser->flags & F_CHUNKED) && parser->content_length > WEIR_HTTP_BODY_MAX)
@@ -232,7 +290,7 @@ static void join_lines(weir_http_session *s)
     }
 }
 
-/* Path and query, of "/path?query" or "http://host/path?query". */
+/* Splits a target into its host, if it has one, its path and its query. */
 static void split_target(weir_http_request *r, const char *at, size_t len)
 {
     const char *end = memchr(at, '#', len);
@@ -241,15 +299,12 @@ static void split_target(weir_http_request *r, const char *at, size_t len)
     const char *query = memchr(at, '?', len);
     size_t path_len = query ? (size_t)(query - at) : len;
     r->query = query ? (weir_slice){query + 1, len - path_len - 1} : (weir_slice){at + len, 0};
-    size_t begin = 0;
-    for (size_t i = 0; at[0] != '/' && i + 3 <= path_len && begin == 0; i++) {
-        if (memcmp(at + i, "://", 3) == 0) {
-            const char *slash = memchr(at + i + 3, '/', path_len - i - 3);
-            begin = slash ? (size_t)(slash - at) : path_len;
-        }
-    }
-    r->path = begin > 0 && begin == path_len ? (weir_slice){"/", 1}
-                                             : (weir_slice){at + begin, path_len - begin};
+    if (at[0] != '/')
+        (void)authority_of(at, len,
+                           &r->host); /* false: that of CONNECT, all of which is the path */
+    size_t begin = r->host.at ? (size_t)(r->host.at + r->host.len - at) : 0;
+    r->path = r->host.at && begin == path_len ? (weir_slice){"/", 1}
+                                              : (weir_slice){at + begin, path_len - begin};
 }
 
 static weir_http_method method_of(const weir_http_session *s)
@@ -268,20 +323,6 @@ static weir_http_method method_of(const weir_http_session *s)
     }
 }
 
-/* weir_http_is_own_host(), which a client that sends the same Host again need not wait for. */
-static bool is_own_host(weir_http_session *s, weir_slice host)
-{
-    if (host.len > 0 && host.len == s->host_len && memcmp(host.at, s->host, host.len) == 0)
-        return true;
-    if (!weir_http_is_own_host(s->options, host))
-        return false;
-    if (host.at && host.len <= sizeof s->host) {
-        memcpy(s->host, host.at, host.len);
-        s->host_len = (uint8_t)host.len;
-    }
-    return true;
-}
-
 /* The request as far as it is there; good until the text grows. */
 static weir_http_request request_of(weir_http_session *s)
 {
@@ -292,7 +333,9 @@ static weir_http_request request_of(weir_http_session *s)
         const weir_http_value *v = &s->value[i];
         r.header[v->header] = weir_http_trim((weir_slice){text + v->begin, v->len});
     }
-    r.own_host = s->options->password || is_own_host(s, r.header[WEIR_HTTP_HOST]);
+    if (!r.host.at)
+        r.host = r.header[WEIR_HTTP_HOST];
+    r.own_host = s->own_host;
     r.body = (weir_slice){text + s->body_begin, weir_buffer_len(&s->text) - s->body_begin};
     return r;
 }
@@ -446,10 +489,7 @@ static void refuse_phase(weir_http_session *s)
 /* What llhttp refused. The words are weir's own, since those of llhttp change with its version. */
 static void refuse_error(weir_http_session *s, llhttp_errno_t error)
 {
-    bool known = s->parser.http_major == 1 && s->parser.http_minor <= 1;
-    if (s->parser.method == HTTP_PRI || (error == HPE_INVALID_VERSION && !known))
-        refuse(s, 505, "expected HTTP/1.1 or HTTP/1.0");
-    else if (!s->target_done)
+    if (!s->target_done)
         refuse(s, 400, "expected a request line, such as GET /healthz HTTP/1.1");
     else if (error == HPE_INVALID_CONTENT_LENGTH || error == HPE_UNEXPECTED_CONTENT_LENGTH ||
              error == HPE_INVALID_TRANSFER_ENCODING)
@@ -499,8 +539,8 @@ static void read_on(weir_http_session *s, weir_buffer *in, weir_buffer *out, int
     else if (error != HPE_OK)
         refuse_error(s, error);
     else if (broken)
-        refuse(s, 400, broken);
-    else if (in_lines && s->framing.line == WEIR_HTTP_NO_LINE) /* llhttp expects more: HTTP/2 */
+        refuse(s, s->framing.status, broken);
+    else if (in_lines && s->framing.line == WEIR_HTTP_NO_LINE) /* llhttp expects more lines */
         refuse_error(s, HPE_OK);
     else if (s->phase_len == phase_max(s))
         refuse_phase(s);

@@ -111,7 +111,8 @@ typedef struct weir_http_session {
     bool keeps_line;               /* the line that is arriving is one of ours */
     bool target_done, head_done, done;
     bool keep_alive, http11, has_body;
-    bool resumed; /* the parser may go on without another byte */
+    bool own_host; /* as in weir_http_request */
+    bool resumed;  /* the parser may go on without another byte */
 
     weir_turn turn; /* `ready` and `ctx` belong to the session's owner. Set them after init; without
                        them only the local engine can be used */
@@ -130,7 +131,7 @@ typedef struct weir_http_session {
     bool closing;        /* once `rest` has been sent */
     uint8_t wrong;       /* wrong passwords so far */
     uint8_t host_len;
-    char host[64]; /* the last Host that was found to be weir's own; host_len 0: none */
+    char host[64]; /* the last host that set own_host; host_len 0: none */
 } weir_http_session;
 
 /* `options` are kept by reference. */

@@ -400,6 +400,13 @@ static void front_page(call *c)
              "200 is yes, 429 is no; RateLimit, Retry-After and the body say how much and when.\n");
 }
 
+/* Answers OPTIONS *: the methods of all endpoints together. */
+static void server_options(call *c)
+{
+    c->answer->status = 204;
+    weir_http_add_field(c->answer, "Allow: GET, HEAD, POST, OPTIONS\r\n");
+}
+
 /* ---- the table ------------------------------------------------------------------------------- */
 
 static const endpoint endpoints[] = {
@@ -419,6 +426,7 @@ static const endpoint endpoints[] = {
     {"/readyz", READING, 0, readyz},
     {"/metrics", READING, 0, metrics},
     {"/", READING, 0, front_page},
+    {"*", WEIR_HTTP_OPTIONS, 0, server_options},
 };
 
 static const endpoint *find_endpoint(weir_slice path)
@@ -442,9 +450,10 @@ static bool is_json(weir_slice type)
 
 static void refuse_method(weir_http_answer *a, const endpoint *e)
 {
-    const char *allow = e->methods == ASKING    ? "GET, HEAD, POST"
-                        : e->methods == READING ? "GET, HEAD"
-                                                : "POST";
+    const char *allow = e->methods == ASKING              ? "GET, HEAD, POST"
+                        : e->methods == READING           ? "GET, HEAD"
+                        : e->methods == WEIR_HTTP_OPTIONS ? "OPTIONS"
+                                                          : "POST";
     weir_http_problem(a, 405, "%s expects %s", e->path, allow);
     weir_http_add_field(a, "Allow: %s\r\n", allow);
 }
@@ -455,21 +464,23 @@ int weir_http_check_head(const weir_http_options *o, const weir_http_request *r,
     const endpoint *e = find_endpoint(r->path);
     bool open = e && (e->run == healthz || e->run == readyz);
     bool may_cross = weir_http_add_cors(o, r, a);
-    weir_slice host = r->header[WEIR_HTTP_HOST];
+    bool locked = o->password && !open;
+    weir_http_password given =
+        locked ? weir_http_check_password(r->header[WEIR_HTTP_AUTHORIZATION], o->password)
+               : WEIR_HTTP_NO_PASSWORD;
     if (!open && !r->own_host) {
         weir_http_problem(
             a, 421,
-            "unknown Host '%.*s', expected an IP address, localhost or a name listed in "
+            "unknown host '%.*s', expected an IP address, localhost or a name listed in "
             "http.hosts; add it there, or set a password",
-            host.len < 256 ? (int)host.len : 256, host.at);
+            r->host.len < 256 ? (int)r->host.len : 256, r->host.at);
     } else if (may_cross && e && r->method == WEIR_HTTP_OPTIONS &&
                r->header[WEIR_HTTP_REQUEST_METHOD].at) {
         weir_http_preflight(a);
-    } else if (o->password && !open &&
-               !weir_http_password_is(r->header[WEIR_HTTP_AUTHORIZATION], o->password)) {
+    } else if (locked && given != WEIR_HTTP_RIGHT_PASSWORD) {
         weir_http_problem(a, 401, "expected the password: Authorization: Bearer PASSWORD");
         weir_http_add_field(a, "WWW-Authenticate: Bearer realm=\"weir\", Basic realm=\"weir\"\r\n");
-        a->wrong_password = r->header[WEIR_HTTP_AUTHORIZATION].at != NULL;
+        a->wrong_password = given == WEIR_HTTP_WRONG_PASSWORD;
     } else if (!e) {
         weir_http_problem(a, 404, "there is no \"%.*s\"; / lists what there is", shown(r->path.len),
                           r->path.at);

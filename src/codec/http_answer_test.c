@@ -422,10 +422,10 @@ static void check_password(void **state)
         if (status_of(with(f, target, line)) != 401)
             fail_msg("%s is let in", wrong[i]);
     }
-    assert_int_equal(status_of(with(f, target,
-                                    "Authorization: Bearer s3cret:x\r\n"
-                                    "Authorization: Bearer s3cret:x\r\n")),
-                     401);
+    is_problem(
+        with(f, target, "Authorization: Bearer s3cret:x\r\nAuthorization: Bearer s3cret:x\r\n"),
+        400, "expected one Authorization header");
+    assert_int_equal(f->last, WEIR_SESSION_CLOSE);
     assert_int_equal(status_of(with(f, target, "authorization: bearer  s3cret:x\r\n")), 200);
     assert_int_equal(status_of(with(f, target, "Authorization: Basic dTpzM2NyZXQ6eA==\r\n")), 200);
     assert_int_equal(status_of(with(f, target, "Authorization: Basic OnMzY3JldDp4\r\n")), 200);
@@ -460,7 +460,7 @@ static void check_guesses(void **state)
         "GET /healthz HTTP/1.1\r\n" HOST "Authorization: Bearer b\r\n\r\n"
         "POST /v1/take HTTP/1.1\r\n" HOST "Authorization: Basic OmM=\r\n"
         "Expect: 100-continue\r\nContent-Length: 0\r\n\r\n"
-        "GET /none HTTP/1.1\r\n" HOST "Authorization: secret\r\n\r\n"
+        "GET /none HTTP/1.1\r\n" HOST "Authorization: Bearer c\r\n\r\n"
         "GET /v1/policies HTTP/1.1\r\n" HOST "Authorization: Bearer secret\r\n\r\n";
     int wrong = 0;
     f->options.password = "secret";
@@ -497,25 +497,164 @@ static void check_guesses(void **state)
     f->options.password = NULL;
 }
 
+/* A header without a password that weir knows is no guess: it is answered at once. */
+static void check_no_guesses(void **state)
+{
+    fixture *f = *state;
+    static const char *const none[] = {"",       "Digest secret", "Digest x", "Bearer", "Bearer ",
+                                       "secret", "Bearersecret",  "Basic",    "Basic "};
+    static const char *const guesses[] = {"Bearer x", "Basic x", "Basic OnM="};
+    int wrong = 0;
+    f->options.password = "secret";
+    f->options.wrong_password = count_wrong;
+    f->options.wrong_password_ctx = &wrong;
+    for (size_t i = 0; i < sizeof none / sizeof none[0] + sizeof guesses / sizeof guesses[0]; i++) {
+        bool guess = i >= sizeof none / sizeof none[0];
+        char request[256];
+        snprintf(request, sizeof request,
+                 "GET /v1/policies HTTP/1.1\r\n" HOST "Authorization: %s\r\n\r\n",
+                 guess ? guesses[i - sizeof none / sizeof none[0]] : none[i]);
+        for (size_t step = 1; step <= strlen(request); step++) {
+            reopen(f);
+            weir_buffer_clear(&f->said);
+            f->session.turn.ctx = &wrong;
+            f->last = WEIR_SESSION_READ;
+            wrong = 0;
+            f->waited_ns = 0;
+            feed(f, request, strlen(request), step);
+            assert_int_equal(status_of(said(f)), 401);
+            assert_int_equal(wrong, guess ? 1 : 0);
+            assert_int_equal(f->waited_ns, guess ? WEIR_PASSWORD_DELAY_NS : 0);
+        }
+    }
+    f->options.wrong_password = NULL;
+    f->options.wrong_password_ctx = NULL;
+}
+
+/* A Host that is not of the form HOST or HOST:PORT is refused on every path, with a password too. */
+static void check_forms_of_hosts(void **state)
+{
+    fixture *f = *state;
+    static const char *const wrong[] = {"[localhost]",
+                                        "[1.2.3.4]",
+                                        "[::1",
+                                        "[::1]x",
+                                        "[]",
+                                        "[::1]:x",
+                                        "[fe80::1%1]",
+                                        "::1",
+                                        "127.0.0.1:8080:1",
+                                        "localhost:x",
+                                        ":80",
+                                        "localhost:65536",
+                                        "localhost:000080",
+                                        "weir@127.0.0.1",
+                                        "a/b",
+                                        "a b",
+                                        "http://localhost",
+                                        "localhost\\x",
+                                        "local\x80host",
+                                        "localhost:99999999999999999999"};
+    static const char *const any = "*";
+    for (int locked = 0; locked < 2; locked++) {
+        f->options.password = locked ? "secret" : NULL;
+        f->options.hosts = (weir_http_names){&any, 1};
+        for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+            char request[256];
+            snprintf(request, sizeof request, "GET /healthz HTTP/1.1\r\nHost: %s\r\n\r\n",
+                     wrong[i]);
+            is_problem(speak(f, request, strlen(request)), 400,
+                       "expected HOST or HOST:PORT in Host");
+            assert_int_equal(f->last, WEIR_SESSION_CLOSE);
+        }
+    }
+}
+
+/* OPTIONS * asks about the server as a whole (RFC 9110, 9.3.7). */
+static void check_options(void **state)
+{
+    fixture *f = *state;
+    const char *answer = with(f, "OPTIONS *", "");
+    assert_int_equal(status_of(answer), 204);
+    has_line(answer, "Allow: GET, HEAD, POST, OPTIONS");
+    assert_string_equal(body_of(answer), "");
+    answer = with(f, "GET *", "");
+    is_problem(answer, 405, "* expects OPTIONS");
+    has_line(answer, "Allow: OPTIONS");
+    f->options.password = "secret";
+    assert_int_equal(status_of(with(f, "OPTIONS *", "")), 401);
+    f->options.password = NULL;
+    const char *evil = "OPTIONS * HTTP/1.1\r\nHost: evil\r\n\r\n";
+    assert_int_equal(status_of(speak(f, evil, strlen(evil))), 421);
+}
+
+/* The host of an absolute-form target stands in place of Host (RFC 9112, 3.2.2). */
+static void check_targets_with_hosts(void **state)
+{
+    fixture *f = *state;
+    static const struct {
+        const char *target, *rest;
+        int status;
+    } cases[] = {
+        {"http://localhost/v1/policies", "1.1\r\nHost: localhost\r\n", 200},
+        {"http://localhost/v1/policies", "1.1\r\nHost: evil\r\n", 200},
+        {"HTTPS://weir.:8080/v1/policies", "1.1\r\nHost: evil\r\n", 200},
+        {"http://[::1]:80/v1/policies?x=http://evil/", "1.1\r\nHost: evil\r\n", 200},
+        {"http://localhost", "1.1\r\nHost: localhost\r\n", 200},
+        {"http://localhost?x", "1.1\r\nHost: localhost\r\n", 200},
+        {"http://evil/v1/policies", "1.1\r\nHost: localhost\r\n", 421},
+        {"http://evil?@localhost/v1/policies", "1.1\r\nHost: localhost\r\n", 421},
+        {"http://evil/v1/policies", "1.0\r\n", 421},
+        {"http://evil/healthz", "1.1\r\nHost: localhost\r\n", 200},
+        {"http://localhost/v1/policies", "1.0\r\n", 200},
+        {"http://localhost/v1/policies", "1.1\r\n", 400},
+        {"http://localhost/v1/policies", "1.1\r\nHost: a@b\r\n", 400},
+        {"http://a:b@localhost/v1/policies", "1.1\r\nHost: localhost\r\n", 400},
+        {"http://localhost:99999/v1/policies", "1.1\r\nHost: localhost\r\n", 400},
+        {"http:///v1/policies", "1.1\r\nHost: localhost\r\n", 400},
+        {"ftp://localhost/v1/policies", "1.1\r\nHost: localhost\r\n", 400},
+        {"httpx://localhost/v1/policies", "1.0\r\n", 400},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char request[256];
+        snprintf(request, sizeof request, "GET %s HTTP/%s\r\n", cases[i].target, cases[i].rest);
+        for (size_t step = 1; step <= strlen(request); step++) {
+            reopen(f);
+            weir_buffer_clear(&f->said);
+            f->last = WEIR_SESSION_READ;
+            feed(f, request, strlen(request), step);
+            if (status_of(said(f)) != cases[i].status)
+                fail_msg("expected %d for\n%s", cases[i].status, request);
+        }
+    }
+    /* The page's origin is compared with that host. */
+    const char *other = "GET http://localhost/v1/policies HTTP/1.1\r\nHost: weir\r\n"
+                        "Origin: http://weir\r\n\r\n";
+    assert_int_equal(status_of(speak(f, other, strlen(other))), 403);
+}
+
 /* DNS rebinding: without a password, a name that is not weir's own is refused. */
 static void check_hosts(void **state)
 {
     fixture *f = *state;
-    static const char *const good[] = {"127.0.0.1",  "127.0.0.1:8080",   "192.0.2.7",      "[::1]",
-                                       "[::1]:8080", "localhost",        "LocalHost:8080", "weir",
-                                       "WEIR:1",     "[::ffff:1.2.3.4]", "127.0.0.1:"};
+    static const char *const good[] = {"127.0.0.1",        "127.0.0.1:8080",
+                                       "192.0.2.7",        "[::1]",
+                                       "[::1]:8080",       "localhost",
+                                       "LocalHost:8080",   "weir",
+                                       "WEIR:1",           "[::ffff:1.2.3.4]",
+                                       "127.0.0.1:",       "localhost.",
+                                       "localhost.:65535", "weir."};
     static const char *const bad[] = {"evil.example",
                                       "evil.example:8080",
                                       "127.0.0.1.evil.example",
                                       "localhost.evil",
                                       "weir.evil",
                                       "xweir",
-                                      "127.0.0.1:8080:1",
-                                      "[::1",
-                                      "[::1]x",
+                                      "localhost..",
+                                      "localhost.evil.",
                                       "",
-                                      "1",
-                                      "weir@127.0.0.1"};
+                                      ".",
+                                      "1"};
     char request[256];
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         snprintf(request, sizeof request, "GET /v1/policies HTTP/1.1\r\nHost: %s\r\n\r\n", good[i]);
@@ -532,9 +671,18 @@ static void check_hosts(void **state)
         snprintf(request, sizeof request, "GET /healthz HTTP/1.1\r\nHost: %s\r\n\r\n", bad[i]);
         assert_int_equal(status_of(speak(f, request, strlen(request))), 200);
     }
+    static const char *const dotted[] = {"a.example."}; /* as http.hosts may have it */
+    f->options.hosts = (weir_http_names){dotted, 1};
+    static const char *const both[] = {"a.example", "a.example.", "A.Example:80"};
+    for (size_t i = 0; i < sizeof both / sizeof both[0]; i++) {
+        snprintf(request, sizeof request, "GET /v1/policies HTTP/1.1\r\nHost: %s\r\n\r\n", both[i]);
+        assert_int_equal(status_of(speak(f, request, strlen(request))), 200);
+    }
+    static const char *const names[] = {"weir"};
+    f->options.hosts = (weir_http_names){names, 1};
     const char *rebound = "GET /v1/policies HTTP/1.1\r\nHost: evil.example:8080\r\n\r\n";
     is_problem(speak(f, rebound, strlen(rebound)), 421,
-               "unknown Host 'evil.example:8080', expected an IP address, localhost or a name "
+               "unknown host 'evil.example:8080', expected an IP address, localhost or a name "
                "listed in http.hosts; add it there, or set a password");
     static const char after[] =
         "GET /v1/policies HTTP/1.1\r\nHost: weir\r\n\r\nGET /healthz HTTP/1.1\r\nHost: evil\r\n\r\n"
@@ -659,6 +807,9 @@ static void check_browsers(void **state)
     assert_int_equal(status_of(with(f, target, "Origin: http://evil.example\r\n")), 403);
     assert_int_equal(status_of(with(f, target, "Origin: null\r\n")), 403);
     assert_int_equal(status_of(with(f, target, "Origin: https://weir\r\n")), 200);
+    assert_int_equal(status_of(with(f, target, "Origin: http://weir\r\n")), 200);
+    assert_int_equal(status_of(with(f, target, "Origin: chrome-extension://weir\r\n")), 403);
+    assert_int_equal(status_of(with(f, target, "Origin: xhttp://weir\r\n")), 403);
     assert_int_equal(status_of(with(f, "GET /v1/policies", "Origin: null\r\n")), 403);
     assert_int_equal(status_of(with(f, "GET /healthz", "Origin: null\r\n")), 200);
     /* A proxy hands on what its client sent, and the key beside it. */
@@ -687,6 +838,10 @@ int main(void)
         TEST(check_more_metrics),
         TEST(check_password),
         TEST(check_guesses),
+        TEST(check_no_guesses),
+        TEST(check_options),
+        TEST(check_forms_of_hosts),
+        TEST(check_targets_with_hosts),
         TEST(check_hosts),
         TEST(check_origins),
         TEST(check_readyz),

@@ -8,6 +8,8 @@
 #include "codec/password.h"
 #include "service/address.h"
 
+#include <strings.h>
+
 /* ---- the password ---------------------------------------------------------------------------- */
 
 static int base64_digit(char c)
@@ -50,71 +52,114 @@ static weir_slice after_scheme(weir_slice value, const char *scheme)
     return weir_http_trim((weir_slice){value.at + len, value.len - len});
 }
 
-bool weir_http_password_is(weir_slice authorization, const char *password)
+static bool basic_is(weir_slice basic, const char *password)
 {
-    if (!authorization.at)
-        return false;
-    weir_slice bearer = after_scheme(authorization, "bearer");
-    if (bearer.at)
-        return weir_password_is(bearer.at, bearer.len, password);
-    weir_slice basic = after_scheme(authorization, "basic");
     char pair[1024];
-    size_t len = basic.at ? base64_decode(basic, pair, sizeof pair) : SIZE_MAX;
+    size_t len = base64_decode(basic, pair, sizeof pair);
     const char *colon = len == SIZE_MAX ? NULL : memchr(pair, ':', len);
     return colon && weir_password_is(colon + 1, (size_t)(pair + len - colon - 1), password);
 }
 
+weir_http_password weir_http_check_password(weir_slice authorization, const char *password)
+{
+    weir_slice bearer = after_scheme(authorization, "bearer");
+    weir_slice basic = after_scheme(authorization, "basic");
+    if (!bearer.at && !basic.at)
+        return WEIR_HTTP_NO_PASSWORD;
+    bool right =
+        bearer.at ? weir_password_is(bearer.at, bearer.len, password) : basic_is(basic, password);
+    return right ? WEIR_HTTP_RIGHT_PASSWORD : WEIR_HTTP_WRONG_PASSWORD;
+}
+
 /* ---- the name of this server ----------------------------------------------------------------- */
 
-/* A Host without its port: "[::1]:80" is "::1". False if what follows the name is no port. */
-static bool without_port(weir_slice host, weir_slice *ret)
+/* Whether [at, end) is a port: at most 5 digits, at most 65535, or nothing (RFC 3986, 3.2.3). */
+static bool is_port(const char *at, const char *end)
+{
+    unsigned port = 0;
+    if (end - at > 5)
+        return false;
+    for (; at < end && *at >= '0' && *at <= '9'; at++)
+        port = port * 10 + (unsigned)(*at - '0');
+    return at == end && port <= 65535;
+}
+
+/* Whether all bytes may stand in a name (RFC 3986, reg-name). */
+static bool is_name(weir_slice text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.at[i];
+        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+        if (!plain && (c == '\0' || !strchr("-._~%!$&'()*+,;=", c)))
+            return false;
+    }
+    return true;
+}
+
+/* Splits HOST or HOST:PORT. Returns false if it has another form.
+ *  ret_name     the host, without the brackets of an IPv6 address.
+ *  ret_address  whether it is an IP address. */
+static bool split_host(weir_slice host, weir_slice *ret_name, bool *ret_address)
 {
     const char *end = host.at + host.len, *at = host.at;
     bool v6 = host.len > 0 && *at == '[';
     const char *stop = memchr(at, v6 ? ']' : ':', host.len);
-    const char *port = !stop ? end : v6 ? stop + 1 : stop;
-    *ret = v6 ? (weir_slice){at + 1, stop ? (size_t)(stop - at - 1) : 0}
-              : (weir_slice){at, (size_t)(port - at)};
     if (v6 && !stop)
         return false;
-    if (port < end && *port++ != ':')
+    const char *port = v6 ? stop + 1 : stop ? stop : end;
+    *ret_name =
+        v6 ? (weir_slice){at + 1, (size_t)(stop - at - 1)} : (weir_slice){at, (size_t)(port - at)};
+    if (port < end && (*port != ':' || !is_port(port + 1, end)))
         return false;
-    while (port < end && *port >= '0' && *port <= '9')
-        port++;
-    return port == end;
+    weir_address address;
+    *ret_address = weir_address_parse(&address, ret_name->at, ret_name->len);
+    if (v6) /* the address may be an IPv4-mapped one */
+        return *ret_address && memchr(ret_name->at, ':', ret_name->len);
+    return is_name(*ret_name) && (ret_name->len > 0 || host.len == 0);
 }
 
-bool weir_http_is_own_host(const weir_http_options *o, weir_slice host)
+/* Whether two names are equal, the case of ASCII letters and one trailing dot of each aside. */
+static bool same_name(weir_slice name, const char *other)
+{
+    size_t len = strlen(other);
+    if (len > 0 && other[len - 1] == '.')
+        len--;
+    if (name.len > 0 && name.at[name.len - 1] == '.')
+        name.len--;
+    return name.len == len && strncasecmp(name.at, other, len) == 0;
+}
+
+weir_http_host weir_http_check_host(const weir_http_options *o, weir_slice host)
 {
     weir_slice name;
-    weir_address address;
+    bool address;
     if (!host.at)
-        return true;
-    if (!without_port(host, &name))
-        return false;
-    if (weir_address_parse(&address, name.at, name.len))
-        return true;
-    if (weir_http_is(name, "localhost"))
-        return true;
+        return WEIR_HTTP_OWN_HOST;
+    if (!split_host(host, &name, &address))
+        return WEIR_HTTP_BAD_HOST;
+    if (address || same_name(name, "localhost"))
+        return WEIR_HTTP_OWN_HOST;
     for (size_t i = 0; i < o->hosts.len; i++) {
-        if (weir_http_is(name, o->hosts.at[i]) || strcmp(o->hosts.at[i], "*") == 0)
-            return true;
+        if (same_name(name, o->hosts.at[i]) || strcmp(o->hosts.at[i], "*") == 0)
+            return WEIR_HTTP_OWN_HOST;
     }
-    return false;
+    return WEIR_HTTP_OTHER_HOST;
 }
 
 /* ---- browsers -------------------------------------------------------------------------------- */
 
-/* Whether an Origin names the host that was asked: what follows "://" is equal. */
+/* Whether an Origin names the host that was asked: its scheme is http or https, and what follows
+ * "://" is equal. */
 static bool origin_is_host(weir_slice origin, weir_slice host)
 {
-    for (size_t i = 0; i + 3 <= origin.len; i++) {
-        if (memcmp(origin.at + i, "://", 3) != 0)
-            continue;
-        weir_slice rest = {origin.at + i + 3, origin.len - i - 3};
-        return host.at && rest.len == host.len && memcmp(rest.at, host.at, host.len) == 0;
-    }
-    return false; /* "null" */
+    static const char http[] = "http://", https[] = "https://";
+    size_t begin = 0;
+    if (origin.len >= sizeof http - 1 && memcmp(origin.at, http, sizeof http - 1) == 0)
+        begin = sizeof http - 1;
+    else if (origin.len >= sizeof https - 1 && memcmp(origin.at, https, sizeof https - 1) == 0)
+        begin = sizeof https - 1;
+    return begin > 0 && host.at && origin.len - begin == host.len &&
+           memcmp(origin.at + begin, host.at, host.len) == 0;
 }
 
 static bool is_listed(const weir_http_options *o, weir_slice origin)
@@ -160,7 +205,7 @@ bool weir_http_from_other_site(const weir_http_options *o, const weir_http_reque
         return false;
     if (site.at && !weir_http_is(site, "same-origin") && !weir_http_is(site, "none"))
         return true;
-    return origin.at && !origin_is_host(origin, r->header[WEIR_HTTP_HOST]);
+    return origin.at && !origin_is_host(origin, r->host);
 }
 
 bool weir_http_may_be_key(const char *name, size_t len)

@@ -7,14 +7,28 @@
 
 #include "codec/http_request.h"
 
-/* Whether an Authorization header's value holds the password: "Bearer PASSWORD", or "Basic" and any
- * user's name. How long it takes does not tell how much of a wrong one was right. */
-bool weir_http_password_is(weir_slice authorization, const char *password);
+typedef enum weir_http_password {
+    WEIR_HTTP_NO_PASSWORD, /* no header, an empty one, or another scheme than Bearer and Basic */
+    WEIR_HTTP_WRONG_PASSWORD,
+    WEIR_HTTP_RIGHT_PASSWORD
+} weir_http_password;
 
-/* Whether a Host (with or without a port) is an IP address, localhost or one of the names. Others
- * may be names that a web page's owner has pointed at this machine (DNS rebinding), and the browser
- * would take weir for a part of that page's site. A request without a Host is not a browser's. */
-bool weir_http_is_own_host(const weir_http_options *o, weir_slice host);
+/* Compares the password with that of an Authorization header: "Bearer PASSWORD", or "Basic" with
+ * any user name. The time does not depend on how much of a wrong password is right. Pure.
+ *  authorization  the header's value; `at` is NULL if there is none. */
+weir_http_password weir_http_check_password(weir_slice authorization, const char *password);
+
+typedef enum weir_http_host {
+    WEIR_HTTP_BAD_HOST, /* not of the form HOST or HOST:PORT */
+    WEIR_HTTP_OTHER_HOST,
+    WEIR_HTTP_OWN_HOST /* an IP address, localhost, one of the names, or no host at all */
+} weir_http_host;
+
+/* Classifies the host of a request (RFC 9110, 7.2). Another host may be a name that the owner of a
+ * web page has pointed at this machine (DNS rebinding), and the browser would treat weir as a part
+ * of that page's site. No browser leaves the host out. One trailing dot of a name is ignored. Pure.
+ *  host  the value of Host or the authority of the target; `at` is NULL if there is neither. */
+weir_http_host weir_http_check_host(const weir_http_options *o, weir_slice host);
 
 /* Whether a page of another site made a browser send this, and its origin is not listed:
  * Sec-Fetch-Site or Origin says so. */

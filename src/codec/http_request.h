@@ -23,7 +23,9 @@ typedef struct weir_http_request {
     weir_slice query;                     /* without its '?' */
     weir_slice header[WEIR_HTTP_HEADERS]; /* `at` is NULL if there is none; else lines of one name
                                             are joined with ", " */
-    bool own_host;                        /* the Host is weir's own, or there is a password */
+    weir_slice host; /* that of an absolute-form target, else the value of Host; `at` is NULL if
+                        there is neither */
+    bool own_host;   /* the host is weir's own, or there is a password */
     weir_slice body;
 } weir_http_request;
 

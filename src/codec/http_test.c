@@ -52,7 +52,18 @@ static void check_malformed(void **state)
         {"GET /\x80 HTTP/1.1\r\nHost: a\r\n\r\n", 400},
         {"GET / HTTP/2.0\r\nHost: a\r\n\r\n", 505},
         {"GET / HTTP/3.7\r\nHost: a\r\n\r\n", 505},
+        {"GET / HTTP/1.2\r\nHost: a\r\n\r\n", 505},
         {"GET /\r\n\r\n", 505},
+        {"GET /healthz RTSP/1.0\r\nHost: a\r\n\r\n", 400},
+        {"SOURCE /healthz ICE/1.0\r\nHost: a\r\n\r\n", 400},
+        {"\rGET /healthz HTTP/1.1\r\nHost: a\r\n\r\n", 400},
+        {"\r\r\nGET /healthz HTTP/1.1\r\nHost: a\r\n\r\n", 400},
+        {"PRI * HTTP/1.1\r\n\r\n", 505},
+        {"GET http://a@localhost/healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", 400},
+        {"GET http://localhost:65536/healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", 400},
+        {"GET http:///healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", 400},
+        {"GET ftp://localhost/healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", 400},
+        {"GET /healthz HTTP/1.1\r\nHost: a\r\nAuthorization: x\r\nAuthorization: y\r\n\r\n", 400},
         {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505},
         {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n", 400},
         {"GET /healthz HTTP/1.1\r\nHost: a\r\nX: b\r\n c\r\n\r\n", 400},
@@ -105,6 +116,25 @@ static void check_malformed(void **state)
             fail_msg("expected %d for\n%s\ngot\n%s", wrong[i].status, wrong[i].bytes, answer);
         has_line(answer, "Connection: close");
         assert_int_equal(f->last, WEIR_SESSION_CLOSE);
+    }
+}
+
+/* Empty lines between requests are skipped; a CR alone is not. */
+static void check_between_requests(void **state)
+{
+    fixture *f = *state;
+    static const char *const between[] = {"\r\n", "\r\n\r\n", "\r", "\r\r\n", "\r\n\r"};
+    static const int expected[] = {200, 200, 400, 400, 400};
+    for (size_t i = 0; i < sizeof between / sizeof between[0]; i++) {
+        char bytes[256];
+        snprintf(bytes, sizeof bytes,
+                 "GET /healthz HTTP/1.1\r\n" HOST "\r\n%sGET /healthz HTTP/1.1\r\n" HOST "\r\n",
+                 between[i]);
+        const char *answer = speak(f, bytes, strlen(bytes));
+        assert_int_equal(status_of(answer), 200);
+        answer = strstr(body_of(answer), "HTTP/1.1 ");
+        assert_non_null(answer);
+        assert_int_equal(status_of(answer), expected[i]);
     }
 }
 
@@ -355,6 +385,16 @@ static void check_cuts_of_errors(void **state)
         "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nxy\r\n",
         "GET / HTTP/1.1\r\nHost: a\r\n\n",
         "GET / HTTP/1.1\nHost: a\r\n\r\n",
+        "GET /healthz RTSP/1.0\r\nHost: a\r\n\r\n",
+        "SOURCE /healthz ICE/1.0\r\nHost: a\r\n\r\n",
+        "GET / HTTP/2.0\r\nHost: a\r\n\r\n",
+        "GET /\r\n\r\n",
+        "\r\r\nGET /healthz HTTP/1.1\r\nHost: a\r\n\r\n",
+        "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n\rGET /healthz HTTP/1.1\r\nHost: a\r\n\r\n",
+        "GET http://a:b@localhost/healthz HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        "GET http://evil/v1/policies HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        "GET /healthz HTTP/1.1\r\nHost: a\r\nAuthorization: x\r\nAuthorization: y\r\n\r\n",
+        "GET /healthz HTTP/1.1\r\nHost: [localhost]\r\n\r\n",
         "GET /  HTTP/1.1\r\nHost: a\r\n\r\n",
         "\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\nX: y\r\n z\r\n\r\n",
         CHUNKED_TO_HEALTHZ("gzip, chunked") "0\r\n\r\n",
@@ -435,11 +475,21 @@ static void check_back_pressure(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(check_connection),     TEST(check_malformed),      TEST(check_bodies),
-        TEST(check_expect),         TEST(check_limits),         TEST(check_body_limits),
-        TEST(check_framing_limits), TEST(check_next_request),   TEST(check_many_requests),
-        TEST(check_cuts),           TEST(check_cuts_of_errors), TEST(check_back_pressure_of_heads),
-        TEST(check_limits_of_next), TEST(check_back_pressure),
+        TEST(check_connection),
+        TEST(check_malformed),
+        TEST(check_between_requests),
+        TEST(check_bodies),
+        TEST(check_expect),
+        TEST(check_limits),
+        TEST(check_body_limits),
+        TEST(check_framing_limits),
+        TEST(check_next_request),
+        TEST(check_many_requests),
+        TEST(check_cuts),
+        TEST(check_cuts_of_errors),
+        TEST(check_back_pressure_of_heads),
+        TEST(check_limits_of_next),
+        TEST(check_back_pressure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

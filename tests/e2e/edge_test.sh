@@ -71,6 +71,10 @@ HOST = b"Host: localhost\r\n"
 CHUNKED = b"POST /healthz HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\n\r\n"
 for name, sent, status in [
     ("a head that ends in a bare LF", b"GET /healthz HTTP/1.1\r\n" + HOST + b"\n", b"400"),
+    ("RTSP", b"GET /healthz RTSP/1.0\r\n" + HOST + b"\r\n", b"400"),
+    ("ICE", b"SOURCE /healthz ICE/1.0\r\n" + HOST + b"\r\n", b"400"),
+    ("a CR before the request line", b"\r\r\nGET /healthz HTTP/1.1\r\n" + HOST + b"\r\n", b"400"),
+    ("a user in the target", b"GET http://a@localhost/healthz HTTP/1.1\r\n" + HOST + b"\r\n", b"400"),
     ("two blanks before the version", b"GET /healthz  HTTP/1.1\r\n" + HOST + b"\r\n", b"400"),
     ("Transfer-Encoding: gzip, chunked", CHUNKED.replace(b"chunked", b"gzip, chunked"), b"501"),
     ("a folded trailer", CHUNKED + b"0\r\nA: b\r\n c\r\n\r\n", b"400"),
@@ -104,6 +108,11 @@ check "an address as Host" 200 "$(status "$web/v1/policies")"
 check "localhost as Host" 200 "$(status -H 'Host: localhost:1' "$web/v1/policies")"
 check "another name as Host is misdirected" 421 "$(status -H 'Host: evil.example' "$web/v1/policies")"
 check "and is told what to do" 1 "$(grep -c 'a name listed in http.hosts; add it there' "$tmp/body")"
+check "another name in the target, too" 421 "$(status --request-target http://evil.example/v1/policies "$web")"
+check "localhost. as Host" 200 "$(status -H 'Host: localhost.' "$web/v1/policies")"
+check "a name in brackets as Host" 400 "$(status -H 'Host: [localhost]' "$web/healthz")"
+check "OPTIONS *" 204 "$(status -X OPTIONS --request-target '*' "$web")"
+check "a browser's extension" 403 "$(status -H "Origin: chrome-extension://${web#http://}" "$web/v1/take?policy=a&key=p")"
 check "healthz has any Host" 200 "$(status -H 'Host: evil.example' "$web/healthz")"
 check "a page of an origin that is not listed" 403 "$(status -H 'Origin: https://app.example' "$web/v1/take?policy=a&key=p")"
 check "ready" '200 {"ready":true,"reasons":[]}' "$(status "$web/readyz") $(cat "$tmp/body")"
@@ -151,6 +160,10 @@ for s in pages:
     s.sendall(b"GET /v1/policies HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer guess\r\n\r\n" * 1000)
 friend = connect(resp)
 friend.sendall(b'AUTH "open sesame"\r\nPING\r\n')
+other_scheme = connect(http)
+REQUEST = b"GET /v1/policies HTTP/1.1\r\nHost: localhost\r\nAuthorization: Digest x\r\n"
+other_scheme.sendall((REQUEST + b"\r\n") * 9 + REQUEST + b"Connection: close\r\n\r\n")
+say("another scheme is no guess", rest(other_scheme).count(b"HTTP/1.1 401 ") == 10)
 say("others are served meanwhile", friend.recv(64) == b"+OK\r\n+PONG\r\n")
 say("three guesses a connection, however many are sent", all(rest(s) == WRONG * 3 for s in guesses))
 say("HTTP has three, too", all(rest(s).count(b"HTTP/1.1 401 ") == 3 for s in pages))
