@@ -94,8 +94,8 @@ static const char *find_stop(const weir_http_lines *l, const char *at, const cha
 }
 
 /* Returns what follows a whole request line of the usual form, "METHOD TARGET HTTP/1.1"; NULL if
- * the bytes do not begin with one. This is fast and decides nothing: the loop below would accept the
- * same line. */
+ * the bytes do not begin with one. This only saves time: the loop of weir_http_lines_check()
+ * accepts the same line. */
 static const char *skip_usual(const char *at, const char *end)
 {
     static const char rest[] = " HTTP/1.1\r\n";
