@@ -46,6 +46,16 @@ static void answer(const weir_call *c, const weir_wish *w, const weir_decision *
     weir_call_layer(c, d);
 }
 
+/* What stands after the key is neither COST n nor WITHNAMES. */
+static int wrong_option(const weir_call *c, weir_arg found)
+{
+    int len = found.len < 100 ? (int)found.len : 100;
+    return weir_call_error(c,
+                           "ERR syntax error, found '%.*s', expected [COST n] [WITHNAMES] after "
+                           "the key",
+                           len, found.at);
+}
+
 /* "policy key [COST n] [WITHNAMES]" */
 static int run(redis_ctx *ctx, redis_string **argv, int argc, bool by_text, weir_verb verb,
                const char *event)
@@ -60,10 +70,7 @@ static int run(redis_ctx *ctx, redis_string **argv, int argc, bool by_text, weir
     if (c.argc == 5 && weir_arg_is(weir_call_arg(&c, 3), "COST"))
         error = weir_call_cost(&c, 4, &w.cost);
     else if (c.argc > 3)
-        error = by_text ? "syntax error, expected policy-text key [COST n] [WITHNAMES] after the "
-                          "command"
-                        : "syntax error, expected policy key [COST n] [WITHNAMES] after the "
-                          "command";
+        return wrong_option(&c, weir_call_arg(&c, 3));
     if (error)
         return weir_call_error(&c, "ERR %s", error);
     if (decide(&c, &w, by_text, verb, event, &d, &granted))

@@ -53,8 +53,10 @@ void weir_resp_config(weir_resp_call *c);
 void weir_resp_info(weir_resp_call *c);
 
 /* Decisions (resp_take.c). The first reads "name policy key [COST n]" of 3 to 5 words into what an
- * ask wants to know; returns NULL, or what is wrong. The second writes an answer. */
+ * ask wants to know; returns NULL, or what is wrong. weir_resp_put_ask_error() answers with that.
+ * The last writes an answer. */
 const char *weir_resp_read_ask(const weir_resp_call *c, bool by_text, weir_ask *ret);
+void weir_resp_put_ask_error(weir_resp_call *c, const char *error);
 void weir_resp_put_answer(weir_resp_call *c, const weir_ask *ask);
 
 /* The pieces of these two: arg[i] and arg[i + 1] as policy and key; a cost; an error, with `where`

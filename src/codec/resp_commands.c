@@ -286,7 +286,7 @@ static void add_to_batch(weir_resp_call *c, bool by_text, batch *b, const weir_r
         if (r->decoded) /* the next request's words will lie where these do */
             flush(c, b);
     } else if (flush(c, b)) {
-        weir_resp_put_errorf(c, "ERR %s", error);
+        weir_resp_put_ask_error(c, error);
         weir_buffer_consume(b->in, r->used);
     }
 }

@@ -47,9 +47,9 @@ static void check_check_errors(void **state)
         "Europe/Berlin\r\n");
     ask(f, "WEIR.CHECK 'gcra 1/s'", "-ERR wrong number of arguments for 'weir.check' command\r\n");
     ask(f, "WEIR.CHECK 'gcra 1/s' a PRICE 3",
-        "-ERR syntax error, expected policy-text key [COST n] [WITHNAMES] after the command\r\n");
+        "-ERR syntax error, found 'PRICE', expected [COST n] [WITHNAMES] after the key\r\n");
     ask(f, "WEIR.CHECK 'gcra 1/s' a COST",
-        "-ERR syntax error, expected policy-text key [COST n] [WITHNAMES] after the command\r\n");
+        "-ERR syntax error, found 'COST', expected [COST n] [WITHNAMES] after the key\r\n");
     const char *cost = "-ERR the cost is not a whole number from 0 to 2147483647\r\n";
     ask(f, "WEIR.CHECK 'gcra 1/s' a COST x", cost);
     ask(f, "WEIR.CHECK 'gcra 1/s' a COST -1", cost);
@@ -146,7 +146,11 @@ static void check_take(void **state)
         "-ERR no policy 'none'; WEIR.POLICY LIST shows those there are\r\n");
     ask(f, "WEIR.TAKE api", "-ERR wrong number of arguments for 'weir.take' command\r\n");
     ask(f, "WEIR.TAKE api a COST",
-        "-ERR syntax error, expected policy key [COST n] [WITHNAMES] after the command\r\n");
+        "-ERR syntax error, found 'COST', expected [COST n] [WITHNAMES] after the key\r\n");
+    ask(f, "WEIR.TAKE api a 2",
+        "-ERR syntax error, found '2', expected [COST n] [WITHNAMES] after the key\r\n");
+    ask(f, "WEIR.PEEK api a 'x y'",
+        "-ERR syntax error, found 'x y', expected [COST n] [WITHNAMES] after the key\r\n");
     ask(f, "WEIR.TAKE api ''", "-ERR the key has 0 bytes, expected 1 to 65536\r\n");
     ask(f, "WEIR.REFUND api a", "-ERR wrong number of arguments for 'weir.refund' command\r\n");
     ask(f, "WEIR.REFUND api a -1", "-ERR the cost is not a whole number from 0 to 2147483647\r\n");

@@ -56,10 +56,11 @@ static void check_with_names_place(void **state)
     ask(f, "WEIR.TAKE api WITHNAMES", "*6\r\n:1\r\n:5\r\n:4\r\n:0\r\n:1000\r\n:0\r\n"); /* a key */
     ask(f, "WEIR.PEEK api WITHNAMES COST 5", "*6\r\n:0\r\n:5\r\n:4\r\n:1000\r\n:1000\r\n:0\r\n");
     const char *syntax =
-        "-ERR syntax error, expected policy key [COST n] [WITHNAMES] after the command\r\n";
+        "-ERR syntax error, found 'WITHNAMES', expected [COST n] [WITHNAMES] after the key\r\n";
     ask(f, "WEIR.TAKE api k WITHNAMES 1", syntax);
     ask(f, "WEIR.TAKE api k WITHNAMES WITHNAMES", syntax);
-    ask(f, "WEIR.TAKE api k COST WITHNAMES", syntax);
+    ask(f, "WEIR.TAKE api k COST WITHNAMES",
+        "-ERR syntax error, found 'COST', expected [COST n] [WITHNAMES] after the key\r\n");
     const char *arity = "-ERR wrong number of arguments for 'weir.take' command\r\n";
     ask(f, "WEIR.TAKE api k WITHNAMES COST 1", arity);
     ask(f, "WEIR.TAKE api k COST 1 WITHNAME", arity);

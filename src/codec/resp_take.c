@@ -27,6 +27,8 @@ static bool is_text(weir_slice rule)
     return memchr(rule.at, ' ', rule.len) != NULL;
 }
 
+static const char after_key[] = "expected [COST n] [WITHNAMES] after the key";
+
 const char *weir_resp_read_ask(const weir_resp_call *c, bool by_text, weir_ask *ret)
 {
     ret->rule = weir_resp_call_text(c, 1);
@@ -36,10 +38,19 @@ const char *weir_resp_read_ask(const weir_resp_call *c, bool by_text, weir_ask *
     if (c->args == 3)
         return NULL;
     if (c->args != 5 || !weir_resp_call_is(c, 3, "COST"))
-        return by_text ? "syntax error, expected policy-text key [COST n] [WITHNAMES] after the "
-                         "command"
-                       : "syntax error, expected policy key [COST n] [WITHNAMES] after the command";
+        return after_key;
     return weir_resp_read_cost(c, 4, &ret->cost);
+}
+
+void weir_resp_put_ask_error(weir_resp_call *c, const char *error)
+{
+    if (error != after_key) {
+        weir_resp_put_errorf(c, "ERR %s", error);
+        return;
+    }
+    weir_slice found = weir_resp_call_text(c, 3);
+    int len = found.len < 100 ? (int)found.len : 100;
+    weir_resp_put_errorf(c, "ERR syntax error, found '%.*s', %s", len, found.at, error);
 }
 
 /* ---- answers --------------------------------------------------------------------------------- */
@@ -144,7 +155,7 @@ void weir_resp_peek(weir_resp_call *c)
     weir_ask ask = {0};
     const char *error = weir_resp_read_ask(c, false, &ask);
     if (error) {
-        weir_resp_put_errorf(c, "ERR %s", error);
+        weir_resp_put_ask_error(c, error);
         return;
     }
     c->waits = !weir_service_peek(c->session->options->service, &c->session->turn, &ask, c->now_ns);

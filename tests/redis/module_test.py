@@ -233,6 +233,7 @@ def compare(ours, theirs, key):
     ours("WEIR.POLICY", "SET", "queue", "leaky-queue 1/h depth 4")
     words = [
         ("TAKE",), ("TAKE", "api"), ("TAKE", "api", "k", "COST"), ("TAKE", "api", "k", "X", 1),
+        ("TAKE", "api", "k", 2), ("PEEK", "api", "k", "x\ny" * 60), ("CHECK", text, "k", 2),
         ("TAKE", "api", "k", "COST", "x"), ("TAKE", "api", "k", "COST", -1),
         ("TAKE", "api", "k", "COST", 2**31), ("TAKE", "none", "k"), ("TAKE", "api", ""),
         ("TAKE", "gcra 1/x", "k"), ("TAKE", "gcra 1/h burst 0", "k"), ("TAKE", "a b c", "k"),
