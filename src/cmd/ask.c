@@ -50,7 +50,8 @@ typedef struct ask {
 #define HELP_NAME "POLICY is the name of one of the daemon's policies.\n\n"
 #define HELP_TEXT "  --text           POLICY is a policy text, like 'gcra 100/s burst 20'\n"
 #define HELP_SERVER                                                                                \
-    "  --server SERVER  where the daemon is: HOST:PORT, or the path of its socket\n"               \
+    "  --server SERVER  where the daemon is: HOST:PORT, a PORT of this machine, or\n"              \
+    "                   the path of its socket\n"                                                  \
     "                   (default: $WEIR_SERVER, else " CLIENT_SERVER ")\n"                         \
     "  --timeout TIME   give up after this time: 5s, 250ms (default 5s)\n"
 #define HELP_JSON "  --json           print the answer as one JSON object\n"
@@ -249,6 +250,8 @@ static int set_option(ask *a, int c, const char *value)
     case OPT_TIMEOUT:
         return set_timeout(a, value);
     case OPT_SERVER:
+        if (!*value)
+            return complain(a, USAGE, "--server: expected " CLIENT_EXPECTED ", found ''");
         a->server = value;
         return 0;
     case OPT_TEXT:

@@ -98,6 +98,25 @@ static client_status connect_unix(client *c)
     return connect_to(c, (const struct sockaddr *)&address, sizeof address);
 }
 
+static bool read_port(const char *digits, char *port)
+{
+    size_t len = strspn(digits, "0123456789");
+    if (len == 0 || len > 5 || digits[len] != '\0')
+        return false;
+    unsigned n = 0;
+    for (size_t i = 0; i < len; i++)
+        n = n * 10 + (unsigned)(digits[i] - '0');
+    snprintf(port, PORT_MAX, "%u", n);
+    return n >= 1 && n <= 65535;
+}
+
+/* PORT or :PORT, which `listen` reads as a port of 127.0.0.1 too. Returns its digits, else NULL. */
+static const char *port_alone(const char *server)
+{
+    const char *digits = server + (server[0] == ':');
+    return *digits && digits[strspn(digits, "0123456789")] == '\0' ? digits : NULL;
+}
+
 /* Splits HOST:PORT, [IPV6]:PORT, HOST, [IPV6] or a bare IPv6 address. */
 static bool split(const char *server, char *host, char *port)
 {
@@ -113,15 +132,21 @@ static bool split(const char *server, char *host, char *port)
         return false;
     memcpy(host, begin, host_len);
     host[host_len] = '\0';
-    const char *digits = *rest ? rest + 1 : CLIENT_PORT;
-    size_t len = strspn(digits, "0123456789");
-    if (len == 0 || len > 5 || digits[len] != '\0')
+    return read_port(*rest ? rest + 1 : CLIENT_PORT, port);
+}
+
+/* Reads c->server. A port alone is replaced by CLIENT_HOST and the port, for the messages too. */
+static bool read_server(client *c, char *host, char *port)
+{
+    const char *digits = port_alone(c->server);
+    if (!digits)
+        return split(c->server, host, port);
+    if (!read_port(digits, port))
         return false;
-    unsigned n = 0;
-    for (size_t i = 0; i < len; i++)
-        n = n * 10 + (unsigned)(digits[i] - '0');
-    snprintf(port, PORT_MAX, "%u", n);
-    return n >= 1 && n <= 65535;
+    snprintf(host, HOST_MAX, CLIENT_HOST);
+    snprintf(c->local, sizeof c->local, CLIENT_HOST ":%s", port);
+    c->server = c->local;
+    return true;
 }
 
 static void end_lookup(int signal)
@@ -157,7 +182,7 @@ static client_status connect_tcp(client *c)
 {
     char host[HOST_MAX], port[PORT_MAX];
     struct addrinfo *found;
-    if (!split(c->server, host, port))
+    if (!read_server(c, host, port))
         return fail(c, CLIENT_BAD_ADDRESS, "'%s': expected " CLIENT_EXPECTED, c->server);
     int error = look_up(host, port, c->deadline_ns - port_steady_ns(), &found);
     if (error != 0)
@@ -221,6 +246,28 @@ static client_status receive(client *c)
     return CLIENT_OK;
 }
 
+static bool is_http(client *c)
+{
+    static const char begin[] = {'H', 'T', 'T', 'P', '/'};
+    size_t len = weir_buffer_len(&c->in);
+    while (len < sizeof begin && memcmp(weir_buffer_data(&c->in), begin, len) == 0) {
+        if (receive(c) != CLIENT_OK)
+            return false;
+        len = weir_buffer_len(&c->in);
+    }
+    return len >= sizeof begin && memcmp(weir_buffer_data(&c->in), begin, sizeof begin) == 0;
+}
+
+static client_status fail_not_resp(client *c)
+{
+    if (is_http(c))
+        return fail(c, CLIENT_FAILED,
+                    "%s: this is an HTTP port; this command needs the address of listen.resp, "
+                    "port " CLIENT_PORT " by default",
+                    c->server);
+    return fail(c, CLIENT_FAILED, "%s: what answers there does not speak RESP3", c->server);
+}
+
 client_status client_ask(client *c, const client_word *words, size_t n)
 {
     weir_buffer_consume(&c->in, c->used);
@@ -235,7 +282,7 @@ client_status client_ask(client *c, const client_word *words, size_t n)
         weir_resp_reading r =
             weir_resp_reply_read(weir_buffer_data(&c->in), weir_buffer_len(&c->in), &c->reply);
         if (r == WEIR_RESP_READ_ERROR)
-            return fail(c, CLIENT_FAILED, "%s: what answers there does not speak RESP3", c->server);
+            return fail_not_resp(c);
         if (r == WEIR_RESP_READ) {
             c->used = c->reply.used;
             return st;
@@ -297,11 +344,28 @@ static client_status hello(client *c, const char *password)
     return st;
 }
 
+/* The length of the scheme of a URL and its "://"; 0: it is none. */
+static size_t scheme_len(const char *server)
+{
+    size_t len = strspn(server, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
+    return len > 0 && strncmp(server + len, "://", 3) == 0 ? len + 3 : 0;
+}
+
+static client_status fail_url(client *c, size_t scheme)
+{
+    const char *expected = c->server[scheme] == '/' ? "the path of the socket" : "HOST:PORT";
+    return fail(c, CLIENT_BAD_ADDRESS, "'%s': write %s, without %.*s", c->server, expected,
+                (int)scheme, c->server);
+}
+
 client_status client_open(client *c, const char *server, const char *password, int64_t timeout_ns)
 {
     *c = (client){.fd = -1, .server = server, .deadline_ns = port_steady_ns() + timeout_ns};
     weir_buffer_init(&c->in, WEIR_RESP_REPLY_LEN_MAX + READ_BYTES);
     weir_buffer_init(&c->out, (size_t)4 << 20); /* arguments of a command line are fewer */
+    size_t scheme = scheme_len(server);
+    if (scheme > 0)
+        return fail_url(c, scheme);
     client_status st = strchr(server, '/') ? connect_unix(c) : connect_tcp(c);
     return st == CLIENT_OK ? hello(c, password) : st;
 }

@@ -13,9 +13,10 @@
 #include "port/buffer.h"
 
 #define CLIENT_PORT       "6380"
-#define CLIENT_SERVER     "127.0.0.1:" CLIENT_PORT
+#define CLIENT_HOST       "127.0.0.1"
+#define CLIENT_SERVER     CLIENT_HOST ":" CLIENT_PORT
 #define CLIENT_ERROR_MAX  512
-#define CLIENT_EXPECTED   "HOST:PORT, HOST, [IPV6]:PORT or the path of a socket, with a '/'"
+#define CLIENT_EXPECTED   "HOST:PORT, PORT, HOST, [IPV6]:PORT or the path of a socket, with a '/'"
 #define CLIENT_TIMEOUT_NS INT64_C(5000000000)
 
 typedef enum client_status {
@@ -30,6 +31,7 @@ typedef struct client {
     int fd; /* -1: none */
     int64_t deadline_ns;
     const char *server;
+    char local[sizeof CLIENT_SERVER + 2]; /* HOST:PORT, if `server` was a port alone */
     weir_buffer in, out;
     size_t used;                  /* bytes of `in` that the last reply was */
     weir_resp_reply reply;        /* good until the next call */

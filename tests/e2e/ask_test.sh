@@ -207,8 +207,13 @@ ask '-\x1b[31mred\r\n' -- take api alice
 check "HELLO refused with what a terminal obeys" "1 weir take: SERVER: ?[31mred" "$got"
 ask '+OK\r\n' -- take api alice
 check "HELLO answered by something else" "1 weir take: SERVER: what answers there does not speak RESP3" "$got"
+http='this is an HTTP port; this command needs the address of listen.resp, port 6380 by default'
 ask 'HTTP/1.1 400 Bad Request\r\n\r\n' -- take api alice
-check "an HTTP server" "1 weir take: SERVER: what answers there does not speak RESP3" "$got"
+check "an HTTP server" "1 weir take: SERVER: $http" "$got"
+ask 'bytes:HTTP/1.1 400 Bad Request\r\n\r\n' -- take api alice
+check "an HTTP server, byte by byte" "1 weir take: SERVER: $http" "$got"
+ask 'HTTPS' -- take api alice
+check "not quite an HTTP server" "1 weir take: SERVER: what answers there does not speak RESP3" "$got"
 ask close -- take api alice
 check "closed before HELLO's answer" "1 weir take: SERVER: it closed the connection with no answer" "$got"
 ask "$hello" close -- take api alice
@@ -239,6 +244,11 @@ wait "$fake_pid"
 fake 127.0.0.1 "$hello" '+OK\r\n'
 check "--server before WEIR_SERVER" reset "$(WEIR_SERVER=127.0.0.1:1 "$weir" reset --server "127.0.0.1:$at" api alice 2>&1)"
 wait "$fake_pid"
+for form in '' :; do
+    fake 127.0.0.1 "$hello" '+OK\r\n'
+    check "--server ${form}PORT" reset "$("$weir" reset --server "$form$at" api alice 2>&1)"
+    wait "$fake_pid"
+done
 if getent hosts localhost >/dev/null; then
     fake 127.0.0.1 "$hello" '+OK\r\n'
     check "a host by its name" reset "$("$weir" reset --server "localhost:$at" api alice 2>&1)"
@@ -252,12 +262,25 @@ fi
 free=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 out=$("$weir" take --server "127.0.0.1:$free" api alice 2>&1)
 check "no daemon" "1 weir take: cannot connect to 127.0.0.1:$free: Connection refused; start a daemon with \`weir serve\`, or say where one is with --server or WEIR_SERVER" "$? $out"
+for form in '' :; do
+    out=$("$weir" take --server "$form$free" api alice 2>&1)
+    check "no daemon at ${form}PORT" "1 weir take: cannot connect to 127.0.0.1:$free: Connection refused; start a daemon with \`weir serve\`, or say where one is with --server or WEIR_SERVER" "$? $out"
+done
 out=$("$weir" take --server "$tmp/none.sock" api alice 2>&1)
 check "no socket" "1 weir take: cannot connect to $tmp/none.sock: No such file or directory; start a daemon with \`weir serve\`, or say where one is with --server or WEIR_SERVER" "$? $out"
-for bad in : :6380 a: a:x a:0 a:65536 a:99999999999 '[::1' '[::1]x' '[]:1' 'a:1 '; do
+expected="expected HOST:PORT, PORT, HOST, [IPV6]:PORT or the path of a socket, with a '/'"
+for bad in : 0 :0 65536 :65536 123456 a: a:x a:0 a:65536 a:99999999999 '[::1' '[::1]x' '[]:1' 'a:1 '; do
     out=$("$weir" take --server "$bad" api alice 2>&1)
-    check "--server '$bad'" "2 weir take: '$bad': expected HOST:PORT, HOST, [IPV6]:PORT or the path of a socket, with a '/'" "$? $out"
+    check "--server '$bad'" "2 weir take: '$bad': $expected" "$? $out"
 done
+out=$("$weir" take --server '' api alice 2>&1)
+check "an empty --server" "2 weir take: --server: $expected, found ''" "$? $out"
+for url in http:// https:// redis://; do
+    out=$("$weir" take --server "${url}127.0.0.1:6380" api alice 2>&1)
+    check "--server $url" "2 weir take: '${url}127.0.0.1:6380': write HOST:PORT, without $url" "$? $out"
+done
+out=$("$weir" take --server unix:///run/weir.sock api alice 2>&1)
+check "--server unix://" "2 weir take: 'unix:///run/weir.sock': write the path of the socket, without unix://" "$? $out"
 long=/$(printf 'x%.0s' {1..120})
 out=$("$weir" take --server "$long" api alice 2>&1)
 check "a socket's path that is too long" "2 weir take: $long: a socket's path has at most 107 bytes" "$? $out"
@@ -386,12 +409,14 @@ check "the daemon ends well" 0 $?
 
 # The longest list that a daemon has.
 {
-    echo 'listen: {resp: "127.0.0.1:0"}'
+    echo 'listen: {resp: "127.0.0.1:0", http: "127.0.0.1:0"}'
     echo 'policies:'
     for i in {1..1024}; do echo "  policy-$i: gcra $i/s"; done
 } >"$tmp/many.yaml"
 unset WEIR_PASSWORD
 daemon_start "$tmp" "$weir" serve "$tmp/many.yaml"
+check "daemon: its HTTP port" "weir policies: 127.0.0.1:$(daemon_port http): $http" \
+    "$("$weir" policies --server "127.0.0.1:$(daemon_port http)" 2>&1)"
 export WEIR_SERVER=127.0.0.1:$(daemon_port resp)
 check "daemon: 1024 policies" "1024 policy-1024  gcra 1024/s" "$("$weir" policies | wc -l) $("$weir" policies | grep -- '-1024 ')"
 check "daemon: 1024 policies as JSON" 1024 "$("$weir" policies --json | grep -o '"name":' | wc -l)"
