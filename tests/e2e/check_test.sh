@@ -92,6 +92,12 @@ check "a named pipe" 1 "$(status quick "$weir" check "$dir/pipe")"
 check "what is said of it" "$dir/pipe: error: $not_pipe" "$(cat "$dir/err")"
 check "a named pipe for serve" 1 "$(status quick "$weir" serve "$dir/pipe")"
 check "what serve says of it" "$dir/pipe: error: $not_pipe" "$(cat "$dir/err")"
+# shellcheck disable=SC2016 # it is no variable here
+printf 'password: ${WEIR_PASSWORD}\nmemory: {file: none/state}\n' >"$dir/variable.yaml"
+check "a warning of the password does not hide what the machine lacks" 1 "$(status "$weir" check "$dir/variable.yaml")"
+check "both are printed" "1:11: warning: password: the password begins with '$': variables are not replaced; use password_file
+2:16: error: memory.file: ..." "$(sed -n "s,^$dir/variable.yaml:,,p" "$dir/err" | sed 's/\(memory.file: \).*/\1.../')"
+rm "$dir/variable.yaml"
 echo 'password_file: pipe' >"$dir/bad.yaml"
 check "a password in a named pipe" 1 "$(status quick "$weir" check "$dir/bad.yaml")"
 check "what is said of that" 1 "$(grep -c "password_file: .*$not_pipe" "$dir/err")"

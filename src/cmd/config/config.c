@@ -61,8 +61,10 @@ static bool read_password(config_reader *r, const config_place *place, const con
 {
     (void)field;
     (void)base;
-    return config_want_text(r, place, "a password in quotes") &&
-           set_password(r, place, place->node->text, place->node->len);
+    if (!config_want_text(r, place, "a password in quotes"))
+        return false;
+    config_warn_variable(r, place);
+    return set_password(r, place, place->node->text, place->node->len);
 }
 
 static bool read_password_file(config_reader *r, const config_place *place,
@@ -406,7 +408,7 @@ static weir_status parse(const char *bytes, size_t len, const char *name, config
     config_reader r = {
         .arena = arena, .errors = e, .config = c, .zones = zones, .files = reach != TEXT_ALONE};
     read_tree(&r);
-    if (reach == THIS_MACHINE && e->found == 0 && !arena->failed)
+    if (reach == THIS_MACHINE && e->found == e->warnings && !arena->failed)
         config_try(&r);
     config_errors_tell(e, sink);
     weir_status st = arena->failed            ? WEIR_E_NOMEM

@@ -107,6 +107,13 @@ bool config_want_text(config_reader *r, const config_place *place, const char *e
     return false;
 }
 
+void config_warn_variable(config_reader *r, const config_place *place)
+{
+    if (place->node->text[0] == '$')
+        config_warn(r->errors, place,
+                    "the password begins with '$': variables are not replaced; use password_file");
+}
+
 bool config_column(const config_errors *e, const config_node *node, size_t column, size_t *ret_at)
 {
     size_t before = column > 0 ? column - 1 : 0;

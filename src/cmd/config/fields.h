@@ -40,6 +40,9 @@ const config_node *config_get(const config_node *map, const char *key);
 /* Whether a value was left empty, as a section of which every line is a comment. */
 bool config_is_empty(const config_node *node);
 
+/* Warns of a password that begins with '$', as ${X} does. The text must not be empty. */
+void config_warn_variable(config_reader *r, const config_place *place);
+
 /* A text that is not empty. "expected ..." is what else would do. */
 bool config_want_text(config_reader *r, const config_place *place, const char *expected);
 

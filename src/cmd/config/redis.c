@@ -135,8 +135,10 @@ static bool is_password(config_reader *r, const config_place *place, size_t len)
 static bool read_password(config_reader *r, const config_place *place, const config_field *field,
                           void *base)
 {
-    return config_want_text(r, place, "a password in quotes") &&
-           is_password(r, place, place->node->len) && read_text(r, place, field, base);
+    if (!config_want_text(r, place, "a password in quotes"))
+        return false;
+    config_warn_variable(r, place);
+    return is_password(r, place, place->node->len) && read_text(r, place, field, base);
 }
 
 static bool read_password_file(config_reader *r, const config_place *place,
