@@ -8,6 +8,9 @@ SHELL := /bin/bash
 PORT ?= 6380
 HTTP ?= 8080
 PREFIX ?= /usr/local
+# In the environment, because the functions of make split a name at its spaces.
+all install uninstall build/build.ninja: export PREFIX := $(PREFIX)
+install uninstall: export DESTDIR := $(DESTDIR)
 FUZZ_SECONDS ?= 20
 SEEDS ?= 5000
 FIRST ?= 1
@@ -16,19 +19,20 @@ help:            ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile
 
 all: shipped      ## build/weir, libweir and libweir-redis (.a and .so), and the module weir.so
-	@echo 'built: build/weir is the program; "make run" starts it, "make install" copies it to $(PREFIX)/bin'
+	@echo 'built: build/weir is the program; "make run" starts it, "make install" copies it to '"$$PREFIX/bin"
 
 shipped: build/build.ninja
 	@ninja -C build --quiet shipped | sed '/no work to do/d'
 
 build/build.ninja:
 	@tools/deps
-	@tools/configure build --prefix '$(abspath $(PREFIX))'
+	@tools/configure build --prefix "$$(realpath -ms -- "$$PREFIX")"
 
 run: shipped     ## start the daemon with examples/weir.yaml (PORT=6380, HTTP=8080)
 	@tools/deps run || true
 	@build/weir serve --port $(PORT) --http $(HTTP) examples/weir.yaml || \
-	    { echo 'If a port is in use, choose others: make run PORT=7380 HTTP=9080' >&2; exit 1; }
+	    { printf 'listen: {resp: %s, http: %s}' '$(PORT)' '$(HTTP)' | build/weir check - 2>&1 | grep -q 'is in use;' && \
+	        echo 'To choose other ports: make run PORT=7380 HTTP=9080' >&2; exit 1; }
 
 bench: bench-lib bench-daemon bench-redis ## all of the next; their figures go to build/bench.json
 
@@ -106,17 +110,16 @@ fmt:             ## lay out the C as .clang-format says
 vectors:         ## make tests/vectors anew from reference/
 	@python3 reference/make_vectors.py
 
-distros:         ## `make run` and `make check` on Debian 12 and 13, in chroots under DIR (needs root)
+distros:         ## `make run` and `make check` on Debian 12 and 13, in chroots (DIR=where to keep them; takes about 10 minutes; needs root)
 	@tools/deps distros
 	@tools/distros $(DIR)
 
-# meson sets the prefix anew, and keeps it: PREFIX may differ from the one of the last time.
 install: shipped  ## into PREFIX (/usr/local), below DESTDIR if that is set
-	@meson configure build -Dprefix='$(abspath $(PREFIX))' && ninja -C build --quiet shipped >/dev/null && DESTDIR='$(abspath $(DESTDIR))' meson install -C build --no-rebuild --quiet
-	@echo 'installed: $(abspath $(DESTDIR))$(abspath $(PREFIX))/bin/weir, and $(abspath $(DESTDIR))$(patsubst /usr,,$(abspath $(PREFIX)))/etc/weir/weir.yaml if there was none'
+	@tools/install build
 
 uninstall: shipped ## what `make install` of the same PREFIX and DESTDIR put there
-	@meson configure build -Dprefix='$(abspath $(PREFIX))' && ninja -C build --quiet shipped >/dev/null && tools/uninstall build '$(abspath $(DESTDIR))'
+	@meson configure build -Dprefix="$$(realpath -ms -- "$$PREFIX")" && ninja -C build --quiet shipped >/dev/null && \
+	    tools/uninstall build "$${DESTDIR:+$$(realpath -ms -- "$$DESTDIR")}"
 
 clean:           ## take build/ away
 	@rm -rf build

@@ -75,5 +75,67 @@ check "and that weir was not tried there" 1 "$(named alpine | grep -c 'is tested
 named fedora >/dev/null
 check "which is no failure" 0 $?
 
+# ---- make install, with programs that note how they were called. `user` has the id of the user, and
+# `cache` the libraries that ldconfig knows.
+mkdir "$tmp/install"
+cat >"$tmp/install/meson" <<'SH'
+#!/bin/sh
+[ "$1" != introspect ] || exec echo '{"a/libweir.so.0": "/p r/lib/libweir.so.0", "a/weir": "/p r/bin/weir"}'
+echo "meson DESTDIR=$DESTDIR $*" >>"$NOTES/calls"
+SH
+printf '#!/bin/sh\n' >"$tmp/install/ninja"
+printf '#!/bin/sh\ncat "$NOTES/user"\n' >"$tmp/install/id"
+cat >"$tmp/install/ldconfig" <<'SH'
+#!/bin/sh
+[ "$1" != -p ] || exec cat "$NOTES/cache"
+echo ldconfig >>"$NOTES/calls"
+SH
+chmod +x "$tmp/install"/*
+installed() { # USER CACHE ARG...: what `make install ARG...` prints; its calls are in $tmp/calls
+    echo "$1" >"$tmp/user"
+    echo "$2" >"$tmp/cache"
+    : >"$tmp/calls"
+    env -u MAKEFLAGS -u MAKELEVEL -u DESTDIR NOTES="$tmp" PATH="$tmp/install:$PATH" make -o shipped install "${@:3}" 2>&1
+}
+known='	libweir.so.0 (libc6,x86-64) => /p r/lib/libweir.so.0'
+check "install: a prefix with a space" "installed: /p r/bin/weir, and /p r/etc/weir/weir.yaml if there was none" \
+    "$(installed 0 "$known" PREFIX='/p r')"
+check "install: meson gets it whole, and root runs ldconfig" "meson DESTDIR= configure build -Dprefix=/p r
+meson DESTDIR= install -C build --no-rebuild --quiet
+ldconfig" "$(cat "$tmp/calls")"
+check "install: a directory that ldconfig does not search" \
+    "for programs that link libweir: set LD_LIBRARY_PATH=/p r/lib, which ldconfig does not search" \
+    "$(installed 0 none PREFIX='/p r' | sed -n 2p)"
+hint="for programs that link libweir: run ldconfig as root, or set LD_LIBRARY_PATH=/p r/lib"
+check "install: another user" "$hint" "$(installed 1000 "$known" PREFIX='/p r' | sed -n 2p)"
+check "install: another user does not run ldconfig" 0 "$(grep -c ldconfig "$tmp/calls")"
+check "install: a DESTDIR with a space and a quote" "installed: /d 'e/usr/bin/weir, and /d 'e/etc/weir/weir.yaml if there was none
+$hint" "$(installed 0 "$known" PREFIX=/usr DESTDIR="/d 'e")"
+check "install: meson gets that whole, and ldconfig is not run" "meson DESTDIR=/d 'e configure build -Dprefix=/usr
+meson DESTDIR=/d 'e install -C build --no-rebuild --quiet" "$(cat "$tmp/calls")"
+check "install: an empty prefix" "install: PREFIX is empty, expected a directory such as /usr/local" \
+    "$(installed 0 "$known" PREFIX= | head -n 1)"
+check "install: an empty prefix installs nothing" "" "$(cat "$tmp/calls")"
+
+# ---- make run, with a weir that fails, and says of the ports that they are in use or free
+mkdir -p "$tmp/run/build" "$tmp/run/tools"
+cp Makefile "$tmp/run"
+printf '#!/bin/sh\n' >"$tmp/run/tools/deps"
+cat >"$tmp/run/build/weir" <<'SH'
+#!/bin/sh
+[ "$1" = serve ] && exit 1
+cat >"$NOTES/listen"
+cat "$NOTES/said" >&2
+SH
+chmod +x "$tmp/run/tools/deps" "$tmp/run/build/weir"
+ran() { # SAID: what `make run` prints if weir check prints this about the ports
+    echo "$1" >"$tmp/said"
+    env -u MAKEFLAGS -u MAKELEVEL NOTES="$tmp" make -C "$tmp/run" -o shipped run PORT=7000 HTTP=7001 2>&1
+}
+check "run: a port in use gets a hint" "To choose other ports: make run PORT=7380 HTTP=9080" \
+    "$(ran '<stdin>:1:16: warning: listen.resp: 127.0.0.1:7000 is in use; ...' | grep '^To ')"
+check "run: the hint is about the ports that were given" "listen: {resp: 7000, http: 7001}" "$(cat "$tmp/listen")"
+check "run: any other failure gets none" "" "$(ran '' | grep '^To ')"
+
 echo "$passed passed, $failed failed, 0 skipped"
 exit $((failed > 0))
