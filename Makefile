@@ -31,7 +31,7 @@ build/build.ninja:
 run: shipped     ## start the daemon with examples/weir.yaml (PORT=6380, HTTP=8080)
 	@tools/deps run || true
 	@build/weir serve --port $(PORT) --http $(HTTP) examples/weir.yaml || \
-	    { printf 'listen: {resp: %s, http: %s}' '$(PORT)' '$(HTTP)' | build/weir check - 2>&1 | grep -q 'is in use;' && \
+	    { printf 'listen: {resp: %s, http: %s}' '$(PORT)' '$(HTTP)' | build/weir check - 2>&1 | grep 'is in use;' >/dev/null && \
 	        echo 'To choose other ports: make run PORT=7380 HTTP=9080' >&2; exit 1; }
 
 bench: bench-lib bench-daemon bench-redis ## all of the next; their figures go to build/bench.json
