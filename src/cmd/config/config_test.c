@@ -410,6 +410,32 @@ static void check_names(void **unused)
     bad(repeat("policies: {", 65, ": gcra 1/s}"));
 }
 
+static void check_variable(const char *yaml, const char *path)
+{
+    told t = {0};
+    weir_config *c = NULL;
+    char expected[160];
+    snprintf(expected, sizeof expected,
+             "%s: the password begins with '$': variables are not replaced; use password_file",
+             path);
+    assert_int_equal(parse(yaml, &t, &c), WEIR_OK);
+    assert_int_equal(t.times, 1);
+    assert_string_equal(t.last, expected);
+    config_free(c);
+}
+
+static void check_variables(void **unused)
+{
+    (void)unused;
+    check_variable("password: ${WEIR_PASSWORD}", "password");
+    check_variable("redis: {url: 'redis://a', password: $X}\npolicies: {a: gcra 1/s}",
+                   "redis.password");
+    check_variable("redis: {url: 'redis://a', sentinel: {name: a, password: '$X'}}\n"
+                   "policies: {a: gcra 1/s}",
+                   "redis.sentinel.password");
+    config_free(good("password: a$X"));
+}
+
 static void check_passwords(void **unused)
 {
     (void)unused;
@@ -691,13 +717,13 @@ static void check_words(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_defaults),   cmocka_unit_test(check_addresses),
-        cmocka_unit_test(check_listens),    cmocka_unit_test(check_bounds),
-        cmocka_unit_test(check_state_file), cmocka_unit_test(check_names),
-        cmocka_unit_test(check_passwords),  cmocka_unit_test(check_policies),
-        cmocka_unit_test(check_many),       cmocka_unit_test(check_many_errors),
-        cmocka_unit_test(check_files),      cmocka_unit_test(check_no_memory),
-        cmocka_unit_test(check_words),
+        cmocka_unit_test(check_defaults),    cmocka_unit_test(check_addresses),
+        cmocka_unit_test(check_listens),     cmocka_unit_test(check_bounds),
+        cmocka_unit_test(check_state_file),  cmocka_unit_test(check_names),
+        cmocka_unit_test(check_passwords),   cmocka_unit_test(check_variables),
+        cmocka_unit_test(check_policies),    cmocka_unit_test(check_many),
+        cmocka_unit_test(check_many_errors), cmocka_unit_test(check_files),
+        cmocka_unit_test(check_no_memory),   cmocka_unit_test(check_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,23 +31,6 @@ static void refused(const char *yaml, const char *expected)
     free(told);
 }
 
-/* The configuration is used, and what is said of it is a warning. */
-static void warned(const char *yaml, const char *expected)
-{
-    weir_zones zones = weir_zone_book_zones(book);
-    char *said = NULL;
-    size_t len = 0;
-    FILE *out = open_memstream(&said, &len);
-    assert_non_null(out);
-    config_sink sink = config_print_to(out);
-    weir_config *c = NULL;
-    assert_int_equal(config_parse(yaml, strlen(yaml), "t.yaml", false, &zones, &sink, &c), WEIR_OK);
-    config_free(c);
-    fclose(out);
-    assert_string_equal(said, expected);
-    free(said);
-}
-
 static void check_listen(void **unused)
 {
     (void)unused;
@@ -654,23 +637,6 @@ static void check_secret_in_url(void **unused)
             "                                                   ^\n");
 }
 
-static void check_variable(void **unused)
-{
-    (void)unused;
-    warned("password: ${WEIR_PASSWORD}\n",
-           "t.yaml:1:11: warning: password: the password begins with '$': variables are not "
-           "replaced; use password_file\n"
-           "  password: ****************\n"
-           "            ^\n");
-    warned("redis: {url: 'redis://a', password: $X}\n"
-           "policies: {a: gcra 1/s}\n",
-           "t.yaml:1:37: warning: redis.password: the password begins with '$': variables are not "
-           "replaced; use password_file\n"
-           "  redis: {url: 'redis://a', password: ***\n"
-           "                                      ^\n");
-    warned("password: a$X\n", "");
-}
-
 static void check_secret(void **unused)
 {
     (void)unused;
@@ -810,12 +776,11 @@ static int close_book(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_listen),      cmocka_unit_test(check_values),
-        cmocka_unit_test(check_http),        cmocka_unit_test(check_keys),
-        cmocka_unit_test(check_policies),    cmocka_unit_test(check_yaml),
-        cmocka_unit_test(check_caret),       cmocka_unit_test(check_secret),
-        cmocka_unit_test(check_variable),    cmocka_unit_test(check_secret_in_url),
-        cmocka_unit_test(check_no_password),
+        cmocka_unit_test(check_listen),        cmocka_unit_test(check_values),
+        cmocka_unit_test(check_http),          cmocka_unit_test(check_keys),
+        cmocka_unit_test(check_policies),      cmocka_unit_test(check_yaml),
+        cmocka_unit_test(check_caret),         cmocka_unit_test(check_secret),
+        cmocka_unit_test(check_secret_in_url), cmocka_unit_test(check_no_password),
     };
     return cmocka_run_group_tests(tests, open_book, close_book);
 }
