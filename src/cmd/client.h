@@ -31,7 +31,7 @@ typedef struct client {
     int fd; /* -1: none */
     int64_t deadline_ns;
     const char *server;
-    char local[sizeof CLIENT_SERVER + 2]; /* HOST:PORT, if `server` was a port alone */
+    char local[32]; /* HOST:PORT, if `server` was a port alone */
     weir_buffer in, out;
     size_t used;                  /* bytes of `in` that the last reply was */
     weir_resp_reply reply;        /* good until the next call */
