@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Who may ask over HTTP: passwords, hosts, and web pages. */
+
+#include "codec/http_kit_test.h"
+#include "codec/password.h"
+
+static void check_password(void **state)
+{
+    fixture *f = *state;
+    f->options.password = "s3cret:x";
+    const char *target = "GET /v1/take?policy=api&key=a&cost=0";
+    const char *answer = with(f, target, "");
+    is_problem(answer, 401, "expected the password: Authorization: Bearer PASSWORD");
+    has_line(answer, "WWW-Authenticate: Bearer realm=\"weir\", Basic realm=\"weir\"");
+    static const char *const wrong[] = {"Bearer s3cret:",
+                                        "Bearer s3cret:xy",
+                                        "Bearer S3cret:x",
+                                        "Bearer",
+                                        "s3cret:x",
+                                        "Bearers3cret:x",
+                                        "Basic czNjcmV0Ong=",
+                                        "Basic dTpzM2NyZXQ6",
+                                        "Basic dTpzM2NyZXQ6e!==",
+                                        "Digest s3cret:x",
+                                        "Bearer "};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        char line[128];
+        snprintf(line, sizeof line, "Authorization: %s\r\n", wrong[i]);
+        if (status_of(with(f, target, line)) != 401)
+            fail_msg("%s is let in", wrong[i]);
+    }
+    is_problem(
+        with(f, target, "Authorization: Bearer s3cret:x\r\nAuthorization: Bearer s3cret:x\r\n"),
+        400, "expected one Authorization header");
+    assert_int_equal(f->last, WEIR_SESSION_CLOSE);
+    assert_int_equal(status_of(with(f, target, "authorization: bearer  s3cret:x\r\n")), 200);
+    assert_int_equal(status_of(with(f, target, "Authorization: Basic dTpzM2NyZXQ6eA==\r\n")), 200);
+    assert_int_equal(status_of(with(f, target, "Authorization: Basic OnMzY3JldDp4\r\n")), 200);
+    assert_int_equal(status_of(get(f, "/v1/none")), 401);
+    assert_int_equal(status_of(get(f, "/metrics")), 401);
+    assert_int_equal(status_of(get(f, "/healthz")), 200);
+}
+
+static bool count_wrong(void *ctx, const void *turn_ctx)
+{
+    assert_ptr_equal(turn_ctx, ctx);
+    ++*(int *)ctx;
+    return true;
+}
+
+/* As many replies are held as may be. */
+static bool hold_no_more(void *ctx, const void *turn_ctx)
+{
+    (void)ctx;
+    (void)turn_ctx;
+    return false;
+}
+
+/* Guesses in a pipeline, cut at every place: each is answered after its delay, the third closes the
+ * connection, and the right password behind them is not looked at. */
+static void check_guesses(void **state)
+{
+    fixture *f = *state;
+    static const char pipeline[] =
+        "GET /v1/policies HTTP/1.1\r\n" HOST "\r\n"
+        "GET /v1/policies HTTP/1.1\r\n" HOST "Authorization: Bearer a\r\n\r\n"
+        "GET /healthz HTTP/1.1\r\n" HOST "Authorization: Bearer b\r\n\r\n"
+        "POST /v1/take HTTP/1.1\r\n" HOST "Authorization: Basic OmM=\r\n"
+        "Expect: 100-continue\r\nContent-Length: 0\r\n\r\n"
+        "GET /none HTTP/1.1\r\n" HOST "Authorization: Bearer c\r\n\r\n"
+        "GET /v1/policies HTTP/1.1\r\n" HOST "Authorization: Bearer secret\r\n\r\n";
+    int wrong = 0;
+    f->options.password = "secret";
+    f->options.wrong_password = count_wrong;
+    f->options.wrong_password_ctx = &wrong;
+    for (size_t step = 1; step < sizeof pipeline; step++) {
+        reopen(f);
+        weir_buffer_clear(&f->said);
+        f->session.turn.ctx = &wrong;
+        f->last = WEIR_SESSION_READ;
+        wrong = 0;
+        f->waited_ns = 0;
+        feed(f, pipeline, sizeof pipeline - 1, step);
+        const char *at = said(f);
+        unsigned answers = 0, refused = 0;
+        for (; (at = strstr(at, "HTTP/1.1 ")); at++, answers++)
+            refused += status_of(at) == 401;
+        assert_int_equal(f->last, WEIR_SESSION_CLOSE);
+        assert_int_equal(answers, 5);
+        assert_int_equal(refused, 4);
+        assert_int_equal(wrong, WEIR_PASSWORD_TRIES);
+        assert_int_equal(f->waited_ns, WEIR_PASSWORD_TRIES * WEIR_PASSWORD_DELAY_NS);
+    }
+    f->options.wrong_password = hold_no_more;
+    reopen(f);
+    weir_buffer_clear(&f->said);
+    f->waited_ns = 0;
+    feed(f, pipeline, sizeof pipeline - 1, sizeof pipeline - 1);
+    assert_int_equal(f->last, WEIR_SESSION_CLOSE);
+    assert_int_equal(f->waited_ns, 0);
+    assert_null(strstr(said(f), "HTTP/1.1 200"));
+    f->options.wrong_password = NULL;
+    f->options.wrong_password_ctx = NULL;
+    f->options.password = NULL;
+}
+
+/* A header without a password that weir knows is no guess: it is answered at once. */
+static void check_no_guesses(void **state)
+{
+    fixture *f = *state;
+    static const char *const none[] = {"",       "Digest secret", "Digest x", "Bearer", "Bearer ",
+                                       "secret", "Bearersecret",  "Basic",    "Basic "};
+    static const char *const guesses[] = {"Bearer x", "Basic x", "Basic OnM="};
+    int wrong = 0;
+    f->options.password = "secret";
+    f->options.wrong_password = count_wrong;
+    f->options.wrong_password_ctx = &wrong;
+    for (size_t i = 0; i < sizeof none / sizeof none[0] + sizeof guesses / sizeof guesses[0]; i++) {
+        bool guess = i >= sizeof none / sizeof none[0];
+        char request[256];
+        snprintf(request, sizeof request,
+                 "GET /v1/policies HTTP/1.1\r\n" HOST "Authorization: %s\r\n\r\n",
+                 guess ? guesses[i - sizeof none / sizeof none[0]] : none[i]);
+        for (size_t step = 1; step <= strlen(request); step++) {
+            reopen(f);
+            weir_buffer_clear(&f->said);
+            f->session.turn.ctx = &wrong;
+            f->last = WEIR_SESSION_READ;
+            wrong = 0;
+            f->waited_ns = 0;
+            feed(f, request, strlen(request), step);
+            assert_int_equal(status_of(said(f)), 401);
+            assert_int_equal(wrong, guess ? 1 : 0);
+            assert_int_equal(f->waited_ns, guess ? WEIR_PASSWORD_DELAY_NS : 0);
+        }
+    }
+    f->options.wrong_password = NULL;
+    f->options.wrong_password_ctx = NULL;
+}
+
+/* A Host of another form than HOST or HOST:PORT is refused everywhere, with a password too. */
+static void check_forms_of_hosts(void **state)
+{
+    fixture *f = *state;
+    static const char *const wrong[] = {"[localhost]",
+                                        "[1.2.3.4]",
+                                        "[::1",
+                                        "[::1]x",
+                                        "[]",
+                                        "[::1]:x",
+                                        "[fe80::1%1]",
+                                        "::1",
+                                        "127.0.0.1:8080:1",
+                                        "localhost:x",
+                                        ":80",
+                                        "localhost:65536",
+                                        "localhost:000080",
+                                        "weir@127.0.0.1",
+                                        "a/b",
+                                        "a b",
+                                        "http://localhost",
+                                        "localhost\\x",
+                                        "local\x80host",
+                                        "localhost:99999999999999999999"};
+    static const char *const any = "*";
+    for (int locked = 0; locked < 2; locked++) {
+        f->options.password = locked ? "secret" : NULL;
+        f->options.hosts = (weir_http_names){&any, 1};
+        for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+            char request[256];
+            snprintf(request, sizeof request, "GET /healthz HTTP/1.1\r\nHost: %s\r\n\r\n",
+                     wrong[i]);
+            is_problem(speak(f, request, strlen(request)), 400,
+                       "expected HOST or HOST:PORT in Host");
+            assert_int_equal(f->last, WEIR_SESSION_CLOSE);
+        }
+    }
+}
+
+/* The host of an absolute-form target stands in place of Host (RFC 9112, 3.2.2). */
+static void check_targets_with_hosts(void **state)
+{
+    fixture *f = *state;
+    static const struct {
+        const char *target, *rest;
+        int status;
+    } cases[] = {
+        {"http://localhost/v1/policies", "1.1\r\nHost: localhost\r\n", 200},
+        {"http://localhost/v1/policies", "1.1\r\nHost: evil\r\n", 200},
+        {"HTTPS://weir.:8080/v1/policies", "1.1\r\nHost: evil\r\n", 200},
+        {"http://[::1]:80/v1/policies?x=http://evil/", "1.1\r\nHost: evil\r\n", 200},
+        {"http://localhost", "1.1\r\nHost: localhost\r\n", 200},
+        {"http://localhost?x", "1.1\r\nHost: localhost\r\n", 200},
+        {"http://evil/v1/policies", "1.1\r\nHost: localhost\r\n", 421},
+        {"http://evil?@localhost/v1/policies", "1.1\r\nHost: localhost\r\n", 421},
+        {"http://evil/v1/policies", "1.0\r\n", 421},
+        {"http://evil/healthz", "1.1\r\nHost: localhost\r\n", 200},
+        {"http://localhost/v1/policies", "1.0\r\n", 200},
+        {"http://localhost/v1/policies", "1.1\r\n", 400},
+        {"http://localhost/v1/policies", "1.1\r\nHost: a@b\r\n", 400},
+        {"http://a:b@localhost/v1/policies", "1.1\r\nHost: localhost\r\n", 400},
+        {"http://localhost:99999/v1/policies", "1.1\r\nHost: localhost\r\n", 400},
+        {"http:///v1/policies", "1.1\r\nHost: localhost\r\n", 400},
+        {"ftp://localhost/v1/policies", "1.1\r\nHost: localhost\r\n", 400},
+        {"httpx://localhost/v1/policies", "1.0\r\n", 400},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char request[256];
+        snprintf(request, sizeof request, "GET %s HTTP/%s\r\n", cases[i].target, cases[i].rest);
+        for (size_t step = 1; step <= strlen(request); step++) {
+            reopen(f);
+            weir_buffer_clear(&f->said);
+            f->last = WEIR_SESSION_READ;
+            feed(f, request, strlen(request), step);
+            if (status_of(said(f)) != cases[i].status)
+                fail_msg("expected %d for\n%s", cases[i].status, request);
+        }
+    }
+    /* The page's origin is compared with that host. */
+    const char *other = "GET http://localhost/v1/policies HTTP/1.1\r\nHost: weir\r\n"
+                        "Origin: http://weir\r\n\r\n";
+    assert_int_equal(status_of(speak(f, other, strlen(other))), 403);
+}
+
+/* A name of http.hosts may end in a dot, as that of a request may. */
+static void check_names_with_dots(void **state)
+{
+    fixture *f = *state;
+    static const char *const name = "a.example.";
+    static const char *const hosts[] = {"a.example", "a.example.", "A.Example:80"};
+    f->options.hosts = (weir_http_names){&name, 1};
+    for (size_t i = 0; i < sizeof hosts / sizeof hosts[0]; i++) {
+        char request[256];
+        snprintf(request, sizeof request, "GET /v1/policies HTTP/1.1\r\nHost: %s\r\n\r\n",
+                 hosts[i]);
+        assert_int_equal(status_of(speak(f, request, strlen(request))), 200);
+    }
+}
+
+/* DNS rebinding: without a password, a name that is not weir's own is refused. */
+static void check_hosts(void **state)
+{
+    fixture *f = *state;
+    static const char *const good[] = {"127.0.0.1",        "127.0.0.1:8080",
+                                       "192.0.2.7",        "[::1]",
+                                       "[::1]:8080",       "localhost",
+                                       "LocalHost:8080",   "weir",
+                                       "WEIR:1",           "[::ffff:1.2.3.4]",
+                                       "127.0.0.1:",       "localhost.",
+                                       "localhost.:65535", "weir."};
+    static const char *const bad[] = {"evil.example",
+                                      "evil.example:8080",
+                                      "127.0.0.1.evil.example",
+                                      "localhost.evil",
+                                      "weir.evil",
+                                      "xweir",
+                                      "localhost..",
+                                      "localhost.evil.",
+                                      "",
+                                      ".",
+                                      "1"};
+    char request[256];
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        snprintf(request, sizeof request, "GET /v1/policies HTTP/1.1\r\nHost: %s\r\n\r\n", good[i]);
+        assert_int_equal(status_of(speak(f, request, strlen(request))), 200);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        static const char *const paths[] = {"/v1/policies", "/metrics", "/none",
+                                            "/v1/take?policy=api&key=a"};
+        for (size_t p = 0; p < sizeof paths / sizeof paths[0]; p++) {
+            snprintf(request, sizeof request, "GET %s HTTP/1.1\r\nHost: %s\r\n\r\n", paths[p],
+                     bad[i]);
+            assert_int_equal(status_of(speak(f, request, strlen(request))), 421);
+        }
+        snprintf(request, sizeof request, "GET /healthz HTTP/1.1\r\nHost: %s\r\n\r\n", bad[i]);
+        assert_int_equal(status_of(speak(f, request, strlen(request))), 200);
+    }
+    const char *rebound = "GET /v1/policies HTTP/1.1\r\nHost: evil.example:8080\r\n\r\n";
+    is_problem(speak(f, rebound, strlen(rebound)), 421,
+               "unknown host 'evil.example:8080', expected an IP address, localhost or a name "
+               "listed in http.hosts; add it there, or set a password");
+    static const char after[] =
+        "GET /v1/policies HTTP/1.1\r\nHost: weir\r\n\r\nGET /healthz HTTP/1.1\r\nHost: evil\r\n\r\n"
+        "GET /v1/policies HTTP/1.1\r\nHost: weir\r\n\r\nGET /v1/policies HTTP/1.1\r\nHost: "
+        "evil\r\n\r\n"
+        "GET /v1/policies HTTP/1.1\r\nHost: evil\r\n\r\n";
+    const char *at = speak(f, after, sizeof after - 1);
+    static const int expected[] = {200, 200, 200, 421, 421};
+    for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++, at++) {
+        at = strstr(at, "HTTP/1.1 ");
+        assert_non_null(at);
+        assert_int_equal(status_of(at), expected[i]);
+    }
+    f->options.password = "secret"; /* which no page knows */
+    assert_int_equal(status_of(speak(f, rebound, strlen(rebound))), 401);
+    f->options.password = NULL;
+    static const char *const any = "*";
+    f->options.hosts = (weir_http_names){&any, 1};
+    assert_int_equal(status_of(speak(f, rebound, strlen(rebound))), 200);
+    const char *old = "GET /v1/policies HTTP/1.0\r\n\r\n"; /* no browser leaves Host out */
+    assert_int_equal(status_of(speak(f, old, strlen(old))), 200);
+}
+
+#define PREFLIGHT "Access-Control-Request-Method: POST\r\n"
+
+/* Pages of listed origins may ask, and read what is answered. */
+static void check_origins(void **state)
+{
+    fixture *f = *state;
+    static const char *const origins[] = {"https://app.example", "http://localhost:3000"};
+    static const char take[] = "GET /v1/take?policy=api&key=a&cost=4";
+    const char *answer = with(f, take, "Origin: https://app.example\r\n");
+    assert_int_equal(status_of(answer), 403);
+    has_no_line(answer, "Access-Control");
+    has_no_line(answer, "Vary");
+    f->options.origins = (weir_http_names){origins, 2};
+    f->options.password = "secret";
+    answer = with(f, "OPTIONS /v1/take", "Origin: http://localhost:3000\r\n" PREFLIGHT);
+    assert_int_equal(status_of(answer), 204);
+    has_line(answer, "Access-Control-Allow-Origin: http://localhost:3000");
+    has_line(answer, "Access-Control-Allow-Methods: GET, HEAD, POST");
+    has_line(answer, "Access-Control-Allow-Headers: Authorization, Content-Type");
+    has_line(answer, "Access-Control-Max-Age: 7200");
+    has_line(answer, "Vary: Origin");
+    has_no_line(answer, "\nContent-");
+    assert_string_equal(body_of(answer), "");
+    answer = with(f, take, "Origin: https://app.example\r\n"); /* its page can read why not */
+    assert_int_equal(status_of(answer), 401);
+    has_line(answer, "Access-Control-Allow-Origin: https://app.example");
+    f->options.password = NULL;
+    for (int i = 0; i < 2; i++) {
+        answer = with(f, take, "Origin: https://app.example\r\nSec-Fetch-Site: cross-site\r\n");
+        assert_int_equal(status_of(answer), i == 0 ? 200 : 429);
+        has_line(answer, "Access-Control-Allow-Origin: https://app.example");
+        has_line(answer, "Access-Control-Allow-Credentials: true");
+        has_line(answer, "Access-Control-Expose-Headers: RateLimit, RateLimit-Policy, "
+                         "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, "
+                         "Retry-After");
+        has_line(answer, "Vary: Origin");
+    }
+    static const char *const others[] = {"https://evil.example", "null", "https://app.example:8443",
+                                         "http://app.example", "https://app.example.evil"};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        char lines[160];
+        snprintf(lines, sizeof lines, "Origin: %s\r\n", others[i]);
+        answer = with(f, take, lines);
+        assert_int_equal(status_of(answer), 403);
+        has_no_line(answer, "Access-Control");
+        has_line(answer, "Vary: Origin");
+        snprintf(lines, sizeof lines, "Origin: %s\r\n" PREFLIGHT, others[i]);
+        answer = with(f, "OPTIONS /v1/take", lines);
+        assert_int_equal(status_of(answer), 405);
+        has_no_line(answer, "Access-Control");
+    }
+    /* No preflight, or one of a path that is not there. */
+    assert_int_equal(status_of(with(f, "OPTIONS /v1/take", "Origin: https://app.example\r\n")),
+                     405);
+    assert_int_equal(
+        status_of(with(f, "OPTIONS /none", "Origin: https://app.example\r\n" PREFLIGHT)), 404);
+    has_line(get(f, "/v1/policies"), "Vary: Origin");
+}
+
+static void check_browsers(void **state)
+{
+    fixture *f = *state;
+    const char *target = "GET /v1/take?policy=api&key=a&cost=0";
+    const char *answer = with(f, target, "Sec-Fetch-Site: cross-site\r\n");
+    is_problem(answer, 403,
+               "cross-site request refused (Sec-Fetch-Site, Origin): add the origin to "
+               "http.origins, or let your proxy remove these headers");
+    assert_int_equal(status_of(with(f, target, "Sec-Fetch-Site: same-site\r\n")), 403);
+    assert_int_equal(status_of(with(f, target, "Sec-Fetch-Site: same-origin\r\n")), 200);
+    assert_int_equal(status_of(with(f, target, "Sec-Fetch-Site: none\r\n")), 200);
+    assert_int_equal(status_of(with(f, target, "Origin: http://evil.example\r\n")), 403);
+    assert_int_equal(status_of(with(f, target, "Origin: null\r\n")), 403);
+    assert_int_equal(status_of(with(f, target, "Origin: https://weir\r\n")), 200);
+    assert_int_equal(status_of(with(f, target, "Origin: http://weir\r\n")), 200);
+    assert_int_equal(status_of(with(f, target, "Origin: chrome-extension://weir\r\n")), 403);
+    assert_int_equal(status_of(with(f, target, "Origin: xhttp://weir\r\n")), 403);
+    assert_int_equal(status_of(with(f, "GET /v1/policies", "Origin: null\r\n")), 403);
+    assert_int_equal(status_of(with(f, "GET /healthz", "Origin: null\r\n")), 200);
+    /* A proxy hands on what its client sent, and the key beside it. */
+    f->options.key_header = "X-Forwarded-For";
+    target = "GET /v1/take?policy=api&cost=0";
+    assert_int_equal(
+        status_of(with(f, target, "X-Forwarded-For: a\r\nSec-Fetch-Site: cross-site\r\n")), 200);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(check_password),        TEST(check_guesses),        TEST(check_no_guesses),
+        TEST(check_names_with_dots), TEST(check_forms_of_hosts), TEST(check_targets_with_hosts),
+        TEST(check_hosts),           TEST(check_origins),        TEST(check_browsers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
