@@ -56,13 +56,21 @@ static int keep(weir_http_session *s, const char *at, size_t len)
     return s->text.failed ? refuse(s, 503, "there is no memory for the request") : 0;
 }
 
-static int on_url(llhttp_t *parser, const char *at, size_t len)
+/* Not in on_url(), which llhttp calls for the part of a target that has arrived: whether that comes
+ * before an error in the target depends on how the bytes were cut. */
+static int on_method_complete(llhttp_t *parser)
 {
     weir_http_session *s = parser->data;
     if (parser->method == HTTP_PRI) /* the preface of HTTP/2 */
         return refuse(s, 505, "expected HTTP/1.1 or HTTP/1.0");
     if (parser->method > HTTP_SOURCE) /* QUERY, of llhttp 9 alone */
         return refuse(s, 400, "expected a request line, such as GET /healthz HTTP/1.1");
+    return 0;
+}
+
+static int on_url(llhttp_t *parser, const char *at, size_t len)
+{
+    weir_http_session *s = parser->data;
     s->target_len += len;
     return keep(s, at, len);
 }
@@ -156,7 +164,8 @@ static int check_coding(weir_http_session *s)
  * password every host of the right form counts as weir's own. */
 static weir_http_host check_host(weir_http_session *s, weir_slice host)
 {
-    if (host.len > 0 && host.len == s->host_len && memcmp(host.at, s->host, host.len) == 0)
+    if (host.at && host.len > 0 && host.len == s->host_len &&
+        memcmp(host.at, s->host, host.len) == 0)
         return WEIR_HTTP_OWN_HOST;
     weir_http_host found = weir_http_check_host(s->options, host);
     if (found == WEIR_HTTP_OTHER_HOST && s->options->password)
@@ -256,6 +265,7 @@ static int on_message_complete(llhttp_t *parser)
 }
 
 static const llhttp_settings_t settings = {
+    .on_method_complete = on_method_complete,
     .on_url = on_url,
     .on_url_complete = on_url_complete,
     .on_header_field = on_header_field,

@@ -27,6 +27,8 @@ static const char *check_version(weir_http_lines *l, char c)
     static const char form[] = "HTTP/1.1\r";
     enum { MAJOR = 5, MINOR = 7 };
     unsigned i = l->version;
+    if (i >= sizeof form - 1) /* only LF may follow, which is not checked here */
+        return request_line;
     if (c == form[i] || (c == '0' && i == MINOR)) {
         l->version++;
         return NULL;
