@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* One counter for each protocol, and one event in waiting. */
+/* Counts wrong passwords for each protocol. Limits the log to one event a second, and the replies
+ * that are held to held_max a second. */
 
 #include "cmd/guesses.h"
 
@@ -19,7 +20,7 @@ struct guesses {
     uint64_t total[GUESSES_PROTOCOLS];
     int64_t unlogged;
     int64_t logged_ns;       /* when the last event was logged; 0: never */
-    uint64_t held, held_max; /* replies since second_ns, which are held; and their limit */
+    uint64_t held, held_max; /* replies held since second_ns, and their limit */
     int64_t second_ns;
     guesses_protocol protocol;
     char peer[64];
@@ -60,7 +61,7 @@ void guesses_close(guesses *g)
     port_free(g);
 }
 
-/* Logs what there is, unless it is too early. The lock is held: a line is written once a second. */
+/* Logs the guesses that are not logged yet, at most once a second. The lock is held. */
 static void log_due(guesses *g, int64_t now_ns)
 {
     if (g->unlogged == 0 || (g->logged_ns > 0 && now_ns - g->logged_ns < PAUSE_NS))
@@ -69,7 +70,8 @@ static void log_due(guesses *g, int64_t now_ns)
     g->logged_ns = now_ns;
 }
 
-/* Counts one more reply of this second; whether it may be held. The lock is held. */
+/* Returns whether one more reply may be held in this second, and counts it if so. The lock is
+ * held. */
 static bool may_hold(guesses *g, int64_t now_ns)
 {
     if (now_ns - g->second_ns >= PAUSE_NS) {

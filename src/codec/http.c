@@ -56,8 +56,9 @@ static int keep(weir_http_session *s, const char *at, size_t len)
     return s->text.failed ? refuse(s, 503, "there is no memory for the request") : 0;
 }
 
-/* Not in on_url(), which llhttp calls for the part of a target that has arrived: whether that comes
- * before an error in the target depends on how the bytes were cut. */
+/* The method is judged here and not in on_url(). llhttp calls that for each part of a target that
+ * has arrived, so whether it comes before an error in the target depends on how the bytes were
+ * cut. */
 static int on_method_complete(llhttp_t *parser)
 {
     weir_http_session *s = parser->data;
@@ -160,8 +161,8 @@ static int check_coding(weir_http_session *s)
     return 0;
 }
 
-/* weir_http_check_host(), which a client that sends the same host again need not wait for. With a
- * password every host of the right form counts as weir's own. */
+/* As weir_http_check_host(), but remembers the last good host, since most clients send the same one
+ * again. With a password every host of the right form counts as weir's own. */
 static weir_http_host check_host(weir_http_session *s, weir_slice host)
 {
     if (host.at && host.len > 0 && host.len == s->host_len &&
@@ -309,9 +310,8 @@ static void split_target(weir_http_request *r, const char *at, size_t len)
     const char *query = memchr(at, '?', len);
     size_t path_len = query ? (size_t)(query - at) : len;
     r->query = query ? (weir_slice){query + 1, len - path_len - 1} : (weir_slice){at + len, 0};
-    if (at[0] != '/')
-        (void)authority_of(at, len,
-                           &r->host); /* false: that of CONNECT, all of which is the path */
+    if (at[0] != '/') /* it fails for the target of CONNECT, all of which is the path */
+        (void)authority_of(at, len, &r->host);
     size_t begin = r->host.at ? (size_t)(r->host.at + r->host.len - at) : 0;
     r->path = r->host.at && begin == path_len ? (weir_slice){"/", 1}
                                               : (weir_slice){at + begin, path_len - begin};

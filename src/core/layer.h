@@ -50,8 +50,8 @@ int64_t weir_layer_time(const weir_layer *l, const uint64_t *state, unsigned lev
 bool weir_layer_refunds(const weir_layer *l);
 
 /* Gives back `cost` units of what was charged at charged_ns or before, the latest first. Units that
- * have left the window are not given back. A bucket ignores charged_ns: it drains, whoever filled
- * it. */
+ * have left the window are not given back. A bucket ignores charged_ns, since it
+ * does not remember which request filled it. */
 void weir_layer_refund(const weir_layer *l, uint64_t *state, unsigned level, int64_t charged_ns,
                        int64_t now_ns, int64_t cost);
 

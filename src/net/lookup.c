@@ -43,7 +43,7 @@ net_resolver *net_resolver_new(uv_loop_t *uv)
     return NULL;
 }
 
-/* Unlocks the resolver, and frees it if it was the last that anybody needed of it. */
+/* Unlocks the resolver, and frees it if it is closed and no look-up is left. */
 static void unlock(net_resolver *r)
 {
     bool last = r->closed && r->lookups == 0;
