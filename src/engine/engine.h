@@ -17,12 +17,13 @@
  * stays until the last of them is closed. */
 typedef struct weir_redis_stats {
     weir_redis_counts client;
-    port_counter asked;      /* questions */
+    port_counter asked;      /* requests */
     port_counter deny_hits;  /* of them, answered from what was known to be denied ... */
     port_counter deny_looks; /* ... of those that were looked up there */
     port_counter deny_keys;  /* known to be denied now */
-    port_counter by_error[WEIR_ON_ERROR_TELL + 1]; /* of them, answered without a server, by what */
-    port_counter breaks;                           /* of the breaker, from closed to open */
+    port_counter
+        by_error[WEIR_ON_ERROR_REPORT + 1]; /* of them, answered without a server, by what */
+    port_counter breaks;                    /* of the breaker, from closed to open */
     /* By which all of them learn that a key was reset or refunded: [FNV-1a of the key, modulo]. */
     port_counter deny_epoch[WEIR_DENY_EPOCHS];
     /* What they know of denials together; the engines' own. */
@@ -44,7 +45,7 @@ typedef struct weir_redis_setup {
 /* Returns WEIR_OK or WEIR_E_NOMEM. */
 WEIR_NODISCARD weir_status weir_redis_engine_open(weir_engine **ret, const weir_redis_setup *setup);
 
-/* Whether the pause of some node's breaker is over, so that the next question to it is a probe. `e`
+/* Whether the pause of some node's breaker is over, so that the next request to it is a probe. `e`
  * is of weir_redis_engine_open(). By its thread. */
 bool weir_redis_engine_would_probe(const weir_engine *e, int64_t now_ns);
 
@@ -62,8 +63,8 @@ typedef struct weir_hybrid_options {
 
 /* Counted by all engines of a process. Relaxed. */
 typedef struct weir_hybrid_stats {
-    port_counter asked, here; /* questions; of them, answered without waiting for a server */
-    port_counter settled;     /* settlements: questions to the engine below */
+    port_counter asked, here; /* requests; of them, answered without waiting for a server */
+    port_counter settled;     /* settlements: requests to the engine below */
     port_counter shares_back; /* units that were leased and given back */
     port_counter overshoot; /* units that were admitted and found no room in the settlement, ever */
     port_counter

@@ -24,7 +24,7 @@ typedef enum weir_on_error {
     WEIR_ON_ERROR_OPEN,    /* allowed, with the figures of a fresh key; nothing is charged */
     WEIR_ON_ERROR_CLOSED,  /* denied; retry_after is when the engine may have got better */
     WEIR_ON_ERROR_LOCAL,   /* what the service's own store says, and charges there */
-    WEIR_ON_ERROR_TELL     /* the status is WEIR_E_IO: for an engine that asks another */
+    WEIR_ON_ERROR_REPORT   /* the status is WEIR_E_IO: for an engine that asks another */
 } weir_on_error;
 
 typedef enum weir_verb {
@@ -44,7 +44,7 @@ typedef struct weir_bytes { /* that somebody else owns, not terminated */
 
 /* One of what an engine is asked, and its answer. What it points to stays until it is answered or
  * abandoned. */
-typedef struct weir_question {
+typedef struct weir_engine_request {
     weir_verb verb;
     const weir_policy *policy;
     weir_bytes text;    /* of the policy, canonical */
@@ -64,15 +64,15 @@ typedef struct weir_question {
     bool by_error;                        /* out: on_error decided */
     const char
         *reason; /* out: why the status is WEIR_E_IO or WEIR_E_UNSUPPORTED; static; or NULL */
-} weir_question;
+} weir_engine_request;
 
 #define WEIR_ROUND_MAX 64
 
-/* Questions that are asked together and waited for together. Their answers are independent of each
+/* Requests that are asked together and waited for together. Their answers are independent of each
  * other, and in order for equal keys; or, if `all`, they are takes that are allowed or denied as
  * one, see weir_store_take_many(). */
 typedef struct weir_round {
-    weir_question *question;
+    weir_engine_request *request;
     size_t len; /* 1..WEIR_ROUND_MAX; of `all` 1..WEIR_TAKE_MANY_MAX */
     bool all;
     size_t blocking; /* out, of `all`: as weir_store_take_many() says */

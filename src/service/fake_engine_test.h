@@ -27,7 +27,7 @@ typedef struct fake_engine {
     weir_status status; /* of all answers, if it is not WEIR_OK ... */
     const char *reason; /* ... and why */
     bool by_error;      /* answers as on_error does: open, or closed if the rule says so */
-    size_t asked;       /* questions */
+    size_t asked;       /* requests */
     size_t rounds, abandoned;
     fake_round waiting[FAKE_ROUNDS_MAX];
 } fake_engine;
@@ -40,7 +40,7 @@ FAKE uint64_t fake_sum(uint64_t sum, const void *bytes, size_t len)
     return (sum ^ len) * UINT64_C(0x100000001b3);
 }
 
-FAKE uint64_t fake_sum_question(uint64_t sum, const weir_question *q)
+FAKE uint64_t fake_sum_question(uint64_t sum, const weir_engine_request *q)
 {
     sum = fake_sum(sum, q->text.at, q->text.len);
     sum = fake_sum(sum, q->name.at, q->name.len);
@@ -53,7 +53,7 @@ FAKE uint64_t fake_sum_round(const weir_round *r)
 {
     uint64_t sum = r->all;
     for (size_t i = 0; i < r->len; i++)
-        sum = fake_sum_question(sum, &r->question[i]);
+        sum = fake_sum_question(sum, &r->request[i]);
     return sum;
 }
 
@@ -64,14 +64,14 @@ FAKE void fake_require(bool good)
 }
 
 /* States are filed under the rule's name and the text, or as the service's store would. */
-FAKE uint64_t fake_policy_id(const fake_engine *f, const weir_question *q)
+FAKE uint64_t fake_policy_id(const fake_engine *f, const weir_engine_request *q)
 {
     if (f->files_as_store)
         return q->policy_id;
     return fake_sum(fake_sum(1, q->name.at, q->name.len), q->text.at, q->text.len);
 }
 
-FAKE void fake_fail_open(weir_question *q)
+FAKE void fake_fail_open(weir_engine_request *q)
 {
     bool open = q->on_error != WEIR_ON_ERROR_CLOSED;
     q->by_error = true;
@@ -85,12 +85,12 @@ FAKE void fake_fail_open(weir_question *q)
 
 static weir_status fake_throttle(void *ctx, uint64_t *state, int64_t now_ns)
 {
-    weir_question *q = ctx;
+    weir_engine_request *q = ctx;
     q->throttle_status = weir_throttle_check(&q->throttle, state, now_ns, &q->answer);
     return q->throttle_status == WEIR_THROTTLE_OK ? WEIR_OK : WEIR_E_RANGE;
 }
 
-FAKE void fake_decide(fake_engine *f, weir_question *q, int64_t now_ns)
+FAKE void fake_decide(fake_engine *f, weir_engine_request *q, int64_t now_ns)
 {
     const weir_policy *p = q->policy;
     uint64_t id = fake_policy_id(f, q);
@@ -115,7 +115,7 @@ FAKE void fake_decide_all(fake_engine *f, weir_round *r, int64_t now_ns)
     weir_store_request requests[WEIR_TAKE_MANY_MAX];
     fake_require(r->len <= WEIR_TAKE_MANY_MAX);
     for (size_t i = 0; i < r->len; i++) {
-        const weir_question *q = &r->question[i];
+        const weir_engine_request *q = &r->request[i];
         requests[i] = (weir_store_request){.policy = q->policy,
                                            .policy_id = fake_policy_id(f, q),
                                            .key = q->key.at,
@@ -124,9 +124,9 @@ FAKE void fake_decide_all(fake_engine *f, weir_round *r, int64_t now_ns)
     }
     weir_status st = weir_store_take_many(f->store, requests, r->len, now_ns, &r->blocking);
     for (size_t i = 0; i < r->len; i++) {
-        r->question[i].status = requests[i].status;
+        r->request[i].status = requests[i].status;
         if (st == WEIR_OK)
-            r->question[i].decision = requests[i].decision;
+            r->request[i].decision = requests[i].decision;
     }
 }
 
@@ -135,20 +135,20 @@ FAKE void fake_answer(fake_engine *f, weir_round *r, int64_t now_ns)
 {
     r->blocking = r->len;
     for (size_t i = 0; i < r->len && f->by_error; i++) {
-        fake_fail_open(&r->question[i]);
-        if (!r->question[i].decision.allowed && r->blocking == r->len)
+        fake_fail_open(&r->request[i]);
+        if (!r->request[i].decision.allowed && r->blocking == r->len)
             r->blocking = i;
     }
     for (size_t i = 0; i < r->len && f->status != WEIR_OK; i++) {
-        r->question[i].status = f->status;
-        r->question[i].reason = f->reason;
+        r->request[i].status = f->status;
+        r->request[i].reason = f->reason;
     }
     if (f->by_error || f->status != WEIR_OK)
         return;
     if (r->all)
         fake_decide_all(f, r, now_ns);
     for (size_t i = 0; i < r->len && !r->all; i++)
-        fake_decide(f, &r->question[i], now_ns);
+        fake_decide(f, &r->request[i], now_ns);
 }
 
 FAKE bool fake_ask(weir_engine *e, weir_round *r, int64_t now_ns)

@@ -17,7 +17,8 @@ enum { KEYS_KEPT = 4096 }; /* bytes of a pooled one's keys */
 
 static size_t bytes_of(size_t room, size_t keys_room)
 {
-    return sizeof(weir_pending) + room * (sizeof(weir_kept) + sizeof(weir_question)) + keys_room;
+    return sizeof(weir_pending) + room * (sizeof(weir_kept) + sizeof(weir_engine_request)) +
+           keys_room;
 }
 
 static weir_pending *make(size_t room)
@@ -27,7 +28,7 @@ static weir_pending *make(size_t room)
         return NULL;
     p->room = room;
     p->kept = (weir_kept *)(p + 1);
-    p->question = (weir_question *)(p->kept + room);
+    p->request = (weir_engine_request *)(p->kept + room);
     return p;
 }
 
@@ -63,7 +64,7 @@ weir_pending *weir_pending_open(weir_service *s, size_t asks, size_t key_bytes, 
     p->next = NULL;
     p->left = 0;
     p->asked_ns = p->answered_ns = now_ns;
-    p->n = p->questions = p->keys_len = 0;
+    p->n = p->requests = p->keys_len = 0;
     for (int i = 0; i < WEIR_ENGINES; i++)
         p->asked[i] = (weir_asked){.pending = p};
     if (!make_key_room(p, key_bytes)) {
@@ -103,7 +104,7 @@ void weir_pending_free(weir_pending *p)
     w->pooled[size]++;
 }
 
-/* ---- questions ------------------------------------------------------------------------------- */
+/* ---- requests ------------------------------------------------------------------------------- */
 
 void weir_pending_copy_key(weir_pending *p, weir_place *at)
 {
@@ -115,14 +116,14 @@ void weir_pending_copy_key(weir_pending *p, weir_place *at)
 }
 
 /* What it answers is not cleared, but for what an engine may leave alone. */
-weir_question *weir_pending_add(weir_pending *p, weir_engine_kind kind, weir_verb verb,
-                                const weir_ask *ask, const weir_place *at)
+weir_engine_request *weir_pending_add(weir_pending *p, weir_engine_kind kind, weir_verb verb,
+                                      const weir_ask *ask, const weir_place *at)
 {
     weir_round *r = &p->asked[kind].round;
-    assert(p->questions < p->room);
-    weir_question *q = &p->question[p->questions++];
+    assert(p->requests < p->room);
+    weir_engine_request *q = &p->request[p->requests++];
     if (r->len++ == 0)
-        r->question = q;
+        r->request = q;
     q->verb = verb;
     q->policy = ask->policy;
     q->text = q->name = (weir_bytes){"", 0};
@@ -144,13 +145,13 @@ weir_question *weir_pending_add(weir_pending *p, weir_engine_kind kind, weir_ver
 }
 
 void weir_pending_keep(weir_pending *p, const weir_ask *ask, const weir_place *at,
-                       weir_question *question)
+                       weir_engine_request *request)
 {
     assert(p->n < p->room);
     weir_kept *k = &p->kept[p->n++];
     k->ask = *ask;
     k->at = *at;
-    k->question = question;
+    k->request = request;
     k->pinned = ask->by_text && ask->status == WEIR_OK;
     if (k->pinned)
         weir_texts_pin(ask->policy);
@@ -187,9 +188,9 @@ bool weir_pending_ask(weir_pending *p, bool all, int64_t now_ns)
 void weir_pending_again(weir_pending *p)
 {
     assert(p->left == 0);
-    p->questions = 0;
+    p->requests = 0;
     for (size_t i = 0; i < p->n; i++)
-        p->kept[i].question = NULL;
+        p->kept[i].request = NULL;
     for (int i = 0; i < WEIR_ENGINES; i++)
         p->asked[i].round.len = 0;
 }

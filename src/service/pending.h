@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_SERVICE_PENDING_H
 #define WEIR_SERVICE_PENDING_H
-/* Asks that engines are asked about: the questions, all that they point to, and what is to be known
+/* Asks that engines are asked about: the requests, all that they point to, and what is to be known
  * of the asks when the answers are there. It must not know what becomes of an answer. For this room
  * only, and of a service's thread. */
 
@@ -10,10 +10,10 @@
 
 /* An ask while it waits. */
 typedef struct weir_kept {
-    weir_ask ask;            /* as far as it was answered; its rule and key are not to be read */
-    weir_place at;           /* its key is a copy, if it is needed */
-    weir_question *question; /* NULL: no engine is asked about it */
-    bool pinned;             /* the policy, in the service's texts */
+    weir_ask ask;  /* as far as it was answered; its rule and key are not to be read */
+    weir_place at; /* its key is a copy, if it is needed */
+    weir_engine_request *request; /* NULL: no engine is asked about it */
+    bool pinned;                  /* the policy, in the service's texts */
 } weir_kept;
 
 typedef struct weir_asked { /* a round, and with whom it is */
@@ -38,15 +38,15 @@ struct weir_pending {
     weir_engine_kind engine;
     bool listed, failed;
 
-    size_t n, questions; /* how many there are of each ... */
-    size_t room;         /* ... and may be */
+    size_t n, requests; /* how many there are of each ... */
+    size_t room;        /* ... and may be */
     weir_kept *kept;
-    weir_question *question;
+    weir_engine_request *request;
     char *keys;
     size_t keys_len, keys_room;
 };
 
-/* Room for so many asks, 1..WEIR_BATCH_MAX, as many questions, and their keys. NULL if there is no
+/* Room for so many asks, 1..WEIR_BATCH_MAX, as many requests, and their keys. NULL if there is no
  * memory or WEIR_SERVICE_WAITING_MAX is reached. */
 weir_pending *weir_pending_open(weir_service *s, size_t asks, size_t key_bytes, int64_t now_ns);
 
@@ -56,18 +56,18 @@ void weir_pending_free(weir_pending *p);
 /* Makes a place's key one that stays. */
 void weir_pending_copy_key(weir_pending *p, weir_place *at);
 
-/* Adds a question about an ask whose key stays. Those for one engine come one after the other. */
-weir_question *weir_pending_add(weir_pending *p, weir_engine_kind kind, weir_verb verb,
-                                const weir_ask *ask, const weir_place *at);
+/* Adds a request about an ask whose key stays. Those for one engine come one after the other. */
+weir_engine_request *weir_pending_add(weir_pending *p, weir_engine_kind kind, weir_verb verb,
+                                      const weir_ask *ask, const weir_place *at);
 
 /* Keeps the next ask. */
 void weir_pending_keep(weir_pending *p, const weir_ask *ask, const weir_place *at,
-                       weir_question *question);
+                       weir_engine_request *request);
 
 /* Asks what was added since the last time. Returns whether all of it is answered. */
 bool weir_pending_ask(weir_pending *p, bool all, int64_t now_ns);
 
-/* Forgets the questions that were answered, so that others may be added. No ask is asked about
+/* Forgets the requests that were answered, so that others may be added. No ask is asked about
  * again. */
 void weir_pending_again(weir_pending *p);
 

@@ -31,7 +31,7 @@ void weir_remote_refuse(weir_ask *ask)
     ask->why = "too many decisions wait for the engine, and there is no room for more; try again";
 }
 
-void weir_remote_read(const weir_question *q, weir_ask *ask)
+void weir_remote_read(const weir_engine_request *q, weir_ask *ask)
 {
     ask->status = q->status;
     if (q->status == WEIR_OK) {
@@ -70,7 +70,7 @@ typedef struct batch {
     size_t remote, key_bytes;              /* asks that engines are asked about, and their keys */
     weir_engine_kind with[WEIR_BATCH_MAX]; /* WEIR_ENGINES: it is answered */
     weir_place at[WEIR_BATCH_MAX];
-    weir_question *question[WEIR_BATCH_MAX]; /* NULL: it needs none */
+    weir_engine_request *request[WEIR_BATCH_MAX]; /* NULL: it needs none */
 } batch;
 
 static bool is_remote(const batch *b, size_t i)
@@ -105,26 +105,26 @@ static bool ask_engines(batch *b, weir_verb verb)
     if (!p)
         return refuse(b, verb);
     for (size_t i = 0; i < b->n; i++)
-        b->question[i] = NULL;
+        b->request[i] = NULL;
     for (int kind = WEIR_ENGINE_LOCAL + 1; kind < WEIR_ENGINES; kind++) {
         for (size_t i = 0; i < b->n; i++) {
             if ((int)b->with[i] != kind)
                 continue;
             weir_pending_copy_key(p, &b->at[i]);
-            b->question[i] =
+            b->request[i] =
                 weir_pending_add(p, (weir_engine_kind)kind, verb, &b->asks[i], &b->at[i]);
         }
     }
     if (!weir_pending_ask(p, false, b->now_ns)) {
         for (size_t i = 0; i < b->n; i++)
-            weir_pending_keep(p, &b->asks[i], &b->at[i], b->question[i]);
+            weir_pending_keep(p, &b->asks[i], &b->at[i], b->request[i]);
         weir_pending_wait(p, b->turn);
         return false;
     }
     for (size_t i = 0; i < b->n; i++) {
-        if (!b->question[i])
+        if (!b->request[i])
             continue;
-        weir_remote_read(b->question[i], &b->asks[i]);
+        weir_remote_read(b->request[i], &b->asks[i]);
         answer(b, i, verb);
     }
     if (verb == WEIR_VERB_TAKE)
@@ -140,19 +140,19 @@ static bool take_up(weir_service *s, weir_turn *turn, weir_ask *asks, size_t n, 
     if (p->left > 0)
         return false;
     assert(p->n == n);
-    bool takes = p->question[0].verb == WEIR_VERB_TAKE;
+    bool takes = p->request[0].verb == WEIR_VERB_TAKE;
     for (size_t i = 0; i < n; i++) {
         weir_kept *k = &p->kept[i];
-        if (k->question) {
-            weir_remote_read(k->question, &k->ask);
+        if (k->request) {
+            weir_remote_read(k->request, &k->ask);
             weir_place_finish(&k->at, &k->ask);
         }
-        if (k->question && takes)
+        if (k->request && takes)
             weir_place_count(s, &k->at, &k->ask, now_ns);
         weir_remote_copy(&asks[i], &k->ask);
     }
     if (takes)
-        weir_service_took(s, p->questions, p->answered_ns - p->asked_ns);
+        weir_service_took(s, p->requests, p->answered_ns - p->asked_ns);
     weir_pending_spend(p);
     return true;
 }
@@ -246,7 +246,7 @@ bool weir_remote_answer(weir_service *s, weir_turn *turn, weir_ask *ask, weir_pl
 
 /* ---- CL.THROTTLE ----------------------------------------------------------------------------- */
 
-static void read_throttle(const weir_question *q, weir_throttled *ret, bool *ret_by_error)
+static void read_throttle(const weir_engine_request *q, weir_throttled *ret, bool *ret_by_error)
 {
     weir_ask ask = {0};
     weir_remote_read(q, &ask);
@@ -275,7 +275,7 @@ static bool ask_throttle(weir_service *s, weir_turn *turn, const weir_throttle *
         return true;
     }
     weir_pending_copy_key(p, &at);
-    weir_question *q = weir_pending_add(p, engine, WEIR_VERB_THROTTLE, &ask, &at);
+    weir_engine_request *q = weir_pending_add(p, engine, WEIR_VERB_THROTTLE, &ask, &at);
     q->policy = &s->hub->throttle_policy;
     q->throttle = *t;
     q->throttle_status = WEIR_THROTTLE_OK;
@@ -302,7 +302,7 @@ bool weir_remote_throttle(weir_service *s, weir_turn *turn, const weir_throttle 
     }
     if (p->left > 0)
         return false;
-    read_throttle(p->kept[0].question, ret, ret_by_error);
+    read_throttle(p->kept[0].request, ret, ret_by_error);
     weir_service_took(s, 1, p->answered_ns - p->asked_ns);
     weir_pending_spend(p);
     return true;

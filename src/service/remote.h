@@ -29,7 +29,7 @@ bool weir_remote_is_there(const weir_service *s, const weir_turn *turn, weir_eng
 void weir_remote_refuse(weir_ask *ask);
 
 /* An engine's answer, as it came. */
-void weir_remote_read(const weir_question *q, weir_ask *ask);
+void weir_remote_read(const weir_engine_request *q, weir_ask *ask);
 
 /* All that is written of an ask when it is answered. */
 void weir_remote_copy(weir_ask *to, const weir_ask *from);

@@ -99,7 +99,7 @@ static void check_mixed_batch(void **unused)
     const weir_round *r = redis->waiting[0].round;
     assert_int_equal(r->len, 3);
     assert_false(r->all);
-    const weir_question *q = r->question;
+    const weir_engine_request *q = r->request;
     assert_true(is_text(q[0].name, "far") && is_text(q[0].key, "a"));
     assert_true(is_text(q[0].text, "fixed-window 5/h")); /* canonical */
     assert_true(is_text(q[2].text, "fixed-window 20/h") && is_text(q[2].name, "far"));
@@ -213,8 +213,8 @@ static void check_texts_while_waiting(void **unused)
     weir_ask ask = {.rule = text_of("gcra   7/1s burst 9"), .by_text = true, .key = text_of("a")};
     ask.cost = 1;
     assert_false(take(&ask, 1));
-    assert_true(is_text(redis->waiting[0].round->question[0].text, "gcra 7/s burst 9"));
-    assert_int_equal(redis->waiting[0].round->question[0].name.len, 0);
+    assert_true(is_text(redis->waiting[0].round->request[0].text, "gcra 7/s burst 9"));
+    assert_int_equal(redis->waiting[0].round->request[0].name.len, 0);
     weir_hub_set_default_engine(hub, WEIR_ENGINE_LOCAL);
     for (int i = 0; i < OTHERS; i++) {
         char text[64];
@@ -322,8 +322,8 @@ static void check_on_error(void **unused)
     redis->by_error = true;
     weir_ask asks[] = {ask_of("far", "a", 1), ask_of("shut", "a", 1)};
     assert_false(take(asks, 2));
-    assert_int_equal(redis->waiting[0].round->question[0].on_error, WEIR_ON_ERROR_DEFAULT);
-    assert_int_equal(redis->waiting[0].round->question[1].on_error, WEIR_ON_ERROR_CLOSED);
+    assert_int_equal(redis->waiting[0].round->request[0].on_error, WEIR_ON_ERROR_DEFAULT);
+    assert_int_equal(redis->waiting[0].round->request[1].on_error, WEIR_ON_ERROR_CLOSED);
     fake_settle(redis, 0, now_ns);
     assert_true(take(asks, 2));
     assert_true(asks[0].decision.allowed);
@@ -400,7 +400,7 @@ static void check_others(void **unused)
     weir_ask ask = ask_of("far", "a", 3), again = ask;
     take_far(&ask);
     assert_false(weir_service_peek(service, &turn, &again, now_ns));
-    assert_int_equal(redis->waiting[0].round->question[0].verb, WEIR_VERB_PEEK);
+    assert_int_equal(redis->waiting[0].round->request[0].verb, WEIR_VERB_PEEK);
     fake_settle(redis, 0, now_ns);
     assert_true(weir_service_peek(service, &turn, &again, now_ns));
     assert_int_equal(again.decision.remaining, 2);
@@ -410,7 +410,7 @@ static void check_others(void **unused)
     assert_true(weir_service_refund(service, &turn, &again, now_ns));
     assert_int_equal(again.decision.remaining, 4);
     assert_false(weir_service_reset(service, &turn, &again, now_ns));
-    assert_int_equal(redis->waiting[0].round->question[0].verb, WEIR_VERB_RESET);
+    assert_int_equal(redis->waiting[0].round->request[0].verb, WEIR_VERB_RESET);
     fake_settle(redis, 0, now_ns);
     assert_true(weir_service_reset(service, &turn, &again, now_ns));
     assert_int_equal(again.status, WEIR_OK);
@@ -428,7 +428,7 @@ static void check_throttle(void **unused)
     weir_throttled said;
     for (int i = 0; i < 3; i++) {
         assert_false(weir_service_throttle(service, &turn, &t, text_of("k"), now_ns, &said));
-        assert_int_equal(hybrid->waiting[0].round->question[0].verb, WEIR_VERB_THROTTLE);
+        assert_int_equal(hybrid->waiting[0].round->request[0].verb, WEIR_VERB_THROTTLE);
         fake_settle(hybrid, 0, now_ns);
         assert_true(weir_service_throttle(service, &turn, &t, text_of("k"), now_ns, &said));
         assert_int_equal(said.status, WEIR_OK);

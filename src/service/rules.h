@@ -30,7 +30,7 @@ typedef struct weir_rule_spec {
     bool shadow;             /* decide and count, but deny nobody */
     bool plain_keys;         /* keys are bytes even where they look like an address */
     weir_engine_kind engine; /* that has the states */
-    weir_on_error on_error;  /* of that engine; not WEIR_ON_ERROR_TELL */
+    weir_on_error on_error;  /* of that engine; not WEIR_ON_ERROR_REPORT */
     unsigned v4_bits;        /* 0..32: an address is one key with all others of its /v4_bits ... */
     unsigned v6_bits;        /* 0..128 */
 } weir_rule_spec;

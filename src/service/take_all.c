@@ -238,7 +238,7 @@ static bool ask_step(all *a, weir_pending *p)
         bool wanted = p->step == ENFORCED ? taken : !taken || p->listed;
         weir_verb verb = p->step == OTHERS && denied ? WEIR_VERB_PEEK : WEIR_VERB_TAKE;
         if (wanted && !weir_place_is_listed(&a->at[i]))
-            p->kept[i].question = weir_pending_add(p, p->engine, verb, &a->asks[i], &a->at[i]);
+            p->kept[i].request = weir_pending_add(p, p->engine, verb, &a->asks[i], &a->at[i]);
     }
     return weir_pending_ask(p, p->step == ENFORCED, a->now_ns);
 }
@@ -248,11 +248,11 @@ static void read_step(all *a, weir_pending *p)
 {
     const weir_round *r = &p->asked[p->engine].round;
     for (size_t i = 0; i < a->n; i++) {
-        const weir_question *q = p->kept[i].question;
+        const weir_engine_request *q = p->kept[i].request;
         if (!q)
             continue;
         weir_remote_read(q, &a->asks[i]);
-        if (p->step == ENFORCED && r->blocking < r->len && q == &r->question[r->blocking])
+        if (p->step == ENFORCED && r->blocking < r->len && q == &r->request[r->blocking])
             p->blocking = i;
     }
     p->failed = p->step == ENFORCED && first_failure(a) != WEIR_OK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
 /* libFuzzer target: a client among servers that say anything. They shake hands as they should; what
- * they say to a question for the map, or for a decision, is the next piece of the input, up to a
+ * they say to a request for the map, or for a decision, is the next piece of the input, up to a
  * NUL; at its end they are silent. Every call ends, once, at its deadline at the latest, and
  * nothing is left when the client is closed. */
 
@@ -37,7 +37,7 @@ struct port_alarm {
 
 typedef struct fuzz_call {
     weir_redis_call call; /* first */
-    weir_question question;
+    weir_engine_request request;
     int done;
 } fuzz_call;
 
@@ -200,9 +200,9 @@ static void on_done(weir_redis_call *c, int64_t at_ns)
 static void ask(weir_redis_client *c, const weir_policy *p, fuzz_call *f, const char *key)
 {
     *f = (fuzz_call){0};
-    f->question =
-        (weir_question){.policy = p, .text = {"gcra 1/s", 8}, .key = {key, strlen(key)}, .cost = 1};
-    f->call = (weir_redis_call){.question = &f->question,
+    f->request = (weir_engine_request){
+        .policy = p, .text = {"gcra 1/s", 8}, .key = {key, strlen(key)}, .cost = 1};
+    f->call = (weir_redis_call){.request = &f->request,
                                 .len = 1,
                                 .deadline_ns = now_ns + 50 * WEIR_REDIS_MS,
                                 .done = on_done};

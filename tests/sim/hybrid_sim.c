@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
 /* Hybrid engines of several nodes and one server, in a world with bad weather: whatever happens, no
- * more is admitted in all than docs/hybrid.md says, and every question gets its answer in time.
+ * more is admitted in all than docs/hybrid.md says, and every request gets its answer in time.
  *
  *     hybrid_sim [--seeds N] [--first SEED] [--seed SEED] [--tight PERCENT]
  *
@@ -41,23 +41,23 @@ typedef struct node {
     world_dialer dialer;
     net_link *link;
     weir_engine *engine;
-    struct request *requests; /* under way */
+    struct sent_round *requests; /* under way */
     size_t life;
     int64_t gap_ns; /* between two rounds, about */
     uint64_t incarnation;
 } node;
 
 /* A client's round. Its keys are copies of its own, so that an answer can be told by its place. */
-typedef struct request {
-    struct request *next;
+typedef struct sent_round {
+    struct sent_round *next;
     node *node;
     weir_round round;
-    weir_question question[ROUND];
+    weir_engine_request request[ROUND];
     char key[ROUND][NET_KEY_MAX];
     int64_t decided_ns[ROUND]; /* 0: not yet */
     bool by_server[ROUND];
     int64_t asked_ns;
-} request;
+} sent_round;
 
 struct sim {
     world world;
@@ -105,12 +105,12 @@ static void list_add(list *l, int64_t at_ns, int64_t cost)
     l->unit[l->len++] = (bound_unit){at_ns, cost};
 }
 
-static unsigned key_of(const weir_question *q)
+static unsigned key_of(const weir_engine_request *q)
 {
     return (unsigned)(q->key.at[1] - '0');
 }
 
-static void charged(void *ctx, const weir_question *q, int64_t units)
+static void charged(void *ctx, const weir_engine_request *q, int64_t units)
 {
     sim *s = ctx;
     s->sum_charged += units;
@@ -125,7 +125,7 @@ static void told(void *ctx, const char *key, int64_t decided_ns)
 {
     sim *s = ctx;
     for (unsigned i = 0; i < s->nodes; i++)
-        for (request *r = s->node[i].requests; r; r = r->next)
+        for (sent_round *r = s->node[i].requests; r; r = r->next)
             for (size_t k = 0; k < r->round.len; k++)
                 if (r->key[k] == key) {
                     r->decided_ns[k] = decided_ns;
@@ -137,10 +137,10 @@ enum { NOT_YET = 99 }; /* a status */
 
 /* What was answered just now, and not by the server, was decided just now: also if its round has to
  * wait for others. */
-static void note(sim *s, request *r)
+static void note(sim *s, sent_round *r)
 {
     for (size_t i = 0; i < r->round.len; i++)
-        if (r->decided_ns[i] == 0 && (int)r->question[i].status != NOT_YET)
+        if (r->decided_ns[i] == 0 && (int)r->request[i].status != NOT_YET)
             r->decided_ns[i] = s->world.now_ns;
 }
 
@@ -148,18 +148,18 @@ static void note_all(void *ctx)
 {
     sim *s = ctx;
     for (unsigned i = 0; i < s->nodes; i++)
-        for (request *r = s->node[i].requests; r; r = r->next)
+        for (sent_round *r = s->node[i].requests; r; r = r->next)
             note(s, r);
 }
 
-static void count(sim *s, request *r)
+static void count(sim *s, sent_round *r)
 {
     note(s, r);
     for (size_t i = 0; i < r->round.len; i++) {
-        const weir_question *q = &r->question[i];
+        const weir_engine_request *q = &r->request[i];
         s->requests++;
         if (q->status != WEIR_OK)
-            fail(s, "a question has status %d", (int)q->status);
+            fail(s, "a request has status %d", (int)q->status);
         s->by_error += q->by_error;
         if (q->by_error || q->verb != WEIR_VERB_TAKE)
             continue;
@@ -181,9 +181,9 @@ static void count(sim *s, request *r)
         fail(s, "an answer took %lld ms", (long long)(took_ns / ms));
 }
 
-static void drop_request(request *r)
+static void drop_request(sent_round *r)
 {
-    request **at = &r->node->requests;
+    sent_round **at = &r->node->requests;
     while (*at != r)
         at = &(*at)->next;
     *at = r->next;
@@ -193,7 +193,7 @@ static void drop_request(request *r)
 static void done(weir_round *round, int64_t now_ns)
 {
     (void)now_ns;
-    request *r = (request *)(void *)((char *)round - offsetof(request, round));
+    sent_round *r = (sent_round *)(void *)((char *)round - offsetof(sent_round, round));
     count(r->node->sim, r);
     drop_request(r);
 }
@@ -208,20 +208,19 @@ static int64_t some_cost(sim *s)
     return world_between(w, 1, 1 + s->policy.layer[0].limit / 10);
 }
 
-static request *some_request(node *n)
+static sent_round *some_request(node *n)
 {
     sim *s = n->sim;
     world *w = &s->world;
-    request *r = calloc(1, sizeof *r);
+    sent_round *r = calloc(1, sizeof *r);
     if (!r)
         abort();
     r->node = n;
     r->asked_ns = w->now_ns;
-    r->round =
-        (weir_round){.question = r->question, .len = 1 + world_below(w, ROUND), .done = done};
+    r->round = (weir_round){.request = r->request, .len = 1 + world_below(w, ROUND), .done = done};
     for (size_t i = 0; i < r->round.len; i++) {
         (void)snprintf(r->key[i], sizeof r->key[i], "k%u", world_chance(w, 100) ? 1U : 0U);
-        r->question[i] = (weir_question){
+        r->request[i] = (weir_engine_request){
             .verb = world_chance(w, 10) ? WEIR_VERB_PEEK : WEIR_VERB_TAKE,
             .policy = &s->policy,
             .text = {s->text, strlen(s->text)},
@@ -244,7 +243,7 @@ static void client(void *ctx, uint64_t incarnation)
     if (!n->engine || n->incarnation != incarnation)
         return;
     if (w->now_ns < s->quiet_ns) {
-        request *r = some_request(n);
+        sent_round *r = some_request(n);
         if (n->engine->calls->ask(n->engine, &r->round, w->now_ns + n->dialer.offset_ns)) {
             count(s, r);
             drop_request(r);
@@ -523,7 +522,7 @@ static bool run(uint64_t seed, unsigned percent, bool say)
     world_run(w, s->end_ns);
     for (unsigned i = 0; i < s->nodes; i++) {
         if (s->node[i].requests)
-            fail(s, "a question has no answer");
+            fail(s, "a request has no answer");
         stop(&s->node[i], false);
     }
     world_run(w, s->end_ns + s_ns);
@@ -533,7 +532,7 @@ static bool run(uint64_t seed, unsigned percent, bool say)
     bool good = s->why[0] == 0;
     if (say || (!good && percent == 100))
         printf(
-            "seed %llu: \"%s\", %u nodes, %zu lives, may %lld: %llu questions, %llu here, %llu at "
+            "seed %llu: \"%s\", %u nodes, %zu lives, may %lld: %llu requests, %llu here, %llu at "
             "the server, %llu denied, %llu by error, overshoot %llu; %.2f of the bound%s%s\n",
             (unsigned long long)seed, s->text, s->nodes, s->lives, (long long)may_of(s),
             (unsigned long long)s->requests, (unsigned long long)port_load_relaxed(&s->stats.here),

@@ -11,9 +11,9 @@
 struct net_call {
     net_call *next;
     net_link *link;
-    weir_round *round;        /* NULL: answered, or abandoned */
-    weir_question *question;  /* what was sent ... */
-    char (*key)[NET_KEY_MAX]; /* ... with keys of its own: the asker may go */
+    weir_round *round;            /* NULL: answered, or abandoned */
+    weir_engine_request *request; /* what was sent ... */
+    char (*key)[NET_KEY_MAX];     /* ... with keys of its own: the asker may go */
     size_t len;
     int64_t decided_ns;
 };
@@ -21,7 +21,7 @@ struct net_call {
 /* ---- the server ------------------------------------------------------------------------------ */
 
 /* The most of n units that would be allowed now. */
-static int64_t allowed_of(net_server *s, const weir_question *q, int64_t n)
+static int64_t allowed_of(net_server *s, const weir_engine_request *q, int64_t n)
 {
     int64_t low = 0, high = n; /* low is allowed, or 0 */
     weir_decision d;
@@ -38,7 +38,7 @@ static int64_t allowed_of(net_server *s, const weir_question *q, int64_t n)
     return low;
 }
 
-static void grant(net_server *s, weir_question *q)
+static void grant(net_server *s, weir_engine_request *q)
 {
     weir_decision d;
     q->granted = allowed_of(s, q, q->cost);
@@ -59,7 +59,7 @@ static void round_up(weir_decision *d)
     d->reset_after_ns = (d->reset_after_ns + 999) / 1000 * 1000;
 }
 
-static void serve(net_server *s, weir_question *q)
+static void serve(net_server *s, weir_engine_request *q)
 {
     int64_t now_ns = s->world->now_ns;
     weir_store *store = s->store;
@@ -97,7 +97,7 @@ static void serve_call(net_call *c)
     net_server *s = c->link->server;
     c->decided_ns = s->world->now_ns;
     for (size_t i = 0; i < c->len; i++)
-        serve(s, &c->question[i]);
+        serve(s, &c->request[i]);
 }
 
 /* ---- the way --------------------------------------------------------------------------------- */
@@ -120,8 +120,8 @@ static void fill(net_call *c)
     weir_round *r = c->round;
     net_server *s = c->link->server;
     for (size_t i = 0; i < c->len; i++) {
-        weir_question *to = &r->question[i];
-        const weir_question *q = &c->question[i];
+        weir_engine_request *to = &r->request[i];
+        const weir_engine_request *q = &c->request[i];
         to->status = q->status;
         to->decision = q->decision;
         to->granted = q->granted;
@@ -136,8 +136,8 @@ static void fill(net_call *c)
 static void give_up(net_call *c)
 {
     for (size_t i = 0; i < c->len; i++) {
-        weir_question *q = &c->question[i];
-        q->by_error = q->on_error != WEIR_ON_ERROR_TELL;
+        weir_engine_request *q = &c->request[i];
+        q->by_error = q->on_error != WEIR_ON_ERROR_REPORT;
         q->status = q->by_error ? WEIR_OK : WEIR_E_IO;
         q->decision = (weir_decision){.allowed = q->on_error == WEIR_ON_ERROR_OPEN,
                                       .retry_after_ns = 1000000000};
@@ -193,7 +193,7 @@ static void forget(void *ctx, uint64_t arg)
     while (*at != c)
         at = &(*at)->next;
     *at = c->next;
-    free(c->question);
+    free(c->request);
     free(c->key);
     free(c);
 }
@@ -201,12 +201,12 @@ static void forget(void *ctx, uint64_t arg)
 static net_call *call_new(net_link *l, weir_round *r)
 {
     net_call *c = calloc(1, sizeof *c);
-    if (!c || !(c->question = malloc(r->len * sizeof *c->question)) ||
+    if (!c || !(c->request = malloc(r->len * sizeof *c->request)) ||
         !(c->key = calloc(r->len, sizeof *c->key)))
         abort();
-    memcpy(c->question, r->question, r->len * sizeof *c->question);
+    memcpy(c->request, r->request, r->len * sizeof *c->request);
     for (size_t i = 0; i < r->len; i++) {
-        weir_question *q = &c->question[i];
+        weir_engine_request *q = &c->request[i];
         memcpy(c->key[i], q->key.at, q->key.len);
         q->key.at = c->key[i];
         q->policy = l->server->policy;

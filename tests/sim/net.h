@@ -20,15 +20,15 @@ typedef struct net_weather {
 typedef struct net_server {
     world *world;
     weir_store *store;
-    const weir_policy *policy; /* of all questions */
+    const weir_policy *policy; /* of all requests */
     net_weather weather;
     /* So much was charged for a key, at the world's time; below 0: given back. */
-    void (*charged)(void *ctx, const weir_question *q, int64_t units);
+    void (*charged)(void *ctx, const weir_engine_request *q, int64_t units);
     /* An answer to a take, whose key lay at `key`, has arrived: it was decided at that time of the
      * world. */
     void (*told)(void *ctx, const char *key, int64_t decided_ns);
     void *ctx;
-    uint64_t asked; /* questions that came to the server */
+    uint64_t asked; /* requests that came to the server */
 } net_server;
 
 typedef struct net_call net_call;

@@ -9,11 +9,11 @@
 
 static const int64_t ns_per_ms = 1000000;
 
-enum { FLUSH = 256 }; /* questions, before the stats have to know of them */
+enum { FLUSH = 256 }; /* requests, before the stats have to know of them */
 
-/* ---- one question ---------------------------------------------------------------------------- */
+/* ---- one request ---------------------------------------------------------------------------- */
 
-static void answer(weir_question *q, const weir_slot *s, int64_t now_ns, bool allowed)
+static void answer(weir_engine_request *q, const weir_slot *s, int64_t now_ns, bool allowed)
 {
     q->status = WEIR_OK;
     q->by_error = false;
@@ -23,7 +23,7 @@ static void answer(weir_question *q, const weir_slot *s, int64_t now_ns, bool al
 }
 
 /* Answers a take, if what is known here is enough for that. */
-static bool here(weir_slot *s, weir_question *q, int64_t now_ns)
+static bool here(weir_slot *s, weir_engine_request *q, int64_t now_ns)
 {
     bool allowed = weir_share_spend(&s->share, now_ns, q->cost);
     if (allowed || weir_share_denies(&s->share, now_ns, q->cost)) {
@@ -33,7 +33,7 @@ static bool here(weir_slot *s, weir_question *q, int64_t now_ns)
     return false;
 }
 
-outcome hybrid_decide(hybrid *h, weir_slot *s, weir_question *q, int64_t now_ns)
+outcome hybrid_decide(hybrid *h, weir_slot *s, weir_engine_request *q, int64_t now_ns)
 {
     weir_share *share = &s->share;
     if (here(s, q, now_ns)) {
@@ -53,13 +53,13 @@ outcome hybrid_decide(hybrid *h, weir_slot *s, weir_question *q, int64_t now_ns)
         if (!share->asking && here(s, q, now_ns)) /* it has answered already */
             return OUTCOME_HERE;
     }
-    /* What is leased in advance is asked for behind the question, see pass.c. */
+    /* What is leased in advance is asked for behind the request, see pass.c. */
     return share->exhausted && (s->probes > 0 || (leased && share->asking)) ? OUTCOME_WAIT
                                                                             : OUTCOME_BELOW;
 }
 
 /* A peek tells what is known here of a share, which below does not know of yet. */
-static outcome peek(weir_slot *s, weir_question *q, int64_t now_ns)
+static outcome peek(weir_slot *s, weir_engine_request *q, int64_t now_ns)
 {
     const weir_share *share = &s->share;
     if (share->balance - q->cost >= share->floor && now_ns < share->good_until_ns)
@@ -72,7 +72,7 @@ static outcome peek(weir_slot *s, weir_question *q, int64_t now_ns)
 }
 
 /* *ret: the slot that has the key's share, or NULL. */
-static outcome decide(hybrid *h, weir_question *q, int64_t now_ns, weir_slot **ret)
+static outcome decide(hybrid *h, weir_engine_request *q, int64_t now_ns, weir_slot **ret)
 {
     *ret = NULL;
     if (q->verb == WEIR_VERB_THROTTLE || q->verb == WEIR_VERB_GRANT || q->key.len == 0 ||
@@ -96,7 +96,7 @@ static outcome decide(hybrid *h, weir_question *q, int64_t now_ns, weir_slot **r
 
 /* ---- a round --------------------------------------------------------------------------------- */
 
-static void refuse(weir_question *q)
+static void refuse(weir_engine_request *q)
 {
     q->status = WEIR_E_NOMEM;
     q->by_error = false;
@@ -111,7 +111,7 @@ static pass *ask_all(hybrid *h, weir_round *r)
         if (p)
             pass_add(p, i, NULL);
         else
-            refuse(&r->question[i]);
+            refuse(&r->request[i]);
     }
     return p;
 }
@@ -122,7 +122,7 @@ static pass *ask_each(hybrid *h, weir_round *r, int64_t now_ns)
     pass *p = NULL;
     for (uint32_t i = 0; i < r->len; i++) {
         weir_slot *s;
-        outcome o = decide(h, &r->question[i], now_ns, &s);
+        outcome o = decide(h, &r->request[i], now_ns, &s);
         if (o == OUTCOME_HERE) {
             h->here++;
             continue;
@@ -130,7 +130,7 @@ static pass *ask_each(hybrid *h, weir_round *r, int64_t now_ns)
         if (!p)
             p = pass_new(h, r);
         if (!p)
-            refuse(&r->question[i]);
+            refuse(&r->request[i]);
         else if (o == OUTCOME_WAIT)
             pass_wait(p, i, s);
         else

@@ -3,7 +3,7 @@
 #ifndef WEIR_ENGINE_HYBRID_HYBRID_H
 #define WEIR_ENGINE_HYBRID_HYBRID_H
 /* The hybrid engine from within: what is under way, and who of its files does what. hybrid.c
- * decides; pass.c carries questions to the engine below and their answers back; settle.c settles
+ * decides; pass.c carries requests to the engine below and their answers back; settle.c settles
  * shares, by the alarm and when they are low. */
 
 #include "engine/engine.h"
@@ -12,7 +12,7 @@
 typedef struct hybrid hybrid;
 typedef struct pass pass;
 
-/* One question of a round that waits for the answer to another, about the same key. */
+/* One request of a round that waits for the answer to another, about the same key. */
 typedef struct wait {
     struct wait *next; /* of the same slot */
     pass *pass;
@@ -20,19 +20,19 @@ typedef struct wait {
     uint32_t index;  /* in the round */
 } wait;
 
-/* Questions of one pass that the engine below is asked together. */
+/* Requests of one pass that the engine below is asked together. */
 typedef struct below_ask {
     struct below_ask *next; /* of the same pass */
     weir_round round;
     pass *pass;
     int64_t sent_ns;
     struct below_from {
-        weir_slot *slot;     /* NULL: nothing is learned from the answer */
-        uint32_t uses;       /* the slot's, to know whether it is still that key's */
-        uint32_t index;      /* in the asker's round */
-        bool probe;          /* others wait for it */
-    } * from;                /* of each; NULL: they are the asker's own, and nothing is learned */
-    weir_question *question; /* copies; NULL: they are the asker's own */
+        weir_slot *slot; /* NULL: nothing is learned from the answer */
+        uint32_t uses;   /* the slot's, to know whether it is still that key's */
+        uint32_t index;  /* in the asker's round */
+        bool probe;      /* others wait for it */
+    } * from;            /* of each; NULL: they are the asker's own, and nothing is learned */
+    weir_engine_request *request; /* copies; NULL: they are the asker's own */
 } below_ask;
 
 /* A round that is not answered yet. */
@@ -41,7 +41,7 @@ struct pass {
     pass *next; /* among those that are answered */
     weir_round *round;
     below_ask *asks;
-    size_t left; /* questions without an answer */
+    size_t left; /* requests without an answer */
     bool asking; /* its asker is still in ask() */
     size_t to_ask;
     struct below_from *from; /* [round->len]: to be asked below, to_ask of them */
@@ -52,7 +52,7 @@ struct pass {
 typedef struct settlement {
     struct settlement *before, *next;
     weir_round round;
-    weir_question question; /* its texts are the slot's, which stays as long as share.asking */
+    weir_engine_request request; /* its texts are the slot's, which stays as long as share.asking */
     hybrid *engine;
     weir_slot *slot;
     uint32_t epoch; /* the share's, when it was sent */
@@ -85,7 +85,7 @@ typedef enum outcome {
 } outcome;
 
 /* Answers a take from what its slot has, or says what has to be done. */
-outcome hybrid_decide(hybrid *h, weir_slot *s, weir_question *q, int64_t now_ns);
+outcome hybrid_decide(hybrid *h, weir_slot *s, weir_engine_request *q, int64_t now_ns);
 
 /* Says `done` to all whose rounds are answered; from within a call by an asker, soon. */
 void hybrid_deliver(hybrid *h, int64_t now_ns);
@@ -98,7 +98,7 @@ void hybrid_wake_by(hybrid *h, int64_t at_ns);
 /* NULL if there is no memory. */
 pass *pass_new(hybrid *h, weir_round *r);
 
-/* The question with this index is to be asked below, at pass_send(), or waits.
+/* The request with this index is to be asked below, at pass_send(), or waits.
  *  s  what has its share, or NULL; to wait, not NULL. */
 void pass_add(pass *p, uint32_t index, weir_slot *s);
 void pass_wait(pass *p, uint32_t index, weir_slot *s);

@@ -67,7 +67,7 @@ static bool below_ask(weir_engine *e, weir_round *r, int64_t now_ns)
     (void)now_ns;
     if (world.at_once) {
         for (size_t i = 0; i < r->len; i++)
-            r->question[i].status = WEIR_E_IO;
+            r->request[i].status = WEIR_E_IO;
         return true;
     }
     assert_true(world.len < PENDING);
@@ -140,21 +140,21 @@ static void done(weir_round *r, int64_t now_ns)
     world.done++;
 }
 
-static weir_question question(weir_verb verb, const char *key, int64_t cost)
+static weir_engine_request request(weir_verb verb, const char *key, int64_t cost)
 {
-    return (weir_question){.verb = verb,
-                           .policy = &policy,
-                           .text = {text, strlen(text)},
-                           .name = {"api", 3},
-                           .key = {key, strlen(key)},
-                           .policy_id = 7,
-                           .cost = cost,
-                           .on_error = WEIR_ON_ERROR_CLOSED};
+    return (weir_engine_request){.verb = verb,
+                                 .policy = &policy,
+                                 .text = {text, strlen(text)},
+                                 .name = {"api", 3},
+                                 .key = {key, strlen(key)},
+                                 .policy_id = 7,
+                                 .cost = cost,
+                                 .on_error = WEIR_ON_ERROR_CLOSED};
 }
 
-static bool ask(weir_round *r, weir_question *q, size_t n)
+static bool ask(weir_round *r, weir_engine_request *q, size_t n)
 {
-    *r = (weir_round){.question = q, .len = n, .done = done};
+    *r = (weir_round){.request = q, .len = n, .done = done};
     return engine->calls->ask(engine, r, world.now_ns);
 }
 
@@ -167,9 +167,9 @@ static void answer(int64_t granted, weir_decision d)
     weir_round *r = world.pending[0];
     take_out(0);
     for (size_t i = 0; i < r->len; i++) {
-        r->question[i].status = WEIR_OK;
-        r->question[i].decision = d;
-        r->question[i].granted = granted == ALL ? r->question[i].cost : granted;
+        r->request[i].status = WEIR_OK;
+        r->request[i].decision = d;
+        r->request[i].granted = granted == ALL ? r->request[i].cost : granted;
     }
     r->done(r, world.now_ns);
 }
@@ -178,7 +178,7 @@ static void answer_nothing(void)
 {
     weir_round *r = world.pending[0];
     take_out(0);
-    r->question[0].status = WEIR_E_IO;
+    r->request[0].status = WEIR_E_IO;
     r->done(r, world.now_ns);
 }
 
@@ -203,7 +203,7 @@ static weir_decision denied(int64_t retry_ns)
 static weir_decision here(const char *key, int64_t cost)
 {
     weir_round r;
-    weir_question q = question(WEIR_VERB_TAKE, key, cost);
+    weir_engine_request q = request(WEIR_VERB_TAKE, key, cost);
     assert_true(ask(&r, &q, 1));
     assert_int_equal(q.status, WEIR_OK);
     assert_false(q.by_error);
@@ -214,7 +214,7 @@ static weir_decision here(const char *key, int64_t cost)
 static void asked_below(const char *key, int64_t cost, weir_decision d)
 {
     weir_round r;
-    weir_question q = question(WEIR_VERB_TAKE, key, cost);
+    weir_engine_request q = request(WEIR_VERB_TAKE, key, cost);
     size_t before = world.done;
     assert_false(ask(&r, &q, 1));
     while (world.done == before || world.len > 0)
@@ -230,10 +230,10 @@ static void make_busy(const char *key, int64_t remaining)
         asked_below(key, 1, left(remaining));
 }
 
-static const weir_question *pending(void)
+static const weir_engine_request *pending(void)
 {
     assert_int_equal(world.len, 1);
-    return &world.pending[0]->question[0];
+    return &world.pending[0]->request[0];
 }
 
 /* ---- counted --------------------------------------------------------------------------------- */
@@ -267,7 +267,7 @@ static void test_a_busy_key_is_settled_by_interval(void **unused)
     pass_time(100 * ms);
     assert_int_equal(pending()->verb, WEIR_VERB_GRANT);
     assert_int_equal(pending()->cost, 20);
-    assert_int_equal(pending()->on_error, WEIR_ON_ERROR_TELL);
+    assert_int_equal(pending()->on_error, WEIR_ON_ERROR_REPORT);
     assert_true(here("busy", 1).allowed); /* while it is under way */
     answer(20, left(700));
     assert_int_equal(here("busy", 1).remaining, 698);
@@ -288,7 +288,7 @@ static void test_a_share_has_an_end(void **unused)
     }
     assert_int_equal(pending()->cost, 20);
     weir_round r;
-    weir_question q = question(WEIR_VERB_TAKE, "busy", 1);
+    weir_engine_request q = request(WEIR_VERB_TAKE, "busy", 1);
     assert_false(ask(&r, &q, 1));
     assert_int_equal(world.len, 2);
     answer(20, left(1580));
@@ -334,7 +334,7 @@ static void test_what_is_not_known_is_sent_again(void **unused)
     pass_time(100 * ms);
     assert_int_equal(pending()->cost, 10);
     weir_round r;
-    weir_question q = question(WEIR_VERB_TAKE, "busy", 1); /* the share is too old by now */
+    weir_engine_request q = request(WEIR_VERB_TAKE, "busy", 1); /* the share is too old by now */
     assert_false(ask(&r, &q, 1));
     answer_nothing();
     answer(0, left(3));
@@ -371,11 +371,11 @@ static void test_leases_behind_a_question(void **unused)
     for (int i = 0; i < 2; i++)
         asked_below("busy", 1, left(2 - i));
     weir_round r;
-    weir_question q = question(WEIR_VERB_TAKE, "busy", 1);
+    weir_engine_request q = request(WEIR_VERB_TAKE, "busy", 1);
     assert_false(ask(&r, &q, 1));
     assert_int_equal(world.len, 2);
-    assert_int_equal(world.pending[0]->question[0].verb, WEIR_VERB_TAKE);
-    assert_int_equal(world.pending[1]->question[0].verb, WEIR_VERB_GRANT);
+    assert_int_equal(world.pending[0]->request[0].verb, WEIR_VERB_TAKE);
+    assert_int_equal(world.pending[1]->request[0].verb, WEIR_VERB_GRANT);
     answer(ALL, left(0));
     assert_true(q.decision.allowed);
     answer(0, denied(86400 * 1000 * ms));
@@ -402,7 +402,7 @@ static void test_leases(void **unused)
     assert_int_equal(here("busy", 1).retry_after_ns, 100 * ms); /* until there are some */
     pass_time(100 * ms);
     weir_round r;
-    weir_question q = question(WEIR_VERB_TAKE, "busy", 1);
+    weir_engine_request q = request(WEIR_VERB_TAKE, "busy", 1);
     assert_false(ask(&r, &q, 1));
     assert_int_equal(pending()->verb, WEIR_VERB_GRANT); /* that is enough: it waits for them */
     answer(1, denied(1 * ms));
@@ -447,10 +447,10 @@ static void test_a_denial_is_known(void **unused)
     assert_false(d.allowed);
     assert_int_equal(d.retry_after_ns, 50 * ms);
     weir_round r;
-    weir_question q = question(WEIR_VERB_PEEK, "busy", 900);
+    weir_engine_request q = request(WEIR_VERB_PEEK, "busy", 900);
     assert_true(ask(&r, &q, 1));
     assert_false(q.decision.allowed);
-    q = question(WEIR_VERB_RESET, "busy", 0);
+    q = request(WEIR_VERB_RESET, "busy", 0);
     assert_false(ask(&r, &q, 1));
     answer(0, left(1600));
     asked_below("busy", 700, left(900));
@@ -482,9 +482,9 @@ static void test_one_goes_ahead(void **unused)
     asked_below("busy", 1, denied(10 * ms));
     pass_time(10 * ms);
     weir_round first, others;
-    weir_question q = question(WEIR_VERB_TAKE, "busy", 1), many[8];
+    weir_engine_request q = request(WEIR_VERB_TAKE, "busy", 1), many[8];
     for (int i = 0; i < 8; i++)
-        many[i] = question(WEIR_VERB_TAKE, "busy", 1);
+        many[i] = request(WEIR_VERB_TAKE, "busy", 1);
     assert_false(ask(&first, &q, 1));
     assert_false(ask(&others, many, 8));
     assert_int_equal(world.len, 1);
@@ -543,19 +543,20 @@ static void test_rounds_are_passed_on(void **unused)
     (void)unused;
     open_with("fixed-window 1600/s", (weir_hybrid_options){0});
     make_busy("busy", 800);
-    weir_question q[3] = {question(WEIR_VERB_TAKE, "busy", 1), question(WEIR_VERB_TAKE, "other", 1),
-                          question(WEIR_VERB_THROTTLE, "third", 1)};
+    weir_engine_request q[3] = {request(WEIR_VERB_TAKE, "busy", 1),
+                                request(WEIR_VERB_TAKE, "other", 1),
+                                request(WEIR_VERB_THROTTLE, "third", 1)};
     weir_round r;
     assert_false(ask(&r, q, 3)); /* the first is known */
     assert_true(q[0].decision.allowed);
     assert_int_equal(world.pending[0]->len, 2);
-    world.pending[0]->question[0].by_error = true;
+    world.pending[0]->request[0].by_error = true;
     answer(0, left(3));
     assert_true(q[1].by_error);
     assert_int_equal(q[1].decision.remaining, 3);
     assert_int_equal(q[2].decision.remaining, 3);
 
-    r = (weir_round){.question = q, .len = 2, .all = true, .done = done};
+    r = (weir_round){.request = q, .len = 2, .all = true, .done = done};
     assert_false(engine->calls->ask(engine, &r, world.now_ns));
     assert_true(world.pending[0]->all);
     world.pending[0]->blocking = 1;
@@ -575,7 +576,7 @@ static void test_answers_at_once(void **unused)
     world.at_once = true;
     for (int i = 0; i < 10; i++) {
         weir_round r;
-        weir_question q = question(WEIR_VERB_TAKE, "busy", 1);
+        weir_engine_request q = request(WEIR_VERB_TAKE, "busy", 1);
         assert_true(ask(&r, &q, 1));
         assert_int_equal(q.status, WEIR_E_IO);
     }
@@ -594,7 +595,7 @@ static void test_keys_without_room(void **unused)
         (void)snprintf(key, sizeof key, "key %d", i);
         make_busy(key, 800);
         weir_round r;
-        weir_question q = question(WEIR_VERB_TAKE, key, 1);
+        weir_engine_request q = request(WEIR_VERB_TAKE, key, 1);
         if (ask(&r, &q, 1))
             shares++;
         else

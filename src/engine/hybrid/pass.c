@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Rounds that need the engine below: which of their questions it is asked, and the way back. Each
- * question is asked below at most once, with its own on_error; so one without an answer there gets
- * one all the same. Where a key is exhausted, one question goes ahead, and the others wait for what
+/* Rounds that need the engine below: which of their requests it is asked, and the way back. Each
+ * request is asked below at most once, with its own on_error; so one without an answer there gets
+ * one all the same. Where a key is exhausted, one request goes ahead, and the others wait for what
  * it learns. */
 
 #include "engine/hybrid/hybrid.h"
@@ -24,7 +24,7 @@ pass *pass_new(hybrid *h, weir_round *r)
 }
 
 /* What is learned by asking about a key of `s`. */
-static struct below_from from_of(const weir_question *q, weir_slot *s, uint32_t index)
+static struct below_from from_of(const weir_engine_request *q, weir_slot *s, uint32_t index)
 {
     struct below_from f = {.index = index};
     if (s && q->verb == WEIR_VERB_TAKE) {
@@ -38,7 +38,7 @@ static struct below_from from_of(const weir_question *q, weir_slot *s, uint32_t 
 
 void pass_add(pass *p, uint32_t index, weir_slot *s)
 {
-    p->from[p->to_ask++] = from_of(&p->round->question[index], s, index);
+    p->from[p->to_ask++] = from_of(&p->round->request[index], s, index);
     p->left++;
 }
 
@@ -62,7 +62,7 @@ static void end_wait(wait *w)
     w->slot = NULL;
 }
 
-/* One question of it has its answer. */
+/* One request of it has its answer. */
 static void answered(pass *p)
 {
     if (--p->left > 0 || p->asking)
@@ -76,7 +76,7 @@ static void answered(pass *p)
 
 /* ---- asking below ---------------------------------------------------------------------------- */
 
-static void copy_answer(weir_question *to, const weir_question *from)
+static void copy_answer(weir_engine_request *to, const weir_engine_request *from)
 {
     to->status = from->status;
     to->decision = from->decision;
@@ -93,8 +93,8 @@ static weir_slot *slot_of(const struct below_from *f)
     return f->slot && f->slot->policy && f->slot->uses == f->uses ? f->slot : NULL;
 }
 
-static void learn(hybrid *h, const struct below_from *f, const weir_question *q, int64_t sent_ns,
-                  int64_t now_ns)
+static void learn(hybrid *h, const struct below_from *f, const weir_engine_request *q,
+                  int64_t sent_ns, int64_t now_ns)
 {
     weir_slot *s = slot_of(f);
     if (!s)
@@ -123,9 +123,9 @@ static void back(below_ask *a, int64_t now_ns)
     if (a->round.all)
         p->round->blocking = a->round.blocking;
     for (size_t i = 0; i < a->round.len; i++) {
-        if (a->question)
-            copy_answer(&p->round->question[a->from[i].index], &a->question[i]);
-        learn(h, &a->from[i], &a->round.question[i], a->sent_ns, now_ns);
+        if (a->request)
+            copy_answer(&p->round->request[a->from[i].index], &a->request[i]);
+        learn(h, &a->from[i], &a->round.request[i], a->sent_ns, now_ns);
     }
     h->inside++; /* the pass may be answered by what follows, but not freed */
     for (size_t i = 0; i < a->round.len; i++) {
@@ -150,7 +150,7 @@ static void came_back(weir_round *r, int64_t now_ns)
 static void fail(pass *p, const struct below_from *from, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        weir_question *q = &p->round->question[from[i].index];
+        weir_engine_request *q = &p->round->request[from[i].index];
         weir_slot *s = slot_of(&from[i]);
         if (s)
             s->probes -= from[i].probe;
@@ -161,7 +161,7 @@ static void fail(pass *p, const struct below_from *from, size_t n)
     }
 }
 
-/* Leases what a bucket's key will need next. The question that is asked below goes first: else the
+/* Leases what a bucket's key will need next. The request that is asked below goes first: else the
  * lease could have the last unit, and who asks for it be denied. */
 static void lease_next(hybrid *h, const struct below_from *f, int64_t cost, int64_t now_ns)
 {
@@ -172,27 +172,27 @@ static void lease_next(hybrid *h, const struct below_from *f, int64_t cost, int6
         settle(h, s, now_ns);
 }
 
-/* Asks below what `from` says. Where that is the whole round, the asker's own questions do. */
+/* Asks below what `from` says. Where that is the whole round, the asker's own requests do. */
 static void ask_below(pass *p, const struct below_from *from, size_t n, int64_t now_ns)
 {
     hybrid *h = p->engine;
     bool whole = n == p->round->len;
-    size_t rest = n * sizeof *from + (whole ? 0 : n * sizeof(weir_question));
+    size_t rest = n * sizeof *from + (whole ? 0 : n * sizeof(weir_engine_request));
     below_ask *a = port_zalloc(1, sizeof *a + rest);
     if (!a) {
         fail(p, from, n);
         return;
     }
-    weir_question *copies = whole ? NULL : (weir_question *)(void *)(a + 1);
-    *a = (below_ask){.next = p->asks, .pass = p, .sent_ns = now_ns, .question = copies};
-    a->from =
-        (struct below_from *)(void *)((char *)(a + 1) + (whole ? 0 : n * sizeof(weir_question)));
+    weir_engine_request *copies = whole ? NULL : (weir_engine_request *)(void *)(a + 1);
+    *a = (below_ask){.next = p->asks, .pass = p, .sent_ns = now_ns, .request = copies};
+    a->from = (struct below_from *)(void *)((char *)(a + 1) +
+                                            (whole ? 0 : n * sizeof(weir_engine_request)));
     for (size_t i = 0; i < n; i++) {
         a->from[i] = from[i];
         if (copies)
-            copies[i] = p->round->question[from[i].index];
+            copies[i] = p->round->request[from[i].index];
     }
-    a->round = (weir_round){.question = whole ? p->round->question : copies,
+    a->round = (weir_round){.request = whole ? p->round->request : copies,
                             .len = n,
                             .all = p->round->all,
                             .done = came_back};
@@ -200,7 +200,7 @@ static void ask_below(pass *p, const struct below_from *from, size_t n, int64_t 
     if (h->below->calls->ask(h->below, &a->round, now_ns))
         back(a, now_ns);
     for (size_t i = 0; i < n; i++)
-        lease_next(h, &from[i], p->round->question[from[i].index].cost, now_ns);
+        lease_next(h, &from[i], p->round->request[from[i].index].cost, now_ns);
 }
 
 void pass_send(pass *p, int64_t now_ns)
@@ -216,7 +216,7 @@ void pass_send(pass *p, int64_t now_ns)
 static void release(hybrid *h, weir_slot *s, wait *w, int64_t now_ns)
 {
     pass *p = w->pass;
-    weir_question *q = &p->round->question[w->index];
+    weir_engine_request *q = &p->round->request[w->index];
     outcome o = hybrid_decide(h, s, q, now_ns);
     w->slot = NULL; /* it has waited once: no more */
     if (o == OUTCOME_HERE) {
@@ -245,7 +245,7 @@ void pass_release(hybrid *h, weir_slot *s, int64_t now_ns)
 
 /* ---- going away ------------------------------------------------------------------------------ */
 
-/* Those who wait for a question that will have no answer find another way. */
+/* Those who wait for a request that will have no answer find another way. */
 static void abandon_ask(hybrid *h, below_ask *a, int64_t now_ns)
 {
     h->below->calls->abandon(h->below, &a->round);

@@ -22,7 +22,7 @@ static void count_overshoot(hybrid *h, int64_t units)
 static void settled(hybrid *h, const settlement *j, int64_t now_ns)
 {
     weir_slot *s = j->slot;
-    const weir_question *q = &j->question;
+    const weir_engine_request *q = &j->request;
     s->share.asking = false;
     if (q->status != WEIR_OK || q->by_error) {
         s->share.low = INT64_MIN; /* until the next interval */
@@ -68,15 +68,15 @@ static bool send(hybrid *h, weir_slot *s, weir_verb verb, int64_t n, int64_t now
         return false;
     const weir_slot_policy *p = s->policy;
     *j = (settlement){.engine = h, .slot = s, .epoch = s->share.epoch, .sent_ns = now_ns};
-    j->question = (weir_question){.verb = verb,
-                                  .policy = &p->policy,
-                                  .text = p->text,
-                                  .name = p->name,
-                                  .key = {s->key, s->key_len},
-                                  .policy_id = p->id,
-                                  .cost = n < WEIR_COST_MAX ? n : WEIR_COST_MAX,
-                                  .on_error = WEIR_ON_ERROR_TELL};
-    j->round = (weir_round){.question = &j->question, .len = 1, .done = came_back};
+    j->request = (weir_engine_request){.verb = verb,
+                                       .policy = &p->policy,
+                                       .text = p->text,
+                                       .name = p->name,
+                                       .key = {s->key, s->key_len},
+                                       .policy_id = p->id,
+                                       .cost = n < WEIR_COST_MAX ? n : WEIR_COST_MAX,
+                                       .on_error = WEIR_ON_ERROR_REPORT};
+    j->round = (weir_round){.request = &j->request, .len = 1, .done = came_back};
     j->next = h->settlements;
     if (j->next)
         j->next->before = j;

@@ -16,7 +16,7 @@
 #include <weir/weir.h>
 
 typedef enum weir_share_kind {
-    WEIR_SHARE_NONE, /* every question is asked below: a queue, a layer that counts denials, or a
+    WEIR_SHARE_NONE, /* every request is asked below: a queue, a layer that counts denials, or a
                         limit that is too small to be parted */
     WEIR_SHARE_COUNTED,
     WEIR_SHARE_LEASED

@@ -50,12 +50,12 @@ static bool same_bytes(weir_bytes a, weir_bytes b)
     return a.len == b.len && (a.len == 0 || memcmp(a.at, b.at, a.len) == 0);
 }
 
-static bool same_policy(const weir_slot_policy *p, const weir_question *q)
+static bool same_policy(const weir_slot_policy *p, const weir_engine_request *q)
 {
     return p->id == q->policy_id && same_bytes(p->name, q->name);
 }
 
-static weir_slot_policy *new_policy(const weir_slots *t, const weir_question *q)
+static weir_slot_policy *new_policy(const weir_slots *t, const weir_engine_request *q)
 {
     weir_slot_policy *p = port_zalloc(1, sizeof *p + q->text.len + q->name.len);
     if (!p)
@@ -72,7 +72,7 @@ static weir_slot_policy *new_policy(const weir_slots *t, const weir_question *q)
 }
 
 /* With a reference, or NULL. */
-static weir_slot_policy *hold_policy(weir_slots *t, const weir_question *q)
+static weir_slot_policy *hold_policy(weir_slots *t, const weir_engine_request *q)
 {
     weir_slot_policy **chain = &t->chain[q->policy_id % WEIR_SLOT_CHAINS];
     for (weir_slot_policy *p = *chain; p; p = p->next)
@@ -106,7 +106,7 @@ static void drop_policy(weir_slots *t, weir_slot_policy *p)
 
 /* ---- slots ----------------------------------------------------------------------------------- */
 
-uint64_t weir_slots_hash(const weir_slots *t, const weir_question *q)
+uint64_t weir_slots_hash(const weir_slots *t, const weir_engine_request *q)
 {
     uint64_t h = weir_hash(&t->hash, q->policy_id, q->key.at, q->key.len);
     return h ? h : 1;
@@ -122,13 +122,13 @@ static size_t row_of(const weir_slots *t, uint64_t hash)
     return (size_t)hash & t->mask & ~(size_t)(WAYS - 1);
 }
 
-static bool is_share_of(const weir_slot *s, const weir_question *q, uint64_t hash)
+static bool is_share_of(const weir_slot *s, const weir_engine_request *q, uint64_t hash)
 {
     return s->hash == hash && s->policy && s->key_len == q->key.len && same_policy(s->policy, q) &&
            memcmp(s->key, q->key.at, q->key.len) == 0;
 }
 
-weir_slot *weir_slots_find(weir_slots *t, const weir_question *q, uint64_t hash)
+weir_slot *weir_slots_find(weir_slots *t, const weir_engine_request *q, uint64_t hash)
 {
     uint32_t tag = tag_of(hash);
     size_t row = row_of(t, hash);
@@ -174,7 +174,7 @@ static weir_slot *claim(weir_slots *t, uint64_t hash, int64_t now_ns)
     return best;
 }
 
-static weir_slot *promote(weir_slots *t, weir_slot *s, const weir_question *q, int64_t now_ns)
+static weir_slot *promote(weir_slots *t, weir_slot *s, const weir_engine_request *q, int64_t now_ns)
 {
     weir_slot_policy *p = NULL;
     if (weir_share_plan_of(q->policy, t->count, t->interval_ns, t->idle_ns).kind != WEIR_SHARE_NONE)
@@ -194,7 +194,8 @@ static weir_slot *promote(weir_slots *t, weir_slot *s, const weir_question *q, i
     return s;
 }
 
-weir_slot *weir_slots_count(weir_slots *t, const weir_question *q, uint64_t hash, int64_t now_ns)
+weir_slot *weir_slots_count(weir_slots *t, const weir_engine_request *q, uint64_t hash,
+                            int64_t now_ns)
 {
     weir_slot *s = find_counted(t, hash);
     if (!s)

@@ -29,7 +29,7 @@ typedef struct weir_slot_policy {
 
 typedef struct weir_slot {
     uint64_t hash;    /* of the policy's id and the key; 0: the slot is free */
-    int64_t since_ns; /* questions are counted from here on ... */
+    int64_t since_ns; /* requests are counted from here on ... */
     uint32_t asked;   /* ... so many */
     uint32_t key_len;
     weir_slot_policy *policy;         /* NULL: it has no share */
@@ -37,8 +37,8 @@ typedef struct weir_slot {
     int64_t check_ns;
     int64_t seen_ns;        /* when it was last asked about, and the share was not enough */
     int64_t below_until_ns; /* what is not answered here is asked below alone, until then */
-    struct wait *waits;     /* the engine's: who waits for the answer to another question */
-    uint32_t probes;        /* questions below that others wait for */
+    struct wait *waits;     /* the engine's: who waits for the answer to another request */
+    uint32_t probes;        /* requests below that others wait for */
     uint32_t uses;          /* of this slot by different keys: to know one again */
     weir_share share;
     char key[WEIR_SLOT_KEY_MAX];
@@ -64,17 +64,18 @@ WEIR_NODISCARD weir_status weir_slots_open(weir_slots *t, size_t memory_bytes, i
                                            int64_t idle_ns, int64_t count);
 void weir_slots_close(weir_slots *t);
 
-/* The slot of a question's key, if it has one. */
-weir_slot *weir_slots_find(weir_slots *t, const weir_question *q, uint64_t hash);
+/* The slot of a request's key, if it has one. */
+weir_slot *weir_slots_find(weir_slots *t, const weir_engine_request *q, uint64_t hash);
 
 /* Never 0. */
-uint64_t weir_slots_hash(const weir_slots *t, const weir_question *q);
+uint64_t weir_slots_hash(const weir_slots *t, const weir_engine_request *q);
 
-/* Counts a question about a key that has no share, and gives it one if it is busy: asked about more
+/* Counts a request about a key that has no share, and gives it one if it is busy: asked about more
  * than twice within idle_ns.
  *  q  with a key of 1..WEIR_SLOT_KEY_MAX bytes.
  * Returns the slot if it has a share now, else NULL. */
-weir_slot *weir_slots_count(weir_slots *t, const weir_question *q, uint64_t hash, int64_t now_ns);
+weir_slot *weir_slots_count(weir_slots *t, const weir_engine_request *q, uint64_t hash,
+                            int64_t now_ns);
 
 /* Puts a slot that has a share at the end of the list, to be looked at after an interval. */
 void weir_slots_later(weir_slots *t, weir_slot *s, int64_t now_ns);

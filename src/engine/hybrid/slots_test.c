@@ -32,26 +32,26 @@ static int teardown(void **unused)
     return 0;
 }
 
-static weir_question question(const char *name, uint64_t id, const char *key)
+static weir_engine_request request(const char *name, uint64_t id, const char *key)
 {
-    return (weir_question){.policy = &policy,
-                           .text = {"text", 4},
-                           .name = {name, strlen(name)},
-                           .key = {key, strlen(key)},
-                           .policy_id = id};
+    return (weir_engine_request){.policy = &policy,
+                                 .text = {"text", 4},
+                                 .name = {name, strlen(name)},
+                                 .key = {key, strlen(key)},
+                                 .policy_id = id};
 }
 
-static weir_slot *count(const weir_question *q, int64_t now_ns)
+static weir_slot *count(const weir_engine_request *q, int64_t now_ns)
 {
     return weir_slots_count(&slots, q, weir_slots_hash(&slots, q), now_ns);
 }
 
-static weir_slot *find(const weir_question *q)
+static weir_slot *find(const weir_engine_request *q)
 {
     return weir_slots_find(&slots, q, weir_slots_hash(&slots, q));
 }
 
-static weir_slot *make_busy(const weir_question *q, int64_t now_ns)
+static weir_slot *make_busy(const weir_engine_request *q, int64_t now_ns)
 {
     assert_null(count(q, now_ns));
     assert_null(count(q, now_ns));
@@ -65,7 +65,7 @@ static weir_slot *make_busy(const weir_question *q, int64_t now_ns)
 static void test_three_within_idle_are_busy(void **unused)
 {
     (void)unused;
-    weir_question q = question("api", 7, "alice");
+    weir_engine_request q = request("api", 7, "alice");
     for (int64_t t = t0; t < t0 + 10000 * ms; t += 500 * ms)
         assert_null(count(&q, t));
     weir_slot *s = make_busy(&q, t0 + 20000 * ms);
@@ -83,9 +83,9 @@ static void test_three_within_idle_are_busy(void **unused)
 static void test_shares_are_apart(void **unused)
 {
     (void)unused;
-    weir_question q[] = {question("api", 7, "alice"), question("", 7, "alice"),
-                         question("apj", 7, "alice"), question("api", 8, "alice"),
-                         question("api", 7, "bob")};
+    weir_engine_request q[] = {request("api", 7, "alice"), request("", 7, "alice"),
+                               request("apj", 7, "alice"), request("api", 8, "alice"),
+                               request("api", 7, "bob")};
     enum { N = sizeof q / sizeof *q };
     weir_slot *s[N];
     for (int i = 0; i < N; i++) {
@@ -106,8 +106,8 @@ static void test_shares_are_apart(void **unused)
 static void test_the_list_is_by_time(void **unused)
 {
     (void)unused;
-    weir_question a = question("api", 7, "a"), b = question("api", 7, "b"),
-                  c = question("api", 7, "c");
+    weir_engine_request a = request("api", 7, "a"), b = request("api", 7, "b"),
+                        c = request("api", 7, "c");
     weir_slot *x = make_busy(&a, t0), *y = make_busy(&b, t0 + 1), *z = make_busy(&c, t0 + 2);
     assert_ptr_equal(slots.first, x);
     assert_ptr_equal(slots.last, z);
@@ -124,12 +124,12 @@ static void test_the_list_is_by_time(void **unused)
 static void test_room(void **unused)
 {
     (void)unused;
-    weir_question busy = question("api", 7, "busy");
+    weir_engine_request busy = request("api", 7, "busy");
     weir_slot *s = make_busy(&busy, t0);
     for (int i = 0; i < 10000; i++) {
         char key[16];
         (void)snprintf(key, sizeof key, "%d", i);
-        weir_question q = question("api", 7, key);
+        weir_engine_request q = request("api", 7, key);
         (void)count(&q, t0 + i);
     }
     assert_ptr_equal(find(&busy), s);
@@ -137,7 +137,7 @@ static void test_room(void **unused)
     for (int i = 0; i < 1000; i++) {
         char key[16];
         (void)snprintf(key, sizeof key, "key %d", i);
-        weir_question q = question("api", 7, key);
+        weir_engine_request q = request("api", 7, key);
         for (int k = 0; k < 3; k++)
             (void)count(&q, t0);
     }
@@ -151,7 +151,7 @@ static void test_policies_are_bounded(void **unused)
     weir_slots many;
     assert_int_equal(weir_slots_open(&many, (size_t)8 << 20, 100 * ms, 1000 * ms, 1000), WEIR_OK);
     for (uint64_t id = 0; id < 2 * WEIR_SLOT_POLICIES_MAX; id++) {
-        weir_question q = question("", id, "key");
+        weir_engine_request q = request("", id, "key");
         for (int k = 0; k < 3; k++)
             (void)weir_slots_count(&many, &q, weir_slots_hash(&many, &q), t0);
     }

@@ -117,7 +117,7 @@ static void close_stripe(weir_board *b, stripe *s, size_t keys_before)
 }
 
 weir_deny_known weir_board_look(weir_board *b, weir_deny *own, weir_deny_id id, uint32_t epoch,
-                                int64_t now_ns, int64_t claim_ns, weir_question *q)
+                                int64_t now_ns, int64_t claim_ns, weir_engine_request *q)
 {
     size_t keys;
     stripe *s = open_stripe(b, id, &keys);
@@ -131,7 +131,7 @@ weir_deny_known weir_board_look(weir_board *b, weir_deny *own, weir_deny_id id, 
 }
 
 void weir_board_learn(weir_board *b, weir_deny_id id, uint32_t epoch, int64_t sent_ns,
-                      int64_t now_ns, const weir_question *q)
+                      int64_t now_ns, const weir_engine_request *q)
 {
     size_t keys;
     stripe *s = open_stripe(b, id, &keys);

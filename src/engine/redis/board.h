@@ -25,11 +25,11 @@ const uint64_t *weir_board_secret(const weir_board *b);
 /* As weir_deny_look(); on WEIR_DENY_DENIED `own` learns it too. On WEIR_DENY_ENDED the asker is the
  * one who asks, until it says so by weir_board_unclaim(), or until claim_ns. */
 weir_deny_known weir_board_look(weir_board *b, weir_deny *own, weir_deny_id id, uint32_t epoch,
-                                int64_t now_ns, int64_t claim_ns, weir_question *q);
+                                int64_t now_ns, int64_t claim_ns, weir_engine_request *q);
 
 /* As weir_deny_learn(). */
 void weir_board_learn(weir_board *b, weir_deny_id id, uint32_t epoch, int64_t sent_ns,
-                      int64_t now_ns, const weir_question *q);
+                      int64_t now_ns, const weir_engine_request *q);
 
 /* Who asked has heard; so many units are left.
  *  left  less than 0: that is not known, or there are none. */

@@ -43,7 +43,8 @@ typedef struct shared {
     port_counter crowds, asked, taken, hits;
 } shared;
 
-static void ask(shared *s, weir_board *b, weir_question *q, weir_deny_id id, int key, uint32_t dice)
+static void ask(shared *s, weir_board *b, weir_engine_request *q, weir_deny_id id, int key,
+                uint32_t dice)
 {
     int64_t now_ns = (int64_t)port_load_relaxed(&s->now_ns);
     if (port_add_relaxed(&s->asking[key], 1) != 0)
@@ -75,7 +76,7 @@ static void work(void *arg)
         int key = (int)(dice >> 20) % KEYS;
         char name[8];
         (void)snprintf(name, sizeof name, "k%d", key);
-        weir_question q = {.policy = &s->policy, .key = {name, 2}, .cost = 1};
+        weir_engine_request q = {.policy = &s->policy, .key = {name, 2}, .cost = 1};
         weir_deny_id id = weir_deny_id_of(own, &q);
         int64_t now_ns = (int64_t)port_add_relaxed(&s->now_ns, (uint64_t)(20 * us_ns));
         switch (weir_board_look(b, own, id, 0, now_ns, INT64_MAX, &q)) {
@@ -113,7 +114,7 @@ static void of_all_threads_one_asks(void **state)
     for (int key = 0; key < KEYS; key++) {
         char name[8];
         (void)snprintf(name, sizeof name, "k%d", key);
-        weir_question q = {.policy = &s.policy, .key = {name, 2}, .cost = 1};
+        weir_engine_request q = {.policy = &s.policy, .key = {name, 2}, .cost = 1};
         q.decision = (weir_decision){.limit = 5, .retry_after_ns = ms_ns, .reset_after_ns = s_ns};
         weir_board_learn(b, weir_deny_id_of(own, &q), 0, start_ns, start_ns, &q);
     }

@@ -90,7 +90,7 @@ static uint8_t *put(const weir_deny *d, uint8_t *to, weir_bytes bytes)
     return to + bytes.len;
 }
 
-weir_deny_id weir_deny_id_of(const weir_deny *d, const weir_question *q)
+weir_deny_id weir_deny_id_of(const weir_deny *d, const weir_engine_request *q)
 {
     uint8_t buf[3 * (sizeof(size_t) + PLAIN_MAX)];
     uint8_t *end = put(d, put(d, put(d, buf, q->name), q->text), q->key);
@@ -99,7 +99,7 @@ weir_deny_id weir_deny_id_of(const weir_deny *d, const weir_question *q)
         {weir_siphash(d->secret[0], buf, len), weir_siphash(d->secret[1], buf, len)}};
 }
 
-bool weir_deny_holds(const weir_question *q)
+bool weir_deny_holds(const weir_engine_request *q)
 {
     if (q->verb != WEIR_VERB_TAKE && q->verb != WEIR_VERB_PEEK && q->verb != WEIR_VERB_GRANT)
         return false;
@@ -133,7 +133,7 @@ static void drop(weir_deny *d, entry *e)
 /* ---- what is known --------------------------------------------------------------------------- */
 
 /* A grant is denied if one unit is. */
-static int64_t cost_of(const weir_question *q)
+static int64_t cost_of(const weir_engine_request *q)
 {
     return q->verb == WEIR_VERB_GRANT ? 1 : q->cost;
 }
@@ -174,7 +174,8 @@ static int64_t until(int64_t then_ns, int64_t now_ns)
     return ns / ns_per_us * ns_per_us + (ns % ns_per_us ? ns_per_us : 0);
 }
 
-static void answer(const entry *e, int64_t more_ns, bool never, int64_t now_ns, weir_question *q)
+static void answer(const entry *e, int64_t more_ns, bool never, int64_t now_ns,
+                   weir_engine_request *q)
 {
     q->status = WEIR_OK;
     q->granted = 0;
@@ -192,7 +193,7 @@ static void answer(const entry *e, int64_t more_ns, bool never, int64_t now_ns, 
 
 /* A denial has ended. Where units come faster than a server can be asked, waiting for one that asks
  * would let through fewer than the policy does. */
-static weir_deny_known ended(entry *e, const weir_question *q, int64_t cost, int64_t now_ns)
+static weir_deny_known ended(entry *e, const weir_engine_request *q, int64_t cost, int64_t now_ns)
 {
     if (!e->slow)
         return WEIR_DENY_NOTHING;
@@ -204,7 +205,7 @@ static weir_deny_known ended(entry *e, const weir_question *q, int64_t cost, int
 }
 
 weir_deny_known weir_deny_look(weir_deny *d, weir_deny_id id, uint32_t epoch, int64_t now_ns,
-                               weir_question *q)
+                               weir_engine_request *q)
 {
     entry *e = find(d, id);
     if (!e)
@@ -241,7 +242,7 @@ static entry *place(weir_deny *d, weir_deny_id id)
 }
 
 void weir_deny_learn(weir_deny *d, weir_deny_id id, uint32_t epoch, int64_t sent_ns, int64_t now_ns,
-                     const weir_question *q)
+                     const weir_engine_request *q)
 {
     const weir_decision *a = &q->decision;
     int64_t cost = cost_of(q);

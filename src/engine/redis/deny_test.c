@@ -25,15 +25,15 @@ static uint64_t random_below(uint64_t n)
     return (seed >> 33) % n;
 }
 
-static weir_question question(const weir_policy *p, const char *name, const char *text,
-                              const char *key, int64_t cost)
+static weir_engine_request request(const weir_policy *p, const char *name, const char *text,
+                                   const char *key, int64_t cost)
 {
-    return (weir_question){.verb = WEIR_VERB_TAKE,
-                           .policy = p,
-                           .text = {text, strlen(text)},
-                           .name = {name, strlen(name)},
-                           .key = {key, strlen(key)},
-                           .cost = cost};
+    return (weir_engine_request){.verb = WEIR_VERB_TAKE,
+                                 .policy = p,
+                                 .text = {text, strlen(text)},
+                                 .name = {name, strlen(name)},
+                                 .key = {key, strlen(key)},
+                                 .cost = cost};
 }
 
 static weir_policy parsed(const char *text)
@@ -73,7 +73,7 @@ static void one_denial(const weir_policy *p, const char *text, const uint64_t *w
     weir_deny *d;
     int64_t sent_ns = at_ns - (int64_t)random_below((uint64_t)ms_ns);
     int64_t heard_ns = at_ns + (int64_t)random_below((uint64_t)ms_ns);
-    weir_question q = question(p, "", text, "key", 1 + (int64_t)random_below(20));
+    weir_engine_request q = request(p, "", text, "key", 1 + (int64_t)random_below(20));
     assert_int_equal(weir_peek(p, words, 2, at_ns, q.cost, &q.decision), WEIR_OK);
     if (q.decision.allowed || q.decision.never)
         return;
@@ -85,7 +85,7 @@ static void one_denial(const weir_policy *p, const char *text, const uint64_t *w
     weir_deny_learn(d, id, 5, sent_ns, heard_ns, &q);
     for (int i = 0; i < 20; i++) {
         weir_decision core;
-        weir_question again = q;
+        weir_engine_request again = q;
         int64_t now_ns = heard_ns + (int64_t)random_below((uint64_t)wait_ns + (uint64_t)ms_ns);
         again.cost = q.cost + (int64_t)random_below(3) * (int64_t)random_below(30);
         again.verb = random_below(2) ? WEIR_VERB_TAKE : WEIR_VERB_PEEK;
@@ -128,12 +128,12 @@ static void it_says_what_the_core_says(void **state)
     }
 }
 
-/* ---- which questions ------------------------------------------------------------------------- */
+/* ---- which requests ------------------------------------------------------------------------- */
 
-static weir_question denied(const weir_policy *p, const char *name, const char *text,
-                            const char *key, int64_t wait_ns)
+static weir_engine_request denied(const weir_policy *p, const char *name, const char *text,
+                                  const char *key, int64_t wait_ns)
 {
-    weir_question q = question(p, name, text, key, 1);
+    weir_engine_request q = request(p, name, text, key, 1);
     q.decision = (weir_decision){.limit = 5, .retry_after_ns = wait_ns, .reset_after_ns = wait_ns};
     return q;
 }
@@ -145,7 +145,7 @@ static void no_key_is_denied_for_another(void **state)
     weir_policy p = parsed("gcra 1/s burst 5");
     weir_deny *d;
     assert_int_equal(weir_deny_open(&d, 4096, secret), WEIR_OK);
-    weir_question q = denied(&p, "api", "text", "key", s_ns);
+    weir_engine_request q = denied(&p, "api", "text", "key", s_ns);
     weir_deny_learn(d, weir_deny_id_of(d, &q), 0, start_ns, start_ns, &q);
     assert_int_equal(weir_deny_look(d, weir_deny_id_of(d, &q), 0, start_ns, &q), WEIR_DENY_DENIED);
     memset(a_long, 'x', sizeof a_long - 1);
@@ -157,7 +157,7 @@ static void no_key_is_denied_for_another(void **state)
                                      {"api", "text", a_long}, {"api", "text", b_long}};
     weir_deny_id seen[8];
     for (size_t i = 0; i < 8; i++) {
-        weir_question o = question(&p, others[i][0], others[i][1], others[i][2], 1);
+        weir_engine_request o = request(&p, others[i][0], others[i][1], others[i][2], 1);
         seen[i] = weir_deny_id_of(d, &o);
         assert_int_equal(weir_deny_look(d, seen[i], 0, start_ns, &o), WEIR_DENY_NOTHING);
         for (size_t k = 0; k < i; k++)
@@ -175,7 +175,7 @@ static void what_changes_something_is_not_held(void **state)
         [WEIR_VERB_TAKE] = true,   [WEIR_VERB_PEEK] = true,  [WEIR_VERB_REFUND] = false,
         [WEIR_VERB_RESET] = false, [WEIR_VERB_GRANT] = true, [WEIR_VERB_THROTTLE] = false};
     for (int verb = WEIR_VERB_TAKE; verb <= WEIR_VERB_THROTTLE; verb++) {
-        weir_question q = question(&plain, "", "", "key", 1);
+        weir_engine_request q = request(&plain, "", "", "key", 1);
         q.verb = (weir_verb)verb;
         assert_int_equal(weir_deny_holds(&q), want[verb]);
         q.policy = &counted;
@@ -190,7 +190,7 @@ static void what_is_no_denial_is_not_learned(void **state)
     weir_deny *d;
     assert_int_equal(weir_deny_open(&d, 4096, secret), WEIR_OK);
     for (int i = 0; i < 6; i++) {
-        weir_question q = denied(&p, "", "", "key", s_ns);
+        weir_engine_request q = denied(&p, "", "", "key", s_ns);
         q.status = i == 0 ? WEIR_E_UNSUPPORTED : WEIR_OK;
         q.decision.allowed = i == 1;
         q.decision.never = i == 2;
@@ -211,7 +211,7 @@ static void an_epoch_forgets(void **state)
     weir_policy p = parsed("gcra 1/s burst 5");
     weir_deny *d;
     assert_int_equal(weir_deny_open(&d, 4096, secret), WEIR_OK);
-    weir_question q = denied(&p, "", "", "key", s_ns);
+    weir_engine_request q = denied(&p, "", "", "key", s_ns);
     weir_deny_id id = weir_deny_id_of(d, &q);
     weir_deny_learn(d, id, 7, start_ns, start_ns, &q);
     assert_int_equal(weir_deny_look(d, id, 7, start_ns, &q), WEIR_DENY_DENIED);
@@ -232,7 +232,7 @@ static void the_soonest_to_end_goes(void **state)
     for (int i = 0; i < KEYS; i++) { /* every tenth ends late */
         char key[16];
         (void)snprintf(key, sizeof key, "%d", i);
-        weir_question q = denied(&p, "", "", key, i % 10 == 0 ? 1000 * s_ns : 100 * s_ns + i);
+        weir_engine_request q = denied(&p, "", "", key, i % 10 == 0 ? 1000 * s_ns : 100 * s_ns + i);
         weir_deny_learn(d, weir_deny_id_of(d, &q), 0, start_ns, start_ns, &q);
     }
     assert_true(weir_deny_keys(d) <= (64 << 10) / 64);
@@ -240,7 +240,7 @@ static void the_soonest_to_end_goes(void **state)
     for (int i = 0; i < KEYS; i++) {
         char key[16];
         (void)snprintf(key, sizeof key, "%d", i);
-        weir_question q = question(&p, "", "", key, 1);
+        weir_engine_request q = request(&p, "", "", key, 1);
         if (weir_deny_look(d, weir_deny_id_of(d, &q), 0, start_ns, &q) != WEIR_DENY_DENIED)
             (*(i % 10 == 0 ? &lost_of_long : &lost_of_short))++;
     }
@@ -261,7 +261,7 @@ static void only_what_is_slow_ends_in_a_gate(void **state)
     weir_policy p = parsed("gcra 1/s burst 5");
     weir_deny *d;
     assert_int_equal(weir_deny_open(&d, 4096, secret), WEIR_OK);
-    weir_question q = denied(&p, "", "", "key", 10 * ms_ns);
+    weir_engine_request q = denied(&p, "", "", "key", 10 * ms_ns);
     weir_deny_id id = weir_deny_id_of(d, &q);
     int64_t now_ns = start_ns;
     weir_deny_learn(d, id, 0, now_ns - 3 * ms_ns, now_ns, &q);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The redis engine: a question is answered from what is known to be denied, or by a server, or, if
+/* The redis engine: a request is answered from what is known to be denied, or by a server, or, if
  * that cannot be, as on_error says; always, and by its deadline. How a server is reached is the
  * client's; what is known, gates', breakers' and fallbacks' arithmetic have files of their own, and
  * this one puts them together.
  *
- * A round becomes an `asked`, with a part for each of its questions (or one part, if they are
+ * A round becomes an `asked`, with a part for each of its requests (or one part, if they are
  * decided as one). A part is answered within ask(), or is with the client, or waits at a gate. */
 
 #include "engine/engine.h"
@@ -94,9 +94,9 @@ static part *part_of_place(weir_gate_place *p)
     return (part *)(void *)((char *)p - offsetof(part, place));
 }
 
-static weir_question *question_of(const part *p)
+static weir_engine_request *question_of(const part *p)
 {
-    return p->of->round->all ? p->of->round->question : &p->of->round->question[p - p->of->part];
+    return p->of->round->all ? p->of->round->request : &p->of->round->request[p - p->of->part];
 }
 
 /* ---- what is told, and when ------------------------------------------------------------------ */
@@ -268,7 +268,7 @@ static void breaker_hears(redis_engine *e, part *p, weir_redis_outcome outcome, 
 
 /* ---- what is known to be denied -------------------------------------------------------------- */
 
-static port_counter *epoch_of(const redis_engine *e, const weir_question *q)
+static port_counter *epoch_of(const redis_engine *e, const weir_engine_request *q)
 {
     uint64_t hash = 0xcbf29ce484222325U; /* FNV-1a */
     for (size_t i = 0; i < q->key.len; i++)
@@ -279,7 +279,7 @@ static port_counter *epoch_of(const redis_engine *e, const weir_question *q)
 /* What all threads know of a key is from before its reset or refund. So it is when that is asked,
  * for those who ask after it, and when it ends, for those who asked before; it may have been done
  * even if no answer came. */
-static void forget_changed(redis_engine *e, const weir_question *q)
+static void forget_changed(redis_engine *e, const weir_engine_request *q)
 {
     if (q->verb == WEIR_VERB_RESET || q->verb == WEIR_VERB_REFUND)
         port_add_relaxed(epoch_of(e, q), 1);
@@ -296,7 +296,7 @@ static void learn(redis_engine *e, part *p, int64_t now_ns)
 /* Looks at what this thread knows. */
 static bool is_known(redis_engine *e, part *p, int64_t now_ns)
 {
-    weir_question *q = question_of(p);
+    weir_engine_request *q = question_of(p);
     if (!p->holds || !weir_deny_holds(q))
         return false;
     p->epoch = (uint32_t)port_load_relaxed(epoch_of(e, q));
@@ -310,7 +310,7 @@ static bool is_known(redis_engine *e, part *p, int64_t now_ns)
 /* Looks at what all threads know. On WEIR_DENY_ENDED the part has to ask for all of them. */
 static weir_deny_known look(redis_engine *e, part *p, int64_t now_ns)
 {
-    weir_question *q = question_of(p);
+    weir_engine_request *q = question_of(p);
     if (!p->holds || !weir_deny_holds(q))
         return WEIR_DENY_NOTHING;
     p->epoch = (uint32_t)port_load_relaxed(epoch_of(e, q));
@@ -329,7 +329,7 @@ static void call_done(weir_redis_call *c, int64_t now_ns);
 /* Hands a part to the client, or answers it without one. Returns whether it was handed over. */
 static bool try_send(redis_engine *e, part *p, int64_t now_ns)
 {
-    weir_question *q = question_of(p);
+    weir_engine_request *q = question_of(p);
     const char *name;
     int64_t next_ns = 0;
     if (e->closing) {
@@ -350,7 +350,7 @@ static bool try_send(redis_engine *e, part *p, int64_t now_ns)
     }
     p->sent = true;
     p->sent_ns = now_ns;
-    p->call.question = q;
+    p->call.request = q;
     p->call.len = p->of->round->all ? p->of->round->len : 1;
     p->call.all = p->of->round->all;
     p->call.deadline_ns = p->place.deadline_ns;
@@ -385,7 +385,7 @@ static void wait_for_another(redis_engine *e, weir_gate *gate, part *p, int64_t 
 }
 
 /* As weir_refund() says; no server need be asked. */
-static bool can_be_done(weir_question *q)
+static bool can_be_done(weir_engine_request *q)
 {
     if (q->verb != WEIR_VERB_REFUND)
         return true;
@@ -487,7 +487,7 @@ static void call_done(weir_redis_call *c, int64_t now_ns)
 {
     part *p = part_of_call(c);
     redis_engine *e = p->of->engine;
-    weir_question *q = question_of(p);
+    weir_engine_request *q = question_of(p);
     weir_gate *gate = p->place.gate;
     weir_redis_outcome outcome = c->outcome;
     p->sent = false;
@@ -541,7 +541,7 @@ static void answer_at_once(redis_engine *e, weir_round *r, int64_t now_ns)
     }
     for (size_t i = 0; i < r->len; i++) {
         weir_on_error by =
-            weir_fallback_answer(&e->fallback, &r->question[i], now_ns, e->deadline_ns, why);
+            weir_fallback_answer(&e->fallback, &r->request[i], now_ns, e->deadline_ns, why);
         port_add_relaxed(&e->setup.stats->by_error[by], 1);
     }
 }
@@ -551,7 +551,7 @@ static void part_init(redis_engine *e, asked *a, part *p, int64_t now_ns)
     p->of = a;
     p->place.deadline_ns = now_ns + e->deadline_ns;
     p->node = WEIR_REDIS_NODES_MAX;
-    weir_question *q = question_of(p);
+    weir_engine_request *q = question_of(p);
     if (e->deny && !a->round->all && q->verb != WEIR_VERB_THROTTLE) {
         p->holds = true;
         p->id = weir_deny_id_of(e->deny, q);
@@ -564,8 +564,8 @@ static bool engine_ask(weir_engine *face, weir_round *r, int64_t now_ns)
     size_t parts = r->all ? 1 : r->len;
     port_add_relaxed(&e->setup.stats->asked, r->len);
     for (size_t i = 0; i < r->len; i++) {
-        r->question[i].by_error = false;
-        r->question[i].reason = NULL;
+        r->request[i].by_error = false;
+        r->request[i].reason = NULL;
     }
     asked *a = port_zalloc(1, sizeof *a + parts * sizeof(part));
     if (!a) {

@@ -138,7 +138,7 @@ void weir_redis_client_abandon(weir_redis_client *c, weir_redis_call *call)
     c->calls--;
 }
 
-bool weir_redis_client_is_up(const weir_redis_client *c, const weir_question *q,
+bool weir_redis_client_is_up(const weir_redis_client *c, const weir_engine_request *q,
                              int64_t *ret_next_ns)
 {
     (void)q;
@@ -147,7 +147,7 @@ bool weir_redis_client_is_up(const weir_redis_client *c, const weir_question *q,
 }
 
 /* Keys that begin with a digit are on the node of that number. */
-uint32_t weir_redis_client_node(const weir_redis_client *c, const weir_question *q,
+uint32_t weir_redis_client_node(const weir_redis_client *c, const weir_engine_request *q,
                                 const char **ret_name)
 {
     (void)c;
@@ -210,10 +210,10 @@ static inline void end(world *w)
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
-/* A round of one question. */
+/* A round of one request. */
 typedef struct single {
     weir_round round; /* first */
-    weir_question question;
+    weir_engine_request request;
     int done;
     int64_t done_ns;
 } single;
@@ -225,27 +225,27 @@ static inline void on_done(weir_round *r, int64_t now_ns)
     s->done_ns = now_ns;
 }
 
-static inline weir_question question(world *w, weir_verb verb, const char *key, int64_t cost)
+static inline weir_engine_request request(world *w, weir_verb verb, const char *key, int64_t cost)
 {
-    return (weir_question){.verb = verb,
-                           .policy = &w->policy,
-                           .text = {w->text, strlen(w->text)},
-                           .name = {"api", 3},
-                           .key = {key, strlen(key)},
-                           .policy_id = weir_store_policy_id(w->store, &w->policy),
-                           .cost = cost};
+    return (weir_engine_request){.verb = verb,
+                                 .policy = &w->policy,
+                                 .text = {w->text, strlen(w->text)},
+                                 .name = {"api", 3},
+                                 .key = {key, strlen(key)},
+                                 .policy_id = weir_store_policy_id(w->store, &w->policy),
+                                 .cost = cost};
 }
 
 /* Returns whether it was answered at once. */
 static inline bool ask(world *w, single *s, weir_verb verb, const char *key, int64_t cost)
 {
-    weir_on_error on_error = s->question.on_error;
-    weir_throttle throttle = s->question.throttle;
+    weir_on_error on_error = s->request.on_error;
+    weir_throttle throttle = s->request.throttle;
     memset(s, 0, sizeof *s);
-    s->question = question(w, verb, key, cost);
-    s->question.on_error = on_error;
-    s->question.throttle = throttle;
-    s->round = (weir_round){.question = &s->question, .len = 1, .done = on_done};
+    s->request = request(w, verb, key, cost);
+    s->request.on_error = on_error;
+    s->request.throttle = throttle;
+    s->round = (weir_round){.request = &s->request, .len = 1, .done = on_done};
     return w->engine->calls->ask(w->engine, &s->round, w->now_ns);
 }
 
@@ -263,7 +263,7 @@ static inline void to(world *w, int64_t now_ns)
 /* The first call's answer. */
 static inline void allow(world *w, int64_t remaining)
 {
-    weir_question *q = client.call[0]->question;
+    weir_engine_request *q = client.call[0]->request;
     q->status = WEIR_OK;
     q->decision = (weir_decision){
         .limit = q->policy->layer[0].limit, .remaining = remaining, .allowed = true};
@@ -272,7 +272,7 @@ static inline void allow(world *w, int64_t remaining)
 
 static inline void deny(world *w, int64_t remaining, int64_t retry_ns)
 {
-    weir_question *q = client.call[0]->question;
+    weir_engine_request *q = client.call[0]->request;
     q->status = WEIR_OK;
     q->decision = (weir_decision){.limit = q->policy->layer[0].limit,
                                   .remaining = remaining,
@@ -288,7 +288,7 @@ static inline uint64_t by(world *w, weir_on_error how)
 
 typedef struct several {
     weir_round round; /* first */
-    weir_question question[4];
+    weir_engine_request request[4];
     int done;
 } several;
 
@@ -303,8 +303,8 @@ static inline bool ask_several(world *w, several *s, size_t len, bool all)
     static const char *const keys[] = {"a", "b", "1c", "d"};
     memset(s, 0, sizeof *s);
     for (size_t i = 0; i < len; i++)
-        s->question[i] = question(w, WEIR_VERB_TAKE, keys[i], 1);
-    s->round = (weir_round){.question = s->question, .len = len, .all = all, .done = several_done};
+        s->request[i] = request(w, WEIR_VERB_TAKE, keys[i], 1);
+    s->round = (weir_round){.request = s->request, .len = len, .all = all, .done = several_done};
     return w->engine->calls->ask(w->engine, &s->round, w->now_ns);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Two engines, one server that decides by the core, and chance: questions of every kind, answers in
+/* Two engines, one server that decides by the core, and chance: requests of every kind, answers in
  * any order or none, rounds that are abandoned, a server that is down at times. Whatever happens,
  * every round ends once, by its deadline, and nothing is denied that the server would not deny. */
 
@@ -10,7 +10,7 @@ enum { ROUNDS = 64, STEPS = 20000, SEEDS = 12, QUESTIONS = 4 };
 
 typedef struct slot {
     weir_round round; /* first */
-    weir_question question[QUESTIONS];
+    weir_engine_request request[QUESTIONS];
     char key[QUESTIONS][4];
     world *world;
     int64_t until_ns;
@@ -32,12 +32,12 @@ static void check_answers(const weir_round *r)
 {
     bool all_tell = false;
     for (size_t i = 0; i < r->len; i++)
-        all_tell = all_tell || (r->all && r->question[i].on_error == WEIR_ON_ERROR_TELL);
+        all_tell = all_tell || (r->all && r->request[i].on_error == WEIR_ON_ERROR_REPORT);
     for (size_t i = 0; i < r->len; i++) {
-        const weir_question *q = &r->question[i];
+        const weir_engine_request *q = &r->request[i];
         bool changes = q->verb == WEIR_VERB_REFUND || q->verb == WEIR_VERB_RESET;
         if (q->status == WEIR_E_IO)
-            assert_true(changes || all_tell || q->on_error == WEIR_ON_ERROR_TELL);
+            assert_true(changes || all_tell || q->on_error == WEIR_ON_ERROR_REPORT);
         else
             assert_int_equal(q->status, WEIR_OK);
     }
@@ -56,7 +56,7 @@ static void slot_done(weir_round *r, int64_t now_ns)
 static void check_known(const weir_round *r, int64_t now_ns)
 {
     for (size_t i = 0; i < r->len; i++) {
-        const weir_question *q = &r->question[i];
+        const weir_engine_request *q = &r->request[i];
         weir_decision d;
         if (q->status != WEIR_OK || q->by_error)
             continue;
@@ -79,15 +79,15 @@ static void ask_some(world *w)
     if (s->in_use)
         return;
     *s = (slot){.world = w, .in_use = true, .until_ns = w->now_ns + 50 * ms_ns};
-    s->round = (weir_round){.question = s->question,
+    s->round = (weir_round){.request = s->request,
                             .len = 1 + below(2) * below(QUESTIONS),
                             .all = below(10) == 0,
                             .done = slot_done};
     for (size_t i = 0; i < s->round.len; i++) {
         weir_verb verb = s->round.all || below(8) ? WEIR_VERB_TAKE : rare[below(4)];
         (void)snprintf(s->key[i], sizeof s->key[i], "%c%d", below(2) ? 'a' : '1', (int)below(3));
-        s->question[i] = question(w, verb, s->key[i], (int64_t)below(3));
-        s->question[i].on_error = (weir_on_error)below(WEIR_ON_ERROR_TELL + 1);
+        s->request[i] = request(w, verb, s->key[i], (int64_t)below(3));
+        s->request[i].on_error = (weir_on_error)below(WEIR_ON_ERROR_REPORT + 1);
     }
     if (w->engine->calls->ask(w->engine, &s->round, w->now_ns)) {
         check_known(&s->round, w->now_ns);
@@ -99,7 +99,7 @@ static void ask_some(world *w)
 static void decide(weir_redis_call *c, int64_t now_ns)
 {
     for (size_t i = 0; i < c->len; i++) {
-        weir_question *q = &c->question[i];
+        weir_engine_request *q = &c->request[i];
         int64_t cost = q->verb == WEIR_VERB_GRANT ? 1 : q->cost;
         q->status = WEIR_OK;
         q->granted = 0;

@@ -22,8 +22,8 @@ static void an_answer_is_passed_on(void **state)
     allow(&w, 3);
     assert_int_equal(s.done, 1);
     assert_int_equal(s.done_ns, w.now_ns);
-    assert_int_equal(s.question.decision.remaining, 3);
-    assert_false(s.question.by_error);
+    assert_int_equal(s.request.decision.remaining, 3);
+    assert_false(s.request.by_error);
     assert_int_equal(port_load_relaxed(&w.stats.asked), 1);
     end(&w);
 }
@@ -36,13 +36,13 @@ static void a_refused_policy_is_told(void **state)
     single s = {0};
     begin(&w, "gcra 10/s burst 5", (weir_redis_options){.on_error = WEIR_REDIS_OPEN});
     assert_false(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
-    s.question.status = WEIR_E_UNSUPPORTED;
-    s.question.reason = "not exact in doubles";
+    s.request.status = WEIR_E_UNSUPPORTED;
+    s.request.reason = "not exact in doubles";
     end_call(&w, 0, WEIR_REDIS_ANSWERED);
     assert_int_equal(s.done, 1);
-    assert_int_equal(s.question.status, WEIR_E_UNSUPPORTED);
-    assert_string_equal(s.question.reason, "not exact in doubles");
-    assert_false(s.question.by_error);
+    assert_int_equal(s.request.status, WEIR_E_UNSUPPORTED);
+    assert_string_equal(s.request.reason, "not exact in doubles");
+    assert_false(s.request.by_error);
     end(&w);
 }
 
@@ -60,9 +60,9 @@ static void a_round_ends_once_in_any_order(void **state)
     assert_int_equal(s.done, 0);
     allow(&w, 2);
     assert_int_equal(s.done, 1);
-    assert_true(s.question[2].by_error && s.question[3].by_error);
-    assert_int_equal(s.question[0].decision.remaining, 1);
-    assert_int_equal(s.question[1].decision.remaining, 2);
+    assert_true(s.request[2].by_error && s.request[3].by_error);
+    assert_int_equal(s.request[0].decision.remaining, 1);
+    assert_int_equal(s.request[1].decision.remaining, 2);
     assert_null(s.round.inside);
     end(&w);
 }
@@ -86,7 +86,7 @@ static void all_go_as_one(void **state)
     end_call(&w, 0, WEIR_REDIS_LATE);
     assert_int_equal(s.done, 1);
     assert_int_equal(s.round.blocking, 3);
-    assert_true(s.question[2].by_error && s.question[2].decision.allowed);
+    assert_true(s.request[2].by_error && s.request[2].decision.allowed);
     assert_int_equal(by(&w, WEIR_ON_ERROR_OPEN), 3);
     end(&w);
 }
@@ -105,30 +105,30 @@ static void on_error_decides(void **state)
         begin(&w, "gcra 10/s burst 5", (weir_redis_options){.on_error = WEIR_REDIS_CLOSED});
         assert_false(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
         end_call(&w, 0, outcomes[i]);
-        assert_int_equal(s.question.status, WEIR_OK);
-        assert_true(s.question.by_error);
-        assert_false(s.question.decision.allowed);
-        assert_int_equal(s.question.decision.retry_after_ns, s_ns);
+        assert_int_equal(s.request.status, WEIR_OK);
+        assert_true(s.request.by_error);
+        assert_false(s.request.decision.allowed);
+        assert_int_equal(s.request.decision.retry_after_ns, s_ns);
 
-        s.question.on_error = WEIR_ON_ERROR_OPEN;
+        s.request.on_error = WEIR_ON_ERROR_OPEN;
         assert_false(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
         end_call(&w, 0, outcomes[i]);
-        assert_true(s.question.decision.allowed && s.question.by_error);
-        assert_int_equal(s.question.decision.remaining, 5);
+        assert_true(s.request.decision.allowed && s.request.by_error);
+        assert_int_equal(s.request.decision.remaining, 5);
 
-        s.question.on_error = WEIR_ON_ERROR_LOCAL;
+        s.request.on_error = WEIR_ON_ERROR_LOCAL;
         assert_false(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
         end_call(&w, 0, outcomes[i]);
-        assert_true(s.question.decision.allowed && s.question.by_error);
-        assert_int_equal(s.question.decision.remaining, 4);
+        assert_true(s.request.decision.allowed && s.request.by_error);
+        assert_int_equal(s.request.decision.remaining, 4);
 
-        s.question.on_error = WEIR_ON_ERROR_TELL;
+        s.request.on_error = WEIR_ON_ERROR_REPORT;
         assert_false(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
         end_call(&w, 0, outcomes[i]);
-        assert_int_equal(s.question.status, WEIR_E_IO);
-        assert_non_null(s.question.reason);
-        assert_false(s.question.by_error);
-        for (int how = WEIR_ON_ERROR_OPEN; how <= WEIR_ON_ERROR_TELL; how++)
+        assert_int_equal(s.request.status, WEIR_E_IO);
+        assert_non_null(s.request.reason);
+        assert_false(s.request.by_error);
+        for (int how = WEIR_ON_ERROR_OPEN; how <= WEIR_ON_ERROR_REPORT; how++)
             assert_int_equal(by(&w, (weir_on_error)how), 1);
         end(&w);
     }
@@ -142,10 +142,10 @@ static void a_refund_is_not_pretended(void **state)
     begin(&w, "gcra 10/s burst 5", (weir_redis_options){.on_error = WEIR_REDIS_OPEN});
     assert_false(ask(&w, &s, WEIR_VERB_REFUND, "a", 1));
     end_call(&w, 0, WEIR_REDIS_LATE);
-    assert_int_equal(s.question.status, WEIR_E_IO);
+    assert_int_equal(s.request.status, WEIR_E_IO);
     assert_false(ask(&w, &s, WEIR_VERB_RESET, "a", 0));
     end_call(&w, 0, WEIR_REDIS_UNREACHABLE);
-    assert_int_equal(s.question.status, WEIR_E_IO);
+    assert_int_equal(s.request.status, WEIR_E_IO);
     end(&w);
 }
 
@@ -160,8 +160,8 @@ static void a_refund_may_be_unsupported(void **state)
         single s = {0};
         begin(&w, policies[i], (weir_redis_options){.on_error = WEIR_REDIS_LOCAL});
         assert_true(ask(&w, &s, WEIR_VERB_REFUND, "a", 1));
-        assert_int_equal(s.question.status, WEIR_E_UNSUPPORTED);
-        assert_non_null(s.question.reason);
+        assert_int_equal(s.request.status, WEIR_E_UNSUPPORTED);
+        assert_non_null(s.request.reason);
         assert_int_equal(client.sent, 0);
         end(&w);
     }
@@ -177,7 +177,7 @@ static void a_node_that_is_down_is_not_waited_for(void **state)
     client.next_ns = start_ns + 300 * ms_ns + 1;
     assert_true(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
     assert_int_equal(client.sent, 0);
-    assert_int_equal(s.question.decision.retry_after_ns, 300 * ms_ns + us_ns);
+    assert_int_equal(s.request.decision.retry_after_ns, 300 * ms_ns + us_ns);
     assert_int_equal(s.done, 0);
     client.next_ns = 0; /* it is being connected to: that may take less than the deadline */
     assert_false(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
@@ -195,7 +195,7 @@ static void no_more_than_in_flight_wait(void **state)
     assert_false(ask(&w, &s[0], WEIR_VERB_TAKE, "a", 1));
     assert_false(ask(&w, &s[1], WEIR_VERB_TAKE, "b", 1));
     assert_true(ask(&w, &s[2], WEIR_VERB_TAKE, "c", 1));
-    assert_true(s[2].question.by_error);
+    assert_true(s[2].request.by_error);
     allow(&w, 4);
     assert_false(ask(&w, &s[2], WEIR_VERB_TAKE, "c", 1));
     end(&w);
@@ -211,7 +211,7 @@ static void without_memory(void **state)
     begin(&w, "gcra 10/s burst 5", (weir_redis_options){.on_error = WEIR_REDIS_CLOSED});
     no_memory_from = 0;
     assert_true(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
-    assert_true(s.question.by_error);
+    assert_true(s.request.by_error);
     assert_true(ask_several(&w, &all, 3, true));
     assert_int_equal(all.round.blocking, 0);
     no_memory_from = -1;
@@ -247,7 +247,7 @@ static void a_breaker_opens_probes_and_closes(void **state)
     size_t sent = client.sent;
     assert_true(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
     assert_int_equal(client.sent, sent);
-    int64_t wait_ns = s.question.decision.retry_after_ns;
+    int64_t wait_ns = s.request.decision.retry_after_ns;
     assert_in_range(wait_ns, WEIR_BREAKER_PAUSE_NS / 2, WEIR_BREAKER_PAUSE_NS);
     assert_false(weir_redis_engine_would_probe(w.engine, w.now_ns));
     assert_true(weir_redis_engine_would_probe(w.engine, w.now_ns + wait_ns));
@@ -268,7 +268,7 @@ static void a_breaker_opens_probes_and_closes(void **state)
     end_call(&w, 0, WEIR_REDIS_LATE);
     assert_int_equal(w.lines, 2);
     assert_true(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
-    wait_ns = s.question.decision.retry_after_ns;
+    wait_ns = s.request.decision.retry_after_ns;
     assert_in_range(wait_ns, WEIR_BREAKER_PAUSE_NS, 2 * WEIR_BREAKER_PAUSE_NS);
 
     w.now_ns += wait_ns;
@@ -316,7 +316,7 @@ static void refusals_open_no_breaker(void **state)
 /* What is asked from within done() is asked as ever. */
 typedef struct again {
     weir_round round; /* first */
-    weir_question question;
+    weir_engine_request request;
     world *world;
     int left;
 } again;
@@ -334,8 +334,8 @@ static void closing_answers_all(void **state)
     world w;
     single s[4] = {0};
     begin(&w, "gcra 100/s burst 1", (weir_redis_options){.on_error = WEIR_REDIS_CLOSED});
-    again a = {.world = &w, .left = 3, .question = question(&w, WEIR_VERB_TAKE, "z", 1)};
-    a.round = (weir_round){.question = &a.question, .len = 1, .done = ask_again};
+    again a = {.world = &w, .left = 3, .request = request(&w, WEIR_VERB_TAKE, "z", 1)};
+    a.round = (weir_round){.request = &a.request, .len = 1, .done = ask_again};
     assert_false(w.engine->calls->ask(w.engine, &a.round, w.now_ns));
     assert_false(ask(&w, &s[0], WEIR_VERB_TAKE, "a", 1));
     allow(&w, 0);
@@ -349,7 +349,7 @@ static void closing_answers_all(void **state)
     end(&w);
     for (int i = 0; i < 4; i++) {
         assert_int_equal(s[i].done, 1);
-        assert_true(s[i].question.by_error);
+        assert_true(s[i].request.by_error);
     }
 }
 

@@ -54,7 +54,7 @@ static weir_decision closed(const weir_policy *p, int64_t cost, int64_t wait_ns)
 /* ---- the service's own store ----------------------------------------------------------------- */
 
 /* As many of q->cost units as there are. If others take some in between, it is fewer. */
-static weir_status grant(weir_store *s, weir_question *q, int64_t now_ns)
+static weir_status grant(weir_store *s, weir_engine_request *q, int64_t now_ns)
 {
     weir_decision d;
     weir_status st =
@@ -77,12 +77,12 @@ static weir_status grant(weir_store *s, weir_question *q, int64_t now_ns)
 
 static weir_status throttle_state(void *ctx, uint64_t *state, int64_t now_ns)
 {
-    weir_question *q = ctx;
+    weir_engine_request *q = ctx;
     q->throttle_status = weir_throttle_check(&q->throttle, state, now_ns, &q->answer);
     return q->throttle_status == WEIR_THROTTLE_OK ? WEIR_OK : WEIR_E_RANGE;
 }
 
-static weir_status reset(weir_store *s, weir_question *q)
+static weir_status reset(weir_store *s, weir_engine_request *q)
 {
     weir_status st = weir_store_reset(s, q->policy_id, q->key.at, q->key.len);
     if (st == WEIR_OK)
@@ -90,7 +90,7 @@ static weir_status reset(weir_store *s, weir_question *q)
     return st;
 }
 
-static weir_status local(const weir_fallback *f, weir_question *q, int64_t now_ns)
+static weir_status local(const weir_fallback *f, weir_engine_request *q, int64_t now_ns)
 {
     switch (q->verb) {
     case WEIR_VERB_TAKE:
@@ -114,10 +114,10 @@ static weir_status local(const weir_fallback *f, weir_question *q, int64_t now_n
     return WEIR_E_RANGE;
 }
 
-/* ---- one question ---------------------------------------------------------------------------- */
+/* ---- one request ---------------------------------------------------------------------------- */
 
 /* Of a fresh key: what the arithmetic refuses, or could never allow, it says as ever. */
-static weir_status throttle(weir_question *q, int64_t now_ns, bool open, int64_t wait_ns)
+static weir_status throttle(weir_engine_request *q, int64_t now_ns, bool open, int64_t wait_ns)
 {
     uint64_t state = 0;
     weir_throttle look = q->throttle;
@@ -137,25 +137,25 @@ static weir_status throttle(weir_question *q, int64_t now_ns, bool open, int64_t
     return WEIR_OK;
 }
 
-static weir_on_error of(const weir_fallback *f, const weir_question *q)
+static weir_on_error of(const weir_fallback *f, const weir_engine_request *q)
 {
     return q->on_error == WEIR_ON_ERROR_DEFAULT ? f->on_error : q->on_error;
 }
 
-static weir_on_error tell(weir_question *q, const char *why)
+static weir_on_error tell(weir_engine_request *q, const char *why)
 {
     q->status = WEIR_E_IO;
     q->reason = why;
     q->by_error = false;
-    return WEIR_ON_ERROR_TELL;
+    return WEIR_ON_ERROR_REPORT;
 }
 
-weir_on_error weir_fallback_answer(const weir_fallback *f, weir_question *q, int64_t now_ns,
+weir_on_error weir_fallback_answer(const weir_fallback *f, weir_engine_request *q, int64_t now_ns,
                                    int64_t wait_ns, const char *why)
 {
     weir_on_error by = of(f, q);
     bool changes = q->verb == WEIR_VERB_REFUND || q->verb == WEIR_VERB_RESET;
-    if (by == WEIR_ON_ERROR_TELL || (by == WEIR_ON_ERROR_LOCAL && !f->store) ||
+    if (by == WEIR_ON_ERROR_REPORT || (by == WEIR_ON_ERROR_LOCAL && !f->store) ||
         (by != WEIR_ON_ERROR_LOCAL && changes))
         return tell(q, why);
     bool open = by == WEIR_ON_ERROR_OPEN;
@@ -183,21 +183,21 @@ static weir_on_error strictest(const weir_fallback *f, const weir_round *r)
     static const int rank[] = {[WEIR_ON_ERROR_OPEN] = 0,
                                [WEIR_ON_ERROR_LOCAL] = 1,
                                [WEIR_ON_ERROR_CLOSED] = 2,
-                               [WEIR_ON_ERROR_TELL] = 3};
+                               [WEIR_ON_ERROR_REPORT] = 3};
     weir_on_error by = WEIR_ON_ERROR_OPEN;
     for (size_t i = 0; i < r->len; i++) {
-        weir_on_error one = of(f, &r->question[i]);
+        weir_on_error one = of(f, &r->request[i]);
         if (rank[one] > rank[by])
             by = one;
     }
-    return by == WEIR_ON_ERROR_LOCAL && !f->store ? WEIR_ON_ERROR_TELL : by;
+    return by == WEIR_ON_ERROR_LOCAL && !f->store ? WEIR_ON_ERROR_REPORT : by;
 }
 
 static void local_all(const weir_fallback *f, weir_round *r, int64_t now_ns)
 {
     weir_store_request asked[WEIR_TAKE_MANY_MAX];
     for (size_t i = 0; i < r->len; i++) {
-        const weir_question *q = &r->question[i];
+        const weir_engine_request *q = &r->request[i];
         asked[i] = (weir_store_request){.policy = q->policy,
                                         .policy_id = q->policy_id,
                                         .key = q->key.at,
@@ -206,8 +206,8 @@ static void local_all(const weir_fallback *f, weir_round *r, int64_t now_ns)
     }
     weir_status st = weir_store_take_many(f->store, asked, r->len, now_ns, &r->blocking);
     for (size_t i = 0; i < r->len; i++) {
-        r->question[i].status = st == WEIR_OK ? WEIR_OK : asked[i].status;
-        r->question[i].decision = asked[i].decision;
+        r->request[i].status = st == WEIR_OK ? WEIR_OK : asked[i].status;
+        r->request[i].decision = asked[i].decision;
     }
 }
 
@@ -217,7 +217,7 @@ weir_on_error weir_fallback_answer_all(const weir_fallback *f, weir_round *r, in
     weir_on_error by = strictest(f, r);
     r->blocking = r->len;
     for (size_t i = 0; i < r->len; i++) {
-        weir_question *q = &r->question[i];
+        weir_engine_request *q = &r->request[i];
         weir_on_error was = q->on_error;
         q->on_error = by;
         q->by_error = true;
@@ -227,7 +227,7 @@ weir_on_error weir_fallback_answer_all(const weir_fallback *f, weir_round *r, in
         q->on_error = was;
         if (q->status == WEIR_OK && !q->decision.allowed &&
             (r->blocking == r->len || (q->decision.never && by == WEIR_ON_ERROR_CLOSED &&
-                                       !r->question[r->blocking].decision.never)))
+                                       !r->request[r->blocking].decision.never)))
             r->blocking = i;
     }
     if (by == WEIR_ON_ERROR_LOCAL)

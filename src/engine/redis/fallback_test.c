@@ -29,16 +29,16 @@ static void begin(bench *b, const char *policy, weir_on_error on_error)
     weir_fallback_init(&b->fallback, b->store, on_error);
 }
 
-static weir_question question(const bench *b, weir_verb verb, const char *key, int64_t cost)
+static weir_engine_request request(const bench *b, weir_verb verb, const char *key, int64_t cost)
 {
-    return (weir_question){.verb = verb,
-                           .policy = &b->policy,
-                           .key = {key, strlen(key)},
-                           .policy_id = weir_store_policy_id(b->store, &b->policy),
-                           .cost = cost};
+    return (weir_engine_request){.verb = verb,
+                                 .policy = &b->policy,
+                                 .key = {key, strlen(key)},
+                                 .policy_id = weir_store_policy_id(b->store, &b->policy),
+                                 .cost = cost};
 }
 
-static weir_on_error answer(const bench *b, weir_question *q)
+static weir_on_error answer(const bench *b, weir_engine_request *q)
 {
     return weir_fallback_answer(&b->fallback, q, start_ns, 300 * ms_ns + 1, why);
 }
@@ -62,7 +62,8 @@ static void open_is_a_fresh_key(void **state)
         bench b;
         begin(&b, policies[k], WEIR_ON_ERROR_OPEN);
         for (int64_t cost = 0; cost < 60; cost++) {
-            weir_question q = question(&b, cost % 2 ? WEIR_VERB_TAKE : WEIR_VERB_PEEK, "a", cost);
+            weir_engine_request q =
+                request(&b, cost % 2 ? WEIR_VERB_TAKE : WEIR_VERB_PEEK, "a", cost);
             weir_decision want = fresh_by_core(&b.policy, cost);
             assert_int_equal(answer(&b, &q), WEIR_ON_ERROR_OPEN);
             assert_int_equal(q.status, WEIR_OK);
@@ -76,7 +77,7 @@ static void open_is_a_fresh_key(void **state)
             if (want.allowed)
                 assert_int_equal(q.decision.layer, want.layer);
         }
-        weir_question q = question(&b, WEIR_VERB_GRANT, "a", 1000);
+        weir_engine_request q = request(&b, WEIR_VERB_GRANT, "a", 1000);
         (void)answer(&b, &q);
         assert_int_equal(q.granted, q.decision.limit);
         assert_true(q.decision.allowed);
@@ -91,7 +92,7 @@ static void closed_says_when(void **state)
     begin(&b, "gcra 7/s burst 50", WEIR_ON_ERROR_CLOSED);
     static const weir_verb verbs[] = {WEIR_VERB_TAKE, WEIR_VERB_PEEK, WEIR_VERB_GRANT};
     for (size_t i = 0; i < 3; i++) {
-        weir_question q = question(&b, verbs[i], "a", 1);
+        weir_engine_request q = request(&b, verbs[i], "a", 1);
         q.granted = 9;
         assert_int_equal(answer(&b, &q), WEIR_ON_ERROR_CLOSED);
         assert_int_equal(q.status, WEIR_OK);
@@ -102,7 +103,7 @@ static void closed_says_when(void **state)
         assert_int_equal(q.decision.remaining, 0);
         assert_int_equal(q.decision.limit, 50);
     }
-    weir_question q = question(&b, WEIR_VERB_TAKE, "a", 51);
+    weir_engine_request q = request(&b, WEIR_VERB_TAKE, "a", 51);
     (void)answer(&b, &q);
     assert_true(q.decision.never);
     assert_int_equal(q.decision.retry_after_ns, INT64_MAX);
@@ -114,33 +115,33 @@ static void local_is_the_store(void **state)
     (void)state;
     bench b;
     begin(&b, "gcra 1/s burst 5", WEIR_ON_ERROR_LOCAL);
-    weir_question q = question(&b, WEIR_VERB_TAKE, "a", 4);
+    weir_engine_request q = request(&b, WEIR_VERB_TAKE, "a", 4);
     assert_int_equal(answer(&b, &q), WEIR_ON_ERROR_LOCAL);
     assert_true(q.by_error && q.decision.allowed);
     assert_int_equal(q.decision.remaining, 1);
-    q = question(&b, WEIR_VERB_PEEK, "a", 2);
+    q = request(&b, WEIR_VERB_PEEK, "a", 2);
     (void)answer(&b, &q);
     assert_false(q.decision.allowed);
-    q = question(&b, WEIR_VERB_REFUND, "a", 2);
+    q = request(&b, WEIR_VERB_REFUND, "a", 2);
     (void)answer(&b, &q);
     assert_int_equal(q.status, WEIR_OK);
     assert_int_equal(q.decision.remaining, 3);
-    q = question(&b, WEIR_VERB_GRANT, "a", 2);
+    q = request(&b, WEIR_VERB_GRANT, "a", 2);
     (void)answer(&b, &q);
     assert_int_equal(q.granted, 2);
     assert_true(q.decision.allowed);
-    q = question(&b, WEIR_VERB_GRANT, "a", 2);
+    q = request(&b, WEIR_VERB_GRANT, "a", 2);
     (void)answer(&b, &q);
     assert_int_equal(q.granted, 1);
     assert_false(q.decision.allowed);
-    q = question(&b, WEIR_VERB_GRANT, "a", 2);
+    q = request(&b, WEIR_VERB_GRANT, "a", 2);
     (void)answer(&b, &q);
     assert_int_equal(q.granted, 0);
-    q = question(&b, WEIR_VERB_RESET, "a", 0);
+    q = request(&b, WEIR_VERB_RESET, "a", 0);
     (void)answer(&b, &q);
     assert_int_equal(q.status, WEIR_OK);
     assert_int_equal(q.decision.remaining, 5);
-    q = question(&b, WEIR_VERB_TAKE, "", 1); /* the store's own refusal */
+    q = request(&b, WEIR_VERB_TAKE, "", 1); /* the store's own refusal */
     (void)answer(&b, &q);
     assert_int_equal(q.status, WEIR_E_RANGE);
     weir_store_close(b.store);
@@ -150,14 +151,14 @@ static void changes_are_not_pretended(void **state)
 {
     (void)state;
     static const weir_on_error hows[] = {WEIR_ON_ERROR_OPEN, WEIR_ON_ERROR_CLOSED,
-                                         WEIR_ON_ERROR_TELL};
+                                         WEIR_ON_ERROR_REPORT};
     for (size_t i = 0; i < 3; i++) {
         bench b;
         begin(&b, "gcra 1/s burst 5", hows[i]);
         static const weir_verb verbs[] = {WEIR_VERB_REFUND, WEIR_VERB_RESET};
         for (size_t k = 0; k < 2; k++) {
-            weir_question q = question(&b, verbs[k], "a", 1);
-            assert_int_equal(answer(&b, &q), WEIR_ON_ERROR_TELL);
+            weir_engine_request q = request(&b, verbs[k], "a", 1);
+            assert_int_equal(answer(&b, &q), WEIR_ON_ERROR_REPORT);
             assert_int_equal(q.status, WEIR_E_IO);
             assert_string_equal(q.reason, why);
             assert_false(q.by_error);
@@ -166,21 +167,21 @@ static void changes_are_not_pretended(void **state)
     }
 }
 
-/* What a question says itself goes before; and nothing is local where there is no store. */
+/* What a request says itself goes before; and nothing is local where there is no store. */
 static void whose_on_error(void **state)
 {
     (void)state;
     bench b;
     begin(&b, "gcra 1/s burst 5", WEIR_ON_ERROR_CLOSED);
-    weir_question q = question(&b, WEIR_VERB_TAKE, "a", 1);
+    weir_engine_request q = request(&b, WEIR_VERB_TAKE, "a", 1);
     q.on_error = WEIR_ON_ERROR_OPEN;
     assert_int_equal(answer(&b, &q), WEIR_ON_ERROR_OPEN);
-    q.on_error = WEIR_ON_ERROR_TELL;
-    assert_int_equal(answer(&b, &q), WEIR_ON_ERROR_TELL);
+    q.on_error = WEIR_ON_ERROR_REPORT;
+    assert_int_equal(answer(&b, &q), WEIR_ON_ERROR_REPORT);
     assert_int_equal(q.status, WEIR_E_IO);
     weir_fallback_init(&b.fallback, NULL, WEIR_ON_ERROR_LOCAL);
     q.on_error = WEIR_ON_ERROR_DEFAULT;
-    assert_int_equal(answer(&b, &q), WEIR_ON_ERROR_TELL);
+    assert_int_equal(answer(&b, &q), WEIR_ON_ERROR_REPORT);
     assert_int_equal(q.status, WEIR_E_IO);
     weir_store_close(b.store);
 }
@@ -190,7 +191,7 @@ static void throttles(void **state)
     (void)state;
     bench b;
     begin(&b, "gcra 1/s burst 5", WEIR_ON_ERROR_OPEN);
-    weir_question q = question(&b, WEIR_VERB_THROTTLE, "a", 0);
+    weir_engine_request q = request(&b, WEIR_VERB_THROTTLE, "a", 0);
     q.throttle = (weir_throttle){.max_burst = 15, .count = 30, .period_s = 60, .quantity = 3};
     (void)answer(&b, &q);
     assert_int_equal(q.status, WEIR_OK);
@@ -226,9 +227,9 @@ static void several_as_one(void **state)
     (void)state;
     bench b;
     begin(&b, "gcra 1/s burst 5", WEIR_ON_ERROR_OPEN);
-    weir_question q[2] = {question(&b, WEIR_VERB_TAKE, "a", 3),
-                          question(&b, WEIR_VERB_TAKE, "a", 3)};
-    weir_round r = {.question = q, .len = 2, .all = true};
+    weir_engine_request q[2] = {request(&b, WEIR_VERB_TAKE, "a", 3),
+                                request(&b, WEIR_VERB_TAKE, "a", 3)};
+    weir_round r = {.request = q, .len = 2, .all = true};
     assert_int_equal(weir_fallback_answer_all(&b.fallback, &r, start_ns, s_ns, why),
                      WEIR_ON_ERROR_OPEN);
     assert_int_equal(r.blocking, 2);
@@ -257,9 +258,9 @@ static void several_as_one(void **state)
     (void)weir_fallback_answer_all(&b.fallback, &r, start_ns, s_ns, why);
     assert_int_equal(r.blocking, 1);
 
-    q[0].on_error = WEIR_ON_ERROR_TELL;
+    q[0].on_error = WEIR_ON_ERROR_REPORT;
     assert_int_equal(weir_fallback_answer_all(&b.fallback, &r, start_ns, s_ns, why),
-                     WEIR_ON_ERROR_TELL);
+                     WEIR_ON_ERROR_REPORT);
     assert_int_equal(q[0].status, WEIR_E_IO);
     assert_int_equal(q[1].status, WEIR_E_IO);
     weir_store_close(b.store);
@@ -271,9 +272,9 @@ static void open_denies_what_can_never_be(void **state)
     (void)state;
     bench b;
     begin(&b, "gcra 1/s burst 5", WEIR_ON_ERROR_OPEN);
-    weir_question q[2] = {question(&b, WEIR_VERB_TAKE, "a", 3),
-                          question(&b, WEIR_VERB_TAKE, "b", 6)};
-    weir_round r = {.question = q, .len = 2, .all = true};
+    weir_engine_request q[2] = {request(&b, WEIR_VERB_TAKE, "a", 3),
+                                request(&b, WEIR_VERB_TAKE, "b", 6)};
+    weir_round r = {.request = q, .len = 2, .all = true};
     (void)weir_fallback_answer_all(&b.fallback, &r, start_ns, s_ns, why);
     assert_int_equal(r.blocking, 1);
     assert_true(q[1].decision.never);

@@ -20,14 +20,14 @@ static void a_denial_is_known_until_its_time(void **state)
 
     w.now_ns = start_ns + 500 * ms_ns + 1;
     assert_true(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
-    assert_false(s.question.by_error);
-    assert_false(s.question.decision.allowed);
-    assert_int_equal(s.question.decision.limit, 5);
-    assert_int_equal(s.question.decision.retry_after_ns, 501 * ms_ns);
-    assert_int_equal(s.question.decision.reset_after_ns, 1501 * ms_ns);
+    assert_false(s.request.by_error);
+    assert_false(s.request.decision.allowed);
+    assert_int_equal(s.request.decision.limit, 5);
+    assert_int_equal(s.request.decision.retry_after_ns, 501 * ms_ns);
+    assert_int_equal(s.request.decision.reset_after_ns, 1501 * ms_ns);
     assert_true(ask(&w, &s, WEIR_VERB_PEEK, "a", 1));
     assert_true(ask(&w, &s, WEIR_VERB_GRANT, "a", 3));
-    assert_int_equal(s.question.granted, 0);
+    assert_int_equal(s.request.granted, 0);
     assert_int_equal(port_load_relaxed(&w.stats.deny_hits), 3);
 
     /* Another cost, key, text or name is not known. */
@@ -63,7 +63,7 @@ static void a_reset_or_refund_forgets_it(void **state)
         /* A denial of before the reset that is heard of afterwards is not believed. */
         single r = {0};
         assert_false(ask(&w, &r, verbs[i], "a", 1));
-        r.question.status = WEIR_OK;
+        r.request.status = WEIR_OK;
         end_call(&w, 1, WEIR_REDIS_ANSWERED);
         deny(&w, 0, s_ns);
         assert_false(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
@@ -89,32 +89,32 @@ static void a_reset_goes_before_what_follows(void **state)
     assert_false(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
     deny(&w, 0, s_ns);
     memset(&r, 0, sizeof r);
-    r.question[0] = question(&w, WEIR_VERB_TAKE, "a", 1);
-    r.question[1] = question(&w, WEIR_VERB_RESET, "a", 0);
-    r.question[2] = question(&w, WEIR_VERB_TAKE, "a", 1);
-    r.round = (weir_round){.question = r.question, .len = 3, .done = several_done};
+    r.request[0] = request(&w, WEIR_VERB_TAKE, "a", 1);
+    r.request[1] = request(&w, WEIR_VERB_RESET, "a", 0);
+    r.request[2] = request(&w, WEIR_VERB_TAKE, "a", 1);
+    r.round = (weir_round){.request = r.request, .len = 3, .done = several_done};
     assert_false(w.engine->calls->ask(w.engine, &r.round, w.now_ns));
     assert_int_equal(client.calls, 2);
-    assert_ptr_equal(client.call[0]->question, &r.question[1]);
-    assert_ptr_equal(client.call[1]->question, &r.question[2]);
+    assert_ptr_equal(client.call[0]->request, &r.request[1]);
+    assert_ptr_equal(client.call[1]->request, &r.request[2]);
     allow(&w, 5);
     allow(&w, 4);
     assert_int_equal(r.done, 1);
-    assert_false(r.question[0].decision.allowed);
-    assert_true(r.question[2].decision.allowed);
+    assert_false(r.request[0].decision.allowed);
+    assert_true(r.request[2].decision.allowed);
 
     /* As it is at a gate, with one that asks first. */
     assert_false(ask(&w, &s, WEIR_VERB_TAKE, "b", 1));
     deny(&w, 0, s_ns);
     w.now_ns += s_ns;
     for (int i = 0; i < 3; i++)
-        r.question[i].key.at = "b";
+        r.request[i].key.at = "b";
     assert_false(w.engine->calls->ask(w.engine, &r.round, w.now_ns));
     assert_int_equal(client.calls, 1);
     allow(&w, 0);
     assert_int_equal(client.calls, 2);
-    assert_ptr_equal(client.call[0]->question, &r.question[1]);
-    assert_ptr_equal(client.call[1]->question, &r.question[2]);
+    assert_ptr_equal(client.call[0]->request, &r.request[1]);
+    assert_ptr_equal(client.call[1]->request, &r.request[2]);
     end(&w);
     assert_int_equal(r.done, 2);
 }
@@ -193,7 +193,7 @@ static void a_crowd_waits_for_one(void **state)
     for (int i = 0; i < 5; i++)
         assert_int_equal(s[i].done, 1);
     for (int i = 1; i < 5; i++)
-        assert_false(s[i].question.decision.allowed);
+        assert_false(s[i].request.decision.allowed);
     assert_int_equal(client.sent, 3);
     assert_int_equal(client.calls, 0);
 
@@ -229,7 +229,7 @@ static void threads_ask_as_one(void **state)
     deny(&a, 0, 10 * ms_ns);
     assert_int_equal(port_load_relaxed(&a.stats.deny_keys), 1);
     assert_true(ask(&b, &t[0], WEIR_VERB_TAKE, "a", 1));
-    assert_false(t[0].question.decision.allowed);
+    assert_false(t[0].request.decision.allowed);
     assert_int_equal(client.sent, 1);
 
     /* It ends: one of them asks, and the other looks at the board each ms. */
@@ -300,12 +300,12 @@ static void another_takes_its_place(void **state)
         } else if (how == 3) { /* nobody hears: each has its deadline */
             to(&b, b.now_ns + 50 * ms_ns);
             assert_int_equal(t[0].done + t[1].done, 2);
-            assert_true(t[0].question.by_error);
+            assert_true(t[0].request.by_error);
             allow(&a, 0);
         } else {
             to(&b, b.now_ns + ms_ns);
             assert_int_equal(client.calls, 1);
-            assert_ptr_equal(client.call[0]->question, &t[0].question);
+            assert_ptr_equal(client.call[0]->request, &t[0].request);
             allow(&b, 0);
             allow(&b, 0);
             assert_int_equal(t[0].done + t[1].done, 2);
@@ -343,7 +343,7 @@ static void who_waits_has_a_deadline(void **state)
     to(&w, start_ns + 70 * ms_ns);
     assert_int_equal(s[1].done, 1);
     assert_int_equal(s[1].done_ns, start_ns + 70 * ms_ns);
-    assert_true(s[1].question.by_error);
+    assert_true(s[1].request.by_error);
 
     /* The probe fails: the next asks. It goes: the one after it does. */
     assert_false(ask(&w, &s[1], WEIR_VERB_TAKE, "a", 1));
@@ -352,7 +352,7 @@ static void who_waits_has_a_deadline(void **state)
     assert_int_equal(client.calls, 1);
     w.engine->calls->abandon(w.engine, &s[1].round);
     assert_int_equal(client.calls, 1);
-    assert_ptr_equal(client.call[0]->question, &s[2].question);
+    assert_ptr_equal(client.call[0]->request, &s[2].request);
     w.engine->calls->abandon(w.engine, &s[2].round);
     assert_int_equal(client.calls, 0);
     end(&w);
@@ -424,7 +424,7 @@ static void abandoned_at_any_time(void **state)
 
 /* ---- a hot key, against the core ------------------------------------------------------------- */
 
-/* A server that decides by the core, `delay` after it was sent; questions come every `gap`. No key
+/* A server that decides by the core, `delay` after it was sent; requests come every `gap`. No key
  * is denied that the server would allow, and each denial of the server has its own time to itself.
  */
 static void a_hot_key_is_asked_once_a_denial(void **state)
@@ -443,7 +443,7 @@ static void a_hot_key_is_asked_once_a_denial(void **state)
         for (size_t i = 0; i < ASKS; i++) {
             to(&w, start_ns + (int64_t)i * gap_ns);
             while (client.calls > 0 && sent_ns[0] + delay_ns <= w.now_ns) {
-                weir_question *q = client.call[0]->question;
+                weir_engine_request *q = client.call[0]->request;
                 q->status =
                     weir_store_check(w.store, q->policy, q->policy_id, q->key.at, q->key.len,
                                      w.now_ns - delay_ns / 2, q->cost, &q->decision);
@@ -468,7 +468,7 @@ static void a_hot_key_is_asked_once_a_denial(void **state)
         }
         size_t allowed = 0;
         for (size_t i = 0; i < ASKS; i++)
-            allowed += s[i].question.status == WEIR_OK && s[i].question.decision.allowed;
+            allowed += s[i].request.status == WEIR_OK && s[i].request.decision.allowed;
         assert_int_equal(early, 0);
         assert_true(denials > 5);
         assert_int_equal(by(&w, WEIR_ON_ERROR_OPEN), 0);

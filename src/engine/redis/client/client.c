@@ -143,9 +143,9 @@ void weir_redis_call_unsupported(weir_redis_client *c, weir_redis_call *call, co
                                  int64_t now_ns)
 {
     for (size_t i = 0; i < call->len; i++) {
-        call->question[i].status = WEIR_E_UNSUPPORTED;
-        call->question[i].reason = reason;
-        call->question[i].by_error = false;
+        call->request[i].status = WEIR_E_UNSUPPORTED;
+        call->request[i].reason = reason;
+        call->request[i].by_error = false;
     }
     weir_redis_call_end(c, call, WEIR_REDIS_ANSWERED, reason, now_ns);
 }
@@ -238,7 +238,7 @@ void weir_redis_call_route(weir_redis_client *c, weir_redis_call *call, int64_t 
     call->node = NULL;
     call->sent = call->asking = false;
     if (c->mode == WEIR_REDIS_CLUSTER)
-        call->slot = weir_redis_slot_of(c, call->question);
+        call->slot = weir_redis_slot_of(c, call->request);
     weir_redis_node *n = weir_redis_node_for(c, call->slot);
     if (n) {
         weir_redis_call_hand(c, n, call, now_ns);
@@ -280,9 +280,9 @@ static bool is_in_one_slot(const weir_redis_client *c, const weir_redis_call *ca
 {
     if (c->mode != WEIR_REDIS_CLUSTER)
         return true;
-    uint32_t slot = weir_redis_slot_of(c, call->question);
+    uint32_t slot = weir_redis_slot_of(c, call->request);
     for (size_t i = 1; i < call->len; i++) {
-        if (weir_redis_slot_of(c, &call->question[i]) != slot)
+        if (weir_redis_slot_of(c, &call->request[i]) != slot)
             return false;
     }
     return true;
@@ -316,7 +316,7 @@ void weir_redis_client_abandon(weir_redis_client *c, weir_redis_call *call)
     let_go(c, call);
 }
 
-bool weir_redis_client_is_up(const weir_redis_client *c, const weir_question *q,
+bool weir_redis_client_is_up(const weir_redis_client *c, const weir_engine_request *q,
                              int64_t *ret_next_ns)
 {
     uint32_t slot = c->mode == WEIR_REDIS_CLUSTER ? weir_redis_slot_of(c, q) : 0;
@@ -338,7 +338,7 @@ bool weir_redis_client_is_up(const weir_redis_client *c, const weir_question *q,
     return false;
 }
 
-uint32_t weir_redis_client_node(const weir_redis_client *c, const weir_question *q,
+uint32_t weir_redis_client_node(const weir_redis_client *c, const weir_engine_request *q,
                                 const char **ret_name)
 {
     uint32_t slot = c->mode == WEIR_REDIS_CLUSTER ? weir_redis_slot_of(c, q) : 0;

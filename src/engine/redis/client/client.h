@@ -16,7 +16,7 @@
 
 /* What became of a call. */
 typedef enum weir_redis_outcome {
-    WEIR_REDIS_ANSWERED,    /* the questions have their statuses and answers */
+    WEIR_REDIS_ANSWERED,    /* the requests have their statuses and answers */
     WEIR_REDIS_LATE,        /* its deadline is over; it may have been charged, or may yet be */
     WEIR_REDIS_BROKEN,      /* the line broke after it was sent: it may have been charged */
     WEIR_REDIS_UNREACHABLE, /* there is no line to its node, or none that is known: not charged */
@@ -25,9 +25,9 @@ typedef enum weir_redis_outcome {
                                CLUSTERDOWN, ...), or what it says makes no sense: not charged */
 } weir_redis_outcome;
 
-/* One request to one node: one question, or several that are decided as one. */
+/* One request to one node: one request, or several that are decided as one. */
 typedef struct weir_redis_call {
-    weir_question *question; /* len of them stay with the keys and texts they point to */
+    weir_engine_request *request; /* len of them stay with the keys and texts they point to */
     size_t len;
     bool all;
     int64_t deadline_ns;
@@ -95,28 +95,28 @@ void weir_redis_client_close(weir_redis_client *c);
  * at its deadline at the latest. */
 void weir_redis_client_send(weir_redis_client *c, weir_redis_call *call, int64_t now_ns);
 
-/* done() is not called any more, and neither *call nor its questions are touched again. */
+/* done() is not called any more, and neither *call nor its requests are touched again. */
 void weir_redis_client_abandon(weir_redis_client *c, weir_redis_call *call);
 
-/* Whether the node that has the question's key is up, as far as is known. If it is not,
+/* Whether the node that has the request's key is up, as far as is known. If it is not,
  * *ret_next_ns is when the next attempt to connect is, before which a call need not be tried; 0 if
  * one is under way. */
-bool weir_redis_client_is_up(const weir_redis_client *c, const weir_question *q,
+bool weir_redis_client_is_up(const weir_redis_client *c, const weir_engine_request *q,
                              int64_t *ret_next_ns);
 
-/* The node that a call about this question would go to: a number that is its own as long as the
+/* The node that a call about this request would go to: a number that is its own as long as the
  * client knows it, 0..WEIR_REDIS_NODES_MAX - 1; WEIR_REDIS_NODES_MAX if none is known.
  *  ret_name  "host:port", or "" if none is known; good until the client is called again. */
 #define WEIR_REDIS_NODES_MAX 1024
-uint32_t weir_redis_client_node(const weir_redis_client *c, const weir_question *q,
+uint32_t weir_redis_client_node(const weir_redis_client *c, const weir_engine_request *q,
                                 const char **ret_name);
 
-/* The Redis key that has the state of a question's key: PREFIX{KEY}:NAME for the module, which
+/* The Redis key that has the state of a request's key: PREFIX{KEY}:NAME for the module, which
  * keeps apart what different texts have there (NAME is empty for a policy that has none); for
  * functions and scripts PREFIX{KEY}:NAME#HASH, with 16 hex digits of the text's hash. A KEY with a
  * "{tag}" keeps it: "weir:{{org1}:alice}:api" is in the slot of "{org1".
  * Returns its length; as much as fits in `size` is written, without a terminator. Pure. */
-size_t weir_redis_key(const char *prefix, const weir_question *q, bool for_module, char *buf,
+size_t weir_redis_key(const char *prefix, const weir_engine_request *q, bool for_module, char *buf,
                       size_t size);
 
 /* Of a Redis key, 0..16383: CRC16 of its hash tag, or of all of it. Pure. */

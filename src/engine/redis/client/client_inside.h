@@ -175,7 +175,7 @@ struct weir_redis_client {
     port_alarm *tending; /* for all that is not a call's or a node's */
     weir_redis_bounds bounds[WEIR_REDIS_ZONES];
     char why[WEIR_REDIS_WHY_MAX];     /* what a call's may point to */
-    char *reason[WEIR_REDIS_REASONS]; /* texts that questions point to */
+    char *reason[WEIR_REDIS_REASONS]; /* texts that requests point to */
     size_t reasons;
 
     weir_redis_mode mode;
@@ -278,14 +278,14 @@ void weir_redis_refused(weir_redis_node *n, weir_redis_call *call, const char *t
 bool weir_redis_host_ok(const char *host, size_t len);
 /* NULL if there is none of that name and no room for one. */
 weir_redis_node *weir_redis_node_of(weir_redis_client *c, const char *host, uint16_t port);
-/* Looks at what should be: which lines, which questions. After every change. */
+/* Looks at what should be: which lines, which requests. After every change. */
 void weir_redis_tend(weir_redis_client *c, int64_t now_ns);
 void weir_redis_slots_hear(weir_redis_node *n, const weir_redis_value *v, int64_t now_ns);
 void weir_redis_slots_lost(weir_redis_node *n); /* if it was asked, it will not answer */
 /* Of the bytes that count, whatever is in them. */
 uint32_t weir_redis_slot_of_tag(const char *tag, size_t len);
-/* Of a question, whatever kind its Redis key is of. */
-uint32_t weir_redis_slot_of(const weir_redis_client *c, const weir_question *q);
+/* Of a request, whatever kind its Redis key is of. */
+uint32_t weir_redis_slot_of(const weir_redis_client *c, const weir_engine_request *q);
 /* The node that has it; NULL if none is known. */
 weir_redis_node *weir_redis_node_for(const weir_redis_client *c, uint32_t slot);
 /* A Cluster was met where none was thought to be. */

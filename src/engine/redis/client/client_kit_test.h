@@ -420,7 +420,7 @@ static inline void server_dies(server *s)
 
 typedef struct test_call {
     weir_redis_call call; /* first */
-    weir_question question[WEIR_TAKE_MANY_MAX];
+    weir_engine_request request[WEIR_TAKE_MANY_MAX];
     char key[64];
     int done; /* times */
     int64_t done_ns;
@@ -446,7 +446,7 @@ static void ask_of(test_call *t, weir_verb verb, const char *key, int64_t cost, 
 {
     *t = (test_call){0};
     snprintf(t->key, sizeof t->key, "%s", key);
-    t->question[0] = (weir_question){
+    t->request[0] = (weir_engine_request){
         .verb = verb,
         .policy = &kit.policy,
         .text = bytes_of(policy_text),
@@ -455,7 +455,7 @@ static void ask_of(test_call *t, weir_verb verb, const char *key, int64_t cost, 
         .cost = cost,
     };
     t->call = (weir_redis_call){
-        .question = t->question,
+        .request = t->request,
         .len = 1,
         .deadline_ns = kit.now_ns + within_ns,
         .done = on_done,
@@ -483,8 +483,8 @@ static inline void take(test_call *t, const char *key, int64_t cost)
 static inline void assert_answered(const test_call *t)
 {
     assert_ended(t, WEIR_REDIS_ANSWERED);
-    assert_int_equal(t->question[0].status, WEIR_OK);
-    assert_int_equal(t->question[0].decision.remaining, t->question[0].cost);
+    assert_int_equal(t->request[0].status, WEIR_OK);
+    assert_int_equal(t->request[0].decision.remaining, t->request[0].cost);
 }
 
 /* ---- beginning and end ----------------------------------------------------------------------- */

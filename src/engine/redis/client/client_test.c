@@ -14,9 +14,9 @@ static void asks_the_module(void **state)
     take(&t, "alice", 3);
     settle();
     assert_answered(&t);
-    assert_true(t.question[0].decision.allowed);
-    assert_int_equal(t.question[0].decision.limit, 1000000);
-    assert_int_equal(t.question[0].decision.reset_after_ns, 1000000);
+    assert_true(t.request[0].decision.allowed);
+    assert_int_equal(t.request[0].decision.limit, 1000000);
+    assert_int_equal(t.request[0].decision.reset_after_ns, 1000000);
     assert_string_equal(s->last, "WEIR.ASK TAKE gcra 100/s burst 20 weir:{alice}:api 3");
     assert_string_equal(kit.log, "redis-up a:7000: the module\n");
     assert_int_equal(count(&kit.counts.sent), 1);
@@ -80,7 +80,7 @@ static void is_unreachable_if_nobody_listens(void **state)
     assert_ended(&a, WEIR_REDIS_UNREACHABLE);
     pass(5000 * MS); /* the pauses have grown; a call need not wait for the next */
     int64_t next_ns = -1;
-    assert_false(weir_redis_client_is_up(kit.client, a.question, &next_ns));
+    assert_false(weir_redis_client_is_up(kit.client, a.request, &next_ns));
     assert_in_range(next_ns, kit.now_ns, kit.now_ns + 2000 * MS);
     pass(next_ns - kit.now_ns);
     take(&b, "alice", 1);
@@ -107,7 +107,7 @@ static void waits_for_a_line_until_its_deadline(void **state)
     settle();
     assert_answered(&b);
     assert_int_equal(s->asks, 1);
-    assert_true(weir_redis_client_is_up(kit.client, a.question, &(int64_t){0}));
+    assert_true(weir_redis_client_is_up(kit.client, a.request, &(int64_t){0}));
 }
 
 static void pauses_grow_and_end(void **state)
@@ -176,7 +176,7 @@ static void a_hung_server_is_dialled_again(void **state)
     assert_answered(&b);
     pass(60000 * MS); /* silence is no reason to hang up */
     assert_in_range(s->dials, 2, 3);
-    assert_true(weir_redis_client_is_up(kit.client, a.question, &(int64_t){0}));
+    assert_true(weir_redis_client_is_up(kit.client, a.request, &(int64_t){0}));
 }
 
 static void an_abandoned_call_is_not_touched(void **state)

@@ -31,7 +31,7 @@ static void add(writer *w, const char *bytes, size_t len)
     w->len += len;
 }
 
-size_t weir_redis_key(const char *prefix, const weir_question *q, bool for_module, char *buf,
+size_t weir_redis_key(const char *prefix, const weir_engine_request *q, bool for_module, char *buf,
                       size_t size)
 {
     writer w = {buf, 0, size};

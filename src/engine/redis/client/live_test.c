@@ -8,7 +8,7 @@
 
 typedef struct live_call {
     weir_redis_call call; /* first */
-    weir_question question;
+    weir_engine_request request;
     char key[32];
     int done;
 } live_call;
@@ -64,14 +64,14 @@ static void send_one(live_call *c, const char *key, int64_t within_ns)
 {
     *c = (live_call){0};
     snprintf(c->key, sizeof c->key, "%s", key);
-    c->question = (weir_question){.policy = &policy,
-                                  .text = {"gcra 10/h burst 10", 18},
-                                  .name = {"n", 1},
-                                  .key = {c->key, strlen(c->key)},
-                                  .cost = 1};
+    c->request = (weir_engine_request){.policy = &policy,
+                                       .text = {"gcra 10/h burst 10", 18},
+                                       .name = {"n", 1},
+                                       .key = {c->key, strlen(c->key)},
+                                       .cost = 1};
     int64_t now_ns = port_now_ns();
     c->call = (weir_redis_call){
-        .question = &c->question, .len = 1, .deadline_ns = now_ns + within_ns, .done = on_done};
+        .request = &c->request, .len = 1, .deadline_ns = now_ns + within_ns, .done = on_done};
     weir_redis_client_send(client, &c->call, now_ns);
 }
 
@@ -92,7 +92,7 @@ static weir_redis_outcome ask(const char *key, bool *ret_allowed)
     send_one(&c, key, 10000000000);
     wait_for(&c, 1);
     if (ret_allowed)
-        *ret_allowed = c.question.decision.allowed;
+        *ret_allowed = c.request.decision.allowed;
     return c.call.outcome;
 }
 
@@ -117,7 +117,7 @@ static void asks_ten_times(const char *key)
     wait_for(c, 15);
     for (int i = 0; i < 15; i++) {
         assert_int_equal(c[i].call.outcome, WEIR_REDIS_ANSWERED);
-        assert_int_equal(c[i].question.decision.allowed, i < 10);
+        assert_int_equal(c[i].request.decision.allowed, i < 10);
     }
 }
 
@@ -292,7 +292,7 @@ static void asks_a_cluster_whose_slots_move(void **state)
         for (int i = 0; i < KEYS; i++) {
             unanswered += c[i].call.outcome != WEIR_REDIS_ANSWERED;
             admitted[i] +=
-                c[i].call.outcome == WEIR_REDIS_ANSWERED && c[i].question.decision.allowed;
+                c[i].call.outcome == WEIR_REDIS_ANSWERED && c[i].request.decision.allowed;
         }
         int status = 0;
         if (moving && waitpid(pid, &status, WNOHANG) == pid) {

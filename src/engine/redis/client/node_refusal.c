@@ -205,7 +205,7 @@ static weir_throttle_status throttle_status(text t)
 
 static void refuse_throttle(weir_redis_node *n, weir_redis_call *call, text t, int64_t now_ns)
 {
-    weir_question *q = call->question;
+    weir_engine_request *q = call->request;
     q->status = WEIR_E_RANGE;
     q->reason = NULL;
     q->by_error = false;
@@ -229,7 +229,7 @@ void weir_redis_refused(weir_redis_node *n, weir_redis_call *call, const char *a
         weir_redis_call_unsupported(c, call, WEIR_REDIS_CROSSSLOT, now_ns);
     else if (begins(t, "ERR policy:") || begins(t, "ERR weir:"))
         weir_redis_call_unsupported(c, call, keep(c, (text){at + 4, len - 4}), now_ns);
-    else if (begins(t, "Cell error") && call->question->verb == WEIR_VERB_THROTTLE)
+    else if (begins(t, "Cell error") && call->request->verb == WEIR_VERB_THROTTLE)
         refuse_throttle(n, call, t, now_ns);
     else {
         bool is_lost = begins(t, "CLUSTERDOWN");

@@ -153,7 +153,7 @@ void weir_redis_choose(weir_redis_node *n, int64_t now_ns)
 
 /* ---- what came of it ------------------------------------------------------------------------- */
 
-/* The next question, or the end. */
+/* The next request, or the end. */
 static void go_on(weir_redis_node *n, int64_t now_ns)
 {
     weir_redis_client *c = n->client;

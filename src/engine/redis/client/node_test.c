@@ -159,8 +159,8 @@ static void says_who_it_is(void **state)
     kit.url[0] = "redis://me:s%20e%22cret@a:7000/3";
     open_client();
     settle();
-    assert_true(
-        weir_redis_client_is_up(kit.client, &(weir_question){.key = {"x", 1}}, &(int64_t){0}));
+    assert_true(weir_redis_client_is_up(kit.client, &(weir_engine_request){.key = {"x", 1}},
+                                        &(int64_t){0}));
     weir_redis_client_close(kit.client);
     kit.options.password = "wrong"; /* in the place of the URL's */
     kit.log[0] = 0;
@@ -278,21 +278,21 @@ static void what_a_policy_cannot_is_an_answer(void **state)
     take(&a, "alice", 1);
     settle();
     assert_ended(&a, WEIR_REDIS_ANSWERED);
-    assert_int_equal(a.question[0].status, WEIR_E_UNSUPPORTED);
-    assert_string_equal(a.question[0].reason, "policy: 1/3 of a unit cannot be held");
+    assert_int_equal(a.request[0].status, WEIR_E_UNSUPPORTED);
+    assert_string_equal(a.request[0].reason, "policy: 1/3 of a unit cannot be held");
     for (int i = 0; i < 100; i++) { /* there is an end to what is kept */
         char text[64];
         snprintf(text, sizeof text, "-ERR weir: %d\r\n", i);
         s->error = text;
         take(&a, "alice", 1);
         settle();
-        assert_int_equal(a.question[0].status, WEIR_E_UNSUPPORTED);
-        assert_non_null(a.question[0].reason);
+        assert_int_equal(a.request[0].status, WEIR_E_UNSUPPORTED);
+        assert_non_null(a.request[0].reason);
     }
     s->error = "-CROSSSLOT Keys in request don't hash to the same slot\r\n";
     take(&a, "alice", 1);
     settle();
-    assert_int_equal(a.question[0].status, WEIR_E_UNSUPPORTED);
+    assert_int_equal(a.request[0].status, WEIR_E_UNSUPPORTED);
 }
 
 static void throttles_by_the_module_alone(void **state)
@@ -302,7 +302,7 @@ static void throttles_by_the_module_alone(void **state)
     open_client();
     test_call a;
     ask_of(&a, WEIR_VERB_THROTTLE, "alice", 0, 50 * MS);
-    a.question[0].throttle = (weir_throttle){15, 30, 60, -1};
+    a.request[0].throttle = (weir_throttle){15, 30, 60, -1};
     s->to_say = 3;
     s->say[0] = "*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2\r\n";
     s->say[2] = "-Cell error: Store error: max_burst is less than -1, expected 0 or more\r\n";
@@ -311,20 +311,20 @@ static void throttles_by_the_module_alone(void **state)
     settle();
     assert_ended(&a, WEIR_REDIS_ANSWERED);
     assert_string_equal(s->last, "CL.THROTTLE weir:{alice}:#throttle 15 30 60 -1");
-    assert_int_equal(a.question[0].answer.limit, 16);
-    assert_int_equal(a.question[0].answer.retry_after_s, -1);
+    assert_int_equal(a.request[0].answer.limit, 16);
+    assert_int_equal(a.request[0].answer.retry_after_s, -1);
     a.done = 0;
     a.call.deadline_ns = kit.now_ns + MS;
     send_call(&a);
     settle();
     assert_ended(&a, WEIR_REDIS_ANSWERED);
-    assert_int_equal(a.question[0].status, WEIR_E_RANGE);
-    assert_int_equal(a.question[0].throttle_status, WEIR_THROTTLE_ZERO_RATE);
+    assert_int_equal(a.request[0].status, WEIR_E_RANGE);
+    assert_int_equal(a.request[0].throttle_status, WEIR_THROTTLE_ZERO_RATE);
     a.done = 0;
     a.call.deadline_ns = kit.now_ns + MS;
     send_call(&a);
     settle();
-    assert_int_equal(a.question[0].throttle_status, WEIR_THROTTLE_NEGATIVE_LIMIT);
+    assert_int_equal(a.request[0].throttle_status, WEIR_THROTTLE_NEGATIVE_LIMIT);
     s->has_module = false;
     s->has_functions = true;
     a.done = 0;
@@ -332,7 +332,7 @@ static void throttles_by_the_module_alone(void **state)
     send_call(&a);
     settle();
     assert_ended(&a, WEIR_REDIS_ANSWERED);
-    assert_int_equal(a.question[0].status, WEIR_E_UNSUPPORTED);
+    assert_int_equal(a.request[0].status, WEIR_E_UNSUPPORTED);
 }
 
 int main(void)

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ASK_NS  (1000 * WEIR_REDIS_MS) /* between two questions, while the master is up */
+#define ASK_NS  (1000 * WEIR_REDIS_MS) /* between two requests, while the master is up */
 #define LOST_NS (100 * WEIR_REDIS_MS)  /* and while it is not */
 
 static bool is_up(const weir_redis_client *c)

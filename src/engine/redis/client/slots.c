@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define REFRESH_NS  (100 * WEIR_REDIS_MS)  /* between two questions for the map, at least */
+#define REFRESH_NS  (100 * WEIR_REDIS_MS)  /* between two requests for the map, at least */
 #define LOST_NS     (1000 * WEIR_REDIS_MS) /* the same, while a node of it is not up */
 #define PATIENCE_NS (500 * WEIR_REDIS_MS)  /* for an answer; then another is asked */
 #define SAY_NS      (5000 * WEIR_REDIS_MS) /* that slots have moved is said so often */
@@ -100,7 +100,7 @@ static bool by_module(const weir_redis_client *c)
 }
 
 /* Of a key whose tag is not what stands in weir's own braces. */
-static uint32_t slot_by_name(const weir_redis_client *c, const weir_question *q)
+static uint32_t slot_by_name(const weir_redis_client *c, const weir_engine_request *q)
 {
     bool for_module = by_module(c);
     char little[512];
@@ -116,7 +116,7 @@ static uint32_t slot_by_name(const weir_redis_client *c, const weir_question *q)
     return slot;
 }
 
-uint32_t weir_redis_slot_of(const weir_redis_client *c, const weir_question *q)
+uint32_t weir_redis_slot_of(const weir_redis_client *c, const weir_engine_request *q)
 {
     if (!c->prefix_is_plain || q->key.len == 0 || q->key.at[0] == '}')
         return slot_by_name(c, q);

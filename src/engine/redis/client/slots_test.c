@@ -342,9 +342,9 @@ static void takes_of_one_slot_alone(void **state)
     open_cluster();
     test_call t;
     ask_of(&t, WEIR_VERB_TAKE, "{org}:a", 1, 50 * MS);
-    t.question[1] = t.question[0];
-    t.question[1].key = bytes_of("{org}:b");
-    t.question[1].cost = 2;
+    t.request[1] = t.request[0];
+    t.request[1].key = bytes_of("{org}:b");
+    t.request[1].cost = 2;
     t.call.len = 2;
     t.call.all = true;
     uint32_t slot = weir_redis_slot("{org", 4);
@@ -358,16 +358,16 @@ static void takes_of_one_slot_alone(void **state)
     assert_string_equal(s->last, "WEIR.ASKALL 2 gcra 100/s burst 20 weir:{{org}:a}:api 1 "
                                  "gcra 100/s burst 20 weir:{{org}:b}:api 2");
     assert_int_equal(t.call.blocking, 1);
-    assert_int_equal(t.question[0].decision.remaining, 19);
-    assert_true(t.question[1].decision.never);
-    assert_int_equal(t.question[1].decision.retry_after_ns, INT64_MAX);
-    t.question[1].key = bytes_of("other");
+    assert_int_equal(t.request[0].decision.remaining, 19);
+    assert_true(t.request[1].decision.never);
+    assert_int_equal(t.request[1].decision.retry_after_ns, INT64_MAX);
+    t.request[1].key = bytes_of("other");
     t.call.deadline_ns = kit.now_ns + MS;
     t.done = 0;
     send_call(&t);
     settle();
     assert_ended(&t, WEIR_REDIS_ANSWERED);
-    assert_int_equal(t.question[0].status, WEIR_E_UNSUPPORTED);
+    assert_int_equal(t.request[0].status, WEIR_E_UNSUPPORTED);
     assert_int_equal(s->asks, 1);
 }
 
@@ -382,7 +382,7 @@ static void slots_are_those_of_whole_names(void **state)
         for (size_t j = 0; j < sizeof prefixes / sizeof *prefixes; j++) {
             kit.client->prefix = prefixes[j];
             kit.client->prefix_is_plain = !strchr(prefixes[j], '{');
-            weir_question q = {.key = bytes_of(keys[i]), .name = bytes_of("n")};
+            weir_engine_request q = {.key = bytes_of(keys[i]), .name = bytes_of("n")};
             char name[128];
             size_t len = weir_redis_key(prefixes[j], &q, true, name, sizeof name);
             assert_int_equal(weir_redis_slot_of(kit.client, &q), weir_redis_slot(name, len));

@@ -72,7 +72,7 @@ static uint8_t *put_number(uint8_t *at, int64_t v)
 
 /* ---- keys and policies ----------------------------------------------------------------------- */
 
-static uint8_t *put_key(uint8_t *at, const weir_question *q, const weir_redis_speech *s)
+static uint8_t *put_key(uint8_t *at, const weir_engine_request *q, const weir_redis_speech *s)
 {
     bool for_module = s->by == WEIR_REDIS_BY_MODULE;
     size_t size = s->prefix_len + q->key.len + q->name.len + KEY_EXTRA_MAX;
@@ -92,7 +92,7 @@ static bool has_zone(const weir_layer *l)
     return l->zone && l->window && l->calendar >= WEIR_DAY;
 }
 
-static size_t zones_of(const weir_question *q)
+static size_t zones_of(const weir_engine_request *q)
 {
     size_t n = 0;
     for (uint32_t i = 0; i < q->policy->layers; i++)
@@ -126,7 +126,7 @@ static const weir_redis_bounds *bounds_of(const weir_layer *l, const weir_redis_
     return b;
 }
 
-static uint8_t *put_bounds(uint8_t *at, const weir_question *q, const weir_redis_speech *s)
+static uint8_t *put_bounds(uint8_t *at, const weir_engine_request *q, const weir_redis_speech *s)
 {
     for (uint32_t i = 0; i < q->policy->layers; i++) {
         if (!has_zone(&q->policy->layer[i]))
@@ -158,7 +158,7 @@ static const char *verb_word(weir_verb v)
     return "TAKE";
 }
 
-static int64_t units_of(const weir_question *q)
+static int64_t units_of(const weir_engine_request *q)
 {
     return q->verb == WEIR_VERB_RESET ? 0 : q->cost;
 }
@@ -167,7 +167,7 @@ size_t weir_redis_wire_room(const weir_redis_call *c, size_t prefix_len)
 {
     size_t room = FIXED_MAX;
     for (size_t i = 0; i < c->len; i++) {
-        const weir_question *q = &c->question[i];
+        const weir_engine_request *q = &c->request[i];
         room += prefix_len + q->key.len + q->name.len + KEY_EXTRA_MAX + q->text.len + 3 * HEAD_MAX +
                 4 * NUMBER_MAX;
         if (q->verb != WEIR_VERB_THROTTLE)
@@ -178,13 +178,13 @@ size_t weir_redis_wire_room(const weir_redis_call *c, size_t prefix_len)
 
 bool weir_redis_wire_can(const weir_redis_call *c, weir_redis_by by, const char **ret_why)
 {
-    if (c->question->verb != WEIR_VERB_THROTTLE || by == WEIR_REDIS_BY_MODULE)
+    if (c->request->verb != WEIR_VERB_THROTTLE || by == WEIR_REDIS_BY_MODULE)
         return true;
     *ret_why = "CL.THROTTLE is decided only by the module, which this server has not loaded";
     return false;
 }
 
-static uint8_t *put_throttle(uint8_t *at, const weir_question *q, const weir_redis_speech *s)
+static uint8_t *put_throttle(uint8_t *at, const weir_engine_request *q, const weir_redis_speech *s)
 {
     at = put_bytes(at, "*6\r\n$11\r\nCL.THROTTLE\r\n", 22);
     at = put_key(at, q, s);
@@ -197,7 +197,7 @@ static uint8_t *put_throttle(uint8_t *at, const weir_question *q, const weir_red
 static uint8_t *put_to_module(uint8_t *at, const weir_redis_call *c, const weir_redis_speech *s)
 {
     if (!c->all) {
-        const weir_question *q = c->question;
+        const weir_engine_request *q = c->request;
         at = put_bytes(at, "*5\r\n$8\r\nWEIR.ASK\r\n", 18);
         at = put_word(at, verb_word(q->verb));
         at = put_bulk(at, q->text.at, q->text.len);
@@ -208,7 +208,7 @@ static uint8_t *put_to_module(uint8_t *at, const weir_redis_call *c, const weir_
     at = put_word(at, "WEIR.ASKALL");
     at = put_number(at, (int64_t)c->len);
     for (size_t i = 0; i < c->len; i++) {
-        const weir_question *q = &c->question[i];
+        const weir_engine_request *q = &c->request[i];
         at = put_bulk(at, q->text.at, q->text.len);
         at = put_key(at, q, s);
         at = put_number(at, units_of(q));
@@ -223,17 +223,17 @@ static uint8_t *put_to_library(uint8_t *at, const weir_redis_call *c, const weir
     const char *function = c->all ? "weir_ask_all" : "weir_ask";
     size_t words = 3 + is_script;
     for (size_t i = 0; i < c->len; i++)
-        words += (c->all ? 3 : 4) + BOUNDS * zones_of(&c->question[i]);
+        words += (c->all ? 3 : 4) + BOUNDS * zones_of(&c->request[i]);
     at = put_head(at, '*', words);
     at = put_word(at, is_script ? "EVALSHA" : "FCALL");
     at = is_script ? put_bulk(at, s->sha, WEIR_REDIS_SHA_LEN) : put_word(at, function);
     at = put_number(at, (int64_t)c->len);
     for (size_t i = 0; i < c->len; i++)
-        at = put_key(at, &c->question[i], s);
+        at = put_key(at, &c->request[i], s);
     if (is_script)
         at = put_word(at, function);
     for (size_t i = 0; i < c->len; i++) {
-        const weir_question *q = &c->question[i];
+        const weir_engine_request *q = &c->request[i];
         if (!c->all)
             at = put_word(at, verb_word(q->verb));
         at = put_bulk(at, q->text.at, q->text.len);
@@ -245,8 +245,8 @@ static uint8_t *put_to_library(uint8_t *at, const weir_redis_call *c, const weir
 
 uint8_t *weir_redis_wire_put(uint8_t *at, const weir_redis_call *c, const weir_redis_speech *s)
 {
-    if (c->question->verb == WEIR_VERB_THROTTLE)
-        return put_throttle(at, c->question, s);
+    if (c->request->verb == WEIR_VERB_THROTTLE)
+        return put_throttle(at, c->request, s);
     return s->by == WEIR_REDIS_BY_MODULE ? put_to_module(at, c, s) : put_to_library(at, c, s);
 }
 
@@ -258,7 +258,7 @@ size_t weir_redis_wire_figures(const weir_redis_call *c)
 {
     if (c->all)
         return 1 + WEIR_REDIS_FIGURES * c->len;
-    return c->question->verb == WEIR_VERB_THROTTLE ? THROTTLE_FIGURES : WEIR_REDIS_FIGURES;
+    return c->request->verb == WEIR_VERB_THROTTLE ? THROTTLE_FIGURES : WEIR_REDIS_FIGURES;
 }
 
 static bool is_bit(int64_t v)
@@ -272,7 +272,7 @@ static bool is_span_us(int64_t v)
 }
 
 /* allowed, limit, remaining, retry_after_us, reset_after_us, delay_us, layer, granted. */
-static bool answer_one(weir_question *q, const int64_t *f)
+static bool answer_one(weir_engine_request *q, const int64_t *f)
 {
     bool good = is_bit(f[0]) && f[1] >= 0 && f[1] <= WEIR_LIMIT_MAX && f[2] >= 0 && f[2] <= f[1] &&
                 (f[3] == -1 || is_span_us(f[3])) && is_span_us(f[4]) && is_span_us(f[5]) &&
@@ -297,7 +297,7 @@ static bool answer_one(weir_question *q, const int64_t *f)
 }
 
 /* limited, limit, remaining, retry_after_s, reset_after_s. */
-static bool answer_throttle(weir_question *q, const int64_t *f)
+static bool answer_throttle(weir_engine_request *q, const int64_t *f)
 {
     bool good = is_bit(f[0]) && f[2] >= 0 && f[2] <= f[1] && f[3] >= -1 &&
                 !(f[0] == 0 && f[3] != -1) && f[4] >= 0;
@@ -312,18 +312,18 @@ static bool answer_throttle(weir_question *q, const int64_t *f)
 bool weir_redis_wire_answer(weir_redis_call *c, const int64_t *f)
 {
     for (size_t i = 0; i < c->len; i++) {
-        c->question[i].by_error = false;
-        c->question[i].reason = NULL;
+        c->request[i].by_error = false;
+        c->request[i].reason = NULL;
     }
-    if (!c->all && c->question->verb == WEIR_VERB_THROTTLE)
-        return answer_throttle(c->question, f);
+    if (!c->all && c->request->verb == WEIR_VERB_THROTTLE)
+        return answer_throttle(c->request, f);
     if (!c->all)
-        return answer_one(c->question, f);
+        return answer_one(c->request, f);
     if (f[0] < 0 || f[0] > (int64_t)c->len)
         return false;
     c->blocking = (size_t)f[0];
     for (size_t i = 0; i < c->len; i++) {
-        if (!answer_one(&c->question[i], f + 1 + WEIR_REDIS_FIGURES * i))
+        if (!answer_one(&c->request[i], f + 1 + WEIR_REDIS_FIGURES * i))
             return false;
     }
     return true;

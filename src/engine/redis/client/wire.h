@@ -7,7 +7,7 @@
 
 #include "engine/redis/client/client.h"
 
-#define WEIR_REDIS_FIGURES     8 /* of a question */
+#define WEIR_REDIS_FIGURES     8 /* of a request */
 #define WEIR_REDIS_FIGURES_MAX (1 + WEIR_REDIS_FIGURES * WEIR_TAKE_MANY_MAX)
 #define WEIR_REDIS_SHA_LEN     40
 #define WEIR_REDIS_ZONES       8
@@ -41,7 +41,7 @@ uint8_t *weir_redis_wire_put(uint8_t *at, const weir_redis_call *c, const weir_r
 /* How many integers answer the call, 1..WEIR_REDIS_FIGURES_MAX. Pure. */
 size_t weir_redis_wire_figures(const weir_redis_call *c);
 
-/* Answers the call's questions by as many figures; false, with nothing written but what is unread
+/* Answers the call's requests by as many figures; false, with nothing written but what is unread
  * then, if they make no sense. */
 bool weir_redis_wire_answer(weir_redis_call *c, const int64_t *figure);
 

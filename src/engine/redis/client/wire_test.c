@@ -21,16 +21,16 @@ static weir_bytes bytes_of(const char *text)
     return (weir_bytes){text, strlen(text)};
 }
 
-static weir_question question_of(weir_verb verb, const char *key, int64_t cost)
+static weir_engine_request question_of(weir_verb verb, const char *key, int64_t cost)
 {
     static const char text[] = "gcra 100/s burst 20";
     assert_int_equal(weir_policy_parse(&policy, text, strlen(text), NULL, NULL), WEIR_OK);
-    return (weir_question){.verb = verb,
-                           .policy = &policy,
-                           .text = bytes_of(text),
-                           .name = bytes_of("api"),
-                           .key = bytes_of(key),
-                           .cost = cost};
+    return (weir_engine_request){.verb = verb,
+                                 .policy = &policy,
+                                 .text = bytes_of(text),
+                                 .name = bytes_of("api"),
+                                 .key = bytes_of(key),
+                                 .cost = cost};
 }
 
 /* What is said, in a block that ends where its room ends. */
@@ -58,8 +58,8 @@ static void says(const weir_redis_call *c, weir_redis_by by, const char *expecte
 static void says_questions(void **state)
 {
     (void)state;
-    weir_question q = question_of(WEIR_VERB_TAKE, "alice", 1);
-    weir_redis_call c = {.question = &q, .len = 1};
+    weir_engine_request q = question_of(WEIR_VERB_TAKE, "alice", 1);
+    weir_redis_call c = {.request = &q, .len = 1};
     says(&c, WEIR_REDIS_BY_MODULE,
          "*5\r\n$8\r\nWEIR.ASK\r\n$4\r\nTAKE\r\n$19\r\ngcra 100/s burst 20\r\n"
          "$16\r\nweir:{alice}:api\r\n$1\r\n1\r\n");
@@ -85,10 +85,10 @@ static void says_questions(void **state)
 static void says_several_as_one(void **state)
 {
     (void)state;
-    weir_question q[2] = {question_of(WEIR_VERB_TAKE, "a", 1),
-                          question_of(WEIR_VERB_TAKE, "b", 22)};
+    weir_engine_request q[2] = {question_of(WEIR_VERB_TAKE, "a", 1),
+                                question_of(WEIR_VERB_TAKE, "b", 22)};
     q[1].name = bytes_of("");
-    weir_redis_call c = {.question = q, .len = 2, .all = true};
+    weir_redis_call c = {.request = q, .len = 2, .all = true};
     says(&c, WEIR_REDIS_BY_MODULE,
          "*8\r\n$11\r\nWEIR.ASKALL\r\n$1\r\n2\r\n$19\r\ngcra 100/s burst 20\r\n"
          "$12\r\nweir:{a}:api\r\n$1\r\n1\r\n$19\r\ngcra 100/s burst 20\r\n$9\r\nweir:{b}:\r\n"
@@ -111,7 +111,7 @@ static void says_several_as_one(void **state)
 static void names_keys(void **state)
 {
     (void)state;
-    weir_question q = question_of(WEIR_VERB_TAKE, "{org1}:alice", 1);
+    weir_engine_request q = question_of(WEIR_VERB_TAKE, "{org1}:alice", 1);
     char name[64];
     size_t len = weir_redis_key("weir:", &q, true, name, sizeof name);
     assert_int_equal(len, 23);
@@ -159,7 +159,7 @@ static weir_span day(const weir_zone *zone, weir_calendar unit, int64_t t_ns)
 static void says_windows(void **state)
 {
     (void)state;
-    weir_question q = question_of(WEIR_VERB_TAKE, "a", 1);
+    weir_engine_request q = question_of(WEIR_VERB_TAKE, "a", 1);
     weir_policy two = policy;
     two.layers = 2;
     two.layer[1] = policy.layer[0];
@@ -168,7 +168,7 @@ static void says_windows(void **state)
     two.layer[1].zone = (const weir_zone *)&two; /* not looked at */
     two.layer[1].window = day;
     q.policy = &two;
-    weir_redis_call c = {.question = &q, .len = 1};
+    weir_redis_call c = {.request = &q, .len = 1};
     memset(bounds, 0, sizeof bounds);
     const int64_t h = 3600000000000;
     for (int i = 0; i < 2; i++) { /* the second time from what is known */
@@ -210,22 +210,22 @@ static void has_room(void **state)
         zoned.layer[i].zone = (const weir_zone *)&zoned;
         zoned.layer[i].window = day;
     }
-    weir_question q[WEIR_TAKE_MANY_MAX];
+    weir_engine_request q[WEIR_TAKE_MANY_MAX];
     for (int i = 0; i < WEIR_TAKE_MANY_MAX; i++)
-        q[i] = (weir_question){.policy = &zoned,
-                               .text = {text, sizeof text},
-                               .name = {name, sizeof name},
-                               .key = {key, sizeof key},
-                               .cost = INT64_MIN};
+        q[i] = (weir_engine_request){.policy = &zoned,
+                                     .text = {text, sizeof text},
+                                     .name = {name, sizeof name},
+                                     .key = {key, sizeof key},
+                                     .cost = INT64_MIN};
     for (int by = WEIR_REDIS_BY_MODULE; by <= WEIR_REDIS_BY_SCRIPT; by++) {
-        weir_redis_call all = {.question = q, .len = WEIR_TAKE_MANY_MAX, .all = true};
-        weir_redis_call one = {.question = q, .len = 1};
+        weir_redis_call all = {.request = q, .len = WEIR_TAKE_MANY_MAX, .all = true};
+        weir_redis_call one = {.request = q, .len = 1};
         free(said(&all, (weir_redis_by)by, WEIR_NOW_NS_MAX));
         free(said(&one, (weir_redis_by)by, WEIR_NOW_NS_MAX));
     }
     q[0].verb = WEIR_VERB_THROTTLE;
     q[0].throttle = (weir_throttle){INT64_MIN, INT64_MIN, INT64_MIN, INT64_MIN};
-    weir_redis_call throttle = {.question = q, .len = 1};
+    weir_redis_call throttle = {.request = q, .len = 1};
     free(said(&throttle, WEIR_REDIS_BY_MODULE, 0));
 }
 
@@ -234,8 +234,8 @@ static void has_room(void **state)
 static void believes_what_may_be(void **state)
 {
     (void)state;
-    weir_question q = question_of(WEIR_VERB_GRANT, "a", 9);
-    weir_redis_call c = {.question = &q, .len = 1};
+    weir_engine_request q = question_of(WEIR_VERB_GRANT, "a", 9);
+    weir_redis_call c = {.request = &q, .len = 1};
     const int64_t denied[8] = {0, 20, 0, 1500, 200000, 0, 0, 9};
     assert_true(weir_redis_wire_answer(&c, denied));
     assert_int_equal(q.decision.retry_after_ns, 1500000);
@@ -278,8 +278,8 @@ static void believes_what_throttles_say(void **state)
                                       10,        1000000000000,  INT64_MAX};
     enum { N = sizeof numbers / sizeof numbers[0] };
     const int64_t now_ns = 1700000000000000000;
-    weir_question q = question_of(WEIR_VERB_THROTTLE, "a", 1);
-    weir_redis_call c = {.question = &q, .len = 1};
+    weir_engine_request q = question_of(WEIR_VERB_THROTTLE, "a", 1);
+    weir_redis_call c = {.request = &q, .len = 1};
     for (int i = 0; i < N * N * N * N; i++) {
         const weir_throttle t = {numbers[i % N], numbers[i / N % N], numbers[i / (N * N) % N],
                                  numbers[i / (N * N * N)]};

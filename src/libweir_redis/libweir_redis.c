@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
 /* libweir-redis: the redis engine on a thread of its own, and callers on any. A call becomes a
- * round of one question, which is posted to that thread; whoever waits for it waits in a seat that
+ * round of one request, which is posted to that thread; whoever waits for it waits in a seat that
  * is used again. Everything of the engine is touched by that thread alone. */
 
 #include "engine/engine.h"
-#include "library/options.h"
 #include "net/tls.h"
 #include "net/worker.h"
 #include "port/port.h"
@@ -14,6 +13,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 enum {
     STORE_BYTES = 64 << 20,   /* for WEIR_REDIS_LOCAL ... */
@@ -44,17 +44,17 @@ struct weir_redis {
     weir_redis_stats stats;
 };
 
-/* One question on its way. */
-typedef struct request {
+/* One request on its way. */
+typedef struct sent_request {
     weir_round round; /* first */
-    weir_question question;
+    weir_engine_request request;
     weir_redis *owner;
     seat *seat;       /* of who waits; NULL: */
-    weir_redis_fn fn; /* who is called, and the request freed */
+    weir_redis_fn fn; /* who is called, and the sent_request freed */
     void *ctx;
     weir_policy policy; /* a copy for fn's */
     char bytes[];       /* the text and the key */
-} request;
+} sent_request;
 
 /* ---- the worker's thread --------------------------------------------------------------------- */
 
@@ -83,7 +83,7 @@ static void end(void *ctx)
         r->engine->calls->close(r->engine);
 }
 
-static void answer(request *q)
+static void answer(sent_request *q)
 {
     if (q->seat) {
         port_mutex_lock(q->seat->lock);
@@ -92,20 +92,20 @@ static void answer(request *q)
         port_mutex_unlock(q->seat->lock);
         return; /* from the unlocking on, *q may be gone */
     }
-    weir_redis_answer a = {q->question.decision, q->question.by_error};
-    q->fn(q->ctx, q->question.status, q->question.status == WEIR_OK ? &a : NULL);
+    weir_redis_answer a = {q->request.decision, q->request.by_error};
+    q->fn(q->ctx, q->request.status, q->request.status == WEIR_OK ? &a : NULL);
     port_free(q);
 }
 
 static void on_done(weir_round *round, int64_t now_ns)
 {
     (void)now_ns;
-    answer((request *)round);
+    answer((sent_request *)round);
 }
 
 static void ask(void *arg)
 {
-    request *q = arg;
+    sent_request *q = arg;
     if (q->owner->engine->calls->ask(q->owner->engine, &q->round, now_of(q->owner)))
         answer(q);
 }
@@ -121,15 +121,15 @@ static weir_status check_request(const weir_redis *r, const void *key, size_t ke
                : WEIR_E_RANGE;
 }
 
-static void fill(request *q, weir_redis *r, weir_verb verb, const weir_policy *p, weir_bytes text,
-                 weir_bytes key, int64_t cost)
+static void fill(sent_request *q, weir_redis *r, weir_verb verb, const weir_policy *p,
+                 weir_bytes text, weir_bytes key, int64_t cost)
 {
     q->owner = r;
-    q->round = (weir_round){.question = &q->question, .len = 1, .done = on_done};
-    q->question = (weir_question){
+    q->round = (weir_round){.request = &q->request, .len = 1, .done = on_done};
+    q->request = (weir_engine_request){
         .verb = verb, .policy = p, .text = text, .key = key, .cost = cost, .status = WEIR_E_IO};
     if (r->options->on_error == WEIR_REDIS_LOCAL)
-        q->question.policy_id = weir_store_policy_id(r->store, p);
+        q->request.policy_id = weir_store_policy_id(r->store, p);
 }
 
 static void free_seat(seat *s)
@@ -187,7 +187,7 @@ static weir_status ask_and_wait(weir_redis *r, weir_verb verb, const weir_policy
                                 weir_redis_answer *ret)
 {
     char text[WEIR_POLICY_TEXT_MAX];
-    request q = {.fn = NULL};
+    sent_request q = {.fn = NULL};
     weir_status st = check_request(r, key, key_len, cost);
     if (st != WEIR_OK)
         return st;
@@ -198,9 +198,9 @@ static weir_status ask_and_wait(weir_redis *r, weir_verb verb, const weir_policy
     fill(&q, r, verb, p, (weir_bytes){text, len}, (weir_bytes){key, key_len}, cost);
     if (weir_worker_post(r->worker, ask, &q)) {
         wait_in(q.seat);
-        st = q.question.status;
+        st = q.request.status;
         if (st == WEIR_OK && ret)
-            *ret = (weir_redis_answer){q.question.decision, q.question.by_error};
+            *ret = (weir_redis_answer){q.request.decision, q.request.by_error};
     } else {
         st = WEIR_E_NOMEM;
     }
@@ -239,7 +239,7 @@ weir_status weir_redis_check_async(weir_redis *r, const weir_policy *p, const vo
     if (st != WEIR_OK)
         return st;
     size_t len = weir_policy_print(p, text, sizeof text);
-    request *q = port_zalloc(1, sizeof *q + len + key_len);
+    sent_request *q = port_zalloc(1, sizeof *q + len + key_len);
     if (!q)
         return WEIR_E_NOMEM;
     q->fn = fn;
@@ -253,6 +253,73 @@ weir_status weir_redis_check_async(weir_redis *r, const weir_policy *p, const vo
         return WEIR_OK;
     port_free(q);
     return WEIR_E_NOMEM;
+}
+
+/* ---- options ------------------------------------------------------------------------------------- */
+
+/* The texts that are single, by where they are. */
+static const char **texts(weir_redis_options *o, size_t i)
+{
+    const char **all[] = {
+        &o->user,   &o->password, &o->sentinel, &o->sentinel_user, &o->sentinel_password,
+        &o->prefix, &o->tls_ca,   &o->tls_cert, &o->tls_key,       &o->tls_name};
+    return i < sizeof all / sizeof *all ? all[i] : NULL;
+}
+
+static size_t size_of(const char *text)
+{
+    return text ? strlen(text) + 1 : 0;
+}
+
+static const char *copy(char **to, const char *text)
+{
+    size_t size = size_of(text);
+    if (size == 0)
+        return NULL;
+    const char *at = memcpy(*to, text, size);
+    *to += size;
+    return at;
+}
+
+/* Returns a copy in one allocation, without zones and ret_error; free it with port_free(). NULL: no
+ * memory. */
+static weir_redis_options *copy_options(const weir_redis_options *options)
+{
+    weir_redis_options from = *options;
+    size_t size = sizeof from + from.urls_len * sizeof *from.urls;
+    for (size_t i = 0; i < from.urls_len; i++)
+        size += size_of(from.urls[i]);
+    for (size_t i = 0; texts(&from, i); i++)
+        size += size_of(*texts(&from, i));
+
+    weir_redis_options *o = port_zalloc(1, size);
+    if (!o)
+        return NULL;
+    const char **urls = (const char **)(void *)(o + 1);
+    char *to = (char *)(urls + from.urls_len);
+    *o = from;
+    for (size_t i = 0; i < from.urls_len; i++)
+        urls[i] = copy(&to, from.urls[i]);
+    o->urls = urls;
+    for (size_t i = 0; texts(o, i); i++)
+        *texts(o, i) = copy(&to, *texts(o, i));
+    o->zones = NULL;
+    o->ret_error = NULL;
+    return o;
+}
+
+/* Reads the TLS files if a URL needs them; otherwise *ret is NULL. */
+static weir_status open_tls(const weir_redis_options *options, port_tls **ret,
+                            weir_redis_error *ret_error)
+{
+    bool wanted = false;
+    *ret = NULL;
+    for (size_t i = 0; i < options->urls_len; i++)
+        wanted = wanted || strncasecmp(options->urls[i], "rediss://", 9) == 0;
+    if (!wanted)
+        return WEIR_OK;
+    return net_tls_open(ret, options->tls_ca, options->tls_cert, options->tls_key,
+                        options->tls_insecure, ret_error->text, sizeof ret_error->text);
 }
 
 /* ---- its life -------------------------------------------------------------------------------- */
@@ -277,7 +344,7 @@ static weir_status start(weir_redis *r, const weir_zones *zones, weir_redis_erro
         .memory_bytes = r->options->on_error == WEIR_REDIS_LOCAL ? STORE_BYTES : STORE_BYTES_MIN,
         .zones = zones};
     const weir_worker_options worker = {.ctx = r, .begin = begin, .end = end, .now = now_of};
-    weir_status st = weir_redis_options_tls(r->options, &r->tls, error);
+    weir_status st = open_tls(r->options, &r->tls, error);
     if (st == WEIR_OK)
         st = port_random(&r->seed, sizeof r->seed);
     if (st == WEIR_OK)
@@ -299,7 +366,7 @@ static weir_status open_good(weir_redis **ret, const weir_redis_options *options
     if (!r)
         return st;
     r->lock = port_mutex_new();
-    r->options = weir_redis_options_copy(options);
+    r->options = copy_options(options);
     if (r->lock && r->options)
         st = start(r, options->zones, error);
     if (st != WEIR_OK) {
