@@ -45,7 +45,7 @@ static const char *find(const char *at, const char *end, char c)
 typedef struct reader {
     const char *line;
     const char *end;
-    weir_record *record;
+    weir_log_record *record;
     weir_logline_error *error;
 } reader;
 
@@ -631,7 +631,7 @@ static weir_status read_json(const reader *r, const weir_logline_format *format)
 /* ---- the front ------------------------------------------------------------------------------- */
 
 weir_status weir_logline_read(const weir_logline_format *format, const char *line, size_t len,
-                              weir_record *ret, weir_logline_error *ret_error)
+                              weir_log_record *ret, weir_logline_error *ret_error)
 {
     const char *end = line + len;
     if (len > 0 && end[-1] == '\n')
@@ -700,8 +700,8 @@ void weir_logline_error_text(const weir_logline_error *error, char *ret, size_t 
              error->detail[0] ? "; " : "", error->detail);
 }
 
-void weir_record_free(weir_record *r)
+void weir_log_record_free(weir_log_record *r)
 {
     weir_buffer_free(&r->area);
-    *r = (weir_record){0};
+    *r = (weir_log_record){0};
 }

@@ -6,10 +6,10 @@
  *
  *     weir_logline_format f;
  *     weir_logline_format_init(&f, "combined", "path", NULL);
- *     weir_record r = {0};
+ *     weir_log_record r = {0};
  *     weir_logline_error e;
  *     for each line: if (weir_logline_read(&f, line, len, &r, &e) == WEIR_OK) use(&r);
- *     weir_record_free(&r);
+ *     weir_log_record_free(&r);
  *
  *   common    host ident user [01/Aug/1995:02:00:04 -0400] "GET /a HTTP/1.0" 200 1713
  *   combined  the same, then "referer" "agent"; more fields may follow
@@ -65,13 +65,13 @@ typedef struct weir_logline_format {
     bool cost_optional;      /* jsonl: without that member a line costs 1 */
 } weir_logline_format;
 
-typedef struct weir_record {
+typedef struct weir_log_record {
     int64_t t_ns;     /* 0..WEIR_NOW_NS_MAX */
     const char *key;  /* in the line; for jsonl in `area`, and good until the next read */
     size_t key_len;   /* 1..WEIR_LOGLINE_KEY_LEN_MAX */
     int64_t cost;     /* 0..INT64_MAX, which also stands for all above; so mind WEIR_COST_MAX */
     weir_buffer area; /* private; all zero at the start */
-} weir_record;
+} weir_log_record;
 
 typedef struct weir_logline_error {
     size_t column;        /* bytes, from 1; where the expected thing should have begun */
@@ -119,13 +119,13 @@ WEIR_NODISCARD weir_status weir_logline_format_init(weir_logline_format *ret, co
  * Threads: pure but for `ret`.
  * Source: Apache mod_log_config, "Common Log Format"; RFC 3339 section 5.6. */
 WEIR_NODISCARD weir_status weir_logline_read(const weir_logline_format *format, const char *line,
-                                             size_t len, weir_record *ret,
+                                             size_t len, weir_log_record *ret,
                                              weir_logline_error *ret_error);
 
 /* Writes "column 1: expected ..." and its NUL to `ret`, cut to `size` bytes, size >= 1. */
 void weir_logline_error_text(const weir_logline_error *error, char *ret, size_t size);
 
 /* Gives back what reads of jsonl allocated, and zeroes `r`. */
-void weir_record_free(weir_record *r);
+void weir_log_record_free(weir_log_record *r);
 
 #endif

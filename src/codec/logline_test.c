@@ -37,7 +37,7 @@ static weir_logline_format format_of(const char *kind, const char *key, const ch
 
 /* Reads a copy that ends where its allocation does. The key is then in the copy: see `ret_copy`. */
 static weir_status read_copy(const weir_logline_format *f, const char *line, size_t len,
-                             weir_record *r, weir_logline_error *e, char **ret_copy)
+                             weir_log_record *r, weir_logline_error *e, char **ret_copy)
 {
     *ret_copy = malloc(len + (len == 0));
     if (len > 0)
@@ -55,7 +55,7 @@ typedef struct row {
 static void check_row(const line_row *row, bool good, const char *end)
 {
     weir_logline_format f = format_of(row->kind, row->key, row->cost);
-    weir_record r = {.t_ns = -5, .cost = -5};
+    weir_log_record r = {.t_ns = -5, .cost = -5};
     weir_logline_error e;
     char text[300], line[600], *copy = NULL;
     snprintf(line, sizeof line, "%s%s", row->line, end);
@@ -76,7 +76,7 @@ static void check_row(const line_row *row, bool good, const char *end)
         assert_int_equal(st, row->t_ns);
         assert_true(r.t_ns == -5 && r.cost == -5 && !r.key && r.key_len == 0);
     }
-    weir_record_free(&r);
+    weir_log_record_free(&r);
     free(copy);
 }
 
@@ -287,7 +287,7 @@ static void clf_times(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         char line[100];
         int len = snprintf(line, sizeof line, "h - - [%s]", rows[i].time);
-        weir_record r = {0};
+        weir_log_record r = {0};
         weir_logline_error e;
         weir_status st = weir_logline_read(&f, line, (size_t)len, &r, &e);
         if (st != WEIR_OK)
@@ -305,7 +305,7 @@ static void times_equal_the_c_library(void **state)
     weir_logline_format clf = format_of("common", NULL, NULL),
                         json = format_of("jsonl", NULL, NULL);
     uint64_t seed = 11;
-    weir_record r = {0};
+    weir_log_record r = {0};
     weir_logline_error e;
     for (int64_t day = 0; day < WEIR_NOW_NS_MAX / S / 86400; day++) {
         time_t want = day * 86400 + (int64_t)(next_random(&seed) % 86400);
@@ -327,7 +327,7 @@ static void times_equal_the_c_library(void **state)
         assert_int_equal(weir_logline_read(&json, line, (size_t)len, &r, &e), WEIR_OK);
         assert_true(r.t_ns == want * S + S / 2);
     }
-    weir_record_free(&r);
+    weir_log_record_free(&r);
 }
 
 /* ---- tsv and jsonl --------------------------------------------------------------------------- */
@@ -479,7 +479,7 @@ static void jsonl_says_if_the_key_is_absent(void **state)
         {"[]", false},
     };
     weir_logline_format f = format_of("jsonl", NULL, NULL);
-    weir_record r = {0};
+    weir_log_record r = {0};
     weir_logline_error e = {.key_absent = true};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         weir_status st = weir_logline_read(&f, rows[i].line, strlen(rows[i].line), &r, &e);
@@ -487,7 +487,7 @@ static void jsonl_says_if_the_key_is_absent(void **state)
         if (e.key_absent != rows[i].want)
             fail_msg("%s", rows[i].line);
     }
-    weir_record_free(&r);
+    weir_log_record_free(&r);
 }
 
 /* ---- all kinds ------------------------------------------------------------------------------- */
@@ -499,7 +499,7 @@ static void keys_have_a_maximum(void **state)
     static const char *const heads[] = {"1\t", "{\"t_ns\":1,\"key\":\"", ""};
     static const char *const tails[] = {"\t1", "\"}", (" - - " TIME)};
     static char line[WEIR_LOGLINE_KEY_LEN_MAX + 100];
-    weir_record r = {0};
+    weir_log_record r = {0};
     weir_logline_error e;
     for (size_t k = 0; k < 3; k++) {
         weir_logline_format f = format_of(kinds[k], NULL, NULL);
@@ -514,7 +514,7 @@ static void keys_have_a_maximum(void **state)
             assert_int_equal(r.key_len, WEIR_LOGLINE_KEY_LEN_MAX);
         }
     }
-    weir_record_free(&r);
+    weir_log_record_free(&r);
 }
 
 /* Any prefix, and any byte changed, is read or refused, inside the line; ASan watches the copy's
@@ -525,7 +525,7 @@ static void damaged_lines_are_safe(void **state)
     static const char *const lines[] = {FULL, "17\tkey\t5",
                                         "{\"time\":\"2026-01-02T03:04:05.5Z\",\"key\":1}"};
     static const char *const kinds[] = {"combined", "tsv", "jsonl"};
-    weir_record r = {0};
+    weir_log_record r = {0};
     weir_logline_error e;
     for (size_t i = 0; i < 3; i++) {
         size_t len = strlen(lines[i]);
@@ -549,7 +549,7 @@ static void damaged_lines_are_safe(void **state)
             }
         }
     }
-    weir_record_free(&r);
+    weir_log_record_free(&r);
 }
 
 static void formats_by_name(void **state)

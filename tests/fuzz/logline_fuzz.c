@@ -37,7 +37,7 @@ static weir_logline_format format_of(uint8_t choice)
     return f;
 }
 
-static void tsv_round_trip(const weir_record *r)
+static void tsv_round_trip(const weir_log_record *r)
 {
     if (memchr(r->key, '\t', r->key_len) || memchr(r->key, '\n', r->key_len))
         return;
@@ -47,7 +47,7 @@ static void tsv_round_trip(const weir_record *r)
     memcpy(line + n, r->key, r->key_len);
     n += r->key_len;
     n += (size_t)sprintf(line + n, "\t%lld", (long long)r->cost);
-    weir_record again = {0};
+    weir_log_record again = {0};
     weir_logline_error e;
     CHECK(weir_logline_read(&tsv, line, n, &again, &e) == WEIR_OK);
     CHECK(again.t_ns == r->t_ns && again.cost == r->cost && again.key_len == r->key_len);
@@ -56,24 +56,24 @@ static void tsv_round_trip(const weir_record *r)
 }
 
 static void same_with_crlf(const weir_logline_format *f, const char *line, size_t len,
-                           weir_status want, const weir_record *r)
+                           weir_status want, const weir_log_record *r)
 {
     char *longer = malloc(len + 2);
     memcpy(longer, line, len);
     memcpy(longer + len, "\r\n", 2);
-    weir_record again = {0};
+    weir_log_record again = {0};
     weir_logline_error e;
     CHECK(weir_logline_read(f, longer, len + 2, &again, &e) == want);
     CHECK(want != WEIR_OK ||
           (again.t_ns == r->t_ns && again.cost == r->cost && again.key_len == r->key_len));
-    weir_record_free(&again);
+    weir_log_record_free(&again);
     free(longer);
 }
 
 /* A common line behind a virtual host is a vhost_common line of the same client, and no common line
  * any more. */
 static void behind_vhost(const weir_logline_format *f, const char *line, size_t len,
-                         const weir_record *r)
+                         const weir_log_record *r)
 {
     static const char vhost[] = "v.example:443 ";
     if (f->kind != WEIR_LOGLINE_COMMON || (len >= 2 && line[0] == '-' && line[1] == ' '))
@@ -87,7 +87,7 @@ static void behind_vhost(const weir_logline_format *f, const char *line, size_t 
     char *longer = malloc(sizeof vhost - 1 + len);
     memcpy(longer, vhost, sizeof vhost - 1);
     memcpy(longer + sizeof vhost - 1, line, len);
-    weir_record again = {0};
+    weir_log_record again = {0};
     weir_logline_error e;
     CHECK(weir_logline_read(&longer_format, longer, sizeof vhost - 1 + len, &again, &e) == WEIR_OK);
     CHECK(again.t_ns == r->t_ns && again.cost == r->cost && again.key_len == r->key_len);
@@ -104,7 +104,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t len = size - 1;
     char *line = malloc(len + (len == 0)); /* ends where the allocation ends */
     memcpy(line, data + 1, len);
-    weir_record r = {.t_ns = -9, .cost = -9};
+    weir_log_record r = {.t_ns = -9, .cost = -9};
     weir_logline_error e;
     weir_status st = weir_logline_read(&f, line, len, &r, &e);
     if (st == WEIR_OK) {
@@ -123,7 +123,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     if (len == 0 || line[len - 1] != '\r')
         same_with_crlf(&f, line, len, st, &r);
-    weir_record_free(&r);
+    weir_log_record_free(&r);
     free(line);
     return 0;
 }

@@ -5,7 +5,7 @@
 
 #include "cmd/replay/format.h"
 
-#include "cmd/replay/say.h"
+#include "cmd/replay/messages.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -58,7 +58,7 @@ int replay_format_set(replay_format *f, const replay_options *o, const char *nam
  * ones that go on, so that a common line counts as combined unless `exact`; so it is behind a
  * virtual host. */
 static const char *format_of(const char *line, size_t len, const char *not_this, bool exact,
-                             weir_record *scratch)
+                             weir_log_record *scratch)
 {
     if (*line == '{') /* a member may be missing, which is for the reader to say */
         return not_this && strcmp(not_this, "jsonl") == 0 ? NULL : "jsonl";
@@ -75,13 +75,13 @@ static const char *format_of(const char *line, size_t len, const char *not_this,
     return NULL;
 }
 
-const char *replay_format_guess(const char *line, size_t len, weir_record *scratch)
+const char *replay_format_guess(const char *line, size_t len, weir_log_record *scratch)
 {
     return format_of(line, len, NULL, false, scratch);
 }
 
 void replay_format_doubt(replay_format *f, const replay_options *o, const char *line, size_t len,
-                         uint64_t number, const weir_logline_error *error, weir_record *scratch)
+                         uint64_t number, const weir_logline_error *error, weir_log_record *scratch)
 {
     if (f->doubted)
         return;

@@ -32,12 +32,13 @@ int replay_format_set(replay_format *f, const replay_options *o, const char *nam
 /* The name of the format that the line seems to have; NULL if there is none.
  *  line     `len` bytes, at least 1.
  *  scratch  a record, as weir_logline_read() wants it. */
-const char *replay_format_guess(const char *line, size_t len, weir_record *scratch);
+const char *replay_format_guess(const char *line, size_t len, weir_log_record *scratch);
 
 /* Learns from line `number`, which could not be read for `error`, what replay_format_hint() and
  * replay_format_note() will say. Only the first such line counts. Else as replay_format_guess(). */
 void replay_format_doubt(replay_format *f, const replay_options *o, const char *line, size_t len,
-                         uint64_t number, const weir_logline_error *error, weir_record *scratch);
+                         uint64_t number, const weir_logline_error *error,
+                         weir_log_record *scratch);
 
 /* Says on standard error that a line which was left out has another format, if so. */
 void replay_format_note(const replay_format *f);

@@ -1,45 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Plain bytes are read right into the caller's buffer: no copy, no thread. */
+/* Reads a log in blocks into one buffer and splits it at LF. Before each read, the partial line at
+ * the end of the buffer moves to its front. Uncompressed bytes are read straight into this buffer,
+ * without a copy or a thread; compressed ones come from a decompression thread. */
 
 #include "cmd/replay/input.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Bytes from here to the end of a regular file, else -1. */
-static int64_t size_of(int fd, const struct stat *st)
-{
-    if (!S_ISREG(st->st_mode))
-        return -1;
-    off_t at = lseek(fd, 0, SEEK_CUR); /* the standard input may be partly read */
-    return at >= 0 && at <= st->st_size ? st->st_size - at : -1;
-}
+#define BLOCK    ((size_t)256 << 10) /* small enough to stay in the L2 cache until it is parsed */
+#define BUF_SIZE (REPLAY_LINE_MAX + 1 + BLOCK)
 
-bool replay_input_open(replay_input *ret, const char *path)
-{
-    bool is_stdin = strcmp(path, "-") == 0;
-    replay_input in = {.name = is_stdin ? "<stdin>" : path, .fd = STDIN_FILENO};
-    struct stat st;
-    if (!is_stdin)
-        in.fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    if (in.fd < 0)
-        return false;
-    int error = fstat(in.fd, &st) != 0 ? errno : S_ISDIR(st.st_mode) ? EISDIR : 0;
-    if (error != 0) {
-        if (!is_stdin)
-            close(in.fd);
-        errno = error;
-        return false;
-    }
-    in.size = size_of(in.fd, &st);
-    *ret = in;
-    return true;
-}
+/* ---- bytes ----------------------------------------------------------------------------------- */
 
 static ptrdiff_t read_plain(replay_input *in, char *buf, size_t room)
 {
@@ -54,44 +32,150 @@ static ptrdiff_t read_plain(replay_input *in, char *buf, size_t room)
     return n;
 }
 
-/* The first bytes, until it is known what they are of: nothing waits for more than that takes. */
-static ptrdiff_t begin(replay_input *in, char *buf, size_t room)
+static ptrdiff_t read_decompressed(replay_input *in, char *buf, size_t room)
 {
-    size_t len = 0, most = room < REPLAY_UNPACK_HEAD_MAX ? room : REPLAY_UNPACK_HEAD_MAX;
-    weir_packing packing = WEIR_PACKING_OPEN;
-    while (packing == WEIR_PACKING_OPEN) {
+    return replay_decompress_read(in->thread, buf, room, &in->bytes_read, in->error,
+                                  sizeof in->error);
+}
+
+/* Reads the first bytes, just enough of them to recognise the compression, so that a slow pipe is
+ * not waited for longer than that. Starts the decompression thread if one is needed. */
+static ptrdiff_t read_first(replay_input *in, char *buf, size_t room)
+{
+    size_t len = 0, most = room < REPLAY_DECOMPRESS_HEAD_MAX ? room : REPLAY_DECOMPRESS_HEAD_MAX;
+    weir_compression compression = WEIR_COMPRESSION_UNDECIDED;
+    while (compression == WEIR_COMPRESSION_UNDECIDED) {
         ptrdiff_t n = read_plain(in, buf + len, most - len);
         if (n < 0)
             return n;
         if (n == 0)
             break;
         len += (size_t)n;
-        packing = weir_packing_of((const uint8_t *)buf, len);
+        compression = weir_compression_of((const uint8_t *)buf, len);
     }
-    if (packing != WEIR_PACKING_GZIP && packing != WEIR_PACKING_ZSTD)
+    if (compression != WEIR_COMPRESSION_GZIP && compression != WEIR_COMPRESSION_ZSTD)
         return (ptrdiff_t)len;
-    in->unpack = replay_unpack_start(in->fd, buf, len);
-    if (in->unpack)
-        return replay_input_read(in, buf, room);
-    snprintf(in->error, sizeof in->error, "no memory or no thread to unpack it");
+    in->thread = replay_decompress_start(in->fd, buf, len);
+    if (in->thread)
+        return read_decompressed(in, buf, room);
+    snprintf(in->error, sizeof in->error, "cannot start a thread to decompress the file");
     return -1;
 }
 
-ptrdiff_t replay_input_read(replay_input *in, char *buf, size_t room)
+/* Reads 1..room bytes. Returns how many, 0 at the end, -1 on failure with in->error set. */
+static ptrdiff_t read_bytes(replay_input *in, char *buf, size_t room)
 {
-    if (in->unpack)
-        return replay_unpack_read(in->unpack, buf, room, &in->bytes_read, in->error,
-                                  sizeof in->error);
+    if (in->thread)
+        return read_decompressed(in, buf, room);
     if (in->begun)
         return read_plain(in, buf, room);
     in->begun = true;
-    return begin(in, buf, room);
+    return read_first(in, buf, room);
+}
+
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+static bool fill(replay_input *in)
+{
+    size_t held = in->end - in->begin;
+    if (in->begin > 0 && held > 0)
+        memmove(in->buf, in->buf + in->begin, held);
+    in->begin = 0;
+    in->end = held;
+    ptrdiff_t n = read_bytes(in, in->buf + held, BLOCK);
+    if (n < 0)
+        return false;
+    in->eof = n == 0;
+    in->end += (size_t)n;
+    in->empty = in->empty && n == 0;
+    return true;
+}
+
+/* Takes a line of `len` bytes out of the buffer; lf is 1 if an LF ends it, else 0. */
+static replay_input_status take(replay_input *in, size_t len, size_t lf, const char **ret,
+                                size_t *ret_len)
+{
+    bool too_long = in->skipping || len > REPLAY_LINE_MAX;
+    const char *line = in->buf + in->begin;
+    in->begin += len + lf;
+    in->number++;
+    in->skipping = false;
+    if (too_long)
+        return REPLAY_INPUT_LINE_TOO_LONG;
+    *ret = line;
+    *ret_len = len;
+    return REPLAY_INPUT_LINE;
+}
+
+replay_input_status replay_input_next(replay_input *in, const char **ret, size_t *ret_len)
+{
+    for (;;) {
+        size_t held = in->end - in->begin;
+        const char *at = in->buf + in->begin, *lf = memchr(at, '\n', held);
+        if (lf)
+            return take(in, (size_t)(lf - at), 1, ret, ret_len);
+        if (in->eof)
+            return held > 0 || in->skipping ? take(in, held, 0, ret, ret_len) : REPLAY_INPUT_END;
+        if (held > REPLAY_LINE_MAX ||
+            in->skipping) { /* drop the bytes of a line that is too long */
+            in->skipping = true;
+            in->begin = in->end;
+        }
+        if (!fill(in))
+            return REPLAY_INPUT_FAILED;
+    }
+}
+
+/* ---- opening and closing --------------------------------------------------------------------- */
+
+/* The bytes of a regular file from its current offset to its end; -1 for anything else. */
+static int64_t size_of(int fd, const struct stat *st)
+{
+    if (!S_ISREG(st->st_mode))
+        return -1;
+    off_t at = lseek(fd, 0, SEEK_CUR); /* standard input may have been read in part */
+    return at >= 0 && at <= st->st_size ? st->st_size - at : -1;
+}
+
+/* Returns 0 or an errno value. */
+static int open_file(replay_input *in, const char *path)
+{
+    struct stat st;
+    bool is_stdin = in->fd == STDIN_FILENO;
+    if (!is_stdin)
+        in->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (in->fd < 0)
+        return errno;
+    int error = fstat(in->fd, &st) != 0 ? errno : S_ISDIR(st.st_mode) ? EISDIR : 0;
+    if (error == 0)
+        in->size = size_of(in->fd, &st);
+    else if (!is_stdin)
+        close(in->fd);
+    return error;
+}
+
+bool replay_input_open(replay_input *ret, const char *path)
+{
+    bool is_stdin = strcmp(path, "-") == 0;
+    replay_input in = {.name = is_stdin ? "<stdin>" : path,
+                       .fd = is_stdin ? STDIN_FILENO : -1,
+                       .empty = true,
+                       .buf = malloc(BUF_SIZE)};
+    int error = in.buf ? open_file(&in, path) : ENOMEM;
+    if (error != 0) {
+        free(in.buf);
+        errno = error;
+        return false;
+    }
+    *ret = in;
+    return true;
 }
 
 void replay_input_close(replay_input *in)
 {
-    replay_unpack_stop(in->unpack);
+    replay_decompress_stop(in->thread);
     if (in->name && in->fd != STDIN_FILENO)
         close(in->fd);
+    free(in->buf);
     *in = (replay_input){0};
 }

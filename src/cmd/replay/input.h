@@ -2,37 +2,53 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CMD_REPLAY_INPUT_H
 #define WEIR_CMD_REPLAY_INPUT_H
-/* A file or the standard input as bytes; what is packed with gzip or zstd, as its first bytes tell,
- * is unpacked on the way, in a thread of its own. It must not know lines. */
+/* Reads a log line by line from a file or from standard input, in large blocks. Logs compressed
+ * with gzip or zstd are recognised by their first bytes and decompressed on the fly. This module
+ * does not know what a line means. */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cmd/replay/unpack.h"
+#include "cmd/replay/decompress_thread.h"
 
+#define REPLAY_LINE_MAX        ((size_t)1 << 20) /* bytes of the longest line, without its LF */
 #define REPLAY_INPUT_ERROR_MAX 256
 
-/* `name`, `size`, `bytes_read` and `error` may be read by anybody; the others are private. */
+/* Callers may read the fields above "Private". */
 typedef struct replay_input {
-    const char *name;   /* what messages call it */
-    int64_t size;       /* bytes there are to read; -1 if that is not known: a pipe, a terminal */
-    int64_t bytes_read; /* of the file so far, not of what was in it */
+    const char *name;   /* for messages: the path, or "<stdin>" */
+    int64_t size;       /* bytes of the file from its current offset; -1 for a pipe or a terminal */
+    int64_t bytes_read; /* bytes read from the file so far, before decompression */
+    uint64_t number;    /* number of the last line returned, from 1 */
+    bool empty;         /* no byte has been read so far */
     char error[REPLAY_INPUT_ERROR_MAX]; /* why a read failed */
+    /* Private: */
     int fd;
-    bool begun;
-    replay_unpack *unpack; /* NULL: what is read is what there is */
+    bool begun, eof;
+    bool skipping;                    /* inside a line that is too long */
+    replay_decompress_thread *thread; /* NULL if the file is not compressed */
+    char *buf;
+    size_t begin, end; /* the bytes of `buf` that were read and not yet returned */
 } replay_input;
 
-/* Opens `path`, kept by reference; "-" is the standard input.
- * Returns false with errno set, also for a directory; then there is nothing to close. */
+typedef enum replay_input_status {
+    REPLAY_INPUT_LINE,
+    REPLAY_INPUT_LINE_TOO_LONG, /* a line over REPLAY_LINE_MAX was skipped, and counted */
+    REPLAY_INPUT_END,
+    REPLAY_INPUT_FAILED /* `error` says why; a partial last line is not returned */
+} replay_input_status;
+
+/* Opens `path`, which must outlive `ret`. "-" is standard input.
+ * Returns false and sets errno on failure, also for a directory. Then there is nothing to close. */
 bool replay_input_open(replay_input *ret, const char *path);
 
-/* Writes 1..room bytes to `buf`; room is at least WEIR_PACKING_MAGIC_MAX.
- * Returns how many; 0 at the end; -1 if it failed, and `error` says why. */
-ptrdiff_t replay_input_read(replay_input *in, char *buf, size_t room);
+/* Reads the next line.
+ *  ret, ret_len  the line without its LF, valid until the next call; written only on
+ *                REPLAY_INPUT_LINE. */
+replay_input_status replay_input_next(replay_input *in, const char **ret, size_t *ret_len);
 
-/* Accepts a zeroed or closed one. */
+/* Accepts a zeroed or closed input. */
 void replay_input_close(replay_input *in);
 
 #endif

@@ -5,7 +5,7 @@
 #include "cmd/replay/options.h"
 
 #include "cmd/options.h"
-#include "cmd/replay/say.h"
+#include "cmd/replay/messages.h"
 
 #include <string.h>
 

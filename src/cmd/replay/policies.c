@@ -8,7 +8,7 @@
 
 #include "cmd/config/config.h"
 #include "cmd/policy_error.h"
-#include "cmd/replay/say.h"
+#include "cmd/replay/messages.h"
 #include "port/port.h"
 #include "service/zones.h"
 
@@ -135,7 +135,7 @@ static bool open_keys(replay_policies *p)
         p->policy[i].index = members[g]++;
     }
     for (size_t g = 0; g < p->groups; g++) {
-        p->keys[g] = replay_keys_open(members[g]);
+        p->keys[g] = replay_key_table_open(members[g]);
         if (!p->keys[g])
             return false;
     }
@@ -198,7 +198,7 @@ void replay_policies_close(replay_policies *p)
     weir_hub_close(p->hub);
     weir_store_close(p->store);
     for (size_t g = 0; g < p->groups; g++)
-        replay_keys_close(p->keys[g]);
+        replay_key_table_close(p->keys[g]);
     config_free(p->config);
     weir_zone_book_close(p->zones);
 }
@@ -206,7 +206,8 @@ void replay_policies_close(replay_policies *p)
 /* ---- decisions ------------------------------------------------------------------------------- */
 
 /* Fills in what is asked. The answer is not cleared, for it is large. */
-static void ask_of(const replay_policies *p, size_t i, const weir_record *request, weir_ask *ret)
+static void ask_of(const replay_policies *p, size_t i, const weir_log_record *request,
+                   weir_ask *ret)
 {
     const replay_policy *which = &p->policy[i];
     const char *rule = which->by_name ? which->given : which->text;
@@ -216,7 +217,7 @@ static void ask_of(const replay_policies *p, size_t i, const weir_record *reques
     ret->cost = request->cost > WEIR_COST_MAX ? WEIR_COST_MAX : request->cost;
 }
 
-weir_status replay_policies_see(replay_policies *p, const weir_record *request)
+weir_status replay_policies_see(replay_policies *p, const weir_log_record *request)
 {
     for (size_t g = 0; g < p->groups; g++) {
         weir_ask ask;
@@ -225,7 +226,7 @@ weir_status replay_policies_see(replay_policies *p, const weir_record *request)
         weir_status st = weir_service_key(p->service, &ask, &key);
         if (st != WEIR_OK)
             return st;
-        p->seen[g] = replay_keys_at(p->keys[g], key.at, key.len);
+        p->seen[g] = replay_key_table_at(p->keys[g], key.at, key.len);
         if (!p->seen[g])
             return WEIR_E_NOMEM;
         p->seen[g]->requests++;
@@ -286,7 +287,7 @@ static void count(const replay_policies *p, replay_policy *which, const weir_ask
     p->seen[which->group]->denied[which->index] += !ask->decision.allowed || shadowed;
 }
 
-weir_status replay_policies_decide(replay_policies *p, size_t i, const weir_record *request,
+weir_status replay_policies_decide(replay_policies *p, size_t i, const weir_log_record *request,
                                    int64_t now_ns, weir_ask *ret)
 {
     replay_policy *which = &p->policy[i];

@@ -6,7 +6,7 @@
  * service decides, as it does in a daemon, on a store of its own. It must not know where requests
  * come from. */
 
-#include "cmd/replay/keys.h"
+#include "cmd/replay/key_table.h"
 #include "cmd/replay/options.h"
 #include "codec/logline.h"
 #include "service/service.h"
@@ -35,7 +35,7 @@ typedef struct replay_policies {
     size_t len;
     bool named; /* there is a configuration */
     replay_policy policy[REPLAY_POLICIES_MAX];
-    replay_keys *keys[REPLAY_POLICIES_MAX]; /* of each group */
+    replay_key_table *keys[REPLAY_POLICIES_MAX]; /* of each group */
     /* Private: */
     size_t groups;
     size_t first[REPLAY_POLICIES_MAX];     /* the first policy of each group */
@@ -55,7 +55,7 @@ void replay_policies_close(replay_policies *p);
 
 /* Finds the keys of a request, and counts it for each. To be called before the request is decided.
  * Returns WEIR_OK or WEIR_E_NOMEM. */
-WEIR_NODISCARD weir_status replay_policies_see(replay_policies *p, const weir_record *request);
+WEIR_NODISCARD weir_status replay_policies_see(replay_policies *p, const weir_log_record *request);
 
 /* Decides on a request by policy `i`, and counts it. A cost above WEIR_COST_MAX is denied for ever,
  * as any cost above the limit is; a policy that counts denials counts as many units of it as it
@@ -63,7 +63,7 @@ WEIR_NODISCARD weir_status replay_policies_see(replay_policies *p, const weir_re
  *  ret  its status, decision and reason are written.
  * Returns ret->status: as weir_service_take(). */
 WEIR_NODISCARD weir_status replay_policies_decide(replay_policies *p, size_t i,
-                                                  const weir_record *request, int64_t now_ns,
+                                                  const weir_log_record *request, int64_t now_ns,
                                                   weir_ask *ret);
 
 /* How many keys were forgotten before they were fresh. */

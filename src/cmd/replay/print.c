@@ -176,12 +176,12 @@ static int row_order(const void *left, const void *right)
 static weir_status denied_rows(const replay_summary *s, row **ret, size_t *ret_len)
 {
     size_t len = 0, i = 0;
-    for (const replay_key *k = replay_keys_first(s->keys); k; k = k->next)
+    for (const replay_key *k = replay_key_table_first(s->keys); k; k = k->next)
         len += k->denied[s->policy->index] > 0;
     row *rows = port_zalloc(len + 1, sizeof *rows);
     if (!rows)
         return WEIR_E_NOMEM;
-    for (const replay_key *k = replay_keys_first(s->keys); k; k = k->next) {
+    for (const replay_key *k = replay_key_table_first(s->keys); k; k = k->next) {
         if (k->denied[s->policy->index] > 0)
             rows[i++] = (row){k->denied[s->policy->index], k->requests, replay_key_text(s->keys, k),
                               k->len};
@@ -248,7 +248,7 @@ weir_status replay_print_table(out_stream *out, const replay_summary *s)
     if (st != WEIR_OK)
         return st;
     size_t cols = digits_of(s->requests);
-    uint64_t keys = replay_keys_count(s->keys);
+    uint64_t keys = replay_key_table_count(s->keys);
     print_head(out, p);
     print_count(out, "requests", s->requests, 0, cols);
     print_count(out, "keys", keys, 0, cols);

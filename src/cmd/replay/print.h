@@ -25,7 +25,7 @@ void replay_print_decision(out_stream *out, const replay_answer *answer);
 /* What became of all requests under one policy. */
 typedef struct replay_summary {
     const replay_policy *policy;
-    const replay_keys *keys; /* of its group */
+    const replay_key_table *keys; /* of its group */
     uint64_t requests;
     size_t top; /* how many keys to list at the most */
 } replay_summary;

@@ -6,13 +6,13 @@
 
 #include "cmd/cmd.h"
 
+#include "cmd/duration.h"
 #include "cmd/replay/format.h"
-#include "cmd/replay/lines.h"
+#include "cmd/replay/input.h"
+#include "cmd/replay/messages.h"
 #include "cmd/replay/options.h"
 #include "cmd/replay/policies.h"
 #include "cmd/replay/print.h"
-#include "cmd/replay/say.h"
-#include "cmd/span.h"
 #include "codec/logline.h"
 #include "port/port.h"
 
@@ -33,9 +33,9 @@ enum {
 typedef struct replay {
     replay_options options;
     replay_policies policies;
-    replay_lines in;
+    replay_input in;
     replay_format format;
-    weir_record record;
+    weir_log_record record;
     out_stream *out;
     replay_progress progress;
     int64_t latest_ns, back_ns_max;
@@ -52,7 +52,7 @@ static int bad_line(replay *r, const weir_logline_error *error)
         char text[256];
         weir_logline_error_text(error, text, sizeof text);
         replay_progress_erase(&r->progress);
-        fprintf(stderr, "%s:%" PRIu64 ": %s\n", r->in.input.name, r->in.number, text);
+        fprintf(stderr, "%s:%" PRIu64 ": %s\n", r->in.name, r->in.number, text);
     }
     if (!r->options.strict)
         return 0;
@@ -82,14 +82,14 @@ static int complain_decision(const replay *r, const replay_policy *which, weir_s
         return replay_complain(REPLAY_FAILED,
                                "%s:%" PRIu64 ": the memory is full: the state of this key does not "
                                "fit in %d MiB, under %s",
-                               r->in.input.name, r->in.number, REPLAY_STORE_MIB, which->text);
-    return replay_complain(REPLAY_FAILED, "%s:%" PRIu64 ": %s", r->in.input.name, r->in.number,
+                               r->in.name, r->in.number, REPLAY_STORE_MIB, which->text);
+    return replay_complain(REPLAY_FAILED, "%s:%" PRIu64 ": %s", r->in.name, r->in.number,
                            weir_status_str(st));
 }
 
 static void print_decision(replay *r, const replay_policy *which, const weir_ask *ask)
 {
-    const weir_record *line = &r->record;
+    const weir_log_record *line = &r->record;
     const char *name = which->by_name ? which->given : which->text;
     replay_answer a = {.t_ns = line->t_ns,
                        .key = line->key,
@@ -146,19 +146,19 @@ static int run_lines(replay *r)
     const char *line = NULL;
     size_t len = 0;
     int status = 0;
-    replay_line_kind kind;
-    while ((kind = replay_lines_next(&r->in, &line, &len)) <= REPLAY_LINE_TOO_LONG) {
+    replay_input_status got;
+    while ((got = replay_input_next(&r->in, &line, &len)) <= REPLAY_INPUT_LINE_TOO_LONG) {
         if (r->progress.wanted && r->in.number % PROGRESS_LINES == 0)
             replay_progress_show(&r->progress, &r->in);
-        if (kind == REPLAY_LINE_TOO_LONG)
+        if (got == REPLAY_INPUT_LINE_TOO_LONG)
             status = bad_line(r, &too_long);
         else if (len > 0 && !(len == 1 && *line == '\r'))
             status = run_line(r, line, len);
         if (status != 0 || r->out->error != 0)
             return status;
     }
-    if (kind == REPLAY_LINES_FAILED)
-        return replay_complain(REPLAY_FAILED, "%s: %s", r->in.input.name, r->in.input.error);
+    if (got == REPLAY_INPUT_FAILED)
+        return replay_complain(REPLAY_FAILED, "%s: %s", r->in.name, r->in.error);
     return 0;
 }
 
@@ -167,7 +167,7 @@ static int run_lines(replay *r)
 /* Says why not one line could be read, as far as that can be guessed. */
 static int complain_nothing(const replay *r)
 {
-    const char *name = r->in.input.name;
+    const char *name = r->in.name;
     if (r->in.empty)
         return replay_complain(REPLAY_FAILED, "%s: it is empty", name);
     if (r->bad == 0)
@@ -209,9 +209,9 @@ static int print_tables(replay *r)
  * for all that follow. */
 static void note_back(const replay *r)
 {
-    char span[SPAN_TEXT_MAX], ahead[80] = "";
+    char span[DURATION_TEXT_MAX], ahead[80] = "";
     bool far = r->back_ns_max > AHEAD_NS_MAX, one = r->went_back == 1;
-    span_text(r->back_ns_max, span);
+    duration_text(r->back_ns_max, span);
     if (far)
         snprintf(ahead, sizeof ahead, "; is the time of line %" PRIu64 " right?", r->back_number);
     replay_complain(0,
@@ -248,7 +248,7 @@ static void print_notes(const replay *r)
 static int run(replay *r)
 {
     bool mixed = r->options.decisions && isatty(STDOUT_FILENO); /* with the decisions */
-    replay_progress_begin(&r->progress, !r->options.no_progress && r->in.input.size > 0 &&
+    replay_progress_begin(&r->progress, !r->options.no_progress && r->in.size > 0 &&
                                             isatty(STDERR_FILENO) && !mixed);
     int status = run_lines(r);
     replay_progress_erase(&r->progress);
@@ -265,8 +265,8 @@ static int run(replay *r)
 
 static void replay_close(replay *r)
 {
-    weir_record_free(&r->record);
-    replay_lines_close(&r->in);
+    weir_log_record_free(&r->record);
+    replay_input_close(&r->in);
     replay_policies_close(&r->policies);
     port_free(r->out);
 }
@@ -277,7 +277,7 @@ static int replay_open(replay *r)
     int status = replay_policies_open(&r->policies, &r->options);
     if (status == 0 && r->options.format)
         status = replay_format_set(&r->format, &r->options, r->options.format);
-    if (status == 0 && !replay_lines_open(&r->in, r->options.path))
+    if (status == 0 && !replay_input_open(&r->in, r->options.path))
         status = replay_complain(REPLAY_FAILED, "%s: %s",
                                  strcmp(r->options.path, "-") == 0 ? "<stdin>" : r->options.path,
                                  strerror(errno));

@@ -2,11 +2,11 @@
  * Copyright (c) 2026 the weir authors */
 /* Each kind of reply is first read into a struct, which checks its form, and then printed. */
 
-#include "cmd/answer.h"
+#include "cmd/client/print.h"
 
-#include "cmd/client.h"
+#include "cmd/client/connection.h"
+#include "cmd/duration.h"
 #include "cmd/out.h"
-#include "cmd/span.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -92,11 +92,11 @@ static const weir_resp_node *put_value(out_stream *out, const weir_resp_node *v)
     return next;
 }
 
-static answer_status flushed(out_stream *out)
+static client_print_status flushed(out_stream *out)
 {
     int error = out_flush(out);
     errno = error;
-    return error == 0 ? ANSWER_OK : ANSWER_NOT_WRITTEN;
+    return error == 0 ? CLIENT_PRINT_OK : CLIENT_PRINT_NOT_WRITTEN;
 }
 
 static out_stream *json_out(void)
@@ -107,8 +107,8 @@ static out_stream *json_out(void)
 }
 
 /* `before`, the reply, `after`. */
-static answer_status print_reply_json(const char *before, const weir_resp_reply *reply,
-                                      const char *after)
+static client_print_status print_reply_json(const char *before, const weir_resp_reply *reply,
+                                            const char *after)
 {
     out_stream *out = json_out();
     out_text(out, before);
@@ -140,7 +140,7 @@ static bool read_figures(const weir_resp_node *map, figures *ret)
 }
 
 /* The members and their order are those of the daemon's HTTP answers. */
-static answer_status print_figures_json(const figures *f)
+static client_print_status print_figures_json(const figures *f)
 {
     char text[256];
     out_stream *out = json_out();
@@ -160,12 +160,12 @@ static answer_status print_figures_json(const figures *f)
 
 static void print_state(const char *verdict, const figures *f)
 {
-    char span[SPAN_TEXT_MAX];
+    char span[DURATION_TEXT_MAX];
     printf("%-8s %" PRId64 " of %" PRId64 " remaining", verdict, f->remaining, f->limit);
-    span_ms_text(f->delay_ms, span);
+    duration_ms_text(f->delay_ms, span);
     if (f->delay_ms > 0)
         printf(", serve it in %s", span);
-    span_ms_text(f->reset_after_ms, span);
+    duration_ms_text(f->reset_after_ms, span);
     if (f->reset_after_ms > 0)
         printf(", full again in %s\n", span);
     else
@@ -174,8 +174,8 @@ static void print_state(const char *verdict, const figures *f)
 
 static void print_denial(const figures *f, int64_t cost)
 {
-    char span[SPAN_TEXT_MAX];
-    span_ms_text(f->retry_after_ms > 0 ? f->retry_after_ms : 0, span);
+    char span[DURATION_TEXT_MAX];
+    duration_ms_text(f->retry_after_ms > 0 ? f->retry_after_ms : 0, span);
     if (f->retry_after_ms >= 0)
         printf("denied   retry in %s\n", span);
     else if (cost > f->limit)
@@ -185,32 +185,34 @@ static void print_denial(const figures *f, int64_t cost)
         puts("denied   always: the key is on the policy's deny list");
 }
 
-static answer_status print_decision(answer_kind kind, const weir_resp_reply *reply, int64_t cost,
-                                    bool json)
+static client_print_status print_decision(client_reply_kind kind, const weir_resp_reply *reply,
+                                          int64_t cost, bool json)
 {
     figures f;
     if (!read_figures(reply->node, &f))
-        return ANSWER_UNEXPECTED;
-    answer_status st = ANSWER_OK;
+        return CLIENT_PRINT_UNEXPECTED;
+    client_print_status st = CLIENT_PRINT_OK;
     if (json)
         st = print_figures_json(&f);
-    else if (kind == ANSWER_REFUND)
+    else if (kind == CLIENT_REPLY_REFUND)
         print_state("refunded", &f);
     else if (f.allowed)
         print_state("allowed", &f);
     else
         print_denial(&f, cost);
-    return st == ANSWER_OK && kind == ANSWER_DECISION && !f.allowed ? ANSWER_DENIED : st;
+    return st == CLIENT_PRINT_OK && kind == CLIENT_REPLY_DECISION && !f.allowed
+               ? CLIENT_PRINT_DENIED
+               : st;
 }
 
-static answer_status print_reset(const weir_resp_reply *reply, const char *policy, bool json)
+static client_print_status print_reset(const weir_resp_reply *reply, const char *policy, bool json)
 {
     const weir_resp_node *head = reply->node;
     if (head->type != WEIR_RESP_SIMPLE || head->len != 2 || memcmp(head->text, "OK", 2) != 0)
-        return ANSWER_UNEXPECTED;
+        return CLIENT_PRINT_UNEXPECTED;
     if (!json) {
         puts("reset");
-        return ANSWER_OK;
+        return CLIENT_PRINT_OK;
     }
     out_stream *out = json_out();
     out_text(out, "{\"reset\":true,\"policy\":");
@@ -219,20 +221,20 @@ static answer_status print_reset(const weir_resp_reply *reply, const char *polic
     return flushed(out);
 }
 
-static answer_status print_lines(const weir_resp_reply *reply)
+static client_print_status print_lines(const weir_resp_reply *reply)
 {
     const weir_resp_node *head = reply->node;
     if (head->type != WEIR_RESP_ARRAY || head->len + 1 != reply->nodes)
-        return ANSWER_UNEXPECTED;
+        return CLIENT_PRINT_UNEXPECTED;
     for (size_t i = 1; i < reply->nodes; i++) {
         if (head[i].type != WEIR_RESP_BULK)
-            return ANSWER_UNEXPECTED;
+            return CLIENT_PRINT_UNEXPECTED;
     }
     for (size_t i = 1; i < reply->nodes; i++) {
         print_text(&head[i]);
         putchar('\n');
     }
-    return ANSWER_OK;
+    return CLIENT_PRINT_OK;
 }
 
 /* ---- the heaviest keys ----------------------------------------------------------------------- */
@@ -295,18 +297,18 @@ static void print_top_keys(const top *t)
     }
 }
 
-static answer_status print_top(const weir_resp_reply *reply, bool json)
+static client_print_status print_top(const weir_resp_reply *reply, bool json)
 {
     top t;
-    char span[SPAN_TEXT_MAX];
+    char span[DURATION_TEXT_MAX];
     if (!read_top(reply->node, &t))
-        return ANSWER_UNEXPECTED;
+        return CLIENT_PRINT_UNEXPECTED;
     if (json)
         return print_reply_json("", reply, "\n");
     print_text(t.of);
     fputs(" by ", stdout);
     print_text(t.policy);
-    span_ms_text(t.half_life_ms, span);
+    duration_ms_text(t.half_life_ms, span);
     printf(" lately: %" PRId64 " units (half-life %s)\n", t.cost, span);
     print_top_keys(&t);
     if (t.unlisted_max > 0)
@@ -315,7 +317,7 @@ static answer_status print_top(const weir_resp_reply *reply, bool json)
         printf("estimated from a sample: one of every %" PRId64 " units was counted\n", t.sampling);
     if (!t.complete)
         puts("incomplete: top.memory is used up, so that some threads did not count this policy");
-    return ANSWER_OK;
+    return CLIENT_PRINT_OK;
 }
 
 /* ---- the policies ---------------------------------------------------------------------------- */
@@ -352,16 +354,16 @@ static void print_rule(const rule *r, int name_cols)
     puts(r->shadow ? "; shadow" : "");
 }
 
-static answer_status print_policies(const weir_resp_reply *reply, bool json)
+static client_print_status print_policies(const weir_resp_reply *reply, bool json)
 {
     rule r;
     const weir_resp_node *head = reply->node, *at = head + 1;
     size_t cols = 0;
     if (head->type != WEIR_RESP_ARRAY)
-        return ANSWER_UNEXPECTED;
+        return CLIENT_PRINT_UNEXPECTED;
     for (size_t i = 0; i < head->len; i++, at = weir_resp_node_next(at)) {
         if (!read_rule(at, &r))
-            return ANSWER_UNEXPECTED;
+            return CLIENT_PRINT_UNEXPECTED;
         cols = r.name->len > cols && r.name->len < TEXT_SHOWN ? r.name->len : cols;
     }
     if (json)
@@ -373,26 +375,26 @@ static answer_status print_policies(const weir_resp_reply *reply, bool json)
         if (read_rule(at, &r))
             print_rule(&r, (int)cols);
     }
-    return ANSWER_OK;
+    return CLIENT_PRINT_OK;
 }
 
 /* ---- any of them ----------------------------------------------------------------------------- */
 
-answer_status answer_print(answer_kind kind, const weir_resp_reply *reply, const char *policy,
-                           int64_t cost, bool json)
+client_print_status client_print(client_reply_kind kind, const weir_resp_reply *reply,
+                                 const char *policy, int64_t cost, bool json)
 {
     switch (kind) {
-    case ANSWER_DECISION:
-    case ANSWER_REFUND:
+    case CLIENT_REPLY_DECISION:
+    case CLIENT_REPLY_REFUND:
         return print_decision(kind, reply, cost, json);
-    case ANSWER_RESET:
+    case CLIENT_REPLY_RESET:
         return print_reset(reply, policy, json);
-    case ANSWER_LINES:
+    case CLIENT_REPLY_LINES:
         return print_lines(reply);
-    case ANSWER_TOP:
+    case CLIENT_REPLY_TOP:
         return print_top(reply, json);
-    case ANSWER_POLICIES:
+    case CLIENT_REPLY_POLICIES:
         return print_policies(reply, json);
     }
-    return ANSWER_UNEXPECTED;
+    return CLIENT_PRINT_UNEXPECTED;
 }

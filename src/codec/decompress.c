@@ -6,7 +6,7 @@
 
 #define ZLIB_CONST /* zlib's next_in as const */
 
-#include "codec/unpack.h"
+#include "codec/decompress.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -24,10 +24,10 @@ enum { GZIP_WINDOW = 15 + 16 };    /* zlib: the largest window; gzip's head and 
  * few for a magic at a time keep what comes out the same, however the input is cut. */
 enum { ZSTD_HEAD_MAX = 18, ZSTD_HEAD_STEP = 3 };
 
-struct weir_unpack {
-    weir_packing inside; /* OPEN: between two members */
-    bool padding;        /* between: zeros may follow */
-    uint8_t magic[WEIR_PACKING_MAGIC_MAX];
+struct weir_decompressor {
+    weir_compression inside; /* OPEN: between two members */
+    bool padding;            /* between: zeros may follow */
+    uint8_t magic[WEIR_COMPRESSION_MAGIC_MAX];
     size_t magic_len, magic_used;
     uint64_t offset;   /* of the next byte of the input */
     uint64_t begun_at; /* the offset of the member, or of what should be one */
@@ -37,7 +37,7 @@ struct weir_unpack {
     size_t zstd_head;  /* bytes until the head of the frame is over for certain */
 };
 
-weir_packing weir_packing_of(const uint8_t *bytes, size_t len)
+weir_compression weir_compression_of(const uint8_t *bytes, size_t len)
 {
     static const uint8_t zstd[] = {0x28, 0xB5, 0x2F, 0xFD}, skipped[] = {0x50, 0x2A, 0x4D, 0x18};
     bool gzip_may = true, zstd_may = true, skipped_may = true;
@@ -47,15 +47,15 @@ weir_packing weir_packing_of(const uint8_t *bytes, size_t len)
         skipped_may = skipped_may && (i == 0 ? bytes[i] & 0xF0 : bytes[i]) == skipped[i];
     }
     if (gzip_may)
-        return len >= 2 ? WEIR_PACKING_GZIP : WEIR_PACKING_OPEN;
+        return len >= 2 ? WEIR_COMPRESSION_GZIP : WEIR_COMPRESSION_UNDECIDED;
     if (zstd_may || skipped_may)
-        return len >= sizeof zstd ? WEIR_PACKING_ZSTD : WEIR_PACKING_OPEN;
-    return WEIR_PACKING_NONE;
+        return len >= sizeof zstd ? WEIR_COMPRESSION_ZSTD : WEIR_COMPRESSION_UNDECIDED;
+    return WEIR_COMPRESSION_NONE;
 }
 
-weir_status weir_unpack_open(weir_unpack **ret)
+weir_status weir_decompress_open(weir_decompressor **ret)
 {
-    weir_unpack *u = calloc(1, sizeof *u);
+    weir_decompressor *u = calloc(1, sizeof *u);
     if (!u)
         return WEIR_E_NOMEM;
     u->zstd = ZSTD_createDStream();
@@ -68,7 +68,7 @@ weir_status weir_unpack_open(weir_unpack **ret)
     return WEIR_OK;
 }
 
-void weir_unpack_close(weir_unpack *u)
+void weir_decompress_close(weir_decompressor *u)
 {
     if (!u)
         return;
@@ -78,7 +78,7 @@ void weir_unpack_close(weir_unpack *u)
 }
 
 __attribute__((format(printf, 3, 4))) static weir_status
-fail(weir_unpack_error *error, uint64_t offset, const char *text, ...)
+fail(weir_decompress_error *error, uint64_t offset, const char *text, ...)
 {
     va_list args;
     va_start(args, text);
@@ -100,13 +100,13 @@ typedef struct flow {
     bool idle; /* the last step could do nothing */
 } flow;
 
-static void member_ends(weir_unpack *u)
+static void member_ends(weir_decompressor *u)
 {
-    u->padding = u->inside == WEIR_PACKING_GZIP;
-    u->inside = WEIR_PACKING_OPEN;
+    u->padding = u->inside == WEIR_COMPRESSION_GZIP;
+    u->inside = WEIR_COMPRESSION_UNDECIDED;
 }
 
-static weir_status step_gzip(weir_unpack *u, flow *f, weir_unpack_error *error)
+static weir_status step_gzip(weir_decompressor *u, flow *f, weir_decompress_error *error)
 {
     z_stream *z = &u->gzip;
     uInt len = (uInt)(f->len < STEP_MAX ? f->len : STEP_MAX);
@@ -130,7 +130,7 @@ static weir_status step_gzip(weir_unpack *u, flow *f, weir_unpack_error *error)
                 z->msg ? z->msg : "unknown reason");
 }
 
-static weir_status step_zstd(weir_unpack *u, flow *f, weir_unpack_error *error)
+static weir_status step_zstd(weir_decompressor *u, flow *f, weir_decompress_error *error)
 {
     size_t most = u->zstd_head > 0 ? ZSTD_HEAD_STEP : u->zstd_wants;
     ZSTD_inBuffer in = {f->in, f->len < most ? f->len : most, 0};
@@ -159,14 +159,15 @@ static weir_status step_zstd(weir_unpack *u, flow *f, weir_unpack_error *error)
 
 /* ---- between members ------------------------------------------------------------------------- */
 
-static weir_status begin_member(weir_unpack *u, weir_packing packing, weir_unpack_error *error)
+static weir_status begin_member(weir_decompressor *u, weir_compression packing,
+                                weir_decompress_error *error)
 {
-    if (packing == WEIR_PACKING_NONE)
+    if (packing == WEIR_COMPRESSION_NONE)
         return fail(error, u->begun_at,
                     "expected the end, or more gzip or zstd data, found something else");
     u->inside = packing;
     u->magic_used = 0;
-    if (packing == WEIR_PACKING_GZIP) {
+    if (packing == WEIR_COMPRESSION_GZIP) {
         inflateReset(&u->gzip);
     } else {
         u->zstd_wants = ZSTD_initDStream(u->zstd);
@@ -176,9 +177,9 @@ static weir_status begin_member(weir_unpack *u, weir_packing packing, weir_unpac
 }
 
 /* Gathers the magic of the next member; `inside` says whether it is whole. */
-static weir_status gather(weir_unpack *u, flow *f, weir_unpack_error *error)
+static weir_status gather(weir_decompressor *u, flow *f, weir_decompress_error *error)
 {
-    while (f->used < f->len && u->inside == WEIR_PACKING_OPEN) {
+    while (f->used < f->len && u->inside == WEIR_COMPRESSION_UNDECIDED) {
         uint8_t byte = f->in[f->used++];
         if (u->magic_len == 0 && u->padding && byte == 0) {
             u->offset++;
@@ -187,8 +188,9 @@ static weir_status gather(weir_unpack *u, flow *f, weir_unpack_error *error)
         if (u->magic_len == 0)
             u->begun_at = u->offset;
         u->magic[u->magic_len++] = byte;
-        weir_packing packing = weir_packing_of(u->magic, u->magic_len);
-        weir_status st = packing == WEIR_PACKING_OPEN ? WEIR_OK : begin_member(u, packing, error);
+        weir_compression packing = weir_compression_of(u->magic, u->magic_len);
+        weir_status st =
+            packing == WEIR_COMPRESSION_UNDECIDED ? WEIR_OK : begin_member(u, packing, error);
         if (st != WEIR_OK)
             return st;
     }
@@ -198,7 +200,7 @@ static weir_status gather(weir_unpack *u, flow *f, weir_unpack_error *error)
 /* ---- the whole ------------------------------------------------------------------------------- */
 
 /* One step inside a member: first its magic goes through, then the input. */
-static weir_status step(weir_unpack *u, flow *f, weir_unpack_error *error)
+static weir_status step(weir_decompressor *u, flow *f, weir_decompress_error *error)
 {
     bool magic = u->magic_len > 0;
     flow part = {.in = f->in + f->used,
@@ -209,8 +211,8 @@ static weir_status step(weir_unpack *u, flow *f, weir_unpack_error *error)
         part.in = u->magic + u->magic_used;
         part.len = u->magic_len - u->magic_used;
     }
-    weir_status st =
-        u->inside == WEIR_PACKING_GZIP ? step_gzip(u, &part, error) : step_zstd(u, &part, error);
+    weir_status st = u->inside == WEIR_COMPRESSION_GZIP ? step_gzip(u, &part, error)
+                                                        : step_zstd(u, &part, error);
     u->offset += part.used;
     f->made += part.made;
     if (!magic)
@@ -221,15 +223,16 @@ static weir_status step(weir_unpack *u, flow *f, weir_unpack_error *error)
     return st;
 }
 
-weir_status weir_unpack_run(weir_unpack *u, const uint8_t *in, size_t len, size_t *used,
-                            uint8_t *out, size_t room, size_t *made, weir_unpack_error *error)
+weir_status weir_decompress_run(weir_decompressor *u, const uint8_t *in, size_t len, size_t *used,
+                                uint8_t *out, size_t room, size_t *made,
+                                weir_decompress_error *error)
 {
     flow f = {.in = in, .len = len, .out = out, .room = room};
     weir_status st = WEIR_OK;
     while (st == WEIR_OK && f.made < room && !f.idle) {
-        if (u->inside == WEIR_PACKING_OPEN)
+        if (u->inside == WEIR_COMPRESSION_UNDECIDED)
             st = gather(u, &f, error);
-        if (st != WEIR_OK || u->inside == WEIR_PACKING_OPEN)
+        if (st != WEIR_OK || u->inside == WEIR_COMPRESSION_UNDECIDED)
             break;
         st = step(u, &f, error);
     }
@@ -238,13 +241,13 @@ weir_status weir_unpack_run(weir_unpack *u, const uint8_t *in, size_t len, size_
     return st;
 }
 
-weir_status weir_unpack_end(const weir_unpack *u, weir_unpack_error *error)
+weir_status weir_decompress_end(const weir_decompressor *u, weir_decompress_error *error)
 {
-    if (u->inside == WEIR_PACKING_OPEN && u->magic_len == 0)
+    if (u->inside == WEIR_COMPRESSION_UNDECIDED && u->magic_len == 0)
         return WEIR_OK;
-    const char *name = u->inside == WEIR_PACKING_GZIP   ? "gzip "
-                       : u->inside == WEIR_PACKING_ZSTD ? "zstd "
-                                                        : "packed ";
+    const char *name = u->inside == WEIR_COMPRESSION_GZIP   ? "gzip "
+                       : u->inside == WEIR_COMPRESSION_ZSTD ? "zstd "
+                                                            : "packed ";
     return fail(error, u->offset + u->magic_len - u->magic_used,
                 "the %sdata is cut off: it ends before its end", name);
 }

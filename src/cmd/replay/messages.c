@@ -2,9 +2,9 @@
  * Copyright (c) 2026 the weir authors */
 /* Messages and the progress bar. It must not know what a policy or a key is. */
 
-#include "cmd/replay/say.h"
+#include "cmd/replay/messages.h"
 
-#include "cmd/span.h"
+#include "cmd/duration.h"
 #include "port/port.h"
 
 #include <stdarg.h>
@@ -71,19 +71,18 @@ static void rate_text(double rate, char *ret, size_t size)
              rate, units[i]);
 }
 
-void replay_progress_show(replay_progress *p, const replay_lines *in)
+void replay_progress_show(replay_progress *p, const replay_input *in)
 {
     int64_t now_ns = port_steady_ns();
     if (now_ns - p->last_ns < PROGRESS_NS)
         return;
     p->last_ns = now_ns;
-    const replay_input *from = &in->input;
-    double done = from->bytes_read < from->size ? (double)from->bytes_read / (double)from->size : 1;
+    double done = in->bytes_read < in->size ? (double)in->bytes_read / (double)in->size : 1;
     double elapsed_s = (double)(now_ns - p->begun_ns) / 1e9;
     double left_s = done > 0 ? elapsed_s / done - elapsed_s : 0;
-    char rate[24], left[SPAN_TEXT_MAX], figures[120], bar[BAR_COLS_MAX + 1] = "";
+    char rate[24], left[DURATION_TEXT_MAX], figures[120], bar[BAR_COLS_MAX + 1] = "";
     rate_text((double)in->number / elapsed_s, rate, sizeof rate);
-    span_text(left_s < 1e8 ? ((int64_t)left_s + 1) * 1000000000 : INT64_MAX, left);
+    duration_text(left_s < 1e8 ? ((int64_t)left_s + 1) * 1000000000 : INT64_MAX, left);
     int len = snprintf(figures, sizeof figures, "%3d%%  %slines/s  ETA %s", (int)(done * 100), rate,
                        left);
     int bar_cols = columns() - 1 - len - 3; /* "[", "] "; the last column would wrap */

@@ -4,8 +4,8 @@
  * and `policies`. Each sends one request and prints its reply. This file must not know how
  * anything is decided. */
 
-#include "cmd/answer.h"
-#include "cmd/client.h"
+#include "cmd/client/connection.h"
+#include "cmd/client/print.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
 #include "cmd/policy_error.h"
@@ -30,7 +30,7 @@ typedef struct verb {
     const char *name; /* "weir take" */
     const char *help;
     const char *command; /* of RESP */
-    answer_kind kind;
+    client_reply_kind kind;
     int options;
     int words; /* on the command line beside the options: 0, 1 (POLICY) or 2 (POLICY and KEY) */
 } verb;
@@ -75,7 +75,7 @@ static const verb take = {
     "  weir take --text 'sliding-log 5/m' login:alice || echo 'not now'\n"
     "  weir take --server /run/weir/weir.sock --json api alice\n",
     "WEIR.TAKE",
-    ANSWER_DECISION,
+    CLIENT_REPLY_DECISION,
     HAS_TEXT | HAS_COST | HAS_JSON,
     2,
 };
@@ -94,7 +94,7 @@ static const verb peek = {
     "  weir peek --cost 65536 --json upload alice\n"
     "  weir peek --text 'sliding-log 5/m' login:alice\n",
     "WEIR.PEEK",
-    ANSWER_DECISION,
+    CLIENT_REPLY_DECISION,
     HAS_TEXT | HAS_COST | HAS_JSON,
     2,
 };
@@ -109,7 +109,7 @@ static const verb refund = {
     "  weir refund api alice\n"
     "  weir refund --cost 65536 upload alice\n",
     "WEIR.REFUND",
-    ANSWER_REFUND,
+    CLIENT_REPLY_REFUND,
     HAS_TEXT | HAS_COST | HAS_JSON,
     2,
 };
@@ -123,7 +123,7 @@ static const verb reset = {
     "  weir reset api alice\n"
     "  weir reset --server 10.0.0.5:6380 login alice\n",
     "WEIR.RESET",
-    ANSWER_RESET,
+    CLIENT_REPLY_RESET,
     HAS_TEXT | HAS_JSON,
     2,
 };
@@ -138,7 +138,7 @@ static const verb explain = {
     "  weir explain api alice\n"
     "  weir explain --text 'sliding-log 5/m' login:alice\n",
     "WEIR.EXPLAIN",
-    ANSWER_LINES,
+    CLIENT_REPLY_LINES,
     HAS_TEXT,
     2,
 };
@@ -154,7 +154,7 @@ static const verb top = {
     "  weir top api\n"
     "  weir top --allowed --keys 20 api\n",
     "WEIR.TOP",
-    ANSWER_TOP,
+    CLIENT_REPLY_TOP,
     HAS_ALLOWED | HAS_KEYS | HAS_JSON,
     1,
 };
@@ -168,7 +168,7 @@ static const verb policies = {
     "  weir policies\n"
     "  weir policies --server 10.0.0.5:6380 --json\n",
     "WEIR.POLICY",
-    ANSWER_POLICIES,
+    CLIENT_REPLY_POLICIES,
     HAS_JSON,
     0,
 };
@@ -384,14 +384,14 @@ static int answered(const ask *a, const client *c)
 {
     if (c->reply.node[0].type == WEIR_RESP_REPLY_FAILED)
         return refused(a, c);
-    switch (answer_print(a->verb->kind, &c->reply, a->policy, a->cost, a->json)) {
-    case ANSWER_OK:
+    switch (client_print(a->verb->kind, &c->reply, a->policy, a->cost, a->json)) {
+    case CLIENT_PRINT_OK:
         return DONE;
-    case ANSWER_DENIED:
+    case CLIENT_PRINT_DENIED:
         return DENIED;
-    case ANSWER_NOT_WRITTEN:
+    case CLIENT_PRINT_NOT_WRITTEN:
         return complain(a, FAILED, "cannot write to standard output: %s", strerror(errno));
-    case ANSWER_UNEXPECTED:
+    case CLIENT_PRINT_UNEXPECTED:
         break;
     }
     return complain(a, FAILED, "%s: unexpected reply to %s; is this server a weir daemon?",
@@ -412,21 +412,21 @@ static size_t list_words(const ask *a, client_word ret[WORDS_MAX])
 {
     size_t n = 0;
     ret[n++] = word(a->verb->command);
-    if (a->verb->kind == ANSWER_POLICIES)
+    if (a->verb->kind == CLIENT_REPLY_POLICIES)
         ret[n++] = word("LIST");
     if (a->verb->words > 0)
         ret[n++] = word(a->policy);
     if (a->verb->words > 1)
         ret[n++] = word(a->key);
-    if (a->verb->kind == ANSWER_REFUND)
+    if (a->verb->kind == CLIENT_REPLY_REFUND)
         ret[n++] = word(a->cost_text ? a->cost_text : "1");
-    if (a->verb->kind == ANSWER_DECISION && a->cost_text) {
+    if (a->verb->kind == CLIENT_REPLY_DECISION && a->cost_text) {
         ret[n++] = word("COST");
         ret[n++] = word(a->cost_text);
     }
-    if (a->verb->kind == ANSWER_REFUND || a->verb->kind == ANSWER_DECISION)
+    if (a->verb->kind == CLIENT_REPLY_REFUND || a->verb->kind == CLIENT_REPLY_DECISION)
         ret[n++] = word("WITHNAMES");
-    if (a->verb->kind == ANSWER_TOP)
+    if (a->verb->kind == CLIENT_REPLY_TOP)
         ret[n++] = word(a->allowed ? "allowed" : "denied");
     if (a->keys_text)
         ret[n++] = word(a->keys_text);
@@ -441,7 +441,7 @@ static int run(const ask *a)
     client_status st =
         client_open(&c, a->server, password && *password ? password : NULL, a->timeout_ns);
     if (st == CLIENT_OK)
-        st = client_ask(&c, words, list_words(a, words));
+        st = client_request(&c, words, list_words(a, words));
     int status = FAILED;
     if (st == CLIENT_OK)
         status = answered(a, &c);

@@ -4,7 +4,7 @@
 
 #define _GNU_SOURCE /* SOCK_NONBLOCK, AI_ADDRCONFIG */
 
-#include "cmd/client.h"
+#include "cmd/client/connection.h"
 
 #include "cmd/utf8.h"
 #include "codec/resp.h"
@@ -268,7 +268,7 @@ static client_status fail_not_resp(client *c)
     return fail(c, CLIENT_FAILED, "%s: what answers there does not speak RESP3", c->server);
 }
 
-client_status client_ask(client *c, const client_word *words, size_t n)
+client_status client_request(client *c, const client_word *words, size_t n)
 {
     weir_buffer_consume(&c->in, c->used);
     c->used = 0;
@@ -326,7 +326,7 @@ static client_status hello(client *c, const char *password)
     client_word words[5] = {{"HELLO", 5}, {"3", 1}, {"AUTH", 4}, {"default", 7}};
     if (password)
         words[4] = (client_word){password, strlen(password)};
-    client_status st = client_ask(c, words, password ? 5 : 2);
+    client_status st = client_request(c, words, password ? 5 : 2);
     const weir_resp_node *head = &c->reply.node[0];
     if (st != CLIENT_OK)
         return st;

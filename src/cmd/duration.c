@@ -2,13 +2,13 @@
  * Copyright (c) 2026 the weir authors */
 /* Units, largest first. */
 
-#include "cmd/span.h"
+#include "cmd/duration.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
 /* gap  what stands between a number and its unit. */
-static void put_span(int64_t ns, const char *gap, char *ret)
+static void put_duration(int64_t ns, const char *gap, char *ret)
 {
     static const struct {
         const char *name;
@@ -29,29 +29,30 @@ static void put_span(int64_t ns, const char *gap, char *ret)
         ns += units[i + 1].ns - rest;
     if (i > 0 && ns >= units[i - 1].ns) /* 59m 59.5s is 1h */
         i--;
-    int len = snprintf(ret, SPAN_TEXT_MAX, "%" PRId64 "%s%s", ns / units[i].ns, gap, units[i].name);
+    int len =
+        snprintf(ret, DURATION_TEXT_MAX, "%" PRId64 "%s%s", ns / units[i].ns, gap, units[i].name);
     int64_t next = ns % units[i].ns / units[i + 1].ns;
     if (next > 0)
-        snprintf(ret + len, (size_t)(SPAN_TEXT_MAX - len), " %" PRId64 "%s%s", next, gap,
+        snprintf(ret + len, (size_t)(DURATION_TEXT_MAX - len), " %" PRId64 "%s%s", next, gap,
                  units[i + 1].name);
 }
 
-void span_text(int64_t ns, char *ret)
+void duration_text(int64_t ns, char *ret)
 {
-    put_span(ns, "", ret);
+    put_duration(ns, "", ret);
 }
 
-void span_ms_text(int64_t ms, char *ret)
+void duration_ms_text(int64_t ms, char *ret)
 {
     if (ms < 1000) {
-        snprintf(ret, SPAN_TEXT_MAX, "%" PRId64 " ms", ms);
+        snprintf(ret, DURATION_TEXT_MAX, "%" PRId64 " ms", ms);
     } else if (ms < 60000) {
-        int len = snprintf(ret, SPAN_TEXT_MAX, "%" PRId64 ".%03" PRId64, ms / 1000, ms % 1000);
+        int len = snprintf(ret, DURATION_TEXT_MAX, "%" PRId64 ".%03" PRId64, ms / 1000, ms % 1000);
         while (ret[len - 1] == '0')
             len--;
         len -= ret[len - 1] == '.';
-        snprintf(ret + len, (size_t)(SPAN_TEXT_MAX - len), " s");
+        snprintf(ret + len, (size_t)(DURATION_TEXT_MAX - len), " s");
     } else {
-        put_span(ms < INT64_MAX / 1000000 ? ms * 1000000 : INT64_MAX, " ", ret);
+        put_duration(ms < INT64_MAX / 1000000 ? ms * 1000000 : INT64_MAX, " ", ret);
     }
 }

@@ -3,7 +3,7 @@
 /* libFuzzer target: gzip and zstd. However input and output are cut, the same bytes come out, and
  * the verdict is the same. */
 
-#include "codec/unpack.h"
+#include "codec/decompress.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@ typedef struct result {
     weir_status st;
     bool full; /* OUT_MAX was reached */
     size_t len;
-    weir_unpack_error error;
+    weir_decompress_error error;
     uint8_t out[OUT_MAX];
 } result;
 
@@ -28,8 +28,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void unpack(const uint8_t *data, size_t size, size_t in_step, size_t out_step, result *ret)
 {
-    weir_unpack *u;
-    CHECK(weir_unpack_open(&u) == WEIR_OK);
+    weir_decompressor *u;
+    CHECK(weir_decompress_open(&u) == WEIR_OK);
     *ret = (result){0};
     size_t pos = 0;
     while (ret->st == WEIR_OK && !ret->full) {
@@ -37,7 +37,8 @@ static void unpack(const uint8_t *data, size_t size, size_t in_step, size_t out_
         size_t room = OUT_MAX - ret->len < out_step ? OUT_MAX - ret->len : out_step;
         uint8_t *in = malloc(len > 0 ? len : 1);
         memcpy(in, data + pos, len);
-        ret->st = weir_unpack_run(u, in, len, &used, ret->out + ret->len, room, &made, &ret->error);
+        ret->st =
+            weir_decompress_run(u, in, len, &used, ret->out + ret->len, room, &made, &ret->error);
         free(in);
         CHECK(used <= len && made <= room);
         CHECK(ret->st != WEIR_OK || made == room || used == len);
@@ -48,10 +49,10 @@ static void unpack(const uint8_t *data, size_t size, size_t in_step, size_t out_
             break;
     }
     if (ret->st == WEIR_OK && !ret->full)
-        ret->st = weir_unpack_end(u, &ret->error);
+        ret->st = weir_decompress_end(u, &ret->error);
     CHECK(ret->st == WEIR_OK || ret->st == WEIR_E_SYNTAX || ret->st == WEIR_E_NOMEM);
     CHECK(ret->st == WEIR_OK || (ret->error.offset <= size && ret->error.text[0]));
-    weir_unpack_close(u);
+    weir_decompress_close(u);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

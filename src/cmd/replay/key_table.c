@@ -4,7 +4,7 @@
  * text is looked at only where it is the right one. The hash is keyed: whoever can write into a log
  * chooses its keys. Keys lie one behind the other in large chunks. */
 
-#include "cmd/replay/keys.h"
+#include "cmd/replay/key_table.h"
 
 #include "port/port.h"
 #include "store/siphash.h"
@@ -25,7 +25,7 @@ typedef struct chunk {
     uint64_t bytes[];
 } chunk;
 
-struct replay_keys {
+struct replay_key_table {
     size_t policies;
     weir_secret secret;
     slot *slots;
@@ -35,9 +35,9 @@ struct replay_keys {
     replay_key *first, **last_link;
 };
 
-replay_keys *replay_keys_open(size_t policies)
+replay_key_table *replay_key_table_open(size_t policies)
 {
-    replay_keys *k = port_zalloc(1, sizeof *k);
+    replay_key_table *k = port_zalloc(1, sizeof *k);
     if (!k)
         return NULL;
     k->policies = policies;
@@ -45,13 +45,13 @@ replay_keys *replay_keys_open(size_t policies)
     k->slots_len = SLOTS_MIN;
     k->slots = port_zalloc(k->slots_len, sizeof *k->slots);
     if (!k->slots || port_random(&k->secret, sizeof k->secret) != WEIR_OK) {
-        replay_keys_close(k);
+        replay_key_table_close(k);
         return NULL;
     }
     return k;
 }
 
-void replay_keys_close(replay_keys *k)
+void replay_key_table_close(replay_key_table *k)
 {
     if (!k)
         return;
@@ -64,7 +64,7 @@ void replay_keys_close(replay_keys *k)
 }
 
 /* Zeroed bytes, aligned for a replay_key. */
-static void *chunk_bytes(replay_keys *k, size_t size)
+static void *chunk_bytes(replay_key_table *k, size_t size)
 {
     size = (size + 7) / 8 * 8;
     chunk *c = k->chunks;
@@ -82,13 +82,13 @@ static void *chunk_bytes(replay_keys *k, size_t size)
     return ret;
 }
 
-const char *replay_key_text(const replay_keys *k, const replay_key *key)
+const char *replay_key_text(const replay_key_table *k, const replay_key *key)
 {
     return (const char *)(key->denied + k->policies);
 }
 
 /* The slot of the key, or the free one where it belongs. */
-static slot *find(const replay_keys *k, uint64_t hash, const char *text, size_t len)
+static slot *find(const replay_key_table *k, uint64_t hash, const char *text, size_t len)
 {
     for (size_t i = (size_t)hash;; i++) {
         slot *s = &k->slots[i & (k->slots_len - 1)];
@@ -98,7 +98,7 @@ static slot *find(const replay_keys *k, uint64_t hash, const char *text, size_t 
     }
 }
 
-static weir_status grow(replay_keys *k)
+static weir_status grow(replay_key_table *k)
 {
     slot *old = k->slots;
     size_t old_len = k->slots_len;
@@ -118,7 +118,7 @@ static weir_status grow(replay_keys *k)
     return WEIR_OK;
 }
 
-static replay_key *key_new(replay_keys *k, const char *text, size_t len)
+static replay_key *key_new(replay_key_table *k, const char *text, size_t len)
 {
     size_t head = sizeof(replay_key) + k->policies * sizeof(uint64_t);
     replay_key *key = chunk_bytes(k, head + len);
@@ -132,7 +132,7 @@ static replay_key *key_new(replay_keys *k, const char *text, size_t len)
     return key;
 }
 
-replay_key *replay_keys_at(replay_keys *k, const char *text, size_t len)
+replay_key *replay_key_table_at(replay_key_table *k, const char *text, size_t len)
 {
     uint64_t hash = weir_siphash(k->secret, text, len);
     slot *s = find(k, hash, text, len);
@@ -147,12 +147,12 @@ replay_key *replay_keys_at(replay_keys *k, const char *text, size_t len)
     return s->key;
 }
 
-uint64_t replay_keys_count(const replay_keys *k)
+uint64_t replay_key_table_count(const replay_key_table *k)
 {
     return k->count;
 }
 
-replay_key *replay_keys_first(const replay_keys *k)
+replay_key *replay_key_table_first(const replay_key_table *k)
 {
     return k->first;
 }

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 /* What zlib and libzstd pack, unpacked in every split; and what is cut off, damaged or neither. */
 
-#include "codec/unpack.h"
+#include "codec/decompress.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -50,24 +50,25 @@ static void add_bytes(const void *from, size_t len)
 }
 
 /* Unpacks `packed` into `out`, some bytes at a time. */
-static weir_status unpack(size_t in_step, size_t out_step, weir_unpack_error *error)
+static weir_status unpack(size_t in_step, size_t out_step, weir_decompress_error *error)
 {
-    weir_unpack *u;
-    assert_int_equal(weir_unpack_open(&u), WEIR_OK);
+    weir_decompressor *u;
+    assert_int_equal(weir_decompress_open(&u), WEIR_OK);
     weir_status st = WEIR_OK;
     size_t pos = 0, made = 0, room = 0;
     out.len = 0;
     while (st == WEIR_OK && (pos < packed.len || made == room)) {
         size_t len = packed.len - pos < in_step ? packed.len - pos : in_step, used;
         room = PACKED_MAX - out.len < out_step ? PACKED_MAX - out.len : out_step;
-        st = weir_unpack_run(u, packed.at + pos, len, &used, out.at + out.len, room, &made, error);
+        st = weir_decompress_run(u, packed.at + pos, len, &used, out.at + out.len, room, &made,
+                                 error);
         assert_true(st != WEIR_OK || used == len || made == room);
         pos += used;
         out.len += made;
     }
     if (st == WEIR_OK)
-        st = weir_unpack_end(u, error);
-    weir_unpack_close(u);
+        st = weir_decompress_end(u, error);
+    weir_decompress_close(u);
     return st;
 }
 
@@ -75,7 +76,7 @@ static void expect(const char *wanted, size_t len)
 {
     static const size_t steps[][2] = {
         {PACKED_MAX, PACKED_MAX}, {1, PACKED_MAX}, {PACKED_MAX, 7}, {3, 1000}, {65536, 262144}};
-    weir_unpack_error error;
+    weir_decompress_error error;
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
         assert_int_equal(unpack(steps[i][0], steps[i][1], &error), WEIR_OK);
         assert_int_equal(out.len, len);
@@ -101,23 +102,23 @@ static void tells_from_the_first_bytes(void **state)
     static const struct {
         const char *at;
         size_t len;
-        weir_packing packing;
+        weir_compression packing;
     } table[] = {
-        {"", 0, WEIR_PACKING_OPEN},
-        {"\x1f", 1, WEIR_PACKING_OPEN},
-        {"\x1f\x8b", 2, WEIR_PACKING_GZIP},
-        {"\x1f\x8c", 2, WEIR_PACKING_NONE},
-        {"\x28\xb5\x2f", 3, WEIR_PACKING_OPEN},
-        {"\x28\xb5\x2f\xfd", 4, WEIR_PACKING_ZSTD},
-        {"\x28\xb5\x2f\xfe", 4, WEIR_PACKING_NONE},
-        {"P*M", 3, WEIR_PACKING_OPEN},
-        {"_*M\x18", 4, WEIR_PACKING_ZSTD},
-        {"`*M\x18", 4, WEIR_PACKING_NONE},
-        {"1\t", 2, WEIR_PACKING_NONE},
-        {"{", 1, WEIR_PACKING_NONE},
+        {"", 0, WEIR_COMPRESSION_UNDECIDED},
+        {"\x1f", 1, WEIR_COMPRESSION_UNDECIDED},
+        {"\x1f\x8b", 2, WEIR_COMPRESSION_GZIP},
+        {"\x1f\x8c", 2, WEIR_COMPRESSION_NONE},
+        {"\x28\xb5\x2f", 3, WEIR_COMPRESSION_UNDECIDED},
+        {"\x28\xb5\x2f\xfd", 4, WEIR_COMPRESSION_ZSTD},
+        {"\x28\xb5\x2f\xfe", 4, WEIR_COMPRESSION_NONE},
+        {"P*M", 3, WEIR_COMPRESSION_UNDECIDED},
+        {"_*M\x18", 4, WEIR_COMPRESSION_ZSTD},
+        {"`*M\x18", 4, WEIR_COMPRESSION_NONE},
+        {"1\t", 2, WEIR_COMPRESSION_NONE},
+        {"{", 1, WEIR_COMPRESSION_NONE},
     };
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
-        assert_int_equal(weir_packing_of((const uint8_t *)table[i].at, table[i].len),
+        assert_int_equal(weir_compression_of((const uint8_t *)table[i].at, table[i].len),
                          table[i].packing);
 }
 
@@ -154,7 +155,7 @@ static void members_in_a_row(void **state)
 static void cut_off_anywhere(void **state)
 {
     (void)state;
-    weir_unpack_error error;
+    weir_decompress_error error;
     for (int zstd = 0; zstd < 2; zstd++) {
         packed.len = 0;
         if (zstd)
@@ -175,7 +176,7 @@ static void cut_off_anywhere(void **state)
 static void damage_is_found(void **state)
 {
     (void)state;
-    weir_unpack_error error;
+    weir_decompress_error error;
     for (int zstd = 0; zstd < 2; zstd++) {
         packed.len = 0;
         add_gzip(text, 100);
@@ -197,7 +198,7 @@ static void damage_is_found(void **state)
 static void other_bytes_behind_a_member(void **state)
 {
     (void)state;
-    weir_unpack_error error;
+    weir_decompress_error error;
     add_gzip(text, 100);
     size_t end = packed.len;
     add_bytes("\0\0", 2);
@@ -222,7 +223,7 @@ static void an_older_magic_in_a_head(void **state)
     (void)state;
     static const uint8_t head[] = {0x28, 0xB5, 0x2F, 0xFD, 0xFF, 0x00, 0x28, 0x28, 0x48,
                                    0x27, 0xB5, 0x2F, 0xFD, 0x00, 0x00, 0x00, 0x00, 0x00};
-    weir_unpack_error error;
+    weir_decompress_error error;
     add_bytes(head, sizeof head);
     for (size_t step = 1; step <= sizeof head; step++)
         assert_int_equal(unpack(step, PACKED_MAX, &error), WEIR_E_SYNTAX);
@@ -231,7 +232,7 @@ static void an_older_magic_in_a_head(void **state)
 static void a_window_that_is_too_large(void **state)
 {
     (void)state;
-    weir_unpack_error error;
+    weir_decompress_error error;
     add_bytes("\x28\xb5\x2f\xfd\0\xa8\0\0\0\0\0", 11);
     assert_int_equal(unpack(PACKED_MAX, PACKED_MAX, &error), WEIR_E_SYNTAX);
     assert_int_equal(error.offset, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-#ifndef WEIR_CMD_CLIENT_H
-#define WEIR_CMD_CLIENT_H
+#ifndef WEIR_CMD_CLIENT_CONNECTION_H
+#define WEIR_CMD_CLIENT_CONNECTION_H
 /* One connection to a daemon, over TCP or a Unix socket: a request out, its reply back, in RESP3,
  * until a deadline. It blocks. It must not know what any request means but HELLO. */
 
@@ -51,7 +51,7 @@ typedef struct client_word {
 } client_word;
 
 /* Sends a request of n words and reads its reply. A reply that says it failed is CLIENT_OK too. */
-client_status client_ask(client *c, const client_word *words, size_t n);
+client_status client_request(client *c, const client_word *words, size_t n);
 
 /* Copies text that came from elsewhere, with '?' for what a terminal would obey, and its NUL; cut
  * to `size` bytes, size >= 1. */

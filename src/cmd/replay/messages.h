@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-#ifndef WEIR_CMD_REPLAY_SAY_H
-#define WEIR_CMD_REPLAY_SAY_H
+#ifndef WEIR_CMD_REPLAY_MESSAGES_H
+#define WEIR_CMD_REPLAY_MESSAGES_H
 /* What `weir replay` says on standard error while it runs: what is wrong, and how far it is. */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cmd/replay/lines.h"
+#include "cmd/replay/input.h"
 
 enum { REPLAY_FAILED = 1, REPLAY_USAGE = 2 }; /* exit statuses */
 
@@ -28,7 +28,7 @@ typedef struct replay_progress {
 void replay_progress_begin(replay_progress *p, bool wanted);
 
 /* Shows how far it is, if that was not done a moment ago. `in` has a size above 0. */
-void replay_progress_show(replay_progress *p, const replay_lines *in);
+void replay_progress_show(replay_progress *p, const replay_input *in);
 
 /* Clears the line of the bar, for something else to be said. */
 void replay_progress_erase(replay_progress *p);

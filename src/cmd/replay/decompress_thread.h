@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+#ifndef WEIR_CMD_REPLAY_DECOMPRESS_THREAD_H
+#define WEIR_CMD_REPLAY_DECOMPRESS_THREAD_H
+/* A thread that reads and decompresses a file a few blocks ahead of the reader. Decompressing a log
+ * takes about as long as parsing it, so that two threads halve the time. This module does not know
+ * lines. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "codec/decompress.h"
+
+typedef struct replay_decompress_thread replay_decompress_thread;
+
+#define REPLAY_DECOMPRESS_HEAD_MAX 65536
+
+/* Starts a thread that decompresses the `len` bytes at `bytes` and then the rest of `fd`.
+ *  bytes  the beginning of the file, which was read to recognise the compression; copied.
+ *  len    at most REPLAY_DECOMPRESS_HEAD_MAX.
+ * Returns NULL if there is no memory or no thread. */
+replay_decompress_thread *replay_decompress_start(int fd, const char *bytes, size_t len);
+
+/* Writes 1..room decompressed bytes to `buf`. Blocks until there are some.
+ *  ret_bytes_read  how many compressed bytes produced the output so far; written unless the answer
+ *                  is 0 or -1.
+ *  ret_error       `size` bytes; written if the answer is -1.
+ * Returns how many; 0 at the end; -1 if the file cannot be read or is damaged. */
+ptrdiff_t replay_decompress_read(replay_decompress_thread *t, char *buf, size_t room,
+                                 int64_t *ret_bytes_read, char *ret_error, size_t size);
+
+/* Ends the thread, also while it waits for input. `fd` stays open. Accepts NULL. */
+void replay_decompress_stop(replay_decompress_thread *t);
+
+#endif
