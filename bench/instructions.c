@@ -10,7 +10,7 @@
  * It sees only public headers and those of service and codec. */
 
 #include "codec/http.h"
-#include "codec/resp_commands.h"
+#include "codec/resp_session.h"
 
 #include <inttypes.h>
 #include <stdio.h>

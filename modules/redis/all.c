@@ -24,7 +24,7 @@ typedef struct many {
     weir_call call;
     size_t len, targets, cells, finds; /* finds: of how many the scope was found */
     one of[WEIR_DECIDED_MAX];
-    weir_target target[WEIR_DECIDED_MAX];
+    weir_open_key target[WEIR_DECIDED_MAX];
     weir_cell cell[WEIR_DECIDED_MAX];
 } many;
 
@@ -102,7 +102,7 @@ static size_t target_of(const many *m, const weir_wish *w)
     return m->targets;
 }
 
-static size_t cell_of(const many *m, const weir_target *t, const weir_scope *s)
+static size_t cell_of(const many *m, const weir_open_key *t, const weir_interned *s)
 {
     for (size_t i = 0; i < m->cells; i++) {
         if (m->cell[i].target == t && m->cell[i].scope == s)
@@ -118,14 +118,14 @@ static bool open_cells(many *m, int64_t now_ns)
         one *o = &m->of[i];
         o->target = target_of(m, &o->wish);
         if (o->target == m->targets) {
-            if (!weir_target_open(&m->target[o->target], m->call.ctx, o->wish.key_name,
-                                  REDIS_READ | REDIS_WRITE)) {
+            if (!weir_key_open(&m->target[o->target], m->call.ctx, o->wish.key_name,
+                               REDIS_READ | REDIS_WRITE)) {
                 weir_call_wrong_type(&m->call);
                 return false;
             }
             m->targets++;
         }
-        weir_target *t = &m->target[o->target];
+        weir_open_key *t = &m->target[o->target];
         o->cell = cell_of(m, t, o->wish.scope);
         if (o->cell < m->cells)
             continue;
@@ -148,13 +148,13 @@ static bool decide_all(many *m, int64_t now_ns, bool *ret_allowed)
     size_t i = 0;
     for (; i < m->len && st == WEIR_OK; i++) {
         one *o = &m->of[i];
-        st = weir_cell_decide(&m->cell[o->cell], WEIR_PEEK, now_ns, o->wish.cost, &o->alone,
+        st = weir_cell_decide(&m->cell[o->cell], WEIR_VERB_PEEK, now_ns, o->wish.cost, &o->alone,
                               &unused);
     }
     *ret_allowed = true;
     for (i = 0; i < m->len && st == WEIR_OK; i++) {
         one *o = &m->of[i];
-        st = weir_cell_decide(&m->cell[o->cell], WEIR_TAKE, now_ns, o->wish.cost, &o->together,
+        st = weir_cell_decide(&m->cell[o->cell], WEIR_VERB_TAKE, now_ns, o->wish.cost, &o->together,
                               &unused);
         *ret_allowed = *ret_allowed && o->together.allowed;
     }
@@ -239,7 +239,7 @@ static void decide_and_answer(many *m, bool by_text)
     if (!open_cells(m, at.now_ns) || !decide_all(m, at.now_ns, &allowed))
         return;
     if (allowed)
-        weir_cells_keep(m->call.ctx, m->cell, m->cells, at, "weir.take");
+        weir_cells_write(m->call.ctx, m->cell, m->cells, at, "weir.take");
     if (by_text)
         answer_eights(m, allowed);
     else
@@ -258,9 +258,9 @@ static int run(redis_ctx *ctx, redis_string **argv, int argc, bool by_text)
     for (size_t i = 0; i < m->cells; i++)
         weir_cell_close(&m->cell[i]);
     for (size_t i = 0; i < m->targets; i++)
-        weir_target_close(&m->target[i]);
+        weir_key_close(&m->target[i]);
     for (size_t i = 0; i < m->finds; i++)
-        weir_scope_drop(m->of[i].wish.scope);
+        weir_interned_unref(m->of[i].wish.scope);
     redis.Free(m);
     return REDIS_OK;
 }

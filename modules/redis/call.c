@@ -83,18 +83,18 @@ const char *weir_call_cost(const weir_call *c, int i, int64_t *ret)
 
 weir_status weir_wish_find(weir_wish *w, bool by_text)
 {
-    weir_scope *s;
+    weir_interned *s;
     weir_status st;
     w->error.column = 0;
     if (by_text || memchr(w->policy.at, ' ', w->policy.len)) /* no name has one, every text has */
-        st = weir_scope_of_text(w->policy.at, w->policy.len, &s, &w->error);
+        st = weir_intern_text(w->policy.at, w->policy.len, &s, &w->error);
     else
-        st = weir_scope_of_name(w->policy.at, w->policy.len, &s);
+        st = weir_intern_name(w->policy.at, w->policy.len, &s);
     if (st != WEIR_OK)
         return st;
     if (w->key.len < 1 || w->key.len > WEIR_KEY_MAX)
         return WEIR_E_RANGE;
-    weir_scope_hold(s);
+    weir_interned_ref(s);
     w->scope = s;
     return WEIR_OK;
 }
@@ -168,15 +168,15 @@ void weir_call_figures(const weir_call *c, const weir_decision *d, int more_in_m
     }
 }
 
-void weir_call_policy(const weir_call *c, const weir_scope *s)
+void weir_call_policy(const weir_call *c, const weir_interned *s)
 {
     if (!c->with_names)
         return;
     weir_call_text(c, "policy");
     if (s->name_len > 0)
-        redis.ReplyWithStringBuffer(c->ctx, weir_scope_name(s), s->name_len);
+        redis.ReplyWithStringBuffer(c->ctx, weir_interned_name(s), s->name_len);
     else
-        redis.ReplyWithStringBuffer(c->ctx, weir_scope_text(s), s->text_len);
+        redis.ReplyWithStringBuffer(c->ctx, weir_interned_text(s), s->text_len);
 }
 
 void weir_call_layer(const weir_call *c, const weir_decision *d)

@@ -5,7 +5,7 @@
 /* A command under way: its arguments and its replies, which are the daemon's to the letter. For the
  * files of commands. */
 
-#include "decide.h"
+#include "keyspace.h"
 
 #include <weir/weir_store.h>
 
@@ -51,8 +51,8 @@ typedef struct weir_wish {
     weir_arg policy, key;
     redis_string *key_name;
     int64_t cost;
-    bool by_program;   /* errors of the policy begin as weir's programs look for them */
-    weir_scope *scope; /* once found; a reference */
+    bool by_program;      /* errors of the policy begin as weir's programs look for them */
+    weir_interned *scope; /* once found; a reference */
     weir_policy_error error;
 } weir_wish;
 
@@ -63,7 +63,7 @@ weir_wish weir_call_wish(const weir_call *c, int i);
 const char *weir_call_cost(const weir_call *c, int i, int64_t *ret);
 
 /* Finds the scope: of a policy's name, or of a text if `by_text` or if it looks like one. Checks
- * the key. Returns WEIR_OK, with a reference; else as weir_scope_of_text() and _name(), or
+ * the key. Returns WEIR_OK, with a reference; else as weir_intern_text() and _name(), or
  * WEIR_E_RANGE for the key. */
 WEIR_NODISCARD weir_status weir_wish_find(weir_wish *w, bool by_text);
 
@@ -84,7 +84,7 @@ void weir_call_figures(const weir_call *c, const weir_decision *d, int more_in_m
                        int more_in_array);
 
 /* The pairs "policy" and "layer"; nothing in an array. */
-void weir_call_policy(const weir_call *c, const weir_scope *s);
+void weir_call_policy(const weir_call *c, const weir_interned *s);
 void weir_call_layer(const weir_call *c, const weir_decision *d);
 
 /* The eight integers of WEIR.ASK. */

@@ -21,24 +21,25 @@ static void put_lines(const weir_call *c, const weir_buffer *text)
     }
 }
 
-static weir_status explain(const weir_call *c, const weir_wish *w, weir_target *t, weir_buffer *out)
+static weir_status explain(const weir_call *c, const weir_wish *w, weir_open_key *t,
+                           weir_buffer *out)
 {
     weir_cell cell;
     weir_decision d;
     int64_t unused;
-    const weir_scope *s = w->scope;
+    const weir_interned *s = w->scope;
     weir_moment at = weir_moment_now();
     (void)c;
     weir_status st = weir_cell_open(&cell, t, w->scope, at.now_ns);
     if (st == WEIR_OK)
-        st = weir_cell_decide(&cell, WEIR_PEEK, at.now_ns, 1, &d, &unused);
+        st = weir_cell_decide(&cell, WEIR_VERB_PEEK, at.now_ns, 1, &d, &unused);
     weir_cell_close(&cell);
     if (st != WEIR_OK)
         return st;
     if (s->name_len > 0)
-        weir_buffer_printf(out, "policy   %s\n", weir_scope_name(s));
+        weir_buffer_printf(out, "policy   %s\n", weir_interned_name(s));
     weir_words_key(out, w->key.at, w->key.len);
-    weir_buffer_printf(out, "limit    %s\n", weir_scope_text(s));
+    weir_buffer_printf(out, "limit    %s\n", weir_interned_text(s));
     weir_words_figures(out, &s->policy, &d, false, at.now_ns);
     return out->failed ? WEIR_E_NOMEM : WEIR_OK;
 }
@@ -47,7 +48,7 @@ static weir_status explain(const weir_call *c, const weir_wish *w, weir_target *
 int weir_explain_command(redis_ctx *ctx, redis_string **argv, int argc)
 {
     weir_call c = {ctx, argv, argc, false};
-    weir_target t;
+    weir_open_key t;
     weir_buffer text;
     if (argc != 3)
         return redis.WrongArity(ctx);
@@ -55,8 +56,8 @@ int weir_explain_command(redis_ctx *ctx, redis_string **argv, int argc)
     weir_status st = weir_wish_find(&w, false);
     if (st != WEIR_OK)
         return weir_call_failure(&c, &w, st, "");
-    if (!weir_target_open(&t, ctx, argv[2], REDIS_READ)) {
-        weir_scope_drop(w.scope);
+    if (!weir_key_open(&t, ctx, argv[2], REDIS_READ)) {
+        weir_interned_unref(w.scope);
         return weir_call_wrong_type(&c);
     }
     weir_buffer_init(&text, 64 << 10);
@@ -64,7 +65,7 @@ int weir_explain_command(redis_ctx *ctx, redis_string **argv, int argc)
     if (st == WEIR_OK)
         put_lines(&c, &text);
     weir_buffer_free(&text);
-    weir_target_close(&t);
-    weir_scope_drop(w.scope);
+    weir_key_close(&t);
+    weir_interned_unref(w.scope);
     return st == WEIR_OK ? REDIS_OK : weir_call_failure(&c, &w, st, "");
 }

@@ -4,9 +4,9 @@
 
 #include "clock.h"
 #include "commands.h"
-#include "follow.h"
-#include "scope.h"
-#include "state.h"
+#include "data_type.h"
+#include "interned.h"
+#include "replicate.h"
 
 enum { VERSION = 1 }; /* of the module, as MODULE LIST shows it */
 
@@ -37,15 +37,15 @@ int RedisModule_OnLoad(redis_ctx *ctx, redis_string **argv, int argc)
         return refuse(ctx, "it is there already");
     if (argc > 0)
         return refuse(ctx, "it takes no arguments");
-    if (weir_scopes_open() != WEIR_OK)
+    if (weir_interned_open() != WEIR_OK)
         return refuse(ctx, "no memory, or no random bytes");
     weir_moment_start();
     redis.SetModuleOptions(ctx, REDIS_HANDLES_IO_ERRORS | REDIS_SIGNALS_ITSELF);
-    if (!weir_type_create(ctx))
+    if (!weir_data_type_create(ctx))
         return refuse(ctx, "another module has a type of that name");
     if (!weir_commands_create(ctx))
         return refuse(ctx, "a command of that name is there, perhaps of another module");
-    weir_follow_start(ctx); /* last: a server tells of events also a module that was refused */
+    weir_replicate_start(ctx); /* last: a server tells of events also a module that was refused */
     redis.Log(ctx, "notice", "weir " WEIR_VERSION);
     return REDIS_OK;
 }

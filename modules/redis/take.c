@@ -12,16 +12,16 @@
 static bool decide(const weir_call *c, weir_wish *w, bool by_text, weir_verb verb,
                    const char *event, weir_decision *ret, int64_t *ret_granted)
 {
-    weir_target t;
+    weir_open_key t;
     weir_cell cell;
     weir_status st = weir_wish_find(w, by_text);
     if (st != WEIR_OK) {
         weir_call_failure(c, w, st, "");
         return false;
     }
-    int mode = verb == WEIR_PEEK ? REDIS_READ : REDIS_READ | REDIS_WRITE;
-    if (!weir_target_open(&t, c->ctx, w->key_name, mode)) {
-        weir_scope_drop(w->scope);
+    int mode = verb == WEIR_VERB_PEEK ? REDIS_READ : REDIS_READ | REDIS_WRITE;
+    if (!weir_key_open(&t, c->ctx, w->key_name, mode)) {
+        weir_interned_unref(w->scope);
         weir_call_wrong_type(c);
         return false;
     }
@@ -30,10 +30,10 @@ static bool decide(const weir_call *c, weir_wish *w, bool by_text, weir_verb ver
     if (st == WEIR_OK)
         st = weir_cell_decide(&cell, verb, at.now_ns, w->cost, ret, ret_granted);
     if (st == WEIR_OK && event)
-        weir_cells_keep(c->ctx, &cell, 1, at, event);
+        weir_cells_write(c->ctx, &cell, 1, at, event);
     weir_cell_close(&cell);
-    weir_target_close(&t);
-    weir_scope_drop(w->scope);
+    weir_key_close(&t);
+    weir_interned_unref(w->scope);
     if (st != WEIR_OK)
         weir_call_failure(c, w, st, "");
     return st == WEIR_OK;
@@ -80,17 +80,17 @@ static int run(redis_ctx *ctx, redis_string **argv, int argc, bool by_text, weir
 
 int weir_take_command(redis_ctx *ctx, redis_string **argv, int argc)
 {
-    return run(ctx, argv, argc, false, WEIR_TAKE, "weir.take");
+    return run(ctx, argv, argc, false, WEIR_VERB_TAKE, "weir.take");
 }
 
 int weir_check_command(redis_ctx *ctx, redis_string **argv, int argc)
 {
-    return run(ctx, argv, argc, true, WEIR_TAKE, "weir.take");
+    return run(ctx, argv, argc, true, WEIR_VERB_TAKE, "weir.take");
 }
 
 int weir_peek_command(redis_ctx *ctx, redis_string **argv, int argc)
 {
-    return run(ctx, argv, argc, false, WEIR_PEEK, NULL);
+    return run(ctx, argv, argc, false, WEIR_VERB_PEEK, NULL);
 }
 
 int weir_refund_command(redis_ctx *ctx, redis_string **argv, int argc)
@@ -104,7 +104,7 @@ int weir_refund_command(redis_ctx *ctx, redis_string **argv, int argc)
     const char *error = weir_call_cost(&c, 3, &w.cost);
     if (error)
         return weir_call_error(&c, "ERR %s", error);
-    if (decide(&c, &w, false, WEIR_REFUND, "weir.refund", &d, &granted))
+    if (decide(&c, &w, false, WEIR_VERB_REFUND, "weir.refund", &d, &granted))
         answer(&c, &w, &d);
     return REDIS_OK;
 }
@@ -117,7 +117,7 @@ int weir_reset_command(redis_ctx *ctx, redis_string **argv, int argc)
     if (argc != 3)
         return redis.WrongArity(ctx);
     weir_wish w = weir_call_wish(&c, 1);
-    if (decide(&c, &w, false, WEIR_RESET, "weir.reset", &d, &granted))
+    if (decide(&c, &w, false, WEIR_VERB_RESET, "weir.reset", &d, &granted))
         redis.ReplyWithSimpleString(ctx, "OK");
     return REDIS_OK;
 }
@@ -148,9 +148,9 @@ static bool read_verb(weir_arg a, weir_verb *ret, const char **ret_event)
         weir_verb verb;
         const char *event;
     } verbs[] = {
-        {"TAKE", WEIR_TAKE, "weir.take"},    {"PEEK", WEIR_PEEK, NULL},
-        {"GRANT", WEIR_GRANT, "weir.take"},  {"REFUND", WEIR_REFUND, "weir.refund"},
-        {"RESET", WEIR_RESET, "weir.reset"},
+        {"TAKE", WEIR_VERB_TAKE, "weir.take"},    {"PEEK", WEIR_VERB_PEEK, NULL},
+        {"GRANT", WEIR_VERB_GRANT, "weir.take"},  {"REFUND", WEIR_VERB_REFUND, "weir.refund"},
+        {"RESET", WEIR_VERB_RESET, "weir.reset"},
     };
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
         if (weir_arg_is(a, verbs[i].word)) {

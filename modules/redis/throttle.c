@@ -31,23 +31,23 @@ static int answer(const weir_call *c, const weir_throttle_answer *a)
 
 static int throttle(const weir_call *c, const weir_throttle *t)
 {
-    weir_target target;
+    weir_open_key target;
     weir_cell cell;
     weir_throttle_answer a;
     weir_throttle_status why = WEIR_THROTTLE_OK;
-    weir_scope *s = weir_scope_of_throttle();
+    weir_interned *s = weir_intern_throttle();
     if (!s)
         return weir_call_error(c, "ERR %s", weir_status_str(WEIR_E_NOMEM));
-    if (!weir_target_open(&target, c->ctx, c->argv[1], REDIS_READ | REDIS_WRITE))
+    if (!weir_key_open(&target, c->ctx, c->argv[1], REDIS_READ | REDIS_WRITE))
         return weir_call_wrong_type(c);
     weir_moment at = weir_moment_now();
     weir_status st = weir_cell_open(&cell, &target, s, at.now_ns);
     if (st == WEIR_OK)
         why = weir_throttle_check(t, cell.state, at.now_ns, &a);
     if (st == WEIR_OK && why == WEIR_THROTTLE_OK)
-        weir_cells_keep(c->ctx, &cell, 1, at, "cl.throttle");
+        weir_cells_write(c->ctx, &cell, 1, at, "cl.throttle");
     weir_cell_close(&cell);
-    weir_target_close(&target);
+    weir_key_close(&target);
     if (st != WEIR_OK)
         return weir_call_error(c, "OOM the key has states of too many policies");
     if (why == WEIR_THROTTLE_OK)

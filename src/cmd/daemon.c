@@ -10,7 +10,7 @@
 #include "cmd/guesses.h"
 #include "codec/http.h"
 #include "codec/metrics.h"
-#include "codec/resp_commands.h"
+#include "codec/resp_session.h"
 #include "net/server.h"
 #include "port/atomic.h"
 #include "port/port.h"

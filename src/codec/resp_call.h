@@ -4,7 +4,7 @@
 #define WEIR_CODEC_RESP_CALL_H
 /* One RESP request under way: what the files of commands share. For them only. */
 
-#include "codec/resp_commands.h"
+#include "codec/resp_session.h"
 
 typedef struct weir_resp_call {
     weir_resp_session *session;
@@ -44,7 +44,7 @@ static inline weir_slice weir_resp_call_text(const weir_resp_call *c, size_t i)
     return (weir_slice){(const char *)c->arg[i].at, c->arg[i].len};
 }
 
-/* What a connection says about itself (resp_client.c). */
+/* What a connection says about itself (resp_connection.c). */
 void weir_resp_auth(weir_resp_call *c);
 void weir_resp_hello(weir_resp_call *c);
 void weir_resp_client(weir_resp_call *c);

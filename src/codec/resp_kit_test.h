@@ -4,7 +4,7 @@
 #define WEIR_CODEC_RESP_KIT_TEST_H
 /* What the tests of the RESP commands share: a daemon without sockets, and a way to ask it. */
 
-#include "codec/resp_commands.h"
+#include "codec/resp_session.h"
 #include "service/top.h"
 
 #include <setjmp.h>

@@ -7,8 +7,8 @@
 #include "vectors.h"
 
 #include "codec/figures.h"
-#include "codec/resp_commands.h"
-#include "codec/resp_reply.h"
+#include "codec/resp_session.h"
+#include "codec/resp_reply_reader.h"
 #include "service/zones.h"
 
 #include <inttypes.h>

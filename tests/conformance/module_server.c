@@ -5,7 +5,7 @@
 #include "module_server.h"
 
 #include "modules/redis/clock.h"
-#include "modules/redis/decide.h"
+#include "modules/redis/keyspace.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -597,7 +597,7 @@ void module_server_close(void)
 {
     module_server_flush();
     free(server.saved);
-    weir_scopes_close();
+    weir_interned_close();
     memset(&server, 0, sizeof server);
 }
 

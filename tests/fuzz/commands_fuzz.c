@@ -4,7 +4,7 @@
  * that an engine has all states, and answers late, changes anything of what it answers. */
 
 #include "codec/password.h"
-#include "codec/resp_commands.h"
+#include "codec/resp_session.h"
 #include "service/fake_engine_test.h"
 #include "service/top.h"
 

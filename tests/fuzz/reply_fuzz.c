@@ -3,7 +3,7 @@
 /* libFuzzer target: replies, as a client reads them. A reply lies in its bytes, each beginning of
  * it is waited on, and what is an error stays one however much follows. */
 
-#include "codec/resp_reply.h"
+#include "codec/resp_reply_reader.h"
 
 #include <stdlib.h>
 #include <string.h>

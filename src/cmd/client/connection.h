@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "codec/resp_reply.h"
+#include "codec/resp_reply_reader.h"
 #include "port/buffer.h"
 
 #define CLIENT_PORT       "6380"

@@ -5,7 +5,7 @@
 /* Prints a daemon's reply on standard output, as words or as JSON. It must not know how the reply
  * was obtained. */
 
-#include "codec/resp_reply.h"
+#include "codec/resp_reply_reader.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,25 +2,25 @@
  * Copyright (c) 2026 the weir authors */
 /* Cells: from a value to the core and back. */
 
-#include "decide.h"
+#include "keyspace.h"
 
 #include "core/writes.h"
-#include "follow.h"
-#include "payload.h"
+#include "replicate.h"
+#include "serialise.h"
 #include "service/figures.h"
 
 #include <string.h>
 
-redis_type *weir_type;
+redis_type *weir_data_type;
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 
-bool weir_target_open(weir_target *t, redis_ctx *ctx, redis_string *name, int mode)
+bool weir_key_open(weir_open_key *t, redis_ctx *ctx, redis_string *name, int mode)
 {
-    *t = (weir_target){.name = name, .key = redis.OpenKey(ctx, name, mode)};
+    *t = (weir_open_key){.name = name, .key = redis.OpenKey(ctx, name, mode)};
     if (!t->key || redis.KeyType(t->key) == REDIS_KEY_EMPTY)
         return true;
-    if (redis.ModuleTypeGetType(t->key) != weir_type) {
+    if (redis.ModuleTypeGetType(t->key) != weir_data_type) {
         redis.CloseKey(t->key);
         return false;
     }
@@ -29,19 +29,19 @@ bool weir_target_open(weir_target *t, redis_ctx *ctx, redis_string *name, int mo
     return true;
 }
 
-void weir_target_put(weir_target *t)
+void weir_key_put(weir_open_key *t)
 {
     void *old;
     if (t->there)
-        redis.ModuleTypeReplaceValue(t->key, weir_type, (void *)t->value, &old);
+        redis.ModuleTypeReplaceValue(t->key, weir_data_type, (void *)t->value, &old);
     else if (t->value)
-        redis.ModuleTypeSetValue(t->key, weir_type, (void *)t->value);
+        redis.ModuleTypeSetValue(t->key, weir_data_type, (void *)t->value);
     if (t->there && !t->value)
         redis.DeleteKey(t->key); /* which frees what is there: nothing any more */
     t->there = t->value != 0;
 }
 
-void weir_target_close(weir_target *t)
+void weir_key_close(weir_open_key *t)
 {
     if (t->key)
         redis.CloseKey(t->key);
@@ -59,18 +59,18 @@ static void open_fresh(weir_cell *c)
         c->state = c->small;
         return;
     }
-    c->made = weir_entry_new(c->scope, 0, c->words);
+    c->made = weir_heap_state_new(c->scope, 0, c->words);
     c->state = c->made->state;
 }
 
 static int64_t fresh_after(weir_value v, size_t i, int64_t now_ns)
 {
-    weir_view view;
+    weir_state_view view;
     weir_value_at(v, i, &view);
     return weir_fresh_after(&view.scope->policy, view.state, view.level, now_ns);
 }
 
-static bool is_opened(const weir_target *t, const weir_scope *s)
+static bool is_opened(const weir_open_key *t, const weir_interned *s)
 {
     size_t i = 0;
     while (i < t->opened && t->scope[i] != s)
@@ -79,16 +79,16 @@ static bool is_opened(const weir_target *t, const weir_scope *s)
 }
 
 /* State i is not needed: it is as good as fresh, and the command does not decide on it. */
-static bool is_spare(const weir_target *t, size_t i, int64_t now_ns)
+static bool is_spare(const weir_open_key *t, size_t i, int64_t now_ns)
 {
-    weir_view view;
+    weir_state_view view;
     weir_value_at(t->value, i, &view);
     return !is_opened(t, view.scope) && fresh_after(t->value, i, now_ns) == 0;
 }
 
 /* Whether the key's states and the new ones leave a value that can be told in one piece, however
  * far all of them grow. */
-static bool fits(const weir_target *t, bool without_spare, int64_t now_ns)
+static bool fits(const weir_open_key *t, bool without_spare, int64_t now_ns)
 {
     size_t policies = 0, bytes = 0, len = weir_value_len(t->value);
     for (size_t i = 0; i < t->opened; i++) {
@@ -98,7 +98,7 @@ static bool fits(const weir_target *t, bool without_spare, int64_t now_ns)
         bytes += weir_bytes_most(t->scope[i]);
     }
     for (size_t i = 0; i < len; i++) {
-        weir_view view;
+        weir_state_view view;
         if (without_spare && is_spare(t, i, now_ns))
             continue;
         weir_value_at(t->value, i, &view);
@@ -108,7 +108,7 @@ static bool fits(const weir_target *t, bool without_spare, int64_t now_ns)
     return policies <= WEIR_POLICIES_OF_KEY && bytes <= WEIR_VALUE_BYTES_MAX;
 }
 
-static bool has_room(weir_target *t, int64_t now_ns)
+static bool has_room(weir_open_key *t, int64_t now_ns)
 {
     if (!t->crowded && fits(t, false, now_ns))
         return true;
@@ -116,9 +116,9 @@ static bool has_room(weir_target *t, int64_t now_ns)
     return fits(t, true, now_ns);
 }
 
-weir_status weir_cell_open(weir_cell *c, weir_target *t, weir_scope *s, int64_t now_ns)
+weir_status weir_cell_open(weir_cell *c, weir_open_key *t, weir_interned *s, int64_t now_ns)
 {
-    weir_view view;
+    weir_state_view view;
     c->target = t;
     c->scope = s;
     c->fresh = false;
@@ -136,7 +136,7 @@ weir_status weir_cell_open(weir_cell *c, weir_target *t, weir_scope *s, int64_t 
     c->level = c->level_before = view.level;
     c->words = view.words;
     if (view.words > WEIR_CELL_SMALL) {
-        c->there = weir_value_entry(t->value, i);
+        c->there = weir_value_heap_state(t->value, i);
         c->state = c->there->state;
         return full ? WEIR_E_FULL : WEIR_OK;
     }
@@ -151,7 +151,7 @@ void weir_cell_close(weir_cell *c)
     for (size_t i = c->notes_len; i-- > 0;)
         c->there->state[c->notes[i].word] = c->notes[i].before;
     redis.Free(c->notes);
-    weir_entry_free(c->made);
+    weir_heap_state_free(c->made);
 }
 
 /* Notes what the words hold that are going to be written. */
@@ -181,9 +181,9 @@ static bool grow(weir_cell *c)
         memcpy(from, c->small, sizeof from);
         weir_state_grow(p, from, c->level, c->small);
     } else {
-        weir_entry *wider = weir_entry_new(c->scope, c->level + 1, words);
+        weir_heap_state *wider = weir_heap_state_new(c->scope, c->level + 1, words);
         weir_state_grow(p, c->state, c->level, wider->state);
-        weir_entry_free(c->made);
+        weir_heap_state_free(c->made);
         c->made = wider;
         c->state = wider->state;
     }
@@ -235,7 +235,7 @@ static weir_status grant(weir_cell *c, int64_t now_ns, int64_t n, weir_decision 
 static void reset(weir_cell *c, weir_decision *ret)
 {
     *ret = weir_figures_of_fresh(&c->scope->policy);
-    weir_entry_free(c->made);
+    weir_heap_state_free(c->made);
     c->made = NULL;
     c->state = NULL; /* there is none */
 }
@@ -245,17 +245,19 @@ weir_status weir_cell_decide(weir_cell *c, weir_verb verb, int64_t now_ns, int64
 {
     *ret_granted = 0;
     switch (verb) {
-    case WEIR_TAKE:
+    case WEIR_VERB_TAKE:
         return check(c, now_ns, n, ret);
-    case WEIR_PEEK:
+    case WEIR_VERB_PEEK:
         return peek(c, now_ns, n, ret);
-    case WEIR_REFUND:
+    case WEIR_VERB_REFUND:
         return refund(c, now_ns, n, ret);
-    case WEIR_GRANT:
+    case WEIR_VERB_GRANT:
         return grant(c, now_ns, n, ret, ret_granted);
-    case WEIR_RESET:
+    case WEIR_VERB_RESET:
         reset(c, ret);
         return WEIR_OK;
+    case WEIR_VERB_THROTTLE: /* decided by weir_throttle_check() on c->state */
+        break;
     }
     return WEIR_E_RANGE;
 }
@@ -302,7 +304,7 @@ typedef struct deed {
 
 typedef struct deeds {
     size_t len;
-    deed of[2 * WEIR_DECIDED_MAX + WEIR_ENTRIES_MAX]; /* no state is dropped twice */
+    deed of[2 * WEIR_DECIDED_MAX + WEIR_STATES_MAX]; /* no state is dropped twice */
 } deeds;
 
 static void keep_cell(weir_cell *c, deeds *done)
@@ -314,7 +316,7 @@ static void keep_cell(weir_cell *c, deeds *done)
     if (!c->state) {
         *v = weir_value_drop(*v, i);
     } else if (c->made) {
-        *v = weir_value_put_entry(*v, i, c->made);
+        *v = weir_value_put_heap_state(*v, i, c->made);
         c->made = NULL;
         c->notes_len = 0; /* of what was there before it */
     } else if (!c->there) {
@@ -338,7 +340,7 @@ static int64_t drop_fresh(weir_value *v, int64_t now_ns, deeds *done)
     return longest_ns;
 }
 
-static void drop_spare(weir_target *t, int64_t now_ns, deeds *done)
+static void drop_spare(weir_open_key *t, int64_t now_ns, deeds *done)
 {
     for (size_t i = weir_value_len(t->value); i-- > 0;) {
         if (!is_spare(t, i, now_ns))
@@ -352,7 +354,7 @@ static bool is_long(weir_value v)
 {
     size_t words = 0;
     for (size_t i = 0; i < weir_value_len(v); i++) {
-        const weir_entry *e = weir_value_entry(v, i);
+        const weir_heap_state *e = weir_value_heap_state(v, i);
         words += e ? e->words : 0;
     }
     return words > LONG;
@@ -366,7 +368,7 @@ static void put_patch(weir_buffer *out, size_t i, const weir_cell *c)
         if (c->state[c->notes[k].word] != c->notes[k].before)
             word[n++] = c->notes[k].word;
     }
-    weir_payload_put_patch(out, i, c->state, word, n);
+    weir_serialise_patch(out, i, c->state, word, n);
     redis.Free(word);
 }
 
@@ -377,15 +379,15 @@ static void put_deeds(weir_buffer *out, weir_value v, deeds *done, size_t first)
 {
     for (size_t k = first; k < done->len; k++) {
         deed *d = &done->of[k];
-        weir_view view;
-        weir_payload_put_changes(out, 1);
+        weir_state_view view;
+        weir_serialise_changes(out, 1);
         if (!d->cell) {
-            weir_payload_put_drop(out, d->i);
+            weir_serialise_drop(out, d->i);
         } else if (d->patched) {
             put_patch(out, d->i, d->cell);
         } else {
             weir_value_at(v, weir_value_find(v, d->cell->scope), &view);
-            weir_payload_put_set(out, d->i, &view);
+            weir_serialise_set(out, d->i, &view);
         }
         d->end = weir_buffer_len(out);
     }
@@ -398,7 +400,7 @@ static int64_t expiry_ms(weir_moment at, int64_t after_ns)
 }
 
 /* Tells whoever follows: of all deeds in one payload, or of each in its own. */
-static void tell(redis_ctx *ctx, const weir_target *t, int64_t at_ms, const weir_buffer *payload,
+static void tell(redis_ctx *ctx, const weir_open_key *t, int64_t at_ms, const weir_buffer *payload,
                  const deeds *done, bool by_changes)
 {
     const char *bytes = (const char *)weir_buffer_data(payload);
@@ -413,12 +415,13 @@ static void tell(redis_ctx *ctx, const weir_target *t, int64_t at_ms, const weir
 
 /* Writes a target; at_ms is when it is fresh. payload: NULL if nobody follows; then the server, of
  * which the same is asked, drops what is told here, and counts one more change to be saved. */
-static void write_target(redis_ctx *ctx, weir_target *t, int64_t at_ms, const weir_buffer *payload,
-                         const deeds *done, bool by_changes, const char *event)
+static void write_target(redis_ctx *ctx, weir_open_key *t, int64_t at_ms,
+                         const weir_buffer *payload, const deeds *done, bool by_changes,
+                         const char *event)
 {
     if (!t->there && !t->value)
         return; /* what was charged is as good as fresh at once */
-    weir_target_put(t);
+    weir_key_put(t);
     if (t->value != 0)
         redis.SetAbsExpire(t->key, at_ms);
     if (!payload)
@@ -439,7 +442,7 @@ static weir_buffer scratch;
 static weir_buffer *scratch_begin(void)
 {
     if (scratch.len_max == 0)
-        weir_buffer_init(&scratch, WEIR_PAYLOAD_MAX);
+        weir_buffer_init(&scratch, WEIR_SERIALISED_MAX);
     weir_buffer_clear(&scratch);
     return &scratch;
 }
@@ -451,8 +454,8 @@ static void scratch_end(void)
         weir_buffer_free(&scratch);
 }
 
-static void keep_target(redis_ctx *ctx, weir_target *t, weir_cell *cells, size_t n, weir_moment at,
-                        const char *event)
+static void keep_target(redis_ctx *ctx, weir_open_key *t, weir_cell *cells, size_t n,
+                        weir_moment at, const char *event)
 {
     deeds done;
     bool changed = false;
@@ -467,7 +470,7 @@ static void keep_target(redis_ctx *ctx, weir_target *t, weir_cell *cells, size_t
     }
     if (!changed)
         return;
-    weir_buffer *out = weir_is_followed(ctx) ? scratch_begin() : NULL;
+    weir_buffer *out = weir_must_replicate(ctx) ? scratch_begin() : NULL;
     bool by_changes = out && is_long(t->value);
     if (by_changes)
         put_deeds(out, t->value, &done, 0);
@@ -476,13 +479,13 @@ static void keep_target(redis_ctx *ctx, weir_target *t, weir_cell *cells, size_t
     if (by_changes)
         put_deeds(out, t->value, &done, kept);
     else if (out && t->value)
-        weir_payload_put(out, t->value);
+        weir_serialise_value(out, t->value);
     write_target(ctx, t, expiry_ms(at, after_ns), out, &done, by_changes, event);
     if (out)
         scratch_end();
 }
 
-void weir_cells_keep(redis_ctx *ctx, weir_cell *cells, size_t n, weir_moment at, const char *event)
+void weir_cells_write(redis_ctx *ctx, weir_cell *cells, size_t n, weir_moment at, const char *event)
 {
     for (size_t i = 0; i < n; i++) {
         bool seen = false;

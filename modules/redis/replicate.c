@@ -9,7 +9,7 @@
  * - with that of a replica which becomes a master: its role changes.
  * Of a Cluster each node is taken to be followed: slots can move by streams of their own. */
 
-#include "follow.h"
+#include "replicate.h"
 
 static bool is_sure;     /* the next is true until an event says otherwise */
 static bool is_followed; /* as the server said */
@@ -24,7 +24,7 @@ static void on_event(redis_ctx *ctx, redis_event event, uint64_t what, void *dat
     is_sure = false;
 }
 
-void weir_follow_start(redis_ctx *ctx)
+void weir_replicate_start(redis_ctx *ctx)
 {
     static const uint64_t events[] = {REDIS_EVENT_ROLE, REDIS_EVENT_FORK, REDIS_EVENT_FILE};
     is_sure = is_silent = false;
@@ -45,7 +45,7 @@ static bool has_backlog(redis_ctx *ctx)
     return active > 0 || error != REDIS_OK;
 }
 
-bool weir_is_followed(redis_ctx *ctx)
+bool weir_must_replicate(redis_ctx *ctx)
 {
     if (is_silent)
         return true;

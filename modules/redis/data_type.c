@@ -3,18 +3,18 @@
 /* The data type: how values are saved, loaded, rewritten, copied and freed; and the command by
  * which replicas and an AOF are told what a value is. */
 
-#include "state.h"
+#include "data_type.h"
 
 #include "call.h"
-#include "payload.h"
+#include "serialise.h"
 
 enum { ENCODING = 1 };
 
 static void save_bytes(weir_value v, weir_buffer *out)
 {
-    weir_buffer_init(out, WEIR_PAYLOAD_MAX);
+    weir_buffer_init(out, WEIR_SERIALISED_MAX);
     if (v)
-        weir_payload_put(out, v);
+        weir_serialise_value(out, v);
 }
 
 static void rdb_save(redis_io *io, void *value)
@@ -36,7 +36,7 @@ static void *rdb_load(redis_io *io, int encver)
     char *bytes = redis.LoadStringBuffer(io, &len);
     if (!bytes)
         return NULL;
-    weir_status st = weir_payload_read((const uint8_t *)bytes, len, &v);
+    weir_status st = weir_deserialise((const uint8_t *)bytes, len, &v);
     redis.Free(bytes);
     if (st != WEIR_OK)
         redis.LogIOError(io, "warning", "a state that cannot be loaded: %s", weir_status_str(st));
@@ -134,7 +134,7 @@ static int aux_load(redis_io *io, int encver, int when)
     return REDIS_OK;
 }
 
-bool weir_type_create(redis_ctx *ctx)
+bool weir_data_type_create(redis_ctx *ctx)
 {
     redis_type_methods methods = {
         .version = REDIS_TYPE_METHODS,
@@ -150,8 +150,8 @@ bool weir_type_create(redis_ctx *ctx)
         .free_effort = free_effort,
         .copy = copy,
     };
-    weir_type = redis.CreateDataType(ctx, "weirstate", ENCODING, &methods);
-    return weir_type != NULL;
+    weir_data_type = redis.CreateDataType(ctx, "weirstate", ENCODING, &methods);
+    return weir_data_type != NULL;
 }
 
 /* ---- WEIR.STATE ------------------------------------------------------------------------------ */
@@ -161,24 +161,24 @@ bool weir_type_create(redis_ctx *ctx)
 int weir_state_command(redis_ctx *ctx, redis_string **argv, int argc)
 {
     weir_call c = {ctx, argv, argc, false};
-    weir_target t;
+    weir_open_key t;
     int64_t at_ms;
     if (argc != 4)
         return redis.WrongArity(ctx);
     if (!weir_arg_i64(weir_call_arg(&c, 2), &at_ms) || at_ms < 0)
         return weir_call_error(&c, "ERR the time is not a whole number of milliseconds");
-    if (!weir_target_open(&t, ctx, argv[1], REDIS_READ | REDIS_WRITE))
+    if (!weir_key_open(&t, ctx, argv[1], REDIS_READ | REDIS_WRITE))
         return weir_call_wrong_type(&c);
     weir_arg bytes = weir_call_arg(&c, 3);
-    weir_status st = weir_payload_read((const uint8_t *)bytes.at, bytes.len, &t.value);
+    weir_status st = weir_deserialise((const uint8_t *)bytes.at, bytes.len, &t.value);
     if (st == WEIR_OK) {
-        weir_target_put(&t);
+        weir_key_put(&t);
         if (t.value && at_ms > 0)
             redis.SetAbsExpire(t.key, at_ms);
         redis.SignalModifiedKey(ctx, argv[1]);
         redis.ReplicateVerbatim(ctx);
     }
-    weir_target_close(&t);
+    weir_key_close(&t);
     if (st != WEIR_OK)
         return weir_call_error(&c, "ERR weir: this is no state: %s", weir_status_str(st));
     redis.ReplyWithSimpleString(ctx, "OK");

@@ -3,7 +3,7 @@
 /* A reply is read in one walk, without recursion: values follow one another, and a map or an array
  * only says how many more there are to come. It must not know what a reply is about. */
 
-#include "codec/resp_reply.h"
+#include "codec/resp_reply_reader.h"
 
 #include "codec/resp.h"
 

@@ -3,7 +3,7 @@
 /* Scopes in a hash table, and a cache before it that knows texts and names as clients write them.
  * Both are keyed by a secret, since clients choose what lies in them. */
 
-#include "scope.h"
+#include "interned.h"
 
 #include "abi.h"
 #include "port/port.h"
@@ -15,7 +15,7 @@
 
 enum { WAYS = 4, SETS = 256 };              /* of the cache */
 enum { TABLE_MIN = 256, SWEEP_MIN = 1024 }; /* scopes */
-enum { CHUNK = 256, CHUNKS = WEIR_SLOTS_MAX / CHUNK };
+enum { CHUNK = 256, CHUNKS = WEIR_BASES_MAX / CHUNK };
 
 static const char throttle_format[] = "gcra 1/ns"; /* any policy with an 8-byte TAT */
 static const char throttle_text[] = "cl.throttle"; /* no policy's text */
@@ -24,7 +24,7 @@ typedef struct known { /* what a client wrote, and the scope that it means */
     char *at;
     size_t len;
     uint64_t hash;
-    weir_scope *scope; /* a reference */
+    weir_interned *scope; /* a reference */
 } known;
 
 /* Of the server's main thread. */
@@ -32,20 +32,20 @@ static struct {
     weir_secret secret;
     weir_zone_book *book;
     weir_zones zones;
-    weir_scope **table;
+    weir_interned **table;
     size_t places, len, sweep_at; /* sweep_at: so many scopes are looked through for dead ones */
     known cache[SETS][WAYS];      /* the one used last comes first */
     known *recent;                /* the set of the one used last of all */
-    weir_scope *throttle;
+    weir_interned *throttle;
     weir_named *named; /* by name */
     size_t named_len;
-    weir_slot *chunk[CHUNKS];
+    weir_base *chunk[CHUNKS];
     uint32_t slots, next_slot, slots_tried;
 } all;
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-weir_status weir_scopes_open(void)
+weir_status weir_interned_open(void)
 {
     all.book = weir_zone_book_open(WEIR_ZONEINFO_DIR);
     all.recent = all.cache[0];
@@ -67,19 +67,19 @@ static uint64_t hash_of(const char *name, size_t name_len, const char *text, siz
 static void forget_slot(uint32_t slot);
 
 /* A slot refers to its scope, but only the states in it need either. */
-static bool is_dead(const weir_scope *s)
+static bool is_dead(const weir_interned *s)
 {
     if (s->slot == 0)
         return port_word_load_acquire(&s->refs) == 0;
     return port_word_load_acquire(&s->refs) == 1 &&
-           port_word_load_acquire(&weir_slot_at(s->slot)->refs) == 0;
+           port_word_load_acquire(&weir_base_at(s->slot)->refs) == 0;
 }
 
 /* Frees the scopes that nobody needs. */
 static void sweep(void)
 {
     for (size_t i = 0; i < all.places; i++) {
-        for (weir_scope **at = &all.table[i], *s; (s = *at);) {
+        for (weir_interned **at = &all.table[i], *s; (s = *at);) {
             if (!is_dead(s)) {
                 at = &s->next;
                 continue;
@@ -97,9 +97,9 @@ static void sweep(void)
 static void widen(void)
 {
     size_t places = all.places * 2;
-    weir_scope **table = redis.Calloc(places, sizeof *table);
+    weir_interned **table = redis.Calloc(places, sizeof *table);
     for (size_t i = 0; i < all.places; i++) {
-        for (weir_scope *s = all.table[i], *next; s; s = next) {
+        for (weir_interned *s = all.table[i], *next; s; s = next) {
             next = s->next;
             s->next = table[s->hash % places];
             table[s->hash % places] = s;
@@ -110,13 +110,13 @@ static void widen(void)
     all.places = places;
 }
 
-static weir_scope *find(uint64_t hash, const char *name, size_t name_len, const char *text,
-                        size_t len)
+static weir_interned *find(uint64_t hash, const char *name, size_t name_len, const char *text,
+                           size_t len)
 {
-    for (weir_scope *s = all.table[hash % all.places]; s; s = s->next) {
+    for (weir_interned *s = all.table[hash % all.places]; s; s = s->next) {
         if (s->hash == hash && s->name_len == name_len && s->text_len == len &&
-            memcmp(weir_scope_name(s), name, name_len) == 0 &&
-            memcmp(weir_scope_text(s), text, len) == 0)
+            memcmp(weir_interned_name(s), name, name_len) == 0 &&
+            memcmp(weir_interned_text(s), text, len) == 0)
             return s;
     }
     return NULL;
@@ -135,18 +135,18 @@ static uint8_t small_words(const weir_policy *p)
         return 1;
     bool tat = l->format == WEIR_STATE_TAT_NS || l->format == WEIR_STATE_TAT_TICKS ||
                l->format == WEIR_STATE_TAT_STEPS;
-    if (!tat || l->cap_hi != 0 || l->cap_lo > WEIR_FAR_MAX / 2 ||
+    if (!tat || l->cap_hi != 0 || l->cap_lo > WEIR_DELTA_MAX / 2 ||
         (l->format == WEIR_STATE_TAT_TICKS && l->num > NUM_MAX))
         return 0;
     return (uint8_t)weir_state_words(p, 0);
 }
 
 /* text: canonical. */
-static weir_scope *intern(const weir_policy *p, const char *name, size_t name_len, const char *text,
-                          size_t len)
+static weir_interned *intern(const weir_policy *p, const char *name, size_t name_len,
+                             const char *text, size_t len)
 {
     uint64_t hash = hash_of(name, name_len, text, len);
-    weir_scope *s = find(hash, name, name_len, text, len);
+    weir_interned *s = find(hash, name, name_len, text, len);
     if (s)
         return s;
     if (all.len >= all.sweep_at)
@@ -168,7 +168,7 @@ static weir_scope *intern(const weir_policy *p, const char *name, size_t name_le
 }
 
 static weir_status parse(const char *name, size_t name_len, const char *text, size_t len,
-                         weir_scope **ret, weir_policy_error *ret_error)
+                         weir_interned **ret, weir_policy_error *ret_error)
 {
     weir_policy p;
     char canonical[WEIR_POLICY_TEXT_MAX];
@@ -191,7 +191,7 @@ static bool is_name(const char *name, size_t len)
     return len <= WEIR_POLICY_NAME_MAX;
 }
 
-weir_scope *weir_scope_of_throttle(void)
+weir_interned *weir_intern_throttle(void)
 {
     weir_policy p;
     if (all.throttle)
@@ -200,25 +200,25 @@ weir_scope *weir_scope_of_throttle(void)
         return NULL;
     all.throttle = intern(&p, "", 0, throttle_text, sizeof throttle_text - 1);
     all.throttle->throttle = true;
-    weir_scope_hold(all.throttle);
+    weir_interned_ref(all.throttle);
     return all.throttle;
 }
 
-weir_status weir_scope_of_stored(const char *name, size_t name_len, const char *text, size_t len,
-                                 weir_scope **ret)
+weir_status weir_intern_stored(const char *name, size_t name_len, const char *text, size_t len,
+                               weir_interned **ret)
 {
     weir_policy_error unused;
     if (!is_name(name, name_len) || len >= WEIR_POLICY_TEXT_MAX)
         return WEIR_E_SYNTAX;
     if (name_len == 0 && len == sizeof throttle_text - 1 && memcmp(text, throttle_text, len) == 0) {
-        *ret = weir_scope_of_throttle();
+        *ret = weir_intern_throttle();
         return *ret ? WEIR_OK : WEIR_E_NOMEM;
     }
-    weir_scope *s = find(hash_of(name, name_len, text, len), name, name_len, text, len);
+    weir_interned *s = find(hash_of(name, name_len, text, len), name, name_len, text, len);
     weir_status st = s ? WEIR_OK : parse(name, name_len, text, len, &s, &unused);
     if (st != WEIR_OK)
         return st;
-    if (s->text_len != len || memcmp(weir_scope_text(s), text, len) != 0)
+    if (s->text_len != len || memcmp(weir_interned_text(s), text, len) != 0)
         return WEIR_E_SYNTAX;
     *ret = s;
     return WEIR_OK;
@@ -231,7 +231,7 @@ static void forget(known *k)
     if (!k->at)
         return;
     redis.Free(k->at);
-    weir_scope_drop(k->scope);
+    weir_interned_unref(k->scope);
     *k = (known){0};
 }
 
@@ -259,7 +259,7 @@ static bool is_of(const known *k, const char *at, size_t len)
 
 /* The one used last costs no hash: most clients ask by the same policy again. ret_hash is written
  * if NULL is returned. */
-static weir_scope *recall(const char *at, size_t len, uint64_t *ret_hash)
+static weir_interned *recall(const char *at, size_t len, uint64_t *ret_hash)
 {
     if (is_of(all.recent, at, len))
         return all.recent->scope;
@@ -275,22 +275,22 @@ static weir_scope *recall(const char *at, size_t len, uint64_t *ret_hash)
     return NULL;
 }
 
-static void remember(uint64_t hash, const char *at, size_t len, weir_scope *s)
+static void remember(uint64_t hash, const char *at, size_t len, weir_interned *s)
 {
     known *set = all.cache[hash % SETS];
     forget(&set[WAYS - 1]);
     set[WAYS - 1] = (known){redis.Alloc(len > 0 ? len : 1), len, hash, s};
     memcpy(set[WAYS - 1].at, at, len);
-    weir_scope_hold(s);
+    weir_interned_ref(s);
     put_first(set, WAYS - 1);
 }
 
 /* A name has no space in it and every text has, so that one cache holds both. */
-weir_status weir_scope_of_text(const char *text, size_t len, weir_scope **ret,
-                               weir_policy_error *ret_error)
+weir_status weir_intern_text(const char *text, size_t len, weir_interned **ret,
+                             weir_policy_error *ret_error)
 {
     uint64_t hash = 0;
-    weir_scope *s = recall(text, len, &hash);
+    weir_interned *s = recall(text, len, &hash);
     if (!s || s->name_len > 0) {
         weir_status st = parse("", 0, text, len, &s, ret_error);
         if (st != WEIR_OK)
@@ -302,10 +302,10 @@ weir_status weir_scope_of_text(const char *text, size_t len, weir_scope **ret,
     return WEIR_OK;
 }
 
-weir_status weir_scope_of_name(const char *name, size_t len, weir_scope **ret)
+weir_status weir_intern_name(const char *name, size_t len, weir_interned **ret)
 {
     uint64_t hash = 0;
-    weir_scope *s = recall(name, len, &hash);
+    weir_interned *s = recall(name, len, &hash);
     if (!s) {
         const weir_named *n = weir_named_find(name, len);
         if (!n)
@@ -361,14 +361,14 @@ static weir_status check_name(const char *name, size_t len, weir_policy_error *r
 
 static void forget_named(weir_named *n)
 {
-    weir_scope_drop(n->scope);
+    weir_interned_unref(n->scope);
     redis.Free(n->limit);
 }
 
 weir_status weir_named_set(const char *name, size_t name_len, const char *limit, size_t limit_len,
                            weir_policy_error *ret_error)
 {
-    weir_scope *s;
+    weir_interned *s;
     bool there;
     weir_status st = check_name(name, name_len, ret_error);
     if (st == WEIR_OK)
@@ -382,7 +382,7 @@ weir_status weir_named_set(const char *name, size_t name_len, const char *limit,
                  "there are %d policies, and there may be no more", WEIR_POLICIES_MAX);
         return WEIR_E_FULL;
     }
-    weir_scope_hold(s);
+    weir_interned_ref(s);
     if (there) {
         forget_named(&all.named[at]);
     } else {
@@ -432,7 +432,7 @@ const weir_named *weir_named_find(const char *name, size_t len)
 
 /* ---- slots ----------------------------------------------------------------------------------- */
 
-weir_slot *weir_slot_at(uint32_t slot)
+weir_base *weir_base_at(uint32_t slot)
 {
     return &all.chunk[slot / CHUNK][slot % CHUNK];
 }
@@ -440,10 +440,10 @@ weir_slot *weir_slot_at(uint32_t slot)
 /* Its scope goes on without it. */
 static void forget_slot(uint32_t slot)
 {
-    weir_slot *s = weir_slot_at(slot);
+    weir_base *s = weir_base_at(slot);
     if (s->scope->slot == slot)
         s->scope->slot = 0;
-    weir_scope_drop(s->scope);
+    weir_interned_unref(s->scope);
     s->scope = NULL;
 }
 
@@ -452,15 +452,15 @@ static void forget_slot(uint32_t slot)
 static uint32_t free_slot(void)
 {
     enum { TRIES = 64 };
-    if (all.slots + 1 < WEIR_SLOTS_MAX) {
+    if (all.slots + 1 < WEIR_BASES_MAX) {
         uint32_t slot = ++all.slots;
         if (!all.chunk[slot / CHUNK])
-            all.chunk[slot / CHUNK] = redis.Calloc(CHUNK, sizeof(weir_slot));
+            all.chunk[slot / CHUNK] = redis.Calloc(CHUNK, sizeof(weir_base));
         return slot;
     }
     for (int i = 0; i < TRIES; i++) {
         all.next_slot = all.next_slot % all.slots + 1;
-        weir_slot *s = weir_slot_at(all.next_slot);
+        weir_base *s = weir_base_at(all.next_slot);
         if (port_word_load_acquire(&s->refs) > 0)
             continue;
         if (s->scope)
@@ -470,13 +470,13 @@ static uint32_t free_slot(void)
     return 0;
 }
 
-bool weir_slot_new(weir_scope *s, uint64_t base_hi, uint64_t base_lo)
+bool weir_base_new(weir_interned *s, uint64_t base_hi, uint64_t base_lo)
 {
     uint32_t slot = free_slot();
     if (slot == 0)
         return false;
-    weir_slot *at = weir_slot_at(slot);
-    weir_scope_hold(s);
+    weir_base *at = weir_base_at(slot);
+    weir_interned_ref(s);
     at->scope = s;
     at->base_hi = base_hi;
     at->base_lo = base_lo;
@@ -484,14 +484,14 @@ bool weir_slot_new(weir_scope *s, uint64_t base_hi, uint64_t base_lo)
     return true;
 }
 
-void weir_scopes_close(void)
+void weir_interned_close(void)
 {
     weir_named_drop_all();
     redis.Free(all.named);
     if (all.throttle)
-        weir_scope_drop(all.throttle);
+        weir_interned_unref(all.throttle);
     for (uint32_t slot = 1; slot <= all.slots; slot++) {
-        if (weir_slot_at(slot)->scope)
+        if (weir_base_at(slot)->scope)
             forget_slot(slot);
     }
     sweep();

@@ -3,7 +3,7 @@
 /* Requests that an engine is asked about: whatever the bytes are cut into and whenever the engines
  * answer, the replies are those of a daemon that has all states itself. */
 
-#include "codec/resp_commands.h"
+#include "codec/resp_session.h"
 #include "service/fake_engine_test.h"
 
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-#ifndef WEIR_MODULES_REDIS_PAYLOAD_H
-#define WEIR_MODULES_REDIS_PAYLOAD_H
+#ifndef WEIR_MODULES_REDIS_SERIALISE_H
+#define WEIR_MODULES_REDIS_SERIALISE_H
 /* Values as bytes: what is written to an RDB, a replica and an AOF. Every state comes with the name
  * and the text of its policy. Numbers are little-endian:
  *
@@ -21,24 +21,24 @@
 #include "value.h"
 
 /* Bytes of the longest there can be, and of what a reader looks at. */
-#define WEIR_PAYLOAD_MAX ((size_t)64 << 20)
+#define WEIR_SERIALISED_MAX ((size_t)64 << 20)
 
 /* What the states of a value may grow to together, so that it can always be told in one piece. */
-#define WEIR_VALUE_BYTES_MAX (WEIR_PAYLOAD_MAX - (1 << 20))
+#define WEIR_VALUE_BYTES_MAX (WEIR_SERIALISED_MAX - (1 << 20))
 
 /* All of a value, which is not 0. */
-void weir_payload_put(weir_buffer *out, weir_value v);
+void weir_serialise_value(weir_buffer *out, weir_value v);
 
 /* Changes: their head, then so many items. A patch names words, of which some may come twice. */
-void weir_payload_put_changes(weir_buffer *out, size_t items);
-void weir_payload_put_set(weir_buffer *out, size_t i, const weir_view *view);
-void weir_payload_put_patch(weir_buffer *out, size_t i, const uint64_t *state, const uint32_t *word,
-                            size_t words);
-void weir_payload_put_drop(weir_buffer *out, size_t i);
+void weir_serialise_changes(weir_buffer *out, size_t items);
+void weir_serialise_set(weir_buffer *out, size_t i, const weir_state_view *view);
+void weir_serialise_patch(weir_buffer *out, size_t i, const uint64_t *state, const uint32_t *word,
+                          size_t words);
+void weir_serialise_drop(weir_buffer *out, size_t i);
 
 /* Makes *v what the bytes say: all of it, or the changes of what it was.
  * Returns WEIR_OK; WEIR_E_SYNTAX for bytes that are none; WEIR_E_ZONE for a time zone that this
  * machine does not have; WEIR_E_NOMEM. Then *v is as it was. */
-WEIR_NODISCARD weir_status weir_payload_read(const uint8_t *bytes, size_t len, weir_value *v);
+WEIR_NODISCARD weir_status weir_deserialise(const uint8_t *bytes, size_t len, weir_value *v);
 
 #endif

@@ -3,7 +3,7 @@
 /* Writing and reading values. A state that is read must be one that the core could have written; of
  * logs that is what weir_state_sound() says, all others may hold anything. */
 
-#include "payload.h"
+#include "serialise.h"
 
 #include "abi.h"
 #include "core/writes.h"
@@ -44,37 +44,37 @@ static void put_head(weir_buffer *out, uint8_t form, size_t items)
     put_number(out, VERSION | (uint64_t)form << 8 | (uint64_t)items << 16, 4);
 }
 
-void weir_payload_put_set(weir_buffer *out, size_t i, const weir_view *view)
+void weir_serialise_set(weir_buffer *out, size_t i, const weir_state_view *view)
 {
-    const weir_scope *s = view->scope;
+    const weir_interned *s = view->scope;
     put_number(out, SET | (uint64_t)i << 8, 3);
     put_number(out,
                view->level | (uint64_t)s->name_len << 8 | (uint64_t)s->text_len << 16 |
                    (uint64_t)view->words << 32,
                8);
-    weir_buffer_append(out, weir_scope_name(s), s->name_len);
-    weir_buffer_append(out, weir_scope_text(s), s->text_len);
+    weir_buffer_append(out, weir_interned_name(s), s->name_len);
+    weir_buffer_append(out, weir_interned_text(s), s->text_len);
     put_words(out, view->state, view->words);
 }
 
-void weir_payload_put(weir_buffer *out, weir_value v)
+void weir_serialise_value(weir_buffer *out, weir_value v)
 {
     size_t len = weir_value_len(v);
     put_head(out, ALL, len);
     for (size_t i = 0; i < len; i++) {
-        weir_view view;
+        weir_state_view view;
         weir_value_at(v, i, &view);
-        weir_payload_put_set(out, i, &view);
+        weir_serialise_set(out, i, &view);
     }
 }
 
-void weir_payload_put_changes(weir_buffer *out, size_t items)
+void weir_serialise_changes(weir_buffer *out, size_t items)
 {
     put_head(out, CHANGES, items);
 }
 
-void weir_payload_put_patch(weir_buffer *out, size_t i, const uint64_t *state, const uint32_t *word,
-                            size_t words)
+void weir_serialise_patch(weir_buffer *out, size_t i, const uint64_t *state, const uint32_t *word,
+                          size_t words)
 {
     put_number(out, PATCH | (uint64_t)i << 8, 3);
     put_number(out, words, 4);
@@ -84,7 +84,7 @@ void weir_payload_put_patch(weir_buffer *out, size_t i, const uint64_t *state, c
     }
 }
 
-void weir_payload_put_drop(weir_buffer *out, size_t i)
+void weir_serialise_drop(weir_buffer *out, size_t i)
 {
     put_number(out, DROP | (uint64_t)i << 8, 3);
 }
@@ -128,11 +128,11 @@ static void take_words(reader *r, uint64_t *state, size_t words)
 }
 
 /* Whether one more state leaves a value that can be told in one piece, however far it grows. */
-static bool can_grow(weir_value v, const weir_scope *s)
+static bool can_grow(weir_value v, const weir_interned *s)
 {
     size_t bytes = weir_bytes_most(s);
     for (size_t i = 0; i < weir_value_len(v); i++) {
-        weir_view view;
+        weir_state_view view;
         weir_value_at(v, i, &view);
         bytes += weir_bytes_most(view.scope);
     }
@@ -145,11 +145,11 @@ static weir_status read_set(reader *r, size_t i, weir_value *v)
     size_t name_len = take_number(r, 1), text_len = take_number(r, 2), words = take_number(r, 4);
     const char *name = (const char *)take_bytes(r, name_len);
     const char *text = (const char *)take_bytes(r, text_len);
-    weir_scope *s;
-    if (r->bad || words > r->left / 8 || i > weir_value_len(*v) || i >= WEIR_ENTRIES_MAX ||
+    weir_interned *s;
+    if (r->bad || words > r->left / 8 || i > weir_value_len(*v) || i >= WEIR_STATES_MAX ||
         level > WEIR_LEVEL_MAX || words > WEIR_STATE_WORDS_MAX)
         return WEIR_E_SYNTAX;
-    weir_status st = weir_scope_of_stored(name, name_len, text, text_len, &s);
+    weir_status st = weir_intern_stored(name, name_len, text, text_len, &s);
     if (st != WEIR_OK)
         return st;
     size_t found = weir_value_find(*v, s);
@@ -168,7 +168,7 @@ static weir_status read_set(reader *r, size_t i, weir_value *v)
 
 static weir_status read_patch(reader *r, size_t i, weir_value v)
 {
-    weir_entry *e = i < weir_value_len(v) ? weir_value_entry(v, i) : NULL;
+    weir_heap_state *e = i < weir_value_len(v) ? weir_value_heap_state(v, i) : NULL;
     size_t n = take_number(r, 4);
     const uint8_t *at = n <= r->left / 12 ? take_bytes(r, n * 12) : NULL;
     if (r->bad || !e || !at)
@@ -226,13 +226,13 @@ static bool are_items(reader r, size_t items)
 
 /* Changes are mostly one patch of a long state, which is done or is not. If there are more of them,
  * what was there is kept aside. */
-weir_status weir_payload_read(const uint8_t *bytes, size_t len, weir_value *v)
+weir_status weir_deserialise(const uint8_t *bytes, size_t len, weir_value *v)
 {
-    reader r = {bytes, len, len > WEIR_PAYLOAD_MAX};
+    reader r = {bytes, len, len > WEIR_SERIALISED_MAX};
     uint64_t version = take_number(&r, 1), form = take_number(&r, 1);
     size_t items = take_number(&r, 2);
     if (r.bad || version != VERSION || form > CHANGES || items == 0 ||
-        (form == ALL && items > WEIR_ENTRIES_MAX) || !are_items(r, items))
+        (form == ALL && items > WEIR_STATES_MAX) || !are_items(r, items))
         return WEIR_E_SYNTAX;
     bool in_place = form == CHANGES && items == 1;
     weir_value old = *v, made = form == ALL ? 0 : in_place ? old : weir_value_copy(old);

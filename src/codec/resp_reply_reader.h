@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-#ifndef WEIR_CODEC_RESP_REPLY_H
-#define WEIR_CODEC_RESP_REPLY_H
+#ifndef WEIR_CODEC_RESP_REPLY_READER_H
+#define WEIR_CODEC_RESP_REPLY_READER_H
 /* RESP, client side: bytes -> one reply, in RESP2 and RESP3; for `weir take` and the other commands
  * that ask a daemon. Strict: whatever the protocol does not allow, or weir never sends, is an
  * error. It must not know any command, any socket or the time, and allocates nothing. */

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 /* Replies by table, in every split: what is one, and what never becomes one. */
 
-#include "codec/resp_reply.h"
+#include "codec/resp_reply_reader.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
