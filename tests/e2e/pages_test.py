@@ -1,0 +1,277 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Runs the commands of a page of the docs in order, on a terminal, and compares what they print with
+what the page says.
+
+    pages_test.py WEIR ROOT PAGE
+
+What the blocks of a page mean:
+
+    ```sh                 the command `make run`: the daemon is started as `make run` starts it
+    ```yaml FILE          is saved as FILE; so are ```python FILE and ```text FILE
+    ```yaml               is added to the last FILE that was saved, and must be valid in it
+    ```console            commands behind "$ ", each followed by what it prints
+    ```c                  must compile
+
+In what a command prints, a line "..." matches any lines, and "..." within a line any text. After two
+spaces, "# " begins a comment. `weir serve` and `python3 FILE` keep running beside the commands that
+follow, until the next `weir serve` replaces the daemon.
+"""
+import os
+import pty
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+WEIR = os.path.realpath(sys.argv[1])
+ROOT = os.path.realpath(sys.argv[2])
+PAGE = os.path.realpath(sys.argv[3])
+NAME = os.path.basename(PAGE)
+PORTS = ("6380", "8080", "8000")  # RESP, HTTP, the handler of the reader
+MARK = "\x01"
+passed = failed = 0
+
+
+def check(name, good, detail=""):
+    global passed, failed
+    print(f"{'ok' if good else 'not ok'} - {NAME}: {name}")
+    if not good:
+        print("  " + detail.replace("\n", "\n  "))
+    passed, failed = passed + bool(good), failed + (not good)
+
+
+# ---- reading the page ----------------------------------------------------------------------------
+
+
+def read_blocks(text):
+    """The fenced blocks: (language, file name or "", text)."""
+    return re.findall(r"^```(\w+) ?(\S*)\n(.*?)^```$", text, re.M | re.S)
+
+
+def read_commands(block):
+    """The commands of a console block, each with the lines that it should print."""
+    commands = []
+    for line in block.splitlines():
+        if line.startswith("$ "):
+            commands.append((re.sub(r"\s\s+# .*", "", line[2:]), []))
+        else:
+            commands[-1][1].append(re.sub(r"\s\s+# .*", "", line))
+    return commands
+
+
+def agrees(expected, got):
+    """Whether the output matches the page. A command without output in the page may print anything."""
+    pattern = ""
+    for line in expected:
+        if line == "...":
+            pattern += r"(?:.*\n)*"
+        else:
+            pattern += ".*".join(re.escape(part) for part in line.split("...")) + r"\n"
+    return re.fullmatch(pattern, got) is not None if expected else True
+
+
+# ---- running it ----------------------------------------------------------------------------------
+
+
+def run_on_terminal(commands, directory, environment):
+    """Runs commands in one shell. Returns a list of (status, output)."""
+    script = "".join(f"{command}\nprintf '{MARK}%d{MARK}' $?\n" for command in commands)
+    master, slave = pty.openpty()
+    shell = subprocess.Popen(["bash", "-c", script], cwd=directory, env=environment, stdin=subprocess.DEVNULL,
+                             stdout=slave, stderr=slave)
+    os.close(slave)
+    output = b""
+    try:
+        while True:
+            output += os.read(master, 65536)
+    except OSError:  # the shell and all its children have closed their end
+        pass
+    os.close(master)
+    shell.wait(timeout=60)
+    text = re.sub(r"\r|\x1b\[[0-9;]*m", "", output.decode())  # line ends and colours
+    parts = text.split(MARK)
+    return [(int(parts[i + 1]), parts[i]) for i in range(0, len(parts) - 1, 2)]
+
+
+class Daemon:
+    """The daemon, in the foreground of a terminal of its own."""
+
+    process = None
+
+    def start(self, command, directory, environment):
+        self.stop()
+        self.process = subprocess.Popen(["bash", "-c", f"exec {command}"], cwd=directory, env=environment,
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        log = ""
+        for line in self.process.stderr:  # ends with the daemon
+            log += line
+            if " info started " in line:
+                break
+        check(f"{command}: it starts", " info started " in log, log)
+
+    def stop(self):
+        """Ends it as Ctrl-C does."""
+        if self.process:
+            self.process.send_signal(signal.SIGINT)
+            self.process.stderr.read()
+            check("Ctrl-C ends the daemon", self.process.wait(timeout=60) == 0)
+        self.process = None
+
+
+def free_ports(n):
+    sockets = [socket.socket() for _ in range(n)]
+    for s in sockets:
+        s.bind(("127.0.0.1", 0))
+    ports = [str(s.getsockname()[1]) for s in sockets]
+    for s in sockets:
+        s.close()
+    return ports
+
+
+def accepts(port):
+    try:
+        socket.create_connection(("127.0.0.1", int(port)), timeout=1).close()
+        return True
+    except OSError:
+        return False
+
+
+class Page:
+    """Runs the blocks of the page in a directory that looks like a checkout that was built."""
+
+    def __init__(self, directory):
+        self.directory = directory
+        self.ports = free_ports(len(PORTS))
+        self.daemon = Daemon()
+        self.handlers = []
+        self.saved = None
+        self.environment = {**os.environ, "WEIR_SERVER": f"127.0.0.1:{self.ports[0]}"}
+        self.environment.pop("WEIR_PASSWORD", None)
+        os.symlink(os.path.dirname(WEIR), os.path.join(directory, "build"))
+        os.symlink(os.path.join(ROOT, "examples"), os.path.join(directory, "examples"))
+
+    def with_ports(self, text):
+        for old, new in zip(PORTS, self.ports):
+            text = re.sub(rf"\b{old}\b", new, text)
+        return text
+
+    def make_run(self):
+        """Starts the daemon with the command in the recipe of `make run`."""
+        recipe = subprocess.run(["make", "-n", "-C", ROOT, "run", f"PORT={self.ports[0]}", f"HTTP={self.ports[1]}"],
+                                check=True, capture_output=True, text=True).stdout
+        command = re.search(r"^build/weir serve .*?(?= \|\|)", recipe, re.M).group(0)
+        self.daemon.start(command, self.directory, self.environment)
+
+    def save(self, name, text):
+        with open(os.path.join(self.directory, name), "w", encoding="utf-8") as out:
+            out.write(text)
+        self.saved = (name, text)
+
+    def check_addition(self, text):
+        name, before = self.saved
+        with open(os.path.join(self.directory, "more.yaml"), "w", encoding="utf-8") as out:
+            out.write(before + text)
+        found = subprocess.run([WEIR, "check", "--syntax", "--quiet", "more.yaml"], cwd=self.directory,
+                               capture_output=True, text=True, check=False)
+        check(f"what is added to {name} is valid", found.returncode == 0, found.stderr)
+
+    def start_handler(self, command):
+        self.handlers.append(subprocess.Popen(["bash", "-c", f"exec {command}"], cwd=self.directory,
+                                              env=self.environment, stdout=subprocess.DEVNULL,
+                                              stderr=subprocess.DEVNULL))
+        deadline = time.monotonic() + 60
+        while not accepts(self.ports[2]) and time.monotonic() < deadline and self.handlers[-1].poll() is None:
+            time.sleep(0.02)
+        check(f"{command}: it starts", accepts(self.ports[2]))
+
+    def run_console(self, text):
+        commands = read_commands(text)
+        while commands:
+            first = commands[0][0]
+            if first.startswith("weir serve "):
+                self.daemon.start(first, self.directory, self.environment)
+                commands.pop(0)
+            elif re.match(r"python3 \S+$", first):
+                self.start_handler(first)
+                commands.pop(0)
+            else:
+                run = []
+                while commands and not re.match(r"weir serve |python3 \S+$", commands[0][0]):
+                    run.append(commands.pop(0))
+                judge(run, run_on_terminal([c for c, _ in run], self.directory, self.environment))
+                # A reader's `export PATH=..` goes on in his terminal.
+                self.environment["PATH"] = os.path.join(self.directory, "build") + ":" + os.environ["PATH"]
+
+    def run(self, blocks):
+        for language, name, text in blocks:
+            text = self.with_ports(text)
+            if language == "sh":
+                check("its shell block is make run", text == "make run\n", text)
+                self.make_run()
+            elif language == "console":
+                self.run_console(text)
+            elif name:
+                self.save(name, text)
+            elif language == "yaml":
+                self.check_addition(text)
+
+    def close(self):
+        for handler in self.handlers:
+            handler.terminate()
+            handler.wait(timeout=60)
+        self.daemon.stop()
+
+
+def judge(commands, results):
+    for (command, expected), (status, got) in zip(commands, results):
+        wanted = "\n".join(expected)
+        check(f"{command}: its output", agrees(expected, got), f"expected:\n{wanted}\ngot:\n{got}")
+        denied = got.startswith("denied") and status == 3
+        check(f"{command}: it works", (status == 0 or denied) and "(error)" not in got, f"status {status}\n{got}")
+    check("every command has run", len(commands) == len(results), f"{len(results)} of {len(commands)}")
+
+
+# ---- the rest of the page ------------------------------------------------------------------------
+
+
+def check_c(code):
+    source = ("#include <weir/weir.h>\nvoid serve(void);\nvoid f(int64_t now_ns);\nvoid f(int64_t now_ns)\n{\n" +
+              "".join(code) + "}\n")
+    found = subprocess.run([os.environ.get("CC", "cc").split()[0], "-std=c11", "-Wall", "-Wextra", "-Werror",
+                            "-fsyntax-only", f"-I{ROOT}/include", "-x", "c", "-"], input=source,
+                           capture_output=True, text=True, check=False)
+    check("the code in C compiles", found.returncode == 0, found.stderr)
+
+
+def main():
+    with open(PAGE, encoding="utf-8") as page:
+        text = page.read()
+    blocks = read_blocks(text)
+    commands = [c for language, _, block in blocks if language == "console" for c in read_commands(block)]
+    check("it shows commands and what they print", sum(1 for _, lines in commands if lines) >= 2, str(commands))
+    if NAME == "README.md":
+        check("it has fewer than 150 lines", len(text.splitlines()) < 150)
+    code = [block for language, _, block in blocks if language == "c"]
+    if code:
+        check_c(code)
+    missing = [tool for tool in ("redis-cli", "curl", "make", "bash") if not shutil.which(tool)]
+    if missing:
+        print(f"ok - {NAME}: its commands # SKIP no {', '.join(missing)}")
+        print(f"{passed} passed, {failed} failed, 1 skipped")
+        sys.exit(1 if failed else 77)
+    with tempfile.TemporaryDirectory() as directory:
+        page = Page(directory)
+        try:
+            page.run(blocks)
+        finally:
+            page.close()
+    print(f"{passed} passed, {failed} failed, 0 skipped")
+    sys.exit(failed > 0)
+
+
+main()
