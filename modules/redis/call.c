@@ -4,6 +4,8 @@
 
 #include "call.h"
 
+#include "port/text.h"
+
 #include "codec/figures.h"
 
 #include <stdio.h>
@@ -25,20 +27,7 @@ bool weir_arg_is(weir_arg a, const char *word)
 
 bool weir_arg_i64(weir_arg a, int64_t *ret)
 {
-    size_t minus = a.len > 0 && a.at[0] == '-';
-    uint64_t v = 0; /* 19 digits stay below 2^64 */
-    if (a.len == minus || a.len - minus > 19 || (a.at[minus] == '0' && a.len > 1))
-        return false;
-    for (size_t i = minus; i < a.len; i++) {
-        unsigned digit = (unsigned)((unsigned char)a.at[i] - '0');
-        if (digit > 9)
-            return false;
-        v = v * 10 + digit;
-    }
-    if (v > (uint64_t)INT64_MAX + minus)
-        return false;
-    *ret = minus ? (int64_t)(0 - v) : (int64_t)v;
-    return true;
+    return weir_i64_read(a.at, a.len, ret);
 }
 
 weir_call weir_call_decision(redis_ctx *ctx, redis_string **argv, int argc, int argc_min)

@@ -5,7 +5,7 @@
 
 #include "cmd/caret.h"
 
-#include "cmd/utf8.h"
+#include "port/text.h"
 
 #include <stdbool.h>
 
@@ -32,7 +32,7 @@ void caret_text(FILE *out, const char *text, size_t len)
     const unsigned char *at = (const unsigned char *)text, *end = at + len;
     while (at < end) {
         bool valid;
-        size_t n = utf8_len(at, end, &valid);
+        size_t n = weir_utf8_len((const char *)at, (size_t)(end - at), &valid);
         print_character(out, at, n, valid);
         at += n;
     }
@@ -43,7 +43,8 @@ size_t caret_columns(const char *text, size_t len, size_t at)
     const unsigned char *from = (const unsigned char *)text, *end = from + len, *stop = from + at;
     size_t cols = 0;
     bool valid;
-    while (from < stop && (from += utf8_len(from, end, &valid)) <= stop)
+    while (from < stop &&
+           (from += weir_utf8_len((const char *)from, (size_t)(end - from), &valid)) <= stop)
         cols++;
     return cols;
 }
@@ -55,7 +56,7 @@ static void print_columns(FILE *out, const char *text, size_t len, size_t from, 
     const unsigned char *at = (const unsigned char *)text, *end = at + len;
     for (size_t col = 0; at < end && col < to; col++) {
         bool valid;
-        size_t n = utf8_len(at, end, &valid);
+        size_t n = weir_utf8_len((const char *)at, (size_t)(end - at), &valid);
         bool cut = (from > 0 && col < from + DOTS_COLS) || (to < all && col + DOTS_COLS >= to);
         if (col >= from && cut)
             fputc('.', out);

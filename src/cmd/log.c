@@ -5,8 +5,8 @@
 
 #include "cmd/log.h"
 
-#include "cmd/utf8.h"
 #include "port/port.h"
+#include "port/text.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -51,7 +51,7 @@ static void add_escaped(line *l, const char *value)
     const unsigned char *at = (const unsigned char *)value, *stop = at + strlen(value);
     while (at < stop) {
         bool valid;
-        size_t n = utf8_len(at, stop, &valid);
+        size_t n = weir_utf8_len((const char *)at, (size_t)(stop - at), &valid);
         bool control = *at < 0x20 || *at == 0x7F || (n == 2 && *at == 0xC2 && at[1] < 0xA0);
         char code[8];
         if (!valid) {

@@ -4,7 +4,7 @@
 
 #include "cmd/out.h"
 
-#include "cmd/utf8.h"
+#include "port/text.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -69,7 +69,7 @@ static size_t json_special(out_stream *out, const unsigned char *at, const unsig
         return 1;
     }
     bool valid;
-    size_t len = utf8_len(at, end, &valid);
+    size_t len = weir_utf8_len((const char *)at, (size_t)(end - at), &valid);
     if (valid)
         out_bytes(out, at, len);
     else

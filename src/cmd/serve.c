@@ -5,6 +5,7 @@
 #include "cmd/cmd.h"
 #include "cmd/daemon.h"
 #include "cmd/options.h"
+#include "port/text.h"
 #include "service/zones.h"
 
 #include <errno.h>
@@ -55,10 +56,8 @@ static const char usage[] =
 /* Digits alone, low..high. Says what is wrong. */
 static bool read_number(const char *option, const char *text, long low, long high, int *ret)
 {
-    char *end;
-    errno = 0;
-    long n = strtol(text, &end, 10);
-    if (text[0] < '0' || text[0] > '9' || errno != 0 || *end != '\0' || n < low || n > high) {
+    uint64_t n;
+    if (!weir_decimal_read(text, strlen(text), (uint64_t)high, &n) || n < (uint64_t)low) {
         fprintf(stderr, "weir serve: %s %s: expected a number from %ld to %ld\n", option, text, low,
                 high);
         return false;

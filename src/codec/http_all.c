@@ -96,7 +96,7 @@ void weir_http_reserve(const weir_http_options *o, const weir_http_params *p, we
                        int64_t now_ns, weir_http_answer *a)
 {
     uint64_t id = WEIR_ID_NONE;
-    char text[WEIR_ID_LEN];
+    char text[WEIR_HEX64_LEN];
     if (!(p->given & WEIR_HTTP_BIT(WEIR_HTTP_P_TTL))) {
         weir_http_problem(a, 400, "the parameter \"ttl\" is missing, expected " WEIR_SPAN_EXPECTED);
         return;
@@ -108,7 +108,7 @@ void weir_http_reserve(const weir_http_options *o, const weir_http_params *p, we
     }
     if (!weir_http_was_done(a, ask, ""))
         return;
-    weir_id_print(id, text);
+    weir_hex64_print(id, text);
     const weir_http_more more = {.id = ask->decision.allowed ? text : NULL};
     weir_http_decision(a, ask, (int)p->number[WEIR_HTTP_P_DENIED], &more);
 }
@@ -137,7 +137,7 @@ void weir_http_commit(const weir_http_options *o, const weir_http_params *p, boo
         weir_http_problem(a, 400, "the parameter \"%s\" is missing", text.at ? "actual" : "id");
         return;
     }
-    if (!weir_id_read(text.at, text.len, &id)) {
+    if (!weir_hex64_read(text.at, text.len, &id)) {
         weir_http_problem(a, 400, "\"id\" is not " WEIR_ID_EXPECTED);
         return;
     }
@@ -147,7 +147,7 @@ void weir_http_commit(const weir_http_options *o, const weir_http_params *p, boo
         put_settled(a, &d, over);
     else if (st == WEIR_E_ABSENT)
         weir_http_problem(a, 404, "there is no reservation %.*s: it was settled, or has run out",
-                          WEIR_ID_LEN, text.at);
+                          WEIR_HEX64_LEN, text.at);
     else
         weir_http_problem(a, st == WEIR_E_NOMEM ? 503 : 500, "%s", weir_status_str(st));
 }

@@ -76,12 +76,9 @@ weir_http_password weir_http_check_password(weir_slice authorization, const char
 /* Whether [at, end) is a port: at most 5 digits, at most 65535, or nothing (RFC 3986, 3.2.3). */
 static bool is_port(const char *at, const char *end)
 {
-    unsigned port = 0;
-    if (end - at > 5)
-        return false;
-    for (; at < end && *at >= '0' && *at <= '9'; at++)
-        port = port * 10 + (unsigned)(*at - '0');
-    return at == end && port <= 65535;
+    uint64_t port;
+    size_t len = (size_t)(end - at);
+    return len == 0 || (len <= 5 && weir_decimal_read(at, len, 65535, &port));
 }
 
 /* Whether all bytes may stand in a name (RFC 3986, reg-name). */

@@ -86,14 +86,6 @@ static bool note(weir_http_params *p, unsigned param, weir_http_answer *a)
 
 /* ---- the query ------------------------------------------------------------------------------- */
 
-static int hex(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* Decodes in place; the length then, or SIZE_MAX and the answer. */
 static size_t decode(char *at, size_t len, weir_http_answer *a)
 {
@@ -103,13 +95,13 @@ static size_t decode(char *at, size_t len, weir_http_answer *a)
         if (c == '+') {
             c = ' ';
         } else if (c == '%') {
-            int high = i + 2 < len ? hex(at[i + 1]) : -1, low = i + 2 < len ? hex(at[i + 2]) : -1;
-            if (high < 0 || low < 0) {
+            int byte = weir_percent_read(at + i, len - i);
+            if (byte < 0) {
                 weir_http_problem(a, 400, "\"%.*s\" in the query: expected %% and two hex digits",
                                   len - i < 3 ? (int)(len - i) : 3, at + i);
                 return SIZE_MAX;
             }
-            c = (char)(high * 16 + low);
+            c = (char)byte;
             i += 2;
         }
         at[to++] = c;

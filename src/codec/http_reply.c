@@ -235,7 +235,7 @@ static void put_members(weir_buffer *b, const weir_ask *ask, const weir_http_mor
         weir_json_put_string(b, ask->key.at, ask->key.len);
     }
     if (more && more->id)
-        weir_buffer_printf(b, ",\"id\":\"%.*s\"", WEIR_ID_LEN, more->id);
+        weir_buffer_printf(b, ",\"id\":\"%.*s\"", WEIR_HEX64_LEN, more->id);
     weir_buffer_append(b, "}\n", 2);
 }
 

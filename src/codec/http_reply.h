@@ -45,7 +45,7 @@ __attribute__((format(printf, 3, 4))) void weir_http_problem(weir_http_answer *a
 typedef struct weir_http_more {
     bool of_all;    /* the ask is one of several ... */
     size_t index;   /* ... and which */
-    const char *id; /* of the reservation that was made, WEIR_ID_LEN characters; NULL: none */
+    const char *id; /* of the reservation that was made, WEIR_HEX64_LEN characters; NULL: none */
 } weir_http_more;
 
 /* Makes `a` the answer to a decision: 200, or denied_status and a problem of the type

@@ -7,6 +7,7 @@
 #include "codec/logline.h"
 
 #include "codec/logtime.h"
+#include "port/text.h"
 #include "service/address.h"
 
 #include <jansson.h>
@@ -27,14 +28,9 @@ static const char expect_time_range[] = "a time from 1970 to 2225-09-28T23:48:52
 static const char expect_key[] = "a key of 1 to 65536 bytes";
 static const char expect_cost[] = "a cost, a whole number, 0 or more";
 
-typedef struct piece { /* absent if `at` is NULL */
-    const char *at;
-    size_t len;
-} piece;
-
-static piece between(const char *begin, const char *end)
+static weir_slice between(const char *begin, const char *end)
 {
-    return (piece){begin, (size_t)(end - begin)};
+    return (weir_slice){begin, (size_t)(end - begin)};
 }
 
 static const char *find(const char *at, const char *end, char c)
@@ -58,7 +54,7 @@ static weir_status fail(const reader *r, weir_status st, const char *at, const c
     return st;
 }
 
-static weir_status done(const reader *r, int64_t t_ns, piece key, int64_t cost)
+static weir_status done(const reader *r, int64_t t_ns, weir_slice key, int64_t cost)
 {
     r->record->t_ns = t_ns;
     r->record->key = key.at;
@@ -72,37 +68,22 @@ static weir_status done(const reader *r, int64_t t_ns, piece key, int64_t cost)
 /* Reads digits up to `end`; false unless there are 1 to 19 digits and nothing else. */
 static bool read_u64(const char *at, const char *end, uint64_t *ret)
 {
-    if (end == at || end - at > 19)
-        return false;
-    uint64_t v = 0;
-    for (; at < end; at++) {
-        unsigned digit = (unsigned char)*at - (unsigned)'0';
-        if (digit > 9)
-            return false;
-        v = v * 10 + digit;
-    }
-    *ret = v;
-    return true;
+    size_t len = (size_t)(end - at);
+    return len <= 19 && weir_decimal_read(at, len, UINT64_MAX, ret);
 }
 
 /* Reads digits up to `end`, however many: INT64_MAX stands for all above. False unless there is at
  * least one digit and nothing else. */
 static bool read_saturated(const char *at, const char *end, int64_t *ret)
 {
-    if (end == at)
+    uint64_t v;
+    if (!weir_decimal_read(at, (size_t)(end - at), UINT64_MAX, &v))
         return false;
-    int64_t v = 0;
-    for (; at < end; at++) {
-        int digit = *at - '0';
-        if (digit < 0 || digit > 9)
-            return false;
-        v = v > (INT64_MAX - digit) / 10 ? INT64_MAX : v * 10 + digit;
-    }
-    *ret = v;
+    *ret = v < INT64_MAX ? (int64_t)v : INT64_MAX;
     return true;
 }
 
-static weir_status read_cost(const reader *r, piece text, int64_t *ret)
+static weir_status read_cost(const reader *r, weir_slice text, int64_t *ret)
 {
     if (!read_saturated(text.at, text.at + text.len, ret))
         return fail(r, WEIR_E_SYNTAX, text.at, expect_cost);
@@ -154,9 +135,9 @@ bool weir_logline_has(weir_logline_kind kind, weir_logline_field field)
 }
 
 typedef struct parts {
-    piece field[WEIR_LOGLINE_FIELDS]; /* the request's four are filled by split_request() */
-    const char *stop;                 /* where the first absent field should have been */
-    const char *request;              /* where it begins, if it does */
+    weir_slice field[WEIR_LOGLINE_FIELDS]; /* the request's four are filled by split_request() */
+    const char *stop;                      /* where the first absent field should have been */
+    const char *request;                   /* where it begins, if it does */
 } parts;
 
 /* The next quote that no backslash escapes, or NULL. `at` must not follow a backslash. */
@@ -190,7 +171,7 @@ static bool is_status(const char *at, const char *end)
 
 /* Finds method, uri, path and protocol, as far as they are there. Old and broken clients leave out
  * the protocol, or put spaces into the uri. */
-static void split_request(piece request, piece *field)
+static void split_request(weir_slice request, weir_slice *field)
 {
     const char *at = request.at, *end = at + request.len;
     const char *space = find(at, end, ' ');
@@ -273,18 +254,18 @@ static const char *find_client(const char *line, const char *end, parts *p)
     return user_end + 1;
 }
 
-static bool is_dash(piece text)
+static bool is_dash(weir_slice text)
 {
     return text.len == 1 && *text.at == '-';
 }
 
-static bool has(piece text, char c)
+static bool has(weir_slice text, char c)
 {
     return find(text.at, text.at + text.len, c) != NULL;
 }
 
 /* Whether the text ends in ":443". */
-static bool has_port(piece text)
+static bool has_port(weir_slice text)
 {
     size_t digits = 0;
     while (digits < text.len && text.at[text.len - 1 - digits] >= '0' &&
@@ -299,7 +280,7 @@ static bool has_port(piece text)
 static bool begins_with_vhost(const parts *p)
 {
     weir_address unused;
-    piece ident = p->field[WEIR_LOGLINE_IDENT], user = p->field[WEIR_LOGLINE_USER];
+    weir_slice ident = p->field[WEIR_LOGLINE_IDENT], user = p->field[WEIR_LOGLINE_USER];
     if (is_dash(ident))
         return false;
     if (weir_address_parse(&unused, ident.at, ident.len))
@@ -310,7 +291,7 @@ static bool begins_with_vhost(const parts *p)
            has_port(p->field[WEIR_LOGLINE_HOST]);
 }
 
-static bool is_list(piece host)
+static bool is_list(weir_slice host)
 {
     return host.len > 0 && host.at[host.len - 1] == ',';
 }
@@ -349,7 +330,7 @@ static const char *place_of(const parts *p, weir_logline_field field)
     return in_request && p->request ? p->request : p->stop;
 }
 
-static weir_status check_key(const reader *r, piece key, const char *at, const char *expected)
+static weir_status check_key(const reader *r, weir_slice key, const char *at, const char *expected)
 {
     if (!key.at || key.len == 0)
         return fail(r, WEIR_E_SYNTAX, key.at ? key.at : at, expected);
@@ -372,10 +353,10 @@ static weir_status read_clf(const reader *r, const weir_logline_format *format)
     bool cost_asked = format->cost < WEIR_LOGLINE_FIELDS;
     if (format->key > WEIR_LOGLINE_USER || cost_asked)
         find_tail(after, r->end, is_combined(format->kind), &p);
-    piece key = p.field[format->key];
+    weir_slice key = p.field[format->key];
     st = check_key(r, key, place_of(&p, format->key), fields[format->key].expected);
     if (st == WEIR_OK && cost_asked) {
-        piece text = p.field[format->cost];
+        weir_slice text = p.field[format->cost];
         if (!text.at)
             return fail(r, WEIR_E_SYNTAX, place_of(&p, format->cost),
                         fields[format->cost].expected);
@@ -404,7 +385,7 @@ static weir_status read_tsv(const reader *r)
         return fail(r, WEIR_E_SYNTAX, r->end, "a tab, then a key");
     const char *begin = tab + 1;
     tab = find(begin, r->end, '\t');
-    piece key = between(begin, tab ? tab : r->end);
+    weir_slice key = between(begin, tab ? tab : r->end);
     weir_status st = check_key(r, key, key.at, expect_key);
     if (st == WEIR_OK && tab)
         st = read_cost(r, between(tab + 1, r->end), &cost);
@@ -552,15 +533,15 @@ static size_t real_text(const json_t *real, char *text, size_t size)
 
 /* The key's bytes: in `root`, or for a number in `text`, which has room for any of them. */
 static weir_status json_key(const reader *r, const json_t *root, const char *name, char *text,
-                            size_t size, piece *ret)
+                            size_t size, weir_slice *ret)
 {
     const json_t *key = json_object_get(root, name);
     if (json_is_string(key))
-        *ret = (piece){json_string_value(key), json_string_length(key)};
+        *ret = (weir_slice){json_string_value(key), json_string_length(key)};
     else if (json_is_real(key))
-        *ret = (piece){text, real_text(key, text, size)};
+        *ret = (weir_slice){text, real_text(key, text, size)};
     else if (json_is_integer(key) || json_is_boolean(key))
-        *ret = (piece){text, json_dumpb(key, text, size, JSON_ENCODE_ANY)};
+        *ret = (weir_slice){text, json_dumpb(key, text, size, JSON_ENCODE_ANY)};
     else {
         fail_member(r, WEIR_E_SYNTAX, "a key, a string, number or boolean", name);
         r->error->key_absent = !key;
@@ -572,7 +553,7 @@ static weir_status json_key(const reader *r, const json_t *root, const char *nam
 }
 
 /* Keeps the key's bytes in the record, which the JSON tree does not outlive. */
-static weir_status keep_key(const reader *r, piece *ret)
+static weir_status keep_key(const reader *r, weir_slice *ret)
 {
     weir_buffer *area = &r->record->area;
     if (area->len_max == 0)
@@ -613,7 +594,7 @@ static weir_status read_json(const reader *r, const weir_logline_format *format)
     json_t *root = NULL;
     bool big = false;
     char text[64];
-    piece key = {0};
+    weir_slice key = {0};
     int64_t t_ns = 0, cost = 1;
     weir_status st = load_object(r, &root, &big);
     if (st == WEIR_OK)

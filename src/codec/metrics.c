@@ -66,8 +66,9 @@ static void put_key(weir_buffer *out, const weir_top_key *key)
     size_t len = 0;
     for (size_t i = 0; i < key->text_len;) {
         const uint8_t *at = (const uint8_t *)key->text + i;
-        size_t n = weir_utf8_len(at, key->text_len - i);
-        if (n == 0 || *at < 0x20 || *at == 0x7F || *at == '\\') {
+        bool valid;
+        size_t n = weir_utf8_len(key->text + i, key->text_len - i, &valid);
+        if (!valid || *at < 0x20 || *at == 0x7F || *at == '\\') {
             len += (size_t)snprintf(label + len, sizeof label - len, "\\x%02X", *at);
             n = 1;
         } else {

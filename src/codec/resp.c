@@ -7,36 +7,7 @@
 
 #include "codec/resp.h"
 
-#include "codec/decimal.h"
-
 #include <stdio.h>
-
-/* ---- numbers --------------------------------------------------------------------------------- */
-
-bool weir_resp_i64(const uint8_t *bytes, size_t len, int64_t *ret)
-{
-    bool minus = len > 0 && bytes[0] == '-';
-    size_t i = minus;
-    if (i == len || len - i > 19)
-        return false;
-    if (bytes[i] == '0') {
-        if (len != 1)
-            return false;
-        *ret = 0;
-        return true;
-    }
-    uint64_t v = 0; /* 19 digits stay below 2^64 */
-    for (; i < len; i++) {
-        unsigned digit = (unsigned)bytes[i] - '0';
-        if (digit > 9)
-            return false;
-        v = v * 10 + digit;
-    }
-    if (v > (uint64_t)INT64_MAX + minus)
-        return false;
-    *ret = minus ? -(int64_t)(v - 1) - 1 : (int64_t)v;
-    return true;
-}
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
@@ -237,14 +208,6 @@ static bool is_space(uint8_t c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-static int hex(uint8_t c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 static uint8_t escaped(uint8_t c)
 {
     switch (c) {
@@ -276,8 +239,9 @@ static size_t read_escape(const uint8_t *at, size_t left, uint8_t quote, uint8_t
         *ret = '\'';
         return 2;
     }
-    if (at[1] == 'x' && left >= 4 && hex(at[2]) >= 0 && hex(at[3]) >= 0) {
-        *ret = (uint8_t)(hex(at[2]) << 4 | hex(at[3]));
+    if (at[1] == 'x' && left >= 4 && weir_hex_digit((char)at[2]) >= 0 &&
+        weir_hex_digit((char)at[3]) >= 0) {
+        *ret = (uint8_t)(weir_hex_digit((char)at[2]) << 4 | weir_hex_digit((char)at[3]));
         return 4;
     }
     *ret = escaped(at[1]);

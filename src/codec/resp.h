@@ -17,6 +17,7 @@
  */
 
 #include "port/buffer.h"
+#include "port/text.h"
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
@@ -94,10 +95,11 @@ weir_resp_result weir_resp_next(weir_resp_parser *p, const uint8_t *bytes, size_
 /* Whether any argument holds a control byte: below 0x20 and no white space, or 0x7f. Pure. */
 bool weir_resp_has_control(const weir_resp_request *r);
 
-/* Reads a whole number as Redis does: an optional '-', digits, nothing else; no leading zero, no
- * "-0".
- *  ret  written only if true. */
-bool weir_resp_i64(const uint8_t *bytes, size_t len, int64_t *ret);
+/* weir_i64_read() for the bytes of a request: integers as Redis reads them. */
+static inline bool weir_resp_i64(const uint8_t *bytes, size_t len, int64_t *ret)
+{
+    return weir_i64_read((const char *)bytes, len, ret);
+}
 
 /* Whether `arg` is `word`, the case of ASCII letters aside.
  *  word  in upper case. */

@@ -100,8 +100,8 @@ void weir_resp_take_all(weir_resp_call *c)
 
 static void put_id(weir_resp_call *c, uint64_t id)
 {
-    char text[WEIR_ID_LEN];
-    weir_id_print(id, text);
+    char text[WEIR_HEX64_LEN];
+    weir_hex64_print(id, text);
     weir_resp_put_bulk(c->out, text, sizeof text);
 }
 
@@ -145,7 +145,7 @@ static void settle(weir_resp_call *c, int64_t actual)
     uint64_t id;
     weir_decision d;
     int64_t over;
-    if (!weir_id_read(text.at, text.len, &id)) {
+    if (!weir_hex64_read(text.at, text.len, &id)) {
         weir_resp_put_errorf(c, "ERR the id is not " WEIR_ID_EXPECTED);
         return;
     }
@@ -153,7 +153,7 @@ static void settle(weir_resp_call *c, int64_t actual)
         weir_service_commit(c->session->options->service, id, actual, c->now_ns, &d, &over);
     if (st == WEIR_E_ABSENT) {
         weir_resp_put_errorf(c, "ERR no reservation %.*s: it was settled, or has run out",
-                             WEIR_ID_LEN, text.at);
+                             WEIR_HEX64_LEN, text.at);
         return;
     }
     if (st != WEIR_OK) {

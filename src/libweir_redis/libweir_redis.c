@@ -122,7 +122,7 @@ static weir_status check_request(const weir_redis *r, const void *key, size_t ke
 }
 
 static void fill(sent_request *q, weir_redis *r, weir_verb verb, const weir_policy *p,
-                 weir_bytes text, weir_bytes key, int64_t cost)
+                 weir_slice text, weir_slice key, int64_t cost)
 {
     q->owner = r;
     q->round = (weir_round){.request = &q->request, .len = 1, .done = on_done};
@@ -195,7 +195,7 @@ static weir_status ask_and_wait(weir_redis *r, weir_verb verb, const weir_policy
     if (!q.seat)
         return WEIR_E_NOMEM;
     size_t len = weir_policy_print(p, text, sizeof text);
-    fill(&q, r, verb, p, (weir_bytes){text, len}, (weir_bytes){key, key_len}, cost);
+    fill(&q, r, verb, p, (weir_slice){text, len}, (weir_slice){key, key_len}, cost);
     if (weir_worker_post(r->worker, ask, &q)) {
         wait_in(q.seat);
         st = q.request.status;
@@ -247,8 +247,8 @@ weir_status weir_redis_check_async(weir_redis *r, const weir_policy *p, const vo
     q->policy = *p;
     memcpy(q->bytes, text, len);
     memcpy(q->bytes + len, key, key_len);
-    fill(q, r, WEIR_VERB_TAKE, &q->policy, (weir_bytes){q->bytes, len},
-         (weir_bytes){q->bytes + len, key_len}, cost);
+    fill(q, r, WEIR_VERB_TAKE, &q->policy, (weir_slice){q->bytes, len},
+         (weir_slice){q->bytes + len, key_len}, cost);
     if (weir_worker_post(r->worker, ask, q))
         return WEIR_OK;
     port_free(q);

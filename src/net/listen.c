@@ -6,6 +6,7 @@
 #include "net/listen.h"
 
 #include "net/server.h"
+#include "port/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -52,12 +53,12 @@ static socklen_t address_len(const address *a)
 /* Digits alone, 0..65535. */
 static bool read_port(const char *text, int *ret)
 {
+    uint64_t port;
     size_t len = strlen(text);
-    if (len < 1 || len > 5 || strspn(text, "0123456789") != len)
+    if (len > 5 || !weir_decimal_read(text, len, 65535, &port))
         return false;
-    int port = (int)strtol(text, NULL, 10);
-    *ret = port;
-    return port <= 65535;
+    *ret = (int)port;
+    return true;
 }
 
 static bool read_host(const char *host, bool in_brackets, int port, address *ret)

@@ -6,6 +6,8 @@
 
 #include "port/file.h"
 
+#include "port/text.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -351,10 +353,9 @@ void port_boot_id(uint8_t ret[16])
     close(fd);
     size_t digits = 0;
     for (ssize_t i = 0; i < len && digits < 32; i++) {
-        static const char hex[] = "0123456789abcdef";
-        const char *digit = memchr(hex, text[i], 16);
-        if (digit) {
-            ret[digits / 2] = (uint8_t)(ret[digits / 2] << 4 | (digit - hex));
+        int digit = weir_hex_digit(text[i]);
+        if (digit >= 0) {
+            ret[digits / 2] = (uint8_t)(ret[digits / 2] << 4 | digit);
             digits++;
         }
     }

@@ -4,16 +4,16 @@
 
 #include "service/address.h"
 
+#include "port/text.h"
+
 #include <string.h>
 
 /* Reads a decimal number 0..255 without leading zeros; returns the bytes used, 0 if there is
  * none. */
 static size_t read_octet(const char *text, size_t len, uint8_t *ret)
 {
-    unsigned n = 0;
-    size_t i = 0;
-    while (i < len && i < 3 && text[i] >= '0' && text[i] <= '9')
-        n = n * 10 + (unsigned)(text[i++] - '0');
+    uint64_t n;
+    size_t i = weir_digits_read(text, len < 3 ? len : 3, &n);
     if (i == 0 || n > 255 || (i > 1 && text[0] == '0'))
         return 0;
     *ret = (uint8_t)n;
@@ -34,20 +34,12 @@ static bool parse_v4(uint8_t *ret, const char *text, size_t len)
     return at == len;
 }
 
-static int hex(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 static size_t read_group(const char *text, size_t len, uint8_t *ret)
 {
     unsigned n = 0;
     size_t i = 0;
-    for (; i < len && i < 4 && hex(text[i]) >= 0; i++)
-        n = n * 16 + (unsigned)hex(text[i]);
+    for (; i < len && i < 4 && weir_hex_digit(text[i]) >= 0; i++)
+        n = n * 16 + (unsigned)weir_hex_digit(text[i]);
     ret[0] = (uint8_t)(n >> 8);
     ret[1] = (uint8_t)n;
     return i;
@@ -105,7 +97,8 @@ static bool parse_v6(uint8_t *ret, const char *text, size_t len)
 bool weir_address_parse(weir_address *ret, const char *text, size_t len)
 {
     static const uint8_t mapped[12] = {[10] = 0xFF, [11] = 0xFF};
-    if (len < 2 || len > 45 || (hex(text[0]) < 0 && text[0] != ':')) /* most keys are none */
+    if (len < 2 || len > 45 ||
+        (weir_hex_digit(text[0]) < 0 && text[0] != ':')) /* most keys are none */
         return false;
     weir_address a = {0};
     if (!memchr(text, ':', len)) {
@@ -165,18 +158,6 @@ static size_t put_hex(char *buf, unsigned v)
     return n;
 }
 
-/* v 0..999. */
-static size_t put_decimal(char *buf, unsigned v)
-{
-    size_t n = 0;
-    if (v >= 100)
-        buf[n++] = (char)('0' + v / 100);
-    if (v >= 10)
-        buf[n++] = (char)('0' + v / 10 % 10);
-    buf[n++] = (char)('0' + v % 10);
-    return n;
-}
-
 static size_t print_v6(const weir_address *a, char *buf)
 {
     unsigned zeros, from = longest_zeros(a, &zeros);
@@ -202,7 +183,7 @@ static size_t print_v4(const weir_address *a, char *buf)
     for (unsigned i = 0; i < 4; i++) {
         if (i > 0)
             buf[n++] = '.';
-        n += put_decimal(buf + n, a->bytes[i]);
+        n += weir_i64_print(buf + n, a->bytes[i]);
     }
     return n;
 }
@@ -212,7 +193,7 @@ size_t weir_address_print(const weir_address *a, unsigned bits, char *buf)
     size_t n = a->v6 ? print_v6(a, buf) : print_v4(a, buf);
     if (bits < weir_address_bits(a)) {
         buf[n++] = '/';
-        n += put_decimal(buf + n, bits);
+        n += weir_i64_print(buf + n, bits);
     }
     return n;
 }

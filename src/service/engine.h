@@ -6,6 +6,7 @@
  * engine/ has those there are. An engine is one thread's, as the service is; it may need time for
  * an answer, but always gives one. */
 
+#include "port/text.h"
 #include "service/throttle.h"
 
 #include <weir/weir_store.h>
@@ -37,19 +38,14 @@ typedef enum weir_verb {
     WEIR_VERB_THROTTLE /* CL.THROTTLE; `policy` is not looked at */
 } weir_verb;
 
-typedef struct weir_bytes { /* that somebody else owns, not terminated */
-    const char *at;
-    size_t len;
-} weir_bytes;
-
 /* One of what an engine is asked, and its answer. What it points to stays until it is answered or
  * abandoned. */
 typedef struct weir_engine_request {
     weir_verb verb;
     const weir_policy *policy;
-    weir_bytes text;    /* of the policy, canonical */
-    weir_bytes name;    /* of the rule whose limit or override it is; len 0: it was given as text */
-    weir_bytes key;     /* as the rule sees it; 1..WEIR_KEY_MAX */
+    weir_slice text;    /* of the policy, canonical */
+    weir_slice name;    /* of the rule whose limit or override it is; len 0: it was given as text */
+    weir_slice key;     /* as the rule sees it; 1..WEIR_KEY_MAX */
     uint64_t policy_id; /* in the service's own store */
     int64_t cost;
     weir_throttle throttle;

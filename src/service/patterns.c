@@ -6,6 +6,7 @@
 #include "service/patterns.h"
 
 #include "port/port.h"
+#include "port/text.h"
 #include "store/siphash.h"
 
 #include <weir/weir_store.h>
@@ -131,18 +132,13 @@ static weir_status add_net(weir_patterns *p, weir_address a, unsigned bits, uint
 /* Reads the bits behind the slash; for an IPv4-mapped network they are those of the IPv6 text. */
 static bool read_bits(const char *text, const weir_address *a, bool mapped, unsigned *ret)
 {
-    unsigned most = mapped ? 128 : weir_address_bits(a), n = 0;
+    uint64_t n;
     size_t len = strlen(text);
-    if (len == 0 || len > 3 || (len > 1 && text[0] == '0'))
+    if ((len > 1 && text[0] == '0') ||
+        !weir_decimal_read(text, len, mapped ? 128 : weir_address_bits(a), &n) ||
+        (mapped && n < 96))
         return false;
-    for (size_t i = 0; i < len; i++) {
-        if (text[i] < '0' || text[i] > '9')
-            return false;
-        n = n * 10 + (unsigned)(text[i] - '0');
-    }
-    if (n > most || (mapped && n < 96))
-        return false;
-    *ret = mapped ? n - 96 : n;
+    *ret = (unsigned)(mapped ? n - 96 : n);
     return true;
 }
 

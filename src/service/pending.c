@@ -126,16 +126,16 @@ weir_engine_request *weir_pending_add(weir_pending *p, weir_engine_kind kind, we
         r->request = q;
     q->verb = verb;
     q->policy = ask->policy;
-    q->text = q->name = (weir_bytes){"", 0};
+    q->text = q->name = (weir_slice){"", 0};
     q->on_error = WEIR_ON_ERROR_DEFAULT;
     if (at->rule) {
-        q->text = (weir_bytes){at->held->canonical, at->held->canonical_len};
-        q->name = (weir_bytes){at->rule->name, at->rule->name_len};
+        q->text = (weir_slice){at->held->canonical, at->held->canonical_len};
+        q->name = (weir_slice){at->rule->name, at->rule->name_len};
         q->on_error = at->rule->rest->on_error;
     } else if (ask->policy) {
         q->text = weir_texts_canonical(ask->policy);
     }
-    q->key = (weir_bytes){at->key.at, at->key.len};
+    q->key = (weir_slice){at->key.at, at->key.len};
     q->policy_id = at->policy_id;
     q->cost = ask->cost;
     q->granted = 0;

@@ -77,7 +77,7 @@ static void take_far(weir_ask *ask)
     assert_true(take(ask, 1));
 }
 
-static bool is_text(weir_bytes b, const char *text)
+static bool is_text(weir_slice b, const char *text)
 {
     return b.len == strlen(text) && memcmp(b.at, text, b.len) == 0;
 }

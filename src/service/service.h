@@ -10,6 +10,7 @@
  * other thread writes. */
 
 #include "port/buffer.h"
+#include "port/text.h"
 #include "service/rules.h"
 #include "service/throttle.h"
 #include "store/clock.h"
@@ -95,11 +96,6 @@ void weir_service_close(weir_service *s); /* accepts NULL; its counts go on in t
  * it was asked is under way.
  *  kind  not WEIR_ENGINE_LOCAL. */
 void weir_service_set_engine(weir_service *s, weir_engine_kind kind, weir_engine *engine);
-
-typedef struct weir_slice { /* bytes that somebody else owns, not terminated */
-    const char *at;
-    size_t len;
-} weir_slice;
 
 /* Why the verdict is what it is. */
 typedef enum weir_reason {

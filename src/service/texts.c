@@ -100,10 +100,10 @@ static compiled *compiled_of(const weir_policy *p)
     return (compiled *)((char *)p - offsetof(compiled, policy));
 }
 
-weir_bytes weir_texts_canonical(const weir_policy *p)
+weir_slice weir_texts_canonical(const weir_policy *p)
 {
     const compiled *c = compiled_of(p);
-    return (weir_bytes){c->text + c->text_len, c->canonical_len};
+    return (weir_slice){c->text + c->text_len, c->canonical_len};
 }
 
 void weir_texts_pin(const weir_policy *p)

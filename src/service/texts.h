@@ -22,7 +22,7 @@ WEIR_NODISCARD weir_status weir_texts_find(weir_texts *t, const char *text, size
                                            weir_policy_error *ret_error);
 
 /* Its text as weir_policy_print() has it; good as long as the policy is. */
-weir_bytes weir_texts_canonical(const weir_policy *p);
+weir_slice weir_texts_canonical(const weir_policy *p);
 
 /* Keeps a policy that was found, until it is unpinned as often as it was pinned. */
 void weir_texts_pin(const weir_policy *p);

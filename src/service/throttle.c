@@ -5,6 +5,8 @@
 
 #include "service/throttle.h"
 
+#include "port/text.h"
+
 const char *weir_throttle_status_text(weir_throttle_status st)
 {
     switch (st) {
@@ -19,18 +21,13 @@ const char *weir_throttle_status_text(weir_throttle_status st)
 
 bool weir_throttle_number(const char *bytes, size_t len, int64_t *ret)
 {
-    size_t first = len > 0 && (bytes[0] == '-' || bytes[0] == '+');
-    int64_t n = 0;
-    bool good = len > first;
-    for (size_t i = first; i < len && good; i++) {
-        int digit = bytes[i] - '0';
-        good = digit >= 0 && digit <= 9 && !__builtin_mul_overflow(n, 10, &n) &&
-               !(bytes[0] == '-' ? __builtin_sub_overflow(n, digit, &n)
-                                 : __builtin_add_overflow(n, digit, &n));
-    }
-    if (good)
-        *ret = n;
-    return good;
+    size_t sign = len > 0 && (bytes[0] == '-' || bytes[0] == '+');
+    bool minus = sign && bytes[0] == '-';
+    uint64_t n;
+    if (!weir_decimal_read(bytes + sign, len - sign, (uint64_t)INT64_MAX + minus, &n))
+        return false;
+    *ret = minus ? (int64_t)(0 - n) : (int64_t)n;
+    return true;
 }
 
 static const int64_t ns_per_s = 1000000000;

@@ -9,6 +9,7 @@
 #include "cmd/cmd.h"
 #include "cmd/options.h"
 #include "cmd/policy_error.h"
+#include "port/text.h"
 
 #include <weir/weir.h>
 
@@ -190,13 +191,10 @@ __attribute__((format(printf, 3, 4))) static int complain(const ask *a, int stat
 /* Digits alone, at most `most`; *ret_end is behind them. */
 static bool read_number(const char *text, int64_t most, int64_t *ret, const char **ret_end)
 {
-    const char *at = text;
-    int64_t n = 0;
-    for (; *at >= '0' && *at <= '9' && n <= most; at++)
-        n = n * 10 + (*at - '0');
-    *ret = n;
-    *ret_end = at;
-    return at > text && n <= most;
+    uint64_t n;
+    *ret_end = text + weir_digits_read(text, strlen(text), &n);
+    *ret = (int64_t)n;
+    return *ret_end > text && n <= (uint64_t)most;
 }
 
 static int set_cost(ask *a, const char *text)

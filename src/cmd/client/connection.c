@@ -6,9 +6,9 @@
 
 #include "cmd/client/connection.h"
 
-#include "cmd/utf8.h"
 #include "codec/resp.h"
 #include "port/port.h"
+#include "port/text.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -100,14 +100,12 @@ static client_status connect_unix(client *c)
 
 static bool read_port(const char *digits, char *port)
 {
-    size_t len = strspn(digits, "0123456789");
-    if (len == 0 || len > 5 || digits[len] != '\0')
+    uint64_t n;
+    size_t len = strlen(digits);
+    if (len > 5 || !weir_decimal_read(digits, len, 65535, &n))
         return false;
-    unsigned n = 0;
-    for (size_t i = 0; i < len; i++)
-        n = n * 10 + (unsigned)(digits[i] - '0');
-    snprintf(port, PORT_MAX, "%u", n);
-    return n >= 1 && n <= 65535;
+    snprintf(port, PORT_MAX, "%u", (unsigned)n);
+    return n >= 1;
 }
 
 /* PORT or :PORT, which `listen` reads as a port of 127.0.0.1 too. Returns its digits, else NULL. */
@@ -305,7 +303,7 @@ void client_printable(const char *text, size_t len, char *ret, size_t size)
     size_t n = 0;
     while (at < end) {
         bool valid;
-        size_t one = utf8_len(at, end, &valid);
+        size_t one = weir_utf8_len((const char *)at, (size_t)(end - at), &valid);
         bool control = (one == 1 && (*at < 0x20 || *at == 0x7F)) ||
                        (one == 2 && *at == 0xC2 && at[1] < 0xA0); /* C0, DEL; C1 */
         if (n + one >= size)

@@ -13,7 +13,7 @@
 #include "cmd/config/policies.h"
 #include "cmd/config/redis.h"
 #include "cmd/config/trial.h"
-#include "cmd/utf8.h"
+#include "port/text.h"
 #include "service/top.h"
 
 #include <errno.h>
@@ -343,7 +343,7 @@ static bool is_text(config_errors *e)
     const unsigned char *at = begin;
     while (at < end) {
         bool valid;
-        size_t n = utf8_len(at, end, &valid);
+        size_t n = weir_utf8_len((const char *)at, (size_t)(end - at), &valid);
         if (!valid)
             config_complain_at(e, (size_t)(at - begin), NULL,
                                "byte 0x%02X, expected a text in UTF-8", *at);

@@ -5,6 +5,7 @@
 #include "cmd/config/fields.h"
 
 #include "cmd/config/file.h"
+#include "port/text.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -132,14 +133,8 @@ bool config_column(const config_errors *e, const config_node *node, size_t colum
 /* Digits alone, with up to 18 of them. Returns behind them, NULL if there are none or too many. */
 static const char *scan_digits(const char *text, uint64_t *ret)
 {
-    const char *at = text;
-    uint64_t n = 0;
-    while (*at >= '0' && *at <= '9')
-        n = n * 10 + (uint64_t)(*at++ - '0');
-    if (at == text || at - text > 18)
-        return NULL;
-    *ret = n;
-    return at;
+    size_t digits = weir_digits_read(text, strlen(text), ret);
+    return digits >= 1 && digits <= 18 ? text + digits : NULL;
 }
 
 bool config_read_int(config_reader *r, const config_place *place, const config_field *field,

@@ -5,6 +5,8 @@
 
 #include "cmd/config/listen.h"
 
+#include "port/text.h"
+
 #include <arpa/inet.h>
 #include <string.h>
 
@@ -14,14 +16,12 @@ static const char expected_address[] =
 /* A port's digits, to the end of the text. */
 static bool parse_port(const char *text, unsigned *ret)
 {
-    unsigned n = 0;
-    size_t len = strspn(text, "0123456789");
-    if (len == 0 || len > 5 || text[len] != '\0')
+    uint64_t n;
+    size_t len = strlen(text);
+    if (len > 5 || !weir_decimal_read(text, len, 65535, &n))
         return false;
-    for (size_t i = 0; i < len; i++)
-        n = n * 10 + (unsigned)(text[i] - '0');
-    *ret = n;
-    return n <= 65535;
+    *ret = (unsigned)n;
+    return true;
 }
 
 static bool is_loopback6(const struct in6_addr *a)

@@ -6,6 +6,7 @@
 
 #include "cmd/options.h"
 #include "cmd/replay/messages.h"
+#include "port/text.h"
 
 #include <string.h>
 
@@ -67,11 +68,8 @@ static int add_policy(replay_options *o, const char *text)
 
 static int set_top(replay_options *o, const char *text)
 {
-    size_t n = 0;
-    const char *at = text;
-    for (; *at >= '0' && *at <= '9' && n <= TOP_MAX; at++)
-        n = n * 10 + (size_t)(*at - '0');
-    if (at == text || *at || n > TOP_MAX)
+    uint64_t n;
+    if (!weir_decimal_read(text, strlen(text), TOP_MAX, &n))
         return replay_complain(REPLAY_USAGE, "--top: expected a number from 0 to %d, found '%s'",
                                TOP_MAX, text);
     o->top = n;

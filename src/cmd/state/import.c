@@ -6,6 +6,7 @@
 #include "cmd/input.h"
 #include "cmd/state/state.h"
 #include "port/port.h"
+#include "port/text.h"
 #include "store/image/image.h"
 
 #include <errno.h>
@@ -66,18 +67,11 @@ static bool next_line(intake *m, json_t **ret_root, bool *ret_good)
 /* Reads 16 digits for each of n words; false if there is anything else. */
 static bool read_hex(const char *text, size_t n, uint64_t *ret)
 {
-    for (size_t i = 0; i < n; i++) {
-        ret[i] = 0;
-        for (int k = 0; k < 16; k++) {
-            static const char digits[] = "0123456789abcdef";
-            char c = text[16 * i + (size_t)k];
-            const char *at = c ? strchr(digits, c) : NULL;
-            if (!at)
-                return false;
-            ret[i] = ret[i] << 4 | (uint64_t)(at - digits);
-        }
-    }
-    return text[16 * n] == '\0';
+    if (strspn(text, "0123456789abcdef") != WEIR_HEX64_LEN * n || text[WEIR_HEX64_LEN * n] != '\0')
+        return false;
+    for (size_t i = 0; i < n; i++)
+        (void)weir_hex64_read(text + WEIR_HEX64_LEN * i, WEIR_HEX64_LEN, &ret[i]);
+    return true;
 }
 
 /* ---- the head -------------------------------------------------------------------------------- */

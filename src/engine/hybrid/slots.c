@@ -45,7 +45,7 @@ void weir_slots_close(weir_slots *t)
 
 /* ---- policies -------------------------------------------------------------------------------- */
 
-static bool same_bytes(weir_bytes a, weir_bytes b)
+static bool same_bytes(weir_slice a, weir_slice b)
 {
     return a.len == b.len && (a.len == 0 || memcmp(a.at, b.at, a.len) == 0);
 }
@@ -66,8 +66,8 @@ static weir_slot_policy *new_policy(const weir_slots *t, const weir_engine_reque
     memcpy(p->bytes, q->text.at, q->text.len);
     if (q->name.len > 0)
         memcpy(p->bytes + q->text.len, q->name.at, q->name.len);
-    p->text = (weir_bytes){p->bytes, q->text.len};
-    p->name = (weir_bytes){p->bytes + q->text.len, q->name.len};
+    p->text = (weir_slice){p->bytes, q->text.len};
+    p->name = (weir_slice){p->bytes + q->text.len, q->name.len};
     return p;
 }
 

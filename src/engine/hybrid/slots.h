@@ -23,7 +23,7 @@ typedef struct weir_slot_policy {
     uint64_t id;
     weir_policy policy;
     weir_share_plan plan;
-    weir_bytes text, name; /* in `bytes` */
+    weir_slice text, name; /* in `bytes` */
     char bytes[];
 } weir_slot_policy;
 

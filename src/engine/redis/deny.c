@@ -74,7 +74,7 @@ void weir_deny_close(weir_deny *d)
 
 /* Adds one of several byte strings in a way that no other strings are added alike: its length, then
  * itself, or, if it is long, both of its hashes. */
-static uint8_t *put(const weir_deny *d, uint8_t *to, weir_bytes bytes)
+static uint8_t *put(const weir_deny *d, uint8_t *to, weir_slice bytes)
 {
     memcpy(to, &bytes.len, sizeof bytes.len);
     to += sizeof bytes.len;

@@ -437,9 +437,9 @@ static void on_done(weir_redis_call *c, int64_t now_ns)
 
 static const char policy_text[] = "gcra 100/s burst 20";
 
-static weir_bytes bytes_of(const char *text)
+static weir_slice bytes_of(const char *text)
 {
-    return (weir_bytes){text, strlen(text)};
+    return (weir_slice){text, strlen(text)};
 }
 
 static void ask_of(test_call *t, weir_verb verb, const char *key, int64_t cost, int64_t within_ns)

@@ -9,7 +9,7 @@
 /* ---- names ----------------------------------------------------------------------------------- */
 
 /* FNV-1a, 64 bits. */
-static uint64_t hash_of(weir_bytes text)
+static uint64_t hash_of(weir_slice text)
 {
     uint64_t h = 0xcbf29ce484222325;
     for (size_t i = 0; i < text.len; i++)
@@ -48,8 +48,7 @@ size_t weir_redis_key(const char *prefix, const weir_engine_request *q, bool for
         return w.len;
     char text[17] = "#";
     uint64_t h = hash_of(q->text);
-    for (int i = 0; i < 16; i++)
-        text[1 + i] = "0123456789abcdef"[(h >> (60 - 4 * i)) & 15];
+    weir_hex64_print(h, text + 1);
     add(&w, text, sizeof text);
     return w.len;
 }

@@ -12,40 +12,30 @@
 
 #define SAY_NS (10000 * WEIR_REDIS_MS) /* that a node refuses is said so often */
 
-typedef struct text {
-    const char *at;
-    size_t len;
-} text;
-
-static bool begins(text t, const char *word)
+static bool begins(weir_slice t, const char *word)
 {
     size_t len = strlen(word);
     return t.len >= len && memcmp(t.at, word, len) == 0;
 }
 
-/* The text up to a byte, which is dropped with it. */
-static text cut(text *t, char end)
+/* Removes the text up to `end`, and `end` itself, from the front. Returns the text. */
+static weir_slice cut(weir_slice *t, char end)
 {
     const char *at = memchr(t->at, end, t->len);
-    text ret = {t->at, at ? (size_t)(at - t->at) : t->len};
+    weir_slice ret = {t->at, at ? (size_t)(at - t->at) : t->len};
     size_t used = at ? ret.len + 1 : ret.len;
     t->at += used;
     t->len -= used;
     return ret;
 }
 
-static bool number(text t, uint32_t max, uint32_t *ret)
+static bool number(weir_slice t, uint32_t max, uint32_t *ret)
 {
-    uint32_t v = 0;
-    if (t.len == 0 || t.len > 6)
+    uint64_t v;
+    if (t.len > 6 || !weir_decimal_read(t.at, t.len, max, &v))
         return false;
-    for (size_t i = 0; i < t.len; i++) {
-        if (t.at[i] < '0' || t.at[i] > '9')
-            return false;
-        v = v * 10 + (uint32_t)(t.at[i] - '0');
-    }
-    *ret = v;
-    return v <= max;
+    *ret = (uint32_t)v;
+    return true;
 }
 
 /* ---- another node ---------------------------------------------------------------------------- */
@@ -57,21 +47,21 @@ typedef struct target {
 
 /* "MOVED 3999 127.0.0.1:6381": the port stands behind the last ':'. No host, or "?", is the host
  * of who says it. */
-static bool read_target(const weir_redis_node *n, text t, target *ret)
+static bool read_target(const weir_redis_node *n, weir_slice t, target *ret)
 {
     (void)cut(&t, ' ');
-    text slot = cut(&t, ' ');
+    weir_slice slot = cut(&t, ' ');
     size_t colon = t.len;
     while (colon > 0 && t.at[colon - 1] != ':')
         colon--;
     if (colon == 0 || !number(slot, WEIR_REDIS_SLOTS - 1, &ret->slot) ||
-        !number((text){t.at + colon, t.len - colon}, 65535, &ret->port) || ret->port == 0)
+        !number((weir_slice){t.at + colon, t.len - colon}, 65535, &ret->port) || ret->port == 0)
         return false;
-    text host = {t.at, colon - 1};
+    weir_slice host = {t.at, colon - 1};
     if (host.len >= 2 && host.at[0] == '[' && host.at[host.len - 1] == ']')
-        host = (text){host.at + 1, host.len - 2};
+        host = (weir_slice){host.at + 1, host.len - 2};
     if (host.len == 0 || (host.len == 1 && host.at[0] == '?'))
-        host = (text){n->host, strlen(n->host)};
+        host = (weir_slice){n->host, strlen(n->host)};
     if (!weir_redis_host_ok(host.at, host.len))
         return false;
     memcpy(ret->host, host.at, host.len);
@@ -79,7 +69,7 @@ static bool read_target(const weir_redis_node *n, text t, target *ret)
     return true;
 }
 
-static void refuse(weir_redis_node *n, weir_redis_call *call, text t, int64_t now_ns)
+static void refuse(weir_redis_node *n, weir_redis_call *call, weir_slice t, int64_t now_ns)
 {
     weir_redis_client *c = n->client;
     weir_redis_copy(c->why, sizeof c->why, t.at, t.len);
@@ -91,7 +81,7 @@ static void refuse(weir_redis_node *n, weir_redis_call *call, text t, int64_t no
 }
 
 /* False if it was sent from here to there too often; then it has ended. */
-static bool may_go_on(weir_redis_node *n, weir_redis_call *call, text t, int64_t now_ns)
+static bool may_go_on(weir_redis_node *n, weir_redis_call *call, weir_slice t, int64_t now_ns)
 {
     if (call->redirects++ < WEIR_REDIS_REDIRECTS_MAX)
         return true;
@@ -112,7 +102,7 @@ static void learn(weir_redis_client *c, uint32_t slot, weir_redis_node *n, int64
     weir_redis_tend(c, now_ns);
 }
 
-static void follow(weir_redis_node *n, weir_redis_call *call, text t, int64_t now_ns)
+static void follow(weir_redis_node *n, weir_redis_call *call, weir_slice t, int64_t now_ns)
 {
     weir_redis_client *c = n->client;
     target to;
@@ -137,7 +127,7 @@ static void follow(weir_redis_node *n, weir_redis_call *call, text t, int64_t no
 
 /* ---- the same node, or what has come in its place -------------------------------------------- */
 
-static void again_later(weir_redis_node *n, weir_redis_call *call, text t, int64_t now_ns)
+static void again_later(weir_redis_node *n, weir_redis_call *call, weir_slice t, int64_t now_ns)
 {
     weir_redis_client *c = n->client;
     bool is_busy = begins(t, "TRYAGAIN");
@@ -157,7 +147,7 @@ static void again_later(weir_redis_node *n, weir_redis_call *call, text t, int64
 }
 
 /* The node has lost what it decides by. */
-static void load_again(weir_redis_node *n, weir_redis_call *call, text t, int64_t now_ns)
+static void load_again(weir_redis_node *n, weir_redis_call *call, weir_slice t, int64_t now_ns)
 {
     if (!may_go_on(n, call, t, now_ns))
         return;
@@ -170,7 +160,7 @@ static void load_again(weir_redis_node *n, weir_redis_call *call, text t, int64_
 /* ---- what is final --------------------------------------------------------------------------- */
 
 /* A copy that stays for as long as the client does. */
-static const char *keep(weir_redis_client *c, text t)
+static const char *keep(weir_redis_client *c, weir_slice t)
 {
     char copy[WEIR_REDIS_WHY_MAX];
     weir_redis_copy(copy, sizeof copy, t.at, t.len);
@@ -187,7 +177,7 @@ static const char *keep(weir_redis_client *c, text t)
 }
 
 /* What an error of CL.THROTTLE says of its numbers. */
-static weir_throttle_status throttle_status(text t)
+static weir_throttle_status throttle_status(weir_slice t)
 {
     static const char prefix[] = "Cell error: Store error: ";
     static const weir_throttle_status known[] = {WEIR_THROTTLE_ZERO_RATE,
@@ -203,7 +193,7 @@ static weir_throttle_status throttle_status(text t)
     return WEIR_THROTTLE_RANGE;
 }
 
-static void refuse_throttle(weir_redis_node *n, weir_redis_call *call, text t, int64_t now_ns)
+static void refuse_throttle(weir_redis_node *n, weir_redis_call *call, weir_slice t, int64_t now_ns)
 {
     weir_engine_request *q = call->request;
     q->status = WEIR_E_RANGE;
@@ -217,7 +207,7 @@ void weir_redis_refused(weir_redis_node *n, weir_redis_call *call, const char *a
                         int64_t now_ns)
 {
     weir_redis_client *c = n->client;
-    text t = {at, len};
+    weir_slice t = {at, len};
     if (begins(t, "MOVED ") || begins(t, "ASK "))
         follow(n, call, t, now_ns);
     else if (begins(t, "TRYAGAIN") || begins(t, "READONLY") || begins(t, "MASTERDOWN"))
@@ -228,7 +218,7 @@ void weir_redis_refused(weir_redis_node *n, weir_redis_call *call, const char *a
     else if (begins(t, "CROSSSLOT"))
         weir_redis_call_unsupported(c, call, WEIR_REDIS_CROSSSLOT, now_ns);
     else if (begins(t, "ERR policy:") || begins(t, "ERR weir:"))
-        weir_redis_call_unsupported(c, call, keep(c, (text){at + 4, len - 4}), now_ns);
+        weir_redis_call_unsupported(c, call, keep(c, (weir_slice){at + 4, len - 4}), now_ns);
     else if (begins(t, "Cell error") && call->request->verb == WEIR_VERB_THROTTLE)
         refuse_throttle(n, call, t, now_ns);
     else {

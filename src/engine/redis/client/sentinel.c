@@ -63,14 +63,10 @@ static void take_up(weir_redis_client *c, weir_redis_node *n, int64_t now_ns)
 
 static void take_port(weir_redis_client *c, const weir_redis_value *v)
 {
-    c->master_port = 0;
-    for (size_t i = 0; i < v->len && v->len <= 5; i++) {
-        if (v->text[i] < '0' || v->text[i] > '9') {
-            c->master_port = 0;
-            return;
-        }
-        c->master_port = c->master_port * 10 + (v->text[i] - '0');
-    }
+    uint64_t port = 0;
+    if (v->len <= 5)
+        (void)weir_decimal_read(v->text, v->len, UINT32_MAX, &port);
+    c->master_port = (uint32_t)port;
 }
 
 void weir_redis_sentinel_hear(weir_redis_node *n, const weir_redis_value *v, int64_t now_ns)

@@ -25,15 +25,6 @@ __attribute__((format(printf, 3, 4))) static weir_status refuse(weir_redis_error
 
 /* ---- parts of a URL -------------------------------------------------------------------------- */
 
-static int hex_of(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 /* Decodes "%41". False if a '%' has no two digits behind it, if a byte is a control character, or
  * if it does not fit. */
 static bool decode(const char *at, size_t len, char *ret, size_t size)
@@ -42,11 +33,9 @@ static bool decode(const char *at, size_t len, char *ret, size_t size)
     for (size_t i = 0; i < len; i++) {
         int c = (uint8_t)at[i];
         if (c == '%') {
-            int high = i + 2 < len ? hex_of(at[i + 1]) : -1;
-            int low = i + 2 < len ? hex_of(at[i + 2]) : -1;
-            if (high < 0 || low < 0)
+            c = weir_percent_read(at + i, len - i);
+            if (c < 0)
                 return false;
-            c = high * 16 + low;
             i += 2;
         }
         if (c < ' ' || c == 0x7f || n + 1 >= size)
@@ -60,16 +49,11 @@ static bool decode(const char *at, size_t len, char *ret, size_t size)
 /* Digits and nothing else. */
 static bool number(const char *at, size_t len, uint32_t max, uint32_t *ret)
 {
-    uint32_t v = 0;
-    if (len == 0 || len > 9)
+    uint64_t v;
+    if (len > 9 || !weir_decimal_read(at, len, max, &v))
         return false;
-    for (size_t i = 0; i < len; i++) {
-        if (at[i] < '0' || at[i] > '9')
-            return false;
-        v = v * 10 + (uint32_t)(at[i] - '0');
-    }
-    *ret = v;
-    return v <= max;
+    *ret = (uint32_t)v;
+    return true;
 }
 
 static const char bad_user[] =

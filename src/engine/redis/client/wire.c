@@ -5,7 +5,7 @@
 
 #include "engine/redis/client/wire.h"
 
-#include "codec/decimal.h"
+#include "port/text.h"
 
 #include <string.h>
 

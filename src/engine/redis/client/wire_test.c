@@ -16,9 +16,9 @@
 static weir_policy policy;
 static weir_redis_bounds bounds[WEIR_REDIS_ZONES];
 
-static weir_bytes bytes_of(const char *text)
+static weir_slice bytes_of(const char *text)
 {
-    return (weir_bytes){text, strlen(text)};
+    return (weir_slice){text, strlen(text)};
 }
 
 static weir_engine_request question_of(weir_verb verb, const char *key, int64_t cost)

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+#ifndef WEIR_PORT_TEXT_H
+#define WEIR_PORT_TEXT_H
+/* Text as bytes: slices, decimal numbers, hexadecimal digits, UTF-8. All functions are pure. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Bytes that another object owns. They are not NUL-terminated. `at` is NULL if the slice is
+ * absent. */
+typedef struct weir_slice {
+    const char *at;
+    size_t len;
+} weir_slice;
+
+/* ---- decimal --------------------------------------------------------------------------------- */
+
+/* Reads the decimal digits at the front of a text. Returns the number of digits.
+ *  ret  the value; UINT64_MAX if it is larger; 0 without digits. */
+static inline size_t weir_digits_read(const char *at, size_t len, uint64_t *ret)
+{
+    size_t n = 0;
+    uint64_t v = 0;
+    for (; n < len && at[n] >= '0' && at[n] <= '9'; n++) {
+        unsigned digit = (unsigned)(at[n] - '0');
+        v = v > (UINT64_MAX - digit) / 10 ? UINT64_MAX : v * 10 + digit;
+    }
+    *ret = v;
+    return n;
+}
+
+/* Reads a text that consists of one or more decimal digits. Leading zeros are allowed.
+ *  ret  0..max; written only on success.
+ * Returns false if the text has another byte or the number is above `max`. */
+static inline bool weir_decimal_read(const char *at, size_t len, uint64_t max, uint64_t *ret)
+{
+    uint64_t v;
+    if (len == 0 || weir_digits_read(at, len, &v) != len || v > max)
+        return false;
+    *ret = v;
+    return true;
+}
+
+/* Reads a signed integer in its shortest form, as RESP writes integers: no '+', no leading zero, no
+ * "-0".
+ *  ret  written only on success. */
+static inline bool weir_i64_read(const char *at, size_t len, int64_t *ret)
+{
+    size_t minus = len > 0 && at[0] == '-';
+    uint64_t v = 0; /* 19 digits stay below 2^64 */
+    if (len == minus || len - minus > 19 || (at[minus] == '0' && len > 1))
+        return false;
+    for (size_t i = minus; i < len; i++) {
+        unsigned digit = (unsigned)((unsigned char)at[i] - '0');
+        if (digit > 9)
+            return false;
+        v = v * 10 + digit;
+    }
+    if (v > (uint64_t)INT64_MAX + minus)
+        return false;
+    *ret = minus ? (int64_t)(0 - v) : (int64_t)v;
+    return true;
+}
+
+/* The number of decimal digits of `v`, 1..20. */
+static inline unsigned weir_decimal_len(uint64_t v)
+{
+    unsigned n = 1;
+    for (; v >= 1000; v /= 1000)
+        n += 3;
+    return n + (v >= 10) + (v >= 100);
+}
+
+/* Writes the decimal digits of `v` so that the last one is just before `end`. Returns the first. */
+static inline uint8_t *weir_decimal_before(uint8_t *end, uint64_t v)
+{
+    for (; v >= 10; v /= 10)
+        *--end = (uint8_t)('0' + v % 10);
+    *--end = (uint8_t)('0' + v);
+    return end;
+}
+
+/* Writes `v` in decimal, without a NUL. Returns the length.
+ *  buf  WEIR_I64_MAX_LEN bytes. */
+#define WEIR_I64_MAX_LEN 20
+static inline size_t weir_i64_print(char *buf, int64_t v)
+{
+    uint64_t rest = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
+    size_t minus = v < 0, len = minus + weir_decimal_len(rest);
+    buf[0] = '-'; /* overwritten by the first digit if v >= 0 */
+    weir_decimal_before((uint8_t *)buf + len, rest);
+    return len;
+}
+
+/* ---- hexadecimal ----------------------------------------------------------------------------- */
+
+#define WEIR_HEX64_LEN 16
+
+/* The value of a hexadecimal digit in either case, 0..15; -1 for any other byte. */
+static inline int weir_hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Writes 16 hexadecimal digits in lower case, without a NUL. */
+static inline void weir_hex64_print(uint64_t v, char ret[WEIR_HEX64_LEN])
+{
+    for (int i = 0; i < WEIR_HEX64_LEN; i++)
+        ret[i] = "0123456789abcdef"[v >> (60 - 4 * i) & 15];
+}
+
+/* Reads exactly 16 hexadecimal digits in either case.
+ *  ret  written only on success. */
+static inline bool weir_hex64_read(const char *at, size_t len, uint64_t *ret)
+{
+    uint64_t v = 0;
+    if (len != WEIR_HEX64_LEN)
+        return false;
+    for (size_t i = 0; i < len; i++) {
+        int digit = weir_hex_digit(at[i]);
+        if (digit < 0)
+            return false;
+        v = v << 4 | (uint64_t)digit;
+    }
+    *ret = v;
+    return true;
+}
+
+/* Decodes the percent-encoding "%41" at the front of a text (RFC 3986, 2.1). Returns the byte,
+ * 0..255; -1 if the text does not begin with '%' and two hexadecimal digits. */
+static inline int weir_percent_read(const char *at, size_t len)
+{
+    int high = len > 2 && at[0] == '%' ? weir_hex_digit(at[1]) : -1;
+    int low = high >= 0 ? weir_hex_digit(at[2]) : -1;
+    return low >= 0 ? high * 16 + low : -1;
+}
+
+/* ---- UTF-8 ----------------------------------------------------------------------------------- */
+
+/* The length of the UTF-8 sequence at the front of a text, 1 or more. If the bytes are not UTF-8,
+ * *ret_valid is false and the length is that of the maximal subpart (Unicode 15, table 3-7).
+ *  len  1 or more. */
+size_t weir_utf8_len(const char *at, size_t len, bool *ret_valid);
+
+#endif
