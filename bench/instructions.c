@@ -35,7 +35,7 @@ typedef struct rig {
     weir_policy policy;
     uint64_t policy_id;
     weir_store *store;
-    weir_hub *hub;
+    weir_limiter *limiter;
     weir_service *service;
     weir_resp_options resp_options;
     weir_resp_session resp;
@@ -209,11 +209,11 @@ static void open_rig(rig *r, const bench_case *c)
     }
     if (weir_policy_parse(&r->policy, c->policy, strlen(c->policy), NULL, NULL) != WEIR_OK ||
         weir_store_open(&r->store, &options) != WEIR_OK ||
-        weir_hub_open(&r->hub, r->store, &zones) != WEIR_OK ||
-        weir_service_open(&r->service, r->hub) != WEIR_OK)
+        weir_limiter_open(&r->limiter, r->store, &zones) != WEIR_OK ||
+        weir_service_open(&r->service, r->limiter) != WEIR_OK)
         die("cannot open the store");
     r->policy_id = weir_store_policy_id(r->store, &r->policy);
-    weir_hub_set_rules(r->hub, rules_of(r, &zones));
+    weir_limiter_set_rules(r->limiter, rules_of(r, &zones));
     r->resp_options = (weir_resp_options){.service = r->service, .version = ""};
     weir_resp_session_init(&r->resp, &r->resp_options);
     r->http_options = (weir_http_options){.service = r->service, .version = ""};
@@ -233,7 +233,7 @@ static void close_rig(rig *r)
 {
     weir_http_session_close(&r->http);
     weir_service_close(r->service);
-    weir_hub_close(r->hub);
+    weir_limiter_close(r->limiter);
     weir_store_close(r->store);
     weir_buffer_free(&r->in);
     weir_buffer_free(&r->out);

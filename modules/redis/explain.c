@@ -4,7 +4,7 @@
 
 #include "call.h"
 
-#include "service/words.h"
+#include "service/explain_text.h"
 
 /* A list of lines. */
 static void put_lines(const weir_call *c, const weir_buffer *text)
@@ -38,9 +38,9 @@ static weir_status explain(const weir_call *c, const weir_wish *w, weir_open_key
         return st;
     if (s->name_len > 0)
         weir_buffer_printf(out, "policy   %s\n", weir_interned_name(s));
-    weir_words_key(out, w->key.at, w->key.len);
+    weir_explain_key(out, w->key.at, w->key.len);
     weir_buffer_printf(out, "limit    %s\n", weir_interned_text(s));
-    weir_words_figures(out, &s->policy, &d, false, at.now_ns);
+    weir_explain_state(out, &s->policy, &d, false, at.now_ns);
     return out->failed ? WEIR_E_NOMEM : WEIR_OK;
 }
 

@@ -7,7 +7,7 @@
 
 #include "abi.h"
 #include "port/port.h"
-#include "service/zones.h"
+#include "service/zone_cache.h"
 #include "store/siphash.h"
 
 #include <stdio.h>
@@ -30,7 +30,7 @@ typedef struct known { /* what a client wrote, and the scope that it means */
 /* Of the server's main thread. */
 static struct {
     weir_secret secret;
-    weir_zone_book *book;
+    weir_zone_cache *book;
     weir_zones zones;
     weir_interned **table;
     size_t places, len, sweep_at; /* sweep_at: so many scopes are looked through for dead ones */
@@ -47,14 +47,14 @@ static struct {
 
 weir_status weir_interned_open(void)
 {
-    all.book = weir_zone_book_open(WEIR_ZONEINFO_DIR);
+    all.book = weir_zone_cache_open(WEIR_ZONEINFO_DIR);
     all.recent = all.cache[0];
     all.table = redis.Calloc(TABLE_MIN, sizeof *all.table);
     all.places = TABLE_MIN;
     all.sweep_at = SWEEP_MIN;
     if (!all.book || !all.table)
         return WEIR_E_NOMEM;
-    all.zones = weir_zone_book_zones(all.book);
+    all.zones = weir_zone_cache_zones(all.book);
     return port_random(&all.secret, sizeof all.secret);
 }
 
@@ -498,6 +498,6 @@ void weir_interned_close(void)
     redis.Free(all.table);
     for (size_t i = 0; i < CHUNKS; i++)
         redis.Free(all.chunk[i]);
-    weir_zone_book_close(all.book);
+    weir_zone_cache_close(all.book);
     memset(&all, 0, sizeof all);
 }

@@ -7,7 +7,7 @@
 #include "core/writes.h"
 #include "replicate.h"
 #include "serialise.h"
-#include "service/figures.h"
+#include "service/full_quota.h"
 
 #include <string.h>
 
@@ -234,7 +234,7 @@ static weir_status grant(weir_cell *c, int64_t now_ns, int64_t n, weir_decision 
 
 static void reset(weir_cell *c, weir_decision *ret)
 {
-    *ret = weir_figures_of_fresh(&c->scope->policy);
+    *ret = weir_full_quota(&c->scope->policy);
     weir_heap_state_free(c->made);
     c->made = NULL;
     c->state = NULL; /* there is none */

@@ -8,7 +8,7 @@
 #include "cmd/config/fields.h"
 #include "cmd/options.h"
 #include "engine/redis/client/url.h"
-#include "service/zones.h"
+#include "service/zone_cache.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -277,12 +277,12 @@ static void print_errors(void *ctx, const config_problem *problem)
 
 static int check_file(const char *path, bool syntax, bool quiet)
 {
-    weir_zone_book *book = weir_zone_book_open(WEIR_ZONEINFO_DIR);
-    if (!book) {
+    weir_zone_cache *cache = weir_zone_cache_open(WEIR_ZONEINFO_DIR);
+    if (!cache) {
         fputs("weir check: out of memory\n", stderr);
         return 1;
     }
-    weir_zones zones = weir_zone_book_zones(book);
+    weir_zones zones = weir_zone_cache_zones(cache);
     config_sink sink = quiet ? (config_sink){print_errors, stderr} : config_print_to(stderr);
     weir_config *config = NULL;
     weir_status st = syntax ? config_load(path, true, &zones, &sink, &config)
@@ -291,7 +291,7 @@ static int check_file(const char *path, bool syntax, bool quiet)
     if (good && !quiet)
         print_summary(strcmp(path, "-") == 0 ? "<stdin>" : path, config, &zones);
     config_free(config);
-    weir_zone_book_close(book);
+    weir_zone_cache_close(cache);
     return good ? 0 : 1;
 }
 

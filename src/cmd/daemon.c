@@ -14,7 +14,7 @@
 #include "net/server.h"
 #include "port/atomic.h"
 #include "port/port.h"
-#include "service/top.h"
+#include "service/top/top.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -37,7 +37,7 @@ enum {
 typedef struct daemon {
     const daemon_options *options;
     weir_store *store;
-    weir_hub *hub;
+    weir_limiter *limiter;
     engines *engines; /* NULL: there is the store alone */
     guesses *guesses;
     weir_server *server;
@@ -67,7 +67,7 @@ static weir_step step_of(weir_session_step step)
 static void count_latency(weir_service *s, int64_t begun_ns)
 {
     if (weir_service_has_decided(s))
-        weir_service_latency(s, weir_hub_now(weir_service_hub(s)) - begun_ns);
+        weir_service_latency(s, weir_limiter_now(weir_service_limiter(s)) - begun_ns);
 }
 
 /* Replies to wrong passwords that are held within a second, and so at most twice as many at once:
@@ -97,8 +97,8 @@ static void resp_open(void *session, void *ctx, void (*wake)(void *wake_ctx), vo
     loop *l = ctx;
     weir_resp_session *s = session;
     weir_resp_session_init(s, &l->resp);
-    s->turn.ready = wake;
-    s->turn.ctx = wake_ctx;
+    s->completion.ready = wake;
+    s->completion.ctx = wake_ctx;
 }
 
 static void resp_close(void *session)
@@ -131,8 +131,8 @@ static void http_open(void *session, void *ctx, void (*wake)(void *wake_ctx), vo
     const loop *l = ctx;
     weir_http_session *s = session;
     weir_http_session_init(s, &l->http);
-    s->turn.ready = wake;
-    s->turn.ctx = wake_ctx;
+    s->completion.ready = wake;
+    s->completion.ctx = wake_ctx;
 }
 
 static void http_close(void *session)
@@ -241,9 +241,9 @@ static bool misses_engine(const loop *l, weir_buffer *out)
     need n = {d, ""};
     weir_service_rules(l->service, find_need, &n);
     bool texts = n.name[0] == '\0' &&
-                 needs_engine(d, weir_hub_default_engine(d->hub), WEIR_ON_ERROR_DEFAULT);
+                 needs_engine(d, weir_limiter_default_engine(d->limiter), WEIR_ON_ERROR_DEFAULT);
     if ((n.name[0] == '\0' && !texts) ||
-        !engines_are_down(d->engines, l->i, d->loops_len, weir_hub_now(d->hub)))
+        !engines_are_down(d->engines, l->i, d->loops_len, weir_limiter_now(d->limiter)))
         return false;
     weir_buffer_printf(out,
                        "\"a thread has no usable connection to Redis, so %s%s%s all requests "
@@ -278,8 +278,8 @@ static weir_status put_rules(daemon *d, const weir_config *config)
                                       config->rules_len, NULL, NULL);
     if (st != WEIR_OK)
         return st;
-    weir_hub_set_default_engine(d->hub, config->engine);
-    weir_hub_set_rules(d->hub, rules);
+    weir_limiter_set_default_engine(d->limiter, config->engine);
+    weir_limiter_set_rules(d->limiter, rules);
     return st;
 }
 
@@ -464,13 +464,13 @@ static void say(void *ctx, const char *event, const char *text)
 static int64_t now(void *ctx)
 {
     daemon *d = ctx;
-    return weir_hub_now(d->hub);
+    return weir_limiter_now(d->limiter);
 }
 
 /* Says once if the file's time is not that of the wall clock. */
 static void log_clock_offset(daemon *d)
 {
-    weir_clock_view clock = weir_hub_clock(d->hub);
+    weir_clock_view clock = weir_limiter_clock(d->limiter);
     if (clock.offset_ns <= WEIR_CLOCK_STEP_NS && clock.offset_ns >= -WEIR_CLOCK_STEP_NS)
         return;
     log_event(
@@ -483,8 +483,8 @@ static void log_clock_offset(daemon *d)
 /* Says once each time that the wall clock was set, also if nobody asks for anything. */
 static void log_clock_step(daemon *d)
 {
-    (void)weir_hub_now(d->hub);
-    weir_clock_view clock = weir_hub_clock(d->hub);
+    (void)weir_limiter_now(d->limiter);
+    weir_clock_view clock = weir_limiter_clock(d->limiter);
     if (clock.steps == d->clock_steps)
         return;
     d->clock_steps = clock.steps;
@@ -594,7 +594,7 @@ static weir_status open_loops(daemon *d)
         d->loops_len = WEIR_LOOPS_MAX;
     for (unsigned i = 0; i < d->loops_len; i++) {
         loop *l = &d->loops[i];
-        weir_status st = weir_service_open(&l->service, d->hub);
+        weir_status st = weir_service_open(&l->service, d->limiter);
         if (st != WEIR_OK)
             return st;
         d->contexts[i] = l;
@@ -644,7 +644,7 @@ static weir_status weigh_keys(daemon *d)
 {
     const weir_config *c = d->options->config;
     const weir_top_options top = {(size_t)c->top_keys, (size_t)c->top_memory_bytes};
-    return c->top_keys > 0 ? weir_hub_weigh(d->hub, &top) : WEIR_OK;
+    return c->top_keys > 0 ? weir_limiter_enable_top(d->limiter, &top) : WEIR_OK;
 }
 
 static weir_status open_server(daemon *d, char *ret_error, size_t size)
@@ -707,7 +707,7 @@ static void daemon_close(daemon *d)
     weir_server_close(d->server);
     for (unsigned i = 0; i < d->loops_len; i++)
         weir_service_close(d->loops[i].service);
-    weir_hub_close(d->hub);
+    weir_limiter_close(d->limiter);
     engines_close(d->engines);
     guesses_close(d->guesses);
     weir_store_close(d->store);
@@ -725,9 +725,9 @@ int daemon_run(const daemon_options *options)
     char error[512] = "";
     weir_status st = open_store(d, error, sizeof error);
     if (st == WEIR_OK)
-        st = weir_hub_open(&d->hub, d->store, options->zones);
+        st = weir_limiter_open(&d->limiter, d->store, options->zones);
     if (st == WEIR_OK)
-        weir_hub_on_change(d->hub, log_change, d);
+        weir_limiter_on_change(d->limiter, log_change, d);
     if (st == WEIR_OK)
         st = put_rules(d, options->config);
     if (st == WEIR_OK)

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CMD_DAEMON_H
 #define WEIR_CMD_DAEMON_H
-/* The daemon: a configuration, put together into a store, a hub, a service for each event loop, and
+/* The daemon: from a configuration it makes a store, a limiter, a service for each event loop, and
  * a server that speaks RESP and HTTP. */
 
 #include "cmd/config/config.h"

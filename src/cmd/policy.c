@@ -5,7 +5,7 @@
 #include "cmd/cmd.h"
 #include "cmd/options.h"
 #include "cmd/policy_error.h"
-#include "service/zones.h"
+#include "service/zone_cache.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -40,16 +40,16 @@ static bool report(const weir_zones *zones, const char *text)
 
 static int run(int texts, char **text)
 {
-    weir_zone_book *book = weir_zone_book_open(WEIR_ZONEINFO_DIR);
-    if (!book) {
+    weir_zone_cache *cache = weir_zone_cache_open(WEIR_ZONEINFO_DIR);
+    if (!cache) {
         fputs("weir policy: out of memory\n", stderr);
         return 1;
     }
-    weir_zones zones = weir_zone_book_zones(book);
+    weir_zones zones = weir_zone_cache_zones(cache);
     bool good = true;
     for (int i = 0; i < texts; i++)
         good = report(&zones, text[i]) && good;
-    weir_zone_book_close(book);
+    weir_zone_cache_close(cache);
     return good ? 0 : 2;
 }
 

@@ -6,7 +6,7 @@
 #include "cmd/daemon.h"
 #include "cmd/options.h"
 #include "port/text.h"
-#include "service/zones.h"
+#include "service/zone_cache.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -219,12 +219,12 @@ int weir_cmd_serve(int argc, char **argv)
     int done = read_options(argc, argv, &set);
     if (done)
         return done - 1;
-    weir_zone_book *book = weir_zone_book_open(WEIR_ZONEINFO_DIR);
-    if (!book) {
+    weir_zone_cache *cache = weir_zone_cache_open(WEIR_ZONEINFO_DIR);
+    if (!cache) {
         fputs("weir serve: out of memory\n", stderr);
         return 1;
     }
-    const weir_zones zones = weir_zone_book_zones(book);
+    const weir_zones zones = weir_zone_cache_zones(cache);
     log_target log = {.fd = 2, .json = set.json, .least = WEIR_LOG_INFO};
     weir_config *config = read_config(&set, &zones, &log);
     int status = 1;
@@ -245,6 +245,6 @@ int weir_cmd_serve(int argc, char **argv)
         status = daemon_run(&options);
     }
     config_free(config);
-    weir_zone_book_close(book);
+    weir_zone_cache_close(cache);
     return status;
 }

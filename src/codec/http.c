@@ -386,7 +386,7 @@ static const char *date_of(weir_http_session *s, int64_t now_ns)
 static void punish(weir_http_session *s, weir_http_answer *a)
 {
     const weir_http_options *o = s->options;
-    bool hold = !o->wrong_password || o->wrong_password(o->wrong_password_ctx, s->turn.ctx);
+    bool hold = !o->wrong_password || o->wrong_password(o->wrong_password_ctx, s->completion.ctx);
     if (hold)
         a->delay_ns = WEIR_PASSWORD_DELAY_NS;
     if (++s->wrong >= WEIR_PASSWORD_TRIES || !hold)
@@ -427,7 +427,7 @@ static void answer_request(weir_http_session *s, weir_buffer *out, int64_t now_n
     weir_http_answer_init(&a, &s->rest);
     weir_http_request r = request_of(s);
     if (weir_http_check_head(s->options, &r, r.body.len > 0, &a) == 0 &&
-        !weir_http_answer_request(s->options, &s->turn, &r, now_ns, &a)) {
+        !weir_http_answer_request(s->options, &s->completion, &r, now_ns, &a)) {
         weir_buffer_clear(&s->rest);
         s->asks = true;
         return;
@@ -594,7 +594,7 @@ void weir_http_session_init(weir_http_session *s, const weir_http_options *optio
 
 void weir_http_session_close(weir_http_session *s)
 {
-    weir_turn_drop(&s->turn);
+    weir_completion_cancel(&s->completion);
     weir_buffer_free(&s->text);
     weir_buffer_free(&s->rest);
 }
@@ -613,7 +613,7 @@ weir_session_step weir_http_session_run(weir_http_session *s, weir_buffer *in, w
                                         size_t out_pause, int64_t now_ns)
 {
     weir_session_step step;
-    if (s->asks && weir_turn_waits(&s->turn))
+    if (s->asks && weir_completion_is_pending(&s->completion))
         return (weir_session_step){WEIR_SESSION_ASK, 0};
     while (drain(s, out, out_pause, &step)) {
         if (s->closing) {

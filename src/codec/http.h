@@ -114,7 +114,8 @@ typedef struct weir_http_session {
     bool own_host; /* as in weir_http_request */
     bool resumed;  /* the parser may go on without another byte */
 
-    weir_turn turn; /* `ready` and `ctx` belong to the session's owner. Set them after init; without
+    weir_completion
+        completion; /* `ready` and `ctx` belong to the session's owner. Set them after init; without
                        them only the local engine can be used */
     bool asks;      /* the request is whole, and an engine is asked about it */
 

@@ -21,7 +21,7 @@ static void where_of(char buf[WHERE_MAX], size_t i, const char *behind)
 }
 
 /* The texts of *ret lie in `object`. */
-static bool read_one(json_t *object, size_t i, weir_ask *ret, weir_http_answer *a)
+static bool read_one(json_t *object, size_t i, weir_request *ret, weir_http_answer *a)
 {
     char where[WHERE_MAX];
     weir_http_params p;
@@ -36,7 +36,7 @@ static bool read_one(json_t *object, size_t i, weir_ask *ret, weir_http_answer *
 }
 
 /* How many asks there are; 0, and the answer, if they are wrong. */
-static size_t read_all(const weir_http_params *p, weir_ask *asks, weir_http_answer *a)
+static size_t read_all(const weir_http_params *p, weir_request *asks, weir_http_answer *a)
 {
     size_t n = json_array_size(p->requests);
     if (!p->requests) {
@@ -56,7 +56,7 @@ static size_t read_all(const weir_http_params *p, weir_ask *asks, weir_http_answ
     return n;
 }
 
-static void put_first_failure(const weir_ask *asks, size_t n, weir_http_answer *a)
+static void put_first_failure(const weir_request *asks, size_t n, weir_http_answer *a)
 {
     char where[WHERE_MAX];
     size_t i = 0;
@@ -66,21 +66,21 @@ static void put_first_failure(const weir_ask *asks, size_t n, weir_http_answer *
     (void)weir_http_was_done(a, &asks[i], where);
 }
 
-bool weir_http_take_all(const weir_http_options *o, weir_turn *turn, const weir_http_params *p,
-                        int64_t now_ns, weir_http_answer *a)
+bool weir_http_take_all(const weir_http_options *o, weir_completion *completion,
+                        const weir_http_params *p, int64_t now_ns, weir_http_answer *a)
 {
-    weir_ask asks[WEIR_ALL_MAX];
-    weir_all all;
+    weir_request asks[WEIR_ALL_MAX];
+    weir_all_result all;
     size_t n = read_all(p, asks, a);
     if (n == 0)
         return true;
-    if (!weir_service_take_all(o->service, turn, asks, n, now_ns, &all))
+    if (!weir_service_take_all(o->service, completion, asks, n, now_ns, &all))
         return false;
     if (all.status != WEIR_OK) {
         put_first_failure(asks, n, a);
         return true;
     }
-    weir_ask *ask = &asks[all.index];
+    weir_request *ask = &asks[all.index];
     const weir_http_more more = {.of_all = true, .index = all.index};
     ask->decision.allowed = all.allowed;
     ask->decision.delay_ns = all.delay_ns;
@@ -92,7 +92,7 @@ bool weir_http_take_all(const weir_http_options *o, weir_turn *turn, const weir_
 
 /* ---- reservations ---------------------------------------------------------------------------- */
 
-void weir_http_reserve(const weir_http_options *o, const weir_http_params *p, weir_ask *ask,
+void weir_http_reserve(const weir_http_options *o, const weir_http_params *p, weir_request *ask,
                        int64_t now_ns, weir_http_answer *a)
 {
     uint64_t id = WEIR_ID_NONE;

@@ -8,11 +8,11 @@
 #include "codec/http_params.h"
 
 /* /v1/takeall. Returns false if an engine is asked. */
-bool weir_http_take_all(const weir_http_options *o, weir_turn *turn, const weir_http_params *p,
-                        int64_t now_ns, weir_http_answer *a);
+bool weir_http_take_all(const weir_http_options *o, weir_completion *completion,
+                        const weir_http_params *p, int64_t now_ns, weir_http_answer *a);
 
 /* /v1/reserve; the ask was read. */
-void weir_http_reserve(const weir_http_options *o, const weir_http_params *p, weir_ask *ask,
+void weir_http_reserve(const weir_http_options *o, const weir_http_params *p, weir_request *ask,
                        int64_t now_ns, weir_http_answer *a);
 
 /* /v1/commit, which has an `actual`, and /v1/cancel, which has none. */

@@ -8,9 +8,10 @@
 
 static void add_rules(fixture *f)
 {
-    assert_int_equal(weir_hub_set_limit(f->hub, "user", "fixed-window 3/h", NULL), WEIR_OK);
-    assert_int_equal(weir_hub_set_limit(f->hub, "org", "gcra 1/s burst 9", NULL), WEIR_OK);
-    assert_int_equal(weir_hub_set_limit(f->hub, "jobs", "leaky-queue 2/s depth 5", NULL), WEIR_OK);
+    assert_int_equal(weir_limiter_set_limit(f->limiter, "user", "fixed-window 3/h", NULL), WEIR_OK);
+    assert_int_equal(weir_limiter_set_limit(f->limiter, "org", "gcra 1/s burst 9", NULL), WEIR_OK);
+    assert_int_equal(weir_limiter_set_limit(f->limiter, "jobs", "leaky-queue 2/s depth 5", NULL),
+                     WEIR_OK);
 }
 
 static void check_take_all(void **state)

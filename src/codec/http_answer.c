@@ -8,17 +8,17 @@
 #include "codec/http_params.h"
 #include "codec/json.h"
 #include "codec/metrics.h"
-#include "service/top.h"
+#include "service/top/top.h"
 
 #include <inttypes.h>
 
 typedef struct call {
     const weir_http_options *options;
     const weir_http_request *request;
-    weir_turn *turn;
+    weir_completion *completion;
     bool waits; /* an engine is asked: there is no answer yet */
     weir_http_params params;
-    weir_ask ask;
+    weir_request ask;
     bool named, texts; /* the endpoint knows `policy`, `limit` */
     bool key_from_header;
     int64_t now_ns;
@@ -157,7 +157,7 @@ static void put_decision(call *c)
 
 static void take(call *c)
 {
-    c->waits = !weir_service_take(c->options->service, c->turn, &c->ask, 1, c->now_ns);
+    c->waits = !weir_service_take(c->options->service, c->completion, &c->ask, 1, c->now_ns);
     if (c->waits)
         return;
     put_decision(c);
@@ -168,21 +168,21 @@ static void take(call *c)
 
 static void peek(call *c)
 {
-    c->waits = !weir_service_peek(c->options->service, c->turn, &c->ask, c->now_ns);
+    c->waits = !weir_service_peek(c->options->service, c->completion, &c->ask, c->now_ns);
     if (!c->waits)
         put_decision(c);
 }
 
 static void refund(call *c)
 {
-    c->waits = !weir_service_refund(c->options->service, c->turn, &c->ask, c->now_ns);
+    c->waits = !weir_service_refund(c->options->service, c->completion, &c->ask, c->now_ns);
     if (!c->waits)
         put_decision(c);
 }
 
 static void take_all(call *c)
 {
-    c->waits = !weir_http_take_all(c->options, c->turn, &c->params, c->now_ns, c->answer);
+    c->waits = !weir_http_take_all(c->options, c->completion, &c->params, c->now_ns, c->answer);
 }
 
 static void reserve(call *c)
@@ -202,7 +202,7 @@ static void cancel(call *c)
 
 static void reset(call *c)
 {
-    c->waits = !weir_service_reset(c->options->service, c->turn, &c->ask, c->now_ns);
+    c->waits = !weir_service_reset(c->options->service, c->completion, &c->ask, c->now_ns);
     if (c->waits || !was_done(c))
         return;
     weir_http_answer *a = c->answer;
@@ -216,8 +216,8 @@ static void reset(call *c)
 
 static void explain(call *c)
 {
-    c->waits =
-        !weir_service_explain(c->options->service, c->turn, &c->ask, c->now_ns, c->answer->body);
+    c->waits = !weir_service_explain(c->options->service, c->completion, &c->ask, c->now_ns,
+                                     c->answer->body);
     if (c->waits || !was_done(c))
         return;
     c->answer->status = 200;
@@ -294,8 +294,8 @@ static void refuse_top(call *c, weir_status st, size_t keys)
 static void top(call *c)
 {
     const weir_http_params *p = &c->params;
-    weir_hub *hub = weir_service_hub(c->options->service);
-    size_t keys = weir_hub_top_keys(hub);
+    weir_limiter *limiter = weir_service_limiter(c->options->service);
+    size_t keys = weir_limiter_top_keys(limiter);
     weir_slice of_text = p->text[WEIR_HTTP_P_OF];
     bool denied = !of_text.at || weir_http_is(of_text, "denied");
     if (!(p->given & NAME)) {
@@ -311,8 +311,8 @@ static void top(call *c)
         k = p->number[WEIR_HTTP_P_K];
     weir_top_of of = denied ? WEIR_TOP_DENIED : WEIR_TOP_ALLOWED;
     weir_top t;
-    weir_status st =
-        weir_hub_top(hub, p->text[WEIR_HTTP_P_POLICY], of, k > 0 ? (size_t)k : 0, c->now_ns, &t);
+    weir_status st = weir_limiter_top(limiter, p->text[WEIR_HTTP_P_POLICY], of,
+                                      k > 0 ? (size_t)k : 0, c->now_ns, &t);
     if (st != WEIR_OK) {
         refuse_top(c, st, keys);
         return;
@@ -330,7 +330,7 @@ static void metrics(call *c)
     weir_http_answer *a = c->answer;
     a->status = 200;
     a->type = "text/plain; version=0.0.4";
-    weir_metrics_put(a->body, weir_service_hub(o->service), o->version);
+    weir_metrics_put(a->body, weir_service_limiter(o->service), o->version);
     if (o->metrics_top)
         weir_metrics_put_top(a->body, o->service, c->now_ns);
     if (o->metrics)
@@ -512,14 +512,14 @@ static bool refuse_other_site(call *c)
     return true;
 }
 
-bool weir_http_answer_request(const weir_http_options *o, weir_turn *turn,
+bool weir_http_answer_request(const weir_http_options *o, weir_completion *completion,
                               const weir_http_request *r, int64_t now_ns, weir_http_answer *a)
 {
     char query[WEIR_HTTP_TARGET_MAX];
     const endpoint *e = find_endpoint(r->path);
     call c = {.options = o,
               .request = r,
-              .turn = turn,
+              .completion = completion,
               .now_ns = now_ns,
               .answer = a,
               .named = e->params & NAME,

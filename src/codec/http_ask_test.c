@@ -38,8 +38,8 @@ static void rig_close(rig *r)
 static weir_session_next step(rig *r, size_t out_pause)
 {
     fixture *f = r->f;
-    f->session.turn.ready = is_ready;
-    f->session.turn.ctx = &r->ready;
+    f->session.completion.ready = is_ready;
+    f->session.completion.ctx = &r->ready;
     weir_session_step s = weir_http_session_run(&f->session, &f->in, &f->out, out_pause, f->now_ns);
     if (s.next == WEIR_SESSION_WAIT)
         f->now_ns = s.until_ns;
@@ -216,7 +216,7 @@ static void check_denied_by_error(void **unused)
     spec.on_error = WEIR_ON_ERROR_CLOSED;
     weir_rules *rules;
     assert_int_equal(weir_rules_build(&rules, r.f->store, &zones, &spec, 1, NULL, NULL), WEIR_OK);
-    weir_hub_set_rules(r.f->hub, rules);
+    weir_limiter_set_rules(r.f->limiter, rules);
     r.engine->by_error = true;
     const char *text = ask(&r, "/v1/take?policy=shut&key=a");
     assert_int_equal(status_of(text), 429);

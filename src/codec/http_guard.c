@@ -6,7 +6,7 @@
 #include "codec/http_guard.h"
 
 #include "codec/password.h"
-#include "service/address.h"
+#include "service/rules/address.h"
 
 #include <strings.h>
 

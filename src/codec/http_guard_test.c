@@ -77,7 +77,7 @@ static void check_guesses(void **state)
     for (size_t step = 1; step < sizeof pipeline; step++) {
         reopen(f);
         weir_buffer_clear(&f->said);
-        f->session.turn.ctx = &wrong;
+        f->session.completion.ctx = &wrong;
         f->last = WEIR_SESSION_READ;
         wrong = 0;
         f->waited_ns = 0;
@@ -125,7 +125,7 @@ static void check_no_guesses(void **state)
         for (size_t step = 1; step <= strlen(request); step++) {
             reopen(f);
             weir_buffer_clear(&f->said);
-            f->session.turn.ctx = &wrong;
+            f->session.completion.ctx = &wrong;
             f->last = WEIR_SESSION_READ;
             wrong = 0;
             f->waited_ns = 0;

@@ -5,7 +5,7 @@
 /* What the tests of HTTP have in common: a daemon without sockets, and how to ask it. */
 
 #include "codec/http.h"
-#include "service/top.h"
+#include "service/top/top.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +24,7 @@ enum { OUT_PAUSE = 1 << 16, OUT_MAX = 1 << 22 };
 
 typedef struct fixture {
     weir_store *store;
-    weir_hub *hub;
+    weir_limiter *limiter;
     weir_service *service;
     weir_http_options options;
     weir_http_session session;
@@ -72,11 +72,11 @@ UNUSED static void set_rules(fixture *f, const weir_zones *zones)
     weir_rules *rules;
     for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++)
         specs[i].engine = kit_engine;
-    weir_hub_set_default_engine(f->hub, kit_engine);
+    weir_limiter_set_default_engine(f->limiter, kit_engine);
     assert_int_equal(weir_rules_build(&rules, f->store, zones, specs,
                                       sizeof specs / sizeof specs[0], &index, &error),
                      WEIR_OK);
-    weir_hub_set_rules(f->hub, rules);
+    weir_limiter_set_rules(f->limiter, rules);
 }
 
 UNUSED static fixture *fixture_of(weir_when_full when_full)
@@ -87,10 +87,11 @@ UNUSED static fixture *fixture_of(weir_when_full when_full)
     const weir_store_options store = {
         .memory_bytes = 1 << 20, .secret = secret, .when_full = when_full};
     assert_int_equal(weir_store_open(&f->store, &store), WEIR_OK);
-    assert_int_equal(weir_hub_open(&f->hub, f->store, &zones), WEIR_OK);
+    assert_int_equal(weir_limiter_open(&f->limiter, f->store, &zones), WEIR_OK);
     set_rules(f, &zones);
-    assert_int_equal(weir_hub_weigh(f->hub, &(weir_top_options){20, 1 << 20}), WEIR_OK);
-    assert_int_equal(weir_service_open(&f->service, f->hub), WEIR_OK);
+    assert_int_equal(weir_limiter_enable_top(f->limiter, &(weir_top_options){20, 1 << 20}),
+                     WEIR_OK);
+    assert_int_equal(weir_service_open(&f->service, f->limiter), WEIR_OK);
     static const char *const hosts[] = {"weir"};
     f->options = (weir_http_options){
         .service = f->service, .version = "1.2.3", .hosts = {hosts, sizeof hosts / sizeof *hosts}};
@@ -114,7 +115,7 @@ UNUSED static void fixture_free(fixture *f)
     weir_buffer_free(&f->out);
     weir_buffer_free(&f->said);
     weir_service_close(f->service);
-    weir_hub_close(f->hub);
+    weir_limiter_close(f->limiter);
     weir_store_close(f->store);
     free(f);
 }

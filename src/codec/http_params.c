@@ -312,7 +312,7 @@ bool weir_http_params_read(weir_http_params *ret, const weir_http_request *r, un
 }
 
 bool weir_http_params_ask(const weir_http_params *p, weir_slice key, const char *where,
-                          const char *missing, weir_ask *ret, weir_http_answer *a)
+                          const char *missing, weir_request *ret, weir_http_answer *a)
 {
     bool by_name = p->given & WEIR_HTTP_BIT(WEIR_HTTP_P_POLICY);
     bool by_text = p->given & WEIR_HTTP_BIT(WEIR_HTTP_P_LIMIT);
@@ -325,10 +325,10 @@ bool weir_http_params_ask(const weir_http_params *p, weir_slice key, const char 
         weir_http_problem(a, 400, "%sthe parameter %s is missing", where, missing);
     if (a->status != 0)
         return false;
-    *ret = (weir_ask){.rule = p->text[by_text ? WEIR_HTTP_P_LIMIT : WEIR_HTTP_P_POLICY],
-                      .by_text = by_text,
-                      .key = key,
-                      .cost = p->number[WEIR_HTTP_P_COST]};
+    *ret = (weir_request){.rule = p->text[by_text ? WEIR_HTTP_P_LIMIT : WEIR_HTTP_P_POLICY],
+                          .by_text = by_text,
+                          .key = key,
+                          .cost = p->number[WEIR_HTTP_P_COST]};
     return true;
 }
 

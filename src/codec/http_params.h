@@ -64,7 +64,7 @@ bool weir_http_params_read_object(weir_http_params *ret, json_t *object, const c
  * Returns false if they are wrong; then `a` says how. */
 #define WEIR_HTTP_EITHER "\"policy\", or else \"limit\","
 bool weir_http_params_ask(const weir_http_params *p, weir_slice key, const char *where,
-                          const char *missing, weir_ask *ret, weir_http_answer *a);
+                          const char *missing, weir_request *ret, weir_http_answer *a);
 
 void weir_http_params_free(weir_http_params *p);
 

@@ -105,7 +105,7 @@ void weir_http_problem(weir_http_answer *a, int status, const char *format, ...)
     weir_buffer_append(a->body, "}\n", 2);
 }
 
-bool weir_http_was_done(weir_http_answer *a, const weir_ask *ask, const char *where)
+bool weir_http_was_done(weir_http_answer *a, const weir_request *ask, const char *where)
 {
     int shown = ask->rule.len < WEIR_RULE_NAME_MAX ? (int)ask->rule.len : WEIR_RULE_NAME_MAX;
     if (ask->status == WEIR_OK)
@@ -154,7 +154,7 @@ static unsigned __int128 window_ns(const weir_layer *l)
 
 /* The name of a layer among the fields: the policy's, or with a number if it has several. It needs
  * no escape: names are of letters, digits and - _ . : / */
-static void item_name(char buf[static ITEM_NAME_MAX], const weir_ask *ask, uint32_t layer)
+static void item_name(char buf[static ITEM_NAME_MAX], const weir_request *ask, uint32_t layer)
 {
     size_t len = ask->by_text ? 5 : ask->rule.len;
     memcpy(buf, ask->by_text ? "limit" : ask->rule.at, len);
@@ -165,7 +165,7 @@ static void item_name(char buf[static ITEM_NAME_MAX], const weir_ask *ask, uint3
     buf[len] = '\0';
 }
 
-static void add_policy_field(weir_http_answer *a, const weir_ask *ask)
+static void add_policy_field(weir_http_answer *a, const weir_request *ask)
 {
     add(a, "RateLimit-Policy: \"");
     for (uint32_t i = 0; i < ask->policy->layers; i++) {
@@ -182,7 +182,7 @@ static void add_policy_field(weir_http_answer *a, const weir_ask *ask)
     }
 }
 
-static void add_decision_fields(weir_http_answer *a, const weir_ask *ask)
+static void add_decision_fields(weir_http_answer *a, const weir_request *ask)
 {
     const weir_decision *d = &ask->decision;
     bool resets = ask->reason != WEIR_BY_DENY_LIST; /* which no time ends */
@@ -206,7 +206,7 @@ static void add_decision_fields(weir_http_answer *a, const weir_ask *ask)
 /* ---- decisions ------------------------------------------------------------------------------- */
 
 /* The members of a decision, with the last brace. */
-static void put_members(weir_buffer *b, const weir_ask *ask, const weir_http_more *more)
+static void put_members(weir_buffer *b, const weir_request *ask, const weir_http_more *more)
 {
     const weir_decision *d = &ask->decision;
     int64_t retry_ms = d->allowed ? 0 : d->never ? -1 : weir_ms_ceil(d->retry_after_ns);
@@ -240,7 +240,7 @@ static void put_members(weir_buffer *b, const weir_ask *ask, const weir_http_mor
 }
 
 /* A sentence for a reader who does not know weir. */
-static void say_denial(char *buf, size_t size, const weir_ask *ask, const char *name)
+static void say_denial(char *buf, size_t size, const weir_request *ask, const char *name)
 {
     const weir_decision *d = &ask->decision;
     if (ask->reason == WEIR_BY_DENY_LIST)
@@ -259,7 +259,7 @@ static void say_denial(char *buf, size_t size, const weir_ask *ask, const char *
                  (int)(weir_ms_ceil(d->retry_after_ns) % 1000));
 }
 
-void weir_http_decision(weir_http_answer *a, const weir_ask *ask, int denied_status,
+void weir_http_decision(weir_http_answer *a, const weir_request *ask, int denied_status,
                         const weir_http_more *more)
 {
     add_decision_fields(a, ask);

@@ -52,12 +52,12 @@ typedef struct weir_http_more {
  * quota-exceeded.
  *  ask   one that was answered with WEIR_OK.
  *  more  NULL: there is no more. */
-void weir_http_decision(weir_http_answer *a, const weir_ask *ask, int denied_status,
+void weir_http_decision(weir_http_answer *a, const weir_request *ask, int denied_status,
                         const weir_http_more *more);
 
 /* Whether the service could do what it was asked; if not, `a` becomes the problem.
  *  where  "" or which of several asks it is: "requests[2]: ". */
-bool weir_http_was_done(weir_http_answer *a, const weir_ask *ask, const char *where);
+bool weir_http_was_done(weir_http_answer *a, const weir_request *ask, const char *where);
 
 /* "Too Many Requests" for 429. */
 const char *weir_http_reason(int status);

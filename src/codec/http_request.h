@@ -38,7 +38,7 @@ int weir_http_check_head(const weir_http_options *o, const weir_http_request *r,
 /* Answers a request that weir_http_check_head() has let through. Returns false if an engine is
  * asked about it: then it is to be called again with the same request once the turn has its answer,
  * and what is in `a` means nothing. */
-bool weir_http_answer_request(const weir_http_options *o, weir_turn *turn,
+bool weir_http_answer_request(const weir_http_options *o, weir_completion *completion,
                               const weir_http_request *r, int64_t now_ns, weir_http_answer *a);
 
 /* `text` without the blanks and tabs around it. */

@@ -8,7 +8,7 @@
 
 #include "codec/logtime.h"
 #include "port/text.h"
-#include "service/address.h"
+#include "service/rules/address.h"
 
 #include <jansson.h>
 #include <stdio.h>

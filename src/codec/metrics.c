@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The hub's counters as Prometheus text. It must not know who asks. */
+/* The limiter's counters as Prometheus text. It must not know who asks. */
 
 #include "codec/metrics.h"
 
 #include "codec/json.h"
-#include "service/top.h"
+#include "service/top/top.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -86,19 +86,19 @@ static void put_key(weir_buffer *out, const weir_top_key *key)
 
 typedef struct tops {
     weir_buffer *out;
-    weir_hub *hub;
+    weir_limiter *limiter;
     int64_t now_ns;
     size_t room; /* keys that may yet be told of */
 } tops;
 
 static void put_tops(tops *t, const char *policy)
 {
-    size_t keys = weir_hub_top_keys(t->hub);
+    size_t keys = weir_limiter_top_keys(t->limiter);
     for (int of = 0; of < WEIR_TOP_OFS; of++) {
         weir_top top;
         size_t k = keys < WEIR_TOP_K ? keys : WEIR_TOP_K;
-        if (weir_hub_top(t->hub, (weir_slice){policy, strlen(policy)}, (weir_top_of)of, k,
-                         t->now_ns, &top) != WEIR_OK)
+        if (weir_limiter_top(t->limiter, (weir_slice){policy, strlen(policy)}, (weir_top_of)of, k,
+                             t->now_ns, &top) != WEIR_OK)
             continue;
         for (size_t i = 0; i < top.len && t->room > 0; i++, t->room--) {
             weir_buffer_printf(t->out, "weir_top_cost{policy=");
@@ -120,8 +120,8 @@ static bool put_tops_of_rule(void *ctx, const weir_rule_view *rule)
 
 void weir_metrics_put_top(weir_buffer *out, weir_service *s, int64_t now_ns)
 {
-    tops t = {out, weir_service_hub(s), now_ns, WEIR_METRICS_KEYS_MAX};
-    if (weir_hub_top_keys(t.hub) == 0)
+    tops t = {out, weir_service_limiter(s), now_ns, WEIR_METRICS_KEYS_MAX};
+    if (weir_limiter_top_keys(t.limiter) == 0)
         return;
     put_head(out, "weir_top_cost", "gauge",
              "Units that the heaviest keys asked for lately; halves every minute.");
@@ -166,7 +166,7 @@ static void put_latency(weir_buffer *out, const weir_latency *l)
     weir_buffer_printf(out, "\nweir_decision_duration_seconds_count %" PRIu64 "\n", count);
 }
 
-void weir_metrics_put(weir_buffer *out, weir_hub *hub, const char *version)
+void weir_metrics_put(weir_buffer *out, weir_limiter *limiter, const char *version)
 {
     put_head(out, "weir_build_info", "gauge", "Always 1; the version is the label.");
     weir_buffer_printf(out, "weir_build_info{version=");
@@ -174,12 +174,12 @@ void weir_metrics_put(weir_buffer *out, weir_hub *hub, const char *version)
     weir_buffer_printf(out, "} 1\n");
 
     put_head(out, "weir_decisions_total", "counter", "Requests decided, by policy and verdict.");
-    weir_hub_counts(hub, put_counts, out);
+    weir_limiter_counts(limiter, put_counts, out);
 
-    weir_latency latency = weir_hub_latency(hub);
+    weir_latency latency = weir_limiter_latency(limiter);
     put_latency(out, &latency);
 
-    weir_store_stats store = weir_hub_store_stats(hub);
+    weir_store_stats store = weir_limiter_store_stats(limiter);
     weir_metrics_put_one(out, "weir_store_keys", "gauge",
                          "Keys held; fresh ones that were not yet dropped are among them.",
                          store.keys);
@@ -204,7 +204,7 @@ void weir_metrics_put(weir_buffer *out, weir_hub *hub, const char *version)
     put_head(out, "weir_clock_offset_seconds", "gauge",
              "By how much the wall clock is ahead of the time that limits go by.");
     weir_buffer_printf(out, "weir_clock_offset_seconds ");
-    weir_clock_view clock = weir_hub_clock(hub);
+    weir_clock_view clock = weir_limiter_clock(limiter);
     put_signed_seconds(out, clock.offset_ns);
     weir_buffer_append_byte(out, '\n');
     weir_metrics_put_one(out, "weir_clock_steps_total", "counter",

@@ -9,7 +9,7 @@
 
 /* Adds the metrics of the decisions and of the store.
  *  version  of weir, for weir_build_info. */
-void weir_metrics_put(weir_buffer *out, weir_hub *hub, const char *version);
+void weir_metrics_put(weir_buffer *out, weir_limiter *limiter, const char *version);
 
 /* Adds one metric without labels, with its HELP and TYPE lines.
  *  type  "counter" or "gauge".

@@ -4,7 +4,7 @@
  * figures are those that were counted. */
 
 #include "codec/metrics.h"
-#include "service/top.h"
+#include "service/top/top.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,35 +24,35 @@ static const weir_zone *no_zone(void *ctx, const char *name, size_t len)
     return NULL;
 }
 
-static char *metrics_after(void (*use)(weir_hub *h, weir_service *s))
+static char *metrics_after(void (*use)(weir_limiter *h, weir_service *s))
 {
     const weir_zones zones = {no_zone, NULL};
-    weir_hub *hub;
+    weir_limiter *limiter;
     weir_service *service;
     assert_int_equal(weir_store_open(&store, NULL), WEIR_OK);
-    assert_int_equal(weir_hub_open(&hub, store, &zones), WEIR_OK);
-    assert_int_equal(weir_service_open(&service, hub), WEIR_OK);
-    use(hub, service);
+    assert_int_equal(weir_limiter_open(&limiter, store, &zones), WEIR_OK);
+    assert_int_equal(weir_service_open(&service, limiter), WEIR_OK);
+    use(limiter, service);
     weir_buffer out;
     weir_buffer_init(&out, 1 << 20);
-    weir_metrics_put(&out, hub, "1.\"2\\3\n");
+    weir_metrics_put(&out, limiter, "1.\"2\\3\n");
     weir_buffer_append(&out, "", 1);
     assert_false(out.failed);
     char *text = strdup((char *)weir_buffer_data(&out));
     weir_buffer_free(&out);
     weir_service_close(service);
-    weir_hub_close(hub);
+    weir_limiter_close(limiter);
     weir_store_close(store);
     return text;
 }
 
 static void take(weir_service *s, const char *rule, const char *key, int64_t cost)
 {
-    weir_ask ask = {.rule = {rule, strlen(rule)}, .key = {key, strlen(key)}, .cost = cost};
+    weir_request ask = {.rule = {rule, strlen(rule)}, .key = {key, strlen(key)}, .cost = cost};
     assert_true(weir_service_take(s, NULL, &ask, 1, 1767225600000000000));
 }
 
-static void use_it(weir_hub *h, weir_service *s)
+static void use_it(weir_limiter *h, weir_service *s)
 {
     static const char *const root = "root", *const evil = "evil";
     weir_rule_spec spec = WEIR_RULE_SPEC_DEFAULT;
@@ -64,7 +64,7 @@ static void use_it(weir_hub *h, weir_service *s)
     spec.deny_len = 1;
     weir_rules *rules;
     assert_int_equal(weir_rules_build(&rules, store, NULL, &spec, 1, NULL, NULL), WEIR_OK);
-    weir_hub_set_rules(h, rules);
+    weir_limiter_set_rules(h, rules);
     take(s, "api", "alice", 1);
     take(s, "api", "alice", 1);
     weir_service_latency(s, 100);
@@ -135,15 +135,15 @@ static void check_keys(void **state)
     const weir_zones zones = {no_zone, NULL};
     const weir_top_options options = {20, 1 << 20};
     static char longest[2][300];
-    weir_hub *hub;
+    weir_limiter *limiter;
     weir_service *service;
     memset(longest, 'x', sizeof longest);
     longest[0][298] = longest[1][299] = '\0';
     assert_int_equal(weir_store_open(&store, NULL), WEIR_OK);
-    assert_int_equal(weir_hub_open(&hub, store, &zones), WEIR_OK);
-    assert_int_equal(weir_hub_weigh(hub, &options), WEIR_OK);
-    assert_int_equal(weir_service_open(&service, hub), WEIR_OK);
-    assert_int_equal(weir_hub_set_limit(hub, "api", "fixed-window 9/m", NULL), WEIR_OK);
+    assert_int_equal(weir_limiter_open(&limiter, store, &zones), WEIR_OK);
+    assert_int_equal(weir_limiter_enable_top(limiter, &options), WEIR_OK);
+    assert_int_equal(weir_service_open(&service, limiter), WEIR_OK);
+    assert_int_equal(weir_limiter_set_limit(limiter, "api", "fixed-window 9/m", NULL), WEIR_OK);
     const char *keys[] = {"a\"b\nc", "\xFF", "\\xFF", "\xE2\x82\xAC", longest[0], longest[1]};
     for (size_t i = 0; i < 6; i++)
         take(service, "api", keys[i], (int64_t)i + 1);
@@ -168,7 +168,7 @@ static void check_keys(void **state)
     assert_int_equal(lines, 2 + 7);
     weir_buffer_free(&out);
     weir_service_close(service);
-    weir_hub_close(hub);
+    weir_limiter_close(limiter);
     weir_store_close(store);
 }
 

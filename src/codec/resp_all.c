@@ -44,7 +44,7 @@ static where where_of(size_t i)
     return w;
 }
 
-static bool read_asks(weir_resp_call *c, weir_ask *asks, size_t n)
+static bool read_asks(weir_resp_call *c, weir_request *asks, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         size_t at = FIRST + i * TRIPLE;
@@ -58,7 +58,7 @@ static bool read_asks(weir_resp_call *c, weir_ask *asks, size_t n)
     return true;
 }
 
-static void put_first_failure(weir_resp_call *c, const weir_ask *asks, size_t n)
+static void put_first_failure(weir_resp_call *c, const weir_request *asks, size_t n)
 {
     size_t i = 0;
     while (i + 1 < n && asks[i].status == WEIR_OK)
@@ -69,20 +69,20 @@ static void put_first_failure(weir_resp_call *c, const weir_ask *asks, size_t n)
 /* WEIR.TAKEALL n policy key cost [policy key cost ...] [WITHNAMES] */
 void weir_resp_take_all(weir_resp_call *c)
 {
-    weir_ask asks[WEIR_ALL_MAX];
-    weir_all all;
+    weir_request asks[WEIR_ALL_MAX];
+    weir_all_result all;
     size_t n = read_count(c);
     if (n == 0 || !read_asks(c, asks, n))
         return;
-    c->waits = !weir_service_take_all(c->session->options->service, &c->session->turn, asks, n,
-                                      c->now_ns, &all);
+    c->waits = !weir_service_take_all(c->session->options->service, &c->session->completion, asks,
+                                      n, c->now_ns, &all);
     if (c->waits)
         return;
     if (all.status != WEIR_OK) {
         put_first_failure(c, asks, n);
         return;
     }
-    weir_ask *ask = &asks[all.index];
+    weir_request *ask = &asks[all.index];
     ask->decision.allowed = all.allowed;
     ask->decision.delay_ns = all.delay_ns;
     weir_resp_put_figures(c, &ask->decision, 4, 1);
@@ -108,7 +108,7 @@ static void put_id(weir_resp_call *c, uint64_t id)
 /* WEIR.RESERVE policy key n TTL time [WITHNAMES] */
 void weir_resp_reserve(weir_resp_call *c)
 {
-    weir_ask ask = weir_resp_ask_about(c, 1);
+    weir_request ask = weir_resp_ask_about(c, 1);
     int64_t ttl_ns;
     uint64_t id = WEIR_ID_NONE;
     const char *error = weir_resp_read_cost(c, 3, &ask.cost);

@@ -55,16 +55,16 @@ void weir_resp_info(weir_resp_call *c);
 /* Decisions (resp_take.c). The first reads "name policy key [COST n]" of 3 to 5 words into what an
  * ask wants to know; returns NULL, or what is wrong. weir_resp_put_ask_error() answers with that.
  * The last writes an answer. */
-const char *weir_resp_read_ask(const weir_resp_call *c, bool by_text, weir_ask *ret);
+const char *weir_resp_read_ask(const weir_resp_call *c, bool by_text, weir_request *ret);
 void weir_resp_put_ask_error(weir_resp_call *c, const char *error);
-void weir_resp_put_answer(weir_resp_call *c, const weir_ask *ask);
+void weir_resp_put_answer(weir_resp_call *c, const weir_request *ask);
 
 /* The pieces of these two: arg[i] and arg[i + 1] as policy and key; a cost; an error, with `where`
  * it is. */
-weir_ask weir_resp_ask_about(const weir_resp_call *c, size_t i);
+weir_request weir_resp_ask_about(const weir_resp_call *c, size_t i);
 const char *weir_resp_read_cost(const weir_resp_call *c, size_t i, int64_t *ret);
 void weir_resp_put_status(weir_resp_call *c, weir_status st, size_t key_len, const char *where);
-void weir_resp_put_failure(weir_resp_call *c, const weir_ask *ask, const char *where);
+void weir_resp_put_failure(weir_resp_call *c, const weir_request *ask, const char *where);
 
 /* A decision is an array in RESP2 and in RESP3, and a map only if c->with_names. The head and the
  * six figures; the caller adds `more_in_map` pairs or `more_in_array` values. */
@@ -73,7 +73,7 @@ void weir_resp_put_figures(weir_resp_call *c, const weir_decision *d, size_t mor
 /* The name of the value that the caller adds next; nothing in an array. */
 void weir_resp_put_name(weir_resp_call *c, const char *name);
 /* The pairs "policy" and "layer"; nothing in an array. */
-void weir_resp_put_policy(weir_resp_call *c, const weir_ask *ask);
+void weir_resp_put_policy(weir_resp_call *c, const weir_request *ask);
 void weir_resp_put_layer(weir_resp_call *c, const weir_decision *d);
 
 void weir_resp_peek(weir_resp_call *c);

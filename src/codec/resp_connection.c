@@ -17,7 +17,7 @@ static void punish(weir_resp_call *c)
 {
     weir_resp_session *s = c->session;
     const weir_resp_options *o = s->options;
-    bool hold = !o->wrong_password || o->wrong_password(o->wrong_password_ctx, s->turn.ctx);
+    bool hold = !o->wrong_password || o->wrong_password(o->wrong_password_ctx, s->completion.ctx);
     if (hold) {
         c->stop = WEIR_SESSION_WAIT;
         c->held_ns = c->now_ns + WEIR_PASSWORD_DELAY_NS;
@@ -233,9 +233,9 @@ static void put_counts(void *ctx, const char *name, const weir_counts *n)
 /* All sections, whichever are asked for. */
 void weir_resp_info(weir_resp_call *c)
 {
-    weir_hub *h = weir_service_hub(c->session->options->service);
-    weir_store_stats store = weir_hub_store_stats(h);
-    weir_clock_view clock = weir_hub_clock(h);
+    weir_limiter *h = weir_service_limiter(c->session->options->service);
+    weir_store_stats store = weir_limiter_store_stats(h);
+    weir_clock_view clock = weir_limiter_clock(h);
     weir_buffer text;
     weir_buffer_init(&text, 1 << 20);
     weir_buffer_printf(&text,
@@ -248,7 +248,7 @@ void weir_resp_info(weir_resp_call *c)
                        "\r\n# Decisions\r\n",
                        c->session->options->version, store.keys, store.memory_bytes, store.evicted,
                        clock.offset_ns / 1000000, clock.steps);
-    weir_hub_counts(h, put_counts, &text);
+    weir_limiter_counts(h, put_counts, &text);
     if (text.failed)
         weir_resp_put_errorf(c, "ERR out of memory");
     else

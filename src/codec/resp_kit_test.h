@@ -5,7 +5,7 @@
 /* What the tests of the RESP commands share: a daemon without sockets, and a way to ask it. */
 
 #include "codec/resp_session.h"
-#include "service/top.h"
+#include "service/top/top.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +21,7 @@ static const int64_t now_ns = 1767225600000000000;
 
 typedef struct fixture {
     weir_store *store;
-    weir_hub *hub;
+    weir_limiter *limiter;
     weir_service *service;
     weir_resp_options options;
     weir_resp_session session;
@@ -41,9 +41,10 @@ static int setup(void **state)
     fixture *f = calloc(1, sizeof *f);
     const weir_zones zones = {no_zone, NULL};
     assert_int_equal(weir_store_open(&f->store, NULL), WEIR_OK);
-    assert_int_equal(weir_hub_open(&f->hub, f->store, &zones), WEIR_OK);
-    assert_int_equal(weir_hub_weigh(f->hub, &(weir_top_options){20, 1 << 20}), WEIR_OK);
-    assert_int_equal(weir_service_open(&f->service, f->hub), WEIR_OK);
+    assert_int_equal(weir_limiter_open(&f->limiter, f->store, &zones), WEIR_OK);
+    assert_int_equal(weir_limiter_enable_top(f->limiter, &(weir_top_options){20, 1 << 20}),
+                     WEIR_OK);
+    assert_int_equal(weir_service_open(&f->service, f->limiter), WEIR_OK);
     weir_buffer_init(&f->in, 1 << 21);
     weir_buffer_init(&f->out, 1 << 20);
     f->options =
@@ -59,7 +60,7 @@ static int teardown(void **state)
     weir_buffer_free(&f->in);
     weir_buffer_free(&f->out);
     weir_service_close(f->service);
-    weir_hub_close(f->hub);
+    weir_limiter_close(f->limiter);
     weir_store_close(f->store);
     free(f);
     return 0;
@@ -79,7 +80,7 @@ static void ask(fixture *f, const char *request, const char *reply)
 
 static void set_rule(fixture *f, const char *name, const char *limit)
 {
-    assert_int_equal(weir_hub_set_limit(f->hub, name, limit, NULL), WEIR_OK);
+    assert_int_equal(weir_limiter_set_limit(f->limiter, name, limit, NULL), WEIR_OK);
 }
 
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)

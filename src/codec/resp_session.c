@@ -212,14 +212,14 @@ typedef struct batch {
     size_t max;   /* if they were asked about before: as many as then */
     size_t bytes; /* of `in`, from its front, that they take */
     weir_buffer *in;
-    weir_ask ask[WEIR_BATCH_MAX];
+    weir_request ask[WEIR_BATCH_MAX];
     bool with_names[WEIR_BATCH_MAX]; /* of each request */
 } batch;
 
 static bool answer_batch(weir_resp_call *c, batch *b)
 {
     weir_resp_session *s = c->session;
-    if (!weir_service_take(s->options->service, &s->turn, b->ask, b->len, c->now_ns)) {
+    if (!weir_service_take(s->options->service, &s->completion, b->ask, b->len, c->now_ns)) {
         c->waits = true;
         return false;
     }
@@ -350,7 +350,7 @@ void weir_resp_session_init(weir_resp_session *s, weir_resp_options *options)
 
 void weir_resp_session_close(weir_resp_session *s)
 {
-    weir_turn_drop(&s->turn);
+    weir_completion_cancel(&s->completion);
 }
 
 /* What an engine is asked about is read again, from the front of `in`, once it has answered. */
@@ -378,9 +378,9 @@ weir_session_step weir_resp_session_run(weir_resp_session *s, weir_buffer *in, w
     b.len = b.bytes = 0;
     b.max = WEIR_BATCH_MAX;
     b.in = in;
-    if (s->turn.pending) {
-        b.max = weir_turn_len(&s->turn);
-        if (weir_turn_waits(&s->turn))
+    if (s->completion.pending) {
+        b.max = weir_completion_len(&s->completion);
+        if (weir_completion_is_pending(&s->completion))
             return (weir_session_step){.next = WEIR_SESSION_ASK};
     }
     while (!s->closing && !c.waits && c.stop == WEIR_SESSION_READ) {

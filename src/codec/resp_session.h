@@ -31,7 +31,8 @@ typedef struct weir_resp_options {
 typedef struct weir_resp_session {
     weir_resp_options *options;
     weir_resp_parser parser;
-    weir_turn turn; /* `ready` and `ctx` belong to the session's owner. Set them after init; without
+    weir_completion
+        completion; /* `ready` and `ctx` belong to the session's owner. Set them after init; without
                        them only the local engine can be used */
     uint64_t id;
     int proto;          /* 2 or 3 */

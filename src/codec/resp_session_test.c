@@ -499,7 +499,7 @@ static void check_guesses(void **state)
         int64_t at_ns = now_ns;
         size_t replied = 0;
         weir_resp_session_init(&f->session, &f->options);
-        f->session.turn.ctx = &wrong;
+        f->session.completion.ctx = &wrong;
         wrong = waits = 0;
         weir_session_step next = {.next = WEIR_SESSION_READ};
         for (size_t at = 0; at < sizeof pipeline - 1 && next.next != WEIR_SESSION_CLOSE;

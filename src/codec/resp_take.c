@@ -29,7 +29,7 @@ static bool is_text(weir_slice rule)
 
 static const char after_key[] = "expected [COST n] [WITHNAMES] after the key";
 
-const char *weir_resp_read_ask(const weir_resp_call *c, bool by_text, weir_ask *ret)
+const char *weir_resp_read_ask(const weir_resp_call *c, bool by_text, weir_request *ret)
 {
     ret->rule = weir_resp_call_text(c, 1);
     ret->by_text = by_text || is_text(ret->rule);
@@ -68,7 +68,7 @@ void weir_resp_put_status(weir_resp_call *c, weir_status st, size_t key_len, con
         weir_resp_put_errorf(c, "ERR %s%s", where, weir_status_str(st));
 }
 
-void weir_resp_put_failure(weir_resp_call *c, const weir_ask *ask, const char *where)
+void weir_resp_put_failure(weir_resp_call *c, const weir_request *ask, const char *where)
 {
     int len = ask->rule.len < 100 ? (int)ask->rule.len : 100;
     if (ask->error.column > 0)
@@ -85,7 +85,7 @@ void weir_resp_put_failure(weir_resp_call *c, const weir_ask *ask, const char *w
         weir_resp_put_status(c, ask->status, ask->key.len, where);
 }
 
-void weir_resp_put_policy(weir_resp_call *c, const weir_ask *ask)
+void weir_resp_put_policy(weir_resp_call *c, const weir_request *ask)
 {
     if (!c->with_names)
         return;
@@ -129,7 +129,7 @@ void weir_resp_put_figures(weir_resp_call *c, const weir_decision *d, size_t mor
     }
 }
 
-void weir_resp_put_answer(weir_resp_call *c, const weir_ask *ask)
+void weir_resp_put_answer(weir_resp_call *c, const weir_request *ask)
 {
     if (ask->status != WEIR_OK) {
         weir_resp_put_failure(c, ask, "");
@@ -144,44 +144,46 @@ void weir_resp_put_answer(weir_resp_call *c, const weir_ask *ask)
 
 /* ---- WEIR.PEEK, REFUND, RESET, EXPLAIN ------------------------------------------------------- */
 
-weir_ask weir_resp_ask_about(const weir_resp_call *c, size_t i)
+weir_request weir_resp_ask_about(const weir_resp_call *c, size_t i)
 {
     weir_slice rule = weir_resp_call_text(c, i);
-    return (weir_ask){.rule = rule, .by_text = is_text(rule), .key = weir_resp_call_text(c, i + 1)};
+    return (weir_request){
+        .rule = rule, .by_text = is_text(rule), .key = weir_resp_call_text(c, i + 1)};
 }
 
 void weir_resp_peek(weir_resp_call *c)
 {
-    weir_ask ask = {0};
+    weir_request ask = {0};
     const char *error = weir_resp_read_ask(c, false, &ask);
     if (error) {
         weir_resp_put_ask_error(c, error);
         return;
     }
-    c->waits = !weir_service_peek(c->session->options->service, &c->session->turn, &ask, c->now_ns);
+    c->waits =
+        !weir_service_peek(c->session->options->service, &c->session->completion, &ask, c->now_ns);
     if (!c->waits)
         weir_resp_put_answer(c, &ask);
 }
 
 void weir_resp_refund(weir_resp_call *c)
 {
-    weir_ask ask = weir_resp_ask_about(c, 1);
+    weir_request ask = weir_resp_ask_about(c, 1);
     const char *error = weir_resp_read_cost(c, 3, &ask.cost);
     if (error) {
         weir_resp_put_errorf(c, "ERR %s", error);
         return;
     }
-    c->waits =
-        !weir_service_refund(c->session->options->service, &c->session->turn, &ask, c->now_ns);
+    c->waits = !weir_service_refund(c->session->options->service, &c->session->completion, &ask,
+                                    c->now_ns);
     if (!c->waits)
         weir_resp_put_answer(c, &ask);
 }
 
 void weir_resp_reset(weir_resp_call *c)
 {
-    weir_ask ask = weir_resp_ask_about(c, 1);
+    weir_request ask = weir_resp_ask_about(c, 1);
     c->waits =
-        !weir_service_reset(c->session->options->service, &c->session->turn, &ask, c->now_ns);
+        !weir_service_reset(c->session->options->service, &c->session->completion, &ask, c->now_ns);
     if (c->waits)
         return;
     if (ask.status == WEIR_OK)
@@ -193,10 +195,10 @@ void weir_resp_reset(weir_resp_call *c)
 /* A list of lines. */
 void weir_resp_explain(weir_resp_call *c)
 {
-    weir_ask ask = weir_resp_ask_about(c, 1);
+    weir_request ask = weir_resp_ask_about(c, 1);
     weir_buffer text;
     weir_buffer_init(&text, 64 << 10);
-    c->waits = !weir_service_explain(c->session->options->service, &c->session->turn, &ask,
+    c->waits = !weir_service_explain(c->session->options->service, &c->session->completion, &ask,
                                      c->now_ns, &text);
     if (c->waits)
         return; /* nothing was written */
@@ -303,7 +305,7 @@ static void set_policy(weir_resp_call *c)
         return;
     }
     weir_status st =
-        weir_hub_set_limit(weir_service_hub(c->session->options->service), name, limit, &e);
+        weir_limiter_set_limit(weir_service_limiter(c->session->options->service), name, limit, &e);
     if (st == WEIR_OK)
         weir_resp_put_simple(c->out, "OK");
     else if (e.column > 0)
@@ -319,8 +321,8 @@ static void set_policy(weir_resp_call *c)
 
 static void drop_policy(weir_resp_call *c)
 {
-    weir_status st = weir_hub_drop_rule(weir_service_hub(c->session->options->service),
-                                        (const char *)c->arg[2].at, c->arg[2].len);
+    weir_status st = weir_limiter_drop_rule(weir_service_limiter(c->session->options->service),
+                                            (const char *)c->arg[2].at, c->arg[2].len);
     if (st == WEIR_OK || st == WEIR_E_ABSENT)
         weir_resp_put_i64(c->out, st == WEIR_OK);
     else
@@ -357,7 +359,7 @@ static bool read_cell_number(weir_resp_call *c, size_t i, int64_t *ret)
     return good;
 }
 
-static void put_throttled(weir_resp_call *c, const weir_throttled *said, size_t key_len)
+static void put_throttled(weir_resp_call *c, const weir_throttle_result *said, size_t key_len)
 {
     const weir_throttle_answer *a = &said->answer;
     if (said->status == WEIR_OK) {
@@ -390,10 +392,10 @@ void weir_resp_throttle(weir_resp_call *c)
         !read_cell_number(c, 4, &t.period_s) ||
         (c->args == 6 && !read_cell_number(c, 5, &t.quantity)))
         return;
-    weir_throttled said;
+    weir_throttle_result said;
     weir_slice key = weir_resp_call_text(c, 1);
-    c->waits = !weir_service_throttle(c->session->options->service, &c->session->turn, &t, key,
-                                      c->now_ns, &said);
+    c->waits = !weir_service_throttle(c->session->options->service, &c->session->completion, &t,
+                                      key, c->now_ns, &said);
     if (!c->waits)
         put_throttled(c, &said, key.len);
 }

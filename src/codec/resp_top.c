@@ -3,7 +3,7 @@
 /* WEIR.TOP: the keys that weigh most, by policy. */
 
 #include "codec/resp_call.h"
-#include "service/top.h"
+#include "service/top/top.h"
 
 static const char usage[] = "ERR syntax error, expected WEIR.TOP policy [denied|allowed] [k]";
 
@@ -65,8 +65,8 @@ static void put_failure(weir_resp_call *c, weir_status st, size_t keys)
 /* WEIR.TOP policy [denied|allowed] [k] */
 void weir_resp_top(weir_resp_call *c)
 {
-    weir_hub *hub = weir_service_hub(c->session->options->service);
-    size_t keys = weir_hub_top_keys(hub), i = 2;
+    weir_limiter *limiter = weir_service_limiter(c->session->options->service);
+    size_t keys = weir_limiter_top_keys(limiter), i = 2;
     weir_top_of of = WEIR_TOP_DENIED;
     if (c->args > i && weir_resp_call_is(c, i, "ALLOWED"))
         of = WEIR_TOP_ALLOWED;
@@ -78,8 +78,8 @@ void weir_resp_top(weir_resp_call *c)
         return;
     }
     weir_top top;
-    weir_status st =
-        weir_hub_top(hub, weir_resp_call_text(c, 1), of, k > 0 ? (size_t)k : 0, c->now_ns, &top);
+    weir_status st = weir_limiter_top(limiter, weir_resp_call_text(c, 1), of, k > 0 ? (size_t)k : 0,
+                                      c->now_ns, &top);
     if (st != WEIR_OK) {
         put_failure(c, st, keys);
         return;

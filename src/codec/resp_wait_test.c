@@ -19,7 +19,7 @@ static const int64_t now_ns = 1767225600000000000;
 
 typedef struct rig {
     weir_store *store;
-    weir_hub *hub;
+    weir_limiter *limiter;
     weir_service *service;
     fake_engine *redis, *hybrid;
     weir_resp_options options;
@@ -70,8 +70,8 @@ static void set_rules(rig *r, bool remote)
     specs[3].shadow = true;
     weir_rules *rules;
     assert_int_equal(weir_rules_build(&rules, r->store, &zones, specs, 5, NULL, NULL), WEIR_OK);
-    weir_hub_set_rules(r->hub, rules);
-    weir_hub_set_default_engine(r->hub, remote ? WEIR_ENGINE_REDIS : WEIR_ENGINE_LOCAL);
+    weir_limiter_set_rules(r->limiter, rules);
+    weir_limiter_set_default_engine(r->limiter, remote ? WEIR_ENGINE_REDIS : WEIR_ENGINE_LOCAL);
 }
 
 static void rig_open(rig *r, bool remote)
@@ -81,8 +81,8 @@ static void rig_open(rig *r, bool remote)
     const weir_zones zones = {no_zone, NULL};
     *r = (rig){.random = 1};
     assert_int_equal(weir_store_open(&r->store, &options), WEIR_OK);
-    assert_int_equal(weir_hub_open(&r->hub, r->store, &zones), WEIR_OK);
-    assert_int_equal(weir_service_open(&r->service, r->hub), WEIR_OK);
+    assert_int_equal(weir_limiter_open(&r->limiter, r->store, &zones), WEIR_OK);
+    assert_int_equal(weir_service_open(&r->service, r->limiter), WEIR_OK);
     set_rules(r, remote);
     r->redis = fake_open();
     r->hybrid = fake_open();
@@ -94,8 +94,8 @@ static void rig_open(rig *r, bool remote)
     weir_buffer_init(&r->out, 1 << 21);
     weir_buffer_init(&r->said, 1 << 21);
     weir_resp_session_init(&r->session, &r->options);
-    r->session.turn.ready = is_ready;
-    r->session.turn.ctx = r;
+    r->session.completion.ready = is_ready;
+    r->session.completion.ctx = r;
 }
 
 static void rig_close(rig *r)
@@ -104,7 +104,7 @@ static void rig_close(rig *r)
     weir_service_close(r->service);
     r->redis->engine.calls->close(&r->redis->engine);
     r->hybrid->engine.calls->close(&r->hybrid->engine);
-    weir_hub_close(r->hub);
+    weir_limiter_close(r->limiter);
     weir_store_close(r->store);
     weir_buffer_free(&r->in);
     weir_buffer_free(&r->out);

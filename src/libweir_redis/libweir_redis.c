@@ -46,7 +46,7 @@ struct weir_redis {
 
 /* One request on its way. */
 typedef struct sent_request {
-    weir_round round; /* first */
+    weir_engine_batch round; /* first */
     weir_engine_request request;
     weir_redis *owner;
     seat *seat;       /* of who waits; NULL: */
@@ -97,7 +97,7 @@ static void answer(sent_request *q)
     port_free(q);
 }
 
-static void on_done(weir_round *round, int64_t now_ns)
+static void on_done(weir_engine_batch *round, int64_t now_ns)
 {
     (void)now_ns;
     answer((sent_request *)round);
@@ -106,7 +106,7 @@ static void on_done(weir_round *round, int64_t now_ns)
 static void ask(void *arg)
 {
     sent_request *q = arg;
-    if (q->owner->engine->calls->ask(q->owner->engine, &q->round, now_of(q->owner)))
+    if (q->owner->engine->calls->submit(q->owner->engine, &q->round, now_of(q->owner)))
         answer(q);
 }
 
@@ -125,7 +125,7 @@ static void fill(sent_request *q, weir_redis *r, weir_verb verb, const weir_poli
                  weir_slice text, weir_slice key, int64_t cost)
 {
     q->owner = r;
-    q->round = (weir_round){.request = &q->request, .len = 1, .done = on_done};
+    q->round = (weir_engine_batch){.request = &q->request, .len = 1, .done = on_done};
     q->request = (weir_engine_request){
         .verb = verb, .policy = p, .text = text, .key = key, .cost = cost, .status = WEIR_E_IO};
     if (r->options->on_error == WEIR_REDIS_LOCAL)

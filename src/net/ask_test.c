@@ -25,7 +25,7 @@ typedef struct desk {
 struct asker {
     desk *desk;
     asker *next, **link; /* NULL: not held */
-    port_alarm *alarm;
+    port_timer *alarm;
     void (*wake)(void *ctx);
     void *wake_ctx;
     bool asked, answered;
@@ -66,7 +66,7 @@ static void asks_open(void *session, void *ctx, void (*wake)(void *wake_ctx), vo
     asker *a = session;
     *a = (asker){.desk = ctx, .wake = wake, .wake_ctx = wake_ctx};
     a->desk->open++;
-    a->alarm = a->desk->dialer->calls->alarm(a->desk->dialer, on_alarm, a);
+    a->alarm = a->desk->dialer->calls->new_timer(a->desk->dialer, on_alarm, a);
     wake(wake_ctx); /* nothing waits for it */
 }
 
@@ -85,7 +85,7 @@ static void asks_close(void *session)
     asker *a = session;
     let_go(a);
     a->desk->open--;
-    a->desk->dialer->calls->drop(a->alarm);
+    a->desk->dialer->calls->free_timer(a->alarm);
 }
 
 static int let_all(desk *d)
@@ -106,7 +106,7 @@ static bool begin_to_ask(asker *a, const char *line, weir_buffer *out)
     size_t bytes = 0;
     port_dialer *dialer = a->desk->dialer;
     if (sscanf(line, "after %lld", &ms) == 1) {
-        dialer->calls->set(a->alarm, dialer->calls->now(dialer) + ms * ms_ns);
+        dialer->calls->set_timer(a->alarm, dialer->calls->now(dialer) + ms * ms_ns);
         return true;
     }
     if (sscanf(line, "fill %zu", &bytes) == 1 && weir_buffer_reserve(out, bytes + 1)) {

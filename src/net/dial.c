@@ -47,19 +47,19 @@ struct net_dialer {
     uv_prepare_t before; /* what timers added is sent before the loop waits ... */
     uv_check_t after;    /* ... and what the sockets' events added, after them */
     int handles;         /* of these two, those that are not closed */
-    port_line *lines;
-    port_alarm *alarms;
-    port_line *dirty; /* lines with something to send */
-    uint8_t *scratch; /* READ_SIZE bytes: what is read before it is decrypted */
+    port_connection *lines;
+    port_timer *alarms;
+    port_connection *dirty; /* lines with something to send */
+    uint8_t *scratch;       /* READ_SIZE bytes: what is read before it is decrypted */
 };
 
-struct port_line {
+struct port_connection {
     net_dialer *dialer;
-    port_line *next, **link;       /* of all */
-    port_line *dirty_next;         /* of those with something to send */
+    port_connection *next, **link; /* of all */
+    port_connection *dirty_next;   /* of those with something to send */
     bool is_dirty, watches_writes; /* of the latter: the system's buffer was full */
     stage stage;
-    port_line_events events;
+    port_connection_events events;
     void *ctx;
     uv_timer_t timer; /* begins; gives up an attempt; gives up. Closing it frees the connection */
     uint64_t give_up_ms;    /* by uv_now() */
@@ -78,10 +78,10 @@ struct port_line {
     char *host, *tls_name; /* behind this struct */
 };
 
-struct port_alarm {
+struct port_timer {
     uv_timer_t timer; /* first: freed with it */
     net_dialer *dialer;
-    port_alarm *next, **link;
+    port_timer *next, **link;
     void (*fn)(void *ctx, int64_t now_ns);
     void *ctx;
     int64_t at_ns;    /* INT64_MAX: never */
@@ -112,14 +112,14 @@ static void free_handle(uv_handle_t *handle)
 
 static void on_line_closed(uv_handle_t *timer)
 {
-    port_line *l = timer->data;
+    port_connection *l = timer->data;
     weir_buffer_free(&l->in);
     weir_buffer_free(&l->out);
     weir_buffer_free(&l->wire);
     port_free(l);
 }
 
-static void drop_socket(port_line *l)
+static void drop_socket(port_connection *l)
 {
     if (!l->poll)
         return;
@@ -130,9 +130,9 @@ static void drop_socket(port_line *l)
     l->watches_writes = false;
 }
 
-static void undirty(port_line *l)
+static void undirty(port_connection *l)
 {
-    port_line **link = &l->dialer->dirty;
+    port_connection **link = &l->dialer->dirty;
     while (l->is_dirty && *link != l)
         link = &(*link)->dirty_next;
     if (l->is_dirty)
@@ -140,7 +140,7 @@ static void undirty(port_line *l)
     l->is_dirty = false;
 }
 
-static void hang_up(port_line *l)
+static void hang_up(port_connection *l)
 {
     if (l->stage == STAGE_GONE)
         return;
@@ -159,17 +159,17 @@ static void hang_up(port_line *l)
 }
 
 /* Its last event. */
-static void end(port_line *l, const char *why)
+static void end(port_connection *l, const char *why)
 {
     hang_up(l);
-    l->events.down(l->ctx, why, now_of(l->dialer));
+    l->events.closed(l->ctx, why, now_of(l->dialer));
 }
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
 static void on_socket(uv_poll_t *poll, int status, int events);
 
-static void watch(port_line *l, bool writes)
+static void watch(port_connection *l, bool writes)
 {
     if (writes == l->watches_writes)
         return;
@@ -186,7 +186,7 @@ static void empty(weir_buffer *b)
 }
 
 /* Gives the system what it takes. False if the line is broken, which errno tells of. */
-static bool push(port_line *l, weir_buffer *b)
+static bool push(port_connection *l, weir_buffer *b)
 {
     while (weir_buffer_len(b) > 0) {
         ssize_t n = send(l->fd, weir_buffer_data(b), weir_buffer_len(b), MSG_NOSIGNAL);
@@ -205,7 +205,7 @@ static bool push(port_line *l, weir_buffer *b)
 }
 
 /* Encrypts and sends as much as goes. */
-static void push_secure(port_line *l)
+static void push_secure(port_connection *l)
 {
     char why[WHY_MAX];
     size_t before = 0;
@@ -226,7 +226,7 @@ static void push_secure(port_line *l)
         empty(&l->out);
 }
 
-static void flush(port_line *l)
+static void flush(port_connection *l)
 {
     if (l->out.failed || l->wire.failed)
         end(l, "more waits to be sent than there is memory for");
@@ -242,7 +242,7 @@ static void flush_all(net_dialer *d)
 {
     if (d->options.turn)
         d->options.turn(d->options.turn_ctx);
-    for (port_line *l; (l = d->dirty);) {
+    for (port_connection *l; (l = d->dirty);) {
         d->dirty = l->dirty_next;
         l->is_dirty = false;
         flush(l);
@@ -259,12 +259,12 @@ static void on_after(uv_check_t *after)
     flush_all(after->data);
 }
 
-static weir_buffer *out(port_line *l)
+static weir_buffer *out(port_connection *l)
 {
     return &l->out;
 }
 
-static void send_soon(port_line *l)
+static void send_soon(port_connection *l)
 {
     if (l->is_dirty || l->stage == STAGE_GONE)
         return;
@@ -275,26 +275,26 @@ static void send_soon(port_line *l)
 
 /* ---- receiving ------------------------------------------------------------------------------- */
 
-static void tell_heard(port_line *l)
+static void tell_heard(port_connection *l)
 {
     if (weir_buffer_len(&l->in) > 0)
-        l->events.heard(l->ctx, &l->in, now_of(l->dialer));
+        l->events.received(l->ctx, &l->in, now_of(l->dialer));
     if (l->stage != STAGE_GONE && weir_buffer_len(&l->in) == 0)
         empty(&l->in);
 }
 
-static void become_up(port_line *l)
+static void become_up(port_connection *l)
 {
     l->stage = STAGE_UP;
     uv_timer_stop(&l->timer);
     uv_freeaddrinfo(l->found);
     l->found = NULL;
     send_soon(l);
-    l->events.up(l->ctx, now_of(l->dialer));
+    l->events.connected(l->ctx, now_of(l->dialer));
 }
 
 /* Something was received that is encrypted, or nothing was said yet. */
-static void turn_secure(port_line *l)
+static void turn_secure(port_connection *l)
 {
     char why[WHY_MAX];
     net_secure_state state = net_secure_turn(l->secure, &l->in, &l->out, &l->wire, why, sizeof why);
@@ -314,7 +314,7 @@ static void turn_secure(port_line *l)
 }
 
 /* Reads once. False if there is nothing more to be read now, or the line is gone. */
-static bool read_some(port_line *l)
+static bool read_some(port_connection *l)
 {
     uint8_t *to = l->dialer->scratch;
     if (!l->secure) {
@@ -342,7 +342,7 @@ static bool read_some(port_line *l)
     return l->stage != STAGE_GONE && n == READ_SIZE;
 }
 
-static void read_all(port_line *l)
+static void read_all(port_connection *l)
 {
     for (int i = 0; i < READS_MAX && read_some(l); i++)
         continue;
@@ -350,17 +350,17 @@ static void read_all(port_line *l)
 
 /* ---- connecting ------------------------------------------------------------------------------ */
 
-static void try_next(port_line *l, const char *why);
-static void set_time(port_line *l);
+static void try_next(port_connection *l, const char *why);
+static void set_time(port_connection *l);
 
-static int socket_error(const port_line *l)
+static int socket_error(const port_connection *l)
 {
     int err = 0;
     socklen_t len = sizeof err;
     return getsockopt(l->fd, SOL_SOCKET, SO_ERROR, &err, &len) == 0 ? err : errno;
 }
 
-static void connected(port_line *l)
+static void connected(port_connection *l)
 {
     int on = 1, idle = KEEPALIVE_S;
     if (l->at->ai_family != AF_UNIX) { /* that these fail is no reason not to use it */
@@ -385,7 +385,7 @@ static void connected(port_line *l)
 
 static void on_socket(uv_poll_t *poll, int status, int events)
 {
-    port_line *l = poll->data;
+    port_connection *l = poll->data;
     if (!l)
         return;
     if (l->stage == STAGE_CONNECT) {
@@ -408,7 +408,7 @@ static void on_socket(uv_poll_t *poll, int status, int events)
         l->stage == STAGE_SHAKE ? turn_secure(l) : flush(l);
 }
 
-static bool open_socket(port_line *l)
+static bool open_socket(port_connection *l)
 {
     const struct addrinfo *a = l->at;
     int fd = socket(a->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -437,7 +437,7 @@ static bool open_socket(port_line *l)
 static void on_time(uv_timer_t *timer);
 
 /* How long this attempt may take: one that is not the last leaves time for the next. */
-static void set_time(port_line *l)
+static void set_time(port_connection *l)
 {
     uint64_t now_ms = uv_now(l->dialer->options.uv);
     uint64_t left_ms = l->give_up_ms > now_ms ? l->give_up_ms - now_ms : 0;
@@ -447,7 +447,7 @@ static void set_time(port_line *l)
 }
 
 /* Tries l->at, and what follows it if that fails at once. */
-static void try_from(port_line *l, const char *why)
+static void try_from(port_connection *l, const char *why)
 {
     l->stage = STAGE_CONNECT;
     for (; l->at; l->at = l->at->ai_next) {
@@ -464,7 +464,7 @@ static void try_from(port_line *l, const char *why)
 }
 
 /* `why` it is not the address that was tried last. */
-static void try_next(port_line *l, const char *why)
+static void try_next(port_connection *l, const char *why)
 {
     drop_socket(l);
     l->at = l->at->ai_next;
@@ -473,7 +473,7 @@ static void try_next(port_line *l, const char *why)
 
 static void on_looked_up(void *ctx, const char *error, struct addrinfo *found)
 {
-    port_line *l = ctx;
+    port_connection *l = ctx;
     l->lookup = NULL;
     if (error) {
         char text[WHY_MAX];
@@ -486,7 +486,7 @@ static void on_looked_up(void *ctx, const char *error, struct addrinfo *found)
     try_from(l, "");
 }
 
-static void look_up(port_line *l)
+static void look_up(port_connection *l)
 {
     l->stage = STAGE_RESOLVE;
     l->lookup = net_lookup_start(l->dialer->resolver, l->host, l->port, on_looked_up, l);
@@ -498,7 +498,7 @@ static void look_up(port_line *l)
 }
 
 /* An address that need not be looked up. */
-static bool read_address(port_line *l)
+static bool read_address(port_connection *l)
 {
     struct sockaddr_un *file = (struct sockaddr_un *)&l->address;
     struct addrinfo *a = &l->single;
@@ -520,7 +520,7 @@ static bool read_address(port_line *l)
 
 static void on_time(uv_timer_t *timer)
 {
-    port_line *l = timer->data;
+    port_connection *l = timer->data;
     if (l->stage == STAGE_CONNECT) {
         try_next(l, "no answer");
     } else if (l->stage != STAGE_BEGIN) {
@@ -535,13 +535,13 @@ static void on_time(uv_timer_t *timer)
     }
 }
 
-static port_line *dial(port_dialer *port, const port_place *to, const port_line_events *events,
-                       void *ctx)
+static port_connection *dial(port_dialer *port, const port_endpoint *to,
+                             const port_connection_events *events, void *ctx)
 {
     net_dialer *d = dialer_of(port);
     const char *name = to->tls_name ? to->tls_name : to->host;
     size_t host_size = strlen(to->host) + 1, name_size = strlen(name) + 1;
-    port_line *l = port_zalloc(1, sizeof *l + host_size + name_size);
+    port_connection *l = port_zalloc(1, sizeof *l + host_size + name_size);
     if (!l)
         return NULL;
     l->dialer = d;
@@ -572,7 +572,7 @@ static void on_alarm(uv_timer_t *timer);
 
 /* The loop's clock is in ms and a little behind, so that a timer may come too early; then it is set
  * again. One that is set too early is left as it is, for alarms are put off all the time. */
-static void arm(port_alarm *a, int64_t now_ns)
+static void arm(port_timer *a, int64_t now_ns)
 {
     int64_t left_ns = a->at_ns > now_ns ? a->at_ns - now_ns : 0;
     a->armed_ns = a->at_ns;
@@ -581,7 +581,7 @@ static void arm(port_alarm *a, int64_t now_ns)
 
 static void on_alarm(uv_timer_t *timer)
 {
-    port_alarm *a = timer->data;
+    port_timer *a = timer->data;
     int64_t now_ns = now_of(a->dialer);
     a->armed_ns = INT64_MAX;
     if (a->at_ns == INT64_MAX)
@@ -594,20 +594,20 @@ static void on_alarm(uv_timer_t *timer)
     a->fn(a->ctx, now_ns);
 }
 
-static void set(port_alarm *a, int64_t at_ns)
+static void set(port_timer *a, int64_t at_ns)
 {
     a->at_ns = at_ns;
     if (at_ns < a->armed_ns)
         arm(a, now_of(a->dialer));
 }
 
-static port_alarm *alarm_new(port_dialer *port, void (*fn)(void *ctx, int64_t now_ns), void *ctx)
+static port_timer *alarm_new(port_dialer *port, void (*fn)(void *ctx, int64_t now_ns), void *ctx)
 {
     net_dialer *d = dialer_of(port);
-    port_alarm *a = port_zalloc(1, sizeof *a);
+    port_timer *a = port_zalloc(1, sizeof *a);
     if (!a)
         return NULL;
-    *a = (port_alarm){.dialer = d, .next = d->alarms, .link = &d->alarms, .fn = fn, .ctx = ctx};
+    *a = (port_timer){.dialer = d, .next = d->alarms, .link = &d->alarms, .fn = fn, .ctx = ctx};
     a->at_ns = a->armed_ns = INT64_MAX;
     if (a->next)
         a->next->link = &a->next;
@@ -617,7 +617,7 @@ static port_alarm *alarm_new(port_dialer *port, void (*fn)(void *ctx, int64_t no
     return a;
 }
 
-static void drop(port_alarm *a)
+static void drop(port_timer *a)
 {
     if (!a)
         return;

@@ -54,7 +54,7 @@ typedef struct fixture {
     int64_t now_ns;
     bool real_time;
     void (*turn)(struct fixture *f);
-    port_line *turn_line;
+    port_connection *turn_line;
     char dir[64];
 } fixture;
 
@@ -132,7 +132,7 @@ static void run_idle(fixture *f)
 
 typedef struct caller {
     fixture *f;
-    port_line *line;
+    port_connection *line;
     int ups, downs, calls; /* calls: of heard */
     int heard;             /* bytes, those left unread too */
     size_t leaves;         /* so many bytes unread ... */
@@ -148,7 +148,7 @@ static void on_up(void *ctx, int64_t now_ns)
     assert_true(now_ns > 0);
     c->ups++;
     if (c->hangs_up_when_up)
-        c->f->port->calls->hang_up(c->line);
+        c->f->port->calls->close(c->line);
 }
 
 static void on_heard(void *ctx, weir_buffer *in, int64_t now_ns)
@@ -164,7 +164,7 @@ static void on_heard(void *ctx, weir_buffer *in, int64_t now_ns)
                  (const char *)weir_buffer_data(in));
     c->heard += (int)len;
     if (c->hangs_up_when_heard) {
-        c->f->port->calls->hang_up(c->line);
+        c->f->port->calls->close(c->line);
         return;
     }
     weir_buffer_consume(in, len > c->leaves ? len - c->leaves : 0);
@@ -179,11 +179,11 @@ static void on_down(void *ctx, const char *why, int64_t now_ns)
     snprintf(c->why, sizeof c->why, "%s", why);
 }
 
-static void call(fixture *f, caller *c, const port_place *to)
+static void call(fixture *f, caller *c, const port_endpoint *to)
 {
-    static const port_line_events events = {on_up, on_heard, on_down};
+    static const port_connection_events events = {on_up, on_heard, on_down};
     c->f = f;
-    c->line = f->port->calls->dial(f->port, to, &events, c);
+    c->line = f->port->calls->connect(f->port, to, &events, c);
     assert_non_null(c->line);
     assert_int_equal(c->ups + c->downs, 0);
 }
@@ -247,7 +247,7 @@ static int connect_tcp(fixture *f, caller *c)
 {
     uint16_t port;
     int listener = listen_tcp(&port);
-    call(f, c, &(port_place){.host = "127.0.0.1", .port = port});
+    call(f, c, &(port_endpoint){.host = "127.0.0.1", .port = port});
     run_until(f, &c->ups, 1);
     int fd = accept_one(listener);
     close(listener);
@@ -300,7 +300,7 @@ static void test_before_up(void **state)
     uint16_t port;
     int listener = listen_tcp(&port);
     caller c = {0};
-    call(f, &c, &(port_place){.host = own_name(), .port = port});
+    call(f, &c, &(port_endpoint){.host = own_name(), .port = port});
     say_text(&c, "early ");
     say_text(&c, "bird");
     run_until(f, &c.ups, 1);
@@ -322,10 +322,10 @@ static void test_refused(void **state)
     memset(name, 'x', sizeof name - 1); /* no part of a name may be so long */
     memset(path, '/', sizeof path);
     path[sizeof path - 1] = '\0';
-    call(f, &c, &(port_place){.host = "127.0.0.1", .port = port});
-    call(f, &d, &(port_place){.host = name, .port = port});
-    call(f, &e, &(port_place){.host = path});
-    call(f, &g, &(port_place){.host = "/nowhere/at/all.sock"});
+    call(f, &c, &(port_endpoint){.host = "127.0.0.1", .port = port});
+    call(f, &d, &(port_endpoint){.host = name, .port = port});
+    call(f, &e, &(port_endpoint){.host = path});
+    call(f, &g, &(port_endpoint){.host = "/nowhere/at/all.sock"});
     run_until(f, &c.downs, 1);
     run_until(f, &d.downs, 1);
     run_until(f, &e.downs, 1);
@@ -346,7 +346,7 @@ static void test_socket_file(void **state)
     assert_int_equal(bind(listener, (struct sockaddr *)&a, sizeof a), 0);
     assert_int_equal(listen(listener, 8), 0);
     caller c = {0};
-    call(f, &c, &(port_place){.host = a.sun_path});
+    call(f, &c, &(port_endpoint){.host = a.sun_path});
     run_until(f, &c.ups, 1);
     int fd = accept_one(listener);
     say_text(&c, "through a file");
@@ -365,14 +365,14 @@ static void test_hang_up(void **state)
     uint16_t port, other_port;
     int listener = listen_tcp(&port);
     int other = listen_tcp(&other_port); /* of one that may be connected before it hangs up */
-    const port_place to = {.host = "127.0.0.1", .port = port};
+    const port_endpoint to = {.host = "127.0.0.1", .port = port};
     caller before = {0}, resolving = {0}, up = {.hangs_up_when_up = true};
     caller heard = {.hangs_up_when_heard = true};
     call(f, &before, &to);
-    f->port->calls->hang_up(before.line);
-    call(f, &resolving, &(port_place){.host = "localhost", .port = other_port});
+    f->port->calls->close(before.line);
+    call(f, &resolving, &(port_endpoint){.host = "localhost", .port = other_port});
     uv_run(&f->uv, UV_RUN_NOWAIT);
-    f->port->calls->hang_up(resolving.line);
+    f->port->calls->close(resolving.line);
     call(f, &up, &to);
     run_until(f, &up.ups, 1);
     close(accept_one(listener));
@@ -510,7 +510,7 @@ static void test_together(void **state)
 
 typedef struct bell {
     fixture *f;
-    port_alarm *alarm;
+    port_timer *alarm;
     int rings, again;
     int64_t at_ns;
     bool drops;
@@ -524,19 +524,19 @@ static void on_bell(void *ctx, int64_t now_ns)
     if (b->again > 0) {
         b->again--;
         b->at_ns = now_ns + 2 * ms_ns;
-        b->f->port->calls->set(b->alarm, b->at_ns);
+        b->f->port->calls->set_timer(b->alarm, b->at_ns);
     }
     if (b->drops)
-        b->f->port->calls->drop(b->alarm);
+        b->f->port->calls->free_timer(b->alarm);
 }
 
 static void hang_bell(fixture *f, bell *b, int64_t at_ns)
 {
     b->f = f;
     b->at_ns = at_ns;
-    b->alarm = f->port->calls->alarm(f->port, on_bell, b);
+    b->alarm = f->port->calls->new_timer(f->port, on_bell, b);
     assert_non_null(b->alarm);
-    f->port->calls->set(b->alarm, at_ns);
+    f->port->calls->set_timer(b->alarm, at_ns);
     assert_int_equal(b->rings, 0);
 }
 
@@ -548,10 +548,10 @@ static void test_alarms(void **state)
     hang_bell(f, &past, 0);
     hang_bell(f, &again, now_ns + 1); /* rounded up, never early */
     hang_bell(f, &off, now_ns + ms_ns);
-    f->port->calls->set(off.alarm, INT64_MAX);
+    f->port->calls->set_timer(off.alarm, INT64_MAX);
     hang_bell(f, &later, now_ns + ms_ns);
     later.at_ns = now_ns + 5 * ms_ns;
-    f->port->calls->set(later.alarm, later.at_ns);
+    f->port->calls->set_timer(later.alarm, later.at_ns);
     hang_bell(f, &dropped, now_ns + ms_ns);
     run_until(f, &past.rings, 1);
     run_until(f, &again.rings, 4);
@@ -560,8 +560,8 @@ static void test_alarms(void **state)
     run_idle(f);
     assert_int_equal(past.rings + again.rings + later.rings + dropped.rings, 7);
     assert_int_equal(off.rings, 0);
-    f->port->calls->drop(NULL);
-    f->port->calls->drop(off.alarm);
+    f->port->calls->free_timer(NULL);
+    f->port->calls->free_timer(off.alarm);
 }
 
 /* The dialer's clock decides, not the loop's. */
@@ -579,7 +579,7 @@ static void test_alarm_by_its_clock(void **state)
     f->now_ns += 2 * ms_ns;
     run_until(f, &b.rings, 1);
     sooner.at_ns = f->now_ns;
-    f->port->calls->set(sooner.alarm, f->now_ns);
+    f->port->calls->set_timer(sooner.alarm, f->now_ns);
     run_until(f, &sooner.rings, 1);
     assert_int_equal(b.rings, 1);
 }
@@ -635,7 +635,7 @@ static void test_tls(void **state)
     tls_start(&server, listen_tcp(&port), k.server, NULL);
     port_tls *tls = open_tls(k.ca, NULL, false);
     caller c = {.leaves = 1};
-    call(f, &c, &(port_place){.host = "127.0.0.1", .port = port, .tls = tls});
+    call(f, &c, &(port_endpoint){.host = "127.0.0.1", .port = port, .tls = tls});
     say_text(&c, "early bird");
     run_until(f, &c.heard, 9);
     assert_string_equal(c.text, "early bird");
@@ -644,23 +644,23 @@ static void test_tls(void **state)
     uint8_t *bytes = calloc(1, BIG);
     say(&c, bytes, BIG);
     run_until(f, &c.heard, BIG + 1);
-    f->port->calls->hang_up(c.line);
+    f->port->calls->close(c.line);
     free(bytes);
 
     caller named = {0};
     call(f, &named,
-         &(port_place){.host = "127.0.0.1", .port = port, .tls = tls, .tls_name = "redis.test"});
+         &(port_endpoint){.host = "127.0.0.1", .port = port, .tls = tls, .tls_name = "redis.test"});
     run_until(f, &named.ups, 1);
     say_text(&named, "hello");
     run_until(f, &named.heard, 5);
-    f->port->calls->hang_up(named.line);
+    f->port->calls->close(named.line);
     tls_stop(&server);
     net_tls_close(tls);
     free_files(&k);
 }
 
 /* Why a line to the server does not come up, or goes down soon after. */
-static void expect_down(fixture *f, const port_place *to, const char *why)
+static void expect_down(fixture *f, const port_endpoint *to, const char *why)
 {
     caller c = {0};
     call(f, &c, to);
@@ -681,7 +681,7 @@ static void test_tls_is_checked(void **state)
     tls_start(&stranger, listen_tcp(&port_of_stranger), k.stranger, NULL);
     int listener = listen_tcp(&plain);
     port_tls *tls = open_tls(k.ca, NULL, false), *any = open_tls(NULL, NULL, true);
-    port_place to = {.host = "127.0.0.1", .port = port, .tls = tls, .tls_name = "other.test"};
+    port_endpoint to = {.host = "127.0.0.1", .port = port, .tls = tls, .tls_name = "other.test"};
     expect_down(f, &to, "TLS: its certificate is not for \"other.test\"");
     to.tls_name = "127.0.0.2";
     expect_down(f, &to, "TLS: its certificate is not for \"127.0.0.2\"");
@@ -694,7 +694,7 @@ static void test_tls_is_checked(void **state)
     to.tls_name = "whoever.test";
     call(f, &c, &to);
     run_until(f, &c.ups, 1);
-    f->port->calls->hang_up(c.line);
+    f->port->calls->close(c.line);
 
     caller d = {0};
     to.port = plain;
@@ -726,14 +726,14 @@ static void test_tls_client_certificate(void **state)
     make_files(f, &k);
     tls_start(&server, listen_tcp(&port), k.server, k.ca);
     port_tls *nobody = open_tls(k.ca, NULL, false), *one = open_tls(k.ca, k.client, false);
-    port_place to = {.host = "127.0.0.1", .port = port, .tls = nobody};
+    port_endpoint to = {.host = "127.0.0.1", .port = port, .tls = nobody};
     expect_down(f, &to, "certificate required");
     to.tls = one;
     caller c = {0};
     call(f, &c, &to);
     say_text(&c, "it is me");
     run_until(f, &c.heard, 8);
-    f->port->calls->hang_up(c.line);
+    f->port->calls->close(c.line);
     tls_stop(&server);
     net_tls_close(nobody);
     net_tls_close(one);

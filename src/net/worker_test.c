@@ -120,10 +120,10 @@ static void on_down(void *ctx, const char *why, int64_t now_ns)
 
 static void dial_nowhere(void *arg)
 {
-    static const port_line_events events = {on_up, on_heard, on_down};
+    static const port_connection_events events = {on_up, on_heard, on_down};
     world *w = arg;
-    const port_place to = {.host = "/nowhere/at/all.sock"};
-    if (!w->dialer->calls->dial(w->dialer, &to, &events, w))
+    const port_endpoint to = {.host = "/nowhere/at/all.sock"};
+    if (!w->dialer->calls->connect(w->dialer, &to, &events, w))
         abort();
 }
 

@@ -14,47 +14,48 @@
 typedef struct port_tls port_tls;
 
 /* Where to. What it points to is read by dial() only, but for `tls`. */
-typedef struct port_place {
+typedef struct port_endpoint {
     const char *host; /* a name, an address, or the path of a socket file, which begins with '/' */
     uint16_t port;    /* of a socket file: 0 */
     const port_tls *tls;  /* NULL: not encrypted */
     const char *tls_name; /* that the certificate must be for; NULL: `host` */
-} port_place;
+} port_endpoint;
 
-typedef struct port_line port_line;
+typedef struct port_connection port_connection;
 
 /* What happens on a line; never from within a call of the dialer. now_ns is the dialer's clock. */
-typedef struct port_line_events {
-    void (*up)(void *ctx, int64_t now_ns); /* it is there, encryption and all; once, and first */
+typedef struct port_connection_events {
+    void (*connected)(void *ctx,
+                      int64_t now_ns); /* it is there, encryption and all; once, and first */
     /* Bytes have come. What was read is to be dropped from `in`; the rest is there again at the
      * next call. */
-    void (*heard)(void *ctx, weir_buffer *in, int64_t now_ns);
+    void (*received)(void *ctx, weir_buffer *in, int64_t now_ns);
     /* It never came up, or is gone: why, for the log. The last event; the line is no more. */
-    void (*down)(void *ctx, const char *why, int64_t now_ns);
-} port_line_events;
+    void (*closed)(void *ctx, const char *why, int64_t now_ns);
+} port_connection_events;
 
-typedef struct port_alarm port_alarm;
+typedef struct port_timer port_timer;
 typedef struct port_dialer port_dialer;
 
 typedef struct port_dialer_calls {
     /* Begins to make a line. It ends by `down`, or by hang_up(). NULL if there is no memory. */
-    port_line *(*dial)(port_dialer *d, const port_place *to, const port_line_events *events,
-                       void *ctx);
+    port_connection *(*connect)(port_dialer *d, const port_endpoint *to,
+                                const port_connection_events *events, void *ctx);
     /* What is to be sent: bytes are added there, before it is up too, and go out together soon
      * after, at the end of what the thread is doing now. Its length is what was not yet taken by
      * the system. */
-    weir_buffer *(*out)(port_line *line);
+    weir_buffer *(*out)(port_connection *line);
     /* To be called after something was added. Cheap if it was called before. */
-    void (*send)(port_line *line);
+    void (*send)(port_connection *line);
     /* Closes it at once; no event follows. */
-    void (*hang_up)(port_line *line);
+    void (*close)(port_connection *line);
 
     /* Something that happens at a time. NULL if there is no memory. */
-    port_alarm *(*alarm)(port_dialer *d, void (*fn)(void *ctx, int64_t now_ns), void *ctx);
+    port_timer *(*new_timer)(port_dialer *d, void (*fn)(void *ctx, int64_t now_ns), void *ctx);
     /* When: INT64_MAX is never. A time that is past is soon; not from within this call. It happens
      * once, and may be set again from within fn. */
-    void (*set)(port_alarm *a, int64_t at_ns);
-    void (*drop)(port_alarm *a); /* accepts NULL */
+    void (*set_timer)(port_timer *a, int64_t at_ns);
+    void (*free_timer)(port_timer *a); /* accepts NULL */
 
     int64_t (*now)(port_dialer *d);
 } port_dialer_calls;

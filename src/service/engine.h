@@ -62,33 +62,33 @@ typedef struct weir_engine_request {
         *reason; /* out: why the status is WEIR_E_IO or WEIR_E_UNSUPPORTED; static; or NULL */
 } weir_engine_request;
 
-#define WEIR_ROUND_MAX 64
+#define WEIR_ENGINE_BATCH_MAX 64
 
 /* Requests that are asked together and waited for together. Their answers are independent of each
  * other, and in order for equal keys; or, if `all`, they are takes that are allowed or denied as
  * one, see weir_store_take_many(). */
-typedef struct weir_round {
+typedef struct weir_engine_batch {
     weir_engine_request *request;
-    size_t len; /* 1..WEIR_ROUND_MAX; of `all` 1..WEIR_TAKE_MANY_MAX */
+    size_t len; /* 1..WEIR_ENGINE_BATCH_MAX; of `all` 1..WEIR_TAKE_MANY_MAX */
     bool all;
     size_t blocking; /* out, of `all`: as weir_store_take_many() says */
 
     /* Called by the thread of the engine when all are answered, if ask() said false; never from
      * within a call of the engine by the asker. */
-    void (*done)(struct weir_round *r, int64_t now_ns);
+    void (*done)(struct weir_engine_batch *r, int64_t now_ns);
 
     void *inside; /* the engine's own, until it is answered */
-} weir_round;
+} weir_engine_batch;
 
 typedef struct weir_engine weir_engine;
 
 typedef struct weir_engine_calls {
     /* Returns true if all are answered now, else done() will be called, at the latest when the
      * deadline of the engine's options is over. */
-    bool (*ask)(weir_engine *e, weir_round *r, int64_t now_ns);
+    bool (*submit)(weir_engine *e, weir_engine_batch *r, int64_t now_ns);
     /* The asker has gone: done() is not called, and *r is not touched again. What was sent is
      * charged all the same. */
-    void (*abandon)(weir_engine *e, weir_round *r);
+    void (*abandon)(weir_engine *e, weir_engine_batch *r);
     /* No round may be under way. */
     void (*close)(weir_engine *e);
 } weir_engine_calls;

@@ -2,13 +2,13 @@
  * Copyright (c) 2026 the weir authors */
 /* What holds for a key, in words. It decides nothing and must not know where the words go. */
 
-#include "service/place.h"
-#include "service/words.h"
+#include "service/explain_text.h"
+#include "service/service_internal.h"
 
-static void put_list(weir_buffer *out, const weir_place *at)
+static void put_list(weir_buffer *out, const weir_resolved *at)
 {
     bool allow = at->list == WEIR_ON_ALLOW_LIST;
-    if (weir_place_is_listed(at))
+    if (weir_resolved_is_listed(at))
         weir_buffer_printf(out, "list     on the %s list: %s\n", allow ? "allow" : "deny",
                            allow ? "always allowed, and not counted" : "always denied");
 }
@@ -23,7 +23,7 @@ static void put_engine(weir_buffer *out, weir_engine_kind engine, bool by_error)
                                     : "");
 }
 
-static void put_rule(weir_buffer *out, const weir_ask *ask, const weir_place *at)
+static void put_rule(weir_buffer *out, const weir_request *ask, const weir_resolved *at)
 {
     const weir_rule *rule = at->rule;
     char text[WEIR_POLICY_TEXT_MAX];
@@ -31,26 +31,26 @@ static void put_rule(weir_buffer *out, const weir_ask *ask, const weir_place *at
     if (rule)
         weir_buffer_printf(out, "policy   %s%s\n", rule->name,
                            rule->rest->shadow ? ", in shadow: it counts, and denies nobody" : "");
-    weir_words_key(out, at->key.at, at->key.len);
+    weir_explain_key(out, at->key.at, at->key.len);
     weir_buffer_printf(out, "limit    %s\n", text);
     if (rule && at->held->pattern)
         weir_buffer_printf(out, "         because of the override %.200s\n", at->held->pattern);
     put_list(out, at);
 }
 
-bool weir_service_explain(weir_service *s, weir_turn *turn, weir_ask *ask, int64_t now_ns,
-                          weir_buffer *out)
+bool weir_service_explain(weir_service *s, weir_completion *completion, weir_request *ask,
+                          int64_t now_ns, weir_buffer *out)
 {
-    weir_place at;
+    weir_resolved at;
     ask->cost = 1;
-    if (!weir_place_peek(s, turn, ask, now_ns, &at))
+    if (!weir_service_peek_resolved(s, completion, ask, now_ns, &at))
         return false;
     if (ask->status != WEIR_OK)
         return true;
     put_rule(out, ask, &at);
-    if (weir_place_is_listed(&at))
+    if (weir_resolved_is_listed(&at))
         return true;
-    put_engine(out, weir_place_engine(s, &at), ask->reason == WEIR_BY_ON_ERROR);
-    weir_words_figures(out, ask->policy, &ask->decision, ask->reason == WEIR_BY_SHADOW, now_ns);
+    put_engine(out, weir_resolved_engine(s, &at), ask->reason == WEIR_BY_ON_ERROR);
+    weir_explain_state(out, ask->policy, &ask->decision, ask->reason == WEIR_BY_SHADOW, now_ns);
     return true;
 }

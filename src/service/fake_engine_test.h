@@ -15,8 +15,8 @@
 enum { FAKE_ROUNDS_MAX = 256 };
 
 typedef struct fake_round {
-    weir_round *round; /* NULL: abandoned */
-    uint64_t sum;      /* of all that it points to */
+    weir_engine_batch *round; /* NULL: abandoned */
+    uint64_t sum;             /* of all that it points to */
 } fake_round;
 
 typedef struct fake_engine {
@@ -49,7 +49,7 @@ FAKE uint64_t fake_sum_question(uint64_t sum, const weir_engine_request *q)
     return fake_sum(sum, &q->cost, sizeof q->cost);
 }
 
-FAKE uint64_t fake_sum_round(const weir_round *r)
+FAKE uint64_t fake_sum_round(const weir_engine_batch *r)
 {
     uint64_t sum = r->all;
     for (size_t i = 0; i < r->len; i++)
@@ -110,7 +110,7 @@ FAKE void fake_decide(fake_engine *f, weir_engine_request *q, int64_t now_ns)
         abort();
 }
 
-FAKE void fake_decide_all(fake_engine *f, weir_round *r, int64_t now_ns)
+FAKE void fake_decide_all(fake_engine *f, weir_engine_batch *r, int64_t now_ns)
 {
     weir_store_request requests[WEIR_TAKE_MANY_MAX];
     fake_require(r->len <= WEIR_TAKE_MANY_MAX);
@@ -131,7 +131,7 @@ FAKE void fake_decide_all(fake_engine *f, weir_round *r, int64_t now_ns)
 }
 
 /* Writes the answers to a round. */
-FAKE void fake_answer(fake_engine *f, weir_round *r, int64_t now_ns)
+FAKE void fake_answer(fake_engine *f, weir_engine_batch *r, int64_t now_ns)
 {
     r->blocking = r->len;
     for (size_t i = 0; i < r->len && f->by_error; i++) {
@@ -151,10 +151,10 @@ FAKE void fake_answer(fake_engine *f, weir_round *r, int64_t now_ns)
         fake_decide(f, &r->request[i], now_ns);
 }
 
-FAKE bool fake_ask(weir_engine *e, weir_round *r, int64_t now_ns)
+FAKE bool fake_ask(weir_engine *e, weir_engine_batch *r, int64_t now_ns)
 {
     fake_engine *f = (fake_engine *)e;
-    fake_require(r->len >= 1 && r->len <= WEIR_ROUND_MAX && r->done);
+    fake_require(r->len >= 1 && r->len <= WEIR_ENGINE_BATCH_MAX && r->done);
     f->asked += r->len;
     if (f->at_once) {
         fake_answer(f, r, now_ns);
@@ -171,7 +171,7 @@ FAKE void fake_forget(fake_engine *f, size_t i)
     memmove(&f->waiting[i], &f->waiting[i + 1], (f->rounds - i) * sizeof f->waiting[0]);
 }
 
-FAKE void fake_abandon(weir_engine *e, weir_round *r)
+FAKE void fake_abandon(weir_engine *e, weir_engine_batch *r)
 {
     fake_engine *f = (fake_engine *)e;
     size_t i = 0;

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_SERVICE_KIT_TEST_H
 #define WEIR_SERVICE_KIT_TEST_H
-/* A store, a hub and a service with rules, for tests of this room. */
+/* A store, a limiter and a service with rules, for tests of this room. */
 
 #include "service/service.h"
 
@@ -15,7 +15,7 @@
 static const int64_t now_ns = 1767225600000000000, s_ns = 1000000000;
 
 static weir_store *store;
-static weir_hub *hub;
+static weir_limiter *limiter;
 static weir_service *service;
 
 static const weir_zone *no_zone(void *ctx, const char *name, size_t len)
@@ -31,8 +31,8 @@ static int setup(void **unused)
     (void)unused;
     const weir_zones zones = {no_zone, NULL};
     bool good = weir_store_open(&store, NULL) == WEIR_OK &&
-                weir_hub_open(&hub, store, &zones) == WEIR_OK &&
-                weir_service_open(&service, hub) == WEIR_OK;
+                weir_limiter_open(&limiter, store, &zones) == WEIR_OK &&
+                weir_service_open(&service, limiter) == WEIR_OK;
     return good ? 0 : -1;
 }
 
@@ -40,7 +40,7 @@ static int teardown(void **unused)
 {
     (void)unused;
     weir_service_close(service);
-    weir_hub_close(hub);
+    weir_limiter_close(limiter);
     weir_store_close(store);
     return 0;
 }
@@ -50,9 +50,9 @@ static weir_slice text_of(const char *text)
     return (weir_slice){text, strlen(text)};
 }
 
-static inline weir_ask ask_of(const char *rule, const char *key, int64_t cost)
+static inline weir_request ask_of(const char *rule, const char *key, int64_t cost)
 {
-    return (weir_ask){.rule = text_of(rule), .key = text_of(key), .cost = cost};
+    return (weir_request){.rule = text_of(rule), .key = text_of(key), .cost = cost};
 }
 
 static void set_rules(const weir_rule_spec *specs, size_t n)
@@ -60,7 +60,7 @@ static void set_rules(const weir_rule_spec *specs, size_t n)
     const weir_zones zones = {no_zone, NULL};
     weir_rules *rules;
     assert_int_equal(weir_rules_build(&rules, store, &zones, specs, n, NULL, NULL), WEIR_OK);
-    weir_hub_set_rules(hub, rules);
+    weir_limiter_set_rules(limiter, rules);
 }
 
 static inline weir_rule_spec spec_of(const char *name, const char *limit)
@@ -74,7 +74,7 @@ static inline weir_rule_spec spec_of(const char *name, const char *limit)
 /* What is left of a key by its rule. */
 static inline int64_t left(const char *rule, const char *key, int64_t at_ns)
 {
-    weir_ask ask = ask_of(rule, key, 0);
+    weir_request ask = ask_of(rule, key, 0);
     assert_true(weir_service_peek(service, NULL, &ask, at_ns));
     assert_int_equal(ask.status, WEIR_OK);
     return ask.decision.remaining;
@@ -99,7 +99,7 @@ static inline void find_counts(void *ctx, const char *name, const weir_counts *c
 static inline weir_counts counts_of(const char *name)
 {
     counts_find f = {.name = name};
-    weir_hub_counts(hub, find_counts, &f);
+    weir_limiter_counts(limiter, find_counts, &f);
     assert_true(f.seen);
     return f.counts;
 }

@@ -17,8 +17,8 @@ enum { KEYS_KEPT = 4096 }; /* bytes of a pooled one's keys */
 
 static size_t bytes_of(size_t room, size_t keys_room)
 {
-    return sizeof(weir_pending) + room * (sizeof(weir_kept) + sizeof(weir_engine_request)) +
-           keys_room;
+    return sizeof(weir_pending) +
+           room * (sizeof(weir_pending_request) + sizeof(weir_engine_request)) + keys_room;
 }
 
 static weir_pending *make(size_t room)
@@ -27,7 +27,7 @@ static weir_pending *make(size_t room)
     if (!p)
         return NULL;
     p->room = room;
-    p->kept = (weir_kept *)(p + 1);
+    p->kept = (weir_pending_request *)(p + 1);
     p->request = (weir_engine_request *)(p->kept + room);
     return p;
 }
@@ -46,9 +46,9 @@ static bool make_key_room(weir_pending *p, size_t key_bytes)
 
 weir_pending *weir_pending_open(weir_service *s, size_t asks, size_t key_bytes, int64_t now_ns)
 {
-    weir_waiting *w = &s->waiting;
+    weir_pending_pool *w = &s->waiting;
     int size = asks <= rooms[FEW] ? FEW : MANY;
-    if (w->bytes + bytes_of(rooms[size], key_bytes) > WEIR_SERVICE_WAITING_MAX)
+    if (w->bytes + bytes_of(rooms[size], key_bytes) > WEIR_SERVICE_PENDING_BYTES_MAX)
         return NULL;
     weir_pending *p = w->pool[size];
     if (p) {
@@ -60,13 +60,13 @@ weir_pending *weir_pending_open(weir_service *s, size_t asks, size_t key_bytes, 
     if (!p)
         return NULL;
     p->service = s;
-    p->turn = NULL;
+    p->completion = NULL;
     p->next = NULL;
     p->left = 0;
     p->asked_ns = p->answered_ns = now_ns;
     p->n = p->requests = p->keys_len = 0;
     for (int i = 0; i < WEIR_ENGINES; i++)
-        p->asked[i] = (weir_asked){.pending = p};
+        p->asked[i] = (weir_pending_batch){.pending = p};
     if (!make_key_room(p, key_bytes)) {
         weir_pending_free(p);
         return NULL;
@@ -83,15 +83,15 @@ static void destroy(weir_pending *p)
 void weir_pending_free(weir_pending *p)
 {
     weir_service *s = p->service;
-    weir_waiting *w = &s->waiting;
+    weir_pending_pool *w = &s->waiting;
     for (size_t i = 0; i < p->n; i++) {
         if (p->kept[i].pinned)
-            weir_texts_unpin(s->texts, p->kept[i].ask.policy);
+            weir_policy_cache_unpin(s->texts, p->kept[i].ask.policy);
     }
     if (p->rules) {
-        port_mutex_lock(s->hub->lock);
+        port_mutex_lock(s->limiter->lock);
         weir_rules_drop(p->rules);
-        port_mutex_unlock(s->hub->lock);
+        port_mutex_unlock(s->limiter->lock);
         p->rules = NULL;
     }
     int size = p->room == rooms[FEW] ? FEW : MANY;
@@ -106,7 +106,7 @@ void weir_pending_free(weir_pending *p)
 
 /* ---- requests ------------------------------------------------------------------------------- */
 
-void weir_pending_copy_key(weir_pending *p, weir_place *at)
+void weir_pending_copy_key(weir_pending *p, weir_resolved *at)
 {
     char *to = p->keys + p->keys_len;
     assert(p->keys_len + at->key.len <= p->keys_room);
@@ -117,9 +117,9 @@ void weir_pending_copy_key(weir_pending *p, weir_place *at)
 
 /* What it answers is not cleared, but for what an engine may leave alone. */
 weir_engine_request *weir_pending_add(weir_pending *p, weir_engine_kind kind, weir_verb verb,
-                                      const weir_ask *ask, const weir_place *at)
+                                      const weir_request *ask, const weir_resolved *at)
 {
-    weir_round *r = &p->asked[kind].round;
+    weir_engine_batch *r = &p->asked[kind].round;
     assert(p->requests < p->room);
     weir_engine_request *q = &p->request[p->requests++];
     if (r->len++ == 0)
@@ -133,7 +133,7 @@ weir_engine_request *weir_pending_add(weir_pending *p, weir_engine_kind kind, we
         q->name = (weir_slice){at->rule->name, at->rule->name_len};
         q->on_error = at->rule->rest->on_error;
     } else if (ask->policy) {
-        q->text = weir_texts_canonical(ask->policy);
+        q->text = weir_policy_cache_canonical(ask->policy);
     }
     q->key = (weir_slice){at->key.at, at->key.len};
     q->policy_id = at->policy_id;
@@ -144,48 +144,48 @@ weir_engine_request *weir_pending_add(weir_pending *p, weir_engine_kind kind, we
     return q;
 }
 
-void weir_pending_keep(weir_pending *p, const weir_ask *ask, const weir_place *at,
+void weir_pending_keep(weir_pending *p, const weir_request *ask, const weir_resolved *at,
                        weir_engine_request *request)
 {
     assert(p->n < p->room);
-    weir_kept *k = &p->kept[p->n++];
+    weir_pending_request *k = &p->kept[p->n++];
     k->ask = *ask;
     k->at = *at;
     k->request = request;
     k->pinned = ask->by_text && ask->status == WEIR_OK;
     if (k->pinned)
-        weir_texts_pin(ask->policy);
+        weir_policy_cache_pin(ask->policy);
 }
 
-static void answered(weir_round *r, int64_t now_ns)
+static void answered(weir_engine_batch *r, int64_t now_ns)
 {
-    weir_asked *a = (weir_asked *)r;
+    weir_pending_batch *a = (weir_pending_batch *)r;
     weir_pending *p = a->pending;
     assert(a->waits && p->left > 0);
     a->waits = false;
     if (--p->left > 0)
         return;
     p->answered_ns = now_ns;
-    p->turn->ready(p->turn->ctx);
+    p->completion->ready(p->completion->ctx);
 }
 
-bool weir_pending_ask(weir_pending *p, bool all, int64_t now_ns)
+bool weir_pending_submit(weir_pending *p, bool all, int64_t now_ns)
 {
     p->left = 0;
     for (int i = 0; i < WEIR_ENGINES; i++) {
-        weir_asked *a = &p->asked[i];
+        weir_pending_batch *a = &p->asked[i];
         if (a->round.len == 0)
             continue;
         a->round.all = all;
         a->round.done = answered;
         a->engine = p->service->engine[i];
-        a->waits = !a->engine->calls->ask(a->engine, &a->round, now_ns);
+        a->waits = !a->engine->calls->submit(a->engine, &a->round, now_ns);
         p->left += a->waits;
     }
     return p->left == 0;
 }
 
-void weir_pending_again(weir_pending *p)
+void weir_pending_next_step(weir_pending *p)
 {
     assert(p->left == 0);
     p->requests = 0;
@@ -197,11 +197,11 @@ void weir_pending_again(weir_pending *p)
 
 /* ---- turns ----------------------------------------------------------------------------------- */
 
-void weir_pending_wait(weir_pending *p, weir_turn *turn)
+void weir_pending_wait(weir_pending *p, weir_completion *completion)
 {
-    weir_waiting *w = &p->service->waiting;
-    p->turn = turn;
-    turn->pending = p;
+    weir_pending_pool *w = &p->service->waiting;
+    p->completion = completion;
+    completion->pending = p;
     p->previous = NULL;
     p->next = w->first;
     if (w->first)
@@ -212,7 +212,7 @@ void weir_pending_wait(weir_pending *p, weir_turn *turn)
 
 static void stop_waiting(weir_pending *p)
 {
-    weir_waiting *w = &p->service->waiting;
+    weir_pending_pool *w = &p->service->waiting;
     if (p->previous)
         p->previous->next = p->next;
     else
@@ -220,20 +220,20 @@ static void stop_waiting(weir_pending *p)
     if (p->next)
         p->next->previous = p->previous;
     w->bytes -= bytes_of(p->room, p->keys_room);
-    p->turn->pending = NULL;
-    p->turn = NULL;
+    p->completion->pending = NULL;
+    p->completion = NULL;
     p->next = NULL;
 }
 
-void weir_pending_spend(weir_pending *p)
+void weir_pending_finish(weir_pending *p)
 {
-    weir_waiting *w = &p->service->waiting;
+    weir_pending_pool *w = &p->service->waiting;
     assert(p->left == 0 && !w->spent);
     stop_waiting(p);
     w->spent = p;
 }
 
-void weir_pending_settle(weir_service *s)
+void weir_pending_collect(weir_service *s)
 {
     weir_pending *p = s->waiting.spent;
     s->waiting.spent = NULL;
@@ -253,9 +253,9 @@ void weir_pending_keep_rules(weir_service *s)
 
 void weir_pending_close(weir_service *s)
 {
-    weir_waiting *w = &s->waiting;
+    weir_pending_pool *w = &s->waiting;
     assert(!w->first);
-    weir_pending_settle(s);
+    weir_pending_collect(s);
     for (int size = FEW; size <= MANY; size++) {
         while (w->pool[size]) {
             weir_pending *p = w->pool[size];
@@ -265,23 +265,23 @@ void weir_pending_close(weir_service *s)
     }
 }
 
-bool weir_turn_waits(const weir_turn *t)
+bool weir_completion_is_pending(const weir_completion *t)
 {
     return t->pending && t->pending->left > 0;
 }
 
-size_t weir_turn_len(const weir_turn *t)
+size_t weir_completion_len(const weir_completion *t)
 {
     return t->pending ? t->pending->n : 0;
 }
 
-void weir_turn_drop(weir_turn *t)
+void weir_completion_cancel(weir_completion *t)
 {
     weir_pending *p = t->pending;
     if (!p)
         return;
     for (int i = 0; i < WEIR_ENGINES; i++) {
-        weir_asked *a = &p->asked[i];
+        weir_pending_batch *a = &p->asked[i];
         if (a->waits)
             a->engine->calls->abandon(a->engine, &a->round);
         a->waits = false;

@@ -18,9 +18,9 @@ static void set_two(void)
     set_rules(specs, 3);
 }
 
-static weir_ask reserve(const char *rule, const char *key, int64_t cost, uint64_t *ret_id)
+static weir_request reserve(const char *rule, const char *key, int64_t cost, uint64_t *ret_id)
 {
-    weir_ask ask = ask_of(rule, key, cost);
+    weir_request ask = ask_of(rule, key, cost);
     weir_service_reserve(service, &ask, 30 * s_ns, now_ns, ret_id);
     return ask;
 }
@@ -40,7 +40,7 @@ static void check_settled(void **unused)
     uint64_t id = 0;
     int64_t over = -1;
     weir_decision d;
-    weir_ask ask = reserve("tokens", "a", 60, &id);
+    weir_request ask = reserve("tokens", "a", 60, &id);
     assert_int_equal(ask.status, WEIR_OK);
     assert_true(ask.decision.allowed);
     assert_int_equal(ask.decision.remaining, 40);
@@ -79,8 +79,8 @@ static void check_expiry(void **unused)
         static const char *const keys[] = {"0", "1", "2", "3", "4", "5"};
         int64_t end_ns = at_ns + 30 * s_ns;
         uint64_t id, other;
-        weir_all all;
-        weir_ask ask = ask_of("tokens", keys[how], 100);
+        weir_all_result all;
+        weir_request ask = ask_of("tokens", keys[how], 100);
         weir_service_reserve(service, &ask, end_ns - at_ns, at_ns, &id);
         assert_true(ask.decision.allowed);
         assert_int_equal(left("tokens", keys[how], end_ns - 1), 0);
@@ -111,7 +111,7 @@ static void check_lists(void **unused)
     set_two();
     uint64_t id = 7;
     int64_t over = -1;
-    weir_ask ask = reserve("tokens", "trusted", 1000, &id);
+    weir_request ask = reserve("tokens", "trusted", 1000, &id);
     assert_true(ask.decision.allowed);
     assert_int_equal(ask.reason, WEIR_BY_ALLOW_LIST);
     assert_int_equal(id, WEIR_ID_NONE);
@@ -131,7 +131,7 @@ static void check_shadow(void **unused)
     uint64_t id = 0, beyond = 0;
     int64_t over = -1;
     assert_int_equal(reserve("look", "a", 80, &id).reason, WEIR_BY_LIMIT);
-    weir_ask ask = reserve("look", "a", 50, &beyond);
+    weir_request ask = reserve("look", "a", 50, &beyond);
     assert_true(ask.decision.allowed);
     assert_int_equal(ask.reason, WEIR_BY_SHADOW);
     assert_true(beyond != WEIR_ID_NONE && beyond != id);

@@ -3,16 +3,16 @@
 /* Decisions: every ask finds its policy, those that the store must decide go to it as one batch,
  * and what comes back is counted. It must not know who asks. */
 
-#include "service/figures.h"
-#include "service/remote.h"
+#include "service/dispatch.h"
+#include "service/full_quota.h"
 
 #include <string.h>
 
 /* ---- from an ask to the store's question ----------------------------------------------------- */
 
-void weir_place_decide_by_list(const weir_place *at, weir_ask *ask)
+void weir_resolved_decide_by_list(const weir_resolved *at, weir_request *ask)
 {
-    weir_decision d = weir_figures_of_fresh(ask->policy);
+    weir_decision d = weir_full_quota(ask->policy);
     bool allow = at->list == WEIR_ON_ALLOW_LIST;
     ask->reason = allow ? WEIR_BY_ALLOW_LIST : WEIR_BY_DENY_LIST;
     if (!allow) {
@@ -24,26 +24,27 @@ void weir_place_decide_by_list(const weir_place *at, weir_ask *ask)
     ask->decision = d;
 }
 
-static bool bad_request(const weir_ask *ask)
+static bool bad_request(const weir_request *ask)
 {
     return ask->key.len < 1 || ask->key.len > WEIR_KEY_MAX || ask->cost < 0 ||
            ask->cost > WEIR_COST_MAX;
 }
 
-weir_status weir_place_find(weir_service *s, weir_ask *ask, weir_rule_key *seen, weir_place *ret)
+weir_status weir_resolve(weir_service *s, weir_request *ask, weir_key_match *seen,
+                         weir_resolved *ret)
 {
-    *ret = (weir_place){.key = ask->key};
+    *ret = (weir_resolved){.key = ask->key};
     ask->error.column = 0;
     ask->why = NULL;
     ask->reason = WEIR_BY_LIMIT;
     if (ask->by_text) {
-        weir_status st = weir_texts_find(s->texts, ask->rule.at, ask->rule.len, &ask->policy,
-                                         &ret->policy_id, &ask->error);
+        weir_status st = weir_policy_cache_find(s->texts, ask->rule.at, ask->rule.len, &ask->policy,
+                                                &ret->policy_id, &ask->error);
         if (st != WEIR_OK)
             return st;
         if (bad_request(ask))
             return WEIR_E_RANGE;
-        weir_rule_see_by_text(ask->key.at, ask->key.len, seen);
+        weir_inline_match(ask->key.at, ask->key.len, seen);
         ret->key = (weir_slice){seen->at, seen->len};
         return WEIR_OK;
     }
@@ -52,7 +53,7 @@ weir_status weir_place_find(weir_service *s, weir_ask *ask, weir_rule_key *seen,
         return WEIR_E_ABSENT;
     if (bad_request(ask))
         return WEIR_E_RANGE;
-    weir_rule_see(ret->rule, ask->key.at, ask->key.len, seen);
+    weir_rule_match(ret->rule, ask->key.at, ask->key.len, seen);
     ret->held = seen->held;
     ret->list = seen->list;
     ret->policy_id = seen->held->id;
@@ -61,7 +62,7 @@ weir_status weir_place_find(weir_service *s, weir_ask *ask, weir_rule_key *seen,
     return WEIR_OK;
 }
 
-static uint32_t counts_place(const weir_place *at, const weir_ask *ask)
+static uint32_t counts_place(const weir_resolved *at, const weir_request *ask)
 {
     return at->rule ? at->rule->counts : ask->by_text ? NAME_TEXTS : NAME_OTHERS;
 }
@@ -85,7 +86,7 @@ const char *weir_reason_word(weir_reason reason)
 
 /* ---- from the store's answer to the ask's ---------------------------------------------------- */
 
-static void look_on(weir_ask *ask)
+static void look_on(weir_request *ask)
 {
     weir_decision *d = &ask->decision;
     if (!d->allowed) {
@@ -98,14 +99,14 @@ static void look_on(weir_ask *ask)
     d->delay_ns = 0;
 }
 
-void weir_place_finish(const weir_place *at, weir_ask *ask)
+void weir_resolved_finish(const weir_resolved *at, weir_request *ask)
 {
-    if (ask->status == WEIR_OK && weir_place_is_shadow(at) && !weir_place_is_listed(at))
+    if (ask->status == WEIR_OK && weir_resolved_is_shadow(at) && !weir_resolved_is_listed(at))
         look_on(ask);
 }
 
 /* Of an ask that was answered. */
-static int counter_of(const weir_ask *ask)
+static int counter_of(const weir_request *ask)
 {
     switch (ask->reason) {
     case WEIR_BY_SHADOW:
@@ -122,63 +123,66 @@ static int counter_of(const weir_ask *ask)
     return ask->decision.allowed ? COUNT_ALLOWED : COUNT_DENIED;
 }
 
-void weir_place_count(weir_service *s, const weir_place *at, const weir_ask *ask, int64_t now_ns)
+void weir_resolved_count(weir_service *s, const weir_resolved *at, const weir_request *ask,
+                         int64_t now_ns)
 {
     int which = ask->status == WEIR_OK ? counter_of(ask) : COUNT_FAILED;
     if (which >= COUNT_FAILED && (which == COUNT_FAILED || ask->cost > 0))
         weir_service_count(s, counts_place(at, ask), which);
     else if (ask->cost > 0)
-        weir_service_weigh(s, counts_place(at, ask), which, &at->key, ask->cost, now_ns);
+        weir_service_count_cost(s, counts_place(at, ask), which, &at->key, ask->cost, now_ns);
 }
 
 /* ---- the calls ------------------------------------------------------------------------------- */
 
-bool weir_service_take(weir_service *s, weir_turn *turn, weir_ask *asks, size_t n, int64_t now_ns)
+bool weir_service_take(weir_service *s, weir_completion *completion, weir_request *asks, size_t n,
+                       int64_t now_ns)
 {
     weir_store_request requests[WEIR_BATCH_MAX];
-    weir_place at[WEIR_BATCH_MAX];
+    weir_resolved at[WEIR_BATCH_MAX];
     size_t len = 0;
     weir_service_refresh(s);
     weir_service_tick(s, now_ns);
     if (__builtin_expect(s->remote, 0))
-        return weir_remote_take(s, turn, asks, n, now_ns);
+        return weir_dispatch_take(s, completion, asks, n, now_ns);
     s->decided += n;
     for (size_t i = 0; i < n; i++) {
-        weir_ask *ask = &asks[i];
-        ask->status = weir_place_find(s, ask, &s->seen[i], &at[i]);
-        if (ask->status == WEIR_OK && weir_place_is_listed(&at[i]))
-            weir_place_decide_by_list(&at[i], ask);
+        weir_request *ask = &asks[i];
+        ask->status = weir_resolve(s, ask, &s->seen[i], &at[i]);
+        if (ask->status == WEIR_OK && weir_resolved_is_listed(&at[i]))
+            weir_resolved_decide_by_list(&at[i], ask);
         else if (ask->status == WEIR_OK)
-            weir_place_ask(&requests[len++], &at[i], ask);
+            weir_resolved_fill(&requests[len++], &at[i], ask);
     }
-    weir_store_check_batch(s->hub->store, requests, len, now_ns);
+    weir_store_check_batch(s->limiter->store, requests, len, now_ns);
     len = 0;
     for (size_t i = 0; i < n; i++) {
-        weir_ask *ask = &asks[i];
-        if (ask->status == WEIR_OK && !weir_place_is_listed(&at[i])) {
+        weir_request *ask = &asks[i];
+        if (ask->status == WEIR_OK && !weir_resolved_is_listed(&at[i])) {
             ask->status = requests[len].status;
             ask->decision = requests[len++].decision;
         }
-        weir_place_finish(&at[i], ask);
-        weir_place_count(s, &at[i], ask, now_ns);
+        weir_resolved_finish(&at[i], ask);
+        weir_resolved_count(s, &at[i], ask, now_ns);
     }
     return true;
 }
 
-static weir_status peek_here(weir_store *store, const weir_place *at, weir_ask *ask, int64_t now_ns)
+static weir_status peek_here(weir_store *store, const weir_resolved *at, weir_request *ask,
+                             int64_t now_ns)
 {
     return weir_store_peek(store, ask->policy, at->policy_id, at->key.at, at->key.len, now_ns,
                            ask->cost, &ask->decision);
 }
 
-static weir_status refund_here(weir_store *store, const weir_place *at, weir_ask *ask,
+static weir_status refund_here(weir_store *store, const weir_resolved *at, weir_request *ask,
                                int64_t now_ns)
 {
     return weir_store_refund(store, ask->policy, at->policy_id, at->key.at, at->key.len, now_ns,
                              ask->cost, &ask->decision);
 }
 
-static weir_status reset_here(weir_store *store, const weir_place *at, weir_ask *ask,
+static weir_status reset_here(weir_store *store, const weir_resolved *at, weir_request *ask,
                               int64_t now_ns)
 {
     (void)ask;
@@ -187,65 +191,68 @@ static weir_status reset_here(weir_store *store, const weir_place *at, weir_ask 
 }
 
 /* What is not a take: one ask alone, and nothing is counted. */
-static bool ask_about(weir_service *s, weir_turn *turn, weir_verb verb, weir_ask *ask,
-                      int64_t now_ns, weir_place *ret_at)
+static bool ask_about(weir_service *s, weir_completion *completion, weir_verb verb,
+                      weir_request *ask, int64_t now_ns, weir_resolved *ret_at)
 {
     weir_service_refresh(s);
-    if (turn && turn->pending)
-        return weir_remote_answer(s, turn, ask, ret_at);
-    ask->status = weir_place_find(s, ask, &s->seen[0], ret_at);
+    if (completion && completion->pending)
+        return weir_dispatch_answer(s, completion, ask, ret_at);
+    ask->status = weir_resolve(s, ask, &s->seen[0], ret_at);
     if (ask->status != WEIR_OK)
         return true;
-    if (weir_place_is_listed(ret_at) && verb != WEIR_VERB_RESET)
-        weir_place_decide_by_list(ret_at, ask);
-    else if (weir_place_engine(s, ret_at) != WEIR_ENGINE_LOCAL)
-        return weir_remote_ask(s, turn, verb, ask, now_ns, ret_at);
+    if (weir_resolved_is_listed(ret_at) && verb != WEIR_VERB_RESET)
+        weir_resolved_decide_by_list(ret_at, ask);
+    else if (weir_resolved_engine(s, ret_at) != WEIR_ENGINE_LOCAL)
+        return weir_dispatch_one(s, completion, verb, ask, now_ns, ret_at);
     else if (verb == WEIR_VERB_PEEK)
-        ask->status = peek_here(s->hub->store, ret_at, ask, now_ns);
+        ask->status = peek_here(s->limiter->store, ret_at, ask, now_ns);
     else if (verb == WEIR_VERB_REFUND)
-        ask->status = refund_here(s->hub->store, ret_at, ask, now_ns);
+        ask->status = refund_here(s->limiter->store, ret_at, ask, now_ns);
     else
-        ask->status = reset_here(s->hub->store, ret_at, ask, now_ns);
+        ask->status = reset_here(s->limiter->store, ret_at, ask, now_ns);
     if (verb != WEIR_VERB_RESET)
-        weir_place_finish(ret_at, ask);
+        weir_resolved_finish(ret_at, ask);
     return true;
 }
 
-bool weir_place_peek(weir_service *s, weir_turn *turn, weir_ask *ask, int64_t now_ns,
-                     weir_place *ret_at)
+bool weir_service_peek_resolved(weir_service *s, weir_completion *completion, weir_request *ask,
+                                int64_t now_ns, weir_resolved *ret_at)
 {
-    return ask_about(s, turn, WEIR_VERB_PEEK, ask, now_ns, ret_at);
+    return ask_about(s, completion, WEIR_VERB_PEEK, ask, now_ns, ret_at);
 }
 
-bool weir_service_peek(weir_service *s, weir_turn *turn, weir_ask *ask, int64_t now_ns)
+bool weir_service_peek(weir_service *s, weir_completion *completion, weir_request *ask,
+                       int64_t now_ns)
 {
-    weir_place at;
-    return ask_about(s, turn, WEIR_VERB_PEEK, ask, now_ns, &at);
+    weir_resolved at;
+    return ask_about(s, completion, WEIR_VERB_PEEK, ask, now_ns, &at);
 }
 
-bool weir_service_refund(weir_service *s, weir_turn *turn, weir_ask *ask, int64_t now_ns)
+bool weir_service_refund(weir_service *s, weir_completion *completion, weir_request *ask,
+                         int64_t now_ns)
 {
-    weir_place at;
-    return ask_about(s, turn, WEIR_VERB_REFUND, ask, now_ns, &at);
+    weir_resolved at;
+    return ask_about(s, completion, WEIR_VERB_REFUND, ask, now_ns, &at);
 }
 
-bool weir_service_reset(weir_service *s, weir_turn *turn, weir_ask *ask, int64_t now_ns)
+bool weir_service_reset(weir_service *s, weir_completion *completion, weir_request *ask,
+                        int64_t now_ns)
 {
-    weir_place at;
+    weir_resolved at;
     ask->cost = 0;
-    return ask_about(s, turn, WEIR_VERB_RESET, ask, now_ns, &at);
+    return ask_about(s, completion, WEIR_VERB_RESET, ask, now_ns, &at);
 }
 
-weir_status weir_service_key(weir_service *s, const weir_ask *ask, weir_slice *ret)
+weir_status weir_service_key(weir_service *s, const weir_request *ask, weir_slice *ret)
 {
-    weir_place at;
-    weir_ask copy; /* not zeroed: it is large, and called for each request */
+    weir_resolved at;
+    weir_request copy; /* not zeroed: it is large, and called for each request */
     copy.rule = ask->rule;
     copy.by_text = ask->by_text;
     copy.key = ask->key;
     copy.cost = ask->cost;
     weir_service_refresh(s);
-    weir_status st = weir_place_find(s, &copy, &s->seen[0], &at);
+    weir_status st = weir_resolve(s, &copy, &s->seen[0], &at);
     if (st == WEIR_OK)
         *ret = at.key;
     return st;
@@ -253,19 +260,19 @@ weir_status weir_service_key(weir_service *s, const weir_ask *ask, weir_slice *r
 
 typedef struct throttle_call {
     const weir_throttle *throttle;
-    weir_throttled *ret;
+    weir_throttle_result *ret;
 } throttle_call;
 
 static weir_status throttle_state(void *ctx, uint64_t *state, int64_t now_ns)
 {
     throttle_call *call = ctx;
-    weir_throttled *ret = call->ret;
+    weir_throttle_result *ret = call->ret;
     ret->numbers = weir_throttle_check(call->throttle, state, now_ns, &ret->answer);
     return ret->numbers == WEIR_THROTTLE_OK ? WEIR_OK : WEIR_E_RANGE;
 }
 
 static void count_throttle(weir_service *s, const weir_throttle *t, weir_slice key, int64_t now_ns,
-                           const weir_throttled *said, bool by_error)
+                           const weir_throttle_result *said, bool by_error)
 {
     if (said->status != WEIR_OK) {
         weir_service_count(s, NAME_THROTTLE, COUNT_FAILED);
@@ -273,20 +280,20 @@ static void count_throttle(weir_service *s, const weir_throttle *t, weir_slice k
         weir_service_count(s, NAME_THROTTLE, COUNT_UNREACHED);
     } else if (t->quantity > 0) {
         int which = said->answer.limited ? COUNT_DENIED : COUNT_ALLOWED;
-        weir_service_weigh(s, NAME_THROTTLE, which, &key, t->quantity, now_ns);
+        weir_service_count_cost(s, NAME_THROTTLE, which, &key, t->quantity, now_ns);
     }
 }
 
-bool weir_service_throttle(weir_service *s, weir_turn *turn, const weir_throttle *t, weir_slice key,
-                           int64_t now_ns, weir_throttled *ret)
+bool weir_service_throttle(weir_service *s, weir_completion *completion, const weir_throttle *t,
+                           weir_slice key, int64_t now_ns, weir_throttle_result *ret)
 {
     bool by_error = false;
-    weir_hub *h = s->hub;
+    weir_limiter *h = s->limiter;
     weir_service_refresh(s);
     weir_service_tick(s, now_ns);
-    *ret = (weir_throttled){.numbers = WEIR_THROTTLE_OK};
-    if ((turn && turn->pending) || s->engine_of_texts != WEIR_ENGINE_LOCAL) {
-        if (!weir_remote_throttle(s, turn, t, key, now_ns, ret, &by_error))
+    *ret = (weir_throttle_result){.numbers = WEIR_THROTTLE_OK};
+    if ((completion && completion->pending) || s->engine_of_texts != WEIR_ENGINE_LOCAL) {
+        if (!weir_dispatch_throttle(s, completion, t, key, now_ns, ret, &by_error))
             return false;
     } else {
         throttle_call call = {t, ret};

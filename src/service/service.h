@@ -5,13 +5,13 @@
 /* Requests -> decisions: finds the rule of a name or the policy of a text, and asks the store. It
  * knows no socket and no protocol.
  *
- * A weir_hub is what all threads share: the store, the rules in force, the sums of all counters. A
+ * A weir_limiter is what all threads share: the store, the rules in force, the sums of all counters. A
  * weir_service is one thread's way to it: its cache of policy texts, and its counters, which no
  * other thread writes. */
 
 #include "port/buffer.h"
 #include "port/text.h"
-#include "service/rules.h"
+#include "service/rules/rules.h"
 #include "service/throttle.h"
 #include "store/clock.h"
 
@@ -25,61 +25,61 @@ typedef struct weir_pending weir_pending;
 
 /* One for each session, of the service's thread. It may not move while something is under way.
  * Callers that ask no engine pass NULL: the asks that needed one are WEIR_E_UNSUPPORTED then. */
-typedef struct weir_turn {
+typedef struct weir_completion {
     weir_pending *pending; /* what is under way; NULL: nothing. The service's */
 
     /* The answers are there. Called by the engine, not from within a call of the service. Its time
      * is the engine's, so that it should do no more than see to it that the session is run. */
     void (*ready)(void *ctx);
     void *ctx;
-} weir_turn;
+} weir_completion;
 
 /* Whether something is under way that is not yet answered. */
-bool weir_turn_waits(const weir_turn *t);
+bool weir_completion_is_pending(const weir_completion *t);
 
 /* How many asks are under way, answered or not: so many are to be asked again. 0: none. */
-size_t weir_turn_len(const weir_turn *t);
+size_t weir_completion_len(const weir_completion *t);
 
 /* Forgets what is under way: ready() is not called, and the answers are not counted. What was asked
  * may be charged all the same. */
-void weir_turn_drop(weir_turn *t);
+void weir_completion_cancel(weir_completion *t);
 
 /* What may be under way, in bytes, for all turns of a service; asks that find no room are
  * WEIR_E_IO. An ask takes about 650 of them, and its key; a connection holds that key as well. */
-#define WEIR_SERVICE_WAITING_MAX ((size_t)64 << 20)
+#define WEIR_SERVICE_PENDING_BYTES_MAX ((size_t)64 << 20)
 
-/* ---- the hub --------------------------------------------------------------------------------- */
+/* ---- the limiter --------------------------------------------------------------------------------- */
 
-typedef struct weir_hub weir_hub;
+typedef struct weir_limiter weir_limiter;
 
-/* store and what zones refers to must outlive the hub. It begins with no rules. */
-WEIR_NODISCARD weir_status weir_hub_open(weir_hub **ret, weir_store *store,
-                                         const weir_zones *zones);
-void weir_hub_close(weir_hub *h); /* accepts NULL; its services must be closed */
+/* store and what zones refers to must outlive the limiter. It begins with no rules. */
+WEIR_NODISCARD weir_status weir_limiter_open(weir_limiter **ret, weir_store *store,
+                                             const weir_zones *zones);
+void weir_limiter_close(weir_limiter *h); /* accepts NULL; its services must be closed */
 
 /* Puts rules in force, and takes over the caller's reference. Decisions that are under way end
  * under the old ones. State goes with the policy text: a key keeps it wherever the text it is held
  * to has not changed. Any thread. */
-void weir_hub_set_rules(weir_hub *h, weir_rules *rules);
+void weir_limiter_set_rules(weir_limiter *h, weir_rules *rules);
 
 /* Gives one named policy another limit (WEIR.POLICY SET): its overrides, lists and all else stay as
  * they are; if there is none of that name, it is added without any. Or takes one away. Any thread.
  * Returns as weir_rules_build(), and WEIR_E_FULL; drop: WEIR_OK, WEIR_E_ABSENT, WEIR_E_NOMEM. */
-WEIR_NODISCARD weir_status weir_hub_set_limit(weir_hub *h, const char *name, const char *limit,
-                                              weir_rule_error *ret_error);
-WEIR_NODISCARD weir_status weir_hub_drop_rule(weir_hub *h, const char *name, size_t len);
+WEIR_NODISCARD weir_status weir_limiter_set_limit(weir_limiter *h, const char *name,
+                                                  const char *limit, weir_rule_error *ret_error);
+WEIR_NODISCARD weir_status weir_limiter_drop_rule(weir_limiter *h, const char *name, size_t len);
 
 /* Which engine has the states of policies by their text, of CL.THROTTLE, and of policies that
- * weir_hub_set_limit() adds; to begin with, the local one. Any thread. */
-void weir_hub_set_default_engine(weir_hub *h, weir_engine_kind kind);
-weir_engine_kind weir_hub_default_engine(weir_hub *h);
+ * weir_limiter_set_limit() adds; to begin with, the local one. Any thread. */
+void weir_limiter_set_default_engine(weir_limiter *h, weir_engine_kind kind);
+weir_engine_kind weir_limiter_default_engine(weir_limiter *h);
 
-/* Called after weir_hub_set_limit() or weir_hub_drop_rule() succeeded, by the thread that did it;
+/* Called after weir_limiter_set_limit() or weir_limiter_drop_rule() succeeded, by the thread that did it;
  * limit NULL: taken away. */
-typedef void (*weir_hub_changed)(void *ctx, const char *name, const char *limit);
+typedef void (*weir_limiter_changed)(void *ctx, const char *name, const char *limit);
 
-/* To be called before any other thread knows the hub. */
-void weir_hub_on_change(weir_hub *h, weir_hub_changed fn, void *ctx);
+/* To be called before any other thread knows the limiter. */
+void weir_limiter_on_change(weir_limiter *h, weir_limiter_changed fn, void *ctx);
 
 /* ---- a service ------------------------------------------------------------------------------- */
 
@@ -89,8 +89,8 @@ typedef struct weir_service weir_service;
 #define WEIR_SERVICE_POLICIES_MAX 1024
 
 /* To be used by one thread. Returns WEIR_OK or WEIR_E_NOMEM. */
-WEIR_NODISCARD weir_status weir_service_open(weir_service **ret, weir_hub *h);
-void weir_service_close(weir_service *s); /* accepts NULL; its counts go on in the hub's sums */
+WEIR_NODISCARD weir_status weir_service_open(weir_service **ret, weir_limiter *h);
+void weir_service_close(weir_service *s); /* accepts NULL; its counts go on in the limiter's sums */
 
 /* Gives the service an engine, or takes it away: NULL. By the service's thread, while nothing that
  * it was asked is under way.
@@ -110,7 +110,7 @@ typedef enum weir_reason {
 const char *weir_reason_word(weir_reason reason);
 
 /* One request for a decision, and its answer. */
-typedef struct weir_ask {
+typedef struct weir_request {
     weir_slice rule; /* the name of a rule, or a policy text ... */
     bool by_text;    /* ... which of them */
     weir_slice key;  /* 1..WEIR_KEY_MAX bytes */
@@ -124,7 +124,7 @@ typedef struct weir_ask {
     const char *why; /* if the status is WEIR_E_IO or WEIR_E_UNSUPPORTED: what is wrong, and what
                         helps; static; or NULL */
     weir_policy_error error; /* a refused text: where and why, column > 0. Else column is 0 */
-} weir_ask;
+} weir_request;
 
 #define WEIR_BATCH_MAX 64
 
@@ -133,19 +133,19 @@ typedef struct weir_ask {
  * WEIR_E_RANGE for a bad key or cost; WEIR_E_NOMEM if the store had no room; WEIR_E_IO if an engine
  * could not be asked and nothing says what holds then; WEIR_E_UNSUPPORTED if it cannot decide by
  * the policy. Engines are queried in parallel.
- * Returns whether all are answered; see weir_turn. */
-WEIR_NODISCARD bool weir_service_take(weir_service *s, weir_turn *turn, weir_ask *asks, size_t n,
-                                      int64_t now_ns);
+ * Returns whether all are answered; see weir_completion. */
+WEIR_NODISCARD bool weir_service_take(weir_service *s, weir_completion *completion,
+                                      weir_request *asks, size_t n, int64_t now_ns);
 
 /* What several asks were answered as one. */
-typedef struct weir_all {
+typedef struct weir_all_result {
     weir_status status; /* the rest is written on WEIR_OK only */
     bool allowed;
     size_t index;     /* whose figures stand for all: denied, the one that denies with the longest
                          wait; else the one with the least remaining of those that may deny; of
                          several such, the one with the latest reset */
     int64_t delay_ns; /* the longest of any; 0 if denied */
-} weir_all;
+} weir_all_result;
 
 #define WEIR_ALL_MAX 16 /* WEIR_TAKE_MANY_MAX of the store */
 
@@ -159,9 +159,10 @@ typedef struct weir_all {
  *    WEIR_E_UNSUPPORTED.
  *  ret  its status: WEIR_OK; or the first ask's that is not, as weir_service_take() tells, with
  *       nothing charged; WEIR_E_RANGE if n is out of range, and then no ask is written.
- * Returns whether it is answered; see weir_turn. */
-WEIR_NODISCARD bool weir_service_take_all(weir_service *s, weir_turn *turn, weir_ask *asks,
-                                          size_t n, int64_t now_ns, weir_all *ret);
+ * Returns whether it is answered; see weir_completion. */
+WEIR_NODISCARD bool weir_service_take_all(weir_service *s, weir_completion *completion,
+                                          weir_request *asks, size_t n, int64_t now_ns,
+                                          weir_all_result *ret);
 
 /* ---- what is only known afterwards; see weir_store_reserve() ---- */
 
@@ -172,7 +173,7 @@ WEIR_NODISCARD bool weir_service_take_all(weir_service *s, weir_turn *turn, weir
  *  ttl_ns  1..WEIR_SPAN_NS_MAX.
  *  ret_id  written if the answer is "allowed". For a key on an allow list it is WEIR_ID_NONE; for
  *          one that only a shadow lets pass, a reservation of 0 units. */
-void weir_service_reserve(weir_service *s, weir_ask *ask, int64_t ttl_ns, int64_t now_ns,
+void weir_service_reserve(weir_service *s, weir_request *ask, int64_t ttl_ns, int64_t now_ns,
                           uint64_t *ret_id);
 
 /* Settles a reservation: see weir_store_commit(). For WEIR_ID_NONE it does nothing, and no limit
@@ -182,45 +183,47 @@ WEIR_NODISCARD weir_status weir_service_commit(weir_service *s, uint64_t id, int
                                                int64_t *ret_over);
 
 /* Says what weir_service_take() would answer, and charges nothing; see weir_peek(). Returns whether
- * it is answered, as do all of these; see weir_turn. */
-WEIR_NODISCARD bool weir_service_peek(weir_service *s, weir_turn *turn, weir_ask *ask,
-                                      int64_t now_ns);
+ * it is answered, as do all of these; see weir_completion. */
+WEIR_NODISCARD bool weir_service_peek(weir_service *s, weir_completion *completion,
+                                      weir_request *ask, int64_t now_ns);
 
 /* Gives back ask->cost units; answers and statuses as weir_service_take(), with the figures of a
  * peek; WEIR_E_UNSUPPORTED if the policy cannot. A key on a list is left as it is. */
-WEIR_NODISCARD bool weir_service_refund(weir_service *s, weir_turn *turn, weir_ask *ask,
-                                        int64_t now_ns);
+WEIR_NODISCARD bool weir_service_refund(weir_service *s, weir_completion *completion,
+                                        weir_request *ask, int64_t now_ns);
 
 /* Makes a key fresh. ask->cost is not looked at; only status, why and error are written. */
-WEIR_NODISCARD bool weir_service_reset(weir_service *s, weir_turn *turn, weir_ask *ask,
-                                       int64_t now_ns);
+WEIR_NODISCARD bool weir_service_reset(weir_service *s, weir_completion *completion,
+                                       weir_request *ask, int64_t now_ns);
 
 /* Says in words what holds for a key: its rule, the policy it is held to and why that one, what it
  * could take now, when it is fresh again, and when it may go on if it may not now. Lines end with
  * "\n". Nothing is charged; ask->cost is taken as 1. */
-WEIR_NODISCARD bool weir_service_explain(weir_service *s, weir_turn *turn, weir_ask *ask,
-                                         int64_t now_ns, weir_buffer *out);
+WEIR_NODISCARD bool weir_service_explain(weir_service *s, weir_completion *completion,
+                                         weir_request *ask, int64_t now_ns, weir_buffer *out);
 
 /* What CL.THROTTLE is answered. */
-typedef struct weir_throttled {
+typedef struct weir_throttle_result {
     weir_status status;           /* WEIR_OK; WEIR_E_RANGE; WEIR_E_NOMEM; WEIR_E_IO */
     weir_throttle_answer answer;  /* on WEIR_OK */
     weir_throttle_status numbers; /* what is wrong with the numbers, if that is why it is
                                      WEIR_E_RANGE; else WEIR_THROTTLE_OK */
     const char *why;              /* as an ask's */
-} weir_throttled;
+} weir_throttle_result;
 
 /* Decides as CL.THROTTLE does. The state belongs to the key alone. */
-WEIR_NODISCARD bool weir_service_throttle(weir_service *s, weir_turn *turn, const weir_throttle *t,
-                                          weir_slice key, int64_t now_ns, weir_throttled *ret);
+WEIR_NODISCARD bool weir_service_throttle(weir_service *s, weir_completion *completion,
+                                          const weir_throttle *t, weir_slice key, int64_t now_ns,
+                                          weir_throttle_result *ret);
 
 /* The key as the policy of an ask reads it: the bytes as they came, or the network of an address.
  * Decides nothing. Only rule, by_text, key and cost of the ask are read.
  *  ret  written on WEIR_OK; good until the next call on the service.
  * Returns a status as weir_service_take() does. */
-WEIR_NODISCARD weir_status weir_service_key(weir_service *s, const weir_ask *ask, weir_slice *ret);
+WEIR_NODISCARD weir_status weir_service_key(weir_service *s, const weir_request *ask,
+                                            weir_slice *ret);
 
-weir_hub *weir_service_hub(weir_service *s);
+weir_limiter *weir_service_limiter(weir_service *s);
 
 /* ---- what is there, and what has happened ---------------------------------------------------- */
 
@@ -258,8 +261,9 @@ typedef struct weir_counts {
 
 /* Calls fn with the sums over all services for every rule that is or was in force, then for the
  * names above. Any thread. */
-void weir_hub_counts(weir_hub *h,
-                     void (*fn)(void *ctx, const char *name, const weir_counts *counts), void *ctx);
+void weir_limiter_counts(weir_limiter *h,
+                         void (*fn)(void *ctx, const char *name, const weir_counts *counts),
+                         void *ctx);
 
 /* How long answers took, from the look at the clock before a batch until it was decided; those of
  * an engine that needed time, until it answered. */
@@ -277,10 +281,11 @@ bool weir_service_has_decided(const weir_service *s);
  * together. */
 void weir_service_latency(weir_service *s, int64_t elapsed_ns);
 
-weir_latency weir_hub_latency(weir_hub *h);         /* the sum over all services. Any thread */
-weir_store_stats weir_hub_store_stats(weir_hub *h); /* Any thread */
+weir_latency weir_limiter_latency(weir_limiter *h); /* the sum over all services. Any thread */
+weir_store_stats weir_limiter_store_stats(weir_limiter *h); /* Any thread */
 
-int64_t weir_hub_now(weir_hub *h);           /* weir_store_now() of its store. Any thread */
-weir_clock_view weir_hub_clock(weir_hub *h); /* and how that stands to the wall clock. Any thread */
+int64_t weir_limiter_now(weir_limiter *h); /* weir_store_now() of its store. Any thread */
+weir_clock_view
+weir_limiter_clock(weir_limiter *h); /* and how that stands to the wall clock. Any thread */
 
 #endif

@@ -8,9 +8,9 @@
 #include <pthread.h>
 #include <stdio.h>
 
-static weir_ask take(const char *rule, const char *key, int64_t cost)
+static weir_request take(const char *rule, const char *key, int64_t cost)
 {
-    weir_ask ask = {.rule = text_of(rule), .key = text_of(key), .cost = cost};
+    weir_request ask = {.rule = text_of(rule), .key = text_of(key), .cost = cost};
     assert_true(weir_service_take(service, NULL, &ask, 1, now_ns));
     return ask;
 }
@@ -34,7 +34,7 @@ static void check_rules(void **unused)
     set_rules(specs, 3);
 
     assert_int_equal(take("api", "alice", 2).decision.remaining, 0);
-    weir_ask a = take("api", "alice", 1);
+    weir_request a = take("api", "alice", 1);
     assert_int_equal(a.status, WEIR_OK);
     assert_false(a.decision.allowed);
     assert_int_equal(a.decision.retry_after_ns, s_ns);
@@ -75,7 +75,7 @@ static void check_peek_refund_reset(void **unused)
                                     spec_of("queue", "leaky-queue 1/s depth 5")};
     set_rules(specs, 2);
     take("api", "alice", 3);
-    weir_ask ask = {.rule = text_of("api"), .key = text_of("alice"), .cost = 2};
+    weir_request ask = {.rule = text_of("api"), .key = text_of("alice"), .cost = 2};
     assert_true(weir_service_peek(service, NULL, &ask, now_ns));
     assert_true(ask.decision.allowed);
     assert_int_equal(ask.decision.remaining, 2);
@@ -124,18 +124,18 @@ static void check_batch(void **unused)
     specs[1].deny = denied;
     specs[1].deny_len = 1;
     set_rules(specs, 2);
-    weir_ask asks[WEIR_BATCH_MAX];
+    weir_request asks[WEIR_BATCH_MAX];
     for (int i = 0; i < WEIR_BATCH_MAX; i++) {
         static const char *const rules[] = {"a", "b", "none", "gcra 1/s burst 3", "b", "gcra 1/"};
         static const char *const keys[] = {"k", "k", "k", "k", "bad", "k"};
-        asks[i] = (weir_ask){.rule = text_of(rules[i % 6]),
-                             .key = text_of(keys[i % 6]),
-                             .by_text = i % 6 == 3 || i % 6 == 5,
-                             .cost = 1};
+        asks[i] = (weir_request){.rule = text_of(rules[i % 6]),
+                                 .key = text_of(keys[i % 6]),
+                                 .by_text = i % 6 == 3 || i % 6 == 5,
+                                 .cost = 1};
     }
     assert_true(weir_service_take(service, NULL, asks, WEIR_BATCH_MAX, now_ns));
     for (int i = 0; i < WEIR_BATCH_MAX; i++) {
-        const weir_ask *ask = &asks[i];
+        const weir_request *ask = &asks[i];
         switch (i % 6) {
         case 2:
             assert_int_equal(ask->status, WEIR_E_ABSENT);
@@ -162,11 +162,11 @@ static void check_many_texts(void **unused)
     (void)unused;
     static char texts[64][WEIR_BATCH_MAX][40];
     for (int round = 0; round < 64; round++) {
-        weir_ask asks[WEIR_BATCH_MAX];
+        weir_request asks[WEIR_BATCH_MAX];
         for (int i = 0; i < WEIR_BATCH_MAX; i++) {
             int limit = 1 + round * WEIR_BATCH_MAX + i;
             snprintf(texts[round][i], sizeof texts[0][0], "fixed-window %d/d", limit);
-            asks[i] = (weir_ask){
+            asks[i] = (weir_request){
                 .rule = text_of(texts[round][i]), .key = text_of("k"), .by_text = true, .cost = 1};
         }
         assert_true(weir_service_take(service, NULL, asks, WEIR_BATCH_MAX, now_ns));
@@ -192,15 +192,15 @@ static void check_changes(void **unused)
     assert_true(take("a", "k", 1).decision.allowed);
     assert_false(take("b", "k", 1).decision.allowed);
     weir_rule_error e;
-    assert_int_equal(weir_hub_set_limit(hub, "c", "gcra 1/s", &e), WEIR_OK);
+    assert_int_equal(weir_limiter_set_limit(limiter, "c", "gcra 1/s", &e), WEIR_OK);
     assert_true(take("c", "k", 1).decision.allowed);
-    assert_int_equal(weir_hub_set_limit(hub, "c", "gcra", &e), WEIR_E_SYNTAX);
+    assert_int_equal(weir_limiter_set_limit(limiter, "c", "gcra", &e), WEIR_E_SYNTAX);
     assert_false(take("c", "k", 1).decision.allowed); /* still there, and as it was */
-    assert_int_equal(weir_hub_drop_rule(hub, "c", 1), WEIR_OK);
-    assert_int_equal(weir_hub_drop_rule(hub, "c", 1), WEIR_E_ABSENT);
+    assert_int_equal(weir_limiter_drop_rule(limiter, "c", 1), WEIR_OK);
+    assert_int_equal(weir_limiter_drop_rule(limiter, "c", 1), WEIR_E_ABSENT);
     assert_int_equal(take("c", "k", 1).status, WEIR_E_ABSENT);
     assert_false(take("b", "k", 1).decision.allowed);
-    assert_int_equal(weir_hub_set_limit(hub, "c", "gcra 1/s", &e), WEIR_OK);
+    assert_int_equal(weir_limiter_set_limit(limiter, "c", "gcra 1/s", &e), WEIR_OK);
     assert_false(take("c", "k", 1).decision.allowed); /* it comes back with its states */
 }
 
@@ -234,7 +234,8 @@ static void check_counts(void **unused)
     assert_int_equal(s.shadowed, 1);
     assert_int_equal(counts_of(WEIR_COUNTS_OTHERS).failed, 1);
 
-    weir_ask ask = {.rule = text_of("gcra 1/s"), .by_text = true, .key = text_of("k"), .cost = 1};
+    weir_request ask = {
+        .rule = text_of("gcra 1/s"), .by_text = true, .key = text_of("k"), .cost = 1};
     assert_true(weir_service_take(service, NULL, &ask, 1, now_ns));
     ask.rule = text_of("gcra");
     assert_true(weir_service_take(service, NULL, &ask, 1, now_ns));
@@ -242,17 +243,17 @@ static void check_counts(void **unused)
     assert_int_equal(counts_of(WEIR_COUNTS_TEXTS).failed, 1);
 
     weir_throttle t = {.max_burst = 0, .count = 1, .period_s = 60, .quantity = 1};
-    weir_throttled answer;
+    weir_throttle_result answer;
     for (int i = 0; i < 2; i++)
         assert_true(weir_service_throttle(service, NULL, &t, text_of("k"), now_ns, &answer));
     assert_int_equal(counts_of(WEIR_COUNTS_THROTTLE).allowed, 1);
     assert_int_equal(counts_of(WEIR_COUNTS_THROTTLE).denied, 1);
 
     /* Nothing is lost with a service or a rule that is no more. */
-    weir_latency before = weir_hub_latency(hub);
+    weir_latency before = weir_limiter_latency(limiter);
     assert_int_equal(before.count[0], 0);
     weir_service_latency(service, 128);
-    uint64_t decided = weir_hub_latency(hub).count[0];
+    uint64_t decided = weir_limiter_latency(limiter).count[0];
     assert_true(decided > 10);
     weir_service_latency(service, 128); /* they are counted once */
     static const int64_t elapsed_ns[] = {129, INT64_MAX, -5};
@@ -261,12 +262,12 @@ static void check_counts(void **unused)
         weir_service_latency(service, elapsed_ns[i]);
     }
     weir_service_close(service);
-    assert_int_equal(weir_service_open(&service, hub), WEIR_OK);
+    assert_int_equal(weir_service_open(&service, limiter), WEIR_OK);
     set_rules(specs + 1, 1);
     take("s", "k", 1);
     assert_int_equal(counts_of("a").denied, 3);
     assert_int_equal(counts_of("s").shadowed, 5);
-    weir_latency l = weir_hub_latency(hub);
+    weir_latency l = weir_limiter_latency(limiter);
     assert_int_equal(l.count[0], decided + 1);
     assert_int_equal(l.count[1], 1);
     assert_int_equal(l.count[WEIR_LATENCY_BUCKETS - 1], 1);
@@ -297,7 +298,7 @@ static void check_explain(void **unused)
     set_rules(specs, 2);
     weir_buffer out;
     weir_buffer_init(&out, 1 << 16);
-    weir_ask ask = {.rule = text_of("api"), .key = text_of("alice")};
+    weir_request ask = {.rule = text_of("api"), .key = text_of("alice")};
     assert_true(weir_service_explain(service, NULL, &ask, now_ns, &out));
     assert_true(explains(&out, "policy   api\n"
                                "key      alice\n"
@@ -327,7 +328,7 @@ static void check_explain(void **unused)
                                "limit    token-bucket 500 refill 100/s & sliding-log 3/d\n"
                                "list     on the deny list: always denied\n"));
     take("look", "k", 1);
-    ask = (weir_ask){.rule = text_of("look"), .key = text_of("k")};
+    ask = (weir_request){.rule = text_of("look"), .key = text_of("k")};
     assert_true(weir_service_explain(service, NULL, &ask, now_ns, &out));
     assert_true(explains(&out, "policy   look, in shadow: it counts, and denies nobody\n"
                                "key      k\n"
@@ -349,12 +350,12 @@ static void *take_many(void *ctx)
 {
     uint64_t *allowed = ctx;
     weir_service *own;
-    if (weir_service_open(&own, hub) != WEIR_OK)
+    if (weir_service_open(&own, limiter) != WEIR_OK)
         return NULL;
     for (int i = 0; i < TAKES; i += 4) {
-        weir_ask asks[4];
+        weir_request asks[4];
         for (int k = 0; k < 4; k++)
-            asks[k] = (weir_ask){.rule = text_of("hot"), .key = text_of("k"), .cost = 1};
+            asks[k] = (weir_request){.rule = text_of("hot"), .key = text_of("k"), .cost = 1};
         assert_true(weir_service_take(own, NULL, asks, 4, now_ns));
         for (int k = 0; k < 4; k++)
             *allowed += asks[k].status == WEIR_OK && asks[k].decision.allowed;

@@ -4,7 +4,7 @@
  * all. */
 
 #include "core/layer.h"
-#include "service/remote.h"
+#include "service/dispatch.h"
 
 #include <assert.h>
 
@@ -13,17 +13,17 @@ _Static_assert(WEIR_ALL_MAX == WEIR_TAKE_MANY_MAX && WEIR_ALL_MAX <= WEIR_BATCH_
 
 typedef struct all {
     weir_service *service;
-    weir_turn *turn;
-    weir_ask *asks;
+    weir_completion *completion;
+    weir_request *asks;
     size_t n;
     int64_t now_ns;
-    weir_place at[WEIR_ALL_MAX];
+    weir_resolved at[WEIR_ALL_MAX];
 } all;
 
 /* Whether an ask may deny, or is to be charged with the others. */
 static bool is_enforced(const all *a, size_t i)
 {
-    return !weir_place_is_listed(&a->at[i]) && !weir_place_is_shadow(&a->at[i]);
+    return !weir_resolved_is_listed(&a->at[i]) && !weir_resolved_is_shadow(&a->at[i]);
 }
 
 static weir_status first_failure(const all *a)
@@ -41,12 +41,12 @@ static weir_status find_engine(all *a, weir_engine_kind *ret)
     weir_engine_kind engine = WEIR_ENGINES;
     *ret = WEIR_ENGINE_LOCAL;
     for (size_t i = 0; i < a->n; i++) {
-        if (weir_place_is_listed(&a->at[i]))
+        if (weir_resolved_is_listed(&a->at[i]))
             continue;
-        weir_engine_kind own = weir_place_engine(a->service, &a->at[i]);
+        weir_engine_kind own = weir_resolved_engine(a->service, &a->at[i]);
         if (engine == WEIR_ENGINES)
             engine = *ret = own;
-        if (!weir_remote_is_there(a->service, a->turn, own, &a->asks[i]))
+        if (!weir_dispatch_has_engine(a->service, a->completion, own, &a->asks[i]))
             return a->asks[i].status;
         if (own == engine)
             continue;
@@ -61,8 +61,7 @@ static weir_status find_engine(all *a, weir_engine_kind *ret)
 static weir_status find_all(all *a, weir_engine_kind *ret_engine)
 {
     for (size_t i = 0; i < a->n; i++)
-        a->asks[i].status =
-            weir_place_find(a->service, &a->asks[i], &a->service->seen[i], &a->at[i]);
+        a->asks[i].status = weir_resolve(a->service, &a->asks[i], &a->service->seen[i], &a->at[i]);
     weir_status st = first_failure(a);
     return st == WEIR_OK ? find_engine(a, ret_engine) : st;
 }
@@ -72,9 +71,9 @@ static size_t decide_listed(all *a)
 {
     size_t denied = a->n;
     for (size_t i = 0; i < a->n; i++) {
-        if (!weir_place_is_listed(&a->at[i]))
+        if (!weir_resolved_is_listed(&a->at[i]))
             continue;
-        weir_place_decide_by_list(&a->at[i], &a->asks[i]);
+        weir_resolved_decide_by_list(&a->at[i], &a->asks[i]);
         if (!a->asks[i].decision.allowed && denied == a->n)
             denied = i;
     }
@@ -91,12 +90,12 @@ static weir_status take_enforced(all *a, size_t *ret_blocking)
         if (!is_enforced(a, i))
             continue;
         ask[len] = i;
-        weir_place_ask(&requests[len++], &a->at[i], &a->asks[i]);
+        weir_resolved_fill(&requests[len++], &a->at[i], &a->asks[i]);
     }
     if (len == 0)
         return WEIR_OK;
     weir_status st =
-        weir_store_take_many(a->service->hub->store, requests, len, a->now_ns, &blocking);
+        weir_store_take_many(a->service->limiter->store, requests, len, a->now_ns, &blocking);
     for (size_t i = 0; i < len; i++) {
         a->asks[ask[i]].status = requests[i].status;
         if (st == WEIR_OK)
@@ -114,8 +113,8 @@ typedef weir_status (*store_call)(weir_store *s, const weir_policy *p, uint64_t 
 static void ask_alone(all *a, size_t i, store_call call)
 {
     weir_store_request r;
-    weir_place_ask(&r, &a->at[i], &a->asks[i]);
-    a->asks[i].status = call(a->service->hub->store, r.policy, r.policy_id, r.key, r.key_len,
+    weir_resolved_fill(&r, &a->at[i], &a->asks[i]);
+    a->asks[i].status = call(a->service->limiter->store, r.policy, r.policy_id, r.key, r.key_len,
                              a->now_ns, r.cost, &a->asks[i].decision);
 }
 
@@ -124,7 +123,7 @@ static void ask_alone(all *a, size_t i, store_call call)
 static void ask_others(all *a, bool denied, bool denied_by_list)
 {
     for (size_t i = 0; i < a->n; i++) {
-        if (weir_place_is_shadow(&a->at[i]) && !weir_place_is_listed(&a->at[i]))
+        if (weir_resolved_is_shadow(&a->at[i]) && !weir_resolved_is_listed(&a->at[i]))
             ask_alone(a, i, denied ? weir_store_peek : weir_store_check);
         else if (denied_by_list && is_enforced(a, i))
             ask_alone(a, i, weir_store_peek);
@@ -148,7 +147,7 @@ static int64_t longest_delay(const all *a)
 {
     int64_t longest_ns = 0;
     for (size_t i = 0; i < a->n; i++) {
-        const weir_ask *ask = &a->asks[i];
+        const weir_request *ask = &a->asks[i];
         if (ask->status == WEIR_OK && ask->decision.delay_ns > longest_ns)
             longest_ns = ask->decision.delay_ns;
     }
@@ -159,7 +158,7 @@ static void count(all *a, size_t blocking)
 {
     for (size_t i = 0; i < a->n; i++) {
         if (blocking == a->n || blocking == i)
-            weir_place_count(a->service, &a->at[i], &a->asks[i], a->now_ns);
+            weir_resolved_count(a->service, &a->at[i], &a->asks[i], a->now_ns);
     }
 }
 
@@ -167,24 +166,24 @@ static weir_status fail(all *a, weir_status st)
 {
     for (size_t i = 0; i < a->n; i++) {
         if (a->asks[i].status != WEIR_OK)
-            weir_place_count(a->service, &a->at[i], &a->asks[i], a->now_ns);
+            weir_resolved_count(a->service, &a->at[i], &a->asks[i], a->now_ns);
     }
     return st;
 }
 
 /* All are answered, and nothing has failed.
  *  blocking  the one that denies, else n. */
-static void conclude(all *a, size_t blocking, weir_all *ret)
+static void conclude(all *a, size_t blocking, weir_all_result *ret)
 {
     for (size_t i = 0; i < a->n; i++)
-        weir_place_finish(&a->at[i], &a->asks[i]);
+        weir_resolved_finish(&a->at[i], &a->asks[i]);
     count(a, blocking);
     bool allowed = blocking == a->n;
-    *ret = (weir_all){WEIR_OK, allowed, allowed ? scarcest(a) : blocking,
-                      allowed ? longest_delay(a) : 0};
+    *ret = (weir_all_result){WEIR_OK, allowed, allowed ? scarcest(a) : blocking,
+                             allowed ? longest_delay(a) : 0};
 }
 
-static void take_here(all *a, weir_all *ret)
+static void take_here(all *a, weir_all_result *ret)
 {
     size_t listed = decide_listed(a), blocking = listed;
     weir_status st = WEIR_OK;
@@ -213,7 +212,7 @@ static weir_pending *begin_elsewhere(all *a, weir_engine_kind engine)
         key_bytes += a->at[i].key.len;
     weir_pending *p = weir_pending_open(a->service, a->n, key_bytes, a->now_ns);
     if (!p) {
-        weir_remote_refuse(&a->asks[0]);
+        weir_dispatch_refuse(&a->asks[0]);
         return NULL;
     }
     p->blocking = decide_listed(a);
@@ -232,26 +231,26 @@ static weir_pending *begin_elsewhere(all *a, weir_engine_kind engine)
  * ask. */
 static bool ask_step(all *a, weir_pending *p)
 {
-    weir_pending_again(p);
+    weir_pending_next_step(p);
     for (size_t i = 0; i < a->n; i++) {
         bool denied = p->blocking < a->n, taken = is_enforced(a, i);
         bool wanted = p->step == ENFORCED ? taken : !taken || p->listed;
         weir_verb verb = p->step == OTHERS && denied ? WEIR_VERB_PEEK : WEIR_VERB_TAKE;
-        if (wanted && !weir_place_is_listed(&a->at[i]))
+        if (wanted && !weir_resolved_is_listed(&a->at[i]))
             p->kept[i].request = weir_pending_add(p, p->engine, verb, &a->asks[i], &a->at[i]);
     }
-    return weir_pending_ask(p, p->step == ENFORCED, a->now_ns);
+    return weir_pending_submit(p, p->step == ENFORCED, a->now_ns);
 }
 
 /* Reads the answers to a step, and goes to the next. */
 static void read_step(all *a, weir_pending *p)
 {
-    const weir_round *r = &p->asked[p->engine].round;
+    const weir_engine_batch *r = &p->asked[p->engine].round;
     for (size_t i = 0; i < a->n; i++) {
         const weir_engine_request *q = p->kept[i].request;
         if (!q)
             continue;
-        weir_remote_read(q, &a->asks[i]);
+        weir_dispatch_read(q, &a->asks[i]);
         if (p->step == ENFORCED && r->blocking < r->len && q == &r->request[r->blocking])
             p->blocking = i;
     }
@@ -267,7 +266,7 @@ static bool resume(all *a, weir_pending *p)
     assert(p->n == a->n);
     for (size_t i = 0; i < a->n; i++) {
         a->at[i] = p->kept[i].at;
-        weir_remote_copy(&a->asks[i], &p->kept[i].ask);
+        weir_dispatch_copy(&a->asks[i], &p->kept[i].ask);
     }
     read_step(a, p);
     return true;
@@ -276,15 +275,15 @@ static bool resume(all *a, weir_pending *p)
 static bool wait(all *a, weir_pending *p)
 {
     for (size_t i = 0; i < a->n; i++)
-        weir_remote_copy(&p->kept[i].ask, &a->asks[i]);
-    if (!a->turn->pending)
-        weir_pending_wait(p, a->turn);
+        weir_dispatch_copy(&p->kept[i].ask, &a->asks[i]);
+    if (!a->completion->pending)
+        weir_pending_wait(p, a->completion);
     return false;
 }
 
-static bool take_elsewhere(all *a, weir_engine_kind engine, weir_all *ret)
+static bool take_elsewhere(all *a, weir_engine_kind engine, weir_all_result *ret)
 {
-    weir_pending *p = a->turn->pending;
+    weir_pending *p = a->completion->pending;
     if (p && !resume(a, p))
         return false;
     if (!p)
@@ -301,9 +300,9 @@ static bool take_elsewhere(all *a, weir_engine_kind engine, weir_all *ret)
         ret->status = fail(a, first_failure(a));
     else
         conclude(a, p->blocking, ret);
-    if (a->turn->pending) {
+    if (a->completion->pending) {
         weir_service_took(a->service, 1, p->answered_ns - p->asked_ns);
-        weir_pending_spend(p);
+        weir_pending_finish(p);
     } else {
         a->service->decided++;
         weir_pending_free(p);
@@ -311,19 +310,19 @@ static bool take_elsewhere(all *a, weir_engine_kind engine, weir_all *ret)
     return true;
 }
 
-bool weir_service_take_all(weir_service *s, weir_turn *turn, weir_ask *asks, size_t n,
-                           int64_t now_ns, weir_all *ret)
+bool weir_service_take_all(weir_service *s, weir_completion *completion, weir_request *asks,
+                           size_t n, int64_t now_ns, weir_all_result *ret)
 {
     if (n < 1 || n > WEIR_ALL_MAX) {
         ret->status = WEIR_E_RANGE;
         return true;
     }
-    all a = {.service = s, .turn = turn, .asks = asks, .n = n, .now_ns = now_ns};
+    all a = {.service = s, .completion = completion, .asks = asks, .n = n, .now_ns = now_ns};
     weir_engine_kind engine;
     weir_service_refresh(s);
     weir_service_tick(s, now_ns);
-    if (turn && turn->pending)
-        return take_elsewhere(&a, turn->pending->engine, ret);
+    if (completion && completion->pending)
+        return take_elsewhere(&a, completion->pending->engine, ret);
     weir_status st = find_all(&a, &engine);
     if (st == WEIR_OK && engine != WEIR_ENGINE_LOCAL)
         return take_elsewhere(&a, engine, ret);

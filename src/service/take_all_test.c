@@ -25,9 +25,9 @@ static void set_three(void)
     set_rules(specs, 5);
 }
 
-static weir_all take_all(weir_ask *asks, size_t n)
+static weir_all_result take_all(weir_request *asks, size_t n)
 {
-    weir_all all;
+    weir_all_result all;
     assert_true(weir_service_take_all(service, NULL, asks, n, now_ns, &all));
     assert_int_equal(all.status, WEIR_OK);
     return all;
@@ -37,8 +37,9 @@ static void check_all_or_none(void **unused)
 {
     (void)unused;
     set_three();
-    weir_ask asks[] = {ask_of("user", "a", 3), ask_of("tenant", "t", 3), ask_of("whole", "w", 3)};
-    weir_all all = take_all(asks, 3);
+    weir_request asks[] = {ask_of("user", "a", 3), ask_of("tenant", "t", 3),
+                           ask_of("whole", "w", 3)};
+    weir_all_result all = take_all(asks, 3);
     assert_true(all.allowed);
     assert_int_equal(all.index, 0); /* which has the least remaining */
     assert_int_equal(asks[0].decision.remaining, 2);
@@ -80,8 +81,9 @@ static void check_ties(void **unused)
     weir_rule_spec specs[] = {spec_of("soon", "gcra 1/s"), spec_of("late", "fixed-window 1/h"),
                               spec_of("sooner", "gcra 2/s")};
     set_rules(specs, 3);
-    weir_ask asks[] = {ask_of("soon", "k", 1), ask_of("late", "k", 1), ask_of("sooner", "k", 1)};
-    weir_all all = take_all(asks, 3);
+    weir_request asks[] = {ask_of("soon", "k", 1), ask_of("late", "k", 1),
+                           ask_of("sooner", "k", 1)};
+    weir_all_result all = take_all(asks, 3);
     assert_true(all.allowed);
     assert_int_equal(all.index, 1);
     for (int i = 0; i < 3; i++)
@@ -99,7 +101,7 @@ static void check_same_key(void **unused)
 {
     (void)unused;
     set_three();
-    weir_ask asks[] = {ask_of("user", "a", 3), ask_of("user", "a", 3)};
+    weir_request asks[] = {ask_of("user", "a", 3), ask_of("user", "a", 3)};
     assert_false(take_all(asks, 2).allowed);
     assert_int_equal(left("user", "a", now_ns), 5);
     asks[1].cost = 2;
@@ -111,7 +113,7 @@ static void check_same_key(void **unused)
     asks[0] = ask_of("user", "b", 1);
     assert_true(take_all(asks, 1).allowed);
     assert_int_equal(left("user", "b", now_ns), 4);
-    asks[0] = (weir_ask){
+    asks[0] = (weir_request){
         .rule = text_of("gcra 1/s burst 9"), .by_text = true, .key = text_of("x"), .cost = 2};
     assert_true(take_all(asks, 1).allowed);
     assert_int_equal(asks[0].decision.remaining, 7);
@@ -121,8 +123,8 @@ static void check_lists(void **unused)
 {
     (void)unused;
     set_three();
-    weir_ask asks[] = {ask_of("user", "trusted", 1000), ask_of("tenant", "t", 8)};
-    weir_all all = take_all(asks, 2);
+    weir_request asks[] = {ask_of("user", "trusted", 1000), ask_of("tenant", "t", 8)};
+    weir_all_result all = take_all(asks, 2);
     assert_true(all.allowed);
     assert_int_equal(all.index, 1); /* the other is never counted */
     assert_int_equal(asks[0].reason, WEIR_BY_ALLOW_LIST);
@@ -135,8 +137,8 @@ static void check_lists(void **unused)
     assert_true(all.allowed);
     assert_int_equal(all.index, 0);
 
-    weir_ask denied[] = {ask_of("tenant", "u", 2), ask_of("user", "evil", 0),
-                         ask_of("look", "u", 1)};
+    weir_request denied[] = {ask_of("tenant", "u", 2), ask_of("user", "evil", 0),
+                             ask_of("look", "u", 1)};
     all = take_all(denied, 3);
     assert_false(all.allowed);
     assert_int_equal(all.index, 1);
@@ -156,8 +158,8 @@ static void check_shadow(void **unused)
 {
     (void)unused;
     set_three();
-    weir_ask asks[] = {ask_of("look", "a", 2), ask_of("user", "a", 2)};
-    weir_all all = take_all(asks, 2);
+    weir_request asks[] = {ask_of("look", "a", 2), ask_of("user", "a", 2)};
+    weir_all_result all = take_all(asks, 2);
     assert_true(all.allowed);
     assert_int_equal(all.index, 1); /* though less is left of the shadow */
     assert_int_equal(left("look", "a", now_ns), 1);
@@ -182,11 +184,12 @@ static void check_delay(void **unused)
 {
     (void)unused;
     set_three();
-    weir_ask asks[] = {ask_of("queue", "a", 1), ask_of("queue", "b", 2), ask_of("user", "a", 1)};
+    weir_request asks[] = {ask_of("queue", "a", 1), ask_of("queue", "b", 2),
+                           ask_of("user", "a", 1)};
     assert_int_equal(take_all(asks, 3).delay_ns, 0);
     assert_int_equal(take_all(asks, 3).delay_ns, 2 * s_ns);
     asks[2].cost = 6;
-    weir_all all = take_all(asks, 3);
+    weir_all_result all = take_all(asks, 3);
     assert_false(all.allowed);
     assert_int_equal(all.delay_ns, 0);
 }
@@ -195,14 +198,14 @@ static void check_failures(void **unused)
 {
     (void)unused;
     set_three();
-    weir_all all;
-    weir_ask asks[] = {ask_of("user", "a", 1), ask_of("nobody", "a", 1), ask_of("user", "", 1)};
+    weir_all_result all;
+    weir_request asks[] = {ask_of("user", "a", 1), ask_of("nobody", "a", 1), ask_of("user", "", 1)};
     assert_true(weir_service_take_all(service, NULL, asks, 3, now_ns, &all));
     assert_int_equal(all.status, WEIR_E_ABSENT);
     assert_int_equal(asks[0].status, WEIR_OK);
     assert_int_equal(asks[1].status, WEIR_E_ABSENT);
     assert_int_equal(asks[2].status, WEIR_E_RANGE);
-    asks[1] = (weir_ask){.rule = text_of("gcra 1/x"), .by_text = true, .key = text_of("a")};
+    asks[1] = (weir_request){.rule = text_of("gcra 1/x"), .by_text = true, .key = text_of("a")};
     assert_true(weir_service_take_all(service, NULL, asks, 2, now_ns, &all));
     assert_int_equal(all.status, WEIR_E_SYNTAX);
     assert_true(asks[1].error.column > 0);
@@ -237,21 +240,21 @@ static void *take_at_random(void *arg)
 {
     worker *w = arg;
     weir_service *own;
-    assert_int_equal(weir_service_open(&own, hub), WEIR_OK);
+    assert_int_equal(weir_service_open(&own, limiter), WEIR_OK);
     uint64_t seed = w->number;
     for (int i = 0; i < ROUNDS; i++) {
         seed = seed * 6364136223846793005 + 1442695040888963407;
         unsigned tenant = seed >> 40 & 1, user = (unsigned)(seed >> 44) % USERS;
-        unsigned turn = (unsigned)(seed >> 50) % 3;
+        unsigned completion = (unsigned)(seed >> 50) % 3;
         char user_key[16], tenant_key[16];
         int64_t cost = (int64_t)(seed >> 55 & 3);
         snprintf(user_key, sizeof user_key, "%u/%u", tenant, user);
         snprintf(tenant_key, sizeof tenant_key, "%u", tenant);
-        weir_ask asks[3];
-        asks[turn] = ask_of("user", user_key, cost);
-        asks[(turn + 1) % 3] = ask_of("tenant", tenant_key, cost);
-        asks[(turn + 2) % 3] = ask_of("whole", "all", cost);
-        weir_all all;
+        weir_request asks[3];
+        asks[completion] = ask_of("user", user_key, cost);
+        asks[(completion + 1) % 3] = ask_of("tenant", tenant_key, cost);
+        asks[(completion + 2) % 3] = ask_of("whole", "all", cost);
+        weir_all_result all;
         assert_true(weir_service_take_all(own, NULL, asks, 3, now_ns, &all));
         assert_int_equal(all.status, WEIR_OK);
         if (all.allowed)
@@ -267,11 +270,11 @@ static void *watch(void *arg)
 {
     int *bad = arg;
     weir_service *own;
-    assert_int_equal(weir_service_open(&own, hub), WEIR_OK);
+    assert_int_equal(weir_service_open(&own, limiter), WEIR_OK);
     for (int i = 0; i < ROUNDS; i++) {
-        weir_ask asks[3] = {ask_of("whole", "all", 0), ask_of("tenant", "0", 0),
-                            ask_of("tenant", "1", 0)};
-        weir_all all;
+        weir_request asks[3] = {ask_of("whole", "all", 0), ask_of("tenant", "0", 0),
+                                ask_of("tenant", "1", 0)};
+        weir_all_result all;
         assert_true(weir_service_take_all(own, NULL, asks, 3, now_ns, &all));
         assert_int_equal(all.status, WEIR_OK);
         *bad += WHOLE_MAX - asks[0].decision.remaining !=

@@ -4,7 +4,7 @@
 
 #include "vectors.h"
 
-#include "service/zones.h"
+#include "service/zone_cache.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,10 +81,10 @@ static void end(void *ctx)
 
 int main(int argc, char **argv)
 {
-    weir_zone_book *book = weir_zone_book_open(WEIR_ZONEINFO_DIR);
-    core c = {.zones = weir_zone_book_zones(book)};
+    weir_zone_cache *cache = weir_zone_cache_open(WEIR_ZONEINFO_DIR);
+    core c = {.zones = weir_zone_cache_zones(cache)};
     door d = {.name = "core", .begin = begin, .ask = ask, .end = end, .ctx = &c};
     int status = vectors_run(&d, argc - 1, argv + 1);
-    weir_zone_book_close(book);
+    weir_zone_cache_close(cache);
     return status;
 }

@@ -7,9 +7,9 @@
 #include "vectors.h"
 
 #include "codec/figures.h"
-#include "codec/resp_session.h"
 #include "codec/resp_reply_reader.h"
-#include "service/zones.h"
+#include "codec/resp_session.h"
+#include "service/zone_cache.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@
 typedef struct daemon_ctx {
     weir_zones zones;
     weir_store *store;
-    weir_hub *hub;
+    weir_limiter *limiter;
     weir_service *service;
     weir_resp_options options;
     weir_resp_session session;
@@ -34,8 +34,8 @@ static bool begin(void *ctx, const char *policy)
     daemon_ctx *d = ctx;
     d->policy = policy;
     if (weir_store_open(&d->store, NULL) != WEIR_OK ||
-        weir_hub_open(&d->hub, d->store, &d->zones) != WEIR_OK ||
-        weir_service_open(&d->service, d->hub) != WEIR_OK)
+        weir_limiter_open(&d->limiter, d->store, &d->zones) != WEIR_OK ||
+        weir_service_open(&d->service, d->limiter) != WEIR_OK)
         return false;
     weir_buffer_init(&d->in, 1 << 16);
     weir_buffer_init(&d->out, 1 << 16);
@@ -50,10 +50,10 @@ static void end(void *ctx)
     weir_buffer_free(&d->in);
     weir_buffer_free(&d->out);
     weir_service_close(d->service);
-    weir_hub_close(d->hub);
+    weir_limiter_close(d->limiter);
     weir_store_close(d->store);
     d->service = NULL;
-    d->hub = NULL;
+    d->limiter = NULL;
     d->store = NULL;
 }
 
@@ -164,8 +164,8 @@ static void round_figures(weir_decision *d)
 
 int main(int argc, char **argv)
 {
-    weir_zone_book *book = weir_zone_book_open(WEIR_ZONEINFO_DIR);
-    daemon_ctx ctx = {.zones = weir_zone_book_zones(book)};
+    weir_zone_cache *cache = weir_zone_cache_open(WEIR_ZONEINFO_DIR);
+    daemon_ctx ctx = {.zones = weir_zone_cache_zones(cache)};
     door d = {.name = "daemon",
               .begin = begin,
               .ask = ask,
@@ -173,6 +173,6 @@ int main(int argc, char **argv)
               .end = end,
               .ctx = &ctx};
     int status = vectors_run(&d, argc - 1, argv + 1);
-    weir_zone_book_close(book);
+    weir_zone_cache_close(cache);
     return status;
 }

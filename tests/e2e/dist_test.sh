@@ -89,7 +89,7 @@ conformance() {
     shift 2
     # shellcheck disable=SC2046
     (cd "$OLDPWD" && "$@" -std=gnu11 -Iinclude -Isrc tests/conformance/core_door.c \
-        tests/conformance/vectors.c src/service/zones.c src/port/port.c "$object" -o "$tmp/door" \
+        tests/conformance/vectors.c src/service/zone_cache.c src/port/port.c "$object" -o "$tmp/door" \
         $(pkg-config --cflags --libs jansson) -pthread 2>&1) && "$tmp/door" "${vectors[@]}" >"$tmp/log" 2>&1
     check "vectors, $name" 0 $?
     tail -n 1 "$tmp/log"

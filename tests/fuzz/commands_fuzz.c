@@ -6,7 +6,7 @@
 #include "codec/password.h"
 #include "codec/resp_session.h"
 #include "service/fake_engine_test.h"
-#include "service/top.h"
+#include "service/top/top.h"
 
 #include <strings.h>
 
@@ -63,14 +63,14 @@ static void serve(const uint8_t *bytes, size_t len, size_t step, bool engine, we
     const weir_store_options options = {.memory_bytes = 1 << 20, .secret = secret};
     const weir_zones zones = {no_zone, NULL};
     weir_store *store;
-    weir_hub *hub;
+    weir_limiter *limiter;
     weir_service *service;
     weir_resp_session session;
     weir_buffer in;
     if (weir_store_open(&store, &options) != WEIR_OK ||
-        weir_hub_open(&hub, store, &zones) != WEIR_OK ||
-        weir_hub_weigh(hub, &(weir_top_options){4, 1 << 20}) != WEIR_OK ||
-        weir_service_open(&service, hub) != WEIR_OK)
+        weir_limiter_open(&limiter, store, &zones) != WEIR_OK ||
+        weir_limiter_enable_top(limiter, &(weir_top_options){4, 1 << 20}) != WEIR_OK ||
+        weir_service_open(&service, limiter) != WEIR_OK)
         abort();
     weir_buffer_init(&in, 1 << 21);
     weir_buffer_init(out, OUT_MAX);
@@ -78,8 +78,8 @@ static void serve(const uint8_t *bytes, size_t len, size_t step, bool engine, we
     fake->files_as_store = true;
     fake->at_once = engine && len % 5 == 0;
     weir_service_set_engine(service, WEIR_ENGINE_REDIS, &fake->engine);
-    weir_hub_set_default_engine(hub, engine ? WEIR_ENGINE_REDIS : WEIR_ENGINE_LOCAL);
-    if (weir_hub_set_limit(hub, "p", "gcra 1/s burst 9", NULL) != WEIR_OK)
+    weir_limiter_set_default_engine(limiter, engine ? WEIR_ENGINE_REDIS : WEIR_ENGINE_LOCAL);
+    if (weir_limiter_set_limit(limiter, "p", "gcra 1/s burst 9", NULL) != WEIR_OK)
         abort();
     weir_resp_options resp = {
         .service = service, .version = "1", .password = len % 8 == 7 ? "p" : NULL};
@@ -92,7 +92,7 @@ static void serve(const uint8_t *bytes, size_t len, size_t step, bool engine, we
     weir_buffer_free(&in);
     fake->engine.calls->close(&fake->engine);
     weir_service_close(service);
-    weir_hub_close(hub);
+    weir_limiter_close(limiter);
     weir_store_close(store);
 }
 

@@ -7,7 +7,7 @@
 
 #include "codec/http.h"
 #include "service/fake_engine_test.h"
-#include "service/top.h"
+#include "service/top/top.h"
 
 #include <strings.h>
 
@@ -23,7 +23,7 @@ static const weir_zone *no_zone(void *ctx, const char *name, size_t len)
 
 typedef struct daemon {
     weir_store *store;
-    weir_hub *hub;
+    weir_limiter *limiter;
     weir_service *service;
     fake_engine *fake;
     weir_http_options options;
@@ -42,8 +42,8 @@ static void daemon_open(daemon *d, uint8_t choice, bool engine)
     const weir_store_options options = {.memory_bytes = 1 << 20, .secret = secret};
     const weir_zones zones = {no_zone, NULL};
     if (weir_store_open(&d->store, &options) != WEIR_OK ||
-        weir_hub_open(&d->hub, d->store, &zones) != WEIR_OK ||
-        weir_hub_weigh(d->hub, &(weir_top_options){4, 1 << 20}) != WEIR_OK)
+        weir_limiter_open(&d->limiter, d->store, &zones) != WEIR_OK ||
+        weir_limiter_enable_top(d->limiter, &(weir_top_options){4, 1 << 20}) != WEIR_OK)
         abort();
     weir_rule_spec specs[3] = {WEIR_RULE_SPEC_DEFAULT, WEIR_RULE_SPEC_DEFAULT,
                                WEIR_RULE_SPEC_DEFAULT};
@@ -60,13 +60,13 @@ static void daemon_open(daemon *d, uint8_t choice, bool engine)
     }
     if (weir_rules_build(&rules, d->store, NULL, specs, 3, NULL, NULL) != WEIR_OK)
         abort();
-    weir_hub_set_rules(d->hub, rules);
-    if (weir_service_open(&d->service, d->hub) != WEIR_OK)
+    weir_limiter_set_rules(d->limiter, rules);
+    if (weir_service_open(&d->service, d->limiter) != WEIR_OK)
         abort();
     d->fake = fake_open();
     d->fake->files_as_store = true;
     weir_service_set_engine(d->service, WEIR_ENGINE_REDIS, &d->fake->engine);
-    weir_hub_set_default_engine(d->hub, engine ? WEIR_ENGINE_REDIS : WEIR_ENGINE_LOCAL);
+    weir_limiter_set_default_engine(d->limiter, engine ? WEIR_ENGINE_REDIS : WEIR_ENGINE_LOCAL);
     static const char *const any = "*", *const origin = "http://app";
     d->options = (weir_http_options){.service = d->service,
                                      .hosts = {&any, choice >> 4 & 1 ? 0 : 1},
@@ -83,7 +83,7 @@ static void daemon_close(daemon *d)
 {
     d->fake->engine.calls->close(&d->fake->engine);
     weir_service_close(d->service);
-    weir_hub_close(d->hub);
+    weir_limiter_close(d->limiter);
     weir_store_close(d->store);
 }
 

@@ -20,15 +20,15 @@
 
 enum { LINES_MAX = 1200, ALARMS_MAX = 1200, CALLS = 6, TURNS_MAX = 200 };
 
-struct port_line {
+struct port_connection {
     bool used, up;
-    port_line_events events;
+    port_connection_events events;
     void *ctx;
     weir_buffer in, out;
     weir_resp_parser parser;
 };
 
-struct port_alarm {
+struct port_timer {
     bool used;
     void (*fn)(void *ctx, int64_t now_ns);
     void *ctx;
@@ -41,8 +41,8 @@ typedef struct fuzz_call {
     int done;
 } fuzz_call;
 
-static port_line line[LINES_MAX];
-static port_alarm bell[ALARMS_MAX];
+static port_connection line[LINES_MAX];
+static port_timer bell[ALARMS_MAX];
 static size_t lines_end, bells_end;
 static int64_t now_ns;
 static const uint8_t *input;
@@ -50,15 +50,15 @@ static size_t input_len;
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static port_line *dial(port_dialer *d, const port_place *to, const port_line_events *events,
-                       void *ctx)
+static port_connection *dial(port_dialer *d, const port_endpoint *to,
+                             const port_connection_events *events, void *ctx)
 {
     (void)d;
     CHECK(to->host[0]);
     for (size_t i = 0; i < LINES_MAX; i++) {
         if (line[i].used)
             continue;
-        line[i] = (port_line){.used = true, .events = *events, .ctx = ctx};
+        line[i] = (port_connection){.used = true, .events = *events, .ctx = ctx};
         weir_buffer_init(&line[i].in, 1 << 20);
         weir_buffer_init(&line[i].out, 1 << 20);
         weir_resp_init(&line[i].parser, NULL);
@@ -68,17 +68,17 @@ static port_line *dial(port_dialer *d, const port_place *to, const port_line_eve
     return NULL;
 }
 
-static weir_buffer *out(port_line *l)
+static weir_buffer *out(port_connection *l)
 {
     return &l->out;
 }
 
-static void send_soon(port_line *l)
+static void send_soon(port_connection *l)
 {
     CHECK(l->used);
 }
 
-static void hang_up(port_line *l)
+static void hang_up(port_connection *l)
 {
     CHECK(l->used);
     weir_buffer_free(&l->in);
@@ -86,26 +86,26 @@ static void hang_up(port_line *l)
     l->used = false;
 }
 
-static port_alarm *alarm_new(port_dialer *d, void (*fn)(void *ctx, int64_t now_ns), void *ctx)
+static port_timer *alarm_new(port_dialer *d, void (*fn)(void *ctx, int64_t now_ns), void *ctx)
 {
     (void)d;
     for (size_t i = 0; i < ALARMS_MAX; i++) {
         if (bell[i].used)
             continue;
-        bell[i] = (port_alarm){true, fn, ctx, INT64_MAX};
+        bell[i] = (port_timer){true, fn, ctx, INT64_MAX};
         bells_end = i >= bells_end ? i + 1 : bells_end;
         return &bell[i];
     }
     return NULL;
 }
 
-static void set(port_alarm *a, int64_t at_ns)
+static void set(port_timer *a, int64_t at_ns)
 {
     CHECK(a->used);
     a->at_ns = at_ns;
 }
 
-static void drop(port_alarm *a)
+static void drop(port_timer *a)
 {
     if (a)
         a->used = false;
@@ -137,7 +137,7 @@ static bool put_next(weir_buffer *b)
 }
 
 /* Answers all that was sent. Returns whether there was anything. */
-static bool serve(port_line *l)
+static bool serve(port_connection *l)
 {
     static weir_resp_arg arg[WEIR_RESP_ARGS_MAX];
     bool busy = false, silent = false;
@@ -160,7 +160,7 @@ static bool serve(port_line *l)
         weir_buffer_consume(&l->out, r.used);
     }
     if (busy && weir_buffer_len(&l->in) > 0)
-        l->events.heard(l->ctx, &l->in, now_ns);
+        l->events.received(l->ctx, &l->in, now_ns);
     return busy;
 }
 
@@ -170,16 +170,16 @@ static void settle(void)
     for (int turns = 0; busy && turns < TURNS_MAX; turns++) {
         busy = false;
         for (size_t i = 0; i < lines_end; i++) {
-            port_line *l = &line[i];
+            port_connection *l = &line[i];
             if (l->used && !l->up) {
                 l->up = busy = true;
-                l->events.up(l->ctx, now_ns);
+                l->events.connected(l->ctx, now_ns);
             } else if (l->used) {
                 busy |= serve(l);
             }
         }
         for (size_t i = 0; i < bells_end; i++) {
-            port_alarm *a = &bell[i];
+            port_timer *a = &bell[i];
             if (!a->used || a->at_ns > now_ns)
                 continue;
             a->at_ns = INT64_MAX;

@@ -51,7 +51,7 @@ typedef struct node {
 typedef struct sent_round {
     struct sent_round *next;
     node *node;
-    weir_round round;
+    weir_engine_batch round;
     weir_engine_request request[ROUND];
     char key[ROUND][NET_KEY_MAX];
     int64_t decided_ns[ROUND]; /* 0: not yet */
@@ -190,7 +190,7 @@ static void drop_request(sent_round *r)
     free(r);
 }
 
-static void done(weir_round *round, int64_t now_ns)
+static void done(weir_engine_batch *round, int64_t now_ns)
 {
     (void)now_ns;
     sent_round *r = (sent_round *)(void *)((char *)round - offsetof(sent_round, round));
@@ -217,7 +217,8 @@ static sent_round *some_request(node *n)
         abort();
     r->node = n;
     r->asked_ns = w->now_ns;
-    r->round = (weir_round){.request = r->request, .len = 1 + world_below(w, ROUND), .done = done};
+    r->round =
+        (weir_engine_batch){.request = r->request, .len = 1 + world_below(w, ROUND), .done = done};
     for (size_t i = 0; i < r->round.len; i++) {
         (void)snprintf(r->key[i], sizeof r->key[i], "k%u", world_chance(w, 100) ? 1U : 0U);
         r->request[i] = (weir_engine_request){
@@ -244,7 +245,7 @@ static void client(void *ctx, uint64_t incarnation)
         return;
     if (w->now_ns < s->quiet_ns) {
         sent_round *r = some_request(n);
-        if (n->engine->calls->ask(n->engine, &r->round, w->now_ns + n->dialer.offset_ns)) {
+        if (n->engine->calls->submit(n->engine, &r->round, w->now_ns + n->dialer.offset_ns)) {
             count(s, r);
             drop_request(r);
         } else if (world_chance(w, s->abandons)) {

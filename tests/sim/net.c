@@ -11,7 +11,7 @@
 struct net_call {
     net_call *next;
     net_link *link;
-    weir_round *round;            /* NULL: answered, or abandoned */
+    weir_engine_batch *round;     /* NULL: answered, or abandoned */
     weir_engine_request *request; /* what was sent ... */
     char (*key)[NET_KEY_MAX];     /* ... with keys of its own: the asker may go */
     size_t len;
@@ -117,7 +117,7 @@ static int64_t delay_ns(net_server *s)
 /* Hands the answers over. */
 static void fill(net_call *c)
 {
-    weir_round *r = c->round;
+    weir_engine_batch *r = c->round;
     net_server *s = c->link->server;
     for (size_t i = 0; i < c->len; i++) {
         weir_engine_request *to = &r->request[i];
@@ -148,7 +148,7 @@ static void give_up(net_call *c)
 
 static void answer(net_call *c)
 {
-    weir_round *r = c->round;
+    weir_engine_batch *r = c->round;
     net_link *l = c->link;
     fill(c);
     r->done(r, l->server->world->now_ns + l->offset_ns);
@@ -198,7 +198,7 @@ static void forget(void *ctx, uint64_t arg)
     free(c);
 }
 
-static net_call *call_new(net_link *l, weir_round *r)
+static net_call *call_new(net_link *l, weir_engine_batch *r)
 {
     net_call *c = calloc(1, sizeof *c);
     if (!c || !(c->request = malloc(r->len * sizeof *c->request)) ||
@@ -219,7 +219,7 @@ static net_call *call_new(net_link *l, weir_round *r)
     return c;
 }
 
-static bool ask(weir_engine *e, weir_round *r, int64_t now_ns)
+static bool ask(weir_engine *e, weir_engine_batch *r, int64_t now_ns)
 {
     (void)now_ns;
     net_link *l = (net_link *)e;
@@ -246,7 +246,7 @@ static bool ask(weir_engine *e, weir_round *r, int64_t now_ns)
     return false;
 }
 
-static void abandon(weir_engine *e, weir_round *r)
+static void abandon(weir_engine *e, weir_engine_batch *r)
 {
     for (net_call *c = ((net_link *)e)->calls; c; c = c->next)
         if (c->round == r)

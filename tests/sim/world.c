@@ -102,7 +102,7 @@ void world_run(world *w, int64_t until_ns)
 
 /* ---- a dialer -------------------------------------------------------------------------------- */
 
-struct port_alarm {
+struct port_timer {
     world_dialer *dialer;
     void (*fn)(void *ctx, int64_t now_ns);
     void *ctx;
@@ -113,7 +113,7 @@ struct port_alarm {
 
 static void ring(void *ctx, uint64_t set)
 {
-    port_alarm *a = ctx;
+    port_timer *a = ctx;
     a->events--;
     if (a->dropped) {
         if (a->events == 0)
@@ -124,15 +124,15 @@ static void ring(void *ctx, uint64_t set)
         a->fn(a->ctx, a->dialer->world->now_ns + a->dialer->offset_ns);
 }
 
-static port_alarm *alarm_new(port_dialer *d, void (*fn)(void *, int64_t), void *ctx)
+static port_timer *alarm_new(port_dialer *d, void (*fn)(void *, int64_t), void *ctx)
 {
-    port_alarm *a = calloc(1, sizeof *a);
+    port_timer *a = calloc(1, sizeof *a);
     if (a)
-        *a = (port_alarm){.dialer = (world_dialer *)d, .fn = fn, .ctx = ctx};
+        *a = (port_timer){.dialer = (world_dialer *)d, .fn = fn, .ctx = ctx};
     return a;
 }
 
-static void alarm_set(port_alarm *a, int64_t at_ns)
+static void alarm_set(port_timer *a, int64_t at_ns)
 {
     a->set++;
     if (at_ns == INT64_MAX)
@@ -141,7 +141,7 @@ static void alarm_set(port_alarm *a, int64_t at_ns)
     world_add(a->dialer->world, at_ns - a->dialer->offset_ns, ring, a, a->set);
 }
 
-static void alarm_drop(port_alarm *a)
+static void alarm_drop(port_timer *a)
 {
     if (!a)
         return;
@@ -157,7 +157,7 @@ static int64_t dialer_now(port_dialer *d)
 }
 
 static const port_dialer_calls calls = {
-    .alarm = alarm_new, .set = alarm_set, .drop = alarm_drop, .now = dialer_now};
+    .new_timer = alarm_new, .set_timer = alarm_set, .free_timer = alarm_drop, .now = dialer_now};
 
 void world_dialer_init(world_dialer *d, world *w, int64_t offset_ns)
 {

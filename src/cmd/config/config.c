@@ -14,7 +14,7 @@
 #include "cmd/config/redis.h"
 #include "cmd/config/trial.h"
 #include "port/text.h"
-#include "service/top.h"
+#include "service/top/top.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 
 #include "codec/http.h"
 #include "engine/engine.h"
-#include "service/rules.h"
+#include "service/rules/rules.h"
 
 #include <weir/weir_store.h>
 

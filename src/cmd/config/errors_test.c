@@ -3,7 +3,7 @@
 /* What a wrong configuration is told, to the letter and to the caret. */
 
 #include "cmd/config/config.h"
-#include "service/zones.h"
+#include "service/zone_cache.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,11 +12,11 @@
 
 #include <cmocka.h>
 
-static weir_zone_book *book;
+static weir_zone_cache *cache;
 
 static void refused(const char *yaml, const char *expected)
 {
-    weir_zones zones = weir_zone_book_zones(book);
+    weir_zones zones = weir_zone_cache_zones(cache);
     char *told = NULL;
     size_t len = 0;
     FILE *out = open_memstream(&told, &len);
@@ -762,14 +762,14 @@ static void check_no_password(void **unused)
 static int open_book(void **unused)
 {
     (void)unused;
-    book = weir_zone_book_open(WEIR_ZONEINFO_DIR);
-    return book ? 0 : -1;
+    cache = weir_zone_cache_open(WEIR_ZONEINFO_DIR);
+    return cache ? 0 : -1;
 }
 
 static int close_book(void **unused)
 {
     (void)unused;
-    weir_zone_book_close(book);
+    weir_zone_cache_close(cache);
     return 0;
 }
 

@@ -10,7 +10,7 @@
 #include "cmd/policy_error.h"
 #include "cmd/replay/messages.h"
 #include "port/port.h"
-#include "service/zones.h"
+#include "service/zone_cache.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -157,7 +157,7 @@ static weir_status set_rules(replay_policies *p, const weir_zones *zones)
     }
     weir_status st = weir_rules_build(&rules, p->store, zones, specs, n, NULL, NULL);
     if (st == WEIR_OK)
-        weir_hub_set_rules(p->hub, rules);
+        weir_limiter_set_rules(p->limiter, rules);
     return st;
 }
 
@@ -166,18 +166,18 @@ static weir_status open_service(replay_policies *p, const weir_zones *zones)
     weir_store_options store = {.memory_bytes = (size_t)REPLAY_STORE_MIB << 20};
     weir_status st = weir_store_open(&p->store, &store);
     if (st == WEIR_OK)
-        st = weir_hub_open(&p->hub, p->store, zones);
+        st = weir_limiter_open(&p->limiter, p->store, zones);
     if (st == WEIR_OK)
         st = set_rules(p, zones);
-    return st == WEIR_OK ? weir_service_open(&p->service, p->hub) : st;
+    return st == WEIR_OK ? weir_service_open(&p->service, p->limiter) : st;
 }
 
 int replay_policies_open(replay_policies *ret, const replay_options *o)
 {
-    ret->zones = weir_zone_book_open(WEIR_ZONEINFO_DIR);
+    ret->zones = weir_zone_cache_open(WEIR_ZONEINFO_DIR);
     if (!ret->zones)
         return replay_complain_memory();
-    weir_zones zones = weir_zone_book_zones(ret->zones);
+    weir_zones zones = weir_zone_cache_zones(ret->zones);
     config_sink sink = config_print_to(stderr);
     if (o->config && config_load(o->config, false, &zones, &sink, &ret->config) != WEIR_OK)
         return REPLAY_FAILED; /* already reported */
@@ -195,19 +195,19 @@ int replay_policies_open(replay_policies *ret, const replay_options *o)
 void replay_policies_close(replay_policies *p)
 {
     weir_service_close(p->service);
-    weir_hub_close(p->hub);
+    weir_limiter_close(p->limiter);
     weir_store_close(p->store);
     for (size_t g = 0; g < p->groups; g++)
         replay_key_table_close(p->keys[g]);
     config_free(p->config);
-    weir_zone_book_close(p->zones);
+    weir_zone_cache_close(p->zones);
 }
 
 /* ---- decisions ------------------------------------------------------------------------------- */
 
 /* Fills in what is asked. The answer is not cleared, for it is large. */
 static void ask_of(const replay_policies *p, size_t i, const weir_log_record *request,
-                   weir_ask *ret)
+                   weir_request *ret)
 {
     const replay_policy *which = &p->policy[i];
     const char *rule = which->by_name ? which->given : which->text;
@@ -220,7 +220,7 @@ static void ask_of(const replay_policies *p, size_t i, const weir_log_record *re
 weir_status replay_policies_see(replay_policies *p, const weir_log_record *request)
 {
     for (size_t g = 0; g < p->groups; g++) {
-        weir_ask ask;
+        weir_request ask;
         weir_slice key;
         ask_of(p, p->first[g], request, &ask);
         weir_status st = weir_service_key(p->service, &ask, &key);
@@ -235,7 +235,7 @@ weir_status replay_policies_see(replay_policies *p, const weir_log_record *reque
 }
 
 /* All engines are the local one, so that no answer has to be waited for. */
-static void take(const replay_policies *p, weir_ask *ask, int64_t now_ns)
+static void take(const replay_policies *p, weir_request *ask, int64_t now_ns)
 {
     bool answered = weir_service_take(p->service, NULL, ask, 1, now_ns);
     assert(answered);
@@ -254,7 +254,7 @@ static int64_t lowest_limit(const weir_policy *p)
  * WEIR_COST_MAX, which is denied and counted where denials count; or, if that could be allowed, for
  * nothing. The answer is then what a cost above the limit gets. */
 static void take_above(const replay_policies *p, const replay_policy *which, int64_t now_ns,
-                       weir_ask *ask)
+                       weir_request *ask)
 {
     weir_decision *d = &ask->decision;
     ask->cost = WEIR_COST_MAX;
@@ -276,7 +276,7 @@ static void take_above(const replay_policies *p, const replay_policy *which, int
     d->delay_ns = 0;
 }
 
-static void count(const replay_policies *p, replay_policy *which, const weir_ask *ask)
+static void count(const replay_policies *p, replay_policy *which, const weir_request *ask)
 {
     replay_counts *c = &which->counts;
     bool shadowed = ask->reason == WEIR_BY_SHADOW;
@@ -288,7 +288,7 @@ static void count(const replay_policies *p, replay_policy *which, const weir_ask
 }
 
 weir_status replay_policies_decide(replay_policies *p, size_t i, const weir_log_record *request,
-                                   int64_t now_ns, weir_ask *ret)
+                                   int64_t now_ns, weir_request *ret)
 {
     replay_policy *which = &p->policy[i];
     ask_of(p, i, request, ret);

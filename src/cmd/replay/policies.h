@@ -41,9 +41,9 @@ typedef struct replay_policies {
     size_t first[REPLAY_POLICIES_MAX];     /* the first policy of each group */
     replay_key *seen[REPLAY_POLICIES_MAX]; /* of each group: the key of the request */
     struct weir_config *config;
-    struct weir_zone_book *zones;
+    struct weir_zone_cache *zones;
     weir_store *store;
-    weir_hub *hub;
+    weir_limiter *limiter;
     weir_service *service;
 } replay_policies;
 
@@ -64,7 +64,7 @@ WEIR_NODISCARD weir_status replay_policies_see(replay_policies *p, const weir_lo
  * Returns ret->status: as weir_service_take(). */
 WEIR_NODISCARD weir_status replay_policies_decide(replay_policies *p, size_t i,
                                                   const weir_log_record *request, int64_t now_ns,
-                                                  weir_ask *ret);
+                                                  weir_request *ret);
 
 /* How many keys were forgotten before they were fresh. */
 uint64_t replay_policies_evicted(const replay_policies *p);

@@ -87,7 +87,7 @@ static int complain_decision(const replay *r, const replay_policy *which, weir_s
                            weir_status_str(st));
 }
 
-static void print_decision(replay *r, const replay_policy *which, const weir_ask *ask)
+static void print_decision(replay *r, const replay_policy *which, const weir_request *ask)
 {
     const weir_log_record *line = &r->record;
     const char *name = which->by_name ? which->given : which->text;
@@ -110,7 +110,7 @@ static int decide(replay *r)
     r->requests++;
     r->dear += r->record.cost > WEIR_COST_MAX;
     for (size_t i = 0; i < p->len; i++) {
-        weir_ask ask;
+        weir_request ask;
         weir_status st = replay_policies_decide(p, i, &r->record, now_ns, &ask);
         if (st != WEIR_OK)
             return complain_decision(r, &p->policy[i], st);

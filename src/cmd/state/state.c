@@ -9,7 +9,7 @@
 #include "cmd/options.h"
 #include "port/file.h"
 #include "port/port.h"
-#include "service/zones.h"
+#include "service/zone_cache.h"
 #include "store/siphash.h"
 
 #include <inttypes.h>
@@ -237,13 +237,13 @@ int weir_cmd_state(int argc, char **argv)
     int status;
     if (!read_options(argc, argv, &a, &status))
         return status;
-    weir_zone_book *book = weir_zone_book_open(WEIR_ZONEINFO_DIR);
-    if (!book) {
+    weir_zone_cache *cache = weir_zone_cache_open(WEIR_ZONEINFO_DIR);
+    if (!cache) {
         fputs("weir state: out of memory\n", stderr);
         return 1;
     }
-    weir_zones zones = weir_zone_book_zones(book);
+    weir_zones zones = weir_zone_cache_zones(cache);
     status = run(&a, &zones);
-    weir_zone_book_close(book);
+    weir_zone_cache_close(cache);
     return status;
 }

@@ -104,7 +104,7 @@ static void refuse(weir_engine_request *q)
 }
 
 /* Asks all of them below as one. */
-static pass *ask_all(hybrid *h, weir_round *r)
+static pass *ask_all(hybrid *h, weir_engine_batch *r)
 {
     pass *p = pass_new(h, r);
     for (uint32_t i = 0; i < r->len; i++) {
@@ -117,7 +117,7 @@ static pass *ask_all(hybrid *h, weir_round *r)
 }
 
 /* Returns NULL if all were answered. */
-static pass *ask_each(hybrid *h, weir_round *r, int64_t now_ns)
+static pass *ask_each(hybrid *h, weir_engine_batch *r, int64_t now_ns)
 {
     pass *p = NULL;
     for (uint32_t i = 0; i < r->len; i++) {
@@ -139,7 +139,7 @@ static pass *ask_each(hybrid *h, weir_round *r, int64_t now_ns)
     return p;
 }
 
-static bool ask(weir_engine *e, weir_round *r, int64_t now_ns)
+static bool ask(weir_engine *e, weir_engine_batch *r, int64_t now_ns)
 {
     hybrid *h = (hybrid *)e;
     h->inside++;
@@ -163,7 +163,7 @@ static bool ask(weir_engine *e, weir_round *r, int64_t now_ns)
     return answered;
 }
 
-static void abandon(weir_engine *e, weir_round *r)
+static void abandon(weir_engine *e, weir_engine_batch *r)
 {
     hybrid *h = (hybrid *)e;
     if (!r->inside)
@@ -182,7 +182,7 @@ void hybrid_deliver(hybrid *h, int64_t now_ns)
     }
     while (h->done) {
         pass *p = h->done;
-        weir_round *r = p->round;
+        weir_engine_batch *r = p->round;
         h->done = p->next;
         r->inside = NULL;
         port_free(p);
@@ -197,7 +197,7 @@ void hybrid_wake_by(hybrid *h, int64_t at_ns)
     if (at_ns >= h->alarm_ns)
         return;
     h->alarm_ns = at_ns;
-    h->dialer->calls->set(h->alarm, at_ns);
+    h->dialer->calls->set_timer(h->alarm, at_ns);
 }
 
 static void woken(void *ctx, int64_t now_ns)
@@ -221,7 +221,7 @@ static void close_engine(weir_engine *e)
         port_sub_relaxed(&h->stats->keys, h->keys);
         port_sub_relaxed(&h->stats->overshoot_last, (uint64_t)h->over_told);
     }
-    h->dialer->calls->drop(h->alarm);
+    h->dialer->calls->free_timer(h->alarm);
     weir_slots_close(&h->slots);
     port_free(h);
 }
@@ -254,7 +254,7 @@ weir_status weir_hybrid_engine_open(weir_engine **ret, const weir_hybrid_setup *
                   .stats = setup->stats};
     weir_status st = weir_slots_open(&h->slots, o.memory_bytes, o.interval_ns, o.idle_ns, o.count);
     if (st == WEIR_OK) {
-        h->alarm = h->dialer->calls->alarm(h->dialer, woken, h);
+        h->alarm = h->dialer->calls->new_timer(h->dialer, woken, h);
         if (!h->alarm)
             st = WEIR_E_NOMEM;
     }

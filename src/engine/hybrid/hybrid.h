@@ -23,7 +23,7 @@ typedef struct wait {
 /* Requests of one pass that the engine below is asked together. */
 typedef struct below_ask {
     struct below_ask *next; /* of the same pass */
-    weir_round round;
+    weir_engine_batch round;
     pass *pass;
     int64_t sent_ns;
     struct below_from {
@@ -39,7 +39,7 @@ typedef struct below_ask {
 struct pass {
     hybrid *engine;
     pass *next; /* among those that are answered */
-    weir_round *round;
+    weir_engine_batch *round;
     below_ask *asks;
     size_t left; /* requests without an answer */
     bool asking; /* its asker is still in ask() */
@@ -51,7 +51,7 @@ struct pass {
 /* A settlement that is under way, or a lease that goes back. */
 typedef struct settlement {
     struct settlement *before, *next;
-    weir_round round;
+    weir_engine_batch round;
     weir_engine_request request; /* its texts are the slot's, which stays as long as share.asking */
     hybrid *engine;
     weir_slot *slot;
@@ -63,7 +63,7 @@ struct hybrid {
     weir_engine face;
     weir_engine *below;
     port_dialer *dialer;
-    port_alarm *alarm;
+    port_timer *alarm;
     int64_t alarm_ns; /* when it is set to; INT64_MAX: it is not */
     int64_t interval_ns, idle_ns;
     weir_hybrid_stats *stats;
@@ -96,7 +96,7 @@ void hybrid_wake_by(hybrid *h, int64_t at_ns);
 /* ---- pass.c ---------------------------------------------------------------------------------- */
 
 /* NULL if there is no memory. */
-pass *pass_new(hybrid *h, weir_round *r);
+pass *pass_new(hybrid *h, weir_engine_batch *r);
 
 /* The request with this index is to be asked below, at pass_send(), or waits.
  *  s  what has its share, or NULL; to wait, not NULL. */

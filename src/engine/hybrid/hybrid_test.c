@@ -18,7 +18,7 @@ static const int64_t ms = 1000000, start_ns = 1767225600000000000;
 
 enum { PENDING = 64 };
 
-struct port_alarm {
+struct port_timer {
     void (*fn)(void *ctx, int64_t now_ns);
     void *ctx;
     int64_t at_ns;
@@ -26,26 +26,26 @@ struct port_alarm {
 
 static struct {
     int64_t now_ns;
-    port_alarm alarm;
-    weir_round *pending[PENDING];
+    port_timer alarm;
+    weir_engine_batch *pending[PENDING];
     size_t len;
     bool at_once; /* below has no answer, and says so at once */
     size_t done;  /* rounds of the test that were answered later */
 } world;
 
-static port_alarm *alarm_new(port_dialer *d, void (*fn)(void *, int64_t), void *ctx)
+static port_timer *alarm_new(port_dialer *d, void (*fn)(void *, int64_t), void *ctx)
 {
     (void)d;
-    world.alarm = (port_alarm){fn, ctx, INT64_MAX};
+    world.alarm = (port_timer){fn, ctx, INT64_MAX};
     return &world.alarm;
 }
 
-static void alarm_set(port_alarm *a, int64_t at_ns)
+static void alarm_set(port_timer *a, int64_t at_ns)
 {
     a->at_ns = at_ns;
 }
 
-static void alarm_drop(port_alarm *a)
+static void alarm_drop(port_timer *a)
 {
     if (a)
         a->at_ns = INT64_MAX;
@@ -58,10 +58,10 @@ static int64_t dialer_now(port_dialer *d)
 }
 
 static const port_dialer_calls dialer_calls = {
-    .alarm = alarm_new, .set = alarm_set, .drop = alarm_drop, .now = dialer_now};
+    .new_timer = alarm_new, .set_timer = alarm_set, .free_timer = alarm_drop, .now = dialer_now};
 static port_dialer dialer = {&dialer_calls};
 
-static bool below_ask(weir_engine *e, weir_round *r, int64_t now_ns)
+static bool below_ask(weir_engine *e, weir_engine_batch *r, int64_t now_ns)
 {
     (void)e;
     (void)now_ns;
@@ -78,10 +78,11 @@ static bool below_ask(weir_engine *e, weir_round *r, int64_t now_ns)
 static void take_out(size_t i)
 {
     world.len--;
-    memmove(&world.pending[i], &world.pending[i + 1], (world.len - i) * sizeof(weir_round *));
+    memmove(&world.pending[i], &world.pending[i + 1],
+            (world.len - i) * sizeof(weir_engine_batch *));
 }
 
-static void below_abandon(weir_engine *e, weir_round *r)
+static void below_abandon(weir_engine *e, weir_engine_batch *r)
 {
     (void)e;
     for (size_t i = 0; i < world.len; i++)
@@ -133,7 +134,7 @@ static void close_all(void)
     assert_int_equal(world.len, 0);
 }
 
-static void done(weir_round *r, int64_t now_ns)
+static void done(weir_engine_batch *r, int64_t now_ns)
 {
     (void)r;
     assert_int_equal(now_ns, world.now_ns);
@@ -152,10 +153,10 @@ static weir_engine_request request(weir_verb verb, const char *key, int64_t cost
                                  .on_error = WEIR_ON_ERROR_CLOSED};
 }
 
-static bool ask(weir_round *r, weir_engine_request *q, size_t n)
+static bool ask(weir_engine_batch *r, weir_engine_request *q, size_t n)
 {
-    *r = (weir_round){.request = q, .len = n, .done = done};
-    return engine->calls->ask(engine, r, world.now_ns);
+    *r = (weir_engine_batch){.request = q, .len = n, .done = done};
+    return engine->calls->submit(engine, r, world.now_ns);
 }
 
 enum { ALL = -1 };
@@ -164,7 +165,7 @@ enum { ALL = -1 };
 static void answer(int64_t granted, weir_decision d)
 {
     assert_true(world.len > 0);
-    weir_round *r = world.pending[0];
+    weir_engine_batch *r = world.pending[0];
     take_out(0);
     for (size_t i = 0; i < r->len; i++) {
         r->request[i].status = WEIR_OK;
@@ -176,7 +177,7 @@ static void answer(int64_t granted, weir_decision d)
 
 static void answer_nothing(void)
 {
-    weir_round *r = world.pending[0];
+    weir_engine_batch *r = world.pending[0];
     take_out(0);
     r->request[0].status = WEIR_E_IO;
     r->done(r, world.now_ns);
@@ -202,7 +203,7 @@ static weir_decision denied(int64_t retry_ns)
 /* A take that must be answered here. */
 static weir_decision here(const char *key, int64_t cost)
 {
-    weir_round r;
+    weir_engine_batch r;
     weir_engine_request q = request(WEIR_VERB_TAKE, key, cost);
     assert_true(ask(&r, &q, 1));
     assert_int_equal(q.status, WEIR_OK);
@@ -213,7 +214,7 @@ static weir_decision here(const char *key, int64_t cost)
 /* A take that must be asked below, and is answered d; so is the lease asked for after it. */
 static void asked_below(const char *key, int64_t cost, weir_decision d)
 {
-    weir_round r;
+    weir_engine_batch r;
     weir_engine_request q = request(WEIR_VERB_TAKE, key, cost);
     size_t before = world.done;
     assert_false(ask(&r, &q, 1));
@@ -287,7 +288,7 @@ static void test_a_share_has_an_end(void **unused)
         assert_int_equal(world.len, i >= 19); /* settled when half of it is used */
     }
     assert_int_equal(pending()->cost, 20);
-    weir_round r;
+    weir_engine_batch r;
     weir_engine_request q = request(WEIR_VERB_TAKE, "busy", 1);
     assert_false(ask(&r, &q, 1));
     assert_int_equal(world.len, 2);
@@ -333,7 +334,7 @@ static void test_what_is_not_known_is_sent_again(void **unused)
     answer_nothing();
     pass_time(100 * ms);
     assert_int_equal(pending()->cost, 10);
-    weir_round r;
+    weir_engine_batch r;
     weir_engine_request q = request(WEIR_VERB_TAKE, "busy", 1); /* the share is too old by now */
     assert_false(ask(&r, &q, 1));
     answer_nothing();
@@ -370,7 +371,7 @@ static void test_leases_behind_a_question(void **unused)
     open_with("gcra 1/d burst 7", (weir_hybrid_options){0});
     for (int i = 0; i < 2; i++)
         asked_below("busy", 1, left(2 - i));
-    weir_round r;
+    weir_engine_batch r;
     weir_engine_request q = request(WEIR_VERB_TAKE, "busy", 1);
     assert_false(ask(&r, &q, 1));
     assert_int_equal(world.len, 2);
@@ -401,7 +402,7 @@ static void test_leases(void **unused)
     assert_int_equal(world.len, 0);
     assert_int_equal(here("busy", 1).retry_after_ns, 100 * ms); /* until there are some */
     pass_time(100 * ms);
-    weir_round r;
+    weir_engine_batch r;
     weir_engine_request q = request(WEIR_VERB_TAKE, "busy", 1);
     assert_false(ask(&r, &q, 1));
     assert_int_equal(pending()->verb, WEIR_VERB_GRANT); /* that is enough: it waits for them */
@@ -446,7 +447,7 @@ static void test_a_denial_is_known(void **unused)
     weir_decision d = here("busy", 900);
     assert_false(d.allowed);
     assert_int_equal(d.retry_after_ns, 50 * ms);
-    weir_round r;
+    weir_engine_batch r;
     weir_engine_request q = request(WEIR_VERB_PEEK, "busy", 900);
     assert_true(ask(&r, &q, 1));
     assert_false(q.decision.allowed);
@@ -481,7 +482,7 @@ static void test_one_goes_ahead(void **unused)
     make_busy("busy", 0);
     asked_below("busy", 1, denied(10 * ms));
     pass_time(10 * ms);
-    weir_round first, others;
+    weir_engine_batch first, others;
     weir_engine_request q = request(WEIR_VERB_TAKE, "busy", 1), many[8];
     for (int i = 0; i < 8; i++)
         many[i] = request(WEIR_VERB_TAKE, "busy", 1);
@@ -546,7 +547,7 @@ static void test_rounds_are_passed_on(void **unused)
     weir_engine_request q[3] = {request(WEIR_VERB_TAKE, "busy", 1),
                                 request(WEIR_VERB_TAKE, "other", 1),
                                 request(WEIR_VERB_THROTTLE, "third", 1)};
-    weir_round r;
+    weir_engine_batch r;
     assert_false(ask(&r, q, 3)); /* the first is known */
     assert_true(q[0].decision.allowed);
     assert_int_equal(world.pending[0]->len, 2);
@@ -556,8 +557,8 @@ static void test_rounds_are_passed_on(void **unused)
     assert_int_equal(q[1].decision.remaining, 3);
     assert_int_equal(q[2].decision.remaining, 3);
 
-    r = (weir_round){.request = q, .len = 2, .all = true, .done = done};
-    assert_false(engine->calls->ask(engine, &r, world.now_ns));
+    r = (weir_engine_batch){.request = q, .len = 2, .all = true, .done = done};
+    assert_false(engine->calls->submit(engine, &r, world.now_ns));
     assert_true(world.pending[0]->all);
     world.pending[0]->blocking = 1;
     answer(0, left(3));
@@ -575,7 +576,7 @@ static void test_answers_at_once(void **unused)
     open_with("gcra 100/s burst 1600", (weir_hybrid_options){0});
     world.at_once = true;
     for (int i = 0; i < 10; i++) {
-        weir_round r;
+        weir_engine_batch r;
         weir_engine_request q = request(WEIR_VERB_TAKE, "busy", 1);
         assert_true(ask(&r, &q, 1));
         assert_int_equal(q.status, WEIR_E_IO);
@@ -594,7 +595,7 @@ static void test_keys_without_room(void **unused)
         char key[16];
         (void)snprintf(key, sizeof key, "key %d", i);
         make_busy(key, 800);
-        weir_round r;
+        weir_engine_batch r;
         weir_engine_request q = request(WEIR_VERB_TAKE, key, 1);
         if (ask(&r, &q, 1))
             shares++;

@@ -9,7 +9,7 @@
 
 #include "port/port.h"
 
-pass *pass_new(hybrid *h, weir_round *r)
+pass *pass_new(hybrid *h, weir_engine_batch *r)
 {
     size_t waits = r->len * sizeof(wait), from = r->len * sizeof(struct below_from);
     pass *p = port_zalloc(1, sizeof *p + waits + from);
@@ -139,7 +139,7 @@ static void back(below_ask *a, int64_t now_ns)
     port_free(a);
 }
 
-static void came_back(weir_round *r, int64_t now_ns)
+static void came_back(weir_engine_batch *r, int64_t now_ns)
 {
     below_ask *a = (below_ask *)(void *)((char *)r - offsetof(below_ask, round));
     hybrid *h = a->pass->engine;
@@ -192,12 +192,12 @@ static void ask_below(pass *p, const struct below_from *from, size_t n, int64_t 
         if (copies)
             copies[i] = p->round->request[from[i].index];
     }
-    a->round = (weir_round){.request = whole ? p->round->request : copies,
-                            .len = n,
-                            .all = p->round->all,
-                            .done = came_back};
+    a->round = (weir_engine_batch){.request = whole ? p->round->request : copies,
+                                   .len = n,
+                                   .all = p->round->all,
+                                   .done = came_back};
     p->asks = a;
-    if (h->below->calls->ask(h->below, &a->round, now_ns))
+    if (h->below->calls->submit(h->below, &a->round, now_ns))
         back(a, now_ns);
     for (size_t i = 0; i < n; i++)
         lease_next(h, &from[i], p->round->request[from[i].index].cost, now_ns);

@@ -46,7 +46,7 @@ static void unlink_settlement(settlement *j)
         j->next->before = j->before;
 }
 
-static void came_back(weir_round *r, int64_t now_ns)
+static void came_back(weir_engine_batch *r, int64_t now_ns)
 {
     settlement *j = (settlement *)(void *)((char *)r - offsetof(settlement, round));
     hybrid *h = j->engine;
@@ -76,14 +76,14 @@ static bool send(hybrid *h, weir_slot *s, weir_verb verb, int64_t n, int64_t now
                                        .policy_id = p->id,
                                        .cost = n < WEIR_COST_MAX ? n : WEIR_COST_MAX,
                                        .on_error = WEIR_ON_ERROR_REPORT};
-    j->round = (weir_round){.request = &j->request, .len = 1, .done = came_back};
+    j->round = (weir_engine_batch){.request = &j->request, .len = 1, .done = came_back};
     j->next = h->settlements;
     if (j->next)
         j->next->before = j;
     h->settlements = j;
     s->share.asking = true;
     (void)port_add_relaxed(&h->stats->settled, 1);
-    if (h->below->calls->ask(h->below, &j->round, now_ns)) {
+    if (h->below->calls->submit(h->below, &j->round, now_ns)) {
         h->inside++;
         came_back(&j->round, now_ns);
         h->inside--;

@@ -42,7 +42,7 @@ typedef struct part {
 
 typedef struct asked {
     redis_engine *engine;
-    weir_round *round;
+    weir_engine_batch *round;
     struct asked *next, *before; /* of those that are answered and not told yet */
     size_t parts, left;
     bool later;  /* ask() has returned false */
@@ -59,7 +59,7 @@ struct redis_engine {
     weir_engine face; /* first */
     weir_redis_setup setup;
     weir_redis_client *client;
-    port_alarm *alarm;
+    port_timer *alarm;
     int64_t alarm_ns; /* what it is set to */
     weir_fallback fallback;
     weir_deny *deny;   /* NULL: none, and no board */
@@ -114,7 +114,7 @@ static void set_alarm(redis_engine *e, int64_t now_ns)
     if (e->first_answered)
         at_ns = now_ns;
     if (at_ns != e->alarm_ns)
-        e->setup.dialer->calls->set(e->alarm, at_ns);
+        e->setup.dialer->calls->set_timer(e->alarm, at_ns);
     e->alarm_ns = at_ns;
 }
 
@@ -139,7 +139,7 @@ static void tell(redis_engine *e, int64_t now_ns)
 {
     while (e->first_answered) {
         asked *a = e->first_answered;
-        weir_round *r = a->round;
+        weir_engine_batch *r = a->round;
         unqueue(e, a);
         r->inside = NULL;
         port_free(a);
@@ -168,7 +168,7 @@ static void unclaim(redis_engine *e, part *p, int64_t left)
 
 static void fall_back(redis_engine *e, part *p, int64_t now_ns, int64_t wait_ns, const char *why)
 {
-    weir_round *r = p->of->round;
+    weir_engine_batch *r = p->of->round;
     bool all = r->all;
     if (wait_ns < ns_per_ms)
         wait_ns = ns_per_ms;
@@ -531,7 +531,7 @@ static void on_alarm(void *ctx, int64_t now_ns)
 /* ---- the engine ------------------------------------------------------------------------------ */
 
 /* Nothing is known and nothing can be: no memory. */
-static void answer_at_once(redis_engine *e, weir_round *r, int64_t now_ns)
+static void answer_at_once(redis_engine *e, weir_engine_batch *r, int64_t now_ns)
 {
     static const char why[] = "there is no memory";
     if (r->all) {
@@ -558,7 +558,7 @@ static void part_init(redis_engine *e, asked *a, part *p, int64_t now_ns)
     }
 }
 
-static bool engine_ask(weir_engine *face, weir_round *r, int64_t now_ns)
+static bool engine_ask(weir_engine *face, weir_engine_batch *r, int64_t now_ns)
 {
     redis_engine *e = (redis_engine *)face;
     size_t parts = r->all ? 1 : r->len;
@@ -608,7 +608,7 @@ static void abandon_part(redis_engine *e, part *p, int64_t now_ns)
     }
 }
 
-static void engine_abandon(weir_engine *face, weir_round *r)
+static void engine_abandon(weir_engine *face, weir_engine_batch *r)
 {
     redis_engine *e = (redis_engine *)face;
     asked *a = r->inside;
@@ -625,7 +625,7 @@ static void engine_abandon(weir_engine *face, weir_round *r)
 
 static void free_all(redis_engine *e)
 {
-    e->setup.dialer->calls->drop(e->alarm);
+    e->setup.dialer->calls->free_timer(e->alarm);
     weir_deny_close(e->deny);
     if (e->board)
         weir_board_leave(e->setup.stats);
@@ -690,7 +690,7 @@ weir_status weir_redis_engine_open(weir_engine **ret, const weir_redis_setup *se
     if (st != WEIR_OK)
         goto fail;
     st = WEIR_E_NOMEM;
-    e->alarm = setup->dialer->calls->alarm(setup->dialer, on_alarm, e);
+    e->alarm = setup->dialer->calls->new_timer(setup->dialer, on_alarm, e);
     if (!e->alarm)
         goto fail;
     st = weir_redis_client_open(&e->client, o, setup->tls, setup->dialer, &setup->stats->client,

@@ -35,7 +35,7 @@ void *__wrap_calloc(size_t n, size_t size)
 
 /* ---- a world --------------------------------------------------------------------------------- */
 
-struct port_alarm {
+struct port_timer {
     void (*fn)(void *ctx, int64_t now_ns);
     void *ctx;
     int64_t at_ns;
@@ -44,7 +44,7 @@ struct port_alarm {
 typedef struct world {
     port_dialer dialer; /* first */
     int64_t now_ns;
-    port_alarm *alarm;
+    port_timer *alarm;
     weir_store *store;
     weir_redis_stats stats;
     weir_redis_options options;
@@ -64,23 +64,23 @@ struct weir_redis_client { /* one a test; the calls it has, in order */
 
 static struct weir_redis_client client;
 
-static inline port_alarm *new_alarm(port_dialer *d, void (*fn)(void *ctx, int64_t now_ns),
+static inline port_timer *new_alarm(port_dialer *d, void (*fn)(void *ctx, int64_t now_ns),
                                     void *ctx)
 {
     world *w = (world *)d;
     w->alarm = calloc(1, sizeof *w->alarm);
     if (!w->alarm)
         return NULL;
-    *w->alarm = (port_alarm){fn, ctx, INT64_MAX};
+    *w->alarm = (port_timer){fn, ctx, INT64_MAX};
     return w->alarm;
 }
 
-static inline void set_alarm(port_alarm *a, int64_t at_ns)
+static inline void set_alarm(port_timer *a, int64_t at_ns)
 {
     a->at_ns = at_ns;
 }
 
-static inline void drop_alarm(port_alarm *a)
+static inline void drop_alarm(port_timer *a)
 {
     free(a);
 }
@@ -91,7 +91,7 @@ static inline int64_t now_of(port_dialer *d)
 }
 
 static const port_dialer_calls dialer_calls = {
-    .alarm = new_alarm, .set = set_alarm, .drop = drop_alarm, .now = now_of};
+    .new_timer = new_alarm, .set_timer = set_alarm, .free_timer = drop_alarm, .now = now_of};
 
 weir_status weir_redis_client_open(weir_redis_client **ret, const weir_redis_options *options,
                                    const port_tls *tls, port_dialer *dialer,
@@ -212,13 +212,13 @@ static inline void end(world *w)
 
 /* A round of one request. */
 typedef struct single {
-    weir_round round; /* first */
+    weir_engine_batch round; /* first */
     weir_engine_request request;
     int done;
     int64_t done_ns;
 } single;
 
-static inline void on_done(weir_round *r, int64_t now_ns)
+static inline void on_done(weir_engine_batch *r, int64_t now_ns)
 {
     single *s = (single *)r;
     s->done++;
@@ -245,8 +245,8 @@ static inline bool ask(world *w, single *s, weir_verb verb, const char *key, int
     s->request = request(w, verb, key, cost);
     s->request.on_error = on_error;
     s->request.throttle = throttle;
-    s->round = (weir_round){.request = &s->request, .len = 1, .done = on_done};
-    return w->engine->calls->ask(w->engine, &s->round, w->now_ns);
+    s->round = (weir_engine_batch){.request = &s->request, .len = 1, .done = on_done};
+    return w->engine->calls->submit(w->engine, &s->round, w->now_ns);
 }
 
 static inline void to(world *w, int64_t now_ns)
@@ -287,12 +287,12 @@ static inline uint64_t by(world *w, weir_on_error how)
 }
 
 typedef struct several {
-    weir_round round; /* first */
+    weir_engine_batch round; /* first */
     weir_engine_request request[4];
     int done;
 } several;
 
-static inline void several_done(weir_round *r, int64_t now_ns)
+static inline void several_done(weir_engine_batch *r, int64_t now_ns)
 {
     (void)now_ns;
     ((several *)r)->done++;
@@ -304,8 +304,9 @@ static inline bool ask_several(world *w, several *s, size_t len, bool all)
     memset(s, 0, sizeof *s);
     for (size_t i = 0; i < len; i++)
         s->request[i] = request(w, WEIR_VERB_TAKE, keys[i], 1);
-    s->round = (weir_round){.request = s->request, .len = len, .all = all, .done = several_done};
-    return w->engine->calls->ask(w->engine, &s->round, w->now_ns);
+    s->round =
+        (weir_engine_batch){.request = s->request, .len = len, .all = all, .done = several_done};
+    return w->engine->calls->submit(w->engine, &s->round, w->now_ns);
 }
 
 #endif

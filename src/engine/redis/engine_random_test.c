@@ -9,7 +9,7 @@
 enum { ROUNDS = 64, STEPS = 20000, SEEDS = 12, QUESTIONS = 4 };
 
 typedef struct slot {
-    weir_round round; /* first */
+    weir_engine_batch round; /* first */
     weir_engine_request request[QUESTIONS];
     char key[QUESTIONS][4];
     world *world;
@@ -28,7 +28,7 @@ static uint64_t below(uint64_t n)
     return (seed >> 33) % n;
 }
 
-static void check_answers(const weir_round *r)
+static void check_answers(const weir_engine_batch *r)
 {
     bool all_tell = false;
     for (size_t i = 0; i < r->len; i++)
@@ -43,7 +43,7 @@ static void check_answers(const weir_round *r)
     }
 }
 
-static void slot_done(weir_round *r, int64_t now_ns)
+static void slot_done(weir_engine_batch *r, int64_t now_ns)
 {
     slot *s = (slot *)r;
     assert_true(s->in_use);
@@ -53,7 +53,7 @@ static void slot_done(weir_round *r, int64_t now_ns)
 }
 
 /* What was answered at once was known to be denied: so it is. */
-static void check_known(const weir_round *r, int64_t now_ns)
+static void check_known(const weir_engine_batch *r, int64_t now_ns)
 {
     for (size_t i = 0; i < r->len; i++) {
         const weir_engine_request *q = &r->request[i];
@@ -79,17 +79,17 @@ static void ask_some(world *w)
     if (s->in_use)
         return;
     *s = (slot){.world = w, .in_use = true, .until_ns = w->now_ns + 50 * ms_ns};
-    s->round = (weir_round){.request = s->request,
-                            .len = 1 + below(2) * below(QUESTIONS),
-                            .all = below(10) == 0,
-                            .done = slot_done};
+    s->round = (weir_engine_batch){.request = s->request,
+                                   .len = 1 + below(2) * below(QUESTIONS),
+                                   .all = below(10) == 0,
+                                   .done = slot_done};
     for (size_t i = 0; i < s->round.len; i++) {
         weir_verb verb = s->round.all || below(8) ? WEIR_VERB_TAKE : rare[below(4)];
         (void)snprintf(s->key[i], sizeof s->key[i], "%c%d", below(2) ? 'a' : '1', (int)below(3));
         s->request[i] = request(w, verb, s->key[i], (int64_t)below(3));
         s->request[i].on_error = (weir_on_error)below(WEIR_ON_ERROR_REPORT + 1);
     }
-    if (w->engine->calls->ask(w->engine, &s->round, w->now_ns)) {
+    if (w->engine->calls->submit(w->engine, &s->round, w->now_ns)) {
         check_known(&s->round, w->now_ns);
         slot_done(&s->round, w->now_ns);
     }

@@ -315,17 +315,17 @@ static void refusals_open_no_breaker(void **state)
 
 /* What is asked from within done() is asked as ever. */
 typedef struct again {
-    weir_round round; /* first */
+    weir_engine_batch round; /* first */
     weir_engine_request request;
     world *world;
     int left;
 } again;
 
-static void ask_again(weir_round *r, int64_t now_ns)
+static void ask_again(weir_engine_batch *r, int64_t now_ns)
 {
     again *a = (again *)r;
     if (a->left-- > 0)
-        (void)a->world->engine->calls->ask(a->world->engine, r, now_ns);
+        (void)a->world->engine->calls->submit(a->world->engine, r, now_ns);
 }
 
 static void closing_answers_all(void **state)
@@ -335,8 +335,8 @@ static void closing_answers_all(void **state)
     single s[4] = {0};
     begin(&w, "gcra 100/s burst 1", (weir_redis_options){.on_error = WEIR_REDIS_CLOSED});
     again a = {.world = &w, .left = 3, .request = request(&w, WEIR_VERB_TAKE, "z", 1)};
-    a.round = (weir_round){.request = &a.request, .len = 1, .done = ask_again};
-    assert_false(w.engine->calls->ask(w.engine, &a.round, w.now_ns));
+    a.round = (weir_engine_batch){.request = &a.request, .len = 1, .done = ask_again};
+    assert_false(w.engine->calls->submit(w.engine, &a.round, w.now_ns));
     assert_false(ask(&w, &s[0], WEIR_VERB_TAKE, "a", 1));
     allow(&w, 0);
     assert_int_equal(a.left, 2);

@@ -6,7 +6,7 @@
 
 #include "engine/redis/fallback.h"
 
-#include "service/figures.h"
+#include "service/full_quota.h"
 
 #include <string.h>
 
@@ -27,7 +27,7 @@ void weir_fallback_init(weir_fallback *ret, weir_store *store, weir_on_error on_
  * remaining, or of the first that could never allow it. */
 static weir_decision fresh(const weir_policy *p, int64_t cost)
 {
-    weir_decision d = weir_figures_of_fresh(p);
+    weir_decision d = weir_full_quota(p);
     for (uint32_t i = 0; i < p->layers && d.allowed; i++) {
         if (cost <= p->layer[i].limit)
             continue;
@@ -178,7 +178,7 @@ weir_on_error weir_fallback_answer(const weir_fallback *f, weir_engine_request *
 
 /* ---- several as one -------------------------------------------------------------------------- */
 
-static weir_on_error strictest(const weir_fallback *f, const weir_round *r)
+static weir_on_error strictest(const weir_fallback *f, const weir_engine_batch *r)
 {
     static const int rank[] = {[WEIR_ON_ERROR_OPEN] = 0,
                                [WEIR_ON_ERROR_LOCAL] = 1,
@@ -193,7 +193,7 @@ static weir_on_error strictest(const weir_fallback *f, const weir_round *r)
     return by == WEIR_ON_ERROR_LOCAL && !f->store ? WEIR_ON_ERROR_REPORT : by;
 }
 
-static void local_all(const weir_fallback *f, weir_round *r, int64_t now_ns)
+static void local_all(const weir_fallback *f, weir_engine_batch *r, int64_t now_ns)
 {
     weir_store_request asked[WEIR_TAKE_MANY_MAX];
     for (size_t i = 0; i < r->len; i++) {
@@ -211,7 +211,7 @@ static void local_all(const weir_fallback *f, weir_round *r, int64_t now_ns)
     }
 }
 
-weir_on_error weir_fallback_answer_all(const weir_fallback *f, weir_round *r, int64_t now_ns,
+weir_on_error weir_fallback_answer_all(const weir_fallback *f, weir_engine_batch *r, int64_t now_ns,
                                        int64_t wait_ns, const char *why)
 {
     weir_on_error by = strictest(f, r);

@@ -28,7 +28,7 @@ weir_on_error weir_fallback_answer(const weir_fallback *f, weir_engine_request *
 
 /* Answers takes that are allowed or denied as one. If they say different things, the strictest
  * holds for all: TELL, CLOSED, LOCAL, OPEN. */
-weir_on_error weir_fallback_answer_all(const weir_fallback *f, weir_round *r, int64_t now_ns,
+weir_on_error weir_fallback_answer_all(const weir_fallback *f, weir_engine_batch *r, int64_t now_ns,
                                        int64_t wait_ns, const char *why);
 
 #endif

@@ -229,7 +229,7 @@ static void several_as_one(void **state)
     begin(&b, "gcra 1/s burst 5", WEIR_ON_ERROR_OPEN);
     weir_engine_request q[2] = {request(&b, WEIR_VERB_TAKE, "a", 3),
                                 request(&b, WEIR_VERB_TAKE, "a", 3)};
-    weir_round r = {.request = q, .len = 2, .all = true};
+    weir_engine_batch r = {.request = q, .len = 2, .all = true};
     assert_int_equal(weir_fallback_answer_all(&b.fallback, &r, start_ns, s_ns, why),
                      WEIR_ON_ERROR_OPEN);
     assert_int_equal(r.blocking, 2);
@@ -274,7 +274,7 @@ static void open_denies_what_can_never_be(void **state)
     begin(&b, "gcra 1/s burst 5", WEIR_ON_ERROR_OPEN);
     weir_engine_request q[2] = {request(&b, WEIR_VERB_TAKE, "a", 3),
                                 request(&b, WEIR_VERB_TAKE, "b", 6)};
-    weir_round r = {.request = q, .len = 2, .all = true};
+    weir_engine_batch r = {.request = q, .len = 2, .all = true};
     (void)weir_fallback_answer_all(&b.fallback, &r, start_ns, s_ns, why);
     assert_int_equal(r.blocking, 1);
     assert_true(q[1].decision.never);

@@ -92,8 +92,8 @@ static void a_reset_goes_before_what_follows(void **state)
     r.request[0] = request(&w, WEIR_VERB_TAKE, "a", 1);
     r.request[1] = request(&w, WEIR_VERB_RESET, "a", 0);
     r.request[2] = request(&w, WEIR_VERB_TAKE, "a", 1);
-    r.round = (weir_round){.request = r.request, .len = 3, .done = several_done};
-    assert_false(w.engine->calls->ask(w.engine, &r.round, w.now_ns));
+    r.round = (weir_engine_batch){.request = r.request, .len = 3, .done = several_done};
+    assert_false(w.engine->calls->submit(w.engine, &r.round, w.now_ns));
     assert_int_equal(client.calls, 2);
     assert_ptr_equal(client.call[0]->request, &r.request[1]);
     assert_ptr_equal(client.call[1]->request, &r.request[2]);
@@ -109,7 +109,7 @@ static void a_reset_goes_before_what_follows(void **state)
     w.now_ns += s_ns;
     for (int i = 0; i < 3; i++)
         r.request[i].key.at = "b";
-    assert_false(w.engine->calls->ask(w.engine, &r.round, w.now_ns));
+    assert_false(w.engine->calls->submit(w.engine, &r.round, w.now_ns));
     assert_int_equal(client.calls, 1);
     allow(&w, 0);
     assert_int_equal(client.calls, 2);

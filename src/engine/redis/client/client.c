@@ -88,7 +88,7 @@ static void set_alarm(weir_redis_client *c, int64_t at_ns)
     if (at_ns >= c->alarm_ns)
         return;
     c->alarm_ns = at_ns;
-    c->dialer->calls->set(c->alarm, at_ns);
+    c->dialer->calls->set_timer(c->alarm, at_ns);
 }
 
 static port_counter *counter_of(weir_redis_counts *n, weir_redis_outcome outcome)
@@ -455,8 +455,8 @@ weir_status weir_redis_client_open(weir_redis_client **ret, const weir_redis_opt
     c->log = log ? *log : (weir_redis_log){0};
     c->random = seed;
     begin(c);
-    c->alarm = dialer->calls->alarm(dialer, on_alarm, c);
-    c->tending = dialer->calls->alarm(dialer, on_tending, c);
+    c->alarm = dialer->calls->new_timer(dialer, on_alarm, c);
+    c->tending = dialer->calls->new_timer(dialer, on_tending, c);
     weir_status st = c->alarm && c->tending ? plant(c) : WEIR_E_NOMEM;
     if (st != WEIR_OK) {
         weir_redis_client_close(c);
@@ -486,8 +486,8 @@ void weir_redis_client_close(weir_redis_client *c)
         if (c->node[i])
             weir_redis_node_free(c->node[i]);
     }
-    c->dialer->calls->drop(c->alarm);
-    c->dialer->calls->drop(c->tending);
+    c->dialer->calls->free_timer(c->alarm);
+    c->dialer->calls->free_timer(c->tending);
     for (size_t i = 0; i < c->reasons; i++)
         port_free(c->reason[i]);
     port_free(c->draft);

@@ -98,9 +98,9 @@ typedef struct weir_redis_node {
     uint32_t database;
 
     weir_redis_state state;
-    port_line *line;
+    port_connection *line;
     uint32_t lines; /* that there were; so one can be told from the next */
-    port_alarm *alarm;
+    port_timer *alarm;
     weir_buffer *out; /* of the line */
     int64_t used_ns;  /* when a call was sent last */
     weir_redis_ring ring;
@@ -166,13 +166,13 @@ struct weir_redis_client {
     weir_redis_call deadlines; /* the head of a ring, by next; the earliest first */
     weir_redis_call ended;     /* the same, of calls that ended within send() */
     size_t in_flight;          /* calls in both */
-    port_alarm *alarm;         /* for them */
+    port_timer *alarm;         /* for them */
     int64_t alarm_ns;          /* what it is set to */
     weir_redis_call unmapped;  /* heads of rings of calls that wait, by wait_next: for a map ... */
     weir_redis_call paused;    /* ... and for resume_ns */
     bool sending;              /* a call that ends now is in send() still */
     int64_t resume_ns;
-    port_alarm *tending; /* for all that is not a call's or a node's */
+    port_timer *tending; /* for all that is not a call's or a node's */
     weir_redis_bounds bounds[WEIR_REDIS_ZONES];
     char why[WEIR_REDIS_WHY_MAX];     /* what a call's may point to */
     char *reason[WEIR_REDIS_REASONS]; /* texts that requests point to */

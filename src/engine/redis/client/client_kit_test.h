@@ -23,20 +23,20 @@
 
 enum { LINES_MAX = 256, ALARMS_MAX = 2048, SERVERS_MAX = 8, SAY_MAX = 16, LOG_MAX = 8192 };
 
-struct port_line {
+struct port_connection {
     bool used, up;
     char host[WEIR_REDIS_HOST_MAX];
     uint16_t port;
     const port_tls *tls;
     const char *tls_name;
-    port_line_events events;
+    port_connection_events events;
     void *ctx;
     weir_buffer in, out;
     weir_resp_parser parser;
     bool asking;
 };
 
-struct port_alarm {
+struct port_timer {
     bool used;
     void (*fn)(void *ctx, int64_t now_ns);
     void *ctx;
@@ -67,8 +67,8 @@ static bool cut; /* of all tests: what servers say comes byte by byte */
 static struct kit {
     port_dialer port;
     int64_t now_ns;
-    port_line line[LINES_MAX];
-    port_alarm alarm[ALARMS_MAX];
+    port_connection line[LINES_MAX];
+    port_timer alarm[ALARMS_MAX];
     server server[SERVERS_MAX];
     size_t servers;
     bool bytewise;  /* what servers say comes byte by byte */
@@ -95,15 +95,15 @@ static server *server_at(uint16_t port)
     return NULL;
 }
 
-static port_line *kit_dial(port_dialer *d, const port_place *to, const port_line_events *events,
-                           void *ctx)
+static port_connection *kit_dial(port_dialer *d, const port_endpoint *to,
+                                 const port_connection_events *events, void *ctx)
 {
     (void)d;
     for (size_t i = 0; !kit.no_memory && i < LINES_MAX; i++) {
-        port_line *l = &kit.line[i];
+        port_connection *l = &kit.line[i];
         if (l->used)
             continue;
-        *l = (port_line){.used = true, .port = to->port, .events = *events, .ctx = ctx};
+        *l = (port_connection){.used = true, .port = to->port, .events = *events, .ctx = ctx};
         l->tls = to->tls;
         l->tls_name = to->tls_name;
         snprintf(l->host, sizeof l->host, "%s", to->host);
@@ -117,17 +117,17 @@ static port_line *kit_dial(port_dialer *d, const port_place *to, const port_line
     return NULL;
 }
 
-static weir_buffer *kit_out(port_line *l)
+static weir_buffer *kit_out(port_connection *l)
 {
     return &l->out;
 }
 
-static void kit_send(port_line *l)
+static void kit_send(port_connection *l)
 {
     assert_true(l->used);
 }
 
-static void drop_line(port_line *l)
+static void drop_line(port_connection *l)
 {
     assert_true(l->used);
     weir_buffer_free(&l->in);
@@ -135,25 +135,25 @@ static void drop_line(port_line *l)
     l->used = false;
 }
 
-static port_alarm *kit_alarm(port_dialer *d, void (*fn)(void *ctx, int64_t now_ns), void *ctx)
+static port_timer *kit_alarm(port_dialer *d, void (*fn)(void *ctx, int64_t now_ns), void *ctx)
 {
     (void)d;
     for (size_t i = 0; i < ALARMS_MAX; i++) {
         if (kit.alarm[i].used)
             continue;
-        kit.alarm[i] = (port_alarm){true, fn, ctx, INT64_MAX};
+        kit.alarm[i] = (port_timer){true, fn, ctx, INT64_MAX};
         return &kit.alarm[i];
     }
     return NULL;
 }
 
-static void kit_set(port_alarm *a, int64_t at_ns)
+static void kit_set(port_timer *a, int64_t at_ns)
 {
     assert_true(a->used);
     a->at_ns = at_ns;
 }
 
-static void kit_drop(port_alarm *a)
+static void kit_drop(port_timer *a)
 {
     if (a)
         a->used = false;
@@ -252,7 +252,7 @@ static void answer_shake(server *s, const weir_resp_request *r, weir_buffer *b)
     }
 }
 
-static void answer_one(server *s, port_line *l, const weir_resp_request *r, weir_buffer *b)
+static void answer_one(server *s, port_connection *l, const weir_resp_request *r, weir_buffer *b)
 {
     const weir_resp_arg *a = r->arg;
     if (is(a[0], "CLUSTER")) {
@@ -280,20 +280,20 @@ static void answer_one(server *s, port_line *l, const weir_resp_request *r, weir
 
 /* ---- what happens ---------------------------------------------------------------------------- */
 
-static void hear(port_line *l)
+static void hear(port_connection *l)
 {
     if (weir_buffer_len(&l->in) > 0)
-        l->events.heard(l->ctx, &l->in, kit.now_ns);
+        l->events.received(l->ctx, &l->in, kit.now_ns);
 }
 
-static void line_down(port_line *l, const char *why)
+static void line_down(port_connection *l, const char *why)
 {
-    port_line gone = *l;
+    port_connection gone = *l;
     drop_line(l);
-    gone.events.down(gone.ctx, why, kit.now_ns);
+    gone.events.closed(gone.ctx, why, kit.now_ns);
 }
 
-static void say(port_line *l, const void *bytes, size_t len)
+static void say(port_connection *l, const void *bytes, size_t len)
 {
     const uint8_t *at = bytes;
     size_t step = kit.bytewise ? 1 : len;
@@ -308,7 +308,7 @@ static void say(port_line *l, const void *bytes, size_t len)
 }
 
 /* Reads what was sent over a line, and answers it. Returns whether there was anything. */
-static bool serve(port_line *l)
+static bool serve(port_connection *l)
 {
     server *s = server_at(l->port);
     if (!s || s->is_hung || weir_buffer_len(&l->out) == 0)
@@ -347,7 +347,7 @@ static void settle(void)
         assert_true(turn < 1000);
         busy = false;
         for (size_t i = 0; i < LINES_MAX; i++) {
-            port_line *l = &kit.line[i];
+            port_connection *l = &kit.line[i];
             if (!l->used)
                 continue;
             server *s = server_at(l->port);
@@ -356,13 +356,13 @@ static void settle(void)
                 busy = true;
             } else if (!l->up && !kit.holds) {
                 l->up = busy = true;
-                l->events.up(l->ctx, kit.now_ns);
+                l->events.connected(l->ctx, kit.now_ns);
             } else if (l->up) {
                 busy |= serve(l);
             }
         }
         for (size_t i = 0; i < ALARMS_MAX; i++) {
-            port_alarm *a = &kit.alarm[i];
+            port_timer *a = &kit.alarm[i];
             if (!a->used || a->at_ns > kit.now_ns)
                 continue;
             a->at_ns = INT64_MAX;
@@ -392,7 +392,7 @@ static inline void pass(int64_t ns)
     settle();
 }
 
-static port_line *line_to(uint16_t port)
+static port_connection *line_to(uint16_t port)
 {
     for (size_t i = 0; i < LINES_MAX; i++) {
         if (kit.line[i].used && kit.line[i].port == port)
@@ -412,7 +412,7 @@ static inline size_t lines_to(uint16_t port)
 static inline void server_dies(server *s)
 {
     s->is_down = true;
-    for (port_line *l; (l = line_to(s->port));)
+    for (port_connection *l; (l = line_to(s->port));)
         line_down(l, "it closed the connection");
 }
 

@@ -27,27 +27,27 @@
 
 enum { LIVE_LINES = 64, LIVE_ALARMS = 256, LIVE_SERVERS = 8 };
 
-struct port_line {
+struct port_connection {
     bool used, up;
     int fd;
     weir_buffer in, out;
-    port_line_events events;
+    port_connection_events events;
     void *ctx;
 };
 
-struct port_alarm {
+struct port_timer {
     bool used;
     void (*fn)(void *ctx, int64_t now_ns);
     void *ctx;
     int64_t at_ns;
 };
 
-static struct port_line live_line[LIVE_LINES];
-static struct port_alarm live_alarm[LIVE_ALARMS];
+static struct port_connection live_line[LIVE_LINES];
+static struct port_timer live_alarm[LIVE_ALARMS];
 
 /* ---- the dialer ------------------------------------------------------------------------------ */
 
-static int connect_to(const port_place *to)
+static int connect_to(const port_endpoint *to)
 {
     struct sockaddr_un file = {.sun_family = AF_UNIX};
     struct sockaddr_in net = {.sin_family = AF_INET, .sin_port = htons(to->port)};
@@ -64,15 +64,15 @@ static int connect_to(const port_place *to)
     return fd;
 }
 
-static port_line *live_dial(port_dialer *d, const port_place *to, const port_line_events *events,
-                            void *ctx)
+static port_connection *live_dial(port_dialer *d, const port_endpoint *to,
+                                  const port_connection_events *events, void *ctx)
 {
     (void)d;
     for (size_t i = 0; i < LIVE_LINES; i++) {
-        port_line *l = &live_line[i];
+        port_connection *l = &live_line[i];
         if (l->used)
             continue;
-        *l = (port_line){.used = true, .fd = connect_to(to), .events = *events, .ctx = ctx};
+        *l = (port_connection){.used = true, .fd = connect_to(to), .events = *events, .ctx = ctx};
         weir_buffer_init(&l->in, 1 << 26);
         weir_buffer_init(&l->out, 1 << 26);
         return l;
@@ -80,17 +80,17 @@ static port_line *live_dial(port_dialer *d, const port_place *to, const port_lin
     return NULL;
 }
 
-static weir_buffer *live_out(port_line *l)
+static weir_buffer *live_out(port_connection *l)
 {
     return &l->out;
 }
 
-static void live_send(port_line *l)
+static void live_send(port_connection *l)
 {
     (void)l;
 }
 
-static void live_hang_up(port_line *l)
+static void live_hang_up(port_connection *l)
 {
     if (l->fd >= 0)
         close(l->fd);
@@ -99,24 +99,24 @@ static void live_hang_up(port_line *l)
     l->used = false;
 }
 
-static port_alarm *live_alarm_new(port_dialer *d, void (*fn)(void *ctx, int64_t now_ns), void *ctx)
+static port_timer *live_alarm_new(port_dialer *d, void (*fn)(void *ctx, int64_t now_ns), void *ctx)
 {
     (void)d;
     for (size_t i = 0; i < LIVE_ALARMS; i++) {
         if (live_alarm[i].used)
             continue;
-        live_alarm[i] = (port_alarm){true, fn, ctx, INT64_MAX};
+        live_alarm[i] = (port_timer){true, fn, ctx, INT64_MAX};
         return &live_alarm[i];
     }
     return NULL;
 }
 
-static void live_set(port_alarm *a, int64_t at_ns)
+static void live_set(port_timer *a, int64_t at_ns)
 {
     a->at_ns = at_ns;
 }
 
-static void live_drop(port_alarm *a)
+static void live_drop(port_timer *a)
 {
     if (a)
         a->used = false;
@@ -132,14 +132,14 @@ static const port_dialer_calls live_calls = {live_dial,      live_out, live_send
                                              live_alarm_new, live_set, live_drop, live_now};
 static port_dialer live_dialer = {&live_calls};
 
-static void end_line(port_line *l, const char *why)
+static void end_line(port_connection *l, const char *why)
 {
-    port_line gone = *l;
+    port_connection gone = *l;
     live_hang_up(l);
-    gone.events.down(gone.ctx, why, port_now_ns());
+    gone.events.closed(gone.ctx, why, port_now_ns());
 }
 
-static void read_line(port_line *l)
+static void read_line(port_connection *l)
 {
     char bytes[65536];
     ssize_t n = read(l->fd, bytes, sizeof bytes);
@@ -150,10 +150,10 @@ static void read_line(port_line *l)
         return;
     }
     weir_buffer_append(&l->in, bytes, (size_t)n);
-    l->events.heard(l->ctx, &l->in, port_now_ns());
+    l->events.received(l->ctx, &l->in, port_now_ns());
 }
 
-static void write_line(port_line *l)
+static void write_line(port_connection *l)
 {
     if (!l->up) {
         int err = 0;
@@ -164,7 +164,7 @@ static void write_line(port_line *l)
             return;
         }
         l->up = true;
-        l->events.up(l->ctx, port_now_ns());
+        l->events.connected(l->ctx, port_now_ns());
         return;
     }
     ssize_t n = send(l->fd, weir_buffer_data(&l->out), weir_buffer_len(&l->out), MSG_NOSIGNAL);
@@ -178,7 +178,7 @@ static void ring_alarms(void)
 {
     int64_t now_ns = port_now_ns();
     for (size_t i = 0; i < LIVE_ALARMS; i++) {
-        port_alarm *a = &live_alarm[i];
+        port_timer *a = &live_alarm[i];
         if (!a->used || a->at_ns > now_ns)
             continue;
         a->at_ns = INT64_MAX;
@@ -191,14 +191,14 @@ static void turn(void)
 {
     struct pollfd p[LIVE_LINES];
     for (size_t i = 0; i < LIVE_LINES; i++) {
-        port_line *l = &live_line[i];
+        port_connection *l = &live_line[i];
         p[i] = (struct pollfd){l->used ? l->fd : -1, POLLIN, 0};
         if (l->used && l->fd >= 0 && (!l->up || weir_buffer_len(&l->out) > 0))
             p[i].events |= POLLOUT;
     }
     poll(p, LIVE_LINES, 2);
     for (size_t i = 0; i < LIVE_LINES; i++) {
-        port_line *l = &live_line[i];
+        port_connection *l = &live_line[i];
         if (l->used && l->fd < 0)
             end_line(l, "connection refused");
         else if (l->used && l->fd == p[i].fd && (p[i].revents & POLLOUT))

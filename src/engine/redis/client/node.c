@@ -69,7 +69,7 @@ bool weir_redis_node_send(weir_redis_node *n, weir_redis_call *call, int64_t now
     if (!has_room(n, room))
         return false;
     if (!weir_buffer_reserve(n->out, room)) { /* nothing can be added any more */
-        c->dialer->calls->set(n->alarm, now_ns);
+        c->dialer->calls->set_timer(n->alarm, now_ns);
         return false;
     }
     const weir_redis_speech speech = {n->by, c->prefix, c->prefix_len, n->sha, c->bounds, now_ns};
@@ -96,7 +96,7 @@ bool weir_redis_node_ask(weir_redis_node *n, weir_redis_kind kind, size_t words,
     port_dialer *d = n->client->dialer;
     if (!reserve(&n->ring, 1)) {
         n->out->failed = true;
-        d->calls->set(n->alarm, now_ns);
+        d->calls->set_timer(n->alarm, now_ns);
         return false;
     }
     push(n, NULL, kind, now_ns);
@@ -109,7 +109,7 @@ void weir_redis_node_bulk(weir_redis_node *n, const char *bytes, size_t len)
 {
     weir_resp_put_bulk(n->out, bytes, len);
     if (n->out->failed)
-        n->client->dialer->calls->set(n->alarm, n->since_ns); /* which is past: soon */
+        n->client->dialer->calls->set_timer(n->alarm, n->since_ns); /* which is past: soon */
 }
 
 void weir_redis_node_word(weir_redis_node *n, const char *word)
@@ -241,7 +241,7 @@ static void turn_to(weir_redis_node *n, weir_redis_state state, int64_t now_ns)
 
 static void set_alarm(weir_redis_node *n, int64_t at_ns)
 {
-    n->client->dialer->calls->set(n->alarm, at_ns);
+    n->client->dialer->calls->set_timer(n->alarm, at_ns);
 }
 
 void weir_redis_node_say_up(weir_redis_node *n)
@@ -312,7 +312,7 @@ static void pause_line(weir_redis_node *n, int64_t now_ns)
 static void hang_up(weir_redis_node *n)
 {
     if (n->line)
-        n->client->dialer->calls->hang_up(n->line);
+        n->client->dialer->calls->close(n->line);
     n->line = NULL;
     n->out = NULL;
 }
@@ -382,9 +382,9 @@ static void on_down(void *ctx, const char *why, int64_t now_ns)
 
 void weir_redis_node_dial(weir_redis_node *n, int64_t now_ns)
 {
-    static const port_line_events events = {on_up, on_heard, on_down};
+    static const port_connection_events events = {on_up, on_heard, on_down};
     weir_redis_client *c = n->client;
-    const port_place to = {
+    const port_endpoint to = {
         .host = n->host,
         .port = n->port,
         .tls = c->uses_tls ? c->tls : NULL,
@@ -392,7 +392,7 @@ void weir_redis_node_dial(weir_redis_node *n, int64_t now_ns)
     };
     port_add_relaxed(&c->counts->dialed, 1);
     n->lines++;
-    n->line = c->dialer->calls->dial(c->dialer, &to, &events, n);
+    n->line = c->dialer->calls->connect(c->dialer, &to, &events, n);
     if (!n->line) {
         pause_line(n, now_ns);
         say_down(n, "there is no memory for a line", now_ns);
@@ -453,7 +453,7 @@ weir_redis_node *weir_redis_node_new(weir_redis_client *c, const char *host, uin
     weir_redis_node *n = port_zalloc(1, sizeof *n);
     if (!n)
         return NULL;
-    n->alarm = c->dialer->calls->alarm(c->dialer, on_alarm, n);
+    n->alarm = c->dialer->calls->new_timer(c->dialer, on_alarm, n);
     if (!n->alarm) {
         port_free(n);
         return NULL;
@@ -472,7 +472,7 @@ weir_redis_node *weir_redis_node_new(weir_redis_client *c, const char *host, uin
 
 void weir_redis_node_free(weir_redis_node *n)
 {
-    n->client->dialer->calls->drop(n->alarm);
+    n->client->dialer->calls->free_timer(n->alarm);
     hang_up(n);
     port_free(n->ring.place);
     port_free(n);

@@ -413,5 +413,5 @@ void weir_redis_tend(weir_redis_client *c, int64_t now_ns)
         else
             no_later(&wake_ns, c->resume_ns);
     }
-    c->dialer->calls->set(c->tending, wake_ns);
+    c->dialer->calls->set_timer(c->tending, wake_ns);
 }

@@ -19,13 +19,13 @@ static int64_t cpu_ns(void)
 }
 
 /* Sends a batch, and has all of it answered at once. */
-static void round_trip(port_line *l, const weir_buffer *replies)
+static void round_trip(port_connection *l, const weir_buffer *replies)
 {
     for (int i = 0; i < BATCH; i++)
         weir_redis_client_send(kit.client, &batch[i].call, kit.now_ns);
     weir_buffer_clear(&l->out);
     weir_buffer_append(&l->in, weir_buffer_data(replies), weir_buffer_len(replies));
-    l->events.heard(l->ctx, &l->in, kit.now_ns);
+    l->events.received(l->ctx, &l->in, kit.now_ns);
 }
 
 static void measure(const char *what)
@@ -35,7 +35,7 @@ static void measure(const char *what)
     server *s = &kit.server[0];
     open_client();
     settle();
-    port_line *l = line_to(s->port);
+    port_connection *l = line_to(s->port);
     weir_buffer replies;
     weir_buffer_init(&replies, 1 << 20);
     for (int i = 0; i < BATCH; i++) {

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Spans, times, keys and figures as people read them. */
+
+#include "service/explain_text.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <time.h>
+
+/* "1 d 2 h 3 m 4.5 s", "0 s"; rounded up to the microsecond. */
+static void put_span(weir_buffer *out, int64_t ns)
+{
+    static const struct {
+        int64_t s;
+        char unit;
+    } units[] = {{86400, 'd'}, {3600, 'h'}, {60, 'm'}};
+    int64_t us = ns / 1000 + (ns % 1000 > 0), s = us / 1000000;
+    us %= 1000000;
+    bool any = false;
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+        if (s >= units[i].s) {
+            weir_buffer_printf(out, "%s%" PRId64 " %c", any ? " " : "", s / units[i].s,
+                               units[i].unit);
+            s %= units[i].s;
+            any = true;
+        }
+    }
+    char fraction[8] = "";
+    int digits = us > 0 ? snprintf(fraction, sizeof fraction, ".%06d", (int)us) : 0;
+    while (digits > 0 && fraction[digits - 1] == '0')
+        fraction[--digits] = '\0';
+    if (s > 0 || us > 0 || !any)
+        weir_buffer_printf(out, "%s%" PRId64 "%s s", any ? " " : "", s, fraction);
+}
+
+/* "2026-11-21 09:30:00.123 UTC", rounded up to the millisecond. */
+static void put_time(weir_buffer *out, int64_t t_ns)
+{
+    int64_t ms = t_ns / 1000000 + (t_ns % 1000000 > 0);
+    time_t s = (time_t)(ms / 1000);
+    struct tm tm;
+    char text[32] = "";
+    if (gmtime_r(&s, &tm))
+        strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &tm);
+    weir_buffer_printf(out, "%s.%03d UTC", text, (int)(ms % 1000));
+}
+
+void weir_explain_key(weir_buffer *out, const char *key, size_t len)
+{
+    enum { SHOWN = 200 };
+    weir_buffer_printf(out, "key      ");
+    for (size_t i = 0; i < len && i < SHOWN; i++) {
+        unsigned char c = (unsigned char)key[i];
+        if (c >= ' ' && c != 0x7f && c != '\\')
+            weir_buffer_append_byte(out, c);
+        else
+            weir_buffer_printf(out, "\\x%02x", c);
+    }
+    weir_buffer_printf(out, "%s\n", len > SHOWN ? "..." : "");
+}
+
+static void put_layer(weir_buffer *out, const weir_policy *p, uint32_t layer)
+{
+    char text[WEIR_POLICY_TEXT_MAX];
+    weir_policy one = {.layers = 1};
+    one.layer[0] = p->layer[layer];
+    weir_policy_print(&one, text, sizeof text);
+    weir_buffer_printf(out, " by %s", text);
+}
+
+void weir_explain_state(weir_buffer *out, const weir_policy *p, const weir_decision *d,
+                        bool shadowed, int64_t now_ns)
+{
+    weir_buffer_printf(out, "state    %" PRId64 " of %" PRId64 " free", d->remaining, d->limit);
+    if (p->layers > 1)
+        put_layer(out, p, d->layer);
+    weir_buffer_printf(out, d->reset_after_ns > 0 ? "; full again in " : "; full\n");
+    if (d->reset_after_ns > 0) {
+        put_span(out, d->reset_after_ns);
+        weir_buffer_printf(out, "\n");
+    }
+    if (d->allowed) {
+        weir_buffer_printf(out, "next     now%s\n",
+                           shadowed ? ", since the policy is in shadow; else denied" : "");
+        return;
+    }
+    if (d->never || d->retry_after_ns > INT64_MAX - now_ns) {
+        weir_buffer_printf(out, "next     never\n");
+        return;
+    }
+    weir_buffer_printf(out, "next     in ");
+    put_span(out, d->retry_after_ns);
+    weir_buffer_printf(out, ", at ");
+    put_time(out, now_ns + d->retry_after_ns);
+    weir_buffer_printf(out, "\n");
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Patterns: one hash table for whole keys, prefixes and networks alike, and for each kind the
+ * lengths that occur. Clients choose the keys that are looked up, so the hash is keyed. */
+
+#include "service/rules/key_patterns.h"
+
+#include "port/port.h"
+#include "port/text.h"
+#include "store/siphash.h"
+
+#include <weir/weir_store.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum kind { WHOLE, PREFIX, NET4, NET6, KINDS };
+
+typedef struct slot {
+    char *bytes; /* NULL: free */
+    size_t len;
+    enum kind kind;
+    uint32_t value;
+} slot;
+
+typedef struct lengths { /* bytes of a prefix, or bits of a network; falling */
+    unsigned *at;
+    size_t len, room;
+} lengths;
+
+struct weir_key_patterns {
+    weir_secret secret;
+    size_t slots_len; /* a power of two, at least twice the patterns */
+    slot *slots;
+    lengths lengths[KINDS];
+};
+
+weir_key_patterns *weir_key_patterns_new(size_t n)
+{
+    weir_key_patterns *p = port_zalloc(1, sizeof *p);
+    if (!p)
+        return NULL;
+    p->slots_len = 4;
+    while (p->slots_len < 2 * n)
+        p->slots_len *= 2;
+    p->slots = port_zalloc(p->slots_len, sizeof *p->slots);
+    if (!p->slots || port_random(&p->secret, sizeof p->secret) != WEIR_OK) {
+        weir_key_patterns_free(p);
+        return NULL;
+    }
+    return p;
+}
+
+void weir_key_patterns_free(weir_key_patterns *p)
+{
+    if (!p)
+        return;
+    for (size_t i = 0; p->slots && i < p->slots_len; i++)
+        port_free(p->slots[i].bytes);
+    for (int kind = 0; kind < KINDS; kind++)
+        free(p->lengths[kind].at);
+    port_free(p->slots);
+    port_free(p);
+}
+
+/* The slot of an entry, or the free one where it would go. */
+static slot *find_slot(const weir_key_patterns *p, enum kind kind, const void *bytes, size_t len)
+{
+    weir_secret secret = {p->secret.k0 + kind, p->secret.k1};
+    size_t i = weir_siphash(secret, bytes, len) & (p->slots_len - 1);
+    for (;; i = (i + 1) & (p->slots_len - 1)) {
+        slot *s = &p->slots[i];
+        if (!s->bytes || (s->kind == kind && s->len == len && memcmp(s->bytes, bytes, len) == 0))
+            return s;
+    }
+}
+
+static bool add_length(lengths *l, unsigned length)
+{
+    size_t at = 0;
+    while (at < l->len && l->at[at] > length)
+        at++;
+    if (at < l->len && l->at[at] == length)
+        return true;
+    if (l->len == l->room) {
+        size_t room = l->room ? 2 * l->room : 4;
+        unsigned *wider = realloc(l->at, room * sizeof *wider);
+        if (!wider)
+            return false;
+        l->at = wider;
+        l->room = room;
+    }
+    memmove(&l->at[at + 1], &l->at[at], (l->len - at) * sizeof *l->at);
+    l->at[at] = length;
+    l->len++;
+    return true;
+}
+
+/* `length` is what a search has to try for it. */
+static weir_status add_entry(weir_key_patterns *p, enum kind kind, const void *bytes, size_t len,
+                             unsigned length, uint32_t value)
+{
+    slot *s = find_slot(p, kind, bytes, len);
+    if (s->bytes)
+        return WEIR_OK;
+    char *copy = port_zalloc(1, len + 1);
+    if (!copy || !add_length(&p->lengths[kind], length)) {
+        port_free(copy);
+        return WEIR_E_NOMEM;
+    }
+    memcpy(copy, bytes, len);
+    *s = (slot){copy, len, kind, value};
+    return WEIR_OK;
+}
+
+/* A network as it lies in the table: its first bytes, and how many bits of them count. */
+static size_t net_bytes(const weir_address *a, unsigned bits, uint8_t *ret)
+{
+    size_t n = weir_address_bits(a) / 8;
+    memcpy(ret, a->bytes, n);
+    ret[n] = (uint8_t)bits;
+    return n + 1;
+}
+
+static weir_status add_net(weir_key_patterns *p, weir_address a, unsigned bits, uint32_t value)
+{
+    uint8_t bytes[17];
+    return add_entry(p, a.v6 ? NET6 : NET4, bytes, net_bytes(&a, bits, bytes), bits, value);
+}
+
+/* Reads the bits behind the slash; for an IPv4-mapped network they are those of the IPv6 text. */
+static bool read_bits(const char *text, const weir_address *a, bool mapped, unsigned *ret)
+{
+    uint64_t n;
+    size_t len = strlen(text);
+    if ((len > 1 && text[0] == '0') ||
+        !weir_decimal_read(text, len, mapped ? 128 : weir_address_bits(a), &n) ||
+        (mapped && n < 96))
+        return false;
+    *ret = (unsigned)(mapped ? n - 96 : n);
+    return true;
+}
+
+static weir_status parse_net(weir_key_patterns *p, const char *pattern, const char *slash,
+                             weir_address a, uint32_t value, char *ret_why, size_t size)
+{
+    bool mapped = !a.v6 && memchr(pattern, ':', (size_t)(slash - pattern));
+    unsigned bits;
+    if (!read_bits(slash + 1, &a, mapped, &bits)) {
+        snprintf(ret_why, size, "'%s' is not a network: expected /%d to /%u after the address",
+                 pattern, mapped ? 96 : 0, mapped ? 128 : weir_address_bits(&a));
+        return WEIR_E_SYNTAX;
+    }
+    if (weir_address_mask(&a, bits)) {
+        char net[WEIR_ADDRESS_TEXT_MAX];
+        int len = (int)weir_address_print(&a, bits, net);
+        snprintf(ret_why, size, "'%s' has bits set behind its /%s, expected %.*s", pattern,
+                 slash + 1, len, net);
+        return WEIR_E_SYNTAX;
+    }
+    return add_net(p, a, bits, value);
+}
+
+weir_status weir_key_patterns_add(weir_key_patterns *p, const char *pattern, bool addresses,
+                                  uint32_t value, char *ret_why, size_t size)
+{
+    size_t len = strlen(pattern);
+    const char *slash = strchr(pattern, '/');
+    weir_address a;
+    if (len == 0 || len > WEIR_KEY_MAX) {
+        snprintf(ret_why, size, "a pattern has 1 to %d bytes, this one has %zu", WEIR_KEY_MAX, len);
+        return WEIR_E_SYNTAX;
+    }
+    if (addresses && weir_address_parse(&a, pattern, slash ? (size_t)(slash - pattern) : len))
+        return slash ? parse_net(p, pattern, slash, a, value, ret_why, size)
+                     : add_net(p, a, weir_address_bits(&a), value);
+    if (memchr(pattern, '*', len - 1)) {
+        snprintf(ret_why, size,
+                 "'%.100s' has a '*' before its end: expected a whole key, or the "
+                 "beginning of keys and a '*'",
+                 pattern);
+        return WEIR_E_SYNTAX;
+    }
+    if (pattern[len - 1] == '*')
+        return add_entry(p, PREFIX, pattern, len - 1, (unsigned)len - 1, value);
+    return add_entry(p, WHOLE, pattern, len, 0, value);
+}
+
+static bool find_prefix(const weir_key_patterns *p, const char *key, size_t len, uint32_t *ret)
+{
+    const lengths *l = &p->lengths[PREFIX];
+    for (size_t i = 0; i < l->len; i++) {
+        const slot *s = l->at[i] <= len ? find_slot(p, PREFIX, key, l->at[i]) : NULL;
+        if (s && s->bytes) {
+            *ret = s->value;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool find_net(const weir_key_patterns *p, weir_address a, uint32_t *ret)
+{
+    const lengths *l = &p->lengths[a.v6 ? NET6 : NET4];
+    for (size_t i = 0; i < l->len; i++) {
+        uint8_t bytes[17];
+        weir_address_mask(&a, l->at[i]);
+        const slot *s = find_slot(p, a.v6 ? NET6 : NET4, bytes, net_bytes(&a, l->at[i], bytes));
+        if (s->bytes) {
+            *ret = s->value;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool weir_key_patterns_find(const weir_key_patterns *p, const char *key, size_t len,
+                            const weir_address *address, uint32_t *ret)
+{
+    if (p->lengths[WHOLE].len > 0) {
+        const slot *s = find_slot(p, WHOLE, key, len);
+        if (s->bytes) {
+            *ret = s->value;
+            return true;
+        }
+    }
+    return find_prefix(p, key, len, ret) || (address && find_net(p, *address, ret));
+}

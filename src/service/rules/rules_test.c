@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Rules: which pattern fits a key best, how keys are seen, and what is refused and where. */
+
+#include "service/rules/rule.h"
+
+#include "port/port.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* ---- patterns -------------------------------------------------------------------------------- */
+
+static void add(weir_key_patterns *p, const char *pattern, uint32_t value)
+{
+    char why[200] = "";
+    if (weir_key_patterns_add(p, pattern, true, value, why, sizeof why) != WEIR_OK)
+        fail_msg("%s: %s", pattern, why);
+}
+
+/* The value of the pattern that fits, -1 if none does. */
+static int fits(const weir_key_patterns *p, const char *key)
+{
+    uint32_t value;
+    weir_address a;
+    bool is_address = weir_address_parse(&a, key, strlen(key));
+    if (!weir_key_patterns_find(p, key, strlen(key), is_address ? &a : NULL, &value))
+        return -1;
+    return (int)value;
+}
+
+static void check_patterns(void **unused)
+{
+    (void)unused;
+    weir_key_patterns *p = weir_key_patterns_new(12);
+    add(p, "alice", 1);
+    add(p, "al*", 2);
+    add(p, "ali*", 3);
+    add(p, "alice", 99); /* the first stays */
+    add(p, "10.0.0.0/8", 4);
+    add(p, "10.1.0.0/16", 5);
+    add(p, "10.1.2.3", 6);
+    add(p, "2001:db8::/32", 7);
+    add(p, "::ffff:192.168.0.0/112", 8); /* 192.168.0.0/16 */
+    add(p, "2001:db8::1", 9);
+    assert_int_equal(fits(p, "alice"), 1);
+    assert_int_equal(fits(p, "alicia"), 3);
+    assert_int_equal(fits(p, "ali"), 3);
+    assert_int_equal(fits(p, "albert"), 2);
+    assert_int_equal(fits(p, "bob"), -1);
+    assert_int_equal(fits(p, "a"), -1);
+    assert_int_equal(fits(p, "10.9.9.9"), 4);
+    assert_int_equal(fits(p, "10.1.9.9"), 5);
+    assert_int_equal(fits(p, "10.1.2.3"), 6);
+    assert_int_equal(fits(p, "::ffff:10.1.2.3"), 6);
+    assert_int_equal(fits(p, "11.1.2.3"), -1);
+    assert_int_equal(fits(p, "192.168.77.1"), 8);
+    assert_int_equal(fits(p, "2001:db8:ffff::1"), 7);
+    assert_int_equal(fits(p, "2001:0DB8::0:1"), 9);
+    assert_int_equal(fits(p, "2001:db9::1"), -1);
+    add(p, "*", 10);
+    assert_int_equal(fits(p, "bob"), 10);
+    assert_int_equal(fits(p, "alicia"), 3);
+    weir_key_patterns_free(p);
+    weir_key_patterns_free(NULL);
+}
+
+static void check_bad_patterns(void **unused)
+{
+    (void)unused;
+    static const char *const rows[][2] = {
+        {"10.0.0.0/33", "'10.0.0.0/33' is not a network: expected /0 to /32 after the address"},
+        {"10.0.0.0/", "'10.0.0.0/' is not a network: expected /0 to /32 after the address"},
+        {"10.0.0.0/08", "'10.0.0.0/08' is not a network: expected /0 to /32 after the address"},
+        {"10.0.0.0/8x", "'10.0.0.0/8x' is not a network: expected /0 to /32 after the address"},
+        {"10.0.0.1/8", "'10.0.0.1/8' has bits set behind its /8, expected 10.0.0.0/8"},
+        {"2001:db8::1/64", "'2001:db8::1/64' has bits set behind its /64, expected 2001:db8::/64"},
+        {"::/129", "'::/129' is not a network: expected /0 to /128 after the address"},
+        {"::ffff:10.0.0.0/8",
+         "'::ffff:10.0.0.0/8' is not a network: expected /96 to /128 after the address"},
+        {"", "a pattern has 1 to 65536 bytes, this one has 0"},
+        {"a*b",
+         "'a*b' has a '*' before its end: expected a whole key, or the beginning of keys and "
+         "a '*'"},
+        {"**",
+         "'**' has a '*' before its end: expected a whole key, or the beginning of keys and a "
+         "'*'"},
+    };
+    weir_key_patterns *p = weir_key_patterns_new(1);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char why[200] = "";
+        assert_int_equal(weir_key_patterns_add(p, rows[i][0], true, 0, why, sizeof why),
+                         WEIR_E_SYNTAX);
+        assert_string_equal(why, rows[i][1]);
+    }
+    weir_key_patterns_free(p);
+}
+
+/* ---- rules ----------------------------------------------------------------------------------- */
+
+static const weir_override_spec overrides[] = {
+    {"big", "gcra 100/s burst 100"},
+    {"trial-*", "gcra 1/s burst 5"},
+    {"192.0.2.0/24", "gcra 2/s burst 7"},
+};
+static const char *const allow[] = {"10.0.0.0/8", "root", "2001:db8:a::/48"};
+static const char *const deny[] = {"10.6.6.6", "evil*"};
+
+static weir_rule_spec full_spec(void)
+{
+    weir_rule_spec s = WEIR_RULE_SPEC_DEFAULT;
+    s.name = "api";
+    s.limit = "gcra 10/s burst 10";
+    s.overrides = overrides;
+    s.overrides_len = 3;
+    s.allow = allow;
+    s.allow_len = 3;
+    s.deny = deny;
+    s.deny_len = 2;
+    return s;
+}
+
+static weir_store *store;
+
+static int open_store(void **unused)
+{
+    (void)unused;
+    return weir_store_open(&store, NULL) == WEIR_OK ? 0 : -1;
+}
+
+static int close_store(void **unused)
+{
+    (void)unused;
+    weir_store_close(store);
+    return 0;
+}
+
+static void see(const weir_rule *r, const char *key, const char *at, int64_t limit, char list)
+{
+    weir_key_match k;
+    weir_rule_match(r, key, strlen(key), &k);
+    assert_int_equal(k.len, strlen(at));
+    assert_memory_equal(k.at, at, k.len);
+    assert_int_equal(k.held->policy.layer[0].limit, limit);
+    static const char lists[] = {
+        [WEIR_ON_NO_LIST] = '-', [WEIR_ON_ALLOW_LIST] = 'a', [WEIR_ON_DENY_LIST] = 'd'};
+    assert_int_equal(lists[k.list], list);
+}
+
+static void check_see(void **unused)
+{
+    (void)unused;
+    weir_rule *r;
+    weir_rule_spec spec = full_spec();
+    assert_int_equal(weir_rule_new(&r, store, NULL, &spec, NULL), WEIR_OK);
+    see(r, "alice", "alice", 10, '-');
+    see(r, "big", "big", 100, '-');
+    see(r, "bigger", "bigger", 10, '-');
+    see(r, "trial-7", "trial-7", 5, '-');
+    see(r, "192.0.2.77", "192.0.2.77", 7, '-');
+    see(r, "::ffff:192.0.2.77", "192.0.2.77", 7, '-');
+    see(r, "root", "root", 10, 'a');
+    see(r, "10.2.3.4", "10.2.3.4", 10, 'a');
+    see(r, "10.6.6.6", "10.6.6.6", 10, 'd'); /* on both lists */
+    see(r, "evil", "evil", 10, 'd');
+    see(r, "evil-twin", "evil-twin", 10, 'd');
+    see(r, "2001:db8:a:b:c::1", "2001:db8:a:b::/64", 10, 'a');
+    see(r, "2001:db8:b:b:c::1", "2001:db8:b:b::/64", 10, '-');
+    see(r, "2001:DB8:b:b:d::2", "2001:db8:b:b::/64", 10, '-');
+    weir_rule_drop(r);
+    spec.v4_bits = 24;
+    spec.v6_bits = 128;
+    assert_int_equal(weir_rule_new(&r, store, NULL, &spec, NULL), WEIR_OK);
+    see(r, "172.16.5.9", "172.16.5.0/24", 10, '-');
+    see(r, "2001:DB8:b:b:d:0:0:2", "2001:db8:b:b:d::2", 10, '-');
+    weir_rule_drop(r);
+    spec.plain_keys = true;
+    assert_int_equal(weir_rule_new(&r, store, NULL, &spec, NULL), WEIR_OK);
+    see(r, "172.16.5.9", "172.16.5.9", 10, '-');
+    see(r, "10.2.3.4", "10.2.3.4", 10, '-'); /* "10.0.0.0/8" is a key like any other */
+    see(r, "10.0.0.0/8", "10.0.0.0/8", 10, 'a');
+    weir_rule_drop(r);
+}
+
+static void see_by_text(const char *key, const char *want)
+{
+    weir_key_match k;
+    weir_inline_match(key, strlen(key), &k);
+    assert_int_equal(k.len, strlen(want));
+    assert_memory_equal(k.at, want, k.len);
+}
+
+/* As a rule without ip. */
+static void check_see_by_text(void **unused)
+{
+    (void)unused;
+    see_by_text("alice", "alice");
+    see_by_text("192.0.2.77", "192.0.2.77");
+    see_by_text("192.0.2.077", "192.0.2.077");
+    see_by_text("::ffff:192.0.2.77", "192.0.2.77");
+    see_by_text("2001:DB8:b:b:d::2", "2001:db8:b:b::/64");
+    see_by_text("fe80::1%lo", "fe80::1%lo");
+}
+
+static void refused(weir_rule_spec spec, weir_rule_part part, size_t index, uint32_t column,
+                    const char *text)
+{
+    weir_rule_error e = {0};
+    weir_status st = weir_rule_check(&spec, NULL, &e);
+    assert_true(st == WEIR_E_SYNTAX || st == WEIR_E_RANGE || st == WEIR_E_ZONE);
+    assert_int_equal(e.part, part);
+    assert_int_equal(e.index, index);
+    assert_int_equal(e.column, column);
+    assert_string_equal(e.text, text);
+}
+
+static void check_refused(void **unused)
+{
+    (void)unused;
+    weir_rule_spec good = full_spec(), s = good;
+    assert_int_equal(weir_rule_check(&good, NULL, NULL), WEIR_OK);
+    s.name = "";
+    refused(s, WEIR_RULE_NAME, 0, 0, "a policy's name has 1 to 64 bytes, this one has 0");
+    s.name = "a b";
+    refused(s, WEIR_RULE_NAME, 0, 0,
+            "byte 2 of a policy's name: expected a letter, a digit or one of - _ . : /");
+    char name[WEIR_RULE_NAME_MAX + 2];
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    s.name = name;
+    refused(s, WEIR_RULE_NAME, 0, 0, "a policy's name has 1 to 64 bytes, this one has 65");
+    name[sizeof name - 2] = '\0';
+    assert_int_equal(weir_rule_check(&s, NULL, NULL), WEIR_OK);
+
+    s = good;
+    s.limit = "gcra 5/x";
+    refused(s, WEIR_RULE_LIMIT, 0, 8, "unknown unit 'x', expected one of ns us ms s m h d w");
+    s = good;
+    const weir_override_spec bad_text[] = {{"a", "gcra 1/s"}, {"b", "gcra"}};
+    s.overrides = bad_text;
+    s.overrides_len = 2;
+    weir_rule_error e = {0};
+    assert_int_equal(weir_rule_check(&s, NULL, &e), WEIR_E_SYNTAX);
+    assert_int_equal(e.part, WEIR_RULE_OVERRIDE_LIMIT);
+    assert_int_equal(e.index, 1);
+    assert_int_equal(e.column, 5);
+    const weir_override_spec bad_pattern[] = {{"", "gcra 1/s"}};
+    s.overrides = bad_pattern;
+    s.overrides_len = 1;
+    refused(s, WEIR_RULE_OVERRIDE, 0, 0, "a pattern has 1 to 65536 bytes, this one has 0");
+    const char *const bad_net[] = {"a", "10.0.0.0/40"};
+    s = good;
+    s.allow = bad_net;
+    s.allow_len = 2;
+    refused(s, WEIR_RULE_ALLOW, 1, 0,
+            "'10.0.0.0/40' is not a network: expected /0 to /32 after the address");
+    s = good;
+    s.deny = bad_net;
+    refused(s, WEIR_RULE_DENY, 1, 0,
+            "'10.0.0.0/40' is not a network: expected /0 to /32 after the address");
+    s = good;
+    s.v4_bits = 33;
+    refused(s, WEIR_RULE_BITS, 4, 0, "33, expected 0 to 32");
+    s = good;
+    s.v6_bits = 129;
+    refused(s, WEIR_RULE_BITS, 6, 0, "129, expected 0 to 128");
+}
+
+/* ---- sets ------------------------------------------------------------------------------------ */
+
+static void check_sets(void **unused)
+{
+    (void)unused;
+    enum { N = WEIR_RULES_MAX };
+    static char names[N + 1][8];
+    static weir_rule_spec specs[N + 1];
+    for (int i = 0; i <= N; i++) {
+        snprintf(names[i], sizeof names[i], "r%d", i * 7919 % (N + 1));
+        specs[i] = WEIR_RULE_SPEC_DEFAULT;
+        specs[i].name = names[i];
+        specs[i].limit = "gcra 1/s";
+    }
+    weir_rules *rules;
+    assert_int_equal(weir_rules_build(&rules, store, NULL, specs, N + 1, NULL, NULL), WEIR_E_RANGE);
+    assert_int_equal(weir_rules_build(&rules, store, NULL, specs, N, NULL, NULL), WEIR_OK);
+    for (int i = 0; i < N; i++) {
+        const weir_rule *r = weir_rules_find(rules, names[i], strlen(names[i]));
+        assert_non_null(r);
+        assert_string_equal(r->name, names[i]);
+    }
+    assert_null(weir_rules_find(rules, names[N], strlen(names[N])));
+    assert_null(weir_rules_find(rules, "", 0));
+    assert_null(weir_rules_find(rules, "r", 1));
+    assert_null(weir_rules_find(rules, "zzz", 3));
+    assert_null(weir_rules_find(NULL, "r1", 2));
+    weir_rules_drop(rules);
+
+    /* The same text under two names is filed apart. */
+    assert_int_equal(weir_rules_build(&rules, store, NULL, specs, 2, NULL, NULL), WEIR_OK);
+    assert_true(rules->rule[0]->own.id != rules->rule[1]->own.id);
+    weir_rules_drop(rules);
+
+    size_t index = 99;
+    weir_rule_error e;
+    specs[1].limit = "gcra";
+    assert_int_equal(weir_rules_build(&rules, store, NULL, specs, 2, &index, &e), WEIR_E_SYNTAX);
+    assert_int_equal(index, 1);
+    assert_int_equal(e.part, WEIR_RULE_LIMIT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(check_patterns), cmocka_unit_test(check_bad_patterns),
+        cmocka_unit_test(check_see),      cmocka_unit_test(check_see_by_text),
+        cmocka_unit_test(check_refused),  cmocka_unit_test(check_sets),
+    };
+    return cmocka_run_group_tests(tests, open_store, close_store);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* One unit of each stride. */
+
+#include "service/top/sampler.h"
+
+uint64_t weir_sampler_random(uint64_t *state)
+{
+    uint64_t x = *state;
+    x ^= x << 13;
+    x ^= x >> 7;
+    x ^= x << 17;
+    return *state = x;
+}
+
+static uint64_t draw(weir_sampler *s, uint64_t *random)
+{
+    uint64_t x = s->shift > 0 ? weir_sampler_random(random) : 0;
+    return s->at = x & ((UINT64_C(1) << s->shift) - 1);
+}
+
+void weir_sampler_begin(weir_sampler *s, int64_t *left, uint64_t *random)
+{
+    s->shift = s->next;
+    *left = (int64_t)draw(s, random) + 1;
+}
+
+uint64_t weir_sampler_hit(weir_sampler *s, int64_t *left, uint64_t *random)
+{
+    unsigned shift = s->shift;
+    uint64_t stride = UINT64_C(1) << shift;
+    /* From the beginning of the stride to the end of the request, which went -*left units beyond
+     * the one that was drawn. */
+    uint64_t done = s->at + 1 + (uint64_t) - *left;
+    uint64_t hits = 1, strides = done >> shift;
+    done &= stride - 1;
+    if (strides > 0)
+        hits += strides - 1; /* those that it covered whole */
+    if (strides > 0 && done > 0) {
+        uint64_t at = draw(s, random);
+        if (at >= done) {
+            *left = (int64_t)(at - done) + 1;
+            return hits << shift;
+        }
+        hits++;
+    }
+    weir_sampler_begin(s, left, random);
+    if (done > 0)
+        *left += (int64_t)(stride - done); /* of this one, of which no other unit counts */
+    return hits << shift;
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Lists are short and seldom written, since samples alone come here: a search from end to end is
+ * cheaper than any order that would have to be kept. */
+
+#include "service/top/space_saving.h"
+
+#include "port/port.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t add(uint64_t a, uint64_t b)
+{
+    return a > INT64_MAX || b > INT64_MAX - a ? INT64_MAX : a + b;
+}
+
+size_t weir_space_saving_bytes(size_t max)
+{
+    return sizeof(weir_space_saving) +
+           max * (sizeof(weir_space_saving_weight) + sizeof(weir_space_saving_key));
+}
+
+weir_space_saving *weir_space_saving_new(size_t max, int64_t step)
+{
+    weir_space_saving *h = port_zalloc(1, weir_space_saving_bytes(max));
+    if (!h)
+        return NULL;
+    h->step = step;
+    h->max = max;
+    h->weight = (weir_space_saving_weight *)(h + 1);
+    h->key = (weir_space_saving_key *)(h->weight + max);
+    return h;
+}
+
+void weir_space_saving_free(weir_space_saving *h)
+{
+    port_free(h);
+}
+
+void weir_space_saving_copy(weir_space_saving *to, const weir_space_saving *from)
+{
+    to->cost = from->cost;
+    to->step = from->step;
+    to->len = from->len;
+    memcpy(to->weight, from->weight, from->len * sizeof *from->weight);
+    memcpy(to->key, from->key, from->len * sizeof *from->key);
+}
+
+void weir_space_saving_fade(weir_space_saving *h, int64_t step)
+{
+    if (step <= h->step)
+        return;
+    unsigned halvings = step - h->step < 63 ? (unsigned)(step - h->step) : 63;
+    h->step = step;
+    h->cost >>= halvings;
+    size_t len = 0;
+    for (size_t i = 0; i < h->len; i++) {
+        h->weight[i].cost >>= halvings;
+        if (h->weight[i].cost == 0)
+            continue;
+        h->key[i].least >>= halvings;
+        h->key[i].requests >>= halvings;
+        if (len != i) {
+            h->weight[len] = h->weight[i];
+            h->key[len] = h->key[i];
+        }
+        len++;
+    }
+    h->len = len;
+}
+
+/* Its place in the list, or else that of the lightest key; h->len is 1 or more. */
+static size_t find(const weir_space_saving *h, uint64_t hash)
+{
+    size_t least = 0;
+    for (size_t i = 0; i < h->len; i++) {
+        if (h->weight[i].hash == hash)
+            return i;
+        if (h->weight[i].cost < h->weight[least].cost)
+            least = i;
+    }
+    return least;
+}
+
+void weir_space_saving_add(weir_space_saving *h, uint64_t hash, const void *key, size_t len,
+                           uint64_t cost, uint64_t requests)
+{
+    size_t at = h->len > 0 ? find(h, hash) : 0;
+    bool listed = h->len > 0 && h->weight[at].hash == hash;
+    if (!listed && h->len < h->max) {
+        at = h->len++;
+        h->weight[at].cost = 0;
+    }
+    weir_space_saving_weight *w = &h->weight[at];
+    weir_space_saving_key *k = &h->key[at];
+    if (!listed) {
+        /* It takes over what the lightest key weighed: as much of it may have been its own. */
+        w->hash = hash;
+        k->least = 0;
+        k->requests = 0;
+        k->len = (uint32_t)len;
+        memcpy(k->text, key, len < WEIR_SPACE_SAVING_TEXT_MAX ? len : WEIR_SPACE_SAVING_TEXT_MAX);
+    }
+    w->cost = add(w->cost, cost);
+    k->least = add(k->least, cost);
+    k->requests = add(k->requests, requests);
+    h->cost = add(h->cost, cost);
+}
+
+uint64_t weir_space_saving_unlisted(const weir_space_saving *h)
+{
+    if (h->len < h->max)
+        return 0;
+    uint64_t least = UINT64_MAX;
+    for (size_t i = 0; i < h->len; i++)
+        least = h->weight[i].cost < least ? h->weight[i].cost : least;
+    return least;
+}
+
+/* ---- several as one -------------------------------------------------------------------------- */
+
+static int by_hash(const void *a, const void *b)
+{
+    const weir_space_saving_row *x = a, *y = b;
+    return (x->hash > y->hash) - (x->hash < y->hash);
+}
+
+/* The heaviest first; equal ones by their text, so that the order is the same each time. */
+static int by_cost(const void *a, const void *b)
+{
+    const weir_space_saving_row *x = a, *y = b;
+    if (x->cost != y->cost)
+        return x->cost < y->cost ? 1 : -1;
+    uint32_t len = x->key->len < y->key->len ? x->key->len : y->key->len;
+    int order = memcmp(x->key->text, y->key->text,
+                       len < WEIR_SPACE_SAVING_TEXT_MAX ? len : WEIR_SPACE_SAVING_TEXT_MAX);
+    return order ? order : (x->key->len > y->key->len) - (x->key->len < y->key->len);
+}
+
+weir_space_saving_sum weir_space_saving_merge(weir_space_saving *const *lists, size_t n,
+                                              weir_space_saving_row *ret_rows)
+{
+    weir_space_saving_sum sum = {0};
+    size_t rows = 0;
+    for (size_t i = 0; i < n; i++) {
+        /* What a list does not show of a key is `unlisted` at most. That is added to every row
+         * below, and is therefore not in those that the list does show. */
+        const weir_space_saving *h = lists[i];
+        uint64_t unlisted = weir_space_saving_unlisted(h);
+        sum.cost = add(sum.cost, h->cost);
+        sum.unlisted = add(sum.unlisted, unlisted);
+        for (size_t k = 0; k < h->len; k++)
+            ret_rows[rows++] =
+                (weir_space_saving_row){h->weight[k].hash, h->weight[k].cost - unlisted,
+                                        h->key[k].least, h->key[k].requests, &h->key[k]};
+    }
+    qsort(ret_rows, rows, sizeof *ret_rows, by_hash);
+    for (size_t i = 0; i < rows; i++) {
+        weir_space_saving_row *last = sum.len > 0 ? &ret_rows[sum.len - 1] : NULL;
+        if (last && last->hash == ret_rows[i].hash) {
+            last->cost = add(last->cost, ret_rows[i].cost);
+            last->least = add(last->least, ret_rows[i].least);
+            last->requests = add(last->requests, ret_rows[i].requests);
+        } else {
+            ret_rows[sum.len++] = ret_rows[i];
+        }
+    }
+    for (size_t i = 0; i < sum.len; i++)
+        ret_rows[i].cost = add(ret_rows[i].cost, sum.unlisted);
+    qsort(ret_rows, sum.len, sizeof *ret_rows, by_cost);
+    return sum;
+}

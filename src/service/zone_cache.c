@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* A book of zones: a list, because there are a few hundred at the most and they are looked up only
+ * when a policy is read. */
+
+#include "service/zone_cache.h"
+
+#include "port/port.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { FILE_MAX = 1 << 20 };
+
+typedef struct page {
+    struct page *next;
+    uint8_t *bytes; /* the zone points into them */
+    weir_zone zone;
+} page;
+
+struct weir_zone_cache {
+    const char *dir;
+    port_mutex *lock;
+    page *pages;
+};
+
+weir_zone_cache *weir_zone_cache_open(const char *dir)
+{
+    weir_zone_cache *b = port_zalloc(1, sizeof *b);
+    if (!b)
+        return NULL;
+    b->dir = dir;
+    b->lock = port_mutex_new();
+    if (!b->lock) {
+        weir_zone_cache_close(b);
+        return NULL;
+    }
+    return b;
+}
+
+void weir_zone_cache_close(weir_zone_cache *b)
+{
+    if (!b)
+        return;
+    for (page *p = b->pages, *next; p; p = next) {
+        next = p->next;
+        port_free(p->bytes);
+        port_free(p);
+    }
+    port_mutex_free(b->lock);
+    port_free(b);
+}
+
+static const weir_zone *known(const weir_zone_cache *b, const char *name, size_t len)
+{
+    for (const page *p = b->pages; p; p = p->next) {
+        if (strlen(p->zone.name) == len && memcmp(p->zone.name, name, len) == 0)
+            return &p->zone;
+    }
+    return NULL;
+}
+
+static const weir_zone *read_zone(weir_zone_cache *b, const char *name, size_t len)
+{
+    char path[4096];
+    int n = snprintf(path, sizeof path, "%s/%.*s", b->dir, (int)len, name);
+    page *p = n > 0 && (size_t)n < sizeof path ? port_zalloc(1, sizeof *p) : NULL;
+    if (!p)
+        return NULL;
+    size_t bytes_len = 0;
+    weir_status st = port_read_file(path, FILE_MAX, &p->bytes, &bytes_len);
+    if (st == WEIR_OK)
+        st = weir_zone_read(&p->zone, name, len, p->bytes, bytes_len);
+    if (st != WEIR_OK) {
+        port_free(p->bytes);
+        port_free(p);
+        return NULL;
+    }
+    p->next = b->pages;
+    b->pages = p;
+    return &p->zone;
+}
+
+/* Files beside the zones that mean whatever this machine was set to. */
+static bool differs_by_machine(const char *name, size_t len)
+{
+    static const char *const links[] = {"localtime", "posixrules"};
+    for (size_t i = 0; i < sizeof links / sizeof links[0]; i++) {
+        if (strlen(links[i]) == len && memcmp(links[i], name, len) == 0)
+            return true;
+    }
+    return false;
+}
+
+static const weir_zone *find(void *ctx, const char *name, size_t len)
+{
+    weir_zone_cache *b = ctx;
+    if (!weir_zone_name_ok(name, len) || differs_by_machine(name, len))
+        return NULL;
+    port_mutex_lock(b->lock);
+    const weir_zone *zone = known(b, name, len);
+    if (!zone)
+        zone = read_zone(b, name, len);
+    port_mutex_unlock(b->lock);
+    return zone;
+}
+
+weir_zones weir_zone_cache_zones(weir_zone_cache *b)
+{
+    return (weir_zones){find, b};
+}
