@@ -6,7 +6,7 @@
  * it, the kernel ends the process by SIGBUS. This says in the log why, before the process dies. */
 
 #include "cmd/log.h"
-#include "store/stored.h"
+#include "store/iterate.h"
 
 /* Logs the first fault inside the store's file, and then lets SIGBUS end the process. A SIGBUS of
  * any other cause ends it as if this had not been called.

@@ -6,7 +6,7 @@
 #include "service/service_internal.h"
 
 #include "service/pending.h"
-#include "store/stored.h"
+#include "store/iterate.h"
 
 #include <assert.h>
 #include <stdio.h>

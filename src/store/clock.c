@@ -5,25 +5,96 @@
 
 #include "store/clock.h"
 
+#include "store/siphash.h"
+
+#include <weir/weir.h>
+
+/* ---- readings that survive a restart --------------------------------------------------------- */
+
+enum { NUMBER, TIME, WALL, BOOT, BOOT_ID, CHECK };
+
+/* Against accidents, not against people: the key is no secret. Never that of a zeroed slot. */
+static uint64_t check_of(const uint64_t *words)
+{
+    static const weir_secret key = {UINT64_C(0x7765697265706f63), 1};
+    return weir_siphash(key, words, CHECK * sizeof *words);
+}
+
+static bool good(uint64_t time)
+{
+    return time <= (uint64_t)WEIR_NOW_NS_MAX;
+}
+
+/* Copies a slot. False if it is not whole. */
+static bool read_slot(const port_word *slot, uint64_t *ret)
+{
+    for (int i = 0; i < WEIR_CLOCK_SLOT_WORDS; i++)
+        ret[i] = port_word_load_acquire(&slot[i]);
+    return ret[CHECK] == check_of(ret) && good(ret[TIME]) && good(ret[WALL]) && good(ret[BOOT]);
+}
+
+/* The slot that was written last. Returns -1 if there is none. */
+static int latest(const weir_clock_slots *s, uint64_t *ret)
+{
+    uint64_t words[2][WEIR_CLOCK_SLOT_WORDS];
+    bool whole[2];
+    for (int i = 0; i < 2; i++)
+        whole[i] = read_slot(s->slot[i], words[i]);
+    if (!whole[0] && !whole[1])
+        return -1;
+    int last = whole[1] && (!whole[0] || words[1][NUMBER] > words[0][NUMBER]);
+    for (int i = 0; i < WEIR_CLOCK_SLOT_WORDS; i++)
+        ret[i] = words[last][i];
+    return last;
+}
+
+void weir_clock_slots_write(weir_clock_slots *s, const weir_clock_reading *e)
+{
+    uint64_t before[WEIR_CLOCK_SLOT_WORDS] = {0};
+    int last = latest(s, before);
+    port_word *slot = s->slot[last == 0];
+    uint64_t words[WEIR_CLOCK_SLOT_WORDS] = {
+        [NUMBER] = before[NUMBER] + 1, [TIME] = (uint64_t)e->time_ns, [WALL] = (uint64_t)e->wall_ns,
+        [BOOT] = (uint64_t)e->boot_ns, [BOOT_ID] = e->boot_id,
+    };
+    words[CHECK] = check_of(words);
+    for (int i = 0; i < WEIR_CLOCK_SLOT_WORDS; i++)
+        port_word_store_release(&slot[i], words[i]);
+}
+
+bool weir_clock_slots_read(const weir_clock_slots *s, weir_clock_reading *ret)
+{
+    uint64_t words[WEIR_CLOCK_SLOT_WORDS];
+    if (latest(s, words) < 0)
+        return false;
+    *ret = (weir_clock_reading){.time_ns = (int64_t)words[TIME],
+                                .wall_ns = (int64_t)words[WALL],
+                                .boot_ns = (int64_t)words[BOOT],
+                                .boot_id = words[BOOT_ID]};
+    return true;
+}
+
+/* ---- the clock ------------------------------------------------------------------------------- */
+
 static void set(port_word *w, int64_t x)
 {
     port_word_store_release(w, (uint64_t)x);
 }
 
 /* How much time has gone by since a moment. */
-static int64_t elapsed_ns(const weir_epoch *e, port_clocks at, uint64_t boot_id)
+static int64_t elapsed_ns(const weir_clock_reading *e, port_clocks at, uint64_t boot_id)
 {
     if (e->boot_id == boot_id && boot_id != 0 && at.boot_ns >= e->boot_ns)
         return at.boot_ns - e->boot_ns;
     return at.wall_ns > e->wall_ns ? at.wall_ns - e->wall_ns : 0;
 }
 
-void weir_clock_start(weir_clock *c, port_clocks at, uint64_t boot_id, weir_epoch_slots *slots,
+void weir_clock_start(weir_clock *c, port_clocks at, uint64_t boot_id, weir_clock_slots *slots,
                       int64_t seen_ns)
 {
-    weir_epoch e;
+    weir_clock_reading e;
     int64_t time_ns = at.wall_ns;
-    if (slots && weir_epoch_get(slots, &e)) {
+    if (slots && weir_clock_slots_read(slots, &e)) {
         int64_t gone_ns = elapsed_ns(&e, at, boot_id), left_ns = WEIR_NOW_NS_MAX - e.time_ns;
         time_ns = e.time_ns + (gone_ns < left_ns ? gone_ns : left_ns);
     }
@@ -56,8 +127,9 @@ static void note(weir_clock *c, port_clocks at)
 {
     if (!c->slots)
         return;
-    const weir_epoch e = {weir_clock_time(c, at.boot_ns), at.wall_ns, at.boot_ns, c->boot_id};
-    weir_epoch_put(c->slots, &e);
+    const weir_clock_reading e = {weir_clock_time(c, at.boot_ns), at.wall_ns, at.boot_ns,
+                                  c->boot_id};
+    weir_clock_slots_write(c->slots, &e);
 }
 
 void weir_clock_tick(weir_clock *c, port_clocks at)

@@ -7,8 +7,36 @@
  * base only creeps towards the wall clock, so that no state ever sees a step. What the clocks say
  * is passed in. */
 
+#include "port/atomic.h"
 #include "port/port.h"
-#include "store/epoch.h"
+
+/* ---- readings that survive a restart --------------------------------------------------------- */
+
+/* One moment, as three clocks told it. */
+typedef struct weir_clock_reading {
+    int64_t time_ns;  /* the store's */
+    int64_t wall_ns;  /* the wall's */
+    int64_t boot_ns;  /* since the machine was started ... */
+    uint64_t boot_id; /* ... and which start that was; 0 if it is not known */
+} weir_clock_reading;
+
+/* As it lies in memory that may be a file, all zero at first. There are two places, each with its
+ * number, the four words and a check: one is written while the other stays as it was, so that who
+ * is killed in between spoils one at most. Processes that share the memory may spoil both by
+ * writing at once; in a second they write again. */
+enum { WEIR_CLOCK_SLOT_WORDS = 6 };
+
+typedef struct weir_clock_slots {
+    port_word slot[2][WEIR_CLOCK_SLOT_WORDS];
+} weir_clock_slots;
+
+/* Notes a moment. One thread of a process at a time. */
+void weir_clock_slots_write(weir_clock_slots *s, const weir_clock_reading *e);
+
+/* The moment that was noted last. False if there is none that is whole and in range. */
+bool weir_clock_slots_read(const weir_clock_slots *s, weir_clock_reading *ret);
+
+/* ---- the clock ------------------------------------------------------------------------------- */
 
 #define WEIR_CLOCK_TICK_NS  1000000000 /* about so often it looks at the wall clock */
 #define WEIR_CLOCK_SLEW_PPM 500        /* as fast as it creeps, in millionths of the time gone by */
@@ -25,7 +53,7 @@ typedef struct weir_clock {
 
     port_clocks last; /* at the last tick */
     uint64_t boot_id;
-    weir_epoch_slots *slots; /* NULL: nothing is to be remembered */
+    weir_clock_slots *slots; /* NULL: nothing is to be remembered */
 } weir_clock;
 
 /* Sets a clock to go.
@@ -35,7 +63,7 @@ typedef struct weir_clock {
  *           one, the time goes on from it: by what boot_ns says has gone by since, if it is of the
  *           same start of the machine, else by what the wall clock says, which may be nothing.
  *  seen_ns  the store's time, which this does not begin before; 0 if it has none. */
-void weir_clock_start(weir_clock *c, port_clocks at, uint64_t boot_id, weir_epoch_slots *slots,
+void weir_clock_start(weir_clock *c, port_clocks at, uint64_t boot_id, weir_clock_slots *slots,
                       int64_t seen_ns);
 
 /* The time, 0..WEIR_NOW_NS_MAX. It never goes back by more than half a millisecond. Any thread. */

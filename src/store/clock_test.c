@@ -24,7 +24,7 @@ typedef struct machine {
     port_clocks at;  /* what the clocks say */
     int64_t gone_ns; /* by a stopwatch, since the start of the test */
     uint64_t boot_id;
-    weir_epoch_slots file;
+    weir_clock_slots file;
     weir_clock clock;
     weir_store *store;
     int64_t last_ns; /* what the clock said last */
@@ -37,7 +37,7 @@ static machine machine_at(int64_t wall_ns)
     return m;
 }
 
-static void boot(machine *m, weir_epoch_slots *file)
+static void boot(machine *m, weir_clock_slots *file)
 {
     weir_clock_start(&m->clock, m->at, m->boot_id, file, 0);
     m->last_ns = 0;
@@ -325,9 +325,9 @@ static void check_extremes(void **unused)
                                     WEIR_NOW_NS_MAX};
     enum { N = sizeof times / sizeof times[0] };
     for (int i = 0; i < N * N * N * N; i++) {
-        weir_epoch_slots file = {0};
-        const weir_epoch e = {times[i % N], times[i / N % N], 0, 1};
-        weir_epoch_put(&file, &e);
+        weir_clock_slots file = {0};
+        const weir_clock_reading e = {times[i % N], times[i / N % N], 0, 1};
+        weir_clock_slots_write(&file, &e);
         weir_clock c;
         port_clocks at = {times[i / N / N % N], times[i / N / N / N]};
         weir_clock_start(&c, at, 2, &file, 0);
@@ -343,7 +343,7 @@ static void check_extremes(void **unused)
 
 /* ---- moments in memory ----------------------------------------------------------------------- */
 
-static bool same(const weir_epoch *a, const weir_epoch *b)
+static bool same(const weir_clock_reading *a, const weir_clock_reading *b)
 {
     return a->time_ns == b->time_ns && a->wall_ns == b->wall_ns && a->boot_ns == b->boot_ns &&
            a->boot_id == b->boot_id;
@@ -354,30 +354,31 @@ static void check_torn_moments(void **unused)
 {
     (void)unused;
     for (int begun = 1; begun < 6; begun++) {
-        weir_epoch got, a = {begun, 2, 3, 4}, b = {begun + 5, 6, 7, 8};
+        weir_clock_reading got, a = {begun, 2, 3, 4}, b = {begun + 5, 6, 7, 8};
         for (int i = 1; i < begun; i++)
             a.time_ns += i;
-        weir_epoch_slots before = {0};
-        assert_false(weir_epoch_get(&before, &got));
+        weir_clock_slots before = {0};
+        assert_false(weir_clock_slots_read(&before, &got));
         for (int i = 0; i < begun; i++)
-            weir_epoch_put(&before, &a);
-        for (int word = 0; word <= 2 * WEIR_EPOCH_WORDS; word++) {
-            weir_epoch_slots torn = before, after = before;
-            weir_epoch_put(&after, &b);
+            weir_clock_slots_write(&before, &a);
+        for (int word = 0; word <= 2 * WEIR_CLOCK_SLOT_WORDS; word++) {
+            weir_clock_slots torn = before, after = before;
+            weir_clock_slots_write(&after, &b);
             memcpy(&torn, &after, (size_t)word * sizeof(port_word));
-            assert_true(weir_epoch_get(&torn, &got));
+            assert_true(weir_clock_slots_read(&torn, &got));
             assert_true(same(&got, &a) || same(&got, &b));
-            weir_epoch_put(&torn, &b);
-            assert_true(weir_epoch_get(&torn, &got) && same(&got, &b));
+            weir_clock_slots_write(&torn, &b);
+            assert_true(weir_clock_slots_read(&torn, &got) && same(&got, &b));
         }
     }
-    weir_epoch got;
-    weir_epoch_slots bad = {0};
-    const weir_epoch late = {WEIR_NOW_NS_MAX, 0, 0, 0}, later = {WEIR_NOW_NS_MAX + 1, 0, 0, 0};
-    weir_epoch_put(&bad, &later);
-    assert_false(weir_epoch_get(&bad, &got));
-    weir_epoch_put(&bad, &late);
-    assert_true(weir_epoch_get(&bad, &got) && same(&got, &late));
+    weir_clock_reading got;
+    weir_clock_slots bad = {0};
+    const weir_clock_reading late = {WEIR_NOW_NS_MAX, 0, 0, 0},
+                             later = {WEIR_NOW_NS_MAX + 1, 0, 0, 0};
+    weir_clock_slots_write(&bad, &later);
+    assert_false(weir_clock_slots_read(&bad, &got));
+    weir_clock_slots_write(&bad, &late);
+    assert_true(weir_clock_slots_read(&bad, &got) && same(&got, &late));
 }
 
 typedef struct ticker {
@@ -401,7 +402,7 @@ static void check_threads(void **unused)
     (void)unused;
     enum { THREADS = 4 };
     weir_clock c;
-    weir_epoch_slots file = {0};
+    weir_clock_slots file = {0};
     ticker tickers[THREADS];
     port_thread *threads[THREADS];
     weir_clock_start(&c, (port_clocks){0, noon_ns}, 1, &file, 0);
@@ -412,8 +413,8 @@ static void check_threads(void **unused)
     }
     for (int i = 0; i < THREADS; i++)
         port_thread_join(threads[i]);
-    weir_epoch e;
-    assert_true(weir_epoch_get(&file, &e));
+    weir_clock_reading e;
+    assert_true(weir_clock_slots_read(&file, &e));
     assert_int_equal(e.time_ns, e.wall_ns);
     assert_int_equal(weir_clock_look(&c).steps, 0);
     assert_int_equal(weir_clock_look(&c).offset_ns, 0);

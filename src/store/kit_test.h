@@ -4,7 +4,7 @@
 #define WEIR_STORE_KIT_TEST_H
 /* What the tests of the parts of a store have in common: memory for one, and a charge to run. */
 
-#include "store/owner.h"
+#include "store/robust_lock.h"
 #include "store/state.h"
 
 #include <setjmp.h>
@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 static const int64_t s_ns = 1000000000;
-static const weir_owners alone = {.self = 1};
+static const weir_processes alone = {.self = 1};
 
 static inline weir_policy policy_of(const char *text)
 {

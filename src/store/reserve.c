@@ -57,7 +57,7 @@ typedef struct table {
     uint32_t *link; /* of an open record, its place in the heap; else 1 + the next free one */
     uint32_t max;
     port_mutex *mutex; /* the threads of this process wait here, so that one asks for head->lock */
-    const weir_owners *owners;
+    const weir_processes *processes;
     weir_secret secret;
     weir_reserve_hooks hooks;
     known *known; /* POLICIES of them, by id */
@@ -258,14 +258,14 @@ static void lock(table *t)
     port_mutex_lock(t->mutex);
     for (unsigned i = 0;; i++) {
         uint64_t holder = 0;
-        if (port_word_cas_acquire(&t->head->lock, &holder, t->owners->self))
+        if (port_word_cas_acquire(&t->head->lock, &holder, t->processes->self))
             return;
         /* With the mutex held nobody of this process has it, whatever it says: so an own id is one
          * that a killed process had before. */
-        bool dead = holder == t->owners->self;
+        bool dead = holder == t->processes->self;
         if (!dead && i % YIELDS_TO_ASK == YIELDS_TO_ASK - 1)
-            dead = !weir_owner_is_alive(t->owners, holder);
-        if (dead && port_word_cas_acquire(&t->head->lock, &holder, t->owners->self)) {
+            dead = !weir_process_is_alive(t->processes, holder);
+        if (dead && port_word_cas_acquire(&t->head->lock, &holder, t->processes->self)) {
             (void)rebuild(t); /* with no random the counter goes on from where it was */
             return;
         }
@@ -301,7 +301,7 @@ static void lay_out(table *t, void *part, size_t bytes)
 }
 
 weir_status weir_reserve_open(weir_reserve **ret, void *part, size_t bytes, bool is_new,
-                              const weir_owners *owners, weir_secret secret,
+                              const weir_processes *processes, weir_secret secret,
                               const weir_reserve_hooks *hooks)
 {
     if (bytes < WEIR_RESERVE_BYTES_MIN)
@@ -310,7 +310,7 @@ weir_status weir_reserve_open(weir_reserve **ret, void *part, size_t bytes, bool
     table *t = port_zalloc(1, sizeof *t);
     if (!t)
         return st;
-    t->owners = owners;
+    t->processes = processes;
     t->secret = secret;
     t->hooks = *hooks;
     t->mutex = port_mutex_new();
@@ -516,7 +516,7 @@ weir_status weir_reserve_make(weir_reserve *r, const weir_policy *p, uint64_t po
     return st;
 }
 
-weir_status weir_reserve_settle(weir_reserve *r, uint64_t id, int64_t now_ns, int64_t actual,
+weir_status weir_reserve_commit(weir_reserve *r, uint64_t id, int64_t now_ns, int64_t actual,
                                 weir_decision *ret, int64_t *ret_over)
 {
     table *t = table_of(r);

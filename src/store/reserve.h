@@ -21,7 +21,7 @@
  * If the key was evicted in the meantime, less may be left to give back. */
 
 #include "port/atomic.h"
-#include "store/owner.h"
+#include "store/robust_lock.h"
 #include "store/siphash.h"
 #include "store/state.h"
 
@@ -51,11 +51,11 @@ typedef struct weir_reserve {
 
 /* Opens a part, and finds in one pass what is open in it. A record that is damaged is dropped.
  *  part    `bytes` of them, WEIR_RESERVE_BYTES_MIN or more, on a page; must outlive it, as must
- *          *owners and what the hooks refer to.
+ *          *processes and what the hooks refer to.
  *  is_new  the part is all zero, and nobody else has it open.
  * Returns WEIR_OK; WEIR_E_RANGE for too few bytes; WEIR_E_NOMEM; WEIR_E_IO (no random). */
 WEIR_NODISCARD weir_status weir_reserve_open(weir_reserve **ret, void *part, size_t bytes,
-                                             bool is_new, const weir_owners *owners,
+                                             bool is_new, const weir_processes *processes,
                                              weir_secret secret, const weir_reserve_hooks *hooks);
 void weir_reserve_close(weir_reserve *r); /* accepts NULL; the part stays as it is */
 
@@ -78,7 +78,7 @@ WEIR_NODISCARD weir_status weir_reserve_make(weir_reserve *r, const weir_policy 
                                              uint64_t *ret_id);
 
 /* See weir_store_commit(). now_ns and actual are in range. Any thread. */
-WEIR_NODISCARD weir_status weir_reserve_settle(weir_reserve *r, uint64_t id, int64_t now_ns,
+WEIR_NODISCARD weir_status weir_reserve_commit(weir_reserve *r, uint64_t id, int64_t now_ns,
                                                int64_t actual, weir_decision *ret,
                                                int64_t *ret_over);
 

@@ -24,7 +24,7 @@ enum {
 
 static const int64_t s_ns = 1000000000;
 static const weir_secret secret = {0x0123456789abcdef, 0xfedcba9876543210};
-static const weir_owners first = {.self = 1}, second = {.self = 2};
+static const weir_processes first = {.self = 1}, second = {.self = 2};
 
 static weir_policy policy_of(const char *text)
 {
@@ -86,11 +86,12 @@ static void fake_note(void *ctx, uint64_t policy_id, const weir_policy *p)
 }
 
 static weir_reserve *open_part(fake *f, void *part, size_t bytes, bool is_new,
-                               const weir_owners *owners)
+                               const weir_processes *processes)
 {
     const weir_reserve_hooks hooks = {f, fake_run, fake_find, fake_note};
     weir_reserve *r = NULL;
-    assert_int_equal(weir_reserve_open(&r, part, bytes, is_new, owners, secret, &hooks), WEIR_OK);
+    assert_int_equal(weir_reserve_open(&r, part, bytes, is_new, processes, secret, &hooks),
+                     WEIR_OK);
     return r;
 }
 
@@ -141,7 +142,7 @@ static int64_t left(fixture *x, uint64_t hash, int64_t now_ns)
 static int64_t commit(fixture *x, uint64_t id, int64_t now_ns, int64_t actual, int64_t *ret_over)
 {
     weir_decision d;
-    assert_int_equal(weir_reserve_settle(x->r, id, now_ns, actual, &d, ret_over), WEIR_OK);
+    assert_int_equal(weir_reserve_commit(x->r, id, now_ns, actual, &d, ret_over), WEIR_OK);
     assert_true(d.allowed);
     return d.remaining;
 }
@@ -150,7 +151,7 @@ static weir_status try_commit(fixture *x, uint64_t id, int64_t now_ns)
 {
     weir_decision d;
     int64_t over;
-    return weir_reserve_settle(x->r, id, now_ns, 0, &d, &over);
+    return weir_reserve_commit(x->r, id, now_ns, 0, &d, &over);
 }
 
 static void reopen(fixture *x)
@@ -669,7 +670,7 @@ static void *work(void *arg)
             continue; /* full for the moment */
         if (weir_reserve_due(w->r, now_ns + 30))
             weir_reserve_expire(w->r, now_ns + 30);
-        if (weir_reserve_settle(w->r, id, now_ns, cost / 2, &d, &over) == WEIR_OK)
+        if (weir_reserve_commit(w->r, id, now_ns, cost / 2, &d, &over) == WEIR_OK)
             w->used += cost / 2;
     }
     return NULL;
@@ -679,7 +680,7 @@ static void *work(void *arg)
 static void check_shared(void **unused)
 {
     (void)unused;
-    static const weir_owners one = {1, both_alive, NULL}, two = {2, both_alive, NULL};
+    static const weir_processes one = {1, both_alive, NULL}, two = {2, both_alive, NULL};
     enum { THREADS = 4 };
     fixture x;
     set_up(&x, "fixed-window 1000000000/3650d", SMALL);

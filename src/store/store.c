@@ -4,7 +4,7 @@
  * are large. It knows what a state is from the core alone, and sees a key's text only to hash
  * it. */
 
-#include "store/inside.h"
+#include "store/store.h"
 
 #include "port/port.h"
 #include "store/table/pack.h"
@@ -56,10 +56,10 @@ static weir_status run(weir_store *s, const weir_policy *p, uint64_t policy_id, 
 {
     if (!weir_good_key(key, key_len) || !weir_good_time(now_ns))
         return WEIR_E_RANGE;
-    weir_store_settle_due(s, now_ns);
+    weir_store_expire_due(s, now_ns);
     uint64_t hash = weir_store_hash(s, policy_id, key, key_len);
     weir_status st = run_hash(s, p, hash, now_ns, fn, ctx, d);
-    weir_store_settle_disk(s);
+    weir_store_sync_if_always(s);
     return st;
 }
 
@@ -119,10 +119,10 @@ weir_status weir_store_check(weir_store *s, const weir_policy *p, uint64_t polic
         return run_charge(s, p, policy_id, key, key_len, now_ns, cost, weir_check_state, ret);
     if (!weir_good_key(key, key_len) || !weir_good_time(now_ns) || !weir_good_cost(cost))
         return WEIR_E_RANGE;
-    weir_store_settle_due(s, now_ns);
+    weir_store_expire_due(s, now_ns);
     uint64_t hash = weir_store_hash(s, policy_id, key, key_len);
     weir_status st = weir_table_take_one(s->table, p, hash, now_ns, cost, ret);
-    weir_store_settle_disk(s);
+    weir_store_sync_if_always(s);
     return st;
 }
 
@@ -184,7 +184,7 @@ weir_status weir_store_reset(weir_store *s, uint64_t policy_id, const void *key,
     weir_reserve_forgive(s->reserved, hash);
     weir_table_reset(s->table, hash);
     weir_large_reset(s->large, hash);
-    weir_store_settle_disk(s);
+    weir_store_sync_if_always(s);
     return WEIR_OK;
 }
 
@@ -199,7 +199,7 @@ static void hash_group(const weir_store *s, const weir_store_request *requests, 
         weir_table_prefetch(s->table, ret_hashes[i]);
     for (size_t i = 0; i < n; i++) {
         if (i == 0 || ret_hashes[i] != ret_hashes[i - 1])
-            weir_table_prefetch_second(s->table, ret_hashes[i]);
+            weir_table_prefetch_alternate(s->table, ret_hashes[i]);
     }
 }
 
@@ -252,7 +252,7 @@ void weir_store_check_batch(weir_store *s, weir_store_request *requests, size_t 
 {
     uint64_t hashes[GROUP];
     if (weir_good_time(now_ns))
-        weir_store_settle_due(s, now_ns);
+        weir_store_expire_due(s, now_ns);
     for (size_t at = 0; at < n; at += GROUP) {
         size_t group = n - at < GROUP ? n - at : GROUP;
         weir_store_request *r = &requests[at];
@@ -260,5 +260,70 @@ void weir_store_check_batch(weir_store *s, weir_store_request *requests, size_t 
         for (size_t i = 0; i < group;)
             i += decide_first(s, &r[i], group - i, &hashes[i], now_ns);
     }
-    weir_store_settle_disk(s);
+    weir_store_sync_if_always(s);
+}
+
+/* ---- reservations ---------------------------------------------------------------------------- */
+
+weir_status weir_store_reserve(weir_store *s, const weir_policy *p, uint64_t policy_id,
+                               const void *key, size_t key_len, int64_t now_ns, int64_t cost,
+                               int64_t ttl_ns, weir_decision *ret, uint64_t *ret_id)
+{
+    if (!weir_good_key(key, key_len) || !weir_good_time(now_ns) || !weir_good_cost(cost) ||
+        ttl_ns < 1 || ttl_ns > WEIR_SPAN_NS_MAX)
+        return WEIR_E_RANGE;
+    uint64_t hash = weir_store_hash(s, policy_id, key, key_len);
+    weir_status st =
+        weir_reserve_make(s->reserved, p, policy_id, hash, now_ns, cost, ttl_ns, ret, ret_id);
+    weir_store_sync_if_always(s);
+    return st;
+}
+
+weir_status weir_store_commit(weir_store *s, uint64_t id, int64_t now_ns, int64_t actual,
+                              weir_decision *ret, int64_t *ret_over)
+{
+    if (!weir_good_time(now_ns) || !weir_good_cost(actual))
+        return WEIR_E_RANGE;
+    weir_status st = weir_reserve_commit(s->reserved, id, now_ns, actual, ret, ret_over);
+    weir_store_sync_if_always(s);
+    return st;
+}
+
+weir_status weir_store_cancel(weir_store *s, uint64_t id, int64_t now_ns, weir_decision *ret)
+{
+    int64_t over;
+    return weir_store_commit(s, id, now_ns, 0, ret, &over);
+}
+
+/* ---- the rest -------------------------------------------------------------------------------- */
+
+weir_file weir_store_watch(weir_store *s)
+{
+    return weir_image_watch(s->image);
+}
+
+int64_t weir_store_now(weir_store *s)
+{
+    int64_t boot_ns = port_boot_ns();
+    if (weir_clock_is_due(&s->clock, boot_ns))
+        weir_clock_tick(&s->clock, port_clocks_now());
+    return weir_clock_time(&s->clock, boot_ns);
+}
+
+weir_store_stats weir_store_stats_get(weir_store *s)
+{
+    weir_table_stats table = weir_table_stats_get(s->table);
+    weir_large_stats large = weir_large_stats_get(s->large);
+    weir_reserve_stats reserved = weir_reserve_stats_get(s->reserved);
+    return (weir_store_stats){.keys = table.keys + large.keys,
+                              .memory_bytes = table.bytes + large.bytes,
+                              .evicted = table.evicted + large.evicted,
+                              .memory_max = s->memory_max,
+                              .large_keys = large.keys,
+                              .large_bytes = large.bytes,
+                              .large_max = s->large_max,
+                              .refused = table.refused + large.refused,
+                              .damaged = table.damaged + large.damaged + reserved.damaged,
+                              .reserved = reserved.open,
+                              .syncs_failed = weir_image_stats_get(s->image).syncs_failed};
 }

@@ -9,8 +9,8 @@
 
 #include "crash.h"
 
-#include "store/image/image_head.h"
-#include "store/stored.h"
+#include "store/image/file_header.h"
+#include "store/iterate.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -77,7 +77,7 @@ static void record_moments(crash *c, moments *m)
 /* The machine was started anew since. */
 static void note_power_loss(uint8_t *file)
 {
-    weir_head *head = (weir_head *)file;
+    weir_file_header *head = (weir_file_header *)file;
     memset(head->boot, 0x5a, sizeof head->boot);
 }
 
@@ -91,7 +91,7 @@ static void mix(crash *c, const moments *m, uint8_t *to)
     for (size_t at = 0; at < m->bytes; at += step) {
         size_t len = m->bytes - at < step ? m->bytes - at : step;
         uint64_t from = crash_below(c, 3) == 0 ? crash_below(c, MOMENTS) : first;
-        bool head = at < WEIR_HEAD_BYTES && crash_below(c, 50) != 0; /* most of them open */
+        bool head = at < WEIR_FILE_HEADER_BYTES && crash_below(c, 50) != 0; /* most of them open */
         if (crash_below(c, 1000) < lost && !head)
             memset(to + at, 0, len);
         else
@@ -102,7 +102,7 @@ static void mix(crash *c, const moments *m, uint8_t *to)
 
 /* ---- what comes of it ------------------------------------------------------------------------ */
 
-static bool see(void *ctx, const weir_stored *stored)
+static bool see(void *ctx, const weir_key_state *stored)
 {
     uint64_t *sum = ctx;
     for (size_t i = 0; i < stored->words_len; i++)

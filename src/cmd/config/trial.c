@@ -11,9 +11,9 @@
 #include "net/listen.h"
 #include "net/tls.h"
 #include "port/file.h"
-#include "store/image/image_error.h"
-#include "store/image/image_file.h"
-#include "store/image/image_head.h"
+#include "store/image/file_error.h"
+#include "store/image/file_header.h"
+#include "store/image/state_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -122,13 +122,13 @@ static void try_users(config_reader *r, const config_place *place, int fd)
     port_file_rights rights;
     const weir_store_options how = {
         .file = r->config->state_file, .trust_others = r->config->trust_others, .ret_error = &said};
-    if (weir_image_check_rights(&how, "", fd) != WEIR_OK) {
+    if (weir_file_check_rights(&how, "", fd) != WEIR_OK) {
         if (port_file_rights_get(fd, &rights) == PORT_FILE_OK && !rights.is_ours)
             config_warn(r->errors, place, "%s", said.text);
         else
             config_complain(r->errors, place, "%s", said.text);
-    } else if (!r->config->shared && weir_image_is_used(fd)) {
-        (void)weir_image_say_used(&how, fd, "");
+    } else if (!r->config->shared && weir_state_file_is_used(fd)) {
+        (void)weir_state_file_used_error(&how, fd, "");
         config_warn(r->errors, place, "%s; " IN_USE, said.text);
     }
 }
@@ -136,7 +136,7 @@ static void try_users(config_reader *r, const config_place *place, int fd)
 /* Whether an open file is a state file that this program can use. */
 static void try_head(config_reader *r, const config_place *place, int fd)
 {
-    weir_head head = {0};
+    weir_file_header head = {0};
     uint64_t bytes = 0;
     int64_t written_ns;
     char what[256] = "it cannot be read";
@@ -145,7 +145,7 @@ static void try_head(config_reader *r, const config_place *place, int fd)
         config_complain(r->errors, place, "%.200s: %s", r->config->state_file,
                         port_file_error_text(error));
     else if ((bytes >= sizeof head && !port_file_read(fd, &head, sizeof head)) ||
-             !weir_head_check(&head, bytes, what, sizeof what))
+             !weir_file_header_check(&head, bytes, what, sizeof what))
         config_complain(r->errors, place, "%.200s: %s", r->config->state_file, what);
     else
         try_users(r, place, fd);

@@ -51,7 +51,7 @@ static bool put_policy(void *ctx, uint64_t id, const char *text, size_t len)
     return !ferror(stdout);
 }
 
-static bool put_key(void *ctx, const weir_stored *stored)
+static bool put_key(void *ctx, const weir_key_state *stored)
 {
     (void)ctx;
     printf("{\"hash\":\"%016" PRIx64 "\",\"fresh_at_ns\":%" PRId64 ",\"form\":%" PRIu32

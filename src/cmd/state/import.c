@@ -120,7 +120,7 @@ static bool read_head_line(const intake *m, json_t *root, head_line *ret)
     return true;
 }
 
-static bool same_secret(const intake *m, const head_line *line, const weir_head *head,
+static bool same_secret(const intake *m, const head_line *line, const weir_file_header *head,
                         const char *path)
 {
     char fingerprint[STATE_FINGERPRINT_MAX];
@@ -136,7 +136,7 @@ static bool same_secret(const intake *m, const head_line *line, const weir_head 
 /* Opens the file, which may be new, for what the head line announces. */
 static bool open_for(intake *m, const head_line *line, const char *path, const weir_zones *zones)
 {
-    weir_head head = {0};
+    weir_file_header head = {0};
     bool absent;
     weir_store_error error;
     bool there = state_read_head(path, &head, &absent);
@@ -205,7 +205,7 @@ static bool file_key(intake *m, json_t *root)
     const char *hash, *words;
     size_t words_len;
     json_int_t fresh_at_ns, form, level;
-    weir_stored stored = {0};
+    weir_key_state stored = {0};
     json_error_t error;
     if (json_unpack_ex(root, &error, JSON_STRICT, "{s:s,s:I,s:I,s:I,s:s%}", "hash", &hash,
                        "fresh_at_ns", &fresh_at_ns, "form", &form, "level", &level, "words", &words,

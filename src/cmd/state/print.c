@@ -38,7 +38,7 @@ static void print_size(uint64_t bytes)
         printf("%" PRIu64 " bytes", bytes);
 }
 
-void state_print_head(const char *path, const weir_head *head)
+void state_print_head(const char *path, const weir_file_header *head)
 {
     char fingerprint[STATE_FINGERPRINT_MAX];
     state_fingerprint(head->secret, fingerprint);
@@ -97,7 +97,7 @@ typedef struct tally {
     uint64_t live;
 } tally;
 
-static bool count_live(void *ctx, const weir_stored *stored)
+static bool count_live(void *ctx, const weir_key_state *stored)
 {
     tally *t = ctx;
     t->live += stored->fresh_at_ns > t->now_ns;

@@ -52,13 +52,13 @@ void state_fingerprint(const uint8_t secret[16], char ret[STATE_FINGERPRINT_MAX]
     snprintf(ret, STATE_FINGERPRINT_MAX, "%016" PRIx64, weir_siphash(key, text, sizeof text - 1));
 }
 
-uint64_t state_memory_bytes(const weir_head *head)
+uint64_t state_memory_bytes(const weir_file_header *head)
 {
     return head->parts[WEIR_PART_TABLE].bytes + head->parts[WEIR_PART_LARGE].bytes +
            head->parts[WEIR_PART_RESERVED].bytes;
 }
 
-bool state_read_head(const char *path, weir_head *ret, bool *ret_absent)
+bool state_read_head(const char *path, weir_file_header *ret, bool *ret_absent)
 {
     int fd = -1;
     uint64_t bytes = 0;
@@ -77,14 +77,14 @@ bool state_read_head(const char *path, weir_head *ret, bool *ret_absent)
                  port_file_error_text(error == PORT_FILE_DENIED ? PORT_FILE_UNREADABLE : error));
     else if (bytes >= sizeof *ret)
         good = port_file_read(fd, ret, sizeof *ret);
-    good = good && weir_head_check(ret, bytes, what, sizeof what);
+    good = good && weir_file_header_check(ret, bytes, what, sizeof what);
     port_file_close(fd);
     if (!good)
         fprintf(stderr, "weir state: %s: %s\n", path, what);
     return good;
 }
 
-weir_status state_open(const char *path, const weir_head *head, weir_store_options how,
+weir_status state_open(const char *path, const weir_file_header *head, weir_store_options how,
                        state_file *ret, weir_store_error *ret_error)
 {
     *ret = (state_file){.path = path, .head = *head};
@@ -161,7 +161,7 @@ static int run_on(state_file *f, const asked *a, const weir_zones *zones)
 
 static int run(const asked *a, const weir_zones *zones)
 {
-    weir_head head = {0};
+    weir_file_header head = {0};
     state_file f;
     weir_store_error error = {"out of memory"};
     if (a->import)

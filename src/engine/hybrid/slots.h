@@ -8,7 +8,7 @@
 
 #include "engine/hybrid/share.h"
 #include "service/engine.h"
-#include "store/hash.h"
+#include "store/key_hash.h"
 
 /* Bytes of a key that may have a share. */
 #define WEIR_SLOT_KEY_MAX 128

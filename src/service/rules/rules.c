@@ -6,8 +6,8 @@
 #include "service/rules/rule.h"
 
 #include "port/port.h"
+#include "store/iterate.h"
 #include "store/siphash.h"
-#include "store/stored.h"
 
 #include <stdarg.h>
 #include <stdio.h>

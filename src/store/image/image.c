@@ -8,15 +8,15 @@
 #include "port/atomic.h"
 #include "port/file.h"
 #include "port/port.h"
-#include "store/image/image_file.h"
-#include "store/image/image_head.h"
-#include "store/image/registry.h"
+#include "store/image/file_header.h"
+#include "store/image/policy_registry.h"
+#include "store/image/state_file.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 #define SECOND_NS INT64_C(1000000000)
-#define OWNERS    ((UINT64_C(1) << WEIR_OWNER_BITS) - 1)
+#define OWNERS    ((UINT64_C(1) << WEIR_PROCESS_ID_BITS) - 1)
 
 /* Writes to the disk once a second, in a thread of its own. */
 typedef struct syncer {
@@ -27,10 +27,10 @@ typedef struct syncer {
 } syncer;
 
 struct weir_image {
-    weir_head *head; /* NULL: nothing is mapped */
+    weir_file_header *head; /* NULL: nothing is mapped */
     size_t bytes;
-    weir_image_file file; /* fd -1: anonymous */
-    weir_owners owners;
+    weir_state_file file; /* fd -1: anonymous */
+    weir_processes processes;
     weir_store_opened opened;
     uint64_t asked[WEIR_PARTS]; /* sizes */
     bool is_new;
@@ -41,9 +41,9 @@ struct weir_image {
     port_counter syncs_failed, policies_refused;
 };
 
-static weir_registry *registry(const weir_image *m)
+static weir_policy_registry *registry(const weir_image *m)
 {
-    return (weir_registry *)((char *)m->head + m->head->parts[WEIR_PART_REGISTRY].at);
+    return (weir_policy_registry *)((char *)m->head + m->head->parts[WEIR_PART_REGISTRY].at);
 }
 
 /* Whether what is written goes to a file. */
@@ -56,7 +56,7 @@ static bool in_file(const weir_image *m)
 
 static bool sync_head(weir_image *m)
 {
-    return !in_file(m) || port_file_sync(m->head, WEIR_HEAD_BYTES);
+    return !in_file(m) || port_file_sync(m->head, WEIR_FILE_HEADER_BYTES);
 }
 
 weir_status weir_image_sync(weir_image *m)
@@ -101,7 +101,7 @@ static weir_status start_syncer(weir_image *m, const weir_store_options *options
     s->thread = s->lock && s->wake ? port_thread_start(sync_each_second, m) : NULL;
     if (s->thread)
         return WEIR_OK;
-    weir_image_say(options, "no thread is to be had that writes it to the disk");
+    weir_file_error(options, "no thread is to be had that writes it to the disk");
     return WEIR_E_NOMEM;
 }
 
@@ -122,11 +122,12 @@ static void stop_syncer(weir_image *m)
 
 /* ---- a head, new or old ---------------------------------------------------------------------- */
 
-static weir_status lay_out(const weir_image *m, weir_head *ret, const weir_store_options *options)
+static weir_status lay_out(const weir_image *m, weir_file_header *ret,
+                           const weir_store_options *options)
 {
-    if (weir_head_lay_out(ret, m->asked))
+    if (weir_file_header_lay_out(ret, m->asked))
         return WEIR_OK;
-    weir_image_say(options, "there is no file of that size");
+    weir_file_error(options, "there is no file of that size");
     return WEIR_E_RANGE;
 }
 
@@ -137,7 +138,7 @@ static weir_status map_file(weir_image *m, uint64_t bytes, const weir_store_opti
                            : port_file_map(m->file.fd, m->bytes);
     if (m->head)
         return WEIR_OK;
-    weir_image_say(options, "no room in memory for its %" PRIu64 " MiB", bytes >> 20);
+    weir_file_error(options, "no room in memory for its %" PRIu64 " MiB", bytes >> 20);
     return WEIR_E_NOMEM;
 }
 
@@ -149,7 +150,7 @@ static weir_status take_secret(const weir_store_options *options, uint8_t ret[16
     }
     weir_status st = port_random(ret, 16);
     if (st != WEIR_OK)
-        weir_image_say(options, "no random numbers are to be had");
+        weir_file_error(options, "no random numbers are to be had");
     return st;
 }
 
@@ -158,7 +159,7 @@ static weir_status take_secret(const weir_store_options *options, uint8_t ret[16
 static weir_status fill_new(weir_image *m, const uint8_t *secret, const weir_store_options *options)
 {
     uint8_t fresh[16];
-    weir_head head = {0};
+    weir_file_header head = {0};
     weir_status st = lay_out(m, &head, options);
     if (st == WEIR_OK && !secret) {
         st = take_secret(options, fresh);
@@ -168,15 +169,15 @@ static weir_status fill_new(weir_image *m, const uint8_t *secret, const weir_sto
         return st;
     port_file_error error = port_file_make_room(m->file.fd, head.bytes);
     if (error != PORT_FILE_OK) {
-        weir_image_say(options, "%s: it takes %" PRIu64 " MiB", port_file_error_text(error),
-                       (head.bytes + (1 << 20) - 1) >> 20);
+        weir_file_error(options, "%s: it takes %" PRIu64 " MiB", port_file_error_text(error),
+                        (head.bytes + (1 << 20) - 1) >> 20);
         return WEIR_E_IO;
     }
     st = map_file(m, head.bytes, options);
     if (st != WEIR_OK)
         return st;
-    weir_head_init(&head, secret, port_now_ns());
-    memcpy(m->head, &head, WEIR_HEAD_FIXED + sizeof head.checksum);
+    weir_file_header_init(&head, secret, port_now_ns());
+    memcpy(m->head, &head, WEIR_FILE_HEADER_FIXED + sizeof head.checksum);
     m->is_new = true;
     return WEIR_OK;
 }
@@ -184,22 +185,22 @@ static weir_status fill_new(weir_image *m, const uint8_t *secret, const weir_sto
 /* Believes a file, or says why not. What is mapped later is what was looked at here. */
 static weir_status check_old(weir_image *m, const weir_store_options *options)
 {
-    weir_head head = {0};
+    weir_file_header head = {0};
     uint64_t bytes = 0;
     char what[128];
     port_file_error error = port_file_info(m->file.fd, &bytes, &m->opened.written_ns);
     bool whole = error == PORT_FILE_OK && port_file_read(m->file.fd, &head, sizeof head);
     if (error != PORT_FILE_OK || (!whole && bytes >= sizeof head)) {
-        weir_image_say(options, "it cannot be read");
+        weir_file_error(options, "it cannot be read");
         return WEIR_E_IO;
     }
-    if (!weir_head_check(&head, bytes, what, sizeof what)) {
-        weir_image_say(options, "%s; --reset-state starts with an empty one", what);
+    if (!weir_file_header_check(&head, bytes, what, sizeof what)) {
+        weir_file_error(options, "%s; --reset-state starts with an empty one", what);
         return WEIR_E_SYNTAX;
     }
     if (options->secret && memcmp(options->secret, head.secret, sizeof head.secret) != 0) {
-        weir_image_say(options, "it has another secret than the one that was given; --reset-state "
-                                "starts with an empty one");
+        weir_file_error(options, "it has another secret than the one that was given; --reset-state "
+                                 "starts with an empty one");
         return WEIR_E_RANGE;
     }
     return map_file(m, bytes, options);
@@ -207,10 +208,10 @@ static weir_status check_old(weir_image *m, const weir_store_options *options)
 
 /* ---- attaching: at the door ------------------------------------------------------------------ */
 
-static bool owner_alive(const void *ctx, uint64_t id)
+static bool process_alive(const void *ctx, uint64_t id)
 {
     const weir_image *m = ctx;
-    return weir_image_file_has_owner(&m->file, id);
+    return weir_state_file_has_process(&m->file, id);
 }
 
 static weir_status take_owner(weir_image *m, const weir_store_options *options)
@@ -219,15 +220,16 @@ static weir_status take_owner(weir_image *m, const weir_store_options *options)
     do {
         uint64_t n = port_word_load_relaxed(&m->head->openings) + 1; /* we are alone at the door */
         port_word_store_release(&m->head->openings, n);
-        m->owners.self = (n - 1) % OWNERS + 1;
+        m->processes.self = (n - 1) % OWNERS + 1;
         if (!m->file.shared)
             return WEIR_OK;
-        weir_status st = weir_image_file_take_owner(&m->file, m->owners.self, &taken, options);
+        weir_status st =
+            weir_state_file_take_process_id(&m->file, m->processes.self, &taken, options);
         if (st != WEIR_OK)
             return st;
     } while (!taken); /* by one that has been open for as many openings as there are ids */
-    m->owners.alive = owner_alive;
-    m->owners.ctx = m;
+    m->processes.alive = process_alive;
+    m->processes.ctx = m;
     return WEIR_OK;
 }
 
@@ -260,14 +262,14 @@ static weir_status attach(weir_image *m, const weir_store_options *options)
     port_word_store_release(&m->head->attached, attached + 1);
     if (m->file.is_first) {
         memcpy(m->head->boot, boot, sizeof boot);
-        weir_registry_mend(registry(m));
+        weir_policy_registry_repair(registry(m));
     }
     weir_status st = take_owner(m, options);
     if (st != WEIR_OK)
         return st;
     if (sync_head(m))
         return WEIR_OK;
-    weir_image_say(options, "it cannot be written to the disk");
+    weir_file_error(options, "it cannot be written to the disk");
     return WEIR_E_IO;
 }
 
@@ -276,7 +278,7 @@ static weir_status attach(weir_image *m, const weir_store_options *options)
 static weir_status open_anonymous(weir_image *m, const weir_store_options *options)
 {
     uint8_t secret[16];
-    weir_head head = {0};
+    weir_file_header head = {0};
     weir_status st = lay_out(m, &head, options);
     if (st == WEIR_OK)
         st = take_secret(options, secret);
@@ -285,29 +287,29 @@ static weir_status open_anonymous(weir_image *m, const weir_store_options *optio
     m->bytes = (size_t)head.bytes;
     m->head = port_map_aligned(m->bytes);
     if (!m->head) {
-        weir_image_say(options, "out of memory");
+        weir_file_error(options, "out of memory");
         return WEIR_E_NOMEM;
     }
-    weir_head_init(&head, secret, port_now_ns());
-    memcpy(m->head, &head, WEIR_HEAD_FIXED + sizeof head.checksum);
+    weir_file_header_init(&head, secret, port_now_ns());
+    memcpy(m->head, &head, WEIR_FILE_HEADER_FIXED + sizeof head.checksum);
     m->is_new = true;
-    m->owners.self = 1;
+    m->processes.self = 1;
     return WEIR_OK;
 }
 
 static weir_status open_file(weir_image *m, const weir_store_options *options)
 {
-    weir_status st = weir_image_file_open(&m->file, options);
+    weir_status st = weir_state_file_open(&m->file, options);
     if (st == WEIR_OK)
         st = m->file.is_new ? fill_new(m, NULL, options) : check_old(m, options);
     if (st == WEIR_OK)
         st = attach(m, options);
     if (st == WEIR_OK && m->file.is_new)
-        st = weir_image_file_put(&m->file, options);
+        st = weir_state_file_put(&m->file, options);
     /* Of several who begin at once with other sizes the first changes them: until that is done
      * nobody else may come in, or each would be in the way of all. */
     if (st == WEIR_OK && !(m->file.is_first && weir_image_other_size(m)))
-        st = weir_image_file_settle(&m->file, options);
+        st = weir_state_file_end_opening(&m->file, options);
     if (st == WEIR_OK)
         st = start_syncer(m, options);
     return st;
@@ -318,7 +320,7 @@ static void drop(weir_image *m)
 {
     stop_syncer(m);
     port_unmap(m->head, m->bytes);
-    weir_image_file_close(&m->file);
+    weir_state_file_close(&m->file);
     port_free(m);
 }
 
@@ -326,7 +328,7 @@ static weir_image *image_new(void)
 {
     weir_image *m = port_zalloc(1, sizeof *m);
     if (m)
-        m->file = WEIR_IMAGE_FILE_NONE;
+        m->file = WEIR_STATE_FILE_NONE;
     return m;
 }
 
@@ -335,12 +337,12 @@ weir_status weir_image_open(weir_image **ret, const weir_store_options *options,
 {
     weir_image *m = image_new();
     if (!m) {
-        weir_image_say(options, "out of memory");
+        weir_file_error(options, "out of memory");
         return WEIR_E_NOMEM;
     }
     m->read_only = options->read_only;
     m->trust_others = options->trust_others;
-    m->asked[WEIR_PART_REGISTRY] = WEIR_REGISTRY_BYTES;
+    m->asked[WEIR_PART_REGISTRY] = WEIR_POLICY_REGISTRY_BYTES;
     m->asked[WEIR_PART_RESERVED] = reserved_bytes;
     m->asked[WEIR_PART_LARGE] = large_bytes;
     m->asked[WEIR_PART_TABLE] = table_bytes;
@@ -358,7 +360,7 @@ weir_status weir_image_open(weir_image **ret, const weir_store_options *options,
 /* All that was written, and only then that it was closed. */
 static void note_closed(weir_image *m)
 {
-    weir_image_file_stop_door(&m->file);
+    weir_state_file_begin_closing(&m->file);
     if (weir_image_sync(m) != WEIR_OK)
         return;
     uint64_t attached = port_word_load_relaxed(&m->head->attached);
@@ -373,7 +375,7 @@ void weir_image_close(weir_image *m)
     stop_syncer(m);
     if (m->old) {
         const weir_store_options quiet = {.file = m->file.path};
-        (void)weir_image_file_settle(&m->old->file, &quiet);
+        (void)weir_state_file_end_opening(&m->old->file, &quiet);
     } else if (in_file(m)) {
         note_closed(m);
     }
@@ -396,12 +398,12 @@ weir_status weir_image_open_beside(weir_image **ret, weir_image *old,
 {
     weir_image *m = image_new();
     if (!m) {
-        weir_image_say(options, "out of memory");
+        weir_file_error(options, "out of memory");
         return WEIR_E_NOMEM;
     }
     memcpy(m->asked, old->asked, sizeof m->asked);
     m->trust_others = old->trust_others;
-    weir_status st = weir_image_file_open_beside(&m->file, &old->file, options);
+    weir_status st = weir_state_file_open_beside(&m->file, &old->file, options);
     if (st != WEIR_OK) {
         drop(m);
         return st;
@@ -411,7 +413,7 @@ weir_status weir_image_open_beside(weir_image **ret, weir_image *old,
     if (st == WEIR_OK) {
         uint64_t openings = port_word_load_relaxed(&old->head->openings);
         port_word_store_release(&m->head->openings, openings);
-        memcpy(registry(m), registry(old), WEIR_REGISTRY_BYTES);
+        memcpy(registry(m), registry(old), WEIR_POLICY_REGISTRY_BYTES);
         memcpy(&m->head->epoch, &old->head->epoch, sizeof m->head->epoch);
         st = attach(m, options);
     }
@@ -428,19 +430,19 @@ weir_status weir_image_replace(weir_image *m, weir_image *old, const weir_store_
 {
     weir_status st = weir_image_sync(m);
     if (st != WEIR_OK) {
-        weir_image_say(options, "the new file beside it, .new: it cannot be written to the disk");
+        weir_file_error(options, "the new file beside it, .new: it cannot be written to the disk");
         return st;
     }
     if (!m->syncer.thread)
         st = start_syncer(m, options);
     if (st == WEIR_OK)
-        st = weir_image_file_put(&m->file, options);
+        st = weir_state_file_put(&m->file, options);
     if (st != WEIR_OK)
         return st;
     m->old = NULL;
-    weir_image_file_hand_over(&m->file, &old->file);
+    weir_state_file_hand_over(&m->file, &old->file);
     drop(old);
-    (void)weir_image_file_settle(&m->file, options); /* giving back a lock does not fail */
+    (void)weir_state_file_end_opening(&m->file, options); /* giving back a lock does not fail */
     return WEIR_OK;
 }
 
@@ -451,7 +453,7 @@ weir_file weir_image_watch(weir_image *m)
     const weir_store_options options = {
         .file = m->file.path, .read_only = m->read_only, .trust_others = m->trust_others};
     return m->file.fd < 0 ? WEIR_FILE_IN_PLACE
-                          : weir_image_file_watch(&m->file, m->bytes, &options);
+                          : weir_state_file_watch(&m->file, m->bytes, &options);
 }
 
 weir_mapping weir_image_mapping(const weir_image *m)
@@ -467,9 +469,9 @@ bool weir_image_is_new(const weir_image *m)
     return m->is_new;
 }
 
-static weir_part part(const weir_image *m, weir_head_name name)
+static weir_part part(const weir_image *m, weir_file_part_name name)
 {
-    const weir_head_part *p = &m->head->parts[name];
+    const weir_file_part *p = &m->head->parts[name];
     return (weir_part){(char *)m->head + p->at, (size_t)p->bytes};
 }
 
@@ -480,12 +482,12 @@ weir_image_parts weir_image_parts_get(const weir_image *m)
                               .reserved = part(m, WEIR_PART_RESERVED)};
 }
 
-const weir_owners *weir_image_owners(const weir_image *m)
+const weir_processes *weir_image_processes(const weir_image *m)
 {
-    return &m->owners;
+    return &m->processes;
 }
 
-weir_epoch_slots *weir_image_epoch(weir_image *m)
+weir_clock_slots *weir_image_clock_slots(weir_image *m)
 {
     return &m->head->epoch;
 }
@@ -498,14 +500,14 @@ const uint8_t *weir_image_secret(const weir_image *m)
 weir_image_stats weir_image_stats_get(const weir_image *m)
 {
     return (weir_image_stats){.syncs_failed = port_load_relaxed(&m->syncs_failed),
-                              .policies = weir_registry_len(registry(m)),
+                              .policies = weir_policy_registry_len(registry(m)),
                               .policies_refused = port_load_relaxed(&m->policies_refused)};
 }
 
 bool weir_image_note_policy(weir_image *m, uint64_t policy_id, const char *text, size_t len)
 {
     bool noted =
-        len < WEIR_POLICY_TEXT_MAX && weir_registry_note(registry(m), policy_id, text, len);
+        len < WEIR_POLICY_TEXT_MAX && weir_policy_registry_note(registry(m), policy_id, text, len);
     if (!noted)
         port_add_relaxed(&m->policies_refused, 1);
     return noted;
@@ -514,12 +516,12 @@ bool weir_image_note_policy(weir_image *m, uint64_t policy_id, const char *text,
 size_t weir_image_policy_text(const weir_image *m, uint64_t policy_id,
                               char buf[WEIR_POLICY_TEXT_MAX])
 {
-    return weir_registry_text(registry(m), policy_id, buf, WEIR_POLICY_TEXT_MAX);
+    return weir_policy_registry_text(registry(m), policy_id, buf, WEIR_POLICY_TEXT_MAX);
 }
 
 void weir_image_policies(const weir_image *m,
                          bool (*fn)(void *ctx, uint64_t id, const char *text, size_t len),
                          void *ctx)
 {
-    weir_registry_each(registry(m), fn, ctx);
+    weir_policy_registry_each(registry(m), fn, ctx);
 }

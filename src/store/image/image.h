@@ -7,8 +7,8 @@
 
 #include <weir/weir_store.h>
 
-#include "store/epoch.h"
-#include "store/owner.h"
+#include "store/clock.h"
+#include "store/robust_lock.h"
 
 /* Of what lies in the parts, that is of every layout that the code of table, large and reserved
  * parts and the core's states have. To be raised with each change of one: a file of another version
@@ -46,10 +46,10 @@ void weir_image_close(weir_image *m);
 
 bool weir_image_is_new(const weir_image *m); /* this opening made it */
 weir_image_parts weir_image_parts_get(const weir_image *m);
-const weir_owners *weir_image_owners(const weir_image *m);
+const weir_processes *weir_image_processes(const weir_image *m);
 const uint8_t *weir_image_secret(const weir_image *m); /* 16 bytes */
 
-weir_epoch_slots *weir_image_epoch(weir_image *m); /* what it remembers of the time */
+weir_clock_slots *weir_image_clock_slots(weir_image *m); /* what it remembers of the time */
 
 /* Writes to the disk what has changed, and returns when it is there. WEIR_E_IO if the system could
  * not; WEIR_OK for anonymous memory. Any thread. */
@@ -57,7 +57,7 @@ weir_status weir_image_sync(weir_image *m);
 
 typedef struct weir_image_stats {
     uint64_t syncs_failed;     /* of those that nobody waited for, as well */
-    uint64_t policies;         /* whose texts are noted, of WEIR_REGISTRY_ENTRIES */
+    uint64_t policies;         /* whose texts are noted, of WEIR_POLICY_REGISTRY_ENTRIES */
     uint64_t policies_refused; /* texts that found no room */
 } weir_image_stats;
 

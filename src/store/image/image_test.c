@@ -7,8 +7,8 @@
 
 #include "port/file.h"
 #include "port/port.h"
-#include "store/image/image_fixture_test.h"
-#include "store/image/image_head.h"
+#include "store/image/file_header.h"
+#include "store/image/image_kit_test.h"
 #include "store/siphash.h"
 
 #include <fcntl.h>
@@ -70,8 +70,8 @@ static void check_anonymous(void **state)
     assert_int_equal((uintptr_t)p.large.at % 4096, 0);
     assert_int_equal((uintptr_t)p.reserved.at % 4096, 0);
     assert_true(is_zero(p.table) && is_zero(p.large) && is_zero(p.reserved));
-    assert_int_equal(weir_image_owners(m)->self, 1);
-    assert_null(weir_image_owners(m)->alive);
+    assert_int_equal(weir_image_processes(m)->self, 1);
+    assert_null(weir_image_processes(m)->alive);
     assert_int_equal(weir_image_sync(m), WEIR_OK);
     weir_image_note_policy(m, 7, "gcra 1/s", 8);
     char text[WEIR_POLICY_TEXT_MAX];
@@ -95,7 +95,7 @@ static void check_survives(void **state)
     memset(p.large.at, 2, p.large.bytes);
     memset(p.reserved.at, 3, p.reserved.bytes);
     memcpy(secret, weir_image_secret(m), sizeof secret);
-    assert_int_equal(weir_image_owners(m)->self, 1);
+    assert_int_equal(weir_image_processes(m)->self, 1);
     weir_image_note_policy(m, 7, "gcra 1/s", 8);
     weir_image_close(m);
     struct stat s;
@@ -110,7 +110,7 @@ static void check_survives(void **state)
     p = weir_image_parts_get(m);
     assert_true(is_all(p.table, 1) && is_all(p.large, 2) && is_all(p.reserved, 3));
     assert_memory_equal(secret, weir_image_secret(m), sizeof secret);
-    assert_int_equal(weir_image_owners(m)->self, 2);
+    assert_int_equal(weir_image_processes(m)->self, 2);
     char text[WEIR_POLICY_TEXT_MAX];
     assert_int_equal(weir_image_policy_text(m, 7, text), 8);
     assert_string_equal(text, "gcra 1/s");
@@ -139,12 +139,12 @@ static void check_owner_ids(void **state)
 {
     fixture *f = *state;
     weir_image_close(must_open(f));
-    set_word(f, offsetof(weir_head, openings), (1 << WEIR_OWNER_BITS) - 2);
+    set_word(f, offsetof(weir_file_header, openings), (1 << WEIR_PROCESS_ID_BITS) - 2);
     weir_image *m = must_open(f);
-    assert_int_equal(weir_image_owners(m)->self, (1 << WEIR_OWNER_BITS) - 1);
+    assert_int_equal(weir_image_processes(m)->self, (1 << WEIR_PROCESS_ID_BITS) - 1);
     weir_image_close(m);
     m = must_open(f);
-    assert_int_equal(weir_image_owners(m)->self, 1);
+    assert_int_equal(weir_image_processes(m)->self, 1);
     weir_image_close(m);
 }
 
@@ -153,12 +153,12 @@ static void check_owner_ids(void **state)
 /* Changes the header, but so that its checksum is right. */
 static void forge(fixture *f, size_t at, const void *bytes, size_t len)
 {
-    uint8_t head[WEIR_HEAD_BYTES];
+    uint8_t head[WEIR_FILE_HEADER_BYTES];
     read_head(f, head);
     memcpy(head + at, bytes, len);
     const weir_secret key = {0, 0};
-    uint64_t sum = weir_siphash(key, head, WEIR_HEAD_FIXED);
-    memcpy(head + WEIR_HEAD_FIXED, &sum, sizeof sum);
+    uint64_t sum = weir_siphash(key, head, WEIR_FILE_HEADER_FIXED);
+    memcpy(head + WEIR_FILE_HEADER_FIXED, &sum, sizeof sum);
     write_at(f, 0, head, sizeof head);
 }
 
@@ -166,9 +166,10 @@ static void check_flips(void **state)
 {
     fixture *f = *state;
     weir_image_close(must_open(f));
-    uint8_t good[WEIR_HEAD_BYTES], bad[WEIR_HEAD_BYTES], after[WEIR_HEAD_BYTES];
+    uint8_t good[WEIR_FILE_HEADER_BYTES], bad[WEIR_FILE_HEADER_BYTES],
+        after[WEIR_FILE_HEADER_BYTES];
     read_head(f, good);
-    for (size_t i = 0; i < WEIR_HEAD_FIXED + 8; i++) {
+    for (size_t i = 0; i < WEIR_FILE_HEADER_FIXED + 8; i++) {
         memcpy(bad, good, sizeof bad);
         bad[i] ^= (uint8_t)(1 << i % 8);
         write_at(f, 0, bad, sizeof bad);
@@ -177,7 +178,7 @@ static void check_flips(void **state)
         assert_memory_equal(after, bad, sizeof bad); /* it is left as it is */
     }
     /* What changes has no checksum, and whatever it says, the states are there. */
-    for (size_t i = WEIR_HEAD_FIXED + 8; i < sizeof good; i += 8) {
+    for (size_t i = WEIR_FILE_HEADER_FIXED + 8; i < sizeof good; i += 8) {
         memcpy(bad, good, sizeof bad);
         memset(bad + i, 0xFF, 8);
         write_at(f, 0, bad, sizeof bad);
@@ -189,7 +190,7 @@ static void check_texts(void **state)
 {
     fixture *f = *state;
     weir_image_close(must_open(f));
-    uint8_t good[WEIR_HEAD_BYTES];
+    uint8_t good[WEIR_FILE_HEADER_BYTES];
     read_head(f, good);
     const struct {
         size_t at;
@@ -508,7 +509,7 @@ static void check_rights_stay(void **state)
 static void check_read_only(void **state)
 {
     fixture *f = *state;
-    uint8_t before[WEIR_HEAD_BYTES], after[WEIR_HEAD_BYTES];
+    uint8_t before[WEIR_FILE_HEADER_BYTES], after[WEIR_FILE_HEADER_BYTES];
     struct stat was, is;
     f->options.read_only = true;
     must_refuse(f, WEIR_E_IO, "there is no such file");
@@ -587,7 +588,7 @@ static void check_other_size(void **state)
         assert_true(is_all(weir_image_parts_get(m).table, 4));
         uint8_t secret[16];
         memcpy(secret, weir_image_secret(m), sizeof secret);
-        uint64_t id = weir_image_owners(m)->self;
+        uint64_t id = weir_image_processes(m)->self;
 
         /* Thought better of it. */
         assert_int_equal(weir_image_open_beside(&wide, m, &f->options), WEIR_OK);
@@ -604,7 +605,7 @@ static void check_other_size(void **state)
         assert_true(is_zero(p.table));
         memset(p.table.at, 5, p.table.bytes);
         assert_memory_equal(weir_image_secret(wide), secret, sizeof secret);
-        assert_true(weir_image_owners(wide)->self != id);
+        assert_true(weir_image_processes(wide)->self != id);
         assert_int_equal(weir_image_replace(wide, m, &f->options), WEIR_OK);
         char text[WEIR_POLICY_TEXT_MAX];
         assert_int_equal(weir_image_policy_text(wide, 7, text), 8);
@@ -634,7 +635,8 @@ static void check_other_size_when_shared(void **state)
     assert_int_equal(weir_image_open_beside(&wide, second, &f->options), WEIR_OK);
     assert_int_equal(weir_image_replace(wide, second, &f->options), WEIR_OK);
     weir_image *third = must_open_other(f); /* those who share may come in again */
-    assert_true(weir_owner_is_alive(weir_image_owners(third), weir_image_owners(wide)->self));
+    assert_true(
+        weir_process_is_alive(weir_image_processes(third), weir_image_processes(wide)->self));
     weir_image_close(third);
     weir_image_close(wide);
 }
@@ -696,11 +698,11 @@ static void check_power_loss(void **state)
 {
     fixture *f = *state;
     weir_image_close(must_open(f));
-    set_word(f, offsetof(weir_head, attached), 1);
+    set_word(f, offsetof(weir_file_header, attached), 1);
     weir_image_close(must_open(f));
     assert_int_equal(f->opened.found, WEIR_FOUND_KILLED);
-    set_word(f, offsetof(weir_head, attached), 1);
-    set_word(f, offsetof(weir_head, boot), 1);
+    set_word(f, offsetof(weir_file_header, attached), 1);
+    set_word(f, offsetof(weir_file_header, boot), 1);
     weir_image_close(must_open(f));
     assert_int_equal(f->opened.found, WEIR_FOUND_POWER_LOSS);
     weir_image_close(must_open(f));

@@ -4,7 +4,7 @@
  * where it may write many, or the state grows, a new block takes the place of the old. It knows
  * what a state is from the core alone. */
 
-#include "store/large/large_part.h"
+#include "store/large/eviction.h"
 
 #include "core/writes.h"
 #include "port/port.h"
@@ -14,7 +14,6 @@ enum {
     STRIPES_MAX = 64,
     STRIPE_BYTES = 1 << 18, /* of the part, to each stripe */
     BUCKET_BYTES = 256,     /* of the part, to each bucket */
-    CHAIN_MAX = 4096,       /* blocks in a bucket: more can only be a loop */
     IN_PLACE_MAX = WEIR_STRIPE_RECORDS - WEIR_STRIPE_SPARE - 1,
     SCRATCH = 64, /* words of a state on the stack */
 };
@@ -24,7 +23,7 @@ enum {
 typedef struct part_head {
     port_word magic;
     port_word bytes;
-    weir_blocks_head blocks;
+    weir_allocator_head blocks;
 } part_head;
 
 /* ---- open and close -------------------------------------------------------------------------- */
@@ -45,7 +44,7 @@ static size_t power_within(size_t n, size_t low, size_t high)
 /* Where everything lies, which follows from the size of the part alone. */
 static void lay_out(weir_large *l, unsigned char *part, size_t bytes)
 {
-    weir_blocks *b = &l->blocks;
+    weir_allocator *b = &l->blocks;
     l->stripes = power_within(bytes / STRIPE_BYTES, STRIPES_MIN, STRIPES_MAX);
     l->buckets = power_within(bytes / BUCKET_BYTES, STRIPES_MAX, SIZE_MAX / 2);
     size_t at = round_up(sizeof(part_head), alignof(weir_stripe));
@@ -65,24 +64,8 @@ static void lay_out(weir_large *l, unsigned char *part, size_t bytes)
     b->units = (bytes - at) / WEIR_UNIT;
 }
 
-/* Undoes what whoever had this lock was doing. */
-static void repair(weir_large *l, weir_stripe *s)
-{
-    weir_stripe_undo(s, &l->blocks, 0);
-    for (size_t i = 0; i < WEIR_STRIPE_NOTES; i++) {
-        uint64_t at = port_word_load_relaxed(&s->note[i]) >> WEIR_NOTE_SHIFT;
-        if (weir_block_sound(&l->blocks, at)) {
-            uint64_t hash = port_word_load_relaxed(&weir_block_at(&l->blocks, at)->hash);
-            if (weir_large_stripe_of(l, hash) == s && !weir_large_find_block(l, hash, at))
-                weir_blocks_free(&l->blocks, at, &s->note[i]);
-        }
-        port_word_store_relaxed(&s->note[i], 0);
-    }
-    port_word_store_release(&s->noted, 0);
-}
-
 weir_status weir_large_open(weir_large **ret, void *part, size_t bytes, bool is_new,
-                            const weir_owners *owners)
+                            const weir_processes *processes)
 {
     part_head *head = part;
     if (bytes < WEIR_LARGE_BYTES_MIN)
@@ -101,12 +84,12 @@ weir_status weir_large_open(weir_large **ret, void *part, size_t bytes, bool is_
     if (!l)
         return WEIR_E_NOMEM;
     lay_out(l, part, bytes);
-    l->blocks.owners = owners;
-    weir_blocks_repair(&l->blocks);
+    l->blocks.processes = processes;
+    weir_allocator_repair(&l->blocks);
     for (size_t i = 0; i < l->stripes; i++) {
-        if (port_word_load_relaxed(&l->stripe[i].lock) == owners->self) {
-            repair(l, &l->stripe[i]);
-            weir_lock_free(&l->stripe[i].lock);
+        if (port_word_load_relaxed(&l->stripe[i].lock) == processes->self) {
+            weir_index_repair(l, &l->stripe[i]);
+            weir_robust_unlock(&l->stripe[i].lock);
         }
     }
     *ret = l;
@@ -120,21 +103,6 @@ void weir_large_close(weir_large *l)
 
 /* ---- stripes --------------------------------------------------------------------------------- */
 
-void weir_large_enter(weir_large *l, weir_stripe *s)
-{
-    weir_lock_got got = weir_lock_take(&s->lock, l->blocks.owners);
-    if (got == WEIR_LOCK_DEAD || !weir_stripe_idle(s)) /* the latter only if damaged */
-        repair(l, s);
-}
-
-bool weir_large_try_enter(weir_large *l, weir_stripe *s)
-{
-    weir_lock_got got = weir_lock_try(&s->lock, l->blocks.owners);
-    if (got != WEIR_LOCK_NOT && (got == WEIR_LOCK_DEAD || !weir_stripe_idle(s)))
-        repair(l, s);
-    return got != WEIR_LOCK_NOT;
-}
-
 size_t weir_large_stripe(const weir_large *l, uint64_t hash)
 {
     return hash & (l->stripes - 1);
@@ -142,22 +110,22 @@ size_t weir_large_stripe(const weir_large *l, uint64_t hash)
 
 void weir_large_lock(weir_large *l, size_t stripe)
 {
-    weir_large_enter(l, &l->stripe[stripe]);
+    weir_index_lock(l, &l->stripe[stripe]);
 }
 
 void weir_large_unlock(weir_large *l, size_t stripe)
 {
-    weir_lock_free(&l->stripe[stripe].lock);
+    weir_robust_unlock(&l->stripe[stripe].lock);
 }
 
-void weir_large_keep(weir_large *l, size_t stripe)
+void weir_large_commit(weir_large *l, size_t stripe)
 {
-    weir_stripe_keep(&l->stripe[stripe], &l->blocks);
+    weir_stripe_commit(&l->stripe[stripe], &l->blocks);
 }
 
-void weir_large_drop(weir_large *l, size_t stripe)
+void weir_large_roll_back(weir_large *l, size_t stripe)
 {
-    weir_stripe_drop(&l->stripe[stripe], &l->blocks);
+    weir_stripe_roll_back(&l->stripe[stripe], &l->blocks);
 }
 
 /* The later of now_ns and the time that the stripe has seen. */
@@ -169,97 +137,6 @@ static int64_t stripe_now(weir_stripe *s, int64_t now_ns)
     if (now_ns <= WEIR_NOW_NS_MAX)
         port_word_store_relaxed(&s->now_ns, (uint64_t)now_ns);
     return now_ns;
-}
-
-/* ---- the index ------------------------------------------------------------------------------- */
-
-static void note_damage(weir_stripe *s)
-{
-    port_word_store_relaxed(&s->damaged, port_word_load_relaxed(&s->damaged) + 1);
-}
-
-/* Whether the chain of bucket `i` may go on with the block `at`. */
-static bool belongs(const weir_large *l, size_t i, uint64_t at)
-{
-    return weir_block_sound(&l->blocks, at) &&
-           (port_word_load_relaxed(&weir_block_at(&l->blocks, at)->hash) & (l->buckets - 1)) == i;
-}
-
-/* Goes along the chain of `hash` to the block `want_at`, or if that is 0 to the one of `hash`. */
-static port_word *walk(weir_large *l, uint64_t hash, uint64_t want_at, uint64_t *ret_at)
-{
-    size_t i = hash & (l->buckets - 1);
-    port_word *link = &l->bucket[i];
-    uint64_t at;
-    for (unsigned steps = 0; (at = port_word_load_relaxed(link)) != 0; steps++) {
-        if (steps == CHAIN_MAX || !belongs(l, i, at)) {
-            note_damage(weir_large_stripe_of(l, hash));
-            port_word_store_relaxed(link, 0);
-            at = 0;
-            break;
-        }
-        weir_block *block = weir_block_at(&l->blocks, at);
-        if (want_at != 0 ? at == want_at : port_word_load_relaxed(&block->hash) == hash)
-            break;
-        link = &block->next;
-    }
-    *ret_at = at;
-    return link;
-}
-
-port_word *weir_large_find(weir_large *l, uint64_t hash, uint64_t *ret_at)
-{
-    return walk(l, hash, 0, ret_at);
-}
-
-port_word *weir_large_find_block(weir_large *l, uint64_t hash, uint64_t at)
-{
-    uint64_t found;
-    port_word *link = walk(l, hash, at, &found);
-    return found != 0 ? link : NULL;
-}
-
-/* The one store that changes the index, after what it leads to is in place. */
-static void set_link(port_word *link, uint64_t at)
-{
-    port_word_store_release(link, at);
-}
-
-static uint64_t next_of(const weir_large *l, uint64_t at)
-{
-    return port_word_load_relaxed(&weir_block_at(&l->blocks, at)->next);
-}
-
-void weir_large_remove(weir_large *l, weir_stripe *s, port_word *link, uint64_t at)
-{
-    if (!weir_stripe_gone(s, at))
-        return;
-    set_link(link, next_of(l, at));
-    weir_stripe_free(s, &l->blocks, at);
-}
-
-/* Takes a block out of the index until what is tried is kept or dropped. */
-static weir_status take_out(weir_large *l, weir_stripe *s, port_word *link, uint64_t at)
-{
-    if (!weir_stripe_record(s, &l->blocks, &link, 1, true) || !weir_stripe_gone(s, at))
-        return WEIR_E_BUSY;
-    set_link(link, next_of(l, at));
-    return WEIR_OK;
-}
-
-/* Puts a born block into the index, in the place of the block `old` if that is not 0. */
-static weir_status put_in(weir_large *l, weir_stripe *s, uint64_t hash, uint64_t at, uint64_t old)
-{
-    port_word *link = &l->bucket[hash & (l->buckets - 1)];
-    if (old != 0)
-        link = weir_large_find_block(l, hash, old);
-    if (!link || !weir_stripe_record(s, &l->blocks, &link, 1, true) ||
-        (old != 0 && !weir_stripe_gone(s, old)))
-        return WEIR_E_BUSY;
-    port_word_store_relaxed(&weir_block_at(&l->blocks, at)->next,
-                            old != 0 ? next_of(l, old) : port_word_load_relaxed(link));
-    set_link(link, at);
-    return WEIR_OK;
 }
 
 /* ---- deciding -------------------------------------------------------------------------------- */
@@ -287,8 +164,8 @@ static weir_status run_fn(job *j, uint64_t *state, unsigned level)
 
 static weir_status new_block(job *j, size_t words, unsigned level, uint64_t *ret_at)
 {
-    weir_want want = {j->call->hash, words, level, j->at, j->s, j->call->when_full};
-    return weir_large_room(j->l, &want, ret_at);
+    weir_block_request want = {j->call->hash, words, level, j->at, j->s, j->call->when_full};
+    return weir_eviction_alloc(j->l, &want, ret_at);
 }
 
 static weir_block *block_of(const job *j, uint64_t at)
@@ -307,7 +184,7 @@ static weir_status swap_in(job *j, uint64_t at, weir_status st)
 {
     port_word_store_relaxed(&block_of(j, at)->fresh_at_ns, (uint64_t)j->fresh_at_ns);
     if (st == WEIR_OK)
-        st = put_in(j->l, j->s, j->call->hash, at, j->at);
+        st = weir_index_insert(j->l, j->s, j->call->hash, at, j->at);
     if (st != WEIR_OK)
         weir_stripe_free(j->s, &j->l->blocks, at);
     return st;
@@ -411,7 +288,7 @@ static bool is_useless(job *j)
     if (level > WEIR_LEVEL_MAX || weir_block_words(block) != weir_state_words(p, level))
         return true; /* two keys of one hash */
     if (!weir_state_sound(p, block->state, level)) {
-        note_damage(j->s);
+        weir_index_count_damage(j->s);
         return true;
     }
     /* Fresh: of one that has grown nothing is left to be gained but its memory. */
@@ -423,9 +300,9 @@ weir_status weir_large_try(weir_large *l, const weir_large_call *call)
     weir_stripe *s = weir_large_stripe_of(l, call->hash);
     job j = {.l = l, .s = s, .call = call, .now_ns = stripe_now(s, call->now_ns)};
     j.records = port_word_load_relaxed(&s->records);
-    port_word *link = weir_large_find(l, call->hash, &j.at);
+    port_word *link = weir_index_find(l, call->hash, &j.at);
     if (j.at != 0 && is_useless(&j)) {
-        weir_status st = take_out(l, s, link, j.at);
+        weir_status st = weir_index_detach(l, s, link, j.at);
         if (st != WEIR_OK)
             return st;
         j.at = 0;
@@ -436,10 +313,10 @@ weir_status weir_large_try(weir_large *l, const weir_large_call *call)
 weir_status weir_large_run(weir_large *l, const weir_large_call *call)
 {
     weir_stripe *s = weir_large_stripe_of(l, call->hash);
-    weir_large_enter(l, s);
+    weir_index_lock(l, s);
     weir_status st = weir_large_try(l, call);
-    weir_stripe_keep(s, &l->blocks);
-    weir_lock_free(&s->lock);
+    weir_stripe_commit(s, &l->blocks);
+    weir_robust_unlock(&s->lock);
     return st;
 }
 
@@ -447,82 +324,60 @@ void weir_large_reset(weir_large *l, uint64_t hash)
 {
     weir_stripe *s = weir_large_stripe_of(l, hash);
     uint64_t at;
-    weir_large_enter(l, s);
-    port_word *link = weir_large_find(l, hash, &at);
+    weir_index_lock(l, s);
+    port_word *link = weir_index_find(l, hash, &at);
     if (at != 0)
-        weir_large_remove(l, s, link, at);
-    weir_lock_free(&s->lock);
+        weir_index_remove(l, s, link, at);
+    weir_robust_unlock(&s->lock);
 }
 
 /* ---- contents -------------------------------------------------------------------------------- */
 
-/* Tells of the blocks of a locked bucket. Returns false to stop. */
-static bool tell_bucket(weir_large *l, size_t i, weir_stored_fn fn, void *ctx)
-{
-    uint64_t at;
-    port_word *link = &l->bucket[i];
-    for (unsigned steps = 0; (at = port_word_load_relaxed(link)) != 0; steps++) {
-        if (steps == CHAIN_MAX || !belongs(l, i, at))
-            return true;
-        weir_block *block = weir_block_at(&l->blocks, at);
-        weir_stored stored = {.hash = port_word_load_relaxed(&block->hash),
-                              .fresh_at_ns = (int64_t)port_word_load_relaxed(&block->fresh_at_ns),
-                              .form = WEIR_LARGE_FORM,
-                              .level = weir_block_level(block),
-                              .words_len = weir_block_words(block),
-                              .words = block->state};
-        if (!fn(ctx, &stored))
-            return false;
-        link = &block->next;
-    }
-    return true;
-}
-
-void weir_large_each(weir_large *l, weir_stored_fn fn, void *ctx)
+void weir_large_each(weir_large *l, weir_key_state_fn fn, void *ctx)
 {
     bool on = true;
     for (size_t i = 0; i < l->buckets && on; i++) {
         weir_stripe *s = weir_large_stripe_of(l, i);
-        weir_large_enter(l, s);
-        on = tell_bucket(l, i, fn, ctx);
-        weir_lock_free(&s->lock);
+        weir_index_lock(l, s);
+        on = weir_index_each(l, i, fn, ctx);
+        weir_robust_unlock(&s->lock);
     }
 }
 
-static weir_status put_locked(weir_large *l, weir_stripe *s, const weir_stored *stored)
+static weir_status put_locked(weir_large *l, weir_stripe *s, const weir_key_state *stored)
 {
     uint64_t old, at;
-    weir_large_find(l, stored->hash, &old);
-    weir_want want = {stored->hash, stored->words_len, stored->level, old, s, WEIR_REFUSE};
-    weir_status st = weir_large_room(l, &want, &at);
+    weir_index_find(l, stored->hash, &old);
+    weir_block_request want = {stored->hash, stored->words_len, stored->level, old, s, WEIR_REFUSE};
+    weir_status st = weir_eviction_alloc(l, &want, &at);
     if (st != WEIR_OK)
         return st;
     weir_block *block = weir_block_at(&l->blocks, at);
     copy_words(block->state, stored->words, stored->words_len);
     port_word_store_relaxed(&block->fresh_at_ns, (uint64_t)stored->fresh_at_ns);
-    return put_in(l, s, stored->hash, at, old);
+    return weir_index_insert(l, s, stored->hash, at, old);
 }
 
-weir_status weir_large_put(weir_large *l, const weir_stored *stored)
+weir_status weir_large_put(weir_large *l, const weir_key_state *stored)
 {
     if (stored->form != WEIR_LARGE_FORM || stored->level > WEIR_LEVEL_MAX || stored->words_len == 0)
         return WEIR_E_RANGE;
     weir_stripe *s = weir_large_stripe_of(l, stored->hash);
-    weir_large_enter(l, s);
+    weir_index_lock(l, s);
     weir_status st = WEIR_OK;
     if (stored->fresh_at_ns > stripe_now(s, 0))
         st = put_locked(l, s, stored);
     if (st == WEIR_OK)
-        weir_stripe_keep(s, &l->blocks);
+        weir_stripe_commit(s, &l->blocks);
     else
-        weir_stripe_drop(s, &l->blocks);
-    weir_lock_free(&s->lock);
+        weir_stripe_roll_back(s, &l->blocks);
+    weir_robust_unlock(&s->lock);
     return st;
 }
 
 weir_large_stats weir_large_stats_get(weir_large *l)
 {
-    const weir_blocks_head *h = l->blocks.head;
+    const weir_allocator_head *h = l->blocks.head;
     weir_large_stats stats = {.keys = port_word_load_relaxed(&h->count),
                               .bytes = port_word_load_relaxed(&h->used) * WEIR_UNIT};
     for (size_t i = 0; i < l->stripes; i++) {

@@ -18,9 +18,10 @@
  * for a log of a million requests. All functions but open and close may be called from any thread
  * at once. */
 
-#include "store/owner.h"
+#include <weir/weir_store.h>
+
+#include "store/robust_lock.h"
 #include "store/state.h"
-#include "store/stored.h"
 
 typedef struct weir_large weir_large;
 
@@ -28,11 +29,11 @@ typedef struct weir_large weir_large;
 
 /* Opens a part, in a time that does not depend on what is in it.
  *  part    `bytes` bytes, WEIR_LARGE_BYTES_MIN or more, that begin on a page; zeroed if it is_new.
- *  owners  must outlive *ret.
+ *  processes  must outlive *ret.
  * Returns WEIR_OK; WEIR_E_NOMEM; WEIR_E_RANGE for too few bytes; WEIR_E_SYNTAX if the part is none
  * of this size. One that is all zero is fresh. */
 weir_status weir_large_open(weir_large **ret, void *part, size_t bytes, bool is_new,
-                            const weir_owners *owners);
+                            const weir_processes *processes);
 void weir_large_close(weir_large *l); /* accepts NULL */
 
 typedef struct weir_large_call {
@@ -67,21 +68,21 @@ void weir_large_reset(weir_large *l, uint64_t hash);
 size_t weir_large_stripe(const weir_large *l, uint64_t hash);
 void weir_large_lock(weir_large *l, size_t stripe);
 weir_status weir_large_try(weir_large *l, const weir_large_call *call);
-void weir_large_keep(weir_large *l, size_t stripe);
-void weir_large_drop(weir_large *l, size_t stripe);
+void weir_large_commit(weir_large *l, size_t stripe);
+void weir_large_roll_back(weir_large *l, size_t stripe);
 void weir_large_unlock(weir_large *l, size_t stripe); /* nothing waits there */
 
 /* ---- contents -------------------------------------------------------------------------------- */
 
-#define WEIR_LARGE_FORM 0x4c /* weir_stored.form of all that is here */
+#define WEIR_LARGE_FORM 0x4c /* weir_key_state.form of all that is here */
 
 /* Calls fn for every key, fresh or not, under its stripe's lock: it must not call `l`. */
-void weir_large_each(weir_large *l, weir_stored_fn fn, void *ctx);
+void weir_large_each(weir_large *l, weir_key_state_fn fn, void *ctx);
 
 /* Puts a state in the place of what there is of its hash; nobody else is forgotten for it. Returns
  * WEIR_OK, also if it is fresh by now and not kept; WEIR_E_RANGE if it cannot be one of these;
  * WEIR_E_FULL; WEIR_E_NOMEM. */
-weir_status weir_large_put(weir_large *l, const weir_stored *stored);
+weir_status weir_large_put(weir_large *l, const weir_key_state *stored);
 
 typedef struct weir_large_stats {
     uint64_t keys;

@@ -72,9 +72,9 @@ static void charge_two(arena *a, weir_large *l, uint64_t key, int64_t now_ns, bo
         good = weir_large_try(l, &call) == WEIR_OK && c.decision.allowed;
     }
     if (good && keep)
-        weir_large_keep(l, stripe);
+        weir_large_commit(l, stripe);
     else
-        weir_large_drop(l, stripe);
+        weir_large_roll_back(l, stripe);
     weir_large_unlock(l, stripe);
     for (int i = 0; i < 2 && good && keep; i++)
         port_add_relaxed(&a->shared->answered[keys[i]], 1);
@@ -83,8 +83,8 @@ static void charge_two(arena *a, weir_large *l, uint64_t key, int64_t now_ns, bo
 /* Runs until it is killed, or for so many rounds. */
 static void hammer(arena *a, uint64_t id, uint64_t rounds)
 {
-    weir_owners owners = {.self = id, .alive = is_alive, .ctx = a->shared};
-    weir_large *l = open_part(a->part, a->bytes, false, &owners);
+    weir_processes processes = {.self = id, .alive = is_alive, .ctx = a->shared};
+    weir_large *l = open_part(a->part, a->bytes, false, &processes);
     uint64_t x = hash_of(id);
     for (; rounds > 0; rounds--) {
         x = x * 6364136223846793005 + 1442695040888963407;
@@ -177,8 +177,8 @@ static void answers_survive(void **unused)
     open_arena(&a, 64 * MIB, 2000);
     port_word_store_relaxed(&a.shared->alive[1], 1);
     kill_many(&a, KILLS);
-    weir_owners owners = {.self = 1, .alive = is_alive, .ctx = a.shared};
-    weir_large *l = open_part(a.part, a.bytes, false, &owners);
+    weir_processes processes = {.self = 1, .alive = is_alive, .ctx = a.shared};
+    weir_large *l = open_part(a.part, a.bytes, false, &processes);
     check_whole(l);
     assert_int_equal(weir_large_stats_get(l).evicted, 0);
     int64_t now_ns = s_ns + (int64_t)port_load_relaxed(&a.shared->clock_ns), more = 0, all = 0;
@@ -206,8 +206,8 @@ static void memory_survives(void **unused)
         a.policy[i] = policy_of("sliding-log 300/s & sliding-slices 1000/s slices 100");
     port_word_store_relaxed(&a.shared->alive[1], 1);
     kill_many(&a, KILLS);
-    weir_owners owners = {.self = 1, .alive = is_alive, .ctx = a.shared};
-    weir_large *l = open_part(a.part, a.bytes, false, &owners);
+    weir_processes processes = {.self = 1, .alive = is_alive, .ctx = a.shared};
+    weir_large *l = open_part(a.part, a.bytes, false, &processes);
     check_whole(l);
     assert_true(weir_large_stats_get(l).evicted > 0);
     weir_large_close(l);
@@ -243,7 +243,7 @@ static void copies_in_the_middle(void **unused)
         "sliding-log 100/m", "sliding-log 100/m count-denied", "sliding-slices 100/m slices 600",
         "sliding-log 100/m & gcra 100/m burst 100 & sliding-slices 100/m slices 2000"};
     snapshot s = {.part = part_of(MIB), .copy = part_of(MIB), .bytes = MIB};
-    weir_owners other = {.self = 2};
+    weir_processes other = {.self = 2};
     weir_large *l = open_part(s.part, MIB, true, &alone);
     for (uint64_t t = 0; t < sizeof texts / sizeof texts[0]; t++) {
         weir_policy p = policy_of(texts[t]);
@@ -288,7 +288,7 @@ static void scribble(unsigned char *part, size_t bytes, uint64_t *x)
                                : words[2 + (i * 7919 + from) % (len - 2)];
 }
 
-static bool look(void *ctx, const weir_stored *stored)
+static bool look(void *ctx, const weir_key_state *stored)
 {
     uint64_t *sum = ctx;
     for (size_t i = 0; i < stored->words_len; i++)

@@ -6,12 +6,11 @@
  * a whole part that says whether all in it fits together. */
 
 #include "store/kit_test.h"
-#include "store/large/large.h"
-#include "store/large/large_part.h"
+#include "store/large/index.h"
 
 #include <stdlib.h>
 
-static inline weir_large *open_part(void *part, size_t bytes, bool is_new, const weir_owners *o)
+static inline weir_large *open_part(void *part, size_t bytes, bool is_new, const weir_processes *o)
 {
     weir_large *l = NULL;
     assert_int_equal(weir_large_open(&l, part, bytes, is_new, o), WEIR_OK);
@@ -61,7 +60,7 @@ static inline int64_t give(weir_large *l, const weir_policy *p, uint64_t hash, i
     return c.decision.remaining;
 }
 
-static inline bool add_up(void *ctx, const weir_stored *stored)
+static inline bool add_up(void *ctx, const weir_key_state *stored)
 {
     weir_large_stats *sum = ctx;
     sum->keys++;
@@ -76,7 +75,7 @@ static inline void check_whole(weir_large *l)
     weir_large_stats sum = {0};
     weir_block_seen seen;
     uint64_t next;
-    weir_blocks_list(&l->blocks, 0, &seen, 1, &next); /* takes that lock as well */
+    weir_allocator_list(&l->blocks, 0, &seen, 1, &next); /* takes that lock as well */
     weir_large_each(l, add_up, &sum);
     weir_large_stats stats = weir_large_stats_get(l);
     assert_int_equal(stats.damaged, 0);

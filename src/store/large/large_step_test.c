@@ -90,9 +90,9 @@ static void try_all(weir_large *l, const weir_policy *p, bool keep)
         assert_int_equal(weir_large_try(l, &call), WEIR_OK);
     }
     if (keep)
-        weir_large_keep(l, 0);
+        weir_large_commit(l, 0);
     else
-        weir_large_drop(l, 0);
+        weir_large_roll_back(l, 0);
     weir_large_unlock(l, 0);
 }
 
@@ -110,7 +110,7 @@ static void put_zero(weir_large *l, const weir_policy *p)
 {
     (void)p;
     uint64_t words[8] = {(uint64_t)1 << 32, 0, 19000000000, 0, 0, 0, 7, 0};
-    weir_stored stored = {
+    weir_key_state stored = {
         .fresh_at_ns = 79000000000, .form = WEIR_LARGE_FORM, .words_len = 8, .words = words};
     assert_int_equal(weir_large_put(l, &stored), WEIR_OK);
 }
@@ -144,7 +144,7 @@ static void look_at(weir_large *l, const weir_policy *p, int64_t ret[KEYS])
 
 static void run_child(const scene *sc, const weir_policy *p, void *part)
 {
-    static const weir_owners child = {.self = 2};
+    static const weir_processes child = {.self = 2};
     weir_large *l = open_part(part, BYTES, false, &child);
     if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0)
         _exit(77);
@@ -156,7 +156,7 @@ static void run_child(const scene *sc, const weir_policy *p, void *part)
 /* Opens a copy as one who comes after the child was killed. */
 static void check_copy(void *copy, const weir_policy *p, int64_t ret[KEYS])
 {
-    static const weir_owners heir = {.self = 3};
+    static const weir_processes heir = {.self = 3};
     weir_large *l = open_part(copy, BYTES, false, &heir);
     check_whole(l); /* locks all, and so repairs */
     look_at(l, p, ret);

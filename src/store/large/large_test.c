@@ -232,9 +232,9 @@ static void tries_are_kept_or_dropped(void **unused)
         for (uint64_t n = 0; n < 16; n++)
             after[n] = try_one(&f, p[n], 3 + n * step, now_ns, 1);
         if (keep)
-            weir_large_keep(f.l, stripe);
+            weir_large_commit(f.l, stripe);
         else
-            weir_large_drop(f.l, stripe);
+            weir_large_roll_back(f.l, stripe);
         weir_large_unlock(f.l, stripe);
         check_whole(f.l);
         for (uint64_t n = 0; n < 16; n++)
@@ -257,9 +257,9 @@ static void tries_add_up(void **unused)
         for (int i = 3; i < 19; i++)
             assert_int_equal(try_one(&f, &f.log, 9, s_ns + i, 1), 99 - i);
         if (keep)
-            weir_large_keep(f.l, weir_large_stripe(f.l, 9));
+            weir_large_commit(f.l, weir_large_stripe(f.l, 9));
         else
-            weir_large_drop(f.l, weir_large_stripe(f.l, 9));
+            weir_large_roll_back(f.l, weir_large_stripe(f.l, 9));
         weir_large_unlock(f.l, weir_large_stripe(f.l, 9));
         check_whole(f.l);
         assert_int_equal(take(f.l, &f.log, 9, s_ns + 20, 0), keep ? 81 : 97);
@@ -283,7 +283,7 @@ static void tries_have_an_end(void **unused)
     }
     assert_int_equal(st, WEIR_E_BUSY);
     assert_true(n > WEIR_TAKE_MANY_MAX);
-    weir_large_keep(f.l, 0);
+    weir_large_commit(f.l, 0);
     weir_large_unlock(f.l, 0);
     check_whole(f.l);
     assert_int_equal(weir_large_stats_get(f.l).keys, n - 1);
@@ -292,13 +292,13 @@ static void tries_have_an_end(void **unused)
 
 /* ---- contents -------------------------------------------------------------------------------- */
 
-static bool put_into(void *ctx, const weir_stored *stored)
+static bool put_into(void *ctx, const weir_key_state *stored)
 {
     assert_int_equal(weir_large_put(ctx, stored), WEIR_OK);
     return true;
 }
 
-static bool count_two(void *ctx, const weir_stored *stored)
+static bool count_two(void *ctx, const weir_key_state *stored)
 {
     (void)stored;
     return ++*(int *)ctx < 2;
@@ -338,12 +338,12 @@ static void bad_contents(void **unused)
     fixture f;
     open_fixture(&f, MIB);
     uint64_t words[8] = {0};
-    weir_stored good = {.hash = 1,
-                        .fresh_at_ns = 9 * s_ns,
-                        .form = WEIR_LARGE_FORM,
-                        .words_len = 8,
-                        .words = words};
-    weir_stored bad = good;
+    weir_key_state good = {.hash = 1,
+                           .fresh_at_ns = 9 * s_ns,
+                           .form = WEIR_LARGE_FORM,
+                           .words_len = 8,
+                           .words = words};
+    weir_key_state bad = good;
     bad.form = 0;
     assert_int_equal(weir_large_put(f.l, &bad), WEIR_E_RANGE);
     bad = good;

@@ -11,7 +11,7 @@ static uint64_t records(const weir_stripe *s)
     return n <= WEIR_STRIPE_RECORDS ? n : WEIR_STRIPE_RECORDS;
 }
 
-bool weir_stripe_record(weir_stripe *s, weir_blocks *b, port_word *const *words, size_t count,
+bool weir_stripe_record(weir_stripe *s, weir_allocator *b, port_word *const *words, size_t count,
                         bool spare)
 {
     uint64_t n = records(s);
@@ -27,7 +27,7 @@ bool weir_stripe_record(weir_stripe *s, weir_blocks *b, port_word *const *words,
     return true;
 }
 
-void weir_stripe_undo(weir_stripe *s, weir_blocks *b, uint64_t keep)
+void weir_stripe_undo(weir_stripe *s, weir_allocator *b, uint64_t keep)
 {
     for (uint64_t n = records(s); n > keep; n--) {
         uint64_t at = port_word_load_relaxed(&s->record[n - 1].at);
@@ -81,37 +81,37 @@ void weir_stripe_forget(weir_stripe *s, const port_word *note)
     port_word_store_release(&s->noted, noted(s) & ~((uint64_t)1 << (note - s->note)));
 }
 
-void weir_stripe_free(weir_stripe *s, weir_blocks *b, uint64_t at)
+void weir_stripe_free(weir_stripe *s, weir_allocator *b, uint64_t at)
 {
     port_word *note = note_of(s, at);
     if (!note)
         return;
-    weir_blocks_free(b, at, note);
+    weir_allocator_free(b, at, note);
     weir_stripe_forget(s, note);
 }
 
 /* Frees the blocks whose notes have `bit`, and forgets the others, which the index holds. */
-static void clear_notes(weir_stripe *s, weir_blocks *b, uint64_t bit)
+static void clear_notes(weir_stripe *s, weir_allocator *b, uint64_t bit)
 {
     for (uint64_t left = noted(s); left != 0; left &= left - 1) {
         port_word *note = &s->note[__builtin_ctzll(left)];
         uint64_t block = port_word_load_relaxed(note);
         if (block & bit)
-            weir_blocks_free(b, block >> WEIR_NOTE_SHIFT, note);
+            weir_allocator_free(b, block >> WEIR_NOTE_SHIFT, note);
         else
             port_word_store_relaxed(note, 0);
         weir_stripe_forget(s, note);
     }
 }
 
-void weir_stripe_keep(weir_stripe *s, weir_blocks *b)
+void weir_stripe_commit(weir_stripe *s, weir_allocator *b)
 {
     port_word_store_release(&s->records, 0);
     port_stores_in_order();
     clear_notes(s, b, WEIR_NOTE_GONE);
 }
 
-void weir_stripe_drop(weir_stripe *s, weir_blocks *b)
+void weir_stripe_roll_back(weir_stripe *s, weir_allocator *b)
 {
     weir_stripe_undo(s, b, 0);
     clear_notes(s, b, WEIR_NOTE_BORN);

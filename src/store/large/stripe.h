@@ -10,8 +10,8 @@
  *
  * Blocks that are not, or not yet, or no longer in the index are put down in the stripe as well. */
 
-#include "store/large/blocks.h"
-#include "store/lock.h"
+#include "store/large/allocator.h"
+#include "store/robust_lock.h"
 
 #include <stdalign.h>
 
@@ -21,10 +21,10 @@ enum {
     WEIR_STRIPE_NOTES = 36, /* two for each of 16 calls, and a few in passing */
 };
 
-typedef struct weir_record {
+typedef struct weir_journal_record {
     port_word at; /* which word of the memory */
     port_word old;
-} weir_record;
+} weir_journal_record;
 
 /* In the memory; all zero in a new one. */
 typedef struct weir_stripe {
@@ -36,7 +36,7 @@ typedef struct weir_stripe {
     /* WEIR_NOTE_BORN if the index does not hold the block unless this counts, WEIR_NOTE_GONE if it
      * does not once this counts. */
     port_word note[WEIR_STRIPE_NOTES];
-    weir_record record[WEIR_STRIPE_RECORDS];
+    weir_journal_record record[WEIR_STRIPE_RECORDS];
     port_word refused; /* in what would else be padding */
 } weir_stripe;
 
@@ -48,11 +48,11 @@ static inline bool weir_stripe_idle(const weir_stripe *s)
 
 /* Notes what `count` words hold, each given by its address in b->words; then they may be changed.
  * False if there is no room for that many: nothing is noted. The stripe is locked, as below. */
-bool weir_stripe_record(weir_stripe *s, weir_blocks *b, port_word *const *words, size_t count,
+bool weir_stripe_record(weir_stripe *s, weir_allocator *b, port_word *const *words, size_t count,
                         bool spare);
 
 /* Puts back what was noted after the first `keep` records, and forgets these. */
-void weir_stripe_undo(weir_stripe *s, weir_blocks *b, uint64_t keep);
+void weir_stripe_undo(weir_stripe *s, weir_allocator *b, uint64_t keep);
 
 /* A place for a note, or NULL if all are used. */
 port_word *weir_stripe_note(weir_stripe *s);
@@ -64,12 +64,12 @@ void weir_stripe_forget(weir_stripe *s, const port_word *note);
 bool weir_stripe_gone(weir_stripe *s, uint64_t at);
 
 /* Frees a block that was put down and is not in the index. */
-void weir_stripe_free(weir_stripe *s, weir_blocks *b, uint64_t at);
+void weir_stripe_free(weir_stripe *s, weir_allocator *b, uint64_t at);
 
 /* Makes all that was noted count, and frees the blocks that it has replaced. */
-void weir_stripe_keep(weir_stripe *s, weir_blocks *b);
+void weir_stripe_commit(weir_stripe *s, weir_allocator *b);
 
 /* Undoes all that was noted, and frees the blocks that were for it. */
-void weir_stripe_drop(weir_stripe *s, weir_blocks *b);
+void weir_stripe_roll_back(weir_stripe *s, weir_allocator *b);
 
 #endif

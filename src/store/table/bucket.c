@@ -138,24 +138,24 @@ unsigned weir_line_live(const weir_line *l)
     return live;
 }
 
-unsigned weir_line_find(const weir_line *l, uint64_t tag, bool away)
+unsigned weir_line_find(const weir_line *l, uint64_t tag, bool alternate)
 {
     for (unsigned i = 0; i < WEIR_LINE_ENTRIES; i++) {
-        bool is_away = (l->word[0] & WEIR_AWAY(i)) != 0;
-        if (code_of(l, i) & WEIR_LIVE && is_away == away && tag_get(l, i) == tag)
+        bool is_alternate = (l->word[0] & WEIR_ALTERNATE(i)) != 0;
+        if (code_of(l, i) & WEIR_LIVE && is_alternate == alternate && tag_get(l, i) == tag)
             return i;
     }
     return WEIR_LINE_ENTRIES;
 }
 
-weir_entry weir_line_get(const weir_line *l, unsigned i)
+weir_bucket_entry weir_line_get(const weir_line *l, unsigned i)
 {
     weir_form form = weir_line_form(l, i);
     spot s = spot_of(l, i);
-    weir_entry e = {.tag = tag_get(l, i),
-                    .fresh_at_ns = (int64_t)l->word[s.word],
-                    .form = form,
-                    .away = (l->word[0] & WEIR_AWAY(i)) != 0};
+    weir_bucket_entry e = {.tag = tag_get(l, i),
+                           .fresh_at_ns = (int64_t)l->word[s.word],
+                           .form = form,
+                           .alternate = (l->word[0] & WEIR_ALTERNATE(i)) != 0};
     if (form_extra[form])
         e.words[0] = units_get(l, s.unit + TAG_UNITS, form_extra[form]);
     for (unsigned w = 1; w < form_cells[form]; w++)
@@ -163,13 +163,13 @@ weir_entry weir_line_get(const weir_line *l, unsigned i)
     return e;
 }
 
-void weir_line_put(weir_line *l, unsigned i, const weir_entry *e)
+void weir_line_put(weir_line *l, unsigned i, const weir_bucket_entry *e)
 {
     spot s = spot_of(l, i);
     unsigned extra = form_extra[e->form];
     uint64_t code = (uint64_t)(WEIR_LIVE | e->form) << WEIR_CODE_AT(i);
-    l->word[0] = (l->word[0] & ~((uint64_t)15 << WEIR_CODE_AT(i)) & ~WEIR_AWAY(i)) | code |
-                 (e->away ? WEIR_AWAY(i) : 0);
+    l->word[0] = (l->word[0] & ~((uint64_t)15 << WEIR_CODE_AT(i)) & ~WEIR_ALTERNATE(i)) | code |
+                 (e->alternate ? WEIR_ALTERNATE(i) : 0);
     l->word[s.word] = (uint64_t)e->fresh_at_ns;
     tag_set(l, i, e->tag);
     if (extra)
@@ -196,11 +196,11 @@ static void gather(weir_line *l, bool mixed)
 {
     weir_line from = *l;
     unsigned to = 0;
-    l->word[0] &= ~(WEIR_CODES | WEIR_MIXED | WEIR_AWAYS);
+    l->word[0] &= ~(WEIR_CODES | WEIR_MIXED | WEIR_ALTERNATES);
     l->word[0] |= mixed ? WEIR_MIXED : 0;
     for (unsigned i = 0; i < WEIR_LINE_ENTRIES; i++) {
         if (code_of(&from, i) & WEIR_LIVE) {
-            weir_entry e = weir_line_get(&from, i);
+            weir_bucket_entry e = weir_line_get(&from, i);
             weir_line_put(l, to++, &e);
         }
     }
@@ -227,7 +227,7 @@ static unsigned place_for(const weir_line *l, weir_form form)
     return fits && n < WEIR_LINE_ENTRIES ? n : WEIR_LINE_ENTRIES;
 }
 
-void weir_line_add(weir_line *l, const weir_entry *e)
+void weir_line_add(weir_line *l, const weir_bucket_entry *e)
 {
     bool mixed = e->form != WEIR_FORM_TIME || has_other_forms(l);
     if (mixed != is_mixed(l))
@@ -245,7 +245,7 @@ void weir_line_drop(weir_line *l, unsigned set)
     for (unsigned i = WEIR_LINE_ENTRIES; i-- > 0;) {
         uint64_t live = (uint64_t)WEIR_LIVE << WEIR_CODE_AT(i);
         if (set >> i & 1)
-            l->word[0] &= ~live & ~WEIR_AWAY(i);
+            l->word[0] &= ~live & ~WEIR_ALTERNATE(i);
         bool is_last = i + 1 == WEIR_LINE_ENTRIES || code_of(l, i + 1) == 0;
         if (is_last && !(l->word[0] & live))
             l->word[0] &= ~((uint64_t)15 << WEIR_CODE_AT(i));
@@ -289,7 +289,7 @@ unsigned weir_line_victims(const weir_line *l, weir_form form, int64_t *ret_fres
 
 static uint64_t holder_of(uint64_t header)
 {
-    return header >> WEIR_HOLDER_AT & (((uint64_t)1 << WEIR_OWNER_BITS) - 1);
+    return header >> WEIR_HOLDER_AT & (((uint64_t)1 << WEIR_PROCESS_ID_BITS) - 1);
 }
 
 static unsigned undo_of(uint64_t header)
@@ -305,15 +305,16 @@ static uint64_t header_anew(uint64_t contents, uint64_t locked)
     return version << WEIR_VERSION_AT | (contents & WEIR_CONTENTS);
 }
 
-static void empty(const weir_keeper *k, weir_bucket *b, uint64_t locked)
+static void empty(const weir_bucket_array *k, weir_bucket *b, uint64_t locked)
 {
     weir_line l = {.word = {locked}};
     port_add_relaxed(k->damaged, (uint64_t)__builtin_popcount(weir_line_live(&l)));
-    port_word_store_release(&b->word[0], header_anew(WEIR_SPILLED, locked));
+    port_word_store_release(&b->word[0], header_anew(WEIR_OVERFLOWED, locked));
 }
 
 /* Puts back what the record says, if it is of this very lock. */
-static void restore(const weir_keeper *k, weir_bucket *b, uint64_t locked, const weir_undo *r)
+static void restore(const weir_bucket_array *k, weir_bucket *b, uint64_t locked,
+                    const weir_undo_record *r)
 {
     uint64_t before = port_word_load_acquire(&r->header);
     bool is_it = port_word_load_relaxed(&r->bucket) == (uint64_t)(b - k->buckets) &&
@@ -329,15 +330,15 @@ static void restore(const weir_keeper *k, weir_bucket *b, uint64_t locked, const
 }
 
 /* Takes the lock of a dead holder away. Others may be about the same; one succeeds. */
-static void mend(const weir_keeper *k, weir_bucket *b, uint64_t locked)
+static void mend(const weir_bucket_array *k, weir_bucket *b, uint64_t locked)
 {
     uint64_t holder = holder_of(locked);
     unsigned undo = undo_of(locked);
     if (undo == 0) {
         weir_line l = {.word = {locked}};
         uint64_t now_locked =
-            (locked & ~((((uint64_t)1 << WEIR_OWNER_BITS) - 1) << WEIR_HOLDER_AT)) |
-            k->owners->self << WEIR_HOLDER_AT;
+            (locked & ~((((uint64_t)1 << WEIR_PROCESS_ID_BITS) - 1) << WEIR_HOLDER_AT)) |
+            k->processes->self << WEIR_HOLDER_AT;
         if (!port_word_cas_acquire(&b->word[0], &locked, now_locked))
             return;
         if (weir_line_sound(&l))
@@ -347,10 +348,10 @@ static void mend(const weir_keeper *k, weir_bucket *b, uint64_t locked)
         return;
     }
     /* The record is the holder's, or of one who mended and was killed in turn. */
-    weir_undo *r = &k->undo[undo - 1];
+    weir_undo_record *r = &k->undo[undo - 1];
     uint64_t owner = port_word_load_acquire(&r->owner);
-    bool is_dead = owner == holder || (owner != 0 && !weir_owner_is_alive(k->owners, owner));
-    if (is_dead && port_word_cas_acquire(&r->owner, &owner, k->owners->self)) {
+    bool is_dead = owner == holder || (owner != 0 && !weir_process_is_alive(k->processes, owner));
+    if (is_dead && port_word_cas_acquire(&r->owner, &owner, k->processes->self)) {
         bool is_there = port_word_load_acquire(&b->word[0]) == locked;
         if (is_there)
             restore(k, b, locked, r);
@@ -362,7 +363,7 @@ static void mend(const weir_keeper *k, weir_bucket *b, uint64_t locked)
     }
 }
 
-uint64_t weir_bucket_wait(const weir_keeper *k, weir_bucket *b)
+uint64_t weir_bucket_wait(const weir_bucket_array *k, weir_bucket *b)
 {
     for (unsigned spins = 0;; spins++) {
         uint64_t header = port_word_load_acquire(&b->word[0]);
@@ -370,7 +371,7 @@ uint64_t weir_bucket_wait(const weir_keeper *k, weir_bucket *b)
             return header;
         if (spins < SPINS)
             port_pause();
-        else if (spins % YIELDS != 0 || weir_owner_is_alive(k->owners, holder_of(header)))
+        else if (spins % YIELDS != 0 || weir_process_is_alive(k->processes, holder_of(header)))
             port_yield(); /* the thread that holds it may be waiting for this processor */
         else
             mend(k, b, header);
@@ -378,23 +379,23 @@ uint64_t weir_bucket_wait(const weir_keeper *k, weir_bucket *b)
 }
 
 /* Frees a record that a killed process has left. */
-static void reclaim(const weir_keeper *k, unsigned i)
+static void reclaim(const weir_bucket_array *k, unsigned i)
 {
-    weir_undo *r = &k->undo[i];
+    weir_undo_record *r = &k->undo[i];
     uint64_t owner = port_word_load_acquire(&r->owner);
-    if (owner == 0 || weir_owner_is_alive(k->owners, owner))
+    if (owner == 0 || weir_process_is_alive(k->processes, owner))
         return;
     uint64_t at = port_word_load_relaxed(&r->bucket);
     weir_bucket *b = &k->buckets[at < k->buckets_len ? at : 0];
     uint64_t header = port_word_load_acquire(&b->word[0]);
     if (header & WEIR_LOCKED && undo_of(header) == i + 1 &&
-        !weir_owner_is_alive(k->owners, holder_of(header)))
+        !weir_process_is_alive(k->processes, holder_of(header)))
         mend(k, b, header);
     else
         (void)port_word_cas_acquire(&r->owner, &owner, 0);
 }
 
-void weir_bucket_mend_all(const weir_keeper *k)
+void weir_bucket_repair_all(const weir_bucket_array *k)
 {
     for (unsigned i = 0; i < WEIR_UNDO_RECORDS; i++)
         reclaim(k, i);
@@ -402,7 +403,7 @@ void weir_bucket_mend_all(const weir_keeper *k)
 
 /* ---- reading and writing --------------------------------------------------------------------- */
 
-void weir_bucket_copy(const weir_keeper *k, weir_bucket *b, weir_line *ret)
+void weir_bucket_copy(const weir_bucket_array *k, weir_bucket *b, weir_line *ret)
 {
     for (;;) {
         ret->word[0] = weir_bucket_read(k, b);
@@ -418,7 +419,7 @@ void weir_bucket_copy(const weir_keeper *k, weir_bucket *b, weir_line *ret)
     }
 }
 
-void weir_bucket_lock(const weir_keeper *k, weir_bucket *b, weir_line *ret)
+void weir_bucket_lock(const weir_bucket_array *k, weir_bucket *b, weir_line *ret)
 {
     do
         weir_bucket_copy(k, b, ret);
@@ -433,11 +434,11 @@ static unsigned kept(const weir_line *old, const weir_line *line, bool *ret_move
     for (unsigned i = 0; i < WEIR_LINE_ENTRIES; i++) {
         if (!(live >> i & 1))
             continue;
-        weir_entry before = weir_line_get(old, i);
-        unsigned at = weir_line_find(line, before.tag, before.away);
+        weir_bucket_entry before = weir_line_get(old, i);
+        unsigned at = weir_line_find(line, before.tag, before.alternate);
         if (at == WEIR_LINE_ENTRIES)
             continue;
-        weir_entry now = weir_line_get(line, at);
+        weir_bucket_entry now = weir_line_get(line, at);
         spot was = spot_of(old, i), is = spot_of(line, at);
         bool alike = is_mixed(old) == is_mixed(line) && at == i && was.word == is.word &&
                      was.unit == is.unit && now.form == before.form &&
@@ -453,12 +454,12 @@ static unsigned kept(const weir_line *old, const weir_line *line, bool *ret_move
 }
 
 /* A free record, which is then ours. Waits for one: they are held for a few dozen instructions. */
-static unsigned claim_undo(const weir_keeper *k, const weir_bucket *b)
+static unsigned claim_undo(const weir_bucket_array *k, const weir_bucket *b)
 {
     size_t n = (size_t)(b - k->buckets) % WEIR_UNDO_RECORDS;
     for (unsigned tries = 0;; tries++, n = (n + 1) % WEIR_UNDO_RECORDS) {
         uint64_t owner = port_word_load_relaxed(&k->undo[n].owner);
-        if (owner == 0 && port_word_cas_acquire(&k->undo[n].owner, &owner, k->owners->self))
+        if (owner == 0 && port_word_cas_acquire(&k->undo[n].owner, &owner, k->processes->self))
             return (unsigned)n;
         if (tries > WEIR_UNDO_RECORDS) {
             port_yield();
@@ -476,7 +477,7 @@ static unsigned words_apart(const weir_line *old, const weir_line *line)
     return words;
 }
 
-void weir_bucket_commit(const weir_keeper *k, weir_bucket *b, const weir_line *old,
+void weir_bucket_commit(const weir_bucket_array *k, weir_bucket *b, const weir_line *old,
                         const weir_line *line)
 {
     unsigned undo = 0, live = weir_line_live(old), same = live;
@@ -488,14 +489,14 @@ void weir_bucket_commit(const weir_keeper *k, weir_bucket *b, const weir_line *o
     uint64_t locked = weir_header_lock(k, old->word[0]);
     if (moved) {
         undo = claim_undo(k, b) + 1;
-        weir_undo *r = &k->undo[undo - 1];
+        weir_undo_record *r = &k->undo[undo - 1];
         port_word_store_release(&r->bucket, (uint64_t)(b - k->buckets));
         for (unsigned i = 1; i < WEIR_LINE_WORDS; i++)
             port_word_store_release(&r->word[i - 1], old->word[i]);
         port_word_store_release(&r->header, old->word[0]);
         port_word_store_release(&b->word[0], locked | (uint64_t)undo << WEIR_UNDO_AT);
     } else if (same != live) { /* gone before their words are, be it to their second bucket */
-        weir_line fewer = {.word = {locked | (line->word[0] & WEIR_SPILLED)}};
+        weir_line fewer = {.word = {locked | (line->word[0] & WEIR_OVERFLOWED)}};
         weir_line_drop(&fewer, live & ~same);
         port_word_store_release(&b->word[0], fewer.word[0]);
     }

@@ -43,7 +43,7 @@
  * words as they were, in an undo record. */
 
 #include "port/atomic.h"
-#include "store/owner.h"
+#include "store/robust_lock.h"
 
 #include <stdalign.h>
 #include <stddef.h>
@@ -66,9 +66,9 @@ _Static_assert(sizeof(weir_bucket) == WEIR_LINE_BYTES, "a bucket is a line");
 /* ---- the header ------------------------------------------------------------------------------ */
 
 #define WEIR_LOCKED        ((uint64_t)1)
-#define WEIR_SPILLED       ((uint64_t)2)
-#define WEIR_AWAY(i)       ((uint64_t)1 << (2 + (i)))
-#define WEIR_AWAYS         ((uint64_t)15 << 2)
+#define WEIR_OVERFLOWED    ((uint64_t)2)
+#define WEIR_ALTERNATE(i)  ((uint64_t)1 << (2 + (i)))
+#define WEIR_ALTERNATES    ((uint64_t)15 << 2)
 #define WEIR_CODE_AT(i)    (6 + 4 * (i))
 #define WEIR_CODES         ((uint64_t)0xffff << 6)
 #define WEIR_MIXED         ((uint64_t)1 << 22)
@@ -103,13 +103,13 @@ typedef struct weir_line {
     uint64_t word[WEIR_LINE_WORDS];
 } weir_line;
 
-typedef struct weir_entry {
+typedef struct weir_bucket_entry {
     uint64_t tag; /* 48 bits */
     int64_t fresh_at_ns;
     weir_form form;
-    bool away;
+    bool alternate;
     uint64_t words[WEIR_ENTRY_WORDS];
-} weir_entry;
+} weir_bucket_entry;
 
 /* All functions on lines are pure, and safe on any 64 bytes that weir_line_sound(). */
 bool weir_line_sound(const weir_line *l);
@@ -121,21 +121,21 @@ static inline weir_form weir_line_form(const weir_line *l, unsigned i)
 }
 
 /* The live entry of a tag that is away or not, WEIR_LINE_ENTRIES if there is none. */
-unsigned weir_line_find(const weir_line *l, uint64_t tag, bool away);
+unsigned weir_line_find(const weir_line *l, uint64_t tag, bool alternate);
 
 /* The live entries: bit i. */
 unsigned weir_line_live(const weir_line *l);
 
-weir_entry weir_line_get(const weir_line *l, unsigned i);
+weir_bucket_entry weir_line_get(const weir_line *l, unsigned i);
 
 /* Writes a live entry of the same form anew. */
-void weir_line_put(weir_line *l, unsigned i, const weir_entry *e);
+void weir_line_put(weir_line *l, unsigned i, const weir_bucket_entry *e);
 
 /* Whether an entry of that form has room. */
 bool weir_line_has_room(const weir_line *l, weir_form form);
 
 /* Adds an entry, for which there is room, if need be by moving the others together. */
-void weir_line_add(weir_line *l, const weir_entry *e);
+void weir_line_add(weir_line *l, const weir_bucket_entry *e);
 
 /* Drops the entries of a set. */
 void weir_line_drop(weir_line *l, unsigned set);
@@ -149,28 +149,28 @@ unsigned weir_line_victims(const weir_line *l, weir_form form, int64_t *ret_fres
 
 /* ---- the bucket itself ----------------------------------------------------------------------- */
 
-typedef struct weir_undo {
+typedef struct weir_undo_record {
     alignas(WEIR_LINE_BYTES) port_word owner; /* 0: free */
     port_word bucket;                         /* which one */
     port_word header;                         /* as it was before it was locked */
     port_word word[WEIR_LINE_WORDS - 1];      /* words 1.. */
-} weir_undo;
+} weir_undo_record;
 
 /* What a thread must know beside a bucket to lock it. */
-typedef struct weir_keeper {
-    const weir_owners *owners;
+typedef struct weir_bucket_array {
+    const weir_processes *processes;
     uint64_t lock; /* what a header is locked with: WEIR_LOCKED and our id */
     weir_bucket *buckets;
     uint64_t buckets_len;
-    weir_undo *undo;       /* WEIR_UNDO_RECORDS of them */
-    port_counter *damaged; /* entries that had to be thrown away */
-} weir_keeper;
+    weir_undo_record *undo; /* WEIR_UNDO_RECORDS of them */
+    port_counter *damaged;  /* entries that had to be thrown away */
+} weir_bucket_array;
 
 /* The header, as soon as it is not locked: first at once, then in a loop, in which a lock that a
  * killed process has left is mended. */
-uint64_t weir_bucket_wait(const weir_keeper *k, weir_bucket *b);
+uint64_t weir_bucket_wait(const weir_bucket_array *k, weir_bucket *b);
 
-static inline uint64_t weir_bucket_read(const weir_keeper *k, weir_bucket *b)
+static inline uint64_t weir_bucket_read(const weir_bucket_array *k, weir_bucket *b)
 {
     uint64_t header = port_word_load_acquire(&b->word[0]);
     return __builtin_expect((header & WEIR_LOCKED) != 0, 0) ? weir_bucket_wait(k, b) : header;
@@ -184,22 +184,22 @@ static inline bool weir_bucket_same(const weir_bucket *b, uint64_t header)
 
 /* Copies a bucket, whole and sound, as soon as it is not locked. One that is not sound, which only
  * a disk can have done, is emptied. */
-void weir_bucket_copy(const weir_keeper *k, weir_bucket *b, weir_line *ret);
+void weir_bucket_copy(const weir_bucket_array *k, weir_bucket *b, weir_line *ret);
 
-static inline uint64_t weir_header_lock(const weir_keeper *k, uint64_t header)
+static inline uint64_t weir_header_lock(const weir_bucket_array *k, uint64_t header)
 {
     uint64_t remembered = header >> WEIR_VERSION_AT << WEIR_REMEMBERED_AT;
     return remembered | k->lock | (header & WEIR_CONTENTS);
 }
 
 /* Locks a bucket whose header was `header`, not locked. False if it is another by now. */
-static inline bool weir_bucket_try_lock(const weir_keeper *k, weir_bucket *b, uint64_t header)
+static inline bool weir_bucket_try_lock(const weir_bucket_array *k, weir_bucket *b, uint64_t header)
 {
     return port_word_cas_acquire(&b->word[0], &header, weir_header_lock(k, header));
 }
 
 /* Waits for the lock, and copies what is under it. */
-void weir_bucket_lock(const weir_keeper *k, weir_bucket *b, weir_line *ret);
+void weir_bucket_lock(const weir_bucket_array *k, weir_bucket *b, weir_line *ret);
 
 /* Gives `header` back as it was: nothing was written. */
 static inline void weir_bucket_unlock(weir_bucket *b, uint64_t header)
@@ -215,10 +215,10 @@ static inline void weir_bucket_publish(weir_bucket *b, uint64_t header)
 
 /* Makes a locked bucket, which holds `old`, hold `line`, and unlocks it. If the writer is killed
  * it holds the one or the other, but for entries that `line` has not, which may be gone. */
-void weir_bucket_commit(const weir_keeper *k, weir_bucket *b, const weir_line *old,
+void weir_bucket_commit(const weir_bucket_array *k, weir_bucket *b, const weir_line *old,
                         const weir_line *line);
 
 /* Mends what killed processes have left behind in undo records; any thread, at opening. */
-void weir_bucket_mend_all(const weir_keeper *k);
+void weir_bucket_repair_all(const weir_bucket_array *k);
 
 #endif

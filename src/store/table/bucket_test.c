@@ -46,7 +46,7 @@ static inline bool cas_acquire_or_die(port_word *w, uint64_t *from, uint64_t to)
 
 typedef struct model {
     unsigned len;
-    weir_entry of[WEIR_LINE_ENTRIES];
+    weir_bucket_entry of[WEIR_LINE_ENTRIES];
 } model;
 
 static uint64_t next_random(uint64_t *seed)
@@ -61,13 +61,13 @@ static uint64_t next_random(uint64_t *seed)
 static const unsigned units_of[] = {0, 7, 9, 10, 11, 15, 19, 27};
 static const unsigned words_of[] = {0, 0, 1, 1, 1, 2, 3, 5};
 
-static weir_entry random_entry(uint64_t *seed)
+static weir_bucket_entry random_entry(uint64_t *seed)
 {
     uint64_t x = next_random(seed);
-    weir_entry e = {.tag = next_random(seed) >> 16,
-                    .fresh_at_ns = (int64_t)(x >> 32 & 15),
-                    .form = x & 1 ? WEIR_FORM_TIME : (weir_form)(1 + (x >> 1) % 7),
-                    .away = x >> 8 & 1};
+    weir_bucket_entry e = {.tag = next_random(seed) >> 16,
+                           .fresh_at_ns = (int64_t)(x >> 32 & 15),
+                           .form = x & 1 ? WEIR_FORM_TIME : (weir_form)(1 + (x >> 1) % 7),
+                           .alternate = x >> 8 & 1};
     if (x >> 9 & 1)
         e.tag = x & 2 ? 0 : ((uint64_t)1 << 48) - 1;
     for (unsigned w = 0; w < words_of[e.form]; w++)
@@ -79,19 +79,19 @@ static weir_entry random_entry(uint64_t *seed)
     return e;
 }
 
-static bool same_entry(const weir_entry *a, const weir_entry *b)
+static bool same_entry(const weir_bucket_entry *a, const weir_bucket_entry *b)
 {
     bool same = a->tag == b->tag && a->fresh_at_ns == b->fresh_at_ns && a->form == b->form &&
-                a->away == b->away;
+                a->alternate == b->alternate;
     for (unsigned w = 0; w < WEIR_ENTRY_WORDS; w++)
         same = same && a->words[w] == b->words[w];
     return same;
 }
 
-static unsigned model_find(const model *m, uint64_t tag, bool away)
+static unsigned model_find(const model *m, uint64_t tag, bool alternate)
 {
     unsigned i = 0;
-    while (i < m->len && (m->of[i].tag != tag || m->of[i].away != away))
+    while (i < m->len && (m->of[i].tag != tag || m->of[i].alternate != alternate))
         i++;
     return i;
 }
@@ -120,9 +120,9 @@ static void assert_alike(const weir_line *l, const model *m)
     assert_true(weir_line_sound(l));
     assert_int_equal(__builtin_popcount(weir_line_live(l)), m->len);
     for (unsigned i = 0; i < m->len; i++) {
-        unsigned at = weir_line_find(l, m->of[i].tag, m->of[i].away);
+        unsigned at = weir_line_find(l, m->of[i].tag, m->of[i].alternate);
         assert_in_range(at, 0, WEIR_LINE_ENTRIES - 1);
-        weir_entry e = weir_line_get(l, at);
+        weir_bucket_entry e = weir_line_get(l, at);
         assert_true(same_entry(&e, &m->of[i]));
     }
 }
@@ -132,7 +132,7 @@ static unsigned fresh_of(const model *m, const weir_line *l, int64_t now_ns)
     unsigned set = 0;
     for (unsigned i = 0; i < m->len; i++)
         set |= (unsigned)(m->of[i].fresh_at_ns <= now_ns)
-               << weir_line_find(l, m->of[i].tag, m->of[i].away);
+               << weir_line_find(l, m->of[i].tag, m->of[i].alternate);
     return set;
 }
 
@@ -144,12 +144,12 @@ static void check_victims(const weir_line *l, const model *m, weir_form form)
     unsigned set = weir_line_victims(l, form, &said_ns), left = 0, left_before_last = 0;
     assert_int_equal(set & ~weir_line_live(l), 0);
     for (unsigned i = 0; i < m->len; i++) {
-        bool goes = set >> weir_line_find(l, m->of[i].tag, m->of[i].away) & 1;
+        bool goes = set >> weir_line_find(l, m->of[i].tag, m->of[i].alternate) & 1;
         if (goes && m->of[i].fresh_at_ns > last_ns)
             last_ns = m->of[i].fresh_at_ns;
     }
     for (unsigned i = 0; i < m->len; i++) {
-        bool goes = set >> weir_line_find(l, m->of[i].tag, m->of[i].away) & 1;
+        bool goes = set >> weir_line_find(l, m->of[i].tag, m->of[i].alternate) & 1;
         assert_true(goes || m->of[i].fresh_at_ns >= last_ns);
         left += goes ? 0 : units_of[m->of[i].form];
         left_before_last += m->of[i].fresh_at_ns < last_ns ? 0 : units_of[m->of[i].form];
@@ -163,14 +163,14 @@ static void check_victims(const weir_line *l, const model *m, weir_form form)
 static void change(weir_line *l, model *m, uint64_t *seed)
 {
     uint64_t x = next_random(seed);
-    weir_entry e = random_entry(seed);
+    weir_bucket_entry e = random_entry(seed);
     switch (x % 4) {
     case 0: {
         unsigned set = 0;
         for (unsigned i = m->len; i-- > 0;) {
             if (!(x >> (8 + i) & 1))
                 continue;
-            set |= 1u << weir_line_find(l, m->of[i].tag, m->of[i].away);
+            set |= 1u << weir_line_find(l, m->of[i].tag, m->of[i].alternate);
             model_drop(m, i);
         }
         weir_line_drop(l, set);
@@ -179,10 +179,10 @@ static void change(weir_line *l, model *m, uint64_t *seed)
     case 1: {
         if (m->len == 0)
             return;
-        weir_entry *was = &m->of[(x >> 8) % m->len];
-        unsigned at = weir_line_find(l, was->tag, was->away);
+        weir_bucket_entry *was = &m->of[(x >> 8) % m->len];
+        unsigned at = weir_line_find(l, was->tag, was->alternate);
         e.tag = was->tag;
-        e.away = was->away;
+        e.alternate = was->alternate;
         e.form = was->form;
         for (unsigned w = 0; w < WEIR_ENTRY_WORDS; w++)
             e.words[w] = w < words_of[e.form] ? next_random(seed) : 0;
@@ -195,7 +195,7 @@ static void change(weir_line *l, model *m, uint64_t *seed)
     }
     default:
         assert_int_equal(weir_line_has_room(l, e.form), model_has_room(m, e.form));
-        if (!model_has_room(m, e.form) || model_find(m, e.tag, e.away) < m->len)
+        if (!model_has_room(m, e.form) || model_find(m, e.tag, e.alternate) < m->len)
             return;
         m->of[m->len++] = e;
         weir_line_add(l, &e);
@@ -217,14 +217,14 @@ static void lines_are_as_the_model(void **state)
 {
     (void)state;
     enum { STEPS = 300000 };
-    uint64_t seed = 3, version = WEIR_VERSION_ONE * 5 | WEIR_SPILLED;
+    uint64_t seed = 3, version = WEIR_VERSION_ONE * 5 | WEIR_OVERFLOWED;
     weir_line l = {.word = {version}};
     model m = {0};
     unsigned full = 0;
     for (int i = 0; i < STEPS; i++) {
         change(&l, &m, &seed);
         assert_alike(&l, &m);
-        assert_int_equal(l.word[0] & ~(WEIR_CODES | WEIR_AWAYS | WEIR_MIXED), version);
+        assert_int_equal(l.word[0] & ~(WEIR_CODES | WEIR_ALTERNATES | WEIR_MIXED), version);
         uint64_t x = next_random(&seed);
         assert_int_equal(weir_line_find(&l, x >> 16, x & 1), WEIR_LINE_ENTRIES);
         assert_int_equal(weir_line_fresh(&l, (int64_t)(x % 17) - 1),
@@ -252,18 +252,18 @@ static void any_bytes(void **state)
             continue;
         sound++;
         int64_t last_ns;
-        weir_entry e = random_entry(&seed), got[WEIR_LINE_ENTRIES];
+        weir_bucket_entry e = random_entry(&seed), got[WEIR_LINE_ENTRIES];
         unsigned live = weir_line_live(&l);
         for (unsigned n = 0; n < WEIR_LINE_ENTRIES; n++) {
             got[n] = weir_line_get(&l, n);
             if (live >> n & 1)
-                assert_in_range(weir_line_find(&l, got[n].tag, got[n].away), 0, n);
+                assert_in_range(weir_line_find(&l, got[n].tag, got[n].alternate), 0, n);
         }
         weir_line_drop(&l, weir_line_victims(&l, e.form, &last_ns));
         assert_true(weir_line_has_room(&l, e.form));
         weir_line_add(&l, &e);
         assert_true(weir_line_sound(&l));
-        assert_in_range(weir_line_find(&l, e.tag, e.away), 0, WEIR_LINE_ENTRIES - 1);
+        assert_in_range(weir_line_find(&l, e.tag, e.alternate), 0, WEIR_LINE_ENTRIES - 1);
         weir_line_drop(&l, 15);
         assert_int_equal(l.word[0] & WEIR_CODES, 0);
         assert_true(weir_line_sound(&l));
@@ -296,7 +296,7 @@ enum { BUCKETS = 3, HERE = 1, SELF = 9 };
 /* Memory that outlives its writers: ids below SELF are dead. */
 typedef struct ground {
     weir_bucket buckets[BUCKETS];
-    weir_undo undo[WEIR_UNDO_RECORDS];
+    weir_undo_record undo[WEIR_UNDO_RECORDS];
     port_counter damaged;
 } ground;
 
@@ -306,21 +306,21 @@ static bool is_alive(const void *ctx, uint64_t id)
     return id >= SELF;
 }
 
-static const weir_owners owners_of[] = {
+static const weir_processes owners_of[] = {
     {0, is_alive, NULL}, {1, is_alive, NULL},    {2, is_alive, NULL},
     {3, is_alive, NULL}, {SELF, is_alive, NULL},
 };
 
 enum { FIRST = 1, SECOND, THIRD, LAST };
 
-static weir_keeper keeper_of(ground *g, unsigned who)
+static weir_bucket_array keeper_of(ground *g, unsigned who)
 {
-    return (weir_keeper){.owners = &owners_of[who],
-                         .lock = owners_of[who].self << WEIR_HOLDER_AT | WEIR_LOCKED,
-                         .buckets = g->buckets,
-                         .buckets_len = BUCKETS,
-                         .undo = g->undo,
-                         .damaged = &g->damaged};
+    return (weir_bucket_array){.processes = &owners_of[who],
+                               .lock = owners_of[who].self << WEIR_HOLDER_AT | WEIR_LOCKED,
+                               .buckets = g->buckets,
+                               .buckets_len = BUCKETS,
+                               .undo = g->undo,
+                               .damaged = &g->damaged};
 }
 
 static void fill(weir_bucket *b, const weir_line *l)
@@ -331,9 +331,9 @@ static void fill(weir_bucket *b, const weir_line *l)
 
 /* Runs `what` by `who`, who dies at the n-th store. True if it came to its end. */
 static bool run_until(ground *g, unsigned who, unsigned n,
-                      void (*what)(const weir_keeper *k, void *ctx), void *ctx)
+                      void (*what)(const weir_bucket_array *k, void *ctx), void *ctx)
 {
-    weir_keeper k = keeper_of(g, who);
+    weir_bucket_array k = keeper_of(g, who);
     if (setjmp(killed) != 0)
         return false;
     stores_left = n;
@@ -346,7 +346,7 @@ typedef struct pair {
     weir_line old, line;
 } pair;
 
-static void write_pair(const weir_keeper *k, void *ctx)
+static void write_pair(const weir_bucket_array *k, void *ctx)
 {
     const pair *p = ctx;
     weir_line l;
@@ -354,15 +354,15 @@ static void write_pair(const weir_keeper *k, void *ctx)
     weir_bucket_commit(k, &k->buckets[HERE], &l, &p->line);
 }
 
-static void read_it(const weir_keeper *k, void *ctx)
+static void read_it(const weir_bucket_array *k, void *ctx)
 {
     weir_bucket_copy(k, &k->buckets[HERE], ctx);
 }
 
-static void mend_all(const weir_keeper *k, void *ctx)
+static void mend_all(const weir_bucket_array *k, void *ctx)
 {
     (void)ctx;
-    weir_bucket_mend_all(k);
+    weir_bucket_repair_all(k);
 }
 
 /* The bucket is the old one or the new one, but for entries that the new one has not. */
@@ -372,18 +372,20 @@ static void check_either(const weir_line *l, const model *old, const model *new)
     unsigned len = (unsigned)__builtin_popcount(weir_line_live(l));
     assert_true(weir_line_sound(l));
     for (unsigned i = 0; i < old->len; i++) {
-        const weir_entry *e = &old->of[i];
-        unsigned at = weir_line_find(l, e->tag, e->away);
-        bool may_go = model_find(new, e->tag, e->away) == new->len;
-        weir_entry got = at < WEIR_LINE_ENTRIES ? weir_line_get(l, at) : (weir_entry){0};
+        const weir_bucket_entry *e = &old->of[i];
+        unsigned at = weir_line_find(l, e->tag, e->alternate);
+        bool may_go = model_find(new, e->tag, e->alternate) == new->len;
+        weir_bucket_entry got =
+            at < WEIR_LINE_ENTRIES ? weir_line_get(l, at) : (weir_bucket_entry){0};
         is_old = is_old && (same_entry(&got, e) || (may_go && at == WEIR_LINE_ENTRIES));
         len -= at < WEIR_LINE_ENTRIES;
     }
     is_old = is_old && len == 0; /* nothing but old ones */
     is_new = (unsigned)__builtin_popcount(weir_line_live(l)) == new->len;
     for (unsigned i = 0; i < new->len &&is_new; i++) {
-        unsigned at = weir_line_find(l, new->of[i].tag, new->of[i].away);
-        weir_entry got = at < WEIR_LINE_ENTRIES ? weir_line_get(l, at) : (weir_entry){0};
+        unsigned at = weir_line_find(l, new->of[i].tag, new->of[i].alternate);
+        weir_bucket_entry got =
+            at < WEIR_LINE_ENTRIES ? weir_line_get(l, at) : (weir_bucket_entry){0};
         is_new = same_entry(&got, &new->of[i]);
     }
     assert_true(is_old || is_new);
@@ -394,13 +396,13 @@ static void check_either(const weir_line *l, const model *old, const model *new)
 static void check_ground(ground *g, const pair *p, const model *old, const model *new,
                          bool is_opened)
 {
-    weir_keeper k = keeper_of(g, LAST);
+    weir_bucket_array k = keeper_of(g, LAST);
     weir_line l;
     if (is_opened)
-        weir_bucket_mend_all(&k);
+        weir_bucket_repair_all(&k);
     weir_bucket_copy(&k, &g->buckets[HERE], &l);
     check_either(&l, old, new);
-    weir_bucket_mend_all(&k);
+    weir_bucket_repair_all(&k);
     for (unsigned i = 0; i < WEIR_UNDO_RECORDS; i++)
         assert_int_equal(port_word_load_relaxed(&g->undo[i].owner), 0);
     weir_bucket_copy(&k, &g->buckets[HERE], &l);
@@ -425,7 +427,7 @@ static pair random_pair(uint64_t *seed, model *old, model *new)
     for (uint64_t i = 1 + next_random(seed) % 3; i-- > 0;)
         change(&p.line, new, seed);
     if (next_random(seed) % 4 == 0)
-        p.line.word[0] |= WEIR_SPILLED;
+        p.line.word[0] |= WEIR_OVERFLOWED;
     return p;
 }
 
@@ -471,7 +473,8 @@ static weir_line line_of(unsigned entries)
 {
     weir_line l = {.word = {WEIR_VERSION_ONE * 1234567}};
     for (unsigned i = 0; i < entries; i++)
-        weir_line_add(&l, &(weir_entry){.tag = 100 + i, .fresh_at_ns = 7, .form = WEIR_FORM_TIME});
+        weir_line_add(
+            &l, &(weir_bucket_entry){.tag = 100 + i, .fresh_at_ns = 7, .form = WEIR_FORM_TIME});
     return l;
 }
 
@@ -485,7 +488,7 @@ static void lock_without_record(void **state)
     l.word[0] = locked_by(header, FIRST, 0);
     memset(&g, 0, sizeof g);
     fill(&g.buckets[HERE], &l);
-    weir_keeper k = keeper_of(&g, LAST);
+    weir_bucket_array k = keeper_of(&g, LAST);
     weir_bucket_copy(&k, &g.buckets[HERE], &got);
     assert_int_equal(weir_line_live(&got), 7);
     assert_int_equal(weir_line_find(&got, 102, false), 2);
@@ -513,16 +516,16 @@ static void record_of_another_moment(void **state)
         l.word[0] = locked_by(header, FIRST, 5);
         memset(&g, 0, sizeof g);
         fill(&g.buckets[HERE], &l);
-        weir_undo *r = &g.undo[4];
+        weir_undo_record *r = &g.undo[4];
         port_word_store_release(&r->owner, cases[c].owner);
         port_word_store_release(&r->bucket, cases[c].bucket);
         port_word_store_release(&r->header, header + cases[c].versions * WEIR_VERSION_ONE);
-        weir_keeper k = keeper_of(&g, LAST);
+        weir_bucket_array k = keeper_of(&g, LAST);
         if (i % 2)
-            weir_bucket_mend_all(&k);
+            weir_bucket_repair_all(&k);
         weir_bucket_copy(&k, &g.buckets[HERE], &got);
         assert_int_equal(weir_line_live(&got), 0);
-        assert_true(got.word[0] & WEIR_SPILLED); /* for all that is known */
+        assert_true(got.word[0] & WEIR_OVERFLOWED); /* for all that is known */
         assert_int_equal(port_load_relaxed(&g.damaged), 3);
         assert_int_equal(port_word_load_relaxed(&r->owner), 0);
     }
@@ -549,7 +552,7 @@ static void bucket_of_rubbish(void **state)
         }
         bool sound = weir_line_sound(&l);
         fill(&g.buckets[HERE], &l);
-        weir_keeper k = keeper_of(&g, LAST);
+        weir_bucket_array k = keeper_of(&g, LAST);
         weir_bucket_copy(&k, &g.buckets[HERE], &got);
         assert_true(weir_line_sound(&got));
         if (!sound && (!locked || i % 3)) {
@@ -572,10 +575,10 @@ static void all_records_left(void **state)
     weir_line l = line_of(2);
     fill(&g.buckets[HERE], &l);
     weir_line_drop(&l, 1);
-    weir_line_add(&l, &(weir_entry){.tag = 5, .fresh_at_ns = 9, .form = WEIR_FORM_LONG});
+    weir_line_add(&l, &(weir_bucket_entry){.tag = 5, .fresh_at_ns = 9, .form = WEIR_FORM_LONG});
     pair p = {.line = l};
     assert_true(run_until(&g, LAST, 0, write_pair, &p));
-    weir_keeper k = keeper_of(&g, LAST);
+    weir_bucket_array k = keeper_of(&g, LAST);
     weir_bucket_copy(&k, &g.buckets[HERE], &l);
     assert_int_equal(__builtin_popcount(weir_line_live(&l)), 2);
     assert_in_range(weir_line_find(&l, 5, false), 0, 3);
@@ -595,10 +598,10 @@ typedef struct worker {
 } worker;
 
 /* Entries whose words all say the same, in forms that take turns, so that they are moved about. */
-static weir_entry entry_saying(uint64_t tag, uint64_t n)
+static weir_bucket_entry entry_saying(uint64_t tag, uint64_t n)
 {
     static const weir_form of[] = {WEIR_FORM_ONE, WEIR_FORM_LONG, WEIR_FORM_SHORT, WEIR_FORM_TIME};
-    weir_entry e = {.tag = tag, .fresh_at_ns = (int64_t)n, .form = of[n % 4]};
+    weir_bucket_entry e = {.tag = tag, .fresh_at_ns = (int64_t)n, .form = of[n % 4]};
     for (unsigned w = 0; w < words_of[e.form]; w++)
         e.words[w] = n;
     return e;
@@ -610,8 +613,8 @@ static int rubbish_in(const weir_line *l)
     for (unsigned i = 0; i < WEIR_LINE_ENTRIES; i++) {
         if (!(weir_line_live(l) >> i & 1))
             continue;
-        weir_entry e = weir_line_get(l, i);
-        weir_entry want = entry_saying(e.tag, (uint64_t)e.fresh_at_ns);
+        weir_bucket_entry e = weir_line_get(l, i);
+        weir_bucket_entry want = entry_saying(e.tag, (uint64_t)e.fresh_at_ns);
         failures += !same_entry(&e, &want) || e.tag < 1 || e.tag > 2;
     }
     return failures;
@@ -620,7 +623,7 @@ static int rubbish_in(const weir_line *l)
 static void *work(void *arg)
 {
     worker *w = arg;
-    weir_keeper k = keeper_of(w->g, LAST);
+    weir_bucket_array k = keeper_of(w->g, LAST);
     weir_bucket *b = &w->g->buckets[HERE];
     pthread_barrier_wait(w->start);
     for (int i = 0; i < ROUNDS; i++) {
@@ -636,7 +639,7 @@ static void *work(void *arg)
         weir_line line = l;
         unsigned at = weir_line_find(&line, tag, false);
         uint64_t n = at < WEIR_LINE_ENTRIES ? (uint64_t)weir_line_get(&line, at).fresh_at_ns : 0;
-        weir_entry e = entry_saying(tag, n + 1);
+        weir_bucket_entry e = entry_saying(tag, n + 1);
         if (at < WEIR_LINE_ENTRIES)
             weir_line_drop(&line, 1u << at);
         w->failures += !weir_line_has_room(&line, e.form);
@@ -668,7 +671,7 @@ static void threads(void **state)
         added += workers[n].added;
     }
     pthread_barrier_destroy(&start);
-    weir_keeper k = keeper_of(&g, LAST);
+    weir_bucket_array k = keeper_of(&g, LAST);
     weir_line l;
     weir_bucket_copy(&k, &g.buckets[HERE], &l);
     for (uint64_t tag = 1; tag <= 2; tag++)

@@ -195,7 +195,7 @@ static weir_form form_of_words(size_t words)
 }
 
 void weir_pack(const weir_policy *p, const uint64_t *state, int64_t now_ns, int64_t after_ns,
-               weir_entry *ret)
+               weir_bucket_entry *ret)
 {
     packed r = {0};
     way w = way_of(p);
@@ -215,7 +215,7 @@ void weir_pack(const weir_policy *p, const uint64_t *state, int64_t now_ns, int6
 
 /* ---- and back -------------------------------------------------------------------------------- */
 
-static bool unpack_counter(const weir_layer *l, const weir_entry *e, uint64_t *ret_state)
+static bool unpack_counter(const weir_layer *l, const weir_bucket_entry *e, uint64_t *ret_state)
 {
     unsigned bits = e->form == WEIR_FORM_SHORT ? SHORT_BITS / 2 : COUNT_BITS;
     uint64_t prev = e->words[0] & (((uint64_t)1 << bits) - 1), cur = e->words[0] >> bits;
@@ -224,7 +224,7 @@ static bool unpack_counter(const weir_layer *l, const weir_entry *e, uint64_t *r
     return true;
 }
 
-static bool unpack_by(way w, const weir_layer *l, const weir_entry *e, uint64_t *ret_state)
+static bool unpack_by(way w, const weir_layer *l, const weir_bucket_entry *e, uint64_t *ret_state)
 {
     uint64_t fresh_at_ns = (uint64_t)e->fresh_at_ns, rest = e->words[0];
     switch (w) {
@@ -254,7 +254,8 @@ static bool unpack_by(way w, const weir_layer *l, const weir_entry *e, uint64_t 
     return false;
 }
 
-static bool unpack(const weir_policy *p, const weir_entry *e, size_t words, uint64_t *ret_state)
+static bool unpack(const weir_policy *p, const weir_bucket_entry *e, size_t words,
+                   uint64_t *ret_state)
 {
     way w = way_of(p);
     if (e->form == WEIR_FORM_TIME) {
@@ -268,7 +269,8 @@ static bool unpack(const weir_policy *p, const weir_entry *e, size_t words, uint
     return w != AS_TIME && e->form == form_of_words(words);
 }
 
-bool weir_unpack(const weir_policy *p, const weir_entry *e, uint64_t ret_state[WEIR_ENTRY_WORDS])
+bool weir_unpack(const weir_policy *p, const weir_bucket_entry *e,
+                 uint64_t ret_state[WEIR_ENTRY_WORDS])
 {
     size_t words = weir_pack_words(p);
     bool is_one = unpack(p, e, words, ret_state);

@@ -24,10 +24,11 @@ static inline bool weir_pack_is_time(const weir_policy *p)
  *  now_ns    when it was decided on.
  *  after_ns  weir_fresh_after() of it then, or WEIR_FRESH_UNKNOWN. */
 void weir_pack(const weir_policy *p, const uint64_t *state, int64_t now_ns, int64_t after_ns,
-               weir_entry *ret);
+               weir_bucket_entry *ret);
 
 /* The state of an entry. False if the entry cannot be one of the policy's: then it is a fresh one.
  *  ret_state  weir_pack_words(p) of WEIR_ENTRY_WORDS are written. */
-bool weir_unpack(const weir_policy *p, const weir_entry *e, uint64_t ret_state[WEIR_ENTRY_WORDS]);
+bool weir_unpack(const weir_policy *p, const weir_bucket_entry *e,
+                 uint64_t ret_state[WEIR_ENTRY_WORDS]);
 
 #endif

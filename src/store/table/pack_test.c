@@ -156,7 +156,7 @@ static void probe(const weir_policy *p, const words *a, const words *b, int64_t 
 
 /* The time says when the state is fresh, as exactly as is told of each kind; what is never, at the
  * end of all time. */
-static void check_time(const weir_policy *p, const words *state, const weir_entry *e,
+static void check_time(const weir_policy *p, const words *state, const weir_bucket_entry *e,
                        int64_t now_ns)
 {
     int64_t after_ns = weir_fresh_after(p, state->word, WEIR_LEVEL_MAX, now_ns);
@@ -171,10 +171,10 @@ static void check_time(const weir_policy *p, const words *state, const weir_entr
 }
 
 static words pack_and_unpack(const weir_policy *p, const words *from, int64_t now_ns,
-                             int64_t after_ns, weir_entry *ret)
+                             int64_t after_ns, weir_bucket_entry *ret)
 {
     words to = {{0}};
-    *ret = (weir_entry){0};
+    *ret = (weir_bucket_entry){0};
     weir_pack(p, from->word, now_ns, after_ns, ret);
     assert_in_range(ret->form, WEIR_FORM_TIME, WEIR_FORM_FIVE);
     assert_true(ret->form != WEIR_FORM_SHORT || ret->words[0] >> 32 == 0);
@@ -206,7 +206,7 @@ static void run_policy(const weir_policy *p, uint64_t *seed, uint64_t *ret_forms
         int64_t wait_ns = waits[(x >> 8) % 6];
         now_ns = later(now_ns, wait_ns > 0 ? wait_ns : 0);
         d = check_both(p, &a, &b, now_ns, costs[x % 5]);
-        weir_entry e;
+        weir_bucket_entry e;
         bool is_known = x >> 16 & 1;
         int64_t after_ns = weir_fresh_after(p, b.word, WEIR_LEVEL_MAX, now_ns);
         b = pack_and_unpack(p, &b, now_ns, is_known ? after_ns : WEIR_FRESH_UNKNOWN, &e);
@@ -270,7 +270,7 @@ static void usual_policies(void **state)
             fail_msg("%s", cases[i].text);
         words w = {{0}};
         weir_decision d;
-        weir_entry e;
+        weir_bucket_entry e;
         int64_t now_ns = 1767225600000000000;
         assert_int_equal(weir_check(&p, w.word, WEIR_LEVEL_MAX, now_ns, cases[i].cost, &d),
                          WEIR_OK);
@@ -295,14 +295,14 @@ static void any_words(void **state)
         for (size_t n = 0; n < weir_pack_words(&p); n++)
             w.word[n] = next_random(&seed) >> next_random(&seed) % 64;
         int64_t now_ns = draw(&seed, WEIR_NOW_NS_MAX);
-        weir_entry e;
+        weir_bucket_entry e;
         weir_decision d = {0};
         if (weir_peek(&p, w.word, WEIR_LEVEL_MAX, now_ns, 1, &d) == WEIR_OK) {
             words back = pack_and_unpack(&p, &w, now_ns, WEIR_FRESH_UNKNOWN, &e);
             check_both(&p, &w, &back, now_ns, 1);
         }
-        e = (weir_entry){.form = (weir_form)(1 + next_random(&seed) % 7),
-                         .fresh_at_ns = (int64_t)next_random(&seed)};
+        e = (weir_bucket_entry){.form = (weir_form)(1 + next_random(&seed) % 7),
+                                .fresh_at_ns = (int64_t)next_random(&seed)};
         for (size_t n = 0; n < WEIR_ENTRY_WORDS; n++)
             e.words[n] = next_random(&seed);
         e.words[0] >>= e.form == WEIR_FORM_SHORT ? 32 : e.form == WEIR_FORM_LONG ? 16 : 0;
@@ -322,7 +322,7 @@ static void other_forms(void **state)
                 ticks = policy_of("gcra 3/s");
     uint64_t got[WEIR_ENTRY_WORDS];
     for (unsigned form = WEIR_FORM_TIME; form <= WEIR_FORM_FIVE; form++) {
-        weir_entry e = {.form = (weir_form)form, .fresh_at_ns = 5, .words = {1}};
+        weir_bucket_entry e = {.form = (weir_form)form, .fresh_at_ns = 5, .words = {1}};
         assert_int_equal(weir_unpack(&tat, &e, got), form == WEIR_FORM_TIME);
         assert_int_equal(weir_unpack(&log, &e, got), form == WEIR_FORM_FIVE);
         assert_int_equal(weir_unpack(&ticks, &e, got), form == WEIR_FORM_SHORT ||

@@ -21,7 +21,7 @@
  * header came from the thread that dropped it or from a later one, whose load of seen_ns happened
  * before; and loads of one word that are ordered so never see it go back, relaxed as they are. */
 
-#include "store/table/hold.h"
+#include "store/table/cuckoo.h"
 
 #include "port/port.h"
 
@@ -52,13 +52,13 @@ typedef struct call {
     int64_t now_ns; /* the caller's */
     weir_state_fn fn;
     void *ctx;
-    weir_place at;
+    weir_bucket_pair at;
 } call;
 
 /* A key's entry in a copy of a bucket, and what has become of its state. */
 typedef struct found {
-    unsigned i;       /* WEIR_LINE_ENTRIES: the key is absent */
-    weir_entry entry; /* then of its new state */
+    unsigned i;              /* WEIR_LINE_ENTRIES: the key is absent */
+    weir_bucket_entry entry; /* then of its new state */
     int64_t seen_ns;
 } found;
 
@@ -78,10 +78,10 @@ static bool decide(const call *c, const weir_line *l, found *f, weir_status *ret
     uint64_t old[WEIR_ENTRY_WORDS] = {0}, new[WEIR_ENTRY_WORDS] = {0};
     size_t words = weir_table_words(c->policy);
     int64_t after_ns = WEIR_FRESH_UNKNOWN;
-    bool present = f->i < WEIR_LINE_ENTRIES, away = false;
+    bool present = f->i < WEIR_LINE_ENTRIES, alternate = false;
     if (present) {
         f->entry = weir_line_get(l, f->i);
-        away = f->entry.away;
+        alternate = f->entry.alternate;
         weir_unpack(c->policy, &f->entry, old);
     }
     for (size_t i = 0; i < words; i++)
@@ -91,7 +91,7 @@ static bool decide(const call *c, const weir_line *l, found *f, weir_status *ret
     *ret_st = c->fn(c->ctx, c->policy, new, WEIR_LEVEL_MAX, now_ns, &after_ns);
     if (*ret_st != WEIR_OK || same_words(new, old, words))
         return false;
-    f->entry = (weir_entry){.tag = c->at.tag, .away = away};
+    f->entry = (weir_bucket_entry){.tag = c->at.tag, .alternate = alternate};
     weir_pack(c->policy, new, now_ns, after_ns, &f->entry);
     return present || f->entry.fresh_at_ns > f->seen_ns; /* a fresh key need not be put in */
 }
@@ -101,16 +101,16 @@ static bool decide(const call *c, const weir_line *l, found *f, weir_status *ret
 static weir_bucket *find(const call *c, weir_line *ret, found *f)
 {
     weir_table *t = c->table;
-    weir_line second;
-    weir_bucket_copy(&t->keeper, c->at.first, ret);
+    weir_line alternate;
+    weir_bucket_copy(&t->array, c->at.first, ret);
     f->i = weir_line_find(ret, c->at.tag, false);
-    if (f->i < WEIR_LINE_ENTRIES || !(ret->word[0] & WEIR_SPILLED))
+    if (f->i < WEIR_LINE_ENTRIES || !(ret->word[0] & WEIR_OVERFLOWED))
         return c->at.first;
-    weir_bucket_copy(&t->keeper, c->at.second, &second);
-    f->i = weir_line_find(&second, c->at.tag, true);
+    weir_bucket_copy(&t->array, c->at.alternate, &alternate);
+    f->i = weir_line_find(&alternate, c->at.tag, true);
     if (f->i < WEIR_LINE_ENTRIES) {
-        *ret = second;
-        return c->at.second;
+        *ret = alternate;
+        return c->at.alternate;
     }
     /* Absent from both at once: the second was read within the while that the first stayed the
      * same. */
@@ -123,10 +123,10 @@ static bool try_update(const call *c, weir_bucket *b, const weir_line *old, cons
 {
     weir_line line = *old;
     if (weir_line_form(old, f->i) != f->entry.form ||
-        !weir_bucket_try_lock(&c->table->keeper, b, old->word[0]))
+        !weir_bucket_try_lock(&c->table->array, b, old->word[0]))
         return false;
     weir_line_put(&line, f->i, &f->entry);
-    weir_bucket_commit(&c->table->keeper, b, old, &line);
+    weir_bucket_commit(&c->table->array, b, old, &line);
     return true;
 }
 
@@ -134,35 +134,35 @@ static bool try_update(const call *c, weir_bucket *b, const weir_line *old, cons
  * locked. */
 static bool try_insert(const call *c, uint64_t header, found *f, weir_status *ret_st)
 {
-    weir_locked of[WEIR_HOLD_FEW];
-    weir_hold h = {0, WEIR_HOLD_FEW, of};
-    return weir_hold_try(c->table, &h, c->at.first, header) &&
-           weir_hold_insert_alone(c->table, &h, &c->at, &f->entry, f->seen_ns, ret_st);
+    weir_locked_bucket of[WEIR_LOCK_SET_ONE_KEY];
+    weir_lock_set h = {0, WEIR_LOCK_SET_ONE_KEY, of};
+    return weir_lock_set_try(c->table, &h, c->at.first, header) &&
+           weir_cuckoo_insert_alone(c->table, &h, &c->at, &f->entry, f->seen_ns, ret_st);
 }
 
 /* For a call that was too slow too often, or whose state needs another place. Whoever reads the
  * buckets waits for it. */
 static weir_status run_locked(const call *c)
 {
-    weir_locked of[WEIR_HOLD_FEW];
-    weir_hold h = {0, WEIR_HOLD_FEW, of};
+    weir_locked_bucket of[WEIR_LOCK_SET_ONE_KEY];
+    weir_lock_set h = {0, WEIR_LOCK_SET_ONE_KEY, of};
     weir_status st;
     found f;
-    weir_hold_place(c->table, &h, &c->at);
-    weir_locked *l = weir_hold_seek(&h, &c->at, &f.i);
+    weir_lock_set_pair(c->table, &h, &c->at);
+    weir_locked_bucket *l = weir_lock_set_find_key(&h, &c->at, &f.i);
     if (!decide(c, &l->line, &f, &st)) {
-        weir_hold_drop(&h);
+        weir_lock_set_drop(&h);
         return st;
     }
-    weir_status written = weir_hold_write(c->table, &h, &c->at, l, f.i, &f.entry, f.seen_ns);
-    weir_hold_commit(c->table, &h);
+    weir_status written = weir_cuckoo_write(c->table, &h, &c->at, l, f.i, &f.entry, f.seen_ns);
+    weir_lock_set_commit(c->table, &h);
     return written == WEIR_OK ? st : written;
 }
 
 weir_status weir_table_run(weir_table *t, const weir_policy *p, uint64_t hash, int64_t now_ns,
                            weir_state_fn fn, void *ctx)
 {
-    call c = {t, p, now_ns, fn, ctx, weir_place_of(t, hash)};
+    call c = {t, p, now_ns, fn, ctx, weir_bucket_pair_of(t, hash)};
     for (int i = 0; i < WEIR_TRIES; i++) {
         weir_line line;
         found f;
@@ -181,11 +181,11 @@ weir_status weir_table_run(weir_table *t, const weir_policy *p, uint64_t hash, i
 
 /* Drops a key from the buckets of its place, which the hold has: from both, if a writer that was
  * killed has left it in both. */
-static void drop_key(const weir_hold *h, const weir_place *at)
+static void drop_key(const weir_lock_set *h, const weir_bucket_pair *at)
 {
-    for (int away = 0; away <= 1; away++) {
-        weir_locked *l = weir_hold_find(h, away ? at->second : at->first);
-        unsigned i = weir_line_find(&l->line, at->tag, away);
+    for (int alternate = 0; alternate <= 1; alternate++) {
+        weir_locked_bucket *l = weir_lock_set_find(h, alternate ? at->alternate : at->first);
+        unsigned i = weir_line_find(&l->line, at->tag, alternate);
         if (i < WEIR_LINE_ENTRIES)
             weir_line_drop(&l->line, 1u << i);
     }
@@ -193,21 +193,21 @@ static void drop_key(const weir_hold *h, const weir_place *at)
 
 void weir_table_reset(weir_table *t, uint64_t hash)
 {
-    weir_place at = weir_place_of(t, hash);
-    weir_locked of[WEIR_HOLD_FEW];
-    weir_hold h = {0, WEIR_HOLD_FEW, of};
-    weir_hold_place(t, &h, &at);
+    weir_bucket_pair at = weir_bucket_pair_of(t, hash);
+    weir_locked_bucket of[WEIR_LOCK_SET_ONE_KEY];
+    weir_lock_set h = {0, WEIR_LOCK_SET_ONE_KEY, of};
+    weir_lock_set_pair(t, &h, &at);
     drop_key(&h, &at);
-    weir_hold_commit(t, &h);
+    weir_lock_set_commit(t, &h);
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
 /* The hash of an entry: its tag, and above it what its first bucket says. */
-static uint64_t hash_of(const weir_table *t, uint64_t bucket, const weir_entry *e)
+static uint64_t hash_of(const weir_table *t, uint64_t bucket, const weir_bucket_entry *e)
 {
-    uint64_t len = t->keeper.buckets_len, first = bucket;
-    if (e->away)
+    uint64_t len = t->array.buckets_len, first = bucket;
+    if (e->alternate)
         first += len - weir_distance_of(t, e->tag);
     first -= first >= len ? len : 0;
     /* The smallest hash whose first bucket it is: ceil(first * 2^64 / len). */
@@ -217,18 +217,18 @@ static uint64_t hash_of(const weir_table *t, uint64_t bucket, const weir_entry *
     return hash < low ? hash + WEIR_TAG_MASK + 1 : hash;
 }
 
-bool weir_table_each(weir_table *t, weir_stored_fn fn, void *ctx)
+bool weir_table_each(weir_table *t, weir_key_state_fn fn, void *ctx)
 {
-    for (uint64_t b = 0; b < t->keeper.buckets_len; b++) {
+    for (uint64_t b = 0; b < t->array.buckets_len; b++) {
         weir_line l;
-        weir_bucket_copy(&t->keeper, &t->keeper.buckets[b], &l);
+        weir_bucket_copy(&t->array, &t->array.buckets[b], &l);
         unsigned live = weir_line_live(&l);
         for (unsigned i = 0; i < WEIR_LINE_ENTRIES; i++) {
             if (!(live >> i & 1))
                 continue;
-            weir_entry e = weir_line_get(&l, i);
-            weir_stored stored = {hash_of(t, b, &e),       e.fresh_at_ns, e.form, 0,
-                                  weir_form_words(e.form), e.words};
+            weir_bucket_entry e = weir_line_get(&l, i);
+            weir_key_state stored = {hash_of(t, b, &e),       e.fresh_at_ns, e.form, 0,
+                                     weir_form_words(e.form), e.words};
             if (!fn(ctx, &stored))
                 return false;
         }
@@ -236,7 +236,7 @@ bool weir_table_each(weir_table *t, weir_stored_fn fn, void *ctx)
     return true;
 }
 
-static bool can_be(const weir_stored *s)
+static bool can_be(const weir_key_state *s)
 {
     if (s->form < WEIR_FORM_TIME || s->form > WEIR_FORM_FIVE || s->level != 0 ||
         s->words_len != weir_form_words((weir_form)s->form))
@@ -245,24 +245,25 @@ static bool can_be(const weir_stored *s)
            (s->form != WEIR_FORM_LONG || s->words[0] >> 48 == 0);
 }
 
-weir_status weir_table_put(weir_table *t, const weir_stored *stored)
+weir_status weir_table_put(weir_table *t, const weir_key_state *stored)
 {
     if (!can_be(stored))
         return WEIR_E_RANGE;
-    weir_place at = weir_place_of(t, stored->hash);
-    weir_entry e = {.tag = at.tag, .fresh_at_ns = stored->fresh_at_ns, .form = stored->form};
+    weir_bucket_pair at = weir_bucket_pair_of(t, stored->hash);
+    weir_bucket_entry e = {.tag = at.tag, .fresh_at_ns = stored->fresh_at_ns, .form = stored->form};
     for (size_t i = 0; i < stored->words_len; i++)
         e.words[i] = stored->words[i];
-    weir_locked of[WEIR_HOLD_FEW];
-    weir_hold h = {0, WEIR_HOLD_FEW, of};
-    weir_hold_place(t, &h, &at);
+    weir_locked_bucket of[WEIR_LOCK_SET_ONE_KEY];
+    weir_lock_set h = {0, WEIR_LOCK_SET_ONE_KEY, of};
+    weir_lock_set_pair(t, &h, &at);
     drop_key(&h, &at);
     int64_t seen_ns = (int64_t)port_word_load_relaxed(&t->head->seen_ns);
-    weir_status st = e.fresh_at_ns > seen_ns ? weir_hold_insert(t, &h, &at, &e, seen_ns) : WEIR_OK;
+    weir_status st =
+        e.fresh_at_ns > seen_ns ? weir_cuckoo_insert(t, &h, &at, &e, seen_ns) : WEIR_OK;
     if (st == WEIR_OK)
-        weir_hold_commit(t, &h);
+        weir_lock_set_commit(t, &h);
     else
-        weir_hold_drop(&h);
+        weir_lock_set_drop(&h);
     return st;
 }
 
@@ -276,7 +277,7 @@ weir_table_stats weir_table_stats_get(weir_table *t)
 {
     int64_t keys = 0, units = 0;
     weir_table_stats stats = {.damaged = port_load_relaxed(&t->head->damaged),
-                              .bytes_max = t->keeper.buckets_len * WEIR_LINE_UNITS * 2};
+                              .bytes_max = t->array.buckets_len * WEIR_LINE_UNITS * 2};
     for (size_t i = 0; i < WEIR_COUNTS_LEN; i++) {
         uint64_t held = port_load_relaxed(&t->head->counts[i].held);
         keys += (int32_t)held;
@@ -300,8 +301,8 @@ static void mend_time(weir_table_head *h)
         port_add_relaxed(&h->damaged, 1);
 }
 
-weir_status weir_table_open(weir_table **ret, void *part, size_t bytes, const weir_owners *owners,
-                            bool refuse)
+weir_status weir_table_open(weir_table **ret, void *part, size_t bytes,
+                            const weir_processes *processes, bool refuse)
 {
     assert(bytes >= WEIR_TABLE_BYTES_MIN);
     weir_table *t = port_zalloc(1, sizeof *t);
@@ -309,16 +310,16 @@ weir_status weir_table_open(weir_table **ret, void *part, size_t bytes, const we
         return WEIR_E_NOMEM;
     t->head = part;
     t->refuse = refuse;
-    t->keeper = (weir_keeper){
-        .owners = owners,
-        .lock = owners->self << WEIR_HOLDER_AT | WEIR_LOCKED,
+    t->array = (weir_bucket_array){
+        .processes = processes,
+        .lock = processes->self << WEIR_HOLDER_AT | WEIR_LOCKED,
         .buckets = (weir_bucket *)((char *)part + sizeof(weir_table_head)),
         .buckets_len = (bytes - sizeof(weir_table_head)) / sizeof(weir_bucket),
         .undo = t->head->undo,
         .damaged = &t->head->damaged,
     };
     mend_time(t->head);
-    weir_bucket_mend_all(&t->keeper);
+    weir_bucket_repair_all(&t->array);
     *ret = t;
     return WEIR_OK;
 }

@@ -11,9 +11,10 @@
  * for it. All functions but open and close may be called from any thread at once, and from any
  * process that has the same memory open. */
 
-#include "store/owner.h"
+#include <weir/weir_store.h>
+
+#include "store/robust_lock.h"
 #include "store/state.h"
-#include "store/stored.h"
 
 typedef struct weir_table weir_table;
 
@@ -24,12 +25,12 @@ size_t weir_table_words(const weir_policy *p);
 /* Works in `bytes` of memory at `part`, which begins on a page and must outlive the table.
  *  part    all zero, or what a table of the same size has left there.
  *  bytes   at least WEIR_TABLE_BYTES_MIN.
- *  owners  must outlive the table.
+ *  processes  must outlive the table.
  *  refuse  keys that would need an eviction are refused.
  * Returns WEIR_OK or WEIR_E_NOMEM. */
 #define WEIR_TABLE_BYTES_MIN 49152
-weir_status weir_table_open(weir_table **ret, void *part, size_t bytes, const weir_owners *owners,
-                            bool refuse);
+weir_status weir_table_open(weir_table **ret, void *part, size_t bytes,
+                            const weir_processes *processes, bool refuse);
 void weir_table_close(weir_table *t); /* accepts NULL; the part stays as it is */
 
 /* The smallest part of which weir_table_each() can tell the whole hash of a key. */
@@ -78,17 +79,17 @@ void weir_table_reset(weir_table *t, uint64_t hash);
 /* Sets out to read what a run will ask for first; and if what has arrived of that says so, what it
  * will ask for then. */
 void weir_table_prefetch(const weir_table *t, uint64_t hash);
-void weir_table_prefetch_second(const weir_table *t, uint64_t hash);
+void weir_table_prefetch_alternate(const weir_table *t, uint64_t hash);
 
 /* The later of now_ns and the time that the table has seen. */
 int64_t weir_table_now(weir_table *t, int64_t now_ns);
 
 /* Tells every entry, bucket by bucket. Returns false if fn stopped it. */
-bool weir_table_each(weir_table *t, weir_stored_fn fn, void *ctx);
+bool weir_table_each(weir_table *t, weir_key_state_fn fn, void *ctx);
 
 /* Files an entry that weir_table_each() of this table or another told. WEIR_E_RANGE if it cannot be
  * one, WEIR_E_FULL if it was refused. */
-weir_status weir_table_put(weir_table *t, const weir_stored *stored);
+weir_status weir_table_put(weir_table *t, const weir_key_state *stored);
 
 typedef struct weir_table_stats {
     uint64_t keys;

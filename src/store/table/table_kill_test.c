@@ -80,8 +80,8 @@ static void charge_two(arena *a, weir_table *t, uint64_t key)
 /* Runs until it is killed, or for so many rounds. */
 static void hammer(arena *a, uint64_t id, uint64_t rounds)
 {
-    weir_owners owners = {.self = id, .alive = is_alive, .ctx = a->shared};
-    weir_table *t = open_part(a->part, BYTES, &owners, false);
+    weir_processes processes = {.self = id, .alive = is_alive, .ctx = a->shared};
+    weir_table *t = open_part(a->part, BYTES, &processes, false);
     uint64_t seed = (id << 32) + port_load_relaxed(&a->shared->rounds);
     for (; rounds > 0; rounds--) {
         uint64_t x = next_random(&seed), filler = mix(1000 + (x >> 8) % FILLERS);
@@ -174,8 +174,8 @@ static void answers_survive(void **unused)
     arena a;
     open_arena(&a);
     kill_many(&a);
-    weir_owners owners = {.self = 1, .alive = is_alive, .ctx = a.shared};
-    weir_table *t = open_part(a.part, BYTES, &owners, false);
+    weir_processes processes = {.self = 1, .alive = is_alive, .ctx = a.shared};
+    weir_table *t = open_part(a.part, BYTES, &processes, false);
     int64_t more = 0, all = 0;
     for (uint64_t key = 0; key < KEYS; key++) {
         charge c = {.cost = 0};
@@ -195,9 +195,9 @@ static void answers_survive(void **unused)
     assert_int_equal(stats.damaged, 0);
     assert_true(stats.evicted > 0);
     int64_t keys = 0;
-    for (uint64_t b = 0; b < t->keeper.buckets_len; b++) {
+    for (uint64_t b = 0; b < t->array.buckets_len; b++) {
         weir_line l;
-        weir_bucket_copy(&t->keeper, &t->keeper.buckets[b], &l);
+        weir_bucket_copy(&t->array, &t->array.buckets[b], &l);
         keys += __builtin_popcount(weir_line_live(&l));
     }
     int64_t wrong = keys - (int64_t)stats.keys; /* by what was counted and then not written */
@@ -223,18 +223,18 @@ static void older_copy(void **unused)
         charge c = {.cost = 50};
         assert_int_equal(charge_key(t, &tat, colliding(n), s_ns, true, &c), WEIR_OK);
     }
-    weir_place at = weir_place_of(t, colliding(0));
-    weir_entry older = {
-        .tag = at.tag, .fresh_at_ns = 20 * s_ns, .form = WEIR_FORM_TIME, .away = true};
+    weir_bucket_pair at = weir_bucket_pair_of(t, colliding(0));
+    weir_bucket_entry older = {
+        .tag = at.tag, .fresh_at_ns = 20 * s_ns, .form = WEIR_FORM_TIME, .alternate = true};
     weir_line old;
-    weir_bucket_lock(&t->keeper, at.second, &old);
+    weir_bucket_lock(&t->array, at.alternate, &old);
     weir_line line = old;
     weir_line_add(&line, &older);
-    weir_bucket_commit(&t->keeper, at.second, &old, &line);
-    weir_bucket_lock(&t->keeper, at.first, &old);
+    weir_bucket_commit(&t->array, at.alternate, &old, &line);
+    weir_bucket_lock(&t->array, at.first, &old);
     line = old;
-    line.word[0] |= WEIR_SPILLED;
-    weir_bucket_commit(&t->keeper, at.first, &old, &line);
+    line.word[0] |= WEIR_OVERFLOWED;
+    weir_bucket_commit(&t->array, at.first, &old, &line);
     charge c = {.cost = 0}; /* the first is looked into first */
     assert_int_equal(charge_key(t, &tat, colliding(0), s_ns, true, &c), WEIR_OK);
     assert_int_equal(c.decision.remaining, 50);
@@ -243,7 +243,7 @@ static void older_copy(void **unused)
         assert_int_equal(charge_key(t, &ticks, colliding(0), s_ns, true, &c), WEIR_OK);
         assert_int_equal(c.decision.remaining, 70);
     }
-    weir_bucket_copy(&t->keeper, at.second, &line);
+    weir_bucket_copy(&t->array, at.alternate, &line);
     assert_int_equal(__builtin_popcount(weir_line_live(&line)), 1);
     weir_table_reset(t, colliding(0));
     c.cost = 0;
@@ -255,7 +255,7 @@ static void older_copy(void **unused)
 
 /* ---- bytes that nobody wrote ----------------------------------------------------------------- */
 
-static bool look(void *ctx, const weir_stored *stored)
+static bool look(void *ctx, const weir_key_state *stored)
 {
     uint64_t *sum = ctx;
     for (size_t i = 0; i < stored->words_len; i++)

@@ -6,11 +6,11 @@
  * that are chosen to collide, which nobody can do through the store. */
 
 #include "store/kit_test.h"
-#include "store/table/hold.h"
+#include "store/table/cuckoo.h"
 
 #include <stdlib.h>
 
-static inline weir_table *open_part(void *part, size_t bytes, const weir_owners *o, bool refuse)
+static inline weir_table *open_part(void *part, size_t bytes, const weir_processes *o, bool refuse)
 {
     weir_table *t = NULL;
     assert_int_equal(weir_table_open(&t, part, bytes, o, refuse), WEIR_OK);
@@ -57,15 +57,15 @@ static inline weir_status charge_key(weir_table *t, const weir_policy *p, uint64
 static inline uint64_t check_whole(weir_table *t)
 {
     uint64_t keys = 0, units = 0;
-    for (uint64_t b = 0; b < t->keeper.buckets_len; b++) {
+    for (uint64_t b = 0; b < t->array.buckets_len; b++) {
         weir_line l;
-        weir_bucket_copy(&t->keeper, &t->keeper.buckets[b], &l);
+        weir_bucket_copy(&t->array, &t->array.buckets[b], &l);
         assert_true(weir_line_sound(&l));
         for (unsigned i = 0; i < WEIR_LINE_ENTRIES; i++) {
             if (!(weir_line_live(&l) >> i & 1))
                 continue;
-            weir_entry e = weir_line_get(&l, i);
-            assert_int_equal(weir_line_find(&l, e.tag, e.away), i);
+            weir_bucket_entry e = weir_line_get(&l, i);
+            assert_int_equal(weir_line_find(&l, e.tag, e.alternate), i);
             keys++;
             units += weir_form_units(e.form);
         }

@@ -151,9 +151,9 @@ static void a_crowd(weir_table *t)
     uint64_t n = CROWD;
     do {
         first->hash = mix(n++);
-        weir_place at = weir_place_of(t, first->hash);
-        weir_bucket_copy(&t->keeper, at.first, &one);
-        weir_bucket_copy(&t->keeper, at.second, &two);
+        weir_bucket_pair at = weir_bucket_pair_of(t, first->hash);
+        weir_bucket_copy(&t->array, at.first, &one);
+        weir_bucket_copy(&t->array, at.alternate, &two);
     } while (weir_line_has_room(&one, WEIR_FORM_TIME) || weir_line_has_room(&two, WEIR_FORM_TIME));
 }
 
@@ -174,7 +174,7 @@ static void reset_one(weir_table *t)
 
 static void put_one(weir_table *t)
 {
-    weir_stored stored = {c.of[0].hash, at_ns + 77 * s_ns, WEIR_FORM_TIME, 0, 0, NULL};
+    weir_key_state stored = {c.of[0].hash, at_ns + 77 * s_ns, WEIR_FORM_TIME, 0, 0, NULL};
     assert_int_equal(weir_table_put(t, &stored), WEIR_OK);
 }
 
@@ -244,7 +244,7 @@ static void look_at(weir_table *t, int64_t ret[KEYS_MAX])
 
 static void run_child(const scene *sc, void *part)
 {
-    static const weir_owners child = {.self = 2};
+    static const weir_processes child = {.self = 2};
     weir_table *t = open_part(part, BYTES, &child, false);
     if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0)
         _exit(77);
@@ -257,7 +257,7 @@ static void run_child(const scene *sc, void *part)
  * charged once. */
 static void check_copy(void *copy, const int64_t fresh[KEYS_MAX], int64_t ret[KEYS_MAX])
 {
-    static const weir_owners heir = {.self = 3};
+    static const weir_processes heir = {.self = 3};
     weir_table *t = open_part(copy, BYTES, &heir, false);
     look_at(t, ret);
     for (size_t i = 0; i < c.len; i++) {
@@ -268,9 +268,9 @@ static void check_copy(void *copy, const int64_t fresh[KEYS_MAX], int64_t ret[KE
         if (ret[i] < fresh[i] && ret[i] > 0)
             assert_int_equal(take(t, &c.of[i], at_ns, i % 2, 0), ret[i] - 1);
     }
-    for (uint64_t b = 0; b < t->keeper.buckets_len; b++) {
+    for (uint64_t b = 0; b < t->array.buckets_len; b++) {
         weir_line l;
-        weir_bucket_copy(&t->keeper, &t->keeper.buckets[b], &l); /* it mends what is locked */
+        weir_bucket_copy(&t->array, &t->array.buckets[b], &l); /* it mends what is locked */
         assert_int_equal(l.word[0] & WEIR_LOCKED, 0);
     }
     assert_int_equal(weir_table_stats_get(t).damaged, 0);

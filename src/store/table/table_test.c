@@ -87,7 +87,7 @@ static void sizes(void **state)
         weir_policy p = policy_of(cases[i].text);
         assert_int_equal(weir_table_words(&p), cases[i].words);
     }
-    assert_int_equal(f->table->keeper.buckets_len, 192);
+    assert_int_equal(f->table->array.buckets_len, 192);
 }
 
 /* All keys of one pair of buckets are apart, until both are full. */
@@ -313,7 +313,7 @@ static void fills_before_it_forgets(void **state)
     fixture f;
     (void)state;
     open_fixture(&f, WEIR_TABLE_BYTES_MIN + ((size_t)1 << 18), false);
-    uint64_t places = f.table->keeper.buckets_len * FULL, n = 0;
+    uint64_t places = f.table->array.buckets_len * FULL, n = 0;
     while (evicted(&f) == 0)
         take(&f, &f.tat, mix(n++), s_ns, 50);
     assert_true(n > places * 94 / 100);
@@ -496,7 +496,7 @@ static int by_value(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static bool put_into(void *ctx, const weir_stored *stored)
+static bool put_into(void *ctx, const weir_key_state *stored)
 {
     told *t = ctx;
     t->count++;
@@ -508,7 +508,7 @@ static bool put_into(void *ctx, const weir_stored *stored)
 static void make_hashes(const weir_table *t, uint64_t *ret, size_t n)
 {
     __extension__ typedef unsigned __int128 wide;
-    uint64_t len = t->keeper.buckets_len, seed = 77;
+    uint64_t len = t->array.buckets_len, seed = 77;
     for (size_t i = 0; i < n; i++) {
         ret[i] = next_random(&seed);
         if (i % 4 < 2) {
@@ -555,7 +555,7 @@ static void contents_move(void **state)
     free(hash);
 }
 
-static bool stop(void *ctx, const weir_stored *stored)
+static bool stop(void *ctx, const weir_key_state *stored)
 {
     (void)stored;
     return --*(int *)ctx > 0;
@@ -566,7 +566,7 @@ static void put_is_checked(void **state)
 {
     fixture *f = *state;
     uint64_t words[6] = {UINT64_C(1) << 32};
-    const weir_stored bad[] = {
+    const weir_key_state bad[] = {
         {1, 9 * s_ns, WEIR_FORM_NONE, 0, 0, words},  {1, 9 * s_ns, 8, 0, 1, words},
         {1, 9 * s_ns, WEIR_FORM_TIME, 0, 1, words},  {1, 9 * s_ns, WEIR_FORM_TIME, 1, 0, words},
         {1, 9 * s_ns, WEIR_FORM_SHORT, 0, 1, words}, {1, 9 * s_ns, WEIR_FORM_FIVE, 0, 4, words},
@@ -574,7 +574,7 @@ static void put_is_checked(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         assert_int_equal(weir_table_put(f->table, &bad[i]), WEIR_E_RANGE);
     take(f, &f->tat, 5, 3 * s_ns, 50);
-    weir_stored one = {5, 3 * s_ns, WEIR_FORM_TIME, 0, 0, NULL};
+    weir_key_state one = {5, 3 * s_ns, WEIR_FORM_TIME, 0, 0, NULL};
     assert_int_equal(weir_table_put(f->table, &one), WEIR_OK);
     assert_int_equal(keys(f), 0);
     one.fresh_at_ns = 13 * s_ns;
@@ -593,7 +593,7 @@ static void opened_again(void **state)
     take(f, &f->tat, 5, 3 * s_ns, 50);
     take(f, &f->counter, 6, 3 * s_ns, 50);
     weir_table_close(f->table);
-    f->table = open_part(f->part, f->bytes, &(weir_owners){.self = 2}, false);
+    f->table = open_part(f->part, f->bytes, &(weir_processes){.self = 2}, false);
     assert_int_equal(weir_table_now(f->table, 0), 3 * s_ns);
     assert_int_equal(take(f, &f->tat, 5, 0, 0), 50);
     assert_int_equal(take(f, &f->counter, 6, 0, 0), 50);

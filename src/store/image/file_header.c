@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* What a head says, and whether it can be believed. */
+
+#include "store/image/file_header.h"
+
+#include "store/image/image.h"
+#include "store/image/policy_registry.h"
+#include "store/siphash.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define BYTE_ORDER_MARK  UINT32_C(0x01020304)
+#define OTHER_BYTE_ORDER UINT32_C(0x04030201)
+#define PAGE             UINT64_C(4096)
+#define LARGE_PAGE       (UINT64_C(2) << 20)
+#define BYTES_MAX        (UINT64_C(1) << 56) /* of a part: no sum of them comes near 2^64 */
+
+/* The first byte is no text's, the line ends show what treats the file as one. */
+const uint8_t weir_file_header_magic[WEIR_FILE_HEADER_MAGIC] = {0x89, 'w',  'e',  'i',
+                                                                'r',  '\r', '\n', 0x1A};
+
+_Static_assert(sizeof(weir_file_header) == WEIR_FILE_HEADER_BYTES, "the file's layout");
+_Static_assert(offsetof(weir_file_header, parts) == 32, "the file's layout");
+_Static_assert(offsetof(weir_file_header, secret) == 96, "the file's layout");
+_Static_assert(offsetof(weir_file_header, checksum) == WEIR_FILE_HEADER_FIXED, "the file's layout");
+_Static_assert(offsetof(weir_file_header, boot) == 536, "the file's layout");
+_Static_assert(offsetof(weir_file_header, epoch) == 552, "the file's layout");
+
+static uint64_t round_up(uint64_t n, uint64_t to)
+{
+    return (n + to - 1) / to * to;
+}
+
+bool weir_file_header_lay_out(weir_file_header *h, const uint64_t bytes[WEIR_PARTS])
+{
+    uint64_t at = WEIR_FILE_HEADER_BYTES;
+    for (size_t i = 0; i < WEIR_PARTS; i++) {
+        if (bytes[i] == 0 || bytes[i] > BYTES_MAX)
+            return false;
+        at = round_up(at, bytes[i] >= LARGE_PAGE ? LARGE_PAGE : PAGE);
+        h->parts[i] = (weir_file_part){at, bytes[i]};
+        at += bytes[i];
+    }
+    h->bytes = round_up(at, PAGE);
+    return h->bytes <= SIZE_MAX / 2;
+}
+
+/* No secret: it is against accidents. */
+static uint64_t sum_of(const weir_file_header *h)
+{
+    const weir_secret key = {0, 0};
+    return weir_siphash(key, h, WEIR_FILE_HEADER_FIXED);
+}
+
+void weir_file_header_init(weir_file_header *h, const uint8_t secret[16], int64_t made_ns)
+{
+    memcpy(h->magic, weir_file_header_magic, sizeof h->magic);
+    h->byte_order = BYTE_ORDER_MARK;
+    h->format = WEIR_IMAGE_FORMAT;
+    h->state_version = WEIR_STATE_VERSION;
+    h->head_bytes = WEIR_FILE_HEADER_BYTES;
+    memcpy(h->secret, secret, sizeof h->secret);
+    h->made_ns = made_ns;
+    h->checksum = sum_of(h);
+}
+
+static bool adds_up(const weir_file_header *h)
+{
+    weir_file_header again = {0};
+    uint64_t bytes[WEIR_PARTS];
+    for (size_t i = 0; i < WEIR_PARTS; i++)
+        bytes[i] = h->parts[i].bytes;
+    return h->head_bytes == WEIR_FILE_HEADER_BYTES &&
+           bytes[WEIR_PART_REGISTRY] == WEIR_POLICY_REGISTRY_BYTES &&
+           weir_file_header_lay_out(&again, bytes) && again.bytes == h->bytes &&
+           memcmp(again.parts, h->parts, sizeof again.parts) == 0;
+}
+
+bool weir_file_header_check(const weir_file_header *h, uint64_t file_bytes, char *ret, size_t size)
+{
+    if (file_bytes == 0)
+        snprintf(ret, size, "it is empty");
+    else if (file_bytes < WEIR_FILE_HEADER_BYTES ||
+             memcmp(h->magic, weir_file_header_magic, sizeof h->magic) != 0)
+        snprintf(ret, size, "it is not a state file of weir");
+    else if (h->byte_order == OTHER_BYTE_ORDER)
+        snprintf(ret, size, "it is from a machine of another byte order");
+    else if (h->format != WEIR_IMAGE_FORMAT)
+        snprintf(ret, size, "it has format %" PRIu32 ", expected %d", h->format, WEIR_IMAGE_FORMAT);
+    /* Its maker opened it before it came to its place. Were the count to begin anew, an id would be
+     * that of a dead holder of locks. */
+    else if (h->byte_order != BYTE_ORDER_MARK || h->checksum != sum_of(h) ||
+             port_word_load_relaxed(&h->openings) == 0)
+        snprintf(ret, size, "its header is damaged");
+    else if (h->state_version != WEIR_STATE_VERSION)
+        snprintf(ret, size, "its states have version %" PRIu32 ", expected %d", h->state_version,
+                 WEIR_STATE_VERSION);
+    else if (!adds_up(h))
+        snprintf(ret, size, "the sizes in its header do not add up");
+    else if (file_bytes != h->bytes)
+        snprintf(ret, size, "it has %" PRIu64 " bytes, and its header says %" PRIu64, file_bytes,
+                 h->bytes);
+    else
+        return true;
+    return false;
+}

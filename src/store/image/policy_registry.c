@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* The registry: an index by id, and texts one behind the other. An id claims its place in the index
+ * with one compare-and-swap; its text is written where nobody else writes, and then published with
+ * one store. Whoever is killed between the two leaves an id without a text, which the next to note
+ * it gives one. */
+
+#include "store/image/policy_registry.h"
+
+#include "port/atomic.h"
+#include "store/siphash.h"
+
+#include <string.h>
+
+enum {
+    LEN_BITS = 16, /* of a place: the text's length; above them where it begins, plus 1 */
+    LEN_MAX = (1 << LEN_BITS) - 1
+};
+
+typedef struct entry {
+    port_word id;    /* 0: free */
+    port_word place; /* 0: not yet written */
+} entry;
+
+struct weir_policy_registry {
+    port_word used; /* bytes of the texts */
+    uint8_t unused[4088];
+    entry entries[WEIR_POLICY_REGISTRY_ENTRIES];
+    uint8_t texts[WEIR_POLICY_REGISTRY_TEXT_BYTES]; /* a checksum of 8 bytes before each */
+};
+
+_Static_assert(sizeof(weir_policy_registry) == WEIR_POLICY_REGISTRY_BYTES, "the file's layout");
+_Static_assert(sizeof(entry) == 16, "the file's layout");
+
+static size_t room_of(size_t len)
+{
+    return (8 + len + 7) / 8 * 8;
+}
+
+/* Of the text and of what it belongs to. No secret: it is against accidents. */
+static uint64_t checksum(uint64_t id, const uint8_t *text, size_t len)
+{
+    const weir_secret key = {id, len};
+    return weir_siphash(key, text, len);
+}
+
+/* The whole text of a place; NULL if it is none. */
+static const uint8_t *text_of(const weir_policy_registry *r, uint64_t id, uint64_t place,
+                              size_t *ret_len)
+{
+    size_t len = place & LEN_MAX;
+    uint64_t begin = (place >> LEN_BITS) - 1;
+    if (place == 0 || len == 0 || begin % 8 != 0 || begin > WEIR_POLICY_REGISTRY_TEXT_BYTES ||
+        room_of(len) > WEIR_POLICY_REGISTRY_TEXT_BYTES - begin)
+        return NULL;
+    uint64_t sum;
+    memcpy(&sum, r->texts + begin, sizeof sum);
+    const uint8_t *text = r->texts + begin + 8;
+    *ret_len = len;
+    return sum == checksum(id, text, len) ? text : NULL;
+}
+
+/* The entry of an id, or with `claim` a free one that is now its; NULL if there is none. */
+static entry *find(const weir_policy_registry *r, uint64_t id, bool claim)
+{
+    weir_policy_registry *own = (weir_policy_registry *)r; /* written to with `claim` alone */
+    for (size_t i = 0; i < WEIR_POLICY_REGISTRY_ENTRIES; i++) {
+        entry *e = &own->entries[(id + i) % WEIR_POLICY_REGISTRY_ENTRIES];
+        uint64_t there = port_word_load_relaxed(&e->id); /* it publishes nothing: `place` does */
+        if (there == 0) {
+            if (!claim)
+                return NULL;
+            if (port_word_cas_relaxed(&e->id, &there, id))
+                return e;
+        }
+        if (there == id)
+            return e;
+    }
+    return NULL;
+}
+
+/* Room that is nobody else's; false if there is none. */
+static bool take_room(weir_policy_registry *r, size_t room, uint64_t *ret_begin)
+{
+    uint64_t used = port_word_load_relaxed(&r->used);
+    do {
+        if (used % 8 != 0 || used > WEIR_POLICY_REGISTRY_TEXT_BYTES ||
+            room > WEIR_POLICY_REGISTRY_TEXT_BYTES - used)
+            return false;
+    } while (!port_word_cas_relaxed(&r->used, &used, used + room));
+    *ret_begin = used;
+    return true;
+}
+
+bool weir_policy_registry_note(weir_policy_registry *r, uint64_t id, const char *text, size_t len)
+{
+    if (id == 0 || len == 0 || len > LEN_MAX)
+        return false;
+    size_t known_len;
+    entry *e = find(r, id, true);
+    if (!e)
+        return false;
+    if (text_of(r, id, port_word_load_acquire(&e->place), &known_len))
+        return true;
+    uint64_t begin;
+    if (!take_room(r, room_of(len), &begin))
+        return false;
+    uint64_t sum = checksum(id, (const uint8_t *)text, len);
+    memcpy(r->texts + begin, &sum, sizeof sum);
+    memcpy(r->texts + begin + 8, text, len);
+    /* Pairs with the acquires here and below. Two may get here with one id: both wrote the same. */
+    port_word_store_release(&e->place, (begin + 1) << LEN_BITS | len);
+    return true;
+}
+
+size_t weir_policy_registry_text(const weir_policy_registry *r, uint64_t id, char *buf, size_t size)
+{
+    size_t len = 0;
+    const entry *e = id == 0 ? NULL : find(r, id, false);
+    const uint8_t *text = e ? text_of(r, id, port_word_load_acquire(&e->place), &len) : NULL;
+    if (!text || len >= size)
+        return 0;
+    memcpy(buf, text, len);
+    buf[len] = '\0';
+    return len;
+}
+
+size_t weir_policy_registry_len(const weir_policy_registry *r)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < WEIR_POLICY_REGISTRY_ENTRIES; i++)
+        n += port_word_load_relaxed(&r->entries[i].id) != 0;
+    return n;
+}
+
+void weir_policy_registry_each(const weir_policy_registry *r,
+                               bool (*fn)(void *ctx, uint64_t id, const char *text, size_t len),
+                               void *ctx)
+{
+    for (size_t i = 0; i < WEIR_POLICY_REGISTRY_ENTRIES; i++) {
+        const entry *e = &r->entries[i];
+        uint64_t id = port_word_load_relaxed(&e->id);
+        size_t len = 0;
+        const uint8_t *text = text_of(r, id, port_word_load_acquire(&e->place), &len);
+        if (text && !fn(ctx, id, (const char *)text, len))
+            return;
+    }
+}
+
+void weir_policy_registry_repair(weir_policy_registry *r)
+{
+    uint64_t used = 0;
+    for (size_t i = 0; i < WEIR_POLICY_REGISTRY_ENTRIES; i++) {
+        entry *e = &r->entries[i];
+        size_t len = 0;
+        uint64_t place = port_word_load_relaxed(&e->place);
+        if (!text_of(r, port_word_load_relaxed(&e->id), place, &len)) {
+            port_word_store_release(&e->place, 0);
+            continue;
+        }
+        uint64_t end = (place >> LEN_BITS) - 1 + room_of(len);
+        used = used < end ? end : used;
+    }
+    port_word_store_release(&r->used, used);
+}

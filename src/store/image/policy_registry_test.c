@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* The registry of policies: full, torn, and under many threads. */
+
+#include "store/image/policy_registry.h"
+
+#include "port/port.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { ENTRIES_AT = 4096, TEXTS_AT = ENTRIES_AT + WEIR_POLICY_REGISTRY_ENTRIES * 16 };
+
+static int make_registry(void **state)
+{
+    *state = calloc(1, WEIR_POLICY_REGISTRY_BYTES);
+    return *state ? 0 : -1;
+}
+
+static int drop_registry(void **state)
+{
+    free(*state);
+    return 0;
+}
+
+static void assert_text(const weir_policy_registry *r, uint64_t id, const char *text)
+{
+    char buf[1024];
+    assert_int_equal(weir_policy_registry_text(r, id, buf, sizeof buf), strlen(text));
+    if (text[0])
+        assert_string_equal(buf, text);
+}
+
+static bool note(weir_policy_registry *r, uint64_t id, const char *text)
+{
+    return weir_policy_registry_note(r, id, text, strlen(text));
+}
+
+static uint64_t used(const weir_policy_registry *r)
+{
+    uint64_t n;
+    memcpy(&n, r, sizeof n);
+    return n;
+}
+
+static void check_notes(void **state)
+{
+    weir_policy_registry *r = *state;
+    assert_text(r, 1, "");
+    assert_true(note(r, 1, "gcra 1/s"));
+    assert_true(note(r, 1 + WEIR_POLICY_REGISTRY_ENTRIES, "gcra 2/s")); /* of the same place */
+    assert_true(note(r, UINT64_MAX, "x"));
+    uint64_t before = used(r);
+    assert_true(note(r, 1, "gcra 1/s"));
+    assert_int_equal(used(r), before); /* once is enough */
+    assert_text(r, 1, "gcra 1/s");
+    assert_text(r, 1 + WEIR_POLICY_REGISTRY_ENTRIES, "gcra 2/s");
+    assert_text(r, UINT64_MAX, "x");
+    assert_text(r, 1 + 2 * WEIR_POLICY_REGISTRY_ENTRIES, "");
+    assert_int_equal(weir_policy_registry_len(r), 3);
+    char buf[8];
+    assert_int_equal(weir_policy_registry_text(r, 1, buf, sizeof buf), 0); /* it does not fit */
+    assert_false(note(r, 0, "x"));
+    assert_text(r, 0, "");
+    assert_false(weir_policy_registry_note(r, 9, "", 0));
+}
+
+typedef struct told {
+    uint64_t ids; /* the sum of them */
+    size_t len, most;
+} told;
+
+static bool tell(void *ctx, uint64_t id, const char *text, size_t len)
+{
+    told *t = ctx;
+    assert_int_equal(len, 3);
+    assert_int_equal(text[0], 'p');
+    t->ids += id;
+    return ++t->len < t->most;
+}
+
+static void check_each(void **state)
+{
+    weir_policy_registry *r = *state;
+    told none = {.most = 9}, all = {.most = 9}, two = {.most = 2};
+    weir_policy_registry_each(r, tell, &none);
+    assert_int_equal(none.len, 0);
+    for (uint64_t id = 5; id < 8; id++)
+        assert_true(note(r, id, "p/s"));
+    weir_policy_registry_each(r, tell, &all);
+    assert_int_equal(all.len, 3);
+    assert_int_equal(all.ids, 5 + 6 + 7);
+    weir_policy_registry_each(r, tell, &two);
+    assert_int_equal(two.len, 2);
+}
+
+static void check_many(void **state)
+{
+    weir_policy_registry *r = *state;
+    char text[32];
+    for (uint64_t i = 1; i <= WEIR_POLICY_REGISTRY_ENTRIES; i++) {
+        snprintf(text, sizeof text, "gcra %u/s", (unsigned)i);
+        assert_true(note(r, i * 0x9E3779B97F4A7C15, text));
+    }
+    uint64_t before = used(r);
+    assert_false(note(r, 12345, "one more"));
+    assert_text(r, 12345, "");
+    assert_int_equal(used(r), before);
+    assert_int_equal(weir_policy_registry_len(r), WEIR_POLICY_REGISTRY_ENTRIES);
+    for (uint64_t i = 1; i <= WEIR_POLICY_REGISTRY_ENTRIES; i++) {
+        snprintf(text, sizeof text, "gcra %u/s", (unsigned)i);
+        assert_text(r, i * 0x9E3779B97F4A7C15, text);
+    }
+}
+
+static void check_long_ones(void **state)
+{
+    weir_policy_registry *r = *state;
+    char text[1001];
+    memset(text, 'a', 1000);
+    text[1000] = '\0';
+    uint64_t n = 0;
+    while (note(r, n + 1, text))
+        n++;
+    assert_int_equal(n, WEIR_POLICY_REGISTRY_TEXT_BYTES / 1008);
+    assert_text(r, n, text);
+    assert_text(r, n + 1, "");
+    while (note(r, ++n + 1, "short ones still fit") ||
+           used(r) + 32 <= WEIR_POLICY_REGISTRY_TEXT_BYTES)
+        assert_text(r, n + 1, "short ones still fit");
+    assert_true(used(r) <= WEIR_POLICY_REGISTRY_TEXT_BYTES);
+}
+
+static void check_torn(void **state)
+{
+    weir_policy_registry *r = *state;
+    uint8_t *bytes = *state;
+    assert_true(note(r, 1, "gcra 1/s"));
+    assert_true(note(r, 2, "gcra 2/s"));
+    assert_true(note(r, 3, "gcra 3/s"));
+    bytes[TEXTS_AT + 16 + 8] ^= 1; /* a letter of the second */
+    memset(bytes, 0, 8);           /* how far the texts go */
+    memset(bytes + ENTRIES_AT + 3 * 16 + 8, 0xFF, 8);
+    assert_text(r, 1, "gcra 1/s");
+    assert_text(r, 2, "");
+    assert_text(r, 3, "");
+    weir_policy_registry_repair(r);
+    assert_int_equal(used(r), 16);
+    assert_true(note(r, 2, "gcra 2/s"));
+    assert_true(note(r, 3, "gcra 3/s"));
+    assert_true(note(r, 4, "gcra 4/s"));
+    assert_text(r, 1, "gcra 1/s");
+    assert_text(r, 2, "gcra 2/s");
+    assert_text(r, 3, "gcra 3/s");
+    assert_text(r, 4, "gcra 4/s");
+    assert_int_equal(weir_policy_registry_len(r), 4);
+    memset(bytes, 0xFF, 8); /* without mending: no text lands outside */
+    assert_false(note(r, 5, "gcra 5/s"));
+    for (size_t i = 0; i < WEIR_POLICY_REGISTRY_BYTES; i++) /* nor does any byte lead there */
+        bytes[i] = (uint8_t)(i * 37 + i / 256 * 11);
+    for (uint64_t i = 0; i < 100; i++)
+        assert_text(r, i, "");
+    weir_policy_registry_repair(r);
+    assert_int_equal(used(r), 0);
+}
+
+static void note_all(void *arg)
+{
+    for (uint64_t i = 1; i <= 500; i++) {
+        char text[32];
+        snprintf(text, sizeof text, "gcra %u/s", (unsigned)i);
+        note(arg, i, text);
+        char buf[32] = "";
+        if (weir_policy_registry_text(arg, 501 - i, buf, sizeof buf) > 0 &&
+            strncmp(buf, "gcra ", 5) != 0)
+            abort();
+    }
+}
+
+static void check_threads(void **state)
+{
+    weir_policy_registry *r = *state;
+    port_thread *threads[4];
+    for (int i = 0; i < 4; i++) {
+        threads[i] = port_thread_start(note_all, r);
+        assert_non_null(threads[i]);
+    }
+    for (int i = 0; i < 4; i++)
+        port_thread_join(threads[i]);
+    for (uint64_t i = 1; i <= 500; i++) {
+        char text[32];
+        snprintf(text, sizeof text, "gcra %u/s", (unsigned)i);
+        assert_text(r, i, text);
+    }
+    assert_int_equal(weir_policy_registry_len(r), 500);
+}
+
+int main(void)
+{
+#define WITH_ONE(test) cmocka_unit_test_setup_teardown(test, make_registry, drop_registry)
+    const struct CMUnitTest tests[] = {
+        WITH_ONE(check_notes),     WITH_ONE(check_each), WITH_ONE(check_many),
+        WITH_ONE(check_long_ones), WITH_ONE(check_torn), WITH_ONE(check_threads),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

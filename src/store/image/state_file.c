@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* The protocol of doors: whoever has the door of the file that is at PATH may change what is there,
+ * and who else has it open. */
+
+#include "store/image/state_file.h"
+
+#include "port/port.h"
+#include "store/image/file_header.h"
+
+#include <string.h>
+
+#define DOOR  UINT64_C(0)
+#define USE   UINT64_C(1)
+#define OWNER (UINT64_C(1) << 40) /* beyond the end of any file: such locks are as good */
+
+static const char suffix[] = ".new", lock_suffix[] = ".lock";
+
+bool weir_state_file_is_used(int fd)
+{
+    return port_file_is_locked(fd, USE);
+}
+
+weir_status weir_state_file_used_error(const weir_store_options *options, int fd, const char *what)
+{
+    return weir_file_error_in_use(options, fd, USE, "the state file is in use by", what);
+}
+
+/* ---- doors ----------------------------------------------------------------------------------- */
+
+/* Waits at the door of the file that was opened; *ret_is_at says if it still is the one at
+ * `path`. */
+static port_file_error enter(int fd, const char *path, bool *ret_is_at)
+{
+    port_file_error error = port_file_wait_lock(fd, DOOR, PORT_FILE_OWN);
+    *ret_is_at = error == PORT_FILE_OK && port_file_is_at(fd, path);
+    return error;
+}
+
+/* Whether weir may remove the file at PATH.new: a process that was killed left an empty one, or one
+ * that begins as all state files do. */
+static bool is_leftover(int fd)
+{
+    uint64_t bytes = 1;
+    int64_t written_ns;
+    uint8_t first[WEIR_FILE_HEADER_MAGIC];
+    if (port_file_info(fd, &bytes, &written_ns) != PORT_FILE_OK)
+        return false;
+    return bytes == 0 || (port_file_read(fd, first, sizeof first) &&
+                          memcmp(first, weir_file_header_magic, sizeof first) == 0);
+}
+
+/* At the door of the file at PATH.new: WEIR_OK if it may be removed. */
+static weir_status check_leftover(int fd, const weir_store_options *options)
+{
+    if (weir_state_file_is_used(fd)) {
+        weir_file_error_beside(
+            options, suffix,
+            "it is in use as a state file, and weir makes new state files under this "
+            "name; move that file away");
+        return WEIR_E_BUSY;
+    }
+    if (is_leftover(fd))
+        return WEIR_OK;
+    weir_file_error_beside(
+        options, suffix,
+        "it is not a state file of weir, and weir makes new state files under this "
+        "name; move that file away");
+    return WEIR_E_IO;
+}
+
+/* The message is about the directory if that is what refuses the new file. */
+static weir_status failed_to_make(const weir_store_options *options, port_file_error error)
+{
+    bool about_directory = error == PORT_FILE_NO_DIR || error == PORT_FILE_DENIED;
+    return weir_file_error_system(options, about_directory ? "" : suffix, error);
+}
+
+/* Makes a file at PATH.new, with its door, its use and the magic number in it. *ret_again if
+ * another file was there, which is gone now. */
+static weir_status make_once(const char *path, int *ret_fd, const weir_store_options *options,
+                             bool *ret_again)
+{
+    bool is_at = false;
+    *ret_again = true;
+    port_file_error error = port_file_open(path, PORT_FILE_MAKE, ret_fd);
+    bool made = error == PORT_FILE_OK;
+    if (error == PORT_FILE_EXISTS)
+        error = port_file_open(path, PORT_FILE_WRITE, ret_fd);
+    if (error == PORT_FILE_ABSENT)
+        return WEIR_OK; /* it is gone by now */
+    if (error == PORT_FILE_OK)
+        error = enter(*ret_fd, path, &is_at);
+    if (error != PORT_FILE_OK)
+        return failed_to_make(options, error);
+    if (!is_at)
+        return WEIR_OK;
+    weir_status st = made ? WEIR_OK : check_leftover(*ret_fd, options);
+    if (st != WEIR_OK)
+        return st;
+    *ret_again = !made;
+    if (made)
+        error = port_file_try_lock(*ret_fd, USE, PORT_FILE_OWN, NULL);
+    if (made && error == PORT_FILE_OK)
+        error = port_file_begin(*ret_fd, weir_file_header_magic, WEIR_FILE_HEADER_MAGIC);
+    if (!made || error != PORT_FILE_OK) {
+        port_file_error removed = port_file_remove(path);
+        error = error == PORT_FILE_OK ? removed : error;
+    }
+    return error == PORT_FILE_OK ? WEIR_OK : failed_to_make(options, error);
+}
+
+/* Removes what a killed process left at PATH.new, and waits for a process that makes a file
+ * there. */
+static weir_status make_beside(const char *path, int *ret_fd, const weir_store_options *options)
+{
+    for (;;) {
+        int fd = -1;
+        bool again;
+        weir_status st = make_once(path, &fd, options, &again);
+        if (st == WEIR_OK && !again) {
+            *ret_fd = fd;
+            return WEIR_OK;
+        }
+        port_file_close(fd);
+        if (st != WEIR_OK)
+            return st;
+    }
+}
+
+/* Removes what a killed process left at PATH.new, unless somebody makes a file there now. */
+static weir_status drop_leftover(const char *path, const weir_store_options *options)
+{
+    int fd;
+    bool locked = false;
+    weir_status st = WEIR_OK;
+    port_file_error error = port_file_open(path, PORT_FILE_WRITE, &fd);
+    if (error == PORT_FILE_ABSENT)
+        return WEIR_OK;
+    if (error != PORT_FILE_OK)
+        return weir_file_error_system(options, suffix, error);
+    if (port_file_try_lock(fd, DOOR, PORT_FILE_OWN, &locked) == PORT_FILE_OK && locked &&
+        port_file_is_at(fd, path)) {
+        st = check_leftover(fd, options);
+        if (st == WEIR_OK)
+            (void)port_file_remove(path); /* it is in nobody's way until a new one is made */
+    }
+    port_file_close(fd);
+    return st;
+}
+
+/* ---- open ------------------------------------------------------------------------------------ */
+
+static weir_status set_paths(weir_state_file *f, const weir_store_options *options)
+{
+    size_t len = strlen(options->file);
+    f->path = port_zalloc(len + 1, 1);
+    f->beside = port_zalloc(len + sizeof suffix, 1);
+    f->lock = port_zalloc(len + sizeof lock_suffix, 1);
+    if (!f->path || !f->beside || !f->lock) {
+        weir_file_error(options, "out of memory");
+        return WEIR_E_NOMEM;
+    }
+    memcpy(f->path, options->file, len);
+    memcpy(f->beside, options->file, len);
+    memcpy(f->beside + len, suffix, sizeof suffix);
+    memcpy(f->lock, options->file, len);
+    memcpy(f->lock + len, lock_suffix, sizeof lock_suffix);
+    return WEIR_OK;
+}
+
+static bool ends_in(const char *path, const char *end)
+{
+    size_t len = strlen(path), end_len = strlen(end);
+    return len >= end_len && strcmp(path + len - end_len, end) == 0;
+}
+
+/* The files that a store makes beside its own must not become another store's. */
+static weir_status check_name(const weir_store_options *options)
+{
+    if (options->read_only ||
+        (!ends_in(options->file, suffix) && !ends_in(options->file, lock_suffix)))
+        return WEIR_OK;
+    weir_file_error(options,
+                    "the name of a state file cannot end in %s or %s, which weir uses for files "
+                    "beside it",
+                    suffix, lock_suffix);
+    return WEIR_E_IO;
+}
+
+static weir_status make(weir_state_file *f, const weir_store_options *options)
+{
+    weir_status st = make_beside(f->beside, &f->fd, options);
+    f->is_new = f->is_first = st == WEIR_OK;
+    return st;
+}
+
+/* At the door of a file that is there: may we use it? */
+static weir_status take_use(weir_state_file *f, const weir_store_options *options)
+{
+    bool locked = false;
+    port_file_error error = port_file_try_lock(f->fd, USE, PORT_FILE_OWN, &f->is_first);
+    if (error == PORT_FILE_OK && !f->is_first && f->shared && !options->reset)
+        error = port_file_try_lock(f->fd, USE, PORT_FILE_SHARE, &locked);
+    if (error != PORT_FILE_OK)
+        return weir_file_error_system(options, "", error);
+    if (f->is_first || locked)
+        return WEIR_OK;
+    return weir_state_file_used_error(options, f->fd,
+                                      options->reset ? "; stop it before you reset the file"
+                                      : f->shared    ? ", which does not set 'shared'"
+                                                  : "; use another file, or set 'shared' in both");
+}
+
+/* There was no file: makes one. */
+static weir_status open_new(weir_state_file *f, const weir_store_options *options, bool *ret_again)
+{
+    int other;
+    weir_status st = make(f, options);
+    if (st == WEIR_OK && port_file_open(f->path, PORT_FILE_READ, &other) == PORT_FILE_OK) {
+        port_file_close(other); /* another process was faster */
+        *ret_again = true;
+        return WEIR_OK;
+    }
+    return st == WEIR_OK ? weir_lock_file_take(&f->claim, f->lock, f->fd, options) : st;
+}
+
+/* Once around: *ret_again if the file is no more what it was. */
+static weir_status open_once(weir_state_file *f, const weir_store_options *options, bool *ret_again)
+{
+    port_file_error error = port_file_open(f->path, PORT_FILE_WRITE, &f->fd);
+    if (error == PORT_FILE_ABSENT)
+        return open_new(f, options, ret_again);
+    if (error != PORT_FILE_OK)
+        return weir_file_error_system(options, "", error);
+    weir_status st = weir_file_check_rights(options, "", f->fd);
+    if (st != WEIR_OK)
+        return st;
+    bool is_at;
+    error = enter(f->fd, f->path, &is_at);
+    if (error != PORT_FILE_OK)
+        return weir_file_error_system(options, "", error);
+    *ret_again = !is_at;
+    if (!is_at)
+        return WEIR_OK;
+    st = take_use(f, options);
+    if (st == WEIR_OK && f->is_first)
+        st = drop_leftover(f->beside, options);
+    if (st == WEIR_OK && options->reset) {
+        f->replaces = f->fd;
+        f->fd = -1;
+        st = make(f, options);
+        if (st == WEIR_OK)
+            port_file_take_rights(f->fd, f->replaces);
+    }
+    return st == WEIR_OK ? weir_lock_file_take(&f->claim, f->lock, f->fd, options) : st;
+}
+
+/* Opens the file to read it while nobody else uses it. Those who want to own it are refused
+ * meanwhile. */
+static weir_status open_to_read(weir_state_file *f, const weir_store_options *options,
+                                bool *ret_again)
+{
+    port_file_error error = port_file_open(f->path, PORT_FILE_READ, &f->fd);
+    if (error != PORT_FILE_OK)
+        return weir_file_error_system(options, "",
+                                      error == PORT_FILE_DENIED ? PORT_FILE_UNREADABLE : error);
+    weir_status st = weir_file_check_rights(options, "", f->fd);
+    if (st != WEIR_OK)
+        return st;
+    bool locked = false;
+    error = port_file_wait_lock(f->fd, DOOR, PORT_FILE_SHARE);
+    if (error == PORT_FILE_OK) {
+        *ret_again = !port_file_is_at(f->fd, f->path);
+        f->is_first = !weir_state_file_is_used(f->fd);
+    }
+    if (error == PORT_FILE_OK && f->is_first)
+        error = port_file_try_lock(f->fd, USE, PORT_FILE_SHARE, &locked);
+    if (error != PORT_FILE_OK)
+        return weir_file_error_system(options, "", error);
+    if (*ret_again || locked)
+        return WEIR_OK;
+    return weir_state_file_used_error(options, f->fd, "");
+}
+
+/* Closes, and removes if it was never put. The paths stay. */
+static void let_go(weir_state_file *f)
+{
+    if (f->is_new && !f->is_put)
+        (void)port_file_remove(f->beside);
+    weir_lock_file_drop(&f->claim, f->lock);
+    port_file_close(f->fd);
+    port_file_close(f->replaces);
+    f->fd = f->replaces = -1;
+    f->is_new = f->is_put = f->is_first = false;
+}
+
+weir_status weir_state_file_open(weir_state_file *f, const weir_store_options *options)
+{
+    *f = WEIR_STATE_FILE_NONE;
+    f->shared = options->shared;
+    weir_status st = check_name(options);
+    if (st == WEIR_OK)
+        st = set_paths(f, options);
+    bool again = true;
+    while (st == WEIR_OK && again) {
+        let_go(f);
+        again = false;
+        st = options->read_only ? open_to_read(f, options, &again) : open_once(f, options, &again);
+    }
+    return st;
+}
+
+weir_status weir_state_file_open_beside(weir_state_file *f, weir_state_file *old,
+                                        const weir_store_options *options)
+{
+    bool alone = true;
+    *f = WEIR_STATE_FILE_NONE;
+    f->shared = old->shared;
+    weir_status st = set_paths(f, options);
+    if (st != WEIR_OK)
+        return st;
+    port_file_error error = port_file_wait_lock(old->fd, DOOR, PORT_FILE_OWN);
+    if (error == PORT_FILE_OK)
+        error = port_file_try_lock(old->fd, USE, PORT_FILE_OWN, &alone);
+    if (error != PORT_FILE_OK)
+        st = weir_file_error_system(options, "", error);
+    if (st == WEIR_OK && !alone)
+        st = weir_state_file_used_error(options, old->fd,
+                                        "; to change memory.size or memory.large, stop it first");
+    if (st == WEIR_OK)
+        st = make(f, options);
+    if (st == WEIR_OK) {
+        port_file_take_rights(f->fd, old->fd);
+        st = weir_lock_file_take_beside(&f->claim, &old->claim, f->fd, options);
+    }
+    if (st != WEIR_OK)
+        (void)weir_state_file_end_opening(old, options);
+    return st;
+}
+
+weir_status weir_state_file_put(weir_state_file *f, const weir_store_options *options)
+{
+    port_file_error error = port_file_replace(f->beside, f->path);
+    if (error != PORT_FILE_OK)
+        return weir_file_error_system(options, "", error);
+    f->is_put = true;
+    port_file_close(f->replaces);
+    f->replaces = -1;
+    return WEIR_OK;
+}
+
+weir_status weir_state_file_end_opening(weir_state_file *f, const weir_store_options *options)
+{
+    port_file_error error = PORT_FILE_OK;
+    if (f->shared)
+        error = port_file_try_lock(f->fd, USE, PORT_FILE_SHARE, NULL);
+    if (error == PORT_FILE_OK)
+        error = port_file_try_lock(f->fd, DOOR, PORT_FILE_UNLOCK, NULL);
+    return error == PORT_FILE_OK ? WEIR_OK : weir_file_error_system(options, "", error);
+}
+
+void weir_state_file_hand_over(weir_state_file *f, weir_state_file *old)
+{
+    weir_lock_file_hand_over(&f->claim, &old->claim);
+}
+
+weir_file weir_state_file_watch(weir_state_file *f, uint64_t bytes,
+                                const weir_store_options *options)
+{
+    port_file_place place = port_file_look(f->fd, f->path);
+    if (!options->read_only)
+        weir_lock_file_renew(&f->claim, f->lock, f->fd, options);
+    if (place.bytes < bytes)
+        return WEIR_FILE_SHORTENED;
+    if (place.has_other)
+        return WEIR_FILE_REPLACED;
+    if (place.is_at)
+        return WEIR_FILE_IN_PLACE;
+    return place.has_name ? WEIR_FILE_MOVED : WEIR_FILE_REMOVED;
+}
+
+void weir_state_file_begin_closing(weir_state_file *f)
+{
+    (void)port_file_wait_lock(f->fd, DOOR, PORT_FILE_OWN);
+}
+
+/* ---- processes ------------------------------------------------------------------------------- */
+
+weir_status weir_state_file_take_process_id(weir_state_file *f, uint64_t id, bool *ret_taken,
+                                            const weir_store_options *options)
+{
+    port_file_error error = port_file_try_lock(f->fd, OWNER + id, PORT_FILE_OWN, ret_taken);
+    return error == PORT_FILE_OK ? WEIR_OK : weir_file_error_system(options, "", error);
+}
+
+bool weir_state_file_has_process(const weir_state_file *f, uint64_t id)
+{
+    return port_file_is_locked(f->fd, OWNER + id);
+}
+
+void weir_state_file_close(weir_state_file *f)
+{
+    let_go(f);
+    port_free(f->path);
+    port_free(f->beside);
+    port_free(f->lock);
+    f->path = f->beside = f->lock = NULL;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* What a store holds, for those who carry it elsewhere. */
+
+#include "store/iterate.h"
+
+#include "port/port.h"
+#include "store/store.h"
+
+void weir_store_each(weir_store *s, weir_key_state_fn fn, void *ctx)
+{
+    if (weir_table_each(s->table, fn, ctx))
+        weir_large_each(s->large, fn, ctx);
+}
+
+weir_status weir_store_put(weir_store *s, const weir_key_state *stored)
+{
+    return stored->form == WEIR_LARGE_FORM ? weir_large_put(s->large, stored)
+                                           : weir_table_put(s->table, stored);
+}
+
+int64_t weir_store_seen_ns(const weir_store *s)
+{
+    return weir_table_now(s->table, 0);
+}
+
+void weir_store_note_policy(const weir_store *s, uint64_t policy_id, const weir_policy *p)
+{
+    char text[WEIR_POLICY_TEXT_MAX];
+    size_t len = weir_policy_print(p, text, sizeof text);
+    weir_image_note_policy(s->image, policy_id, text, len);
+}
+
+bool weir_store_note_text(weir_store *s, uint64_t policy_id, const char *text, size_t len)
+{
+    return weir_image_note_policy(s->image, policy_id, text, len);
+}
+
+void weir_store_policies(weir_store *s,
+                         bool (*fn)(void *ctx, uint64_t id, const char *text, size_t len),
+                         void *ctx)
+{
+    weir_image_policies(s->image, fn, ctx);
+}
+
+void weir_store_set_time(weir_store *s, int64_t time_ns)
+{
+    weir_clock_set(&s->clock, port_clocks_now(), time_ns);
+}
+
+weir_clock_view weir_store_clock(const weir_store *s)
+{
+    return weir_clock_look(&s->clock);
+}
+
+weir_mapping weir_store_mapping(const weir_store *s)
+{
+    return weir_image_mapping(s->image);
+}

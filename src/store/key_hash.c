@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* One round of AES is SubBytes, ShiftRows, MixColumns and the addition of a round key, as the
+ * instruction of that name does it; here also in plain C for processors that have none. */
+
+#include "store/key_hash.h"
+
+#include "port/aes.h"
+
+typedef weir_hash_block block;
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static inline uint64_t read4(const uint8_t *p)
+{
+    return p[0] | (uint64_t)p[1] << 8 | (uint64_t)p[2] << 16 | (uint64_t)p[3] << 24;
+}
+
+/* Fewer than 16 bytes. Different ones of one length read as different blocks. */
+static inline block read_short(const uint8_t *p, size_t len)
+{
+    if (len >= 8)
+        return (block){{weir_read8(p), weir_read8(p + len - 8)}};
+    if (len >= 4)
+        return (block){{read4(p), read4(p + len - 4)}};
+    return (block){{p[0] | (uint64_t)p[len / 2] << 8 | (uint64_t)p[len - 1] << 16, 0}};
+}
+
+/* The blocks of a key longer than 15 bytes: from both ends inwards, overlapping. Returns how many,
+ * 2 or 4. */
+static inline int read_long(const weir_hash_keys *keys, const uint8_t *p, size_t len,
+                            block ret[WEIR_HASH_LANES])
+{
+    ret[0] = (block){{weir_read8(p), weir_read8(p + 8)}};
+    ret[1] = (block){{weir_read8(p + len - 16), weir_read8(p + len - 8)}};
+    if (len <= 32)
+        return 2;
+    if (len <= 64) {
+        ret[2] = (block){{weir_read8(p + 16), weir_read8(p + 24)}};
+        ret[3] = (block){{weir_read8(p + len - 32), weir_read8(p + len - 24)}};
+    } else {
+        ret[2] = (block){{weir_siphash(keys->first, p, len), weir_siphash(keys->second, p, len)}};
+        ret[3] = (block){{0, 0}};
+    }
+    return 4;
+}
+
+static inline bool good_key(const weir_store_request *r)
+{
+    return r->key && r->key_len >= 1 && r->key_len <= WEIR_KEY_MAX;
+}
+
+/* Whether two requests are about one key: one that is asked about again and again, as in an attack,
+ * is cheaper compared than hashed. Only of keys that are compared at once. */
+static inline bool same_key(const weir_store_request *a, const weir_store_request *b)
+{
+    if (a->key_len != b->key_len || a->policy_id != b->policy_id || a->key_len - 8 > 24 ||
+        !a->key || !b->key)
+        return false;
+    const uint8_t *p = a->key, *q = b->key;
+    size_t len = a->key_len;
+    if (weir_read8(p) != weir_read8(q) || weir_read8(p + len - 8) != weir_read8(q + len - 8))
+        return false;
+    return len <= 16 || (weir_read8(p + 8) == weir_read8(q + 8) &&
+                         weir_read8(p + len - 16) == weir_read8(q + len - 16));
+}
+
+/* ---- in plain C ------------------------------------------------------------------------------ */
+
+static uint8_t twice(uint8_t x)
+{
+    return (uint8_t)(x << 1 ^ (x >> 7) * 0x1b);
+}
+
+static uint8_t times(uint8_t x, uint8_t y)
+{
+    uint8_t product = 0;
+    for (; y; y >>= 1, x = twice(x))
+        product ^= (uint8_t)(y & 1 ? x : 0);
+    return product;
+}
+
+/* The S-box: the inverse x^254 in the field, then the affine map. */
+static uint8_t substitute(uint8_t x)
+{
+    uint8_t inverse = 1, power = x;
+    for (int bit = 1; bit < 8; bit++) {
+        power = times(power, power);
+        inverse = times(inverse, power);
+    }
+    uint8_t y = inverse;
+    for (int i = 1; i <= 4; i++)
+        y ^= (uint8_t)(inverse << i | inverse >> (8 - i));
+    return y ^ 0x63;
+}
+
+static uint8_t byte_of(const block *b, unsigned i)
+{
+    return (uint8_t)(b->word[i / 8] >> (i % 8 * 8));
+}
+
+static block round_soft(const uint8_t box[256], block x, const block *key)
+{
+    block y = *key;
+    for (unsigned column = 0; column < 4; column++) {
+        uint8_t s[4];
+        for (unsigned row = 0; row < 4; row++)
+            s[row] = box[byte_of(&x, (column + row) % 4 * 4 + row)];
+        for (unsigned row = 0; row < 4; row++) {
+            uint8_t mixed = (uint8_t)(twice(s[row]) ^ twice(s[(row + 1) % 4]) ^ s[(row + 1) % 4] ^
+                                      s[(row + 2) % 4] ^ s[(row + 3) % 4]);
+            unsigned at = column * 4 + row;
+            y.word[at / 8] ^= (uint64_t)mixed << (at % 8 * 8);
+        }
+    }
+    return y;
+}
+
+static block lane_soft(const uint8_t box[256], block x, const block keys[1 + WEIR_HASH_ROUNDS])
+{
+    x.word[0] ^= keys[0].word[0];
+    x.word[1] ^= keys[0].word[1];
+    for (int i = 1; i <= WEIR_HASH_ROUNDS; i++)
+        x = round_soft(box, x, &keys[i]);
+    return x;
+}
+
+uint64_t weir_hash_soft(const weir_hash_keys *keys, uint64_t policy_id, const void *key, size_t len)
+{
+    const uint8_t *p = key;
+    block b[WEIR_HASH_LANES], sum = {{policy_id, len}};
+    int lanes = 1;
+    if (len < 16)
+        b[0] = read_short(p, len);
+    else
+        lanes = read_long(keys, p, len, b);
+    for (int i = 0; i < lanes; i++) {
+        block x = lane_soft(keys->box, b[i], keys->lane[i]);
+        sum.word[0] ^= x.word[0];
+        sum.word[1] ^= x.word[1];
+    }
+    for (int i = 0; i < WEIR_HASH_ROUNDS; i++)
+        sum = round_soft(keys->box, sum, &keys->sum[i]);
+    return sum.word[0];
+}
+
+/* ---- with the instruction -------------------------------------------------------------------- */
+
+#ifdef PORT_AES_HARD
+PORT_AES_HARD static inline __m128i key_of(const block *b)
+{
+    return _mm_loadu_si128((const __m128i *)b);
+}
+
+PORT_AES_HARD static inline __m128i lane_hard(__m128i x, const block keys[1 + WEIR_HASH_ROUNDS])
+{
+    x = _mm_xor_si128(x, key_of(&keys[0]));
+    x = _mm_aesenc_si128(x, key_of(&keys[1]));
+    x = _mm_aesenc_si128(x, key_of(&keys[2]));
+    x = _mm_aesenc_si128(x, key_of(&keys[3]));
+    return _mm_aesenc_si128(x, key_of(&keys[4]));
+}
+
+PORT_AES_HARD static inline __m128i bytes16(const uint8_t *p)
+{
+    return _mm_loadu_si128((const __m128i *)p);
+}
+
+PORT_AES_HARD static inline uint64_t hash_hard(const weir_hash_keys *keys, uint64_t policy_id,
+                                               const uint8_t *p, size_t len)
+{
+    __m128i sum = _mm_set_epi64x((long long)len, (long long)policy_id);
+    if (len >= 16 && len <= 32) {
+        __m128i head = lane_hard(bytes16(p), keys->lane[0]);
+        __m128i tail = lane_hard(bytes16(p + len - 16), keys->lane[1]);
+        sum = _mm_xor_si128(sum, _mm_xor_si128(head, tail));
+    } else if (len < 16) {
+        block b = read_short(p, len);
+        sum = _mm_xor_si128(sum, lane_hard(key_of(&b), keys->lane[0]));
+    } else {
+        block b[WEIR_HASH_LANES];
+        read_long(keys, p, len, b);
+        for (int i = 0; i < WEIR_HASH_LANES; i++)
+            sum = _mm_xor_si128(sum, lane_hard(key_of(&b[i]), keys->lane[i]));
+    }
+    for (int i = 0; i < WEIR_HASH_ROUNDS; i++)
+        sum = _mm_aesenc_si128(sum, key_of(&keys->sum[i]));
+    return (uint64_t)_mm_cvtsi128_si64(sum);
+}
+
+PORT_AES_HARD uint64_t weir_hash_hard(const weir_hash_keys *keys, uint64_t policy_id,
+                                      const void *key, size_t len)
+{
+    return hash_hard(keys, policy_id, key, len);
+}
+
+PORT_AES_HARD static void hash_requests_hard(const weir_hash_keys *keys,
+                                             const weir_store_request *requests, size_t n,
+                                             uint64_t *ret_hashes)
+{
+    for (size_t i = 0; i < n; i++) {
+        const weir_store_request *r = &requests[i];
+        if (i > 0 && same_key(r, r - 1))
+            ret_hashes[i] = ret_hashes[i - 1];
+        else
+            ret_hashes[i] = good_key(r) ? hash_hard(keys, r->policy_id, r->key, r->key_len) : 0;
+    }
+}
+#else
+uint64_t weir_hash_hard(const weir_hash_keys *keys, uint64_t policy_id, const void *key, size_t len)
+{
+    return weir_hash_soft(keys, policy_id, key, len); /* nobody calls it */
+}
+#endif
+
+/* ---- the face -------------------------------------------------------------------------------- */
+
+static void derive(weir_secret secret, uint8_t *counter, block *ret, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        for (int half = 0; half < 2; half++) {
+            uint8_t number = (*counter)++;
+            ret[i].word[half] = weir_siphash(secret, &number, 1);
+        }
+    }
+}
+
+void weir_hash_init(weir_hash_keys *ret, weir_secret secret)
+{
+    uint8_t counter = 0;
+    block long_keys[2];
+    derive(secret, &counter, &ret->lane[0][0], WEIR_HASH_LANES * (1 + WEIR_HASH_ROUNDS));
+    derive(secret, &counter, ret->sum, WEIR_HASH_ROUNDS);
+    derive(secret, &counter, long_keys, 2);
+    ret->first = (weir_secret){long_keys[0].word[0], long_keys[0].word[1]};
+    ret->second = (weir_secret){long_keys[1].word[0], long_keys[1].word[1]};
+    for (unsigned i = 0; i < sizeof ret->box; i++)
+        ret->box[i] = substitute((uint8_t)i);
+    ret->hard = port_aes_is_hard();
+}
+
+void weir_hash_requests(const weir_hash_keys *keys, const weir_store_request *requests, size_t n,
+                        uint64_t *ret_hashes)
+{
+#ifdef PORT_AES_HARD
+    if (keys->hard) {
+        hash_requests_hard(keys, requests, n, ret_hashes);
+        return;
+    }
+#endif
+    for (size_t i = 0; i < n; i++) {
+        const weir_store_request *r = &requests[i];
+        ret_hashes[i] = good_key(r) ? weir_hash_soft(keys, r->policy_id, r->key, r->key_len) : 0;
+    }
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* The hash of keys: the standard's own example of a round, the same numbers with and without the
+ * instruction, and what keys that look alike come to. The hash's own source is part of this file,
+ * so that a single round can be asked for. */
+
+#include "store/key_hash.c"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static const weir_secret secret = {0x0706050403020100, 0x0f0e0d0c0b0a0908};
+
+static weir_hash_keys keys_of(weir_secret s)
+{
+    weir_hash_keys keys;
+    weir_hash_init(&keys, s);
+    return keys;
+}
+
+static uint64_t next_random(uint64_t *seed)
+{
+    uint64_t n = *seed += 0x9e3779b97f4a7c15;
+    n = (n ^ n >> 30) * 0xbf58476d1ce4e5b9;
+    n = (n ^ n >> 27) * 0x94d049bb133111eb;
+    return n ^ n >> 31;
+}
+
+/* ---- rounds ---------------------------------------------------------------------------------- */
+
+static block block_of(const char *hex)
+{
+    block b = {{0, 0}};
+    for (unsigned i = 0; i < 16; i++) {
+        char two[3] = {hex[2 * i], hex[2 * i + 1], 0};
+        b.word[i / 8] |= (uint64_t)strtoul(two, NULL, 16) << (i % 8 * 8);
+    }
+    return b;
+}
+
+#ifdef PORT_AES_HARD
+PORT_AES_HARD static block round_hard(block x, const block *key)
+{
+    __m128i y = _mm_aesenc_si128(key_of(&x), key_of(key));
+    return (block){{(uint64_t)_mm_cvtsi128_si64(y), (uint64_t)_mm_extract_epi64(y, 1)}};
+}
+#endif
+
+/* FIPS 197, appendix B: the states at the start of rounds 1 to 9 and the next one's, and keys. */
+static void rounds_of_the_standard(void **state)
+{
+    (void)state;
+    static const char *const starts[] = {
+        "193de3bea0f4e22b9ac68d2ae9f84808", "a49c7ff2689f352b6b5bea43026a5049",
+        "aa8f5f0361dde3ef82d24ad26832469a", "486c4eee671d9d0d4de3b138d65f58e7",
+        "e0927fe8c86363c0d9b1355085b8be01", "f1006f55c1924cef7cc88b325db5d50c",
+        "260e2e173d41b77de86472a9fdd28b25", "5a4142b11949dc1fa3e019657a8c040c",
+        "ea835cf00445332d655d98ad8596b0c5", "eb40f21e592e38848ba113e71bc342d2"};
+    static const char *const round_keys[] = {
+        "a0fafe1788542cb123a339392a6c7605", "f2c295f27a96b9435935807a7359f67f",
+        "3d80477d4716fe3e1e237e446d7a883b", "ef44a541a8525b7fb671253bdb0bad00",
+        "d4d1c6f87c839d87caf2b8bc11f915bc", "6d88a37a110b3efddbf98641ca0093fd",
+        "4e54f70e5f5fc9f384a64fb24ea6dc4f", "ead27321b58dbad2312bf5607f8d292f",
+        "ac7766f319fadc2128d12941575c006e"};
+    weir_hash_keys keys = keys_of(secret);
+    assert_int_equal(keys.box[0x00], 0x63);
+    assert_int_equal(keys.box[0x01], 0x7c);
+    assert_int_equal(keys.box[0x53], 0xed);
+    assert_int_equal(keys.box[0xff], 0x16);
+    for (size_t i = 0; i < sizeof round_keys / sizeof round_keys[0]; i++) {
+        block key = block_of(round_keys[i]), want = block_of(starts[i + 1]);
+        block got = round_soft(keys.box, block_of(starts[i]), &key);
+        assert_memory_equal(&got, &want, sizeof got);
+#ifdef PORT_AES_HARD
+        if (!keys.hard)
+            continue;
+        got = round_hard(block_of(starts[i]), &key);
+        assert_memory_equal(&got, &want, sizeof got);
+#endif
+    }
+}
+
+/* Of the bytes 0, 1, .. n-1; computed with an independent implementation. They lie in files: they
+ * must never change. */
+static void known_answers(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t len;
+        uint64_t hash;
+    } known[] = {
+        {1, 0x4f08f542e35a04a0},  {2, 0x5e13028007c7d1e4},  {3, 0xd04ef19603b3eca0},
+        {4, 0x11f694095c89ef22},  {7, 0xbe1d606079c61162},  {8, 0x90d4ba3e5794588a},
+        {15, 0xfcb75085e59663bc}, {16, 0x64a3831e1356f8cf}, {17, 0x88eeec925fa32774},
+        {32, 0x32732e215826661d}, {33, 0x09d6d49b707056ab}, {48, 0x4995c1f6be8a6d9b},
+        {64, 0x4835db46de865fd8}, {65, 0x76712e7a63453f04}, {200, 0xc15370f9d9daf083},
+    };
+    weir_hash_keys keys = keys_of(secret);
+    uint8_t bytes[200];
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (uint8_t)i;
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        assert_int_equal(weir_hash_soft(&keys, 0x0123456789abcdef, bytes, known[i].len),
+                         known[i].hash);
+        assert_int_equal(weir_hash(&keys, 0x0123456789abcdef, bytes, known[i].len), known[i].hash);
+    }
+}
+
+static void hard_is_soft(void **state)
+{
+    (void)state;
+    enum { LEN = 65536 };
+    weir_hash_keys keys = keys_of((weir_secret){1, 2});
+    if (!keys.hard)
+        skip();
+    uint8_t *bytes = malloc(LEN + 8);
+    uint64_t seed = 1;
+    assert_non_null(bytes);
+    for (size_t i = 0; i < LEN + 8; i++)
+        bytes[i] = (uint8_t)next_random(&seed);
+    for (size_t len = 1; len <= 202; len++) {
+        for (size_t at = 0; at < 8; at++) {
+            size_t n = len <= 200 ? len : LEN - 202 + len;
+            const uint8_t *own = malloc(n); /* so that a sanitizer sees where it ends */
+            memcpy((uint8_t *)own, bytes + (n < LEN - 1 ? at : 0), n);
+            uint64_t id = next_random(&seed);
+            assert_int_equal(weir_hash_hard(&keys, id, own, n), weir_hash_soft(&keys, id, own, n));
+            free((uint8_t *)own);
+        }
+    }
+    free(bytes);
+}
+
+/* ---- keys that look alike -------------------------------------------------------------------- */
+
+/* Key number n of a kind; returns its length. */
+static size_t alike(unsigned kind, uint64_t n, uint8_t ret[136])
+{
+    memset(ret, kind == 0 ? 0 : 'a', 136);
+    switch (kind) {
+    case 0: /* zeros of 113 lengths from 17 on, some bits in the first 16 bytes and the last */
+        ret[n % 16] |= (uint8_t)(1 << n / 16 % 8);
+        ret[16 + n / 128 % 113] = (uint8_t)(n / 128 / 113);
+        return 17 + n / 128 % 113;
+    case 1: /* a counter of 8 bytes */
+        memcpy(ret, &n, sizeof n);
+        return 8;
+    case 2: /* the same prefix, and a number */
+    case 3: /* a number, and the same suffix */
+        for (unsigned i = 0; i < 7; i++, n /= 10)
+            ret[kind == 2 ? 18 + i : i] = (uint8_t)('0' + n % 10);
+        return 25;
+    case 4: /* the number in the middle of 60, of 100 */
+    case 5:
+        memcpy(ret + 28, &n, 4);
+        return kind == 4 ? 60 : 100;
+    default: /* all of 1 and 2 bytes, then some of 3 */
+        memcpy(ret, &n, 4);
+        return n < 1 << 8 ? 1 : n < 1 << 16 ? 2 : 3;
+    }
+}
+
+enum { KINDS = 7, OF_A_KIND = 400000 };
+
+static int by_value(const void *a, const void *b)
+{
+    uint64_t x, y;
+    memcpy(&x, a, sizeof x);
+    memcpy(&y, b, sizeof y);
+    return x < y ? -1 : x > y;
+}
+
+/* Of 2.8 million different keys that look alike no two share 64 bits: not by chance either, which
+ * would be 1 in 4 million. */
+static void no_two_alike(void **state)
+{
+    (void)state;
+    weir_hash_keys keys = keys_of(secret);
+    uint64_t *hashes = malloc((size_t)KINDS * OF_A_KIND * sizeof *hashes);
+    size_t len = 0, twice = 0;
+    assert_non_null(hashes);
+    for (unsigned kind = 0; kind < KINDS; kind++) {
+        for (uint64_t n = 0; n < OF_A_KIND; n++) {
+            uint8_t key[136];
+            size_t key_len = alike(kind, n, key);
+            hashes[len++] = weir_hash(&keys, 7 + kind, key, key_len);
+        }
+    }
+    qsort(hashes, len, sizeof *hashes, by_value);
+    for (size_t i = 1; i < len; i++)
+        twice += hashes[i] == hashes[i - 1];
+    assert_int_equal(twice, 0);
+    free(hashes);
+}
+
+/* The square of what each of 4096 buckets has too much, of each kind and of all parts of the hash
+ * that a place in the table follows from: it is 4095 on average with a deviation of 90.5, and the
+ * secret is fixed, so that what is within 6 deviations is so always. */
+static void spread_evenly(void **state)
+{
+    (void)state;
+    enum { BUCKETS = 4096 };
+    static const unsigned shifts[] = {52, 36, 20, 0};
+    weir_hash_keys keys = keys_of(secret);
+    for (unsigned kind = 0; kind < KINDS; kind++) {
+        static uint32_t counts[4][BUCKETS];
+        memset(counts, 0, sizeof counts);
+        for (uint64_t n = 0; n < OF_A_KIND; n++) {
+            uint8_t key[136];
+            size_t len = alike(kind, n, key);
+            uint64_t hash = weir_hash(&keys, 1, key, len);
+            for (unsigned s = 0; s < 4; s++)
+                counts[s][hash >> shifts[s] & (BUCKETS - 1)]++;
+        }
+        for (unsigned s = 0; s < 4; s++) {
+            double mean = (double)OF_A_KIND / BUCKETS, chi = 0;
+            for (unsigned b = 0; b < BUCKETS; b++)
+                chi += (counts[s][b] - mean) * (counts[s][b] - mean) / mean;
+            if (chi < 4095 - 6 * 90.5 || chi > 4095 + 6 * 90.5)
+                fail_msg("kind %u, bits from %u on: %f", kind, shifts[s], chi);
+        }
+    }
+}
+
+/* Whichever bit of a key, of its policy or of the secret changes, half of the hash does: 32 of 64
+ * bits on average over 200 others, where 4 / sqrt(200) = 0.28 is a deviation. */
+static void every_bit_counts(void **state)
+{
+    (void)state;
+    enum { TIMES = 200 };
+    static const size_t lens[] = {1, 3, 5, 8, 15, 16, 31, 32, 33, 64, 65, 90};
+    uint64_t seed = 5;
+    weir_hash_keys keys = keys_of(secret);
+    for (size_t l = 0; l < sizeof lens / sizeof lens[0]; l++) {
+        for (size_t bit = 0; bit < lens[l] * 8 + 64; bit++) {
+            unsigned changed = 0;
+            for (int i = 0; i < TIMES; i++) {
+                uint8_t key[96];
+                for (size_t n = 0; n < sizeof key; n += 8) {
+                    uint64_t x = next_random(&seed);
+                    memcpy(key + n, &x, sizeof x);
+                }
+                uint64_t id = next_random(&seed), before = weir_hash(&keys, id, key, lens[l]);
+                if (bit < 64)
+                    id ^= (uint64_t)1 << bit;
+                else
+                    key[(bit - 64) / 8] ^= (uint8_t)(1 << bit % 8);
+                changed +=
+                    (unsigned)__builtin_popcountll(before ^ weir_hash(&keys, id, key, lens[l]));
+            }
+            assert_in_range(changed, 30 * TIMES, 34 * TIMES); /* 7 deviations */
+        }
+    }
+    for (unsigned bit = 0; bit < 128; bit++) {
+        weir_secret other = {secret.k0 ^ (bit < 64 ? (uint64_t)1 << bit : 0),
+                             secret.k1 ^ (bit < 64 ? 0 : (uint64_t)1 << (bit - 64))};
+        weir_hash_keys changed = keys_of(other);
+        assert_in_range(__builtin_popcountll(weir_hash(&keys, 1, "alice", 5) ^
+                                             weir_hash(&changed, 1, "alice", 5)),
+                        8, 56);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rounds_of_the_standard), cmocka_unit_test(known_answers),
+        cmocka_unit_test(hard_is_soft),           cmocka_unit_test(no_two_alike),
+        cmocka_unit_test(spread_evenly),          cmocka_unit_test(every_bit_counts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Buckets that are locked together, and how a key gets into one of its two.
+ *
+ * Where both are full, an entry of theirs moves to its other bucket, if need be after one of those
+ * that lie there has moved to its own, and so on. Only if no such row of moves is found an entry
+ * that is not fresh is forgotten.
+ *
+ * Locks are waited for in the order of their addresses. A bucket that an entry would be moved to is
+ * only tried, since it may come before those that are held. */
+
+#include "store/table/cuckoo.h"
+
+#include <assert.h>
+
+/* ---- counting -------------------------------------------------------------------------------- */
+
+static uint64_t held_by(const weir_line *l)
+{
+    uint64_t held = 0;
+    unsigned live = weir_line_live(l);
+    for (unsigned i = 0; i < WEIR_LINE_ENTRIES; i++) {
+        if (live >> i & 1)
+            held += weir_held_by(weir_line_form(l, i));
+    }
+    return held;
+}
+
+/* Relaxed: sums that publish nothing. Each change is made under the lock of its bucket, so that the
+ * sums do not fall below 0, unless a writer was killed before its bucket. */
+static void count(weir_table *t, const weir_locked_bucket *l)
+{
+    if ((l->old.word[0] ^ l->line.word[0]) & WEIR_CODES)
+        port_add_relaxed(&weir_counts_of(t, l->bucket)->held, held_by(&l->line) - held_by(&l->old));
+}
+
+/* ---- the hold -------------------------------------------------------------------------------- */
+
+weir_locked_bucket *weir_lock_set_find(const weir_lock_set *h, const weir_bucket *b)
+{
+    for (unsigned i = 0; i < h->len; i++) {
+        if (h->of[i].bucket == b)
+            return &h->of[i];
+    }
+    return NULL;
+}
+
+weir_locked_bucket *weir_lock_set_wait(weir_table *t, weir_lock_set *h, weir_bucket *b)
+{
+    weir_locked_bucket *l = &h->of[h->len++];
+    l->bucket = b;
+    weir_bucket_lock(&t->array, b, &l->old);
+    l->line = l->old;
+    return l;
+}
+
+/* Unlocks the last added, with nothing written. */
+static void let_go(weir_lock_set *h)
+{
+    const weir_locked_bucket *l = &h->of[--h->len];
+    weir_bucket_unlock(l->bucket, l->old.word[0]);
+}
+
+weir_locked_bucket *weir_lock_set_try(weir_table *t, weir_lock_set *h, weir_bucket *b,
+                                      uint64_t header)
+{
+    if (header & WEIR_LOCKED || !weir_bucket_try_lock(&t->array, b, header))
+        return NULL;
+    weir_locked_bucket *l = &h->of[h->len++];
+    l->bucket = b;
+    l->old.word[0] = header;
+    for (unsigned i = 1; i < WEIR_LINE_WORDS; i++)
+        l->old.word[i] = port_word_load_relaxed(&b->word[i]);
+    l->line = l->old;
+    if (__builtin_expect(!weir_line_sound(&l->old), 0)) {
+        let_go(h); /* whoever waits for the lock will mend it */
+        return NULL;
+    }
+    return l;
+}
+
+void weir_lock_set_pair(weir_table *t, weir_lock_set *h, const weir_bucket_pair *at)
+{
+    bool in_order = at->first < at->alternate;
+    weir_lock_set_wait(t, h, in_order ? at->first : at->alternate);
+    weir_lock_set_wait(t, h, in_order ? at->alternate : at->first);
+}
+
+weir_locked_bucket *weir_lock_set_find_key(const weir_lock_set *h, const weir_bucket_pair *at,
+                                           unsigned *ret_i)
+{
+    weir_locked_bucket *first = weir_lock_set_find(h, at->first),
+                       *alternate = weir_lock_set_find(h, at->alternate);
+    assert(first && alternate);
+    *ret_i = weir_line_find(&first->line, at->tag, false);
+    if (*ret_i < WEIR_LINE_ENTRIES)
+        return first;
+    *ret_i = weir_line_find(&alternate->line, at->tag, true);
+    return *ret_i < WEIR_LINE_ENTRIES ? alternate : first;
+}
+
+void weir_lock_set_commit(weir_table *t, weir_lock_set *h)
+{
+    while (h->len > 0) {
+        const weir_locked_bucket *l = &h->of[--h->len];
+        bool changed = ((l->old.word[0] ^ l->line.word[0]) & WEIR_CONTENTS) != 0;
+        for (unsigned i = 1; i < WEIR_LINE_WORDS; i++)
+            changed |= l->old.word[i] != l->line.word[i];
+        if (changed) {
+            count(t, l);
+            weir_bucket_commit(&t->array, l->bucket, &l->old, &l->line);
+        } else {
+            weir_bucket_unlock(l->bucket, l->old.word[0]);
+        }
+    }
+}
+
+void weir_lock_set_drop(weir_lock_set *h)
+{
+    while (h->len > 0)
+        let_go(h);
+}
+
+/* ---- making room ----------------------------------------------------------------------------- */
+
+static bool drop_fresh(weir_locked_bucket *l, weir_form form, int64_t seen_ns)
+{
+    weir_line_drop(&l->line, weir_line_fresh(&l->line, seen_ns));
+    return weir_line_has_room(&l->line, form);
+}
+
+/* The other bucket of an entry in `b`. */
+static weir_bucket *other_of(const weir_table *t, const weir_bucket *b, const weir_bucket_entry *e)
+{
+    uint64_t at = (uint64_t)(b - t->array.buckets), len = t->array.buckets_len;
+    uint64_t distance = weir_distance_of(t, e->tag);
+    at += e->alternate ? len - distance : distance;
+    return &t->array.buckets[at >= len ? at - len : at];
+}
+
+/* Whether an entry of `form` would have room in a bucket once what is fresh there was dropped.
+ * Takes no lock: a guess, which costs less than finding it out. Nor does it wait for one, since
+ * others may wait for those that are held here. */
+static bool may_hold(const weir_bucket *b, weir_form form, int64_t seen_ns)
+{
+    weir_line l = {.word = {port_word_load_acquire(&b->word[0])}};
+    for (unsigned i = 1; i < WEIR_LINE_WORDS; i++)
+        l.word[i] = port_word_load_acquire(&b->word[i]);
+    if (l.word[0] & WEIR_LOCKED || !weir_bucket_same(b, l.word[0]) || !weir_line_sound(&l))
+        return false;
+    weir_line_drop(&l, weir_line_fresh(&l, seen_ns));
+    return weir_line_has_room(&l, form);
+}
+
+/* Adds the bucket that entry i of `from` would go to. NULL if it is locked: also by this hold,
+ * which might then write where the entry comes from first. */
+static weir_locked_bucket *hold_other(weir_table *t, weir_lock_set *h,
+                                      const weir_locked_bucket *from, unsigned i)
+{
+    weir_bucket_entry e = weir_line_get(&from->line, i);
+    weir_bucket *b = other_of(t, from->bucket, &e);
+    return h->len < h->max ? weir_lock_set_try(t, h, b, port_word_load_acquire(&b->word[0])) : NULL;
+}
+
+/* Adds an entry. A writer that was killed while it moved the key may have left it in both of its
+ * buckets: then the one in the first counts, which alone was written since. */
+static void add_entry(weir_locked_bucket *to, const weir_bucket_entry *e)
+{
+    unsigned other = weir_line_find(&to->line, e->tag, e->alternate);
+    if (other < WEIR_LINE_ENTRIES && !e->alternate)
+        return;
+    if (other < WEIR_LINE_ENTRIES)
+        weir_line_drop(&to->line, 1u << other);
+    weir_line_add(&to->line, e);
+}
+
+/* Moves entry i to its other bucket, which has room. */
+static void move_entry(weir_locked_bucket *from, weir_locked_bucket *to, unsigned i)
+{
+    weir_bucket_entry e = weir_line_get(&from->line, i);
+    weir_line_drop(&from->line, 1u << i);
+    from->line.word[0] |= e.alternate ? 0 : WEIR_OVERFLOWED;
+    e.alternate = !e.alternate;
+    add_entry(to, &e);
+}
+
+/* The entries each of which would leave room for one of `form`. */
+static unsigned movable(const weir_line *l, weir_form form)
+{
+    unsigned set = weir_line_live(l);
+    for (unsigned i = 0; i < WEIR_LINE_ENTRIES; i++) {
+        weir_line without = *l;
+        weir_line_drop(&without, 1u << i);
+        if (!weir_line_has_room(&without, form))
+            set &= ~(1u << i);
+    }
+    return set;
+}
+
+/* Moves some entry out of the way of one of `form` to its other bucket; if none of those has room,
+ * makes room in one of them in the same way, so many moves deep. False if none will do. */
+static bool make_room(weir_table *t, weir_lock_set *h, weir_locked_bucket *l, weir_form form,
+                      int64_t seen_ns, unsigned depth)
+{
+    unsigned set = movable(&l->line, form);
+    for (unsigned i = 0; i < WEIR_LINE_ENTRIES; i++) {
+        weir_bucket_entry e = weir_line_get(&l->line, i); /* of one that is not live, no harm */
+        port_prefetch(other_of(t, l->bucket, &e));
+    }
+    for (unsigned i = 0; i < WEIR_LINE_ENTRIES; i++) {
+        if (!(set >> i & 1))
+            continue;
+        weir_bucket_entry e = weir_line_get(&l->line, i);
+        if (!may_hold(other_of(t, l->bucket, &e), e.form, seen_ns))
+            continue;
+        weir_locked_bucket *to = hold_other(t, h, l, i);
+        if (to && drop_fresh(to, e.form, seen_ns)) {
+            move_entry(l, to, i);
+            return true;
+        }
+        if (to)
+            let_go(h);
+    }
+    for (unsigned i = 0; i < WEIR_LINE_ENTRIES && depth > 1; i++) {
+        weir_locked_bucket *to = set >> i & 1 ? hold_other(t, h, l, i) : NULL;
+        if (!to)
+            continue;
+        weir_form moved = weir_line_form(&l->line, i);
+        if (make_room(t, h, to, moved, seen_ns, depth - 1)) {
+            move_entry(l, to, i);
+            return true;
+        }
+        let_go(h);
+    }
+    return false;
+}
+
+/* Makes room in whichever of two buckets loses less by it: the one whose last victim is closer to
+ * fresh. The key itself is no candidate, however close: it would never be limited. */
+static weir_locked_bucket *evict(weir_table *t, weir_locked_bucket *first,
+                                 weir_locked_bucket *alternate, weir_form form)
+{
+    int64_t first_ns, second_ns;
+    unsigned victims1 = weir_line_victims(&first->line, form, &first_ns);
+    unsigned victims2 = weir_line_victims(&alternate->line, form, &second_ns);
+    weir_locked_bucket *l = second_ns < first_ns ? alternate : first;
+    unsigned victims = second_ns < first_ns ? victims2 : victims1;
+    weir_line_drop(&l->line, victims);
+    port_add_relaxed(&weir_counts_of(t, l->bucket)->evicted, (uint64_t)__builtin_popcount(victims));
+    return l;
+}
+
+bool weir_cuckoo_skips_search(weir_table *t, const weir_bucket *first)
+{
+    weir_table_counts *c = weir_counts_of(t, first);
+    uint64_t skip = port_load_relaxed(&c->skip);
+    if (skip > 0)
+        port_store_relaxed(&c->skip, skip - 1);
+    return skip > 0;
+}
+
+/* Makes room in one of two buckets by moves, the fewer the better. NULL if there is no way. */
+static weir_locked_bucket *search(weir_table *t, weir_lock_set *h, weir_locked_bucket *first,
+                                  weir_locked_bucket *alternate, weir_form form, int64_t seen_ns)
+{
+    bool hopeless = weir_cuckoo_skips_search(t, first->bucket);
+    for (unsigned moves = 1; moves <= (hopeless ? 1 : WEIR_MOVES); moves++) {
+        if (make_room(t, h, alternate, form, seen_ns, moves))
+            return alternate;
+        if (make_room(t, h, first, form, seen_ns, moves))
+            return first;
+    }
+    if (!hopeless)
+        port_store_relaxed(&weir_counts_of(t, first->bucket)->skip, WEIR_SKIPS);
+    return NULL;
+}
+
+/* Moves several entries, each to its other bucket, for one of `form` that takes the room of more
+ * than one. Those that found room elsewhere stay there also if not all did. */
+static bool move_several(weir_table *t, weir_lock_set *h, weir_locked_bucket *l, weir_form form,
+                         int64_t seen_ns)
+{
+    int64_t last_ns;
+    unsigned set = weir_line_victims(&l->line, form, &last_ns);
+    if (__builtin_popcount(set) < 2)
+        return false;
+    for (unsigned i = WEIR_LINE_ENTRIES; i-- > 0;) {
+        weir_locked_bucket *to = set >> i & 1 ? hold_other(t, h, l, i) : NULL;
+        if (!to)
+            continue;
+        weir_form moved = weir_line_form(&l->line, i);
+        if (drop_fresh(to, moved, seen_ns))
+            move_entry(l, to, i);
+        else
+            let_go(h);
+    }
+    return weir_line_has_room(&l->line, form);
+}
+
+weir_status weir_cuckoo_insert(weir_table *t, weir_lock_set *h, const weir_bucket_pair *at,
+                               weir_bucket_entry *e, int64_t seen_ns)
+{
+    weir_locked_bucket *first = weir_lock_set_find(h, at->first),
+                       *alternate = weir_lock_set_find(h, at->alternate);
+    weir_locked_bucket *l = NULL;
+    assert(first && alternate);
+    if (drop_fresh(first, e->form, seen_ns))
+        l = first;
+    else if (drop_fresh(alternate, e->form, seen_ns))
+        l = alternate;
+    if (!l)
+        l = search(t, h, first, alternate, e->form, seen_ns);
+    if (!l && move_several(t, h, alternate, e->form, seen_ns))
+        l = alternate;
+    if (!l && move_several(t, h, first, e->form, seen_ns))
+        l = first;
+    if (!l && !t->refuse)
+        l = evict(t, first, alternate, e->form);
+    if (!l) {
+        port_add_relaxed(&weir_counts_of(t, at->first)->refused, 1);
+        return WEIR_E_FULL;
+    }
+    e->alternate = l == alternate;
+    if (e->alternate)
+        first->line.word[0] |= WEIR_OVERFLOWED;
+    add_entry(l, e);
+    return WEIR_OK;
+}
+
+/* Sees to it that `to`, where an entry of `from` has gone, is written before that. */
+static void write_first(weir_locked_bucket *to, weir_locked_bucket *from)
+{
+    if (to > from)
+        return;
+    weir_locked_bucket swap = *to;
+    *to = *from;
+    *from = swap;
+}
+
+weir_status weir_cuckoo_write(weir_table *t, weir_lock_set *h, const weir_bucket_pair *at,
+                              weir_locked_bucket *l, unsigned i, weir_bucket_entry *e,
+                              int64_t seen_ns)
+{
+    if (i == WEIR_LINE_ENTRIES)
+        return weir_cuckoo_insert(t, h, at, e, seen_ns);
+    if (weir_line_form(&l->line, i) == e->form) {
+        e->alternate = (l->line.word[0] & WEIR_ALTERNATE(i)) != 0;
+        weir_line_put(&l->line, i, e);
+        return WEIR_OK;
+    }
+    weir_bucket_entry was = weir_line_get(&l->line, i);
+    weir_line_drop(&l->line, 1u << i);
+    weir_status st = weir_cuckoo_insert(t, h, at, e, seen_ns);
+    if (st != WEIR_OK)
+        weir_line_add(&l->line, &was); /* others may have left by now, none has come */
+    else if (e->alternate != was.alternate)
+        write_first(weir_lock_set_find(h, e->alternate ? at->alternate : at->first), l);
+    return st;
+}
+
+bool weir_cuckoo_insert_alone(weir_table *t, weir_lock_set *h, const weir_bucket_pair *at,
+                              weir_bucket_entry *e, int64_t seen_ns, weir_status *ret_st)
+{
+    weir_locked_bucket *first = &h->of[0];
+    weir_line_drop(&first->line, weir_line_fresh(&first->line, seen_ns));
+    if (weir_line_has_room(&first->line, e->form)) {
+        weir_line_add(&first->line, e);
+    } else {
+        uint64_t header = port_word_load_acquire(&at->alternate->word[0]);
+        if (!weir_lock_set_try(t, h, at->alternate, header)) {
+            weir_lock_set_drop(h);
+            return false;
+        }
+        *ret_st = weir_cuckoo_insert(t, h, at, e, seen_ns);
+    }
+    weir_lock_set_commit(t, h);
+    return true;
+}

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* The hot path: states that are a time, in buckets that hold no others. It does what table.c does
+ * without looking at more of a bucket than its tags and the one word; what it does not know how to
+ * do it leaves to table.c. */
+
+#include "store/table/cuckoo.h"
+
+#include "core/tat.h"
+#include "port/match.h"
+
+/* What a look into a bucket found. */
+enum { ABSENT = WEIR_LINE_ENTRIES, OTHER }; /* or which entry; OTHER: it takes a closer look */
+
+static inline bool is_live(uint64_t header, unsigned i)
+{
+    return header >> (WEIR_CODE_AT(i) + 3) & 1;
+}
+
+/* Which entry of a bucket has a tag. */
+static inline unsigned look(const weir_bucket *b, uint64_t header, uint64_t tag, bool alternate)
+{
+    uint64_t w6 = port_word_load_acquire(&b->word[6]);
+    uint64_t w7 = port_word_load_acquire(&b->word[7]);
+    unsigned hits = port_match4(w6, w7, (uint32_t)tag);
+    if (__builtin_expect((header & WEIR_MIXED) != 0, 0))
+        return OTHER;
+    for (; hits != 0; hits &= hits - 1) {
+        unsigned i = (unsigned)__builtin_ctz(hits);
+        uint64_t high = port_word_load_acquire(&b->word[5]) >> (16 * i);
+        if ((uint16_t)high != (uint16_t)(tag >> 32) || !is_live(header, i))
+            continue;
+        return ((header & WEIR_ALTERNATE(i)) != 0) == alternate ? i : OTHER;
+    }
+    return ABSENT;
+}
+
+/* A key's state, and where it was found. */
+typedef struct spot {
+    weir_bucket *bucket; /* NULL if it is absent */
+    uint64_t header;     /* of that bucket, or else of the first */
+    unsigned i;
+    uint64_t word;
+} spot;
+
+typedef enum outcome { KNOWN, CHANGED, UNKNOWN } outcome;
+
+static inline outcome read_at(spot *s, weir_bucket *b, uint64_t header, unsigned i)
+{
+    s->bucket = b;
+    s->header = header;
+    s->i = i;
+    s->word = port_word_load_acquire(&b->word[1 + i]);
+    return weir_bucket_same(b, header) ? KNOWN : CHANGED;
+}
+
+__attribute__((noinline)) static outcome find_alternate(const weir_table *t, uint64_t hash,
+                                                        uint64_t header1, spot *s)
+{
+    weir_bucket_pair at = weir_bucket_pair_of(t, hash);
+    uint64_t header = weir_bucket_read(&t->array, at.alternate);
+    unsigned i = look(at.alternate, header, at.tag, true);
+    if (i < ABSENT)
+        return read_at(s, at.alternate, header, i);
+    if (i == OTHER)
+        return UNKNOWN;
+    /* Absent from both at once: the second was the same within the while that the first was. */
+    *s = (spot){.header = header1};
+    bool same = weir_bucket_same(at.alternate, header) && weir_bucket_same(at.first, header1);
+    return same ? KNOWN : CHANGED;
+}
+
+static inline outcome find(const weir_table *t, uint64_t hash, spot *s)
+{
+    weir_bucket *first = weir_first_bucket(t, hash);
+    uint64_t header = weir_bucket_read(&t->array, first);
+    unsigned i = look(first, header, hash & WEIR_TAG_MASK, false);
+    if (__builtin_expect(i < ABSENT, 1))
+        return read_at(s, first, header, i);
+    if (i == OTHER)
+        return UNKNOWN;
+    if (header & WEIR_OVERFLOWED)
+        return find_alternate(t, hash, header, s);
+    *s = (spot){.header = header};
+    return weir_bucket_same(first, header) ? KNOWN : CHANGED;
+}
+
+/* Writes the word of a key that was found. False if its bucket has changed. */
+static inline bool try_update(const weir_table *t, weir_bucket *b, uint64_t header, unsigned i,
+                              uint64_t word)
+{
+    if (!weir_bucket_try_lock(&t->array, b, header))
+        return false;
+    port_word_store_release(&b->word[1 + i], word);
+    weir_bucket_publish(b, header);
+    return true;
+}
+
+/* ---- a key that was absent ------------------------------------------------------------------- */
+
+/* A locked bucket of TIMEs, and its header before. */
+typedef struct times {
+    weir_bucket *bucket;
+    uint64_t header;
+} times;
+
+static int64_t time_at(const times *b, unsigned i)
+{
+    return (int64_t)port_word_load_relaxed(&b->bucket->word[1 + i]);
+}
+
+/* Where there is none, or one that is fresh; ABSENT if there is no such place. */
+static unsigned place_in(const times *b, int64_t seen_ns)
+{
+    for (unsigned i = 0; i < WEIR_LINE_ENTRIES; i++) {
+        if (!is_live(b->header, i))
+            return i;
+    }
+    for (unsigned i = 0; i < WEIR_LINE_ENTRIES; i++) {
+        if (time_at(b, i) <= seen_ns)
+            return i;
+    }
+    return ABSENT;
+}
+
+/* Puts a key in the place of entry i, and unlocks the bucket. */
+static void write_entry(weir_table *t, const times *b, unsigned i, uint64_t tag, uint64_t word,
+                        bool alternate)
+{
+    weir_bucket *at = b->bucket;
+    uint64_t code = (uint64_t)(WEIR_LIVE | WEIR_FORM_TIME) << WEIR_CODE_AT(i);
+    uint64_t others = b->header & ~((uint64_t)15 << WEIR_CODE_AT(i)) & ~WEIR_ALTERNATE(i);
+    if (is_live(b->header, i)) { /* gone before its words are */
+        uint64_t dead = (uint64_t)WEIR_FORM_TIME << WEIR_CODE_AT(i);
+        port_word_store_release(&at->word[0], weir_header_lock(&t->array, others | dead));
+    } else {
+        port_add_relaxed(&weir_counts_of(t, at)->held, weir_held_by(WEIR_FORM_TIME));
+    }
+    unsigned high = 16 * i, low = i % 2 * 32;
+    port_word *lows = &at->word[6 + i / 2];
+    uint64_t w5 = port_word_load_relaxed(&at->word[5]), w = port_word_load_relaxed(lows);
+    w5 = (w5 & ~((uint64_t)UINT16_MAX << high)) | tag >> 32 << high;
+    w = (w & ~((uint64_t)UINT32_MAX << low)) | (tag & UINT32_MAX) << low;
+    port_word_store_release(&at->word[1 + i], word);
+    port_word_store_release(&at->word[5], w5);
+    port_word_store_release(lows, w);
+    weir_bucket_publish(at, others | code | (alternate ? WEIR_ALTERNATE(i) : 0));
+}
+
+/* Puts a key into one of two full buckets, in the place of the entry that is closest to fresh. */
+static void write_over(weir_table *t, const times *first, const times *alternate, uint64_t tag,
+                       uint64_t word)
+{
+    const times *b = first;
+    unsigned best = 0;
+    for (unsigned i = 0; i < 2 * WEIR_LINE_ENTRIES; i++) {
+        const times *at = i < WEIR_LINE_ENTRIES ? first : alternate;
+        if (time_at(at, i % WEIR_LINE_ENTRIES) < time_at(b, best)) {
+            b = at;
+            best = i % WEIR_LINE_ENTRIES;
+        }
+    }
+    port_add_relaxed(&weir_counts_of(t, b->bucket)->evicted, 1);
+    write_entry(t, b, best, tag, word, b == alternate);
+    if (b == alternate)
+        weir_bucket_publish(first->bucket, first->header | WEIR_OVERFLOWED);
+    else
+        weir_bucket_unlock(alternate->bucket, alternate->header);
+}
+
+/* Puts a key into one of its buckets, if they hold TIMEs alone and no other entry has to move.
+ * False if not so, or if somebody is in the way: then nothing was done. */
+static bool insert_at_once(weir_table *t, const weir_bucket_pair *at, uint64_t header,
+                           uint64_t word, int64_t seen_ns)
+{
+    times first = {at->first, header};
+    if (header & WEIR_MIXED || !weir_bucket_try_lock(&t->array, at->first, header))
+        return false;
+    unsigned i = place_in(&first, seen_ns);
+    if (i < ABSENT) {
+        write_entry(t, &first, i, at->tag, word, false);
+        return true;
+    }
+    times alternate = {at->alternate, port_word_load_acquire(&at->alternate->word[0])};
+    if (alternate.header & (WEIR_MIXED | WEIR_LOCKED) ||
+        !weir_bucket_try_lock(&t->array, at->alternate, alternate.header)) {
+        weir_bucket_unlock(at->first, header);
+        return false;
+    }
+    bool left =
+        look(at->alternate, alternate.header, at->tag, true) != ABSENT; /* by who was killed */
+    i = place_in(&alternate, seen_ns);
+    if (!left && i < ABSENT) {
+        write_entry(t, &alternate, i, at->tag, word, true);
+        weir_bucket_publish(at->first, header | WEIR_OVERFLOWED);
+        return true;
+    }
+    if (!left && !t->refuse && weir_cuckoo_skips_search(t, at->first)) {
+        write_over(t, &first, &alternate, at->tag, word);
+        return true;
+    }
+    weir_bucket_unlock(at->alternate, alternate.header);
+    weir_bucket_unlock(at->first, header);
+    return false;
+}
+
+__attribute__((noinline)) static bool try_insert(weir_table *t, uint64_t hash, const spot *s,
+                                                 uint64_t word, int64_t seen_ns,
+                                                 weir_status *ret_st)
+{
+    weir_bucket_pair at = weir_bucket_pair_of(t, hash);
+    if (insert_at_once(t, &at, s->header, word, seen_ns))
+        return true;
+    weir_locked_bucket of[WEIR_LOCK_SET_ONE_KEY];
+    weir_lock_set h = {0, WEIR_LOCK_SET_ONE_KEY, of};
+    weir_bucket_entry e = {.tag = at.tag, .fresh_at_ns = (int64_t)word, .form = WEIR_FORM_TIME};
+    return weir_lock_set_try(t, &h, at.first, s->header) &&
+           weir_cuckoo_insert_alone(t, &h, &at, &e, seen_ns, ret_st);
+}
+
+/* ---- deciding -------------------------------------------------------------------------------- */
+
+/* What is asked: one request, or several in a row. */
+typedef struct asked {
+    const weir_policy *policy;
+    weir_store_request *row; /* NULL: it is one */
+    size_t n;
+    int64_t cost; /* of the one */
+    weir_decision *ret;
+} asked;
+
+__attribute__((always_inline)) static inline void take(const asked *a, uint64_t *word,
+                                                       int64_t now_ns)
+{
+    const weir_layer *l = a->policy->layer;
+    if (!a->row) {
+        weir_tat_ns_check(l, word, now_ns, a->cost, a->ret);
+        a->ret->layer = 0;
+        return;
+    }
+    for (size_t i = 0; i < a->n; i++) {
+        weir_store_request *r = &a->row[i];
+        weir_tat_ns_check(l, word, now_ns, r->cost, &r->decision);
+        r->decision.layer = 0;
+    }
+}
+
+/* The same as a function on a state, for table.c. */
+static weir_status take_state(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
+                              int64_t now_ns, int64_t *ret_fresh_after_ns)
+{
+    (void)p;
+    (void)level;
+    (void)ret_fresh_after_ns;
+    take(ctx, state, now_ns);
+    return WEIR_OK;
+}
+
+static weir_status take_with_care(weir_table *t, asked *a, uint64_t hash, int64_t now_ns)
+{
+    for (int i = 0; i < WEIR_TRIES; i++) {
+        spot s;
+        outcome o = find(t, hash, &s);
+        if (o == CHANGED)
+            continue;
+        if (o == UNKNOWN)
+            break;
+        int64_t seen_ns = weir_table_see(t, now_ns);
+        uint64_t word = s.bucket ? s.word : 0, old = word;
+        take(a, &word, weir_later(now_ns, seen_ns));
+        if (word == old || (!s.bucket && (int64_t)word <= seen_ns))
+            return WEIR_OK;
+        weir_status st = WEIR_OK;
+        if (s.bucket ? try_update(t, s.bucket, s.header, s.i, word)
+                     : try_insert(t, hash, &s, word, seen_ns, &st))
+            return st;
+    }
+    return weir_table_run(t, a->policy, hash, now_ns, take_state, a);
+}
+
+/* The same for a key that lies in its first bucket, if nobody is in the way. False if not so. */
+__attribute__((always_inline)) static inline bool take_at_once(weir_table *t, const asked *a,
+                                                               uint64_t hash, int64_t now_ns)
+{
+    weir_bucket *b = weir_first_bucket(t, hash);
+    uint64_t header = port_word_load_acquire(&b->word[0]);
+    unsigned hits = port_match4(port_word_load_acquire(&b->word[6]),
+                                port_word_load_acquire(&b->word[7]), (uint32_t)hash);
+    if (hits == 0 || header & (WEIR_MIXED | WEIR_LOCKED))
+        return false;
+    unsigned i = (unsigned)__builtin_ctz(hits);
+    uint64_t high = port_word_load_acquire(&b->word[5]) >> (16 * i);
+    uint64_t word = port_word_load_acquire(&b->word[1 + i]), old = word;
+    bool is_ours = (uint16_t)high == (uint16_t)(hash >> 32) && is_live(header, i) &&
+                   !(header & WEIR_ALTERNATE(i));
+    if (!is_ours || !weir_bucket_same(b, header))
+        return false;
+    take(a, &word, weir_later(now_ns, weir_table_see(t, now_ns)));
+    return word == old || try_update(t, b, header, i, word);
+}
+
+void weir_table_take_row(weir_table *t, weir_store_request *requests, size_t n, uint64_t hash,
+                         int64_t now_ns)
+{
+    asked a = {.policy = requests->policy, .row = requests, .n = n};
+    weir_status st = WEIR_OK;
+    if (!take_at_once(t, &a, hash, now_ns))
+        st = take_with_care(t, &a, hash, now_ns);
+    for (size_t i = 0; i < n; i++)
+        requests[i].status = st;
+}
+
+__attribute__((noinline)) static weir_status take_one_with_care(weir_table *t, const weir_policy *p,
+                                                                uint64_t hash, int64_t now_ns,
+                                                                int64_t cost, weir_decision *ret)
+{
+    weir_decision d; /* not the caller's own: there may be no room for what it says */
+    asked a = {.policy = p, .cost = cost, .ret = &d};
+    weir_status st = take_with_care(t, &a, hash, now_ns);
+    if (st == WEIR_OK)
+        *ret = d;
+    return st;
+}
+
+weir_status weir_table_take_one(weir_table *t, const weir_policy *p, uint64_t hash, int64_t now_ns,
+                                int64_t cost, weir_decision *ret)
+{
+    const asked a = {.policy = p, .cost = cost, .ret = ret};
+    if (__builtin_expect(take_at_once(t, &a, hash, now_ns), 1))
+        return WEIR_OK;
+    return take_one_with_care(t, p, hash, now_ns, cost, ret);
+}
+
+/* ---- reading ahead --------------------------------------------------------------------------- */
+
+void weir_table_prefetch(const weir_table *t, uint64_t hash)
+{
+    port_prefetch(weir_first_bucket(t, hash));
+}
+
+void weir_table_prefetch_alternate(const weir_table *t, uint64_t hash)
+{
+    const weir_bucket *first = weir_first_bucket(t, hash);
+    uint64_t header = port_word_load_relaxed(&first->word[0]);
+    if (__builtin_expect((header & WEIR_OVERFLOWED) == 0, 1))
+        return;
+    if (look(first, header, hash & WEIR_TAG_MASK, false) >= ABSENT)
+        port_prefetch(weir_bucket_pair_of(t, hash).alternate);
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Several keys of the table decided as one: all their buckets are locked, in the order of their
+ * addresses, before the first is decided on, and none is let go before the last was. */
+
+#include "store/table/cuckoo.h"
+
+#include <assert.h>
+
+/* A key's state between decision and writing. */
+typedef struct draft {
+    weir_bucket_pair at;
+    weir_locked_bucket *l; /* where it was found, else its first bucket */
+    unsigned i;            /* WEIR_LINE_ENTRIES: it is absent */
+    uint64_t old[WEIR_ENTRY_WORDS], new[WEIR_ENTRY_WORDS];
+    weir_bucket_entry entry;
+} draft;
+
+static void lock_all(weir_table *t, weir_lock_set *h, const draft *drafts, size_t n)
+{
+    weir_bucket *b[2 * WEIR_TABLE_MANY_MAX];
+    size_t len = 0;
+    for (size_t i = 0; i < 2 * n; i++) { /* insertion sort, without what is there already */
+        weir_bucket *next = i % 2 ? drafts[i / 2].at.alternate : drafts[i / 2].at.first;
+        size_t to = len;
+        while (to > 0 && b[to - 1] > next)
+            to--;
+        if (to > 0 && b[to - 1] == next)
+            continue;
+        for (size_t j = len++; j > to; j--)
+            b[j] = b[j - 1];
+        b[to] = next;
+    }
+    for (size_t i = 0; i < len; i++)
+        weir_lock_set_wait(t, h, b[i]);
+}
+
+static void read_state(const weir_policy *p, draft *d)
+{
+    for (size_t i = 0; i < WEIR_ENTRY_WORDS; i++)
+        d->old[i] = 0;
+    if (d->i < WEIR_LINE_ENTRIES) {
+        weir_bucket_entry e = weir_line_get(&d->l->line, d->i);
+        weir_unpack(p, &e, d->old);
+    }
+    for (size_t i = 0; i < WEIR_ENTRY_WORDS; i++)
+        d->new[i] = d->old[i];
+}
+
+/* The draft of the same key before draft i, or draft i. */
+static size_t first_of_key(const weir_table_one *ones, size_t i)
+{
+    size_t j = 0;
+    while (ones[j].hash != ones[i].hash)
+        j++;
+    return j;
+}
+
+/* Writes the states that have changed. A key is looked for again, since making room for another may
+ * have moved it. What finds no room has that for its status. */
+static weir_status write_all(weir_table *t, weir_lock_set *h, weir_table_one *ones, draft *drafts,
+                             size_t n, int64_t now_ns, int64_t seen_ns)
+{
+    weir_status st = WEIR_OK;
+    for (size_t i = 0; i < n && st == WEIR_OK; i++) {
+        draft *d = &drafts[i];
+        uint64_t differ = 0;
+        for (size_t w = 0; w < WEIR_ENTRY_WORDS; w++)
+            differ |= d->old[w] ^ d->new[w];
+        if (first_of_key(ones, i) != i || differ == 0)
+            continue;
+        d->l = weir_lock_set_find_key(h, &d->at, &d->i);
+        d->entry = (weir_bucket_entry){.tag = d->at.tag};
+        weir_pack(ones[i].policy, d->new, now_ns, WEIR_FRESH_UNKNOWN, &d->entry);
+        if (d->i < WEIR_LINE_ENTRIES || d->entry.fresh_at_ns > seen_ns)
+            st = weir_cuckoo_write(t, h, &d->at, d->l, d->i, &d->entry, seen_ns);
+        if (st != WEIR_OK)
+            ones[i].status = st;
+    }
+    return st;
+}
+
+weir_status weir_table_run_many(weir_table *t, weir_table_one *ones, size_t n, int64_t now_ns,
+                                bool (*keep)(void *ctx, const weir_table_one *ones),
+                                void (*finish)(void *ctx, bool written), void *ctx)
+{
+    draft drafts[WEIR_TABLE_MANY_MAX];
+    weir_locked_bucket of[WEIR_LOCK_SET_MANY_KEYS];
+    weir_lock_set h = {0, WEIR_LOCK_SET_MANY_KEYS, of};
+    assert(n <= WEIR_TABLE_MANY_MAX);
+    for (size_t i = 0; i < n; i++)
+        drafts[i].at = weir_bucket_pair_of(t, ones[i].hash);
+    lock_all(t, &h, drafts, n);
+    int64_t seen_ns = weir_table_see(t, now_ns);
+    now_ns = weir_later(now_ns, seen_ns);
+    for (size_t i = 0; i < n; i++) {
+        draft *d = &drafts[first_of_key(ones, i)];
+        int64_t after_ns = WEIR_FRESH_UNKNOWN;
+        if (d == &drafts[i]) {
+            d->l = weir_lock_set_find_key(&h, &d->at, &d->i);
+            read_state(ones[i].policy, d);
+        }
+        ones[i].status =
+            ones[i].fn(ones[i].ctx, ones[i].policy, d->new, WEIR_LEVEL_MAX, now_ns, &after_ns);
+    }
+    weir_status st = WEIR_OK;
+    bool kept = keep(ctx, ones);
+    if (kept)
+        st = write_all(t, &h, ones, drafts, n, now_ns, seen_ns);
+    finish(ctx, kept && st == WEIR_OK);
+    if (kept && st == WEIR_OK)
+        weir_lock_set_commit(t, &h);
+    else
+        weir_lock_set_drop(&h);
+    return st;
+}
