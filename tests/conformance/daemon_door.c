@@ -60,12 +60,12 @@ static void end(void *ctx)
 /* The array of a decision. */
 static bool read_array(const weir_resp_reply *reply, int64_t ret[WEIR_FIGURES])
 {
-    if (reply->nodes != 1 + WEIR_FIGURES || reply->node[0].type != WEIR_RESP_ARRAY)
+    if (reply->values != 1 + WEIR_FIGURES || reply->value[0].type != WEIR_RESP_ARRAY)
         return false;
     for (size_t i = 0; i < WEIR_FIGURES; i++) {
-        if (reply->node[1 + i].type != WEIR_RESP_INTEGER)
+        if (reply->value[1 + i].type != WEIR_RESP_INTEGER)
             return false;
-        ret[i] = reply->node[1 + i].integer;
+        ret[i] = reply->value[1 + i].integer;
     }
     return true;
 }
@@ -73,7 +73,7 @@ static bool read_array(const weir_resp_reply *reply, int64_t ret[WEIR_FIGURES])
 /* The pair `name` and an integer, at node[i]. */
 static bool read_pair(const weir_resp_reply *reply, size_t i, const char *name, int64_t *ret)
 {
-    const weir_resp_node *key = &reply->node[i], *value = &reply->node[i + 1];
+    const weir_resp_value *key = &reply->value[i], *value = &reply->value[i + 1];
     *ret = value->integer;
     return key->type == WEIR_RESP_BULK && key->len == strlen(name) &&
            memcmp(key->text, name, key->len) == 0 && value->type == WEIR_RESP_INTEGER;
@@ -84,8 +84,8 @@ static bool read_names(const weir_resp_reply *reply, int proto, int64_t ret[WEIR
                        uint32_t *ret_layer)
 {
     int64_t layer;
-    if (reply->nodes != 1 + 2 * (WEIR_FIGURES + 2) ||
-        reply->node[0].type != (proto >= 3 ? WEIR_RESP_MAP : WEIR_RESP_ARRAY))
+    if (reply->values != 1 + 2 * (WEIR_FIGURES + 2) ||
+        reply->value[0].type != (proto >= 3 ? WEIR_RESP_MAP : WEIR_RESP_ARRAY))
         return false;
     for (size_t i = 0; i < WEIR_FIGURES; i++) {
         if (!read_pair(reply, 1 + 2 * i, weir_figure_names[i], &ret[i]))

@@ -4,7 +4,7 @@
  * are the same; each lies in its bytes; and integers that are read at once are those that are read
  * one by one. */
 
-#include "engine/redis/client/reply.h"
+#include "codec/resp_reply_reader.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,26 +18,26 @@
 enum { VALUES_MAX = 512, INTEGERS = 3 };
 
 typedef struct reading {
-    weir_redis_reading end;
+    weir_resp_reading end;
     size_t used, values, replies;
-    weir_redis_value value[VALUES_MAX];
+    weir_resp_value value[VALUES_MAX];
 } reading;
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Reads on from what was read; each time up to where an allocation ends. */
-static void read_on(reading *r, weir_redis_reader *reader, const uint8_t *data, size_t len)
+static void read_on(reading *r, weir_resp_stream *reader, const uint8_t *data, size_t len)
 {
-    while (r->end != WEIR_REDIS_READ_ERROR && r->values < VALUES_MAX) {
+    while (r->end != WEIR_RESP_READ_ERROR && r->values < VALUES_MAX) {
         size_t left = len - r->used, used = 0;
         uint8_t *copy = malloc(left > 0 ? left : 1);
         memcpy(copy, data + r->used, left);
-        weir_redis_value *v = &r->value[r->values];
-        r->end = weir_redis_read(reader, copy, left, v, &used);
-        if (r->end == WEIR_REDIS_READ) {
-            CHECK(used >= 1 && used <= left && v->depth <= WEIR_REDIS_DEPTH_MAX);
-            bool text = v->type == WEIR_REDIS_SIMPLE || v->type == WEIR_REDIS_FAILED ||
-                        v->type == WEIR_REDIS_BULK;
+        weir_resp_value *v = &r->value[r->values];
+        r->end = weir_resp_stream_read(reader, copy, left, v, &used);
+        if (r->end == WEIR_RESP_READ) {
+            CHECK(used >= 1 && used <= left && v->depth <= WEIR_RESP_STREAM_DEPTH_MAX);
+            bool text = v->type == WEIR_RESP_SIMPLE || v->type == WEIR_RESP_ERROR_REPLY ||
+                        v->type == WEIR_RESP_BULK;
             CHECK(!text || (v->text >= (char *)copy && v->text + v->len <= (char *)copy + used));
             CHECK(v->last == (reader->depth == 0));
             v->text = NULL;
@@ -46,7 +46,7 @@ static void read_on(reading *r, weir_redis_reader *reader, const uint8_t *data, 
             r->replies += v->last;
         }
         free(copy);
-        if (r->end == WEIR_REDIS_READ_MORE)
+        if (r->end == WEIR_RESP_READ_MORE)
             return;
     }
 }
@@ -57,16 +57,16 @@ static void compare_integers(const uint8_t *data, size_t size)
     int64_t at_once[INTEGERS];
     uint8_t *copy = malloc(size > 0 ? size : 1);
     memcpy(copy, data, size);
-    size_t used = weir_redis_read_integers(copy, size, at_once, INTEGERS);
+    size_t used = weir_resp_read_integers(copy, size, at_once, INTEGERS);
     if (used > 0) {
-        weir_redis_reader reader = {0};
+        weir_resp_stream reader = {0};
         size_t at = 0;
         for (size_t i = 0; i <= INTEGERS; i++) {
-            weir_redis_value v;
+            weir_resp_value v;
             size_t n = 0;
-            CHECK(weir_redis_read(&reader, copy + at, size - at, &v, &n) == WEIR_REDIS_READ);
-            CHECK(i == 0 ? v.type == WEIR_REDIS_ARRAY && v.len == INTEGERS
-                         : v.type == WEIR_REDIS_INTEGER && v.integer == at_once[i - 1]);
+            CHECK(weir_resp_stream_read(&reader, copy + at, size - at, &v, &n) == WEIR_RESP_READ);
+            CHECK(i == 0 ? v.type == WEIR_RESP_ARRAY && v.len == INTEGERS
+                         : v.type == WEIR_RESP_INTEGER && v.integer == at_once[i - 1]);
             CHECK(v.last == (i == INTEGERS));
             at += n;
         }
@@ -82,14 +82,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     memset(&whole, 0, sizeof whole);
     memset(&cut, 0, sizeof cut);
-    weir_redis_reader a = {0}, b = {0};
+    weir_resp_stream a = {0}, b = {0};
     read_on(&whole, &a, data, size);
     for (size_t len = 0; len <= size; len++)
         read_on(&cut, &b, data, len);
     CHECK(memcmp(&a, &b, sizeof a) == 0 || whole.values == VALUES_MAX);
     CHECK(whole.values == cut.values && whole.used == cut.used && whole.replies == cut.replies);
     for (size_t i = 0; i < whole.values; i++) {
-        const weir_redis_value *v = &whole.value[i], *w = &cut.value[i];
+        const weir_resp_value *v = &whole.value[i], *w = &cut.value[i];
         CHECK(v->type == w->type && v->integer == w->integer && v->len == w->len &&
               v->depth == w->depth && v->last == w->last);
     }

@@ -23,18 +23,18 @@ static weir_resp_reading read_copy(const uint8_t *data, size_t len)
     static weir_resp_reply reply;
     weir_resp_reading r = weir_resp_reply_read(copy, len, &reply);
     if (r == WEIR_RESP_READ) {
-        CHECK(reply.used <= len && reply.nodes >= 1 && reply.nodes <= WEIR_RESP_NODES_MAX);
-        for (size_t i = 0; i < reply.nodes; i++) {
-            const weir_resp_node *n = &reply.node[i];
-            bool text = n->type == WEIR_RESP_SIMPLE || n->type == WEIR_RESP_REPLY_FAILED ||
+        CHECK(reply.used <= len && reply.values >= 1 && reply.values <= WEIR_RESP_VALUES_MAX);
+        for (size_t i = 0; i < reply.values; i++) {
+            const weir_resp_value *n = &reply.value[i];
+            bool text = n->type == WEIR_RESP_SIMPLE || n->type == WEIR_RESP_ERROR_REPLY ||
                         n->type == WEIR_RESP_BULK;
             CHECK(!text || (n->text >= (char *)copy && n->text + n->len <= (char *)copy + len));
         }
-        const weir_resp_node *end = reply.node + reply.nodes;
-        CHECK(weir_resp_node_next(reply.node) == end);
-        for (const weir_resp_node *at = reply.node; at < end && at < reply.node + 8; at++) {
-            const weir_resp_node *n = weir_resp_node_member(at, "a");
-            CHECK(!n || (n > at + 1 && n < weir_resp_node_next(at)));
+        const weir_resp_value *end = reply.value + reply.values;
+        CHECK(weir_resp_value_next(reply.value) == end);
+        for (const weir_resp_value *at = reply.value; at < end && at < reply.value + 8; at++) {
+            const weir_resp_value *n = weir_resp_value_member(at, "a");
+            CHECK(!n || (n > at + 1 && n < weir_resp_value_next(at)));
         }
     }
     free(copy);

@@ -370,7 +370,7 @@ static int read_options(ask *a, int argc, char **argv)
 static int refused(const ask *a, const client *c)
 {
     char text[CLIENT_ERROR_MAX];
-    const weir_resp_node *head = &c->reply.node[0];
+    const weir_resp_value *head = &c->reply.value[0];
     const char *at = head->text, *end = head->text + head->len;
     if (head->len > 4 && memcmp(at, "ERR ", 4) == 0)
         at += 4;
@@ -380,7 +380,7 @@ static int refused(const ask *a, const client *c)
 
 static int answered(const ask *a, const client *c)
 {
-    if (c->reply.node[0].type == WEIR_RESP_REPLY_FAILED)
+    if (c->reply.value[0].type == WEIR_RESP_ERROR_REPLY)
         return refused(a, c);
     switch (client_print(a->verb->kind, &c->reply, a->policy, a->cost, a->json)) {
     case CLIENT_PRINT_OK:

@@ -290,10 +290,10 @@ client_status client_request(client *c, const client_word *words, size_t n)
     return st;
 }
 
-static bool failed_with(const weir_resp_node *head, const char *code)
+static bool failed_with(const weir_resp_value *head, const char *code)
 {
     size_t len = strlen(code);
-    return head->type == WEIR_RESP_REPLY_FAILED && head->len >= len &&
+    return head->type == WEIR_RESP_ERROR_REPLY && head->len >= len &&
            memcmp(head->text, code, len) == 0;
 }
 
@@ -325,14 +325,14 @@ static client_status hello(client *c, const char *password)
     if (password)
         words[4] = (client_word){password, strlen(password)};
     client_status st = client_request(c, words, password ? 5 : 2);
-    const weir_resp_node *head = &c->reply.node[0];
+    const weir_resp_value *head = &c->reply.value[0];
     if (st != CLIENT_OK)
         return st;
     if (failed_with(head, "NOAUTH "))
         return fail(c, CLIENT_FAILED, "%s: it asks for a password: set WEIR_PASSWORD", c->server);
     if (failed_with(head, "WRONGPASS "))
         return fail(c, CLIENT_FAILED, "%s: the password in WEIR_PASSWORD is wrong", c->server);
-    if (head->type == WEIR_RESP_REPLY_FAILED) {
+    if (head->type == WEIR_RESP_ERROR_REPLY) {
         char text[256];
         client_printable(head->text, head->len, text, sizeof text);
         return fail(c, CLIENT_FAILED, "%s: %s", c->server, text);

@@ -25,10 +25,10 @@ typedef struct member {
     int64_t low, high;
 } member;
 
-static bool read_members(const weir_resp_node *map, const member *members, size_t n)
+static bool read_members(const weir_resp_value *map, const member *members, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        const weir_resp_node *v = weir_resp_node_member(map, members[i].name);
+        const weir_resp_value *v = weir_resp_value_member(map, members[i].name);
         bool number = v && (v->type == WEIR_RESP_INTEGER || v->type == WEIR_RESP_BOOL);
         if (!number || v->integer < members[i].low || v->integer > members[i].high)
             return false;
@@ -37,13 +37,13 @@ static bool read_members(const weir_resp_node *map, const member *members, size_
     return true;
 }
 
-static const weir_resp_node *text_member(const weir_resp_node *map, const char *name)
+static const weir_resp_value *text_member(const weir_resp_value *map, const char *name)
 {
-    const weir_resp_node *v = weir_resp_node_member(map, name);
+    const weir_resp_value *v = weir_resp_value_member(map, name);
     return v && v->type == WEIR_RESP_BULK ? v : NULL;
 }
 
-static void print_text(const weir_resp_node *text)
+static void print_text(const weir_resp_value *text)
 {
     char shown[TEXT_SHOWN];
     client_printable(text->text, text->len, shown, sizeof shown);
@@ -67,11 +67,11 @@ static void put_integer(out_stream *out, int64_t n)
 }
 
 /* Writes one value with everything it holds. Returns the value behind it. */
-static const weir_resp_node *put_value(out_stream *out, const weir_resp_node *v)
+static const weir_resp_value *put_value(out_stream *out, const weir_resp_value *v)
 {
     bool map = v->type == WEIR_RESP_MAP;
     size_t held = map || v->type == WEIR_RESP_ARRAY ? v->len : 0;
-    const weir_resp_node *next = v + 1;
+    const weir_resp_value *next = v + 1;
     if (v->type == WEIR_RESP_INTEGER)
         put_integer(out, v->integer);
     else if (v->type == WEIR_RESP_BOOL)
@@ -112,7 +112,7 @@ static client_print_status print_reply_json(const char *before, const weir_resp_
 {
     out_stream *out = json_out();
     out_text(out, before);
-    put_value(out, reply->node);
+    put_value(out, reply->value);
     out_text(out, after);
     return flushed(out);
 }
@@ -121,10 +121,10 @@ static client_print_status print_reply_json(const char *before, const weir_resp_
 
 typedef struct figures {
     int64_t allowed, limit, remaining, retry_after_ms, reset_after_ms, delay_ms, layer;
-    const weir_resp_node *policy;
+    const weir_resp_value *policy;
 } figures;
 
-static bool read_figures(const weir_resp_node *map, figures *ret)
+static bool read_figures(const weir_resp_value *map, figures *ret)
 {
     const member members[] = {
         {"allowed", &ret->allowed, 0, 1},
@@ -189,7 +189,7 @@ static client_print_status print_decision(client_reply_kind kind, const weir_res
                                           int64_t cost, bool json)
 {
     figures f;
-    if (!read_figures(reply->node, &f))
+    if (!read_figures(reply->value, &f))
         return CLIENT_PRINT_UNEXPECTED;
     client_print_status st = CLIENT_PRINT_OK;
     if (json)
@@ -207,7 +207,7 @@ static client_print_status print_decision(client_reply_kind kind, const weir_res
 
 static client_print_status print_reset(const weir_resp_reply *reply, const char *policy, bool json)
 {
-    const weir_resp_node *head = reply->node;
+    const weir_resp_value *head = reply->value;
     if (head->type != WEIR_RESP_SIMPLE || head->len != 2 || memcmp(head->text, "OK", 2) != 0)
         return CLIENT_PRINT_UNEXPECTED;
     if (!json) {
@@ -223,14 +223,14 @@ static client_print_status print_reset(const weir_resp_reply *reply, const char 
 
 static client_print_status print_lines(const weir_resp_reply *reply)
 {
-    const weir_resp_node *head = reply->node;
-    if (head->type != WEIR_RESP_ARRAY || head->len + 1 != reply->nodes)
+    const weir_resp_value *head = reply->value;
+    if (head->type != WEIR_RESP_ARRAY || head->len + 1 != reply->values)
         return CLIENT_PRINT_UNEXPECTED;
-    for (size_t i = 1; i < reply->nodes; i++) {
+    for (size_t i = 1; i < reply->values; i++) {
         if (head[i].type != WEIR_RESP_BULK)
             return CLIENT_PRINT_UNEXPECTED;
     }
-    for (size_t i = 1; i < reply->nodes; i++) {
+    for (size_t i = 1; i < reply->values; i++) {
         print_text(&head[i]);
         putchar('\n');
     }
@@ -241,10 +241,10 @@ static client_print_status print_lines(const weir_resp_reply *reply)
 
 typedef struct top_key {
     int64_t cost, error, requests, key_bytes;
-    const weir_resp_node *key;
+    const weir_resp_value *key;
 } top_key;
 
-static bool read_top_key(const weir_resp_node *map, top_key *ret)
+static bool read_top_key(const weir_resp_value *map, top_key *ret)
 {
     const member members[] = {{"cost", &ret->cost, 0, INT64_MAX},
                               {"error", &ret->error, 0, INT64_MAX},
@@ -256,10 +256,10 @@ static bool read_top_key(const weir_resp_node *map, top_key *ret)
 
 typedef struct top {
     int64_t cost, unlisted_max, sampling, half_life_ms, complete;
-    const weir_resp_node *policy, *of, *keys;
+    const weir_resp_value *policy, *of, *keys;
 } top;
 
-static bool read_top(const weir_resp_node *map, top *ret)
+static bool read_top(const weir_resp_value *map, top *ret)
 {
     const member members[] = {{"cost", &ret->cost, 0, INT64_MAX},
                               {"unlisted_max", &ret->unlisted_max, 0, INT64_MAX},
@@ -268,13 +268,13 @@ static bool read_top(const weir_resp_node *map, top *ret)
                               {"complete", &ret->complete, 0, 1}};
     ret->policy = text_member(map, "policy");
     ret->of = text_member(map, "of");
-    ret->keys = weir_resp_node_member(map, "keys");
+    ret->keys = weir_resp_value_member(map, "keys");
     if (!ret->policy || !ret->of || !ret->keys || ret->keys->type != WEIR_RESP_ARRAY ||
         !read_members(map, members, sizeof members / sizeof members[0]))
         return false;
-    const weir_resp_node *at = ret->keys + 1;
+    const weir_resp_value *at = ret->keys + 1;
     top_key key;
-    for (size_t i = 0; i < ret->keys->len; i++, at = weir_resp_node_next(at)) {
+    for (size_t i = 0; i < ret->keys->len; i++, at = weir_resp_value_next(at)) {
         if (!read_top_key(at, &key))
             return false;
     }
@@ -284,10 +284,10 @@ static bool read_top(const weir_resp_node *map, top *ret)
 static void print_top_keys(const top *t)
 {
     top_key key;
-    const weir_resp_node *at = t->keys + 1;
+    const weir_resp_value *at = t->keys + 1;
     if (t->keys->len > 0)
         puts("       units    at least    requests  key");
-    for (size_t i = 0; i < t->keys->len; i++, at = weir_resp_node_next(at)) {
+    for (size_t i = 0; i < t->keys->len; i++, at = weir_resp_value_next(at)) {
         if (!read_top_key(at, &key))
             return; /* read_top() has read it before */
         printf("%12" PRId64 "%12" PRId64 "%12" PRId64 "  ", key.cost,
@@ -301,7 +301,7 @@ static client_print_status print_top(const weir_resp_reply *reply, bool json)
 {
     top t;
     char span[DURATION_TEXT_MAX];
-    if (!read_top(reply->node, &t))
+    if (!read_top(reply->value, &t))
         return CLIENT_PRINT_UNEXPECTED;
     if (json)
         return print_reply_json("", reply, "\n");
@@ -324,10 +324,10 @@ static client_print_status print_top(const weir_resp_reply *reply, bool json)
 
 typedef struct rule {
     int64_t overrides, allow, deny, shadow;
-    const weir_resp_node *name, *limit;
+    const weir_resp_value *name, *limit;
 } rule;
 
-static bool read_rule(const weir_resp_node *map, rule *ret)
+static bool read_rule(const weir_resp_value *map, rule *ret)
 {
     const member members[] = {{"overrides", &ret->overrides, 0, INT64_MAX},
                               {"allow", &ret->allow, 0, INT64_MAX},
@@ -357,11 +357,11 @@ static void print_rule(const rule *r, int name_cols)
 static client_print_status print_policies(const weir_resp_reply *reply, bool json)
 {
     rule r;
-    const weir_resp_node *head = reply->node, *at = head + 1;
+    const weir_resp_value *head = reply->value, *at = head + 1;
     size_t cols = 0;
     if (head->type != WEIR_RESP_ARRAY)
         return CLIENT_PRINT_UNEXPECTED;
-    for (size_t i = 0; i < head->len; i++, at = weir_resp_node_next(at)) {
+    for (size_t i = 0; i < head->len; i++, at = weir_resp_value_next(at)) {
         if (!read_rule(at, &r))
             return CLIENT_PRINT_UNEXPECTED;
         cols = r.name->len > cols && r.name->len < TEXT_SHOWN ? r.name->len : cols;
@@ -371,7 +371,7 @@ static client_print_status print_policies(const weir_resp_reply *reply, bool jso
     if (head->len == 0)
         puts("no named policies");
     at = head + 1;
-    for (size_t i = 0; i < head->len; i++, at = weir_resp_node_next(at)) {
+    for (size_t i = 0; i < head->len; i++, at = weir_resp_value_next(at)) {
         if (read_rule(at, &r))
             print_rule(&r, (int)cols);
     }

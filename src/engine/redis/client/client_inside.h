@@ -16,7 +16,7 @@
  * call is gone: the reply that belongs to it is read and dropped. done() may send and abandon:
  * so whoever ends several takes them out of what others may change first. */
 
-#include "engine/redis/client/reply.h"
+#include "codec/resp_reply_reader.h"
 #include "engine/redis/client/url.h"
 #include "engine/redis/client/wire.h"
 
@@ -104,7 +104,7 @@ typedef struct weir_redis_node {
     weir_buffer *out; /* of the line */
     int64_t used_ns;  /* when a call was sent last */
     weir_redis_ring ring;
-    weir_redis_reader reader;
+    weir_resp_stream reader;
     int64_t figure[WEIR_REDIS_FIGURES_MAX]; /* of the reply that is being read */
     size_t figures;
     weir_redis_call waiting; /* the head of a ring, by wait_next */
@@ -262,7 +262,7 @@ void weir_redis_shake(weir_redis_node *n, int64_t now_ns);
 /* As weir_redis_node_again(), what is said. */
 void weir_redis_choose(weir_redis_node *n, int64_t now_ns);
 /* Takes a value of a reply to it. */
-void weir_redis_shake_hear(weir_redis_node *n, weir_redis_kind kind, const weir_redis_value *v,
+void weir_redis_shake_hear(weir_redis_node *n, weir_redis_kind kind, const weir_resp_value *v,
                            int64_t now_ns);
 
 /* ---- node_refusal.c -------------------------------------------------------------------------- */
@@ -280,7 +280,7 @@ bool weir_redis_host_ok(const char *host, size_t len);
 weir_redis_node *weir_redis_node_of(weir_redis_client *c, const char *host, uint16_t port);
 /* Looks at what should be: which lines, which requests. After every change. */
 void weir_redis_tend(weir_redis_client *c, int64_t now_ns);
-void weir_redis_slots_hear(weir_redis_node *n, const weir_redis_value *v, int64_t now_ns);
+void weir_redis_slots_hear(weir_redis_node *n, const weir_resp_value *v, int64_t now_ns);
 void weir_redis_slots_lost(weir_redis_node *n); /* if it was asked, it will not answer */
 /* Of the bytes that count, whatever is in them. */
 uint32_t weir_redis_slot_of_tag(const char *tag, size_t len);
@@ -295,7 +295,7 @@ bool weir_redis_is_wanted(const weir_redis_node *n);
 /* ---- sentinel.c ------------------------------------------------------------------------------ */
 
 void weir_redis_sentinel_tend(weir_redis_client *c, int64_t now_ns, int64_t *wake_ns);
-void weir_redis_sentinel_hear(weir_redis_node *n, const weir_redis_value *v, int64_t now_ns);
+void weir_redis_sentinel_hear(weir_redis_node *n, const weir_resp_value *v, int64_t now_ns);
 void weir_redis_sentinel_lost(weir_redis_node *n);
 
 #endif

@@ -136,7 +136,7 @@ static bool answer(weir_redis_node *n, weir_redis_call *call, const int64_t *fig
 }
 
 /* A value of a reply to a call. False if it is none that could answer it. */
-static bool hear_call(weir_redis_node *n, const weir_redis_value *v, int64_t now_ns)
+static bool hear_call(weir_redis_node *n, const weir_resp_value *v, int64_t now_ns)
 {
     weir_redis_call *call = weir_redis_ring_at(&n->ring, n->ring.head)->call;
     if (v->depth == 0)
@@ -145,7 +145,7 @@ static bool hear_call(weir_redis_node *n, const weir_redis_value *v, int64_t now
         n->ring.head += v->last;
         return true;
     }
-    if (v->depth == 0 && v->type == WEIR_REDIS_FAILED) {
+    if (v->depth == 0 && v->type == WEIR_RESP_ERROR_REPLY) {
         n->ring.head++;
         call->sent = false;
         weir_redis_refused(n, call, v->text, v->len, now_ns);
@@ -153,14 +153,14 @@ static bool hear_call(weir_redis_node *n, const weir_redis_value *v, int64_t now
     }
     size_t wanted = weir_redis_wire_figures(call);
     if (v->depth == 0)
-        return v->type == WEIR_REDIS_ARRAY && v->len == wanted;
-    if (v->depth != 1 || v->type != WEIR_REDIS_INTEGER || n->figures == wanted)
+        return v->type == WEIR_RESP_ARRAY && v->len == wanted;
+    if (v->depth != 1 || v->type != WEIR_RESP_INTEGER || n->figures == wanted)
         return false;
     n->figure[n->figures++] = v->integer;
     return !v->last || (n->figures == wanted && answer(n, call, n->figure, now_ns));
 }
 
-static void hear(weir_redis_node *n, const weir_redis_value *v, int64_t now_ns)
+static void hear(weir_redis_node *n, const weir_resp_value *v, int64_t now_ns)
 {
     weir_redis_kind kind = weir_redis_ring_at(&n->ring, n->ring.head)->kind;
     if (kind == WEIR_REDIS_FOR_CALL) {
@@ -183,21 +183,21 @@ static size_t hear_at_once(weir_redis_node *n, const weir_buffer *in, int64_t no
     weir_redis_call *call = weir_redis_ring_at(&n->ring, n->ring.head)->call;
     if (!call || n->reader.depth > 0)
         return 0;
-    size_t used = weir_redis_read_integers(weir_buffer_data(in), weir_buffer_len(in), n->figure,
-                                           weir_redis_wire_figures(call));
+    size_t used = weir_resp_read_integers(weir_buffer_data(in), weir_buffer_len(in), n->figure,
+                                          weir_redis_wire_figures(call));
     return used > 0 && answer(n, call, n->figure, now_ns) ? used : 0;
 }
 
 /* A value: returns its bytes, or 0 if it is not all there. */
 static size_t hear_value(weir_redis_node *n, const weir_buffer *in, int64_t now_ns)
 {
-    weir_redis_value v;
+    weir_resp_value v;
     size_t used = 0;
-    weir_redis_reading r =
-        weir_redis_read(&n->reader, weir_buffer_data(in), weir_buffer_len(in), &v, &used);
-    if (r == WEIR_REDIS_READ)
+    weir_resp_reading r =
+        weir_resp_stream_read(&n->reader, weir_buffer_data(in), weir_buffer_len(in), &v, &used);
+    if (r == WEIR_RESP_READ)
         hear(n, &v, now_ns);
-    else if (r == WEIR_REDIS_READ_ERROR)
+    else if (r == WEIR_RESP_READ_ERROR)
         nonsense(n, now_ns);
     return used;
 }
@@ -399,7 +399,7 @@ void weir_redis_node_dial(weir_redis_node *n, int64_t now_ns)
         return;
     }
     n->out = c->dialer->calls->out(n->line);
-    n->reader = (weir_redis_reader){0};
+    n->reader = (weir_resp_stream){0};
     n->figures = 0;
     turn_to(n, WEIR_REDIS_DIALING, now_ns);
     set_alarm(n, now_ns + patience_ns(n));

@@ -11,13 +11,13 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool begins(const weir_redis_value *v, const char *word)
+static bool begins(const weir_resp_value *v, const char *word)
 {
     size_t len = strlen(word);
     return v->len >= len && memcmp(v->text, word, len) == 0;
 }
 
-static bool contains(const weir_redis_value *v, const char *word)
+static bool contains(const weir_resp_value *v, const char *word)
 {
     size_t len = strlen(word);
     for (size_t i = 0; i + len <= v->len; i++) {
@@ -28,7 +28,7 @@ static bool contains(const weir_redis_value *v, const char *word)
 }
 
 /* Keeps the first error of a handshake, which is logged. */
-static void problem(weir_redis_node *n, const weir_redis_value *v)
+static void problem(weir_redis_node *n, const weir_resp_value *v)
 {
     const char *why = begins(v, "WRONGPASS") ? "authentication failed: "
                       : begins(v, "NOAUTH")  ? "authentication required: "
@@ -187,14 +187,14 @@ static void go_on(weir_redis_node *n, int64_t now_ns)
         weir_redis_node_fail(n, "it takes no library of functions", now_ns);
 }
 
-static void hear_role(weir_redis_node *n, const weir_redis_value *v)
+static void hear_role(weir_redis_node *n, const weir_resp_value *v)
 {
     bool is_first = v->depth == 1 && n->reader.index[1] == 0;
-    if (v->type == WEIR_REDIS_FAILED && (begins(v, "NOPERM") || begins(v, "ERR")))
+    if (v->type == WEIR_RESP_ERROR_REPLY && (begins(v, "NOPERM") || begins(v, "ERR")))
         return; /* then READONLY tells */
-    if (v->type == WEIR_REDIS_FAILED && v->depth == 0)
+    if (v->type == WEIR_RESP_ERROR_REPLY && v->depth == 0)
         problem(n, v);
-    if (!is_first || v->type != WEIR_REDIS_BULK)
+    if (!is_first || v->type != WEIR_RESP_BULK)
         return;
     n->is_replica = begins(v, "slave") || begins(v, "replica");
     bool is_sentinel = begins(v, "sentinel");
@@ -204,13 +204,13 @@ static void hear_role(weir_redis_node *n, const weir_redis_value *v)
                                    : "it is no Sentinel");
 }
 
-static void hear_version(weir_redis_node *n, const weir_redis_value *v)
+static void hear_version(weir_redis_node *n, const weir_resp_value *v)
 {
     if (v->depth != 0 || n->is_replica)
         return;
-    if (v->type == WEIR_REDIS_INTEGER)
+    if (v->type == WEIR_RESP_INTEGER)
         n->version = v->integer < 0 ? WEIR_REDIS_VERSION_ABSENT : v->integer;
-    else if (v->type != WEIR_REDIS_FAILED)
+    else if (v->type != WEIR_RESP_ERROR_REPLY)
         n->version = WEIR_REDIS_VERSION_ABSENT;
     else if (contains(v, "unction not found"))
         n->version = WEIR_REDIS_VERSION_ABSENT;
@@ -222,10 +222,10 @@ static void hear_version(weir_redis_node *n, const weir_redis_value *v)
         problem(n, v);
 }
 
-static void hear_load(weir_redis_node *n, const weir_redis_value *v)
+static void hear_load(weir_redis_node *n, const weir_resp_value *v)
 {
     bool may_be_script = n->client->options->by == WEIR_REDIS_BY_ANY;
-    if (v->type != WEIR_REDIS_FAILED) {
+    if (v->type != WEIR_RESP_ERROR_REPLY) {
         n->version = WEIR_REDIS_LIBRARY_VERSION;
         weir_redis_say(n->client, "redis-library", n, "the library of functions was loaded");
     } else if (!may_be_script) {
@@ -235,26 +235,26 @@ static void hear_load(weir_redis_node *n, const weir_redis_value *v)
     }
 }
 
-static void hear_script(weir_redis_node *n, const weir_redis_value *v)
+static void hear_script(weir_redis_node *n, const weir_resp_value *v)
 {
-    if (v->type == WEIR_REDIS_BULK && v->len == WEIR_REDIS_SHA_LEN) {
+    if (v->type == WEIR_RESP_BULK && v->len == WEIR_REDIS_SHA_LEN) {
         memcpy(n->sha, v->text, WEIR_REDIS_SHA_LEN);
         weir_redis_say(n->client, "redis-library", n, "the script was loaded");
-    } else if (v->type == WEIR_REDIS_FAILED) {
+    } else if (v->type == WEIR_RESP_ERROR_REPLY) {
         problem(n, v);
     } else if (!n->problem[0]) {
         (void)snprintf(n->problem, sizeof n->problem, "what SCRIPT LOAD says makes no sense");
     }
 }
 
-void weir_redis_shake_hear(weir_redis_node *n, weir_redis_kind kind, const weir_redis_value *v,
+void weir_redis_shake_hear(weir_redis_node *n, weir_redis_kind kind, const weir_resp_value *v,
                            int64_t now_ns)
 {
-    bool failed = v->type == WEIR_REDIS_FAILED && v->depth == 0;
+    bool failed = v->type == WEIR_RESP_ERROR_REPLY && v->depth == 0;
     if (kind == WEIR_REDIS_FOR_ROLE)
         hear_role(n, v);
     else if (kind == WEIR_REDIS_FOR_MODULE)
-        n->has_module |= v->depth == 1 && v->type == WEIR_REDIS_ARRAY;
+        n->has_module |= v->depth == 1 && v->type == WEIR_RESP_ARRAY;
     else if (kind == WEIR_REDIS_FOR_VERSION)
         hear_version(n, v);
     else if (kind == WEIR_REDIS_FOR_LOAD)

@@ -61,7 +61,7 @@ static void take_up(weir_redis_client *c, weir_redis_node *n, int64_t now_ns)
     weir_redis_route_all(c, &c->unmapped, now_ns);
 }
 
-static void take_port(weir_redis_client *c, const weir_redis_value *v)
+static void take_port(weir_redis_client *c, const weir_resp_value *v)
 {
     uint64_t port = 0;
     if (v->len <= 5)
@@ -69,19 +69,19 @@ static void take_port(weir_redis_client *c, const weir_redis_value *v)
     c->master_port = (uint32_t)port;
 }
 
-void weir_redis_sentinel_hear(weir_redis_node *n, const weir_redis_value *v, int64_t now_ns)
+void weir_redis_sentinel_hear(weir_redis_node *n, const weir_resp_value *v, int64_t now_ns)
 {
     weir_redis_client *c = n->client;
     const uint32_t *index = n->reader.index;
-    if (v->depth == 0 && v->type == WEIR_REDIS_FAILED) {
+    if (v->depth == 0 && v->type == WEIR_RESP_ERROR_REPLY) {
         char why[WEIR_REDIS_WHY_MAX];
         weir_redis_node_fail(n, weir_redis_copy(why, sizeof why, v->text, v->len), now_ns);
         return;
     }
-    if (v->depth == 1 && v->type == WEIR_REDIS_BULK && index[1] == 0 &&
+    if (v->depth == 1 && v->type == WEIR_RESP_BULK && index[1] == 0 &&
         weir_redis_host_ok(v->text, v->len))
         memcpy(memset(c->master_host, 0, sizeof c->master_host), v->text, v->len);
-    else if (v->depth == 1 && v->type == WEIR_REDIS_BULK && index[1] == 1)
+    else if (v->depth == 1 && v->type == WEIR_RESP_BULK && index[1] == 1)
         take_port(c, v);
     if (!v->last)
         return;

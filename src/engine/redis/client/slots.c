@@ -146,10 +146,10 @@ static void fill(weir_redis_node *n, weir_redis_draft *d, int64_t port)
 }
 
 /* No host, or "?", is the host of who says it. */
-static void take_host(weir_redis_node *n, weir_redis_draft *d, const weir_redis_value *v)
+static void take_host(weir_redis_node *n, weir_redis_draft *d, const weir_resp_value *v)
 {
-    bool is_text = v->type == WEIR_REDIS_BULK;
-    bool is_same = v->type == WEIR_REDIS_NULL || (is_text && v->len == 0) ||
+    bool is_text = v->type == WEIR_RESP_BULK;
+    bool is_same = v->type == WEIR_RESP_NULL || (is_text && v->len == 0) ||
                    (is_text && v->len == 1 && v->text[0] == '?');
     if (is_same)
         memcpy(d->host, n->host, sizeof d->host);
@@ -160,10 +160,10 @@ static void take_host(weir_redis_node *n, weir_redis_draft *d, const weir_redis_
 }
 
 /* [[first slot, last slot, [host, port, ...], replicas...], ...]. */
-static void draw(weir_redis_node *n, weir_redis_draft *d, const weir_redis_value *v)
+static void draw(weir_redis_node *n, weir_redis_draft *d, const weir_resp_value *v)
 {
     const uint32_t *index = n->reader.index;
-    bool is_integer = v->type == WEIR_REDIS_INTEGER, is_array = v->type == WEIR_REDIS_ARRAY;
+    bool is_integer = v->type == WEIR_RESP_INTEGER, is_array = v->type == WEIR_RESP_ARRAY;
     if (v->depth == 1) {
         d->is_bad |= !is_array || v->len < 3;
         d->start = d->end = -1;
@@ -246,14 +246,14 @@ static void not_a_cluster(weir_redis_node *n, int64_t now_ns)
     weir_redis_route_all(c, &c->unmapped, now_ns);
 }
 
-void weir_redis_slots_hear(weir_redis_node *n, const weir_redis_value *v, int64_t now_ns)
+void weir_redis_slots_hear(weir_redis_node *n, const weir_resp_value *v, int64_t now_ns)
 {
     weir_redis_client *c = n->client;
     weir_redis_draft *d = c->draft;
-    if (v->depth == 0 && v->type == WEIR_REDIS_FAILED)
+    if (v->depth == 0 && v->type == WEIR_RESP_ERROR_REPLY)
         weir_redis_copy(d->problem, sizeof d->problem, v->text, v->len);
     else if (v->depth == 0)
-        d->is_bad |= v->type != WEIR_REDIS_ARRAY;
+        d->is_bad |= v->type != WEIR_RESP_ARRAY;
     else if (!d->is_bad)
         draw(n, d, v);
     if (!v->last)
