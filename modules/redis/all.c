@@ -5,7 +5,7 @@
 
 #include "call.h"
 
-#include "core/layer.h"
+#include "core/check.h"
 
 #include <stdio.h>
 #include <stdlib.h>

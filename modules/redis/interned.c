@@ -6,6 +6,7 @@
 #include "interned.h"
 
 #include "abi.h"
+#include "core/algorithm.h"
 #include "port/port.h"
 #include "service/zone_cache.h"
 #include "store/siphash.h"
@@ -129,16 +130,25 @@ static uint8_t small_words(const weir_policy *p)
 {
     enum { NUM_MAX = 64 };
     const weir_layer *l = &p->layer[0];
+    bool near = l->cap_hi == 0 && l->cap_lo <= WEIR_DELTA_MAX / 2;
     if (p->layers != 1)
         return 0;
-    if (l->format == WEIR_STATE_WINDOW_WORD)
+    switch (l->format) {
+    case WEIR_STATE_WINDOW_WORD:
         return 1;
-    bool tat = l->format == WEIR_STATE_TAT_NS || l->format == WEIR_STATE_TAT_TICKS ||
-               l->format == WEIR_STATE_TAT_STEPS;
-    if (!tat || l->cap_hi != 0 || l->cap_lo > WEIR_DELTA_MAX / 2 ||
-        (l->format == WEIR_STATE_TAT_TICKS && l->num > NUM_MAX))
-        return 0;
-    return (uint8_t)weir_state_words(p, 0);
+    case WEIR_STATE_TAT_NS:
+        return near ? 1 : 0;
+    case WEIR_STATE_TAT_TICKS:
+        return near && l->num <= NUM_MAX ? 2 : 0;
+    case WEIR_STATE_TAT_STEPS:
+        return near ? 2 : 0;
+    case WEIR_STATE_WINDOW_PAIR:
+    case WEIR_STATE_LOG:
+    case WEIR_STATE_COUNTER:
+    case WEIR_STATE_SLICES:
+        break;
+    }
+    return 0;
 }
 
 /* text: canonical. */

@@ -4,7 +4,7 @@
 
 #include "keyspace.h"
 
-#include "core/writes.h"
+#include "core/check.h"
 #include "replicate.h"
 #include "serialise.h"
 #include "service/full_quota.h"

@@ -6,7 +6,7 @@
 #include "serialise.h"
 
 #include "abi.h"
-#include "core/writes.h"
+#include "core/check.h"
 
 #include <string.h>
 

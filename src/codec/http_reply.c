@@ -8,6 +8,7 @@
 #include "codec/id.h"
 #include "codec/json.h"
 #include "codec/round.h"
+#include "core/algorithm.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -136,15 +137,19 @@ _Static_assert(INT64_MAX / SECOND_NS < INT64_C(999999999999999), "a time fits a 
 /* ns of a layer's window, or until a layer without one is full again; 0 if that varies. */
 static unsigned __int128 window_ns(const weir_layer *l)
 {
-    if (l->algorithm == WEIR_FIXED_WINDOW) {
-        if (l->calendar == WEIR_DAY)
-            return (unsigned __int128)86400 * SECOND_NS;
-        if (l->calendar == WEIR_WEEK)
-            return (unsigned __int128)604800 * SECOND_NS;
-        if (l->calendar == WEIR_MONTH || l->calendar == WEIR_YEAR)
-            return 0;
+    switch (l->calendar) {
+    case WEIR_DAY:
+        return (unsigned __int128)86400 * SECOND_NS;
+    case WEIR_WEEK:
+        return (unsigned __int128)604800 * SECOND_NS;
+    case WEIR_MONTH:
+    case WEIR_YEAR:
+        return 0;
+    case WEIR_ALIGNED:
+    case WEIR_FROM_FIRST:
+        break;
     }
-    if (l->algorithm >= WEIR_FIXED_WINDOW)
+    if (!weir_layer_is_bucket(l))
         return (unsigned __int128)l->period_ns;
     unsigned __int128 limit = (unsigned __int128)l->limit, rate = (unsigned __int128)l->rate;
     if (l->stepped)

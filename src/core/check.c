@@ -3,9 +3,10 @@
 /* A policy decides: all layers must allow, then all are charged; otherwise none is. A key's state
  * is its layers' states, one after the other. This file knows layers, and no algorithm. */
 
+#include "core/check.h"
+
+#include "core/algorithm.h"
 #include "core/layer.h"
-#include "core/wide.h"
-#include "core/writes.h"
 
 size_t weir_state_words(const weir_policy *p, unsigned level)
 {
@@ -185,15 +186,6 @@ int64_t weir_state_time(const weir_policy *p, const uint64_t *state, unsigned le
     return latest_ns;
 }
 
-bool weir_policy_refunds(const weir_policy *p)
-{
-    for (uint32_t i = 0; i < p->layers; i++) {
-        if (!weir_layer_refunds(&p->layer[i]))
-            return false;
-    }
-    return true;
-}
-
 static void refund_all(const weir_policy *p, uint64_t *state, unsigned level, int64_t charged_ns,
                        int64_t now_ns, int64_t cost)
 {
@@ -207,7 +199,7 @@ weir_status weir_refund(const weir_policy *p, uint64_t *state, unsigned level, i
                         int64_t cost, weir_decision *ret)
 {
     weir_status st = refuse(p, state, level, now_ns, cost);
-    if (st == WEIR_OK && !weir_policy_refunds(p))
+    if (st == WEIR_OK && !weir_policy_can(p, WEIR_CAN_REFUND))
         st = WEIR_E_UNSUPPORTED;
     if (st != WEIR_OK)
         return st;
@@ -219,7 +211,7 @@ weir_status weir_refund_charge(const weir_policy *p, uint64_t *state, unsigned l
                                int64_t charged_ns, int64_t now_ns, int64_t cost, weir_decision *ret)
 {
     weir_status st = refuse(p, state, level, now_ns, cost);
-    if (st == WEIR_OK && !weir_policy_refunds(p))
+    if (st == WEIR_OK && !weir_policy_can(p, WEIR_CAN_REFUND))
         st = WEIR_E_UNSUPPORTED;
     if (st != WEIR_OK)
         return st;
@@ -243,4 +235,24 @@ int64_t weir_fresh_after(const weir_policy *p, const uint64_t *state, unsigned l
         state += weir_layer_words(&p->layer[i], level);
     }
     return longest_ns;
+}
+
+size_t weir_state_writes(const weir_policy *p, const uint64_t *state, unsigned level,
+                         int64_t now_ns, int64_t refund, size_t *ret, size_t max)
+{
+    size_t n = 0, first = 0;
+    for (uint32_t i = 0; i < p->layers; i++) {
+        const weir_layer *l = &p->layer[i];
+        size_t some[WEIR_LAYER_WRITES_MAX], words = weir_layer_words(l, level);
+        size_t count = weir_layer_writes(l, state + first, level, now_ns, refund, some);
+        bool all = count > WEIR_LAYER_WRITES_MAX;
+        if (all)
+            count = words;
+        if (count > max - n)
+            return max + 1;
+        for (size_t k = 0; k < count; k++)
+            ret[n++] = first + (all ? k : some[k]);
+        first += words;
+    }
+    return n;
 }

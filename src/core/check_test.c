@@ -4,7 +4,7 @@
  * arithmetic at its ends. A damaged state may give any answer that its contract allows; it must not
  * crash, overflow, or lock a key for ever where the contract says it is taken for fresh. */
 
-#include "core/layer.h"
+#include "core/check.h"
 #include "core/wide.h"
 
 #include <weir/weir_zone.h>

@@ -5,12 +5,17 @@
 
 #include "core/layer.h"
 
-#include "core/counter.h"
-#include "core/log.h"
-#include "core/slices.h"
-#include "core/tat.h"
+#include "core/algorithm.h"
+#include "core/fixed_window.h"
+#include "core/gcra.h"
+#include "core/sliding_counter.h"
+#include "core/sliding_log.h"
+#include "core/sliding_slices.h"
 #include "core/wide.h"
-#include "core/window.h"
+
+_Static_assert((int)WEIR_LAYER_WRITES_MAX >= (int)WEIR_LOG_WRITES &&
+                   (int)WEIR_LAYER_WRITES_MAX >= (int)WEIR_SLICES_WRITES,
+               "one bound for every layer");
 
 static bool within(int64_t x, int64_t low, int64_t high)
 {
@@ -57,7 +62,7 @@ static weir_status init_bucket(weir_layer *l, int64_t *ret_limit_max)
 
 static weir_status init_window(weir_layer *l)
 {
-    bool calendar = l->calendar >= WEIR_DAY && l->calendar <= WEIR_YEAR;
+    bool calendar = weir_layer_has_calendar(l);
     if (calendar != (l->window != NULL) || calendar != (l->period_ns == 0))
         return WEIR_E_RANGE;
     bool word = l->calendar != WEIR_FROM_FIRST && (calendar || l->limit < l->period_ns);
@@ -110,17 +115,11 @@ weir_status weir_layer_init(weir_layer *layer, int64_t *ret_limit_max)
 
 size_t weir_layer_words(const weir_layer *l, unsigned level)
 {
-    switch (l->format) {
-    case WEIR_STATE_TAT_NS:
-    case WEIR_STATE_WINDOW_WORD:
-        return 1;
-    case WEIR_STATE_LOG:
+    if (l->format == WEIR_STATE_LOG)
         return weir_log_words(l, level);
-    case WEIR_STATE_SLICES:
+    if (l->format == WEIR_STATE_SLICES)
         return weir_slices_words(l);
-    default:
-        return 2;
-    }
+    return weir_format_words(l->format);
 }
 
 void weir_layer_grow(const weir_layer *l, const uint64_t *from, unsigned level, uint64_t *to)
@@ -150,10 +149,10 @@ bool weir_layer_allows(const weir_layer *l, const uint64_t *state, unsigned leve
 {
     switch (l->format) {
     case WEIR_STATE_TAT_NS:
-        return weir_tat_ns_allows(l, state, now_ns, cost);
+        return weir_gcra_allows(l, state, now_ns, cost);
     case WEIR_STATE_TAT_TICKS:
     case WEIR_STATE_TAT_STEPS:
-        return weir_tat_wide_allows(l, state, now_ns, cost);
+        return weir_gcra_wide_allows(l, state, now_ns, cost);
     case WEIR_STATE_WINDOW_WORD:
     case WEIR_STATE_WINDOW_PAIR:
         return weir_window_allows(l, state, now_ns, cost);
@@ -161,9 +160,10 @@ bool weir_layer_allows(const weir_layer *l, const uint64_t *state, unsigned leve
         return weir_log_allows(l, state, level, now_ns, cost);
     case WEIR_STATE_COUNTER:
         return weir_counter_allows(l, state, now_ns, cost);
-    default:
+    case WEIR_STATE_SLICES:
         return weir_slices_allows(l, state, now_ns, cost);
     }
+    __builtin_unreachable();
 }
 
 void weir_layer_check(const weir_layer *l, uint64_t *state, unsigned level, int64_t now_ns,
@@ -172,11 +172,11 @@ void weir_layer_check(const weir_layer *l, uint64_t *state, unsigned level, int6
     bool count_denied = count && l->count_denied;
     switch (l->format) {
     case WEIR_STATE_TAT_NS:
-        weir_tat_ns_check(l, state, now_ns, cost, ret);
+        weir_gcra_check(l, state, now_ns, cost, ret);
         return;
     case WEIR_STATE_TAT_TICKS:
     case WEIR_STATE_TAT_STEPS:
-        weir_tat_wide_check(l, state, now_ns, cost, ret);
+        weir_gcra_wide_check(l, state, now_ns, cost, ret);
         return;
     case WEIR_STATE_WINDOW_WORD:
     case WEIR_STATE_WINDOW_PAIR:
@@ -188,19 +188,20 @@ void weir_layer_check(const weir_layer *l, uint64_t *state, unsigned level, int6
     case WEIR_STATE_COUNTER:
         weir_counter_check(l, state, now_ns, cost, ret);
         return;
-    default:
+    case WEIR_STATE_SLICES:
         weir_slices_check(l, state, now_ns, cost, ret);
+        return;
     }
 }
 
 int64_t weir_layer_time(const weir_layer *l, const uint64_t *state, unsigned level, int64_t now_ns)
 {
-    int64_t start_ns;
+    int64_t start_ns = now_ns;
     switch (l->format) {
     case WEIR_STATE_TAT_NS:
     case WEIR_STATE_TAT_TICKS:
     case WEIR_STATE_TAT_STEPS:
-        return now_ns;
+        break;
     case WEIR_STATE_WINDOW_WORD:
     case WEIR_STATE_WINDOW_PAIR:
         start_ns = weir_window_start(l, state, now_ns);
@@ -210,15 +211,10 @@ int64_t weir_layer_time(const weir_layer *l, const uint64_t *state, unsigned lev
     case WEIR_STATE_COUNTER:
         start_ns = weir_counter_start(l, state, now_ns);
         break;
-    default:
+    case WEIR_STATE_SLICES:
         return weir_slices_time(l, state, now_ns);
     }
     return start_ns > now_ns ? start_ns : now_ns;
-}
-
-bool weir_layer_refunds(const weir_layer *l)
-{
-    return l->algorithm != WEIR_LEAKY_QUEUE && !l->count_denied;
 }
 
 void weir_layer_refund(const weir_layer *l, uint64_t *state, unsigned level, int64_t charged_ns,
@@ -226,11 +222,11 @@ void weir_layer_refund(const weir_layer *l, uint64_t *state, unsigned level, int
 {
     switch (l->format) {
     case WEIR_STATE_TAT_NS:
-        weir_tat_ns_refund(l, state, now_ns, cost);
+        weir_gcra_refund(l, state, now_ns, cost);
         return;
     case WEIR_STATE_TAT_TICKS:
     case WEIR_STATE_TAT_STEPS:
-        weir_tat_wide_refund(l, state, now_ns, cost);
+        weir_gcra_wide_refund(l, state, now_ns, cost);
         return;
     case WEIR_STATE_WINDOW_WORD:
     case WEIR_STATE_WINDOW_PAIR:
@@ -243,7 +239,18 @@ void weir_layer_refund(const weir_layer *l, uint64_t *state, unsigned level, int
     case WEIR_STATE_COUNTER:
         weir_counter_refund(l, state, charged_ns, now_ns, cost);
         return;
-    default:
+    case WEIR_STATE_SLICES:
         weir_slices_refund(l, state, charged_ns, now_ns, cost);
+        return;
     }
+}
+
+size_t weir_layer_writes(const weir_layer *l, const uint64_t *state, unsigned level, int64_t now_ns,
+                         int64_t refund, size_t ret[WEIR_LAYER_WRITES_MAX])
+{
+    if (l->format == WEIR_STATE_LOG)
+        return weir_log_writes(l, state, level, now_ns, refund, ret);
+    if (l->format == WEIR_STATE_SLICES && refund == 0)
+        return weir_slices_writes(l, state, now_ns, ret);
+    return WEIR_LAYER_WRITES_MAX + 1;
 }

@@ -22,7 +22,7 @@
   @
   @ // ---- the 8-byte TAT: T is den ns, and C*T is cap_lo
   @
-  @ predicate tat_ns_layer(weir_layer *g) =
+  @ predicate gcra_layer(weir_layer *g) =
   @     \valid_read(g) && g->format == WEIR_STATE_TAT_NS && 1 <= g->limit <= WEIR_LIMIT_MAX &&
   @     1 <= g->den && g->cap_lo == g->limit * g->den && g->cap_lo <= WEIR_SPAN_NS_MAX;
   @
@@ -56,7 +56,7 @@
   @ logic integer clock(weir_layer *g, integer t) =
   @     g->format == WEIR_STATE_TAT_STEPS ? t / g->period_ns * g->rate : t * g->num;
   @
-  @ predicate tat_wide_layer(weir_layer *g) =
+  @ predicate gcra_wide_layer(weir_layer *g) =
   @     \valid_read(g) && 1 <= g->limit <= WEIR_LIMIT_MAX && 1 <= g->rate <= WEIR_RATE_MAX &&
   @     1 <= g->period_ns <= WEIR_SPAN_NS_MAX && 1 <= g->num <= g->rate &&
   @     1 <= g->den <= g->period_ns &&

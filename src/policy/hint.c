@@ -4,8 +4,6 @@
 
 #include "policy/hint.h"
 
-#include "policy/units.h"
-
 enum {
     FRACTION_DIGITS_MAX = 6, /* after the point; with NUMBER_MAX no product below overflows */
     NUMBER_MAX = 1000000000,
@@ -123,7 +121,7 @@ static size_t spelt(const weir_scan *s, const char *from)
 }
 
 /* A rate without an algorithm: "5/s", "10r/s". Returns its end. */
-static size_t bare_rate(const weir_scan *s, weir_text *expected)
+static size_t bare_rate(const weir_scan *s, weir_writer *expected)
 {
     size_t end = s->at;
     while (is_digit(byte(s, end)))
@@ -131,25 +129,25 @@ static size_t bare_rate(const weir_scan *s, weir_text *expected)
     bool is_rate = byte(s, end) == '/';
     while (byte(s, end) > ' ' && byte(s, end) <= '~' && byte(s, end) != '&')
         end++;
-    weir_text_str(expected, "an algorithm before the rate, as in gcra ");
+    weir_write_str(expected, "an algorithm before the rate, as in gcra ");
     if (is_rate)
-        weir_text_bytes(expected, s->text + s->at, end - s->at < 20 ? end - s->at : 20);
+        weir_write_bytes(expected, s->text + s->at, end - s->at < 20 ? end - s->at : 20);
     else
-        weir_text_str(expected, "10/s");
+        weir_write_str(expected, "10/s");
     return end;
 }
 
-size_t weir_hint_algorithm(const weir_scan *s, weir_text *expected)
+size_t weir_hint_algorithm(const weir_scan *s, weir_writer *expected)
 {
     for (size_t i = 0; i < sizeof algorithms / sizeof algorithms[0]; i++) {
         size_t end = spelt(s, algorithms[i].from);
         if (end > s->at) {
-            weir_text_str(expected, algorithms[i].to);
+            weir_write_str(expected, algorithms[i].to);
             return end;
         }
     }
     if (byte(s, s->at) == '&' && s->at > 0) {
-        weir_text_str(expected, "one '&' between two layers");
+        weir_write_str(expected, "one '&' between two layers");
         return s->at + 1;
     }
     return is_digit(byte(s, s->at)) ? bare_rate(s, expected) : s->at;
@@ -175,7 +173,7 @@ static uint64_t common_divisor(uint64_t a, uint64_t b)
 }
 
 /* ": write N/Pu" for num / den requests in the period at `at`; nothing if it is no period. */
-static void whole_rate(const weir_scan *s, size_t at, uint64_t num, uint64_t den, weir_text *t)
+static void whole_rate(const weir_scan *s, size_t at, uint64_t num, uint64_t den, weir_writer *t)
 {
     weir_scan rest = *s;
     const char *word;
@@ -189,15 +187,15 @@ static void whole_rate(const weir_scan *s, size_t at, uint64_t num, uint64_t den
         return;
     den *= periods;
     uint64_t divisor = common_divisor(num, den);
-    weir_text_str(t, ": write ");
-    weir_text_u64(t, num / divisor);
-    weir_text_char(t, '/');
+    weir_write_str(t, ": write ");
+    weir_write_u64(t, num / divisor);
+    weir_write_char(t, '/');
     if (den / divisor > 1)
-        weir_text_u64(t, den / divisor);
-    weir_text_str(t, unit);
+        weir_write_u64(t, den / divisor);
+    weir_write_str(t, unit);
 }
 
-bool weir_hint_fraction(const weir_scan *s, weir_text *expected)
+bool weir_hint_fraction(const weir_scan *s, weir_writer *expected)
 {
     size_t at = s->at, digits = 0;
     uint64_t whole = take_number(s, &at), num = whole, den = 1;
@@ -209,7 +207,7 @@ bool weir_hint_fraction(const weir_scan *s, weir_text *expected)
         num = num * 10 + (uint64_t)(byte(s, at) - '0');
         den *= 10;
     }
-    weir_text_str(expected, "a whole number");
+    weir_write_str(expected, "a whole number");
     if (whole <= NUMBER_MAX && digits <= FRACTION_DIGITS_MAX && byte(s, at) == '/')
         whole_rate(s, at + 1, num, den, expected);
     return true;
@@ -223,38 +221,38 @@ static size_t word_end(const weir_scan *s, size_t at)
     return at;
 }
 
-void weir_hint_slash(const weir_scan *s, size_t from, weir_text *expected)
+void weir_hint_slash(const weir_scan *s, size_t from, weir_writer *expected)
 {
     char next = byte(s, s->at);
     if ((next == ',' || next == '_') && is_digit(byte(s, s->at + 1))) {
-        weir_text_str(expected, "digits alone, as in 1000/s");
+        weir_write_str(expected, "digits alone, as in 1000/s");
         return;
     }
-    weir_text_str(expected, "'/' and a period, as in 100/s");
+    weir_write_str(expected, "'/' and a period, as in 100/s");
     if (next != 'r' || byte(s, s->at + 1) != '/') /* as nginx writes it */
         return;
-    weir_text_str(expected, ": write ");
-    weir_text_bytes(expected, s->text + from, s->at - from < 20 ? s->at - from : 20);
+    weir_write_str(expected, ": write ");
+    weir_write_bytes(expected, s->text + from, s->at - from < 20 ? s->at - from : 20);
     for (size_t at = s->at + 1; is_letter(byte(s, at)) || byte(s, at) == '/'; at++)
-        weir_text_char(expected, byte(s, at));
+        weir_write_char(expected, byte(s, at));
 }
 
-bool weir_hint_equals(const weir_scan *s, const char *keyword, weir_text *expected)
+bool weir_hint_equals(const weir_scan *s, const char *keyword, weir_writer *expected)
 {
     if (byte(s, s->at) != '=')
         return false;
-    weir_text_str(expected, "a space: write ");
-    weir_text_str(expected, keyword);
-    weir_text_char(expected, ' ');
+    weir_write_str(expected, "a space: write ");
+    weir_write_str(expected, keyword);
+    weir_write_char(expected, ' ');
     for (size_t at = s->at + 1; at - s->at <= 24; at++) {
         if (byte(s, at) <= ' ' || byte(s, at) > '~' || byte(s, at) == '&')
             break;
-        weir_text_char(expected, byte(s, at));
+        weir_write_char(expected, byte(s, at));
     }
     return true;
 }
 
-void weir_hint_token_bucket(const weir_scan *s, size_t from, weir_text *expected)
+void weir_hint_token_bucket(const weir_scan *s, size_t from, weir_writer *expected)
 {
     size_t rate_end = word_end(s, from), at = past_spaces(s, rate_end), capacity = from;
     while (is_letter(byte(s, at)))
@@ -262,9 +260,9 @@ void weir_hint_token_bucket(const weir_scan *s, size_t from, weir_text *expected
     at = past_spaces(s, at);
     if (is_digit(byte(s, at)))
         capacity = at;
-    weir_text_str(expected, "a capacity and a refill: write token-bucket ");
+    weir_write_str(expected, "a capacity and a refill: write token-bucket ");
     for (; is_digit(byte(s, capacity)); capacity++)
-        weir_text_char(expected, byte(s, capacity));
-    weir_text_str(expected, " refill ");
-    weir_text_bytes(expected, s->text + from, rate_end - from < 24 ? rate_end - from : 24);
+        weir_write_char(expected, byte(s, capacity));
+    weir_write_str(expected, " refill ");
+    weir_write_bytes(expected, s->text + from, rate_end - from < 24 ? rate_end - from : 24);
 }

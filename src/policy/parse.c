@@ -2,10 +2,10 @@
  * Copyright (c) 2026 the weir authors */
 /* The grammar of docs/policy.md: text to policy, in one pass, a function for each algorithm. */
 
+#include "core/algorithm.h"
 #include "policy/hint.h"
 #include "policy/scan.h"
 #include "policy/text.h"
-#include "policy/units.h"
 
 #include <weir/weir_zone.h>
 
@@ -32,7 +32,7 @@ static weir_status boundary(parser *p)
 static weir_status keyword_end(parser *p, const char *keyword)
 {
     char expected[80];
-    weir_text t = weir_text_init(expected, sizeof expected);
+    weir_writer t = weir_writer_init(expected, sizeof expected);
     if (weir_hint_equals(&p->scan, keyword, &t))
         return weir_scan_unexpected(&p->scan, p->scan.at, expected);
     return boundary(p);
@@ -59,7 +59,7 @@ static weir_status keyword_number(parser *p, const char *keyword, const char *ex
 static weir_status rate_number(parser *p, const char *what, int64_t high, int64_t *ret)
 {
     char expected[80];
-    weir_text t = weir_text_init(expected, sizeof expected);
+    weir_writer t = weir_writer_init(expected, sizeof expected);
     if (weir_hint_fraction(&p->scan, &t))
         return weir_scan_unexpected(&p->scan, p->scan.at, expected);
     return weir_scan_number(&p->scan, what, 1, high, ret);
@@ -75,7 +75,7 @@ static weir_status rate(parser *p, const char *what, int64_t high, weir_layer *l
         return st;
     if (!weir_scan_char(&p->scan, '/')) {
         char expected[80];
-        weir_text t = weir_text_init(expected, sizeof expected);
+        weir_writer t = weir_writer_init(expected, sizeof expected);
         weir_hint_slash(&p->scan, from, &t);
         return weir_scan_unexpected(&p->scan, p->scan.at, expected);
     }
@@ -112,7 +112,7 @@ static weir_status parse_gcra(parser *p, weir_layer *l)
 static weir_status refuse_token_rate(parser *p)
 {
     char expected[120];
-    weir_text t = weir_text_init(expected, sizeof expected);
+    weir_writer t = weir_writer_init(expected, sizeof expected);
     weir_hint_token_bucket(&p->scan, p->limit_at, &t);
     return weir_scan_unexpected(&p->scan, p->scan.at - 1, expected);
 }
@@ -275,7 +275,7 @@ static weir_status parse_sliding_slices(parser *p, weir_layer *l)
 
 typedef weir_status (*layer_parser)(parser *p, weir_layer *l);
 
-static const layer_parser layer_parsers[WEIR_ALGORITHMS] = {
+static const layer_parser layer_parsers[] = {
     [WEIR_GCRA] = parse_gcra,
     [WEIR_TOKEN_BUCKET] = parse_token_bucket,
     [WEIR_LEAKY_BUCKET] = parse_leaky_bucket,
@@ -286,25 +286,28 @@ static const layer_parser layer_parsers[WEIR_ALGORITHMS] = {
     [WEIR_SLIDING_SLICES] = parse_sliding_slices,
 };
 
+_Static_assert(sizeof layer_parsers / sizeof layer_parsers[0] == WEIR_ALGORITHMS,
+               "each algorithm has a parser");
+
 static weir_status parse_algorithm(parser *p, weir_algorithm *ret)
 {
     weir_scan *s = &p->scan;
     size_t from = s->at;
     for (unsigned i = 0; i < WEIR_ALGORITHMS; i++) {
-        if (weir_scan_keyword(s, weir_algorithm_names[i])) {
+        if (weir_scan_keyword(s, weir_facts_of((weir_algorithm)i)->name)) {
             *ret = (weir_algorithm)i;
             return boundary(p);
         }
     }
     char expected[160];
-    weir_text t = weir_text_init(expected, sizeof expected);
+    weir_writer t = weir_writer_init(expected, sizeof expected);
     size_t end = weir_hint_algorithm(s, &t);
     if (end > from)
         return weir_scan_unexpected_to(s, from, end, expected);
-    weir_text_str(&t, "one of");
+    weir_write_str(&t, "one of");
     for (unsigned i = 0; i < WEIR_ALGORITHMS; i++) {
-        weir_text_char(&t, ' ');
-        weir_text_str(&t, weir_algorithm_names[i]);
+        weir_write_char(&t, ' ');
+        weir_write_str(&t, weir_facts_of((weir_algorithm)i)->name);
     }
     return weir_scan_unexpected(s, from, expected);
 }
@@ -313,12 +316,12 @@ static weir_status parse_algorithm(parser *p, weir_algorithm *ret)
 static weir_status refuse_limit(parser *p, const weir_layer *l, int64_t limit_max)
 {
     char expected[120];
-    weir_text t = weir_text_init(expected, sizeof expected);
+    weir_writer t = weir_writer_init(expected, sizeof expected);
     if (l->algorithm == WEIR_LEAKY_QUEUE)
         limit_max--;
-    weir_text_str(&t, "at most ");
-    weir_text_u64(&t, (uint64_t)limit_max);
-    weir_text_str(&t, " at this rate (an empty bucket must refill within 36.5 years)");
+    weir_write_str(&t, "at most ");
+    weir_write_u64(&t, (uint64_t)limit_max);
+    weir_write_str(&t, " at this rate (an empty bucket must refill within 36.5 years)");
     weir_scan_unexpected(&p->scan, p->limit_at, expected);
     return WEIR_E_RANGE;
 }

@@ -2,85 +2,99 @@
  * Copyright (c) 2026 the weir authors */
 /* A policy as text: the canonical form, and a report in plain words of what it admits. */
 
+#include "core/algorithm.h"
 #include "core/layer.h"
 #include "core/wide.h"
 #include "policy/text.h"
-#include "policy/units.h"
 
 #include <weir/weir_zone.h>
 
-static void put_number(weir_text *t, const char *before, int64_t n)
+static void put_number(weir_writer *t, const char *before, int64_t n)
 {
-    weir_text_str(t, before);
-    weir_text_u64(t, (uint64_t)n);
+    weir_write_str(t, before);
+    weir_write_u64(t, (uint64_t)n);
 }
 
-static bool has_calendar(const weir_layer *l)
-{
-    return l->calendar >= WEIR_DAY;
-}
-
-static void put_rate(weir_text *t, const weir_layer *l)
+static void put_rate(weir_writer *t, const weir_layer *l)
 {
     put_number(t, " ", l->rate);
-    weir_text_char(t, '/');
-    if (has_calendar(l))
-        weir_text_str(t, weir_calendar_words[l->calendar - WEIR_DAY].name);
+    weir_write_char(t, '/');
+    if (weir_layer_has_calendar(l))
+        weir_write_str(t, weir_calendar_name(l->calendar));
     else
-        weir_text_period(t, l->period_ns, 1);
+        weir_write_period(t, l->period_ns, true);
 }
 
-static void put_refill(weir_text *t, const weir_layer *l)
+static void put_refill(weir_writer *t, const weir_layer *l)
 {
     put_number(t, " ", l->limit);
-    weir_text_str(t, " refill");
+    weir_write_str(t, " refill");
     if (!l->stepped) {
         put_rate(t, l);
         return;
     }
     put_number(t, " ", l->rate);
-    weir_text_str(t, " every ");
-    weir_text_period(t, l->period_ns, 0);
+    weir_write_str(t, " every ");
+    weir_write_period(t, l->period_ns, false);
 }
 
-static void put_options(weir_text *t, const weir_layer *l)
+static void put_options(weir_writer *t, const weir_layer *l)
 {
-    if (has_calendar(l) && l->zone) {
-        weir_text_str(t, " tz ");
-        weir_text_str(t, l->zone->name);
+    if (weir_layer_has_calendar(l) && l->zone) {
+        weir_write_str(t, " tz ");
+        weir_write_str(t, l->zone->name);
     }
     if (l->calendar == WEIR_FROM_FIRST)
-        weir_text_str(t, " from-first");
+        weir_write_str(t, " from-first");
     if (l->count_denied)
-        weir_text_str(t, " count-denied");
+        weir_write_str(t, " count-denied");
     if (l->relaxed)
-        weir_text_str(t, " relaxed");
+        weir_write_str(t, " relaxed");
     if (l->slices > 0)
         put_number(t, " slices ", l->slices);
 }
 
-static void put_layer(weir_text *t, const weir_layer *l)
+/* What stands between the algorithm's name and its options. */
+static void put_quota(weir_writer *t, const weir_layer *l)
 {
-    weir_text_str(t, weir_algorithm_names[l->algorithm]);
-    if (l->algorithm == WEIR_TOKEN_BUCKET)
+    switch (l->algorithm) {
+    case WEIR_TOKEN_BUCKET:
         put_refill(t, l);
-    else
+        return;
+    case WEIR_GCRA:
         put_rate(t, l);
-    if (l->algorithm == WEIR_GCRA)
         put_number(t, " burst ", l->limit);
-    if (l->algorithm == WEIR_LEAKY_BUCKET)
+        return;
+    case WEIR_LEAKY_BUCKET:
+        put_rate(t, l);
         put_number(t, " capacity ", l->limit);
-    if (l->algorithm == WEIR_LEAKY_QUEUE)
+        return;
+    case WEIR_LEAKY_QUEUE:
+        put_rate(t, l);
         put_number(t, " depth ", l->limit - 1);
+        return;
+    case WEIR_FIXED_WINDOW:
+    case WEIR_SLIDING_LOG:
+    case WEIR_SLIDING_COUNTER:
+    case WEIR_SLIDING_SLICES:
+        put_rate(t, l);
+        return;
+    }
+}
+
+static void put_layer(weir_writer *t, const weir_layer *l)
+{
+    weir_write_str(t, weir_facts_of(l->algorithm)->name);
+    put_quota(t, l);
     put_options(t, l);
 }
 
 size_t weir_policy_print(const weir_policy *p, char *buf, size_t size)
 {
-    weir_text t = weir_text_init(buf, size);
+    weir_writer t = weir_writer_init(buf, size);
     for (uint32_t i = 0; i < p->layers; i++) {
         if (i > 0)
-            weir_text_str(&t, " & ");
+            weir_write_str(&t, " & ");
         put_layer(&t, &p->layer[i]);
     }
     return t.len;
@@ -88,72 +102,39 @@ size_t weir_policy_print(const weir_policy *p, char *buf, size_t size)
 
 /* "one every 10ms", or "one every 1s/3" where that is not whole ns; for rates above one a ns,
  * nothing. */
-static void put_interval(weir_text *t, const weir_layer *l)
+static void put_interval(weir_writer *t, const weir_layer *l)
 {
     if (l->den < l->num)
         return;
-    weir_text_str(t, ", one every ");
+    weir_write_str(t, ", one every ");
     if (l->num == 1) {
-        weir_text_period(t, (int64_t)l->den, 0);
+        weir_write_period(t, (int64_t)l->den, false);
         return;
     }
-    weir_text_period(t, l->period_ns, 0);
+    weir_write_period(t, l->period_ns, false);
     put_number(t, "/", l->rate);
 }
 
 /* ", exactly 7200 a day": the sustained rate in a unit that peers can be compared in. */
-static void put_a_day(weir_text *t, const weir_layer *l)
+static void put_a_day(weir_writer *t, const weir_layer *l)
 {
     enum { A_DAY = 7 };
     uint64_t day_ns = (uint64_t)weir_units[A_DAY - 1].ns, period_ns = (uint64_t)l->period_ns;
     weir_wide units = weir_wide_mul((uint64_t)l->rate, day_ns);
     uint64_t floor = weir_wide_div_floor(units, period_ns);
-    weir_text_str(t, floor == weir_wide_div_ceil(units, period_ns) ? ": exactly " : ": ");
-    weir_text_u64(t, floor);
+    weir_write_str(t, floor == weir_wide_div_ceil(units, period_ns) ? ": exactly " : ": ");
+    weir_write_u64(t, floor);
     if (floor != weir_wide_div_ceil(units, period_ns))
-        weir_text_char(t, '+');
-    weir_text_str(t, " a day");
-}
-
-static void report_bucket(weir_text *t, const weir_layer *l)
-{
-    put_number(t, "  sustained   ", l->rate);
-    weir_text_str(t, " every ");
-    weir_text_period(t, l->period_ns, 0);
-    if (l->stepped)
-        weir_text_str(t, ", all at once at each multiple of it since 1970");
-    else
-        put_interval(t, l);
-    put_a_day(t, l);
-    put_number(t, "\n  at once     ", l->limit);
-    if (l->algorithm == WEIR_LEAKY_QUEUE)
-        put_number(t, ": one is served, and at most so many wait: ", l->limit - 1);
-    weir_text_str(t, "\n  worst case  ");
-    weir_text_u64(t, (uint64_t)l->limit + (uint64_t)l->rate - !l->stepped);
-    weir_text_str(t, " within ");
-    weir_text_period(t, l->period_ns, 0);
-    weir_text_str(t, ": what was saved up and what came in\n");
-}
-
-static void put_window(weir_text *t, const weir_layer *l)
-{
-    if (has_calendar(l)) {
-        weir_text_str(t, "calendar ");
-        weir_text_str(t, weir_calendar_words[l->calendar - WEIR_DAY].name);
-        weir_text_str(t, " of ");
-        weir_text_str(t, l->zone ? l->zone->name : "UTC");
-    } else {
-        weir_text_period(t, l->period_ns, 0);
-        if (l->calendar == WEIR_FROM_FIRST)
-            weir_text_str(t, ", from the key's first request");
-    }
+        weir_write_char(t, '+');
+    weir_write_str(t, " a day");
 }
 
 /* Days and weeks of UTC are all of one length. Others vary, and a span as long as the longest may
  * hold a shorter one whole, with the end of the one before and the start of the one after. */
 static bool lengths_vary(const weir_layer *l)
 {
-    return has_calendar(l) && (l->zone || l->calendar >= WEIR_MONTH);
+    return weir_layer_has_calendar(l) &&
+           (l->zone || l->calendar == WEIR_MONTH || l->calendar == WEIR_YEAR);
 }
 
 /* The most that can pass in a half-open span as long as the (longest) window. */
@@ -168,32 +149,72 @@ static int64_t worst_case(const weir_layer *l)
         if (l->calendar == WEIR_FROM_FIRST) /* what began the window lies outside the span */
             return 2 * l->limit - 1;
         return (lengths_vary(l) ? 3 : 2) * l->limit;
-    default:
+    case WEIR_GCRA:
+    case WEIR_TOKEN_BUCKET:
+    case WEIR_LEAKY_BUCKET:
+    case WEIR_LEAKY_QUEUE:
+        return l->limit + l->rate - !l->stepped;
+    case WEIR_SLIDING_SLICES:
         return 2 * l->limit;
+    }
+    return INT64_MAX;
+}
+
+static void report_bucket(weir_writer *t, const weir_layer *l)
+{
+    put_number(t, "  sustained   ", l->rate);
+    weir_write_str(t, " every ");
+    weir_write_period(t, l->period_ns, false);
+    if (l->stepped)
+        weir_write_str(t, ", all at once at each multiple of it since 1970");
+    else
+        put_interval(t, l);
+    put_a_day(t, l);
+    put_number(t, "\n  at once     ", l->limit);
+    if (l->algorithm == WEIR_LEAKY_QUEUE)
+        put_number(t, ": one is served, and at most so many wait: ", l->limit - 1);
+    weir_write_str(t, "\n  worst case  ");
+    weir_write_u64(t, (uint64_t)worst_case(l));
+    weir_write_str(t, " within ");
+    weir_write_period(t, l->period_ns, false);
+    weir_write_str(t, ": what was saved up and what came in\n");
+}
+
+static void put_window(weir_writer *t, const weir_layer *l)
+{
+    if (weir_layer_has_calendar(l)) {
+        weir_write_str(t, "calendar ");
+        weir_write_str(t, weir_calendar_name(l->calendar));
+        weir_write_str(t, " of ");
+        weir_write_str(t, l->zone ? l->zone->name : "UTC");
+    } else {
+        weir_write_period(t, l->period_ns, false);
+        if (l->calendar == WEIR_FROM_FIRST)
+            weir_write_str(t, ", from the key's first request");
     }
 }
 
-static void report_window(weir_text *t, const weir_layer *l)
+static void report_window(weir_writer *t, const weir_layer *l)
 {
     put_number(t, "  sustained   ", l->limit);
-    weir_text_str(t, " every ");
+    weir_write_str(t, " every ");
     put_window(t, l);
-    if (!has_calendar(l))
+    if (!weir_layer_has_calendar(l))
         put_a_day(t, l);
     put_number(t, "\n  at once     ", l->limit);
     put_number(t, "\n  worst case  ", worst_case(l));
-    weir_text_str(t,
-                  lengths_vary(l) ? " within the longest window" : " within the window's length");
+    weir_write_str(t,
+                   lengths_vary(l) ? " within the longest window" : " within the window's length");
     if (l->algorithm == WEIR_FIXED_WINDOW)
-        weir_text_str(t, lengths_vary(l) ? ": the end of one, a short one, the start of the next"
-                                         : ": the end of one and the start of the next");
+        weir_write_str(t, lengths_vary(l) ? ": the end of one, a short one, the start of the next"
+                                          : ": the end of one and the start of the next");
     if (l->algorithm == WEIR_SLIDING_COUNTER)
-        weir_text_str(t, ", if the window before was used at its very end");
+        weir_write_str(t, ", if the window before was used at its very end");
     if (l->algorithm == WEIR_SLIDING_SLICES)
-        weir_text_str(t, "; the limit within what is one slice shorter");
+        weir_write_str(t, "; the limit within what is one slice shorter");
     if (l->count_denied)
-        weir_text_str(t, "\n  denials     count: a client that goes on asking stays denied");
-    weir_text_char(t, '\n');
+        weir_write_str(t, "\n  denials     count: a client that goes on asking stays denied");
+    weir_write_char(t, '\n');
 }
 
 /* In 64 bits: where size_t has 32, weir_state_words() need not fit at a level that memory
@@ -206,26 +227,26 @@ static uint64_t state_bytes(const weir_policy *p, unsigned level)
     return words * 8;
 }
 
-static void put_state(weir_text *t, const weir_policy *p)
+static void put_state(weir_writer *t, const weir_policy *p)
 {
     uint64_t low = state_bytes(p, 0), high = state_bytes(p, WEIR_LEVEL_MAX);
-    weir_text_str(t, "state         ");
-    weir_text_u64(t, low);
+    weir_write_str(t, "state         ");
+    weir_write_u64(t, low);
     if (high != low) {
-        weir_text_str(t, " to ");
-        weir_text_u64(t, high);
+        weir_write_str(t, " to ");
+        weir_write_u64(t, high);
     }
-    weir_text_str(t, " bytes a key\n");
+    weir_write_str(t, " bytes a key\n");
 }
 
 size_t weir_policy_report(const weir_policy *p, char *buf, size_t size)
 {
-    weir_text t = weir_text_init(buf, size);
+    weir_writer t = weir_writer_init(buf, size);
     for (uint32_t i = 0; i < p->layers; i++) {
         const weir_layer *l = &p->layer[i];
         put_layer(&t, l);
-        weir_text_char(&t, '\n');
-        if (l->algorithm <= WEIR_LEAKY_QUEUE)
+        weir_write_char(&t, '\n');
+        if (weir_layer_is_bucket(l))
             report_bucket(&t, l);
         else
             report_window(&t, l);

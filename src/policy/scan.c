@@ -6,7 +6,6 @@
 
 #include "policy/hint.h"
 #include "policy/text.h"
-#include "policy/units.h"
 
 enum { FOUND_MAX = 32 }; /* bytes of the text that an error repeats */
 
@@ -37,34 +36,34 @@ weir_status weir_scan_refuse(weir_scan *s, size_t column, weir_status st, const 
                              const char *expected)
 {
     if (s->error) {
-        weir_text t = weir_text_init(s->error->text, sizeof s->error->text);
+        weir_writer t = weir_writer_init(s->error->text, sizeof s->error->text);
         s->error->column = (uint32_t)column + 1;
-        weir_text_str(&t, found);
-        weir_text_str(&t, ", expected ");
-        weir_text_str(&t, expected);
+        weir_write_str(&t, found);
+        weir_write_str(&t, ", expected ");
+        weir_write_str(&t, expected);
     }
     return st;
 }
 
 /* Appends the text from `from` to `end` in quotes; '?' is a byte that cannot be printed. */
-static void quote(const weir_scan *s, size_t from, size_t end, weir_text *t)
+static void quote(const weir_scan *s, size_t from, size_t end, weir_writer *t)
 {
-    weir_text_char(t, '\'');
+    weir_write_char(t, '\'');
     size_t i = from;
     for (; i < end && i - from < FOUND_MAX; i++)
-        weir_text_char(t, s->text[i] >= ' ' && s->text[i] <= '~' ? s->text[i] : '?');
-    weir_text_str(t, i - from == FOUND_MAX ? "...'" : "'");
+        weir_write_char(t, s->text[i] >= ' ' && s->text[i] <= '~' ? s->text[i] : '?');
+    weir_write_str(t, i - from == FOUND_MAX ? "...'" : "'");
 }
 
 weir_status weir_scan_unexpected_to(weir_scan *s, size_t from, size_t end, const char *expected)
 {
     char found[FOUND_MAX + 16];
-    weir_text t = weir_text_init(found, sizeof found);
-    weir_text_str(&t, "found ");
+    weir_writer t = weir_writer_init(found, sizeof found);
+    weir_write_str(&t, "found ");
     if (from >= s->len)
-        weir_text_str(&t, "the end");
+        weir_write_str(&t, "the end");
     else if (is_space(s->text[from]))
-        weir_text_str(&t, "a space");
+        weir_write_str(&t, "a space");
     else
         quote(s, from, end, &t);
     return weir_scan_refuse(s, from, WEIR_E_SYNTAX, found, expected);
@@ -131,12 +130,12 @@ weir_status weir_scan_number(weir_scan *s, const char *what, int64_t low, int64_
                              int64_t *ret)
 {
     char expected[96];
-    weir_text t = weir_text_init(expected, sizeof expected);
-    weir_text_str(&t, what);
-    weir_text_str(&t, ", ");
-    weir_text_u64(&t, (uint64_t)low);
-    weir_text_str(&t, " to ");
-    weir_text_u64(&t, (uint64_t)high);
+    weir_writer t = weir_writer_init(expected, sizeof expected);
+    weir_write_str(&t, what);
+    weir_write_str(&t, ", ");
+    weir_write_u64(&t, (uint64_t)low);
+    weir_write_str(&t, " to ");
+    weir_write_u64(&t, (uint64_t)high);
     size_t from = s->at;
     int64_t n = digits(s, high);
     if (s->at == from)
@@ -152,22 +151,22 @@ weir_status weir_scan_number(weir_scan *s, const char *what, int64_t low, int64_
 static weir_status refuse_unit(weir_scan *s, size_t from, size_t len, bool calendar_too)
 {
     char found[FOUND_MAX + 24], expected[96];
-    weir_text f = weir_text_init(found, sizeof found),
-              e = weir_text_init(expected, sizeof expected);
-    weir_text_str(&f, "unknown unit '");
-    weir_text_bytes(&f, s->text + from, len < FOUND_MAX ? len : FOUND_MAX);
-    weir_text_str(&f, "'");
+    weir_writer f = weir_writer_init(found, sizeof found),
+                e = weir_writer_init(expected, sizeof expected);
+    weir_write_str(&f, "unknown unit '");
+    weir_write_bytes(&f, s->text + from, len < FOUND_MAX ? len : FOUND_MAX);
+    weir_write_str(&f, "'");
     const char *unit = weir_hint_unit(s->text + from, len);
     if (unit)
         return weir_scan_refuse(s, from, WEIR_E_SYNTAX, found, unit);
-    weir_text_str(&e, "one of");
+    weir_write_str(&e, "one of");
     for (size_t i = 0; i < WEIR_UNITS; i++) {
-        weir_text_char(&e, ' ');
-        weir_text_str(&e, weir_units[i].name);
+        weir_write_char(&e, ' ');
+        weir_write_str(&e, weir_units[i].name);
     }
     for (size_t i = 0; calendar_too && i < WEIR_CALENDARS; i++) {
-        weir_text_char(&e, ' ');
-        weir_text_str(&e, weir_calendar_words[i].name);
+        weir_write_char(&e, ' ');
+        weir_write_str(&e, weir_calendar_words[i].name);
     }
     return weir_scan_refuse(s, from, WEIR_E_SYNTAX, found, expected);
 }
@@ -177,11 +176,11 @@ static weir_status refuse_calendar(weir_scan *s, size_t column, const weir_calen
                                    bool counted)
 {
     char found[80];
-    weir_text f = weir_text_init(found, sizeof found);
-    weir_text_char(&f, '\'');
-    weir_text_str(&f, word->name);
-    weir_text_str(&f, counted ? "' is a calendar word and stands alone"
-                              : "' is a calendar word, for fixed-window alone");
+    weir_writer f = weir_writer_init(found, sizeof found);
+    weir_write_char(&f, '\'');
+    weir_write_str(&f, word->name);
+    weir_write_str(&f, counted ? "' is a calendar word and stands alone"
+                               : "' is a calendar word, for fixed-window alone");
     return weir_scan_refuse(s, column, WEIR_E_SYNTAX, found, word->instead);
 }
 

@@ -1,39 +1,57 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Text into a bounded buffer. */
+/* The words of the policy language, and the bounded string writer. */
 
 #include "policy/text.h"
 
-#include "policy/units.h"
+const weir_unit weir_units[WEIR_UNITS] = {
+    {"ns", 1},          {"us", 1000},         {"ms", 1000000},       {"s", 1000000000},
+    {"m", 60000000000}, {"h", 3600000000000}, {"d", 86400000000000}, {"w", 604800000000000},
+};
 
-weir_text weir_text_init(char *buf, size_t size)
+const weir_calendar_word weir_calendar_words[WEIR_CALENDARS] = {
+    {"day", "a length: d is 24 hours", WEIR_DAY},
+    {"week", "a length: w is 7 days", WEIR_WEEK},
+    {"month", "a length such as 30d", WEIR_MONTH},
+    {"year", "a length such as 365d", WEIR_YEAR},
+};
+
+const char *weir_calendar_name(weir_calendar calendar)
+{
+    size_t i = 0;
+    while (i < WEIR_CALENDARS - 1 && weir_calendar_words[i].unit != calendar)
+        i++;
+    return weir_calendar_words[i].name;
+}
+
+weir_writer weir_writer_init(char *buf, size_t size)
 {
     if (size > 0)
         buf[0] = '\0';
-    return (weir_text){buf, size, 0};
+    return (weir_writer){buf, size, 0};
 }
 
-void weir_text_char(weir_text *t, char c)
+void weir_write_char(weir_writer *w, char c)
 {
-    if (t->len + 1 < t->size) {
-        t->buf[t->len++] = c;
-        t->buf[t->len] = '\0';
+    if (w->len + 1 < w->size) {
+        w->buf[w->len++] = c;
+        w->buf[w->len] = '\0';
     }
 }
 
-void weir_text_str(weir_text *t, const char *s)
+void weir_write_str(weir_writer *w, const char *s)
 {
     while (*s != '\0')
-        weir_text_char(t, *s++);
+        weir_write_char(w, *s++);
 }
 
-void weir_text_bytes(weir_text *t, const char *s, size_t len)
+void weir_write_bytes(weir_writer *w, const char *s, size_t len)
 {
     for (size_t i = 0; i < len; i++)
-        weir_text_char(t, s[i]);
+        weir_write_char(w, s[i]);
 }
 
-void weir_text_u64(weir_text *t, uint64_t n)
+void weir_write_u64(weir_writer *w, uint64_t n)
 {
     char digits[20];
     size_t len = 0;
@@ -42,16 +60,16 @@ void weir_text_u64(weir_text *t, uint64_t n)
         n /= 10;
     } while (n > 0);
     while (len > 0)
-        weir_text_char(t, digits[--len]);
+        weir_write_char(w, digits[--len]);
 }
 
-void weir_text_period(weir_text *t, int64_t ns, int bare)
+void weir_write_period(weir_writer *w, int64_t ns, bool bare)
 {
     size_t i = WEIR_UNITS - 1;
     while (ns % weir_units[i].ns != 0)
         i--;
     int64_t n = ns / weir_units[i].ns;
     if (n != 1 || !bare)
-        weir_text_u64(t, (uint64_t)n);
-    weir_text_str(t, weir_units[i].name);
+        weir_write_u64(w, (uint64_t)n);
+    weir_write_str(w, weir_units[i].name);
 }

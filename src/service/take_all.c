@@ -3,7 +3,7 @@
 /* Several asks as one: which of them the store must decide together, and whose figures stand for
  * all. */
 
-#include "core/layer.h"
+#include "core/check.h"
 #include "service/dispatch.h"
 
 #include <assert.h>

@@ -9,7 +9,8 @@
 
 #include "store/reserve.h"
 
-#include "core/layer.h"
+#include "core/algorithm.h"
+#include "core/check.h"
 #include "port/port.h"
 
 #include <stdalign.h>
@@ -493,7 +494,7 @@ weir_status weir_reserve_make(weir_reserve *r, const weir_policy *p, uint64_t po
                               uint64_t hash, int64_t now_ns, int64_t cost, int64_t ttl_ns,
                               weir_decision *ret, uint64_t *ret_id)
 {
-    if (!weir_policy_refunds(p))
+    if (!weir_policy_can(p, WEIR_CAN_REFUND))
         return WEIR_E_UNSUPPORTED;
     table *t = table_of(r);
     weir_status st = WEIR_E_FULL;

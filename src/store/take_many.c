@@ -5,7 +5,7 @@
 
 #include "store/store.h"
 
-#include "core/layer.h"
+#include "core/check.h"
 
 /* A request on its way. */
 typedef struct one {

@@ -4,6 +4,8 @@
 
 #include "engine/hybrid/share.h"
 
+#include "core/algorithm.h"
+
 static int64_t least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
@@ -20,17 +22,11 @@ static int64_t later(int64_t a, int64_t b)
     return a > INT64_MAX - b ? INT64_MAX : a + b;
 }
 
-static bool is_bucket(const weir_layer *l)
-{
-    return l->algorithm == WEIR_GCRA || l->algorithm == WEIR_TOKEN_BUCKET ||
-           l->algorithm == WEIR_LEAKY_BUCKET;
-}
-
 /* A shorter window could end while an answer is under way, and nobody could say which it was of. */
 static int64_t window_of(const weir_policy *p, int64_t interval_ns)
 {
     const weir_layer *l = &p->layer[0];
-    if (p->layers != 1 || l->algorithm != WEIR_FIXED_WINDOW)
+    if (p->layers != 1 || !weir_layer_can(l, WEIR_CAN_EMPTY_AT_ONCE))
         return 0;
     if (l->period_ns == 0)
         return 20 * (int64_t)3600 * 1000000000; /* of the calendar: the shortest day is longer */
@@ -47,7 +43,7 @@ static int64_t drain_ns(uint64_t num, uint64_t den, int64_t units)
 /* Steps have times of their own; windows are not leased. */
 static int64_t fill_ns(const weir_layer *l, int64_t units)
 {
-    return is_bucket(l) && !l->stepped ? drain_ns(l->num, l->den, units) : 0;
+    return weir_layer_can(l, WEIR_CAN_DRAIN_EVENLY) ? drain_ns(l->num, l->den, units) : 0;
 }
 
 weir_share_plan weir_share_plan_of(const weir_policy *p, int64_t count, int64_t interval_ns,
@@ -56,7 +52,7 @@ weir_share_plan weir_share_plan_of(const weir_policy *p, int64_t count, int64_t 
     const weir_layer *first = &p->layer[0];
     weir_share_plan plan = {.kind = WEIR_SHARE_LEASED,
                             .window_ns = window_of(p, interval_ns),
-                            .tat = p->layers == 1 && is_bucket(first) && !first->stepped,
+                            .tat = p->layers == 1 && weir_layer_can(first, WEIR_CAN_DRAIN_EVENLY),
                             .num = first->num,
                             .den = first->den,
                             .cost_max = first->limit,
@@ -66,8 +62,8 @@ weir_share_plan weir_share_plan_of(const weir_policy *p, int64_t count, int64_t 
     for (uint32_t i = 0; i < p->layers; i++) {
         const weir_layer *l = &p->layer[i];
         plan.cost_max = least(plan.cost_max, l->limit);
-        may = may && l->algorithm != WEIR_LEAKY_QUEUE && !l->count_denied;
-        if (!is_bucket(l))
+        may = may && weir_layer_can(l, WEIR_CAN_SHARE);
+        if (!weir_layer_can(l, WEIR_CAN_LEASE))
             plan.kind = WEIR_SHARE_COUNTED;
     }
     int64_t parts = plan.kind == WEIR_SHARE_LEASED ? WEIR_SHARE_LEASE_PARTS : WEIR_SHARE_PARTS;

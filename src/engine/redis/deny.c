@@ -5,6 +5,7 @@
 
 #include "engine/redis/deny.h"
 
+#include "core/algorithm.h"
 #include "port/port.h"
 #include "store/siphash.h"
 
@@ -148,10 +149,9 @@ static bool longer(const weir_policy *p, int64_t more, int64_t *ret_ns)
         return true;
     if (p->layers > 1)
         return false;
-    if (l->algorithm == WEIR_FIXED_WINDOW)
+    if (weir_layer_can(l, WEIR_CAN_EMPTY_AT_ONCE))
         return true;
-    if (l->algorithm != WEIR_GCRA && l->algorithm != WEIR_LEAKY_BUCKET &&
-        (l->algorithm != WEIR_TOKEN_BUCKET || l->stepped))
+    if (!weir_layer_can(l, WEIR_CAN_DRAIN_EVENLY))
         return false;
     unsigned __int128 ticks = (unsigned __int128)more * (uint64_t)l->period_ns;
     unsigned __int128 ns = (ticks + (uint64_t)l->rate - 1) / (uint64_t)l->rate;

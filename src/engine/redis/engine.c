@@ -9,6 +9,7 @@
  * decided as one). A part is answered within ask(), or is with the client, or waits at a gate. */
 
 #include "engine/engine.h"
+#include "core/algorithm.h"
 #include "engine/redis/board.h"
 #include "engine/redis/breaker.h"
 #include "engine/redis/deny.h"
@@ -389,13 +390,10 @@ static bool can_be_done(weir_engine_request *q)
 {
     if (q->verb != WEIR_VERB_REFUND)
         return true;
-    for (uint32_t i = 0; i < q->policy->layers; i++) {
-        const weir_layer *l = &q->policy->layer[i];
-        if (l->algorithm == WEIR_LEAKY_QUEUE || l->count_denied) {
-            q->status = WEIR_E_UNSUPPORTED;
-            q->reason = "leaky-queue and count-denied policies do not support refunds";
-            return false;
-        }
+    if (!weir_policy_can(q->policy, WEIR_CAN_REFUND)) {
+        q->status = WEIR_E_UNSUPPORTED;
+        q->reason = "leaky-queue and count-denied policies do not support refunds";
+        return false;
     }
     return true;
 }

@@ -6,7 +6,7 @@
 
 #include "store/large/eviction.h"
 
-#include "core/writes.h"
+#include "core/check.h"
 #include "port/port.h"
 
 enum {

@@ -14,6 +14,7 @@
 
 #include "store/table/pack.h"
 
+#include "core/algorithm.h"
 #include "core/wide.h"
 #include "store/state.h"
 
@@ -21,12 +22,10 @@ enum { SHORT_BITS = 32, LONG_BITS = 48, COUNT_BITS = 24, LAG_BITS = 47 };
 
 size_t weir_pack_words(const weir_policy *p)
 {
-    if (p->layers == 1) { /* as the rest would say, but for most policies at once */
-        weir_state_format f = p->layer[0].format;
-        if (f == WEIR_STATE_TAT_NS || f == WEIR_STATE_WINDOW_WORD)
-            return 1;
-        if (f != WEIR_STATE_LOG && f != WEIR_STATE_SLICES)
-            return 2;
+    if (p->layers == 1) { /* the same answer as below, with less work */
+        size_t fixed = weir_format_words(p->layer[0].format);
+        if (fixed > 0)
+            return fixed;
     }
     size_t words = weir_state_words(p, WEIR_LEVEL_MAX);
     return words <= WEIR_ENTRY_WORDS && words == weir_state_words(p, 0) ? words : 0;
@@ -65,9 +64,11 @@ static way way_of(const weir_policy *p)
         return l->calendar == WEIR_ALIGNED || l->calendar == WEIR_FROM_FIRST ? AS_PAIR : AS_WORDS;
     case WEIR_STATE_COUNTER:
         return AS_COUNTER;
-    default:
-        return AS_WORDS;
+    case WEIR_STATE_LOG:
+    case WEIR_STATE_SLICES:
+        break;
     }
+    return AS_WORDS;
 }
 
 /* Time and the rest; false if they do not fit. */

@@ -6,7 +6,7 @@
 
 #include "store/table/cuckoo.h"
 
-#include "core/tat.h"
+#include "core/gcra.h"
 #include "port/match.h"
 
 /* What a look into a bucket found. */
@@ -234,13 +234,13 @@ __attribute__((always_inline)) static inline void take(const asked *a, uint64_t 
 {
     const weir_layer *l = a->policy->layer;
     if (!a->row) {
-        weir_tat_ns_check(l, word, now_ns, a->cost, a->ret);
+        weir_gcra_check(l, word, now_ns, a->cost, a->ret);
         a->ret->layer = 0;
         return;
     }
     for (size_t i = 0; i < a->n; i++) {
         weir_store_request *r = &a->row[i];
-        weir_tat_ns_check(l, word, now_ns, r->cost, &r->decision);
+        weir_gcra_check(l, word, now_ns, r->cost, &r->decision);
         r->decision.layer = 0;
     }
 }

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 /* No word changes that was not listed, on states of every kind, as calls of all kinds go on. */
 
-#include "core/writes.h"
+#include "core/check.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

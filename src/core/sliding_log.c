@@ -3,7 +3,7 @@
 /* sliding-log. A decision finds the entries that still count without removing the others; only a
  * charge or a refund writes. Where the ring lies and when it grows is the caller's business. */
 
-#include "core/log.h"
+#include "core/sliding_log.h"
 
 #include "core/wide.h"
 

@@ -3,7 +3,7 @@
 /* fixed-window. Where a calendar window begins is asked of the layer's window function; this file
  * knows no calendar. */
 
-#include "core/window.h"
+#include "core/fixed_window.h"
 
 #include "core/spec.h"
 #include "core/wide.h"

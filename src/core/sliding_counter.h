@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-#ifndef WEIR_CORE_COUNTER_H
-#define WEIR_CORE_COUNTER_H
+#ifndef WEIR_CORE_SLIDING_COUNTER_H
+#define WEIR_CORE_SLIDING_COUNTER_H
 /* sliding-counter: the window before counts in proportion to how much of it still overlaps the
  * sliding window.
  *

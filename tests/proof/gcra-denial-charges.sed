@@ -1,4 +1,4 @@
 # A denial is charged like an allowance.
-# in src/core/tat_ns.c
-# refuses weir_tat_ns_check kept
+# in src/core/gcra.c
+# refuses weir_gcra_check kept
 s/^    if (ret->allowed) {/    if (!ret->never) {/

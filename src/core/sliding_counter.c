@@ -3,7 +3,7 @@
 /* sliding-counter. strict and relaxed differ by `slack`, W - 1 for relaxed: x < (N + 1)*W is x <=
  * N*W + (W - 1). */
 
-#include "core/counter.h"
+#include "core/sliding_counter.h"
 
 #include "core/wide.h"
 

@@ -4,7 +4,7 @@
  * policies; the verdict needs a subtraction and a compare. What overflows where is settled by
  * weir_layer_init(): limit * den <= WEIR_SPAN_NS_MAX. */
 
-#include "core/tat.h"
+#include "core/gcra.h"
 
 #include "core/spec.h"
 #include "core/wide.h"
@@ -20,7 +20,7 @@ static int64_t backlog_at(int64_t tat_ns, int64_t now_ns)
     return tat_ns > now_ns ? tat_ns - now_ns : 0;
 }
 
-/*@ requires tat_ns_layer(g);
+/*@ requires gcra_layer(g);
   @ requires backlog_ns >= 0;
   @ assigns \nothing;
   @ ensures tat_remaining(g, backlog_ns, \result); */
@@ -30,10 +30,10 @@ static int64_t remaining_at(const weir_layer *g, int64_t backlog_ns)
     return backlog_ns < capacity_ns ? (capacity_ns - backlog_ns) / interval_ns : 0;
 }
 
-/*@ requires tat_ns_layer(g) && \valid_read(state) && time_ok(now_ns) && cost_ok(cost);
+/*@ requires gcra_layer(g) && \valid_read(state) && time_ok(now_ns) && cost_ok(cost);
   @ assigns \nothing;
   @ ensures \result <==> tat_allows(g, tat_of(state), now_ns, cost); */
-bool weir_tat_ns_allows(const weir_layer *g, const uint64_t *state, int64_t now_ns, int64_t cost)
+bool weir_gcra_allows(const weir_layer *g, const uint64_t *state, int64_t now_ns, int64_t cost)
 {
     //@ assert cost <= g->limit <==> cost * g->den <= g->cap_lo;
     if (cost > g->limit)
@@ -42,7 +42,7 @@ bool weir_tat_ns_allows(const weir_layer *g, const uint64_t *state, int64_t now_
     return backlog_at((int64_t)*state, now_ns) <= capacity_ns - cost * interval_ns;
 }
 
-/*@ requires tat_ns_layer(g) && \valid(state) && time_ok(now_ns) && cost_ok(cost) && \valid(ret);
+/*@ requires gcra_layer(g) && \valid(state) && time_ok(now_ns) && cost_ok(cost) && \valid(ret);
   @ requires \separated(g, state, ret);
   @ assigns *state, *ret;
   @ ensures verdict: ret->allowed <==> tat_allows(g, \old(tat_of(state)), now_ns, cost);
@@ -57,8 +57,8 @@ bool weir_tat_ns_allows(const weir_layer *g, const uint64_t *state, int64_t now_
   @ ensures delay: ret->delay_ns == (ret->allowed && g->algorithm == WEIR_LEAKY_QUEUE ?
   @     backlog(\old(tat_of(state)), now_ns) : 0);
   @ ensures limit: ret->limit == g->limit; */
-void weir_tat_ns_check(const weir_layer *g, uint64_t *state, int64_t now_ns, int64_t cost,
-                       weir_decision *ret)
+void weir_gcra_check(const weir_layer *g, uint64_t *state, int64_t now_ns, int64_t cost,
+                     weir_decision *ret)
 {
     int64_t interval_ns = (int64_t)g->den, capacity_ns = (int64_t)g->cap_lo;
     int64_t backlog_ns = backlog_at((int64_t)*state, now_ns);
@@ -84,13 +84,13 @@ void weir_tat_ns_check(const weir_layer *g, uint64_t *state, int64_t now_ns, int
     ret->remaining = remaining_at(g, backlog_ns);
 }
 
-/*@ requires tat_ns_layer(g) && \valid(state) && time_ok(now_ns) && cost_ok(cost);
+/*@ requires gcra_layer(g) && \valid(state) && time_ok(now_ns) && cost_ok(cost);
   @ requires \separated(g, state);
   @ assigns *state;
   @ ensures lowered: \old(tat_of(state)) > now_ns ==>
   @     tat_of(state) == \max(now_ns, \old(tat_of(state)) - cost * g->den);
   @ ensures kept: \old(tat_of(state)) <= now_ns ==> *state == \old(*state); */
-void weir_tat_ns_refund(const weir_layer *g, uint64_t *state, int64_t now_ns, int64_t cost)
+void weir_gcra_refund(const weir_layer *g, uint64_t *state, int64_t now_ns, int64_t cost)
 {
     int64_t backlog_ns = backlog_at((int64_t)*state, now_ns);
     weir_wide back = weir_wide_mul((uint64_t)cost, g->den);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-#ifndef WEIR_CORE_LOG_H
-#define WEIR_CORE_LOG_H
+#ifndef WEIR_CORE_SLIDING_LOG_H
+#define WEIR_CORE_SLIDING_LOG_H
 /* sliding-log: every charge is kept with its time; L(now) is the sum of those in (now - W, now].
  *
  *     allowed  iff  L(now) + cost <= N,   and then   log (now, cost)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-#ifndef WEIR_CORE_SLICES_H
-#define WEIR_CORE_SLICES_H
+#ifndef WEIR_CORE_SLIDING_SLICES_H
+#define WEIR_CORE_SLIDING_SLICES_H
 /* sliding-slices: the window is cut into S slices; the present one and the S - 1 before it count.
  *
  *     allowed  iff  sum + cost <= N,   and then   count[present] += cost

@@ -5,7 +5,7 @@
  * ns, or tokens. The verdict is exact and needs no division; only the figures in ns are rounded,
  * up. */
 
-#include "core/tat.h"
+#include "core/gcra.h"
 
 #include "core/spec.h"
 #include "core/wide.h"
@@ -19,7 +19,7 @@ static weir_wide units(uint64_t count, uint64_t each)
 }
 
 /* The present in the layer's own units: at most 2^63 * 2^40. */
-/*@ requires tat_wide_layer(g) && time_ok(now_ns);
+/*@ requires gcra_wide_layer(g) && time_ok(now_ns);
   @ assigns \nothing;
   @ ensures 0 <= wide(\result) == clock(g, now_ns) <= WEIR_NOW_NS_MAX * WEIR_RATE_MAX; */
 static weir_wide clock_at(const weir_layer *g, int64_t now_ns)
@@ -29,7 +29,7 @@ static weir_wide clock_at(const weir_layer *g, int64_t now_ns)
     return units((uint64_t)now_ns, g->num);
 }
 
-/*@ requires tat_wide_layer(g);
+/*@ requires gcra_wide_layer(g);
   @ assigns \nothing;
   @ ensures 1 <= \result == unit(g); */
 static uint64_t unit(const weir_layer *g)
@@ -37,7 +37,7 @@ static uint64_t unit(const weir_layer *g)
     return g->format == WEIR_STATE_TAT_STEPS ? 1 : g->den;
 }
 
-/*@ requires tat_wide_layer(g);
+/*@ requires gcra_wide_layer(g);
   @ assigns \nothing;
   @ ensures wide(\result) == capacity(g) <= WEIR_LIMIT_MAX * WEIR_SPAN_NS_MAX; */
 static weir_wide capacity(const weir_layer *g)
@@ -80,7 +80,7 @@ static int64_t ns_until_steps(weir_wide distance, uint64_t each, int64_t period_
 }
 
 /* The smallest number of ns from now_ns in which the clock moves on by `distance` (more than 0). */
-/*@ requires tat_wide_layer(g) && time_ok(now_ns);
+/*@ requires gcra_wide_layer(g) && time_ok(now_ns);
   @ requires wide(distance) > 0;
   @ assigns \nothing;
   @ ensures moves_on(g, now_ns, wide(distance), \result); */
@@ -92,7 +92,7 @@ static int64_t ns_until(const weir_layer *g, weir_wide distance, int64_t now_ns)
 }
 
 /* What a cost adds to the backlog. */
-/*@ requires tat_wide_layer(g);
+/*@ requires gcra_wide_layer(g);
   @ requires cost_ok(cost);
   @ assigns \nothing;
   @ ensures 0 <= wide(\result) == cost * unit(g);
@@ -105,11 +105,11 @@ static weir_wide charge_for(const weir_layer *g, int64_t cost)
     return weir_wide_mul((uint64_t)cost, each);
 }
 
-/*@ requires tat_wide_layer(g) && \valid_read(state + (0 .. 1));
+/*@ requires gcra_wide_layer(g) && \valid_read(state + (0 .. 1));
   @ requires time_ok(now_ns) && cost_ok(cost);
   @ assigns \nothing;
   @ ensures \result <==> wide_allows(g, wide_tat(state), now_ns, cost); */
-bool weir_tat_wide_allows(const weir_layer *g, const uint64_t *state, int64_t now_ns, int64_t cost)
+bool weir_gcra_wide_allows(const weir_layer *g, const uint64_t *state, int64_t now_ns, int64_t cost)
 {
     weir_wide charge = charge_for(g, cost);
     if (cost > g->limit)
@@ -125,7 +125,7 @@ typedef struct outcome { /* in the layer's own units */
 } outcome;
 
 /* The decision itself: no clock, no state, nothing rounded. */
-/*@ requires tat_wide_layer(g) && cost_ok(cost);
+/*@ requires gcra_wide_layer(g) && cost_ok(cost);
   @ assigns \nothing;
   @ ensures \result.allowed <==> wide_fits(g, wide(backlog), cost);
   @ ensures \result.never <==> cost > g->limit;
@@ -156,7 +156,7 @@ static int64_t units_in(weir_wide room, uint64_t each) /*@ ghost (int64_t limit)
     return (int64_t)weir_wide_div_floor(room, each);
 }
 
-/*@ requires tat_wide_layer(g);
+/*@ requires gcra_wide_layer(g);
   @ assigns \nothing;
   @ ensures 0 <= \result <= g->limit; */
 static int64_t remaining_at(const weir_layer *g, weir_wide backlog)
@@ -168,7 +168,7 @@ static int64_t remaining_at(const weir_layer *g, weir_wide backlog)
     return units_in(room, each) /*@ ghost (g->limit) */;
 }
 
-/*@ requires tat_wide_layer(g) && time_ok(now_ns);
+/*@ requires gcra_wide_layer(g) && time_ok(now_ns);
   @ assigns \nothing;
   @ ensures wide(backlog) == 0 ==> \result == 0;
   @ ensures wide(backlog) > 0 ==> moves_on(g, now_ns, wide(backlog), \result); */
@@ -178,7 +178,7 @@ static int64_t reset_after(const weir_layer *g, weir_wide backlog, int64_t now_n
     return fresh ? 0 : ns_until(g, backlog, now_ns);
 }
 
-/*@ requires tat_wide_layer(g) && time_ok(now_ns);
+/*@ requires gcra_wide_layer(g) && time_ok(now_ns);
   @ requires o.allowed || o.never || wide(o.excess) > 0;
   @ assigns \nothing;
   @ ensures o.allowed ==> \result == 0;
@@ -191,15 +191,15 @@ static int64_t retry_after(const weir_layer *g, outcome o, int64_t now_ns)
     return o.never ? INT64_MAX : ns_until(g, o.excess, now_ns);
 }
 
-/*@ requires tat_wide_layer(g) && \valid(state + (0 .. 1)) && \valid(ret);
+/*@ requires gcra_wide_layer(g) && \valid(state + (0 .. 1)) && \valid(ret);
   @ requires time_ok(now_ns) && cost_ok(cost) && \separated(g, state + (0 .. 1), ret);
   @ assigns state[0 .. 1], *ret;
   @ ensures kept: !ret->allowed || cost == 0 ==>
   @     state[0] == \old(state[0]) && state[1] == \old(state[1]);
   @ ensures monotone: wide_tat(state) >= \old(wide_tat(state));
   @ ensures limit: ret->limit == g->limit; */
-void weir_tat_wide_check(const weir_layer *g, uint64_t *state, int64_t now_ns, int64_t cost,
-                         weir_decision *ret)
+void weir_gcra_wide_check(const weir_layer *g, uint64_t *state, int64_t now_ns, int64_t cost,
+                          weir_decision *ret)
 {
     weir_wide clock = clock_at(g, now_ns);
     weir_wide before = backlog_at(state, clock);
@@ -229,10 +229,10 @@ void weir_tat_wide_check(const weir_layer *g, uint64_t *state, int64_t now_ns, i
     }
 }
 
-/*@ requires tat_wide_layer(g) && \valid(state + (0 .. 1)) && \separated(g, state + (0 .. 1));
+/*@ requires gcra_wide_layer(g) && \valid(state + (0 .. 1)) && \separated(g, state + (0 .. 1));
   @ requires time_ok(now_ns) && cost_ok(cost);
   @ assigns state[0 .. 1]; */
-void weir_tat_wide_refund(const weir_layer *g, uint64_t *state, int64_t now_ns, int64_t cost)
+void weir_gcra_wide_refund(const weir_layer *g, uint64_t *state, int64_t now_ns, int64_t cost)
 {
     weir_wide clock = clock_at(g, now_ns);
     weir_wide backlog = backlog_at(state, clock);

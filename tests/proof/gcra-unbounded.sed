@@ -1,4 +1,4 @@
 # weir_layer_init() no longer bounds limit * den.
 # in src/core/spec.h
-# refuses weir_tat_ns_check @assert
+# refuses weir_gcra_check @assert
 s/ && g->cap_lo <= WEIR_SPAN_NS_MAX;/;/

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-#ifndef WEIR_CORE_TAT_H
-#define WEIR_CORE_TAT_H
+#ifndef WEIR_CORE_GCRA_H
+#define WEIR_CORE_GCRA_H
 /* Deciding by a theoretical arrival time (TAT): gcra, and token-bucket, leaky-bucket and
  * leaky-queue, which are the same arithmetic under other names. Each function serves one layer;
  * none of them knows of the others.
@@ -23,18 +23,19 @@
 
 /* Would `cost` be allowed? now_ns 0..WEIR_NOW_NS_MAX, cost 0..WEIR_COST_MAX. Any state is safe.
  * Pure. */
-bool weir_tat_ns_allows(const weir_layer *g, const uint64_t *state, int64_t now_ns, int64_t cost);
-bool weir_tat_wide_allows(const weir_layer *g, const uint64_t *state, int64_t now_ns, int64_t cost);
+bool weir_gcra_allows(const weir_layer *g, const uint64_t *state, int64_t now_ns, int64_t cost);
+bool weir_gcra_wide_allows(const weir_layer *g, const uint64_t *state, int64_t now_ns,
+                           int64_t cost);
 
 /* Decides and charges; fills all of *ret but `layer`. Ranges as above. A denial and cost 0 write
  * nothing to *state. */
-void weir_tat_ns_check(const weir_layer *g, uint64_t *state, int64_t now_ns, int64_t cost,
-                       weir_decision *ret);
-void weir_tat_wide_check(const weir_layer *g, uint64_t *state, int64_t now_ns, int64_t cost,
-                         weir_decision *ret);
+void weir_gcra_check(const weir_layer *g, uint64_t *state, int64_t now_ns, int64_t cost,
+                     weir_decision *ret);
+void weir_gcra_wide_check(const weir_layer *g, uint64_t *state, int64_t now_ns, int64_t cost,
+                          weir_decision *ret);
 
 /* Takes `cost` units off the backlog, at most to none. */
-void weir_tat_ns_refund(const weir_layer *g, uint64_t *state, int64_t now_ns, int64_t cost);
-void weir_tat_wide_refund(const weir_layer *g, uint64_t *state, int64_t now_ns, int64_t cost);
+void weir_gcra_refund(const weir_layer *g, uint64_t *state, int64_t now_ns, int64_t cost);
+void weir_gcra_wide_refund(const weir_layer *g, uint64_t *state, int64_t now_ns, int64_t cost);
 
 #endif

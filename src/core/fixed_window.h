@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-#ifndef WEIR_CORE_WINDOW_H
-#define WEIR_CORE_WINDOW_H
+#ifndef WEIR_CORE_FIXED_WINDOW_H
+#define WEIR_CORE_FIXED_WINDOW_H
 /* fixed-window: a count for the window that holds now.
  *
  *     allowed  iff  count + cost <= N,   and then   count += cost

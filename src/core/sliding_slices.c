@@ -3,7 +3,7 @@
 /* sliding-slices. A decision first looks at what has left since the last write, without writing;
  * only a charge or a refund moves the stored slice forward. */
 
-#include "core/slices.h"
+#include "core/sliding_slices.h"
 
 #include "core/wide.h"
 

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+#ifndef WEIR_CORE_CHECK_H
+#define WEIR_CORE_CHECK_H
+/* What weir's other modules need from a whole policy and its state, beside the functions of
+ * weir.h. */
+
+#include <weir/weir.h>
+
+/* Returns whether decision `a` ranks before decision `b`. The first in rank supplies the reported
+ * numbers when several layers, or several requests that are charged as one, answer together. Both
+ * allow or both deny.
+ * On a denial the longer wait ranks first; on an allowance the smaller remaining; then the later
+ * reset. Returns false on a tie, so that the earlier one stays. Pure. */
+static inline bool weir_outranks(const weir_decision *a, const weir_decision *b)
+{
+    if (a->never != b->never)
+        return a->never;
+    if (a->retry_after_ns != b->retry_after_ns)
+        return a->retry_after_ns > b->retry_after_ns;
+    if (a->allowed && a->remaining != b->remaining)
+        return a->remaining < b->remaining;
+    return a->reset_after_ns > b->reset_after_ns;
+}
+
+/* Returns false if the words cannot be a state of the policy. weir_check() rejects such a state
+ * with WEIR_E_RANGE. */
+bool weir_state_sound(const weir_policy *p, const uint64_t *state, unsigned level);
+
+/* Returns the latest time at which any layer decides, or now_ns if the state is not sound. Record
+ * this time with a charge that may be refunded later: every layer then finds the charge where it
+ * counted it. Pure. */
+int64_t weir_state_time(const weir_policy *p, const uint64_t *state, unsigned level,
+                        int64_t now_ns);
+
+/* As weir_refund(), for units whose time of charge is known. Unused if the amalgamated library is
+ * compiled as the core alone.
+ *  charged_ns  the result of weir_state_time() when the units were charged. */
+WEIR_NODISCARD __attribute__((unused)) weir_status
+weir_refund_charge(const weir_policy *p, uint64_t *state, unsigned level, int64_t charged_ns,
+                   int64_t now_ns, int64_t cost, weir_decision *ret);
+
+/* Lists every word of a state that a call may write. A store journals those words before the call,
+ * and so can undo an interrupted change without copying a long log.
+ *  state   sound. A log lists at most 5 words, whatever its length. Slices list those that have
+ *          begun since the last charge, or all of them for a refund.
+ *  refund  0: the words that weir_check() at now_ns may write, whatever the cost.
+ *          1..WEIR_COST_MAX: the words that weir_refund() of so many units may write.
+ *  ret     receives up to `max` indices into `state`. An index may appear twice.
+ * Returns their number, or max + 1 if there are more; *ret is then undefined. Threads: pure. Unused
+ * if the amalgamated library is compiled as the core alone. */
+__attribute__((unused)) size_t weir_state_writes(const weir_policy *p, const uint64_t *state,
+                                                 unsigned level, int64_t now_ns, int64_t refund,
+                                                 size_t *ret, size_t max);
+
+#endif
