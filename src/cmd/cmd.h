@@ -2,21 +2,18 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CMD_CMD_H
 #define WEIR_CMD_CMD_H
-/* The commands of the program `weir`. Each gets its own name as argv[0] and returns the exit
- * status: 0, 1 if it failed while running, 2 if it was called wrongly; take and peek: 3 if denied.
- * --help shows "Usage:", what it does, its options, exit statuses and examples. */
+/* The commands of the program `weir`; the table of them is in main.c. Each function gets the name of
+ * its command as argv[0] and returns the exit status: 0 for success, 1 for a failure, 2 for wrong
+ * usage. take and peek return 3 if the request is denied. With --help a command prints its usage,
+ * options, exit statuses and examples. */
 
 int weir_cmd_serve(int argc, char **argv);
 int weir_cmd_replay(int argc, char **argv);
 int weir_cmd_policy(int argc, char **argv);
 int weir_cmd_check(int argc, char **argv);
 int weir_cmd_state(int argc, char **argv);
-int weir_cmd_take(int argc, char **argv);
-int weir_cmd_peek(int argc, char **argv);
-int weir_cmd_refund(int argc, char **argv);
-int weir_cmd_reset(int argc, char **argv);
-int weir_cmd_explain(int argc, char **argv);
-int weir_cmd_top(int argc, char **argv);
-int weir_cmd_policies(int argc, char **argv);
+
+/* take, peek, refund, reset, explain, top and policies, in cmd/client/. */
+int weir_cmd_client(int argc, char **argv);
 
 #endif

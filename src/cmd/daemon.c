@@ -8,6 +8,7 @@
 #include "cmd/engines.h"
 #include "cmd/fault.h"
 #include "cmd/guesses.h"
+#include "cmd/state/state.h"
 #include "codec/http.h"
 #include "codec/metrics.h"
 #include "codec/resp_session.h"
@@ -544,17 +545,11 @@ static void tick(void *ctx)
 /* Which file, and what became of it since it was last in use. */
 static void log_state(const daemon *d, const weir_store_opened *opened)
 {
-    static const char *const found[] = {
-        [WEIR_FOUND_NOTHING] = "nothing, it is new",
-        [WEIR_FOUND_CLOSED] = "closed as it should be",
-        [WEIR_FOUND_KILLED] = "left by a process that was killed; nothing is lost",
-        [WEIR_FOUND_POWER_LOSS] = "left by a machine that went down; memory.sync says what is lost",
-        [WEIR_FOUND_OPEN] = "open in other processes"};
     int64_t ago_ns = d->started_ns > opened->written_ns ? d->started_ns - opened->written_ns : 0;
     bool lost = opened->found == WEIR_FOUND_POWER_LOSS;
     log_event(d->options->log, lost ? WEIR_LOG_WARNING : WEIR_LOG_INFO, "state",
               LOG(log_text("file", d->options->config->state_file),
-                  log_text("found", found[opened->found]),
+                  log_text("found", state_found_text(opened->found)),
                   opened->written_ns > 0 ? log_integer("written_seconds_ago", ago_ns / 1000000000)
                                          : log_text("written_seconds_ago", NULL)));
 }

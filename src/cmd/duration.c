@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Units, largest first. */
+/* Finds the largest unit that fits and prints the next smaller one behind it. */
 
 #include "cmd/duration.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-/* gap  what stands between a number and its unit. */
+/* Writes a duration with `gap` between each number and its unit. */
 static void put_duration(int64_t ns, const char *gap, char *ret)
 {
     static const struct {

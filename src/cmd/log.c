@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Lines for the log. Values may come from clients: nothing in them can end a line, begin another
- * pair, or reach a terminal as an order. It must not know what happens in the daemon. */
+/* Formats log lines. Values may come from clients, so they are escaped: a value cannot end the line,
+ * start another field, or send control characters to a terminal. */
 
 #include "cmd/log.h"
 
@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { TAIL = 8 }; /* what may have to follow a value that was cut */
+enum { TAIL = 8 }; /* bytes kept free to close a truncated value and the line */
 
 typedef struct line {
     char *buf;
@@ -23,7 +23,7 @@ typedef struct line {
     bool cut;
 } line;
 
-/* Adds bytes if all of them fit, else none any more. */
+/* Adds bytes if all of them fit. After the first that do not, nothing more is added. */
 static void add(line *l, const char *bytes, size_t len)
 {
     l->cut = l->cut || l->len + len > WEIR_LOG_LINE_MAX - TAIL;
@@ -38,7 +38,7 @@ static void add_text(line *l, const char *text)
     add(l, text, strlen(text));
 }
 
-/* What must be there however long the line is. */
+/* Adds the end of a value or of the line, for which TAIL bytes are kept free. */
 static void end(line *l, const char *text)
 {
     size_t len = strlen(text);
@@ -69,7 +69,7 @@ static void add_escaped(line *l, const char *value)
     }
 }
 
-/* False if not even its beginning has room. */
+/* Adds a quoted string, truncated if need be. Returns false if not even the quote fits. */
 static bool add_quoted(line *l, const char *value)
 {
     add(l, "\"", 1);
@@ -80,7 +80,7 @@ static bool add_quoted(line *l, const char *value)
     return true;
 }
 
-/* Whether a value can stand in a line of text as it is. */
+/* Whether a value needs no quotes in a text line. */
 static bool is_plain(const char *value)
 {
     const char *at = value;
@@ -89,7 +89,7 @@ static bool is_plain(const char *value)
     return at > value && *at == '\0';
 }
 
-/* Prints a number, which JSON and text write alike: "-12", "-1.500". */
+/* Prints a number in the form that both JSON and text use: "-12", "-1.500". */
 static void print_number(const log_pair *pair, char text[static 32])
 {
     uint64_t n = pair->number < 0 ? 0 - (uint64_t)pair->number : (uint64_t)pair->number;

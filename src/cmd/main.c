@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The program `weir`: finds the command that is asked for, and at the end of any of them sees
- * whether what it printed has arrived. */
+/* The program `weir`: the table of its commands, and dispatch by name. After a command has run, main()
+ * flushes standard output and reports a write error. */
 
 #include "cmd/cmd.h"
 
@@ -19,22 +19,22 @@ static const struct {
     const char *name, *args, *text;
     int (*run)(int argc, char **argv);
 } commands[] = {
-    {"serve", "[FILE] [--port N]", "answer Redis clients and HTTP", weir_cmd_serve},
-    {"check", "FILE|-", "say what a configuration means, or what is wrong", weir_cmd_check},
+    {"serve", "[FILE] [--port N]", "run the daemon, for Redis clients and HTTP", weir_cmd_serve},
+    {"check", "FILE|-", "check a configuration and print what it means", weir_cmd_check},
     {"replay", "--policy TEXT FILE|-", "run an access log through a policy, offline",
      weir_cmd_replay},
-    {"policy", "TEXT...", "say what a policy admits", weir_cmd_policy},
-    {"state", "FILE", "say what is in a state file; export, import", weir_cmd_state},
-    {"take", "POLICY KEY", "ask a daemon whether a request may pass", weir_cmd_take},
-    {"peek", "POLICY KEY", "the same, charging nothing", weir_cmd_peek},
-    {"refund", "POLICY KEY", "give back what a request was charged", weir_cmd_refund},
-    {"reset", "POLICY KEY", "forget what a key has used", weir_cmd_reset},
-    {"explain", "POLICY KEY", "say which limit applies to a key, and what is left",
-     weir_cmd_explain},
-    {"top", "POLICY", "list the keys that are denied most", weir_cmd_top},
-    {"policies", "", "list a daemon's policies", weir_cmd_policies},
-    {"help", "[COMMAND]", "say more", help},
-    {"version", "", "say which weir this is", version},
+    {"policy", "TEXT...", "print what a policy admits", weir_cmd_policy},
+    {"state", "FILE", "show, export or import a state file", weir_cmd_state},
+    {"take", "POLICY KEY", "ask a daemon whether a request may pass", weir_cmd_client},
+    {"peek", "POLICY KEY", "the same without charging the key", weir_cmd_client},
+    {"refund", "POLICY KEY", "return what a request was charged", weir_cmd_client},
+    {"reset", "POLICY KEY", "restore the full limit of a key", weir_cmd_client},
+    {"explain", "POLICY KEY", "print which limit applies to a key, and what remains",
+     weir_cmd_client},
+    {"top", "POLICY", "list the keys that are denied most", weir_cmd_client},
+    {"policies", "", "list the policies of a daemon", weir_cmd_client},
+    {"help", "[COMMAND]", "print the help of a command", help},
+    {"version", "", "print the version", version},
 };
 
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
@@ -46,7 +46,7 @@ static void print_usage(FILE *out)
         int cols = fprintf(out, "  weir %s %s", commands[i].name, commands[i].args);
         fprintf(out, "%*s  %s\n", cols < 34 ? 34 - cols : 0, "", commands[i].text);
     }
-    fputs("\nweir COMMAND --help says more.\n", out);
+    fputs("\nweir COMMAND --help prints its options.\n", out);
 }
 
 static int unknown_command(const char *name)
@@ -60,7 +60,7 @@ static int unknown_command(const char *name)
     return 2;
 }
 
-/* Runs the command argv[0]; -1 if there is none of that name. */
+/* Runs the command argv[0]. Returns -1 if there is no such command. */
 static int run(int argc, char **argv)
 {
     for (size_t i = 0; i < COMMANDS; i++) {
@@ -79,9 +79,9 @@ static int version(int argc, char **argv)
 {
     static const char text[] = "Usage: weir version\n"
                                "\n"
-                               "Says which weir this is.\n"
+                               "Prints the version.\n"
                                "\n"
-                               "  --help  this text\n"
+                               "  --help  print this text\n"
                                "\n"
                                "Exit status: 0.\n"
                                "\n"
@@ -95,9 +95,9 @@ static int help(int argc, char **argv)
 {
     static const char text[] = "Usage: weir help [COMMAND]\n"
                                "\n"
-                               "Says what a command does, as its --help does; or which there are.\n"
+                               "Prints the help of a command, or the list of commands.\n"
                                "\n"
-                               "  --help  this text\n"
+                               "  --help  print this text\n"
                                "\n"
                                "Exit status: 0, or 2 if there is no such command.\n"
                                "\n"
@@ -118,15 +118,15 @@ static int help(int argc, char **argv)
     return status >= 0 ? status : unknown_command(argv[1]);
 }
 
-/* The exit status: that of the command, but not 0 if standard output did not take all of it. A
- * command that writes to it past stdio (replay) says so by itself, and leaves nothing here. */
+/* Flushes standard output. Returns the exit status of the command, or 1 instead of 0 if a write
+ * failed. Commands that write without stdio (replay) report their own write errors. */
 static int end(int status)
 {
     errno = 0;
     bool flushed = fflush(stdout) == 0;
     if (flushed && !ferror(stdout))
         return status;
-    int reason = flushed || errno == 0 ? EIO : errno; /* of an earlier write it is not known */
+    int reason = flushed || errno == 0 ? EIO : errno; /* the errno of earlier writes is lost */
     fprintf(stderr, "weir: cannot write to standard output: %s\n", strerror(reason));
     return status == 0 ? 1 : status;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* write() behind a buffer, and JSON's strings. */
+/* write() behind a buffer, and escaping for JSON. */
 
 #include "cmd/out.h"
 
@@ -56,7 +56,7 @@ static bool plain(unsigned char c)
     return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
 }
 
-/* Writes what stands at `at` and is not plain(); returns how long it was. */
+/* Writes the character at `at`, which is not plain(). Returns how many bytes of input it took. */
 static size_t json_special(out_stream *out, const unsigned char *at, const unsigned char *end)
 {
     static const char hex[] = "0123456789abcdef";

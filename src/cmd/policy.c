@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* `weir policy`: says what a policy text admits, or where it is wrong. */
+/* `weir policy`: prints what a policy admits, or the position of a syntax error. */
 
 #include "cmd/cmd.h"
 #include "cmd/options.h"
@@ -13,12 +13,12 @@
 static const char usage[] =
     "Usage: weir policy TEXT...\n"
     "\n"
-    "Prints the canonical form of each policy and what it admits, or where its text is\n"
-    "wrong.\n"
+    "Prints the canonical form of each policy and what it admits. For a wrong text,\n"
+    "prints what was expected, and where.\n"
     "\n"
-    "  --help  this text\n"
+    "  --help  print this text\n"
     "\n"
-    "Exit status: 0 all are good, 1 something failed, 2 a text is wrong, or wrong usage.\n"
+    "Exit status: 0 all texts are valid, 1 failure, 2 a text is invalid, or wrong usage.\n"
     "\n"
     "Examples:\n"
     "  weir policy 'gcra 5/m burst 3'\n"

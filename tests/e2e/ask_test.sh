@@ -163,7 +163,7 @@ check "top" "0 denied by api lately: 5120 units (half-life 1 m)
         1020        1000         204  bob...
 a key that is not listed has at most 7 units
 estimated from a sample: one of every 16 units was counted
-incomplete: top.memory is used up, so that some threads did not count this policy" "$got"
+incomplete: some threads did not count this policy, because top.memory is full" "$got"
 check "top: what it sends with options" "HELLO 3|WEIR.TOP api allowed 2|" "$sent"
 ask "$hello" "$two" -- top --json api
 check "top --json" '0 {"policy":"api","of":"denied","cost":5120,"unlisted_max":7,"sampling":16,"half_life_ms":60000,"complete":false,"keys":[{"key":"alice","cost":4100,"error":0,"requests":820,"key_bytes":5},{"key":"bob","cost":1020,"error":20,"requests":204,"key_bytes":300}]}' "$got"
@@ -197,7 +197,7 @@ check "a wrong password" "1 weir take: SERVER: the password in WEIR_PASSWORD is 
 check "a wrong password: nothing more is sent" "HELLO 3 AUTH default open sesame|" "$sent"
 unset WEIR_PASSWORD
 ask '-NOAUTH HELLO must be called with the client already authenticated\r\n' -- take api alice
-check "no password" "1 weir take: SERVER: it asks for a password: set WEIR_PASSWORD" "$got"
+check "no password" "1 weir take: SERVER: the daemon requires a password: set WEIR_PASSWORD" "$got"
 
 ask "$hello" "-ERR no policy 'apj'; WEIR.POLICY LIST shows those there are\\r\\n" -- take apj alice
 check "an unknown policy" "1 weir take: SERVER: no policy 'apj'; WEIR.POLICY LIST shows those there are" "$got"
@@ -206,20 +206,20 @@ check "an error with what a terminal obeys" "1 weir take: SERVER: ?[31mred? ?" "
 ask '-\x1b[31mred\r\n' -- take api alice
 check "HELLO refused with what a terminal obeys" "1 weir take: SERVER: ?[31mred" "$got"
 ask '+OK\r\n' -- take api alice
-check "HELLO answered by something else" "1 weir take: SERVER: what answers there does not speak RESP3" "$got"
-http='this is an HTTP port; this command needs the address of listen.resp, port 6380 by default'
+check "HELLO answered by something else" "1 weir take: SERVER: expected a reply in RESP3, found another protocol; is this a weir daemon?" "$got"
+http='expected a RESP server, found an HTTP server; use the address of listen.resp, port 6380 by default'
 ask 'HTTP/1.1 400 Bad Request\r\n\r\n' -- take api alice
 check "an HTTP server" "1 weir take: SERVER: $http" "$got"
 ask 'bytes:HTTP/1.1 400 Bad Request\r\n\r\n' -- take api alice
 check "an HTTP server, byte by byte" "1 weir take: SERVER: $http" "$got"
 ask 'HTTPS' -- take api alice
-check "not quite an HTTP server" "1 weir take: SERVER: what answers there does not speak RESP3" "$got"
+check "not quite an HTTP server" "1 weir take: SERVER: expected a reply in RESP3, found another protocol; is this a weir daemon?" "$got"
 ask close -- take api alice
-check "closed before HELLO's answer" "1 weir take: SERVER: it closed the connection with no answer" "$got"
+check "closed before HELLO's answer" "1 weir take: SERVER: the server closed the connection without a reply" "$got"
 ask "$hello" close -- take api alice
-check "closed before the answer" "1 weir take: SERVER: it closed the connection with no answer" "$got"
+check "closed before the answer" "1 weir take: SERVER: the server closed the connection without a reply" "$got"
 ask "$hello" '%8\r\n$7\r\nallo' -- take --timeout 300ms api alice
-check "half an answer" "1 weir take: SERVER: no answer within the time allowed (--timeout)" "$got"
+check "half an answer" "1 weir take: SERVER: timeout: no reply; --timeout sets how long to wait" "$got"
 for answer in '+OK\r\n' '*6\r\n:1\r\n:5\r\n:4\r\n:0\r\n:10\r\n:0\r\n' '%1\r\n$7\r\nallowed\r\n:1\r\n' \
     "$(figures 2 5 4 0 10 0)" "$(figures 1 5 -1 0 10 0)" "$(figures 1 5 4 -2 10 0)"; do
     ask "$hello" "$answer" -- take api alice
@@ -229,12 +229,12 @@ ask "$hello" ':1\r\n' -- reset api alice
 check "reset: an answer that is none" "1 weir reset: SERVER: unexpected reply to WEIR.RESET; is this server a weir daemon?" "$got"
 for answer in '%8\n' '$5\r\nabcdeXX' ':1x\r\n' '?\r\n' '*16384\r\n' '$99999999\r\n' '#x\r\n'; do
     ask "$hello" "$answer" -- take api alice
-    check "bytes that are no answer: $answer" "1 weir take: SERVER: what answers there does not speak RESP3" "$got"
+    check "bytes that are no answer: $answer" "1 weir take: SERVER: expected a reply in RESP3, found another protocol; is this a weir daemon?" "$got"
 done
 ask hang -- take --timeout 50ms api alice
-check "no answer to HELLO" "1 weir take: SERVER: no answer within the time allowed (--timeout)" "$got"
+check "no answer to HELLO" "1 weir take: SERVER: timeout: no reply; --timeout sets how long to wait" "$got"
 ask "$hello" hang -- take --timeout 300ms api alice
-check "no answer" "1 weir take: SERVER: no answer within the time allowed (--timeout)" "$got"
+check "no answer" "1 weir take: SERVER: timeout: no reply; --timeout sets how long to wait" "$got"
 
 # ---- where the server is -------------------------------------------------------------------------
 
@@ -261,14 +261,14 @@ if python3 -c 'import socket; socket.socket(socket.AF_INET6).bind(("::1", 0))' 2
 fi
 free=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 out=$("$weir" take --server "127.0.0.1:$free" api alice 2>&1)
-check "no daemon" "1 weir take: cannot connect to 127.0.0.1:$free: Connection refused; start a daemon with \`weir serve\`, or say where one is with --server or WEIR_SERVER" "$? $out"
+check "no daemon" "1 weir take: cannot connect to 127.0.0.1:$free: Connection refused; start a daemon with \`weir serve\`, or set its address with --server or WEIR_SERVER" "$? $out"
 for form in '' :; do
     out=$("$weir" take --server "$form$free" api alice 2>&1)
-    check "no daemon at ${form}PORT" "1 weir take: cannot connect to 127.0.0.1:$free: Connection refused; start a daemon with \`weir serve\`, or say where one is with --server or WEIR_SERVER" "$? $out"
+    check "no daemon at ${form}PORT" "1 weir take: cannot connect to 127.0.0.1:$free: Connection refused; start a daemon with \`weir serve\`, or set its address with --server or WEIR_SERVER" "$? $out"
 done
 out=$("$weir" take --server "$tmp/none.sock" api alice 2>&1)
-check "no socket" "1 weir take: cannot connect to $tmp/none.sock: No such file or directory; start a daemon with \`weir serve\`, or say where one is with --server or WEIR_SERVER" "$? $out"
-expected="expected HOST:PORT, PORT, HOST, [IPV6]:PORT or the path of a socket, with a '/'"
+check "no socket" "1 weir take: cannot connect to $tmp/none.sock: No such file or directory; start a daemon with \`weir serve\`, or set its address with --server or WEIR_SERVER" "$? $out"
+expected="expected HOST:PORT, PORT, HOST, [IPV6]:PORT or the path of a socket (with a '/')"
 for bad in : 0 :0 65536 :65536 123456 a: a:x a:0 a:65536 a:99999999999 '[::1' '[::1]x' '[]:1' 'a:1 '; do
     out=$("$weir" take --server "$bad" api alice 2>&1)
     check "--server '$bad'" "2 weir take: '$bad': $expected" "$? $out"
@@ -277,13 +277,13 @@ out=$("$weir" take --server '' api alice 2>&1)
 check "an empty --server" "2 weir take: --server: $expected, found ''" "$? $out"
 for url in http:// https:// redis://; do
     out=$("$weir" take --server "${url}127.0.0.1:6380" api alice 2>&1)
-    check "--server $url" "2 weir take: '${url}127.0.0.1:6380': write HOST:PORT, without $url" "$? $out"
+    check "--server $url" "2 weir take: '${url}127.0.0.1:6380': expected HOST:PORT, without $url" "$? $out"
 done
 out=$("$weir" take --server unix:///run/weir.sock api alice 2>&1)
-check "--server unix://" "2 weir take: 'unix:///run/weir.sock': write the path of the socket, without unix://" "$? $out"
+check "--server unix://" "2 weir take: 'unix:///run/weir.sock': expected the path of the socket, without unix://" "$? $out"
 long=/$(printf 'x%.0s' {1..120})
 out=$("$weir" take --server "$long" api alice 2>&1)
-check "a socket's path that is too long" "2 weir take: $long: a socket's path has at most 107 bytes" "$? $out"
+check "a socket's path that is too long" "2 weir take: $long: expected a socket path of at most 107 bytes, found ${#long}" "$? $out"
 
 # ---- called wrongly ------------------------------------------------------------------------------
 
@@ -366,7 +366,7 @@ check "daemon: an unknown policy cannot be reset" "1 weir reset: $WEIR_SERVER: n
 check "daemon: a key that is too long" "1 weir take: $WEIR_SERVER: the key has 65537 bytes, expected 1 to 65536" "$(run take api "$(printf 'x%.0s' {1..65537})")"
 check "daemon: a key beyond the protocol's limit" 1 "$(run take api "$(printf 'x%.0s' {1..90000})" | grep -c '^1 weir take: ')"
 check "daemon: a wrong password" "1 weir take: $WEIR_SERVER: the password in WEIR_PASSWORD is wrong" "$(WEIR_PASSWORD=x run take api bob)"
-check "daemon: no password" "1 weir take: $WEIR_SERVER: it asks for a password: set WEIR_PASSWORD" "$(WEIR_PASSWORD='' run take api bob)"
+check "daemon: no password" "1 weir take: $WEIR_SERVER: the daemon requires a password: set WEIR_PASSWORD" "$(WEIR_PASSWORD='' run take api bob)"
 run take queue q >/dev/null
 check "daemon: a queue" "0 allowed  2 of 4 remaining, serve it in 365 d, full again in 730 d" "$(run take queue q)"
 check "daemon: a key on the deny list, explained" "0 policy   api

@@ -209,7 +209,7 @@ def main():
             want("what is left", ["new.log", "old.log", "state", "weir.yaml"], sorted(p.name for p in directory.iterdir()))
             third = Daemon(new_weir, directory / "weir.yaml", directory / "third.log")
             daemons.append(third)
-            if "closed as it should be" not in third.lines:
+            if "closed cleanly" not in third.lines:
                 raise Failed("the file was not closed by the last of them:\n" + third.lines)
         except Failed as failed:
             print(f"{failed}\n0 passed, 1 failed, 0 skipped")

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The commands that ask a running daemon: `weir take`, `peek`, `refund`, `reset`, `explain`, `top`
- * and `policies`. Each sends one request and prints its reply. This file must not know how
- * anything is decided. */
+/* The client commands: `weir take`, `peek`, `refund`, `reset`, `explain`, `top` and `policies`. Each
+ * of them sends one request to a running daemon and prints the reply. The daemon decides; this file
+ * knows only the command lines and the requests. */
 
 #include "cmd/client/connection.h"
 #include "cmd/client/print.h"
@@ -22,29 +22,30 @@
 enum { DONE = 0, FAILED = 1, USAGE = 2, DENIED = 3 }; /* exit statuses */
 
 #define TIMEOUT_MS_MAX 86400000
-#define KEYS_MAX       1000 /* the largest top.keys */
+#define KEYS_MAX       1000 /* the largest value of top.keys */
 
-/* Which options a command has, beside those that all have. */
+/* The options that only some commands have. */
 enum { HAS_TEXT = 1, HAS_COST = 2, HAS_ALLOWED = 4, HAS_KEYS = 8, HAS_JSON = 16 };
 
-typedef struct verb {
+typedef struct client_command {
     const char *name; /* "weir take" */
     const char *help;
-    const char *command; /* of RESP */
+    const char *resp; /* the name of the RESP command: "WEIR.TAKE" */
     client_reply_kind kind;
-    int options;
-    int words; /* on the command line beside the options: 0, 1 (POLICY) or 2 (POLICY and KEY) */
-} verb;
+    int options;   /* HAS_* */
+    int arguments; /* 0, 1 (POLICY) or 2 (POLICY and KEY) */
+} client_command;
 
-typedef struct ask {
-    const verb *verb;
+/* A parsed command line. */
+typedef struct invocation {
+    const client_command *command;
     const char *server;
     const char *cost_text, *keys_text; /* NULL if not given */
     int64_t cost, timeout_ns;
     bool text, json, help, allowed;
     const char *policy, *key;
-    char canonical[WEIR_POLICY_TEXT_MAX]; /* the policy of --text */
-} ask;
+    char canonical[WEIR_POLICY_TEXT_MAX]; /* what --text gave, in canonical form */
+} invocation;
 
 /* ---- help ------------------------------------------------------------------------------------ */
 
@@ -54,21 +55,21 @@ typedef struct ask {
     "  --server SERVER  where the daemon is: HOST:PORT, a PORT of this machine, or\n"              \
     "                   the path of its socket\n"                                                  \
     "                   (default: $WEIR_SERVER, else " CLIENT_SERVER ")\n"                         \
-    "  --timeout TIME   give up after this time: 5s, 250ms (default 5s)\n"
-#define HELP_JSON "  --json           print the answer as one JSON object\n"
+    "  --timeout TIME   how long to wait for the reply: 5s, 250ms (default 5s)\n"
+#define HELP_JSON "  --json           print the reply as one JSON object\n"
 #define HELP_END                                                                                   \
-    "  --help           this text\n"                                                               \
+    "  --help           print this text\n"                                                         \
     "\n"                                                                                           \
-    "The daemon's password, if it has one, is read from the variable WEIR_PASSWORD.\n"
-#define HELP_DONE "Exit status: 0 done, 1 something failed, 2 wrong usage.\n\n"
+    "If the daemon has a password, set the environment variable WEIR_PASSWORD to it.\n"
+#define HELP_DONE "Exit status: 0 success, 1 failure, 2 wrong usage.\n\n"
 
-static const verb take = {
+static const client_command take = {
     "weir take",
     "Usage: weir take [OPTION]... POLICY KEY\n"
     "\n"
-    "Asks a running daemon for permission for KEY; an allowed request is charged.\n" HELP_NAME
+    "Asks a running daemon whether a request of KEY may pass. Charges KEY if it may.\n" HELP_NAME
     "  --cost N         what the request costs, 0 to 2147483647 (default 1)\n" HELP_TEXT HELP_SERVER
-        HELP_JSON HELP_END "Exit status: 0 allowed, 3 denied, 1 something failed, 2 wrong usage.\n"
+        HELP_JSON HELP_END "Exit status: 0 allowed, 3 denied, 1 failure, 2 wrong usage.\n"
     "\n"
     "Examples:\n"
     "  weir take api alice\n"
@@ -81,14 +82,14 @@ static const verb take = {
     2,
 };
 
-static const verb peek = {
+static const client_command peek = {
     "weir peek",
     "Usage: weir peek [OPTION]... POLICY KEY\n"
     "\n"
-    "Asks a running daemon what weir take would answer, and charges nothing.\n" HELP_NAME
+    "Asks a running daemon what weir take would print. Charges nothing.\n" HELP_NAME
     "  --cost N         what the request would cost, 0 to 2147483647 (default 1)\n" HELP_TEXT
         HELP_SERVER HELP_JSON HELP_END
-    "Exit status: 0 it would be allowed, 3 denied, 1 something failed, 2 wrong usage.\n"
+    "Exit status: 0 it would be allowed, 3 denied, 1 failure, 2 wrong usage.\n"
     "\n"
     "Examples:\n"
     "  weir peek api alice\n"
@@ -100,11 +101,11 @@ static const verb peek = {
     2,
 };
 
-static const verb refund = {
+static const client_command refund = {
     "weir refund",
     "Usage: weir refund [OPTION]... POLICY KEY\n"
     "\n"
-    "Gives back units that KEY was charged. A key never gets more than its limit.\n" HELP_NAME
+    "Refunds units that KEY was charged. KEY never gets more than its full limit.\n" HELP_NAME
     "  --cost N         how many units, 0 to 2147483647 (default 1)\n" HELP_TEXT HELP_SERVER
         HELP_JSON HELP_END HELP_DONE "Examples:\n"
     "  weir refund api alice\n"
@@ -115,7 +116,7 @@ static const verb refund = {
     2,
 };
 
-static const verb reset = {
+static const client_command reset = {
     "weir reset",
     "Usage: weir reset [OPTION]... POLICY KEY\n"
     "\n"
@@ -129,12 +130,12 @@ static const verb reset = {
     2,
 };
 
-static const verb explain = {
+static const client_command explain = {
     "weir explain",
     "Usage: weir explain [OPTION]... POLICY KEY\n"
     "\n"
-    "Says which limit applies to KEY and why, what is left of it, and when the next\n"
-    "request may pass. Charges nothing.\n" HELP_NAME HELP_TEXT HELP_SERVER HELP_END HELP_DONE
+    "Prints which limit applies to KEY and why, how much of it remains, and when the\n"
+    "next request may pass. Charges nothing.\n" HELP_NAME HELP_TEXT HELP_SERVER HELP_END HELP_DONE
     "Examples:\n"
     "  weir explain api alice\n"
     "  weir explain --text 'sliding-log 5/m' login:alice\n",
@@ -144,12 +145,12 @@ static const verb explain = {
     2,
 };
 
-static const verb top = {
+static const client_command top = {
     "weir top",
     "Usage: weir top [OPTION]... POLICY\n"
     "\n"
-    "Lists the keys that POLICY denied most in the last minutes, or allowed most.\n" HELP_NAME
-    "  --allowed        list the keys that were allowed most\n"
+    "Lists the keys that POLICY denied most often in the last few minutes.\n" HELP_NAME
+    "  --allowed        list the keys that POLICY allowed most often\n"
     "  --keys N         how many keys, 1 to top.keys of the configuration (default "
     "10)\n" HELP_SERVER HELP_JSON HELP_END HELP_DONE "Examples:\n"
     "  weir top api\n"
@@ -160,7 +161,7 @@ static const verb top = {
     1,
 };
 
-static const verb policies = {
+static const client_command policies = {
     "weir policies",
     "Usage: weir policies [OPTION]...\n"
     "\n"
@@ -176,19 +177,19 @@ static const verb policies = {
 
 /* ---- the command line ------------------------------------------------------------------------ */
 
-__attribute__((format(printf, 3, 4))) static int complain(const ask *a, int status,
+__attribute__((format(printf, 3, 4))) static int complain(const invocation *a, int status,
                                                           const char *text, ...)
 {
     va_list args;
     va_start(args, text);
-    fprintf(stderr, "%s: ", a->verb->name);
+    fprintf(stderr, "%s: ", a->command->name);
     vfprintf(stderr, text, args);
     fputs("\n", stderr);
     va_end(args);
     return status;
 }
 
-/* Digits alone, at most `most`; *ret_end is behind them. */
+/* Reads a decimal number of at most `most`. *ret_end points behind its digits. */
 static bool read_number(const char *text, int64_t most, int64_t *ret, const char **ret_end)
 {
     uint64_t n;
@@ -197,7 +198,7 @@ static bool read_number(const char *text, int64_t most, int64_t *ret, const char
     return *ret_end > text && n <= (uint64_t)most;
 }
 
-static int set_cost(ask *a, const char *text)
+static int set_cost(invocation *a, const char *text)
 {
     const char *end;
     if (!read_number(text, WEIR_COST_MAX, &a->cost, &end) || *end)
@@ -207,7 +208,7 @@ static int set_cost(ask *a, const char *text)
     return 0;
 }
 
-static int set_timeout(ask *a, const char *text)
+static int set_timeout(invocation *a, const char *text)
 {
     int64_t n = 0;
     const char *end;
@@ -218,14 +219,12 @@ static int set_timeout(ask *a, const char *text)
         good = good && strcmp(end, "ms") == 0;
     if (!good || n < 1 || n > TIMEOUT_MS_MAX)
         return complain(a, USAGE,
-                        "--timeout: expected a time from 1ms to 86400s, like 5s, "
-                        "found '%s'",
-                        text);
+                        "--timeout: expected a time from 1ms to 86400s, like 5s, found '%s'", text);
     a->timeout_ns = n * 1000000;
     return 0;
 }
 
-static int set_keys(ask *a, const char *text)
+static int set_keys(invocation *a, const char *text)
 {
     int64_t n;
     const char *end;
@@ -238,7 +237,7 @@ static int set_keys(ask *a, const char *text)
 
 enum { OPT_COST = 256, OPT_TEXT, OPT_ALLOWED, OPT_KEYS, OPT_SERVER, OPT_TIMEOUT, OPT_JSON };
 
-static int set_option(ask *a, int c, const char *value)
+static int set_option(invocation *a, int c, const char *value)
 {
     switch (c) {
     case OPT_COST:
@@ -269,42 +268,41 @@ static int set_option(ask *a, int c, const char *value)
     }
 }
 
-static const char *missing_words(const ask *a, int argc)
+static const char *missing_arguments(const invocation *a, int argc)
 {
-    if (a->verb->words == 2 && argc == 0)
+    if (a->command->arguments == 2 && argc == 0)
         return "POLICY and KEY are";
     return argc == 0 ? "POLICY is" : "KEY is";
 }
 
-/* What is given beside the options. */
-static int set_words(ask *a, int argc, char **argv)
+static int set_arguments(invocation *a, int argc, char **argv)
 {
     static const char *const expected[] = {"", " after POLICY", " after POLICY and KEY"};
-    int words = a->verb->words;
-    if (argc < words)
-        return complain(a, USAGE, "%s missing; see %s --help", missing_words(a, argc),
-                        a->verb->name);
-    if (argc > words)
-        return complain(a, USAGE, "unexpected '%s'%s; see %s --help", argv[words], expected[words],
-                        a->verb->name);
-    a->policy = words > 0 ? argv[0] : "";
-    a->key = words > 1 ? argv[1] : "";
-    if (words > 0 && !*a->policy)
+    int n = a->command->arguments;
+    if (argc < n)
+        return complain(a, USAGE, "%s missing; see %s --help", missing_arguments(a, argc),
+                        a->command->name);
+    if (argc > n)
+        return complain(a, USAGE, "unexpected '%s'%s; see %s --help", argv[n], expected[n],
+                        a->command->name);
+    a->policy = n > 0 ? argv[0] : "";
+    a->key = n > 1 ? argv[1] : "";
+    if (n > 0 && !*a->policy)
         return complain(a, USAGE, "POLICY is empty");
-    if (words > 1 && !*a->key)
+    if (n > 1 && !*a->key)
         return complain(a, USAGE, "KEY is empty");
     return 0;
 }
 
-/* Checks the policy of --text here, so that an error points at its place. A time zone may be known
- * to the daemon alone, which is left to it. */
-static int set_text(ask *a)
+/* Parses the policy of --text, so that a syntax error is shown with its position before anything is
+ * sent. The daemon checks the time zone: it may know zones that this machine does not. */
+static int set_text(invocation *a)
 {
     weir_policy p;
     weir_policy_error error;
     weir_status st = weir_policy_parse(&p, a->policy, strlen(a->policy), NULL, &error);
     if (st != WEIR_OK && st != WEIR_E_ZONE) {
-        policy_error_print(a->verb->name, a->policy, &error);
+        policy_error_print(a->command->name, a->policy, &error);
         return USAGE;
     }
     if (st == WEIR_OK) {
@@ -314,7 +312,7 @@ static int set_text(ask *a)
     return 0;
 }
 
-static void set_server(ask *a)
+static void set_server(invocation *a)
 {
     if (!a->server)
         a->server = getenv("WEIR_SERVER");
@@ -324,11 +322,11 @@ static void set_server(ask *a)
 
 enum { OPTIONS = 8 };
 
-/* The options that a verb has, for getopt. */
-static void list_options(const verb *v, struct option ret[OPTIONS + 1])
+/* Lists the options of a command for getopt. */
+static void list_options(const client_command *v, struct option ret[OPTIONS + 1])
 {
     static const struct {
-        int needs; /* 0: every verb has it */
+        int needs; /* 0: every command has this option */
         struct option option;
     } known[OPTIONS] = {
         {HAS_TEXT, {"text", no_argument, NULL, OPT_TEXT}},
@@ -348,26 +346,26 @@ static void list_options(const verb *v, struct option ret[OPTIONS + 1])
     ret[n] = (struct option){0};
 }
 
-static int read_options(ask *a, int argc, char **argv)
+static int read_options(invocation *a, int argc, char **argv)
 {
-    struct option mine[OPTIONS + 1];
+    struct option known[OPTIONS + 1];
     int c;
-    list_options(a->verb, mine);
+    list_options(a->command, known);
     optind = 0;
-    while ((c = options_next(a->verb->name, argc, argv, mine)) != -1) {
+    while ((c = options_next(a->command->name, argc, argv, known)) != -1) {
         int status = set_option(a, c, optarg);
         if (status != 0 || a->help)
             return status;
     }
     set_server(a);
-    int status = set_words(a, argc - optind, argv + optind);
+    int status = set_arguments(a, argc - optind, argv + optind);
     return status == 0 && a->text ? set_text(a) : status;
 }
 
-/* ---- the answer ------------------------------------------------------------------------------ */
+/* ---- the reply ------------------------------------------------------------------------------- */
 
-/* Repeats the daemon's error without the code that is meant for programs. */
-static int refused(const ask *a, const client *c)
+/* Prints an error reply, without the code "ERR" that is meant for programs. */
+static int print_error(const invocation *a, const client *c)
 {
     char text[CLIENT_ERROR_MAX];
     const weir_resp_value *head = &c->reply.value[0];
@@ -378,11 +376,11 @@ static int refused(const ask *a, const client *c)
     return complain(a, FAILED, "%s: %s", c->server, text);
 }
 
-static int answered(const ask *a, const client *c)
+static int print_reply(const invocation *a, const client *c)
 {
     if (c->reply.value[0].type == WEIR_RESP_ERROR_REPLY)
-        return refused(a, c);
-    switch (client_print(a->verb->kind, &c->reply, a->policy, a->cost, a->json)) {
+        return print_error(a, c);
+    switch (client_print(a->command->kind, &c->reply, a->policy, a->cost, a->json)) {
     case CLIENT_PRINT_OK:
         return DONE;
     case CLIENT_PRINT_DENIED:
@@ -393,7 +391,7 @@ static int answered(const ask *a, const client *c)
         break;
     }
     return complain(a, FAILED, "%s: unexpected reply to %s; is this server a weir daemon?",
-                    c->server, a->verb->command);
+                    c->server, a->command->resp);
 }
 
 /* ---- the request ----------------------------------------------------------------------------- */
@@ -405,33 +403,33 @@ static client_word word(const char *text)
     return (client_word){text, strlen(text)};
 }
 
-/* Returns how many words the request has. */
-static size_t list_words(const ask *a, client_word ret[WORDS_MAX])
+/* Lists the words of the RESP command. Returns how many there are. */
+static size_t list_words(const invocation *a, client_word ret[WORDS_MAX])
 {
     size_t n = 0;
-    ret[n++] = word(a->verb->command);
-    if (a->verb->kind == CLIENT_REPLY_POLICIES)
+    ret[n++] = word(a->command->resp);
+    if (a->command->kind == CLIENT_REPLY_POLICIES)
         ret[n++] = word("LIST");
-    if (a->verb->words > 0)
+    if (a->command->arguments > 0)
         ret[n++] = word(a->policy);
-    if (a->verb->words > 1)
+    if (a->command->arguments > 1)
         ret[n++] = word(a->key);
-    if (a->verb->kind == CLIENT_REPLY_REFUND)
+    if (a->command->kind == CLIENT_REPLY_REFUND)
         ret[n++] = word(a->cost_text ? a->cost_text : "1");
-    if (a->verb->kind == CLIENT_REPLY_DECISION && a->cost_text) {
+    if (a->command->kind == CLIENT_REPLY_DECISION && a->cost_text) {
         ret[n++] = word("COST");
         ret[n++] = word(a->cost_text);
     }
-    if (a->verb->kind == CLIENT_REPLY_REFUND || a->verb->kind == CLIENT_REPLY_DECISION)
+    if (a->command->kind == CLIENT_REPLY_REFUND || a->command->kind == CLIENT_REPLY_DECISION)
         ret[n++] = word("WITHNAMES");
-    if (a->verb->kind == CLIENT_REPLY_TOP)
+    if (a->command->kind == CLIENT_REPLY_TOP)
         ret[n++] = word(a->allowed ? "allowed" : "denied");
     if (a->keys_text)
         ret[n++] = word(a->keys_text);
     return n;
 }
 
-static int run(const ask *a)
+static int run(const invocation *a)
 {
     static client c; /* its reply is large */
     client_word words[WORDS_MAX];
@@ -442,12 +440,12 @@ static int run(const ask *a)
         st = client_request(&c, words, list_words(a, words));
     int status = FAILED;
     if (st == CLIENT_OK)
-        status = answered(a, &c);
+        status = print_reply(a, &c);
     else if (st == CLIENT_BAD_ADDRESS)
         status = complain(a, USAGE, "%s", c.error);
     else if (st == CLIENT_UNREACHABLE)
         complain(a, FAILED,
-                 "%s; start a daemon with `weir serve`, or say where one is with --server or "
+                 "%s; start a daemon with `weir serve`, or set its address with --server or "
                  "WEIR_SERVER",
                  c.error);
     else
@@ -456,48 +454,29 @@ static int run(const ask *a)
     return status;
 }
 
-static int command(const verb *v, int argc, char **argv)
+/* ---- the entry point ------------------------------------------------------------------------- */
+
+static const client_command *find_command(const char *name)
 {
-    ask a = {.verb = v, .policy = "", .key = "", .cost = 1, .timeout_ns = CLIENT_TIMEOUT_NS};
+    static const client_command *const all[] = {&take,    &peek, &refund,  &reset,
+                                                &explain, &top,  &policies};
+    size_t i = 0;
+    while (strcmp(all[i]->name + strlen("weir "), name) != 0)
+        i++;
+    return all[i];
+}
+
+int weir_cmd_client(int argc, char **argv)
+{
+    invocation a = {.command = find_command(argv[0]),
+                    .policy = "",
+                    .key = "",
+                    .cost = 1,
+                    .timeout_ns = CLIENT_TIMEOUT_NS};
     int status = read_options(&a, argc, argv);
     if (status == 0 && a.help)
-        fputs(v->help, stdout);
+        fputs(a.command->help, stdout);
     else if (status == 0)
         status = run(&a);
     return status;
-}
-
-int weir_cmd_take(int argc, char **argv)
-{
-    return command(&take, argc, argv);
-}
-
-int weir_cmd_peek(int argc, char **argv)
-{
-    return command(&peek, argc, argv);
-}
-
-int weir_cmd_refund(int argc, char **argv)
-{
-    return command(&refund, argc, argv);
-}
-
-int weir_cmd_reset(int argc, char **argv)
-{
-    return command(&reset, argc, argv);
-}
-
-int weir_cmd_explain(int argc, char **argv)
-{
-    return command(&explain, argc, argv);
-}
-
-int weir_cmd_top(int argc, char **argv)
-{
-    return command(&top, argc, argv);
-}
-
-int weir_cmd_policies(int argc, char **argv)
-{
-    return command(&policies, argc, argv);
 }

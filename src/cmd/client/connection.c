@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Sockets that never block, and poll() until the deadline. It must not know what a policy is. */
+/* Connects, resolves names, and sends and receives with non-blocking sockets and poll(), so that the
+ * deadline applies to every step. */
 
 #define _GNU_SOURCE /* SOCK_NONBLOCK, AI_ADDRCONFIG */
 
@@ -37,12 +38,12 @@ __attribute__((format(printf, 3, 4))) static client_status fail(client *c, clien
 
 static client_status fail_timeout(client *c, client_status st, const char *what)
 {
-    return fail(c, st, "%s: %s within the time allowed (--timeout)", c->server, what);
+    return fail(c, st, "%s: timeout: %s; --timeout sets how long to wait", c->server, what);
 }
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
-/* Until the socket is ready, or it is too late, which is 0; else as poll(). */
+/* Waits for the socket. Returns 0 after the deadline, else as poll() does. */
 static int wait_for(const client *c, short events)
 {
     struct pollfd p = {.fd = c->fd, .events = events};
@@ -64,14 +65,14 @@ static client_status connect_to(client *c, const struct sockaddr *address, sockl
     c->fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     int error = 0;
     if (c->fd < 0)
-        return fail(c, CLIENT_FAILED, "cannot make a socket: %s", strerror(errno));
+        return fail(c, CLIENT_FAILED, "cannot create a socket: %s", strerror(errno));
     if (connect(c->fd, address, len) != 0)
         error = errno;
     if (error == EINPROGRESS || error == EINTR) {
         socklen_t size = sizeof error;
         int ready = wait_for(c, POLLOUT);
         if (ready == 0)
-            return fail_timeout(c, CLIENT_UNREACHABLE, "no connection");
+            return fail_timeout(c, CLIENT_UNREACHABLE, "not connected");
         if (ready < 0 || getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0)
             error = errno;
     }
@@ -92,8 +93,9 @@ static client_status connect_unix(client *c)
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     size_t len = strlen(c->server);
     if (len >= sizeof address.sun_path)
-        return fail(c, CLIENT_BAD_ADDRESS, "%s: a socket's path has at most %zu bytes", c->server,
-                    sizeof address.sun_path - 1);
+        return fail(c, CLIENT_BAD_ADDRESS,
+                    "%s: expected a socket path of at most %zu bytes, found %zu", c->server,
+                    sizeof address.sun_path - 1, len);
     memcpy(address.sun_path, c->server, len + 1);
     return connect_to(c, (const struct sockaddr *)&address, sizeof address);
 }
@@ -108,7 +110,8 @@ static bool read_port(const char *digits, char *port)
     return n >= 1;
 }
 
-/* PORT or :PORT, which `listen` reads as a port of 127.0.0.1 too. Returns its digits, else NULL. */
+/* Returns the digits of PORT or :PORT, which mean a port of 127.0.0.1, as `listen` in weir.yaml
+ * does; NULL if `server` is anything else. */
 static const char *port_alone(const char *server)
 {
     const char *digits = server + (server[0] == ':');
@@ -120,7 +123,7 @@ static bool split(const char *server, char *host, char *port)
 {
     bool bracket = server[0] == '[';
     const char *begin = server + bracket, *end = strchr(server, bracket ? ']' : ':');
-    if (!bracket && end && strchr(end + 1, ':')) /* two colons: no port can be told from it */
+    if (!bracket && end && strchr(end + 1, ':')) /* two colons: an IPv6 address without a port */
         end = NULL;
     if (bracket && !end)
         return false;
@@ -133,7 +136,7 @@ static bool split(const char *server, char *host, char *port)
     return read_port(*rest ? rest + 1 : CLIENT_PORT, port);
 }
 
-/* Reads c->server. A port alone is replaced by CLIENT_HOST and the port, for the messages too. */
+/* Splits c->server into host and port. A port alone gets CLIENT_HOST, also in messages. */
 static bool read_server(client *c, char *host, char *port)
 {
     const char *digits = port_alone(c->server);
@@ -150,13 +153,15 @@ static bool read_server(client *c, char *host, char *port)
 static void end_lookup(int signal)
 {
     (void)signal;
-    static const char text[] = "weir: the server's name was not found in time (--timeout)\n";
+    static const char text[] = "weir: timeout: the server's name was not resolved; "
+                               "--timeout sets how long to wait\n";
     ssize_t n = write(STDERR_FILENO, text, sizeof text - 1);
-    (void)n; /* there is nobody left to tell */
+    (void)n; /* the process ends anyway */
     _exit(1);
 }
 
-/* getaddrinfo() knows no deadline, and goes on after a signal: so an alarm ends the program. */
+/* getaddrinfo() has no timeout and continues after a signal, so the SIGALRM handler ends the process
+ * at the deadline. */
 static int look_up(const char *host, const char *port, int64_t left_ns, struct addrinfo **ret)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST};
@@ -184,7 +189,7 @@ static client_status connect_tcp(client *c)
         return fail(c, CLIENT_BAD_ADDRESS, "'%s': expected " CLIENT_EXPECTED, c->server);
     int error = look_up(host, port, c->deadline_ns - port_steady_ns(), &found);
     if (error != 0)
-        return fail(c, CLIENT_FAILED, "%s: the host is not found: %s", c->server,
+        return fail(c, CLIENT_FAILED, "%s: cannot resolve the host: %s", c->server,
                     error == EAI_SYSTEM ? strerror(errno) : gai_strerror(error));
     client_status st = CLIENT_UNREACHABLE;
     for (const struct addrinfo *at = found; at && st != CLIENT_OK; at = at->ai_next) {
@@ -202,7 +207,7 @@ static client_status connect_tcp(client *c)
 
 static client_status fail_broken(client *c)
 {
-    return fail(c, CLIENT_FAILED, "%s: the connection broke: %s", c->server, strerror(errno));
+    return fail(c, CLIENT_FAILED, "%s: connection lost: %s", c->server, strerror(errno));
 }
 
 static client_status send_all(client *c)
@@ -214,11 +219,11 @@ static client_status send_all(client *c)
         } else if (errno == EAGAIN) {
             int ready = wait_for(c, POLLOUT);
             if (ready == 0)
-                return fail_timeout(c, CLIENT_FAILED, "it did not take the request");
+                return fail_timeout(c, CLIENT_FAILED, "the request was not sent");
             if (ready < 0)
                 return fail_broken(c);
         } else if (errno == EPIPE || errno == ECONNRESET) {
-            break; /* it may have said why */
+            break; /* the server may have sent a reply before it closed */
         } else if (errno != EINTR) {
             return fail_broken(c);
         }
@@ -231,14 +236,15 @@ static client_status receive(client *c)
 {
     int ready = wait_for(c, POLLIN);
     if (ready == 0)
-        return fail_timeout(c, CLIENT_FAILED, "no answer");
+        return fail_timeout(c, CLIENT_FAILED, "no reply");
     if (!weir_buffer_reserve(&c->in, READ_BYTES))
         return fail(c, CLIENT_FAILED, "out of memory");
     ssize_t n = recv(c->fd, weir_buffer_tail(&c->in), READ_BYTES, 0);
     if (n > 0)
         weir_buffer_added(&c->in, (size_t)n);
     else if (n == 0)
-        return fail(c, CLIENT_FAILED, "%s: it closed the connection with no answer", c->server);
+        return fail(c, CLIENT_FAILED, "%s: the server closed the connection without a reply",
+                    c->server);
     else if (errno != EAGAIN && errno != EINTR)
         return fail_broken(c);
     return CLIENT_OK;
@@ -260,10 +266,12 @@ static client_status fail_not_resp(client *c)
 {
     if (is_http(c))
         return fail(c, CLIENT_FAILED,
-                    "%s: this is an HTTP port; this command needs the address of listen.resp, "
-                    "port " CLIENT_PORT " by default",
+                    "%s: expected a RESP server, found an HTTP server; use the address of "
+                    "listen.resp, port " CLIENT_PORT " by default",
                     c->server);
-    return fail(c, CLIENT_FAILED, "%s: what answers there does not speak RESP3", c->server);
+    return fail(c, CLIENT_FAILED,
+                "%s: expected a reply in RESP3, found another protocol; is this a weir daemon?",
+                c->server);
 }
 
 client_status client_request(client *c, const client_word *words, size_t n)
@@ -329,7 +337,8 @@ static client_status hello(client *c, const char *password)
     if (st != CLIENT_OK)
         return st;
     if (failed_with(head, "NOAUTH "))
-        return fail(c, CLIENT_FAILED, "%s: it asks for a password: set WEIR_PASSWORD", c->server);
+        return fail(c, CLIENT_FAILED, "%s: the daemon requires a password: set WEIR_PASSWORD",
+                    c->server);
     if (failed_with(head, "WRONGPASS "))
         return fail(c, CLIENT_FAILED, "%s: the password in WEIR_PASSWORD is wrong", c->server);
     if (head->type == WEIR_RESP_ERROR_REPLY) {
@@ -338,11 +347,13 @@ static client_status hello(client *c, const char *password)
         return fail(c, CLIENT_FAILED, "%s: %s", c->server, text);
     }
     if (head->type != WEIR_RESP_MAP)
-        return fail(c, CLIENT_FAILED, "%s: what answers there does not speak RESP3", c->server);
+        return fail(c, CLIENT_FAILED,
+                    "%s: expected a reply in RESP3, found another protocol; is this a weir daemon?",
+                    c->server);
     return st;
 }
 
-/* The length of the scheme of a URL and its "://"; 0: it is none. */
+/* The length of a URL scheme with its "://", or 0 if `server` is not a URL. */
 static size_t scheme_len(const char *server)
 {
     size_t len = strspn(server, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
@@ -352,7 +363,7 @@ static size_t scheme_len(const char *server)
 static client_status fail_url(client *c, size_t scheme)
 {
     const char *expected = c->server[scheme] == '/' ? "the path of the socket" : "HOST:PORT";
-    return fail(c, CLIENT_BAD_ADDRESS, "'%s': write %s, without %.*s", c->server, expected,
+    return fail(c, CLIENT_BAD_ADDRESS, "'%s': expected %s, without %.*s", c->server, expected,
                 (int)scheme, c->server);
 }
 
@@ -360,7 +371,7 @@ client_status client_open(client *c, const char *server, const char *password, i
 {
     *c = (client){.fd = -1, .server = server, .deadline_ns = port_steady_ns() + timeout_ns};
     weir_buffer_init(&c->in, WEIR_RESP_REPLY_LEN_MAX + READ_BYTES);
-    weir_buffer_init(&c->out, (size_t)4 << 20); /* arguments of a command line are fewer */
+    weir_buffer_init(&c->out, (size_t)4 << 20); /* more than a command line can hold */
     size_t scheme = scheme_len(server);
     if (scheme > 0)
         return fail_url(c, scheme);

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CMD_CLIENT_CONNECTION_H
 #define WEIR_CMD_CLIENT_CONNECTION_H
-/* One connection to a daemon, over TCP or a Unix socket: a request out, its reply back, in RESP3,
- * until a deadline. It blocks. It must not know what any request means but HELLO. */
+/* A blocking RESP3 connection to a daemon, over TCP or a Unix socket, with one deadline for all of
+ * its work. It sends a request and reads the reply. The only request that it knows is HELLO. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,33 +16,33 @@
 #define CLIENT_HOST       "127.0.0.1"
 #define CLIENT_SERVER     CLIENT_HOST ":" CLIENT_PORT
 #define CLIENT_ERROR_MAX  512
-#define CLIENT_EXPECTED   "HOST:PORT, PORT, HOST, [IPV6]:PORT or the path of a socket, with a '/'"
+#define CLIENT_EXPECTED   "HOST:PORT, PORT, HOST, [IPV6]:PORT or the path of a socket (with a '/')"
 #define CLIENT_TIMEOUT_NS INT64_C(5000000000)
 
 typedef enum client_status {
     CLIENT_OK,
-    CLIENT_BAD_ADDRESS, /* `server` is none: the caller was called wrongly */
-    CLIENT_UNREACHABLE, /* nobody answers there: perhaps no daemon runs */
-    CLIENT_FAILED       /* somebody is there, but it went wrong */
+    CLIENT_BAD_ADDRESS, /* `server` is not an address: a usage error */
+    CLIENT_UNREACHABLE, /* no connection was possible: perhaps no daemon runs there */
+    CLIENT_FAILED       /* another failure, for example a timeout or a wrong password */
 } client_status;
 
-/* `reply` and `error` may be read by anybody; the other fields are private. */
+/* Callers may read `reply`, `error` and `server`. The other fields are private. */
 typedef struct client {
-    int fd; /* -1: none */
+    int fd; /* -1 if there is none */
     int64_t deadline_ns;
     const char *server;
-    char local[32]; /* HOST:PORT, if `server` was a port alone */
+    char local[32]; /* holds HOST:PORT if `server` was only a port */
     weir_buffer in, out;
-    size_t used;                  /* bytes of `in` that the last reply was */
-    weir_resp_reply reply;        /* good until the next call */
-    char error[CLIENT_ERROR_MAX]; /* unless CLIENT_OK: what is wrong, with no newline */
+    size_t used;                  /* bytes of `in` that the last reply takes */
+    weir_resp_reply reply;        /* valid until the next request */
+    char error[CLIENT_ERROR_MAX]; /* why the last call failed, without a newline */
 } client;
 
-/* Connects, and says HELLO 3.
- *  c           written always; client_close() gives it back.
- *  server      CLIENT_EXPECTED; kept by reference.
- *  password    NULL: none.
- *  timeout_ns  above 0: all that is done with the connection must be done by then. */
+/* Connects and sends HELLO 3.
+ *  c           always written; free it with client_close().
+ *  server      CLIENT_EXPECTED; must outlive `c`.
+ *  password    NULL for none.
+ *  timeout_ns  above 0; for everything that is done with the connection until it is closed. */
 client_status client_open(client *c, const char *server, const char *password, int64_t timeout_ns);
 
 typedef struct client_word {
@@ -50,14 +50,15 @@ typedef struct client_word {
     size_t len;
 } client_word;
 
-/* Sends a request of n words and reads its reply. A reply that says it failed is CLIENT_OK too. */
+/* Sends a request of n words and reads its reply. Returns CLIENT_OK for an error reply, too. */
 client_status client_request(client *c, const client_word *words, size_t n);
 
-/* Copies text that came from elsewhere, with '?' for what a terminal would obey, and its NUL; cut
- * to `size` bytes, size >= 1. */
+/* Copies untrusted text for a terminal, with a NUL, cut to `size` bytes. A '?' replaces each control
+ * character and each invalid UTF-8 sequence.
+ *  size  at least 1. */
 void client_printable(const char *text, size_t len, char *ret, size_t size);
 
-/* Accepts one that could not be opened. */
+/* Accepts a client that could not be opened. */
 void client_close(client *c);
 
 #endif

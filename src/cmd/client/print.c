@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Each kind of reply is first read into a struct, which checks its form, and then printed. */
+/* Each kind of reply is parsed into a struct, which validates it, and then printed. */
 
 #include "cmd/client/print.h"
 
@@ -14,11 +14,11 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TEXT_SHOWN = 4096 }; /* bytes of one text, with the terminator */
+enum { TEXT_MAX = 4096 }; /* bytes of a printed string, with the terminator */
 
 /* ---- members of a map ------------------------------------------------------------------------ */
 
-/* An integer or a boolean; false if the map has no such member. */
+/* An integer or boolean member that a map must have. */
 typedef struct member {
     const char *name;
     int64_t *ret;
@@ -45,7 +45,7 @@ static const weir_resp_value *text_member(const weir_resp_value *map, const char
 
 static void print_text(const weir_resp_value *text)
 {
-    char shown[TEXT_SHOWN];
+    char shown[TEXT_MAX];
     client_printable(text->text, text->len, shown, sizeof shown);
     fputs(shown, stdout);
 }
@@ -66,7 +66,7 @@ static void put_integer(out_stream *out, int64_t n)
     out_text(out, digits);
 }
 
-/* Writes one value with everything it holds. Returns the value behind it. */
+/* Writes a value and everything inside it. Returns the value that follows it. */
 static const weir_resp_value *put_value(out_stream *out, const weir_resp_value *v)
 {
     bool map = v->type == WEIR_RESP_MAP;
@@ -106,7 +106,6 @@ static out_stream *json_out(void)
     return &out;
 }
 
-/* `before`, the reply, `after`. */
 static client_print_status print_reply_json(const char *before, const weir_resp_reply *reply,
                                             const char *after)
 {
@@ -119,12 +118,12 @@ static client_print_status print_reply_json(const char *before, const weir_resp_
 
 /* ---- decisions ------------------------------------------------------------------------------- */
 
-typedef struct figures {
+typedef struct decision {
     int64_t allowed, limit, remaining, retry_after_ms, reset_after_ms, delay_ms, layer;
     const weir_resp_value *policy;
-} figures;
+} decision;
 
-static bool read_figures(const weir_resp_value *map, figures *ret)
+static bool read_decision(const weir_resp_value *map, decision *ret)
 {
     const member members[] = {
         {"allowed", &ret->allowed, 0, 1},
@@ -139,8 +138,8 @@ static bool read_figures(const weir_resp_value *map, figures *ret)
     return ret->policy && read_members(map, members, sizeof members / sizeof members[0]);
 }
 
-/* The members and their order are those of the daemon's HTTP answers. */
-static client_print_status print_figures_json(const figures *f)
+/* Writes the same members in the same order as the daemon's HTTP reply. */
+static client_print_status print_decision_json(const decision *d)
 {
     char text[256];
     out_stream *out = json_out();
@@ -148,59 +147,59 @@ static client_print_status print_figures_json(const figures *f)
              "{\"allowed\":%s,\"limit\":%" PRId64 ",\"remaining\":%" PRId64
              ",\"retry_after_ms\":%" PRId64 ",\"reset_after_ms\":%" PRId64 ",\"delay_ms\":%" PRId64
              ",\"policy\":",
-             f->allowed ? "true" : "false", f->limit, f->remaining, f->retry_after_ms,
-             f->reset_after_ms, f->delay_ms);
+             d->allowed ? "true" : "false", d->limit, d->remaining, d->retry_after_ms,
+             d->reset_after_ms, d->delay_ms);
     out_text(out, text);
-    put_string(out, f->policy->text, f->policy->len);
+    put_string(out, d->policy->text, d->policy->len);
     out_text(out, ",\"layer\":");
-    put_integer(out, f->layer);
+    put_integer(out, d->layer);
     out_text(out, "}\n");
     return flushed(out);
 }
 
-static void print_state(const char *verdict, const figures *f)
+static void print_state(const char *verdict, const decision *d)
 {
     char span[DURATION_TEXT_MAX];
-    printf("%-8s %" PRId64 " of %" PRId64 " remaining", verdict, f->remaining, f->limit);
-    duration_ms_text(f->delay_ms, span);
-    if (f->delay_ms > 0)
+    printf("%-8s %" PRId64 " of %" PRId64 " remaining", verdict, d->remaining, d->limit);
+    duration_ms_text(d->delay_ms, span);
+    if (d->delay_ms > 0)
         printf(", serve it in %s", span);
-    duration_ms_text(f->reset_after_ms, span);
-    if (f->reset_after_ms > 0)
+    duration_ms_text(d->reset_after_ms, span);
+    if (d->reset_after_ms > 0)
         printf(", full again in %s\n", span);
     else
         puts(", full");
 }
 
-static void print_denial(const figures *f, int64_t cost)
+static void print_denial(const decision *d, int64_t cost)
 {
     char span[DURATION_TEXT_MAX];
-    duration_ms_text(f->retry_after_ms > 0 ? f->retry_after_ms : 0, span);
-    if (f->retry_after_ms >= 0)
+    duration_ms_text(d->retry_after_ms > 0 ? d->retry_after_ms : 0, span);
+    if (d->retry_after_ms >= 0)
         printf("denied   retry in %s\n", span);
-    else if (cost > f->limit)
+    else if (cost > d->limit)
         printf("denied   always: the cost of %" PRId64 " exceeds the limit of %" PRId64 "\n", cost,
-               f->limit);
-    else /* a cost within the limit is denied for ever for no other reason */
+               d->limit);
+    else /* the only other reason for a permanent denial */
         puts("denied   always: the key is on the policy's deny list");
 }
 
 static client_print_status print_decision(client_reply_kind kind, const weir_resp_reply *reply,
                                           int64_t cost, bool json)
 {
-    figures f;
-    if (!read_figures(reply->value, &f))
+    decision d;
+    if (!read_decision(reply->value, &d))
         return CLIENT_PRINT_UNEXPECTED;
     client_print_status st = CLIENT_PRINT_OK;
     if (json)
-        st = print_figures_json(&f);
+        st = print_decision_json(&d);
     else if (kind == CLIENT_REPLY_REFUND)
-        print_state("refunded", &f);
-    else if (f.allowed)
-        print_state("allowed", &f);
+        print_state("refunded", &d);
+    else if (d.allowed)
+        print_state("allowed", &d);
     else
-        print_denial(&f, cost);
-    return st == CLIENT_PRINT_OK && kind == CLIENT_REPLY_DECISION && !f.allowed
+        print_denial(&d, cost);
+    return st == CLIENT_PRINT_OK && kind == CLIENT_REPLY_DECISION && !d.allowed
                ? CLIENT_PRINT_DENIED
                : st;
 }
@@ -237,7 +236,7 @@ static client_print_status print_lines(const weir_resp_reply *reply)
     return CLIENT_PRINT_OK;
 }
 
-/* ---- the heaviest keys ----------------------------------------------------------------------- */
+/* ---- the top keys ---------------------------------------------------------------------------- */
 
 typedef struct top_key {
     int64_t cost, error, requests, key_bytes;
@@ -289,7 +288,7 @@ static void print_top_keys(const top *t)
         puts("       units    at least    requests  key");
     for (size_t i = 0; i < t->keys->len; i++, at = weir_resp_value_next(at)) {
         if (!read_top_key(at, &key))
-            return; /* read_top() has read it before */
+            return; /* cannot happen: read_top() has validated it */
         printf("%12" PRId64 "%12" PRId64 "%12" PRId64 "  ", key.cost,
                key.cost > key.error ? key.cost - key.error : 0, key.requests);
         print_text(key.key);
@@ -316,7 +315,7 @@ static client_print_status print_top(const weir_resp_reply *reply, bool json)
     if (t.sampling > 1)
         printf("estimated from a sample: one of every %" PRId64 " units was counted\n", t.sampling);
     if (!t.complete)
-        puts("incomplete: top.memory is used up, so that some threads did not count this policy");
+        puts("incomplete: some threads did not count this policy, because top.memory is full");
     return CLIENT_PRINT_OK;
 }
 
@@ -341,7 +340,7 @@ static bool read_rule(const weir_resp_value *map, rule *ret)
 
 static void print_rule(const rule *r, int name_cols)
 {
-    char name[TEXT_SHOWN];
+    char name[TEXT_MAX];
     client_printable(r->name->text, r->name->len, name, sizeof name);
     printf("%-*s  ", name_cols, name);
     print_text(r->limit);
@@ -364,7 +363,7 @@ static client_print_status print_policies(const weir_resp_reply *reply, bool jso
     for (size_t i = 0; i < head->len; i++, at = weir_resp_value_next(at)) {
         if (!read_rule(at, &r))
             return CLIENT_PRINT_UNEXPECTED;
-        cols = r.name->len > cols && r.name->len < TEXT_SHOWN ? r.name->len : cols;
+        cols = r.name->len > cols && r.name->len < TEXT_MAX ? r.name->len : cols;
     }
     if (json)
         return print_reply_json("{\"policies\":", reply, "}\n");
@@ -378,7 +377,7 @@ static client_print_status print_policies(const weir_resp_reply *reply, bool jso
     return CLIENT_PRINT_OK;
 }
 
-/* ---- any of them ----------------------------------------------------------------------------- */
+/* ---- dispatch -------------------------------------------------------------------------------- */
 
 client_print_status client_print(client_reply_kind kind, const weir_resp_reply *reply,
                                  const char *policy, int64_t cost, bool json)

@@ -2,8 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CMD_CLIENT_PRINT_H
 #define WEIR_CMD_CLIENT_PRINT_H
-/* Prints a daemon's reply on standard output, as words or as JSON. It must not know how the reply
- * was obtained. */
+/* Prints a daemon's reply to standard output, as text or as JSON. */
 
 #include "codec/resp_reply_reader.h"
 
@@ -11,8 +10,8 @@
 #include <stdint.h>
 
 typedef enum client_reply_kind {
-    CLIENT_REPLY_DECISION, /* WEIR.TAKE, WEIR.PEEK: the figures of a decision */
-    CLIENT_REPLY_REFUND,   /* WEIR.REFUND: the figures afterwards */
+    CLIENT_REPLY_DECISION, /* WEIR.TAKE, WEIR.PEEK: the fields of a decision */
+    CLIENT_REPLY_REFUND,   /* WEIR.REFUND: the same fields, after the refund */
     CLIENT_REPLY_RESET,    /* WEIR.RESET: OK */
     CLIENT_REPLY_LINES,    /* WEIR.EXPLAIN: a list of lines */
     CLIENT_REPLY_TOP,      /* WEIR.TOP */
@@ -21,16 +20,16 @@ typedef enum client_reply_kind {
 
 typedef enum client_print_status {
     CLIENT_PRINT_OK,
-    CLIENT_PRINT_DENIED,     /* printed; an CLIENT_REPLY_DECISION says that the request is denied */
-    CLIENT_PRINT_UNEXPECTED, /* the reply does not have the form of this kind; nothing was printed */
-    CLIENT_PRINT_NOT_WRITTEN /* errno says why standard output did not take it */
+    CLIENT_PRINT_DENIED,     /* printed; the decision is a denial */
+    CLIENT_PRINT_UNEXPECTED, /* the reply does not have the form of its kind; nothing was printed */
+    CLIENT_PRINT_NOT_WRITTEN /* writing to standard output failed; errno says why */
 } client_print_status;
 
 /* Prints one reply.
- *  policy  as the user named it, for a reply that does not repeat it.
- *  cost    that was asked about.
- *  json    one JSON object on one line, with the members of the daemon's HTTP answer; not for
- *          CLIENT_REPLY_LINES. */
+ *  policy  as the user wrote it, for replies that do not repeat it.
+ *  cost    of the request.
+ *  json    print one JSON object on one line, with the members of the daemon's HTTP reply; ignored
+ *          for CLIENT_REPLY_LINES. */
 client_print_status client_print(client_reply_kind kind, const weir_resp_reply *reply,
                                  const char *policy, int64_t cost, bool json);
 

@@ -34,8 +34,7 @@ static void put_head(const state_file *f, bool with_secret)
     printf("}\n");
 }
 
-/* Canonical texts are plain ASCII without quotes; the rest is escaped all the same, for a file may
- * be damaged. */
+/* Canonical texts are ASCII without quotes. Other bytes are escaped, since a file may be damaged. */
 static bool put_policy(void *ctx, uint64_t id, const char *text, size_t len)
 {
     (void)ctx;

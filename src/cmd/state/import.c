@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Lines of JSON into a state file. The first says which secret the hashes are under: they mean
- * nothing under another. The first line that is wrong ends it. */
+/* Imports JSON lines into a state file. The first line identifies the secret that hashed the keys:
+ * hashes are useless under any other secret. The import stops at the first invalid line. */
 
 #include "cmd/input.h"
 #include "cmd/state/state.h"
@@ -18,21 +18,21 @@
 
 #include <jansson.h>
 
-typedef struct intake {
+typedef struct import {
     const char *from; /* for messages */
     FILE *in;
     size_t line;
-    char *text; /* of that line; getline()'s */
+    char *text; /* of that line, allocated by getline() */
     size_t room;
     state_file file;
-    uint64_t keys, policies, refused, policies_refused; /* filed; found no room */
+    uint64_t keys, policies, refused, policies_refused; /* imported; did not fit */
     uint64_t *words;
-    size_t words_room;
-} intake;
+    size_t words_max;
+} import;
 
-/* ---- what is wrong --------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
-__attribute__((format(printf, 2, 3))) static bool wrong(const intake *m, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static bool wrong(const import *m, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -45,26 +45,26 @@ __attribute__((format(printf, 2, 3))) static bool wrong(const intake *m, const c
 
 /* ---- lines ----------------------------------------------------------------------------------- */
 
-/* False at the end, or after it said what is wrong; *ret_root is NULL at the end alone. */
-static bool next_line(intake *m, json_t **ret_root, bool *ret_good)
+/* Reads a line. Returns false at the end, and with *ret_good false after printing an error. */
+static bool next_line(import *m, json_t **ret_root, bool *ret_good)
 {
     ssize_t len = getline(&m->text, &m->room, m->in);
     *ret_good = true;
     if (len < 0) {
         *ret_good = !ferror(m->in);
         if (!*ret_good)
-            fprintf(stderr, "weir state: %s: cannot be read: %s\n", m->from, strerror(errno));
+            fprintf(stderr, "weir state: cannot read %s: %s\n", m->from, strerror(errno));
         return false;
     }
     m->line++;
     json_error_t error;
     *ret_root = json_loadb(m->text, (size_t)len, JSON_REJECT_DUPLICATES, &error);
     if (!*ret_root)
-        *ret_good = wrong(m, "no object of JSON: %s", error.text);
+        *ret_good = wrong(m, "expected a JSON object: %s", error.text);
     return *ret_root != NULL;
 }
 
-/* Reads 16 digits for each of n words; false if there is anything else. */
+/* Reads n words of 16 hexadecimal digits each. Returns false for anything else. */
 static bool read_hex(const char *text, size_t n, uint64_t *ret)
 {
     if (strspn(text, "0123456789abcdef") != WEIR_HEX64_LEN * n || text[WEIR_HEX64_LEN * n] != '\0')
@@ -93,7 +93,7 @@ static bool read_secret(const char *text, uint8_t ret[16])
     return true;
 }
 
-static bool read_head_line(const intake *m, json_t *root, head_line *ret)
+static bool read_head_line(const import *m, json_t *root, head_line *ret)
 {
     const char *fingerprint, *secret = NULL;
     json_error_t error;
@@ -101,16 +101,17 @@ static bool read_head_line(const intake *m, json_t *root, head_line *ret)
                        &ret->version, "time_ns", &ret->time_ns, "wall_ns", &ret->wall_ns,
                        "memory_bytes", &ret->memory_bytes, "large_bytes", &ret->large_bytes,
                        "fingerprint", &fingerprint, "secret", &secret) != 0)
-        return wrong(m, "expected the head that --export writes: %s", error.text);
+        return wrong(m, "expected the first line of an export: %s", error.text);
     if (ret->version != WEIR_STATE_VERSION)
-        return wrong(m, "states of version %" JSON_INTEGER_FORMAT ", expected %d", ret->version,
-                     WEIR_STATE_VERSION);
+        return wrong(m, "weir_state: expected version %d, found %" JSON_INTEGER_FORMAT,
+                     WEIR_STATE_VERSION, ret->version);
     if (ret->time_ns < 0 || ret->time_ns > WEIR_NOW_NS_MAX || ret->wall_ns < 0 ||
         ret->wall_ns > WEIR_NOW_NS_MAX)
         return wrong(m, "time_ns, wall_ns: expected 0 to %" PRId64, (int64_t)WEIR_NOW_NS_MAX);
     if (ret->memory_bytes < 0 || ret->memory_bytes > (json_int_t)1 << 50 || ret->large_bytes < 0 ||
         ret->large_bytes > ret->memory_bytes)
-        return wrong(m, "memory_bytes, large_bytes: expected 0 to 1 PiB, and the second less");
+        return wrong(m, "memory_bytes, large_bytes: expected 0 to 1 PiB, with large_bytes at most "
+                        "memory_bytes");
     ret->has_secret = secret != NULL;
     if (secret && !read_secret(secret, ret->secret))
         return wrong(m, "secret: expected 32 hexadecimal digits");
@@ -120,7 +121,7 @@ static bool read_head_line(const intake *m, json_t *root, head_line *ret)
     return true;
 }
 
-static bool same_secret(const intake *m, const head_line *line, const weir_file_header *head,
+static bool same_secret(const import *m, const head_line *line, const weir_file_header *head,
                         const char *path)
 {
     char fingerprint[STATE_FINGERPRINT_MAX];
@@ -128,13 +129,13 @@ static bool same_secret(const intake *m, const head_line *line, const weir_file_
     if (strcmp(fingerprint, line->fingerprint) == 0)
         return true;
     return wrong(m,
-                 "it was exported under the secret %s, and %s has %s: what was hashed under one "
-                 "means nothing under the other",
-                 line->fingerprint, path, fingerprint);
+                 "expected an export with the secret %s of %s, found the secret %s; import it "
+                 "into a new file",
+                 fingerprint, path, line->fingerprint);
 }
 
-/* Opens the file, which may be new, for what the head line announces. */
-static bool open_for(intake *m, const head_line *line, const char *path, const weir_zones *zones)
+/* Opens the file, or creates it with the secret and the sizes of the head line. */
+static bool open_file(import *m, const head_line *line, const char *path, const weir_zones *zones)
 {
     weir_file_header head = {0};
     bool absent;
@@ -146,8 +147,8 @@ static bool open_for(intake *m, const head_line *line, const char *path, const w
         return false;
     if (!there && !line->has_secret)
         return wrong(m,
-                     "it was exported without its secret, so it can only go into the file that it "
-                     "came from; %s is new. --export --with-secret writes it",
+                     "expected an export with its secret, because %s is a new file; use weir state "
+                     "--export --with-secret",
                      path);
     if (!there) {
         memcpy(head.secret, line->secret, sizeof head.secret);
@@ -170,15 +171,15 @@ static bool open_for(intake *m, const head_line *line, const char *path, const w
 
 /* ---- policies and keys ----------------------------------------------------------------------- */
 
-static bool file_policy(intake *m, json_t *root)
+static bool import_policy(import *m, json_t *root)
 {
     const char *text, *hex;
     uint64_t id;
     json_error_t error;
     if (json_unpack_ex(root, &error, JSON_STRICT, "{s:s,s:s}", "policy", &text, "id", &hex) != 0)
-        return wrong(m, "not a policy: %s", error.text);
+        return wrong(m, "expected a policy: %s", error.text);
     if (!read_hex(hex, 1, &id) || id == 0)
-        return wrong(m, "id: expected 16 hexadecimal digits, and not all 0");
+        return wrong(m, "id: expected 16 hexadecimal digits, not all of them 0");
     if (strlen(text) >= WEIR_POLICY_TEXT_MAX)
         return wrong(m, "policy: expected fewer than %d bytes", WEIR_POLICY_TEXT_MAX);
     if (weir_store_note_text(m->file.store, id, text, strlen(text)))
@@ -188,19 +189,19 @@ static bool file_policy(intake *m, json_t *root)
     return true;
 }
 
-static bool room_for_words(intake *m, size_t n)
+static bool reserve_words(import *m, size_t n)
 {
-    if (n <= m->words_room)
+    if (n <= m->words_max)
         return true;
     uint64_t *more = realloc(m->words, n * sizeof *more);
     if (!more)
         return false;
     m->words = more;
-    m->words_room = n;
+    m->words_max = n;
     return true;
 }
 
-static bool file_key(intake *m, json_t *root)
+static bool import_key(import *m, json_t *root)
 {
     const char *hash, *words;
     size_t words_len;
@@ -210,16 +211,16 @@ static bool file_key(intake *m, json_t *root)
     if (json_unpack_ex(root, &error, JSON_STRICT, "{s:s,s:I,s:I,s:I,s:s%}", "hash", &hash,
                        "fresh_at_ns", &fresh_at_ns, "form", &form, "level", &level, "words", &words,
                        &words_len) != 0)
-        return wrong(m, "neither a key nor a policy: %s", error.text);
+        return wrong(m, "expected a key or a policy: %s", error.text);
     if (!read_hex(hash, 1, &stored.hash))
         return wrong(m, "hash: expected 16 hexadecimal digits");
     if (form < 0 || form > UINT32_MAX || level < 0 || level > UINT32_MAX)
         return wrong(m, "form, level: expected 0 to 2^32 - 1");
     stored.words_len = words_len / 16;
-    if (!room_for_words(m, stored.words_len))
+    if (!reserve_words(m, stored.words_len))
         return wrong(m, "out of memory");
     if (!read_hex(words, stored.words_len, m->words))
-        return wrong(m, "words: expected 16 hexadecimal digits for each");
+        return wrong(m, "words: expected groups of 16 hexadecimal digits");
     stored.fresh_at_ns = fresh_at_ns;
     stored.form = (uint32_t)form;
     stored.level = (uint32_t)level;
@@ -228,29 +229,29 @@ static bool file_key(intake *m, json_t *root)
     if (st == WEIR_E_FULL || st == WEIR_E_NOMEM)
         m->refused++;
     else if (st != WEIR_OK)
-        return wrong(m, "this cannot be a state: %s", weir_status_str(st));
+        return wrong(m, "expected a valid state: %s", weir_status_str(st));
     else
         m->keys++;
     return true;
 }
 
-static bool file_all(intake *m, const char *path, const weir_zones *zones)
+static bool import_all(import *m, const char *path, const weir_zones *zones)
 {
     json_t *root = NULL;
     bool good;
     if (!next_line(m, &root, &good)) {
         if (good)
             fprintf(stderr,
-                    "weir state: %s: expected the head that --export writes, found "
+                    "weir state: %s: expected the output of weir state --export, found "
                     "nothing\n",
                     m->from);
         return false;
     }
     head_line head;
-    good = read_head_line(m, root, &head) && open_for(m, &head, path, zones);
+    good = read_head_line(m, root, &head) && open_file(m, &head, path, zones);
     json_decref(root);
     while (good && next_line(m, &root, &good)) {
-        good = json_object_get(root, "policy") ? file_policy(m, root) : file_key(m, root);
+        good = json_object_get(root, "policy") ? import_policy(m, root) : import_key(m, root);
         json_decref(root);
     }
     return good;
@@ -259,24 +260,29 @@ static bool file_all(intake *m, const char *path, const weir_zones *zones)
 int state_import(const char *path, const char *from, const weir_zones *zones)
 {
     bool is_stdin = strcmp(from, "-") == 0;
-    intake m = {.from = is_stdin ? "<stdin>" : from};
+import m = {.from = is_stdin ? "<stdin>" :from };
     int fd = -1;
     const char *why = is_stdin ? NULL : input_open(from, &fd);
     m.in = is_stdin ? stdin : why ? NULL : fdopen(fd, "r");
     if (!m.in) {
-        fprintf(stderr, "weir state: %s: cannot be read: %s\n", from, why ? why : "out of memory");
+        fprintf(stderr, "weir state: cannot read %s: %s\n", from, why ? why : "out of memory");
         return 1;
     }
-    bool good = file_all(&m, path, zones);
+    bool good = import_all(&m, path, zones);
     if (m.file.store) {
         weir_store_close(m.file.store);
-        printf("%s: %" PRIu64 " keys and %" PRIu64 " policies came in\n", path, m.keys, m.policies);
+        printf("%s: %" PRIu64 " keys and %" PRIu64 " policies imported\n", path, m.keys,
+               m.policies);
     }
     if (m.refused > 0)
-        fprintf(stderr, "weir state: %s: %" PRIu64 " keys found no room, and are fresh there\n",
+        fprintf(stderr,
+                "weir state: %s: the file is full: %" PRIu64
+                " keys were not imported and have their full quota\n",
                 path, m.refused);
     if (m.policies_refused > 0)
-        fprintf(stderr, "weir state: %s: %" PRIu64 " policies found no room for their texts\n",
+        fprintf(stderr,
+                "weir state: %s: the file is full: the texts of %" PRIu64
+                " policies were not imported\n",
                 path, m.policies_refused);
     if (!is_stdin)
         fclose(m.in);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* What is in a state file, for people. */
+/* Prints a state file for people. */
 
 #include "cmd/state/state.h"
 #include "port/port.h"
@@ -61,22 +61,31 @@ void state_print_head(const char *path, const weir_file_header *head)
     printf("%" PRIu64 " times\n", port_word_load_relaxed(&head->openings));
 }
 
+const char *state_found_text(weir_found found)
+{
+    switch (found) {
+    case WEIR_FOUND_NOTHING:
+        return "nothing, the file is new";
+    case WEIR_FOUND_CLOSED:
+        return "closed cleanly";
+    case WEIR_FOUND_KILLED:
+        return "left by a process that was killed; no state is lost";
+    case WEIR_FOUND_POWER_LOSS:
+        return "left by a machine that crashed; memory.sync says what may be lost";
+    case WEIR_FOUND_OPEN:
+        return "open in other processes";
+    }
+    return "unknown";
+}
+
 static void print_found(const weir_store_opened *opened)
 {
-    static const char *const texts[] = {
-        [WEIR_FOUND_NOTHING] = "never",
-        [WEIR_FOUND_CLOSED] = "closed as it should be",
-        [WEIR_FOUND_KILLED] = "its process ended without closing it; nothing is lost",
-        [WEIR_FOUND_POWER_LOSS] =
-            "the machine ended without closing it; what `sync` allows may be missing",
-        [WEIR_FOUND_OPEN] = "in use now",
-    };
     print_label("last used");
     if (opened->written_ns > 0) {
         print_time(opened->written_ns);
         printf(", ");
     }
-    printf("%s\n", texts[opened->found]);
+    printf("%s\n", state_found_text(opened->found));
 }
 
 static void print_clock(weir_store *s)
@@ -138,7 +147,7 @@ typedef struct twin {
     bool found;
 } twin;
 
-static bool look_for_twin(void *ctx, uint64_t id, const char *text, size_t len)
+static bool find_twin(void *ctx, uint64_t id, const char *text, size_t len)
 {
     twin *t = ctx;
     if (id == t->id)
@@ -147,12 +156,12 @@ static bool look_for_twin(void *ctx, uint64_t id, const char *text, size_t len)
     return !t->found;
 }
 
-/* A text that has several ids, one for each name that it goes by, is printed once. */
+/* Prints each text once, even if it has several ids: one for each policy name that has this text. */
 static bool print_policy(void *ctx, uint64_t id, const char *text, size_t len)
 {
     listing *l = ctx;
     twin before = {id, text, len, false};
-    weir_store_policies(l->store, look_for_twin, &before);
+    weir_store_policies(l->store, find_twin, &before);
     if (before.found)
         return true;
     print_label(l->printed++ == 0 ? "policies" : "");

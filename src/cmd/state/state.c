@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* `weir state`: what is asked for, and the file that it is asked of. */
+/* `weir state`: the command line, opening the file, and --set-clock. */
 
 #include "cmd/state/state.h"
 
@@ -19,29 +19,29 @@
 static const char usage[] =
     "Usage: weir state FILE [--export [--with-secret] | --import LINES | --set-clock]\n"
     "\n"
-    "Says what is in a state file, which no daemon may have open meanwhile.\n"
+    "Prints what is in a state file. No daemon may have it open.\n"
     "\n"
-    "  --export         print all of it, one JSON object a line\n"
-    "  --with-secret    with the secret, without which the lines can only go back into the\n"
-    "                   same file. Who has it can find out which keys are in the file, and\n"
-    "                   make keys that get into each other's way: keep it as you keep the file\n"
-    "  --import LINES   take in what --export printed; FILE may be new. - is standard input\n"
-    "  --set-clock      go by the wall clock's time from here on, instead of creeping towards\n"
-    "                   it. Forward, all keys are refilled by the difference; back, all keys\n"
-    "                   become fresh\n"
-    "  --help           this text\n"
+    "  --export         print the contents, one JSON object a line\n"
+    "  --with-secret    add the secret to the export, so that it can be imported into a new\n"
+    "                   file. Keep it private: it reveals which keys are in the file, and\n"
+    "                   allows making keys that collide\n"
+    "  --import LINES   import what --export printed; FILE may be new. - is standard input\n"
+    "  --set-clock      step weir's clock to the wall clock at once, instead of slewing it.\n"
+    "                   Forward, each key regains the quota of the time skipped. Back, each\n"
+    "                   key regains its full quota\n"
+    "  --help           print this text\n"
     "\n"
-    "Exit status: 0, 1 something failed, 2 wrong usage.\n"
+    "Exit status: 0 success, 1 failure, 2 wrong usage.\n"
     "\n"
     "Examples:\n"
     "  weir state /var/lib/weir/state\n"
     "  weir state /var/lib/weir/state --export --with-secret >state.jsonl\n"
     "  weir state /tmp/copy --import state.jsonl\n";
 
-typedef struct asked {
+typedef struct options {
     const char *path, *import;
     bool export, with_secret, set_clock;
-} asked;
+} options;
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
@@ -63,7 +63,7 @@ bool state_read_head(const char *path, weir_file_header *ret, bool *ret_absent)
     int fd = -1;
     uint64_t bytes = 0;
     int64_t written_ns;
-    char what[256] = "it cannot be read";
+    char what[256] = "cannot read the file";
     port_file_error error = port_file_open(path, PORT_FILE_READ, &fd);
     if (ret_absent)
         *ret_absent = error == PORT_FILE_ABSENT;
@@ -94,7 +94,7 @@ weir_status state_open(const char *path, const weir_file_header *head, weir_stor
     how.secret = head->secret;
     how.ret_error = ret_error;
     how.ret_opened = &ret->opened;
-    how.trust_others = true; /* the user has named the file, often as root */
+    how.trust_others = true; /* the user named the file, often as root: accept any owner */
     const log_target log = {.fd = 2};
     weir_status st = weir_store_open(&ret->store, &how);
     if (st == WEIR_OK)
@@ -110,9 +110,9 @@ static bool note_text(void *ctx, uint64_t id, const char *text, size_t len)
     return true;
 }
 
-/* Time cannot go back under a state: a file with the same secret and policies takes the place of
- * this one. */
-static weir_status start_anew(state_file *f, const weir_zones *zones, weir_store_error *ret_error)
+/* Empties the file, since time cannot go back under a state. The secret and the texts of the policies
+ * stay. */
+static weir_status empty_file(state_file *f, const weir_zones *zones, weir_store_error *ret_error)
 {
     weir_store *texts;
     weir_store_options how = {.secret = f->head.secret};
@@ -136,52 +136,53 @@ static int set_clock(state_file *f, const weir_zones *zones)
     int64_t time_ns = weir_store_now(f->store), wall_ns = port_now_ns();
     uint64_t ms = (uint64_t)(wall_ns > time_ns ? wall_ns - time_ns : time_ns - wall_ns) / 1000000;
     bool back = wall_ns < time_ns && ms > 0;
-    weir_status st = back ? start_anew(f, zones, &error) : WEIR_OK;
+    weir_status st = back ? empty_file(f, zones, &error) : WEIR_OK;
     if (st != WEIR_OK) {
         fprintf(stderr, "weir state: %s\n", error.text);
         return 1;
     }
     weir_store_set_time(f->store, wall_ns);
-    printf("%s: set %s by %" PRIu64 ".%03" PRIu64 " s%s\n", f->path, back ? "back" : "forward",
-           ms / 1000, ms % 1000, back ? "; all keys are fresh" : "");
+    printf("%s: clock stepped %s by %" PRIu64 ".%03" PRIu64 " s%s\n", f->path,
+           back ? "back" : "forward", ms / 1000, ms % 1000,
+           back ? "; all keys have their full quota" : "");
     return 0;
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
-static int run_on(state_file *f, const asked *a, const weir_zones *zones)
+static int run_on(state_file *f, const options *o, const weir_zones *zones)
 {
-    if (a->set_clock)
+    if (o->set_clock)
         return set_clock(f, zones);
-    if (a->export)
-        return state_export(f, a->with_secret);
+    if (o->export)
+        return state_export(f, o->with_secret);
     state_print(f);
     return 0;
 }
 
-static int run(const asked *a, const weir_zones *zones)
+static int run(const options *o, const weir_zones *zones)
 {
     weir_file_header head = {0};
     state_file f;
     weir_store_error error = {"out of memory"};
-    if (a->import)
-        return state_import(a->path, a->import, zones);
-    if (!state_read_head(a->path, &head, NULL))
+    if (o->import)
+        return state_import(o->path, o->import, zones);
+    if (!state_read_head(o->path, &head, NULL))
         return 1;
-    const weir_store_options how = {.zones = zones, .read_only = !a->set_clock};
-    weir_status st = state_open(a->path, &head, how, &f, &error);
-    if (st == WEIR_E_BUSY && !a->export && !a->set_clock)
-        state_print_head(a->path, &head);
+    const weir_store_options how = {.zones = zones, .read_only = !o->set_clock};
+    weir_status st = state_open(o->path, &head, how, &f, &error);
+    if (st == WEIR_E_BUSY && !o->export && !o->set_clock)
+        state_print_head(o->path, &head);
     if (st != WEIR_OK) {
         fprintf(stderr, "weir state: %s\n", error.text);
         return 1;
     }
-    int status = run_on(&f, a, zones);
+    int status = run_on(&f, o, zones);
     weir_store_close(f.store);
     return status;
 }
 
-static bool read_options(int argc, char **argv, asked *ret, int *ret_status)
+static bool read_options(int argc, char **argv, options *ret, int *ret_status)
 {
     enum { EXPORT = 1000, WITH_SECRET, IMPORT, SET_CLOCK };
     static const struct option known[] = {{"export", no_argument, NULL, EXPORT},
@@ -220,9 +221,9 @@ static bool read_options(int argc, char **argv, asked *ret, int *ret_status)
     else if (optind + 1 < argc)
         problem = "expected one FILE";
     else if (ret->export + ret->set_clock + (ret->import != NULL) > 1)
-        problem = "expected one of --export, --import and --set-clock";
+        problem = "expected only one of --export, --import and --set-clock";
     else if (ret->with_secret && !ret->export)
-        problem = "--with-secret goes with --export";
+        problem = "--with-secret needs --export";
     if (problem) {
         fprintf(stderr, "weir state: %s; see weir state --help\n", problem);
         return false;
@@ -233,9 +234,9 @@ static bool read_options(int argc, char **argv, asked *ret, int *ret_status)
 
 int weir_cmd_state(int argc, char **argv)
 {
-    asked a = {0};
+    options o = {0};
     int status;
-    if (!read_options(argc, argv, &a, &status))
+    if (!read_options(argc, argv, &o, &status))
         return status;
     weir_zone_cache *cache = weir_zone_cache_open(WEIR_ZONEINFO_DIR);
     if (!cache) {
@@ -243,7 +244,7 @@ int weir_cmd_state(int argc, char **argv)
         return 1;
     }
     weir_zones zones = weir_zone_cache_zones(cache);
-    status = run(&a, &zones);
+    status = run(&o, &zones);
     weir_zone_cache_close(cache);
     return status;
 }
