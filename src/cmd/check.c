@@ -234,12 +234,10 @@ static void print_report(const weir_policy *p)
     }
 }
 
-static void print_rule(const weir_config *c, const weir_rule_spec *rule, const weir_zones *zones)
+static void print_rule(const weir_config *c, const weir_rule_spec *rule)
 {
-    weir_policy p;
     printf("\n  %s\n", rule->name);
-    if (weir_policy_parse(&p, rule->limit, strlen(rule->limit), zones, NULL) == WEIR_OK)
-        print_report(&p);
+    print_report(rule->policy);
     if (rule->overrides_len + rule->allow_len + rule->deny_len > 0)
         printf("    %zu overrides, %zu always allowed, %zu always denied\n", rule->overrides_len,
                rule->allow_len, rule->deny_len);
@@ -255,7 +253,7 @@ static void print_rule(const weir_config *c, const weir_rule_spec *rule, const w
                rule->v6_bits);
 }
 
-static void print_summary(const char *path, const weir_config *c, const weir_zones *zones)
+static void print_summary(const char *path, const weir_config *c)
 {
     caret_text(stdout, path, strlen(path));
     puts(": good\n");
@@ -263,7 +261,7 @@ static void print_summary(const char *path, const weir_config *c, const weir_zon
     print_redis(c);
     printf("%-12s%zu\n", "policies", c->rules_len);
     for (size_t i = 0; i < c->rules_len; i++)
-        print_rule(c, &c->rules[i], zones);
+        print_rule(c, &c->rules[i]);
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */
@@ -289,7 +287,7 @@ static int check_file(const char *path, bool syntax, bool quiet)
                             : config_load_and_try(path, &zones, &sink, &config);
     bool good = st == WEIR_OK;
     if (good && !quiet)
-        print_summary(strcmp(path, "-") == 0 ? "<stdin>" : path, config, &zones);
+        print_summary(strcmp(path, "-") == 0 ? "<stdin>" : path, config);
     config_free(config);
     weir_zone_cache_close(cache);
     return good ? 0 : 1;

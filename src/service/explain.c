@@ -30,11 +30,12 @@ static void put_rule(weir_buffer *out, const weir_request *ask, const weir_resol
     weir_policy_print(ask->policy, text, sizeof text);
     if (rule)
         weir_buffer_printf(out, "policy   %s%s\n", rule->name,
-                           rule->rest->shadow ? ", in shadow: it counts, and denies nobody" : "");
+                           rule->options->shadow ? ", in shadow: it counts, and denies nobody"
+                                                 : "");
     weir_explain_key(out, at->key.at, at->key.len);
     weir_buffer_printf(out, "limit    %s\n", text);
-    if (rule && at->held->pattern)
-        weir_buffer_printf(out, "         because of the override %.200s\n", at->held->pattern);
+    if (rule && at->limit->pattern)
+        weir_buffer_printf(out, "         because of the override %.200s\n", at->limit->pattern);
     put_list(out, at);
 }
 

@@ -129,9 +129,9 @@ weir_engine_request *weir_pending_add(weir_pending *p, weir_engine_kind kind, we
     q->text = q->name = (weir_slice){"", 0};
     q->on_error = WEIR_ON_ERROR_DEFAULT;
     if (at->rule) {
-        q->text = (weir_slice){at->held->canonical, at->held->canonical_len};
+        q->text = (weir_slice){at->limit->canonical, at->limit->canonical_len};
         q->name = (weir_slice){at->rule->name, at->rule->name_len};
-        q->on_error = at->rule->rest->on_error;
+        q->on_error = at->rule->options->on_error;
     } else if (ask->policy) {
         q->text = weir_policy_cache_canonical(ask->policy);
     }

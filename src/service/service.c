@@ -44,7 +44,7 @@ weir_status weir_resolve(weir_service *s, weir_request *ask, weir_key_match *see
             return st;
         if (bad_request(ask))
             return WEIR_E_RANGE;
-        weir_inline_match(ask->key.at, ask->key.len, seen);
+        weir_inline_policy_match(ask->key.at, ask->key.len, seen);
         ret->key = (weir_slice){seen->at, seen->len};
         return WEIR_OK;
     }
@@ -54,11 +54,11 @@ weir_status weir_resolve(weir_service *s, weir_request *ask, weir_key_match *see
     if (bad_request(ask))
         return WEIR_E_RANGE;
     weir_rule_match(ret->rule, ask->key.at, ask->key.len, seen);
-    ret->held = seen->held;
+    ret->limit = seen->limit;
     ret->list = seen->list;
-    ret->policy_id = seen->held->id;
+    ret->policy_id = seen->limit->id;
     ret->key = (weir_slice){seen->at, seen->len};
-    ask->policy = &seen->held->policy;
+    ask->policy = &seen->limit->policy;
     return WEIR_OK;
 }
 
@@ -313,14 +313,14 @@ void weir_service_rules(weir_service *s, bool (*fn)(void *ctx, const weir_rule_v
         const weir_rule *r = s->rules->rule[i];
         weir_rule_view view = {
             .name = r->name,
-            .limit = r->own.text,
-            .policy = &r->own.policy,
-            .overrides = r->rest->overrides_len,
-            .allow = r->rest->allow_len,
-            .deny = r->rest->deny_len,
-            .shadow = r->rest->shadow,
-            .engine = r->rest->engine,
-            .on_error = r->rest->on_error,
+            .limit = r->limit.text,
+            .policy = &r->limit.policy,
+            .overrides = r->options->overrides_len,
+            .allow = r->options->allow_len,
+            .deny = r->options->deny_len,
+            .shadow = r->options->shadow,
+            .engine = r->options->engine,
+            .on_error = r->options->on_error,
         };
         if (!fn(ctx, &view))
             return;

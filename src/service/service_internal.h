@@ -130,8 +130,8 @@ static inline void weir_service_count_cost(weir_service *s, uint32_t name, int w
 
 /* Where an ask's state is. */
 typedef struct weir_resolved {
-    const weir_rule *rule;       /* NULL: by text */
-    const weir_rule_limit *held; /* of the rule's */
+    const weir_rule *rule;        /* NULL: by text */
+    const weir_rule_limit *limit; /* of the rule's */
     weir_on_list list;
     uint64_t policy_id;
     weir_slice key;
@@ -150,13 +150,13 @@ static inline bool weir_resolved_is_listed(const weir_resolved *at)
 
 static inline bool weir_resolved_is_shadow(const weir_resolved *at)
 {
-    return at->rule && at->rule->rest->shadow;
+    return at->rule && at->rule->options->shadow;
 }
 
 /* The engine that has the state, if no list decides. */
 static inline weir_engine_kind weir_resolved_engine(const weir_service *s, const weir_resolved *at)
 {
-    return at->rule ? at->rule->rest->engine : s->engine_of_texts;
+    return at->rule ? at->rule->options->engine : s->engine_of_texts;
 }
 
 /* The answer to a key that is on a list. */

@@ -81,7 +81,7 @@ typedef struct weir_config {
     weir_redis_options redis; /* good, if there is; without ret_error */
     weir_hybrid_options hybrid;
 
-    const weir_rule_spec *rules; /* in the order of the file, names apart, each one good */
+    const weir_rule_spec *rules; /* in the order of the file, with parsed policies */
     size_t rules_len;            /* 0..WEIR_RULES_MAX */
 
     struct config_memory *memory; /* what rules points into */

@@ -12,7 +12,8 @@
 /* A rule while it is read: the spec, and where each part of it stands. */
 typedef struct draft {
     weir_rule_spec spec;
-    const config_place *place; /* of the policy's value */
+    weir_override_spec *override_specs; /* spec.overrides, while they are filled in */
+    const config_place *place;          /* of the policy's value */
     config_place limit, ip, on_error;
     config_place *overrides, *allow, *deny; /* of each that is in the spec */
     config_reader *reader;
@@ -66,10 +67,10 @@ static bool read_overrides(config_reader *r, const config_place *place, const co
         if (key->bad || !config_want_text(r, &below, limit_expected))
             continue;
         places[n] = below;
-        specs[n++] = (weir_override_spec){key->text, key->value->text};
+        specs[n++] = (weir_override_spec){.pattern = key->text, .limit = key->value->text};
     }
     d->overrides = places;
-    d->spec.overrides = specs;
+    d->spec.overrides = d->override_specs = specs;
     d->spec.overrides_len = n;
     return true;
 }
@@ -222,7 +223,7 @@ static void complain_of(const draft *d, const weir_rule_error *error, size_t fir
 static void check(const draft *d, const weir_rule_spec *spec, size_t first)
 {
     weir_rule_error error = {0};
-    weir_status st = weir_rule_check(spec, d->reader->zones, &error);
+    weir_status st = weir_rule_check(spec, d->reader->zones, NULL, &error);
     if (st == WEIR_E_NOMEM)
         d->reader->arena->failed = true;
     else if (st != WEIR_OK)
@@ -271,16 +272,29 @@ static void check_parts(const draft *d)
     }
 }
 
-/* A rule is checked as a whole, for mostly it is right. If not, the answer tells of the first thing
- * that is wrong alone, and its parts are gone through for the others. */
-static void check_draft(const draft *d)
+/* Checks the whole rule. Returns whether it is correct; the spec then has the parsed policies. */
+static bool check_whole(draft *d)
+{
+    size_t n = d->spec.overrides_len;
+    weir_policy *policies = config_alloc_array(d->reader->arena, 1 + n, sizeof *policies);
+    weir_rule_error error = {0};
+    if (weir_rule_check(&d->spec, d->reader->zones, policies, &error) != WEIR_OK)
+        return false;
+    for (size_t i = 0; policies && i < n; i++)
+        d->override_specs[i].policy = &policies[1 + i];
+    d->spec.policy = policies;
+    return true;
+}
+
+/* Most rules are correct, so the whole rule is checked first. weir_rule_check() reports the first
+ * error only. To report all errors, the parts are then checked one by one. */
+static void check_draft(draft *d)
 {
     bool fit = fits(d, d->overrides, d->spec.overrides_len);
     fit = fits(d, d->allow, d->spec.allow_len) && fit;
     fit = fits(d, d->deny, d->spec.deny_len) && fit;
     bool is_whole = fit && d->spec.limit;
-    weir_rule_error error = {0};
-    if (is_whole && weir_rule_check(&d->spec, d->reader->zones, &error) == WEIR_OK)
+    if (is_whole && check_whole(d))
         return;
     size_t before = d->reader->errors->found;
     check_parts(d);

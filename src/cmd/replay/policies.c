@@ -67,16 +67,12 @@ static const weir_rule_spec *find_spec(const replay_policies *p, const char *nam
     return NULL;
 }
 
-static int read_name(replay_policies *p, replay_policy *which, const replay_options *o,
-                     const weir_zones *zones)
+static int read_name(replay_policies *p, replay_policy *which, const replay_options *o)
 {
     const weir_rule_spec *spec = find_spec(p, which->given);
-    weir_policy policy;
     if (!spec)
         return complain_absent(p, o->config, which->given);
-    if (weir_policy_parse(&policy, spec->limit, strlen(spec->limit), zones, NULL) != WEIR_OK)
-        return replay_complain_memory(); /* it was good when the configuration was read */
-    weir_policy_print(&policy, which->text, sizeof which->text);
+    weir_policy_print(spec->policy, which->text, sizeof which->text);
     which->by_name = true;
     which->shadow = spec->shadow;
     return 0;
@@ -95,7 +91,7 @@ static int read_policy(replay_policies *p, const replay_options *o, const weir_z
     replay_policy *which = &p->policy[p->len];
     which->given = o->policy[p->len];
     bool by_name = p->named && is_name(which->given);
-    int status = by_name ? read_name(p, which, o, zones) : read_text(p, which, zones);
+    int status = by_name ? read_name(p, which, o) : read_text(p, which, zones);
     for (size_t i = 0; i < p->len && status == 0; i++) {
         if (same_policy(&p->policy[i], which))
             status = replay_complain(REPLAY_USAGE, "--policy: '%s' is given twice",

@@ -2,28 +2,32 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_SERVICE_RULES_RULE_H
 #define WEIR_SERVICE_RULES_RULE_H
-/* Rules from within: one rule as a decision uses it, and sets of them. For this room only. */
+/* The fields of rules and of sets of rules, and how a key is matched against a rule: its override,
+ * its list, and the network of an IP address. Private to src/service. Rules have reference counts,
+ * since sets share rules and rules share options; the lock of the limiter guards the counts once
+ * the limiter has the set. */
 
 #include "service/rules/address.h"
 #include "service/rules/key_patterns.h"
 #include "service/rules/rules.h"
 
-/* A policy with what its states are filed under. */
+/* A limit: of the rule itself, or of an override. */
 typedef struct weir_rule_limit {
     weir_policy policy;
-    uint64_t id;
-    char *text;      /* as it was given */
-    char *canonical; /* the same as weir_policy_print() has it */
+    uint64_t id;     /* the store files states under it */
+    char *text;      /* the policy text as it was given */
+    char *canonical; /* the policy text as weir_policy_print() writes it */
     size_t canonical_len;
-    char *pattern; /* of the override it belongs to; NULL: the rule's own limit */
+    char *pattern; /* of the override; NULL: the rule's own limit */
 } weir_rule_limit;
 
-/* All of a rule but its name and limit. */
+/* Everything of a rule but its name and limit. */
 typedef struct weir_rule_options {
-    size_t refs; /* rules it is of; the limiter's lock guards it */
+    size_t refs; /* rules that share them */
     weir_rule_limit *overrides;
     size_t overrides_len, allow_len, deny_len;
-    weir_key_patterns *by_pattern, *allow, *deny; /* NULL: no such thing */
+    weir_key_patterns *by_pattern;   /* pattern -> index of the override; NULL: no overrides */
+    weir_key_patterns *allow, *deny; /* NULL: an empty list */
     bool shadow, plain_keys;
     weir_engine_kind engine;
     weir_on_error on_error;
@@ -31,58 +35,60 @@ typedef struct weir_rule_options {
 } weir_rule_options;
 
 typedef struct weir_rule {
-    size_t refs; /* sets it is in; the limiter's lock guards it */
+    size_t refs; /* sets that share it */
     char name[WEIR_RULE_NAME_MAX + 1];
     size_t name_len;
-    weir_rule_limit own;
-    weir_rule_options *rest; /* one reference */
-    uint32_t counts;         /* where its counters are; set by the limiter */
+    weir_rule_limit limit;
+    weir_rule_options *options; /* holds one reference */
+    uint32_t counts;            /* index of its counters; assigned by the limiter, 0 before */
 } weir_rule;
 
 struct weir_rules {
-    size_t refs; /* the limiter's lock guards it, once the limiter has it */
+    size_t refs;
     size_t len;
-    bool remote;       /* some rule's engine is not the local one */
-    weir_rule *rule[]; /* by name */
+    bool remote;       /* a rule has another engine than the local one */
+    weir_rule *rule[]; /* sorted by name */
 };
 
-/* Builds one rule with one reference. As weir_rules_build(). */
+/* Builds one rule with one reference.
+ *  store  NULL: only check the spec; the limits have no ids.
+ * Returns as weir_rule_check(). */
 WEIR_NODISCARD weir_status weir_rule_new(weir_rule **ret, const weir_store *store,
                                          const weir_zones *zones, const weir_rule_spec *spec,
                                          weir_rule_error *ret_error);
 
-/* Gives `rule`, which nobody else knows yet, the rest of `of` in the place of its own. */
+/* Replaces the options of a new rule, which no set has yet, by those of `of`. */
 void weir_rule_share_options(weir_rule *rule, const weir_rule *of);
 
-/* Each drops one reference, and frees what nobody refers to any more. Accepts NULL. */
+/* Drop one reference; the last one frees. Accept NULL. */
 void weir_rule_drop(weir_rule *r);
 void weir_rules_drop(weir_rules *rules);
 
-/* A set like `old` (NULL: the empty one) but with `rule` in the place of the one of its name, or,
- * if rule is NULL, without that of `name`. Takes over the caller's reference to `rule` if it
- * succeeds. NULL if there is no memory. */
+/* Returns a copy of `old`, with `rule` in place of the rule `name`, or without that rule if `rule`
+ * is NULL. Takes over the caller's reference to `rule`. Returns NULL, with nothing changed, if
+ * memory is exhausted.
+ *  old  NULL: the empty set. */
 weir_rules *weir_rules_with(const weir_rules *old, const char *name, size_t len, weir_rule *rule);
 
-/* NULL if there is none of that name. */
+/* Returns the rule with a name, or NULL. */
 const weir_rule *weir_rules_find(const weir_rules *rules, const char *name, size_t len);
 
-/* One word rather than two flags, for it is read at once after it was written. */
+/* One enum and not two flags: the caller reads it right after it was written. */
 typedef enum weir_on_list { WEIR_ON_NO_LIST, WEIR_ON_ALLOW_LIST, WEIR_ON_DENY_LIST } weir_on_list;
 
-/* A key as a rule sees it. */
+/* How a rule treats a key. */
 typedef struct weir_key_match {
-    const char *at; /* what the state is filed under: the caller's bytes, or `text` */
+    const char *at; /* the key of the state: the request's key, or the network in `text` */
     size_t len;
-    const weir_rule_limit *held; /* the policy it is held to */
-    weir_on_list list;           /* deny comes first */
+    const weir_rule_limit *limit; /* the best override, or the rule's own limit */
+    weir_on_list list;            /* the deny list wins over the allow list */
     char text[WEIR_ADDRESS_TEXT_MAX];
 } weir_key_match;
 
-/* Finds out how `r` sees a key. *ret must not be moved afterwards. Any thread. */
+/* Matches a key against a rule. *ret may point into itself: do not copy it. Any thread. */
 void weir_rule_match(const weir_rule *r, const char *key, size_t len, weir_key_match *ret);
 
-/* The same for a policy that is given as text: it reads addresses as WEIR_RULE_SPEC_DEFAULT says,
- * and has no lists. Writes only `at`, `len` and `text` of *ret. */
-void weir_inline_match(const char *key, size_t len, weir_key_match *ret);
+/* The same for an inline policy, with WEIR_RULE_SPEC_DEFAULT. Writes only `at`, `len` and `text`. */
+void weir_inline_policy_match(const char *key, size_t len, weir_key_match *ret);
 
 #endif

@@ -2,48 +2,50 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_SERVICE_RULES_RULES_H
 #define WEIR_SERVICE_RULES_RULES_H
-/* Rules: the named policies, each with its overrides, its lists and how it reads its keys. A set of
- * them is built once and then only read, by any number of threads; a change builds another. */
+/* Rules: the named policies of a configuration. A rule has a limit, overrides of it for some keys,
+ * an allow list, a deny list, and options. A set of rules is immutable: any number of threads may
+ * read it, and a change makes a new set. */
 
 #include "service/engine.h"
 
-#define WEIR_RULES_MAX         1024  /* named policies */
-#define WEIR_RULE_NAME_MAX     64    /* bytes: letters, digits, and - _ . : / */
-#define WEIR_RULE_PATTERNS_MAX 65536 /* overrides, or entries of a list, of one rule */
+#define WEIR_RULES_MAX         1024  /* rules in a set */
+#define WEIR_RULE_NAME_MAX     64    /* bytes of a name: letters, digits, and - _ . : / */
+#define WEIR_RULE_PATTERNS_MAX 65536 /* overrides of a rule, and entries of each of its lists */
 
-/* An override: keys that match `pattern` are held to `limit` instead. */
+/* An override: another limit for the keys that match a pattern. */
 typedef struct weir_override_spec {
-    const char *pattern; /* a whole key, or a prefix and '*': "trial-*" */
-    const char *limit;   /* a policy text */
+    const char *pattern;       /* a whole key, a prefix and '*' ("trial-*"), or a network */
+    const char *limit;         /* a policy text */
+    const weir_policy *policy; /* the policy of `limit`; NULL: weir_rules_build() parses it */
 } weir_override_spec;
 
-/* What a configuration says of one named policy. Nothing is kept by reference. */
+/* The description of a rule. The functions below copy what they need. */
 typedef struct weir_rule_spec {
     const char *name;
-    const char *limit; /* a policy text */
+    const char *limit;         /* a policy text */
+    const weir_policy *policy; /* the policy of `limit`; NULL: weir_rules_build() parses it */
     const weir_override_spec *overrides;
     size_t overrides_len;
-    const char *const *allow; /* keys never counted nor denied: whole, prefix and '*', or CIDR */
+    const char *const *allow; /* patterns of keys that are always allowed, and not counted */
     size_t allow_len;
-    const char *const *deny; /* keys always denied; a key on both lists is denied */
+    const char *const *deny; /* patterns of keys that are always denied, even if also allowed */
     size_t deny_len;
-    bool shadow;             /* decide and count, but deny nobody */
-    bool plain_keys;         /* keys are bytes even where they look like an address */
-    weir_engine_kind engine; /* that has the states */
-    weir_on_error on_error;  /* of that engine; not WEIR_ON_ERROR_REPORT */
-    unsigned v4_bits;        /* 0..32: an address is one key with all others of its /v4_bits ... */
-    unsigned v6_bits;        /* 0..128 */
+    bool shadow;             /* decide and count, but allow every request */
+    bool plain_keys;         /* do not read keys as IP addresses */
+    weir_engine_kind engine; /* the engine that keeps the states */
+    weir_on_error on_error;  /* when that engine fails; not WEIR_ON_ERROR_REPORT */
+    unsigned v4_bits;        /* 0..32: IPv4 addresses count as one key per /v4_bits network */
+    unsigned v6_bits;        /* 0..128: the same for IPv6 */
 } weir_rule_spec;
 
-/* All but name and limit as a configuration has it that says nothing of them. A policy that is
- * given as text has this, too. */
+/* The defaults, without a name and a limit. They also apply to inline policies. */
 #define WEIR_RULE_SPEC_DEFAULT ((weir_rule_spec){.v4_bits = 32, .v6_bits = 64})
 
-/* Why a rule was refused: in which of its parts, and what is wrong there. */
+/* The part of a rule that an error is in. */
 typedef enum weir_rule_part {
     WEIR_RULE_NAME,
     WEIR_RULE_LIMIT,
-    WEIR_RULE_OVERRIDE, /* the pattern */
+    WEIR_RULE_OVERRIDE, /* its pattern */
     WEIR_RULE_OVERRIDE_LIMIT,
     WEIR_RULE_ALLOW,
     WEIR_RULE_DENY,
@@ -52,22 +54,28 @@ typedef enum weir_rule_part {
 
 typedef struct weir_rule_error {
     weir_rule_part part;
-    size_t index;    /* of the override or the entry */
-    uint32_t column; /* of a policy text, from 1; else 0 */
-    char text[256];  /* for a reader, without the column */
+    size_t index;    /* of the override or the list entry */
+    uint32_t column; /* in the policy text, from 1; 0: the error is not in a policy text */
+    char text[256];  /* the message, without the column */
 } weir_rule_error;
 
-/* Checks one rule, alone. Returns WEIR_OK; WEIR_E_SYNTAX, WEIR_E_RANGE or WEIR_E_ZONE with
- * *ret_error written: the first thing that is wrong; WEIR_E_NOMEM. Any thread. */
+/* Checks one rule.
+ *  ret_policies  the parsed policies, which the spec can then point to: that of the limit, then
+ *                those of the overrides; an array of 1 + overrides_len, or NULL. Written on WEIR_OK.
+ *  ret_error     the first error; may be NULL.
+ * Returns WEIR_OK; WEIR_E_SYNTAX, WEIR_E_RANGE or WEIR_E_ZONE, with *ret_error written;
+ * WEIR_E_NOMEM. Any thread. */
 WEIR_NODISCARD weir_status weir_rule_check(const weir_rule_spec *spec, const weir_zones *zones,
-                                           weir_rule_error *ret_error);
+                                           weir_policy *ret_policies, weir_rule_error *ret_error);
 
 typedef struct weir_rules weir_rules;
 
-/* Builds a set of rules for keys in `store`, with one reference.
- *  specs      n of them, each one weir_rule_check() accepts, names apart.
- *  ret_error  may be NULL; written if a spec is refused, and *ret_index says which.
- * Returns WEIR_OK; WEIR_E_RANGE for too many; WEIR_E_NOMEM; or as weir_rule_check(). */
+/* Builds a set of rules for a store. The set has one reference, which weir_limiter_set_rules()
+ * takes over.
+ *  specs      n specs with different names.
+ *  ret_index  the spec that has an error; may be NULL, as may ret_error.
+ * Returns WEIR_OK; WEIR_E_RANGE for more than WEIR_RULES_MAX specs; WEIR_E_NOMEM; or the status of
+ * weir_rule_check() for the first spec that it refuses, with *ret_index and *ret_error written. */
 WEIR_NODISCARD weir_status weir_rules_build(weir_rules **ret, const weir_store *store,
                                             const weir_zones *zones, const weir_rule_spec *specs,
                                             size_t n, size_t *ret_index,

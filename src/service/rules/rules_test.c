@@ -145,7 +145,7 @@ static void see(const weir_rule *r, const char *key, const char *at, int64_t lim
     weir_rule_match(r, key, strlen(key), &k);
     assert_int_equal(k.len, strlen(at));
     assert_memory_equal(k.at, at, k.len);
-    assert_int_equal(k.held->policy.layer[0].limit, limit);
+    assert_int_equal(k.limit->policy.layer[0].limit, limit);
     static const char lists[] = {
         [WEIR_ON_NO_LIST] = '-', [WEIR_ON_ALLOW_LIST] = 'a', [WEIR_ON_DENY_LIST] = 'd'};
     assert_int_equal(lists[k.list], list);
@@ -189,7 +189,7 @@ static void check_see(void **unused)
 static void see_by_text(const char *key, const char *want)
 {
     weir_key_match k;
-    weir_inline_match(key, strlen(key), &k);
+    weir_inline_policy_match(key, strlen(key), &k);
     assert_int_equal(k.len, strlen(want));
     assert_memory_equal(k.at, want, k.len);
 }
@@ -210,7 +210,7 @@ static void refused(weir_rule_spec spec, weir_rule_part part, size_t index, uint
                     const char *text)
 {
     weir_rule_error e = {0};
-    weir_status st = weir_rule_check(&spec, NULL, &e);
+    weir_status st = weir_rule_check(&spec, NULL, NULL, &e);
     assert_true(st == WEIR_E_SYNTAX || st == WEIR_E_RANGE || st == WEIR_E_ZONE);
     assert_int_equal(e.part, part);
     assert_int_equal(e.index, index);
@@ -222,7 +222,7 @@ static void check_refused(void **unused)
 {
     (void)unused;
     weir_rule_spec good = full_spec(), s = good;
-    assert_int_equal(weir_rule_check(&good, NULL, NULL), WEIR_OK);
+    assert_int_equal(weir_rule_check(&good, NULL, NULL, NULL), WEIR_OK);
     s.name = "";
     refused(s, WEIR_RULE_NAME, 0, 0, "a policy's name has 1 to 64 bytes, this one has 0");
     s.name = "a b";
@@ -234,7 +234,7 @@ static void check_refused(void **unused)
     s.name = name;
     refused(s, WEIR_RULE_NAME, 0, 0, "a policy's name has 1 to 64 bytes, this one has 65");
     name[sizeof name - 2] = '\0';
-    assert_int_equal(weir_rule_check(&s, NULL, NULL), WEIR_OK);
+    assert_int_equal(weir_rule_check(&s, NULL, NULL, NULL), WEIR_OK);
 
     s = good;
     s.limit = "gcra 5/x";
@@ -244,7 +244,7 @@ static void check_refused(void **unused)
     s.overrides = bad_text;
     s.overrides_len = 2;
     weir_rule_error e = {0};
-    assert_int_equal(weir_rule_check(&s, NULL, &e), WEIR_E_SYNTAX);
+    assert_int_equal(weir_rule_check(&s, NULL, NULL, &e), WEIR_E_SYNTAX);
     assert_int_equal(e.part, WEIR_RULE_OVERRIDE_LIMIT);
     assert_int_equal(e.index, 1);
     assert_int_equal(e.column, 5);
@@ -301,7 +301,7 @@ static void check_sets(void **unused)
 
     /* The same text under two names is filed apart. */
     assert_int_equal(weir_rules_build(&rules, store, NULL, specs, 2, NULL, NULL), WEIR_OK);
-    assert_true(rules->rule[0]->own.id != rules->rule[1]->own.id);
+    assert_true(rules->rule[0]->limit.id != rules->rule[1]->limit.id);
     weir_rules_drop(rules);
 
     size_t index = 99;

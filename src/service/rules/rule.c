@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Rules: builds one from its spec, refuses a bad spec, and matches keys against its patterns. It must
+ * not know what decides by the rule, nor where the spec comes from. */
+
+#include "service/rules/rule.h"
+
+#include "port/port.h"
+#include "store/iterate.h"
+#include "store/siphash.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- building -------------------------------------------------------------------------------- */
+
+static char *copy_bytes(const char *text, size_t len)
+{
+    char *copy = port_zalloc(1, len + 1);
+    if (copy)
+        memcpy(copy, text, len);
+    return copy;
+}
+
+static char *copy_text(const char *text)
+{
+    return copy_bytes(text, strlen(text));
+}
+
+__attribute__((format(printf, 4, 5))) static weir_status
+refuse(weir_rule_error *ret, weir_rule_part part, size_t index, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    *ret = (weir_rule_error){.part = part, .index = index};
+    vsnprintf(ret->text, sizeof ret->text, format, args);
+    va_end(args);
+    return WEIR_E_SYNTAX;
+}
+
+static weir_status check_name(const char *name, weir_rule_error *ret)
+{
+    static const char good[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:/";
+    size_t len = strlen(name), fine = strspn(name, good);
+    if (len == 0 || len > WEIR_RULE_NAME_MAX)
+        return refuse(ret, WEIR_RULE_NAME, 0, "a policy's name has 1 to %d bytes, this one has %zu",
+                      WEIR_RULE_NAME_MAX, len);
+    if (fine < len)
+        return refuse(ret, WEIR_RULE_NAME, 0,
+                      "byte %zu of a policy's name: expected a letter, a digit or one of - _ . : /",
+                      fine + 1);
+    return WEIR_OK;
+}
+
+/* Sets limit->policy.
+ *  parsed  the policy of `text`; NULL: it is parsed here. */
+static weir_status read_limit(weir_rule_limit *limit, const weir_zones *zones, const char *text,
+                              const weir_policy *parsed, weir_rule_error *ret)
+{
+    weir_policy_error e = {0};
+    if (parsed) {
+        limit->policy = *parsed;
+        return WEIR_OK;
+    }
+    weir_status st = weir_policy_parse(&limit->policy, text, strlen(text), zones, &e);
+    if (st != WEIR_OK) {
+        ret->column = e.column;
+        snprintf(ret->text, sizeof ret->text, "%s", e.text);
+    }
+    return st;
+}
+
+/* The id that the store files states under. The rule's name is hashed into it, so that two rules
+ * with the same policy text do not share states. */
+static uint64_t limit_id(const weir_store *store, const weir_policy *p, const char *name)
+{
+    weir_secret secret = {weir_store_policy_id(store, p), 0x6e616d6564};
+    uint64_t id = weir_siphash(secret, name, strlen(name));
+    weir_store_note_policy(store, id, p);
+    return id;
+}
+
+static weir_status build_limit(weir_rule_limit *limit, const weir_store *store, const char *name,
+                               const char *text)
+{
+    char canonical[WEIR_POLICY_TEXT_MAX];
+    limit->text = copy_text(text);
+    limit->canonical_len = weir_policy_print(&limit->policy, canonical, sizeof canonical);
+    limit->canonical = copy_bytes(canonical, limit->canonical_len);
+    if (store)
+        limit->id = limit_id(store, &limit->policy, name);
+    return limit->text && limit->canonical ? WEIR_OK : WEIR_E_NOMEM;
+}
+
+static weir_status build_overrides(weir_rule *r, const weir_store *store, const weir_zones *zones,
+                                   const weir_rule_spec *spec, weir_rule_error *ret)
+{
+    size_t n = spec->overrides_len;
+    if (n == 0)
+        return WEIR_OK;
+    r->options->overrides = port_zalloc(n, sizeof *r->options->overrides);
+    r->options->by_pattern = weir_key_patterns_new(n);
+    if (!r->options->overrides || !r->options->by_pattern)
+        return WEIR_E_NOMEM;
+    r->options->overrides_len = n;
+    for (size_t i = 0; i < n; i++) {
+        const weir_override_spec *o = &spec->overrides[i];
+        weir_rule_limit *limit = &r->options->overrides[i];
+        *ret = (weir_rule_error){.part = WEIR_RULE_OVERRIDE, .index = i};
+        weir_status st =
+            weir_key_patterns_add(r->options->by_pattern, o->pattern, !spec->plain_keys,
+                                  (uint32_t)i, ret->text, sizeof ret->text);
+        if (st == WEIR_OK) {
+            ret->part = WEIR_RULE_OVERRIDE_LIMIT;
+            st = read_limit(limit, zones, o->limit, o->policy, ret);
+        }
+        if (st == WEIR_OK)
+            st = build_limit(limit, store, spec->name, o->limit);
+        if (st != WEIR_OK)
+            return st;
+        limit->pattern = copy_text(o->pattern);
+        if (!limit->pattern)
+            return WEIR_E_NOMEM;
+    }
+    return WEIR_OK;
+}
+
+static weir_status build_list(weir_key_patterns **list, const weir_rule_spec *spec,
+                              const char *const *entries, size_t n, weir_rule_part part,
+                              weir_rule_error *ret)
+{
+    if (n == 0)
+        return WEIR_OK;
+    *list = weir_key_patterns_new(n);
+    weir_status st = *list ? WEIR_OK : WEIR_E_NOMEM;
+    for (size_t i = 0; i < n && st == WEIR_OK; i++) {
+        *ret = (weir_rule_error){.part = part, .index = i};
+        st = weir_key_patterns_add(*list, entries[i], !spec->plain_keys, 0, ret->text,
+                                   sizeof ret->text);
+    }
+    return st;
+}
+
+static weir_status check_sizes(const weir_rule_spec *spec, weir_rule_error *ret)
+{
+    static const char many[] = "%zu of them, expected at most %d";
+    if (spec->v4_bits > 32)
+        return refuse(ret, WEIR_RULE_BITS, 4, "%u, expected 0 to 32", spec->v4_bits);
+    if (spec->v6_bits > 128)
+        return refuse(ret, WEIR_RULE_BITS, 6, "%u, expected 0 to 128", spec->v6_bits);
+    if (spec->overrides_len > WEIR_RULE_PATTERNS_MAX)
+        return refuse(ret, WEIR_RULE_OVERRIDE, WEIR_RULE_PATTERNS_MAX, many, spec->overrides_len,
+                      WEIR_RULE_PATTERNS_MAX);
+    if (spec->allow_len > WEIR_RULE_PATTERNS_MAX)
+        return refuse(ret, WEIR_RULE_ALLOW, WEIR_RULE_PATTERNS_MAX, many, spec->allow_len,
+                      WEIR_RULE_PATTERNS_MAX);
+    if (spec->deny_len > WEIR_RULE_PATTERNS_MAX)
+        return refuse(ret, WEIR_RULE_DENY, WEIR_RULE_PATTERNS_MAX, many, spec->deny_len,
+                      WEIR_RULE_PATTERNS_MAX);
+    return WEIR_OK;
+}
+
+static weir_status build_parts(weir_rule *r, const weir_store *store, const weir_zones *zones,
+                               const weir_rule_spec *spec, weir_rule_error *ret)
+{
+    *ret = (weir_rule_error){.part = WEIR_RULE_LIMIT};
+    weir_status st = read_limit(&r->limit, zones, spec->limit, spec->policy, ret);
+    if (st == WEIR_OK)
+        st = build_limit(&r->limit, store, spec->name, spec->limit);
+    if (st == WEIR_OK)
+        st = build_overrides(r, store, zones, spec, ret);
+    if (st == WEIR_OK)
+        st = build_list(&r->options->allow, spec, spec->allow, spec->allow_len, WEIR_RULE_ALLOW,
+                        ret);
+    if (st == WEIR_OK)
+        st = build_list(&r->options->deny, spec, spec->deny, spec->deny_len, WEIR_RULE_DENY, ret);
+    return st;
+}
+
+weir_status weir_rule_new(weir_rule **ret, const weir_store *store, const weir_zones *zones,
+                          const weir_rule_spec *spec, weir_rule_error *ret_error)
+{
+    weir_rule_error unused;
+    weir_rule_error *error = ret_error ? ret_error : &unused;
+    weir_status st = check_name(spec->name, error);
+    if (st == WEIR_OK)
+        st = check_sizes(spec, error);
+    if (st != WEIR_OK)
+        return st;
+    weir_rule *r = port_zalloc(1, sizeof *r);
+    if (!r)
+        return WEIR_E_NOMEM;
+    r->refs = 1;
+    r->options = port_zalloc(1, sizeof *r->options);
+    if (!r->options) {
+        port_free(r);
+        return WEIR_E_NOMEM;
+    }
+    r->options->refs = 1;
+    r->name_len = strlen(spec->name);
+    memcpy(r->name, spec->name, r->name_len);
+    r->options->allow_len = spec->allow_len;
+    r->options->deny_len = spec->deny_len;
+    r->options->shadow = spec->shadow;
+    r->options->plain_keys = spec->plain_keys;
+    r->options->engine = spec->engine;
+    r->options->on_error = spec->on_error;
+    r->options->v4_bits = spec->v4_bits;
+    r->options->v6_bits = spec->v6_bits;
+    st = build_parts(r, store, zones, spec, error);
+    if (st != WEIR_OK) {
+        weir_rule_drop(r);
+        return st;
+    }
+    *ret = r;
+    return WEIR_OK;
+}
+
+weir_status weir_rule_check(const weir_rule_spec *spec, const weir_zones *zones,
+                            weir_policy *ret_policies, weir_rule_error *ret_error)
+{
+    weir_rule *r;
+    weir_status st = weir_rule_new(&r, NULL, zones, spec, ret_error);
+    if (st != WEIR_OK)
+        return st;
+    if (ret_policies)
+        *ret_policies++ = r->limit.policy;
+    for (size_t i = 0; ret_policies && i < r->options->overrides_len; i++)
+        *ret_policies++ = r->options->overrides[i].policy;
+    weir_rule_drop(r);
+    return WEIR_OK;
+}
+
+/* ---- reference counts ------------------------------------------------------------------------ */
+
+static void drop_options(weir_rule_options *options)
+{
+    if (--options->refs > 0)
+        return;
+    for (size_t i = 0; i < options->overrides_len; i++) {
+        port_free(options->overrides[i].text);
+        port_free(options->overrides[i].canonical);
+        port_free(options->overrides[i].pattern);
+    }
+    port_free(options->overrides);
+    weir_key_patterns_free(options->by_pattern);
+    weir_key_patterns_free(options->allow);
+    weir_key_patterns_free(options->deny);
+    port_free(options);
+}
+
+void weir_rule_share_options(weir_rule *rule, const weir_rule *of)
+{
+    drop_options(rule->options);
+    rule->options = of->options;
+    rule->options->refs++;
+}
+
+void weir_rule_drop(weir_rule *r)
+{
+    if (!r || --r->refs > 0)
+        return;
+    drop_options(r->options);
+    port_free(r->limit.text);
+    port_free(r->limit.canonical);
+    port_free(r);
+}
+
+/* ---- keys ------------------------------------------------------------------------------------ */
+
+static void match_lists(const weir_rule *r, const char *key, size_t len,
+                        const weir_address *address, weir_key_match *ret)
+{
+    uint32_t at;
+    if (r->options->by_pattern &&
+        weir_key_patterns_find(r->options->by_pattern, key, len, address, &at))
+        ret->limit = &r->options->overrides[at];
+    ret->list = WEIR_ON_NO_LIST;
+    if (r->options->deny && weir_key_patterns_find(r->options->deny, key, len, address, &at))
+        ret->list = WEIR_ON_DENY_LIST;
+    else if (r->options->allow && weir_key_patterns_find(r->options->allow, key, len, address, &at))
+        ret->list = WEIR_ON_ALLOW_LIST;
+}
+
+/* Replaces the address in ret->at by the canonical text of its network. */
+static void match_address(weir_address address, unsigned v4_bits, unsigned v6_bits,
+                          weir_key_match *ret)
+{
+    unsigned bits = address.v6 ? v6_bits : v4_bits;
+    if (!address.v6 && bits == 32 && !memchr(ret->at, ':', ret->len))
+        return; /* dotted decimal is canonical already */
+    weir_address_mask(&address, bits);
+    ret->len = weir_address_print(&address, bits, ret->text);
+    ret->at = ret->text;
+}
+
+void weir_rule_match(const weir_rule *r, const char *key, size_t len, weir_key_match *ret)
+{
+    weir_address address;
+    bool is_address = !r->options->plain_keys && weir_address_parse(&address, key, len);
+    ret->at = key;
+    ret->len = len;
+    ret->limit = &r->limit;
+    match_lists(r, key, len, is_address ? &address : NULL, ret);
+    if (is_address)
+        match_address(address, r->options->v4_bits, r->options->v6_bits, ret);
+}
+
+void weir_inline_policy_match(const char *key, size_t len, weir_key_match *ret)
+{
+    const weir_rule_spec spec = WEIR_RULE_SPEC_DEFAULT;
+    weir_address address;
+    ret->at = key;
+    ret->len = len;
+    if (weir_address_parse(&address, key, len))
+        match_address(address, spec.v4_bits, spec.v6_bits, ret);
+}
