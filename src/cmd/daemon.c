@@ -54,16 +54,6 @@ typedef struct daemon {
 
 /* ---- the protocols, as the server knows them ------------------------------------------------- */
 
-static weir_step step_of(weir_session_step step)
-{
-    static const weir_next next[] = {
-        [WEIR_SESSION_READ] = WEIR_NEXT_READ,   [WEIR_SESSION_AGAIN] = WEIR_NEXT_AGAIN,
-        [WEIR_SESSION_WAIT] = WEIR_NEXT_WAIT,   [WEIR_SESSION_ASK] = WEIR_NEXT_ASK,
-        [WEIR_SESSION_CLOSE] = WEIR_NEXT_CLOSE,
-    };
-    return (weir_step){next[step.next], step.until_ns};
-}
-
 /* Looks at the clock a second time only if there is something to count. */
 static void count_latency(weir_service *s, int64_t begun_ns)
 {
@@ -107,17 +97,16 @@ static void resp_close(void *session)
     weir_resp_session_close(session);
 }
 
-static weir_step resp_run(void *session, weir_buffer *in, weir_buffer *out, size_t out_pause,
-                          int64_t now_ns)
+static weir_session_step resp_run(void *session, weir_buffer *in, weir_buffer *out,
+                                  size_t out_pause, int64_t now_ns)
 {
     const weir_resp_session *s = session;
-    weir_step step = step_of(weir_resp_session_run(session, in, out, out_pause, now_ns));
+    weir_session_step step = weir_resp_session_run(session, in, out, out_pause, now_ns);
     count_latency(s->options->service, now_ns);
     return step;
 }
 
 static const weir_protocol resp = {
-    .name = "resp",
     .session_size = sizeof(weir_resp_session),
     .open = resp_open,
     .close = resp_close,
@@ -141,29 +130,28 @@ static void http_close(void *session)
     weir_http_session_close(session);
 }
 
-static weir_step http_run(void *session, weir_buffer *in, weir_buffer *out, size_t out_pause,
-                          int64_t now_ns)
+static weir_session_step http_run(void *session, weir_buffer *in, weir_buffer *out,
+                                  size_t out_pause, int64_t now_ns)
 {
     const weir_http_session *s = session;
-    weir_step step = step_of(weir_http_session_run(session, in, out, out_pause, now_ns));
+    weir_session_step step = weir_http_session_run(session, in, out, out_pause, now_ns);
     count_latency(s->options->service, now_ns);
     return step;
 }
 
-static weir_holding http_held(const void *session)
+static weir_session_usage http_usage(const void *session)
 {
-    return (weir_holding){weir_http_session_bytes(session), weir_http_session_midway(session)};
+    return weir_http_session_usage(session);
 }
 
 #define HTTP_CLOSE "Connection: close\r\nContent-Length: 0\r\n\r\n"
 
 static const weir_protocol http = {
-    .name = "http",
     .session_size = sizeof(weir_http_session),
     .open = http_open,
     .close = http_close,
     .run = http_run,
-    .held = http_held,
+    .usage = http_usage,
     .refusal = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\n" HTTP_CLOSE,
     .overload = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\n" HTTP_CLOSE,
     .timeout = "HTTP/1.1 408 Request Timeout\r\n" HTTP_CLOSE,

@@ -599,14 +599,10 @@ void weir_http_session_close(weir_http_session *s)
     weir_buffer_free(&s->rest);
 }
 
-size_t weir_http_session_bytes(const weir_http_session *s)
+weir_session_usage weir_http_session_usage(const weir_http_session *s)
 {
-    return weir_buffer_memory(&s->text) + weir_buffer_memory(&s->rest);
-}
-
-bool weir_http_session_midway(const weir_http_session *s)
-{
-    return !s->asks && (s->phase_len > 0 || s->target_done);
+    return (weir_session_usage){weir_buffer_memory(&s->text) + weir_buffer_memory(&s->rest),
+                                !s->asks && (s->phase_len > 0 || s->target_done)};
 }
 
 weir_session_step weir_http_session_run(weir_http_session *s, weir_buffer *in, weir_buffer *out,
@@ -614,7 +610,7 @@ weir_session_step weir_http_session_run(weir_http_session *s, weir_buffer *in, w
 {
     weir_session_step step;
     if (s->asks && weir_completion_is_pending(&s->completion))
-        return (weir_session_step){WEIR_SESSION_ASK, 0};
+        return (weir_session_step){WEIR_SESSION_PENDING, 0};
     while (drain(s, out, out_pause, &step)) {
         if (s->closing) {
             weir_buffer_consume(in, weir_buffer_len(in));
@@ -627,7 +623,7 @@ weir_session_step weir_http_session_run(weir_http_session *s, weir_buffer *in, w
         else
             read_on(s, in, out, now_ns);
         if (s->asks)
-            return (weir_session_step){WEIR_SESSION_ASK, 0};
+            return (weir_session_step){WEIR_SESSION_PENDING, 0};
     }
     return step;
 }

@@ -7,8 +7,8 @@
  * in. */
 
 #include "codec/http_lines.h"
-#include "codec/session.h"
 #include "port/buffer.h"
+#include "port/session.h"
 #include "service/service.h"
 
 #include <llhttp.h>
@@ -141,11 +141,8 @@ void weir_http_session_init(weir_http_session *s, const weir_http_options *optio
 /* Gives back what the session holds, and gives up what is under way. */
 void weir_http_session_close(weir_http_session *s);
 
-/* The memory it holds besides itself, in bytes. */
-size_t weir_http_session_bytes(const weir_http_session *s);
-
-/* Whether a request has begun and not all of it has come. */
-bool weir_http_session_midway(const weir_http_session *s);
+/* The memory that the session holds besides itself, and whether a request is incomplete. */
+weir_session_usage weir_http_session_usage(const weir_http_session *s);
 
 /* Answers every whole request in `in`, in order, and takes from there all that it has read. They
  * are decided at now_ns. It stops when `out` holds more than out_pause bytes (1 or more), and where

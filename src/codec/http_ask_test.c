@@ -58,12 +58,12 @@ static void send(rig *r, const char *bytes, size_t len, size_t piece, size_t out
         size_t n = len - at < piece ? len - at : piece;
         weir_buffer_append(&f->in, bytes + at, n);
         at += n;
-        if (next == WEIR_SESSION_ASK && at % 3 > 0 && at < len) { /* called too early */
-            assert_int_equal(step(r, out_pause), WEIR_SESSION_ASK);
+        if (next == WEIR_SESSION_PENDING && at % 3 > 0 && at < len) { /* called too early */
+            assert_int_equal(step(r, out_pause), WEIR_SESSION_PENDING);
             continue;
         }
-        if (next == WEIR_SESSION_ASK) {
-            assert_false(weir_http_session_midway(&f->session));
+        if (next == WEIR_SESSION_PENDING) {
+            assert_false(weir_http_session_usage(&f->session).mid_request);
             fake_settle(r->engine, 0, f->now_ns);
         }
         next = step(r, out_pause);
@@ -137,12 +137,12 @@ static void check_waits(void **unused)
     rig r;
     rig_open(&r, WEIR_ENGINE_REDIS);
     weir_buffer_append(&r.f->in, three, sizeof three - 1);
-    assert_int_equal(step(&r, OUT_PAUSE), WEIR_SESSION_ASK);
+    assert_int_equal(step(&r, OUT_PAUSE), WEIR_SESSION_PENDING);
     const char *text = said(r.f);
     assert_int_equal(status_of(text), 200);
     assert_null(strstr(text, "remaining"));
     size_t len = weir_buffer_len(&r.f->said);
-    assert_int_equal(step(&r, OUT_PAUSE), WEIR_SESSION_ASK);
+    assert_int_equal(step(&r, OUT_PAUSE), WEIR_SESSION_PENDING);
     assert_int_equal(weir_buffer_len(&r.f->said), len);
     fake_settle(r.engine, 0, NOW_NS);
     assert_int_equal(r.ready, 1);
@@ -163,7 +163,7 @@ static void check_gone(void **unused)
     for (int settled = 0; settled < 2; settled++) {
         rig_open(&r, WEIR_ENGINE_REDIS);
         weir_buffer_append(&r.f->in, take, sizeof take - 1);
-        assert_int_equal(step(&r, OUT_PAUSE), WEIR_SESSION_ASK);
+        assert_int_equal(step(&r, OUT_PAUSE), WEIR_SESSION_PENDING);
         set_rules(r.f, &zones);
         if (settled)
             fake_settle(r.engine, 0, NOW_NS);

@@ -358,7 +358,7 @@ static weir_session_step end(weir_resp_call *c, batch *b, weir_session_next next
 {
     if (c->waits || !flush(c, b)) {
         weir_resp_init(&c->session->parser, NULL);
-        return (weir_session_step){.next = WEIR_SESSION_ASK};
+        return (weir_session_step){.next = WEIR_SESSION_PENDING};
     }
     if (c->stop != WEIR_SESSION_READ) {
         if (c->stop == WEIR_SESSION_AGAIN) /* the request is read again, too */
@@ -381,7 +381,7 @@ weir_session_step weir_resp_session_run(weir_resp_session *s, weir_buffer *in, w
     if (s->completion.pending) {
         b.max = weir_completion_len(&s->completion);
         if (weir_completion_is_pending(&s->completion))
-            return (weir_session_step){.next = WEIR_SESSION_ASK};
+            return (weir_session_step){.next = WEIR_SESSION_PENDING};
     }
     while (!s->closing && !c.waits && c.stop == WEIR_SESSION_READ) {
         if (weir_buffer_len(out) > out_pause)

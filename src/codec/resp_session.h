@@ -6,8 +6,8 @@
  * bytes out, at a time that is passed in. */
 
 #include "codec/resp.h"
-#include "codec/session.h"
 #include "port/buffer.h"
+#include "port/session.h"
 #include "service/service.h"
 
 /* What the sessions of one thread have in common. */

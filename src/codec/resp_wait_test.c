@@ -141,19 +141,19 @@ static void speak(rig *r, const char *bytes, size_t len, uint32_t most)
 {
     size_t at = 0;
     weir_session_next next = WEIR_SESSION_READ;
-    while (at < len || next == WEIR_SESSION_ASK || next == WEIR_SESSION_AGAIN) {
+    while (at < len || next == WEIR_SESSION_PENDING || next == WEIR_SESSION_AGAIN) {
         bool reads = next == WEIR_SESSION_READ || pick(r, 3) == 0;
         size_t n = reads && at < len ? 1 + pick(r, most) : 0;
         n = n < len - at ? n : len - at;
         weir_buffer_append(&r->in, bytes + at, n);
         at += n;
-        if (next == WEIR_SESSION_ASK && pick(r, 3) > 0) {
+        if (next == WEIR_SESSION_PENDING && pick(r, 3) > 0) {
             int ready = r->ready;
             settle(r);
             assert_int_equal(r->ready, ready + 1);
-        } else if (next == WEIR_SESSION_ASK) { /* called too early */
+        } else if (next == WEIR_SESSION_PENDING) { /* called too early */
             size_t left = weir_buffer_len(&r->in), said = weir_buffer_len(&r->said);
-            assert_int_equal(run(r), WEIR_SESSION_ASK);
+            assert_int_equal(run(r), WEIR_SESSION_PENDING);
             assert_int_equal(weir_buffer_len(&r->in), left);
             assert_int_equal(weir_buffer_len(&r->said), said);
             continue;
@@ -304,13 +304,13 @@ static void order_is_kept(void **unused)
     send(&r, "WEIR.TAKE far a");
     send(&r, "WEIR.TAKE near a");
     send(&r, "ECHO x");
-    assert_int_equal(run(&r), WEIR_SESSION_ASK);
+    assert_int_equal(run(&r), WEIR_SESSION_PENDING);
     expect(&r, "+PONG\r\n*6\r\n:1\r\n:3\r\n:3\r\n:0\r\n:0\r\n:0\r\n");
     send(&r, "WEIR.TAKE far a"); /* it is no part of what was asked */
     send(&r, "NOSUCH");
-    assert_int_equal(run(&r), WEIR_SESSION_ASK);
+    assert_int_equal(run(&r), WEIR_SESSION_PENDING);
     settle(&r);
-    assert_int_equal(run(&r), WEIR_SESSION_ASK);
+    assert_int_equal(run(&r), WEIR_SESSION_PENDING);
     expect(&r, "*6\r\n:1\r\n:4\r\n:3\r\n:0\r\n:1000\r\n:0\r\n"
                "*6\r\n:1\r\n:3\r\n:2\r\n:0\r\n:60000\r\n:0\r\n$1\r\nx\r\n");
     settle(&r);
@@ -368,7 +368,7 @@ static void clients_go_away(void **unused)
         rig_open(&r, true);
         r.random = (uint32_t)len;
         weir_buffer_append(&r.in, requests, len);
-        while (run(&r) == WEIR_SESSION_ASK && pick(&r, 6) > 0) {
+        while (run(&r) == WEIR_SESSION_PENDING && pick(&r, 6) > 0) {
             if (pick(&r, 2))
                 settle(&r);
             if (pick(&r, 4) == 0)
@@ -386,7 +386,7 @@ static void rules_change_while_it_waits(void **unused)
     send(&r, "WEIR.TAKE far a");
     send(&r, "WEIR.CHECK 'fixed-window 2/m' a");
     send(&r, "WEIR.EXPLAIN far vip-1");
-    assert_int_equal(run(&r), WEIR_SESSION_ASK);
+    assert_int_equal(run(&r), WEIR_SESSION_PENDING);
     set_rules(&r, false);
     settle(&r);
     assert_int_equal(run(&r), WEIR_SESSION_READ);

@@ -139,8 +139,8 @@ static void answer_now(asker *a, const char *line, weir_buffer *out)
     a->asked = a->answered = false;
 }
 
-static weir_step asks_run(void *session, weir_buffer *in, weir_buffer *out, size_t out_pause,
-                          int64_t now_ns)
+static weir_session_step asks_run(void *session, weir_buffer *in, weir_buffer *out,
+                                  size_t out_pause, int64_t now_ns)
 {
     asker *a = session;
     (void)now_ns;
@@ -158,15 +158,14 @@ static weir_step asks_run(void *session, weir_buffer *in, weir_buffer *out, size
         if (!a->asked)
             a->asked = begin_to_ask(a, line, out);
         if (a->asked && !a->answered)
-            return (weir_step){.next = WEIR_NEXT_ASK};
+            return (weir_session_step){.next = WEIR_SESSION_PENDING};
         weir_buffer_consume(in, len + 1);
         answer_now(a, line, out);
     }
-    return (weir_step){.next = WEIR_NEXT_READ};
+    return (weir_session_step){.next = WEIR_SESSION_READ};
 }
 
-static const weir_protocol asks = {.name = "asks",
-                                   .session_size = sizeof(asker),
+static const weir_protocol asks = {.session_size = sizeof(asker),
                                    .open = asks_open,
                                    .close = asks_close,
                                    .run = asks_run,

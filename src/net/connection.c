@@ -30,22 +30,22 @@ static void resume(weir_connection *c);
 
 /* ---- what it holds --------------------------------------------------------------------------- */
 
-static weir_holding session_held(const weir_connection *c)
+static weir_session_usage session_usage(const weir_connection *c)
 {
-    bool asks = c->in_session && c->protocol->held;
-    return asks ? c->protocol->held(c->session) : (weir_holding){0};
+    bool asks = c->in_session && c->protocol->usage;
+    return asks ? c->protocol->usage(c->session) : (weir_session_usage){0};
 }
 
 /* A request has begun and not ended. */
-static bool midway(const weir_connection *c)
+static bool mid_request(const weir_connection *c)
 {
-    return weir_buffer_len(&c->in) > 0 || session_held(c).midway;
+    return weir_buffer_len(&c->in) > 0 || session_usage(c).mid_request;
 }
 
 /* Counts what memory it has. */
 static void count_memory(weir_connection *c)
 {
-    size_t held = weir_buffer_memory(&c->in) + weir_buffer_memory(&c->out) + session_held(c).bytes;
+    size_t held = weir_buffer_memory(&c->in) + weir_buffer_memory(&c->out) + session_usage(c).bytes;
     port_counter *buffered = &c->loop->shared->buffered;
     if (held > c->held)
         port_add_relaxed(buffered, held - c->held);
@@ -220,7 +220,7 @@ static void time_out(weir_connection *c, const char *what)
     weir_shared_say(c->loop->shared, WEIR_EVENT_TIMED_OUT, what);
     if (c->doing == WEIR_DOING_WRITE)
         reset(c);
-    else if (midway(c))
+    else if (mid_request(c))
         close_saying(c, c->protocol->timeout);
     else
         weir_connection_close(c);
@@ -312,7 +312,7 @@ static void hold_out(weir_connection *c, int64_t until_ns)
 void weir_connection_release(weir_connection *c)
 {
     c->doing = WEIR_DOING_READ;
-    c->after = WEIR_NEXT_AGAIN;
+    c->after = WEIR_SESSION_AGAIN;
     send_out(c, &c->out);
     if (c->doing == WEIR_DOING_READ) {
         empty(&c->out, KEPT);
@@ -348,21 +348,21 @@ static bool run(weir_connection *c, weir_buffer *in)
     while (more) {
         size_t len = weir_buffer_len(in);
         c->woken = false;
-        weir_step step = c->protocol->run(c->session, in, &l->out, OUT_PAUSE, now_ns);
+        weir_session_step step = c->protocol->run(c->session, in, &l->out, OUT_PAUSE, now_ns);
         bool took = weir_buffer_len(in)<len, said = weir_buffer_len(&l->out)> 0;
-        answered |= said || (took && !c->protocol->held);
+        answered |= said || (took && !c->protocol->usage);
         c->after = step.next;
         if (l->out.failed)
             overload(c, "a reply is too long", true); /* it must not be cut */
-        else if (step.next == WEIR_NEXT_WAIT && step.until_ns > now_ns)
+        else if (step.next == WEIR_SESSION_WAIT && step.until_ns > now_ns)
             hold_out(c, step.until_ns);
         else
             send_out(c, &l->out);
-        if (step.next == WEIR_NEXT_ASK && c->doing == WEIR_DOING_READ)
+        if (step.next == WEIR_SESSION_PENDING && c->doing == WEIR_DOING_READ)
             c->doing = WEIR_DOING_ASK;
         empty(&l->out, OUT_KEPT);
         more = (took || said) && c->doing == WEIR_DOING_READ &&
-               (step.next == WEIR_NEXT_AGAIN || step.next == WEIR_NEXT_WAIT);
+               (step.next == WEIR_SESSION_AGAIN || step.next == WEIR_SESSION_WAIT);
     }
     return answered;
 }
@@ -380,7 +380,7 @@ static void check_memory(weir_connection *c)
         overload(c, "a request is too long", true);
     else if (c->held > before && port_load_relaxed(&c->loop->shared->buffered) > limits->buffers)
         overload(c, "the connections hold as much memory as they may",
-                 midway(c) || c->doing == WEIR_DOING_WAIT || c->doing == WEIR_DOING_ASK);
+                 mid_request(c) || c->doing == WEIR_DOING_WAIT || c->doing == WEIR_DOING_ASK);
 }
 
 /* Answers what is in `in`.
@@ -395,7 +395,7 @@ static void serve(weir_connection *c, weir_buffer *in, bool goes_on)
     keep_in(c, in);
     if (answered || !goes_on)
         c->begun_ms = uv_now(&c->loop->uv);
-    if (c->doing == WEIR_DOING_READ && c->after == WEIR_NEXT_CLOSE)
+    if (c->doing == WEIR_DOING_READ && c->after == WEIR_SESSION_CLOSE)
         linger(c);
     else
         check_memory(c);
@@ -406,7 +406,7 @@ static void finish(weir_connection *c)
 {
     while (c->doing == WEIR_DOING_READ && c->last_reads < LAST_READS_MAX) {
         c->last_reads++;
-        bool goes_on = midway(c);
+        bool goes_on = mid_request(c);
         weir_buffer *in = ready_to_read(c);
         ssize_t n = in ? recv(socket_of(c), weir_buffer_tail(in), READ_SIZE, MSG_DONTWAIT) : -1;
         if (n <= 0) {
@@ -450,11 +450,11 @@ static void resume(weir_connection *c)
 {
     c->doing = WEIR_DOING_READ;
     c->heard_ms = c->begun_ms = uv_now(&c->loop->uv);
-    if (c->after == WEIR_NEXT_CLOSE) {
+    if (c->after == WEIR_SESSION_CLOSE) {
         linger(c);
-    } else if (c->after == WEIR_NEXT_READ) {
+    } else if (c->after == WEIR_SESSION_READ) {
         count_memory(c);
-    } else if (c->after == WEIR_NEXT_ASK && !c->woken) {
+    } else if (c->after == WEIR_SESSION_PENDING && !c->woken) {
         c->doing = WEIR_DOING_ASK;
         count_memory(c);
     } else {
@@ -513,7 +513,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
         keep_in(c, in);
         check_memory(c);
     } else {
-        serve(c, in, midway(c));
+        serve(c, in, mid_request(c));
     }
     go_on(c);
 }
@@ -544,7 +544,7 @@ void weir_connection_sweep(weir_connection *c, uint64_t now_ms)
     } else if (c->doing == WEIR_DOING_LINGER && now_ms - c->since_ms >= LINGER_MS) {
         weir_connection_close(c);
     } else if (c->doing == WEIR_DOING_READ) {
-        if (midway(c) && over(c->begun_ms, now_ms, limits->request_ns))
+        if (mid_request(c) && over(c->begun_ms, now_ms, limits->request_ns))
             time_out(c, "a client did not end its request");
         else if (over(c->heard_ms, now_ms, limits->idle_ns))
             time_out(c, "a client was idle");

@@ -41,12 +41,12 @@ struct weir_connection {
     uint64_t since_ms; /* in a write: when there was progress last; in a linger: when it began */
     size_t unsent; /* in a write: bytes that were left at since_ms; in a linger: bytes that came */
     weir_doing doing;
-    weir_next after; /* a write: what the session wanted next */
-    bool reading;    /* libuv reads for it */
-    bool refused;    /* over the limit: it gets an error and is closed */
-    bool in_session; /* between the protocol's open and close */
-    bool woken;      /* since the session was called last */
-    bool ended;      /* the client sends no more, and still waits for an answer */
+    weir_session_next after; /* a write: what the session wanted next */
+    bool reading;            /* libuv reads for it */
+    bool refused;            /* over the limit: it gets an error and is closed */
+    bool in_session;         /* between the protocol's open and close */
+    bool woken;              /* since the session was called last */
+    bool ended;              /* the client sends no more, and still waits for an answer */
     uint8_t last_reads;
     max_align_t session[]; /* the protocol's */
 };

@@ -504,8 +504,8 @@ static void hoard_close(void *session)
     weir_buffer_free(&h->line);
 }
 
-static weir_step hoard_run(void *session, weir_buffer *in, weir_buffer *out, size_t out_pause,
-                           int64_t now_ns)
+static weir_session_step hoard_run(void *session, weir_buffer *in, weir_buffer *out,
+                                   size_t out_pause, int64_t now_ns)
 {
     (void)out_pause;
     (void)now_ns;
@@ -518,21 +518,20 @@ static weir_step hoard_run(void *session, weir_buffer *in, weir_buffer *out, siz
             weir_buffer_free(&h->line);
         }
     }
-    return (weir_step){.next = WEIR_NEXT_READ};
+    return (weir_session_step){.next = WEIR_SESSION_READ};
 }
 
-static weir_holding hoard_held(const void *session)
+static weir_session_usage hoard_usage(const void *session)
 {
     const hoard *h = session;
-    return (weir_holding){weir_buffer_memory(&h->line), weir_buffer_len(&h->line) > 0};
+    return (weir_session_usage){weir_buffer_memory(&h->line), weir_buffer_len(&h->line) > 0};
 }
 
-static const weir_protocol hoards = {.name = "hoards",
-                                     .session_size = sizeof(hoard),
+static const weir_protocol hoards = {.session_size = sizeof(hoard),
                                      .open = hoard_open,
                                      .close = hoard_close,
                                      .run = hoard_run,
-                                     .held = hoard_held,
+                                     .usage = hoard_usage,
                                      .overload = "OVERLOAD\n",
                                      .timeout = "TIMEOUT\n"};
 

@@ -66,12 +66,12 @@ static inline void put(weir_buffer *out, const char *text)
 }
 
 /* "wait MS", "until NS NAME", "big BYTES", "close" and "loop" are obeyed, all else is echoed. */
-static inline weir_step line_answer(line_session *s, const char *line, weir_buffer *out,
-                                    int64_t now_ns)
+static inline weir_session_step line_answer(line_session *s, const char *line, weir_buffer *out,
+                                            int64_t now_ns)
 {
     long long until_ns = 0;
     size_t big = 0;
-    weir_step wait = {.next = WEIR_NEXT_WAIT};
+    weir_session_step wait = {.next = WEIR_SESSION_WAIT};
     if (sscanf(line, "until %lld %d", &until_ns, &s->waits_as) == 2) {
         wait.until_ns = until_ns;
     } else if (sscanf(line, "wait %lld", &until_ns) == 1) {
@@ -84,7 +84,7 @@ static inline weir_step line_answer(line_session *s, const char *line, weir_buff
         put(out, "\n");
     } else if (strcmp(line, "close") == 0) {
         put(out, "bye\n");
-        return (weir_step){.next = WEIR_NEXT_CLOSE};
+        return (weir_session_step){.next = WEIR_SESSION_CLOSE};
     } else if (strcmp(line, "loop") == 0) {
         char id[16];
         snprintf(id, sizeof id, "%d\n", s->place->id);
@@ -97,11 +97,11 @@ static inline weir_step line_answer(line_session *s, const char *line, weir_buff
         put(out, "waited\n");
         return wait;
     }
-    return (weir_step){.next = WEIR_NEXT_READ};
+    return (weir_session_step){.next = WEIR_SESSION_READ};
 }
 
-static inline weir_step line_run(void *session, weir_buffer *in, weir_buffer *out, size_t out_pause,
-                                 int64_t now_ns)
+static inline weir_session_step line_run(void *session, weir_buffer *in, weir_buffer *out,
+                                         size_t out_pause, int64_t now_ns)
 {
     line_session *s = session;
     assert_int_equal(weir_buffer_len(out), 0);
@@ -116,19 +116,18 @@ static inline weir_step line_run(void *session, weir_buffer *in, weir_buffer *ou
             break;
         size_t len = (size_t)(lf - bytes), kept = len < sizeof line ? len : sizeof line - 1;
         if (weir_buffer_len(out) > out_pause || (bytes[0] == 'w' && weir_buffer_len(out) > 0))
-            return (weir_step){.next = WEIR_NEXT_AGAIN};
+            return (weir_session_step){.next = WEIR_SESSION_AGAIN};
         memcpy(line, bytes, kept);
         line[kept] = '\0';
         weir_buffer_consume(in, len + 1);
-        weir_step step = line_answer(s, line, out, now_ns);
-        if (step.next != WEIR_NEXT_READ)
+        weir_session_step step = line_answer(s, line, out, now_ns);
+        if (step.next != WEIR_SESSION_READ)
             return step;
     }
-    return (weir_step){.next = WEIR_NEXT_READ};
+    return (weir_session_step){.next = WEIR_SESSION_READ};
 }
 
-static const weir_protocol lines = {.name = "lines",
-                                    .session_size = sizeof(line_session),
+static const weir_protocol lines = {.session_size = sizeof(line_session),
                                     .open = line_open,
                                     .close = line_close,
                                     .run = line_run,

@@ -7,69 +7,9 @@
  * business. */
 
 #include "port/dial.h"
+#include "port/session.h"
 
 #include <weir/weir.h>
-
-/* ---- protocols ------------------------------------------------------------------------------- */
-
-/* What a session wants next. */
-typedef enum weir_next {
-    WEIR_NEXT_READ,  /* it has answered all it has; more bytes, please */
-    WEIR_NEXT_AGAIN, /* it stopped because `out` was full: send it, then call again */
-    WEIR_NEXT_WAIT,  /* send nothing of `out` before until_ns, then send it and call again. Who has
-                        to be answered before that is answered by an AGAIN first */
-    WEIR_NEXT_ASK,   /* the next answer is under way: send `out`, and call again when it has called
-                        `wake`. Its request may stay in `in`. A stopping server waits for it as it
-                        does for clients */
-    WEIR_NEXT_CLOSE  /* send `out`, then close; run is not called again */
-} weir_next;
-
-typedef struct weir_step {
-    weir_next next;
-    int64_t
-        until_ns; /* WEIR_NEXT_WAIT only; of the clock that now_ns is of. If it is not later than
-                         now_ns there is no wait */
-} weir_step;
-
-/* What a session holds by itself. */
-typedef struct weir_holding {
-    size_t bytes; /* of memory */
-    bool midway;  /* a request has begun and not ended */
-} weir_holding;
-
-/* What is spoken on a listener. A session is one connection's; all calls for it come from one
- * thread, that of its loop. */
-typedef struct weir_protocol {
-    const char *name;    /* for the log and the metrics: "resp" */
-    size_t session_size; /* bytes of a session, zeroed before open */
-
-    /* ctx is options->contexts[i] of the loop i that the connection belongs to. After a
-     * WEIR_NEXT_ASK, wake(wake_ctx) has run called again: soon, never from within it; with all
-     * others that are woken in one round of the loop, and what they then ask travels together. By
-     * the loop's thread, at any time until the session is closed, also when nothing waits for it:
-     * then nothing happens. It needs options->begin. */
-    void (*open)(void *session, void *ctx, void (*wake)(void *wake_ctx), void *wake_ctx);
-    void (*close)(void *session); /* gives back what the session holds; may be NULL */
-
-    /* Answers every whole request in `in`, and drops it from there; all of them happen at now_ns.
-     * A request that is not whole yet stays in `in`: the limits on its size and time go by that,
-     * and by `held`.
-     *  in   what has arrived and was not dropped before, at the same place or another: a session
-     *       keeps offsets, not pointers.
-     *  out  empty at the call. Stop when it holds more than out_pause bytes. It is the loop's, and
-     *       whatever is in it afterwards is sent. */
-    weir_step (*run)(void *session, weir_buffer *in, weir_buffer *out, size_t out_pause,
-                     int64_t now_ns);
-
-    /* For a session that takes bytes from `in` before a request is whole. NULL: it does not. */
-    weir_holding (*held)(const void *session);
-
-    /* Sent, unless it would stand in the middle of a reply, before a connection is closed
-     * because ... NULL: nothing is sent. */
-    const char *refusal;  /* there are too many connections */
-    const char *overload; /* no more memory may be used for buffers, or its request is too long */
-    const char *timeout;  /* a request was not completed in time */
-} weir_protocol;
 
 /* ---- the server ------------------------------------------------------------------------------ */
 

@@ -45,7 +45,7 @@ static void run(weir_resp_session *s, weir_buffer *in, weir_buffer *said, fake_e
             abort();
         weir_buffer_append(said, weir_buffer_data(&out), weir_buffer_len(&out));
         weir_buffer_clear(&out);
-        if (step.next != WEIR_SESSION_ASK || early++ % late > 0)
+        if (step.next != WEIR_SESSION_PENDING || early++ % late > 0)
             continue;
         for (ready = 0; f->rounds > 0;)
             fake_settle(f, f->rounds - 1, now_ns);

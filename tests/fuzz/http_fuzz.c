@@ -103,10 +103,10 @@ static bool run(daemon *d, weir_http_session *s, weir_buffer *in, weir_buffer *s
             *now_ns = step.until_ns;
         if (step.next == WEIR_SESSION_AGAIN && weir_buffer_len(&out) == 0)
             abort(); /* it would be called for ever */
-        if (step.next == WEIR_SESSION_ASK &&
-            weir_http_session_run(s, in, &out, out_pause, *now_ns).next != WEIR_SESSION_ASK)
+        if (step.next == WEIR_SESSION_PENDING &&
+            weir_http_session_run(s, in, &out, out_pause, *now_ns).next != WEIR_SESSION_PENDING)
             abort();
-        if (step.next == WEIR_SESSION_ASK)
+        if (step.next == WEIR_SESSION_PENDING)
             fake_settle(d->fake, 0, *now_ns);
         weir_buffer_append(said, weir_buffer_data(&out), weir_buffer_len(&out));
         weir_buffer_clear(&out);
