@@ -102,8 +102,8 @@ static void print_server(const weir_config *c)
     char text[256], a[24];
     for (size_t i = 0; i < c->listens_len; i++) {
         const config_listen *l = &c->listens[i];
-        snprintf(text, sizeof text, "%s on %s%s", l->protocol == CONFIG_RESP ? "resp" : "http",
-                 l->address, l->is_public ? ", for other machines too" : "");
+        snprintf(text, sizeof text, "%s on %s%s", protocols[l->protocol].name, l->address,
+                 l->is_public ? ", for other machines too" : "");
         print_line(i == 0 ? "listen" : "", text);
     }
     print_line("password", c->password_len > 0 ? "set" : "none");

@@ -8,10 +8,9 @@
 #include "cmd/engines.h"
 #include "cmd/fault.h"
 #include "cmd/guesses.h"
+#include "cmd/protocols.h"
 #include "cmd/state/state.h"
-#include "codec/http.h"
 #include "codec/metrics.h"
-#include "codec/resp_session.h"
 #include "net/server.h"
 #include "port/atomic.h"
 #include "port/port.h"
@@ -21,18 +20,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What one event loop has of its own. */
-typedef struct loop {
-    struct daemon *daemon;
-    unsigned i;
-    weir_service *service;
-    weir_resp_options resp;
-    weir_http_options http;
-} loop;
-
 enum {
-    REQUEST_MAX = 1 << 21, /* bytes; above what either protocol takes */
-    LISTENS_TEXT = CONFIG_LISTENS_MAX * (CONFIG_ADDRESS_MAX + 1),
+    REQUEST_MAX = 1 << 21, /* bytes; above the request limits of every protocol */
 };
 
 typedef struct daemon {
@@ -42,7 +31,7 @@ typedef struct daemon {
     engines *engines; /* NULL: there is the store alone */
     guesses *guesses;
     weir_server *server;
-    loop loops[WEIR_LOOPS_MAX];
+    protocol_loop loops[WEIR_LOOPS_MAX];
     void *contexts[WEIR_LOOPS_MAX];
     unsigned loops_len;
     int64_t started_ns;
@@ -52,15 +41,6 @@ typedef struct daemon {
     port_counter reloads, reloads_refused;
 } daemon;
 
-/* ---- the protocols, as the server knows them ------------------------------------------------- */
-
-/* Looks at the clock a second time only if there is something to count. */
-static void count_latency(weir_service *s, int64_t begun_ns)
-{
-    if (weir_service_has_decided(s))
-        weir_service_latency(s, weir_limiter_now(weir_service_limiter(s)) - begun_ns);
-}
-
 /* Replies to wrong passwords that are held within a second, and so at most twice as many at once:
  * they take no more than a quarter of the connections. */
 static uint64_t held_max(const weir_config *c)
@@ -68,100 +48,12 @@ static uint64_t held_max(const weir_config *c)
     return (uint64_t)c->connections / 8 + 1;
 }
 
-/* Called by the sessions of a loop; `peer` is the connection that sent the wrong password. */
-static bool resp_wrong_password(void *ctx, const void *peer)
-{
-    char text[WEIR_PEER_TEXT_MAX];
-    weir_server_peer(peer, text);
-    return guesses_add(ctx, GUESSES_RESP, text, port_steady_ns());
-}
-
-static bool http_wrong_password(void *ctx, const void *peer)
-{
-    char text[WEIR_PEER_TEXT_MAX];
-    weir_server_peer(peer, text);
-    return guesses_add(ctx, GUESSES_HTTP, text, port_steady_ns());
-}
-
-static void resp_open(void *session, void *ctx, void (*wake)(void *wake_ctx), void *wake_ctx)
-{
-    loop *l = ctx;
-    weir_resp_session *s = session;
-    weir_resp_session_init(s, &l->resp);
-    s->completion.ready = wake;
-    s->completion.ctx = wake_ctx;
-}
-
-static void resp_close(void *session)
-{
-    weir_resp_session_close(session);
-}
-
-static weir_session_step resp_run(void *session, weir_buffer *in, weir_buffer *out,
-                                  size_t out_pause, int64_t now_ns)
-{
-    const weir_resp_session *s = session;
-    weir_session_step step = weir_resp_session_run(session, in, out, out_pause, now_ns);
-    count_latency(s->options->service, now_ns);
-    return step;
-}
-
-static const weir_protocol resp = {
-    .session_size = sizeof(weir_resp_session),
-    .open = resp_open,
-    .close = resp_close,
-    .run = resp_run,
-    .refusal = "-ERR max number of clients reached\r\n",
-    .overload = "-ERR no memory left for the buffers of clients\r\n",
-    .timeout = "-ERR timeout: the request was not completed in time\r\n",
-};
-
-static void http_open(void *session, void *ctx, void (*wake)(void *wake_ctx), void *wake_ctx)
-{
-    const loop *l = ctx;
-    weir_http_session *s = session;
-    weir_http_session_init(s, &l->http);
-    s->completion.ready = wake;
-    s->completion.ctx = wake_ctx;
-}
-
-static void http_close(void *session)
-{
-    weir_http_session_close(session);
-}
-
-static weir_session_step http_run(void *session, weir_buffer *in, weir_buffer *out,
-                                  size_t out_pause, int64_t now_ns)
-{
-    const weir_http_session *s = session;
-    weir_session_step step = weir_http_session_run(session, in, out, out_pause, now_ns);
-    count_latency(s->options->service, now_ns);
-    return step;
-}
-
-static weir_session_usage http_usage(const void *session)
-{
-    return weir_http_session_usage(session);
-}
-
-#define HTTP_CLOSE "Connection: close\r\nContent-Length: 0\r\n\r\n"
-
-static const weir_protocol http = {
-    .session_size = sizeof(weir_http_session),
-    .open = http_open,
-    .close = http_close,
-    .run = http_run,
-    .usage = http_usage,
-    .refusal = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\n" HTTP_CLOSE,
-    .overload = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\n" HTTP_CLOSE,
-    .timeout = "HTTP/1.1 408 Request Timeout\r\n" HTTP_CLOSE,
-};
-
 /* ---- metrics --------------------------------------------------------------------------------- */
 
 static void put_metrics(void *ctx, weir_buffer *out)
 {
-    daemon *d = ctx;
+    const protocol_loop *l = ctx;
+    daemon *d = l->daemon;
     weir_server_stats s = weir_server_stats_get(d->server);
     const struct {
         const char *name, *type, *help;
@@ -224,7 +116,7 @@ static bool find_need(void *ctx, const weir_rule_view *rule)
 }
 
 /* Adds why an engine is missed; false if none is. Names need no escape in JSON. */
-static bool misses_engine(const loop *l, weir_buffer *out)
+static bool misses_engine(const protocol_loop *l, weir_buffer *out)
 {
     daemon *d = l->daemon;
     need n = {d, ""};
@@ -243,7 +135,7 @@ static bool misses_engine(const loop *l, weir_buffer *out)
 
 static bool not_ready(void *ctx, weir_buffer *out)
 {
-    const loop *l = ctx;
+    const protocol_loop *l = ctx;
     bool stopping = weir_server_stopping(l->daemon->server);
     if (stopping)
         weir_buffer_printf(out, "\"the daemon is stopping\"");
@@ -571,55 +463,36 @@ static weir_status open_store(daemon *d, char *ret_error, size_t size)
 static weir_status open_loops(daemon *d)
 {
     const weir_config *c = d->options->config;
-    const char *password = c->password_len > 0 ? c->password : NULL;
     d->loops_len = c->threads > 0 ? c->threads : port_cores();
     if (d->loops_len > WEIR_LOOPS_MAX)
         d->loops_len = WEIR_LOOPS_MAX;
     for (unsigned i = 0; i < d->loops_len; i++) {
-        loop *l = &d->loops[i];
+        protocol_loop *l = &d->loops[i];
         weir_status st = weir_service_open(&l->service, d->limiter);
         if (st != WEIR_OK)
             return st;
         d->contexts[i] = l;
         l->daemon = d;
+        l->config = c;
+        l->guesses = d->guesses;
         l->i = i;
-        l->resp = (weir_resp_options){.service = l->service,
-                                      .password = password,
-                                      .wrong_password = resp_wrong_password,
-                                      .wrong_password_ctx = d->guesses,
-                                      .version = WEIR_VERSION,
-                                      .first_id = i + 1,
-                                      .id_step = d->loops_len};
-        const config_http_key *key = &c->http_key;
-        l->http =
-            (weir_http_options){.service = l->service,
-                                .version = WEIR_VERSION,
-                                .password = password,
-                                .wrong_password = http_wrong_password,
-                                .wrong_password_ctx = d->guesses,
-                                .hosts = c->http_hosts,
-                                .origins = c->http_origins,
-                                .key_header = key->from == CONFIG_KEY_HEADER ? key->name : NULL,
-                                .key_query = key->from == CONFIG_KEY_QUERY ? key->name : NULL,
-                                .hops = key->hops,
-                                .not_ready = not_ready,
-                                .not_ready_ctx = l,
-                                .metrics_top = c->top_metrics,
-                                .metrics = put_metrics,
-                                .metrics_ctx = d};
+        l->loops = d->loops_len;
+        l->not_ready = not_ready;
+        l->metrics = put_metrics;
+        protocols_open_loop(l);
     }
     return WEIR_OK;
 }
 
 static void begin(void *context, port_dialer *dialer)
 {
-    const loop *l = context;
+    const protocol_loop *l = context;
     engines_begin(l->daemon->engines, l->i, l->service, dialer);
 }
 
 static void end(void *context)
 {
-    const loop *l = context;
+    const protocol_loop *l = context;
     engines_end(l->daemon->engines, l->i, l->service);
 }
 
@@ -635,8 +508,8 @@ static weir_status open_server(daemon *d, char *ret_error, size_t size)
     const weir_config *c = d->options->config;
     weir_listen listens[CONFIG_LISTENS_MAX];
     for (size_t i = 0; i < c->listens_len; i++)
-        listens[i] = (weir_listen){c->listens[i].address,
-                                   c->listens[i].protocol == CONFIG_HTTP ? &http : &resp};
+        listens[i] =
+            (weir_listen){c->listens[i].address, &protocols[c->listens[i].protocol].session};
     const weir_server_options options = {
         .listens = listens,
         .listens_len = c->listens_len,
@@ -664,11 +537,11 @@ static weir_status open_server(daemon *d, char *ret_error, size_t size)
 static void log_started(const daemon *d)
 {
     const weir_config *c = d->options->config;
-    char resp_at[LISTENS_TEXT] = "", http_at[LISTENS_TEXT] = "";
+    char addresses[PROTOCOLS][DAEMON_ADDRESSES_MAX] = {""};
     for (size_t i = 0; i < c->listens_len; i++) {
-        char *at = c->listens[i].protocol == CONFIG_HTTP ? http_at : resp_at;
+        char *at = addresses[c->listens[i].protocol];
         size_t len = strlen(at);
-        snprintf(at + len, sizeof resp_at - len, "%s%s", len > 0 ? "," : "",
+        snprintf(at + len, DAEMON_ADDRESSES_MAX - len, "%s%s", len > 0 ? "," : "",
                  weir_server_address(d->server, i));
     }
     const char *asked = NULL;
@@ -676,13 +549,16 @@ static void log_started(const daemon *d)
         asked = c->engine == WEIR_ENGINE_LOCAL    ? "local,redis"
                 : c->engine == WEIR_ENGINE_HYBRID ? "hybrid"
                                                   : "redis";
-    log_event(d->options->log, WEIR_LOG_INFO, "started",
-              LOG(log_text("version", WEIR_VERSION), log_text("resp", resp_at[0] ? resp_at : NULL),
-                  log_text("http", http_at[0] ? http_at : NULL),
-                  log_integer("policies", (int64_t)c->rules_len),
-                  log_integer("memory_bytes", (int64_t)c->memory_bytes),
-                  log_integer("threads", d->loops_len), log_text("engine", asked)));
-    d->options->ready(d->options->ctx, resp_at, http_at);
+    log_pair pairs[PROTOCOLS + 6] = {log_text("version", WEIR_VERSION)};
+    size_t n = 1;
+    for (protocol_kind kind = 0; kind < PROTOCOLS; kind++)
+        pairs[n++] = log_text(protocols[kind].name, addresses[kind][0] ? addresses[kind] : NULL);
+    pairs[n++] = log_integer("policies", (int64_t)c->rules_len);
+    pairs[n++] = log_integer("memory_bytes", (int64_t)c->memory_bytes);
+    pairs[n++] = log_integer("threads", d->loops_len);
+    pairs[n++] = log_text("engine", asked);
+    log_event(d->options->log, WEIR_LOG_INFO, "started", pairs);
+    d->options->ready(d->options->ctx, addresses);
 }
 
 static void daemon_close(daemon *d)

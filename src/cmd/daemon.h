@@ -8,6 +8,8 @@
 #include "cmd/config/config.h"
 #include "cmd/log.h"
 
+enum { DAEMON_ADDRESSES_MAX = CONFIG_LISTENS_MAX * (CONFIG_ADDRESS_MAX + 1) };
+
 typedef struct daemon_options {
     const char *path; /* of the configuration, for reloads; NULL: there is no file */
     weir_config *config;
@@ -20,8 +22,9 @@ typedef struct daemon_options {
     bool (*adjust)(void *ctx,
                    weir_config *config); /* to a file that was read anew: what the command
                                                        line says. False if there is no memory */
-    void (*ready)(void *ctx, const char *resp, const char *http); /* listening there now; "" where
-                                                                     it is not */
+    /* The daemon listens now.
+     *  addresses  for each protocol, joined by commas; "" if there are none. */
+    void (*ready)(void *ctx, char (*addresses)[DAEMON_ADDRESSES_MAX]);
 } daemon_options;
 
 /* One thing that is wrong with a configuration, as a line of the log. */

@@ -12,17 +12,15 @@
 
 #define PAUSE_NS INT64_C(1000000000) /* between two events, and how long a reply is held */
 
-static const char *const names[GUESSES_PROTOCOLS] = {"resp", "http"};
-
 struct guesses {
     const log_target *log;
     port_mutex *lock; /* of all that follows */
-    uint64_t total[GUESSES_PROTOCOLS];
+    uint64_t total[PROTOCOLS];
     int64_t unlogged;
     int64_t logged_ns;       /* when the last event was logged; 0: never */
     uint64_t held, held_max; /* replies held since second_ns, and their limit */
     int64_t second_ns;
-    guesses_protocol protocol;
+    protocol_kind protocol;
     char peer[64];
 };
 
@@ -47,7 +45,7 @@ static void log_all(guesses *g)
     if (g->unlogged == 0)
         return;
     log_event(g->log, WEIR_LOG_WARNING, "wrong-password",
-              LOG(log_text("protocol", names[g->protocol]), log_text("peer", g->peer),
+              LOG(log_text("protocol", protocols[g->protocol].name), log_text("peer", g->peer),
                   log_integer("times", g->unlogged)));
     g->unlogged = 0;
 }
@@ -83,7 +81,7 @@ static bool may_hold(guesses *g, int64_t now_ns)
     return good;
 }
 
-bool guesses_add(guesses *g, guesses_protocol protocol, const char *peer, int64_t now_ns)
+bool guesses_add(guesses *g, protocol_kind protocol, const char *peer, int64_t now_ns)
 {
     port_mutex_lock(g->lock);
     g->total[protocol]++;
@@ -105,14 +103,14 @@ void guesses_tick(guesses *g, int64_t now_ns)
 
 void guesses_put_metrics(guesses *g, weir_buffer *out)
 {
-    uint64_t total[GUESSES_PROTOCOLS];
+    uint64_t total[PROTOCOLS];
     port_mutex_lock(g->lock);
-    for (int i = 0; i < GUESSES_PROTOCOLS; i++)
+    for (int i = 0; i < PROTOCOLS; i++)
         total[i] = g->total[i];
     port_mutex_unlock(g->lock);
     weir_buffer_printf(out, "# HELP weir_wrong_passwords_total Wrong passwords from clients.\n"
                             "# TYPE weir_wrong_passwords_total counter\n");
-    for (int i = 0; i < GUESSES_PROTOCOLS; i++)
+    for (int i = 0; i < PROTOCOLS; i++)
         weir_buffer_printf(out, "weir_wrong_passwords_total{protocol=\"%s\"} %" PRIu64 "\n",
-                           names[i], total[i]);
+                           protocols[i].name, total[i]);
 }

@@ -6,11 +6,10 @@
  * password. It must not know any clock or socket. */
 
 #include "cmd/log.h"
+#include "cmd/protocols.h"
 #include "port/buffer.h"
 
 #include <weir/weir.h>
-
-typedef enum guesses_protocol { GUESSES_RESP, GUESSES_HTTP, GUESSES_PROTOCOLS } guesses_protocol;
 
 typedef struct guesses guesses;
 
@@ -29,7 +28,7 @@ void guesses_close(guesses *g);
  * Returns whether the reply is to be held. If not, held_max replies of this second are held: then
  * it is sent at once and the connection is closed, so that guesses cannot use up all connections.
  * Threads: any. */
-bool guesses_add(guesses *g, guesses_protocol protocol, const char *peer, int64_t now_ns);
+bool guesses_add(guesses *g, protocol_kind protocol, const char *peer, int64_t now_ns);
 
 /* Logs what was counted and not logged yet, if a second has passed since the last event. To be
  * called about once a second. Threads: any. */

@@ -64,18 +64,18 @@ static void one_event_a_second(void **state)
     fixture *f = *state;
     guesses_tick(f->guesses, start_ns);
     logged(f, "");
-    guesses_add(f->guesses, GUESSES_RESP, "192.0.2.1:5", start_ns);
+    guesses_add(f->guesses, PROTOCOL_RESP, "192.0.2.1:5", start_ns);
     logged(f, " warning wrong-password protocol=resp peer=192.0.2.1:5 times=1\n");
     for (int i = 1; i < 1000; i++)
-        guesses_add(f->guesses, GUESSES_RESP, "192.0.2.2:6", start_ns + i * ms_ns);
-    guesses_add(f->guesses, GUESSES_HTTP, "[2001:db8::7]:9", start_ns + 999 * ms_ns);
+        guesses_add(f->guesses, PROTOCOL_RESP, "192.0.2.2:6", start_ns + i * ms_ns);
+    guesses_add(f->guesses, PROTOCOL_HTTP, "[2001:db8::7]:9", start_ns + 999 * ms_ns);
     guesses_tick(f->guesses, start_ns + 999 * ms_ns);
     logged(f, "");
     guesses_tick(f->guesses, start_ns + 1000 * ms_ns);
     logged(f, " warning wrong-password protocol=http peer=[2001:db8::7]:9 times=1000\n");
     guesses_tick(f->guesses, start_ns + 9000 * ms_ns);
     logged(f, "");
-    guesses_add(f->guesses, GUESSES_HTTP, "unix", start_ns + 9000 * ms_ns);
+    guesses_add(f->guesses, PROTOCOL_HTTP, "unix", start_ns + 9000 * ms_ns);
     logged(f, " warning wrong-password protocol=http peer=unix times=1\n");
 }
 
@@ -85,7 +85,7 @@ static void metrics_count_by_protocol(void **state)
     weir_buffer out;
     weir_buffer_init(&out, 4096);
     for (int i = 0; i < 3; i++)
-        guesses_add(f->guesses, GUESSES_HTTP, "unix", start_ns);
+        guesses_add(f->guesses, PROTOCOL_HTTP, "unix", start_ns);
     guesses_put_metrics(f->guesses, &out);
     weir_buffer_append(&out, "", 1);
     assert_string_equal((const char *)weir_buffer_data(&out),
@@ -101,18 +101,20 @@ static void holds_a_few_each_second(void **state)
 {
     fixture *f = *state;
     for (int i = 0; i < 10; i++)
-        assert_int_equal(guesses_add(f->guesses, GUESSES_RESP, "unix", start_ns + i), i < HELD_MAX);
-    assert_false(guesses_add(f->guesses, GUESSES_HTTP, "unix", start_ns + 999 * ms_ns));
-    for (int i = 0; i < 10; i++)
-        assert_int_equal(guesses_add(f->guesses, GUESSES_HTTP, "unix", start_ns + 1000 * ms_ns + i),
+        assert_int_equal(guesses_add(f->guesses, PROTOCOL_RESP, "unix", start_ns + i),
                          i < HELD_MAX);
+    assert_false(guesses_add(f->guesses, PROTOCOL_HTTP, "unix", start_ns + 999 * ms_ns));
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(
+            guesses_add(f->guesses, PROTOCOL_HTTP, "unix", start_ns + 1000 * ms_ns + i),
+            i < HELD_MAX);
 }
 
 static void logs_the_rest_at_the_end(void **state)
 {
     fixture *f = *state;
     for (int i = 0; i < 30; i++)
-        guesses_add(f->guesses, GUESSES_RESP, "192.0.2.1:5", start_ns + i);
+        guesses_add(f->guesses, PROTOCOL_RESP, "192.0.2.1:5", start_ns + i);
     logged(f, " warning wrong-password protocol=resp peer=192.0.2.1:5 times=1\n");
     guesses_close(f->guesses);
     f->guesses = NULL;

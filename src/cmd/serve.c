@@ -13,27 +13,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { OPTION_PORT = 256 }; /* + protocol_kind: the option of a protocol */
+
 typedef struct settings {
-    const char *path; /* NULL: no file */
-    int port;         /* -1: as the file says */
-    int http_port;
-    int connections; /* 0: as the file says */
+    const char *path;    /* NULL: no file */
+    int port[PROTOCOLS]; /* -1: as the file says */
+    int connections;     /* 0: as the file says */
     int threads;
     const char *redis; /* NULL: as the file says */
     bool json;
     bool reset_state;
 } settings;
 
-static const char usage[] =
+static const char usage_begin[] =
     "Usage: weir serve [OPTION]... [FILE]\n"
     "\n"
     "Answers Redis clients (RESP2 and RESP3) and HTTP, in the foreground, until SIGTERM or\n"
     "SIGINT. FILE is YAML; weir check FILE says what it means. On SIGHUP, and when it\n"
     "changes, its policies are read anew. Without a file there are no named policies, RESP is\n"
     "on 127.0.0.1:6380 and HTTP on 127.0.0.1:8080. The log goes to standard error.\n"
-    "\n"
-    "  --port N         RESP on 127.0.0.1:N instead of where the file says; 0 takes any free port\n"
-    "  --http N         HTTP on 127.0.0.1:N instead of where the file says\n"
+    "\n";
+
+static const char usage_end[] =
     "  --threads N      event loops, 1 to 256; if not given, as the file says, or one for each "
     "core\n"
     "  --connections N  1 to 1000000; if not given, as the file says, or 10000\n"
@@ -75,13 +76,18 @@ static bool read_format(const char *text, bool *ret_json)
     return false;
 }
 
+static bool read_port(protocol_kind kind, settings *ret)
+{
+    char option[32];
+    snprintf(option, sizeof option, "--%s", protocols[kind].option);
+    return read_number(option, optarg, 0, 65535, &ret->port[kind]);
+}
+
 static bool read_option(int o, settings *ret)
 {
+    if (o >= OPTION_PORT)
+        return read_port((protocol_kind)(o - OPTION_PORT), ret);
     switch (o) {
-    case 'p':
-        return read_number("--port", optarg, 0, 65535, &ret->port);
-    case 'w':
-        return read_number("--http", optarg, 0, 65535, &ret->http_port);
     case 't':
         return read_number("--threads", optarg, 1, 256, &ret->threads);
     case 'c':
@@ -99,23 +105,34 @@ static bool read_option(int o, settings *ret)
     }
 }
 
+static void print_usage(void)
+{
+    fputs(usage_begin, stdout);
+    for (protocol_kind kind = 0; kind < PROTOCOLS; kind++)
+        fputs(protocols[kind].usage, stdout);
+    fputs(usage_end, stdout);
+}
+
 /* 0 to go on, else the exit status + 1. */
 static int read_options(int argc, char **argv, settings *ret)
 {
-    static const struct option options[] = {{"port", required_argument, NULL, 'p'},
-                                            {"http", required_argument, NULL, 'w'},
-                                            {"threads", required_argument, NULL, 't'},
-                                            {"connections", required_argument, NULL, 'c'},
-                                            {"redis", required_argument, NULL, 'e'},
-                                            {"reset-state", no_argument, NULL, 'r'},
-                                            {"log-format", required_argument, NULL, 'l'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {0}};
+    static const struct option others[] = {{"threads", required_argument, NULL, 't'},
+                                           {"connections", required_argument, NULL, 'c'},
+                                           {"redis", required_argument, NULL, 'e'},
+                                           {"reset-state", no_argument, NULL, 'r'},
+                                           {"log-format", required_argument, NULL, 'l'},
+                                           {"help", no_argument, NULL, 'h'},
+                                           {0}};
+    struct option options[PROTOCOLS + sizeof others / sizeof others[0]];
+    for (int kind = 0; kind < PROTOCOLS; kind++)
+        options[kind] =
+            (struct option){protocols[kind].option, required_argument, NULL, OPTION_PORT + kind};
+    memcpy(options + PROTOCOLS, others, sizeof others);
     int o;
     optind = 0;
     while ((o = options_next("weir serve", argc, argv, options)) != -1) {
         if (o == 'h') {
-            fputs(usage, stdout);
+            print_usage();
             return 1;
         }
         if (!read_option(o, ret))
@@ -133,7 +150,7 @@ static int read_options(int argc, char **argv, settings *ret)
 /* ---- the configuration ----------------------------------------------------------------------- */
 
 /* Puts 127.0.0.1:port in the place of all TCP listeners of a protocol. */
-static void listen_on(weir_config *c, config_protocol protocol, int port)
+static void listen_on(weir_config *c, protocol_kind protocol, int port)
 {
     size_t n = 0;
     for (size_t i = 0; i < c->listens_len; i++) {
@@ -153,12 +170,15 @@ static void listen_on(weir_config *c, config_protocol protocol, int port)
 static bool adjust(void *ctx, weir_config *c)
 {
     const settings *set = ctx;
-    if (!set->path && (set->port >= 0 || set->http_port >= 0))
+    bool any = false;
+    for (protocol_kind kind = 0; kind < PROTOCOLS; kind++)
+        any |= set->port[kind] >= 0;
+    if (!set->path && any)
         c->listens_len = 0;
-    if (set->port >= 0)
-        listen_on(c, CONFIG_RESP, set->port);
-    if (set->http_port >= 0)
-        listen_on(c, CONFIG_HTTP, set->http_port);
+    for (protocol_kind kind = 0; kind < PROTOCOLS; kind++) {
+        if (set->port[kind] >= 0)
+            listen_on(c, kind, set->port[kind]);
+    }
     if (set->connections > 0)
         c->connections = set->connections;
     if (set->threads > 0)
@@ -170,20 +190,17 @@ static bool adjust(void *ctx, weir_config *c)
     return false;
 }
 
-/* For who starts it by hand, and has read nothing yet. */
-static void ready(void *ctx, const char *resp, const char *http)
+/* Prints example commands for a user who has started weir without a configuration file. */
+static void ready(void *ctx, char (*addresses)[DAEMON_ADDRESSES_MAX])
 {
     const settings *set = ctx;
-    const char *port = strrchr(resp, ':');
     if (set->path)
         return;
     puts("weir is ready; try");
-    if (port)
-        printf("  redis-cli -p %s WEIR.CHECK 'gcra 100/s burst 20' alice\n"
-               "  redis-cli -p %s CL.THROTTLE alice 15 30 60\n",
-               port + 1, port + 1);
-    if (http[0])
-        printf("  curl 'http://%s/v1/check?limit=gcra+100/s+burst+20&key=alice'\n", http);
+    for (protocol_kind kind = 0; kind < PROTOCOLS; kind++) {
+        if (addresses[kind][0])
+            protocols[kind].print_example(addresses[kind]);
+    }
     fflush(stdout);
 }
 
@@ -215,7 +232,9 @@ static weir_config *read_config(settings *set, const weir_zones *zones, log_targ
 
 int weir_cmd_serve(int argc, char **argv)
 {
-    settings set = {.port = -1, .http_port = -1};
+    settings set = {0};
+    for (protocol_kind kind = 0; kind < PROTOCOLS; kind++)
+        set.port[kind] = -1;
     int done = read_options(argc, argv, &set);
     if (done)
         return done - 1;

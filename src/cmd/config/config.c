@@ -281,9 +281,6 @@ weir_config *config_default(void)
         return NULL;
     }
     *c = (weir_config){
-        .listens = {{.protocol = CONFIG_RESP, .address = "127.0.0.1:6380"},
-                    {.protocol = CONFIG_HTTP, .address = "127.0.0.1:8080"}},
-        .listens_len = 2,
         .memory_bytes = 256 * MIB,
         .memory_large_bytes = 64 * MIB,
         .sync = WEIR_SYNC_SECOND,
@@ -301,6 +298,14 @@ weir_config *config_default(void)
                    .memory_bytes = (size_t)(4 * MIB)},
         .memory = memory,
     };
+    for (protocol_kind kind = 0; kind < PROTOCOLS; kind++) {
+        const char *address = protocols[kind].default_address;
+        if (!address)
+            continue;
+        config_listen *l = &c->listens[c->listens_len++];
+        l->protocol = kind;
+        snprintf(l->address, sizeof l->address, "%s", address);
+    }
     return c;
 }
 

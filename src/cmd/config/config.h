@@ -5,6 +5,7 @@
 /* The configuration of `weir serve`: a YAML file, read whole, checked whole, and handed out in
  * plain C. docs/configuration.md says what each key means. */
 
+#include "cmd/protocols.h"
 #include "codec/http.h"
 #include "engine/engine.h"
 #include "service/rules/rules.h"
@@ -27,10 +28,8 @@ enum {
 
 /* ---- what it says ---------------------------------------------------------------------------- */
 
-typedef enum config_protocol { CONFIG_RESP, CONFIG_HTTP } config_protocol;
-
 typedef struct config_listen {
-    config_protocol protocol;
+    protocol_kind protocol;
     bool is_public;                   /* other machines may reach it */
     char address[CONFIG_ADDRESS_MAX]; /* "127.0.0.1:6380", "[::1]:6380", "/run/weir/weir.sock" */
 } config_listen;

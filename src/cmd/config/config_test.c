@@ -59,9 +59,9 @@ static void bad(const char *yaml)
 static void assert_defaults(const weir_config *c)
 {
     assert_int_equal(c->listens_len, 2);
-    assert_int_equal(c->listens[0].protocol, CONFIG_RESP);
+    assert_int_equal(c->listens[0].protocol, PROTOCOL_RESP);
     assert_string_equal(c->listens[0].address, "127.0.0.1:6380");
-    assert_int_equal(c->listens[1].protocol, CONFIG_HTTP);
+    assert_int_equal(c->listens[1].protocol, PROTOCOL_HTTP);
     assert_string_equal(c->listens[1].address, "127.0.0.1:8080");
     assert_false(c->listens[0].is_public || c->listens[1].is_public);
     assert_int_equal(c->password_len, 0);
@@ -159,12 +159,12 @@ static void check_listens(void **unused)
     (void)unused;
     weir_config *c = good("listen: {http: 1}");
     assert_int_equal(c->listens_len, 1); /* what is not named is not there */
-    assert_int_equal(c->listens[0].protocol, CONFIG_HTTP);
+    assert_int_equal(c->listens[0].protocol, PROTOCOL_HTTP);
     config_free(c);
     c = good("listen:\n  unix: /run/weir.sock\n  resp: [1, 0, 0]\n  http: off\n");
     assert_int_equal(c->listens_len, 4);
     assert_string_equal(c->listens[0].address, "/run/weir.sock");
-    assert_int_equal(c->listens[0].protocol, CONFIG_RESP);
+    assert_int_equal(c->listens[0].protocol, PROTOCOL_RESP);
     assert_false(c->listens[0].is_public);
     assert_string_equal(c->listens[3].address, "127.0.0.1:0");
     config_free(c);

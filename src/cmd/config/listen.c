@@ -102,7 +102,7 @@ static void add_listen(config_reader *r, const config_place *place, const config
     c->listens[c->listens_len++] = *listen;
 }
 
-static bool read_address(config_reader *r, const config_place *place, config_protocol protocol)
+static bool read_address(config_reader *r, const config_place *place, protocol_kind protocol)
 {
     if (!config_want_text(r, place, expected_address))
         return false;
@@ -131,7 +131,7 @@ static bool read_addresses(config_reader *r, const config_place *place, const co
                            void *base)
 {
     (void)base;
-    config_protocol protocol = (config_protocol)field->low;
+    protocol_kind protocol = (protocol_kind)field->low;
     const config_node *n = place->node;
     if (n->kind == CONFIG_TEXT && strcmp(n->text, "off") == 0)
         return true;
@@ -158,7 +158,7 @@ static bool read_unix(config_reader *r, const config_place *place, const config_
         return true;
     config_listen listen;
     memset(&listen, 0, sizeof listen);
-    listen.protocol = CONFIG_RESP;
+    listen.protocol = PROTOCOL_RESP;
     if (n->text[0] != '/' || n->len >= sizeof listen.address) {
         config_complain(r->errors, place, "expected %s, found %zu bytes that begin with '%.40s'",
                         expected, n->len, n->text);
@@ -169,23 +169,26 @@ static bool read_unix(config_reader *r, const config_place *place, const config_
     return true;
 }
 
-static const config_field fields[] = {
-    {.name = "resp", .read = read_addresses, .low = CONFIG_RESP},
-    {.name = "http", .read = read_addresses, .low = CONFIG_HTTP},
-    {.name = "unix", .read = read_unix},
-};
-
 bool config_read_listen(config_reader *r, const config_place *place, const config_field *field,
                         void *base)
 {
     (void)field;
     size_t before = r->errors->found;
+    config_field fields[PROTOCOLS + 1] = {[PROTOCOLS] = {.name = "unix", .read = read_unix}};
+    char names[128] = "";
+    for (protocol_kind kind = 0; kind < PROTOCOLS; kind++) {
+        fields[kind] = (config_field){
+            .name = protocols[kind].name, .read = read_addresses, .low = (int64_t)kind};
+        size_t len = strlen(names);
+        snprintf(names + len, sizeof names - len, "%s%s", kind > 0 ? ", " : "",
+                 protocols[kind].name);
+    }
     memset(r->config->listens, 0, sizeof r->config->listens);
     r->config->listens_len = 0; /* what is not named is not listened on */
-    if (!config_read_map(r, place, fields, sizeof fields / sizeof fields[0], base))
+    if (!config_read_map(r, place, fields, PROTOCOLS + 1, base))
         return false;
     if (r->config->listens_len == 0 && r->errors->found == before)
         config_complain(r->errors, place,
-                        "nothing to listen on, expected an address for resp, http or unix");
+                        "nothing to listen on, expected an address for %s or unix", names);
     return true;
 }

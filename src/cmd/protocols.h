@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+#ifndef WEIR_CMD_PROTOCOLS_H
+#define WEIR_CMD_PROTOCOLS_H
+/* The table of protocols that the daemon serves. To add one, write its codec in src/codec, then add
+ * it to the enum, to protocol_loop and, as one row, to the table. */
+
+#include "codec/http.h"
+#include "codec/resp_session.h"
+#include "port/session.h"
+
+struct daemon;
+struct guesses;
+struct weir_config;
+
+typedef enum protocol_kind { PROTOCOL_RESP, PROTOCOL_HTTP, PROTOCOLS } protocol_kind;
+
+/* The context of a session's wrong_password callback. */
+typedef struct protocol_login {
+    struct guesses *guesses;
+    protocol_kind kind;
+} protocol_login;
+
+/* The context of weir_protocol.open(): what the sessions of one event loop share. The daemon fills
+ * in the first part and then calls protocols_open_loop(). */
+typedef struct protocol_loop {
+    struct daemon *daemon;
+    const struct weir_config *config;
+    struct guesses *guesses;
+    weir_service *service;
+    unsigned i, loops;                               /* this is event loop i of 0..loops - 1 */
+    bool (*not_ready)(void *loop, weir_buffer *out); /* for GET /readyz: see weir_http_options */
+    void (*metrics)(void *loop, weir_buffer *out);   /* for GET /metrics */
+
+    protocol_login login[PROTOCOLS];
+    weir_resp_options resp;
+    weir_http_options http;
+} protocol_loop;
+
+typedef struct protocol_row {
+    const char *name;            /* in weir.yaml (listen.NAME), the log, the metrics */
+    const char *option, *usage;  /* of weir serve: --OPTION PORT, and its line in --help */
+    const char *default_address; /* used if weir.yaml has no `listen`; NULL: off */
+    weir_protocol session;
+    void (*open_loop)(protocol_loop *l);
+    void (*print_example)(const char *address); /* commands to try, for a daemon started by hand */
+} protocol_row;
+
+extern const protocol_row protocols[PROTOCOLS];
+
+/* Sets up what the sessions of an event loop share, for every protocol. */
+void protocols_open_loop(protocol_loop *l);
+
+#endif
