@@ -4,6 +4,8 @@
 
 #include "crash.h"
 
+#include "store/kill_kit_test.h"
+
 #include <inttypes.h>
 #include <pthread.h>
 #include <sched.h>
@@ -13,19 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-enum {
-    THREADS_MAX = 8,
-    GROUP = 6,
-    PATIENCE_MS = 30000,
-    ENDED_WELL = 0,
-    NO_STORE = 3,
-    BAD_ANSWER = 4
-};
+enum { THREADS_MAX = 8, GROUP = 6, PATIENCE_MS = 30000, NO_STORE = 3, BAD_ANSWER = 4 };
 
 static const int64_t now_ns = INT64_C(1800000000000000000);
 
@@ -290,26 +283,34 @@ static void kill_later(uint64_t us)
         _exit(BAD_ANSWER);
 }
 
-static void work_until_killed(crash *c, unsigned i, unsigned threads, crash_when when)
+typedef struct job {
+    crash *crash;
+    unsigned i, threads;
+    crash_when when;
+} job;
+
+static int work_until_killed(void *ctx)
 {
+    const job *j = ctx;
+    crash *c = j->crash;
     weir_store *s = NULL;
     weir_store_error error;
     worker workers[THREADS_MAX];
-    if (when.us > 0)
-        kill_later(when.us);
+    if (j->when.us > 0)
+        kill_later(j->when.us);
     if (crash_open(c, &s, &error) != WEIR_OK) {
         fprintf(stderr, "%s: %s\n", c->program, error.text);
-        _exit(NO_STORE);
+        return NO_STORE;
     }
-    for (unsigned t = 0; t < threads; t++) {
+    for (unsigned t = 0; t < j->threads; t++) {
         worker *w = &workers[t];
-        *w = (worker){.crash = c, .store = s, .calls = &c->record->calls[i]};
-        w->random = c->random + 1000 * i + t;
-        w->left = t == 0 ? when.calls : 0;
+        *w = (worker){.crash = c, .store = s, .calls = &c->record->calls[j->i]};
+        w->random = c->random + 1000 * j->i + t;
+        w->left = t == 0 ? j->when.calls : 0;
         for (size_t p = 0; p < CRASH_POLICIES; p++)
             w->id[p] = weir_store_policy_id(s, &c->policy[p]);
         if (pthread_create(&w->thread, NULL, work, w) != 0)
-            _exit(BAD_ANSWER);
+            return BAD_ANSWER;
     }
     for (;;)
         pause();
@@ -319,17 +320,12 @@ static void work_until_killed(crash *c, unsigned i, unsigned threads, crash_when
 
 pid_t crash_start(crash *c, unsigned i, unsigned threads, crash_when when)
 {
-    crash_random(c); /* others than the last */
+    job j = {c, i, threads, when};
+    crash_random(c); /* so that each process makes other calls */
     fflush(stdout);
-    pid_t parent = getpid(), pid = fork();
+    pid_t pid = fork_child(work_until_killed, &j);
     if (pid < 0)
-        crash_fail(c, "no process is to be had");
-    if (pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() == parent)
-            work_until_killed(c, i, threads, when);
-        _exit(ENDED_WELL);
-    }
+        crash_fail(c, "cannot start a process");
     return pid;
 }
 
@@ -362,22 +358,29 @@ void crash_kill(crash *c, pid_t pid)
 
 void crash_wait(crash *c, pid_t pid)
 {
-    int status = 0;
-    if (waitpid(pid, &status, 0) != pid || !WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
+    int status = wait_child(pid);
+    if (!was_killed(status))
         say_how_it_ended(c, status);
+}
+
+typedef struct apart {
+    crash *crash;
+    int (*fn)(crash *c);
+} apart;
+
+static int run_apart(void *ctx)
+{
+    const apart *a = ctx;
+    alarm(PATIENCE_MS / 1000);
+    return a->fn(a->crash);
 }
 
 int crash_apart(crash *c, int (*fn)(crash *c))
 {
-    int status;
+    apart a = {c, fn};
     fflush(stdout);
-    pid_t pid = fork();
-    if (pid == 0) {
-        alarm(PATIENCE_MS / 1000);
-        _exit(fn(c));
-    }
-    if (pid < 0 || waitpid(pid, &status, 0) != pid)
-        crash_fail(c, "no process is to be had");
+    pid_t pid = fork_child(run_apart, &a);
+    int status = pid > 0 ? wait_child(pid) : -1;
     if (!WIFEXITED(status))
         say_how_it_ended(c, status);
     return WEXITSTATUS(status);

@@ -6,12 +6,11 @@
 
 #include "port/file.h"
 #include "store/image/image_kit_test.h"
+#include "store/kill_kit_test.h"
 
 #include <grp.h>
-#include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 enum { OPEN = 'o', CLOSE = 'c', SIZE_OPEN = 's', SIZE_BESIDE = 'b', REPLACE = 'r' };
 
@@ -59,16 +58,24 @@ static answer obey(fixture *f, char order, weir_image **m, weir_image **old)
     return a;
 }
 
-static _Noreturn void serve(fixture *f, int from, int to)
+typedef struct pipes {
+    fixture *f;
+    int to[2], from[2];
+} pipes;
+
+static int serve(void *ctx)
 {
+    const pipes *p = ctx;
     weir_image *m = NULL, *old = NULL;
     char order;
-    while (read(from, &order, 1) == 1) {
-        const answer a = obey(f, order, &m, &old);
-        if (write(to, &a, sizeof a) != sizeof a)
+    close(p->to[1]);
+    close(p->from[0]);
+    while (read(p->to[0], &order, 1) == 1) {
+        const answer a = obey(p->f, order, &m, &old);
+        if (write(p->from[1], &a, sizeof a) != sizeof a)
             break;
     }
-    _exit(0);
+    return 0;
 }
 
 /* ---- of a child ------------------------------------------------------------------------------ */
@@ -76,18 +83,13 @@ static _Noreturn void serve(fixture *f, int from, int to)
 /* Before anything is open. The options are those of now. */
 static child start(fixture *f)
 {
-    int to[2], from[2];
-    assert_int_equal(pipe(to), 0);
-    assert_int_equal(pipe(from), 0);
-    child c = {.pid = fork(), .to = to[1], .from = from[0]};
-    assert_true(c.pid >= 0);
-    if (c.pid == 0) {
-        close(to[1]);
-        close(from[0]);
-        serve(f, to[0], from[1]);
-    }
-    close(to[0]);
-    close(from[1]);
+    pipes p = {.f = f};
+    assert_int_equal(pipe(p.to), 0);
+    assert_int_equal(pipe(p.from), 0);
+    child c = {.pid = fork_child(serve, &p), .to = p.to[1], .from = p.from[0]};
+    assert_true(c.pid > 0);
+    close(p.to[0]);
+    close(p.from[1]);
     return c;
 }
 
@@ -112,10 +114,9 @@ static answer ask(const child *c, char order)
 /* Kills it: what is to be closed first is to be asked for. */
 static void end(child *c)
 {
-    kill(c->pid, SIGKILL);
+    assert_true(kill_child(c->pid));
     close(c->to);
     close(c->from);
-    waitpid(c->pid, NULL, 0);
 }
 
 /* ---- who may --------------------------------------------------------------------------------- */
@@ -323,6 +324,18 @@ static void check_claim_again(void **state)
     end(&a);
 }
 
+static int open_as_nobody(void *ctx)
+{
+    fixture *f = ctx;
+    weir_image *m = NULL;
+    if (setgroups(0, NULL) != 0 || setuid(65534) != 0)
+        return 2;
+    weir_status st = weir_image_open(&m, &f->options, TABLE, LARGE, RESERVED);
+    bool good = st == WEIR_OK && weir_image_watch(m) == WEIR_FILE_IN_PLACE;
+    weir_image_close(m);
+    return good ? 0 : 1;
+}
+
 /* The path has no claim: a directory that this process cannot write. */
 static void check_no_claim(void **state)
 {
@@ -334,19 +347,7 @@ static void check_no_claim(void **state)
     weir_image_close(must_open(f));
     assert_int_equal(chown(f->path, 65534, 65534), 0);
     assert_int_equal(chmod(f->dir, 0755), 0);
-    pid_t pid = fork();
-    if (pid == 0) {
-        weir_image *m = NULL;
-        if (setgroups(0, NULL) != 0 || setuid(65534) != 0)
-            _exit(2);
-        weir_status st = weir_image_open(&m, &f->options, TABLE, LARGE, RESERVED);
-        bool good = st == WEIR_OK && weir_image_watch(m) == WEIR_FILE_IN_PLACE;
-        weir_image_close(m);
-        _exit(good ? 0 : 1);
-    }
-    int status;
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_int_equal(status, 0);
+    assert_int_equal(run_in_child(open_as_nobody, f), 0);
     assert_int_equal(access(f->lock, F_OK), -1);
 }
 
@@ -461,43 +462,40 @@ static void check_wait_for_other_size(void **state)
 
 /* ---- what the system refuses ----------------------------------------------------------------- */
 
+/* Whether opening fails with WEIR_E_IO and a message. */
+static int fails(fixture *f, const char *message)
+{
+    weir_image *m = NULL;
+    weir_status st = weir_image_open(&m, &f->options, TABLE, LARGE, RESERVED);
+    return st == WEIR_E_IO && strcmp(f->error.text + strlen(f->path), message) == 0 ? 0 : 1;
+}
+
+static int open_with_file_limit(void *ctx)
+{
+    const struct rlimit little = {1 << 20, 1 << 20};
+    if (setrlimit(RLIMIT_FSIZE, &little) != 0)
+        return 2;
+    return fails(ctx, ": files may not be that large here: it takes 5 MiB");
+}
+
 static void check_no_room(void **state)
 {
     fixture *f = *state;
-    pid_t pid = fork();
-    if (pid == 0) {
-        const struct rlimit little = {1 << 20, 1 << 20};
-        weir_image *m = NULL;
-        weir_status st = setrlimit(RLIMIT_FSIZE, &little) == 0
-                             ? weir_image_open(&m, &f->options, TABLE, LARGE, RESERVED)
-                             : WEIR_OK;
-        const char *text = f->error.text + strlen(f->path);
-        _exit(st == WEIR_E_IO &&
-                      strcmp(text, ": files may not be that large here: it takes 5 MiB") == 0
-                  ? 0
-                  : 1);
-    }
-    int status;
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_int_equal(status, 0);
+    assert_int_equal(run_in_child(open_with_file_limit, f), 0);
     assert_int_equal(count_files(f), 0);
 }
 
-/* As somebody who may not write there: root may write anywhere. */
+/* root may write anywhere. */
+static int open_without_right(void *ctx)
+{
+    if (getuid() == 0 && (setgroups(0, NULL) != 0 || setuid(65534) != 0))
+        return 2;
+    return fails(ctx, ": writing there is not allowed");
+}
+
 static void must_not_be_allowed(fixture *f)
 {
-    pid_t pid = fork();
-    if (pid == 0) {
-        weir_image *m = NULL;
-        if (getuid() == 0 && (setgroups(0, NULL) != 0 || setuid(65534) != 0))
-            _exit(2);
-        weir_status st = weir_image_open(&m, &f->options, TABLE, LARGE, RESERVED);
-        const char *text = f->error.text + strlen(f->path);
-        _exit(st == WEIR_E_IO && strcmp(text, ": writing there is not allowed") == 0 ? 0 : 1);
-    }
-    int status;
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_int_equal(status, 0);
+    assert_int_equal(run_in_child(open_without_right, f), 0);
 }
 
 static void check_not_allowed(void **state)

@@ -3,17 +3,12 @@
 /* Large states in memory that outlives processes: children that are killed at whatever they were
  * doing, a copy of the memory taken in the middle of a decision, and bytes that nobody wrote. */
 
+#include "store/kill_kit_test.h"
 #include "store/large/large_kit_test.h"
-
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 enum {
     KIB = 1 << 10,
     MIB = 1 << 20,
-    CHILDREN = 3,
-    KILLS = 300,
     KEYS = 24, /* that are counted */
     POLICIES = 4,
 };
@@ -22,8 +17,7 @@ enum {
 typedef struct ground {
     port_counter answered[KEYS]; /* units that a decision was answered for */
     port_counter clock_ns;
-    port_counter rounds;
-    port_word alive[KILLS + 2 * CHILDREN + 8];
+    kill_shared kills;
 } ground;
 
 typedef struct arena {
@@ -33,12 +27,6 @@ typedef struct arena {
     weir_policy policy[POLICIES], filler;
     uint64_t fillers; /* how many keys there are beside those counted */
 } arena;
-
-static bool is_alive(const void *ctx, uint64_t id)
-{
-    const ground *g = ctx;
-    return id < sizeof g->alive / sizeof g->alive[0] && port_word_load_relaxed(&g->alive[id]);
-}
 
 /* A counted key's hash: some of them share a stripe. */
 static uint64_t key_hash(uint64_t key)
@@ -80,17 +68,16 @@ static void charge_two(arena *a, weir_large *l, uint64_t key, int64_t now_ns, bo
         port_add_relaxed(&a->shared->answered[keys[i]], 1);
 }
 
-/* Runs until it is killed, or for so many rounds. */
-static void hammer(arena *a, uint64_t id, uint64_t rounds)
+static void work(void *ctx, const weir_processes *processes, uint64_t rounds)
 {
-    weir_processes processes = {.self = id, .alive = is_alive, .ctx = a->shared};
-    weir_large *l = open_part(a->part, a->bytes, false, &processes);
-    uint64_t x = hash_of(id);
+    arena *a = ctx;
+    weir_large *l = open_part(a->part, a->bytes, false, processes);
+    uint64_t x = hash_of(processes->self);
     for (; rounds > 0; rounds--) {
         x = x * 6364136223846793005 + 1442695040888963407;
         int64_t now_ns = s_ns + (int64_t)port_add_relaxed(&a->shared->clock_ns, 1);
         uint64_t key = (x >> 33) % KEYS;
-        port_add_relaxed(&a->shared->rounds, 1);
+        port_add_relaxed(&a->shared->kills.rounds, 1);
         switch (x >> 61) {
         case 0:
             charge_two(a, l, key, now_ns, x >> 50 & 1);
@@ -113,27 +100,6 @@ static void hammer(arena *a, uint64_t id, uint64_t rounds)
     weir_large_close(l);
 }
 
-static pid_t start_child(arena *a, uint64_t id)
-{
-    port_word_store_relaxed(&a->shared->alive[id], 1);
-    pid_t pid = fork();
-    if (pid == 0) {
-        hammer(a, id, UINT64_MAX);
-        _exit(0);
-    }
-    assert_true(pid > 0);
-    return pid;
-}
-
-static void kill_child(arena *a, pid_t pid, uint64_t id)
-{
-    assert_int_equal(kill(pid, SIGKILL), 0);
-    int status;
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL); /* by us, not by a crash */
-    port_word_store_relaxed(&a->shared->alive[id], 0);
-}
-
 static void open_arena(arena *a, size_t bytes, uint64_t fillers)
 {
     static const char *const texts[POLICIES] = {
@@ -148,24 +114,16 @@ static void open_arena(arena *a, size_t bytes, uint64_t fillers)
     weir_large_close(open_part(a->part, bytes, true, &alone));
 }
 
-/* Kills children, one after the other, each after some rounds of all of them. */
-static void kill_many(arena *a, unsigned kills)
+/* Opens the part as the process that comes after those that were killed. */
+static weir_large *open_after_kills(arena *a)
 {
-    pid_t pids[CHILDREN];
-    uint64_t ids[CHILDREN], id = 2, x = 1;
-    for (size_t i = 0; i < CHILDREN; i++)
-        pids[i] = start_child(a, ids[i] = id++);
-    for (unsigned n = 0; n < kills; n++) {
-        x = x * 6364136223846793005 + 1442695040888963407;
-        uint64_t until = port_load_relaxed(&a->shared->rounds) + (x >> 40) % 2000;
-        while (port_load_relaxed(&a->shared->rounds) < until)
-            hammer(a, 1, 1 + (x >> 33) % 7);
-        size_t i = n % CHILDREN;
-        kill_child(a, pids[i], ids[i]);
-        pids[i] = start_child(a, ids[i] = id++);
-    }
-    for (size_t i = 0; i < CHILDREN; i++)
-        kill_child(a, pids[i], ids[i]);
+    static weir_processes processes;
+    kill_run run = {.shared = &a->shared->kills, .work = work, .ctx = a, .gap_max = 2000};
+    assert_true(kill_many(&run));
+    processes = kill_processes(&a->shared->kills, 1);
+    weir_large *l = open_part(a->part, a->bytes, false, &processes);
+    check_whole(l);
+    return l;
 }
 
 /* What was answered is there; what was not is there or not, as a whole, and at most once for every
@@ -175,11 +133,7 @@ static void answers_survive(void **unused)
     (void)unused;
     arena a;
     open_arena(&a, 64 * MIB, 2000);
-    port_word_store_relaxed(&a.shared->alive[1], 1);
-    kill_many(&a, KILLS);
-    weir_processes processes = {.self = 1, .alive = is_alive, .ctx = a.shared};
-    weir_large *l = open_part(a.part, a.bytes, false, &processes);
-    check_whole(l);
+    weir_large *l = open_after_kills(&a);
     assert_int_equal(weir_large_stats_get(l).evicted, 0);
     int64_t now_ns = s_ns + (int64_t)port_load_relaxed(&a.shared->clock_ns), more = 0, all = 0;
     for (uint64_t key = 0; key < KEYS; key++) {
@@ -204,11 +158,7 @@ static void memory_survives(void **unused)
     open_arena(&a, 256 * KIB, 5000);
     for (int i = 0; i < POLICIES; i++)
         a.policy[i] = policy_of("sliding-log 300/s & sliding-slices 1000/s slices 100");
-    port_word_store_relaxed(&a.shared->alive[1], 1);
-    kill_many(&a, KILLS);
-    weir_processes processes = {.self = 1, .alive = is_alive, .ctx = a.shared};
-    weir_large *l = open_part(a.part, a.bytes, false, &processes);
-    check_whole(l);
+    weir_large *l = open_after_kills(&a);
     assert_true(weir_large_stats_get(l).evicted > 0);
     weir_large_close(l);
     munmap(a.part, a.bytes);

@@ -4,13 +4,8 @@
  * copy of that is what a kill would leave behind: it is opened, and must hold all of what was there
  * before the call or all of what is there after it, and nothing else. */
 
+#include "store/kill_kit_test.h"
 #include "store/large/large_kit_test.h"
-
-#include <signal.h>
-#include <stdio.h>
-#include <sys/ptrace.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 enum { BYTES = WEIR_LARGE_BYTES_MIN, KEYS = 3 };
 
@@ -142,17 +137,6 @@ static void look_at(weir_large *l, const weir_policy *p, int64_t ret[KEYS])
         ret[key] = take(l, p, key * 64, at_ns, 0);
 }
 
-static void run_child(const scene *sc, const weir_policy *p, void *part)
-{
-    static const weir_processes child = {.self = 2};
-    weir_large *l = open_part(part, BYTES, false, &child);
-    if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0)
-        _exit(77);
-    raise(SIGSTOP);
-    sc->act(l, p);
-    _exit(0);
-}
-
 /* Opens a copy as one who comes after the child was killed. */
 static void check_copy(void *copy, const weir_policy *p, int64_t ret[KEYS])
 {
@@ -177,66 +161,73 @@ static bool either(const int64_t now[KEYS], const int64_t before[KEYS], const in
     return !at_once || changed == 0 || changed == could;
 }
 
-static void run_scene(const scene *sc, unsigned char *part, unsigned char *last,
-                      unsigned char *copy)
-{
-    weir_policy p = policy_of(sc->policy);
-    int64_t before[KEYS], after[KEYS], now[KEYS], begun[KEYS];
-    memset(part, 0, BYTES);
-    weir_large *l = open_part(part, BYTES, true, &alone);
-    sc->prepare(l, &p);
-    look_at(l, &p, before);
-    memcpy(copy, part, BYTES);
-    weir_large *twin = open_part(copy, BYTES, false, &alone);
-    sc->act(twin, &p);
-    look_at(twin, &p, after);
-    weir_large_close(twin);
-    memcpy(begun, before, sizeof begun);
+typedef struct stepping {
+    const scene *scene;
+    weir_policy policy;
+    stepped_memory m;
+    int64_t before[KEYS], after[KEYS], now[KEYS];
+} stepping;
 
-    pid_t pid = fork();
-    if (pid == 0)
-        run_child(sc, &p, part);
-    int status, writes = 0;
-    while (waitpid(pid, &status, 0) == pid && WIFSTOPPED(status)) {
-        assert_true(WSTOPSIG(status) == SIGTRAP || WSTOPSIG(status) == SIGSTOP);
-        if (memcmp(last, part, BYTES) != 0) {
-            memcpy(last, part, BYTES);
-            memcpy(copy, part, BYTES);
-            check_copy(copy, &p, now);
-            if (!either(now, begun, after, sc->act != charge_all))
-                fail_msg("%s, after write %d", sc->name, writes);
-            memcpy(begun, now, sizeof begun); /* there is no way back */
-            writes++;
-        }
-        if (ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL) != 0)
-            break;
-    }
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
-        print_message("this system lets nobody be traced\n");
-        skip();
-    }
-    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    assert_true(writes > 10);
-    look_at(l, &p, now);
-    assert_memory_equal(now, after, sizeof now);
-    weir_large_close(l);
+static int act(void *ctx)
+{
+    static const weir_processes child = {.self = 2};
+    const stepping *s = ctx;
+    weir_large *l = open_part(s->m.part, BYTES, false, &child);
+    if (!step_begin())
+        return 1;
+    s->scene->act(l, &s->policy);
+    return 0;
 }
 
-#ifndef __has_feature
-#define __has_feature(x) 0
-#endif
+static void check_step(void *ctx, int changes)
+{
+    stepping *s = ctx;
+    check_copy(s->m.copy, &s->policy, s->now);
+    if (!either(s->now, s->before, s->after, s->scene->act != charge_all))
+        fail_msg("%s, after write %d", s->scene->name, changes);
+    memcpy(s->before, s->now, sizeof s->now); /* no key returns to its old state */
+}
+
+/* Returns false if the system does not allow tracing. */
+static bool run_scene(const scene *sc, stepping *s)
+{
+    s->scene = sc;
+    s->policy = policy_of(sc->policy);
+    memset(s->m.part, 0, BYTES);
+    weir_large *l = open_part(s->m.part, BYTES, true, &alone);
+    sc->prepare(l, &s->policy);
+    look_at(l, &s->policy, s->before);
+    memcpy(s->m.copy, s->m.part, BYTES);
+    weir_large *twin = open_part(s->m.copy, BYTES, false, &alone);
+    sc->act(twin, &s->policy);
+    look_at(twin, &s->policy, s->after);
+    weir_large_close(twin);
+    int changes = step_child(act, &s->m, check_step, s);
+    if (changes >= 0) {
+        assert_true(changes > 10);
+        look_at(l, &s->policy, s->now);
+        assert_memory_equal(s->now, s->after, sizeof s->now);
+    }
+    assert_true(changes != -2);
+    weir_large_close(l);
+    return changes != -1;
+}
 
 static void killed_at_every_instruction(void **unused)
 {
     (void)unused;
-    if (__has_feature(thread_sanitizer)) /* whose instructions take minutes to go through */
+    stepping s = {.m = {part_of(BYTES), part_of(BYTES), part_of(BYTES), BYTES}};
+    if (STEPS_TOO_SLOW)
         skip();
-    unsigned char *part = part_of(BYTES), *last = part_of(BYTES), *copy = part_of(BYTES);
-    for (size_t i = 0; i < sizeof scenes / sizeof scenes[0]; i++)
-        run_scene(&scenes[i], part, last, copy);
-    munmap(part, BYTES);
-    munmap(last, BYTES);
-    munmap(copy, BYTES);
+    for (size_t i = 0; i < sizeof scenes / sizeof scenes[0]; i++) {
+        if (!run_scene(&scenes[i], &s)) {
+            print_message("skipped: this system does not allow ptrace\n");
+            skip();
+        }
+    }
+    munmap(s.m.part, BYTES);
+    munmap(s.m.last, BYTES);
+    munmap(s.m.copy, BYTES);
 }
 
 int main(void)

@@ -246,7 +246,7 @@ static weir_locked_bucket *evict(weir_table *t, weir_locked_bucket *first,
     weir_locked_bucket *l = second_ns < first_ns ? alternate : first;
     unsigned victims = second_ns < first_ns ? victims2 : victims1;
     weir_line_drop(&l->line, victims);
-    port_add_relaxed(&weir_counts_of(t, l->bucket)->evicted, (uint64_t)__builtin_popcount(victims));
+    weir_count_evictions(t, l->bucket, (unsigned)__builtin_popcount(victims));
     return l;
 }
 

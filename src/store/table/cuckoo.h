@@ -74,6 +74,13 @@ static inline weir_table_counts *weir_counts_of(weir_table *t, const weir_bucket
     return &t->head->counts[(size_t)(b - t->array.buckets) % WEIR_COUNTS_LEN];
 }
 
+/* The one place that counts evictions: keys with less than full quota that are dropped from bucket
+ * b to free memory. */
+static inline void weir_count_evictions(weir_table *t, const weir_bucket *b, unsigned keys)
+{
+    port_add_relaxed(&weir_counts_of(t, b)->evicted, keys);
+}
+
 /* What an entry adds to `held`. */
 static inline uint64_t weir_held_by(weir_form form)
 {

@@ -148,8 +148,8 @@ static void write_entry(weir_table *t, const times *b, unsigned i, uint64_t tag,
 }
 
 /* Puts a key into one of two full buckets, in the place of the entry that is closest to fresh. */
-static void write_over(weir_table *t, const times *first, const times *alternate, uint64_t tag,
-                       uint64_t word)
+static void evict_and_insert(weir_table *t, const times *first, const times *alternate,
+                             uint64_t tag, uint64_t word)
 {
     const times *b = first;
     unsigned best = 0;
@@ -160,7 +160,7 @@ static void write_over(weir_table *t, const times *first, const times *alternate
             best = i % WEIR_LINE_ENTRIES;
         }
     }
-    port_add_relaxed(&weir_counts_of(t, b->bucket)->evicted, 1);
+    weir_count_evictions(t, b->bucket, 1);
     write_entry(t, b, best, tag, word, b == alternate);
     if (b == alternate)
         weir_bucket_publish(first->bucket, first->header | WEIR_OVERFLOWED);
@@ -196,7 +196,7 @@ static bool insert_at_once(weir_table *t, const weir_bucket_pair *at, uint64_t h
         return true;
     }
     if (!left && !t->refuse && weir_cuckoo_skips_search(t, at->first)) {
-        write_over(t, &first, &alternate, at->tag, word);
+        evict_and_insert(t, &first, &alternate, at->tag, word);
         return true;
     }
     weir_bucket_unlock(at->alternate, alternate.header);

@@ -3,15 +3,10 @@
 /* A table in memory that outlives processes: children that are killed at whatever they were doing,
  * what a move that was cut short leaves behind, and bytes that nobody wrote. */
 
+#include "store/kill_kit_test.h"
 #include "store/table/table_kit_test.h"
 
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 enum {
-    CHILDREN = 3,
-    KILLS = 300,
     KEYS = 20, /* that are counted */
     POLICIES = 5,
     FILLERS = 900, /* more than there are places */
@@ -22,8 +17,7 @@ enum {
 /* What all children see, beside the part. */
 typedef struct ground {
     port_counter answered[KEYS]; /* units that a decision was answered for */
-    port_counter rounds;
-    port_word alive[KILLS + 2 * CHILDREN + 8];
+    kill_shared kills;
 } ground;
 
 typedef struct arena {
@@ -31,12 +25,6 @@ typedef struct arena {
     void *part;
     weir_policy policy[POLICIES], filler[2];
 } arena;
-
-static bool is_alive(const void *ctx, uint64_t id)
-{
-    const ground *g = ctx;
-    return id < sizeof g->alive / sizeof g->alive[0] && port_word_load_relaxed(&g->alive[id]);
-}
 
 static const weir_policy *policy_of_key(const arena *a, uint64_t key)
 {
@@ -77,16 +65,15 @@ static void charge_two(arena *a, weir_table *t, uint64_t key)
     port_add_relaxed(&a->shared->answered[other], 1);
 }
 
-/* Runs until it is killed, or for so many rounds. */
-static void hammer(arena *a, uint64_t id, uint64_t rounds)
+static void work(void *ctx, const weir_processes *processes, uint64_t rounds)
 {
-    weir_processes processes = {.self = id, .alive = is_alive, .ctx = a->shared};
-    weir_table *t = open_part(a->part, BYTES, &processes, false);
-    uint64_t seed = (id << 32) + port_load_relaxed(&a->shared->rounds);
+    arena *a = ctx;
+    weir_table *t = open_part(a->part, BYTES, processes, false);
+    uint64_t seed = (processes->self << 32) + port_load_relaxed(&a->shared->kills.rounds);
     for (; rounds > 0; rounds--) {
         uint64_t x = next_random(&seed), filler = mix(1000 + (x >> 8) % FILLERS);
         charge c = {.cost = 1 + (int64_t)(x >> 50 & 7)};
-        port_add_relaxed(&a->shared->rounds, 1);
+        port_add_relaxed(&a->shared->kills.rounds, 1);
         switch (x & 7) {
         case 0:
             charge_two(a, t, (x >> 8) % KEYS);
@@ -107,46 +94,6 @@ static void hammer(arena *a, uint64_t id, uint64_t rounds)
     weir_table_close(t);
 }
 
-static pid_t start_child(arena *a, uint64_t id)
-{
-    port_word_store_relaxed(&a->shared->alive[id], 1);
-    pid_t pid = fork();
-    if (pid == 0) {
-        hammer(a, id, UINT64_MAX);
-        _exit(0);
-    }
-    assert_true(pid > 0);
-    return pid;
-}
-
-static void kill_child(arena *a, pid_t pid, uint64_t id)
-{
-    assert_int_equal(kill(pid, SIGKILL), 0);
-    int status;
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL); /* by us, not by a crash */
-    port_word_store_relaxed(&a->shared->alive[id], 0);
-}
-
-/* Kills children, one after the other, each after some rounds of all of them. */
-static void kill_many(arena *a)
-{
-    pid_t pids[CHILDREN];
-    uint64_t ids[CHILDREN], id = 2, seed = 1;
-    for (size_t i = 0; i < CHILDREN; i++)
-        pids[i] = start_child(a, ids[i] = id++);
-    for (unsigned n = 0; n < KILLS; n++) {
-        uint64_t until = port_load_relaxed(&a->shared->rounds) + next_random(&seed) % 4000;
-        while (port_load_relaxed(&a->shared->rounds) < until)
-            hammer(a, 1, 1 + next_random(&seed) % 7);
-        size_t i = n % CHILDREN;
-        kill_child(a, pids[i], ids[i]);
-        pids[i] = start_child(a, ids[i] = id++);
-    }
-    for (size_t i = 0; i < CHILDREN; i++)
-        kill_child(a, pids[i], ids[i]);
-}
-
 static void open_arena(arena *a)
 {
     static const char *const texts[POLICIES] = {
@@ -157,7 +104,6 @@ static void open_arena(arena *a)
         a->policy[i] = policy_of(texts[i]);
     a->filler[0] = policy_of("gcra 1/s burst 100");
     a->filler[1] = policy_of("gcra 7/s burst 100");
-    port_word_store_relaxed(&a->shared->alive[1], 1);
     weir_table *t = open_part(a->part, BYTES, &alone, false);
     for (uint64_t key = 0; key < KEYS; key++) {
         charge c = {.cost = BEGUN};
@@ -173,8 +119,9 @@ static void answers_survive(void **unused)
     (void)unused;
     arena a;
     open_arena(&a);
-    kill_many(&a);
-    weir_processes processes = {.self = 1, .alive = is_alive, .ctx = a.shared};
+    kill_run run = {.shared = &a.shared->kills, .work = work, .ctx = &a, .gap_max = 4000};
+    assert_true(kill_many(&run));
+    weir_processes processes = kill_processes(&a.shared->kills, 1);
     weir_table *t = open_part(a.part, BYTES, &processes, false);
     int64_t more = 0, all = 0;
     for (uint64_t key = 0; key < KEYS; key++) {

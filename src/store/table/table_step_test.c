@@ -4,12 +4,8 @@
  * the memory, a copy of that is what a kill would leave behind: it is opened, and every key must be
  * what it was before the call or what it is after it, wherever the call was moving it to. */
 
+#include "store/kill_kit_test.h"
 #include "store/table/table_kit_test.h"
-
-#include <signal.h>
-#include <sys/ptrace.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 enum { BYTES = WEIR_TABLE_BYTES_MIN, KEYS_MAX = 800, CROWD = 720 };
 
@@ -242,17 +238,6 @@ static void look_at(weir_table *t, int64_t ret[KEYS_MAX])
         ret[i] = take(t, &c.of[i], at_ns, i % 2, 0);
 }
 
-static void run_child(const scene *sc, void *part)
-{
-    static const weir_processes child = {.self = 2};
-    weir_table *t = open_part(part, BYTES, &child, false);
-    if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0)
-        _exit(77);
-    raise(SIGSTOP);
-    sc->act(t);
-    _exit(0);
-}
-
 /* Opens a copy as one who comes after the child was killed: what is there can be charged, and is
  * charged once. */
 static void check_copy(void *copy, const int64_t fresh[KEYS_MAX], int64_t ret[KEYS_MAX])
@@ -277,97 +262,83 @@ static void check_copy(void *copy, const int64_t fresh[KEYS_MAX], int64_t ret[KE
     weir_table_close(t);
 }
 
-static void check_keys(const scene *sc, const int64_t now[KEYS_MAX], const int64_t before[KEYS_MAX],
-                       const int64_t after[KEYS_MAX], int writes)
-{
-    for (size_t i = 0; i < c.len; i++) {
-        if (now[i] != before[i] && now[i] != after[i])
-            fail_msg("%s, after write %d: key %zu has %d", sc->name, writes, i, (int)now[i]);
-    }
-}
+typedef struct stepping {
+    const scene *scene;
+    stepped_memory m;
+    int64_t fresh[KEYS_MAX], before[KEYS_MAX], after[KEYS_MAX], now[KEYS_MAX];
+} stepping;
 
-typedef struct memory {
-    unsigned char *part, *last, *copy;
-} memory;
-
-/* Steps through the child. Returns its status. */
-static int step(const scene *sc, pid_t pid, const memory *m, const int64_t fresh[KEYS_MAX],
-                int64_t before[KEYS_MAX], const int64_t after[KEYS_MAX])
+static int act(void *ctx)
 {
-    static int64_t now[KEYS_MAX];
-    int status, writes = 0;
-    while (waitpid(pid, &status, 0) == pid && WIFSTOPPED(status)) {
-        assert_true(WSTOPSIG(status) == SIGTRAP || WSTOPSIG(status) == SIGSTOP);
-        if (memcmp(m->last, m->part, BYTES) != 0) {
-            memcpy(m->last, m->part, BYTES);
-            memcpy(m->copy, m->part, BYTES);
-            check_copy(m->copy, fresh, now);
-            check_keys(sc, now, before, after, writes++);
-            memcpy(before, now, sizeof now); /* there is no way back */
-        }
-        if (ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL) != 0)
-            break;
-    }
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
-        return 77;
-    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    assert_true(writes >= 3);
+    static const weir_processes child = {.self = 2};
+    const stepping *s = ctx;
+    weir_table *t = open_part(s->m.part, BYTES, &child, false);
+    if (!step_begin())
+        return 1;
+    s->scene->act(t);
     return 0;
 }
 
-static int run_scene(const scene *sc, const memory *m)
+static void check_step(void *ctx, int changes)
 {
-    static int64_t fresh[KEYS_MAX], before[KEYS_MAX], after[KEYS_MAX], now[KEYS_MAX];
-    memset(m->part, 0, BYTES);
-    memset(m->last, 0xff, BYTES);
-    memset(m->copy, 0, BYTES);
-    c.len = 0;
-    weir_table *t = open_part(m->part, BYTES, &alone, false);
-    sc->prepare(t);
-    weir_table *twin = open_part(m->copy, BYTES, &alone, false);
-    look_at(twin, fresh);
-    look_at(t, before);
-    memcpy(m->copy, m->part, BYTES);
-    sc->act(twin);
-    look_at(twin, after);
-    weir_table_close(twin);
-
-    pid_t pid = fork();
-    if (pid == 0)
-        run_child(sc, m->part);
-    int status = step(sc, pid, m, fresh, before, after);
-    if (status == 0) {
-        look_at(t, now);
-        assert_memory_equal(now, after, c.len * sizeof *now);
-        check_whole(t);
+    stepping *s = ctx;
+    check_copy(s->m.copy, s->fresh, s->now);
+    for (size_t i = 0; i < c.len; i++) {
+        if (s->now[i] != s->before[i] && s->now[i] != s->after[i])
+            fail_msg("%s, after write %d: key %zu has %d", s->scene->name, changes, i,
+                     (int)s->now[i]);
     }
-    weir_table_close(t);
-    return status;
+    memcpy(s->before, s->now, sizeof s->now); /* no key returns to its old state */
 }
 
-#ifndef __has_feature
-#define __has_feature(x) 0
-#endif
+/* Returns false if the system does not allow tracing. */
+static bool run_scene(const scene *sc, stepping *s)
+{
+    s->scene = sc;
+    memset(s->m.part, 0, BYTES);
+    memset(s->m.copy, 0, BYTES);
+    c.len = 0;
+    weir_table *t = open_part(s->m.part, BYTES, &alone, false);
+    sc->prepare(t);
+    weir_table *twin = open_part(s->m.copy, BYTES, &alone, false);
+    look_at(twin, s->fresh);
+    look_at(t, s->before);
+    memcpy(s->m.copy, s->m.part, BYTES);
+    sc->act(twin);
+    look_at(twin, s->after);
+    weir_table_close(twin);
+    int changes = step_child(act, &s->m, check_step, s);
+    if (changes >= 0) {
+        assert_true(changes >= 3);
+        look_at(t, s->now);
+        assert_memory_equal(s->now, s->after, c.len * sizeof *s->now);
+        check_whole(t);
+    }
+    assert_true(changes != -2);
+    weir_table_close(t);
+    return changes != -1;
+}
 
 static void killed_at_every_instruction(void **unused)
 {
     (void)unused;
-    if (__has_feature(thread_sanitizer)) /* whose instructions take minutes to go through */
+    static stepping s;
+    if (STEPS_TOO_SLOW)
         skip();
-    memory m = {part_of(BYTES), part_of(BYTES), part_of(BYTES)};
+    s.m = (stepped_memory){part_of(BYTES), part_of(BYTES), part_of(BYTES), BYTES};
     c.tat = policy_of("gcra 1/s burst 100");
     c.ticks = policy_of("gcra 7/h burst 100");
     c.counter = policy_of("sliding-counter 1000000/h");
     c.log = policy_of("sliding-log 2/h");
     for (size_t i = 0; i < sizeof scenes / sizeof scenes[0]; i++) {
-        if (run_scene(&scenes[i], &m) != 0) {
-            print_message("this system lets nobody be traced\n");
+        if (!run_scene(&scenes[i], &s)) {
+            print_message("skipped: this system does not allow ptrace\n");
             skip();
         }
     }
-    munmap(m.part, BYTES);
-    munmap(m.last, BYTES);
-    munmap(m.copy, BYTES);
+    munmap(s.m.part, BYTES);
+    munmap(s.m.last, BYTES);
+    munmap(s.m.copy, BYTES);
 }
 
 int main(void)
