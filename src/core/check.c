@@ -88,25 +88,25 @@ static void charge_all(const weir_policy *p, uint64_t *state, unsigned level, in
     ret->delay_ns = delay_ns;
 }
 
-/* Lets the layers with count_denied count the denied request. Then asks the layers that deny it, as
- * they stand after that, for their figures, and takes those that weir_outranks() puts first. */
+/* Computes the fields of a denial. Layers with count_denied first count the request, if `count` is
+ * set. The fields are then those of the denying layer that weir_outranks() puts first. */
 static void deny_all(const weir_policy *p, uint64_t *state, unsigned level, int64_t now_ns,
-                     int64_t cost, weir_decision *ret)
+                     int64_t cost, bool count, weir_decision *ret)
 {
     bool first = true;
     for (uint32_t i = 0; i < p->layers; i++) {
         const weir_layer *l = &p->layer[i];
         weir_decision d;
         bool allows = weir_layer_allows(l, state, level, now_ns, cost);
-        if (l->count_denied || !allows)
+        bool counted = count && l->count_denied && allows;
+        if (counted) { /* as if charged: does the layer allow the request after that? */
             weir_layer_check(l, state, level, now_ns, cost, true, &d);
-        if (l->count_denied && allows) { /* counted as if charged: may it pass now? */
             allows = weir_layer_allows(l, state, level, now_ns, cost);
-            if (!allows)
-                weir_layer_check(l, state, level, now_ns, cost, false, &d);
         }
-        if (!allows && (first || weir_outranks(&d, ret))) {
-            take_figures(ret, &d, i);
+        if (!allows) {
+            weir_layer_check(l, state, level, now_ns, cost, count && !counted, &d);
+            if (first || weir_outranks(&d, ret))
+                take_figures(ret, &d, i);
             first = false;
         }
         state += weir_layer_words(l, level);
@@ -139,7 +139,7 @@ weir_status weir_check(const weir_policy *p, uint64_t *state, unsigned level, in
     if (allowed)
         charge_all(p, state, level, now_ns, cost, ret);
     else
-        deny_all(p, state, level, now_ns, cost, ret);
+        deny_all(p, state, level, now_ns, cost, true, ret);
     return WEIR_OK;
 }
 
@@ -149,26 +149,12 @@ weir_status weir_peek(const weir_policy *p, const uint64_t *state, unsigned leve
     weir_status st = refuse(p, state, level, now_ns, cost);
     if (st != WEIR_OK)
         return st;
-    /* What only asks for 0, or for what a layer denies, is not written to: so the cast takes
-     * nothing from the caller. */
+    /* Charging 0 writes nothing, nor does a denial that is not counted. So the cast is safe. */
     uint64_t *at = (uint64_t *)state;
-    if (all_allow(p, state, level, now_ns, cost)) {
+    if (all_allow(p, state, level, now_ns, cost))
         charge_all(p, at, level, now_ns, 0, ret);
-        return WEIR_OK;
-    }
-    bool first = true;
-    for (uint32_t i = 0; i < p->layers; i++) {
-        const weir_layer *l = &p->layer[i];
-        weir_decision d;
-        if (!weir_layer_allows(l, at, level, now_ns, cost)) {
-            weir_layer_check(l, at, level, now_ns, cost, false, &d);
-            if (first || weir_outranks(&d, ret))
-                take_figures(ret, &d, i);
-            first = false;
-        }
-        at += weir_layer_words(l, level);
-    }
-    ret->delay_ns = 0;
+    else
+        deny_all(p, at, level, now_ns, cost, false, ret);
     return WEIR_OK;
 }
 
