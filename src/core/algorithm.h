@@ -23,7 +23,7 @@ typedef enum weir_can {
     WEIR_CAN_EMPTY_AT_ONCE = 16 /* everything charged leaves together, at the end of a window */
 } weir_can;
 
-enum { WEIR_ALGORITHMS = 8 };
+enum { WEIR_ALGORITHMS = 8, WEIR_FORMATS = 8 };
 
 typedef struct weir_algorithm_facts {
     const char *name; /* in a policy text */
@@ -61,23 +61,18 @@ static inline bool weir_layer_has_calendar(const weir_layer *l)
     return false;
 }
 
-/* The words of a state in a format of fixed size; 0 if the size depends on the layer. Pure. */
+/* Returns the words of a state if its format has a fixed size, else 0: weir_layer_words() knows the
+ * rest. Pure. */
 static inline size_t weir_format_words(weir_state_format format)
 {
-    switch (format) {
-    case WEIR_STATE_TAT_NS:
-    case WEIR_STATE_WINDOW_WORD:
-        return 1;
-    case WEIR_STATE_TAT_TICKS:
-    case WEIR_STATE_TAT_STEPS:
-    case WEIR_STATE_WINDOW_PAIR:
-    case WEIR_STATE_COUNTER:
-        return 2;
-    case WEIR_STATE_LOG:
-    case WEIR_STATE_SLICES:
-        return 0;
-    }
-    return 0;
+    static const unsigned char words[] = {
+        [WEIR_STATE_TAT_NS] = 1,      [WEIR_STATE_TAT_TICKS] = 2,
+        [WEIR_STATE_TAT_STEPS] = 2,   [WEIR_STATE_WINDOW_WORD] = 1,
+        [WEIR_STATE_WINDOW_PAIR] = 2, [WEIR_STATE_LOG] = 0,    /* grows with what it holds */
+        [WEIR_STATE_COUNTER] = 2,     [WEIR_STATE_SLICES] = 0, /* by the number of slices */
+    };
+    _Static_assert(sizeof words == WEIR_FORMATS, "each format has a size");
+    return words[format];
 }
 
 #endif

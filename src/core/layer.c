@@ -113,13 +113,15 @@ weir_status weir_layer_init(weir_layer *layer, int64_t *ret_limit_max)
     return init_algorithm(layer, limit_max);
 }
 
+_Static_assert(WEIR_FORMATS == 8,
+               "a new format: review the comparisons with WEIR_STATE_LOG and _SLICES below");
+
 size_t weir_layer_words(const weir_layer *l, unsigned level)
 {
-    if (l->format == WEIR_STATE_LOG)
-        return weir_log_words(l, level);
-    if (l->format == WEIR_STATE_SLICES)
-        return weir_slices_words(l);
-    return weir_format_words(l->format);
+    size_t fixed = weir_format_words(l->format);
+    if (fixed > 0)
+        return fixed;
+    return l->format == WEIR_STATE_LOG ? weir_log_words(l, level) : weir_slices_words(l);
 }
 
 void weir_layer_grow(const weir_layer *l, const uint64_t *from, unsigned level, uint64_t *to)
@@ -163,7 +165,7 @@ bool weir_layer_allows(const weir_layer *l, const uint64_t *state, unsigned leve
     case WEIR_STATE_SLICES:
         return weir_slices_allows(l, state, now_ns, cost);
     }
-    __builtin_unreachable();
+    return false;
 }
 
 void weir_layer_check(const weir_layer *l, uint64_t *state, unsigned level, int64_t now_ns,

@@ -5,6 +5,8 @@
 
 #include "properties.h"
 
+#include "core/algorithm.h"
+
 #include <weir/weir_zone.h>
 
 #include <inttypes.h>
@@ -124,7 +126,7 @@ static bool make_layer(weir_layer *l, const uint8_t b[8])
     l->rate = PICK(rates, b[2]);
     l->period_ns = PICK(periods, b[3]);
     l->stepped = l->algorithm == WEIR_TOKEN_BUCKET && b[4] % 2;
-    if (l->algorithm <= WEIR_LEAKY_QUEUE)
+    if (weir_layer_is_bucket(l))
         return weir_layer_init(l, NULL) == WEIR_OK;
     if (b[1] & 0x80)
         l->limit = PICK(small_limits, b[1]);
@@ -136,7 +138,7 @@ static bool make_layer(weir_layer *l, const uint8_t b[8])
         l->slices = PICK(slices, b[5]);
     if (l->algorithm == WEIR_FIXED_WINDOW)
         l->calendar = (weir_calendar)(b[5] % 6);
-    if (l->calendar >= WEIR_DAY) {
+    if (weir_layer_has_calendar(l)) {
         l->window = weir_calendar_window;
         l->period_ns = 0;
     }
@@ -328,9 +330,13 @@ static bool layer_bound(const weir_layer *l, const run *r)
         return counter_bound(l, r);
     case WEIR_SLIDING_SLICES:
         return slices_bound(l, r);
-    default:
+    case WEIR_GCRA:
+    case WEIR_TOKEN_BUCKET:
+    case WEIR_LEAKY_BUCKET:
+    case WEIR_LEAKY_QUEUE:
         return bucket_bound(l, r);
     }
+    return false;
 }
 
 bool p1_bound(const input *in)
@@ -518,7 +524,7 @@ static bool same(const weir_decision *a, const weir_decision *b)
 bool p6_buckets_agree(const input *in)
 {
     const weir_layer *l = &in->policy.layer[0];
-    if (in->policy.layers > 1 || l->algorithm > WEIR_LEAKY_BUCKET || l->stepped)
+    if (in->policy.layers > 1 || !weir_layer_can(l, WEIR_CAN_DRAIN_EVENLY))
         return true;
     weir_policy other = in->policy;
     other.layer[0].algorithm =

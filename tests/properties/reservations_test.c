@@ -9,6 +9,8 @@
 
 #include "properties.h"
 
+#include "core/algorithm.h"
+
 #include <weir/weir_store.h>
 
 #include <inttypes.h>
@@ -232,7 +234,7 @@ static bool leaves_no_trace(const weir_policy *p, uint64_t x, bool takes_between
 static bool is_exact(const weir_policy *p)
 {
     for (uint32_t i = 0; i < p->layers; i++) {
-        if (p->layer[i].algorithm <= WEIR_LEAKY_QUEUE || p->layer[i].calendar == WEIR_FROM_FIRST)
+        if (weir_layer_is_bucket(&p->layer[i]) || p->layer[i].calendar == WEIR_FROM_FIRST)
             return false;
     }
     return true;

@@ -154,8 +154,12 @@ double bound_excess(const bound *b, double *ret_over, double *ret_room)
     case WEIR_SLIDING_SLICES:
         slices(&w);
         break;
-    default:
+    case WEIR_GCRA:
+    case WEIR_TOKEN_BUCKET:
+    case WEIR_LEAKY_BUCKET:
+    case WEIR_LEAKY_QUEUE:
         bucket(&w);
+        break;
     }
     *ret_over = w.over;
     *ret_room = w.room;

@@ -10,6 +10,7 @@
  * Without arguments some hundred seeds, and then some with --tight 0. */
 
 #include "bound.h"
+#include "core/algorithm.h"
 #include "engine/engine.h"
 #include "net.h"
 
@@ -392,7 +393,7 @@ static size_t windows(const list *l, int64_t period_ns, int64_t *ret)
 static bool buckets_alone(const sim *s)
 {
     for (uint32_t i = 0; i < s->policy.layers; i++)
-        if (s->policy.layer[i].period_ns == 0 || s->policy.layer[i].algorithm >= WEIR_FIXED_WINDOW)
+        if (s->policy.layer[i].period_ns == 0 || !weir_layer_is_bucket(&s->policy.layer[i]))
             return false;
     return true;
 }

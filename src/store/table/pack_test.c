@@ -4,6 +4,7 @@
  * must decide afterwards as the one that was never packed, at whatever time and about whatever
  * cost. */
 
+#include "core/algorithm.h"
 #include "store/state.h"
 #include "store/table/pack.h"
 
@@ -42,14 +43,14 @@ static bool draw_layer(weir_layer *l, uint64_t *seed)
                       .rate = draw(seed, x >> 8 & 1 ? 64 : WEIR_RATE_MAX),
                       .period_ns = draw(seed, WEIR_SPAN_NS_MAX)};
     l->stepped = l->algorithm == WEIR_TOKEN_BUCKET && x >> 9 & 1;
-    if (l->algorithm > WEIR_LEAKY_QUEUE)
+    if (!weir_layer_is_bucket(l))
         l->rate = l->limit;
     l->relaxed = l->algorithm == WEIR_SLIDING_COUNTER && x >> 10 & 1;
     if (l->algorithm == WEIR_FIXED_WINDOW) {
         l->calendar = (weir_calendar)((x >> 16) % 6);
         l->count_denied = x >> 11 & 1;
     }
-    if (l->calendar >= WEIR_DAY) {
+    if (weir_layer_has_calendar(l)) {
         l->window = weir_calendar_window;
         l->period_ns = 0;
     }
@@ -61,7 +62,7 @@ static bool draw_layer(weir_layer *l, uint64_t *seed)
     if (weir_layer_init(l, &limit) == WEIR_OK)
         return true;
     l->limit = limit;
-    l->rate = l->algorithm > WEIR_LEAKY_QUEUE ? limit : l->rate;
+    l->rate = !weir_layer_is_bucket(l) ? limit : l->rate;
     return limit > 0 && weir_layer_init(l, NULL) == WEIR_OK;
 }
 
@@ -79,7 +80,7 @@ static weir_policy draw_policy(uint64_t *seed)
             int64_t limit = p.layer[0].limit;
             p.layer[1] = p.layer[0];
             p.layer[1].limit = 1 + limit / 3;
-            if (p.layer[1].algorithm > WEIR_LEAKY_QUEUE)
+            if (!weir_layer_is_bucket(&p.layer[1]))
                 p.layer[1].rate = p.layer[1].limit;
             if (weir_layer_init(&p.layer[1], NULL) != WEIR_OK)
                 p.layers = 1;

@@ -5,6 +5,7 @@
 
 #include "engine/redis/client/wire.h"
 
+#include "core/algorithm.h"
 #include "port/text.h"
 
 #include <string.h>
@@ -89,7 +90,7 @@ static uint8_t *put_key(uint8_t *at, const weir_engine_request *q, const weir_re
 
 static bool has_zone(const weir_layer *l)
 {
-    return l->zone && l->window && l->calendar >= WEIR_DAY;
+    return l->zone && weir_layer_has_calendar(l);
 }
 
 static size_t zones_of(const weir_engine_request *q)
