@@ -26,10 +26,6 @@ typedef struct weir_redis_stats {
     port_counter breaks;                    /* of the breaker, from closed to open */
     /* By which all of them learn that a key was reset or refunded: [FNV-1a of the key, modulo]. */
     port_counter deny_epoch[WEIR_DENY_EPOCHS];
-    /* What they know of denials together; the engines' own. */
-    port_word board_lock;
-    struct weir_board *board;
-    size_t board_users;
 } weir_redis_stats;
 
 typedef struct weir_redis_setup {

@@ -2,45 +2,85 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_ENGINE_REDIS_BREAKER_H
 #define WEIR_ENGINE_REDIS_BREAKER_H
-/* A breaker stops asking what does not answer: after a few failures in a row it opens, and nothing
- * is sent. After a pause it lets one request through, to see. If that is answered it closes; if
- * not, the next pause is twice as long. It is told what happens, with the time, and decides. */
+/* A circuit breaker for one node. After several failures in a row it opens, and no request is sent.
+ * After a pause it admits one request, the probe. A reply to the probe closes the breaker. A failed
+ * probe opens it again, with a pause twice as long (exponential backoff with jitter).
+ *
+ * Pure: the caller passes the time and a random number. */
 
 #include <stdbool.h>
 #include <stdint.h>
 
 typedef enum weir_breaker_state {
-    WEIR_BREAKER_CLOSED, /* all is well: the state of one that is all zero */
+    WEIR_BREAKER_CLOSED, /* requests are sent; the state of a breaker that is all zero */
     WEIR_BREAKER_OPEN,
-    WEIR_BREAKER_PROBING /* one request is on its way */
+    WEIR_BREAKER_PROBING /* the probe is in flight */
 } weir_breaker_state;
 
 enum {
-    WEIR_BREAKER_FAILURES = 5 /* in a row, that open it */
+    WEIR_BREAKER_FAILURES = 5 /* so many in a row open the breaker */
 };
-#define WEIR_BREAKER_PAUSE_NS     ((int64_t)100000000) /* the first; each is 1/2 to 1 of its size */
+#define WEIR_BREAKER_PAUSE_NS     ((int64_t)100000000) /* the first pause, before jitter */
 #define WEIR_BREAKER_PAUSE_NS_MAX ((int64_t)2000000000)
 
 typedef struct weir_breaker {
     weir_breaker_state state;
-    uint32_t failures;
-    int64_t pause_ns; /* the size of the next one */
-    int64_t until_ns; /* when the pause is over */
+    uint32_t failures; /* in a row */
+    int64_t pause_ns;  /* the next pause, before jitter; 0: the first one */
+    int64_t until_ns;  /* when the current pause ends */
 } weir_breaker;
 
-/* Whether a request may go. If the state was OPEN and becomes PROBING, that request is the probe:
- * its end must be told, by weir_breaker_end() or weir_breaker_forget(). */
-bool weir_breaker_admits(weir_breaker *b, int64_t now_ns);
+/* Whether a request may be sent. If this turns OPEN into PROBING, the request is the probe. End the
+ * probe by weir_breaker_record() or weir_breaker_abandon_probe(). */
+static inline bool weir_breaker_admits(weir_breaker *b, int64_t now_ns)
+{
+    if (b->state == WEIR_BREAKER_CLOSED)
+        return true;
+    if (b->state == WEIR_BREAKER_PROBING || now_ns < b->until_ns)
+        return false;
+    b->state = WEIR_BREAKER_PROBING;
+    return true;
+}
 
-/* How a request ended that was let go.
- *  probe     it was the probe.
- *  answered  in time, whatever the answer.
- *  random    any number, for the pause.
- * Returns true if the state is another now. What was sent before it opened and fails afterwards
- * changes nothing; an answer always closes it. */
-bool weir_breaker_end(weir_breaker *b, bool probe, bool answered, int64_t now_ns, uint64_t random);
+/* Opens the breaker for 1/2 to 1 of the pause: jitter keeps many clients of one server from
+ * probing it at the same moment. */
+static inline void weir_breaker_open(weir_breaker *b, int64_t now_ns, uint64_t random)
+{
+    int64_t pause_ns = b->pause_ns ? b->pause_ns : WEIR_BREAKER_PAUSE_NS;
+    int64_t half_ns = pause_ns / 2;
+    b->state = WEIR_BREAKER_OPEN;
+    b->until_ns = now_ns + half_ns + (int64_t)(random % (uint64_t)(half_ns + 1));
+    b->pause_ns =
+        pause_ns > WEIR_BREAKER_PAUSE_NS_MAX / 2 ? WEIR_BREAKER_PAUSE_NS_MAX : pause_ns * 2;
+}
 
-/* The probe is gone, and nobody knows what became of it: the next request is one. */
-void weir_breaker_forget(weir_breaker *b);
+/* Records how an admitted request ended.
+ *  probe    it was the probe.
+ *  replied  the node replied before the deadline; an error reply counts, too.
+ *  random   any number, for the jitter.
+ * Returns whether the state changed. Any reply closes the breaker. A failure of a request that was
+ * sent before the breaker opened changes nothing. */
+static inline bool weir_breaker_record(weir_breaker *b, bool probe, bool replied, int64_t now_ns,
+                                       uint64_t random)
+{
+    weir_breaker_state was = b->state;
+    if (replied) {
+        *b = (weir_breaker){WEIR_BREAKER_CLOSED, 0, 0, 0};
+    } else if (was == WEIR_BREAKER_CLOSED) {
+        b->failures++;
+        if (b->failures >= WEIR_BREAKER_FAILURES)
+            weir_breaker_open(b, now_ns, random);
+    } else if (probe && was == WEIR_BREAKER_PROBING) {
+        weir_breaker_open(b, now_ns, random);
+    }
+    return b->state != was;
+}
+
+/* The probe was abandoned without a result. The next request is a probe. */
+static inline void weir_breaker_abandon_probe(weir_breaker *b)
+{
+    if (b->state == WEIR_BREAKER_PROBING)
+        b->state = WEIR_BREAKER_OPEN;
+}
 
 #endif

@@ -18,13 +18,13 @@ static void opens_after_failures_in_a_row(void **state)
     weir_breaker b = {0};
     for (int i = 0; i < 20; i++) { /* an answer in between, and they count anew */
         for (int k = 1; k < WEIR_BREAKER_FAILURES; k++)
-            assert_false(weir_breaker_end(&b, false, false, 0, 0));
-        assert_false(weir_breaker_end(&b, false, true, 0, 0));
+            assert_false(weir_breaker_record(&b, false, false, 0, 0));
+        assert_false(weir_breaker_record(&b, false, true, 0, 0));
     }
     for (int k = 1; k < WEIR_BREAKER_FAILURES; k++)
-        assert_false(weir_breaker_end(&b, false, false, 0, 0));
+        assert_false(weir_breaker_record(&b, false, false, 0, 0));
     assert_true(weir_breaker_admits(&b, 0));
-    assert_true(weir_breaker_end(&b, false, false, 0, 0));
+    assert_true(weir_breaker_record(&b, false, false, 0, 0));
     assert_false(weir_breaker_admits(&b, 0));
     assert_int_equal(b.state, WEIR_BREAKER_OPEN);
 }
@@ -33,7 +33,7 @@ static weir_breaker opened(int64_t now_ns, uint64_t random)
 {
     weir_breaker b = {0};
     for (int k = 0; k < WEIR_BREAKER_FAILURES; k++)
-        (void)weir_breaker_end(&b, false, false, now_ns, random);
+        (void)weir_breaker_record(&b, false, false, now_ns, random);
     return b;
 }
 
@@ -50,7 +50,7 @@ static void pauses_grow(void **state)
             assert_true(weir_breaker_admits(&b, b.until_ns));
             assert_false(weir_breaker_admits(&b, b.until_ns + 1000 * ms_ns));
             now_ns = b.until_ns + 50 * ms_ns;
-            assert_true(weir_breaker_end(&b, true, false, now_ns, random * 1000003));
+            assert_true(weir_breaker_record(&b, true, false, now_ns, random * 1000003));
             size_ns =
                 size_ns * 2 > WEIR_BREAKER_PAUSE_NS_MAX ? WEIR_BREAKER_PAUSE_NS_MAX : size_ns * 2;
         }
@@ -61,12 +61,12 @@ static void an_answer_closes_it(void **state)
 {
     (void)state;
     weir_breaker b = opened(0, 0);
-    assert_false(weir_breaker_end(&b, false, false, 0, 0)); /* what was sent before it opened */
-    assert_true(weir_breaker_end(&b, false, true, 0, 0));
+    assert_false(weir_breaker_record(&b, false, false, 0, 0)); /* what was sent before it opened */
+    assert_true(weir_breaker_record(&b, false, true, 0, 0));
     assert_true(weir_breaker_admits(&b, 0));
     b = opened(0, 0);
     assert_true(weir_breaker_admits(&b, b.until_ns));
-    assert_true(weir_breaker_end(&b, true, true, 0, 0));
+    assert_true(weir_breaker_record(&b, true, true, 0, 0));
     assert_int_equal(b.state, WEIR_BREAKER_CLOSED);
     b = opened(0, 0); /* the first pause again */
     assert_in_range(b.until_ns, WEIR_BREAKER_PAUSE_NS / 2, WEIR_BREAKER_PAUSE_NS);
@@ -79,10 +79,10 @@ static void a_probe_may_be_forgotten(void **state)
     int64_t at_ns = b.until_ns;
     assert_true(weir_breaker_admits(&b, at_ns));
     assert_false(weir_breaker_admits(&b, at_ns));
-    weir_breaker_forget(&b);
+    weir_breaker_abandon_probe(&b);
     assert_true(weir_breaker_admits(&b, at_ns));
-    assert_true(weir_breaker_end(&b, true, true, at_ns, 0));
-    weir_breaker_forget(&b); /* nothing to forget */
+    assert_true(weir_breaker_record(&b, true, true, at_ns, 0));
+    weir_breaker_abandon_probe(&b); /* nothing to forget */
     assert_int_equal(b.state, WEIR_BREAKER_CLOSED);
 }
 

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The redis engine: a request is answered from what is known to be denied, or by a server, or, if
- * that cannot be, as on_error says; always, and by its deadline. How a server is reached is the
- * client's; what is known, gates', breakers' and fallbacks' arithmetic have files of their own, and
- * this one puts them together.
+/* The redis engine answers each request by its deadline: from the deny cache, from a server, or, if
+ * no server answers in time, as on_error says. This file dispatches requests between the four parts
+ * that it is made of: the deny cache, the circuit breaker of each node, the client and the
+ * fallback.
  *
- * A round becomes an `asked`, with a part for each of its requests (or one part, if they are
- * decided as one). A part is answered within ask(), or is with the client, or waits at a gate. */
+ * A batch becomes a job with one item for each request. A batch with `all` set has one item for all
+ * of its requests. An item is answered within submit(), or it is with the client. */
 
 #include "engine/engine.h"
+
 #include "core/algorithm.h"
-#include "engine/redis/board.h"
 #include "engine/redis/breaker.h"
-#include "engine/redis/deny.h"
+#include "engine/redis/deny_cache.h"
 #include "engine/redis/fallback.h"
-#include "engine/redis/gate.h"
 
 #include "port/port.h"
 
@@ -22,58 +21,50 @@
 
 static const int64_t ns_per_ms = 1000000, ns_per_s = 1000000000;
 
-enum { IN_FLIGHT = 16384, DENY_BYTES = 1 << 20 };
+enum { IN_FLIGHT = 16384, DENY_CACHE_BYTES = 1 << 20 };
 
 typedef struct redis_engine redis_engine;
-struct asked;
+struct job;
 
-typedef struct part {
+typedef struct item {
     weir_redis_call call; /* while it is with the client */
-    weir_gate_place place;
-    struct asked *of;
-    weir_deny_id id; /* if `holds` */
+    struct job *job;
+    weir_deny_key key; /* if `cached` */
     int64_t sent_ns;
     uint32_t epoch;
     uint32_t node;
-    bool holds;   /* what it learns may be kept, and what was learned is for it */
-    bool sent;    /* it is with the client */
-    bool probe;   /* of its node's breaker */
-    bool claimed; /* it asks for all threads, of a key whose denial has ended */
-} part;
+    bool cached; /* the deny cache may answer it, and learns from its reply */
+    bool sent;   /* it is with the client */
+    bool probe;  /* it is the probe of its node's breaker */
+} item;
 
-typedef struct asked {
+typedef struct job {
     redis_engine *engine;
-    weir_engine_batch *round;
-    struct asked *next, *before; /* of those that are answered and not told yet */
-    size_t parts, left;
-    bool later;  /* ask() has returned false */
-    bool queued; /* to be told */
-    part part[];
-} asked;
+    weir_engine_batch *batch;
+    size_t items, left; /* left: items without an answer */
+    item item[];
+} job;
 
 typedef struct node {
     weir_breaker breaker;
-    bool told; /* that it is being probed */
+    bool probe_logged;
 } node;
 
 struct redis_engine {
     weir_engine face; /* first */
     weir_redis_setup setup;
     weir_redis_client *client;
-    port_timer *alarm;
-    int64_t alarm_ns; /* what it is set to */
+    port_timer *timer;
+    int64_t timer_ns; /* when it expires */
     weir_fallback fallback;
-    weir_deny *deny;   /* NULL: none, and no board */
-    weir_board *board; /* what all threads know */
-    weir_gates gates;
-    asked *first_answered, *last_answered;
+    weir_deny_cache *denials; /* NULL: switched off */
+    size_t denials_counted;   /* as many keys of it are in stats->deny_keys */
+    int64_t sweep_ns;         /* when its expired entries are next removed */
     int64_t deadline_ns;
-    size_t in_flight, in_flight_max; /* parts that are not answered */
-    int64_t sweep_ns;                /* when the denials are swept next */
-    int64_t watch_ns;                /* when those who wait for another thread look again */
+    size_t in_flight, in_flight_max; /* items without an answer */
     uint64_t random;
     bool closing;
-    node node[WEIR_REDIS_NODES_MAX + 1]; /* the last: whichever it is, it is not known yet */
+    node node[WEIR_REDIS_NODES_MAX + 1]; /* the last is for requests whose node is not known */
 };
 
 static uint64_t next_random(redis_engine *e)
@@ -85,106 +76,50 @@ static uint64_t next_random(redis_engine *e)
     return x ^ (x >> 31);
 }
 
-static part *part_of_call(weir_redis_call *c)
+static item *item_of(weir_redis_call *c)
 {
-    return (part *)(void *)((char *)c - offsetof(part, call));
+    return (item *)(void *)((char *)c - offsetof(item, call));
 }
 
-static part *part_of_place(weir_gate_place *p)
+/* The first request, if the item stands for all of them. */
+static weir_engine_request *request_of(const item *it)
 {
-    return (part *)(void *)((char *)p - offsetof(part, place));
+    const weir_engine_batch *b = it->job->batch;
+    return b->all ? b->request : &b->request[it - it->job->item];
 }
 
-static weir_engine_request *question_of(const part *p)
+static void set_timer(redis_engine *e)
 {
-    return p->of->round->all ? p->of->round->request : &p->of->round->request[p - p->of->part];
+    int64_t at_ns = e->denials_counted > 0 ? e->sweep_ns : INT64_MAX;
+    if (at_ns != e->timer_ns)
+        e->setup.dialer->calls->set_timer(e->timer, at_ns);
+    e->timer_ns = at_ns;
 }
 
-/* ---- what is told, and when ------------------------------------------------------------------ */
-
-/* The alarm goes off for whatever is next. */
-static void set_alarm(redis_engine *e, int64_t now_ns)
+static void answered(redis_engine *e, item *it)
 {
-    int64_t at_ns = INT64_MAX;
-    if (e->gates.first_due)
-        at_ns = e->gates.first_due->deadline_ns;
-    if (e->board && weir_board_holds(e->board) && e->sweep_ns < at_ns)
-        at_ns = e->sweep_ns;
-    if (e->gates.watched && e->watch_ns < at_ns)
-        at_ns = e->watch_ns;
-    if (e->first_answered)
-        at_ns = now_ns;
-    if (at_ns != e->alarm_ns)
-        e->setup.dialer->calls->set_timer(e->alarm, at_ns);
-    e->alarm_ns = at_ns;
-}
-
-static void queue(redis_engine *e, asked *a)
-{
-    a->queued = true;
-    a->before = e->last_answered;
-    a->next = NULL;
-    *(e->last_answered ? &e->last_answered->next : &e->first_answered) = a;
-    e->last_answered = a;
-}
-
-static void unqueue(redis_engine *e, asked *a)
-{
-    *(a->before ? &a->before->next : &e->first_answered) = a->next;
-    *(a->next ? &a->next->before : &e->last_answered) = a->before;
-    a->queued = false;
-}
-
-/* Tells all whose rounds are answered; each may ask or abandon others from there. */
-static void tell(redis_engine *e, int64_t now_ns)
-{
-    while (e->first_answered) {
-        asked *a = e->first_answered;
-        weir_engine_batch *r = a->round;
-        unqueue(e, a);
-        r->inside = NULL;
-        port_free(a);
-        r->done(r, now_ns);
-    }
-}
-
-static void answered(redis_engine *e, part *p)
-{
-    asked *a = p->of;
     e->in_flight--;
-    a->left--;
-    if (a->left == 0 && a->later)
-        queue(e, a);
+    it->job->left--;
 }
 
-/* Somebody else may ask now. */
-static void unclaim(redis_engine *e, part *p, int64_t left)
-{
-    if (p->claimed)
-        weir_board_unclaim(e->board, p->id, left);
-    p->claimed = false;
-}
+/* ---- answers without a server ---------------------------------------------------------------- */
 
-/* ---- without a server ------------------------------------------------------------------------ */
-
-static void fall_back(redis_engine *e, part *p, int64_t now_ns, int64_t wait_ns, const char *why)
+static void fall_back(redis_engine *e, item *it, int64_t now_ns, int64_t wait_ns, const char *why)
 {
-    weir_engine_batch *r = p->of->round;
-    bool all = r->all;
+    weir_engine_batch *b = it->job->batch;
     if (wait_ns < ns_per_ms)
         wait_ns = ns_per_ms;
     weir_on_error by =
-        all ? weir_fallback_answer_all(&e->fallback, r, now_ns, wait_ns, why)
-            : weir_fallback_answer(&e->fallback, question_of(p), now_ns, wait_ns, why);
-    port_add_relaxed(&e->setup.stats->by_error[by], all ? r->len : 1);
-    unclaim(e, p, -1);
-    answered(e, p);
+        b->all ? weir_fallback_answer_all(&e->fallback, b, now_ns, wait_ns, why)
+               : weir_fallback_answer(&e->fallback, request_of(it), now_ns, wait_ns, why);
+    port_add_relaxed(&e->setup.stats->by_error[by], b->all ? b->len : 1);
+    answered(e, it);
 }
 
-/* When a node may be asked again that does not answer. */
-static int64_t wait_for(const redis_engine *e, const part *p, int64_t now_ns)
+/* How long until a request to the item's node may succeed. */
+static int64_t wait_of(const redis_engine *e, const item *it, int64_t now_ns)
 {
-    const weir_breaker *b = &e->node[p->node].breaker;
+    const weir_breaker *b = &e->node[it->node].breaker;
     if (b->state == WEIR_BREAKER_CLOSED)
         return ns_per_s;
     return b->state == WEIR_BREAKER_OPEN ? b->until_ns - now_ns : e->deadline_ns;
@@ -194,80 +129,72 @@ static const char *why_of(weir_redis_outcome outcome)
 {
     switch (outcome) {
     case WEIR_REDIS_LATE:
-        return "Redis did not answer in time";
+        return "Redis did not reply before the deadline (redis.deadline)";
     case WEIR_REDIS_BROKEN:
-        return "the connection to Redis broke before the answer";
+        return "the connection to Redis broke before the reply";
     case WEIR_REDIS_UNREACHABLE:
-        return "there is no connection to Redis";
+        return "no connection to Redis";
     case WEIR_REDIS_CROWDED:
-        return "too many decisions wait for Redis";
+        return "too many requests are in flight to Redis (redis.in_flight)";
     case WEIR_REDIS_REFUSED:
-        return "Redis refused";
+        return "Redis replied with an error; the log has it";
     case WEIR_REDIS_ANSWERED:
         break;
     }
     return "";
 }
 
-/* ---- breakers -------------------------------------------------------------------------------- */
+/* ---- circuit breakers ------------------------------------------------------------------------ */
 
-static void say(redis_engine *e, const part *p, const char *text)
+static void log_breaker(redis_engine *e, const item *it, const char *state)
 {
     const char *name = "";
     if (!e->setup.log.say)
         return;
-    (void)weir_redis_client_node(e->client, question_of(p), &name);
-    e->setup.log.say(e->setup.log.ctx, "redis-breaker", name, text);
+    (void)weir_redis_client_node(e->client, request_of(it), &name);
+    e->setup.log.say(e->setup.log.ctx, "redis-breaker", name, state);
 }
 
-static bool breaker_admits(redis_engine *e, part *p, int64_t now_ns)
+static bool breaker_admits(redis_engine *e, item *it, int64_t now_ns)
 {
-    node *n = &e->node[p->node];
+    node *n = &e->node[it->node];
     weir_breaker_state was = n->breaker.state;
     if (!weir_breaker_admits(&n->breaker, now_ns))
         return false;
-    p->probe = was == WEIR_BREAKER_OPEN;
-    if (p->probe && !n->told) {
-        say(e, p, "probing");
-        n->told = true;
+    it->probe = was == WEIR_BREAKER_OPEN;
+    if (it->probe && !n->probe_logged) {
+        log_breaker(e, it, "probing");
+        n->probe_logged = true;
     }
     return true;
 }
 
-/* Whether the end of a call says something about its node: not if it never came that far, nor if it
- * was sent when most of its time was over already. */
-static bool is_telling(const redis_engine *e, const part *p, weir_redis_outcome outcome)
+/* An error reply counts as a success: the node is alive and replies at once. WEIR_REDIS_CROWDED
+ * counts as neither: the request did not reach the node. */
+static void record_outcome(redis_engine *e, item *it, weir_redis_outcome outcome, int64_t now_ns)
 {
-    int64_t given_ns = p->call.deadline_ns - p->sent_ns;
-    return outcome != WEIR_REDIS_CROWDED &&
-           (outcome != WEIR_REDIS_LATE || given_ns >= e->deadline_ns / 2);
-}
-
-/* A refusal is an answer: the node lives, and costs no time. */
-static void breaker_hears(redis_engine *e, part *p, weir_redis_outcome outcome, int64_t now_ns)
-{
-    node *n = &e->node[p->node];
+    node *n = &e->node[it->node];
     weir_breaker_state was = n->breaker.state;
     if (e->closing)
         return;
-    if (!is_telling(e, p, outcome)) {
-        if (p->probe)
-            weir_breaker_forget(&n->breaker);
+    if (outcome == WEIR_REDIS_CROWDED) {
+        if (it->probe)
+            weir_breaker_abandon_probe(&n->breaker);
         return;
     }
     bool good = outcome == WEIR_REDIS_ANSWERED || outcome == WEIR_REDIS_REFUSED;
-    if (!weir_breaker_end(&n->breaker, p->probe, good, now_ns, next_random(e)))
+    if (!weir_breaker_record(&n->breaker, it->probe, good, now_ns, next_random(e)))
         return;
     if (n->breaker.state == WEIR_BREAKER_CLOSED) {
-        n->told = false;
-        say(e, p, "closed");
+        n->probe_logged = false;
+        log_breaker(e, it, "closed");
     } else if (was == WEIR_BREAKER_CLOSED) {
         port_add_relaxed(&e->setup.stats->breaks, 1);
-        say(e, p, "open");
+        log_breaker(e, it, "open");
     }
 }
 
-/* ---- what is known to be denied -------------------------------------------------------------- */
+/* ---- the deny cache -------------------------------------------------------------------------- */
 
 static port_counter *epoch_of(const redis_engine *e, const weir_engine_request *q)
 {
@@ -277,116 +204,112 @@ static port_counter *epoch_of(const redis_engine *e, const weir_engine_request *
     return &e->setup.stats->deny_epoch[(hash ^ hash >> 32) % WEIR_DENY_EPOCHS];
 }
 
-/* What all threads know of a key is from before its reset or refund. So it is when that is asked,
- * for those who ask after it, and when it ends, for those who asked before; it may have been done
- * even if no answer came. */
-static void forget_changed(redis_engine *e, const weir_engine_request *q)
+/* Invalidates what all threads have cached about a key that is reset or refunded. This is done
+ * twice: when the request is submitted, for requests that follow it, and when it ends, for replies
+ * to requests that preceded it. It is done even if no reply came: the server may have executed it.
+ */
+static void invalidate(redis_engine *e, const weir_engine_request *q)
 {
     if (q->verb == WEIR_VERB_RESET || q->verb == WEIR_VERB_REFUND)
         port_add_relaxed(epoch_of(e, q), 1);
 }
 
-static void learn(redis_engine *e, part *p, int64_t now_ns)
+/* Brings stats->deny_keys up to date. A negative difference wraps, and so does the sum. */
+static void count_denials(redis_engine *e, size_t keys)
 {
-    if (!p->holds || !weir_deny_holds(question_of(p)))
-        return;
-    weir_deny_learn(e->deny, p->id, p->epoch, p->sent_ns, now_ns, question_of(p));
-    weir_board_learn(e->board, p->id, p->epoch, p->sent_ns, now_ns, question_of(p));
+    if (keys != e->denials_counted)
+        port_add_relaxed(&e->setup.stats->deny_keys, (uint64_t)keys - (uint64_t)e->denials_counted);
+    e->denials_counted = keys;
 }
 
-/* Looks at what this thread knows. */
-static bool is_known(redis_engine *e, part *p, int64_t now_ns)
+static bool is_cached(redis_engine *e, item *it, int64_t now_ns)
 {
-    weir_engine_request *q = question_of(p);
-    if (!p->holds || !weir_deny_holds(q))
+    weir_engine_request *q = request_of(it);
+    if (!it->cached)
         return false;
-    p->epoch = (uint32_t)port_load_relaxed(epoch_of(e, q));
+    it->epoch = (uint32_t)port_load_relaxed(epoch_of(e, q));
     port_add_relaxed(&e->setup.stats->deny_looks, 1);
-    if (weir_deny_look(e->deny, p->id, p->epoch, now_ns, q) != WEIR_DENY_DENIED)
-        return false;
-    port_add_relaxed(&e->setup.stats->deny_hits, 1);
-    return true;
+    bool found = weir_deny_cache_find(e->denials, it->key, it->epoch, now_ns, q);
+    count_denials(e, weir_deny_cache_keys(e->denials));
+    if (found)
+        port_add_relaxed(&e->setup.stats->deny_hits, 1);
+    return found;
 }
 
-/* Looks at what all threads know. On WEIR_DENY_ENDED the part has to ask for all of them. */
-static weir_deny_known look(redis_engine *e, part *p, int64_t now_ns)
+static void learn(redis_engine *e, const item *it, int64_t now_ns)
 {
-    weir_engine_request *q = question_of(p);
-    if (!p->holds || !weir_deny_holds(q))
-        return WEIR_DENY_NOTHING;
-    p->epoch = (uint32_t)port_load_relaxed(epoch_of(e, q));
-    weir_deny_known known =
-        weir_board_look(e->board, e->deny, p->id, p->epoch, now_ns, now_ns + e->deadline_ns, q);
-    if (known == WEIR_DENY_DENIED)
-        port_add_relaxed(&e->setup.stats->deny_hits, 1);
-    p->claimed = known == WEIR_DENY_ENDED;
-    return known;
+    if (!it->cached)
+        return;
+    weir_deny_cache_add(e->denials, it->key, it->epoch, it->sent_ns, now_ns, request_of(it));
+    count_denials(e, weir_deny_cache_keys(e->denials));
 }
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
-static void call_done(weir_redis_call *c, int64_t now_ns);
-
-/* Hands a part to the client, or answers it without one. Returns whether it was handed over. */
-static bool try_send(redis_engine *e, part *p, int64_t now_ns)
+/* Calls done() once all items have answers. done() may submit and abandon other batches. */
+static void finish(job *j, int64_t now_ns)
 {
-    weir_engine_request *q = question_of(p);
+    weir_engine_batch *b = j->batch;
+    if (j->left > 0)
+        return;
+    b->inside = NULL;
+    port_free(j);
+    b->done(b, now_ns);
+}
+
+/* The client calls this from its own events, never within weir_redis_client_send(): so submit() has
+ * returned. */
+static void call_done(weir_redis_call *c, int64_t now_ns)
+{
+    item *it = item_of(c);
+    redis_engine *e = it->job->engine;
+    weir_redis_outcome outcome = c->outcome;
+    it->sent = false;
+    record_outcome(e, it, outcome, now_ns);
+    invalidate(e, request_of(it));
+    if (outcome == WEIR_REDIS_ANSWERED) {
+        if (c->all)
+            it->job->batch->blocking = c->blocking;
+        learn(e, it, now_ns);
+        answered(e, it);
+    } else {
+        fall_back(e, it, now_ns, wait_of(e, it, now_ns), why_of(outcome));
+    }
+    set_timer(e);
+    finish(it->job, now_ns);
+}
+
+/* Hands an item to the client, or answers it by on_error if its node cannot be reached. */
+static void send(redis_engine *e, item *it, int64_t now_ns)
+{
+    weir_engine_request *q = request_of(it);
     const char *name;
     int64_t next_ns = 0;
-    if (e->closing) {
-        fall_back(e, p, now_ns, ns_per_s, "it is being closed");
-        return false;
-    }
-    p->node = weir_redis_client_node(e->client, q, &name);
-    if (p->node > WEIR_REDIS_NODES_MAX)
-        p->node = WEIR_REDIS_NODES_MAX;
+    it->node = weir_redis_client_node(e->client, q, &name);
+    if (it->node > WEIR_REDIS_NODES_MAX)
+        it->node = WEIR_REDIS_NODES_MAX;
     if (!weir_redis_client_is_up(e->client, q, &next_ns) && next_ns > now_ns) {
         port_add_relaxed(&e->setup.stats->client.unreachable, 1);
-        fall_back(e, p, now_ns, next_ns - now_ns, why_of(WEIR_REDIS_UNREACHABLE));
-        return false;
-    }
-    if (!breaker_admits(e, p, now_ns)) {
-        fall_back(e, p, now_ns, wait_for(e, p, now_ns), "Redis does not answer, and is left alone");
-        return false;
-    }
-    p->sent = true;
-    p->sent_ns = now_ns;
-    p->call.request = q;
-    p->call.len = p->of->round->all ? p->of->round->len : 1;
-    p->call.all = p->of->round->all;
-    p->call.deadline_ns = p->place.deadline_ns;
-    p->call.done = call_done;
-    weir_redis_client_send(e->client, &p->call, now_ns);
-    return true;
-}
-
-/* The part asks, and those who come wait at its gate. */
-static void ask_first(redis_engine *e, weir_gate *gate, part *p, int64_t now_ns)
-{
-    if (!try_send(e, p, now_ns)) {
-        weir_gate_close(&e->gates, gate);
+        fall_back(e, it, now_ns, next_ns - now_ns, why_of(WEIR_REDIS_UNREACHABLE));
         return;
     }
-    gate->probe = &p->place;
-    p->place.gate = gate;
+    if (!breaker_admits(e, it, now_ns)) {
+        fall_back(e, it, now_ns, wait_of(e, it, now_ns),
+                  "Redis did not reply several times in a row; the circuit breaker is open");
+        return;
+    }
+    it->sent = true;
+    it->sent_ns = now_ns;
+    it->call.request = q;
+    it->call.len = it->job->batch->all ? it->job->batch->len : 1;
+    it->call.all = it->job->batch->all;
+    it->call.deadline_ns = now_ns + e->deadline_ns;
+    it->call.done = call_done;
+    weir_redis_client_send(e->client, &it->call, now_ns);
 }
 
-/* Another thread asks. It tells nobody when it has heard: so the board is looked at each ms. */
-static void watch(redis_engine *e, weir_gate *gate, int64_t now_ns)
-{
-    if (!e->gates.watched)
-        e->watch_ns = now_ns + ns_per_ms;
-    weir_gate_watch(&e->gates, gate);
-}
-
-static void wait_for_another(redis_engine *e, weir_gate *gate, part *p, int64_t now_ns)
-{
-    weir_gate_wait(&e->gates, gate, &p->place);
-    watch(e, gate, now_ns);
-}
-
-/* As weir_refund() says; no server need be asked. */
-static bool can_be_done(weir_engine_request *q)
+/* The refusal of weir_refund(), without a round trip. */
+static bool is_supported(weir_engine_request *q)
 {
     if (q->verb != WEIR_VERB_REFUND)
         return true;
@@ -398,259 +321,142 @@ static bool can_be_done(weir_engine_request *q)
     return true;
 }
 
-/* Where a part goes when it has just been asked. */
-static void admit(redis_engine *e, part *p, int64_t now_ns)
+/* Answers an item here if possible; otherwise sends it to a server. */
+static void dispatch(redis_engine *e, item *it, int64_t now_ns)
 {
     e->in_flight++;
-    forget_changed(e, question_of(p));
-    if (!can_be_done(question_of(p))) {
-        answered(e, p);
-        return;
-    }
-    if (e->closing) {
-        (void)try_send(e, p, now_ns);
-        return;
-    }
-    if (is_known(e, p, now_ns)) {
-        answered(e, p);
-        return;
-    }
-    if (e->in_flight > e->in_flight_max) {
-        fall_back(e, p, now_ns, e->deadline_ns, why_of(WEIR_REDIS_CROWDED));
-        return;
-    }
-    weir_gate *gate = p->holds ? weir_gate_find(&e->gates, p->id) : NULL;
-    if (gate) {
-        weir_gate_wait(&e->gates, gate, &p->place);
-        return;
-    }
-    weir_deny_known known = look(e, p, now_ns);
-    if (known == WEIR_DENY_DENIED) {
-        answered(e, p);
-        return;
-    }
-    if (known == WEIR_DENY_ENDED || known == WEIR_DENY_CLAIMED)
-        gate = weir_gate_open(&e->gates, p->id);
-    if (!gate)
-        (void)try_send(e, p, now_ns);
-    else if (known == WEIR_DENY_ENDED)
-        ask_first(e, gate, p, now_ns);
+    invalidate(e, request_of(it));
+    if (!is_supported(request_of(it)))
+        answered(e, it);
+    else if (e->closing)
+        fall_back(e, it, now_ns, ns_per_s, "weir is shutting down");
+    else if (is_cached(e, it, now_ns))
+        answered(e, it);
+    else if (e->in_flight > e->in_flight_max)
+        fall_back(e, it, now_ns, e->deadline_ns, why_of(WEIR_REDIS_CROWDED));
     else
-        wait_for_another(e, gate, p, now_ns);
+        send(e, it, now_ns);
 }
 
-/* ---- gates ----------------------------------------------------------------------------------- */
-
-/* The probe of a gate has been heard, or is gone. Those who wait are answered by what it has
- * learned, or go if there are units for them; of the others one asks. */
-static void turn_gate(redis_engine *e, weir_gate *gate, int64_t now_ns)
-{
-    gate->probe = NULL;
-    while (gate->first) {
-        part *p = part_of_place(gate->first);
-        weir_deny_known known = e->closing ? WEIR_DENY_NOTHING : look(e, p, now_ns);
-        if (known == WEIR_DENY_CLAIMED) {
-            watch(e, gate, now_ns);
-            return;
-        }
-        weir_gate_leave(&e->gates, &p->place);
-        if (known == WEIR_DENY_DENIED) {
-            answered(e, p);
-        } else if (try_send(e, p, now_ns) && known == WEIR_DENY_ENDED) {
-            gate->probe = &p->place;
-            p->place.gate = gate;
-            return;
-        }
-    }
-    weir_gate_close(&e->gates, gate);
-}
-
-/* Those who wait for another thread look whether it has heard. */
-static void turn_watched(redis_engine *e, int64_t now_ns)
-{
-    weir_gates *g = &e->gates;
-    weir_gate *gates = g->watched;
-    g->watched = NULL; /* each may come to be watched again */
-    while (gates) {
-        weir_gate *gate = gates;
-        gates = gate->next_watched;
-        gate->watched = false;
-        turn_gate(e, gate, now_ns);
-    }
-}
-
-/* ---- answers --------------------------------------------------------------------------------- */
-
-static void call_done(weir_redis_call *c, int64_t now_ns)
-{
-    part *p = part_of_call(c);
-    redis_engine *e = p->of->engine;
-    weir_engine_request *q = question_of(p);
-    weir_gate *gate = p->place.gate;
-    weir_redis_outcome outcome = c->outcome;
-    p->sent = false;
-    p->place.gate = NULL;
-    breaker_hears(e, p, outcome, now_ns);
-    forget_changed(e, q);
-    if (outcome == WEIR_REDIS_ANSWERED) {
-        if (c->all)
-            p->of->round->blocking = c->blocking;
-        learn(e, p, now_ns);
-        unclaim(e, p, q->status == WEIR_OK && q->decision.allowed ? q->decision.remaining : -1);
-        answered(e, p);
-    } else {
-        fall_back(e, p, now_ns, wait_for(e, p, now_ns), why_of(outcome));
-    }
-    if (gate)
-        turn_gate(e, gate, now_ns);
-    tell(e, now_ns);
-    set_alarm(e, now_ns);
-}
-
-static void on_alarm(void *ctx, int64_t now_ns)
+static void on_timer(void *ctx, int64_t now_ns)
 {
     redis_engine *e = ctx;
-    e->alarm_ns = INT64_MAX;
-    while (e->gates.first_due && e->gates.first_due->deadline_ns <= now_ns) {
-        part *p = part_of_place(e->gates.first_due);
-        weir_gate_leave(&e->gates, &p->place);
-        fall_back(e, p, now_ns, wait_for(e, p, now_ns), why_of(WEIR_REDIS_LATE));
-    }
-    if (e->gates.watched && now_ns >= e->watch_ns)
-        turn_watched(e, now_ns);
-    if (e->board && now_ns >= e->sweep_ns) {
-        weir_board_sweep(e->board, now_ns);
+    e->timer_ns = INT64_MAX;
+    if (e->denials && now_ns >= e->sweep_ns) {
+        weir_deny_cache_sweep(e->denials, now_ns);
+        count_denials(e, weir_deny_cache_keys(e->denials));
         e->sweep_ns = now_ns + ns_per_s;
     }
-    tell(e, now_ns);
-    set_alarm(e, now_ns);
+    set_timer(e);
 }
 
 /* ---- the engine ------------------------------------------------------------------------------ */
 
-/* Nothing is known and nothing can be: no memory. */
-static void answer_at_once(redis_engine *e, weir_engine_batch *r, int64_t now_ns)
+static void answer_without_memory(redis_engine *e, weir_engine_batch *b, int64_t now_ns)
 {
-    static const char why[] = "there is no memory";
-    if (r->all) {
-        weir_on_error by = weir_fallback_answer_all(&e->fallback, r, now_ns, e->deadline_ns, why);
-        port_add_relaxed(&e->setup.stats->by_error[by], r->len);
+    static const char why[] = "out of memory";
+    if (b->all) {
+        weir_on_error by = weir_fallback_answer_all(&e->fallback, b, now_ns, e->deadline_ns, why);
+        port_add_relaxed(&e->setup.stats->by_error[by], b->len);
         return;
     }
-    for (size_t i = 0; i < r->len; i++) {
+    for (size_t i = 0; i < b->len; i++) {
         weir_on_error by =
-            weir_fallback_answer(&e->fallback, &r->request[i], now_ns, e->deadline_ns, why);
+            weir_fallback_answer(&e->fallback, &b->request[i], now_ns, e->deadline_ns, why);
         port_add_relaxed(&e->setup.stats->by_error[by], 1);
     }
 }
 
-static void part_init(redis_engine *e, asked *a, part *p, int64_t now_ns)
+static void item_init(redis_engine *e, job *j, item *it)
 {
-    p->of = a;
-    p->place.deadline_ns = now_ns + e->deadline_ns;
-    p->node = WEIR_REDIS_NODES_MAX;
-    weir_engine_request *q = question_of(p);
-    if (e->deny && !a->round->all && q->verb != WEIR_VERB_THROTTLE) {
-        p->holds = true;
-        p->id = weir_deny_id_of(e->deny, q);
+    it->job = j;
+    it->node = WEIR_REDIS_NODES_MAX;
+    weir_engine_request *q = request_of(it);
+    if (e->denials && !j->batch->all && weir_deny_cache_may_hold(q)) {
+        it->cached = true;
+        it->key = weir_deny_key_of(e->denials, q);
     }
 }
 
-static bool engine_ask(weir_engine *face, weir_engine_batch *r, int64_t now_ns)
+static bool engine_submit(weir_engine *face, weir_engine_batch *b, int64_t now_ns)
 {
     redis_engine *e = (redis_engine *)face;
-    size_t parts = r->all ? 1 : r->len;
-    port_add_relaxed(&e->setup.stats->asked, r->len);
-    for (size_t i = 0; i < r->len; i++) {
-        r->request[i].by_error = false;
-        r->request[i].reason = NULL;
+    size_t items = b->all ? 1 : b->len;
+    port_add_relaxed(&e->setup.stats->asked, b->len);
+    for (size_t i = 0; i < b->len; i++) {
+        b->request[i].by_error = false;
+        b->request[i].reason = NULL;
     }
-    asked *a = port_zalloc(1, sizeof *a + parts * sizeof(part));
-    if (!a) {
-        answer_at_once(e, r, now_ns);
+    job *j = port_zalloc(1, sizeof *j + items * sizeof(item));
+    if (!j) {
+        answer_without_memory(e, b, now_ns);
         return true;
     }
-    a->engine = e;
-    a->round = r;
-    a->parts = a->left = parts;
-    for (size_t i = 0; i < parts; i++) {
-        part_init(e, a, &a->part[i], now_ns);
-        admit(e, &a->part[i], now_ns);
+    j->engine = e;
+    j->batch = b;
+    j->items = j->left = items;
+    for (size_t i = 0; i < items; i++) {
+        item_init(e, j, &j->item[i]);
+        dispatch(e, &j->item[i], now_ns);
     }
-    set_alarm(e, now_ns);
-    if (a->left == 0) {
-        port_free(a);
+    set_timer(e);
+    if (j->left == 0) {
+        port_free(j);
         return true;
     }
-    a->later = true;
-    r->inside = a;
+    b->inside = j;
     return false;
 }
 
-/* What was sent is left to its own; whoever waited for it at a gate has another ask. */
-static void abandon_part(redis_engine *e, part *p, int64_t now_ns)
+static void abandon_item(redis_engine *e, item *it)
 {
-    weir_gate *gate = p->place.gate;
-    if (p->sent) {
-        weir_redis_client_abandon(e->client, &p->call);
-        forget_changed(e, question_of(p));
-        if (p->probe)
-            weir_breaker_forget(&e->node[p->node].breaker);
-        unclaim(e, p, -1);
-        e->in_flight--;
-        if (gate)
-            turn_gate(e, gate, now_ns);
-    } else if (gate) {
-        weir_gate_leave(&e->gates, &p->place);
-        e->in_flight--;
-    }
+    if (!it->sent)
+        return;
+    weir_redis_client_abandon(e->client, &it->call);
+    invalidate(e, request_of(it));
+    if (it->probe)
+        weir_breaker_abandon_probe(&e->node[it->node].breaker);
+    e->in_flight--;
 }
 
-static void engine_abandon(weir_engine *face, weir_engine_batch *r)
+static void engine_abandon(weir_engine *face, weir_engine_batch *b)
 {
     redis_engine *e = (redis_engine *)face;
-    asked *a = r->inside;
-    int64_t now_ns = e->setup.dialer->calls->now(e->setup.dialer);
-    if (a->queued)
-        unqueue(e, a);
-    /* From the end: so that none of its own is let through its gate for one that goes. */
-    for (size_t i = a->parts; i-- > 0;)
-        abandon_part(e, &a->part[i], now_ns);
-    r->inside = NULL;
-    port_free(a);
-    set_alarm(e, now_ns);
+    job *j = b->inside;
+    for (size_t i = 0; i < j->items; i++)
+        abandon_item(e, &j->item[i]);
+    b->inside = NULL;
+    port_free(j);
+    set_timer(e);
 }
 
 static void free_all(redis_engine *e)
 {
-    e->setup.dialer->calls->free_timer(e->alarm);
-    weir_deny_close(e->deny);
-    if (e->board)
-        weir_board_leave(e->setup.stats);
+    e->setup.dialer->calls->free_timer(e->timer);
+    count_denials(e, 0);
+    weir_deny_cache_close(e->denials);
     port_free(e);
 }
 
 static void engine_close(weir_engine *face)
 {
     redis_engine *e = (redis_engine *)face;
-    int64_t now_ns = e->setup.dialer->calls->now(e->setup.dialer);
     e->closing = true;
     weir_redis_client_close(e->client);
-    turn_watched(e, now_ns);
-    tell(e, now_ns);
     free_all(e);
 }
 
-static const weir_engine_calls calls = {engine_ask, engine_abandon, engine_close};
+static const weir_engine_calls calls = {engine_submit, engine_abandon, engine_close};
 
-static weir_status open_deny(redis_engine *e, size_t bytes)
+static weir_status open_deny_cache(redis_engine *e, size_t bytes)
 {
+    uint64_t secret[4];
     if (bytes == SIZE_MAX)
         return WEIR_OK;
-    if (bytes == 0)
-        bytes = DENY_BYTES;
-    weir_status st = weir_board_join(&e->board, e->setup.stats, bytes, next_random(e));
-    return st == WEIR_OK ? weir_deny_open(&e->deny, bytes, weir_board_secret(e->board)) : st;
+    if (port_random(secret, sizeof secret) != WEIR_OK)
+        for (int i = 0; i < 4; i++)
+            secret[i] = next_random(e);
+    return weir_deny_cache_open(&e->denials, bytes ? bytes : DENY_CACHE_BYTES, secret);
 }
 
 static weir_on_error on_error_of(weir_redis_on_error how)
@@ -679,17 +485,17 @@ weir_status weir_redis_engine_open(weir_engine **ret, const weir_redis_setup *se
         return WEIR_E_NOMEM;
     e->face.calls = &calls;
     e->setup = *setup;
-    e->alarm_ns = INT64_MAX;
+    e->timer_ns = INT64_MAX;
     e->random = setup->seed;
     e->deadline_ns = o->deadline_ns ? o->deadline_ns : 50 * ns_per_ms;
     e->in_flight_max = o->in_flight ? o->in_flight : IN_FLIGHT;
     weir_fallback_init(&e->fallback, setup->store, on_error_of(o->on_error));
-    weir_status st = open_deny(e, o->deny_cache_bytes);
+    weir_status st = open_deny_cache(e, o->deny_cache_bytes);
     if (st != WEIR_OK)
         goto fail;
     st = WEIR_E_NOMEM;
-    e->alarm = setup->dialer->calls->new_timer(setup->dialer, on_alarm, e);
-    if (!e->alarm)
+    e->timer = setup->dialer->calls->new_timer(setup->dialer, on_timer, e);
+    if (!e->timer)
         goto fail;
     st = weir_redis_client_open(&e->client, o, setup->tls, setup->dialer, &setup->stats->client,
                                 &e->setup.log, next_random(e));

@@ -345,11 +345,218 @@ static void closing_answers_all(void **state)
     w.now_ns += 10 * ms_ns;
     for (int i = 0; i < 4; i++)
         assert_false(ask(&w, &s[i], WEIR_VERB_TAKE, "a", 1));
-    assert_int_equal(client.calls, 2);
+    assert_int_equal(client.calls, 5);
     end(&w);
     for (int i = 0; i < 4; i++) {
         assert_int_equal(s[i].done, 1);
         assert_true(s[i].request.by_error);
+    }
+}
+
+static void a_batch_may_be_abandoned(void **state)
+{
+    (void)state;
+    world w;
+    several s;
+    single next = {0};
+    begin(&w, "gcra 100/s burst 1", (weir_redis_options){.in_flight = 4});
+    assert_false(ask_several(&w, &s, 4, false));
+    allow(&w, 0);
+    w.engine->calls->abandon(w.engine, &s.round);
+    assert_int_equal(client.calls, 0);
+    assert_int_equal(s.done, 0);
+    assert_false(ask(&w, &next, WEIR_VERB_TAKE, "a", 1)); /* none of the four is in flight */
+    allow(&w, 0);
+    assert_int_equal(next.done, 1);
+    end(&w);
+}
+
+/* ---- the deny cache -------------------------------------------------------------------------- */
+
+static void a_denial_is_known_until_its_time(void **state)
+{
+    (void)state;
+    world w;
+    single s = {0};
+    begin(&w, "gcra 1/s burst 5", (weir_redis_options){0});
+    assert_false(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
+    w.now_ns += ms_ns; /* the way there and back */
+    deny(&w, 0, s_ns);
+    assert_int_equal(port_load_relaxed(&w.stats.deny_keys), 1);
+
+    w.now_ns = start_ns + 500 * ms_ns + 1;
+    assert_true(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
+    assert_false(s.request.by_error);
+    assert_false(s.request.decision.allowed);
+    assert_int_equal(s.request.decision.limit, 5);
+    assert_int_equal(s.request.decision.retry_after_ns, 501 * ms_ns);
+    assert_int_equal(s.request.decision.reset_after_ns, 1501 * ms_ns);
+    assert_true(ask(&w, &s, WEIR_VERB_PEEK, "a", 1));
+    assert_true(ask(&w, &s, WEIR_VERB_GRANT, "a", 3));
+    assert_int_equal(s.request.granted, 0);
+    assert_int_equal(port_load_relaxed(&w.stats.deny_hits), 3);
+
+    /* Another cost, key, text or name is not known. */
+    assert_false(ask(&w, &s, WEIR_VERB_PEEK, "a", 0));
+    allow(&w, 0);
+    assert_false(ask(&w, &s, WEIR_VERB_TAKE, "ab", 1));
+    allow(&w, 0);
+
+    /* Never later than the truth: that is a second after it was sent, or more. */
+    w.now_ns = start_ns + s_ns - s_ns / 512 - us_ns - 1;
+    assert_true(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
+    w.now_ns++;
+    assert_false(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
+    allow(&w, 0);
+    end(&w);
+}
+
+static void a_reset_or_refund_forgets_it(void **state)
+{
+    (void)state;
+    static const weir_verb verbs[] = {WEIR_VERB_RESET, WEIR_VERB_REFUND};
+    for (size_t i = 0; i < 2; i++) {
+        world w;
+        single s = {0};
+        begin(&w, "gcra 1/s burst 5", (weir_redis_options){0});
+        assert_false(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
+        deny(&w, 0, s_ns);
+        assert_true(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
+        assert_false(ask(&w, &s, verbs[i], "a", 1));
+        allow(&w, 1);
+        assert_false(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
+
+        /* A denial of before the reset that is heard of afterwards is not believed. */
+        single r = {0};
+        assert_false(ask(&w, &r, verbs[i], "a", 1));
+        r.request.status = WEIR_OK;
+        end_call(&w, 1, WEIR_REDIS_ANSWERED);
+        deny(&w, 0, s_ns);
+        assert_false(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
+        deny(&w, 0, s_ns);
+
+        /* One that may have been done counts as one. */
+        assert_false(ask(&w, &r, verbs[i], "a", 1));
+        end_call(&w, 0, WEIR_REDIS_LATE);
+        assert_false(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
+        allow(&w, 0);
+        end(&w);
+    }
+}
+
+/* In a round too: what comes after a reset is not denied by what was before it. */
+static void a_reset_goes_before_what_follows(void **state)
+{
+    (void)state;
+    world w;
+    single s = {0};
+    several r;
+    begin(&w, "gcra 1/s burst 5", (weir_redis_options){0});
+    assert_false(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
+    deny(&w, 0, s_ns);
+    memset(&r, 0, sizeof r);
+    r.request[0] = request(&w, WEIR_VERB_TAKE, "a", 1);
+    r.request[1] = request(&w, WEIR_VERB_RESET, "a", 0);
+    r.request[2] = request(&w, WEIR_VERB_TAKE, "a", 1);
+    r.round = (weir_engine_batch){.request = r.request, .len = 3, .done = several_done};
+    assert_false(w.engine->calls->submit(w.engine, &r.round, w.now_ns));
+    assert_int_equal(client.calls, 2);
+    assert_ptr_equal(client.call[0]->request, &r.request[1]);
+    assert_ptr_equal(client.call[1]->request, &r.request[2]);
+    allow(&w, 5);
+    allow(&w, 4);
+    assert_int_equal(r.done, 1);
+    assert_false(r.request[0].decision.allowed);
+    assert_true(r.request[2].decision.allowed);
+    end(&w);
+}
+
+static void counted_denials_are_all_sent(void **state)
+{
+    (void)state;
+    world w;
+    single s = {0};
+    begin(&w, "sliding-log 5/s count-denied", (weir_redis_options){0});
+    for (int i = 0; i < 3; i++) {
+        assert_false(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
+        deny(&w, 0, s_ns);
+    }
+    assert_int_equal(port_load_relaxed(&w.stats.deny_keys), 0);
+    end(&w);
+}
+
+static void it_may_be_turned_off(void **state)
+{
+    (void)state;
+    world w;
+    single s = {0};
+    begin(&w, "gcra 1/s burst 5", (weir_redis_options){.deny_cache_bytes = SIZE_MAX});
+    for (int i = 0; i < 3; i++) {
+        assert_false(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
+        deny(&w, 0, s_ns);
+    }
+    end(&w);
+}
+
+/* A reset by one thread invalidates what another thread has cached. */
+static void threads_share_resets(void **state)
+{
+    (void)state;
+    world a, b;
+    single s = {0}, t = {0};
+    begin(&a, "gcra 100/s burst 1", (weir_redis_options){0});
+    begin_beside(&b, &a, "gcra 100/s burst 1", (weir_redis_options){0});
+    assert_false(ask(&b, &t, WEIR_VERB_TAKE, "a", 1));
+    deny(&b, 0, 10 * ms_ns);
+    assert_int_equal(port_load_relaxed(&a.stats.deny_keys), 1);
+    assert_true(ask(&b, &t, WEIR_VERB_TAKE, "a", 1));
+    assert_false(ask(&a, &s, WEIR_VERB_RESET, "a", 0));
+    assert_false(ask(&b, &t, WEIR_VERB_TAKE, "a", 1));
+    allow(&a, 1);
+    allow(&b, 0);
+    end(&b);
+    end(&a);
+}
+
+/* A server decides by the core, 150 us after each request. Clients send a request every 100 us for
+ * 2 s. The cache denies no request that the server would allow, and the server sees few requests
+ * beyond those that it allows. */
+static void a_hot_key_is_answered_from_the_cache(void **state)
+{
+    (void)state;
+    static const char *const policies[] = {"gcra 100/s burst 1", "gcra 100/s burst 20",
+                                           "fixed-window 10/s", "sliding-log 10/s"};
+    enum { ASKS = 20000 };
+    for (size_t k = 0; k < sizeof policies / sizeof *policies; k++) {
+        world w;
+        static single s[ASKS];
+        begin(&w, policies[k], (weir_redis_options){0});
+        const int64_t gap_ns = 100 * us_ns, delay_ns = 300 * us_ns;
+        size_t allowed = 0;
+        for (size_t i = 0; i < ASKS; i++) {
+            to(&w, start_ns + (int64_t)i * gap_ns);
+            while (client.calls > 0 &&
+                   client.call[0]->deadline_ns - 50 * ms_ns + delay_ns <= w.now_ns) {
+                weir_engine_request *q = client.call[0]->request;
+                q->status =
+                    weir_store_check(w.store, q->policy, q->policy_id, q->key.at, q->key.len,
+                                     w.now_ns - delay_ns / 2, q->cost, &q->decision);
+                end_call(&w, 0, WEIR_REDIS_ANSWERED);
+            }
+            if (ask(&w, &s[i], WEIR_VERB_TAKE, "hot", 1)) {
+                weir_decision d;
+                assert_int_equal(weir_store_peek(w.store, &w.policy, s[i].request.policy_id, "hot",
+                                                 3, w.now_ns, 1, &d),
+                                 WEIR_OK);
+                assert_false(d.allowed);
+            }
+        }
+        for (size_t i = 0; i < ASKS; i++)
+            allowed += s[i].request.status == WEIR_OK && s[i].request.decision.allowed;
+        assert_int_equal(by(&w, WEIR_ON_ERROR_OPEN), 0);
+        assert_true(allowed >= (k < 2 ? 185 : 20)); /* some time is lost on the way */
+        assert_true(client.sent < ASKS / 20);
+        end(&w);
     }
 }
 
@@ -370,6 +577,14 @@ int main(void)
         cmocka_unit_test(a_probe_may_be_abandoned),
         cmocka_unit_test(refusals_open_no_breaker),
         cmocka_unit_test(closing_answers_all),
+        cmocka_unit_test(a_batch_may_be_abandoned),
+        cmocka_unit_test(a_denial_is_known_until_its_time),
+        cmocka_unit_test(a_reset_or_refund_forgets_it),
+        cmocka_unit_test(a_reset_goes_before_what_follows),
+        cmocka_unit_test(counted_denials_are_all_sent),
+        cmocka_unit_test(it_may_be_turned_off),
+        cmocka_unit_test(threads_share_resets),
+        cmocka_unit_test(a_hot_key_is_answered_from_the_cache),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The table of denials: buckets of eight entries, found by a part of the hash, told apart by all of
- * it. */
+/* The deny cache is a hash table of buckets with eight entries each. A part of the key's hash
+ * selects the bucket; all 128 bits are compared. */
 
-#include "engine/redis/deny.h"
+#include "engine/redis/deny_cache.h"
 
 #include "core/algorithm.h"
 #include "port/port.h"
@@ -13,40 +13,38 @@
 
 enum {
     WAYS = 8,
-    PLAIN_MAX = 256,     /* bytes of a name, text or key that are hashed with the others */
-    SWEPT_AT_ONCE = 512, /* buckets */
-    SLOW = 4             /* times the way there and back, at least, that one waits for another's */
+    PLAIN_MAX = 256,     /* a longer name, text or key is hashed on its own first */
+    SWEPT_AT_ONCE = 4096 /* buckets: 2 MiB */
 };
 
 static const int64_t ns_per_us = 1000, ns_per_s = 1000000000;
 
-/* Free if cost is 0. */
+/* A cost of 0 marks a free entry. */
 typedef struct entry {
-    weir_deny_id id;
-    int64_t until_ns; /* answered here before */
-    int64_t retry_ns; /* the figures, as times: never earlier than the server's */
+    weir_deny_key key;
+    int64_t until_ns; /* when the entry expires */
+    int64_t retry_ns; /* the server's figures as times, never earlier than the server's */
     int64_t reset_ns;
-    int64_t claimed_ns; /* once it has ended: until when somebody asks */
     uint32_t cost;
     uint32_t limit;
     uint32_t remaining;
     uint32_t epoch;
-    uint32_t left; /* once it has ended: what may still go */
     uint8_t layer;
-    bool slow; /* the wait is many times the way to the server */
 } entry;
 
-struct weir_deny {
+_Static_assert(sizeof(entry) == 64, "an entry is one cache line; docs/internals/engine.md says so");
+
+struct weir_deny_cache {
     weir_secret secret[2];
     entry *entries;
     size_t buckets;
-    size_t hand; /* the bucket that is swept next */
+    size_t next_swept; /* bucket */
     size_t keys;
 };
 
-weir_status weir_deny_open(weir_deny **ret, size_t bytes, const uint64_t secret[4])
+weir_status weir_deny_cache_open(weir_deny_cache **ret, size_t bytes, const uint64_t secret[4])
 {
-    weir_deny *d = port_zalloc(1, sizeof *d);
+    weir_deny_cache *d = port_zalloc(1, sizeof *d);
     if (!d)
         return WEIR_E_NOMEM;
     if (bytes < 4096)
@@ -63,7 +61,7 @@ weir_status weir_deny_open(weir_deny **ret, size_t bytes, const uint64_t secret[
     return WEIR_OK;
 }
 
-void weir_deny_close(weir_deny *d)
+void weir_deny_cache_close(weir_deny_cache *d)
 {
     if (!d)
         return;
@@ -73,9 +71,9 @@ void weir_deny_close(weir_deny *d)
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 
-/* Adds one of several byte strings in a way that no other strings are added alike: its length, then
- * itself, or, if it is long, both of its hashes. */
-static uint8_t *put(const weir_deny *d, uint8_t *to, weir_slice bytes)
+/* Appends a string so that no two sequences of strings give the same bytes: its length, then its
+ * bytes, or both hashes of them if it is long. */
+static uint8_t *put(const weir_deny_cache *d, uint8_t *to, weir_slice bytes)
 {
     memcpy(to, &bytes.len, sizeof bytes.len);
     to += sizeof bytes.len;
@@ -91,16 +89,16 @@ static uint8_t *put(const weir_deny *d, uint8_t *to, weir_slice bytes)
     return to + bytes.len;
 }
 
-weir_deny_id weir_deny_id_of(const weir_deny *d, const weir_engine_request *q)
+weir_deny_key weir_deny_key_of(const weir_deny_cache *d, const weir_engine_request *q)
 {
     uint8_t buf[3 * (sizeof(size_t) + PLAIN_MAX)];
     uint8_t *end = put(d, put(d, put(d, buf, q->name), q->text), q->key);
     size_t len = (size_t)(end - buf);
-    return (weir_deny_id){
+    return (weir_deny_key){
         {weir_siphash(d->secret[0], buf, len), weir_siphash(d->secret[1], buf, len)}};
 }
 
-bool weir_deny_holds(const weir_engine_request *q)
+bool weir_deny_cache_may_hold(const weir_engine_request *q)
 {
     if (q->verb != WEIR_VERB_TAKE && q->verb != WEIR_VERB_PEEK && q->verb != WEIR_VERB_GRANT)
         return false;
@@ -110,38 +108,38 @@ bool weir_deny_holds(const weir_engine_request *q)
     return true;
 }
 
-static entry *bucket_of(const weir_deny *d, weir_deny_id id)
+static entry *bucket_of(const weir_deny_cache *d, weir_deny_key key)
 {
-    size_t at = (size_t)(((unsigned __int128)id.word[0] * d->buckets) >> 64);
+    size_t at = (size_t)(((unsigned __int128)key.word[0] * d->buckets) >> 64);
     return &d->entries[at * WAYS];
 }
 
-static entry *find(const weir_deny *d, weir_deny_id id)
+static entry *find(const weir_deny_cache *d, weir_deny_key key)
 {
-    entry *bucket = bucket_of(d, id);
+    entry *bucket = bucket_of(d, key);
     for (int i = 0; i < WAYS; i++)
-        if (bucket[i].cost && memcmp(&bucket[i].id, &id, sizeof id) == 0)
+        if (bucket[i].cost && memcmp(&bucket[i].key, &key, sizeof key) == 0)
             return &bucket[i];
     return NULL;
 }
 
-static void drop(weir_deny *d, entry *e)
+static void drop(weir_deny_cache *d, entry *e)
 {
     e->cost = 0;
     d->keys--;
 }
 
-/* ---- what is known --------------------------------------------------------------------------- */
+/* ---- finding ---------------------------------------------------------------------------------- */
 
-/* A grant is denied if one unit is. */
+/* The smallest cost that decides: a grant is denied if one unit is. */
 static int64_t cost_of(const weir_engine_request *q)
 {
     return q->verb == WEIR_VERB_GRANT ? 1 : q->cost;
 }
 
-/* How much longer a cost waits that is `more` units larger than one that is denied.
- * Returns false if that does not follow from the policy alone. */
-static bool longer(const weir_policy *p, int64_t more, int64_t *ret_ns)
+/* Writes how much longer the wait is for a cost that is `more` units larger than a denied one.
+ * Returns false if the policy alone does not determine it. */
+static bool extra_wait(const weir_policy *p, int64_t more, int64_t *ret_ns)
 {
     const weir_layer *l = &p->layer[0];
     *ret_ns = 0;
@@ -167,7 +165,7 @@ static int64_t plus(int64_t a, int64_t b)
     return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
 
-/* From now until then, in whole microseconds, rounded up. */
+/* In whole microseconds, rounded up; 0 if then_ns is past. */
 static int64_t until(int64_t then_ns, int64_t now_ns)
 {
     int64_t ns = then_ns > now_ns ? then_ns - now_ns : 0;
@@ -191,47 +189,32 @@ static void answer(const entry *e, int64_t more_ns, bool never, int64_t now_ns,
     };
 }
 
-/* A denial has ended. Where units come faster than a server can be asked, waiting for one that asks
- * would let through fewer than the policy does. */
-static weir_deny_known ended(entry *e, const weir_engine_request *q, int64_t cost, int64_t now_ns)
+bool weir_deny_cache_find(weir_deny_cache *d, weir_deny_key key, uint32_t epoch, int64_t now_ns,
+                          weir_engine_request *q)
 {
-    if (!e->slow)
-        return WEIR_DENY_NOTHING;
-    if (cost > e->left)
-        return now_ns < e->claimed_ns ? WEIR_DENY_CLAIMED : WEIR_DENY_ENDED;
-    if (q->verb != WEIR_VERB_PEEK)
-        e->left -= (uint32_t)cost;
-    return WEIR_DENY_NOTHING;
-}
-
-weir_deny_known weir_deny_look(weir_deny *d, weir_deny_id id, uint32_t epoch, int64_t now_ns,
-                               weir_engine_request *q)
-{
-    entry *e = find(d, id);
+    entry *e = find(d, key);
     if (!e)
-        return WEIR_DENY_NOTHING;
+        return false;
     if (e->epoch != epoch) {
         drop(d, e);
-        return WEIR_DENY_NOTHING;
+        return false;
     }
     int64_t cost = cost_of(q), more_ns = 0;
-    if (cost < e->cost)
-        return WEIR_DENY_NOTHING;
-    if (now_ns >= e->until_ns)
-        return ended(e, q, cost, now_ns);
+    if (cost < e->cost || now_ns >= e->until_ns)
+        return false;
     bool never = cost > e->limit && q->policy->layers == 1;
-    if (!never && !longer(q->policy, cost - e->cost, &more_ns))
-        return WEIR_DENY_NOTHING;
+    if (!never && !extra_wait(q->policy, cost - e->cost, &more_ns))
+        return false;
     answer(e, more_ns, never, now_ns, q);
-    return WEIR_DENY_DENIED;
+    return true;
 }
 
-/* ---- learning -------------------------------------------------------------------------------- */
+/* ---- adding ---------------------------------------------------------------------------------- */
 
-/* That of the id, or a free one, or that which ends soonest. */
-static entry *place(weir_deny *d, weir_deny_id id)
+/* The entry of the key; else a free one; else the one that expires first. */
+static entry *find_or_evict(weir_deny_cache *d, weir_deny_key key)
 {
-    entry *bucket = bucket_of(d, id), *best = find(d, id);
+    entry *bucket = bucket_of(d, key), *best = find(d, key);
     if (best)
         return best;
     best = &bucket[0];
@@ -241,8 +224,8 @@ static entry *place(weir_deny *d, weir_deny_id id)
     return best;
 }
 
-void weir_deny_learn(weir_deny *d, weir_deny_id id, uint32_t epoch, int64_t sent_ns, int64_t now_ns,
-                     const weir_engine_request *q)
+void weir_deny_cache_add(weir_deny_cache *d, weir_deny_key key, uint32_t epoch, int64_t sent_ns,
+                         int64_t now_ns, const weir_engine_request *q)
 {
     const weir_decision *a = &q->decision;
     int64_t cost = cost_of(q);
@@ -250,70 +233,41 @@ void weir_deny_learn(weir_deny *d, weir_deny_id id, uint32_t epoch, int64_t sent
         a->retry_after_ns <= 0 || a->limit < 0 || a->limit > WEIR_LIMIT_MAX || a->remaining < 0 ||
         a->remaining > WEIR_LIMIT_MAX)
         return;
-    entry *e = place(d, id);
-    bool known = e->cost && memcmp(&e->id, &id, sizeof id) == 0 && e->epoch == epoch;
-    /* Of two costs the smaller says more, while it holds. */
+    entry *e = find_or_evict(d, key);
+    bool known = e->cost && memcmp(&e->key, &key, sizeof key) == 0 && e->epoch == epoch;
+    /* The denial of a smaller cost answers more requests: keep it until it expires. */
     if (known && e->cost < cost && now_ns < e->until_ns)
         return;
-    /* What is left of a long wait may be short. */
-    bool slow =
-        a->retry_after_ns / SLOW >= now_ns - sent_ns || (known && e->cost == cost && e->slow);
     d->keys += !e->cost;
-    /* Two clocks that are led back by 500 millionths each part by less than 1/512; what was rounded
-     * up to whole microseconds is one too many. */
+    /* Two clocks that NTP slews by 500 ppm each diverge by less than 1/512. The server rounds the
+     * wait up to whole microseconds, by less than one. */
     int64_t slack_ns = a->retry_after_ns / 512 + ns_per_us;
     *e = (entry){
-        .id = id,
+        .key = key,
         .until_ns = plus(sent_ns, a->retry_after_ns - slack_ns),
         .retry_ns = plus(now_ns, a->retry_after_ns),
         .reset_ns = plus(now_ns, a->reset_after_ns),
-        .claimed_ns = INT64_MIN,
         .cost = (uint32_t)cost,
         .limit = (uint32_t)a->limit,
         .remaining = (uint32_t)a->remaining,
         .epoch = epoch,
         .layer = (uint8_t)a->layer,
-        .slow = slow,
     };
 }
 
-void weir_deny_left(weir_deny *d, weir_deny_id id, int64_t left)
-{
-    entry *e = find(d, id);
-    if (e)
-        e->left = left < 0 ? 0 : left > WEIR_LIMIT_MAX ? WEIR_LIMIT_MAX : (uint32_t)left;
-}
-
-void weir_deny_claim(weir_deny *d, weir_deny_id id, int64_t until_ns)
-{
-    entry *e = find(d, id);
-    if (e)
-        e->claimed_ns = until_ns;
-}
-
-void weir_deny_copy(weir_deny *to, const weir_deny *from, weir_deny_id id)
-{
-    const entry *e = find(from, id);
-    if (!e)
-        return;
-    entry *at = place(to, id);
-    to->keys += !at->cost;
-    *at = *e;
-}
-
-void weir_deny_sweep(weir_deny *d, int64_t now_ns)
+void weir_deny_cache_sweep(weir_deny_cache *d, int64_t now_ns)
 {
     size_t buckets = d->buckets < SWEPT_AT_ONCE ? d->buckets : SWEPT_AT_ONCE;
     for (size_t n = 0; n < buckets && d->keys > 0; n++) {
-        entry *bucket = &d->entries[d->hand * WAYS];
+        entry *bucket = &d->entries[d->next_swept * WAYS];
         for (int i = 0; i < WAYS; i++)
             if (bucket[i].cost && now_ns - bucket[i].until_ns >= ns_per_s)
                 drop(d, &bucket[i]);
-        d->hand = d->hand + 1 < d->buckets ? d->hand + 1 : 0;
+        d->next_swept = d->next_swept + 1 < d->buckets ? d->next_swept + 1 : 0;
     }
 }
 
-size_t weir_deny_keys(const weir_deny *d)
+size_t weir_deny_cache_keys(const weir_deny_cache *d)
 {
     return d->keys;
 }

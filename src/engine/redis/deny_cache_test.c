@@ -3,7 +3,7 @@
 /* The table of denials against the core: what it says is what the core would have said, at any
  * time, for any cost; and keys, epochs and the fixed memory. */
 
-#include "engine/redis/deny.h"
+#include "engine/redis/deny_cache.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -70,7 +70,7 @@ static const char *const policies[] = {
  * again, of here and of the core. */
 static void one_denial(const weir_policy *p, const char *text, const uint64_t *words, int64_t at_ns)
 {
-    weir_deny *d;
+    weir_deny_cache *d;
     int64_t sent_ns = at_ns - (int64_t)random_below((uint64_t)ms_ns);
     int64_t heard_ns = at_ns + (int64_t)random_below((uint64_t)ms_ns);
     weir_engine_request q = request(p, "", text, "key", 1 + (int64_t)random_below(20));
@@ -80,17 +80,17 @@ static void one_denial(const weir_policy *p, const char *text, const uint64_t *w
     int64_t wait_ns = q.decision.retry_after_ns;
     q.decision.retry_after_ns = whole_us(wait_ns);
     q.decision.reset_after_ns = whole_us(q.decision.reset_after_ns);
-    assert_int_equal(weir_deny_open(&d, 4096, secret), WEIR_OK);
-    weir_deny_id id = weir_deny_id_of(d, &q);
-    weir_deny_learn(d, id, 5, sent_ns, heard_ns, &q);
+    assert_int_equal(weir_deny_cache_open(&d, 4096, secret), WEIR_OK);
+    weir_deny_key id = weir_deny_key_of(d, &q);
+    weir_deny_cache_add(d, id, 5, sent_ns, heard_ns, &q);
     for (int i = 0; i < 20; i++) {
         weir_decision core;
         weir_engine_request again = q;
         int64_t now_ns = heard_ns + (int64_t)random_below((uint64_t)wait_ns + (uint64_t)ms_ns);
         again.cost = q.cost + (int64_t)random_below(3) * (int64_t)random_below(30);
         again.verb = random_below(2) ? WEIR_VERB_TAKE : WEIR_VERB_PEEK;
-        weir_deny_known known = weir_deny_look(d, id, 5, now_ns, &again);
-        if (known != WEIR_DENY_DENIED) {
+        bool denied = weir_deny_cache_find(d, id, 5, now_ns, &again);
+        if (!denied) {
             /* Then it is about to end, or the cost is another. */
             assert_true(again.cost > q.cost || now_ns >= sent_ns + wait_ns - wait_ns / 256 - us_ns);
             continue;
@@ -107,7 +107,7 @@ static void one_denial(const weir_policy *p, const char *text, const uint64_t *w
         assert_true(got->reset_after_ns >= core.reset_after_ns);
         assert_true(got->reset_after_ns <= core.reset_after_ns + heard_ns - at_ns + 3 * us_ns);
     }
-    weir_deny_close(d);
+    weir_deny_cache_close(d);
 }
 
 static void it_says_what_the_core_says(void **state)
@@ -143,11 +143,11 @@ static void no_key_is_denied_for_another(void **state)
     (void)state;
     static char a_long[1000], b_long[1000];
     weir_policy p = parsed("gcra 1/s burst 5");
-    weir_deny *d;
-    assert_int_equal(weir_deny_open(&d, 4096, secret), WEIR_OK);
+    weir_deny_cache *d;
+    assert_int_equal(weir_deny_cache_open(&d, 4096, secret), WEIR_OK);
     weir_engine_request q = denied(&p, "api", "text", "key", s_ns);
-    weir_deny_learn(d, weir_deny_id_of(d, &q), 0, start_ns, start_ns, &q);
-    assert_int_equal(weir_deny_look(d, weir_deny_id_of(d, &q), 0, start_ns, &q), WEIR_DENY_DENIED);
+    weir_deny_cache_add(d, weir_deny_key_of(d, &q), 0, start_ns, start_ns, &q);
+    assert_true(weir_deny_cache_find(d, weir_deny_key_of(d, &q), 0, start_ns, &q));
     memset(a_long, 'x', sizeof a_long - 1);
     memset(b_long, 'x', sizeof b_long - 1);
     b_long[500] = 'y';
@@ -155,15 +155,15 @@ static void no_key_is_denied_for_another(void **state)
                                      {"ap", "itext", "key"},  {"api", "textk", "ey"},
                                      {"api", "tex", "tkey"},  {"api", "text", "kex"},
                                      {"api", "text", a_long}, {"api", "text", b_long}};
-    weir_deny_id seen[8];
+    weir_deny_key seen[8];
     for (size_t i = 0; i < 8; i++) {
         weir_engine_request o = request(&p, others[i][0], others[i][1], others[i][2], 1);
-        seen[i] = weir_deny_id_of(d, &o);
-        assert_int_equal(weir_deny_look(d, seen[i], 0, start_ns, &o), WEIR_DENY_NOTHING);
+        seen[i] = weir_deny_key_of(d, &o);
+        assert_false(weir_deny_cache_find(d, seen[i], 0, start_ns, &o));
         for (size_t k = 0; k < i; k++)
             assert_memory_not_equal(&seen[i], &seen[k], sizeof seen[i]);
     }
-    weir_deny_close(d);
+    weir_deny_cache_close(d);
 }
 
 static void what_changes_something_is_not_held(void **state)
@@ -177,9 +177,9 @@ static void what_changes_something_is_not_held(void **state)
     for (int verb = WEIR_VERB_TAKE; verb <= WEIR_VERB_THROTTLE; verb++) {
         weir_engine_request q = request(&plain, "", "", "key", 1);
         q.verb = (weir_verb)verb;
-        assert_int_equal(weir_deny_holds(&q), want[verb]);
+        assert_int_equal(weir_deny_cache_may_hold(&q), want[verb]);
         q.policy = &counted;
-        assert_false(weir_deny_holds(&q));
+        assert_false(weir_deny_cache_may_hold(&q));
     }
 }
 
@@ -187,8 +187,8 @@ static void what_is_no_denial_is_not_learned(void **state)
 {
     (void)state;
     weir_policy p = parsed("gcra 1/s burst 5");
-    weir_deny *d;
-    assert_int_equal(weir_deny_open(&d, 4096, secret), WEIR_OK);
+    weir_deny_cache *d;
+    assert_int_equal(weir_deny_cache_open(&d, 4096, secret), WEIR_OK);
     for (int i = 0; i < 6; i++) {
         weir_engine_request q = denied(&p, "", "", "key", s_ns);
         q.status = i == 0 ? WEIR_E_UNSUPPORTED : WEIR_OK;
@@ -197,10 +197,10 @@ static void what_is_no_denial_is_not_learned(void **state)
         q.decision.retry_after_ns = i == 3 ? 0 : s_ns;
         q.cost = i == 4 ? 0 : 1;
         q.decision.limit = i == 5 ? (int64_t)WEIR_LIMIT_MAX + 1 : 5; /* nonsense */
-        weir_deny_learn(d, weir_deny_id_of(d, &q), 0, start_ns, start_ns, &q);
-        assert_int_equal(weir_deny_keys(d), 0);
+        weir_deny_cache_add(d, weir_deny_key_of(d, &q), 0, start_ns, start_ns, &q);
+        assert_int_equal(weir_deny_cache_keys(d), 0);
     }
-    weir_deny_close(d);
+    weir_deny_cache_close(d);
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
@@ -209,75 +209,49 @@ static void an_epoch_forgets(void **state)
 {
     (void)state;
     weir_policy p = parsed("gcra 1/s burst 5");
-    weir_deny *d;
-    assert_int_equal(weir_deny_open(&d, 4096, secret), WEIR_OK);
+    weir_deny_cache *d;
+    assert_int_equal(weir_deny_cache_open(&d, 4096, secret), WEIR_OK);
     weir_engine_request q = denied(&p, "", "", "key", s_ns);
-    weir_deny_id id = weir_deny_id_of(d, &q);
-    weir_deny_learn(d, id, 7, start_ns, start_ns, &q);
-    assert_int_equal(weir_deny_look(d, id, 7, start_ns, &q), WEIR_DENY_DENIED);
-    assert_int_equal(weir_deny_look(d, id, 8, start_ns, &q), WEIR_DENY_NOTHING);
-    assert_int_equal(weir_deny_keys(d), 0);
-    assert_int_equal(weir_deny_look(d, id, 7, start_ns, &q), WEIR_DENY_NOTHING);
-    weir_deny_close(d);
+    weir_deny_key id = weir_deny_key_of(d, &q);
+    weir_deny_cache_add(d, id, 7, start_ns, start_ns, &q);
+    assert_true(weir_deny_cache_find(d, id, 7, start_ns, &q));
+    assert_false(weir_deny_cache_find(d, id, 8, start_ns, &q));
+    assert_int_equal(weir_deny_cache_keys(d), 0);
+    assert_false(weir_deny_cache_find(d, id, 7, start_ns, &q));
+    weir_deny_cache_close(d);
 }
 
 static void the_soonest_to_end_goes(void **state)
 {
     (void)state;
     weir_policy p = parsed("gcra 1/s burst 5");
-    weir_deny *d;
+    weir_deny_cache *d;
     enum { KEYS = 2000 };
     int lost_of_long = 0, lost_of_short = 0;
-    assert_int_equal(weir_deny_open(&d, 64 << 10, secret), WEIR_OK);
+    assert_int_equal(weir_deny_cache_open(&d, 64 << 10, secret), WEIR_OK);
     for (int i = 0; i < KEYS; i++) { /* every tenth ends late */
         char key[16];
         (void)snprintf(key, sizeof key, "%d", i);
         weir_engine_request q = denied(&p, "", "", key, i % 10 == 0 ? 1000 * s_ns : 100 * s_ns + i);
-        weir_deny_learn(d, weir_deny_id_of(d, &q), 0, start_ns, start_ns, &q);
+        weir_deny_cache_add(d, weir_deny_key_of(d, &q), 0, start_ns, start_ns, &q);
     }
-    assert_true(weir_deny_keys(d) <= (64 << 10) / 64);
-    assert_true(weir_deny_keys(d) > 700);
+    assert_true(weir_deny_cache_keys(d) <= (64 << 10) / 64);
+    assert_true(weir_deny_cache_keys(d) > 700);
     for (int i = 0; i < KEYS; i++) {
         char key[16];
         (void)snprintf(key, sizeof key, "%d", i);
         weir_engine_request q = request(&p, "", "", key, 1);
-        if (weir_deny_look(d, weir_deny_id_of(d, &q), 0, start_ns, &q) != WEIR_DENY_DENIED)
+        if (!weir_deny_cache_find(d, weir_deny_key_of(d, &q), 0, start_ns, &q))
             (*(i % 10 == 0 ? &lost_of_long : &lost_of_short))++;
     }
     assert_int_equal(lost_of_long, 0);
-    assert_int_equal((size_t)lost_of_short + weir_deny_keys(d), KEYS);
+    assert_int_equal((size_t)lost_of_short + weir_deny_cache_keys(d), KEYS);
 
     /* All of them have ended at last, and are swept in time. */
     for (int i = 0; i < 64; i++)
-        weir_deny_sweep(d, start_ns + 1002 * s_ns);
-    assert_int_equal(weir_deny_keys(d), 0);
-    weir_deny_close(d);
-}
-
-/* Where a server cannot be asked as fast as units come, nobody waits for another. */
-static void only_what_is_slow_ends_in_a_gate(void **state)
-{
-    (void)state;
-    weir_policy p = parsed("gcra 1/s burst 5");
-    weir_deny *d;
-    assert_int_equal(weir_deny_open(&d, 4096, secret), WEIR_OK);
-    weir_engine_request q = denied(&p, "", "", "key", 10 * ms_ns);
-    weir_deny_id id = weir_deny_id_of(d, &q);
-    int64_t now_ns = start_ns;
-    weir_deny_learn(d, id, 0, now_ns - 3 * ms_ns, now_ns, &q);
-    assert_int_equal(weir_deny_look(d, id, 0, now_ns + s_ns, &q), WEIR_DENY_NOTHING);
-    weir_deny_learn(d, id, 0, now_ns - 2 * ms_ns, now_ns, &q);
-    assert_int_equal(weir_deny_look(d, id, 0, now_ns + s_ns, &q), WEIR_DENY_ENDED);
-    q.decision.retry_after_ns = us_ns; /* the rest of a long wait */
-    weir_deny_learn(d, id, 0, now_ns - 2 * ms_ns, now_ns, &q);
-    assert_int_equal(weir_deny_look(d, id, 0, now_ns + s_ns, &q), WEIR_DENY_ENDED);
-
-    /* Units that are known to be left are for whoever comes. */
-    weir_deny_left(d, id, 2);
-    assert_int_equal(weir_deny_look(d, id, 0, now_ns + s_ns, &q), WEIR_DENY_NOTHING);
-    assert_int_equal(weir_deny_look(d, id, 0, now_ns + s_ns, &q), WEIR_DENY_NOTHING);
-    assert_int_equal(weir_deny_look(d, id, 0, now_ns + s_ns, &q), WEIR_DENY_ENDED);
-    weir_deny_close(d);
+        weir_deny_cache_sweep(d, start_ns + 1002 * s_ns);
+    assert_int_equal(weir_deny_cache_keys(d), 0);
+    weir_deny_cache_close(d);
 }
 
 int main(void)
@@ -289,7 +263,6 @@ int main(void)
         cmocka_unit_test(what_is_no_denial_is_not_learned),
         cmocka_unit_test(an_epoch_forgets),
         cmocka_unit_test(the_soonest_to_end_goes),
-        cmocka_unit_test(only_what_is_slow_ends_in_a_gate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
