@@ -3,9 +3,8 @@
 /* The commands that take from several keys at once, and those that take for the time being. What
  * they answer begins as the answer of WEIR.TAKE does. */
 
-#include "codec/id.h"
+#include "codec/reservation.h"
 #include "codec/resp_call.h"
-#include "codec/span.h"
 
 #include <stdio.h>
 
@@ -114,8 +113,8 @@ void weir_resp_reserve(weir_resp_call *c)
     const char *error = weir_resp_read_cost(c, 3, &ask.cost);
     if (!error && !weir_resp_call_is(c, 4, "TTL"))
         error = "syntax error, expected policy key n TTL time [WITHNAMES] after the command";
-    else if (!error && !weir_span_read((const char *)c->arg[5].at, c->arg[5].len, &ttl_ns))
-        error = "the TTL is not " WEIR_SPAN_EXPECTED;
+    else if (!error && !weir_ttl_read((const char *)c->arg[5].at, c->arg[5].len, &ttl_ns))
+        error = "the TTL is not " WEIR_TTL_EXPECTED;
     if (error) {
         weir_resp_put_errorf(c, "ERR %s", error);
         return;

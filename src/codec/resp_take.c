@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 /* The commands that decide: WEIR.* and CL.THROTTLE, from arguments to the service and back. */
 
-#include "codec/figures.h"
+#include "codec/decision.h"
 #include "codec/resp_call.h"
 
 #include <string.h>
@@ -115,16 +115,16 @@ void weir_resp_put_layer(weir_resp_call *c, const weir_decision *d)
 void weir_resp_put_figures(weir_resp_call *c, const weir_decision *d, size_t more_in_map,
                            size_t more_in_array)
 {
-    int64_t figures[WEIR_FIGURES];
-    weir_figures_ms(d, figures);
+    int64_t figures[WEIR_DECISION_FIELDS];
+    weir_decision_fields_ms(d, figures);
     if (!c->with_names) {
-        weir_resp_put_array(c->out, WEIR_FIGURES + more_in_array);
-        weir_resp_put_integers(c->out, figures, WEIR_FIGURES);
+        weir_resp_put_array(c->out, WEIR_DECISION_FIELDS + more_in_array);
+        weir_resp_put_integers(c->out, figures, WEIR_DECISION_FIELDS);
         return;
     }
-    weir_resp_put_map(c->out, WEIR_FIGURES + more_in_map, c->session->proto);
-    for (int i = 0; i < WEIR_FIGURES; i++) {
-        weir_resp_put_text(c->out, weir_figure_names[i]);
+    weir_resp_put_map(c->out, WEIR_DECISION_FIELDS + more_in_map, c->session->proto);
+    for (int i = 0; i < WEIR_DECISION_FIELDS; i++) {
+        weir_resp_put_text(c->out, weir_decision_field_names[i]);
         weir_resp_put_i64(c->out, figures[i]);
     }
 }

@@ -6,7 +6,7 @@
  * plain C. docs/configuration.md says what each key means. */
 
 #include "cmd/protocols.h"
-#include "codec/http.h"
+#include "codec/http_session.h"
 #include "engine/engine.h"
 #include "service/rules/rules.h"
 

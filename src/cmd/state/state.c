@@ -5,8 +5,8 @@
 #include "cmd/state/state.h"
 
 #include "cmd/cmd.h"
-#include "cmd/fault.h"
 #include "cmd/options.h"
+#include "cmd/sigbus.h"
 #include "port/file.h"
 #include "port/port.h"
 #include "service/zone_cache.h"
@@ -98,7 +98,7 @@ weir_status state_open(const char *path, const weir_file_header *head, weir_stor
     const log_target log = {.fd = 2};
     weir_status st = weir_store_open(&ret->store, &how);
     if (st == WEIR_OK)
-        fault_watch(&log, path, ret->store);
+        sigbus_watch(&log, path, ret->store);
     return st;
 }
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-#ifndef WEIR_CODEC_HTTP_H
-#define WEIR_CODEC_HTTP_H
+#ifndef WEIR_CODEC_HTTP_SESSION_H
+#define WEIR_CODEC_HTTP_SESSION_H
 /* HTTP/1.1, server side: the bytes of a connection -> requests -> the service -> answers.
  * docs/http.md says what may be asked. No sockets: bytes in, bytes out, at a time that is passed
  * in. */
 
-#include "codec/http_lines.h"
+#include "codec/http_syntax.h"
 #include "port/buffer.h"
 #include "port/session.h"
 #include "service/service.h"
@@ -106,7 +106,7 @@ typedef struct weir_http_session {
     weir_http_value value[WEIR_HTTP_LINES_MAX + WEIR_HTTP_HEADERS];
     char name[WEIR_HTTP_NAME_MAX]; /* of the header that is arriving */
     size_t name_len;               /* NAME_MAX + 1: too long to be one of ours */
-    weir_http_lines framing;       /* of the head or the trailers that are arriving */
+    weir_http_syntax framing;      /* of the head or the trailers that are arriving */
     bool in_trailers;              /* the last chunk has come */
     bool keeps_line;               /* the line that is arriving is one of ours */
     bool target_done, head_done, done;

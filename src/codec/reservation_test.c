@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 /* Lengths of time as clients write them. */
 
-#include "codec/span.h"
+#include "codec/reservation.h"
 
 #include <weir/weir.h>
 
@@ -48,7 +48,7 @@ static void check_read(void **unused)
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         int64_t ns = 0;
-        bool good = weir_span_read(rows[i].text, strlen(rows[i].text), &ns);
+        bool good = weir_ttl_read(rows[i].text, strlen(rows[i].text), &ns);
         assert_int_equal(good, rows[i].ns > 0);
         assert_int_equal(ns, rows[i].ns);
     }
@@ -56,9 +56,9 @@ static void check_read(void **unused)
     int64_t ns = 0;
     memset(zeros, '0', sizeof zeros);
     zeros[63] = '7';
-    assert_true(weir_span_read(zeros, 64, &ns)); /* as long as it may be */
+    assert_true(weir_ttl_read(zeros, 64, &ns)); /* as long as it may be */
     assert_int_equal(ns, 7000000000);
-    assert_false(weir_span_read(zeros, 65, &ns));
+    assert_false(weir_ttl_read(zeros, 65, &ns));
 }
 
 int main(void)

@@ -3,7 +3,7 @@
 /* For each server, which loops have it and which have given it up. It must not know what is done
  * with the news. */
 
-#include "cmd/transitions.h"
+#include "cmd/event_filter.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -26,7 +26,7 @@ static bool has(const uint64_t *set, unsigned loop)
 static bool is_empty(const uint64_t *set)
 {
     uint64_t all = 0;
-    for (unsigned i = 0; i < TRANSITIONS_LOOPS_MAX / 64; i++)
+    for (unsigned i = 0; i < EVENT_FILTER_LOOPS_MAX / 64; i++)
         all |= set[i];
     return all == 0;
 }
@@ -34,20 +34,20 @@ static bool is_empty(const uint64_t *set)
 /* ---- servers --------------------------------------------------------------------------------- */
 
 /* NULL: there is no room for it. */
-static transitions_node *find(transitions *t, const char *name)
+static event_filter_node *find(event_filter *t, const char *name)
 {
     for (unsigned i = 0; i < t->nodes; i++) {
         if (strcmp(t->node[i].name, name) == 0)
             return &t->node[i];
     }
-    if (t->nodes == TRANSITIONS_NODES_MAX || strlen(name) >= sizeof t->node[0].name)
+    if (t->nodes == EVENT_FILTER_NODES_MAX || strlen(name) >= sizeof t->node[0].name)
         return NULL;
-    transitions_node *n = &t->node[t->nodes++];
+    event_filter_node *n = &t->node[t->nodes++];
     (void)snprintf(n->name, sizeof n->name, "%s", name);
     return n;
 }
 
-static bool is_news_of_line(transitions_node *n, unsigned loop, bool is_up, const char *text)
+static bool is_news_of_line(event_filter_node *n, unsigned loop, bool is_up, const char *text)
 {
     put(n->up, loop, is_up);
     if (is_up) {
@@ -66,7 +66,7 @@ static bool is_news_of_line(transitions_node *n, unsigned loop, bool is_up, cons
     return true;
 }
 
-static bool is_news_of_breaker(transitions_node *n, unsigned loop, const char *text)
+static bool is_news_of_breaker(event_filter_node *n, unsigned loop, const char *text)
 {
     bool news = false;
     if (strcmp(text, "probing") == 0) {
@@ -99,36 +99,36 @@ static uint64_t hash_of(const char *event, const char *text)
     return h | 1;
 }
 
-static bool is_news_at_all(transitions *t, const char *event, const char *text, int64_t now_ns)
+static bool is_news_at_all(event_filter *t, const char *event, const char *text, int64_t now_ns)
 {
     uint64_t hash = hash_of(event, text);
-    for (unsigned i = 0; i < TRANSITIONS_RECENT; i++) {
+    for (unsigned i = 0; i < EVENT_FILTER_RECENT; i++) {
         if (t->recent[i].hash == hash && now_ns - t->recent[i].at_ns < recent_ns)
             return false;
     }
     t->recent[t->recent_next].hash = hash;
     t->recent[t->recent_next].at_ns = now_ns;
-    t->recent_next = (t->recent_next + 1) % TRANSITIONS_RECENT;
+    t->recent_next = (t->recent_next + 1) % EVENT_FILTER_RECENT;
     return true;
 }
 
-bool transitions_is_news(transitions *t, unsigned loop, const char *event, const char *node,
+bool event_filter_passes(event_filter *t, unsigned loop, const char *event, const char *node,
                          const char *text, int64_t now_ns)
 {
     bool is_up = strcmp(event, "redis-up") == 0, is_down = strcmp(event, "redis-down") == 0;
     bool is_breaker = strcmp(event, "redis-breaker") == 0;
     if (!is_up && !is_down && !is_breaker)
         return is_news_at_all(t, event, text, now_ns);
-    transitions_node *n = find(t, node);
+    event_filter_node *n = find(t, node);
     if (!n)
         return true;
     return is_breaker ? is_news_of_breaker(n, loop, text) : is_news_of_line(n, loop, is_up, text);
 }
 
-bool transitions_reaches(const transitions *t, unsigned loop, bool admitted)
+bool event_filter_reaches(const event_filter *t, unsigned loop, bool admitted)
 {
     for (unsigned i = 0; i < t->nodes; i++) {
-        const transitions_node *n = &t->node[i];
+        const event_filter_node *n = &t->node[i];
         if (has(n->up, loop) && !n->is_sentinel && !(admitted && has(n->open, loop)))
             return true;
     }

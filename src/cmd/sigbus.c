@@ -3,7 +3,7 @@
 /* The handler of SIGBUS. A handler may call only what is async-signal-safe, so both lines that it
  * may write are made beforehand; only the time in them is filled in. */
 
-#include "cmd/fault.h"
+#include "cmd/sigbus.h"
 
 #include "port/atomic.h"
 #include "port/port.h"
@@ -100,7 +100,7 @@ static void make_lines(const log_target *log, const char *path)
     watched.log_fd = log->fd;
 }
 
-void fault_watch(const log_target *log, const char *path, const weir_store *store)
+void sigbus_watch(const log_target *log, const char *path, const weir_store *store)
 {
     weir_mapping file = weir_store_mapping(store);
     if (file.fd < 0)
@@ -112,7 +112,7 @@ void fault_watch(const log_target *log, const char *path, const weir_store *stor
     sigaction(SIGBUS, &action, NULL);
 }
 
-void fault_unwatch(void)
+void sigbus_unwatch(void)
 {
     signal(SIGBUS, SIG_DFL);
 }

@@ -3,13 +3,13 @@
 /* The policy language's own parser reads a length: it is put where a policy has its period. Only
  * letters and digits get there. */
 
-#include "codec/span.h"
+#include "codec/reservation.h"
 
 #include <weir/weir.h>
 
 #include <string.h>
 
-bool weir_span_read(const char *at, size_t len, int64_t *ret)
+bool weir_ttl_read(const char *at, size_t len, int64_t *ret)
 {
     static const char head[] = "fixed-window 1/";
     enum { HEAD = sizeof head - 1, LEN_MAX = 64 };

@@ -3,11 +3,11 @@
 /* Answers. The fields are those of draft-ietf-httpapi-ratelimit-headers-11 and the X-RateLimit-*
  * that clients have long known. Every figure is rounded against the caller: times up. */
 
-#include "codec/http_reply.h"
+#include "codec/http_message.h"
 
-#include "codec/id.h"
+#include "codec/decision.h"
 #include "codec/json.h"
-#include "codec/round.h"
+#include "codec/reservation.h"
 #include "core/algorithm.h"
 
 #include <inttypes.h>
@@ -18,6 +18,31 @@
 #define SECOND_NS      INT64_C(1000000000)
 
 enum { ITEM_NAME_MAX = WEIR_RULE_NAME_MAX + 1 + WEIR_I64_MAX_LEN + 1 };
+
+weir_slice weir_http_trim(weir_slice text)
+{
+    while (text.len > 0 && (text.at[0] == ' ' || text.at[0] == '\t')) {
+        text.at++;
+        text.len--;
+    }
+    while (text.len > 0 && (text.at[text.len - 1] == ' ' || text.at[text.len - 1] == '\t'))
+        text.len--;
+    return text;
+}
+
+bool weir_http_is(weir_slice text, const char *word)
+{
+    if (text.len != strlen(word))
+        return false;
+    for (size_t i = 0; i < text.len; i++) {
+        char a = text.at[i], b = word[i];
+        a = a >= 'A' && a <= 'Z' ? (char)(a + 32) : a;
+        b = b >= 'A' && b <= 'Z' ? (char)(b + 32) : b;
+        if (a != b)
+            return false;
+    }
+    return true;
+}
 
 const char *weir_http_reason(int status)
 {
@@ -51,7 +76,7 @@ const char *weir_http_reason(int status)
     return "Unknown";
 }
 
-void weir_http_add_field(weir_http_answer *a, const char *format, ...)
+void weir_http_add_field(weir_http_response *a, const char *format, ...)
 {
     size_t room = sizeof a->fields - a->fields_len;
     va_list args;
@@ -63,7 +88,7 @@ void weir_http_add_field(weir_http_answer *a, const char *format, ...)
 }
 
 /* The same for bytes, and for bytes and a number, without the time that a format takes. */
-static void add_bytes(weir_http_answer *a, const char *at, size_t len)
+static void add_bytes(weir_http_response *a, const char *at, size_t len)
 {
     if (len > sizeof a->fields - a->fields_len)
         return;
@@ -71,7 +96,7 @@ static void add_bytes(weir_http_answer *a, const char *at, size_t len)
     a->fields_len += len;
 }
 
-static void add_bytes_number(weir_http_answer *a, const char *at, size_t len, int64_t v)
+static void add_bytes_number(weir_http_response *a, const char *at, size_t len, int64_t v)
 {
     add_bytes(a, at, len);
     if (sizeof a->fields - a->fields_len >= WEIR_I64_MAX_LEN)
@@ -84,7 +109,7 @@ static void add_bytes_number(weir_http_answer *a, const char *at, size_t len, in
 
 /* ---- problems -------------------------------------------------------------------------------- */
 
-static void put_problem(weir_http_answer *a, const char *type, const char *title,
+static void put_problem(weir_http_response *a, const char *type, const char *title,
                         const char *detail)
 {
     a->type = "application/problem+json";
@@ -94,7 +119,7 @@ static void put_problem(weir_http_answer *a, const char *type, const char *title
     weir_json_put_string(a->body, detail, strlen(detail));
 }
 
-void weir_http_problem(weir_http_answer *a, int status, const char *format, ...)
+void weir_http_problem(weir_http_response *a, int status, const char *format, ...)
 {
     char detail[512];
     va_list args;
@@ -106,7 +131,7 @@ void weir_http_problem(weir_http_answer *a, int status, const char *format, ...)
     weir_buffer_append(a->body, "}\n", 2);
 }
 
-bool weir_http_was_done(weir_http_answer *a, const weir_request *ask, const char *where)
+bool weir_http_was_done(weir_http_response *a, const weir_request *ask, const char *where)
 {
     int shown = ask->rule.len < WEIR_RULE_NAME_MAX ? (int)ask->rule.len : WEIR_RULE_NAME_MAX;
     if (ask->status == WEIR_OK)
@@ -170,7 +195,7 @@ static void item_name(char buf[static ITEM_NAME_MAX], const weir_request *ask, u
     buf[len] = '\0';
 }
 
-static void add_policy_field(weir_http_answer *a, const weir_request *ask)
+static void add_policy_field(weir_http_response *a, const weir_request *ask)
 {
     add(a, "RateLimit-Policy: \"");
     for (uint32_t i = 0; i < ask->policy->layers; i++) {
@@ -187,7 +212,7 @@ static void add_policy_field(weir_http_answer *a, const weir_request *ask)
     }
 }
 
-static void add_decision_fields(weir_http_answer *a, const weir_request *ask)
+static void add_decision_fields(weir_http_response *a, const weir_request *ask)
 {
     const weir_decision *d = &ask->decision;
     bool resets = ask->reason != WEIR_BY_DENY_LIST; /* which no time ends */
@@ -264,7 +289,7 @@ static void say_denial(char *buf, size_t size, const weir_request *ask, const ch
                  (int)(weir_ms_ceil(d->retry_after_ns) % 1000));
 }
 
-void weir_http_decision(weir_http_answer *a, const weir_request *ask, int denied_status,
+void weir_http_decision(weir_http_response *a, const weir_request *ask, int denied_status,
                         const weir_http_more *more)
 {
     add_decision_fields(a, ask);
@@ -287,7 +312,7 @@ void weir_http_decision(weir_http_answer *a, const weir_request *ask, int denied
 
 /* ---- bytes ----------------------------------------------------------------------------------- */
 
-void weir_http_put_head(weir_buffer *out, const weir_http_answer *a, const char *connection,
+void weir_http_put_head(weir_buffer *out, const weir_http_response *a, const char *connection,
                         const char *date)
 {
     const char *reason = weir_http_reason(a->status);

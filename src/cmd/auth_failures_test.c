@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 /* Wrong passwords: what is logged when, and what the metrics say. */
 
-#include "cmd/guesses.h"
+#include "cmd/auth_failures.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +19,7 @@ static const int64_t ms_ns = 1000000, start_ns = 5000000000;
 typedef struct fixture {
     int fd[2];
     log_target log;
-    guesses *guesses;
+    auth_failures *failures;
 } fixture;
 
 /* Expects this event, without its time, or none if it is "". */
@@ -44,7 +44,7 @@ static int setup(void **state)
     assert_int_equal(pipe(f->fd), 0);
     assert_int_equal(fcntl(f->fd[0], F_SETFL, O_NONBLOCK), 0);
     f->log = (log_target){.fd = f->fd[1], .json = false, .least = WEIR_LOG_INFO};
-    assert_int_equal(guesses_open(&f->guesses, &f->log, HELD_MAX), WEIR_OK);
+    assert_int_equal(auth_failures_open(&f->failures, &f->log, HELD_MAX), WEIR_OK);
     *state = f;
     return 0;
 }
@@ -52,7 +52,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     fixture *f = *state;
-    guesses_close(f->guesses);
+    auth_failures_close(f->failures);
     close(f->fd[0]);
     close(f->fd[1]);
     free(f);
@@ -62,20 +62,20 @@ static int teardown(void **state)
 static void one_event_a_second(void **state)
 {
     fixture *f = *state;
-    guesses_tick(f->guesses, start_ns);
+    auth_failures_tick(f->failures, start_ns);
     logged(f, "");
-    guesses_add(f->guesses, PROTOCOL_RESP, "192.0.2.1:5", start_ns);
+    auth_failures_add(f->failures, PROTOCOL_RESP, "192.0.2.1:5", start_ns);
     logged(f, " warning wrong-password protocol=resp peer=192.0.2.1:5 times=1\n");
     for (int i = 1; i < 1000; i++)
-        guesses_add(f->guesses, PROTOCOL_RESP, "192.0.2.2:6", start_ns + i * ms_ns);
-    guesses_add(f->guesses, PROTOCOL_HTTP, "[2001:db8::7]:9", start_ns + 999 * ms_ns);
-    guesses_tick(f->guesses, start_ns + 999 * ms_ns);
+        auth_failures_add(f->failures, PROTOCOL_RESP, "192.0.2.2:6", start_ns + i * ms_ns);
+    auth_failures_add(f->failures, PROTOCOL_HTTP, "[2001:db8::7]:9", start_ns + 999 * ms_ns);
+    auth_failures_tick(f->failures, start_ns + 999 * ms_ns);
     logged(f, "");
-    guesses_tick(f->guesses, start_ns + 1000 * ms_ns);
+    auth_failures_tick(f->failures, start_ns + 1000 * ms_ns);
     logged(f, " warning wrong-password protocol=http peer=[2001:db8::7]:9 times=1000\n");
-    guesses_tick(f->guesses, start_ns + 9000 * ms_ns);
+    auth_failures_tick(f->failures, start_ns + 9000 * ms_ns);
     logged(f, "");
-    guesses_add(f->guesses, PROTOCOL_HTTP, "unix", start_ns + 9000 * ms_ns);
+    auth_failures_add(f->failures, PROTOCOL_HTTP, "unix", start_ns + 9000 * ms_ns);
     logged(f, " warning wrong-password protocol=http peer=unix times=1\n");
 }
 
@@ -85,8 +85,8 @@ static void metrics_count_by_protocol(void **state)
     weir_buffer out;
     weir_buffer_init(&out, 4096);
     for (int i = 0; i < 3; i++)
-        guesses_add(f->guesses, PROTOCOL_HTTP, "unix", start_ns);
-    guesses_put_metrics(f->guesses, &out);
+        auth_failures_add(f->failures, PROTOCOL_HTTP, "unix", start_ns);
+    auth_failures_put_metrics(f->failures, &out);
     weir_buffer_append(&out, "", 1);
     assert_string_equal((const char *)weir_buffer_data(&out),
                         "# HELP weir_wrong_passwords_total Wrong passwords from clients.\n"
@@ -101,12 +101,12 @@ static void holds_a_few_each_second(void **state)
 {
     fixture *f = *state;
     for (int i = 0; i < 10; i++)
-        assert_int_equal(guesses_add(f->guesses, PROTOCOL_RESP, "unix", start_ns + i),
+        assert_int_equal(auth_failures_add(f->failures, PROTOCOL_RESP, "unix", start_ns + i),
                          i < HELD_MAX);
-    assert_false(guesses_add(f->guesses, PROTOCOL_HTTP, "unix", start_ns + 999 * ms_ns));
+    assert_false(auth_failures_add(f->failures, PROTOCOL_HTTP, "unix", start_ns + 999 * ms_ns));
     for (int i = 0; i < 10; i++)
         assert_int_equal(
-            guesses_add(f->guesses, PROTOCOL_HTTP, "unix", start_ns + 1000 * ms_ns + i),
+            auth_failures_add(f->failures, PROTOCOL_HTTP, "unix", start_ns + 1000 * ms_ns + i),
             i < HELD_MAX);
 }
 
@@ -114,10 +114,10 @@ static void logs_the_rest_at_the_end(void **state)
 {
     fixture *f = *state;
     for (int i = 0; i < 30; i++)
-        guesses_add(f->guesses, PROTOCOL_RESP, "192.0.2.1:5", start_ns + i);
+        auth_failures_add(f->failures, PROTOCOL_RESP, "192.0.2.1:5", start_ns + i);
     logged(f, " warning wrong-password protocol=resp peer=192.0.2.1:5 times=1\n");
-    guesses_close(f->guesses);
-    f->guesses = NULL;
+    auth_failures_close(f->failures);
+    f->failures = NULL;
     logged(f, " warning wrong-password protocol=resp peer=192.0.2.1:5 times=29\n");
 }
 

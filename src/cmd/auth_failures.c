@@ -3,7 +3,7 @@
 /* Counts wrong passwords for each protocol. Limits the log to one event a second, and the replies
  * that are held to held_max a second. */
 
-#include "cmd/guesses.h"
+#include "cmd/auth_failures.h"
 
 #include "port/port.h"
 
@@ -12,7 +12,7 @@
 
 #define PAUSE_NS INT64_C(1000000000) /* between two events, and how long a reply is held */
 
-struct guesses {
+struct auth_failures {
     const log_target *log;
     port_mutex *lock; /* of all that follows */
     uint64_t total[PROTOCOLS];
@@ -24,9 +24,9 @@ struct guesses {
     char peer[64];
 };
 
-weir_status guesses_open(guesses **ret, const log_target *log, uint64_t held_max)
+weir_status auth_failures_open(auth_failures **ret, const log_target *log, uint64_t held_max)
 {
-    guesses *g = port_zalloc(1, sizeof *g);
+    auth_failures *g = port_zalloc(1, sizeof *g);
     if (!g)
         return WEIR_E_NOMEM;
     g->log = log;
@@ -40,7 +40,7 @@ weir_status guesses_open(guesses **ret, const log_target *log, uint64_t held_max
     return WEIR_OK;
 }
 
-static void log_all(guesses *g)
+static void log_all(auth_failures *g)
 {
     if (g->unlogged == 0)
         return;
@@ -50,7 +50,7 @@ static void log_all(guesses *g)
     g->unlogged = 0;
 }
 
-void guesses_close(guesses *g)
+void auth_failures_close(auth_failures *g)
 {
     if (!g)
         return;
@@ -60,7 +60,7 @@ void guesses_close(guesses *g)
 }
 
 /* Logs the guesses that are not logged yet, at most once a second. The lock is held. */
-static void log_due(guesses *g, int64_t now_ns)
+static void log_due(auth_failures *g, int64_t now_ns)
 {
     if (g->unlogged == 0 || (g->logged_ns > 0 && now_ns - g->logged_ns < PAUSE_NS))
         return;
@@ -70,7 +70,7 @@ static void log_due(guesses *g, int64_t now_ns)
 
 /* Returns whether one more reply may be held in this second, and counts it if so. The lock is
  * held. */
-static bool may_hold(guesses *g, int64_t now_ns)
+static bool may_hold(auth_failures *g, int64_t now_ns)
 {
     if (now_ns - g->second_ns >= PAUSE_NS) {
         g->second_ns = now_ns;
@@ -81,7 +81,7 @@ static bool may_hold(guesses *g, int64_t now_ns)
     return good;
 }
 
-bool guesses_add(guesses *g, protocol_kind protocol, const char *peer, int64_t now_ns)
+bool auth_failures_add(auth_failures *g, protocol_kind protocol, const char *peer, int64_t now_ns)
 {
     port_mutex_lock(g->lock);
     g->total[protocol]++;
@@ -94,14 +94,14 @@ bool guesses_add(guesses *g, protocol_kind protocol, const char *peer, int64_t n
     return hold;
 }
 
-void guesses_tick(guesses *g, int64_t now_ns)
+void auth_failures_tick(auth_failures *g, int64_t now_ns)
 {
     port_mutex_lock(g->lock);
     log_due(g, now_ns);
     port_mutex_unlock(g->lock);
 }
 
-void guesses_put_metrics(guesses *g, weir_buffer *out)
+void auth_failures_put_metrics(auth_failures *g, weir_buffer *out)
 {
     uint64_t total[PROTOCOLS];
     port_mutex_lock(g->lock);

@@ -9,10 +9,10 @@
 
 #define _GNU_SOURCE /* memrchr */
 
-#include "codec/http.h"
+#include "codec/http_session.h"
 
-#include "codec/http_guard.h"
-#include "codec/http_request.h"
+#include "codec/http_access.h"
+#include "codec/http_endpoints.h"
 #include "codec/password.h"
 
 #include <assert.h>
@@ -360,7 +360,7 @@ static void begin_request(weir_http_session *s)
     s->lines = s->joined = 0;
     memset(s->count, 0, sizeof s->count);
     s->in_trailers = s->keeps_line = s->target_done = s->head_done = s->done = s->asks = false;
-    weir_http_lines_init(&s->framing, WEIR_HTTP_REQUEST_LINE);
+    weir_http_syntax_init(&s->framing, WEIR_HTTP_REQUEST_LINE);
 }
 
 /* ---- the answer ------------------------------------------------------------------------------ */
@@ -383,7 +383,7 @@ static const char *date_of(weir_http_session *s, int64_t now_ns)
 }
 
 /* Holds the answer to a wrong password back, so that guesses are slow, and closes after a few. */
-static void punish(weir_http_session *s, weir_http_answer *a)
+static void punish(weir_http_session *s, weir_http_response *a)
 {
     const weir_http_options *o = s->options;
     bool hold = !o->wrong_password || o->wrong_password(o->wrong_password_ctx, s->completion.ctx);
@@ -394,7 +394,8 @@ static void punish(weir_http_session *s, weir_http_answer *a)
 }
 
 /* Sends an answer whose body is in `rest`, or holds it back. */
-static void send_answer(weir_http_session *s, weir_http_answer *a, weir_buffer *out, int64_t now_ns)
+static void send_answer(weir_http_session *s, weir_http_response *a, weir_buffer *out,
+                        int64_t now_ns)
 {
     if (a->wrong_password)
         punish(s, a);
@@ -423,11 +424,11 @@ static void send_answer(weir_http_session *s, weir_http_answer *a, weir_buffer *
 
 static void answer_request(weir_http_session *s, weir_buffer *out, int64_t now_ns)
 {
-    weir_http_answer a;
-    weir_http_answer_init(&a, &s->rest);
+    weir_http_response a;
+    weir_http_response_init(&a, &s->rest);
     weir_http_request r = request_of(s);
     if (weir_http_check_head(s->options, &r, r.body.len > 0, &a) == 0 &&
-        !weir_http_answer_request(s->options, &s->completion, &r, now_ns, &a)) {
+        !weir_http_dispatch(s->options, &s->completion, &r, now_ns, &a)) {
         weir_buffer_clear(&s->rest);
         s->asks = true;
         return;
@@ -439,8 +440,8 @@ static void answer_request(weir_http_session *s, weir_buffer *out, int64_t now_n
 
 static void answer_refused(weir_http_session *s, weir_buffer *out, int64_t now_ns)
 {
-    weir_http_answer a;
-    weir_http_answer_init(&a, &s->rest);
+    weir_http_response a;
+    weir_http_response_init(&a, &s->rest);
     s->closing = true;
     weir_http_problem(&a, s->refused, "%s", s->refusal);
     send_answer(s, &a, out, now_ns);
@@ -465,8 +466,8 @@ static void answer_head(weir_http_session *s, weir_buffer *out, int64_t now_ns)
     }
     if (!s->has_body)
         return;
-    weir_http_answer a;
-    weir_http_answer_init(&a, &s->rest);
+    weir_http_response a;
+    weir_http_response_init(&a, &s->rest);
     if (weir_http_check_head(s->options, &r, true, &a) == 0) {
         static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
         weir_buffer_append(out, go_on, sizeof go_on - 1);
@@ -517,7 +518,7 @@ static void go_on(weir_http_session *s, weir_buffer *out, int64_t now_ns)
     if (s->done) {
         answer_request(s, out, now_ns);
     } else if (s->in_trailers) {
-        weir_http_lines_init(&s->framing, WEIR_HTTP_FIELD_LINE);
+        weir_http_syntax_init(&s->framing, WEIR_HTTP_FIELD_LINE);
     } else {
         s->resumed = true;
         s->phase_len = 0;
@@ -535,7 +536,7 @@ static void read_on(weir_http_session *s, weir_buffer *in, weir_buffer *out, int
     if (n > room)
         n = room;
     if (in_lines)
-        broken = weir_http_lines_check(&s->framing, at, n, &n);
+        broken = weir_http_syntax_check(&s->framing, at, n, &n);
     s->resumed = false;
     llhttp_errno_t error = llhttp_execute(&s->parser, at, n);
     if (error == HPE_PAUSED) {
@@ -589,7 +590,7 @@ void weir_http_session_init(weir_http_session *s, const weir_http_options *optio
     s->parser.data = s;
     weir_buffer_init(&s->text, TEXT_MAX);
     weir_buffer_init(&s->rest, WEIR_HTTP_REPLY_MAX);
-    weir_http_lines_init(&s->framing, WEIR_HTTP_REQUEST_LINE);
+    weir_http_syntax_init(&s->framing, WEIR_HTTP_REQUEST_LINE);
 }
 
 void weir_http_session_close(weir_http_session *s)

@@ -3,7 +3,7 @@
 /* Finds line ends, and in a request line the blanks and the version. llhttp judges all other
  * bytes. */
 
-#include "codec/http_lines.h"
+#include "codec/http_syntax.h"
 
 #include <endian.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static const char *check_begin(char first)
 }
 
 /* Checks the next byte of the version. */
-static const char *check_version(weir_http_lines *l, char c)
+static const char *check_version(weir_http_syntax *l, char c)
 {
     static const char form[] = "HTTP/1.1\r";
     enum { MAJOR = 5, MINOR = 7 };
@@ -44,7 +44,7 @@ static const char *check_version(weir_http_lines *l, char c)
 
 /* Checks the blanks and the version in a part of the request line that has no CR but at its end.
  *  ret_bad  written on an error: the first byte that breaks a rule. */
-static const char *check_request_line(weir_http_lines *l, const char *at, const char *end,
+static const char *check_request_line(weir_http_syntax *l, const char *at, const char *end,
                                       const char **ret_bad)
 {
     char last = l->last;
@@ -85,7 +85,7 @@ static inline const char *find_below(const char *at, const char *end, uint8_t fl
 
 /* Returns where the part of a line that begins at `at` must stop: at LF, at the byte after a CR, or
  * at `end`. */
-static const char *find_stop(const weir_http_lines *l, const char *at, const char *end)
+static const char *find_stop(const weir_http_syntax *l, const char *at, const char *end)
 {
     if (l->len > 0 && l->last == '\r')
         return at;
@@ -96,7 +96,7 @@ static const char *find_stop(const weir_http_lines *l, const char *at, const cha
 }
 
 /* Returns what follows a whole request line of the usual form, "METHOD TARGET HTTP/1.1"; NULL if
- * the bytes do not begin with one. This only saves time: the loop of weir_http_lines_check()
+ * the bytes do not begin with one. This only saves time: the loop of weir_http_syntax_check()
  * accepts the same line. */
 static const char *skip_usual(const char *at, const char *end)
 {
@@ -111,7 +111,7 @@ static const char *skip_usual(const char *at, const char *end)
 }
 
 /* Goes over `lf`, the end of a line that began or continued at `at`. */
-static const char *end_line(weir_http_lines *l, const char *at, const char *lf)
+static const char *end_line(weir_http_syntax *l, const char *at, const char *lf)
 {
     char before = lf > at ? lf[-1] : l->len > 0 ? l->last : '\0';
     bool empty = (size_t)(lf - at) + l->len <= 1;
@@ -129,7 +129,8 @@ static const char *end_line(weir_http_lines *l, const char *at, const char *lf)
     return NULL;
 }
 
-const char *weir_http_lines_check(weir_http_lines *l, const char *at, size_t len, size_t *ret_good)
+const char *weir_http_syntax_check(weir_http_syntax *l, const char *at, size_t len,
+                                   size_t *ret_good)
 {
     const char *begin = at, *end = at + len, *error = NULL;
     l->status = 400;

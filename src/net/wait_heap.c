@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 /* A binary heap of pointers, each of which knows its place. It must not know what waits. */
 
-#include "net/waits.h"
+#include "net/wait_heap.h"
 
 #include "port/port.h"
 
@@ -11,7 +11,7 @@
 
 enum { ROOM_FIRST = 64 };
 
-bool weir_waits_reserve(weir_waits *w, size_t n)
+bool weir_wait_heap_reserve(weir_wait_heap *w, size_t n)
 {
     if (n <= w->room)
         return true;
@@ -29,10 +29,10 @@ bool weir_waits_reserve(weir_waits *w, size_t n)
     return true;
 }
 
-void weir_waits_free(weir_waits *w)
+void weir_wait_heap_free(weir_wait_heap *w)
 {
     port_free(w->heap);
-    *w = (weir_waits){0};
+    *w = (weir_wait_heap){0};
 }
 
 static bool before(const weir_wait *a, const weir_wait *b)
@@ -40,14 +40,14 @@ static bool before(const weir_wait *a, const weir_wait *b)
     return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a->turn < b->turn;
 }
 
-static void put(weir_waits *w, weir_wait *one, size_t place)
+static void put(weir_wait_heap *w, weir_wait *one, size_t place)
 {
     w->heap[place] = one;
     one->place = place;
 }
 
 /* Finds the place of `one`, for which `place` is free, upwards and then downwards. */
-static void settle(weir_waits *w, weir_wait *one, size_t place)
+static void settle(weir_wait_heap *w, weir_wait *one, size_t place)
 {
     for (; place > 1 && before(one, w->heap[place / 2]); place /= 2)
         put(w, w->heap[place / 2], place);
@@ -61,7 +61,7 @@ static void settle(weir_waits *w, weir_wait *one, size_t place)
     put(w, one, place);
 }
 
-void weir_waits_add(weir_waits *w, weir_wait *one, int64_t at_ns)
+void weir_wait_heap_add(weir_wait_heap *w, weir_wait *one, int64_t at_ns)
 {
     assert(one->place == 0 && w->len < w->room);
     one->at_ns = at_ns;
@@ -69,7 +69,7 @@ void weir_waits_add(weir_waits *w, weir_wait *one, int64_t at_ns)
     settle(w, one, ++w->len);
 }
 
-void weir_waits_remove(weir_waits *w, weir_wait *one)
+void weir_wait_heap_remove(weir_wait_heap *w, weir_wait *one)
 {
     if (one->place == 0)
         return;

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 /* What several loops tell of the same servers, and which of it is said. */
 
-#include "cmd/transitions.h"
+#include "cmd/event_filter.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,21 +13,21 @@
 
 #include <cmocka.h>
 
-static transitions all;
+static event_filter all;
 
 static bool up(unsigned loop, const char *node)
 {
-    return transitions_is_news(&all, loop, "redis-up", node, "the module", 1);
+    return event_filter_passes(&all, loop, "redis-up", node, "the module", 1);
 }
 
 static bool down(unsigned loop, const char *node, const char *why)
 {
-    return transitions_is_news(&all, loop, "redis-down", node, why, 1);
+    return event_filter_passes(&all, loop, "redis-down", node, why, 1);
 }
 
 static bool breaker(unsigned loop, const char *text)
 {
-    return transitions_is_news(&all, loop, "redis-breaker", "a:1", text, 1);
+    return event_filter_passes(&all, loop, "redis-breaker", "a:1", text, 1);
 }
 
 static int reset(void **unused)
@@ -81,11 +81,11 @@ static void check_all_else(void **unused)
 {
     (void)unused;
     const int64_t s_ns = 1000000000;
-    assert_true(transitions_is_news(&all, 0, "redis-slots", "a:1", "3 masters", s_ns));
-    assert_false(transitions_is_news(&all, 1, "redis-slots", "b:1", "3 masters", 2 * s_ns));
-    assert_true(transitions_is_news(&all, 1, "redis-slots", "b:1", "4 masters", 2 * s_ns));
-    assert_true(transitions_is_news(&all, 1, "redis-master", "b:1", "4 masters", 2 * s_ns));
-    assert_true(transitions_is_news(&all, 1, "redis-slots", "b:1", "3 masters", 12 * s_ns));
+    assert_true(event_filter_passes(&all, 0, "redis-slots", "a:1", "3 masters", s_ns));
+    assert_false(event_filter_passes(&all, 1, "redis-slots", "b:1", "3 masters", 2 * s_ns));
+    assert_true(event_filter_passes(&all, 1, "redis-slots", "b:1", "4 masters", 2 * s_ns));
+    assert_true(event_filter_passes(&all, 1, "redis-master", "b:1", "4 masters", 2 * s_ns));
+    assert_true(event_filter_passes(&all, 1, "redis-slots", "b:1", "3 masters", 12 * s_ns));
 }
 
 /* What finds no room is said, rather than lost. */
@@ -93,7 +93,7 @@ static void check_many(void **unused)
 {
     (void)unused;
     char name[32];
-    for (int i = 0; i < TRANSITIONS_NODES_MAX; i++) {
+    for (int i = 0; i < EVENT_FILTER_NODES_MAX; i++) {
         snprintf(name, sizeof name, "host-%d:6379", i);
         assert_true(up(0, name));
         assert_false(up(1, name));
@@ -105,24 +105,24 @@ static void check_many(void **unused)
 static void check_reaches(void **unused)
 {
     (void)unused;
-    assert_false(transitions_reaches(&all, 0, false));
-    (void)transitions_is_news(&all, 0, "redis-up", "s:1", "a Sentinel", 1);
-    assert_false(transitions_reaches(&all, 0, false));
+    assert_false(event_filter_reaches(&all, 0, false));
+    (void)event_filter_passes(&all, 0, "redis-up", "s:1", "a Sentinel", 1);
+    assert_false(event_filter_reaches(&all, 0, false));
     (void)up(0, "a:1");
-    assert_true(transitions_reaches(&all, 0, true));
-    assert_false(transitions_reaches(&all, 1, false));
+    assert_true(event_filter_reaches(&all, 0, true));
+    assert_false(event_filter_reaches(&all, 1, false));
     (void)breaker(0, "open");
-    assert_false(transitions_reaches(&all, 0, true));
-    assert_true(transitions_reaches(&all, 0, false));
+    assert_false(event_filter_reaches(&all, 0, true));
+    assert_true(event_filter_reaches(&all, 0, false));
     (void)breaker(0, "probing");
-    assert_false(transitions_reaches(&all, 0, true));
+    assert_false(event_filter_reaches(&all, 0, true));
     (void)up(0, "b:1"); /* another node of a Cluster */
-    assert_true(transitions_reaches(&all, 0, true));
+    assert_true(event_filter_reaches(&all, 0, true));
     (void)down(0, "b:1", "no answer");
     (void)breaker(0, "closed");
-    assert_true(transitions_reaches(&all, 0, true));
+    assert_true(event_filter_reaches(&all, 0, true));
     (void)down(0, "a:1", "no answer");
-    assert_false(transitions_reaches(&all, 0, false));
+    assert_false(event_filter_reaches(&all, 0, false));
 }
 
 int main(void)
@@ -135,5 +135,5 @@ int main(void)
         cmocka_unit_test_setup(check_many, reset),
         cmocka_unit_test_setup(check_reaches, reset),
     };
-    return cmocka_run_group_tests_name("transitions", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("event_filter", tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-#ifndef WEIR_CMD_FAULT_H
-#define WEIR_CMD_FAULT_H
+#ifndef WEIR_CMD_SIGBUS_H
+#define WEIR_CMD_SIGBUS_H
 /* A state file is mapped memory. If the file is truncated, or the disk has no room for a page of
  * it, the kernel ends the process by SIGBUS. This says in the log why, before the process dies. */
 
@@ -12,11 +12,11 @@
  * any other cause ends it as if this had not been called.
  *  log    its descriptor and form are used.
  *  path   of the state file, for the line.
- *  store  a store in memory has no file: then nothing is watched. Call fault_unwatch() after the
+ *  store  a store in memory has no file: then nothing is watched. Call sigbus_unwatch() after the
  *         store is closed: closing it writes to the file. */
-void fault_watch(const log_target *log, const char *path, const weir_store *store);
+void sigbus_watch(const log_target *log, const char *path, const weir_store *store);
 
 /* Restores the default SIGBUS action. */
-void fault_unwatch(void);
+void sigbus_unwatch(void);
 
 #endif

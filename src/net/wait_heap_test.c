@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 /* The order of waits against the slow, obvious one: the least by time, then by turn. */
 
-#include "net/waits.h"
+#include "net/wait_heap.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,37 +35,37 @@ static void check_equal_times_keep_their_order(void **unused)
 {
     (void)unused;
     weir_wait waits[MANY] = {0};
-    weir_waits w = {0};
-    assert_true(weir_waits_reserve(&w, MANY));
+    weir_wait_heap w = {0};
+    assert_true(weir_wait_heap_reserve(&w, MANY));
     for (size_t i = 0; i < MANY; i++)
-        weir_waits_add(&w, &waits[i], (int64_t)(i % 2));
+        weir_wait_heap_add(&w, &waits[i], (int64_t)(i % 2));
     for (size_t i = 0; i < MANY; i++) {
         size_t expected = i < MANY / 2 ? 2 * i : 2 * (i - MANY / 2) + 1;
-        assert_ptr_equal(weir_waits_first(&w), &waits[expected]);
-        weir_waits_remove(&w, &waits[expected]);
+        assert_ptr_equal(weir_wait_heap_first(&w), &waits[expected]);
+        weir_wait_heap_remove(&w, &waits[expected]);
     }
-    assert_null(weir_waits_first(&w));
-    weir_waits_free(&w);
+    assert_null(weir_wait_heap_first(&w));
+    weir_wait_heap_free(&w);
 }
 
 static void check_against_the_obvious(void **unused)
 {
     (void)unused;
     weir_wait waits[MANY] = {0};
-    weir_waits w = {0};
+    weir_wait_heap w = {0};
     uint64_t seed = 1;
     for (int step = 0; step < 20000; step++) {
         weir_wait *one = &waits[next_random(&seed) % MANY];
         if (one->place != 0) {
-            weir_waits_remove(&w, one);
-            weir_waits_remove(&w, one); /* nothing happens */
+            weir_wait_heap_remove(&w, one);
+            weir_wait_heap_remove(&w, one); /* nothing happens */
         } else {
-            assert_true(weir_waits_reserve(&w, w.len + 1));
-            weir_waits_add(&w, one, (int64_t)(next_random(&seed) % 50));
+            assert_true(weir_wait_heap_reserve(&w, w.len + 1));
+            weir_wait_heap_add(&w, one, (int64_t)(next_random(&seed) % 50));
         }
-        assert_ptr_equal(weir_waits_first(&w), first_of(waits, MANY));
+        assert_ptr_equal(weir_wait_heap_first(&w), first_of(waits, MANY));
     }
-    weir_waits_free(&w);
+    weir_wait_heap_free(&w);
 }
 
 int main(void)

@@ -3,7 +3,7 @@
 /* The password (RFC 6750, RFC 7617), the names of this server, and the marks that browsers put on
  * what pages send. */
 
-#include "codec/http_guard.h"
+#include "codec/http_access.h"
 
 #include "codec/password.h"
 #include "service/rules/address.h"
@@ -169,7 +169,8 @@ static bool is_listed(const weir_http_options *o, weir_slice origin)
     return false;
 }
 
-bool weir_http_add_cors(const weir_http_options *o, const weir_http_request *r, weir_http_answer *a)
+bool weir_http_add_cors(const weir_http_options *o, const weir_http_request *r,
+                        weir_http_response *a)
 {
     weir_slice origin = r->header[WEIR_HTTP_ORIGIN];
     if (o->origins.len == 0)
@@ -187,7 +188,7 @@ bool weir_http_add_cors(const weir_http_options *o, const weir_http_request *r, 
     return true;
 }
 
-void weir_http_preflight(weir_http_answer *a)
+void weir_http_preflight(weir_http_response *a)
 {
     a->status = 204;
     weir_http_add_field(a, "Access-Control-Allow-Methods: GET, HEAD, POST\r\n"

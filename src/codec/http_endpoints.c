@@ -3,11 +3,14 @@
 /* The endpoints: a table from paths to functions, each of which makes exactly one answer. They must
  * not know how a request came in bytes. */
 
-#include "codec/http_all.h"
-#include "codec/http_guard.h"
+#include "codec/http_endpoints.h"
+
+#include "codec/decision.h"
+#include "codec/http_access.h"
 #include "codec/http_params.h"
 #include "codec/json.h"
 #include "codec/metrics.h"
+#include "codec/reservation.h"
 #include "service/top/top.h"
 
 #include <inttypes.h>
@@ -22,7 +25,7 @@ typedef struct call {
     bool named, texts; /* the endpoint knows `policy`, `limit` */
     bool key_from_header;
     int64_t now_ns;
-    weir_http_answer *answer;
+    weir_http_response *answer;
 } call;
 
 typedef struct endpoint {
@@ -50,31 +53,6 @@ enum {
     ACTUAL = WEIR_HTTP_BIT(WEIR_HTTP_P_ACTUAL),
     MANY = WEIR_HTTP_BIT(WEIR_HTTP_P_REQUESTS)
 };
-
-weir_slice weir_http_trim(weir_slice text)
-{
-    while (text.len > 0 && (text.at[0] == ' ' || text.at[0] == '\t')) {
-        text.at++;
-        text.len--;
-    }
-    while (text.len > 0 && (text.at[text.len - 1] == ' ' || text.at[text.len - 1] == '\t'))
-        text.len--;
-    return text;
-}
-
-bool weir_http_is(weir_slice text, const char *word)
-{
-    if (text.len != strlen(word))
-        return false;
-    for (size_t i = 0; i < text.len; i++) {
-        char a = text.at[i], b = word[i];
-        a = a >= 'A' && a <= 'Z' ? (char)(a + 32) : a;
-        b = b >= 'A' && b <= 'Z' ? (char)(b + 32) : b;
-        if (a != b)
-            return false;
-    }
-    return true;
-}
 
 static int shown(size_t len)
 {
@@ -147,6 +125,147 @@ static bool was_done(call *c)
     return weir_http_was_done(c->answer, &c->ask, "");
 }
 
+/* ---- /v1/takeall ----------------------------------------------------------------------------- */
+
+enum { WHERE_MAX = 24 }; /* bytes of "requests[15]: " */
+
+static void where_of(char buf[WHERE_MAX], size_t i, const char *behind)
+{
+    snprintf(buf, WHERE_MAX, "requests[%zu]%s", i, behind);
+}
+
+/* The texts of *ret lie in `object`. */
+static bool read_one(json_t *object, size_t i, weir_request *ret, weir_http_response *a)
+{
+    char where[WHERE_MAX];
+    weir_http_params p;
+    where_of(where, i, "");
+    if (!weir_http_params_read_object(&p, object, where, a))
+        return false;
+    where_of(where, i, ": ");
+    if (p.given & WEIR_HTTP_BIT(WEIR_HTTP_P_KEY))
+        return weir_http_params_ask(&p, p.text[WEIR_HTTP_P_KEY], where, WEIR_HTTP_EITHER, ret, a);
+    weir_http_problem(a, 400, "%sthe parameter \"key\" is missing", where);
+    return false;
+}
+
+/* How many asks there are; 0, and the answer, if they are wrong. */
+static size_t read_all(const weir_http_params *p, weir_request *asks, weir_http_response *a)
+{
+    size_t n = json_array_size(p->requests);
+    if (!p->requests) {
+        weir_http_problem(a, 400, "\"requests\" is missing, expected a JSON body as %s",
+                          WEIR_HTTP_REQUESTS_EXPECTED);
+        return 0;
+    }
+    if (n < 1 || n > WEIR_ALL_MAX) {
+        weir_http_problem(a, 400, "\"requests\" has %zu of them, expected 1 to %d", n,
+                          WEIR_ALL_MAX);
+        return 0;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (!read_one(json_array_get(p->requests, i), i, &asks[i], a))
+            return 0;
+    }
+    return n;
+}
+
+static void put_first_failure(const weir_request *asks, size_t n, weir_http_response *a)
+{
+    char where[WHERE_MAX];
+    size_t i = 0;
+    while (i + 1 < n && asks[i].status == WEIR_OK)
+        i++;
+    where_of(where, i, ": ");
+    (void)weir_http_was_done(a, &asks[i], where);
+}
+
+static bool take_all_of(const weir_http_options *o, weir_completion *completion,
+                        const weir_http_params *p, int64_t now_ns, weir_http_response *a)
+{
+    weir_request asks[WEIR_ALL_MAX];
+    weir_all_result all;
+    size_t n = read_all(p, asks, a);
+    if (n == 0)
+        return true;
+    if (!weir_service_take_all(o->service, completion, asks, n, now_ns, &all))
+        return false;
+    if (all.status != WEIR_OK) {
+        put_first_failure(asks, n, a);
+        return true;
+    }
+    weir_request *ask = &asks[all.index];
+    const weir_http_more more = {.of_all = true, .index = all.index};
+    ask->decision.allowed = all.allowed;
+    ask->decision.delay_ns = all.delay_ns;
+    weir_http_decision(a, ask, (int)p->number[WEIR_HTTP_P_DENIED], &more);
+    if (all.allowed && !(p->given & WEIR_HTTP_BIT(WEIR_HTTP_P_DELAY)))
+        a->delay_ns = all.delay_ns;
+    return true;
+}
+
+/* ---- reservations ---------------------------------------------------------------------------- */
+
+static void reserve_for(const weir_http_options *o, const weir_http_params *p, weir_request *ask,
+                        int64_t now_ns, weir_http_response *a)
+{
+    uint64_t id = WEIR_ID_NONE;
+    char text[WEIR_HEX64_LEN];
+    if (!(p->given & WEIR_HTTP_BIT(WEIR_HTTP_P_TTL))) {
+        weir_http_problem(a, 400, "the parameter \"ttl\" is missing, expected " WEIR_TTL_EXPECTED);
+        return;
+    }
+    weir_service_reserve(o->service, ask, p->number[WEIR_HTTP_P_TTL], now_ns, &id);
+    if (ask->status == WEIR_E_FULL) {
+        weir_http_problem(a, 503, WEIR_RESERVE_FULL);
+        return;
+    }
+    if (!weir_http_was_done(a, ask, ""))
+        return;
+    weir_hex64_print(id, text);
+    const weir_http_more more = {.id = ask->decision.allowed ? text : NULL};
+    weir_http_decision(a, ask, (int)p->number[WEIR_HTTP_P_DENIED], &more);
+}
+
+static void put_settled(weir_http_response *a, const weir_decision *d, int64_t over)
+{
+    a->status = 200;
+    a->type = "application/json";
+    weir_http_add_field(a, "Cache-Control: no-store\r\n");
+    weir_buffer_put(a->body, "{\"settled\":true,\"over\":", over);
+    weir_buffer_put(a->body, ",\"limit\":", d->limit);
+    weir_buffer_put(a->body, ",\"remaining\":", d->remaining);
+    weir_buffer_put(a->body, ",\"reset_after_ms\":", weir_ms_ceil(d->reset_after_ns));
+    weir_buffer_put(a->body, ",\"layer\":", d->layer);
+    weir_buffer_append(a->body, "}\n", 2);
+}
+
+static void commit_for(const weir_http_options *o, const weir_http_params *p, bool has_actual,
+                       int64_t now_ns, weir_http_response *a)
+{
+    weir_slice text = p->text[WEIR_HTTP_P_ID];
+    uint64_t id;
+    weir_decision d;
+    int64_t over;
+    if (!text.at || (has_actual && !(p->given & WEIR_HTTP_BIT(WEIR_HTTP_P_ACTUAL)))) {
+        weir_http_problem(a, 400, "the parameter \"%s\" is missing", text.at ? "actual" : "id");
+        return;
+    }
+    if (!weir_hex64_read(text.at, text.len, &id)) {
+        weir_http_problem(a, 400, "\"id\" is not " WEIR_ID_EXPECTED);
+        return;
+    }
+    int64_t actual = has_actual ? p->number[WEIR_HTTP_P_ACTUAL] : 0;
+    weir_status st = weir_service_commit(o->service, id, actual, now_ns, &d, &over);
+    if (st == WEIR_OK)
+        put_settled(a, &d, over);
+    else if (st == WEIR_E_ABSENT)
+        weir_http_problem(a, 404, "there is no reservation %.*s: it was settled, or has run out",
+                          WEIR_HEX64_LEN, text.at);
+    else
+        weir_http_problem(a, st == WEIR_E_NOMEM ? 503 : 500, "%s", weir_status_str(st));
+}
+
 /* ---- decisions ------------------------------------------------------------------------------- */
 
 static void put_decision(call *c)
@@ -182,22 +301,22 @@ static void refund(call *c)
 
 static void take_all(call *c)
 {
-    c->waits = !weir_http_take_all(c->options, c->completion, &c->params, c->now_ns, c->answer);
+    c->waits = !take_all_of(c->options, c->completion, &c->params, c->now_ns, c->answer);
 }
 
 static void reserve(call *c)
 {
-    weir_http_reserve(c->options, &c->params, &c->ask, c->now_ns, c->answer);
+    reserve_for(c->options, &c->params, &c->ask, c->now_ns, c->answer);
 }
 
 static void commit(call *c)
 {
-    weir_http_commit(c->options, &c->params, true, c->now_ns, c->answer);
+    commit_for(c->options, &c->params, true, c->now_ns, c->answer);
 }
 
 static void cancel(call *c)
 {
-    weir_http_commit(c->options, &c->params, false, c->now_ns, c->answer);
+    commit_for(c->options, &c->params, false, c->now_ns, c->answer);
 }
 
 static void reset(call *c)
@@ -205,7 +324,7 @@ static void reset(call *c)
     c->waits = !weir_service_reset(c->options->service, c->completion, &c->ask, c->now_ns);
     if (c->waits || !was_done(c))
         return;
-    weir_http_answer *a = c->answer;
+    weir_http_response *a = c->answer;
     a->status = 200;
     a->type = "application/json";
     weir_http_add_field(a, "Cache-Control: no-store\r\n");
@@ -242,7 +361,7 @@ static bool put_rule(void *ctx, const weir_rule_view *rule)
 
 static void policies(call *c)
 {
-    weir_http_answer *a = c->answer;
+    weir_http_response *a = c->answer;
     a->status = 200;
     a->type = "application/json";
     weir_http_add_field(a, "Cache-Control: no-store\r\n");
@@ -327,7 +446,7 @@ static void top(call *c)
 static void metrics(call *c)
 {
     const weir_http_options *o = c->options;
-    weir_http_answer *a = c->answer;
+    weir_http_response *a = c->answer;
     a->status = 200;
     a->type = "text/plain; version=0.0.4";
     weir_metrics_put(a->body, weir_service_limiter(o->service), o->version);
@@ -353,7 +472,7 @@ static void healthz(call *c)
 static void readyz(call *c)
 {
     const weir_http_options *o = c->options;
-    weir_http_answer *a = c->answer;
+    weir_http_response *a = c->answer;
     a->status = 200;
     a->type = "application/json";
     weir_http_add_field(a, "Cache-Control: no-store\r\n");
@@ -448,7 +567,7 @@ static bool is_json(weir_slice type)
     return type.at && weir_http_is(weir_http_trim(type), "application/json");
 }
 
-static void refuse_method(weir_http_answer *a, const endpoint *e)
+static void refuse_method(weir_http_response *a, const endpoint *e)
 {
     const char *allow = e->methods == ASKING              ? "GET, HEAD, POST"
                         : e->methods == READING           ? "GET, HEAD"
@@ -459,7 +578,7 @@ static void refuse_method(weir_http_answer *a, const endpoint *e)
 }
 
 int weir_http_check_head(const weir_http_options *o, const weir_http_request *r, bool has_body,
-                         weir_http_answer *a)
+                         weir_http_response *a)
 {
     const endpoint *e = find_endpoint(r->path);
     bool open = e && (e->run == healthz || e->run == readyz);
@@ -512,8 +631,8 @@ static bool refuse_other_site(call *c)
     return true;
 }
 
-bool weir_http_answer_request(const weir_http_options *o, weir_completion *completion,
-                              const weir_http_request *r, int64_t now_ns, weir_http_answer *a)
+bool weir_http_dispatch(const weir_http_options *o, weir_completion *completion,
+                        const weir_http_request *r, int64_t now_ns, weir_http_response *a)
 {
     char query[WEIR_HTTP_TARGET_MAX];
     const endpoint *e = find_endpoint(r->path);

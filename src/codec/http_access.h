@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-#ifndef WEIR_CODEC_HTTP_GUARD_H
-#define WEIR_CODEC_HTTP_GUARD_H
+#ifndef WEIR_CODEC_HTTP_ACCESS_H
+#define WEIR_CODEC_HTTP_ACCESS_H
 /* Who may ask: clients that know the password, requests to a name that is weir's own, and web pages
  * of listed origins. */
 
-#include "codec/http_request.h"
+#include "codec/http_message.h"
 
 typedef enum weir_http_password {
     WEIR_HTTP_NO_PASSWORD, /* no header, an empty one, or another scheme than Bearer and Basic */
@@ -37,9 +37,9 @@ bool weir_http_from_other_site(const weir_http_options *o, const weir_http_reque
 /* Adds the header lines of CORS (Fetch Standard, 3.2) to an answer, if any origin is listed.
  * Returns whether the request's is. */
 bool weir_http_add_cors(const weir_http_options *o, const weir_http_request *r,
-                        weir_http_answer *a);
+                        weir_http_response *a);
 
 /* Makes `a` the answer to a preflight request of a page that may ask. */
-void weir_http_preflight(weir_http_answer *a);
+void weir_http_preflight(weir_http_response *a);
 
 #endif

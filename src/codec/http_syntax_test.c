@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 /* The rules of lines, each at its byte, in every split of the bytes. */
 
-#include "codec/http_lines.h"
+#include "codec/http_syntax.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,14 +15,14 @@
 /* Checks `text`, cut into pieces of `first` bytes and then of one. Returns what was good. */
 static size_t good_bytes(weir_http_line begin, const char *text, size_t first, const char **ret)
 {
-    weir_http_lines l;
+    weir_http_syntax l;
     size_t len = strlen(text), at = 0;
-    weir_http_lines_init(&l, begin);
+    weir_http_syntax_init(&l, begin);
     *ret = NULL;
     for (size_t n = first; at < len && !*ret && l.line != WEIR_HTTP_NO_LINE; n = 1) {
         size_t good = 0;
         n = n < len - at ? n : len - at;
-        *ret = weir_http_lines_check(&l, text + at, n, &good);
+        *ret = weir_http_syntax_check(&l, text + at, n, &good);
         assert_true(good <= n);
         assert_true(good == n || *ret || l.line == WEIR_HTTP_NO_LINE);
         at += good;
