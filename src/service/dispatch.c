@@ -166,7 +166,7 @@ static void find(batch *b, size_t i)
     weir_request *ask = &b->asks[i];
     weir_resolved *at = &b->at[i];
     b->with[i] = WEIR_ENGINES;
-    ask->status = weir_resolve(s, ask, &s->seen[i], at);
+    ask->status = weir_resolve(s, ask, &s->match[i], at);
     if (ask->status != WEIR_OK)
         return;
     weir_engine_kind engine = weir_resolved_engine(s, at);
@@ -268,7 +268,7 @@ static bool ask_throttle(weir_service *s, weir_completion *completion, const wei
 {
     weir_request ask = {.key = key};
     weir_resolved at = {.policy_id = s->limiter->throttle_id, .key = key};
-    weir_engine_kind engine = s->engine_of_texts;
+    weir_engine_kind engine = s->default_engine;
     weir_pending *p = NULL;
     if (weir_dispatch_has_engine(s, completion, engine, &ask)) {
         p = weir_pending_open(s, 1, key.len, now_ns);

@@ -46,14 +46,14 @@ static bool make_key_room(weir_pending *p, size_t key_bytes)
 
 weir_pending *weir_pending_open(weir_service *s, size_t asks, size_t key_bytes, int64_t now_ns)
 {
-    weir_pending_pool *w = &s->waiting;
+    weir_pending_pool *w = &s->pending;
     int size = asks <= rooms[FEW] ? FEW : MANY;
     if (w->bytes + bytes_of(rooms[size], key_bytes) > WEIR_SERVICE_PENDING_BYTES_MAX)
         return NULL;
-    weir_pending *p = w->pool[size];
+    weir_pending *p = w->free[size];
     if (p) {
-        w->pool[size] = p->next;
-        w->pooled[size]--;
+        w->free[size] = p->next;
+        w->free_len[size]--;
     } else {
         p = make(rooms[size]);
     }
@@ -83,10 +83,10 @@ static void destroy(weir_pending *p)
 void weir_pending_free(weir_pending *p)
 {
     weir_service *s = p->service;
-    weir_pending_pool *w = &s->waiting;
+    weir_pending_pool *w = &s->pending;
     for (size_t i = 0; i < p->n; i++) {
         if (p->kept[i].pinned)
-            weir_policy_cache_unpin(s->texts, p->kept[i].ask.policy);
+            weir_policy_cache_unpin(s->policies, p->kept[i].ask.policy);
     }
     if (p->rules) {
         port_mutex_lock(s->limiter->lock);
@@ -95,13 +95,13 @@ void weir_pending_free(weir_pending *p)
         p->rules = NULL;
     }
     int size = p->room == rooms[FEW] ? FEW : MANY;
-    if (w->pooled[size] == pooled_max[size] || p->keys_room > KEYS_KEPT) {
+    if (w->free_len[size] == pooled_max[size] || p->keys_room > KEYS_KEPT) {
         destroy(p);
         return;
     }
-    p->next = w->pool[size];
-    w->pool[size] = p;
-    w->pooled[size]++;
+    p->next = w->free[size];
+    w->free[size] = p;
+    w->free_len[size]++;
 }
 
 /* ---- requests ------------------------------------------------------------------------------- */
@@ -199,7 +199,7 @@ void weir_pending_next_step(weir_pending *p)
 
 void weir_pending_wait(weir_pending *p, weir_completion *completion)
 {
-    weir_pending_pool *w = &p->service->waiting;
+    weir_pending_pool *w = &p->service->pending;
     p->completion = completion;
     completion->pending = p;
     p->previous = NULL;
@@ -212,7 +212,7 @@ void weir_pending_wait(weir_pending *p, weir_completion *completion)
 
 static void stop_waiting(weir_pending *p)
 {
-    weir_pending_pool *w = &p->service->waiting;
+    weir_pending_pool *w = &p->service->pending;
     if (p->previous)
         p->previous->next = p->next;
     else
@@ -227,23 +227,23 @@ static void stop_waiting(weir_pending *p)
 
 void weir_pending_finish(weir_pending *p)
 {
-    weir_pending_pool *w = &p->service->waiting;
-    assert(p->left == 0 && !w->spent);
+    weir_pending_pool *w = &p->service->pending;
+    assert(p->left == 0 && !w->finished);
     stop_waiting(p);
-    w->spent = p;
+    w->finished = p;
 }
 
 void weir_pending_collect(weir_service *s)
 {
-    weir_pending *p = s->waiting.spent;
-    s->waiting.spent = NULL;
+    weir_pending *p = s->pending.finished;
+    s->pending.finished = NULL;
     if (p)
         weir_pending_free(p);
 }
 
 void weir_pending_keep_rules(weir_service *s)
 {
-    for (weir_pending *p = s->waiting.first; p; p = p->next) {
+    for (weir_pending *p = s->pending.first; p; p = p->next) {
         if (p->rules)
             continue;
         p->rules = s->rules;
@@ -253,13 +253,13 @@ void weir_pending_keep_rules(weir_service *s)
 
 void weir_pending_close(weir_service *s)
 {
-    weir_pending_pool *w = &s->waiting;
+    weir_pending_pool *w = &s->pending;
     assert(!w->first);
     weir_pending_collect(s);
     for (int size = FEW; size <= MANY; size++) {
-        while (w->pool[size]) {
-            weir_pending *p = w->pool[size];
-            w->pool[size] = p->next;
+        while (w->free[size]) {
+            weir_pending *p = w->free[size];
+            w->free[size] = p->next;
             destroy(p);
         }
     }

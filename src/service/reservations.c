@@ -34,7 +34,7 @@ void weir_service_reserve(weir_service *s, weir_request *ask, int64_t ttl_ns, in
     weir_service_refresh(s);
     weir_service_tick(s, now_ns);
     s->decided++;
-    ask->status = weir_resolve(s, ask, &s->seen[0], &at);
+    ask->status = weir_resolve(s, ask, &s->match[0], &at);
     if (ask->status == WEIR_OK && weir_resolved_is_listed(&at)) {
         weir_resolved_decide_by_list(&at, ask);
         if (ask->decision.allowed)

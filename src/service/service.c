@@ -38,8 +38,8 @@ weir_status weir_resolve(weir_service *s, weir_request *ask, weir_key_match *see
     ask->why = NULL;
     ask->reason = WEIR_BY_LIMIT;
     if (ask->by_text) {
-        weir_status st = weir_policy_cache_find(s->texts, ask->rule.at, ask->rule.len, &ask->policy,
-                                                &ret->policy_id, &ask->error);
+        weir_status st = weir_policy_cache_find(s->policies, ask->rule.at, ask->rule.len,
+                                                &ask->policy, &ret->policy_id, &ask->error);
         if (st != WEIR_OK)
             return st;
         if (bad_request(ask))
@@ -148,7 +148,7 @@ bool weir_service_take(weir_service *s, weir_completion *completion, weir_reques
     s->decided += n;
     for (size_t i = 0; i < n; i++) {
         weir_request *ask = &asks[i];
-        ask->status = weir_resolve(s, ask, &s->seen[i], &at[i]);
+        ask->status = weir_resolve(s, ask, &s->match[i], &at[i]);
         if (ask->status == WEIR_OK && weir_resolved_is_listed(&at[i]))
             weir_resolved_decide_by_list(&at[i], ask);
         else if (ask->status == WEIR_OK)
@@ -197,7 +197,7 @@ static bool ask_about(weir_service *s, weir_completion *completion, weir_verb ve
     weir_service_refresh(s);
     if (completion && completion->pending)
         return weir_dispatch_answer(s, completion, ask, ret_at);
-    ask->status = weir_resolve(s, ask, &s->seen[0], ret_at);
+    ask->status = weir_resolve(s, ask, &s->match[0], ret_at);
     if (ask->status != WEIR_OK)
         return true;
     if (weir_resolved_is_listed(ret_at) && verb != WEIR_VERB_RESET)
@@ -252,7 +252,7 @@ weir_status weir_service_key(weir_service *s, const weir_request *ask, weir_slic
     copy.key = ask->key;
     copy.cost = ask->cost;
     weir_service_refresh(s);
-    weir_status st = weir_resolve(s, &copy, &s->seen[0], &at);
+    weir_status st = weir_resolve(s, &copy, &s->match[0], &at);
     if (st == WEIR_OK)
         *ret = at.key;
     return st;
@@ -288,16 +288,16 @@ bool weir_service_throttle(weir_service *s, weir_completion *completion, const w
                            weir_slice key, int64_t now_ns, weir_throttle_result *ret)
 {
     bool by_error = false;
-    weir_limiter *h = s->limiter;
+    weir_limiter *l = s->limiter;
     weir_service_refresh(s);
     weir_service_tick(s, now_ns);
     *ret = (weir_throttle_result){.numbers = WEIR_THROTTLE_OK};
-    if ((completion && completion->pending) || s->engine_of_texts != WEIR_ENGINE_LOCAL) {
+    if ((completion && completion->pending) || s->default_engine != WEIR_ENGINE_LOCAL) {
         if (!weir_dispatch_throttle(s, completion, t, key, now_ns, ret, &by_error))
             return false;
     } else {
         throttle_call call = {t, ret};
-        ret->status = weir_store_apply(h->store, &h->throttle_policy, h->throttle_id, key.at,
+        ret->status = weir_store_apply(l->store, &l->throttle_policy, l->throttle_id, key.at,
                                        key.len, now_ns, throttle_state, &call);
         s->decided++;
     }

@@ -61,7 +61,7 @@ static weir_status find_engine(all *a, weir_engine_kind *ret)
 static weir_status find_all(all *a, weir_engine_kind *ret_engine)
 {
     for (size_t i = 0; i < a->n; i++)
-        a->asks[i].status = weir_resolve(a->service, &a->asks[i], &a->service->seen[i], &a->at[i]);
+        a->asks[i].status = weir_resolve(a->service, &a->asks[i], &a->service->match[i], &a->at[i]);
     weir_status st = first_failure(a);
     return st == WEIR_OK ? find_engine(a, ret_engine) : st;
 }
