@@ -24,7 +24,7 @@ const char replay_help[] =
     "                     each policy decides every request independently\n"
     "  --config YAML      a configuration of weir serve: --policy may be the name of\n"
     "                     one of its policies, with overrides, lists, ip and shadow\n"
-    "  --format FORMAT    the format of the lines (default: detected from the first line):\n"
+    "  --format FORMAT    the format of the lines; detected if not given:\n"
     "                       combined, common  access logs of Apache, nginx and others\n"
     "                       vhost_combined, vhost_common\n"
     "                                         the same, preceded by the virtual host\n"
