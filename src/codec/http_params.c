@@ -150,7 +150,7 @@ static bool read_query(weir_http_params *p, char *at, size_t len, unsigned known
 static bool read_number(weir_http_params *p, unsigned param)
 {
     weir_slice t = p->text[param];
-    return !t.at || weir_resp_i64((const uint8_t *)t.at, t.len, &p->number[param]);
+    return !t.at || weir_i64_read(t.at, t.len, &p->number[param]);
 }
 
 /* ---- the body -------------------------------------------------------------------------------- */
