@@ -47,7 +47,7 @@ static void is_ready(void *ctx)
 static void set_rules(rig *r, bool remote)
 {
     static const char *const evil = "evil", *const root = "root";
-    static const weir_override_spec vip = {"vip-*", "gcra 1/s burst 40"};
+    static const weir_override_spec vip = {.pattern = "vip-*", .limit = "gcra 1/s burst 40"};
     const weir_zones zones = {no_zone, NULL};
     weir_rule_spec specs[5] = {WEIR_RULE_SPEC_DEFAULT, WEIR_RULE_SPEC_DEFAULT,
                                WEIR_RULE_SPEC_DEFAULT, WEIR_RULE_SPEC_DEFAULT,

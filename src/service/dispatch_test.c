@@ -27,7 +27,7 @@ static weir_rule_spec far_of(const char *name, const char *limit)
 static void set_usual_rules(void)
 {
     static const char *const evil = "evil", *const root = "root";
-    static const weir_override_spec vip = {"vip-*", "fixed-window  20/1h"};
+    static const weir_override_spec vip = {.pattern = "vip-*", .limit = "fixed-window  20/1h"};
     weir_rule_spec specs[] = {
         spec_of("near", "fixed-window 3/h"), far_of("far", "fixed-window 5/1h"),
         far_of("look", "fixed-window 1/h"), far_of("shut", "fixed-window 5/h"),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The limiter: which rules are in force, and what all threads together have counted. Nothing here is on
- * the way of a decision. */
+/* The limiter: activates rules, opens and closes services, and sums up their counters. Decisions run
+ * none of this but weir_service_refresh(). */
 
 #include "service/service_internal.h"
 
@@ -22,7 +22,6 @@ weir_status weir_limiter_open(weir_limiter **ret, weir_store *store, const weir_
         return WEIR_E_NOMEM;
     l->store = store;
     l->zones = *zones;
-    weir_limiter_on_change(l, NULL, NULL);
     l->lock = port_mutex_new();
     l->closed = port_zalloc(1, sizeof *l->closed);
     l->rules = weir_rules_with(NULL, "", 0, NULL);
@@ -35,7 +34,7 @@ weir_status weir_limiter_open(weir_limiter **ret, weir_store *store, const weir_
         weir_limiter_close(l);
         return st;
     }
-    /* Not the id of that policy itself, whose keys are others. */
+    /* An id of its own: CL.THROTTLE shares no states with that policy. */
     l->throttle_id = ~weir_store_policy_id(store, &l->throttle_policy);
     snprintf(l->name[NAME_TEXTS], sizeof l->name[0], "%s", WEIR_COUNTS_TEXTS);
     snprintf(l->name[NAME_THROTTLE], sizeof l->name[0], "%s", WEIR_COUNTS_THROTTLE);
@@ -80,7 +79,8 @@ weir_status weir_service_open(weir_service **ret, weir_limiter *l)
     return WEIR_OK;
 }
 
-static void add_tallies(weir_counter_table *to, weir_counter_table *from, size_t names)
+/* Adds the counters of a service that closes. */
+static void add_counters(weir_counter_table *to, weir_counter_table *from, size_t names)
 {
     for (size_t i = 0; i < names; i++) {
         for (int k = 0; k < COUNTS; k++)
@@ -102,7 +102,7 @@ void weir_service_close(weir_service *s)
     while (*link != s)
         link = &(*link)->next;
     *link = s->next;
-    add_tallies(l->closed, s->counters, l->names);
+    add_counters(l->closed, s->counters, l->names);
     weir_rules_drop(s->rules);
     port_mutex_unlock(l->lock);
     weir_top_tracker_close(s->tracker);
@@ -137,8 +137,8 @@ void weir_service_refresh(weir_service *s)
     port_mutex_unlock(l->lock);
 }
 
-/* Where the counters of a name are, now and for ever. Under the lock. */
-static uint32_t name_place(weir_limiter *l, const char *name)
+/* Returns the index of a name's counters, which stays the same for ever. Under the lock. */
+static uint32_t index_of_name(weir_limiter *l, const char *name)
 {
     for (size_t i = NAMES_FIRST; i < l->names; i++) {
         if (strcmp(l->name[i], name) == 0)
@@ -151,12 +151,12 @@ static uint32_t name_place(weir_limiter *l, const char *name)
 }
 
 /* Under the lock. */
-static void put_in_force(weir_limiter *l, weir_rules *rules)
+static void activate(weir_limiter *l, weir_rules *rules)
 {
     for (size_t i = 0; i < rules->len; i++) {
-        /* A rule that is in force already has its place, and is being read. */
+        /* Do not write to an active rule: other threads read it, and it has its index. */
         if (rules->rule[i]->counts == 0)
-            rules->rule[i]->counts = name_place(l, rules->rule[i]->name);
+            rules->rule[i]->counts = index_of_name(l, rules->rule[i]->name);
     }
     weir_rules_drop(l->rules);
     l->rules = rules;
@@ -188,7 +188,7 @@ void weir_service_set_engine(weir_service *s, weir_engine_kind kind, weir_engine
 void weir_limiter_set_rules(weir_limiter *l, weir_rules *rules)
 {
     port_mutex_lock(l->lock);
-    put_in_force(l, rules);
+    activate(l, rules);
     port_mutex_unlock(l->lock);
 }
 
@@ -215,13 +215,13 @@ weir_status weir_limiter_set_limit(weir_limiter *l, const char *name, const char
     else
         st = WEIR_E_FULL;
     if (rules)
-        put_in_force(l, rules);
+        activate(l, rules);
     else if (st == WEIR_OK)
         st = WEIR_E_NOMEM;
     if (st != WEIR_OK)
         weir_rule_drop(rule);
     port_mutex_unlock(l->lock);
-    if (st == WEIR_OK)
+    if (st == WEIR_OK && l->changed)
         l->changed(l->changed_ctx, name, limit);
     return st;
 }
@@ -238,30 +238,23 @@ weir_status weir_limiter_drop_rule(weir_limiter *l, const char *name, size_t len
         snprintf(text, sizeof text, "%s", rule->name);
         weir_rules *rules = weir_rules_with(l->rules, name, len, NULL);
         if (rules)
-            put_in_force(l, rules);
+            activate(l, rules);
         else
             st = WEIR_E_NOMEM;
     }
     port_mutex_unlock(l->lock);
-    if (st == WEIR_OK)
+    if (st == WEIR_OK && l->changed)
         l->changed(l->changed_ctx, text, NULL);
     return st;
 }
 
-static void nothing(void *ctx, const char *name, const char *limit)
-{
-    (void)ctx;
-    (void)name;
-    (void)limit;
-}
-
 void weir_limiter_on_change(weir_limiter *l, weir_limiter_changed fn, void *ctx)
 {
-    l->changed = fn ? fn : nothing;
+    l->changed = fn;
     l->changed_ctx = ctx;
 }
 
-/* ---- sums ------------------------------------------------------------------------------------ */
+/* ---- counters -------------------------------------------------------------------------------- */
 
 static weir_counts counts_of(weir_limiter *l, size_t name)
 {
@@ -288,7 +281,7 @@ void weir_limiter_counts(weir_limiter *l,
 {
     port_mutex_lock(l->lock);
     for (size_t i = 0; i < l->names; i++) {
-        /* Those of rules first, and then the ones that are there from the start. */
+        /* The names of rules come first, then WEIR_COUNTS_TEXTS and its like. */
         size_t name = i + NAMES_FIRST < l->names ? i + NAMES_FIRST : l->names - 1 - i;
         weir_counts counts = counts_of(l, name);
         fn(ctx, l->name[name], &counts);

@@ -108,7 +108,7 @@ typedef struct weir_request {
  *  - WEIR_E_UNSUPPORTED: the engine does not support the policy, or is not configured.
  * Returns whether all are answered; see weir_completion. */
 WEIR_NODISCARD bool weir_service_take(weir_service *s, weir_completion *completion,
-                                      weir_request *asks, size_t n, int64_t now_ns);
+                                      weir_request *requests, size_t n, int64_t now_ns);
 
 /* The joint answer to several requests. */
 typedef struct weir_all_result {
@@ -135,7 +135,7 @@ typedef struct weir_all_result {
  *       WEIR_E_RANGE for a bad n, with no request written.
  * Returns whether it is answered; see weir_completion. */
 WEIR_NODISCARD bool weir_service_take_all(weir_service *s, weir_completion *completion,
-                                          weir_request *asks, size_t n, int64_t now_ns,
+                                          weir_request *requests, size_t n, int64_t now_ns,
                                           weir_all_result *ret);
 
 /* ---- reservations ---------------------------------------------------------------------------- */
@@ -143,13 +143,13 @@ WEIR_NODISCARD bool weir_service_take_all(weir_service *s, weir_completion *comp
 
 #define WEIR_ID_NONE 0 /* the id of an allowed request that needs no reservation */
 
-/* Reserves ask->cost units. Decides and counts as weir_service_take(). Statuses are those of
+/* Reserves request->cost units. Decides and counts as weir_service_take(). Statuses are those of
  * weir_service_take() and weir_store_reserve(), and WEIR_E_UNSUPPORTED if another engine than the
  * local one keeps the state.
  *  ttl_ns  1..WEIR_SPAN_NS_MAX.
  *  ret_id  written if the request is allowed: WEIR_ID_NONE for a key on an allow list; a
  *          reservation of 0 units if only the shadow allows it. */
-void weir_service_reserve(weir_service *s, weir_request *ask, int64_t ttl_ns, int64_t now_ns,
+void weir_service_reserve(weir_service *s, weir_request *request, int64_t ttl_ns, int64_t now_ns,
                           uint64_t *ret_id);
 
 /* Commits a reservation: see weir_store_commit(). Does nothing for WEIR_ID_NONE, and then reports
@@ -163,23 +163,23 @@ WEIR_NODISCARD weir_status weir_service_commit(weir_service *s, uint64_t id, int
 
 /* Returns the decision that weir_service_take() would make, and charges nothing; see weir_peek(). */
 WEIR_NODISCARD bool weir_service_peek(weir_service *s, weir_completion *completion,
-                                      weir_request *ask, int64_t now_ns);
+                                      weir_request *request, int64_t now_ns);
 
-/* Gives back ask->cost units. Statuses are those of weir_service_take(), and WEIR_E_UNSUPPORTED if
+/* Gives back request->cost units. Statuses are those of weir_service_take(), and WEIR_E_UNSUPPORTED if
  * the policy has no refunds. The decision is that of a peek. A key on a list is not changed. */
 WEIR_NODISCARD bool weir_service_refund(weir_service *s, weir_completion *completion,
-                                        weir_request *ask, int64_t now_ns);
+                                        weir_request *request, int64_t now_ns);
 
-/* Deletes the state of a key, so that it has its full quota. Ignores ask->cost. Writes only status,
+/* Deletes the state of a key, so that it has its full quota. Ignores request->cost. Writes only status,
  * why and error. */
 WEIR_NODISCARD bool weir_service_reset(weir_service *s, weir_completion *completion,
-                                       weir_request *ask, int64_t now_ns);
+                                       weir_request *request, int64_t now_ns);
 
 /* Describes a key in text, for people: its rule, its limit and the override it is from, its list,
  * the remaining quota, when the quota is full, and when the next request is allowed. Each line ends
- * with "\n". Charges nothing; sets ask->cost to 1. */
+ * with "\n". Charges nothing; sets request->cost to 1. */
 WEIR_NODISCARD bool weir_service_explain(weir_service *s, weir_completion *completion,
-                                         weir_request *ask, int64_t now_ns, weir_buffer *out);
+                                         weir_request *request, int64_t now_ns, weir_buffer *out);
 
 /* The answer to CL.THROTTLE. */
 typedef struct weir_throttle_result {
@@ -199,7 +199,7 @@ WEIR_NODISCARD bool weir_service_throttle(weir_service *s, weir_completion *comp
  * address. Decides nothing. Reads only rule, by_text, key and cost.
  *  ret  written on WEIR_OK; valid until the next call on the service.
  * Returns a status of weir_service_take(). */
-WEIR_NODISCARD weir_status weir_service_key(weir_service *s, const weir_request *ask,
+WEIR_NODISCARD weir_status weir_service_key(weir_service *s, const weir_request *request,
                                             weir_slice *ret);
 
 /* ---- active rules, latency ------------------------------------------------------------------- */

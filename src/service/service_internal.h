@@ -148,7 +148,7 @@ typedef struct weir_resolved {
 /* Finds the policy and the key of a request, and clears its outputs. Returns a status of
  * weir_service_take().
  *  match  must live as long as *ret. */
-weir_status weir_resolve(weir_service *s, weir_request *ask, weir_key_match *match,
+weir_status weir_resolve(weir_service *s, weir_request *request, weir_key_match *match,
                          weir_resolved *ret);
 
 static inline bool weir_resolved_is_listed(const weir_resolved *at)
@@ -168,30 +168,30 @@ static inline weir_engine_kind weir_resolved_engine(const weir_service *s, const
 }
 
 /* Decides a request whose key is on a list. */
-void weir_resolved_decide_by_list(const weir_resolved *at, weir_request *ask);
+void weir_resolved_decide_by_list(const weir_resolved *at, weir_request *request);
 
 /* Writes the inputs of a request to the store. The outputs are not cleared: that would cost more
  * than the rest. */
 static inline void weir_resolved_fill(weir_store_request *ret, const weir_resolved *at,
-                                      const weir_request *ask)
+                                      const weir_request *request)
 {
-    ret->policy = ask->policy;
+    ret->policy = request->policy;
     ret->policy_id = at->policy_id;
     ret->key = at->key.at;
     ret->key_len = at->key.len;
-    ret->cost = ask->cost;
+    ret->cost = request->cost;
 }
 
 /* Applies the rule's shadow to a decision: a rule in shadow allows every request. */
-void weir_resolved_finish(const weir_resolved *at, weir_request *ask);
+void weir_resolved_finish(const weir_resolved *at, weir_request *request);
 
 /* Counts a decided request, unless it is a peek. */
-void weir_resolved_count(weir_service *s, const weir_resolved *at, const weir_request *ask,
+void weir_resolved_count(weir_service *s, const weir_resolved *at, const weir_request *request,
                          int64_t now_ns);
 
 /* weir_service_peek(), which also returns where the state is; valid until the next call on the
  * service. */
-bool weir_service_peek_resolved(weir_service *s, weir_completion *completion, weir_request *ask,
+bool weir_service_peek_resolved(weir_service *s, weir_completion *completion, weir_request *request,
                                 int64_t now_ns, weir_resolved *ret_at);
 
 #endif
