@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Asks whose states are with engines: those of a batch that the store can decide are decided at
- * once, the others go as one round to each engine, and the turn waits for all of them. */
+/* Dispatches a batch of requests by the engine of their policies. The local store decides its
+ * requests at once. Each other engine gets its requests as one batch, and the completion waits for
+ * all. */
 
 #include "service/dispatch.h"
 
@@ -13,10 +14,12 @@ bool weir_dispatch_has_engine(const weir_service *s, const weir_completion *comp
                               weir_engine_kind engine, weir_request *request)
 {
     static const char *const absent[WEIR_ENGINES] = {
-        [WEIR_ENGINE_REDIS] = "the policy's engine is redis, which is not there: weir.yaml needs "
-                              "redis: with a url",
-        [WEIR_ENGINE_HYBRID] = "the policy's engine is hybrid, which is not there: weir.yaml needs "
-                               "redis: with a url",
+        [WEIR_ENGINE_REDIS] =
+            "the policy's engine is redis, but no server is configured: add redis: with a "
+            "url to weir.yaml",
+        [WEIR_ENGINE_HYBRID] =
+            "the policy's engine is hybrid, but no server is configured: add redis: with "
+            "a url to weir.yaml",
     };
     if (engine == WEIR_ENGINE_LOCAL || (completion && s->engine[engine]))
         return true;
@@ -28,7 +31,7 @@ bool weir_dispatch_has_engine(const weir_service *s, const weir_completion *comp
 void weir_dispatch_refuse(weir_request *request)
 {
     request->status = WEIR_E_IO;
-    request->why = "too many decisions wait for the engine, and there is no room for more; try again";
+    request->why = "too many requests are waiting for the engine: try again later";
 }
 
 void weir_dispatch_read(const weir_engine_request *q, weir_request *request)
@@ -41,9 +44,9 @@ void weir_dispatch_read(const weir_engine_request *q, weir_request *request)
     } else if (q->reason) {
         request->why = q->reason;
     } else if (q->status == WEIR_E_IO) {
-        request->why = "the policy's engine could not be asked";
+        request->why = "the policy's engine could not reach its server";
     } else if (q->status == WEIR_E_UNSUPPORTED && q->verb != WEIR_VERB_REFUND) {
-        request->why = "the policy's engine cannot decide by this policy";
+        request->why = "the policy's engine does not support this policy";
     }
 }
 
@@ -59,7 +62,7 @@ void weir_dispatch_copy(weir_request *to, const weir_request *from)
         to->error = from->error;
 }
 
-/* ---- asking ---------------------------------------------------------------------------------- */
+/* ---- batches --------------------------------------------------------------------------------- */
 
 typedef struct batch {
     weir_service *service;
@@ -67,10 +70,10 @@ typedef struct batch {
     weir_request *requests;
     size_t n;
     int64_t now_ns;
-    size_t remote, key_bytes;              /* requests that engines are asked about, and their keys */
-    weir_engine_kind with[WEIR_BATCH_MAX]; /* WEIR_ENGINES: it is answered */
+    size_t remote, key_bytes;              /* of the requests that need an engine */
+    weir_engine_kind with[WEIR_BATCH_MAX]; /* WEIR_ENGINES: answered already */
     weir_resolved at[WEIR_BATCH_MAX];
-    weir_engine_request *query[WEIR_BATCH_MAX]; /* NULL: it needs none */
+    weir_engine_request *query[WEIR_BATCH_MAX]; /* NULL: no engine is needed */
 } batch;
 
 static bool is_remote(const batch *b, size_t i)
@@ -78,27 +81,27 @@ static bool is_remote(const batch *b, size_t i)
     return b->with[i] != WEIR_ENGINE_LOCAL && b->with[i] != WEIR_ENGINES;
 }
 
-static void answer(batch *b, size_t i, weir_verb verb)
+static void finish(batch *b, size_t i, weir_verb verb)
 {
     weir_resolved_finish(&b->at[i], &b->requests[i]);
     if (verb == WEIR_VERB_TAKE)
         weir_resolved_count(b->service, &b->at[i], &b->requests[i], b->now_ns);
 }
 
-/* There was no room to request. */
+/* Fails the requests that need an engine, since there is no memory for them. */
 static bool refuse(batch *b, weir_verb verb)
 {
     for (size_t i = 0; i < b->n; i++) {
         if (!is_remote(b, i))
             continue;
         weir_dispatch_refuse(&b->requests[i]);
-        answer(b, i, verb);
+        finish(b, i, verb);
     }
     return true;
 }
 
-/* Asks the engines about those that are with them. */
-static bool ask_engines(batch *b, weir_verb verb)
+/* Sends the requests that need an engine. */
+static bool query_engines(batch *b, weir_verb verb)
 {
     weir_service *s = b->service;
     weir_pending *p = weir_pending_open(s, b->n, b->key_bytes, b->now_ns);
@@ -125,7 +128,7 @@ static bool ask_engines(batch *b, weir_verb verb)
         if (!b->query[i])
             continue;
         weir_dispatch_read(b->query[i], &b->requests[i]);
-        answer(b, i, verb);
+        finish(b, i, verb);
     }
     if (verb == WEIR_VERB_TAKE)
         s->decided += b->remote;
@@ -133,9 +136,9 @@ static bool ask_engines(batch *b, weir_verb verb)
     return true;
 }
 
-/* The answers are there: they become those of the requests, in order. */
-static bool take_up(weir_service *s, weir_completion *completion, weir_request *requests, size_t n,
-                    int64_t now_ns)
+/* Copies the answers of engines, once they have arrived, to the repeated requests. */
+static bool read_answers(weir_service *s, weir_completion *completion, weir_request *requests,
+                         size_t n, int64_t now_ns)
 {
     weir_pending *p = completion->pending;
     if (p->in_flight > 0)
@@ -179,8 +182,8 @@ static void find(batch *b, size_t i)
     }
 }
 
-/* Decides those that need no engine. */
-static void decide_here(batch *b)
+/* Decides the requests that need no engine. */
+static void decide_locally(batch *b)
 {
     weir_store_request takes[WEIR_BATCH_MAX];
     size_t len = 0;
@@ -197,16 +200,16 @@ static void decide_here(batch *b)
             b->requests[i].status = takes[len].status;
             b->requests[i].decision = takes[len++].decision;
         }
-        answer(b, i, WEIR_VERB_TAKE);
+        finish(b, i, WEIR_VERB_TAKE);
     }
     b->service->decided += b->n - b->remote;
 }
 
-bool weir_dispatch_take(weir_service *s, weir_completion *completion, weir_request *requests, size_t n,
-                        int64_t now_ns)
+bool weir_dispatch_take(weir_service *s, weir_completion *completion, weir_request *requests,
+                        size_t n, int64_t now_ns)
 {
     if (completion && completion->pending)
-        return take_up(s, completion, requests, n, now_ns);
+        return read_answers(s, completion, requests, n, now_ns);
     batch b;
     b.service = s;
     b.completion = completion;
@@ -216,11 +219,11 @@ bool weir_dispatch_take(weir_service *s, weir_completion *completion, weir_reque
     b.remote = b.key_bytes = 0;
     for (size_t i = 0; i < n; i++)
         find(&b, i);
-    decide_here(&b);
-    return b.remote == 0 || ask_engines(&b, WEIR_VERB_TAKE);
+    decide_locally(&b);
+    return b.remote == 0 || query_engines(&b, WEIR_VERB_TAKE);
 }
 
-/* ---- one request alone --------------------------------------------------------------------------- */
+/* ---- single requests ------------------------------------------------------------------------- */
 
 bool weir_dispatch_one(weir_service *s, weir_completion *completion, weir_verb verb,
                        weir_request *request, int64_t now_ns, const weir_resolved *at)
@@ -237,14 +240,14 @@ bool weir_dispatch_one(weir_service *s, weir_completion *completion, weir_verb v
     b.key_bytes = at->key.len;
     b.with[0] = engine;
     b.at[0] = *at;
-    return ask_engines(&b, verb);
+    return query_engines(&b, verb);
 }
 
 bool weir_dispatch_answer(weir_service *s, weir_completion *completion, weir_request *request,
                           weir_resolved *ret_at)
 {
     *ret_at = completion->pending->kept[0].at;
-    return take_up(s, completion, request, 1, 0);
+    return read_answers(s, completion, request, 1, 0);
 }
 
 /* ---- CL.THROTTLE ----------------------------------------------------------------------------- */
@@ -254,7 +257,8 @@ static void read_throttle(const weir_engine_request *q, weir_throttle_result *re
 {
     weir_request request = {0};
     weir_dispatch_read(q, &request);
-    *ret = (weir_throttle_result){.status = q->status, .why = request.why, .numbers = WEIR_THROTTLE_OK};
+    *ret = (weir_throttle_result){
+        .status = q->status, .why = request.why, .numbers = WEIR_THROTTLE_OK};
     if (q->status == WEIR_OK)
         ret->answer = q->answer;
     else if (q->status == WEIR_E_RANGE)

@@ -19,8 +19,7 @@ static void put_engine(weir_buffer *out, weir_engine_kind engine, bool by_error)
     static const char *const names[WEIR_ENGINES] = {"local", "redis", "hybrid"};
     if (engine != WEIR_ENGINE_LOCAL)
         weir_buffer_printf(out, "engine   %s%s\n", names[engine],
-                           by_error ? ", which could not be asked: what follows is on_error's"
-                                    : "");
+                           by_error ? ", which could not reach its server: on_error decides" : "");
 }
 
 static void put_rule(weir_buffer *out, const weir_request *request, const weir_resolved *at)
@@ -30,7 +29,7 @@ static void put_rule(weir_buffer *out, const weir_request *request, const weir_r
     weir_policy_print(request->policy, text, sizeof text);
     if (rule)
         weir_buffer_printf(out, "policy   %s%s\n", rule->name,
-                           rule->options->shadow ? ", in shadow: it counts, and denies nobody"
+                           rule->options->shadow ? ", in shadow: it counts, and denies nothing"
                                                  : "");
     weir_explain_key(out, at->key.at, at->key.len);
     weir_buffer_printf(out, "limit    %s\n", text);
@@ -52,6 +51,7 @@ bool weir_service_explain(weir_service *s, weir_completion *completion, weir_req
     if (weir_resolved_is_listed(&at))
         return true;
     put_engine(out, weir_resolved_engine(s, &at), request->reason == WEIR_BY_ON_ERROR);
-    weir_explain_state(out, request->policy, &request->decision, request->reason == WEIR_BY_SHADOW, now_ns);
+    weir_explain_state(out, request->policy, &request->decision, request->reason == WEIR_BY_SHADOW,
+                       now_ns);
     return true;
 }

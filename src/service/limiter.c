@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The limiter: activates rules, opens and closes services, and sums up their counters. Decisions run
- * none of this but weir_service_refresh(). */
+/* The limiter: activates rules, opens and closes services, and sums up their counters. Decisions
+ * run none of this but weir_service_refresh(). */
 
 #include "service/service_internal.h"
 

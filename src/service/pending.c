@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Memory for requests that wait, and the way to engines and back. What an engine is given stays where
- * it is until it has answered, whatever becomes of the bytes of the query, of the rules in force,
- * or of the cache of policy texts. */
+/* Pending requests. The queries to an engine, and all they point to, stay valid until the engine
+ * has answered: keys are copied, inline policies are pinned, and replaced rules keep a reference.
+ */
 
 #include "service/pending.h"
 
 #include <assert.h>
 #include <string.h>
 
-/* Two sizes are kept for the next: most wait alone or in full batches. */
+/* Free lists of two sizes: most requests wait alone or in full batches. */
 enum { FEW, MANY };
 static const size_t rooms[] = {[FEW] = 4, [MANY] = WEIR_BATCH_MAX};
-static const size_t pooled_max[] = {[FEW] = 256, [MANY] = 32};
-enum { KEYS_KEPT = 4096 }; /* bytes of a pooled one's keys */
+static const size_t free_max[] = {[FEW] = 256, [MANY] = 32};
+enum { KEYS_KEPT = 4096 }; /* bytes; a larger buffer of keys is not kept in a free list */
 
 static size_t bytes_of(size_t room, size_t keys_room)
 {
@@ -95,7 +95,7 @@ void weir_pending_free(weir_pending *p)
         p->rules = NULL;
     }
     int size = p->room == rooms[FEW] ? FEW : MANY;
-    if (w->free_len[size] == pooled_max[size] || p->keys_room > KEYS_KEPT) {
+    if (w->free_len[size] == free_max[size] || p->keys_room > KEYS_KEPT) {
         destroy(p);
         return;
     }
@@ -115,7 +115,7 @@ void weir_pending_copy_key(weir_pending *p, weir_resolved *at)
     at->key.at = to;
 }
 
-/* What it answers is not cleared, but for what an engine may leave alone. */
+/* Clears only those outputs that an engine does not always write. */
 weir_engine_request *weir_pending_add(weir_pending *p, weir_engine_kind kind, weir_verb verb,
                                       const weir_request *request, const weir_resolved *at)
 {
@@ -195,7 +195,7 @@ void weir_pending_next_step(weir_pending *p)
         p->batches[i].batch.len = 0;
 }
 
-/* ---- turns ----------------------------------------------------------------------------------- */
+/* ---- completions ----------------------------------------------------------------------------- */
 
 void weir_pending_wait(weir_pending *p, weir_completion *completion)
 {

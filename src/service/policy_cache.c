@@ -67,7 +67,7 @@ void weir_policy_cache_close(weir_policy_cache *t)
 }
 
 static weir_status parse(const weir_policy_cache *t, const char *text, size_t len, entry **ret,
-                           weir_policy_error *ret_error)
+                         weir_policy_error *ret_error)
 {
     char canonical[WEIR_POLICY_TEXT_MAX];
     weir_policy policy;

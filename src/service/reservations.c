@@ -22,7 +22,7 @@ static void reserve(weir_service *s, const weir_resolved *at, weir_request *requ
     weir_store_request r;
     weir_resolved_fill(&r, at, request);
     request->status = weir_store_reserve(s->limiter->store, r.policy, r.policy_id, r.key, r.key_len,
-                                     now_ns, r.cost, ttl_ns, &request->decision, ret_id);
+                                         now_ns, r.cost, ttl_ns, &request->decision, ret_id);
     if (request->status == WEIR_OK && !request->decision.allowed && weir_resolved_is_shadow(at))
         *ret_id = reserve_nothing(s, &r, ttl_ns, now_ns);
 }
@@ -41,7 +41,9 @@ void weir_service_reserve(weir_service *s, weir_request *request, int64_t ttl_ns
             *ret_id = WEIR_ID_NONE;
     } else if (request->status == WEIR_OK && weir_resolved_engine(s, &at) != WEIR_ENGINE_LOCAL) {
         request->status = WEIR_E_UNSUPPORTED;
-        request->why = "only a policy whose engine is local can reserve: take, and refund what is left";
+        request->why =
+            "reservations need a policy with engine: local; with this engine, take the maximum and "
+            "refund the unused part";
     } else if (request->status == WEIR_OK) {
         reserve(s, &at, request, ttl_ns, now_ns, ret_id);
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Decisions: resolves each request to its policy, lets the store decide them as one batch, and counts
- * the decisions. dispatch.c is the path for rules with another engine. */
+/* Decisions: resolves each request to its policy, lets the store decide them as one batch, and
+ * counts the decisions. dispatch.c is the path for rules with another engine. */
 
 #include "service/dispatch.h"
 #include "service/full_quota.h"
@@ -85,7 +85,7 @@ const char *weir_reason_word(weir_reason reason)
     return "limit";
 }
 
-/* ---- decided takes ------------------------------------------------------------------------ */
+/* ---- decided requests ------------------------------------------------------------------------ */
 
 static void allow_in_shadow(weir_request *request)
 {
@@ -133,10 +133,10 @@ void weir_resolved_count(weir_service *s, const weir_resolved *at, const weir_re
         weir_service_count_cost(s, name_of(at, request), which, &at->key, request->cost, now_ns);
 }
 
-/* ---- the calls ------------------------------------------------------------------------------- */
+/* ---- operations ------------------------------------------------------------------------------ */
 
-bool weir_service_take(weir_service *s, weir_completion *completion, weir_request *requests, size_t n,
-                       int64_t now_ns)
+bool weir_service_take(weir_service *s, weir_completion *completion, weir_request *requests,
+                       size_t n, int64_t now_ns)
 {
     weir_store_request takes[WEIR_BATCH_MAX];
     weir_resolved at[WEIR_BATCH_MAX];
@@ -192,7 +192,7 @@ static weir_status reset_here(weir_store *store, const weir_resolved *at, weir_r
 
 /* Runs an operation other than a take on one request. Nothing is counted. */
 static bool run_one(weir_service *s, weir_completion *completion, weir_verb verb,
-                      weir_request *request, int64_t now_ns, weir_resolved *ret_at)
+                    weir_request *request, int64_t now_ns, weir_resolved *ret_at)
 {
     weir_service_refresh(s);
     if (completion && completion->pending)

@@ -161,17 +161,17 @@ WEIR_NODISCARD weir_status weir_service_commit(weir_service *s, uint64_t id, int
 /* ---- other operations on one key ------------------------------------------------------------- */
 /* They return whether the request is answered; see weir_completion. */
 
-/* Returns the decision that weir_service_take() would make, and charges nothing; see weir_peek(). */
+/* Returns what weir_service_take() would decide, and charges nothing; see weir_peek(). */
 WEIR_NODISCARD bool weir_service_peek(weir_service *s, weir_completion *completion,
                                       weir_request *request, int64_t now_ns);
 
-/* Gives back request->cost units. Statuses are those of weir_service_take(), and WEIR_E_UNSUPPORTED if
- * the policy has no refunds. The decision is that of a peek. A key on a list is not changed. */
+/* Gives back request->cost units. Statuses are those of weir_service_take(), and WEIR_E_UNSUPPORTED
+ * if the policy has no refunds. The decision is that of a peek. A key on a list is not changed. */
 WEIR_NODISCARD bool weir_service_refund(weir_service *s, weir_completion *completion,
                                         weir_request *request, int64_t now_ns);
 
-/* Deletes the state of a key, so that it has its full quota. Ignores request->cost. Writes only status,
- * why and error. */
+/* Deletes the state of a key, so that it has its full quota. Ignores request->cost. Writes only
+ * status, why and error. */
 WEIR_NODISCARD bool weir_service_reset(weir_service *s, weir_completion *completion,
                                        weir_request *request, int64_t now_ns);
 

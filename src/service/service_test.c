@@ -331,7 +331,7 @@ static void check_explain(void **unused)
     take("look", "k", 1);
     ask = (weir_request){.rule = text_of("look"), .key = text_of("k")};
     assert_true(weir_service_explain(service, NULL, &ask, now_ns, &out));
-    assert_true(explains(&out, "policy   look, in shadow: it counts, and denies nobody\n"
+    assert_true(explains(&out, "policy   look, in shadow: it counts, and denies nothing\n"
                                "key      k\n"
                                "limit    gcra 1/s burst 1\n"
                                "state    0 of 1 free; full again in 1 s\n"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Several requests as one: which of them the store must decide together, and whose figures stand for
- * all. */
+/* Atomic takes of several requests: which requests are decided together, and which request's
+ * decision represents all. */
 
 #include "core/check.h"
 #include "service/dispatch.h"
@@ -20,7 +20,7 @@ typedef struct all {
     weir_resolved at[WEIR_ALL_MAX];
 } all;
 
-/* Whether an request may deny, or is to be charged with the others. */
+/* Whether a request can deny the whole, and is charged only with the others. */
 static bool is_enforced(const all *a, size_t i)
 {
     return !weir_resolved_is_listed(&a->at[i]) && !weir_resolved_is_shadow(&a->at[i]);
@@ -35,7 +35,7 @@ static weir_status first_failure(const all *a)
     return WEIR_OK;
 }
 
-/* The engine that the states of all are with, in *ret. Another one's requests are refused. */
+/* Finds the engine that keeps all states. Refuses a request with another engine. */
 static weir_status find_engine(all *a, weir_engine_kind *ret)
 {
     weir_engine_kind engine = WEIR_ENGINES;
@@ -51,8 +51,8 @@ static weir_status find_engine(all *a, weir_engine_kind *ret)
         if (own == engine)
             continue;
         a->requests[i].status = WEIR_E_UNSUPPORTED;
-        a->requests[i].why = "its policy has another engine than those before it: all must have the "
-                         "same, or be asked for one by one";
+        a->requests[i].why = "its policy has another engine than the policies before it: use one "
+                             "engine for all, or separate requests";
         return WEIR_E_UNSUPPORTED;
     }
     return WEIR_OK;
@@ -61,12 +61,13 @@ static weir_status find_engine(all *a, weir_engine_kind *ret)
 static weir_status find_all(all *a, weir_engine_kind *ret_engine)
 {
     for (size_t i = 0; i < a->n; i++)
-        a->requests[i].status = weir_resolve(a->service, &a->requests[i], &a->service->match[i], &a->at[i]);
+        a->requests[i].status =
+            weir_resolve(a->service, &a->requests[i], &a->service->match[i], &a->at[i]);
     weir_status st = first_failure(a);
     return st == WEIR_OK ? find_engine(a, ret_engine) : st;
 }
 
-/* Answers those that are on lists. Returns the first that is denied by one, else n. */
+/* Decides the requests with keys on lists. Returns the first one that is denied, else n. */
 static size_t decide_listed(all *a)
 {
     size_t denied = a->n;
@@ -80,7 +81,8 @@ static size_t decide_listed(all *a)
     return denied;
 }
 
-/* Takes those that are enforced. *ret_blocking: the one that denies, else n. */
+/* Takes the enforced requests atomically.
+ *  ret_blocking  the request that denies, else n. */
 static weir_status take_enforced(all *a, size_t *ret_blocking)
 {
     weir_store_request takes[WEIR_ALL_MAX];
@@ -110,28 +112,28 @@ typedef weir_status (*store_call)(weir_store *s, const weir_policy *p, uint64_t 
                                   const void *key, size_t key_len, int64_t now_ns, int64_t cost,
                                   weir_decision *ret);
 
-static void ask_alone(all *a, size_t i, store_call call)
+static void run_alone(all *a, size_t i, store_call call)
 {
     weir_store_request r;
     weir_resolved_fill(&r, &a->at[i], &a->requests[i]);
-    a->requests[i].status = call(a->service->limiter->store, r.policy, r.policy_id, r.key, r.key_len,
-                             a->now_ns, r.cost, &a->requests[i].decision);
+    a->requests[i].status = call(a->service->limiter->store, r.policy, r.policy_id, r.key,
+                                 r.key_len, a->now_ns, r.cost, &a->requests[i].decision);
 }
 
-/* What take_enforced() did not answer, and no list.
- *  denied_by_list  then it was not called at all. */
-static void ask_others(all *a, bool denied, bool denied_by_list)
+/* Decides the other requests one by one: those in shadow, and the enforced ones if a list denied
+ * the whole, since take_enforced() was not called then. */
+static void decide_others(all *a, bool denied, bool denied_by_list)
 {
     for (size_t i = 0; i < a->n; i++) {
         if (weir_resolved_is_shadow(&a->at[i]) && !weir_resolved_is_listed(&a->at[i]))
-            ask_alone(a, i, denied ? weir_store_peek : weir_store_check);
+            run_alone(a, i, denied ? weir_store_peek : weir_store_check);
         else if (denied_by_list && is_enforced(a, i))
-            ask_alone(a, i, weir_store_peek);
+            run_alone(a, i, weir_store_peek);
     }
 }
 
-/* Of the takes that may deny, which are all allowed, the one whose figures weir_outranks() puts
- * first; the first request if none may deny. */
+/* Returns the enforced request that weir_outranks() puts first; request 0 if none is enforced. All
+ * are allowed. */
 static size_t scarcest(const all *a)
 {
     size_t least = a->n;
@@ -171,8 +173,8 @@ static weir_status fail(all *a, weir_status st)
     return st;
 }
 
-/* All are answered, and nothing has failed.
- *  blocking  the one that denies, else n. */
+/* Writes the joint answer, once all requests are decided.
+ *  blocking  the request that denies, else n. */
 static void conclude(all *a, size_t blocking, weir_all_result *ret)
 {
     for (size_t i = 0; i < a->n; i++)
@@ -183,7 +185,7 @@ static void conclude(all *a, size_t blocking, weir_all_result *ret)
                              allowed ? longest_delay(a) : 0};
 }
 
-static void take_here(all *a, weir_all_result *ret)
+static void take_locally(all *a, weir_all_result *ret)
 {
     size_t listed = decide_listed(a), blocking = listed;
     weir_status st = WEIR_OK;
@@ -194,18 +196,18 @@ static void take_here(all *a, weir_all_result *ret)
         ret->status = fail(a, st);
         return;
     }
-    ask_others(a, blocking < a->n, listed < a->n);
+    decide_others(a, blocking < a->n, listed < a->n);
     conclude(a, blocking, ret);
 }
 
-/* ---- where an engine has the states ---------------------------------------------------------- */
-/* The same in two steps, each a round that may have to be waited for: those that are enforced, as
- * one; then, knowing whether they are denied, the others, each by itself. What is known in between
- * is with the turn. */
+/* ---- takes by an engine ---------------------------------------------------------------------- */
+/* The same in two steps, each of which may have to wait for the engine. The first step takes the
+ * enforced requests atomically. The second decides the others one by one, and depends on whether
+ * the first one denied. weir_pending keeps the state in between. */
 
 enum { ENFORCED, OTHERS, DONE };
 
-static weir_pending *begin_elsewhere(all *a, weir_engine_kind engine)
+static weir_pending *begin_remote(all *a, weir_engine_kind engine)
 {
     size_t key_bytes = 0;
     for (size_t i = 0; i < a->n; i++)
@@ -227,22 +229,21 @@ static weir_pending *begin_elsewhere(all *a, weir_engine_kind engine)
     return p;
 }
 
-/* Asks what the step is for. Returns whether that is answered: so it is if there is nothing to
- * request. */
-static bool ask_step(all *a, weir_pending *p)
+/* Submits the queries of a step. Returns whether they are answered now. */
+static bool submit_step(all *a, weir_pending *p)
 {
     weir_pending_next_step(p);
     for (size_t i = 0; i < a->n; i++) {
         bool denied = p->blocking < a->n, taken = is_enforced(a, i);
-        bool wanted = p->step == ENFORCED ? taken : !taken || p->listed;
+        bool needed = p->step == ENFORCED ? taken : !taken || p->listed;
         weir_verb verb = p->step == OTHERS && denied ? WEIR_VERB_PEEK : WEIR_VERB_TAKE;
-        if (wanted && !weir_resolved_is_listed(&a->at[i]))
+        if (needed && !weir_resolved_is_listed(&a->at[i]))
             p->kept[i].query = weir_pending_add(p, p->engine, verb, &a->requests[i], &a->at[i]);
     }
     return weir_pending_submit(p, p->step == ENFORCED, a->now_ns);
 }
 
-/* Reads the answers to a step, and goes to the next. */
+/* Reads the answers to a step, and advances to the next step. */
 static void read_step(all *a, weir_pending *p)
 {
     const weir_engine_batch *r = &p->batches[p->engine].batch;
@@ -258,7 +259,7 @@ static void read_step(all *a, weir_pending *p)
     p->step = p->failed ? DONE : p->step + 1;
 }
 
-/* Makes what the turn knows of the requests that of the caller's. */
+/* Restores the state of the pending requests, once the answers have arrived. */
 static bool resume(all *a, weir_pending *p)
 {
     if (p->in_flight > 0)
@@ -281,19 +282,19 @@ static bool wait(all *a, weir_pending *p)
     return false;
 }
 
-static bool take_elsewhere(all *a, weir_engine_kind engine, weir_all_result *ret)
+static bool take_remotely(all *a, weir_engine_kind engine, weir_all_result *ret)
 {
     weir_pending *p = a->completion->pending;
     if (p && !resume(a, p))
         return false;
     if (!p)
-        p = begin_elsewhere(a, engine);
+        p = begin_remote(a, engine);
     if (!p) {
         ret->status = fail(a, WEIR_E_IO);
         return true;
     }
     for (; p->step < DONE; read_step(a, p)) {
-        if (!ask_step(a, p))
+        if (!submit_step(a, p))
             return wait(a, p);
     }
     if (p->failed)
@@ -317,17 +318,18 @@ bool weir_service_take_all(weir_service *s, weir_completion *completion, weir_re
         ret->status = WEIR_E_RANGE;
         return true;
     }
-    all a = {.service = s, .completion = completion, .requests = requests, .n = n, .now_ns = now_ns};
+    all a = {
+        .service = s, .completion = completion, .requests = requests, .n = n, .now_ns = now_ns};
     weir_engine_kind engine;
     weir_service_refresh(s);
     weir_service_tick(s, now_ns);
     if (completion && completion->pending)
-        return take_elsewhere(&a, completion->pending->engine, ret);
+        return take_remotely(&a, completion->pending->engine, ret);
     weir_status st = find_all(&a, &engine);
     if (st == WEIR_OK && engine != WEIR_ENGINE_LOCAL)
-        return take_elsewhere(&a, engine, ret);
+        return take_remotely(&a, engine, ret);
     if (st == WEIR_OK) {
-        take_here(&a, ret);
+        take_locally(&a, ret);
         return true;
     }
     s->decided++;

@@ -190,8 +190,8 @@ void weir_top_tracker_hit(weir_top_tracker *w, size_t at, int which, int64_t *le
     put(w, p, which, key, units, requests > 0 ? requests : 1, now_ns / WEIR_TOP_HALF_NS);
 }
 
-/* Shortens the sampling interval of a stream that used less than a quarter of its budget in the last
- * second. After an idle time the stream is counted exactly again. */
+/* Shortens the sampling interval of a stream that used less than a quarter of its budget in the
+ * last second. After an idle time the stream is counted exactly again. */
 static void refine(weir_top_tracker *w, policy_streams *p, int which, bool idle)
 {
     weir_sampler *s = &p->stream[which];
