@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* `weir check`: says all that is wrong with a configuration, or what it means. */
+/* `weir check`: validates a configuration, and prints its errors or a summary. */
 
 #include "cmd/caret.h"
 #include "cmd/cmd.h"
-#include "cmd/config/config.h"
-#include "cmd/config/fields.h"
+#include "cmd/config/keys.h"
 #include "cmd/options.h"
 #include "engine/redis/client/url.h"
 #include "service/zone_cache.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -36,7 +36,7 @@ static const char usage[] =
     "  weir check --quiet weir.yaml && kill -HUP \"$(pidof weir)\"\n"
     "  printf 'policies: {login: sliding-log 5/m}' | weir check -\n";
 
-/* ---- what it means --------------------------------------------------------------------------- */
+/* ---- the summary ----------------------------------------------------------------------------- */
 
 static void print_line(const char *name, const char *value)
 {
@@ -45,124 +45,62 @@ static void print_line(const char *name, const char *value)
     putchar('\n');
 }
 
-/* A list on one line; nothing if it is empty. */
+/* Prints the values of a section: "limits      connections 10000, buffers 256m, ...". */
+static void print_section(const weir_config *c, const config_key *section)
+{
+    const config_section *keys = section->section;
+    char text[PATH_MAX];
+    bool any = false;
+    for (size_t i = 0; i < keys->len; i++) {
+        if (!config_value_text(&keys->keys[i], c, text, sizeof text))
+            continue;
+        printf(any ? ", %s " : "%-12s", any ? keys->keys[i].name : section->name);
+        if (!any)
+            printf("%s ", keys->keys[i].name);
+        caret_text(stdout, text, strlen(text));
+        any = true;
+    }
+    if (any)
+        putchar('\n');
+}
+
+/* Prints a list on one line, or nothing if it is empty. */
 static void print_names(const char *name, const weir_http_names *names)
 {
     for (size_t i = 0; i < names->len; i++) {
-        if (i == 0)
-            printf("%-12s", name);
-        else
-            fputs(", ", stdout);
+        printf(i == 0 ? "%-12s" : ", ", name);
         caret_text(stdout, names->at[i], strlen(names->at[i]));
     }
     if (names->len > 0)
         putchar('\n');
 }
 
-static void print_ns(const char *name, int64_t ns, const char *zero)
+static void print_listens(const weir_config *c)
 {
-    static const struct {
-        int64_t ns;
-        const char *unit;
-    } units[] = {{86400000000000, "d"}, {3600000000000, "h"}, {60000000000, "m"}, {1000000000, "s"},
-                 {1000000, "ms"},       {1000, "us"},         {1, "ns"}};
-    if (ns == 0) {
-        printf(", %s %s", name, zero);
-        return;
-    }
-    size_t i = 0;
-    while (ns % units[i].ns != 0)
-        i++;
-    printf(", %s %" PRId64 "%s", name, ns / units[i].ns, units[i].unit);
-}
-
-static void print_memory(const weir_config *c)
-{
-    static const char *const sync[] = {
-        [WEIR_SYNC_NEVER] = "never", [WEIR_SYNC_SECOND] = "1s", [WEIR_SYNC_ALWAYS] = "always"};
-    char text[256], a[24], b[24];
-    snprintf(text, sizeof text, "%s, of it %s for large states; %s",
-             config_size_text(c->memory_bytes, a, sizeof a),
-             config_size_text(c->memory_large_bytes, b, sizeof b),
-             c->when_full == WEIR_REFUSE ? "when full, new keys are refused"
-                                         : "when full, the key closest to fresh is forgotten");
-    print_line("memory", text);
-    if (!c->state_file) {
-        print_line("state", "in memory alone");
-        return;
-    }
-    printf("%-12s", "state");
-    caret_text(stdout, c->state_file, strlen(c->state_file));
-    printf(", sync %s%s%s\n", sync[c->sync], c->shared ? ", shared with other processes" : "",
-           c->trust_others ? ", also if other users own or may write it" : "");
-}
-
-static void print_server(const weir_config *c)
-{
-    char text[256], a[24];
+    char text[CONFIG_ADDRESS_MAX + 64];
     for (size_t i = 0; i < c->listens_len; i++) {
         const config_listen *l = &c->listens[i];
         snprintf(text, sizeof text, "%s on %s%s", protocols[l->protocol].name, l->address,
-                 l->is_public ? ", for other machines too" : "");
+                 l->is_public ? ", public" : "");
         print_line(i == 0 ? "listen" : "", text);
     }
-    print_line("password", c->password_len > 0 ? "set" : "none");
-    snprintf(text, sizeof text, "%u", c->threads);
-    print_line("threads", c->threads > 0 ? text : "one for each core");
-    print_memory(c);
-    printf("%-12s%d connections, %s of buffers", "limits", c->connections,
-           config_size_text(c->buffers_bytes, a, sizeof a));
-    print_ns("idle", c->idle_ns, "never");
-    print_ns("request", c->request_ns, "never");
-    print_ns("write", c->write_ns, "never");
-    print_ns("drain", c->drain_ns, "at once");
-    putchar('\n');
-    snprintf(text, sizeof text, "%d keys of each policy, in at most %s%s", c->top_keys,
-             config_size_text(c->top_memory_bytes, a, sizeof a),
-             c->top_metrics ? ", also in the metrics" : "");
-    print_line("top", c->top_keys > 0 ? text : "off");
+}
+
+static void print_http(const weir_config *c)
+{
+    const config_http_key *key = &c->http_key;
     print_names("hosts", &c->http_hosts);
     print_names("origins", &c->http_origins);
-    const config_http_key *key = &c->http_key;
     if (key->from == CONFIG_KEY_UNSET)
         return;
-    snprintf(text, sizeof text, "%s %s", key->from == CONFIG_KEY_HEADER ? "header" : "query",
-             key->name);
+    printf("%-12s%s ", "http key", key->from == CONFIG_KEY_HEADER ? "header" : "query");
+    caret_text(stdout, key->name, strlen(key->name));
     if (key->hops > 0)
-        snprintf(text + strlen(text), sizeof text - strlen(text), ", element %u from the right",
-                 key->hops);
-    print_line("http key", text);
+        printf(", element %u from the right", key->hops);
+    putchar('\n');
 }
 
-static const char *engine_name(weir_engine_kind kind)
-{
-    static const char *const names[] = {[WEIR_ENGINE_LOCAL] = "local",
-                                        [WEIR_ENGINE_REDIS] = "redis",
-                                        [WEIR_ENGINE_HYBRID] = "hybrid"};
-    return names[kind];
-}
-
-static const char *on_error_name(const weir_config *c, weir_on_error on_error)
-{
-    static const char *const names[] = {[WEIR_ON_ERROR_OPEN] = "open",
-                                        [WEIR_ON_ERROR_CLOSED] = "closed",
-                                        [WEIR_ON_ERROR_LOCAL] = "local"};
-    static const char *const defaults[] = {
-        [WEIR_REDIS_OPEN] = "open", [WEIR_REDIS_CLOSED] = "closed", [WEIR_REDIS_LOCAL] = "local"};
-    return on_error == WEIR_ON_ERROR_DEFAULT ? defaults[c->redis.on_error] : names[on_error];
-}
-
-/* Whether a policy has an engine, or would if it came by its text. */
-static bool is_asked(const weir_config *c, weir_engine_kind engine)
-{
-    for (size_t i = 0; i < c->rules_len; i++) {
-        if (c->rules[i].engine == engine)
-            return true;
-    }
-    return c->engine == engine;
-}
-
-/* Where the server of a URL is. The URL itself may have a password in it, and is not shown. */
+/* Prints the address in a URL. The URL itself may contain a password. */
 static void print_url(const weir_redis_options *o, const weir_redis_url *u)
 {
     char text[WEIR_REDIS_HOST_MAX + 64], port[16] = "", database[24] = "";
@@ -177,10 +115,12 @@ static void print_url(const weir_redis_options *o, const weir_redis_url *u)
     print_line("", text);
 }
 
-/* Which servers, and who the daemon is to them. */
+/* Prints the addresses of the servers, and the user name that weir logs in with. */
 static void print_servers(const weir_redis_options *o)
 {
     weir_redis_url u, first = {.host = ""};
+    printf("%-12s%zu %s%s\n", "servers", o->urls_len, o->sentinel ? "Sentinel" : "server",
+           o->urls_len > 1 ? "s" : "");
     for (size_t i = 0; i < o->urls_len; i++) {
         if (weir_redis_url_read(o->urls[i], &u, NULL) != WEIR_OK)
             continue;
@@ -196,31 +136,42 @@ static void print_servers(const weir_redis_options *o)
     puts(o->password || first.has_password ? ", with a password" : ", without a password");
 }
 
+/* Whether some policy has an engine; inline policies have the default engine. */
+static bool is_used(const weir_config *c, weir_engine_kind engine)
+{
+    for (size_t i = 0; i < c->rules_len; i++) {
+        if (c->rules[i].engine == engine)
+            return true;
+    }
+    return c->engine == engine;
+}
+
 static void print_redis(const weir_config *c)
 {
-    static const char *const by[] = {[WEIR_REDIS_BY_ANY] = "module, functions or script",
-                                     [WEIR_REDIS_BY_MODULE] = "module",
-                                     [WEIR_REDIS_BY_FUNCTIONS] = "functions",
-                                     [WEIR_REDIS_BY_SCRIPT] = "script"};
-    const weir_redis_options *o = &c->redis;
-    char a[24];
-    if (!c->has_redis)
-        return;
-    print_line("engine", engine_name(c->engine));
-    printf("%-12s%zu %s%s, by %s, on_error %s", "redis", o->urls_len,
-           o->sentinel ? "Sentinel" : "server", o->urls_len > 1 ? "s" : "", by[o->by],
-           on_error_name(c, WEIR_ON_ERROR_DEFAULT));
-    print_ns("deadline", o->deadline_ns, "");
-    putchar('\n');
-    print_servers(o);
-    if (!is_asked(c, WEIR_ENGINE_REDIS) && !is_asked(c, WEIR_ENGINE_HYBRID))
-        print_line("", "nobody asks: no policy has the engine redis or hybrid");
-    if (!is_asked(c, WEIR_ENGINE_HYBRID))
-        return;
-    printf("%-12scount %" PRId64, "hybrid", c->hybrid.count);
-    print_ns("interval", c->hybrid.interval_ns, "");
-    print_ns("idle", c->hybrid.idle_ns, "");
-    printf(", memory %s of each thread\n", config_size_text(c->hybrid.memory_bytes, a, sizeof a));
+    print_line("engine", config_engine_words[c->engine]);
+    print_servers(&c->redis);
+    if (!is_used(c, WEIR_ENGINE_REDIS) && !is_used(c, WEIR_ENGINE_HYBRID))
+        print_line("", "unused: no policy has engine redis or hybrid");
+}
+
+/* Prints all keys but `policies`. */
+static void print_keys(const weir_config *c)
+{
+    char threads[24];
+    print_listens(c);
+    print_line("password", c->password ? "set" : "none");
+    snprintf(threads, sizeof threads, "%u", c->threads);
+    print_line("threads", c->threads > 0 ? threads : "one for each core");
+    print_http(c);
+    if (c->has_redis)
+        print_redis(c);
+    for (size_t i = 0; i < config_root.len; i++) {
+        const config_key *key = &config_root.keys[i];
+        bool remote =
+            key->section == &config_redis_section || key->section == &config_hybrid_section;
+        if (key->section && key->section != &config_http_section && (c->has_redis || !remote))
+            print_section(c, key);
+    }
 }
 
 static void print_report(const weir_policy *p)
@@ -236,29 +187,34 @@ static void print_report(const weir_policy *p)
 
 static void print_rule(const weir_config *c, const weir_rule_spec *rule)
 {
+    static const weir_on_error defaults[] = {[WEIR_REDIS_OPEN] = WEIR_ON_ERROR_OPEN,
+                                             [WEIR_REDIS_CLOSED] = WEIR_ON_ERROR_CLOSED,
+                                             [WEIR_REDIS_LOCAL] = WEIR_ON_ERROR_LOCAL};
+    weir_on_error on_error = rule->on_error;
+    if (on_error == WEIR_ON_ERROR_DEFAULT)
+        on_error = defaults[c->redis.on_error];
     printf("\n  %s\n", rule->name);
     print_report(rule->policy);
     if (rule->overrides_len + rule->allow_len + rule->deny_len > 0)
         printf("    %zu overrides, %zu always allowed, %zu always denied\n", rule->overrides_len,
                rule->allow_len, rule->deny_len);
     if (rule->engine != WEIR_ENGINE_LOCAL)
-        printf("    decided by the engine %s, on_error %s\n", engine_name(rule->engine),
-               on_error_name(c, rule->on_error));
+        printf("    engine %s, on_error %s\n", config_engine_words[rule->engine],
+               config_on_error_words[on_error]);
     if (rule->shadow)
-        puts("    shadow: it denies nobody, and counts whom it would have denied");
+        puts("    shadow: allows every request, and counts those that it would deny");
     if (rule->plain_keys)
-        puts("    keys that look like addresses are plain bytes");
+        puts("    keys are never read as IP addresses");
     else if (rule->v4_bits != 32 || rule->v6_bits != 64)
-        printf("    an address is one key with its /%u, in IPv6 with its /%u\n", rule->v4_bits,
-               rule->v6_bits);
+        printf("    one limit for all IPv4 addresses of a /%u, and all IPv6 addresses of a /%u\n",
+               rule->v4_bits, rule->v6_bits);
 }
 
 static void print_summary(const char *path, const weir_config *c)
 {
     caret_text(stdout, path, strlen(path));
-    puts(": good\n");
-    print_server(c);
-    print_redis(c);
+    puts(": valid\n");
+    print_keys(c);
     printf("%-12s%zu\n", "policies", c->rules_len);
     for (size_t i = 0; i < c->rules_len; i++)
         print_rule(c, &c->rules[i]);
@@ -266,7 +222,7 @@ static void print_summary(const char *path, const weir_config *c)
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
-/* Drops warnings. */
+/* A callback that ignores warnings. */
 static void print_errors(void *ctx, const config_problem *problem)
 {
     if (!problem->warning)
@@ -284,13 +240,13 @@ static int check_file(const char *path, bool syntax, bool quiet)
     config_sink sink = quiet ? (config_sink){print_errors, stderr} : config_print_to(stderr);
     weir_config *config = NULL;
     weir_status st = syntax ? config_load(path, true, &zones, &sink, &config)
-                            : config_load_and_try(path, &zones, &sink, &config);
-    bool good = st == WEIR_OK;
-    if (good && !quiet)
+                            : config_load_and_preflight(path, &zones, &sink, &config);
+    bool valid = st == WEIR_OK;
+    if (valid && !quiet)
         print_summary(strcmp(path, "-") == 0 ? "<stdin>" : path, config);
     config_free(config);
     weir_zone_cache_close(cache);
-    return good ? 0 : 1;
+    return valid ? 0 : 1;
 }
 
 int weir_cmd_check(int argc, char **argv)
@@ -315,7 +271,7 @@ int weir_cmd_check(int argc, char **argv)
     if (argc - optind == 1)
         return check_file(argv[optind], syntax, quiet);
     if (optind == argc)
-        fputs("weir check: FILE is missing, '-' is the standard input; see weir check --help\n",
+        fputs("weir check: missing FILE ('-' for the standard input); see weir check --help\n",
               stderr);
     else
         fprintf(stderr, "weir check: expected one FILE, found also '%s'; see weir check --help\n",

@@ -5,10 +5,10 @@
 
 #include "cmd/daemon.h"
 
-#include "cmd/auth_failures.h"
 #include "cmd/engines.h"
+#include "cmd/fault.h"
+#include "cmd/guesses.h"
 #include "cmd/protocols.h"
-#include "cmd/sigbus.h"
 #include "cmd/state/state.h"
 #include "codec/metrics.h"
 #include "net/server.h"
@@ -29,7 +29,7 @@ typedef struct daemon {
     weir_store *store;
     weir_limiter *limiter;
     engines *engines; /* NULL: there is the store alone */
-    auth_failures *failures;
+    guesses *guesses;
     weir_server *server;
     protocol_loop loops[WEIR_LOOPS_MAX];
     void *contexts[WEIR_LOOPS_MAX];
@@ -86,7 +86,7 @@ static void put_metrics(void *ctx, weir_buffer *out)
                              "1 if the state file is not at its path any more: it was moved, "
                              "removed, replaced or cut short.",
                              port_load_relaxed(&d->place) != WEIR_FILE_IN_PLACE);
-    auth_failures_put_metrics(d->failures, out);
+    guesses_put_metrics(d->guesses, out);
     engines_put_metrics(d->engines, out);
 }
 
@@ -180,79 +180,12 @@ static void log_problem(void *ctx, const config_problem *p)
     daemon_log_problem(d->options->log, p);
 }
 
-static bool same_listens(const weir_config *a, const weir_config *b)
+static void log_restart(void *ctx, const char *key)
 {
-    if (a->listens_len != b->listens_len)
-        return false;
-    for (size_t i = 0; i < a->listens_len; i++) {
-        if (a->listens[i].protocol != b->listens[i].protocol ||
-            strcmp(a->listens[i].address, b->listens[i].address) != 0)
-            return false;
-    }
-    return true;
-}
-
-static bool same_limits(const weir_config *a, const weir_config *b)
-{
-    return a->connections == b->connections && a->buffers_bytes == b->buffers_bytes &&
-           a->idle_ns == b->idle_ns && a->request_ns == b->request_ns &&
-           a->write_ns == b->write_ns && a->drain_ns == b->drain_ns;
-}
-
-static bool same_key(const config_http_key *a, const config_http_key *b)
-{
-    return a->from == b->from && a->hops == b->hops && strcmp(a->name, b->name) == 0;
-}
-
-static bool same_names(const weir_http_names *a, const weir_http_names *b)
-{
-    bool same = a->len == b->len;
-    for (size_t i = 0; same && i < a->len; i++)
-        same = strcmp(a->at[i], b->at[i]) == 0;
-    return same;
-}
-
-static bool same_http(const weir_config *a, const weir_config *b)
-{
-    return same_key(&a->http_key, &b->http_key) && same_names(&a->http_hosts, &b->http_hosts) &&
-           same_names(&a->http_origins, &b->http_origins);
-}
-
-static bool same_memory(const weir_config *a, const weir_config *b)
-{
-    const char *file_a = a->state_file ? a->state_file : "";
-    const char *file_b = b->state_file ? b->state_file : "";
-    return a->memory_bytes == b->memory_bytes && a->memory_large_bytes == b->memory_large_bytes &&
-           strcmp(file_a, file_b) == 0 && a->sync == b->sync && a->when_full == b->when_full &&
-           a->shared == b->shared && a->trust_others == b->trust_others;
-}
-
-/* What holds from the start to the end, and is therefore not as the file now says. */
-static void log_restart(const daemon *d, const weir_config *now)
-{
-    const weir_config *old = d->options->config;
-    const struct {
-        const char *name;
-        bool same;
-    } rows[] = {
-        {"listen", same_listens(old, now)},
-        {"password", strcmp(old->password, now->password) == 0},
-        {"insecure", old->insecure == now->insecure},
-        {"threads", old->threads == now->threads},
-        {"memory", same_memory(old, now)},
-        {"limits", same_limits(old, now)},
-        {"http", same_http(old, now)},
-        {"redis", config_same_redis(old, now)},
-        {"hybrid", memcmp(&old->hybrid, &now->hybrid, sizeof old->hybrid) == 0},
-        {"top", old->top_keys == now->top_keys && old->top_metrics == now->top_metrics &&
-                    old->top_memory_bytes == now->top_memory_bytes},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        if (!rows[i].same)
-            log_event(d->options->log, WEIR_LOG_WARNING, "restart-needed",
-                      LOG(log_text("key", rows[i].name),
-                          log_text("text", "it takes effect when weir is started anew")));
-    }
+    const daemon *d = ctx;
+    log_event(d->options->log, WEIR_LOG_WARNING, "restart-needed",
+              LOG(log_text("key", key),
+                  log_text("text", "the new value takes effect when weir is restarted")));
 }
 
 /* Engines are opened at the start. Without them, what is to be asked of them could not be. */
@@ -296,7 +229,7 @@ static void log_reloaded(daemon *d, const char *why, const weir_config *config)
     port_add_relaxed(&d->reloads, 1);
     log_event(d->options->log, WEIR_LOG_INFO, "reloaded",
               LOG(log_text("why", why), log_integer("policies", (int64_t)config->rules_len)));
-    log_restart(d, config);
+    config_each_change(d->options->config, config, log_restart, d);
 }
 
 static bool reload(void *ctx, const char *why)
@@ -415,7 +348,7 @@ static void tick(void *ctx)
 {
     daemon *d = ctx;
     log_clock_step(d);
-    auth_failures_tick(d->failures, port_steady_ns());
+    guesses_tick(d->guesses, port_steady_ns());
     if (d->options->config->state_file)
         log_place(d);
 }
@@ -456,7 +389,7 @@ static weir_status open_store(daemon *d, char *ret_error, size_t size)
     else if (c->state_file)
         log_state(d, &opened);
     if (st == WEIR_OK)
-        sigbus_watch(d->options->log, c->state_file, d->store);
+        fault_watch(d->options->log, c->state_file, d->store);
     return st;
 }
 
@@ -474,7 +407,7 @@ static weir_status open_loops(daemon *d)
         d->contexts[i] = l;
         l->daemon = d;
         l->config = c;
-        l->failures = d->failures;
+        l->guesses = d->guesses;
         l->i = i;
         l->loops = d->loops_len;
         l->not_ready = not_ready;
@@ -568,9 +501,9 @@ static void daemon_close(daemon *d)
         weir_service_close(d->loops[i].service);
     weir_limiter_close(d->limiter);
     engines_close(d->engines);
-    auth_failures_close(d->failures);
+    guesses_close(d->guesses);
     weir_store_close(d->store);
-    sigbus_unwatch();
+    fault_unwatch();
     port_free(d);
 }
 
@@ -592,7 +525,7 @@ int daemon_run(const daemon_options *options)
     if (st == WEIR_OK)
         st = weigh_keys(d);
     if (st == WEIR_OK)
-        st = auth_failures_open(&d->failures, options->log, held_max(options->config));
+        st = guesses_open(&d->guesses, options->log, held_max(options->config));
     if (st == WEIR_OK)
         st =
             engines_open(&d->engines, options->config, d->store, options->log, error, sizeof error);

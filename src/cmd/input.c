@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Opening does not block, whatever is there; reading does. It is a file of its own because the
- * configuration and the commands share it. */
+/* Opens with O_NONBLOCK, so that opening never hangs, and then reads with blocking calls. */
 
 #include "cmd/input.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#define PIPE_FILE_SYSTEM 0x50495045 /* PIPEFS_MAGIC of <linux/magic.h>: pipes without a name */
+#define PIPE_FILE_SYSTEM 0x50495045 /* PIPEFS_MAGIC of <linux/magic.h>: unnamed pipes */
 
-/* NULL if it can be read as a whole. */
-static const char *kind_of(int fd)
+/* Returns why a file of this kind is refused; NULL if it is accepted. */
+static const char *refuse_kind(int fd)
 {
     struct stat s;
     struct statfs where;
@@ -37,12 +38,57 @@ const char *input_open(const char *path, int *ret_fd)
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (fd < 0)
         return errno == ENXIO ? "it is a socket, expected a regular file" : strerror(errno);
-    const char *why = kind_of(fd);
+    const char *why = refuse_kind(fd);
     if (!why && fcntl(fd, F_SETFL, 0) != 0)
         why = strerror(errno);
     if (why)
         close(fd);
     else
         *ret_fd = fd;
+    return why;
+}
+
+/* Reads up to max + 1 bytes, so that a file that is too large is noticed. */
+static const char *read_all(int fd, size_t max, char **ret_buf, size_t *ret_len)
+{
+    size_t size = 4096, len = 0;
+    char *buf = malloc(size);
+    for (ssize_t n = 1; buf && n != 0 && len <= max;) {
+        n = read(fd, buf + len, size - len - 1);
+        if (n < 0 && errno != EINTR) {
+            int reason = errno;
+            free(buf);
+            return strerror(reason);
+        }
+        len += n > 0 ? (size_t)n : 0;
+        if (size - len > 1)
+            continue;
+        char *more = realloc(buf, size *= 2);
+        if (!more)
+            free(buf);
+        buf = more;
+    }
+    if (!buf)
+        return "out of memory";
+    if (len > max) {
+        free(buf);
+        return max >= 1 << 20 ? "larger than 16 MiB" : "too large";
+    }
+    buf[len] = '\0';
+    *ret_buf = buf;
+    *ret_len = len;
+    return NULL;
+}
+
+const char *input_read(const char *path, size_t max, char **ret_buf, size_t *ret_len)
+{
+    bool is_stdin = strcmp(path, "-") == 0;
+    int fd = STDIN_FILENO;
+    const char *why = is_stdin ? NULL : input_open(path, &fd);
+    if (why)
+        return why;
+    why = read_all(fd, max, ret_buf, ret_len);
+    if (!is_stdin)
+        close(fd);
     return why;
 }

@@ -2,13 +2,20 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CMD_INPUT_H
 #define WEIR_CMD_INPUT_H
-/* Files that a command or a configuration names, to be read once from the beginning to the end. It
- * must not know what is in them. */
+/* Input files that a command or a configuration names. Only regular files and open pipes are
+ * accepted, so that no command hangs on a named pipe or on a terminal. */
+
+#include <stddef.h>
 
 /* Opens a regular file, or a pipe that a shell has opened for this process, such as <(...).
- * Anything else is refused, so that no command waits for a named pipe or for a terminal.
- *  ret_fd  written if the answer is NULL; for close().
- * Returns NULL, or why not in a few words. */
+ *  ret_fd  for close(); written on success only.
+ * Returns NULL, or the reason why it cannot be read: static, or valid until the next strerror(). */
 const char *input_open(const char *path, int *ret_fd);
+
+/* Reads a file or a pipe to its end; "-" is the standard input.
+ *  max      in bytes, 1 or more.
+ *  ret_buf  for free(); *ret_len bytes and a terminator. Both are written on success only.
+ * Returns as input_open(). */
+const char *input_read(const char *path, size_t max, char **ret_buf, size_t *ret_len);
 
 #endif

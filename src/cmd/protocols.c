@@ -4,8 +4,8 @@
 
 #include "cmd/protocols.h"
 
-#include "cmd/auth_failures.h"
 #include "cmd/config/config.h"
+#include "cmd/guesses.h"
 #include "net/server.h"
 #include "port/port.h"
 
@@ -29,12 +29,12 @@ static bool wrong_password(void *ctx, const void *peer)
     const protocol_login *login = ctx;
     char text[WEIR_PEER_TEXT_MAX];
     weir_server_peer(peer, text);
-    return auth_failures_add(login->failures, login->kind, text, port_steady_ns());
+    return guesses_add(login->guesses, login->kind, text, port_steady_ns());
 }
 
 static const char *password_of(const protocol_loop *l)
 {
-    return l->config->password_len > 0 ? l->config->password : NULL;
+    return l->config->password;
 }
 
 /* ---- RESP ------------------------------------------------------------------------------------ */
@@ -181,7 +181,7 @@ const protocol_row protocols[PROTOCOLS] = {
 void protocols_open_loop(protocol_loop *l)
 {
     for (protocol_kind kind = 0; kind < PROTOCOLS; kind++) {
-        l->login[kind] = (protocol_login){l->failures, kind};
+        l->login[kind] = (protocol_login){l->guesses, kind};
         protocols[kind].open_loop(l);
     }
 }

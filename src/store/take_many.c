@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* weir_store_take_many(): decides several requests as one transaction. It locks the buckets of all
- * small states and decides on them, then locks the stripes of all large states and decides on them.
- * Then it commits everything or rolls everything back. */
+/* Several keys as one: those in the table are decided under the locks of their buckets, then those
+ * that are large under the locks of their stripes, and only then anything is kept. */
 
 #include "store/store.h"
 
 #include "core/check.h"
 
-/* One of the requests. */
+/* A request on its way. */
 typedef struct one {
     weir_store_request *request;
     uint64_t hash;
     bool large;
-    weir_decision alone;  /* the decision for this request alone */
-    weir_charge together; /* the decision after the requests before it */
+    weir_decision alone;  /* what it would be told by itself */
+    weir_charge together; /* what it is told after those before it */
     weir_status status;
 } one;
 
@@ -22,12 +21,12 @@ typedef struct many {
     weir_store *store;
     one ones[WEIR_TAKE_MANY_MAX];
     size_t len;
-    size_t stripes[WEIR_TAKE_MANY_MAX], stripes_len; /* ascending: the order of locking */
+    size_t stripes[WEIR_TAKE_MANY_MAX], stripes_len; /* ascending */
     int64_t now_ns;
     bool kept;
 } many;
 
-/* Peeks, then charges. */
+/* Looks first, then charges. */
 static weir_status decide(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
                           int64_t now_ns, int64_t *ret_fresh_after_ns)
 {
@@ -38,7 +37,7 @@ static weir_status decide(void *ctx, const weir_policy *p, uint64_t *state, unsi
     return st;
 }
 
-/* ---- large states ---------------------------------------------------------------------------- */
+/* ---- what is large --------------------------------------------------------------------------- */
 
 static void add_stripe(many *m, size_t stripe)
 {
@@ -91,7 +90,7 @@ static void end_large(many *m, bool keep)
         weir_large_unlock(m->store->large, m->stripes[i]);
 }
 
-/* ---- small states ---------------------------------------------------------------------------- */
+/* ---- what is in the table -------------------------------------------------------------------- */
 
 static void note_statuses(many *m, const weir_table_one *ones)
 {
@@ -101,7 +100,7 @@ static void note_statuses(many *m, const weir_table_one *ones)
     }
 }
 
-/* Runs under the locks of the small states, which have been decided. Returns whether to commit. */
+/* Under the locks of the table's keys, which have been decided. */
 static bool keep_all(void *ctx, const weir_table_one *ones)
 {
     many *m = ctx;
@@ -128,10 +127,10 @@ static void take_all(many *m)
             ones[len++] = (weir_table_one){o->request->policy, o->hash, decide, o, WEIR_OK};
     }
     if (weir_table_run_many(m->store->table, ones, len, m->now_ns, keep_all, finish, m) != WEIR_OK)
-        note_statuses(m, ones); /* one of them is now WEIR_E_FULL */
+        note_statuses(m, ones); /* of which one now says that it found no room */
 }
 
-/* ---- weir_store_take_many() ------------------------------------------------------------------ */
+/* ---- the face -------------------------------------------------------------------------------- */
 
 static weir_status read_requests(many *m, weir_store_request *requests, size_t n)
 {
@@ -156,8 +155,8 @@ static weir_status read_requests(many *m, weir_store_request *requests, size_t n
     return st;
 }
 
-/* The index of the request that denies all, or m->len. Among several denials, weir_outranks()
- * chooses. */
+/* The request that denies all, n if none does: of those that are denied the one that
+ * weir_outranks() puts first. */
 static size_t blocking(const many *m)
 {
     size_t longest = m->len;

@@ -16,22 +16,22 @@ status() { "$@" >"$dir/out" 2>"$dir/err"; echo $?; }
 skipped=0
 trap 'daemon_kill; rm -rf "$dir"' EXIT
 
-check "the example is good" 0 "$(status "$weir" check --syntax "$example")"
-check "nothing is said of it on stderr" "" "$(cat "$dir/err")"
-check "its first line" "$example: good" "$(head -n 1 "$dir/out")"
-check "each policy is there" 2 "$(grep -cE '^  (login|api)$' "$dir/out")"
+check "the example is valid" 0 "$(status "$weir" check --syntax "$example")"
+check "it prints nothing on stderr" "" "$(cat "$dir/err")"
+check "its first line" "$example: valid" "$(head -n 1 "$dir/out")"
+check "each policy is printed" 2 "$(grep -cE '^  (login|api)$' "$dir/out")"
 check "a policy in canonical form" "    sliding-log 5/m" "$(grep -A 1 '^  login$' "$dir/out" | tail -n 1)"
-check "--quiet says nothing" "0" "$(status "$weir" check --syntax --quiet "$example")$(cat "$dir/out" "$dir/err")"
+check "--quiet prints nothing" "0" "$(status "$weir" check --syntax --quiet "$example")$(cat "$dir/out" "$dir/err")"
 
 echo 'memory: {size: 8m, file: state, sync: always, when_full: refuse, shared: true}' >"$dir/state.yaml"
 check "a state file" 0 "$(status "$weir" check "$dir/state.yaml")"
-check "what is said of it" "memory      8m, of it 2m for large states; when full, new keys are refused
-state       $dir/state, sync always, shared with other processes" "$(grep -E '^(memory|state)' "$dir/out")"
-echo 'memory: {size: 8m, file: state, trust_others: true}' >"$dir/state.yaml"
-check "a state file of others" "state       $dir/state, sync 1s, also if other users own or may write it" \
-    "$("$weir" check "$dir/state.yaml" | grep '^state')"
-check "it is not made" "" "$(ls "$dir/state" 2>/dev/null)"
-check "none" 1 "$(echo 'memory: {size: 8m}' | "$weir" check - | grep -c '^state       in memory alone$')"
+check "the values of memory" \
+    "memory      size 8m, large 2m, file $dir/state, sync always, when_full refuse, shared true, trust_others false" \
+    "$(grep '^memory' "$dir/out")"
+check "the state file is not created" "" "$(ls "$dir/state" 2>/dev/null)"
+check "no state file" 1 "$(echo 'memory: {size: 8m}' | "$weir" check - | grep -c '^memory .* file none, ')"
+check "the values of limits" "limits      connections 10000, buffers 256m, idle off, request 10s, write 30s, drain 5s" \
+    "$(grep '^limits' "$dir/out")"
 
 cat >"$dir/redis.yaml" <<'YAML'
 engine: redis
@@ -43,32 +43,34 @@ policies:
   d: {limit: gcra 1/s, engine: local}
 YAML
 check "state in Redis" 0 "$(status "$weir" check "$dir/redis.yaml")"
-check "which engine, where, and as whom" "engine      redis
-redis       2 servers, by module, functions or script, on_error local, deadline 50ms
+check "the engine, the servers and the user" "engine      redis
+servers     2 servers
             [::1]:6379
             10.0.0.5:7000
-user        weir, with a password
-hybrid      count 1000, interval 100ms, idle 1s, memory 4m of each thread" "$(sed -n '/^engine/,/^hybrid/p' "$dir/out")"
-check "what each policy does without it" "redis, on_error local
+user        weir, with a password" "$(sed -n '/^engine/,/^user/p' "$dir/out")"
+check "the values of redis and hybrid" \
+    "redis       by any, deadline 50ms, in_flight 16384, on_error local, deny_cache 1m
+hybrid      interval 100ms, count 1000, idle 1s, memory 4m" "$(grep -E '^(redis|hybrid)' "$dir/out")"
+check "the engine of each policy" "redis, on_error local
 redis, on_error closed
-hybrid, on_error local" "$(sed -n 's/^    decided by the engine //p' "$dir/out")"
-check "the password is not said" 0 "$(grep -c s3cret "$dir/out")"
+hybrid, on_error local" "$(sed -n 's/^    engine //p' "$dir/out")"
+check "the password is not printed" 0 "$(grep -c s3cret "$dir/out")"
 echo 'redis: {urls: ["rediss://s1", "rediss://s2:5"], sentinel: {name: mymaster}}' >"$dir/redis.yaml"
-check "Sentinels, whom nobody asks" "engine      local
-redis       2 Sentinels, by module, functions or script, on_error open, deadline 50ms
+check "Sentinels that no policy uses" "engine      local
+servers     2 Sentinels
             TLS to s1:26379
             TLS to s2:5
 master      mymaster
 user        default, without a password
-            nobody asks: no policy has the engine redis or hybrid" "$("$weir" check "$dir/redis.yaml" | sed -n '/^engine/,/nobody/p')"
+            unused: no policy has engine redis or hybrid" "$("$weir" check "$dir/redis.yaml" | sed -n '/^engine/,/unused/p')"
 echo 'redis: {url: "unix:///run/redis.sock?db=3", tls: {ca: none.pem}}' >"$dir/redis.yaml"
-check "a file of TLS that is not there" 1 "$("$weir" check "$dir/redis.yaml" 2>&1 | grep -c "redis.tls.ca: $dir/none.pem cannot be read: No such file")"
+check "a TLS file that does not exist" 1 "$("$weir" check "$dir/redis.yaml" 2>&1 | grep -c "redis.tls.ca: cannot read $dir/none.pem: No such file")"
 echo 'redis: {url: "unix:///run/redis.sock?db=3"}' >"$dir/redis.yaml"
 check "a socket file" 1 "$("$weir" check "$dir/redis.yaml" | grep -c '^            /run/redis.sock, database 3$')"
 
 printf 'threads: 0\npolices: 1\n' >"$dir/bad.yaml"
-check "a wrong file" 1 "$(status "$weir" check "$dir/bad.yaml")"
-check "what is told of it" "$dir/bad.yaml:1:10: error: threads: expected a number from 1 to 256, found '0'
+check "an invalid file" 1 "$(status "$weir" check "$dir/bad.yaml")"
+check "its errors" "$dir/bad.yaml:1:10: error: threads: expected a number from 1 to 256, found '0'
   threads: 0
            ^
 $dir/bad.yaml:2:1: error: unknown key 'polices', did you mean 'policies'?
@@ -80,44 +82,44 @@ check "standard input" 1 "$(echo 'threads: 0' | status "$weir" check -)"
 check "its name" "<stdin>:1:10:" "$(head -n 1 "$dir/err" | cut -d' ' -f1)"
 check "a pipe" 0 "$(status "$weir" check <(echo 'threads: 1'))"
 check "no such file" 1 "$(status "$weir" check "$dir/none")"
-check "what is told of that" "$dir/none: error: cannot be read: No such file or directory" "$(cat "$dir/err")"
+check "its error" "$dir/none: error: cannot be read: No such file or directory" "$(cat "$dir/err")"
 check "a directory" 1 "$(status "$weir" check "$dir")"
-check "what is told of it" "$dir: error: cannot be read: it is a directory, expected a regular file" "$(cat "$dir/err")"
+check "the error for a directory" "$dir: error: cannot be read: it is a directory, expected a regular file" "$(cat "$dir/err")"
 
-# Nobody writes to these pipes: a command that opens one for reading waits for ever.
+# No process writes to these pipes. A command that opened one for reading would hang.
 mkfifo "$dir/pipe"
 quick() { timeout 20 "$@"; }
-not_pipe="cannot be read: it is a named pipe, expected a regular file"
+not_pipe="it is a named pipe, expected a regular file"
 check "a named pipe" 1 "$(status quick "$weir" check "$dir/pipe")"
-check "what is said of it" "$dir/pipe: error: $not_pipe" "$(cat "$dir/err")"
+check "the error for a named pipe" "$dir/pipe: error: cannot be read: $not_pipe" "$(cat "$dir/err")"
 check "a named pipe for serve" 1 "$(status quick "$weir" serve "$dir/pipe")"
-check "what serve says of it" "$dir/pipe: error: $not_pipe" "$(cat "$dir/err")"
-# shellcheck disable=SC2016 # it is no variable here
+check "the error of serve" "$dir/pipe: error: cannot be read: $not_pipe" "$(cat "$dir/err")"
+# shellcheck disable=SC2016 # the text must not be expanded
 printf 'password: ${WEIR_PASSWORD}\nmemory: {file: none/state}\n' >"$dir/variable.yaml"
-check "a warning of the password does not hide what the machine lacks" 1 "$(status "$weir" check "$dir/variable.yaml")"
-check "both are printed" "1:11: warning: password: the password begins with '$': variables are not replaced; use password_file
+check "a warning does not suppress the preflight checks" 1 "$(status "$weir" check "$dir/variable.yaml")"
+check "both are printed" "1:11: warning: password: the password begins with '$', but variables are not replaced; use password_file
 2:16: error: memory.file: ..." "$(sed -n "s,^$dir/variable.yaml:,,p" "$dir/err" | sed 's/\(memory.file: \).*/\1.../')"
 rm "$dir/variable.yaml"
 echo 'password_file: pipe' >"$dir/bad.yaml"
 check "a password in a named pipe" 1 "$(status quick "$weir" check "$dir/bad.yaml")"
-check "what is said of that" 1 "$(grep -c "password_file: .*$not_pipe" "$dir/err")"
+check "its error" 1 "$(grep -c "password_file: .*$not_pipe" "$dir/err")"
 echo 'redis: {url: "rediss://127.0.0.1", tls: {ca: pipe}}' >"$dir/bad.yaml"
 check "a certificate in a named pipe" 1 "$(status quick "$weir" check "$dir/bad.yaml")"
-check "what is said of one" 1 "$(grep -c "redis.tls.ca: .*$not_pipe" "$dir/err")"
+check "its error" 1 "$(grep -c "redis.tls.ca: .*$not_pipe" "$dir/err")"
 rm "$dir/pipe"
 check "a device" 1 "$(status quick "$weir" check /dev/zero)"
-check "what is said of a device" "/dev/zero: error: cannot be read: it is a device, expected a regular file" "$(cat "$dir/err")"
+check "its error" "/dev/zero: error: cannot be read: it is a device, expected a regular file" "$(cat "$dir/err")"
 check "a program" 1 "$(status "$weir" check "$weir")"
-check "what is told of one" "control character" "$(head -n 1 "$dir/err" | grep -o 'control character\|byte 0x')"
-check "three lines, no more" 3 "$(wc -l <"$dir/err")"
+check "its error" "control character" "$(head -n 1 "$dir/err" | grep -o 'control character\|byte 0x')"
+check "only three lines" 3 "$(wc -l <"$dir/err")"
 
 check "no file" 2 "$(status "$weir" check)"
 check "two files" 2 "$(status "$weir" check a b)"
 check "an unknown option" 2 "$(status "$weir" check --loud a)"
 check "--help" 0 "$(status "$weir" check --help)"
-check "it has examples" 1 "$(grep -c '^Examples:' "$dir/out")"
+check "the usage has examples" 1 "$(grep -c '^Examples:' "$dir/out")"
 
-# ---- what serve would find on this machine ----
+# ---- preflight checks ----
 
 chmod 755 "$dir"
 user=() # permissions mean nothing to root
@@ -132,7 +134,7 @@ try() { # CONFIGURATION ARG...: status, output and errors of weir check; DIR sta
     sed -e 's/^\([01] \)*DIR\/try.yaml:/\1/' -e '/^  /d' <<<"$out"
 }
 check "a directory that does not exist" \
-    "1 2:16: error: memory.file: there is no directory DIR/none; create it, or name another file" \
+    "1 2:16: error: memory.file: the directory DIR/none does not exist; create it, or choose another file" \
     "$(try 'listen: {resp: "127.0.0.1:0"}
 memory: {file: DIR/none/state}')"
 mkdir "$dir/shut" && chmod 555 "$dir/shut"
@@ -140,12 +142,12 @@ check "a directory that may not be written" \
     "1 2:16: error: memory.file: cannot create a file in DIR/shut: Permission denied; give the user of weir serve write permission, or choose another file" \
     "$(try 'listen: {resp: "127.0.0.1:0"}
 memory: {file: DIR/shut/state}')"
-check "and of which the text is good" "0 " "$(try 'memory: {file: DIR/none/state}' --syntax)"
+check "--syntax skips the preflight checks" "0 " "$(try 'memory: {file: DIR/none/state}' --syntax)"
 echo hello >"$dir/text" && chmod 666 "$dir/text"
-check "a state file that is none" "1 2:16: error: memory.file: DIR/text: it is not a state file of weir" \
+check "a file that is no state file" "1 2:16: error: memory.file: DIR/text: it is not a state file of weir" \
     "$(try 'listen: {resp: "127.0.0.1:0"}
 memory: {file: DIR/text}')"
-check "which is left as it is" hello "$(cat "$dir/text")"
+check "the file is unchanged" hello "$(cat "$dir/text")"
 touch "$dir/theirs" && chmod 600 "$dir/theirs" && chown 0 "$dir/theirs" 2>/dev/null
 [ "$(id -u)" -eq 0 ] || chmod 000 "$dir/theirs"
 check "a state file that may not be written" "1 2:16: error: memory.file: DIR/theirs: writing there is not allowed" \
@@ -173,12 +175,12 @@ check "a socket file without its directory" \
 check "a socket file where a file is" \
     "1 1:16: error: listen.unix: cannot listen on DIR/text: there is a file of that name which is not a socket; it was left alone" \
     "$(try 'listen: {unix: DIR/text}')"
-check "certificates that are none" \
+check "a file that is no certificate" \
     "1 2:43: error: redis.tls: the certificates to trust DIR/text: no certificate or crl found" \
     "$(try 'listen: {resp: "127.0.0.1:0"}
 redis: {url: "rediss://127.0.0.1:1", tls: {ca: DIR/text}}')"
 
-# A file is checked while the daemon runs with it.
+# The configuration of a running daemon.
 cat >"$dir/run.yaml" <<YAML
 listen: {resp: "127.0.0.1:0", unix: $dir/weir.sock}
 memory: {size: 8m, file: $dir/run-state}
@@ -186,14 +188,14 @@ YAML
 daemon_start "$dir" "$weir" serve "$dir/run.yaml"
 port=$(daemon_port resp)
 sed -i "s/127.0.0.1:0/127.0.0.1:$port/" "$dir/run.yaml"
-check "a daemon that runs: what it has is in use, which is no error" 0 "$(status "$weir" check "$dir/run.yaml")"
-check "three warnings, with their places" "1:16: warning: listen.resp: 127.0.0.1:$port is
+check "files and addresses of a running daemon are no errors" 0 "$(status "$weir" check "$dir/run.yaml")"
+check "they are warnings, with positions" "1:16: warning: listen.resp: 127.0.0.1:$port is
 1:$((36 + ${#port})): warning: listen.unix: $dir/weir.sock is
 2:26: warning: memory.file: $dir/run-state: the state file is in use by another weir process (pid $daemon_pid)" \
-    "$(grep '; expected if the daemon of this file is running, otherwise weir serve cannot start' "$dir/err" |
+    "$(grep '; expected if the daemon of this configuration is running, otherwise weir serve cannot start' "$dir/err" |
         sed -e 's/ already in use;.*//' -e 's/; expected if.*//' -e "s,^$dir/run.yaml:,,")"
-check "--quiet keeps silent about them" "0" "$(status "$weir" check --quiet "$dir/run.yaml")$(cat "$dir/err")"
-check "the daemon answers as before" 0 "$(status "$weir" take --server "$dir/weir.sock" --text 'gcra 1/s' a)"
+check "--quiet does not print warnings" "0" "$(status "$weir" check --quiet "$dir/run.yaml")$(cat "$dir/err")"
+check "the daemon still replies" 0 "$(status "$weir" take --server "$dir/weir.sock" --text 'gcra 1/s' a)"
 daemon_stop
 chmod 666 "$dir/run-state"
 check "a state file that others may write" \
@@ -202,7 +204,7 @@ check "a state file that others may write" \
 chmod 600 "$dir/run-state"
 if [ "$(id -u)" -eq 0 ]; then
     chown 1 "$dir/run-state"
-    check "a state file of another user is no error: the daemon may run as that user" \
+    check "a state file of another user is a warning" \
         "0 2:26: warning: memory.file: $dir/run-state: owned by uid 1, expected uid 0 (this process)" \
         "$(status "$weir" check "$dir/run.yaml") $(sed -e 's/; change the.*//' -e "s,^$dir/run.yaml:,," "$dir/err" | grep warning:)"
     chown 0 "$dir/run-state"
@@ -210,8 +212,8 @@ else
     echo "# skipped: only root can give a file to another user"
     skipped=$((skipped + 1))
 fi
-check "and nothing is left in use" "0" "$(status "$weir" check "$dir/run.yaml")$(cat "$dir/err")"
-check "and nothing was made" "err log none open out redis.yaml run-state run.yaml shut state.yaml text theirs try.yaml weir" \
+check "after the daemon has stopped, nothing is in use" "0" "$(status "$weir" check "$dir/run.yaml")$(cat "$dir/err")"
+check "no file was created" "err log none open out redis.yaml run-state run.yaml shut state.yaml text theirs try.yaml weir" \
     "$(mkdir "$dir/none"; cd "$dir" && echo * | sed 's/bad.yaml //')"
 
 echo "$passed passed, $failed failed, $skipped skipped"

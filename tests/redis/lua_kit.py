@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Copyright (c) 2026 the weir authors
-"""Shared by the tests of the Functions library: a redis-server of their own, a small client, the two
-ways to call the library, and a clock that the test sets."""
+"""What the tests of the library of functions share: a redis-server of their own, a client of a few
+lines, the library's two ways in, and its clock in the test's hands."""
 
 import os
 import shutil
 
 import resp
-import servers
 from resp import Refused
 
 REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -31,7 +30,7 @@ SET = """  if redis.REDIS_VERSION_NUM then
 
 
 class Client(resp.Client):
-    """Returns simple strings as bytes, like all other strings."""
+    """Simple strings are bytes here, as all others."""
 
     def read(self):
         answer = super().read()
@@ -40,10 +39,16 @@ class Client(resp.Client):
     __call__ = resp.Client.call
 
 
-class Server(servers.Server):
-    """A redis-server whose client() is this Client."""
+class Server(resp.Server):
+    """With clients of this kind."""
 
-    connection = Client
+    prefix = "weir-lua-"
+
+    def client(self, proto=2):
+        client = Client(self.port)
+        if proto == 3:
+            client("HELLO", 3)
+        return client
 
 
 def library():

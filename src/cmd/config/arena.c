@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Blocks in a list, filled from the front. It must not know what lies in them. */
+/* A linked list of blocks. Allocations are cut from the front of the newest block. */
 
 #include "cmd/config/arena.h"
 
@@ -28,35 +28,24 @@ static bool add_block(config_arena *a, size_t size)
     return true;
 }
 
-void *config_alloc(config_arena *a, size_t size)
+void *config_alloc(config_arena *a, size_t n, size_t size)
 {
-    size_t whole = sizeof(max_align_t);
-    if (size > SIZE_MAX / 2) {
-        a->failed = true;
-        return NULL;
-    }
-    size = (size + whole - 1) / whole * whole;
-    if (size > a->size - a->used && !add_block(a, size > BLOCK_SIZE ? size : BLOCK_SIZE)) {
+    const size_t align = sizeof(max_align_t);
+    bool fits = size == 0 || n <= SIZE_MAX / 2 / size;
+    size_t bytes = fits ? (n * size + align - 1) / align * align : 0;
+    if (!fits ||
+        (bytes > a->size - a->used && !add_block(a, bytes > BLOCK_SIZE ? bytes : BLOCK_SIZE))) {
         a->failed = true;
         return NULL;
     }
     void *at = (char *)a->blocks->bytes + a->used;
-    a->used += size;
+    a->used += bytes;
     return at;
-}
-
-void *config_alloc_array(config_arena *a, size_t n, size_t size)
-{
-    if (size != 0 && n > SIZE_MAX / size) {
-        a->failed = true;
-        return NULL;
-    }
-    return config_alloc(a, n * size);
 }
 
 char *config_copy(config_arena *a, const char *text, size_t len)
 {
-    char *copy = config_alloc(a, len + 1);
+    char *copy = config_alloc(a, len + 1, 1);
     if (copy && len > 0)
         memcpy(copy, text, len);
     return copy;

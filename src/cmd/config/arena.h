@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CMD_CONFIG_ARENA_H
 #define WEIR_CMD_CONFIG_ARENA_H
-/* Memory that is given back all at once. */
+/* An arena allocator: everything in it is freed at once. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,24 +10,17 @@
 typedef struct config_arena { /* all zero when empty */
     struct config_block *blocks;
     size_t used, size; /* of the first block */
-    bool failed;       /* there was no memory, once */
+    bool failed;       /* an allocation has failed; the caller checks this once, at the end */
 } config_arena;
 
-/* What a configuration points into. */
-struct config_memory {
-    config_arena arena;
-};
+/* Returns `n` zeroed elements of `size` bytes, aligned for any type. Returns NULL and sets `failed`
+ * if memory is exhausted. */
+void *config_alloc(config_arena *a, size_t n, size_t size);
 
-/* `size` zeroed bytes for anything; NULL, and `failed` is set, if there are none. */
-void *config_alloc(config_arena *a, size_t size);
-
-/* `n` elements of `size` bytes; as config_alloc(). */
-void *config_alloc_array(config_arena *a, size_t n, size_t size);
-
-/* A terminated copy; as config_alloc(). */
+/* Returns a terminated copy of `len` bytes; NULL as config_alloc(). */
 char *config_copy(config_arena *a, const char *text, size_t len);
 
-/* Gives all of it back; `a` is empty then. */
+/* Frees everything. `a` is empty afterwards. */
 void config_arena_free(config_arena *a);
 
 #endif

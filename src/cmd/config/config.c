@@ -1,334 +1,199 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The configuration as a whole: bytes -> tree -> weir_config. Which keys there are stands in tables
- * here and in http.c, listen.c, policies.c and redis.c. It must not know what the daemon does with
- * them. */
+/* The table of the keys of weir.yaml, and reading a file: bytes -> tree -> weir_config. http.c and
+ * redis.c have the tables of their sections. It must not know how the daemon uses the values. */
 
-#include "cmd/config/config.h"
-
-#include "cmd/config/fields.h"
-#include "cmd/config/file.h"
-#include "cmd/config/http.h"
-#include "cmd/config/listen.h"
-#include "cmd/config/policies.h"
-#include "cmd/config/redis.h"
-#include "cmd/config/trial.h"
+#include "cmd/config/keys.h"
+#include "cmd/input.h"
 #include "port/text.h"
 #include "service/top/top.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define LENGTH(array) (sizeof(array) / sizeof(array)[0])
-#define S_NS          ((int64_t)1000000000)
-#define MIB           ((int64_t)1 << 20)
-#define LARGE_EDGE    ((int64_t)64 << 10) /* what weir_store_open() wants on either side */
+#define DAY_NS     (86400 * CONFIG_S_NS)
+#define TIB        (1024 * CONFIG_GIB)
+#define LARGE_EDGE (64 * CONFIG_KIB) /* weir_store_open() needs as much on either side */
 
-/* ---- passwords ------------------------------------------------------------------------------- */
+#define MEMBER(member)  CONFIG_MEMBER(weir_config, member)
+#define TIMEOUT(preset) CONFIG_RANGE(CONFIG_MS_NS, 30 * DAY_NS, preset), .may_be_off = true
 
-/* It goes over the wire in HTTP header lines, too, which is what it must not break. */
-static bool set_password(config_reader *r, const config_place *place, const char *text, size_t len)
-{
-    weir_config *c = r->config;
-    if (len < 1 || len > CONFIG_PASSWORD_MAX) {
-        config_complain(r->errors, place, "a password of %zu bytes, expected 1 to %d", len,
-                        CONFIG_PASSWORD_MAX);
-        return false;
-    }
-    for (size_t i = 0; i < len; i++) {
-        if ((unsigned char)text[i] < 0x20 || text[i] == 0x7F) {
-            config_complain(r->errors, place,
-                            "a control character or a line end in the password, which no HTTP "
-                            "client could send");
-            return false;
-        }
-    }
-    if (text[0] == ' ' || text[len - 1] == ' ') {
-        config_complain(r->errors, place,
-                        "a space at an end of the password, which no HTTP client "
-                        "could send");
-        return false;
-    }
-    memcpy(c->password, text, len);
-    c->password[len] = '\0';
-    c->password_len = len;
-    return true;
-}
+/* ---- memory ---------------------------------------------------------------------------------- */
 
-static bool read_password(config_reader *r, const config_place *place, const config_field *field,
-                          void *base)
-{
-    (void)field;
-    (void)base;
-    if (!config_want_text(r, place, "a password in quotes"))
-        return false;
-    config_warn_variable(r, place);
-    return set_password(r, place, place->node->text, place->node->len);
-}
-
-static bool read_password_file(config_reader *r, const config_place *place,
-                               const config_field *field, void *base)
-{
-    (void)field;
-    (void)base;
-    if (config_get(r->root, "password")) {
-        config_complain_at(r->errors, place->key->begin, place,
-                           "there is a password already, expected one of password and "
-                           "password_file");
-        return false;
-    }
-    const char *text = NULL;
-    size_t len = 0;
-    return config_read_secret(r, place, &text, &len) && set_password(r, place, text, len);
-}
-
-/* ---- sections -------------------------------------------------------------------------------- */
-
-static bool read_file_path(config_reader *r, const config_place *place, const config_field *field,
-                           void *base)
-{
-    (void)field;
-    if (!config_want_text(r, place, "the path of a file"))
-        return false;
-    ((weir_config *)base)->state_file = config_beside(r, place->node->text);
-    return true;
-}
-
-static bool read_sync(config_reader *r, const config_place *place, const config_field *field,
-                      void *base)
-{
-    static const char *const words[] = {
-        [WEIR_SYNC_NEVER] = "never", [WEIR_SYNC_SECOND] = "1s", [WEIR_SYNC_ALWAYS] = "always"};
-    (void)field;
-    int word = config_read_word(r, place, words, LENGTH(words), "never, 1s or always");
-    if (word >= 0)
-        ((weir_config *)base)->sync = (weir_sync)word;
-    return word >= 0;
-}
-
-static bool read_when_full(config_reader *r, const config_place *place, const config_field *field,
-                           void *base)
-{
-    static const char *const words[] = {[WEIR_EVICT] = "evict", [WEIR_REFUSE] = "refuse"};
-    (void)field;
-    int word = config_read_word(r, place, words, LENGTH(words), "evict or refuse");
-    if (word >= 0)
-        ((weir_config *)base)->when_full = (weir_when_full)word;
-    return word >= 0;
-}
-
-/* Whether keys that say something of a file stand beside one. */
+/* Some keys have a meaning only with a state file. */
 static bool check_file_keys(config_reader *r, const config_place *place)
 {
     static const char *const keys[] = {"sync", "shared", "trust_others"};
-    for (size_t i = 0; i < LENGTH(keys) && !config_get(place->node, "file"); i++) {
+    for (size_t i = 0; i < CONFIG_LENGTH(keys) && !config_get(place->node, "file"); i++) {
         const config_node *value = config_get(place->node, keys[i]);
         if (value) {
-            config_complain_at(r->errors, value->begin, place,
-                               "%s is of a file, expected file: PATH beside it", keys[i]);
+            config_error_at(r->errors, value->begin, place, "%s requires file: PATH", keys[i]);
             return false;
         }
     }
     return true;
 }
 
-static bool check_large(config_reader *r, const config_place *place, weir_config *c)
+/* What weir_store_open() would refuse. */
+static void check_memory(config_reader *r, const config_place *place, void *base)
 {
-    const config_node *large = config_get(place->node, "large");
-    if (!large)
-        c->memory_large_bytes = c->memory_bytes / 4;
-    if (!large || c->memory_large_bytes <= c->memory_bytes - LARGE_EDGE)
-        return true;
-    char size[24];
-    config_complain_at(
-        r->errors, large->begin, place,
-        "large is a part of the memory, expected at least 64k less than its size, %s",
-        config_size_text(c->memory_bytes, size, sizeof size));
-    return false;
-}
-
-/* What weir_store_open() refuses: a file's table must be able to tell whole hashes. */
-static bool check_file_size(config_reader *r, const config_place *place, const weir_config *c)
-{
-    const config_node *file = config_get(place->node, "file");
+    weir_config *c = base;
     const config_node *size = config_get(place->node, "size");
     const config_node *large = config_get(place->node, "large");
-    if (!file || (c->memory_bytes >= 8 * MIB && c->memory_bytes - c->memory_large_bytes >= 6 * MIB))
-        return true;
-    config_complain_at(r->errors, (large ? large : size)->begin, place,
-                       "with a file expected a size of 8m at least, and 6m that is not for large");
-    return false;
+    char text[24];
+    if (!large)
+        c->memory_large_bytes = c->memory_bytes / 4;
+    if (large && c->memory_large_bytes + LARGE_EDGE > c->memory_bytes)
+        config_error_at(r->errors, large->begin, place,
+                        "large must be at least 64k less than size, which is %s",
+                        config_size_text(c->memory_bytes, text, sizeof text));
+    else if (check_file_keys(r, place) && c->state_file &&
+             (c->memory_bytes < 8 * CONFIG_MIB ||
+              c->memory_bytes - c->memory_large_bytes < 6 * CONFIG_MIB))
+        config_error_at(r->errors, (large ? large : size)->begin, place,
+                        "with file, size must be at least 8m, and at least 6m more than large");
 }
 
-static bool read_memory(config_reader *r, const config_place *place, const config_field *field,
-                        void *base)
-{
-    static const config_field fields[] = {
-        {.name = "size",
-         .read = config_read_size,
-         .offset = offsetof(weir_config, memory_bytes),
-         .low = MIB,
-         .high = MIB << 20},
-        {.name = "large",
-         .read = config_read_size,
-         .offset = offsetof(weir_config, memory_large_bytes),
-         .low = LARGE_EDGE,
-         .high = MIB << 20},
-        {.name = "file", .read = read_file_path},
-        {.name = "sync", .read = read_sync},
-        {.name = "when_full", .read = read_when_full},
-        {.name = "shared", .read = config_read_bool, .offset = offsetof(weir_config, shared)},
-        {.name = "trust_others",
-         .read = config_read_bool,
-         .offset = offsetof(weir_config, trust_others)},
-    };
-    (void)field;
-    size_t before = r->errors->found;
-    if (!config_read_map(r, place, fields, LENGTH(fields), base) || r->errors->found > before)
-        return false;
-    return check_large(r, place, base) && check_file_keys(r, place) &&
-           check_file_size(r, place, base);
-}
+static const char *const sync_words[] = {
+    [WEIR_SYNC_NEVER] = "never", [WEIR_SYNC_SECOND] = "1s", [WEIR_SYNC_ALWAYS] = "always"};
+static const char *const full_words[] = {[WEIR_EVICT] = "evict", [WEIR_REFUSE] = "refuse"};
 
-#define LIMIT_NS(text, member)                                                                     \
-    {                                                                                              \
-        .name = (text), .read = config_read_ns, .offset = offsetof(weir_config, member),           \
-        .low = S_NS / 1000, .high = 30 * 86400 * S_NS                                              \
-    }
-
-static bool read_limits(config_reader *r, const config_place *place, const config_field *field,
-                        void *base)
-{
-    static const config_field fields[] = {
-        {.name = "connections",
-         .read = config_read_int,
-         .offset = offsetof(weir_config, connections),
-         .low = 1,
-         .high = 1000000},
-        {.name = "buffers",
-         .read = config_read_size,
-         .offset = offsetof(weir_config, buffers_bytes),
-         .low = MIB,
-         .high = MIB << 20},
-        LIMIT_NS("idle", idle_ns),
-        LIMIT_NS("request", request_ns),
-        LIMIT_NS("write", write_ns),
-        LIMIT_NS("drain", drain_ns),
-    };
-    (void)field;
-    return config_read_map(r, place, fields, LENGTH(fields), base);
-}
-
-/* "off", or what there is to say of it. */
-static bool read_top(config_reader *r, const config_place *place, const config_field *field,
-                     void *base)
-{
-    static const config_field fields[] = {
-        {.name = "keys",
-         .read = config_read_int,
-         .offset = offsetof(weir_config, top_keys),
-         .low = 0,
-         .high = WEIR_TOP_KEYS_MAX},
-        {.name = "memory",
-         .read = config_read_size,
-         .offset = offsetof(weir_config, top_memory_bytes),
-         .low = MIB,
-         .high = MIB << 10},
-        {.name = "metrics", .read = config_read_bool, .offset = offsetof(weir_config, top_metrics)},
-    };
-    (void)field;
-    const config_node *n = place->node;
-    if (n->kind == CONFIG_TEXT && (strcmp(n->text, "off") == 0 || strcmp(n->text, "0") == 0)) {
-        ((weir_config *)base)->top_keys = 0;
-        return true;
-    }
-    if (n->kind != CONFIG_MAP && !config_is_empty(n)) {
-        config_complain(r->errors, place, "expected {keys: 100, metrics: false} or off");
-        return false;
-    }
-    return config_read_map(r, place, fields, LENGTH(fields), base);
-}
-
-static const config_field root_fields[] = {
-    {.name = "listen", .read = config_read_listen},
-    {.name = "password", .read = read_password},
-    {.name = "password_file", .read = read_password_file},
-    {.name = "insecure", .read = config_read_bool, .offset = offsetof(weir_config, insecure)},
-    {.name = "threads",
-     .read = config_read_int,
-     .offset = offsetof(weir_config, threads),
-     .low = 1,
-     .high = 256},
-    {.name = "memory", .read = read_memory},
-    {.name = "limits", .read = read_limits},
-    {.name = "http", .read = config_read_http},
-    {.name = "top", .read = read_top},
-    {.name = "engine", .read = config_read_engine, .offset = offsetof(weir_config, engine)},
-    {.name = "redis", .read = config_read_redis},
-    {.name = "hybrid", .read = config_read_hybrid},
-    {.name = "policies", .read = config_read_policies},
+static const config_key memory_keys[] = {
+    {"size", CONFIG_SIZE, MEMBER(memory_bytes), CONFIG_RANGE(CONFIG_MIB, TIB, 256 * CONFIG_MIB)},
+    {"large", CONFIG_SIZE, MEMBER(memory_large_bytes),
+     CONFIG_RANGE(LARGE_EDGE, TIB, 64 * CONFIG_MIB)},
+    {"file", CONFIG_PATH, MEMBER(state_file)},
+    {"sync", CONFIG_WORD, MEMBER(sync), CONFIG_WORDS(sync_words, WEIR_SYNC_SECOND)},
+    {"when_full", CONFIG_WORD, MEMBER(when_full), CONFIG_WORDS(full_words, WEIR_EVICT)},
+    {"shared", CONFIG_BOOL, MEMBER(shared)},
+    {"trust_others", CONFIG_BOOL, MEMBER(trust_others)},
 };
 
-/* ---- the whole ------------------------------------------------------------------------------- */
+/* ---- limits ---------------------------------------------------------------------------------- */
+
+static const config_key limits_keys[] = {
+    {"connections", CONFIG_NUMBER, MEMBER(connections), CONFIG_RANGE(1, 1000000, 10000)},
+    {"buffers", CONFIG_SIZE, MEMBER(buffers_bytes),
+     CONFIG_RANGE(CONFIG_MIB, TIB, 256 * CONFIG_MIB)},
+    {"idle", CONFIG_DURATION, MEMBER(idle_ns), TIMEOUT(0)},
+    {"request", CONFIG_DURATION, MEMBER(request_ns), TIMEOUT(10 * CONFIG_S_NS)},
+    {"write", CONFIG_DURATION, MEMBER(write_ns), TIMEOUT(30 * CONFIG_S_NS)},
+    {"drain", CONFIG_DURATION, MEMBER(drain_ns), TIMEOUT(5 * CONFIG_S_NS)},
+};
+
+/* ---- top ------------------------------------------------------------------------------------- */
+
+static const config_key top_keys[] = {
+    {"keys", CONFIG_NUMBER, MEMBER(top_keys), CONFIG_RANGE(0, WEIR_TOP_KEYS_MAX, 100)},
+    {"memory", CONFIG_SIZE, MEMBER(top_memory_bytes),
+     CONFIG_RANGE(CONFIG_MIB, CONFIG_GIB, 16 * CONFIG_MIB)},
+    {"metrics", CONFIG_BOOL, MEMBER(top_metrics)},
+};
+
+/* "top: off" is short for "top: {keys: 0}". */
+static void read_top(config_reader *r, const config_place *place, const config_key *key, void *base)
+{
+    const char *text = place->node->text;
+    if (strcmp(text, "off") == 0 || strcmp(text, "0") == 0)
+        ((weir_config *)base)->top_keys = 0;
+    else
+        config_read_section(r, place, key->section, base);
+}
+
+/* ---- all keys -------------------------------------------------------------------------------- */
+
+/* A client sends the password in the HTTP header Authorization. */
+static const char *refuse_password(const char *text)
+{
+    for (size_t i = 0; text[i]; i++) {
+        if ((unsigned char)text[i] < 0x20 || text[i] == 0x7F)
+            return "the password contains a control character or a line break, which an HTTP "
+                   "header cannot carry";
+    }
+    if (text[0] == ' ' || text[strlen(text) - 1] == ' ')
+        return "the password begins or ends with a space, which an HTTP header cannot carry";
+    return NULL;
+}
+
+#define PASSWORD                                                                                   \
+    MEMBER(password), CONFIG_RANGE(1, CONFIG_PASSWORD_MAX, 0), .refuse = refuse_password
+
+static const config_section memory_section = {CONFIG_KEYS(memory_keys), .check = check_memory};
+static const config_section limits_section = {CONFIG_KEYS(limits_keys)};
+static const config_section top_section = {
+    CONFIG_KEYS(top_keys), .expected = "expected {keys: 100, metrics: false} or off"};
+
+static const config_key root_keys[] = {
+    {"listen", CONFIG_OTHER, .read = config_read_listen, .same = config_same_listen},
+    {"password", CONFIG_PASSWORD, PASSWORD},
+    {"password_file", CONFIG_PASSWORD_FILE, PASSWORD},
+    {"insecure", CONFIG_BOOL, MEMBER(insecure)},
+    {"threads", CONFIG_NUMBER, MEMBER(threads), CONFIG_RANGE(1, 256, 0)},
+    {"memory", CONFIG_SECTION, .section = &memory_section},
+    {"limits", CONFIG_SECTION, .section = &limits_section},
+    {"http", CONFIG_SECTION, .section = &config_http_section},
+    {"top", CONFIG_SECTION, .section = &top_section, .read = read_top},
+    {"engine", CONFIG_OTHER, MEMBER(engine), .read = config_read_engine},
+    {"redis", CONFIG_SECTION, .section = &config_redis_section},
+    {"hybrid", CONFIG_SECTION, .section = &config_hybrid_section},
+    {"policies", CONFIG_OTHER, .read = config_read_policies},
+};
+
+const config_section config_root = {CONFIG_KEYS(root_keys)};
+
+void config_each_change(const weir_config *a, const weir_config *b,
+                        void (*changed)(void *ctx, const char *key), void *ctx)
+{
+    for (size_t i = 0; i < CONFIG_LENGTH(root_keys); i++) {
+        if (!config_same(&root_keys[i], a, b))
+            changed(ctx, root_keys[i].name);
+    }
+}
+
+/* ---- creating and freeing -------------------------------------------------------------------- */
 
 weir_config *config_default(void)
 {
     weir_config *c = calloc(1, sizeof *c);
-    struct config_memory *memory = c ? calloc(1, sizeof *memory) : NULL;
-    if (!memory) {
+    config_arena *arena = c ? calloc(1, sizeof *arena) : NULL;
+    if (!arena) {
         free(c);
         return NULL;
     }
-    *c = (weir_config){
-        .memory_bytes = 256 * MIB,
-        .memory_large_bytes = 64 * MIB,
-        .sync = WEIR_SYNC_SECOND,
-        .connections = 10000,
-        .buffers_bytes = 256 * MIB,
-        .request_ns = 10 * S_NS,
-        .write_ns = 30 * S_NS,
-        .drain_ns = 5 * S_NS,
-        .top_keys = 100,
-        .top_memory_bytes = 16 * MIB,
-        .redis = {.deadline_ns = S_NS / 20, .in_flight = 16384, .deny_cache_bytes = (size_t)MIB},
-        .hybrid = {.interval_ns = S_NS / 10,
-                   .count = 1000,
-                   .idle_ns = S_NS,
-                   .memory_bytes = (size_t)(4 * MIB)},
-        .memory = memory,
-    };
+    c->arena = arena;
     for (protocol_kind kind = 0; kind < PROTOCOLS; kind++) {
-        const char *address = protocols[kind].default_address;
-        if (!address)
-            continue;
-        config_listen *l = &c->listens[c->listens_len++];
+        config_listen *l = &c->listens[c->listens_len];
         l->protocol = kind;
-        snprintf(l->address, sizeof l->address, "%s", address);
+        if (protocols[kind].default_address)
+            snprintf(l->address, sizeof l->address, "%s", protocols[kind].default_address);
+        c->listens_len += protocols[kind].default_address != NULL;
     }
+    config_set_defaults(&config_root, c);
     return c;
 }
 
-/* The arena's, which is about to go. */
-static void wipe(const char *secret)
+/* Overwrites a password, which is in the arena. */
+static void wipe(const char *password)
 {
-    if (secret)
-        explicit_bzero((char *)secret, strlen(secret));
+    if (password)
+        explicit_bzero((char *)password, strlen(password));
 }
 
 void config_free(weir_config *c)
 {
     if (!c)
         return;
+    wipe(c->password);
     wipe(c->redis.password);
     wipe(c->redis.sentinel_password);
-    config_arena_free(&c->memory->arena);
-    free(c->memory);
-    explicit_bzero(c, sizeof *c);
+    config_arena_free(c->arena);
+    free(c->arena);
     free(c);
 }
 
-/* What libyaml would take for no text, or for a line end that nobody sees. */
+/* ---- reading --------------------------------------------------------------------------------- */
+
+/* Control characters, and characters that libyaml would silently accept as a line break. */
 static bool is_control(const unsigned char *at, size_t len)
 {
     if (len == 1)
@@ -341,23 +206,19 @@ static bool is_control(const unsigned char *at, size_t len)
                         (*at == 0xEF && at[1] == 0xBF && at[2] >= 0xBE)); /* U+FFFE, U+FFFF */
 }
 
-/* Complains of the first thing that no text has; false if there is one. */
-static bool is_text(config_errors *e)
+/* Reports the first byte that is not UTF-8 text; returns false if there is one. */
+static bool check_utf8(config_errors *e)
 {
-    const unsigned char *begin = (const unsigned char *)e->text, *end = begin + e->len;
-    const unsigned char *at = begin;
-    while (at < end) {
+    for (size_t at = 0, n; at < e->len; at += n) {
+        const unsigned char *bytes = (const unsigned char *)e->text + at;
         bool valid;
-        size_t n = weir_utf8_len((const char *)at, (size_t)(end - at), &valid);
+        n = weir_utf8_len(e->text + at, e->len - at, &valid);
         if (!valid)
-            config_complain_at(e, (size_t)(at - begin), NULL,
-                               "byte 0x%02X, expected a text in UTF-8", *at);
-        else if (is_control(at, n))
-            config_complain_at(e, (size_t)(at - begin), NULL,
-                               "a control character, expected a text in UTF-8");
-        if (!valid || is_control(at, n))
+            config_error_at(e, at, NULL, "found byte 0x%02X, expected UTF-8 text", *bytes);
+        else if (is_control(bytes, n))
+            config_error_at(e, at, NULL, "found a control character, expected UTF-8 text");
+        if (!valid || is_control(bytes, n))
             return false;
-        at += n;
     }
     return true;
 }
@@ -365,36 +226,22 @@ static bool is_text(config_errors *e)
 static void read_tree(config_reader *r)
 {
     config_errors *e = r->errors;
-    if (!is_text(e)) {
-        config_hide_words(e);
-        return;
-    }
-    r->root = config_tree_read(r->arena, e, e->text, e->len);
-    if (!r->root) {
-        config_hide_words(e);
-        return;
-    }
-    config_hide_secrets(e, r->root);
-    config_hide_urls(e, r->root);
-    const config_place place = {.node = r->root};
-    const config_node *insecure = config_get(r->root, "insecure");
-    r->guarded = config_get(r->root, "password") || config_get(r->root, "password_file") ||
-                 (insecure && strcmp(insecure->text, "false") != 0);
-    config_look_for_engines(r);
-    config_read_map(r, &place, root_fields, LENGTH(root_fields), r->config);
+    r->root = check_utf8(e) ? config_tree_read(r->arena, e, e->text, e->len) : NULL;
+    config_redact(e, r->root);
+    if (r->root)
+        config_read_section(r, &(config_place){.node = r->root}, &config_root, r->config);
 }
 
 static weir_status fail_whole(const config_sink *sink, const char *name, const char *text,
                               weir_status st)
 {
     const config_problem p = {.file = name, .path = "", .text = text};
-    sink->tell(sink->ctx, &p);
+    sink->report(sink->ctx, &p);
     return st;
 }
 
-/* What is looked at: the text alone, other files that it names too, or also what the daemon would
- * find when it starts here. */
-typedef enum config_reach { TEXT_ALONE, WITH_FILES, THIS_MACHINE } config_reach;
+/* What is read or checked: the text only, also the files that it names, or also this machine. */
+typedef enum config_reach { TEXT_ONLY, WITH_FILES, WITH_PREFLIGHT } config_reach;
 
 static weir_status parse(const char *bytes, size_t len, const char *name, config_reach reach,
                          const weir_zones *zones, const config_sink *sink, weir_config **ret)
@@ -402,25 +249,22 @@ static weir_status parse(const char *bytes, size_t len, const char *name, config
     if (len > CONFIG_FILE_MAX)
         return fail_whole(sink, name, "larger than 16 MiB", WEIR_E_SYNTAX);
     weir_config *c = config_default();
-    config_errors *e = c ? config_alloc(&c->memory->arena, sizeof *e) : NULL;
+    config_errors *e = c ? config_alloc(c->arena, 1, sizeof *e) : NULL;
     if (!e) {
         config_free(c);
         return fail_whole(sink, name, "out of memory", WEIR_E_NOMEM);
     }
-    config_arena *arena = &c->memory->arena;
     size_t mark = len >= 3 && memcmp(bytes, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0; /* of byte order */
-    *e = (config_errors){.arena = arena, .file = name, .text = bytes + mark, .len = len - mark};
+    *e = (config_errors){.arena = c->arena, .file = name, .text = bytes + mark, .len = len - mark};
     config_reader r = {
-        .arena = arena, .errors = e, .config = c, .zones = zones, .files = reach != TEXT_ALONE};
+        .arena = c->arena, .errors = e, .config = c, .zones = zones, .files = reach != TEXT_ONLY};
     read_tree(&r);
-    if (reach == THIS_MACHINE && e->found == e->warnings && !arena->failed)
-        config_try(&r);
-    config_errors_tell(e, sink);
-    weir_status st = arena->failed            ? WEIR_E_NOMEM
-                     : e->found > e->warnings ? WEIR_E_SYNTAX
-                                              : WEIR_OK;
-    if (st == WEIR_E_NOMEM)
-        fail_whole(sink, name, "out of memory", st);
+    if (reach == WITH_PREFLIGHT && e->found == e->warnings && !c->arena->failed)
+        config_preflight(&r);
+    config_errors_report(e, sink);
+    weir_status st = e->found > e->warnings ? WEIR_E_SYNTAX : WEIR_OK;
+    if (c->arena->failed)
+        st = fail_whole(sink, name, "out of memory", WEIR_E_NOMEM);
     if (st == WEIR_OK)
         *ret = c;
     else
@@ -431,7 +275,7 @@ static weir_status parse(const char *bytes, size_t len, const char *name, config
 weir_status config_parse(const char *bytes, size_t len, const char *name, bool files,
                          const weir_zones *zones, const config_sink *sink, weir_config **ret)
 {
-    return parse(bytes, len, name, files ? WITH_FILES : TEXT_ALONE, zones, sink, ret);
+    return parse(bytes, len, name, files ? WITH_FILES : TEXT_ONLY, zones, sink, ret);
 }
 
 static weir_status load(const char *path, config_reach reach, const weir_zones *zones,
@@ -440,7 +284,7 @@ static weir_status load(const char *path, config_reach reach, const weir_zones *
     const char *name = strcmp(path, "-") == 0 ? "<stdin>" : path;
     char *bytes;
     size_t len;
-    const char *why = config_file_read(path, CONFIG_FILE_MAX, &bytes, &len);
+    const char *why = input_read(path, CONFIG_FILE_MAX, &bytes, &len);
     if (why) {
         char text[200];
         snprintf(text, sizeof text, "cannot be read: %s", why);
@@ -455,11 +299,11 @@ static weir_status load(const char *path, config_reach reach, const weir_zones *
 weir_status config_load(const char *path, bool files, const weir_zones *zones,
                         const config_sink *sink, weir_config **ret)
 {
-    return load(path, files ? WITH_FILES : TEXT_ALONE, zones, sink, ret);
+    return load(path, files ? WITH_FILES : TEXT_ONLY, zones, sink, ret);
 }
 
-weir_status config_load_and_try(const char *path, const weir_zones *zones, const config_sink *sink,
-                                weir_config **ret)
+weir_status config_load_and_preflight(const char *path, const weir_zones *zones,
+                                      const config_sink *sink, weir_config **ret)
 {
-    return load(path, THIS_MACHINE, zones, sink, ret);
+    return load(path, WITH_PREFLIGHT, zones, sink, ret);
 }

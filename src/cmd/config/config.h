@@ -2,11 +2,11 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CMD_CONFIG_H
 #define WEIR_CMD_CONFIG_H
-/* The configuration of `weir serve`: a YAML file, read whole, checked whole, and handed out in
- * plain C. docs/configuration.md says what each key means. */
+/* The configuration of `weir serve`: a YAML file, read and checked as a whole, and stored in plain
+ * C. docs/configuration.md describes the keys; keys.h has them as tables. */
 
 #include "cmd/protocols.h"
-#include "codec/http_session.h"
+#include "codec/http.h"
 #include "engine/engine.h"
 #include "service/rules/rules.h"
 
@@ -23,14 +23,14 @@ enum {
     CONFIG_HOST_MAX = 253,  /* bytes of a host name, and of an origin */
     CONFIG_NAMES_MAX = 256, /* host names, and origins */
     CONFIG_FILE_MAX = 16 << 20,
-    CONFIG_ERRORS_MAX = 50, /* told of one file */
+    CONFIG_ERRORS_MAX = 50, /* reported for one file */
 };
 
-/* ---- what it says ---------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 typedef struct config_listen {
     protocol_kind protocol;
-    bool is_public;                   /* other machines may reach it */
+    bool is_public;                   /* reachable from other machines */
     char address[CONFIG_ADDRESS_MAX]; /* "127.0.0.1:6380", "[::1]:6380", "/run/weir/weir.sock" */
 } config_listen;
 
@@ -40,119 +40,124 @@ typedef enum config_key_from {
     CONFIG_KEY_QUERY
 } config_key_from;
 
-/* Where an HTTP request has its key if it names none. */
+/* Where the key of an HTTP request is, if the request does not have it as a parameter. */
 typedef struct config_http_key {
     config_key_from from;
-    char name[CONFIG_NAME_MAX + 1]; /* of the header or the parameter, as written */
-    unsigned hops; /* header: 0: the whole value; 1..CONFIG_HOPS_MAX: that element of the
-                      comma-separated list, from the right */
+    const char *name; /* of the header or the query parameter, as written */
+    unsigned hops;    /* 0: the whole header; n: the n-th element of a comma-separated list, counted
+                         from the right, 1..CONFIG_HOPS_MAX */
 } config_http_key;
 
 typedef struct weir_config {
     config_listen listens[CONFIG_LISTENS_MAX];
     size_t listens_len; /* 1 or more */
 
-    char password[CONFIG_PASSWORD_MAX + 1]; /* terminated; never to be printed */
-    size_t password_len;                    /* 0: none */
-    bool insecure;
+    const char *password; /* NULL: none; never printed */
+    bool insecure;        /* public addresses need no password */
 
-    unsigned threads; /* 1..256; 0: as many as there are cores */
+    unsigned threads; /* 1..256; 0: one for each core */
     uint64_t memory_bytes, memory_large_bytes;
-    const char *state_file; /* NULL: the state is in memory alone */
-    weir_sync sync;         /* of the file */
+    const char *state_file; /* NULL: in memory only */
+    weir_sync sync;         /* of the state file, as the next two */
+    bool shared;            /* by several processes */
+    bool trust_others;      /* other users may own or write it */
     weir_when_full when_full;
-    bool shared;       /* the file */
-    bool trust_others; /* other users may own or write the file */
 
     int connections;
     uint64_t buffers_bytes;
-    int64_t idle_ns, request_ns, write_ns, drain_ns; /* 0: never; drain_ns: do not wait */
+    int64_t idle_ns, request_ns, write_ns; /* 0: no timeout */
+    int64_t drain_ns;                      /* 0: no wait */
 
     config_http_key http_key;
     weir_http_names http_hosts, http_origins;
 
-    int top_keys; /* of a list of the keys that weigh most; 0: they are not weighed */
+    int top_keys; /* of each list of top keys; 0: no lists */
     uint64_t top_memory_bytes;
     bool top_metrics; /* /metrics names them */
 
-    weir_engine_kind engine;  /* of policies that name none, of policies by text, of CL.THROTTLE */
-    bool has_redis;           /* there is a server to ask; else no rule has another engine */
-    weir_redis_options redis; /* good, if there is; without ret_error */
+    weir_engine_kind engine;  /* of policies that name none, of inline policies, of CL.THROTTLE */
+    bool has_redis;           /* `redis` is valid; if not, all rules have the local engine */
+    weir_redis_options redis; /* without ret_error */
     weir_hybrid_options hybrid;
 
-    const weir_rule_spec *rules; /* in the order of the file, with parsed policies */
+    const weir_rule_spec *rules; /* in the order of the file; unique names, all valid */
     size_t rules_len;            /* 0..WEIR_RULES_MAX */
 
-    struct config_memory *memory; /* what rules points into */
+    struct config_arena *arena; /* has all strings and rules */
 } weir_config;
 
-/* ---- what is wrong with it ------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
-/* One thing that is wrong. All texts are good until the sink returns. They may hold any bytes of
- * the file, but no password. */
+/* An error or a warning. The strings are valid until the callback returns. They may contain any
+ * bytes of the file, but no password. */
 typedef struct config_problem {
     const char *file;
-    size_t line, column; /* from 1, in characters; 0: it is about the file as a whole */
+    size_t line, column; /* from 1, in characters; 0: about the file as a whole */
     const char *path;    /* "policies.api.limit"; "": about no key */
-    const char *text;    /* what is wrong, and what was expected */
+    const char *text;    /* what was found, and what was expected */
     const char *source;  /* the line of the file, source_len bytes; NULL if line is 0 */
     size_t source_len;
-    size_t source_at; /* the place in it, 0..source_len */
-    bool warning;     /* the configuration can be used all the same */
+    size_t source_at; /* the position in it, 0..source_len */
+    bool warning;     /* the configuration can be used in spite of it */
 } config_problem;
 
 typedef struct config_sink {
-    void (*tell)(void *ctx, const config_problem *problem);
+    void (*report)(void *ctx, const config_problem *problem);
     void *ctx;
 } config_sink;
 
-/* Prints "FILE:LINE:COL: error: PATH: TEXT", or "warning" in the place of "error", then the line,
- * and a caret below the place. */
+/* Prints "FILE:LINE:COL: error: PATH: TEXT" (or "warning"), the line, and a caret below the
+ * position. */
 void config_problem_print(FILE *out, const config_problem *problem);
 
-/* A sink that does so. */
+/* Returns a sink that prints to `out`. */
 config_sink config_print_to(FILE *out);
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* Reads a file, "-" for the standard input, which is looked at once: what happens to it afterwards
- * does not matter.
- *  files  whether the files that it names with passwords are read; if not, each password is
- *         "password".
- *  zones  for the policies; NULL knows UTC alone.
- *  sink   told of everything that is wrong; also of a file that cannot be read.
+/* Reads and checks a configuration file; "-" is the standard input.
+ *  files  whether the files that it names, such as password_file, are opened. If not, each password
+ *         from a file is "password".
+ *  zones  for the policies; NULL knows UTC only.
+ *  sink   receives each error and warning, in the order of the file.
  *  ret    written on WEIR_OK only; for config_free().
- * Returns WEIR_OK; WEIR_E_IO if it cannot be read; WEIR_E_SYNTAX if it is wrong; WEIR_E_NOMEM. */
+ * Returns WEIR_OK; WEIR_E_IO if the file cannot be read; WEIR_E_SYNTAX if it is invalid;
+ * WEIR_E_NOMEM. */
 WEIR_NODISCARD weir_status config_load(const char *path, bool files, const weir_zones *zones,
                                        const config_sink *sink, weir_config **ret);
 
-/* As config_load(). A file that is right is then tried on this machine: could the daemon listen on
- * its addresses, use its state file and read its TLS files? Nothing is created or changed.
+/* As config_load(). A valid file is then checked against this machine: can the daemon listen on its
+ * addresses, use its state file and read its TLS files? Nothing is created or changed.
  *  sink  also receives what would keep the daemon from starting. An address or a state file in use
  *        is a warning, because a running daemon may be using it.
  * Returns WEIR_E_SYNTAX also if the daemon could not start. */
-WEIR_NODISCARD weir_status config_load_and_try(const char *path, const weir_zones *zones,
-                                               const config_sink *sink, weir_config **ret);
+WEIR_NODISCARD weir_status config_load_and_preflight(const char *path, const weir_zones *zones,
+                                                     const config_sink *sink, weir_config **ret);
 
-/* Reads `len` bytes as the file `name`; else as config_load().
- *  name  a relative path in the file begins where `name` lies. */
+/* Reads a configuration from memory; otherwise as config_load().
+ *  name  for messages. Relative paths in the file are relative to the directory of `name`. */
 WEIR_NODISCARD weir_status config_parse(const char *bytes, size_t len, const char *name, bool files,
                                         const weir_zones *zones, const config_sink *sink,
                                         weir_config **ret);
 
-/* What holds where no file says otherwise. NULL if there is no memory. */
+/* Returns the configuration of an empty file. NULL if memory is exhausted. */
 weir_config *config_default(void);
 
-/* Has all that is local be decided by a server, whatever the file says. False if the URL is wrong:
- * why. */
+/* Frees a configuration, and wipes its passwords. Accepts NULL. */
+void config_free(weir_config *c);
+
+/* ---- using ----------------------------------------------------------------------------------- */
+
+/* Replaces the engine `local` by `redis` with this server, everywhere (`weir serve --redis`).
+ * Returns false if the URL is invalid, with the reason in *ret_error. */
 bool config_use_redis(weir_config *c, const char *url, weir_redis_error *ret_error);
 
-/* Whether both ask the same servers, in the same way. */
-bool config_same_redis(const weir_config *a, const weir_config *b);
-
-/* Whether the servers are spoken to with TLS. */
+/* Whether connections to the servers use TLS. */
 bool config_wants_tls(const weir_config *c);
 
-void config_free(weir_config *c); /* accepts NULL; the password is wiped */
+/* Calls changed() for each top-level key that has another value in `b` than in `a` and takes effect
+ * at the next start only. */
+void config_each_change(const weir_config *a, const weir_config *b,
+                        void (*changed)(void *ctx, const char *key), void *ctx);
 
 #endif

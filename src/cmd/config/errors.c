@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Collects errors and tells them. What is kept is bounded: when the list is full, all but the first
- * ones in the file are let go, for they would not be told anyway. */
+/* Keeps the errors that are first in the file, sorted, and counts the others. */
 
 #include "cmd/config/errors.h"
 
@@ -9,104 +8,95 @@
 
 #include <stdarg.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 enum { TEXT_SIZE = 400, PATH_SIZE = 200, KEY_SHOWN = 64, WORD_MAX = 40 };
 
 /* ---- collecting ------------------------------------------------------------------------------ */
 
-static int by_place(const void *a, const void *b)
+static bool needs_quotes(const config_node *key)
 {
-    const config_error *x = a, *y = b;
-    if (x->at != y->at)
-        return x->at < y->at ? -1 : 1;
-    return x->order < y->order ? -1 : x->order > y->order;
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+    return key->len == 0 || strspn(key->text, plain) != key->len;
 }
 
-static void sort(config_errors *e)
-{
-    qsort(e->list, e->kept, sizeof e->list[0], by_place);
-}
-
-static bool is_simple(const config_node *key)
-{
-    for (size_t i = 0; i < key->len; i++) {
-        char c = key->text[i];
-        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-        if (!letter && !(c >= '0' && c <= '9') && c != '_' && c != '-')
-            return false;
-    }
-    return key->len > 0;
-}
-
-static size_t append(char *buf, size_t at, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static size_t append(char *buf, size_t at, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static size_t append(char *buf, size_t at, const char *format,
+                                                           ...)
 {
     va_list args;
     va_start(args, format);
     int n = vsnprintf(buf + at, PATH_SIZE - at, format, args);
     va_end(args);
-    size_t room = PATH_SIZE - at - 1, len = n < 0 ? 0 : (size_t)n;
-    return at + (len < room ? len : room);
+    size_t rest = PATH_SIZE - at - 1, len = n < 0 ? 0 : (size_t)n;
+    return at + (len < rest ? len : rest);
 }
 
-/* Appends the path of a place: a.b[2]."c d". What lies within a password is not named. */
-static size_t append_path(char *buf, const config_place *place, bool *secret)
+/* Appends the path of a place: a.b[2]."c d". Keys within a password are left out. */
+static size_t append_path(char *buf, const config_place *place, bool *in_password)
 {
     if (!place->up)
         return 0;
-    size_t at = append_path(buf, place->up, secret);
-    if (*secret)
+    size_t at = append_path(buf, place->up, in_password);
+    if (*in_password)
         return at;
     if (!place->key)
         return append(buf, at, "[%zu]", place->index);
-    const char *quote = is_simple(place->key) ? "" : "\"";
-    *secret = config_is_secret(place->key);
+    const char *quote = needs_quotes(place->key) ? "\"" : "";
+    *in_password = config_is_password(place->key);
     int shown = place->key->len > KEY_SHOWN ? KEY_SHOWN : (int)place->key->len;
     return append(buf, at, "%s%s%.*s%s%s", at > 0 ? "." : "", quote, shown, place->key->text,
                   shown < (int)place->key->len ? "..." : "", quote);
 }
 
-__attribute__((format(printf, 5, 0))) static void complain(config_errors *e, size_t at,
-                                                           const config_place *place, bool warning,
-                                                           const char *format, va_list args)
+/* Inserts an error behind those at the same position. Drops the last one if the list is full. */
+static void insert(config_errors *e, const config_found_error *error)
 {
-    char text[TEXT_SIZE], path[PATH_SIZE] = "";
-    bool secret = false;
-    vsnprintf(text, sizeof text, format, args);
-    if (place)
-        append_path(path, place, &secret);
-    e->found++;
-    e->warnings += warning;
-    if (e->kept == CONFIG_ERRORS_KEPT) {
-        sort(e);
-        e->kept = CONFIG_ERRORS_MAX;
-    }
-    const char *kept_path = config_copy(e->arena, path, strlen(path));
-    const char *kept_text = config_copy(e->arena, text, strlen(text));
-    if (kept_path && kept_text)
-        e->list[e->kept++] = (config_error){at, e->found, kept_path, kept_text, warning};
+    size_t i = e->kept;
+    while (i > 0 && e->list[i - 1].at > error->at)
+        i--;
+    if (i == CONFIG_ERRORS_MAX)
+        return;
+    size_t moved = (e->kept < CONFIG_ERRORS_MAX ? e->kept++ : CONFIG_ERRORS_MAX - 1) - i;
+    memmove(&e->list[i + 1], &e->list[i], moved * sizeof e->list[0]);
+    e->list[i] = *error;
 }
 
-void config_complain_at(config_errors *e, size_t at, const config_place *place, const char *format,
-                        ...)
+__attribute__((format(printf, 5, 0))) static void add(config_errors *e, size_t at,
+                                                      const config_place *place, bool warning,
+                                                      const char *format, va_list args)
+{
+    char text[TEXT_SIZE], path[PATH_SIZE] = "";
+    bool in_password = false;
+    e->found++;
+    e->warnings += warning;
+    if (e->kept == CONFIG_ERRORS_MAX && at >= e->list[e->kept - 1].at)
+        return;
+    vsnprintf(text, sizeof text, format, args);
+    if (place)
+        append_path(path, place, &in_password);
+    const config_found_error error = {at, config_copy(e->arena, path, strlen(path)),
+                                      config_copy(e->arena, text, strlen(text)), warning};
+    if (error.path && error.text)
+        insert(e, &error);
+}
+
+void config_error_at(config_errors *e, size_t at, const config_place *place, const char *format,
+                     ...)
 {
     va_list args;
     va_start(args, format);
-    complain(e, at, place, false, format, args);
+    add(e, at, place, false, format, args);
     va_end(args);
 }
 
-void config_complain(config_errors *e, const config_place *place, const char *format, ...)
+void config_error(config_errors *e, const config_place *place, const char *format, ...)
 {
     if (place->node->bad)
         return;
     va_list args;
     va_start(args, format);
-    complain(e, place->node->begin, place, false, format, args);
+    add(e, place->node->begin, place, false, format, args);
     va_end(args);
 }
 
@@ -114,58 +104,56 @@ void config_warn(config_errors *e, const config_place *place, const char *format
 {
     va_list args;
     va_start(args, format);
-    complain(e, place->node->begin, place, true, format, args);
+    add(e, place->node->begin, place, true, format, args);
     va_end(args);
 }
 
-/* ---- telling --------------------------------------------------------------------------------- */
+/* ---- reporting ------------------------------------------------------------------------------- */
 
 typedef struct line {
     size_t number; /* from 1 */
     size_t begin;
-    size_t end; /* without the line end */
+    size_t end; /* without the line break */
 } line;
 
-static size_t line_end(const config_errors *e, size_t at)
+size_t config_line_end(const config_errors *e, size_t at)
 {
     while (at < e->len && e->text[at] != '\n' && e->text[at] != '\r')
         at++;
     return at;
 }
 
-/* Moves on to the line that holds the byte `at`; one that is at a line end belongs to the line
- * before it. */
+/* Advances to the line that holds byte `at`. A line break belongs to the line that it ends. The
+ * end of the file is shown behind the last line that has text. */
 static void seek(const config_errors *e, line *l, size_t at)
 {
     while (at > l->end && l->end < e->len) {
         bool crlf = e->text[l->end] == '\r' && l->end + 1 < e->len && e->text[l->end + 1] == '\n';
         size_t next = l->end + (crlf ? 2 : 1);
         if (at < next || next == e->len)
-            return; /* what ends too early is shown behind the last line that is written */
-        l->begin = next;
-        l->end = line_end(e, next);
-        l->number++;
+            return;
+        *l = (line){l->number + 1, next, config_line_end(e, next)};
     }
 }
 
-static void hide(const config_errors *e, const line *l, char *source)
+static void redact(const config_errors *e, const line *l, char *source)
 {
-    for (const config_hidden *h = e->hidden; h; h = h->next) {
-        for (size_t at = h->begin > l->begin ? h->begin : l->begin; at < h->end && at < l->end;
+    for (const config_redaction *r = e->redactions; r; r = r->next) {
+        for (size_t at = r->begin > l->begin ? r->begin : l->begin; at < r->end && at < l->end;
              at++)
             source[at - l->begin] = '*';
     }
 }
 
-static void tell(const config_errors *e, const config_error *error, const line *l,
-                 const config_sink *sink)
+static void report(const config_errors *e, const config_found_error *error, const line *l,
+                   const config_sink *sink)
 {
     size_t len = l->end - l->begin, at = error->at > l->end ? len : error->at - l->begin;
     char *source = config_copy(e->arena, e->text + l->begin, len);
     if (!source)
         return;
     size_t column = caret_columns(source, len, at) + 1;
-    hide(e, l, source);
+    redact(e, l, source);
     const config_problem p = {.file = e->file,
                               .line = l->number,
                               .column = column,
@@ -175,23 +163,21 @@ static void tell(const config_errors *e, const config_error *error, const line *
                               .source_len = len,
                               .source_at = at,
                               .warning = error->warning};
-    sink->tell(sink->ctx, &p);
+    sink->report(sink->ctx, &p);
 }
 
-void config_errors_tell(config_errors *e, const config_sink *sink)
+void config_errors_report(const config_errors *e, const config_sink *sink)
 {
-    sort(e);
-    size_t told = e->kept < CONFIG_ERRORS_MAX ? e->kept : CONFIG_ERRORS_MAX;
-    line l = {.number = 1, .begin = 0, .end = line_end(e, 0)};
-    for (size_t i = 0; i < told; i++) {
+    line l = {.number = 1, .begin = 0, .end = config_line_end(e, 0)};
+    for (size_t i = 0; i < e->kept; i++) {
         seek(e, &l, e->list[i].at);
-        tell(e, &e->list[i], &l, sink);
+        report(e, &e->list[i], &l, sink);
     }
-    if (told > 0 && e->found > told) {
+    if (e->kept > 0 && e->found > e->kept) {
         char text[64];
-        snprintf(text, sizeof text, "and %zu more", e->found - told);
+        snprintf(text, sizeof text, "and %zu more", e->found - e->kept);
         const config_problem more = {.file = e->file, .path = "", .text = text};
-        sink->tell(sink->ctx, &more);
+        sink->report(sink->ctx, &more);
     }
 }
 
@@ -219,34 +205,33 @@ config_sink config_print_to(FILE *out)
     return (config_sink){print_problem, out};
 }
 
-/* ---- words ----------------------------------------------------------------------------------- */
+/* ---- edit distance --------------------------------------------------------------------------- */
 
 static size_t least(size_t a, size_t b)
 {
     return a < b ? a : b;
 }
 
-static bool same_letter(char a, char b)
+static bool same_letter(const char *a, const char *b)
 {
-    return config_lower(a) == config_lower(b);
+    return strncasecmp(a, b, 1) == 0;
 }
 
-size_t config_distance(const char *a, const char *b)
+size_t config_edit_distance(const char *a, const char *b)
 {
-    size_t rows[3][WORD_MAX + 1], *before = rows[0], *last = rows[1], *now = rows[2];
+    size_t rows[3][WORD_MAX + 1] = {{0}}, *before = rows[0], *last = rows[1], *now = rows[2];
     size_t a_len = strlen(a), b_len = strlen(b);
     if (a_len > WORD_MAX || b_len > WORD_MAX)
         return SIZE_MAX;
-    memset(rows, 0, sizeof rows);
     for (size_t k = 0; k <= b_len; k++)
         last[k] = k;
     for (size_t i = 1; i <= a_len; i++) {
         now[0] = i;
         for (size_t k = 1; k <= b_len; k++) {
             now[k] = least(least(last[k], now[k - 1]) + 1,
-                           last[k - 1] + !same_letter(a[i - 1], b[k - 1]));
-            if (i > 1 && k > 1 && same_letter(a[i - 1], b[k - 2]) &&
-                same_letter(a[i - 2], b[k - 1]))
+                           last[k - 1] + !same_letter(a + i - 1, b + k - 1));
+            if (i > 1 && k > 1 && same_letter(a + i - 1, b + k - 2) &&
+                same_letter(a + i - 2, b + k - 1))
                 now[k] = least(now[k], before[k - 2] + 1);
         }
         size_t *unused = before;

@@ -2,76 +2,68 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CMD_CONFIG_ERRORS_H
 #define WEIR_CMD_CONFIG_ERRORS_H
-/* What is wrong with a configuration: collected in any order, told in that of the file. */
+/* Collects the errors of a configuration in any order, and reports them in the order of the file.
+ * Redacts passwords in the lines that it shows. */
 
 #include "cmd/config/config.h"
 #include "cmd/config/tree.h"
 
-enum { CONFIG_ERRORS_KEPT = 1000 };
-
-typedef struct config_error {
-    size_t at;    /* byte of the file */
-    size_t order; /* in which it was found */
-    const char *path;
-    const char *text;
+typedef struct config_found_error {
+    size_t at; /* byte offset in the file */
+    const char *path, *text;
     bool warning;
-} config_error;
+} config_found_error;
 
-/* Bytes begin..end - 1 of the file are not to be shown. */
-typedef struct config_hidden {
-    struct config_hidden *next;
+/* Bytes begin..end - 1 of the file, which must not be shown. */
+typedef struct config_redaction {
+    struct config_redaction *next;
     size_t begin, end;
-} config_hidden;
+} config_redaction;
 
 typedef struct config_errors {
     config_arena *arena;
     const char *file;
     const char *text;
     size_t len;
-    size_t found;    /* errors and warnings */
-    size_t warnings; /* of these */
-    size_t kept;
-    config_error list[CONFIG_ERRORS_KEPT];
-    config_hidden *hidden;
+    size_t found;                               /* errors and warnings */
+    size_t warnings;                            /* of these */
+    size_t kept;                                /* entries of list: the first in the file */
+    config_found_error list[CONFIG_ERRORS_MAX]; /* sorted by position */
+    config_redaction *redactions;
 } config_errors;
 
-/* Notes an error at the byte `at` of the file.
- *  place  what it is about; NULL: the file. */
+/* Adds an error at byte `at` of the file.
+ *  place  the key that it is about; NULL for the whole file. */
 __attribute__((format(printf, 4, 5))) void
-config_complain_at(config_errors *e, size_t at, const config_place *place, const char *format, ...);
+config_error_at(config_errors *e, size_t at, const config_place *place, const char *format, ...);
 
-/* Notes an error at the place's value, unless that has been complained of before. */
-__attribute__((format(printf, 3, 4))) void
-config_complain(config_errors *e, const config_place *place, const char *format, ...);
+/* Adds an error at a value, unless the value already has one. */
+__attribute__((format(printf, 3, 4))) void config_error(config_errors *e, const config_place *place,
+                                                        const char *format, ...);
 
-/* As config_complain(), but the configuration can be used all the same. */
+/* Adds a warning at a value. */
 __attribute__((format(printf, 3, 4))) void config_warn(config_errors *e, const config_place *place,
                                                        const char *format, ...);
 
-/* Whether a key says, or nearly says, that its value is a secret. */
-bool config_is_secret(const config_node *key);
+/* Reports the first CONFIG_ERRORS_MAX errors, and how many more there are. */
+void config_errors_report(const config_errors *e, const config_sink *sink);
 
-/* Hides the passwords of a tree. */
-void config_hide_secrets(config_errors *e, const config_node *root);
+/* The end of the line that holds byte `at` of the file, without its line break. */
+size_t config_line_end(const config_errors *e, size_t at);
 
-/* Hides the user and the password of every URL; root may be NULL. */
-void config_hide_urls(config_errors *e, const config_node *root);
+/* The edit distance of two strings, ignoring case: how many letters must be added, removed, changed
+ * or swapped with their neighbour (Damerau-Levenshtein).
+ *  a, b  of any length. Returns SIZE_MAX if one has more than 40 bytes. */
+size_t config_edit_distance(const char *a, const char *b);
 
-/* Hides what may be a password in a text of which there is no tree: too much rather than too
- * little. */
-void config_hide_words(config_errors *e);
+/* ---- redact.c -------------------------------------------------------------------------------- */
 
-/* Tells the first CONFIG_ERRORS_MAX in the order of the file, and how many more there are. */
-void config_errors_tell(config_errors *e, const config_sink *sink);
+/* Whether a key is "password", or so close to it that its value may be one. */
+bool config_is_password(const config_node *key);
 
-/* An ASCII letter in lower case; any other byte as it is. */
-static inline char config_lower(char c)
-{
-    return (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-}
-
-/* How many letters must be added, dropped, changed or swapped with their neighbour. Threads: pure.
- *  a, b  of any length; if one has more than 40 bytes, SIZE_MAX. */
-size_t config_distance(const char *a, const char *b);
+/* Redacts all passwords, and the user and password of each URL.
+ *  root  the tree; NULL if the text could not be parsed. Then anything that may be a password is
+ *        redacted. */
+void config_redact(config_errors *e, const config_node *root);
 
 #endif

@@ -1,84 +1,71 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The section `http`. A name or an origin that no request could ever have is an error here, since
- * nobody would notice it later. */
+/* The section `http`. A name or an origin that cannot occur in a request is an error, because it
+ * would silently have no effect. */
 
-#include "cmd/config/http.h"
+#include "cmd/config/keys.h"
 
 #include <string.h>
 
-#define LENGTH(array) (sizeof(array) / sizeof(array)[0])
-
 /* ---- the key --------------------------------------------------------------------------------- */
 
-/* field->low: config_key_from. */
-static bool read_key_name(config_reader *r, const config_place *place, const config_field *field,
+/* key->low: a config_key_from. */
+static void read_key_name(config_reader *r, const config_place *place, const config_key *key,
                           void *base)
 {
     static const char token[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                 "!#$%&'*+-.^_`|~";
-    bool header = field->low == CONFIG_KEY_HEADER;
+    bool header = key->low == CONFIG_KEY_HEADER;
     const char *expected = header ? "the name of a header, such as X-Real-IP"
                                   : "the name of a query parameter, such as user";
-    config_http_key *key = &((weir_config *)base)->http_key;
-    if (!config_want_text(r, place, expected))
-        return false;
+    config_http_key *http_key = &((weir_config *)base)->http_key;
     const config_node *n = place->node;
-    if (n->len > CONFIG_NAME_MAX || (header && strspn(n->text, token) != n->len)) {
-        config_complain(r->errors, place, "expected %s, of at most %d bytes, found '%.40s'",
-                        expected, CONFIG_NAME_MAX, n->text);
-        return false;
-    }
-    if (header && !weir_http_may_be_key(n->text, n->len)) {
-        config_complain(r->errors, place,
-                        "'%s' cannot carry the key: HTTP or browsers use it; expected %s", n->text,
-                        expected);
-        return false;
-    }
-    if (!header && weir_http_is_param(n->text, n->len)) {
-        config_complain(r->errors, place, "'%s' is a parameter of every request, expected %s",
-                        n->text, expected);
-        return false;
-    }
-    if (key->from != CONFIG_KEY_UNSET) {
-        config_complain_at(r->errors, place->key->begin, place,
-                           "both header and query are set, expected only one");
-        return false;
-    }
-    key->from = (config_key_from)field->low;
-    memcpy(key->name, n->text, n->len + 1);
-    return true;
+    if (!config_want_scalar(r, place, expected))
+        return;
+    if (n->len > CONFIG_NAME_MAX || (header && strspn(n->text, token) != n->len))
+        config_error(r->errors, place, "expected %s, of at most %d bytes, found '%.40s'", expected,
+                     CONFIG_NAME_MAX, n->text);
+    else if (header && !weir_http_may_be_key(n->text, n->len))
+        config_error(r->errors, place,
+                     "'%s' is used by HTTP or by browsers and cannot carry the key, expected %s",
+                     n->text, expected);
+    else if (!header && weir_http_is_param(n->text, n->len))
+        config_error(r->errors, place, "'%s' is a parameter of weir itself, expected %s", n->text,
+                     expected);
+    else if (http_key->from != CONFIG_KEY_UNSET)
+        config_error_at(r->errors, place->key->begin, place,
+                        "both header and query are set, expected only one");
+    else
+        *http_key = (config_http_key){(config_key_from)key->low, n->text, 0};
 }
 
-static bool read_http_key(config_reader *r, const config_place *place, const config_field *field,
-                          void *base)
+static bool same_key(const weir_config *a, const weir_config *b)
 {
-    static const config_field fields[] = {
-        {.name = "header", .read = read_key_name, .low = CONFIG_KEY_HEADER},
-        {.name = "query", .read = read_key_name, .low = CONFIG_KEY_QUERY},
-        {.name = "hops",
-         .read = config_read_int,
-         .offset = offsetof(weir_config, http_key.hops),
-         .low = 1,
-         .high = CONFIG_HOPS_MAX},
-    };
-    static const char expected[] = "expected {header: X-Real-IP} or {query: user}";
-    (void)field;
-    if (place->node->kind != CONFIG_MAP) {
-        config_complain(r->errors, place, "%s", expected);
-        return false;
-    }
-    size_t before = r->errors->found;
-    if (!config_read_map(r, place, fields, LENGTH(fields), base) || r->errors->found > before)
-        return false;
+    const config_http_key *x = &a->http_key, *y = &b->http_key;
+    return x->from == y->from && (x->from == CONFIG_KEY_UNSET || strcmp(x->name, y->name) == 0);
+}
+
+static const char key_expected[] = "expected {header: X-Real-IP} or {query: user}";
+
+static void check_key(config_reader *r, const config_place *place, void *base)
+{
     const config_http_key *key = &((weir_config *)base)->http_key;
     const config_node *hops = config_get(place->node, "hops");
     if (key->from == CONFIG_KEY_UNSET)
-        config_complain(r->errors, place, "%s", expected);
+        config_error(r->errors, place, "%s", key_expected);
     else if (hops && key->from == CONFIG_KEY_QUERY)
-        config_complain_at(r->errors, hops->begin, place, "hops requires header");
-    return true;
+        config_error_at(r->errors, hops->begin, place, "hops requires header");
 }
+
+static const config_key key_keys[] = {
+    {"header", CONFIG_OTHER, .low = CONFIG_KEY_HEADER, .read = read_key_name, .same = same_key},
+    {"query", CONFIG_OTHER, .low = CONFIG_KEY_QUERY, .read = read_key_name, .same = same_key},
+    {"hops", CONFIG_NUMBER, CONFIG_MEMBER(weir_config, http_key.hops),
+     CONFIG_RANGE(1, CONFIG_HOPS_MAX, 0)},
+};
+
+static const config_section key_section = {CONFIG_KEYS(key_keys), .expected = key_expected,
+                                           .check = check_key};
 
 /* ---- hosts and origins ----------------------------------------------------------------------- */
 
@@ -99,7 +86,7 @@ static bool ends_with(const char *text, size_t len, const char *end)
     return len > strlen(end) && strcmp(text + len - strlen(end), end) == 0;
 }
 
-/* scheme://host, or scheme://host:port with a port that is not the scheme's own. */
+/* scheme://host or scheme://host:port. Browsers leave out a default port. */
 static bool is_origin(const char *text, size_t len)
 {
     static const char scheme[] = "abcdefghijklmnopqrstuvwxyz0123456789+.-";
@@ -112,61 +99,67 @@ static bool is_origin(const char *text, size_t len)
     return n + 3 + strspn(text + n + 3, host) == len && text[len - 1] != ':' && !default_port;
 }
 
-/* A list of texts, or one alone. */
-static bool read_names(config_reader *r, const config_place *place, bool good(const char *, size_t),
-                       const char *expected, weir_http_names *ret)
+/* A list of names, or a single name. */
+static void read_names(config_reader *r, const config_place *place,
+                       bool is_valid(const char *, size_t), const char *expected,
+                       weir_http_names *ret)
 {
     const config_node *n = place->node;
-    bool is_list = n->kind == CONFIG_LIST;
+    size_t max = n->kind == CONFIG_LIST ? n->children : 1, len = 0;
     if (config_is_empty(n))
-        return true;
-    size_t len = is_list ? n->children : 1, i = 0;
-    if (len > CONFIG_NAMES_MAX) {
-        config_complain(r->errors, place, "%zu entries, expected at most %d", len,
-                        CONFIG_NAMES_MAX);
-        return false;
+        return;
+    if (max > CONFIG_NAMES_MAX) {
+        config_error(r->errors, place, "%zu entries, expected at most %d", max, CONFIG_NAMES_MAX);
+        return;
     }
-    const char **names = config_alloc_array(r->arena, len + 1, sizeof *names);
-    if (!names)
-        return false;
-    for (const config_node *child = is_list ? n->first : n; child;
-         child = is_list ? child->next : NULL, i++) {
-        const config_place entry = {place, NULL, i, child};
-        const config_place *at = is_list ? &entry : place;
-        if (!config_want_text(r, at, expected))
-            return false;
-        if (!good(child->text, child->len)) {
-            config_complain(r->errors, at, "expected %s, found '%.80s'", expected, child->text);
-            return false;
-        }
-        names[i] = child->text;
+    const char **names = config_alloc(r->arena, max + 1, sizeof *names);
+    for (config_place entry = {0}; names && config_next_entry(place, &entry);) {
+        const config_node *name = entry.node;
+        if (!config_want_scalar(r, &entry, expected))
+            continue;
+        if (!is_valid(name->text, name->len))
+            config_error(r->errors, &entry, "expected %s, found '%.80s'", expected, name->text);
+        names[len++] = name->text;
     }
-    *ret = (weir_http_names){names, i};
-    return true;
+    *ret = (weir_http_names){names, len};
 }
 
-static bool read_hosts(config_reader *r, const config_place *place, const config_field *field,
+static bool same_names(const weir_http_names *a, const weir_http_names *b)
+{
+    bool same = a->len == b->len;
+    for (size_t i = 0; same && i < a->len; i++)
+        same = strcmp(a->at[i], b->at[i]) == 0;
+    return same;
+}
+
+static void read_hosts(config_reader *r, const config_place *place, const config_key *key,
                        void *base)
 {
-    (void)field;
-    return read_names(r, place, is_host, host_expected, &((weir_config *)base)->http_hosts);
+    (void)key;
+    read_names(r, place, is_host, host_expected, &((weir_config *)base)->http_hosts);
 }
 
-static bool read_origins(config_reader *r, const config_place *place, const config_field *field,
+static bool same_hosts(const weir_config *a, const weir_config *b)
+{
+    return same_names(&a->http_hosts, &b->http_hosts);
+}
+
+static void read_origins(config_reader *r, const config_place *place, const config_key *key,
                          void *base)
 {
-    (void)field;
-    return read_names(r, place, is_origin, origin_expected, &((weir_config *)base)->http_origins);
+    (void)key;
+    read_names(r, place, is_origin, origin_expected, &((weir_config *)base)->http_origins);
 }
 
-bool config_read_http(config_reader *r, const config_place *place, const config_field *field,
-                      void *base)
+static bool same_origins(const weir_config *a, const weir_config *b)
 {
-    static const config_field fields[] = {
-        {.name = "key", .read = read_http_key},
-        {.name = "hosts", .read = read_hosts},
-        {.name = "origins", .read = read_origins},
-    };
-    (void)field;
-    return config_read_map(r, place, fields, LENGTH(fields), base);
+    return same_names(&a->http_origins, &b->http_origins);
 }
+
+static const config_key http_keys[] = {
+    {"key", CONFIG_SECTION, .section = &key_section},
+    {"hosts", CONFIG_OTHER, .read = read_hosts, .same = same_hosts},
+    {"origins", CONFIG_OTHER, .read = read_origins, .same = same_origins},
+};
+
+const config_section config_http_section = {CONFIG_KEYS(http_keys)};

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Addresses: numbers alone, for a name may mean another machine tomorrow. It must not know any
- * socket. */
+/* The section `listen`: IP addresses with a port, and Unix sockets. Host names are refused, because
+ * a name can resolve to another address later. It must not know any socket. */
 
-#include "cmd/config/listen.h"
-
+#include "cmd/config/keys.h"
 #include "port/text.h"
 
 #include <arpa/inet.h>
@@ -58,7 +57,7 @@ static bool is_number(const char *text)
     return text[0] != '\0' && text[strspn(text, "0123456789")] == '\0';
 }
 
-/* NULL, or what was found instead of an address; "" if there is no word for it. */
+/* Returns NULL, or what the text is instead of an address, as a part of an error. */
 static const char *parse_address(const char *text, config_listen *ret)
 {
     char host[64] = "127.0.0.1";
@@ -66,9 +65,9 @@ static const char *parse_address(const char *text, config_listen *ret)
     size_t len = colon ? (size_t)(colon - text) : 0;
     unsigned port = 0;
     if (strncmp(text, "localhost:", 10) == 0)
-        return "a name (127.0.0.1 is localhost) in ";
+        return "a host name (write 127.0.0.1) in ";
     if (!parse_port(digits, &port))
-        return is_number(digits) ? "a port beyond 65535 in " : "";
+        return is_number(digits) ? "a port above 65535 in " : "";
     if (len >= sizeof host)
         return "";
     bool v6 = len > 2 && text[0] == '[' && text[len - 1] == ']';
@@ -77,8 +76,8 @@ static const char *parse_address(const char *text, config_listen *ret)
     return (v6 ? parse_host6(host, port, ret) : parse_host4(host, port, ret)) ? NULL : "";
 }
 
-/* Port 0 is a free one, each time another. */
-static bool is_any_port(const config_listen *l)
+/* Port 0 is any free port, so that several listeners may have it. */
+static bool has_port_0(const config_listen *l)
 {
     size_t len = strlen(l->address);
     return l->address[0] != '/' && len > 2 && strcmp(l->address + len - 2, ":0") == 0;
@@ -88,107 +87,96 @@ static void add_listen(config_reader *r, const config_place *place, const config
 {
     weir_config *c = r->config;
     for (size_t i = 0; i < c->listens_len; i++) {
-        if (strcmp(c->listens[i].address, listen->address) == 0 && !is_any_port(listen)) {
-            config_complain(r->errors, place, "%s is listened on already, expected another address",
-                            listen->address);
+        if (strcmp(c->listens[i].address, listen->address) == 0 && !has_port_0(listen)) {
+            config_error(r->errors, place, "duplicate address %s", listen->address);
             return;
         }
     }
-    if (c->listens_len == CONFIG_LISTENS_MAX) {
-        config_complain(r->errors, place, "one address too many, expected at most %d",
-                        CONFIG_LISTENS_MAX);
-        return;
-    }
-    c->listens[c->listens_len++] = *listen;
+    if (c->listens_len == CONFIG_LISTENS_MAX)
+        config_error(r->errors, place, "more than %d addresses", CONFIG_LISTENS_MAX);
+    else
+        c->listens[c->listens_len++] = *listen;
 }
 
-static bool read_address(config_reader *r, const config_place *place, protocol_kind protocol)
+/* Whether public addresses are allowed: there is a password, or `insecure` waives it. */
+static bool may_be_public(const config_reader *r)
 {
-    if (!config_want_text(r, place, expected_address))
-        return false;
-    config_listen listen;
-    memset(&listen, 0, sizeof listen); /* two of them are compared byte by byte */
-    listen.protocol = protocol;
-    const char *wrong = parse_address(place->node->text, &listen);
-    if (wrong) {
-        config_complain(r->errors, place, "expected %s, found %s'%.40s'", expected_address, wrong,
-                        place->node->text);
-        return false;
-    }
-    if (listen.is_public && !r->guarded) {
-        config_complain(r->errors, place,
-                        "other machines may reach %s, and there is no password; set password or "
-                        "password_file, or insecure: true if everybody may use it",
-                        listen.address);
-        return false;
-    }
-    add_listen(r, place, &listen);
-    return true;
+    const config_node *insecure = config_get(r->root, "insecure");
+    return config_get(r->root, "password") || config_get(r->root, "password_file") ||
+           (insecure && strcmp(insecure->text, "false") != 0);
 }
 
-/* field->low is the protocol. */
-static bool read_addresses(config_reader *r, const config_place *place, const config_field *field,
+static void read_address(config_reader *r, const config_place *place, protocol_kind protocol)
+{
+    config_listen listen = {.protocol = protocol};
+    const char *text = place->node->text;
+    if (!config_want_scalar(r, place, expected_address))
+        return;
+    const char *wrong = parse_address(text, &listen);
+    if (wrong)
+        config_error(r->errors, place, "expected %s, found %s'%.40s'", expected_address, wrong,
+                     text);
+    else if (listen.is_public && !may_be_public(r))
+        config_error(r->errors, place,
+                     "other machines can reach %s and there is no password; set password or "
+                     "password_file, or insecure: true to accept every client",
+                     listen.address);
+    else
+        add_listen(r, place, &listen);
+}
+
+/* key->low is the protocol. */
+static void read_addresses(config_reader *r, const config_place *place, const config_key *key,
                            void *base)
 {
     (void)base;
-    protocol_kind protocol = (protocol_kind)field->low;
-    const config_node *n = place->node;
-    if (n->kind == CONFIG_TEXT && strcmp(n->text, "off") == 0)
-        return true;
-    if (n->kind != CONFIG_LIST)
-        return read_address(r, place, protocol);
-    size_t i = 0;
-    for (const config_node *child = n->first; child; child = child->next, i++) {
-        const config_place entry = {place, NULL, i, child};
-        read_address(r, &entry, protocol);
-    }
-    return true;
+    if (strcmp(place->node->text, "off") == 0)
+        return;
+    for (config_place entry = {0}; config_next_entry(place, &entry);)
+        read_address(r, &entry, (protocol_kind)key->low);
 }
 
-static bool read_unix(config_reader *r, const config_place *place, const config_field *field,
+static void read_unix(config_reader *r, const config_place *place, const config_key *key,
                       void *base)
 {
     static const char expected[] = "an absolute path of at most 107 bytes, or off";
-    (void)field;
-    (void)base;
-    if (!config_want_text(r, place, expected))
-        return false;
+    config_listen listen = {.protocol = PROTOCOL_RESP};
     const config_node *n = place->node;
-    if (strcmp(n->text, "off") == 0)
-        return true;
-    config_listen listen;
-    memset(&listen, 0, sizeof listen);
-    listen.protocol = PROTOCOL_RESP;
+    (void)key;
+    (void)base;
+    if (!config_want_scalar(r, place, expected) || strcmp(n->text, "off") == 0)
+        return;
     if (n->text[0] != '/' || n->len >= sizeof listen.address) {
-        config_complain(r->errors, place, "expected %s, found %zu bytes that begin with '%.40s'",
-                        expected, n->len, n->text);
-        return false;
+        config_error(r->errors, place, "expected %s, found '%.40s' (%zu bytes)", expected, n->text,
+                     n->len);
+        return;
     }
     memcpy(listen.address, n->text, n->len);
     add_listen(r, place, &listen);
-    return true;
 }
 
-bool config_read_listen(config_reader *r, const config_place *place, const config_field *field,
+/* The section has one key for each row of the table of protocols, and `unix`. */
+void config_read_listen(config_reader *r, const config_place *place, const config_key *key,
                         void *base)
 {
-    (void)field;
+    config_key keys[PROTOCOLS + 1] = {[PROTOCOLS] = {.name = "unix", .read = read_unix}};
+    const config_section section = {CONFIG_KEYS(keys)};
     size_t before = r->errors->found;
-    config_field fields[PROTOCOLS + 1] = {[PROTOCOLS] = {.name = "unix", .read = read_unix}};
-    char names[128] = "";
-    for (protocol_kind kind = 0; kind < PROTOCOLS; kind++) {
-        fields[kind] = (config_field){
-            .name = protocols[kind].name, .read = read_addresses, .low = (int64_t)kind};
-        size_t len = strlen(names);
-        snprintf(names + len, sizeof names - len, "%s%s", kind > 0 ? ", " : "",
-                 protocols[kind].name);
-    }
-    memset(r->config->listens, 0, sizeof r->config->listens);
-    r->config->listens_len = 0; /* what is not named is not listened on */
-    if (!config_read_map(r, place, fields, PROTOCOLS + 1, base))
-        return false;
+    (void)key;
+    for (protocol_kind kind = 0; kind < PROTOCOLS; kind++)
+        keys[kind] = (config_key){
+            .name = protocols[kind].name, .low = (int64_t)kind, .read = read_addresses};
+    r->config->listens_len = 0; /* drops the defaults: only addresses that are named are used */
+    config_read_section(r, place, &section, base);
     if (r->config->listens_len == 0 && r->errors->found == before)
-        config_complain(r->errors, place,
-                        "nothing to listen on, expected an address for %s or unix", names);
-    return true;
+        config_error(r->errors, place, "no address to listen on, expected at least one");
+}
+
+bool config_same_listen(const weir_config *a, const weir_config *b)
+{
+    bool same = a->listens_len == b->listens_len;
+    for (size_t i = 0; same && i < a->listens_len; i++)
+        same = a->listens[i].protocol == b->listens[i].protocol &&
+               strcmp(a->listens[i].address, b->listens[i].address) == 0;
+    return same;
 }

@@ -1,370 +1,248 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Named policies. What is right is for weir_rule_check() to say; here its answers are given their
- * places in the file. It must not know the policy language. */
+/* The section `policies`: from the tree to specs for weir_rules_build(). Each policy text is parsed
+ * here, once; the specs carry the parsed policies. It must not know the policy language. */
 
-#include "cmd/config/policies.h"
-
-#include "cmd/config/redis.h"
+#include "cmd/config/keys.h"
+#include "service/rules/key_patterns.h"
 
 #include <string.h>
 
-/* A rule while it is read: the spec, and where each part of it stands. */
-typedef struct draft {
-    weir_rule_spec spec;
-    weir_override_spec *override_specs; /* spec.overrides, while they are filled in */
-    const config_place *place;          /* of the policy's value */
-    config_place limit, ip, on_error;
-    config_place *overrides, *allow, *deny; /* of each that is in the spec */
-    config_reader *reader;
-} draft;
+/* The tables below store in a weir_rule_spec. */
+#define MEMBER(member) CONFIG_MEMBER(weir_rule_spec, member)
 
-/* ---- its parts ------------------------------------------------------------------------------- */
+static const char limit_expected[] = "a policy, such as \"gcra 100/s burst 20\"";
 
-static const char limit_expected[] = "a policy text, such as \"gcra 100/s burst 20\"";
+/* ---- policy texts and patterns --------------------------------------------------------------- */
 
-static bool read_limit(config_reader *r, const config_place *place, const config_field *field,
-                       void *base)
+/* Parses the policy text of a value. An error is reported at its column in the file if possible. */
+static bool parse_policy(config_reader *r, const config_place *place, weir_policy *ret)
 {
-    draft *d = base;
-    (void)field;
-    if (!config_want_text(r, place, limit_expected))
-        return false;
-    d->limit = *place;
-    d->spec.limit = place->node->text;
-    return true;
-}
-
-/* A copy that lives as long as the draft does; what it is below lives on by itself. */
-static const config_place *keep_place(config_reader *r, const config_place *place)
-{
-    config_place *copy = config_alloc(r->arena, sizeof *copy);
-    if (copy)
-        *copy = *place;
-    return copy;
-}
-
-static bool read_overrides(config_reader *r, const config_place *place, const config_field *field,
-                           void *base)
-{
-    draft *d = base;
-    (void)field;
-    if (config_is_empty(place->node))
-        return true;
-    if (place->node->kind != CONFIG_MAP) {
-        config_complain(r->errors, place,
-                        "expected a map of keys and their policies, as \"trial-*\": gcra 1/s");
-        return false;
-    }
-    weir_override_spec *specs = config_alloc_array(r->arena, place->node->children, sizeof *specs);
-    config_place *places = config_alloc_array(r->arena, place->node->children, sizeof *places);
-    const config_place *group = keep_place(r, place);
-    if (!specs || !places || !group)
-        return false;
-    size_t n = 0;
-    for (const config_node *key = place->node->first; key; key = key->next) {
-        const config_place below = {group, key, 0, key->value};
-        if (key->bad || !config_want_text(r, &below, limit_expected))
-            continue;
-        places[n] = below;
-        specs[n++] = (weir_override_spec){.pattern = key->text, .limit = key->value->text};
-    }
-    d->overrides = places;
-    d->spec.overrides = d->override_specs = specs;
-    d->spec.overrides_len = n;
-    return true;
-}
-
-/* Entries of a list; false if nothing could be read. */
-static bool read_list(config_reader *r, const config_place *place, const char *const **ret,
-                      size_t *ret_len, config_place **ret_places)
-{
-    static const char expected[] = "a key, a prefix and '*', or a network as \"10.0.0.0/8\"";
-    if (config_is_empty(place->node))
-        return true;
-    if (place->node->kind != CONFIG_LIST) {
-        config_complain(r->errors, place, "expected a list of keys, as [\"10.0.0.0/8\", \"ci-*\"]");
-        return false;
-    }
-    const char **entries = config_alloc_array(r->arena, place->node->children, sizeof *entries);
-    config_place *places = config_alloc_array(r->arena, place->node->children, sizeof *places);
-    const config_place *group = keep_place(r, place);
-    if (!entries || !places || !group)
-        return false;
-    size_t n = 0, i = 0;
-    for (const config_node *child = place->node->first; child; child = child->next, i++) {
-        const config_place entry = {group, NULL, i, child};
-        if (!config_want_text(r, &entry, expected))
-            continue;
-        places[n] = entry;
-        entries[n++] = child->text;
-    }
-    *ret = entries;
-    *ret_len = n;
-    *ret_places = places;
-    return true;
-}
-
-static bool read_allow(config_reader *r, const config_place *place, const config_field *field,
-                       void *base)
-{
-    draft *d = base;
-    (void)field;
-    return read_list(r, place, &d->spec.allow, &d->spec.allow_len, &d->allow);
-}
-
-static bool read_deny(config_reader *r, const config_place *place, const config_field *field,
-                      void *base)
-{
-    draft *d = base;
-    (void)field;
-    return read_list(r, place, &d->spec.deny, &d->spec.deny_len, &d->deny);
-}
-
-static bool read_ip(config_reader *r, const config_place *place, const config_field *field,
-                    void *base)
-{
-    static const config_field bits[] = {
-        {.name = "v4",
-         .read = config_read_int,
-         .offset = offsetof(weir_rule_spec, v4_bits),
-         .high = 32},
-        {.name = "v6",
-         .read = config_read_int,
-         .offset = offsetof(weir_rule_spec, v6_bits),
-         .high = 128},
-    };
-    draft *d = base;
-    (void)field;
-    d->ip = *place;
-    if (place->node->kind == CONFIG_MAP)
-        return config_read_map(r, place, bits, sizeof bits / sizeof bits[0], &d->spec);
-    bool is_off = strcmp(place->node->text, "false") == 0;
-    if (place->node->kind == CONFIG_LIST || (!is_off && strcmp(place->node->text, "true") != 0)) {
-        config_complain(r->errors, place, "expected a map, such as {v4: 32, v6: 64}, or false");
-        return false;
-    }
-    d->spec.plain_keys = is_off;
-    return true;
-}
-
-static bool read_shadow(config_reader *r, const config_place *place, const config_field *field,
-                        void *base)
-{
-    return config_read_bool(r, place, field, &((draft *)base)->spec);
-}
-
-static bool read_engine(config_reader *r, const config_place *place, const config_field *field,
-                        void *base)
-{
-    return config_read_engine(r, place, field, &((draft *)base)->spec);
-}
-
-static bool read_on_error(config_reader *r, const config_place *place, const config_field *field,
-                          void *base)
-{
-    draft *d = base;
-    d->on_error = *place;
-    return config_read_on_error(r, place, field, &d->spec);
-}
-
-/* ---- what weir_rule_check() says ------------------------------------------------------------- */
-
-static void complain_of_policy(const draft *d, const config_place *place,
-                               const weir_rule_error *error)
-{
-    config_errors *e = d->reader->errors;
+    weir_policy_error error = {0};
+    const config_node *n = place->node;
     size_t at;
-    if (error->column == 0)
-        config_complain(e, place, "%s", error->text);
-    else if (config_column(e, place->node, error->column, &at))
-        config_complain_at(e, at, place, "%s", error->text);
-    else
-        config_complain(e, place, "column %u of the policy: %s", error->column, error->text);
-}
-
-/* An override's key is wrong, rather than its value. */
-static void complain_of_key(const draft *d, const config_place *place, const char *text)
-{
-    config_complain_at(d->reader->errors, place->key->begin, place, "%s", text);
-}
-
-/* Gives an answer its place. first: the index in the draft of the part's first entry. */
-static void complain_of(const draft *d, const weir_rule_error *error, size_t first)
-{
-    config_errors *e = d->reader->errors;
-    size_t i = first + error->index;
-    switch (error->part) {
-    case WEIR_RULE_NAME:
-        complain_of_key(d, d->place, error->text);
-        return;
-    case WEIR_RULE_LIMIT:
-        complain_of_policy(d, &d->limit, error);
-        return;
-    case WEIR_RULE_OVERRIDE:
-        complain_of_key(d, &d->overrides[i], error->text);
-        return;
-    case WEIR_RULE_OVERRIDE_LIMIT:
-        complain_of_policy(d, &d->overrides[i], error);
-        return;
-    case WEIR_RULE_ALLOW:
-        config_complain(e, &d->allow[i], "%s", error->text);
-        return;
-    case WEIR_RULE_DENY:
-        config_complain(e, &d->deny[i], "%s", error->text);
-        return;
-    case WEIR_RULE_BITS:
-        config_complain(e, &d->ip, "%s", error->text);
-        return;
-    }
-}
-
-/* Checks a spec: the draft's, or a part of it. */
-static void check(const draft *d, const weir_rule_spec *spec, size_t first)
-{
-    weir_rule_error error = {0};
-    weir_status st = weir_rule_check(spec, d->reader->zones, NULL, &error);
-    if (st == WEIR_E_NOMEM)
-        d->reader->arena->failed = true;
-    else if (st != WEIR_OK)
-        complain_of(d, &error, first);
-}
-
-static bool fits(const draft *d, const config_place *places, size_t n)
-{
-    if (n <= WEIR_RULE_PATTERNS_MAX)
+    if (!config_want_scalar(r, place, limit_expected))
+        return false;
+    if (weir_policy_parse(ret, n->text, n->len, r->zones, &error) == WEIR_OK)
         return true;
-    const config_place *one = &places[WEIR_RULE_PATTERNS_MAX];
-    config_complain_at(d->reader->errors, one->key ? one->key->begin : one->node->begin, one->up,
-                       "%zu entries, expected at most %d", n, WEIR_RULE_PATTERNS_MAX);
+    if (config_column(r->errors, n, error.column, &at))
+        config_error_at(r->errors, at, place, "%s", error.text);
+    else
+        config_error(r->errors, place, "column %u of the policy: %s", error.column, error.text);
     return false;
 }
 
-/* Each part by itself, with what is good in place of the rest. */
-static void check_parts(const draft *d)
+static void read_limit(config_reader *r, const config_place *place, const config_key *key,
+                       void *base)
 {
-    static const char good[] = "gcra 1/s";
-    const weir_rule_spec *whole = &d->spec;
-    const weir_rule_spec empty = {.name = "good", .limit = good, .plain_keys = whole->plain_keys};
-    weir_rule_spec part = empty;
-    part.name = whole->name;
-    check(d, &part, 0);
-    part = empty;
-    part.limit = whole->limit ? whole->limit : good;
-    check(d, &part, 0);
-    part = empty;
-    part.overrides_len = 1;
-    for (size_t i = 0; i < whole->overrides_len; i++) {
-        part.overrides = &whole->overrides[i];
-        check(d, &part, i);
-    }
-    part = empty;
-    part.allow_len = 1;
-    for (size_t i = 0; i < whole->allow_len; i++) {
-        part.allow = &whole->allow[i];
-        check(d, &part, i);
-    }
-    part = empty;
-    part.deny_len = 1;
-    for (size_t i = 0; i < whole->deny_len; i++) {
-        part.deny = &whole->deny[i];
-        check(d, &part, i);
-    }
+    weir_rule_spec *spec = base;
+    weir_policy *policy = config_alloc(r->arena, 1, sizeof *policy);
+    (void)key;
+    spec->limit = place->node->text;
+    if (policy && parse_policy(r, place, policy))
+        spec->policy = policy;
 }
 
-/* Checks the whole rule. Returns whether it is correct; the spec then has the parsed policies. */
-static bool check_whole(draft *d)
+/* A set for checking the patterns of a map or a list. Returns NULL if there are none or too many,
+ * or if memory is exhausted. */
+static weir_key_patterns *new_patterns(config_reader *r, const config_place *place)
 {
-    size_t n = d->spec.overrides_len;
-    weir_policy *policies = config_alloc_array(d->reader->arena, 1 + n, sizeof *policies);
-    weir_rule_error error = {0};
-    if (weir_rule_check(&d->spec, d->reader->zones, policies, &error) != WEIR_OK)
-        return false;
-    for (size_t i = 0; policies && i < n; i++)
-        d->override_specs[i].policy = &policies[1 + i];
-    d->spec.policy = policies;
-    return true;
+    size_t n = place->node->children;
+    if (n > WEIR_RULE_PATTERNS_MAX)
+        config_error(r->errors, place, "%zu entries, expected at most %d", n,
+                     WEIR_RULE_PATTERNS_MAX);
+    if (n == 0 || n > WEIR_RULE_PATTERNS_MAX)
+        return NULL;
+    weir_key_patterns *patterns = weir_key_patterns_new(n);
+    r->arena->failed |= !patterns;
+    return patterns;
 }
 
-/* Most rules are correct, so the whole rule is checked first. weir_rule_check() reports the first
- * error only. To report all errors, the parts are then checked one by one. */
-static void check_draft(draft *d)
+static void check_pattern(config_reader *r, const config_place *place, size_t at,
+                          const char *pattern, const weir_rule_spec *spec,
+                          weir_key_patterns *patterns)
 {
-    bool fit = fits(d, d->overrides, d->spec.overrides_len);
-    fit = fits(d, d->allow, d->spec.allow_len) && fit;
-    fit = fits(d, d->deny, d->spec.deny_len) && fit;
-    bool is_whole = fit && d->spec.limit;
-    if (is_whole && check_whole(d))
+    char why[256];
+    weir_status st =
+        weir_key_patterns_add(patterns, pattern, !spec->plain_keys, 0, why, sizeof why);
+    if (st == WEIR_E_SYNTAX)
+        config_error_at(r->errors, at, place, "%s", why);
+    else if (st != WEIR_OK)
+        r->arena->failed = true;
+}
+
+static void read_overrides(config_reader *r, const config_place *place, const config_key *key,
+                           void *base)
+{
+    weir_rule_spec *spec = base;
+    const config_node *n = place->node;
+    (void)key;
+    if (n->kind != CONFIG_MAP && !config_is_empty(n)) {
+        config_error(r->errors, place,
+                     "expected a map of keys and policies, such as \"trial-*\": gcra 1/s");
         return;
-    size_t before = d->reader->errors->found;
-    check_parts(d);
-    if (is_whole && d->reader->errors->found == before)
-        check(d, &d->spec, 0); /* the parts are good, but not together */
+    }
+    weir_key_patterns *patterns = new_patterns(r, place);
+    size_t max = patterns ? n->children : 0, len = 0;
+    weir_override_spec *specs = config_alloc(r->arena, max, sizeof *specs);
+    weir_policy *policies = config_alloc(r->arena, max, sizeof *policies);
+    for (const config_node *k = n->first; k && patterns && specs && policies; k = k->next) {
+        const config_place below = {place, k, 0, k->value};
+        if (k->bad)
+            continue;
+        check_pattern(r, &below, k->begin, k->text, spec, patterns);
+        if (parse_policy(r, &below, &policies[len])) {
+            specs[len] = (weir_override_spec){k->text, k->value->text, &policies[len]};
+            len++;
+        }
+    }
+    weir_key_patterns_free(patterns);
+    spec->overrides = specs;
+    spec->overrides_len = len;
 }
+
+static size_t read_list(config_reader *r, const config_place *place, const weir_rule_spec *spec,
+                        const char *const **ret)
+{
+    static const char expected[] =
+        "a key, a prefix followed by '*', or a network such as \"10.0.0.0/8\"";
+    const config_node *n = place->node;
+    if (n->kind != CONFIG_LIST && !config_is_empty(n)) {
+        config_error(r->errors, place,
+                     "expected a list of keys, such as [\"10.0.0.0/8\", \"ci-*\"]");
+        return 0;
+    }
+    weir_key_patterns *patterns = new_patterns(r, place);
+    const char **entries = config_alloc(r->arena, n->children, sizeof *entries);
+    size_t len = 0;
+    for (config_place entry = {0}; patterns && entries && config_next_entry(place, &entry);) {
+        if (!config_want_scalar(r, &entry, expected))
+            continue;
+        check_pattern(r, &entry, entry.node->begin, entry.node->text, spec, patterns);
+        entries[len++] = entry.node->text;
+    }
+    weir_key_patterns_free(patterns);
+    *ret = entries;
+    return len;
+}
+
+static void read_allow(config_reader *r, const config_place *place, const config_key *key,
+                       void *base)
+{
+    weir_rule_spec *spec = base;
+    (void)key;
+    spec->allow_len = read_list(r, place, spec, &spec->allow);
+}
+
+static void read_deny(config_reader *r, const config_place *place, const config_key *key,
+                      void *base)
+{
+    weir_rule_spec *spec = base;
+    (void)key;
+    spec->deny_len = read_list(r, place, spec, &spec->deny);
+}
+
+/* ---- other keys of a policy ------------------------------------------------------------------ */
+
+static const config_key ip_keys[] = {
+    {"v4", CONFIG_NUMBER, MEMBER(v4_bits), CONFIG_RANGE(0, 32, 32)},
+    {"v6", CONFIG_NUMBER, MEMBER(v6_bits), CONFIG_RANGE(0, 128, 64)},
+};
+
+static const config_section ip_section = {CONFIG_KEYS(ip_keys),
+                                          .expected = "expected {v4: 32, v6: 64} or false"};
+
+/* "ip: false" turns addresses into plain keys; "ip: true" is the default. */
+static void read_ip(config_reader *r, const config_place *place, const config_key *key, void *base)
+{
+    weir_rule_spec *spec = base;
+    if (strcmp(place->node->text, "false") == 0)
+        spec->plain_keys = true;
+    else if (strcmp(place->node->text, "true") != 0)
+        config_read_section(r, place, key->section, base);
+}
+
+static void check_keys(config_reader *r, const config_place *place, const weir_rule_spec *spec)
+{
+    const config_place on_error = config_below(place, "on_error");
+    if (!spec->limit)
+        config_error_at(r->errors, place->key->begin, place, "missing key limit, expected %s",
+                        limit_expected);
+    if (on_error.node && spec->engine == WEIR_ENGINE_LOCAL)
+        config_error_at(r->errors, on_error.key->begin, place,
+                        "on_error requires engine: redis or engine: hybrid");
+}
+
+/* `ip` is before the keys with patterns, because it decides whether a pattern may be a network. */
+static const config_key rule_keys[] = {
+    {"limit", CONFIG_OTHER, .read = read_limit},
+    {"ip", CONFIG_SECTION, .section = &ip_section, .read = read_ip},
+    {"overrides", CONFIG_OTHER, .read = read_overrides},
+    {"allow", CONFIG_OTHER, .read = read_allow},
+    {"deny", CONFIG_OTHER, .read = read_deny},
+    {"shadow", CONFIG_BOOL, MEMBER(shadow)},
+    {"engine", CONFIG_OTHER, MEMBER(engine), .read = config_read_engine},
+    {"on_error", CONFIG_WORD, MEMBER(on_error), CONFIG_WORDS(config_on_error_words, 0)},
+};
+
+static const config_section rule_section = {
+    CONFIG_KEYS(rule_keys),
+    .expected = "expected a policy, such as \"gcra 100/s burst 20\", or a map",
+};
 
 /* ---- the section ----------------------------------------------------------------------------- */
 
-static const config_field rule_fields[] = {
-    {.name = "limit", .read = read_limit},
-    {.name = "overrides", .read = read_overrides},
-    {.name = "allow", .read = read_allow},
-    {.name = "deny", .read = read_deny},
-    {.name = "shadow", .read = read_shadow, .offset = offsetof(weir_rule_spec, shadow)},
-    {.name = "ip", .read = read_ip},
-    {.name = "engine", .read = read_engine, .offset = offsetof(weir_rule_spec, engine)},
-    {.name = "on_error", .read = read_on_error, .offset = offsetof(weir_rule_spec, on_error)},
-};
+/* Checks the name, and all else that weir_rules_build() would refuse. */
+static void check_spec(config_reader *r, const config_place *place, const weir_rule_spec *spec)
+{
+    weir_rule_spec whole = *spec;
+    weir_rule_error error = {0};
+    if (!spec->policy)
+        whole.limit = "gcra 1/s"; /* its error is reported already */
+    weir_status st = weir_rule_check(&whole, r->zones, NULL, &error);
+    if (st == WEIR_E_NOMEM)
+        r->arena->failed = true;
+    else if (st != WEIR_OK && error.part == WEIR_RULE_NAME)
+        config_error_at(r->errors, place->key->begin, place, "%s", error.text);
+}
 
 static weir_rule_spec read_rule(config_reader *r, const config_place *place)
 {
-    draft d = {.spec = WEIR_RULE_SPEC_DEFAULT, .place = place, .reader = r};
-    d.spec.name = place->key->text;
-    d.spec.engine = r->engine;
-    d.limit = d.ip = *place;
-    if (place->node->kind != CONFIG_MAP) {
-        if (config_want_text(r, place, "a policy text, such as \"gcra 100/s burst 20\", or a map"))
-            d.spec.limit = place->node->text;
-    } else if (config_read_map(r, place, rule_fields, sizeof rule_fields / sizeof rule_fields[0],
-                               &d) &&
-               !config_get(place->node, "limit")) {
-        config_complain_at(r->errors, place->key->begin, place,
-                           "the key limit is missing, expected %s", limit_expected);
-    }
-    if (d.spec.on_error != WEIR_ON_ERROR_DEFAULT && d.spec.engine == WEIR_ENGINE_LOCAL)
-        config_complain_at(r->errors, d.on_error.key->begin, place,
-                           "on_error is for an engine that asks a server, expected engine: redis "
-                           "or hybrid beside it");
-    check_draft(&d);
-    return d.spec;
+    weir_rule_spec spec = WEIR_RULE_SPEC_DEFAULT;
+    spec.name = place->key->text;
+    spec.engine = r->config->engine;
+    if (place->node->kind == CONFIG_SCALAR && place->node->len > 0)
+        read_limit(r, place, NULL, &spec);
+    else
+        config_read_section(r, place, &rule_section, &spec);
+    if (place->node->kind == CONFIG_MAP || config_is_empty(place->node))
+        check_keys(r, place, &spec);
+    check_spec(r, place, &spec);
+    return spec;
 }
 
-bool config_read_policies(config_reader *r, const config_place *place, const config_field *field,
+void config_read_policies(config_reader *r, const config_place *place, const config_key *key,
                           void *base)
 {
-    (void)field;
-    (void)base;
-    if (config_is_empty(place->node))
-        return true;
-    if (place->node->kind != CONFIG_MAP) {
-        config_complain(r->errors, place,
-                        "expected a map of names and policies, such as login: gcra 5/m burst 3");
-        return false;
+    weir_config *c = base;
+    const config_node *n = place->node;
+    (void)key;
+    if (config_is_empty(n))
+        return;
+    if (n->kind != CONFIG_MAP || n->children > WEIR_RULES_MAX) {
+        if (n->kind != CONFIG_MAP)
+            config_error(r->errors, place,
+                         "expected a map of names and policies, such as login: gcra 5/m burst 3");
+        else
+            config_error(r->errors, place, "%zu policies, expected at most %d", n->children,
+                         WEIR_RULES_MAX);
+        return;
     }
-    if (place->node->children > WEIR_RULES_MAX) {
-        config_complain(r->errors, place, "%zu policies, expected at most %d",
-                        place->node->children, WEIR_RULES_MAX);
-        return false;
+    weir_rule_spec *specs = config_alloc(r->arena, n->children, sizeof *specs);
+    for (const config_node *k = n->first; k && specs; k = k->next) {
+        const config_place below = {place, k, 0, k->value};
+        if (!k->bad && !k->value->bad)
+            specs[c->rules_len++] = read_rule(r, &below);
     }
-    weir_rule_spec *specs = config_alloc_array(r->arena, place->node->children, sizeof *specs);
-    if (!specs)
-        return false;
-    size_t n = 0;
-    for (const config_node *key = place->node->first; key; key = key->next) {
-        const config_place below = {place, key, 0, key->value};
-        if (!key->bad && !key->value->bad)
-            specs[n++] = read_rule(r, &below);
-    }
-    r->config->rules = specs;
-    r->config->rules_len = n;
-    return true;
+    c->rules = specs;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* libyaml's events -> a tree. What YAML allows beyond a plain tree is refused here, where the place
- * is known. It must not know any key. */
+/* Builds the tree from libyaml's events, and refuses the YAML features that weir does not support.
+ * It must not know any key. */
 
 #include "cmd/config/tree.h"
 
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <yaml.h>
 
-typedef struct frame { /* a map or a list whose end has not come */
+typedef struct frame { /* a map or a list that is still open */
     config_node *node, *last, *key;
     config_place place;
 } frame;
@@ -21,58 +21,64 @@ typedef struct builder {
     config_errors *errors;
     const char *text;
     size_t len;
-    size_t cursor_index, cursor; /* the same place in characters and in bytes */
+    size_t cursor_index, cursor; /* one position, counted in characters and in bytes */
     config_node *root;
     frame frames[CONFIG_DEPTH_MAX];
     size_t depth, nodes, documents;
-    bool stopped; /* it makes no sense to go on */
+    bool stopped; /* after an error that ends parsing */
 } builder;
 
-/* ---- places ---------------------------------------------------------------------------------- */
+/* ---- positions ------------------------------------------------------------------------------- */
 
-static bool goes_on(char byte)
+static bool is_continuation(char byte)
 {
-    return ((unsigned char)byte & 0xC0) == 0x80; /* in UTF-8 */
+    return ((unsigned char)byte & 0xC0) == 0x80; /* of a UTF-8 sequence */
 }
 
-/* A mark counts characters. Those that are asked for one after the other lie close together. */
+/* Converts a libyaml mark, which counts characters, to a byte offset. Successive marks are close to
+ * each other, so the search starts at the previous one. */
 static size_t byte_of(builder *b, const yaml_mark_t *mark)
 {
     while (b->cursor_index < mark->index && b->cursor < b->len) {
         b->cursor++;
-        while (b->cursor < b->len && goes_on(b->text[b->cursor]))
+        while (b->cursor < b->len && is_continuation(b->text[b->cursor]))
             b->cursor++;
         b->cursor_index++;
     }
     while (b->cursor_index > mark->index && b->cursor > 0) {
         b->cursor--;
-        while (b->cursor > 0 && goes_on(b->text[b->cursor]))
+        while (b->cursor > 0 && is_continuation(b->text[b->cursor]))
             b->cursor--;
         b->cursor_index--;
     }
     return b->cursor;
 }
 
-static const config_place *here(const builder *b)
+static frame *top(builder *b)
 {
-    return b->depth > 0 ? &b->frames[b->depth - 1].place : NULL;
+    return b->depth > 0 ? &b->frames[b->depth - 1] : NULL;
+}
+
+static const config_place *here(builder *b)
+{
+    return b->depth > 0 ? &top(b)->place : NULL;
 }
 
 static void stop(builder *b, const yaml_mark_t *at, const char *why)
 {
-    config_complain_at(b->errors, byte_of(b, at), here(b), "%s", why);
+    config_error_at(b->errors, byte_of(b, at), here(b), "%s", why);
     b->stopped = true;
 }
 
-/* A value that was not written has the place of its key, or of what it is in. */
-static void set_place(builder *b, config_node *n, const yaml_event_t *event)
+/* A value that was not written gets the position of its key. */
+static void set_position(builder *b, config_node *n, const yaml_event_t *event)
 {
     n->begin = byte_of(b, &event->start_mark);
     n->end = byte_of(b, &event->end_mark);
     n->line = event->start_mark.line + 1;
     n->absent = event->type == YAML_SCALAR_EVENT && event->data.scalar.length == 0 &&
                 event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
-    const frame *f = b->depth > 0 ? &b->frames[b->depth - 1] : NULL;
+    const frame *f = top(b);
     if (n->absent && f && f->key) {
         n->begin = f->key->begin;
         n->line = f->key->line;
@@ -81,15 +87,10 @@ static void set_place(builder *b, config_node *n, const yaml_event_t *event)
 
 /* ---- building -------------------------------------------------------------------------------- */
 
-/* Complains of what may stand before a value in YAML, and not here. The place of the node is that
- * of the first such thing. */
+/* Refuses an anchor or a tag before a value. The node's position is that of the first of them. */
 static void refuse_extras(builder *b, const yaml_event_t *event, config_node *n,
                           const config_place *place)
 {
-    static const char why_anchor[] = "an anchor (&) is not allowed here; write the value where it "
-                                     "is needed, and in quotes if it begins with '&'";
-    static const char why_tag[] =
-        "a tag (!) is not allowed here; put a text that begins with '!' in quotes";
     bool anchor = false, tag = false;
     if (event->type == YAML_SCALAR_EVENT) {
         anchor = event->data.scalar.anchor != NULL;
@@ -103,43 +104,50 @@ static void refuse_extras(builder *b, const yaml_event_t *event, config_node *n,
     }
     if (!anchor && !tag)
         return;
-    config_complain_at(b->errors, n->begin, place, "%s", anchor ? why_anchor : why_tag);
+    config_error_at(b->errors, n->begin, place, "%s",
+                    anchor ? "anchors (&) are not supported; repeat the value, or quote it if it "
+                             "begins with '&'"
+                           : "tags (!) are not supported; quote the value if it begins with '!'");
     n->bad = true;
 }
 
-static void add_key(builder *b, frame *f, config_node *n)
+static void append_child(frame *f, config_node *n)
 {
-    const config_place place = {&f->place, n, 0, n};
-    if (n->kind != CONFIG_TEXT) {
-        config_complain_at(b->errors, n->begin, &f->place,
-                           "a map or a list as a key, expected a "
-                           "text");
-        b->stopped = true;
-        return;
-    }
-    if (n->absent)
-        config_complain_at(b->errors, n->begin, &f->place, "a key is missing before ':'");
-    else if (n->style == CONFIG_PLAIN && strcmp(n->text, "<<") == 0)
-        config_complain_at(b->errors, n->begin, &place,
-                           "maps cannot be merged; write the keys where they are needed");
-    n->bad = n->bad || n->absent || (n->style == CONFIG_PLAIN && strcmp(n->text, "<<") == 0);
-    f->key = n;
     *(f->last ? &f->last->next : &f->node->first) = n;
     f->last = n;
     f->node->children++;
 }
 
-/* Puts a node where it belongs. Its place is written to *ret_place. */
+static void add_key(builder *b, frame *f, config_node *n)
+{
+    const config_place place = {&f->place, n, 0, n};
+    bool merge = n->style == CONFIG_PLAIN && strcmp(n->text, "<<") == 0;
+    if (n->kind != CONFIG_SCALAR) {
+        config_error_at(b->errors, n->begin, &f->place,
+                        "found a map or a list as a key, expected a name");
+        b->stopped = true;
+        return;
+    }
+    if (n->absent)
+        config_error_at(b->errors, n->begin, &f->place, "expected a key before ':'");
+    else if (merge)
+        config_error_at(b->errors, n->begin, &place,
+                        "merge keys (<<) are not supported; repeat the keys instead");
+    n->bad = n->bad || n->absent || merge;
+    f->key = n;
+    append_child(f, n);
+}
+
+/* Adds a node to the innermost open map or list. Writes its place to *ret_place. */
 static void add(builder *b, config_node *n, const yaml_event_t *event, config_place *ret_place)
 {
-    frame *f = b->depth > 0 ? &b->frames[b->depth - 1] : NULL;
+    frame *f = top(b);
     *ret_place = (config_place){.node = n};
     if (!f) {
         b->root = n;
     } else if (f->node->kind == CONFIG_LIST) {
-        *ret_place = (config_place){&f->place, NULL, f->node->children++, n};
-        *(f->last ? &f->last->next : &f->node->first) = n;
-        f->last = n;
+        *ret_place = (config_place){&f->place, NULL, f->node->children, n};
+        append_child(f, n);
     } else if (!f->key) {
         *ret_place = (config_place){&f->place, n, 0, n};
         add_key(b, f, n);
@@ -155,38 +163,33 @@ static void add(builder *b, config_node *n, const yaml_event_t *event, config_pl
 static config_node *new_node(builder *b, const yaml_event_t *event, config_kind kind)
 {
     if (++b->nodes > CONFIG_NODES_MAX) {
-        stop(b, &event->start_mark, "more than 2000000 keys and values, expected fewer");
+        stop(b, &event->start_mark, "more than 2000000 keys and values");
         return NULL;
     }
-    config_node *n = config_alloc(b->arena, sizeof *n);
+    config_node *n = config_alloc(b->arena, 1, sizeof *n);
     if (!n) {
         b->stopped = true;
         return NULL;
     }
     n->kind = kind;
     n->text = "";
-    set_place(b, n, event);
+    set_position(b, n, event);
     return n;
 }
 
 static config_style style_of(yaml_scalar_style_t style)
 {
-    switch (style) {
-    case YAML_SINGLE_QUOTED_SCALAR_STYLE:
+    if (style == YAML_SINGLE_QUOTED_SCALAR_STYLE)
         return CONFIG_SINGLE_QUOTED;
-    case YAML_DOUBLE_QUOTED_SCALAR_STYLE:
+    if (style == YAML_DOUBLE_QUOTED_SCALAR_STYLE)
         return CONFIG_DOUBLE_QUOTED;
-    case YAML_LITERAL_SCALAR_STYLE:
-    case YAML_FOLDED_SCALAR_STYLE:
-        return CONFIG_BLOCK;
-    default:
-        return CONFIG_PLAIN;
-    }
+    bool block = style == YAML_LITERAL_SCALAR_STYLE || style == YAML_FOLDED_SCALAR_STYLE;
+    return block ? CONFIG_BLOCK : CONFIG_PLAIN;
 }
 
-static void add_text(builder *b, const yaml_event_t *event)
+static void add_scalar(builder *b, const yaml_event_t *event)
 {
-    config_node *n = new_node(b, event, CONFIG_TEXT);
+    config_node *n = new_node(b, event, CONFIG_SCALAR);
     const char *text = (const char *)event->data.scalar.value;
     char *copy = n ? config_copy(b->arena, text, event->data.scalar.length) : NULL;
     if (!copy) {
@@ -199,7 +202,7 @@ static void add_text(builder *b, const yaml_event_t *event)
     config_place place;
     add(b, n, event, &place);
     if (n->len < event->data.scalar.length) {
-        config_complain(b->errors, &place, "a NUL character (\\0), which no value may have");
+        config_error(b->errors, &place, "values must not contain a NUL character (\\0)");
         n->bad = true;
     }
 }
@@ -207,7 +210,7 @@ static void add_text(builder *b, const yaml_event_t *event)
 static void begin_group(builder *b, const yaml_event_t *event, config_kind kind)
 {
     if (b->depth == CONFIG_DEPTH_MAX) {
-        stop(b, &event->start_mark, "maps and lists lie too deep in each other");
+        stop(b, &event->start_mark, "maps and lists are nested more than 16 levels deep");
         return;
     }
     config_node *n = new_node(b, event, kind);
@@ -227,6 +230,7 @@ static int by_text(const void *a, const void *b)
     return (*x)->begin < (*y)->begin ? -1 : (*x)->begin > (*y)->begin;
 }
 
+/* Sorts the keys of a map, so that duplicates are adjacent. */
 static void refuse_duplicates(builder *b, const frame *f)
 {
     size_t n = f->node->children, i = 0;
@@ -244,8 +248,7 @@ static void refuse_duplicates(builder *b, const frame *f)
             continue;
         }
         const config_place place = {&f->place, keys[k], 0, keys[k]};
-        config_complain(b->errors, &place, "a key that was there before, on line %zu",
-                        keys[first]->line);
+        config_error(b->errors, &place, "duplicate key, first set on line %zu", keys[first]->line);
         keys[k]->bad = true;
         if (keys[k]->value)
             keys[k]->value->bad = true;
@@ -255,7 +258,7 @@ static void refuse_duplicates(builder *b, const frame *f)
 
 static void end_group(builder *b, const yaml_event_t *event)
 {
-    const frame *f = &b->frames[b->depth - 1];
+    const frame *f = top(b);
     size_t end = byte_of(b, &event->end_mark);
     if (end > f->node->end)
         f->node->end = end;
@@ -266,23 +269,23 @@ static void end_group(builder *b, const yaml_event_t *event)
 
 static void add_alias(builder *b, const yaml_event_t *event)
 {
-    config_node *n = new_node(b, event, CONFIG_TEXT);
+    config_node *n = new_node(b, event, CONFIG_SCALAR);
     if (!n)
         return;
     config_place place;
     n->bad = true;
     add(b, n, event, &place);
-    config_complain_at(b->errors, n->begin, place.key == n ? place.up : &place,
-                       "an alias (*) is not allowed here; write the value itself, and in quotes if "
-                       "it begins with '*'");
+    config_error_at(b->errors, n->begin, place.key == n ? place.up : &place,
+                    "aliases (*) are not supported; repeat the value, or quote it if it begins "
+                    "with '*'");
 }
 
-static void take(builder *b, const yaml_event_t *event)
+static void add_event(builder *b, const yaml_event_t *event)
 {
     switch (event->type) {
     case YAML_DOCUMENT_START_EVENT:
         if (++b->documents > 1)
-            stop(b, &event->start_mark, "a second document, expected one in a file");
+            stop(b, &event->start_mark, "found a second YAML document, expected only one");
         break;
     case YAML_MAPPING_START_EVENT:
         begin_group(b, event, CONFIG_MAP);
@@ -295,7 +298,7 @@ static void take(builder *b, const yaml_event_t *event)
         end_group(b, event);
         break;
     case YAML_SCALAR_EVENT:
-        add_text(b, event);
+        add_scalar(b, event);
         break;
     case YAML_ALIAS_EVENT:
         add_alias(b, event);
@@ -305,42 +308,41 @@ static void take(builder *b, const yaml_event_t *event)
     }
 }
 
-/* ---- what is not even YAML ------------------------------------------------------------------- */
+/* ---- syntax errors --------------------------------------------------------------------------- */
 
-/* What the library says, and what people most often meant. */
+/* A part of libyaml's message, and the most likely remedy. */
 static const struct {
-    const char *says, *hint;
+    const char *message, *hint;
 } hints[] = {
-    {"mapping values are not allowed", "a text with ': ' in it needs quotes, and keys of one map "
-                                       "the same indentation"},
-    {"cannot start any token", "put the text in quotes, and indent with spaces"},
-    {"did not find expected ',' or", "a bracket is not closed, or an address like \"[::]:6380\" "
-                                     "has no quotes"},
-    {"did not find expected node content", "put an address like \"[::]:6380\" in quotes"},
-    {"did not find expected key", "keys of one map need the same indentation, and an address like "
-                                  "\"[::]:6380\" needs quotes"},
-    {"could not find expected ':'", "a key needs ': ' behind it"},
-    {"unexpected end of stream", "a quote is not closed"},
+    {"mapping values are not allowed",
+     "quote a value that contains ': ', and indent all keys of a map alike"},
+    {"cannot start any token", "quote the value, and indent with spaces"},
+    {"did not find expected ',' or", "close the bracket, and quote an address like \"[::]:6380\""},
+    {"did not find expected node content", "quote an address like \"[::]:6380\""},
+    {"did not find expected key",
+     "indent all keys of a map alike, and quote an address like \"[::]:6380\""},
+    {"could not find expected ':'", "write ': ' after a key"},
+    {"unexpected end of stream", "close the quotes"},
     {"unknown escape", "write \\\\ for a backslash, or use single quotes"},
 };
 
-static void complain_of_syntax(builder *b, const yaml_parser_t *parser)
+static void report_syntax(builder *b, const yaml_parser_t *parser)
 {
     if (parser->error == YAML_MEMORY_ERROR) {
         b->arena->failed = true;
         return;
     }
-    const char *problem = parser->problem ? parser->problem : "it cannot be read", *hint = NULL;
+    const char *problem = parser->problem ? parser->problem : "unreadable", *hint = NULL;
     for (size_t i = 0; i < sizeof hints / sizeof hints[0] && !hint; i++) {
-        if (strstr(problem, hints[i].says))
+        if (strstr(problem, hints[i].message))
             hint = hints[i].hint;
     }
     char since[64] = "";
     if (parser->context && parser->context_mark.line < parser->problem_mark.line)
-        snprintf(since, sizeof since, " from line %zu on", parser->context_mark.line + 1);
-    config_complain_at(b->errors, byte_of(b, &parser->problem_mark), here(b),
-                       "not YAML: %s%s%s%s%s%s", parser->context ? parser->context : "", since,
-                       parser->context ? ": " : "", problem, hint ? "; " : "", hint ? hint : "");
+        snprintf(since, sizeof since, " that begins on line %zu", parser->context_mark.line + 1);
+    config_error_at(b->errors, byte_of(b, &parser->problem_mark), here(b),
+                    "invalid YAML: %s%s%s%s%s%s", parser->context ? parser->context : "", since,
+                    parser->context ? ": " : "", problem, hint ? "; " : "", hint ? hint : "");
     b->stopped = true;
 }
 
@@ -352,11 +354,11 @@ static bool parse(builder *b, yaml_parser_t *parser)
     while (!end && !b->stopped && !b->arena->failed) {
         yaml_event_t event;
         if (!yaml_parser_parse(parser, &event)) {
-            complain_of_syntax(b, parser);
+            report_syntax(b, parser);
             break;
         }
         end = event.type == YAML_STREAM_END_EVENT;
-        take(b, &event);
+        add_event(b, &event);
         yaml_event_delete(&event);
     }
     return end && !b->stopped && !b->arena->failed;
@@ -365,8 +367,8 @@ static bool parse(builder *b, yaml_parser_t *parser)
 config_node *config_tree_read(config_arena *arena, config_errors *errors, const char *text,
                               size_t len)
 {
-    builder *b = config_alloc(arena, sizeof *b);
-    config_node *empty = config_alloc(arena, sizeof *empty);
+    builder *b = config_alloc(arena, 1, sizeof *b);
+    config_node *empty = config_alloc(arena, 1, sizeof *empty);
     yaml_parser_t parser;
     if (!b || !empty)
         return NULL;
@@ -379,4 +381,37 @@ config_node *config_tree_read(config_arena *arena, config_errors *errors, const 
     config_node *root = parse(b, &parser) ? (b->root ? b->root : empty) : NULL;
     yaml_parser_delete(&parser);
     return root;
+}
+
+/* ---- navigation ------------------------------------------------------------------------------ */
+
+config_place config_below(const config_place *up, const char *name)
+{
+    bool is_map = up->node && up->node->kind == CONFIG_MAP;
+    for (const config_node *key = is_map ? up->node->first : NULL; key; key = key->next) {
+        if (strcmp(key->text, name) == 0)
+            return (config_place){up, key, 0, key->value};
+    }
+    return (config_place){.up = up};
+}
+
+const config_node *config_get(const config_node *map, const char *key)
+{
+    return config_below(&(config_place){.node = map}, key).node;
+}
+
+bool config_next_entry(const config_place *place, config_place *entry)
+{
+    if (place->node->kind != CONFIG_LIST)
+        *entry = entry->node ? (config_place){0} : *place;
+    else if (!entry->node)
+        *entry = (config_place){place, NULL, 0, place->node->first};
+    else
+        *entry = (config_place){place, NULL, entry->index + 1, entry->node->next};
+    return entry->node != NULL;
+}
+
+bool config_is_empty(const config_node *node)
+{
+    return node->kind == CONFIG_SCALAR && node->style == CONFIG_PLAIN && node->len == 0;
 }

@@ -1,0 +1,552 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* The walker that reads a map by its table of keys, and a reader and a printer for each type of
+ * value. It must not know any key. */
+
+#include "cmd/config/keys.h"
+
+#include "cmd/input.h"
+#include "port/text.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { EXPECTED_SIZE = 300, SHOWN = 40, SECRET_FILE_MAX = 64 << 10 };
+
+/* ---- maps ------------------------------------------------------------------------------------ */
+
+static const char *kind_name(const config_node *node)
+{
+    return node->kind == CONFIG_MAP ? "a map" : node->kind == CONFIG_LIST ? "a list" : "a value";
+}
+
+static const config_key *find_key(const config_section *section, const char *name)
+{
+    for (size_t i = 0; i < section->len; i++) {
+        if (strcmp(section->keys[i].name, name) == 0)
+            return &section->keys[i];
+    }
+    return NULL;
+}
+
+/* The key with the smallest edit distance; NULL if none is close. */
+static const char *closest(const char *name, const config_section *section)
+{
+    const char *best = NULL;
+    size_t nearest = strlen(name) < 4 ? 2 : 3; /* a distance of this or more is not close */
+    for (size_t i = 0; i < section->len; i++) {
+        size_t distance = config_edit_distance(name, section->keys[i].name);
+        if (distance < nearest) {
+            nearest = distance;
+            best = section->keys[i].name;
+        }
+    }
+    return best;
+}
+
+static void unknown_key(config_reader *r, const config_place *place, const config_node *key,
+                        const config_section *section)
+{
+    const char *meant = closest(key->text, section);
+    char list[EXPECTED_SIZE] = "";
+    for (size_t i = 0, len = 0; i < section->len && len < sizeof list; i++)
+        len += (size_t)snprintf(list + len, sizeof list - len, "%s%s", i > 0 ? ", " : "",
+                                section->keys[i].name);
+    if (strstr(key->text, "://")) /* it may contain a password */
+        config_error_at(r->errors, key->begin, place,
+                        "found a URL instead of a key, expected one of %s", list);
+    else if (meant)
+        config_error_at(r->errors, key->begin, place, "unknown key '%.*s', did you mean '%s'?",
+                        SHOWN, key->text, meant);
+    else
+        config_error_at(r->errors, key->begin, place, "unknown key '%.*s', expected %s%s", SHOWN,
+                        key->text, section->len > 1 ? "one of " : "", list);
+}
+
+static void read_map(config_reader *r, const config_place *place, const config_section *section,
+                     void *base)
+{
+    for (size_t i = 0; i < section->len; i++) {
+        const config_key *row = &section->keys[i];
+        const config_place below = config_below(place, row->name);
+        if (below.node && !below.key->bad)
+            (row->read ? row->read : config_read_value)(r, &below, row, base);
+    }
+    for (const config_node *key = place->node->first; key; key = key->next) {
+        if (!key->bad && !find_key(section, key->text))
+            unknown_key(r, place, key, section);
+    }
+}
+
+void config_read_section(config_reader *r, const config_place *place, const config_section *section,
+                         void *base)
+{
+    size_t before = r->errors->found - r->errors->warnings;
+    const config_node *n = place->node;
+    if (n->bad)
+        return;
+    if (n->kind == CONFIG_MAP)
+        read_map(r, place, section, base);
+    else if (!config_is_empty(n) && section->expected)
+        config_error(r->errors, place, "%s", section->expected);
+    else if (!config_is_empty(n))
+        config_error(r->errors, place, "expected a map, found %s", kind_name(n));
+    if (section->check && r->errors->found - r->errors->warnings == before)
+        section->check(r, place, base);
+}
+
+/* ---- storing --------------------------------------------------------------------------------- */
+
+/* Stores a number in a member of 1, 4 or 8 bytes. */
+static void store(const config_key *key, void *base, int64_t value)
+{
+    void *at = (char *)base + key->offset;
+    if (key->size == 1)
+        *(bool *)at = value != 0;
+    else if (key->size == 4)
+        memcpy(at, &(int32_t){(int32_t)value}, 4);
+    else
+        memcpy(at, &value, 8);
+}
+
+static int64_t load(const config_key *key, const void *base)
+{
+    const void *at = (const char *)base + key->offset;
+    int64_t value;
+    int32_t narrow;
+    if (key->size == 1)
+        return *(const bool *)at;
+    if (key->size == 4) {
+        memcpy(&narrow, at, 4);
+        return narrow;
+    }
+    memcpy(&value, at, 8);
+    return value;
+}
+
+static const char **string_of(const config_key *key, void *base)
+{
+    return (const char **)((char *)base + key->offset);
+}
+
+void config_set_defaults(const config_section *section, void *base)
+{
+    for (size_t i = 0; i < section->len; i++) {
+        const config_key *key = &section->keys[i];
+        if (key->type == CONFIG_SECTION)
+            config_set_defaults(key->section, base);
+        else if (key->preset != 0)
+            store(key, base, key->preset);
+    }
+}
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+bool config_want_scalar(config_reader *r, const config_place *place, const char *expected)
+{
+    const config_node *n = place->node;
+    if (n->bad)
+        return false;
+    if (n->kind == CONFIG_SCALAR && n->len > 0)
+        return true;
+    config_error(r->errors, place, "expected %s, found %s", expected,
+                 n->kind == CONFIG_SCALAR ? "nothing" : kind_name(n));
+    return false;
+}
+
+bool config_column(const config_errors *e, const config_node *node, size_t column, size_t *ret_at)
+{
+    size_t before = column > 0 ? column - 1 : 0;
+    bool quoted = node->style == CONFIG_SINGLE_QUOTED || node->style == CONFIG_DOUBLE_QUOTED;
+    size_t at = node->begin + quoted;
+    if (node->style == CONFIG_BLOCK || node->absent || before > node->len || at > e->len ||
+        before > e->len - at || memcmp(e->text + at, node->text, before) != 0)
+        return false;
+    char escape = node->style == CONFIG_SINGLE_QUOTED ? '\'' : '\\';
+    if (memchr(e->text + at, '\n', before) || (quoted && memchr(e->text + at, escape, before)))
+        return false;
+    *ret_at = at + before;
+    return true;
+}
+
+/* Scans up to 18 digits. Returns a pointer behind them; NULL if there are none or more. */
+static const char *scan_digits(const char *text, uint64_t *ret)
+{
+    size_t digits = weir_digits_read(text, strlen(text), ret);
+    return digits >= 1 && digits <= 18 ? text + digits : NULL;
+}
+
+static bool parse_number(const char *text, int64_t *ret)
+{
+    uint64_t n;
+    bool valid = weir_decimal_read(text, strlen(text), INT64_MAX, &n);
+    *ret = valid ? (int64_t)n : 0;
+    return valid;
+}
+
+static bool parse_size(const char *text, int64_t *ret)
+{
+    uint64_t n;
+    const char *at = scan_digits(text, &n);
+    unsigned shift = !at || !*at ? 0 : *at == 'k' ? 10 : *at == 'm' ? 20 : *at == 'g' ? 30 : 64;
+    if (!at || shift == 64 || at[shift > 0] != '\0' || n > (uint64_t)INT64_MAX >> shift)
+        return false;
+    *ret = (int64_t)(n << shift);
+    return true;
+}
+
+/* A duration is written like the period of a policy, so the policy parser reads it. Only letters
+ * and digits are passed to that parser. */
+static bool parse_duration(const char *text, int64_t *ret)
+{
+    static const char policy[] = "fixed-window 1/";
+    char whole[sizeof policy + 64];
+    size_t len = strlen(text);
+    weir_policy p;
+    if (len == 0 || len > 64 || text[0] < '0' || text[0] > '9' ||
+        strspn(text, "0123456789abcdefghijklmnopqrstuvwxyz") != len)
+        return false;
+    int n = snprintf(whole, sizeof whole, "%s%s", policy, text);
+    if (weir_policy_parse(&p, whole, (size_t)n, NULL, NULL) != WEIR_OK)
+        return false;
+    *ret = p.layer[0].period_ns;
+    return true;
+}
+
+static bool parse_bool(const char *text, int64_t *ret)
+{
+    *ret = strcmp(text, "true") == 0;
+    return *ret || strcmp(text, "false") == 0;
+}
+
+static bool parse_word(const config_key *key, const char *text, int64_t *ret)
+{
+    for (size_t i = 0; i < key->words_len; i++) {
+        if (key->words[i] && strcmp(text, key->words[i]) == 0) {
+            *ret = (int64_t)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* "off", or zero with any unit or none. */
+static bool is_off(const char *text)
+{
+    static const char *const zeros[] = {"0", "0ns", "0us", "0ms", "0s", "0m", "0h", "0d", "off"};
+    for (size_t i = 0; i < sizeof zeros / sizeof zeros[0]; i++) {
+        if (strcmp(text, zeros[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* ---- printing -------------------------------------------------------------------------------- */
+
+char *config_size_text(uint64_t bytes, char *buf, size_t size)
+{
+    static const char units[] = "kmg";
+    int shift = 0;
+    while (shift < 30 && bytes > 0 && bytes % ((uint64_t)1024 << shift) == 0)
+        shift += 10;
+    snprintf(buf, size, "%" PRIu64 "%.*s", bytes >> shift, shift > 0,
+             &units[shift > 0 ? shift / 10 - 1 : 0]);
+    return buf;
+}
+
+/* In the largest unit that makes it a whole number. */
+static void print_duration(int64_t ns, char *buf, size_t size)
+{
+    static const struct {
+        int64_t ns;
+        const char *name;
+    } units[] = {{86400000000000, "d"}, {3600000000000, "h"}, {60000000000, "m"}, {1000000000, "s"},
+                 {1000000, "ms"},       {1000, "us"},         {1, "ns"}};
+    size_t i = 0;
+    while (ns % units[i].ns != 0)
+        i++;
+    snprintf(buf, size, "%" PRId64 "%s", ns / units[i].ns, units[i].name);
+}
+
+static void print_value(const config_key *key, int64_t value, char *buf, size_t size)
+{
+    if (key->may_be_off && value == key->off)
+        snprintf(buf, size, "off");
+    else if (key->type == CONFIG_BOOL)
+        snprintf(buf, size, "%s", value ? "true" : "false");
+    else if (key->type == CONFIG_WORD)
+        snprintf(buf, size, "%s", key->words[value]);
+    else if (key->type == CONFIG_SIZE)
+        config_size_text((uint64_t)value, buf, size);
+    else if (key->type == CONFIG_DURATION)
+        print_duration(value, buf, size);
+    else
+        snprintf(buf, size, "%" PRId64, value);
+}
+
+char *config_value_text(const config_key *key, const void *base, char *buf, size_t size)
+{
+    const char *path = NULL;
+    switch (key->type) {
+    case CONFIG_NUMBER:
+    case CONFIG_BOOL:
+    case CONFIG_SIZE:
+    case CONFIG_DURATION:
+    case CONFIG_WORD:
+        print_value(key, load(key, base), buf, size);
+        return buf;
+    case CONFIG_PATH:
+        path = *string_of(key, (void *)base);
+        snprintf(buf, size, "%s", path ? path : "none");
+        return buf;
+    case CONFIG_STRING:
+    case CONFIG_READABLE_PATH:
+    case CONFIG_PASSWORD:
+    case CONFIG_PASSWORD_FILE:
+    case CONFIG_SECTION:
+    case CONFIG_OTHER:
+        break;
+    }
+    return NULL;
+}
+
+/* "never, 1s or always" */
+static void print_words(const config_key *key, char *buf, size_t size)
+{
+    size_t len = 0;
+    buf[0] = '\0';
+    for (size_t i = 0; i < key->words_len && len < size; i++) {
+        const char *before = len == 0 ? "" : i + 1 < key->words_len ? ", " : " or ";
+        if (key->words[i])
+            len += (size_t)snprintf(buf + len, size - len, "%s%s", before, key->words[i]);
+    }
+}
+
+/* What an error says that a value should be. */
+static void print_expected(const config_key *key, char *buf, size_t size)
+{
+    static const char *const what[] = {
+        [CONFIG_NUMBER] = "a number", [CONFIG_SIZE] = "a size", [CONFIG_DURATION] = "a duration"};
+    static const char *const examples[] = {[CONFIG_NUMBER] = "",
+                                           [CONFIG_SIZE] = ", such as 64m (units k, m, g)",
+                                           [CONFIG_DURATION] = ", such as 10s or 1m30s"};
+    char low[24], high[24];
+    switch (key->type) {
+    case CONFIG_NUMBER:
+    case CONFIG_SIZE:
+    case CONFIG_DURATION:
+        print_value(key, key->low, low, sizeof low);
+        print_value(key, key->high, high, sizeof high);
+        snprintf(buf, size, "%s from %s to %s%s%s", what[key->type], low, high, examples[key->type],
+                 key->may_be_off ? ", or off" : "");
+        break;
+    case CONFIG_BOOL:
+        snprintf(buf, size, "true or false");
+        break;
+    case CONFIG_WORD:
+        print_words(key, buf, size);
+        break;
+    case CONFIG_STRING:
+        snprintf(buf, size, "a value");
+        break;
+    case CONFIG_PATH:
+    case CONFIG_READABLE_PATH:
+    case CONFIG_PASSWORD_FILE:
+        snprintf(buf, size, "the path of a file");
+        break;
+    case CONFIG_PASSWORD:
+        snprintf(buf, size, "a password in quotes");
+        break;
+    case CONFIG_SECTION:
+    case CONFIG_OTHER:
+        buf[0] = '\0';
+        break;
+    }
+}
+
+/* ---- readers --------------------------------------------------------------------------------- */
+
+static bool parse(const config_key *key, const char *text, int64_t *ret)
+{
+    bool valid = false;
+    if (key->may_be_off && is_off(text)) {
+        *ret = key->off;
+        return true;
+    }
+    if (key->type == CONFIG_BOOL)
+        return parse_bool(text, ret);
+    if (key->type == CONFIG_WORD)
+        return parse_word(key, text, ret);
+    if (key->type == CONFIG_NUMBER)
+        valid = parse_number(text, ret);
+    else if (key->type == CONFIG_SIZE)
+        valid = parse_size(text, ret);
+    else if (key->type == CONFIG_DURATION)
+        valid = !is_off(text) && parse_duration(text, ret);
+    return valid && *ret >= key->low && *ret <= key->high;
+}
+
+/* A path relative to the directory of the configuration. NULL if memory is exhausted. */
+static const char *resolve_path(config_reader *r, const char *path)
+{
+    const char *name = r->errors->file, *slash = strrchr(name, '/');
+    size_t dir = slash && path[0] != '/' ? (size_t)(slash - name) + 1 : 0, len = strlen(path);
+    char *whole = config_alloc(r->arena, dir + len + 1, 1);
+    if (whole) {
+        memcpy(whole, name, dir);
+        memcpy(whole + dir, path, len);
+    }
+    return whole;
+}
+
+static void read_path(config_reader *r, const config_place *place, const config_key *key,
+                      void *base)
+{
+    const char *path = resolve_path(r, place->node->text), *why = NULL;
+    int fd = -1;
+    if (path && key->type == CONFIG_READABLE_PATH && r->files)
+        why = input_open(path, &fd);
+    if (why)
+        config_error(r->errors, place, "cannot read %.200s: %s", path, why);
+    if (fd >= 0)
+        close(fd);
+    *string_of(key, base) = path;
+}
+
+static void set_password(config_reader *r, const config_place *place, const config_key *key,
+                         const char *text, void *base)
+{
+    size_t len = strlen(text);
+    bool fits = len >= (size_t)key->low && len <= (size_t)key->high;
+    const char *why = fits && key->refuse ? key->refuse(text) : NULL;
+    if (!fits)
+        config_error(r->errors, place,
+                     "the password has %zu bytes, expected %" PRId64 " to %" PRId64, len, key->low,
+                     key->high);
+    else if (why)
+        config_error(r->errors, place, "%s", why);
+    else
+        *string_of(key, base) = text;
+}
+
+/* Reads the first line of a file. */
+static void read_password_file(config_reader *r, const config_place *place, const config_key *key,
+                               void *base)
+{
+    char *bytes = NULL;
+    size_t len = 0;
+    if (config_get(place->up->node, "password")) {
+        config_error_at(r->errors, place->key->begin, place,
+                        "both password and password_file are set, expected only one");
+        return;
+    }
+    if (!r->files) {
+        *string_of(key, base) = config_copy(r->arena, "password", strlen("password"));
+        return;
+    }
+    const char *path = resolve_path(r, place->node->text);
+    const char *why = path ? input_read(path, SECRET_FILE_MAX, &bytes, &len) : "no memory";
+    if (why) {
+        config_error(r->errors, place, "cannot read %.200s: %s", path ? path : "", why);
+        return;
+    }
+    const char *line = config_copy(r->arena, bytes, strcspn(bytes, "\r\n"));
+    explicit_bzero(bytes, len);
+    free(bytes);
+    if (line)
+        set_password(r, place, key, line, base);
+}
+
+static void read_number(config_reader *r, const config_place *place, const config_key *key,
+                        const char *expected, void *base)
+{
+    int64_t value;
+    if (parse(key, place->node->text, &value))
+        store(key, base, value);
+    else
+        config_error(r->errors, place, "expected %s, found '%.*s'", expected, SHOWN,
+                     place->node->text);
+}
+
+void config_read_value(config_reader *r, const config_place *place, const config_key *key,
+                       void *base)
+{
+    char expected[EXPECTED_SIZE];
+    const char *text = place->node->text;
+    if (key->type == CONFIG_SECTION) {
+        config_read_section(r, place, key->section, base);
+        return;
+    }
+    print_expected(key, expected, sizeof expected);
+    if (!config_want_scalar(r, place, expected))
+        return;
+    switch (key->type) {
+    case CONFIG_STRING:
+        *string_of(key, base) = text;
+        break;
+    case CONFIG_PATH:
+    case CONFIG_READABLE_PATH:
+        read_path(r, place, key, base);
+        break;
+    case CONFIG_PASSWORD:
+        if (text[0] == '$')
+            config_warn(r->errors, place,
+                        "the password begins with '$', but variables are not replaced; use "
+                        "password_file");
+        set_password(r, place, key, text, base);
+        break;
+    case CONFIG_PASSWORD_FILE:
+        read_password_file(r, place, key, base);
+        break;
+    case CONFIG_NUMBER:
+    case CONFIG_BOOL:
+    case CONFIG_SIZE:
+    case CONFIG_DURATION:
+    case CONFIG_WORD:
+        read_number(r, place, key, expected, base);
+        break;
+    case CONFIG_SECTION:
+    case CONFIG_OTHER:
+        break;
+    }
+}
+
+/* ---- comparing ------------------------------------------------------------------------------- */
+
+static bool same_string(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static bool same_section(const config_section *section, const weir_config *a, const weir_config *b)
+{
+    bool same = true;
+    for (size_t i = 0; i < section->len && same; i++)
+        same = config_same(&section->keys[i], a, b);
+    return same;
+}
+
+bool config_same(const config_key *key, const weir_config *a, const weir_config *b)
+{
+    switch (key->type) {
+    case CONFIG_SECTION:
+        return same_section(key->section, a, b);
+    case CONFIG_STRING:
+    case CONFIG_PATH:
+    case CONFIG_READABLE_PATH:
+    case CONFIG_PASSWORD:
+        return same_string(*string_of(key, (void *)a), *string_of(key, (void *)b));
+    case CONFIG_NUMBER:
+    case CONFIG_BOOL:
+    case CONFIG_SIZE:
+    case CONFIG_DURATION:
+    case CONFIG_WORD:
+        return load(key, a) == load(key, b);
+    case CONFIG_PASSWORD_FILE: /* key "password" has the value */
+    case CONFIG_OTHER:
+        break;
+    }
+    return !key->same || key->same(a, b);
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+#ifndef WEIR_CMD_CONFIG_KEYS_H
+#define WEIR_CMD_CONFIG_KEYS_H
+/* The keys of weir.yaml as tables. A row has a key's name, type, range and default, and where its
+ * value is stored. Reading, defaults, `weir check` and the comparison of two configurations all
+ * work from these tables. keys_test.c fails if the documentation lacks a key.
+ *
+ * To add a key: a member of weir_config, a row, the code that uses the value, the documentation. */
+
+#include "cmd/config/errors.h"
+
+typedef enum config_type {
+    CONFIG_NUMBER,        /* 1000 */
+    CONFIG_BOOL,          /* true or false */
+    CONFIG_SIZE,          /* bytes: 64m */
+    CONFIG_DURATION,      /* nanoseconds: 10s */
+    CONFIG_WORD,          /* one of `words`; its index is stored */
+    CONFIG_STRING,        /* a const char * */
+    CONFIG_PATH,          /* a const char *; relative to the directory of the configuration */
+    CONFIG_READABLE_PATH, /* the same, of a file that can be read */
+    CONFIG_PASSWORD,      /* a const char * of low..high bytes */
+    CONFIG_PASSWORD_FILE, /* the path of a file whose first line is the value of key "password" */
+    CONFIG_SECTION,       /* a map with keys of its own */
+    CONFIG_OTHER          /* only `read` knows it */
+} config_type;
+
+typedef struct config_reader {
+    config_arena *arena;
+    config_errors *errors;
+    weir_config *config;
+    const weir_zones *zones;
+    const config_node *root;
+    bool files; /* whether files that the configuration names are opened */
+} config_reader;
+
+typedef struct config_key {
+    const char *name;
+    config_type type;
+    size_t offset, size; /* of the member that stores the value */
+    int64_t low, high;   /* the range of a number, a size, a duration, a password's length */
+    int64_t preset;      /* the default, stored as it is */
+    bool may_be_off;     /* "off" and "0" are allowed, and store `off` */
+    int64_t off;
+    const char *const *words; /* CONFIG_WORD: NULL entries have no word */
+    size_t words_len;
+    const struct config_section *section;    /* CONFIG_SECTION */
+    const char *(*refuse)(const char *text); /* a password: why it is invalid; NULL if it is not */
+    /* Reads the value instead of the type's own reader. */
+    void (*read)(config_reader *r, const config_place *place, const struct config_key *key,
+                 void *base);
+    /* CONFIG_OTHER: whether two configurations have the same value. NULL: changes need no restart,
+     * or another key stores the value. */
+    bool (*same)(const weir_config *a, const weir_config *b);
+} config_key;
+
+/* The keys of a map. */
+typedef struct config_section {
+    const config_key *keys;
+    size_t len;
+    /* The error for a value that is no map. NULL: "expected a map, found ...". */
+    const char *expected;
+    /* Checks keys that depend on each other. Called if each key by itself is valid. */
+    void (*check)(config_reader *r, const config_place *place, void *base);
+} config_section;
+
+/* Parts of a row. */
+#define CONFIG_MEMBER(type, member)                                                                \
+    .offset = offsetof(type, member), .size = sizeof(((type *)0)->member)
+#define CONFIG_RANGE(from, to, preset_) .low = (from), .high = (to), .preset = (preset_)
+#define CONFIG_WORDS(words_, preset_)                                                              \
+    .words = (words_), .words_len = CONFIG_LENGTH(words_), .preset = (preset_)
+#define CONFIG_KEYS(keys_)   .keys = (keys_), .len = CONFIG_LENGTH(keys_) /* of a section */
+#define CONFIG_LENGTH(array) (sizeof(array) / sizeof(array)[0])
+
+#define CONFIG_MS_NS ((int64_t)1000000)
+#define CONFIG_S_NS  ((int64_t)1000000000)
+#define CONFIG_KIB   ((int64_t)1 << 10)
+#define CONFIG_MIB   ((int64_t)1 << 20)
+#define CONFIG_GIB   ((int64_t)1 << 30)
+
+/* All keys. Rows of CONFIG_SECTION lead to the others. */
+extern const config_section config_root;
+
+extern const config_section config_redis_section, config_hybrid_section; /* redis.c */
+extern const config_section config_http_section;                         /* http.c */
+
+/* Reads a map by its table, in the order of the table, and reports unknown keys. Invalid values
+ * are reported and not stored.
+ *  base  the structure that the rows' offsets refer to. */
+void config_read_section(config_reader *r, const config_place *place, const config_section *section,
+                         void *base);
+
+/* Stores the defaults of a section and the sections within. */
+void config_set_defaults(const config_section *section, void *base);
+
+/* Whether two configurations have the same value for a key, or for all keys of a section. */
+bool config_same(const config_key *key, const weir_config *a, const weir_config *b);
+
+/* Prints the value of a number, bool, size, duration, word or CONFIG_PATH as YAML has it. Returns
+ * buf; NULL for other types. */
+char *config_value_text(const config_key *key, const void *base, char *buf, size_t size);
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+/* Whether the value is a single value that is not empty. If not, reports "expected ...". */
+bool config_want_scalar(config_reader *r, const config_place *place, const char *expected);
+
+/* Reads a value by its type; for a custom `read` that accepts more. */
+void config_read_value(config_reader *r, const config_place *place, const config_key *key,
+                       void *base);
+
+/* Converts byte `column` (from 1) of a value to a byte offset in the file. Returns false if it is
+ * unknown, because an escape or a line break is before it. */
+bool config_column(const config_errors *e, const config_node *node, size_t column, size_t *ret_at);
+
+/* Prints a size as YAML has it: "256m". Returns buf, of 24 bytes or more. */
+char *config_size_text(uint64_t bytes, char *buf, size_t size);
+
+/* ---- custom readers of rows ------------------------------------------------------------------ */
+
+/* listen.c */
+void config_read_listen(config_reader *r, const config_place *place, const config_key *key,
+                        void *base);
+bool config_same_listen(const weir_config *a, const weir_config *b);
+
+/* policies.c */
+void config_read_policies(config_reader *r, const config_place *place, const config_key *key,
+                          void *base);
+
+/* redis.c: a weir_engine_kind that the configuration has a server for. */
+void config_read_engine(config_reader *r, const config_place *place, const config_key *key,
+                        void *base);
+extern const char *const config_engine_words[3];   /* by weir_engine_kind */
+extern const char *const config_on_error_words[4]; /* by weir_on_error */
+
+/* ---- preflight.c ----------------------------------------------------------------------------- */
+
+/* Reports what would keep the daemon from starting on this machine as this user. Creates and
+ * changes nothing.
+ *  r  has read its tree without an error. */
+void config_preflight(config_reader *r);
+
+#endif

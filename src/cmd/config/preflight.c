@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Preflight checks: could the daemon start on this machine with a valid configuration? They walk the
+ * tree, because a problem is reported at its position in the file. An address or a state file in
+ * use is only a warning: a file is often checked before a running daemon reloads it. */
+
+#define _GNU_SOURCE /* faccessat() with AT_EACCESS */
+
+#include "cmd/config/keys.h"
+
+#include "net/listen.h"
+#include "net/tls.h"
+#include "port/file.h"
+#include "store/image/file_error.h"
+#include "store/image/file_header.h"
+#include "store/image/state_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#define IN_USE                                                                                     \
+    "expected if the daemon of this configuration is running, otherwise weir serve cannot start"
+
+/* ---- addresses ------------------------------------------------------------------------------- */
+
+static void check_address(config_reader *r, const config_place *place, const char *address)
+{
+    char error[320];
+    switch (weir_listening_try(address, error, sizeof error)) {
+    case WEIR_LISTENING_FREE:
+        break;
+    case WEIR_LISTENING_IN_USE:
+        config_warn(r->errors, place, "%s is already in use; " IN_USE, address);
+        break;
+    case WEIR_LISTENING_IMPOSSIBLE:
+        config_error(r->errors, place, "%s", error);
+        break;
+    }
+}
+
+/* Finds the place of each address. The tables are read in order, so the addresses of a
+ * configuration are in the order of the keys. */
+static void check_addresses(config_reader *r, const config_place *root)
+{
+    const config_place listen = config_below(root, "listen");
+    const config_listen *next = r->config->listens, *end = next + r->config->listens_len;
+    for (protocol_kind kind = 0; kind <= PROTOCOLS; kind++) {
+        const char *name = kind < PROTOCOLS ? protocols[kind].name : "unix";
+        const config_place place = config_below(&listen, name);
+        if (!place.node || strcmp(place.node->text, "off") == 0)
+            continue;
+        for (config_place entry = {0}; next < end && config_next_entry(&place, &entry); next++)
+            check_address(r, &entry, next->address);
+    }
+    for (; next < end; next++) /* defaults, which are not in the file */
+        check_address(r, root, next->address);
+}
+
+/* ---- the state file -------------------------------------------------------------------------- */
+
+/* Checks whether the state file could be created. */
+static void check_new_file(config_reader *r, const config_place *place)
+{
+    char dir[PATH_MAX] = ".", needed[24], free_text[24];
+    const char *path = r->config->state_file, *slash = strrchr(path, '/');
+    if (slash)
+        snprintf(dir, sizeof dir, "%.*s", slash > path ? (int)(slash - path) : 1, path);
+    struct statvfs disk;
+    if (faccessat(AT_FDCWD, dir, W_OK | X_OK, AT_EACCESS) != 0) {
+        if (errno == ENOENT || errno == ENOTDIR)
+            config_error(r->errors, place,
+                         "the directory %.200s does not exist; create it, or choose another "
+                         "file",
+                         dir);
+        else
+            config_error(r->errors, place,
+                         "cannot create a file in %.200s: %s; give the user of weir serve "
+                         "write permission, or choose another file",
+                         dir, strerror(errno));
+        return;
+    }
+    uint64_t bytes = r->config->memory_bytes;
+    if (statvfs(dir, &disk) != 0 || disk.f_bavail >= bytes / disk.f_frsize)
+        return;
+    config_error(
+        r->errors, place, "not enough disk space: the state file needs %s, and %.200s has %s free",
+        config_size_text(bytes, needed, sizeof needed), dir,
+        config_size_text((disk.f_bavail * disk.f_frsize) >> 20 << 20, free_text, sizeof free_text));
+}
+
+/* Checks the owner of the file, and whether a process uses it. A file of another user is only a
+ * warning, because the daemon may run as that user. */
+static void check_users(config_reader *r, const config_place *place, int fd)
+{
+    weir_store_error refusal = {{0}};
+    port_file_rights rights;
+    const weir_store_options how = {.file = r->config->state_file,
+                                    .trust_others = r->config->trust_others,
+                                    .ret_error = &refusal};
+    if (weir_file_check_rights(&how, "", fd) != WEIR_OK) {
+        if (port_file_rights_get(fd, &rights) == PORT_FILE_OK && !rights.is_ours)
+            config_warn(r->errors, place, "%s", refusal.text);
+        else
+            config_error(r->errors, place, "%s", refusal.text);
+    } else if (!r->config->shared && weir_state_file_is_used(fd)) {
+        (void)weir_state_file_used_error(&how, fd, "");
+        config_warn(r->errors, place, "%s; " IN_USE, refusal.text);
+    }
+}
+
+/* Checks whether an open file is a state file of this version. */
+static void check_head(config_reader *r, const config_place *place, int fd)
+{
+    weir_file_header head = {0};
+    uint64_t bytes = 0;
+    int64_t written_ns;
+    char what[256] = "cannot be read";
+    port_file_error error = port_file_info(fd, &bytes, &written_ns);
+    if (error != PORT_FILE_OK)
+        config_error(r->errors, place, "%.200s: %s", r->config->state_file,
+                     port_file_error_text(error));
+    else if ((bytes >= sizeof head && !port_file_read(fd, &head, sizeof head)) ||
+             !weir_file_header_check(&head, bytes, what, sizeof what))
+        config_error(r->errors, place, "%.200s: %s", r->config->state_file, what);
+    else
+        check_users(r, place, fd);
+}
+
+static void check_state_file(config_reader *r, const config_place *root)
+{
+    const config_place memory = config_below(root, "memory"), file = config_below(&memory, "file");
+    int fd = -1;
+    if (!r->config->state_file || !file.node)
+        return;
+    port_file_error error = port_file_open(r->config->state_file, PORT_FILE_WRITE, &fd);
+    if (error == PORT_FILE_OK)
+        check_head(r, &file, fd);
+    else if (error == PORT_FILE_ABSENT || error == PORT_FILE_NO_DIR)
+        check_new_file(r, &file);
+    else
+        config_error(r->errors, &file, "%.200s: %s", r->config->state_file,
+                     port_file_error_text(error));
+    port_file_close(fd);
+}
+
+/* ---- TLS ------------------------------------------------------------------------------------- */
+
+static void check_tls(config_reader *r, const config_place *root)
+{
+    const config_place redis = config_below(root, "redis"), tls = config_below(&redis, "tls");
+    const weir_redis_options *o = &r->config->redis;
+    port_tls *opened = NULL;
+    char error[256] = "out of memory";
+    if (!config_wants_tls(r->config) || !redis.node)
+        return;
+    if (net_tls_open(&opened, o->tls_ca, o->tls_cert, o->tls_key, o->tls_insecure, error,
+                     sizeof error) != WEIR_OK)
+        config_error(r->errors, tls.node ? &tls : &redis, "%s", error);
+    net_tls_close(opened);
+}
+
+void config_preflight(config_reader *r)
+{
+    const config_place root = {.node = r->root};
+    check_addresses(r, &root);
+    check_state_file(r, &root);
+    check_tls(r, &root);
+}
