@@ -9,7 +9,7 @@
  *
  * It sees only public headers and those of service and codec. */
 
-#include "codec/http.h"
+#include "codec/http_session.h"
 #include "codec/resp_session.h"
 
 #include <inttypes.h>

@@ -107,6 +107,29 @@ local function gcd(a, b)
   return a
 end
 
+-- ---- what is true of each algorithm -------------------------------------------------------------
+
+-- The table of facts, as src/core/algorithm.c has it. No other place compares names of algorithms.
+--   form       how a key is stored under a policy of this one layer: 'string', 'zset' or 'hash'
+--   refunds    REFUND is supported, unless the layer is count-denied
+--   delays     an allowed request waits before it is served
+--   limit_first, limit_word    a policy text has the limit, a capacity, before the rate; or after the
+--              rate and this word. Without either, the limit is the rate's number
+local FACTS = {
+  { name = 'gcra', form = 'string', refunds = true, limit_word = 'burst' },
+  { name = 'token-bucket', form = 'hash', refunds = true, limit_first = true },
+  { name = 'leaky-bucket', form = 'hash', refunds = true, limit_word = 'capacity' },
+  { name = 'leaky-queue', form = 'hash', delays = true, limit_word = 'depth' },
+  { name = 'fixed-window', form = 'string', refunds = true },
+  { name = 'sliding-log', form = 'zset', refunds = true },
+  { name = 'sliding-counter', form = 'hash', refunds = true },
+  { name = 'sliding-slices', form = 'hash', refunds = true },
+}
+
+local function can_refund(l)
+  return l.facts.refunds and not l.count_denied
+end
+
 -- ---- windows ------------------------------------------------------------------------------------
 
 local function leap(year)
@@ -272,7 +295,7 @@ local function stored(text, most)
   return n and n <= (most or EXACT) and n or nil
 end
 
-local gcra = { fields = { 'tat' }, string = true, look = rate.look, due = rate.due,
+local gcra = { fields = { 'tat' }, look = rate.look, due = rate.due,
   early = rate.early, left = rate.left, charge = rate.charge, refund = rate.refund }
 
 -- "q" or "q:r". rate.left relies on r being less than one microsecond.
@@ -375,7 +398,7 @@ function steps.refund(L, s, _, cost)
 end
 
 -- A count and the window that it is of.
-local fixed = { fields = { 'start', 'count' }, string = true }
+local fixed = { fields = { 'start', 'count' } }
 
 function fixed.read(_, s, start, count)
   s.start, s.count = stored(start or '0'), stored(count or '0', LIMIT_MAX)
@@ -991,7 +1014,7 @@ end
 local function refuse_limit(p, l, limit)
   unexpected(p, p.limit_at,
     format('at most %.0f at this rate (an empty bucket must refill within 36.5 years)',
-      l.queue and limit - 1 or limit))
+      l.facts.delays and limit - 1 or limit))
 end
 
 -- T = l.whole + l.part/l.num microseconds, exactly.
@@ -1047,8 +1070,6 @@ local function read_zone(p, l)
 end
 
 local PARSERS = {}
-local NAMES = 'gcra token-bucket leaky-bucket leaky-queue fixed-window sliding-log ' ..
-  'sliding-counter sliding-slices'
 
 PARSERS['gcra'] = function(p, l)
   bucket_rate(p, l)
@@ -1105,7 +1126,7 @@ end
 
 PARSERS['leaky-queue'] = function(p, l)
   bucket_rate(p, l)
-  l.ops, l.queue = bucket, true
+  l.ops = bucket
   l.limit = 1 + keyword_number(p, 'depth', 'depth and a number, as in depth 20', 'a depth', 0,
     LIMIT_MAX - 1)
   set_rate(p, l)
@@ -1173,12 +1194,16 @@ local function parse_layer(p)
   local l = {}
   p.limit_at, p.next = p.at, "'&' or the end"
   local from, word = p.at, take_word(p)
-  if not PARSERS[word] then
+  local names = {}
+  for i, facts in ipairs(FACTS) do
+    names[i] = facts.name
+    l.facts = facts.name == word and facts or l.facts
+  end
+  if not l.facts then
     local hint, stop = hint_algorithm(p.text, from)
-    unexpected(p, from, hint or 'one of ' .. NAMES, stop)
+    unexpected(p, from, hint or 'one of ' .. concat(names, ' '), stop)
   end
   boundary(p)
-  l.name = word
   PARSERS[word](p, l)
   return l
 end
@@ -1219,8 +1244,8 @@ local function print_period(l, bare)
 end
 
 local function print_layer(l)
-  local out = { l.name }
-  if l.name == 'token-bucket' then
+  local out, word = { l.facts.name }, l.facts.limit_word
+  if l.facts.limit_first then
     out[#out + 1] = whole(l.limit) .. ' refill'
   end
   if l.stepped then
@@ -1228,12 +1253,8 @@ local function print_layer(l)
   else
     out[#out + 1] = whole(l.rate) .. '/' .. (l.calendar or print_period(l, true))
   end
-  if l.name == 'gcra' then
-    out[#out + 1] = 'burst ' .. whole(l.limit)
-  elseif l.name == 'leaky-bucket' then
-    out[#out + 1] = 'capacity ' .. whole(l.limit)
-  elseif l.queue then
-    out[#out + 1] = 'depth ' .. whole(l.limit - 1)
+  if word then
+    out[#out + 1] = word .. ' ' .. whole(l.facts.delays and l.limit - 1 or l.limit)
   end
   if l.zone then
     out[#out + 1] = 'tz ' .. l.zone
@@ -1255,16 +1276,9 @@ end
 
 -- ---- policies -----------------------------------------------------------------------------------
 
--- What the layers are stored as: 'string' (one of gcra or fixed-window), 'zset' (one sliding-log),
--- or 'hash', where the fields of layer i of several begin with "i.".
+-- Several layers are stored in one hash, where the fields of layer i begin with "i.".
 local function set_form(P)
-  local ops = P[1].ops
-  P.form = 'hash'
-  if #P == 1 and ops.string then
-    P.form = 'string'
-  elseif #P == 1 and ops == row and not P[1].slices then
-    P.form = 'zset'
-  end
+  P.form = #P == 1 and P[1].facts.form or 'hash'
   P.fields = { 'weir' }
   for i, l in ipairs(P) do
     l.prefix = #P > 1 and i .. '.' or ''
@@ -1280,7 +1294,7 @@ local function build_policy(text)
   P.refunds = true
   for i, l in ipairs(P) do
     texts[i] = print_layer(l)
-    P.refunds = P.refunds and not l.queue and not l.count_denied
+    P.refunds = P.refunds and can_refund(l)
     if l.zone then
       l.zone_index, zones = zones, zones + 1
     end
@@ -1441,7 +1455,7 @@ local READERS = {
     if value and sub(value, 1, #P.start) == P.start then
       local s, ops = {}, P[1].ops
       S[1] = s
-      if ops == gcra then
+      if #ops.fields == 1 then
         return ops.read(P[1], s, sub(value, #P.start + 1))
       end
       local start, count = match(value, '^(%d+) (%d+)$', #P.start + 1)
@@ -1657,7 +1671,7 @@ end
 local function longest_delay(P, S, now)
   local delay = 0
   for i = 1, #P do
-    if P[i].queue then
+    if P[i].facts.delays then
       delay = max(delay, rate.delay(S[i], now))
     end
   end

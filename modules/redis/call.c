@@ -6,7 +6,7 @@
 
 #include "port/text.h"
 
-#include "codec/figures.h"
+#include "codec/decision.h"
 
 #include <stdio.h>
 
@@ -144,15 +144,15 @@ void weir_call_bool(const weir_call *c, bool v)
 void weir_call_figures(const weir_call *c, const weir_decision *d, int more_in_map,
                        int more_in_array)
 {
-    int64_t figures[WEIR_FIGURES];
-    weir_figures_ms(d, figures);
+    int64_t figures[WEIR_DECISION_FIELDS];
+    weir_decision_fields_ms(d, figures);
     if (c->with_names)
-        weir_call_map(c, WEIR_FIGURES + more_in_map);
+        weir_call_map(c, WEIR_DECISION_FIELDS + more_in_map);
     else
-        redis.ReplyWithArray(c->ctx, WEIR_FIGURES + more_in_array);
-    for (int i = 0; i < WEIR_FIGURES; i++) {
+        redis.ReplyWithArray(c->ctx, WEIR_DECISION_FIELDS + more_in_array);
+    for (int i = 0; i < WEIR_DECISION_FIELDS; i++) {
         if (c->with_names)
-            weir_call_text(c, weir_figure_names[i]);
+            weir_call_text(c, weir_decision_field_names[i]);
         weir_call_i64(c, figures[i]);
     }
 }

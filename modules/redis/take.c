@@ -4,7 +4,7 @@
 
 #include "call.h"
 
-#include "codec/round.h"
+#include "codec/decision.h"
 
 #include <stdio.h>
 

@@ -5,10 +5,10 @@
 
 #include "cmd/daemon.h"
 
+#include "cmd/auth_failures.h"
 #include "cmd/engines.h"
-#include "cmd/fault.h"
-#include "cmd/guesses.h"
 #include "cmd/protocols.h"
+#include "cmd/sigbus.h"
 #include "cmd/state/state.h"
 #include "codec/metrics.h"
 #include "net/server.h"
@@ -29,7 +29,7 @@ typedef struct daemon {
     weir_store *store;
     weir_limiter *limiter;
     engines *engines; /* NULL: there is the store alone */
-    guesses *guesses;
+    auth_failures *failures;
     weir_server *server;
     protocol_loop loops[WEIR_LOOPS_MAX];
     void *contexts[WEIR_LOOPS_MAX];
@@ -86,7 +86,7 @@ static void put_metrics(void *ctx, weir_buffer *out)
                              "1 if the state file is not at its path any more: it was moved, "
                              "removed, replaced or cut short.",
                              port_load_relaxed(&d->place) != WEIR_FILE_IN_PLACE);
-    guesses_put_metrics(d->guesses, out);
+    auth_failures_put_metrics(d->failures, out);
     engines_put_metrics(d->engines, out);
 }
 
@@ -348,7 +348,7 @@ static void tick(void *ctx)
 {
     daemon *d = ctx;
     log_clock_step(d);
-    guesses_tick(d->guesses, port_steady_ns());
+    auth_failures_tick(d->failures, port_steady_ns());
     if (d->options->config->state_file)
         log_place(d);
 }
@@ -389,7 +389,7 @@ static weir_status open_store(daemon *d, char *ret_error, size_t size)
     else if (c->state_file)
         log_state(d, &opened);
     if (st == WEIR_OK)
-        fault_watch(d->options->log, c->state_file, d->store);
+        sigbus_watch(d->options->log, c->state_file, d->store);
     return st;
 }
 
@@ -407,7 +407,7 @@ static weir_status open_loops(daemon *d)
         d->contexts[i] = l;
         l->daemon = d;
         l->config = c;
-        l->guesses = d->guesses;
+        l->failures = d->failures;
         l->i = i;
         l->loops = d->loops_len;
         l->not_ready = not_ready;
@@ -501,9 +501,9 @@ static void daemon_close(daemon *d)
         weir_service_close(d->loops[i].service);
     weir_limiter_close(d->limiter);
     engines_close(d->engines);
-    guesses_close(d->guesses);
+    auth_failures_close(d->failures);
     weir_store_close(d->store);
-    fault_unwatch();
+    sigbus_unwatch();
     port_free(d);
 }
 
@@ -525,7 +525,7 @@ int daemon_run(const daemon_options *options)
     if (st == WEIR_OK)
         st = weigh_keys(d);
     if (st == WEIR_OK)
-        st = guesses_open(&d->guesses, options->log, held_max(options->config));
+        st = auth_failures_open(&d->failures, options->log, held_max(options->config));
     if (st == WEIR_OK)
         st =
             engines_open(&d->engines, options->config, d->store, options->log, error, sizeof error);

@@ -5,7 +5,7 @@
 
 #include "cmd/engines.h"
 
-#include "cmd/transitions.h"
+#include "cmd/event_filter.h"
 #include "codec/metrics.h"
 #include "net/tls.h"
 #include "port/port.h"
@@ -13,7 +13,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { LOOPS_MAX = TRANSITIONS_LOOPS_MAX };
+enum { LOOPS_MAX = EVENT_FILTER_LOOPS_MAX };
 
 typedef struct teller { /* whom a loop's engine tells */
     engines *engines;
@@ -30,7 +30,7 @@ struct engines {
     weir_engine *redis[LOOPS_MAX], *hybrid[LOOPS_MAX]; /* each of its thread */
     teller tellers[LOOPS_MAX];
     port_mutex *lock; /* of the next */
-    transitions transitions;
+    event_filter events;
 };
 
 /* ---- the log --------------------------------------------------------------------------------- */
@@ -60,8 +60,7 @@ static void say(void *ctx, const char *event, const char *node, const char *text
     const teller *t = ctx;
     engines *e = t->engines;
     port_mutex_lock(e->lock);
-    bool is_news =
-        transitions_is_news(&e->transitions, t->loop, event, node, text, port_steady_ns());
+    bool is_news = event_filter_passes(&e->events, t->loop, event, node, text, port_steady_ns());
     port_mutex_unlock(e->lock);
     if (is_news)
         log_event(e->log, level_of(event, text), event,
@@ -139,8 +138,8 @@ bool engines_are_down(engines *e, unsigned loop, unsigned loops, int64_t now_ns)
     bool down = false;
     port_mutex_lock(e->lock);
     for (unsigned i = 0; i < loops; i++)
-        down |= !transitions_reaches(&e->transitions, i, false);
-    bool admitted = transitions_reaches(&e->transitions, loop, true);
+        down |= !event_filter_reaches(&e->events, i, false);
+    bool admitted = event_filter_reaches(&e->events, loop, true);
     port_mutex_unlock(e->lock);
     return down || (!admitted &&
                     !(e->redis[loop] && weir_redis_engine_would_probe(e->redis[loop], now_ns)));

@@ -4,8 +4,8 @@
 
 #include "cmd/protocols.h"
 
+#include "cmd/auth_failures.h"
 #include "cmd/config/config.h"
-#include "cmd/guesses.h"
 #include "net/server.h"
 #include "port/port.h"
 
@@ -29,7 +29,7 @@ static bool wrong_password(void *ctx, const void *peer)
     const protocol_login *login = ctx;
     char text[WEIR_PEER_TEXT_MAX];
     weir_server_peer(peer, text);
-    return guesses_add(login->guesses, login->kind, text, port_steady_ns());
+    return auth_failures_add(login->failures, login->kind, text, port_steady_ns());
 }
 
 static const char *password_of(const protocol_loop *l)
@@ -181,7 +181,7 @@ const protocol_row protocols[PROTOCOLS] = {
 void protocols_open_loop(protocol_loop *l)
 {
     for (protocol_kind kind = 0; kind < PROTOCOLS; kind++) {
-        l->login[kind] = (protocol_login){l->guesses, kind};
+        l->login[kind] = (protocol_login){l->failures, kind};
         protocols[kind].open_loop(l);
     }
 }

@@ -5,19 +5,19 @@
 /* The table of protocols that the daemon serves. To add one, write its codec in src/codec, then add
  * it to the enum, to protocol_loop and, as one row, to the table. */
 
-#include "codec/http.h"
+#include "codec/http_session.h"
 #include "codec/resp_session.h"
 #include "port/session.h"
 
 struct daemon;
-struct guesses;
+struct auth_failures;
 struct weir_config;
 
 typedef enum protocol_kind { PROTOCOL_RESP, PROTOCOL_HTTP, PROTOCOLS } protocol_kind;
 
 /* The context of a session's wrong_password callback. */
 typedef struct protocol_login {
-    struct guesses *guesses;
+    struct auth_failures *failures;
     protocol_kind kind;
 } protocol_login;
 
@@ -26,7 +26,7 @@ typedef struct protocol_login {
 typedef struct protocol_loop {
     struct daemon *daemon;
     const struct weir_config *config;
-    struct guesses *guesses;
+    struct auth_failures *failures;
     weir_service *service;
     unsigned i, loops;                               /* this is event loop i of 0..loops - 1 */
     bool (*not_ready)(void *loop, weir_buffer *out); /* for GET /readyz: see weir_http_options */

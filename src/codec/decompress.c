@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* zlib and libzstd behind one face. Between members the next one's magic is gathered byte by byte,
- * since the input may be cut there, and then handed to the library first. It must not know where
- * the input comes from. */
+/* One API over zlib and libzstd. Between two members (gzip members or zstd frames), the magic number
+ * of the next member is collected byte by byte, because the input may be cut inside it. The
+ * collected bytes are then passed to the library before the rest of the input. */
 
 #define ZLIB_CONST /* zlib's next_in as const */
 
@@ -16,25 +16,26 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 
-enum { GZIP_WINDOW = 15 + 16 };    /* zlib: the largest window; gzip's head and foot, no other */
-#define STEP_MAX ((size_t)1 << 30) /* zlib counts in an unsigned int */
+enum { GZIP_WINDOW = 15 + 16 };    /* for zlib: the largest window, and only the gzip format */
+#define STEP_MAX ((size_t)1 << 30) /* zlib counts bytes in an unsigned int */
 
-/* If it refuses a frame's head, libzstd looks whether the bytes that it was just given begin with
- * the magic of a format before 1.0, and then goes on with that, wherever in the head they are. Too
- * few for a magic at a time keep what comes out the same, however the input is cut. */
+/* When libzstd rejects a frame header, it checks whether the bytes of the last call begin with the
+ * magic number of a format before 1.0, and then decodes that format. The result would depend on how
+ * the input is cut. Feeding a header in steps shorter than a magic number prevents this. */
 enum { ZSTD_HEAD_MAX = 18, ZSTD_HEAD_STEP = 3 };
 
 struct weir_decompressor {
-    weir_compression inside; /* OPEN: between two members */
-    bool padding;            /* between: zeros may follow */
+    weir_compression inside; /* UNDECIDED between two members */
+    bool padding;            /* zeros may follow the last member */
     uint8_t magic[WEIR_COMPRESSION_MAGIC_MAX];
     size_t magic_len, magic_used;
-    uint64_t offset;   /* of the next byte of the input */
-    uint64_t begun_at; /* the offset of the member, or of what should be one */
+    uint64_t offset;   /* of the next input byte */
+    uint64_t begun_at; /* the offset where the member begins, or should begin */
     z_stream gzip;
     ZSTD_DStream *zstd;
-    size_t zstd_wants; /* bytes of input for the next block, so that an error loses no other */
-    size_t zstd_head;  /* bytes until the head of the frame is over for certain */
+    size_t
+        zstd_wants; /* input bytes of the next block; more could lose the output before an error */
+    size_t zstd_head; /* bytes until the frame header has certainly ended */
 };
 
 weir_compression weir_compression_of(const uint8_t *bytes, size_t len)
@@ -90,14 +91,14 @@ fail(weir_decompress_error *error, uint64_t offset, const char *text, ...)
 
 /* ---- inside a member ------------------------------------------------------------------------- */
 
-/* Bytes in, and bytes out. */
+/* The input and the output of a step. */
 typedef struct flow {
     const uint8_t *in;
     size_t len;
     uint8_t *out;
     size_t room;
     size_t used, made;
-    bool idle; /* the last step could do nothing */
+    bool idle; /* the last step made no progress */
 } flow;
 
 static void member_ends(weir_decompressor *u)
@@ -120,10 +121,11 @@ static weir_status step_gzip(weir_decompressor *u, flow *f, weir_decompress_erro
     f->made = room - z->avail_out;
     if (r == Z_STREAM_END)
         member_ends(u);
-    if (r == Z_STREAM_END || r == Z_OK || r == Z_BUF_ERROR) /* the last: it could do nothing */
+    if (r == Z_STREAM_END || r == Z_OK ||
+        r == Z_BUF_ERROR) /* Z_BUF_ERROR: no progress was possible */
         return WEIR_OK;
     if (r == Z_MEM_ERROR) {
-        fail(error, u->offset, "the memory is full");
+        fail(error, u->offset, "out of memory");
         return WEIR_E_NOMEM;
     }
     return fail(error, u->offset + f->used, "the gzip data is damaged: %s",
@@ -147,13 +149,13 @@ static weir_status step_zstd(weir_decompressor *u, flow *f, weir_decompress_erro
     }
     ZSTD_ErrorCode code = ZSTD_getErrorCode(r);
     if (code == ZSTD_error_memory_allocation) {
-        fail(error, u->offset, "the memory is full");
+        fail(error, u->offset, "out of memory");
         return WEIR_E_NOMEM;
     }
     if (code == ZSTD_error_frameParameter_windowTooLarge)
         return fail(error, u->begun_at,
-                    "the zstd data needs more memory than is given to it (it was packed with "
-                    "--long); unpack it with zstd -dc --long=31");
+                    "the zstd data was compressed with --long and needs more memory than weir "
+                    "allows; decompress it with zstd -dc --long=31");
     return fail(error, u->offset + f->used, "the zstd data is damaged: %s", ZSTD_getErrorName(r));
 }
 
@@ -164,7 +166,7 @@ static weir_status begin_member(weir_decompressor *u, weir_compression packing,
 {
     if (packing == WEIR_COMPRESSION_NONE)
         return fail(error, u->begun_at,
-                    "expected the end, or more gzip or zstd data, found something else");
+                    "expected the end of the file or more compressed data, found other bytes");
     u->inside = packing;
     u->magic_used = 0;
     if (packing == WEIR_COMPRESSION_GZIP) {
@@ -176,8 +178,8 @@ static weir_status begin_member(weir_decompressor *u, weir_compression packing,
     return WEIR_OK;
 }
 
-/* Gathers the magic of the next member; `inside` says whether it is whole. */
-static weir_status gather(weir_decompressor *u, flow *f, weir_decompress_error *error)
+/* Collects the magic number of the next member. Sets u->inside once it is complete. */
+static weir_status collect_magic(weir_decompressor *u, flow *f, weir_decompress_error *error)
 {
     while (f->used < f->len && u->inside == WEIR_COMPRESSION_UNDECIDED) {
         uint8_t byte = f->in[f->used++];
@@ -197,9 +199,9 @@ static weir_status gather(weir_decompressor *u, flow *f, weir_decompress_error *
     return WEIR_OK;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------- */
+/* ---- the stream ------------------------------------------------------------------------------ */
 
-/* One step inside a member: first its magic goes through, then the input. */
+/* Decompresses one step of a member: first its magic number, then the input. */
 static weir_status step(weir_decompressor *u, flow *f, weir_decompress_error *error)
 {
     bool magic = u->magic_len > 0;
@@ -231,7 +233,7 @@ weir_status weir_decompress_run(weir_decompressor *u, const uint8_t *in, size_t 
     weir_status st = WEIR_OK;
     while (st == WEIR_OK && f.made < room && !f.idle) {
         if (u->inside == WEIR_COMPRESSION_UNDECIDED)
-            st = gather(u, &f, error);
+            st = collect_magic(u, &f, error);
         if (st != WEIR_OK || u->inside == WEIR_COMPRESSION_UNDECIDED)
             break;
         st = step(u, &f, error);
@@ -247,7 +249,6 @@ weir_status weir_decompress_end(const weir_decompressor *u, weir_decompress_erro
         return WEIR_OK;
     const char *name = u->inside == WEIR_COMPRESSION_GZIP   ? "gzip "
                        : u->inside == WEIR_COMPRESSION_ZSTD ? "zstd "
-                                                            : "packed ";
-    return fail(error, u->offset + u->magic_len - u->magic_used,
-                "the %sdata is cut off: it ends before its end", name);
+                                                            : "compressed ";
+    return fail(error, u->offset + u->magic_len - u->magic_used, "the %sdata is truncated", name);
 }

@@ -4,7 +4,7 @@
 #define WEIR_CODEC_HTTP_KIT_TEST_H
 /* What the tests of HTTP have in common: a daemon without sockets, and how to ask it. */
 
-#include "codec/http.h"
+#include "codec/http_session.h"
 #include "service/top/top.h"
 
 #include <setjmp.h>

@@ -5,8 +5,8 @@
 
 #include "codec/http_params.h"
 
+#include "codec/reservation.h"
 #include "codec/resp.h" /* for its whole numbers */
-#include "codec/span.h"
 
 #include <stdio.h>
 
@@ -55,7 +55,7 @@ static int shown(size_t len)
 
 /*  where  the object that has it; NULL: the request. */
 static void refuse_unknown(const weir_http_params *p, unsigned known, const char *at, size_t len,
-                           const char *where, weir_http_answer *a)
+                           const char *where, weir_http_response *a)
 {
     char list[128 + WEIR_HTTP_NAME_MAX] = "";
     size_t end = 0;
@@ -74,7 +74,7 @@ static bool is_number(unsigned param)
 }
 
 /* Notes that `param` is there. */
-static bool note(weir_http_params *p, unsigned param, weir_http_answer *a)
+static bool note(weir_http_params *p, unsigned param, weir_http_response *a)
 {
     if (p->given & WEIR_HTTP_BIT(param)) {
         weir_http_problem(a, 400, "the parameter \"%s\" is given twice", name_of(p, param));
@@ -87,7 +87,7 @@ static bool note(weir_http_params *p, unsigned param, weir_http_answer *a)
 /* ---- the query ------------------------------------------------------------------------------- */
 
 /* Decodes in place; the length then, or SIZE_MAX and the answer. */
-static size_t decode(char *at, size_t len, weir_http_answer *a)
+static size_t decode(char *at, size_t len, weir_http_response *a)
 {
     size_t to = 0;
     for (size_t i = 0; i < len; i++) {
@@ -110,7 +110,7 @@ static size_t decode(char *at, size_t len, weir_http_answer *a)
 }
 
 static bool read_pair(weir_http_params *p, char *at, size_t len, unsigned known,
-                      weir_http_answer *a)
+                      weir_http_response *a)
 {
     char *equals = memchr(at, '=', len);
     char *value = equals ? equals + 1 : at + len;
@@ -134,7 +134,7 @@ static bool read_pair(weir_http_params *p, char *at, size_t len, unsigned known,
 }
 
 static bool read_query(weir_http_params *p, char *at, size_t len, unsigned known,
-                       weir_http_answer *a)
+                       weir_http_response *a)
 {
     for (size_t i = 0; i < len;) {
         const char *amp = memchr(at + i, '&', len - i);
@@ -150,7 +150,7 @@ static bool read_query(weir_http_params *p, char *at, size_t len, unsigned known
 static bool read_number(weir_http_params *p, unsigned param)
 {
     weir_slice t = p->text[param];
-    return !t.at || weir_resp_i64((const uint8_t *)t.at, t.len, &p->number[param]);
+    return !t.at || weir_i64_read(t.at, t.len, &p->number[param]);
 }
 
 /* ---- the body -------------------------------------------------------------------------------- */
@@ -180,7 +180,7 @@ static const char *type_of(unsigned param)
 
 /*  where  the object that the member is of: "the body". */
 static bool take_member(weir_http_params *p, const char *name, json_t *value, unsigned known,
-                        const char *where, weir_http_answer *a)
+                        const char *where, weir_http_response *a)
 {
     unsigned param = find(p, known & ~WEIR_HTTP_BIT(WEIR_HTTP_P_SOURCE), name, strlen(name));
     if (param == WEIR_HTTP_PARAMS) {
@@ -196,7 +196,7 @@ static bool take_member(weir_http_params *p, const char *name, json_t *value, un
 }
 
 static bool take_members(weir_http_params *p, json_t *object, unsigned known, const char *where,
-                         weir_http_answer *a)
+                         weir_http_response *a)
 {
     const char *name;
     json_t *value;
@@ -208,7 +208,7 @@ static bool take_members(weir_http_params *p, json_t *object, unsigned known, co
     return true;
 }
 
-static bool read_body(weir_http_params *p, weir_slice body, unsigned known, weir_http_answer *a)
+static bool read_body(weir_http_params *p, weir_slice body, unsigned known, weir_http_response *a)
 {
     json_error_t error;
     p->json = json_loadb(body.at, body.len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
@@ -232,7 +232,8 @@ static bool read_body(weir_http_params *p, weir_slice body, unsigned known, weir
 
 /* A whole number of 0..WEIR_COST_MAX.
  *  where  as refuse_unknown(). */
-static bool check_units(weir_http_params *p, unsigned param, const char *where, weir_http_answer *a)
+static bool check_units(weir_http_params *p, unsigned param, const char *where,
+                        weir_http_response *a)
 {
     int64_t n = -1;
     if (read_number(p, param))
@@ -244,7 +245,7 @@ static bool check_units(weir_http_params *p, unsigned param, const char *where, 
     return false;
 }
 
-static bool check_ttl(weir_http_params *p, weir_http_answer *a)
+static bool check_ttl(weir_http_params *p, weir_http_response *a)
 {
     weir_slice text = p->text[WEIR_HTTP_P_TTL];
     char digits[24];
@@ -254,14 +255,14 @@ static bool check_ttl(weir_http_params *p, weir_http_answer *a)
         int len = snprintf(digits, sizeof digits, "%lld", (long long)p->number[WEIR_HTTP_P_TTL]);
         text = (weir_slice){digits, (size_t)len};
     }
-    if (weir_span_read(text.at, text.len, &p->number[WEIR_HTTP_P_TTL]))
+    if (weir_ttl_read(text.at, text.len, &p->number[WEIR_HTTP_P_TTL]))
         return true;
-    weir_http_problem(a, 400, "\"ttl\" is not " WEIR_SPAN_EXPECTED);
+    weir_http_problem(a, 400, "\"ttl\" is not " WEIR_TTL_EXPECTED);
     return false;
 }
 
 /* The ranges of those that have one. */
-static bool check_values(weir_http_params *p, weir_http_answer *a)
+static bool check_values(weir_http_params *p, weir_http_response *a)
 {
     if (!(p->given & WEIR_HTTP_BIT(WEIR_HTTP_P_COST)))
         p->number[WEIR_HTTP_P_COST] = 1;
@@ -285,7 +286,7 @@ static bool check_values(weir_http_params *p, weir_http_answer *a)
 }
 
 bool weir_http_params_read_object(weir_http_params *ret, json_t *object, const char *where,
-                                  weir_http_answer *a)
+                                  weir_http_response *a)
 {
     enum {
         KNOWN = WEIR_HTTP_BIT(WEIR_HTTP_P_POLICY) | WEIR_HTTP_BIT(WEIR_HTTP_P_LIMIT) |
@@ -303,7 +304,7 @@ bool weir_http_params_read_object(weir_http_params *ret, json_t *object, const c
 
 bool weir_http_params_read(weir_http_params *ret, const weir_http_request *r, unsigned known,
                            const char *key_query, char query[static WEIR_HTTP_TARGET_MAX],
-                           weir_http_answer *a)
+                           weir_http_response *a)
 {
     *ret = (weir_http_params){.key_query = key_query};
     memcpy(query, r->query.at, r->query.len);
@@ -312,7 +313,7 @@ bool weir_http_params_read(weir_http_params *ret, const weir_http_request *r, un
 }
 
 bool weir_http_params_ask(const weir_http_params *p, weir_slice key, const char *where,
-                          const char *missing, weir_request *ret, weir_http_answer *a)
+                          const char *missing, weir_request *ret, weir_http_response *a)
 {
     bool by_name = p->given & WEIR_HTTP_BIT(WEIR_HTTP_P_POLICY);
     bool by_text = p->given & WEIR_HTTP_BIT(WEIR_HTTP_P_LIMIT);

@@ -4,7 +4,7 @@
 #define WEIR_CODEC_HTTP_PARAMS_H
 /* The parameters of a request, from its query and its JSON body. It must not know the endpoints. */
 
-#include "codec/http_request.h"
+#include "codec/http_message.h"
 
 #include <jansson.h>
 
@@ -48,7 +48,7 @@ typedef struct weir_http_params {
  * given twice, or is not what it should be. */
 bool weir_http_params_read(weir_http_params *ret, const weir_http_request *r, unsigned known,
                            const char *key_query, char query[static WEIR_HTTP_TARGET_MAX],
-                           weir_http_answer *a);
+                           weir_http_response *a);
 
 /* Reads one of the objects that `requests` has, all of whose members are of policy, limit, key,
  * cost.
@@ -56,7 +56,7 @@ bool weir_http_params_read(weir_http_params *ret, const weir_http_request *r, un
  *  ret    as of a request that has these parameters alone; its texts lie in `object`.
  * Returns false if it is wrong; then `a` says how. */
 bool weir_http_params_read_object(weir_http_params *ret, json_t *object, const char *where,
-                                  weir_http_answer *a);
+                                  weir_http_response *a);
 
 /* Makes an ask of parameters.
  *  where    "" or the object they are of, with a blank behind it: "requests[2]: ".
@@ -64,7 +64,7 @@ bool weir_http_params_read_object(weir_http_params *ret, json_t *object, const c
  * Returns false if they are wrong; then `a` says how. */
 #define WEIR_HTTP_EITHER "\"policy\", or else \"limit\","
 bool weir_http_params_ask(const weir_http_params *p, weir_slice key, const char *where,
-                          const char *missing, weir_request *ret, weir_http_answer *a);
+                          const char *missing, weir_request *ret, weir_http_response *a);
 
 void weir_http_params_free(weir_http_params *p);
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Access-log lines -> records. One pass over the line, no further than the fields asked for; no
- * copy and no allocation, except for JSON. This file must not know where lines come from, nor what
- * a policy is. */
+/* Parses log lines in one pass, and only as far as the requested fields. Nothing is copied or
+ * allocated, except for JSON lines, which jansson parses. */
 
 #include "codec/logline.h"
 
@@ -21,12 +20,12 @@ static const char expect_plain[] =
     "an ident or '-'; if the line starts with a virtual host, use --format vhost_combined or "
     "vhost_common";
 static const char expect_vhost[] =
-    "the client's host behind the virtual host, found '-'; lines that begin with the client are "
+    "the client's host behind the virtual host, found '-'; if the line starts with the client, use "
     "--format combined or common";
 static const char expect_one_host[] = "one host, found a list";
 static const char expect_time_range[] = "a time from 1970 to 2225-09-28T23:48:52Z";
 static const char expect_key[] = "a key of 1 to 65536 bytes";
-static const char expect_cost[] = "a cost, a whole number, 0 or more";
+static const char expect_cost[] = "a cost: a whole number from 0";
 
 static weir_slice between(const char *begin, const char *end)
 {
@@ -65,15 +64,15 @@ static weir_status done(const reader *r, int64_t t_ns, weir_slice key, int64_t c
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
-/* Reads digits up to `end`; false unless there are 1 to 19 digits and nothing else. */
+/* Reads 1 to 19 digits up to `end`. Returns false for anything else. */
 static bool read_u64(const char *at, const char *end, uint64_t *ret)
 {
     size_t len = (size_t)(end - at);
     return len <= 19 && weir_decimal_read(at, len, UINT64_MAX, ret);
 }
 
-/* Reads digits up to `end`, however many: INT64_MAX stands for all above. False unless there is at
- * least one digit and nothing else. */
+/* Reads any number of digits up to `end`. Numbers above INT64_MAX become INT64_MAX. Returns false
+ * unless there is at least one digit and nothing else. */
 static bool read_saturated(const char *at, const char *end, int64_t *ret)
 {
     uint64_t v;
@@ -136,11 +135,12 @@ bool weir_logline_has(weir_logline_kind kind, weir_logline_field field)
 
 typedef struct parts {
     weir_slice field[WEIR_LOGLINE_FIELDS]; /* the request's four are filled by split_request() */
-    const char *stop;                      /* where the first absent field should have been */
-    const char *request;                   /* where it begins, if it does */
+    const char *stop;                      /* where the first missing field should begin */
+    const char *request;                   /* where the request begins; NULL if it is missing */
 } parts;
 
-/* The next quote that no backslash escapes, or NULL. `at` must not follow a backslash. */
+/* Finds the next quote that is not escaped by a backslash; NULL if there is none. The byte before `at`
+ * is no backslash. */
 static const char *find_quote(const char *at, const char *end)
 {
     const char *quote = at;
@@ -157,7 +157,7 @@ static const char *find_quote(const char *at, const char *end)
     }
 }
 
-/* Whether " 200 " stands here, or " - ", or that and the end. */
+/* Whether a status like " 200" or " -" follows, and then a space or the end of the line. */
 static bool is_status(const char *at, const char *end)
 {
     if (end - at < 2 || at[0] != ' ')
@@ -169,8 +169,8 @@ static bool is_status(const char *at, const char *end)
     return (size_t)(end - at) == 1 + len || at[1 + len] == ' ';
 }
 
-/* Finds method, uri, path and protocol, as far as they are there. Old and broken clients leave out
- * the protocol, or put spaces into the uri. */
+/* Splits a request into method, URI, path and protocol; each may be missing. Old and broken clients
+ * omit the protocol, or put spaces into the URI. */
 static void split_request(weir_slice request, weir_slice *field)
 {
     const char *at = request.at, *end = at + request.len;
@@ -195,8 +195,7 @@ static void split_request(weir_slice request, weir_slice *field)
     field[WEIR_LOGLINE_PATH] = between(space + 1, query ? query : end);
 }
 
-/* Finds what stands behind the time: request, status, bytes; and, if `quoted`, referer and agent.
- */
+/* Finds the fields behind the time: request, status, bytes and, if `quoted`, referer and agent. */
 static void find_tail(const char *at, const char *end, bool quoted, parts *p)
 {
     p->stop = at;
@@ -234,7 +233,7 @@ static void find_tail(const char *at, const char *end, bool quoted, parts *p)
     }
 }
 
-/* Finds host, ident, user; returns where the time should be. The user may have spaces and
+/* Finds host, ident and user. Returns where the time should begin. The user may contain spaces and
  * brackets. */
 static const char *find_client(const char *line, const char *end, parts *p)
 {
@@ -264,7 +263,7 @@ static bool has(weir_slice text, char c)
     return find(text.at, text.at + text.len, c) != NULL;
 }
 
-/* Whether the text ends in ":443". */
+/* Whether the text ends in a port like ":443". */
 static bool has_port(weir_slice text)
 {
     size_t digits = 0;
@@ -274,9 +273,10 @@ static bool has_port(weir_slice text)
     return digits > 0 && digits < text.len && text.at[text.len - 1 - digits] == ':';
 }
 
-/* Whether what was found as host, ident and user is a virtual host and more. No ident is an
- * address. If there is a field too many before the time, then it is the user that has a space, or
- * there is a virtual host: its port, the client's dots and colons, or the ident's '-' tell. */
+/* Whether the line begins with a virtual host, so that the field found as ident is really the client.
+ * That is certain if it is an address. If there is one field too many before the time, either the user
+ * contains a space, or there is a virtual host. It is a virtual host if the first field has a port,
+ * the second has a dot or a colon as client names have, or the third is '-' as idents are. */
 static bool begins_with_vhost(const parts *p)
 {
     weir_address unused;
@@ -296,8 +296,8 @@ static bool is_list(weir_slice host)
     return host.len > 0 && host.at[host.len - 1] == ',';
 }
 
-/* Finds what stands before the time, and refuses what is of another kind.
- *  ret_time  where the time should be; written on WEIR_OK. */
+/* Finds the fields before the time, and refuses a line of another kind.
+ *  ret_time  where the time should begin; written on WEIR_OK. */
 static weir_status read_head(const reader *r, weir_logline_kind kind, parts *p,
                              const char **ret_time)
 {
@@ -323,7 +323,7 @@ static weir_status read_head(const reader *r, weir_logline_kind kind, parts *p,
     return WEIR_OK;
 }
 
-/* Where an absent field should have been. */
+/* Where a missing field should begin. */
 static const char *place_of(const parts *p, weir_logline_field field)
 {
     bool in_request = field >= WEIR_LOGLINE_METHOD && field <= WEIR_LOGLINE_PROTOCOL;
@@ -394,7 +394,7 @@ static weir_status read_tsv(const reader *r)
     return done(r, (int64_t)t_ns, key, cost);
 }
 
-/* ---- integers that JSON has and int64_t has not ---------------------------------------------- */
+/* ---- JSON integers beyond int64_t ------------------------------------------------------------ */
 
 static const char *skip_string(const char *at, const char *end)
 {
@@ -411,18 +411,20 @@ static const char *skip_number(const char *at, const char *end, bool *ret_intege
     return at;
 }
 
-/* Whether -9223372036854775807..9223372036854775807 does not have the integer. */
+/* Whether an integer is outside -9223372036854775807..9223372036854775807. */
 static bool is_beyond(const char *at, const char *end)
 {
     static const char max[] = "9223372036854775807";
     at += *at == '-';
     size_t len = (size_t)(end - at);
-    if (len == 0 || *at == '0') /* not JSON, or small; a number must not become a good one here */
+    if (len == 0 ||
+        *at == '0') /* not JSON, or small: quoting must not make an invalid number valid */
         return false;
     return len > sizeof max - 1 || (len == sizeof max - 1 && memcmp(at, max, len) > 0);
 }
 
-/* Copies JSON, with quotes about each such integer: so it can be read, and keeps its digits. */
+/* Copies JSON and puts quotes around each integer beyond int64_t, so that jansson can parse it and its
+ * digits are kept. */
 static void quote_integers(const char *at, const char *end, weir_buffer *ret)
 {
     while (at < end) {
@@ -443,13 +445,13 @@ static void quote_integers(const char *at, const char *end, weir_buffer *ret)
     }
 }
 
-/* Reads a line that jansson refused for an integer beyond int64_t; each of them is a string then.
- * NULL if it cannot be read even so, with *ret_nomem telling whether that is for want of memory. */
+/* Parses a line that jansson refused because of an integer beyond int64_t. Such integers become
+ * strings. Returns NULL on failure; *ret_nomem says whether memory was the reason. */
 static json_t *load_big(const char *line, size_t len, bool *ret_nomem)
 {
     weir_buffer copy;
     json_error_t error;
-    weir_buffer_init(&copy, len + len / 8 + 2); /* two quotes for at least 19 digits */
+    weir_buffer_init(&copy, len + len / 8 + 2); /* two quotes for every 19 digits or more */
     quote_integers(line, line + len, &copy);
     json_t *root = NULL;
     *ret_nomem = copy.failed;
@@ -493,14 +495,14 @@ static weir_status json_time(const reader *r, const json_t *root, int64_t *ret)
     return WEIR_OK;
 }
 
-/* Whether `text` is what load_big() made of an integer that is not below 0. */
+/* Whether `text` is an integer above INT64_MAX that load_big() turned into a string. */
 static bool is_big(const json_t *text, int64_t *ret)
 {
     const char *at = json_string_value(text);
     return at && read_saturated(at, at + json_string_length(text), ret) && *ret == INT64_MAX;
 }
 
-/*  big  whether load_big() has read the line. */
+/*  big  whether load_big() parsed the line. */
 static weir_status json_cost(const reader *r, const json_t *root, const weir_logline_format *format,
                              bool big, int64_t *ret)
 {
@@ -518,7 +520,7 @@ static weir_status json_cost(const reader *r, const json_t *root, const weir_log
     return WEIR_OK;
 }
 
-/* Writes the shortest text that reads back as `real`: jansson would write 0.1 with 17 digits. */
+/* Writes the shortest text that parses back as `real`. jansson alone would write 0.1 with 17 digits. */
 static size_t real_text(const json_t *real, char *text, size_t size)
 {
     size_t len = 0;
@@ -531,7 +533,8 @@ static size_t real_text(const json_t *real, char *text, size_t size)
     return len;
 }
 
-/* The key's bytes: in `root`, or for a number in `text`, which has room for any of them. */
+/* Finds the bytes of the key: in `root`, or for a number or boolean in `text`.
+ *  size  of `text`: enough for any number. */
 static weir_status json_key(const reader *r, const json_t *root, const char *name, char *text,
                             size_t size, weir_slice *ret)
 {
@@ -543,7 +546,7 @@ static weir_status json_key(const reader *r, const json_t *root, const char *nam
     else if (json_is_integer(key) || json_is_boolean(key))
         *ret = (weir_slice){text, json_dumpb(key, text, size, JSON_ENCODE_ANY)};
     else {
-        fail_member(r, WEIR_E_SYNTAX, "a key, a string, number or boolean", name);
+        fail_member(r, WEIR_E_SYNTAX, "a key: a string, number or boolean", name);
         r->error->key_absent = !key;
         return WEIR_E_SYNTAX;
     }
@@ -552,7 +555,7 @@ static weir_status json_key(const reader *r, const json_t *root, const char *nam
     return WEIR_OK;
 }
 
-/* Keeps the key's bytes in the record, which the JSON tree does not outlive. */
+/* Copies the bytes of the key into the record, because the JSON tree is freed. */
 static weir_status keep_key(const reader *r, weir_slice *ret)
 {
     weir_buffer *area = &r->record->area;
@@ -561,13 +564,13 @@ static weir_status keep_key(const reader *r, weir_slice *ret)
     weir_buffer_clear(area);
     weir_buffer_append(area, ret->at, ret->len);
     if (area->failed)
-        return fail(r, WEIR_E_NOMEM, r->line, "memory for the key");
+        return fail(r, WEIR_E_NOMEM, r->line, "enough memory for the key");
     ret->at = (const char *)weir_buffer_data(area);
     return WEIR_OK;
 }
 
-/* Reads the line as a JSON object.
- *  ret_big  whether it took load_big(). */
+/* Parses the line as a JSON object.
+ *  ret_big  whether load_big() was needed. */
 static weir_status load_object(const reader *r, json_t **ret, bool *ret_big)
 {
     json_error_t error;
@@ -582,7 +585,7 @@ static weir_status load_object(const reader *r, json_t **ret, bool *ret_big)
         return WEIR_OK;
     }
     fail(r, WEIR_OK, r->line + (root || error.position < 1 ? 0 : error.position - 1),
-         "one JSON object on the line, no member twice");
+         "one JSON object on the line, without duplicate members");
     if (!root)
         snprintf(r->error->detail, sizeof r->error->detail, "%.90s", error.text);
     json_decref(root);
@@ -609,7 +612,7 @@ static weir_status read_json(const reader *r, const weir_logline_format *format)
     return st == WEIR_OK ? done(r, t_ns, key, cost) : st;
 }
 
-/* ---- the front ------------------------------------------------------------------------------- */
+/* ---- the API --------------------------------------------------------------------------------- */
 
 weir_status weir_logline_read(const weir_logline_format *format, const char *line, size_t len,
                               weir_log_record *ret, weir_logline_error *ret_error)

@@ -101,7 +101,7 @@ static void check_rows(const line_row *rows, size_t n, bool good)
 #define FULL  GET " \"http://r/ x\" \"Mozilla \\\"5\\\" (x)\""
 
 #define EXPECT_TIME "expected '[' and a time like [01/Aug/1995:02:00:04 -0400]"
-#define EXPECT_COST "expected a cost, a whole number, 0 or more"
+#define EXPECT_COST "expected a cost: a whole number from 0"
 #define EXPECT_SPAN "expected a time from 1970 to 2225-09-28T23:48:52Z"
 #define BAD         WEIR_E_SYNTAX
 #define OUT         WEIR_E_RANGE
@@ -178,8 +178,8 @@ static void virtual_hosts(void **state)
         {"vhost_common", NULL, NULL, "9.9.9.9, 1.2.3.4 - - " TIME, BAD,
          "column 1: expected one host, found a list", 0},
         {"vhost_combined", NULL, NULL, CLIENT, BAD,
-         "column 9: expected the client's host behind the virtual host, found '-'; lines that "
-         "begin with the client are --format combined or common",
+         "column 9: expected the client's host behind the virtual host, found '-'; if the line "
+         "starts with the client, use --format combined or common",
          0},
         {"vhost_common", NULL, NULL, "v 1.2.3.4 5.6.7.8 - - " TIME, BAD,
          "column 11: expected an ident or '-'", 0},
@@ -390,7 +390,7 @@ static void jsonl_lines(void **state)
     CHECK(rows, true);
 }
 
-#define EXPECT_JSON "expected one JSON object on the line, no member twice"
+#define EXPECT_JSON "expected one JSON object on the line, without duplicate members"
 #define EXPECT_TIME_JSON                                                                           \
     "column 1: " EXPECT_T_NS ", or a time like 2026-01-02T03:04:05.678Z; member "
 
@@ -414,7 +414,7 @@ static void jsonl_errors(void **state)
         {"jsonl", NULL, NULL, "{\"t_ns\":-1,\"key\":\"k\"}", OUT,
          "column 1: " EXPECT_SPAN "; member \"t_ns\"", 0},
         {"jsonl", NULL, NULL, "{\"t_ns\":1,\"key\":null}", BAD,
-         "column 1: expected a key, a string, number or boolean; member \"key\"", 0},
+         "column 1: expected a key: a string, number or boolean; member \"key\"", 0},
         {"jsonl", "u", NULL, "{\"t_ns\":1,\"u\":\"\"}", BAD,
          "column 1: " EXPECT_KEY "; member \"u\"", 0},
         {"jsonl", NULL, NULL, "{\"t_ns\":1,\"key\":1,\"cost\":\"2\"}", BAD,

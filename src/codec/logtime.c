@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Times by the civil calendar, because strptime() and mktime() are slow, lenient and know about the
- * local zone. */
+/* Converts calendar dates to nanoseconds. strptime() and mktime() are not used: they are slow, accept
+ * invalid dates, and depend on the local time zone. */
 
 #include "codec/logtime.h"
 
@@ -10,7 +10,7 @@
 
 #define NS_PER_S INT64_C(1000000000)
 
-/* Two digits; at least 2^30, and so out of any range, if they are not. */
+/* Reads two digits. Returns 2^30, which no range check accepts, for anything else. */
 static unsigned two(const char *at)
 {
     unsigned a = (unsigned char)at[0] - (unsigned)'0', b = (unsigned char)at[1] - (unsigned)'0';
@@ -26,7 +26,7 @@ static unsigned four(const char *at)
 typedef struct civil {
     unsigned year, month, day, hour, minute, second;
     int64_t fraction_ns;
-    int64_t east_s; /* of UTC */
+    int64_t east_s; /* offset from UTC, positive to the east */
 } civil;
 
 static unsigned days_in(unsigned year, unsigned month)
@@ -36,16 +36,16 @@ static unsigned days_in(unsigned year, unsigned month)
     return month == 4 || month == 6 || month == 9 || month == 11 ? 30 : 31;
 }
 
-/* WEIR_E_SYNTAX if there is no such time, WEIR_E_RANGE if it is outside 0..WEIR_NOW_NS_MAX. */
+/* Returns WEIR_E_SYNTAX for an invalid date, and WEIR_E_RANGE if it is outside 0..WEIR_NOW_NS_MAX. */
 static weir_status civil_to_ns(const civil *c, int64_t *ret)
 {
     if (c->year > 9999 || c->month < 1 || c->month > 12 || c->day < 1 ||
         c->day > days_in(c->year, c->month) || c->hour > 23 || c->minute > 59 || c->second > 60)
         return WEIR_E_SYNTAX;
-    if (c->year < 1969 || c->year > 2226) /* one more on each side, for the zone */
+    if (c->year < 1969 || c->year > 2226) /* one year more on each side, for the zone */
         return WEIR_E_RANGE;
-    /* Years from March on, so that the odd day is the last; 719468 days from 0000-03-01 to
-     * 1970-01-01. */
+    /* Count years from March, so that a leap day is the last day of a year. There are 719468 days
+     * from 0000-03-01 to 1970-01-01. */
     unsigned y = c->month > 2 ? c->year : c->year - 1;
     unsigned m = c->month > 2 ? c->month - 3 : c->month + 9;
     int64_t days = (int64_t)(y * 365 + y / 4 - y / 100 + y / 400) - 719468;
@@ -58,7 +58,7 @@ static weir_status civil_to_ns(const civil *c, int64_t *ret)
     return WEIR_OK;
 }
 
-/* Reads ".123", if it is there; returns what follows, or NULL for a '.' without digits. */
+/* Reads an optional fraction like ".123". Returns the end of it, or NULL for a '.' without digits. */
 static const char *read_fraction(const char *at, const char *end, int64_t *ret_ns)
 {
     *ret_ns = 0;
@@ -73,7 +73,7 @@ static const char *read_fraction(const char *at, const char *end, int64_t *ret_n
     return at > begin ? at : NULL;
 }
 
-/* The zone's "-0400"; `minutes` is where its last two digits are. */
+/* Reads a zone like "-0400" or "-04:00"; `minutes` points to its last two digits. */
 static bool read_zone(const char *sign, const char *minutes, int64_t *ret_east_s)
 {
     unsigned h = two(sign + 1), m = two(minutes);

@@ -61,7 +61,7 @@ static line read_any_length(const uint8_t *at, size_t len, int64_t *ret, size_t 
         lf = memchr(at, '\n', len < WEIR_RESP_LINE_LEN_MAX ? len : WEIR_RESP_LINE_LEN_MAX);
     if (!lf)
         return len < WEIR_RESP_LINE_LEN_MAX ? LINE_MORE : LINE_LONG;
-    if (lf == at || lf[-1] != '\r' || !weir_resp_i64(at, (size_t)(lf - 1 - at), ret))
+    if (lf == at || lf[-1] != '\r' || !weir_i64_read((const char *)at, (size_t)(lf - 1 - at), ret))
         return LINE_BAD;
     *ret_used = (size_t)(lf + 1 - at);
     return LINE_OK;
@@ -115,7 +115,7 @@ static step read_count(weir_resp_parser *p, const uint8_t *at, size_t len, weir_
 /* Reads the length at `pos` and checks that an argument of that length may be there.
  *  ret_arg  where the argument will be; written on STEP_REQUEST. */
 static step read_bulk_length(const weir_resp_parser *p, const uint8_t *at, size_t len, size_t pos,
-                             weir_resp_arg *ret_arg, weir_resp_request *ret)
+                             weir_slice *ret_arg, weir_resp_request *ret)
 {
     int64_t n = 0;
     size_t used = 0;
@@ -138,7 +138,7 @@ static step read_bulk_length(const weir_resp_parser *p, const uint8_t *at, size_
     pos += 1 + used;
     if (pos + (size_t)n + 2 > p->limits->request_len_max)
         return error(ret, "Protocol error: too big request");
-    *ret_arg = (weir_resp_arg){at + pos, (size_t)n};
+    *ret_arg = (weir_slice){(const char *)at + pos, (size_t)n};
     return STEP_REQUEST;
 }
 
@@ -148,11 +148,11 @@ static step read_bulks(weir_resp_parser *p, const uint8_t *at, size_t len, weir_
     size_t pos = p->pos, i = p->found, want = 0;
     step s = STEP_REQUEST;
     for (; i < p->count; i++) {
-        weir_resp_arg arg = {0};
+        weir_slice arg = {0};
         s = read_bulk_length(p, at, len, pos, &arg, ret);
         if (s != STEP_REQUEST)
             break;
-        size_t end = (size_t)(arg.at - at) + arg.len;
+        size_t end = (size_t)((const uint8_t *)arg.at - at) + arg.len;
         if (len < end + 2) {
             want = end + 2;
             s = STEP_MORE;
@@ -169,7 +169,7 @@ static step read_bulks(weir_resp_parser *p, const uint8_t *at, size_t len, weir_
     return s;
 }
 
-static bool is_http(weir_resp_arg word)
+static bool is_http(weir_slice word)
 {
     return weir_resp_word_is(word, "POST") || weir_resp_word_is(word, "HOST:");
 }
@@ -251,13 +251,12 @@ static size_t read_escape(const uint8_t *at, size_t left, uint8_t quote, uint8_t
 /* Reads the word at *pos, which is no space. One that has quotes is decoded to *words, which is
  * moved behind it. Returns false if a quote is not closed, or not followed by a space or the
  * end. */
-static bool read_word(const uint8_t *at, size_t len, size_t *pos, uint8_t **words,
-                      weir_resp_arg *ret)
+static bool read_word(const uint8_t *at, size_t len, size_t *pos, uint8_t **words, weir_slice *ret)
 {
     size_t i = *pos;
     while (i < len && !is_space(at[i]) && at[i] != '"' && at[i] != '\'')
         i++;
-    *ret = (weir_resp_arg){at + *pos, i - *pos};
+    *ret = (weir_slice){(const char *)at + *pos, i - *pos};
     if (i < len && !is_space(at[i])) {
         uint8_t *word = *words, *end = word + ret->len, quote = at[i++];
         memcpy(word, ret->at, ret->len);
@@ -271,7 +270,7 @@ static bool read_word(const uint8_t *at, size_t len, size_t *pos, uint8_t **word
         i++;
         if (i < len && !is_space(at[i]))
             return false;
-        *ret = (weir_resp_arg){word, (size_t)(end - word)};
+        *ret = (weir_slice){(const char *)word, (size_t)(end - word)};
         *words = end;
     }
     *pos = i;
@@ -313,7 +312,7 @@ static bool line_is_http(const uint8_t *at, size_t len)
     size_t end = begin;
     while (end < len && end - begin < 6 && !is_space(at[end]))
         end++;
-    return is_http((weir_resp_arg){at + begin, end - begin});
+    return is_http((weir_slice){(const char *)at + begin, end - begin});
 }
 
 static bool is_control(uint8_t c)
@@ -339,7 +338,7 @@ bool weir_resp_has_control(const weir_resp_request *r)
 {
     for (size_t i = 0; i < r->args; i++) {
         for (size_t k = 0; k < r->arg[i].len; k++) {
-            if (is_control(r->arg[i].at[k]))
+            if (is_control((uint8_t)r->arg[i].at[k]))
                 return true;
         }
     }
@@ -445,12 +444,14 @@ void weir_resp_put_i64(weir_buffer *b, int64_t v)
     put_number(b, ':', v < 0 ? 0 - (uint64_t)v : (uint64_t)v, v < 0);
 }
 
-void weir_resp_put_integers(weir_buffer *b, const int64_t *v, size_t n)
+void weir_resp_put_integers(weir_buffer *b, const int64_t *v, size_t n, size_t more)
 {
     enum { LEN_MAX = 23 }; /* ':', '-', 19 digits, CR LF */
-    if (!weir_buffer_reserve(b, n * LEN_MAX))
+    if (!weir_buffer_reserve(b, (n + 1) * LEN_MAX))
         return;
     uint8_t *begin = weir_buffer_tail(b), *at = begin;
+    at += head_len(n + more, false);
+    write_head(at, '*', n + more, false);
     for (size_t i = 0; i < n; i++) {
         if (v[i] >= 0 && v[i] <= 9) { /* as most are */
             const uint8_t text[4] = {':', (uint8_t)('0' + v[i]), '\r', '\n'};

@@ -4,7 +4,7 @@
 #define WEIR_CODEC_RESP_H
 /* RESP, the protocol of Redis and Valkey, server side: bytes -> requests, and replies -> bytes.
  *
- *     weir_resp_arg arg[WEIR_RESP_ARGS_MAX];
+ *     weir_slice arg[WEIR_RESP_ARGS_MAX];
  *     uint8_t words[WEIR_RESP_INLINE_LEN_MAX];
  *     weir_resp_request req = {.arg = arg, .words = words};
  *     do {
@@ -36,12 +36,6 @@ typedef struct weir_resp_limits {
     size_t request_len_max; /* bytes of any other request, lengths and CR LF included */
 } weir_resp_limits;
 
-/* An argument: `len` bytes, any bytes. `at` is never NULL. */
-typedef struct weir_resp_arg {
-    const uint8_t *at;
-    size_t len;
-} weir_resp_arg;
-
 typedef enum weir_resp_result {
     WEIR_RESP_NEED_MORE,
     WEIR_RESP_REQUEST,
@@ -64,13 +58,14 @@ typedef struct weir_resp_parser {
 
 /* One for each thread is enough: it is good until the next call. */
 typedef struct weir_resp_request {
-    weir_resp_arg *arg; /* in: the caller's array, with room for limits->args_max */
-    uint8_t *words;     /* in: room for limits->inline_len_max bytes, for words that have quotes */
-    bool is_inline;     /* a line of words */
-    bool decoded;       /* words of it lie in `words` */
-    size_t args;        /* 1..args_max on REQUEST, else 0 */
-    size_t used;        /* bytes of the input to drop before the next call; see weir_resp_next() */
-    const char *error;  /* on ERROR: its text, from "Protocol error: " on; static or in `text` */
+    weir_slice
+        *arg;       /* in: the caller's array, with room for limits->args_max. `at` is never NULL */
+    uint8_t *words; /* in: room for limits->inline_len_max bytes, for words that have quotes */
+    bool is_inline; /* a line of words */
+    bool decoded;   /* words of it lie in `words` */
+    size_t args;    /* 1..args_max on REQUEST, else 0 */
+    size_t used;    /* bytes of the input to drop before the next call; see weir_resp_next() */
+    const char *error; /* on ERROR: its text, from "Protocol error: " on; static or in `text` */
     char text[48];
 } weir_resp_request;
 
@@ -95,15 +90,9 @@ weir_resp_result weir_resp_next(weir_resp_parser *p, const uint8_t *bytes, size_
 /* Whether any argument holds a control byte: below 0x20 and no white space, or 0x7f. Pure. */
 bool weir_resp_has_control(const weir_resp_request *r);
 
-/* weir_i64_read() for the bytes of a request: integers as Redis reads them. */
-static inline bool weir_resp_i64(const uint8_t *bytes, size_t len, int64_t *ret)
-{
-    return weir_i64_read((const char *)bytes, len, ret);
-}
-
 /* Whether `arg` is `word`, the case of ASCII letters aside.
  *  word  in upper case. */
-static inline bool weir_resp_word_is(weir_resp_arg arg, const char *word)
+static inline bool weir_resp_word_is(weir_slice arg, const char *word)
 {
     size_t len = strlen(word);
     if (arg.len != len)
@@ -111,8 +100,8 @@ static inline bool weir_resp_word_is(weir_resp_arg arg, const char *word)
     if (memcmp(arg.at, word, len) == 0) /* as it mostly is */
         return true;
     for (size_t i = 0; i < len; i++) {
-        uint8_t c = arg.at[i];
-        if (c != (uint8_t)word[i] && (c < 'a' || c > 'z' || c - 32 != word[i]))
+        char c = arg.at[i];
+        if (c != word[i] && (c < 'a' || c > 'z' || c - 32 != word[i]))
             return false;
     }
     return true;
@@ -132,8 +121,9 @@ void weir_resp_put_error(weir_buffer *b, const char *text, size_t len);
 /* ":v". */
 void weir_resp_put_i64(weir_buffer *b, int64_t v);
 
-/* n of them, one after the other; n 0..2^32. Asks for the room that the longest ones would take. */
-void weir_resp_put_integers(weir_buffer *b, const int64_t *v, size_t n);
+/* An array of the n integers, and of `more` replies that must follow; n and more 0..2^31. Reserves
+ * memory for the longest integers. */
+void weir_resp_put_integers(weir_buffer *b, const int64_t *v, size_t n, size_t more);
 
 /* A string of any bytes. `bytes` may be NULL if len is 0. */
 void weir_resp_put_bulk(weir_buffer *b, const void *bytes, size_t len);

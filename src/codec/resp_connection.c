@@ -10,6 +10,60 @@
 #include <stdio.h>
 #include <string.h>
 
+/* ---- PING, ECHO, QUIT, RESET, MULTI ---------------------------------------------------------- */
+
+void weir_resp_ping(weir_call *c)
+{
+    if (c->args == 2)
+        weir_resp_echo(c);
+    else
+        c->backend->simple(c, "PONG");
+}
+
+void weir_resp_echo(weir_call *c)
+{
+    c->backend->bulk(c, c->arg[1].at, c->arg[1].len);
+}
+
+void weir_resp_quit(weir_call *c)
+{
+    c->backend->simple(c, "OK");
+    weir_resp_call_of(c)->session->closing = true;
+}
+
+/* There are no transactions. A client that begins one sends its commands without waiting for a
+ * reply. They must not be charged. */
+void weir_resp_multi(weir_call *c)
+{
+    weir_resp_call_of(c)->session->multi = true;
+    weir_call_error(c, "ERR there are no transactions: send the commands in a pipeline "
+                       "without MULTI");
+}
+
+void weir_resp_exec(weir_call *c)
+{
+    weir_resp_session *s = weir_resp_call_of(c)->session;
+    bool is_exec = weir_resp_word_is(c->arg[0], "EXEC");
+    if (!s->multi)
+        weir_call_error(c, "ERR %s without MULTI", is_exec ? "EXEC" : "DISCARD");
+    else if (is_exec)
+        weir_call_error(c, "EXECABORT Transaction discarded because of previous errors.");
+    else
+        c->backend->simple(c, "OK");
+    s->multi = false;
+}
+
+/* Puts the session back into the state of a new connection. */
+void weir_resp_reset(weir_call *c)
+{
+    weir_resp_session *s = weir_resp_call_of(c)->session;
+    s->proto = 2;
+    s->authenticated = s->options->password == NULL;
+    s->name_len = 0;
+    s->multi = false;
+    c->backend->simple(c, "RESET");
+}
+
 /* ---- AUTH and HELLO -------------------------------------------------------------------------- */
 
 /* Holds the reply back, so that guesses are slow, and closes after a few. */
@@ -27,7 +81,7 @@ static void punish(weir_resp_call *c)
 }
 
 /* The user is not looked at if it is "default", as there is but one. */
-static bool authenticate(weir_resp_call *c, const weir_resp_arg *user, weir_resp_arg password)
+static bool authenticate(weir_resp_call *c, const weir_slice *user, weir_slice password)
 {
     const char *wanted = c->session->options->password;
     if (!wanted && user && weir_resp_word_is(*user, "DEFAULT"))
@@ -37,31 +91,33 @@ static bool authenticate(weir_resp_call *c, const weir_resp_arg *user, weir_resp
         c->session->authenticated = true;
         return true;
     }
-    weir_resp_put_errorf(c, "WRONGPASS invalid username-password pair or user is disabled.");
+    weir_call_error(&c->call, "WRONGPASS invalid username-password pair or user is disabled.");
     if (wanted)
         punish(c);
     return false;
 }
 
-void weir_resp_auth(weir_resp_call *c)
+void weir_resp_auth(weir_call *call)
 {
-    if (c->args == 2 && !c->session->options->password)
-        weir_resp_put_errorf(c, "ERR AUTH <password> called without any password configured for "
-                                "the default user. Are you sure your configuration is correct?");
-    else if (authenticate(c, c->args == 3 ? &c->arg[1] : NULL, c->arg[c->args - 1]))
+    weir_resp_call *c = weir_resp_call_of(call);
+    if (c->call.args == 2 && !c->session->options->password)
+        weir_call_error(&c->call, "ERR AUTH <password> called without any password configured for "
+                                  "the default user. Are you sure your configuration is correct?");
+    else if (authenticate(c, c->call.args == 3 ? &c->call.arg[1] : NULL,
+                          c->call.arg[c->call.args - 1]))
         weir_resp_put_simple(c->out, "OK");
 }
 
-static bool set_name(weir_resp_call *c, weir_resp_arg name)
+static bool set_name(weir_resp_call *c, weir_slice name)
 {
     bool good = name.len <= WEIR_RESP_NAME_MAX;
     for (size_t i = 0; i < name.len && good; i++)
         good = name.at[i] > ' ' && name.at[i] < 0x7f;
     if (!good) {
-        weir_resp_put_errorf(c,
-                             "ERR Client names cannot contain spaces, newlines or special "
-                             "characters, and have at most %d bytes.",
-                             WEIR_RESP_NAME_MAX);
+        weir_call_error(&c->call,
+                        "ERR Client names cannot contain spaces, newlines or special "
+                        "characters, and have at most %d bytes.",
+                        WEIR_RESP_NAME_MAX);
         return false;
     }
     memcpy(c->session->name, name.at, name.len);
@@ -72,12 +128,12 @@ static bool set_name(weir_resp_call *c, weir_resp_arg name)
 static bool read_proto(weir_resp_call *c, int *ret)
 {
     int64_t proto;
-    if (!weir_resp_i64(c->arg[1].at, c->arg[1].len, &proto)) {
-        weir_resp_put_errorf(c, "ERR Protocol version is not an integer or out of range");
+    if (!weir_i64_read(c->call.arg[1].at, c->call.arg[1].len, &proto)) {
+        weir_call_error(&c->call, "ERR Protocol version is not an integer or out of range");
         return false;
     }
     if (proto < 2 || proto > 3) {
-        weir_resp_put_errorf(c, "NOPROTO unsupported protocol version");
+        weir_call_error(&c->call, "NOPROTO unsupported protocol version");
         return false;
     }
     *ret = (int)proto;
@@ -89,36 +145,37 @@ static bool read_proto(weir_resp_call *c, int *ret)
 static bool read_hello(weir_resp_call *c)
 {
     size_t auth = 0, name = 0;
-    for (size_t i = 2; i < c->args; i++) {
-        if (weir_resp_call_is(c, i, "AUTH") && i + 2 < c->args) {
+    for (size_t i = 2; i < c->call.args; i++) {
+        if (weir_resp_word_is(c->call.arg[i], "AUTH") && i + 2 < c->call.args) {
             auth = i + 1;
             i += 2;
-        } else if (weir_resp_call_is(c, i, "SETNAME") && i + 1 < c->args) {
+        } else if (weir_resp_word_is(c->call.arg[i], "SETNAME") && i + 1 < c->call.args) {
             name = ++i;
         } else {
-            weir_resp_put_errorf(c, "ERR Syntax error in HELLO option '%.*s'",
-                                 c->arg[i].len < 64 ? (int)c->arg[i].len : 64,
-                                 (const char *)c->arg[i].at);
+            weir_call_error(&c->call, "ERR Syntax error in HELLO option '%.*s'",
+                            c->call.arg[i].len < 64 ? (int)c->call.arg[i].len : 64,
+                            c->call.arg[i].at);
             return false;
         }
     }
-    if (auth > 0 && !authenticate(c, &c->arg[auth], c->arg[auth + 1]))
+    if (auth > 0 && !authenticate(c, &c->call.arg[auth], c->call.arg[auth + 1]))
         return false;
-    return name == 0 || set_name(c, c->arg[name]);
+    return name == 0 || set_name(c, c->call.arg[name]);
 }
 
-void weir_resp_hello(weir_resp_call *c)
+void weir_resp_hello(weir_call *call)
 {
+    weir_resp_call *c = weir_resp_call_of(call);
     weir_resp_session *s = c->session;
     int proto = s->proto;
-    if ((c->args > 1 && !read_proto(c, &proto)) || !read_hello(c))
+    if ((c->call.args > 1 && !read_proto(c, &proto)) || !read_hello(c))
         return;
     if (!s->authenticated) {
-        weir_resp_put_errorf(c,
-                             "NOAUTH HELLO must be called with the client already authenticated, "
-                             "otherwise the HELLO <proto> AUTH <user> <pass> option can be used "
-                             "to authenticate the client and select the RESP protocol version "
-                             "at the same time");
+        weir_call_error(&c->call,
+                        "NOAUTH HELLO must be called with the client already authenticated, "
+                        "otherwise the HELLO <proto> AUTH <user> <pass> option can be used "
+                        "to authenticate the client and select the RESP protocol version "
+                        "at the same time");
         return;
     }
     s->proto = proto;
@@ -150,48 +207,51 @@ static void put_client_line(weir_resp_call *c)
     weir_resp_put_bulk(c->out, line, (size_t)len);
 }
 
-void weir_resp_client(weir_resp_call *c)
+void weir_resp_client(weir_call *call)
 {
+    weir_resp_call *c = weir_resp_call_of(call);
     weir_resp_session *s = c->session;
-    if (c->args == 3 && weir_resp_call_is(c, 1, "SETNAME")) {
-        if (set_name(c, c->arg[2]))
+    if (c->call.args == 3 && weir_resp_word_is(c->call.arg[1], "SETNAME")) {
+        if (set_name(c, c->call.arg[2]))
             weir_resp_put_simple(c->out, "OK");
-    } else if (c->args == 2 && weir_resp_call_is(c, 1, "GETNAME")) {
+    } else if (c->call.args == 2 && weir_resp_word_is(c->call.arg[1], "GETNAME")) {
         if (s->name_len > 0)
             weir_resp_put_bulk(c->out, s->name, s->name_len);
         else
             weir_resp_put_null(c->out, s->proto);
-    } else if (c->args == 2 && weir_resp_call_is(c, 1, "ID")) {
+    } else if (c->call.args == 2 && weir_resp_word_is(c->call.arg[1], "ID")) {
         weir_resp_put_i64(c->out, (int64_t)s->id);
-    } else if (weir_resp_call_is(c, 1, "INFO") || weir_resp_call_is(c, 1, "LIST")) {
+    } else if (weir_resp_word_is(c->call.arg[1], "INFO") ||
+               weir_resp_word_is(c->call.arg[1], "LIST")) {
         put_client_line(c); /* of itself alone: what others do is nobody's business */
-    } else if ((c->args == 4 && weir_resp_call_is(c, 1, "SETINFO")) ||
-               (c->args == 3 && weir_resp_call_is(c, 1, "NO-EVICT")) ||
-               (c->args == 3 && weir_resp_call_is(c, 1, "NO-TOUCH")) ||
-               (c->args == 3 && weir_resp_call_is(c, 1, "REPLY") &&
-                weir_resp_call_is(c, 2, "ON"))) {
+    } else if ((c->call.args == 4 && weir_resp_word_is(c->call.arg[1], "SETINFO")) ||
+               (c->call.args == 3 && weir_resp_word_is(c->call.arg[1], "NO-EVICT")) ||
+               (c->call.args == 3 && weir_resp_word_is(c->call.arg[1], "NO-TOUCH")) ||
+               (c->call.args == 3 && weir_resp_word_is(c->call.arg[1], "REPLY") &&
+                weir_resp_word_is(c->call.arg[2], "ON"))) {
         weir_resp_put_simple(c->out, "OK");
     } else {
-        weir_resp_put_errorf(c, "ERR unknown subcommand or wrong number of arguments for '%.*s'",
-                             c->arg[1].len < 64 ? (int)c->arg[1].len : 64,
-                             (const char *)c->arg[1].at);
+        weir_call_error(&c->call, "ERR unknown subcommand or wrong number of arguments for '%.*s'",
+                        c->call.arg[1].len < 64 ? (int)c->call.arg[1].len : 64, c->call.arg[1].at);
     }
 }
 
-void weir_resp_select(weir_resp_call *c)
+void weir_resp_select(weir_call *call)
 {
+    weir_resp_call *c = weir_resp_call_of(call);
     int64_t db;
-    if (!weir_resp_i64(c->arg[1].at, c->arg[1].len, &db))
-        weir_resp_put_errorf(c, "ERR value is not an integer or out of range");
+    if (!weir_i64_read(c->call.arg[1].at, c->call.arg[1].len, &db))
+        weir_call_error(&c->call, "ERR value is not an integer or out of range");
     else if (db != 0)
-        weir_resp_put_errorf(c, "ERR DB index is out of range");
+        weir_call_error(&c->call, "ERR DB index is out of range");
     else
         weir_resp_put_simple(c->out, "OK");
 }
 
 /* CONFIG GET of what benchmarks and clients look at; all else is not known, which is no error. */
-void weir_resp_config(weir_resp_call *c)
+void weir_resp_config(weir_call *call)
 {
+    weir_resp_call *c = weir_resp_call_of(call);
     static const struct {
         const char *name, *word, *value;
     } known[] = {
@@ -200,15 +260,15 @@ void weir_resp_config(weir_resp_call *c)
         {"databases", "DATABASES", "1"},
         {"maxmemory-policy", "MAXMEMORY-POLICY", "volatile-ttl"},
     };
-    if (!weir_resp_call_is(c, 1, "GET") || c->args < 3) {
-        weir_resp_put_errorf(c, "ERR only CONFIG GET is known; weir is configured by its file");
+    if (!weir_resp_word_is(c->call.arg[1], "GET") || c->call.args < 3) {
+        weir_call_error(&c->call, "ERR only CONFIG GET is known; weir is configured by its file");
         return;
     }
     size_t found[sizeof known / sizeof known[0]], n = 0;
     for (size_t k = 0; k < sizeof known / sizeof known[0]; k++) {
         bool wanted = false;
-        for (size_t i = 2; i < c->args; i++)
-            wanted = wanted || weir_resp_call_is(c, i, known[k].word);
+        for (size_t i = 2; i < c->call.args; i++)
+            wanted = wanted || weir_resp_word_is(c->call.arg[i], known[k].word);
         if (wanted)
             found[n++] = k;
     }
@@ -231,8 +291,9 @@ static void put_counts(void *ctx, const char *name, const weir_counts *n)
 }
 
 /* All sections, whichever are asked for. */
-void weir_resp_info(weir_resp_call *c)
+void weir_resp_info(weir_call *call)
 {
+    weir_resp_call *c = weir_resp_call_of(call);
     weir_limiter *h = weir_service_limiter(c->session->options->service);
     weir_store_stats store = weir_limiter_store_stats(h);
     weir_clock_view clock = weir_limiter_clock(h);
@@ -250,7 +311,7 @@ void weir_resp_info(weir_resp_call *c)
                        clock.offset_ns / 1000000, clock.steps);
     weir_limiter_counts(h, put_counts, &text);
     if (text.failed)
-        weir_resp_put_errorf(c, "ERR out of memory");
+        weir_call_error(&c->call, "ERR out of memory");
     else
         weir_resp_put_bulk(c->out, weir_buffer_data(&text), weir_buffer_len(&text));
     weir_buffer_free(&text);

@@ -5,7 +5,7 @@
 
 #include "codec/resp_reply_reader.h"
 
-#include "codec/resp.h"
+#include "port/text.h"
 
 #include <string.h>
 
@@ -100,7 +100,7 @@ static weir_resp_reading read_number(const uint8_t *at, size_t left, const limit
     weir_resp_reading r = read_line(at, left, NUMBER_LINE_MAX, &digits, &len);
     if (r != WEIR_RESP_READ)
         return r;
-    if (!weir_resp_i64(digits, len, &v))
+    if (!weir_i64_read((const char *)digits, len, &v))
         return WEIR_RESP_READ_ERROR;
     *ret_used = len + 3;
     if (*at == ':') {

@@ -105,9 +105,10 @@ static void buffer_is_a_queue(void **state)
 
 /* ---- the parser ------------------------------------------------------------------------------ */
 
-static bool lies_in(const weir_resp_arg *arg, const uint8_t *at, size_t len)
+static bool lies_in(const weir_slice *arg, const uint8_t *at, size_t len)
 {
-    return arg->at >= at && arg->at + arg->len <= at + len;
+    const uint8_t *begin = (const uint8_t *)arg->at;
+    return begin >= at && begin + arg->len <= at + len;
 }
 
 /* Writes what the parser says of `len` bytes as text, "[3:GET,1:a]" and so on, ended by "more",
@@ -117,7 +118,7 @@ static void run(const weir_resp_limits *limits, const char *bytes, size_t len, s
                 size_t step, weir_buffer *ret)
 {
     weir_resp_parser p;
-    weir_resp_arg arg[WEIR_RESP_ARGS_MAX];
+    weir_slice arg[WEIR_RESP_ARGS_MAX];
     static uint8_t words[WEIR_RESP_INLINE_LEN_MAX];
     weir_resp_request req = {.arg = arg, .words = words};
     weir_resp_result r = WEIR_RESP_NEED_MORE;
@@ -294,7 +295,7 @@ static void a_long_line_is_refused(void **state)
 {
     (void)state;
     static uint8_t line[WEIR_RESP_INLINE_LEN_MAX + 2];
-    weir_resp_arg arg[WEIR_RESP_ARGS_MAX];
+    weir_slice arg[WEIR_RESP_ARGS_MAX];
     static uint8_t words[WEIR_RESP_INLINE_LEN_MAX];
     weir_resp_request req = {.arg = arg, .words = words};
     weir_resp_parser p;
@@ -370,7 +371,7 @@ static void numbers_are_strict(void **state)
                                       "10000000000000000000000"};
     int64_t v = 77;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        assert_false(weir_resp_i64((const uint8_t *)bad[i], strlen(bad[i]), &v));
+        assert_false(weir_i64_read(bad[i], strlen(bad[i]), &v));
     assert_int_equal(v, 77);
     uint64_t seed = 3;
     static const int64_t edges[] = {0, 1, -1, 9, 10, 99, 100, -100, INT64_MAX, INT64_MIN};
@@ -384,7 +385,7 @@ static void numbers_are_strict(void **state)
         weir_resp_put_i64(&b, x);
         assert_int_equal(weir_buffer_len(&b), len);
         assert_memory_equal(weir_buffer_data(&b), text, (size_t)len);
-        assert_true(weir_resp_i64(weir_buffer_data(&b) + 1, (size_t)len - 3, &v));
+        assert_true(weir_i64_read((const char *)weir_buffer_data(&b) + 1, (size_t)len - 3, &v));
         assert_true(v == x);
         weir_buffer_free(&b);
     }
@@ -400,20 +401,20 @@ static void integers_are_as_one_by_one(void **state)
     weir_buffer_init(&one_by_one, 1024);
     weir_buffer_init(&together, 1024);
     for (size_t n = 0; n <= EDGES; n++) {
-        weir_resp_put_integers(&together, edges, n);
+        weir_resp_put_integers(&together, edges, n, 1);
+        weir_resp_put_array(&one_by_one, n + 1);
         for (size_t i = 0; i < n; i++)
             weir_resp_put_i64(&one_by_one, edges[i]);
         assert_int_equal(weir_buffer_len(&together), weir_buffer_len(&one_by_one));
-        if (n > 0)
-            assert_memory_equal(weir_buffer_data(&together), weir_buffer_data(&one_by_one),
-                                weir_buffer_len(&together));
+        assert_memory_equal(weir_buffer_data(&together), weir_buffer_data(&one_by_one),
+                            weir_buffer_len(&together));
         weir_buffer_clear(&one_by_one);
         weir_buffer_clear(&together);
     }
     weir_buffer_free(&one_by_one);
     weir_buffer_free(&together);
     weir_buffer_init(&together, 60); /* no room: nothing, rather than a part */
-    weir_resp_put_integers(&together, edges, EDGES);
+    weir_resp_put_integers(&together, edges, EDGES, 0);
     assert_true(together.failed);
     assert_int_equal(weir_buffer_len(&together), 0);
     weir_buffer_free(&together);
@@ -428,10 +429,10 @@ static void words_have_no_case(void **state)
     } rows[] = {{"COST", true},   {"cost", true},     {"CoSt", true}, {"COS", false},
                 {"COSTS", false}, {"CO\x13T", false}, {"", false},    {"C0ST", false}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        weir_resp_arg arg = {(const uint8_t *)rows[i].arg, strlen(rows[i].arg)};
+        weir_slice arg = {rows[i].arg, strlen(rows[i].arg)};
         assert_int_equal(weir_resp_word_is(arg, "COST"), rows[i].same);
     }
-    assert_false(weir_resp_word_is((weir_resp_arg){(const uint8_t *)"{", 1}, "["));
+    assert_false(weir_resp_word_is((weir_slice){"{", 1}, "["));
 }
 
 static void write_all(weir_buffer *b, int proto)

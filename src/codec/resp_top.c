@@ -28,7 +28,7 @@ static void put_top(weir_resp_call *c, weir_top_of of, const weir_top *top)
     weir_buffer *out = c->out;
     weir_resp_put_map(out, 8, c->session->proto);
     weir_resp_put_text(out, "policy");
-    weir_resp_put_bulk(out, c->arg[1].at, c->arg[1].len);
+    weir_resp_put_bulk(out, c->call.arg[1].at, c->call.arg[1].len);
     weir_resp_put_text(out, "of");
     weir_resp_put_text(out, weir_top_of_name(of));
     weir_resp_put_text(out, "cost");
@@ -49,37 +49,39 @@ static void put_top(weir_resp_call *c, weir_top_of of, const weir_top *top)
 
 static void put_failure(weir_resp_call *c, weir_status st, size_t keys)
 {
-    weir_slice policy = weir_resp_call_text(c, 1);
+    weir_slice policy = c->call.arg[1];
     if (st == WEIR_E_UNSUPPORTED)
-        weir_resp_put_errorf(c, "ERR keys are not weighed: the configuration says top: off");
+        weir_call_error(&c->call, "ERR keys are not weighed: the configuration says top: off");
     else if (st == WEIR_E_RANGE)
-        weir_resp_put_errorf(c, "ERR k is not a whole number from 1 to %zu, as many as top.keys",
-                             keys);
+        weir_call_error(&c->call, "ERR k is not a whole number from 1 to %zu, as many as top.keys",
+                        keys);
     else if (st == WEIR_E_ABSENT)
-        weir_resp_put_errorf(c, "ERR no policy '%.*s'; WEIR.POLICY LIST shows those there are",
-                             policy.len < 100 ? (int)policy.len : 100, policy.at);
+        weir_call_error(&c->call, "ERR no policy '%.*s'; WEIR.POLICY LIST shows those there are",
+                        policy.len < 100 ? (int)policy.len : 100, policy.at);
     else
-        weir_resp_put_errorf(c, "OOM no memory left for the answer");
+        weir_call_error(&c->call, "OOM no memory left for the answer");
 }
 
 /* WEIR.TOP policy [denied|allowed] [k] */
-void weir_resp_top(weir_resp_call *c)
+void weir_resp_top(weir_call *call)
 {
-    weir_limiter *limiter = weir_service_limiter(c->session->options->service);
+    weir_resp_call *c = weir_resp_call_of(call);
+    weir_limiter *limiter = weir_service_limiter(weir_resp_call_service(c));
     size_t keys = weir_limiter_top_keys(limiter), i = 2;
     weir_top_of of = WEIR_TOP_DENIED;
-    if (c->args > i && weir_resp_call_is(c, i, "ALLOWED"))
+    if (call->args > i && weir_resp_word_is(call->arg[i], "ALLOWED"))
         of = WEIR_TOP_ALLOWED;
-    if (c->args > i && (of == WEIR_TOP_ALLOWED || weir_resp_call_is(c, i, "DENIED")))
+    if (call->args > i && (of == WEIR_TOP_ALLOWED || weir_resp_word_is(call->arg[i], "DENIED")))
         i++;
     int64_t k = keys < WEIR_TOP_K ? (int64_t)keys : WEIR_TOP_K;
-    if (c->args > i + 1 || (c->args > i && !weir_resp_i64(c->arg[i].at, c->arg[i].len, &k))) {
-        weir_resp_put_errorf(c, "%s", usage);
+    if (call->args > i + 1 ||
+        (call->args > i && !weir_i64_read(call->arg[i].at, call->arg[i].len, &k))) {
+        weir_call_error(&c->call, "%s", usage);
         return;
     }
     weir_top top;
-    weir_status st = weir_limiter_top(limiter, weir_resp_call_text(c, 1), of, k > 0 ? (size_t)k : 0,
-                                      c->now_ns, &top);
+    weir_status st =
+        weir_limiter_top(limiter, c->call.arg[1], of, k > 0 ? (size_t)k : 0, c->now_ns, &top);
     if (st != WEIR_OK) {
         put_failure(c, st, keys);
         return;

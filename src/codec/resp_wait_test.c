@@ -47,7 +47,7 @@ static void is_ready(void *ctx)
 static void set_rules(rig *r, bool remote)
 {
     static const char *const evil = "evil", *const root = "root";
-    static const weir_override_spec vip = {"vip-*", "gcra 1/s burst 40"};
+    static const weir_override_spec vip = {.pattern = "vip-*", .limit = "gcra 1/s burst 40"};
     const weir_zones zones = {no_zone, NULL};
     weir_rule_spec specs[5] = {WEIR_RULE_SPEC_DEFAULT, WEIR_RULE_SPEC_DEFAULT,
                                WEIR_RULE_SPEC_DEFAULT, WEIR_RULE_SPEC_DEFAULT,
@@ -341,10 +341,10 @@ static void errors_say_what_helps(void **unused)
     send(&r, "WEIR.REFUND mixed a 1");
     send(&r, "WEIR.PEEK mixed a");
     assert_int_equal(run(&r), WEIR_SESSION_READ);
-    expect(&r, "-ERR request 1: its policy has another engine than those before it: all must have "
-               "the same, or be asked for one by one\r\n"
-               "-ERR only a policy whose engine is local can reserve: take, and refund what is "
-               "left\r\n"
+    expect(&r, "-ERR request 1: its policy has another engine than the policies before it: use one "
+               "engine for all, or separate requests\r\n"
+               "-ERR reservations need a policy with engine: local; with this engine, take the "
+               "maximum and refund the unused part\r\n"
                "-ERR the server is gone\r\n"
                "-ERR the server is gone\r\n"
                "-ERR the server is gone\r\n"
@@ -352,7 +352,7 @@ static void errors_say_what_helps(void **unused)
                "-ERR the server is gone\r\n"
                "-ERR request 1: the server is gone\r\n"
                "-ERR leaky-queue and count-denied policies do not support refunds\r\n"
-               "-ERR the policy's engine cannot decide by this policy\r\n");
+               "-ERR the policy's engine does not support this policy\r\n");
     rig_close(&r);
 }
 

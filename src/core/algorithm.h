@@ -2,50 +2,90 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CORE_ALGORITHM_H
 #define WEIR_CORE_ALGORITHM_H
-/* The table of facts: what is true of each algorithm and of each state format. Every other file
- * asks this one, and never compares with an algorithm to learn what it supports. A new algorithm
- * or format without its row does not compile. */
+/* The table of facts: what is true of each algorithm and of each state format. Other files ask this
+ * one and do not compare with an algorithm to learn what it supports. An algorithm or a format
+ * without a row does not compile. modules/lua/weir.lua has the same table, FACTS. */
 
 #include <weir/weir.h>
 
-/* Buckets refill continuously or in steps, and share the arithmetic of core/gcra.h. Windows count
- * what was charged within a period. */
+/* A bucket refills at a rate and uses the arithmetic of core/gcra.h. A window counts what was
+ * charged within a period. */
 typedef enum weir_family { WEIR_FAMILY_BUCKET, WEIR_FAMILY_WINDOW } weir_family;
 
-/* What an algorithm supports. A layer's options can only take from it. */
+/* What an algorithm supports. */
 typedef enum weir_can {
-    WEIR_CAN_REFUND = 1, /* weir_refund(). Not with count-denied */
-    WEIR_CAN_SHARE = 2,  /* the hybrid engine may charge now and report the sum later. Not with
-                            count-denied */
-    WEIR_CAN_LEASE = 4,  /* the hybrid engine may charge in advance what it will admit */
-    WEIR_CAN_DRAIN_EVENLY = 8,  /* one more unit of cost waits period / rate longer, and no request
+    WEIR_CAN_REFUND = 1,       /* weir_refund(). Not with count-denied */
+    WEIR_CAN_SHARE = 2,        /* the hybrid engine may admit requests locally and report their sum
+                                   to the server later. Not with count-denied */
+    WEIR_CAN_LEASE = 4,        /* the hybrid engine may charge the server in advance */
+    WEIR_CAN_DRAIN_EVENLY = 8, /* one more unit of cost waits period / rate longer, and no request
                                    is delayed. Not with a refill in steps */
-    WEIR_CAN_EMPTY_AT_ONCE = 16 /* everything charged leaves together, at the end of a window */
+    WEIR_CAN_EMPTY_AT_ONCE = 16, /* the whole count expires together, at the end of a window */
+    WEIR_CAN_DELAY = 32          /* an allowed request may have to wait: weir_decision.delay_ns */
 } weir_can;
-
-enum { WEIR_ALGORITHMS = 8, WEIR_FORMATS = 8 };
 
 typedef struct weir_algorithm_facts {
     const char *name; /* in a policy text */
     weir_family family;
-    unsigned can; /* WEIR_CAN_* bits */
+    unsigned can;           /* WEIR_CAN_* bits */
+    const char *limit_word; /* precedes the limit in a policy text. NULL for a bucket: the limit
+                               precedes the rate. NULL for a window: the rate's number is the
+                               limit */
+    int64_t limits_at_most; /* windows: how many limits fit in a span of one window, at worst */
 } weir_algorithm_facts;
 
+enum { WEIR_ALGORITHMS = 8, WEIR_FORMATS = 8 };
+
 /* Returns the row of an algorithm. Pure. */
-const weir_algorithm_facts *weir_facts_of(weir_algorithm algorithm);
+static inline const weir_algorithm_facts *weir_facts_of(weir_algorithm algorithm)
+{
+    enum {
+        COUNT = WEIR_CAN_REFUND | WEIR_CAN_SHARE,
+        DRAIN = COUNT | WEIR_CAN_LEASE | WEIR_CAN_DRAIN_EVENLY,
+        RESET = COUNT | WEIR_CAN_EMPTY_AT_ONCE
+    };
+    static const weir_algorithm_facts facts[] = {
+        [WEIR_GCRA] = {"gcra", WEIR_FAMILY_BUCKET, DRAIN, "burst", 0},
+        [WEIR_TOKEN_BUCKET] = {"token-bucket", WEIR_FAMILY_BUCKET, DRAIN, NULL, 0},
+        [WEIR_LEAKY_BUCKET] = {"leaky-bucket", WEIR_FAMILY_BUCKET, DRAIN, "capacity", 0},
+        [WEIR_LEAKY_QUEUE] = {"leaky-queue", WEIR_FAMILY_BUCKET, WEIR_CAN_DELAY, "depth", 0},
+        [WEIR_FIXED_WINDOW] = {"fixed-window", WEIR_FAMILY_WINDOW, RESET, NULL, 2},
+        [WEIR_SLIDING_LOG] = {"sliding-log", WEIR_FAMILY_WINDOW, COUNT, NULL, 1},
+        [WEIR_SLIDING_COUNTER] = {"sliding-counter", WEIR_FAMILY_WINDOW, COUNT, NULL, 2},
+        [WEIR_SLIDING_SLICES] = {"sliding-slices", WEIR_FAMILY_WINDOW, COUNT, NULL, 2},
+    };
+    _Static_assert(sizeof facts / sizeof facts[0] == WEIR_ALGORITHMS, "each algorithm has a row");
+    return &facts[algorithm];
+}
 
 static inline bool weir_layer_is_bucket(const weir_layer *l)
 {
     return weir_facts_of(l->algorithm)->family == WEIR_FAMILY_BUCKET;
 }
 
-/* Whether the layer supports all of the WEIR_CAN_* bits in `can`. Pure. */
-bool weir_layer_can(const weir_layer *l, unsigned can);
+/* Returns whether the layer supports all of the WEIR_CAN_* bits in `can`. Pure. */
+static inline bool weir_layer_can(const weir_layer *l, unsigned can)
+{
+    unsigned supported = weir_facts_of(l->algorithm)->can;
+    if (l->count_denied)
+        supported &= ~(unsigned)(WEIR_CAN_REFUND | WEIR_CAN_SHARE);
+    if (l->stepped)
+        supported &= ~(unsigned)WEIR_CAN_DRAIN_EVENLY;
+    return (supported & can) == can;
+}
 
-/* Whether every layer supports all of the WEIR_CAN_* bits in `can`. Pure. */
-bool weir_policy_can(const weir_policy *p, unsigned can);
+/* Returns whether every layer supports all of the WEIR_CAN_* bits in `can`. Pure. */
+static inline bool weir_policy_can(const weir_policy *p, unsigned can)
+{
+    for (uint32_t i = 0; i < p->layers; i++) {
+        if (!weir_layer_can(&p->layer[i], can))
+            return false;
+    }
+    return true;
+}
 
-/* Whether windows follow the calendar and so begin and end where a time zone says. Pure. */
+/* Returns whether the layer has calendar windows: days, weeks, months or years of a time zone.
+ * Pure. */
 static inline bool weir_layer_has_calendar(const weir_layer *l)
 {
     switch (l->calendar) {

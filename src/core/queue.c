@@ -5,12 +5,13 @@
 
 #include <weir/weir_queue.h>
 
+#include "core/algorithm.h"
 #include "core/wide.h"
 
 weir_status weir_queue_init(weir_queue *ret, const weir_policy *policy, weir_queue_item *items,
                             size_t capacity)
 {
-    if (policy->layers != 1 || policy->layer[0].algorithm != WEIR_LEAKY_QUEUE)
+    if (policy->layers != 1 || !weir_policy_can(policy, WEIR_CAN_DELAY))
         return WEIR_E_UNSUPPORTED;
     if (capacity == 0)
         return WEIR_E_RANGE;

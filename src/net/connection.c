@@ -85,7 +85,7 @@ static bool leave(weir_connection *c)
     else
         port_sub_relaxed(&l->shared->connected, 1);
     if (c->wait.place != 0) {
-        weir_waits_remove(&l->waits, &c->wait);
+        weir_wait_heap_remove(&l->waits, &c->wait);
         weir_loop_waits_changed(l);
     }
     *c->link = c->next;
@@ -203,7 +203,7 @@ static void overload(weir_connection *c, const char *what, bool owed)
     port_bump_relaxed(&c->loop->stats.overloaded, 1);
     weir_shared_say(c->loop->shared, WEIR_EVENT_OVERLOADED, what);
     if (c->wait.place != 0) {
-        weir_waits_remove(&c->loop->waits, &c->wait);
+        weir_wait_heap_remove(&c->loop->waits, &c->wait);
         weir_loop_waits_changed(c->loop);
     }
     if (mid_reply)
@@ -305,7 +305,7 @@ static void hold_out(weir_connection *c, int64_t until_ns)
         return;
     }
     c->doing = WEIR_DOING_WAIT;
-    weir_waits_add(&c->loop->waits, &c->wait, until_ns);
+    weir_wait_heap_add(&c->loop->waits, &c->wait, until_ns);
     weir_loop_waits_changed(c->loop);
 }
 
@@ -622,7 +622,7 @@ void weir_connection_open(weir_listener *listener, int fd)
     weir_connection *c = NULL;
     /* A wait needs no memory later. */
     if ((!refused || l->refused_len < REFUSED_MAX) &&
-        weir_waits_reserve(&l->waits, l->connections_len + 1))
+        weir_wait_heap_reserve(&l->waits, l->connections_len + 1))
         c = port_zalloc(1, sizeof *c + (refused ? 0 : listener->protocol->session_size));
     if (c) {
         c->loop = l;

@@ -129,8 +129,8 @@ static void release_waits(weir_loop *l)
 {
     int64_t now_ns = weir_loop_now(l);
     l->waits_ns = 0;
-    for (weir_wait *w; (w = weir_waits_first(&l->waits)) && w->at_ns <= now_ns;) {
-        weir_waits_remove(&l->waits, w);
+    for (weir_wait *w; (w = weir_wait_heap_first(&l->waits)) && w->at_ns <= now_ns;) {
+        weir_wait_heap_remove(&l->waits, w);
         weir_connection_release((weir_connection *)((char *)w - offsetof(weir_connection, wait)));
     }
     weir_loop_waits_changed(l);
@@ -145,7 +145,7 @@ static void on_waits(uv_timer_t *timer)
 static void on_sweep(uv_timer_t *timer)
 {
     weir_loop *l = timer->data;
-    if (weir_waits_first(&l->waits))
+    if (weir_wait_heap_first(&l->waits))
         release_waits(l);
     uint64_t now_ms = uv_now(&l->uv);
     for (weir_connection *c = l->connections, *next; c; c = next) {
@@ -168,7 +168,7 @@ static uint64_t sweep_ms(const weir_server_limits *limits)
 
 void weir_loop_waits_changed(weir_loop *l)
 {
-    const weir_wait *first = weir_waits_first(&l->waits);
+    const weir_wait *first = weir_wait_heap_first(&l->waits);
     int64_t at_ns = first ? first->at_ns : 0;
     if (at_ns == l->waits_ns)
         return;
@@ -374,7 +374,7 @@ void weir_loop_close(weir_loop *l)
     end(l); /* if it never started */
     uv_run(&l->uv, UV_RUN_DEFAULT);
     uv_loop_close(&l->uv);
-    weir_waits_free(&l->waits);
+    weir_wait_heap_free(&l->waits);
     weir_buffer_free(&l->in);
     weir_buffer_free(&l->out);
     port_free(l);

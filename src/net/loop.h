@@ -8,7 +8,7 @@
 #include "net/dial.h"
 #include "net/listen.h"
 #include "net/server.h"
-#include "net/waits.h"
+#include "net/wait_heap.h"
 #include "port/atomic.h"
 #include "port/port.h"
 
@@ -98,8 +98,8 @@ struct weir_loop {
      * memory for it. Empty otherwise. */
     weir_buffer in, out;
 
-    weir_waits waits; /* by weir_loop_now() */
-    int64_t waits_ns; /* what waits_timer is set to; 0: nothing */
+    weir_wait_heap waits; /* by weir_loop_now() */
+    int64_t waits_ns;     /* what waits_timer is set to; 0: nothing */
 
     weir_connection *woken, **woken_end; /* in order; woken_end: where the next is put */
 

@@ -317,7 +317,7 @@ static weir_status refuse_limit(parser *p, const weir_layer *l, int64_t limit_ma
 {
     char expected[120];
     weir_writer t = weir_writer_init(expected, sizeof expected);
-    if (l->algorithm == WEIR_LEAKY_QUEUE)
+    if (weir_layer_can(l, WEIR_CAN_DELAY))
         limit_max--;
     weir_write_str(&t, "at most ");
     weir_write_u64(&t, (uint64_t)limit_max);

@@ -54,38 +54,19 @@ static void put_options(weir_writer *t, const weir_layer *l)
         put_number(t, " slices ", l->slices);
 }
 
-/* What stands between the algorithm's name and its options. */
-static void put_quota(weir_writer *t, const weir_layer *l)
-{
-    switch (l->algorithm) {
-    case WEIR_TOKEN_BUCKET:
-        put_refill(t, l);
-        return;
-    case WEIR_GCRA:
-        put_rate(t, l);
-        put_number(t, " burst ", l->limit);
-        return;
-    case WEIR_LEAKY_BUCKET:
-        put_rate(t, l);
-        put_number(t, " capacity ", l->limit);
-        return;
-    case WEIR_LEAKY_QUEUE:
-        put_rate(t, l);
-        put_number(t, " depth ", l->limit - 1);
-        return;
-    case WEIR_FIXED_WINDOW:
-    case WEIR_SLIDING_LOG:
-    case WEIR_SLIDING_COUNTER:
-    case WEIR_SLIDING_SLICES:
-        put_rate(t, l);
-        return;
-    }
-}
-
 static void put_layer(weir_writer *t, const weir_layer *l)
 {
-    weir_write_str(t, weir_facts_of(l->algorithm)->name);
-    put_quota(t, l);
+    const weir_algorithm_facts *facts = weir_facts_of(l->algorithm);
+    weir_write_str(t, facts->name);
+    if (facts->family == WEIR_FAMILY_BUCKET && !facts->limit_word)
+        put_refill(t, l);
+    else
+        put_rate(t, l);
+    if (facts->limit_word) {
+        weir_write_char(t, ' ');
+        weir_write_str(t, facts->limit_word);
+        put_number(t, " ", l->limit - weir_layer_can(l, WEIR_CAN_DELAY));
+    }
     put_options(t, l);
 }
 
@@ -137,27 +118,18 @@ static bool lengths_vary(const weir_layer *l)
            (l->zone || l->calendar == WEIR_MONTH || l->calendar == WEIR_YEAR);
 }
 
-/* The most that can pass in a half-open span as long as the (longest) window. */
+/* The most that can pass in a half-open span as long as the period, or as the longest calendar
+ * window. */
 static int64_t worst_case(const weir_layer *l)
 {
-    switch (l->algorithm) {
-    case WEIR_SLIDING_LOG:
-        return l->limit;
-    case WEIR_SLIDING_COUNTER:
-        return 2 * l->limit - !l->relaxed;
-    case WEIR_FIXED_WINDOW:
-        if (l->calendar == WEIR_FROM_FIRST) /* what began the window lies outside the span */
-            return 2 * l->limit - 1;
-        return (lengths_vary(l) ? 3 : 2) * l->limit;
-    case WEIR_GCRA:
-    case WEIR_TOKEN_BUCKET:
-    case WEIR_LEAKY_BUCKET:
-    case WEIR_LEAKY_QUEUE:
+    const weir_algorithm_facts *facts = weir_facts_of(l->algorithm);
+    if (facts->family == WEIR_FAMILY_BUCKET)
         return l->limit + l->rate - !l->stepped;
-    case WEIR_SLIDING_SLICES:
-        return 2 * l->limit;
-    }
-    return INT64_MAX;
+    if (l->calendar == WEIR_FROM_FIRST) /* the request that began the window is outside the span */
+        return facts->limits_at_most * l->limit - 1;
+    if (l->algorithm == WEIR_SLIDING_COUNTER)
+        return facts->limits_at_most * l->limit - !l->relaxed;
+    return (facts->limits_at_most + lengths_vary(l)) * l->limit;
 }
 
 static void report_bucket(weir_writer *t, const weir_layer *l)
@@ -171,7 +143,7 @@ static void report_bucket(weir_writer *t, const weir_layer *l)
         put_interval(t, l);
     put_a_day(t, l);
     put_number(t, "\n  at once     ", l->limit);
-    if (l->algorithm == WEIR_LEAKY_QUEUE)
+    if (weir_layer_can(l, WEIR_CAN_DELAY))
         put_number(t, ": one is served, and at most so many wait: ", l->limit - 1);
     weir_write_str(t, "\n  worst case  ");
     weir_write_u64(t, (uint64_t)worst_case(l));

@@ -2,39 +2,41 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_SERVICE_DISPATCH_H
 #define WEIR_SERVICE_DISPATCH_H
-/* The calls that engines may have to be asked for; weir_completion says how they wait. For this room
- * only. */
+/* Dispatches requests to engines, and reads the engines' answers. The calls return whether the
+ * requests are answered; see weir_completion. Private to src/service. */
 
 #include "service/pending.h"
 
-/* weir_service_take(), whatever engines the states are with. */
-bool weir_dispatch_take(weir_service *s, weir_completion *completion, weir_request *asks, size_t n,
-                        int64_t now_ns);
+/* weir_service_take() for requests that may need an engine. */
+bool weir_dispatch_take(weir_service *s, weir_completion *completion, weir_request *requests,
+                        size_t n, int64_t now_ns);
 
-/* Asks about one ask that was found, and is on no list; not a take. */
+/* Sends one resolved request, which is on no list and not a take, to its engine. */
 bool weir_dispatch_one(weir_service *s, weir_completion *completion, weir_verb verb,
-                       weir_request *ask, int64_t now_ns, const weir_resolved *at);
+                       weir_request *request, int64_t now_ns, const weir_resolved *at);
 
-/* The answer to that, once it is there. The place is good until the next call on the service. */
-bool weir_dispatch_answer(weir_service *s, weir_completion *completion, weir_request *ask,
+/* Reads the answer to weir_dispatch_one(), if it has arrived.
+ *  ret_at  valid until the next call on the service. */
+bool weir_dispatch_answer(weir_service *s, weir_completion *completion, weir_request *request,
                           weir_resolved *ret_at);
 
-/* weir_service_throttle(), but for the counting. */
+/* weir_service_throttle(), without the counting.
+ *  ret_by_error  whether on_error decided. */
 bool weir_dispatch_throttle(weir_service *s, weir_completion *completion, const weir_throttle *t,
                             weir_slice key, int64_t now_ns, weir_throttle_result *ret,
                             bool *ret_by_error);
 
-/* Whether the engine that has the state can be asked; if not, the ask says why. */
+/* Whether the service has the engine. If not, writes the request's status and why. */
 bool weir_dispatch_has_engine(const weir_service *s, const weir_completion *completion,
-                              weir_engine_kind engine, weir_request *ask);
+                              weir_engine_kind engine, weir_request *request);
 
-/* The ask could not be asked about, for want of room. */
-void weir_dispatch_refuse(weir_request *ask);
+/* Fails a request for which there is no memory. */
+void weir_dispatch_refuse(weir_request *request);
 
-/* An engine's answer, as it came. */
-void weir_dispatch_read(const weir_engine_request *q, weir_request *ask);
+/* Copies an engine's answer to the request. */
+void weir_dispatch_read(const weir_engine_request *q, weir_request *request);
 
-/* All that is written of an ask when it is answered. */
+/* Copies the outputs of a request to another. */
 void weir_dispatch_copy(weir_request *to, const weir_request *from);
 
 #endif

@@ -27,7 +27,7 @@ static weir_rule_spec far_of(const char *name, const char *limit)
 static void set_usual_rules(void)
 {
     static const char *const evil = "evil", *const root = "root";
-    static const weir_override_spec vip = {"vip-*", "fixed-window  20/1h"};
+    static const weir_override_spec vip = {.pattern = "vip-*", .limit = "fixed-window  20/1h"};
     weir_rule_spec specs[] = {
         spec_of("near", "fixed-window 3/h"), far_of("far", "fixed-window 5/1h"),
         far_of("look", "fixed-window 1/h"), far_of("shut", "fixed-window 5/h"),
@@ -477,7 +477,7 @@ static void check_explain(void **unused)
                         "policy   shut\n"
                         "key      a\n"
                         "limit    fixed-window 5/h\n"
-                        "engine   redis, which could not be asked: what follows is on_error's\n"
+                        "engine   redis, which could not reach its server: on_error decides\n"
                         "state    0 of 5 free; full\n"
                         "next     in 1 s, at 2026-01-01 00:00:01.000 UTC\n");
     weir_buffer_free(&out);

@@ -2,16 +2,15 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_SERVICE_ENGINE_H
 #define WEIR_SERVICE_ENGINE_H
-/* Engines: who decides for a service what its own store does not, as an interface. The room
- * engine/ has those there are. An engine is one thread's, as the service is; it may need time for
- * an answer, but always gives one. */
+/* The interface of engines. An engine keeps the states of some policies and decides by them: src/
+ * engine has `redis` and `hybrid`, and the local engine is the service's own store. Each service
+ * has its own engines, on its own thread. An engine may need time, but answers every request. */
 
 #include "port/text.h"
 #include "service/throttle.h"
 
 #include <weir/weir_store.h>
 
-/* Which engine a policy's state is with. */
 typedef enum weir_engine_kind {
     WEIR_ENGINE_LOCAL, /* the service's own store */
     WEIR_ENGINE_REDIS,
@@ -19,77 +18,76 @@ typedef enum weir_engine_kind {
     WEIR_ENGINES
 } weir_engine_kind;
 
-/* What is answered when the engine cannot ask. */
+/* What an engine answers when it cannot reach its server. */
 typedef enum weir_on_error {
     WEIR_ON_ERROR_DEFAULT, /* as the engine's options say */
-    WEIR_ON_ERROR_OPEN,    /* allowed, with the figures of a fresh key; nothing is charged */
-    WEIR_ON_ERROR_CLOSED,  /* denied; retry_after is when the engine may have got better */
-    WEIR_ON_ERROR_LOCAL,   /* what the service's own store says, and charges there */
-    WEIR_ON_ERROR_REPORT   /* the status is WEIR_E_IO: for an engine that asks another */
+    WEIR_ON_ERROR_OPEN,    /* allowed, with the full quota; nothing is charged */
+    WEIR_ON_ERROR_CLOSED,  /* denied; retry_after is when the engine tries its server again */
+    WEIR_ON_ERROR_LOCAL,   /* the service's own store decides and is charged */
+    WEIR_ON_ERROR_REPORT   /* WEIR_E_IO: for an engine on top of another */
 } weir_on_error;
 
 typedef enum weir_verb {
     WEIR_VERB_TAKE,
     WEIR_VERB_PEEK,
     WEIR_VERB_REFUND,
-    WEIR_VERB_RESET,   /* the figures are those of a fresh key */
-    WEIR_VERB_GRANT,   /* charges as many of `cost` units as are allowed now: `granted`; the figures
-                          are those afterwards, of a peek with cost 1 */
-    WEIR_VERB_THROTTLE /* CL.THROTTLE; `policy` is not looked at */
+    WEIR_VERB_RESET,   /* the decision shows the full quota */
+    WEIR_VERB_GRANT,   /* charges as many of `cost` units as are allowed now, `granted`; the
+                          decision is that of a peek with cost 1 after it */
+    WEIR_VERB_THROTTLE /* CL.THROTTLE; ignores `policy` */
 } weir_verb;
 
-/* One of what an engine is asked, and its answer. What it points to stays until it is answered or
- * abandoned. */
+/* A request to an engine, and its answer. All that it points to must stay valid until the request
+ * is answered or abandoned. */
 typedef struct weir_engine_request {
     weir_verb verb;
     const weir_policy *policy;
-    weir_slice text;    /* of the policy, canonical */
-    weir_slice name;    /* of the rule whose limit or override it is; len 0: it was given as text */
-    weir_slice key;     /* as the rule sees it; 1..WEIR_KEY_MAX */
+    weir_slice text;    /* the canonical policy text */
+    weir_slice name;    /* of the rule; len 0: an inline policy */
+    weir_slice key;     /* of the state, 1..WEIR_KEY_MAX bytes; an IP address is its network */
     uint64_t policy_id; /* in the service's own store */
     int64_t cost;
     weir_throttle throttle;
     weir_on_error on_error;
 
-    weir_status status; /* out. WEIR_E_IO: it could not be asked, or whether it was is not known;
-                               WEIR_E_UNSUPPORTED, with a reason; as weir_store_check() */
-    weir_decision decision;               /* out, on WEIR_OK */
-    weir_throttle_answer answer;          /* out, on WEIR_OK, of a throttle */
-    weir_throttle_status throttle_status; /* out, if the status is WEIR_E_RANGE, of a throttle */
-    int64_t granted;                      /* out, on WEIR_OK, of a grant */
-    bool by_error;                        /* out: on_error decided */
-    const char
-        *reason; /* out: why the status is WEIR_E_IO or WEIR_E_UNSUPPORTED; static; or NULL */
+    /* Outputs. The status is that of weir_store_check(); or WEIR_E_IO, if the server was not
+     * reached or did not answer; or WEIR_E_UNSUPPORTED. */
+    weir_status status;
+    weir_decision decision;               /* on WEIR_OK */
+    weir_throttle_answer answer;          /* of a throttle, on WEIR_OK */
+    weir_throttle_status throttle_status; /* of a throttle, on WEIR_E_RANGE */
+    int64_t granted;                      /* of a grant, on WEIR_OK */
+    bool by_error;                        /* on_error decided */
+    const char *reason; /* on WEIR_E_IO and WEIR_E_UNSUPPORTED: a static string, or NULL */
 } weir_engine_request;
 
 #define WEIR_ENGINE_BATCH_MAX 64
 
-/* Requests that are asked together and waited for together. Their answers are independent of each
- * other, and in order for equal keys; or, if `all`, they are takes that are allowed or denied as
- * one, see weir_store_take_many(). */
+/* A batch of requests, which is answered as a whole. The answers are independent, and in order for
+ * equal keys. */
 typedef struct weir_engine_batch {
     weir_engine_request *request;
-    size_t len; /* 1..WEIR_ENGINE_BATCH_MAX; of `all` 1..WEIR_TAKE_MANY_MAX */
-    bool all;
-    size_t blocking; /* out, of `all`: as weir_store_take_many() says */
+    size_t len;      /* 1..WEIR_ENGINE_BATCH_MAX; with `all` 1..WEIR_TAKE_MANY_MAX */
+    bool all;        /* the requests are takes, decided atomically; see weir_store_take_many() */
+    size_t blocking; /* output, with `all`: as weir_store_take_many() says */
 
-    /* Called by the thread of the engine when all are answered, if ask() said false; never from
-     * within a call of the engine by the asker. */
+    /* The callback, if submit() returned false. The engine calls it on its thread, never from
+     * within a call of the engine. */
     void (*done)(struct weir_engine_batch *r, int64_t now_ns);
 
-    void *inside; /* the engine's own, until it is answered */
+    void *inside; /* private to the engine, until the batch is answered */
 } weir_engine_batch;
 
 typedef struct weir_engine weir_engine;
 
 typedef struct weir_engine_calls {
-    /* Returns true if all are answered now, else done() will be called, at the latest when the
-     * deadline of the engine's options is over. */
+    /* Returns true if all requests are answered now. Else done() is called later, at the latest
+     * after the deadline in the engine's options. */
     bool (*submit)(weir_engine *e, weir_engine_batch *r, int64_t now_ns);
-    /* The asker has gone: done() is not called, and *r is not touched again. What was sent is
-     * charged all the same. */
+    /* Gives up a batch in flight: done() is not called, and *r is not used again. Requests that
+     * were sent are charged nevertheless. */
     void (*abandon)(weir_engine *e, weir_engine_batch *r);
-    /* No round may be under way. */
+    /* Frees the engine. No batch may be in flight. */
     void (*close)(weir_engine *e);
 } weir_engine_calls;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Spans, times, keys and figures as people read them. */
+/* Writes durations, times, keys and decisions for people. */
 
 #include "service/explain_text.h"
 

@@ -2,11 +2,12 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_SERVICE_FULL_QUOTA_H
 #define WEIR_SERVICE_FULL_QUOTA_H
-/* Figures of decisions that no state is needed for. */
+/* A decision that needs no state. A file of its own, since engines and the module use it. */
 
 #include <weir/weir.h>
 
-/* Of a fresh key, of which nothing is asked: those of the layer with the lowest limit. Pure. */
+/* Returns the decision for a peek with cost 0 at an idle key: it is allowed, with the full quota of
+ * the layer with the lowest limit. Pure. */
 static inline weir_decision weir_full_quota(const weir_policy *p)
 {
     weir_decision d = {.limit = INT64_MAX, .allowed = true};

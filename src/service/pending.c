@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Memory for asks that wait, and the way to engines and back. What an engine is given stays where
- * it is until it has answered, whatever becomes of the bytes of the request, of the rules in force,
- * or of the cache of policy texts. */
+/* Pending requests. The queries to an engine, and all they point to, stay valid until the engine
+ * has answered: keys are copied, inline policies are pinned, and replaced rules keep a reference.
+ */
 
 #include "service/pending.h"
 
 #include <assert.h>
 #include <string.h>
 
-/* Two sizes are kept for the next: most wait alone or in full batches. */
+/* Free lists of two sizes: most requests wait alone or in full batches. */
 enum { FEW, MANY };
 static const size_t rooms[] = {[FEW] = 4, [MANY] = WEIR_BATCH_MAX};
-static const size_t pooled_max[] = {[FEW] = 256, [MANY] = 32};
-enum { KEYS_KEPT = 4096 }; /* bytes of a pooled one's keys */
+static const size_t free_max[] = {[FEW] = 256, [MANY] = 32};
+enum { KEYS_KEPT = 4096 }; /* bytes; a larger buffer of keys is not kept in a free list */
 
 static size_t bytes_of(size_t room, size_t keys_room)
 {
@@ -28,7 +28,7 @@ static weir_pending *make(size_t room)
         return NULL;
     p->room = room;
     p->kept = (weir_pending_request *)(p + 1);
-    p->request = (weir_engine_request *)(p->kept + room);
+    p->query = (weir_engine_request *)(p->kept + room);
     return p;
 }
 
@@ -44,16 +44,16 @@ static bool make_key_room(weir_pending *p, size_t key_bytes)
     return p->keys != NULL;
 }
 
-weir_pending *weir_pending_open(weir_service *s, size_t asks, size_t key_bytes, int64_t now_ns)
+weir_pending *weir_pending_open(weir_service *s, size_t n, size_t key_bytes, int64_t now_ns)
 {
-    weir_pending_pool *w = &s->waiting;
-    int size = asks <= rooms[FEW] ? FEW : MANY;
+    weir_pending_pool *w = &s->pending;
+    int size = n <= rooms[FEW] ? FEW : MANY;
     if (w->bytes + bytes_of(rooms[size], key_bytes) > WEIR_SERVICE_PENDING_BYTES_MAX)
         return NULL;
-    weir_pending *p = w->pool[size];
+    weir_pending *p = w->free[size];
     if (p) {
-        w->pool[size] = p->next;
-        w->pooled[size]--;
+        w->free[size] = p->next;
+        w->free_len[size]--;
     } else {
         p = make(rooms[size]);
     }
@@ -62,11 +62,11 @@ weir_pending *weir_pending_open(weir_service *s, size_t asks, size_t key_bytes, 
     p->service = s;
     p->completion = NULL;
     p->next = NULL;
-    p->left = 0;
-    p->asked_ns = p->answered_ns = now_ns;
-    p->n = p->requests = p->keys_len = 0;
+    p->in_flight = 0;
+    p->opened_ns = p->answered_ns = now_ns;
+    p->n = p->queries = p->keys_len = 0;
     for (int i = 0; i < WEIR_ENGINES; i++)
-        p->asked[i] = (weir_pending_batch){.pending = p};
+        p->batches[i] = (weir_pending_batch){.pending = p};
     if (!make_key_room(p, key_bytes)) {
         weir_pending_free(p);
         return NULL;
@@ -83,10 +83,10 @@ static void destroy(weir_pending *p)
 void weir_pending_free(weir_pending *p)
 {
     weir_service *s = p->service;
-    weir_pending_pool *w = &s->waiting;
+    weir_pending_pool *w = &s->pending;
     for (size_t i = 0; i < p->n; i++) {
         if (p->kept[i].pinned)
-            weir_policy_cache_unpin(s->texts, p->kept[i].ask.policy);
+            weir_policy_cache_unpin(s->policies, p->kept[i].request.policy);
     }
     if (p->rules) {
         port_mutex_lock(s->limiter->lock);
@@ -95,16 +95,16 @@ void weir_pending_free(weir_pending *p)
         p->rules = NULL;
     }
     int size = p->room == rooms[FEW] ? FEW : MANY;
-    if (w->pooled[size] == pooled_max[size] || p->keys_room > KEYS_KEPT) {
+    if (w->free_len[size] == free_max[size] || p->keys_room > KEYS_KEPT) {
         destroy(p);
         return;
     }
-    p->next = w->pool[size];
-    w->pool[size] = p;
-    w->pooled[size]++;
+    p->next = w->free[size];
+    w->free[size] = p;
+    w->free_len[size]++;
 }
 
-/* ---- requests ------------------------------------------------------------------------------- */
+/* ---- queries ------------------------------------------------------------------------------- */
 
 void weir_pending_copy_key(weir_pending *p, weir_resolved *at)
 {
@@ -115,55 +115,55 @@ void weir_pending_copy_key(weir_pending *p, weir_resolved *at)
     at->key.at = to;
 }
 
-/* What it answers is not cleared, but for what an engine may leave alone. */
+/* Clears only those outputs that an engine does not always write. */
 weir_engine_request *weir_pending_add(weir_pending *p, weir_engine_kind kind, weir_verb verb,
-                                      const weir_request *ask, const weir_resolved *at)
+                                      const weir_request *request, const weir_resolved *at)
 {
-    weir_engine_batch *r = &p->asked[kind].round;
-    assert(p->requests < p->room);
-    weir_engine_request *q = &p->request[p->requests++];
+    weir_engine_batch *r = &p->batches[kind].batch;
+    assert(p->queries < p->room);
+    weir_engine_request *q = &p->query[p->queries++];
     if (r->len++ == 0)
         r->request = q;
     q->verb = verb;
-    q->policy = ask->policy;
+    q->policy = request->policy;
     q->text = q->name = (weir_slice){"", 0};
     q->on_error = WEIR_ON_ERROR_DEFAULT;
     if (at->rule) {
         q->text = (weir_slice){at->limit->canonical, at->limit->canonical_len};
         q->name = (weir_slice){at->rule->name, at->rule->name_len};
         q->on_error = at->rule->options->on_error;
-    } else if (ask->policy) {
-        q->text = weir_policy_cache_canonical(ask->policy);
+    } else if (request->policy) {
+        q->text = weir_policy_cache_canonical(request->policy);
     }
     q->key = (weir_slice){at->key.at, at->key.len};
     q->policy_id = at->policy_id;
-    q->cost = ask->cost;
+    q->cost = request->cost;
     q->granted = 0;
     q->by_error = false;
     q->reason = NULL;
     return q;
 }
 
-void weir_pending_keep(weir_pending *p, const weir_request *ask, const weir_resolved *at,
-                       weir_engine_request *request)
+void weir_pending_keep(weir_pending *p, const weir_request *request, const weir_resolved *at,
+                       weir_engine_request *query)
 {
     assert(p->n < p->room);
     weir_pending_request *k = &p->kept[p->n++];
-    k->ask = *ask;
+    k->request = *request;
     k->at = *at;
-    k->request = request;
-    k->pinned = ask->by_text && ask->status == WEIR_OK;
+    k->query = query;
+    k->pinned = request->by_text && request->status == WEIR_OK;
     if (k->pinned)
-        weir_policy_cache_pin(ask->policy);
+        weir_policy_cache_pin(request->policy);
 }
 
 static void answered(weir_engine_batch *r, int64_t now_ns)
 {
     weir_pending_batch *a = (weir_pending_batch *)r;
     weir_pending *p = a->pending;
-    assert(a->waits && p->left > 0);
-    a->waits = false;
-    if (--p->left > 0)
+    assert(a->in_flight && p->in_flight > 0);
+    a->in_flight = false;
+    if (--p->in_flight > 0)
         return;
     p->answered_ns = now_ns;
     p->completion->ready(p->completion->ctx);
@@ -171,35 +171,35 @@ static void answered(weir_engine_batch *r, int64_t now_ns)
 
 bool weir_pending_submit(weir_pending *p, bool all, int64_t now_ns)
 {
-    p->left = 0;
+    p->in_flight = 0;
     for (int i = 0; i < WEIR_ENGINES; i++) {
-        weir_pending_batch *a = &p->asked[i];
-        if (a->round.len == 0)
+        weir_pending_batch *a = &p->batches[i];
+        if (a->batch.len == 0)
             continue;
-        a->round.all = all;
-        a->round.done = answered;
+        a->batch.all = all;
+        a->batch.done = answered;
         a->engine = p->service->engine[i];
-        a->waits = !a->engine->calls->submit(a->engine, &a->round, now_ns);
-        p->left += a->waits;
+        a->in_flight = !a->engine->calls->submit(a->engine, &a->batch, now_ns);
+        p->in_flight += a->in_flight;
     }
-    return p->left == 0;
+    return p->in_flight == 0;
 }
 
 void weir_pending_next_step(weir_pending *p)
 {
-    assert(p->left == 0);
-    p->requests = 0;
+    assert(p->in_flight == 0);
+    p->queries = 0;
     for (size_t i = 0; i < p->n; i++)
-        p->kept[i].request = NULL;
+        p->kept[i].query = NULL;
     for (int i = 0; i < WEIR_ENGINES; i++)
-        p->asked[i].round.len = 0;
+        p->batches[i].batch.len = 0;
 }
 
-/* ---- turns ----------------------------------------------------------------------------------- */
+/* ---- completions ----------------------------------------------------------------------------- */
 
 void weir_pending_wait(weir_pending *p, weir_completion *completion)
 {
-    weir_pending_pool *w = &p->service->waiting;
+    weir_pending_pool *w = &p->service->pending;
     p->completion = completion;
     completion->pending = p;
     p->previous = NULL;
@@ -212,7 +212,7 @@ void weir_pending_wait(weir_pending *p, weir_completion *completion)
 
 static void stop_waiting(weir_pending *p)
 {
-    weir_pending_pool *w = &p->service->waiting;
+    weir_pending_pool *w = &p->service->pending;
     if (p->previous)
         p->previous->next = p->next;
     else
@@ -227,23 +227,23 @@ static void stop_waiting(weir_pending *p)
 
 void weir_pending_finish(weir_pending *p)
 {
-    weir_pending_pool *w = &p->service->waiting;
-    assert(p->left == 0 && !w->spent);
+    weir_pending_pool *w = &p->service->pending;
+    assert(p->in_flight == 0 && !w->finished);
     stop_waiting(p);
-    w->spent = p;
+    w->finished = p;
 }
 
 void weir_pending_collect(weir_service *s)
 {
-    weir_pending *p = s->waiting.spent;
-    s->waiting.spent = NULL;
+    weir_pending *p = s->pending.finished;
+    s->pending.finished = NULL;
     if (p)
         weir_pending_free(p);
 }
 
 void weir_pending_keep_rules(weir_service *s)
 {
-    for (weir_pending *p = s->waiting.first; p; p = p->next) {
+    for (weir_pending *p = s->pending.first; p; p = p->next) {
         if (p->rules)
             continue;
         p->rules = s->rules;
@@ -253,13 +253,13 @@ void weir_pending_keep_rules(weir_service *s)
 
 void weir_pending_close(weir_service *s)
 {
-    weir_pending_pool *w = &s->waiting;
+    weir_pending_pool *w = &s->pending;
     assert(!w->first);
     weir_pending_collect(s);
     for (int size = FEW; size <= MANY; size++) {
-        while (w->pool[size]) {
-            weir_pending *p = w->pool[size];
-            w->pool[size] = p->next;
+        while (w->free[size]) {
+            weir_pending *p = w->free[size];
+            w->free[size] = p->next;
             destroy(p);
         }
     }
@@ -267,7 +267,7 @@ void weir_pending_close(weir_service *s)
 
 bool weir_completion_is_pending(const weir_completion *t)
 {
-    return t->pending && t->pending->left > 0;
+    return t->pending && t->pending->in_flight > 0;
 }
 
 size_t weir_completion_len(const weir_completion *t)
@@ -281,12 +281,12 @@ void weir_completion_cancel(weir_completion *t)
     if (!p)
         return;
     for (int i = 0; i < WEIR_ENGINES; i++) {
-        weir_pending_batch *a = &p->asked[i];
-        if (a->waits)
-            a->engine->calls->abandon(a->engine, &a->round);
-        a->waits = false;
+        weir_pending_batch *a = &p->batches[i];
+        if (a->in_flight)
+            a->engine->calls->abandon(a->engine, &a->batch);
+        a->in_flight = false;
     }
-    p->left = 0;
+    p->in_flight = 0;
     stop_waiting(p);
     weir_pending_free(p);
 }

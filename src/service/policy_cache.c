@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Policies by their text, in a set-associative cache. */
+/* The cache of inline policies: a set-associative hash table with LRU eviction in each set. */
 
 #include "service/policy_cache.h"
 
@@ -11,26 +11,26 @@
 #include <string.h>
 
 enum {
-    WAYS = 4, /* places a text may lie in */
+    WAYS = 4, /* entries of a set */
     SETS = WEIR_SERVICE_POLICIES_MAX / WAYS,
 };
 
-typedef struct compiled {
-    struct compiled *next; /* among those to be freed */
+typedef struct entry {
+    struct entry *next; /* in the list of entries to free */
     weir_policy policy;
     uint64_t id; /* in the store */
     size_t pins;
-    bool evicted; /* no longer found; freed as soon as it is not pinned */
+    bool evicted; /* not in a set any more; freed once it is not pinned */
     size_t text_len, canonical_len;
-    char text[]; /* as it came, which need not be canonical; behind it, the canonical one */
-} compiled;
+    char text[]; /* the text as given, followed by the canonical text */
+} entry;
 
 struct weir_policy_cache {
     weir_store *store;
     weir_zones zones;
     weir_secret secret;
-    compiled *gone;               /* no longer found, but perhaps still in use */
-    compiled *places[SETS][WAYS]; /* the one used last comes first */
+    entry *evicted;          /* not pinned; weir_policy_cache_collect() frees them */
+    entry *sets[SETS][WAYS]; /* the most recently used entry comes first */
 };
 
 weir_policy_cache *weir_policy_cache_open(weir_store *store, const weir_zones *zones)
@@ -47,9 +47,9 @@ weir_policy_cache *weir_policy_cache_open(weir_store *store, const weir_zones *z
 
 void weir_policy_cache_collect(weir_policy_cache *t)
 {
-    while (t->gone) {
-        compiled *c = t->gone;
-        t->gone = c->next;
+    while (t->evicted) {
+        entry *c = t->evicted;
+        t->evicted = c->next;
         port_free(c);
     }
 }
@@ -61,13 +61,13 @@ void weir_policy_cache_close(weir_policy_cache *t)
     weir_policy_cache_collect(t);
     for (size_t i = 0; i < SETS; i++) {
         for (size_t way = 0; way < WAYS; way++)
-            port_free(t->places[i][way]);
+            port_free(t->sets[i][way]);
     }
     port_free(t);
 }
 
-static weir_status compile(const weir_policy_cache *t, const char *text, size_t len, compiled **ret,
-                           weir_policy_error *ret_error)
+static weir_status parse(const weir_policy_cache *t, const char *text, size_t len, entry **ret,
+                         weir_policy_error *ret_error)
 {
     char canonical[WEIR_POLICY_TEXT_MAX];
     weir_policy policy;
@@ -75,7 +75,7 @@ static weir_status compile(const weir_policy_cache *t, const char *text, size_t 
     if (st != WEIR_OK)
         return st;
     size_t canonical_len = weir_policy_print(&policy, canonical, sizeof canonical);
-    compiled *c = port_zalloc(1, sizeof *c + len + canonical_len);
+    entry *c = port_zalloc(1, sizeof *c + len + canonical_len);
     if (!c)
         return WEIR_E_NOMEM;
     c->policy = policy;
@@ -88,66 +88,66 @@ static weir_status compile(const weir_policy_cache *t, const char *text, size_t 
     return WEIR_OK;
 }
 
-/* Has an entry freed that is no longer found, once the caller of now has gone. */
-static void let_go(weir_policy_cache *t, compiled *c)
+/* Frees an entry later: the caller may still use its policy. */
+static void free_later(weir_policy_cache *t, entry *c)
 {
-    c->next = t->gone;
-    t->gone = c;
+    c->next = t->evicted;
+    t->evicted = c;
 }
 
-static compiled *compiled_of(const weir_policy *p)
+static entry *entry_of(const weir_policy *p)
 {
-    return (compiled *)((char *)p - offsetof(compiled, policy));
+    return (entry *)((char *)p - offsetof(entry, policy));
 }
 
 weir_slice weir_policy_cache_canonical(const weir_policy *p)
 {
-    const compiled *c = compiled_of(p);
+    const entry *c = entry_of(p);
     return (weir_slice){c->text + c->text_len, c->canonical_len};
 }
 
 void weir_policy_cache_pin(const weir_policy *p)
 {
-    compiled_of(p)->pins++;
+    entry_of(p)->pins++;
 }
 
 void weir_policy_cache_unpin(weir_policy_cache *t, const weir_policy *p)
 {
-    compiled *c = compiled_of(p);
+    entry *c = entry_of(p);
     if (--c->pins == 0 && c->evicted)
-        let_go(t, c);
+        free_later(t, c);
 }
 
-/* Moves places[0..way) up by one and puts c first. */
-static void put_first(compiled **places, size_t way, compiled *c)
+/* Moves set[0..way) up by one and puts c first. */
+static void put_first(entry **set, size_t way, entry *c)
 {
     for (; way > 0; way--)
-        places[way] = places[way - 1];
-    places[0] = c;
+        set[way] = set[way - 1];
+    set[0] = c;
 }
 
 weir_status weir_policy_cache_find(weir_policy_cache *t, const char *text, size_t len,
                                    const weir_policy **ret, uint64_t *ret_id,
                                    weir_policy_error *ret_error)
 {
-    compiled **places = t->places[weir_siphash(t->secret, text, len) % SETS];
+    entry **set = t->sets[weir_siphash(t->secret, text, len) % SETS];
     size_t way = 0;
-    while (way < WAYS && places[way] &&
-           (places[way]->text_len != len || memcmp(places[way]->text, text, len) != 0))
+    while (way < WAYS && set[way] &&
+           (set[way]->text_len != len || memcmp(set[way]->text, text, len) != 0))
         way++;
-    compiled *c = way < WAYS ? places[way] : NULL;
+    entry *c = way < WAYS ? set[way] : NULL;
     if (!c) {
-        weir_status st = compile(t, text, len, &c, ret_error);
+        weir_status st = parse(t, text, len, &c, ret_error);
         if (st != WEIR_OK)
             return st;
         if (way == WAYS) {
-            compiled *last = places[--way];
+            entry *last = set[--way];
             last->evicted = true;
             if (last->pins == 0)
-                let_go(t, last);
+                free_later(t, last);
         }
     }
-    put_first(places, way, c);
+    put_first(set, way, c);
     *ret = &c->policy;
     *ret_id = c->id;
     return WEIR_OK;

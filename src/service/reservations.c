@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Reservations by name: what a rule makes of them, beyond what the store does. */
+/* Reservations: applies a rule's lists and shadow to the reservations of the store. */
 
 #include "service/service_internal.h"
 
-/* A shadow lets pass what it denies: there is a reservation then as well, of nothing, so that what
- * it comes to is counted. If there can be none, it is let pass without. */
+/* A rule in shadow allows requests that its limit denies. Such a request gets a reservation of 0
+ * units, so that its commit is counted. If the store cannot make one, it gets WEIR_ID_NONE. */
 static uint64_t reserve_nothing(weir_service *s, const weir_store_request *r, int64_t ttl_ns,
                                 int64_t now_ns)
 {
@@ -16,37 +16,39 @@ static uint64_t reserve_nothing(weir_service *s, const weir_store_request *r, in
     return st == WEIR_OK && d.allowed ? id : WEIR_ID_NONE;
 }
 
-static void reserve(weir_service *s, const weir_resolved *at, weir_request *ask, int64_t ttl_ns,
+static void reserve(weir_service *s, const weir_resolved *at, weir_request *request, int64_t ttl_ns,
                     int64_t now_ns, uint64_t *ret_id)
 {
     weir_store_request r;
-    weir_resolved_fill(&r, at, ask);
-    ask->status = weir_store_reserve(s->limiter->store, r.policy, r.policy_id, r.key, r.key_len,
-                                     now_ns, r.cost, ttl_ns, &ask->decision, ret_id);
-    if (ask->status == WEIR_OK && !ask->decision.allowed && weir_resolved_is_shadow(at))
+    weir_resolved_fill(&r, at, request);
+    request->status = weir_store_reserve(s->limiter->store, r.policy, r.policy_id, r.key, r.key_len,
+                                         now_ns, r.cost, ttl_ns, &request->decision, ret_id);
+    if (request->status == WEIR_OK && !request->decision.allowed && weir_resolved_is_shadow(at))
         *ret_id = reserve_nothing(s, &r, ttl_ns, now_ns);
 }
 
-void weir_service_reserve(weir_service *s, weir_request *ask, int64_t ttl_ns, int64_t now_ns,
+void weir_service_reserve(weir_service *s, weir_request *request, int64_t ttl_ns, int64_t now_ns,
                           uint64_t *ret_id)
 {
     weir_resolved at;
     weir_service_refresh(s);
     weir_service_tick(s, now_ns);
     s->decided++;
-    ask->status = weir_resolve(s, ask, &s->seen[0], &at);
-    if (ask->status == WEIR_OK && weir_resolved_is_listed(&at)) {
-        weir_resolved_decide_by_list(&at, ask);
-        if (ask->decision.allowed)
+    request->status = weir_resolve(s, request, &s->match[0], &at);
+    if (request->status == WEIR_OK && weir_resolved_is_listed(&at)) {
+        weir_resolved_decide_by_list(&at, request);
+        if (request->decision.allowed)
             *ret_id = WEIR_ID_NONE;
-    } else if (ask->status == WEIR_OK && weir_resolved_engine(s, &at) != WEIR_ENGINE_LOCAL) {
-        ask->status = WEIR_E_UNSUPPORTED;
-        ask->why = "only a policy whose engine is local can reserve: take, and refund what is left";
-    } else if (ask->status == WEIR_OK) {
-        reserve(s, &at, ask, ttl_ns, now_ns, ret_id);
+    } else if (request->status == WEIR_OK && weir_resolved_engine(s, &at) != WEIR_ENGINE_LOCAL) {
+        request->status = WEIR_E_UNSUPPORTED;
+        request->why =
+            "reservations need a policy with engine: local; with this engine, take the maximum and "
+            "refund the unused part";
+    } else if (request->status == WEIR_OK) {
+        reserve(s, &at, request, ttl_ns, now_ns, ret_id);
     }
-    weir_resolved_finish(&at, ask);
-    weir_resolved_count(s, &at, ask, now_ns);
+    weir_resolved_finish(&at, request);
+    weir_resolved_count(s, &at, request, now_ns);
 }
 
 weir_status weir_service_commit(weir_service *s, uint64_t id, int64_t actual, int64_t now_ns,

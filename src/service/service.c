@@ -1,70 +1,71 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Decisions: every ask finds its policy, those that the store must decide go to it as one batch,
- * and what comes back is counted. It must not know who asks. */
+/* Decisions: resolves each request to its policy, lets the store decide them as one batch, and
+ * counts the decisions. dispatch.c is the path for rules with another engine. */
 
 #include "service/dispatch.h"
 #include "service/full_quota.h"
 
 #include <string.h>
 
-/* ---- from an ask to the store's question ----------------------------------------------------- */
+/* ---- resolving ------------------------------------------------------------------------------- */
 
-void weir_resolved_decide_by_list(const weir_resolved *at, weir_request *ask)
+void weir_resolved_decide_by_list(const weir_resolved *at, weir_request *request)
 {
-    weir_decision d = weir_full_quota(ask->policy);
+    weir_decision d = weir_full_quota(request->policy);
     bool allow = at->list == WEIR_ON_ALLOW_LIST;
-    ask->reason = allow ? WEIR_BY_ALLOW_LIST : WEIR_BY_DENY_LIST;
+    request->reason = allow ? WEIR_BY_ALLOW_LIST : WEIR_BY_DENY_LIST;
     if (!allow) {
         d.allowed = false;
         d.never = true;
         d.remaining = 0;
         d.retry_after_ns = INT64_MAX;
     }
-    ask->decision = d;
+    request->decision = d;
 }
 
-static bool bad_request(const weir_request *ask)
+static bool bad_request(const weir_request *request)
 {
-    return ask->key.len < 1 || ask->key.len > WEIR_KEY_MAX || ask->cost < 0 ||
-           ask->cost > WEIR_COST_MAX;
+    return request->key.len < 1 || request->key.len > WEIR_KEY_MAX || request->cost < 0 ||
+           request->cost > WEIR_COST_MAX;
 }
 
-weir_status weir_resolve(weir_service *s, weir_request *ask, weir_key_match *seen,
+weir_status weir_resolve(weir_service *s, weir_request *request, weir_key_match *seen,
                          weir_resolved *ret)
 {
-    *ret = (weir_resolved){.key = ask->key};
-    ask->error.column = 0;
-    ask->why = NULL;
-    ask->reason = WEIR_BY_LIMIT;
-    if (ask->by_text) {
-        weir_status st = weir_policy_cache_find(s->texts, ask->rule.at, ask->rule.len, &ask->policy,
-                                                &ret->policy_id, &ask->error);
+    *ret = (weir_resolved){.key = request->key};
+    request->error.column = 0;
+    request->why = NULL;
+    request->reason = WEIR_BY_LIMIT;
+    if (request->by_text) {
+        weir_status st = weir_policy_cache_find(s->policies, request->rule.at, request->rule.len,
+                                                &request->policy, &ret->policy_id, &request->error);
         if (st != WEIR_OK)
             return st;
-        if (bad_request(ask))
+        if (bad_request(request))
             return WEIR_E_RANGE;
-        weir_inline_policy_match(ask->key.at, ask->key.len, seen);
+        weir_inline_policy_match(request->key.at, request->key.len, seen);
         ret->key = (weir_slice){seen->at, seen->len};
         return WEIR_OK;
     }
-    ret->rule = weir_rules_find(s->rules, ask->rule.at, ask->rule.len);
+    ret->rule = weir_rules_find(s->rules, request->rule.at, request->rule.len);
     if (!ret->rule)
         return WEIR_E_ABSENT;
-    if (bad_request(ask))
+    if (bad_request(request))
         return WEIR_E_RANGE;
-    weir_rule_match(ret->rule, ask->key.at, ask->key.len, seen);
+    weir_rule_match(ret->rule, request->key.at, request->key.len, seen);
     ret->limit = seen->limit;
     ret->list = seen->list;
     ret->policy_id = seen->limit->id;
     ret->key = (weir_slice){seen->at, seen->len};
-    ask->policy = &seen->limit->policy;
+    request->policy = &seen->limit->policy;
     return WEIR_OK;
 }
 
-static uint32_t counts_place(const weir_resolved *at, const weir_request *ask)
+/* The index of the counters for a request. */
+static uint32_t name_of(const weir_resolved *at, const weir_request *request)
 {
-    return at->rule ? at->rule->counts : ask->by_text ? NAME_TEXTS : NAME_OTHERS;
+    return at->rule ? at->rule->counts : request->by_text ? NAME_TEXTS : NAME_OTHERS;
 }
 
 const char *weir_reason_word(weir_reason reason)
@@ -84,31 +85,30 @@ const char *weir_reason_word(weir_reason reason)
     return "limit";
 }
 
-/* ---- from the store's answer to the ask's ---------------------------------------------------- */
+/* ---- decided requests ------------------------------------------------------------------------ */
 
-static void look_on(weir_request *ask)
+static void allow_in_shadow(weir_request *request)
 {
-    weir_decision *d = &ask->decision;
+    weir_decision *d = &request->decision;
     if (!d->allowed) {
         d->allowed = true;
         d->never = false;
         d->retry_after_ns = 0;
-        if (ask->reason == WEIR_BY_LIMIT)
-            ask->reason = WEIR_BY_SHADOW;
+        if (request->reason == WEIR_BY_LIMIT)
+            request->reason = WEIR_BY_SHADOW;
     }
     d->delay_ns = 0;
 }
 
-void weir_resolved_finish(const weir_resolved *at, weir_request *ask)
+void weir_resolved_finish(const weir_resolved *at, weir_request *request)
 {
-    if (ask->status == WEIR_OK && weir_resolved_is_shadow(at) && !weir_resolved_is_listed(at))
-        look_on(ask);
+    if (request->status == WEIR_OK && weir_resolved_is_shadow(at) && !weir_resolved_is_listed(at))
+        allow_in_shadow(request);
 }
 
-/* Of an ask that was answered. */
-static int counter_of(const weir_request *ask)
+static int counter_of(const weir_request *request)
 {
-    switch (ask->reason) {
+    switch (request->reason) {
     case WEIR_BY_SHADOW:
         return COUNT_SHADOWED;
     case WEIR_BY_ALLOW_LIST:
@@ -120,139 +120,139 @@ static int counter_of(const weir_request *ask)
     case WEIR_BY_LIMIT:
         break;
     }
-    return ask->decision.allowed ? COUNT_ALLOWED : COUNT_DENIED;
+    return request->decision.allowed ? COUNT_ALLOWED : COUNT_DENIED;
 }
 
-void weir_resolved_count(weir_service *s, const weir_resolved *at, const weir_request *ask,
+void weir_resolved_count(weir_service *s, const weir_resolved *at, const weir_request *request,
                          int64_t now_ns)
 {
-    int which = ask->status == WEIR_OK ? counter_of(ask) : COUNT_FAILED;
-    if (which >= COUNT_FAILED && (which == COUNT_FAILED || ask->cost > 0))
-        weir_service_count(s, counts_place(at, ask), which);
-    else if (ask->cost > 0)
-        weir_service_count_cost(s, counts_place(at, ask), which, &at->key, ask->cost, now_ns);
+    int which = request->status == WEIR_OK ? counter_of(request) : COUNT_FAILED;
+    if (which >= COUNT_FAILED && (which == COUNT_FAILED || request->cost > 0))
+        weir_service_count(s, name_of(at, request), which);
+    else if (request->cost > 0)
+        weir_service_count_cost(s, name_of(at, request), which, &at->key, request->cost, now_ns);
 }
 
-/* ---- the calls ------------------------------------------------------------------------------- */
+/* ---- operations ------------------------------------------------------------------------------ */
 
-bool weir_service_take(weir_service *s, weir_completion *completion, weir_request *asks, size_t n,
-                       int64_t now_ns)
+bool weir_service_take(weir_service *s, weir_completion *completion, weir_request *requests,
+                       size_t n, int64_t now_ns)
 {
-    weir_store_request requests[WEIR_BATCH_MAX];
+    weir_store_request takes[WEIR_BATCH_MAX];
     weir_resolved at[WEIR_BATCH_MAX];
     size_t len = 0;
     weir_service_refresh(s);
     weir_service_tick(s, now_ns);
     if (__builtin_expect(s->remote, 0))
-        return weir_dispatch_take(s, completion, asks, n, now_ns);
+        return weir_dispatch_take(s, completion, requests, n, now_ns);
     s->decided += n;
     for (size_t i = 0; i < n; i++) {
-        weir_request *ask = &asks[i];
-        ask->status = weir_resolve(s, ask, &s->seen[i], &at[i]);
-        if (ask->status == WEIR_OK && weir_resolved_is_listed(&at[i]))
-            weir_resolved_decide_by_list(&at[i], ask);
-        else if (ask->status == WEIR_OK)
-            weir_resolved_fill(&requests[len++], &at[i], ask);
+        weir_request *request = &requests[i];
+        request->status = weir_resolve(s, request, &s->match[i], &at[i]);
+        if (request->status == WEIR_OK && weir_resolved_is_listed(&at[i]))
+            weir_resolved_decide_by_list(&at[i], request);
+        else if (request->status == WEIR_OK)
+            weir_resolved_fill(&takes[len++], &at[i], request);
     }
-    weir_store_check_batch(s->limiter->store, requests, len, now_ns);
+    weir_store_check_batch(s->limiter->store, takes, len, now_ns);
     len = 0;
     for (size_t i = 0; i < n; i++) {
-        weir_request *ask = &asks[i];
-        if (ask->status == WEIR_OK && !weir_resolved_is_listed(&at[i])) {
-            ask->status = requests[len].status;
-            ask->decision = requests[len++].decision;
+        weir_request *request = &requests[i];
+        if (request->status == WEIR_OK && !weir_resolved_is_listed(&at[i])) {
+            request->status = takes[len].status;
+            request->decision = takes[len++].decision;
         }
-        weir_resolved_finish(&at[i], ask);
-        weir_resolved_count(s, &at[i], ask, now_ns);
+        weir_resolved_finish(&at[i], request);
+        weir_resolved_count(s, &at[i], request, now_ns);
     }
     return true;
 }
 
-static weir_status peek_here(weir_store *store, const weir_resolved *at, weir_request *ask,
+static weir_status peek_here(weir_store *store, const weir_resolved *at, weir_request *request,
                              int64_t now_ns)
 {
-    return weir_store_peek(store, ask->policy, at->policy_id, at->key.at, at->key.len, now_ns,
-                           ask->cost, &ask->decision);
+    return weir_store_peek(store, request->policy, at->policy_id, at->key.at, at->key.len, now_ns,
+                           request->cost, &request->decision);
 }
 
-static weir_status refund_here(weir_store *store, const weir_resolved *at, weir_request *ask,
+static weir_status refund_here(weir_store *store, const weir_resolved *at, weir_request *request,
                                int64_t now_ns)
 {
-    return weir_store_refund(store, ask->policy, at->policy_id, at->key.at, at->key.len, now_ns,
-                             ask->cost, &ask->decision);
+    return weir_store_refund(store, request->policy, at->policy_id, at->key.at, at->key.len, now_ns,
+                             request->cost, &request->decision);
 }
 
-static weir_status reset_here(weir_store *store, const weir_resolved *at, weir_request *ask,
+static weir_status reset_here(weir_store *store, const weir_resolved *at, weir_request *request,
                               int64_t now_ns)
 {
-    (void)ask;
+    (void)request;
     (void)now_ns;
     return weir_store_reset(store, at->policy_id, at->key.at, at->key.len);
 }
 
-/* What is not a take: one ask alone, and nothing is counted. */
-static bool ask_about(weir_service *s, weir_completion *completion, weir_verb verb,
-                      weir_request *ask, int64_t now_ns, weir_resolved *ret_at)
+/* Runs an operation other than a take on one request. Nothing is counted. */
+static bool run_one(weir_service *s, weir_completion *completion, weir_verb verb,
+                    weir_request *request, int64_t now_ns, weir_resolved *ret_at)
 {
     weir_service_refresh(s);
     if (completion && completion->pending)
-        return weir_dispatch_answer(s, completion, ask, ret_at);
-    ask->status = weir_resolve(s, ask, &s->seen[0], ret_at);
-    if (ask->status != WEIR_OK)
+        return weir_dispatch_answer(s, completion, request, ret_at);
+    request->status = weir_resolve(s, request, &s->match[0], ret_at);
+    if (request->status != WEIR_OK)
         return true;
     if (weir_resolved_is_listed(ret_at) && verb != WEIR_VERB_RESET)
-        weir_resolved_decide_by_list(ret_at, ask);
+        weir_resolved_decide_by_list(ret_at, request);
     else if (weir_resolved_engine(s, ret_at) != WEIR_ENGINE_LOCAL)
-        return weir_dispatch_one(s, completion, verb, ask, now_ns, ret_at);
+        return weir_dispatch_one(s, completion, verb, request, now_ns, ret_at);
     else if (verb == WEIR_VERB_PEEK)
-        ask->status = peek_here(s->limiter->store, ret_at, ask, now_ns);
+        request->status = peek_here(s->limiter->store, ret_at, request, now_ns);
     else if (verb == WEIR_VERB_REFUND)
-        ask->status = refund_here(s->limiter->store, ret_at, ask, now_ns);
+        request->status = refund_here(s->limiter->store, ret_at, request, now_ns);
     else
-        ask->status = reset_here(s->limiter->store, ret_at, ask, now_ns);
+        request->status = reset_here(s->limiter->store, ret_at, request, now_ns);
     if (verb != WEIR_VERB_RESET)
-        weir_resolved_finish(ret_at, ask);
+        weir_resolved_finish(ret_at, request);
     return true;
 }
 
-bool weir_service_peek_resolved(weir_service *s, weir_completion *completion, weir_request *ask,
+bool weir_service_peek_resolved(weir_service *s, weir_completion *completion, weir_request *request,
                                 int64_t now_ns, weir_resolved *ret_at)
 {
-    return ask_about(s, completion, WEIR_VERB_PEEK, ask, now_ns, ret_at);
+    return run_one(s, completion, WEIR_VERB_PEEK, request, now_ns, ret_at);
 }
 
-bool weir_service_peek(weir_service *s, weir_completion *completion, weir_request *ask,
+bool weir_service_peek(weir_service *s, weir_completion *completion, weir_request *request,
                        int64_t now_ns)
 {
     weir_resolved at;
-    return ask_about(s, completion, WEIR_VERB_PEEK, ask, now_ns, &at);
+    return run_one(s, completion, WEIR_VERB_PEEK, request, now_ns, &at);
 }
 
-bool weir_service_refund(weir_service *s, weir_completion *completion, weir_request *ask,
+bool weir_service_refund(weir_service *s, weir_completion *completion, weir_request *request,
                          int64_t now_ns)
 {
     weir_resolved at;
-    return ask_about(s, completion, WEIR_VERB_REFUND, ask, now_ns, &at);
+    return run_one(s, completion, WEIR_VERB_REFUND, request, now_ns, &at);
 }
 
-bool weir_service_reset(weir_service *s, weir_completion *completion, weir_request *ask,
+bool weir_service_reset(weir_service *s, weir_completion *completion, weir_request *request,
                         int64_t now_ns)
 {
     weir_resolved at;
-    ask->cost = 0;
-    return ask_about(s, completion, WEIR_VERB_RESET, ask, now_ns, &at);
+    request->cost = 0;
+    return run_one(s, completion, WEIR_VERB_RESET, request, now_ns, &at);
 }
 
-weir_status weir_service_key(weir_service *s, const weir_request *ask, weir_slice *ret)
+weir_status weir_service_key(weir_service *s, const weir_request *request, weir_slice *ret)
 {
     weir_resolved at;
-    weir_request copy; /* not zeroed: it is large, and called for each request */
-    copy.rule = ask->rule;
-    copy.by_text = ask->by_text;
-    copy.key = ask->key;
-    copy.cost = ask->cost;
+    weir_request copy; /* not zeroed: it is large, and this runs for each request */
+    copy.rule = request->rule;
+    copy.by_text = request->by_text;
+    copy.key = request->key;
+    copy.cost = request->cost;
     weir_service_refresh(s);
-    weir_status st = weir_resolve(s, &copy, &s->seen[0], &at);
+    weir_status st = weir_resolve(s, &copy, &s->match[0], &at);
     if (st == WEIR_OK)
         *ret = at.key;
     return st;
@@ -272,14 +272,14 @@ static weir_status throttle_state(void *ctx, uint64_t *state, int64_t now_ns)
 }
 
 static void count_throttle(weir_service *s, const weir_throttle *t, weir_slice key, int64_t now_ns,
-                           const weir_throttle_result *said, bool by_error)
+                           const weir_throttle_result *result, bool by_error)
 {
-    if (said->status != WEIR_OK) {
+    if (result->status != WEIR_OK) {
         weir_service_count(s, NAME_THROTTLE, COUNT_FAILED);
     } else if (t->quantity > 0 && by_error) {
         weir_service_count(s, NAME_THROTTLE, COUNT_UNREACHED);
     } else if (t->quantity > 0) {
-        int which = said->answer.limited ? COUNT_DENIED : COUNT_ALLOWED;
+        int which = result->answer.limited ? COUNT_DENIED : COUNT_ALLOWED;
         weir_service_count_cost(s, NAME_THROTTLE, which, &key, t->quantity, now_ns);
     }
 }
@@ -288,16 +288,16 @@ bool weir_service_throttle(weir_service *s, weir_completion *completion, const w
                            weir_slice key, int64_t now_ns, weir_throttle_result *ret)
 {
     bool by_error = false;
-    weir_limiter *h = s->limiter;
+    weir_limiter *l = s->limiter;
     weir_service_refresh(s);
     weir_service_tick(s, now_ns);
     *ret = (weir_throttle_result){.numbers = WEIR_THROTTLE_OK};
-    if ((completion && completion->pending) || s->engine_of_texts != WEIR_ENGINE_LOCAL) {
+    if ((completion && completion->pending) || s->default_engine != WEIR_ENGINE_LOCAL) {
         if (!weir_dispatch_throttle(s, completion, t, key, now_ns, ret, &by_error))
             return false;
     } else {
         throttle_call call = {t, ret};
-        ret->status = weir_store_apply(h->store, &h->throttle_policy, h->throttle_id, key.at,
+        ret->status = weir_store_apply(l->store, &l->throttle_policy, l->throttle_id, key.at,
                                        key.len, now_ns, throttle_state, &call);
         s->decided++;
     }

@@ -2,7 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_SERVICE_SERVICE_INTERNAL_H
 #define WEIR_SERVICE_SERVICE_INTERNAL_H
-/* Hub and service from within, for this room only. */
+/* The fields of weir_limiter and weir_service, their counters, and requests that are resolved to a
+ * policy and a key. Private to src/service. */
 
 #include "port/atomic.h"
 #include "port/port.h"
@@ -11,47 +12,44 @@
 #include "service/service.h"
 #include "service/top/tracker.h"
 
-enum { /* counters of each name, in the order of weir_counts */
+/* ---- counters -------------------------------------------------------------------------------- */
+/* Each service counts by itself, and the limiter sums up when it is asked. Counters belong to a
+ * name: that of a rule, or one for requests without a rule. A name keeps its index for ever. */
+
+enum { /* the counters of a name, in the order of weir_counts */
        COUNT_ALLOWED,
        COUNT_DENIED,
        COUNT_SHADOWED,
        COUNT_ALLOW_LISTED,
        COUNT_DENY_LISTED,
-       COUNT_FAILED, /* this one and those after it weigh nothing */
+       COUNT_FAILED, /* from here on, requests do not count towards the top keys */
        COUNT_UNREACHED,
        COUNTS
 };
 
-enum { /* names that are there from the start */
+enum { /* the first names */
        NAME_TEXTS,
        NAME_THROTTLE,
-       NAME_OTHERS, /* of rules that are not there, or that found no place left */
+       NAME_OTHERS, /* unknown rules, and rules that come after NAMES_MAX names */
        NAMES_FIRST
 };
 
-/* What waits for engines, of one service (pending.c). */
-typedef struct weir_pending_pool {
-    weir_pending *first; /* of those under way */
-    weir_pending *spent; /* its answers are being read; NULL: none */
-    weir_pending *pool[2];
-    size_t pooled[2];
-    size_t bytes; /* of those under way */
-} weir_pending_pool;
-
-#define NAMES_MAX 4096 /* names that counters are kept for; a name keeps its place for ever */
+#define NAMES_MAX 4096
 
 typedef struct weir_counters {
     port_counter count[COUNTS];
-    int64_t left[COUNTS]; /* units until one is weighed. The thread's own */
+    int64_t left[COUNTS]; /* units until the next sample for the top keys; the owner's alone */
 } weir_counters;
 
-/* What one thread counts. Written by it alone, read by all; relaxed, since each number stands by
- * itself. */
+/* The counters of one service. Its thread writes them and all threads read them. Relaxed, since no
+ * counter depends on another. */
 typedef struct weir_counter_table {
     weir_counters of[NAMES_MAX];
     port_counter latency[WEIR_LATENCY_BUCKETS];
     port_counter latency_sum_ns;
 } weir_counter_table;
+
+/* ---- fields ---------------------------------------------------------------------------------- */
 
 struct weir_limiter {
     weir_store *store;
@@ -60,87 +58,97 @@ struct weir_limiter {
     uint64_t throttle_id;
     weir_limiter_changed changed;
     void *changed_ctx;
-    weir_top_shared scales;
+    weir_top_shared top;
 
-    port_counter generation; /* of `rules`. Relaxed: whoever sees it change looks under the lock */
+    /* Incremented when the fields below change. Relaxed: a thread that sees another value reads
+     * the fields under the lock. */
+    port_counter generation;
 
-    port_mutex *lock; /* guards what follows, and every reference count */
+    port_mutex *lock; /* guards the fields below, and the reference counts of rules */
     weir_rules *rules;
-    weir_engine_kind engine; /* of what no rule speaks of */
+    weir_engine_kind engine; /* of requests without a rule */
     weir_service *services;
-    weir_counter_table *closed; /* the sums of services that are no more */
+    weir_counter_table *closed; /* the sums of closed services */
     size_t names;
     char name[NAMES_MAX][WEIR_RULE_NAME_MAX + 1];
 };
 
+/* The pending requests of a service (pending.c). */
+typedef struct weir_pending_pool {
+    weir_pending *first;    /* in flight */
+    weir_pending *finished; /* the caller reads its answers; NULL: none */
+    weir_pending *free[2];  /* for reuse: lists of small and of large ones */
+    size_t free_len[2];
+    size_t bytes; /* of those in flight */
+} weir_pending_pool;
+
 struct weir_service {
     weir_limiter *limiter;
     weir_service *next; /* in the limiter's list */
-    weir_policy_cache *texts;
-    weir_rules *rules; /* one reference */
+    weir_policy_cache *policies;
+    weir_rules *rules; /* the active ones; holds one reference */
     uint64_t generation;
-    weir_engine_kind
-        engine_of_texts; /* and of CL.THROTTLE; as the limiter's when it was last seen */
-    bool remote;         /* the state of some ask may be with another engine than the store */
-    weir_engine *engine[WEIR_ENGINES]; /* NULL: there is none */
-    weir_pending_pool waiting;
-    weir_counter_table *tallies;
-    weir_top_tracker *weigher; /* NULL: no keys are weighed */
+    weir_engine_kind default_engine;   /* a copy of the limiter's */
+    bool remote;                       /* a request may need another engine than the store */
+    weir_engine *engine[WEIR_ENGINES]; /* NULL: not configured */
+    weir_pending_pool pending;
+    weir_counter_table *counters;
+    weir_top_tracker *tracker; /* NULL: top keys are not tracked */
     int64_t ticked_ns;
-    uint64_t decided;                    /* asks whose latency is not yet counted */
-    weir_key_match seen[WEIR_BATCH_MAX]; /* the keys of a batch, as their rules see them */
+    uint64_t decided; /* decisions whose latency is not recorded */
+    weir_key_match match[WEIR_BATCH_MAX];
 };
 
-/* Makes s->rules the ones in force, and frees what the batch before left behind. */
+/* Adopts the limiter's active rules, and frees what the last batch left. */
 void weir_service_refresh(weir_service *s);
 
-/* Counts n asks as having taken elapsed_ns each. */
+/* Records elapsed_ns as the latency of each of n decisions. */
 void weir_service_took(weir_service *s, uint64_t n, int64_t elapsed_ns);
 
-/* Adds to a counter of `name`, a place in limiter->name. */
+/* Adds 1 to a counter of the name with an index. */
 static inline void weir_service_count(weir_service *s, uint32_t name, int which)
 {
-    port_bump_relaxed(&s->tallies->of[name].count[which], 1);
+    port_bump_relaxed(&s->counters->of[name].count[which], 1);
 }
 
-/* Once a second, and when the clock has gone back. */
+/* Ticks the tracker once a second, and when the clock went back. */
 static inline void weir_service_tick(weir_service *s, int64_t now_ns)
 {
     if (__builtin_expect((uint64_t)now_ns - (uint64_t)s->ticked_ns < 1000000000, 1))
         return;
     s->ticked_ns = now_ns;
-    weir_top_tracker_tick(s->weigher, now_ns);
+    weir_top_tracker_tick(s->tracker, now_ns);
 }
 
-/* Counts a request that was decided, and weighs it as what it cost its key.
- *  which  not COUNT_FAILED.
+/* Counts a request, and adds its cost to its key for the top keys.
+ *  which  below COUNT_FAILED.
  *  cost   1 or more. */
 static inline void weir_service_count_cost(weir_service *s, uint32_t name, int which,
                                            const weir_slice *key, int64_t cost, int64_t now_ns)
 {
-    weir_counters *t = &s->tallies->of[name];
+    weir_counters *t = &s->counters->of[name];
     port_bump_relaxed(&t->count[which], 1);
     int64_t left = t->left[which] - cost;
     t->left[which] = left;
     if (__builtin_expect(left <= 0, 0))
-        weir_top_tracker_hit(s->weigher, name, which, t->left, *key, cost, now_ns);
+        weir_top_tracker_hit(s->tracker, name, which, t->left, *key, cost, now_ns);
 }
 
-/* ---- requests that are resolved --------------------------------------------------------------- */
+/* ---- resolved requests ----------------------------------------------------------------------- */
 
-/* Where an ask's state is. */
+/* Where the state of a request is kept. */
 typedef struct weir_resolved {
-    const weir_rule *rule;        /* NULL: by text */
-    const weir_rule_limit *limit; /* of the rule's */
+    const weir_rule *rule;        /* NULL: an inline policy */
+    const weir_rule_limit *limit; /* of the rule */
     weir_on_list list;
     uint64_t policy_id;
     weir_slice key;
 } weir_resolved;
 
-/* Finds the policy and the key's place, and begins the answer. Returns a status as
- * weir_service_take() tells.
- *  seen  the caller's, for as long as *ret is used. */
-weir_status weir_resolve(weir_service *s, weir_request *ask, weir_key_match *seen,
+/* Finds the policy and the key of a request, and clears its outputs. Returns a status of
+ * weir_service_take().
+ *  match  must live as long as *ret. */
+weir_status weir_resolve(weir_service *s, weir_request *request, weir_key_match *match,
                          weir_resolved *ret);
 
 static inline bool weir_resolved_is_listed(const weir_resolved *at)
@@ -153,37 +161,37 @@ static inline bool weir_resolved_is_shadow(const weir_resolved *at)
     return at->rule && at->rule->options->shadow;
 }
 
-/* The engine that has the state, if no list decides. */
+/* The engine that keeps the state, unless a list decides. */
 static inline weir_engine_kind weir_resolved_engine(const weir_service *s, const weir_resolved *at)
 {
-    return at->rule ? at->rule->options->engine : s->engine_of_texts;
+    return at->rule ? at->rule->options->engine : s->default_engine;
 }
 
-/* The answer to a key that is on a list. */
-void weir_resolved_decide_by_list(const weir_resolved *at, weir_request *ask);
+/* Decides a request whose key is on a list. */
+void weir_resolved_decide_by_list(const weir_resolved *at, weir_request *request);
 
-/* Fills in what the store is asked. What it answers is not cleared first: that would be most of the
- * work. */
+/* Writes the inputs of a request to the store. The outputs are not cleared: that would cost more
+ * than the rest. */
 static inline void weir_resolved_fill(weir_store_request *ret, const weir_resolved *at,
-                                      const weir_request *ask)
+                                      const weir_request *request)
 {
-    ret->policy = ask->policy;
+    ret->policy = request->policy;
     ret->policy_id = at->policy_id;
     ret->key = at->key.at;
     ret->key_len = at->key.len;
-    ret->cost = ask->cost;
+    ret->cost = request->cost;
 }
 
-/* Makes the store's answer that of the rule: one that only looks on denies nobody. */
-void weir_resolved_finish(const weir_resolved *at, weir_request *ask);
+/* Applies the rule's shadow to a decision: a rule in shadow allows every request. */
+void weir_resolved_finish(const weir_resolved *at, weir_request *request);
 
-/* weir_service_peek(), with the place that was asked about; good until the next call on the
- * service. */
-bool weir_service_peek_resolved(weir_service *s, weir_completion *completion, weir_request *ask,
-                                int64_t now_ns, weir_resolved *ret_at);
-
-/* Counts what an ask was answered; not a peek. */
-void weir_resolved_count(weir_service *s, const weir_resolved *at, const weir_request *ask,
+/* Counts a decided request, unless it is a peek. */
+void weir_resolved_count(weir_service *s, const weir_resolved *at, const weir_request *request,
                          int64_t now_ns);
+
+/* weir_service_peek(), which also returns where the state is; valid until the next call on the
+ * service. */
+bool weir_service_peek_resolved(weir_service *s, weir_completion *completion, weir_request *request,
+                                int64_t now_ns, weir_resolved *ret_at);
 
 #endif

@@ -18,7 +18,7 @@ static weir_request take(const char *rule, const char *key, int64_t cost)
 static void check_rules(void **unused)
 {
     (void)unused;
-    static const weir_override_spec overrides[] = {{"big", "gcra 1/s burst 9"}};
+    static const weir_override_spec overrides[] = {{.pattern = "big", .limit = "gcra 1/s burst 9"}};
     static const char *const allow[] = {"10.0.0.0/8"}, *const deny[] = {"evil"};
     weir_rule_spec specs[] = {spec_of("api", "gcra 1/s burst 2"), spec_of("look", "gcra 1/s"),
                               spec_of("queue", "leaky-queue 1/s depth 1 & fixed-window 9/h")};
@@ -286,7 +286,8 @@ static bool explains(weir_buffer *out, const char *want)
 static void check_explain(void **unused)
 {
     (void)unused;
-    static const weir_override_spec overrides[] = {{"trial-*", "gcra 1/s burst 1"}};
+    static const weir_override_spec overrides[] = {
+        {.pattern = "trial-*", .limit = "gcra 1/s burst 1"}};
     static const char *const deny[] = {"evil"};
     weir_rule_spec specs[] = {spec_of("api", "token-bucket 500 refill 100/s & sliding-log 3/1d"),
                               spec_of("look", "gcra 1/s")};
@@ -330,7 +331,7 @@ static void check_explain(void **unused)
     take("look", "k", 1);
     ask = (weir_request){.rule = text_of("look"), .key = text_of("k")};
     assert_true(weir_service_explain(service, NULL, &ask, now_ns, &out));
-    assert_true(explains(&out, "policy   look, in shadow: it counts, and denies nobody\n"
+    assert_true(explains(&out, "policy   look, in shadow: it counts, and denies nothing\n"
                                "key      k\n"
                                "limit    gcra 1/s burst 1\n"
                                "state    0 of 1 free; full again in 1 s\n"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* CL.THROTTLE's arithmetic. The two places that use double do so because redis-cell does, and its
- * truncation is part of the answer; no policy of weir's own comes here. */
+/* CL.THROTTLE. Two computations use double because redis-cell does, and its truncation shows in the
+ * answer. weir's own policies never run this code. */
 
 #include "service/throttle.h"
 
@@ -32,7 +32,7 @@ bool weir_throttle_number(const char *bytes, size_t len, int64_t *ret)
 
 static const int64_t ns_per_s = 1000000000;
 
-/* As a cast of Rust's f64 to i64: towards zero, ends clamped, not-a-number is 0. */
+/* Converts as Rust's cast from f64 to i64: truncates, saturates, and maps NaN to 0. */
 static int64_t to_i64(double x)
 {
     if (x >= 9223372036854775807.0)
@@ -42,7 +42,7 @@ static int64_t to_i64(double x)
     return x == x ? (int64_t)x : 0;
 }
 
-/* Whole seconds towards zero, one more if the part below a second has whole milliseconds. */
+/* Seconds, rounded up if the fraction is 1 ms or more. */
 static int64_t seconds(int64_t ns)
 {
     return ns / ns_per_s + (ns % ns_per_s / 1000000 > 0);
@@ -54,7 +54,7 @@ static int64_t max64(int64_t a, int64_t b)
 }
 
 typedef struct rate {
-    int64_t interval_ns;  /* of one unit */
+    int64_t interval_ns;  /* the time for one unit */
     int64_t tolerance_ns; /* interval * limit */
     int64_t increment_ns; /* interval * quantity */
     int64_t limit;
@@ -79,9 +79,9 @@ static weir_throttle_status rate_of(const weir_throttle *t, rate *ret)
     return WEIR_THROTTLE_OK;
 }
 
-/* redis-cell divides whole microseconds, which gives more than the limit where an interval is not a
- * whole number of them, and infinity where it is below one. So intervals below 1 us are counted in
- * ns, and the figure stays within 0..limit. */
+/* redis-cell divides whole microseconds. That exceeds the limit if the interval is not a whole
+ * number of microseconds, and is infinite if the interval is below 1 us. So intervals below 1 us
+ * are divided in ns here, and the result is clamped to 0..limit. */
 static int64_t remaining(const rate *r, int64_t ttl_ns)
 {
     int64_t next_ns;
@@ -100,7 +100,7 @@ weir_throttle_status weir_throttle_check(const weir_throttle *t, uint64_t *state
     weir_throttle_status st = rate_of(t, &r);
     if (st != WEIR_THROTTLE_OK)
         return st;
-    /* Redis has expired a TAT that lies in the past: redis-cell starts from now. */
+    /* With redis-cell, Redis has expired a TAT in the past, so the key starts from now. */
     int64_t tat_ns = max64((int64_t)*state, now_ns);
     int64_t new_ns, allow_at_ns, ahead_ns;
     if (__builtin_add_overflow(tat_ns, r.increment_ns, &new_ns) ||
@@ -108,7 +108,7 @@ weir_throttle_status weir_throttle_check(const weir_throttle *t, uint64_t *state
         __builtin_sub_overflow(now_ns, allow_at_ns, &ahead_ns) || ahead_ns == INT64_MIN)
         return WEIR_THROTTLE_RANGE;
     weir_throttle_answer a = {.limited = ahead_ns < 0, .limit = r.limit, .retry_after_s = -1};
-    new_ns = max64(new_ns, now_ns); /* a refund makes a key fresh at most */
+    new_ns = max64(new_ns, now_ns); /* a refund restores the full quota at most */
     int64_t ttl_ns = (a.limited ? tat_ns : new_ns) - now_ns;
     if (!a.limited)
         *state = (uint64_t)new_ns;

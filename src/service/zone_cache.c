@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* A book of zones: a list, because there are a few hundred at the most and they are looked up only
- * when a policy is read. */
+/* The cache of time zones: a linked list, since there are a few hundred zones at most, and lookups
+ * happen only when a policy is parsed. */
 
 #include "service/zone_cache.h"
 
@@ -12,16 +12,16 @@
 
 enum { FILE_MAX = 1 << 20 };
 
-typedef struct page {
-    struct page *next;
-    uint8_t *bytes; /* the zone points into them */
+typedef struct entry {
+    struct entry *next;
+    uint8_t *bytes; /* of the file; the zone points into them */
     weir_zone zone;
-} page;
+} entry;
 
 struct weir_zone_cache {
     const char *dir;
     port_mutex *lock;
-    page *pages;
+    entry *entries;
 };
 
 weir_zone_cache *weir_zone_cache_open(const char *dir)
@@ -42,7 +42,7 @@ void weir_zone_cache_close(weir_zone_cache *b)
 {
     if (!b)
         return;
-    for (page *p = b->pages, *next; p; p = next) {
+    for (entry *p = b->entries, *next; p; p = next) {
         next = p->next;
         port_free(p->bytes);
         port_free(p);
@@ -51,9 +51,9 @@ void weir_zone_cache_close(weir_zone_cache *b)
     port_free(b);
 }
 
-static const weir_zone *known(const weir_zone_cache *b, const char *name, size_t len)
+static const weir_zone *find_cached(const weir_zone_cache *b, const char *name, size_t len)
 {
-    for (const page *p = b->pages; p; p = p->next) {
+    for (const entry *p = b->entries; p; p = p->next) {
         if (strlen(p->zone.name) == len && memcmp(p->zone.name, name, len) == 0)
             return &p->zone;
     }
@@ -64,7 +64,7 @@ static const weir_zone *read_zone(weir_zone_cache *b, const char *name, size_t l
 {
     char path[4096];
     int n = snprintf(path, sizeof path, "%s/%.*s", b->dir, (int)len, name);
-    page *p = n > 0 && (size_t)n < sizeof path ? port_zalloc(1, sizeof *p) : NULL;
+    entry *p = n > 0 && (size_t)n < sizeof path ? port_zalloc(1, sizeof *p) : NULL;
     if (!p)
         return NULL;
     size_t bytes_len = 0;
@@ -76,13 +76,13 @@ static const weir_zone *read_zone(weir_zone_cache *b, const char *name, size_t l
         port_free(p);
         return NULL;
     }
-    p->next = b->pages;
-    b->pages = p;
+    p->next = b->entries;
+    b->entries = p;
     return &p->zone;
 }
 
-/* Files beside the zones that mean whatever this machine was set to. */
-static bool differs_by_machine(const char *name, size_t len)
+/* Whether the file is the machine's own time zone: policies must mean the same on every machine. */
+static bool is_local_zone(const char *name, size_t len)
 {
     static const char *const links[] = {"localtime", "posixrules"};
     for (size_t i = 0; i < sizeof links / sizeof links[0]; i++) {
@@ -95,10 +95,10 @@ static bool differs_by_machine(const char *name, size_t len)
 static const weir_zone *find(void *ctx, const char *name, size_t len)
 {
     weir_zone_cache *b = ctx;
-    if (!weir_zone_name_ok(name, len) || differs_by_machine(name, len))
+    if (!weir_zone_name_ok(name, len) || is_local_zone(name, len))
         return NULL;
     port_mutex_lock(b->lock);
-    const weir_zone *zone = known(b, name, len);
+    const weir_zone *zone = find_cached(b, name, len);
     if (!zone)
         zone = read_zone(b, name, len);
     port_mutex_unlock(b->lock);

@@ -2,7 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_SERVICE_ZONE_CACHE_H
 #define WEIR_SERVICE_ZONE_CACHE_H
-/* The system's time zones, read once each and kept for as long as any policy may point to them. */
+/* A cache of the system's time zones. It reads a TZif file at the first use of a zone, and keeps
+ * the zone until the cache is closed, since policies point to it. */
 
 #include <weir/weir_zone.h>
 
@@ -10,13 +11,14 @@ typedef struct weir_zone_cache weir_zone_cache;
 
 #define WEIR_ZONEINFO_DIR "/usr/share/zoneinfo"
 
-/* dir: where the TZif files lie, kept by reference. NULL if there is no memory. */
+/* Opens an empty cache; NULL if memory is exhausted.
+ *  dir  the directory of the TZif files; the string must outlive the cache. */
 weir_zone_cache *weir_zone_cache_open(const char *dir);
 
-/* Accepts NULL. No policy that names one of its zones may be used any more. */
+/* Accepts NULL. No policy with a zone of the cache may be used afterwards. */
 void weir_zone_cache_close(weir_zone_cache *b);
 
-/* For weir_policy_parse(): find() reads a zone at its first use. Any thread. */
+/* Returns the zones for weir_policy_parse(). Any thread. */
 weir_zones weir_zone_cache_zones(weir_zone_cache *b);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The store's clock. All times and clocks are 0..WEIR_NOW_NS_MAX, so that the difference of two
- * fits; their sum may not. */
+/* The store's clock. All times and clock readings are 0..WEIR_NOW_NS_MAX, so that their differences
+ * fit in int64_t. Their sums may not. */
 
 #include "store/clock.h"
 
@@ -13,27 +13,29 @@
 
 enum { NUMBER, TIME, WALL, BOOT, BOOT_ID, CHECK };
 
-/* Against accidents, not against people: the key is no secret. Never that of a zeroed slot. */
+/* A checksum against accidents, not against attackers: its key is no secret. It never matches a
+ * slot that is all zero. */
 static uint64_t check_of(const uint64_t *words)
 {
     static const weir_secret key = {UINT64_C(0x7765697265706f63), 1};
     return weir_siphash(key, words, CHECK * sizeof *words);
 }
 
-static bool good(uint64_t time)
+static bool in_range(uint64_t time)
 {
     return time <= (uint64_t)WEIR_NOW_NS_MAX;
 }
 
-/* Copies a slot. False if it is not whole. */
+/* Copies a slot. Returns false if its checksum is wrong. */
 static bool read_slot(const port_word *slot, uint64_t *ret)
 {
     for (int i = 0; i < WEIR_CLOCK_SLOT_WORDS; i++)
         ret[i] = port_word_load_acquire(&slot[i]);
-    return ret[CHECK] == check_of(ret) && good(ret[TIME]) && good(ret[WALL]) && good(ret[BOOT]);
+    return ret[CHECK] == check_of(ret) && in_range(ret[TIME]) && in_range(ret[WALL]) &&
+           in_range(ret[BOOT]);
 }
 
-/* The slot that was written last. Returns -1 if there is none. */
+/* Finds the slot that was written last. Returns -1 if no slot is valid. */
 static int latest(const weir_clock_slots *s, uint64_t *ret)
 {
     uint64_t words[2][WEIR_CLOCK_SLOT_WORDS];
@@ -81,7 +83,7 @@ static void set(port_word *w, int64_t x)
     port_word_store_release(w, (uint64_t)x);
 }
 
-/* How much time has gone by since a moment. */
+/* The time that has passed since a reading. */
 static int64_t elapsed_ns(const weir_clock_reading *e, port_clocks at, uint64_t boot_id)
 {
     if (e->boot_id == boot_id && boot_id != 0 && at.boot_ns >= e->boot_ns)
@@ -113,14 +115,14 @@ static int64_t within(int64_t x, int64_t most)
     return x < -most ? -most : x;
 }
 
-static int64_t creep(weir_clock *c, port_clocks at, int64_t offset_ns)
+static int64_t slew(weir_clock *c, port_clocks at, int64_t offset_ns)
 {
-    /* After a long sleep no more than after a short one: half a millisecond is not a step. */
+    /* A long sleep counts as one tick, so that the slew is at most half a millisecond. */
     int64_t gone_ns = within(at.boot_ns - c->last.boot_ns, WEIR_CLOCK_TICK_NS);
     int64_t most_ns = gone_ns > 0 ? gone_ns / 1000000 * WEIR_CLOCK_SLEW_PPM : 0;
-    int64_t creep_ns = within(offset_ns, most_ns);
-    set(&c->base, (int64_t)port_word_load_relaxed(&c->base) + creep_ns);
-    return creep_ns;
+    int64_t slew_ns = within(offset_ns, most_ns);
+    set(&c->base, (int64_t)port_word_load_relaxed(&c->base) + slew_ns);
+    return slew_ns;
 }
 
 static void note(weir_clock *c, port_clocks at)
@@ -134,8 +136,8 @@ static void note(weir_clock *c, port_clocks at)
 
 void weir_clock_tick(weir_clock *c, port_clocks at)
 {
-    uint64_t nobody = 0;
-    if (!port_word_cas_acquire(&c->ticking, &nobody, 1))
+    uint64_t unlocked = 0;
+    if (!port_word_cas_acquire(&c->ticking, &unlocked, 1))
         return;
     int64_t step_ns = (at.wall_ns - at.boot_ns) - (c->last.wall_ns - c->last.boot_ns);
     if (within(step_ns, WEIR_CLOCK_STEP_NS) != step_ns) {
@@ -143,7 +145,7 @@ void weir_clock_tick(weir_clock *c, port_clocks at)
         port_word_store_release(&c->steps, port_word_load_relaxed(&c->steps) + 1);
     }
     int64_t offset_ns = at.wall_ns - weir_clock_time(c, at.boot_ns);
-    set(&c->offset, offset_ns - creep(c, at, offset_ns));
+    set(&c->offset, offset_ns - slew(c, at, offset_ns));
     set(&c->due, at.boot_ns + WEIR_CLOCK_TICK_NS);
     c->last = at;
     note(c, at);
@@ -160,7 +162,9 @@ void weir_clock_set(weir_clock *c, port_clocks at, int64_t time_ns)
 
 weir_clock_view weir_clock_look(const weir_clock *c)
 {
-    uint64_t steps = port_word_load_acquire(&c->steps); /* its step was stored before */
+    uint64_t steps = port_word_load_acquire(&c->steps); /* pairs with the release store in
+                                                           weir_clock_tick(): `step` was stored
+                                                           before */
     return (weir_clock_view){.offset_ns = (int64_t)port_word_load_relaxed(&c->offset),
                              .steps = steps,
                              .step_ns = (int64_t)port_word_load_relaxed(&c->step)};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* What a store holds, for those who carry it elsewhere. */
+/* Forwards to the parts of the store. */
 
 #include "store/iterate.h"
 

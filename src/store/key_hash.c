@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* One round of AES is SubBytes, ShiftRows, MixColumns and the addition of a round key, as the
- * instruction of that name does it; here also in plain C for processors that have none. */
+/* One round of AES is SubBytes, ShiftRows, MixColumns and AddRoundKey. The processor's AES
+ * instruction does all four; for processors without it there is a version in plain C. */
 
 #include "store/key_hash.h"
 
@@ -9,14 +9,14 @@
 
 typedef weir_hash_block block;
 
-/* ---- reading --------------------------------------------------------------------------------- */
+/* ---- reading keys ---------------------------------------------------------------------------- */
 
 static inline uint64_t read4(const uint8_t *p)
 {
     return p[0] | (uint64_t)p[1] << 8 | (uint64_t)p[2] << 16 | (uint64_t)p[3] << 24;
 }
 
-/* Fewer than 16 bytes. Different ones of one length read as different blocks. */
+/* Reads fewer than 16 bytes. Different inputs of the same length give different blocks. */
 static inline block read_short(const uint8_t *p, size_t len)
 {
     if (len >= 8)
@@ -26,8 +26,8 @@ static inline block read_short(const uint8_t *p, size_t len)
     return (block){{p[0] | (uint64_t)p[len / 2] << 8 | (uint64_t)p[len - 1] << 16, 0}};
 }
 
-/* The blocks of a key longer than 15 bytes: from both ends inwards, overlapping. Returns how many,
- * 2 or 4. */
+/* Reads a key longer than 15 bytes as overlapping blocks, from both ends inwards. Returns the
+ * number of blocks, 2 or 4. */
 static inline int read_long(const weir_hash_keys *keys, const uint8_t *p, size_t len,
                             block ret[WEIR_HASH_LANES])
 {
@@ -50,8 +50,8 @@ static inline bool good_key(const weir_store_request *r)
     return r->key && r->key_len >= 1 && r->key_len <= WEIR_KEY_MAX;
 }
 
-/* Whether two requests are about one key: one that is asked about again and again, as in an attack,
- * is cheaper compared than hashed. Only of keys that are compared at once. */
+/* Whether two requests have the same key. Under an attack the same key comes again and again, and
+ * comparing it is cheaper than hashing it. Only compares keys of 8 to 32 bytes. */
 static inline bool same_key(const weir_store_request *a, const weir_store_request *b)
 {
     if (a->key_len != b->key_len || a->policy_id != b->policy_id || a->key_len - 8 > 24 ||
@@ -144,7 +144,7 @@ uint64_t weir_hash_soft(const weir_hash_keys *keys, uint64_t policy_id, const vo
     return sum.word[0];
 }
 
-/* ---- with the instruction -------------------------------------------------------------------- */
+/* ---- with the AES instruction ---------------------------------------------------------------- */
 
 #ifdef PORT_AES_HARD
 PORT_AES_HARD static inline __m128i key_of(const block *b)
@@ -209,11 +209,11 @@ PORT_AES_HARD static void hash_requests_hard(const weir_hash_keys *keys,
 #else
 uint64_t weir_hash_hard(const weir_hash_keys *keys, uint64_t policy_id, const void *key, size_t len)
 {
-    return weir_hash_soft(keys, policy_id, key, len); /* nobody calls it */
+    return weir_hash_soft(keys, policy_id, key, len); /* never called */
 }
 #endif
 
-/* ---- the face -------------------------------------------------------------------------------- */
+/* ---- keys and batches ------------------------------------------------------------------------ */
 
 static void derive(weir_secret secret, uint8_t *counter, block *ret, size_t n)
 {

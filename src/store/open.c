@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Opening and closing a store: how its memory is parted, and how the keys of a file move into one
- * of another size. */
+/* Opens, resizes and closes a store: divides the memory among its parts, and moves the states of a
+ * file to a new file of another size. */
 
 #include "store/store.h"
 
@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PART_BYTES_MIN = 65536 }; /* of what is for large states, and of all else */
+enum { PART_BYTES_MIN = 65536 }; /* of the memory for large states, and of the rest */
 
 _Static_assert(PART_BYTES_MIN / 16 * 15 >= WEIR_TABLE_BYTES_MIN, "and of that, of the table");
 
@@ -23,7 +23,8 @@ typedef struct sizes {
     size_t table, large, reserved;
 } sizes;
 
-/* A part of what is not for large states is for reservations, at most as much as they can use. */
+/* The memory for reservations: one sixteenth of what is not for large states, at most what they can
+ * use. */
 static size_t reserved_of(size_t spare_bytes)
 {
     size_t bytes = spare_bytes / 16 / 4096 * 4096;
@@ -92,7 +93,7 @@ static weir_status open_reservations(weir_store *s, weir_part part)
                              weir_image_processes(s->image), s->secret, &hooks);
 }
 
-/* port_boot_id() as a word. */
+/* The machine's boot id as one word. */
 static uint64_t boot_word(void)
 {
     uint64_t words[2];
@@ -117,8 +118,8 @@ static void close_parts(weir_store *s)
     weir_large_close(s->large);
 }
 
-/* Why the parts of an image, which could be opened, cannot. */
-static void say_why(const weir_store_options *o, weir_status st)
+/* Explains why a part of an image, which itself could be opened, could not. */
+static void part_error(const weir_store_options *o, weir_status st)
 {
     weir_file_error(o, "%s",
                     st == WEIR_E_NOMEM ? "out of memory"
@@ -127,14 +128,14 @@ static void say_why(const weir_store_options *o, weir_status st)
                                          "starts with an empty one");
 }
 
-/* Makes a store of an image, which is its own from here on. */
+/* Creates a store on an image, and takes ownership of the image. */
 static weir_status open_on(weir_store **ret, weir_image *image, const weir_store_options *o)
 {
     weir_image_parts parts = weir_image_parts_get(image);
     const weir_processes *processes = weir_image_processes(image);
     weir_store *s = port_zalloc(1, sizeof *s);
     if (!s) {
-        say_why(o, WEIR_E_NOMEM);
+        part_error(o, WEIR_E_NOMEM);
         weir_image_close(image);
         return WEIR_E_NOMEM;
     }
@@ -156,7 +157,7 @@ static weir_status open_on(weir_store **ret, weir_image *image, const weir_store
     if (st == WEIR_OK)
         st = open_reservations(s, parts.reserved);
     if (st != WEIR_OK) {
-        say_why(o, st);
+        part_error(o, st);
         weir_store_close(s);
         return st;
     }
@@ -164,15 +165,17 @@ static weir_status open_on(weir_store **ret, weir_image *image, const weir_store
     return WEIR_OK;
 }
 
-/* ---- another size ---------------------------------------------------------------------------- */
+/* ---- resizing -------------------------------------------------------------------------------- */
 
 static bool put_into(void *ctx, const weir_key_state *stored)
 {
-    (void)!weir_store_put(ctx, stored); /* what finds no room is forgotten, and counted there */
+    (void)!weir_store_put(ctx, stored); /* a state that does not fit is dropped, and counted
+                                           there */
     return true;
 }
 
-/* Fills a file of the size that was asked for from `*s`, and puts it in its place. */
+/* Creates a file of the requested size, copies the contents of *s there, and puts it in the place
+ * of the old file. */
 static weir_status change_size(weir_store **s, const weir_store_options *o)
 {
     weir_image *image;
@@ -196,7 +199,7 @@ static weir_status change_size(weir_store **s, const weir_store_options *o)
     return WEIR_OK;
 }
 
-/* ---- the face -------------------------------------------------------------------------------- */
+/* ---- open and close -------------------------------------------------------------------------- */
 
 weir_status weir_store_open(weir_store **ret, const weir_store_options *options)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The part: a head, the records, a heap of their numbers by the time at which they run out, and for
- * each record its place in the heap, or the free one after it. Only the records are believed: the
- * rest is made from them at opening, and whenever one who held the lock was killed.
+/* The memory of reservations: a header, an array of records, a binary heap of record numbers by
+ * expiry time, and for each record its place in the heap, or the next record of the free list. Only
+ * the records are trusted. The rest is rebuilt from them at each opening, and after the death of a
+ * process that held the lock.
  *
- * An id is a permutation, under the store's secret, of a counter and the record's number. So it
- * leads to its record without an index, and who has seen any number of ids cannot tell another. */
+ * An id is the encryption of a counter and the record's number, by a Feistel network under the
+ * store's secret. So an id leads to its record without an index, and ids cannot be guessed. */
 
 #include "store/reserve.h"
 
@@ -16,57 +17,59 @@
 #include <stdalign.h>
 
 enum {
-    SLOT_BITS = 16,      /* of a record's number in an id */
-    POLICIES = 64,       /* that are kept compiled */
-    SPINS = 100,         /* before a lock is waited for in earnest ... */
-    YIELDS_TO_ASK = 1000 /* ... and before it is asked whether its holder lives */
+    SLOT_BITS = 16,       /* bits of a record's number in an id */
+    POLICIES = 64,        /* size of the cache of parsed policies */
+    SPINS = 100,          /* tries before the thread yields */
+    TRIES_TO_CHECK = 1000 /* tries between two checks that the owner of the lock is alive */
 };
 _Static_assert(WEIR_RESERVE_MAX <= 1 << SLOT_BITS, "an id has room for a record's number");
 
 typedef struct record {
-    port_word open; /* OPEN: the rest counts */
+    port_word open; /* OPEN if the record is valid */
     uint64_t id, hash, policy_id;
     int64_t charged_ns, expires_ns, units;
-    uint64_t check; /* of all but `open` */
+    uint64_t check; /* a checksum of all but `open` */
 } record;
 _Static_assert(sizeof(record) == 64, "a record is a cache line");
 
-#define OPEN UINT64_C(0x6e65706f72696577) /* unlikely to come about by damage */
+#define OPEN UINT64_C(0x6e65706f72696577) /* a value that damage is unlikely to produce */
 
 typedef struct head {
-    alignas(64) port_word next_ns; /* when the first runs out, INT64_MAX: none. Alone on its line:
-                                      every decision reads it */
-    alignas(64) port_word lock;    /* the owner who holds it, 0: nobody */
-    uint64_t counter;              /* of ids given */
+    alignas(64) port_word next_ns; /* when the first one expires; INT64_MAX: none. On a cache
+                                      line of its own: every decision reads it */
+    alignas(64) port_word lock;    /* the id of the process that holds it; 0: free */
+    uint64_t counter;              /* of ids */
     uint64_t damaged, lost;
     uint32_t heap_len;
-    uint32_t free_first; /* 1 + a record that was used and is free, 0: none */
-    uint32_t used;       /* records from here on were never used since the part was opened */
+    uint32_t free_first; /* head of the free list: 1 + a record's number; 0: empty */
+    uint32_t used;       /* records from this number on were never used */
 } head;
 _Static_assert(sizeof(head) == 128, "WEIR_RESERVE_BYTES_MAX says so");
 
 typedef struct known {
-    uint64_t id; /* 0: none */
+    uint64_t id; /* 0: this entry is empty */
     weir_policy policy;
 } known;
 
 typedef struct table {
-    weir_reserve face; /* first: a table is known outside by it */
+    weir_reserve handle; /* the first member: callers hold a pointer to it */
     head *head;
     record *records;
-    uint32_t *heap; /* numbers of open records; none runs out after those below it */
-    uint32_t *link; /* of an open record, its place in the heap; else 1 + the next free one */
+    uint32_t *heap; /* numbers of open records, as a binary min-heap by expires_ns */
+    uint32_t *link; /* of an open record, its place in the heap; of a free one, 1 + the next free
+                       one */
     uint32_t max;
-    port_mutex *mutex; /* the threads of this process wait here, so that one asks for head->lock */
+    port_mutex *mutex; /* taken before head->lock, so that only one thread of this process spins
+                          on that */
     const weir_processes *processes;
     weir_secret secret;
     weir_reserve_hooks hooks;
-    known *known; /* POLICIES of them, by id */
+    known *known; /* a cache of POLICIES entries, by id */
 } table;
 
 /* ---- ids ------------------------------------------------------------------------------------- */
 
-enum { ROUNDS = 4 }; /* of a Feistel network: with a random function, no id tells of another */
+enum { ROUNDS = 4 }; /* of the Feistel network */
 
 static uint32_t half(const table *t, uint32_t word, uint32_t round)
 {
@@ -129,8 +132,8 @@ static bool is_open(const record *r)
     return port_word_load_relaxed(&r->open) == OPEN; /* under the lock */
 }
 
-/* From here on it counts. Release: its other words are there, also for one who sees them after this
- * process was killed. */
+/* Makes a record valid. The release store publishes its other words, also to a process that reads
+ * them after this one was killed. */
 static void set_open(record *r)
 {
     port_word_store_release(&r->open, OPEN);
@@ -147,7 +150,7 @@ static bool sound(const table *t, const record *r, uint32_t slot)
            r->units <= WEIR_COST_MAX && r->charged_ns >= 0 && r->charged_ns < r->expires_ns;
 }
 
-/* ---- the heap -------------------------------------------------------------------------------- */
+/* ---- the heap and the free list -------------------------------------------------------------- */
 
 static bool sooner(const table *t, uint32_t a, uint32_t b)
 {
@@ -199,7 +202,7 @@ static void heap_drop(table *t, uint32_t slot)
         sift_down(t, at, last);
 }
 
-/* Tells all who decide when to come next. Release: see weir_reserve_due(). */
+/* Publishes when the next reservation expires. Release: see weir_reserve_due(). */
 static void set_next(table *t)
 {
     int64_t next_ns = t->head->heap_len > 0 ? t->records[t->heap[0]].expires_ns : INT64_MAX;
@@ -213,7 +216,7 @@ static void slot_put(table *t, uint32_t slot)
     t->head->free_first = slot + 1;
 }
 
-/* Takes a free record. False if there is none. */
+/* Takes a record from the free list. Returns false if there is none. */
 static bool slot_take(table *t, uint32_t *ret)
 {
     head *h = t->head;
@@ -228,11 +231,12 @@ static bool slot_take(table *t, uint32_t *ret)
     return true;
 }
 
-/* Makes all but the records anew from them. */
+/* Rebuilds the heap, the free list and the counter from the records. */
 static weir_status rebuild(table *t)
 {
     head *h = t->head;
-    /* The part may be older than the ids that it gave: a new counter gives none of them again. */
+    /* The memory may be older than the ids that were given out since. A random counter does not
+     * repeat them. */
     weir_status st = port_random(&h->counter, sizeof h->counter);
     h->heap_len = h->free_first = 0;
     h->used = t->max;
@@ -258,16 +262,16 @@ static void lock(table *t)
 {
     port_mutex_lock(t->mutex);
     for (unsigned i = 0;; i++) {
-        uint64_t holder = 0;
-        if (port_word_cas_acquire(&t->head->lock, &holder, t->processes->self))
+        uint64_t owner = 0;
+        if (port_word_cas_acquire(&t->head->lock, &owner, t->processes->self))
             return;
-        /* With the mutex held nobody of this process has it, whatever it says: so an own id is one
-         * that a killed process had before. */
-        bool dead = holder == t->processes->self;
-        if (!dead && i % YIELDS_TO_ASK == YIELDS_TO_ASK - 1)
-            dead = !weir_process_is_alive(t->processes, holder);
-        if (dead && port_word_cas_acquire(&t->head->lock, &holder, t->processes->self)) {
-            (void)rebuild(t); /* with no random the counter goes on from where it was */
+        /* This thread holds the mutex, so no thread of this process holds the lock. If the lock
+         * holds our own id, the owner was a killed process with the same id. */
+        bool dead = owner == t->processes->self;
+        if (!dead && i % TRIES_TO_CHECK == TRIES_TO_CHECK - 1)
+            dead = !weir_process_is_alive(t->processes, owner);
+        if (dead && port_word_cas_acquire(&t->head->lock, &owner, t->processes->self)) {
+            (void)rebuild(t); /* without random numbers the counter goes on */
             return;
         }
         if (i < SPINS)
@@ -298,7 +302,7 @@ static void lay_out(table *t, void *part, size_t bytes)
     t->records = (record *)(t->head + 1);
     t->heap = (uint32_t *)(t->records + t->max);
     t->link = t->heap + t->max;
-    t->face.next_ns = &t->head->next_ns;
+    t->handle.next_ns = &t->head->next_ns;
 }
 
 weir_status weir_reserve_open(weir_reserve **ret, void *part, size_t bytes, bool is_new,
@@ -321,17 +325,17 @@ weir_status weir_reserve_open(weir_reserve **ret, void *part, size_t bytes, bool
     lay_out(t, part, bytes);
     lock(t);
     st = WEIR_OK;
-    if (is_new) /* all else is zero; the records are not looked at, and so take no memory */
+    if (is_new) /* the rest is zero; untouched records take no real memory */
         set_next(t);
     else
         st = rebuild(t);
     unlock(t);
     if (st != WEIR_OK)
         goto fail;
-    *ret = &t->face;
+    *ret = &t->handle;
     return WEIR_OK;
 fail:
-    weir_reserve_close(&t->face);
+    weir_reserve_close(&t->handle);
     return st;
 }
 
@@ -358,14 +362,14 @@ void weir_reserve_copy(weir_reserve *r, weir_reserve *from)
         else
             t->head->lost++;
     }
-    (void)rebuild(t); /* with no random the counter goes on from where it was */
+    (void)rebuild(t); /* without random numbers the counter goes on */
     unlock(t);
     unlock(old);
 }
 
 /* ---- policies -------------------------------------------------------------------------------- */
 
-/* NULL if nobody knows it. Good until the next call. */
+/* Returns NULL if the id is unknown. The result is valid until the next call. */
 static const weir_policy *policy_of(table *t, uint64_t policy_id)
 {
     known *k = &t->known[policy_id % POLICIES];
@@ -378,7 +382,8 @@ static const weir_policy *policy_of(table *t, uint64_t policy_id)
     return &k->policy;
 }
 
-/* Whether the policy can be found again when the reservation ends, perhaps after a restart. */
+/* Stores a policy. Returns whether it will be found when the reservation ends, perhaps after a
+ * restart. */
 static bool keep_policy(table *t, uint64_t policy_id, const weir_policy *p)
 {
     if (policy_of(t, policy_id))
@@ -387,13 +392,13 @@ static bool keep_policy(table *t, uint64_t policy_id, const weir_policy *p)
     return policy_of(t, policy_id) != NULL;
 }
 
-/* ---- what is done to states ------------------------------------------------------------------ */
+/* ---- callbacks on states --------------------------------------------------------------------- */
 
 typedef struct change {
     int64_t units, charged_ns; /* of the reservation */
-    int64_t over;              /* out: what could not be charged */
-    int64_t now_ns;            /* out: the time as of which it was charged */
-    weir_decision decision;    /* out */
+    int64_t over;              /* output: the units that could not be charged */
+    int64_t now_ns;            /* output: the time of the charge */
+    weir_decision decision;    /* output */
 } change;
 
 static weir_status charge_state(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
@@ -413,7 +418,7 @@ static weir_status give_back_state(void *ctx, const weir_policy *p, uint64_t *st
     return weir_refund_charge(p, state, level, c->charged_ns, now_ns, c->units, &c->decision);
 }
 
-/* Charges as much as is allowed. */
+/* Charges as many units as the policy allows. */
 static weir_status charge_rest_state(void *ctx, const weir_policy *p, uint64_t *state,
                                      unsigned level, int64_t now_ns, int64_t *ret_fresh_after_ns)
 {
@@ -436,7 +441,7 @@ static weir_status run(table *t, const weir_policy *p, uint64_t hash, int64_t no
 
 /* ---- reservations ---------------------------------------------------------------------------- */
 
-/* Ends a reservation: from here on it is nobody's to give back. */
+/* Ends a reservation. From here on its units cannot be returned again. */
 static void end(table *t, uint32_t slot)
 {
     set_free(&t->records[slot]);
@@ -457,7 +462,7 @@ static void expire(table *t, int64_t now_ns)
         if (!p || run(t, p, hash, expires_ns, give_back_state, &c) != WEIR_OK)
             t->head->lost++;
     }
-    set_next(t); /* only now, when the units are there */
+    set_next(t); /* only after the units are returned */
 }
 
 void weir_reserve_expire(weir_reserve *r, int64_t now_ns)
@@ -468,7 +473,7 @@ void weir_reserve_expire(weir_reserve *r, int64_t now_ns)
     unlock(t);
 }
 
-/* Charges for a record that is free, and opens it if that is allowed. */
+/* Charges the units of a free record, and opens the record if the charge is allowed. */
 static weir_status make(table *t, const weir_policy *p, uint32_t slot, int64_t now_ns,
                         int64_t ttl_ns, weir_decision *ret)
 {
@@ -481,7 +486,7 @@ static weir_status make(table *t, const weir_policy *p, uint32_t slot, int64_t n
     if (!c.decision.allowed)
         return WEIR_OK;
     r->charged_ns = c.now_ns;
-    r->expires_ns = c.now_ns + ttl_ns; /* at most INT64_MAX, by the ranges of the two */
+    r->expires_ns = c.now_ns + ttl_ns; /* cannot overflow: see the assertion below */
     r->check = check_of(t, r);
     set_open(r);
     heap_add(t, slot);
@@ -536,7 +541,8 @@ weir_status weir_reserve_commit(weir_reserve *r, uint64_t id, int64_t now_ns, in
         set_next(t);
         st = run(t, p, hash, now_ns, more ? charge_rest_state : give_back_state, &c);
         if (more && (st == WEIR_E_NOMEM || st == WEIR_E_ROOM || st == WEIR_E_FULL)) {
-            c = (change){.over = c.units}; /* nowhere to note the rest */
+            c = (change){.over = c.units}; /* the key has no state, and no memory for one:
+                                              nothing more can be charged */
             st = run(t, p, hash, now_ns, charge_state, &c);
         }
         if (st == WEIR_OK) {
@@ -556,7 +562,7 @@ void weir_reserve_forgive(weir_reserve *r, uint64_t hash)
         record *of = &t->records[t->heap[i]];
         if (of->hash != hash)
             continue;
-        set_free(of); /* killed here, it is gone */
+        set_free(of); /* if the process is killed here, the reservation is gone */
         of->units = 0;
         of->check = check_of(t, of);
         set_open(of);

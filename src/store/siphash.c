@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* SipHash-1-3: one round a word, three at the end. */
+/* SipHash-1-3: one round per word and three at the end. */
 
 #include "store/siphash.h"
 
@@ -9,7 +9,7 @@ static inline uint64_t rotl(uint64_t x, unsigned n)
     return x << n | x >> (64 - n);
 }
 
-/* Inline wherever it is used: the four words belong in registers. */
+/* Always inlined, so that the four words stay in registers. */
 __attribute__((always_inline)) static inline void sip_round(uint64_t v[4])
 {
     v[0] += v[1];
@@ -24,8 +24,8 @@ __attribute__((always_inline)) static inline void sip_round(uint64_t v[4])
     v[2] = rotl(v[2], 32);
 }
 
-/* The last len % 8 bytes as a little-endian number. Of a longer key, the last 8 are read at once:
- * lengths vary from key to key, and a loop over the rest would be mispredicted every time. */
+/* Reads the last len % 8 bytes as a little-endian number. It loads 8 bytes at once if the input is
+ * long enough: a loop would be mispredicted, because key lengths vary. */
 static inline uint64_t read_rest(const uint8_t *bytes, size_t len)
 {
     unsigned rest = len % 8;

@@ -2,8 +2,9 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_STORE_SIPHASH_H
 #define WEIR_STORE_SIPHASH_H
-/* SipHash-1-3, a keyed hash: whoever does not know the secret cannot make inputs collide. It is for
- * policies' texts, ids, checksums and long keys; hash.h has how a store hashes the others.
+/* SipHash-1-3, a keyed hash function: without the secret, nobody can find inputs that collide. It
+ * hashes policy texts, ids, checksums and keys longer than 64 bytes. Shorter keys are hashed with
+ * AES, see key_hash.h.
  * Source: Aumasson, Bernstein, SipHash: a fast short-input PRF, 2012. */
 
 #include <stddef.h>
@@ -14,7 +15,7 @@ typedef struct weir_secret {
     uint64_t k0, k1;
 } weir_secret;
 
-/* 8 bytes as a little-endian number. */
+/* Reads 8 bytes as a little-endian number. */
 static inline uint64_t weir_read8(const uint8_t *p)
 {
     uint64_t x;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The store decides: it hashes keys, and knows which policies' states lie in the table and which
- * are large. It knows what a state is from the core alone, and sees a key's text only to hash
- * it. */
+/* The store's public functions: check, peek, refund, reset, batches, reservations and statistics. A
+ * key is hashed, and its state is looked up in the hash table or, if it is large, in the index of
+ * large states. All arithmetic on states is in src/core. */
 
 #include "store/store.h"
 
 #include "port/port.h"
 #include "store/table/pack.h"
 
-enum { GROUP = 32 }; /* requests whose states are on the way at once */
+enum { GROUP = 32 }; /* requests whose states are prefetched at once */
 
 uint64_t weir_store_policy_id(const weir_store *s, const weir_policy *p)
 {
@@ -22,15 +22,15 @@ uint64_t weir_store_policy_id(const weir_store *s, const weir_policy *p)
 
 /* ---- deciding -------------------------------------------------------------------------------- */
 
-/* What a function does to a state beside what weir_check() would. */
-typedef struct deed {
+/* How a callback changes a state, beyond what weir_check() changes. */
+typedef struct changes {
     int64_t refund;
     bool any_words;
-} deed;
+} changes;
 
-/* Runs fn on the state of `hash`, wherever states of the policy lie. */
+/* Runs fn on the state of `hash`, in the table or among the large states. */
 static weir_status run_hash(weir_store *s, const weir_policy *p, uint64_t hash, int64_t now_ns,
-                            weir_state_fn fn, void *ctx, deed d)
+                            weir_state_fn fn, void *ctx, changes d)
 {
     if (weir_table_words(p) > 0)
         return weir_table_run(s->table, p, hash, now_ns, fn, ctx);
@@ -48,11 +48,11 @@ static weir_status run_hash(weir_store *s, const weir_policy *p, uint64_t hash, 
 weir_status weir_store_run(weir_store *s, const weir_policy *p, uint64_t hash, int64_t now_ns,
                            weir_state_fn fn, void *ctx)
 {
-    return run_hash(s, p, hash, now_ns, fn, ctx, (deed){.any_words = true});
+    return run_hash(s, p, hash, now_ns, fn, ctx, (changes){.any_words = true});
 }
 
 static weir_status run(weir_store *s, const weir_policy *p, uint64_t policy_id, const void *key,
-                       size_t key_len, int64_t now_ns, weir_state_fn fn, void *ctx, deed d)
+                       size_t key_len, int64_t now_ns, weir_state_fn fn, void *ctx, changes d)
 {
     if (!weir_good_key(key, key_len) || !weir_good_time(now_ns))
         return WEIR_E_RANGE;
@@ -63,7 +63,7 @@ static weir_status run(weir_store *s, const weir_policy *p, uint64_t policy_id, 
     return st;
 }
 
-/* Of a single layer, the figures say when the state is fresh. */
+/* With a single layer, the decision says when the key is idle again. */
 static void note_fresh(const weir_policy *p, weir_status st, const weir_decision *d,
                        int64_t *ret_fresh_after_ns)
 {
@@ -83,7 +83,7 @@ weir_status weir_check_state(void *ctx, const weir_policy *p, uint64_t *state, u
 weir_status weir_peek_state(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
                             int64_t now_ns, int64_t *ret_fresh_after_ns)
 {
-    (void)ret_fresh_after_ns; /* a refused peek's figures are not those of the state */
+    (void)ret_fresh_after_ns; /* the fields of a denied peek are not those of the state */
     weir_charge *c = ctx;
     return weir_peek(p, state, level, now_ns, c->cost, &c->decision);
 }
@@ -97,14 +97,14 @@ static weir_status refund_state(void *ctx, const weir_policy *p, uint64_t *state
     return st;
 }
 
-/* A decision, which is the caller's only once it counts. */
+/* Runs fn, and writes *ret after its last run. */
 static weir_status run_charge(weir_store *s, const weir_policy *p, uint64_t policy_id,
                               const void *key, size_t key_len, int64_t now_ns, int64_t cost,
                               weir_state_fn fn, weir_decision *ret)
 {
     weir_charge c;
     c.cost = cost;
-    deed d = {.refund = fn == refund_state ? cost : 0};
+    changes d = {.refund = fn == refund_state ? cost : 0};
     weir_status st = run(s, p, policy_id, key, key_len, now_ns, fn, &c, d);
     if (st == WEIR_OK)
         *ret = c.decision;
@@ -163,7 +163,7 @@ static weir_status apply_state(void *ctx, const weir_policy *p, uint64_t *state,
         state[i] = copy[i];
     if (copy != small)
         port_free(copy);
-    return st == WEIR_E_ROOM ? WEIR_E_RANGE : st; /* no state of a fixed size has to grow */
+    return st == WEIR_E_ROOM ? WEIR_E_RANGE : st; /* a state of a fixed size never grows */
 }
 
 weir_status weir_store_apply(weir_store *s, const weir_policy *p, uint64_t policy_id,
@@ -173,7 +173,8 @@ weir_status weir_store_apply(weir_store *s, const weir_policy *p, uint64_t polic
     if (weir_state_words(p, 0) != weir_state_words(p, WEIR_LEVEL_MAX))
         return WEIR_E_UNSUPPORTED;
     apply a = {fn, ctx};
-    return run(s, p, policy_id, key, key_len, now_ns, apply_state, &a, (deed){.any_words = true});
+    return run(s, p, policy_id, key, key_len, now_ns, apply_state, &a,
+               (changes){.any_words = true});
 }
 
 weir_status weir_store_reset(weir_store *s, uint64_t policy_id, const void *key, size_t key_len)
@@ -190,7 +191,7 @@ weir_status weir_store_reset(weir_store *s, uint64_t policy_id, const void *key,
 
 /* ---- batches --------------------------------------------------------------------------------- */
 
-/* Hashes up to GROUP requests, and sets out to read their states. */
+/* Hashes up to GROUP requests and prefetches their states. */
 static void hash_group(const weir_store *s, const weir_store_request *requests, size_t n,
                        uint64_t *ret_hashes)
 {
@@ -213,14 +214,14 @@ static void decide_one(weir_store *s, weir_store_request *r, uint64_t hash, int6
     weir_charge c;
     c.cost = r->cost;
     r->status = good_request(r, now_ns)
-                    ? run_hash(s, r->policy, hash, now_ns, weir_check_state, &c, (deed){0})
+                    ? run_hash(s, r->policy, hash, now_ns, weir_check_state, &c, (changes){0})
                     : WEIR_E_RANGE;
     if (r->status == WEIR_OK)
         r->decision = c.decision;
 }
 
-/* How many of the first requests are about the key and the policy of the first, and good. */
-static size_t row_of(const weir_store_request *requests, size_t n, const uint64_t *hashes)
+/* How many requests at the front have the key and the policy of the first one, and are valid. */
+static size_t run_length(const weir_store_request *requests, size_t n, const uint64_t *hashes)
 {
     size_t len = 1;
     while (len < n && hashes[len] == hashes[0] && requests[len].policy == requests->policy &&
@@ -230,7 +231,7 @@ static size_t row_of(const weir_store_request *requests, size_t n, const uint64_
     return len;
 }
 
-/* Decides one or more of the first requests. Returns how many. */
+/* Decides one or more requests at the front. Returns how many. */
 static size_t decide_first(weir_store *s, weir_store_request *r, size_t n, const uint64_t *hashes,
                            int64_t now_ns)
 {
@@ -243,7 +244,7 @@ static size_t decide_first(weir_store *s, weir_store_request *r, size_t n, const
             weir_table_take_one(s->table, r->policy, hashes[0], now_ns, r->cost, &r->decision);
         return 1;
     }
-    size_t len = row_of(r, n, hashes);
+    size_t len = run_length(r, n, hashes);
     weir_table_take_row(s->table, r, len, hashes[0], now_ns);
     return len;
 }
@@ -295,7 +296,7 @@ weir_status weir_store_cancel(weir_store *s, uint64_t id, int64_t now_ns, weir_d
     return weir_store_commit(s, id, now_ns, 0, ret, &over);
 }
 
-/* ---- the rest -------------------------------------------------------------------------------- */
+/* ---- statistics, the file, time -------------------------------------------------------------- */
 
 weir_file weir_store_watch(weir_store *s)
 {

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_STORE_STORE_H
 #define WEIR_STORE_STORE_H
-/* What of a store its own files share, and nobody else may see: what it is made of, how keys become
- * hashes, and how a state is reached by its hash. */
+/* The internals of a store: its parts, how a key is hashed, and how a key's state is found by its
+ * hash. Only the files of src/store include this header. */
 
 #include <weir/weir_store.h>
 
@@ -23,7 +23,7 @@ struct weir_store {
     weir_hash_keys hash;
     weir_secret secret;
     weir_image *image;
-    weir_zones zones; /* find is NULL: UTC alone */
+    weir_zones zones; /* find is NULL: UTC only */
     uint64_t memory_max, large_max;
     weir_clock clock;
 };
@@ -45,44 +45,46 @@ static inline bool weir_good_cost(int64_t cost)
     return cost >= 0 && cost <= WEIR_COST_MAX;
 }
 
-/* What a key's state is filed under. The key is 1..WEIR_KEY_MAX bytes. Any thread. */
+/* Hashes a key of 1..WEIR_KEY_MAX bytes. The hash identifies the key's state. Any thread. */
 static inline uint64_t weir_store_hash(const weir_store *s, uint64_t policy_id, const void *key,
                                        size_t len)
 {
     return weir_hash(&s->hash, policy_id, key, len);
 }
 
-/* ---- what is run on a key's state ------------------------------------------------------------ */
+/* ---- callbacks on a key's state -------------------------------------------------------------- */
 
-/* One charge; what weir_check_state() and weir_peek_state() have for ctx. */
+/* One charge: the ctx of weir_check_state() and weir_peek_state(). */
 typedef struct weir_charge {
     int64_t cost;
-    weir_decision decision; /* not the caller's own: a run may be in vain */
+    weir_decision decision; /* a copy: the caller's may be written only after the last run */
 } weir_charge;
 
-/* weir_check() and weir_peek() as functions on a state. */
+/* weir_check() and weir_peek() as callbacks on a state. */
 weir_status weir_check_state(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
                              int64_t now_ns, int64_t *ret_fresh_after_ns);
 weir_status weir_peek_state(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
                             int64_t now_ns, int64_t *ret_fresh_after_ns);
 
-/* Runs fn, which may change any of the state's words, on the state of a hash, at now_ns or, if that
- * is later, the store's time. It looks for no reservation that has run out. Any thread. */
+/* Runs fn on the state of a hash, at the later of now_ns and the store's time. fn may change any
+ * word of the state. It does not expire reservations. Any thread. */
 weir_status weir_store_run(weir_store *s, const weir_policy *p, uint64_t hash, int64_t now_ns,
                            weir_state_fn fn, void *ctx);
 
-/* To be called before anything is decided at now_ns. Any thread. */
+/* Returns the units of reservations that have expired by now_ns. Call it before any decision at
+ * now_ns. Any thread. */
 static inline void weir_store_expire_due(weir_store *s, int64_t now_ns)
 {
     if (__builtin_expect(weir_reserve_due(s->reserved, now_ns), 0))
         weir_reserve_expire(s->reserved, now_ns);
 }
 
-/* To be called before a change is answered. Any thread. */
+/* With WEIR_SYNC_ALWAYS, waits until all changes are on the disk. Call it before returning a
+ * decision that changed a state. Any thread. */
 static inline void weir_store_sync_if_always(weir_store *s)
 {
     if (__builtin_expect(s->sync_always, 0))
-        (void)!weir_image_sync(s->image); /* a failure is counted there; what was decided, was */
+        (void)!weir_image_sync(s->image); /* a failure is counted there; the decision stands */
 }
 
 #endif

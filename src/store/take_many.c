@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Several keys as one: those in the table are decided under the locks of their buckets, then those
- * that are large under the locks of their stripes, and only then anything is kept. */
+/* weir_store_take_many(): decides several requests as one transaction. It locks the buckets of all
+ * small states and decides on them, then locks the stripes of all large states and decides on them.
+ * Then it commits everything or rolls everything back. */
 
 #include "store/store.h"
 
 #include "core/check.h"
 
-/* A request on its way. */
+/* One of the requests. */
 typedef struct one {
     weir_store_request *request;
     uint64_t hash;
     bool large;
-    weir_decision alone;  /* what it would be told by itself */
-    weir_charge together; /* what it is told after those before it */
+    weir_decision alone;  /* the decision for this request alone */
+    weir_charge together; /* the decision after the requests before it */
     weir_status status;
 } one;
 
@@ -21,12 +22,12 @@ typedef struct many {
     weir_store *store;
     one ones[WEIR_TAKE_MANY_MAX];
     size_t len;
-    size_t stripes[WEIR_TAKE_MANY_MAX], stripes_len; /* ascending */
+    size_t stripes[WEIR_TAKE_MANY_MAX], stripes_len; /* ascending: the order of locking */
     int64_t now_ns;
     bool kept;
 } many;
 
-/* Looks first, then charges. */
+/* Peeks, then charges. */
 static weir_status decide(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
                           int64_t now_ns, int64_t *ret_fresh_after_ns)
 {
@@ -37,7 +38,7 @@ static weir_status decide(void *ctx, const weir_policy *p, uint64_t *state, unsi
     return st;
 }
 
-/* ---- what is large --------------------------------------------------------------------------- */
+/* ---- large states ---------------------------------------------------------------------------- */
 
 static void add_stripe(many *m, size_t stripe)
 {
@@ -90,7 +91,7 @@ static void end_large(many *m, bool keep)
         weir_large_unlock(m->store->large, m->stripes[i]);
 }
 
-/* ---- what is in the table -------------------------------------------------------------------- */
+/* ---- small states ---------------------------------------------------------------------------- */
 
 static void note_statuses(many *m, const weir_table_one *ones)
 {
@@ -100,7 +101,7 @@ static void note_statuses(many *m, const weir_table_one *ones)
     }
 }
 
-/* Under the locks of the table's keys, which have been decided. */
+/* Runs under the locks of the small states, which have been decided. Returns whether to commit. */
 static bool keep_all(void *ctx, const weir_table_one *ones)
 {
     many *m = ctx;
@@ -127,10 +128,10 @@ static void take_all(many *m)
             ones[len++] = (weir_table_one){o->request->policy, o->hash, decide, o, WEIR_OK};
     }
     if (weir_table_run_many(m->store->table, ones, len, m->now_ns, keep_all, finish, m) != WEIR_OK)
-        note_statuses(m, ones); /* of which one now says that it found no room */
+        note_statuses(m, ones); /* one of them is now WEIR_E_FULL */
 }
 
-/* ---- the face -------------------------------------------------------------------------------- */
+/* ---- weir_store_take_many() ------------------------------------------------------------------ */
 
 static weir_status read_requests(many *m, weir_store_request *requests, size_t n)
 {
@@ -155,8 +156,8 @@ static weir_status read_requests(many *m, weir_store_request *requests, size_t n
     return st;
 }
 
-/* The request that denies all, n if none does: of those that are denied the one that
- * weir_outranks() puts first. */
+/* The index of the request that denies all, or m->len. Among several denials, weir_outranks()
+ * chooses. */
 static size_t blocking(const many *m)
 {
     size_t longest = m->len;

@@ -6,7 +6,7 @@
 
 #include "vectors.h"
 
-#include "codec/figures.h"
+#include "codec/decision.h"
 #include "codec/resp_reply_reader.h"
 #include "codec/resp_session.h"
 #include "service/zone_cache.h"
@@ -58,11 +58,11 @@ static void end(void *ctx)
 }
 
 /* The array of a decision. */
-static bool read_array(const weir_resp_reply *reply, int64_t ret[WEIR_FIGURES])
+static bool read_array(const weir_resp_reply *reply, int64_t ret[WEIR_DECISION_FIELDS])
 {
-    if (reply->values != 1 + WEIR_FIGURES || reply->value[0].type != WEIR_RESP_ARRAY)
+    if (reply->values != 1 + WEIR_DECISION_FIELDS || reply->value[0].type != WEIR_RESP_ARRAY)
         return false;
-    for (size_t i = 0; i < WEIR_FIGURES; i++) {
+    for (size_t i = 0; i < WEIR_DECISION_FIELDS; i++) {
         if (reply->value[1 + i].type != WEIR_RESP_INTEGER)
             return false;
         ret[i] = reply->value[1 + i].integer;
@@ -80,18 +80,18 @@ static bool read_pair(const weir_resp_reply *reply, size_t i, const char *name, 
 }
 
 /* The six figures, the policy and the layer by their names, in that order. */
-static bool read_names(const weir_resp_reply *reply, int proto, int64_t ret[WEIR_FIGURES],
+static bool read_names(const weir_resp_reply *reply, int proto, int64_t ret[WEIR_DECISION_FIELDS],
                        uint32_t *ret_layer)
 {
     int64_t layer;
-    if (reply->values != 1 + 2 * (WEIR_FIGURES + 2) ||
+    if (reply->values != 1 + 2 * (WEIR_DECISION_FIELDS + 2) ||
         reply->value[0].type != (proto >= 3 ? WEIR_RESP_MAP : WEIR_RESP_ARRAY))
         return false;
-    for (size_t i = 0; i < WEIR_FIGURES; i++) {
-        if (!read_pair(reply, 1 + 2 * i, weir_figure_names[i], &ret[i]))
+    for (size_t i = 0; i < WEIR_DECISION_FIELDS; i++) {
+        if (!read_pair(reply, 1 + 2 * i, weir_decision_field_names[i], &ret[i]))
             return false;
     }
-    if (!read_pair(reply, 1 + 2 * (WEIR_FIGURES + 1), "layer", &layer))
+    if (!read_pair(reply, 1 + 2 * (WEIR_DECISION_FIELDS + 1), "layer", &layer))
         return false;
     *ret_layer = (uint32_t)layer;
     return true;
@@ -100,7 +100,7 @@ static bool read_names(const weir_resp_reply *reply, int proto, int64_t ret[WEIR
 static weir_status read_reply(const weir_buffer *out, int proto, bool names, weir_decision *ret)
 {
     weir_resp_reply reply;
-    int64_t v[WEIR_FIGURES];
+    int64_t v[WEIR_DECISION_FIELDS];
     uint32_t layer = ret->layer;
     if (weir_resp_reply_read(weir_buffer_data(out), weir_buffer_len(out), &reply) !=
             WEIR_RESP_READ ||

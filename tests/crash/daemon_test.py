@@ -1,68 +1,40 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Kills a daemon with a state file at any moment, again and again, while clients charge keys over
-RESP. What the clients were answered is never forgotten, nothing is charged that nobody asked for,
-and each start goes on from the one before.
+"""Kills a daemon with a state file at random moments, again and again, while clients charge keys over
+RESP. Each daemon goes on from the state of the one before: every charge that was answered is in it,
+and no charge that no client requested.
 
     daemon_test.py WEIR [KILLS [SEED]]
 
-The daemon is killed once some number of answers has been read, with many requests on their way."""
+The daemon is killed once a random number of replies was read, with many requests in flight."""
 
+import contextlib
 import pathlib
 import random
-import re
 import select
-import signal
 import socket
-import subprocess
 import sys
-import tempfile
 import time
 
-# From-first windows begin with the first request and are longer than the test: charges are what
-# the limit is more than what is left.
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "redis"))
+from servers import Box, Daemon, Failed  # noqa: E402
+
+# The windows begin with the first request and are longer than the test: the charges are the limit
+# minus what remains.
 POLICIES = {
     "count": ("fixed-window 1000000/w from-first", 1000000),
     "log": ("sliding-log 100000/w", 100000),
     "short": ("sliding-log 5/w", 5),
 }
 KEYS, CONNECTIONS, BATCH, PATIENCE_S = 12, 4, 25, 30
-CONFIG = """listen: {{resp: 127.0.0.1:0, http: off}}
-threads: 2
-memory: {{size: 8m, file: {file}}}
-policies:
-{policies}"""
-
-
-class Failed(Exception):
-    pass
-
-
-class Daemon:
-    def __init__(self, weir, config):
-        self.process = subprocess.Popen([weir, "serve", config], stderr=subprocess.PIPE, text=True)
-        self.port = None
-        seen = []
-        for line in self.process.stderr:
-            seen.append(line)
-            started = re.search(r" info started .*\bresp=[^ ]*:(\d+)", line)
-            if started:
-                self.port = int(started[1])
-                return
-        raise Failed("the daemon did not start:\n" + "".join(seen))
-
-    def kill(self):
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
-        self.process.stderr.close()
 
 
 class Client:
-    """A connection with many requests on their way."""
+    """A connection with many requests in flight."""
 
     def __init__(self, port):
         self.socket = socket.create_connection(("127.0.0.1", port), PATIENCE_S)
-        self.asked = []  # what was asked for and not answered yet
+        self.asked = []  # the requests without a reply
         self.rest = b""
 
     def ask(self, command, policy, key):
@@ -70,7 +42,7 @@ class Client:
         return b"WEIR.%s %s %s\r\n" % (command.encode(), policy.encode(), key.encode())
 
     def read(self):
-        """The answers that have come, as (policy, key, figures). None at the end."""
+        """The replies that have arrived, as (policy, key, fields). None once the connection is closed."""
         try:
             got = self.socket.recv(1 << 16)
         except ConnectionResetError:
@@ -94,7 +66,7 @@ class Client:
 
 
 def charge(port, begun, answered, stop_after, rng, kill):
-    """Charges until so many answers came, kills, and reads what was still sent."""
+    """Charges until so many replies were read, kills the daemon, and reads the replies still in flight."""
     clients = [Client(port) for _ in range(CONNECTIONS)]
     count, killed = 0, False
     names = list(POLICIES)
@@ -151,43 +123,28 @@ def verify(port, begun, answered):
     client.socket.close()
 
 
-def run(weir, kills, rng, directory):
-    config = directory / "weir.yaml"
-    policies = "".join(f"  {name}: {text}\n" for name, (text, _) in POLICIES.items())
-    config.write_text(CONFIG.format(file=directory / "state", policies=policies))
+def run(daemon, kills, rng):
     begun, answered, total = {}, {}, 0
     for _ in range(kills):
-        daemon = Daemon(weir, config)
-        try:
-            verify(daemon.port, begun, answered)
-            total += charge(daemon.port, begun, answered, rng.randrange(3000), rng, daemon.kill)
-        finally:
-            if daemon.process.returncode is None:
-                daemon.kill()
+        daemon.start()
+        verify(daemon.port, begun, answered)
+        total += charge(daemon.port, begun, answered, rng.randrange(3000), rng, daemon.kill)
     return total
 
 
-def has_file(weir):
-    found = subprocess.run([weir, "check", "--quiet", "-"], input="memory: {file: /tmp/state}\n",
-                           capture_output=True, text=True, check=False)
-    return "unknown key" not in found.stderr
-
-
 def main():
-    weir = sys.argv[1]
     kills = int(sys.argv[2]) if len(sys.argv) > 2 else 24
     seed = int(sys.argv[3]) if len(sys.argv) > 3 else time.time_ns()
-    if not has_file(weir):
-        print("this daemon has no state file\n0 passed, 0 failed, 1 skipped")
-        return False
     print(f"{kills} kills, seed {seed}")
-    with tempfile.TemporaryDirectory() as directory:
+    with contextlib.closing(Box(pathlib.Path(sys.argv[1]).resolve(), None)) as box:
+        daemon = Daemon(box, {name: text for name, (text, _) in POLICIES.items()}, engine=None, threads=2,
+                        memory=f"{{size: 8m, file: {box.path / 'state'}}}")
         try:
-            total = run(weir, kills, random.Random(seed), pathlib.Path(directory))
+            total = run(daemon, kills, random.Random(seed))
         except Failed as failed:
-            print(f"{failed}\n0 passed, 1 failed, 0 skipped")
+            print(f"{failed}\n{daemon.tail()}\n0 passed, 1 failed, 0 skipped")
             return True
-    print(f"{total} answers were read\n1 passed, 0 failed, 0 skipped")
+    print(f"{total} replies were read\n1 passed, 0 failed, 0 skipped")
     return False
 
 

@@ -217,7 +217,7 @@ done
 for cost in -1 '' 1e9 +5 0x10 ' 5' 1.5 -99999999999999999999; do
     printf '1\tk\t1\n2\tk\t%s\n3\tk\t1\n' "$cost" >odd.tsv
     replay --policy 'gcra 1/s burst 3' --format tsv odd.tsv
-    ok "a cost of '$cost' is none: where" has err 'odd.tsv:2: column 5: expected a cost, a whole number, 0 or more'
+    ok "a cost of '$cost' is none: where" has err 'odd.tsv:2: column 5: expected a cost: a whole number from 0'
     ok "a cost of '$cost' is none: the others are decided" figure requests 2
     replay --policy 'gcra 1/s burst 3' --strict --format tsv odd.tsv
     ok "a cost of '$cost' is none: --strict" ends 1
@@ -225,10 +225,10 @@ done
 for cost in -1 '""' 1e9 null '"5"' -99999999999999999999; do
     printf '{"t_ns": 1, "key": "k"}\n{"t_ns": 2, "key": "k", "cost": %s}\n' "$cost" >odd.jsonl
     replay --policy 'gcra 1/s burst 3' odd.jsonl
-    ok "a JSON cost of $cost is none" has err 'odd.jsonl:2: column 1: expected a cost, a whole number, 0 or more; member "cost"'
+    ok "a JSON cost of $cost is none" has err 'odd.jsonl:2: column 1: expected a cost: a whole number from 0; member "cost"'
 done
 printf '1\tk\t-1\n1\tk\n' | "$weir" replay --policy 'gcra 1/s burst 3' --format tsv - >out 2>err
-ok 'a negative cost is no cost' has err 'column 5: expected a cost, a whole number, 0 or more'
+ok 'a negative cost is no cost' has err 'column 5: expected a cost: a whole number from 0'
 cat >huge.jsonl <<'END'
 {"t_ns": 8070450532247928831, "key": 18446744073709551616, "cost": 18446744073709551616}
 {"t_ns": 8070450532247928832, "key": "k", "cost": 5000000000}
@@ -290,7 +290,7 @@ grep '"policy":"look"' out >look
 mv err out
 ok 'shadow: denies nobody but by its list' [ "$(grep -c '"allowed":false' look)" -eq 1 ]
 ok 'shadow: says whom it would deny' [ "$(grep -c '"reason":"shadow"' look)" -eq 2 ]
-ok 'shadow: heading' has out 'look: gcra 1/h burst 1 (in shadow: it denies nobody)'
+ok 'shadow: heading' has out 'look: gcra 1/h burst 1 (shadow mode: denies no requests)'
 ok 'shadow: how many' figure 'would be denied' '2 20.0%'
 ok 'ip: false is another table of keys' figure keys "$(printf '8\n6\n7')"
 printf '1\tk\t3000000000\n1\t10.1.1.1\t3000000000\n' | "$weir" replay --config weir.yaml --policy api --policy look --decisions jsonl - >out 2>err
@@ -318,7 +318,7 @@ printf '{}' | "$weir" replay --config - --policy api named.tsv >out 2>err
 status=$?
 ok 'a configuration without policies' ends 2 "weir replay: --policy: - defines no policies"
 replay --config - --policy api -
-ok 'the standard input twice' ends 2 "weir replay: --config and FILE are both '-': expected the standard input once"
+ok 'the standard input twice' ends 2 "weir replay: --config and FILE are both '-': expected standard input only once"
 
 # ---- formats -------------------------------------------------------------------------------------
 
@@ -397,7 +397,7 @@ ok 'jsonl is found out' keys out '["a", "b"]'
 replay --policy 'gcra 1/h burst 3' --key ip --cost weight j.jsonl
 ok 'jsonl: --key and --cost are members' figure x '1 2'
 replay --policy 'gcra 1/h burst 3' --key who j.jsonl
-ok 'jsonl: a member that is not there' has err 'j.jsonl:1: column 1: expected a key, a string, number or boolean; member "who"'
+ok 'jsonl: a member that is not there' has err 'j.jsonl:1: column 1: expected a key: a string, number or boolean; member "who"'
 ok 'jsonl: hint' has err 'hint: --key NAME'
 printf '{"t_ns": 5, "key": "a"\n' >broken.jsonl
 replay --policy 'gcra 1/h burst 3' broken.jsonl
@@ -460,10 +460,10 @@ replay --policy 'gcra 1/h burst 1' head.tsv
 ok 'a head line does not hide the format' figure requests 1
 : >empty
 replay --policy 'gcra 1/h burst 1' empty
-ok 'an empty file' ends 1 'weir replay: empty: it is empty'
+ok 'an empty file' ends 1 'weir replay: empty: the log is empty'
 printf '\n\r\n\n' >blank
 replay --policy 'gcra 1/h burst 1' blank
-ok 'only empty lines' ends 1 'weir replay: blank: it has only empty lines'
+ok 'only empty lines' ends 1 'weir replay: blank: the log has only empty lines'
 
 # A line of exactly 1 MiB, one of a byte more, one of 3 MiB, and one that ends the file.
 long_line() { awk -v n="$1" 'BEGIN { h = "h - - [01/Aug/1995:02:00:00 -0400] \""; printf "%s", h; s = "xxxxxxxxxxxxxxxx"; while (length(s) < n) s = s s; printf "%s", substr(s, 1, n - length(h)) }'; }
@@ -495,7 +495,7 @@ ok 'a pipe that gives a line at a time' cmp -s first out
 
 awk 'BEGIN { for (i = 0; i < 4400; i++) print "1\tk" i }' >many.tsv
 replay --policy 'sliding-slices 1/h slices 65536' many.tsv
-ok 'a full store is said loudly' has err 'weir replay: WARNING: the figures are too mild:'
+ok 'a full store is said loudly' has err 'weir replay: WARNING: the tables show too few denials:'
 ok 'a full store: status' ends 0
 
 # ---- usage ---------------------------------------------------------------------------------------
@@ -549,9 +549,9 @@ ok 'a wrong policy: 100 kB' ends 2 "weir policy: column 1: the text is too long,
 replay a.tsv
 ok 'no policy' ends 2 "weir replay: --policy is missing, like --policy 'gcra 100/m burst 20'"
 replay --policy 'gcra 1/s burst 3'
-ok 'no file' ends 2 "weir replay: FILE is missing; '-' is the standard input"
+ok 'no file' ends 2 "weir replay: FILE is missing; '-' is standard input"
 replay --policy 'gcra 1/s burst 3' a.tsv b.tsv
-ok 'two files' ends 2 "weir replay: expected one FILE, found also 'b.tsv'; '-' reads what cat joins"
+ok 'two files' ends 2 "weir replay: expected one FILE, found also 'b.tsv'; join files with cat and read '-'"
 replay --polcy x a.tsv
 ok 'an unknown option' ends 2 "weir replay: unknown option '--polcy', expected --policy, --config, --format, --key, --cost, --decisions, --top, --strict, --no-progress or --help; see weir replay --help"
 replay -z a.tsv
@@ -574,7 +574,7 @@ ok '--format common --key agent: what there is' has err "a common line has no fi
 replay --policy 'gcra 1/s burst 3' --cost size common.log
 ok '--cost with no such field' has err "weir replay: --cost: a combined line has no field 'size', expected one of host"
 replay --policy 'gcra 1/s burst 3' --key a a.tsv
-ok '--key with tsv' ends 2 'weir replay: --key: a tsv line has no fields to choose from: its key is the second, its cost the third'
+ok '--key with tsv' ends 2 'weir replay: --key: a tsv line has no named fields: its key is always the second field, its cost the third'
 
 # ---- packed logs ---------------------------------------------------------------------------------
 
@@ -637,7 +637,7 @@ for f in long.gz long.zst; do
     replay --policy 'gcra 10/m burst 5' --decisions jsonl cut.$f
     kind=gzip
     [ $f = long.zst ] && kind=zstd
-    ok "$f cut off" ends 1 "weir replay: cut.$f: byte $half: the $kind data is cut off: it ends before its end"
+    ok "$f cut off" ends 1 "weir replay: cut.$f: byte $half: the $kind data is truncated"
     ok "$f cut off: what was decided before" [ "$(wc -l <out)" -gt 1000 ]
     head -n "$(wc -l <out)" long.out >first
     ok "$f cut off: and that is right" cmp -s out first
@@ -654,11 +654,11 @@ for f in long.gz long.zst; do
 done
 cat long.gz a.tsv >both
 replay --policy 'gcra 10/m burst 5' both
-ok 'other bytes behind gzip' ends 1 "weir replay: both: byte $(wc -c <long.gz): expected the end, or more gzip or zstd data, found something else"
+ok 'other bytes behind gzip' ends 1 "weir replay: both: byte $(wc -c <long.gz): expected the end of the file or more compressed data, found other bytes"
 : >none.tsv
 pack gzip none.tsv >none.gz
 replay --policy 'gcra 10/m burst 5' none.gz
-ok 'a packed file of nothing' ends 1 'weir replay: none.gz: it is empty'
+ok 'a packed file of nothing' ends 1 'weir replay: none.gz: the log is empty'
 printf '\037' >odd.tsv
 replay --policy 'gcra 10/m burst 5' odd.tsv
 ok 'half a magic is a line' ends 1

@@ -1,69 +1,35 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Replaces a daemon under load by another one that uses the same state file (memory.shared): the second starts beside
-the first, clients go over to it, and the first is ended by SIGTERM while requests are on their way to it. No answer is
-lost, and both together admit exactly what the limit says.
+"""Replaces a daemon under load with another one that uses the same state file (memory.shared). The
+second starts beside the first, clients switch to it, and the first gets SIGTERM while requests to it
+are in flight. No reply is lost, and both daemons together admit exactly the limit.
 
     upgrade_test.py WEIR [OLD_WEIR]
 
-OLD_WEIR is another build; without it both daemons are of the same."""
+OLD_WEIR is another build; by default both daemons run the same one."""
 
+import contextlib
 import pathlib
-import re
-import signal
 import socket
-import subprocess
 import sys
-import tempfile
 import threading
 
-# Longer than any test, from the first request on: what was admitted is the limit less what is left.
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "redis"))
+from servers import Box, Daemon, Failed  # noqa: E402
+
+# The windows begin with the first request and are longer than the test: what was admitted is the
+# limit minus what remains.
 POLICIES = {
     "count": ("fixed-window 30000/w from-first", 30000),
     "log": ("sliding-log 6000/w", 6000),
     "bucket": ("gcra 1/w burst 1900", 1900),
 }
 CLIENTS, BATCH, PATIENCE_S = 4, 20, 30
-CONFIG = """listen: {{resp: 127.0.0.1:0, http: off}}
-threads: 2
-memory: {{size: 16m, file: {file}, shared: true}}
-policies:
-{policies}"""
-
-
-class Failed(Exception):
-    pass
 
 
 def want(what, expected, found):
     if expected != found:
         raise Failed(f"{what}: expected {expected}, found {found}")
-
-
-class Daemon:
-    def __init__(self, weir, config, log):
-        with open(log, "w", encoding="utf-8") as out:
-            self.process = subprocess.Popen([weir, "serve", config], stderr=subprocess.PIPE, text=True)
-            for line in self.process.stderr:
-                out.write(line)
-                started = re.search(r" info started .*\bresp=[^ ]*:(\d+)", line)
-                if started:
-                    break
-        self.lines = pathlib.Path(log).read_text(encoding="utf-8")
-        if not started:
-            raise Failed("the daemon did not start:\n" + self.lines)
-        self.port = int(started[1])
-
-    def stop(self):
-        """The exit status. The rest of the log is read, so that the daemon cannot block on it."""
-        self.process.send_signal(signal.SIGTERM)
-        self.process.communicate(timeout=PATIENCE_S)
-        return self.process.returncode
-
-    def kill(self):
-        if self.process.returncode is None:
-            self.process.kill()
-            self.process.communicate()
 
 
 class Connection:
@@ -91,7 +57,8 @@ class Connection:
 
 
 class Client(threading.Thread):
-    """Takes in batches, at the port of the moment, until told to stop; goes on when a daemon hangs up."""
+    """Takes in batches from the daemon at port_now() until go_on() is false. Connects again when a daemon
+    closes the connection."""
 
     def __init__(self, port_now, go_on):
         super().__init__()
@@ -137,7 +104,7 @@ def ask_one(port, command, name, cost=""):
 
 
 def await_answers(clients, port, least):
-    """Until each of the clients has so many answers from there."""
+    """Waits until each client has at least this many replies from the daemon at this port."""
     while any(client.answers.get(port, 0) < least for client in clients):
         for client in clients:
             client.join(0.001)
@@ -145,28 +112,29 @@ def await_answers(clients, port, least):
                 raise client.error
 
 
-def replace(old_weir, new_weir, directory, daemons):
-    config = directory / "weir.yaml"
-    policies = "".join(f"  {name}: {text}\n" for name, (text, _) in POLICIES.items())
-    config.write_text(CONFIG.format(file=directory / "state", policies=policies))
-    old = Daemon(old_weir, config, directory / "old.log")
-    daemons.append(old)
+def start(box, program):
+    policies = {name: text for name, (text, _) in POLICIES.items()}
+    memory = f"{{size: 16m, file: {box.path / 'state'}, shared: true}}"
+    return Daemon(box, policies, engine=None, threads=2, memory=memory, program=program).start()
+
+
+def replace(box, old_weir, new_weir):
+    old = start(box, old_weir)
     going, port = [True], {}
     clients = [Client(lambda client: port.get(client, old.port), lambda: going[0]) for _ in range(CLIENTS)]
     for client in clients:
         client.start()
     try:
         await_answers(clients, old.port, 500)
-        new = Daemon(new_weir, config, directory / "new.log")
-        daemons.append(new)
-        if "open in other processes" not in new.lines:
-            raise Failed("the second daemon does not share the file:\n" + new.lines)
-        for client in clients[: CLIENTS // 2]:  # half of them go over, and both daemons decide
+        new = start(box, new_weir)
+        if "open in other processes" not in new.said():
+            raise Failed("the second daemon does not share the file:\n" + new.said())
+        for client in clients[: CLIENTS // 2]:  # half of them switch, and both daemons decide
             port[client] = new.port
         await_answers(clients[: CLIENTS // 2], new.port, 500)
-        for client in clients[CLIENTS // 2 :]:  # these learn it when they are hung up on, or soon
+        for client in clients[CLIENTS // 2 :]:  # these switch when the first daemon closes their connection, or soon
             port[client] = new.port
-        status = old.stop()
+        status = old.end()
         await_answers(clients, new.port, 500)
     finally:
         going[0] = False
@@ -180,8 +148,8 @@ def replace(old_weir, new_weir, directory, daemons):
 
 
 def judge(new, clients):
-    """Of all that were answered as admitted, none is missing, and none is beyond the limit."""
-    under_way = 0
+    """Checks that every admitted request is charged, and that no request beyond the limit was admitted."""
+    in_flight = 0
     for name, (_, limit) in POLICIES.items():
         admitted = sum(client.admitted[name] for client in clients)
         unanswered = sum(client.unanswered[name] for client in clients)
@@ -189,36 +157,31 @@ def judge(new, clients):
         charged = limit - left
         if not admitted <= charged <= admitted + unanswered:
             raise Failed(f"{name}: {admitted} were admitted, {unanswered} unanswered, {charged} are charged")
-        under_way += charged - admitted
+        in_flight += charged - admitted
         if left > 0:
             want(f"{name}: all that is left", 1, ask_one(new.port, "WEIR.TAKE", name, f"COST {left}")[0])
         want(f"{name}: one more", 0, ask_one(new.port, "WEIR.TAKE", name)[0])
-    return under_way
+    return in_flight
 
 
 def main():
-    new_weir = sys.argv[1]
-    old_weir = sys.argv[2] if len(sys.argv) > 2 else new_weir
-    daemons = []
-    with tempfile.TemporaryDirectory() as name:
-        directory = pathlib.Path(name)
+    new_weir = pathlib.Path(sys.argv[1]).resolve()
+    old_weir = pathlib.Path(sys.argv[2]).resolve() if len(sys.argv) > 2 else new_weir
+    with contextlib.closing(Box(new_weir, None)) as box:
         try:
-            new, clients = replace(old_weir, new_weir, directory, daemons)
-            under_way = judge(new, clients)
-            want("the exit status of the second daemon", 0, new.stop())
-            want("what is left", ["new.log", "old.log", "state", "weir.yaml"], sorted(p.name for p in directory.iterdir()))
-            third = Daemon(new_weir, directory / "weir.yaml", directory / "third.log")
-            daemons.append(third)
-            if "closed cleanly" not in third.lines:
-                raise Failed("the file was not closed by the last of them:\n" + third.lines)
+            new, clients = replace(box, old_weir, new_weir)
+            in_flight = judge(new, clients)
+            want("the exit status of the second daemon", 0, new.end())
+            files = sorted(path.name for path in box.path.iterdir() if path.name.startswith("state"))
+            want("the files of the state", ["state"], files)
+            third = start(box, new_weir)
+            if "closed cleanly" not in third.said():
+                raise Failed("the second daemon did not close the file:\n" + third.said())
         except Failed as failed:
             print(f"{failed}\n0 passed, 1 failed, 0 skipped")
             return True
-        finally:
-            for daemon in daemons:
-                daemon.kill()
     answers = sum(sum(client.answers.values()) for client in clients)
-    print(f"{answers} answers, {under_way} charges whose answer was under way when the first daemon hung up")
+    print(f"{answers} replies; {in_flight} charges whose reply was in flight when the first daemon ended")
     print("1 passed, 0 failed, 0 skipped")
     return False
 

@@ -5,7 +5,7 @@
  * changes anything of what it answers. The first byte chooses the options, the second how to
  * cut. */
 
-#include "codec/http.h"
+#include "codec/http_session.h"
 #include "service/fake_engine_test.h"
 #include "service/top/top.h"
 

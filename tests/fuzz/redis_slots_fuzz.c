@@ -139,7 +139,7 @@ static bool put_next(weir_buffer *b)
 /* Answers all that was sent. Returns whether there was anything. */
 static bool serve(port_connection *l)
 {
-    static weir_resp_arg arg[WEIR_RESP_ARGS_MAX];
+    static weir_slice arg[WEIR_RESP_ARGS_MAX];
     bool busy = false, silent = false;
     while (l->used && !silent) {
         weir_resp_request r = {.arg = arg};

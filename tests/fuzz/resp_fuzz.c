@@ -28,7 +28,7 @@ static void note(const weir_resp_limits *limits, const weir_resp_request *req, w
     for (size_t i = 0; i < req->args; i++)
         weir_resp_put_bulk(&b, req->arg[i].at, req->arg[i].len);
     CHECK(!b.failed);
-    weir_resp_arg arg[WEIR_RESP_ARGS_MAX];
+    weir_slice arg[WEIR_RESP_ARGS_MAX];
     weir_resp_request again = {.arg = arg}; /* it is not inline */
     weir_resp_parser p;
     weir_resp_init(&p, limits);
@@ -45,9 +45,10 @@ static void note(const weir_resp_limits *limits, const weir_resp_request *req, w
     weir_buffer_free(&b);
 }
 
-static bool lies_in(const weir_resp_arg *arg, const uint8_t *at, size_t len)
+static bool lies_in(const weir_slice *arg, const uint8_t *at, size_t len)
 {
-    return arg->at >= at && arg->at + arg->len < at + len;
+    const uint8_t *begin = (const uint8_t *)arg->at;
+    return begin >= at && begin + arg->len < at + len;
 }
 
 /* Reads the input in pieces, cut by `seed`; 0 is whole. Each time it is where its allocation
@@ -55,7 +56,7 @@ static bool lies_in(const weir_resp_arg *arg, const uint8_t *at, size_t len)
 static void run(const weir_resp_limits *limits, const uint8_t *data, size_t size, uint32_t seed,
                 weir_buffer *log)
 {
-    weir_resp_arg arg[WEIR_RESP_ARGS_MAX];
+    weir_slice arg[WEIR_RESP_ARGS_MAX];
     weir_resp_parser p;
     weir_resp_result r = WEIR_RESP_NEED_MORE;
     weir_resp_init(&p, limits);

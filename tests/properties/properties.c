@@ -121,7 +121,7 @@ static bool make_layer(weir_layer *l, const uint8_t b[8])
     static const int64_t slices[] = {1, 2, 3, 7, 60, 1000};
     static const int64_t small_limits[] = {1, 2, 3, 5, 17, 40};
     memset(l, 0, sizeof *l);
-    l->algorithm = (weir_algorithm)(b[0] % 8);
+    l->algorithm = (weir_algorithm)(b[0] % WEIR_ALGORITHMS);
     l->limit = PICK(limits, b[1]);
     l->rate = PICK(rates, b[2]);
     l->period_ns = PICK(periods, b[3]);

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Copyright (c) 2026 the weir authors
-"""What the tests of the library of functions share: a redis-server of their own, a client of a few
-lines, the library's two ways in, and its clock in the test's hands."""
+"""Shared by the tests of the Functions library: a redis-server of their own, a small client, the two
+ways to call the library, and a clock that the test sets."""
 
 import os
 import shutil
 
 import resp
+import servers
 from resp import Refused
 
 REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -30,7 +31,7 @@ SET = """  if redis.REDIS_VERSION_NUM then
 
 
 class Client(resp.Client):
-    """Simple strings are bytes here, as all others."""
+    """Returns simple strings as bytes, like all other strings."""
 
     def read(self):
         answer = super().read()
@@ -39,16 +40,10 @@ class Client(resp.Client):
     __call__ = resp.Client.call
 
 
-class Server(resp.Server):
-    """With clients of this kind."""
+class Server(servers.Server):
+    """A redis-server whose client() is this Client."""
 
-    prefix = "weir-lua-"
-
-    def client(self, proto=2):
-        client = Client(self.port)
-        if proto == 3:
-            client("HELLO", 3)
-        return client
+    connection = Client
 
 
 def library():

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The module in redis-servers, which this starts and ends itself: what commands answer, what they
-leave, and that it is the same in replicas, files, other nodes of a Cluster and after a restart.
+"""Tests the module in real redis-servers: the replies and the states of its commands, and that states
+are the same in replicas, files, other nodes of a Cluster and after a restart.
 
     module_test.py MODULE WEIR [TEST ...]
 """
 
+import contextlib
 import os
 import random
 import re
@@ -18,6 +19,7 @@ import threading
 
 from module_kit import Client, Error, Server
 from resp import Failed, free_port, until
+from servers import Box, Daemon
 
 POLICIES = ["gcra 1/h burst 100", "gcra 7/d burst 50", "token-bucket 50 refill 100/h",
             "token-bucket 90 refill 9 every 1h", "leaky-bucket 50/h capacity 60",
@@ -202,28 +204,13 @@ def test_programs(t):
 
 def test_daemon(t):
     """The same words get the same errors, and the same shapes, as from the daemon."""
-    port = free_port()
-    with tempfile.TemporaryDirectory() as tmp:
-        config = os.path.join(tmp, "weir.yaml")
-        with open(config, "w", encoding="ascii") as f:
-            f.write(f"listen: {{resp: '127.0.0.1:{port}', http: off}}\nthreads: 1\n"
-                    "policies: {api: 'gcra 1/h burst 5', queue: 'leaky-queue 1/h depth 4'}\n")
-        daemon = subprocess.Popen([t.weir, "serve", config], stderr=subprocess.DEVNULL)
-        try:
-            until(lambda: listens(port), "the daemon")
-            compare(t.server.client(), Client(port), "two")
-            compare(t.server.client(3), Client(port, 3), "three")
-        finally:
-            daemon.terminate()
-            daemon.wait(30)
-
-
-def listens(port):
-    try:
-        Client(port).close()
-        return True
-    except OSError:
-        return False
+    with contextlib.closing(Box(t.weir, t.module)) as box:
+        policies = {"api": "gcra 1/h burst 5", "queue": "leaky-queue 1/h depth 4"}
+        daemon = Daemon(box, policies, engine=None).start()
+        compare(t.server.client(), Client(daemon.port), "two")
+        resp3 = Client(daemon.port)
+        resp3("HELLO", 3)
+        compare(t.server.client(3), resp3, "three")
 
 
 def compare(ours, theirs, key):
@@ -500,7 +487,7 @@ def test_crowded(t):
 def test_replica(t):
     master = t.server.client()
     fill(master, seed=2)
-    replica_server = t.open("--replicaof", "127.0.0.1", str(t.server.port))
+    replica_server = t.open("--replicaof", f"127.0.0.1 {t.server.port}")
     replica = replica_server.client()
     until(lambda: is_linked(replica), "the replica")
     master("WEIR.POLICY", "SET", "api", "gcra 1/h burst 5")
@@ -596,7 +583,7 @@ def test_followers(t):
         client = one.client()
         wait_for_rewrite(client)
         before = digests(client)
-        one.options += ("--appendonly", "yes")
+        one.options["appendonly"] = "yes"
         one.restart()
         alike(before, digests(one.client()), "an AOF begun meanwhile")
 
@@ -640,9 +627,9 @@ def test_seeded(t):
     c("SAVE")
     fill(c, seed=3)
     seeded = t.open()
-    seeded.stop()
-    shutil.copy(os.path.join(master.dir, "dump.rdb"), seeded.dir)
-    seeded.options += ("--replicaof", f"127.0.0.1 {master.port}")
+    seeded.end()
+    shutil.copy(master.directory / "dump.rdb", seeded.directory)
+    seeded.options["replicaof"] = f"127.0.0.1 {master.port}"
     seeded.start()
     follows(master, seeded, "a replica of a copied file")
     equal(number(c, "stats", "sync_partial_ok"), 1, "it goes on from the file")
@@ -747,18 +734,18 @@ def test_far(t):
 def test_refuses(t):
     c = t.server.client()
     c("WEIR.CHECK", "gcra 1/h burst 5", "k")
-    good(isinstance(c("MODULE", "LOAD", t.server.module), Error), "a second time")
-    copy = shutil.copy(t.server.module, os.path.join(t.server.dir, "copy.so"))
+    good(isinstance(c("MODULE", "LOAD", t.module), Error), "a second time")
+    copy = shutil.copy(t.module, t.server.directory / "copy.so")
     good(isinstance(c("MODULE", "LOAD", copy), Error), "from another file")
     c("BGSAVE")  # an event, of which neither may be told
     equal(c("WEIR.CHECK", "gcra 1/h burst 5", "k")[:3], [1, 5, 3], "the first one goes on")
     good(isinstance(c("MODULE", "UNLOAD", "weir"), Error), "its type stays")
     with tempfile.TemporaryDirectory() as tmp:
         run = subprocess.run(["redis-server", "--port", str(free_port()), "--dir", tmp, "--save", "",
-                              "--loadmodule", t.server.module, "nonsense"],
+                              "--loadmodule", t.module, "nonsense"],
                              capture_output=True, text=True, timeout=30, check=False)
     good(run.returncode != 0 and "it takes no arguments" in run.stdout, run.stdout)
-    run = subprocess.run(["nm", "-D", "--defined-only", t.server.module], capture_output=True,
+    run = subprocess.run(["nm", "-D", "--defined-only", t.module], capture_output=True,
                          text=True, timeout=30, check=True)
     equal([line.split()[2] for line in run.stdout.splitlines()], ["RedisModule_OnLoad"], "exports")
 

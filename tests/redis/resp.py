@@ -1,18 +1,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What all tests with real servers stand on: a small client that speaks RESP, ports that are free,
-waiting for what must happen, children that do not outlive the test, and a redis-server."""
+"""The base of all tests with real servers: a small client that speaks RESP, free ports, waiting for
+a condition, and child processes that do not outlive the test."""
 
-import contextlib
-import os
 import shutil
 import socket
-import subprocess
-import tempfile
 import threading
 import time
 
 HOST = "127.0.0.1"
-PATIENCE_S = 60  # for what must happen: a machine may be busy
+PATIENCE_S = 60  # the longest wait for a condition: a machine may be busy
 
 
 class Failed(Exception):
@@ -20,28 +16,28 @@ class Failed(Exception):
 
 
 class Refused(Exception):
-    """An error that a server answered."""
+    """An error reply."""
 
 
 def pause(seconds):
-    """Between two looks at what has to happen."""
+    """Waits between two tries."""
     threading.Event().wait(seconds)
 
 
 def until(condition, what, patience_s=PATIENCE_S, every_s=0.005):
-    """Asks again and again until the answer is true, and returns it."""
+    """Calls `condition` until it returns something true, and returns that."""
     end = time.monotonic() + patience_s
     while True:
         answer = condition()
         if answer:
             return answer
         if time.monotonic() > end:
-            raise Failed(f"for {patience_s} s it did not come: {what}")
+            raise Failed(f"not within {patience_s} s: {what}")
         pause(every_s)
 
 
 def free_port():
-    """With the port of a Cluster's bus, which is 10000 more, free as well."""
+    """A free port p. The port of a Cluster's bus, p + 10000, is free as well."""
     while True:
         with socket.socket() as s, socket.socket() as bus:
             s.bind((HOST, 0))
@@ -56,7 +52,7 @@ def free_port():
 
 
 def mortal(words):
-    """A command line whose process ends when the test does, however that ends."""
+    """The command line, changed so that the process ends with the test, even if the test is killed."""
     return (["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []) + list(words)
 
 
@@ -69,8 +65,9 @@ def command(*words):
 
 
 class Client:
-    """Blocking; RESP2, and RESP3 after HELLO 3. Replies as they come: integers, bytes, lists, maps,
-    None; simple strings as text, errors as `error`, which read() returns and does not raise."""
+    """A blocking client, RESP2 by default and RESP3 after HELLO 3. It returns replies as integers,
+    bytes, lists, maps or None, simple strings as text, and errors as `error`. read() returns errors;
+    call() raises them."""
 
     error = Refused
 
@@ -112,7 +109,7 @@ class Client:
         return name.decode() if isinstance(name, bytes) else name
 
     def many(self, commands):
-        """All at once; errors are returned among the answers."""
+        """Sends all commands in one pipeline. Returns their replies, errors among them."""
         self.socket.sendall(b"".join(command(*words) for words in commands))
         return [self.read() for _ in commands]
 
@@ -126,83 +123,3 @@ class Client:
     def close(self):
         self.file.close()
         self.socket.close()
-
-
-# ---- a redis-server ------------------------------------------------------------------------------
-
-
-def is_up(client, process):
-    """True once that very process answers, and has loaded what it saved: INFO is answered before. A
-    Sentinel loads nothing."""
-    lines = client.call("INFO").splitlines()
-    return f"process_id:{process.pid}".encode() in lines and b"loading:1" not in lines
-
-
-def is_port_taken(said):
-    """Told from the last words of a server that did not start."""
-    return "Could not create server TCP" in said or "Failed listening" in said
-
-
-class Server:
-    """A redis-server of the options of its command line, with a directory of its own; `with` ends it.
-    restart() is the same files and the same port again."""
-
-    prefix = "weir-redis-"
-
-    def __init__(self, *options):
-        self.options, self.port, self.process = options, None, None
-        self.dir = tempfile.mkdtemp(prefix=self.prefix)
-        self.path = os.path.join(self.dir, "log")
-        try:
-            self.start()
-        except BaseException:
-            self.close()
-            raise
-
-    def start(self):
-        is_first = self.port is None  # else others know where it is
-        for _ in range(8):
-            self.port = free_port() if is_first else self.port
-            # Its own file, since a Cluster and a rewrite write beside it.
-            with open(self.path, "ab") as log:
-                self.process = subprocess.Popen(
-                    mortal(["redis-server", "--port", str(self.port), "--bind", HOST, "--dir",
-                            self.dir, "--save", "", *self.options]), stdout=log, stderr=log)
-            until(lambda: self.answers() or not self.is_running(), "the server answers or ends")
-            if self.is_running():
-                return
-            if not is_port_taken(self.said()):
-                break
-        raise Failed(f"the server ended with {self.process.returncode}:\n{self.said()}")
-
-    def is_running(self):
-        return self.process is not None and self.process.poll() is None
-
-    def answers(self):
-        with contextlib.suppress(OSError, Refused):
-            with contextlib.closing(Client(self.port)) as client:
-                return is_up(client, self.process)
-        return False
-
-    def said(self):
-        with open(self.path, encoding="utf-8", errors="replace") as f:
-            return f.read()[-4000:]
-
-    def stop(self):
-        self.process.terminate()
-        self.process.wait(PATIENCE_S)
-
-    def restart(self):
-        self.stop()
-        self.start()
-
-    def close(self):
-        if self.is_running():
-            self.stop()
-        shutil.rmtree(self.dir, ignore_errors=True)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()

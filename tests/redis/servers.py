@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Real servers for the tests: redis-server alone, with replicas, under Sentinels, as a Cluster;
-daemons that ask them; and a small client for both. All listen on free ports of the loopback, keep
-their files in one temporary directory, and end with the test, however it ends.
+"""Starts real servers for all tests: weir, and redis-server alone, with replicas, under Sentinels or
+as a Cluster. All listen on free ports of the loopback, keep their files in one temporary directory,
+and end with the test, even if the test is killed.
 
-A test is a function of a Box; run() runs several, and counts."""
+A test is a function that takes a Box; run() runs several, and counts."""
 
 import atexit
 import contextlib
@@ -36,6 +36,18 @@ def expect(true, what):
 
 def say(text):
     print("# " + text.replace("\n", "\n# "), flush=True)
+
+
+def is_up(client, process):
+    """Whether this very process answers and has loaded its files: INFO is answered before. A Sentinel
+    loads nothing."""
+    lines = client.call("INFO").splitlines()
+    return f"process_id:{process.pid}".encode() in lines and b"loading:1" not in lines
+
+
+def is_port_taken(log):
+    """Whether a server that did not start gives this reason."""
+    return "Could not create server TCP" in log or "Failed listening" in log
 
 
 # ---- a client ------------------------------------------------------------------------------------
@@ -132,7 +144,7 @@ class Redis(Process):
         self.unix = self.directory / "socket" if unix else None
         self.ignore_file_size = fixed_file_size
         self.options = {"save": '""', "appendonly": "no", "repl-diskless-sync-delay": "0",
-                        "enable-debug-command": "yes", "daemonize": "no"}
+                        "enable-debug-command": "yes", "enable-module-command": "yes", "daemonize": "no"}
         self.options.update({key.replace("_", "-"): value for key, value in options.items()})
         self.port = None
 
@@ -181,11 +193,11 @@ class Redis(Process):
         end = time.monotonic() + PATIENCE_S
         while time.monotonic() < end:
             if not self.is_running():
-                expect(resp.is_port_taken(self.tail()), f"{self.name} ended:\n{self.tail()}")
+                expect(is_port_taken(self.tail()), f"{self.name} ended:\n{self.tail()}")
                 return False
             try:
                 with contextlib.closing(self.client(patience_s=5)) as client:
-                    if resp.is_up(client, self.process):
+                    if is_up(client, self.process):
                         return True
             except ssl.SSLCertVerificationError as error:
                 raise Failed(f"the client refused the certificate of {self.name}: {error}") from error
@@ -241,6 +253,42 @@ class Redis(Process):
         return self.replication().get("master_link_status") == "up"
 
 
+class Server(Redis):
+    """A Redis that starts at once in a Box of its own; `with` ends it. `options` are those of its
+    command line. Its client() returns clients of the class `connection`."""
+
+    connection = resp.Client
+
+    def __init__(self, *options, module=None):
+        names = [name.removeprefix("--") for name in options[::2]]
+        super().__init__(Box(None, module), module=module is not None, **dict(zip(names, options[1::2])))
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+
+    def client(self, proto=2, patience_s=PATIENCE_S):
+        client = self.connection(self.port, patience_s)
+        if proto == 3:
+            client.call("HELLO", 3)
+        return client
+
+    def restart(self):
+        """Ends it by SIGTERM, so that it writes its files, and starts it again."""
+        self.end()
+        return self.start()
+
+    def close(self):
+        self.box.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
 class Sentinel(Process):
     def __init__(self, box, master, quorum=2):
         super().__init__(box, box.name("sentinel"))
@@ -260,13 +308,13 @@ class Sentinel(Process):
             until(lambda: self.answers() or not self.is_running(), f"{self.name} answers or ends")
             if self.is_running():
                 return self
-            expect(resp.is_port_taken(self.tail()), f"{self.name} ended:\n{self.tail()}")
+            expect(is_port_taken(self.tail()), f"{self.name} ended:\n{self.tail()}")
         raise Failed(f"{self.name} does not start:\n{self.tail()}")
 
     def answers(self):
         with contextlib.suppress(OSError, Refused):
             with contextlib.closing(Client(self.port)) as client:
-                return resp.is_up(client, self.process)
+                return is_up(client, self.process)
         return False
 
     def call(self, *words):
@@ -405,18 +453,21 @@ class Cluster:
 
 
 class Daemon(Process):
-    """`weir serve` of a configuration. `redis` and `more` are sections, as text or as a map."""
+    """`weir serve` of a configuration. `redis` and `more` are sections, as text or as a map.
+    `program` is another build of weir."""
 
-    def __init__(self, box, policies, redis, *, engine="redis", threads=1, more=""):
+    def __init__(self, box, policies, redis=None, *, engine="redis", threads=1, memory="{size: 16m}",
+                 more="", program=None):
         super().__init__(box, box.name("weir"))
         self.config = box.path / f"{self.name}.yaml"
-        self.parts = {"policies": policies, "redis": redis, "engine": engine, "threads": threads}
-        self.more, self.port, self.http = more, None, None
+        self.parts = {"policies": policies, "redis": redis, "engine": engine, "threads": threads,
+                      "memory": memory}
+        self.more, self.port, self.http, self.program = more, None, None, program or box.weir
         self.write()
 
     def write(self):
         lines = [f"listen: {{resp: {HOST}:0, http: {HOST}:0}}", f"threads: {self.parts['threads']}",
-                 "memory: {size: 16m}"]
+                 f"memory: {self.parts['memory']}"]
         if self.parts["engine"]:
             lines.append(f"engine: {self.parts['engine']}")
         if self.parts["redis"] is not None:
@@ -429,7 +480,7 @@ class Daemon(Process):
 
     def start(self):
         before = len(self.said())
-        self.spawn([self.box.weir, "serve", self.config])
+        self.spawn([self.program, "serve", self.config])
         started = until(lambda: self.started(before), f"{self.name} starts")
         self.port, self.http = int(started[1]), int(started[2])
         return self

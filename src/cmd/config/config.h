@@ -6,7 +6,7 @@
  * C. docs/configuration.md describes the keys; keys.h has them as tables. */
 
 #include "cmd/protocols.h"
-#include "codec/http.h"
+#include "codec/http_session.h"
 #include "engine/engine.h"
 #include "service/rules/rules.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Formats by name, by trial, and what to say if none fits. It must not know what becomes of a line
- * that was read. */
+/* Selects a format by name, or detects it by trying each format on a line. */
 
 #include "cmd/replay/format.h"
 
@@ -11,20 +10,20 @@
 #include <stdio.h>
 #include <string.h>
 
-/* In the order in which they are tried: a format whose lines are those of another, and more, comes
- * first. */
+/* In the order of detection: a format that extends another comes before it. */
 static const char *const formats[] = {"combined",     "common", "vhost_combined",
                                       "vhost_common", "tsv",    "jsonl"};
 #define FORMATS (sizeof formats / sizeof formats[0])
 
-/* Says why --key or --cost, whichever `option` is, does not go with the format. */
+/* Reports that the format has no such field.
+ *  option  "--key" or "--cost". */
 static int complain_field(const char *option, const char *field, const char *format,
                           weir_logline_kind kind)
 {
     if (kind == WEIR_LOGLINE_TSV)
         return replay_complain(
             REPLAY_USAGE,
-            "%s: a tsv line has no fields to choose from: its key is the second, its cost "
+            "%s: a tsv line has no named fields: its key is always the second field, its cost "
             "the third",
             option);
     fprintf(stderr, "weir replay: %s: a %s line has no field '%s', expected one of", option, format,
@@ -54,13 +53,13 @@ int replay_format_set(replay_format *f, const replay_options *o, const char *nam
     return complain_field("--cost", o->cost, name, kind);
 }
 
-/* A format, but `not_this`, that the line has; NULL if there is none. Combined lines are common
- * ones that go on, so that a common line counts as combined unless `exact`; so it is behind a
- * virtual host. */
+/* Returns a format other than `not_this` that the line has, or NULL. Combined lines extend common
+ * ones, so without `exact` a common line is taken for combined; the same holds for the vhost
+ * formats. */
 static const char *format_of(const char *line, size_t len, const char *not_this, bool exact,
                              weir_log_record *scratch)
 {
-    if (*line == '{') /* a member may be missing, which is for the reader to say */
+    if (*line == '{') /* JSON, even if a member is missing: weir_logline_read() reports that */
         return not_this && strcmp(not_this, "jsonl") == 0 ? NULL : "jsonl";
     for (size_t i = 0; i < FORMATS; i++) {
         weir_logline_format f;
@@ -91,7 +90,7 @@ void replay_format_doubt(replay_format *f, const replay_options *o, const char *
     f->other = format_of(line, len, o->format, true, scratch);
 }
 
-/* Whether lines of one kind may be those of the other, but for their ends. */
+/* Whether the two kinds differ only in the fields at the end of a line. */
 static bool alike(weir_logline_kind a, weir_logline_kind b)
 {
     bool both_access =
@@ -120,10 +119,10 @@ void replay_format_hint(const replay_format *f, const replay_options *o)
     else if (f->key_absent)
         replay_complain(0, "hint: --key NAME says which member is the key");
     else if (f->other && !json)
-        replay_complain(0, "hint: a common log has no referer and no agent, and what "
-                           "--key and --cost ask for must be in each line");
+        replay_complain(0, "hint: a common log has no referer and no agent; every line needs "
+                           "the fields of --key and --cost");
     else
         replay_complain(0, "hint: the formats are " REPLAY_FORMAT_LIST
-                           ", plain or packed with gzip or "
-                           "zstd; see weir replay --help");
+                           ", plain or compressed with gzip "
+                           "or zstd; see weir replay --help");
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Open addressing with linear probing, never more than half full; a slot holds the hash, so that a
- * text is looked at only where it is the right one. The hash is keyed: whoever can write into a log
- * chooses its keys. Keys lie one behind the other in large chunks. */
+/* A hash table with open addressing and linear probing, at most half full. A slot stores the hash, so
+ * that a key's bytes are compared only if the hashes are equal. The hash (SipHash) has a random key,
+ * because clients choose the keys in a log and could otherwise make them collide. Keys are allocated
+ * one behind the other in large chunks. */
 
 #include "cmd/replay/key_table.h"
 
@@ -21,7 +22,7 @@ typedef struct slot {
 
 typedef struct chunk {
     struct chunk *next;
-    size_t used, size; /* of bytes */
+    size_t used, size; /* in bytes */
     uint64_t bytes[];
 } chunk;
 
@@ -63,7 +64,7 @@ void replay_key_table_close(replay_key_table *k)
     port_free(k);
 }
 
-/* Zeroed bytes, aligned for a replay_key. */
+/* Allocates zeroed bytes, aligned for a replay_key. */
 static void *chunk_bytes(replay_key_table *k, size_t size)
 {
     size = (size + 7) / 8 * 8;
@@ -87,7 +88,7 @@ const char *replay_key_text(const replay_key_table *k, const replay_key *key)
     return (const char *)(key->denied + k->policies);
 }
 
-/* The slot of the key, or the free one where it belongs. */
+/* Returns the slot of the key, or the free slot where it belongs. */
 static slot *find(const replay_key_table *k, uint64_t hash, const char *text, size_t len)
 {
     for (size_t i = (size_t)hash;; i++) {
@@ -143,7 +144,7 @@ replay_key *replay_key_table_at(replay_key_table *k, const char *text, size_t le
             return NULL;
         s = find(k, hash, text, len);
     }
-    *s = (slot){hash, key_new(k, text, len)}; /* without memory the slot stays free */
+    *s = (slot){hash, key_new(k, text, len)}; /* if key_new() fails, the slot stays free */
     return s->key;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Messages and the progress bar. It must not know what a policy or a key is. */
+/* Prints messages, and draws the progress bar with the rate and the time left. */
 
 #include "cmd/replay/messages.h"
 
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 enum {
-    PROGRESS_NS = 100000000, /* between two bars */
+    PROGRESS_NS = 100000000, /* between two updates */
     BAR_COLS_MIN = 5,
     BAR_COLS_MAX = 40
 };
@@ -33,7 +33,7 @@ int replay_complain(int status, const char *text, ...)
 
 int replay_complain_memory(void)
 {
-    return replay_complain(REPLAY_FAILED, "the memory is full");
+    return replay_complain(REPLAY_FAILED, "out of memory");
 }
 
 /* ---- progress -------------------------------------------------------------------------------- */
@@ -57,7 +57,7 @@ static int columns(void)
     return ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0 ? w.ws_col : 80;
 }
 
-/* "2.71 M", "830 k", "12 ": at most three digits of it. */
+/* Formats a rate with three significant digits: "2.71 M", "830 k", "12 ". */
 static void rate_text(double rate, char *ret, size_t size)
 {
     static const char *const units[] = {"", "k", "M", "G", "T"};
@@ -80,18 +80,18 @@ void replay_progress_show(replay_progress *p, const replay_input *in)
     double done = in->bytes_read < in->size ? (double)in->bytes_read / (double)in->size : 1;
     double elapsed_s = (double)(now_ns - p->begun_ns) / 1e9;
     double left_s = done > 0 ? elapsed_s / done - elapsed_s : 0;
-    char rate[24], left[DURATION_TEXT_MAX], figures[120], bar[BAR_COLS_MAX + 1] = "";
+    char rate[24], left[DURATION_TEXT_MAX], numbers[120], bar[BAR_COLS_MAX + 1] = "";
     rate_text((double)in->number / elapsed_s, rate, sizeof rate);
     duration_text(left_s < 1e8 ? ((int64_t)left_s + 1) * 1000000000 : INT64_MAX, left);
-    int len = snprintf(figures, sizeof figures, "%3d%%  %slines/s  ETA %s", (int)(done * 100), rate,
+    int len = snprintf(numbers, sizeof numbers, "%3d%%  %slines/s  ETA %s", (int)(done * 100), rate,
                        left);
     int bar_cols = columns() - 1 - len - 3; /* "[", "] "; the last column would wrap */
     bar_cols = bar_cols < BAR_COLS_MAX ? bar_cols : BAR_COLS_MAX;
     for (int i = 0; i < bar_cols; i++)
         bar[i] = i + 1 <= done * bar_cols ? '#' : '.';
     if (bar_cols >= BAR_COLS_MIN)
-        fprintf(stderr, "\r[%.*s] %s\033[K", bar_cols, bar, figures);
+        fprintf(stderr, "\r[%.*s] %s\033[K", bar_cols, bar, numbers);
     else
-        fprintf(stderr, "\r%.*s\033[K", columns() - 1, figures);
+        fprintf(stderr, "\r%.*s\033[K", columns() - 1, numbers);
     p->shown = true;
 }

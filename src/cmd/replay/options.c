@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Options by getopt, and the help. It must not know what the words given mean. */
+/* Parses the options with getopt_long(), and holds the help text. */
 
 #include "cmd/replay/options.h"
 
@@ -24,7 +24,7 @@ const char replay_help[] =
     "                     each policy decides every request independently\n"
     "  --config YAML      a configuration of weir serve: --policy may be the name of\n"
     "                     one of its policies, with overrides, lists, ip and shadow\n"
-    "  --format FORMAT    what the lines are; by default what they look like:\n"
+    "  --format FORMAT    the format of the lines; detected if not given:\n"
     "                       combined, common  access logs of Apache, nginx and others\n"
     "                       vhost_combined, vhost_common\n"
     "                                         the same, preceded by the virtual host\n"
@@ -40,13 +40,13 @@ const char replay_help[] =
     "  --decisions jsonl  print every decision as a line of JSON; the table then goes\n"
     "                     to standard error. Bytes that are not UTF-8 become U+FFFD\n"
     "  --top N            how many denied keys to list (default 10)\n"
-    "  --strict           end at the first line that cannot be read\n"
+    "  --strict           stop at the first line that cannot be read\n"
     "  --no-progress      do not show a progress bar\n"
-    "  --help             this text\n"
+    "  --help             print this text\n"
     "\n"
-    "IP addresses in keys are grouped as in the daemon: IPv6 by /64.\n"
-    "A line that is earlier than one before it is decided at the latest time seen.\n"
-    "Exit status: 0 done, 1 something failed, 2 wrong usage.\n"
+    "IPv6 addresses are limited by /64 network, as in the daemon.\n"
+    "A line that is earlier than one before it is decided at the latest time so far.\n"
+    "Exit status: 0 success, 1 failure, 2 wrong usage.\n"
     "\n"
     "Examples:\n"
     "  weir replay --policy 'gcra 100/m burst 20' access.log\n"
@@ -61,7 +61,8 @@ const char replay_help[] =
 static int add_policy(replay_options *o, const char *text)
 {
     if (o->policies == REPLAY_POLICIES_MAX)
-        return replay_complain(REPLAY_USAGE, "--policy: at most %d of them", REPLAY_POLICIES_MAX);
+        return replay_complain(REPLAY_USAGE, "--policy: expected at most %d policies",
+                               REPLAY_POLICIES_MAX);
     o->policy[o->policies++] = text;
     return 0;
 }
@@ -129,7 +130,7 @@ static int set_option(replay_options *o, int c, const char *value)
     }
 }
 
-/* What must be there in the end. */
+/* Checks the command line as a whole. */
 static int check_options(replay_options *o, int argc, char **argv, int at)
 {
     if (o->policies == 0)
@@ -139,16 +140,15 @@ static int check_options(replay_options *o, int argc, char **argv, int at)
                                    : "--policy is missing, like --policy 'gcra 100/m burst 20'",
                                o->config);
     if (at == argc)
-        return replay_complain(REPLAY_USAGE, "FILE is missing; '-' is the standard input");
+        return replay_complain(REPLAY_USAGE, "FILE is missing; '-' is standard input");
     if (argc - at > 1)
         return replay_complain(REPLAY_USAGE,
-                               "expected one FILE, found also '%s'; '-' reads what cat "
-                               "joins",
+                               "expected one FILE, found also '%s'; join files with cat "
+                               "and read '-'",
                                argv[at + 1]);
     if (o->config && strcmp(o->config, "-") == 0 && strcmp(argv[at], "-") == 0)
-        return replay_complain(REPLAY_USAGE,
-                               "--config and FILE are both '-': expected the standard "
-                               "input once");
+        return replay_complain(REPLAY_USAGE, "--config and FILE are both '-': expected standard "
+                                             "input only once");
     o->path = argv[at];
     return 0;
 }
@@ -170,7 +170,7 @@ int replay_options_read(replay_options *ret, int argc, char **argv)
     };
     replay_options o = {.top = TOP_DEFAULT};
     int status = 0, c;
-    optind = 0; /* begins anew: main may have used it */
+    optind = 0; /* resets getopt, which main may have used */
     while (status == 0 && !o.help && (c = options_next("weir replay", argc, argv, known)) != -1)
         status = c == '?' ? REPLAY_USAGE : set_option(&o, c, optarg);
     if (status == 0 && !o.help)

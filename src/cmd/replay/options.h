@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CMD_REPLAY_OPTIONS_H
 #define WEIR_CMD_REPLAY_OPTIONS_H
-/* The command line of `weir replay`. It must not know what the words given mean: policies, formats
- * and fields are read elsewhere. */
+/* The command line of `weir replay`. Policies, formats and fields are kept as text here and parsed
+ * elsewhere. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,10 +21,10 @@ typedef struct replay_options {
     bool decisions, strict, no_progress, help;
 } replay_options;
 
-/* Reads the command line; what it points to is kept by reference.
- *  ret  written only if the answer is 0.
- * Returns 0, or the exit status, after it said what is wrong. With `help` set nothing else counts;
- * else there are a path and 1..REPLAY_POLICIES_MAX policies. */
+/* Parses the command line. *ret points into argv.
+ *  ret  written only on success. If `help` is set, the other fields are unspecified; else there are a
+ *       path and 1..REPLAY_POLICIES_MAX policies.
+ * Returns 0, or the exit status after printing an error. */
 int replay_options_read(replay_options *ret, int argc, char **argv);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Policies: from the command line to a service, and from a request to its decision. The engine that
- * a named policy has in a daemon is not asked: all states are in the store of the run. It must not
- * know where requests come from. */
+/* Parses policies, opens a service for them, and decides requests. All state is in a local store: the
+ * `engine` of a named policy is ignored. */
 
 #include "cmd/replay/policies.h"
 
@@ -16,9 +15,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- which policies -------------------------------------------------------------------------- */
+/* ---- parsing --------------------------------------------------------------------------------- */
 
-/* A text has a blank in it, a name has none. */
+/* A policy text contains a blank; a name does not. */
 static bool is_name(const char *given)
 {
     return !strpbrk(given, " \t\r\n");
@@ -78,8 +77,8 @@ static int read_name(replay_policies *p, replay_policy *which, const replay_opti
     return 0;
 }
 
-/* Two policies may be the same text only if one of them has a name, and with it states of its
- * own. */
+/* Whether two policies would share their state. A named policy and an inline policy never do, even
+ * with the same text. */
 static bool same_policy(const replay_policy *a, const replay_policy *b)
 {
     return a->by_name == b->by_name &&
@@ -101,29 +100,29 @@ static int read_policy(replay_policies *p, const replay_options *o, const weir_z
     return status;
 }
 
-/* ---- how they read keys ---------------------------------------------------------------------- */
+/* ---- groups of policies by key normalisation ------------------------------------------------- */
 
-/* As a text does, unless it has a name. */
+/* The specification of a named policy; the default one for an inline policy. */
 static weir_rule_spec spec_of(const replay_policies *p, size_t i)
 {
     const weir_rule_spec *spec = p->policy[i].by_name ? find_spec(p, p->policy[i].given) : NULL;
     return spec ? *spec : WEIR_RULE_SPEC_DEFAULT;
 }
 
-static bool read_keys_alike(const replay_policies *p, size_t a, size_t b)
+static bool same_normalisation(const replay_policies *p, size_t a, size_t b)
 {
     weir_rule_spec x = spec_of(p, a), y = spec_of(p, b);
     return x.plain_keys == y.plain_keys &&
            (x.plain_keys || (x.v4_bits == y.v4_bits && x.v6_bits == y.v6_bits));
 }
 
-/* Puts policies that read keys alike into one group, which has one table of keys. */
+/* Puts policies that normalise keys alike into one group, with one key table. */
 static bool open_keys(replay_policies *p)
 {
     size_t members[REPLAY_POLICIES_MAX] = {0};
     for (size_t i = 0; i < p->len; i++) {
         size_t g = 0;
-        while (g < p->groups && !read_keys_alike(p, p->first[g], i))
+        while (g < p->groups && !same_normalisation(p, p->first[g], i))
             g++;
         if (g == p->groups)
             p->first[p->groups++] = i;
@@ -201,7 +200,7 @@ void replay_policies_close(replay_policies *p)
 
 /* ---- decisions ------------------------------------------------------------------------------- */
 
-/* Fills in what is asked. The answer is not cleared, for it is large. */
+/* Fills in the request. Leaves the rest of *ret, which is large, uninitialised. */
 static void ask_of(const replay_policies *p, size_t i, const weir_log_record *request,
                    weir_request *ret)
 {
@@ -230,7 +229,7 @@ weir_status replay_policies_see(replay_policies *p, const weir_log_record *reque
     return WEIR_OK;
 }
 
-/* All engines are the local one, so that no answer has to be waited for. */
+/* Takes from the local store, which decides at once. */
 static void take(const replay_policies *p, weir_request *ask, int64_t now_ns)
 {
     bool answered = weir_service_take(p->service, NULL, ask, 1, now_ns);
@@ -246,15 +245,16 @@ static int64_t lowest_limit(const weir_policy *p)
     return lowest;
 }
 
-/* Decides on a cost above WEIR_COST_MAX, of which the service knows none. The service is asked for
- * WEIR_COST_MAX, which is denied and counted where denials count; or, if that could be allowed, for
- * nothing. The answer is then what a cost above the limit gets. */
+/* Decides on a cost above WEIR_COST_MAX, which the service does not accept. It takes WEIR_COST_MAX
+ * instead, which is denied, and counted where denials count. If WEIR_COST_MAX could be allowed, it
+ * takes 0. The decision is then replaced by that of a cost above the limit. */
 static void take_above(const replay_policies *p, const replay_policy *which, int64_t now_ns,
                        weir_request *ask)
 {
     weir_decision *d = &ask->decision;
     ask->cost = WEIR_COST_MAX;
-    bool answered = weir_service_peek(p->service, NULL, ask, now_ns); /* for policy and lists */
+    bool answered =
+        weir_service_peek(p->service, NULL, ask, now_ns); /* finds the policy, checks the lists */
     assert(answered);
     (void)answered;
     if (ask->status != WEIR_OK || ask->reason == WEIR_BY_ALLOW_LIST ||

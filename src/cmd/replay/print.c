@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The two forms of the result. Decisions are printed by the million and go through
- * no printf; tables are printed once. It must not know where requests come from. */
+/* Prints decisions as JSON lines, and tables. Millions of decisions may be printed, so they are
+ * formatted without printf(). */
 
 #include "cmd/replay/print.h"
 
@@ -14,8 +14,8 @@
 
 /* ---- decisions ------------------------------------------------------------------------------- */
 
-#define NUMBER_MAX 20  /* bytes of an int64_t */
-#define PIECE_MAX  320 /* of all of a decision's line but its key and policy */
+#define NUMBER_MAX 20  /* digits of a number */
+#define PIECE_MAX  320 /* bytes of a line without its key and policy */
 
 static char *literal(char *at, const char *text)
 {
@@ -24,7 +24,7 @@ static char *literal(char *at, const char *text)
     return at + len;
 }
 
-/* v >= 0, as all figures of a decision are. */
+/* v >= 0, as are all numbers of a decision. */
 static char *number(char *at, int64_t v)
 {
     char digits[NUMBER_MAX];
@@ -70,7 +70,7 @@ void replay_print_decision(out_stream *out, const replay_answer *answer)
 
 #define COLUMNS      80
 #define LABEL_COLS   16
-#define KEY_COLS_MIN ((size_t)16) /* of the head of their column */
+#define KEY_COLS_MIN ((size_t)16) /* the width of the column heading */
 
 static size_t digits_of(uint64_t v)
 {
@@ -80,7 +80,8 @@ static size_t digits_of(uint64_t v)
     return n;
 }
 
-/* "12.5%" of `all`, to the nearest tenth; but 0.0% is none, and 100.0% is all. */
+/* Writes the percentage of `all`, rounded to a tenth: "12.5%". "0.0%" means exactly none, and "100.0%"
+ * exactly all. */
 static void percent_text(uint64_t part, uint64_t all, char *ret, size_t size)
 {
     uint64_t tenths = (part * 2000 + all) / (2 * all); /* parts are far below 2^53 */
@@ -92,7 +93,7 @@ static void percent_text(uint64_t part, uint64_t all, char *ret, size_t size)
         snprintf(ret, size, "%" PRIu64 ".%" PRIu64 "%%", tenths / 10, tenths % 10);
 }
 
-/* all: what `n` is a part of; 0 for no percent. */
+/*  all  the total, for the percentage; 0 for no percentage. */
 static void print_count(out_stream *out, const char *label, uint64_t n, uint64_t all, size_t cols)
 {
     char line[COLUMNS + 1], percent[32] = "";
@@ -103,7 +104,7 @@ static void print_count(out_stream *out, const char *label, uint64_t n, uint64_t
     out_text(out, line);
 }
 
-/* How many columns a byte of a key takes: as it is, "\\", or "\xNN". */
+/* The columns of a byte of a key: printed as it is, as "\\", or as "\xNN". */
 static size_t byte_cols(char c)
 {
     return c == '\\' ? 2 : c >= 0x20 && c < 0x7F ? 1 : 4;
@@ -131,7 +132,7 @@ static void print_bytes(out_stream *out, const char *text, size_t len)
     }
 }
 
-/* Prints the key in exactly `cols` columns: with spaces behind it, or with "..." for its middle. */
+/* Prints the key in exactly `cols` columns: padded with spaces, or with "..." for its middle. */
 static void print_key(out_stream *out, const char *text, size_t len, size_t cols)
 {
     size_t used = key_cols(text, len);
@@ -153,14 +154,15 @@ static void print_key(out_stream *out, const char *text, size_t len, size_t cols
         out_text(out, " ");
 }
 
-/* A key that was denied, to be sorted. */
+/* A denied key, for sorting. */
 typedef struct row {
     uint64_t denied, requests;
     const char *text;
     size_t len;
 } row;
 
-/* Most denied first, then most requests, then by text: the order must not depend on the hash. */
+/* Sorts by denials, then by requests, then by the key's bytes, so that the order does not depend on
+ * the hash. */
 static int row_order(const void *left, const void *right)
 {
     const row *a = left, *b = right;
@@ -172,7 +174,7 @@ static int row_order(const void *left, const void *right)
     return order != 0 ? order : (a->len > b->len) - (a->len < b->len);
 }
 
-/* All keys that were denied, most denied first; *ret is for port_free(). */
+/* Returns the denied keys, most denied first. Free *ret with port_free(). */
 static weir_status denied_rows(const replay_summary *s, row **ret, size_t *ret_len)
 {
     size_t len = 0, i = 0;
@@ -194,7 +196,7 @@ static weir_status denied_rows(const replay_summary *s, row **ret, size_t *ret_l
 
 static void print_top(out_stream *out, const row *rows, size_t len, bool shadow)
 {
-    size_t denied_cols = 6, requests_cols = 8, cols = KEY_COLS_MIN; /* the heads of the columns */
+    size_t denied_cols = 6, requests_cols = 8, cols = KEY_COLS_MIN; /* the widths of the headings */
     for (size_t i = 0; i < len; i++) {
         size_t d = digits_of(rows[i].denied), r = digits_of(rows[i].requests);
         size_t key = key_cols(rows[i].text, rows[i].len);
@@ -204,7 +206,7 @@ static void print_top(out_stream *out, const row *rows, size_t len, bool shadow)
     }
     size_t cols_max = COLUMNS - 2 - 2 - denied_cols - 2 - requests_cols;
     cols = cols < cols_max ? cols : cols_max;
-    char line[COLUMNS + 3]; /* and two LFs */
+    char line[COLUMNS + 3]; /* with two LFs */
     snprintf(line, sizeof line, "\n  %-*s  %*s  %*s\n", (int)cols,
              shadow ? "most over limit" : "most denied keys", (int)denied_cols,
              shadow ? "over" : "denied", (int)requests_cols, "requests");
@@ -225,10 +227,10 @@ static void print_head(out_stream *out, const replay_policy *p)
         out_text(out, ": ");
     }
     out_text(out, p->text);
-    out_text(out, p->shadow ? " (in shadow: it denies nobody)\n\n" : "\n\n");
+    out_text(out, p->shadow ? " (shadow mode: denies no requests)\n\n" : "\n\n");
 }
 
-/* Of what a table of a text has none: lists and shadow. */
+/* Prints the counts that only a named policy has: lists and shadow mode. */
 static void print_named(out_stream *out, const replay_policy *p, uint64_t requests, size_t cols)
 {
     if (p->counts.allow_listed > 0)

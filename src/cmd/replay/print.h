@@ -2,27 +2,26 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CMD_REPLAY_PRINT_H
 #define WEIR_CMD_REPLAY_PRINT_H
-/* What `weir replay` prints: a JSON line for each decision, and a table for each policy. It must
- * not know where requests come from. */
+/* The output of `weir replay`: a JSON line for each decision, and a table for each policy. */
 
 #include "cmd/out.h"
 #include "cmd/replay/policies.h"
 
-/* One request, as it was asked and answered. */
+/* A request and its decision. */
 typedef struct replay_answer {
     int64_t t_ns; /* of the line */
     const char *key;
     size_t key_len;
     int64_t cost;
-    const char *policy; /* its name or canonical text; NULL leaves the member out */
-    const char *reason; /* NULL leaves the member out */
+    const char *policy; /* its name or canonical text; NULL omits the member */
+    const char *reason; /* NULL omits the member */
     weir_decision decision;
 } replay_answer;
 
-/* One JSON object and a LF, always valid. */
+/* Prints one valid JSON object and an LF. */
 void replay_print_decision(out_stream *out, const replay_answer *answer);
 
-/* What became of all requests under one policy. */
+/* The results of one policy. */
 typedef struct replay_summary {
     const replay_policy *policy;
     const replay_key_table *keys; /* of its group */
@@ -30,10 +29,10 @@ typedef struct replay_summary {
     size_t top; /* how many keys to list at the most */
 } replay_summary;
 
-/* A table of at most 80 columns, but for a longer policy. In keys, bytes outside printable ASCII
- * are printed as \xNN and '\' as '\\'; a long key loses its middle. Of a policy in shadow, the keys
- * are those that it would have denied.
- * Returns WEIR_OK, or WEIR_E_NOMEM: then nothing was printed. */
+/* Prints a table of at most 80 columns; only the line with the policy may be longer. In keys, bytes
+ * outside printable ASCII are printed as \xNN and '\' as '\\'. "..." replaces the middle of a long
+ * key. For a policy in shadow mode, the table lists the keys that it would have denied.
+ * Returns WEIR_OK, or WEIR_E_NOMEM without printing anything. */
 WEIR_NODISCARD weir_status replay_print_table(out_stream *out, const replay_summary *s);
 
 #endif

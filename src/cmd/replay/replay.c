@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* `weir replay`: a log through policies, in the log's own time, on the core and the store that a
- * server would use. It runs the lines through, and says what was wrong with them. It must not know
- * how anything is decided. */
+/* `weir replay`: runs the requests of a log through policies, at the log's timestamps, with the
+ * service and the store of the daemon. This file reads the lines, passes them to the policies, and
+ * reports lines that could not be read. */
 
 #include "cmd/cmd.h"
 
@@ -25,10 +25,10 @@
 
 enum {
     BAD_LINES_SHOWN = 5,
-    PROGRESS_LINES = 4096, /* between two looks at the clock */
+    PROGRESS_LINES = 4096, /* lines between two updates of the progress bar */
 };
 
-#define AHEAD_NS_MAX INT64_C(3600000000000) /* a log that is out of order by more is suspect */
+#define AHEAD_NS_MAX INT64_C(3600000000000) /* warn if the log is out of order by more than this */
 
 typedef struct replay {
     replay_options options;
@@ -39,8 +39,9 @@ typedef struct replay {
     out_stream *out;
     replay_progress progress;
     int64_t latest_ns, back_ns_max;
-    uint64_t latest_number, back_number; /* the lines that set latest_ns: now, and at back_ns_max */
-    uint64_t requests, went_back, bad, dear; /* dear: of more than WEIR_COST_MAX */
+    uint64_t latest_number; /* the line that set latest_ns */
+    uint64_t back_number;   /* the line that had set latest_ns when back_ns_max was found */
+    uint64_t requests, went_back, bad, over_cost; /* over_cost: above WEIR_COST_MAX */
 } replay;
 
 /* ---- the run --------------------------------------------------------------------------------- */
@@ -56,11 +57,13 @@ static int bad_line(replay *r, const weir_logline_error *error)
     }
     if (!r->options.strict)
         return 0;
-    return replay_complain(REPLAY_FAILED, "ended at the first line that cannot be read (--strict)");
+    return replay_complain(REPLAY_FAILED,
+                           "stopped at the first line that cannot be read (--strict)");
 }
 
-/* The time at which the line is decided: its own, or the latest seen. */
-static int64_t take_time(replay *r)
+/* Returns the time at which the line is decided: its own, or the latest one so far if that is later.
+ * Time never goes back, as in the daemon. */
+static int64_t decision_time(replay *r)
 {
     int64_t back_ns = r->latest_ns - r->record.t_ns;
     if (back_ns <= 0) {
@@ -80,9 +83,9 @@ static int complain_decision(const replay *r, const replay_policy *which, weir_s
 {
     if (st == WEIR_E_NOMEM)
         return replay_complain(REPLAY_FAILED,
-                               "%s:%" PRIu64 ": the memory is full: the state of this key does not "
-                               "fit in %d MiB, under %s",
-                               r->in.name, r->in.number, REPLAY_STORE_MIB, which->text);
+                               "%s:%" PRIu64 ": out of memory: the state of this key under the "
+                               "policy %s does not fit into %d MiB",
+                               r->in.name, r->in.number, which->text, REPLAY_STORE_MIB);
     return replay_complain(REPLAY_FAILED, "%s:%" PRIu64 ": %s", r->in.name, r->in.number,
                            weir_status_str(st));
 }
@@ -104,11 +107,11 @@ static void print_decision(replay *r, const replay_policy *which, const weir_req
 static int decide(replay *r)
 {
     replay_policies *p = &r->policies;
-    int64_t now_ns = take_time(r);
+    int64_t now_ns = decision_time(r);
     if (replay_policies_see(p, &r->record) != WEIR_OK)
         return replay_complain_memory();
     r->requests++;
-    r->dear += r->record.cost > WEIR_COST_MAX;
+    r->over_cost += r->record.cost > WEIR_COST_MAX;
     for (size_t i = 0; i < p->len; i++) {
         weir_request ask;
         weir_status st = replay_policies_decide(p, i, &r->record, now_ns, &ask);
@@ -123,7 +126,7 @@ static int decide(replay *r)
 static int run_line(replay *r, const char *line, size_t len)
 {
     weir_logline_error error = {.column = 1,
-                                .expected = "a line of some format: " REPLAY_FORMAT_LIST};
+                                .expected = "a line in one of the formats " REPLAY_FORMAT_LIST};
     if (!r->format.known) {
         const char *name = replay_format_guess(line, len, &r->record);
         int status = name ? replay_format_set(&r->format, &r->options, name) : bad_line(r, &error);
@@ -142,7 +145,7 @@ static int run_line(replay *r, const char *line, size_t len)
 static int run_lines(replay *r)
 {
     static const weir_logline_error too_long = {
-        .column = REPLAY_LINE_MAX + 1, .expected = "the end of the line, which may have 1 MiB"};
+        .column = REPLAY_LINE_MAX + 1, .expected = "the end of the line: a line has at most 1 MiB"};
     const char *line = NULL;
     size_t len = 0;
     int status = 0;
@@ -164,14 +167,14 @@ static int run_lines(replay *r)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* Says why not one line could be read, as far as that can be guessed. */
+/* Reports that no line could be read, with a guess at the reason. */
 static int complain_nothing(const replay *r)
 {
     const char *name = r->in.name;
     if (r->in.empty)
-        return replay_complain(REPLAY_FAILED, "%s: it is empty", name);
+        return replay_complain(REPLAY_FAILED, "%s: the log is empty", name);
     if (r->bad == 0)
-        return replay_complain(REPLAY_FAILED, "%s: it has only empty lines", name);
+        return replay_complain(REPLAY_FAILED, "%s: the log has only empty lines", name);
     replay_complain(REPLAY_FAILED, "%s: no line could be read (%" PRIu64 " tried)", name, r->bad);
     replay_format_hint(&r->format, &r->options);
     return REPLAY_FAILED;
@@ -205,8 +208,8 @@ static int print_tables(replay *r)
     return 0;
 }
 
-/* Lines a little out of order are common; but after one that is dated far ahead, time stands still
- * for all that follow. */
+/* Reports lines that were out of order. A little disorder is common in logs. A line dated far ahead
+ * is a problem, because time stands still for all lines that follow it. */
 static void note_back(const replay *r)
 {
     char span[DURATION_TEXT_MAX], ahead[80] = "";
@@ -221,33 +224,32 @@ static void note_back(const replay *r)
                     ahead);
 }
 
-/* What a reader of the table must know besides. */
+/* Prints what a reader must know to trust the tables. */
 static void print_notes(const replay *r)
 {
     if (r->bad > 0)
         replay_complain(0, "%" PRIu64 " line%s could not be read and %s left out", r->bad,
                         r->bad == 1 ? "" : "s", r->bad == 1 ? "was" : "were");
     replay_format_note(&r->format);
-    if (r->dear > 0)
+    if (r->over_cost > 0)
         replay_complain(0,
                         "%" PRIu64 " request%s cost more than %d and %s denied; the daemon rejects "
                         "such requests with an error",
-                        r->dear, r->dear == 1 ? "" : "s", WEIR_COST_MAX,
-                        r->dear == 1 ? "was" : "were");
+                        r->over_cost, r->over_cost == 1 ? "" : "s", WEIR_COST_MAX,
+                        r->over_cost == 1 ? "was" : "were");
     if (r->went_back > 0)
         note_back(r);
     uint64_t evicted = replay_policies_evicted(&r->policies);
     if (evicted > 0)
         replay_complain(0,
-                        "WARNING: the figures are too mild: %" PRIu64
-                        " times a key was forgotten before "
-                        "it was fresh again, because %d MiB were full",
-                        evicted, REPLAY_STORE_MIB);
+                        "WARNING: the tables show too few denials: the store of %d MiB was full, "
+                        "and %" PRIu64 " keys were evicted before they had their full quota again",
+                        REPLAY_STORE_MIB, evicted);
 }
 
 static int run(replay *r)
 {
-    bool mixed = r->options.decisions && isatty(STDOUT_FILENO); /* with the decisions */
+    bool mixed = r->options.decisions && isatty(STDOUT_FILENO); /* bar and decisions would mix */
     replay_progress_begin(&r->progress, !r->options.no_progress && r->in.size > 0 &&
                                             isatty(STDERR_FILENO) && !mixed);
     int status = run_lines(r);
@@ -271,7 +273,7 @@ static void replay_close(replay *r)
     port_free(r->out);
 }
 
-/* Makes all that a run needs; the file comes last. */
+/* Opens the policies, the format and the log. */
 static int replay_open(replay *r)
 {
     int status = replay_policies_open(&r->policies, &r->options);
@@ -296,7 +298,7 @@ int weir_cmd_replay(int argc, char **argv)
     int status = replay_options_read(&r.options, argc, argv);
     if (status != 0)
         return status;
-    signal(SIGPIPE, SIG_IGN); /* a closed pipe is then an error of write(), and is reported */
+    signal(SIGPIPE, SIG_IGN); /* so that write() fails with EPIPE, which is reported */
     r.out = port_zalloc(1, sizeof *r.out);
     if (!r.out)
         return replay_complain_memory();

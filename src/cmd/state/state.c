@@ -5,8 +5,8 @@
 #include "cmd/state/state.h"
 
 #include "cmd/cmd.h"
-#include "cmd/fault.h"
 #include "cmd/options.h"
+#include "cmd/sigbus.h"
 #include "port/file.h"
 #include "port/port.h"
 #include "service/zone_cache.h"
@@ -22,13 +22,14 @@ static const char usage[] =
     "Prints what is in a state file. No daemon may have it open.\n"
     "\n"
     "  --export         print the contents, one JSON object a line\n"
-    "  --with-secret    add the secret to the export, so that it can be imported into a new\n"
-    "                   file. Keep it private: it reveals which keys are in the file, and\n"
-    "                   allows making keys that collide\n"
-    "  --import LINES   import what --export printed; FILE may be new. - is standard input\n"
-    "  --set-clock      step weir's clock to the wall clock at once, instead of slewing it.\n"
-    "                   Forward, each key regains the quota of the time skipped. Back, each\n"
-    "                   key regains its full quota\n"
+    "  --with-secret    include the secret, so that a new file can import the lines.\n"
+    "                   Keep them private: the secret reveals which keys are in the\n"
+    "                   file, and allows making keys that collide\n"
+    "  --import LINES   import what --export printed; FILE may be new. - is standard\n"
+    "                   input\n"
+    "  --set-clock      step weir's clock to the wall clock, instead of slewing it.\n"
+    "                   Forward, keys regain quota for the time skipped. Back, all keys\n"
+    "                   regain their full quota\n"
     "  --help           print this text\n"
     "\n"
     "Exit status: 0 success, 1 failure, 2 wrong usage.\n"
@@ -98,7 +99,7 @@ weir_status state_open(const char *path, const weir_file_header *head, weir_stor
     const log_target log = {.fd = 2};
     weir_status st = weir_store_open(&ret->store, &how);
     if (st == WEIR_OK)
-        fault_watch(&log, path, ret->store);
+        sigbus_watch(&log, path, ret->store);
     return st;
 }
 

@@ -177,8 +177,8 @@ weir_status weir_key_patterns_add(weir_key_patterns *p, const char *pattern, boo
                      : add_net(p, a, weir_address_bits(&a), value);
     if (memchr(pattern, '*', len - 1)) {
         snprintf(ret_why, size,
-                 "'%.100s' has a '*' before its end: expected a whole key, or the "
-                 "beginning of keys and a '*'",
+                 "'%.100s' has a '*' before its end: expected a whole key, or a "
+                 "prefix and '*'",
                  pattern);
         return WEIR_E_SYNTAX;
     }

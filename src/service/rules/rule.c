@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Rules: builds one from its spec, refuses a bad spec, and matches keys against its patterns. It must
- * not know what decides by the rule, nor where the spec comes from. */
+/* Rules: builds one from its spec, refuses a bad spec, and matches keys against its patterns. It
+ * must not know what decides by the rule, nor where the spec comes from. */
 
 #include "service/rules/rule.h"
 
@@ -145,7 +145,7 @@ static weir_status build_list(weir_key_patterns **list, const weir_rule_spec *sp
 
 static weir_status check_sizes(const weir_rule_spec *spec, weir_rule_error *ret)
 {
-    static const char many[] = "%zu of them, expected at most %d";
+    static const char many[] = "%zu entries, expected at most %d";
     if (spec->v4_bits > 32)
         return refuse(ret, WEIR_RULE_BITS, 4, "%u, expected 0 to 32", spec->v4_bits);
     if (spec->v6_bits > 128)

@@ -61,7 +61,8 @@ typedef struct weir_rule_error {
 
 /* Checks one rule.
  *  ret_policies  the parsed policies, which the spec can then point to: that of the limit, then
- *                those of the overrides; an array of 1 + overrides_len, or NULL. Written on WEIR_OK.
+ *                those of the overrides; an array of 1 + overrides_len, or NULL. Written on
+ *                WEIR_OK.
  *  ret_error     the first error; may be NULL.
  * Returns WEIR_OK; WEIR_E_SYNTAX, WEIR_E_RANGE or WEIR_E_ZONE, with *ret_error written;
  * WEIR_E_NOMEM. Any thread. */

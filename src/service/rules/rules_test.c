@@ -83,12 +83,8 @@ static void check_bad_patterns(void **unused)
         {"::ffff:10.0.0.0/8",
          "'::ffff:10.0.0.0/8' is not a network: expected /96 to /128 after the address"},
         {"", "a pattern has 1 to 65536 bytes, this one has 0"},
-        {"a*b",
-         "'a*b' has a '*' before its end: expected a whole key, or the beginning of keys and "
-         "a '*'"},
-        {"**",
-         "'**' has a '*' before its end: expected a whole key, or the beginning of keys and a "
-         "'*'"},
+        {"a*b", "'a*b' has a '*' before its end: expected a whole key, or a prefix and '*'"},
+        {"**", "'**' has a '*' before its end: expected a whole key, or a prefix and '*'"},
     };
     weir_key_patterns *p = weir_key_patterns_new(1);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -103,9 +99,9 @@ static void check_bad_patterns(void **unused)
 /* ---- rules ----------------------------------------------------------------------------------- */
 
 static const weir_override_spec overrides[] = {
-    {"big", "gcra 100/s burst 100"},
-    {"trial-*", "gcra 1/s burst 5"},
-    {"192.0.2.0/24", "gcra 2/s burst 7"},
+    {.pattern = "big", .limit = "gcra 100/s burst 100"},
+    {.pattern = "trial-*", .limit = "gcra 1/s burst 5"},
+    {.pattern = "192.0.2.0/24", .limit = "gcra 2/s burst 7"},
 };
 static const char *const allow[] = {"10.0.0.0/8", "root", "2001:db8:a::/48"};
 static const char *const deny[] = {"10.6.6.6", "evil*"};
@@ -240,7 +236,8 @@ static void check_refused(void **unused)
     s.limit = "gcra 5/x";
     refused(s, WEIR_RULE_LIMIT, 0, 8, "unknown unit 'x', expected one of ns us ms s m h d w");
     s = good;
-    const weir_override_spec bad_text[] = {{"a", "gcra 1/s"}, {"b", "gcra"}};
+    const weir_override_spec bad_text[] = {{.pattern = "a", .limit = "gcra 1/s"},
+                                           {.pattern = "b", .limit = "gcra"}};
     s.overrides = bad_text;
     s.overrides_len = 2;
     weir_rule_error e = {0};
@@ -248,7 +245,7 @@ static void check_refused(void **unused)
     assert_int_equal(e.part, WEIR_RULE_OVERRIDE_LIMIT);
     assert_int_equal(e.index, 1);
     assert_int_equal(e.column, 5);
-    const weir_override_spec bad_pattern[] = {{"", "gcra 1/s"}};
+    const weir_override_spec bad_pattern[] = {{.pattern = "", .limit = "gcra 1/s"}};
     s.overrides = bad_pattern;
     s.overrides_len = 1;
     refused(s, WEIR_RULE_OVERRIDE, 0, 0, "a pattern has 1 to 65536 bytes, this one has 0");

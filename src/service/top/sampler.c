@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* One unit of each stride. */
+/* Sampling: draws one unit of each interval. */
 
 #include "service/top/sampler.h"
 
@@ -28,15 +28,15 @@ void weir_sampler_begin(weir_sampler *s, int64_t *left, uint64_t *random)
 uint64_t weir_sampler_hit(weir_sampler *s, int64_t *left, uint64_t *random)
 {
     unsigned shift = s->shift;
-    uint64_t stride = UINT64_C(1) << shift;
-    /* From the beginning of the stride to the end of the request, which went -*left units beyond
-     * the one that was drawn. */
+    uint64_t interval = UINT64_C(1) << shift;
+    /* The units from the start of the interval to the end of the request. The request ends -*left
+     * units after the drawn unit. */
     uint64_t done = s->at + 1 + (uint64_t) - *left;
-    uint64_t hits = 1, strides = done >> shift;
-    done &= stride - 1;
-    if (strides > 0)
-        hits += strides - 1; /* those that it covered whole */
-    if (strides > 0 && done > 0) {
+    uint64_t hits = 1, intervals = done >> shift;
+    done &= interval - 1;
+    if (intervals > 0)
+        hits += intervals - 1; /* the request contains these whole */
+    if (intervals > 0 && done > 0) {
         uint64_t at = draw(s, random);
         if (at >= done) {
             *left = (int64_t)(at - done) + 1;
@@ -46,6 +46,6 @@ uint64_t weir_sampler_hit(weir_sampler *s, int64_t *left, uint64_t *random)
     }
     weir_sampler_begin(s, left, random);
     if (done > 0)
-        *left += (int64_t)(stride - done); /* of this one, of which no other unit counts */
+        *left += (int64_t)(interval - done); /* the rest of this interval, whose unit is counted */
     return hits << shift;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Lists are short and seldom written, since samples alone come here: a search from end to end is
- * cheaper than any order that would have to be kept. */
+/* Space-Saving, with a linear search: lists are short and only samples are added, so a scan is
+ * cheaper than keeping an order. */
 
 #include "service/top/space_saving.h"
 
@@ -47,7 +47,7 @@ void weir_space_saving_copy(weir_space_saving *to, const weir_space_saving *from
     memcpy(to->key, from->key, from->len * sizeof *from->key);
 }
 
-void weir_space_saving_fade(weir_space_saving *h, int64_t step)
+void weir_space_saving_decay(weir_space_saving *h, int64_t step)
 {
     if (step <= h->step)
         return;
@@ -70,7 +70,8 @@ void weir_space_saving_fade(weir_space_saving *h, int64_t step)
     h->len = len;
 }
 
-/* Its place in the list, or else that of the lightest key; h->len is 1 or more. */
+/* Returns the index of the key, or of the key with the lowest cost if it is not listed. h->len is 1
+ * or more. */
 static size_t find(const weir_space_saving *h, uint64_t hash)
 {
     size_t least = 0;
@@ -95,7 +96,8 @@ void weir_space_saving_add(weir_space_saving *h, uint64_t hash, const void *key,
     weir_space_saving_weight *w = &h->weight[at];
     weir_space_saving_key *k = &h->key[at];
     if (!listed) {
-        /* It takes over what the lightest key weighed: as much of it may have been its own. */
+        /* The new key inherits the cost of the evicted one, since it may have had that cost before.
+         */
         w->hash = hash;
         k->least = 0;
         k->requests = 0;
@@ -118,7 +120,7 @@ uint64_t weir_space_saving_unlisted(const weir_space_saving *h)
     return least;
 }
 
-/* ---- several as one -------------------------------------------------------------------------- */
+/* ---- merging --------------------------------------------------------------------------------- */
 
 static int by_hash(const void *a, const void *b)
 {
@@ -126,7 +128,7 @@ static int by_hash(const void *a, const void *b)
     return (x->hash > y->hash) - (x->hash < y->hash);
 }
 
-/* The heaviest first; equal ones by their text, so that the order is the same each time. */
+/* The highest cost first. Equal costs are ordered by the key, so that the order is stable. */
 static int by_cost(const void *a, const void *b)
 {
     const weir_space_saving_row *x = a, *y = b;
@@ -144,8 +146,8 @@ weir_space_saving_sum weir_space_saving_merge(weir_space_saving *const *lists, s
     weir_space_saving_sum sum = {0};
     size_t rows = 0;
     for (size_t i = 0; i < n; i++) {
-        /* What a list does not show of a key is `unlisted` at most. That is added to every row
-         * below, and is therefore not in those that the list does show. */
+        /* A key that a list lacks costs `unlisted` at most there. The sum of these bounds is added
+         * to every row below, so this list's own bound is subtracted from its keys here. */
         const weir_space_saving *h = lists[i];
         uint64_t unlisted = weir_space_saving_unlisted(h);
         sum.cost = add(sum.cost, h->cost);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The answer: the lists of all services, put together. */
+/* Top keys: merges the sketches of all services into one list. */
 
 #include "service/top/top.h"
 
@@ -8,29 +8,30 @@
 
 #include <string.h>
 
-_Static_assert(WEIR_TOP_TEXT_MAX == WEIR_SPACE_SAVING_TEXT_MAX, "the same, told to others");
+_Static_assert(WEIR_TOP_TEXT_MAX == WEIR_SPACE_SAVING_TEXT_MAX,
+               "one constant, under its public name");
 
 struct weir_top_rows {
-    weir_space_saving **lists; /* copies, which the texts lie in */
+    weir_space_saving **lists; /* copies; the keys' text points into them */
     size_t lists_len;
     weir_space_saving_row *row;
 };
 
-weir_status weir_limiter_enable_top(weir_limiter *h, const weir_top_options *options)
+weir_status weir_limiter_enable_top(weir_limiter *l, const weir_top_options *options)
 {
     if (options->keys < 1 || options->keys > WEIR_TOP_KEYS_MAX)
         return WEIR_E_RANGE;
-    weir_status st = port_random(&h->scales.secret, sizeof h->scales.secret);
+    weir_status st = port_random(&l->top.secret, sizeof l->top.secret);
     if (st != WEIR_OK)
         return st;
-    h->scales.keys = options->keys;
-    h->scales.bytes_max = options->memory_bytes;
+    l->top.keys = options->keys;
+    l->top.bytes_max = options->memory_bytes;
     return WEIR_OK;
 }
 
-size_t weir_limiter_top_keys(const weir_limiter *h)
+size_t weir_limiter_top_keys(const weir_limiter *l)
 {
-    return h->scales.keys;
+    return l->top.keys;
 }
 
 const char *weir_top_of_name(weir_top_of of)
@@ -39,15 +40,15 @@ const char *weir_top_of_name(weir_top_of of)
 }
 
 /* Under the lock. */
-static bool find_place(const weir_limiter *h, weir_slice policy, size_t *ret)
+static bool find_policy(const weir_limiter *l, weir_slice policy, size_t *ret)
 {
-    const weir_rule *rule = weir_rules_find(h->rules, policy.at, policy.len);
+    const weir_rule *rule = weir_rules_find(l->rules, policy.at, policy.len);
     if (rule) {
         *ret = rule->counts;
         return true;
     }
     for (size_t i = 0; i < NAMES_FIRST; i++) {
-        if (strlen(h->name[i]) == policy.len && memcmp(h->name[i], policy.at, policy.len) == 0) {
+        if (strlen(l->name[i]) == policy.len && memcmp(l->name[i], policy.at, policy.len) == 0) {
             *ret = i;
             return true;
         }
@@ -56,29 +57,29 @@ static bool find_place(const weir_limiter *h, weir_slice policy, size_t *ret)
 }
 
 /* Copies the lists of all services. Under the lock. */
-static weir_status read_lists(weir_limiter *h, size_t place, weir_top_of of,
-                              struct weir_top_rows *rows, weir_top_accuracy *told)
+static weir_status read_lists(weir_limiter *l, size_t policy, weir_top_of of,
+                              struct weir_top_rows *rows, weir_top_accuracy *accuracy)
 {
     size_t services = 0;
-    for (weir_service *s = h->services; s; s = s->next)
+    for (weir_service *s = l->services; s; s = s->next)
         services++;
     rows->lists = port_zalloc(services + 1, sizeof *rows->lists);
     if (!rows->lists)
         return WEIR_E_NOMEM;
-    for (weir_service *s = h->services; s; s = s->next) {
+    for (weir_service *s = l->services; s; s = s->next) {
         weir_space_saving **list = &rows->lists[rows->lists_len];
-        if (!weir_top_tracker_read(s->weigher, place, of, list, told))
+        if (!weir_top_tracker_read(s->tracker, policy, of, list, accuracy))
             return WEIR_E_NOMEM;
         rows->lists_len += *list != NULL;
     }
     return WEIR_OK;
 }
 
-static weir_status put_together(struct weir_top_rows *rows, size_t k, int64_t now_ns, weir_top *ret)
+static weir_status merge(struct weir_top_rows *rows, size_t k, int64_t now_ns, weir_top *ret)
 {
     size_t len = 0;
     for (size_t i = 0; i < rows->lists_len; i++) {
-        weir_space_saving_fade(rows->lists[i], now_ns / WEIR_TOP_HALF_NS);
+        weir_space_saving_decay(rows->lists[i], now_ns / WEIR_TOP_HALF_NS);
         len += rows->lists[i]->len;
     }
     rows->row = port_zalloc(len + 1, sizeof *rows->row);
@@ -106,31 +107,31 @@ static weir_status put_together(struct weir_top_rows *rows, size_t k, int64_t no
     return WEIR_OK;
 }
 
-weir_status weir_limiter_top(weir_limiter *h, weir_slice policy, weir_top_of of, size_t k,
+weir_status weir_limiter_top(weir_limiter *l, weir_slice policy, weir_top_of of, size_t k,
                              int64_t now_ns, weir_top *ret)
 {
-    size_t place;
-    if (h->scales.keys == 0)
+    size_t index;
+    if (l->top.keys == 0)
         return WEIR_E_UNSUPPORTED;
-    if (k < 1 || k > h->scales.keys)
+    if (k < 1 || k > l->top.keys)
         return WEIR_E_RANGE;
     weir_top top = {.rows = port_zalloc(1, sizeof *top.rows)};
     if (!top.rows)
         return WEIR_E_NOMEM;
-    weir_top_accuracy told = {.sampling = 1, .complete = true};
-    port_mutex_lock(h->lock);
-    weir_status st = find_place(h, policy, &place) ? WEIR_OK : WEIR_E_ABSENT;
+    weir_top_accuracy accuracy = {.sampling = 1, .complete = true};
+    port_mutex_lock(l->lock);
+    weir_status st = find_policy(l, policy, &index) ? WEIR_OK : WEIR_E_ABSENT;
     if (st == WEIR_OK)
-        st = read_lists(h, place, of, top.rows, &told);
-    port_mutex_unlock(h->lock);
+        st = read_lists(l, index, of, top.rows, &accuracy);
+    port_mutex_unlock(l->lock);
     if (st == WEIR_OK)
-        st = put_together(top.rows, k, now_ns, &top);
+        st = merge(top.rows, k, now_ns, &top);
     if (st != WEIR_OK) {
         weir_top_free(&top);
         return st;
     }
-    top.sampling = told.sampling;
-    top.complete = told.complete;
+    top.sampling = accuracy.sampling;
+    top.complete = accuracy.complete;
     *ret = top;
     return WEIR_OK;
 }

@@ -53,7 +53,7 @@ static void world_add(world *w, size_t key, uint64_t cost)
     char text[16];
     int len = snprintf(text, sizeof text, "k%zu", key);
     weir_space_saving *h = w->list[weir_sampler_random(&w->random) % w->lists];
-    weir_space_saving_fade(h, w->step); /* as late as a service does it */
+    weir_space_saving_decay(h, w->step); /* as late as a service does it */
     weir_space_saving_add(h, key, text, (size_t)len, cost, 1);
     w->truth[key] += (double)cost;
     w->sum += (double)cost;
@@ -76,7 +76,7 @@ static void world_check(world *w)
     double lost = w->step > 0 ? (double)w->lists : 0;
     bool listed[KEYS + 1] = {false};
     for (size_t i = 0; i < w->lists; i++)
-        weir_space_saving_fade(w->list[i], w->step);
+        weir_space_saving_decay(w->list[i], w->step);
     weir_space_saving_sum sum = weir_space_saving_merge(w->list, w->lists, rows);
     assert_true((double)sum.cost <= w->sum && (double)sum.cost >= w->sum - lost);
     assert_true((double)sum.unlisted <= w->sum / (double)w->max);
@@ -146,9 +146,9 @@ static void check_fading(void **unused)
     weir_space_saving_add(h, 1, "a", 1, 8, 4);
     weir_space_saving_add(h, 2, "b", 1, 1, 1);
     weir_space_saving_add(h, 3, "c", 1, 5, 1);
-    weir_space_saving_fade(h, 6); /* a clock that goes back gives nothing back */
+    weir_space_saving_decay(h, 6); /* a clock that goes back gives nothing back */
     assert_int_equal(h->cost, 14);
-    weir_space_saving_fade(h, 8);
+    weir_space_saving_decay(h, 8);
     assert_int_equal(h->cost, 7);
     assert_int_equal(h->len, 2);
     assert_int_equal(h->weight[0].cost, 4);
@@ -157,7 +157,7 @@ static void check_fading(void **unused)
     assert_int_equal(h->weight[1].cost, 2);
     assert_memory_equal(h->key[1].text, "c", 1);
     assert_int_equal(weir_space_saving_unlisted(h), 0);
-    weir_space_saving_fade(h, INT64_MAX);
+    weir_space_saving_decay(h, INT64_MAX);
     assert_int_equal(h->len, 0);
     assert_int_equal(h->cost, 0);
     weir_space_saving_free(h);

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* How finely each stream is sampled, and the lists that the samples go to. Nothing here is on the
- * way of a request that is not looked at. */
+/* Tracks top keys: chooses the sampling interval of each stream, and adds samples to sketches. A
+ * stream is the requests of one policy with one verdict. Requests that are not sampled run none of
+ * this code. */
 
 #include "service/top/tracker.h"
 
 #include "service/service_internal.h"
 
 enum {
-    STREAMS = COUNT_FAILED, /* what failed weighs nothing */
-    LOOKS = 1024,           /* requests to be looked at in a second, about, by all streams ... */
-    LOOKS_MIN = 16          /* ... and by each of them at least */
+    STREAMS = COUNT_FAILED, /* verdicts that are tracked */
+    SAMPLES = 1024,         /* about how many requests are sampled in a second, in all streams */
+    SAMPLES_MIN = 16        /* and at least in each stream */
 };
 
 static const weir_top_of verdict[STREAMS] = {
@@ -19,32 +20,32 @@ static const weir_top_of verdict[STREAMS] = {
     [COUNT_DENY_LISTED] = WEIR_TOP_DENIED,
 };
 
-typedef struct place {
+typedef struct policy_streams {
     weir_sampler stream[STREAMS];
-    unsigned seen[STREAMS]; /* requests looked at in this second */
+    unsigned seen[STREAMS]; /* samples in this second */
     int64_t *lefts;
 
     /* Under the lock. */
-    weir_space_saving *list[WEIR_TOP_OFS]; /* NULL: nothing to weigh, or no memory for it */
-    unsigned coarsest[WEIR_TOP_OFS]; /* the highest shift that what is listed came by; what came by
-                                        a higher one has faded since to no more than this */
-    bool refused[WEIR_TOP_OFS];      /* for want of memory */
-} place;
+    weir_space_saving *list[WEIR_TOP_OFS]; /* NULL: no samples, or no memory */
+    unsigned coarsest[WEIR_TOP_OFS]; /* the highest shift among the listed samples; lower by one
+                                        with each decay, as the samples lose that much weight */
+    bool refused[WEIR_TOP_OFS];      /* there was no memory for the list */
+} policy_streams;
 
 struct weir_top_tracker {
-    weir_top_shared *scales;
+    weir_top_shared *shared;
     uint64_t random;
-    unsigned share; /* how many requests each stream may look at in a second */
-    int64_t step;   /* to which all lists have faded */
+    unsigned budget; /* samples of each stream in a second */
+    int64_t step;    /* of the last decay of all lists */
     int64_t ticked_ns;
-    size_t places;
-    port_mutex *lock; /* held by the owner when it writes what others read */
-    place *place[];
+    size_t policies;
+    port_mutex *lock;         /* the owner holds it when it writes what other threads read */
+    policy_streams *policy[]; /* NULL: no request yet */
 };
 
-weir_top_tracker *weir_top_tracker_open(weir_top_shared *scales, size_t places)
+weir_top_tracker *weir_top_tracker_open(weir_top_shared *shared, size_t policies)
 {
-    weir_top_tracker *w = port_zalloc(1, sizeof *w + places * sizeof(place *));
+    weir_top_tracker *w = port_zalloc(1, sizeof *w + policies * sizeof(policy_streams *));
     if (!w)
         return NULL;
     w->lock = port_mutex_new();
@@ -54,9 +55,9 @@ weir_top_tracker *weir_top_tracker_open(weir_top_shared *scales, size_t places)
         return NULL;
     }
     w->random |= 1;
-    w->scales = scales;
-    w->share = LOOKS;
-    w->places = places;
+    w->shared = shared;
+    w->budget = SAMPLES;
+    w->policies = policies;
     return w;
 }
 
@@ -64,10 +65,10 @@ void weir_top_tracker_close(weir_top_tracker *w)
 {
     if (!w)
         return;
-    for (size_t i = 0; i < w->places; i++) {
-        for (int of = 0; w->place[i] && of < WEIR_TOP_OFS; of++)
-            weir_space_saving_free(w->place[i]->list[of]);
-        port_free(w->place[i]);
+    for (size_t i = 0; i < w->policies; i++) {
+        for (int of = 0; w->policy[i] && of < WEIR_TOP_OFS; of++)
+            weir_space_saving_free(w->policy[i]->list[of]);
+        port_free(w->policy[i]);
     }
     port_mutex_free(w->lock);
     port_free(w);
@@ -79,12 +80,12 @@ static void drop_list(weir_top_tracker *w, weir_space_saving **list)
 {
     weir_space_saving_free(*list);
     *list = NULL;
-    port_sub_relaxed(&w->scales->bytes, weir_space_saving_bytes(w->scales->keys));
+    port_sub_relaxed(&w->shared->bytes, weir_space_saving_bytes(w->shared->keys));
 }
 
 static weir_space_saving *new_list(weir_top_tracker *w, int64_t step)
 {
-    weir_top_shared *s = w->scales;
+    weir_top_shared *s = w->shared;
     uint64_t bytes = weir_space_saving_bytes(s->keys);
     weir_space_saving *list = NULL;
     if (port_add_relaxed(&s->bytes, bytes) + bytes <= s->bytes_max)
@@ -94,17 +95,17 @@ static weir_space_saving *new_list(weir_top_tracker *w, int64_t step)
     return list;
 }
 
-static void put(weir_top_tracker *w, place *p, int which, weir_slice key, uint64_t cost,
+static void put(weir_top_tracker *w, policy_streams *p, int which, weir_slice key, uint64_t cost,
                 uint64_t requests, int64_t step)
 {
     weir_top_of of = verdict[which];
-    uint64_t hash = weir_siphash(w->scales->secret, key.at, key.len);
+    uint64_t hash = weir_siphash(w->shared->secret, key.at, key.len);
     port_mutex_lock(w->lock);
     if (!p->list[of])
         p->list[of] = new_list(w, step);
     p->refused[of] = !p->list[of];
     if (p->list[of]) {
-        weir_space_saving_fade(p->list[of], step);
+        weir_space_saving_decay(p->list[of], step);
         weir_space_saving_add(p->list[of], hash, key.at, key.len, cost, requests);
     }
     if (p->coarsest[of] < p->stream[which].shift)
@@ -112,31 +113,31 @@ static void put(weir_top_tracker *w, place *p, int which, weir_slice key, uint64
     port_mutex_unlock(w->lock);
 }
 
-/* A list in which nothing is left makes room for others. */
-static void fade(weir_top_tracker *w, place *p, int64_t step)
+/* Decays the lists of a policy. Frees the empty ones, so that other policies can use the memory. */
+static void decay(weir_top_tracker *w, policy_streams *p, int64_t step)
 {
     uint64_t steps = step > w->step ? (uint64_t)(step - w->step) : 0;
     for (int of = 0; of < WEIR_TOP_OFS; of++) {
         p->coarsest[of] -= p->coarsest[of] < steps ? p->coarsest[of] : (unsigned)steps;
         if (!p->list[of])
             continue;
-        weir_space_saving_fade(p->list[of], step);
+        weir_space_saving_decay(p->list[of], step);
         if (p->list[of]->len == 0)
             drop_list(w, &p->list[of]);
     }
 }
 
 bool weir_top_tracker_read(weir_top_tracker *w, size_t at, weir_top_of of,
-                           weir_space_saving **ret_list, weir_top_accuracy *told)
+                           weir_space_saving **ret_list, weir_top_accuracy *accuracy)
 {
-    weir_space_saving *copy = weir_space_saving_new(w->scales->keys, 0);
+    weir_space_saving *copy = weir_space_saving_new(w->shared->keys, 0);
     bool good = copy != NULL, listed = false;
     port_mutex_lock(w->lock);
-    const place *p = w->place[at];
+    const policy_streams *p = w->policy[at];
     if (good && p) {
         int64_t sampling = INT64_C(1) << p->coarsest[of];
-        told->sampling = sampling > told->sampling ? sampling : told->sampling;
-        told->complete = told->complete && !p->refused[of];
+        accuracy->sampling = sampling > accuracy->sampling ? sampling : accuracy->sampling;
+        accuracy->complete = accuracy->complete && !p->refused[of];
         listed = p->list[of] != NULL;
         if (listed)
             weir_space_saving_copy(copy, p->list[of]);
@@ -150,16 +151,16 @@ bool weir_top_tracker_read(weir_top_tracker *w, size_t at, weir_top_of of,
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
-static place *new_place(weir_top_tracker *w, size_t at, int64_t *lefts)
+static policy_streams *new_policy(weir_top_tracker *w, size_t at, int64_t *lefts)
 {
-    place *p = port_zalloc(1, sizeof *p);
+    policy_streams *p = port_zalloc(1, sizeof *p);
     if (!p)
         return NULL;
     p->lefts = lefts;
     for (int i = 0; i < STREAMS; i++)
         weir_sampler_begin(&p->stream[i], &lefts[i], &w->random);
     port_mutex_lock(w->lock);
-    w->place[at] = p;
+    w->policy[at] = p;
     port_mutex_unlock(w->lock);
     return p;
 }
@@ -171,32 +172,32 @@ void weir_top_tracker_hit(weir_top_tracker *w, size_t at, int which, int64_t *le
         lefts[which] = INT64_MAX;
         return;
     }
-    place *p = w->place[at];
+    policy_streams *p = w->policy[at];
     if (!p) {
-        p = new_place(w, at, lefts);
-        lefts[which] = p ? lefts[which] - cost : INT64_C(1) << 20; /* of memory, ask less often */
+        p = new_policy(w, at, lefts);
+        lefts[which] = p ? lefts[which] - cost : INT64_C(1) << 20; /* no memory: retry later */
     }
     if (!p)
         return;
     weir_sampler *s = &p->stream[which];
-    if (++p->seen[which] > w->share) {
-        /* Too many: from the next stride on half as many, which is half a second's share. */
+    if (++p->seen[which] > w->budget) {
+        /* Over the budget: the following intervals are twice as long, so half as many samples. */
         s->next += s->next < WEIR_SAMPLER_SHIFT_MAX;
-        p->seen[which] = w->share / 2;
+        p->seen[which] = w->budget / 2;
     }
     uint64_t units = weir_sampler_hit(s, &lefts[which], &w->random), c = (uint64_t)cost;
     uint64_t requests = (units + c / 2) / c;
     put(w, p, which, key, units, requests > 0 ? requests : 1, now_ns / WEIR_TOP_HALF_NS);
 }
 
-/* What a stream has looked at in the last second says how finely it may be sampled in the next. If
- * the service has slept since, it begins anew. */
-static void refine(weir_top_tracker *w, place *p, int which, bool slept)
+/* Shortens the sampling interval of a stream that used less than a quarter of its budget in the
+ * last second. After an idle time the stream is counted exactly again. */
+static void refine(weir_top_tracker *w, policy_streams *p, int which, bool idle)
 {
     weir_sampler *s = &p->stream[which];
-    unsigned seen = slept ? 0 : p->seen[which], next = s->next;
+    unsigned seen = idle ? 0 : p->seen[which], next = s->next;
     p->seen[which] = 0;
-    for (; next > 0 && seen < w->share / 4; next--)
+    for (; next > 0 && seen < w->budget / 4; next--)
         seen *= 2;
     if (next == s->next)
         return;
@@ -209,22 +210,22 @@ void weir_top_tracker_tick(weir_top_tracker *w, int64_t now_ns)
     if (!w)
         return;
     unsigned active = 0;
-    bool slept = now_ns - w->ticked_ns > 2 * (int64_t)1000000000;
+    bool idle = now_ns - w->ticked_ns > 2 * (int64_t)1000000000;
     int64_t step = now_ns / WEIR_TOP_HALF_NS;
-    for (size_t i = 0; i < w->places; i++) {
-        for (int which = 0; w->place[i] && which < STREAMS; which++)
-            active += w->place[i]->seen[which] > 0;
+    for (size_t i = 0; i < w->policies; i++) {
+        for (int which = 0; w->policy[i] && which < STREAMS; which++)
+            active += w->policy[i]->seen[which] > 0;
     }
-    w->share = active > LOOKS / LOOKS_MIN ? LOOKS_MIN : LOOKS / (active > 0 ? active : 1);
+    w->budget = active > SAMPLES / SAMPLES_MIN ? SAMPLES_MIN : SAMPLES / (active > 0 ? active : 1);
     port_mutex_lock(w->lock);
-    for (size_t i = 0; i < w->places; i++) {
-        place *p = w->place[i];
+    for (size_t i = 0; i < w->policies; i++) {
+        policy_streams *p = w->policy[i];
         if (!p)
             continue;
         for (int which = 0; which < STREAMS; which++)
-            refine(w, p, which, slept);
+            refine(w, p, which, idle);
         if (step > w->step)
-            fade(w, p, step);
+            decay(w, p, step);
     }
     w->step = step;
     w->ticked_ns = now_ns;

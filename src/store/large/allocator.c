@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Bitmaps, searched from where the last search ended. Shape, from its high bits on: 40 of the
- * state's words, 8 of its level, 16 of a check sum. */
+/* First-fit search in bitmaps, which begins where the last search ended (next fit). A block's
+ * `shape` has, from the high bits on, 40 bits of the state's size in words, 8 bits of its level and
+ * a checksum of 16 bits. */
 
 #include "store/large/allocator.h"
 
@@ -10,10 +11,11 @@
 enum {
     HEAD_WORDS = sizeof(weir_block) / 8,
     UNIT_WORDS = WEIR_UNIT / 8,
-    NEAR = 1 << 14, /* units that a search looks through, and as many times the block's */
+    NEAR = 1 << 14, /* units that a short search covers, beside NEAR_BLOCKS times the block's
+                       size */
     NEAR_BLOCKS = 8,
     FAR = 1 << 22,
-    GAPS = 1 << 15, /* that a search looks into */
+    GAPS = 1 << 15, /* gaps that a search tries */
     LIST_FAR = 1 << 13,
 };
 
@@ -63,9 +65,9 @@ bool weir_block_sound(const weir_allocator *b, uint64_t at)
                shape_of(words, weir_block_level(block), hash, at);
 }
 
-/* ---- bits ------------------------------------------------------------------------------------ */
+/* ---- bitmaps --------------------------------------------------------------------------------- */
 
-/* The first bit in from..to-1 that is `value`, else `to`. */
+/* The first bit in from..to-1 that equals `value`; `to` if there is none. */
 static uint64_t next_bit(const port_word *bits, uint64_t from, uint64_t to, bool value)
 {
     while (from < to) {
@@ -92,8 +94,8 @@ static void set_bits(port_word *bits, uint64_t from, uint64_t count, bool value)
     }
 }
 
-/* Where `units` free ones lie in a row that begins in from..to-1, else 0; gives up after a good
- * many gaps that are too small. */
+/* The start of `units` free units in a row, within from..to-1; 0 if there are none, or after GAPS
+ * gaps that were too small. */
 static uint64_t find_run(const weir_allocator *b, uint64_t from, uint64_t to, uint64_t units)
 {
     if (from == 0)
@@ -110,7 +112,7 @@ static uint64_t find_run(const weir_allocator *b, uint64_t from, uint64_t to, ui
     return 0;
 }
 
-/* ---- changes that outlive who makes them ----------------------------------------------------- */
+/* ---- changes that survive a kill ------------------------------------------------------------- */
 
 static void clear_block(weir_allocator *b, uint64_t at, uint64_t units)
 {
@@ -118,13 +120,13 @@ static void clear_block(weir_allocator *b, uint64_t at, uint64_t units)
     set_bits(b->taken, at, units, false);
 }
 
-/* Ends a change: an allocation is undone, a block that was to be freed is. */
+/* Completes a change: an allocation is undone, a free is finished. */
 static void end_op(weir_allocator *b)
 {
     weir_allocator_head *h = b->head;
     uint64_t op = port_word_load_relaxed(&h->op), at = port_word_load_relaxed(&h->op_at),
              units = port_word_load_relaxed(&h->op_units),
-             note = port_word_load_relaxed(&h->op_note);
+             pending = port_word_load_relaxed(&h->op_pending);
     if (op == OP_NONE)
         return;
     if (at > 0 && at < b->units && units <= b->units - at) {
@@ -132,18 +134,20 @@ static void end_op(weir_allocator *b)
         uint64_t freed = op == OP_FREE;
         port_word_store_relaxed(&h->used, port_word_load_relaxed(&h->op_used) - freed * units);
         port_word_store_relaxed(&h->count, port_word_load_relaxed(&h->op_count) - freed);
-        if (note < b->words_len && port_word_load_relaxed(&b->words[note]) >> WEIR_NOTE_SHIFT == at)
-            port_word_store_relaxed(&b->words[note], 0);
+        if (pending < b->words_len &&
+            port_word_load_relaxed(&b->words[pending]) >> WEIR_PENDING_SHIFT == at)
+            port_word_store_relaxed(&b->words[pending], 0);
     }
     port_word_store_release(&h->op, OP_NONE);
 }
 
-static void begin_op(weir_allocator *b, uint64_t op, uint64_t at, uint64_t units, port_word *note)
+static void begin_op(weir_allocator *b, uint64_t op, uint64_t at, uint64_t units,
+                     port_word *pending)
 {
     weir_allocator_head *h = b->head;
     port_word_store_relaxed(&h->op_at, at);
     port_word_store_relaxed(&h->op_units, units);
-    port_word_store_relaxed(&h->op_note, (uint64_t)(note - b->words));
+    port_word_store_relaxed(&h->op_pending, (uint64_t)(pending - b->words));
     port_word_store_relaxed(&h->op_used, port_word_load_relaxed(&h->used));
     port_word_store_relaxed(&h->op_count, port_word_load_relaxed(&h->count));
     port_word_store_release(&h->op, op);
@@ -206,41 +210,41 @@ static void take_block(weir_allocator *b, uint64_t at, uint64_t units, uint64_t 
 }
 
 uint64_t weir_allocator_alloc(weir_allocator *b, uint64_t words, unsigned level, uint64_t hash,
-                              uint64_t from, bool far, port_word *note)
+                              uint64_t from, bool far, port_word *pending)
 {
     uint64_t units = weir_block_units(words);
     lock(b);
     uint64_t at = find_place(b, units, from, far);
     if (at != 0) {
-        begin_op(b, OP_ALLOC, at, units, note);
+        begin_op(b, OP_ALLOC, at, units, pending);
         take_block(b, at, units, words, level, hash);
         port_word_store_relaxed(&b->head->rover, at + units);
-        port_word_store_relaxed(note, at << WEIR_NOTE_SHIFT | WEIR_NOTE_BORN);
+        port_word_store_relaxed(pending, at << WEIR_PENDING_SHIFT | WEIR_PENDING_ADDED);
         port_word_store_release(&b->head->op, OP_NONE);
     }
     unlock(b);
     return at;
 }
 
-void weir_allocator_free(weir_allocator *b, uint64_t at, port_word *note)
+void weir_allocator_free(weir_allocator *b, uint64_t at, port_word *pending)
 {
     lock(b);
     if (weir_block_sound(b, at)) {
-        begin_op(b, OP_FREE, at, weir_block_units(weir_block_words(weir_block_at(b, at))), note);
+        begin_op(b, OP_FREE, at, weir_block_units(weir_block_words(weir_block_at(b, at))), pending);
         end_op(b);
     } else {
-        port_word_store_relaxed(note, 0);
+        port_word_store_relaxed(pending, 0);
     }
     unlock(b);
 }
 
-/* ---- looking around -------------------------------------------------------------------------- */
+/* ---- listing --------------------------------------------------------------------------------- */
 
 size_t weir_allocator_list(weir_allocator *b, uint64_t from, weir_block_seen *ret, size_t max,
                            uint64_t *ret_next)
 {
     size_t n = 0;
-    lock(b); /* so that what begins a block goes on doing so */
+    lock(b); /* so that blocks in the list are not freed meanwhile */
     uint64_t to = at_most(b->units, from + LIST_FAR);
     while (n < max && (from = next_bit(b->begins, from, to, true)) < to) {
         const weir_block *block = weir_block_at(b, from);
@@ -248,7 +252,7 @@ size_t weir_allocator_list(weir_allocator *b, uint64_t from, weir_block_seen *re
             ret[n++] = (weir_block_seen){from, weir_block_units(weir_block_words(block)),
                                          port_word_load_relaxed(&block->hash),
                                          (int64_t)port_word_load_relaxed(&block->fresh_at_ns)};
-        } else { /* damaged: no index takes it for a block */
+        } else { /* damaged: in no index */
             uint64_t end = next_bit(b->begins, from + 1, to, true);
             clear_block(b, from, next_bit(b->taken, from, end, false) - from);
         }

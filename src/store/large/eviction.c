@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Who has to go when there is no room. All looking around is done by place, through the bitmaps:
- * so it also finds the blocks that no index leads to, which damage has left behind. */
+/* Eviction looks at blocks in the order of their addresses, through the allocator's bitmaps. So it
+ * also finds blocks that a damaged index no longer leads to. */
 
 #include "store/large/eviction.h"
 
 enum {
-    SWEEP = 2,       /* blocks looked at with every new one */
-    SWEEP_FULL = 64, /* the same where there is no room at first sight */
-    SAMPLE = 16,     /* blocks looked at to find the one closest to fresh ... */
-    SAMPLE_AT = 4,   /* ... in so many places */
-    EVICTIONS = 8,   /* before all in one place goes, ... */
-    ANY_SIZE = 2,    /* ... of them without regard to size */
+    SWEEP = 2,       /* blocks to look at for each new block */
+    SWEEP_FULL = 64, /* the same if the memory is full */
+    SAMPLE = 16,     /* blocks in the sample for an eviction ... */
+    SAMPLE_AT = 4,   /* ... taken at so many random places */
+    EVICTIONS = 8,   /* evictions before a whole stretch is cleared ... */
+    ANY_SIZE = 2,    /* ... the first of which ignore the size of the victim */
     LIST = 64,
-    FAR_UNITS = 1024, /* of a block that is worth a long search */
-    PASSES = 3,       /* of clearing a place, while others take it */
+    FAR_UNITS = 1024, /* a block of more units is worth a long search */
+    PASSES = 3,       /* tries to clear a stretch, in case other threads take it */
 };
 
-/* The stripe of a block that was seen, locked; NULL if it cannot be had. */
-static weir_stripe *enter_of(weir_large *l, const weir_block_request *want, uint64_t hash)
+/* Locks the stripe of a listed block. Returns NULL if that is not possible. */
+static weir_stripe *lock_stripe_of(weir_large *l, const weir_block_request *want, uint64_t hash)
 {
     weir_stripe *s = weir_large_stripe_of(l, hash);
     if (s == want->stripe)
         return weir_stripe_idle(s) ? s : NULL;
-    /* Waiting for it while holding ours could be waiting for each other. */
+    /* Does not wait: it holds a lock already, and two threads could wait for each other. */
     return weir_index_try_lock(l, s) ? s : NULL;
 }
 
@@ -38,35 +38,36 @@ static int64_t now_of(const weir_stripe *s)
     return (int64_t)port_word_load_relaxed(&s->now_ns);
 }
 
-static bool is_noted(const weir_stripe *s, uint64_t at)
+static bool is_pending(const weir_stripe *s, uint64_t at)
 {
-    for (size_t i = 0; i < WEIR_STRIPE_NOTES; i++) {
-        if (port_word_load_relaxed(&s->note[i]) >> WEIR_NOTE_SHIFT == at)
+    for (size_t i = 0; i < WEIR_STRIPE_PENDING; i++) {
+        if (port_word_load_relaxed(&s->pending[i]) >> WEIR_PENDING_SHIFT == at)
             return true;
     }
     return false;
 }
 
-/* Frees a block that no index leads to, and that nobody is about to put into one. */
+/* Frees a block that is in no index and not pending. */
 static bool free_lost(weir_large *l, weir_stripe *s, const weir_block_seen *seen)
 {
     weir_block_seen now;
     uint64_t next;
-    if (is_noted(s, seen->at) || weir_allocator_list(&l->blocks, seen->at, &now, 1, &next) == 0 ||
-        now.at != seen->at || now.hash != seen->hash || !weir_stripe_gone(s, seen->at))
+    if (is_pending(s, seen->at) || weir_allocator_list(&l->blocks, seen->at, &now, 1, &next) == 0 ||
+        now.at != seen->at || now.hash != seen->hash || !weir_stripe_mark_removed(s, seen->at))
         return false;
     port_word_store_relaxed(&s->damaged, port_word_load_relaxed(&s->damaged) + 1);
     weir_stripe_free(s, &l->blocks, seen->at);
     return true;
 }
 
-/* Drops a block that was seen, if it is still that of the same key; `fresh`: only if it is. */
+/* Drops a listed block, if it still belongs to the same key. With `fresh`, only if the key is
+ * idle. */
 static bool drop_seen(weir_large *l, const weir_block_request *want, const weir_block_seen *seen,
                       bool fresh)
 {
     if (seen->at == want->keep_at)
         return false;
-    weir_stripe *s = enter_of(l, want, seen->hash);
+    weir_stripe *s = lock_stripe_of(l, want, seen->hash);
     if (!s)
         return false;
     bool gone = false;
@@ -86,14 +87,14 @@ static bool drop_seen(weir_large *l, const weir_block_request *want, const weir_
     return gone;
 }
 
-/* Whether it is worth while to lock its stripe: it looks fresh. A lost one is found in any case
- * once there is no room. */
+/* Whether the key seems to be idle, so that locking its stripe is worthwhile. A block that is in no
+ * index is found later, when the memory is full. */
 static bool looks_fresh(weir_large *l, const weir_block_seen *seen)
 {
     return seen->fresh_at_ns <= now_of(weir_large_stripe_of(l, seen->hash));
 }
 
-/* Drops what is fresh of the next `count` blocks. Returns where one of them was, or 0. */
+/* Drops the idle keys among the next `count` blocks. Returns where one of them was, or 0. */
 static uint64_t sweep(weir_large *l, const weir_block_request *want, size_t count)
 {
     weir_block_seen seen[SWEEP_FULL];
@@ -108,7 +109,7 @@ static uint64_t sweep(weir_large *l, const weir_block_request *want, size_t coun
     return freed;
 }
 
-/* Leaves those of at least so many units, if there are any. */
+/* Keeps those of at least `units` units, if there are any. */
 static size_t keep_wide(weir_block_seen *seen, size_t n, uint64_t units)
 {
     size_t wide = 0;
@@ -119,8 +120,8 @@ static size_t keep_wide(weir_block_seen *seen, size_t n, uint64_t units)
     return wide > 0 ? wide : n;
 }
 
-/* Drops one block: of a sample what is closest to fresh, of so many units if there is one. Returns
- * where it was, or 0. */
+/* Evicts one key: of a random sample, the one closest to idle, preferably in a block of at least
+ * `units` units. Returns where its block was, or 0. */
 static uint64_t evict(weir_large *l, const weir_block_request *want, uint64_t units)
 {
     weir_block_seen seen[SAMPLE];
@@ -145,7 +146,8 @@ static uint64_t evict(weir_large *l, const weir_block_request *want, uint64_t un
     return 0;
 }
 
-/* Drops all from some place on until there is a gap of so many units, which is returned; or 0. */
+/* Evicts all keys from a random place on, until there is a gap of `units` units. Returns the gap,
+ * or 0. */
 static uint64_t clear_place(weir_large *l, const weir_block_request *want, uint64_t units)
 {
     weir_allocator *b = &l->blocks;
@@ -157,7 +159,7 @@ static uint64_t clear_place(weir_large *l, const weir_block_request *want, uint6
         size_t n = weir_allocator_list(b, from, seen, LIST, &next);
         for (size_t i = 0; i < n; i++) {
             if (gap == 0)
-                gap = from == 0 ? 1 : seen[i].at; /* what covers `from` may be a block */
+                gap = from == 0 ? 1 : seen[i].at; /* a block may cover `from` */
             if (seen[i].at - gap >= units)
                 return gap;
             if (!drop_seen(l, want, &seen[i], false))
@@ -176,7 +178,7 @@ static uint64_t clear_place(weir_large *l, const weir_block_request *want, uint6
     }
 }
 
-/* Whether a gap of so many units is possible at all beside the block that must stay. */
+/* Whether a gap of `units` units is possible at all, beside the block that must stay. */
 static bool could_fit(weir_large *l, const weir_block_request *want, uint64_t units)
 {
     weir_allocator *b = &l->blocks;
@@ -187,28 +189,29 @@ static bool could_fit(weir_large *l, const weir_block_request *want, uint64_t un
     return units < want->keep_at || units <= b->units - end;
 }
 
-/* What is left to do where the memory is full: somebody has to go. */
-static uint64_t make_room(weir_large *l, const weir_block_request *want, port_word *note)
+/* Frees memory for a block and allocates it, if the memory is full. */
+static uint64_t alloc_evicting(weir_large *l, const weir_block_request *want, port_word *pending)
 {
     weir_allocator *b = &l->blocks;
     uint64_t units = weir_block_units(want->words), from = sweep(l, want, SWEEP_FULL), at = 0;
     for (int i = 0; i < EVICTIONS && at == 0; i++) {
         if (from == 0)
             from = evict(l, want, i < ANY_SIZE ? 0 : units);
-        if (from != 0) /* the gap may have begun before it */
+        if (from != 0) /* the gap may begin before that block */
             at = weir_allocator_alloc(b, want->words, want->level, want->hash,
-                                      from > units ? from - units : 1, false, note);
+                                      from > units ? from - units : 1, false, pending);
         from = 0;
     }
     for (int i = 0; i < PASSES && at == 0 && want->when_full != WEIR_REFUSE; i++) {
         from = clear_place(l, want, units);
         if (from != 0)
-            at = weir_allocator_alloc(b, want->words, want->level, want->hash, from, false, note);
+            at =
+                weir_allocator_alloc(b, want->words, want->level, want->hash, from, false, pending);
     }
     return at;
 }
 
-/* Then a gap that is far away is not worth the search, if it is for a small block. */
+/* If so, a long search for a small gap is not worthwhile. */
 static bool nearly_full(const weir_allocator *b)
 {
     return port_word_load_relaxed(&b->head->used) > b->units - b->units / 8;
@@ -220,18 +223,18 @@ weir_status weir_eviction_alloc(weir_large *l, const weir_block_request *want, u
     uint64_t units = weir_block_units(want->words);
     if (!could_fit(l, want, units))
         return WEIR_E_NOMEM;
-    port_word *note = weir_stripe_note(want->stripe);
-    if (!note)
+    port_word *pending = weir_stripe_take_pending(want->stripe);
+    if (!pending)
         return WEIR_E_BUSY;
     sweep(l, want, SWEEP);
-    uint64_t at = weir_allocator_alloc(b, want->words, want->level, want->hash, 0, false, note);
+    uint64_t at = weir_allocator_alloc(b, want->words, want->level, want->hash, 0, false, pending);
     if (at == 0 && (units > FAR_UNITS || !nearly_full(b)))
-        at = weir_allocator_alloc(b, want->words, want->level, want->hash, 0, true, note);
+        at = weir_allocator_alloc(b, want->words, want->level, want->hash, 0, true, pending);
     if (at == 0)
-        at = make_room(l, want, note);
+        at = alloc_evicting(l, want, pending);
     if (at == 0) {
         port_word *refused = &want->stripe->refused;
-        weir_stripe_forget(want->stripe, note);
+        weir_stripe_give_pending(want->stripe, pending);
         if (want->when_full != WEIR_REFUSE)
             return WEIR_E_NOMEM;
         port_word_store_relaxed(refused, port_word_load_relaxed(refused) + 1);

@@ -19,7 +19,7 @@ typedef struct weir_block_request {
 } weir_block_request;
 
 /* Allocates a block for a state, and evicts others for it if there is no free memory. The block is
- * in the stripe's list of pending blocks, as WEIR_NOTE_BORN.
+ * in the stripe's list of pending blocks, as WEIR_PENDING_ADDED.
  * Returns WEIR_OK; WEIR_E_NOMEM if the block cannot fit; WEIR_E_FULL under WEIR_REFUSE; WEIR_E_BUSY
  * if the stripe has too many pending blocks. */
 weir_status weir_eviction_alloc(weir_large *l, const weir_block_request *want, uint64_t *ret_at);

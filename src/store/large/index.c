@@ -8,26 +8,27 @@ enum { CHAIN_MAX = 4096 }; /* blocks in a chain. A longer one is a damaged chain
 
 /* ---- locks ----------------------------------------------------------------------------------- */
 
-/* Undoes what whoever had this lock was doing. */
+/* Rolls back the transaction of the last owner, and frees its pending blocks. */
 void weir_index_repair(weir_large *l, weir_stripe *s)
 {
     weir_stripe_undo(s, &l->blocks, 0);
-    for (size_t i = 0; i < WEIR_STRIPE_NOTES; i++) {
-        uint64_t at = port_word_load_relaxed(&s->note[i]) >> WEIR_NOTE_SHIFT;
+    for (size_t i = 0; i < WEIR_STRIPE_PENDING; i++) {
+        uint64_t at = port_word_load_relaxed(&s->pending[i]) >> WEIR_PENDING_SHIFT;
         if (weir_block_sound(&l->blocks, at)) {
             uint64_t hash = port_word_load_relaxed(&weir_block_at(&l->blocks, at)->hash);
             if (weir_large_stripe_of(l, hash) == s && !weir_index_find_block(l, hash, at))
-                weir_allocator_free(&l->blocks, at, &s->note[i]);
+                weir_allocator_free(&l->blocks, at, &s->pending[i]);
         }
-        port_word_store_relaxed(&s->note[i], 0);
+        port_word_store_relaxed(&s->pending[i], 0);
     }
-    port_word_store_release(&s->noted, 0);
+    port_word_store_release(&s->pending_used, 0);
 }
 
 void weir_index_lock(weir_large *l, weir_stripe *s)
 {
     weir_lock_result got = weir_robust_lock(&s->lock, l->blocks.processes);
-    if (got == WEIR_LOCK_OWNER_DIED || !weir_stripe_idle(s)) /* the latter only if damaged */
+    if (got == WEIR_LOCK_OWNER_DIED || !weir_stripe_idle(s)) /* not idle without a dead owner:
+                                                                damaged */
         weir_index_repair(l, s);
 }
 
@@ -46,14 +47,14 @@ void weir_index_count_damage(weir_stripe *s)
     port_word_store_relaxed(&s->damaged, port_word_load_relaxed(&s->damaged) + 1);
 }
 
-/* Whether the chain of bucket `i` may go on with the block `at`. */
+/* Whether the block `at` is valid and belongs in the chain of bucket `i`. */
 static bool belongs(const weir_large *l, size_t i, uint64_t at)
 {
     return weir_block_sound(&l->blocks, at) &&
            (port_word_load_relaxed(&weir_block_at(&l->blocks, at)->hash) & (l->buckets - 1)) == i;
 }
 
-/* Goes along the chain of `hash` to the block `want_at`, or if that is 0 to the one of `hash`. */
+/* Follows the chain of `hash` to the block `want_at`, or, if that is 0, to the block of `hash`. */
 static port_word *walk(weir_large *l, uint64_t hash, uint64_t want_at, uint64_t *ret_at)
 {
     size_t i = hash & (l->buckets - 1);
@@ -87,7 +88,7 @@ port_word *weir_index_find_block(weir_large *l, uint64_t hash, uint64_t at)
     return found != 0 ? link : NULL;
 }
 
-/* The one store that changes the index, after what it leads to is in place. */
+/* The single store that changes the index, once the block is complete. */
 static void set_link(port_word *link, uint64_t at)
 {
     port_word_store_release(link, at);
@@ -100,7 +101,7 @@ static uint64_t next_of(const weir_large *l, uint64_t at)
 
 void weir_index_remove(weir_large *l, weir_stripe *s, port_word *link, uint64_t at)
 {
-    if (!weir_stripe_gone(s, at))
+    if (!weir_stripe_mark_removed(s, at))
         return;
     set_link(link, next_of(l, at));
     weir_stripe_free(s, &l->blocks, at);
@@ -109,7 +110,7 @@ void weir_index_remove(weir_large *l, weir_stripe *s, port_word *link, uint64_t 
 /* Takes a block out of the index until what is tried is kept or dropped. */
 weir_status weir_index_detach(weir_large *l, weir_stripe *s, port_word *link, uint64_t at)
 {
-    if (!weir_stripe_record(s, &l->blocks, &link, 1, true) || !weir_stripe_gone(s, at))
+    if (!weir_stripe_journal(s, &l->blocks, &link, 1, true) || !weir_stripe_mark_removed(s, at))
         return WEIR_E_BUSY;
     set_link(link, next_of(l, at));
     return WEIR_OK;
@@ -122,8 +123,8 @@ weir_status weir_index_insert(weir_large *l, weir_stripe *s, uint64_t hash, uint
     port_word *link = &l->bucket[hash & (l->buckets - 1)];
     if (old != 0)
         link = weir_index_find_block(l, hash, old);
-    if (!link || !weir_stripe_record(s, &l->blocks, &link, 1, true) ||
-        (old != 0 && !weir_stripe_gone(s, old)))
+    if (!link || !weir_stripe_journal(s, &l->blocks, &link, 1, true) ||
+        (old != 0 && !weir_stripe_mark_removed(s, old)))
         return WEIR_E_BUSY;
     port_word_store_relaxed(&weir_block_at(&l->blocks, at)->next,
                             old != 0 ? next_of(l, old) : port_word_load_relaxed(link));

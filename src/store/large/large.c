@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Keys -> blocks -> decisions. Where a call writes a few words they are noted and changed in place;
- * where it may write many, or the state grows, a new block takes the place of the old. It knows
- * what a state is from the core alone. */
+/* Decisions on large states. A decision that writes few words saves them in the stripe's journal
+ * and changes them in place. A decision that may write many words, or makes the state grow, works
+ * on a copy in a new block, which then replaces the old block in the index. All arithmetic on
+ * states is in src/core. */
 
 #include "store/large/eviction.h"
 
@@ -12,13 +13,15 @@
 enum {
     STRIPES_MIN = 4,
     STRIPES_MAX = 64,
-    STRIPE_BYTES = 1 << 18, /* of the part, to each stripe */
-    BUCKET_BYTES = 256,     /* of the part, to each bucket */
-    IN_PLACE_MAX = WEIR_STRIPE_RECORDS - WEIR_STRIPE_SPARE - 1,
-    SCRATCH = 64, /* words of a state on the stack */
+    STRIPE_BYTES = 1 << 18, /* bytes of memory for each stripe */
+    BUCKET_BYTES = 256,     /* bytes of memory for each bucket */
+    IN_PLACE_MAX = WEIR_JOURNAL_MAX - WEIR_JOURNAL_SPARE - 1,
+    SCRATCH = 64, /* states of up to this many words are created on the stack */
 };
 
-#define MAGIC 0x3172616c72696577 /* what lies here; the last digit is the layout's */
+#define MAGIC                                                                                      \
+    0x3172616c72696577 /* identifies the memory; the last digit is the version of the
+                                    layout */
 
 typedef struct part_head {
     port_word magic;
@@ -41,7 +44,7 @@ static size_t power_within(size_t n, size_t low, size_t high)
     return power;
 }
 
-/* Where everything lies, which follows from the size of the part alone. */
+/* Computes the layout, which follows from the size of the memory alone. */
 static void lay_out(weir_large *l, unsigned char *part, size_t bytes)
 {
     weir_allocator *b = &l->blocks;
@@ -72,8 +75,8 @@ weir_status weir_large_open(weir_large **ret, void *part, size_t bytes, bool is_
         return WEIR_E_RANGE;
     uint64_t magic = port_word_load_acquire(&head->magic);
     uint64_t known = port_word_load_relaxed(&head->bytes);
-    /* Who made the part may have been killed before it came here: all that it did not write is
-     * zero. Several may be here at once, and write the same. */
+    /* The process that created the memory may have been killed before it came here. Then all that
+     * it did not write is zero. Several processes may be here at once; they write the same. */
     if (is_new || (magic == 0 && (known == 0 || known == bytes))) {
         port_word_store_relaxed(&head->bytes, bytes);
         port_word_store_release(&head->magic, MAGIC);
@@ -128,7 +131,7 @@ void weir_large_roll_back(weir_large *l, size_t stripe)
     weir_stripe_roll_back(&l->stripe[stripe], &l->blocks);
 }
 
-/* The later of now_ns and the time that the stripe has seen. */
+/* The later of now_ns and the stripe's time, which it advances. */
 static int64_t stripe_now(weir_stripe *s, int64_t now_ns)
 {
     int64_t seen_ns = (int64_t)port_word_load_relaxed(&s->now_ns);
@@ -141,15 +144,15 @@ static int64_t stripe_now(weir_stripe *s, int64_t now_ns)
 
 /* ---- deciding -------------------------------------------------------------------------------- */
 
-/* A decision under way. */
+/* A decision in progress. */
 typedef struct job {
     weir_large *l;
     weir_stripe *s; /* locked */
     const weir_large_call *call;
     int64_t now_ns;
-    uint64_t at;         /* the key's block, or 0 */
-    uint64_t records;    /* of the stripe, before */
-    int64_t fresh_at_ns; /* of the state that fn has left */
+    uint64_t at;          /* the key's block; 0: the key is absent */
+    uint64_t journal_len; /* length of the stripe's journal before this decision */
+    int64_t fresh_at_ns;  /* of the new state */
 } job;
 
 static weir_status run_fn(job *j, uint64_t *state, unsigned level)
@@ -179,7 +182,7 @@ static void copy_words(uint64_t *to, const uint64_t *from, size_t words)
         to[i] = from[i];
 }
 
-/* Puts a block with the new state in the place of the key's, or gives it back. */
+/* Replaces the key's block by the block `at` with the new state. Frees `at` if that fails. */
 static weir_status swap_in(job *j, uint64_t at, weir_status st)
 {
     port_word_store_relaxed(&block_of(j, at)->fresh_at_ns, (uint64_t)j->fresh_at_ns);
@@ -190,7 +193,8 @@ static weir_status swap_in(job *j, uint64_t at, weir_status st)
     return st;
 }
 
-/* Decides on a copy, of the next level if `grown`, and so on until it is large enough. */
+/* Decides on a copy of the state, at the next level if `grown`. Repeats at higher levels until the
+ * state fits. */
 static weir_status decide_on_copy(job *j, bool grown)
 {
     const weir_policy *p = j->call->policy;
@@ -219,8 +223,9 @@ static weir_status decide_on_copy(job *j, bool grown)
     return swap_in(j, at, st);
 }
 
-/* Notes what the call may write to the key's block. False if it is too much. */
-static bool record_writes(job *j, unsigned level)
+/* Saves the words that the decision may write in the journal. Returns false if they are too
+ * many. */
+static bool journal_writes(job *j, unsigned level)
 {
     const weir_large_call *c = j->call;
     weir_block *block = block_of(j, j->at);
@@ -239,26 +244,27 @@ static bool record_writes(job *j, unsigned level)
     for (size_t i = 0; i < n; i++)
         at[i] = (port_word *)&block->state[index[i]];
     at[n++] = &block->fresh_at_ns;
-    return weir_stripe_record(j->s, &j->l->blocks, at, n, false);
+    return weir_stripe_journal(j->s, &j->l->blocks, at, n, false);
 }
 
 static weir_status decide_on_block(job *j)
 {
     weir_block *block = block_of(j, j->at);
     unsigned level = weir_block_level(block);
-    if (!record_writes(j, level))
+    if (!journal_writes(j, level))
         return decide_on_copy(j, false);
     weir_status st = run_fn(j, block->state, level);
     if (st == WEIR_OK) {
         port_word_store_relaxed(&block->fresh_at_ns, (uint64_t)j->fresh_at_ns);
         return st;
     }
-    weir_stripe_undo(j->s, &j->l->blocks, j->records);
+    weir_stripe_undo(j->s, &j->l->blocks, j->journal_len);
     return st == WEIR_E_ROOM ? decide_on_copy(j, true) : st;
 }
 
-/* Decides on a fresh state, and keeps it if it is worth it: nothing goes for a denial or a peek. */
-static weir_status decide_on_nothing(job *j)
+/* Decides for an absent key. The new state is stored only if the key is not idle, so that a denial
+ * or a peek evicts nothing. */
+static weir_status decide_for_absent(job *j)
 {
     uint64_t small[SCRATCH] = {0}, *state = small, at;
     size_t words = weir_state_words(j->call->policy, 0);
@@ -279,19 +285,19 @@ static weir_status decide_on_nothing(job *j)
     return st;
 }
 
-/* Whether the key's block is none that this call can go on from; notes damage. */
-static bool is_useless(job *j)
+/* Whether the key's block cannot be used, and is to be dropped. Counts damage. */
+static bool must_drop(job *j)
 {
     const weir_policy *p = j->call->policy;
     weir_block *block = block_of(j, j->at);
     unsigned level = weir_block_level(block);
     if (level > WEIR_LEVEL_MAX || weir_block_words(block) != weir_state_words(p, level))
-        return true; /* two keys of one hash */
+        return true; /* two keys with the same hash */
     if (!weir_state_sound(p, block->state, level)) {
         weir_index_count_damage(j->s);
         return true;
     }
-    /* Fresh: of one that has grown nothing is left to be gained but its memory. */
+    /* The key is idle. A state that has grown is dropped, because that frees memory. */
     return level > 0 && (int64_t)port_word_load_relaxed(&block->fresh_at_ns) <= j->now_ns;
 }
 
@@ -299,15 +305,15 @@ weir_status weir_large_try(weir_large *l, const weir_large_call *call)
 {
     weir_stripe *s = weir_large_stripe_of(l, call->hash);
     job j = {.l = l, .s = s, .call = call, .now_ns = stripe_now(s, call->now_ns)};
-    j.records = port_word_load_relaxed(&s->records);
+    j.journal_len = port_word_load_relaxed(&s->journal_len);
     port_word *link = weir_index_find(l, call->hash, &j.at);
-    if (j.at != 0 && is_useless(&j)) {
+    if (j.at != 0 && must_drop(&j)) {
         weir_status st = weir_index_detach(l, s, link, j.at);
         if (st != WEIR_OK)
             return st;
         j.at = 0;
     }
-    return j.at != 0 ? decide_on_block(&j) : decide_on_nothing(&j);
+    return j.at != 0 ? decide_on_block(&j) : decide_for_absent(&j);
 }
 
 weir_status weir_large_run(weir_large *l, const weir_large_call *call)
@@ -331,7 +337,7 @@ void weir_large_reset(weir_large *l, uint64_t hash)
     weir_robust_unlock(&s->lock);
 }
 
-/* ---- contents -------------------------------------------------------------------------------- */
+/* ---- iteration, copying, statistics ---------------------------------------------------------- */
 
 void weir_large_each(weir_large *l, weir_key_state_fn fn, void *ctx)
 {

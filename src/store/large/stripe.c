@@ -1,118 +1,121 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The order of the stores is all there is to it: a record before it is counted, the count before
- * the words, the words before the count is 0 again, and that before records are written anew. */
+/* The journal works by the order of its stores: a record is stored before the journal's new length,
+ * the length before the changed words, the words before the length returns to 0, and that before
+ * the next record. */
 
 #include "store/large/stripe.h"
 
-static uint64_t records(const weir_stripe *s)
+static uint64_t journal_len(const weir_stripe *s)
 {
-    uint64_t n = port_word_load_relaxed(&s->records);
-    return n <= WEIR_STRIPE_RECORDS ? n : WEIR_STRIPE_RECORDS;
+    uint64_t n = port_word_load_relaxed(&s->journal_len);
+    return n <= WEIR_JOURNAL_MAX ? n : WEIR_JOURNAL_MAX;
 }
 
-bool weir_stripe_record(weir_stripe *s, weir_allocator *b, port_word *const *words, size_t count,
-                        bool spare)
+bool weir_stripe_journal(weir_stripe *s, weir_allocator *b, port_word *const *words, size_t count,
+                         bool spare)
 {
-    uint64_t n = records(s);
-    uint64_t room = (uint64_t)WEIR_STRIPE_RECORDS - (spare ? 0 : WEIR_STRIPE_SPARE);
+    uint64_t n = journal_len(s);
+    uint64_t room = (uint64_t)WEIR_JOURNAL_MAX - (spare ? 0 : WEIR_JOURNAL_SPARE);
     if (n + count > room)
         return false;
     for (size_t i = 0; i < count; i++, n++) {
-        port_word_store_relaxed(&s->record[n].at, (uint64_t)(words[i] - b->words));
-        port_word_store_relaxed(&s->record[n].old, port_word_load_relaxed(words[i]));
+        port_word_store_relaxed(&s->journal[n].at, (uint64_t)(words[i] - b->words));
+        port_word_store_relaxed(&s->journal[n].old, port_word_load_relaxed(words[i]));
     }
-    port_word_store_release(&s->records, n);
+    port_word_store_release(&s->journal_len, n);
     port_stores_in_order();
     return true;
 }
 
 void weir_stripe_undo(weir_stripe *s, weir_allocator *b, uint64_t keep)
 {
-    for (uint64_t n = records(s); n > keep; n--) {
-        uint64_t at = port_word_load_relaxed(&s->record[n - 1].at);
+    for (uint64_t n = journal_len(s); n > keep; n--) {
+        uint64_t at = port_word_load_relaxed(&s->journal[n - 1].at);
         if (at >= b->words_undo && at < b->words_len)
-            port_word_store_relaxed(&b->words[at], port_word_load_relaxed(&s->record[n - 1].old));
+            port_word_store_relaxed(&b->words[at], port_word_load_relaxed(&s->journal[n - 1].old));
     }
-    port_word_store_release(&s->records, keep);
+    port_word_store_release(&s->journal_len, keep);
     port_stores_in_order();
 }
 
-static uint64_t noted(const weir_stripe *s)
+static uint64_t pending_used(const weir_stripe *s)
 {
-    return port_word_load_relaxed(&s->noted) & (((uint64_t)1 << WEIR_STRIPE_NOTES) - 1);
+    return port_word_load_relaxed(&s->pending_used) & (((uint64_t)1 << WEIR_STRIPE_PENDING) - 1);
 }
 
-port_word *weir_stripe_note(weir_stripe *s)
+port_word *weir_stripe_take_pending(weir_stripe *s)
 {
-    unsigned i = (unsigned)__builtin_ctzll(~noted(s));
-    if (i >= WEIR_STRIPE_NOTES)
+    unsigned i = (unsigned)__builtin_ctzll(~pending_used(s));
+    if (i >= WEIR_STRIPE_PENDING)
         return NULL;
-    port_word_store_release(&s->noted, noted(s) | (uint64_t)1 << i);
+    port_word_store_release(&s->pending_used, pending_used(s) | (uint64_t)1 << i);
     port_stores_in_order();
-    return &s->note[i];
+    return &s->pending[i];
 }
 
-static port_word *note_of(weir_stripe *s, uint64_t at)
+static port_word *pending_of(weir_stripe *s, uint64_t at)
 {
-    for (uint64_t left = noted(s); left != 0; left &= left - 1) {
-        port_word *note = &s->note[__builtin_ctzll(left)];
-        if (port_word_load_relaxed(note) >> WEIR_NOTE_SHIFT == at)
-            return note;
+    for (uint64_t left = pending_used(s); left != 0; left &= left - 1) {
+        port_word *pending = &s->pending[__builtin_ctzll(left)];
+        if (port_word_load_relaxed(pending) >> WEIR_PENDING_SHIFT == at)
+            return pending;
     }
     return NULL;
 }
 
-bool weir_stripe_gone(weir_stripe *s, uint64_t at)
+bool weir_stripe_mark_removed(weir_stripe *s, uint64_t at)
 {
-    port_word *note = note_of(s, at);
-    uint64_t bits = note ? port_word_load_relaxed(note) & WEIR_NOTE_BORN : 0;
-    if (!note)
-        note = weir_stripe_note(s);
-    if (!note)
+    port_word *pending = pending_of(s, at);
+    uint64_t bits = pending ? port_word_load_relaxed(pending) & WEIR_PENDING_ADDED : 0;
+    if (!pending)
+        pending = weir_stripe_take_pending(s);
+    if (!pending)
         return false;
-    port_word_store_release(note, at << WEIR_NOTE_SHIFT | bits | WEIR_NOTE_GONE);
+    port_word_store_release(pending, at << WEIR_PENDING_SHIFT | bits | WEIR_PENDING_REMOVED);
     port_stores_in_order();
     return true;
 }
 
-void weir_stripe_forget(weir_stripe *s, const port_word *note)
+void weir_stripe_give_pending(weir_stripe *s, const port_word *pending)
 {
-    port_word_store_release(&s->noted, noted(s) & ~((uint64_t)1 << (note - s->note)));
+    port_word_store_release(&s->pending_used,
+                            pending_used(s) & ~((uint64_t)1 << (pending - s->pending)));
 }
 
 void weir_stripe_free(weir_stripe *s, weir_allocator *b, uint64_t at)
 {
-    port_word *note = note_of(s, at);
-    if (!note)
+    port_word *pending = pending_of(s, at);
+    if (!pending)
         return;
-    weir_allocator_free(b, at, note);
-    weir_stripe_forget(s, note);
+    weir_allocator_free(b, at, pending);
+    weir_stripe_give_pending(s, pending);
 }
 
-/* Frees the blocks whose notes have `bit`, and forgets the others, which the index holds. */
-static void clear_notes(weir_stripe *s, weir_allocator *b, uint64_t bit)
+/* Frees the pending blocks that have `bit`, and releases the pending words of the others, which
+ * stay in the index. */
+static void clear_pending(weir_stripe *s, weir_allocator *b, uint64_t bit)
 {
-    for (uint64_t left = noted(s); left != 0; left &= left - 1) {
-        port_word *note = &s->note[__builtin_ctzll(left)];
-        uint64_t block = port_word_load_relaxed(note);
+    for (uint64_t left = pending_used(s); left != 0; left &= left - 1) {
+        port_word *pending = &s->pending[__builtin_ctzll(left)];
+        uint64_t block = port_word_load_relaxed(pending);
         if (block & bit)
-            weir_allocator_free(b, block >> WEIR_NOTE_SHIFT, note);
+            weir_allocator_free(b, block >> WEIR_PENDING_SHIFT, pending);
         else
-            port_word_store_relaxed(note, 0);
-        weir_stripe_forget(s, note);
+            port_word_store_relaxed(pending, 0);
+        weir_stripe_give_pending(s, pending);
     }
 }
 
 void weir_stripe_commit(weir_stripe *s, weir_allocator *b)
 {
-    port_word_store_release(&s->records, 0);
+    port_word_store_release(&s->journal_len, 0);
     port_stores_in_order();
-    clear_notes(s, b, WEIR_NOTE_GONE);
+    clear_pending(s, b, WEIR_PENDING_REMOVED);
 }
 
 void weir_stripe_roll_back(weir_stripe *s, weir_allocator *b)
 {
     weir_stripe_undo(s, b, 0);
-    clear_notes(s, b, WEIR_NOTE_BORN);
+    clear_pending(s, b, WEIR_PENDING_ADDED);
 }

@@ -2,13 +2,13 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_STORE_STRIPE_H
 #define WEIR_STORE_STRIPE_H
-/* One lock's share of the large states, and the journal of what its holder is changing. Every word
- * of the memory that is about to change is first noted with what it holds; then the words change;
- * then the journal is emptied with one store, which is the moment at which the decision counts. A
- * holder that was killed before leaves notes by which the next one takes everything back. The same
- * serves to decide on several keys and then keep or drop it all.
+/* A stripe: one lock for a part of the large states, and its undo journal. A transaction saves each
+ * word in the journal before it changes that word. The commit empties the journal with one store.
+ * If the owner of the lock is killed before that, the next owner restores the saved words. A
+ * roll-back does the same. A transaction may cover several keys.
  *
- * Blocks that are not, or not yet, or no longer in the index are put down in the stripe as well. */
+ * The stripe also refers to its pending blocks: those that a commit adds to the index or removes
+ * from it. */
 
 #include "store/large/allocator.h"
 #include "store/robust_lock.h"
@@ -16,60 +16,62 @@
 #include <stdalign.h>
 
 enum {
-    WEIR_STRIPE_RECORDS = 112,
-    WEIR_STRIPE_SPARE = 48, /* of them, only for what needs three or fewer: 16 calls do */
-    WEIR_STRIPE_NOTES = 36, /* two for each of 16 calls, and a few in passing */
+    WEIR_JOURNAL_MAX = 112,
+    WEIR_JOURNAL_SPARE = 48,  /* the part reserved for changes of up to three words; enough for 16
+                               tries */
+    WEIR_STRIPE_PENDING = 36, /* two for each of 16 tries, and a few temporary ones */
 };
 
 typedef struct weir_journal_record {
-    port_word at; /* which word of the memory */
+    port_word at; /* index of the word in the memory */
     port_word old;
 } weir_journal_record;
 
-/* In the memory; all zero in a new one. */
+/* In the shared memory; all zero in a new one. */
 typedef struct weir_stripe {
     alignas(64) port_word lock;
-    port_word now_ns; /* the latest seen */
+    port_word now_ns; /* the latest time seen */
     port_word evicted, damaged;
-    port_word records; /* how many count */
-    port_word noted;   /* a bit for each note that may be in use */
-    /* WEIR_NOTE_BORN if the index does not hold the block unless this counts, WEIR_NOTE_GONE if it
-     * does not once this counts. */
-    port_word note[WEIR_STRIPE_NOTES];
-    weir_journal_record record[WEIR_STRIPE_RECORDS];
-    port_word refused; /* in what would else be padding */
+    port_word journal_len;  /* valid records in the journal; 0: no open transaction */
+    port_word pending_used; /* a bit for each pending word that may be in use */
+    /* WEIR_PENDING_ADDED: a commit adds the block to the index. WEIR_PENDING_REMOVED: a commit
+     * removes the block from the index. */
+    port_word pending[WEIR_STRIPE_PENDING];
+    weir_journal_record journal[WEIR_JOURNAL_MAX];
+    port_word refused; /* last, in what would be padding otherwise */
 } weir_stripe;
 
-/* Whether nothing waits to be kept or dropped. */
+/* Whether the stripe has no open transaction. */
 static inline bool weir_stripe_idle(const weir_stripe *s)
 {
-    return port_word_load_relaxed(&s->records) == 0;
+    return port_word_load_relaxed(&s->journal_len) == 0;
 }
 
-/* Notes what `count` words hold, each given by its address in b->words; then they may be changed.
- * False if there is no room for that many: nothing is noted. The stripe is locked, as below. */
-bool weir_stripe_record(weir_stripe *s, weir_allocator *b, port_word *const *words, size_t count,
-                        bool spare);
+/* Saves `count` words, given by their addresses in b->words, before they are changed. Returns
+ * false, with nothing saved, if the journal is full. This and the functions below need the stripe's
+ * lock. */
+bool weir_stripe_journal(weir_stripe *s, weir_allocator *b, port_word *const *words, size_t count,
+                         bool spare);
 
-/* Puts back what was noted after the first `keep` records, and forgets these. */
+/* Restores the words saved after the first `keep` records, and drops these records. */
 void weir_stripe_undo(weir_stripe *s, weir_allocator *b, uint64_t keep);
 
-/* A place for a note, or NULL if all are used. */
-port_word *weir_stripe_note(weir_stripe *s);
+/* Takes a free pending word. Returns NULL if there is none. */
+port_word *weir_stripe_take_pending(weir_stripe *s);
 
-/* Gives back a place in which nothing was put. */
-void weir_stripe_forget(weir_stripe *s, const port_word *note);
+/* Gives back a pending word that was not used. */
+void weir_stripe_give_pending(weir_stripe *s, const port_word *pending);
 
-/* Puts a block down that the index is about to lose. False if there is no place. */
-bool weir_stripe_gone(weir_stripe *s, uint64_t at);
+/* Marks a block as one that the commit removes. Returns false if there is no free pending word. */
+bool weir_stripe_mark_removed(weir_stripe *s, uint64_t at);
 
-/* Frees a block that was put down and is not in the index. */
+/* Frees a pending block that is not in the index. */
 void weir_stripe_free(weir_stripe *s, weir_allocator *b, uint64_t at);
 
-/* Makes all that was noted count, and frees the blocks that it has replaced. */
+/* Commits the transaction, and frees the blocks that it removed. */
 void weir_stripe_commit(weir_stripe *s, weir_allocator *b);
 
-/* Undoes all that was noted, and frees the blocks that were for it. */
+/* Rolls the transaction back, and frees the blocks that it added. */
 void weir_stripe_roll_back(weir_stripe *s, weir_allocator *b);
 
 #endif

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* One bucket: what is done on copies, then locks, and what mends them. Under the lock words are
- * stored with release for the readers that take no lock. */
+/* A bucket of the hash table: operations on a private copy, the lock, the undo log, and the repair
+ * after a crash. Under the lock, words are stored with release, for readers that take no lock. */
 
 #include "store/table/bucket.h"
 
 #include "port/port.h"
 
 enum {
-    SPINS = 64,  /* before the processor is given to somebody else */
-    YIELDS = 64, /* before it is asked whether the holder is alive */
+    SPINS = 64,  /* tries before the thread yields */
+    YIELDS = 64, /* yields between two checks that the lock's owner is alive */
     TAG_UNITS = 3,
 };
 
-static const uint8_t form_cells[] = {0, 1, 1, 1, 2, 3, 4, 6}; /* words in the bucket */
-static const uint8_t form_extra[] = {0, 0, 2, 3, 0, 0, 0, 0}; /* units beside the tag's */
+static const uint8_t form_cells[] = {0, 1, 1, 1, 2, 3, 4, 6}; /* words in the bucket, by form */
+static const uint8_t form_extra[] = {0, 0, 2, 3, 0,
+                                     0, 0, 0}; /* units beside those of the tag,
+                                                                 by form */
 
 unsigned weir_form_words(weir_form form)
 {
@@ -26,14 +28,14 @@ unsigned weir_form_units(weir_form form)
     return form == WEIR_FORM_NONE ? 0 : 4u * form_cells[form] + TAG_UNITS + form_extra[form];
 }
 
-/* ---- a copy of a bucket ---------------------------------------------------------------------- */
+/* ---- a private copy of a bucket -------------------------------------------------------------- */
 
 static unsigned code_of(const weir_line *l, unsigned i)
 {
     return (unsigned)(l->word[0] >> WEIR_CODE_AT(i)) & 15;
 }
 
-/* Where entry i lies: its first word, and how many units from the back its units begin. */
+/* Where an entry lies: its first word, and the distance of its units from the back. */
 typedef struct spot {
     unsigned word, unit;
 } spot;
@@ -49,7 +51,7 @@ static spot spot_of(const weir_line *l, unsigned i)
     return s;
 }
 
-/* How many entries, live or not, there are. */
+/* The number of entries, live or free. */
 static unsigned entries(const weir_line *l)
 {
     unsigned n = 0;
@@ -71,8 +73,8 @@ static bool is_mixed(const weir_line *l)
     return (l->word[0] & WEIR_MIXED) != 0;
 }
 
-/* As below, of a bucket that holds times alone: four codes at once, each 0, TIME or live TIME, and
- * none behind one that is 0. */
+/* The same for a bucket that is not mixed. Looks at all four codes at once: each is 0, TIME or live
+ * TIME, and all after a 0 are 0. */
 static bool times_sound(uint64_t header)
 {
     uint64_t codes = (header & WEIR_CODES) >> WEIR_CODE_AT(0), times = codes & 0x1111;
@@ -91,7 +93,7 @@ bool weir_line_sound(const weir_line *l)
     return units_used(l) <= WEIR_LINE_UNITS;
 }
 
-/* `n` units, 1..4, of which the last lies `at` units from the back. */
+/* Reads `n` units, 1..4. The last of them is `at` units from the back. */
 static uint64_t units_get(const weir_line *l, unsigned at, unsigned n)
 {
     unsigned low = 512 - 16 * (at + n), shift = low % 64;
@@ -191,7 +193,7 @@ bool weir_line_has_room(const weir_line *l, weir_form form)
     return units_live(l) + weir_form_units(form) <= WEIR_LINE_UNITS;
 }
 
-/* Moves the live entries together, and lays them out as mixed or not. */
+/* Compacts the live entries, in the mixed layout or not. */
 static void gather(weir_line *l, bool mixed)
 {
     weir_line from = *l;
@@ -215,12 +217,13 @@ static bool has_other_forms(const weir_line *l)
     return false;
 }
 
-/* Where an entry can be added with no other moved; WEIR_LINE_ENTRIES if nowhere. */
+/* Where an entry can be added without moving others; WEIR_LINE_ENTRIES if there is no such
+ * place. */
 static unsigned place_for(const weir_line *l, weir_form form)
 {
     unsigned n = entries(l);
     for (unsigned i = 0; i < n; i++) {
-        if (code_of(l, i) == form) /* of that form, and not live */
+        if (code_of(l, i) == form) /* a free entry of the same form */
             return i;
     }
     bool fits = units_used(l) + weir_form_units(form) <= WEIR_LINE_UNITS;
@@ -285,11 +288,11 @@ unsigned weir_line_victims(const weir_line *l, weir_form form, int64_t *ret_fres
     return drop;
 }
 
-/* ---- mending --------------------------------------------------------------------------------- */
+/* ---- repair ---------------------------------------------------------------------------------- */
 
-static uint64_t holder_of(uint64_t header)
+static uint64_t owner_of(uint64_t header)
 {
-    return header >> WEIR_HOLDER_AT & (((uint64_t)1 << WEIR_PROCESS_ID_BITS) - 1);
+    return header >> WEIR_LOCK_OWNER_AT & (((uint64_t)1 << WEIR_PROCESS_ID_BITS) - 1);
 }
 
 static unsigned undo_of(uint64_t header)
@@ -297,31 +300,31 @@ static unsigned undo_of(uint64_t header)
     return (unsigned)(header >> WEIR_UNDO_AT) & 255;
 }
 
-/* A header with these contents and a version that nobody can have read: its lower part follows the
- * one that is remembered, the upper one is of this moment. */
+/* A header with a version that no reader can have seen. Its low bits follow the version in the
+ * locked header, its high bits are the current time. */
 static uint64_t header_anew(uint64_t contents, uint64_t locked)
 {
     uint64_t version = (uint64_t)port_steady_ns() << 13 | ((locked >> WEIR_REMEMBERED_AT) + 1);
     return version << WEIR_VERSION_AT | (contents & WEIR_CONTENTS);
 }
 
-static void empty(const weir_bucket_array *k, weir_bucket *b, uint64_t locked)
+static void empty(const weir_bucket_array *a, weir_bucket *b, uint64_t locked)
 {
     weir_line l = {.word = {locked}};
-    port_add_relaxed(k->damaged, (uint64_t)__builtin_popcount(weir_line_live(&l)));
+    port_add_relaxed(a->damaged, (uint64_t)__builtin_popcount(weir_line_live(&l)));
     port_word_store_release(&b->word[0], header_anew(WEIR_OVERFLOWED, locked));
 }
 
-/* Puts back what the record says, if it is of this very lock. */
-static void restore(const weir_bucket_array *k, weir_bucket *b, uint64_t locked,
+/* Restores the old contents from an undo record, if the record belongs to this lock. */
+static void restore(const weir_bucket_array *a, weir_bucket *b, uint64_t locked,
                     const weir_undo_record *r)
 {
     uint64_t before = port_word_load_acquire(&r->header);
-    bool is_it = port_word_load_relaxed(&r->bucket) == (uint64_t)(b - k->buckets) &&
+    bool is_it = port_word_load_relaxed(&r->bucket) == (uint64_t)(b - a->buckets) &&
                  before >> WEIR_VERSION_AT << WEIR_REMEMBERED_AT ==
                      locked >> WEIR_REMEMBERED_AT << WEIR_REMEMBERED_AT;
     if (!is_it) {
-        empty(k, b, locked);
+        empty(a, b, locked);
         return;
     }
     for (unsigned i = 1; i < WEIR_LINE_WORDS; i++)
@@ -329,41 +332,42 @@ static void restore(const weir_bucket_array *k, weir_bucket *b, uint64_t locked,
     port_word_store_release(&b->word[0], header_anew(before, locked));
 }
 
-/* Takes the lock of a dead holder away. Others may be about the same; one succeeds. */
-static void mend(const weir_bucket_array *k, weir_bucket *b, uint64_t locked)
+/* Repairs a bucket whose lock owner died. Several threads may try at once; one of them succeeds. */
+static void repair(const weir_bucket_array *a, weir_bucket *b, uint64_t locked)
 {
-    uint64_t holder = holder_of(locked);
+    uint64_t owner_id = owner_of(locked);
     unsigned undo = undo_of(locked);
     if (undo == 0) {
         weir_line l = {.word = {locked}};
         uint64_t now_locked =
-            (locked & ~((((uint64_t)1 << WEIR_PROCESS_ID_BITS) - 1) << WEIR_HOLDER_AT)) |
-            k->processes->self << WEIR_HOLDER_AT;
+            (locked & ~((((uint64_t)1 << WEIR_PROCESS_ID_BITS) - 1) << WEIR_LOCK_OWNER_AT)) |
+            a->processes->self << WEIR_LOCK_OWNER_AT;
         if (!port_word_cas_acquire(&b->word[0], &locked, now_locked))
             return;
         if (weir_line_sound(&l))
             port_word_store_release(&b->word[0], header_anew(locked, locked));
         else
-            empty(k, b, locked);
+            empty(a, b, locked);
         return;
     }
-    /* The record is the holder's, or of one who mended and was killed in turn. */
-    weir_undo_record *r = &k->undo[undo - 1];
+    /* The record belongs to the dead owner, or to a process that was killed during this repair. */
+    weir_undo_record *r = &a->undo[undo - 1];
     uint64_t owner = port_word_load_acquire(&r->owner);
-    bool is_dead = owner == holder || (owner != 0 && !weir_process_is_alive(k->processes, owner));
-    if (is_dead && port_word_cas_acquire(&r->owner, &owner, k->processes->self)) {
+    bool is_dead = owner == owner_id || (owner != 0 && !weir_process_is_alive(a->processes, owner));
+    if (is_dead && port_word_cas_acquire(&r->owner, &owner, a->processes->self)) {
         bool is_there = port_word_load_acquire(&b->word[0]) == locked;
         if (is_there)
-            restore(k, b, locked, r);
-        port_word_store_release(&r->owner, is_there ? 0 : owner); /* it may be another's by now */
+            restore(a, b, locked, r);
+        port_word_store_release(&r->owner, is_there ? 0 : owner); /* the record may have been
+                                                                     reused */
     } else if (owner == 0 && port_word_load_acquire(&b->word[0]) == locked) {
-        /* The record and the bucket are not of one moment: the machine lost its power. */
-        if (port_word_cas_acquire(&b->word[0], &locked, weir_header_lock(k, locked)))
-            empty(k, b, locked);
+        /* Bucket and record are from different moments: the file was damaged by a power failure. */
+        if (port_word_cas_acquire(&b->word[0], &locked, weir_header_lock(a, locked)))
+            empty(a, b, locked);
     }
 }
 
-uint64_t weir_bucket_wait(const weir_bucket_array *k, weir_bucket *b)
+uint64_t weir_bucket_wait(const weir_bucket_array *a, weir_bucket *b)
 {
     for (unsigned spins = 0;; spins++) {
         uint64_t header = port_word_load_acquire(&b->word[0]);
@@ -371,64 +375,64 @@ uint64_t weir_bucket_wait(const weir_bucket_array *k, weir_bucket *b)
             return header;
         if (spins < SPINS)
             port_pause();
-        else if (spins % YIELDS != 0 || weir_process_is_alive(k->processes, holder_of(header)))
-            port_yield(); /* the thread that holds it may be waiting for this processor */
+        else if (spins % YIELDS != 0 || weir_process_is_alive(a->processes, owner_of(header)))
+            port_yield(); /* the lock's owner may be waiting for this processor */
         else
-            mend(k, b, header);
+            repair(a, b, header);
     }
 }
 
-/* Frees a record that a killed process has left. */
-static void reclaim(const weir_bucket_array *k, unsigned i)
+/* Frees a record whose process died. */
+static void reclaim(const weir_bucket_array *a, unsigned i)
 {
-    weir_undo_record *r = &k->undo[i];
+    weir_undo_record *r = &a->undo[i];
     uint64_t owner = port_word_load_acquire(&r->owner);
-    if (owner == 0 || weir_process_is_alive(k->processes, owner))
+    if (owner == 0 || weir_process_is_alive(a->processes, owner))
         return;
     uint64_t at = port_word_load_relaxed(&r->bucket);
-    weir_bucket *b = &k->buckets[at < k->buckets_len ? at : 0];
+    weir_bucket *b = &a->buckets[at < a->buckets_len ? at : 0];
     uint64_t header = port_word_load_acquire(&b->word[0]);
     if (header & WEIR_LOCKED && undo_of(header) == i + 1 &&
-        !weir_process_is_alive(k->processes, holder_of(header)))
-        mend(k, b, header);
+        !weir_process_is_alive(a->processes, owner_of(header)))
+        repair(a, b, header);
     else
         (void)port_word_cas_acquire(&r->owner, &owner, 0);
 }
 
-void weir_bucket_repair_all(const weir_bucket_array *k)
+void weir_bucket_repair_all(const weir_bucket_array *a)
 {
     for (unsigned i = 0; i < WEIR_UNDO_RECORDS; i++)
-        reclaim(k, i);
+        reclaim(a, i);
 }
 
 /* ---- reading and writing --------------------------------------------------------------------- */
 
-void weir_bucket_copy(const weir_bucket_array *k, weir_bucket *b, weir_line *ret)
+void weir_bucket_copy(const weir_bucket_array *a, weir_bucket *b, weir_line *ret)
 {
     for (;;) {
-        ret->word[0] = weir_bucket_read(k, b);
+        ret->word[0] = weir_bucket_read(a, b);
         for (unsigned i = 1; i < WEIR_LINE_WORDS; i++)
             ret->word[i] = port_word_load_acquire(&b->word[i]);
         if (!weir_bucket_same(b, ret->word[0]))
             continue;
         if (__builtin_expect(weir_line_sound(ret), 1))
             return;
-        /* Nobody writes such a header: the disk or the memory did. */
-        if (weir_bucket_try_lock(k, b, ret->word[0]))
-            empty(k, b, weir_header_lock(k, ret->word[0]));
+        /* No writer stores such a header: the file or the memory is damaged. */
+        if (weir_bucket_try_lock(a, b, ret->word[0]))
+            empty(a, b, weir_header_lock(a, ret->word[0]));
     }
 }
 
-void weir_bucket_lock(const weir_bucket_array *k, weir_bucket *b, weir_line *ret)
+void weir_bucket_lock(const weir_bucket_array *a, weir_bucket *b, weir_line *ret)
 {
     do
-        weir_bucket_copy(k, b, ret);
-    while (!weir_bucket_try_lock(k, b, ret->word[0]));
+        weir_bucket_copy(a, b, ret);
+    while (!weir_bucket_try_lock(a, b, ret->word[0]));
 }
 
-/* Of the entries of `old`, which stand in `line` just as they were; sets *ret_moved if one that is
- * in both does not. */
-static unsigned kept(const weir_line *old, const weir_line *line, bool *ret_moved)
+/* The entries of `old` that are unchanged in `line`. Sets *ret_moved if an entry of both has
+ * changed or moved. */
+static unsigned unchanged(const weir_line *old, const weir_line *line, bool *ret_moved)
 {
     unsigned same = 0, live = weir_line_live(old);
     for (unsigned i = 0; i < WEIR_LINE_ENTRIES; i++) {
@@ -453,23 +457,24 @@ static unsigned kept(const weir_line *old, const weir_line *line, bool *ret_move
     return same;
 }
 
-/* A free record, which is then ours. Waits for one: they are held for a few dozen instructions. */
-static unsigned claim_undo(const weir_bucket_array *k, const weir_bucket *b)
+/* Takes a free undo record. Waits if there is none: records are in use for a few dozen
+ * instructions. */
+static unsigned claim_undo(const weir_bucket_array *a, const weir_bucket *b)
 {
-    size_t n = (size_t)(b - k->buckets) % WEIR_UNDO_RECORDS;
+    size_t n = (size_t)(b - a->buckets) % WEIR_UNDO_RECORDS;
     for (unsigned tries = 0;; tries++, n = (n + 1) % WEIR_UNDO_RECORDS) {
-        uint64_t owner = port_word_load_relaxed(&k->undo[n].owner);
-        if (owner == 0 && port_word_cas_acquire(&k->undo[n].owner, &owner, k->processes->self))
+        uint64_t owner = port_word_load_relaxed(&a->undo[n].owner);
+        if (owner == 0 && port_word_cas_acquire(&a->undo[n].owner, &owner, a->processes->self))
             return (unsigned)n;
         if (tries > WEIR_UNDO_RECORDS) {
             port_yield();
-            reclaim(k, (unsigned)n);
+            reclaim(a, (unsigned)n);
         }
     }
 }
 
-/* How many words beside the header the one has otherwise than the other. */
-static unsigned words_apart(const weir_line *old, const weir_line *line)
+/* The number of words, beside the header, that differ. */
+static unsigned words_that_differ(const weir_line *old, const weir_line *line)
 {
     unsigned words = 0;
     for (unsigned i = 1; i < WEIR_LINE_WORDS; i++)
@@ -477,25 +482,26 @@ static unsigned words_apart(const weir_line *old, const weir_line *line)
     return words;
 }
 
-void weir_bucket_commit(const weir_bucket_array *k, weir_bucket *b, const weir_line *old,
+void weir_bucket_commit(const weir_bucket_array *a, weir_bucket *b, const weir_line *old,
                         const weir_line *line)
 {
     unsigned undo = 0, live = weir_line_live(old), same = live;
     bool moved = false;
     if ((old->word[0] ^ line->word[0]) & WEIR_CONTENTS)
-        same = kept(old, line, &moved);
+        same = unchanged(old, line, &moved);
     else
-        moved = words_apart(old, line) > 1; /* entries are written anew where they are */
-    uint64_t locked = weir_header_lock(k, old->word[0]);
+        moved = words_that_differ(old, line) > 1; /* entries are overwritten in place */
+    uint64_t locked = weir_header_lock(a, old->word[0]);
     if (moved) {
-        undo = claim_undo(k, b) + 1;
-        weir_undo_record *r = &k->undo[undo - 1];
-        port_word_store_release(&r->bucket, (uint64_t)(b - k->buckets));
+        undo = claim_undo(a, b) + 1;
+        weir_undo_record *r = &a->undo[undo - 1];
+        port_word_store_release(&r->bucket, (uint64_t)(b - a->buckets));
         for (unsigned i = 1; i < WEIR_LINE_WORDS; i++)
             port_word_store_release(&r->word[i - 1], old->word[i]);
         port_word_store_release(&r->header, old->word[0]);
         port_word_store_release(&b->word[0], locked | (uint64_t)undo << WEIR_UNDO_AT);
-    } else if (same != live) { /* gone before their words are, be it to their second bucket */
+    } else if (same != live) { /* drop them before their words change, even if they moved to
+                                  their alternate bucket */
         weir_line fewer = {.word = {locked | (line->word[0] & WEIR_OVERFLOWED)}};
         weir_line_drop(&fewer, live & ~same);
         port_word_store_release(&b->word[0], fewer.word[0]);
@@ -507,5 +513,5 @@ void weir_bucket_commit(const weir_bucket_array *k, weir_bucket *b, const weir_l
     uint64_t version = (old->word[0] & ~(WEIR_CONTENTS | WEIR_LOCKED)) + WEIR_VERSION_ONE;
     port_word_store_release(&b->word[0], version | (line->word[0] & WEIR_CONTENTS));
     if (undo)
-        port_word_store_release(&k->undo[undo - 1].owner, 0);
+        port_word_store_release(&a->undo[undo - 1].owner, 0);
 }

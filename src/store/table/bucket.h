@@ -2,45 +2,49 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_STORE_BUCKET_H
 #define WEIR_STORE_BUCKET_H
-/* One bucket of the table, a cache line: how its eight words lie, how a thread reads them whole,
- * and how one that has locked them writes. It must not know how a key finds its buckets, what a
- * state means, nor what time it is.
+/* A bucket of the hash table: one cache line of 8 words, read with a seqlock. Buckets know nothing
+ * of how a key finds them, of what a state means, or of the time.
  *
- * Word 0 is the header. Of the others, entries take words from the front and units of 16 bits from
- * the back, until the two meet: 28 units in all, a word being four. An entry has a tag of 48 bits,
- * the time at which it is fresh, and what its form says:
+ * Layout: word 0 is the header. The rest is divided among up to 4 entries, also called slots.
+ * Entries take words from the front, and units of 16 bits from the back, until the two meet. A
+ * bucket has 28 units in all; a word is four of them. An entry has a tag of 48 bits, which
+ * identifies its key, and the time from which on the key is idle. Its form says what else it has:
  *
- *     form                     words  units             takes    in a bucket
- *     TIME    no more              1      3          14 bytes              4
- *     SHORT   32 bits              1    3 + 2        18                    3
- *     LONG    48 bits              1    3 + 3        20                    2
- *     ONE .. FIVE  words of 64   1 + n    3     22, 30, 38, 54       2, 1, 1, 1
+ *     form         beside tag and time     words  units            bytes    entries in a bucket
+ *     TIME         nothing                    1      3                14          4
+ *     SHORT        a number of 32 bits        1    3 + 2              18          3
+ *     LONG         a number of 48 bits        1    3 + 3              20          2
+ *     ONE .. FIVE  n words of 64 bits       1 + n    3    22, 30, 38, 54    2, 1, 1, 1
  *
  *     header   bit 0       locked: a thread is writing
- *              bit 1       spilled: a key whose first bucket this is may lie in its second
- *              bits 2-5    away: entry i lies in its second bucket
- *              bits 6-21   four bits an entry: its form, and 8 if it is live; then none but zeros.
- *                          An entry that is not live is room
+ *              bit 1       overflowed: this is the first bucket of a key that may lie in its
+ *                          alternate bucket
+ *              bits 2-5    this is the alternate bucket of entry i
+ *              bits 6-21   four bits for each entry: its form, and 8 if it is live. An entry that
+ *                          is not live is free. All entries after the last are zero
  *              bit 22      mixed: there are other forms than TIME
- *              bits 23-63  not locked: the version, one more with every change of header or lock
- *                          locked: 20 bits of the owner's id, 8 of the undo record that holds what
- *                          the bucket was (0: none), 13 of the version
+ *              bits 23-63  if not locked: the version, which grows with every change of the header
+ *                          and with every lock
+ *                          if locked: 20 bits of the lock owner's id, 8 bits of the number of the
+ *                          undo record with the old contents (0: none), 13 bits of the version
  *
- * The units of a bucket that is not mixed lie so that four tags are compared at once: word 5 has
- * the high 16 bits of the tags, the first one's in its low end; words 6 and 7 the low 32.
+ * In a bucket that is not mixed, the units are placed so that four tags are compared at once. Word
+ * 5 has the high 16 bits of each tag, beginning with entry 0 at the low end. Words 6 and 7 have the
+ * low 32 bits of each tag.
  *
- * A zeroed bucket is an empty one.
+ * A bucket that is all zero is empty.
  *
- * Reading takes no lock: load the header, copy words, and load the header again; if it is the same
- * and not locked, no word changed in between. Words are loaded with acquire and stored with release
- * for this: a reader that saw a word of a later version sees the header that was locked for it. To
- * write, put the lock in place of the very header that was read, which proves the same.
+ * Reading is a seqlock. A reader loads the header, copies the words, and loads the header again. If
+ * the header is unchanged and not locked, the copy is consistent. Words are loaded with acquire and
+ * stored with release: a reader that saw a word of a later version also sees the header that was
+ * locked for it. A writer locks the bucket with a compare-and-swap of the header that it read,
+ * which proves that its copy is still valid.
  *
- * A writer may be killed between any two stores, and what it leaves must be the old bucket or the
- * new one. Where one store decides, it may leave the lock and nothing else to mend: the time of a
- * TIME entry is one word; an entry that is added counts from the header that names it on; one that
- * is dropped, from the header that no longer does. Any other change is first written down: the
- * words as they were, in an undo record. */
+ * Crash safety: a writer may be killed between any two stores. The bucket must then have its old or
+ * its new contents. Where a single store makes the change, no undo record is needed: the time of a
+ * TIME entry is one word; an added entry is valid from the header that has it; a dropped entry is
+ * gone from the header that no longer has it. Before any other change, the old words are saved in
+ * the undo log. */
 
 #include "port/atomic.h"
 #include "store/robust_lock.h"
@@ -72,10 +76,10 @@ _Static_assert(sizeof(weir_bucket) == WEIR_LINE_BYTES, "a bucket is a line");
 #define WEIR_CODE_AT(i)    (6 + 4 * (i))
 #define WEIR_CODES         ((uint64_t)0xffff << 6)
 #define WEIR_MIXED         ((uint64_t)1 << 22)
-#define WEIR_CONTENTS      ((uint64_t)0x7ffffe) /* all of the above but locked */
+#define WEIR_CONTENTS      ((uint64_t)0x7ffffe) /* all of the above but the lock */
 #define WEIR_VERSION_AT    23
 #define WEIR_VERSION_ONE   ((uint64_t)1 << WEIR_VERSION_AT)
-#define WEIR_HOLDER_AT     23 /* of a locked one, beside the contents */
+#define WEIR_LOCK_OWNER_AT 23 /* the id of the lock's owner, in a locked header */
 #define WEIR_UNDO_AT       43
 #define WEIR_REMEMBERED_AT 51
 #define WEIR_LIVE          8u
@@ -91,13 +95,14 @@ typedef enum weir_form {
     WEIR_FORM_FIVE
 } weir_form;
 
-/* The words beside the time that an entry of a form holds: one of 32 or 48 bits for SHORT, LONG. */
+/* The 64-bit words that an entry of a form has beside its time. SHORT and LONG count as one
+ * word. */
 unsigned weir_form_words(weir_form form);
 
-/* What a form takes of WEIR_LINE_UNITS. */
+/* How many of the WEIR_LINE_UNITS a form takes. */
 unsigned weir_form_units(weir_form form);
 
-/* ---- a copy of a bucket ---------------------------------------------------------------------- */
+/* ---- a private copy of a bucket -------------------------------------------------------------- */
 
 typedef struct weir_line {
     uint64_t word[WEIR_LINE_WORDS];
@@ -111,114 +116,116 @@ typedef struct weir_bucket_entry {
     uint64_t words[WEIR_ENTRY_WORDS];
 } weir_bucket_entry;
 
-/* All functions on lines are pure, and safe on any 64 bytes that weir_line_sound(). */
+/* All functions on lines are pure. They are safe on any 64 bytes that pass weir_line_sound(). */
 bool weir_line_sound(const weir_line *l);
 
-/* What entry i takes, live or not. */
+/* The form of entry i, live or free. */
 static inline weir_form weir_line_form(const weir_line *l, unsigned i)
 {
     return (weir_form)(l->word[0] >> WEIR_CODE_AT(i) & 7);
 }
 
-/* The live entry of a tag that is away or not, WEIR_LINE_ENTRIES if there is none. */
+/* Finds the live entry of a tag, among those that lie in their alternate bucket or among the
+ * others. Returns WEIR_LINE_ENTRIES if there is none. */
 unsigned weir_line_find(const weir_line *l, uint64_t tag, bool alternate);
 
-/* The live entries: bit i. */
+/* The set of live entries: bit i is entry i. */
 unsigned weir_line_live(const weir_line *l);
 
 weir_bucket_entry weir_line_get(const weir_line *l, unsigned i);
 
-/* Writes a live entry of the same form anew. */
+/* Overwrites a live entry with one of the same form. */
 void weir_line_put(weir_line *l, unsigned i, const weir_bucket_entry *e);
 
-/* Whether an entry of that form has room. */
+/* Whether there is space for an entry of a form. */
 bool weir_line_has_room(const weir_line *l, weir_form form);
 
-/* Adds an entry, for which there is room, if need be by moving the others together. */
+/* Adds an entry, for which there is space. Compacts the other entries if necessary. */
 void weir_line_add(weir_line *l, const weir_bucket_entry *e);
 
-/* Drops the entries of a set. */
+/* Drops a set of entries. */
 void weir_line_drop(weir_line *l, unsigned set);
 
-/* The live entries that are fresh at now_ns. */
+/* The set of live entries that are idle at now_ns. */
 unsigned weir_line_fresh(const weir_line *l, int64_t now_ns);
 
-/* Those that must go for an entry of `form` to have room: the closest to fresh first.
- *  ret_fresh_at_ns  the latest among them, INT64_MIN if none has to go. */
+/* The entries to evict so that an entry of `form` fits, those closest to idle first.
+ *  ret_fresh_at_ns  the latest fresh_at_ns among them; INT64_MIN if there are none. */
 unsigned weir_line_victims(const weir_line *l, weir_form form, int64_t *ret_fresh_at_ns);
 
-/* ---- the bucket itself ----------------------------------------------------------------------- */
+/* ---- the shared bucket ----------------------------------------------------------------------- */
 
 typedef struct weir_undo_record {
-    alignas(WEIR_LINE_BYTES) port_word owner; /* 0: free */
-    port_word bucket;                         /* which one */
-    port_word header;                         /* as it was before it was locked */
-    port_word word[WEIR_LINE_WORDS - 1];      /* words 1.. */
+    alignas(WEIR_LINE_BYTES) port_word owner; /* id of the process that uses the record; 0: free */
+    port_word bucket;                         /* its number */
+    port_word header;                         /* its header before it was locked */
+    port_word word[WEIR_LINE_WORDS - 1];      /* its words 1.. before the change */
 } weir_undo_record;
 
-/* What a thread must know beside a bucket to lock it. */
+/* The buckets, and what a thread needs to lock them: its id, and the undo log. */
 typedef struct weir_bucket_array {
     const weir_processes *processes;
-    uint64_t lock; /* what a header is locked with: WEIR_LOCKED and our id */
+    uint64_t lock; /* the lock bits of a header: WEIR_LOCKED and our id */
     weir_bucket *buckets;
     uint64_t buckets_len;
-    weir_undo_record *undo; /* WEIR_UNDO_RECORDS of them */
-    port_counter *damaged;  /* entries that had to be thrown away */
+    weir_undo_record *undo; /* the undo log: WEIR_UNDO_RECORDS records */
+    port_counter *damaged;  /* entries that were dropped because they were damaged */
 } weir_bucket_array;
 
-/* The header, as soon as it is not locked: first at once, then in a loop, in which a lock that a
- * killed process has left is mended. */
-uint64_t weir_bucket_wait(const weir_bucket_array *k, weir_bucket *b);
+/* Waits until a bucket is not locked, and returns its header. Repairs a bucket whose lock owner
+ * died. */
+uint64_t weir_bucket_wait(const weir_bucket_array *a, weir_bucket *b);
 
-static inline uint64_t weir_bucket_read(const weir_bucket_array *k, weir_bucket *b)
+static inline uint64_t weir_bucket_read(const weir_bucket_array *a, weir_bucket *b)
 {
     uint64_t header = port_word_load_acquire(&b->word[0]);
-    return __builtin_expect((header & WEIR_LOCKED) != 0, 0) ? weir_bucket_wait(k, b) : header;
+    return __builtin_expect((header & WEIR_LOCKED) != 0, 0) ? weir_bucket_wait(a, b) : header;
 }
 
-/* Is the header still what it was? After loads of words with acquire, so relaxed is enough. */
+/* Whether the header is still the same. Relaxed is enough: the words before it were loaded with
+ * acquire. */
 static inline bool weir_bucket_same(const weir_bucket *b, uint64_t header)
 {
     return port_word_load_relaxed(&b->word[0]) == header;
 }
 
-/* Copies a bucket, whole and sound, as soon as it is not locked. One that is not sound, which only
- * a disk can have done, is emptied. */
-void weir_bucket_copy(const weir_bucket_array *k, weir_bucket *b, weir_line *ret);
+/* Waits until a bucket is not locked, and makes a consistent copy. A bucket with an invalid header,
+ * which only a damaged file can have, is emptied. */
+void weir_bucket_copy(const weir_bucket_array *a, weir_bucket *b, weir_line *ret);
 
-static inline uint64_t weir_header_lock(const weir_bucket_array *k, uint64_t header)
+static inline uint64_t weir_header_lock(const weir_bucket_array *a, uint64_t header)
 {
     uint64_t remembered = header >> WEIR_VERSION_AT << WEIR_REMEMBERED_AT;
-    return remembered | k->lock | (header & WEIR_CONTENTS);
+    return remembered | a->lock | (header & WEIR_CONTENTS);
 }
 
-/* Locks a bucket whose header was `header`, not locked. False if it is another by now. */
-static inline bool weir_bucket_try_lock(const weir_bucket_array *k, weir_bucket *b, uint64_t header)
+/* Locks a bucket if its header is still `header`, which is not locked. Returns whether it did. */
+static inline bool weir_bucket_try_lock(const weir_bucket_array *a, weir_bucket *b, uint64_t header)
 {
-    return port_word_cas_acquire(&b->word[0], &header, weir_header_lock(k, header));
+    return port_word_cas_acquire(&b->word[0], &header, weir_header_lock(a, header));
 }
 
-/* Waits for the lock, and copies what is under it. */
-void weir_bucket_lock(const weir_bucket_array *k, weir_bucket *b, weir_line *ret);
+/* Waits for the lock, and copies the locked bucket. */
+void weir_bucket_lock(const weir_bucket_array *a, weir_bucket *b, weir_line *ret);
 
-/* Gives `header` back as it was: nothing was written. */
+/* Unlocks a bucket that was not changed. */
 static inline void weir_bucket_unlock(weir_bucket *b, uint64_t header)
 {
     port_word_store_release(&b->word[0], header);
 }
 
-/* Gives `header` back with the next version: one word was written. */
+/* Unlocks a bucket of which one word was changed: advances the version. */
 static inline void weir_bucket_publish(weir_bucket *b, uint64_t header)
 {
     port_word_store_release(&b->word[0], header + WEIR_VERSION_ONE);
 }
 
-/* Makes a locked bucket, which holds `old`, hold `line`, and unlocks it. If the writer is killed
- * it holds the one or the other, but for entries that `line` has not, which may be gone. */
-void weir_bucket_commit(const weir_bucket_array *k, weir_bucket *b, const weir_line *old,
+/* Changes a locked bucket from `old` to `line`, and unlocks it. If the writer is killed, the bucket
+ * has one or the other. Entries of `old` that `line` does not have may be gone in either case. */
+void weir_bucket_commit(const weir_bucket_array *a, weir_bucket *b, const weir_line *old,
                         const weir_line *line);
 
-/* Mends what killed processes have left behind in undo records; any thread, at opening. */
-void weir_bucket_repair_all(const weir_bucket_array *k);
+/* Repairs the buckets whose lock owners died, from the undo log. For opening; any thread. */
+void weir_bucket_repair_all(const weir_bucket_array *a);
 
 #endif

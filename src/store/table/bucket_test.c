@@ -316,7 +316,7 @@ enum { FIRST = 1, SECOND, THIRD, LAST };
 static weir_bucket_array keeper_of(ground *g, unsigned who)
 {
     return (weir_bucket_array){.processes = &owners_of[who],
-                               .lock = owners_of[who].self << WEIR_HOLDER_AT | WEIR_LOCKED,
+                               .lock = owners_of[who].self << WEIR_LOCK_OWNER_AT | WEIR_LOCKED,
                                .buckets = g->buckets,
                                .buckets_len = BUCKETS,
                                .undo = g->undo,
@@ -466,7 +466,7 @@ static void writers_are_killed(void **state)
 static uint64_t locked_by(uint64_t header, uint64_t id, uint64_t undo)
 {
     return header >> WEIR_VERSION_AT << WEIR_REMEMBERED_AT | undo << WEIR_UNDO_AT |
-           id << WEIR_HOLDER_AT | (header & WEIR_CONTENTS) | WEIR_LOCKED;
+           id << WEIR_LOCK_OWNER_AT | (header & WEIR_CONTENTS) | WEIR_LOCKED;
 }
 
 static weir_line line_of(unsigned entries)

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Buckets that are locked together, and how a key gets into one of its two.
+/* Cuckoo insertion. If both buckets of a key are full, one of their entries is displaced to its own
+ * other bucket. If that bucket is full too, one of its entries is displaced first, and so on. Only
+ * if no chain of displacements is found, an entry that is not idle is evicted.
  *
- * Where both are full, an entry of theirs moves to its other bucket, if need be after one of those
- * that lie there has moved to its own, and so on. Only if no such row of moves is found an entry
- * that is not fresh is forgotten.
- *
- * Locks are waited for in the order of their addresses. A bucket that an entry would be moved to is
- * only tried, since it may come before those that are held. */
+ * Locks: a thread waits for locks only in the order of the buckets' addresses. A bucket to which an
+ * entry would be displaced may come earlier in that order, so the thread tries its lock and does
+ * not wait. */
 
 #include "store/table/cuckoo.h"
 
@@ -26,15 +25,15 @@ static uint64_t held_by(const weir_line *l)
     return held;
 }
 
-/* Relaxed: sums that publish nothing. Each change is made under the lock of its bucket, so that the
- * sums do not fall below 0, unless a writer was killed before its bucket. */
+/* Relaxed: these sums publish nothing. Each change is made under the lock of its bucket. So the
+ * sums do not fall below 0, unless a writer was killed before it wrote its bucket. */
 static void count(weir_table *t, const weir_locked_bucket *l)
 {
     if ((l->old.word[0] ^ l->line.word[0]) & WEIR_CODES)
         port_add_relaxed(&weir_counts_of(t, l->bucket)->held, held_by(&l->line) - held_by(&l->old));
 }
 
-/* ---- the hold -------------------------------------------------------------------------------- */
+/* ---- sets of locked buckets ------------------------------------------------------------------ */
 
 weir_locked_bucket *weir_lock_set_find(const weir_lock_set *h, const weir_bucket *b)
 {
@@ -54,8 +53,8 @@ weir_locked_bucket *weir_lock_set_wait(weir_table *t, weir_lock_set *h, weir_buc
     return l;
 }
 
-/* Unlocks the last added, with nothing written. */
-static void let_go(weir_lock_set *h)
+/* Unlocks the bucket added last, which was not changed. */
+static void unlock_last(weir_lock_set *h)
 {
     const weir_locked_bucket *l = &h->of[--h->len];
     weir_bucket_unlock(l->bucket, l->old.word[0]);
@@ -73,7 +72,7 @@ weir_locked_bucket *weir_lock_set_try(weir_table *t, weir_lock_set *h, weir_buck
         l->old.word[i] = port_word_load_relaxed(&b->word[i]);
     l->line = l->old;
     if (__builtin_expect(!weir_line_sound(&l->old), 0)) {
-        let_go(h); /* whoever waits for the lock will mend it */
+        unlock_last(h); /* the next thread that waits for the lock repairs it */
         return NULL;
     }
     return l;
@@ -115,15 +114,15 @@ void weir_lock_set_commit(weir_table *t, weir_lock_set *h)
     }
 }
 
-void weir_lock_set_drop(weir_lock_set *h)
+void weir_lock_set_release(weir_lock_set *h)
 {
     while (h->len > 0)
-        let_go(h);
+        unlock_last(h);
 }
 
-/* ---- making room ----------------------------------------------------------------------------- */
+/* ---- displacement and eviction --------------------------------------------------------------- */
 
-static bool drop_fresh(weir_locked_bucket *l, weir_form form, int64_t seen_ns)
+static bool drop_idle(weir_locked_bucket *l, weir_form form, int64_t seen_ns)
 {
     weir_line_drop(&l->line, weir_line_fresh(&l->line, seen_ns));
     return weir_line_has_room(&l->line, form);
@@ -138,10 +137,10 @@ static weir_bucket *other_of(const weir_table *t, const weir_bucket *b, const we
     return &t->array.buckets[at >= len ? at - len : at];
 }
 
-/* Whether an entry of `form` would have room in a bucket once what is fresh there was dropped.
- * Takes no lock: a guess, which costs less than finding it out. Nor does it wait for one, since
- * others may wait for those that are held here. */
-static bool may_hold(const weir_bucket *b, weir_form form, int64_t seen_ns)
+/* Whether an entry of `form` would fit in a bucket without its idle entries. A guess, without a
+ * lock, to avoid most useless locks. It does not wait either: other threads may wait for buckets
+ * that this one has locked. */
+static bool may_fit(const weir_bucket *b, weir_form form, int64_t seen_ns)
 {
     weir_line l = {.word = {port_word_load_acquire(&b->word[0])}};
     for (unsigned i = 1; i < WEIR_LINE_WORDS; i++)
@@ -152,9 +151,9 @@ static bool may_hold(const weir_bucket *b, weir_form form, int64_t seen_ns)
     return weir_line_has_room(&l, form);
 }
 
-/* Adds the bucket that entry i of `from` would go to. NULL if it is locked: also by this hold,
- * which might then write where the entry comes from first. */
-static weir_locked_bucket *hold_other(weir_table *t, weir_lock_set *h,
+/* Locks the other bucket of entry i of `from`. Returns NULL if that is locked, also by this set, in
+ * which the order of writes would be wrong. */
+static weir_locked_bucket *lock_other(weir_table *t, weir_lock_set *h,
                                       const weir_locked_bucket *from, unsigned i)
 {
     weir_bucket_entry e = weir_line_get(&from->line, i);
@@ -162,8 +161,8 @@ static weir_locked_bucket *hold_other(weir_table *t, weir_lock_set *h,
     return h->len < h->max ? weir_lock_set_try(t, h, b, port_word_load_acquire(&b->word[0])) : NULL;
 }
 
-/* Adds an entry. A writer that was killed while it moved the key may have left it in both of its
- * buckets: then the one in the first counts, which alone was written since. */
+/* Adds an entry. A writer that was killed while it displaced the key may have left the key in both
+ * of its buckets. Then the one in the first bucket is valid: only that one was written since. */
 static void add_entry(weir_locked_bucket *to, const weir_bucket_entry *e)
 {
     unsigned other = weir_line_find(&to->line, e->tag, e->alternate);
@@ -174,8 +173,8 @@ static void add_entry(weir_locked_bucket *to, const weir_bucket_entry *e)
     weir_line_add(&to->line, e);
 }
 
-/* Moves entry i to its other bucket, which has room. */
-static void move_entry(weir_locked_bucket *from, weir_locked_bucket *to, unsigned i)
+/* Displaces entry i to its other bucket, in which it fits. */
+static void displace_entry(weir_locked_bucket *from, weir_locked_bucket *to, unsigned i)
 {
     weir_bucket_entry e = weir_line_get(&from->line, i);
     weir_line_drop(&from->line, 1u << i);
@@ -184,7 +183,7 @@ static void move_entry(weir_locked_bucket *from, weir_locked_bucket *to, unsigne
     add_entry(to, &e);
 }
 
-/* The entries each of which would leave room for one of `form`. */
+/* The set of entries of which any one would leave enough space for an entry of `form`. */
 static unsigned movable(const weir_line *l, weir_form form)
 {
     unsigned set = weir_line_live(l);
@@ -197,46 +196,47 @@ static unsigned movable(const weir_line *l, weir_form form)
     return set;
 }
 
-/* Moves some entry out of the way of one of `form` to its other bucket; if none of those has room,
- * makes room in one of them in the same way, so many moves deep. False if none will do. */
-static bool make_room(weir_table *t, weir_lock_set *h, weir_locked_bucket *l, weir_form form,
-                      int64_t seen_ns, unsigned depth)
+/* Displaces an entry to its other bucket, so that one of `form` fits. If none of those buckets has
+ * space, displaces an entry there first, up to `depth` displacements in a row. Returns whether it
+ * succeeded. */
+static bool displace_one(weir_table *t, weir_lock_set *h, weir_locked_bucket *l, weir_form form,
+                         int64_t seen_ns, unsigned depth)
 {
     unsigned set = movable(&l->line, form);
     for (unsigned i = 0; i < WEIR_LINE_ENTRIES; i++) {
-        weir_bucket_entry e = weir_line_get(&l->line, i); /* of one that is not live, no harm */
+        weir_bucket_entry e = weir_line_get(&l->line, i); /* harmless for a free entry */
         port_prefetch(other_of(t, l->bucket, &e));
     }
     for (unsigned i = 0; i < WEIR_LINE_ENTRIES; i++) {
         if (!(set >> i & 1))
             continue;
         weir_bucket_entry e = weir_line_get(&l->line, i);
-        if (!may_hold(other_of(t, l->bucket, &e), e.form, seen_ns))
+        if (!may_fit(other_of(t, l->bucket, &e), e.form, seen_ns))
             continue;
-        weir_locked_bucket *to = hold_other(t, h, l, i);
-        if (to && drop_fresh(to, e.form, seen_ns)) {
-            move_entry(l, to, i);
+        weir_locked_bucket *to = lock_other(t, h, l, i);
+        if (to && drop_idle(to, e.form, seen_ns)) {
+            displace_entry(l, to, i);
             return true;
         }
         if (to)
-            let_go(h);
+            unlock_last(h);
     }
     for (unsigned i = 0; i < WEIR_LINE_ENTRIES && depth > 1; i++) {
-        weir_locked_bucket *to = set >> i & 1 ? hold_other(t, h, l, i) : NULL;
+        weir_locked_bucket *to = set >> i & 1 ? lock_other(t, h, l, i) : NULL;
         if (!to)
             continue;
         weir_form moved = weir_line_form(&l->line, i);
-        if (make_room(t, h, to, moved, seen_ns, depth - 1)) {
-            move_entry(l, to, i);
+        if (displace_one(t, h, to, moved, seen_ns, depth - 1)) {
+            displace_entry(l, to, i);
             return true;
         }
-        let_go(h);
+        unlock_last(h);
     }
     return false;
 }
 
-/* Makes room in whichever of two buckets loses less by it: the one whose last victim is closer to
- * fresh. The key itself is no candidate, however close: it would never be limited. */
+/* Evicts from the one of two buckets whose last victim is closer to idle. The new key is never the
+ * victim, however close to idle it is: it would never be limited. */
 static weir_locked_bucket *evict(weir_table *t, weir_locked_bucket *first,
                                  weir_locked_bucket *alternate, weir_form form)
 {
@@ -259,15 +259,16 @@ bool weir_cuckoo_skips_search(weir_table *t, const weir_bucket *first)
     return skip > 0;
 }
 
-/* Makes room in one of two buckets by moves, the fewer the better. NULL if there is no way. */
+/* Frees space in one of two buckets with as few displacements as possible. Returns NULL if it
+ * fails. */
 static weir_locked_bucket *search(weir_table *t, weir_lock_set *h, weir_locked_bucket *first,
                                   weir_locked_bucket *alternate, weir_form form, int64_t seen_ns)
 {
     bool hopeless = weir_cuckoo_skips_search(t, first->bucket);
     for (unsigned moves = 1; moves <= (hopeless ? 1 : WEIR_MOVES); moves++) {
-        if (make_room(t, h, alternate, form, seen_ns, moves))
+        if (displace_one(t, h, alternate, form, seen_ns, moves))
             return alternate;
-        if (make_room(t, h, first, form, seen_ns, moves))
+        if (displace_one(t, h, first, form, seen_ns, moves))
             return first;
     }
     if (!hopeless)
@@ -275,24 +276,24 @@ static weir_locked_bucket *search(weir_table *t, weir_lock_set *h, weir_locked_b
     return NULL;
 }
 
-/* Moves several entries, each to its other bucket, for one of `form` that takes the room of more
- * than one. Those that found room elsewhere stay there also if not all did. */
-static bool move_several(weir_table *t, weir_lock_set *h, weir_locked_bucket *l, weir_form form,
-                         int64_t seen_ns)
+/* Displaces several entries, each to its other bucket, for one of `form` that takes the space of
+ * more than one. If only some of them fit elsewhere, those stay there. */
+static bool displace_several(weir_table *t, weir_lock_set *h, weir_locked_bucket *l, weir_form form,
+                             int64_t seen_ns)
 {
     int64_t last_ns;
     unsigned set = weir_line_victims(&l->line, form, &last_ns);
     if (__builtin_popcount(set) < 2)
         return false;
     for (unsigned i = WEIR_LINE_ENTRIES; i-- > 0;) {
-        weir_locked_bucket *to = set >> i & 1 ? hold_other(t, h, l, i) : NULL;
+        weir_locked_bucket *to = set >> i & 1 ? lock_other(t, h, l, i) : NULL;
         if (!to)
             continue;
         weir_form moved = weir_line_form(&l->line, i);
-        if (drop_fresh(to, moved, seen_ns))
-            move_entry(l, to, i);
+        if (drop_idle(to, moved, seen_ns))
+            displace_entry(l, to, i);
         else
-            let_go(h);
+            unlock_last(h);
     }
     return weir_line_has_room(&l->line, form);
 }
@@ -304,15 +305,15 @@ weir_status weir_cuckoo_insert(weir_table *t, weir_lock_set *h, const weir_bucke
                        *alternate = weir_lock_set_find(h, at->alternate);
     weir_locked_bucket *l = NULL;
     assert(first && alternate);
-    if (drop_fresh(first, e->form, seen_ns))
+    if (drop_idle(first, e->form, seen_ns))
         l = first;
-    else if (drop_fresh(alternate, e->form, seen_ns))
+    else if (drop_idle(alternate, e->form, seen_ns))
         l = alternate;
     if (!l)
         l = search(t, h, first, alternate, e->form, seen_ns);
-    if (!l && move_several(t, h, alternate, e->form, seen_ns))
+    if (!l && displace_several(t, h, alternate, e->form, seen_ns))
         l = alternate;
-    if (!l && move_several(t, h, first, e->form, seen_ns))
+    if (!l && displace_several(t, h, first, e->form, seen_ns))
         l = first;
     if (!l && !t->refuse)
         l = evict(t, first, alternate, e->form);
@@ -327,7 +328,7 @@ weir_status weir_cuckoo_insert(weir_table *t, weir_lock_set *h, const weir_bucke
     return WEIR_OK;
 }
 
-/* Sees to it that `to`, where an entry of `from` has gone, is written before that. */
+/* Makes the commit write `to` before `from`, because an entry of `from` moved to `to`. */
 static void write_first(weir_locked_bucket *to, weir_locked_bucket *from)
 {
     if (to > from)
@@ -352,7 +353,8 @@ weir_status weir_cuckoo_write(weir_table *t, weir_lock_set *h, const weir_bucket
     weir_line_drop(&l->line, 1u << i);
     weir_status st = weir_cuckoo_insert(t, h, at, e, seen_ns);
     if (st != WEIR_OK)
-        weir_line_add(&l->line, &was); /* others may have left by now, none has come */
+        weir_line_add(&l->line, &was); /* it fits again: entries may have been dropped, none were
+                                          added */
     else if (e->alternate != was.alternate)
         write_first(weir_lock_set_find(h, e->alternate ? at->alternate : at->first), l);
     return st;
@@ -368,7 +370,7 @@ bool weir_cuckoo_insert_alone(weir_table *t, weir_lock_set *h, const weir_bucket
     } else {
         uint64_t header = port_word_load_acquire(&at->alternate->word[0]);
         if (!weir_lock_set_try(t, h, at->alternate, header)) {
-            weir_lock_set_drop(h);
+            weir_lock_set_release(h);
             return false;
         }
         *ret_st = weir_cuckoo_insert(t, h, at, e, seen_ns);

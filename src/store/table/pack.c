@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* With f the time at which a state is fresh, T the state of two words read as one number, and W the
- * period:
+/* The encodings. f is the time at which the key is idle, stored in every entry. T is a state of two
+ * words as one number. W is the period.
  *
- *     ticks           f = ceil(T / num), and held beside it: f*num - T              below num
- *     steps           the same in refills: f = ceil(T / rate) * W, and f/W*rate - T    below rate
- *     aligned window  f = start + W, and the count
- *     from-first      f = start + W, and the count
- *     counter         start + 2W, at which it is fresh, or since when, and both counts
- *     two TATs        f = the later one, and by how much and which the other is earlier
+ *     AS_TICKS     f = ceil(T / num), and a number below num: f*num - T
+ *     AS_STEPS     f = ceil(T / rate) * W, and a number below rate: f/W*rate - T
+ *     AS_WINDOW    an aligned window: f = start + W, and the count
+ *     AS_PAIR      a window in two words: f = start + W, and the count
+ *     AS_COUNTER   f = start + 2W, and both counts
+ *     AS_TATS      two TATs: f = the later one, the lag of the other, and a bit: which is later
  *
- * What does not fit, and every other state, is held word by word. */
+ * States that do not fit, and all other formats, are stored word by word. */
 
 #include "store/table/pack.h"
 
@@ -31,7 +31,7 @@ size_t weir_pack_words(const weir_policy *p)
     return words <= WEIR_ENTRY_WORDS && words == weir_state_words(p, 0) ? words : 0;
 }
 
-/* ---- the ways of packing --------------------------------------------------------------------- */
+/* ---- encoding -------------------------------------------------------------------------------- */
 
 typedef enum way {
     AS_WORDS,
@@ -71,11 +71,11 @@ static way way_of(const weir_policy *p)
     return AS_WORDS;
 }
 
-/* Time and the rest; false if they do not fit. */
+/* An encoded state. */
 typedef struct packed {
     int64_t fresh_at_ns;
     uint64_t rest;
-    bool is_long; /* though the rest is a small number */
+    bool is_long; /* use the LONG form even if `rest` is small */
 } packed;
 
 static bool in_time(int64_t t_ns)
@@ -83,11 +83,11 @@ static bool in_time(int64_t t_ns)
     return t_ns >= 0 && t_ns <= WEIR_NOW_NS_MAX;
 }
 
-/* T = each * q - rest, with rest below each. */
+/* T = each * q - rest, with rest < each. Returns false if it does not fit. */
 static bool pack_wide(const uint64_t *state, uint64_t each, uint64_t *ret_q, uint64_t *ret_rest)
 {
     weir_wide t = {state[0], state[1]};
-    if (t.hi >= each) /* the quotient is no 64-bit number: a damaged state */
+    if (t.hi >= each) /* the quotient does not fit in 64 bits: the state is damaged */
         return false;
     *ret_q = weir_wide_div_ceil(t, each);
     *ret_rest = weir_wide_sub(weir_wide_mul(*ret_q, each), t).lo;
@@ -186,7 +186,7 @@ static bool pack_by(way w, const weir_layer *l, const uint64_t *state, packed *r
     return false;
 }
 
-/* The smallest form that holds so many words, or a number. */
+/* The form of a state that is stored word by word. */
 static weir_form form_of_words(size_t words)
 {
     return words == 1   ? WEIR_FORM_ONE
@@ -214,7 +214,7 @@ void weir_pack(const weir_policy *p, const uint64_t *state, int64_t now_ns, int6
         ret->words[i] = i < words ? state[i] : 0;
 }
 
-/* ---- and back -------------------------------------------------------------------------------- */
+/* ---- decoding -------------------------------------------------------------------------------- */
 
 static bool unpack_counter(const weir_layer *l, const weir_bucket_entry *e, uint64_t *ret_state)
 {
@@ -248,7 +248,7 @@ static bool unpack_by(way w, const weir_layer *l, const weir_bucket_entry *e, ui
         ret_state[rest & 1] = fresh_at_ns;
         ret_state[!(rest & 1)] = fresh_at_ns - (rest >> 1);
         return true;
-    case AS_TIME: /* is no number and a rest */
+    case AS_TIME: /* has a form of its own */
     case AS_WORDS:
         break;
     }

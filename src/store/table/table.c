@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The table over its buckets: how several threads decide about a key at once, and what is told
- * about all of them. The hot path is in table_time.c, several keys at once in table_many.c.
+/* How threads decide on a key at the same time. table_gcra.c has the fast path for one-word states,
+ * table_take_many.c has transactions on several keys.
  *
- * A decision copies the state, works on the copy, and ends in one of three ways. If the state is
- * left as it was, there is nothing to write: the copy was whole, and that is when it was decided.
- * If it was changed, the bucket is locked in place of the header that was read, so that nothing can
- * have come between. If somebody was faster, all is done again; after some such tries, under the
- * locks of both buckets.
+ * A decision is optimistic. It copies the state, works on the copy, and ends in one of three ways.
+ * If the state is unchanged, there is nothing to write: the copy was consistent, and the decision
+ * is as of that moment. If the state has changed, the bucket is locked by a compare-and-swap of the
+ * header that was read, which proves that nothing changed meanwhile. If that fails, the decision is
+ * made again; after WEIR_TRIES tries, with both buckets locked.
  *
- * Who may put a key in: only a thread that holds its first bucket, whichever of the two it goes
- * into. So while the first bucket's header stays the same, a key that was absent stays absent, and
- * no key is ever in both, but for what a writer that was killed while it moved an entry left in the
- * second; the first is looked into first.
+ * Inserting: only a thread that has locked the key's first bucket may insert the key, into either
+ * bucket. So while the header of the first bucket is unchanged, an absent key stays absent. No key
+ * lies in both buckets, with one exception: a writer that was killed while it displaced an entry
+ * leaves the old entry in the alternate bucket. Lookups search the first bucket first.
  *
- * Time. `seen_ns` never goes back and is at most WEIR_SEEN_STEP_NS behind any now that a decision
- * was made at. A decision runs at the later of its own now and seen_ns, which it loads after its
- * buckets' headers (acquire). Only what is fresh at seen_ns is dropped. So no decision about a key
- * that was dropped runs at a time at which the key was not yet fresh: if it found the key gone, its
- * header came from the thread that dropped it or from a later one, whose load of seen_ns happened
- * before; and loads of one word that are ordered so never see it go back, relaxed as they are. */
+ * Time: `seen_ns` never goes back. It is at most WEIR_SEEN_STEP_NS behind any time at which a
+ * decision was made. A decision runs at the later of its own time and seen_ns, which it loads after
+ * the headers of its buckets (acquire). An entry is dropped as idle only if it is idle at seen_ns.
+ * So no decision on a dropped key runs at a time at which the key was not yet idle. Proof: if the
+ * decision found the key gone, its header came from the thread that dropped the key or from a later
+ * one. That thread loaded seen_ns before it stored the header. Ordered relaxed loads of one word
+ * never see it go back. */
 
 #include "store/table/cuckoo.h"
 
@@ -43,22 +44,22 @@ int64_t weir_table_now(weir_table *t, int64_t now_ns)
     return weir_later(weir_table_see(t, now_ns), now_ns);
 }
 
-/* ---- deciding -------------------------------------------------------------------------------- */
+/* ---- one key --------------------------------------------------------------------------------- */
 
-/* What a call works on. */
+/* The arguments of a call. */
 typedef struct call {
     weir_table *table;
     const weir_policy *policy;
-    int64_t now_ns; /* the caller's */
+    int64_t now_ns; /* as passed by the caller */
     weir_state_fn fn;
     void *ctx;
     weir_bucket_pair at;
 } call;
 
-/* A key's entry in a copy of a bucket, and what has become of its state. */
+/* A key's entry in a copy of a bucket, and its new state. */
 typedef struct found {
     unsigned i;              /* WEIR_LINE_ENTRIES: the key is absent */
-    weir_bucket_entry entry; /* then of its new state */
+    weir_bucket_entry entry; /* with the new state, once decided */
     int64_t seen_ns;
 } found;
 
@@ -70,9 +71,9 @@ static bool same_words(const uint64_t *a, const uint64_t *b, size_t words)
     return differ == 0;
 }
 
-/* Runs the function on the state in `l`, a copy that is whole. False if there is nothing to write,
- * and *ret_st is the answer; true if so, and it will be once that is done. What is not an entry of
- * the policy's is as good as none. */
+/* Runs the callback on the state in `l`, a consistent copy. Returns true if the new state must be
+ * written; *ret_st is the result once that is done. Returns false if there is nothing to write;
+ * *ret_st is the result. An entry that does not belong to the policy is treated as absent. */
 static bool decide(const call *c, const weir_line *l, found *f, weir_status *ret_st)
 {
     uint64_t old[WEIR_ENTRY_WORDS] = {0}, new[WEIR_ENTRY_WORDS] = {0};
@@ -93,11 +94,12 @@ static bool decide(const call *c, const weir_line *l, found *f, weir_status *ret
         return false;
     f->entry = (weir_bucket_entry){.tag = c->at.tag, .alternate = alternate};
     weir_pack(c->policy, new, now_ns, after_ns, &f->entry);
-    return present || f->entry.fresh_at_ns > f->seen_ns; /* a fresh key need not be put in */
+    return present || f->entry.fresh_at_ns > f->seen_ns; /* the state of an idle key is not
+                                                            stored */
 }
 
-/* Finds the key without locks. Returns the bucket it was found in, or the first; *ret is a whole
- * copy of it. NULL if that has changed meanwhile. */
+/* Finds the key without locks. Returns the key's bucket, or the first one if the key is absent, and
+ * copies it to *ret. Returns NULL if the bucket has changed meanwhile. */
 static weir_bucket *find(const call *c, weir_line *ret, found *f)
 {
     weir_table *t = c->table;
@@ -112,13 +114,13 @@ static weir_bucket *find(const call *c, weir_line *ret, found *f)
         *ret = alternate;
         return c->at.alternate;
     }
-    /* Absent from both at once: the second was read within the while that the first stayed the
-     * same. */
+    /* The key is absent from both at the same time: the first bucket was unchanged while the
+     * alternate one was read. */
     return weir_bucket_same(c->at.first, ret->word[0]) ? c->at.first : NULL;
 }
 
-/* Writes the new state of a key that was found in `b`. False if that has changed, or if the state
- * has another form than before. */
+/* Writes the new state of a key that is in `b`. Returns false if `b` has changed, or if the new
+ * state has another form. */
 static bool try_update(const call *c, weir_bucket *b, const weir_line *old, const found *f)
 {
     weir_line line = *old;
@@ -130,8 +132,8 @@ static bool try_update(const call *c, weir_bucket *b, const weir_line *old, cons
     return true;
 }
 
-/* Puts in a key that was absent. False if its first bucket has changed, or the second is needed and
- * locked. */
+/* Inserts an absent key. Returns false if its first bucket has changed, or if the alternate bucket
+ * is needed and is locked. */
 static bool try_insert(const call *c, uint64_t header, found *f, weir_status *ret_st)
 {
     weir_locked_bucket of[WEIR_LOCK_SET_ONE_KEY];
@@ -140,8 +142,8 @@ static bool try_insert(const call *c, uint64_t header, found *f, weir_status *re
            weir_cuckoo_insert_alone(c->table, &h, &c->at, &f->entry, f->seen_ns, ret_st);
 }
 
-/* For a call that was too slow too often, or whose state needs another place. Whoever reads the
- * buckets waits for it. */
+/* Decides with both buckets locked. For a call that failed WEIR_TRIES times, or whose state changes
+ * its form. */
 static weir_status run_locked(const call *c)
 {
     weir_locked_bucket of[WEIR_LOCK_SET_ONE_KEY];
@@ -151,7 +153,7 @@ static weir_status run_locked(const call *c)
     weir_lock_set_pair(c->table, &h, &c->at);
     weir_locked_bucket *l = weir_lock_set_find_key(&h, &c->at, &f.i);
     if (!decide(c, &l->line, &f, &st)) {
-        weir_lock_set_drop(&h);
+        weir_lock_set_release(&h);
         return st;
     }
     weir_status written = weir_cuckoo_write(c->table, &h, &c->at, l, f.i, &f.entry, f.seen_ns);
@@ -179,8 +181,8 @@ weir_status weir_table_run(weir_table *t, const weir_policy *p, uint64_t hash, i
     return run_locked(&c);
 }
 
-/* Drops a key from the buckets of its place, which the hold has: from both, if a writer that was
- * killed has left it in both. */
+/* Drops a key from its two buckets, which are in the set. It is in both if a writer was killed
+ * while it displaced the key. */
 static void drop_key(const weir_lock_set *h, const weir_bucket_pair *at)
 {
     for (int alternate = 0; alternate <= 1; alternate++) {
@@ -201,16 +203,16 @@ void weir_table_reset(weir_table *t, uint64_t hash)
     weir_lock_set_commit(t, &h);
 }
 
-/* ---- all of it ------------------------------------------------------------------------------- */
+/* ---- all keys: iteration, copying, statistics ------------------------------------------------ */
 
-/* The hash of an entry: its tag, and above it what its first bucket says. */
+/* The hash of an entry: the low bits are its tag, the high bits follow from its first bucket. */
 static uint64_t hash_of(const weir_table *t, uint64_t bucket, const weir_bucket_entry *e)
 {
     uint64_t len = t->array.buckets_len, first = bucket;
     if (e->alternate)
         first += len - weir_distance_of(t, e->tag);
     first -= first >= len ? len : 0;
-    /* The smallest hash whose first bucket it is: ceil(first * 2^64 / len). */
+    /* The smallest hash whose first bucket this is: ceil(first * 2^64 / len). */
     __extension__ typedef unsigned __int128 wide;
     uint64_t low = (uint64_t)((((wide)first << 64) + len - 1) / len);
     uint64_t hash = (low & ~WEIR_TAG_MASK) | e->tag;
@@ -263,11 +265,11 @@ weir_status weir_table_put(weir_table *t, const weir_key_state *stored)
     if (st == WEIR_OK)
         weir_lock_set_commit(t, &h);
     else
-        weir_lock_set_drop(&h);
+        weir_lock_set_release(&h);
     return st;
 }
 
-/* Never below 0, where writers were killed after they had counted. */
+/* The sum is below 0 if writers were killed after they had counted. */
 static uint64_t at_least_0(int64_t sum)
 {
     return sum > 0 ? (uint64_t)sum : 0;
@@ -292,9 +294,9 @@ weir_table_stats weir_table_stats_get(weir_table *t)
 
 /* ---- open and close -------------------------------------------------------------------------- */
 
-/* A time that cannot be, which only a disk can have written, would end every decision: it is as
- * good as none. */
-static void mend_time(weir_table_head *h)
+/* A time out of range, which only a damaged file can have, would end every decision. Resets it to
+ * 0. */
+static void repair_time(weir_table_head *h)
 {
     uint64_t seen_ns = port_word_load_relaxed(&h->seen_ns);
     if (seen_ns > (uint64_t)WEIR_NOW_NS_MAX && port_word_cas_relaxed(&h->seen_ns, &seen_ns, 0))
@@ -312,13 +314,13 @@ weir_status weir_table_open(weir_table **ret, void *part, size_t bytes,
     t->refuse = refuse;
     t->array = (weir_bucket_array){
         .processes = processes,
-        .lock = processes->self << WEIR_HOLDER_AT | WEIR_LOCKED,
+        .lock = processes->self << WEIR_LOCK_OWNER_AT | WEIR_LOCKED,
         .buckets = (weir_bucket *)((char *)part + sizeof(weir_table_head)),
         .buckets_len = (bytes - sizeof(weir_table_head)) / sizeof(weir_bucket),
         .undo = t->head->undo,
         .damaged = &t->head->damaged,
     };
-    mend_time(t->head);
+    repair_time(t->head);
     weir_bucket_repair_all(&t->array);
     *ret = t;
     return WEIR_OK;

@@ -1,23 +1,27 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The hot path: states that are a time, in buckets that hold no others. It does what table.c does
- * without looking at more of a bucket than its tags and the one word; what it does not know how to
- * do it leaves to table.c. */
+/* The fast path of the table: GCRA and token buckets whose state is one word, a time, in buckets
+ * that hold no other states. It reads no more of a bucket than the tags and that word. It leaves
+ * all other cases to table.c. */
 
 #include "store/table/cuckoo.h"
 
 #include "core/gcra.h"
 #include "port/match.h"
 
-/* What a look into a bucket found. */
-enum { ABSENT = WEIR_LINE_ENTRIES, OTHER }; /* or which entry; OTHER: it takes a closer look */
+/* The result of a search in a bucket. */
+enum {
+    ABSENT = WEIR_LINE_ENTRIES,
+    OTHER
+}; /* or the index of an entry. OTHER: table.c must
+                                               decide */
 
 static inline bool is_live(uint64_t header, unsigned i)
 {
     return header >> (WEIR_CODE_AT(i) + 3) & 1;
 }
 
-/* Which entry of a bucket has a tag. */
+/* Finds the entry of a tag. */
 static inline unsigned look(const weir_bucket *b, uint64_t header, uint64_t tag, bool alternate)
 {
     uint64_t w6 = port_word_load_acquire(&b->word[6]);
@@ -37,8 +41,8 @@ static inline unsigned look(const weir_bucket *b, uint64_t header, uint64_t tag,
 
 /* A key's state, and where it was found. */
 typedef struct spot {
-    weir_bucket *bucket; /* NULL if it is absent */
-    uint64_t header;     /* of that bucket, or else of the first */
+    weir_bucket *bucket; /* NULL: the key is absent */
+    uint64_t header;     /* of that bucket; of the first bucket if the key is absent */
     unsigned i;
     uint64_t word;
 } spot;
@@ -64,7 +68,7 @@ __attribute__((noinline)) static outcome find_alternate(const weir_table *t, uin
         return read_at(s, at.alternate, header, i);
     if (i == OTHER)
         return UNKNOWN;
-    /* Absent from both at once: the second was the same within the while that the first was. */
+    /* The key is absent from both at the same time: both were unchanged between the loads. */
     *s = (spot){.header = header1};
     bool same = weir_bucket_same(at.alternate, header) && weir_bucket_same(at.first, header1);
     return same ? KNOWN : CHANGED;
@@ -85,7 +89,7 @@ static inline outcome find(const weir_table *t, uint64_t hash, spot *s)
     return weir_bucket_same(first, header) ? KNOWN : CHANGED;
 }
 
-/* Writes the word of a key that was found. False if its bucket has changed. */
+/* Writes the word of a key that was found. Returns false if its bucket has changed. */
 static inline bool try_update(const weir_table *t, weir_bucket *b, uint64_t header, unsigned i,
                               uint64_t word)
 {
@@ -96,9 +100,9 @@ static inline bool try_update(const weir_table *t, weir_bucket *b, uint64_t head
     return true;
 }
 
-/* ---- a key that was absent ------------------------------------------------------------------- */
+/* ---- inserting an absent key ----------------------------------------------------------------- */
 
-/* A locked bucket of TIMEs, and its header before. */
+/* A locked bucket with TIME entries only, and its header before. */
 typedef struct times {
     weir_bucket *bucket;
     uint64_t header;
@@ -109,8 +113,8 @@ static int64_t time_at(const times *b, unsigned i)
     return (int64_t)port_word_load_relaxed(&b->bucket->word[1 + i]);
 }
 
-/* Where there is none, or one that is fresh; ABSENT if there is no such place. */
-static unsigned place_in(const times *b, int64_t seen_ns)
+/* The index of a free or idle entry; ABSENT if there is none. */
+static unsigned slot_in(const times *b, int64_t seen_ns)
 {
     for (unsigned i = 0; i < WEIR_LINE_ENTRIES; i++) {
         if (!is_live(b->header, i))
@@ -123,14 +127,14 @@ static unsigned place_in(const times *b, int64_t seen_ns)
     return ABSENT;
 }
 
-/* Puts a key in the place of entry i, and unlocks the bucket. */
+/* Overwrites entry i, and unlocks the bucket. */
 static void write_entry(weir_table *t, const times *b, unsigned i, uint64_t tag, uint64_t word,
                         bool alternate)
 {
     weir_bucket *at = b->bucket;
     uint64_t code = (uint64_t)(WEIR_LIVE | WEIR_FORM_TIME) << WEIR_CODE_AT(i);
     uint64_t others = b->header & ~((uint64_t)15 << WEIR_CODE_AT(i)) & ~WEIR_ALTERNATE(i);
-    if (is_live(b->header, i)) { /* gone before its words are */
+    if (is_live(b->header, i)) { /* drop the old entry before its words change */
         uint64_t dead = (uint64_t)WEIR_FORM_TIME << WEIR_CODE_AT(i);
         port_word_store_release(&at->word[0], weir_header_lock(&t->array, others | dead));
     } else {
@@ -147,7 +151,7 @@ static void write_entry(weir_table *t, const times *b, unsigned i, uint64_t tag,
     weir_bucket_publish(at, others | code | (alternate ? WEIR_ALTERNATE(i) : 0));
 }
 
-/* Puts a key into one of two full buckets, in the place of the entry that is closest to fresh. */
+/* Evicts the entry closest to idle from two full buckets, and inserts a key in its place. */
 static void evict_and_insert(weir_table *t, const times *first, const times *alternate,
                              uint64_t tag, uint64_t word)
 {
@@ -168,15 +172,15 @@ static void evict_and_insert(weir_table *t, const times *first, const times *alt
         weir_bucket_unlock(alternate->bucket, alternate->header);
 }
 
-/* Puts a key into one of its buckets, if they hold TIMEs alone and no other entry has to move.
- * False if not so, or if somebody is in the way: then nothing was done. */
-static bool insert_at_once(weir_table *t, const weir_bucket_pair *at, uint64_t header,
-                           uint64_t word, int64_t seen_ns)
+/* Inserts a key if its buckets have TIME entries only and no other entry has to be displaced.
+ * Returns false, with nothing changed, if that is not so or if a bucket is locked. */
+static bool insert_directly(weir_table *t, const weir_bucket_pair *at, uint64_t header,
+                            uint64_t word, int64_t seen_ns)
 {
     times first = {at->first, header};
     if (header & WEIR_MIXED || !weir_bucket_try_lock(&t->array, at->first, header))
         return false;
-    unsigned i = place_in(&first, seen_ns);
+    unsigned i = slot_in(&first, seen_ns);
     if (i < ABSENT) {
         write_entry(t, &first, i, at->tag, word, false);
         return true;
@@ -187,9 +191,9 @@ static bool insert_at_once(weir_table *t, const weir_bucket_pair *at, uint64_t h
         weir_bucket_unlock(at->first, header);
         return false;
     }
-    bool left =
-        look(at->alternate, alternate.header, at->tag, true) != ABSENT; /* by who was killed */
-    i = place_in(&alternate, seen_ns);
+    bool left = look(at->alternate, alternate.header, at->tag, true) != ABSENT; /* left by a killed
+                                                                           writer */
+    i = slot_in(&alternate, seen_ns);
     if (!left && i < ABSENT) {
         write_entry(t, &alternate, i, at->tag, word, true);
         weir_bucket_publish(at->first, header | WEIR_OVERFLOWED);
@@ -209,7 +213,7 @@ __attribute__((noinline)) static bool try_insert(weir_table *t, uint64_t hash, c
                                                  weir_status *ret_st)
 {
     weir_bucket_pair at = weir_bucket_pair_of(t, hash);
-    if (insert_at_once(t, &at, s->header, word, seen_ns))
+    if (insert_directly(t, &at, s->header, word, seen_ns))
         return true;
     weir_locked_bucket of[WEIR_LOCK_SET_ONE_KEY];
     weir_lock_set h = {0, WEIR_LOCK_SET_ONE_KEY, of};
@@ -220,16 +224,16 @@ __attribute__((noinline)) static bool try_insert(weir_table *t, uint64_t hash, c
 
 /* ---- deciding -------------------------------------------------------------------------------- */
 
-/* What is asked: one request, or several in a row. */
-typedef struct asked {
+/* One request, or several for the same key. */
+typedef struct take_call {
     const weir_policy *policy;
-    weir_store_request *row; /* NULL: it is one */
+    weir_store_request *row; /* NULL: one request */
     size_t n;
-    int64_t cost; /* of the one */
+    int64_t cost; /* of the one request */
     weir_decision *ret;
-} asked;
+} take_call;
 
-__attribute__((always_inline)) static inline void take(const asked *a, uint64_t *word,
+__attribute__((always_inline)) static inline void take(const take_call *a, uint64_t *word,
                                                        int64_t now_ns)
 {
     const weir_layer *l = a->policy->layer;
@@ -245,7 +249,7 @@ __attribute__((always_inline)) static inline void take(const asked *a, uint64_t 
     }
 }
 
-/* The same as a function on a state, for table.c. */
+/* The same as a callback, for table.c. */
 static weir_status take_state(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
                               int64_t now_ns, int64_t *ret_fresh_after_ns)
 {
@@ -256,7 +260,7 @@ static weir_status take_state(void *ctx, const weir_policy *p, uint64_t *state, 
     return WEIR_OK;
 }
 
-static weir_status take_with_care(weir_table *t, asked *a, uint64_t hash, int64_t now_ns)
+static weir_status take_carefully(weir_table *t, take_call *a, uint64_t hash, int64_t now_ns)
 {
     for (int i = 0; i < WEIR_TRIES; i++) {
         spot s;
@@ -278,9 +282,10 @@ static weir_status take_with_care(weir_table *t, asked *a, uint64_t hash, int64_
     return weir_table_run(t, a->policy, hash, now_ns, take_state, a);
 }
 
-/* The same for a key that lies in its first bucket, if nobody is in the way. False if not so. */
-__attribute__((always_inline)) static inline bool take_at_once(weir_table *t, const asked *a,
-                                                               uint64_t hash, int64_t now_ns)
+/* The same for a key that lies in its first bucket, if no other thread interferes. Returns false
+ * otherwise. */
+__attribute__((always_inline)) static inline bool take_in_first(weir_table *t, const take_call *a,
+                                                                uint64_t hash, int64_t now_ns)
 {
     weir_bucket *b = weir_first_bucket(t, hash);
     uint64_t header = port_word_load_acquire(&b->word[0]);
@@ -302,21 +307,21 @@ __attribute__((always_inline)) static inline bool take_at_once(weir_table *t, co
 void weir_table_take_row(weir_table *t, weir_store_request *requests, size_t n, uint64_t hash,
                          int64_t now_ns)
 {
-    asked a = {.policy = requests->policy, .row = requests, .n = n};
+    take_call a = {.policy = requests->policy, .row = requests, .n = n};
     weir_status st = WEIR_OK;
-    if (!take_at_once(t, &a, hash, now_ns))
-        st = take_with_care(t, &a, hash, now_ns);
+    if (!take_in_first(t, &a, hash, now_ns))
+        st = take_carefully(t, &a, hash, now_ns);
     for (size_t i = 0; i < n; i++)
         requests[i].status = st;
 }
 
-__attribute__((noinline)) static weir_status take_one_with_care(weir_table *t, const weir_policy *p,
+__attribute__((noinline)) static weir_status take_one_carefully(weir_table *t, const weir_policy *p,
                                                                 uint64_t hash, int64_t now_ns,
                                                                 int64_t cost, weir_decision *ret)
 {
-    weir_decision d; /* not the caller's own: there may be no room for what it says */
-    asked a = {.policy = p, .cost = cost, .ret = &d};
-    weir_status st = take_with_care(t, &a, hash, now_ns);
+    weir_decision d; /* a copy: the key may not fit, and then the caller's is not written */
+    take_call a = {.policy = p, .cost = cost, .ret = &d};
+    weir_status st = take_carefully(t, &a, hash, now_ns);
     if (st == WEIR_OK)
         *ret = d;
     return st;
@@ -325,13 +330,13 @@ __attribute__((noinline)) static weir_status take_one_with_care(weir_table *t, c
 weir_status weir_table_take_one(weir_table *t, const weir_policy *p, uint64_t hash, int64_t now_ns,
                                 int64_t cost, weir_decision *ret)
 {
-    const asked a = {.policy = p, .cost = cost, .ret = ret};
-    if (__builtin_expect(take_at_once(t, &a, hash, now_ns), 1))
+    const take_call a = {.policy = p, .cost = cost, .ret = ret};
+    if (__builtin_expect(take_in_first(t, &a, hash, now_ns), 1))
         return WEIR_OK;
-    return take_one_with_care(t, p, hash, now_ns, cost, ret);
+    return take_one_carefully(t, p, hash, now_ns, cost, ret);
 }
 
-/* ---- reading ahead --------------------------------------------------------------------------- */
+/* ---- prefetching ----------------------------------------------------------------------------- */
 
 void weir_table_prefetch(const weir_table *t, uint64_t hash)
 {

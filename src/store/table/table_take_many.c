@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Several keys of the table decided as one: all their buckets are locked, in the order of their
- * addresses, before the first is decided on, and none is let go before the last was. */
+/* Transactions on several keys of the table. It locks the buckets of all keys in the order of their
+ * addresses, decides on all keys, and then commits or releases all buckets (two-phase locking). */
 
 #include "store/table/cuckoo.h"
 
 #include <assert.h>
 
-/* A key's state between decision and writing. */
+/* A key's state between the decision and the write. */
 typedef struct draft {
     weir_bucket_pair at;
-    weir_locked_bucket *l; /* where it was found, else its first bucket */
-    unsigned i;            /* WEIR_LINE_ENTRIES: it is absent */
+    weir_locked_bucket *l; /* the key's bucket; the first one if the key is absent */
+    unsigned i;            /* WEIR_LINE_ENTRIES: the key is absent */
     uint64_t old[WEIR_ENTRY_WORDS], new[WEIR_ENTRY_WORDS];
     weir_bucket_entry entry;
 } draft;
@@ -20,7 +20,7 @@ static void lock_all(weir_table *t, weir_lock_set *h, const draft *drafts, size_
 {
     weir_bucket *b[2 * WEIR_TABLE_MANY_MAX];
     size_t len = 0;
-    for (size_t i = 0; i < 2 * n; i++) { /* insertion sort, without what is there already */
+    for (size_t i = 0; i < 2 * n; i++) { /* insertion sort, without duplicates */
         weir_bucket *next = i % 2 ? drafts[i / 2].at.alternate : drafts[i / 2].at.first;
         size_t to = len;
         while (to > 0 && b[to - 1] > next)
@@ -47,7 +47,7 @@ static void read_state(const weir_policy *p, draft *d)
         d->new[i] = d->old[i];
 }
 
-/* The draft of the same key before draft i, or draft i. */
+/* The index of the first request with the same key as request i. */
 static size_t first_of_key(const weir_table_one *ones, size_t i)
 {
     size_t j = 0;
@@ -56,8 +56,8 @@ static size_t first_of_key(const weir_table_one *ones, size_t i)
     return j;
 }
 
-/* Writes the states that have changed. A key is looked for again, since making room for another may
- * have moved it. What finds no room has that for its status. */
+/* Writes the states that have changed. It searches for each key again, because an insertion may
+ * have displaced it. A request whose state does not fit gets that status. */
 static weir_status write_all(weir_table *t, weir_lock_set *h, weir_table_one *ones, draft *drafts,
                              size_t n, int64_t now_ns, int64_t seen_ns)
 {
@@ -111,6 +111,6 @@ weir_status weir_table_run_many(weir_table *t, weir_table_one *ones, size_t n, i
     if (kept && st == WEIR_OK)
         weir_lock_set_commit(t, &h);
     else
-        weir_lock_set_drop(&h);
+        weir_lock_set_release(&h);
     return st;
 }

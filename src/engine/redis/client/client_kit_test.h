@@ -175,7 +175,7 @@ static void put(weir_buffer *b, const char *text)
     weir_buffer_append(b, text, strlen(text));
 }
 
-static bool is(weir_resp_arg arg, const char *word)
+static bool is(weir_slice arg, const char *word)
 {
     return weir_resp_word_is(arg, word);
 }
@@ -183,8 +183,7 @@ static bool is(weir_resp_arg arg, const char *word)
 static void put_figures(weir_buffer *b, int64_t cost)
 {
     const int64_t v[8] = {1, 1000000, cost, 0, 1000, 0, 0, 0};
-    weir_resp_put_array(b, 8);
-    weir_resp_put_integers(b, v, 8);
+    weir_resp_put_integers(b, v, 8, 0);
 }
 
 static void decide(server *s, const weir_resp_request *r, weir_buffer *b)
@@ -216,13 +215,13 @@ static void decide(server *s, const weir_resp_request *r, weir_buffer *b)
     }
     int64_t cost = 0;
     size_t at = by_library ? 6 : by_script ? 7 : 4;
-    (void)weir_resp_i64(r->arg[at].at, r->arg[at].len, &cost);
+    (void)weir_i64_read(r->arg[at].at, r->arg[at].len, &cost);
     put_figures(b, cost);
 }
 
 static void answer_shake(server *s, const weir_resp_request *r, weir_buffer *b)
 {
-    const weir_resp_arg *a = r->arg;
+    const weir_slice *a = r->arg;
     if (is(a[0], "AUTH")) {
         bool good = s->password && r->args >= 2 && a[r->args - 1].len == strlen(s->password) &&
                     memcmp(a[r->args - 1].at, s->password, a[r->args - 1].len) == 0;
@@ -254,7 +253,7 @@ static void answer_shake(server *s, const weir_resp_request *r, weir_buffer *b)
 
 static void answer_one(server *s, port_connection *l, const weir_resp_request *r, weir_buffer *b)
 {
-    const weir_resp_arg *a = r->arg;
+    const weir_slice *a = r->arg;
     if (is(a[0], "CLUSTER")) {
         s->slots_asked++;
         put(b, s->slots ? s->slots : "-ERR This instance has cluster support disabled\r\n");
@@ -313,7 +312,7 @@ static bool serve(port_connection *l)
     server *s = server_at(l->port);
     if (!s || s->is_hung || weir_buffer_len(&l->out) == 0)
         return false;
-    static weir_resp_arg arg[WEIR_RESP_ARGS_MAX];
+    static weir_slice arg[WEIR_RESP_ARGS_MAX];
     weir_buffer replies;
     weir_buffer_init(&replies, 64 << 20);
     bool any = false;

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Counts wrong passwords for each protocol. Limits the log to one event a second, and the replies
+ * that are held to held_max a second. */
+
+#include "cmd/auth_failures.h"
+
+#include "port/port.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#define PAUSE_NS INT64_C(1000000000) /* between two events, and how long a reply is held */
+
+struct auth_failures {
+    const log_target *log;
+    port_mutex *lock; /* of all that follows */
+    uint64_t total[PROTOCOLS];
+    int64_t unlogged;
+    int64_t logged_ns;       /* when the last event was logged; 0: never */
+    uint64_t held, held_max; /* replies held since second_ns, and their limit */
+    int64_t second_ns;
+    protocol_kind protocol;
+    char peer[64];
+};
+
+weir_status auth_failures_open(auth_failures **ret, const log_target *log, uint64_t held_max)
+{
+    auth_failures *g = port_zalloc(1, sizeof *g);
+    if (!g)
+        return WEIR_E_NOMEM;
+    g->log = log;
+    g->held_max = held_max;
+    g->lock = port_mutex_new();
+    if (!g->lock) {
+        port_free(g);
+        return WEIR_E_NOMEM;
+    }
+    *ret = g;
+    return WEIR_OK;
+}
+
+static void log_all(auth_failures *g)
+{
+    if (g->unlogged == 0)
+        return;
+    log_event(g->log, WEIR_LOG_WARNING, "wrong-password",
+              LOG(log_text("protocol", protocols[g->protocol].name), log_text("peer", g->peer),
+                  log_integer("times", g->unlogged)));
+    g->unlogged = 0;
+}
+
+void auth_failures_close(auth_failures *g)
+{
+    if (!g)
+        return;
+    log_all(g);
+    port_mutex_free(g->lock);
+    port_free(g);
+}
+
+/* Logs the guesses that are not logged yet, at most once a second. The lock is held. */
+static void log_due(auth_failures *g, int64_t now_ns)
+{
+    if (g->unlogged == 0 || (g->logged_ns > 0 && now_ns - g->logged_ns < PAUSE_NS))
+        return;
+    log_all(g);
+    g->logged_ns = now_ns;
+}
+
+/* Returns whether one more reply may be held in this second, and counts it if so. The lock is
+ * held. */
+static bool may_hold(auth_failures *g, int64_t now_ns)
+{
+    if (now_ns - g->second_ns >= PAUSE_NS) {
+        g->second_ns = now_ns;
+        g->held = 0;
+    }
+    bool good = g->held < g->held_max;
+    g->held += good;
+    return good;
+}
+
+bool auth_failures_add(auth_failures *g, protocol_kind protocol, const char *peer, int64_t now_ns)
+{
+    port_mutex_lock(g->lock);
+    g->total[protocol]++;
+    g->unlogged++;
+    g->protocol = protocol;
+    snprintf(g->peer, sizeof g->peer, "%s", peer);
+    log_due(g, now_ns);
+    bool hold = may_hold(g, now_ns);
+    port_mutex_unlock(g->lock);
+    return hold;
+}
+
+void auth_failures_tick(auth_failures *g, int64_t now_ns)
+{
+    port_mutex_lock(g->lock);
+    log_due(g, now_ns);
+    port_mutex_unlock(g->lock);
+}
+
+void auth_failures_put_metrics(auth_failures *g, weir_buffer *out)
+{
+    uint64_t total[PROTOCOLS];
+    port_mutex_lock(g->lock);
+    for (int i = 0; i < PROTOCOLS; i++)
+        total[i] = g->total[i];
+    port_mutex_unlock(g->lock);
+    weir_buffer_printf(out, "# HELP weir_wrong_passwords_total Wrong passwords from clients.\n"
+                            "# TYPE weir_wrong_passwords_total counter\n");
+    for (int i = 0; i < PROTOCOLS; i++)
+        weir_buffer_printf(out, "weir_wrong_passwords_total{protocol=\"%s\"} %" PRIu64 "\n",
+                           protocols[i].name, total[i]);
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* For each server, which loops have it and which have given it up. It must not know what is done
+ * with the news. */
+
+#include "cmd/event_filter.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const int64_t recent_ns = 10000000000;
+
+/* ---- sets of loops --------------------------------------------------------------------------- */
+
+static void put(uint64_t *set, unsigned loop, bool is_in)
+{
+    uint64_t bit = UINT64_C(1) << loop % 64;
+    set[loop / 64] = is_in ? set[loop / 64] | bit : set[loop / 64] & ~bit;
+}
+
+static bool has(const uint64_t *set, unsigned loop)
+{
+    return set[loop / 64] >> loop % 64 & 1;
+}
+
+static bool is_empty(const uint64_t *set)
+{
+    uint64_t all = 0;
+    for (unsigned i = 0; i < EVENT_FILTER_LOOPS_MAX / 64; i++)
+        all |= set[i];
+    return all == 0;
+}
+
+/* ---- servers --------------------------------------------------------------------------------- */
+
+/* NULL: there is no room for it. */
+static event_filter_node *find(event_filter *t, const char *name)
+{
+    for (unsigned i = 0; i < t->nodes; i++) {
+        if (strcmp(t->node[i].name, name) == 0)
+            return &t->node[i];
+    }
+    if (t->nodes == EVENT_FILTER_NODES_MAX || strlen(name) >= sizeof t->node[0].name)
+        return NULL;
+    event_filter_node *n = &t->node[t->nodes++];
+    (void)snprintf(n->name, sizeof n->name, "%s", name);
+    return n;
+}
+
+static bool is_news_of_line(event_filter_node *n, unsigned loop, bool is_up, const char *text)
+{
+    put(n->up, loop, is_up);
+    if (is_up) {
+        n->is_sentinel = strcmp(text, "a Sentinel") == 0; /* as the client calls it */
+        bool news = !n->said_up;
+        n->said_up = true;
+        n->said_down = false;
+        return news;
+    }
+    bool again = n->said_down && strncmp(n->text, text, sizeof n->text - 1) == 0;
+    if (again || !is_empty(n->up))
+        return false;
+    (void)snprintf(n->text, sizeof n->text, "%s", text);
+    n->said_up = false;
+    n->said_down = true;
+    return true;
+}
+
+static bool is_news_of_breaker(event_filter_node *n, unsigned loop, const char *text)
+{
+    bool news = false;
+    if (strcmp(text, "probing") == 0) {
+        news = n->said_open && !n->said_probing;
+        n->said_probing = true;
+        return news;
+    }
+    bool is_open = strcmp(text, "open") == 0;
+    put(n->open, loop, is_open);
+    if (is_open) {
+        news = !n->said_open;
+        n->said_probing = n->said_probing && !news;
+    } else {
+        news = n->said_open && is_empty(n->open);
+    }
+    n->said_open = !is_empty(n->open);
+    return news;
+}
+
+/* ---- all else -------------------------------------------------------------------------------- */
+
+/* FNV-1a. Two that are alike by chance cost a line of the log. */
+static uint64_t hash_of(const char *event, const char *text)
+{
+    uint64_t h = UINT64_C(0xcbf29ce484222325);
+    for (const char *at = event; *at; at++)
+        h = (h ^ (uint8_t)*at) * UINT64_C(0x100000001b3);
+    for (const char *at = text; *at; at++)
+        h = (h ^ (uint8_t)*at) * UINT64_C(0x100000001b3);
+    return h | 1;
+}
+
+static bool is_news_at_all(event_filter *t, const char *event, const char *text, int64_t now_ns)
+{
+    uint64_t hash = hash_of(event, text);
+    for (unsigned i = 0; i < EVENT_FILTER_RECENT; i++) {
+        if (t->recent[i].hash == hash && now_ns - t->recent[i].at_ns < recent_ns)
+            return false;
+    }
+    t->recent[t->recent_next].hash = hash;
+    t->recent[t->recent_next].at_ns = now_ns;
+    t->recent_next = (t->recent_next + 1) % EVENT_FILTER_RECENT;
+    return true;
+}
+
+bool event_filter_passes(event_filter *t, unsigned loop, const char *event, const char *node,
+                         const char *text, int64_t now_ns)
+{
+    bool is_up = strcmp(event, "redis-up") == 0, is_down = strcmp(event, "redis-down") == 0;
+    bool is_breaker = strcmp(event, "redis-breaker") == 0;
+    if (!is_up && !is_down && !is_breaker)
+        return is_news_at_all(t, event, text, now_ns);
+    event_filter_node *n = find(t, node);
+    if (!n)
+        return true;
+    return is_breaker ? is_news_of_breaker(n, loop, text) : is_news_of_line(n, loop, is_up, text);
+}
+
+bool event_filter_reaches(const event_filter *t, unsigned loop, bool admitted)
+{
+    for (unsigned i = 0; i < t->nodes; i++) {
+        const event_filter_node *n = &t->node[i];
+        if (has(n->up, loop) && !n->is_sentinel && !(admitted && has(n->open, loop)))
+            return true;
+    }
+    return false;
+}

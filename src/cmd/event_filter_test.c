@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* What several loops tell of the same servers, and which of it is said. */
+
+#include "cmd/event_filter.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static event_filter all;
+
+static bool up(unsigned loop, const char *node)
+{
+    return event_filter_passes(&all, loop, "redis-up", node, "the module", 1);
+}
+
+static bool down(unsigned loop, const char *node, const char *why)
+{
+    return event_filter_passes(&all, loop, "redis-down", node, why, 1);
+}
+
+static bool breaker(unsigned loop, const char *text)
+{
+    return event_filter_passes(&all, loop, "redis-breaker", "a:1", text, 1);
+}
+
+static int reset(void **unused)
+{
+    (void)unused;
+    memset(&all, 0, sizeof all);
+    return 0;
+}
+
+static void check_up_and_down(void **unused)
+{
+    (void)unused;
+    assert_true(up(0, "a:1"));
+    assert_false(up(1, "a:1"));
+    assert_false(up(255, "a:1"));
+    assert_true(up(1, "b:1")); /* another server */
+    assert_false(down(1, "a:1", "it closed the connection"));
+    assert_false(down(0, "a:1", "it closed the connection"));
+    assert_true(down(255, "a:1", "it closed the connection")); /* the last one */
+    assert_false(down(0, "a:1", "it closed the connection"));
+    assert_true(down(0, "a:1", "connection refused")); /* another reason */
+    assert_true(up(0, "a:1"));
+    assert_false(up(1, "a:1"));
+    assert_false(down(0, "a:1", "no answer")); /* one line alone broke */
+    assert_false(up(0, "a:1"));
+}
+
+static void check_never_up(void **unused)
+{
+    (void)unused;
+    assert_true(down(0, "a:1", "connection refused"));
+    assert_false(down(1, "a:1", "connection refused"));
+    assert_true(up(1, "a:1"));
+}
+
+static void check_breakers(void **unused)
+{
+    (void)unused;
+    assert_false(breaker(0, "closed"));
+    assert_true(breaker(0, "open"));
+    assert_false(breaker(1, "open"));
+    assert_true(breaker(0, "probing"));
+    assert_false(breaker(1, "probing"));
+    assert_false(breaker(0, "closed"));
+    assert_true(breaker(1, "closed"));
+    assert_true(breaker(1, "open"));
+    assert_true(breaker(1, "probing")); /* of this time */
+}
+
+static void check_all_else(void **unused)
+{
+    (void)unused;
+    const int64_t s_ns = 1000000000;
+    assert_true(event_filter_passes(&all, 0, "redis-slots", "a:1", "3 masters", s_ns));
+    assert_false(event_filter_passes(&all, 1, "redis-slots", "b:1", "3 masters", 2 * s_ns));
+    assert_true(event_filter_passes(&all, 1, "redis-slots", "b:1", "4 masters", 2 * s_ns));
+    assert_true(event_filter_passes(&all, 1, "redis-master", "b:1", "4 masters", 2 * s_ns));
+    assert_true(event_filter_passes(&all, 1, "redis-slots", "b:1", "3 masters", 12 * s_ns));
+}
+
+/* What finds no room is said, rather than lost. */
+static void check_many(void **unused)
+{
+    (void)unused;
+    char name[32];
+    for (int i = 0; i < EVENT_FILTER_NODES_MAX; i++) {
+        snprintf(name, sizeof name, "host-%d:6379", i);
+        assert_true(up(0, name));
+        assert_false(up(1, name));
+    }
+    assert_true(up(0, "one more:1"));
+    assert_true(up(1, "one more:1"));
+}
+
+static void check_reaches(void **unused)
+{
+    (void)unused;
+    assert_false(event_filter_reaches(&all, 0, false));
+    (void)event_filter_passes(&all, 0, "redis-up", "s:1", "a Sentinel", 1);
+    assert_false(event_filter_reaches(&all, 0, false));
+    (void)up(0, "a:1");
+    assert_true(event_filter_reaches(&all, 0, true));
+    assert_false(event_filter_reaches(&all, 1, false));
+    (void)breaker(0, "open");
+    assert_false(event_filter_reaches(&all, 0, true));
+    assert_true(event_filter_reaches(&all, 0, false));
+    (void)breaker(0, "probing");
+    assert_false(event_filter_reaches(&all, 0, true));
+    (void)up(0, "b:1"); /* another node of a Cluster */
+    assert_true(event_filter_reaches(&all, 0, true));
+    (void)down(0, "b:1", "no answer");
+    (void)breaker(0, "closed");
+    assert_true(event_filter_reaches(&all, 0, true));
+    (void)down(0, "a:1", "no answer");
+    assert_false(event_filter_reaches(&all, 0, false));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(check_up_and_down, reset),
+        cmocka_unit_test_setup(check_never_up, reset),
+        cmocka_unit_test_setup(check_breakers, reset),
+        cmocka_unit_test_setup(check_all_else, reset),
+        cmocka_unit_test_setup(check_many, reset),
+        cmocka_unit_test_setup(check_reaches, reset),
+    };
+    return cmocka_run_group_tests_name("event_filter", tests, NULL, NULL);
+}

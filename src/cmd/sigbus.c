@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* The handler of SIGBUS. A handler may call only what is async-signal-safe, so both lines that it
+ * may write are made beforehand; only the time in them is filled in. */
+
+#include "cmd/sigbus.h"
+
+#include "port/atomic.h"
+#include "port/port.h"
+
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+typedef enum fault_reason { SHORTENED, UNREADABLE, REASONS } fault_reason;
+
+static struct {
+    weir_mapping file;
+    int log_fd;
+    size_t time_at; /* where the time begins in both lines */
+    size_t len[REASONS];
+    char line[REASONS][WEIR_LOG_LINE_MAX];
+    port_counter faults; /* several threads may fault at once */
+} watched;
+
+/* ---- the time -------------------------------------------------------------------------------- */
+
+static void put_digits(char *to, unsigned n, int64_t value)
+{
+    for (; n > 0; n--, value /= 10)
+        to[n - 1] = (char)('0' + value % 10);
+}
+
+/* Writes "2026-11-21T09:00:00.123Z" without its 'T', ':' and so on, which are there already. The
+ * year is counted from March, so that a leap day is its last day. */
+static void put_time(char *to, int64_t now_ns)
+{
+    int64_t ms = now_ns / 1000000, s = ms / 1000;
+    int64_t days = s / 86400 + 719468; /* since 0000-03-01 */
+    int64_t era = days / 146097, day = days % 146097;
+    int64_t year = (day - day / 1460 + day / 36524 - day / 146096) / 365;
+    int64_t in_year = day - (365 * year + year / 4 - year / 100);
+    int64_t month = (5 * in_year + 2) / 153; /* 0 is March */
+    put_digits(to, 4, year + era * 400 + (month >= 10));
+    put_digits(to + 5, 2, month < 10 ? month + 3 : month - 9);
+    put_digits(to + 8, 2, in_year - (153 * month + 2) / 5 + 1);
+    put_digits(to + 11, 2, s / 3600 % 24);
+    put_digits(to + 14, 2, s / 60 % 60);
+    put_digits(to + 17, 2, s % 60);
+    put_digits(to + 20, 3, ms % 1000);
+}
+
+/* ---- the handler ----------------------------------------------------------------------------- */
+
+/* The file's size tells the two reasons apart. */
+static fault_reason reason_of(const char *at)
+{
+    struct stat s;
+    uint64_t offset = (uint64_t)(at - (const char *)watched.file.at);
+    bool beyond = fstat(watched.file.fd, &s) == 0 && (uint64_t)s.st_size <= offset;
+    return beyond ? SHORTENED : UNREADABLE;
+}
+
+static void on_fault(int signum, siginfo_t *info, void *context)
+{
+    (void)context;
+    const char *at = info->si_addr, *begin = watched.file.at;
+    signal(signum, SIG_DFL);
+    if (info->si_code <= 0) { /* kill() sent it */
+        raise(signum);
+        return;
+    }
+    if (at >= begin && at < begin + watched.file.bytes &&
+        port_add_relaxed(&watched.faults, 1) == 0) {
+        fault_reason reason = reason_of(at);
+        put_time(watched.line[reason] + watched.time_at, port_now_ns());
+        (void)!write(watched.log_fd, watched.line[reason], watched.len[reason]);
+    }
+    /* The instruction runs again, and faults again: that ends the process. */
+}
+
+/* ---- the public functions -------------------------------------------------------------------- */
+
+static void make_lines(const log_target *log, const char *path)
+{
+    static const char *const texts[] = {
+        [SHORTENED] =
+            "the state file was truncated while in use; weir is terminating. Restore the file "
+            "from a copy, or start with --reset-state",
+        [UNREADABLE] = "the system could not read or write a page of the state file: the disk is "
+                       "full or has an error; weir is terminating"};
+    for (int i = 0; i < REASONS; i++) {
+        watched.len[i] =
+            log_line(log->json, 0, WEIR_LOG_ERROR, "state-file-fault",
+                     LOG(log_text("file", path), log_text("text", texts[i])), watched.line[i]);
+    }
+    watched.time_at = log->json ? strlen("{\"time\":\"") : 0;
+    watched.log_fd = log->fd;
+}
+
+void sigbus_watch(const log_target *log, const char *path, const weir_store *store)
+{
+    weir_mapping file = weir_store_mapping(store);
+    if (file.fd < 0)
+        return;
+    make_lines(log, path);
+    watched.file = file;
+    struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGBUS, &action, NULL);
+}
+
+void sigbus_unwatch(void)
+{
+    signal(SIGBUS, SIG_DFL);
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+#ifndef WEIR_CODEC_COMMAND_H
+#define WEIR_CODEC_COMMAND_H
+/* The command set: what WEIR.TAKE and its sisters accept, check and reply, in one place for the
+ * daemon and for the module in Redis.
+ *
+ * A command is dispatched through weir_commands[]. Its `run` function parses the arguments, has the
+ * backend decide, and writes one reply through the backend. The daemon's backend
+ * (resp_session.c) is a weir_service and a buffer of RESP. The module's (modules/redis/backend.c)
+ * is the keyspace and the reply functions of the server. This file knows neither. */
+
+#include "codec/resp.h"
+#include "service/engine.h"
+#include "service/service.h"
+
+typedef struct weir_call weir_call;
+
+/* What a command is run on. All functions get the call that is running; a backend embeds it as the
+ * first member of its own structure. */
+typedef struct weir_backend {
+    /* Each writes one reply, or the head of one that n replies follow. */
+    void (*array)(weir_call *c, size_t n);
+    void (*map)(weir_call *c, size_t pairs); /* to a client without maps: an array of 2 * pairs */
+    void (*integers)(weir_call *c, const int64_t *v, size_t n, size_t more); /* an array of the n
+                                          integers and of `more` replies that follow */
+    void (*integer)(weir_call *c, int64_t v);
+    void (*bulk)(weir_call *c, const void *bytes, size_t len);
+    void (*simple)(weir_call *c, const char *text);
+    void (*error)(weir_call *c, const char *text, size_t len); /* begins with a code: "ERR ..." */
+    void (*boolean)(weir_call *c, bool v);
+
+    /* Each returns whether there is a result to reply. If not, the backend has replied itself, or
+     * the command will be run again. */
+    bool (*decide)(weir_call *c, weir_verb verb, weir_request *r); /* TAKE, PEEK, REFUND, RESET */
+    bool (*take_all)(weir_call *c, weir_request *r, size_t n, weir_all_result *ret);
+    bool (*explain)(weir_call *c, weir_request *r, weir_buffer *out);
+    bool (*throttle)(weir_call *c, const weir_throttle *t, weir_slice key,
+                     weir_throttle_result *ret);
+
+    /* Replies with all named policies as an array, or with `name` alone, or null. */
+    void (*list_policies)(weir_call *c);
+    void (*get_policy)(weir_call *c, weir_slice name);
+    /* ret->text is empty unless the name or the limit is refused. */
+    weir_status (*set_policy)(weir_call *c, const char *name, const char *limit,
+                              weir_policy_error *ret);
+    weir_status (*drop_policy)(weir_call *c, weir_slice name); /* WEIR_E_ABSENT: no such policy */
+
+    const char *no_memory, *full; /* the texts of WEIR_E_NOMEM and WEIR_E_FULL */
+} weir_backend;
+
+/* A command that is running. */
+struct weir_call {
+    const weir_backend *backend;
+    const weir_slice *arg; /* arg[0] is the name of the command */
+    size_t args;           /* without WITHNAMES */
+    bool with_names;       /* the request ended with WITHNAMES: a decision is replied as a map */
+};
+
+typedef struct weir_command {
+    const char *name; /* in upper case */
+    void (*run)(weir_call *c);
+    int args_min, args_max; /* with the name; args_max 0: no maximum */
+    int key;                /* the index of the first key; 0: none */
+    bool names;             /* WITHNAMES may follow all other arguments */
+    const char *usage;
+} weir_command;
+
+typedef enum weir_command_id {
+    WEIR_COMMAND_TAKE,
+    WEIR_COMMAND_CHECK,
+    WEIR_COMMAND_TAKEALL,
+    WEIR_COMMAND_PEEK,
+    WEIR_COMMAND_REFUND,
+    WEIR_COMMAND_RESET,
+    WEIR_COMMAND_EXPLAIN,
+    WEIR_COMMAND_POLICY,
+    WEIR_COMMAND_THROTTLE,
+    WEIR_COMMANDS
+} weir_command_id;
+
+extern const weir_command weir_commands[WEIR_COMMANDS];
+
+void weir_run_take(weir_call *c); /* command_take.c */
+void weir_run_check(weir_call *c);
+void weir_run_peek(weir_call *c);
+void weir_run_refund(weir_call *c);
+void weir_run_reset(weir_call *c);
+void weir_run_explain(weir_call *c);
+void weir_run_take_all(weir_call *c);
+void weir_run_policy(weir_call *c); /* command_policy.c */
+void weir_run_throttle(weir_call *c);
+
+/* Whether `args` arguments are neither too few nor too many. */
+static inline bool weir_command_arity_is_good(const weir_command *cmd, size_t args)
+{
+    return args >= (size_t)cmd->args_min && (cmd->args_max == 0 || args <= (size_t)cmd->args_max);
+}
+
+/* ---- arguments ------------------------------------------------------------------------------- */
+
+/* Parses "policy key [COST n]", 3 to 5 arguments with the name of the command. Returns NULL, or what
+ * is wrong, for weir_call_syntax_error().
+ *  by_text  the policy is given as text even if it looks like a name. */
+const char *weir_call_read_take(const weir_call *c, bool by_text, weir_request *ret);
+void weir_call_syntax_error(weir_call *c, const char *error);
+
+/* Parses arg[i]. Returns NULL, or what is wrong. */
+const char *weir_call_read_cost(const weir_call *c, size_t i, int64_t *ret);
+
+/* The request for arg[i] and arg[i + 1], a policy and a key. */
+weir_request weir_call_request(const weir_call *c, size_t i);
+
+/* Parses the requests of WEIR.TAKEALL: "n policy key cost [policy key cost ...]".
+ *  ret  WEIR_ALL_MAX of them.
+ * Returns n; 0 after an error reply. */
+size_t weir_call_read_all(weir_call *c, weir_request *ret);
+
+/* "request 2: ", the prefix of errors about one request of several. */
+typedef struct weir_where {
+    char text[24];
+} weir_where;
+
+weir_where weir_where_request(size_t i);
+
+/* ---- replies --------------------------------------------------------------------------------- */
+
+/* Replies with an error, formatted and cut at 511 bytes. */
+__attribute__((format(printf, 2, 3))) void weir_call_error(weir_call *c, const char *format, ...);
+
+/* Replies with the error of a request whose status is not WEIR_OK.
+ *  where  begins the message; "" or as weir_where_request(). */
+void weir_call_request_error(weir_call *c, const weir_request *r, const char *where);
+void weir_call_status_error(weir_call *c, weir_status st, size_t key_len, const char *where);
+
+/* Replies with the decision of a request, or its error. */
+void weir_call_put_decision(weir_call *c, const weir_request *r);
+
+/* The head of a decision and its six fields. The caller adds `more_in_map` pairs if c->with_names,
+ * else `more_in_array` values. */
+void weir_call_put_fields(weir_call *c, const weir_decision *d, size_t more_in_map,
+                          size_t more_in_array);
+
+/* Members of a decision. A map has the name and the value; an array has only values, and neither
+ * the policy nor the layer. */
+void weir_call_put_name(weir_call *c, const char *name);
+void weir_call_put_policy(weir_call *c, const weir_request *r);
+void weir_call_put_layer(weir_call *c, const weir_decision *d);
+
+/* A named policy, as WEIR.POLICY GET and LIST show it. */
+void weir_call_put_rule(weir_call *c, const weir_rule_view *rule);
+
+static inline void weir_call_put_text(weir_call *c, const char *text)
+{
+    c->backend->bulk(c, text, strlen(text));
+}
+
+#endif

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* The password (RFC 6750, RFC 7617), the names of this server, and the marks that browsers put on
+ * what pages send. */
+
+#include "codec/http_access.h"
+
+#include "codec/password.h"
+#include "service/rules/address.h"
+
+#include <strings.h>
+
+/* ---- the password ---------------------------------------------------------------------------- */
+
+static int base64_digit(char c)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const char *at = c ? strchr(digits, c) : NULL;
+    return at ? (int)(at - digits) : -1;
+}
+
+/* Decodes base64; its length, or SIZE_MAX if it is none or does not fit. */
+static size_t base64_decode(weir_slice from, char *to, size_t size)
+{
+    unsigned bits = 0, word = 0;
+    size_t end = 0;
+    while (from.len > 0 && from.at[from.len - 1] == '=')
+        from.len--;
+    for (size_t i = 0; i < from.len; i++) {
+        int digit = base64_digit(from.at[i]);
+        if (digit < 0)
+            return SIZE_MAX;
+        word = (word << 6 | (unsigned)digit) & 0xFFFF;
+        bits += 6;
+        if (bits < 8)
+            continue;
+        if (end == size)
+            return SIZE_MAX;
+        bits -= 8;
+        to[end++] = (char)(word >> bits & 0xFF);
+    }
+    return end;
+}
+
+/* What follows "scheme " in a header's value; `at` is NULL if it is another scheme. */
+static weir_slice after_scheme(weir_slice value, const char *scheme)
+{
+    size_t len = strlen(scheme);
+    weir_slice head = {value.at, len};
+    if (value.len <= len || value.at[len] != ' ' || !weir_http_is(head, scheme))
+        return (weir_slice){NULL, 0};
+    return weir_http_trim((weir_slice){value.at + len, value.len - len});
+}
+
+static bool basic_is(weir_slice basic, const char *password)
+{
+    char pair[1024];
+    size_t len = base64_decode(basic, pair, sizeof pair);
+    const char *colon = len == SIZE_MAX ? NULL : memchr(pair, ':', len);
+    return colon && weir_password_is(colon + 1, (size_t)(pair + len - colon - 1), password);
+}
+
+weir_http_password weir_http_check_password(weir_slice authorization, const char *password)
+{
+    weir_slice bearer = after_scheme(authorization, "bearer");
+    weir_slice basic = after_scheme(authorization, "basic");
+    if (!bearer.at && !basic.at)
+        return WEIR_HTTP_NO_PASSWORD;
+    bool right =
+        bearer.at ? weir_password_is(bearer.at, bearer.len, password) : basic_is(basic, password);
+    return right ? WEIR_HTTP_RIGHT_PASSWORD : WEIR_HTTP_WRONG_PASSWORD;
+}
+
+/* ---- the name of this server ----------------------------------------------------------------- */
+
+/* Whether [at, end) is a port: at most 5 digits, at most 65535, or nothing (RFC 3986, 3.2.3). */
+static bool is_port(const char *at, const char *end)
+{
+    uint64_t port;
+    size_t len = (size_t)(end - at);
+    return len == 0 || (len <= 5 && weir_decimal_read(at, len, 65535, &port));
+}
+
+/* Whether all bytes may stand in a name (RFC 3986, reg-name). */
+static bool is_name(weir_slice text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.at[i];
+        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+        if (!plain && (c == '\0' || !strchr("-._~%!$&'()*+,;=", c)))
+            return false;
+    }
+    return true;
+}
+
+/* Splits HOST or HOST:PORT. Returns false if it has another form.
+ *  ret_name     the host, without the brackets of an IPv6 address.
+ *  ret_address  whether it is an IP address. */
+static bool split_host(weir_slice host, weir_slice *ret_name, bool *ret_address)
+{
+    const char *end = host.at + host.len, *at = host.at;
+    bool v6 = host.len > 0 && *at == '[';
+    const char *stop = memchr(at, v6 ? ']' : ':', host.len);
+    if (v6 && !stop)
+        return false;
+    const char *port = v6 ? stop + 1 : stop ? stop : end;
+    *ret_name =
+        v6 ? (weir_slice){at + 1, (size_t)(stop - at - 1)} : (weir_slice){at, (size_t)(port - at)};
+    if (port < end && (*port != ':' || !is_port(port + 1, end)))
+        return false;
+    weir_address address;
+    *ret_address = weir_address_parse(&address, ret_name->at, ret_name->len);
+    if (v6) /* the address may be an IPv4-mapped one */
+        return *ret_address && memchr(ret_name->at, ':', ret_name->len);
+    return is_name(*ret_name) && (ret_name->len > 0 || host.len == 0);
+}
+
+/* Whether two names are equal, the case of ASCII letters and one trailing dot of each aside. */
+static bool same_name(weir_slice name, const char *other)
+{
+    size_t len = strlen(other);
+    if (len > 0 && other[len - 1] == '.')
+        len--;
+    if (name.len > 0 && name.at[name.len - 1] == '.')
+        name.len--;
+    return name.len == len && strncasecmp(name.at, other, len) == 0;
+}
+
+weir_http_host weir_http_check_host(const weir_http_options *o, weir_slice host)
+{
+    weir_slice name;
+    bool address;
+    if (!host.at)
+        return WEIR_HTTP_OWN_HOST;
+    if (!split_host(host, &name, &address))
+        return WEIR_HTTP_BAD_HOST;
+    if (address || same_name(name, "localhost"))
+        return WEIR_HTTP_OWN_HOST;
+    for (size_t i = 0; i < o->hosts.len; i++) {
+        if (same_name(name, o->hosts.at[i]) || strcmp(o->hosts.at[i], "*") == 0)
+            return WEIR_HTTP_OWN_HOST;
+    }
+    return WEIR_HTTP_OTHER_HOST;
+}
+
+/* ---- browsers -------------------------------------------------------------------------------- */
+
+/* Whether an Origin names the host that was asked: its scheme is http or https, and what follows
+ * "://" is equal. */
+static bool origin_is_host(weir_slice origin, weir_slice host)
+{
+    static const char http[] = "http://", https[] = "https://";
+    size_t begin = 0;
+    if (origin.len >= sizeof http - 1 && memcmp(origin.at, http, sizeof http - 1) == 0)
+        begin = sizeof http - 1;
+    else if (origin.len >= sizeof https - 1 && memcmp(origin.at, https, sizeof https - 1) == 0)
+        begin = sizeof https - 1;
+    return begin > 0 && host.at && origin.len - begin == host.len &&
+           memcmp(origin.at + begin, host.at, host.len) == 0;
+}
+
+static bool is_listed(const weir_http_options *o, weir_slice origin)
+{
+    for (size_t i = 0; origin.at && i < o->origins.len; i++) {
+        const char *at = o->origins.at[i];
+        if (strlen(at) == origin.len && memcmp(at, origin.at, origin.len) == 0)
+            return true;
+    }
+    return false;
+}
+
+bool weir_http_add_cors(const weir_http_options *o, const weir_http_request *r,
+                        weir_http_response *a)
+{
+    weir_slice origin = r->header[WEIR_HTTP_ORIGIN];
+    if (o->origins.len == 0)
+        return false;
+    weir_http_add_field(a, "Vary: Origin\r\n");
+    if (!is_listed(o, origin))
+        return false;
+    weir_http_add_field(a,
+                        "Access-Control-Allow-Origin: %.*s\r\n"
+                        "Access-Control-Allow-Credentials: true\r\n"
+                        "Access-Control-Expose-Headers: RateLimit, RateLimit-Policy, "
+                        "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, "
+                        "Retry-After\r\n",
+                        (int)origin.len, origin.at);
+    return true;
+}
+
+void weir_http_preflight(weir_http_response *a)
+{
+    a->status = 204;
+    weir_http_add_field(a, "Access-Control-Allow-Methods: GET, HEAD, POST\r\n"
+                           "Access-Control-Allow-Headers: Authorization, Content-Type\r\n"
+                           "Access-Control-Max-Age: 7200\r\n");
+}
+
+bool weir_http_from_other_site(const weir_http_options *o, const weir_http_request *r)
+{
+    weir_slice site = r->header[WEIR_HTTP_FETCH_SITE], origin = r->header[WEIR_HTTP_ORIGIN];
+    if (is_listed(o, origin))
+        return false;
+    if (site.at && !weir_http_is(site, "same-origin") && !weir_http_is(site, "none"))
+        return true;
+    return origin.at && !origin_is_host(origin, r->host);
+}
+
+bool weir_http_may_be_key(const char *name, size_t len)
+{
+    static const char *const whole[] = {
+        "authorization",
+        "cache-control",
+        "connection",
+        "cookie",
+        "date",
+        "dnt",
+        "expect",
+        "host",
+        "origin",
+        "pragma",
+        "range",
+        "referer",
+        "te",
+        "transfer-encoding",
+        "upgrade",
+        "user-agent",
+        "via",
+    };
+    static const char *const begins[] = {"accept",     "content-", "if-",
+                                         "proxy-auth", "sec-",     "upgrade-"};
+    for (size_t i = 0; i < sizeof whole / sizeof whole[0]; i++) {
+        if (weir_http_is((weir_slice){name, len}, whole[i]))
+            return false;
+    }
+    for (size_t i = 0; i < sizeof begins / sizeof begins[0]; i++) {
+        size_t head = strlen(begins[i]);
+        if (len >= head && weir_http_is((weir_slice){name, head}, begins[i]))
+            return false;
+    }
+    return true;
+}

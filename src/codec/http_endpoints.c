@@ -1,0 +1,656 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* The endpoints: a table from paths to functions, each of which makes exactly one answer. They must
+ * not know how a request came in bytes. */
+
+#include "codec/http_endpoints.h"
+
+#include "codec/decision.h"
+#include "codec/http_access.h"
+#include "codec/http_params.h"
+#include "codec/json.h"
+#include "codec/metrics.h"
+#include "codec/reservation.h"
+#include "service/top/top.h"
+
+#include <inttypes.h>
+
+typedef struct call {
+    const weir_http_options *options;
+    const weir_http_request *request;
+    weir_completion *completion;
+    bool waits; /* an engine is asked: there is no answer yet */
+    weir_http_params params;
+    weir_request ask;
+    bool named, texts; /* the endpoint knows `policy`, `limit` */
+    bool key_from_header;
+    int64_t now_ns;
+    weir_http_response *answer;
+} call;
+
+typedef struct endpoint {
+    const char *path;
+    unsigned methods;     /* weir_http_method, together */
+    unsigned params;      /* WEIR_HTTP_BIT() of those it knows; 0: it does not look for any */
+    void (*run)(call *c); /* makes the answer, or sets `waits` */
+} endpoint;
+
+/* Methods and parameters, for the table at the end. */
+enum {
+    READING = WEIR_HTTP_GET | WEIR_HTTP_HEAD,
+    ASKING = READING | WEIR_HTTP_POST,
+    CHANGING = WEIR_HTTP_POST,
+    NAME = WEIR_HTTP_BIT(WEIR_HTTP_P_POLICY),
+    TEXT = WEIR_HTTP_BIT(WEIR_HTTP_P_LIMIT),
+    WHO = WEIR_HTTP_BIT(WEIR_HTTP_P_KEY) | WEIR_HTTP_BIT(WEIR_HTTP_P_SOURCE),
+    COST = WEIR_HTTP_BIT(WEIR_HTTP_P_COST),
+    DENIED = WEIR_HTTP_BIT(WEIR_HTTP_P_DENIED),
+    DELAY = WEIR_HTTP_BIT(WEIR_HTTP_P_DELAY),
+    OF = WEIR_HTTP_BIT(WEIR_HTTP_P_OF),
+    K = WEIR_HTTP_BIT(WEIR_HTTP_P_K),
+    TTL = WEIR_HTTP_BIT(WEIR_HTTP_P_TTL),
+    ID = WEIR_HTTP_BIT(WEIR_HTTP_P_ID),
+    ACTUAL = WEIR_HTTP_BIT(WEIR_HTTP_P_ACTUAL),
+    MANY = WEIR_HTTP_BIT(WEIR_HTTP_P_REQUESTS)
+};
+
+static int shown(size_t len)
+{
+    return len < WEIR_RULE_NAME_MAX ? (int)len : WEIR_RULE_NAME_MAX;
+}
+
+/* ---- what is asked about --------------------------------------------------------------------- */
+
+/* The hops-th element from the right of a comma-separated list. */
+static bool list_element(call *c, weir_slice list, weir_slice *ret)
+{
+    unsigned hops = c->options->hops;
+    size_t end = list.len;
+    for (unsigned i = 1;; i++) {
+        size_t begin = end;
+        while (begin > 0 && list.at[begin - 1] != ',')
+            begin--;
+        if (i == hops) {
+            *ret = weir_http_trim((weir_slice){list.at + begin, end - begin});
+            return true;
+        }
+        if (begin == 0) {
+            weir_http_problem(c->answer, 400, "the header %s is a list of %u, expected %u or more",
+                              c->options->key_header, i, hops);
+            return false;
+        }
+        end = begin - 1;
+    }
+}
+
+static bool find_key(call *c, weir_slice *ret)
+{
+    const weir_http_options *o = c->options;
+    const weir_http_params *p = &c->params;
+    weir_slice header = c->request->header[WEIR_HTTP_KEY];
+    if (p->given & WEIR_HTTP_BIT(WEIR_HTTP_P_KEY)) {
+        *ret = p->text[WEIR_HTTP_P_KEY];
+    } else if (p->given & WEIR_HTTP_BIT(WEIR_HTTP_P_SOURCE)) {
+        *ret = p->text[WEIR_HTTP_P_SOURCE];
+    } else if (header.at) {
+        *ret = header;
+        c->key_from_header = true;
+        return o->hops == 0 || list_element(c, header, ret);
+    } else {
+        const char *place = o->key_header ? o->key_header : o->key_query;
+        weir_http_problem(c->answer, 400, "the parameter \"key\" is missing%s%s",
+                          !place          ? ""
+                          : o->key_header ? ", and so is the header "
+                                          : ", and so is the parameter ",
+                          place ? place : "");
+        return false;
+    }
+    return true;
+}
+
+/* Fills in the ask. Writes the answer if it cannot be. */
+static bool read_ask(call *c)
+{
+    weir_slice key;
+    const char *missing = c->named && c->texts ? WEIR_HTTP_EITHER
+                          : c->named           ? "\"policy\""
+                                               : "\"limit\"";
+    return find_key(c, &key) &&
+           weir_http_params_ask(&c->params, key, "", missing, &c->ask, c->answer);
+}
+
+/* Writes the answer if the service could not do what it was asked. */
+static bool was_done(call *c)
+{
+    return weir_http_was_done(c->answer, &c->ask, "");
+}
+
+/* ---- /v1/takeall ----------------------------------------------------------------------------- */
+
+enum { WHERE_MAX = 24 }; /* bytes of "requests[15]: " */
+
+static void where_of(char buf[WHERE_MAX], size_t i, const char *behind)
+{
+    snprintf(buf, WHERE_MAX, "requests[%zu]%s", i, behind);
+}
+
+/* The texts of *ret lie in `object`. */
+static bool read_one(json_t *object, size_t i, weir_request *ret, weir_http_response *a)
+{
+    char where[WHERE_MAX];
+    weir_http_params p;
+    where_of(where, i, "");
+    if (!weir_http_params_read_object(&p, object, where, a))
+        return false;
+    where_of(where, i, ": ");
+    if (p.given & WEIR_HTTP_BIT(WEIR_HTTP_P_KEY))
+        return weir_http_params_ask(&p, p.text[WEIR_HTTP_P_KEY], where, WEIR_HTTP_EITHER, ret, a);
+    weir_http_problem(a, 400, "%sthe parameter \"key\" is missing", where);
+    return false;
+}
+
+/* How many asks there are; 0, and the answer, if they are wrong. */
+static size_t read_all(const weir_http_params *p, weir_request *asks, weir_http_response *a)
+{
+    size_t n = json_array_size(p->requests);
+    if (!p->requests) {
+        weir_http_problem(a, 400, "\"requests\" is missing, expected a JSON body as %s",
+                          WEIR_HTTP_REQUESTS_EXPECTED);
+        return 0;
+    }
+    if (n < 1 || n > WEIR_ALL_MAX) {
+        weir_http_problem(a, 400, "\"requests\" has %zu of them, expected 1 to %d", n,
+                          WEIR_ALL_MAX);
+        return 0;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (!read_one(json_array_get(p->requests, i), i, &asks[i], a))
+            return 0;
+    }
+    return n;
+}
+
+static void put_first_failure(const weir_request *asks, size_t n, weir_http_response *a)
+{
+    char where[WHERE_MAX];
+    size_t i = 0;
+    while (i + 1 < n && asks[i].status == WEIR_OK)
+        i++;
+    where_of(where, i, ": ");
+    (void)weir_http_was_done(a, &asks[i], where);
+}
+
+static bool take_all_of(const weir_http_options *o, weir_completion *completion,
+                        const weir_http_params *p, int64_t now_ns, weir_http_response *a)
+{
+    weir_request asks[WEIR_ALL_MAX];
+    weir_all_result all;
+    size_t n = read_all(p, asks, a);
+    if (n == 0)
+        return true;
+    if (!weir_service_take_all(o->service, completion, asks, n, now_ns, &all))
+        return false;
+    if (all.status != WEIR_OK) {
+        put_first_failure(asks, n, a);
+        return true;
+    }
+    weir_request *ask = &asks[all.index];
+    const weir_http_more more = {.of_all = true, .index = all.index};
+    ask->decision.allowed = all.allowed;
+    ask->decision.delay_ns = all.delay_ns;
+    weir_http_decision(a, ask, (int)p->number[WEIR_HTTP_P_DENIED], &more);
+    if (all.allowed && !(p->given & WEIR_HTTP_BIT(WEIR_HTTP_P_DELAY)))
+        a->delay_ns = all.delay_ns;
+    return true;
+}
+
+/* ---- reservations ---------------------------------------------------------------------------- */
+
+static void reserve_for(const weir_http_options *o, const weir_http_params *p, weir_request *ask,
+                        int64_t now_ns, weir_http_response *a)
+{
+    uint64_t id = WEIR_ID_NONE;
+    char text[WEIR_HEX64_LEN];
+    if (!(p->given & WEIR_HTTP_BIT(WEIR_HTTP_P_TTL))) {
+        weir_http_problem(a, 400, "the parameter \"ttl\" is missing, expected " WEIR_TTL_EXPECTED);
+        return;
+    }
+    weir_service_reserve(o->service, ask, p->number[WEIR_HTTP_P_TTL], now_ns, &id);
+    if (ask->status == WEIR_E_FULL) {
+        weir_http_problem(a, 503, WEIR_RESERVE_FULL);
+        return;
+    }
+    if (!weir_http_was_done(a, ask, ""))
+        return;
+    weir_hex64_print(id, text);
+    const weir_http_more more = {.id = ask->decision.allowed ? text : NULL};
+    weir_http_decision(a, ask, (int)p->number[WEIR_HTTP_P_DENIED], &more);
+}
+
+static void put_settled(weir_http_response *a, const weir_decision *d, int64_t over)
+{
+    a->status = 200;
+    a->type = "application/json";
+    weir_http_add_field(a, "Cache-Control: no-store\r\n");
+    weir_buffer_put(a->body, "{\"settled\":true,\"over\":", over);
+    weir_buffer_put(a->body, ",\"limit\":", d->limit);
+    weir_buffer_put(a->body, ",\"remaining\":", d->remaining);
+    weir_buffer_put(a->body, ",\"reset_after_ms\":", weir_ms_ceil(d->reset_after_ns));
+    weir_buffer_put(a->body, ",\"layer\":", d->layer);
+    weir_buffer_append(a->body, "}\n", 2);
+}
+
+static void commit_for(const weir_http_options *o, const weir_http_params *p, bool has_actual,
+                       int64_t now_ns, weir_http_response *a)
+{
+    weir_slice text = p->text[WEIR_HTTP_P_ID];
+    uint64_t id;
+    weir_decision d;
+    int64_t over;
+    if (!text.at || (has_actual && !(p->given & WEIR_HTTP_BIT(WEIR_HTTP_P_ACTUAL)))) {
+        weir_http_problem(a, 400, "the parameter \"%s\" is missing", text.at ? "actual" : "id");
+        return;
+    }
+    if (!weir_hex64_read(text.at, text.len, &id)) {
+        weir_http_problem(a, 400, "\"id\" is not " WEIR_ID_EXPECTED);
+        return;
+    }
+    int64_t actual = has_actual ? p->number[WEIR_HTTP_P_ACTUAL] : 0;
+    weir_status st = weir_service_commit(o->service, id, actual, now_ns, &d, &over);
+    if (st == WEIR_OK)
+        put_settled(a, &d, over);
+    else if (st == WEIR_E_ABSENT)
+        weir_http_problem(a, 404, "there is no reservation %.*s: it was settled, or has run out",
+                          WEIR_HEX64_LEN, text.at);
+    else
+        weir_http_problem(a, st == WEIR_E_NOMEM ? 503 : 500, "%s", weir_status_str(st));
+}
+
+/* ---- decisions ------------------------------------------------------------------------------- */
+
+static void put_decision(call *c)
+{
+    if (was_done(c))
+        weir_http_decision(c->answer, &c->ask, (int)c->params.number[WEIR_HTTP_P_DENIED], NULL);
+}
+
+static void take(call *c)
+{
+    c->waits = !weir_service_take(c->options->service, c->completion, &c->ask, 1, c->now_ns);
+    if (c->waits)
+        return;
+    put_decision(c);
+    bool report = c->params.given & WEIR_HTTP_BIT(WEIR_HTTP_P_DELAY);
+    if (c->answer->status == 200 && !report)
+        c->answer->delay_ns = c->ask.decision.delay_ns;
+}
+
+static void peek(call *c)
+{
+    c->waits = !weir_service_peek(c->options->service, c->completion, &c->ask, c->now_ns);
+    if (!c->waits)
+        put_decision(c);
+}
+
+static void refund(call *c)
+{
+    c->waits = !weir_service_refund(c->options->service, c->completion, &c->ask, c->now_ns);
+    if (!c->waits)
+        put_decision(c);
+}
+
+static void take_all(call *c)
+{
+    c->waits = !take_all_of(c->options, c->completion, &c->params, c->now_ns, c->answer);
+}
+
+static void reserve(call *c)
+{
+    reserve_for(c->options, &c->params, &c->ask, c->now_ns, c->answer);
+}
+
+static void commit(call *c)
+{
+    commit_for(c->options, &c->params, true, c->now_ns, c->answer);
+}
+
+static void cancel(call *c)
+{
+    commit_for(c->options, &c->params, false, c->now_ns, c->answer);
+}
+
+static void reset(call *c)
+{
+    c->waits = !weir_service_reset(c->options->service, c->completion, &c->ask, c->now_ns);
+    if (c->waits || !was_done(c))
+        return;
+    weir_http_response *a = c->answer;
+    a->status = 200;
+    a->type = "application/json";
+    weir_http_add_field(a, "Cache-Control: no-store\r\n");
+    weir_buffer_printf(a->body, "{\"reset\":true,\"policy\":");
+    weir_json_put_string(a->body, c->ask.rule.at, c->ask.rule.len);
+    weir_buffer_append(a->body, "}\n", 2);
+}
+
+static void explain(call *c)
+{
+    c->waits = !weir_service_explain(c->options->service, c->completion, &c->ask, c->now_ns,
+                                     c->answer->body);
+    if (c->waits || !was_done(c))
+        return;
+    c->answer->status = 200;
+    c->answer->type = "text/plain; charset=utf-8";
+    weir_http_add_field(c->answer, "Cache-Control: no-store\r\n");
+}
+
+/* ---- what is there --------------------------------------------------------------------------- */
+
+static bool put_rule(void *ctx, const weir_rule_view *rule)
+{
+    weir_buffer *b = ctx;
+    weir_buffer_printf(
+        b, "%s\n{\"name\":", weir_buffer_data(b)[weir_buffer_len(b) - 1] == '}' ? "," : "");
+    weir_json_put_string(b, rule->name, strlen(rule->name));
+    weir_buffer_printf(b, ",\"limit\":");
+    weir_json_put_string(b, rule->limit, strlen(rule->limit));
+    weir_buffer_printf(b, ",\"overrides\":%zu,\"allow\":%zu,\"deny\":%zu,\"shadow\":%s}",
+                       rule->overrides, rule->allow, rule->deny, rule->shadow ? "true" : "false");
+    return !b->failed;
+}
+
+static void policies(call *c)
+{
+    weir_http_response *a = c->answer;
+    a->status = 200;
+    a->type = "application/json";
+    weir_http_add_field(a, "Cache-Control: no-store\r\n");
+    weir_buffer_printf(a->body, "{\"policies\":[");
+    if (!a->body->failed)
+        weir_service_rules(c->options->service, put_rule, a->body);
+    weir_buffer_printf(a->body, "]}\n");
+}
+
+static void put_top(call *c, weir_top_of of, const weir_top *top)
+{
+    weir_buffer *b = c->answer->body;
+    weir_slice policy = c->params.text[WEIR_HTTP_P_POLICY];
+    weir_buffer_printf(b, "{\"policy\":");
+    weir_json_put_string(b, policy.at, policy.len);
+    weir_buffer_printf(b,
+                       ",\"of\":\"%s\",\"cost\":%" PRId64 ",\"unlisted_max\":%" PRId64
+                       ",\"sampling\":%" PRId64 ",\"half_life_ms\":%" PRId64
+                       ",\"complete\":%s,\"keys\":[",
+                       weir_top_of_name(of), top->cost, top->unlisted, top->sampling,
+                       WEIR_TOP_HALF_NS / 1000000, top->complete ? "true" : "false");
+    for (size_t i = 0; i < top->len; i++) {
+        const weir_top_key *key = &top->key[i];
+        weir_buffer_printf(b, "%s\n{\"key\":", i > 0 ? "," : "");
+        weir_json_put_string(b, key->text, key->text_len);
+        weir_buffer_printf(b,
+                           ",\"cost\":%" PRId64 ",\"error\":%" PRId64 ",\"requests\":%" PRId64
+                           ",\"key_bytes\":%zu}",
+                           key->cost, key->error, key->requests, key->len);
+    }
+    weir_buffer_printf(b, "]}\n");
+}
+
+static void refuse_top(call *c, weir_status st, size_t keys)
+{
+    weir_slice policy = c->params.text[WEIR_HTTP_P_POLICY];
+    if (st == WEIR_E_UNSUPPORTED)
+        weir_http_problem(c->answer, 501, "keys are not weighed: the configuration says top: off");
+    else if (st == WEIR_E_RANGE)
+        weir_http_problem(c->answer, 400, "\"k\" is not a whole number from 1 to %zu (top.keys)",
+                          keys);
+    else if (st == WEIR_E_ABSENT)
+        weir_http_problem(c->answer, 404, "there is no policy \"%.*s\"", shown(policy.len),
+                          policy.at);
+    else
+        weir_http_problem(c->answer, 503, "no memory left for the answer");
+}
+
+static void top(call *c)
+{
+    const weir_http_params *p = &c->params;
+    weir_limiter *limiter = weir_service_limiter(c->options->service);
+    size_t keys = weir_limiter_top_keys(limiter);
+    weir_slice of_text = p->text[WEIR_HTTP_P_OF];
+    bool denied = !of_text.at || weir_http_is(of_text, "denied");
+    if (!(p->given & NAME)) {
+        weir_http_problem(c->answer, 400, "the parameter \"policy\" is missing");
+        return;
+    }
+    if (!denied && !weir_http_is(of_text, "allowed")) {
+        weir_http_problem(c->answer, 400, "\"of\" is not \"denied\" or \"allowed\"");
+        return;
+    }
+    int64_t k = keys < WEIR_TOP_K ? (int64_t)keys : WEIR_TOP_K;
+    if (p->given & WEIR_HTTP_BIT(WEIR_HTTP_P_K))
+        k = p->number[WEIR_HTTP_P_K];
+    weir_top_of of = denied ? WEIR_TOP_DENIED : WEIR_TOP_ALLOWED;
+    weir_top t;
+    weir_status st = weir_limiter_top(limiter, p->text[WEIR_HTTP_P_POLICY], of,
+                                      k > 0 ? (size_t)k : 0, c->now_ns, &t);
+    if (st != WEIR_OK) {
+        refuse_top(c, st, keys);
+        return;
+    }
+    c->answer->status = 200;
+    c->answer->type = "application/json";
+    weir_http_add_field(c->answer, "Cache-Control: no-store\r\n");
+    put_top(c, of, &t);
+    weir_top_free(&t);
+}
+
+static void metrics(call *c)
+{
+    const weir_http_options *o = c->options;
+    weir_http_response *a = c->answer;
+    a->status = 200;
+    a->type = "text/plain; version=0.0.4";
+    weir_metrics_put(a->body, weir_service_limiter(o->service), o->version);
+    if (o->metrics_top)
+        weir_metrics_put_top(a->body, o->service, c->now_ns);
+    if (o->metrics)
+        o->metrics(o->metrics_ctx, a->body);
+}
+
+static void put_text(call *c, const char *text)
+{
+    c->answer->status = 200;
+    c->answer->type = "text/plain; charset=utf-8";
+    weir_buffer_append(c->answer->body, text, strlen(text));
+}
+
+static void healthz(call *c)
+{
+    put_text(c, "ok\n");
+}
+
+/* Whether this daemon should be sent requests now. */
+static void readyz(call *c)
+{
+    const weir_http_options *o = c->options;
+    weir_http_response *a = c->answer;
+    a->status = 200;
+    a->type = "application/json";
+    weir_http_add_field(a, "Cache-Control: no-store\r\n");
+    weir_buffer_printf(a->body, "{\"ready\":");
+    weir_buffer reasons;
+    weir_buffer_init(&reasons, 1 << 16);
+    if (o->not_ready && o->not_ready(o->not_ready_ctx, &reasons))
+        a->status = 503;
+    weir_buffer_printf(a->body, "%s,\"reasons\":[", a->status == 200 ? "true" : "false");
+    weir_buffer_append(a->body, weir_buffer_data(&reasons), weir_buffer_len(&reasons));
+    weir_buffer_printf(a->body, "]}\n");
+    weir_buffer_free(&reasons);
+}
+
+static void front_page(call *c)
+{
+    put_text(c,
+             "weir, a rate limiter\n"
+             "\n"
+             "  /v1/take      policy, key, cost: decides; an allowed request is charged\n"
+             "  /v1/peek      the same, charging nothing\n"
+             "  /v1/check     limit, key, cost: take from a policy text that has no name\n"
+             "  /v1/takeall   requests, a list of such: all of them or none (POST)\n"
+             "  /v1/reserve   policy, key, cost, ttl: reserves units until ttl (POST)\n"
+             "  /v1/commit    id, actual: settles with the actual cost (POST)\n"
+             "  /v1/cancel    id: cancels the reservation (POST)\n"
+             "  /v1/refund    policy, key, cost: refunds units (POST)\n"
+             "  /v1/reset     policy, key: makes the key fresh (POST)\n"
+             "  /v1/explain   policy, key: what holds for the key, in words\n"
+             "  /v1/policies  the policies in force\n"
+             "  /v1/top       policy, of, k: the keys that weigh most lately\n"
+             "  /healthz      ok: the process answers\n"
+             "  /readyz       whether to send requests here, and why not\n"
+             "  /metrics      for Prometheus\n"
+             "\n"
+             "Parameters in the query, or as a JSON object in the body:\n"
+             "\n"
+             "  curl 'http://HOST/v1/take?policy=api&key=alice&cost=5'\n"
+             "  curl -H 'Content-Type: application/json' \\\n"
+             "       -d '{\"policy\":\"api\",\"key\":\"alice\",\"cost\":5}' http://HOST/v1/take\n"
+             "  curl -G --data-urlencode 'limit=gcra 100/s burst 20' -d key=alice \\\n"
+             "       http://HOST/v1/check\n"
+             "\n"
+             "200 is yes, 429 is no; RateLimit, Retry-After and the body say how much and when.\n");
+}
+
+/* Answers OPTIONS *: the methods of all endpoints together. */
+static void server_options(call *c)
+{
+    c->answer->status = 204;
+    weir_http_add_field(c->answer, "Allow: GET, HEAD, POST, OPTIONS\r\n");
+}
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+static const endpoint endpoints[] = {
+    {"/v1/take", ASKING, NAME | WHO | COST | DELAY | DENIED, take},
+    {"/v1/check", ASKING, TEXT | WHO | COST | DELAY | DENIED, take},
+    {"/v1/peek", ASKING, NAME | TEXT | WHO | COST | DENIED, peek},
+    {"/v1/takeall", CHANGING, MANY | DELAY | DENIED, take_all},
+    {"/v1/reserve", CHANGING, NAME | TEXT | WHO | COST | TTL | DENIED, reserve},
+    {"/v1/commit", CHANGING, ID | ACTUAL, commit},
+    {"/v1/cancel", CHANGING, ID, cancel},
+    {"/v1/refund", CHANGING, NAME | TEXT | WHO | COST, refund},
+    {"/v1/reset", CHANGING, NAME | TEXT | WHO, reset},
+    {"/v1/explain", ASKING, NAME | TEXT | WHO, explain},
+    {"/v1/policies", READING, 0, policies},
+    {"/v1/top", READING, NAME | OF | K, top},
+    {"/healthz", READING, 0, healthz},
+    {"/readyz", READING, 0, readyz},
+    {"/metrics", READING, 0, metrics},
+    {"/", READING, 0, front_page},
+    {"*", WEIR_HTTP_OPTIONS, 0, server_options},
+};
+
+static const endpoint *find_endpoint(weir_slice path)
+{
+    for (size_t i = 0; i < sizeof endpoints / sizeof endpoints[0]; i++) {
+        const endpoint *e = &endpoints[i];
+        if (path.len == strlen(e->path) && memcmp(path.at, e->path, path.len) == 0)
+            return e;
+    }
+    return NULL;
+}
+
+/* "application/json", with or without parameters. */
+static bool is_json(weir_slice type)
+{
+    const char *end = type.at ? memchr(type.at, ';', type.len) : NULL;
+    if (end)
+        type.len = (size_t)(end - type.at);
+    return type.at && weir_http_is(weir_http_trim(type), "application/json");
+}
+
+static void refuse_method(weir_http_response *a, const endpoint *e)
+{
+    const char *allow = e->methods == ASKING              ? "GET, HEAD, POST"
+                        : e->methods == READING           ? "GET, HEAD"
+                        : e->methods == WEIR_HTTP_OPTIONS ? "OPTIONS"
+                                                          : "POST";
+    weir_http_problem(a, 405, "%s expects %s", e->path, allow);
+    weir_http_add_field(a, "Allow: %s\r\n", allow);
+}
+
+int weir_http_check_head(const weir_http_options *o, const weir_http_request *r, bool has_body,
+                         weir_http_response *a)
+{
+    const endpoint *e = find_endpoint(r->path);
+    bool open = e && (e->run == healthz || e->run == readyz);
+    bool may_cross = weir_http_add_cors(o, r, a);
+    bool locked = o->password && !open;
+    weir_http_password given =
+        locked ? weir_http_check_password(r->header[WEIR_HTTP_AUTHORIZATION], o->password)
+               : WEIR_HTTP_NO_PASSWORD;
+    if (!open && !r->own_host) {
+        weir_http_problem(
+            a, 421,
+            "unknown host '%.*s', expected an IP address, localhost or a name listed in "
+            "http.hosts; add it there, or set a password",
+            r->host.len < 256 ? (int)r->host.len : 256, r->host.at);
+    } else if (may_cross && e && r->method == WEIR_HTTP_OPTIONS &&
+               r->header[WEIR_HTTP_REQUEST_METHOD].at) {
+        weir_http_preflight(a);
+    } else if (locked && given != WEIR_HTTP_RIGHT_PASSWORD) {
+        weir_http_problem(a, 401, "expected the password: Authorization: Bearer PASSWORD");
+        weir_http_add_field(a, "WWW-Authenticate: Bearer realm=\"weir\", Basic realm=\"weir\"\r\n");
+        a->wrong_password = given == WEIR_HTTP_WRONG_PASSWORD;
+    } else if (!e) {
+        weir_http_problem(a, 404, "there is no \"%.*s\"; / lists what there is", shown(r->path.len),
+                          r->path.at);
+    } else if (!(e->methods & r->method)) {
+        refuse_method(a, e);
+    } else if (e->params && has_body && !is_json(r->header[WEIR_HTTP_CONTENT_TYPE])) {
+        weir_slice type = r->header[WEIR_HTTP_CONTENT_TYPE];
+        if (type.at)
+            weir_http_problem(a, 415, "unsupported Content-Type '%.*s', expected application/json",
+                              shown(type.len), type.at);
+        else
+            weir_http_problem(a, 415, "missing Content-Type, expected application/json");
+        weir_http_add_field(a, "Accept: application/json\r\n");
+    }
+    return a->status;
+}
+
+/* A page of another site must not spend units. It cannot make a browser send the header that keys
+ * are read from. So a request whose key comes from that header comes from a proxy that passes on
+ * the headers of its own client. */
+static bool refuse_other_site(call *c)
+{
+    if (c->key_from_header || !weir_http_from_other_site(c->options, c->request))
+        return false;
+    weir_http_problem(
+        c->answer, 403,
+        "cross-site request refused (Sec-Fetch-Site, Origin): add the origin to http.origins, or "
+        "let your proxy remove these headers");
+    return true;
+}
+
+bool weir_http_dispatch(const weir_http_options *o, weir_completion *completion,
+                        const weir_http_request *r, int64_t now_ns, weir_http_response *a)
+{
+    char query[WEIR_HTTP_TARGET_MAX];
+    const endpoint *e = find_endpoint(r->path);
+    call c = {.options = o,
+              .request = r,
+              .completion = completion,
+              .now_ns = now_ns,
+              .answer = a,
+              .named = e->params & NAME,
+              .texts = e->params & TEXT};
+    if (e->params == 0) {
+        if (e->run != policies || !refuse_other_site(&c))
+            e->run(&c);
+        return true;
+    }
+    if (weir_http_params_read(&c.params, r, e->params, o->key_query, query, a) &&
+        (!(e->params & WHO) || read_ask(&c)) && !refuse_other_site(&c))
+        e->run(&c);
+    weir_http_params_free(&c.params);
+    return !c.waits;
+}

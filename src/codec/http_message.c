@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Answers. The fields are those of draft-ietf-httpapi-ratelimit-headers-11 and the X-RateLimit-*
+ * that clients have long known. Every figure is rounded against the caller: times up. */
+
+#include "codec/http_message.h"
+
+#include "codec/decision.h"
+#include "codec/json.h"
+#include "codec/reservation.h"
+#include "core/algorithm.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#define QUOTA_EXCEEDED "https://iana.org/assignments/http-problem-types#quota-exceeded"
+#define SECOND_NS      INT64_C(1000000000)
+
+enum { ITEM_NAME_MAX = WEIR_RULE_NAME_MAX + 1 + WEIR_I64_MAX_LEN + 1 };
+
+weir_slice weir_http_trim(weir_slice text)
+{
+    while (text.len > 0 && (text.at[0] == ' ' || text.at[0] == '\t')) {
+        text.at++;
+        text.len--;
+    }
+    while (text.len > 0 && (text.at[text.len - 1] == ' ' || text.at[text.len - 1] == '\t'))
+        text.len--;
+    return text;
+}
+
+bool weir_http_is(weir_slice text, const char *word)
+{
+    if (text.len != strlen(word))
+        return false;
+    for (size_t i = 0; i < text.len; i++) {
+        char a = text.at[i], b = word[i];
+        a = a >= 'A' && a <= 'Z' ? (char)(a + 32) : a;
+        b = b >= 'A' && b <= 'Z' ? (char)(b + 32) : b;
+        if (a != b)
+            return false;
+    }
+    return true;
+}
+
+const char *weir_http_reason(int status)
+{
+    static const struct {
+        int status;
+        const char *reason;
+    } reasons[] = {
+        {200, "OK"},
+        {204, "No Content"},
+        {400, "Bad Request"},
+        {401, "Unauthorized"},
+        {403, "Forbidden"},
+        {404, "Not Found"},
+        {405, "Method Not Allowed"},
+        {413, "Content Too Large"},
+        {414, "URI Too Long"},
+        {415, "Unsupported Media Type"},
+        {417, "Expectation Failed"},
+        {421, "Misdirected Request"},
+        {429, "Too Many Requests"},
+        {431, "Request Header Fields Too Large"},
+        {500, "Internal Server Error"},
+        {501, "Not Implemented"},
+        {503, "Service Unavailable"},
+        {505, "HTTP Version Not Supported"},
+    };
+    for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++) {
+        if (reasons[i].status == status)
+            return reasons[i].reason;
+    }
+    return "Unknown";
+}
+
+void weir_http_add_field(weir_http_response *a, const char *format, ...)
+{
+    size_t room = sizeof a->fields - a->fields_len;
+    va_list args;
+    va_start(args, format);
+    int len = vsnprintf(a->fields + a->fields_len, room, format, args);
+    va_end(args);
+    if (len > 0 && (size_t)len < room)
+        a->fields_len += (size_t)len;
+}
+
+/* The same for bytes, and for bytes and a number, without the time that a format takes. */
+static void add_bytes(weir_http_response *a, const char *at, size_t len)
+{
+    if (len > sizeof a->fields - a->fields_len)
+        return;
+    memcpy(a->fields + a->fields_len, at, len);
+    a->fields_len += len;
+}
+
+static void add_bytes_number(weir_http_response *a, const char *at, size_t len, int64_t v)
+{
+    add_bytes(a, at, len);
+    if (sizeof a->fields - a->fields_len >= WEIR_I64_MAX_LEN)
+        a->fields_len += weir_i64_print(a->fields + a->fields_len, v);
+}
+
+/* Of a literal, whose length the compiler knows. */
+#define add(a, text)           add_bytes(a, text, sizeof(text) - 1)
+#define add_number(a, text, v) add_bytes_number(a, text, sizeof(text) - 1, v)
+
+/* ---- problems -------------------------------------------------------------------------------- */
+
+static void put_problem(weir_http_response *a, const char *type, const char *title,
+                        const char *detail)
+{
+    a->type = "application/problem+json";
+    weir_buffer_clear(a->body);
+    weir_buffer_printf(a->body, "{\"type\":\"%s\",\"title\":\"%s\",\"status\":%d,\"detail\":", type,
+                       title, a->status);
+    weir_json_put_string(a->body, detail, strlen(detail));
+}
+
+void weir_http_problem(weir_http_response *a, int status, const char *format, ...)
+{
+    char detail[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(detail, sizeof detail, format, args);
+    va_end(args);
+    a->status = status;
+    put_problem(a, "about:blank", weir_http_reason(status), detail);
+    weir_buffer_append(a->body, "}\n", 2);
+}
+
+bool weir_http_was_done(weir_http_response *a, const weir_request *ask, const char *where)
+{
+    int shown = ask->rule.len < WEIR_RULE_NAME_MAX ? (int)ask->rule.len : WEIR_RULE_NAME_MAX;
+    if (ask->status == WEIR_OK)
+        return true;
+    if (ask->error.column > 0)
+        weir_http_problem(a, 400, "%scolumn %u: %s", where, ask->error.column, ask->error.text);
+    else if (ask->status == WEIR_E_ABSENT)
+        weir_http_problem(a, 404, "%sthere is no policy \"%.*s\"", where, shown, ask->rule.at);
+    else if (ask->why)
+        weir_http_problem(a, ask->status == WEIR_E_IO ? 503 : 501, "%s%s", where, ask->why);
+    else if (ask->status == WEIR_E_UNSUPPORTED)
+        weir_http_problem(a, 400, "a leaky-queue or count-denied policy cannot take back units");
+    else if (ask->status == WEIR_E_NOMEM)
+        weir_http_problem(a, 503, "%sthe store is full and nothing could make room", where);
+    else if (ask->status == WEIR_E_FULL)
+        weir_http_problem(a, 503, "%sthe store is full and refuses new keys", where);
+    else
+        weir_http_problem(a, ask->status == WEIR_E_RANGE ? 400 : 500, "%s%s", where,
+                          weir_status_str(ask->status));
+    return false;
+}
+
+/* ---- figures --------------------------------------------------------------------------------- */
+
+/* No time exceeds 15 digits of seconds, the most that a structured field's integer may have. */
+_Static_assert(INT64_MAX / SECOND_NS < INT64_C(999999999999999), "a time fits a structured field");
+
+/* ns of a layer's window, or until a layer without one is full again; 0 if that varies. */
+static unsigned __int128 window_ns(const weir_layer *l)
+{
+    switch (l->calendar) {
+    case WEIR_DAY:
+        return (unsigned __int128)86400 * SECOND_NS;
+    case WEIR_WEEK:
+        return (unsigned __int128)604800 * SECOND_NS;
+    case WEIR_MONTH:
+    case WEIR_YEAR:
+        return 0;
+    case WEIR_ALIGNED:
+    case WEIR_FROM_FIRST:
+        break;
+    }
+    if (!weir_layer_is_bucket(l))
+        return (unsigned __int128)l->period_ns;
+    unsigned __int128 limit = (unsigned __int128)l->limit, rate = (unsigned __int128)l->rate;
+    if (l->stepped)
+        return (limit + rate - 1) / rate * (unsigned __int128)l->period_ns;
+    return (limit * (unsigned __int128)l->period_ns + rate - 1) / rate;
+}
+
+/* The name of a layer among the fields: the policy's, or with a number if it has several. It needs
+ * no escape: names are of letters, digits and - _ . : / */
+static void item_name(char buf[static ITEM_NAME_MAX], const weir_request *ask, uint32_t layer)
+{
+    size_t len = ask->by_text ? 5 : ask->rule.len;
+    memcpy(buf, ask->by_text ? "limit" : ask->rule.at, len);
+    if (ask->policy->layers > 1) {
+        buf[len++] = '-';
+        len += weir_i64_print(buf + len, (int64_t)layer + 1);
+    }
+    buf[len] = '\0';
+}
+
+static void add_policy_field(weir_http_response *a, const weir_request *ask)
+{
+    add(a, "RateLimit-Policy: \"");
+    for (uint32_t i = 0; i < ask->policy->layers; i++) {
+        const weir_layer *l = &ask->policy->layer[i];
+        char name[ITEM_NAME_MAX];
+        item_name(name, ask, i);
+        if (i > 0)
+            add(a, ", \"");
+        add_bytes(a, name, strlen(name));
+        add_number(a, "\";q=", l->limit);
+        unsigned __int128 s = (window_ns(l) + SECOND_NS - 1) / SECOND_NS;
+        if (s > 0)
+            add_number(a, ";w=", (int64_t)s);
+    }
+}
+
+static void add_decision_fields(weir_http_response *a, const weir_request *ask)
+{
+    const weir_decision *d = &ask->decision;
+    bool resets = ask->reason != WEIR_BY_DENY_LIST; /* which no time ends */
+    char name[ITEM_NAME_MAX];
+    item_name(name, ask, d->layer);
+    add_policy_field(a, ask);
+    add(a, "\r\nRateLimit: \"");
+    add_bytes(a, name, strlen(name));
+    add_number(a, "\";r=", d->remaining);
+    if (resets)
+        add_number(a, ";t=", weir_s_ceil(d->reset_after_ns));
+    add_number(a, "\r\nX-RateLimit-Limit: ", d->limit);
+    add_number(a, "\r\nX-RateLimit-Remaining: ", d->remaining);
+    if (resets)
+        add_number(a, "\r\nX-RateLimit-Reset: ", weir_s_ceil(d->reset_after_ns));
+    if (!d->allowed && !d->never)
+        add_number(a, "\r\nRetry-After: ", weir_s_ceil(d->retry_after_ns));
+    add(a, "\r\nCache-Control: no-store\r\n");
+}
+
+/* ---- decisions ------------------------------------------------------------------------------- */
+
+/* The members of a decision, with the last brace. */
+static void put_members(weir_buffer *b, const weir_request *ask, const weir_http_more *more)
+{
+    const weir_decision *d = &ask->decision;
+    int64_t retry_ms = d->allowed ? 0 : d->never ? -1 : weir_ms_ceil(d->retry_after_ns);
+    const char *rule = ask->rule.at, *reason = weir_reason_word(ask->reason);
+    size_t rule_len = ask->rule.len;
+    char text[WEIR_POLICY_TEXT_MAX];
+    if (ask->by_text) {
+        rule = text;
+        rule_len = weir_policy_print(ask->policy, text, sizeof text);
+    }
+    weir_buffer_put(
+        b, d->allowed ? "\"allowed\":true,\"limit\":" : "\"allowed\":false,\"limit\":", d->limit);
+    weir_buffer_put(b, ",\"remaining\":", d->remaining);
+    weir_buffer_put(b, ",\"retry_after_ms\":", retry_ms);
+    weir_buffer_put(b, ",\"reset_after_ms\":", weir_ms_ceil(d->reset_after_ns));
+    weir_buffer_put(b, ",\"delay_ms\":", weir_ms_ceil(d->delay_ns));
+    weir_buffer_append(b, ",\"policy\":", 10);
+    weir_json_put_string(b, rule, rule_len);
+    weir_buffer_put(b, ",\"layer\":", d->layer);
+    weir_buffer_append(b, ",\"reason\":\"", 11);
+    weir_buffer_append(b, reason, strlen(reason));
+    weir_buffer_append_byte(b, '"');
+    if (more && more->of_all) {
+        weir_buffer_put(b, ",\"index\":", (int64_t)more->index);
+        weir_buffer_append(b, ",\"key\":", 7);
+        weir_json_put_string(b, ask->key.at, ask->key.len);
+    }
+    if (more && more->id)
+        weir_buffer_printf(b, ",\"id\":\"%.*s\"", WEIR_HEX64_LEN, more->id);
+    weir_buffer_append(b, "}\n", 2);
+}
+
+/* A sentence for a reader who does not know weir. */
+static void say_denial(char *buf, size_t size, const weir_request *ask, const char *name)
+{
+    const weir_decision *d = &ask->decision;
+    if (ask->reason == WEIR_BY_DENY_LIST)
+        snprintf(buf, size, "The key is on the deny list of \"%s\".", name);
+    else if (d->never)
+        snprintf(buf, size, "\"%s\" never allows more than %" PRId64 " at once.", name, d->limit);
+    else if (ask->reason == WEIR_BY_ON_ERROR)
+        snprintf(buf, size,
+                 "The state of \"%s\" cannot be reached, and it denies then; try again in %" PRId64
+                 ".%03d s.",
+                 name, weir_ms_ceil(d->retry_after_ns) / 1000,
+                 (int)(weir_ms_ceil(d->retry_after_ns) % 1000));
+    else
+        snprintf(buf, size, "\"%s\" allows %" PRId64 " more now; try again in %" PRId64 ".%03d s.",
+                 name, d->remaining, weir_ms_ceil(d->retry_after_ns) / 1000,
+                 (int)(weir_ms_ceil(d->retry_after_ns) % 1000));
+}
+
+void weir_http_decision(weir_http_response *a, const weir_request *ask, int denied_status,
+                        const weir_http_more *more)
+{
+    add_decision_fields(a, ask);
+    if (ask->decision.allowed) {
+        a->status = 200;
+        a->type = "application/json";
+        weir_buffer_append(a->body, "{", 1);
+        put_members(a->body, ask, more);
+        return;
+    }
+    char name[ITEM_NAME_MAX], detail[256];
+    item_name(name, ask, ask->decision.layer);
+    say_denial(detail, sizeof detail, ask, name);
+    a->status = denied_status;
+    put_problem(a, QUOTA_EXCEEDED,
+                "Request cannot be satisfied as assigned quota has been exceeded", detail);
+    weir_buffer_printf(a->body, ",\"violated-policies\":[\"%s\"],", name);
+    put_members(a->body, ask, more);
+}
+
+/* ---- bytes ----------------------------------------------------------------------------------- */
+
+void weir_http_put_head(weir_buffer *out, const weir_http_response *a, const char *connection,
+                        const char *date)
+{
+    const char *reason = weir_http_reason(a->status);
+    weir_buffer_put(out, "HTTP/1.1 ", a->status);
+    weir_buffer_append_byte(out, ' ');
+    weir_buffer_append(out, reason, strlen(reason));
+    weir_buffer_append(out, "\r\nDate: ", 8);
+    weir_buffer_append(out, date, strlen(date));
+    if (a->status != 204) { /* which has no body */
+        weir_buffer_append(out, "\r\nContent-Type: ", 16);
+        weir_buffer_append(out, a->type, strlen(a->type));
+        weir_buffer_put(out, "\r\nContent-Length: ", (int64_t)weir_buffer_len(a->body));
+    }
+    weir_buffer_append(out, "\r\n", 2);
+    weir_buffer_append(out, a->fields, a->fields_len);
+    if (connection)
+        weir_buffer_printf(out, "Connection: %s\r\n", connection);
+    weir_buffer_append(out, "\r\n", 2);
+}

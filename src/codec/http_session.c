@@ -1,0 +1,630 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* A connection: llhttp finds the requests in the bytes, this keeps what of them is needed, within
+ * stated limits, and sends the answers in order. It must not know any endpoint.
+ *
+ * Every limit is met at a certain byte, wherever the input was cut: the parser is fed no more than
+ * the phase it is in (target, head, body) may have, and it stops at the end of each head and each
+ * message. */
+
+#define _GNU_SOURCE /* memrchr */
+
+#include "codec/http_session.h"
+
+#include "codec/http_access.h"
+#include "codec/http_endpoints.h"
+#include "codec/password.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <time.h>
+
+enum {
+    JOINED_MAX = WEIR_HTTP_HEAD_MAX + 2 * WEIR_HTTP_LINES_MAX,
+    TEXT_MAX = WEIR_HTTP_HEAD_MAX + JOINED_MAX + WEIR_HTTP_BODY_MAX,
+    TEXT_KEPT = 4096, /* bytes of memory, more or less, that a connection keeps between requests */
+    TARGET_LINE_MAX = WEIR_HTTP_TARGET_MAX + 16 /* with its method, and a blank line before it */
+};
+_Static_assert(WEIR_HTTP_HEAD_MAX + JOINED_MAX <= UINT16_MAX, "a value's place has 16 bits");
+
+static const weir_slice header_names[WEIR_HTTP_KEY] = {
+    [WEIR_HTTP_AUTHORIZATION] = {"authorization", 13},
+    [WEIR_HTTP_CONTENT_TYPE] = {"content-type", 12},
+    [WEIR_HTTP_EXPECT] = {"expect", 6},
+    [WEIR_HTTP_FETCH_SITE] = {"sec-fetch-site", 14},
+    [WEIR_HTTP_HOST] = {"host", 4},
+    [WEIR_HTTP_ORIGIN] = {"origin", 6},
+    [WEIR_HTTP_REQUEST_METHOD] = {"access-control-request-method", 29},
+    [WEIR_HTTP_TRANSFER_ENCODING] = {"transfer-encoding", 17},
+};
+
+/* ---- what llhttp finds ----------------------------------------------------------------------- */
+
+/* Notes why the request cannot be read on; llhttp passes the -1 on. */
+static int refuse(weir_http_session *s, int status, const char *why)
+{
+    if (!s->refused) {
+        s->refused = status;
+        s->refusal = why;
+    }
+    return -1;
+}
+
+static int keep(weir_http_session *s, const char *at, size_t len)
+{
+    weir_buffer_append(&s->text, at, len);
+    return s->text.failed ? refuse(s, 503, "there is no memory for the request") : 0;
+}
+
+/* The method is judged here and not in on_url(). llhttp calls that for each part of a target that
+ * has arrived, so whether it comes before an error in the target depends on how the bytes were
+ * cut. */
+static int on_method_complete(llhttp_t *parser)
+{
+    weir_http_session *s = parser->data;
+    if (parser->method == HTTP_PRI) /* the preface of HTTP/2 */
+        return refuse(s, 505, "expected HTTP/1.1 or HTTP/1.0");
+    if (parser->method > HTTP_SOURCE) /* QUERY, of llhttp 9 alone */
+        return refuse(s, 400, "expected a request line, such as GET /healthz HTTP/1.1");
+    return 0;
+}
+
+static int on_url(llhttp_t *parser, const char *at, size_t len)
+{
+    weir_http_session *s = parser->data;
+    s->target_len += len;
+    return keep(s, at, len);
+}
+
+static int on_url_complete(llhttp_t *parser)
+{
+    weir_http_session *s = parser->data;
+    s->target_done = true;
+    if (s->target_len > WEIR_HTTP_TARGET_MAX)
+        return refuse(s, 414, "the target is longer than 8192 bytes");
+    return 0;
+}
+
+static int on_header_field(llhttp_t *parser, const char *at, size_t len)
+{
+    weir_http_session *s = parser->data;
+    size_t room = sizeof s->name - (s->name_len < sizeof s->name ? s->name_len : sizeof s->name);
+    if (len > room) {
+        s->name_len = sizeof s->name + 1;
+        return 0;
+    }
+    memcpy(s->name + s->name_len, at, len);
+    s->name_len += len;
+    return 0;
+}
+
+static int header_of(const weir_http_session *s)
+{
+    weir_slice name = {s->name, s->name_len};
+    if (s->name_len > sizeof s->name)
+        return -1;
+    for (int i = 0; i < WEIR_HTTP_KEY; i++) {
+        if (name.len == header_names[i].len && weir_http_is(name, header_names[i].at))
+            return i;
+    }
+    const char *key = s->options->key_header;
+    return key && weir_http_is(name, key) ? WEIR_HTTP_KEY : -1;
+}
+
+static int on_header_field_complete(llhttp_t *parser)
+{
+    weir_http_session *s = parser->data;
+    int header = s->head_done ? -1 : header_of(s); /* a trailer is no header */
+    s->name_len = 0;
+    s->keeps_line = header >= 0;
+    if (header < 0)
+        return 0;
+    if (s->lines == WEIR_HTTP_LINES_MAX)
+        return refuse(s, 431, "more than 32 header lines of the kinds that are read");
+    s->count[header]++;
+    s->value[s->lines++] =
+        (weir_http_value){(uint16_t)weir_buffer_len(&s->text), 0, (uint8_t)header};
+    return 0;
+}
+
+static int on_header_value(llhttp_t *parser, const char *at, size_t len)
+{
+    weir_http_session *s = parser->data;
+    if (!s->keeps_line)
+        return 0;
+    weir_http_value *value = &s->value[s->lines - 1];
+    value->len = (uint16_t)(value->len + len);
+    return keep(s, at, len);
+}
+
+/* Transfer-Encoding of a request (RFC 9112, 6.1 and 6.3): only "chunked" is supported. If the
+ * last coding is not chunked, the body length is unknown. */
+static int check_coding(weir_http_session *s)
+{
+    weir_slice last = {"", 0};
+    unsigned lines = s->count[WEIR_HTTP_TRANSFER_ENCODING];
+    if (lines == 0)
+        return 0;
+    for (unsigned i = 0; i < s->lines; i++) {
+        const weir_http_value *v = &s->value[i];
+        if (v->header == WEIR_HTTP_TRANSFER_ENCODING)
+            last = (weir_slice){(const char *)weir_buffer_data(&s->text) + v->begin, v->len};
+    }
+    if (!s->http11)
+        return refuse(s, 400, "HTTP/1.0 has no Transfer-Encoding");
+    const char *comma = memrchr(last.at, ',', last.len);
+    size_t before = comma ? (size_t)(comma + 1 - last.at) : 0;
+    if (!weir_http_is(weir_http_trim((weir_slice){last.at + before, last.len - before}), "chunked"))
+        return refuse(s, 400, "expected Transfer-Encoding: chunked");
+    if (lines > 1 || comma)
+        return refuse(s, 501, "expected Transfer-Encoding: chunked, found other codings before it");
+    return 0;
+}
+
+/* As weir_http_check_host(), but remembers the last good host, since most clients send the same one
+ * again. With a password every host of the right form counts as weir's own. */
+static weir_http_host check_host(weir_http_session *s, weir_slice host)
+{
+    if (host.at && host.len > 0 && host.len == s->host_len &&
+        memcmp(host.at, s->host, host.len) == 0)
+        return WEIR_HTTP_OWN_HOST;
+    weir_http_host found = weir_http_check_host(s->options, host);
+    if (found == WEIR_HTTP_OTHER_HOST && s->options->password)
+        found = WEIR_HTTP_OWN_HOST;
+    if (found == WEIR_HTTP_OWN_HOST && host.at && host.len <= sizeof s->host) {
+        memcpy(s->host, host.at, host.len);
+        s->host_len = (uint8_t)host.len;
+    }
+    return found;
+}
+
+/* Finds the host of "http://host/path?query"; `at` is NULL in *ret for "/path?query" and "*".
+ * Returns false if the target is neither of these, as that of CONNECT. */
+static bool authority_of(const char *at, size_t len, weir_slice *ret)
+{
+    *ret = (weir_slice){NULL, 0};
+    if (at[0] == '/' || (at[0] == '*' && len == 1))
+        return true;
+    size_t begin = len >= 8 && weir_http_is((weir_slice){at, 8}, "https://")  ? 8
+                   : len >= 7 && weir_http_is((weir_slice){at, 7}, "http://") ? 7
+                                                                              : 0;
+    size_t end = begin;
+    while (end < len && at[end] != '/' && at[end] != '?' && at[end] != '#')
+        end++;
+    if (begin > 0)
+        *ret = (weir_slice){at + begin, end - begin};
+    return begin > 0;
+}
+
+/* Sets own_host from the target's host, or else from Host (RFC 9112, 3.2 and 3.2.2). */
+static int check_hosts(weir_http_session *s)
+{
+    const char *text = (const char *)weir_buffer_data(&s->text);
+    weir_slice header = {NULL, 0}, authority;
+    for (const weir_http_value *v = s->value; v < s->value + s->lines && !header.at; v++) {
+        if (v->header == WEIR_HTTP_HOST)
+            header = weir_http_trim((weir_slice){text + v->begin, v->len});
+    }
+    weir_http_host found = check_host(s, header);
+    if (found == WEIR_HTTP_BAD_HOST)
+        return refuse(s, 400, "expected HOST or HOST:PORT in Host");
+    if (!authority_of(text, s->target_len, &authority) && s->parser.method != HTTP_CONNECT)
+        return refuse(s, 400, "expected a target such as /healthz or http://HOST/healthz");
+    if (authority.at)
+        found = authority.len > 0 ? check_host(s, authority) : WEIR_HTTP_BAD_HOST;
+    if (found == WEIR_HTTP_BAD_HOST)
+        return refuse(s, 400, "expected HOST or HOST:PORT, without a user, in the target");
+    s->own_host = found == WEIR_HTTP_OWN_HOST;
+    return 0;
+}
+
+static int on_headers_complete(llhttp_t *parser)
+{
+    weir_http_session *s = parser->data;
+    s->head_done = true;
+    s->keeps_line = false;
+    s->keep_alive = llhttp_should_keep_alive(parser) && parser->method != HTTP_CONNECT;
+    s->http11 = parser->http_minor > 0;
+    parser->upgrade = 0; /* no upgrade is offered, so that the request is one like all others */
+    if (s->http11 ? s->count[WEIR_HTTP_HOST] != 1 : s->count[WEIR_HTTP_HOST] > 1)
+        return refuse(s, 400, "expected one Host header");
+    if (s->count[WEIR_HTTP_AUTHORIZATION] > 1)
+        return refuse(s, 400, "expected one Authorization header");
+    if (check_hosts(s) != 0 || check_coding(s) != 0)
+        return -1;
+    s->has_body = parser->flags & F_CHUNKED || parser->content_length > 0;
+    if (!(parser->flags & F_CHUNKED) && parser->content_length > WEIR_HTTP_BODY_MAX)
+        return refuse(s, 413, "the body is longer than 131072 bytes");
+    return HPE_PAUSED;
+}
+
+/* A chunk is refused when its size is known, before any of it has come. The last one, of no bytes,
+ * ends what llhttp reads at once: trailers follow. */
+static int on_chunk_header(llhttp_t *parser)
+{
+    weir_http_session *s = parser->data;
+    size_t room = WEIR_HTTP_BODY_MAX - (weir_buffer_len(&s->text) - s->body_begin);
+    if (parser->content_length > room)
+        return refuse(s, 413, "the body is longer than 131072 bytes");
+    s->in_trailers = parser->content_length == 0;
+    return s->in_trailers ? HPE_PAUSED : 0;
+}
+
+static int on_body(llhttp_t *parser, const char *at, size_t len)
+{
+    weir_http_session *s = parser->data;
+    if (weir_buffer_len(&s->text) - s->body_begin + len > WEIR_HTTP_BODY_MAX)
+        return refuse(s, 413, "the body is longer than 131072 bytes");
+    return keep(s, at, len);
+}
+
+static int on_message_complete(llhttp_t *parser)
+{
+    weir_http_session *s = parser->data;
+    s->done = true;
+    return HPE_PAUSED;
+}
+
+static const llhttp_settings_t settings = {
+    .on_method_complete = on_method_complete,
+    .on_url = on_url,
+    .on_url_complete = on_url_complete,
+    .on_header_field = on_header_field,
+    .on_header_field_complete = on_header_field_complete,
+    .on_header_value = on_header_value,
+    .on_headers_complete = on_headers_complete,
+    .on_chunk_header = on_chunk_header,
+    .on_body = on_body,
+    .on_message_complete = on_message_complete,
+};
+
+/* ---- the request ----------------------------------------------------------------------------- */
+
+/* Joins the lines of each header that has several, behind them in the text. */
+static void join_lines(weir_http_session *s)
+{
+    for (int header = 0; header < WEIR_HTTP_HEADERS; header++) {
+        if (s->count[header] < 2)
+            continue;
+        size_t begin = weir_buffer_len(&s->text);
+        for (unsigned i = 0; i < s->lines; i++) {
+            const weir_http_value *line = &s->value[i];
+            if (line->header != header || !weir_buffer_reserve(&s->text, line->len + 2u))
+                continue; /* if there is no memory, `failed` says so */
+            if (weir_buffer_len(&s->text) > begin)
+                weir_buffer_append(&s->text, ", ", 2);
+            memcpy(weir_buffer_tail(&s->text), weir_buffer_data(&s->text) + line->begin, line->len);
+            weir_buffer_added(&s->text, line->len);
+        }
+        s->value[s->lines + s->joined++] = (weir_http_value){
+            (uint16_t)begin, (uint16_t)(weir_buffer_len(&s->text) - begin), (uint8_t)header};
+    }
+}
+
+/* Splits a target into its host, if it has one, its path and its query. */
+static void split_target(weir_http_request *r, const char *at, size_t len)
+{
+    const char *end = memchr(at, '#', len);
+    if (end)
+        len = (size_t)(end - at);
+    const char *query = memchr(at, '?', len);
+    size_t path_len = query ? (size_t)(query - at) : len;
+    r->query = query ? (weir_slice){query + 1, len - path_len - 1} : (weir_slice){at + len, 0};
+    if (at[0] != '/') /* it fails for the target of CONNECT, all of which is the path */
+        (void)authority_of(at, len, &r->host);
+    size_t begin = r->host.at ? (size_t)(r->host.at + r->host.len - at) : 0;
+    r->path = r->host.at && begin == path_len ? (weir_slice){"/", 1}
+                                              : (weir_slice){at + begin, path_len - begin};
+}
+
+static weir_http_method method_of(const weir_http_session *s)
+{
+    switch (s->parser.method) {
+    case HTTP_GET:
+        return WEIR_HTTP_GET;
+    case HTTP_HEAD:
+        return WEIR_HTTP_HEAD;
+    case HTTP_POST:
+        return WEIR_HTTP_POST;
+    case HTTP_OPTIONS:
+        return WEIR_HTTP_OPTIONS;
+    default:
+        return WEIR_HTTP_OTHER;
+    }
+}
+
+/* The request as far as it is there; good until the text grows. */
+static weir_http_request request_of(weir_http_session *s)
+{
+    const char *text = (const char *)weir_buffer_data(&s->text);
+    weir_http_request r = {.method = method_of(s)};
+    split_target(&r, text, s->target_len);
+    for (unsigned i = 0; i < s->lines + s->joined; i++) {
+        const weir_http_value *v = &s->value[i];
+        r.header[v->header] = weir_http_trim((weir_slice){text + v->begin, v->len});
+    }
+    if (!r.host.at)
+        r.host = r.header[WEIR_HTTP_HOST];
+    r.own_host = s->own_host;
+    r.body = (weir_slice){text + s->body_begin, weir_buffer_len(&s->text) - s->body_begin};
+    return r;
+}
+
+static void begin_request(weir_http_session *s)
+{
+    if (weir_buffer_len(&s->text) > TEXT_KEPT)
+        weir_buffer_free(&s->text);
+    else
+        weir_buffer_clear(&s->text);
+    s->phase_len = s->target_len = s->body_begin = s->name_len = 0;
+    s->lines = s->joined = 0;
+    memset(s->count, 0, sizeof s->count);
+    s->in_trailers = s->keeps_line = s->target_done = s->head_done = s->done = s->asks = false;
+    weir_http_syntax_init(&s->framing, WEIR_HTTP_REQUEST_LINE);
+}
+
+/* ---- the answer ------------------------------------------------------------------------------ */
+
+/* The time of an answer, "Thu, 01 Jan 2026 00:00:00 GMT". Printed once a second and connection. */
+static const char *date_of(weir_http_session *s, int64_t now_ns)
+{
+    static const char days[][4] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
+    static const char months[][4] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                     "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+    time_t now_s = (time_t)(now_ns / 1000000000);
+    struct tm tm;
+    if ((s->date[0] == '\0' || now_s != (time_t)s->date_s) && gmtime_r(&now_s, &tm)) {
+        snprintf(s->date, sizeof s->date, "%s, %02u %s %04u %02u:%02u:%02u GMT", days[tm.tm_wday],
+                 (unsigned)tm.tm_mday, months[tm.tm_mon], (unsigned)tm.tm_year + 1900u,
+                 (unsigned)tm.tm_hour, (unsigned)tm.tm_min, (unsigned)tm.tm_sec);
+        s->date_s = now_s;
+    }
+    return s->date;
+}
+
+/* Holds the answer to a wrong password back, so that guesses are slow, and closes after a few. */
+static void punish(weir_http_session *s, weir_http_response *a)
+{
+    const weir_http_options *o = s->options;
+    bool hold = !o->wrong_password || o->wrong_password(o->wrong_password_ctx, s->completion.ctx);
+    if (hold)
+        a->delay_ns = WEIR_PASSWORD_DELAY_NS;
+    if (++s->wrong >= WEIR_PASSWORD_TRIES || !hold)
+        s->closing = true;
+}
+
+/* Sends an answer whose body is in `rest`, or holds it back. */
+static void send_answer(weir_http_session *s, weir_http_response *a, weir_buffer *out,
+                        int64_t now_ns)
+{
+    if (a->wrong_password)
+        punish(s, a);
+    if (s->rest.failed)
+        weir_http_problem(a, 500, "the answer is longer than %zu bytes", WEIR_HTTP_REPLY_MAX);
+    const char *connection = s->closing ? "close" : s->http11 ? NULL : "keep-alive";
+    bool bodiless = s->target_done && s->parser.method == HTTP_HEAD;
+    s->rest_big = weir_buffer_len(&s->rest) > TEXT_KEPT;
+    if (a->delay_ns <= 0) {
+        weir_http_put_head(out, a, connection, date_of(s, now_ns));
+        if (bodiless)
+            weir_buffer_clear(&s->rest);
+        return;
+    }
+    weir_buffer whole;
+    weir_buffer_init(&whole, WEIR_HTTP_REPLY_MAX + WEIR_HTTP_HEAD_ROOM);
+    weir_http_put_head(&whole, a, connection, date_of(s, now_ns));
+    if (!bodiless)
+        weir_buffer_append(&whole, weir_buffer_data(&s->rest), weir_buffer_len(&s->rest));
+    weir_buffer_free(&s->rest);
+    s->rest = whole;
+    s->rest_big = true;
+    s->held = true;
+    s->until_ns = a->delay_ns > INT64_MAX - now_ns ? INT64_MAX : now_ns + a->delay_ns;
+}
+
+static void answer_request(weir_http_session *s, weir_buffer *out, int64_t now_ns)
+{
+    weir_http_response a;
+    weir_http_response_init(&a, &s->rest);
+    weir_http_request r = request_of(s);
+    if (weir_http_check_head(s->options, &r, r.body.len > 0, &a) == 0 &&
+        !weir_http_dispatch(s->options, &s->completion, &r, now_ns, &a)) {
+        weir_buffer_clear(&s->rest);
+        s->asks = true;
+        return;
+    }
+    s->closing = !s->keep_alive;
+    send_answer(s, &a, out, now_ns);
+    begin_request(s);
+}
+
+static void answer_refused(weir_http_session *s, weir_buffer *out, int64_t now_ns)
+{
+    weir_http_response a;
+    weir_http_response_init(&a, &s->rest);
+    s->closing = true;
+    weir_http_problem(&a, s->refused, "%s", s->refusal);
+    send_answer(s, &a, out, now_ns);
+}
+
+/* A client that waits for leave to send its body gets it, or the answer: then the body is not
+ * waited for, and whether it comes is not known. */
+static void answer_head(weir_http_session *s, weir_buffer *out, int64_t now_ns)
+{
+    join_lines(s);
+    s->body_begin = weir_buffer_len(&s->text);
+    if (s->text.failed) {
+        refuse(s, 503, "there is no memory for the request");
+        return;
+    }
+    if (!s->http11 || s->count[WEIR_HTTP_EXPECT] == 0)
+        return;
+    weir_http_request r = request_of(s);
+    if (!weir_http_is(r.header[WEIR_HTTP_EXPECT], "100-continue")) {
+        refuse(s, 417, "expected no expectation but 100-continue");
+        return;
+    }
+    if (!s->has_body)
+        return;
+    weir_http_response a;
+    weir_http_response_init(&a, &s->rest);
+    if (weir_http_check_head(s->options, &r, true, &a) == 0) {
+        static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
+        weir_buffer_append(out, go_on, sizeof go_on - 1);
+        return;
+    }
+    s->closing = true;
+    send_answer(s, &a, out, now_ns);
+}
+
+/* ---- the session ----------------------------------------------------------------------------- */
+
+/* How many bytes the phase that the request is in may have. */
+static size_t phase_max(const weir_http_session *s)
+{
+    if (s->head_done)
+        return WEIR_HTTP_RAW_MAX;
+    return s->target_done ? WEIR_HTTP_HEAD_MAX : TARGET_LINE_MAX;
+}
+
+static void refuse_phase(weir_http_session *s)
+{
+    if (s->head_done)
+        refuse(s, 413, "the body and its framing are longer than 1048576 bytes");
+    else if (s->target_done)
+        refuse(s, 431, "the head is longer than 16384 bytes");
+    else
+        refuse(s, 414, "the target is longer than 8192 bytes");
+}
+
+/* What llhttp refused. The words are weir's own, since those of llhttp change with its version. */
+static void refuse_error(weir_http_session *s, llhttp_errno_t error)
+{
+    if (!s->target_done)
+        refuse(s, 400, "expected a request line, such as GET /healthz HTTP/1.1");
+    else if (error == HPE_INVALID_CONTENT_LENGTH || error == HPE_UNEXPECTED_CONTENT_LENGTH ||
+             error == HPE_INVALID_TRANSFER_ENCODING)
+        refuse(s, 400, "expected one Content-Length of digits, or Transfer-Encoding: chunked");
+    else if (!s->head_done || s->in_trailers)
+        refuse(s, 400, "expected header lines such as NAME: VALUE");
+    else
+        refuse(s, 400, "expected a chunk: its size in hexadecimal digits, CR LF, its bytes, CR LF");
+}
+
+/* Goes on behind a pause: at the end of the head, of the last chunk, or of the request. */
+static void go_on(weir_http_session *s, weir_buffer *out, int64_t now_ns)
+{
+    llhttp_resume(&s->parser);
+    if (s->done) {
+        answer_request(s, out, now_ns);
+    } else if (s->in_trailers) {
+        weir_http_syntax_init(&s->framing, WEIR_HTTP_FIELD_LINE);
+    } else {
+        s->resumed = true;
+        s->phase_len = 0;
+        answer_head(s, out, now_ns);
+    }
+}
+
+/* Reads on, to the end of a head, of the last chunk or of a request at most. llhttp gets no byte
+ * from one that breaks a rule of http_lines.h on. */
+static void read_on(weir_http_session *s, weir_buffer *in, weir_buffer *out, int64_t now_ns)
+{
+    size_t room = phase_max(s) - s->phase_len, n = weir_buffer_len(in);
+    const char *at = n > 0 ? (const char *)weir_buffer_data(in) : "", *broken = NULL;
+    bool in_lines = !s->head_done || s->in_trailers;
+    if (n > room)
+        n = room;
+    if (in_lines)
+        broken = weir_http_syntax_check(&s->framing, at, n, &n);
+    s->resumed = false;
+    llhttp_errno_t error = llhttp_execute(&s->parser, at, n);
+    if (error == HPE_PAUSED) {
+        assert((size_t)(llhttp_get_error_pos(&s->parser) - at) <= n);
+        n = (size_t)(llhttp_get_error_pos(&s->parser) - at);
+    }
+    weir_buffer_consume(in, n);
+    s->phase_len += n;
+    if (error == HPE_PAUSED)
+        go_on(s, out, now_ns);
+    else if (error != HPE_OK)
+        refuse_error(s, error);
+    else if (broken)
+        refuse(s, s->framing.status, broken);
+    else if (in_lines && s->framing.line == WEIR_HTTP_NO_LINE) /* llhttp expects more lines */
+        refuse_error(s, HPE_OK);
+    else if (s->phase_len == phase_max(s))
+        refuse_phase(s);
+    if (s->refused && !s->closing)
+        answer_refused(s, out, now_ns);
+}
+
+/* Moves to `out` what it has room for. Returns false if that is not all, or must wait: then *ret
+ * is what to do. */
+static bool drain(weir_http_session *s, weir_buffer *out, size_t out_pause, weir_session_step *ret)
+{
+    size_t len = weir_buffer_len(&s->rest), full = weir_buffer_len(out);
+    *ret = (weir_session_step){WEIR_SESSION_AGAIN, 0};
+    if (s->held && full > 0)
+        return false; /* what was answered before must not wait */
+    size_t room = out_pause > full ? out_pause - full : 0;
+    size_t n = s->held || len < room ? len : room;
+    weir_buffer_append(out, weir_buffer_data(&s->rest), n);
+    weir_buffer_consume(&s->rest, n);
+    if (n < len)
+        return false;
+    if (s->rest_big)
+        weir_buffer_free(&s->rest);
+    s->rest_big = false;
+    if (s->held)
+        *ret = (weir_session_step){WEIR_SESSION_WAIT, s->until_ns};
+    bool held = s->held;
+    s->held = false;
+    return !held && full <= out_pause;
+}
+
+void weir_http_session_init(weir_http_session *s, const weir_http_options *options)
+{
+    *s = (weir_http_session){.options = options};
+    llhttp_init(&s->parser, HTTP_REQUEST, &settings);
+    s->parser.data = s;
+    weir_buffer_init(&s->text, TEXT_MAX);
+    weir_buffer_init(&s->rest, WEIR_HTTP_REPLY_MAX);
+    weir_http_syntax_init(&s->framing, WEIR_HTTP_REQUEST_LINE);
+}
+
+void weir_http_session_close(weir_http_session *s)
+{
+    weir_completion_cancel(&s->completion);
+    weir_buffer_free(&s->text);
+    weir_buffer_free(&s->rest);
+}
+
+weir_session_usage weir_http_session_usage(const weir_http_session *s)
+{
+    return (weir_session_usage){weir_buffer_memory(&s->text) + weir_buffer_memory(&s->rest),
+                                !s->asks && (s->phase_len > 0 || s->target_done)};
+}
+
+weir_session_step weir_http_session_run(weir_http_session *s, weir_buffer *in, weir_buffer *out,
+                                        size_t out_pause, int64_t now_ns)
+{
+    weir_session_step step;
+    if (s->asks && weir_completion_is_pending(&s->completion))
+        return (weir_session_step){WEIR_SESSION_PENDING, 0};
+    while (drain(s, out, out_pause, &step)) {
+        if (s->closing) {
+            weir_buffer_consume(in, weir_buffer_len(in));
+            return (weir_session_step){WEIR_SESSION_CLOSE, 0};
+        }
+        if (weir_buffer_len(in) == 0 && !s->resumed && !s->asks)
+            return (weir_session_step){WEIR_SESSION_READ, 0};
+        if (s->asks)
+            answer_request(s, out, now_ns);
+        else
+            read_on(s, in, out, now_ns);
+        if (s->asks)
+            return (weir_session_step){WEIR_SESSION_PENDING, 0};
+    }
+    return step;
+}

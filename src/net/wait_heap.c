@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* A binary heap of pointers, each of which knows its place. It must not know what waits. */
+
+#include "net/wait_heap.h"
+
+#include "port/port.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum { ROOM_FIRST = 64 };
+
+bool weir_wait_heap_reserve(weir_wait_heap *w, size_t n)
+{
+    if (n <= w->room)
+        return true;
+    size_t room = w->room < ROOM_FIRST ? ROOM_FIRST : 2 * w->room;
+    if (room < n)
+        room = n;
+    weir_wait **heap = port_zalloc(room + 1, sizeof(weir_wait *));
+    if (!heap)
+        return false;
+    if (w->heap)
+        memcpy(heap, w->heap, (w->len + 1) * sizeof(weir_wait *));
+    port_free(w->heap);
+    w->heap = heap;
+    w->room = room;
+    return true;
+}
+
+void weir_wait_heap_free(weir_wait_heap *w)
+{
+    port_free(w->heap);
+    *w = (weir_wait_heap){0};
+}
+
+static bool before(const weir_wait *a, const weir_wait *b)
+{
+    return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a->turn < b->turn;
+}
+
+static void put(weir_wait_heap *w, weir_wait *one, size_t place)
+{
+    w->heap[place] = one;
+    one->place = place;
+}
+
+/* Finds the place of `one`, for which `place` is free, upwards and then downwards. */
+static void settle(weir_wait_heap *w, weir_wait *one, size_t place)
+{
+    for (; place > 1 && before(one, w->heap[place / 2]); place /= 2)
+        put(w, w->heap[place / 2], place);
+    for (size_t next; (next = 2 * place) <= w->len; place = next) {
+        if (next < w->len && before(w->heap[next + 1], w->heap[next]))
+            next++;
+        if (!before(w->heap[next], one))
+            break;
+        put(w, w->heap[next], place);
+    }
+    put(w, one, place);
+}
+
+void weir_wait_heap_add(weir_wait_heap *w, weir_wait *one, int64_t at_ns)
+{
+    assert(one->place == 0 && w->len < w->room);
+    one->at_ns = at_ns;
+    one->turn = w->turns++;
+    settle(w, one, ++w->len);
+}
+
+void weir_wait_heap_remove(weir_wait_heap *w, weir_wait *one)
+{
+    if (one->place == 0)
+        return;
+    weir_wait *last = w->heap[w->len--];
+    if (last != one)
+        settle(w, last, one->place);
+    one->place = 0;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+#ifndef WEIR_SERVICE_LIMITER_H
+#define WEIR_SERVICE_LIMITER_H
+/* The limiter: what all threads share. It has the store, the active rules, and the sums of all
+ * counters. Each thread decides requests by a service of its own (service.h). */
+
+#include "service/rules/rules.h"
+#include "store/clock.h"
+
+typedef struct weir_limiter weir_limiter;
+
+/* Opens a limiter without rules. The store, and what `zones` refers to, must outlive it. */
+WEIR_NODISCARD weir_status weir_limiter_open(weir_limiter **ret, weir_store *store,
+                                             const weir_zones *zones);
+void weir_limiter_close(weir_limiter *l); /* accepts NULL; its services must be closed */
+
+/* ---- rules ----------------------------------------------------------------------------------- */
+
+/* Activates a set of rules, and takes over the caller's reference. Decisions in flight complete by
+ * the old rules. Keys keep their state unless their policy's text changed. Any thread. */
+void weir_limiter_set_rules(weir_limiter *l, weir_rules *rules);
+
+/* Changes the limit of one rule (WEIR.POLICY SET). Its overrides, lists and options stay. If there
+ * is no rule with this name, one without overrides and lists is added. Any thread.
+ * Returns WEIR_OK; WEIR_E_FULL for more than WEIR_RULES_MAX rules; or as weir_rule_check(), with
+ * *ret_error written. */
+WEIR_NODISCARD weir_status weir_limiter_set_limit(weir_limiter *l, const char *name,
+                                                  const char *limit, weir_rule_error *ret_error);
+
+/* Removes one rule. Returns WEIR_OK, WEIR_E_ABSENT or WEIR_E_NOMEM. Any thread. */
+WEIR_NODISCARD weir_status weir_limiter_drop_rule(weir_limiter *l, const char *name, size_t len);
+
+/* The engine for inline policies, for CL.THROTTLE, and for rules that weir_limiter_set_limit()
+ * adds. The local one at first. Any thread. */
+void weir_limiter_set_default_engine(weir_limiter *l, weir_engine_kind kind);
+weir_engine_kind weir_limiter_default_engine(weir_limiter *l);
+
+/* A callback for changes of single rules.
+ *  limit  the new limit; NULL: the rule was removed. */
+typedef void (*weir_limiter_changed)(void *ctx, const char *name, const char *limit);
+
+/* Sets the callback. weir_limiter_set_limit() and weir_limiter_drop_rule() call it after a success,
+ * on the caller's thread. To be called before any other thread uses the limiter. */
+void weir_limiter_on_change(weir_limiter *l, weir_limiter_changed fn, void *ctx);
+
+/* ---- counters -------------------------------------------------------------------------------- */
+
+/* Requests since the start, by rule. Peeks are not counted. */
+typedef struct weir_counts {
+    uint64_t allowed;  /* by the limit */
+    uint64_t denied;   /* by the limit */
+    uint64_t shadowed; /* allowed, but the limit denied it: the rule is in shadow */
+    uint64_t allow_listed;
+    uint64_t deny_listed;
+    uint64_t failed;    /* not decided because of an error */
+    uint64_t unreached; /* decided by on_error */
+} weir_counts;
+
+/* Names for requests without a rule. */
+#define WEIR_COUNTS_TEXTS    "(texts)"    /* inline policies */
+#define WEIR_COUNTS_THROTTLE "(throttle)" /* CL.THROTTLE */
+#define WEIR_COUNTS_OTHERS   "(others)"   /* unknown rules, and rules after the first 4093 names */
+
+/* Calls fn with the sums of all services, for each rule that is or was active, and then for the
+ * names above. Any thread. */
+void weir_limiter_counts(weir_limiter *l,
+                         void (*fn)(void *ctx, const char *name, const weir_counts *counts),
+                         void *ctx);
+
+/* A histogram of latencies: from the clock reading before a batch to its decision, or to the
+ * engine's answer. */
+#define WEIR_LATENCY_BUCKETS 24
+typedef struct weir_latency {
+    uint64_t count[WEIR_LATENCY_BUCKETS]; /* [i]: up to 2^(i+7) ns; the last one: or longer */
+    uint64_t sum_ns;
+} weir_latency;
+
+weir_latency weir_limiter_latency(weir_limiter *l); /* sums of all services. Any thread */
+
+/* ---- the store ------------------------------------------------------------------------------- */
+
+weir_store_stats weir_limiter_store_stats(weir_limiter *l); /* Any thread */
+int64_t weir_limiter_now(weir_limiter *l);                  /* weir_store_now(). Any thread */
+weir_clock_view weir_limiter_clock(weir_limiter *l);        /* weir_store_clock(). Any thread */
+
+#endif
