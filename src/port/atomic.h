@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_PORT_ATOMIC_H
 #define WEIR_PORT_ATOMIC_H
-/* Atomics by names that carry their memory order, and what goes with waiting and reading ahead. No
- * other file uses stdatomic. */
+/* Atomics, with the memory order in the name of each operation; and pausing and prefetching. No
+ * other file uses <stdatomic.h>. */
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -23,13 +23,14 @@ static inline void port_store_relaxed(port_counter *c, uint64_t x)
     atomic_store_explicit(&c->value, x, memory_order_relaxed);
 }
 
-/* Returns the value before. */
+/* Returns the old value. */
 static inline uint64_t port_add_relaxed(port_counter *c, uint64_t n)
 {
     return atomic_fetch_add_explicit(&c->value, n, memory_order_relaxed);
 }
 
-/* Adds to a counter that no other thread writes: a load and a store, with no lock on the bus. */
+/* Adds to a counter that only this thread writes: a load and a store, without a locked instruction.
+ */
 static inline void port_bump_relaxed(port_counter *c, uint64_t n)
 {
     atomic_store_explicit(&c->value, atomic_load_explicit(&c->value, memory_order_relaxed) + n,
@@ -41,7 +42,7 @@ static inline void port_sub_relaxed(port_counter *c, uint64_t n)
     atomic_fetch_sub_explicit(&c->value, n, memory_order_relaxed);
 }
 
-/* ---- words that threads hand each other ------------------------------------------------------ */
+/* ---- words ----------------------------------------------------------------------------------- */
 
 typedef struct port_word {
     _Atomic uint64_t value;
@@ -67,8 +68,8 @@ static inline void port_word_store_relaxed(port_word *w, uint64_t x)
     atomic_store_explicit(&w->value, x, memory_order_relaxed);
 }
 
-/* Counts of who refers to something: taking one adds nothing to what its owner may already see. Who
- * finds 0 by an acquire has all behind it that was done before each release. */
+/* For reference counts. Taking a reference needs no order. Dropping one is a release: a thread that
+ * loads 0 with acquire sees all that was done before the references were dropped. */
 static inline void port_word_add_relaxed(port_word *w, uint64_t n)
 {
     atomic_fetch_add_explicit(&w->value, n, memory_order_relaxed);
@@ -79,20 +80,19 @@ static inline void port_word_sub_release(port_word *w, uint64_t n)
     atomic_fetch_sub_explicit(&w->value, n, memory_order_release);
 }
 
-/* What was stored before, of whatever kind, is seen before what is stored after: also by a process
- * that finds the memory as a killed one has left it. */
+/* A store barrier: all stores before it become visible before all stores after it. This also holds
+ * for a process that maps memory which a killed process left. */
 static inline void port_stores_in_order(void)
 {
 #ifdef __SANITIZE_THREAD__
-    atomic_signal_fence(
-        memory_order_release); /* gcc's knows no other, and nobody is killed there */
+    atomic_signal_fence(memory_order_release); /* gcc's sanitizer supports no thread fence */
 #else
     atomic_thread_fence(memory_order_release);
 #endif
 }
 
-/* Puts `to` in place of *from. False if it held something else, which is then in *from. The order
- * is that of success; a failure is relaxed. */
+/* Compare and swap: replaces *from by `to`. If the word has another value, writes it to *from and
+ * returns false. The name has the order of a success; a failure is relaxed. */
 static inline bool port_word_cas_relaxed(port_word *w, uint64_t *from, uint64_t to)
 {
     return atomic_compare_exchange_strong_explicit(&w->value, from, to, memory_order_relaxed,
@@ -105,7 +105,7 @@ static inline bool port_word_cas_acquire(port_word *w, uint64_t *from, uint64_t 
                                                    memory_order_relaxed);
 }
 
-/* To be called in a loop that waits for another processor. */
+/* To be called in a spin loop. */
 static inline void port_pause(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
@@ -115,9 +115,8 @@ static inline void port_pause(void)
 #endif
 }
 
-/* Asks for the cache line of `p`, which may be any address. To gcc this has no effect, so that it
- * drops the calls of a function that does nothing else, where it can see into it; not so if there
- * is an asm, empty as it is. */
+/* Prefetches the cache line of `p`, which may be any address. The empty asm is needed: without it
+ * gcc finds no side effect in a function that only prefetches, and drops calls to it. */
 static inline void port_prefetch(const void *p)
 {
     __builtin_prefetch(p);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The slow half of the byte queue: growing, moving, formatting, giving back. It must not know what
- * the bytes mean. */
+/* The byte queue: growing, moving, formatting and freeing. It must not know what the bytes mean. */
 
 #include "port/buffer.h"
 
@@ -9,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define ROOM_FIRST 512 /* an idle connection that once spoke keeps this much */
+#define ROOM_FIRST 512 /* bytes that an idle connection keeps */
 
 void weir_buffer_free(weir_buffer *b)
 {
@@ -46,14 +45,13 @@ bool weir_buffer_grow(weir_buffer *b, size_t n)
     size_t len = weir_buffer_len(b);
     if (b->failed || n > b->len_max - len)
         return fail(b);
-    /* Moving costs len and is paid for by the `begin` bytes that were consumed since the last move.
-     */
+    /* Moving len bytes is amortised by the `begin` bytes that were consumed since the last move. */
     bool cheap = b->begin >= len && len + n <= b->room;
     move_to_front(b);
     if (cheap)
         return true;
-    /* The room grows from here on: one of 2 * len_max that is too short has begin > len_max, since
-     * len + n <= len_max, and that was the cheap case. */
+    /* From here on the memory is below its maximum of 2 * len_max. At the maximum, since len + n <=
+     * len_max, a lack of room means begin > len_max, and that was the cheap case. */
     size_t room = b->room < ROOM_FIRST ? ROOM_FIRST : 2 * b->room;
     if (room < len + n)
         room = len + n;
@@ -63,7 +61,7 @@ bool weir_buffer_grow(weir_buffer *b, size_t n)
     if (bytes) {
         b->bytes = bytes;
         b->room = room;
-        move_to_front(b); /* for the limit */
+        move_to_front(b); /* sets the limit */
     }
     return len + n <= b->room || fail(b);
 }

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_PORT_BUFFER_H
 #define WEIR_PORT_BUFFER_H
-/* A byte queue with a stated maximum: bytes go in at the tail and come out at the front. It holds
- * what a connection has read or has still to write. It must not know what the bytes mean, nor any
+/* A byte queue with a maximum length: the input or the output buffer of a connection. Bytes are
+ * added at the tail and consumed at the front. It must not know what the bytes mean, nor any
  * socket. */
 
 #include <assert.h>
@@ -12,28 +12,28 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Owned by one thread at a time. `failed` may be read by anybody; the other fields are private. */
+/* For one thread at a time. `failed` is public; the other fields are private. */
 typedef struct weir_buffer {
     uint8_t *bytes;
     size_t begin;   /* the first byte held */
     size_t end;     /* one past the last byte held */
-    size_t limit;   /* how far `end` may go with no call of weir_buffer_grow(); `end` once failed */
+    size_t limit;   /* `end` may reach it without weir_buffer_grow(); equal to `end` once failed */
     size_t room;    /* bytes allocated, at most 2 * len_max */
     size_t len_max; /* of end - begin */
     bool failed;
 } weir_buffer;
 
 /* Makes `b` empty; allocates nothing.
- *  len_max  the most bytes it may hold, 1..SIZE_MAX/4. The memory behind them is at most twice
- * that, so that bytes are moved to the front no more often, on average, than once each. */
+ *  len_max  the maximum length in bytes, 1..SIZE_MAX/4. The buffer allocates up to twice that, so
+ *           that on average each byte is moved at most once. */
 static inline void weir_buffer_init(weir_buffer *b, size_t len_max)
 {
     assert(len_max >= 1 && len_max <= SIZE_MAX / 4);
     *b = (weir_buffer){.len_max = len_max};
 }
 
-/* Gives the memory back and clears `failed`; `b` is empty and may be used again. Accepts a zeroed
- * `b`. */
+/* Frees the memory, empties `b` and clears `failed`; `b` may be used again. Accepts a zeroed `b`.
+ */
 void weir_buffer_free(weir_buffer *b);
 
 /* Empties `b` and clears `failed`; keeps the memory. */
@@ -45,45 +45,45 @@ static inline size_t weir_buffer_len(const weir_buffer *b)
     return b->end - b->begin;
 }
 
-/* Bytes of memory behind it, 0..2 * len_max. */
+/* Bytes allocated, 0..2 * len_max. */
 static inline size_t weir_buffer_memory(const weir_buffer *b)
 {
     return b->room;
 }
 
-/* The bytes held, weir_buffer_len() of them; may be NULL if there are none.
- * Valid until the next call that adds, reserves, clears or frees. */
+/* The bytes held, weir_buffer_len() of them; may be NULL if there are none. Valid until the next
+ * call that adds, reserves, clears or frees. */
 static inline uint8_t *weir_buffer_data(const weir_buffer *b)
 {
     return b->begin == 0 ? b->bytes : b->bytes + b->begin; /* NULL + 0 is undefined in C */
 }
 
-/* The slow half of weir_buffer_reserve(), with its contract. */
+/* The slow path of weir_buffer_reserve(), with the same contract. */
 bool weir_buffer_grow(weir_buffer *b, size_t n);
 
-/* Makes room for `n` more bytes at weir_buffer_tail().
- * Returns false, and sets `failed`, if that would exceed len_max or there is no memory; the bytes
- * held stay as they were. `failed` is sticky: from then on nothing can be added, so that a reply
- * cut in the middle is never followed by another. */
+/* Reserves space for `n` more bytes at weir_buffer_tail(). Returns false and sets `failed` if that
+ * would exceed len_max, or memory is exhausted; the bytes held do not change. `failed` is sticky:
+ * nothing can be added any more, so that no reply follows a truncated one. */
 static inline bool weir_buffer_reserve(weir_buffer *b, size_t n)
 {
     return n <= b->limit - b->end || weir_buffer_grow(b, n);
 }
 
-/* Where the next byte goes; only after a weir_buffer_reserve() of at least 1 that returned true. */
+/* The address of the next byte. Valid after a weir_buffer_reserve() of at least 1 returned true. */
 static inline uint8_t *weir_buffer_tail(const weir_buffer *b)
 {
     return b->end == 0 ? b->bytes : b->bytes + b->end; /* as above */
 }
 
-/* Says that `n` bytes were written at weir_buffer_tail(); at most as many as were reserved. */
+/* Adds the `n` bytes that the caller wrote at weir_buffer_tail(), at most as many as were reserved.
+ */
 static inline void weir_buffer_added(weir_buffer *b, size_t n)
 {
     assert(n <= b->limit - b->end);
     b->end += n;
 }
 
-/* Adds `n` bytes, or none and sets `failed`; see weir_buffer_reserve().
+/* Adds `n` bytes, or sets `failed` and adds none; see weir_buffer_reserve().
  *  bytes  not inside `b`; may be NULL if n is 0. */
 static inline void weir_buffer_append(weir_buffer *b, const void *bytes, size_t n)
 {
@@ -93,7 +93,7 @@ static inline void weir_buffer_append(weir_buffer *b, const void *bytes, size_t 
     b->end += n;
 }
 
-/* Adds one byte; else as weir_buffer_append(). */
+/* Adds one byte, as weir_buffer_append() does. */
 static inline void weir_buffer_append_byte(weir_buffer *b, uint8_t byte)
 {
     if (weir_buffer_reserve(b, 1))
@@ -113,7 +113,7 @@ static inline void weir_buffer_consume(weir_buffer *b, size_t n)
         b->limit = b->room - b->begin > b->len_max ? b->begin + b->len_max : b->room;
 }
 
-/* Adds formatted text, as printf; at most WEIR_PRINTF_MAX - 1 bytes of it. */
+/* Adds formatted text, as printf() does. Text beyond WEIR_PRINTF_MAX - 1 bytes is cut off. */
 #define WEIR_PRINTF_MAX 1536
 __attribute__((format(printf, 2, 3))) void weir_buffer_printf(weir_buffer *b, const char *format,
                                                               ...);

@@ -2,35 +2,37 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_PORT_DIAL_H
 #define WEIR_PORT_DIAL_H
-/* Lines to other machines, and alarms, as an interface: who speaks over a line does not know how it
- * is made. net/dial.h makes real ones; tests make their own, with a clock of their own. All of a
- * dialer, its lines and its alarms belongs to one thread. */
+/* The interface for connections to other machines, and for timers. The Redis client uses it and
+ * knows no sockets. net/dial.h implements it on libuv; tests implement it with a clock of their
+ * own. A dialer, its connections and its timers belong to one thread. */
 
 #include "port/buffer.h"
 
 #include <stdint.h>
 
-/* What a line is encrypted with; made by whoever makes the dialer. */
+/* The TLS settings of connections; the implementation of the dialer makes them. */
 typedef struct port_tls port_tls;
 
-/* Where to. What it points to is read by dial() only, but for `tls`. */
+/* The address of a server. connect() copies what it needs, except for `tls`. */
 typedef struct port_endpoint {
-    const char *host; /* a name, an address, or the path of a socket file, which begins with '/' */
-    uint16_t port;    /* of a socket file: 0 */
+    const char
+        *host;     /* a name, an IP address, or the path of a Unix socket, which begins with '/' */
+    uint16_t port; /* 0 for a Unix socket */
     const port_tls *tls;  /* NULL: not encrypted */
-    const char *tls_name; /* that the certificate must be for; NULL: `host` */
+    const char *tls_name; /* the name that the certificate must have; NULL: `host` */
 } port_endpoint;
 
 typedef struct port_connection port_connection;
 
-/* What happens on a line; never from within a call of the dialer. now_ns is the dialer's clock. */
+/* The callbacks of a connection, which are never called from within a call of the dialer. now_ns is
+ * the dialer's clock. */
 typedef struct port_connection_events {
-    void (*connected)(void *ctx,
-                      int64_t now_ns); /* it is there, encryption and all; once, and first */
-    /* Bytes have come. What was read is to be dropped from `in`; the rest is there again at the
-     * next call. */
+    /* The connection is established, with TLS if requested. Called once, before received(). */
+    void (*connected)(void *ctx, int64_t now_ns);
+    /* Bytes have arrived. Consume from `in` what was read; the rest stays for the next call. */
     void (*received)(void *ctx, weir_buffer *in, int64_t now_ns);
-    /* It never came up, or is gone: why, for the log. The last event; the line is no more. */
+    /* The connection failed or was closed; `why` is for the log. No callback follows, and the
+     * connection is freed. */
     void (*closed)(void *ctx, const char *why, int64_t now_ns);
 } port_connection_events;
 
@@ -38,24 +40,25 @@ typedef struct port_timer port_timer;
 typedef struct port_dialer port_dialer;
 
 typedef struct port_dialer_calls {
-    /* Begins to make a line. It ends by `down`, or by hang_up(). NULL if there is no memory. */
+    /* Begins to connect. The connection ends by closed() or close(). Returns NULL if memory is
+     * exhausted. */
     port_connection *(*connect)(port_dialer *d, const port_endpoint *to,
                                 const port_connection_events *events, void *ctx);
-    /* What is to be sent: bytes are added there, before it is up too, and go out together soon
-     * after, at the end of what the thread is doing now. Its length is what was not yet taken by
-     * the system. */
-    weir_buffer *(*out)(port_connection *line);
-    /* To be called after something was added. Cheap if it was called before. */
-    void (*send)(port_connection *line);
-    /* Closes it at once; no event follows. */
-    void (*close)(port_connection *line);
+    /* The output buffer. Bytes may be added before the connection is established. They are sent
+     * together at the end of the thread's current callback. Its length is the number of bytes that
+     * the system has not accepted yet. */
+    weir_buffer *(*out)(port_connection *c);
+    /* To be called after bytes were added. A repeated call is cheap. */
+    void (*send)(port_connection *c);
+    /* Closes at once; no callback follows. */
+    void (*close)(port_connection *c);
 
-    /* Something that happens at a time. NULL if there is no memory. */
+    /* Makes a timer, which is not set. Returns NULL if memory is exhausted. */
     port_timer *(*new_timer)(port_dialer *d, void (*fn)(void *ctx, int64_t now_ns), void *ctx);
-    /* When: INT64_MAX is never. A time that is past is soon; not from within this call. It happens
-     * once, and may be set again from within fn. */
-    void (*set_timer)(port_timer *a, int64_t at_ns);
-    void (*free_timer)(port_timer *a); /* accepts NULL */
+    /* Sets when fn is called once, also from within fn. A time in the past means soon, but not from
+     * within this call; INT64_MAX means never. */
+    void (*set_timer)(port_timer *t, int64_t at_ns);
+    void (*free_timer)(port_timer *t); /* accepts NULL */
 
     int64_t (*now)(port_dialer *d);
 } port_dialer_calls;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* POSIX, and what Linux has beyond it: locks of an opening, large pages. */
+/* Files by POSIX, with two features of Linux: open-file-description locks, and huge pages. */
 
 #define _GNU_SOURCE /* F_OFD_SETLK, MADV_HUGEPAGE */
 
@@ -8,10 +8,12 @@
 
 #include "port/text.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -19,7 +21,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#define LARGE_PAGE ((size_t)2 << 20)
+#define HUGE_PAGE ((size_t)2 << 20)
 
 static port_file_error error_of(int err)
 {
@@ -58,25 +60,25 @@ static port_file_error error_of(int err)
 const char *port_file_error_text(port_file_error error)
 {
     static const char *const texts[] = {
-        [PORT_FILE_OK] = "all is well",
+        [PORT_FILE_OK] = "no error",
         [PORT_FILE_ABSENT] = "there is no such file",
-        [PORT_FILE_EXISTS] = "there is one already",
+        [PORT_FILE_EXISTS] = "the file exists already",
         [PORT_FILE_NO_DIR] = "there is no such directory",
         [PORT_FILE_DENIED] = "writing there is not allowed",
         [PORT_FILE_UNREADABLE] = "permission denied: the file is not readable",
         [PORT_FILE_LINK] = "it is a symbolic link",
         [PORT_FILE_KIND] = "it is not a regular file",
         [PORT_FILE_FULL] = "there is no room on the disk",
-        [PORT_FILE_LIMIT] = "files may not be that large here",
+        [PORT_FILE_LIMIT] = "the file would exceed a limit on file sizes",
         [PORT_FILE_NO_LOCK] = "the file system has no locks",
-        [PORT_FILE_FAILED] = "the system could not",
+        [PORT_FILE_FAILED] = "the operation failed",
     };
     return texts[error];
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-/* Not to wait for the other end, should it be a pipe. */
+/* O_NONBLOCK: opening a named pipe must not wait for its other end. */
 enum { OPEN_FLAGS = O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY };
 
 port_file_error port_file_open(const char *path, port_file_mode mode, int *ret_fd)
@@ -192,13 +194,13 @@ port_file_error port_file_begin(int fd, const void *buf, size_t len)
 
 port_file_error port_file_make_room(int fd, uint64_t bytes)
 {
-    /* Looked at first: going beyond it brings a signal that ends the process. */
+    /* Check the limit first: exceeding it raises a signal that ends the process. */
     struct rlimit most;
     if (bytes > INT64_MAX || (getrlimit(RLIMIT_FSIZE, &most) == 0 &&
                               most.rlim_cur != RLIM_INFINITY && bytes > most.rlim_cur))
         return PORT_FILE_LIMIT;
-    /* Likewise: where a file system cannot reserve, the C library writes to each block, and would
-     * find out only when it has filled the disk. */
+    /* Check the free space too: on a file system without fallocate, the C library writes to each
+     * block, and would fail only once the disk is full. */
     struct statvfs disk;
     if (fstatvfs(fd, &disk) == 0 && bytes / disk.f_frsize > disk.f_bavail)
         return PORT_FILE_FULL;
@@ -216,7 +218,7 @@ port_file_error port_file_remove(const char *path)
     return unlink(path) == 0 || errno == ENOENT ? PORT_FILE_OK : error_of(errno);
 }
 
-/* As far as it can be had: not everybody may read the directory that they may write to. */
+/* Does nothing if it fails: a user may write to a directory but not open it for reading. */
 static void sync_directory(const char *path)
 {
     char dir[PATH_MAX];
@@ -241,29 +243,29 @@ port_file_error port_file_replace(const char *from, const char *to)
     return PORT_FILE_OK;
 }
 
-/* ---- as memory ------------------------------------------------------------------------------- */
+/* ---- mapping --------------------------------------------------------------------------------- */
 
-/* Maps at a large page, of which the system takes heed only for large files of its own accord. */
+/* Maps at the boundary of a huge page. The system does that by itself only for large files. */
 static void *map_aligned(size_t bytes, int flags, int fd)
 {
-    if (bytes > SIZE_MAX - LARGE_PAGE)
+    if (bytes > SIZE_MAX - HUGE_PAGE)
         return NULL;
-    char *room = mmap(NULL, bytes + LARGE_PAGE, PROT_NONE,
+    char *room = mmap(NULL, bytes + HUGE_PAGE, PROT_NONE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (room == MAP_FAILED)
         return NULL;
-    size_t before = (LARGE_PAGE - (uintptr_t)room % LARGE_PAGE) % LARGE_PAGE;
+    size_t before = (HUGE_PAGE - (uintptr_t)room % HUGE_PAGE) % HUGE_PAGE;
     char *at = room + before;
     if (mmap(at, bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED, fd, 0) == MAP_FAILED) {
-        munmap(room, bytes + LARGE_PAGE);
+        munmap(room, bytes + HUGE_PAGE);
         return NULL;
     }
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     if (before > 0)
         munmap(room, before);
-    munmap(at + (bytes + page - 1) / page * page, LARGE_PAGE - before);
-    if (bytes > LARGE_PAGE) /* a wish: small pages do as well, only slower */
-        (void)madvise(at + LARGE_PAGE, bytes - LARGE_PAGE, MADV_HUGEPAGE);
+    munmap(at + (bytes + page - 1) / page * page, HUGE_PAGE - before);
+    if (bytes > HUGE_PAGE) /* a hint: small pages work too, but slower */
+        (void)madvise(at + HUGE_PAGE, bytes - HUGE_PAGE, MADV_HUGEPAGE);
     return at;
 }
 
@@ -338,6 +340,78 @@ bool port_file_find_lock(int fd, uint64_t from, uint64_t to, uint64_t *ret_at)
         return false;
     *ret_at = (uint64_t)l.l_start > from ? (uint64_t)l.l_start : from;
     return true;
+}
+
+/* ---- the owners of a lock -------------------------------------------------------------------- */
+/* F_OFD_GETLK does not report which process holds such a lock (l_pid is -1), but /proc/PID/fdinfo
+ * lists the locks of each open file. */
+
+enum { PATH_ROOM = 320 };
+
+/* Whether a line of fdinfo describes a lock on the byte:
+ * "lock:  1: OFDLCK ADVISORY  WRITE -1 fe:00:1234 1 1", or EOF at the end. */
+static bool is_lock_on(const char *line, uint64_t at)
+{
+    unsigned long long from, to;
+    char last[24];
+    if (strncmp(line, "lock:", 5) != 0 || !strstr(line, "OFDLCK") ||
+        sscanf(line, "lock: %*s %*s %*s %*s %*s %*s %llu %23s", &from, last) != 2)
+        return false;
+    to = strcmp(last, "EOF") == 0 ? UINT64_MAX : strtoull(last, NULL, 10);
+    return at >= from && at <= to;
+}
+
+/* Whether a descriptor of a process is this file, with a lock on the byte. */
+static bool holds(const char *process, const char *number, const struct stat *file, uint64_t at)
+{
+    char path[PATH_ROOM], line[256];
+    struct stat s;
+    bool found = false;
+    snprintf(path, sizeof path, "/proc/%.20s/fd/%.20s", process, number);
+    if (stat(path, &s) != 0 || s.st_dev != file->st_dev || s.st_ino != file->st_ino)
+        return false;
+    snprintf(path, sizeof path, "/proc/%.20s/fdinfo/%.20s", process, number);
+    FILE *info = fopen(path, "re");
+    while (info && !found && fgets(line, sizeof line, info))
+        found = is_lock_on(line, at);
+    if (info)
+        fclose(info);
+    return found;
+}
+
+/*  but  a descriptor to ignore; -1: none. */
+static bool process_holds(const char *process, const struct stat *file, uint64_t at, int but)
+{
+    char path[PATH_ROOM];
+    bool found = false;
+    snprintf(path, sizeof path, "/proc/%.20s/fd", process);
+    DIR *fds = opendir(path);
+    for (struct dirent *e; fds && !found && (e = readdir(fds));)
+        found =
+            e->d_name[0] != '.' && atoi(e->d_name) != but && holds(process, e->d_name, file, at);
+    if (fds)
+        closedir(fds);
+    return found;
+}
+
+size_t port_file_holders(int fd, uint64_t at, int ret[PORT_FILE_HOLDERS_MAX])
+{
+    struct stat file;
+    size_t n = 0;
+    DIR *processes = fstat(fd, &file) == 0 ? opendir("/proc") : NULL;
+    for (struct dirent *e; processes && n < PORT_FILE_HOLDERS_MAX && (e = readdir(processes));) {
+        int id = atoi(e->d_name); /* 0: not a process */
+        if (id > 0 && process_holds(e->d_name, &file, at, id == port_process_id() ? fd : -1))
+            ret[n++] = id;
+    }
+    if (processes)
+        closedir(processes);
+    return n;
+}
+
+int port_process_id(void)
+{
+    return (int)getpid();
 }
 
 /* ---- the machine ----------------------------------------------------------------------------- */

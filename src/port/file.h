@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_PORT_FILE_H
 #define WEIR_PORT_FILE_H
-/* Files that are memory: opened, locked, given room, mapped, put in the place of another. It must
- * not know what lies in them. errno stops here: what went wrong is a port_file_error. */
+/* Files: opening, locking, allocating, mapping, replacing. It must not know what files contain. It
+ * hides errno: errors are a port_file_error. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,141 +11,146 @@
 
 typedef enum port_file_error {
     PORT_FILE_OK = 0,
-    PORT_FILE_ABSENT,     /* no such file */
-    PORT_FILE_EXISTS,     /* there is one already */
-    PORT_FILE_NO_DIR,     /* no such directory */
-    PORT_FILE_DENIED,     /* permissions, or a file system that is read-only */
-    PORT_FILE_UNREADABLE, /* permissions, of a file that is only read */
+    PORT_FILE_ABSENT,     /* the file does not exist */
+    PORT_FILE_EXISTS,     /* the file exists already */
+    PORT_FILE_NO_DIR,     /* the directory does not exist */
+    PORT_FILE_DENIED,     /* no permission, or a read-only file system */
+    PORT_FILE_UNREADABLE, /* no permission to read */
     PORT_FILE_LINK,       /* a symbolic link */
     PORT_FILE_KIND,       /* a directory, a device, a socket ... */
-    PORT_FILE_FULL,       /* no room on the disk, or beyond what the user may take of it */
-    PORT_FILE_LIMIT,      /* larger than the process, or the file system, may make files */
-    PORT_FILE_NO_LOCK,    /* a file system without locks, or too many of them */
-    PORT_FILE_FAILED      /* anything else: the disk, no descriptors left ... */
+    PORT_FILE_FULL,       /* no space left on the disk, or in the user's quota */
+    PORT_FILE_LIMIT,      /* beyond the file size limit of the process or the file system */
+    PORT_FILE_NO_LOCK,    /* the file system has no locks, or too many are held */
+    PORT_FILE_FAILED      /* another error: of the disk, no descriptors left ... */
 } port_file_error;
 
-/* What it is, in a few words of English: "there is no room on the disk". */
+/* A description for messages: "there is no room on the disk". */
 const char *port_file_error_text(port_file_error error);
 
 typedef enum port_file_mode {
-    PORT_FILE_WRITE, /* read and write a file that exists */
-    PORT_FILE_MAKE,  /* make it, empty, for its owner alone; it must not exist */
-    PORT_FILE_READ   /* read a file that exists; it may be on a read-only file system */
+    PORT_FILE_WRITE, /* read and write an existing file */
+    PORT_FILE_MAKE,  /* create an empty file, which only its owner can access; it must not exist */
+    PORT_FILE_READ   /* read an existing file; the file system may be read-only */
 } port_file_mode;
 
-/* Opens a regular file; never a symbolic link. It does not block on a named pipe.
- *  ret_fd  written on PORT_FILE_OK only; for port_file_close().
- * Returns also PORT_FILE_ABSENT (never for PORT_FILE_MAKE), EXISTS (only for that), NO_DIR, DENIED,
- * LINK, KIND, FAILED. */
+/* Opens a regular file. Never follows a symbolic link, and never blocks on a named pipe.
+ *  ret_fd  written on PORT_FILE_OK only; to be closed by port_file_close().
+ * Returns PORT_FILE_OK, ABSENT (not for PORT_FILE_MAKE), EXISTS (only for PORT_FILE_MAKE), NO_DIR,
+ * DENIED, LINK, KIND or FAILED. */
 port_file_error port_file_open(const char *path, port_file_mode mode, int *ret_fd);
 
-void port_file_close(int fd); /* with its locks; accepts -1 */
+void port_file_close(int fd); /* releases its locks; accepts -1 */
 
-/* Whether the file that is at `path` now is this one. */
+/* Whether an open file is the one at `path`. */
 bool port_file_is_at(int fd, const char *path);
 
-/* Size in bytes, and when it was last written, in ns since the epoch. */
+/* The size in bytes, and the time of the last write in ns since the epoch. */
 port_file_error port_file_info(int fd, uint64_t *ret_bytes, int64_t *ret_written_ns);
 
-/* The inode number: no two files of a file system that exist, or are open, have the same. 0 if the
- * system does not say. */
+/* The inode number, which is unique in a file system among the files that exist or are open. 0 if
+ * it cannot be read. */
 uint64_t port_file_number(int fd);
 
-/* Where an open file is now. Any thread. */
+/* Where an open file is now. */
 typedef struct port_file_place {
-    bool is_at;     /* it is the file at the path */
-    bool has_other; /* something else is at the path */
-    bool has_name;  /* it has a name in some directory */
+    bool is_at;     /* the file is at the path */
+    bool has_other; /* another file is at the path */
+    bool has_name;  /* the file has a name in some directory */
     uint64_t bytes;
 } port_file_place;
 
+/* Any thread. */
 port_file_place port_file_look(int fd, const char *path);
 
 /* Who may change an open file. */
 typedef struct port_file_rights {
-    bool is_ours;      /* it belongs to the user that this process acts as */
-    bool others_write; /* its mode lets the group or everybody write */
+    bool is_ours;      /* its owner is this process's effective user */
+    bool others_write; /* its mode lets the group or all users write */
     unsigned user, our_user, mode;
 } port_file_rights;
 
 /* Returns PORT_FILE_OK, or PORT_FILE_FAILED with nothing written. */
 port_file_error port_file_rights_get(int fd, port_file_rights *ret);
 
-/* Gives `fd` the owner, the group and the mode of `like`, as far as the system lets us. */
+/* Gives `fd` the owner, the group and the mode of `like`, as far as the process has permission. */
 void port_file_take_rights(int fd, int like);
 
-/* Reads the first `len` bytes; false if there are not as many. */
+/* Reads the first `len` bytes. Returns false if the file is shorter. */
 bool port_file_read(int fd, void *buf, size_t len);
 
-/* Writes the first `len` bytes, 4096 at most, in one step, and returns when they are on the disk.
+/* Writes the first `len` bytes, at most 4096, in one call, and returns once they are durable.
  * Returns also FULL, LIMIT. */
 port_file_error port_file_begin(int fd, const void *buf, size_t len);
 
-/* Extends a file to `bytes` bytes that have their room on the disk, so that writing to them cannot
- * fail for want of it. What is new is zero. Returns also FULL, LIMIT. */
+/* Extends a file to `bytes` bytes with zeros, and reserves their disk space, so that writing to
+ * them cannot fail on a full disk. Returns also FULL, LIMIT. */
 port_file_error port_file_make_room(int fd, uint64_t bytes);
 
-/* Removes a file; it is no error if it is not there. */
+/* Removes a file. An absent file is not an error. */
 port_file_error port_file_remove(const char *path);
 
-/* Puts the file at `from` in the place of that at `to`, if there is one, and asks the
- * system to write the directory to the disk. Both are in the same directory. */
+/* Renames `from` to `to`, which is replaced if it exists, and syncs the directory. Both are in the
+ * same directory. */
 port_file_error port_file_replace(const char *from, const char *to);
 
-/* ---- as memory ------------------------------------------------------------------------------- */
+/* ---- mapping --------------------------------------------------------------------------------- */
 
-/* Maps the first `bytes` bytes, so that other processes see what is written, in large pages where
- * the file system has them. It begins on a large page (2 MiB), but the first of them is left to
- * small ones: what is there is little and scattered. NULL: no room. */
+/* Maps the first `bytes` bytes as shared memory, aligned to a huge page (2 MiB). Uses huge pages if
+ * the file system has them, except for the first 2 MiB, where little is used. Returns NULL if there
+ * is no address space. */
 void *port_file_map(int fd, size_t bytes);
 
-/* The same, but what is written stays in this process. The file may be open for reading alone. */
+/* The same, but writes stay private to the process. The file may be open for reading only. */
 void *port_file_map_private(int fd, size_t bytes);
 
-/* Zeroed memory of no file; else as port_file_map(). It takes real memory as it is used. */
+/* The same without a file: zeroed memory, which the system provides as it is used. */
 void *port_map_aligned(size_t bytes);
 
-/* Returns when all that was written to these bytes of a mapped file is on the disk; false if the
- * system could not. */
+/* Returns once the bytes of a mapped file are durable; false if that failed. */
 bool port_file_sync(void *p, size_t bytes);
 
 /* ---- locks ----------------------------------------------------------------------------------- */
 
-/* A lock is on one byte of a file, which need not exist. It belongs to the opening, not to the
- * process or thread: two openings of one process exclude each other, and it goes when the last copy
- * of the descriptor is closed, that is at the latest with the process and those it forked. */
-typedef enum port_file_lock { PORT_FILE_UNLOCK, PORT_FILE_SHARE, PORT_FILE_OWN } port_file_lock;
+/* A lock is on one byte of a file, which may be beyond its end. It belongs to the open file
+ * description, not to the process or thread: two openings by one process exclude each other. It is
+ * released when the last copy of the descriptor is closed, at the latest when the process and its
+ * forks have ended. */
+typedef enum port_file_lock {
+    PORT_FILE_UNLOCK,
+    PORT_FILE_SHARE, /* a shared lock */
+    PORT_FILE_OWN    /* an exclusive lock */
+} port_file_lock;
 
-/* Takes, changes or gives back a lock, at once or not at all.
- *  ret_locked  whether it was had; may be NULL. */
+/* Takes, changes or releases a lock without waiting.
+ *  ret_locked  false if another opening holds it; may be NULL. */
 port_file_error port_file_try_lock(int fd, uint64_t at, port_file_lock lock, bool *ret_locked);
 
-/* Waits for it. A file that is open for reading alone can only be shared. */
+/* Waits for a lock. A file that is open for reading only can take shared locks only. */
 port_file_error port_file_wait_lock(int fd, uint64_t at, port_file_lock lock);
 
-/* Owns the whole file, at once or not at all: no other opening has a lock on any byte. */
+/* Takes an exclusive lock on all bytes without waiting. */
 bool port_file_try_lock_all(int fd);
 
 /* Whether another opening has a lock on the byte. Any thread. */
 bool port_file_is_locked(int fd, uint64_t at);
 
-/* Whether another opening has a lock on any byte of from..to, and on which: one of them. */
+/* Whether another opening has a lock on a byte of from..to.
+ *  ret_at  one such byte. */
 bool port_file_find_lock(int fd, uint64_t from, uint64_t to, uint64_t *ret_at);
 
 enum { PORT_FILE_HOLDERS_MAX = 4 };
 
-/* The processes that have a lock on the byte by another opening, by their ids as this process sees
- * them. It searches all processes: for a message. The system hides the files of other users'
- * processes, so not all may be found.
- * Returns how many were found, PORT_FILE_HOLDERS_MAX at most. */
+/* Lists the ids of processes that have a lock on the byte by another opening. It is slow, since it
+ * searches /proc: only for messages. Processes of other users may be missing.
+ * Returns how many were found, at most PORT_FILE_HOLDERS_MAX. */
 size_t port_file_holders(int fd, uint64_t at, int ret[PORT_FILE_HOLDERS_MAX]);
 
-/* This process's own id. */
+/* The id of this process. */
 int port_process_id(void);
 
 /* ---- the machine ----------------------------------------------------------------------------- */
 
-/* What differs from one start of the machine to the next; all zero if the system does not say. */
+/* An id that is different after each boot of the machine; all zero if it cannot be read. */
 void port_boot_id(uint8_t ret[16]);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* POSIX. */
+/* The operating system, by POSIX and Linux. */
 
 #define _GNU_SOURCE /* getrandom, madvise, sched_getaffinity */
 
@@ -36,7 +36,7 @@ int64_t port_boot_ns(void)
     return read_clock(CLOCK_BOOTTIME);
 }
 
-/* The closest of some tries, for a thread may be put aside between the looks. */
+/* The best of three tries, since the thread may be preempted between the two readings. */
 port_clocks port_clocks_now(void)
 {
     port_clocks best = {0, 0};
@@ -81,7 +81,7 @@ void *port_map(size_t len)
         mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED)
         return NULL;
-    (void)madvise(p, len, MADV_HUGEPAGE); /* a wish: small pages do as well, only slower */
+    (void)madvise(p, len, MADV_HUGEPAGE); /* a hint: small pages work too, but slower */
     return p;
 }
 
@@ -139,7 +139,7 @@ struct port_cond {
 port_cond *port_cond_new(void)
 {
     port_cond *c = malloc(sizeof *c);
-    pthread_condattr_t steady; /* of a clock that nobody sets */
+    pthread_condattr_t steady; /* by the monotonic clock */
     if (!c || pthread_condattr_init(&steady) != 0) {
         free(c);
         return NULL;
@@ -192,7 +192,7 @@ static void *joined_main(void *arg)
     return NULL;
 }
 
-/* It owns *arg, since nobody joins it. */
+/* The thread frees *arg, since no other thread joins it. */
 static void *detached_main(void *arg)
 {
     port_thread t = *(port_thread *)arg;
@@ -210,9 +210,10 @@ static port_thread *start(void *(*run)(void *arg), void (*fn)(void *arg), void *
         return NULL;
     t->fn = fn;
     t->arg = arg;
-    sigset_t all, before; /* a new thread blocks what its maker blocks */
+    sigset_t all, before; /* a new thread inherits the signal mask */
     sigfillset(&all);
-    /* The thread's own faults: the kernel ignores the handler of a fault that is blocked. */
+    /* Do not block faults: the kernel kills a process with a blocked fault, whatever its handler.
+     */
     static const int faults[] = {SIGBUS, SIGFPE, SIGILL, SIGSEGV};
     for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
         sigdelset(&all, faults[i]);
@@ -260,7 +261,7 @@ weir_status port_random(void *buf, size_t len)
     return WEIR_OK;
 }
 
-/* Reads up to max + 1 bytes, so that too large a file shows. */
+/* Reads more than max bytes if the file has them, to detect that it is too large. */
 static weir_status read_all(FILE *f, size_t max, uint8_t **ret_buf, size_t *ret_len)
 {
     size_t cap = 4096, len = 0;

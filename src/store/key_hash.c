@@ -5,7 +5,7 @@
 
 #include "store/key_hash.h"
 
-#include "port/aes.h"
+#include "port/cpu.h"
 
 typedef weir_hash_block block;
 

@@ -7,7 +7,7 @@
 #include "store/table/cuckoo.h"
 
 #include "core/gcra.h"
-#include "port/match.h"
+#include "port/cpu.h"
 
 /* The result of a search in a bucket. */
 enum {
