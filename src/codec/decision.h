@@ -2,12 +2,13 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CODEC_DECISION_H
 #define WEIR_CODEC_DECISION_H
-/* The figures of a decision as RESP has them, by name and in order: for the daemon and for the
- * module, which must answer alike. */
+/* The fields of a decision in replies: names, order and units. The daemon and the Redis module both
+ * use them, so their replies are equal. */
 
 #include <weir/weir.h>
 
-/* ns 0..INT64_MAX. Pure. */
+/* Converts a time, 0..INT64_MAX, to milliseconds or seconds. It rounds up: a client that waits for a
+ * rounded-down time would be denied again. Pure. */
 static inline int64_t weir_ms_ceil(int64_t ns)
 {
     return ns / 1000000 + (ns % 1000000 > 0);
@@ -23,7 +24,8 @@ enum { WEIR_DECISION_FIELDS = 6 };
 static const char *const weir_decision_field_names[WEIR_DECISION_FIELDS] = {
     "allowed", "limit", "remaining", "retry_after_ms", "reset_after_ms", "delay_ms"};
 
-/* Times in milliseconds, rounded up; -1: no wait helps. Pure. */
+/* Writes the values of weir_decision_field_names. Times are in milliseconds, rounded up;
+ * retry_after_ms is -1 if waiting does not help. Pure. */
 static inline void weir_decision_fields_ms(const weir_decision *d,
                                            int64_t ret[WEIR_DECISION_FIELDS])
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The password (RFC 6750, RFC 7617), the names of this server, and the marks that browsers put on
- * what pages send. */
+/* The password (Bearer: RFC 6750, Basic: RFC 7617), the host names of this server, and the headers
+ * that browsers add to the requests of web pages. */
 
 #include "codec/http_access.h"
 
@@ -19,7 +19,7 @@ static int base64_digit(char c)
     return at ? (int)(at - digits) : -1;
 }
 
-/* Decodes base64; its length, or SIZE_MAX if it is none or does not fit. */
+/* Decodes base64. Returns the length, or SIZE_MAX if the input is invalid or does not fit. */
 static size_t base64_decode(weir_slice from, char *to, size_t size)
 {
     unsigned bits = 0, word = 0;
@@ -42,7 +42,7 @@ static size_t base64_decode(weir_slice from, char *to, size_t size)
     return end;
 }
 
-/* What follows "scheme " in a header's value; `at` is NULL if it is another scheme. */
+/* Returns the credentials after "scheme "; `at` is NULL for another scheme. */
 static weir_slice after_scheme(weir_slice value, const char *scheme)
 {
     size_t len = strlen(scheme);
@@ -71,9 +71,9 @@ weir_http_password weir_http_check_password(weir_slice authorization, const char
     return right ? WEIR_HTTP_RIGHT_PASSWORD : WEIR_HTTP_WRONG_PASSWORD;
 }
 
-/* ---- the name of this server ----------------------------------------------------------------- */
+/* ---- the host -------------------------------------------------------------------------------- */
 
-/* Whether [at, end) is a port: at most 5 digits, at most 65535, or nothing (RFC 3986, 3.2.3). */
+/* Returns whether [at, end) is a port of at most 5 digits, or empty (RFC 3986, 3.2.3). */
 static bool is_port(const char *at, const char *end)
 {
     uint64_t port;
@@ -81,7 +81,7 @@ static bool is_port(const char *at, const char *end)
     return len == 0 || (len <= 5 && weir_decimal_read(at, len, 65535, &port));
 }
 
-/* Whether all bytes may stand in a name (RFC 3986, reg-name). */
+/* Returns whether all bytes are valid in a host name (RFC 3986, reg-name). */
 static bool is_name(weir_slice text)
 {
     for (size_t i = 0; i < text.len; i++) {
@@ -93,9 +93,9 @@ static bool is_name(weir_slice text)
     return true;
 }
 
-/* Splits HOST or HOST:PORT. Returns false if it has another form.
- *  ret_name     the host, without the brackets of an IPv6 address.
- *  ret_address  whether it is an IP address. */
+/* Splits HOST or HOST:PORT. Returns false for any other form.
+ *  ret_name     the host; an IPv6 address is without its brackets.
+ *  ret_address  whether the host is an IP address. */
 static bool split_host(weir_slice host, weir_slice *ret_name, bool *ret_address)
 {
     const char *end = host.at + host.len, *at = host.at;
@@ -110,12 +110,12 @@ static bool split_host(weir_slice host, weir_slice *ret_name, bool *ret_address)
         return false;
     weir_address address;
     *ret_address = weir_address_parse(&address, ret_name->at, ret_name->len);
-    if (v6) /* the address may be an IPv4-mapped one */
+    if (v6) /* weir_address_parse() reads an IPv4-mapped address as IPv4 */
         return *ret_address && memchr(ret_name->at, ':', ret_name->len);
     return is_name(*ret_name) && (ret_name->len > 0 || host.len == 0);
 }
 
-/* Whether two names are equal, the case of ASCII letters and one trailing dot of each aside. */
+/* Compares two names. ASCII letters are case-insensitive; one trailing dot is ignored. */
 static bool same_name(weir_slice name, const char *other)
 {
     size_t len = strlen(other);
@@ -145,8 +145,7 @@ weir_http_host weir_http_check_host(const weir_http_options *o, weir_slice host)
 
 /* ---- browsers -------------------------------------------------------------------------------- */
 
-/* Whether an Origin names the host that was asked: its scheme is http or https, and what follows
- * "://" is equal. */
+/* Returns whether an Origin is "http://" or "https://" followed by the request's own host. */
 static bool origin_is_host(weir_slice origin, weir_slice host)
 {
     static const char http[] = "http://", https[] = "https://";

@@ -2,44 +2,45 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CODEC_HTTP_ACCESS_H
 #define WEIR_CODEC_HTTP_ACCESS_H
-/* Who may ask: clients that know the password, requests to a name that is weir's own, and web pages
- * of listed origins. */
+/* Access control: the password (authentication), the Host of a request (DNS rebinding), and the
+ * origin of a web page (CORS, cross-site requests). */
 
 #include "codec/http_message.h"
 
 typedef enum weir_http_password {
-    WEIR_HTTP_NO_PASSWORD, /* no header, an empty one, or another scheme than Bearer and Basic */
+    WEIR_HTTP_NO_PASSWORD, /* the header is absent, empty, or neither Bearer nor Basic */
     WEIR_HTTP_WRONG_PASSWORD,
     WEIR_HTTP_RIGHT_PASSWORD
 } weir_http_password;
 
-/* Compares the password with that of an Authorization header: "Bearer PASSWORD", or "Basic" with
- * any user name. The time does not depend on how much of a wrong password is right. Pure.
- *  authorization  the header's value; `at` is NULL if there is none. */
+/* Compares `password` with an Authorization header: "Bearer PASSWORD", or "Basic" with any user
+ * name. The comparison takes constant time. Pure.
+ *  authorization  the header's value; `at` is NULL if the header is absent. */
 weir_http_password weir_http_check_password(weir_slice authorization, const char *password);
 
 typedef enum weir_http_host {
-    WEIR_HTTP_BAD_HOST, /* not of the form HOST or HOST:PORT */
+    WEIR_HTTP_BAD_HOST, /* neither HOST nor HOST:PORT */
     WEIR_HTTP_OTHER_HOST,
-    WEIR_HTTP_OWN_HOST /* an IP address, localhost, one of the names, or no host at all */
+    WEIR_HTTP_OWN_HOST /* an IP address, localhost, a name in options->hosts, or absent */
 } weir_http_host;
 
-/* Classifies the host of a request (RFC 9110, 7.2). Another host may be a name that the owner of a
- * web page has pointed at this machine (DNS rebinding), and the browser would treat weir as a part
- * of that page's site. No browser leaves the host out. One trailing dot of a name is ignored. Pure.
- *  host  the value of Host or the authority of the target; `at` is NULL if there is neither. */
+/* Classifies the host of a request (RFC 9110, 7.2). This prevents DNS rebinding: the owner of a web
+ * page can point a name at this machine, and a browser would then let the page read weir's
+ * responses. An absent host is accepted, since every browser sends one. One trailing dot of a name
+ * is ignored. Pure.
+ *  host  the value of Host or the authority of the target; `at` is NULL if both are absent. */
 weir_http_host weir_http_check_host(const weir_http_options *o, weir_slice host);
 
-/* Whether a page of another site made a browser send this, and its origin is not listed:
- * Sec-Fetch-Site or Origin says so. */
+/* Returns whether this is a cross-site browser request from an origin that is not in
+ * options->origins. It checks Sec-Fetch-Site and Origin. */
 bool weir_http_from_other_site(const weir_http_options *o, const weir_http_request *r);
 
-/* Adds the header lines of CORS (Fetch Standard, 3.2) to an answer, if any origin is listed.
- * Returns whether the request's is. */
+/* Adds the CORS headers (Fetch Standard, 3.2) to a response if options->origins is not empty.
+ * Returns whether it contains the request's origin. */
 bool weir_http_add_cors(const weir_http_options *o, const weir_http_request *r,
                         weir_http_response *a);
 
-/* Makes `a` the answer to a preflight request of a page that may ask. */
+/* Makes *a the response to a CORS preflight request of an allowed origin. */
 void weir_http_preflight(weir_http_response *a);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The endpoints: a table from paths to functions, each of which makes exactly one answer. They must
- * not know how a request came in bytes. */
+/* The endpoints: a table from paths to handlers. A handler makes exactly one response. It must not
+ * know how a request was parsed. */
 
 #include "codec/http_endpoints.h"
 
@@ -19,10 +19,10 @@ typedef struct call {
     const weir_http_options *options;
     const weir_http_request *request;
     weir_completion *completion;
-    bool waits; /* an engine is asked: there is no answer yet */
+    bool pending; /* the request waits for an engine: there is no response yet */
     weir_http_params params;
     weir_request ask;
-    bool named, texts; /* the endpoint knows `policy`, `limit` */
+    bool named, texts; /* the endpoint accepts `policy`, `limit` */
     bool key_from_header;
     int64_t now_ns;
     weir_http_response *answer;
@@ -30,12 +30,12 @@ typedef struct call {
 
 typedef struct endpoint {
     const char *path;
-    unsigned methods;     /* weir_http_method, together */
-    unsigned params;      /* WEIR_HTTP_BIT() of those it knows; 0: it does not look for any */
-    void (*run)(call *c); /* makes the answer, or sets `waits` */
+    unsigned methods;     /* a set of weir_http_method */
+    unsigned params;      /* WEIR_HTTP_BIT() of each accepted parameter; 0: none is read */
+    void (*run)(call *c); /* the handler: makes the response or sets `pending` */
 } endpoint;
 
-/* Methods and parameters, for the table at the end. */
+/* Methods and parameters, for the table at the end of the file. */
 enum {
     READING = WEIR_HTTP_GET | WEIR_HTTP_HEAD,
     ASKING = READING | WEIR_HTTP_POST,
@@ -59,9 +59,9 @@ static int shown(size_t len)
     return len < WEIR_RULE_NAME_MAX ? (int)len : WEIR_RULE_NAME_MAX;
 }
 
-/* ---- what is asked about --------------------------------------------------------------------- */
+/* ---- the key and the policy ------------------------------------------------------------------ */
 
-/* The hops-th element from the right of a comma-separated list. */
+/* Finds element options->hops, from the right, of a comma-separated list. */
 static bool list_element(call *c, weir_slice list, weir_slice *ret)
 {
     unsigned hops = c->options->hops;
@@ -75,7 +75,8 @@ static bool list_element(call *c, weir_slice list, weir_slice *ret)
             return true;
         }
         if (begin == 0) {
-            weir_http_problem(c->answer, 400, "the header %s is a list of %u, expected %u or more",
+            weir_http_problem(c->answer, 400,
+                              "the header %s has %u elements, expected at least %u (http.key.hops)",
                               c->options->key_header, i, hops);
             return false;
         }
@@ -98,17 +99,17 @@ static bool find_key(call *c, weir_slice *ret)
         return o->hops == 0 || list_element(c, header, ret);
     } else {
         const char *place = o->key_header ? o->key_header : o->key_query;
-        weir_http_problem(c->answer, 400, "the parameter \"key\" is missing%s%s",
+        weir_http_problem(c->answer, 400, "missing key, expected the parameter \"key\"%s%s",
                           !place          ? ""
-                          : o->key_header ? ", and so is the header "
-                                          : ", and so is the parameter ",
+                          : o->key_header ? " or the header "
+                                          : " or the parameter ",
                           place ? place : "");
         return false;
     }
     return true;
 }
 
-/* Fills in the ask. Writes the answer if it cannot be. */
+/* Reads the request to the service. Returns false with an error response if it is invalid. */
 static bool read_ask(call *c)
 {
     weir_slice key;
@@ -119,7 +120,7 @@ static bool read_ask(call *c)
            weir_http_params_ask(&c->params, key, "", missing, &c->ask, c->answer);
 }
 
-/* Writes the answer if the service could not do what it was asked. */
+/* Returns false with an error response if the service could not handle the request. */
 static bool was_done(call *c)
 {
     return weir_http_was_done(c->answer, &c->ask, "");
@@ -129,12 +130,12 @@ static bool was_done(call *c)
 
 enum { WHERE_MAX = 24 }; /* bytes of "requests[15]: " */
 
-static void where_of(char buf[WHERE_MAX], size_t i, const char *behind)
+static void where_of(char buf[WHERE_MAX], size_t i, const char *suffix)
 {
-    snprintf(buf, WHERE_MAX, "requests[%zu]%s", i, behind);
+    snprintf(buf, WHERE_MAX, "requests[%zu]%s", i, suffix);
 }
 
-/* The texts of *ret lie in `object`. */
+/* Reads element i of `requests`. The slices of *ret point into `object`. */
 static bool read_one(json_t *object, size_t i, weir_request *ret, weir_http_response *a)
 {
     char where[WHERE_MAX];
@@ -145,21 +146,21 @@ static bool read_one(json_t *object, size_t i, weir_request *ret, weir_http_resp
     where_of(where, i, ": ");
     if (p.given & WEIR_HTTP_BIT(WEIR_HTTP_P_KEY))
         return weir_http_params_ask(&p, p.text[WEIR_HTTP_P_KEY], where, WEIR_HTTP_EITHER, ret, a);
-    weir_http_problem(a, 400, "%sthe parameter \"key\" is missing", where);
+    weir_http_problem(a, 400, "%smissing key, expected the parameter \"key\"", where);
     return false;
 }
 
-/* How many asks there are; 0, and the answer, if they are wrong. */
+/* Returns the number of requests, or 0 with an error response if they are invalid. */
 static size_t read_all(const weir_http_params *p, weir_request *asks, weir_http_response *a)
 {
     size_t n = json_array_size(p->requests);
     if (!p->requests) {
-        weir_http_problem(a, 400, "\"requests\" is missing, expected a JSON body as %s",
+        weir_http_problem(a, 400, "missing \"requests\", expected a JSON body such as %s",
                           WEIR_HTTP_REQUESTS_EXPECTED);
         return 0;
     }
     if (n < 1 || n > WEIR_ALL_MAX) {
-        weir_http_problem(a, 400, "\"requests\" has %zu of them, expected 1 to %d", n,
+        weir_http_problem(a, 400, "\"requests\" has %zu elements, expected 1 to %d", n,
                           WEIR_ALL_MAX);
         return 0;
     }
@@ -212,7 +213,7 @@ static void reserve_for(const weir_http_options *o, const weir_http_params *p, w
     uint64_t id = WEIR_ID_NONE;
     char text[WEIR_HEX64_LEN];
     if (!(p->given & WEIR_HTTP_BIT(WEIR_HTTP_P_TTL))) {
-        weir_http_problem(a, 400, "the parameter \"ttl\" is missing, expected " WEIR_TTL_EXPECTED);
+        weir_http_problem(a, 400, "missing parameter \"ttl\", expected " WEIR_TTL_EXPECTED);
         return;
     }
     weir_service_reserve(o->service, ask, p->number[WEIR_HTTP_P_TTL], now_ns, &id);
@@ -248,11 +249,12 @@ static void commit_for(const weir_http_options *o, const weir_http_params *p, bo
     weir_decision d;
     int64_t over;
     if (!text.at || (has_actual && !(p->given & WEIR_HTTP_BIT(WEIR_HTTP_P_ACTUAL)))) {
-        weir_http_problem(a, 400, "the parameter \"%s\" is missing", text.at ? "actual" : "id");
+        weir_http_problem(a, 400, "missing parameter \"%s\"", text.at ? "actual" : "id");
         return;
     }
     if (!weir_hex64_read(text.at, text.len, &id)) {
-        weir_http_problem(a, 400, "\"id\" is not " WEIR_ID_EXPECTED);
+        weir_http_problem(a, 400, "\"id\": expected " WEIR_ID_EXPECTED ", found \"%.*s\"",
+                          shown(text.len), text.at);
         return;
     }
     int64_t actual = has_actual ? p->number[WEIR_HTTP_P_ACTUAL] : 0;
@@ -260,8 +262,7 @@ static void commit_for(const weir_http_options *o, const weir_http_params *p, bo
     if (st == WEIR_OK)
         put_settled(a, &d, over);
     else if (st == WEIR_E_ABSENT)
-        weir_http_problem(a, 404, "there is no reservation %.*s: it was settled, or has run out",
-                          WEIR_HEX64_LEN, text.at);
+        weir_http_problem(a, 404, WEIR_NO_RESERVATION, WEIR_HEX64_LEN, text.at);
     else
         weir_http_problem(a, st == WEIR_E_NOMEM ? 503 : 500, "%s", weir_status_str(st));
 }
@@ -276,8 +277,8 @@ static void put_decision(call *c)
 
 static void take(call *c)
 {
-    c->waits = !weir_service_take(c->options->service, c->completion, &c->ask, 1, c->now_ns);
-    if (c->waits)
+    c->pending = !weir_service_take(c->options->service, c->completion, &c->ask, 1, c->now_ns);
+    if (c->pending)
         return;
     put_decision(c);
     bool report = c->params.given & WEIR_HTTP_BIT(WEIR_HTTP_P_DELAY);
@@ -287,21 +288,21 @@ static void take(call *c)
 
 static void peek(call *c)
 {
-    c->waits = !weir_service_peek(c->options->service, c->completion, &c->ask, c->now_ns);
-    if (!c->waits)
+    c->pending = !weir_service_peek(c->options->service, c->completion, &c->ask, c->now_ns);
+    if (!c->pending)
         put_decision(c);
 }
 
 static void refund(call *c)
 {
-    c->waits = !weir_service_refund(c->options->service, c->completion, &c->ask, c->now_ns);
-    if (!c->waits)
+    c->pending = !weir_service_refund(c->options->service, c->completion, &c->ask, c->now_ns);
+    if (!c->pending)
         put_decision(c);
 }
 
 static void take_all(call *c)
 {
-    c->waits = !take_all_of(c->options, c->completion, &c->params, c->now_ns, c->answer);
+    c->pending = !take_all_of(c->options, c->completion, &c->params, c->now_ns, c->answer);
 }
 
 static void reserve(call *c)
@@ -321,8 +322,8 @@ static void cancel(call *c)
 
 static void reset(call *c)
 {
-    c->waits = !weir_service_reset(c->options->service, c->completion, &c->ask, c->now_ns);
-    if (c->waits || !was_done(c))
+    c->pending = !weir_service_reset(c->options->service, c->completion, &c->ask, c->now_ns);
+    if (c->pending || !was_done(c))
         return;
     weir_http_response *a = c->answer;
     a->status = 200;
@@ -335,16 +336,16 @@ static void reset(call *c)
 
 static void explain(call *c)
 {
-    c->waits = !weir_service_explain(c->options->service, c->completion, &c->ask, c->now_ns,
-                                     c->answer->body);
-    if (c->waits || !was_done(c))
+    c->pending = !weir_service_explain(c->options->service, c->completion, &c->ask, c->now_ns,
+                                       c->answer->body);
+    if (c->pending || !was_done(c))
         return;
     c->answer->status = 200;
     c->answer->type = "text/plain; charset=utf-8";
     weir_http_add_field(c->answer, "Cache-Control: no-store\r\n");
 }
 
-/* ---- what is there --------------------------------------------------------------------------- */
+/* ---- information ----------------------------------------------------------------------------- */
 
 static bool put_rule(void *ctx, const weir_rule_view *rule)
 {
@@ -399,15 +400,17 @@ static void refuse_top(call *c, weir_status st, size_t keys)
 {
     weir_slice policy = c->params.text[WEIR_HTTP_P_POLICY];
     if (st == WEIR_E_UNSUPPORTED)
-        weir_http_problem(c->answer, 501, "keys are not weighed: the configuration says top: off");
+        weir_http_problem(c->answer, 501, "top keys are disabled: the configuration has top: off");
     else if (st == WEIR_E_RANGE)
-        weir_http_problem(c->answer, 400, "\"k\" is not a whole number from 1 to %zu (top.keys)",
-                          keys);
+        weir_http_problem(c->answer, 400,
+                          "\"k\": expected a whole number from 1 to %zu (top.keys), found \"%.*s\"",
+                          keys, shown(c->params.text[WEIR_HTTP_P_K].len),
+                          c->params.text[WEIR_HTTP_P_K].at);
     else if (st == WEIR_E_ABSENT)
-        weir_http_problem(c->answer, 404, "there is no policy \"%.*s\"", shown(policy.len),
-                          policy.at);
+        weir_http_problem(c->answer, 404, "unknown policy \"%.*s\"; GET /v1/policies lists all",
+                          shown(policy.len), policy.at);
     else
-        weir_http_problem(c->answer, 503, "no memory left for the answer");
+        weir_http_problem(c->answer, 503, "out of memory for the response");
 }
 
 static void top(call *c)
@@ -418,11 +421,13 @@ static void top(call *c)
     weir_slice of_text = p->text[WEIR_HTTP_P_OF];
     bool denied = !of_text.at || weir_http_is(of_text, "denied");
     if (!(p->given & NAME)) {
-        weir_http_problem(c->answer, 400, "the parameter \"policy\" is missing");
+        weir_http_problem(c->answer, 400, "missing parameter \"policy\"");
         return;
     }
     if (!denied && !weir_http_is(of_text, "allowed")) {
-        weir_http_problem(c->answer, 400, "\"of\" is not \"denied\" or \"allowed\"");
+        weir_http_problem(c->answer, 400,
+                          "\"of\": expected \"denied\" or \"allowed\", found \"%.*s\"",
+                          shown(of_text.len), of_text.at);
         return;
     }
     int64_t k = keys < WEIR_TOP_K ? (int64_t)keys : WEIR_TOP_K;
@@ -468,7 +473,7 @@ static void healthz(call *c)
     put_text(c, "ok\n");
 }
 
-/* Whether this daemon should be sent requests now. */
+/* Answers whether a load balancer should send requests to this daemon. */
 static void readyz(call *c)
 {
     const weir_http_options *o = c->options;
@@ -489,37 +494,38 @@ static void readyz(call *c)
 
 static void front_page(call *c)
 {
-    put_text(c,
-             "weir, a rate limiter\n"
-             "\n"
-             "  /v1/take      policy, key, cost: decides; an allowed request is charged\n"
-             "  /v1/peek      the same, charging nothing\n"
-             "  /v1/check     limit, key, cost: take from a policy text that has no name\n"
-             "  /v1/takeall   requests, a list of such: all of them or none (POST)\n"
-             "  /v1/reserve   policy, key, cost, ttl: reserves units until ttl (POST)\n"
-             "  /v1/commit    id, actual: settles with the actual cost (POST)\n"
-             "  /v1/cancel    id: cancels the reservation (POST)\n"
-             "  /v1/refund    policy, key, cost: refunds units (POST)\n"
-             "  /v1/reset     policy, key: makes the key fresh (POST)\n"
-             "  /v1/explain   policy, key: what holds for the key, in words\n"
-             "  /v1/policies  the policies in force\n"
-             "  /v1/top       policy, of, k: the keys that weigh most lately\n"
-             "  /healthz      ok: the process answers\n"
-             "  /readyz       whether to send requests here, and why not\n"
-             "  /metrics      for Prometheus\n"
-             "\n"
-             "Parameters in the query, or as a JSON object in the body:\n"
-             "\n"
-             "  curl 'http://HOST/v1/take?policy=api&key=alice&cost=5'\n"
-             "  curl -H 'Content-Type: application/json' \\\n"
-             "       -d '{\"policy\":\"api\",\"key\":\"alice\",\"cost\":5}' http://HOST/v1/take\n"
-             "  curl -G --data-urlencode 'limit=gcra 100/s burst 20' -d key=alice \\\n"
-             "       http://HOST/v1/check\n"
-             "\n"
-             "200 is yes, 429 is no; RateLimit, Retry-After and the body say how much and when.\n");
+    put_text(
+        c,
+        "weir, a rate limiter\n"
+        "\n"
+        "  /v1/take      policy, key, cost: decides, and charges the cost if allowed\n"
+        "  /v1/peek      policy, key, cost: decides without charging\n"
+        "  /v1/check     limit, key, cost: take with a policy text instead of a name\n"
+        "  /v1/takeall   requests (a list): allows all of them or none (POST)\n"
+        "  /v1/reserve   policy, key, cost, ttl: reserves units for at most ttl (POST)\n"
+        "  /v1/commit    id, actual: charges a reservation's actual cost (POST)\n"
+        "  /v1/cancel    id: cancels a reservation (POST)\n"
+        "  /v1/refund    policy, key, cost: refunds units (POST)\n"
+        "  /v1/reset     policy, key: restores the key's full quota (POST)\n"
+        "  /v1/explain   policy, key: describes the key's limit and state\n"
+        "  /v1/policies  lists the active policies\n"
+        "  /v1/top       policy, of, k: lists the keys with the highest recent cost\n"
+        "  /healthz      answers ok while the process runs\n"
+        "  /readyz       whether to send requests here; if not, why\n"
+        "  /metrics      metrics for Prometheus\n"
+        "\n"
+        "Send parameters in the query or as a JSON object in the body:\n"
+        "\n"
+        "  curl 'http://HOST/v1/take?policy=api&key=alice&cost=5'\n"
+        "  curl -H 'Content-Type: application/json' \\\n"
+        "       -d '{\"policy\":\"api\",\"key\":\"alice\",\"cost\":5}' http://HOST/v1/take\n"
+        "  curl -G --data-urlencode 'limit=gcra 100/s burst 20' -d key=alice \\\n"
+        "       http://HOST/v1/check\n"
+        "\n"
+        "200 is allowed, 429 is denied. RateLimit, Retry-After and the body have the details.\n");
 }
 
-/* Answers OPTIONS *: the methods of all endpoints together. */
+/* Answers OPTIONS * with the methods of all endpoints. */
 static void server_options(call *c)
 {
     c->answer->status = 204;
@@ -558,7 +564,7 @@ static const endpoint *find_endpoint(weir_slice path)
     return NULL;
 }
 
-/* "application/json", with or without parameters. */
+/* Returns whether a Content-Type is application/json, with or without parameters. */
 static bool is_json(weir_slice type)
 {
     const char *end = type.at ? memchr(type.at, ';', type.len) : NULL;
@@ -573,7 +579,7 @@ static void refuse_method(weir_http_response *a, const endpoint *e)
                         : e->methods == READING           ? "GET, HEAD"
                         : e->methods == WEIR_HTTP_OPTIONS ? "OPTIONS"
                                                           : "POST";
-    weir_http_problem(a, 405, "%s expects %s", e->path, allow);
+    weir_http_problem(a, 405, "unsupported method for %s, expected %s", e->path, allow);
     weir_http_add_field(a, "Allow: %s\r\n", allow);
 }
 
@@ -597,12 +603,13 @@ int weir_http_check_head(const weir_http_options *o, const weir_http_request *r,
                r->header[WEIR_HTTP_REQUEST_METHOD].at) {
         weir_http_preflight(a);
     } else if (locked && given != WEIR_HTTP_RIGHT_PASSWORD) {
-        weir_http_problem(a, 401, "expected the password: Authorization: Bearer PASSWORD");
+        weir_http_problem(a, 401, "%s password, expected Authorization: Bearer PASSWORD",
+                          given == WEIR_HTTP_WRONG_PASSWORD ? "wrong" : "missing");
         weir_http_add_field(a, "WWW-Authenticate: Bearer realm=\"weir\", Basic realm=\"weir\"\r\n");
         a->wrong_password = given == WEIR_HTTP_WRONG_PASSWORD;
     } else if (!e) {
-        weir_http_problem(a, 404, "there is no \"%.*s\"; / lists what there is", shown(r->path.len),
-                          r->path.at);
+        weir_http_problem(a, 404, "unknown path \"%.*s\"; GET / lists the endpoints",
+                          shown(r->path.len), r->path.at);
     } else if (!(e->methods & r->method)) {
         refuse_method(a, e);
     } else if (e->params && has_body && !is_json(r->header[WEIR_HTTP_CONTENT_TYPE])) {
@@ -617,9 +624,9 @@ int weir_http_check_head(const weir_http_options *o, const weir_http_request *r,
     return a->status;
 }
 
-/* A page of another site must not spend units. It cannot make a browser send the header that keys
- * are read from. So a request whose key comes from that header comes from a proxy that passes on
- * the headers of its own client. */
+/* Refuses a cross-site browser request, so that a page of another site cannot spend units. A page
+ * cannot set the header that carries the key. A request with that header therefore comes from a
+ * proxy that forwards the headers of its client, and is accepted. */
 static bool refuse_other_site(call *c)
 {
     if (c->key_from_header || !weir_http_from_other_site(c->options, c->request))
@@ -652,5 +659,5 @@ bool weir_http_dispatch(const weir_http_options *o, weir_completion *completion,
         (!(e->params & WHO) || read_ask(&c)) && !refuse_other_site(&c))
         e->run(&c);
     weir_http_params_free(&c.params);
-    return !c.waits;
+    return !c.pending;
 }

@@ -2,19 +2,20 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CODEC_HTTP_ENDPOINTS_H
 #define WEIR_CODEC_HTTP_ENDPOINTS_H
-/* Routing: from a request's path to the endpoint that answers it. */
+/* Routing: dispatches a request to the endpoint of its path. */
 
 #include "codec/http_message.h"
 
-/* Whether the request may be asked at all, as far as its head can tell: 0, or the status of an
- * answer that `a` now is. It reads no query and no body.
- *  has_body  a body is there or is to come. */
+/* Checks the head of a request: host, password, path, method, Content-Type. It reads no query and
+ * no body.
+ *  has_body  the request has a body, which may still be in transit.
+ * Returns 0 to continue, or the status of the response that *a has become. */
 int weir_http_check_head(const weir_http_options *o, const weir_http_request *r, bool has_body,
                          weir_http_response *a);
 
-/* Answers a request that weir_http_check_head() has let through. Returns false if an engine is
- * asked about it: then it is to be called again with the same request once the turn has its answer,
- * and what is in `a` means nothing. */
+/* Makes *a the response to a request that weir_http_check_head() accepted. Returns false if the
+ * request waits for an engine: *a is then undefined. Call it again with the same request after the
+ * completion's `ready` callback. */
 bool weir_http_dispatch(const weir_http_options *o, weir_completion *completion,
                         const weir_http_request *r, int64_t now_ns, weir_http_response *a);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Answers. The fields are those of draft-ietf-httpapi-ratelimit-headers-11 and the X-RateLimit-*
- * that clients have long known. Every figure is rounded against the caller: times up. */
+/* Serialises responses. The rate limit headers are those of draft-ietf-httpapi-ratelimit-headers-11
+ * and the older X-RateLimit-*. Times are rounded up, so a client that waits is not denied again. */
 
 #include "codec/http_message.h"
 
@@ -87,7 +87,7 @@ void weir_http_add_field(weir_http_response *a, const char *format, ...)
         a->fields_len += (size_t)len;
 }
 
-/* The same for bytes, and for bytes and a number, without the time that a format takes. */
+/* weir_http_add_field() for plain bytes, and for bytes and a number: faster than a format. */
 static void add_bytes(weir_http_response *a, const char *at, size_t len)
 {
     if (len > sizeof a->fields - a->fields_len)
@@ -103,7 +103,7 @@ static void add_bytes_number(weir_http_response *a, const char *at, size_t len, 
         a->fields_len += weir_i64_print(a->fields + a->fields_len, v);
 }
 
-/* Of a literal, whose length the compiler knows. */
+/* For string literals: the compiler computes their length. */
 #define add(a, text)           add_bytes(a, text, sizeof(text) - 1)
 #define add_number(a, text, v) add_bytes_number(a, text, sizeof(text) - 1, v)
 
@@ -139,27 +139,32 @@ bool weir_http_was_done(weir_http_response *a, const weir_request *ask, const ch
     if (ask->error.column > 0)
         weir_http_problem(a, 400, "%scolumn %u: %s", where, ask->error.column, ask->error.text);
     else if (ask->status == WEIR_E_ABSENT)
-        weir_http_problem(a, 404, "%sthere is no policy \"%.*s\"", where, shown, ask->rule.at);
+        weir_http_problem(a, 404, "%sunknown policy \"%.*s\"; GET /v1/policies lists all", where,
+                          shown, ask->rule.at);
     else if (ask->why)
         weir_http_problem(a, ask->status == WEIR_E_IO ? 503 : 501, "%s%s", where, ask->why);
     else if (ask->status == WEIR_E_UNSUPPORTED)
-        weir_http_problem(a, 400, "a leaky-queue or count-denied policy cannot take back units");
+        weir_http_problem(a, 400,
+                          "leaky-queue and count-denied policies do not support refunds or "
+                          "reservations");
     else if (ask->status == WEIR_E_NOMEM)
-        weir_http_problem(a, 503, "%sthe store is full and nothing could make room", where);
+        weir_http_problem(a, 503, "%sthe store is out of memory; raise memory.size", where);
     else if (ask->status == WEIR_E_FULL)
-        weir_http_problem(a, 503, "%sthe store is full and refuses new keys", where);
+        weir_http_problem(a, 503, "%sthe store is full and refuses new keys (memory.when_full)",
+                          where);
     else
         weir_http_problem(a, ask->status == WEIR_E_RANGE ? 400 : 500, "%s%s", where,
                           weir_status_str(ask->status));
     return false;
 }
 
-/* ---- figures --------------------------------------------------------------------------------- */
+/* ---- rate limit headers ---------------------------------------------------------------------- */
 
-/* No time exceeds 15 digits of seconds, the most that a structured field's integer may have. */
+/* An integer of a structured field has at most 15 digits (RFC 9651, 3.3.1). */
 _Static_assert(INT64_MAX / SECOND_NS < INT64_C(999999999999999), "a time fits a structured field");
 
-/* ns of a layer's window, or until a layer without one is full again; 0 if that varies. */
+/* The length of a layer's window or, for a bucket, the time from empty to full; 0 for months and
+ * years, whose length varies. */
 static unsigned __int128 window_ns(const weir_layer *l)
 {
     switch (l->calendar) {
@@ -182,8 +187,8 @@ static unsigned __int128 window_ns(const weir_layer *l)
     return (limit * (unsigned __int128)l->period_ns + rate - 1) / rate;
 }
 
-/* The name of a layer among the fields: the policy's, or with a number if it has several. It needs
- * no escape: names are of letters, digits and - _ . : / */
+/* Writes the name of a layer in the headers: the policy's name, with a number if the policy has
+ * several layers. Names need no escaping: they consist of letters, digits and - _ . : / */
 static void item_name(char buf[static ITEM_NAME_MAX], const weir_request *ask, uint32_t layer)
 {
     size_t len = ask->by_text ? 5 : ask->rule.len;
@@ -215,7 +220,7 @@ static void add_policy_field(weir_http_response *a, const weir_request *ask)
 static void add_decision_fields(weir_http_response *a, const weir_request *ask)
 {
     const weir_decision *d = &ask->decision;
-    bool resets = ask->reason != WEIR_BY_DENY_LIST; /* which no time ends */
+    bool resets = ask->reason != WEIR_BY_DENY_LIST; /* waiting does not help on a deny list */
     char name[ITEM_NAME_MAX];
     item_name(name, ask, d->layer);
     add_policy_field(a, ask);
@@ -235,7 +240,7 @@ static void add_decision_fields(weir_http_response *a, const weir_request *ask)
 
 /* ---- decisions ------------------------------------------------------------------------------- */
 
-/* The members of a decision, with the last brace. */
+/* Appends the members of a decision and the closing brace. */
 static void put_members(weir_buffer *b, const weir_request *ask, const weir_http_more *more)
 {
     const weir_decision *d = &ask->decision;
@@ -269,8 +274,8 @@ static void put_members(weir_buffer *b, const weir_request *ask, const weir_http
     weir_buffer_append(b, "}\n", 2);
 }
 
-/* A sentence for a reader who does not know weir. */
-static void say_denial(char *buf, size_t size, const weir_request *ask, const char *name)
+/* Writes the detail of a denial: a sentence for people who do not know weir. */
+static void describe_denial(char *buf, size_t size, const weir_request *ask, const char *name)
 {
     const weir_decision *d = &ask->decision;
     if (ask->reason == WEIR_BY_DENY_LIST)
@@ -279,7 +284,7 @@ static void say_denial(char *buf, size_t size, const weir_request *ask, const ch
         snprintf(buf, size, "\"%s\" never allows more than %" PRId64 " at once.", name, d->limit);
     else if (ask->reason == WEIR_BY_ON_ERROR)
         snprintf(buf, size,
-                 "The state of \"%s\" cannot be reached, and it denies then; try again in %" PRId64
+                 "The server with the state of \"%s\" is unreachable; try again in %" PRId64
                  ".%03d s.",
                  name, weir_ms_ceil(d->retry_after_ns) / 1000,
                  (int)(weir_ms_ceil(d->retry_after_ns) % 1000));
@@ -302,7 +307,7 @@ void weir_http_decision(weir_http_response *a, const weir_request *ask, int deni
     }
     char name[ITEM_NAME_MAX], detail[256];
     item_name(name, ask, ask->decision.layer);
-    say_denial(detail, sizeof detail, ask, name);
+    describe_denial(detail, sizeof detail, ask, name);
     a->status = denied_status;
     put_problem(a, QUOTA_EXCEEDED,
                 "Request cannot be satisfied as assigned quota has been exceeded", detail);
@@ -310,7 +315,7 @@ void weir_http_decision(weir_http_response *a, const weir_request *ask, int deni
     put_members(a->body, ask, more);
 }
 
-/* ---- bytes ----------------------------------------------------------------------------------- */
+/* ---- serialising ----------------------------------------------------------------------------- */
 
 void weir_http_put_head(weir_buffer *out, const weir_http_response *a, const char *connection,
                         const char *date)
@@ -321,7 +326,7 @@ void weir_http_put_head(weir_buffer *out, const weir_http_response *a, const cha
     weir_buffer_append(out, reason, strlen(reason));
     weir_buffer_append(out, "\r\nDate: ", 8);
     weir_buffer_append(out, date, strlen(date));
-    if (a->status != 204) { /* which has no body */
+    if (a->status != 204) { /* 204 has no body */
         weir_buffer_append(out, "\r\nContent-Type: ", 16);
         weir_buffer_append(out, a->type, strlen(a->type));
         weir_buffer_put(out, "\r\nContent-Length: ", (int64_t)weir_buffer_len(a->body));

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CODEC_HTTP_MESSAGE_H
 #define WEIR_CODEC_HTTP_MESSAGE_H
-/* Answers: problems, and decisions with their rate limit fields. It must not know how a request
- * came. */
+/* HTTP messages: parsed requests, and responses with their headers. Errors are problem details (RFC
+ * 9457); decisions carry RateLimit headers. It must not know how messages are parsed or sent. */
 
 #include "codec/http_session.h"
 
@@ -17,41 +17,40 @@ typedef enum weir_http_method {
     WEIR_HTTP_OTHER = 16
 } weir_http_method;
 
-/* The bytes belong to the session and are good until it reads on. */
+/* A complete request. Its slices point into the session and are valid until it reads on. */
 typedef struct weir_http_request {
     weir_http_method method;
     weir_slice path;
-    weir_slice query;                     /* without its '?' */
-    weir_slice header[WEIR_HTTP_HEADERS]; /* `at` is NULL if there is none; else lines of one name
-                                            are joined with ", " */
-    weir_slice host; /* that of an absolute-form target, else the value of Host; `at` is NULL if
-                        there is neither */
-    bool own_host;   /* the host is weir's own, or there is a password */
+    weir_slice query;                     /* without the '?' */
+    weir_slice header[WEIR_HTTP_HEADERS]; /* absent headers have a NULL `at`; several lines of one
+                                             header are joined with ", " */
+    weir_slice host; /* from an absolute-form target, otherwise from Host; NULL `at`: neither */
+    bool own_host;   /* the host is accepted: see weir_http_check_host() */
     weir_slice body;
 } weir_http_request;
 
-/* `text` without the blanks and tabs around it. */
+/* Returns `text` without spaces and tabs at its ends. */
 weir_slice weir_http_trim(weir_slice text);
 
-/* Whether `text` is `word`, the case of ASCII letters aside. */
+/* Returns whether `text` equals `word`; ASCII letters are case-insensitive. */
 bool weir_http_is(weir_slice text, const char *word);
 
 /* ---- responses ------------------------------------------------------------------------------- */
 
 #define WEIR_HTTP_HEAD_ROOM 3072 /* 8 layers with names of 64 bytes are about 1 KiB */
 
-/* An answer on its way to its bytes. */
+/* A response before it is serialised. */
 typedef struct weir_http_response {
     int status;
     const char *type;                 /* of the body */
-    weir_buffer *body;                /* empty to begin with */
-    char fields[WEIR_HTTP_HEAD_ROOM]; /* further header lines */
+    weir_buffer *body;                /* empty at first */
+    char fields[WEIR_HTTP_HEAD_ROOM]; /* additional header lines */
     size_t fields_len;
-    int64_t delay_ns; /* hold it so long */
+    int64_t delay_ns; /* delay the response for so long */
     bool wrong_password;
 } weir_http_response;
 
-/* Makes `a` an answer without anything yet. Not all of it is written: it is large. */
+/* Makes *a an empty response. It does not clear `fields`, which is large. */
 static inline void weir_http_response_init(weir_http_response *a, weir_buffer *body)
 {
     a->status = 0;
@@ -62,39 +61,39 @@ static inline void weir_http_response_init(weir_http_response *a, weir_buffer *b
     a->wrong_password = false;
 }
 
-/* Adds "name: value" lines, each with its CR LF. */
+/* Appends header lines. The format contains complete lines, each with its CR LF. */
 __attribute__((format(printf, 2, 3))) void weir_http_add_field(weir_http_response *a,
                                                                const char *format, ...);
 
-/* Makes `a` a problem (RFC 9457) that has no type of its own: its title is the status' reason, its
- * detail what is printed, of which at most 511 bytes are kept. */
+/* Makes *a an error response of the problem type about:blank (RFC 9457). The title is the reason
+ * phrase of the status; the formatted text is the detail, cut at 511 bytes. */
 __attribute__((format(printf, 3, 4))) void weir_http_problem(weir_http_response *a, int status,
                                                              const char *format, ...);
 
-/* What some decisions have beside the figures. */
+/* Members of a decision's body that only some endpoints add. */
 typedef struct weir_http_more {
-    bool of_all;    /* the ask is one of several ... */
-    size_t index;   /* ... and which */
-    const char *id; /* of the reservation that was made, WEIR_HEX64_LEN characters; NULL: none */
+    bool of_all;    /* the request is one of several: adds its index and its key */
+    size_t index;   /* of the request in the list */
+    const char *id; /* of a new reservation, WEIR_HEX64_LEN characters; NULL: none */
 } weir_http_more;
 
-/* Makes `a` the answer to a decision: 200, or denied_status and a problem of the type
- * quota-exceeded.
- *  ask   one that was answered with WEIR_OK.
- *  more  NULL: there is no more. */
+/* Makes *a the response to a decision: 200 if it is allowed, otherwise denied_status with a problem
+ * of the type quota-exceeded.
+ *  ask   a request with the status WEIR_OK.
+ *  more  may be NULL. */
 void weir_http_decision(weir_http_response *a, const weir_request *ask, int denied_status,
                         const weir_http_more *more);
 
-/* Whether the service could do what it was asked; if not, `a` becomes the problem.
- *  where  "" or which of several asks it is: "requests[2]: ". */
+/* Returns whether the service handled a request. If not, *a becomes the error response.
+ *  where  "", or the request's place in a list: "requests[2]: ". */
 bool weir_http_was_done(weir_http_response *a, const weir_request *ask, const char *where);
 
-/* "Too Many Requests" for 429. */
+/* The reason phrase of a status: "Too Many Requests" for 429. Static. */
 const char *weir_http_reason(int status);
 
-/* Adds an answer's status line and its header lines with the empty one; its body is to follow.
- *  connection  "close", "keep-alive", or NULL for no such line.
- *  date        when it was made, as RFC 9110 has it. */
+/* Serialises a response up to the empty line before its body.
+ *  connection  value of the Connection header: "close" or "keep-alive"; NULL leaves it out.
+ *  date        value of the Date header (RFC 9110, 5.6.7). */
 void weir_http_put_head(weir_buffer *out, const weir_http_response *a, const char *connection,
                         const char *date);
 

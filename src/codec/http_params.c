@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Parameters. Whatever is not understood is refused by its name: a request that says `cots=5` must
- * not be taken for one that costs 1. */
+/* Parses parameters strictly. An unknown parameter is an error: a typo such as `cots=5` must not
+ * become a request with the default cost. */
 
 #include "codec/http_params.h"
 
 #include "codec/reservation.h"
-#include "codec/resp.h" /* for its whole numbers */
 
+#include <inttypes.h>
 #include <stdio.h>
+
+enum { FOUND_MAX = 72 }; /* bytes of a value in an error message, with quotes and NUL */
 
 static const char *const names[WEIR_HTTP_PARAMS] = {
     [WEIR_HTTP_P_POLICY] = "policy", [WEIR_HTTP_P_LIMIT] = "limit",
@@ -21,7 +23,7 @@ static const char *const names[WEIR_HTTP_PARAMS] = {
 
 bool weir_http_is_param(const char *name, size_t len)
 {
-    /* Those after them are of endpoints that look for no key. */
+    /* The parameters after ttl belong to endpoints without a key. */
     for (size_t i = 0; i <= WEIR_HTTP_P_TTL; i++) {
         if (strlen(names[i]) == len && memcmp(names[i], name, len) == 0)
             return true;
@@ -34,10 +36,10 @@ static const char *name_of(const weir_http_params *p, unsigned param)
     return param == WEIR_HTTP_P_SOURCE ? p->key_query : names[param];
 }
 
-/* Which parameter is called so, WEIR_HTTP_PARAMS if none of those in `known` is. */
+/* Returns the parameter of this name among `known`, or WEIR_HTTP_PARAMS if there is none. */
 static unsigned find(const weir_http_params *p, unsigned known, const char *at, size_t len)
 {
-    char first = '\0'; /* no name begins with it */
+    char first = '\0'; /* matches no name */
     if (len > 0)
         first = *at;
     for (unsigned i = 0; i < WEIR_HTTP_PARAMS; i++) {
@@ -53,7 +55,7 @@ static int shown(size_t len)
     return len < 64 ? (int)len : 64;
 }
 
-/*  where  the object that has it; NULL: the request. */
+/*  where  the JSON object with the parameter; NULL: the request. */
 static void refuse_unknown(const weir_http_params *p, unsigned known, const char *at, size_t len,
                            const char *where, weir_http_response *a)
 {
@@ -73,11 +75,11 @@ static bool is_number(unsigned param)
     return param == WEIR_HTTP_P_COST || param == WEIR_HTTP_P_DENIED || param == WEIR_HTTP_P_ACTUAL;
 }
 
-/* Notes that `param` is there. */
-static bool note(weir_http_params *p, unsigned param, weir_http_response *a)
+/* Marks `param` as given. Returns false with an error response if it was given before. */
+static bool mark_given(weir_http_params *p, unsigned param, weir_http_response *a)
 {
     if (p->given & WEIR_HTTP_BIT(param)) {
-        weir_http_problem(a, 400, "the parameter \"%s\" is given twice", name_of(p, param));
+        weir_http_problem(a, 400, "duplicate parameter \"%s\"", name_of(p, param));
         return false;
     }
     p->given |= WEIR_HTTP_BIT(param);
@@ -86,7 +88,7 @@ static bool note(weir_http_params *p, unsigned param, weir_http_response *a)
 
 /* ---- the query ------------------------------------------------------------------------------- */
 
-/* Decodes in place; the length then, or SIZE_MAX and the answer. */
+/* Percent-decodes in place. Returns the new length, or SIZE_MAX with an error response. */
 static size_t decode(char *at, size_t len, weir_http_response *a)
 {
     size_t to = 0;
@@ -97,7 +99,8 @@ static size_t decode(char *at, size_t len, weir_http_response *a)
         } else if (c == '%') {
             int byte = weir_percent_read(at + i, len - i);
             if (byte < 0) {
-                weir_http_problem(a, 400, "\"%.*s\" in the query: expected %% and two hex digits",
+                weir_http_problem(a, 400,
+                                  "\"%.*s\" in the query: expected %% and two hexadecimal digits",
                                   len - i < 3 ? (int)(len - i) : 3, at + i);
                 return SIZE_MAX;
             }
@@ -126,11 +129,12 @@ static bool read_pair(weir_http_params *p, char *at, size_t len, unsigned known,
         return false;
     }
     if (param == WEIR_HTTP_P_REQUESTS) {
-        weir_http_problem(a, 400, "\"requests\" in the query: expected it in a JSON body");
+        weir_http_problem(a, 400,
+                          "unsupported \"requests\" in the query, expected it in a JSON body");
         return false;
     }
     p->text[param] = (weir_slice){value, value_len};
-    return note(p, param, a);
+    return mark_given(p, param, a);
 }
 
 static bool read_query(weir_http_params *p, char *at, size_t len, unsigned known,
@@ -146,7 +150,7 @@ static bool read_query(weir_http_params *p, char *at, size_t len, unsigned known
     return true;
 }
 
-/* A number that a query gave as text. */
+/* Parses a number that the query has given as text. */
 static bool read_number(weir_http_params *p, unsigned param)
 {
     weir_slice t = p->text[param];
@@ -155,7 +159,7 @@ static bool read_number(weir_http_params *p, unsigned param)
 
 /* ---- the body -------------------------------------------------------------------------------- */
 
-/* Keeps the value of a member, if it is of the type that its parameter has. */
+/* Stores the value of a member. Returns false if it has the wrong JSON type. */
 static bool keep_value(weir_http_params *p, unsigned param, json_t *value)
 {
     if (param == WEIR_HTTP_P_REQUESTS) {
@@ -170,15 +174,24 @@ static bool keep_value(weir_http_params *p, unsigned param, json_t *value)
     return json_is_string(value);
 }
 
-static const char *type_of(unsigned param)
+static const char *found_type(const json_t *value)
+{
+    static const char *const types[] = {
+        [JSON_OBJECT] = "an object", [JSON_ARRAY] = "a list",    [JSON_STRING] = "a string",
+        [JSON_INTEGER] = "a number", [JSON_REAL] = "a fraction", [JSON_TRUE] = "true",
+        [JSON_FALSE] = "false",      [JSON_NULL] = "null"};
+    return types[json_typeof(value)];
+}
+
+static const char *expected_type(unsigned param)
 {
     return param == WEIR_HTTP_P_REQUESTS ? "list of objects"
-           : param == WEIR_HTTP_P_TTL    ? "whole number of seconds, or string"
+           : param == WEIR_HTTP_P_TTL    ? "whole number of seconds or a string"
            : is_number(param)            ? "whole number"
                                          : "string";
 }
 
-/*  where  the object that the member is of: "the body". */
+/*  where  the object with the member: "requests[2]"; NULL: the body. */
 static bool take_member(weir_http_params *p, const char *name, json_t *value, unsigned known,
                         const char *where, weir_http_response *a)
 {
@@ -188,11 +201,11 @@ static bool take_member(weir_http_params *p, const char *name, json_t *value, un
         return false;
     }
     if (!keep_value(p, param, value)) {
-        weir_http_problem(a, 400, "\"%s\" in %s: expected a %s", name, where ? where : "the body",
-                          type_of(param));
+        weir_http_problem(a, 400, "\"%s\" in %s: expected a %s, found %s", name,
+                          where ? where : "the body", expected_type(param), found_type(value));
         return false;
     }
-    return note(p, param, a);
+    return mark_given(p, param, a);
 }
 
 static bool take_members(weir_http_params *p, json_t *object, unsigned known, const char *where,
@@ -213,42 +226,56 @@ static bool read_body(weir_http_params *p, weir_slice body, unsigned known, weir
     json_error_t error;
     p->json = json_loadb(body.at, body.len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
     if (!p->json) {
-        weir_http_problem(a, 400, "the body is not JSON: line %d, column %d: %s", error.line,
+        weir_http_problem(a, 400, "invalid JSON in the body: line %d, column %d: %s", error.line,
                           error.column, error.text);
         return false;
     }
     if (!json_is_object(p->json)) {
-        weir_http_problem(a, 400, "the body is not a JSON object, expected %s",
+        weir_http_problem(a, 400, "%s in the body, expected a JSON object such as %s",
+                          found_type(p->json),
                           known & WEIR_HTTP_BIT(WEIR_HTTP_P_REQUESTS) ? WEIR_HTTP_REQUESTS_EXPECTED
                           : known & WEIR_HTTP_BIT(WEIR_HTTP_P_ID)
-                              ? "{\"id\":\"16 hex digits\"}"
+                              ? "{\"id\":\"16 hexadecimal digits\"}"
                               : "{\"policy\":\"name\",\"key\":\"name\",\"cost\":1}");
         return false;
     }
     return take_members(p, p->json, known, NULL, a);
 }
 
-/* ---- both ------------------------------------------------------------------------------------ */
+/* ---- query and body -------------------------------------------------------------------------- */
 
-/* A whole number of 0..WEIR_COST_MAX.
- *  where  as refuse_unknown(). */
+/* The value of a parameter as the client wrote it, for an error. */
+static const char *found(const weir_http_params *p, unsigned param, char ret[static FOUND_MAX])
+{
+    weir_slice text = p->text[param];
+    if (text.at)
+        snprintf(ret, FOUND_MAX, "\"%.*s\"", shown(text.len), text.at);
+    else
+        snprintf(ret, FOUND_MAX, "%" PRId64, p->number[param]);
+    return ret;
+}
+
+/* Checks a whole number of 0..WEIR_COST_MAX.
+ *  where  as in refuse_unknown(). */
 static bool check_units(weir_http_params *p, unsigned param, const char *where,
                         weir_http_response *a)
 {
+    char text[FOUND_MAX];
     int64_t n = -1;
     if (read_number(p, param))
         n = p->number[param];
     if (n >= 0 && n <= WEIR_COST_MAX)
         return true;
-    weir_http_problem(a, 400, "\"%s\"%s%s is not a whole number from 0 to %d", names[param],
-                      where ? " in " : "", where ? where : "", (int)WEIR_COST_MAX);
+    weir_http_problem(a, 400, "\"%s\"%s%s: expected a whole number from 0 to %d, found %s",
+                      names[param], where ? " in " : "", where ? where : "", (int)WEIR_COST_MAX,
+                      found(p, param, text));
     return false;
 }
 
 static bool check_ttl(weir_http_params *p, weir_http_response *a)
 {
     weir_slice text = p->text[WEIR_HTTP_P_TTL];
-    char digits[24];
+    char digits[24], text_found[FOUND_MAX];
     if (!(p->given & WEIR_HTTP_BIT(WEIR_HTTP_P_TTL)))
         return true;
     if (!text.at) {
@@ -257,13 +284,15 @@ static bool check_ttl(weir_http_params *p, weir_http_response *a)
     }
     if (weir_ttl_read(text.at, text.len, &p->number[WEIR_HTTP_P_TTL]))
         return true;
-    weir_http_problem(a, 400, "\"ttl\" is not " WEIR_TTL_EXPECTED);
+    weir_http_problem(a, 400, "\"ttl\": expected " WEIR_TTL_EXPECTED ", found %s",
+                      found(p, WEIR_HTTP_P_TTL, text_found));
     return false;
 }
 
-/* The ranges of those that have one. */
+/* Fills in the defaults and checks the ranges. */
 static bool check_values(weir_http_params *p, weir_http_response *a)
 {
+    char text[FOUND_MAX];
     if (!(p->given & WEIR_HTTP_BIT(WEIR_HTTP_P_COST)))
         p->number[WEIR_HTTP_P_COST] = 1;
     if (!(p->given & WEIR_HTTP_BIT(WEIR_HTTP_P_DENIED)))
@@ -277,9 +306,11 @@ static bool check_values(weir_http_params *p, weir_http_response *a)
         status = p->number[WEIR_HTTP_P_DENIED];
     weir_slice delay = p->text[WEIR_HTTP_P_DELAY];
     if (status != 403 && status != 429 && status != 503)
-        weir_http_problem(a, 400, "\"denied\" is not 403, 429 or 503");
+        weir_http_problem(a, 400, "\"denied\": expected 403, 429 or 503, found %s",
+                          found(p, WEIR_HTTP_P_DENIED, text));
     else if (delay.at && (delay.len != 6 || memcmp(delay.at, "report", 6) != 0))
-        weir_http_problem(a, 400, "\"delay\" is not \"report\"");
+        weir_http_problem(a, 400, "\"delay\": expected \"report\", found %s",
+                          found(p, WEIR_HTTP_P_DELAY, text));
     else
         return check_ttl(p, a);
     return false;
@@ -295,7 +326,7 @@ bool weir_http_params_read_object(weir_http_params *ret, json_t *object, const c
     *ret = (weir_http_params){0};
     ret->number[WEIR_HTTP_P_COST] = 1;
     if (!json_is_object(object)) {
-        weir_http_problem(a, 400, "%s: expected an object", where);
+        weir_http_problem(a, 400, "%s: expected an object, found %s", where, found_type(object));
         return false;
     }
     return take_members(ret, object, KNOWN, where, a) &&
@@ -321,9 +352,9 @@ bool weir_http_params_ask(const weir_http_params *p, weir_slice key, const char 
         weir_http_problem(a, 400, "%sthe key has %zu bytes, expected 1 to %d", where, key.len,
                           WEIR_KEY_MAX);
     else if (by_name && by_text)
-        weir_http_problem(a, 400, "%s\"policy\" and \"limit\" are both given, expected one", where);
+        weir_http_problem(a, 400, "%sexpected either \"policy\" or \"limit\", found both", where);
     else if (!by_name && !by_text)
-        weir_http_problem(a, 400, "%sthe parameter %s is missing", where, missing);
+        weir_http_problem(a, 400, "%smissing parameter %s", where, missing);
     if (a->status != 0)
         return false;
     *ret = (weir_request){.rule = p->text[by_text ? WEIR_HTTP_P_LIMIT : WEIR_HTTP_P_POLICY],

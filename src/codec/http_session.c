@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* A connection: llhttp finds the requests in the bytes, this keeps what of them is needed, within
- * stated limits, and sends the answers in order. It must not know any endpoint.
+/* The callbacks of llhttp store the parts of a request that the endpoints need, within the limits of
+ * http_session.h. This file must not know any endpoint.
  *
- * Every limit is met at a certain byte, wherever the input was cut: the parser is fed no more than
- * the phase it is in (target, head, body) may have, and it stops at the end of each head and each
- * message. */
+ * A request that exceeds a limit is refused at the same byte however the input was split. For this,
+ * the parser never receives more bytes than its phase (target, head, body) may have, and it pauses
+ * at the end of each head and each message. */
 
 #define _GNU_SOURCE /* memrchr */
 
@@ -22,10 +22,11 @@
 enum {
     JOINED_MAX = WEIR_HTTP_HEAD_MAX + 2 * WEIR_HTTP_LINES_MAX,
     TEXT_MAX = WEIR_HTTP_HEAD_MAX + JOINED_MAX + WEIR_HTTP_BODY_MAX,
-    TEXT_KEPT = 4096, /* bytes of memory, more or less, that a connection keeps between requests */
-    TARGET_LINE_MAX = WEIR_HTTP_TARGET_MAX + 16 /* with its method, and a blank line before it */
+    TEXT_KEPT = 4096, /* bytes of buffer that a session keeps between requests */
+    TARGET_LINE_MAX = WEIR_HTTP_TARGET_MAX + 16 /* with the method and an empty line before it */
 };
-_Static_assert(WEIR_HTTP_HEAD_MAX + JOINED_MAX <= UINT16_MAX, "a value's place has 16 bits");
+_Static_assert(WEIR_HTTP_HEAD_MAX + JOINED_MAX <= UINT16_MAX,
+               "offsets in weir_http_value have 16 bits");
 
 static const weir_slice header_names[WEIR_HTTP_KEY] = {
     [WEIR_HTTP_AUTHORIZATION] = {"authorization", 13},
@@ -38,9 +39,9 @@ static const weir_slice header_names[WEIR_HTTP_KEY] = {
     [WEIR_HTTP_TRANSFER_ENCODING] = {"transfer-encoding", 17},
 };
 
-/* ---- what llhttp finds ----------------------------------------------------------------------- */
+/* ---- the callbacks of llhttp ----------------------------------------------------------------- */
 
-/* Notes why the request cannot be read on; llhttp passes the -1 on. */
+/* Refuses the request. Only the first reason counts. Returns -1, which makes llhttp stop. */
 static int refuse(weir_http_session *s, int status, const char *why)
 {
     if (!s->refused) {
@@ -53,19 +54,19 @@ static int refuse(weir_http_session *s, int status, const char *why)
 static int keep(weir_http_session *s, const char *at, size_t len)
 {
     weir_buffer_append(&s->text, at, len);
-    return s->text.failed ? refuse(s, 503, "there is no memory for the request") : 0;
+    return s->text.failed ? refuse(s, 503, "out of memory for the request") : 0;
 }
 
-/* The method is judged here and not in on_url(). llhttp calls that for each part of a target that
- * has arrived, so whether it comes before an error in the target depends on how the bytes were
- * cut. */
+/* The method is checked here and not in on_url(). llhttp calls on_url() for each part of the target
+ * that has arrived, so whether that call precedes an error in the target depends on how the input
+ * was split. */
 static int on_method_complete(llhttp_t *parser)
 {
     weir_http_session *s = parser->data;
     if (parser->method == HTTP_PRI) /* the preface of HTTP/2 */
-        return refuse(s, 505, "expected HTTP/1.1 or HTTP/1.0");
-    if (parser->method > HTTP_SOURCE) /* QUERY, of llhttp 9 alone */
-        return refuse(s, 400, "expected a request line, such as GET /healthz HTTP/1.1");
+        return refuse(s, 505, WEIR_HTTP_BAD_VERSION);
+    if (parser->method > HTTP_SOURCE) /* QUERY, which only llhttp 9 knows */
+        return refuse(s, 400, WEIR_HTTP_BAD_REQUEST_LINE);
     return 0;
 }
 
@@ -81,7 +82,8 @@ static int on_url_complete(llhttp_t *parser)
     weir_http_session *s = parser->data;
     s->target_done = true;
     if (s->target_len > WEIR_HTTP_TARGET_MAX)
-        return refuse(s, 414, "the target is longer than 8192 bytes");
+        return refuse(s, 414,
+                      "the request target exceeds 8192 bytes; send a long key in a JSON body");
     return 0;
 }
 
@@ -114,13 +116,13 @@ static int header_of(const weir_http_session *s)
 static int on_header_field_complete(llhttp_t *parser)
 {
     weir_http_session *s = parser->data;
-    int header = s->head_done ? -1 : header_of(s); /* a trailer is no header */
+    int header = s->head_done ? -1 : header_of(s); /* trailers are ignored */
     s->name_len = 0;
     s->keeps_line = header >= 0;
     if (header < 0)
         return 0;
     if (s->lines == WEIR_HTTP_LINES_MAX)
-        return refuse(s, 431, "more than 32 header lines of the kinds that are read");
+        return refuse(s, 431, "more than 32 lines of the headers that weir reads");
     s->count[header]++;
     s->value[s->lines++] =
         (weir_http_value){(uint16_t)weir_buffer_len(&s->text), 0, (uint8_t)header};
@@ -137,8 +139,8 @@ static int on_header_value(llhttp_t *parser, const char *at, size_t len)
     return keep(s, at, len);
 }
 
-/* Transfer-Encoding of a request (RFC 9112, 6.1 and 6.3): only "chunked" is supported. If the
- * last coding is not chunked, the body length is unknown. */
+/* Checks Transfer-Encoding (RFC 9112, 6.1 and 6.3): only "chunked" is supported. If the last coding
+ * is not chunked, the length of the body is unknown. */
 static int check_coding(weir_http_session *s)
 {
     weir_slice last = {"", 0};
@@ -151,18 +153,19 @@ static int check_coding(weir_http_session *s)
             last = (weir_slice){(const char *)weir_buffer_data(&s->text) + v->begin, v->len};
     }
     if (!s->http11)
-        return refuse(s, 400, "HTTP/1.0 has no Transfer-Encoding");
+        return refuse(s, 400, "Transfer-Encoding in an HTTP/1.0 request, expected Content-Length");
     const char *comma = memrchr(last.at, ',', last.len);
     size_t before = comma ? (size_t)(comma + 1 - last.at) : 0;
     if (!weir_http_is(weir_http_trim((weir_slice){last.at + before, last.len - before}), "chunked"))
-        return refuse(s, 400, "expected Transfer-Encoding: chunked");
+        return refuse(s, 400, "unsupported Transfer-Encoding, expected chunked");
     if (lines > 1 || comma)
-        return refuse(s, 501, "expected Transfer-Encoding: chunked, found other codings before it");
+        return refuse(s, 501,
+                      "unsupported Transfer-Encoding before chunked, expected chunked alone");
     return 0;
 }
 
-/* As weir_http_check_host(), but remembers the last good host, since most clients send the same one
- * again. With a password every host of the right form counts as weir's own. */
+/* weir_http_check_host() with a cache of one entry: most clients send the same host again. With a
+ * password, every well-formed host is accepted. */
 static weir_http_host check_host(weir_http_session *s, weir_slice host)
 {
     if (host.at && host.len > 0 && host.len == s->host_len &&
@@ -178,8 +181,8 @@ static weir_http_host check_host(weir_http_session *s, weir_slice host)
     return found;
 }
 
-/* Finds the host of "http://host/path?query"; `at` is NULL in *ret for "/path?query" and "*".
- * Returns false if the target is neither of these, as that of CONNECT. */
+/* Finds the host in an absolute-form target, "http://host/path?query". For "/path?query" and "*",
+ * ret->at is NULL. Returns false for any other form, such as the target of CONNECT. */
 static bool authority_of(const char *at, size_t len, weir_slice *ret)
 {
     *ret = (weir_slice){NULL, 0};
@@ -196,7 +199,7 @@ static bool authority_of(const char *at, size_t len, weir_slice *ret)
     return begin > 0;
 }
 
-/* Sets own_host from the target's host, or else from Host (RFC 9112, 3.2 and 3.2.2). */
+/* Sets own_host from the host in the target or, without one, from Host (RFC 9112, 3.2, 3.2.2). */
 static int check_hosts(weir_http_session *s)
 {
     const char *text = (const char *)weir_buffer_data(&s->text);
@@ -207,13 +210,17 @@ static int check_hosts(weir_http_session *s)
     }
     weir_http_host found = check_host(s, header);
     if (found == WEIR_HTTP_BAD_HOST)
-        return refuse(s, 400, "expected HOST or HOST:PORT in Host");
+        return refuse(s, 400, "malformed Host header, expected HOST or HOST:PORT");
     if (!authority_of(text, s->target_len, &authority) && s->parser.method != HTTP_CONNECT)
-        return refuse(s, 400, "expected a target such as /healthz or http://HOST/healthz");
+        return refuse(
+            s, 400,
+            "malformed request target, expected one such as /healthz or http://HOST/healthz");
     if (authority.at)
         found = authority.len > 0 ? check_host(s, authority) : WEIR_HTTP_BAD_HOST;
     if (found == WEIR_HTTP_BAD_HOST)
-        return refuse(s, 400, "expected HOST or HOST:PORT, without a user, in the target");
+        return refuse(
+            s, 400,
+            "malformed host in the request target, expected HOST or HOST:PORT without a user");
     s->own_host = found == WEIR_HTTP_OWN_HOST;
     return 0;
 }
@@ -225,27 +232,27 @@ static int on_headers_complete(llhttp_t *parser)
     s->keeps_line = false;
     s->keep_alive = llhttp_should_keep_alive(parser) && parser->method != HTTP_CONNECT;
     s->http11 = parser->http_minor > 0;
-    parser->upgrade = 0; /* no upgrade is offered, so that the request is one like all others */
+    parser->upgrade = 0; /* weir supports no upgrade, so the request is answered as usual */
     if (s->http11 ? s->count[WEIR_HTTP_HOST] != 1 : s->count[WEIR_HTTP_HOST] > 1)
-        return refuse(s, 400, "expected one Host header");
+        return refuse(s, 400, "expected exactly one Host header");
     if (s->count[WEIR_HTTP_AUTHORIZATION] > 1)
-        return refuse(s, 400, "expected one Authorization header");
+        return refuse(s, 400, "expected at most one Authorization header");
     if (check_hosts(s) != 0 || check_coding(s) != 0)
         return -1;
     s->has_body = parser->flags & F_CHUNKED || parser->content_length > 0;
     if (!(parser->flags & F_CHUNKED) && parser->content_length > WEIR_HTTP_BODY_MAX)
-        return refuse(s, 413, "the body is longer than 131072 bytes");
+        return refuse(s, 413, "the body exceeds 131072 bytes");
     return HPE_PAUSED;
 }
 
-/* A chunk is refused when its size is known, before any of it has come. The last one, of no bytes,
- * ends what llhttp reads at once: trailers follow. */
+/* Refuses a chunk that is too long before its bytes arrive. Pauses the parser at the last chunk, of
+ * size 0: the trailers that follow need weir_http_syntax_check(). */
 static int on_chunk_header(llhttp_t *parser)
 {
     weir_http_session *s = parser->data;
     size_t room = WEIR_HTTP_BODY_MAX - (weir_buffer_len(&s->text) - s->body_begin);
     if (parser->content_length > room)
-        return refuse(s, 413, "the body is longer than 131072 bytes");
+        return refuse(s, 413, "the body exceeds 131072 bytes");
     s->in_trailers = parser->content_length == 0;
     return s->in_trailers ? HPE_PAUSED : 0;
 }
@@ -254,7 +261,7 @@ static int on_body(llhttp_t *parser, const char *at, size_t len)
 {
     weir_http_session *s = parser->data;
     if (weir_buffer_len(&s->text) - s->body_begin + len > WEIR_HTTP_BODY_MAX)
-        return refuse(s, 413, "the body is longer than 131072 bytes");
+        return refuse(s, 413, "the body exceeds 131072 bytes");
     return keep(s, at, len);
 }
 
@@ -280,7 +287,7 @@ static const llhttp_settings_t settings = {
 
 /* ---- the request ----------------------------------------------------------------------------- */
 
-/* Joins the lines of each header that has several, behind them in the text. */
+/* For each header with several lines, appends their values to `text`, joined with ", ". */
 static void join_lines(weir_http_session *s)
 {
     for (int header = 0; header < WEIR_HTTP_HEADERS; header++) {
@@ -290,7 +297,7 @@ static void join_lines(weir_http_session *s)
         for (unsigned i = 0; i < s->lines; i++) {
             const weir_http_value *line = &s->value[i];
             if (line->header != header || !weir_buffer_reserve(&s->text, line->len + 2u))
-                continue; /* if there is no memory, `failed` says so */
+                continue; /* out of memory: text.failed is set */
             if (weir_buffer_len(&s->text) > begin)
                 weir_buffer_append(&s->text, ", ", 2);
             memcpy(weir_buffer_tail(&s->text), weir_buffer_data(&s->text) + line->begin, line->len);
@@ -301,7 +308,7 @@ static void join_lines(weir_http_session *s)
     }
 }
 
-/* Splits a target into its host, if it has one, its path and its query. */
+/* Splits a target into host (absolute form only), path and query. */
 static void split_target(weir_http_request *r, const char *at, size_t len)
 {
     const char *end = memchr(at, '#', len);
@@ -310,7 +317,7 @@ static void split_target(weir_http_request *r, const char *at, size_t len)
     const char *query = memchr(at, '?', len);
     size_t path_len = query ? (size_t)(query - at) : len;
     r->query = query ? (weir_slice){query + 1, len - path_len - 1} : (weir_slice){at + len, 0};
-    if (at[0] != '/') /* it fails for the target of CONNECT, all of which is the path */
+    if (at[0] != '/') /* for CONNECT it returns false: the whole target is the path */
         (void)authority_of(at, len, &r->host);
     size_t begin = r->host.at ? (size_t)(r->host.at + r->host.len - at) : 0;
     r->path = r->host.at && begin == path_len ? (weir_slice){"/", 1}
@@ -333,7 +340,7 @@ static weir_http_method method_of(const weir_http_session *s)
     }
 }
 
-/* The request as far as it is there; good until the text grows. */
+/* Returns the request as far as it was received; valid until `text` changes. */
 static weir_http_request request_of(weir_http_session *s)
 {
     const char *text = (const char *)weir_buffer_data(&s->text);
@@ -359,13 +366,13 @@ static void begin_request(weir_http_session *s)
     s->phase_len = s->target_len = s->body_begin = s->name_len = 0;
     s->lines = s->joined = 0;
     memset(s->count, 0, sizeof s->count);
-    s->in_trailers = s->keeps_line = s->target_done = s->head_done = s->done = s->asks = false;
-    weir_http_syntax_init(&s->framing, WEIR_HTTP_REQUEST_LINE);
+    s->in_trailers = s->keeps_line = s->target_done = s->head_done = s->done = s->pending = false;
+    weir_http_syntax_init(&s->syntax, WEIR_HTTP_REQUEST_LINE);
 }
 
-/* ---- the answer ------------------------------------------------------------------------------ */
+/* ---- the response ---------------------------------------------------------------------------- */
 
-/* The time of an answer, "Thu, 01 Jan 2026 00:00:00 GMT". Printed once a second and connection. */
+/* The Date of a response, "Thu, 01 Jan 2026 00:00:00 GMT"; formatted at most once a second. */
 static const char *date_of(weir_http_session *s, int64_t now_ns)
 {
     static const char days[][4] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
@@ -382,8 +389,9 @@ static const char *date_of(weir_http_session *s, int64_t now_ns)
     return s->date;
 }
 
-/* Holds the answer to a wrong password back, so that guesses are slow, and closes after a few. */
-static void punish(weir_http_session *s, weir_http_response *a)
+/* Delays the response to a wrong password and, after WEIR_PASSWORD_TRIES of them, closes. This
+ * slows down password guessing. */
+static void delay_wrong_password(weir_http_session *s, weir_http_response *a)
 {
     const weir_http_options *o = s->options;
     bool hold = !o->wrong_password || o->wrong_password(o->wrong_password_ctx, s->completion.ctx);
@@ -393,14 +401,14 @@ static void punish(weir_http_session *s, weir_http_response *a)
         s->closing = true;
 }
 
-/* Sends an answer whose body is in `rest`, or holds it back. */
-static void send_answer(weir_http_session *s, weir_http_response *a, weir_buffer *out,
-                        int64_t now_ns)
+/* Sends or delays a response whose body is in `rest`. */
+static void send_response(weir_http_session *s, weir_http_response *a, weir_buffer *out,
+                          int64_t now_ns)
 {
     if (a->wrong_password)
-        punish(s, a);
+        delay_wrong_password(s, a);
     if (s->rest.failed)
-        weir_http_problem(a, 500, "the answer is longer than %zu bytes", WEIR_HTTP_REPLY_MAX);
+        weir_http_problem(a, 500, "the response exceeds %zu bytes", WEIR_HTTP_REPLY_MAX);
     const char *connection = s->closing ? "close" : s->http11 ? NULL : "keep-alive";
     bool bodiless = s->target_done && s->parser.method == HTTP_HEAD;
     s->rest_big = weir_buffer_len(&s->rest) > TEXT_KEPT;
@@ -430,11 +438,11 @@ static void answer_request(weir_http_session *s, weir_buffer *out, int64_t now_n
     if (weir_http_check_head(s->options, &r, r.body.len > 0, &a) == 0 &&
         !weir_http_dispatch(s->options, &s->completion, &r, now_ns, &a)) {
         weir_buffer_clear(&s->rest);
-        s->asks = true;
+        s->pending = true;
         return;
     }
     s->closing = !s->keep_alive;
-    send_answer(s, &a, out, now_ns);
+    send_response(s, &a, out, now_ns);
     begin_request(s);
 }
 
@@ -444,24 +452,24 @@ static void answer_refused(weir_http_session *s, weir_buffer *out, int64_t now_n
     weir_http_response_init(&a, &s->rest);
     s->closing = true;
     weir_http_problem(&a, s->refused, "%s", s->refusal);
-    send_answer(s, &a, out, now_ns);
+    send_response(s, &a, out, now_ns);
 }
 
-/* A client that waits for leave to send its body gets it, or the answer: then the body is not
- * waited for, and whether it comes is not known. */
+/* Handles a complete head. A request with "Expect: 100-continue" gets 100 Continue, or else its final
+ * response at once. The client then may or may not send the body, so the connection is closed. */
 static void answer_head(weir_http_session *s, weir_buffer *out, int64_t now_ns)
 {
     join_lines(s);
     s->body_begin = weir_buffer_len(&s->text);
     if (s->text.failed) {
-        refuse(s, 503, "there is no memory for the request");
+        refuse(s, 503, "out of memory for the request");
         return;
     }
     if (!s->http11 || s->count[WEIR_HTTP_EXPECT] == 0)
         return;
     weir_http_request r = request_of(s);
     if (!weir_http_is(r.header[WEIR_HTTP_EXPECT], "100-continue")) {
-        refuse(s, 417, "expected no expectation but 100-continue");
+        refuse(s, 417, "unsupported Expect header, expected 100-continue");
         return;
     }
     if (!s->has_body)
@@ -474,12 +482,12 @@ static void answer_head(weir_http_session *s, weir_buffer *out, int64_t now_ns)
         return;
     }
     s->closing = true;
-    send_answer(s, &a, out, now_ns);
+    send_response(s, &a, out, now_ns);
 }
 
 /* ---- the session ----------------------------------------------------------------------------- */
 
-/* How many bytes the phase that the request is in may have. */
+/* The most bytes that the current phase of the request may have. */
 static size_t phase_max(const weir_http_session *s)
 {
     if (s->head_done)
@@ -490,35 +498,40 @@ static size_t phase_max(const weir_http_session *s)
 static void refuse_phase(weir_http_session *s)
 {
     if (s->head_done)
-        refuse(s, 413, "the body and its framing are longer than 1048576 bytes");
+        refuse(s, 413, "the chunked body with its framing exceeds 1048576 bytes");
     else if (s->target_done)
-        refuse(s, 431, "the head is longer than 16384 bytes");
+        refuse(s, 431, "the request line and headers exceed 16384 bytes");
     else
-        refuse(s, 414, "the target is longer than 8192 bytes");
+        refuse(s, 414, "the request target exceeds 8192 bytes; send a long key in a JSON body");
 }
 
-/* What llhttp refused. The words are weir's own, since those of llhttp change with its version. */
+/* Refuses a request that llhttp rejected. The messages are weir's own because those of llhttp change
+ * with its version. */
 static void refuse_error(weir_http_session *s, llhttp_errno_t error)
 {
     if (!s->target_done)
-        refuse(s, 400, "expected a request line, such as GET /healthz HTTP/1.1");
+        refuse(s, 400, WEIR_HTTP_BAD_REQUEST_LINE);
     else if (error == HPE_INVALID_CONTENT_LENGTH || error == HPE_UNEXPECTED_CONTENT_LENGTH ||
              error == HPE_INVALID_TRANSFER_ENCODING)
-        refuse(s, 400, "expected one Content-Length of digits, or Transfer-Encoding: chunked");
+        refuse(s, 400,
+               "malformed body length, expected one Content-Length of digits, or "
+               "Transfer-Encoding: chunked");
     else if (!s->head_done || s->in_trailers)
-        refuse(s, 400, "expected header lines such as NAME: VALUE");
+        refuse(s, 400, WEIR_HTTP_BAD_HEADER_LINE);
     else
-        refuse(s, 400, "expected a chunk: its size in hexadecimal digits, CR LF, its bytes, CR LF");
+        refuse(s, 400,
+               "malformed chunk, expected its size in hexadecimal digits, CR LF, its bytes, CR LF");
 }
 
-/* Goes on behind a pause: at the end of the head, of the last chunk, or of the request. */
-static void go_on(weir_http_session *s, weir_buffer *out, int64_t now_ns)
+/* Continues after the parser has paused: at the end of the head, of the last chunk or of the
+ * request. */
+static void resume(weir_http_session *s, weir_buffer *out, int64_t now_ns)
 {
     llhttp_resume(&s->parser);
     if (s->done) {
         answer_request(s, out, now_ns);
     } else if (s->in_trailers) {
-        weir_http_syntax_init(&s->framing, WEIR_HTTP_FIELD_LINE);
+        weir_http_syntax_init(&s->syntax, WEIR_HTTP_FIELD_LINE);
     } else {
         s->resumed = true;
         s->phase_len = 0;
@@ -526,8 +539,8 @@ static void go_on(weir_http_session *s, weir_buffer *out, int64_t now_ns)
     }
 }
 
-/* Reads on, to the end of a head, of the last chunk or of a request at most. llhttp gets no byte
- * from one that breaks a rule of http_lines.h on. */
+/* Parses input up to the end of a head, of the last chunk or of a request. At the first byte that
+ * breaks a rule of http_syntax.h, llhttp receives no more. */
 static void read_on(weir_http_session *s, weir_buffer *in, weir_buffer *out, int64_t now_ns)
 {
     size_t room = phase_max(s) - s->phase_len, n = weir_buffer_len(in);
@@ -536,7 +549,7 @@ static void read_on(weir_http_session *s, weir_buffer *in, weir_buffer *out, int
     if (n > room)
         n = room;
     if (in_lines)
-        broken = weir_http_syntax_check(&s->framing, at, n, &n);
+        broken = weir_http_syntax_check(&s->syntax, at, n, &n);
     s->resumed = false;
     llhttp_errno_t error = llhttp_execute(&s->parser, at, n);
     if (error == HPE_PAUSED) {
@@ -546,12 +559,12 @@ static void read_on(weir_http_session *s, weir_buffer *in, weir_buffer *out, int
     weir_buffer_consume(in, n);
     s->phase_len += n;
     if (error == HPE_PAUSED)
-        go_on(s, out, now_ns);
+        resume(s, out, now_ns);
     else if (error != HPE_OK)
         refuse_error(s, error);
     else if (broken)
-        refuse(s, s->framing.status, broken);
-    else if (in_lines && s->framing.line == WEIR_HTTP_NO_LINE) /* llhttp expects more lines */
+        refuse(s, s->syntax.status, broken);
+    else if (in_lines && s->syntax.line == WEIR_HTTP_NO_LINE) /* llhttp expects more lines */
         refuse_error(s, HPE_OK);
     else if (s->phase_len == phase_max(s))
         refuse_phase(s);
@@ -559,14 +572,14 @@ static void read_on(weir_http_session *s, weir_buffer *in, weir_buffer *out, int
         answer_refused(s, out, now_ns);
 }
 
-/* Moves to `out` what it has room for. Returns false if that is not all, or must wait: then *ret
- * is what to do. */
+/* Moves bytes from `rest` to `out`, up to out_pause. Returns true if the session can continue;
+ * otherwise *ret is its next step. */
 static bool drain(weir_http_session *s, weir_buffer *out, size_t out_pause, weir_session_step *ret)
 {
     size_t len = weir_buffer_len(&s->rest), full = weir_buffer_len(out);
     *ret = (weir_session_step){WEIR_SESSION_AGAIN, 0};
     if (s->held && full > 0)
-        return false; /* what was answered before must not wait */
+        return false; /* earlier responses must not be delayed */
     size_t room = out_pause > full ? out_pause - full : 0;
     size_t n = s->held || len < room ? len : room;
     weir_buffer_append(out, weir_buffer_data(&s->rest), n);
@@ -590,7 +603,7 @@ void weir_http_session_init(weir_http_session *s, const weir_http_options *optio
     s->parser.data = s;
     weir_buffer_init(&s->text, TEXT_MAX);
     weir_buffer_init(&s->rest, WEIR_HTTP_REPLY_MAX);
-    weir_http_syntax_init(&s->framing, WEIR_HTTP_REQUEST_LINE);
+    weir_http_syntax_init(&s->syntax, WEIR_HTTP_REQUEST_LINE);
 }
 
 void weir_http_session_close(weir_http_session *s)
@@ -603,27 +616,27 @@ void weir_http_session_close(weir_http_session *s)
 weir_session_usage weir_http_session_usage(const weir_http_session *s)
 {
     return (weir_session_usage){weir_buffer_memory(&s->text) + weir_buffer_memory(&s->rest),
-                                !s->asks && (s->phase_len > 0 || s->target_done)};
+                                !s->pending && (s->phase_len > 0 || s->target_done)};
 }
 
 weir_session_step weir_http_session_run(weir_http_session *s, weir_buffer *in, weir_buffer *out,
                                         size_t out_pause, int64_t now_ns)
 {
     weir_session_step step;
-    if (s->asks && weir_completion_is_pending(&s->completion))
+    if (s->pending && weir_completion_is_pending(&s->completion))
         return (weir_session_step){WEIR_SESSION_PENDING, 0};
     while (drain(s, out, out_pause, &step)) {
         if (s->closing) {
             weir_buffer_consume(in, weir_buffer_len(in));
             return (weir_session_step){WEIR_SESSION_CLOSE, 0};
         }
-        if (weir_buffer_len(in) == 0 && !s->resumed && !s->asks)
+        if (weir_buffer_len(in) == 0 && !s->resumed && !s->pending)
             return (weir_session_step){WEIR_SESSION_READ, 0};
-        if (s->asks)
+        if (s->pending)
             answer_request(s, out, now_ns);
         else
             read_on(s, in, out, now_ns);
-        if (s->asks)
+        if (s->pending)
             return (weir_session_step){WEIR_SESSION_PENDING, 0};
     }
     return step;

@@ -2,9 +2,9 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CODEC_HTTP_SESSION_H
 #define WEIR_CODEC_HTTP_SESSION_H
-/* HTTP/1.1, server side: the bytes of a connection -> requests -> the service -> answers.
- * docs/http.md says what may be asked. No sockets: bytes in, bytes out, at a time that is passed
- * in. */
+/* An HTTP/1.1 server session: parses requests with llhttp, dispatches each to its endpoint, and
+ * serialises the responses in order. docs/http.md documents the endpoints. A session reads and
+ * writes buffers; it opens no socket and reads no clock. */
 
 #include "codec/http_syntax.h"
 #include "port/buffer.h"
@@ -13,20 +13,20 @@
 
 #include <llhttp.h>
 
-/* ---- what one client may send ---------------------------------------------------------------- */
+/* ---- limits on a request --------------------------------------------------------------------- */
 
-#define WEIR_HTTP_TARGET_MAX 8192    /* bytes of a request target; else 414 */
-#define WEIR_HTTP_HEAD_MAX   16384   /* of a head, up to its empty line; else 431 */
-#define WEIR_HTTP_LINES_MAX  32      /* header lines of the kinds weir reads; else 431 */
-#define WEIR_HTTP_BODY_MAX   131072  /* of a body; else 413 */
-#define WEIR_HTTP_RAW_MAX    1048576 /* of a body in chunks, all that frames it included */
-#define WEIR_HTTP_REPLY_MAX  ((size_t)8 << 20) /* of an answer, which is 500 if it does not fit */
+#define WEIR_HTTP_TARGET_MAX 8192    /* bytes of a request target; above it 414 */
+#define WEIR_HTTP_HEAD_MAX   16384   /* bytes of request line and headers; above it 431 */
+#define WEIR_HTTP_LINES_MAX  32      /* header lines of the names in weir_http_header; then 431 */
+#define WEIR_HTTP_BODY_MAX   131072  /* bytes of a body; above it 413 */
+#define WEIR_HTTP_RAW_MAX    1048576 /* bytes of a chunked body with its framing; above it 413 */
+#define WEIR_HTTP_REPLY_MAX  ((size_t)8 << 20) /* bytes of a response body; above it 500 */
 
-/* ---- a connection ---------------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------------------------------- */
 
 #define WEIR_HTTP_NAME_MAX 64
 
-/* Texts that end with a NUL. */
+/* A list of NUL-terminated strings. */
 typedef struct weir_http_names {
     const char *const *at;
     size_t len;
@@ -35,42 +35,47 @@ typedef struct weir_http_names {
 typedef struct weir_http_options {
     weir_service *service;
     const char *version;  /* of weir, for the metrics */
-    const char *password; /* asked for by everything but /healthz and /readyz; NULL: none is */
-    /* Called for each wrong password, with the `ctx` of the session's turn; may be NULL. Returns
-     * whether the reply is to be held; if not, the connection is closed with it. */
-    bool (*wrong_password)(void *ctx, const void *turn_ctx);
+    const char *password; /* required by every endpoint but /healthz and /readyz; NULL: none */
+    /* Called for each wrong password; may be NULL. Returns true to delay the response, false to
+     * send it at once and close the connection.
+     *  peer  the `ctx` of the session's completion. */
+    bool (*wrong_password)(void *ctx, const void *peer);
     void *wrong_password_ctx;
 
-    weir_http_names hosts;   /* Host names that are served without a password, beside addresses and
-                                localhost; "*": all are */
-    weir_http_names origins; /* web pages that may ask; compared byte by byte */
+    weir_http_names hosts;   /* names accepted in Host without a password, besides IP addresses and
+                                localhost; "*" accepts every name */
+    weir_http_names origins; /* origins of web pages that may send requests (CORS); compared byte by
+                                byte */
 
-    /* Where the key is when a request has no parameter `key`; at most one of the two is given. */
-    const char *key_header; /* a header, 1..WEIR_HTTP_NAME_MAX bytes; NULL: none */
-    const char *key_query;  /* a query parameter, no other parameter's name; NULL: none */
-    unsigned hops; /* of a header that is a list: which element, from the right, 1 is the last.
-                      0: the whole value is the key */
+    /* Where to find the key of a request without a `key` parameter. At most one of them is set. */
+    const char *key_header; /* a header name of 1..WEIR_HTTP_NAME_MAX bytes, or NULL */
+    const char *key_query;  /* a query parameter that has no other meaning, or NULL */
+    unsigned hops; /* for a key_header with a comma-separated list: which element is the key,
+                      counted from the right; 1 is the last. 0: the whole value is the key */
 
-    /* Adds the reasons why this daemon should get no requests now, as JSON strings with commas
-     * between them; returns whether there are any. NULL: there never are. */
+    /* Appends the reasons why this daemon should receive no requests now, as JSON strings separated
+     * by commas. Returns false if there are none. NULL: always ready. */
     bool (*not_ready)(void *ctx, weir_buffer *out);
     void *not_ready_ctx;
 
-    bool metrics_top; /* /metrics names the keys that weigh most */
+    bool metrics_top; /* /metrics includes the top keys */
 
-    /* Adds metrics of whoever moves the bytes to an answer of /metrics; NULL: there are none. */
+    /* Appends the daemon's own metrics to a response of /metrics; may be NULL. */
     void (*metrics)(void *ctx, weir_buffer *out);
     void *metrics_ctx;
 } weir_http_options;
 
-/* Whether a query parameter of that name has a meaning of its own. Pure. */
+/* Returns whether a query parameter of that name has a meaning of its own. Pure. */
 bool weir_http_is_param(const char *name, size_t len);
 
-/* Whether a header of that name, in any case, can carry the key: not if it has a meaning of its own
- * here, or if browsers send it by themselves, for then any page could have it sent. Pure. */
+/* Returns whether a header may carry the key. Headers that weir reads and headers that browsers add
+ * on their own may not: any web page can make a browser send those. Names are case-insensitive.
+ * Pure. */
 bool weir_http_may_be_key(const char *name, size_t len);
 
-/* The headers whose values are kept. */
+/* ---- the session ----------------------------------------------------------------------------- */
+
+/* The headers whose values a session stores. */
 typedef enum weir_http_header {
     WEIR_HTTP_AUTHORIZATION,
     WEIR_HTTP_CONTENT_TYPE,
@@ -84,70 +89,71 @@ typedef enum weir_http_header {
     WEIR_HTTP_HEADERS
 } weir_http_header;
 
-/* A header's value, as a place in the session's text. */
+/* A header's value, as a range of the session's `text`. */
 typedef struct weir_http_value {
     uint16_t begin, len;
     uint8_t header;
 } weir_http_value;
 
-/* One for each connection; private. It may not move. */
+/* Each connection has one. Its members are private, except `completion`. It must not move. */
 typedef struct weir_http_session {
     const weir_http_options *options;
     llhttp_t parser;
 
-    /* The request that is arriving. */
-    weir_buffer text;  /* its target, the values of its header lines, its body */
-    size_t phase_len;  /* bytes of its head, or of its body as it is framed, that were read */
-    size_t target_len; /* the target is at the front of the text ... */
-    size_t body_begin; /* ... and the body at its end */
-    unsigned lines;    /* header lines that are kept ... */
-    uint8_t count[WEIR_HTTP_HEADERS]; /* ... of each header */
-    unsigned joined;                  /* headers that have several of them, joined behind */
+    /* The request being received. */
+    weir_buffer text;                 /* its target, then the stored header values, then its body */
+    size_t phase_len;                 /* bytes read of its head, or of its body with framing */
+    size_t target_len;                /* of the target, which begins at offset 0 of `text` */
+    size_t body_begin;                /* offset of the body in `text` */
+    unsigned lines;                   /* stored header lines: value[0..lines - 1] */
+    uint8_t count[WEIR_HTTP_HEADERS]; /* stored lines of each header */
+    unsigned joined; /* headers with several lines, joined with ", ": value[lines..] */
     weir_http_value value[WEIR_HTTP_LINES_MAX + WEIR_HTTP_HEADERS];
-    char name[WEIR_HTTP_NAME_MAX]; /* of the header that is arriving */
-    size_t name_len;               /* NAME_MAX + 1: too long to be one of ours */
-    weir_http_syntax framing;      /* of the head or the trailers that are arriving */
-    bool in_trailers;              /* the last chunk has come */
-    bool keeps_line;               /* the line that is arriving is one of ours */
+    char name[WEIR_HTTP_NAME_MAX]; /* of the header being received */
+    size_t name_len;               /* WEIR_HTTP_NAME_MAX + 1: longer than every stored header */
+    weir_http_syntax syntax;       /* of the head or the trailers being received */
+    bool in_trailers;              /* the last chunk has arrived */
+    bool keeps_line;               /* the header line being received is stored */
     bool target_done, head_done, done;
     bool keep_alive, http11, has_body;
     bool own_host; /* as in weir_http_request */
-    bool resumed;  /* the parser may go on without another byte */
+    bool resumed;  /* the parser can continue without more input */
 
-    weir_completion
-        completion; /* `ready` and `ctx` belong to the session's owner. Set them after init; without
-                       them only the local engine can be used */
-    bool asks;      /* the request is whole, and an engine is asked about it */
+    /* `ready` and `ctx` belong to the session's owner, who sets them after init. Without them the
+     * session can use only the local engine. */
+    weir_completion completion;
+    bool pending; /* the request is complete and waits for an engine */
 
-    /* The end of an answer, as long as it does not fit in `out` or is held back. */
+    /* The end of a response that does not fit in `out` or is delayed. */
     weir_buffer rest;
-    bool rest_big;
-    bool held; /* until until_ns */
+    bool rest_big; /* `rest` is freed rather than cleared once it is sent */
+    bool held;     /* `rest` is delayed until until_ns */
     int64_t until_ns;
 
-    int64_t date_s; /* the second that `date` says */
+    int64_t date_s; /* the second that `date` shows */
     char date[40];
-    int refused;         /* a status: the request is answered with it and nothing more is read */
+    int refused;         /* the status that refuses the request; 0: not refused */
     const char *refusal; /* why */
-    bool closing;        /* once `rest` has been sent */
+    bool closing;        /* the connection is closed once `rest` is sent */
     uint8_t wrong;       /* wrong passwords so far */
-    uint8_t host_len;
-    char host[64]; /* the last host that set own_host; host_len 0: none */
+    uint8_t host_len;    /* of `host`; 0: none */
+    char host[64];       /* the last host that check_host() accepted */
 } weir_http_session;
 
-/* `options` are kept by reference. */
+/* Makes *s a session without a request.
+ *  options  kept by reference. */
 void weir_http_session_init(weir_http_session *s, const weir_http_options *options);
 
-/* Gives back what the session holds, and gives up what is under way. */
+/* Frees what the session holds and abandons a pending request. */
 void weir_http_session_close(weir_http_session *s);
 
 /* The memory that the session holds besides itself, and whether a request is incomplete. */
 weir_session_usage weir_http_session_usage(const weir_http_session *s);
 
-/* Answers every whole request in `in`, in order, and takes from there all that it has read. They
- * are decided at now_ns. It stops when `out` holds more than out_pause bytes (1 or more), and where
- * an answer must wait, or an engine be waited for. However the bytes are cut, the answers are the
- * same. */
+/* Answers every complete request in `in`, in order, and consumes what it has read. All decisions
+ * are made at now_ns. It stops when `out` has more than out_pause bytes (1 or more), at a delayed
+ * response, and at a request that waits for an engine. The responses do not depend on how the input
+ * was split. */
 weir_session_step weir_http_session_run(weir_http_session *s, weir_buffer *in, weir_buffer *out,
                                         size_t out_pause, int64_t now_ns);
 

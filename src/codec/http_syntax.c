@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Finds line ends, and in a request line the blanks and the version. llhttp judges all other
+/* Finds the line ends and, in a request line, the spaces and the version. llhttp checks all other
  * bytes. */
 
 #include "codec/http_syntax.h"
@@ -9,16 +9,16 @@
 #include <string.h>
 
 static const char one_blank[] =
-    "expected one blank before and one after the target of the request line";
-static const char request_line[] = "expected a request line, such as GET /healthz HTTP/1.1";
-static const char http_1[] = "expected HTTP/1.1 or HTTP/1.0";
+    "malformed request line, expected one space before and one after the target";
+static const char request_line[] = WEIR_HTTP_BAD_REQUEST_LINE;
+static const char http_1[] = WEIR_HTTP_BAD_VERSION;
 
 /* Checks the first byte of a header line. */
 static const char *check_begin(char first)
 {
     if (first == ' ' || first == '\t')
-        return "a header line is folded: expected each header on one line";
-    return first == ':' ? "expected header lines such as NAME: VALUE" : NULL;
+        return "folded header line, expected each header on one line";
+    return first == ':' ? WEIR_HTTP_BAD_HEADER_LINE : NULL;
 }
 
 /* Checks the next byte of the version. */
@@ -27,7 +27,7 @@ static const char *check_version(weir_http_syntax *l, char c)
     static const char form[] = "HTTP/1.1\r";
     enum { MAJOR = 5, MINOR = 7 };
     unsigned i = l->version;
-    if (i >= sizeof form - 1) /* only LF may follow, which is not checked here */
+    if (i >= sizeof form - 1) /* only LF may follow; end_line() checks it */
         return request_line;
     if (c == form[i] || (c == '0' && i == MINOR)) {
         l->version++;
@@ -42,7 +42,7 @@ static const char *check_version(weir_http_syntax *l, char c)
     return request_line;
 }
 
-/* Checks the blanks and the version in a part of the request line that has no CR but at its end.
+/* Checks the spaces and the version in a part of the request line. CR may only be its last byte.
  *  ret_bad  written on an error: the first byte that breaks a rule. */
 static const char *check_request_line(weir_http_syntax *l, const char *at, const char *end,
                                       const char **ret_bad)
@@ -83,8 +83,7 @@ static inline const char *find_below(const char *at, const char *end, uint8_t fl
     return at;
 }
 
-/* Returns where the part of a line that begins at `at` must stop: at LF, at the byte after a CR, or
- * at `end`. */
+/* Returns the end of the part of a line that begins at `at`: LF, the byte after a CR, or `end`. */
 static const char *find_stop(const weir_http_syntax *l, const char *at, const char *end)
 {
     if (l->len > 0 && l->last == '\r')
@@ -95,9 +94,8 @@ static const char *find_stop(const weir_http_syntax *l, const char *at, const ch
     return at < end && *at == '\r' ? at + 1 : at;
 }
 
-/* Returns what follows a whole request line of the usual form, "METHOD TARGET HTTP/1.1"; NULL if
- * the bytes do not begin with one. This only saves time: the loop of weir_http_syntax_check()
- * accepts the same line. */
+/* The fast path for a complete request line "METHOD TARGET HTTP/1.1": returns its end, or NULL if
+ * the input does not begin with one. The loop of weir_http_syntax_check() accepts the same line. */
 static const char *skip_usual(const char *at, const char *end)
 {
     static const char rest[] = " HTTP/1.1\r\n";
@@ -110,13 +108,13 @@ static const char *skip_usual(const char *at, const char *end)
     return usual ? blank + sizeof rest - 1 : NULL;
 }
 
-/* Goes over `lf`, the end of a line that began or continued at `at`. */
+/* Checks the end of a line. `lf` is its LF; its last part begins at `at`. */
 static const char *end_line(weir_http_syntax *l, const char *at, const char *lf)
 {
     char before = lf > at ? lf[-1] : l->len > 0 ? l->last : '\0';
     bool empty = (size_t)(lf - at) + l->len <= 1;
     if (before != '\r')
-        return "expected CR LF at the end of a line, found LF alone";
+        return "expected CR LF at the end of each line, found LF alone";
     if (l->line == WEIR_HTTP_REQUEST_LINE && !empty && l->blanks < 2) {
         l->status = l->blanks == 1 ? 505 : 400; /* "GET /" is HTTP/0.9 */
         return l->blanks == 1 ? http_1 : request_line;
@@ -145,7 +143,7 @@ const char *weir_http_syntax_check(weir_http_syntax *l, const char *at, size_t l
         const char *stop = find_stop(l, at, end), *bad = stop, *earlier;
         const char *lf = stop < end && *stop == '\n' ? stop : NULL;
         if (stop < end && !lf)
-            error = "expected LF after CR: a line ends in CR LF, and no CR stands inside it";
+            error = "expected LF after CR, found another byte";
         if (l->line == WEIR_HTTP_REQUEST_LINE && (earlier = check_request_line(l, at, stop, &bad)))
             error = earlier;
         if (!error && lf)

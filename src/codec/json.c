@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* JSON strings out of bytes that a client chose, and decimal numbers. */
+/* Escapes JSON strings. The bytes come from clients and may be anything. */
 
 #include "codec/json.h"
 

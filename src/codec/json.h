@@ -2,16 +2,16 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CODEC_JSON_H
 #define WEIR_CODEC_JSON_H
-/* JSON strings, and numbers, into a buffer. It must not know what they are for. */
+/* Serialises JSON strings and decimal numbers into a buffer. */
 
 #include "port/buffer.h"
 #include "port/text.h"
 
-/* Adds a JSON string with its quotes. What is not UTF-8 among the bytes becomes U+FFFD, one for
- * each byte, so that the result is always valid. */
+/* Appends a JSON string with its quotes. Each byte that is not part of valid UTF-8 becomes U+FFFD, so
+ * the result is always valid JSON. */
 void weir_json_put_string(weir_buffer *b, const void *bytes, size_t len);
 
-/* Adds text, and a number: as a printf of "%s%lld" would. */
+/* Appends a string and a number, as a printf of "%s%lld" would. */
 void weir_buffer_put(weir_buffer *b, const char *text, int64_t v);
 
 #endif

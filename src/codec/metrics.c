@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The limiter's counters as Prometheus text. It must not know who asks. */
+/* Serialises the limiter's counters. It must not know the protocol. */
 
 #include "codec/metrics.h"
 
@@ -58,8 +58,8 @@ static void put_counts(void *ctx, const char *name, const weir_counts *c)
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 
-/* A key as a label value: what is no printable UTF-8, and the backslash, as \xHH, so that different
- * keys stay different; behind one that was cut, its length and its hash. */
+/* Appends a key as a label value. Bytes that are not printable UTF-8, and the backslash, become \xHH,
+ * so different keys have different labels. A truncated key is followed by its length and hash. */
 static void put_key(weir_buffer *out, const weir_top_key *key)
 {
     char label[4 * WEIR_TOP_TEXT_MAX + 64];
@@ -88,7 +88,7 @@ typedef struct tops {
     weir_buffer *out;
     weir_limiter *limiter;
     int64_t now_ns;
-    size_t room; /* keys that may yet be told of */
+    size_t room; /* how many more keys may be listed */
 } tops;
 
 static void put_tops(tops *t, const char *policy)
@@ -124,21 +124,21 @@ void weir_metrics_put_top(weir_buffer *out, weir_service *s, int64_t now_ns)
     if (weir_limiter_top_keys(t.limiter) == 0)
         return;
     put_head(out, "weir_top_cost", "gauge",
-             "Units that the heaviest keys asked for lately; halves every minute.");
+             "Recent cost of the top keys, in units; halves every minute.");
     weir_service_rules(s, put_tops_of_rule, &t);
     put_tops(&t, WEIR_COUNTS_TEXTS);
     put_tops(&t, WEIR_COUNTS_THROTTLE);
 }
 
-/* ---- all of it ------------------------------------------------------------------------------- */
+/* ---- decisions and store --------------------------------------------------------------------- */
 
-/* ns as seconds, exactly. */
+/* Appends nanoseconds as exact seconds. */
 static void put_seconds(weir_buffer *out, uint64_t ns)
 {
     weir_buffer_printf(out, "%" PRIu64 ".%09" PRIu64, ns / 1000000000, ns % 1000000000);
 }
 
-/* The same of what may be less than 0. */
+/* put_seconds() for a time that may be negative. */
 static void put_signed_seconds(weir_buffer *out, int64_t ns)
 {
     if (ns < 0)
@@ -149,12 +149,12 @@ static void put_signed_seconds(weir_buffer *out, int64_t ns)
 static void put_latency(weir_buffer *out, const weir_latency *l)
 {
     put_head(out, "weir_decision_duration_seconds", "histogram",
-             "From the look at the clock before a batch of requests until it was decided.");
+             "Time from receiving a batch of requests to deciding all of them.");
     uint64_t count = 0;
     for (unsigned i = 0; i < WEIR_LATENCY_BUCKETS; i++) {
         count += l->count[i];
         if (i == WEIR_LATENCY_BUCKETS - 1)
-            break; /* it has no upper end */
+            break; /* the last bucket has no upper bound */
         weir_buffer_printf(out, "weir_decision_duration_seconds_bucket{le=\"");
         put_seconds(out, UINT64_C(1) << (i + 7));
         weir_buffer_printf(out, "\"} %" PRIu64 "\n", count);
@@ -181,32 +181,32 @@ void weir_metrics_put(weir_buffer *out, weir_limiter *limiter, const char *versi
 
     weir_store_stats store = weir_limiter_store_stats(limiter);
     weir_metrics_put_one(out, "weir_store_keys", "gauge",
-                         "Keys held; fresh ones that were not yet dropped are among them.",
+                         "Keys stored, including keys with full quota that were not yet dropped.",
                          store.keys);
     weir_metrics_put_one(out, "weir_store_memory_bytes", "gauge",
-                         "Memory taken by the states of keys.", store.memory_bytes);
+                         "Memory used by the states of keys.", store.memory_bytes);
     weir_metrics_put_one(out, "weir_store_memory_max_bytes", "gauge",
-                         "What the states of keys may take.", store.memory_max);
+                         "Memory that the states of keys may use.", store.memory_max);
     weir_metrics_put_one(out, "weir_store_evicted_total", "counter",
-                         "Live keys that were forgotten because the memory was full.",
+                         "Keys without full quota that were evicted because the memory was full.",
                          store.evicted);
     weir_metrics_put_one(out, "weir_store_refused_total", "counter",
-                         "Requests of new keys that were refused because the memory was full.",
+                         "Requests for new keys that were refused because the memory was full.",
                          store.refused);
     weir_metrics_put_one(out, "weir_store_damaged_total", "counter",
-                         "Entries of the state file that were not whole and were thrown away.",
+                         "Entries of the state file that were damaged and discarded.",
                          store.damaged);
     weir_metrics_put_one(out, "weir_store_sync_failures_total", "counter",
-                         "Times that the state file could not be written to the disk.",
-                         store.syncs_failed);
-    weir_metrics_put_one(out, "weir_store_reservations", "gauge", "Reservations that are open.",
+                         "Failed attempts to sync the state file to disk.", store.syncs_failed);
+    weir_metrics_put_one(out, "weir_store_reservations", "gauge", "Open reservations.",
                          store.reserved);
     put_head(out, "weir_clock_offset_seconds", "gauge",
-             "By how much the wall clock is ahead of the time that limits go by.");
+             "How far the wall clock is ahead of the clock that limits use.");
     weir_buffer_printf(out, "weir_clock_offset_seconds ");
     weir_clock_view clock = weir_limiter_clock(limiter);
     put_signed_seconds(out, clock.offset_ns);
     weir_buffer_append_byte(out, '\n');
     weir_metrics_put_one(out, "weir_clock_steps_total", "counter",
-                         "How often the wall clock was set by more than a second.", clock.steps);
+                         "How often the wall clock was stepped by more than a second.",
+                         clock.steps);
 }

@@ -2,19 +2,19 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CODEC_PASSWORD_H
 #define WEIR_CODEC_PASSWORD_H
-/* Comparing a password, and what a wrong one costs: its answer is held back, and a few of them end
- * the connection. */
+/* Password authentication: a comparison in constant time, and the penalty for a wrong password. Its
+ * reply is delayed, and a few of them close the connection. */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#define WEIR_PASSWORD_DELAY_NS INT64_C(1000000000) /* of the answer to a wrong password */
-#define WEIR_PASSWORD_TRIES    3 /* the connection is closed with the answer to this one */
+#define WEIR_PASSWORD_DELAY_NS INT64_C(1000000000) /* of the reply to a wrong password */
+#define WEIR_PASSWORD_TRIES    3 /* wrong passwords; the reply to the last closes the connection */
 
-/* Whether the password was given. Takes as long for every `given` of one length: it walks over the
- * password, and never stops early. Pure. */
+/* Returns whether `given` equals the password. The time depends on the lengths only, not on which
+ * bytes differ. Pure. */
 static inline bool weir_password_is(const void *given, size_t given_len, const char *password)
 {
     const uint8_t *at = (const uint8_t *)given;

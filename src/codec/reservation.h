@@ -2,23 +2,27 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CODEC_RESERVATION_H
 #define WEIR_CODEC_RESERVATION_H
-/* Lengths of time as clients write them. */
+/* Reservations as both protocols read them and report errors about them: ids and time-to-live. */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* Why there is none, of WEIR_E_FULL. */
+/* The error for WEIR_E_FULL. */
 #define WEIR_RESERVE_FULL                                                                          \
-    "as many reservations are open as the store holds, or it is full and refuses new keys"
+    "too many open reservations, or the store is full and refuses new keys (memory.when_full)"
 
-#define WEIR_ID_EXPECTED "16 hex digits, as the reservation was answered with"
+/* The error for WEIR_E_ABSENT; takes the length and the bytes of the id. */
+#define WEIR_NO_RESERVATION                                                                        \
+    "no open reservation %.*s: it was committed, was cancelled or has expired"
 
-/* What weir_ttl_read() takes, for an error. */
-#define WEIR_TTL_EXPECTED "a length from 1ns to 36.5 years: seconds, or as 30s, 500ms, 1h30m"
+#define WEIR_ID_EXPECTED "16 hexadecimal digits, the id that reserve returned"
 
-/* Reads a length of time: a period of the policy language, or a whole number of seconds.
- *  ret  1..WEIR_SPAN_NS_MAX; written only if true. Pure. */
+/* The input of weir_ttl_read(), for errors. */
+#define WEIR_TTL_EXPECTED "a duration from 1ns to 36.5 years, such as 30s, 500ms, 1h30m or seconds"
+
+/* Reads a duration: a period of the policy language, or a whole number of seconds.
+ *  ret  1..WEIR_SPAN_NS_MAX; written only on success. Pure. */
 bool weir_ttl_read(const char *at, size_t len, int64_t *ret);
 
 #endif
