@@ -140,7 +140,7 @@ static void check_peek_refund_reset(void **state)
                         "{\"reset\":true,\"policy\":\"api\"}\n");
     assert_non_null(strstr(get(f, "/v1/peek?policy=api&key=alice"), "\"remaining\":5"));
     is_problem(post(f, "/v1/refund?policy=queue&key=alice", ""), 400,
-               "a leaky-queue or count-denied policy cannot take back units");
+               "leaky-queue and count-denied policies do not support refunds");
 }
 
 static void check_queue(void **state)
@@ -195,43 +195,48 @@ static void check_wrong_parameters(void **state)
     fixture *f = *state;
     is_problem(get(f, "/v1/take?policy=api&key=a&cots=5"), 400,
                "unknown parameter \"cots\", expected policy, key, cost, delay, denied");
-    is_problem(get(f, "/v1/reset?policy=api&key=a"), 405, "/v1/reset expects POST");
+    is_problem(get(f, "/v1/reset?policy=api&key=a"), 405,
+               "unsupported method for /v1/reset, expected POST");
     is_problem(post(f, "/v1/reset?policy=api&key=a&cost=1", ""), 400,
                "unknown parameter \"cost\", expected policy, limit, key");
-    is_problem(get(f, "/v1/take?policy=api&key=a&key=b"), 400,
-               "the parameter \"key\" is given twice");
+    is_problem(get(f, "/v1/take?policy=api&key=a&key=b"), 400, "duplicate parameter \"key\"");
     is_problem(post(f, "/v1/take?key=a", "{\"policy\":\"api\",\"key\":\"b\"}"), 400,
-               "the parameter \"key\" is given twice");
+               "duplicate parameter \"key\"");
     is_problem(post(f, "/v1/take", "{\"policy\":\"api\",\"key\":\"a\",\"key\":\"b\"}"), 400,
-               "the body is not JSON: line 1, column 31: duplicate object key near '\"key\"'");
-    is_problem(get(f, "/v1/take?policy=api"), 400, "the parameter \"key\" is missing");
-    is_problem(get(f, "/v1/take?key=a"), 400, "the parameter \"policy\" is missing");
-    is_problem(get(f, "/v1/check?key=a"), 400, "the parameter \"limit\" is missing");
-    is_problem(get(f, "/v1/peek?key=a"), 400,
-               "the parameter \"policy\", or else \"limit\", is missing");
+               "invalid JSON in the body: line 1, column 31: duplicate object key near '\"key\"'");
+    is_problem(get(f, "/v1/take?policy=api"), 400, "missing key, expected the parameter \"key\"");
+    is_problem(get(f, "/v1/take?key=a"), 400, "missing parameter \"policy\"");
+    is_problem(get(f, "/v1/check?key=a"), 400, "missing parameter \"limit\"");
+    is_problem(get(f, "/v1/peek?key=a"), 400, "missing parameter \"policy\" or \"limit\"");
     is_problem(get(f, "/v1/peek?key=a&policy=api&limit=gcra+1/s"), 400,
-               "\"policy\" and \"limit\" are both given, expected one");
+               "expected either \"policy\" or \"limit\", found both");
     is_problem(get(f, "/v1/take?policy=api&key="), 400, "the key has 0 bytes, expected 1 to 65536");
     is_problem(get(f, "/v1/take?policy=api&key=%4"), 400,
-               "\"%4\" in the query: expected % and two hex digits");
+               "\"%4\" in the query: expected % and two hexadecimal digits");
     is_problem(get(f, "/v1/take?policy=api&key=%zz"), 400,
-               "\"%zz\" in the query: expected % and two hex digits");
-    const char *cost = "\"cost\" is not a whole number from 0 to 2147483647";
-    is_problem(get(f, "/v1/take?policy=api&key=a&cost="), 400, cost);
-    is_problem(get(f, "/v1/take?policy=api&key=a&cost=-1"), 400, cost);
-    is_problem(get(f, "/v1/take?policy=api&key=a&cost=1.5"), 400, cost);
-    is_problem(get(f, "/v1/take?policy=api&key=a&cost=2147483648"), 400, cost);
-    is_problem(get(f, "/v1/take?policy=api&key=a&cost=99999999999999999999"), 400, cost);
-    is_problem(post(f, "/v1/take", "{\"cost\":2147483648}"), 400, cost);
+               "\"%zz\" in the query: expected % and two hexadecimal digits");
+    static const char *const costs[] = {"", "-1", "1.5", "2147483648", "99999999999999999999", "x"};
+    for (size_t i = 0; i < sizeof costs / sizeof costs[0]; i++) {
+        char target[80], detail[128];
+        snprintf(target, sizeof target, "/v1/take?policy=api&key=a&cost=%s", costs[i]);
+        snprintf(detail, sizeof detail,
+                 "\"cost\": expected a whole number from 0 to 2147483647, found \"%s\"", costs[i]);
+        is_problem(get(f, target), 400, detail);
+    }
+    is_problem(post(f, "/v1/take", "{\"cost\":2147483648}"), 400,
+               "\"cost\": expected a whole number from 0 to 2147483647, found 2147483648");
     is_problem(post(f, "/v1/take", "{\"cost\":1.0}"), 400,
-               "\"cost\" in the body: expected a whole number");
-    is_problem(post(f, "/v1/take", "{\"key\":5}"), 400, "\"key\" in the body: expected a string");
-    is_problem(get(f, "/v1/take?policy=api&key=a&delay=yes"), 400, "\"delay\" is not \"report\"");
+               "\"cost\" in the body: expected a whole number, found a fraction");
+    is_problem(post(f, "/v1/take", "{\"key\":5}"), 400,
+               "\"key\" in the body: expected a string, found a number");
+    is_problem(get(f, "/v1/take?policy=api&key=a&delay=yes"), 400,
+               "\"delay\": expected \"report\", found \"yes\"");
     is_problem(get(f, "/v1/take?policy=api&key=a&denied=200"), 400,
-               "\"denied\" is not 403, 429 or 503");
-    is_problem(get(f, "/v1/take?policy=none%22%0a&key=a"), 404, "there is no policy \"none\"\n\"");
+               "\"denied\": expected 403, 429 or 503, found \"200\"");
+    is_problem(get(f, "/v1/take?policy=none%22%0a&key=a"), 404,
+               "unknown policy \"none\"\n\"; GET /v1/policies lists all");
     is_problem(post(f, "/v1/take", "[]"), 400,
-               "the body is not a JSON object, expected "
+               "a list in the body, expected a JSON object such as "
                "{\"policy\":\"name\",\"key\":\"name\",\"cost\":1}");
     assert_int_equal(status_of(post(f, "/v1/take", "{")), 400);
     assert_int_equal(status_of(get(f, "/v1/take?&policy=api&&key=a&")), 200);
@@ -274,11 +279,11 @@ static void check_key_from_header(void **state)
         200);
     assert_int_equal(status_of(get(f, "/v1/take?policy=api&key=bob")), 429);
     is_problem(with(f, take, "X-Forwarded-For: proxy\r\n"), 400,
-               "the header x-forwarded-for is a list of 1, expected 2 or more");
+               "the header x-forwarded-for has 1 elements, expected at least 2 (http.key.hops)");
     is_problem(with(f, take, "X-Forwarded-For: ,proxy\r\n"), 400,
                "the key has 0 bytes, expected 1 to 65536");
     is_problem(get(f, "/v1/take?policy=api"), 400,
-               "the parameter \"key\" is missing, and so is the header x-forwarded-for");
+               "missing key, expected the parameter \"key\" or the header x-forwarded-for");
     assert_int_equal(status_of(with(f, "GET /v1/take?policy=api&key=carol&cost=5",
                                     "X-Forwarded-For: dave,proxy\r\n")),
                      200);
@@ -290,7 +295,7 @@ static void check_key_from_header(void **state)
     /* A trailer is no header. */
     is_problem(with(f, "POST /v1/take?policy=api",
                     "Transfer-Encoding: chunked\r\n\r\n0\r\nX-Token: a\r\n"),
-               400, "the parameter \"key\" is missing, and so is the header X-Token");
+               400, "missing key, expected the parameter \"key\" or the header X-Token");
 }
 
 static void check_key_from_query(void **state)
@@ -300,7 +305,7 @@ static void check_key_from_query(void **state)
     assert_int_equal(status_of(get(f, "/v1/take?policy=api&api_key=alice&cost=5")), 200);
     assert_int_equal(status_of(get(f, "/v1/take?policy=api&key=alice")), 429);
     is_problem(get(f, "/v1/take?policy=api"), 400,
-               "the parameter \"key\" is missing, and so is the parameter api_key");
+               "missing key, expected the parameter \"key\" or the parameter api_key");
     is_problem(post(f, "/v1/take?policy=api", "{\"api_key\":\"alice\"}"), 400,
                "unknown parameter \"api_key\", expected policy, key, cost, delay, denied");
     is_problem(get(f, "/v1/take?policy=api&kye=1"), 400,
@@ -323,9 +328,9 @@ static void check_others(void **state)
     assert_int_equal(status_of(get(f, "http://weir/healthz?x")), 200);
     assert_non_null(strstr(get(f, "http://weir"), "/v1/explain"));
     assert_non_null(strstr(get(f, "/"), "/v1/explain"));
-    is_problem(get(f, "/v1/none"), 404, "there is no \"/v1/none\"; / lists what there is");
+    is_problem(get(f, "/v1/none"), 404, "unknown path \"/v1/none\"; GET / lists the endpoints");
     const char *answer = with(f, "DELETE /v1/take", "");
-    is_problem(answer, 405, "/v1/take expects GET, HEAD, POST");
+    is_problem(answer, 405, "unsupported method for /v1/take, expected GET, HEAD, POST");
     has_line(answer, "Allow: GET, HEAD, POST");
     has_line(with(f, "OPTIONS /v1/policies", ""), "Allow: GET, HEAD");
     has_line(get(f, "/v1/refund"), "Allow: POST");
@@ -360,15 +365,18 @@ static void check_top(void **state)
         "{\"key\":\"\\u0000\\ufffd\\\\\",\"cost\":7,\"error\":0,\"requests\":1,\"key_bytes\":3},\n"
         "{\"key\":\"al\\\"ice\",\"cost\":6,\"error\":0,\"requests\":1,\"key_bytes\":6}]}\n");
     assert_non_null(strstr(get(f, "/v1/top?policy=api&of=allowed&k=1"), "[\n{\"key\":\"bob\","));
-    is_problem(get(f, "/v1/top"), 400, "the parameter \"policy\" is missing");
-    is_problem(get(f, "/v1/top?policy=none"), 404, "there is no policy \"none\"");
+    is_problem(get(f, "/v1/top"), 400, "missing parameter \"policy\"");
+    is_problem(get(f, "/v1/top?policy=none"), 404,
+               "unknown policy \"none\"; GET /v1/policies lists all");
     is_problem(get(f, "/v1/top?policy=api&of=both"), 400,
-               "\"of\" is not \"denied\" or \"allowed\"");
+               "\"of\": expected \"denied\" or \"allowed\", found \"both\"");
     static const char *const bad[] = {"0", "21", "-1", "x", ""};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        char target[64];
+        char target[64], detail[128];
         snprintf(target, sizeof target, "/v1/top?policy=api&k=%s", bad[i]);
-        is_problem(get(f, target), 400, "\"k\" is not a whole number from 1 to 20 (top.keys)");
+        snprintf(detail, sizeof detail,
+                 "\"k\": expected a whole number from 1 to 20 (top.keys), found \"%s\"", bad[i]);
+        is_problem(get(f, target), 400, detail);
     }
     is_problem(get(f, "/v1/top?policy=api&key=bob"), 400,
                "unknown parameter \"key\", expected policy, of, k");
@@ -403,7 +411,7 @@ static void check_options(void **state)
     has_line(answer, "Allow: GET, HEAD, POST, OPTIONS");
     assert_string_equal(body_of(answer), "");
     answer = with(f, "GET *", "");
-    is_problem(answer, 405, "* expects OPTIONS");
+    is_problem(answer, 405, "unsupported method for *, expected OPTIONS");
     has_line(answer, "Allow: OPTIONS");
     f->options.password = "secret";
     assert_int_equal(status_of(with(f, "OPTIONS *", "")), 401);

@@ -144,9 +144,7 @@ bool weir_http_was_done(weir_http_response *a, const weir_request *ask, const ch
     else if (ask->why)
         weir_http_problem(a, ask->status == WEIR_E_IO ? 503 : 501, "%s%s", where, ask->why);
     else if (ask->status == WEIR_E_UNSUPPORTED)
-        weir_http_problem(a, 400,
-                          "leaky-queue and count-denied policies do not support refunds or "
-                          "reservations");
+        weir_http_problem(a, 400, "leaky-queue and count-denied policies do not support refunds");
     else if (ask->status == WEIR_E_NOMEM)
         weir_http_problem(a, 503, "%sthe store is out of memory; raise memory.size", where);
     else if (ask->status == WEIR_E_FULL)

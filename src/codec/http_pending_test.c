@@ -221,7 +221,7 @@ static void check_denied_by_error(void **unused)
     const char *text = ask(&r, "/v1/take?policy=shut&key=a");
     assert_int_equal(status_of(text), 429);
     has_line(text, "Retry-After: 1");
-    assert_non_null(strstr(text, "The state of \\\"shut\\\" cannot be reached"));
+    assert_non_null(strstr(text, "The server with the state of \\\"shut\\\" is unreachable"));
     assert_non_null(strstr(text, "\"reason\":\"on-error\""));
     rig_close(&r);
 }

@@ -193,11 +193,12 @@ static void check_limits(void **state)
     fixture *f = *state;
     assert_int_equal(status_of(sized(f, WEIR_HTTP_TARGET_MAX, 9000)), 200);
     is_problem(sized(f, WEIR_HTTP_TARGET_MAX + 1, 9000), 414,
-               "the target is longer than 8192 bytes");
+               "the request target exceeds 8192 bytes; send a long key in a JSON body");
     assert_int_equal(status_of(sized(f, 2 * WEIR_HTTP_TARGET_MAX, 20000)), 414);
     assert_int_equal(f->last, WEIR_SESSION_CLOSE);
     assert_int_equal(status_of(sized(f, 20, WEIR_HTTP_HEAD_MAX)), 200);
-    is_problem(sized(f, 20, WEIR_HTTP_HEAD_MAX + 1), 431, "the head is longer than 16384 bytes");
+    is_problem(sized(f, 20, WEIR_HTTP_HEAD_MAX + 1), 431,
+               "the request line and headers exceed 16384 bytes");
     assert_int_equal(f->last, WEIR_SESSION_CLOSE);
 
     char lines[2048] = "";
@@ -206,7 +207,7 @@ static void check_limits(void **state)
     assert_int_equal(status_of(with(f, "GET /healthz", lines)), 417);
     strcat(lines, "Origin: x\r\n");
     is_problem(with(f, "GET /healthz", lines), 431,
-               "more than 32 header lines of the kinds that are read");
+               "more than 32 lines of the headers that weir reads");
     char name[200] = "";
     memset(name, 'n', 150);
     strcpy(name + 150, ": 1\r\n");
@@ -247,8 +248,8 @@ static const char *with_body(fixture *f, size_t len, bool chunked, size_t chunk)
 static void check_body_limits(void **state)
 {
     fixture *f = *state;
-    const char *missing = "the parameter \"key\" is missing";
-    const char *long_body = "the body is longer than 131072 bytes";
+    const char *missing = "missing key, expected the parameter \"key\"";
+    const char *long_body = "the body exceeds 131072 bytes";
     is_problem(with_body(f, WEIR_HTTP_BODY_MAX, false, 0), 400, missing);
     is_problem(with_body(f, WEIR_HTTP_BODY_MAX + 1, false, 0), 413, long_body);
     assert_int_equal(f->last, WEIR_SESSION_CLOSE);
@@ -281,7 +282,7 @@ static void check_framing_limits(void **state)
     assert_int_equal(status_of(framed(f, 100)), 400);
     assert_int_equal(status_of(framed(f, WEIR_HTTP_RAW_MAX)), 400);
     is_problem(framed(f, WEIR_HTTP_RAW_MAX + 1), 413,
-               "the body and its framing are longer than 1048576 bytes");
+               "the chunked body with its framing exceeds 1048576 bytes");
 }
 
 /* What one request leaves behind must not be the next one's. */

@@ -45,7 +45,8 @@ static void expect(weir_http_line begin, const char *text, size_t good, const ch
 
 #define HEAD(text, good, error) expect(WEIR_HTTP_REQUEST_LINE, text, good, error)
 
-static const char lf[] = "expected CR LF", blank[] = "expected one blank", folded[] = "a header";
+static const char lf[] = "expected CR LF", folded[] = "folded header line",
+                  blank[] = "malformed request line, expected one space";
 
 static void check_heads(void **unused)
 {
@@ -63,14 +64,14 @@ static void check_heads(void **unused)
     HEAD("GET / HTTP/1.1 x\r\n", 14, blank);
     HEAD("GET / HTTP/1.1\r\n A: b\r\n", 16, folded);
     HEAD("GET / HTTP/1.1\r\nA: b\r\n\tc\r\n", 22, folded);
-    HEAD("GET / HTTP/1.1\r\n: b\r\n", 16, "expected header lines");
+    HEAD("GET / HTTP/1.1\r\n: b\r\n", 16, "malformed header line");
     HEAD("GET / HTTP/1.1\r\nA:  b \r\nc:\t\r\n\r\n", 31, NULL);
 }
 
 /* A request line ends in a version of HTTP/1. */
 static void check_versions(void **unused)
 {
-    static const char line[] = "expected a request line", http[] = "expected HTTP/1.1";
+    static const char line[] = WEIR_HTTP_BAD_REQUEST_LINE, http[] = WEIR_HTTP_BAD_VERSION;
     (void)unused;
     HEAD("GET / HTTP/1.0\r\n\r\n", 18, NULL);
     HEAD("GET / RTSP/1.0\r\n\r\n", 6, line);

@@ -75,29 +75,31 @@ static void check_take_all_errors(void **state)
     static const struct {
         const char *body, *detail;
     } rows[] = {
-        {"{}", "\"requests\" is missing, expected a JSON body as " EXPECTED},
-        {"[]", "the body is not a JSON object, expected " EXPECTED},
-        {"{\"requests\":{}}", "\"requests\" in the body: expected a list of objects"},
-        {"{\"requests\":[]}", "\"requests\" has 0 of them, expected 1 to 16"},
+        {"{}", "missing \"requests\", expected a JSON body such as " EXPECTED},
+        {"[]", "a list in the body, expected a JSON object such as " EXPECTED},
+        {"{\"requests\":{}}",
+         "\"requests\" in the body: expected a list of objects, found an object"},
+        {"{\"requests\":[]}", "\"requests\" has 0 elements, expected 1 to 16"},
         {"{\"requests\":[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17]}",
-         "\"requests\" has 17 of them, expected 1 to 16"},
-        {"{\"requests\":[1]}", "requests[0]: expected an object"},
+         "\"requests\" has 17 elements, expected 1 to 16"},
+        {"{\"requests\":[1]}", "requests[0]: expected an object, found a number"},
         {"{\"requests\":[{\"policy\":\"org\",\"key\":\"k\"},{\"key\":\"k\"}]}",
-         "requests[1]: the parameter \"policy\", or else \"limit\", is missing"},
-        {"{\"requests\":[{\"policy\":\"org\"}]}", "requests[0]: the parameter \"key\" is missing"},
+         "requests[1]: missing parameter \"policy\" or \"limit\""},
+        {"{\"requests\":[{\"policy\":\"org\"}]}",
+         "requests[0]: missing key, expected the parameter \"key\""},
         {"{\"requests\":[{\"policy\":\"org\",\"key\":\"\"}]}",
          "requests[0]: the key has 0 bytes, expected 1 to 65536"},
         {"{\"requests\":[{\"policy\":\"org\",\"key\":\"k\",\"cots\":1}]}",
          "unknown parameter \"cots\" in requests[0], expected policy, limit, key, cost"},
         {"{\"requests\":[{\"policy\":\"org\",\"key\":\"k\",\"cost\":\"1\"}]}",
-         "\"cost\" in requests[0]: expected a whole number"},
+         "\"cost\" in requests[0]: expected a whole number, found a string"},
         {"{\"requests\":[{\"policy\":\"org\",\"key\":\"k\"},{\"policy\":\"org\",\"key\":\"k\","
          "\"cost\":-1}]}",
-         "\"cost\" in requests[1] is not a whole number from 0 to 2147483647"},
+         "\"cost\" in requests[1]: expected a whole number from 0 to 2147483647, found -1"},
         {"{\"requests\":[{\"policy\":7,\"key\":\"k\"}]}",
-         "\"policy\" in requests[0]: expected a string"},
+         "\"policy\" in requests[0]: expected a string, found a number"},
         {"{\"requests\":[{\"policy\":\"org\",\"limit\":\"gcra 1/s\",\"key\":\"k\"}]}",
-         "requests[0]: \"policy\" and \"limit\" are both given, expected one"},
+         "requests[0]: expected either \"policy\" or \"limit\", found both"},
         {"{\"requests\":[{\"policy\":\"org\",\"key\":\"k\"},{\"limit\":\"gcra "
          "1/x\",\"key\":\"k\"}]}",
          "requests[1]: column 8: unknown unit 'x', expected one of ns us ms s m h d w"},
@@ -107,13 +109,13 @@ static void check_take_all_errors(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         is_problem(post(f, "/v1/takeall", rows[i].body), 400, rows[i].detail);
     assert_non_null(strstr(body_of(post(f, "/v1/takeall", "{\"requests\":[")),
-                           "the body is not JSON: line 1, column 13: "));
+                           "invalid JSON in the body: line 1, column 13: "));
     is_problem(post(f, "/v1/takeall",
                     "{\"requests\":[{\"policy\":\"org\",\"key\":\"k\"},{\"policy\":\"no\",\"key\":"
                     "\"k\"}]}"),
-               404, "requests[1]: there is no policy \"no\"");
+               404, "requests[1]: unknown policy \"no\"; GET /v1/policies lists all");
     is_problem(with(f, "POST /v1/takeall?requests=1", ""), 400,
-               "\"requests\" in the query: expected it in a JSON body");
+               "unsupported \"requests\" in the query, expected it in a JSON body");
     is_problem(with(f, "POST /v1/takeall?key=a", ""), 400,
                "unknown parameter \"key\", expected delay, denied, requests");
     assert_non_null(strstr(body_of(get(f, "/v1/peek?policy=org&key=k")), "\"remaining\":9,"));
@@ -148,8 +150,8 @@ static void check_reserve(void **state)
     has_line(answer, "Cache-Control: no-store");
     assert_string_equal(body_of(answer), "{\"settled\":true,\"over\":0,\"limit\":9,\"remaining\":7,"
                                          "\"reset_after_ms\":2000,\"layer\":0}\n");
-    snprintf(detail, sizeof detail, "there is no reservation %s: it was settled, or has run out",
-             id);
+    snprintf(detail, sizeof detail,
+             "no open reservation %s: it was committed, was cancelled or has expired", id);
     is_problem(post(f, "/v1/commit", body), 404, detail);
     id_of(post(f, "/v1/reserve", "{\"policy\":\"org\",\"key\":\"a\",\"cost\":7,\"ttl\":30}"), id);
     snprintf(body, sizeof body, "POST /v1/commit?id=%s&actual=9", id);
@@ -171,38 +173,42 @@ static void check_reserve_errors(void **state)
 {
     fixture *f = *state;
     add_rules(f);
-#define TTL "a length from 1ns to 36.5 years: seconds, or as 30s, 500ms, 1h30m"
+#define TTL "a duration from 1ns to 36.5 years, such as 30s, 500ms, 1h30m or seconds"
     static const struct {
         const char *path, *body, *detail;
     } rows[] = {
         {"/v1/reserve", "{\"policy\":\"org\",\"key\":\"a\"}",
-         "the parameter \"ttl\" is missing, expected " TTL},
-        {"/v1/reserve", "{\"policy\":\"org\",\"key\":\"a\",\"ttl\":0}", "\"ttl\" is not " TTL},
-        {"/v1/reserve", "{\"policy\":\"org\",\"key\":\"a\",\"ttl\":-5}", "\"ttl\" is not " TTL},
+         "missing parameter \"ttl\", expected " TTL},
+        {"/v1/reserve", "{\"policy\":\"org\",\"key\":\"a\",\"ttl\":0}",
+         "\"ttl\": expected " TTL ", found 0"},
+        {"/v1/reserve", "{\"policy\":\"org\",\"key\":\"a\",\"ttl\":-5}",
+         "\"ttl\": expected " TTL ", found -5"},
         {"/v1/reserve", "{\"policy\":\"org\",\"key\":\"a\",\"ttl\":\"1 s\"}",
-         "\"ttl\" is not " TTL},
+         "\"ttl\": expected " TTL ", found \"1 s\""},
         {"/v1/reserve", "{\"policy\":\"org\",\"key\":\"a\",\"ttl\":1.5}",
-         "\"ttl\" in the body: expected a whole number of seconds, or string"},
+         "\"ttl\" in the body: expected a whole number of seconds or a string, found a fraction"},
         {"/v1/reserve", "{\"policy\":\"jobs\",\"key\":\"a\",\"ttl\":1}",
-         "a leaky-queue or count-denied policy cannot take back units"},
-        {"/v1/reserve", "{\"ttl\":1,\"key\":\"a\"}",
-         "the parameter \"policy\", or else \"limit\", is missing"},
-        {"/v1/commit", "{\"actual\":1}", "the parameter \"id\" is missing"},
-        {"/v1/commit", "{\"id\":\"0000000000000001\"}", "the parameter \"actual\" is missing"},
+         "leaky-queue and count-denied policies do not support refunds"},
+        {"/v1/reserve", "{\"ttl\":1,\"key\":\"a\"}", "missing parameter \"policy\" or \"limit\""},
+        {"/v1/commit", "{\"actual\":1}", "missing parameter \"id\""},
+        {"/v1/commit", "{\"id\":\"0000000000000001\"}", "missing parameter \"actual\""},
         {"/v1/commit", "{\"id\":\"1\",\"actual\":1}",
-         "\"id\" is not 16 hex digits, as the reservation was answered with"},
-        {"/v1/commit", "{\"id\":1,\"actual\":1}", "\"id\" in the body: expected a string"},
+         "\"id\": expected 16 hexadecimal digits, the id that reserve returned, found \"1\""},
+        {"/v1/commit", "{\"id\":1,\"actual\":1}",
+         "\"id\" in the body: expected a string, found a number"},
         {"/v1/commit", "{\"id\":\"0000000000000001\",\"actual\":-1}",
-         "\"actual\" is not a whole number from 0 to 2147483647"},
-        {"/v1/commit", "[]", "the body is not a JSON object, expected {\"id\":\"16 hex digits\"}"},
+         "\"actual\": expected a whole number from 0 to 2147483647, found -1"},
+        {"/v1/commit", "[]",
+         "a list in the body, expected a JSON object such as {\"id\":\"16 hexadecimal digits\"}"},
         {"/v1/cancel", "{\"id\":\"0000000000000001\",\"actual\":1}",
          "unknown parameter \"actual\", expected id"},
-        {"/v1/cancel", "{}", "the parameter \"id\" is missing"},
+        {"/v1/cancel", "{}", "missing parameter \"id\""},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         is_problem(post(f, rows[i].path, rows[i].body), 400, rows[i].detail);
-    is_problem(with(f, "POST /v1/cancel?id=0000000000000001", ""), 404,
-               "there is no reservation 0000000000000001: it was settled, or has run out");
+    is_problem(
+        with(f, "POST /v1/cancel?id=0000000000000001", ""), 404,
+        "no open reservation 0000000000000001: it was committed, was cancelled or has expired");
 }
 
 /* A page of another site may do none of it, nor whoever has no password. */
@@ -250,12 +256,12 @@ static void check_refused(void **state)
     assert_int_equal(st, WEIR_E_FULL);
     assert_int_equal(status_of(get(f, "/v1/take?policy=api&key=old")), 200);
     is_problem(get(f, "/v1/take?policy=api&key=new"), 503,
-               "the store is full and refuses new keys");
+               "the store is full and refuses new keys (memory.when_full)");
     is_problem(post(f, "/v1/takeall", "{\"requests\":[{\"policy\":\"api\",\"key\":\"new\"}]}"), 503,
-               "requests[0]: the store is full and refuses new keys");
+               "requests[0]: the store is full and refuses new keys (memory.when_full)");
     is_problem(post(f, "/v1/reserve", "{\"policy\":\"api\",\"key\":\"new\",\"ttl\":1}"), 503,
-               "as many reservations are open as the store holds, or it is full and refuses new "
-               "keys");
+               "too many open reservations, or the store is full and refuses new keys "
+               "(memory.when_full)");
     fixture_free(f);
 }
 

@@ -23,7 +23,7 @@ void weir_resp_reserve(weir_call *call)
     if (!error && !weir_resp_word_is(call->arg[4], "TTL"))
         error = "syntax error, expected policy key n TTL time [WITHNAMES] after the command";
     else if (!error && !weir_ttl_read(call->arg[5].at, call->arg[5].len, &ttl_ns))
-        error = "the TTL is not " WEIR_TTL_EXPECTED;
+        error = "the TTL: expected " WEIR_TTL_EXPECTED;
     if (error) {
         weir_call_error(call, "ERR %s", error);
         return;
@@ -55,14 +55,13 @@ static void end_reservation(weir_call *call, int64_t actual)
     weir_decision d;
     int64_t over;
     if (!weir_hex64_read(text.at, text.len, &id)) {
-        weir_call_error(call, "ERR the id is not " WEIR_ID_EXPECTED);
+        weir_call_error(call, "ERR the id: expected " WEIR_ID_EXPECTED);
         return;
     }
     weir_status st =
         weir_service_commit(weir_resp_call_service(c), id, actual, c->now_ns, &d, &over);
     if (st == WEIR_E_ABSENT) {
-        weir_call_error(call, "ERR no reservation %.*s: it was settled, or has run out",
-                        WEIR_HEX64_LEN, text.at);
+        weir_call_error(call, "ERR " WEIR_NO_RESERVATION, WEIR_HEX64_LEN, text.at);
         return;
     }
     if (st != WEIR_OK) {

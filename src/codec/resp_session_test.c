@@ -253,7 +253,8 @@ static void check_reserve(void **state)
         "*7\r\n:0\r\n:100\r\n:40\r\n:3600000\r\n:3600000\r\n:0\r\n$-1\r\n");
     snprintf(request, sizeof request, "WEIR.COMMIT %s 25", id);
     ask(f, request, "*7\r\n:1\r\n:100\r\n:75\r\n:0\r\n:3600000\r\n:0\r\n:0\r\n");
-    snprintf(reply, sizeof reply, "-ERR no reservation %s: it was settled, or has run out\r\n", id);
+    snprintf(reply, sizeof reply,
+             "-ERR no open reservation %s: it was committed, was cancelled or has expired\r\n", id);
     ask(f, request, reply);
     reserve(f, "weir.reserve tokens alice 70 ttl 500ms", "*7\r\n:1\r\n:100\r\n:5\r\n", id);
     snprintf(request, sizeof request, "weir.commit %s 80", id);
@@ -293,9 +294,10 @@ static void check_reserve_errors(void **state)
     fixture *f = *state;
     set_rule(f, "a", "gcra 1/s burst 3");
     set_rule(f, "q", "leaky-queue 1/s depth 3");
-    const char *ttl = "-ERR the TTL is not a length from 1ns to 36.5 years: seconds, or as 30s, "
-                      "500ms, 1h30m\r\n";
-    const char *id = "-ERR the id is not 16 hex digits, as the reservation was answered with\r\n";
+    const char *ttl = "-ERR the TTL: expected a duration from 1ns to 36.5 years, such as 30s, "
+                      "500ms, 1h30m or seconds\r\n";
+    const char *id =
+        "-ERR the id: expected 16 hexadecimal digits, the id that reserve returned\r\n";
     const char *cost = "-ERR the cost is not a whole number from 0 to 2147483647\r\n";
     ask(f, "WEIR.RESERVE a k 1", "-ERR wrong number of arguments for 'weir.reserve' command\r\n");
     ask(f, "WEIR.RESERVE a k x TTL 1", cost);
@@ -316,7 +318,8 @@ static void check_reserve_errors(void **state)
     ask(f, "WEIR.COMMIT 00000000000000001 1", id);
     ask(f, "WEIR.COMMIT 0000000000000001 -1", cost);
     ask(f, "WEIR.COMMIT 0000000000000001 1",
-        "-ERR no reservation 0000000000000001: it was settled, or has run out\r\n");
+        "-ERR no open reservation 0000000000000001: it was committed, was cancelled or has "
+        "expired\r\n");
     ask(f, "WEIR.CANCEL ''", id);
 }
 

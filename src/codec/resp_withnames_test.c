@@ -71,7 +71,7 @@ static void check_with_names_place(void **state)
     ask(f, "WEIR.COMMIT 0000000000000000 WITHNAMES",
         "-ERR the cost is not a whole number from 0 to 2147483647\r\n");
     ask(f, "WEIR.CANCEL WITHNAMES",
-        "-ERR the id is not 16 hex digits, as the reservation was answered with\r\n");
+        "-ERR the id: expected 16 hexadecimal digits, the id that reserve returned\r\n");
     ask(f, "WEIR.RESET api k WITHNAMES",
         "-ERR wrong number of arguments for 'weir.reset' command\r\n");
     ask(f, "CL.THROTTLE u 15 30 60 WITHNAMES",

@@ -63,14 +63,14 @@ check "RESP3 has the id in the same place" "1 1000 999 7" \
     "$(ask -3 WEIR.RESERVE tokens three 1 TTL 1h | awk '{print $1, $2, $3, NF}')"
 check "WITHNAMES names the id" "id policy layer" \
     "$(redis-cli -3 -p "$port" WEIR.RESERVE tokens three 1 TTL 1h WITHNAMES | awk '{print $1}' | tail -n 3 | tr '\n' ' ' | sed 's/ $//')"
-check "once" "ERR no reservation $id: it was settled, or has run out" "$(ask WEIR.COMMIT "$id" 250)"
+check "once" "ERR no open reservation $id: it was committed, was cancelled or has expired" "$(ask WEIR.COMMIT "$id" 250)"
 id=$(ask WEIR.RESERVE tokens a 700 TTL 90m)
 check "more than there is" "1 1000 0 50" "$(some WEIR.COMMIT "${id##* }" 800)"
 id=$(ask WEIR.RESERVE tokens b 1000 TTL 1d)
 check "cancel" "1 1000 1000 0" "$(some WEIR.CANCEL "${id##* }")"
 id=$(ask WEIR.RESERVE tokens b 1000 TTL 1ns)
 check "it runs out, and the units are there" "1 1000 0" "$(ask WEIR.TAKE tokens b COST 1000 | cut -d' ' -f1-3)"
-check "then there is nothing to settle" "ERR no reservation ${id##* }: it was settled, or has run out" \
+check "then there is nothing to settle" "ERR no open reservation ${id##* }: it was committed, was cancelled or has expired" \
     "$(ask WEIR.CANCEL "${id##* }")"
 check "a key that is never counted needs none" "1 3 3 0000000000000000" "$(some WEIR.RESERVE user vip 9 TTL 5)"
 check "and its commit is one" "1 2147483647 2147483647 0" "$(some WEIR.COMMIT 0000000000000000 9)"
@@ -133,7 +133,7 @@ check "takeall over HTTP" '"remaining":5 "policy":"org" "index":0 "key":"web"' \
     "$(post /v1/takeall "$body" | grep -o -E '"(remaining|index)":[0-9]+|"(policy|key)":"[a-z]+"' | tr '\n' ' ' | sed 's/ $//')"
 check "denied" "429 1" "$(post /v1/takeall "$body" -o "$tmp/body" -D "$tmp/head" -w '%{http_code}') $(grep -c -i '^retry-after: [0-9]' "$tmp/head")"
 check "whose figures they are" 'RateLimit: "org";r=5' "$(grep -o -E '^RateLimit: "org";r=5' "$tmp/head")"
-check "an error names its place" 'requests[1]: the parameter \"key\" is missing' \
+check "an error names its place" 'requests[1]: missing key, expected the parameter \"key\"' \
     "$(post /v1/takeall '{"requests":[{"policy":"org","key":"a"},{"policy":"org"}]}' | sed 's/.*"detail":"\(.*\)"}/\1/')"
 id=$(post /v1/reserve '{"policy":"tokens","key":"web","cost":900,"ttl":"30m"}' | sed 's/.*"id":"\([0-9a-f]*\)".*/\1/')
 check "commit over HTTP" '{"settled":true,"over":0,"limit":1000,"remaining":945,' \
