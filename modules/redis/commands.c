@@ -4,25 +4,57 @@
 
 #include "commands.h"
 
-#include "call.h"
+#include "backend.h"
 
 #include <stdio.h>
-
-typedef enum keys { NO_KEY, ONE_KEY, EACH_THIRD } keys;
+#include <string.h>
 
 typedef struct command {
-    const char *name;
+    const weir_command *cmd; /* name, arity, keys and usage */
     redis_command_fn fn;
     const char *flags;
     const char *categories; /* of the ACL */
-    keys keys;
-    int key;   /* where the first is */
-    int arity; /* with the name; -n: n or more */
     uint64_t key_flags;
     const char *summary, *complexity;
-    const char *usage; /* NULL: not for people */
     const redis_arg *args;
 } command;
+
+/* ---- running --------------------------------------------------------------------------------- */
+
+/* Runs a command of the shared set. WITHNAMES is removed from the end, but only if more arguments
+ * than the fewest are there: so a key may have that name. */
+static int run(weir_command_id id, redis_ctx *ctx, redis_string **argv, int argc)
+{
+    const weir_command *cmd = &weir_commands[id];
+    weir_slice arg[WEIR_MODULE_ARGS_MAX], last;
+    last.at = redis.StringPtrLen(argv[argc - 1], &last.len);
+    bool with_names = cmd->names && argc > cmd->args_min && weir_resp_word_is(last, "WITHNAMES");
+    argc -= with_names;
+    if (!weir_command_arity_is_good(cmd, (size_t)argc))
+        return redis.WrongArity(ctx);
+    weir_module_call c = weir_module_call_make(ctx, argv, argc, cmd->key, arg);
+    c.call.with_names = with_names;
+    cmd->run(&c.call);
+    return REDIS_OK;
+}
+
+/* The server calls a command without naming it: each has a function. */
+#define RUN(name, id)                                                                              \
+    static int name(redis_ctx *ctx, redis_string **argv, int argc)                                 \
+    {                                                                                              \
+        return run(WEIR_COMMAND_##id, ctx, argv, argc);                                            \
+    }
+RUN(run_take, TAKE)
+RUN(run_check, CHECK)
+RUN(run_take_all, TAKEALL)
+RUN(run_peek, PEEK)
+RUN(run_refund, REFUND)
+RUN(run_reset, RESET)
+RUN(run_explain, EXPLAIN)
+RUN(run_policy, POLICY)
+RUN(run_throttle, THROTTLE)
+
+static int run_help(redis_ctx *ctx, redis_string **argv, int argc);
 
 /* ---- arguments, as COMMAND DOCS shows them --------------------------------------------------- */
 
@@ -84,72 +116,77 @@ static const redis_arg name_args[] = {ARG("name", STRING), END};
 #define UPDATES (REDIS_KEY_RW | REDIS_KEY_ACCESS | REDIS_KEY_UPDATE)
 #define LOOKS   (REDIS_KEY_RO | REDIS_KEY_ACCESS)
 
+#define SHARED(id) &weir_commands[WEIR_COMMAND_##id]
+#define OWN(...)                                                                                   \
+    &(const weir_command)                                                                          \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
+
 static const command commands[] = {
-    {"weir.take", weir_take_command, "write fast deny-oom", "write fast", ONE_KEY, 2, -3, UPDATES,
-     "Decides whether a cost may pass under a policy, and charges it", "O(1)",
-     "WEIR.TAKE policy key [COST n] [WITHNAMES]", take_args},
-    {"weir.check", weir_check_command, "write fast deny-oom", "write fast", ONE_KEY, 2, -3, UPDATES,
-     "The same under a policy that is given as text", "O(1)",
-     "WEIR.CHECK policy-text key [COST n] [WITHNAMES]", check_args},
-    {"weir.takeall", weir_take_all_command, "write deny-oom", "write slow", EACH_THIRD, 3, -5,
-     UPDATES, "Takes from several keys of one slot: from all or from none",
-     "O(n) for n requests, 1 to 16",
-     "WEIR.TAKEALL n policy key cost [policy key cost ...] [WITHNAMES]", take_all_args},
-    {"weir.peek", weir_peek_command, "readonly fast", "read fast", ONE_KEY, 2, -3, LOOKS,
-     "Says what WEIR.TAKE would answer, and charges nothing", "O(1)",
-     "WEIR.PEEK policy key [COST n] [WITHNAMES]", take_args},
-    {"weir.refund", weir_refund_command, "write fast", "write fast", ONE_KEY, 2, -4, UPDATES,
-     "Gives back what was charged and not used", "O(1)", "WEIR.REFUND policy key n [WITHNAMES]",
-     refund_args},
-    {"weir.reset", weir_reset_command, "write fast", "write fast", ONE_KEY, 2, 3,
-     REDIS_KEY_RW | REDIS_KEY_DELETE, "Makes a key fresh under a policy", "O(1)",
-     "WEIR.RESET policy key", reset_args},
-    {"weir.explain", weir_explain_command, "readonly fast", "read fast", ONE_KEY, 2, 3, LOOKS,
-     "Says in words what holds for a key", "O(1)", "WEIR.EXPLAIN policy key", reset_args},
-    {"weir.help", weir_help_command, "fast", "fast", NO_KEY, 0, 1, 0, "Lists these commands",
-     "O(1)", "WEIR.HELP", NULL},
-    {"cl.throttle", weir_throttle_command, "write fast deny-oom", "write fast", ONE_KEY, 1, -1,
-     UPDATES, "Decides as redis-cell does", "O(1)",
-     "CL.THROTTLE key max_burst count period [quantity]", throttle_args},
-    {"weir.ask", weir_ask_command, "write fast deny-oom", "write fast", ONE_KEY, 3, 5, UPDATES,
-     "What weir's programs ask: TAKE, PEEK, REFUND, GRANT or RESET, in microseconds", "O(1)", NULL,
+    {SHARED(TAKE), run_take, "write fast deny-oom", "write fast", UPDATES,
+     "Decides whether a cost may pass under a policy, and charges it", "O(1)", take_args},
+    {SHARED(CHECK), run_check, "write fast deny-oom", "write fast", UPDATES,
+     "The same under a policy that is given as text", "O(1)", check_args},
+    {SHARED(TAKEALL), run_take_all, "write deny-oom", "write slow", UPDATES,
+     "Takes from several keys of one slot: from all or from none", "O(n) for n requests, 1 to 16",
+     take_all_args},
+    {SHARED(PEEK), run_peek, "readonly fast", "read fast", LOOKS,
+     "Says what WEIR.TAKE would answer, and charges nothing", "O(1)", take_args},
+    {SHARED(REFUND), run_refund, "write fast", "write fast", UPDATES,
+     "Gives back what was charged and not used", "O(1)", refund_args},
+    {SHARED(RESET), run_reset, "write fast", "write fast", REDIS_KEY_RW | REDIS_KEY_DELETE,
+     "Makes a key fresh under a policy", "O(1)", reset_args},
+    {SHARED(EXPLAIN), run_explain, "readonly fast", "read fast", LOOKS,
+     "Says in words what holds for a key", "O(1)", reset_args},
+    {OWN("WEIR.HELP", NULL, 1, 1, 0, 0, false, "WEIR.HELP"), run_help, "fast", "fast", 0,
+     "Lists these commands", "O(1)", NULL},
+    {SHARED(THROTTLE), run_throttle, "write fast deny-oom", "write fast", UPDATES,
+     "Decides as redis-cell does", "O(1)", throttle_args},
+    {OWN("WEIR.ASK", NULL, 5, 5, 3, 1, false, NULL), weir_ask_command, "write fast deny-oom",
+     "write fast", UPDATES,
+     "What weir's programs ask: TAKE, PEEK, REFUND, GRANT or RESET, in microseconds", "O(1)",
      ask_args},
-    {"weir.askall", weir_ask_all_command, "write deny-oom", "write slow", EACH_THIRD, 3, -5,
-     UPDATES, "What weir's programs ask about several keys", "O(n) for n requests, 1 to 16", NULL,
-     ask_all_args},
-    {"weir.state", weir_state_command, "write admin", "write admin dangerous", ONE_KEY, 1, 4,
-     UPDATES, "What replicas and an AOF are told of a key", "O(n) for n bytes", NULL, state_args},
+    {OWN("WEIR.ASKALL", NULL, 5, 0, 3, 3, false, NULL), weir_ask_all_command, "write deny-oom",
+     "write slow", UPDATES, "What weir's programs ask about several keys",
+     "O(n) for n requests, 1 to 16", ask_all_args},
+    {OWN("WEIR.STATE", NULL, 4, 4, 1, 1, false, NULL), weir_state_command, "write admin",
+     "write admin dangerous", UPDATES, "What replicas and an AOF are told of a key",
+     "O(n) for n bytes", state_args},
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
 static const command policy_commands[] = {
-    {"set", weir_policy_set_command, "write deny-oom", "write slow", NO_KEY, 0, 4, 0,
-     "Sets a policy under a name", "O(log n) for n policies", NULL, set_args},
-    {"get", weir_policy_get_command, "readonly fast", "read fast", NO_KEY, 0, 3, 0,
-     "Shows a policy", "O(log n) for n policies", NULL, name_args},
-    {"list", weir_policy_list_command, "readonly", "read slow", NO_KEY, 0, 2, 0,
-     "Shows all policies", "O(n) for n policies", NULL, NULL},
-    {"del", weir_policy_del_command, "write fast", "write fast", NO_KEY, 0, 3, 0,
-     "Takes a policy away", "O(n) for n policies", NULL, name_args},
+    {OWN("SET", NULL, 4, 4, 0, 0, false, NULL), run_policy, "write deny-oom", "write slow", 0,
+     "Sets a policy under a name", "O(log n) for n policies", set_args},
+    {OWN("GET", NULL, 3, 3, 0, 0, false, NULL), run_policy, "readonly fast", "read fast", 0,
+     "Shows a policy", "O(log n) for n policies", name_args},
+    {OWN("LIST", NULL, 2, 2, 0, 0, false, NULL), run_policy, "readonly", "read slow", 0,
+     "Shows all policies", "O(n) for n policies", NULL},
+    {OWN("DEL", NULL, 3, 3, 0, 0, false, NULL), run_policy, "write fast", "write fast", 0,
+     "Takes a policy away", "O(n) for n policies", name_args},
 };
 enum { POLICY_COMMANDS = sizeof policy_commands / sizeof policy_commands[0] };
 
-static const char policy_usage[] = "WEIR.POLICY LIST | GET name | SET name policy-text | DEL name";
-
-int weir_help_command(redis_ctx *ctx, redis_string **argv, int argc)
+static void put_text(redis_ctx *ctx, const char *text)
 {
-    weir_call c = {ctx, argv, argc, false};
+    redis.ReplyWithStringBuffer(ctx, text, strlen(text));
+}
+
+static int run_help(redis_ctx *ctx, redis_string **argv, int argc)
+{
     long lines = 1;
+    (void)argv;
     if (argc != 1)
         return redis.WrongArity(ctx);
     for (size_t i = 0; i < COMMANDS; i++)
-        lines += commands[i].usage != NULL;
+        lines += commands[i].cmd->usage != NULL;
     redis.ReplyWithArray(ctx, lines);
     for (size_t i = 0; i < COMMANDS; i++) {
-        if (commands[i].usage)
-            weir_call_text(&c, commands[i].usage);
+        if (commands[i].cmd->usage)
+            put_text(ctx, commands[i].cmd->usage);
     }
-    weir_call_text(&c, policy_usage);
+    put_text(ctx, weir_commands[WEIR_COMMAND_POLICY].usage);
     return REDIS_OK;
 }
 
@@ -163,29 +200,30 @@ static bool put_categories(redis_command *at, const command *cmd)
     return redis.SetCommandACLCategories(at, cmd->categories) == REDIS_OK;
 }
 
-static bool describe(redis_command *at, const command *cmd)
+static bool describe(redis_command *at, const command *c)
 {
+    const weir_command *cmd = c->cmd;
     static const redis_command_info_version version = {1, sizeof(redis_history),
                                                        sizeof(redis_key_spec), sizeof(redis_arg)};
     redis_key_spec specs[2] = {{0}, {0}};
     redis_command_info info = {
         .version = &version,
-        .summary = cmd->summary,
-        .complexity = cmd->complexity,
+        .summary = c->summary,
+        .complexity = c->complexity,
         .since = WEIR_VERSION,
-        .arity = cmd->arity,
+        .arity = weir_command_arity(cmd),
         .key_specs = specs,
-        .args = (redis_arg *)(uintptr_t)cmd->args, /* which the server copies */
+        .args = (redis_arg *)(uintptr_t)c->args, /* which the server copies */
     };
-    if (cmd->keys != NO_KEY) {
-        specs[0].flags = cmd->key_flags;
+    if (cmd->key > 0) {
+        specs[0].flags = c->key_flags;
         specs[0].begin_search_type = REDIS_SEARCH_INDEX;
         specs[0].bs.index.pos = cmd->key;
         specs[0].find_keys_type = REDIS_FIND_RANGE;
-        specs[0].fk.range.lastkey = cmd->keys == EACH_THIRD ? -2 : 0;
-        specs[0].fk.range.keystep = cmd->keys == EACH_THIRD ? 3 : 1;
+        specs[0].fk.range.lastkey = cmd->key_step == 3 ? -2 : 0; /* 0: the first key */
+        specs[0].fk.range.keystep = cmd->key_step;
     }
-    return at && redis.SetCommandInfo(at, &info) == REDIS_OK && put_categories(at, cmd);
+    return at && redis.SetCommandInfo(at, &info) == REDIS_OK && put_categories(at, c);
 }
 
 static bool has_docs(void)
@@ -195,33 +233,36 @@ static bool has_docs(void)
 
 /* ---- making them known ----------------------------------------------------------------------- */
 
-static bool create(redis_ctx *ctx, const command *cmd)
+static bool create(redis_ctx *ctx, const command *c)
 {
-    int last = cmd->keys == EACH_THIRD ? -2 : cmd->key;
-    int step = cmd->keys == EACH_THIRD ? 3 : cmd->keys == ONE_KEY ? 1 : 0;
-    if (redis.CreateCommand(ctx, cmd->name, cmd->fn, cmd->flags, cmd->key, last, step) != REDIS_OK)
+    const weir_command *cmd = c->cmd;
+    char name[WEIR_COMMAND_NAME_MAX];
+    weir_command_lower(cmd, name);
+    if (redis.CreateCommand(ctx, name, c->fn, c->flags, cmd->key, weir_command_last_key(cmd),
+                            cmd->key_step) != REDIS_OK)
         return false;
-    return !has_docs() || describe(redis.GetCommand(ctx, cmd->name), cmd);
+    return !has_docs() || describe(redis.GetCommand(ctx, name), c);
 }
 
 /* With subcommands, of which each has its own flags; or as one command that may write. */
 static bool create_policy(redis_ctx *ctx)
 {
-    static const command whole = {.summary = "Policies by name", .arity = -2};
+    static const command whole = {.cmd = SHARED(POLICY), .summary = "Policies by name"};
     if (!has_docs() || !redis.CreateSubcommand)
-        return redis.CreateCommand(ctx, "weir.policy", weir_policy_command, "write deny-oom", 0, 0,
-                                   0) == REDIS_OK;
+        return redis.CreateCommand(ctx, "weir.policy", run_policy, "write deny-oom", 0, 0, 0) ==
+               REDIS_OK;
     if (redis.CreateCommand(ctx, "weir.policy", NULL, "", 0, 0, 0) != REDIS_OK)
         return false;
     redis_command *parent = redis.GetCommand(ctx, "weir.policy");
     if (!describe(parent, &whole))
         return false;
     for (size_t i = 0; i < POLICY_COMMANDS; i++) {
-        const command *cmd = &policy_commands[i];
-        char name[32];
-        snprintf(name, sizeof name, "weir.policy|%s", cmd->name);
-        if (redis.CreateSubcommand(parent, cmd->name, cmd->fn, cmd->flags, 0, 0, 0) != REDIS_OK ||
-            !describe(redis.GetCommand(ctx, name), cmd))
+        const command *c = &policy_commands[i];
+        char name[WEIR_COMMAND_NAME_MAX], full[WEIR_COMMAND_NAME_MAX + 16];
+        weir_command_lower(c->cmd, name);
+        snprintf(full, sizeof full, "weir.policy|%s", name);
+        if (redis.CreateSubcommand(parent, name, c->fn, c->flags, 0, 0, 0) != REDIS_OK ||
+            !describe(redis.GetCommand(ctx, full), c))
             return false;
     }
     return true;

@@ -11,4 +11,6 @@
 /* Makes them all known. False if the server refuses one. */
 bool weir_commands_create(redis_ctx *ctx);
 
+int weir_state_command(redis_ctx *ctx, redis_string **argv, int argc); /* data_type.c */
+
 #endif

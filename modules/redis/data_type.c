@@ -5,7 +5,8 @@
 
 #include "data_type.h"
 
-#include "call.h"
+#include "backend.h"
+#include "commands.h"
 #include "serialise.h"
 
 enum { ENCODING = 1 };
@@ -124,7 +125,7 @@ static int aux_load(redis_io *io, int encver, int when)
     if (encver != ENCODING)
         return REDIS_ERR;
     uint64_t len = redis.LoadUnsigned(io);
-    if (redis.IsIOError(io) || len > WEIR_POLICIES_MAX)
+    if (redis.IsIOError(io) || len > WEIR_RULES_MAX)
         return REDIS_ERR;
     weir_named_drop_all();
     for (uint64_t i = 0; i < len; i++) {
@@ -160,27 +161,32 @@ bool weir_data_type_create(redis_ctx *ctx)
  * expiry to who sends it. */
 int weir_state_command(redis_ctx *ctx, redis_string **argv, int argc)
 {
-    weir_call c = {ctx, argv, argc, false};
-    weir_open_key t;
+    weir_slice arg[WEIR_MODULE_ARGS_MAX];
+    weir_open_key key;
     int64_t at_ms;
     if (argc != 4)
         return redis.WrongArity(ctx);
-    if (!weir_arg_i64(weir_call_arg(&c, 2), &at_ms) || at_ms < 0)
-        return weir_call_error(&c, "ERR the time is not a whole number of milliseconds");
-    if (!weir_key_open(&t, ctx, argv[1], REDIS_READ | REDIS_WRITE))
-        return weir_call_wrong_type(&c);
-    weir_arg bytes = weir_call_arg(&c, 3);
-    weir_status st = weir_deserialise((const uint8_t *)bytes.at, bytes.len, &t.value);
+    weir_module_call c = weir_module_call_make(ctx, argv, argc, 1, arg);
+    if (!weir_i64_read(arg[2].at, arg[2].len, &at_ms) || at_ms < 0) {
+        weir_call_error(&c.call, "ERR the time is not a whole number of milliseconds");
+        return REDIS_OK;
+    }
+    if (!weir_key_open(&key, ctx, c.key, REDIS_READ | REDIS_WRITE)) {
+        weir_module_wrong_type(ctx);
+        return REDIS_OK;
+    }
+    weir_status st = weir_deserialise((const uint8_t *)arg[3].at, arg[3].len, &key.value);
     if (st == WEIR_OK) {
-        weir_key_put(&t);
-        if (t.value && at_ms > 0)
-            redis.SetAbsExpire(t.key, at_ms);
-        redis.SignalModifiedKey(ctx, argv[1]);
+        weir_key_put(&key);
+        if (key.value && at_ms > 0)
+            redis.SetAbsExpire(key.key, at_ms);
+        redis.SignalModifiedKey(ctx, c.key);
         redis.ReplicateVerbatim(ctx);
     }
-    weir_key_close(&t);
-    if (st != WEIR_OK)
-        return weir_call_error(&c, "ERR weir: this is no state: %s", weir_status_str(st));
-    redis.ReplyWithSimpleString(ctx, "OK");
+    weir_key_close(&key);
+    if (st == WEIR_OK)
+        redis.ReplyWithSimpleString(ctx, "OK");
+    else
+        weir_call_error(&c.call, "ERR weir: this is no state: %s", weir_status_str(st));
     return REDIS_OK;
 }

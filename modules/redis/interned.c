@@ -198,7 +198,7 @@ static bool is_name(const char *name, size_t len)
         if (!memchr(good, name[i], sizeof good - 1))
             return false;
     }
-    return len <= WEIR_POLICY_NAME_MAX;
+    return len <= WEIR_RULE_NAME_MAX;
 }
 
 weir_interned *weir_intern_throttle(void)
@@ -353,9 +353,9 @@ static size_t place_of(const char *name, size_t len, bool *ret_there)
 static weir_status check_name(const char *name, size_t len, weir_policy_error *ret)
 {
     ret->column = 0;
-    if (len == 0 || len > WEIR_POLICY_NAME_MAX) {
+    if (len == 0 || len > WEIR_RULE_NAME_MAX) {
         snprintf(ret->text, sizeof ret->text, "a policy's name has 1 to %d bytes, this one has %zu",
-                 WEIR_POLICY_NAME_MAX, len);
+                 WEIR_RULE_NAME_MAX, len);
         return WEIR_E_RANGE;
     }
     for (size_t i = 0; i < len; i++) {
@@ -386,10 +386,8 @@ weir_status weir_named_set(const char *name, size_t name_len, const char *limit,
     if (st != WEIR_OK)
         return st;
     size_t at = place_of(name, name_len, &there);
-    if (!there && all.named_len == WEIR_POLICIES_MAX) {
-        *ret_error = (weir_policy_error){0};
-        snprintf(ret_error->text, sizeof ret_error->text,
-                 "there are %d policies, and there may be no more", WEIR_POLICIES_MAX);
+    if (!there && all.named_len == WEIR_RULES_MAX) {
+        ret_error->text[0] = '\0';
         return WEIR_E_FULL;
     }
     weir_interned_ref(s);

@@ -10,11 +10,9 @@
  * also called by the thread that frees what was unlinked. */
 
 #include "port/atomic.h"
+#include "service/rules/rules.h"
 
 #include <weir/weir.h>
-
-#define WEIR_POLICY_NAME_MAX 64   /* bytes: letters, digits, and - _ . : / */
-#define WEIR_POLICIES_MAX    1024 /* named ones */
 
 typedef struct weir_interned {
     port_word refs;
@@ -74,7 +72,7 @@ static inline void weir_interned_unref(weir_interned *s)
 typedef struct weir_named {
     weir_interned *scope;
     size_t name_len;
-    char name[WEIR_POLICY_NAME_MAX + 1];
+    char name[WEIR_RULE_NAME_MAX + 1];
     char *limit; /* the text as it was given */
 } weir_named;
 

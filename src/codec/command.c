@@ -11,24 +11,35 @@
 #include <string.h>
 
 const weir_command weir_commands[WEIR_COMMANDS] = {
-    [WEIR_COMMAND_TAKE] = {"WEIR.TAKE", weir_run_take, 3, 5, 2, true,
+    [WEIR_COMMAND_TAKE] = {"WEIR.TAKE", weir_run_take, 3, 5, 2, 1, true,
                            "WEIR.TAKE policy key [COST n] [WITHNAMES]"},
-    [WEIR_COMMAND_CHECK] = {"WEIR.CHECK", weir_run_check, 3, 5, 2, true,
+    [WEIR_COMMAND_CHECK] = {"WEIR.CHECK", weir_run_check, 3, 5, 2, 1, true,
                             "WEIR.CHECK policy-text key [COST n] [WITHNAMES]"},
-    [WEIR_COMMAND_TAKEALL] = {"WEIR.TAKEALL", weir_run_take_all, 5, 0, 3, true,
+    [WEIR_COMMAND_TAKEALL] = {"WEIR.TAKEALL", weir_run_take_all, 5, 0, 3, 3, true,
                               "WEIR.TAKEALL n policy key cost [policy key cost ...] [WITHNAMES]"},
-    [WEIR_COMMAND_PEEK] = {"WEIR.PEEK", weir_run_peek, 3, 5, 2, true,
+    [WEIR_COMMAND_PEEK] = {"WEIR.PEEK", weir_run_peek, 3, 5, 2, 1, true,
                            "WEIR.PEEK policy key [COST n] [WITHNAMES]"},
-    [WEIR_COMMAND_REFUND] = {"WEIR.REFUND", weir_run_refund, 4, 4, 2, true,
+    [WEIR_COMMAND_REFUND] = {"WEIR.REFUND", weir_run_refund, 4, 4, 2, 1, true,
                              "WEIR.REFUND policy key n [WITHNAMES]"},
-    [WEIR_COMMAND_RESET] = {"WEIR.RESET", weir_run_reset, 3, 3, 2, false, "WEIR.RESET policy key"},
-    [WEIR_COMMAND_EXPLAIN] = {"WEIR.EXPLAIN", weir_run_explain, 3, 3, 2, false,
+    [WEIR_COMMAND_RESET] = {"WEIR.RESET", weir_run_reset, 3, 3, 2, 1, false,
+                            "WEIR.RESET policy key"},
+    [WEIR_COMMAND_EXPLAIN] = {"WEIR.EXPLAIN", weir_run_explain, 3, 3, 2, 1, false,
                               "WEIR.EXPLAIN policy key"},
-    [WEIR_COMMAND_POLICY] = {"WEIR.POLICY", weir_run_policy, 2, 0, 0, false,
+    [WEIR_COMMAND_POLICY] = {"WEIR.POLICY", weir_run_policy, 2, 0, 0, 0, false,
                              "WEIR.POLICY LIST | GET name | SET name policy-text | DEL name"},
-    [WEIR_COMMAND_THROTTLE] = {"CL.THROTTLE", weir_run_throttle, 1, 0, 1, false,
+    [WEIR_COMMAND_THROTTLE] = {"CL.THROTTLE", weir_run_throttle, 1, 0, 1, 1, false,
                                "CL.THROTTLE key max_burst count period [quantity]"},
 };
+
+size_t weir_command_lower(const weir_command *cmd, char buf[WEIR_COMMAND_NAME_MAX])
+{
+    const char *name = cmd->name;
+    size_t len = 0;
+    for (; name[len]; len++)
+        buf[len] = (char)(name[len] >= 'A' && name[len] <= 'Z' ? name[len] - 'A' + 'a' : name[len]);
+    buf[len] = '\0';
+    return len;
+}
 
 /* ---- arguments ------------------------------------------------------------------------------- */
 

@@ -62,6 +62,7 @@ typedef struct weir_command {
     void (*run)(weir_call *c);
     int args_min, args_max; /* with the name; args_max 0: no maximum */
     int key;                /* the index of the first key; 0: none */
+    int key_step;           /* 0: no key; 1: one key; 3: every third argument from `key` on */
     bool names;             /* WITHNAMES may follow all other arguments */
     const char *usage;
 } weir_command;
@@ -90,6 +91,24 @@ void weir_run_explain(weir_call *c);
 void weir_run_take_all(weir_call *c);
 void weir_run_policy(weir_call *c); /* command_policy.c */
 void weir_run_throttle(weir_call *c);
+
+/* The arity, as COMMAND INFO shows it: -n means n or more. */
+static inline int weir_command_arity(const weir_command *cmd)
+{
+    return cmd->args_min == cmd->args_max && !cmd->names ? cmd->args_min : -cmd->args_min;
+}
+
+/* The last key, as COMMAND INFO shows it. With a step of 3 it is the second argument from the end,
+ * or the third with WITHNAMES: -2 finds it in both cases. */
+static inline int weir_command_last_key(const weir_command *cmd)
+{
+    return cmd->key_step == 3 ? -2 : cmd->key;
+}
+
+#define WEIR_COMMAND_NAME_MAX 32 /* bytes of a name, with its NUL */
+
+/* Writes the name in lower case, terminated. Returns its length. */
+size_t weir_command_lower(const weir_command *cmd, char buf[WEIR_COMMAND_NAME_MAX]);
 
 /* Whether `args` arguments are neither too few nor too many. */
 static inline bool weir_command_arity_is_good(const weir_command *cmd, size_t args)

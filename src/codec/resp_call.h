@@ -32,12 +32,7 @@ static inline weir_service *weir_resp_call_service(const weir_resp_call *c)
 extern const weir_backend weir_resp_backend; /* resp_backend.c */
 
 /* The command table (resp_commands.c). */
-#define WEIR_RESP_COMMAND_MAX 32 /* bytes of a name, with its NUL */
-
 const weir_command *weir_resp_find_command(weir_slice name); /* NULL: unknown */
-
-/* Writes the name in lower case, terminated. Returns its length. */
-size_t weir_resp_command_lower(const weir_command *cmd, char buf[WEIR_RESP_COMMAND_MAX]);
 
 /* Connection commands (resp_connection.c). */
 void weir_resp_ping(weir_call *c);

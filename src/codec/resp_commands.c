@@ -21,34 +21,34 @@ static const weir_command *const commands[] = {
     SHARED(TAKE),
     SHARED(CHECK),
     SHARED(TAKEALL),
-    OWN("WEIR.RESERVE", weir_resp_reserve, 6, 6, 2, NAMES,
+    OWN("WEIR.RESERVE", weir_resp_reserve, 6, 6, 2, 1, NAMES,
         "WEIR.RESERVE policy key n TTL time [WITHNAMES]"),
-    OWN("WEIR.COMMIT", weir_resp_commit, 3, 3, 0, NAMES, "WEIR.COMMIT id actual [WITHNAMES]"),
-    OWN("WEIR.CANCEL", weir_resp_cancel, 2, 2, 0, NAMES, "WEIR.CANCEL id [WITHNAMES]"),
+    OWN("WEIR.COMMIT", weir_resp_commit, 3, 3, 0, 0, NAMES, "WEIR.COMMIT id actual [WITHNAMES]"),
+    OWN("WEIR.CANCEL", weir_resp_cancel, 2, 2, 0, 0, NAMES, "WEIR.CANCEL id [WITHNAMES]"),
     SHARED(PEEK),
     SHARED(REFUND),
     SHARED(RESET),
     SHARED(EXPLAIN),
     SHARED(POLICY),
-    OWN("WEIR.TOP", weir_resp_top, 2, 4, 0, PLAIN, "WEIR.TOP policy [denied|allowed] [k]"),
-    OWN("WEIR.HELP", help, 1, 1, 0, PLAIN, "WEIR.HELP"),
+    OWN("WEIR.TOP", weir_resp_top, 2, 4, 0, 0, PLAIN, "WEIR.TOP policy [denied|allowed] [k]"),
+    OWN("WEIR.HELP", help, 1, 1, 0, 0, PLAIN, "WEIR.HELP"),
     SHARED(THROTTLE),
-    OWN("PING", weir_resp_ping, 1, 2, 0, PLAIN, "PING [text]"),
-    OWN("ECHO", weir_resp_echo, 2, 2, 0, PLAIN, "ECHO text"),
-    OWN("HELLO", weir_resp_hello, 1, 0, 0, PLAIN,
+    OWN("PING", weir_resp_ping, 1, 2, 0, 0, PLAIN, "PING [text]"),
+    OWN("ECHO", weir_resp_echo, 2, 2, 0, 0, PLAIN, "ECHO text"),
+    OWN("HELLO", weir_resp_hello, 1, 0, 0, 0, PLAIN,
         "HELLO [2|3 [AUTH default password] [SETNAME name]]"),
-    OWN("AUTH", weir_resp_auth, 2, 3, 0, PLAIN, "AUTH [default] password"),
-    OWN("SELECT", weir_resp_select, 2, 2, 0, PLAIN, "SELECT 0"),
-    OWN("CLIENT", weir_resp_client, 2, 0, 0, PLAIN, "CLIENT ID | GETNAME | SETNAME name | INFO"),
-    OWN("INFO", weir_resp_info, 1, 0, 0, PLAIN, "INFO"),
-    OWN("CONFIG", weir_resp_config, 2, 0, 0, PLAIN, "CONFIG GET name"),
-    OWN("COMMAND", command, 1, 0, 0, PLAIN, "COMMAND [COUNT | LIST | INFO name ...]"),
-    OWN("RESET", weir_resp_reset, 1, 1, 0, PLAIN, "RESET"),
-    OWN("MULTI", weir_resp_multi, 1, 1, 0, PLAIN,
+    OWN("AUTH", weir_resp_auth, 2, 3, 0, 0, PLAIN, "AUTH [default] password"),
+    OWN("SELECT", weir_resp_select, 2, 2, 0, 0, PLAIN, "SELECT 0"),
+    OWN("CLIENT", weir_resp_client, 2, 0, 0, 0, PLAIN, "CLIENT ID | GETNAME | SETNAME name | INFO"),
+    OWN("INFO", weir_resp_info, 1, 0, 0, 0, PLAIN, "INFO"),
+    OWN("CONFIG", weir_resp_config, 2, 0, 0, 0, PLAIN, "CONFIG GET name"),
+    OWN("COMMAND", command, 1, 0, 0, 0, PLAIN, "COMMAND [COUNT | LIST | INFO name ...]"),
+    OWN("RESET", weir_resp_reset, 1, 1, 0, 0, PLAIN, "RESET"),
+    OWN("MULTI", weir_resp_multi, 1, 1, 0, 0, PLAIN,
         "MULTI (not supported; commands up to EXEC are rejected)"),
-    OWN("EXEC", weir_resp_exec, 1, 1, 0, PLAIN, "EXEC"),
-    OWN("DISCARD", weir_resp_exec, 1, 1, 0, PLAIN, "DISCARD"),
-    OWN("QUIT", weir_resp_quit, 1, 0, 0, PLAIN, "QUIT"),
+    OWN("EXEC", weir_resp_exec, 1, 1, 0, 0, PLAIN, "EXEC"),
+    OWN("DISCARD", weir_resp_exec, 1, 1, 0, 0, PLAIN, "DISCARD"),
+    OWN("QUIT", weir_resp_quit, 1, 0, 0, 0, PLAIN, "QUIT"),
 };
 
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
@@ -69,39 +69,24 @@ static void help(weir_call *c)
         weir_call_put_text(c, commands[i]->usage);
 }
 
-size_t weir_resp_command_lower(const weir_command *cmd, char buf[WEIR_RESP_COMMAND_MAX])
-{
-    const char *name = cmd->name;
-    size_t len = 0;
-    for (; name[len]; len++)
-        buf[len] = (char)(name[len] >= 'A' && name[len] <= 'Z' ? name[len] - 'A' + 'a' : name[len]);
-    buf[len] = '\0';
-    return len;
-}
-
 static void put_lower(weir_call *c, const weir_command *cmd)
 {
-    char text[WEIR_RESP_COMMAND_MAX];
-    c->backend->bulk(c, text, weir_resp_command_lower(cmd, text));
+    char text[WEIR_COMMAND_NAME_MAX];
+    c->backend->bulk(c, text, weir_command_lower(cmd, text));
 }
 
 /* As COMMAND INFO of Redis: name, arity, flags, first key, last key, step. */
 static void put_command(weir_call *c, const weir_command *cmd)
 {
-    int key = cmd->key;
-    /* The last key is the second argument from the end, or the third with WITHNAMES. The step is 3,
-     * so -2 finds it in both cases. */
-    bool many = cmd == &weir_commands[WEIR_COMMAND_TAKEALL];
-    bool fixed = cmd->args_min == cmd->args_max && !cmd->names;
     c->backend->array(c, 6);
     put_lower(c, cmd);
-    c->backend->integer(c, fixed ? cmd->args_min : -cmd->args_min);
-    c->backend->array(c, key > 0);
-    if (key > 0)
+    c->backend->integer(c, weir_command_arity(cmd));
+    c->backend->array(c, cmd->key > 0);
+    if (cmd->key > 0)
         c->backend->simple(c, "write");
-    c->backend->integer(c, key);
-    c->backend->integer(c, many ? -2 : key);
-    c->backend->integer(c, many ? 3 : key > 0);
+    c->backend->integer(c, cmd->key);
+    c->backend->integer(c, weir_command_last_key(cmd));
+    c->backend->integer(c, cmd->key_step);
 }
 
 static void put_command_info(weir_call *call)

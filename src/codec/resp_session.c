@@ -59,8 +59,8 @@ static bool may_run(weir_resp_call *c, const weir_command *cmd)
         return false;
     }
     if (!weir_command_arity_is_good(cmd, c->call.args)) {
-        char name[WEIR_RESP_COMMAND_MAX];
-        weir_resp_command_lower(cmd, name);
+        char name[WEIR_COMMAND_NAME_MAX];
+        weir_command_lower(cmd, name);
         weir_call_error(&c->call, "ERR wrong number of arguments for '%s' command", name);
         return false;
     }

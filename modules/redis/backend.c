@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Replies, decisions on one key, and named policies. */
+
+#include "backend.h"
+
+#include "service/explain_text.h"
+
+#include <string.h>
+
+static weir_module_call *call_of(weir_call *c)
+{
+    return (weir_module_call *)c;
+}
+
+static redis_ctx *ctx_of(weir_call *c)
+{
+    return call_of(c)->ctx;
+}
+
+weir_module_call weir_module_call_make(redis_ctx *ctx, redis_string **argv, int argc, int key,
+                                       weir_slice arg[WEIR_MODULE_ARGS_MAX])
+{
+    for (int i = 0; i < argc && i < WEIR_MODULE_ARGS_MAX; i++)
+        arg[i].at = redis.StringPtrLen(argv[i], &arg[i].len);
+    return (weir_module_call){
+        .call = {.backend = &weir_module_backend, .arg = arg, .args = (size_t)argc},
+        .ctx = ctx,
+        .argv = argv,
+        .key = key > 0 && key < argc ? argv[key] : NULL,
+    };
+}
+
+/* ---- replies --------------------------------------------------------------------------------- */
+
+/* A client that speaks RESP2, and a server before Redis 7.0, have no maps. */
+static bool has_maps(weir_call *c)
+{
+    return redis.ReplyWithMap && redis.ReplyWithBool &&
+           (redis.GetContextFlags(ctx_of(c)) & REDIS_CONTEXT_RESP3);
+}
+
+static void put_array(weir_call *c, size_t n)
+{
+    redis.ReplyWithArray(ctx_of(c), (long)n);
+}
+
+static void put_map(weir_call *c, size_t pairs)
+{
+    if (has_maps(c))
+        redis.ReplyWithMap(ctx_of(c), (long)pairs);
+    else
+        redis.ReplyWithArray(ctx_of(c), 2 * (long)pairs);
+}
+
+static void put_integers(weir_call *c, const int64_t *v, size_t n, size_t more)
+{
+    redis_ctx *ctx = ctx_of(c);
+    redis.ReplyWithArray(ctx, (long)(n + more));
+    for (size_t i = 0; i < n; i++)
+        redis.ReplyWithLongLong(ctx, v[i]);
+}
+
+static void put_integer(weir_call *c, int64_t v)
+{
+    redis.ReplyWithLongLong(ctx_of(c), v);
+}
+
+static void put_bulk(weir_call *c, const void *bytes, size_t len)
+{
+    redis.ReplyWithStringBuffer(ctx_of(c), bytes, len);
+}
+
+static void put_simple(weir_call *c, const char *text)
+{
+    redis.ReplyWithSimpleString(ctx_of(c), text);
+}
+
+/* Control bytes become spaces, since an error is one line. */
+static void put_error(weir_call *c, const char *text, size_t len)
+{
+    char line[512];
+    size_t n = len < sizeof line ? len : sizeof line - 1;
+    for (size_t i = 0; i < n; i++)
+        line[i] = (unsigned char)text[i] < ' ' || text[i] == 0x7f ? ' ' : text[i];
+    line[n] = '\0';
+    redis.ReplyWithError(ctx_of(c), line);
+}
+
+static void put_bool(weir_call *c, bool v)
+{
+    if (has_maps(c))
+        redis.ReplyWithBool(ctx_of(c), v);
+    else
+        put_integer(c, v);
+}
+
+void weir_module_wrong_type(redis_ctx *ctx)
+{
+    redis.ReplyWithError(ctx, "WRONGTYPE Operation against a key holding the wrong kind of value");
+}
+
+/* ---- decisions on one key -------------------------------------------------------------------- */
+
+weir_status weir_request_intern(weir_request *r, weir_interned **ret)
+{
+    weir_interned *s;
+    weir_status st = r->by_text ? weir_intern_text(r->rule.at, r->rule.len, &s, &r->error)
+                                : weir_intern_name(r->rule.at, r->rule.len, &s);
+    if (st != WEIR_OK)
+        return st;
+    if (r->key.len < 1 || r->key.len > WEIR_KEY_MAX)
+        return WEIR_E_RANGE;
+    weir_interned_ref(s);
+    *ret = s;
+    return WEIR_OK;
+}
+
+/* The keyspace event of a change; NULL: there is never one. */
+static const char *event_of(weir_verb verb)
+{
+    switch (verb) {
+    case WEIR_VERB_TAKE:
+    case WEIR_VERB_GRANT:
+        return "weir.take";
+    case WEIR_VERB_REFUND:
+        return "weir.refund";
+    case WEIR_VERB_RESET:
+        return "weir.reset";
+    case WEIR_VERB_PEEK:
+    case WEIR_VERB_THROTTLE:
+        break;
+    }
+    return NULL;
+}
+
+bool weir_module_decide(weir_module_call *c, weir_verb verb, weir_request *r, int64_t *ret_granted)
+{
+    weir_interned *s;
+    weir_open_key key;
+    weir_cell cell;
+    const char *event = event_of(verb);
+    r->status = weir_request_intern(r, &s);
+    if (r->status != WEIR_OK)
+        return true;
+    if (!weir_key_open(&key, c->ctx, c->key, event ? REDIS_READ | REDIS_WRITE : REDIS_READ)) {
+        weir_interned_unref(s);
+        weir_module_wrong_type(c->ctx);
+        return false;
+    }
+    weir_moment at = weir_moment_now();
+    weir_status st = weir_cell_open(&cell, &key, s, at.now_ns);
+    if (st == WEIR_OK)
+        st = weir_cell_decide(&cell, verb, at.now_ns, r->cost, &r->decision, ret_granted);
+    if (st == WEIR_OK && event)
+        weir_cells_write(c->ctx, &cell, 1, at, event);
+    weir_cell_close(&cell);
+    weir_key_close(&key);
+    r->status = st;
+    r->policy = &s->policy; /* stays until the next policy is interned */
+    weir_interned_unref(s);
+    return true;
+}
+
+static bool decide(weir_call *c, weir_verb verb, weir_request *r)
+{
+    int64_t unused;
+    return weir_module_decide(call_of(c), verb, r, &unused);
+}
+
+static weir_status explain_key(const weir_request *r, const weir_interned *s, weir_cell *cell,
+                               int64_t now_ns, weir_buffer *out)
+{
+    weir_decision d;
+    int64_t unused;
+    weir_status st = weir_cell_decide(cell, WEIR_VERB_PEEK, now_ns, 1, &d, &unused);
+    if (st != WEIR_OK)
+        return st;
+    if (s->name_len > 0)
+        weir_buffer_printf(out, "policy   %s\n", weir_interned_name(s));
+    weir_explain_key(out, r->key.at, r->key.len);
+    weir_buffer_printf(out, "limit    %s\n", weir_interned_text(s));
+    weir_explain_state(out, &s->policy, &d, false, now_ns);
+    return WEIR_OK;
+}
+
+static bool explain(weir_call *call, weir_request *r, weir_buffer *out)
+{
+    weir_module_call *c = call_of(call);
+    weir_interned *s;
+    weir_open_key key;
+    weir_cell cell;
+    r->status = weir_request_intern(r, &s);
+    if (r->status != WEIR_OK)
+        return true;
+    bool opened = weir_key_open(&key, c->ctx, c->key, REDIS_READ);
+    if (opened) {
+        int64_t now_ns = weir_moment_now().now_ns;
+        r->status = weir_cell_open(&cell, &key, s, now_ns);
+        if (r->status == WEIR_OK)
+            r->status = explain_key(r, s, &cell, now_ns, out);
+        weir_cell_close(&cell);
+        weir_key_close(&key);
+    } else {
+        weir_module_wrong_type(c->ctx);
+    }
+    weir_interned_unref(s);
+    return opened;
+}
+
+static bool throttle(weir_call *call, const weir_throttle *t, weir_slice name,
+                     weir_throttle_result *ret)
+{
+    weir_module_call *c = call_of(call);
+    weir_open_key key;
+    weir_cell cell;
+    weir_interned *s = weir_intern_throttle();
+    *ret = (weir_throttle_result){.status = s ? WEIR_E_RANGE : WEIR_E_NOMEM};
+    if (!s || name.len < 1 || name.len > WEIR_KEY_MAX)
+        return true;
+    if (!weir_key_open(&key, c->ctx, c->key, REDIS_READ | REDIS_WRITE)) {
+        weir_module_wrong_type(c->ctx);
+        return false;
+    }
+    weir_moment at = weir_moment_now();
+    ret->status = weir_cell_open(&cell, &key, s, at.now_ns);
+    if (ret->status == WEIR_OK) {
+        ret->numbers = weir_throttle_check(t, cell.state, at.now_ns, &ret->answer);
+        if (ret->numbers == WEIR_THROTTLE_OK)
+            weir_cells_write(c->ctx, &cell, 1, at, "cl.throttle");
+        else
+            ret->status = WEIR_E_RANGE;
+    }
+    weir_cell_close(&cell);
+    weir_key_close(&key);
+    return true;
+}
+
+/* ---- named policies -------------------------------------------------------------------------- */
+/* A change is replicated as the command, since no clock has a part in it. */
+
+static void put_named(weir_call *c, const weir_named *n)
+{
+    const weir_rule_view view = {.name = n->name, .limit = n->limit};
+    weir_call_put_rule(c, &view);
+}
+
+static void list_policies(weir_call *c)
+{
+    const weir_named *named;
+    size_t len = weir_named_all(&named);
+    put_array(c, len);
+    for (size_t i = 0; i < len; i++)
+        put_named(c, &named[i]);
+}
+
+static void get_policy(weir_call *c, weir_slice name)
+{
+    const weir_named *n = weir_named_find(name.at, name.len);
+    if (n)
+        put_named(c, n);
+    else
+        redis.ReplyWithNull(ctx_of(c));
+}
+
+static weir_status set_policy(weir_call *c, const char *name, const char *limit,
+                              weir_policy_error *ret)
+{
+    weir_status st = weir_named_set(name, strlen(name), limit, strlen(limit), ret);
+    if (st == WEIR_OK)
+        redis.ReplicateVerbatim(ctx_of(c));
+    return st;
+}
+
+static weir_status drop_policy(weir_call *c, weir_slice name)
+{
+    if (!weir_named_drop(name.at, name.len))
+        return WEIR_E_ABSENT;
+    redis.ReplicateVerbatim(ctx_of(c));
+    return WEIR_OK;
+}
+
+const weir_backend weir_module_backend = {
+    .array = put_array,
+    .map = put_map,
+    .integers = put_integers,
+    .integer = put_integer,
+    .bulk = put_bulk,
+    .simple = put_simple,
+    .error = put_error,
+    .boolean = put_bool,
+    .decide = decide,
+    .take_all = weir_module_take_all,
+    .explain = explain,
+    .throttle = throttle,
+    .list_policies = list_policies,
+    .get_policy = get_policy,
+    .set_policy = set_policy,
+    .drop_policy = drop_policy,
+    .no_memory = "the key's state would take more than 16777216 bytes",
+    .full = "the key has states of too many policies",
+};
+_Static_assert(WEIR_STATE_WORDS_MAX * sizeof(uint64_t) == 16777216, "no_memory quotes it");

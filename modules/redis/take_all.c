@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Decides several requests as one, for WEIR.TAKEALL and WEIR.ASKALL: all are charged, or none is.
+ * A denial that a policy counts is not charged either. A Cluster ensures that all keys are in one
+ * slot. And what weir's own programs send: WEIR.ASK and WEIR.ASKALL, in microseconds. */
+
+#include "backend.h"
+
+#include "core/check.h"
+
+_Static_assert(WEIR_DECIDED_MAX == WEIR_ALL_MAX, "one limit everywhere");
+
+typedef struct one {
+    weir_interned *scope;
+    size_t key, cell;       /* indexes of its key and its cell */
+    weir_decision alone;    /* as if it were the only request */
+    weir_decision together; /* after the requests before it */
+} one;
+
+typedef struct many {
+    weir_module_call *call;
+    weir_request *request;
+    size_t len, keys, cells, interned;
+    bool allowed;
+    one of[WEIR_DECIDED_MAX];
+    weir_open_key key[WEIR_DECIDED_MAX];
+    weir_cell cell[WEIR_DECIDED_MAX];
+} many;
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+static size_t key_of(const many *m, weir_slice name)
+{
+    for (size_t i = 0; i < m->keys; i++) {
+        size_t len;
+        const char *at = redis.StringPtrLen(m->key[i].name, &len);
+        if (len == name.len && memcmp(at, name.at, len) == 0)
+            return i;
+    }
+    return m->keys;
+}
+
+static size_t cell_of(const many *m, const weir_open_key *key, const weir_interned *s)
+{
+    for (size_t i = 0; i < m->cells; i++) {
+        if (m->cell[i].target == key && m->cell[i].scope == s)
+            return i;
+    }
+    return m->cells;
+}
+
+static bool intern_all(many *m)
+{
+    for (; m->interned < m->len; m->interned++) {
+        weir_request *r = &m->request[m->interned];
+        r->status = weir_request_intern(r, &m->of[m->interned].scope);
+        if (r->status != WEIR_OK)
+            return false;
+        r->policy = &m->of[m->interned].scope->policy;
+    }
+    return true;
+}
+
+/* Opens each key once, and each state once. Returns false if a key has another type; the status of
+ * a request tells of other failures. */
+static bool open_all(many *m, int64_t now_ns)
+{
+    enum { FIRST_KEY = 3, TRIPLE = 3 };
+    for (size_t i = 0; i < m->len; i++) {
+        one *o = &m->of[i];
+        weir_request *r = &m->request[i];
+        o->key = key_of(m, r->key);
+        if (o->key == m->keys) {
+            redis_string *name = m->call->argv[FIRST_KEY + i * TRIPLE];
+            if (!weir_key_open(&m->key[o->key], m->call->ctx, name, REDIS_READ | REDIS_WRITE))
+                return false;
+            m->keys++;
+        }
+        o->cell = cell_of(m, &m->key[o->key], o->scope);
+        if (o->cell < m->cells)
+            continue;
+        r->status = weir_cell_open(&m->cell[m->cells++], &m->key[o->key], o->scope, now_ns);
+        if (r->status != WEIR_OK)
+            break;
+    }
+    return true;
+}
+
+static void close_all(many *m)
+{
+    for (size_t i = 0; i < m->cells; i++)
+        weir_cell_close(&m->cell[i]);
+    for (size_t i = 0; i < m->keys; i++)
+        weir_key_close(&m->key[i]);
+    for (size_t i = 0; i < m->interned; i++)
+        weir_interned_unref(m->of[i].scope);
+}
+
+/* ---- deciding -------------------------------------------------------------------------------- */
+
+/* Peeks at every request alone before any is charged. */
+static weir_status decide_all(many *m, int64_t now_ns)
+{
+    int64_t unused;
+    m->allowed = true;
+    for (size_t i = 0; i < m->len; i++) {
+        one *o = &m->of[i];
+        weir_request *r = &m->request[i];
+        r->status = weir_cell_decide(&m->cell[o->cell], WEIR_VERB_PEEK, now_ns, r->cost, &o->alone,
+                                     &unused);
+        if (r->status != WEIR_OK)
+            return r->status;
+    }
+    for (size_t i = 0; i < m->len; i++) {
+        one *o = &m->of[i];
+        weir_request *r = &m->request[i];
+        r->status = weir_cell_decide(&m->cell[o->cell], WEIR_VERB_TAKE, now_ns, r->cost,
+                                     &o->together, &unused);
+        if (r->status != WEIR_OK)
+            return r->status;
+        m->allowed = m->allowed && o->together.allowed;
+    }
+    return WEIR_OK;
+}
+
+/* Returns the status of the first request that failed. */
+static weir_status status_of(const many *m)
+{
+    for (size_t i = 0; i < m->len; i++) {
+        if (m->request[i].status != WEIR_OK)
+            return m->request[i].status;
+    }
+    return WEIR_OK;
+}
+
+/* Interns, opens, decides and writes back. Returns false after it has replied with an error. */
+static bool run(many *m)
+{
+    if (!intern_all(m))
+        return true;
+    weir_moment at = weir_moment_now();
+    if (!open_all(m, at.now_ns)) {
+        weir_module_wrong_type(m->call->ctx);
+        return false;
+    }
+    if (status_of(m) == WEIR_OK && decide_all(m, at.now_ns) == WEIR_OK && m->allowed)
+        weir_cells_write(m->call->ctx, m->cell, m->cells, at, "weir.take");
+    return true;
+}
+
+/* The request that denies all: of those denied, the one that weir_outranks() puts first. m->len if
+ * none is. */
+static size_t blocking(const many *m)
+{
+    size_t at = m->len;
+    for (size_t i = 0; i < m->len; i++) {
+        const weir_decision *d = &m->of[i].together;
+        if (!d->allowed && (at == m->len || weir_outranks(d, &m->of[at].together)))
+            at = i;
+    }
+    return at;
+}
+
+/* The request whose fields are the reply for all. */
+static size_t spokesman(const many *m)
+{
+    size_t at = 0;
+    if (!m->allowed)
+        return blocking(m);
+    for (size_t i = 1; i < m->len; i++) {
+        if (weir_outranks(&m->of[i].together, &m->of[at].together))
+            at = i;
+    }
+    return at;
+}
+
+/* The decision that is reported for request i. */
+static const weir_decision *decision_of(const many *m, size_t i)
+{
+    const one *o = &m->of[i];
+    return m->allowed || !o->together.allowed ? &o->together : &o->alone;
+}
+
+static many *many_new(weir_call *c, weir_request *r, size_t n)
+{
+    many *m = redis.Alloc(sizeof *m); /* too large for the stack */
+    m->call = (weir_module_call *)c;
+    m->request = r;
+    m->len = n;
+    m->keys = m->cells = m->interned = 0;
+    return m;
+}
+
+bool weir_module_take_all(weir_call *c, weir_request *r, size_t n, weir_all_result *ret)
+{
+    many *m = many_new(c, r, n);
+    bool done = run(m);
+    *ret = (weir_all_result){.status = status_of(m)};
+    if (done && ret->status == WEIR_OK) {
+        ret->allowed = m->allowed;
+        ret->index = spokesman(m);
+        r[ret->index].decision = *decision_of(m, ret->index);
+        for (size_t i = 0; i < n && m->allowed; i++) {
+            if (m->of[i].together.delay_ns > ret->delay_ns)
+                ret->delay_ns = m->of[i].together.delay_ns;
+        }
+    }
+    close_all(m);
+    redis.Free(m);
+    return done;
+}
+
+/* ---- WEIR.ASK and WEIR.ASKALL ---------------------------------------------------------------- */
+
+enum { ASK_FIELDS = 8 };
+
+static int64_t us_ceil(int64_t ns)
+{
+    return ns / 1000 + (ns % 1000 > 0);
+}
+
+static void put_ask_fields(int64_t *ret, const weir_decision *d, int64_t granted)
+{
+    ret[0] = d->allowed;
+    ret[1] = d->limit;
+    ret[2] = d->remaining;
+    ret[3] = d->never ? -1 : us_ceil(d->retry_after_ns);
+    ret[4] = us_ceil(d->reset_after_ns);
+    ret[5] = us_ceil(d->delay_ns);
+    ret[6] = d->layer;
+    ret[7] = granted;
+}
+
+/* The programs look for these beginnings: a bad policy's is not behind that of the request. */
+static void put_ask_error(weir_call *c, const weir_request *r, const char *where)
+{
+    if (r->error.column > 0)
+        where = "";
+    else if (r->status == WEIR_E_UNSUPPORTED)
+        where = "weir: ";
+    weir_call_request_error(c, r, where);
+}
+
+static bool read_verb(weir_slice a, weir_verb *ret)
+{
+    static const struct {
+        const char *word;
+        weir_verb verb;
+    } verbs[] = {
+        {"TAKE", WEIR_VERB_TAKE},     {"PEEK", WEIR_VERB_PEEK},   {"GRANT", WEIR_VERB_GRANT},
+        {"REFUND", WEIR_VERB_REFUND}, {"RESET", WEIR_VERB_RESET},
+    };
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
+        if (weir_resp_word_is(a, verbs[i].word)) {
+            *ret = verbs[i].verb;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void run_ask(weir_module_call *c)
+{
+    weir_call *call = &c->call;
+    weir_verb verb;
+    int64_t granted, fields[ASK_FIELDS];
+    if (!read_verb(call->arg[1], &verb)) {
+        weir_call_error(call, "ERR the verb is none of TAKE, PEEK, REFUND, GRANT and RESET");
+        return;
+    }
+    weir_request r = weir_call_request(call, 2);
+    r.by_text = true;
+    const char *error = weir_call_read_cost(call, 4, &r.cost);
+    if (error) {
+        weir_call_error(call, "ERR %s", error);
+        return;
+    }
+    if (!weir_module_decide(c, verb, &r, &granted))
+        return;
+    if (r.status != WEIR_OK) {
+        put_ask_error(call, &r, "");
+        return;
+    }
+    put_ask_fields(fields, &r.decision, granted);
+    call->backend->integers(call, fields, ASK_FIELDS, 0);
+}
+
+/* WEIR.ASK verb policy-text key n */
+int weir_ask_command(redis_ctx *ctx, redis_string **argv, int argc)
+{
+    weir_slice arg[WEIR_MODULE_ARGS_MAX];
+    if (argc != 5)
+        return redis.WrongArity(ctx);
+    weir_module_call c = weir_module_call_make(ctx, argv, argc, 3, arg);
+    run_ask(&c);
+    return REDIS_OK;
+}
+
+static void put_all_fields(weir_call *c, const many *m)
+{
+    int64_t fields[1 + ASK_FIELDS * WEIR_DECIDED_MAX];
+    fields[0] = (int64_t)blocking(m);
+    for (size_t i = 0; i < m->len; i++)
+        put_ask_fields(fields + 1 + ASK_FIELDS * i, decision_of(m, i), 0);
+    c->backend->integers(c, fields, 1 + ASK_FIELDS * m->len, 0);
+}
+
+static void run_ask_all(weir_call *c)
+{
+    weir_request r[WEIR_ALL_MAX];
+    size_t n = weir_call_read_all(c, r), i = 0;
+    if (n == 0)
+        return;
+    for (size_t k = 0; k < n; k++)
+        r[k].by_text = true;
+    many *m = many_new(c, r, n);
+    if (run(m)) {
+        while (i < n && r[i].status == WEIR_OK)
+            i++;
+        if (i < n)
+            put_ask_error(c, &r[i], weir_where_request(i).text);
+        else
+            put_all_fields(c, m);
+    }
+    close_all(m);
+    redis.Free(m);
+}
+
+/* WEIR.ASKALL n policy-text key cost [policy-text key cost ...] */
+int weir_ask_all_command(redis_ctx *ctx, redis_string **argv, int argc)
+{
+    weir_slice arg[WEIR_MODULE_ARGS_MAX];
+    if (argc < 5)
+        return redis.WrongArity(ctx);
+    weir_module_call c = weir_module_call_make(ctx, argv, argc, 3, arg);
+    run_ask_all(&c.call);
+    return REDIS_OK;
+}
