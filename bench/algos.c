@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* What the other algorithms cost beside gcra: a million keys, each policy in a store of its own
- * that is as full as the others, all of them in turn in every round. A ratio of 0.5 is a decision
- * that takes twice as long as gcra's. */
+/* Compares the algorithms with gcra: decisions a second with a million keys. Each policy has its own
+ * store, all equally full, and the stores alternate in every round. A ratio of 0.5 means that a
+ * decision takes twice as long as with gcra. */
 
 #include "kit.h"
 #include "parts.h"
@@ -12,24 +12,25 @@
 
 enum { ROUNDS = 5, KEYS = 1000000, GCRA = 0 };
 
-/* Time goes on by this with every pass. Windows of an hour hold all that is taken here. */
+/* Time advances by this much for each pass. All takes of the benchmark fit into a window of an hour. */
 #define STEP_NS INT64_C(10000000000)
 
 static const struct algo {
     const char *name, *text;
     int fills;          /* how often every key is charged before the first round */
-    size_t large_bytes; /* 0: the least */
+    size_t large_bytes; /* 0: the minimum */
 } algos[] = {
     {"gcra", "gcra 1000/h burst 1000", 1, 0},
     {"token-bucket", "token-bucket 1000 refill 1000/h", 1, 0},
     {"leaky-bucket", "leaky-bucket 1000/h capacity 1000", 1, 0},
-    {"gcra-ticks", "gcra 3/s burst 1000", 1, 0}, /* its interval is no whole number of ns */
+    {"gcra-ticks", "gcra 3/s burst 1000", 1, 0}, /* its interval is not a whole number of ns */
     {"fixed-window", "fixed-window 1000/h", 1, 0},
     {"sliding-counter", "sliding-counter 1000/h", 1, 0},
     {"sliding-slices", "sliding-slices 1000/h slices 12", 1, (size_t)512 << 20},
     {"sliding-log-5", "sliding-log 5/10s", 1,
      (size_t)512 << 20}, /* a pass charges a key about twice */
-    {"sliding-log-100", "sliding-log 100/h", 45, (size_t)2 << 30}, /* half full, then nearly full */
+    {"sliding-log-100", "sliding-log 100/h", 45,
+     (size_t)2 << 30}, /* half full at first, nearly full at the end */
     {"two-layers", "gcra 1000/h burst 1000 & fixed-window 10000/d", 1, 0},
 };
 enum { ALGOS = sizeof algos / sizeof algos[0] };
@@ -47,8 +48,8 @@ typedef struct algo_bench {
 typedef uint64_t (*loop_fn)(const subject *s, const request_key *keys, size_t n, int64_t now_ns,
                             int64_t cost);
 
-/* A slot for a key is its state and its tag. There are two for every key, four for one in layers,
- * or as many more as make the table's length a power of two. */
+/* The size of a table with two slots for each key, or four for layered policies, rounded up to a power
+ * of two. A slot holds a tag and a state. */
 static size_t table_bytes(const weir_policy *p)
 {
     size_t slot = (weir_state_words(p, 0) + 1) * sizeof(uint64_t), len = 1 << 20;
@@ -63,7 +64,7 @@ static void open_all(algo_bench *b)
         const struct algo *a = &algos[i];
         weir_policy p;
         if (weir_policy_parse(&p, a->text, strlen(a->text), NULL, NULL) != WEIR_OK)
-            die("a policy is wrong");
+            die("a policy is invalid");
         size_t large = a->large_bytes ? a->large_bytes : LARGE_BYTES_MIN;
         subject_open(&b->subjects[i], a->text, table_bytes(&p) + large, large);
         for (int n = 0; n < a->fills; n++)
@@ -73,11 +74,11 @@ static void open_all(algo_bench *b)
 
 static double measure(const algo_bench *b, int i, loop_fn loop)
 {
-    double began = kit_own_seconds();
+    double began = kit_cpu_seconds();
     uint64_t allowed = loop(&b->subjects[i], b->keys, PASS, b->now_ns, 1);
-    double took = kit_own_seconds() - began;
+    double took = kit_cpu_seconds() - began;
     if (allowed < PASS / 100 * 98)
-        die("a policy denied what it was to allow");
+        die("a policy denied a request that it should allow");
     return PASS / took / 1e6;
 }
 

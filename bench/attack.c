@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* A store that is flooded with keys that nobody will ask about again, several times as many as it
- * has room for, while a thousand others go on asking for more than they may have. What the flood
- * costs beside calm is told, and how much the others got beside what their policy admits: they owe
- * more than a newcomer does, so they are not who is forgotten. */
+/* Floods a store with one-off keys, several times as many as fit, while a thousand other keys (the
+ * victims) keep requesting more than their limit. Reports how much slower the flood is than inserts
+ * into free space, and how many requests of the victims were allowed compared with their limit.
+ * Eviction should not help the victims: it evicts the keys closest to their full quota, and the
+ * victims are the furthest from theirs. */
 
 #include "kit.h"
 #include "parts.h"
@@ -12,10 +13,10 @@
 #include <stdlib.h>
 
 enum {
-    VICTIMS = 1024, /* a multiple of KEY_BATCH, as is SOME */
+    VICTIMS = 1024, /* VICTIMS and SOME are multiples of KEY_BATCH */
     SOME = 8192,
-    FLOOD = 1500 * SOME, /* some three times what the store holds */
-    ROUND = 64 * SOME,   /* of the flood, between two rounds of the others: a second */
+    FLOOD = 1500 * SOME, /* about three times what the store holds */
+    ROUND = 64 * SOME,   /* keys of the flood in a second, between two rounds of the victims */
     BURST = 10,
 };
 
@@ -23,16 +24,16 @@ enum {
 
 static const char text[] = "gcra 10/m burst 10";
 
-/* Seconds of own processor time that keys from `first` on take. */
+/* Inserts n keys from number `first`. Returns the CPU time in seconds. */
 static double flood(const subject *s, uint64_t first, uint64_t n, int64_t now_ns)
 {
     static request_key keys[SOME];
     double took = 0;
     for (uint64_t at = 0; at < n; at += SOME) {
         keys_write(keys, first + at, SOME);
-        double began = kit_own_seconds();
+        double began = kit_cpu_seconds();
         subject_batch(s, keys, SOME, now_ns, 1);
-        took += kit_own_seconds() - began;
+        took += kit_cpu_seconds() - began;
     }
     return took;
 }
@@ -58,16 +59,16 @@ void attack_run(report *r)
     report_add(r, &(report_row){.name = "lib.flood.keys_per_s",
                                 .value = 1e-6 / each,
                                 .unit = "M/s",
-                                .baseline_name = "with room for all",
+                                .baseline_name = "free space",
                                 .baseline = 1e-6 / calm,
                                 .ratio = calm / each});
     report_add(r, &(report_row){.name = "lib.flood.victims_admitted",
                                 .value = (double)admitted,
                                 .unit = "units",
-                                .baseline_name = "what they may have",
+                                .baseline_name = "their limit",
                                 .baseline = bound,
                                 .ratio = (double)admitted / bound});
-    printf("%-34s %llu live keys were forgotten\n", "",
+    printf("%-34s %llu live keys were evicted\n", "",
            (unsigned long long)weir_store_stats_get(s.store).evicted);
     subject_close(&s);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The bare loop's two calls. They are in a file of their own, as a library's are: the time and the
- * policy's numbers are read anew at every call, and no answer can be left out. */
+/* The two calls of the bare loop. They are in their own file, like those of a library, so that the
+ * compiler can neither hoist the policy out of the loop nor drop a result. */
 
 #define XXH_INLINE_ALL
 
@@ -27,7 +27,7 @@ void bare_close(bare *b)
     kit_unmap(b->slots, b->len * sizeof(bare_slot));
 }
 
-/* One hash of 2^64 is 0, and its key would share the first empty slot: that is bare enough. */
+/* A key whose hash is 0 would share the first empty slot. That is accepted here: it is one in 2^64. */
 static inline bare_slot *find(const bare *b, uint64_t tag)
 {
     size_t mask = b->len - 1, at = tag & mask;

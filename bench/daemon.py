@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The daemon beside redis-server and nginx, in one run, on loopback: redis-benchmark asks with 50
-connections and a million random keys, wrk over HTTP. What is told is first of all the server's
-processor time for each request, from the kernel's own account of its threads, since the clients are
-slower than the servers; requests a second stand beside it. Every figure is the median of several
-short rounds in which the servers take turns, and only ratios mean anything on a machine that is
-shared.
+"""Benchmarks the daemon against redis-server and nginx on loopback, with redis-benchmark (50
+connections, a million random keys) and wrk. The main figure is the server's CPU time a request, as
+the kernel accounts it, because the clients are slower than the servers; requests a second are
+reported, too. Every figure is the median of several short rounds in which the servers alternate. On
+a shared machine only ratios are meaningful.
 
     bench/daemon.py WEIR [--offered PROGRAM] [--json FILE] [--rounds N] [--only PART,...]
 """
@@ -23,7 +22,7 @@ import sys
 import tempfile
 import time
 
-# GCRA as it is commonly written for Redis: TAT in microseconds, the clock of the server.
+# A common GCRA script for Redis: TAT in microseconds, by the clock of the server.
 GCRA = """
 local now = redis.call('TIME')
 now = now[1] * 1000000 + now[2]
@@ -38,7 +37,7 @@ redis.call('SET', KEYS[1], string.format('%.0f', new), 'PX', math.ceil((new - no
 return {1, burst, math.floor((interval * burst - (new - now)) / interval), 0, math.ceil((new - now) / 1000)}
 """
 
-# For wrk; its threads have generators of their own.
+# A script for wrk. Each of its threads has its own random generator.
 HTTP_REQUESTS = """
 request = function()
   return wrk.format("GET", string.format("/v1/take?policy=api&key=key:%012d", math.random(0, 999999)))
@@ -64,12 +63,12 @@ KEYS = "1000000"
 POLICY = "gcra 100/s burst 20"
 TAKE = ["WEIR.TAKE", "api", "key:__rand_int__"]
 REQUESTS = {1: 80_000, 16: 600_000, 64: 1_200_000}
-# (pipeline, beside what)
+# (pipeline, compared with)
 PAIRS = [(1, "ping"), (1, "incr"), (16, "incr"), (16, "evalsha"), (64, "incr")]
 IDLE = 10_000
 BUSY = (50, 1000)  # connections
 OFFERED = 10_000  # requests a second
-SECONDS = 2  # of a round that is not counted in requests
+SECONDS = 2  # duration of a round that is not limited by requests
 
 
 # ---- servers -------------------------------------------------------------------------------------
@@ -88,7 +87,7 @@ def wait_for(port):
             return
         except OSError:
             time.sleep(0.005)
-    sys.exit(f"bench: nothing answers on port {port}")
+    sys.exit(f"bench: no server is listening on port {port}")
 
 
 class Server:
@@ -98,7 +97,7 @@ class Server:
         wait_for(port)
 
     def pids(self):
-        """It and its children: nginx serves in one of those."""
+        """The process and its children; nginx serves in a child."""
         pids = {self.process.pid}
         for path in glob.glob("/proc/[0-9]*/stat"):
             try:
@@ -111,7 +110,7 @@ class Server:
         return pids
 
     def cpu_ns(self):
-        """Processor time of all its threads."""
+        """CPU time of all threads."""
         total = 0
         for pid in self.pids():
             for path in glob.glob(f"/proc/{pid}/task/*/schedstat"):
@@ -171,7 +170,7 @@ def rate_of(client):
 
 
 def resp_load(server, pipeline, command, connections=50, clients=1):
-    """One round: processor ns a request, requests a second."""
+    """Runs one round. Returns the CPU time in ns a request, and requests a second."""
     requests = REQUESTS[pipeline] // (4 if "EVALSHA" in command and pipeline > 1 else 1)
     before = server.cpu_ns()
     running = [benchmark(server, pipeline, command, requests, connections) for _ in range(clients)]
@@ -187,7 +186,7 @@ def http_load(server, script):
     requests = int(re.search(r"(\d+) requests in", out)[1])
     bad = re.search(r"Non-2xx or 3xx responses: (\d+)", out)
     if bad and int(bad[1]) > requests // 100:
-        sys.exit(f"bench: {server.name} answered {bad[1]} of {requests} with something else than 200")
+        sys.exit(f"bench: {server.name} answered {bad[1]} of {requests} requests with a status other than 200")
     return {"cpu": (server.cpu_ns() - before) / requests, "rps": requests / SECONDS}
 
 
@@ -201,7 +200,7 @@ def offered_load(offered, server, what):
 # ---- figures -------------------------------------------------------------------------------------
 
 UNITS = {"cpu": "ns/request", "rps": "requests/s", "p50": "us", "p99": "us", "memory": "MiB",
-         "capacity": "requests/s of processor time"}
+         "capacity": "requests/s of CPU time"}
 
 
 class Report:
@@ -216,7 +215,7 @@ class Report:
               flush=True)
 
     def pair(self, prefix, suffix, ours, theirs, rounds):
-        """Two loads in turn; a row for each of their figures. Returns the medians of both."""
+        """Alternates two loads and adds a row for each figure. Returns the medians of both."""
         samples = [(ours(), theirs()) for _ in range(rounds)]
         medians = [{kind: statistics.median(s[i][kind] for s in samples) for kind in samples[0][i]}
                    for i in (0, 1)]
@@ -226,7 +225,7 @@ class Report:
 
 
 def hold_idle(server, report):
-    """Memory of connections that have spoken once and then say nothing."""
+    """Measures the memory of connections that sent one request and then stay idle."""
     before = server.memory()
     clients = []
     try:
@@ -240,7 +239,7 @@ def hold_idle(server, report):
     finally:
         for s in clients:
             s.close()
-    # The baseline is the target.
+    # The baseline of 100 MiB is the target.
     report.add("daemon.idle10000.memory", "memory", grown / (1 << 20), 100)
 
 
@@ -259,7 +258,7 @@ class Bench:
             "incr": ["INCR", "key:__rand_int__"],
             "evalsha": ["EVALSHA", sha, "1", "gcra:__rand_int__", "10000", "20"],
         }
-        # Every key is there before anything is measured.
+        # Create every key before anything is measured.
         for _ in range(2):
             resp_load(self.weir, 64, TAKE)
             resp_load(self.redis, 64, self.theirs["incr"])
@@ -300,9 +299,9 @@ class Bench:
                          self.args.rounds)
 
     def loops(self):
-        """Two clients at both. Where there is no processor for each of clients and loops, requests
-        a second tell of that alone; then what a second of the loops' processor time can do, times
-        their number, is the figure."""
+        """Compares two event loops with one, each under two clients. Without a core for each loop
+        and client, requests a second depend on the machine alone. The capacity is then the figure:
+        requests per second of CPU time, times the number of loops."""
         two = self.open(start_weir(self.args.weir, self.tmp, 2))
         for _ in range(2):
             resp_load(two, 64, TAKE)
@@ -333,8 +332,8 @@ def main():
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     report, servers = Report(), []
-    print("WEIR.TAKE, 1 M random keys, 50 connections; processor time is the server's\n\n"
-          f"{'':<30} {'weir':>12} {'beside':>12} {'ratio':>8}")
+    print("WEIR.TAKE, 1 M random keys, 50 connections; CPU time of the server\n\n"
+          f"{'':<30} {'weir':>12} {'baseline':>12} {'ratio':>8}")
     with tempfile.TemporaryDirectory() as tmp:
         try:
             bench = Bench(args, tmp, servers, report)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* What tools/instructions counts: decisions in process by every way that matters, always the same
- * ones, with no socket, clock or thread, so that the count of instructions is the same each time
- * and a change of a few of them shows where no stopwatch sees it.
+/* The program whose instructions tools/instructions counts. Each case makes the same decisions in the
+ * same order, without sockets, clocks or threads. So the count is reproducible, and shows changes
+ * that are too small to time.
  *
- *     instructions            the names of the cases
- *     instructions CASE       runs one; prints how many decisions measured() made
+ *     instructions            prints the names of the cases
+ *     instructions CASE       runs a case; prints how many decisions measured() made
  *
- * It sees only public headers and those of service and codec. */
+ * It includes only public headers and those of service and codec. */
 
 #include "codec/http_session.h"
 #include "codec/resp_session.h"
@@ -19,11 +19,11 @@
 
 enum {
     KEYS = 1024,
-    KEY_LEN = 16, /* "key:" and 12 digits, as redis-benchmark has them */
+    KEY_LEN = 16, /* "key:" and 12 digits, as in redis-benchmark */
     DECISIONS = 1 << 14,
-    REQUEST_MAX = 256, /* bytes of one */
+    REQUEST_MAX = 256, /* bytes of a request */
     BATCH = 16,
-    STEP_NS = 100000, /* between two rounds: a key is asked for about 10 times a second */
+    STEP_NS = 100000, /* between two requests; a key is requested about 10 times a second */
 };
 
 static const int64_t start_ns = INT64_C(1767225600000000000);
@@ -31,7 +31,7 @@ static const char api[] = "gcra 100/s burst 20";
 
 typedef struct rig {
     char keys[KEYS][KEY_LEN];
-    uint32_t order[DECISIONS]; /* of the keys that are asked about */
+    uint32_t order[DECISIONS]; /* the keys of the requests */
     weir_policy policy;
     uint64_t policy_id;
     weir_store *store;
@@ -44,8 +44,8 @@ typedef struct rig {
     weir_buffer in, out;
     uint64_t states[KEYS][WEIR_LAYERS_MAX * 4];
 
-    char *requests; /* DECISIONS of them, one after another ... */
-    size_t *begin;  /* ... request i from begin[i] to begin[i + 1] */
+    char *requests; /* DECISIONS requests, one behind the other */
+    size_t *begin;  /* request i is the bytes begin[i] .. begin[i + 1] of `requests` */
     size_t pipeline;
     uint64_t allowed;
 } rig;
@@ -96,14 +96,14 @@ static void round_batch(rig *r)
     }
 }
 
-/* Requests i .. i + pipeline arrive together. */
+/* Puts requests i .. i + pipeline - 1 into the input. */
 static void arrive(rig *r, size_t i)
 {
     size_t begin = r->begin[i];
     weir_buffer_append(&r->in, r->requests + begin, r->begin[i + r->pipeline] - begin);
 }
 
-/* Whether an answer was what it should be is not looked at within the measured part. */
+/* The replies are checked by check_reply(), outside the measured part. */
 static void round_resp(rig *r)
 {
     for (size_t i = 0; i < DECISIONS; i += r->pipeline) {
@@ -125,7 +125,7 @@ static void round_http(rig *r)
 /* ---- the requests ---------------------------------------------------------------------------- */
 
 typedef struct request_text {
-    const char *before, *after; /* the key */
+    const char *before, *after; /* the bytes around the key */
 } request_text;
 
 static const request_text resp_request = {
@@ -160,9 +160,9 @@ typedef struct bench_case {
     const char *name;
     const char *policy;
     void (*round)(rig *r);
-    const request_text *request; /* NULL: none */
+    const request_text *request; /* NULL if the case has no protocol */
     size_t pipeline;
-    const char *answer; /* how that of an allowed take begins; NULL: none */
+    const char *reply; /* the beginning of the reply to an allowed take; NULL if there is none */
 } bench_case;
 
 static const bench_case cases[] = {
@@ -224,7 +224,7 @@ static void open_rig(rig *r, const bench_case *c)
     r->requests = malloc((DECISIONS + 1) * REQUEST_MAX);
     r->begin = malloc((DECISIONS + 1) * sizeof *r->begin);
     if (!r->requests || !r->begin)
-        die("no memory");
+        die("out of memory");
     if (c->request)
         write_requests(r, c->request);
 }
@@ -242,24 +242,24 @@ static void close_rig(rig *r)
     free(r);
 }
 
-/* The last answer of a round must be that of an allowed take. */
-static void check_answer(const rig *r, const bench_case *c)
+/* Checks that the last reply of a round is that of an allowed take. */
+static void check_reply(const rig *r, const bench_case *c)
 {
-    if (!c->answer) {
+    if (!c->reply) {
         if (r->allowed < DECISIONS / 2)
-            die("too little was allowed");
+            die("too few requests were allowed");
         return;
     }
-    size_t len = strlen(c->answer);
-    if (weir_buffer_len(&r->out) < len || memcmp(weir_buffer_data(&r->out), c->answer, len) != 0)
-        die("not the answer that was expected");
+    size_t len = strlen(c->reply);
+    if (weir_buffer_len(&r->out) < len || memcmp(weir_buffer_data(&r->out), c->reply, len) != 0)
+        die("unexpected reply");
 }
 
-/* Its calls, and what they call, are what is counted: the name is known to tools/instructions. */
+/* tools/instructions counts the instructions of this function, by its name, and of all that it calls. */
 __attribute__((noinline)) static void measured(rig *r, void (*round)(rig *))
 {
     round(r);
-    __asm__ __volatile__("" ::: "memory"); /* no tail call, which would end the counting */
+    __asm__ __volatile__("" ::: "memory"); /* prevents a tail call, which would end the count */
 }
 
 int main(int argc, char **argv)
@@ -275,13 +275,13 @@ int main(int argc, char **argv)
             continue;
         rig *r = calloc(1, sizeof *r);
         if (!r)
-            die("no memory");
+            die("out of memory");
         open_rig(r, c);
         measured(r, c->round);
-        check_answer(r, c);
+        check_reply(r, c);
         close_rig(r);
         printf("%d\n", DECISIONS);
         return 0;
     }
-    die("no such case");
+    die("unknown case; without an argument this program lists the cases");
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* A key is made of its number alone, so that no list of a hundred million must be kept. */
+/* Computes a key from its number, so that a list of a hundred million keys is not needed. */
 
 #include "keys.h"
 
@@ -13,7 +13,7 @@ static uint64_t mix(uint64_t x)
     return x ^ x >> 31;
 }
 
-/* mix() is a bijection and the text holds all its bits: no two keys are equal. */
+/* All keys differ, since mix() is a bijection and the text contains all bits of its result. */
 static void write_key(request_key *k, uint64_t number)
 {
     uint64_t bits = mix(number);

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef BENCH_KEYS_H
 #define BENCH_KEYS_H
-/* The keys that are asked about, which are the same for every loop: 16 to 24 bytes of text, and one
- * after the other in memory, as a server finds them in what it has received. */
+/* The keys of the requests, the same for every loop: texts of 16 to 24 bytes, one behind the other in
+ * memory, like the keys in the input of a server. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -15,10 +15,10 @@ typedef struct request_key {
     uint64_t len;
 } request_key;
 
-/* Keys number `first` to first + n - 1. */
+/* Writes the keys numbered first to first + n - 1. */
 void keys_write(request_key *ret, uint64_t first, size_t n);
 
-/* n keys drawn at random from those numbered 0 to keys - 1. */
+/* Writes n random keys of those numbered 0 to keys - 1. */
 void keys_draw(request_key *ret, uint64_t keys, size_t n, uint64_t seed);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Linux's ways to large pages, and the layout of the table and of the JSON. */
+/* Huge pages on Linux, and the layout of the table and the JSON. */
 
 #define _GNU_SOURCE /* madvise */
 
@@ -30,7 +30,7 @@ double kit_seconds(void)
     return read_clock(CLOCK_MONOTONIC);
 }
 
-double kit_own_seconds(void)
+double kit_cpu_seconds(void)
 {
     return read_clock(CLOCK_THREAD_CPUTIME_ID);
 }
@@ -39,7 +39,7 @@ void *kit_map(size_t len)
 {
     void *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED)
-        die("no memory");
+        die("out of memory");
     (void)madvise(p, len, MADV_HUGEPAGE);
     return p;
 }
@@ -49,7 +49,7 @@ void kit_unmap(void *p, size_t len)
     munmap(p, len);
 }
 
-/* A line of smaps_rollup, which is in kB. 0 on a system without it. */
+/* Reads a field of smaps_rollup, which is in kB. Returns bytes, or 0 on a system without the file. */
 static size_t rollup(const char *name)
 {
     char line[256];
@@ -69,7 +69,7 @@ size_t kit_resident(void)
     return rollup("Rss:");
 }
 
-size_t kit_in_large_pages(void)
+size_t kit_in_huge_pages(void)
 {
     return rollup("AnonHugePages:");
 }

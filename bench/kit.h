@@ -2,35 +2,35 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef BENCH_KIT_H
 #define BENCH_KIT_H
-/* What every part of the benchmark needs: memory in large pages, what the process holds of it, a
- * clock, medians, and the rows that come out. */
+/* Tools for all parts of the benchmark: memory in huge pages, clocks, medians, and the report. */
 
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
-/* Ends the program. */
+/* Prints an error and ends the program. */
 _Noreturn void die(const char *what);
 
+/* The monotonic clock, in seconds. */
 double kit_seconds(void);
 
-/* Of processor time, this thread's: what does not count is the time others had the processor. */
-double kit_own_seconds(void);
+/* The CPU time of this thread, in seconds. Other programs on the machine do not affect it. */
+double kit_cpu_seconds(void);
 
-/* `len` zeroed bytes, in large pages if the system gives them. */
+/* Allocates `len` zeroed bytes, in huge pages if the system provides them. */
 void *kit_map(size_t len);
 void kit_unmap(void *p, size_t len);
 
-/* Bytes of this process that are in memory, and those of them that are in large pages. */
+/* Resident bytes of this process, and those of them in huge pages. */
 size_t kit_resident(void);
-size_t kit_in_large_pages(void);
+size_t kit_in_huge_pages(void);
 
-/* The middle one of n figures, or the mean of the middle two; sorts them. */
+/* The median of n figures. Sorts them. */
 double kit_median(double *figures, size_t n);
 
-/* Rows go to a table on stdout and to a JSON list. */
+/* A report: rows of a table on standard output, and of a JSON list. */
 typedef struct report {
-    FILE *json; /* NULL: only the table */
+    FILE *json; /* NULL for no JSON */
     size_t rows;
 } report;
 
@@ -38,7 +38,7 @@ typedef struct report_row {
     const char *name;
     double value;
     const char *unit;
-    const char *baseline_name; /* what it is beside, for the table */
+    const char *baseline_name; /* what the value is compared with, for the table */
     double baseline, ratio;
 } report_row;
 

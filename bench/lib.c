@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The library at the machine's limit: how fast it decides beside a bare loop that keeps nothing of
- * what a store promises, how many bytes a key takes, and how long a call may take.
+/* Benchmarks the library in process: decisions a second compared with a bare loop, bytes a key, and
+ * the longest call.
  *
  *     bench_lib [FILE [PART...]]    prints a table; writes a JSON list to FILE
  *
- * The parts are speed, algos, memory, longest, state and attack, and all of them are run if none is
- * named; and pace, which bench/peers/run asks for. */
+ * The parts are speed, algos, memory, longest, state, attack and pace. By default all of them run but
+ * pace, which is for bench/peers/run. */
 
 #include "parts.h"
 
@@ -34,13 +34,13 @@ static const struct part *find_part(const char *name)
     return NULL;
 }
 
-/* Where there are no large pages at all, every figure says more of the page tables than of weir. */
-static void say_machine(void)
+/* Warns if the machine has no huge pages: page-table walks then dominate every figure. */
+static void warn_of_small_pages(void)
 {
     char enabled[64] = "";
     FILE *f = fopen("/sys/kernel/mm/transparent_hugepage/enabled", "r");
     if (!f || !fgets(enabled, sizeof enabled, f) || strstr(enabled, "[never]"))
-        printf("no large pages on this machine: figures of many keys are those of small ones\n");
+        printf("this machine has no huge pages: with many keys, page-table walks dominate\n");
     if (f)
         fclose(f);
 }
@@ -53,10 +53,10 @@ int main(int argc, char **argv)
             return 2;
     }
     if (argc > 1 && !(r.json = fopen(argv[1], "w")))
-        die("the file cannot be written");
+        die("cannot write the file");
     if (r.json)
         fprintf(r.json, "[");
-    say_machine();
+    warn_of_small_pages();
     for (int i = 2; i < argc; i++)
         find_part(argv[i])->run(&r);
     for (int i = 0; i < USUAL && argc < 3; i++)
@@ -64,7 +64,7 @@ int main(int argc, char **argv)
     if (r.json) {
         fprintf(r.json, "\n]\n");
         if (fclose(r.json) != 0)
-            die("the file cannot be written");
+            die("cannot write the file");
     }
     return 0;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The longest of many millions of calls into a new store that fills. A shared machine takes the
- * processor away now and then, and what is measured then is not the store: the figure is the
- * smallest of several rounds' longest calls, and beside it stands a loop that only reads the clock,
- * for as long as the calls took. The processor time of the longest call is told too: on a machine
- * that is never quiet it is the one that says something. */
+/* Measures the longest of millions of calls into a new store that fills up. On a shared machine a call
+ * is sometimes preempted, which is not the store's time. So the figure is the minimum over several
+ * rounds of the longest call in a round. The baseline is a loop of the same duration that only reads
+ * the clock. The CPU time of the longest call is reported, too; on a machine that is never quiet it
+ * is the meaningful figure. */
 
 #include "kit.h"
 #include "parts.h"
@@ -12,10 +12,10 @@
 
 enum { ROUNDS = 5, SOME = 1024, CALLS = 8000 * SOME, FEW = 16 };
 
-/* The clock of processor time is dear: it is read once in FEW calls, which are microseconds. */
+/* Reading the CPU clock is expensive, so it is read once in FEW calls, which take microseconds. */
 
 typedef struct longest {
-    double wall, own; /* seconds */
+    double wall, cpu; /* seconds */
 } longest;
 
 static double larger(double a, double b)
@@ -28,12 +28,12 @@ static double smaller(double a, double b)
     return a < b ? a : b;
 }
 
-/* Returns the processor time that it is. */
-static double note_own(longest *l, double since)
+/* Records the CPU time since `since`. Returns the current CPU time. */
+static double note_cpu(longest *l, double since)
 {
-    double own = kit_own_seconds();
-    l->own = larger(l->own, own - since);
-    return own;
+    double cpu = kit_cpu_seconds();
+    l->cpu = larger(l->cpu, cpu - since);
+    return cpu;
 }
 
 static longest longest_call(void)
@@ -44,7 +44,7 @@ static longest longest_call(void)
     for (uint64_t n = 0; n < CALLS; n += SOME) {
         request_key keys[SOME];
         keys_write(keys, n, SOME);
-        double own = kit_own_seconds();
+        double cpu = kit_cpu_seconds();
         for (int i = 0; i < SOME; i++) {
             double began = kit_seconds();
             uint64_t allowed = subject_single(&s, &keys[i], 1, NOW_NS, 1);
@@ -52,7 +52,7 @@ static longest longest_call(void)
             if (allowed != 1)
                 die("a new key was denied");
             if (i % FEW == FEW - 1)
-                own = note_own(&l, own);
+                cpu = note_cpu(&l, cpu);
         }
     }
     subject_close(&s);
@@ -62,14 +62,14 @@ static longest longest_call(void)
 static longest longest_nothing(double seconds)
 {
     longest l = {0};
-    double end = kit_seconds() + seconds, own = kit_own_seconds(), ended;
+    double end = kit_seconds() + seconds, cpu = kit_cpu_seconds(), ended;
     do {
         for (int i = 0; i < FEW; i++) {
             double began = kit_seconds();
             ended = kit_seconds();
             l.wall = larger(l.wall, ended - began);
         }
-        own = note_own(&l, own);
+        cpu = note_cpu(&l, cpu);
     } while (ended < end);
     return l;
 }
@@ -87,16 +87,17 @@ static void add_row(report *r, const char *name, double call, double nothing)
 void longest_run(report *r)
 {
     longest call = {1e9, 1e9}, nothing = {1e9, 1e9};
-    printf("the smallest of %d rounds, each with its longest of %d calls, in ms:\n", ROUNDS, CALLS);
+    printf("the longest of %d calls in each of %d rounds, in ms; the minimum is the figure:\n",
+           CALLS, ROUNDS);
     for (int round = 0; round < ROUNDS; round++) {
         double began = kit_seconds();
         longest a = longest_call(), b = longest_nothing(kit_seconds() - began);
-        printf("  %8.3f (processor %.3f), of reading the clock %8.3f (processor %.3f)\n",
-               a.wall * 1e3, a.own * 1e3, b.wall * 1e3, b.own * 1e3);
+        printf("  %8.3f (CPU time %.3f); reading the clock %8.3f (CPU time %.3f)\n", a.wall * 1e3,
+               a.cpu * 1e3, b.wall * 1e3, b.cpu * 1e3);
         fflush(stdout);
-        call = (longest){smaller(call.wall, a.wall), smaller(call.own, a.own)};
-        nothing = (longest){smaller(nothing.wall, b.wall), smaller(nothing.own, b.own)};
+        call = (longest){smaller(call.wall, a.wall), smaller(call.cpu, a.cpu)};
+        nothing = (longest){smaller(nothing.wall, b.wall), smaller(nothing.cpu, b.cpu)};
     }
     add_row(r, "lib.longest_call_ms", call.wall, nothing.wall);
-    add_row(r, "lib.longest_call_ms.processor", call.own, nothing.own);
+    add_row(r, "lib.longest_call_ms.processor", call.cpu, nothing.cpu);
 }

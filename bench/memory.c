@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* How few bytes a key may have before the store forgets a live one. Every key is charged until it
- * is denied, at a time that stands still; then each is asked for again, and one that is allowed has
- * been forgotten, whatever the store says. */
+/* Finds the smallest store, in bytes a key, that holds all keys. Every key is charged its whole limit
+ * at one point in time and then requested again. A key that is then allowed was evicted, whatever the
+ * store's own count says. */
 
 #include "kit.h"
 #include "parts.h"
@@ -10,13 +10,13 @@
 
 enum { SLOT = 16, ASKED_MAX = 10000000 };
 
-/* The sizes that are tried, of the whole of memory_bytes for each key. */
+/* The sizes to try: memory_bytes divided by the number of keys. */
 static const double sizes[] = {12, 13, 14, 15, 16, 16.5, 17, 17.5, 18, 18.5, 19, 20, 21, 22, 23, 24,
                                25, 26, 27, 28, 30, 32,   34, 36,   40, 48,   56, 64, 80, 96, 128};
 enum { SIZES = sizeof sizes / sizeof sizes[0] };
 
-/* Does a store of so many bytes a key hold all of them? Where it has evicted some by its own count,
- * there is no need to ask for them. */
+/* Whether a store with this many bytes a key holds all keys. If the store counts evictions, the keys
+ * are not requested again. */
 static bool holds_all(const char *text, uint64_t keys, double bytes)
 {
     subject s;
@@ -24,20 +24,20 @@ static bool holds_all(const char *text, uint64_t keys, double bytes)
     subject_open(&s, text, (size_t)(bytes * (double)keys), LARGE_BYTES_MIN);
     if (subject_sweep(&s, keys, NOW_NS, s.policy.layer[0].limit) != keys)
         die("a new key was denied");
-    uint64_t evicted = weir_store_stats_get(s.store).evicted, forgotten = 0;
+    uint64_t evicted = weir_store_stats_get(s.store).evicted, missing = 0;
     double resident = (double)(kit_resident() - before) / (double)keys;
     if (evicted == 0)
-        forgotten = subject_sweep(&s, keys < ASKED_MAX ? keys : ASKED_MAX, NOW_NS, 1);
+        missing = subject_sweep(&s, keys < ASKED_MAX ? keys : ASKED_MAX, NOW_NS, 1);
     printf("  %9llu keys of %6.2f bytes (%6.2f resident), %s: %llu evicted\n",
            (unsigned long long)keys, bytes, resident, text, (unsigned long long)evicted);
-    if (forgotten > 0)
-        printf("  but %llu of them were forgotten\n", (unsigned long long)forgotten);
+    if (missing > 0)
+        printf("  but %llu of them were missing\n", (unsigned long long)missing);
     fflush(stdout);
     subject_close(&s);
-    return evicted == 0 && forgotten == 0;
+    return evicted == 0 && missing == 0;
 }
 
-static int place_of(double bytes)
+static int index_of(double bytes)
 {
     int i = 0;
     while (i < SIZES - 1 && sizes[i] < bytes)
@@ -45,12 +45,12 @@ static int place_of(double bytes)
     return i;
 }
 
-/* The place of the smallest size that holds all keys, found by halves, `first` before all others;
- * SIZES if none does. */
+/* Finds the smallest size that holds all keys by binary search, which begins with `first`. Returns its
+ * index in `sizes`, or SIZES if no size is enough. */
 static int smallest(const char *text, uint64_t keys, double first)
 {
-    int from = 0, to = SIZES; /* what is below `from` holds too few; `to` holds all */
-    for (int i = place_of(first); from < to; i = (from + to) / 2) {
+    int from = 0, to = SIZES; /* sizes below `from` are too small; `to` is enough */
+    for (int i = index_of(first); from < to; i = (from + to) / 2) {
         if (holds_all(text, keys, sizes[i]))
             to = i;
         else
@@ -59,29 +59,29 @@ static int smallest(const char *text, uint64_t keys, double first)
     return to;
 }
 
-/* For keys that take their time: upwards from the place that was found with fewer. What is less
- * than 20 bytes must hold with 20 too. */
+/* The same for so many keys that each try is slow: a linear search upwards from the result for fewer
+ * keys. If the result is below 20 bytes, 20 bytes are tried, too. */
 static int smallest_of_many(const char *text, uint64_t keys, int found)
 {
     while (found < SIZES && !holds_all(text, keys, sizes[found]))
         found++;
-    if (found < place_of(20) && !holds_all(text, keys, 20))
+    if (found < index_of(20) && !holds_all(text, keys, 20))
         return SIZES;
     return found;
 }
 
-static void add_row(report *r, const char *name, int place)
+static void add_row(report *r, const char *name, int i)
 {
-    if (place == SIZES) {
-        printf("%s: no size that was tried holds them all\n", name);
+    if (i == SIZES) {
+        printf("%s: no size holds all keys\n", name);
         return;
     }
     report_add(r, &(report_row){.name = name,
-                                .value = sizes[place],
+                                .value = sizes[i],
                                 .unit = "bytes",
                                 .baseline_name = "a bare slot",
                                 .baseline = SLOT,
-                                .ratio = sizes[place] / SLOT});
+                                .ratio = sizes[i] / SLOT});
 }
 
 void memory_run(report *r)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* How long answers take at a stated rate of requests, which comes whether or not the server keeps
- * up: a request's time runs from when it was due, so that one that had to wait behind others is not
- * left out. redis-benchmark asks only when it has been answered, and so cannot see that.
+/* An open-loop load generator: it sends requests at a fixed rate, whether or not the server keeps up,
+ * and measures latencies from the time at which each request was due. So it counts the time that a
+ * request waits behind others. redis-benchmark is a closed loop: it sends only after a reply, and
+ * misses that time (coordinated omission).
  *
  *     offered PORT take|incr RATE SECONDS    prints the 50th, 99th and 99.9th percentile, in us
  *
- * A RESP server on 127.0.0.1; 50 connections take turns, keys are random. It never sleeps, and so
- * wants a processor of its own. */
+ * The server speaks RESP on 127.0.0.1. 50 connections send in turn, with random keys. The program polls
+ * without sleeping, so it needs a core of its own. */
 
 #define _GNU_SOURCE
 
@@ -28,24 +29,24 @@
 enum {
     CONNECTIONS = 50,
     KEYS = 1000000,
-    WAITING_MAX = 4096, /* requests of a connection that are not answered yet; a power of two */
+    WAITING_MAX = 4096, /* unanswered requests of a connection; a power of two */
     REQUESTS_MAX = 1 << 24,
-    GRACE_NS = 1000000000, /* for the last answers */
+    GRACE_NS = 1000000000, /* to wait for the last replies */
 };
 
 typedef struct connection {
     int fd;
-    int64_t due_ns[WAITING_MAX]; /* of requests first .. last - 1, modulo WAITING_MAX */
+    int64_t due_ns[WAITING_MAX]; /* of the requests first .. last - 1, indexed modulo WAITING_MAX */
     size_t first, last;
-    unsigned lines; /* of the answer that is arriving */
+    unsigned lines; /* lines received of the current reply */
 } connection;
 
 typedef struct load {
     connection connections[CONNECTIONS];
     int epoll;
     bool take;
-    unsigned answer_lines;
-    uint32_t *took_ns; /* every answer's */
+    unsigned reply_lines;
+    uint32_t *took_ns; /* the latency of each reply */
     size_t sent, answered;
     uint64_t seed;
 } load;
@@ -85,7 +86,7 @@ static unsigned random_key(load *l)
     return (unsigned)((l->seed >> 33) % KEYS);
 }
 
-static void ask(load *l, int64_t due_ns)
+static void send_request(load *l, int64_t due_ns)
 {
     connection *c = &l->connections[l->sent++ % CONNECTIONS];
     char text[128];
@@ -94,7 +95,7 @@ static void ask(load *l, int64_t due_ns)
                                : "*2\r\n$4\r\nINCR\r\n$16\r\nkey:%012u\r\n",
                        random_key(l));
     if (c->last - c->first == WAITING_MAX) {
-        fprintf(stderr, "offered: the server does not keep up\n");
+        fprintf(stderr, "offered: the server is too slow for this rate\n");
         exit(1);
     }
     c->due_ns[c->last++ % WAITING_MAX] = due_ns;
@@ -102,29 +103,29 @@ static void ask(load *l, int64_t due_ns)
         die("send");
 }
 
-static void hear(load *l, connection *c)
+static void receive(load *l, connection *c)
 {
     char text[65536];
     ssize_t n = recv(c->fd, text, sizeof text, MSG_DONTWAIT);
     if (n <= 0)
         die("recv");
-    int64_t heard_ns = now_ns();
+    int64_t received_ns = now_ns();
     const char *at = text, *end = text + n;
     for (const char *lf; (lf = memchr(at, '\n', (size_t)(end - at))); at = lf + 1) {
-        if (++c->lines < l->answer_lines)
+        if (++c->lines < l->reply_lines)
             continue;
         c->lines = 0;
-        int64_t took = heard_ns - c->due_ns[c->first++ % WAITING_MAX];
+        int64_t took = received_ns - c->due_ns[c->first++ % WAITING_MAX];
         l->took_ns[l->answered++] = took < UINT32_MAX ? (uint32_t)took : UINT32_MAX;
     }
 }
 
-static void hear_all(load *l)
+static void receive_all(load *l)
 {
     struct epoll_event events[CONNECTIONS];
     int n = epoll_wait(l->epoll, events, CONNECTIONS, 0);
     for (int i = 0; i < n; i++)
-        hear(l, &l->connections[events[i].data.u64]);
+        receive(l, &l->connections[events[i].data.u64]);
 }
 
 static int by_size(const void *a, const void *b)
@@ -152,10 +153,10 @@ int main(int argc, char **argv)
     l->took_ns = calloc(requests, sizeof *l->took_ns);
     l->epoll = epoll_create1(0);
     l->take = strcmp(argv[2], "take") == 0;
-    l->answer_lines = l->take ? 7 : 1;
+    l->reply_lines = l->take ? 7 : 1;
     l->seed = 1;
     if (!l->took_ns || l->epoll < 0)
-        die("cannot begin");
+        die("cannot start");
     for (size_t i = 0; i < CONNECTIONS; i++)
         open_connection(l, i, (uint16_t)atoi(argv[1]));
     int64_t begin_ns = now_ns(), end_ns = begin_ns + (int64_t)(seconds * 1e9) + GRACE_NS;
@@ -165,11 +166,11 @@ int main(int argc, char **argv)
             int64_t due_ns = begin_ns + (int64_t)((double)l->sent / rate * 1e9);
             if (due_ns > t)
                 break;
-            ask(l, due_ns);
+            send_request(l, due_ns);
         }
-        hear_all(l);
+        receive_all(l);
         if (t > end_ns)
-            die("answers are missing");
+            die("some replies did not arrive");
     }
     qsort(l->took_ns, l->answered, sizeof *l->took_ns, by_size);
     printf("%.1f %.1f %.1f\n", percentile_us(l, 0.5), percentile_us(l, 0.99),

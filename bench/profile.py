@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Where the daemon's processor time goes: perf samples it under the loads of bench/daemon.py, and
-each sample is counted for the system call it lies in, or for what its function is there for. Prints
-the table of docs/internals/performance.md. It wants perf, and the right to use it.
+"""Profiles the daemon's CPU time with perf under the loads of bench/daemon.py. Each sample is assigned
+to its system call, or to the purpose of its function. Prints the table of
+docs/internals/performance.md. Needs perf and the permission to use it.
 
     bench/profile.py WEIR      make first; 1 minute
 """
@@ -19,13 +19,13 @@ import tempfile
 import daemon
 
 LOADS = {"p1": 1, "p16": 16, "p64": 64, "http": None}
-# What a system call is for, by a function of the kernel that only it is in.
+# Purposes of system calls, by a kernel function that only this call uses.
 KERNEL = [
     ("send", r"ksys_write|__sys_sendto|__x64_sys_(write|sendto)"),
     ("receive", r"ksys_read|__sys_recvfrom|__x64_sys_(read|recvfrom)"),
     ("wait for events", r"do_epoll_wait|__x64_sys_epoll_p?wait"),
 ]
-# What a function is for, by its source file and name; the first that fits.
+# Purposes of functions, by source file and name; the first match counts.
 OURS = [
     ("write the reply", r"/codec/.*:(put_|weir_\w*put_|write_|add|item_name|weir_i64|drain|send_)"
                         r"|/codec/(http_reply|json)\.c"),
@@ -40,7 +40,7 @@ ROWS = [name for name, _ in KERNEL] + ["other kernel work"] + [name for name, _ 
 
 
 def sources(weir):
-    """Function -> "file:function", from the debugging information."""
+    """Maps each function to "file:function", by the debugging information."""
     out = subprocess.run(["nm", "--line-numbers", "--defined-only", weir], capture_output=True,
                          text=True, check=True).stdout
     found = {}
@@ -52,7 +52,7 @@ def sources(weir):
 
 
 def purpose(stack, files):
-    """Of a sample; its innermost function comes first."""
+    """The purpose of a sample. Its innermost function comes first."""
     symbol, where = stack[0]
     if "kernel" in where:
         names = " ".join(name for name, _ in stack)
@@ -73,7 +73,7 @@ def samples(data):
 
 
 def profile(weir, load, tmp, files):
-    """The share of each row, and ns a request."""
+    """Returns the share of each row, and the CPU time in ns a request."""
     data = os.path.join(tmp, "perf.data")
     with subprocess.Popen(["perf", "record", "-F", "4000", "-g", "-o", data, "-p",
                            str(weir.process.pid)], stdout=subprocess.DEVNULL,
@@ -81,7 +81,7 @@ def profile(weir, load, tmp, files):
         ns = [load()["cpu"] for _ in range(4)]
         perf.send_signal(signal.SIGINT)
     counts = collections.Counter(purpose(stack, files) for stack in samples(data))
-    total = sum(counts.values()) or sys.exit("profile: perf saw nothing")
+    total = sum(counts.values()) or sys.exit("profile: perf took no samples")
     return {row: counts[row] / total for row in ROWS}, sorted(ns)[len(ns) // 2]
 
 
@@ -106,7 +106,7 @@ def main():
                 shares[name], totals[name] = profile(weir, load, tmp, files)
         finally:
             weir.stop()
-    print("| share of the time, in % |", " | ".join(LOADS), "|")
+    print("| share of the CPU time, in % |", " | ".join(LOADS), "|")
     print("| --- |" + " ---: |" * len(LOADS))
     for row in ROWS:
         print(f"| {row} |", " | ".join(f"{100 * shares[load][row]:.1f}" for load in LOADS), "|")

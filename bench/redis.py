@@ -1,10 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""State in Redis, in one run, on loopback: the module beside Redis's own INCR and beside the
-library of functions; the daemon that asks a server for every decision beside EVALSHA by
-redis-benchmark alone, of the library as a script, and of GCRA as it is commonly written; the hybrid
-beside the daemon's own memory. As bench/daemon.py, whose parts it uses: medians of short rounds in
-which servers take turns, and only ratios mean anything.
+"""Benchmarks state in Redis on loopback. It compares:
+
+- the module with INCR, and with weir's library of functions;
+- the daemon with `engine: redis` with EVALSHA from redis-benchmark, of weir's library as a script and
+  of a common GCRA script;
+- the hybrid engine with the daemon's own memory.
+
+It uses the parts of bench/daemon.py: every figure is the median of short rounds in which the servers
+alternate, and only ratios are meaningful.
 
     bench/redis.py WEIR MODULE LIBRARY [--json FILE] [--rounds N] [--only PART,...]
 """
@@ -21,10 +25,10 @@ import tempfile
 from daemon import GCRA, KEYS, POLICY, TAKE, UNITS, Report, Server, free_port
 
 REQUESTS = {1: 80_000, 16: 400_000, 64: 400_000}
-FILL = 2_000_000         # requests after which most of the keys are there
-HELD, BATCH = 1_000_000, 1000  # keys whose memory is weighed, and how many are made at a time
-LONG = "gcra 100/h burst 1000"  # keys stay, and all is allowed
-# What a hybrid is for: keys that are asked for thousands of times a second, within their limit.
+FILL = 2_000_000         # requests that create most of the keys
+HELD, BATCH = 1_000_000, 1000  # keys whose memory is measured; keys in one batch
+LONG = "gcra 100/h burst 1000"  # keys do not expire, and all requests are allowed
+# The use of the hybrid engine: keys with thousands of requests a second, within their limit.
 HOT_KEYS, HOT = "1000", "gcra 10000/s burst 1000"
 TAKE_HOT = ["WEIR.TAKE", "hot", "key:__rand_int__"]
 UNITS["bytes"] = "bytes/key"
@@ -54,17 +58,17 @@ class Redis(Server):
 
 
     def many(self, commands):
-        """Sends them, and reads as many answers, of which each is a line or an array of integers."""
-        with socket.create_connection(("127.0.0.1", self.port), 60) as s, s.makefile("rb") as answers:
+        """Sends commands and reads their replies, each of them a line or an array of integers."""
+        with socket.create_connection(("127.0.0.1", self.port), 60) as s, s.makefile("rb") as replies:
             for first in range(0, len(commands), BATCH):
                 batch = commands[first:first + BATCH]
                 s.sendall(b"".join(batch))
                 for _ in batch:
-                    line = answers.readline()
+                    line = replies.readline()
                     if line[:1] == b"-":
                         sys.exit(f"bench: {line.decode()}")
                     for _ in range(int(line[1:]) if line[:1] == b"*" else 0):
-                        answers.readline()
+                        replies.readline()
 
 
 def command(*words):
@@ -79,7 +83,7 @@ class Daemon(Server):
         with open(config, "w", encoding="ascii") as f:
             f.write(f'listen: {{resp: "127.0.0.1:{port}", http: off}}\nthreads: 1\nengine: {engine}\n')
             if redis:
-                # What an answer takes is to be seen, so none is given up.
+                # A long deadline, so that slow replies are measured, too.
                 f.write(f'redis: {{url: "redis://127.0.0.1:{redis.port}", deadline: 5s}}\n')
             f.write(f'policies: {{api: "{POLICY}", hot: "{HOT}"}}\n')
         super().__init__(engine, [bench.args.weir, "serve", config], port)
@@ -90,8 +94,8 @@ class Daemon(Server):
 
 
 def load(server, pipeline, command, keys=KEYS, also=(), requests=None):
-    """One round of 50 connections: requests a second, what an answer took, and the processor time of
-    the server, and of those that it asks, for each."""
+    """Runs one round with 50 connections. Returns requests a second, latencies, and the CPU time a
+    request of the server and of the servers in `also`."""
     requests = requests or REQUESTS[pipeline]
     measured = [server, *also]
     before = sum(one.cpu_ns() for one in measured)
@@ -108,12 +112,12 @@ def load(server, pipeline, command, keys=KEYS, also=(), requests=None):
 
 
 def check(server, command):
-    """That what is measured is a decision, and not an error."""
+    """Checks that the reply is a decision and not an error."""
     words = [word.replace("__rand_int__", "check") for word in command]
     answer = subprocess.run(["redis-cli", "-p", str(server.port), *words], capture_output=True,
                             text=True, timeout=60, check=True).stdout.split()
     if answer[:2] != ["1", "20"]:
-        sys.exit(f"bench: {words} was answered {answer}")
+        sys.exit(f"bench: unexpected reply to {words}: {answer}")
 
 
 # ---- the parts -----------------------------------------------------------------------------------
@@ -131,10 +135,10 @@ class Bench:
             library = f.read()
         self.module.call("FUNCTION", "LOAD", "REPLACE", body=library)
         self.module.call("WEIR.POLICY", "SET", "long", LONG)
-        # Without its first line it is a script.
+        # Without its first line, the library is a script.
         sha = self.plain.call("SCRIPT", "LOAD", body=library.partition("\n")[2])
         self.evalsha = ["EVALSHA", sha, "1", "take:__rand_int__", "weir_take", POLICY]
-        # As it is commonly written, without any other policy.
+        # The common GCRA script.
         sha = self.plain.call("SCRIPT", "LOAD", body=GCRA)
         self.gcra = ["EVALSHA", sha, "1", "gcra:__rand_int__", "10000", "20"]
         check(self.plain, self.evalsha)
@@ -145,23 +149,23 @@ class Bench:
                          self.args.rounds)
 
     def held(self):
-        """What a key takes beside one that holds the same number, a time, and expires as well."""
+        """Compares the memory of a key with that of a key that holds a timestamp and expires."""
         grown = []
         for make in (lambda i: command("WEIR.CHECK", "gcra 1/d", f"key:{i:012d}"),
                      lambda i: command("SET", f"key:{i:012d}", 1700000000000000 + i, "EX", 86400)):
             server = Redis(self, self.args.module)
             before = server.used()
             server.many([make(i) for i in range(HELD)])
-            # Tables that are being widened are there twice: let the server come to rest.
+            # A hash table that is being resized exists twice: let the server finish.
             server.many([command("EXISTS", f"key:{i:012d}") for i in range(200 * BATCH)])
             if server.call("DBSIZE") != str(HELD):
-                sys.exit("bench: some of the keys are not there")
+                sys.exit("bench: some keys are missing")
             grown.append((server.used() - before) / HELD)
             server.stop()
         self.report.add("module.bytes_vs_set", "bytes", *grown)
 
     def inside(self):
-        """Processor time of the server alone: its own command, the module's and the library's."""
+        """Compares the module with INCR and with the library of functions, inside one server."""
         take = ["WEIR.TAKE", "long", "key:__rand_int__"]
         pairs = (("incr", ["INCR", "n:__rand_int__"]),
                  ("lua", ["FCALL", "weir_ask", "1", "lua:__rand_int__", "TAKE", LONG, "1"]))
@@ -172,7 +176,7 @@ class Bench:
                       lambda c=theirs: load(self.module, 16, c), ("cpu", "rps"))
 
     def engine(self):
-        """Through the daemon, which asks a server for every decision, without a pipeline."""
+        """Measures the daemon with `engine: redis`, unpipelined."""
         for name, server in (("module", self.module), ("functions", self.plain)):
             daemon = Daemon(self, "redis", server)
             check(daemon, TAKE)
@@ -183,8 +187,8 @@ class Bench:
                           lambda c=script: load(self.plain, 1, c), kinds)
 
     def hybrid(self):
-        """Hot keys; the same, all but some denied; and what it is not for, keys that are met once a
-        second or less, each of which is asked about."""
+        """Measures `engine: hybrid` on hot keys, on hot keys that are mostly denied, and on random
+        keys. Random keys are not a use of the hybrid: each of them needs a request to Redis."""
         local, hybrid = Daemon(self, "local"), Daemon(self, "hybrid", self.module)
         check(hybrid, TAKE)
         for prefix, pipeline, command, keys in (
@@ -221,9 +225,9 @@ def main():
         parser.error(f"--only: expected some of {','.join(PARTS)}")
     args.weir, args.module = os.path.abspath(args.weir), os.path.abspath(args.module)
     report = Report()
-    print(f"{POLICY}, 50 connections, 1 M random keys; of the hybrid {HOT}, {HOT_KEYS} keys; processor\n"
-          "time is the servers', for engine.redis of the daemon and of the Redis that it asks together\n\n"
-          f"{'':<30} {'weir':>12} {'beside':>12} {'ratio':>8}")
+    print(f"{POLICY}, 50 connections, 1 M random keys; hybrid: {HOT}, {HOT_KEYS} keys; CPU time\n"
+          "of all servers: for engine.redis, of the daemon and its Redis together\n\n"
+          f"{'':<30} {'weir':>12} {'baseline':>12} {'ratio':>8}")
     with tempfile.TemporaryDirectory() as tmp:
         bench = Bench(args, tmp, report)
         try:

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Decisions a second beside the bare loop, in a table of the same size, and in two threads beside
- * one. In every round each loop has its turn on the same requests, once to find the caches its own
- * and once for the clock, and is compared with the one of its kind in that round; the median of
- * these ratios is the figure. One thread is measured by the processor time it takes, which a busy
- * machine leaves as it is; two by the clock on the wall, and so is the one that they are beside. */
+/* Compares decisions a second with the bare loop on a table of the same size, and two threads with
+ * one. In every round each loop runs twice on the same requests: once to warm the caches, once to be
+ * measured. Ratios are taken within a round, and the median ratio is reported. One thread is measured
+ * by its CPU time, which other programs do not affect. Two threads, and the one thread that they are
+ * compared with, are measured by the wall clock. */
 
 #include "bare.h"
 #include "kit.h"
@@ -18,7 +18,7 @@ enum { ROUNDS = 9, THREADS = 2, PACE_ROUNDS = 5 };
 typedef struct bench_case {
     const char *name, *text;
     uint64_t keys;
-    size_t slots; /* of the bare table; the store has as many bytes */
+    size_t slots; /* of the bare table; the store has the same size in bytes */
     bool denied;
     bool threads;
 } bench_case;
@@ -35,15 +35,15 @@ typedef struct bench {
     const bench_case *what;
     subject subject;
     bare bare;
-    request_key *keys[THREADS]; /* PASS of them each */
+    request_key *keys[THREADS]; /* PASS keys for each thread */
 } bench;
 
-/* Read anew by every pass, so that no compiler knows it. */
+/* Volatile, so that the compiler cannot treat it as a constant. */
 static volatile int64_t now_ns = NOW_NS;
 
 /* ---- the loops ------------------------------------------------------------------------------- */
 
-/* Each goes through PASS requests and returns how many were allowed. */
+/* A loop over PASS requests. Returns how many were allowed. */
 typedef uint64_t (*loop_fn)(const bench *b, const request_key *keys);
 
 static uint64_t bare_singles(const bench *b, const request_key *keys)
@@ -83,9 +83,9 @@ typedef struct lane { /* a thread and its requests */
     const bench *bench;
     loop_fn loop;
     const request_key *keys;
-    pthread_barrier_t *start; /* of the pass that counts */
+    pthread_barrier_t *start; /* before the measured pass */
     uint64_t allowed;
-    double began, ended, own; /* own: processor time */
+    double began, ended, cpu; /* seconds */
     pthread_t thread;
 } lane;
 
@@ -94,19 +94,19 @@ static void *lane_main(void *arg)
     lane *l = arg;
     l->allowed = l->loop(l->bench, l->keys);
     pthread_barrier_wait(l->start);
-    double own = kit_own_seconds();
+    double cpu = kit_cpu_seconds();
     l->began = kit_seconds();
     l->allowed += l->loop(l->bench, l->keys);
     l->ended = kit_seconds();
-    l->own = kit_own_seconds() - own;
+    l->cpu = kit_cpu_seconds() - cpu;
     return NULL;
 }
 
 typedef struct speed {
-    double wall, own; /* millions of decisions a second, and a second of processor time */
+    double wall, cpu; /* millions of decisions a second: of time, and of CPU time */
 } speed;
 
-/* Of `threads` threads together. */
+/* Measures `threads` threads together. */
 static speed measure(const bench *b, loop_fn loop, unsigned threads)
 {
     lane lanes[THREADS] = {0};
@@ -120,41 +120,41 @@ static speed measure(const bench *b, loop_fn loop, unsigned threads)
     for (unsigned i = 0; i < threads; i++)
         pthread_join(lanes[i].thread, NULL);
     pthread_barrier_destroy(&start);
-    double began = lanes[0].began, ended = lanes[0].ended, own = 0;
+    double began = lanes[0].began, ended = lanes[0].ended, cpu = 0;
     for (unsigned i = 0; i < threads; i++) {
         if (lanes[i].allowed != (b->what->denied ? 0 : 2 * PASS))
-            die("a loop did not decide as it should");
+            die("a loop made a wrong decision");
         began = lanes[i].began < began ? lanes[i].began : began;
         ended = lanes[i].ended > ended ? lanes[i].ended : ended;
-        own += lanes[i].own;
+        cpu += lanes[i].cpu;
     }
     double millions = threads * (double)PASS / 1e6;
-    return (speed){.wall = millions / (ended - began), .own = millions / own};
+    return (speed){.wall = millions / (ended - began), .cpu = millions / cpu};
 }
 
 /* ---- figures --------------------------------------------------------------------------------- */
 
 typedef struct figures {
-    double of[ROUNDS], beside[ROUNDS], ratio[ROUNDS];
+    double value[ROUNDS], baseline[ROUNDS], ratio[ROUNDS];
 } figures;
 
-static void note(figures *f, int round, double of, double beside)
+static void note(figures *f, int round, double value, double baseline)
 {
-    f->of[round] = of;
-    f->beside[round] = beside;
-    f->ratio[round] = of / beside;
+    f->value[round] = value;
+    f->baseline[round] = baseline;
+    f->ratio[round] = value / baseline;
 }
 
 static void add_row(report *r, const bench_case *what, const char *kind, const char *than,
-                    const char *beside, figures *f)
+                    const char *baseline, figures *f)
 {
     char name[64];
     snprintf(name, sizeof name, "lib.%s.%s.%s", kind, what->name, than);
     report_add(r, &(report_row){.name = name,
-                                .value = kit_median(f->of, ROUNDS),
+                                .value = kit_median(f->value, ROUNDS),
                                 .unit = "M/s",
-                                .baseline_name = beside,
-                                .baseline = kit_median(f->beside, ROUNDS),
+                                .baseline_name = baseline,
+                                .baseline = kit_median(f->baseline, ROUNDS),
                                 .ratio = kit_median(f->ratio, ROUNDS)});
 }
 
@@ -166,8 +166,8 @@ static void measure_all(const bench *b, report *r)
             keys_draw(b->keys[i], b->what->keys, PASS, (uint64_t)round * THREADS + i + 1);
         speed bare_batched = measure(b, bare_batches, 1), batched = measure(b, batches, 1);
         speed bare_one = measure(b, bare_singles, 1), one = measure(b, singles, 1);
-        note(&batch, round, batched.own, bare_batched.own);
-        note(&single, round, one.own, bare_one.own);
+        note(&batch, round, batched.cpu, bare_batched.cpu);
+        note(&single, round, one.cpu, bare_one.cpu);
         if (b->what->threads)
             note(&threads, round, measure(b, singles, THREADS).wall, one.wall);
     }
@@ -189,12 +189,13 @@ static void fill_bare(const bare *b, uint64_t keys)
     }
 }
 
-/* Small pages cost both sides a walk of the page table for every key; the ratio is another one. */
-static void say_pages(const char *name, const char *whose, size_t large, size_t table)
+/* Warns if a table is mostly in small pages: both sides then walk the page table for every key, which
+ * changes the ratio. */
+static void warn_of_small_pages(const char *name, const char *whose, size_t large, size_t table)
 {
     if (large < table / 2)
-        printf("%s: only %zu MiB of the %s (%zu MiB) are in large pages\n", name, large >> 20,
-               whose, table >> 20);
+        printf("%s: only %zu MiB of the %s (%zu MiB) are in huge pages\n", name, large >> 20, whose,
+               table >> 20);
 }
 
 static void run_case(const bench_case *what, request_key *const *keys, report *r)
@@ -202,15 +203,15 @@ static void run_case(const bench_case *what, request_key *const *keys, report *r
     const size_t table = what->slots * sizeof(bare_slot);
     bench b = {.what = what, .keys = {keys[0], keys[1]}};
     subject_open(&b.subject, what->text, table + LARGE_BYTES_MIN, LARGE_BYTES_MIN);
-    const weir_layer *l = &b.subject.policy.layer[0]; /* whose intervals are all of whole ns */
+    const weir_layer *l = &b.subject.policy.layer[0]; /* all cases have intervals of whole ns */
     bare_open(&b.bare, what->slots, l->limit, (int64_t)(l->den / l->num));
-    size_t before = kit_in_large_pages();
+    size_t before = kit_in_huge_pages();
     fill_bare(&b.bare, what->keys);
-    size_t between = kit_in_large_pages();
+    size_t between = kit_in_huge_pages();
     subject_sweep(&b.subject, what->keys, now_ns, 1);
     if (what->keys > 1) {
-        say_pages(what->name, "bare table", between - before, table);
-        say_pages(what->name, "store", kit_in_large_pages() - between, table);
+        warn_of_small_pages(what->name, "bare table", between - before, table);
+        warn_of_small_pages(what->name, "store", kit_in_huge_pages() - between, table);
     }
     measure_all(&b, r);
     weir_store_stats stats = weir_store_stats_get(b.subject.store);
@@ -246,7 +247,7 @@ void pace_run(report *r)
         subject_sweep(&b.subject, what->keys, now_ns, 1);
         for (int round = 0; round < PACE_ROUNDS; round++) {
             keys_draw(b.keys[0], what->keys, PASS, (uint64_t)round + 1);
-            paces[round] = measure(&b, singles, 1).own;
+            paces[round] = measure(&b, singles, 1).cpu;
         }
         double pace = kit_median(paces, PACE_ROUNDS);
         snprintf(name, sizeof name, "pace.%s", what->name);

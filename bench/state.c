@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* How long it takes to open a file of ten million keys, beside one of a hundred. Opening looks at
- * no key, so it should take the same time. The files are made in the working directory. */
+/* Compares how long it takes to open a state file with ten million keys and one with a hundred. Opening
+ * reads no keys, so both should take the same time. The files are created in the working directory. */
 
 #include "kit.h"
 #include "parts.h"
@@ -18,11 +18,11 @@ static weir_store *open_at(const char *path, size_t memory_bytes)
     const weir_store_options options = {
         .memory_bytes = memory_bytes, .file = path, .sync = WEIR_SYNC_NEVER};
     if (weir_store_open(&s, &options) != WEIR_OK)
-        die("a store could not be opened in the working directory");
+        die("cannot open a state file in the working directory");
     return s;
 }
 
-/* The median of milliseconds that opening takes, of a file with so many keys. */
+/* The median time, in milliseconds, to open a file with this many keys. */
 static double open_ms(uint64_t keys, size_t memory_bytes)
 {
     char path[64];
@@ -30,7 +30,7 @@ static double open_ms(uint64_t keys, size_t memory_bytes)
     snprintf(path, sizeof path, "bench-state.%ld", (long)getpid());
     subject s = {.store = open_at(path, memory_bytes)};
     if (weir_policy_parse(&s.policy, "gcra 1/h", 8, NULL, NULL) != WEIR_OK)
-        die("no policy");
+        die("a policy is invalid");
     s.policy_id = weir_store_policy_id(s.store, &s.policy);
     if (subject_sweep(&s, keys, NOW_NS, 1) != keys)
         die("a new key was denied");
@@ -53,7 +53,7 @@ void state_run(report *r)
     report_add(r, &(report_row){.name = "state.open_ms.10M",
                                 .value = many,
                                 .unit = "ms",
-                                .baseline_name = "of 100 keys",
+                                .baseline_name = "100 keys",
                                 .baseline = few,
                                 .ratio = many / few});
 }

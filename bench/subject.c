@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The loops that are timed: nothing but the calls, and what a caller must do for them. */
+/* The measured loops. They contain only the calls and what any caller must do for them. */
 
 #include "subject.h"
 
@@ -12,9 +12,9 @@ void subject_open(subject *s, const char *text, size_t memory_bytes, size_t larg
 {
     const weir_store_options options = {.memory_bytes = memory_bytes, .large_bytes = large_bytes};
     if (weir_policy_parse(&s->policy, text, strlen(text), NULL, NULL) != WEIR_OK)
-        die("a policy is wrong");
+        die("a policy is invalid");
     if (weir_store_open(&s->store, &options) != WEIR_OK)
-        die("no store");
+        die("cannot open a store");
     s->policy_id = weir_store_policy_id(s->store, &s->policy);
 }
 

@@ -2,8 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef BENCH_SUBJECT_H
 #define BENCH_SUBJECT_H
-/* What is measured: a store with all that it promises, through its public face, asked about one
- * policy. */
+/* The subject of the benchmark: a store with one policy, through its public API. */
 
 #include "keys.h"
 
@@ -15,21 +14,21 @@ typedef struct subject {
     weir_store *store;
 } subject;
 
-/* The least that a store has for large states. */
+/* The minimum size of the large states of a store. */
 #define LARGE_BYTES_MIN ((size_t)64 << 10)
 
-/* large_bytes is of memory_bytes. */
+/* large_bytes is part of memory_bytes. */
 void subject_open(subject *s, const char *text, size_t memory_bytes, size_t large_bytes);
 void subject_close(subject *s);
 
-/* Take `cost` for each key, one call each, or KEY_BATCH to a call, of which n is a multiple.
- * Return how many were allowed. */
+/* Take `cost` for each of n keys, with one call a key, or in batches of KEY_BATCH keys, of which n is a
+ * multiple. Return how many were allowed. */
 uint64_t subject_single(const subject *s, const request_key *keys, size_t n, int64_t now_ns,
                         int64_t cost);
 uint64_t subject_batch(const subject *s, const request_key *keys, size_t n, int64_t now_ns,
                        int64_t cost);
 
-/* Take `cost` for each of the keys numbered 0 to keys - 1, in batches. Returns how many were
+/* Takes `cost` for each of the keys numbered 0 to keys - 1, in batches. Returns how many were
  * allowed. */
 uint64_t subject_sweep(const subject *s, uint64_t keys, int64_t now_ns, int64_t cost);
 

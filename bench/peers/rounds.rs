@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What the peers in Rust share: the requests, and the median of rounds.
+//! Shared code of the peers in Rust: reads the requests and reports the median of several rounds.
 
 const KEYS: usize = 1_000_000;
 const ROUNDS: usize = 5;
@@ -8,7 +8,7 @@ extern "C" {
     fn clock_gettime(clock: i32, ret: *mut [i64; 2]) -> i32;
 }
 
-/// Of processor time, which a busy machine leaves as it is.
+/// CPU time, which other programs on the machine do not affect.
 fn seconds() -> f64 {
     const CLOCK_PROCESS_CPUTIME_ID: i32 = 2;
     let mut t = [0; 2]; // a timespec of a 64-bit Linux
@@ -16,7 +16,7 @@ fn seconds() -> f64 {
     t[0] as f64 + t[1] as f64 / 1e9
 }
 
-/// Millions of requests a second. `allows` takes one unit for a key; all are to be allowed.
+/// Returns millions of requests a second. `allows` takes one unit for a key and must allow it.
 fn median(requests: &[String], mut allows: impl FnMut(&String) -> bool) -> f64 {
     let mut figures: Vec<f64> = (0..ROUNDS)
         .map(|_| {
@@ -31,10 +31,10 @@ fn median(requests: &[String], mut allows: impl FnMut(&String) -> bool) -> f64 {
     figures[ROUNDS / 2]
 }
 
-/// Charges every key once, and measures the requests; then so many for one key alone.
+/// Charges every key once, then measures the requests, then as many requests for one key.
 pub fn run(mut allows: impl FnMut(&String) -> bool) {
     let path = std::env::args().nth(1).expect("usage: peer REQUESTS");
-    let text = std::fs::read_to_string(path).expect("no requests");
+    let text = std::fs::read_to_string(path).expect("cannot read the requests");
     let lines: Vec<String> = text.lines().map(String::from).collect();
     let (keys, requests) = lines.split_at(KEYS);
     for key in keys {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-// golang.org/x/time/rate in a map behind a mutex, which is how servers use it for many keys. Time
-// stands still, as for weir.
+// golang.org/x/time/rate in a map behind a mutex, as servers use it for many keys. The clock is fixed,
+// as for weir.
 package main
 
 import (
@@ -38,7 +38,7 @@ func (l *limiters) allow(key string, now time.Time) bool {
 	return limiter.AllowN(now, 1)
 }
 
-// Of processor time, which a busy machine leaves as it is; the collector's is in it.
+// CPU time, which other programs on the machine do not affect. It includes the garbage collector.
 func seconds() float64 {
 	var r syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {

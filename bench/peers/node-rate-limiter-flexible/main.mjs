@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// rate-limiter-flexible in memory: a fixed window for each key, which reads the clock itself and
-// answers with a promise.
+// rate-limiter-flexible in memory: a fixed window for each key. It reads the clock itself and returns a
+// promise.
 
 import { readFileSync } from "node:fs";
 import { RateLimiterMemory } from "rate-limiter-flexible";
@@ -16,7 +16,7 @@ async function median(requests) {
   for (let round = 0; round < ROUNDS; round++) {
     const began = process.cpuUsage();
     for (const key of requests) await limiter.consume(key);
-    const took = process.cpuUsage(began); // in us, of all threads: the collector's are in it
+    const took = process.cpuUsage(began); // in us, of all threads, with the garbage collector
     figures.push(requests.length / (took.user + took.system));
   }
   return figures.sort((a, b) => a - b)[ROUNDS >> 1];
@@ -28,4 +28,4 @@ const requests = lines.slice(KEYS);
 const many = await median(requests);
 const one = await median(requests.fill("one-hot-key-of-all"));
 console.log(`{"hot": ${one.toFixed(4)}, "1M": ${many.toFixed(4)}}`);
-process.exit(0); // a timer is pending for every key
+process.exit(0); // every key has a pending timer

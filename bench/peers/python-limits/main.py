@@ -11,7 +11,7 @@ from limits.storage import MemoryStorage
 from limits.strategies import FixedWindowRateLimiter
 
 KEYS = 1000000
-REQUESTS = 1 << 18  # of those in the file: it takes its time
+REQUESTS = 1 << 18  # a part of the file, because it is slow
 ROUNDS = 3
 
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! governor's keyed limiter in its usual table, a DashMap. Time stands still, as for weir; what it
-//! answers is whether a request is allowed, without what remains.
+//! governor's keyed limiter in its default table, a DashMap. The clock is fixed, as for weir. It returns
+//! only whether a request is allowed, not what remains.
 
 #[path = "../../rounds.rs"]
 mod rounds;

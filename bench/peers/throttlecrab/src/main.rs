@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! throttlecrab's library with its AdaptiveStore, which has room for all keys from the start. Time
-//! stands still, as for weir.
+//! throttlecrab's library with its AdaptiveStore, allocated for all keys at the start. The clock is
+//! fixed, as for weir.
 
 #[path = "../../rounds.rs"]
 mod rounds;
