@@ -10,6 +10,7 @@
 #include "store/image/file_error.h"
 #include "store/iterate.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -31,17 +32,21 @@ static size_t reserved_of(size_t spare_bytes)
     return bytes < WEIR_RESERVE_BYTES_MAX ? bytes : WEIR_RESERVE_BYTES_MAX;
 }
 
-static weir_status refuse(const weir_store_options *o, const char *text)
+__attribute__((format(printf, 2, 3))) static weir_status refuse(const weir_store_options *o,
+                                                                const char *format, ...)
 {
+    va_list args;
+    va_start(args, format);
     if (o->ret_error)
-        snprintf(o->ret_error->text, sizeof o->ret_error->text, "%s", text);
+        vsnprintf(o->ret_error->text, sizeof o->ret_error->text, format, args);
+    va_end(args);
     return WEIR_E_RANGE;
 }
 
 static weir_status check_read_only(const weir_store_options *o)
 {
     if (o->read_only && (!o->file || o->reset))
-        return refuse(o, "'read_only' needs a file, and cannot be combined with 'reset'");
+        return refuse(o, "'read_only' requires 'file', and cannot be combined with 'reset'");
     return WEIR_OK;
 }
 
@@ -50,16 +55,21 @@ static weir_status sizes_of(const weir_store_options *o, sizes *ret)
     size_t memory = o->memory_bytes ? o->memory_bytes : (size_t)256 << 20;
     size_t large = o->large_bytes ? o->large_bytes : memory / 4;
     if (memory < (size_t)1 << 20)
-        return refuse(o, "the memory must be 1 MiB at least");
+        return refuse(o, "the memory has %zu bytes, expected at least 1 MiB", memory);
     if (o->file && memory < FILE_BYTES_MIN)
-        return refuse(o, "the memory must be 8 MiB at least if it is a file");
+        return refuse(o, "the memory has %zu bytes, expected at least 8 MiB for a file", memory);
     if (large < PART_BYTES_MIN || large > memory - PART_BYTES_MIN)
-        return refuse(o, "what is for large states must be 64 KiB at least, and as much less than "
-                         "all");
+        return refuse(o,
+                      "the memory for large states has %zu bytes, expected at least 64 KiB, and at "
+                      "least 64 KiB less than the whole memory of %zu bytes",
+                      large, memory);
     size_t reserved = reserved_of(memory - large);
     *ret = (sizes){memory - large - reserved, large, reserved};
     if (o->file && ret->table < WEIR_TABLE_BYTES_WHOLE)
-        return refuse(o, "what is not for large states must be 6 MiB at least in a file");
+        return refuse(o,
+                      "the memory beside that for large states has %zu bytes, expected at least 6 "
+                      "MiB for a file",
+                      memory - large);
     return WEIR_OK;
 }
 
@@ -121,11 +131,12 @@ static void close_parts(weir_store *s)
 /* Explains why a part of an image, which itself could be opened, could not. */
 static void part_error(const weir_store_options *o, weir_status st)
 {
-    weir_file_error(o, "%s",
-                    st == WEIR_E_NOMEM ? "out of memory"
-                    : st == WEIR_E_IO  ? "no random numbers are to be had"
-                                       : "what it has of large states is damaged; --reset-state "
-                                         "starts with an empty one");
+    weir_file_error(
+        o, "%s",
+        st == WEIR_E_NOMEM ? "out of memory"
+        : st == WEIR_E_IO
+            ? "the system returned no random numbers"
+            : "its large states are damaged; --reset-state replaces it with an empty file");
 }
 
 /* Creates a store on an image, and takes ownership of the image. */

@@ -352,7 +352,7 @@ static void check_damaged_part(void **unused)
     assert_int_equal(weir_store_open(&s, &again), WEIR_E_SYNTAX);
     assert_null(s);
     assert_non_null(strstr(error.text, path));
-    assert_non_null(strstr(error.text, "large states is damaged; --reset-state"));
+    assert_non_null(strstr(error.text, "large states are damaged; --reset-state"));
     unlink(path);
 }
 

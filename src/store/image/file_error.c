@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Messages about state files. */
+/* Formats error messages about state files. */
 
 #include "store/image/file_error.h"
 
@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static void say(const weir_store_options *options, const char *suffix, const char *format,
-                va_list args)
+static void format_error(const weir_store_options *options, const char *suffix, const char *format,
+                         va_list args)
 {
     if (!options->ret_error)
         return;
@@ -27,7 +27,7 @@ void weir_file_error(const weir_store_options *options, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    say(options, "", format, args);
+    format_error(options, "", format, args);
     va_end(args);
 }
 
@@ -36,7 +36,7 @@ void weir_file_error_beside(const weir_store_options *options, const char *suffi
 {
     va_list args;
     va_start(args, format);
-    say(options, suffix, format, args);
+    format_error(options, suffix, format, args);
     va_end(args);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* What a head says, and whether it can be believed. */
+/* The layout of a state file, and the validation of its header. */
 
 #include "store/image/file_header.h"
 
@@ -16,9 +16,9 @@
 #define OTHER_BYTE_ORDER UINT32_C(0x04030201)
 #define PAGE             UINT64_C(4096)
 #define LARGE_PAGE       (UINT64_C(2) << 20)
-#define BYTES_MAX        (UINT64_C(1) << 56) /* of a part: no sum of them comes near 2^64 */
+#define BYTES_MAX        (UINT64_C(1) << 56) /* of a part, so that no sum overflows */
 
-/* The first byte is no text's, the line ends show what treats the file as one. */
+/* The first byte is in no text file. The line ends reveal a transfer as text. */
 const uint8_t weir_file_header_magic[WEIR_FILE_HEADER_MAGIC] = {0x89, 'w',  'e',  'i',
                                                                 'r',  '\r', '\n', 0x1A};
 
@@ -48,7 +48,7 @@ bool weir_file_header_lay_out(weir_file_header *h, const uint64_t bytes[WEIR_PAR
     return h->bytes <= SIZE_MAX / 2;
 }
 
-/* No secret: it is against accidents. */
+/* A checksum against accidents: its key is no secret. */
 static uint64_t sum_of(const weir_file_header *h)
 {
     const weir_secret key = {0, 0};
@@ -87,11 +87,11 @@ bool weir_file_header_check(const weir_file_header *h, uint64_t file_bytes, char
              memcmp(h->magic, weir_file_header_magic, sizeof h->magic) != 0)
         snprintf(ret, size, "it is not a state file of weir");
     else if (h->byte_order == OTHER_BYTE_ORDER)
-        snprintf(ret, size, "it is from a machine of another byte order");
+        snprintf(ret, size, "it was created on a machine with another byte order");
     else if (h->format != WEIR_IMAGE_FORMAT)
         snprintf(ret, size, "it has format %" PRIu32 ", expected %d", h->format, WEIR_IMAGE_FORMAT);
-    /* Its maker opened it before it came to its place. Were the count to begin anew, an id would be
-     * that of a dead holder of locks. */
+    /* The creator of a file counts its own opening, so the count is not 0. If it began again at 0,
+     * a new id could equal that of a dead owner of locks. */
     else if (h->byte_order != BYTE_ORDER_MARK || h->checksum != sum_of(h) ||
              port_word_load_relaxed(&h->openings) == 0)
         snprintf(ret, size, "its header is damaged");
@@ -99,10 +99,10 @@ bool weir_file_header_check(const weir_file_header *h, uint64_t file_bytes, char
         snprintf(ret, size, "its states have version %" PRIu32 ", expected %d", h->state_version,
                  WEIR_STATE_VERSION);
     else if (!adds_up(h))
-        snprintf(ret, size, "the sizes in its header do not add up");
+        snprintf(ret, size, "the sizes in its header are inconsistent");
     else if (file_bytes != h->bytes)
-        snprintf(ret, size, "it has %" PRIu64 " bytes, and its header says %" PRIu64, file_bytes,
-                 h->bytes);
+        snprintf(ret, size, "it has %" PRIu64 " bytes, expected %" PRIu64 " as in its header",
+                 file_bytes, h->bytes);
     else
         return true;
     return false;

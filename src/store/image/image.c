@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Images: one piece of memory, that begins with a head and holds the parts behind it. Anonymous
- * memory has a head as well, which only its own process ever sees. */
+/* An image is one piece of memory: a header, then the parts. Anonymous memory has a header too,
+ * which only its own process sees. */
 
 #include "store/image/image.h"
 
@@ -18,7 +18,7 @@
 #define SECOND_NS INT64_C(1000000000)
 #define OWNERS    ((UINT64_C(1) << WEIR_PROCESS_ID_BITS) - 1)
 
-/* Writes to the disk once a second, in a thread of its own. */
+/* A thread that writes the file to the disk once a second. */
 typedef struct syncer {
     port_mutex *lock;
     port_cond *wake;
@@ -29,14 +29,14 @@ typedef struct syncer {
 struct weir_image {
     weir_file_header *head; /* NULL: nothing is mapped */
     size_t bytes;
-    weir_state_file file; /* fd -1: anonymous */
+    weir_state_file file; /* fd is -1: anonymous memory */
     weir_processes processes;
     weir_store_opened opened;
-    uint64_t asked[WEIR_PARTS]; /* sizes */
+    uint64_t requested[WEIR_PARTS]; /* the requested sizes */
     bool is_new;
-    bool read_only; /* what is written stays in this process */
+    bool read_only; /* mapped privately: writes stay in this process */
     bool trust_others;
-    weir_image *old; /* beside which this was opened */
+    weir_image *old; /* the image that this one will replace */
     syncer syncer;
     port_counter syncs_failed, policies_refused;
 };
@@ -46,7 +46,7 @@ static weir_policy_registry *registry(const weir_image *m)
     return (weir_policy_registry *)((char *)m->head + m->head->parts[WEIR_PART_REGISTRY].at);
 }
 
-/* Whether what is written goes to a file. */
+/* Whether writes go to a file. */
 static bool in_file(const weir_image *m)
 {
     return m->file.fd >= 0 && !m->read_only;
@@ -63,7 +63,7 @@ weir_status weir_image_sync(weir_image *m)
 {
     if (!in_file(m))
         return WEIR_OK;
-    /* A figure for people. Set first, so that it is on the disk with the rest. */
+    /* Only for people to read. Stored first, so that it reaches the disk with the rest. */
     port_word_store_release(&m->head->written_ns, (uint64_t)port_now_ns());
     if (port_file_sync(m->head, m->bytes))
         return WEIR_OK;
@@ -85,7 +85,7 @@ static void sync_each_second(void *arg)
         if (s->stop)
             break;
         port_mutex_unlock(s->lock);
-        (void)weir_image_sync(m); /* it counts what fails */
+        (void)weir_image_sync(m); /* counts its own failures */
         port_mutex_lock(s->lock);
     }
     port_mutex_unlock(s->lock);
@@ -101,7 +101,7 @@ static weir_status start_syncer(weir_image *m, const weir_store_options *options
     s->thread = s->lock && s->wake ? port_thread_start(sync_each_second, m) : NULL;
     if (s->thread)
         return WEIR_OK;
-    weir_file_error(options, "no thread is to be had that writes it to the disk");
+    weir_file_error(options, "cannot start the thread that writes the file to the disk");
     return WEIR_E_NOMEM;
 }
 
@@ -120,14 +120,14 @@ static void stop_syncer(weir_image *m)
     *s = (syncer){0};
 }
 
-/* ---- a head, new or old ---------------------------------------------------------------------- */
+/* ---- a new header, an old header ------------------------------------------------------------- */
 
 static weir_status lay_out(const weir_image *m, weir_file_header *ret,
                            const weir_store_options *options)
 {
-    if (weir_file_header_lay_out(ret, m->asked))
+    if (weir_file_header_lay_out(ret, m->requested))
         return WEIR_OK;
-    weir_file_error(options, "there is no file of that size");
+    weir_file_error(options, "a state file cannot have the requested size");
     return WEIR_E_RANGE;
 }
 
@@ -138,7 +138,7 @@ static weir_status map_file(weir_image *m, uint64_t bytes, const weir_store_opti
                            : port_file_map(m->file.fd, m->bytes);
     if (m->head)
         return WEIR_OK;
-    weir_file_error(options, "no room in memory for its %" PRIu64 " MiB", bytes >> 20);
+    weir_file_error(options, "out of memory: cannot map its %" PRIu64 " MiB", bytes >> 20);
     return WEIR_E_NOMEM;
 }
 
@@ -150,11 +150,11 @@ static weir_status take_secret(const weir_store_options *options, uint8_t ret[16
     }
     weir_status st = port_random(ret, 16);
     if (st != WEIR_OK)
-        weir_file_error(options, "no random numbers are to be had");
+        weir_file_error(options, "the system returned no random numbers");
     return st;
 }
 
-/* Gives an empty file its room, and its head.
+/* Allocates the space of an empty file, and writes its header.
  *  secret  NULL: that of the options, or a new one. */
 static weir_status fill_new(weir_image *m, const uint8_t *secret, const weir_store_options *options)
 {
@@ -169,7 +169,7 @@ static weir_status fill_new(weir_image *m, const uint8_t *secret, const weir_sto
         return st;
     port_file_error error = port_file_make_room(m->file.fd, head.bytes);
     if (error != PORT_FILE_OK) {
-        weir_file_error(options, "%s: it takes %" PRIu64 " MiB", port_file_error_text(error),
+        weir_file_error(options, "%s: it needs %" PRIu64 " MiB", port_file_error_text(error),
                         (head.bytes + (1 << 20) - 1) >> 20);
         return WEIR_E_IO;
     }
@@ -182,7 +182,7 @@ static weir_status fill_new(weir_image *m, const uint8_t *secret, const weir_sto
     return WEIR_OK;
 }
 
-/* Believes a file, or says why not. What is mapped later is what was looked at here. */
+/* Validates a file and maps it. The locks guarantee that the file does not change in between. */
 static weir_status check_old(weir_image *m, const weir_store_options *options)
 {
     weir_file_header head = {0};
@@ -191,22 +191,23 @@ static weir_status check_old(weir_image *m, const weir_store_options *options)
     port_file_error error = port_file_info(m->file.fd, &bytes, &m->opened.written_ns);
     bool whole = error == PORT_FILE_OK && port_file_read(m->file.fd, &head, sizeof head);
     if (error != PORT_FILE_OK || (!whole && bytes >= sizeof head)) {
-        weir_file_error(options, "it cannot be read");
+        weir_file_error(options, "cannot read the file");
         return WEIR_E_IO;
     }
     if (!weir_file_header_check(&head, bytes, what, sizeof what)) {
-        weir_file_error(options, "%s; --reset-state starts with an empty one", what);
+        weir_file_error(options, "%s; --reset-state replaces it with an empty file", what);
         return WEIR_E_SYNTAX;
     }
     if (options->secret && memcmp(options->secret, head.secret, sizeof head.secret) != 0) {
-        weir_file_error(options, "it has another secret than the one that was given; --reset-state "
-                                 "starts with an empty one");
+        weir_file_error(
+            options,
+            "its secret differs from the one given; --reset-state replaces it with an empty file");
         return WEIR_E_RANGE;
     }
     return map_file(m, bytes, options);
 }
 
-/* ---- attaching: at the door ------------------------------------------------------------------ */
+/* ---- opening, with the OPENING lock held ----------------------------------------------------- */
 
 static bool process_alive(const void *ctx, uint64_t id)
 {
@@ -218,7 +219,8 @@ static weir_status take_owner(weir_image *m, const weir_store_options *options)
 {
     bool taken = false;
     do {
-        uint64_t n = port_word_load_relaxed(&m->head->openings) + 1; /* we are alone at the door */
+        uint64_t n = port_word_load_relaxed(&m->head->openings) + 1; /* the OPENING lock excludes
+                                                                        other openings */
         port_word_store_release(&m->head->openings, n);
         m->processes.self = (n - 1) % OWNERS + 1;
         if (!m->file.shared)
@@ -227,13 +229,13 @@ static weir_status take_owner(weir_image *m, const weir_store_options *options)
             weir_state_file_take_process_id(&m->file, m->processes.self, &taken, options);
         if (st != WEIR_OK)
             return st;
-    } while (!taken); /* by one that has been open for as many openings as there are ids */
+    } while (!taken); /* an opening that is as old as there are ids may still have this id */
     m->processes.alive = process_alive;
     m->processes.ctx = m;
     return WEIR_OK;
 }
 
-/* What became of the last who had it open. */
+/* How the last process left the file. */
 static weir_found found(const weir_image *m, const uint8_t boot[16])
 {
     static const uint8_t unknown[16];
@@ -247,7 +249,7 @@ static weir_found found(const weir_image *m, const uint8_t boot[16])
     return same ? WEIR_FOUND_KILLED : WEIR_FOUND_POWER_LOSS;
 }
 
-/* Notes that it is open, and has that on the disk before anything is changed. */
+/* Counts the opening, and writes that to the disk before anything else changes. */
 static weir_status attach(weir_image *m, const weir_store_options *options)
 {
     uint8_t boot[16];
@@ -269,7 +271,7 @@ static weir_status attach(weir_image *m, const weir_store_options *options)
         return st;
     if (sync_head(m))
         return WEIR_OK;
-    weir_file_error(options, "it cannot be written to the disk");
+    weir_file_error(options, "cannot write the file to the disk");
     return WEIR_E_IO;
 }
 
@@ -305,9 +307,10 @@ static weir_status open_file(weir_image *m, const weir_store_options *options)
     if (st == WEIR_OK)
         st = attach(m, options);
     if (st == WEIR_OK && m->file.is_new)
-        st = weir_state_file_put(&m->file, options);
-    /* Of several who begin at once with other sizes the first changes them: until that is done
-     * nobody else may come in, or each would be in the way of all. */
+        st = weir_state_file_install(&m->file, options);
+    /* If several processes request other sizes at once, the first one resizes the file. It keeps
+     * the OPENING lock until then: otherwise each process would prevent the others from
+     * resizing. */
     if (st == WEIR_OK && !(m->file.is_first && weir_image_other_size(m)))
         st = weir_state_file_end_opening(&m->file, options);
     if (st == WEIR_OK)
@@ -315,7 +318,7 @@ static weir_status open_file(weir_image *m, const weir_store_options *options)
     return st;
 }
 
-/* Without a word to the file. */
+/* Frees the image without marking it as closed. */
 static void drop(weir_image *m)
 {
     stop_syncer(m);
@@ -342,10 +345,10 @@ weir_status weir_image_open(weir_image **ret, const weir_store_options *options,
     }
     m->read_only = options->read_only;
     m->trust_others = options->trust_others;
-    m->asked[WEIR_PART_REGISTRY] = WEIR_POLICY_REGISTRY_BYTES;
-    m->asked[WEIR_PART_RESERVED] = reserved_bytes;
-    m->asked[WEIR_PART_LARGE] = large_bytes;
-    m->asked[WEIR_PART_TABLE] = table_bytes;
+    m->requested[WEIR_PART_REGISTRY] = WEIR_POLICY_REGISTRY_BYTES;
+    m->requested[WEIR_PART_RESERVED] = reserved_bytes;
+    m->requested[WEIR_PART_LARGE] = large_bytes;
+    m->requested[WEIR_PART_TABLE] = table_bytes;
     weir_status st = options->file ? open_file(m, options) : open_anonymous(m, options);
     if (st != WEIR_OK) {
         drop(m);
@@ -357,8 +360,8 @@ weir_status weir_image_open(weir_image **ret, const weir_store_options *options,
     return WEIR_OK;
 }
 
-/* All that was written, and only then that it was closed. */
-static void note_closed(weir_image *m)
+/* Writes all changes, and only then the clean-shutdown mark. */
+static void mark_closed(weir_image *m)
 {
     weir_state_file_begin_closing(&m->file);
     if (weir_image_sync(m) != WEIR_OK)
@@ -377,17 +380,17 @@ void weir_image_close(weir_image *m)
         const weir_store_options quiet = {.file = m->file.path};
         (void)weir_state_file_end_opening(&m->old->file, &quiet);
     } else if (in_file(m)) {
-        note_closed(m);
+        mark_closed(m);
     }
     drop(m);
 }
 
-/* ---- other sizes ----------------------------------------------------------------------------- */
+/* ---- resizing -------------------------------------------------------------------------------- */
 
 bool weir_image_other_size(const weir_image *m)
 {
     for (size_t i = 0; i < WEIR_PARTS; i++) {
-        if (m->head->parts[i].bytes != m->asked[i])
+        if (m->head->parts[i].bytes != m->requested[i])
             return true;
     }
     return false;
@@ -401,7 +404,7 @@ weir_status weir_image_open_beside(weir_image **ret, weir_image *old,
         weir_file_error(options, "out of memory");
         return WEIR_E_NOMEM;
     }
-    memcpy(m->asked, old->asked, sizeof m->asked);
+    memcpy(m->requested, old->requested, sizeof m->requested);
     m->trust_others = old->trust_others;
     weir_status st = weir_state_file_open_beside(&m->file, &old->file, options);
     if (st != WEIR_OK) {
@@ -430,23 +433,23 @@ weir_status weir_image_replace(weir_image *m, weir_image *old, const weir_store_
 {
     weir_status st = weir_image_sync(m);
     if (st != WEIR_OK) {
-        weir_file_error(options, "the new file beside it, .new: it cannot be written to the disk");
+        weir_file_error_beside(options, ".new", "cannot write the file to the disk");
         return st;
     }
     if (!m->syncer.thread)
         st = start_syncer(m, options);
     if (st == WEIR_OK)
-        st = weir_state_file_put(&m->file, options);
+        st = weir_state_file_install(&m->file, options);
     if (st != WEIR_OK)
         return st;
     m->old = NULL;
     weir_state_file_hand_over(&m->file, &old->file);
     drop(old);
-    (void)weir_state_file_end_opening(&m->file, options); /* giving back a lock does not fail */
+    (void)weir_state_file_end_opening(&m->file, options); /* releasing a lock does not fail */
     return WEIR_OK;
 }
 
-/* ---- where it is ----------------------------------------------------------------------------- */
+/* ---- the file -------------------------------------------------------------------------------- */
 
 weir_file weir_image_watch(weir_image *m)
 {
@@ -462,7 +465,7 @@ weir_mapping weir_image_mapping(const weir_image *m)
                           : (weir_mapping){.at = m->head, .bytes = m->bytes, .fd = m->file.fd};
 }
 
-/* ---- what it has ----------------------------------------------------------------------------- */
+/* ---- the parts ------------------------------------------------------------------------------- */
 
 bool weir_image_is_new(const weir_image *m)
 {

@@ -2,71 +2,72 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_STORE_IMAGE_H
 #define WEIR_STORE_IMAGE_H
-/* The memory of a store: anonymous, or a mapped file with a header that says what it is. It hands
- * out parts and must not know what lies in them. docs/internals/state.md has the file's layout. */
+/* The memory of a store: anonymous memory or a memory-mapped file, with a header that describes it.
+ * The image divides the memory into parts and does not know what they hold. docs/internals/state.md
+ * describes the file format. */
 
 #include <weir/weir_store.h>
 
 #include "store/clock.h"
 #include "store/robust_lock.h"
 
-/* Of what lies in the parts, that is of every layout that the code of table, large and reserved
- * parts and the core's states have. To be raised with each change of one: a file of another version
- * is refused. */
+/* The version of the parts' contents: of the layouts of the table, the large states and the
+ * reservations, and of the states of src/core. Increase it with each change of one of these. A file
+ * with another version is refused. */
 #define WEIR_STATE_VERSION 1
 
 typedef struct weir_image weir_image;
 
 typedef struct weir_part {
-    void *at; /* begins on a page, and if it is large enough on a large page */
+    void *at; /* begins on a page, and on a huge page if the part is large enough */
     size_t bytes;
 } weir_part;
 
-/* What the parts hold, as long as the image is open. All zero in a new one. */
+/* The parts, valid as long as the image is open. All zero in a new image. */
 typedef struct weir_image_parts {
     weir_part table, large, reserved;
 } weir_image_parts;
 
-/* Opens or creates, by options->file (NULL: anonymous memory), with the parts' sizes as given; an
- * image that exists keeps its own. Takes the same time whatever the size, but for the room that a
- * new file is given on the disk. The parts' sizes are any but 0. Where nobody else has the file
- * open and it has other sizes, all others wait until weir_image_open_beside() fails,
- * weir_image_replace() has come to an end, or it is closed.
- * Returns WEIR_OK; WEIR_E_BUSY if somebody else has the file open; WEIR_E_SYNTAX for a file that is
- * not ours, or damaged, or of another version; WEIR_E_RANGE for sizes that no file can have, or a
- * secret that is not the file's; WEIR_E_IO; WEIR_E_NOMEM. Then there is a text in
- * *options->ret_error, if that is not NULL. */
+/* Creates an image, or opens the one in options->file; NULL: anonymous memory. The sizes of the
+ * parts are not 0. An existing file keeps its own sizes. Opening takes the same time for any size,
+ * except that a new file is allocated on the disk. If this process is the only one with the file
+ * open, and the sizes differ, other openings wait until the image is resized or closed: until
+ * weir_image_open_beside() fails, weir_image_replace() returns, or weir_image_close().
+ * Returns WEIR_OK; WEIR_E_BUSY if another process has the file open; WEIR_E_SYNTAX for a file that
+ * is not a state file, is damaged, or has another version; WEIR_E_RANGE for sizes that no file can
+ * have, or a secret other than the file's; WEIR_E_IO; WEIR_E_NOMEM. On failure there is a message
+ * in *options->ret_error, unless that is NULL. */
 WEIR_NODISCARD weir_status weir_image_open(weir_image **ret, const weir_store_options *options,
                                            size_t table_bytes, size_t large_bytes,
                                            size_t reserved_bytes);
 
-/* Writes what has changed to the disk, and notes that it was closed. Accepts NULL. A second image
- * of one that was not put in its place yet is removed with its file. */
+/* Writes all changes to the disk, marks the file as cleanly closed, and frees the image. Accepts
+ * NULL. If the image was opened beside another and has not replaced it, its file is removed. */
 void weir_image_close(weir_image *m);
 
-bool weir_image_is_new(const weir_image *m); /* this opening made it */
+bool weir_image_is_new(const weir_image *m); /* whether this opening created it */
 weir_image_parts weir_image_parts_get(const weir_image *m);
 const weir_processes *weir_image_processes(const weir_image *m);
 const uint8_t *weir_image_secret(const weir_image *m); /* 16 bytes */
 
-weir_clock_slots *weir_image_clock_slots(weir_image *m); /* what it remembers of the time */
+weir_clock_slots *weir_image_clock_slots(weir_image *m); /* the stored clock readings */
 
-/* Writes to the disk what has changed, and returns when it is there. WEIR_E_IO if the system could
- * not; WEIR_OK for anonymous memory. Any thread. */
+/* Writes all changes to the disk. Returns WEIR_OK once they are there, and for anonymous memory;
+ * WEIR_E_IO if the system could not. Any thread. */
 weir_status weir_image_sync(weir_image *m);
 
 typedef struct weir_image_stats {
-    uint64_t syncs_failed;     /* of those that nobody waited for, as well */
-    uint64_t policies;         /* whose texts are noted, of WEIR_POLICY_REGISTRY_ENTRIES */
-    uint64_t policies_refused; /* texts that found no room */
+    uint64_t syncs_failed;     /* failed syncs, including those in the background */
+    uint64_t policies;         /* stored policy texts; WEIR_POLICY_REGISTRY_ENTRIES is the limit */
+    uint64_t policies_refused; /* policy texts that did not fit */
 } weir_image_stats;
 
 weir_image_stats weir_image_stats_get(const weir_image *m); /* any thread */
 
-/* Says where the file is now, see weir_store_watch(). One thread at a time. */
+/* Reports where the file is now, see weir_store_watch(). Only one thread at a time may call it. */
 weir_file weir_image_watch(weir_image *m);
 
-/* The mapped file, for those who must tell a fault there from others. */
+/* The mapped file, for a signal handler that must recognise faults in it. */
 typedef struct weir_mapping {
     const void *at;
     size_t bytes;
@@ -75,36 +76,36 @@ typedef struct weir_mapping {
 
 weir_mapping weir_image_mapping(const weir_image *m);
 
-/* ---- other sizes ----------------------------------------------------------------------------- */
+/* ---- resizing -------------------------------------------------------------------------------- */
 
-/* Whether the file's parts are not of the sizes that were asked for. */
+/* Whether the sizes of the file's parts differ from the requested ones. */
 bool weir_image_other_size(const weir_image *m);
 
-/* Makes an image of the sizes that opening `old` was asked for, empty but for the secret, the
- * policies' texts and what it remembers of the time, in a file beside that of `old`, which is left
- * alone. Nobody else can open `old` from here on.
+/* The first step of resizing: creates an image of the requested sizes in a new file beside that of
+ * `old`. It has the secret, the policy texts and the clock readings of `old`, and is empty
+ * otherwise. `old` is unchanged. From here on no other process can open `old`.
  *  old  opened with the same options.
- * Returns as weir_image_open(); WEIR_E_BUSY if others have it open. */
+ * Returns as weir_image_open(); WEIR_E_BUSY if other processes have `old` open. */
 WEIR_NODISCARD weir_status weir_image_open_beside(weir_image **ret, weir_image *old,
                                                   const weir_store_options *options);
 
-/* Puts `m` in the place of `old`, of which it was opened beside, and closes `old`: from here on the
- * file at options->file is that of `m`. On any other answer than WEIR_OK both are as before. */
+/* The last step of resizing: moves the file of `m` to the place of the file of `old`, and closes
+ * `old`. On any other status than WEIR_OK, both images are unchanged. */
 WEIR_NODISCARD weir_status weir_image_replace(weir_image *m, weir_image *old,
                                               const weir_store_options *options);
 
 /* ---- policies -------------------------------------------------------------------------------- */
 
-/* Notes the text that belongs to a policy's id, once. False if there is no room. Any thread. */
+/* Stores the text of a policy's id, if it has none. Returns false if there is no space. Any
+ * thread. */
 bool weir_image_note_policy(weir_image *m, uint64_t policy_id, const char *text, size_t len);
 
-/* The text of a policy's id, with its terminator. Returns its length; 0 if the id is not known. Any
+/* Gets the text of a policy's id, terminated. Returns its length; 0 if the id is unknown. Any
  * thread. */
 size_t weir_image_policy_text(const weir_image *m, uint64_t policy_id,
                               char buf[WEIR_POLICY_TEXT_MAX]);
 
-/* Calls fn for every text that is noted, until it returns false; the text is not terminated. Any
- * thread. */
+/* Calls fn for every stored text until fn returns false. The text is not terminated. Any thread. */
 void weir_image_policies(const weir_image *m,
                          bool (*fn)(void *ctx, uint64_t id, const char *text, size_t len),
                          void *ctx);

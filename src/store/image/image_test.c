@@ -131,8 +131,8 @@ static void check_secret(void **state)
     weir_image_close(must_open(f));
     f->options.secret = other;
     must_refuse(f, WEIR_E_RANGE,
-                "it has another secret than the one that was given; --reset-state "
-                "starts with an empty one");
+                "its secret differs from the one given; --reset-state replaces it with an "
+                "empty file");
 }
 
 static void check_owner_ids(void **state)
@@ -199,17 +199,17 @@ static void check_texts(void **state)
         const char *text;
     } cases[] = {
         {0, 0, false, "it is not a state file of weir"},
-        {8, 0x04030201, false, "it is from a machine of another byte order"},
+        {8, 0x04030201, false, "it was created on a machine with another byte order"},
         {8, 0x01020305, true, "its header is damaged"},
         {12, 2, false, "it has format 2, expected 1"},
         {16, 0x7FFF, true, "its states have version 32767, expected 1"},
-        {20, 8192, true, "the sizes in its header do not add up"},
-        {24, 4096, true, "the sizes in its header do not add up"},
-        {32, 8192, true, "the sizes in its header do not add up"},
-        {40, 12, true, "the sizes in its header do not add up"},
-        {56, 0, true, "the sizes in its header do not add up"},
-        {68, 0xFFFFFFFF, true, "the sizes in its header do not add up"},
-        {88, TABLE + 4096, true, "the sizes in its header do not add up"},
+        {20, 8192, true, "the sizes in its header are inconsistent"},
+        {24, 4096, true, "the sizes in its header are inconsistent"},
+        {32, 8192, true, "the sizes in its header are inconsistent"},
+        {40, 12, true, "the sizes in its header are inconsistent"},
+        {56, 0, true, "the sizes in its header are inconsistent"},
+        {68, 0xFFFFFFFF, true, "the sizes in its header are inconsistent"},
+        {88, TABLE + 4096, true, "the sizes in its header are inconsistent"},
         {100, 1, false, "its header is damaged"},
         {504, 1, false, "its header is damaged"},
         {512, 0, false, "its header is damaged"}, /* nobody has ever opened it */
@@ -220,7 +220,8 @@ static void check_texts(void **state)
             forge(f, cases[i].at, &cases[i].word, 4);
         else
             write_at(f, cases[i].at, &cases[i].word, 4);
-        snprintf(text, sizeof text, "%s; --reset-state starts with an empty one", cases[i].text);
+        snprintf(text, sizeof text, "%s; --reset-state replaces it with an empty file",
+                 cases[i].text);
         must_refuse(f, WEIR_E_SYNTAX, text);
         write_at(f, 0, good, sizeof good);
     }
@@ -236,19 +237,20 @@ static void check_lengths(void **state)
     char text[200];
     for (int more = -1; more <= 1; more += 2) {
         assert_int_equal(truncate(f->path, s.st_size + more), 0);
-        snprintf(text, sizeof text,
-                 "it has %lld bytes, and its header says %lld; --reset-state starts with an empty "
-                 "one",
-                 (long long)s.st_size + more, (long long)s.st_size);
+        snprintf(
+            text, sizeof text,
+            "it has %lld bytes, expected %lld as in its header; --reset-state replaces it with an "
+            "empty file",
+            (long long)s.st_size + more, (long long)s.st_size);
         must_refuse(f, WEIR_E_SYNTAX, text);
     }
     assert_int_equal(truncate(f->path, 4096), 0);
     must_refuse(f, WEIR_E_SYNTAX, NULL);
     assert_int_equal(truncate(f->path, 4095), 0);
     must_refuse(f, WEIR_E_SYNTAX,
-                "it is not a state file of weir; --reset-state starts with an empty one");
+                "it is not a state file of weir; --reset-state replaces it with an empty file");
     assert_int_equal(truncate(f->path, 0), 0);
-    must_refuse(f, WEIR_E_SYNTAX, "it is empty; --reset-state starts with an empty one");
+    must_refuse(f, WEIR_E_SYNTAX, "it is empty; --reset-state replaces it with an empty file");
     assert_int_equal(stat(f->path, &s), 0);
     assert_int_equal(s.st_size, 0);
 }
@@ -660,7 +662,7 @@ static void check_failed_sync(void **state)
     weir_image_close(m);
 
     syncs_to_fail = 1;
-    must_refuse(f, WEIR_E_IO, "it cannot be written to the disk");
+    must_refuse(f, WEIR_E_IO, "cannot write the file to the disk");
 
     weir_image *wide = NULL;
     m = must_open_other(f);

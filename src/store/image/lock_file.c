@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Claims. A process locks its own byte first and looks for other bytes afterwards: of two that come
- * at once with different state files, at least one sees the other. */
+/* A process first locks its own byte and then looks for other locked bytes. So, of two processes
+ * that come at once with different state files, at least one sees the other. */
 
 #include "store/image/lock_file.h"
 
-#define LAST ((UINT64_C(1) << 62) - 1) /* a byte that the system can lock */
+#define LAST ((UINT64_C(1) << 62) - 1) /* the last byte that the system can lock */
 
 static const char suffix[] = ".lock";
 
@@ -15,7 +15,7 @@ static uint64_t byte_of(int file)
     return at > 0 ? at : 1;
 }
 
-/* Opens FILE.lock, or makes it. *ret_fd is -1 if it does not exist and cannot be made. */
+/* Opens or creates FILE.lock. *ret_fd is -1 if it does not exist and cannot be created. */
 static weir_status open_lock(const char *path, int file, const weir_store_options *options,
                              int *ret_fd)
 {
@@ -33,7 +33,8 @@ static weir_status open_lock(const char *path, int file, const weir_store_option
     } while (error == PORT_FILE_EXISTS);
     if (error != PORT_FILE_OK)
         return weir_file_error_system(options, suffix, error);
-    if (made && options->trust_others) /* users who may write the state file may lock FILE.lock */
+    if (made && options->trust_others) /* users who may write the state file may lock FILE.lock
+                                          too */
         port_file_take_rights(*ret_fd, file);
     return WEIR_OK;
 }
@@ -58,7 +59,7 @@ static weir_status check_lock(int fd, const weir_store_options *options)
     return WEIR_E_IO;
 }
 
-/* Has FILE.lock open, with the byte locked; or has no claim, and fd is -1. */
+/* Opens FILE.lock and locks the byte. c->fd is -1 if there is no lock file. */
 static weir_status lock_byte(weir_lock_file *c, const char *lock_path, int file,
                              const weir_store_options *options)
 {
@@ -78,7 +79,7 @@ static weir_status lock_byte(weir_lock_file *c, const char *lock_path, int file,
         c->fd = -1;
         if (st != WEIR_OK)
             return st;
-    } /* somebody removed it between open and lock */
+    } /* FILE.lock was removed between open and lock: try again */
 }
 
 static bool find_other(const weir_lock_file *c, uint64_t *ret_at)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The registry: an index by id, and texts one behind the other. An id claims its place in the index
- * with one compare-and-swap; its text is written where nobody else writes, and then published with
- * one store. Whoever is killed between the two leaves an id without a text, which the next to note
- * it gives one. */
+/* A hash index by id, and an area of texts. An id takes an index entry with one compare-and-swap.
+ * Its text is written to memory that it has reserved, and published with one store. A process that
+ * is killed in between leaves an id without a text; the next process that stores a text for the id
+ * completes it. */
 
 #include "store/image/policy_registry.h"
 
@@ -13,45 +13,46 @@
 #include <string.h>
 
 enum {
-    LEN_BITS = 16, /* of a place: the text's length; above them where it begins, plus 1 */
+    LEN_BITS = 16, /* bits of `place` for the text's length. Above them is 1 + the offset of the
+                      text */
     LEN_MAX = (1 << LEN_BITS) - 1
 };
 
 typedef struct entry {
     port_word id;    /* 0: free */
-    port_word place; /* 0: not yet written */
+    port_word place; /* 0: the text is not published yet */
 } entry;
 
 struct weir_policy_registry {
-    port_word used; /* bytes of the texts */
+    port_word used; /* bytes used of the texts */
     uint8_t unused[4088];
     entry entries[WEIR_POLICY_REGISTRY_ENTRIES];
-    uint8_t texts[WEIR_POLICY_REGISTRY_TEXT_BYTES]; /* a checksum of 8 bytes before each */
+    uint8_t texts[WEIR_POLICY_REGISTRY_TEXT_BYTES]; /* each has a checksum of 8 bytes before it */
 };
 
 _Static_assert(sizeof(weir_policy_registry) == WEIR_POLICY_REGISTRY_BYTES, "the file's layout");
 _Static_assert(sizeof(entry) == 16, "the file's layout");
 
-static size_t room_of(size_t len)
+static size_t bytes_of(size_t len)
 {
     return (8 + len + 7) / 8 * 8;
 }
 
-/* Of the text and of what it belongs to. No secret: it is against accidents. */
+/* Of the text and its id. A checksum against accidents: its key is no secret. */
 static uint64_t checksum(uint64_t id, const uint8_t *text, size_t len)
 {
     const weir_secret key = {id, len};
     return weir_siphash(key, text, len);
 }
 
-/* The whole text of a place; NULL if it is none. */
+/* Returns the valid text at a place, or NULL. */
 static const uint8_t *text_of(const weir_policy_registry *r, uint64_t id, uint64_t place,
                               size_t *ret_len)
 {
     size_t len = place & LEN_MAX;
     uint64_t begin = (place >> LEN_BITS) - 1;
     if (place == 0 || len == 0 || begin % 8 != 0 || begin > WEIR_POLICY_REGISTRY_TEXT_BYTES ||
-        room_of(len) > WEIR_POLICY_REGISTRY_TEXT_BYTES - begin)
+        bytes_of(len) > WEIR_POLICY_REGISTRY_TEXT_BYTES - begin)
         return NULL;
     uint64_t sum;
     memcpy(&sum, r->texts + begin, sizeof sum);
@@ -60,13 +61,14 @@ static const uint8_t *text_of(const weir_policy_registry *r, uint64_t id, uint64
     return sum == checksum(id, text, len) ? text : NULL;
 }
 
-/* The entry of an id, or with `claim` a free one that is now its; NULL if there is none. */
+/* Finds the entry of an id. With `claim`, takes a free entry for it. Returns NULL if there is
+ * none. */
 static entry *find(const weir_policy_registry *r, uint64_t id, bool claim)
 {
-    weir_policy_registry *own = (weir_policy_registry *)r; /* written to with `claim` alone */
+    weir_policy_registry *own = (weir_policy_registry *)r; /* written with `claim` only */
     for (size_t i = 0; i < WEIR_POLICY_REGISTRY_ENTRIES; i++) {
         entry *e = &own->entries[(id + i) % WEIR_POLICY_REGISTRY_ENTRIES];
-        uint64_t there = port_word_load_relaxed(&e->id); /* it publishes nothing: `place` does */
+        uint64_t there = port_word_load_relaxed(&e->id); /* relaxed: `place` publishes the entry */
         if (there == 0) {
             if (!claim)
                 return NULL;
@@ -79,8 +81,8 @@ static entry *find(const weir_policy_registry *r, uint64_t id, bool claim)
     return NULL;
 }
 
-/* Room that is nobody else's; false if there is none. */
-static bool take_room(weir_policy_registry *r, size_t room, uint64_t *ret_begin)
+/* Reserves memory for a text. Returns false if there is none. */
+static bool reserve_bytes(weir_policy_registry *r, size_t room, uint64_t *ret_begin)
 {
     uint64_t used = port_word_load_relaxed(&r->used);
     do {
@@ -103,12 +105,12 @@ bool weir_policy_registry_note(weir_policy_registry *r, uint64_t id, const char 
     if (text_of(r, id, port_word_load_acquire(&e->place), &known_len))
         return true;
     uint64_t begin;
-    if (!take_room(r, room_of(len), &begin))
+    if (!reserve_bytes(r, bytes_of(len), &begin))
         return false;
     uint64_t sum = checksum(id, (const uint8_t *)text, len);
     memcpy(r->texts + begin, &sum, sizeof sum);
     memcpy(r->texts + begin + 8, text, len);
-    /* Pairs with the acquires here and below. Two may get here with one id: both wrote the same. */
+    /* Pairs with the acquire loads. Two threads may store the same id: they write the same text. */
     port_word_store_release(&e->place, (begin + 1) << LEN_BITS | len);
     return true;
 }
@@ -158,7 +160,7 @@ void weir_policy_registry_repair(weir_policy_registry *r)
             port_word_store_release(&e->place, 0);
             continue;
         }
-        uint64_t end = (place >> LEN_BITS) - 1 + room_of(len);
+        uint64_t end = (place >> LEN_BITS) - 1 + bytes_of(len);
         used = used < end ? end : used;
     }
     port_word_store_release(&r->used, used);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The protocol of doors: whoever has the door of the file that is at PATH may change what is there,
- * and who else has it open. */
+/* The locking protocol of state files. The process that holds the OPENING lock of the file at PATH
+ * may replace that file, and may change which processes use it. */
 
 #include "store/image/state_file.h"
 
@@ -10,35 +10,34 @@
 
 #include <string.h>
 
-#define DOOR  UINT64_C(0)
-#define USE   UINT64_C(1)
-#define OWNER (UINT64_C(1) << 40) /* beyond the end of any file: such locks are as good */
+#define OPENING UINT64_C(0)
+#define IN_USE  UINT64_C(1)
+#define PROCESS (UINT64_C(1) << 40) /* beyond the end of any file, where locks work as well */
 
 static const char suffix[] = ".new", lock_suffix[] = ".lock";
 
 bool weir_state_file_is_used(int fd)
 {
-    return port_file_is_locked(fd, USE);
+    return port_file_is_locked(fd, IN_USE);
 }
 
 weir_status weir_state_file_used_error(const weir_store_options *options, int fd, const char *what)
 {
-    return weir_file_error_in_use(options, fd, USE, "the state file is in use by", what);
+    return weir_file_error_in_use(options, fd, IN_USE, "the state file is in use by", what);
 }
 
-/* ---- doors ----------------------------------------------------------------------------------- */
+/* ---- the OPENING lock ------------------------------------------------------------------------ */
 
-/* Waits at the door of the file that was opened; *ret_is_at says if it still is the one at
- * `path`. */
-static port_file_error enter(int fd, const char *path, bool *ret_is_at)
+/* Waits for the OPENING lock of an open file. *ret_is_at: whether the file is still at `path`. */
+static port_file_error wait_opening(int fd, const char *path, bool *ret_is_at)
 {
-    port_file_error error = port_file_wait_lock(fd, DOOR, PORT_FILE_OWN);
+    port_file_error error = port_file_wait_lock(fd, OPENING, PORT_FILE_OWN);
     *ret_is_at = error == PORT_FILE_OK && port_file_is_at(fd, path);
     return error;
 }
 
-/* Whether weir may remove the file at PATH.new: a process that was killed left an empty one, or one
- * that begins as all state files do. */
+/* Whether weir may remove the file at PATH.new. A killed process leaves a file that is empty or
+ * begins with the magic number. */
 static bool is_leftover(int fd)
 {
     uint64_t bytes = 1;
@@ -50,7 +49,7 @@ static bool is_leftover(int fd)
                           memcmp(first, weir_file_header_magic, sizeof first) == 0);
 }
 
-/* At the door of the file at PATH.new: WEIR_OK if it may be removed. */
+/* Whether the file at PATH.new may be removed. Needs its OPENING lock. */
 static weir_status check_leftover(int fd, const weir_store_options *options)
 {
     if (weir_state_file_is_used(fd)) {
@@ -69,17 +68,17 @@ static weir_status check_leftover(int fd, const weir_store_options *options)
     return WEIR_E_IO;
 }
 
-/* The message is about the directory if that is what refuses the new file. */
+/* The message is about the directory if the directory does not allow the new file. */
 static weir_status failed_to_make(const weir_store_options *options, port_file_error error)
 {
     bool about_directory = error == PORT_FILE_NO_DIR || error == PORT_FILE_DENIED;
     return weir_file_error_system(options, about_directory ? "" : suffix, error);
 }
 
-/* Makes a file at PATH.new, with its door, its use and the magic number in it. *ret_again if
- * another file was there, which is gone now. */
-static weir_status make_once(const char *path, int *ret_fd, const weir_store_options *options,
-                             bool *ret_again)
+/* Creates a file at PATH.new with its OPENING and IN_USE locks and the magic number. *ret_again:
+ * try again, because another file was there, which is removed now. */
+static weir_status create_once(const char *path, int *ret_fd, const weir_store_options *options,
+                               bool *ret_again)
 {
     bool is_at = false;
     *ret_again = true;
@@ -88,9 +87,9 @@ static weir_status make_once(const char *path, int *ret_fd, const weir_store_opt
     if (error == PORT_FILE_EXISTS)
         error = port_file_open(path, PORT_FILE_WRITE, ret_fd);
     if (error == PORT_FILE_ABSENT)
-        return WEIR_OK; /* it is gone by now */
+        return WEIR_OK; /* it was removed meanwhile */
     if (error == PORT_FILE_OK)
-        error = enter(*ret_fd, path, &is_at);
+        error = wait_opening(*ret_fd, path, &is_at);
     if (error != PORT_FILE_OK)
         return failed_to_make(options, error);
     if (!is_at)
@@ -100,7 +99,7 @@ static weir_status make_once(const char *path, int *ret_fd, const weir_store_opt
         return st;
     *ret_again = !made;
     if (made)
-        error = port_file_try_lock(*ret_fd, USE, PORT_FILE_OWN, NULL);
+        error = port_file_try_lock(*ret_fd, IN_USE, PORT_FILE_OWN, NULL);
     if (made && error == PORT_FILE_OK)
         error = port_file_begin(*ret_fd, weir_file_header_magic, WEIR_FILE_HEADER_MAGIC);
     if (!made || error != PORT_FILE_OK) {
@@ -110,14 +109,14 @@ static weir_status make_once(const char *path, int *ret_fd, const weir_store_opt
     return error == PORT_FILE_OK ? WEIR_OK : failed_to_make(options, error);
 }
 
-/* Removes what a killed process left at PATH.new, and waits for a process that makes a file
- * there. */
-static weir_status make_beside(const char *path, int *ret_fd, const weir_store_options *options)
+/* Creates a file at PATH.new. Removes what a killed process left there. Waits for another process
+ * that creates a file there. */
+static weir_status create_beside(const char *path, int *ret_fd, const weir_store_options *options)
 {
     for (;;) {
         int fd = -1;
         bool again;
-        weir_status st = make_once(path, &fd, options, &again);
+        weir_status st = create_once(path, &fd, options, &again);
         if (st == WEIR_OK && !again) {
             *ret_fd = fd;
             return WEIR_OK;
@@ -128,7 +127,7 @@ static weir_status make_beside(const char *path, int *ret_fd, const weir_store_o
     }
 }
 
-/* Removes what a killed process left at PATH.new, unless somebody makes a file there now. */
+/* Removes what a killed process left at PATH.new, unless a process is creating a file there. */
 static weir_status drop_leftover(const char *path, const weir_store_options *options)
 {
     int fd;
@@ -139,17 +138,17 @@ static weir_status drop_leftover(const char *path, const weir_store_options *opt
         return WEIR_OK;
     if (error != PORT_FILE_OK)
         return weir_file_error_system(options, suffix, error);
-    if (port_file_try_lock(fd, DOOR, PORT_FILE_OWN, &locked) == PORT_FILE_OK && locked &&
+    if (port_file_try_lock(fd, OPENING, PORT_FILE_OWN, &locked) == PORT_FILE_OK && locked &&
         port_file_is_at(fd, path)) {
         st = check_leftover(fd, options);
         if (st == WEIR_OK)
-            (void)port_file_remove(path); /* it is in nobody's way until a new one is made */
+            (void)port_file_remove(path); /* if that fails, the next new file removes it */
     }
     port_file_close(fd);
     return st;
 }
 
-/* ---- open ------------------------------------------------------------------------------------ */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static weir_status set_paths(weir_state_file *f, const weir_store_options *options)
 {
@@ -175,7 +174,7 @@ static bool ends_in(const char *path, const char *end)
     return len >= end_len && strcmp(path + len - end_len, end) == 0;
 }
 
-/* The files that a store makes beside its own must not become another store's. */
+/* PATH.new and PATH.lock of one store must not be the state file of another. */
 static weir_status check_name(const weir_store_options *options)
 {
     if (options->read_only ||
@@ -188,20 +187,20 @@ static weir_status check_name(const weir_store_options *options)
     return WEIR_E_IO;
 }
 
-static weir_status make(weir_state_file *f, const weir_store_options *options)
+static weir_status create(weir_state_file *f, const weir_store_options *options)
 {
-    weir_status st = make_beside(f->beside, &f->fd, options);
+    weir_status st = create_beside(f->beside, &f->fd, options);
     f->is_new = f->is_first = st == WEIR_OK;
     return st;
 }
 
-/* At the door of a file that is there: may we use it? */
-static weir_status take_use(weir_state_file *f, const weir_store_options *options)
+/* Takes the IN_USE lock. Needs the OPENING lock. */
+static weir_status take_in_use(weir_state_file *f, const weir_store_options *options)
 {
     bool locked = false;
-    port_file_error error = port_file_try_lock(f->fd, USE, PORT_FILE_OWN, &f->is_first);
+    port_file_error error = port_file_try_lock(f->fd, IN_USE, PORT_FILE_OWN, &f->is_first);
     if (error == PORT_FILE_OK && !f->is_first && f->shared && !options->reset)
-        error = port_file_try_lock(f->fd, USE, PORT_FILE_SHARE, &locked);
+        error = port_file_try_lock(f->fd, IN_USE, PORT_FILE_SHARE, &locked);
     if (error != PORT_FILE_OK)
         return weir_file_error_system(options, "", error);
     if (f->is_first || locked)
@@ -212,20 +211,20 @@ static weir_status take_use(weir_state_file *f, const weir_store_options *option
                                                   : "; use another file, or set 'shared' in both");
 }
 
-/* There was no file: makes one. */
+/* Creates the file, which is absent. */
 static weir_status open_new(weir_state_file *f, const weir_store_options *options, bool *ret_again)
 {
     int other;
-    weir_status st = make(f, options);
+    weir_status st = create(f, options);
     if (st == WEIR_OK && port_file_open(f->path, PORT_FILE_READ, &other) == PORT_FILE_OK) {
-        port_file_close(other); /* another process was faster */
+        port_file_close(other); /* another process created it first */
         *ret_again = true;
         return WEIR_OK;
     }
     return st == WEIR_OK ? weir_lock_file_take(&f->claim, f->lock, f->fd, options) : st;
 }
 
-/* Once around: *ret_again if the file is no more what it was. */
+/* Tries once. *ret_again: try again, because the file at PATH has changed. */
 static weir_status open_once(weir_state_file *f, const weir_store_options *options, bool *ret_again)
 {
     port_file_error error = port_file_open(f->path, PORT_FILE_WRITE, &f->fd);
@@ -237,27 +236,27 @@ static weir_status open_once(weir_state_file *f, const weir_store_options *optio
     if (st != WEIR_OK)
         return st;
     bool is_at;
-    error = enter(f->fd, f->path, &is_at);
+    error = wait_opening(f->fd, f->path, &is_at);
     if (error != PORT_FILE_OK)
         return weir_file_error_system(options, "", error);
     *ret_again = !is_at;
     if (!is_at)
         return WEIR_OK;
-    st = take_use(f, options);
+    st = take_in_use(f, options);
     if (st == WEIR_OK && f->is_first)
         st = drop_leftover(f->beside, options);
     if (st == WEIR_OK && options->reset) {
         f->replaces = f->fd;
         f->fd = -1;
-        st = make(f, options);
+        st = create(f, options);
         if (st == WEIR_OK)
             port_file_take_rights(f->fd, f->replaces);
     }
     return st == WEIR_OK ? weir_lock_file_take(&f->claim, f->lock, f->fd, options) : st;
 }
 
-/* Opens the file to read it while nobody else uses it. Those who want to own it are refused
- * meanwhile. */
+/* Opens the file read-only, with a shared IN_USE lock: other openings for reading are allowed,
+ * others are refused. */
 static weir_status open_to_read(weir_state_file *f, const weir_store_options *options,
                                 bool *ret_again)
 {
@@ -269,13 +268,13 @@ static weir_status open_to_read(weir_state_file *f, const weir_store_options *op
     if (st != WEIR_OK)
         return st;
     bool locked = false;
-    error = port_file_wait_lock(f->fd, DOOR, PORT_FILE_SHARE);
+    error = port_file_wait_lock(f->fd, OPENING, PORT_FILE_SHARE);
     if (error == PORT_FILE_OK) {
         *ret_again = !port_file_is_at(f->fd, f->path);
         f->is_first = !weir_state_file_is_used(f->fd);
     }
     if (error == PORT_FILE_OK && f->is_first)
-        error = port_file_try_lock(f->fd, USE, PORT_FILE_SHARE, &locked);
+        error = port_file_try_lock(f->fd, IN_USE, PORT_FILE_SHARE, &locked);
     if (error != PORT_FILE_OK)
         return weir_file_error_system(options, "", error);
     if (*ret_again || locked)
@@ -283,16 +282,16 @@ static weir_status open_to_read(weir_state_file *f, const weir_store_options *op
     return weir_state_file_used_error(options, f->fd, "");
 }
 
-/* Closes, and removes if it was never put. The paths stay. */
-static void let_go(weir_state_file *f)
+/* Closes the file, and removes it if it was not installed. Keeps the paths. */
+static void close_file(weir_state_file *f)
 {
-    if (f->is_new && !f->is_put)
+    if (f->is_new && !f->is_installed)
         (void)port_file_remove(f->beside);
     weir_lock_file_drop(&f->claim, f->lock);
     port_file_close(f->fd);
     port_file_close(f->replaces);
     f->fd = f->replaces = -1;
-    f->is_new = f->is_put = f->is_first = false;
+    f->is_new = f->is_installed = f->is_first = false;
 }
 
 weir_status weir_state_file_open(weir_state_file *f, const weir_store_options *options)
@@ -304,7 +303,7 @@ weir_status weir_state_file_open(weir_state_file *f, const weir_store_options *o
         st = set_paths(f, options);
     bool again = true;
     while (st == WEIR_OK && again) {
-        let_go(f);
+        close_file(f);
         again = false;
         st = options->read_only ? open_to_read(f, options, &again) : open_once(f, options, &again);
     }
@@ -320,16 +319,16 @@ weir_status weir_state_file_open_beside(weir_state_file *f, weir_state_file *old
     weir_status st = set_paths(f, options);
     if (st != WEIR_OK)
         return st;
-    port_file_error error = port_file_wait_lock(old->fd, DOOR, PORT_FILE_OWN);
+    port_file_error error = port_file_wait_lock(old->fd, OPENING, PORT_FILE_OWN);
     if (error == PORT_FILE_OK)
-        error = port_file_try_lock(old->fd, USE, PORT_FILE_OWN, &alone);
+        error = port_file_try_lock(old->fd, IN_USE, PORT_FILE_OWN, &alone);
     if (error != PORT_FILE_OK)
         st = weir_file_error_system(options, "", error);
     if (st == WEIR_OK && !alone)
         st = weir_state_file_used_error(options, old->fd,
                                         "; to change memory.size or memory.large, stop it first");
     if (st == WEIR_OK)
-        st = make(f, options);
+        st = create(f, options);
     if (st == WEIR_OK) {
         port_file_take_rights(f->fd, old->fd);
         st = weir_lock_file_take_beside(&f->claim, &old->claim, f->fd, options);
@@ -339,12 +338,12 @@ weir_status weir_state_file_open_beside(weir_state_file *f, weir_state_file *old
     return st;
 }
 
-weir_status weir_state_file_put(weir_state_file *f, const weir_store_options *options)
+weir_status weir_state_file_install(weir_state_file *f, const weir_store_options *options)
 {
     port_file_error error = port_file_replace(f->beside, f->path);
     if (error != PORT_FILE_OK)
         return weir_file_error_system(options, "", error);
-    f->is_put = true;
+    f->is_installed = true;
     port_file_close(f->replaces);
     f->replaces = -1;
     return WEIR_OK;
@@ -354,9 +353,9 @@ weir_status weir_state_file_end_opening(weir_state_file *f, const weir_store_opt
 {
     port_file_error error = PORT_FILE_OK;
     if (f->shared)
-        error = port_file_try_lock(f->fd, USE, PORT_FILE_SHARE, NULL);
+        error = port_file_try_lock(f->fd, IN_USE, PORT_FILE_SHARE, NULL);
     if (error == PORT_FILE_OK)
-        error = port_file_try_lock(f->fd, DOOR, PORT_FILE_UNLOCK, NULL);
+        error = port_file_try_lock(f->fd, OPENING, PORT_FILE_UNLOCK, NULL);
     return error == PORT_FILE_OK ? WEIR_OK : weir_file_error_system(options, "", error);
 }
 
@@ -382,26 +381,26 @@ weir_file weir_state_file_watch(weir_state_file *f, uint64_t bytes,
 
 void weir_state_file_begin_closing(weir_state_file *f)
 {
-    (void)port_file_wait_lock(f->fd, DOOR, PORT_FILE_OWN);
+    (void)port_file_wait_lock(f->fd, OPENING, PORT_FILE_OWN);
 }
 
-/* ---- processes ------------------------------------------------------------------------------- */
+/* ---- ids of processes ------------------------------------------------------------------------ */
 
 weir_status weir_state_file_take_process_id(weir_state_file *f, uint64_t id, bool *ret_taken,
                                             const weir_store_options *options)
 {
-    port_file_error error = port_file_try_lock(f->fd, OWNER + id, PORT_FILE_OWN, ret_taken);
+    port_file_error error = port_file_try_lock(f->fd, PROCESS + id, PORT_FILE_OWN, ret_taken);
     return error == PORT_FILE_OK ? WEIR_OK : weir_file_error_system(options, "", error);
 }
 
 bool weir_state_file_has_process(const weir_state_file *f, uint64_t id)
 {
-    return port_file_is_locked(f->fd, OWNER + id);
+    return port_file_is_locked(f->fd, PROCESS + id);
 }
 
 void weir_state_file_close(weir_state_file *f)
 {
-    let_go(f);
+    close_file(f);
     port_free(f->path);
     port_free(f->beside);
     port_free(f->lock);

@@ -475,7 +475,7 @@ static int open_with_file_limit(void *ctx)
     const struct rlimit little = {1 << 20, 1 << 20};
     if (setrlimit(RLIMIT_FSIZE, &little) != 0)
         return 2;
-    return fails(ctx, ": the file would exceed a limit on file sizes: it takes 5 MiB");
+    return fails(ctx, ": the file would exceed a limit on file sizes: it needs 5 MiB");
 }
 
 static void check_no_room(void **state)
