@@ -48,7 +48,7 @@ static void require_bounds(const weir_config *c)
     for (size_t i = 0; i < c->rules_len; i++) {
         weir_rule_error error;
         require(c->has_redis || c->rules[i].engine == WEIR_ENGINE_LOCAL);
-        require(weir_rule_check(&c->rules[i], NULL, NULL, &error) == WEIR_OK);
+        require(weir_rule_check(&c->rules[i], NULL, &error) == WEIR_OK);
     }
 }
 

@@ -199,7 +199,7 @@ static void check_spec(config_reader *r, const config_place *place, const weir_r
     weir_rule_error error = {0};
     if (!spec->policy)
         whole.limit = "gcra 1/s"; /* its error is reported already */
-    weir_status st = weir_rule_check(&whole, r->zones, NULL, &error);
+    weir_status st = weir_rule_check(&whole, r->zones, &error);
     if (st == WEIR_E_NOMEM)
         r->arena->failed = true;
     else if (st != WEIR_OK && error.part == WEIR_RULE_NAME)

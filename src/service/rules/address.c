@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* IP addresses: text to bytes and back. It must not know what an address is used for. */
+/* IP addresses: parsing and printing. */
 
 #include "service/rules/address.h"
 
@@ -8,16 +8,15 @@
 
 #include <string.h>
 
-/* Reads a decimal number 0..255 without leading zeros; returns the bytes used, 0 if there is
- * none. */
+/* Reads a decimal number 0..255 without leading zeros. Returns its length; 0 if there is none. */
 static size_t read_octet(const char *text, size_t len, uint8_t *ret)
 {
-    uint64_t n;
-    size_t i = weir_digits_read(text, len < 3 ? len : 3, &n);
-    if (i == 0 || n > 255 || (i > 1 && text[0] == '0'))
+    uint64_t v;
+    size_t n = weir_digits_read(text, len, &v);
+    if (n == 0 || n > 3 || v > 255 || (n > 1 && text[0] == '0'))
         return 0;
-    *ret = (uint8_t)n;
-    return i;
+    *ret = (uint8_t)v;
+    return n;
 }
 
 static bool parse_v4(uint8_t *ret, const char *text, size_t len)
@@ -45,8 +44,9 @@ static size_t read_group(const char *text, size_t len, uint8_t *ret)
     return i;
 }
 
-/* Reads groups into `ret` until the end, or "::", at which *ret_gap says how many bytes lie before
- * it. Returns how many bytes of the address were read, 0 if it is not one. */
+/* Reads the groups of an IPv6 address into `ret`. Returns the number of bytes read; 0 if the text
+ * is not an address.
+ *  ret_gap  written if there is a "::": the number of bytes before it. */
 static size_t read_groups(uint8_t *ret, const char *text, size_t len, size_t *ret_gap)
 {
     size_t at = 0, n = 0;
@@ -98,7 +98,7 @@ bool weir_address_parse(weir_address *ret, const char *text, size_t len)
 {
     static const uint8_t mapped[12] = {[10] = 0xFF, [11] = 0xFF};
     if (len < 2 || len > 45 ||
-        (weir_hex_digit(text[0]) < 0 && text[0] != ':')) /* most keys are none */
+        (weir_hex_digit(text[0]) < 0 && text[0] != ':')) /* most keys are no addresses */
         return false;
     weir_address a = {0};
     if (!memchr(text, ':', len)) {
@@ -133,7 +133,8 @@ static unsigned group(const weir_address *a, unsigned i)
     return (unsigned)a->bytes[2 * i] << 8 | a->bytes[2 * i + 1];
 }
 
-/* The longest run of two or more zero groups, the first of equals; *ret_len is 0 if none. */
+/* Returns the first group of the longest run of two or more zero groups, the first of equals.
+ *  ret_len  its length in groups; 0 if there is none. */
 static unsigned longest_zeros(const weir_address *a, unsigned *ret_len)
 {
     unsigned best = 0, run = 0;

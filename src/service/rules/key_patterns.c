@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Patterns: one hash table for whole keys, prefixes and networks alike, and for each kind the
- * lengths that occur. Clients choose the keys that are looked up, so the hash is keyed. */
+/* Key patterns: one hash table with linear probing for whole keys, prefixes and networks, and the
+ * list of lengths that occur of each kind. Clients choose the keys of lookups, so the hash is
+ * keyed. */
 
 #include "service/rules/key_patterns.h"
 
@@ -24,7 +25,7 @@ typedef struct slot {
     uint32_t value;
 } slot;
 
-typedef struct lengths { /* bytes of a prefix, or bits of a network; falling */
+typedef struct lengths { /* in bytes of a prefix, or bits of a network; longest first */
     unsigned *at;
     size_t len, room;
 } lengths;
@@ -64,7 +65,7 @@ void weir_key_patterns_free(weir_key_patterns *p)
     port_free(p);
 }
 
-/* The slot of an entry, or the free one where it would go. */
+/* Returns the slot of an entry, or the free slot where it would be inserted. */
 static slot *find_slot(const weir_key_patterns *p, enum kind kind, const void *bytes, size_t len)
 {
     weir_secret secret = {p->secret.k0 + kind, p->secret.k1};
@@ -97,7 +98,7 @@ static bool add_length(lengths *l, unsigned length)
     return true;
 }
 
-/* `length` is what a search has to try for it. */
+/*  length  the length that a search must try to find it. */
 static weir_status add_entry(weir_key_patterns *p, enum kind kind, const void *bytes, size_t len,
                              unsigned length, uint32_t value)
 {
@@ -114,7 +115,7 @@ static weir_status add_entry(weir_key_patterns *p, enum kind kind, const void *b
     return WEIR_OK;
 }
 
-/* A network as it lies in the table: its first bytes, and how many bits of them count. */
+/* Writes the key of a network in the table: the address, and the number of bits. */
 static size_t net_bytes(const weir_address *a, unsigned bits, uint8_t *ret)
 {
     size_t n = weir_address_bits(a) / 8;
@@ -129,7 +130,8 @@ static weir_status add_net(weir_key_patterns *p, weir_address a, unsigned bits, 
     return add_entry(p, a.v6 ? NET6 : NET4, bytes, net_bytes(&a, bits, bytes), bits, value);
 }
 
-/* Reads the bits behind the slash; for an IPv4-mapped network they are those of the IPv6 text. */
+/* Reads the number of bits after the slash. Those of an IPv4-mapped network count from the start of
+ * the IPv6 address. */
 static bool read_bits(const char *text, const weir_address *a, bool mapped, unsigned *ret)
 {
     uint64_t n;
@@ -155,7 +157,7 @@ static weir_status parse_net(weir_key_patterns *p, const char *pattern, const ch
     if (weir_address_mask(&a, bits)) {
         char net[WEIR_ADDRESS_TEXT_MAX];
         int len = (int)weir_address_print(&a, bits, net);
-        snprintf(ret_why, size, "'%s' has bits set behind its /%s, expected %.*s", pattern,
+        snprintf(ret_why, size, "'%s' has bits set after its /%s, expected %.*s", pattern,
                  slash + 1, len, net);
         return WEIR_E_SYNTAX;
     }

@@ -2,9 +2,9 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_SERVICE_RULES_KEY_PATTERNS_H
 #define WEIR_SERVICE_RULES_KEY_PATTERNS_H
-/* A set of patterns for keys, each with a number, and the search for the one that fits a key best:
- * a whole key before a prefix, a longer prefix before a shorter; for addresses, after those, the
- * smallest network. A search costs one hash for each length that occurs among the patterns. */
+/* A set of key patterns, each with a value, and the search for the pattern that matches a key best:
+ * the whole key first, then the longest prefix, then the smallest network. A search hashes once for
+ * each length of prefix or network that occurs in the set. */
 
 #include "service/rules/address.h"
 
@@ -12,21 +12,21 @@
 
 typedef struct weir_key_patterns weir_key_patterns;
 
-/* An empty set with room for `n` patterns. NULL if there is no memory. */
+/* Makes an empty set for up to n patterns. Returns NULL if memory is exhausted. */
 weir_key_patterns *weir_key_patterns_new(size_t n);
 void weir_key_patterns_free(weir_key_patterns *p); /* accepts NULL */
 
-/* Adds a pattern: "key", "prefix*" (no other '*' may be in it), and with `addresses` also
- * "10.0.0.0/8" and "2001:db8::1", which fit whatever spelling of an address lies in them. The first
- * of two equal ones stays. At most `n` times.
- *  ret_why  written on WEIR_E_SYNTAX: what is wrong with it, for a reader; `size` bytes of room.
+/* Adds a pattern: a whole key, or a prefix and '*'. No other '*' is allowed. With `addresses`, a
+ * pattern may also be a network ("10.0.0.0/8") or an address ("2001:db8::1"), which matches in any
+ * spelling. If the pattern is in the set already, its value stays.
+ *  ret_why  on WEIR_E_SYNTAX: a message, in a buffer of `size` bytes.
  * Returns WEIR_OK; WEIR_E_SYNTAX; WEIR_E_NOMEM. */
 WEIR_NODISCARD weir_status weir_key_patterns_add(weir_key_patterns *p, const char *pattern,
                                                  bool addresses, uint32_t value, char *ret_why,
                                                  size_t size);
 
-/* The number of the pattern that fits best; false if none fits.
- *  address  the key as an address, NULL if it is none. Any thread. */
+/* Finds the value of the pattern that matches best. Returns false if none matches. Any thread.
+ *  address  the key as an address; NULL if it is not one. */
 bool weir_key_patterns_find(const weir_key_patterns *p, const char *key, size_t len,
                             const weir_address *address, uint32_t *ret);
 

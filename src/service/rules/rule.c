@@ -219,18 +219,13 @@ weir_status weir_rule_new(weir_rule **ret, const weir_store *store, const weir_z
 }
 
 weir_status weir_rule_check(const weir_rule_spec *spec, const weir_zones *zones,
-                            weir_policy *ret_policies, weir_rule_error *ret_error)
+                            weir_rule_error *ret_error)
 {
     weir_rule *r;
     weir_status st = weir_rule_new(&r, NULL, zones, spec, ret_error);
-    if (st != WEIR_OK)
-        return st;
-    if (ret_policies)
-        *ret_policies++ = r->limit.policy;
-    for (size_t i = 0; ret_policies && i < r->options->overrides_len; i++)
-        *ret_policies++ = r->options->overrides[i].policy;
-    weir_rule_drop(r);
-    return WEIR_OK;
+    if (st == WEIR_OK)
+        weir_rule_drop(r);
+    return st;
 }
 
 /* ---- reference counts ------------------------------------------------------------------------ */

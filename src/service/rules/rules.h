@@ -59,15 +59,10 @@ typedef struct weir_rule_error {
     char text[256];  /* the message, without the column */
 } weir_rule_error;
 
-/* Checks one rule.
- *  ret_policies  the parsed policies, which the spec can then point to: that of the limit, then
- *                those of the overrides; an array of 1 + overrides_len, or NULL. Written on
- *                WEIR_OK.
- *  ret_error     the first error; may be NULL.
- * Returns WEIR_OK; WEIR_E_SYNTAX, WEIR_E_RANGE or WEIR_E_ZONE, with *ret_error written;
- * WEIR_E_NOMEM. Any thread. */
+/* Checks one rule. Returns WEIR_OK; WEIR_E_SYNTAX, WEIR_E_RANGE or WEIR_E_ZONE, with the first
+ * error in *ret_error, which may be NULL; WEIR_E_NOMEM. Any thread. */
 WEIR_NODISCARD weir_status weir_rule_check(const weir_rule_spec *spec, const weir_zones *zones,
-                                           weir_policy *ret_policies, weir_rule_error *ret_error);
+                                           weir_rule_error *ret_error);
 
 typedef struct weir_rules weir_rules;
 
