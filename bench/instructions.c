@@ -187,7 +187,7 @@ static weir_rules *rules_of(rig *r, const weir_zones *zones)
     spec.name = "api";
     spec.limit = api;
     weir_rules *rules;
-    if (weir_rules_build(&rules, r->store, zones, &spec, 1, NULL, NULL) != WEIR_OK)
+    if (weir_rules_build(&rules, r->store, zones, &spec, 1) != WEIR_OK)
         die("no rules");
     return rules;
 }

@@ -155,8 +155,8 @@ static bool not_ready(void *ctx, weir_buffer *out)
 static weir_status put_rules(daemon *d, const weir_config *config)
 {
     weir_rules *rules;
-    weir_status st = weir_rules_build(&rules, d->store, d->options->zones, config->rules,
-                                      config->rules_len, NULL, NULL);
+    weir_status st =
+        weir_rules_build(&rules, d->store, d->options->zones, config->rules, config->rules_len);
     if (st != WEIR_OK)
         return st;
     weir_limiter_set_default_engine(d->limiter, config->engine);

@@ -215,7 +215,7 @@ static void check_denied_by_error(void **unused)
     spec.engine = WEIR_ENGINE_REDIS;
     spec.on_error = WEIR_ON_ERROR_CLOSED;
     weir_rules *rules;
-    assert_int_equal(weir_rules_build(&rules, r.f->store, &zones, &spec, 1, NULL, NULL), WEIR_OK);
+    assert_int_equal(weir_rules_build(&rules, r.f->store, &zones, &spec, 1), WEIR_OK);
     weir_limiter_set_rules(r.f->limiter, rules);
     r.engine->by_error = true;
     const char *text = ask(&r, "/v1/take?policy=shut&key=a");

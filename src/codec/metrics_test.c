@@ -63,7 +63,7 @@ static void use_it(weir_limiter *h, weir_service *s)
     spec.deny = &evil;
     spec.deny_len = 1;
     weir_rules *rules;
-    assert_int_equal(weir_rules_build(&rules, store, NULL, &spec, 1, NULL, NULL), WEIR_OK);
+    assert_int_equal(weir_rules_build(&rules, store, NULL, &spec, 1), WEIR_OK);
     weir_limiter_set_rules(h, rules);
     take(s, "api", "alice", 1);
     take(s, "api", "alice", 1);

@@ -69,7 +69,7 @@ static void set_rules(rig *r, bool remote)
     specs[1].overrides_len = specs[1].deny_len = specs[1].allow_len = 1;
     specs[3].shadow = true;
     weir_rules *rules;
-    assert_int_equal(weir_rules_build(&rules, r->store, &zones, specs, 5, NULL, NULL), WEIR_OK);
+    assert_int_equal(weir_rules_build(&rules, r->store, &zones, specs, 5), WEIR_OK);
     weir_limiter_set_rules(r->limiter, rules);
     weir_limiter_set_default_engine(r->limiter, remote ? WEIR_ENGINE_REDIS : WEIR_ENGINE_LOCAL);
 }

@@ -59,7 +59,7 @@ static void set_rules(const weir_rule_spec *specs, size_t n)
 {
     const weir_zones zones = {no_zone, NULL};
     weir_rules *rules;
-    assert_int_equal(weir_rules_build(&rules, store, &zones, specs, n, NULL, NULL), WEIR_OK);
+    assert_int_equal(weir_rules_build(&rules, store, &zones, specs, n), WEIR_OK);
     weir_limiter_set_rules(limiter, rules);
 }
 

@@ -58,7 +58,7 @@ static void daemon_open(daemon *d, uint8_t choice, bool engine)
         specs[i].shadow = i == 2;
         specs[i].engine = engine ? WEIR_ENGINE_REDIS : WEIR_ENGINE_LOCAL;
     }
-    if (weir_rules_build(&rules, d->store, NULL, specs, 3, NULL, NULL) != WEIR_OK)
+    if (weir_rules_build(&rules, d->store, NULL, specs, 3) != WEIR_OK)
         abort();
     weir_limiter_set_rules(d->limiter, rules);
     if (weir_service_open(&d->service, d->limiter) != WEIR_OK)

@@ -150,7 +150,7 @@ static weir_status set_rules(replay_policies *p, const weir_zones *zones)
         specs[n] = spec_of(p, i);
         specs[n++].engine = WEIR_ENGINE_LOCAL;
     }
-    weir_status st = weir_rules_build(&rules, p->store, zones, specs, n, NULL, NULL);
+    weir_status st = weir_rules_build(&rules, p->store, zones, specs, n);
     if (st == WEIR_OK)
         weir_limiter_set_rules(p->limiter, rules);
     return st;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Sets of rules: an array in the order of the names, which lookups search by bisection. */
+/* Sets of rules: an array sorted by name, with binary search. */
 
 #include "service/rules/rule.h"
 
@@ -23,9 +23,16 @@ static weir_rules *rules_new(size_t room)
     return rules;
 }
 
+/* Sorts a set that has all its rules. */
+static void sort(weir_rules *rules)
+{
+    for (size_t i = 0; i < rules->len; i++)
+        rules->remote |= rules->rule[i]->options->engine != WEIR_ENGINE_LOCAL;
+    qsort(rules->rule, rules->len, sizeof rules->rule[0], by_name);
+}
+
 weir_status weir_rules_build(weir_rules **ret, const weir_store *store, const weir_zones *zones,
-                             const weir_rule_spec *specs, size_t n, size_t *ret_index,
-                             weir_rule_error *ret_error)
+                             const weir_rule_spec *specs, size_t n)
 {
     if (n > WEIR_RULES_MAX)
         return WEIR_E_RANGE;
@@ -33,17 +40,14 @@ weir_status weir_rules_build(weir_rules **ret, const weir_store *store, const we
     if (!rules)
         return WEIR_E_NOMEM;
     for (size_t i = 0; i < n; i++) {
-        weir_status st = weir_rule_new(&rules->rule[i], store, zones, &specs[i], ret_error);
+        weir_status st = weir_rule_new(&rules->rule[i], store, zones, &specs[i], NULL);
         if (st != WEIR_OK) {
-            if (ret_index)
-                *ret_index = i;
             weir_rules_drop(rules);
             return st;
         }
-        rules->remote |= rules->rule[i]->options->engine != WEIR_ENGINE_LOCAL;
         rules->len++;
     }
-    qsort(rules->rule, n, sizeof rules->rule[0], by_name);
+    sort(rules);
     *ret = rules;
     return WEIR_OK;
 }
@@ -76,9 +80,7 @@ weir_rules *weir_rules_with(const weir_rules *old, const char *name, size_t len,
     }
     if (rule)
         rules->rule[rules->len++] = rule;
-    for (size_t i = 0; i < rules->len; i++)
-        rules->remote |= rules->rule[i]->options->engine != WEIR_ENGINE_LOCAL;
-    qsort(rules->rule, rules->len, sizeof rules->rule[0], by_name);
+    sort(rules);
     return rules;
 }
 

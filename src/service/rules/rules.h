@@ -68,13 +68,11 @@ typedef struct weir_rules weir_rules;
 
 /* Builds a set of rules for a store. The set has one reference, which weir_limiter_set_rules()
  * takes over.
- *  specs      n specs with different names.
- *  ret_index  the spec that has an error; may be NULL, as may ret_error.
+ *  specs  n specs with different names.
  * Returns WEIR_OK; WEIR_E_RANGE for more than WEIR_RULES_MAX specs; WEIR_E_NOMEM; or the status of
- * weir_rule_check() for the first spec that it refuses, with *ret_index and *ret_error written. */
+ * weir_rule_check() for the first spec that it refuses. */
 WEIR_NODISCARD weir_status weir_rules_build(weir_rules **ret, const weir_store *store,
                                             const weir_zones *zones, const weir_rule_spec *specs,
-                                            size_t n, size_t *ret_index,
-                                            weir_rule_error *ret_error);
+                                            size_t n);
 
 #endif

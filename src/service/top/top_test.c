@@ -333,7 +333,7 @@ static void check_verdicts(void **unused)
     specs[1].limit = "gcra 1/h burst 5";
     specs[1].shadow = true;
     open_limiter(&ten, 1);
-    assert_int_equal(weir_rules_build(&rules, store, &zones, specs, 2, NULL, NULL), WEIR_OK);
+    assert_int_equal(weir_rules_build(&rules, store, &zones, specs, 2), WEIR_OK);
     weir_limiter_set_rules(limiter, rules);
     expect("api", WEIR_TOP_DENIED, "of 0");
 
