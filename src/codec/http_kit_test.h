@@ -67,15 +67,12 @@ UNUSED static void set_rules(fixture *f, const weir_zones *zones)
     specs[3].shadow = true;
     specs[4].name = "slow";
     specs[4].limit = "token-bucket 7 refill 2 every 90s";
-    size_t index;
-    weir_rule_error error;
     weir_rules *rules;
     for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++)
         specs[i].engine = kit_engine;
     weir_limiter_set_default_engine(f->limiter, kit_engine);
-    assert_int_equal(weir_rules_build(&rules, f->store, zones, specs,
-                                      sizeof specs / sizeof specs[0], &index, &error),
-                     WEIR_OK);
+    assert_int_equal(
+        weir_rules_build(&rules, f->store, zones, specs, sizeof specs / sizeof specs[0]), WEIR_OK);
     weir_limiter_set_rules(f->limiter, rules);
 }
 
