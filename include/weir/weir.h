@@ -2,17 +2,17 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_WEIR_H
 #define WEIR_WEIR_H
-/* The public API of the core and the policy language: read a policy text, then decide.
+/* The public API of the rate limiter's core: parse a policy text, then check requests against it.
  *
  *     weir_policy p;
  *     if (weir_policy_parse(&p, "gcra 100/s burst 20", 19, NULL, NULL) != WEIR_OK) ...
- *     uint64_t state[2] = {0};                                  // one key, fresh
+ *     uint64_t state[2] = {0};                                  // one new key
  *     weir_decision d;
  *     if (weir_check(&p, state, 0, now_ns, 1, &d) != WEIR_OK) ... // d.allowed, d.retry_after_ns
  *
- * Nothing here allocates, reads a clock, or keeps state of its own. Time is int64_t nanoseconds
- * since the Unix epoch and is passed in. What each algorithm answers is defined in
- * docs/algorithms.md. */
+ * These functions do not allocate, read a clock, or keep state of their own. The caller passes the
+ * time in, as int64_t nanoseconds since the Unix epoch. docs/algorithms.md defines what each
+ * algorithm decides. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,47 +33,47 @@ extern "C" {
 #define WEIR_NODISCARD
 #endif
 
-/* The values are pinned for ever. */
+/* The values never change. */
 typedef enum weir_status {
     WEIR_OK = 0,
-    WEIR_E_RANGE = 1,       /* a number is outside the range its declaration gives */
-    WEIR_E_SYNTAX = 2,      /* a text or a byte stream is not what was expected */
-    WEIR_E_ROOM = 3,        /* the state must grow first: weir_state_grow() */
-    WEIR_E_UNSUPPORTED = 4, /* the policy cannot do this; docs/algorithms.md says why */
-    WEIR_E_NOMEM = 5,       /* no memory, or a fixed budget is used up */
-    WEIR_E_ZONE = 6,        /* a time zone that is not known, or bytes that are not one */
-    WEIR_E_FULL = 7,        /* a bounded queue or table has no place left */
-    WEIR_E_IO = 8,          /* the operating system refused */
-    WEIR_E_BUSY = 9,        /* too much contention; nothing was written */
-    WEIR_E_ABSENT = 10      /* there is nothing of that name */
+    WEIR_E_RANGE = 1,       /* a number is outside its documented range */
+    WEIR_E_SYNTAX = 2,      /* a text or a byte stream has a syntax error */
+    WEIR_E_ROOM = 3,        /* the state is too small: weir_state_grow() enlarges it */
+    WEIR_E_UNSUPPORTED = 4, /* the policy does not support this operation */
+    WEIR_E_NOMEM = 5,       /* out of memory, or a fixed memory budget is used up */
+    WEIR_E_ZONE = 6,        /* unknown time zone, or invalid time zone data */
+    WEIR_E_FULL = 7,        /* a bounded queue or table is full */
+    WEIR_E_IO = 8,          /* a system call failed */
+    WEIR_E_BUSY = 9,        /* busy or too much contention; nothing was written */
+    WEIR_E_ABSENT = 10      /* not found */
 } weir_status;
 
-/* A short English text for `st`, static. Threads: pure. */
+/* Returns a short English text for `st`, in static memory. Threads: pure. */
 const char *weir_status_str(weir_status st);
 
 #define WEIR_NOW_NS_MAX  ((int64_t)7 << 60)       /* the year 2225 */
-#define WEIR_SPAN_NS_MAX (((int64_t)1 << 60) - 1) /* of a period, and to refill: 36.5 years */
+#define WEIR_SPAN_NS_MAX (((int64_t)1 << 60) - 1) /* the longest period or refill: 36.5 years */
 #define WEIR_COST_MAX    INT32_MAX
 #define WEIR_LIMIT_MAX   INT32_MAX
-#define WEIR_RATE_MAX    ((int64_t)1 << 40) /* units a period, for the rate of a bucket */
+#define WEIR_RATE_MAX    ((int64_t)1 << 40) /* units per period, for the rate of a bucket */
 #define WEIR_SLICES_MAX  65536
 #define WEIR_LAYERS_MAX  8
 
 /* ---- the decision ---------------------------------------------------------------------------- */
 
 typedef struct weir_decision {
-    int64_t limit;          /* the largest cost a fresh key could be allowed at once */
+    int64_t limit;          /* the largest cost that full quota allows at once */
     int64_t remaining;      /* the largest cost that would be allowed now, after this decision */
-    int64_t retry_after_ns; /* 0 if allowed, else the smallest wait that helps; INT64_MAX: never */
-    int64_t reset_after_ns; /* until `layer` is full again and `limit` units remain; 0 if it is
-                               full now */
-    int64_t delay_ns;       /* leaky-queue: hold the request this long, then serve it */
+    int64_t retry_after_ns; /* allowed: 0. Denied: the shortest wait after which the same cost is
+                               allowed. INT64_MAX: no wait helps */
+    int64_t reset_after_ns; /* until `layer` has full quota again; 0 if it has it now */
+    int64_t delay_ns;       /* leaky-queue: delay the request by this time, then serve it */
     uint32_t layer;         /* index of the layer that limit, remaining, retry_after_ns and
-                               reset_after_ns describe. Denied: the layer with the longest wait;
-                               allowed: the one with the least remaining. Ties go to the latest
-                               reset */
+                               reset_after_ns describe. Denied: the layer with the longest wait.
+                               Allowed: the layer with the smallest remaining. On a tie, the layer
+                               that resets last */
     bool allowed;
-    bool never; /* cost > limit: no wait helps */
+    bool never; /* the cost exceeds the limit: no wait helps */
 } weir_decision;
 
 /* ---- policies -------------------------------------------------------------------------------- */
@@ -89,11 +89,11 @@ typedef enum weir_algorithm {
     WEIR_SLIDING_SLICES
 } weir_algorithm;
 
-/* Which windows a fixed-window layer has. */
+/* Where the windows of a fixed-window layer begin. */
 typedef enum weir_calendar {
-    WEIR_ALIGNED,    /* multiples of the period since the epoch */
-    WEIR_FROM_FIRST, /* from the key's first charge */
-    WEIR_DAY,
+    WEIR_ALIGNED,    /* at multiples of the period since the epoch */
+    WEIR_FROM_FIRST, /* at the key's first charge */
+    WEIR_DAY,        /* here and below: at midnight, on the calendar of a time zone */
     WEIR_WEEK,
     WEIR_MONTH,
     WEIR_YEAR
@@ -106,35 +106,37 @@ typedef struct weir_span { /* start_ns <= t < end_ns */
     int64_t end_ns;
 } weir_span;
 
-/* The calendar window that holds t_ns; weir_calendar_window() is one. Pure. */
+/* A function that returns the calendar window containing t_ns, such as weir_calendar_window().
+ * Pure. */
 typedef weir_span (*weir_window_fn)(const weir_zone *zone, weir_calendar unit, int64_t t_ns);
 
-/* How a layer keeps a key's state; each format is defined beside its algorithm in src/core. */
+/* How a layer stores the state of a key. The header of each algorithm in src/core defines its
+ * formats. TAT is the theoretical arrival time of GCRA. */
 typedef enum weir_state_format {
-    WEIR_STATE_TAT_NS,      /*  8 bytes: rates whose interval is whole ns */
-    WEIR_STATE_TAT_TICKS,   /* 16 bytes: every other rate */
+    WEIR_STATE_TAT_NS,      /*  8 bytes: buckets whose interval is a whole number of ns */
+    WEIR_STATE_TAT_TICKS,   /* 16 bytes: buckets with any other interval, such as 3/s */
     WEIR_STATE_TAT_STEPS,   /* 16 bytes: token-bucket that refills in steps */
     WEIR_STATE_WINDOW_WORD, /*  8 bytes: fixed-window */
-    WEIR_STATE_WINDOW_PAIR, /* 16 bytes: fixed-window from-first, or more than one unit a ns */
-    WEIR_STATE_LOG,         /* grows with what it holds */
-    WEIR_STATE_COUNTER,     /* 16 bytes */
-    WEIR_STATE_SLICES       /* 16 bytes and 4 a slice */
+    WEIR_STATE_WINDOW_PAIR, /* 16 bytes: fixed-window from-first, or limit >= period_ns */
+    WEIR_STATE_LOG,         /* grows with the number of charges in the window */
+    WEIR_STATE_COUNTER,     /* 16 bytes: sliding-counter */
+    WEIR_STATE_SLICES       /* 16 bytes, and 4 for each slice */
 } weir_state_format;
 
-/* One layer: what its text says, and what follows from it for the hot path (filled by
- * weir_layer_init()). */
+/* One layer of a policy. The fields before `format` are what the policy text says.
+ * weir_layer_init() derives the rest from them. */
 typedef struct weir_layer {
     weir_algorithm algorithm;
-    weir_calendar calendar; /* fixed-window: which windows */
-    bool count_denied;      /* fixed-window, sliding-log */
-    bool relaxed;           /* sliding-counter */
-    bool stepped;           /* token-bucket: refill N every P */
+    weir_calendar calendar; /* fixed-window: where windows begin */
+    bool count_denied;      /* fixed-window, sliding-log: denied requests count too */
+    bool relaxed;           /* sliding-counter: round the estimate down */
+    bool stepped;           /* token-bucket: "refill N every P" */
     int64_t limit;     /* burst, capacity, depth + 1, or the limit of a window: 1..WEIR_LIMIT_MAX */
-    int64_t rate;      /* units a period: 1..WEIR_RATE_MAX; for windows the limit again */
+    int64_t rate;      /* units per period: 1..WEIR_RATE_MAX; for windows the limit again */
     int64_t period_ns; /* 1..WEIR_SPAN_NS_MAX; 0 for a calendar window */
     int64_t slices;    /* sliding-slices: 1..WEIR_SLICES_MAX; else 0 */
-    const weir_zone *zone; /* calendar windows: NULL is UTC; must outlive the layer */
-    weir_window_fn window; /* calendar windows: where they begin and end; else NULL */
+    const weir_zone *zone; /* calendar windows: the time zone, NULL for UTC; outlives the layer */
+    weir_window_fn window; /* calendar windows: returns their bounds; else NULL */
 
     weir_state_format format;
     uint64_t num, den;       /* rate / period_ns (slices / period_ns for slices) in lowest terms */
@@ -146,73 +148,73 @@ typedef struct weir_policy {
     weir_layer layer[WEIR_LAYERS_MAX];
 } weir_policy;
 
-/* Checks a layer's meaning (all fields before `format`) and derives the rest.
- *  ret_limit_max  may be NULL; written on WEIR_E_RANGE if a smaller `limit` would do: the largest
- *                 that would, else 0.
- * Returns WEIR_OK, or WEIR_E_RANGE: then the derived fields mean nothing. Threads: the caller owns
+/* Validates the fields before `format` and derives the rest.
+ *  ret_limit_max  may be NULL. Set on WEIR_E_RANGE: the largest `limit` that would be valid, or 0 if
+ *                 none is.
+ * Returns WEIR_OK, or WEIR_E_RANGE with the derived fields undefined. Threads: the caller owns
  * *layer. */
 WEIR_NODISCARD weir_status weir_layer_init(weir_layer *layer, int64_t *ret_limit_max);
 
 /* ---- deciding -------------------------------------------------------------------------------- */
 
-/* The state of one key under one policy is an array of 64-bit words, all zero when fresh. Most
- * policies need a fixed number of them. A sliding-log grows by `level`: start at 0, and on
- * WEIR_E_ROOM move the state to level + 1. */
+/* The state of one key under one policy is an array of 64-bit words. A new key has full quota, and
+ * its words are all zero. Most policies need a fixed number of words. A sliding-log grows in levels:
+ * start at level 0, and on WEIR_E_ROOM move the state to level + 1. */
 #define WEIR_LEVEL_MAX 29
 
-/* The words a state of `p` takes at `level` (0..WEIR_LEVEL_MAX). Threads: pure. */
+/* Returns the number of words of a state at `level` (0..WEIR_LEVEL_MAX). Threads: pure. */
 size_t weir_state_words(const weir_policy *p, unsigned level);
 
-/* Moves a state from `level` to `level + 1`.
- *  from   weir_state_words(p, level) words, left as they are.
+/* Copies a state of `level` into a larger one of `level + 1`.
+ *  from   weir_state_words(p, level) words, not changed.
  *  to     weir_state_words(p, level + 1) words, all written.
  * Threads: pure; the caller owns both. */
 void weir_state_grow(const weir_policy *p, const uint64_t *from, unsigned level, uint64_t *to);
 
-/* Decides whether `cost` units may pass at `now_ns`, and charges every layer if so.
- *  state    weir_state_words(p, level) words; written only if the answer is "allowed" and cost > 0,
- *           or by count-denied.
- *  now_ns   0..WEIR_NOW_NS_MAX, one clock per state. Going back makes the answer stricter, never
- *           looser.
- *  cost     0..WEIR_COST_MAX; 0 is a peek.
- *  ret      written only on WEIR_OK. A denial is an answer, not an error.
- * Returns WEIR_OK; WEIR_E_RANGE for a bad time or cost, or a damaged log; WEIR_E_ROOM if a log must
- * grow first.
+/* Decides whether `cost` units are allowed at `now_ns`. If so, charges them to every layer.
+ *  state    weir_state_words(p, level) words. Written if the request is allowed and cost > 0, or if
+ *           a count-denied layer counts the denial; otherwise not changed.
+ *  now_ns   0..WEIR_NOW_NS_MAX. Use one clock per state. If it steps back, decisions are stricter,
+ *           never looser.
+ *  cost     0..WEIR_COST_MAX. A cost of 0 charges nothing.
+ *  ret      written only on WEIR_OK. A denial also returns WEIR_OK.
+ * Returns WEIR_OK; WEIR_E_RANGE for a time or cost out of range, or for a damaged log; WEIR_E_ROOM
+ * if a log must grow first.
  * Threads: pure; the caller owns state. */
 WEIR_NODISCARD weir_status weir_check(const weir_policy *p, uint64_t *state, unsigned level,
                                       int64_t now_ns, int64_t cost, weir_decision *ret);
 
-/* Says what weir_check() would decide, and writes nothing: allowed, retry_after_ns and never are
- * its answer to `cost` (in which a denial has not been counted, where a layer counts them); if that
- * is "allowed", the other figures are those of the state as it is, nothing charged. Parameters,
- * range and threads as weir_check(); never WEIR_E_ROOM. */
+/* Reports what weir_check() would decide, and writes nothing. In *ret, allowed, retry_after_ns and
+ * never are the decision on `cost`. All fields describe the current state: nothing is charged, and a
+ * count-denied layer does not count the denial. Parameters, ranges and threads as weir_check().
+ * Returns as weir_check(), but never WEIR_E_ROOM. */
 WEIR_NODISCARD weir_status weir_peek(const weir_policy *p, const uint64_t *state, unsigned level,
                                      int64_t now_ns, int64_t cost, weir_decision *ret);
 
-/* Gives back `cost` units that were charged and not used; a key never becomes better than fresh.
- * Parameters as weir_check(); ret holds the figures of a peek afterwards.
- * Returns also WEIR_E_UNSUPPORTED, with nothing written, if a layer is leaky-queue or
- * count-denied. */
+/* Refunds `cost` units that were charged but not used. A key never exceeds its full quota.
+ * Parameters and threads as weir_check(). *ret is the decision on a cost of 0 after the refund.
+ * Returns as weir_check(), or WEIR_E_UNSUPPORTED with nothing written if a layer is a leaky-queue
+ * or count-denied. */
 WEIR_NODISCARD weir_status weir_refund(const weir_policy *p, uint64_t *state, unsigned level,
                                        int64_t now_ns, int64_t cost, weir_decision *ret);
 
-/* Nanoseconds from now_ns until the key is as good as fresh in every layer: 0 if it is, and then
- * its state may be dropped.
- *  now_ns  0..WEIR_NOW_NS_MAX; at another time every state counts as fresh, as a damaged one does.
+/* Returns the nanoseconds from now_ns until every layer has full quota again. If that is 0, the
+ * state decides like that of a new key and can be deleted.
+ *  now_ns  0..WEIR_NOW_NS_MAX. For any other time, and for a damaged state, the result is 0.
  * Threads: pure. */
 int64_t weir_fresh_after(const weir_policy *p, const uint64_t *state, unsigned level,
                          int64_t now_ns);
 
-/* ---- the language ---------------------------------------------------------------------------- */
+/* ---- the policy language ---------------------------------------------------------------------------- */
 
-/* Where and why a policy text was refused. `column` counts bytes from 1. `text` is what a user
- * reads, without the column: "unknown unit 'x', expected one of ns us ms s m h d w". */
+/* The error in a policy text. `column` is its position in bytes, from 1. `text` is a message for
+ * users, without the column: "unknown unit 'x', expected one of ns us ms s m h d w". */
 typedef struct weir_policy_error {
     uint32_t column;
     char text[200];
 } weir_policy_error;
 
-/* Finds the zone of a name for `tz NAME`. Returns NULL if there is none. `name` is not
+/* A callback that returns the time zone for `tz NAME`, or NULL if the name is unknown. `name` is not
  * terminated. */
 typedef const weir_zone *(*weir_zone_find)(void *ctx, const char *name, size_t len);
 
@@ -221,28 +223,27 @@ typedef struct weir_zones {
     void *ctx;
 } weir_zones;
 
-#define WEIR_POLICY_TEXT_MAX                                                                       \
-    1024 /* bytes of the longest text read or printed, with its terminator */
+#define WEIR_POLICY_TEXT_MAX 1024 /* bytes of the longest policy text, with its terminator */
 
-/* Reads a policy text of `len` bytes (docs/policy.md has the grammar).
- *  zones      where `tz NAME` is looked up; NULL knows UTC alone. What it returns must outlive the
- *             policy.
+/* Parses a policy text of `len` bytes. docs/policy.md has the grammar.
+ *  zones      looks up the time zone of `tz NAME`; a zone must outlive the policy. NULL: only UTC is
+ *             known.
  *  ret        written only on WEIR_OK.
  *  ret_error  may be NULL; written on failure.
- * Returns WEIR_OK; WEIR_E_SYNTAX; WEIR_E_RANGE if a number is out of bounds; WEIR_E_ZONE. Threads:
- * pure. */
+ * Returns WEIR_OK; WEIR_E_SYNTAX; WEIR_E_RANGE if a number is out of range; WEIR_E_ZONE if the zone
+ * is unknown. Threads: pure. */
 WEIR_NODISCARD weir_status weir_policy_parse(weir_policy *ret, const char *text, size_t len,
                                              const weir_zones *zones, weir_policy_error *ret_error);
 
-/* Prints the canonical text: equal policies print alike, and parsing it gives the policy again.
- *  size  of buf in bytes; WEIR_POLICY_TEXT_MAX is always enough.
- * Returns the length without the terminator, as much as fits is written; 0 if size is 0. Threads:
- * pure. */
+/* Prints the canonical text of a policy. Equal policies have the same text, and parsing it yields
+ * the same policy.
+ *  size  of buf in bytes. WEIR_POLICY_TEXT_MAX is always enough; a longer text is truncated.
+ * Returns the length of the text in buf, without its terminator; 0 if size is 0. Threads: pure. */
 size_t weir_policy_print(const weir_policy *p, char *buf, size_t size);
 
-/* Says in plain words what the policy admits: a line a layer, with the sustained rate, the most at
- * once, and the worst case over any span. Returns and size as weir_policy_print();
- * WEIR_POLICY_REPORT_MAX is always enough. */
+/* Prints an explanation of the policy in plain English: for each layer the sustained rate, the
+ * largest burst and the worst case within one period, and the size of the state. `size` and the
+ * result are as for weir_policy_print(); WEIR_POLICY_REPORT_MAX is always enough. */
 #define WEIR_POLICY_REPORT_MAX 4096
 size_t weir_policy_report(const weir_policy *p, char *buf, size_t size);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* A policy decides: all layers must allow, then all are charged; otherwise none is. A key's state
- * is its layers' states, one after the other. This file knows layers, and no algorithm. */
+/* The decision of a whole policy. If every layer allows a request, every layer is charged; otherwise
+ * none is. The state of a key is the concatenation of the states of its layers. This file does not
+ * depend on any algorithm. */
 
 #include "core/check.h"
 
@@ -46,7 +47,7 @@ static bool all_allow(const weir_policy *p, const uint64_t *state, unsigned leve
     return true;
 }
 
-/* Would a layer that is going to be written need room? */
+/* Returns whether a layer that the request will write must grow first. */
 static bool any_full(const weir_policy *p, const uint64_t *state, unsigned level, int64_t now_ns,
                      int64_t cost, bool allowed)
 {
@@ -59,8 +60,8 @@ static bool any_full(const weir_policy *p, const uint64_t *state, unsigned level
     return false;
 }
 
-/* *to = *from, but the delay: field by field, because a struct copy may become a call of memcpy. */
-static void take_figures(weir_decision *to, const weir_decision *from, uint32_t layer)
+/* Copies all fields except delay_ns, one by one: a struct copy may become a call of memcpy(). */
+static void copy_decision(weir_decision *to, const weir_decision *from, uint32_t layer)
 {
     to->limit = from->limit;
     to->remaining = from->remaining;
@@ -71,7 +72,7 @@ static void take_figures(weir_decision *to, const weir_decision *from, uint32_t 
     to->never = from->never;
 }
 
-/* Charges every layer. The figures are those of the layer that weir_outranks() puts first. */
+/* Charges every layer. *ret describes the layer that ranks first by weir_outranks(). */
 static void charge_all(const weir_policy *p, uint64_t *state, unsigned level, int64_t now_ns,
                        int64_t cost, weir_decision *ret)
 {
@@ -82,14 +83,14 @@ static void charge_all(const weir_policy *p, uint64_t *state, unsigned level, in
         if (d.delay_ns > delay_ns)
             delay_ns = d.delay_ns;
         if (i == 0 || weir_outranks(&d, ret))
-            take_figures(ret, &d, i);
+            copy_decision(ret, &d, i);
         state += weir_layer_words(&p->layer[i], level);
     }
     ret->delay_ns = delay_ns;
 }
 
-/* Computes the fields of a denial. Layers with count_denied first count the request, if `count` is
- * set. The fields are then those of the denying layer that weir_outranks() puts first. */
+/* Computes the fields of a denial. If `count` is set, the count-denied layers count the request first.
+ * *ret then describes the layer that ranks first by weir_outranks() among those that deny it. */
 static void deny_all(const weir_policy *p, uint64_t *state, unsigned level, int64_t now_ns,
                      int64_t cost, bool count, weir_decision *ret)
 {
@@ -99,14 +100,14 @@ static void deny_all(const weir_policy *p, uint64_t *state, unsigned level, int6
         weir_decision d;
         bool allows = weir_layer_allows(l, state, level, now_ns, cost);
         bool counted = count && l->count_denied && allows;
-        if (counted) { /* as if charged: does the layer allow the request after that? */
+        if (counted) { /* the layer may deny the request once it has counted it */
             weir_layer_check(l, state, level, now_ns, cost, true, &d);
             allows = weir_layer_allows(l, state, level, now_ns, cost);
         }
         if (!allows) {
             weir_layer_check(l, state, level, now_ns, cost, count && !counted, &d);
             if (first || weir_outranks(&d, ret))
-                take_figures(ret, &d, i);
+                copy_decision(ret, &d, i);
             first = false;
         }
         state += weir_layer_words(l, level);
@@ -114,8 +115,8 @@ static void deny_all(const weir_policy *p, uint64_t *state, unsigned level, int6
     ret->delay_ns = 0;
 }
 
-static weir_status refuse(const weir_policy *p, const uint64_t *state, unsigned level,
-                          int64_t now_ns, int64_t cost)
+static weir_status validate(const weir_policy *p, const uint64_t *state, unsigned level,
+                            int64_t now_ns, int64_t cost)
 {
     bool good = now_ns >= 0 && now_ns <= WEIR_NOW_NS_MAX && cost >= 0 && cost <= WEIR_COST_MAX &&
                 level <= WEIR_LEVEL_MAX;
@@ -125,7 +126,7 @@ static weir_status refuse(const weir_policy *p, const uint64_t *state, unsigned 
 weir_status weir_check(const weir_policy *p, uint64_t *state, unsigned level, int64_t now_ns,
                        int64_t cost, weir_decision *ret)
 {
-    weir_status st = refuse(p, state, level, now_ns, cost);
+    weir_status st = validate(p, state, level, now_ns, cost);
     if (st != WEIR_OK)
         return st;
     if (p->layers == 1 && p->layer[0].format != WEIR_STATE_LOG) {
@@ -146,10 +147,10 @@ weir_status weir_check(const weir_policy *p, uint64_t *state, unsigned level, in
 weir_status weir_peek(const weir_policy *p, const uint64_t *state, unsigned level, int64_t now_ns,
                       int64_t cost, weir_decision *ret)
 {
-    weir_status st = refuse(p, state, level, now_ns, cost);
+    weir_status st = validate(p, state, level, now_ns, cost);
     if (st != WEIR_OK)
         return st;
-    /* Charging 0 writes nothing, nor does a denial that is not counted. So the cast is safe. */
+    /* The cast is safe: a cost of 0 and a denial that is not counted write nothing. */
     uint64_t *at = (uint64_t *)state;
     if (all_allow(p, state, level, now_ns, cost))
         charge_all(p, at, level, now_ns, 0, ret);
@@ -184,19 +185,19 @@ static void refund_all(const weir_policy *p, uint64_t *state, unsigned level, in
 weir_status weir_refund(const weir_policy *p, uint64_t *state, unsigned level, int64_t now_ns,
                         int64_t cost, weir_decision *ret)
 {
-    weir_status st = refuse(p, state, level, now_ns, cost);
+    weir_status st = validate(p, state, level, now_ns, cost);
     if (st == WEIR_OK && !weir_policy_can(p, WEIR_CAN_REFUND))
         st = WEIR_E_UNSUPPORTED;
     if (st != WEIR_OK)
         return st;
-    refund_all(p, state, level, WEIR_NOW_NS_MAX, now_ns, cost); /* of whatever is the latest */
+    refund_all(p, state, level, WEIR_NOW_NS_MAX, now_ns, cost); /* the latest charges first */
     return weir_check(p, state, level, now_ns, 0, ret);
 }
 
 weir_status weir_refund_charge(const weir_policy *p, uint64_t *state, unsigned level,
                                int64_t charged_ns, int64_t now_ns, int64_t cost, weir_decision *ret)
 {
-    weir_status st = refuse(p, state, level, now_ns, cost);
+    weir_status st = validate(p, state, level, now_ns, cost);
     if (st == WEIR_OK && !weir_policy_can(p, WEIR_CAN_REFUND))
         st = WEIR_E_UNSUPPORTED;
     if (st != WEIR_OK)
@@ -214,7 +215,7 @@ int64_t weir_fresh_after(const weir_policy *p, const uint64_t *state, unsigned l
         return 0;
     for (uint32_t i = 0; i < p->layers; i++) {
         weir_decision peek;
-        /* A peek writes nothing, so the cast takes nothing from the caller. */
+        /* The cast is safe: a cost of 0 writes nothing. */
         weir_layer_check(&p->layer[i], (uint64_t *)state, level, now_ns, 0, false, &peek);
         if (peek.reset_after_ns > longest_ns)
             longest_ns = peek.reset_after_ns;

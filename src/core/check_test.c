@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* What the vectors and the properties do not reach: bad arguments, damaged states, and the
- * arithmetic at its ends. A damaged state may give any answer that its contract allows; it must not
- * crash, overflow, or lock a key for ever where the contract says it is taken for fresh. */
+/* Tests what the vectors and the properties do not cover: invalid arguments, damaged states, and
+ * arithmetic at the limits. A damaged state may give any decision that the contract allows. It must
+ * not crash, overflow, or deny a key for ever. */
 
 #include "core/check.h"
 #include "core/wide.h"
@@ -70,8 +70,7 @@ static void check_arguments(void **unused)
     }
 }
 
-/* Every word of the state takes every awkward value; whatever is answered is within its
- * contract. */
+/* Fills the words of the state with every edge value. Every decision is within its contract. */
 static void check_damaged(void **unused)
 {
     (void)unused;
@@ -119,7 +118,7 @@ static void check_damaged(void **unused)
     }
 }
 
-/* A sum that is not that of the counts is taken as it stands, and no loop runs past the slices. */
+/* The stored sum is used even if it is not the sum of the counts, and no loop runs past the slices. */
 static void check_damaged_slices(void **unused)
 {
     (void)unused;
@@ -165,7 +164,7 @@ static void check_bounds(void **unused)
     l = (weir_layer){.algorithm = WEIR_SLIDING_SLICES, .limit = 5, .rate = 5, .period_ns = 9};
     assert_int_equal(weir_layer_init(&l, &most), WEIR_E_RANGE); /* no slices */
     l.slices = 10;
-    assert_int_equal(weir_layer_init(&l, &most), WEIR_E_RANGE); /* shorter than 1 ns */
+    assert_int_equal(weir_layer_init(&l, &most), WEIR_E_RANGE); /* slices shorter than 1 ns */
     l.slices = 9;
     assert_int_equal(weir_layer_init(&l, &most), WEIR_OK);
     l = (weir_layer){.algorithm = WEIR_FIXED_WINDOW, .limit = 5, .rate = 5};
@@ -180,7 +179,7 @@ static void check_bounds(void **unused)
     assert_int_equal(weir_layer_init(&l, &most), WEIR_E_RANGE);
 }
 
-/* A log grows by levels, keeps what it holds, and is never larger than its limit needs. */
+/* A log grows by levels, keeps its entries, and is never larger than its limit requires. */
 static void check_log_grows(void **unused)
 {
     (void)unused;
@@ -204,7 +203,7 @@ static void check_log_grows(void **unused)
     assert_int_equal(level, 8); /* 4 << 8 = 1024 */
     assert_int_equal(weir_state_words(&p, 8), weir_state_words(&p, WEIR_LEVEL_MAX));
     assert_int_equal(weir_check(&p, state, level, 60000000000 + 1, 1, &d), WEIR_OK);
-    assert_true(d.allowed); /* the first has left */
+    assert_true(d.allowed); /* the first charge has expired */
     free(state);
 }
 
@@ -250,14 +249,14 @@ static void check_status(void **unused)
     }
     assert_string_equal(weir_status_str((weir_status)99), "unknown status");
 }
-/* What is given back of a charge is no more than what of it still counts: a window that is over
- * takes its charges with it. */
+
+/* A refund returns only the units that still count: those of an expired window are not returned. */
 static void check_refund_charge(void **unused)
 {
     (void)unused;
     static const struct {
         const char *policy;
-        int64_t ends_ns; /* of a charge at 250 */
+        int64_t ends_ns; /* when a charge at 250 expires */
     } rows[] = {
         {"gcra 1/100ns burst 50", INT64_MAX},
         {"gcra 3/100ns burst 50", INT64_MAX},
@@ -283,7 +282,7 @@ static void check_refund_charge(void **unused)
                 assert_int_equal(d.remaining, before);
         }
     }
-    weir_policy p = policy_of("fixed-window 50/100ns"); /* a clock that went back */
+    weir_policy p = policy_of("fixed-window 50/100ns"); /* the clock steps back */
     weir_decision d;
     uint64_t state[1] = {0};
     assert_int_equal(weir_check(&p, state, 0, 250, 10, &d), WEIR_OK);
@@ -291,7 +290,7 @@ static void check_refund_charge(void **unused)
     assert_int_equal(d.remaining, 50);
 }
 
-/* A charge is taken from what was charged then or before, and never from what came after it. */
+/* A refund removes units charged at its time or before, and never later ones. */
 static void check_refund_leaves_later_charges(void **unused)
 {
     (void)unused;
@@ -322,17 +321,17 @@ static void check_refund_leaves_later_charges(void **unused)
             assert_int_equal(d.reset_after_ns, want.reset_after_ns);
         }
         assert_int_equal(weir_refund_charge(&p, state, 0, at_ns[0], at_ns[2], 10, &d), WEIR_OK);
-        assert_int_equal(d.remaining, 27); /* nothing is left of it */
+        assert_int_equal(d.remaining, 27); /* the charge was already refunded */
     }
 }
 
-/* Each layer that remembers a time reads an earlier clock as that; a bucket has none. */
+/* weir_state_time() returns the time that a layer stores if now is earlier. A bucket stores none. */
 static void check_state_time(void **unused)
 {
     (void)unused;
     static const struct {
         const char *policy;
-        int64_t want_ns; /* at 195, of a charge at 250 */
+        int64_t want_ns; /* the result at 195, after a charge at 250 */
     } rows[] = {
         {"gcra 1/100ns burst 50", 195},
         {"gcra 3/100ns burst 50", 195},

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* No word changes that was not listed, on states of every kind, as calls of all kinds go on. */
+/* Tests weir_state_writes(): random calls change only the words that it lists, on every kind of state.
+ */
 
 #include "core/check.h"
 
@@ -29,7 +30,7 @@ static bool is_listed(const size_t *list, size_t n, size_t word)
     return false;
 }
 
-/* Runs one call on the state, and sees that it keeps to what it may write. Returns how many words
+/* Runs one call on the state, and checks that it changes only listed words. Returns how many words
  * were listed. */
 static size_t run_one(const weir_policy *p, uint64_t *state, unsigned level, int64_t now_ns,
                       int64_t cost, bool back)
@@ -87,7 +88,7 @@ static void only_what_is_listed(void **unused)
     }
 }
 
-/* Few of a log of any length; of slices those that have begun since. */
+/* A log lists few words, whatever its length. Slices list those that have begun since the last charge. */
 static void few_are_listed(void **unused)
 {
     (void)unused;

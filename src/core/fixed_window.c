@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* fixed-window. Where a calendar window begins is asked of the layer's window function; this file
- * knows no calendar. */
+/* fixed-window. The layer's callback, weir_layer.window, computes the bounds of calendar windows. */
 
 #include "core/fixed_window.h"
 
@@ -24,14 +23,14 @@ _Static_assert(WEIR_NOW_NS_MAX <= INT64_MAX - WEIR_SPAN_NS_MAX,
   @ lemma room: \forall weir_layer *w, integer t; window_layer(w) && time_ok(t) && is_word(w) ==>
   @     end_at(w, t) - start_at(w, t) > w->limit;
   @
-  @ // What a word says does not change until the window that it stands for ends.
+  @ // The window and count that a word represents do not change until that window ends.
   @ lemma word_steady: \forall weir_layer *w, integer x, t, u; window_layer(w) && is_word(w) &&
   @     time_ok(t) && time_ok(u) && x <= INT64_MAX && u < word_end(w, x, t) &&
   @     (u >= t || x >= word_start(w, x, t)) ==>
   @     word_start(w, x, u) == word_start(w, x, t) && word_end(w, x, u) == word_end(w, x, t);
   @ lemma word_over: \forall weir_layer *w, integer x, t; window_layer(w) && is_word(w) &&
   @     time_ok(t) && time_ok(word_end(w, x, t)) ==> word_count(w, x, word_end(w, x, t)) == 0;
-  @ // What is written is read.
+  @ // A word that is written is read back as the same window and count.
   @ lemma word_written: \forall weir_layer *w, integer x, t, n; window_layer(w) && is_word(w) &&
   @     time_ok(t) && 0 <= n <= max_of(w->limit, word_count(w, x, t)) && x <= INT64_MAX ==>
   @     word_start(w, word_start(w, x, t) + n, t) == word_start(w, x, t) &&
@@ -49,7 +48,7 @@ _Static_assert(WEIR_NOW_NS_MAX <= INT64_MAX - WEIR_SPAN_NS_MAX,
   @     pair_end(w, pair_start(w, x, n, t), m, t) == pair_end(w, x, n, t) &&
   @     pair_count(w, pair_start(w, x, n, t), m, t) == m; */
 
-typedef struct view { /* the present window and what is counted in it */
+typedef struct view { /* the current window and its count */
     weir_span span;
     int64_t count;
 } view;
@@ -61,7 +60,7 @@ static int64_t min64(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* The layer's own function answers: taken at its word. */
+/* Calls the layer's callback. The proof assumes its contract. */
 /*@ requires window_layer(w) && calendar(w) && time_ok(t_ns);
   @ assigns \nothing;
   @ ensures \result.start_ns == start_at(w, t_ns) && \result.end_ns == end_at(w, t_ns); */
@@ -89,7 +88,7 @@ static weir_span span_at(const weir_layer *w, int64_t t_ns)
 static view view_of_word(const weir_layer *w, int64_t word, int64_t now_ns)
 {
     weir_span span = span_at(w, now_ns);
-    if (word >= span.end_ns) /* written in a later window: that one stands for now */
+    if (word >= span.end_ns) /* the clock stepped back: the stored, later window is current */
         span = span_at(w, min64(word, WEIR_NOW_NS_MAX));
     return (view){span, word > span.start_ns ? word - span.start_ns : 0};
 }
@@ -103,7 +102,7 @@ static view view_of_pair(const weir_layer *w, const uint64_t *state, int64_t now
 {
     int64_t start_ns = (int64_t)state[0], count = (int64_t)state[1];
     if (start_ns < 0 || start_ns > WEIR_NOW_NS_MAX || count < 0)
-        start_ns = count = 0; /* damaged: as if never charged */
+        start_ns = count = 0; /* damaged: treat as never charged */
     int64_t at_ns = start_ns > now_ns ? start_ns : now_ns;
     if (w->calendar != WEIR_FROM_FIRST) {
         weir_span span = span_at(w, at_ns);
@@ -126,7 +125,7 @@ static view view_at(const weir_layer *w, const uint64_t *state, int64_t now_ns)
     return view_of_pair(w, state, now_ns);
 }
 
-/* Another count for the present window. */
+/* Stores a count for the current window. */
 /*@ requires window_layer(w) && \valid(state) && (is_word(w) || \valid(state + (0 .. 1)));
   @ requires \separated(w, state + (0 .. 1)) && time_ok(now_ns);
   @ requires v.span.start_ns == window_start(w, state, now_ns);
@@ -146,8 +145,8 @@ static void write(const weir_layer *w, uint64_t *state, view v) /*@ ghost (int64
         //@ assert start: word_start(w, tat_of(state), now_ns) == v.span.start_ns;
         return;
     }
-    bool fresh = v.count == 0; /* an empty from-first window has not begun */
-    state[0] = fresh && w->calendar == WEIR_FROM_FIRST ? 0 : (uint64_t)v.span.start_ns;
+    bool empty = v.count == 0; /* an empty from-first window has not begun */
+    state[0] = empty && w->calendar == WEIR_FROM_FIRST ? 0 : (uint64_t)v.span.start_ns;
     state[1] = (uint64_t)v.count;
     //@ assert count: pair_count(w, tat_of(state), second_of(state), now_ns) == v.count;
     /*@ assert end: v.count > 0 ==>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The 8-byte TAT: rates whose interval is a whole number of nanoseconds. The hot path of most
- * policies; the verdict needs a subtraction and a compare. What overflows where is settled by
- * weir_layer_init(): limit * den <= WEIR_SPAN_NS_MAX. */
+/* GCRA where the interval of one unit is a whole number of nanoseconds: the everyday case, and the
+ * hot path. The TAT is one word. The decision is a subtraction and a comparison. No product can
+ * overflow, because weir_layer_init() ensures limit * den <= WEIR_SPAN_NS_MAX. */
 
 #include "core/gcra.h"
 

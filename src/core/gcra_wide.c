@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The 16-byte TAT: rates whose interval is not a whole number of nanoseconds, and buckets that
- * refill in steps. Both count a clock in units of their own, in which the interval is whole: 1/num
- * ns, or tokens. The verdict is exact and needs no division; only the figures in ns are rounded,
- * up. */
+/* GCRA where the interval of one unit is not a whole number of nanoseconds, such as 3/s, and buckets
+ * that refill in steps. The clock and the TAT are 128-bit numbers in a unit in which the interval is
+ * whole: ticks of 1/num ns, or tokens. The decision is exact and needs no division. Only the
+ * reported waits in ns are rounded, up. */
 
 #include "core/gcra.h"
 
@@ -18,7 +18,7 @@ static weir_wide units(uint64_t count, uint64_t each)
     return weir_wide_mul(count, each);
 }
 
-/* The present in the layer's own units: at most 2^63 * 2^40. */
+/* Converts now_ns to the layer's unit: at most 2^63 * 2^40. */
 /*@ requires gcra_wide_layer(g) && time_ok(now_ns);
   @ assigns \nothing;
   @ ensures 0 <= wide(\result) == clock(g, now_ns) <= WEIR_NOW_NS_MAX * WEIR_RATE_MAX; */
@@ -63,8 +63,8 @@ static int64_t ns_ceil(weir_wide n, uint64_t d)
     return weir_ns_clamp(weir_wide_div_ceil(n, d));
 }
 
-/* The smallest number of ns from now_ns in which a clock that jumps by `each` at the multiples of
- * period_ns moves on by `distance` (more than 0). */
+/* For a clock that advances by `each` at every multiple of period_ns: returns the ns from now_ns
+ * until it has advanced by `distance`, which is more than 0. */
 /*@ requires wide(distance) > 0 && each >= 1 && period_ns >= 1 && now_ns >= 0;
   @ assigns \nothing;
   @ ensures 0 < \result && (now_ns + \result - 1) / period_ns * each <
@@ -79,7 +79,8 @@ static int64_t ns_until_steps(weir_wide distance, uint64_t each, int64_t period_
     return ns.hi != 0 ? INT64_MAX : weir_ns_clamp(ns.lo);
 }
 
-/* The smallest number of ns from now_ns in which the clock moves on by `distance` (more than 0). */
+/* Returns the ns from now_ns until the layer's clock has advanced by `distance`, which is more than
+ * 0. */
 /*@ requires gcra_wide_layer(g) && time_ok(now_ns);
   @ requires wide(distance) > 0;
   @ assigns \nothing;
@@ -91,7 +92,7 @@ static int64_t ns_until(const weir_layer *g, weir_wide distance, int64_t now_ns)
     return ns_ceil(distance, g->num);
 }
 
-/* What a cost adds to the backlog. */
+/* Returns what a cost adds to the backlog. */
 /*@ requires gcra_wide_layer(g);
   @ requires cost_ok(cost);
   @ assigns \nothing;
@@ -118,13 +119,13 @@ bool weir_gcra_wide_allows(const weir_layer *g, const uint64_t *state, int64_t n
     return !weir_wide_less(room, backlog_at(state, clock_at(g, now_ns)));
 }
 
-typedef struct outcome { /* in the layer's own units */
+typedef struct outcome { /* in the layer's unit */
     weir_wide backlog;   /* after the decision */
-    weir_wide excess;    /* if denied and not never: what is too much of it for now */
+    weir_wide excess;    /* denied, and a wait helps: how far the backlog must drain first */
     bool allowed, never;
 } outcome;
 
-/* The decision itself: no clock, no state, nothing rounded. */
+/* The decision, exact, without clock and state. */
 /*@ requires gcra_wide_layer(g) && cost_ok(cost);
   @ assigns \nothing;
   @ ensures \result.allowed <==> wide_fits(g, wide(backlog), cost);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* One layer: its bounds, its derived numbers, and the dispatch to the algorithm that keeps its
- * state. */
+/* One layer: validates it, derives its numbers, and dispatches each call to the file that implements
+ * its state format. */
 
 #include "core/layer.h"
 
@@ -35,7 +35,7 @@ static void set_ratio(weir_layer *l, int64_t units)
     l->den = (uint64_t)l->period_ns / a;
 }
 
-/* A bucket: chooses the format, and checks that an empty one refills within WEIR_SPAN_NS_MAX. */
+/* Chooses the format of a bucket, and checks that an empty one refills within WEIR_SPAN_NS_MAX. */
 static weir_status init_bucket(weir_layer *l, int64_t *ret_limit_max)
 {
     set_ratio(l, l->rate);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The real queue of leaky-queue: a ring of items beside the TAT that admits them. It knows no
- * timer. */
+/* The FIFO queue of leaky-queue: a ring buffer of items, beside the GCRA state that admits them. */
 
 #include <weir/weir_queue.h>
 

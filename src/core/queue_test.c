@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The real queue: order, spacing, depth, costs, a full ring, and agreement with leaky-queue. */
+/* Tests the FIFO queue: order, spacing, depth, costs, a full ring, and agreement with leaky-queue. */
 
 #include <weir/weir_queue.h>
 
@@ -23,11 +23,11 @@ static void check_spacing(void **unused)
 {
     (void)unused;
     weir_policy p = policy_of("leaky-queue 10/s depth 3");
-    weir_queue_item room[4], item = {0};
+    weir_queue_item items[4], item = {0};
     weir_queue q;
     weir_decision d;
     int64_t due_ns = -1;
-    assert_int_equal(weir_queue_init(&q, &p, room, 4), WEIR_OK);
+    assert_int_equal(weir_queue_init(&q, &p, items, 4), WEIR_OK);
     assert_false(weir_queue_next(&q, &due_ns));
     assert_false(weir_queue_pop(&q, WEIR_NOW_NS_MAX, &item));
     assert_int_equal(due_ns, -1);
@@ -52,10 +52,10 @@ static void check_denied_and_full(void **unused)
 {
     (void)unused;
     weir_policy p = policy_of("leaky-queue 10/s depth 3");
-    weir_queue_item room[8], item;
+    weir_queue_item items[8], item;
     weir_queue q;
     weir_decision d;
-    assert_int_equal(weir_queue_init(&q, &p, room, 8), WEIR_OK);
+    assert_int_equal(weir_queue_init(&q, &p, items, 8), WEIR_OK);
     for (uint64_t id = 0; id < 4; id++)
         assert_int_equal(weir_queue_push(&q, 0, 1, id, &d), WEIR_OK);
     assert_int_equal(weir_queue_push(&q, 0, 1, 9, &d), WEIR_OK);
@@ -65,7 +65,7 @@ static void check_denied_and_full(void **unused)
     assert_int_equal(weir_queue_push(&q, 100 * ms, 1, 4, &d), WEIR_OK);
     assert_true(d.allowed);
 
-    /* Nobody pops: the ring is full, and then nothing is charged. */
+    /* The due items are not popped, so the ring is full, and nothing is charged. */
     weir_queue_item small[2];
     assert_int_equal(weir_queue_init(&q, &p, small, 2), WEIR_OK);
     for (int64_t i = 0; i < 2; i++)
@@ -86,13 +86,13 @@ static void check_refused(void **unused)
     (void)unused;
     weir_policy queue = policy_of("leaky-queue 3/s depth 3");
     weir_policy gcra = policy_of("gcra 3/s"), two = policy_of("leaky-queue 3/s depth 1 & gcra 3/s");
-    weir_queue_item room[1];
+    weir_queue_item items[1];
     weir_queue q;
     weir_decision d = {.limit = -7};
-    assert_int_equal(weir_queue_init(&q, &gcra, room, 1), WEIR_E_UNSUPPORTED);
-    assert_int_equal(weir_queue_init(&q, &two, room, 1), WEIR_E_UNSUPPORTED);
-    assert_int_equal(weir_queue_init(&q, &queue, room, 0), WEIR_E_RANGE);
-    assert_int_equal(weir_queue_init(&q, &queue, room, 1), WEIR_OK);
+    assert_int_equal(weir_queue_init(&q, &gcra, items, 1), WEIR_E_UNSUPPORTED);
+    assert_int_equal(weir_queue_init(&q, &two, items, 1), WEIR_E_UNSUPPORTED);
+    assert_int_equal(weir_queue_init(&q, &queue, items, 0), WEIR_E_RANGE);
+    assert_int_equal(weir_queue_init(&q, &queue, items, 1), WEIR_OK);
     assert_int_equal(weir_queue_push(&q, 0, 0, 1, &d), WEIR_E_RANGE);
     assert_int_equal(weir_queue_push(&q, 0, -1, 1, &d), WEIR_E_RANGE);
     assert_int_equal(weir_queue_push(&q, -1, 1, 1, &d), WEIR_E_RANGE);
@@ -101,15 +101,15 @@ static void check_refused(void **unused)
     assert_int_equal(q.len, 0);
 }
 
-/* By cost, at a rate whose interval is not whole: the third of a second is never lost. */
+/* At an interval of a third of a second, the rounding errors of many costs do not add up. */
 static void check_costs(void **unused)
 {
     (void)unused;
     weir_policy p = policy_of("leaky-queue 3/s depth 100");
-    weir_queue_item room[64], item;
+    weir_queue_item items[64], item;
     weir_queue q;
     weir_decision d;
-    assert_int_equal(weir_queue_init(&q, &p, room, 64), WEIR_OK);
+    assert_int_equal(weir_queue_init(&q, &p, items, 64), WEIR_OK);
     int64_t ahead = 0;
     for (int64_t cost = 1; cost <= 8; cost++) {
         assert_int_equal(weir_queue_push(&q, 0, cost, (uint64_t)cost, &d), WEIR_OK);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* sliding-counter. strict and relaxed differ by `slack`, W - 1 for relaxed: x < (N + 1)*W is x <=
- * N*W + (W - 1). */
+/* sliding-counter. Both variants use x <= N*W + slack. It is 0 for strict and W - 1 for relaxed,
+ * since x < (N + 1)*W is the same as x <= N*W + (W - 1). */
 
 #include "core/sliding_counter.h"
 
 #include "core/wide.h"
 
-typedef struct view { /* the windows as they stand at the time that counts */
+typedef struct view { /* the windows at the later of now and the stored window's start */
     int64_t start_ns;
-    int64_t overlap_ns; /* 1..W: how much of the window before still counts */
-    int64_t behind_ns;  /* how far the caller's clock is behind the stored window, 0 if it is not */
+    int64_t overlap_ns; /* 1..W: how much of the previous window still counts */
+    int64_t behind_ns;  /* how far now is before the stored window, else 0 */
     int64_t prev, cur;
 } view;
 
@@ -19,7 +19,7 @@ static view view_at(const weir_layer *c, const uint64_t *state, int64_t now_ns)
     int64_t w_ns = c->period_ns, start_ns = (int64_t)state[0];
     int64_t prev = (uint32_t)state[1], cur = (int64_t)(state[1] >> 32);
     if (start_ns < 0 || start_ns > WEIR_NOW_NS_MAX)
-        start_ns = prev = cur = 0; /* damaged: as if never charged */
+        start_ns = prev = cur = 0; /* damaged: treat as never charged */
     int64_t at_ns = start_ns > now_ns ? start_ns : now_ns;
     int64_t age_ns = at_ns - start_ns;
     if (age_ns >= 2 * w_ns) {
@@ -38,7 +38,7 @@ static uint64_t slack(const weir_layer *c)
     return c->relaxed ? (uint64_t)c->period_ns - 1 : 0;
 }
 
-/* units*W + slack: what prev*overlap may be at most while `units` of the limit are free. units
+/* Returns units*W + slack: the largest prev*overlap that leaves `units` of the limit free. units is
  * 0..WEIR_LIMIT_MAX. */
 static weir_wide budget(const weir_layer *c, int64_t units)
 {
@@ -57,9 +57,9 @@ static bool fits(const weir_layer *c, const view *v, int64_t cost)
     return units >= 0 && !weir_wide_less(budget(c, units), weighted(v));
 }
 
-/* The wait for a denied cost <= limit. Within this window the overlap must shrink to `enough`; if
- * the present count is itself in the way, so must the overlap of the next window, whose prev is our
- * cur. */
+/* Returns the wait for a denied cost <= limit. Either the overlap of the previous window shrinks to
+ * `enough` within the current one. Or cur alone leaves too little: then cur becomes prev, and its
+ * overlap must shrink to `enough` in the next window. */
 static int64_t retry_after(const weir_layer *c, const view *v, int64_t cost)
 {
     int64_t units = c->limit - v->cur - cost;

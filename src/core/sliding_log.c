@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* sliding-log. A decision finds the entries that still count without removing the others; only a
- * charge or a refund writes. Where the ring lies and when it grows is the caller's business. */
+/* sliding-log. A decision skips the expired entries at the head without removing them; only a charge
+ * or a refund writes. The caller owns the ring buffer and decides when to enlarge it. */
 
 #include "core/sliding_log.h"
 
@@ -13,7 +13,7 @@ enum { CAP_MIN = 4 };
 typedef struct view {
     uint64_t cap, head, len;
     uint32_t base;    /* the running total before the head */
-    int64_t at_ns;    /* now, or the latest stamp if the clock is behind it */
+    int64_t at_ns;    /* the later of now and the latest timestamp */
     uint64_t expired; /* entries at the head that no longer count */
     uint32_t before;  /* the running total before the first entry that counts */
     int64_t sum;      /* L(now) */
@@ -31,7 +31,7 @@ size_t weir_log_words(const weir_layer *l, unsigned level)
     return STAMPS + cap + (cap + 1) / 2;
 }
 
-/* Where entry i, counted from the head, lies in the ring. */
+/* Returns the index in the ring of entry i, counted from the head. */
 static uint64_t place(const view *v, uint64_t i)
 {
     return v->head + i < v->cap ? v->head + i : v->head + i - v->cap;
@@ -56,7 +56,7 @@ static void total_set(const view *v, uint64_t *state, uint64_t i, uint32_t total
     *word = (*word & ~((uint64_t)UINT32_MAX << shift)) | (uint64_t)total << shift;
 }
 
-/* The first entry stamped after t_ns, or len. */
+/* Returns the first entry whose timestamp is after t_ns, or len. */
 static uint64_t first_after(const view *v, const uint64_t *state, int64_t t_ns)
 {
     uint64_t low = 0, high = v->len;
@@ -70,8 +70,8 @@ static uint64_t first_after(const view *v, const uint64_t *state, int64_t t_ns)
     return low;
 }
 
-/* The first entry after which at least `units` have been counted since the head; len if there are
- * fewer. */
+/* Returns the first entry up to which the log has counted at least `units` from the head, or len if
+ * it has fewer. */
 static uint64_t first_reaching(const view *v, const uint64_t *state, int64_t units)
 {
     uint64_t low = 0, high = v->len;
@@ -116,7 +116,7 @@ static void write_ring(const view *v, uint64_t *state)
     state[BASE] = v->base;
 }
 
-/* Takes the expired entries, and then the oldest `units` that count, out of the ring. */
+/* Removes the expired entries, and then the oldest `units` that still count. */
 static void drop_oldest(view *v, const uint64_t *state, int64_t units)
 {
     v->base = v->before + (uint32_t)units;
@@ -144,7 +144,8 @@ static void push(view *v, uint64_t *state, int64_t cost)
     write_ring(v, state);
 }
 
-/* How many of the oldest units a denied `cost` pushes out under count_denied. */
+/* Returns how many of the oldest units must be dropped so that `cost` fits the limit: none for an
+ * allowed cost, some for a denied one that is counted. */
 static int64_t excess(const weir_layer *l, const view *v, int64_t cost)
 {
     int64_t over = v->sum + cost - l->limit;
@@ -158,7 +159,7 @@ static int64_t stamp_leaves_after(const weir_layer *l, const view *v, const uint
     return weir_ns_clamp(leaves_ns - (uint64_t)now_ns);
 }
 
-/* The wait for a denied cost <= limit: until the entry leaves with which enough units have left. */
+/* Returns the wait for a denied cost <= limit: until enough of the oldest entries have expired. */
 static int64_t retry_after(const weir_layer *l, const view *v, const uint64_t *state,
                            int64_t now_ns, int64_t cost)
 {
@@ -219,13 +220,13 @@ int64_t weir_log_time(const weir_layer *l, const uint64_t *state, unsigned level
     return view_at(l, state, level, now_ns).at_ns;
 }
 
-/* How many units the first `entries` of the ring hold. None has expired. */
+/* Returns the units in the first `entries` of the ring, none of which has expired. */
 static int64_t units_of(const view *v, const uint64_t *state, uint64_t entries)
 {
     return entries == 0 ? 0 : (int64_t)(uint32_t)(total_get(v, state, entries - 1) - v->base);
 }
 
-/* Moves the entries from `from` on to the places from `to` on, and takes `units` off their totals.
+/* Moves the entries at `from` and after to `to` and after, and subtracts `units` from their totals.
  */
 static void move_down(view *v, uint64_t *state, uint64_t from, uint64_t to, int64_t units)
 {
@@ -278,15 +279,15 @@ size_t weir_log_writes(const weir_layer *l, const uint64_t *state, unsigned leve
 {
     ret[0] = RING;
     ret[1] = BASE;
-    if (refund > 0) { /* what is left ends here, or a later entry does not count */
+    if (refund > 0) { /* a refund shortens the log, and rewrites the total of its last entry */
         view v = view_at(l, state, level, now_ns);
         int64_t left = refund < v.sum ? v.sum - refund : 0;
         drop_oldest(&v, state, 0);
         ret[2] = total_word(&v, v.len > 0 ? first_reaching(&v, state, left) : 0);
         return 3;
     }
-    /* The latest, if its stamp is now, else the place after it: dropping at the head moves
-     * neither. */
+    /* A charge rewrites the latest entry if its timestamp is now, else it appends one. Dropping
+     * entries at the head moves neither. */
     view v = ring_at(l, state, level);
     ret[2] = (size_t)(STAMPS + place(&v, v.len));
     ret[3] = total_word(&v, v.len);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* sliding-slices. A decision first looks at what has left since the last write, without writing;
- * only a charge or a refund moves the stored slice forward. */
+/* sliding-slices. A decision first subtracts the slices that have expired since the last write. Only a
+ * charge or a refund stores the result. */
 
 #include "core/sliding_slices.h"
 
@@ -10,9 +10,9 @@
 enum { LATEST, SUM, COUNTS }; /* words of the state */
 
 typedef struct view {
-    uint64_t slice;   /* the slice that counts as present */
-    uint64_t expired; /* how many of the S places hold a slice that no longer counts */
-    int64_t sum;      /* of the slices that count */
+    uint64_t slice;   /* the number of the current slice */
+    uint64_t expired; /* how many of the S counts belong to expired slices */
+    int64_t sum;      /* of the slices that have not expired */
 } view;
 
 size_t weir_slices_words(const weir_layer *s)
@@ -39,7 +39,7 @@ static uint64_t slice_of(const weir_layer *s, int64_t t_ns)
     return weir_wide_div_floor(weir_wide_mul((uint64_t)t_ns, s->num), s->den);
 }
 
-/* From now_ns until slice k begins. */
+/* Returns the ns from now_ns until slice k begins. */
 static int64_t ns_until(const weir_layer *s, uint64_t k, int64_t now_ns)
 {
     uint64_t start_ns = weir_wide_div_ceil(weir_wide_mul(k, s->den), s->num);
@@ -66,7 +66,7 @@ static view view_at(const weir_layer *s, const uint64_t *state, int64_t now_ns)
     uint64_t latest = state[LATEST], present = slice_of(s, now_ns);
     view v = {present, (uint64_t)s->slices, 0};
     if (latest > slice_of(s, WEIR_NOW_NS_MAX))
-        return v; /* damaged: as if never charged */
+        return v; /* damaged: treat as never charged */
     if (latest > present)
         v.slice = latest;
     if (v.slice - latest >= (uint64_t)s->slices)
@@ -83,7 +83,7 @@ static view view_at(const weir_layer *s, const uint64_t *state, int64_t now_ns)
     return v;
 }
 
-/* Makes v->slice the stored one: empties what has expired. */
+/* Stores v->slice as the latest slice, and clears the counts that have expired. */
 static void advance(const weir_layer *s, uint64_t *state, const view *v)
 {
     uint64_t at = place_of(s, v->slice);
@@ -95,7 +95,7 @@ static void advance(const weir_layer *s, uint64_t *state, const view *v)
     state[SUM] = (uint64_t)v->sum;
 }
 
-/* The wait for a denied cost <= limit: slices leave, the oldest first, until there is room. */
+/* Returns the wait for a denied cost <= limit: until enough of the oldest slices have expired. */
 static int64_t retry_after(const weir_layer *s, const uint64_t *state, const view *v,
                            int64_t now_ns, int64_t cost)
 {
@@ -104,13 +104,13 @@ static int64_t retry_after(const weir_layer *s, const uint64_t *state, const vie
     uint64_t at = place_of(s, v->slice);
     while (sum + cost > s->limit && ahead < kept) {
         ahead++;
-        at = place_after(s, at); /* the oldest lies right after the present */
+        at = place_after(s, at); /* the oldest slice follows the current one */
         sum -= count_get(state, at);
     }
     return ns_until(s, v->slice + ahead, now_ns);
 }
 
-/* From now_ns until the last slice that holds anything leaves. */
+/* Returns the ns from now_ns until the latest slice with a count expires. */
 static int64_t reset_after(const weir_layer *s, const uint64_t *state, const view *v,
                            int64_t now_ns)
 {
@@ -163,8 +163,8 @@ void weir_slices_refund(const weir_layer *s, uint64_t *state, int64_t charged_ns
 {
     view v = view_at(s, state, now_ns);
     uint64_t charged = slice_of(s, charged_ns), kept = (uint64_t)s->slices;
-    uint64_t last = v.slice - v.expired; /* the latest that may hold anything */
-    int64_t older = v.sum;               /* what slices up to the charged one hold */
+    uint64_t last = v.slice - v.expired; /* the latest slice that can have a count */
+    int64_t older = v.sum;               /* the sum of the slices up to the charged one */
     uint64_t at = place_of(s, last);
     for (; last > charged && v.slice - last < kept; last--, at = place_before(s, at))
         older -= count_get(state, at);

@@ -2,10 +2,10 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CORE_SPEC_H
 #define WEIR_CORE_SPEC_H
-/* What the core is proved against: docs/algorithms.md in the words of ACSL, over mathematical
- * integers, which cannot overflow. A compiler sees only comments here; `tools/proof` reads them,
- * and docs/proof.md says what is carried. A layer predicate says what weir_layer_init() guarantees
- * of a layer of that format, and nothing more. */
+/* The formal specification that the core is proved against: docs/algorithms.md in ACSL, over
+ * mathematical integers, which cannot overflow. To a compiler this file is only comments;
+ * `tools/proof` runs Frama-C on it, and docs/proof.md lists what is proved. A layer predicate states
+ * exactly what weir_layer_init() guarantees for a layer of that format. */
 
 #include <weir/weir.h>
 
@@ -20,7 +20,7 @@
 /*@ predicate time_ok(integer now) = 0 <= now <= WEIR_NOW_NS_MAX;
   @ predicate cost_ok(integer cost) = 0 <= cost <= WEIR_COST_MAX;
   @
-  @ // ---- the 8-byte TAT: T is den ns, and C*T is cap_lo
+  @ // ---- GCRA with a TAT of one word: T is den ns, and C*T is cap_lo
   @
   @ predicate gcra_layer(weir_layer *g) =
   @     \valid_read(g) && g->format == WEIR_STATE_TAT_NS && 1 <= g->limit <= WEIR_LIMIT_MAX &&
@@ -34,7 +34,7 @@
   @ predicate tat_allows(weir_layer *g, integer tat, integer now, integer cost) =
   @     tat_fits(g, backlog(tat, now), cost);
   @
-  @ // Denied until retry_after_ns has gone by, allowed from then on.
+  @ // The request is denied until retry_after_ns have passed, and allowed from then on.
   @ predicate tat_retry(weir_layer *g, integer tat, integer now, integer cost, weir_decision *d) =
   @     (d->never <==> cost > g->limit) &&
   @     (d->never ==> !d->allowed && d->retry_after_ns == INT64_MAX) &&
@@ -43,12 +43,12 @@
   @         tat_allows(g, tat, now + d->retry_after_ns, cost) &&
   @         !tat_allows(g, tat, now + d->retry_after_ns - 1, cost));
   @
-  @ // The largest cost that passes at a backlog, 0 if none does.
+  @ // `left` is the largest cost that is allowed at a backlog, or 0.
   @ predicate tat_remaining(weir_layer *g, integer backlog, integer left) =
   @     0 <= left <= g->limit && !tat_fits(g, backlog, left + 1) &&
   @     (tat_fits(g, backlog, left) || left == 0);
   @
-  @ // ---- the 16-byte TAT: a clock in ticks of 1/num ns, or in tokens that come in steps
+  @ // ---- GCRA with a TAT of two words: its clock counts ticks of 1/num ns, or tokens in steps
   @
   @ logic integer unit(weir_layer *g) =
   @     g->format == WEIR_STATE_TAT_STEPS ? 1 : g->den;
@@ -69,15 +69,15 @@
   @ predicate wide_allows(weir_layer *g, integer tat, integer t, integer cost) =
   @     wide_fits(g, backlog(tat, clock(g, t)), cost);
   @
-  @ // The clock has moved on by `distance` after wait_ns, and not earlier; INT64_MAX if that is
-  @ // later than an int64 can say.
+  @ // The clock has advanced by `distance` after wait_ns, and not earlier. INT64_MAX means that
+  @ // the wait does not fit in an int64.
   @ predicate moves_on(weir_layer *g, integer now, integer distance, integer wait_ns) =
   @     0 < wait_ns && clock(g, now + wait_ns - 1) < clock(g, now) + distance &&
   @     (wait_ns == INT64_MAX || clock(g, now + wait_ns) >= clock(g, now) + distance);
   @
-  @ // ---- fixed-window: the window that holds t, and what a state counts at now
+  @ // ---- fixed-window: the window that contains t, and the count of a state at now
   @
-  @ // What a layer's window function is taken to do. Assumed.
+  @ // The contract of a layer's window callback. Assumed.
   @ axiomatic calendar {
   @     logic integer calendar_start(weir_zone *zone, integer unit, integer t);
   @     logic integer calendar_end(weir_zone *zone, integer unit, integer t);
@@ -108,7 +108,7 @@
   @ logic integer min_of(integer a, integer b) = a < b ? a : b;
   @ logic integer max_of(integer a, integer b) = a > b ? a : b;
   @
-  @ // One word, start + count: the instant whose window is the present one.
+  @ // A word is start + count. word_at is an instant in the window that is current.
   @ logic integer word_at(weir_layer *w, integer word, integer now) =
   @     word >= end_at(w, now) ? min_of(word, WEIR_NOW_NS_MAX) : now;
   @ logic integer word_start(weir_layer *w, integer word, integer now) =
@@ -118,7 +118,7 @@
   @ logic integer word_count(weir_layer *w, integer word, integer now) =
   @     max_of(0, word - word_start(w, word, now));
   @
-  @ // Two words, start and count; damaged ones count for none.
+  @ // Two words, start and count. A damaged state counts 0.
   @ logic boolean pair_sound(integer start, integer count) =
   @     start >= 0 && start <= WEIR_NOW_NS_MAX && count >= 0;
   @ logic integer pair_from(integer start, integer count) = pair_sound(start, count) ? start : 0;
@@ -151,7 +151,7 @@
   @ predicate window_allows(weir_layer *w, uint64_t *state, integer now, integer cost) =
   @     counted(w, state, now) + cost <= w->limit;
   @
-  @ // Denied until wait_ns has gone by, allowed from then on.
+  @ // The request is denied until wait_ns have passed, and allowed from then on.
   @ predicate window_retry(weir_layer *w, uint64_t *state, integer now, integer cost,
   @                        integer wait_ns) =
   @     wait_ns > 0 && (\forall integer t; time_ok(t) && now <= t < now + wait_ns ==>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The names of the statuses. */
+/* The error message of each weir_status. */
 
 #include <weir/weir.h>
 
@@ -10,25 +10,25 @@ const char *weir_status_str(weir_status st)
     case WEIR_OK:
         return "ok";
     case WEIR_E_RANGE:
-        return "a number is out of range";
+        return "number out of range";
     case WEIR_E_SYNTAX:
-        return "not what was expected";
+        return "syntax error";
     case WEIR_E_ROOM:
-        return "the state must grow first";
+        return "the state is too small and must grow";
     case WEIR_E_UNSUPPORTED:
-        return "this policy cannot do that";
+        return "the policy does not support this operation";
     case WEIR_E_NOMEM:
         return "out of memory";
     case WEIR_E_ZONE:
-        return "not a known time zone";
+        return "unknown time zone";
     case WEIR_E_FULL:
         return "full";
     case WEIR_E_IO:
-        return "the operating system refused";
+        return "a system call failed";
     case WEIR_E_BUSY:
-        return "too much contention";
+        return "busy, try again later";
     case WEIR_E_ABSENT:
-        return "there is nothing of that name";
+        return "not found";
     }
     return "unknown status";
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Division of 128 by 64 bits: long division in base 2^32 (Knuth, The Art of Computer Programming
- * 4.3.1, algorithm D, with a two-digit divisor). It knows nothing of rates; it must stay free of
- * library calls. */
+/* Division of a 128-bit by a 64-bit integer: long division in base 2^32 (Knuth, The Art of Computer
+ * Programming 4.3.1, algorithm D, with a two-digit divisor). It must not compile to library calls.
+ */
 
 #include "core/wide.h"
 
-/* How far `d` can be shifted left before its top bit is lost. d >= 1. */
+/* Returns the number of leading zero bits of `d`, which is at least 1. */
 static unsigned leading_zeros(uint64_t d)
 {
     unsigned n = 0;
@@ -19,8 +19,8 @@ static unsigned leading_zeros(uint64_t d)
     return n;
 }
 
-/* One digit of the quotient: floor((rem * 2^32 + next) / d), for rem < d and the top bit of d set.
- * The estimate from the leading digits is at most 2 too large. Leaves the remainder in *rem. */
+/* Returns one digit of the quotient, floor((rem * 2^32 + next) / d), and leaves the remainder in *rem.
+ * Requires rem < d and the top bit of d set. The first estimate is at most 2 too large. */
 static uint64_t next_digit(uint64_t *rem, uint64_t next, uint64_t d)
 {
     uint64_t d_hi = d >> 32, d_lo = (uint32_t)d;
@@ -32,11 +32,11 @@ static uint64_t next_digit(uint64_t *rem, uint64_t next, uint64_t d)
         if (r >> 32 != 0)
             break;
     }
-    *rem = (*rem << 32 | next) - q * d; /* the true remainder is below d, so wrapping is harmless */
+    *rem = (*rem << 32 | next) - q * d; /* wraps, but the result is below d */
     return q;
 }
 
-/* floor(n / d) for n.hi < d; the remainder in *ret_rem. */
+/* Returns floor(n / d) and sets *ret_rem to the remainder. Requires n.hi < d. */
 static uint64_t divide(weir_wide n, uint64_t d, uint64_t *ret_rem)
 {
     if (n.hi == 0) {

@@ -2,9 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CORE_WIDE_H
 #define WEIR_CORE_WIDE_H
-/* 128-bit unsigned arithmetic in two 64-bit halves: just what exact rates need. It must not use
- * __int128 or the overflow builtins, which turn into library calls on wasm32; and nothing here
- * knows what is being counted. */
+/* 128-bit unsigned integer arithmetic, in two 64-bit halves, for exact rates. It must not use __int128
+ * or the overflow builtins, because these compile to library calls on wasm32. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,7 +13,7 @@ typedef struct weir_wide { /* hi * 2^64 + lo */
     uint64_t lo;
 } weir_wide;
 
-/*@ // What C11 says of unsigned words (6.3.1.3, 6.5.7), which the tool leaves open. Assumed.
+/*@ // C11's rules for unsigned integers (6.3.1.3, 6.5.7), which Frama-C does not provide. Assumed.
   @ axiomatic words {
   @     axiom carry: \forall integer x; 0x10000000000000000 <= x < 2 * 0x10000000000000000 ==>
   @         (uint64_t)x == x - 0x10000000000000000;
@@ -33,7 +32,7 @@ typedef struct weir_wide { /* hi * 2^64 + lo */
   @     0 <= x * y <= 0xffffffff * 0xffffffff;
   @ lemma scale: \forall integer x, y, d; 0 <= x <= y && d >= 0 ==> 0 <= x * d <= y * d; */
 
-/* a + b, modulo 2^128. */
+/* Returns a + b, modulo 2^128. */
 /*@ assigns \nothing;
   @ ensures wide_holds(wide(a) + wide(b)) ==> wide(\result) == wide(a) + wide(b); */
 static inline weir_wide weir_wide_add(weir_wide a, weir_wide b)
@@ -42,7 +41,7 @@ static inline weir_wide weir_wide_add(weir_wide a, weir_wide b)
     return (weir_wide){a.hi + b.hi + (lo < a.lo), lo};
 }
 
-/* a - b, modulo 2^128. */
+/* Returns a - b, modulo 2^128. */
 /*@ assigns \nothing;
   @ ensures wide_holds(wide(a) - wide(b)) ==> wide(\result) == wide(a) - wide(b); */
 static inline weir_wide weir_wide_sub(weir_wide a, weir_wide b)
@@ -57,7 +56,7 @@ static inline bool weir_wide_less(weir_wide a, weir_wide b)
     return a.hi < b.hi || (a.hi == b.hi && a.lo < b.lo);
 }
 
-/* a * b in one word. */
+/* Returns a * b, which fits in 64 bits. */
 /*@ assigns \nothing;
   @ ensures \result == a * b <= 0xffffffff * 0xffffffff; */
 static inline uint64_t weir_word_mul(uint32_t a, uint32_t b)
@@ -65,7 +64,7 @@ static inline uint64_t weir_word_mul(uint32_t a, uint32_t b)
     return (uint64_t)a * b;
 }
 
-/* a * b; cannot overflow. */
+/* Returns a * b. It cannot overflow. */
 /*@ assigns \nothing;
   @ ensures wide(\result) == a * b; */
 static inline weir_wide weir_wide_mul(uint64_t a, uint64_t b)
@@ -82,21 +81,21 @@ static inline weir_wide weir_wide_mul(uint64_t a, uint64_t b)
     return (weir_wide){high, ((uint64_t)(uint32_t)mid2 << 32) + (uint32_t)low};
 }
 
-/* floor(n / d), or UINT64_MAX if that does not fit. d >= 1. */
+/* Returns floor(n / d), or UINT64_MAX if that does not fit. d >= 1. */
 /*@ requires d >= 1;
   @ assigns \nothing;
   @ ensures wide(n) >= d * 0x10000000000000000 ==> \result == UINT64_MAX;
   @ ensures wide(n) < d * 0x10000000000000000 ==> \result * d <= wide(n) < (\result + 1) * d; */
 uint64_t weir_wide_div_floor(weir_wide n, uint64_t d);
 
-/* ceil(n / d), or UINT64_MAX if that does not fit. d >= 1. */
+/* Returns ceil(n / d), or UINT64_MAX if that does not fit. d >= 1. */
 /*@ requires d >= 1;
   @ assigns \nothing;
   @ ensures wide(n) > d * UINT64_MAX ==> \result == UINT64_MAX;
   @ ensures wide(n) <= d * UINT64_MAX ==> (\result - 1) * d < wide(n) <= \result * d; */
 uint64_t weir_wide_div_ceil(weir_wide n, uint64_t d);
 
-/* `ns` as a figure to hand out: what does not fit in int64 is the largest int64. */
+/* Returns `ns` as an int64_t, or INT64_MAX if it does not fit. */
 /*@ assigns \nothing;
   @ ensures \result == \min(ns, INT64_MAX); */
 static inline int64_t weir_ns_clamp(uint64_t ns)
@@ -104,7 +103,7 @@ static inline int64_t weir_ns_clamp(uint64_t ns)
     return ns < (uint64_t)INT64_MAX ? (int64_t)ns : INT64_MAX;
 }
 
-/* a + b, or the largest int64. a, b >= 0. */
+/* Returns a + b, or INT64_MAX if that does not fit. a, b >= 0. */
 /*@ requires a >= 0 && b >= 0;
   @ assigns \nothing;
   @ ensures \result == \min(a + b, INT64_MAX); */

@@ -23,7 +23,7 @@ want() {
         '800 reserved: denied, 200 remaining' 'it was 300: 700 remaining, 0 not covered' \
         '500 reserved: allowed, 200 remaining' 'it was 900: 0 remaining, 200 not covered' \
         '600 reserved: allowed, 400 remaining' '1000 reserved: allowed, 0 remaining' \
-        'it was 600: there is nothing of that name' ;;
+        'it was 600: not found' ;;
     together) printf '%s\n' 'alice of acme: allowed, 1 and 2 remaining' \
         'alice of acme: allowed, 0 and 1 remaining' \
         'alice of acme: denied by the policy of the user' \
