@@ -11,17 +11,11 @@
 
 enum { SHOWN_COLS = 76, DOTS_COLS = 3 };
 
-/* What a terminal would obey: C0, DEL, and C1, which is C2 80 to C2 9F. */
-static bool is_control(const unsigned char *at, size_t len)
-{
-    return (len == 1 && (*at < 0x20 || *at == 0x7F)) || (len == 2 && *at == 0xC2 && at[1] < 0xA0);
-}
-
 static void print_character(FILE *out, const unsigned char *at, size_t len, bool valid)
 {
     if (!valid)
         fputc('?', out);
-    else if (is_control(at, len))
+    else if (weir_utf8_is_control((const char *)at, len))
         fputc(' ', out);
     else
         fwrite(at, 1, len, out);

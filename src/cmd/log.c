@@ -46,26 +46,25 @@ static void end(line *l, const char *text)
     l->len += len;
 }
 
+/* Adds a value with the escapes of a JSON string. */
 static void add_escaped(line *l, const char *value)
 {
-    const unsigned char *at = (const unsigned char *)value, *stop = at + strlen(value);
-    while (at < stop) {
+    const char *end = value + strlen(value);
+    size_t n;
+    for (const char *at = value; at < end; at += n) {
         bool valid;
-        size_t n = weir_utf8_len((const char *)at, (size_t)(stop - at), &valid);
-        bool control = *at < 0x20 || *at == 0x7F || (n == 2 && *at == 0xC2 && at[1] < 0xA0);
         char code[8];
+        n = weir_utf8_len(at, (size_t)(end - at), &valid);
         if (!valid) {
             add_text(l, "\xEF\xBF\xBD"); /* U+FFFD */
-        } else if (control) {
-            snprintf(code, sizeof code, "\\u%04x", n == 2 ? at[1] : *at);
+        } else if (weir_utf8_is_control(at, n)) {
+            snprintf(code, sizeof code, "\\u%04x", (unsigned char)at[n - 1]);
             add_text(l, code);
-        } else if (*at == '"' || *at == '\\') {
-            add(l, "\\", 1);
-            add(l, (const char *)at, 1);
         } else {
-            add(l, (const char *)at, n);
+            if (*at == '"' || *at == '\\')
+                add(l, "\\", 1);
+            add(l, at, n);
         }
-        at += n;
     }
 }
 

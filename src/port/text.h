@@ -147,4 +147,13 @@ static inline int weir_percent_read(const char *at, size_t len)
  *  len  1 or more. */
 size_t weir_utf8_len(const char *at, size_t len, bool *ret_valid);
 
+/* Whether a valid UTF-8 sequence of `len` bytes is a control character, which a terminal may obey:
+ * C0, DEL or C1 (U+0080 to U+009F). */
+static inline bool weir_utf8_is_control(const char *at, size_t len)
+{
+    const uint8_t *byte = (const uint8_t *)at;
+    return (len == 1 && (byte[0] < 0x20 || byte[0] == 0x7F)) ||
+           (len == 2 && byte[0] == 0xC2 && byte[1] < 0xA0);
+}
+
 #endif

@@ -268,7 +268,7 @@ for form in '' :; do
 done
 out=$("$weir" take --server "$tmp/none.sock" api alice 2>&1)
 check "no socket" "1 weir take: cannot connect to $tmp/none.sock: No such file or directory; start a daemon with \`weir serve\`, or set its address with --server or WEIR_SERVER" "$? $out"
-expected="expected HOST:PORT, PORT, HOST, [IPV6]:PORT or the path of a socket (with a '/')"
+expected="expected HOST:PORT, PORT, HOST or [IPV6]:PORT, with a PORT of 1 to 65535, or the path of a socket, with a '/'"
 for bad in : 0 :0 65536 :65536 123456 a: a:x a:0 a:65536 a:99999999999 '[::1' '[::1]x' '[]:1' 'a:1 '; do
     out=$("$weir" take --server "$bad" api alice 2>&1)
     check "--server '$bad'" "2 weir take: '$bad': $expected" "$? $out"
@@ -294,7 +294,7 @@ wrong() { # NAME TEXT ARG...
 }
 wrong "no words" "weir take: POLICY and KEY are missing; see weir take --help" take
 wrong "no key" "weir peek: KEY is missing; see weir peek --help" peek api
-wrong "too many words" "weir reset: unexpected 'x' after POLICY and KEY; see weir reset --help" reset api alice x
+wrong "too many words" "weir reset: expected only POLICY and KEY, found also 'x'; see weir reset --help" reset api alice x
 wrong "an empty key" "weir take: KEY is empty" take api ''
 wrong "an empty policy" "weir take: POLICY is empty" take '' alice
 wrong "an unknown option" "weir take: unknown option '--coast', expected --text, --cost, --server, --timeout, --json or --help; see weir take --help" take --coast 1 api alice
@@ -305,8 +305,8 @@ wrong "a value is missing" "weir take: --cost needs a value" take api alice --co
 wrong "a value is too much" "weir take: --json=1: it takes no value" take --json=1 api alice
 wrong "--help takes no value" "weir take: --help=1: it takes no value" take --help=1
 wrong "top: no policy" "weir top: POLICY is missing; see weir top --help" top
-wrong "top: too many words" "weir top: unexpected 'alice' after POLICY; see weir top --help" top api alice
-wrong "policies: a word" "weir policies: unexpected 'api'; see weir policies --help" policies api
+wrong "top: too many words" "weir top: expected only POLICY, found also 'alice'; see weir top --help" top api alice
+wrong "policies: a word" "weir policies: expected no arguments, found also 'api'; see weir policies --help" policies api
 wrong "explain: an option of another command" "weir explain: unknown option '--json', expected --text, --server, --timeout or --help; see weir explain --help" explain --json api alice
 for bad in '' x 0 1001 -1; do
     wrong "--keys '$bad'" "weir top: --keys: expected a number from 1 to 1000, found '$bad'" top --keys "$bad" api

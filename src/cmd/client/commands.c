@@ -268,23 +268,18 @@ static int set_option(invocation *a, int c, const char *value)
     }
 }
 
-static const char *missing_arguments(const invocation *a, int argc)
-{
-    if (a->command->arguments == 2 && argc == 0)
-        return "POLICY and KEY are";
-    return argc == 0 ? "POLICY is" : "KEY is";
-}
-
 static int set_arguments(invocation *a, int argc, char **argv)
 {
-    static const char *const expected[] = {"", " after POLICY", " after POLICY and KEY"};
+    static const char *const expected[] = {"no arguments", "only POLICY", "only POLICY and KEY"};
+    static const char *const missing[3][2] = {
+        {NULL, NULL}, {"POLICY is", NULL}, {"POLICY and KEY are", "KEY is"}};
+    const char *name = a->command->name;
     int n = a->command->arguments;
     if (argc < n)
-        return complain(a, USAGE, "%s missing; see %s --help", missing_arguments(a, argc),
-                        a->command->name);
+        return complain(a, USAGE, "%s missing; see %s --help", missing[n][argc], name);
     if (argc > n)
-        return complain(a, USAGE, "unexpected '%s'%s; see %s --help", argv[n], expected[n],
-                        a->command->name);
+        return complain(a, USAGE, "expected %s, found also '%s'; see %s --help", expected[n],
+                        argv[n], name);
     a->policy = n > 0 ? argv[0] : "";
     a->key = n > 1 ? argv[1] : "";
     if (n > 0 && !*a->policy)
@@ -398,13 +393,13 @@ static int print_reply(const invocation *a, const client *c)
 
 enum { WORDS_MAX = 6 };
 
-static client_word word(const char *text)
+static weir_slice word(const char *text)
 {
-    return (client_word){text, strlen(text)};
+    return (weir_slice){text, strlen(text)};
 }
 
 /* Lists the words of the RESP command. Returns how many there are. */
-static size_t list_words(const invocation *a, client_word ret[WORDS_MAX])
+static size_t list_words(const invocation *a, weir_slice ret[WORDS_MAX])
 {
     size_t n = 0;
     ret[n++] = word(a->command->resp);
@@ -432,7 +427,7 @@ static size_t list_words(const invocation *a, client_word ret[WORDS_MAX])
 static int run(const invocation *a)
 {
     static client c; /* its reply is large */
-    client_word words[WORDS_MAX];
+    weir_slice words[WORDS_MAX];
     const char *password = getenv("WEIR_PASSWORD");
     client_status st =
         client_open(&c, a->server, password && *password ? password : NULL, a->timeout_ns);

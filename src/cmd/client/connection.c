@@ -9,7 +9,6 @@
 
 #include "codec/resp.h"
 #include "port/port.h"
-#include "port/text.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -274,7 +273,7 @@ static client_status fail_not_resp(client *c)
                 c->server);
 }
 
-client_status client_request(client *c, const client_word *words, size_t n)
+client_status client_request(client *c, const weir_slice *words, size_t n)
 {
     weir_buffer_consume(&c->in, c->used);
     c->used = 0;
@@ -307,31 +306,27 @@ static bool failed_with(const weir_resp_value *head, const char *code)
 
 void client_printable(const char *text, size_t len, char *ret, size_t size)
 {
-    const unsigned char *at = (const unsigned char *)text, *end = at + len;
-    size_t n = 0;
-    while (at < end) {
+    size_t n = 0, one;
+    for (const char *at = text, *end = text + len; at < end; at += one) {
         bool valid;
-        size_t one = weir_utf8_len((const char *)at, (size_t)(end - at), &valid);
-        bool control = (one == 1 && (*at < 0x20 || *at == 0x7F)) ||
-                       (one == 2 && *at == 0xC2 && at[1] < 0xA0); /* C0, DEL; C1 */
+        one = weir_utf8_len(at, (size_t)(end - at), &valid);
         if (n + one >= size)
             break;
-        if (valid && !control) {
+        if (valid && !weir_utf8_is_control(at, one)) {
             memcpy(ret + n, at, one);
             n += one;
         } else {
             ret[n++] = '?';
         }
-        at += one;
     }
     ret[n] = '\0';
 }
 
 static client_status hello(client *c, const char *password)
 {
-    client_word words[5] = {{"HELLO", 5}, {"3", 1}, {"AUTH", 4}, {"default", 7}};
+    weir_slice words[5] = {{"HELLO", 5}, {"3", 1}, {"AUTH", 4}, {"default", 7}};
     if (password)
-        words[4] = (client_word){password, strlen(password)};
+        words[4] = (weir_slice){password, strlen(password)};
     client_status st = client_request(c, words, password ? 5 : 2);
     const weir_resp_value *head = &c->reply.value[0];
     if (st != CLIENT_OK)

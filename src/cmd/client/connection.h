@@ -11,12 +11,15 @@
 
 #include "codec/resp_reply_reader.h"
 #include "port/buffer.h"
+#include "port/text.h"
 
-#define CLIENT_PORT       "6380"
-#define CLIENT_HOST       "127.0.0.1"
-#define CLIENT_SERVER     CLIENT_HOST ":" CLIENT_PORT
-#define CLIENT_ERROR_MAX  512
-#define CLIENT_EXPECTED   "HOST:PORT, PORT, HOST, [IPV6]:PORT or the path of a socket (with a '/')"
+#define CLIENT_PORT      "6380"
+#define CLIENT_HOST      "127.0.0.1"
+#define CLIENT_SERVER    CLIENT_HOST ":" CLIENT_PORT
+#define CLIENT_ERROR_MAX 512
+#define CLIENT_EXPECTED                                                                            \
+    "HOST:PORT, PORT, HOST or [IPV6]:PORT, with a PORT of 1 to 65535, or the path of a socket, "   \
+    "with a '/'"
 #define CLIENT_TIMEOUT_NS INT64_C(5000000000)
 
 typedef enum client_status {
@@ -45,13 +48,8 @@ typedef struct client {
  *  timeout_ns  above 0; for everything that is done with the connection until it is closed. */
 client_status client_open(client *c, const char *server, const char *password, int64_t timeout_ns);
 
-typedef struct client_word {
-    const char *at;
-    size_t len;
-} client_word;
-
 /* Sends a request of n words and reads its reply. Returns CLIENT_OK for an error reply, too. */
-client_status client_request(client *c, const client_word *words, size_t n);
+client_status client_request(client *c, const weir_slice *words, size_t n);
 
 /* Copies untrusted text for a terminal, with a NUL, cut to `size` bytes. A '?' replaces each control
  * character and each invalid UTF-8 sequence.

@@ -183,6 +183,26 @@ static int run(const options *o, const weir_zones *zones)
     return status;
 }
 
+/* Checks the command line as a whole; argv has the arguments behind the options. */
+static bool check_options(int argc, char **argv, options *ret)
+{
+    const char *problem = NULL, *found = "";
+    if (argc == 0) {
+        problem = "FILE is missing, like /var/lib/weir/state";
+    } else if (argc > 1) {
+        problem = "expected one FILE, found also ";
+        found = argv[1];
+    } else if (ret->export + ret->set_clock + (ret->import != NULL) > 1) {
+        problem = "expected only one of --export, --import and --set-clock";
+    } else if (ret->with_secret && !ret->export) {
+        problem = "--with-secret needs --export";
+    }
+    ret->path = argv[0];
+    if (problem)
+        fprintf(stderr, "weir state: %s%s; see weir state --help\n", problem, found);
+    return !problem;
+}
+
 static bool read_options(int argc, char **argv, options *ret, int *ret_status)
 {
     enum { EXPORT = 1000, WITH_SECRET, IMPORT, SET_CLOCK };
@@ -216,21 +236,7 @@ static bool read_options(int argc, char **argv, options *ret, int *ret_status)
             return false;
         }
     }
-    const char *problem = NULL;
-    if (optind == argc)
-        problem = "FILE is missing, like /var/lib/weir/state";
-    else if (optind + 1 < argc)
-        problem = "expected one FILE";
-    else if (ret->export + ret->set_clock + (ret->import != NULL) > 1)
-        problem = "expected only one of --export, --import and --set-clock";
-    else if (ret->with_secret && !ret->export)
-        problem = "--with-secret needs --export";
-    if (problem) {
-        fprintf(stderr, "weir state: %s; see weir state --help\n", problem);
-        return false;
-    }
-    ret->path = argv[optind];
-    return true;
+    return check_options(argc - optind, argv + optind, ret);
 }
 
 int weir_cmd_state(int argc, char **argv)
