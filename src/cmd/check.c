@@ -6,7 +6,7 @@
 #include "cmd/cmd.h"
 #include "cmd/config/keys.h"
 #include "cmd/options.h"
-#include "engine/redis/client/url.h"
+#include "engine/redis/client/options.h"
 #include "service/zone_cache.h"
 
 #include <inttypes.h>

@@ -5,7 +5,7 @@
  * NUL; at its end they are silent. Every call ends, once, at its deadline at the latest, and
  * nothing is left when the client is closed. */
 
-#include "engine/redis/client/client_inside.h"
+#include "engine/redis/client/topology.h"
 
 #include "codec/resp.h"
 

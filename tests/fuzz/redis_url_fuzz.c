@@ -3,7 +3,7 @@
 /* libFuzzer target: URLs of servers. What is read is made of whole texts without control bytes;
  * what is not read has a reason of one line, with none of the URL in it that could be a secret. */
 
-#include "engine/redis/client/url.h"
+#include "engine/redis/client/options.h"
 
 #include "engine/redis/client/client.h"
 

@@ -1,288 +1,406 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Calls: that each ends, once and in time, and goes to the node that has its key. It must not know
- * what is said on a line. */
+/* The client routes each call to the node that serves its key, and follows redirects. It is the top
+ * of this folder: the files below it call back only through weir_redis_node_events. */
 
-#include "engine/redis/client/client_inside.h"
+#include "engine/redis/client/client.h"
+
+#include "engine/redis/client/cluster.h"
+#include "engine/redis/client/error_reply.h"
+#include "engine/redis/client/handshake.h"
+#include "engine/redis/client/sentinel.h"
 
 #include "port/port.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define PREFIX_DEFAULT    "weir:"
 #define IN_FLIGHT_DEFAULT 16384
-#define PAUSE_NS          (5 * WEIR_REDIS_MS) /* of TRYAGAIN */
+#define REDIRECTS_MAX     8
+#define PAUSE_NS          (5 * WEIR_REDIS_MS)     /* before a call is sent again */
+#define LOG_ERROR_NS      (10000 * WEIR_REDIS_MS) /* between two logs of a node's error replies */
 
-/* ---- rings of calls -------------------------------------------------------------------------- */
+enum { REASONS_MAX = 32 };
 
-static void empty_waiting(weir_redis_call *ring)
+#define CROSS_SLOT                                                                                 \
+    "the keys are in different hash slots of the Cluster: give them the same {tag} to take them "  \
+    "together"
+
+struct weir_redis_client {
+    weir_redis_context context; /* first */
+    weir_redis_topology topology;
+    weir_redis_call unrouted; /* a list: calls that wait until a node for them is known */
+    weir_redis_call paused;   /* a list: calls that wait until resume_ns */
+    int64_t resume_ns;
+    port_timer *tend_timer;
+    char error[WEIR_REDIS_WHY_MAX]; /* the latest error reply; a call's `why` points to it */
+    char *reason[REASONS_MAX];      /* distinct errors; the requests' `reason` points to them */
+    size_t reasons;
+};
+
+static void tend(weir_redis_client *c, int64_t now_ns);
+
+static weir_redis_client *client_of(const weir_redis_node *n)
 {
-    ring->wait_next = ring->wait_before = ring;
+    return (weir_redis_client *)n->context;
 }
 
-void weir_redis_wait(weir_redis_call *ring, weir_redis_call *call)
+/* ---- routing --------------------------------------------------------------------------------- */
+
+static void end(weir_redis_client *c, weir_redis_call *call, weir_redis_outcome outcome,
+                const char *why, int64_t now_ns)
 {
-    call->wait_next = ring;
-    call->wait_before = ring->wait_before;
-    ring->wait_before->wait_next = call;
-    ring->wait_before = call;
+    weir_redis_calls_end(&c->context.calls, call, outcome, why, now_ns);
 }
 
-static void unwait(weir_redis_call *call)
+static void unsupported(weir_redis_client *c, weir_redis_call *call, const char *reason,
+                        int64_t now_ns)
 {
-    if (!call->wait_next)
-        return;
-    call->wait_next->wait_before = call->wait_before;
-    call->wait_before->wait_next = call->wait_next;
-    call->wait_next = call->wait_before = NULL;
+    weir_redis_calls_unsupported(&c->context.calls, call, reason, now_ns);
 }
 
-weir_redis_call *weir_redis_wait_first(weir_redis_call *ring)
-{
-    weir_redis_call *call = ring->wait_next;
-    if (call == ring)
-        return NULL;
-    unwait(call);
-    return call;
-}
-
-void weir_redis_wait_elsewhere(weir_redis_call *from, weir_redis_call *to)
-{
-    empty_waiting(to);
-    if (from->wait_next == from)
-        return;
-    to->wait_next = from->wait_next;
-    to->wait_before = from->wait_before;
-    to->wait_next->wait_before = to->wait_before->wait_next = to;
-    empty_waiting(from);
-}
-
-void weir_redis_route_all(weir_redis_client *c, weir_redis_call *ring, int64_t now_ns)
-{
-    weir_redis_call all, *call;
-    weir_redis_wait_elsewhere(ring, &all); /* some will come back */
-    while ((call = weir_redis_wait_first(&all)))
-        weir_redis_call_route(c, call, now_ns);
-}
-
-static void insert_after(weir_redis_call *at, weir_redis_call *call)
-{
-    call->before = at;
-    call->next = at->next;
-    at->next->before = call;
-    at->next = call;
-}
-
-static void take_out(weir_redis_call *call)
-{
-    call->next->before = call->before;
-    call->before->next = call->next;
-    call->next = call->before = NULL;
-}
-
-/* ---- the end of a call ----------------------------------------------------------------------- */
-
-static void set_alarm(weir_redis_client *c, int64_t at_ns)
-{
-    if (at_ns >= c->alarm_ns)
-        return;
-    c->alarm_ns = at_ns;
-    c->dialer->calls->set_timer(c->alarm, at_ns);
-}
-
-static port_counter *counter_of(weir_redis_counts *n, weir_redis_outcome outcome)
-{
-    switch (outcome) {
-    case WEIR_REDIS_LATE:
-        return &n->late;
-    case WEIR_REDIS_BROKEN:
-        return &n->broken;
-    case WEIR_REDIS_UNREACHABLE:
-        return &n->unreachable;
-    case WEIR_REDIS_CROWDED:
-        return &n->crowded;
-    case WEIR_REDIS_REFUSED:
-        return &n->refused;
-    case WEIR_REDIS_ANSWERED:
-        break;
-    }
-    return &n->answered;
-}
-
-/* Nothing of the client points to it afterwards. */
-static void let_go(weir_redis_client *c, weir_redis_call *call)
-{
-    if (call->sent)
-        weir_redis_ring_at(&call->node->ring, call->ticket)->call = NULL;
-    call->sent = false;
-    unwait(call);
-    if (call->next) {
-        take_out(call);
-        c->in_flight -= !call->ended;
-    }
-}
-
-void weir_redis_call_end(weir_redis_client *c, weir_redis_call *call, weir_redis_outcome outcome,
-                         const char *why, int64_t now_ns)
-{
-    let_go(c, call);
-    call->outcome = outcome;
-    call->why = why;
-    port_add_relaxed(counter_of(c->counts, outcome), 1);
-    if (!c->sending) {
-        call->done(call, now_ns);
-        return;
-    }
-    call->ended = true;
-    insert_after(c->ended.before, call);
-    set_alarm(c, now_ns);
-}
-
-void weir_redis_call_unsupported(weir_redis_client *c, weir_redis_call *call, const char *reason,
-                                 int64_t now_ns)
-{
-    for (size_t i = 0; i < call->len; i++) {
-        call->request[i].status = WEIR_E_UNSUPPORTED;
-        call->request[i].reason = reason;
-        call->request[i].by_error = false;
-    }
-    weir_redis_call_end(c, call, WEIR_REDIS_ANSWERED, reason, now_ns);
-}
-
-static void end_those_ended(weir_redis_client *c, int64_t now_ns)
-{
-    weir_redis_call all = c->ended; /* those that end meanwhile have the next turn */
-    if (c->ended.next == &c->ended)
-        return;
-    all.next->before = all.before->next = &all;
-    c->ended.next = c->ended.before = &c->ended;
-    while (all.next != &all) {
-        weir_redis_call *call = all.next;
-        take_out(call);
-        call->done(call, now_ns);
-    }
-}
-
-/* It was not sent, or not executed: then why is known. */
-static void end_late(weir_redis_client *c, weir_redis_call *call, int64_t now_ns)
-{
-    if (call->sent)
-        weir_redis_call_end(c, call, WEIR_REDIS_LATE, "it did not answer in time", now_ns);
-    else if (call->why)
-        weir_redis_call_end(c, call, WEIR_REDIS_REFUSED, call->why, now_ns);
-    else
-        weir_redis_call_end(c, call, WEIR_REDIS_UNREACHABLE, "there was no line to it in time",
-                            now_ns);
-}
-
-static void on_alarm(void *ctx, int64_t now_ns)
-{
-    weir_redis_client *c = ctx;
-    c->alarm_ns = INT64_MAX;
-    end_those_ended(c, now_ns);
-    while (c->deadlines.next != &c->deadlines && c->deadlines.next->deadline_ns <= now_ns)
-        end_late(c, c->deadlines.next, now_ns);
-    if (c->deadlines.next != &c->deadlines)
-        set_alarm(c, c->deadlines.next->deadline_ns);
-    if (c->ended.next != &c->ended)
-        set_alarm(c, now_ns);
-}
-
-/* ---- where it goes --------------------------------------------------------------------------- */
-
-void weir_redis_call_hand(weir_redis_client *c, weir_redis_node *n, weir_redis_call *call,
-                          int64_t now_ns)
+/* Sends a call to a node, or lets it wait there, or ends it if the wait would be too long. */
+static void send_to(weir_redis_client *c, weir_redis_node *n, weir_redis_call *call, int64_t now_ns)
 {
     const char *why;
     switch (n->state) {
     case WEIR_REDIS_UP:
         if (!weir_redis_wire_can(call, n->by, &why))
-            weir_redis_call_unsupported(c, call, why, now_ns);
+            unsupported(c, call, why, now_ns);
         else if (!weir_redis_node_send(n, call, now_ns))
-            weir_redis_call_end(c, call, WEIR_REDIS_CROWDED, "too much waits for it", now_ns);
+            end(c, call, WEIR_REDIS_CROWDED, "too many bytes wait to be sent to the node", now_ns);
         return;
-    case WEIR_REDIS_PAUSED:
+    case WEIR_REDIS_BACKOFF:
         if (n->next_ns < call->deadline_ns)
             break;
-        weir_redis_call_end(c, call, WEIR_REDIS_UNREACHABLE, "its node cannot be reached", now_ns);
+        end(c, call, WEIR_REDIS_UNREACHABLE, "no connection to the node before the deadline",
+            now_ns);
         return;
     case WEIR_REDIS_IDLE:
-        weir_redis_node_dial(n, now_ns);
+        weir_redis_node_connect(n, now_ns);
         break;
-    case WEIR_REDIS_DIALING:
-    case WEIR_REDIS_SHAKING:
+    case WEIR_REDIS_CONNECTING:
+    case WEIR_REDIS_HANDSHAKE:
         break;
     }
-    call->node = n;
-    weir_redis_wait(&n->waiting, call);
+    weir_redis_list_add(&n->waiting, call);
 }
 
-/* Whether it may become known, before the deadline, who is to be asked. */
-static bool may_be_found(const weir_redis_client *c, int64_t deadline_ns)
+static uint32_t slot_of(const weir_redis_client *c, const weir_engine_request *q)
 {
-    for (size_t i = 0; i < c->seeds; i++) {
-        const weir_redis_node *n = c->node[i];
-        if (n->state != WEIR_REDIS_PAUSED || n->next_ns < deadline_ns)
+    const weir_redis_topology *t = &c->topology;
+    return t->mode == WEIR_REDIS_CLUSTER ? weir_redis_topology_slot(t, q) : 0;
+}
+
+/* Whether a server may reply before the deadline, and the topology become known. */
+static bool may_be_found(const weir_redis_topology *t, int64_t deadline_ns)
+{
+    for (size_t i = 0; i < t->seeds; i++) {
+        const weir_redis_node *n = t->node[i];
+        if (n->state != WEIR_REDIS_BACKOFF || n->next_ns < deadline_ns)
             return true;
     }
     return false;
 }
 
-void weir_redis_call_route(weir_redis_client *c, weir_redis_call *call, int64_t now_ns)
+/* Sends a call, which is in no list, to the node that serves its key; or lets it wait, or ends it. */
+static void route(weir_redis_client *c, weir_redis_call *call, int64_t now_ns)
 {
-    if (c->closing) {
-        weir_redis_call_end(c, call, WEIR_REDIS_UNREACHABLE, "the client is closed", now_ns);
+    const weir_redis_topology *t = &c->topology;
+    if (c->context.closing) {
+        end(c, call, WEIR_REDIS_UNREACHABLE, "the client was closed", now_ns);
         return;
     }
-    call->node = NULL;
-    call->sent = call->asking = false;
-    if (c->mode == WEIR_REDIS_CLUSTER)
-        call->slot = weir_redis_slot_of(c, call->request);
-    weir_redis_node *n = weir_redis_node_for(c, call->slot);
-    if (n) {
-        weir_redis_call_hand(c, n, call, now_ns);
-        return;
-    }
-    if (c->mode == WEIR_REDIS_CLUSTER) {
-        weir_redis_call_end(c, call, WEIR_REDIS_UNREACHABLE, "no node has its slot", now_ns);
-        return;
-    }
-    if (may_be_found(c, call->deadline_ns))
-        weir_redis_wait(&c->unmapped, call);
+    call->asking = false;
+    weir_redis_node *n = weir_redis_topology_node(t, slot_of(c, call->request));
+    if (n)
+        send_to(c, n, call, now_ns);
+    else if (t->mode == WEIR_REDIS_CLUSTER)
+        end(c, call, WEIR_REDIS_UNREACHABLE, "no node serves the key's slot", now_ns);
+    else if (may_be_found(t, call->deadline_ns))
+        weir_redis_list_add(&c->unrouted, call);
     else
-        weir_redis_call_end(c, call, WEIR_REDIS_UNREACHABLE, "no server can be reached", now_ns);
+        end(c, call, WEIR_REDIS_UNREACHABLE, "no server can be reached before the deadline",
+            now_ns);
 }
 
-void weir_redis_call_pause(weir_redis_client *c, weir_redis_call *call, int64_t now_ns)
+/* Routes all calls of a list, in order. */
+static void route_all(weir_redis_client *c, weir_redis_call *list, int64_t now_ns)
 {
-    bool first = c->paused.wait_next == &c->paused;
-    weir_redis_wait(&c->paused, call);
-    if (!first)
+    weir_redis_call all, *call;
+    weir_redis_list_move(list, &all); /* some calls may be added to the list again */
+    while ((call = weir_redis_list_pop(&all)))
+        route(c, call, now_ns);
+}
+
+/* After a change of the topology: routes the calls that wait for nodes which no longer serve them,
+ * and those that wait for any node. */
+static void reroute(weir_redis_client *c, int64_t now_ns)
+{
+    weir_redis_topology *t = &c->topology;
+    for (size_t i = 0; i < t->nodes_end; i++) {
+        weir_redis_node *n = t->node[i];
+        if (n && !(t->mode == WEIR_REDIS_CLUSTER ? n->in_map : n->at == t->master))
+            route_all(c, &n->waiting, now_ns);
+    }
+    route_all(c, &c->unrouted, now_ns);
+}
+
+/* ---- error replies --------------------------------------------------------------------------- */
+
+static void refuse(weir_redis_node *n, weir_redis_call *call, weir_slice text, int64_t now_ns)
+{
+    weir_redis_client *c = client_of(n);
+    weir_redis_copy_text(c->error, sizeof c->error, text.at, text.len);
+    if (n->logged_refuses_ns == 0 || now_ns - n->logged_refuses_ns >= LOG_ERROR_NS) {
+        n->logged_refuses_ns = now_ns;
+        weir_redis_node_log(n, "redis-refuses", c->error);
+    }
+    end(c, call, WEIR_REDIS_REFUSED, c->error, now_ns);
+}
+
+/* Whether a call may be sent once more. If not, it has ended. */
+static bool may_repeat(weir_redis_node *n, weir_redis_call *call, weir_slice text, int64_t now_ns)
+{
+    if (call->redirects++ < REDIRECTS_MAX)
+        return true;
+    refuse(n, call, text, now_ns);
+    return false;
+}
+
+/* MOVED and ASK. */
+static void redirect(weir_redis_node *n, weir_redis_call *call, weir_slice text, bool asking,
+                     int64_t now_ns)
+{
+    weir_redis_client *c = client_of(n);
+    weir_redis_topology *t = &c->topology;
+    weir_redis_target to;
+    if (!may_repeat(n, call, text, now_ns))
+        return;
+    weir_redis_node *other = NULL;
+    if (weir_redis_error_target(text, n->host, &to))
+        other = weir_redis_topology_add(t, to.host, (uint16_t)to.port);
+    if (!other || other->is_sentinel) {
+        refuse(n, call, text, now_ns);
+        return;
+    }
+    port_add_relaxed(&c->context.counts->redirected, 1);
+    if (other->is_replica && other->state == WEIR_REDIS_UP)
+        weir_redis_node_disconnect(other, now_ns); /* the next handshake reads its role again */
+    call->asking = asking;
+    send_to(c, other, call, now_ns); /* may end and free the call */
+    if (asking)
+        return;
+    weir_redis_cluster_moved(t, to.slot, other);
+    if (t->cluster.refresh_wanted)
+        return; /* an earlier MOVED of many has requested the map */
+    t->cluster.refresh_wanted = true;
+    tend(c, now_ns);
+}
+
+static void pause_call(weir_redis_client *c, weir_redis_call *call, const char *why, int64_t now_ns)
+{
+    bool is_first = weir_redis_list_is_empty(&c->paused);
+    call->why = why;
+    weir_redis_list_add(&c->paused, call);
+    if (!is_first)
         return;
     c->resume_ns = now_ns + PAUSE_NS;
-    weir_redis_tend(c, now_ns);
+    tend(c, now_ns);
 }
 
-static void keep_in_order(weir_redis_client *c, weir_redis_call *call)
+/* READONLY and MASTERDOWN: the call is sent again while the new master is being found. */
+static void find_master(weir_redis_node *n, weir_redis_call *call, weir_slice text, int64_t now_ns)
 {
-    weir_redis_call *at = c->deadlines.before;
-    while (at != &c->deadlines && at->deadline_ns > call->deadline_ns)
-        at = at->before;
-    insert_after(at, call);
-    c->in_flight++;
-    if (at == &c->deadlines)
-        set_alarm(c, call->deadline_ns);
+    weir_redis_client *c = client_of(n);
+    weir_redis_topology *t = &c->topology;
+    if (t->mode == WEIR_REDIS_SINGLE && !c->context.options->sentinel) {
+        refuse(n, call, text, now_ns); /* there is no other server */
+        return;
+    }
+    if (!may_repeat(n, call, text, now_ns))
+        return;
+    t->cluster.refresh_wanted = true;
+    t->sentinel.next_ns = 0;
+    pause_call(c, call, "READONLY: the node is no longer a master", now_ns);
 }
 
-/* Several keys are decided as one by one node alone. */
+/* NOSCRIPT, for example after SCRIPT FLUSH or a restart of the server. */
+static void load_again(weir_redis_node *n, weir_redis_call *call, weir_slice text, int64_t now_ns)
+{
+    if (!may_repeat(n, call, text, now_ns))
+        return;
+    call->why = "the server has lost weir's functions";
+    if (n->state == WEIR_REDIS_UP)
+        weir_redis_handshake_repeat(n, now_ns);
+    send_to(client_of(n), n, call, now_ns);
+}
+
+/* A copy of a server's text that lives as long as the client. */
+static const char *keep(weir_redis_client *c, weir_slice text)
+{
+    char copy[WEIR_REDIS_WHY_MAX];
+    weir_redis_copy_text(copy, sizeof copy, text.at, text.len);
+    for (size_t i = 0; i < c->reasons; i++) {
+        if (strcmp(c->reason[i], copy) == 0)
+            return c->reason[i];
+    }
+    char *kept = c->reasons < REASONS_MAX ? port_zalloc(1, sizeof copy) : NULL;
+    if (!kept)
+        return "the server does not support this policy";
+    memcpy(kept, copy, sizeof copy);
+    c->reason[c->reasons++] = kept;
+    return kept;
+}
+
+static void refuse_throttle(weir_redis_client *c, weir_redis_call *call, weir_slice text,
+                            int64_t now_ns)
+{
+    weir_engine_request *q = call->request;
+    q->status = WEIR_E_RANGE;
+    q->reason = NULL;
+    q->by_error = false;
+    q->throttle_status = weir_redis_error_throttle(text);
+    end(c, call, WEIR_REDIS_ANSWERED, NULL, now_ns);
+}
+
+static void on_error(weir_redis_node *n, weir_redis_call *call, weir_slice text, int64_t now_ns)
+{
+    weir_redis_client *c = client_of(n);
+    bool is_throttle = call->request->verb == WEIR_VERB_THROTTLE;
+    switch (weir_redis_error_kind_of(text, is_throttle)) {
+    case WEIR_REDIS_ERROR_MOVED:
+        redirect(n, call, text, false, now_ns);
+        return;
+    case WEIR_REDIS_ERROR_ASK:
+        redirect(n, call, text, true, now_ns);
+        return;
+    case WEIR_REDIS_ERROR_TRY_AGAIN:
+        pause_call(c, call, "TRYAGAIN: the slot of the keys migrates", now_ns);
+        return;
+    case WEIR_REDIS_ERROR_READ_ONLY:
+        find_master(n, call, text, now_ns);
+        return;
+    case WEIR_REDIS_ERROR_NOT_LOADED:
+        load_again(n, call, text, now_ns);
+        return;
+    case WEIR_REDIS_ERROR_CROSS_SLOT:
+        unsupported(c, call, CROSS_SLOT, now_ns);
+        return;
+    case WEIR_REDIS_ERROR_UNSUPPORTED: /* "ERR policy: ..." without "ERR " */
+        unsupported(c, call, keep(c, (weir_slice){text.at + 4, text.len - 4}), now_ns);
+        return;
+    case WEIR_REDIS_ERROR_THROTTLE:
+        refuse_throttle(c, call, text, now_ns);
+        return;
+    case WEIR_REDIS_ERROR_NO_CLUSTER:
+        refuse(n, call, text, now_ns);
+        c->topology.cluster.refresh_wanted = true;
+        tend(c, now_ns);
+        return;
+    case WEIR_REDIS_ERROR_OTHER:
+        refuse(n, call, text, now_ns);
+        return;
+    }
+}
+
+/* ---- events of nodes ------------------------------------------------------------------------- */
+
+static void on_reply(weir_redis_node *n, weir_redis_expects expects, const weir_resp_value *v,
+                     int64_t now_ns)
+{
+    weir_redis_client *c = client_of(n);
+    if (expects != WEIR_REDIS_EXPECTS_SLOTS && expects != WEIR_REDIS_EXPECTS_MASTER) {
+        weir_redis_handshake_receive(n, expects, v, now_ns);
+        return;
+    }
+    if (expects == WEIR_REDIS_EXPECTS_SLOTS)
+        weir_redis_cluster_receive(&c->topology, n, v, now_ns);
+    else
+        weir_redis_sentinel_receive(&c->topology, n, v, now_ns);
+    if (!v->last)
+        return;
+    reroute(c, now_ns);
+    tend(c, now_ns);
+}
+
+static void on_lost(weir_redis_node *n)
+{
+    weir_redis_cluster_lost(&client_of(n)->topology, n);
+    weir_redis_sentinel_lost(&client_of(n)->topology, n);
+}
+
+static void on_changed(weir_redis_node *n, int64_t now_ns)
+{
+    route_all(client_of(n), &n->waiting, now_ns);
+    tend(client_of(n), now_ns);
+}
+
+static void on_rested(weir_redis_node *n, int64_t now_ns)
+{
+    tend(client_of(n), now_ns);
+}
+
+static bool is_wanted(const weir_redis_node *n)
+{
+    return weir_redis_topology_wants(&client_of(n)->topology, n);
+}
+
+static bool serves(const weir_redis_node *n)
+{
+    return weir_redis_topology_serves(&client_of(n)->topology, n);
+}
+
+static const weir_redis_node_events node_events = {
+    .connected = weir_redis_handshake_begin,
+    .reply = on_reply,
+    .error = on_error,
+    .lost = on_lost,
+    .changed = on_changed,
+    .rested = on_rested,
+    .is_wanted = is_wanted,
+    .serves = serves,
+};
+
+/* Called after every change: connects to the nodes that are wanted, asks for the topology if that
+ * is due, and sends paused calls whose pause has ended. */
+static void tend(weir_redis_client *c, int64_t now_ns)
+{
+    weir_redis_topology *t = &c->topology;
+    bool has_sentinels = c->context.options->sentinel != NULL;
+    int64_t wake_ns = INT64_MAX;
+    if (c->context.closing)
+        return;
+    if (has_sentinels)
+        weir_redis_sentinel_tend(t, now_ns, &wake_ns);
+    if (!has_sentinels || t->mode == WEIR_REDIS_CLUSTER)
+        weir_redis_cluster_tend(t, now_ns, &wake_ns);
+    for (size_t i = 0; i < t->nodes_end; i++) {
+        weir_redis_node *n = t->node[i];
+        if (n && n->state == WEIR_REDIS_IDLE && weir_redis_topology_wants(t, n))
+            weir_redis_node_connect(n, now_ns);
+    }
+    if (!weir_redis_list_is_empty(&c->paused)) {
+        if (c->resume_ns <= now_ns)
+            route_all(c, &c->paused, now_ns);
+        else if (c->resume_ns < wake_ns)
+            wake_ns = c->resume_ns;
+    }
+    c->context.dialer->calls->set_timer(c->tend_timer, wake_ns);
+}
+
+static void on_tend_timer(void *ctx, int64_t now_ns)
+{
+    tend(ctx, now_ns);
+}
+
+/* ---- the interface --------------------------------------------------------------------------- */
+
 static bool is_in_one_slot(const weir_redis_client *c, const weir_redis_call *call)
 {
-    if (c->mode != WEIR_REDIS_CLUSTER)
-        return true;
-    uint32_t slot = weir_redis_slot_of(c, call->request);
+    uint32_t slot = slot_of(c, call->request);
     for (size_t i = 1; i < call->len; i++) {
-        if (weir_redis_slot_of(c, &call->request[i]) != slot)
+        if (slot_of(c, &call->request[i]) != slot)
             return false;
     }
     return true;
@@ -290,45 +408,45 @@ static bool is_in_one_slot(const weir_redis_client *c, const weir_redis_call *ca
 
 void weir_redis_client_send(weir_redis_client *c, weir_redis_call *call, int64_t now_ns)
 {
+    weir_redis_calls *calls = &c->context.calls;
     call->next = call->before = call->wait_next = call->wait_before = NULL;
-    call->node = NULL;
+    call->pipeline = NULL;
     call->why = NULL;
-    call->slot = 0;
     call->redirects = 0;
-    call->sent = call->asking = call->ended = false;
-    c->sending = true;
+    call->asking = call->ended = false;
+    calls->sending = true;
     if (call->deadline_ns <= now_ns) {
-        weir_redis_call_end(c, call, WEIR_REDIS_UNREACHABLE, "its deadline is over", now_ns);
-    } else if (c->in_flight >= c->in_flight_max) {
-        weir_redis_call_end(c, call, WEIR_REDIS_CROWDED, "too many wait for an answer", now_ns);
+        end(c, call, WEIR_REDIS_UNREACHABLE, "the deadline has passed", now_ns);
+    } else if (calls->in_flight >= c->context.in_flight_max) {
+        end(c, call, WEIR_REDIS_CROWDED, "too many requests are in flight", now_ns);
     } else {
-        keep_in_order(c, call);
+        weir_redis_calls_add(calls, call);
         if (call->len > 1 && !is_in_one_slot(c, call))
-            weir_redis_call_unsupported(c, call, WEIR_REDIS_CROSSSLOT, now_ns);
+            unsupported(c, call, CROSS_SLOT, now_ns);
         else
-            weir_redis_call_route(c, call, now_ns);
+            route(c, call, now_ns);
     }
-    c->sending = false;
+    calls->sending = false;
 }
 
 void weir_redis_client_abandon(weir_redis_client *c, weir_redis_call *call)
 {
-    let_go(c, call);
+    weir_redis_calls_remove(&c->context.calls, call);
 }
 
 bool weir_redis_client_is_up(const weir_redis_client *c, const weir_engine_request *q,
                              int64_t *ret_next_ns)
 {
-    uint32_t slot = c->mode == WEIR_REDIS_CLUSTER ? weir_redis_slot_of(c, q) : 0;
-    const weir_redis_node *n = weir_redis_node_for(c, slot);
+    const weir_redis_topology *t = &c->topology;
+    const weir_redis_node *n = weir_redis_topology_node(t, slot_of(c, q));
     if (n && n->state == WEIR_REDIS_UP)
         return true;
-    *ret_next_ns = n && n->state == WEIR_REDIS_PAUSED ? n->next_ns : 0;
+    *ret_next_ns = n && n->state == WEIR_REDIS_BACKOFF ? n->next_ns : 0;
     if (n)
         return false;
-    for (size_t i = 0; i < c->seeds; i++) {
-        n = c->node[i];
-        if (n->state != WEIR_REDIS_PAUSED) {
+    for (size_t i = 0; i < t->seeds; i++) {
+        n = t->node[i];
+        if (n->state != WEIR_REDIS_BACKOFF) {
             *ret_next_ns = 0;
             break;
         }
@@ -341,103 +459,9 @@ bool weir_redis_client_is_up(const weir_redis_client *c, const weir_engine_reque
 uint32_t weir_redis_client_node(const weir_redis_client *c, const weir_engine_request *q,
                                 const char **ret_name)
 {
-    uint32_t slot = c->mode == WEIR_REDIS_CLUSTER ? weir_redis_slot_of(c, q) : 0;
-    const weir_redis_node *n = weir_redis_node_for(c, slot);
+    const weir_redis_node *n = weir_redis_topology_node(&c->topology, slot_of(c, q));
     *ret_name = n ? n->name : "";
     return n ? n->at : WEIR_REDIS_NODES_MAX;
-}
-
-/* ---- odds and ends --------------------------------------------------------------------------- */
-
-void weir_redis_say(weir_redis_client *c, const char *event, const weir_redis_node *n,
-                    const char *text)
-{
-    if (c->log.say)
-        c->log.say(c->log.ctx, event, n->name, text);
-}
-
-/* splitmix64. */
-uint64_t weir_redis_random(weir_redis_client *c)
-{
-    uint64_t z = c->random += 0x9e3779b97f4a7c15;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return z ^ (z >> 31);
-}
-
-const char *weir_redis_copy(char *ret, size_t size, const char *text, size_t len)
-{
-    size_t n = len < size - 1 ? len : size - 1;
-    for (size_t i = 0; i < n; i++)
-        ret[i] = (uint8_t)text[i] < ' ' || (uint8_t)text[i] >= 0x7f ? ' ' : text[i];
-    ret[n] = 0;
-    return ret;
-}
-
-/* ---- beginning and end ----------------------------------------------------------------------- */
-
-static void set_secrets(weir_redis_client *c, const weir_redis_url *u)
-{
-    const weir_redis_options *o = c->options;
-    const char *user = o->password ? o->user : u->user;
-    const char *password = o->password ? o->password : u->password;
-    c->has_password = o->password || u->has_password;
-    (void)snprintf(c->user, sizeof c->user, "%s", user ? user : "");
-    (void)snprintf(c->password, sizeof c->password, "%s", password);
-}
-
-/* The nodes of the URLs. */
-static weir_status plant(weir_redis_client *c)
-{
-    for (size_t i = 0; i < c->options->urls_len; i++) {
-        weir_redis_url u;
-        weir_status st = weir_redis_url_read(c->options->urls[i], &u, NULL);
-        if (st != WEIR_OK)
-            return st;
-        if (i == 0) {
-            c->uses_tls = u.tls;
-            c->database = u.database;
-            set_secrets(c, &u);
-        }
-        uint16_t port = c->options->sentinel ? WEIR_SENTINEL_PORT : WEIR_REDIS_PORT_DEFAULT;
-        if (u.host[0] == '/')
-            port = 0;
-        else if (u.port != 0)
-            port = u.port;
-        size_t before = c->nodes_end;
-        weir_redis_node *n = weir_redis_node_of(c, u.host, port);
-        if (!n)
-            return WEIR_E_NOMEM;
-        if (c->nodes_end == before)
-            continue; /* the same again */
-        n->is_seed = true;
-        n->is_sentinel = c->options->sentinel != NULL;
-        n->database = u.database;
-        c->seeds++;
-    }
-    return WEIR_OK;
-}
-
-static void begin(weir_redis_client *c)
-{
-    const weir_redis_options *o = c->options;
-    c->prefix = o->prefix ? o->prefix : PREFIX_DEFAULT;
-    c->prefix_len = strlen(c->prefix);
-    c->prefix_is_plain = !strchr(c->prefix, '{');
-    c->in_flight_max = o->in_flight > 0 ? o->in_flight : IN_FLIGHT_DEFAULT;
-    c->deadlines.next = c->deadlines.before = &c->deadlines;
-    c->ended.next = c->ended.before = &c->ended;
-    empty_waiting(&c->unmapped);
-    empty_waiting(&c->paused);
-    c->alarm_ns = INT64_MAX;
-    c->mode = o->sentinel ? WEIR_REDIS_SINGLE : WEIR_REDIS_UNKNOWN;
-    c->master = WEIR_REDIS_NO_NODE;
-    memset(c->of_slot, 0xff, sizeof c->of_slot);
-}
-
-static void on_tending(void *ctx, int64_t now_ns)
-{
-    weir_redis_tend(ctx, now_ns);
 }
 
 weir_status weir_redis_client_open(weir_redis_client **ret, const weir_redis_options *options,
@@ -448,21 +472,32 @@ weir_status weir_redis_client_open(weir_redis_client **ret, const weir_redis_opt
     weir_redis_client *c = port_zalloc(1, sizeof *c);
     if (!c)
         return WEIR_E_NOMEM;
-    c->options = options;
-    c->tls = tls;
-    c->dialer = dialer;
-    c->counts = counts;
-    c->log = log ? *log : (weir_redis_log){0};
-    c->random = seed;
-    begin(c);
-    c->alarm = dialer->calls->new_timer(dialer, on_alarm, c);
-    c->tending = dialer->calls->new_timer(dialer, on_tending, c);
-    weir_status st = c->alarm && c->tending ? plant(c) : WEIR_E_NOMEM;
+    const char *prefix = options->prefix ? options->prefix : PREFIX_DEFAULT;
+    c->context = (weir_redis_context){
+        .events = &node_events,
+        .options = options,
+        .tls = tls,
+        .dialer = dialer,
+        .counts = counts,
+        .log = log ? *log : (weir_redis_log){0},
+        .random = seed,
+        .prefix = prefix,
+        .prefix_len = strlen(prefix),
+        .in_flight_max = options->in_flight > 0 ? options->in_flight : IN_FLIGHT_DEFAULT,
+    };
+    weir_redis_list_init(&c->unrouted);
+    weir_redis_list_init(&c->paused);
+    weir_status st = weir_redis_calls_init(&c->context.calls, dialer, counts);
+    c->tend_timer = dialer->calls->new_timer(dialer, on_tend_timer, c);
+    if (!c->tend_timer)
+        st = WEIR_E_NOMEM;
+    if (st == WEIR_OK)
+        st = weir_redis_topology_init(&c->topology, &c->context);
     if (st != WEIR_OK) {
         weir_redis_client_close(c);
         return st;
     }
-    weir_redis_tend(c, dialer->calls->now(dialer));
+    tend(c, dialer->calls->now(dialer));
     *ret = c;
     return WEIR_OK;
 }
@@ -471,25 +506,18 @@ void weir_redis_client_close(weir_redis_client *c)
 {
     if (!c)
         return;
-    c->closing = true;
-    int64_t now_ns = c->dialer->calls->now(c->dialer);
-    for (size_t i = 0; i < c->nodes_end; i++) {
-        if (c->node[i])
-            weir_redis_node_fail(c->node[i], "the client is closed", now_ns);
+    weir_redis_topology *t = &c->topology;
+    port_dialer *dialer = c->context.dialer;
+    int64_t now_ns = dialer->calls->now(dialer);
+    c->context.closing = true;
+    for (size_t i = 0; i < t->nodes_end; i++) {
+        if (t->node[i])
+            weir_redis_node_fail(t->node[i], "the client was closed", now_ns);
     }
-    while (c->deadlines.next != &c->deadlines)
-        weir_redis_call_end(c, c->deadlines.next, WEIR_REDIS_UNREACHABLE, "the client is closed",
-                            now_ns);
-    while (c->ended.next != &c->ended)
-        end_those_ended(c, now_ns);
-    for (size_t i = 0; i < c->nodes_end; i++) {
-        if (c->node[i])
-            weir_redis_node_free(c->node[i]);
-    }
-    c->dialer->calls->free_timer(c->alarm);
-    c->dialer->calls->free_timer(c->tending);
+    weir_redis_calls_close(&c->context.calls, now_ns);
+    weir_redis_topology_free(t);
+    dialer->calls->free_timer(c->tend_timer);
     for (size_t i = 0; i < c->reasons; i++)
         port_free(c->reason[i]);
-    port_free(c->draft);
     port_free(c);
 }

@@ -39,12 +39,11 @@ typedef struct weir_redis_call {
 
     /* The client's own. */
     struct weir_redis_call *next, *before;           /* by deadline */
-    struct weir_redis_call *wait_next, *wait_before; /* with what it waits for; NULL: nothing */
-    struct weir_redis_node *node;                    /* it was sent to, or waits for; or NULL */
-    uint32_t slot;
-    uint32_t ticket; /* its place among what the node has to answer */
+    struct weir_redis_call *wait_next, *wait_before; /* the list that it waits in; NULL: none */
+    struct weir_redis_pipeline *pipeline; /* where its reply is expected; NULL: not sent */
+    uint32_t number;                      /* of that reply */
     uint8_t redirects;
-    bool sent, asking, ended;
+    bool asking, ended;
 } weir_redis_call;
 
 /* Counted by all clients of a process. Relaxed. */
@@ -110,16 +109,5 @@ bool weir_redis_client_is_up(const weir_redis_client *c, const weir_engine_reque
 #define WEIR_REDIS_NODES_MAX 1024
 uint32_t weir_redis_client_node(const weir_redis_client *c, const weir_engine_request *q,
                                 const char **ret_name);
-
-/* The Redis key that has the state of a request's key: PREFIX{KEY}:NAME for the module, which
- * keeps apart what different texts have there (NAME is empty for a policy that has none); for
- * functions and scripts PREFIX{KEY}:NAME#HASH, with 16 hex digits of the text's hash. A KEY with a
- * "{tag}" keeps it: "weir:{{org1}:alice}:api" is in the slot of "{org1".
- * Returns its length; as much as fits in `size` is written, without a terminator. Pure. */
-size_t weir_redis_key(const char *prefix, const weir_engine_request *q, bool for_module, char *buf,
-                      size_t size);
-
-/* Of a Redis key, 0..16383: CRC16 of its hash tag, or of all of it. Pure. */
-uint32_t weir_redis_slot(const char *key, size_t len);
 
 #endif

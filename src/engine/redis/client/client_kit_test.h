@@ -6,7 +6,8 @@
  * is sent and answer by what they are told. A decision's `remaining` is the cost that was asked
  * for, so that an answer can be told from another's. */
 
-#include "engine/redis/client/client_inside.h"
+#include "engine/redis/client/handshake.h"
+#include "engine/redis/client/topology.h"
 
 #include "codec/resp.h"
 #include "port/port.h"
@@ -133,6 +134,14 @@ static void drop_line(port_connection *l)
     weir_buffer_free(&l->in);
     weir_buffer_free(&l->out);
     l->used = false;
+}
+
+static inline size_t timers_in_use(void)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < ALARMS_MAX; i++)
+        n += kit.alarm[i].used;
+    return n;
 }
 
 static port_timer *kit_alarm(port_dialer *d, void (*fn)(void *ctx, int64_t now_ns), void *ctx)

@@ -315,7 +315,7 @@ static void nonsense_hangs_up(void **state)
             settle();
             assert_ended(&a, WEIR_REDIS_BROKEN);
             assert_ended(&b, WEIR_REDIS_BROKEN);
-            assert_string_equal(a.why, "what it says makes no sense");
+            assert_string_equal(a.why, "the server's reply violates the protocol");
             pass(3000 * MS);
             assert_int_equal(s->dials, dials + 1);
         }
@@ -349,7 +349,7 @@ static void lines_for_which_there_is_no_memory(void **state)
     take(&a, "alice", 2);
     settle();
     assert_answered(&a);
-    assert_string_equal(kit.log, "redis-down a:7000: there is no memory for a line\n"
+    assert_string_equal(kit.log, "redis-down a:7000: no memory for a connection\n"
                                  "redis-up a:7000: the module\n");
 }
 

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 /* What a key is called in Redis, and which slot of a Cluster that is. */
 
-#include "engine/redis/client/client_inside.h"
+#include "engine/redis/client/key.h"
 
 #include <string.h>
 

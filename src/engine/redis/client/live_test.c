@@ -3,8 +3,8 @@
 /* The client beside real servers: one, by functions and by a script, killed and started again; and
  * a Cluster of three whose slots move while it is asked. */
 
-#include "engine/redis/client/client_inside.h"
 #include "engine/redis/client/live_kit_test.h"
+#include "engine/redis/client/topology.h"
 
 typedef struct live_call {
     weir_redis_call call; /* first */

@@ -29,7 +29,7 @@ static void loads_functions_that_are_not_there(void **state)
     settle();
     assert_answered(&t);
     assert_int_equal(s->loads, 1);
-    assert_string_equal(kit.log, "redis-library a:7000: the library of functions was loaded\n"
+    assert_string_equal(kit.log, "redis-library a:7000: the functions library was loaded\n"
                                  "redis-up a:7000: functions\n");
     char expected[256];
     snprintf(expected, sizeof expected, "FCALL weir_ask 1 %s", key_of_api);
@@ -87,7 +87,7 @@ static void uses_what_it_is_told(void **state)
     kit.log[0] = 0;
     open_client();
     settle();
-    assert_string_equal(kit.log, "redis-down a:7000: it has not loaded the weir module\n");
+    assert_string_equal(kit.log, "redis-down a:7000: the server has not loaded the weir module\n");
 }
 
 static void loads_again_what_was_lost(void **state)
@@ -200,8 +200,8 @@ static void a_replica_is_not_asked(void **state)
     pass(1000 * MS);
     assert_ended(&a, WEIR_REDIS_UNREACHABLE);
     assert_int_equal(s->asks, 0);
-    assert_string_equal(kit.log, "redis-down a:7000: it is a replica, which is not asked for "
-                                 "decisions\n");
+    assert_string_equal(kit.log,
+                        "redis-down a:7000: the server is a replica, but weir needs a master\n");
     s->role = "master";
     pass(2000 * MS);
     take(&a, "alice", 1);

@@ -137,8 +137,9 @@ static void a_name_that_nobody_knows(void **state)
     kit.log[0] = 0;
     pass(20000 * MS);
     assert_true(guard[0]->dials > 5);
-    assert_string_equal(kit.log, "redis-up s1:26379: a Sentinel\n"
-                                 "redis-down s1:26379: it does not know the master mymaster\n");
+    assert_string_equal(kit.log,
+                        "redis-up s1:26379: a Sentinel\n"
+                        "redis-down s1:26379: the Sentinel does not know the master mymaster\n");
     guard[0]->master = master_a;
     kit.log[0] = 0;
     pass(5000 * MS);
@@ -180,7 +181,7 @@ static void tells_sentinels_from_servers(void **state)
     kit.log[0] = 0;
     open_client();
     pass(1000 * MS);
-    assert_non_null(strstr(kit.log, "redis-down s1:26379: it is no Sentinel\n"));
+    assert_non_null(strstr(kit.log, "redis-down s1:26379: the server is not a Sentinel\n"));
     weir_redis_client_close(kit.client);
     kit.options.sentinel = NULL;
     kit.options.urls_len = 1;
@@ -189,7 +190,9 @@ static void tells_sentinels_from_servers(void **state)
     kit.log[0] = 0;
     open_client();
     pass(1000 * MS);
-    assert_string_equal(kit.log, "redis-down s1:26379: it is a Sentinel: give the master's name\n");
+    assert_string_equal(
+        kit.log,
+        "redis-down s1:26379: the server is a Sentinel: give the master's name (sentinel)\n");
 }
 
 static void each_has_its_own_password(void **state)

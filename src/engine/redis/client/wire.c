@@ -6,6 +6,7 @@
 #include "engine/redis/client/wire.h"
 
 #include "core/algorithm.h"
+#include "engine/redis/client/key.h"
 #include "port/text.h"
 
 #include <string.h>
@@ -73,7 +74,7 @@ static uint8_t *put_number(uint8_t *at, int64_t v)
 
 /* ---- keys and policies ----------------------------------------------------------------------- */
 
-static uint8_t *put_key(uint8_t *at, const weir_engine_request *q, const weir_redis_speech *s)
+static uint8_t *put_key(uint8_t *at, const weir_engine_request *q, const weir_redis_encoder *s)
 {
     bool for_module = s->by == WEIR_REDIS_BY_MODULE;
     size_t size = s->prefix_len + q->key.len + q->name.len + KEY_EXTRA_MAX;
@@ -115,7 +116,7 @@ static void work_out(weir_redis_bounds *b, const weir_layer *l, int64_t now_ns)
 }
 
 /* Those of a zone and a unit have one place, which another may take from them. */
-static const weir_redis_bounds *bounds_of(const weir_layer *l, const weir_redis_speech *s)
+static const weir_redis_bounds *bounds_of(const weir_layer *l, const weir_redis_encoder *s)
 {
     size_t i = ((uintptr_t)l->zone / 64 + (size_t)l->calendar) % WEIR_REDIS_ZONES;
     weir_redis_bounds *b = &s->bounds[i];
@@ -127,7 +128,7 @@ static const weir_redis_bounds *bounds_of(const weir_layer *l, const weir_redis_
     return b;
 }
 
-static uint8_t *put_bounds(uint8_t *at, const weir_engine_request *q, const weir_redis_speech *s)
+static uint8_t *put_bounds(uint8_t *at, const weir_engine_request *q, const weir_redis_encoder *s)
 {
     for (uint32_t i = 0; i < q->policy->layers; i++) {
         if (!has_zone(&q->policy->layer[i]))
@@ -164,7 +165,7 @@ static int64_t units_of(const weir_engine_request *q)
     return q->verb == WEIR_VERB_RESET ? 0 : q->cost;
 }
 
-size_t weir_redis_wire_room(const weir_redis_call *c, size_t prefix_len)
+size_t weir_redis_wire_size(const weir_redis_call *c, size_t prefix_len)
 {
     size_t room = FIXED_MAX;
     for (size_t i = 0; i < c->len; i++) {
@@ -185,7 +186,7 @@ bool weir_redis_wire_can(const weir_redis_call *c, weir_redis_by by, const char 
     return false;
 }
 
-static uint8_t *put_throttle(uint8_t *at, const weir_engine_request *q, const weir_redis_speech *s)
+static uint8_t *put_throttle(uint8_t *at, const weir_engine_request *q, const weir_redis_encoder *s)
 {
     at = put_bytes(at, "*6\r\n$11\r\nCL.THROTTLE\r\n", 22);
     at = put_key(at, q, s);
@@ -195,7 +196,7 @@ static uint8_t *put_throttle(uint8_t *at, const weir_engine_request *q, const we
     return put_number(at, q->throttle.quantity);
 }
 
-static uint8_t *put_to_module(uint8_t *at, const weir_redis_call *c, const weir_redis_speech *s)
+static uint8_t *put_to_module(uint8_t *at, const weir_redis_call *c, const weir_redis_encoder *s)
 {
     if (!c->all) {
         const weir_engine_request *q = c->request;
@@ -218,7 +219,7 @@ static uint8_t *put_to_module(uint8_t *at, const weir_redis_call *c, const weir_
 }
 
 /* "FCALL function keys", or "EVALSHA sha keys ... function". */
-static uint8_t *put_to_library(uint8_t *at, const weir_redis_call *c, const weir_redis_speech *s)
+static uint8_t *put_to_library(uint8_t *at, const weir_redis_call *c, const weir_redis_encoder *s)
 {
     bool is_script = s->by == WEIR_REDIS_BY_SCRIPT;
     const char *function = c->all ? "weir_ask_all" : "weir_ask";
@@ -244,7 +245,7 @@ static uint8_t *put_to_library(uint8_t *at, const weir_redis_call *c, const weir
     return at;
 }
 
-uint8_t *weir_redis_wire_put(uint8_t *at, const weir_redis_call *c, const weir_redis_speech *s)
+uint8_t *weir_redis_wire_put(uint8_t *at, const weir_redis_call *c, const weir_redis_encoder *s)
 {
     if (c->request->verb == WEIR_VERB_THROTTLE)
         return put_throttle(at, c->request, s);
@@ -253,13 +254,13 @@ uint8_t *weir_redis_wire_put(uint8_t *at, const weir_redis_call *c, const weir_r
 
 /* ---- figures --------------------------------------------------------------------------------- */
 
-enum { THROTTLE_FIGURES = 5 };
+enum { THROTTLE_FIELDS = 5 };
 
-size_t weir_redis_wire_figures(const weir_redis_call *c)
+size_t weir_redis_wire_fields(const weir_redis_call *c)
 {
     if (c->all)
-        return 1 + WEIR_REDIS_FIGURES * c->len;
-    return c->request->verb == WEIR_VERB_THROTTLE ? THROTTLE_FIGURES : WEIR_REDIS_FIGURES;
+        return 1 + WEIR_REDIS_FIELDS * c->len;
+    return c->request->verb == WEIR_VERB_THROTTLE ? THROTTLE_FIELDS : WEIR_REDIS_FIELDS;
 }
 
 static bool is_bit(int64_t v)
@@ -324,7 +325,7 @@ bool weir_redis_wire_answer(weir_redis_call *c, const int64_t *f)
         return false;
     c->blocking = (size_t)f[0];
     for (size_t i = 0; i < c->len; i++) {
-        if (!answer_one(&c->request[i], f + 1 + WEIR_REDIS_FIGURES * i))
+        if (!answer_one(&c->request[i], f + 1 + WEIR_REDIS_FIELDS * i))
             return false;
     }
     return true;

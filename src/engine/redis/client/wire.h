@@ -7,10 +7,10 @@
 
 #include "engine/redis/client/client.h"
 
-#define WEIR_REDIS_FIGURES     8 /* of a request */
-#define WEIR_REDIS_FIGURES_MAX (1 + WEIR_REDIS_FIGURES * WEIR_TAKE_MANY_MAX)
-#define WEIR_REDIS_SHA_LEN     40
-#define WEIR_REDIS_ZONES       8
+#define WEIR_REDIS_FIELDS     8 /* of a request */
+#define WEIR_REDIS_FIELDS_MAX (1 + WEIR_REDIS_FIELDS * WEIR_TAKE_MANY_MAX)
+#define WEIR_REDIS_SHA_LEN    40
+#define WEIR_REDIS_ZONES      8
 
 /* The calendar windows around a moment, in us since the epoch: [b0,b1) [b1,b2) [b2,b3). */
 typedef struct weir_redis_bounds {
@@ -20,26 +20,26 @@ typedef struct weir_redis_bounds {
 } weir_redis_bounds;
 
 /* How a node is spoken to. */
-typedef struct weir_redis_speech {
+typedef struct weir_redis_encoder {
     weir_redis_by by; /* not WEIR_REDIS_BY_ANY */
     const char *prefix;
     size_t prefix_len;
     const char *sha;           /* WEIR_REDIS_SHA_LEN bytes, of the script; else not read */
     weir_redis_bounds *bounds; /* WEIR_REDIS_ZONES that were worked out before; zero at first */
     int64_t now_ns;
-} weir_redis_speech;
+} weir_redis_encoder;
 
 /* How many bytes a call takes at most. Pure. */
-size_t weir_redis_wire_room(const weir_redis_call *c, size_t prefix_len);
+size_t weir_redis_wire_size(const weir_redis_call *c, size_t prefix_len);
 
 /* Whether it can be said at all so; if not, *ret_why says why. */
 bool weir_redis_wire_can(const weir_redis_call *c, weir_redis_by by, const char **ret_why);
 
 /* Writes a call to `at`, where there is room for it. Returns where it ends. */
-uint8_t *weir_redis_wire_put(uint8_t *at, const weir_redis_call *c, const weir_redis_speech *s);
+uint8_t *weir_redis_wire_put(uint8_t *at, const weir_redis_call *c, const weir_redis_encoder *s);
 
-/* How many integers answer the call, 1..WEIR_REDIS_FIGURES_MAX. Pure. */
-size_t weir_redis_wire_figures(const weir_redis_call *c);
+/* How many integers answer the call, 1..WEIR_REDIS_FIELDS_MAX. Pure. */
+size_t weir_redis_wire_fields(const weir_redis_call *c);
 
 /* Answers the call's requests by as many figures; false, with nothing written but what is unread
  * then, if they make no sense. */

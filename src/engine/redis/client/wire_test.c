@@ -3,7 +3,7 @@
 /* What is said for a call, to the byte and never past its room; keys and slots; calendar windows;
  * and which figures are believed. */
 
-#include "engine/redis/client/client_inside.h"
+#include "engine/redis/client/topology.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,9 +36,9 @@ static weir_engine_request question_of(weir_verb verb, const char *key, int64_t 
 /* What is said, in a block that ends where its room ends. */
 static char *said(const weir_redis_call *c, weir_redis_by by, int64_t now_ns)
 {
-    const weir_redis_speech s = {by,     "weir:", 5, "0123456789012345678901234567890123456789",
-                                 bounds, now_ns};
-    size_t room = weir_redis_wire_room(c, 5);
+    const weir_redis_encoder s = {by,     "weir:", 5, "0123456789012345678901234567890123456789",
+                                  bounds, now_ns};
+    size_t room = weir_redis_wire_size(c, 5);
     uint8_t *at = malloc(room);
     size_t len = (size_t)(weir_redis_wire_put(at, c, &s) - at);
     assert_true(len <= room);
@@ -105,7 +105,7 @@ static void says_several_as_one(void **state)
     char *text = said(&c, WEIR_REDIS_BY_FUNCTIONS, 0);
     assert_memory_equal(text, "*6\r\n", 4);
     free(text);
-    assert_int_equal(weir_redis_wire_figures(&c), 9);
+    assert_int_equal(weir_redis_wire_fields(&c), 9);
 }
 
 static void names_keys(void **state)

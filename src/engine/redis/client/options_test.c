@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 /* URLs and options by table: what is good, and what is said of what is not. */
 
-#include "engine/redis/client/url.h"
+#include "engine/redis/client/options.h"
 
 #include "engine/redis/client/client.h"
 

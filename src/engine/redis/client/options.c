@@ -3,7 +3,7 @@
 /* URLs, and whether options make sense, before anything is connected to. An error never quotes a
  * URL: it may have a password in it. */
 
-#include "engine/redis/client/url.h"
+#include "engine/redis/client/options.h"
 
 #include "engine/redis/client/client.h"
 

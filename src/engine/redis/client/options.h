@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-#ifndef WEIR_ENGINE_REDIS_URL_H
-#define WEIR_ENGINE_REDIS_URL_H
+#ifndef WEIR_ENGINE_REDIS_OPTIONS_H
+#define WEIR_ENGINE_REDIS_OPTIONS_H
 /* Where a server is, as a text: "redis://user:password@host:port/database". It must not know what
  * is done with it. */
 

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Errors of Redis and Valkey begin with a word in capitals, or with "ERR". */
+
+#include "engine/redis/client/error_reply.h"
+
+#include "engine/redis/client/key.h"
+
+#include <string.h>
+
+static bool begins(weir_slice t, const char *word)
+{
+    size_t len = strlen(word);
+    return t.len >= len && memcmp(t.at, word, len) == 0;
+}
+
+weir_redis_error_kind weir_redis_error_kind_of(weir_slice text, bool is_throttle)
+{
+    static const struct {
+        const char *begins;
+        weir_redis_error_kind kind;
+    } known[] = {
+        {"MOVED ", WEIR_REDIS_ERROR_MOVED},
+        {"ASK ", WEIR_REDIS_ERROR_ASK},
+        {"TRYAGAIN", WEIR_REDIS_ERROR_TRY_AGAIN},
+        {"READONLY", WEIR_REDIS_ERROR_READ_ONLY},
+        {"MASTERDOWN", WEIR_REDIS_ERROR_READ_ONLY},
+        {"NOSCRIPT", WEIR_REDIS_ERROR_NOT_LOADED},
+        {"ERR Function not found", WEIR_REDIS_ERROR_NOT_LOADED},
+        {"ERR unknown command", WEIR_REDIS_ERROR_NOT_LOADED},
+        {"CROSSSLOT", WEIR_REDIS_ERROR_CROSS_SLOT},
+        {"ERR policy:", WEIR_REDIS_ERROR_UNSUPPORTED},
+        {"ERR weir:", WEIR_REDIS_ERROR_UNSUPPORTED},
+        {"CLUSTERDOWN", WEIR_REDIS_ERROR_NO_CLUSTER},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        if (begins(text, known[i].begins))
+            return known[i].kind;
+    }
+    return is_throttle && begins(text, "Cell error") ? WEIR_REDIS_ERROR_THROTTLE
+                                                     : WEIR_REDIS_ERROR_OTHER;
+}
+
+/* ---- MOVED and ASK --------------------------------------------------------------------------- */
+
+bool weir_redis_host_is_valid(const char *host, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        if (host[i] <= ' ' || host[i] > '~')
+            return false;
+    }
+    return len > 0 && len < WEIR_REDIS_HOST_MAX && host[0] != '/';
+}
+
+/* Removes the text up to `end`, and `end` itself, from the front. Returns the text. */
+static weir_slice cut(weir_slice *t, char end)
+{
+    const char *at = memchr(t->at, end, t->len);
+    weir_slice ret = {t->at, at ? (size_t)(at - t->at) : t->len};
+    size_t used = at ? ret.len + 1 : ret.len;
+    t->at += used;
+    t->len -= used;
+    return ret;
+}
+
+static bool number(weir_slice t, uint32_t max, uint32_t *ret)
+{
+    uint64_t v;
+    if (t.len > 6 || !weir_decimal_read(t.at, t.len, max, &v))
+        return false;
+    *ret = (uint32_t)v;
+    return true;
+}
+
+/* "MOVED 3999 127.0.0.1:6381": the port is behind the last ':', since an IPv6 address has others.
+ * An absent host, or "?", is the host of the server that replied. */
+bool weir_redis_error_target(weir_slice text, const char *host, weir_redis_target *ret)
+{
+    (void)cut(&text, ' ');
+    weir_slice slot = cut(&text, ' ');
+    size_t colon = text.len;
+    while (colon > 0 && text.at[colon - 1] != ':')
+        colon--;
+    if (colon == 0 || !number(slot, WEIR_REDIS_SLOTS - 1, &ret->slot) ||
+        !number((weir_slice){text.at + colon, text.len - colon}, 65535, &ret->port) ||
+        ret->port == 0)
+        return false;
+    weir_slice h = {text.at, colon - 1};
+    if (h.len >= 2 && h.at[0] == '[' && h.at[h.len - 1] == ']')
+        h = (weir_slice){h.at + 1, h.len - 2};
+    if (h.len == 0 || (h.len == 1 && h.at[0] == '?'))
+        h = (weir_slice){host, strlen(host)};
+    if (!weir_redis_host_is_valid(h.at, h.len))
+        return false;
+    memcpy(ret->host, h.at, h.len);
+    ret->host[h.len] = 0;
+    return true;
+}
+
+/* ---- CL.THROTTLE ----------------------------------------------------------------------------- */
+
+weir_throttle_status weir_redis_error_throttle(weir_slice text)
+{
+    static const char prefix[] = "Cell error: Store error: ";
+    static const weir_throttle_status known[] = {WEIR_THROTTLE_ZERO_RATE,
+                                                 WEIR_THROTTLE_NEGATIVE_LIMIT};
+    if (!begins(text, prefix))
+        return WEIR_THROTTLE_RANGE;
+    text.at += sizeof prefix - 1;
+    text.len -= sizeof prefix - 1;
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        if (begins(text, weir_throttle_status_text(known[i])))
+            return known[i];
+    }
+    return WEIR_THROTTLE_RANGE;
+}

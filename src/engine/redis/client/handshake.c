@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Requests that do not depend on a reply are sent together. A server decides by the module if it
+ * has loaded it; else by the functions library, which is loaded if it is missing or too old; else
+ * by the script. */
+
+#include "engine/redis/client/handshake.h"
+
+#include "port/port.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    VERSION_ABSENT = -1, /* the server has functions, but not weir's */
+    VERSION_NO_FUNCTIONS = -2
+};
+
+static bool begins(const weir_resp_value *v, const char *word)
+{
+    size_t len = strlen(word);
+    return v->len >= len && memcmp(v->text, word, len) == 0;
+}
+
+static bool contains(const weir_resp_value *v, const char *word)
+{
+    size_t len = strlen(word);
+    for (size_t i = 0; i + len <= v->len; i++) {
+        if (memcmp(v->text + i, word, len) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Keeps the first error of a handshake, for the log. */
+static void keep_error(weir_redis_node *n, const weir_resp_value *v)
+{
+    char *problem = n->handshake.problem;
+    const char *why = begins(v, "WRONGPASS") ? "authentication failed: "
+                      : begins(v, "NOAUTH")  ? "authentication required: "
+                                             : "";
+    size_t len = strlen(why);
+    if (problem[0])
+        return;
+    memcpy(problem, why, len);
+    weir_redis_copy_text(problem + len, sizeof n->handshake.problem - len, v->text, v->len);
+}
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+/* Sends the words of a request up to a NULL. */
+static void request(weir_redis_node *n, weir_redis_expects expects, const char *const *word,
+                    int64_t now_ns)
+{
+    size_t words = 0;
+    while (word[words])
+        words++;
+    if (!weir_redis_node_request(n, expects, words, now_ns))
+        return;
+    n->handshake.left += expects != WEIR_REDIS_EXPECTS_IGNORED;
+    for (size_t i = 0; i < words; i++)
+        weir_redis_node_word(n, word[i]);
+}
+
+static void request_auth(weir_redis_node *n, const char *user, const char *password, int64_t now_ns)
+{
+    bool has_user = user && user[0];
+    request(n, WEIR_REDIS_EXPECTS_AUTH,
+            (const char *[]){"AUTH", has_user ? user : password, has_user ? password : NULL, NULL},
+            now_ns);
+}
+
+static void request_database(weir_redis_node *n, int64_t now_ns)
+{
+    char text[16];
+    (void)snprintf(text, sizeof text, "%u", (unsigned)n->database);
+    request(n, WEIR_REDIS_EXPECTS_SELECT, (const char *[]){"SELECT", text, NULL}, now_ns);
+}
+
+/* Whether the server has the module, and which version of the functions. */
+static void request_abilities(weir_redis_node *n, int64_t now_ns)
+{
+    static const char *const module[] = {"COMMAND", "INFO", "WEIR.ASK", NULL};
+    static const char *const version[] = {"FCALL", "weir_version", "0", NULL};
+    weir_redis_by by = n->context->options->by;
+    n->handshake.has_module = false;
+    n->handshake.version = VERSION_NO_FUNCTIONS;
+    if (by == WEIR_REDIS_BY_ANY || by == WEIR_REDIS_BY_MODULE)
+        request(n, WEIR_REDIS_EXPECTS_MODULE, module, now_ns);
+    if (by == WEIR_REDIS_BY_ANY || by == WEIR_REDIS_BY_FUNCTIONS)
+        request(n, WEIR_REDIS_EXPECTS_VERSION, version, now_ns);
+}
+
+static void load_functions(weir_redis_node *n, int64_t now_ns)
+{
+    n->handshake.tried_load = true;
+    if (!weir_redis_node_request(n, WEIR_REDIS_EXPECTS_LOAD, 4, now_ns))
+        return;
+    n->handshake.left++;
+    weir_redis_node_word(n, "FUNCTION");
+    weir_redis_node_word(n, "LOAD");
+    weir_redis_node_word(n, "REPLACE");
+    weir_redis_node_bulk(n, weir_lua_functions, weir_lua_functions_len);
+}
+
+static void load_script(weir_redis_node *n, int64_t now_ns)
+{
+    if (!weir_redis_node_request(n, WEIR_REDIS_EXPECTS_SCRIPT, 3, now_ns))
+        return;
+    n->handshake.left++;
+    weir_redis_node_word(n, "SCRIPT");
+    weir_redis_node_word(n, "LOAD");
+    weir_redis_node_bulk(n, weir_lua_script, weir_lua_script_len);
+}
+
+void weir_redis_handshake_begin(weir_redis_node *n, int64_t now_ns)
+{
+    static const char *const name[] = {"CLIENT", "SETNAME", "weir", NULL};
+    static const char *const role[] = {"ROLE", NULL};
+    const weir_redis_context *x = n->context;
+    const weir_redis_options *o = x->options;
+    n->handshake = (weir_redis_handshake){0};
+    n->is_replica = false;
+    n->sha[0] = 0;
+    if (n->is_sentinel && o->sentinel_password)
+        request_auth(n, o->sentinel_user, o->sentinel_password, now_ns);
+    if (!n->is_sentinel && x->has_password)
+        request_auth(n, x->user, x->password, now_ns);
+    if (!n->is_sentinel && n->database != 0)
+        request_database(n, now_ns);
+    request(n, WEIR_REDIS_EXPECTS_IGNORED, name, now_ns);
+    request(n, WEIR_REDIS_EXPECTS_ROLE, role, now_ns);
+    if (!n->is_sentinel)
+        request_abilities(n, now_ns);
+}
+
+void weir_redis_handshake_repeat(weir_redis_node *n, int64_t now_ns)
+{
+    weir_redis_node_renegotiate(n, now_ns);
+    port_add_relaxed(&n->context->counts->reloaded, 1);
+    n->handshake = (weir_redis_handshake){0};
+    n->sha[0] = 0;
+    request_abilities(n, now_ns);
+    if (n->context->options->by == WEIR_REDIS_BY_SCRIPT)
+        load_script(n, now_ns);
+}
+
+/* ---- replies --------------------------------------------------------------------------------- */
+
+static weir_redis_by choose(const weir_redis_node *n)
+{
+    weir_redis_by by = n->context->options->by;
+    bool may_be_functions = by != WEIR_REDIS_BY_SCRIPT && by != WEIR_REDIS_BY_MODULE;
+    bool may_be_script = by != WEIR_REDIS_BY_MODULE && by != WEIR_REDIS_BY_FUNCTIONS;
+    if (n->handshake.has_module)
+        return WEIR_REDIS_BY_MODULE;
+    if (may_be_functions && n->handshake.version >= WEIR_REDIS_LIBRARY_VERSION)
+        return WEIR_REDIS_BY_FUNCTIONS;
+    return n->sha[0] && may_be_script ? WEIR_REDIS_BY_SCRIPT : WEIR_REDIS_BY_ANY;
+}
+
+/* All replies have come: ends the handshake, or sends the next request. */
+static void proceed(weir_redis_node *n, int64_t now_ns)
+{
+    const weir_redis_handshake *h = &n->handshake;
+    weir_redis_by by = n->context->options->by;
+    bool functions = by != WEIR_REDIS_BY_SCRIPT && by != WEIR_REDIS_BY_MODULE;
+    n->by = WEIR_REDIS_BY_ANY;
+    if (h->problem[0]) {
+        weir_redis_node_fail(n, h->problem, now_ns);
+        return;
+    }
+    if (n->is_replica && n->context->events->serves(n)) {
+        weir_redis_node_fail(n, WEIR_REDIS_IS_REPLICA, now_ns);
+        return;
+    }
+    n->by = choose(n);
+    if (n->is_sentinel || n->by != WEIR_REDIS_BY_ANY || n->is_replica)
+        weir_redis_node_up(n, now_ns);
+    else if (by == WEIR_REDIS_BY_MODULE)
+        weir_redis_node_fail(n, "the server has not loaded the weir module", now_ns);
+    else if (functions && h->version != VERSION_NO_FUNCTIONS && !h->tried_load)
+        load_functions(n, now_ns);
+    else if (by != WEIR_REDIS_BY_FUNCTIONS)
+        load_script(n, now_ns);
+    else
+        weir_redis_node_fail(n, "the server does not accept the functions library", now_ns);
+}
+
+static void receive_role(weir_redis_node *n, const weir_resp_value *v)
+{
+    bool is_first = v->depth == 1 && n->stream.index[1] == 0;
+    char *problem = n->handshake.problem;
+    if (v->type == WEIR_RESP_ERROR_REPLY && (begins(v, "NOPERM") || begins(v, "ERR")))
+        return; /* treated as a master; a replica will reply READONLY to a call */
+    if (v->type == WEIR_RESP_ERROR_REPLY && v->depth == 0)
+        keep_error(n, v);
+    if (!is_first || v->type != WEIR_RESP_BULK)
+        return;
+    n->is_replica = begins(v, "slave") || begins(v, "replica");
+    bool is_sentinel = begins(v, "sentinel");
+    if (is_sentinel != n->is_sentinel && !problem[0])
+        (void)snprintf(problem, sizeof n->handshake.problem, "%s",
+                       is_sentinel ? "the server is a Sentinel: give the master's name (sentinel)"
+                                   : "the server is not a Sentinel");
+}
+
+static void receive_version(weir_redis_node *n, const weir_resp_value *v)
+{
+    weir_redis_handshake *h = &n->handshake;
+    if (v->depth != 0 || n->is_replica)
+        return;
+    if (v->type == WEIR_RESP_INTEGER)
+        h->version = v->integer < 0 ? VERSION_ABSENT : v->integer;
+    else if (v->type != WEIR_RESP_ERROR_REPLY)
+        h->version = VERSION_ABSENT;
+    else if (contains(v, "unction not found"))
+        h->version = VERSION_ABSENT;
+    else if (begins(v, "ERR unknown command") || begins(v, "NOPERM"))
+        h->version = VERSION_NO_FUNCTIONS;
+    else if (begins(v, "OOM") || begins(v, "MISCONF") || begins(v, "NOREPLICAS"))
+        h->version =
+            WEIR_REDIS_LIBRARY_VERSION; /* assumed: a call will fail if the library is missing */
+    else
+        keep_error(n, v);
+}
+
+static void receive_load(weir_redis_node *n, const weir_resp_value *v)
+{
+    bool may_be_script = n->context->options->by == WEIR_REDIS_BY_ANY;
+    if (v->type != WEIR_RESP_ERROR_REPLY) {
+        n->handshake.version = WEIR_REDIS_LIBRARY_VERSION;
+        weir_redis_node_log(n, "redis-library", "the functions library was loaded");
+    } else if (!may_be_script) {
+        keep_error(n, v);
+    } else {
+        n->handshake.version = VERSION_NO_FUNCTIONS;
+    }
+}
+
+static void receive_script(weir_redis_node *n, const weir_resp_value *v)
+{
+    if (v->type == WEIR_RESP_BULK && v->len == WEIR_REDIS_SHA_LEN) {
+        memcpy(n->sha, v->text, WEIR_REDIS_SHA_LEN);
+        weir_redis_node_log(n, "redis-library", "the script was loaded");
+    } else if (v->type == WEIR_RESP_ERROR_REPLY) {
+        keep_error(n, v);
+    } else if (!n->handshake.problem[0]) {
+        (void)snprintf(n->handshake.problem, sizeof n->handshake.problem,
+                       "the reply to SCRIPT LOAD is not a SHA-1");
+    }
+}
+
+void weir_redis_handshake_receive(weir_redis_node *n, weir_redis_expects expects,
+                                  const weir_resp_value *v, int64_t now_ns)
+{
+    bool is_error = v->type == WEIR_RESP_ERROR_REPLY && v->depth == 0;
+    if (expects == WEIR_REDIS_EXPECTS_ROLE)
+        receive_role(n, v);
+    else if (expects == WEIR_REDIS_EXPECTS_MODULE)
+        n->handshake.has_module |= v->depth == 1 && v->type == WEIR_RESP_ARRAY;
+    else if (expects == WEIR_REDIS_EXPECTS_VERSION)
+        receive_version(n, v);
+    else if (expects == WEIR_REDIS_EXPECTS_LOAD)
+        receive_load(n, v);
+    else if (expects == WEIR_REDIS_EXPECTS_SCRIPT)
+        receive_script(n, v);
+    else if (is_error)
+        keep_error(n, v);
+    if (v->last && --n->handshake.left == 0)
+        proceed(n, now_ns);
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+#ifndef WEIR_ENGINE_REDIS_NODE_H
+#define WEIR_ENGINE_REDIS_NODE_H
+/* A node is one server and the connection to it. It connects, and reconnects with exponential
+ * backoff; it pipelines requests, and matches replies to them. What to do about its replies and its
+ * state is decided above, by the functions in weir_redis_node_events. */
+
+#include "codec/resp_reply_reader.h"
+#include "engine/redis/client/calls.h"
+#include "engine/redis/client/options.h"
+#include "engine/redis/client/wire.h"
+
+#define WEIR_REDIS_WHY_MAX 160
+#define WEIR_REDIS_MS      ((int64_t)1000000)
+
+#define WEIR_REDIS_IS_REPLICA "the server is a replica, but weir needs a master"
+
+enum {
+    WEIR_REDIS_NODE_NAME_MAX = 256 + 10 /* "host:port", with a NUL */
+};
+
+typedef struct weir_redis_node weir_redis_node;
+
+/* What a node calls. `lost` and the queries must not call the node back. */
+typedef struct weir_redis_node_events {
+    /* The connection was established: send the handshake. */
+    void (*connected)(weir_redis_node *n, int64_t now_ns);
+    /* One value of a reply to anything but a call. The reply ends with v->last. */
+    void (*reply)(weir_redis_node *n, weir_redis_expects expects, const weir_resp_value *v,
+                  int64_t now_ns);
+    /* An error reply to a call. The call has left the pipeline, and has to be ended or sent. */
+    void (*error)(weir_redis_node *n, weir_redis_call *call, weir_slice text, int64_t now_ns);
+    /* The connection was closed: no reply will come to what was requested over it. */
+    void (*lost)(weir_redis_node *n);
+    /* The node came up, or failed: calls that wait for it have to be routed again. */
+    void (*changed)(weir_redis_node *n, int64_t now_ns);
+    /* The backoff pause has ended. */
+    void (*rested)(weir_redis_node *n, int64_t now_ns);
+    /* Whether there should be a connection. */
+    bool (*is_wanted)(const weir_redis_node *n);
+    /* Whether calls go to this node: then it has to be a master. */
+    bool (*serves)(const weir_redis_node *n);
+} weir_redis_node_events;
+
+/* What all nodes of a client share. */
+typedef struct weir_redis_context {
+    const weir_redis_node_events *events;
+    const weir_redis_options *options;
+    const port_tls *tls;
+    port_dialer *dialer;
+    weir_redis_counts *counts;
+    weir_redis_log log;
+    uint64_t random;
+    const char *prefix;
+    size_t prefix_len;
+    size_t in_flight_max;
+    char user[WEIR_REDIS_SECRET_MAX], password[WEIR_REDIS_SECRET_MAX]; /* "": none */
+    bool has_password;
+    bool uses_tls;
+    bool closing;
+    weir_redis_bounds bounds[WEIR_REDIS_ZONES];
+    weir_redis_calls calls;
+} weir_redis_context;
+
+typedef enum weir_redis_node_state {
+    WEIR_REDIS_IDLE,    /* no connection, and none wanted */
+    WEIR_REDIS_BACKOFF, /* no connection before next_ns */
+    WEIR_REDIS_CONNECTING,
+    WEIR_REDIS_HANDSHAKE,
+    WEIR_REDIS_UP
+} weir_redis_node_state;
+
+/* State of the handshake; see handshake.c. */
+typedef struct weir_redis_handshake {
+    unsigned left;   /* replies that it still waits for */
+    bool has_module; /* the server has the command WEIR.ASK */
+    int64_t version; /* of the functions library, or one of the constants in handshake.c */
+    bool tried_load; /* FUNCTION LOAD was sent over this connection */
+    char problem[WEIR_REDIS_WHY_MAX]; /* its first error; "" */
+} weir_redis_handshake;
+
+struct weir_redis_node {
+    weir_redis_context *context;
+    uint16_t at;             /* the node's number */
+    uint32_t hash;           /* of host and port */
+    bool is_seed;            /* one of the URLs: never removed */
+    bool is_sentinel;        /* it gets no calls */
+    bool is_ignorant;        /* a Sentinel that did not know the master when it was last asked */
+    bool in_map, was_in_map; /* it serves slots of the Cluster: now, and in the latest map */
+    bool is_replica;         /* by its own ROLE */
+    char host[WEIR_REDIS_HOST_MAX];
+    uint16_t port;
+    char name[WEIR_REDIS_NODE_NAME_MAX];
+    uint32_t database;
+
+    weir_redis_node_state state;
+    port_connection *connection;
+    uint32_t connections; /* established so far: distinguishes one from the next */
+    port_timer *timer;
+    weir_buffer *out; /* of the connection */
+    int64_t used_ns;  /* when the latest call was sent */
+    weir_redis_pipeline pipeline;
+    weir_resp_stream stream;
+    int64_t field[WEIR_REDIS_FIELDS_MAX]; /* of the reply that is being read */
+    size_t fields;
+    weir_redis_call waiting; /* a list: calls that wait for the connection */
+    unsigned failures;       /* since the connection last worked */
+    int64_t next_ns;         /* BACKOFF: when to connect again */
+    int64_t since_ns;        /* when the state began */
+
+    weir_redis_handshake handshake;
+    weir_redis_by by; /* valid when UP */
+    char sha[WEIR_REDIS_SHA_LEN];
+
+    char logged[WEIR_REDIS_WHY_MAX]; /* the latest reason in the log for being down */
+    bool logged_down, logged_up;
+    weir_redis_by logged_by;
+    int64_t logged_ns;         /* when a reason for being down was last logged; 0: never */
+    int64_t logged_before_ns;  /* when the one before that was */
+    int64_t logged_refuses_ns; /* when an error reply to a call was last logged; 0: never */
+};
+
+/* NULL: no memory. */
+weir_redis_node *weir_redis_node_new(weir_redis_context *x, const char *host, uint16_t port);
+/* Frees a node, whose calls have ended. */
+void weir_redis_node_free(weir_redis_node *n);
+
+void weir_redis_node_connect(weir_redis_node *n, int64_t now_ns);
+/* The handshake has succeeded. */
+void weir_redis_node_up(weir_redis_node *n, int64_t now_ns);
+/* Goes from UP back to HANDSHAKE over the same connection. Calls wait meanwhile. */
+void weir_redis_node_renegotiate(weir_redis_node *n, int64_t now_ns);
+/* Closes the connection, if there is one, and pauses. Calls that were sent end as
+ * WEIR_REDIS_BROKEN; calls that wait are routed again.
+ *  why  for the log. */
+void weir_redis_node_fail(weir_redis_node *n, const char *why, int64_t now_ns);
+/* Closes a connection that is not needed any more, with no calls in its pipeline. */
+void weir_redis_node_disconnect(weir_redis_node *n, int64_t now_ns);
+/* Ends the pause of backoff early. */
+void weir_redis_node_end_backoff(weir_redis_node *n, int64_t now_ns);
+
+/* Sends a call over a connection that is up. False: the connection has too much to send; then
+ * nothing was sent. */
+bool weir_redis_node_send(weir_redis_node *n, weir_redis_call *call, int64_t now_ns);
+/* Begins a request of `words` words that is not a call; weir_redis_node_word() adds each. False: no
+ * memory; then the connection is closed soon. */
+bool weir_redis_node_request(weir_redis_node *n, weir_redis_expects expects, size_t words,
+                             int64_t now_ns);
+void weir_redis_node_word(weir_redis_node *n, const char *word);
+void weir_redis_node_bulk(weir_redis_node *n, const char *bytes, size_t len);
+
+void weir_redis_node_log(const weir_redis_node *n, const char *event, const char *text);
+void weir_redis_node_log_up(weir_redis_node *n); /* unless it was logged before */
+/* Copies a server's text for a log line: control characters become spaces. Returns ret. */
+const char *weir_redis_copy_text(char *ret, size_t size, const char *text, size_t len);
+
+#endif
