@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The clock beside a real store: whatever happens to the wall clock, a key that is denied waits as
- * long as its policy says, by a stopwatch, and not less. */
+/* The store's clock with a real store. Whatever happens to the wall clock, a denied key waits as
+ * long as its policy says, measured with a stopwatch. */
 
 #include "store/clock.h"
 
@@ -16,18 +16,18 @@
 static const int64_t ms_ns = 1000000, s_ns = 1000000000, hour_ns = 3600000000000;
 #define DAY_NS (24 * hour_ns)
 static const int64_t noon_ns = 1800000000000000000 / 86400000000000 * 86400000000000 +
-                               12 * INT64_C(3600000000000); /* of a day in 2027 */
+                               12 * INT64_C(3600000000000); /* a day in 2027, at noon */
 
 /* ---- a machine, its daemon and the daemon's file --------------------------------------------- */
 
 typedef struct machine {
-    port_clocks at;  /* what the clocks say */
-    int64_t gone_ns; /* by a stopwatch, since the start of the test */
+    port_clocks at;  /* the machine's clock readings */
+    int64_t gone_ns; /* the stopwatch: time since the start of the test */
     uint64_t boot_id;
     weir_clock_slots file;
     weir_clock clock;
     weir_store *store;
-    int64_t last_ns; /* what the clock said last */
+    int64_t last_ns; /* the last time that the store's clock returned */
 } machine;
 
 static machine machine_at(int64_t wall_ns)
@@ -43,7 +43,7 @@ static void boot(machine *m, weir_clock_slots *file)
     m->last_ns = 0;
 }
 
-/* As weir_store_now() does it. It must never step back. */
+/* Reads the clock as weir_store_now() does. It must never step back. */
 static int64_t now_of(machine *m)
 {
     if (weir_clock_is_due(&m->clock, m->at.boot_ns))
@@ -59,7 +59,7 @@ static void set_wall(machine *m, int64_t by_ns)
     m->at.wall_ns += by_ns;
 }
 
-/* Time goes by without a look at the clock. */
+/* Lets time pass, without reading the clock. */
 static void sleep_for(machine *m, int64_t ns)
 {
     m->at.boot_ns += ns;
@@ -67,7 +67,7 @@ static void sleep_for(machine *m, int64_t ns)
     m->gone_ns += ns;
 }
 
-/* Time goes by, and somebody looks at the clock every second. */
+/* Lets time pass, and reads the clock every second. */
 static void run_for(machine *m, int64_t ns)
 {
     for (; ns > s_ns; ns -= s_ns) {
@@ -78,7 +78,7 @@ static void run_for(machine *m, int64_t ns)
     now_of(m);
 }
 
-/* ---- what may happen ------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 static void nothing(machine *m)
 {
@@ -163,8 +163,8 @@ static void reboot(machine *m)
     boot(m, &m->file);
 }
 
-/* The file goes on to a machine whose clock is a day behind that of the first. The time that it was
- * on its way is not known there, and is waited again: the stopwatch is stopped for that long. */
+/* The file moves to a machine whose clock is a day behind. That machine cannot know how long the
+ * move took, so the key waits for that time again. The stopwatch is stopped meanwhile. */
 static void from_a_day_ahead(machine *m)
 {
     set_wall(m, -DAY_NS);
@@ -191,8 +191,8 @@ static weir_decision take(machine *m, const weir_policy *p)
     return d;
 }
 
-/* The key takes all that there is; then it happens; then the key waits. By the stopwatch it must
- * wait as long as the policy has said when it was denied, to 500 millionths and the millisecond. */
+/* The key uses its whole quota, then the event happens, then the key waits. By the stopwatch it
+ * must wait as long as the denial said, to within 500 ppm and 1 ms. */
 static void check_wait(const char *text, int64_t wall_ns, void (*happens)(machine *m))
 {
     weir_policy p;
@@ -206,7 +206,7 @@ static void check_wait(const char *text, int64_t wall_ns, void (*happens)(machin
     assert_true(wait_ns > 5 * 60 * s_ns);
     m.gone_ns = 0;
     happens(&m);
-    int64_t slack_ns = wait_ns / 1999 + ms_ns; /* of 2000 s of the stopwatch 1999 count */
+    int64_t slack_ns = wait_ns / 1999 + ms_ns; /* of 2000 s on the stopwatch, at least 1999 count */
     if (m.gone_ns < wait_ns - slack_ns) {
         run_for(&m, wait_ns - slack_ns - m.gone_ns);
         assert_false(take(&m, &p).allowed);
@@ -235,10 +235,10 @@ static void check_waits(void **unused)
     }
 }
 
-/* ---- the time itself ------------------------------------------------------------------------- */
+/* ---- the time -------------------------------------------------------------------------------- */
 
-/* It creeps by 500 millionths, and ends where the wall clock is. */
-static void check_creep(void **unused)
+/* The clock is slewed by 500 ppm and ends at the wall clock's time. */
+static void check_slew(void **unused)
 {
     (void)unused;
     for (int sign = -1; sign <= 1; sign += 2) {
@@ -257,7 +257,7 @@ static void check_creep(void **unused)
     }
 }
 
-/* A step is told of once; that the wall clock and the other drift apart is none. */
+/* A step is reported once. A slow drift between the clocks is not a step. */
 static void check_steps_are_counted(void **unused)
 {
     (void)unused;
@@ -281,7 +281,7 @@ static void check_steps_are_counted(void **unused)
     weir_store_close(m.store);
 }
 
-/* Who stays away for a day finds every key fresh, and not more than that. */
+/* After a downtime of a day, every key has its full quota, and no more. */
 static void check_long_downtime(void **unused)
 {
     (void)unused;
@@ -299,7 +299,7 @@ static void check_long_downtime(void **unused)
     weir_store_close(m.store);
 }
 
-/* Who wants the wall clock's time at once gets it, and the next opening goes on from there. */
+/* Setting the clock takes effect at once, and the next opening continues from there. */
 static void check_set(void **unused)
 {
     (void)unused;
@@ -317,7 +317,7 @@ static void check_set(void **unused)
     weir_store_close(m.store);
 }
 
-/* Nothing that a file or a clock may say makes the time leave its range. */
+/* Whatever the file and the clocks say, the time stays in its range. */
 static void check_extremes(void **unused)
 {
     (void)unused;
@@ -337,11 +337,11 @@ static void check_extremes(void **unused)
         assert_true(weir_clock_time(&c, at.boot_ns) == began_ns);
     }
     weir_clock c;
-    weir_clock_start(&c, (port_clocks){5, 100}, 1, NULL, 200); /* a store that is ahead */
+    weir_clock_start(&c, (port_clocks){5, 100}, 1, NULL, 200); /* the store's time is ahead */
     assert_int_equal(weir_clock_time(&c, 5), 200);
 }
 
-/* ---- moments in memory ----------------------------------------------------------------------- */
+/* ---- clock readings in memory ---------------------------------------------------------------- */
 
 static bool same(const weir_clock_reading *a, const weir_clock_reading *b)
 {
@@ -349,7 +349,7 @@ static bool same(const weir_clock_reading *a, const weir_clock_reading *b)
            a->boot_id == b->boot_id;
 }
 
-/* Whatever part of the last one was written, the one before or the last is there. */
+/* If a write is cut off anywhere, the previous reading or the new one is valid. */
 static void check_torn_moments(void **unused)
 {
     (void)unused;
@@ -396,7 +396,7 @@ static void tick_on(void *arg)
     }
 }
 
-/* Threads that are at different times by far, all of which tick: there is no step in that. */
+/* Threads with very different times all tick: that makes no step. */
 static void check_threads(void **unused)
 {
     (void)unused;
@@ -420,7 +420,7 @@ static void check_threads(void **unused)
     assert_int_equal(weir_clock_look(&c).offset_ns, 0);
 }
 
-/* The real clocks, as far as nobody can have set them meanwhile. */
+/* The real clocks, as far as they were not stepped during the test. */
 static void check_store_now(void **unused)
 {
     (void)unused;
@@ -439,7 +439,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(check_waits),
-        cmocka_unit_test(check_creep),
+        cmocka_unit_test(check_slew),
         cmocka_unit_test(check_steps_are_counted),
         cmocka_unit_test(check_long_downtime),
         cmocka_unit_test(check_set),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The hash of keys: the standard's own example of a round, the same numbers with and without the
- * instruction, and what keys that look alike come to. The hash's own source is part of this file,
- * so that a single round can be asked for. */
+/* The hash of keys: the standard's example of an AES round, equal results with and without the AES
+ * instruction, and the distribution for similar keys. This file includes key_hash.c, to test a
+ * single round. */
 
 #include "store/key_hash.c"
 
@@ -49,7 +49,8 @@ PORT_AES_HARD static block round_hard(block x, const block *key)
 }
 #endif
 
-/* FIPS 197, appendix B: the states at the start of rounds 1 to 9 and the next one's, and keys. */
+/* FIPS 197, appendix B: the states at the start of rounds 1 to 9 and of the next, and the round
+ * keys. */
 static void rounds_of_the_standard(void **state)
 {
     (void)state;
@@ -83,8 +84,8 @@ static void rounds_of_the_standard(void **state)
     }
 }
 
-/* Of the bytes 0, 1, .. n-1; computed with an independent implementation. They lie in files: they
- * must never change. */
+/* The hashes of the bytes 0, 1, .. n-1, computed with an independent implementation. State files
+ * contain hashes, so these must never change. */
 static void known_answers(void **state)
 {
     (void)state;
@@ -124,7 +125,8 @@ static void hard_is_soft(void **state)
     for (size_t len = 1; len <= 202; len++) {
         for (size_t at = 0; at < 8; at++) {
             size_t n = len <= 200 ? len : LEN - 202 + len;
-            const uint8_t *own = malloc(n); /* so that a sanitizer sees where it ends */
+            const uint8_t *own = malloc(n); /* of the exact size, so that a sanitizer detects
+                                               reads beyond it */
             memcpy((uint8_t *)own, bytes + (n < LEN - 1 ? at : 0), n);
             uint64_t id = next_random(&seed);
             assert_int_equal(weir_hash_hard(&keys, id, own, n), weir_hash_soft(&keys, id, own, n));
@@ -134,30 +136,31 @@ static void hard_is_soft(void **state)
     free(bytes);
 }
 
-/* ---- keys that look alike -------------------------------------------------------------------- */
+/* ---- similar keys ---------------------------------------------------------------------------- */
 
-/* Key number n of a kind; returns its length. */
+/* Writes key number n of a kind. Returns its length. */
 static size_t alike(unsigned kind, uint64_t n, uint8_t ret[136])
 {
     memset(ret, kind == 0 ? 0 : 'a', 136);
     switch (kind) {
-    case 0: /* zeros of 113 lengths from 17 on, some bits in the first 16 bytes and the last */
+    case 0: /* zeros, with some bits set in the first 16 bytes and the last; 113 lengths from 17
+               on */
         ret[n % 16] |= (uint8_t)(1 << n / 16 % 8);
         ret[16 + n / 128 % 113] = (uint8_t)(n / 128 / 113);
         return 17 + n / 128 % 113;
     case 1: /* a counter of 8 bytes */
         memcpy(ret, &n, sizeof n);
         return 8;
-    case 2: /* the same prefix, and a number */
-    case 3: /* a number, and the same suffix */
+    case 2: /* the same prefix, then a number */
+    case 3: /* a number, then the same suffix */
         for (unsigned i = 0; i < 7; i++, n /= 10)
             ret[kind == 2 ? 18 + i : i] = (uint8_t)('0' + n % 10);
         return 25;
-    case 4: /* the number in the middle of 60, of 100 */
+    case 4: /* a number in the middle of 60 bytes, or of 100 */
     case 5:
         memcpy(ret + 28, &n, 4);
         return kind == 4 ? 60 : 100;
-    default: /* all of 1 and 2 bytes, then some of 3 */
+    default: /* all keys of 1 and 2 bytes, then some of 3 */
         memcpy(ret, &n, 4);
         return n < 1 << 8 ? 1 : n < 1 << 16 ? 2 : 3;
     }
@@ -173,8 +176,8 @@ static int by_value(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Of 2.8 million different keys that look alike no two share 64 bits: not by chance either, which
- * would be 1 in 4 million. */
+/* Of 2.8 million similar keys, no two have the same hash. By chance that would happen once in 4
+ * million tries. */
 static void no_two_alike(void **state)
 {
     (void)state;
@@ -196,9 +199,9 @@ static void no_two_alike(void **state)
     free(hashes);
 }
 
-/* The square of what each of 4096 buckets has too much, of each kind and of all parts of the hash
- * that a place in the table follows from: it is 4095 on average with a deviation of 90.5, and the
- * secret is fixed, so that what is within 6 deviations is so always. */
+/* A chi-squared test over 4096 buckets, for each kind of keys and for each part of the hash that
+ * the table uses. Its mean is 4095 and its standard deviation is 90.5. The secret is fixed, so a
+ * result within 6 deviations is reproducible. */
 static void spread_evenly(void **state)
 {
     (void)state;
@@ -225,8 +228,8 @@ static void spread_evenly(void **state)
     }
 }
 
-/* Whichever bit of a key, of its policy or of the secret changes, half of the hash does: 32 of 64
- * bits on average over 200 others, where 4 / sqrt(200) = 0.28 is a deviation. */
+/* If one bit of a key, a policy id or the secret changes, half of the hash changes: 32 of 64 bits
+ * on average over 200 other bits. The standard deviation of the average is 4 / sqrt(200) = 0.28. */
 static void every_bit_counts(void **state)
 {
     (void)state;
@@ -251,7 +254,7 @@ static void every_bit_counts(void **state)
                 changed +=
                     (unsigned)__builtin_popcountll(before ^ weir_hash(&keys, id, key, lens[l]));
             }
-            assert_in_range(changed, 30 * TIMES, 34 * TIMES); /* 7 deviations */
+            assert_in_range(changed, 30 * TIMES, 34 * TIMES); /* 7 standard deviations */
         }
     }
     for (unsigned bit = 0; bit < 128; bit++) {

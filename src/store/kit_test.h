@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_STORE_KIT_TEST_H
 #define WEIR_STORE_KIT_TEST_H
-/* What the tests of the parts of a store have in common: memory for one, and a charge to run. */
+/* A kit for the tests of a store's parts: memory for a part, and a charge as a callback. */
 
 #include "store/robust_lock.h"
 #include "store/state.h"

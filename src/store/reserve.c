@@ -22,7 +22,7 @@ enum {
     SPINS = 100,          /* tries before the thread yields */
     TRIES_TO_CHECK = 1000 /* tries between two checks that the owner of the lock is alive */
 };
-_Static_assert(WEIR_RESERVE_MAX <= 1 << SLOT_BITS, "an id has room for a record's number");
+_Static_assert(WEIR_RESERVE_MAX <= 1 << SLOT_BITS, "an id can hold a record's number");
 
 typedef struct record {
     port_word open; /* OPEN if the record is valid */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Reservations over a store of eight keys, so that what lies in the memory can be copied at any
- * moment, as a killed process would leave it, and opened again. */
+/* Reservations over a fake store of eight keys. The memory can be copied at any moment, as a killed
+ * process would leave it, and opened again. */
 
 #include "store/reserve.h"
 
@@ -18,7 +18,7 @@ enum {
     KEYS = 8,
     WORDS = 64,
     SMALL = WEIR_RESERVE_BYTES_MIN,
-    SMALL_MAX = (SMALL - 128) / 72, /* reservations in it */
+    SMALL_MAX = (SMALL - 128) / 72, /* reservations that fit */
     POLICIES = 8
 };
 
@@ -33,7 +33,7 @@ static weir_policy policy_of(const char *text)
     return p;
 }
 
-/* ---- the store ------------------------------------------------------------------------------- */
+/* ---- the fake store -------------------------------------------------------------------------- */
 
 typedef struct fake {
     uint64_t state[KEYS][WORDS]; /* by hash % KEYS */
@@ -41,8 +41,8 @@ typedef struct fake {
     uint64_t policy_id[POLICIES];
     size_t policies;
     pthread_mutex_t mutex;
-    weir_status fails;                          /* what run() answers in the place of all else */
-    void (*on_run)(struct fake *f, bool after); /* NULL: nobody looks */
+    weir_status fails;                          /* if not WEIR_OK, run() returns it */
+    void (*on_run)(struct fake *f, bool after); /* called before and after each run; may be NULL */
     void *watch;
 } fake;
 
@@ -95,7 +95,7 @@ static weir_reserve *open_part(fake *f, void *part, size_t bytes, bool is_new,
     return r;
 }
 
-/* A store with one policy, and a part. */
+/* A store with one policy, and the memory of its reservations. */
 typedef struct fixture {
     fake fake;
     weir_policy policy;
@@ -129,7 +129,7 @@ static uint64_t make(fixture *x, uint64_t hash, int64_t now_ns, int64_t cost, in
     return id;
 }
 
-/* What is left of a key, as a decision at now_ns would find it. */
+/* The remaining quota of a key, as a decision at now_ns finds it. */
 static int64_t left(fixture *x, uint64_t hash, int64_t now_ns)
 {
     weir_decision d;
@@ -160,7 +160,7 @@ static void reopen(fixture *x)
     x->r = open_part(&x->fake, x->part, x->bytes, false, &second);
 }
 
-/* ---- what a reservation is ------------------------------------------------------------------- */
+/* ---- the life of a reservation --------------------------------------------------------------- */
 
 static void check_settled(void **unused)
 {
@@ -172,26 +172,26 @@ static void check_settled(void **unused)
     assert_int_equal(left(&x, 3, s_ns), 60);
     assert_int_equal(commit(&x, id, 2 * s_ns, 15, &over), 85);
     assert_int_equal(over, 0);
-    assert_int_equal(try_commit(&x, id, 2 * s_ns), WEIR_E_ABSENT); /* once */
+    assert_int_equal(try_commit(&x, id, 2 * s_ns), WEIR_E_ABSENT); /* only once */
     assert_int_equal(left(&x, 3, 2 * s_ns), 85);
     id = make(&x, 3, s_ns, 40, 60 * s_ns);
-    assert_int_equal(commit(&x, id, 2 * s_ns, 40, &over), 45); /* just so */
+    assert_int_equal(commit(&x, id, 2 * s_ns, 40, &over), 45); /* the exact cost */
     id = make(&x, 3, s_ns, 5, 60 * s_ns);
-    assert_int_equal(commit(&x, id, 2 * s_ns, 25, &over), 20); /* more than was thought */
+    assert_int_equal(commit(&x, id, 2 * s_ns, 25, &over), 20); /* more than was reserved */
     assert_int_equal(over, 0);
     id = make(&x, 3, s_ns, 10, 60 * s_ns);
-    assert_int_equal(commit(&x, id, 2 * s_ns, 25, &over), 0); /* more than there is */
+    assert_int_equal(commit(&x, id, 2 * s_ns, 25, &over), 0); /* more than is left */
     assert_int_equal(over, 5);
     assert_int_equal(make(&x, 3, s_ns, 1, 60 * s_ns), 0);
     assert_int_equal(weir_reserve_stats_get(x.r).open, 0);
-    id = make(&x, 3, s_ns, 0, 60 * s_ns); /* a place for what is not known at all */
+    id = make(&x, 3, s_ns, 0, 60 * s_ns); /* a reservation of 0: nothing is known about the cost */
     assert_true(id != 0);
     assert_int_equal(commit(&x, id, 2 * s_ns, WEIR_COST_MAX, &over), 0);
     assert_int_equal(over, WEIR_COST_MAX);
     tear_down(&x);
 }
 
-/* Not a nanosecond early, and there at the very one. */
+/* A reservation expires at its exact nanosecond, not earlier. */
 static void check_expiry(void **unused)
 {
     (void)unused;
@@ -206,25 +206,25 @@ static void check_expiry(void **unused)
     assert_int_equal(left(&x, 1, 6 * s_ns), 70);
     assert_int_equal(try_commit(&x, soon, 6 * s_ns - 1), WEIR_E_ABSENT);
     assert_false(weir_reserve_due(x.r, 10 * s_ns - 1));
-    assert_int_equal(try_commit(&x, late, 10 * s_ns), WEIR_E_ABSENT); /* a commit is too late too */
+    assert_int_equal(try_commit(&x, late, 10 * s_ns), WEIR_E_ABSENT); /* too late to commit */
     assert_int_equal(left(&x, 1, 10 * s_ns), 100);
     uint64_t id = make(&x, 1, s_ns, 30, WEIR_SPAN_NS_MAX);
     assert_int_equal(try_commit(&x, id, WEIR_SPAN_NS_MAX), WEIR_OK);
     make(&x, 1, WEIR_NOW_NS_MAX, 30, WEIR_SPAN_NS_MAX);
     assert_int_equal(left(&x, 1, WEIR_NOW_NS_MAX), 70);
-    make(&x, 2, 20 * s_ns, 100, 1); /* a reservation finds what has run out by its own time */
+    make(&x, 2, 20 * s_ns, 100, 1); /* a new reservation expires the others that are due */
     assert_true(make(&x, 2, 20 * s_ns + 1, 100, 1) != 0);
     tear_down(&x);
 }
 
-/* It is given back as of the time at which it ran out, however late the next decision is: what is
- * charged in a window takes nothing from the one after. */
+/* Units are returned as of the expiry, however late the next decision is. A charge in one window
+ * takes nothing from the next window. */
 static void check_windows(void **unused)
 {
     (void)unused;
     static const struct {
         const char *policy;
-        int64_t ends_s;    /* a charge of 10 at 30 s no longer counts from here on */
+        int64_t ends_s;    /* a charge of 10 at 30 s does not count any more from here on */
         int64_t left_then; /* of 100, with 20 charged meanwhile */
     } rows[] = {
         {"fixed-window 100/m", 60, 80},     {"fixed-window 100/m from-first", 90, 80},
@@ -241,7 +241,7 @@ static void check_windows(void **unused)
             assert_int_equal(weir_check(&x.policy, x.fake.state[5], 0, end_ns, 20, &d), WEIR_OK);
             int64_t before = d.remaining, after = left(&x, 5, end_ns);
             if (!early)
-                assert_int_equal(after, before); /* nothing was left to be given back */
+                assert_int_equal(after, before); /* nothing was left to return */
             if (!early)
                 assert_int_equal(after, rows[i].left_then);
             if (early)
@@ -252,14 +252,14 @@ static void check_windows(void **unused)
     fixture x;
     weir_decision d;
     set_up(&x, "fixed-window 100/m", SMALL);
-    make(&x, 5, 30 * s_ns, 10, 15 * s_ns); /* ran out at 45 s, found at 70 s */
+    make(&x, 5, 30 * s_ns, 10, 15 * s_ns); /* expires at 45 s, found at 70 s */
     weir_reserve_expire(x.r, 70 * s_ns);
     assert_int_equal(weir_check(&x.policy, x.fake.state[5], 0, 70 * s_ns, 20, &d), WEIR_OK);
     assert_int_equal(d.remaining, 80);
     tear_down(&x);
 }
 
-/* Each layer gives back what it still counts. */
+/* Each layer returns what it still counts. */
 static void check_layers(void **unused)
 {
     (void)unused;
@@ -270,7 +270,7 @@ static void check_layers(void **unused)
     assert_int_equal(weir_check(&x.policy, x.fake.state[0], 0, 60 * s_ns, 10, &d), WEIR_OK);
     assert_int_equal(try_commit(&x, id, 61 * s_ns), WEIR_OK);
     assert_int_equal(left(&x, 0, 61 * s_ns), 40);  /* of this minute, in which 10 were charged */
-    assert_int_equal(left(&x, 0, 120 * s_ns), 50); /* of the hour 90 are left */
+    assert_int_equal(left(&x, 0, 120 * s_ns), 50); /* of the hour, 90 are left */
     tear_down(&x);
 }
 
@@ -288,7 +288,8 @@ static void check_buckets(void **unused)
         assert_int_equal(weir_check(&x.policy, x.fake.state[0], 0, 100 * s_ns, 4, &d), WEIR_OK);
         assert_int_equal(left(&x, 0, 100 * s_ns), 0);
         int64_t over;
-        assert_int_equal(commit(&x, id, 101 * s_ns, 2, &over), 5); /* 1 has drained, 4 came back */
+        assert_int_equal(commit(&x, id, 101 * s_ns, 2, &over), 5); /* 1 has drained, 4 were
+                                                                      returned */
         make(&x, 0, 101 * s_ns, 5, 2 * s_ns);
         assert_int_equal(left(&x, 0, 103 * s_ns), 7);
         tear_down(&x);
@@ -312,19 +313,19 @@ static void check_refused(void **unused)
     }
     set_up(&x, "fixed-window 10/h", SMALL);
     x.fake.fails = WEIR_E_NOMEM;
-    for (int i = 0; i < 2 * SMALL_MAX; i++) /* no record is lost by it */
+    for (int i = 0; i < 2 * SMALL_MAX; i++) /* this uses up no record */
         assert_int_equal(weir_reserve_make(x.r, &x.policy, 77, 0, s_ns, 1, s_ns, &d, &id),
                          WEIR_E_NOMEM);
     x.fake.fails = WEIR_OK;
     assert_int_equal(id, 0);
     for (int i = 0; i < 2 * SMALL_MAX; i++)
-        assert_int_equal(make(&x, 0, s_ns, 11, s_ns), 0); /* nor by a denial */
+        assert_int_equal(make(&x, 0, s_ns, 11, s_ns), 0); /* nor does a denial */
     assert_int_equal(weir_reserve_stats_get(x.r).open, 0);
     assert_int_equal(left(&x, 0, s_ns), 10);
     for (size_t i = x.fake.policies; i < POLICIES; i++)
         fake_note(&x.fake, 1000 + i, &x.policy);
     assert_int_equal(weir_reserve_make(x.r, &x.policy, 78, 0, s_ns, 1, s_ns, &d, &id),
-                     WEIR_E_FULL); /* nobody would know the policy when it ends */
+                     WEIR_E_FULL); /* the policy would be unknown at the end of the reservation */
     tear_down(&x);
     weir_reserve *r = NULL;
     const weir_reserve_hooks hooks = {NULL, fake_run, fake_find, fake_note};
@@ -333,7 +334,7 @@ static void check_refused(void **unused)
     weir_reserve_close(NULL);
 }
 
-/* If there is no room to charge what is beyond the reservation, it is over. */
+/* A commit that cannot charge the difference still ends the reservation. */
 static void check_no_room(void **unused)
 {
     (void)unused;
@@ -342,7 +343,8 @@ static void check_no_room(void **unused)
     int64_t over = -1;
     set_up(&x, "sliding-log 100/h", SMALL);
     uint64_t id = make(&x, 0, s_ns, 10, 60 * s_ns);
-    for (int64_t t = 2; t <= 4; t++) /* a log that is full at this level: the fake has no other */
+    for (int64_t t = 2; t <= 4; t++) /* a log that is full at this level; the fake store has no
+                                        other level */
         assert_int_equal(weir_check(&x.policy, x.fake.state[0], 0, t * s_ns, 1, &d), WEIR_OK);
     assert_int_equal(weir_check(&x.policy, x.fake.state[0], 0, 5 * s_ns, 1, &d), WEIR_E_ROOM);
     assert_int_equal(commit(&x, id, 5 * s_ns, 30, &over), 87);
@@ -365,7 +367,7 @@ static void check_full(void **unused)
     assert_int_equal(try_commit(&x, ids[20], s_ns), WEIR_OK);
     ids[20] = make(&x, 0, s_ns, 1, 7 * s_ns);
     assert_int_equal(weir_reserve_make(x.r, &x.policy, 77, 0, s_ns, 1, s_ns, &d, &id), WEIR_E_FULL);
-    id = make(&x, 0, 2 * s_ns, 1, s_ns); /* one has run out by then */
+    id = make(&x, 0, 2 * s_ns, 1, s_ns); /* one has expired by then */
     assert_true(id != 0);
     assert_int_equal(weir_reserve_stats_get(x.r).open, SMALL_MAX);
     weir_reserve_expire(x.r, 1000 * s_ns);
@@ -377,7 +379,7 @@ static void check_full(void **unused)
     tear_down(&x);
 }
 
-/* No id leads to another: not its neighbours, nor what differs from it in a bit. */
+/* No id leads to another reservation: neither the next number, nor an id with one bit changed. */
 static void check_ids(void **unused)
 {
     (void)unused;
@@ -397,13 +399,13 @@ static void check_ids(void **unused)
     }
     for (int i = 0; i < SMALL_MAX; i++)
         assert_int_equal(try_commit(&x, ids[i], s_ns), WEIR_OK);
-    uint64_t again = make(&x, 0, s_ns, 1, 60 * s_ns); /* in the place of another, under a new id */
+    uint64_t again = make(&x, 0, s_ns, 1, 60 * s_ns); /* in the same record, with a new id */
     for (int i = 0; i < SMALL_MAX; i++)
         assert_true(ids[i] != again);
     tear_down(&x);
 }
 
-/* Who makes a key fresh forgives what is reserved of it: it is not given back a second time. */
+/* A reset returns the reserved units. They are not returned a second time. */
 static void check_forgiven(void **unused)
 {
     (void)unused;
@@ -418,7 +420,7 @@ static void check_forgiven(void **unused)
     assert_int_equal(weir_check(&x.policy, x.fake.state[0], 0, 2 * s_ns, 50, &d), WEIR_OK);
     reopen(&x);
     assert_int_equal(weir_reserve_stats_get(x.r).open, 3);
-    assert_int_equal(commit(&x, a, 3 * s_ns, 5, &over), 45); /* what it came to is charged */
+    assert_int_equal(commit(&x, a, 3 * s_ns, 5, &over), 45); /* the real cost is charged */
     assert_int_equal(try_commit(&x, b, 3 * s_ns), WEIR_OK);
     assert_int_equal(left(&x, 0, 3 * s_ns), 45);
     assert_int_equal(commit(&x, c, 3 * s_ns, 10, &over), 90);
@@ -446,7 +448,7 @@ static void check_reopened(void **unused)
     assert_int_equal(commit(&x, a, 7 * s_ns, 4, &over), 96);
     uint64_t d = make(&x, 0, 7 * s_ns, 10, 60 * s_ns);
     assert_true(d != a && d != b && d != c);
-    x.fake.policies = 0; /* a file that has lost its texts */
+    x.fake.policies = 0; /* a file that lost its policy texts */
     reopen(&x);
     assert_int_equal(try_commit(&x, d, 8 * s_ns), WEIR_E_ABSENT);
     assert_int_equal(left(&x, 0, 70 * s_ns), 86); /* they stay charged */
@@ -455,7 +457,7 @@ static void check_reopened(void **unused)
     tear_down(&x);
 }
 
-/* Copies of all that would outlive the process. */
+/* Copies of all memory that survives the process. */
 enum { MOMENTS_MAX = 64 };
 
 typedef struct moment {
@@ -479,8 +481,8 @@ static void take_moment(fake *f, bool after)
     memcpy(m->part, w->fixture->part, sizeof m->part);
 }
 
-/* Killed before and after each touch of a state, with the lock held: what was used is charged,
- * nobody gets it twice, and what is open can be ended once. */
+/* The process is killed before and after each change of a state, while it holds the lock. Used
+ * units stay charged, no unit is returned twice, and each open reservation can be ended once. */
 static void check_killed(void **unused)
 {
     (void)unused;
@@ -514,10 +516,10 @@ static void check_killed(void **unused)
         for (int k = 0; k < 4; k++)
             ended += try_commit(&y, ids[k], 3 * s_ns) == WEIR_OK;
         assert_int_equal(ended, open);
-        /* What was committed so far is charged in any case. */
+        /* All committed units are charged in any case. */
         int64_t used = (i >= 9 ? 7 : 0) + (i >= 11 ? 5 : 0);
         assert_true(left(&y, 0, 3 * s_ns) <= 100 - used);
-        if (i % 2 == 0 && i < 8) /* killed before the charge: all is as if it had not begun */
+        if (i % 2 == 0 && i < 8) /* killed before the charge: as if it had not begun */
             assert_int_equal(left(&y, 0, 3 * s_ns), 100);
         for (int k = 0; k < 4; k++)
             assert_int_equal(try_commit(&y, ids[k], 3 * s_ns), WEIR_E_ABSENT);
@@ -529,7 +531,7 @@ static void check_killed(void **unused)
     tear_down(&x);
 }
 
-/* Another process was killed with the lock held, and all but the records is as it left it. */
+/* Another process was killed while it held the lock. Everything but the records is damaged. */
 static void check_left_locked(void **unused)
 {
     (void)unused;
@@ -540,9 +542,9 @@ static void check_left_locked(void **unused)
         ids[i] = make(&x, 0, s_ns, 10, (60 + i) * s_ns);
     uint8_t *bytes = x.part;
     const uint64_t holder = 9;
-    memset(bytes, 0xff, 8);                                    /* nothing is due, ever */
+    memset(bytes, 0xff, 8);                                    /* nothing ever expires */
     memset(bytes + 128 + SMALL_MAX * 64, 0xff, SMALL_MAX * 8); /* the heap */
-    memset(bytes + 64 + 32, 0xff, 12);                         /* its length, what is free */
+    memset(bytes + 64 + 32, 0xff, 12);                         /* its length, and the free list */
     memcpy(bytes + 64, &holder, sizeof holder);
     assert_int_equal(try_commit(&x, ids[2], 2 * s_ns), WEIR_OK);
     assert_int_equal(weir_reserve_stats_get(x.r).open, 3);
@@ -554,7 +556,7 @@ static void check_left_locked(void **unused)
     tear_down(&x);
 }
 
-/* Any byte of a record that is not what it was: the record is dropped, and nothing else. */
+/* Damage to any byte of a record drops that record, and no other. */
 static void check_damaged(void **unused)
 {
     (void)unused;
@@ -576,12 +578,12 @@ static void check_damaged(void **unused)
         weir_reserve_close(x.r);
     }
     memcpy(bytes, whole, sizeof whole);
-    memcpy(bytes + 128 + 64, bytes + 128, 64); /* a record in the place of another is none */
+    memcpy(bytes + 128 + 64, bytes + 128, 64); /* a copy of a record in another place is invalid */
     x.r = open_part(&x.fake, x.part, x.bytes, false, &second);
     assert_int_equal(weir_reserve_stats_get(x.r).open, 2);
     weir_reserve_close(x.r);
     memset(bytes, 0xff, x.bytes);
-    memset(bytes + 64, 0, 8); /* nobody holds the lock */
+    memset(bytes + 64, 0, 8); /* unlocked */
     x.r = open_part(&x.fake, x.part, x.bytes, false, &second);
     assert_int_equal(weir_reserve_stats_get(x.r).open, 0);
     for (int k = 0; k < SMALL_MAX; k++)
@@ -589,7 +591,7 @@ static void check_damaged(void **unused)
     tear_down(&x);
 }
 
-/* ---- against a list -------------------------------------------------------------------------- */
+/* ---- against a model ------------------------------------------------------------------------- */
 
 typedef struct entry {
     uint64_t id;
@@ -602,7 +604,8 @@ static uint64_t random_next(uint64_t *seed)
     return *seed >> 33;
 }
 
-/* Of a policy whose window does not end, what is left is what no open or committed one took. */
+/* The policy's window never ends. So what is left is the quota less all open and committed
+ * reservations. */
 static void check_model(void **unused)
 {
     (void)unused;
@@ -642,7 +645,7 @@ static void check_model(void **unused)
     tear_down(&x);
 }
 
-/* ---- several at once ------------------------------------------------------------------------- */
+/* ---- threads and processes ------------------------------------------------------------------- */
 
 static bool both_alive(const void *ctx, uint64_t id)
 {
@@ -667,7 +670,7 @@ static void *work(void *arg)
         int64_t ttl_ns = (int64_t)(random_next(&w->seed) % 60) + 1;
         if (weir_reserve_make(w->r, &w->fixture->policy, 77, random_next(&w->seed) % KEYS, now_ns,
                               cost, ttl_ns, &d, &id) != WEIR_OK)
-            continue; /* full for the moment */
+            continue; /* temporarily full */
         if (weir_reserve_due(w->r, now_ns + 30))
             weir_reserve_expire(w->r, now_ns + 30);
         if (weir_reserve_commit(w->r, id, now_ns, cost / 2, &d, &over) == WEIR_OK)
@@ -676,7 +679,8 @@ static void *work(void *arg)
     return NULL;
 }
 
-/* Threads of two processes on one part: in the end just what was committed is charged. */
+/* Threads of two processes use the same memory. In the end, exactly the committed units are
+ * charged. */
 static void check_shared(void **unused)
 {
     (void)unused;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* What is the in-memory store's own: its hash, its options and figures, large states and those that
- * grow, functions on a state, and memory that is refused. What every store must do is in
- * tests/conformance/store_suite.c. */
+/* The in-memory store: its hash, options and statistics, large states and states that grow,
+ * callbacks, and failed allocations. tests/conformance/store_suite.c tests what all stores have in
+ * common. */
 
 #include <weir/weir_store.h>
 
@@ -53,7 +53,7 @@ static weir_decision take(weir_store *s, const weir_policy *p, const char *key, 
 static void check_siphash(void **unused)
 {
     (void)unused;
-    /* SipHash-1-3 of 0, 1, .. n-1 under the key 00 01 .. 0f; computed with an independent
+    /* SipHash-1-3 of the bytes 0, 1, .. n-1 with the key 00 01 .. 0f, computed with an independent
      * program. */
     static const struct {
         size_t len;
@@ -102,8 +102,8 @@ static void check_options(void **unused)
     weir_store_close(s);
 }
 
-/* A key is held for as long as it is not fresh, and its bytes are counted. */
-static void check_figures(void **unused)
+/* A key is in the store until it is idle, and its bytes are counted. */
+static void check_statistics(void **unused)
 {
     (void)unused;
     weir_store *s = store_of(0, 0);
@@ -129,7 +129,7 @@ static void check_figures(void **unused)
     weir_store_close(s);
 }
 
-/* ---- functions on a state -------------------------------------------------------------------- */
+/* ---- callbacks on a state -------------------------------------------------------------------- */
 
 static weir_status add_to_state(void *ctx, uint64_t *state, int64_t now_ns)
 {
@@ -149,7 +149,7 @@ static void check_apply(void **unused)
     assert_int_equal(weir_store_apply(s, &p, id, "a", 1, s_ns, add_to_state, &add_ns), WEIR_OK);
     assert_int_equal(weir_store_apply(s, &p, id, "a", 1, s_ns, add_to_state, &add_ns), WEIR_OK);
     assert_int_equal(take(s, &p, "a", s_ns, 0).remaining, 1);
-    add_ns = 11 * s_ns; /* changed, but refused: nothing is kept */
+    add_ns = 11 * s_ns; /* changed, but the status is an error: not stored */
     assert_int_equal(weir_store_apply(s, &p, id, "a", 1, s_ns, add_to_state, &add_ns), WEIR_E_FULL);
     assert_int_equal(take(s, &p, "a", s_ns, 0).remaining, 1);
     assert_int_equal(weir_store_apply(s, &log, id, "a", 1, s_ns, add_to_state, &add_ns),
@@ -160,7 +160,7 @@ static void check_apply(void **unused)
 
 /* ---- large states ---------------------------------------------------------------------------- */
 
-/* A log that outgrows the memory is refused without being charged, and the others go on. */
+/* A log that outgrows the memory is refused without a charge. Other keys are not affected. */
 static void check_log_too_large(void **unused)
 {
     (void)unused;
@@ -180,11 +180,11 @@ static void check_log_too_large(void **unused)
     assert_int_equal(weir_store_reset(s, id, "b", 1), WEIR_OK);
     assert_int_equal(weir_store_stats_get(s).memory_bytes, memory);
     assert_int_equal(weir_store_reset(s, id, "a", 1), WEIR_OK);
-    assert_true(weir_store_stats_get(s).memory_bytes < 64 * 1024); /* growing left nothing behind */
+    assert_true(weir_store_stats_get(s).memory_bytes < 64 * 1024); /* growing leaked no memory */
     weir_store_close(s);
 }
 
-/* Large states are admitted whichever shards they fall into: others make room. */
+/* Large states are admitted in any stripe: others are evicted. */
 static void check_large_states(void **unused)
 {
     (void)unused;
@@ -203,10 +203,9 @@ static void check_large_states(void **unused)
     weir_store_close(s);
 }
 
-/* ---- memory that is refused ------------------------------------------------------------------ */
+/* ---- failed allocations ---------------------------------------------------------------------- */
 
-/* The linker puts these in the place of what they are named after (--wrap). The fail_at'th call
- * from now fails; 0: none. */
+/* The linker replaces these functions (--wrap). The fail_at'th call from now on fails; 0: none. */
 static unsigned fail_at;
 
 static bool fails(void)
@@ -236,7 +235,7 @@ void *__wrap_mmap64(void *at, size_t len, int prot, int flags, int fd, off_t off
     return fails() ? MAP_FAILED : __real_mmap64(at, len, prot, flags, fd, offset);
 }
 
-/* Whichever allocation fails, opening says so and leaves nothing behind. */
+/* If any allocation fails, opening fails and leaks nothing. */
 static void check_open_without_memory(void **unused)
 {
     (void)unused;
@@ -248,14 +247,14 @@ static void check_open_without_memory(void **unused)
         st = weir_store_open(&s, NULL);
         assert_true((st == WEIR_OK) == (s != NULL));
     }
-    assert_true(fail_at > 0); /* so many are not made */
+    assert_true(fail_at > 0); /* there are fewer allocations */
     fail_at = 0;
     assert_int_equal(st, WEIR_OK);
     assert_true(nth > 4); /* the store, three mappings, a handle */
     weir_store_close(s);
 }
 
-/* A large state for which the system has no memory is refused, and the key stays as it was. */
+/* A large state is refused if an allocation fails, and the key is unchanged. */
 static void check_state_without_memory(void **unused)
 {
     (void)unused;
@@ -272,7 +271,7 @@ static void check_state_without_memory(void **unused)
     weir_store_close(s);
 }
 
-/* A log that can grow no more is told so; nobody is forgotten for its sake. */
+/* A log that cannot grow is refused. No other key is evicted for it. */
 static void check_growth_spares_others(void **unused)
 {
     (void)unused;
@@ -308,7 +307,7 @@ static weir_status spoil(void *ctx, uint64_t *state, int64_t now_ns)
     return *(weir_status *)ctx;
 }
 
-/* What a function wrote counts only if it says so, whatever the size of the state. */
+/* The changes of a callback are stored only if it returns WEIR_OK, for states of any size. */
 static void check_apply_fails(void **unused)
 {
     (void)unused;
@@ -327,12 +326,12 @@ static void check_apply_fails(void **unused)
     }
 }
 
-/* A file whose head is good and whose large states are not is refused in words. */
+/* A file with a valid header and damaged large states is refused with a message. */
 static void check_damaged_part(void **unused)
 {
     (void)unused;
     char path[] = "/tmp/weir-store-XXXXXX";
-    enum { LARGE_AT = 32 + 2 * 16 }; /* in the head: where the third part begins */
+    enum { LARGE_AT = 32 + 2 * 16 }; /* in the header: the offset of the third part */
     const uint64_t bad = 12345;
     uint64_t at = 0;
     weir_store_error error = {""};
@@ -356,8 +355,8 @@ static void check_damaged_part(void **unused)
     unlink(path);
 }
 
-/* Where new keys are refused and there is no room, the request that found none says so, in a call
- * of its own as in one of several keys; nothing is charged, and all of it is counted. */
+/* Under WEIR_REFUSE, a request whose state does not fit is refused, alone or in a transaction.
+ * Nothing is charged, and the refusals are counted. */
 static void check_refused(void **unused)
 {
     (void)unused;
@@ -392,7 +391,7 @@ static void check_refused(void **unused)
     }
 }
 
-/* A commit beyond its reservation, of a key that is fresh by now and finds no room. */
+/* A commit at more than the reserved cost, for a key that is idle by then and does not fit. */
 static void check_commit_refused(void **unused)
 {
     (void)unused;
@@ -417,9 +416,9 @@ static void check_commit_refused(void **unused)
     weir_store_close(s);
 }
 
-/* ---- hostile and full ------------------------------------------------------------------------ */
+/* ---- attacks and a full table ---------------------------------------------------------------- */
 
-/* A store with as small a table as there is. */
+/* A store with the smallest possible table. */
 static weir_store *tiny_store(uint8_t secret)
 {
     weir_store *s = NULL;
@@ -430,8 +429,8 @@ static weir_store *tiny_store(uint8_t secret)
     return s;
 }
 
-/* How many live keys are forgotten of those that, under the first secret, have both their buckets
- * among the first few. */
+/* Adds keys which, under the first secret, have both buckets among the first few. Returns how many
+ * live keys are evicted. */
 static uint64_t flood(weir_store *known, weir_store *s, size_t keys)
 {
     enum { FEW = 16 };
@@ -452,8 +451,8 @@ static uint64_t flood(weir_store *known, weir_store *s, size_t keys)
     return weir_store_stats_get(s).evicted;
 }
 
-/* What the secret is for: who knows it fills the buckets of whom he likes, and they are forgotten;
- * under another secret the same keys do not meet. */
+/* The purpose of the secret: an attacker who knows it can choose keys that share buckets, and so
+ * evict keys. Under another secret the same keys do not collide. */
 static void check_flooding(void **unused)
 {
     (void)unused;
@@ -477,8 +476,8 @@ static void charge_keys(weir_store *s, const weir_policy *p, uint64_t first, uin
     }
 }
 
-/* At a tenth more than there is room for, and at twice that, every key that came went in, so many
- * went for it as there are too many, and each was counted. */
+/* With a tenth more keys than fit, and with twice as many, every new key is stored, exactly the
+ * surplus is evicted, and each eviction is counted. */
 static void check_overfull(void **unused)
 {
     (void)unused;
@@ -494,8 +493,8 @@ static void check_overfull(void **unused)
     }
 }
 
-/* No debtor is forgiven while a fresh key could have gone: a full store of keys that are fresh by
- * now takes as many again. */
+/* No key with less than its full quota is evicted while there is an idle one: a full store of idle
+ * keys accepts as many new ones. */
 static void check_fresh_go_first(void **unused)
 {
     (void)unused;
@@ -531,7 +530,7 @@ int main(void)
         cmocka_unit_test(check_fresh_go_first),
         cmocka_unit_test(check_siphash),
         cmocka_unit_test(check_options),
-        cmocka_unit_test(check_figures),
+        cmocka_unit_test(check_statistics),
         cmocka_unit_test(check_apply),
         cmocka_unit_test(check_log_too_large),
         cmocka_unit_test(check_large_states),

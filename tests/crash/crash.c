@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* What the crash tests have in common. */
+/* The kit of the crash tests. */
 
 #include "crash.h"
 
@@ -22,13 +22,13 @@ enum { THREADS_MAX = 8, GROUP = 6, PATIENCE_MS = 30000, NO_STORE = 3, BAD_ANSWER
 
 static const int64_t now_ns = INT64_C(1800000000000000000);
 
-/* A state of 8 bytes, one of 16, a count, a log that grows, and one that does not. */
+/* A state of 8 bytes, one of 16, a count, a log that grows, and a large state that does not. */
 static const char *const texts[CRASH_POLICIES] = {
     "gcra 1000000/h burst 1000000", "gcra 999983/h burst 1000000",        "fixed-window 1000000/h",
     "sliding-log 4000/h",           "sliding-slices 1000000/h slices 60",
 };
 
-/* ---- small things ---------------------------------------------------------------------------- */
+/* ---- helpers --------------------------------------------------------------------------------- */
 
 static uint64_t next_random(uint64_t *state) /* splitmix64 */
 {
@@ -75,18 +75,18 @@ void crash_init(crash *c, int argc, char **argv, int seconds, int *ret_seconds)
                          : (uint64_t)time(NULL) << 20 ^ (uint64_t)getpid();
     printf("%s: %d seconds, seed %" PRIu64 "\n", argv[0], *ret_seconds, c->random);
     fflush(stdout);
-    /* What is killed here is processes: a disk would only make it slow. */
+    /* Only processes are killed here, so a disk would only make the tests slower. */
     strcpy(c->dir, "/dev/shm/weir-crash-XXXXXX");
     if (!mkdtemp(c->dir)) {
         strcpy(c->dir, "/tmp/weir-crash-XXXXXX");
         if (!mkdtemp(c->dir))
-            crash_fail(c, "no directory for the file");
+            crash_fail(c, "cannot create a directory for the file");
     }
     snprintf(c->file, sizeof c->file, "%s/state", c->dir);
     c->record =
         mmap(NULL, sizeof *c->record, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (c->record == MAP_FAILED)
-        crash_fail(c, "no memory to share");
+        crash_fail(c, "cannot map shared memory");
     for (size_t i = 0; i < CRASH_POLICIES; i++) {
         if (weir_policy_parse(&c->policy[i], texts[i], strlen(texts[i]), NULL, NULL) != WEIR_OK)
             crash_fail(c, "policy: %s", texts[i]);
@@ -97,7 +97,7 @@ void crash_end(crash *c)
 {
     char lock[sizeof c->file + 8];
     snprintf(lock, sizeof lock, "%s.lock", c->file);
-    unlink(lock); /* killed processes leave it */
+    unlink(lock); /* left by killed processes */
     unlink(c->file);
     rmdir(c->dir);
     munmap(c->record, sizeof *c->record);
@@ -115,7 +115,7 @@ weir_status crash_open(const crash *c, weir_store **ret, weir_store_error *ret_e
     return weir_store_open(ret, &options);
 }
 
-/* ---- those who charge ------------------------------------------------------------------------ */
+/* ---- the processes that charge keys ---------------------------------------------------------- */
 
 typedef struct worker {
     crash *crash;
@@ -127,7 +127,7 @@ typedef struct worker {
     pthread_t thread;
 } worker;
 
-/* One charge, of the record and of the store. */
+/* One charge, for the record and for the store. */
 typedef struct charge {
     size_t policy, key;
     char text[24];
@@ -194,7 +194,7 @@ static void charge_batch(worker *w)
         answered(w, &g[i], r[i].status, &r[i].decision);
 }
 
-/* All of them or none. */
+/* All or none. */
 static void charge_many(worker *w)
 {
     enum { MANY = 3 };
@@ -212,7 +212,7 @@ static void charge_many(worker *w)
         answered(w, &g[i], st, &all);
 }
 
-/* Reserves, and says then how much it came to: less, as much, or more. */
+/* Reserves, and commits at a lower, equal or higher cost. */
 static void reserve(worker *w)
 {
     charge g = any_charge(w);
@@ -238,8 +238,8 @@ static void reserve(worker *w)
     port_add_relaxed(&sums->answered, more - (uint64_t)over);
 }
 
-/* Keys that come and go, so that buckets and chains change. */
-static void pass_by(worker *w)
+/* Adds and removes other keys, so that buckets and chains change. */
+static void use_other_key(worker *w)
 {
     charge g = any_charge(w);
     weir_decision d;
@@ -265,7 +265,7 @@ static void *work(void *ctx)
         else if (what < 14)
             reserve(w);
         else
-            pass_by(w);
+            use_other_key(w);
         port_add_relaxed(w->calls, 1);
         if (w->left > 0 && --w->left == 0)
             kill(getpid(), SIGKILL);
@@ -316,7 +316,7 @@ static int work_until_killed(void *ctx)
         pause();
 }
 
-/* ---- their parent ---------------------------------------------------------------------------- */
+/* ---- the parent process ---------------------------------------------------------------------- */
 
 pid_t crash_start(crash *c, unsigned i, unsigned threads, crash_when when)
 {
@@ -329,7 +329,7 @@ pid_t crash_start(crash *c, unsigned i, unsigned threads, crash_when when)
     return pid;
 }
 
-static void say_how_it_ended(const crash *c, int status)
+static void fail_by_status(const crash *c, int status)
 {
     if (WIFSIGNALED(status))
         crash_fail(c, "a process ended by signal %d", WTERMSIG(status));
@@ -343,9 +343,9 @@ void crash_await(crash *c, pid_t pid, unsigned i, uint64_t calls)
     uint64_t from = port_load_relaxed(&c->record->calls[i]);
     while (port_load_relaxed(&c->record->calls[i]) - from < calls) {
         if (waitpid(pid, &status, WNOHANG) == pid)
-            say_how_it_ended(c, status);
+            fail_by_status(c, status);
         if (crash_ms() > until_ms)
-            crash_fail(c, "process %u waits for something that does not come", i);
+            crash_fail(c, "process %u makes no progress", i);
         sched_yield();
     }
 }
@@ -360,7 +360,7 @@ void crash_wait(crash *c, pid_t pid)
 {
     int status = wait_child(pid);
     if (!was_killed(status))
-        say_how_it_ended(c, status);
+        fail_by_status(c, status);
 }
 
 typedef struct apart {
@@ -382,7 +382,7 @@ int crash_apart(crash *c, int (*fn)(crash *c))
     pid_t pid = fork_child(run_apart, &a);
     int status = pid > 0 ? wait_child(pid) : -1;
     if (!WIFEXITED(status))
-        say_how_it_ended(c, status);
+        fail_by_status(c, status);
     return WEXITSTATUS(status);
 }
 
@@ -406,13 +406,13 @@ static void verify_key(crash *c, weir_store *s, size_t p, size_t k, bool settle)
         crash_fail(c, "%s, %s: %" PRIu64 " units were admitted, %" PRIu64 " are charged", texts[p],
                    key, least, charged);
     if (charged > most)
-        crash_fail(c, "%s, %s: %" PRIu64 " units were asked for, %" PRIu64 " are charged", texts[p],
+        crash_fail(c, "%s, %s: %" PRIu64 " units were requested, %" PRIu64 " are charged", texts[p],
                    key, most, charged);
     if (!settle)
         return;
     if (d.remaining < d.limit / 2) {
         if (weir_store_reset(s, id, key, strlen(key)) != WEIR_OK)
-            crash_fail(c, "%s, %s cannot be made fresh", texts[p], key);
+            crash_fail(c, "%s, %s cannot be reset", texts[p], key);
         charged = 0;
     }
     *sums = (crash_sums){.begun = {charged}, .answered = {charged}};
@@ -426,10 +426,11 @@ void crash_verify(crash *c, weir_store *s, bool settle)
     }
     weir_store_stats stats = weir_store_stats_get(s);
     if (stats.evicted > 0)
-        crash_fail(c, "%" PRIu64 " keys were forgotten, though there is room", stats.evicted);
+        crash_fail(c, "%" PRIu64 " keys were evicted although the memory is not full",
+                   stats.evicted);
 }
 
-void crash_forget(crash *c)
+void crash_clear(crash *c)
 {
     memset(c->record, 0, sizeof *c->record);
 }

@@ -2,9 +2,9 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_TESTS_CRASH_H
 #define WEIR_TESTS_CRASH_H
-/* Processes that charge keys in one state file, die at any moment, and leave behind in memory of
- * their parent what they had been answered. Time stands still in all of it, so that charges can be
- * counted: what a key has left is its limit less what was ever charged. */
+/* The kit of the crash tests: processes that charge keys in one state file and are killed at any
+ * moment. They record what the store returned to them, in memory of their parent. Time stands
+ * still, so charges can be counted: the remaining quota of a key is its limit less all charges. */
 
 #include "port/atomic.h"
 
@@ -14,15 +14,15 @@
 
 enum { CRASH_POLICIES = 5, CRASH_KEYS = 16, CRASH_PROCESSES = 4 };
 
-/* What a key was charged, each a sum that only grows: begun is added to before the store is
- * asked, answered after. What a key may get back is released before the store is asked, and
- * returned after; what was denied was returned. So at any moment at least answered - released is
- * charged, and at most begun - returned. */
+/* Charges of a key, as sums that only grow. `begun` grows before a call that charges, `answered`
+ * after it. `released` grows before a call that gives units back, `returned` after it; a denied
+ * charge counts as returned. So at any time at least answered - released is charged, and at most
+ * begun - returned. */
 typedef struct crash_sums {
     port_counter begun, answered, released, returned;
 } crash_sums;
 
-/* In memory that outlives who wrote it. */
+/* In memory that survives the processes. */
 typedef struct crash_record {
     crash_sums sums[CRASH_POLICIES][CRASH_KEYS];
     port_counter calls[CRASH_PROCESSES];
@@ -30,7 +30,7 @@ typedef struct crash_record {
 
 typedef struct crash {
     const char *program; /* for messages */
-    uint64_t random;     /* the state of a generator */
+    uint64_t random;     /* the state of the random generator */
     char dir[64], file[96];
     size_t memory_bytes;
     bool shared;
@@ -38,54 +38,54 @@ typedef struct crash {
     weir_policy policy[CRASH_POLICIES];
 } crash;
 
-/* Reads "[SECONDS [SEED]]", says the seed, and makes a directory for the file. Ends the program if
- * it cannot.
- *  seconds      how long if nothing is asked for
- *  ret_seconds  how long to go on */
+/* Parses "[SECONDS [SEED]]", prints the seed, and creates a directory for the file. Exits if that
+ * fails.
+ *  seconds      the default
+ *  ret_seconds  how long to run */
 void crash_init(crash *c, int argc, char **argv, int seconds, int *ret_seconds);
 void crash_end(crash *c); /* removes the directory */
 
 uint64_t crash_random(crash *c);
 uint64_t crash_below(crash *c, uint64_t n); /* 0..n-1 */
-int64_t crash_ms(void);                     /* by a clock that nobody sets */
+int64_t crash_ms(void);                     /* monotonic */
 
-/* Says what is wrong, and ends the program, and with it those that it started. */
+/* Prints a message and exits. The child processes end with this one. */
 _Noreturn void crash_fail(const crash *c, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Opens the store. Returns what it says; the text is in *ret_error. */
+/* Opens the store. Returns its status; the message is in *ret_error. */
 weir_status crash_open(const crash *c, weir_store **ret, weir_store_error *ret_error);
 
-/* When a process ends; all zero: when somebody kills it. */
+/* When a process kills itself; all zero: never. */
 typedef struct crash_when {
-    uint64_t
-        calls;   /* after so many calls of one of its threads, wherever the others are then ... */
-    uint64_t us; /* ... or so long after it was started, wherever it is then */
+    uint64_t calls; /* after this many calls of its first thread; the others may be anywhere */
+    uint64_t us;    /* or this many microseconds after its start */
 } crash_when;
 
-/* Starts a process that opens the store and charges keys in threads, until it is killed.
- *  i  0..CRASH_PROCESSES - 1: where it counts its calls. */
+/* Starts a process that opens the store and charges keys in threads until it is killed.
+ *  i  0..CRASH_PROCESSES - 1: the index of its counter of calls. */
 pid_t crash_start(crash *c, unsigned i, unsigned threads, crash_when when);
 
-/* Waits until it is killed; fails if it ends in another way. */
+/* Waits until a process is killed. Fails if it ends in another way. */
 void crash_wait(crash *c, pid_t pid);
 
-/* Waits until process i has made so many calls more; fails if it has ended, or if that takes half a
+/* Waits until process i has made `calls` more calls. Fails if the process ends, or after half a
  * minute. */
 void crash_await(crash *c, pid_t pid, unsigned i, uint64_t calls);
 
 void crash_kill(crash *c, pid_t pid);
 
-/* Runs fn in a process of its own and waits for it; fails if that crashes. Returns its status. */
+/* Runs fn in a child process and waits for it. Returns the result of fn. Fails if the child
+ * crashes. */
 int crash_apart(crash *c, int (*fn)(crash *c));
 
-/* Holds each key against the record: at least what was answered is charged, and no more than was
- * begun; fails if not.
- *  settle  nobody is at work: what is charged is from here on what was begun and answered, and keys
- *          that have little left are made fresh. */
+/* Checks each key against the record: at least what was answered is charged, and at most what was
+ * begun. Fails otherwise.
+ *  settle  no process is running. What is charged now becomes the record's value, and keys with
+ *          little quota left are reset. */
 void crash_verify(crash *c, weir_store *s, bool settle);
 
-/* Forgets what was charged: the file is a new one. */
-void crash_forget(crash *c);
+/* Clears the record, for a new file. */
+void crash_clear(crash *c);
 
 #endif

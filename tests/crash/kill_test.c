@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* A process that charges keys in a state file is killed at any moment, again and again: the file
- * opens, nothing that was admitted is forgotten, nothing is charged that nobody asked for, and the
- * next goes on.
+/* A process that charges keys in a state file is killed at any moment, again and again. Each time,
+ * the file opens, every returned charge is there, nothing is charged that was not requested, and
+ * the next process goes on.
  *
  *     kill_test [SECONDS [SEED]] */
 
@@ -13,20 +13,20 @@
 
 enum { THREADS = 4, ROUNDS_OF_A_FILE = 40 };
 
-/* Every other time it is not closed, as if this process had been killed as well. */
+/* Every other time the store is not closed, as if this process had been killed too. */
 static int look(crash *c)
 {
     weir_store *s = NULL;
     weir_store_error error;
     if (crash_open(c, &s, &error) != WEIR_OK)
-        crash_fail(c, "it does not open: %s", error.text);
+        crash_fail(c, "the file does not open: %s", error.text);
     crash_verify(c, s, true);
     if (crash_below(c, 2))
         weir_store_close(s);
     return 0;
 }
 
-/* Mostly at work, and sometimes before, while it opens the file. */
+/* Usually during its calls, and sometimes while it opens the file. */
 static crash_when any_moment(crash *c)
 {
     if (crash_below(c, 4) == 0)
@@ -43,9 +43,9 @@ int main(int argc, char **argv)
     for (int64_t until_ms = crash_ms() + (int64_t)seconds * 1000; crash_ms() < until_ms; kills++) {
         if (kills % ROUNDS_OF_A_FILE == 0) {
             unlink(c.file);
-            crash_forget(&c);
+            crash_clear(&c);
         }
-        /* Now and then with other sizes, so that the states move to another file. */
+        /* Sometimes with another size, so that the states move to a new file. */
         c.memory_bytes = (size_t)(crash_below(&c, 10) == 0 ? 9 : 8) << 20;
         crash_wait(&c, crash_start(&c, 0, THREADS, any_moment(&c)));
         crash_random(&c);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* A machine that loses its power leaves pages of a state file from different moments, and some that
- * were never written. Such files are made here from what a file was at several moments while
- * processes were at work: each opens or is refused with a text, nothing crashes, and whatever state
- * is found was once written: nobody is charged more than was ever asked for.
+/* After a power failure, the pages of a state file are from different moments, and some were never
+ * written. This test records a file at several moments while processes use it, and mixes the pages.
+ * Each mixed file must open, or be refused with a message. Nothing crashes, and no key is charged
+ * more than was requested.
  *
  *     power_test [SECONDS [SEED]] */
 
@@ -34,7 +34,7 @@ static void read_file(crash *c, uint8_t *to, size_t bytes)
     for (size_t have = 0; have < bytes;) {
         ssize_t n = fd < 0 ? -1 : pread(fd, to + have, bytes - have, (off_t)have);
         if (n <= 0)
-            crash_fail(c, "it cannot be read");
+            crash_fail(c, "cannot read the file");
         have += (size_t)n;
     }
     close(fd);
@@ -47,22 +47,22 @@ static void write_file(crash *c, const uint8_t *from, size_t bytes)
     for (size_t done = 0; done < bytes;) {
         ssize_t n = fd < 0 ? -1 : pwrite(fd, from + done, bytes - done, (off_t)done);
         if (n <= 0)
-            crash_fail(c, "it cannot be written");
+            crash_fail(c, "cannot write the file");
         done += (size_t)n;
     }
     close(fd);
 }
 
-/* Lets a process work on a new file, and keeps what that is meanwhile. */
+/* Lets a process use a new file, and records the file meanwhile. */
 static void record_moments(crash *c, moments *m)
 {
     struct stat st;
     unlink(c->file);
-    crash_forget(c);
+    crash_clear(c);
     pid_t pid = crash_start(c, 0, THREADS, (crash_when){0});
     crash_await(c, pid, 0, 1);
     if (stat(c->file, &st) != 0)
-        crash_fail(c, "it is not there");
+        crash_fail(c, "there is no file");
     m->bytes = (size_t)st.st_size;
     for (size_t i = 0; i < MOMENTS; i++) {
         m->at[i] = malloc(m->bytes);
@@ -74,24 +74,26 @@ static void record_moments(crash *c, moments *m)
     crash_kill(c, pid);
 }
 
-/* The machine was started anew since. */
+/* Makes the file look as if the machine had restarted since. */
 static void note_power_loss(uint8_t *file)
 {
     weir_file_header *head = (weir_file_header *)file;
     memset(head->boot, 0x5a, sizeof head->boot);
 }
 
-/* Of each page, what it was at some moment; or nothing, if it was never written. */
+/* Takes each page from one of the moments, or leaves it zero, as if it was never written. */
 static void mix(crash *c, const moments *m, uint8_t *to)
 {
     static const uint64_t lost_of_1000[] = {0, 2, 20, 200};
     uint64_t lost = lost_of_1000[crash_below(c, 4)], first = crash_below(c, MOMENTS);
-    uint64_t torn = crash_below(c, 2); /* pages themselves, in sectors */
+    uint64_t torn = crash_below(c, 2); /* mix sectors instead of pages */
     size_t step = torn ? 512 : PAGE;
     for (size_t at = 0; at < m->bytes; at += step) {
         size_t len = m->bytes - at < step ? m->bytes - at : step;
         uint64_t from = crash_below(c, 3) == 0 ? crash_below(c, MOMENTS) : first;
-        bool head = at < WEIR_FILE_HEADER_BYTES && crash_below(c, 50) != 0; /* most of them open */
+        bool head = at < WEIR_FILE_HEADER_BYTES && crash_below(c, 50) != 0; /* keep most headers,
+                                                                               so that most files
+                                                                               open */
         if (crash_below(c, 1000) < lost && !head)
             memset(to + at, 0, len);
         else
@@ -100,7 +102,7 @@ static void mix(crash *c, const moments *m, uint8_t *to)
     note_power_loss(to);
 }
 
-/* ---- what comes of it ------------------------------------------------------------------------ */
+/* ---- checks ---------------------------------------------------------------------------------- */
 
 static bool see(void *ctx, const weir_key_state *stored)
 {
@@ -110,7 +112,7 @@ static bool see(void *ctx, const weir_key_state *stored)
     return true;
 }
 
-/* A key that was charged says so from then on, whatever was there before. */
+/* After a charge, a key has less quota, whatever it had before. */
 static void charge_one(crash *c, weir_store *s, const weir_policy *p, const char *key)
 {
     const int64_t now_ns = INT64_C(1800000000000000000);
@@ -129,7 +131,7 @@ static int look(crash *c)
     uint64_t sum = 0;
     weir_status st = crash_open(c, &s, &error);
     if (st != WEIR_OK && error.text[0] == '\0')
-        crash_fail(c, "it is refused without a text: %s", weir_status_str(st));
+        crash_fail(c, "refused without a message: %s", weir_status_str(st));
     if (st != WEIR_OK)
         return REFUSED;
     crash_verify(c, s, false);
@@ -145,7 +147,7 @@ static int look(crash *c)
     return OPENED;
 }
 
-/* Nothing that was admitted need be there, and what was given back may be charged still. */
+/* Returned charges may be lost, and returned units may still be charged. */
 static void forget_answers(crash *c)
 {
     for (size_t p = 0; p < CRASH_POLICIES; p++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Several processes share a state file, and one of them is killed at any moment, again and again:
- * the others go on, and nothing that any of them admitted is forgotten.
+/* Several processes share a state file, and one of them is killed at any moment, again and again.
+ * The others go on, and every returned charge is there.
  *
  *     shared_test [SECONDS [SEED]] */
 
@@ -13,30 +13,30 @@
 
 enum { PROCESSES = 3, THREADS = 2 };
 
-/* While the others are at work. */
+/* While the others are running. */
 static int look(crash *c)
 {
     weir_store *s = NULL;
     weir_store_error error;
     if (crash_open(c, &s, &error) != WEIR_OK)
-        crash_fail(c, "it does not open: %s", error.text);
+        crash_fail(c, "the file does not open: %s", error.text);
     crash_verify(c, s, false);
     weir_store_close(s);
     return 0;
 }
 
-/* When all have gone. */
+/* After all have ended. */
 static int look_at_rest(crash *c)
 {
     weir_store *s = NULL;
     weir_store_error error;
     if (crash_open(c, &s, &error) != WEIR_OK)
-        crash_fail(c, "it does not open: %s", error.text);
+        crash_fail(c, "the file does not open: %s", error.text);
     crash_verify(c, s, true);
     return 0;
 }
 
-/* Mostly at work, and sometimes before, while it opens the file. */
+/* Usually during its calls, and sometimes while it opens the file. */
 static crash_when any_moment(crash *c)
 {
     if (crash_below(c, 4) == 0)
@@ -44,7 +44,7 @@ static crash_when any_moment(crash *c)
     return (crash_when){.calls = 1 + crash_below(c, 300)};
 }
 
-/* Returns how many were killed. */
+/* Returns how many processes were killed. */
 static unsigned run_some(crash *c, unsigned kills, pid_t pid[PROCESSES])
 {
     enum { KILLS = 20 };

@@ -2,7 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_STORE_IMAGE_KIT_TEST_H
 #define WEIR_STORE_IMAGE_KIT_TEST_H
-/* A directory for an image's file, and what the tests of images do with it. */
+/* A kit for the tests of images: a directory for the file, and functions to open, inspect and
+ * damage it. */
 
 #include "store/image/file_header.h"
 #include "store/image/image.h"
@@ -66,7 +67,7 @@ static inline weir_image *must_open(fixture *f)
     return m;
 }
 
-/* text: what is said behind the path; NULL: anything, in one line. */
+/* Opening must fail. `text` is the message after the path; NULL: any one-line message. */
 static inline void must_refuse(fixture *f, weir_status expected, const char *text)
 {
     weir_image *m = NULL;
@@ -81,7 +82,7 @@ static inline void must_refuse(fixture *f, weir_status expected, const char *tex
         assert_string_equal(behind + 2, text);
 }
 
-/* The same about a file beside the state file, which the message names. */
+/* The same for a message about a file beside the state file. */
 static inline void must_refuse_beside(fixture *f, const char *suffix, const char *text)
 {
     must_refuse(f, WEIR_E_IO, text);
@@ -102,7 +103,7 @@ static inline bool is_zero(weir_part p)
     return is_all(p, 0);
 }
 
-/* Without the lock file. */
+/* Counts the files in the directory, without the lock file. */
 static inline int count_files(const fixture *f)
 {
     int n = 0;

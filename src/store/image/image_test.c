@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Images in files, as one process sees them: what survives, what is refused, what is left behind.
- * Several processes are in image_lock_test.c. */
+/* Image files in one process: what survives, what is refused, what is left behind.
+ * state_file_test.c has the tests with several processes. */
 
 #include "store/image/image.h"
 
@@ -15,7 +15,7 @@
 #include <sched.h>
 #include <sys/stat.h>
 
-/* ---- a disk and a clock that do as they are told --------------------------------------------- */
+/* ---- a fake disk and clock ------------------------------------------------------------------- */
 
 static _Atomic int syncs, syncs_to_fail;
 static _Atomic bool clock_is_ours;
@@ -47,13 +47,13 @@ void __wrap_port_cond_wait_for(port_cond *c, port_mutex *m, int64_t ns)
         __real_port_cond_wait_for(c, m, ns);
         return;
     }
-    our_ns += ns / 2 + 1; /* it may wake early */
+    our_ns += ns / 2 + 1; /* the thread may wake early */
     port_mutex_unlock(m);
     sched_yield();
     port_mutex_lock(m);
 }
 
-/* ---- what is there --------------------------------------------------------------------------- */
+/* ---- contents -------------------------------------------------------------------------------- */
 
 static void check_anonymous(void **state)
 {
@@ -150,7 +150,7 @@ static void check_owner_ids(void **state)
 
 /* ---- damage ---------------------------------------------------------------------------------- */
 
-/* Changes the header, but so that its checksum is right. */
+/* Changes the header, and corrects its checksum. */
 static void forge(fixture *f, size_t at, const void *bytes, size_t len)
 {
     uint8_t head[WEIR_FILE_HEADER_BYTES];
@@ -175,9 +175,9 @@ static void check_flips(void **state)
         write_at(f, 0, bad, sizeof bad);
         must_refuse(f, WEIR_E_SYNTAX, NULL);
         read_head(f, after);
-        assert_memory_equal(after, bad, sizeof bad); /* it is left as it is */
+        assert_memory_equal(after, bad, sizeof bad); /* the file is unchanged */
     }
-    /* What changes has no checksum, and whatever it says, the states are there. */
+    /* The words that change have no checksum. The states are valid whatever these words contain. */
     for (size_t i = WEIR_FILE_HEADER_FIXED + 8; i < sizeof good; i += 8) {
         memcpy(bad, good, sizeof bad);
         memset(bad + i, 0xFF, 8);
@@ -212,7 +212,7 @@ static void check_texts(void **state)
         {88, TABLE + 4096, true, "the sizes in its header are inconsistent"},
         {100, 1, false, "its header is damaged"},
         {504, 1, false, "its header is damaged"},
-        {512, 0, false, "its header is damaged"}, /* nobody has ever opened it */
+        {512, 0, false, "its header is damaged"}, /* never opened */
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char text[200];
@@ -284,13 +284,13 @@ static void check_reset(void **state)
     assert_int_equal(count_files(f), 1);
 }
 
-/* ---- places ---------------------------------------------------------------------------------- */
+/* ---- paths ----------------------------------------------------------------------------------- */
 
 static void check_kinds(void **state)
 {
     fixture *f = *state;
     assert_int_equal(symlink("/dev/null", f->path), 0);
-    f->options.reset = true; /* which does not help either */
+    f->options.reset = true; /* does not help */
     must_refuse(f, WEIR_E_IO, "it is a symbolic link");
     assert_int_equal(unlink(f->path), 0);
     assert_int_equal(mkfifo(f->path, 0600), 0);
@@ -307,7 +307,7 @@ static void check_kinds(void **state)
         "the name of a state file cannot end in .new or .lock, which weir uses for files beside it";
     char path[200];
     f->options.file = path;
-    snprintf(path, sizeof path, "%s/state.lock", f->dir); /* another store's, perhaps */
+    snprintf(path, sizeof path, "%s/state.lock", f->dir); /* may belong to another store */
     must_refuse(f, WEIR_E_IO, why);
     snprintf(path, sizeof path, "%s/state.new", f->dir);
     must_refuse(f, WEIR_E_IO, why);
@@ -323,10 +323,11 @@ static void check_kinds(void **state)
     long_path[0] = '/';
     long_path[sizeof long_path - 1] = '\0';
     f->options.file = long_path;
-    must_refuse(f, WEIR_E_IO, NULL); /* a text that ends, whatever the path */
+    must_refuse(f, WEIR_E_IO, NULL); /* the message is terminated for any length of the path */
 }
 
-/* What a process can leave at PATH.new, killed at any instruction: nothing, or the magic number. */
+/* A process that is killed at any instruction leaves an empty file or the magic number at
+ * PATH.new. */
 static void check_leftovers(void **state)
 {
     fixture *f = *state;
@@ -342,7 +343,7 @@ static void check_leftovers(void **state)
     }
     weir_image_close(must_open(f));
 
-    /* But not if somebody is at work there. */
+    /* But a file that another process is creating is not removed. */
     int fd = -1;
     write_file(f->beside, left[1]);
     assert_int_equal(port_file_open(f->beside, PORT_FILE_WRITE, &fd), PORT_FILE_OK);
@@ -352,7 +353,7 @@ static void check_leftovers(void **state)
     port_file_close(fd);
 }
 
-/* A file at PATH.new that is not weir's stays, whether a new file has to be made or not. */
+/* A file at PATH.new that is not weir's is kept, whether or not a new file must be created. */
 static void check_foreign_beside(void **state)
 {
     fixture *f = *state;
@@ -376,7 +377,7 @@ static void check_foreign_beside(void **state)
     }
 }
 
-/* ---- where it is ----------------------------------------------------------------------------- */
+/* ---- where the file is ----------------------------------------------------------------------- */
 
 static void check_watch(void **state)
 {
@@ -417,7 +418,7 @@ static void check_lock_file(void **state)
     assert_int_equal(s.st_mode & 0777, 0600);
     assert_int_equal(unlink(f->lock), 0);
     assert_int_equal(weir_image_watch(m), WEIR_FILE_IN_PLACE);
-    assert_int_equal(access(f->lock, F_OK), 0); /* it is there again */
+    assert_int_equal(access(f->lock, F_OK), 0); /* the file is there again */
     weir_image_close(m);
     assert_int_equal(access(f->lock, F_OK), -1);
 
@@ -437,7 +438,7 @@ static void check_lock_file(void **state)
     assert_int_equal(unlink(f->lock), 0);
 }
 
-/* ---- who may write it ------------------------------------------------------------------------ */
+/* ---- owner and mode -------------------------------------------------------------------------- */
 
 static weir_image *must_open_other(fixture *f);
 
@@ -461,7 +462,7 @@ static void check_rights(void **state)
         weir_image_close(must_open(f));
         f->options.trust_others = false;
     }
-    assert_int_equal(chmod(f->path, 0644), 0); /* others may read it */
+    assert_int_equal(chmod(f->path, 0644), 0); /* other users may read it */
     weir_image_close(must_open(f));
     if (getuid() != 0) {
         print_message("the owner's part is skipped: only root can give a file away\n");
@@ -475,7 +476,7 @@ static void check_rights(void **state)
     weir_image_close(must_open(f));
 }
 
-/* A file that replaces another has its owner and its mode, also if root makes it by `weir state`,
+/* A file that replaces another keeps its owner and mode, even if root creates it with `weir state`,
  * or one of several users does. */
 static void check_rights_stay(void **state)
 {
@@ -498,7 +499,7 @@ static void check_rights_stay(void **state)
     m = must_open_other(f);
     assert_int_equal(weir_image_open_beside(&wide, m, &f->options), WEIR_OK);
     assert_int_equal(weir_image_replace(wide, m, &f->options), WEIR_OK);
-    assert_int_equal(access(f->lock, F_OK), 0); /* the claim has gone over */
+    assert_int_equal(access(f->lock, F_OK), 0); /* the lock on FILE.lock was passed on */
     must_refuse(f, WEIR_E_BUSY, NULL);
     weir_image_close(wide);
     assert_int_equal(access(f->lock, F_OK), -1);
@@ -506,7 +507,7 @@ static void check_rights_stay(void **state)
     assert_true(s.st_uid == owner && (s.st_mode & 0777) == 0660);
 }
 
-/* ---- reading alone --------------------------------------------------------------------------- */
+/* ---- read-only ------------------------------------------------------------------------------- */
 
 static void check_read_only(void **state)
 {
@@ -529,10 +530,10 @@ static void check_read_only(void **state)
     assert_int_equal(f->opened.found, WEIR_FOUND_CLOSED);
     weir_image_parts p = weir_image_parts_get(m);
     assert_true(is_all(p.large, 9));
-    memset(p.large.at, 7, LARGE); /* stays in this process */
+    memset(p.large.at, 7, LARGE); /* not written to the file */
     assert_int_equal(access(f->lock, F_OK), -1);
     assert_int_equal(weir_image_sync(m), WEIR_OK);
-    must_refuse(f, WEIR_E_BUSY, NULL); /* one reader at a time, and no owner beside it */
+    must_refuse(f, WEIR_E_BUSY, NULL); /* only one reader at a time, and no writer meanwhile */
     f->options.read_only = false;
     must_refuse(f, WEIR_E_BUSY, NULL);
     weir_image_close(m);
@@ -563,7 +564,7 @@ static void check_no_memory_for_size(void **state)
     assert_int_equal(weir_image_open(&m, &f->options, huge, LARGE, RESERVED), WEIR_E_RANGE);
 }
 
-/* ---- other sizes ----------------------------------------------------------------------------- */
+/* ---- resizing -------------------------------------------------------------------------------- */
 
 static weir_image *must_open_other(fixture *f)
 {
@@ -592,7 +593,7 @@ static void check_other_size(void **state)
         memcpy(secret, weir_image_secret(m), sizeof secret);
         uint64_t id = weir_image_processes(m)->self;
 
-        /* Thought better of it. */
+        /* Cancel the resizing. */
         assert_int_equal(weir_image_open_beside(&wide, m, &f->options), WEIR_OK);
         assert_int_equal(count_files(f), 2);
         weir_image_close(wide);
@@ -636,14 +637,14 @@ static void check_other_size_when_shared(void **state)
     weir_image_close(m);
     assert_int_equal(weir_image_open_beside(&wide, second, &f->options), WEIR_OK);
     assert_int_equal(weir_image_replace(wide, second, &f->options), WEIR_OK);
-    weir_image *third = must_open_other(f); /* those who share may come in again */
+    weir_image *third = must_open_other(f); /* other sharers may open it again */
     assert_true(
         weir_process_is_alive(weir_image_processes(third), weir_image_processes(wide)->self));
     weir_image_close(third);
     weir_image_close(wide);
 }
 
-/* ---- the disk -------------------------------------------------------------------------------- */
+/* ---- syncs ----------------------------------------------------------------------------------- */
 
 static void check_failed_sync(void **state)
 {
@@ -657,7 +658,7 @@ static void check_failed_sync(void **state)
     syncs_to_fail = 1;
     weir_image_close(m);
     assert_int_equal(syncs_to_fail, 0);
-    m = must_open(f); /* it was not said to be closed, for not all may be there */
+    m = must_open(f); /* not marked as closed, because some changes may be lost */
     assert_int_equal(f->opened.found, WEIR_FOUND_KILLED);
     weir_image_close(m);
 
@@ -678,7 +679,7 @@ static void check_sync_each_second(void **state)
 {
     fixture *f = *state;
     f->options.sync = WEIR_SYNC_SECOND;
-    weir_image_close(must_open(f)); /* with its thread asleep: it does not wait for it to wake */
+    weir_image_close(must_open(f)); /* does not wait until the sleeping thread wakes */
     weir_image *m = must_open(f);
     weir_image_close(m);
 

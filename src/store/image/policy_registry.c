@@ -82,14 +82,14 @@ static entry *find(const weir_policy_registry *r, uint64_t id, bool claim)
 }
 
 /* Reserves memory for a text. Returns false if there is none. */
-static bool reserve_bytes(weir_policy_registry *r, size_t room, uint64_t *ret_begin)
+static bool reserve_bytes(weir_policy_registry *r, size_t bytes, uint64_t *ret_begin)
 {
     uint64_t used = port_word_load_relaxed(&r->used);
     do {
         if (used % 8 != 0 || used > WEIR_POLICY_REGISTRY_TEXT_BYTES ||
-            room > WEIR_POLICY_REGISTRY_TEXT_BYTES - used)
+            bytes > WEIR_POLICY_REGISTRY_TEXT_BYTES - used)
             return false;
-    } while (!port_word_cas_relaxed(&r->used, &used, used + room));
+    } while (!port_word_cas_relaxed(&r->used, &used, used + bytes));
     *ret_begin = used;
     return true;
 }

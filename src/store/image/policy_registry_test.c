@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The registry of policies: full, torn, and under many threads. */
+/* The policy registry: full, damaged, and used by many threads. */
 
 #include "store/image/policy_registry.h"
 
@@ -54,25 +54,25 @@ static void check_notes(void **state)
     weir_policy_registry *r = *state;
     assert_text(r, 1, "");
     assert_true(note(r, 1, "gcra 1/s"));
-    assert_true(note(r, 1 + WEIR_POLICY_REGISTRY_ENTRIES, "gcra 2/s")); /* of the same place */
+    assert_true(note(r, 1 + WEIR_POLICY_REGISTRY_ENTRIES, "gcra 2/s")); /* of the same entry */
     assert_true(note(r, UINT64_MAX, "x"));
     uint64_t before = used(r);
     assert_true(note(r, 1, "gcra 1/s"));
-    assert_int_equal(used(r), before); /* once is enough */
+    assert_int_equal(used(r), before); /* stored only once */
     assert_text(r, 1, "gcra 1/s");
     assert_text(r, 1 + WEIR_POLICY_REGISTRY_ENTRIES, "gcra 2/s");
     assert_text(r, UINT64_MAX, "x");
     assert_text(r, 1 + 2 * WEIR_POLICY_REGISTRY_ENTRIES, "");
     assert_int_equal(weir_policy_registry_len(r), 3);
     char buf[8];
-    assert_int_equal(weir_policy_registry_text(r, 1, buf, sizeof buf), 0); /* it does not fit */
+    assert_int_equal(weir_policy_registry_text(r, 1, buf, sizeof buf), 0); /* does not fit */
     assert_false(note(r, 0, "x"));
     assert_text(r, 0, "");
     assert_false(weir_policy_registry_note(r, 9, "", 0));
 }
 
 typedef struct told {
-    uint64_t ids; /* the sum of them */
+    uint64_t ids; /* the sum of all ids */
     size_t len, most;
 } told;
 
@@ -144,8 +144,8 @@ static void check_torn(void **state)
     assert_true(note(r, 1, "gcra 1/s"));
     assert_true(note(r, 2, "gcra 2/s"));
     assert_true(note(r, 3, "gcra 3/s"));
-    bytes[TEXTS_AT + 16 + 8] ^= 1; /* a letter of the second */
-    memset(bytes, 0, 8);           /* how far the texts go */
+    bytes[TEXTS_AT + 16 + 8] ^= 1; /* a letter of the second text */
+    memset(bytes, 0, 8);           /* the number of bytes used */
     memset(bytes + ENTRIES_AT + 3 * 16 + 8, 0xFF, 8);
     assert_text(r, 1, "gcra 1/s");
     assert_text(r, 2, "");
@@ -160,9 +160,9 @@ static void check_torn(void **state)
     assert_text(r, 3, "gcra 3/s");
     assert_text(r, 4, "gcra 4/s");
     assert_int_equal(weir_policy_registry_len(r), 4);
-    memset(bytes, 0xFF, 8); /* without mending: no text lands outside */
+    memset(bytes, 0xFF, 8); /* not repaired: no text is written outside */
     assert_false(note(r, 5, "gcra 5/s"));
-    for (size_t i = 0; i < WEIR_POLICY_REGISTRY_BYTES; i++) /* nor does any byte lead there */
+    for (size_t i = 0; i < WEIR_POLICY_REGISTRY_BYTES; i++) /* no byte makes it read outside */
         bytes[i] = (uint8_t)(i * 37 + i / 256 * 11);
     for (uint64_t i = 0; i < 100; i++)
         assert_text(r, i, "");

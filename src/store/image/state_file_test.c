@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Images that several processes want: who may have a file open, who is known to be alive, and what
- * a killed one leaves. The processes are forked before anything is open, for what is forked later
- * has its parent's locks as well; they do what they are told through a pipe. */
+/* Several processes and one state file: which of them may open it, which are known to be alive, and
+ * what a killed process leaves behind. The children are forked before any file is open, because a
+ * child shares its parent's locks. They receive commands through a pipe. */
 
 #include "port/file.h"
 #include "store/image/image_kit_test.h"
@@ -53,7 +53,7 @@ static answer obey(fixture *f, char order, weir_image **m, weir_image **old)
         a.id = weir_image_processes(*m)->self;
         a.is_new = weir_image_is_new(*m);
         a.table_bytes = p.table.bytes;
-        ((uint8_t *)p.table.at)[a.id] = 1; /* where the others see it */
+        ((uint8_t *)p.table.at)[a.id] = 1; /* so that the other processes see it */
     }
     return a;
 }
@@ -78,9 +78,9 @@ static int serve(void *ctx)
     return 0;
 }
 
-/* ---- of a child ------------------------------------------------------------------------------ */
+/* ---- commands to a child --------------------------------------------------------------------- */
 
-/* Before anything is open. The options are those of now. */
+/* Call it before any file is open. The child uses the current options. */
 static child start(fixture *f)
 {
     pipes p = {.f = f};
@@ -111,7 +111,7 @@ static answer ask(const child *c, char order)
     return hear(c);
 }
 
-/* Kills it: what is to be closed first is to be asked for. */
+/* Kills the child, without closing its file. */
 static void end(child *c)
 {
     assert_true(kill_child(c->pid));
@@ -119,7 +119,7 @@ static void end(child *c)
     close(c->from);
 }
 
-/* ---- who may --------------------------------------------------------------------------------- */
+/* ---- exclusive and shared -------------------------------------------------------------------- */
 
 static void check_exclusive(void **state)
 {
@@ -143,7 +143,7 @@ static void check_exclusive(void **state)
              "'shared'",
              (int)a.pid);
     must_refuse(f, WEIR_E_BUSY, text);
-    end(&a); /* and its lock with it */
+    end(&a); /* releases its lock */
     answer found = ask(&b, OPEN);
     assert_int_equal(found.st, WEIR_OK);
     assert_int_equal(found.found, WEIR_FOUND_KILLED);
@@ -163,7 +163,7 @@ static void check_same_process(void **state)
     fixture *f = *state;
     weir_image *m = must_open(f);
     must_refuse(f, WEIR_E_BUSY, NULL);
-    must_refuse(f, WEIR_E_BUSY, NULL); /* and what was refused has taken no lock away */
+    must_refuse(f, WEIR_E_BUSY, NULL); /* a refused opening releases no lock */
     weir_image_close(m);
     f->options.shared = true;
     m = must_open(f);
@@ -206,13 +206,13 @@ static void check_killed_sharer(void **state)
     assert_false(weir_process_is_alive(o, from_b.id));
     end(&b);
     weir_image_close(m);
-    weir_image_close(must_open(f)); /* one of them was killed, whoever was the last */
+    weir_image_close(must_open(f)); /* one of them was killed, and not the last one */
     assert_int_equal(f->opened.found, WEIR_FOUND_KILLED);
     weir_image_close(must_open(f));
     assert_int_equal(f->opened.found, WEIR_FOUND_CLOSED);
 }
 
-/* The message is about the others, though this process has the file open as well by then. */
+/* The message names the other processes, although this process has the file open too. */
 static void check_size_of_others(void **state)
 {
     fixture *f = *state;
@@ -245,7 +245,7 @@ static void lose_by_moving(const fixture *f)
     assert_int_equal(rename(f->path, moved), 0);
 }
 
-/* The other file is a good one, of the same content. */
+/* The other file is valid and has the same contents. */
 static void lose_by_replacing(const fixture *f)
 {
     char command[500];
@@ -254,7 +254,7 @@ static void lose_by_replacing(const fixture *f)
     assert_int_equal(system(command), 0);
 }
 
-/* Whatever happens to the name of a file that is in use, nobody gets another file at its path. */
+/* A file in use is deleted, moved or replaced: no process can open another file at its path. */
 static void must_claim(fixture *f, void (*lose)(const fixture *), bool shared)
 {
     char text[200];
@@ -271,7 +271,7 @@ static void must_claim(fixture *f, void (*lose)(const fixture *), bool shared)
     f->options.reset = true;
     must_refuse(f, WEIR_E_BUSY, text);
     f->options.reset = false;
-    end(&a); /* killed: the claim goes with it, the lock file stays */
+    end(&a); /* killed: its lock is released, FILE.lock stays */
     assert_int_equal(access(f->lock, F_OK), 0);
     snprintf(text, sizeof text, "%s.moved", f->path);
     unlink(text);
@@ -291,7 +291,7 @@ static void check_claims(void **state)
     }
 }
 
-/* A file in use may have any name, also that of new files. */
+/* A file in use may have any name, even PATH.new. */
 static void check_moved_to_new(void **state)
 {
     fixture *f = *state;
@@ -308,7 +308,7 @@ static void check_moved_to_new(void **state)
     assert_int_equal(f->opened.found, WEIR_FOUND_KILLED);
 }
 
-/* The lock file was removed as well: the next look at the file makes the claim again. */
+/* FILE.lock was removed too: weir_image_watch() creates and locks it again. */
 static void check_claim_again(void **state)
 {
     fixture *f = *state;
@@ -336,7 +336,7 @@ static int open_as_nobody(void *ctx)
     return good ? 0 : 1;
 }
 
-/* The path has no claim: a directory that this process cannot write. */
+/* In a directory that this process cannot write there is no FILE.lock. */
 static void check_no_claim(void **state)
 {
     fixture *f = *state;
@@ -375,7 +375,7 @@ static void check_crowd(void **state)
         }
         assert_int_equal(made, 1);
         assert_int_equal(ids, (UINT64_C(1) << (CROWD + 1)) - 2);
-        for (int i = 0; i < CROWD; i += 2) /* some go as the others are killed */
+        for (int i = 0; i < CROWD; i += 2) /* some close while others are killed */
             tell(&crowd[i], CLOSE);
         for (int i = 1; i < CROWD; i += 2)
             end(&crowd[i]);
@@ -386,7 +386,7 @@ static void check_crowd(void **state)
         weir_image *m = must_open(f);
         const uint8_t *table = weir_image_parts_get(m).table.at;
         for (int i = 1; i <= CROWD; i++)
-            assert_int_equal(table[i], 1); /* all had the same file */
+            assert_int_equal(table[i], 1); /* all opened the same file */
         assert_int_equal(f->opened.found, WEIR_FOUND_KILLED);
         weir_image_close(m);
         assert_int_equal(count_files(f), 1);
@@ -398,7 +398,7 @@ static void check_crowd_for_one(void **state)
 {
     fixture *f = *state;
     for (int round = 0; round < ROUNDS; round++) {
-        f->options.reset = round % 2; /* half of the rounds, what is there is thrown away */
+        f->options.reset = round % 2; /* every other round resets the file */
         child crowd[CROWD];
         int got = 0;
         for (int i = 0; i < CROWD; i++)
@@ -417,7 +417,7 @@ static void check_crowd_for_one(void **state)
     }
 }
 
-/* Killed wherever it happens to be: what is found is whole, or not there. */
+/* A process is killed while it creates or resizes a file: the file found is complete, or absent. */
 static void check_killed_makers(void **state)
 {
     fixture *f = *state;
@@ -426,7 +426,7 @@ static void check_killed_makers(void **state)
         tell(&c, round % 4 == 3 ? SIZE_OPEN : OPEN);
         if (round % 4 == 3)
             tell(&c, SIZE_BESIDE);
-        for (int i = 0; i < round * 500; i++) /* a little later each time */
+        for (int i = 0; i < round * 500; i++) /* a little later in each round */
             getppid();
         end(&c);
         weir_image *m = must_open(f);
@@ -445,10 +445,10 @@ static void check_wait_for_other_size(void **state)
     child a = start(f), b = start(f);
     weir_image_close(must_open(f));
     assert_int_equal(ask(&a, SIZE_OPEN).st, WEIR_OK);
-    tell(&b, OPEN); /* which has to wait, or comes later: it finds the new one in any case */
+    tell(&b, OPEN); /* it waits, or comes later: in any case it finds the new file */
     int fd;
     assert_int_equal(port_file_open(f->path, PORT_FILE_READ, &fd), PORT_FILE_OK);
-    assert_true(port_file_is_locked(fd, 0)); /* the door, already here */
+    assert_true(port_file_is_locked(fd, 0)); /* the OPENING lock */
     port_file_close(fd);
     assert_int_equal(ask(&a, SIZE_BESIDE).st, WEIR_OK);
     assert_int_equal(ask(&a, REPLACE).st, WEIR_OK);
@@ -462,7 +462,7 @@ static void check_wait_for_other_size(void **state)
 
 /* ---- what the system refuses ----------------------------------------------------------------- */
 
-/* Whether opening fails with WEIR_E_IO and a message. */
+/* Returns 0 if opening fails with WEIR_E_IO and this message. */
 static int fails(fixture *f, const char *message)
 {
     weir_image *m = NULL;
@@ -485,7 +485,7 @@ static void check_no_room(void **state)
     assert_int_equal(count_files(f), 0);
 }
 
-/* root may write anywhere. */
+/* root may write anywhere, so root becomes another user. */
 static int open_without_right(void *ctx)
 {
     if (getuid() == 0 && (setgroups(0, NULL) != 0 || setuid(65534) != 0))
@@ -502,7 +502,7 @@ static void check_not_allowed(void **state)
 {
     fixture *f = *state;
     assert_int_equal(chmod(f->dir, 0555), 0);
-    must_not_be_allowed(f); /* to make one */
+    must_not_be_allowed(f); /* to create one */
     assert_int_equal(chmod(f->dir, 0755), 0);
     weir_image_close(must_open(f));
     assert_int_equal(chmod(f->path, 0444), 0);
@@ -510,7 +510,7 @@ static void check_not_allowed(void **state)
     assert_int_equal(unlink(f->path), 0);
     if (getuid() != 0)
         return;
-    /* In a directory for all, what somebody else left at PATH.new cannot be removed. */
+    /* In a directory with the sticky bit, the PATH.new of another user cannot be removed. */
     write_file(f->beside, "");
     assert_int_equal(chmod(f->beside, 0666), 0);
     assert_int_equal(chmod(f->dir, 01777), 0);

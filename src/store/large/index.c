@@ -132,7 +132,6 @@ weir_status weir_index_insert(weir_large *l, weir_stripe *s, uint64_t hash, uint
     return WEIR_OK;
 }
 
-/* Tells of the blocks of a locked bucket. Returns false to stop. */
 bool weir_index_each(weir_large *l, size_t i, weir_key_state_fn fn, void *ctx)
 {
     uint64_t at;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Large states in memory that outlives processes: children that are killed at whatever they were
- * doing, a copy of the memory taken in the middle of a decision, and bytes that nobody wrote. */
+/* Large states in memory that survives its processes: children that are killed while they work, a
+ * copy of the memory taken during a decision, and damaged memory. */
 
 #include "store/kill_kit_test.h"
 #include "store/large/large_kit_test.h"
@@ -9,13 +9,13 @@
 enum {
     KIB = 1 << 10,
     MIB = 1 << 20,
-    KEYS = 24, /* that are counted */
+    KEYS = 24, /* whose charges are counted */
     POLICIES = 4,
 };
 
-/* What all children see, beside the part. */
+/* Shared by all children, beside the part. */
 typedef struct ground {
-    port_counter answered[KEYS]; /* units that a decision was answered for */
+    port_counter answered[KEYS]; /* units that were returned as charged */
     port_counter clock_ns;
     kill_shared kills;
 } ground;
@@ -25,10 +25,10 @@ typedef struct arena {
     void *part;
     size_t bytes;
     weir_policy policy[POLICIES], filler;
-    uint64_t fillers; /* how many keys there are beside those counted */
+    uint64_t fillers; /* number of other keys */
 } arena;
 
-/* A counted key's hash: some of them share a stripe. */
+/* The hash of a counted key. Some of these keys share a stripe. */
 static uint64_t key_hash(uint64_t key)
 {
     return hash_of(key) & ~(uint64_t)3;
@@ -47,7 +47,7 @@ static void charge_key(arena *a, weir_large *l, uint64_t key, int64_t now_ns)
         port_add_relaxed(&a->shared->answered[key], 1);
 }
 
-/* Charges two keys, or neither. */
+/* Charges two keys in one transaction, and commits it or rolls it back. */
 static void charge_two(arena *a, weir_large *l, uint64_t key, int64_t now_ns, bool keep)
 {
     uint64_t keys[2] = {key, (key + 5) % KEYS};
@@ -114,7 +114,7 @@ static void open_arena(arena *a, size_t bytes, uint64_t fillers)
     weir_large_close(open_part(a->part, bytes, true, &alone));
 }
 
-/* Opens the part as the process that comes after those that were killed. */
+/* Kills children while they work, and opens the memory afterwards. */
 static weir_large *open_after_kills(arena *a)
 {
     static weir_processes processes;
@@ -126,8 +126,8 @@ static weir_large *open_after_kills(arena *a)
     return l;
 }
 
-/* What was answered is there; what was not is there or not, as a whole, and at most once for every
- * child that was killed. */
+/* Each returned charge is there. Of the others, at most one transaction for each killed child is
+ * there, and then as a whole. */
 static void answers_survive(void **unused)
 {
     (void)unused;
@@ -150,7 +150,7 @@ static void answers_survive(void **unused)
     munmap(a.shared, sizeof *a.shared);
 }
 
-/* The same where there is no room: whoever goes, nothing is lost of the memory. */
+/* The same with a full memory: keys are evicted, and no memory leaks. */
 static void memory_survives(void **unused)
 {
     (void)unused;
@@ -165,7 +165,7 @@ static void memory_survives(void **unused)
     munmap(a.shared, sizeof *a.shared);
 }
 
-/* ---- a copy in the middle -------------------------------------------------------------------- */
+/* ---- a copy during a decision ---------------------------------------------------------------- */
 
 typedef struct snapshot {
     charge charge;
@@ -174,7 +174,7 @@ typedef struct snapshot {
     int64_t after_ns;
 } snapshot;
 
-/* Decides, and takes a copy of all the memory while what it wrote does not count yet. */
+/* Decides, and copies all of the memory before the commit. */
 static weir_status check_and_copy(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
                                   int64_t now_ns, int64_t *ret_fresh_after_ns)
 {
@@ -185,7 +185,7 @@ static weir_status check_and_copy(void *ctx, const weir_policy *p, uint64_t *sta
     return st;
 }
 
-/* Whatever kind of state it is, and whether it has to grow: the copy is as before. */
+/* For each kind of state, growing or not: the copy has the old state. */
 static void copies_in_the_middle(void **unused)
 {
     (void)unused;
@@ -215,7 +215,7 @@ static void copies_in_the_middle(void **unused)
     munmap(s.copy, MIB);
 }
 
-/* ---- bytes that nobody wrote ----------------------------------------------------------------- */
+/* ---- damaged memory -------------------------------------------------------------------------- */
 
 static uint64_t next_random(uint64_t *x)
 {
@@ -223,12 +223,13 @@ static uint64_t next_random(uint64_t *x)
     return hash_of(*x);
 }
 
-/* Some words become others: awkward ones, or those of another place, as an old page is. */
+/* Damages some words: with zeros, random words, flipped bits, or the words of another place, as in
+ * an old page. */
 static void scribble(unsigned char *part, size_t bytes, uint64_t *x)
 {
     uint64_t *words = (uint64_t *)part, kind = next_random(x) % 4;
     size_t len = bytes / 8, from = 2 + next_random(x) % (len - 1024 - 2);
-    if (next_random(x) % 2) /* often where all is about all */
+    if (next_random(x) % 2) /* often the part before the blocks */
         from = 2 + next_random(x) % 4096;
     size_t count = kind == 3 ? 512 : 1 + next_random(x) % 64;
     for (size_t i = from; i < from + count; i++)
@@ -262,7 +263,7 @@ static void use_damaged(weir_large *l, const weir_policy *p, size_t policies, ui
     weir_large_each(l, look, &sum);
 }
 
-/* No crash, and an end to everything. */
+/* No crash, and every call returns. */
 static void damage_is_survived(void **unused)
 {
     (void)unused;

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_STORE_LARGE_KIT_TEST_H
 #define WEIR_STORE_LARGE_KIT_TEST_H
-/* What the tests of large states have in common: a part that is open, charges, and the look at
- * a whole part that says whether all in it fits together. */
+/* A kit for the tests of large states: opening, charging, and checking that all of the memory is
+ * consistent. */
 
 #include "store/kit_test.h"
 #include "store/large/index.h"
@@ -17,7 +17,7 @@ static inline weir_large *open_part(void *part, size_t bytes, bool is_new, const
     return l;
 }
 
-/* The hash of a key's number. */
+/* The hash of key number n. */
 static inline uint64_t hash_of(uint64_t n)
 {
     n = (n ^ n >> 30) * 0xbf58476d1ce4e5b9;
@@ -39,7 +39,7 @@ static inline weir_large_call call_of(const weir_policy *p, uint64_t hash, int64
     return (weir_large_call){.policy = p, .hash = hash, .now_ns = now_ns, .fn = check, .ctx = c};
 }
 
-/* What remains after a charge; -1 if it is denied. */
+/* Charges. Returns what remains; -1 if the charge is denied. */
 static inline int64_t take(weir_large *l, const weir_policy *p, uint64_t hash, int64_t now_ns,
                            int64_t cost)
 {
@@ -68,14 +68,14 @@ static inline bool add_up(void *ctx, const weir_key_state *stored)
     return true;
 }
 
-/* All bits that are set belong to what the index leads to, and the figures are right. Locks that
- * dead processes hold are taken over by it. */
+/* Checks that the index leads to every allocated unit, and that the statistics are right. Takes
+ * over the locks of dead processes. */
 static inline void check_whole(weir_large *l)
 {
     weir_large_stats sum = {0};
     weir_block_seen seen;
     uint64_t next;
-    weir_allocator_list(&l->blocks, 0, &seen, 1, &next); /* takes that lock as well */
+    weir_allocator_list(&l->blocks, 0, &seen, 1, &next); /* takes over the allocator's lock too */
     weir_large_each(l, add_up, &sum);
     weir_large_stats stats = weir_large_stats_get(l);
     assert_int_equal(stats.damaged, 0);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* A child runs one call, instruction by instruction. After each one that has changed the memory, a
- * copy of that is what a kill would leave behind: it is opened, and must hold all of what was there
- * before the call or all of what is there after it, and nothing else. */
+/* A child runs one call and is stopped after each instruction. If the instruction changed the
+ * memory, a copy of the memory is what a kill would leave behind. The copy is opened, and must hold
+ * all of the old state or all of the new state, and nothing else. */
 
 #include "store/kill_kit_test.h"
 #include "store/large/large_kit_test.h"
 
 enum { BYTES = WEIR_LARGE_BYTES_MIN, KEYS = 3 };
 
-/* A call, on a part that was made ready for it. */
+/* A call, and what to do before it. */
 typedef struct scene {
     const char *name;
     const char *policy;
@@ -36,7 +36,7 @@ static void charge_all(weir_large *l, const weir_policy *p)
         take(l, p, key * 64, at_ns, 2);
 }
 
-/* Four stamps: one more, and the log grows. */
+/* Four requests: with one more, the log grows. */
 static void fill_level(weir_large *l, const weir_policy *p)
 {
     for (int i = 4; i > 0; i--)
@@ -49,7 +49,7 @@ static void fill_memory(weir_large *l, const weir_policy *p)
         take(l, p, 100 + 7 * key, at_ns - 1, 1);
 }
 
-/* Grown, and fresh by now. */
+/* A log that has grown and is idle now. */
 static void let_go_stale(weir_large *l, const weir_policy *p)
 {
     for (int i = 0; i < 9; i++)
@@ -137,17 +137,17 @@ static void look_at(weir_large *l, const weir_policy *p, int64_t ret[KEYS])
         ret[key] = take(l, p, key * 64, at_ns, 0);
 }
 
-/* Opens a copy as one who comes after the child was killed. */
+/* Opens a copy, as the next process after the kill. */
 static void check_copy(void *copy, const weir_policy *p, int64_t ret[KEYS])
 {
     static const weir_processes heir = {.self = 3};
     weir_large *l = open_part(copy, BYTES, false, &heir);
-    check_whole(l); /* locks all, and so repairs */
+    check_whole(l); /* locks everything, and so repairs it */
     look_at(l, p, ret);
     weir_large_close(l);
 }
 
-/* Each key has either figure; of several that are charged one by one, the first before the next. */
+/* Whether each key has its old value or its new one. With `at_once`, all keys change together. */
 static bool either(const int64_t now[KEYS], const int64_t before[KEYS], const int64_t after[KEYS],
                    bool at_once)
 {

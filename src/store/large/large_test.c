@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Large states: room and who has to go for it, several keys as one, contents that move, threads.
- * What killed processes and power losses leave behind is in large_kill_test.c. */
+/* Large states: memory and eviction, transactions, copying, threads. large_kill_test.c has the
+ * tests for killed processes and power failures. */
 
 #include "store/large/large_kit_test.h"
 
@@ -39,7 +39,8 @@ static void opening(void **unused)
     void *part = part_of(MIB);
     assert_int_equal(weir_large_open(&l, part, WEIR_LARGE_BYTES_MIN - 1, true, &alone),
                      WEIR_E_RANGE);
-    weir_large_close(open_part(part, MIB, false, &alone)); /* who made it came no further */
+    weir_large_close(open_part(part, MIB, false, &alone)); /* the process that created it did no
+                                                              more */
     l = open_part(part, MIB, true, &alone);
     weir_policy log = policy_of("sliding-log 100/m");
     assert_int_equal(take(l, &log, 7, s_ns, 3), 97);
@@ -54,7 +55,7 @@ static void opening(void **unused)
     munmap(part, MIB);
 }
 
-/* A log is as large as what it holds; one that has emptied begins anew. */
+/* A log is as large as its contents. An empty one starts at the smallest size again. */
 static void logs_are_sized_by_what_they_hold(void **unused)
 {
     (void)unused;
@@ -83,7 +84,7 @@ static void logs_are_sized_by_what_they_hold(void **unused)
     close_fixture(&f);
 }
 
-/* Every kind of state, beside a bare state that weir_check() is asked about, with time going on. */
+/* States of every kind give the same answers as a bare state and weir_check(), as time passes. */
 static void answers_are_the_cores(void **unused)
 {
     (void)unused;
@@ -119,9 +120,9 @@ static void answers_are_the_cores(void **unused)
     }
 }
 
-/* ---- room ------------------------------------------------------------------------------------ */
+/* ---- memory and eviction --------------------------------------------------------------------- */
 
-/* Many times what there is room for: all are admitted, and the memory is used well. */
+/* Many times as many states as fit: all are admitted, and the memory is well used. */
 static void full_and_refilled(void **unused)
 {
     (void)unused;
@@ -138,7 +139,7 @@ static void full_and_refilled(void **unused)
     assert_true(stats.evicted > 40000);
     assert_in_range(stats.bytes, MIB * 8 / 10, MIB);
     check_whole(f.l);
-    int64_t later_ns = 7300 * s_ns; /* all is fresh by now, and goes before anybody else */
+    int64_t later_ns = 7300 * s_ns; /* all others are idle by now, and are dropped first */
     for (uint64_t n = 0; n < 1000; n++)
         take(f.l, &f.log, hash_of(n), later_ns, 1);
     assert_int_equal(weir_large_stats_get(f.l).evicted, stats.evicted);
@@ -148,7 +149,7 @@ static void full_and_refilled(void **unused)
     close_fixture(&f);
 }
 
-/* A large state among small ones: there is room for it, if not all in one place. */
+/* A large state among small ones: there is enough memory, but not in one place. */
 static void wide_among_small(void **unused)
 {
     (void)unused;
@@ -188,9 +189,10 @@ static void refusing_when_full(void **unused)
     assert_int_equal(weir_large_stats_get(f.l).keys, n - 1);
     assert_int_equal(weir_large_stats_get(f.l).evicted, 0);
     for (uint64_t i = 0; i < n - 1; i++)
-        assert_int_equal(take(f.l, &f.log, hash_of(i), s_ns, 1), 98); /* no growth: one stamp */
+        assert_int_equal(take(f.l, &f.log, hash_of(i), s_ns, 1), 98); /* does not grow: one
+                                                                         request */
     check_whole(f.l);
-    for (uint64_t i = 0; i < 64; i++) /* moves the time of every stripe on */
+    for (uint64_t i = 0; i < 64; i++) /* advances the time of every stripe */
         weir_large_reset(f.l, i), take(f.l, &f.log, hash_of(i), 100 * s_ns, 0);
     weir_large_call call = call_of(&f.log, hash_of(n), 100 * s_ns, &c);
     call.when_full = WEIR_REFUSE;
@@ -199,7 +201,7 @@ static void refusing_when_full(void **unused)
     close_fixture(&f);
 }
 
-/* ---- several keys as one --------------------------------------------------------------------- */
+/* ---- transactions on several keys ------------------------------------------------------------ */
 
 static int64_t try_one(fixture *f, const weir_policy *p, uint64_t hash, int64_t now_ns,
                        int64_t cost)
@@ -210,7 +212,7 @@ static int64_t try_one(fixture *f, const weir_policy *p, uint64_t hash, int64_t 
     return c.decision.allowed ? c.decision.remaining : -1;
 }
 
-/* Sixteen tries in one stripe, of keys that are there, that are not, and that grow. */
+/* Sixteen tries in one stripe: keys that are present, absent, and that grow. */
 static void tries_are_kept_or_dropped(void **unused)
 {
     (void)unused;
@@ -244,7 +246,7 @@ static void tries_are_kept_or_dropped(void **unused)
     close_fixture(&f);
 }
 
-/* The same key again and again, so that it grows twice and sees what was tried before. */
+/* The same key several times: it grows twice, and each try sees the earlier ones. */
 static void tries_add_up(void **unused)
 {
     (void)unused;
@@ -267,7 +269,7 @@ static void tries_add_up(void **unused)
     }
 }
 
-/* More than can wait is refused, and what waits is as it was. */
+/* A try too many is refused, and the others are unchanged. */
 static void tries_have_an_end(void **unused)
 {
     (void)unused;
@@ -290,7 +292,7 @@ static void tries_have_an_end(void **unused)
     close_fixture(&f);
 }
 
-/* ---- contents -------------------------------------------------------------------------------- */
+/* ---- iteration and copying ------------------------------------------------------------------- */
 
 static bool put_into(void *ctx, const weir_key_state *stored)
 {
@@ -314,9 +316,9 @@ static void contents_move(void **unused)
         take(f.l, n % 2 ? &f.log : &f.layers, hash_of(n), s_ns, 1 + (int64_t)n % 10);
     for (int i = 1; i < 40; i++)
         take(f.l, &f.log, hash_of(1), s_ns + i, 1);
-    take(to.l, &f.log, hash_of(3), s_ns, 99); /* something else of that name goes */
+    take(to.l, &f.log, hash_of(3), s_ns, 99); /* replaces another state with the same hash */
     weir_large_each(f.l, put_into, to.l);
-    weir_large_each(f.l, put_into, to.l); /* and again changes nothing */
+    weir_large_each(f.l, put_into, to.l); /* a second copy changes nothing */
     assert_int_equal(weir_large_stats_get(to.l).keys, 900);
     assert_int_equal(weir_large_stats_get(to.l).bytes, weir_large_stats_get(f.l).bytes);
     for (uint64_t n = 0; n < 900; n++) {
@@ -358,7 +360,7 @@ static void bad_contents(void **unused)
     assert_int_equal(weir_large_put(f.l, &good), WEIR_OK);
     assert_int_equal(weir_large_stats_get(f.l).keys, 1);
     take(f.l, &f.log, 1, 10 * s_ns, 0);
-    assert_int_equal(weir_large_put(f.l, &good), WEIR_OK); /* fresh by now */
+    assert_int_equal(weir_large_put(f.l, &good), WEIR_OK); /* idle by now */
     check_whole(f.l);
     weir_status st = WEIR_OK;
     good.fresh_at_ns = 100 * s_ns;
@@ -389,7 +391,7 @@ static int64_t charge_one(worker *w, const weir_policy *p, uint64_t hash)
     return c.decision.allowed;
 }
 
-/* Keys that all share, among others of their own size and others. */
+/* Some keys are shared by all workers, others belong to one worker. */
 static void *work(void *arg)
 {
     worker *w = arg;
@@ -409,7 +411,7 @@ static void *work(void *arg)
     return NULL;
 }
 
-/* What four workers were allowed of the keys that all share. */
+/* Returns how many units of the shared keys four workers were allowed. */
 static int64_t run_workers(fixture *f, uint64_t keys)
 {
     pthread_t threads[WORKERS];

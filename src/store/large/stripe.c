@@ -16,8 +16,8 @@ bool weir_stripe_journal(weir_stripe *s, weir_allocator *b, port_word *const *wo
                          bool spare)
 {
     uint64_t n = journal_len(s);
-    uint64_t room = (uint64_t)WEIR_JOURNAL_MAX - (spare ? 0 : WEIR_JOURNAL_SPARE);
-    if (n + count > room)
+    uint64_t space = (uint64_t)WEIR_JOURNAL_MAX - (spare ? 0 : WEIR_JOURNAL_SPARE);
+    if (n + count > space)
         return false;
     for (size_t i = 0; i < count; i++, n++) {
         port_word_store_relaxed(&s->journal[n].at, (uint64_t)(words[i] - b->words));

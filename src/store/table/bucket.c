@@ -188,7 +188,7 @@ static unsigned units_live(const weir_line *l)
     return units;
 }
 
-bool weir_line_has_room(const weir_line *l, weir_form form)
+bool weir_line_fits(const weir_line *l, weir_form form)
 {
     return units_live(l) + weir_form_units(form) <= WEIR_LINE_UNITS;
 }
@@ -260,7 +260,7 @@ static int64_t fresh_at(const weir_line *l, unsigned i)
     return (int64_t)l->word[spot_of(l, i).word];
 }
 
-unsigned weir_line_fresh(const weir_line *l, int64_t now_ns)
+unsigned weir_line_idle(const weir_line *l, int64_t now_ns)
 {
     unsigned fresh = 0;
     for (unsigned i = 0; i < WEIR_LINE_ENTRIES; i++) {

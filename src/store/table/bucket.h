@@ -138,7 +138,7 @@ weir_bucket_entry weir_line_get(const weir_line *l, unsigned i);
 void weir_line_put(weir_line *l, unsigned i, const weir_bucket_entry *e);
 
 /* Whether there is space for an entry of a form. */
-bool weir_line_has_room(const weir_line *l, weir_form form);
+bool weir_line_fits(const weir_line *l, weir_form form);
 
 /* Adds an entry, for which there is space. Compacts the other entries if necessary. */
 void weir_line_add(weir_line *l, const weir_bucket_entry *e);
@@ -147,7 +147,7 @@ void weir_line_add(weir_line *l, const weir_bucket_entry *e);
 void weir_line_drop(weir_line *l, unsigned set);
 
 /* The set of live entries that are idle at now_ns. */
-unsigned weir_line_fresh(const weir_line *l, int64_t now_ns);
+unsigned weir_line_idle(const weir_line *l, int64_t now_ns);
 
 /* The entries to evict so that an entry of `form` fits, those closest to idle first.
  *  ret_fresh_at_ns  the latest fresh_at_ns among them; INT64_MIN if there are none. */

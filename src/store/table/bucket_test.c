@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* One bucket: what is done on copies against a model that lists entries, writers that are killed at
- * each of their stores, locks that dead holders left, and threads. The bucket's own source is part
- * of this file, so that a store in it can be the last. */
+/* A bucket: operations on copies against a model, writers that are killed at each of their stores,
+ * locks of dead owners, and threads. This file includes bucket.c, so that any store in it can be
+ * the last. */
 
 #include "store/table/bucket.h"
 
@@ -13,9 +13,9 @@
 
 #include <cmocka.h>
 
-/* ---- killing at a store ---------------------------------------------------------------------- */
+/* ---- a kill at a store ----------------------------------------------------------------------- */
 
-static _Thread_local unsigned stores_left; /* 0: no end */
+static _Thread_local unsigned stores_left; /* 0: no limit */
 static _Thread_local jmp_buf killed;
 
 static void maybe_die(void)
@@ -42,7 +42,7 @@ static inline bool cas_acquire_or_die(port_word *w, uint64_t *from, uint64_t to)
 #undef port_word_store_release
 #undef port_word_cas_acquire
 
-/* ---- a model of a line ----------------------------------------------------------------------- */
+/* ---- a model of a bucket --------------------------------------------------------------------- */
 
 typedef struct model {
     unsigned len;
@@ -57,7 +57,7 @@ static uint64_t next_random(uint64_t *seed)
     return n ^ n >> 31;
 }
 
-/* The widths of a form, said once more. */
+/* The sizes of the forms, independently of bucket.c. */
 static const unsigned units_of[] = {0, 7, 9, 10, 11, 15, 19, 27};
 static const unsigned words_of[] = {0, 0, 1, 1, 1, 2, 3, 5};
 
@@ -114,7 +114,7 @@ static void model_drop(model *m, unsigned i)
     m->of[i] = m->of[--m->len];
 }
 
-/* The line holds what the model does: every entry is found, and nothing else is live. */
+/* The line has the entries of the model and no others. */
 static void assert_alike(const weir_line *l, const model *m)
 {
     assert_true(weir_line_sound(l));
@@ -136,8 +136,8 @@ static unsigned fresh_of(const model *m, const weir_line *l, int64_t now_ns)
     return set;
 }
 
-/* Without the victims there is room; without the last of them there was none; and none that stays
- * is closer to fresh than one that goes. */
+/* Without the victims the entry fits. Without the last of them it does not. No remaining entry is
+ * closer to idle than a victim. */
 static void check_victims(const weir_line *l, const model *m, weir_form form)
 {
     int64_t said_ns = 77, last_ns = INT64_MIN;
@@ -159,7 +159,7 @@ static void check_victims(const weir_line *l, const model *m, weir_form form)
     assert_true(set == 0 || left_before_last + units_of[form] > 28);
 }
 
-/* One random change to both. */
+/* Makes one random change to both. */
 static void change(weir_line *l, model *m, uint64_t *seed)
 {
     uint64_t x = next_random(seed);
@@ -194,7 +194,7 @@ static void change(weir_line *l, model *m, uint64_t *seed)
         return;
     }
     default:
-        assert_int_equal(weir_line_has_room(l, e.form), model_has_room(m, e.form));
+        assert_int_equal(weir_line_fits(l, e.form), model_has_room(m, e.form));
         if (!model_has_room(m, e.form) || model_find(m, e.tag, e.alternate) < m->len)
             return;
         m->of[m->len++] = e;
@@ -202,7 +202,7 @@ static void change(weir_line *l, model *m, uint64_t *seed)
     }
 }
 
-/* ---- lines ----------------------------------------------------------------------------------- */
+/* ---- copies of a bucket ---------------------------------------------------------------------- */
 
 static void forms(void **state)
 {
@@ -227,7 +227,7 @@ static void lines_are_as_the_model(void **state)
         assert_int_equal(l.word[0] & ~(WEIR_CODES | WEIR_ALTERNATES | WEIR_MIXED), version);
         uint64_t x = next_random(&seed);
         assert_int_equal(weir_line_find(&l, x >> 16, x & 1), WEIR_LINE_ENTRIES);
-        assert_int_equal(weir_line_fresh(&l, (int64_t)(x % 17) - 1),
+        assert_int_equal(weir_line_idle(&l, (int64_t)(x % 17) - 1),
                          fresh_of(&m, &l, (int64_t)(x % 17) - 1));
         check_victims(&l, &m, (weir_form)(1 + x % 7));
         full += m.len == WEIR_LINE_ENTRIES;
@@ -235,7 +235,7 @@ static void lines_are_as_the_model(void **state)
     assert_true(full > STEPS / 100);
 }
 
-/* A bucket is either said to be unsound, or every function takes it. */
+/* A bucket is either reported as invalid, or safe for every function. */
 static void any_bytes(void **state)
 {
     (void)state;
@@ -244,7 +244,7 @@ static void any_bytes(void **state)
         weir_line l;
         for (unsigned w = 0; w < WEIR_LINE_WORDS; w++)
             l.word[w] = next_random(&seed);
-        if (i % 2) { /* few entries, so that more are sound */
+        if (i % 2) { /* few entries, so that more buckets are valid */
             unsigned codes = 4 * (unsigned)(next_random(&seed) % 4);
             l.word[0] &= ~(WEIR_CODES & WEIR_CODES << codes);
         }
@@ -260,7 +260,7 @@ static void any_bytes(void **state)
                 assert_in_range(weir_line_find(&l, got[n].tag, got[n].alternate), 0, n);
         }
         weir_line_drop(&l, weir_line_victims(&l, e.form, &last_ns));
-        assert_true(weir_line_has_room(&l, e.form));
+        assert_true(weir_line_fits(&l, e.form));
         weir_line_add(&l, &e);
         assert_true(weir_line_sound(&l));
         assert_in_range(weir_line_find(&l, e.tag, e.alternate), 0, WEIR_LINE_ENTRIES - 1);
@@ -271,7 +271,7 @@ static void any_bytes(void **state)
     assert_true(sound > 10000);
 }
 
-/* All 2^17 layouts: what is said to be sound fits, and what is not said so does not. */
+/* All 2^17 layouts: a valid one fits, an invalid one does not. */
 static void every_layout(void **state)
 {
     (void)state;
@@ -293,7 +293,7 @@ static void every_layout(void **state)
 
 enum { BUCKETS = 3, HERE = 1, SELF = 9 };
 
-/* Memory that outlives its writers: ids below SELF are dead. */
+/* Memory that survives its writers. Ids below SELF are dead. */
 typedef struct ground {
     weir_bucket buckets[BUCKETS];
     weir_undo_record undo[WEIR_UNDO_RECORDS];
@@ -329,7 +329,8 @@ static void fill(weir_bucket *b, const weir_line *l)
         port_word_store_release(&b->word[i], l->word[i]);
 }
 
-/* Runs `what` by `who`, who dies at the n-th store. True if it came to its end. */
+/* Runs `what` as process `who`, which dies at its n-th store. Returns whether `what` was
+ * completed. */
 static bool run_until(ground *g, unsigned who, unsigned n,
                       void (*what)(const weir_bucket_array *k, void *ctx), void *ctx)
 {
@@ -365,7 +366,7 @@ static void mend_all(const weir_bucket_array *k, void *ctx)
     weir_bucket_repair_all(k);
 }
 
-/* The bucket is the old one or the new one, but for entries that the new one has not. */
+/* The bucket is the old one or the new one, except for entries that the new one does not have. */
 static void check_either(const weir_line *l, const model *old, const model *new)
 {
     bool is_old = true, is_new = true;
@@ -380,7 +381,7 @@ static void check_either(const weir_line *l, const model *old, const model *new)
         is_old = is_old && (same_entry(&got, e) || (may_go && at == WEIR_LINE_ENTRIES));
         len -= at < WEIR_LINE_ENTRIES;
     }
-    is_old = is_old && len == 0; /* nothing but old ones */
+    is_old = is_old && len == 0; /* only old entries */
     is_new = (unsigned)__builtin_popcount(weir_line_live(l)) == new->len;
     for (unsigned i = 0; i < new->len &&is_new; i++) {
         unsigned at = weir_line_find(l, new->of[i].tag, new->of[i].alternate);
@@ -391,8 +392,8 @@ static void check_either(const weir_line *l, const model *old, const model *new)
     assert_true(is_old || is_new);
 }
 
-/* After whoever was killed: a living one reads the bucket, it can be written, and no record is held
- * by the dead. */
+/* After the kill, a live process can read and write the bucket, and no record belongs to a dead
+ * process. */
 static void check_ground(ground *g, const pair *p, const model *old, const model *new,
                          bool is_opened)
 {
@@ -415,7 +416,7 @@ static void check_ground(ground *g, const pair *p, const model *old, const model
     assert_int_equal(port_load_relaxed(&g->damaged), 0);
 }
 
-/* A bucket and what it is to become, by a few changes. */
+/* A bucket, and its new contents after a few changes. */
 static pair random_pair(uint64_t *seed, model *old, model *new)
 {
     pair p = {.old.word = {WEIR_VERSION_ONE * (next_random(seed) >> 40)}};
@@ -431,7 +432,8 @@ static pair random_pair(uint64_t *seed, model *old, model *new)
     return p;
 }
 
-/* A writer dies at each of its stores, and so does who mends what it left, and one more. */
+/* A writer dies at each of its stores; so does the process that repairs the bucket, and a third
+ * one. */
 static void writers_are_killed(void **state)
 {
     (void)state;
@@ -461,7 +463,7 @@ static void writers_are_killed(void **state)
     assert_true(recorded > 100);
 }
 
-/* ---- what dead holders left ------------------------------------------------------------------ */
+/* ---- locks of dead owners -------------------------------------------------------------------- */
 
 static uint64_t locked_by(uint64_t header, uint64_t id, uint64_t undo)
 {
@@ -478,7 +480,8 @@ static weir_line line_of(unsigned entries)
     return l;
 }
 
-/* A lock alone is taken away, and nothing is lost. The version is one that nobody has read. */
+/* A lock without a record is removed, and nothing is lost. The new version was never read
+ * before. */
 static void lock_without_record(void **state)
 {
     (void)state;
@@ -498,7 +501,8 @@ static void lock_without_record(void **state)
                      ((header >> WEIR_VERSION_AT) + 1) & 0x1fff);
 }
 
-/* A record that is not of this lock is of another moment: what the bucket holds cannot be known. */
+/* A record that does not belong to the lock is from another moment, so the contents of the bucket
+ * are unknown. */
 static void record_of_another_moment(void **state)
 {
     (void)state;
@@ -525,13 +529,13 @@ static void record_of_another_moment(void **state)
             weir_bucket_repair_all(&k);
         weir_bucket_copy(&k, &g.buckets[HERE], &got);
         assert_int_equal(weir_line_live(&got), 0);
-        assert_true(got.word[0] & WEIR_OVERFLOWED); /* for all that is known */
+        assert_true(got.word[0] & WEIR_OVERFLOWED); /* because that is not known */
         assert_int_equal(port_load_relaxed(&g.damaged), 3);
         assert_int_equal(port_word_load_relaxed(&r->owner), 0);
     }
 }
 
-/* A bucket that cannot be one is emptied when it is read, locked or not. */
+/* An invalid bucket is emptied when it is read, locked or not. */
 static void bucket_of_rubbish(void **state)
 {
     (void)state;
@@ -543,7 +547,7 @@ static void bucket_of_rubbish(void **state)
         for (unsigned w = 0; w < WEIR_LINE_WORDS; w++)
             l.word[w] = next_random(&seed);
         bool locked = l.word[0] & WEIR_LOCKED;
-        if (locked) /* by the dead, without and with a record of whatever is in it */
+        if (locked) /* by a dead process, without a record and with a random one */
             l.word[0] = locked_by(l.word[0], FIRST, i % 3 == 0 ? 1 + l.word[1] % 255 : 0);
         for (unsigned n = 0; n < WEIR_UNDO_RECORDS; n++) {
             port_word_store_release(&g.undo[n].owner, next_random(&seed) % 4);
@@ -564,7 +568,7 @@ static void bucket_of_rubbish(void **state)
     assert_true(unsound > 1000);
 }
 
-/* Records that dead writers hold do not stop the living, though it were all of them. */
+/* Dead writers may own all undo records: live ones still find a free record. */
 static void all_records_left(void **state)
 {
     (void)state;
@@ -597,7 +601,7 @@ typedef struct worker {
     int failures;
 } worker;
 
-/* Entries whose words all say the same, in forms that take turns, so that they are moved about. */
+/* An entry whose words all have the same value. The forms differ, so that entries are moved. */
 static weir_bucket_entry entry_saying(uint64_t tag, uint64_t n)
 {
     static const weir_form of[] = {WEIR_FORM_ONE, WEIR_FORM_LONG, WEIR_FORM_SHORT, WEIR_FORM_TIME};
@@ -642,7 +646,7 @@ static void *work(void *arg)
         weir_bucket_entry e = entry_saying(tag, n + 1);
         if (at < WEIR_LINE_ENTRIES)
             weir_line_drop(&line, 1u << at);
-        w->failures += !weir_line_has_room(&line, e.form);
+        w->failures += !weir_line_fits(&line, e.form);
         weir_line_add(&line, &e);
         weir_bucket_commit(&k, b, &l, &line);
         w->added++;
@@ -650,7 +654,7 @@ static void *work(void *arg)
     return NULL;
 }
 
-/* Who reads sees a bucket as one writer left it, and no change is lost. */
+/* Readers see a bucket as one writer left it, and no change is lost. */
 static void threads(void **state)
 {
     (void)state;

@@ -124,8 +124,8 @@ void weir_lock_set_release(weir_lock_set *h)
 
 static bool drop_idle(weir_locked_bucket *l, weir_form form, int64_t seen_ns)
 {
-    weir_line_drop(&l->line, weir_line_fresh(&l->line, seen_ns));
-    return weir_line_has_room(&l->line, form);
+    weir_line_drop(&l->line, weir_line_idle(&l->line, seen_ns));
+    return weir_line_fits(&l->line, form);
 }
 
 /* The other bucket of an entry in `b`. */
@@ -147,8 +147,8 @@ static bool may_fit(const weir_bucket *b, weir_form form, int64_t seen_ns)
         l.word[i] = port_word_load_acquire(&b->word[i]);
     if (l.word[0] & WEIR_LOCKED || !weir_bucket_same(b, l.word[0]) || !weir_line_sound(&l))
         return false;
-    weir_line_drop(&l, weir_line_fresh(&l, seen_ns));
-    return weir_line_has_room(&l, form);
+    weir_line_drop(&l, weir_line_idle(&l, seen_ns));
+    return weir_line_fits(&l, form);
 }
 
 /* Locks the other bucket of entry i of `from`. Returns NULL if that is locked, also by this set, in
@@ -190,7 +190,7 @@ static unsigned movable(const weir_line *l, weir_form form)
     for (unsigned i = 0; i < WEIR_LINE_ENTRIES; i++) {
         weir_line without = *l;
         weir_line_drop(&without, 1u << i);
-        if (!weir_line_has_room(&without, form))
+        if (!weir_line_fits(&without, form))
             set &= ~(1u << i);
     }
     return set;
@@ -295,7 +295,7 @@ static bool displace_several(weir_table *t, weir_lock_set *h, weir_locked_bucket
         else
             unlock_last(h);
     }
-    return weir_line_has_room(&l->line, form);
+    return weir_line_fits(&l->line, form);
 }
 
 weir_status weir_cuckoo_insert(weir_table *t, weir_lock_set *h, const weir_bucket_pair *at,
@@ -364,8 +364,8 @@ bool weir_cuckoo_insert_alone(weir_table *t, weir_lock_set *h, const weir_bucket
                               weir_bucket_entry *e, int64_t seen_ns, weir_status *ret_st)
 {
     weir_locked_bucket *first = &h->of[0];
-    weir_line_drop(&first->line, weir_line_fresh(&first->line, seen_ns));
-    if (weir_line_has_room(&first->line, e->form)) {
+    weir_line_drop(&first->line, weir_line_idle(&first->line, seen_ns));
+    if (weir_line_fits(&first->line, e->form)) {
         weir_line_add(&first->line, e);
     } else {
         uint64_t header = port_word_load_acquire(&at->alternate->word[0]);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* States packed and unpacked: of random policies of every kind, reached by random charges, each
- * must decide afterwards as the one that was never packed, at whatever time and about whatever
- * cost. */
+/* Random policies of every kind, with states from random charges. A state that was packed and
+ * unpacked must decide as one that was not, at any time and for any cost. */
 
 #include "core/algorithm.h"
 #include "store/state.h"
@@ -24,7 +23,8 @@ static uint64_t next_random(uint64_t *seed)
     return n ^ n >> 31;
 }
 
-/* 1..max, small numbers as often as large ones, and the edges more often than either. */
+/* A number in 1..max: small ones are as likely as large ones, and the limits are the most
+ * likely. */
 static int64_t draw(uint64_t *seed, int64_t max)
 {
     uint64_t x = next_random(seed), width = (uint64_t)__builtin_clzll((uint64_t)max);
@@ -76,7 +76,8 @@ static weir_policy draw_policy(uint64_t *seed)
             while (!draw_layer(&p.layer[i], seed))
                 ;
         }
-        if (p.layers == 2 && x >> 20 & 1) { /* twice the same kind, so that there are pairs */
+        if (p.layers == 2 && x >> 20 & 1) { /* the same kind twice, because pairs have an
+                                               encoding of their own */
             int64_t limit = p.layer[0].limit;
             p.layer[1] = p.layer[0];
             p.layer[1].limit = 1 + limit / 3;
@@ -128,7 +129,7 @@ static int64_t later(int64_t now_ns, int64_t wait_ns)
     return wait_ns < -now_ns ? 0 : now_ns + (wait_ns < room_ns ? wait_ns : room_ns);
 }
 
-/* Both states decide alike at times around those that matter, each asked of copies. */
+/* Both states give the same decisions at interesting times. */
 static void probe(const weir_policy *p, const words *a, const words *b, int64_t now_ns,
                   const weir_decision *d, uint64_t *seed)
 {
@@ -155,8 +156,8 @@ static void probe(const weir_policy *p, const words *a, const words *b, int64_t 
     }
 }
 
-/* The time says when the state is fresh, as exactly as is told of each kind; what is never, at the
- * end of all time. */
+/* fresh_at_ns is the time at which the state is idle, as exactly as its kind promises. It is
+ * INT64_MAX if that is never. */
 static void check_time(const weir_policy *p, const words *state, const weir_bucket_entry *e,
                        int64_t now_ns)
 {
@@ -181,13 +182,13 @@ static words pack_and_unpack(const weir_policy *p, const words *from, int64_t no
     assert_true(ret->form != WEIR_FORM_SHORT || ret->words[0] >> 32 == 0);
     assert_true(ret->form != WEIR_FORM_LONG || ret->words[0] >> 48 == 0);
     for (size_t w = weir_form_words(ret->form); w < WEIR_ENTRY_WORDS; w++)
-        ret->words[w] = next_random(&to.word[0]); /* what a bucket does not hold */
+        ret->words[w] = next_random(&to.word[0]); /* words that the form does not have */
     to.word[0] = 0;
     assert_true(weir_unpack(p, ret, to.word));
     return to;
 }
 
-/* A key under one policy: one state is packed after each decision, the other never. */
+/* Decides on two states of a key. One is packed after each decision, the other never. */
 static void run_policy(const weir_policy *p, uint64_t *seed, uint64_t *ret_forms)
 {
     static const int64_t starts[] = {0, 1, 1767225600000000000, WEIR_NOW_NS_MAX - 1000,
@@ -228,11 +229,11 @@ static void random_policies(void **state)
         for (uint32_t l = 0; l < p.layers; l++)
             formats |= 1u << p.layer[l].format;
     }
-    assert_int_equal(forms, 0xfe);   /* every form came up */
-    assert_int_equal(formats, (1u << WEIR_FORMATS) - 1); /* and every kind of state */
+    assert_int_equal(forms, 0xfe);                       /* every form occurred */
+    assert_int_equal(formats, (1u << WEIR_FORMATS) - 1); /* every format occurred */
 }
 
-/* ---- the least room -------------------------------------------------------------------------- */
+/* ---- sizes ----------------------------------------------------------------------------------- */
 
 static weir_policy policy_of(const char *text)
 {
@@ -241,7 +242,7 @@ static weir_policy policy_of(const char *text)
     return p;
 }
 
-/* What the usual policies take, as the documents say. */
+/* The sizes of common policies, as in the documentation. */
 static void usual_policies(void **state)
 {
     (void)state;
@@ -282,10 +283,10 @@ static void usual_policies(void **state)
     }
 }
 
-/* ---- what is damaged ------------------------------------------------------------------------- */
+/* ---- damaged states and entries -------------------------------------------------------------- */
 
-/* Whatever words a state has, it is packed, and comes back as a state that decides alike; whatever
- * an entry has, it is unpacked or refused. */
+/* A state of any words is packed, and decides the same when it is unpacked. An entry of any words
+ * is unpacked or refused. */
 static void any_words(void **state)
 {
     (void)state;
@@ -315,7 +316,7 @@ static void any_words(void **state)
     assert_true(refused > 1000);
 }
 
-/* An entry of another kind is none of a policy's. */
+/* An entry of another form does not belong to the policy. */
 static void other_forms(void **state)
 {
     (void)state;
@@ -329,7 +330,7 @@ static void other_forms(void **state)
         assert_int_equal(weir_unpack(&ticks, &e, got), form == WEIR_FORM_SHORT ||
                                                            form == WEIR_FORM_LONG ||
                                                            form == WEIR_FORM_TWO);
-        e.words[0] = 3; /* of 3 ticks a ns the rest is 0..2 */
+        e.words[0] = 3; /* with 3 ticks per ns, the remainder is 0..2 */
         assert_int_equal(weir_unpack(&ticks, &e, got), form == WEIR_FORM_TWO);
     }
 }

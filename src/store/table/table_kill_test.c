@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* A table in memory that outlives processes: children that are killed at whatever they were doing,
- * what a move that was cut short leaves behind, and bytes that nobody wrote. */
+/* A table in memory that survives its processes: children that are killed while they work, an
+ * interrupted displacement, and damaged memory. */
 
 #include "store/kill_kit_test.h"
 #include "store/table/table_kit_test.h"
 
 enum {
-    KEYS = 20, /* that are counted */
+    KEYS = 20, /* whose charges are counted */
     POLICIES = 5,
-    FILLERS = 900, /* more than there are places */
+    FILLERS = 900, /* more than the table can hold */
     BYTES = WEIR_TABLE_BYTES_MIN,
-    BEGUN = 400000, /* of a million: so that no filler is farther from fresh */
+    BEGUN = 400000, /* of a million, so that every filler is closer to idle */
 };
 
-/* What all children see, beside the part. */
+/* Shared by all children, beside the part. */
 typedef struct ground {
-    port_counter answered[KEYS]; /* units that a decision was answered for */
+    port_counter answered[KEYS]; /* units that were returned as charged */
     kill_shared kills;
 } ground;
 
@@ -112,8 +112,8 @@ static void open_arena(arena *a)
     weir_table_close(t);
 }
 
-/* What was answered is there; what was not is there or not, and at most once for every child that
- * was killed. Nothing stays locked, and nothing was thrown away. */
+/* Each returned charge is there. Of the others, at most one for each killed child is there. No lock
+ * stays locked, and nothing is dropped as damaged. */
 static void answers_survive(void **unused)
 {
     (void)unused;
@@ -147,7 +147,7 @@ static void answers_survive(void **unused)
         weir_bucket_copy(&t->array, &t->array.buckets[b], &l);
         keys += __builtin_popcount(weir_line_live(&l));
     }
-    int64_t wrong = keys - (int64_t)stats.keys; /* by what was counted and then not written */
+    int64_t wrong = keys - (int64_t)stats.keys; /* counted, but not written before the kill */
     assert_in_range(wrong + 5 * (KILLS + CHILDREN), 0, 10 * (KILLS + CHILDREN));
     for (unsigned i = 0; i < WEIR_UNDO_RECORDS; i++)
         assert_int_equal(port_word_load_relaxed(&t->head->undo[i].owner), 0);
@@ -156,10 +156,10 @@ static void answers_survive(void **unused)
     munmap(a.shared, sizeof *a.shared);
 }
 
-/* ---- a move that was cut short --------------------------------------------------------------- */
+/* ---- an interrupted displacement ------------------------------------------------------------- */
 
-/* A key lies in both of its buckets, in the second as it was some time ago. When it has to go
- * there, it is not found twice. */
+/* A key is in both of its buckets, with an older state in the alternate one. When the key is
+ * displaced there, it is not found twice. */
 static void older_copy(void **unused)
 {
     (void)unused;
@@ -182,10 +182,10 @@ static void older_copy(void **unused)
     line = old;
     line.word[0] |= WEIR_OVERFLOWED;
     weir_bucket_commit(&t->array, at.first, &old, &line);
-    charge c = {.cost = 0}; /* the first is looked into first */
+    charge c = {.cost = 0}; /* the first bucket is searched first */
     assert_int_equal(charge_key(t, &tat, colliding(0), s_ns, true, &c), WEIR_OK);
     assert_int_equal(c.decision.remaining, 50);
-    for (int64_t cost = 30; cost >= 0; cost -= 30) { /* it needs more room than there is */
+    for (int64_t cost = 30; cost >= 0; cost -= 30) { /* does not fit into the first bucket */
         c.cost = cost;
         assert_int_equal(charge_key(t, &ticks, colliding(0), s_ns, true, &c), WEIR_OK);
         assert_int_equal(c.decision.remaining, 70);
@@ -200,7 +200,7 @@ static void older_copy(void **unused)
     munmap(part, BYTES);
 }
 
-/* ---- bytes that nobody wrote ----------------------------------------------------------------- */
+/* ---- damaged memory -------------------------------------------------------------------------- */
 
 static bool look(void *ctx, const weir_key_state *stored)
 {
@@ -233,7 +233,7 @@ static void use_damaged(weir_table *t, const weir_policy *p, size_t policies, ui
     (void)weir_table_stats_get(t);
 }
 
-/* Some words become others: no crash, and an end to everything. Locks of nobody are taken away. */
+/* Damages some words: no crash, and every call returns. Locks without an owner are removed. */
 static void damage_is_survived(void **unused)
 {
     (void)unused;
@@ -251,7 +251,7 @@ static void damage_is_survived(void **unused)
                       : kind == 1 ? next_random(&seed)
                       : kind == 2 ? part[i] ^ (uint64_t)1 << next_random(&seed) % 64
                                   : part[(i * 7919 + from) % len];
-        part[0] %= (uint64_t)2 * (uint64_t)s_ns; /* the table's time is another matter */
+        part[0] %= (uint64_t)2 * (uint64_t)s_ns; /* the table's time is tested elsewhere */
         weir_table *t = open_part(part, BYTES, &alone, n % 2);
         use_damaged(t, p, sizeof p / sizeof p[0], &seed);
         damaged += weir_table_stats_get(t).damaged;

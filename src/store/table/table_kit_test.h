@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_STORE_TABLE_KIT_TEST_H
 #define WEIR_STORE_TABLE_KIT_TEST_H
-/* What the tests of the table have in common: one that is open, charges on its hot path, and hashes
- * that are chosen to collide, which nobody can do through the store. */
+/* A kit for the tests of the table: opening, charging on the fast path, and hashes that are chosen
+ * to collide, which is not possible through the store. */
 
 #include "store/kit_test.h"
 #include "store/table/cuckoo.h"
@@ -17,7 +17,7 @@ static inline weir_table *open_part(void *part, size_t bytes, const weir_process
     return t;
 }
 
-/* A number that looks like chance: a key's hash, or the next seed. */
+/* Mixes a number into a pseudorandom one: a key's hash, or the next seed. */
 static inline uint64_t mix(uint64_t n)
 {
     n += 0x9e3779b97f4a7c15;
@@ -37,13 +37,13 @@ static inline uint64_t colliding(uint64_t n)
     return 0x0123000000000000 | 0x45670000 | (n & 0xffff) | (n >> 16 & 0xffff) << 32;
 }
 
-/* One of those whose first bucket is as `top` says and whose second is its own: n is 0..15. */
+/* A hash with the first bucket given by `top`, and an alternate bucket of its own. n is 0..15. */
 static inline uint64_t loner(uint64_t top, uint64_t n)
 {
     return top << 48 | n << 28;
 }
 
-/* Charges a key on the hot path, if there is one for its policy and `hot` says so. */
+/* Charges a key, on the fast path if `hot` is set and the policy has one. */
 static inline weir_status charge_key(weir_table *t, const weir_policy *p, uint64_t hash,
                                      int64_t now_ns, bool hot, charge *c)
 {
@@ -52,8 +52,8 @@ static inline weir_status charge_key(weir_table *t, const weir_policy *p, uint64
                : weir_table_run(t, p, hash, now_ns, check, c);
 }
 
-/* Every live entry, and whether all fits together: each bucket sound, no key twice, and the figures
- * right. Returns the keys. */
+/* Checks that the table is consistent: each bucket is valid, no key is there twice, and the
+ * statistics are right. Returns the number of keys. */
 static inline uint64_t check_whole(weir_table *t)
 {
     uint64_t keys = 0, units = 0;

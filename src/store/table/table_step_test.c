@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* A child runs one call on the table, instruction by instruction. After each one that has changed
- * the memory, a copy of that is what a kill would leave behind: it is opened, and every key must be
- * what it was before the call or what it is after it, wherever the call was moving it to. */
+/* A child runs one call on the table and is stopped after each instruction. If the instruction
+ * changed the memory, a copy of the memory is what a kill would leave behind. The copy is opened,
+ * and each key must have its old state or its new one, even if the call displaced it. */
 
 #include "store/kill_kit_test.h"
 #include "store/table/table_kit_test.h"
@@ -14,7 +14,7 @@ typedef struct key {
     const weir_policy *policy;
 } key;
 
-/* The keys of a scene, and the policies there are. */
+/* The keys and policies of a scene. */
 typedef struct cast {
     weir_policy tat, ticks, counter, log;
     key of[KEYS_MAX];
@@ -40,7 +40,7 @@ static int64_t take(weir_table *t, const key *k, int64_t now_ns, bool hot, int64
 
 /* ---- scenes ---------------------------------------------------------------------------------- */
 
-/* A call, on a table that was made ready for it. Key 0 is the one that it is about. */
+/* A call on key 0, and what to do before it. */
 typedef struct scene {
     const char *name;
     void (*prepare)(weir_table *t);
@@ -74,13 +74,13 @@ static void a_large_count(weir_table *t)
         take(t, add(colliding(n), of[n]), at_ns, false, n == 0 ? 65535 : 10);
 }
 
-/* Those whose first bucket, number 150, lies behind the second, number 58. */
+/* Hashes whose first bucket, number 150, comes after the alternate one, number 58. */
 static uint64_t backwards(uint64_t n)
 {
     return 0xc800000086000000 | n << 32;
 }
 
-/* The first bucket has no room for more than it holds. */
+/* The first bucket is full. */
 static void a_large_count_in_a_full_bucket(weir_table *t)
 {
     take(t, add(backwards(0), &c.counter), at_ns, false, 65535);
@@ -110,7 +110,7 @@ static void eight(weir_table *t)
         take(t, add(colliding(n), &c.tat), at_ns, true, 10 + (int64_t)n);
 }
 
-/* Both buckets are full, and some of them can go elsewhere. */
+/* Both buckets are full, and some of their entries can be displaced. */
 static void four_loners_each(weir_table *t)
 {
     add(colliding(0), &c.tat);
@@ -136,8 +136,8 @@ static void many_loners(weir_table *t)
     }
 }
 
-/* So full that who comes has to move some of those that are there, and these others: key 0 has its
- * buckets full. */
+/* The table is so full that an insertion displaces several entries in a row. Both buckets of key 0
+ * are full. */
 static void a_crowd(weir_table *t)
 {
     key *first = add(0, &c.tat);
@@ -150,7 +150,7 @@ static void a_crowd(weir_table *t)
         weir_bucket_pair at = weir_bucket_pair_of(t, first->hash);
         weir_bucket_copy(&t->array, at.first, &one);
         weir_bucket_copy(&t->array, at.alternate, &two);
-    } while (weir_line_has_room(&one, WEIR_FORM_TIME) || weir_line_has_room(&two, WEIR_FORM_TIME));
+    } while (weir_line_fits(&one, WEIR_FORM_TIME) || weir_line_fits(&two, WEIR_FORM_TIME));
 }
 
 static void charge_hot(weir_table *t)
@@ -238,8 +238,7 @@ static void look_at(weir_table *t, int64_t ret[KEYS_MAX])
         ret[i] = take(t, &c.of[i], at_ns, i % 2, 0);
 }
 
-/* Opens a copy as one who comes after the child was killed: what is there can be charged, and is
- * charged once. */
+/* Opens a copy, as the next process after the kill. Each key that is there can be charged, once. */
 static void check_copy(void *copy, const int64_t fresh[KEYS_MAX], int64_t ret[KEYS_MAX])
 {
     static const weir_processes heir = {.self = 3};
@@ -255,7 +254,7 @@ static void check_copy(void *copy, const int64_t fresh[KEYS_MAX], int64_t ret[KE
     }
     for (uint64_t b = 0; b < t->array.buckets_len; b++) {
         weir_line l;
-        weir_bucket_copy(&t->array, &t->array.buckets[b], &l); /* it mends what is locked */
+        weir_bucket_copy(&t->array, &t->array.buckets[b], &l); /* repairs a locked bucket */
         assert_int_equal(l.word[0] & WEIR_LOCKED, 0);
     }
     assert_int_equal(weir_table_stats_get(t).damaged, 0);

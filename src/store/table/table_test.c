@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The table by one thread: two buckets that fill, moves, who is forgotten, forms that change, time,
- * and the way out and in again. */
+/* The table in one thread: full buckets, displacement, eviction, changes of form, time, iteration
+ * and copying. */
 
 #include "store/table/table_kit_test.h"
 
-enum { FULL = WEIR_LINE_ENTRIES }; /* entries of `tat` in a bucket */
+enum { FULL = WEIR_LINE_ENTRIES }; /* entries of `tat` that fill a bucket */
 
 typedef struct fixture {
     void *part;
@@ -45,7 +45,8 @@ static int close_table(void **state)
     return 0;
 }
 
-/* What remains of the burst after a charge; -1 if it is denied. Every other one on the hot path. */
+/* Charges. Returns what remains; -1 if the charge is denied. Every other call takes the fast
+ * path. */
 static int64_t take(fixture *f, const weir_policy *p, uint64_t hash, int64_t now_ns, int64_t cost)
 {
     charge c = {.cost = cost};
@@ -90,7 +91,7 @@ static void sizes(void **state)
     assert_int_equal(f->table->array.buckets_len, 192);
 }
 
-/* All keys of one pair of buckets are apart, until both are full. */
+/* Keys with the same two buckets do not affect each other until both buckets are full. */
 static void two_buckets_fill(void **state)
 {
     fixture *f = *state;
@@ -100,22 +101,22 @@ static void two_buckets_fill(void **state)
     assert_int_equal(evicted(f), 0);
     for (int64_t n = 0; n < 2 * FULL; n++)
         assert_int_equal(take(f, &f->tat, colliding((uint64_t)n), s_ns, 0), 99 - n);
-    /* One more: the one that owes least is forgotten, and no other. */
+    /* One more key: the key closest to idle is evicted, and no other. */
     assert_int_equal(take(f, &f->tat, colliding(1000), s_ns, 50), 50);
     assert_int_equal(keys(f), 2 * FULL);
     assert_int_equal(evicted(f), 1);
     assert_int_equal(take(f, &f->tat, colliding(0), s_ns, 0), 100);
     for (int64_t n = 1; n < 2 * FULL; n++)
         assert_int_equal(take(f, &f->tat, colliding((uint64_t)n), s_ns, 0), 99 - n);
-    /* What is fresh goes first, and that is no eviction. */
+    /* An idle key is dropped first, which is not an eviction. */
     assert_int_equal(take(f, &f->tat, colliding(2000), 4 * s_ns, 1), 99);
     assert_int_equal(evicted(f), 1);
     assert_int_equal(take(f, &f->tat, colliding(1000), 4 * s_ns, 0), 53);
     check_whole(f->table);
 }
 
-/* Whoever comes last, those that are forgotten are those closest to fresh of all before it. */
-static void forgotten_in_order(void **state)
+/* Keys are evicted in the order in which they become idle. */
+static void evicted_in_order(void **state)
 {
     fixture *f = *state;
     static const int64_t costs[2 * FULL] = {50, 20, 70, 10, 60, 30, 80, 40};
@@ -130,7 +131,8 @@ static void forgotten_in_order(void **state)
     assert_int_equal(evicted(f), 2 * FULL);
 }
 
-/* One that owes less than all others is put in nevertheless: else it would never be limited. */
+/* A new key is stored even if it is closer to idle than all others: otherwise it would never be
+ * limited. */
 static void newcomer_is_kept(void **state)
 {
     fixture *f = *state;
@@ -156,11 +158,11 @@ static void refused_when_full(void **state)
             WEIR_E_FULL);
         assert_int_equal(weir_table_stats_get(f.table).refused, n + 1);
     }
-    /* Those that are there go on, denials and peeks of others are answered. */
+    /* The keys in the table go on. Denials and peeks of other keys are answered. */
     assert_int_equal(take(&f, &f.tat, colliding(0), s_ns, 1), 97);
     assert_int_equal(take(&f, &f.tat, colliding(1000), s_ns, 0), 100);
     assert_int_equal(take(&f, &f.tat, colliding(1000), s_ns, 101), -1);
-    /* What is fresh makes room; nobody else is forgotten. */
+    /* An idle key is dropped; no other key is evicted. */
     assert_int_equal(take(&f, &f.tat, colliding(1000), 4 * s_ns, 1), 99);
     assert_int_equal(evicted(&f), 0);
     for (uint64_t n = 2; n < 2 * FULL; n++)
@@ -169,7 +171,7 @@ static void refused_when_full(void **state)
     close_fixture(&f);
 }
 
-/* A state that grows out of its form while its buckets are full is refused, and stays as it was. */
+/* A state that changes to a larger form is refused if its buckets are full, and stays unchanged. */
 static void refused_growth(void **state)
 {
     fixture f;
@@ -198,7 +200,7 @@ static void refused_growth(void **state)
 
 /* ---- forms ----------------------------------------------------------------------------------- */
 
-/* A state of another form is none of a policy's, and makes way for it. */
+/* A state of another form does not belong to the policy, and is replaced. */
 static void forms_of_one_key(void **state)
 {
     fixture *f = *state;
@@ -221,7 +223,8 @@ static void forms_of_one_key(void **state)
     check_whole(f->table);
 }
 
-/* A count that outgrows 16 bits takes more room, and less again in the next window but one. */
+/* A count of more than 16 bits takes a larger form. Two windows later it takes the smaller form
+ * again. */
 static void form_grows_and_shrinks(void **state)
 {
     fixture *f = *state;
@@ -238,7 +241,7 @@ static void form_grows_and_shrinks(void **state)
     check_whole(f->table);
 }
 
-/* Entries of every form in two buckets: nothing of one is read as another's. */
+/* Entries of every form in two buckets do not disturb each other. */
 static void forms_in_one_bucket(void **state)
 {
     fixture *f = *state;
@@ -254,13 +257,13 @@ static void forms_in_one_bucket(void **state)
     weir_table_reset(f->table, colliding(3));
     assert_int_equal(take(f, &f->tat, colliding(4), s_ns, 0), 60);
     weir_table_reset(f->table, colliding(2));
-    assert_int_equal(take(f, &f->tat, colliding(5), s_ns, 3), 97); /* none but times again */
+    assert_int_equal(take(f, &f->tat, colliding(5), s_ns, 3), 97); /* only TIME entries again */
     assert_int_equal(take(f, &f->tat, colliding(1), s_ns, 0), 89);
     assert_int_equal(take(f, &f->tat, colliding(4), s_ns, 0), 60);
     check_whole(f->table);
 }
 
-/* A large entry takes the place of as many small ones as it must, in the bucket that loses less. */
+/* A large entry evicts as many small ones as necessary, in the bucket where that costs less. */
 static void large_among_small(void **state)
 {
     fixture *f = *state;
@@ -272,18 +275,18 @@ static void large_among_small(void **state)
     assert_int_equal(evicted(f), FULL);
     assert_int_equal(keys(f), FULL + 1);
     assert_int_equal(take(f, &large, colliding(1000), s_ns, 0), 1);
-    for (int64_t n = FULL; n < 2 * FULL; n++) /* those that owe much were spared */
+    for (int64_t n = FULL; n < 2 * FULL; n++) /* the keys farthest from idle stayed */
         assert_int_equal(take(f, &f->tat, colliding((uint64_t)n), s_ns, 0), 99 - n);
     check_whole(f->table);
 }
 
-/* ---- moves ----------------------------------------------------------------------------------- */
+/* ---- displacement ---------------------------------------------------------------------------- */
 
-/* Entries that have room elsewhere make room: those of the first bucket and of the second. */
-static void keys_are_moved(void **state)
+/* Entries of the first and of the alternate bucket are displaced to their other buckets. */
+static void keys_are_displaced(void **state)
 {
     fixture *f = *state;
-    static const uint64_t tops[] = {0x0123, 0x4567}; /* the buckets of what collides, in order */
+    static const uint64_t tops[] = {0x0123, 0x4567}; /* the buckets of colliding(), in order */
     assert_int_equal(weir_first_of(f->table, colliding(0)), 0);
     assert_int_equal(weir_first_of(f->table, loner(0x4567, 1)), 52);
     assert_int_equal(weir_distance_of(f->table, colliding(0)), 52);
@@ -301,14 +304,14 @@ static void keys_are_moved(void **state)
     }
     for (uint64_t n = 0; n < 2 * FULL; n++)
         assert_int_equal(take(f, &f->tat, colliding(n), s_ns, 0), 99);
-    /* Now there is nowhere to go for any of them. */
+    /* Now none of them can be displaced. */
     take(f, &f->tat, colliding(1000), s_ns, 1);
     assert_int_equal(evicted(f), 1);
     check_whole(f->table);
 }
 
-/* A table fills nearly to the last place before the first key is forgotten. */
-static void fills_before_it_forgets(void **state)
+/* The table is nearly full before the first key is evicted. */
+static void fills_before_it_evicts(void **state)
 {
     fixture f;
     (void)state;
@@ -362,8 +365,8 @@ static void model_step(fixture *f, model *m, uint64_t *seed, int64_t now_ns)
     assert_int_equal(c.decision.reset_after_ns, want.reset_after_ns);
 }
 
-/* Keys of all forms come and go: each is decided on as if it were alone, but for the few that are
- * forgotten, and these are counted. A fifth of the keys share few buckets. */
+/* Keys of all forms are added and removed. Each is decided on as if it were alone, except for a few
+ * that are evicted, which are counted. A fifth of the keys share few buckets. */
 static void as_if_alone(void **state)
 {
     fixture f;
@@ -384,7 +387,7 @@ static void as_if_alone(void **state)
         m.policies[i] = policy_of(texts[i]);
     for (uint64_t i = 0; i < MODEL_KEYS; i++) {
         m.hash[i] = mix(1000 + i);
-        if (i % 5 == 0) /* the buckets of a few, and a tag of its own in its middle */
+        if (i % 5 == 0) /* one of a few pairs of buckets, with its own tag */
             m.hash[i] = (mix(i % 235) & ~(UINT64_C(0xffff) << 32)) | i << 32;
         memset(m.state[i], 0, sizeof m.state[i]);
     }
@@ -417,7 +420,8 @@ static void hash_zero(void **state)
     assert_int_equal(keys(f), 0);
 }
 
-/* Nothing is dropped before the table's time has come to it, whoever's clock is ahead. */
+/* No key is dropped before the table's time has reached its idle time, even if another clock is
+ * ahead. */
 static void time_is_shared(void **state)
 {
     fixture *f = *state;
@@ -425,8 +429,9 @@ static void time_is_shared(void **state)
     assert_int_equal(weir_table_now(f->table, s_ns), s_ns);
     assert_int_equal(weir_table_now(f->table, s_ns - half_ms_ns), s_ns);
     assert_int_equal(weir_table_now(f->table, s_ns + half_ms_ns), s_ns + half_ms_ns);
-    assert_int_equal(weir_table_now(f->table, 0), s_ns); /* half a ms does not move it */
-    for (int i = 0; i < 2; i++) {                        /* on both paths */
+    assert_int_equal(weir_table_now(f->table, 0), s_ns); /* half a millisecond does not advance
+                                                            it */
+    for (int i = 0; i < 2; i++) {                        /* with and without the fast path */
         uint64_t hash = 1 + (uint64_t)i;
         int64_t t_ns = (1 + i) * s_ns;
         f->takes = (unsigned)i;
@@ -439,12 +444,12 @@ static void time_is_shared(void **state)
     }
 }
 
-/* What is fresh by a clock ahead of the table's is not fresh to the next: it is not dropped. If it
- * has to go, it is counted. */
-static void fresh_is_by_the_tables_time(void **state)
+/* A key that is idle by a clock ahead of the table's is not dropped. If it is evicted, it is
+ * counted. */
+static void idle_by_the_tables_time(void **state)
 {
     fixture *f = *state;
-    weir_policy p = policy_of("gcra 10000/s burst 100"); /* 0.1 ms a unit */
+    weir_policy p = policy_of("gcra 10000/s burst 100"); /* 0.1 ms per unit */
     assert_int_equal(weir_table_now(f->table, s_ns), s_ns);
     take(f, &p, colliding(0), s_ns, 5);
     for (uint64_t n = 1; n < 2 * FULL; n++)
@@ -453,8 +458,8 @@ static void fresh_is_by_the_tables_time(void **state)
     assert_int_equal(evicted(f), 1);
 }
 
-/* Requests about one key in a row, as one. */
-static void takes_in_a_row(void **state)
+/* Several requests for one key at once. */
+static void several_takes_of_a_key(void **state)
 {
     fixture *f = *state;
     enum { LEN = 5 };
@@ -464,7 +469,7 @@ static void takes_in_a_row(void **state)
         r[i].cost = 30 + (i == 3);
     }
     for (int round = 0; round < 2; round++) {
-        for (uint64_t n = 0; n < 3 * FULL; n += 2) /* some in their second bucket */
+        for (uint64_t n = 0; n < 3 * FULL; n += 2) /* some are in their alternate bucket */
             weir_table_take_row(f->table, r, LEN, loner(0x0123, n % 16), s_ns);
     }
     for (int i = 0; i < LEN; i++)
@@ -480,7 +485,7 @@ static void takes_in_a_row(void **state)
     assert_int_equal(take(f, &f->tat, hash, s_ns, 0), 10);
 }
 
-/* ---- out and in again ------------------------------------------------------------------------ */
+/* ---- iteration and copying ------------------------------------------------------------------- */
 
 typedef struct told {
     weir_table *to;
@@ -504,7 +509,7 @@ static bool put_into(void *ctx, const weir_key_state *stored)
     return weir_table_put(t->to, stored) == WEIR_OK;
 }
 
-/* Hashes around the first one of a bucket, and of chance. */
+/* Hashes around the smallest one of a bucket, and random ones. */
 static void make_hashes(const weir_table *t, uint64_t *ret, size_t n)
 {
     __extension__ typedef unsigned __int128 wide;
@@ -520,8 +525,8 @@ static void make_hashes(const weir_table *t, uint64_t *ret, size_t n)
     qsort(ret, n, sizeof *ret, by_value);
 }
 
-/* The whole hash of every key is told, whatever the size of the table, and a table of another size
- * decides on with what was told. */
+/* Iteration returns the whole hash of every key, for any size of the table. A copy of another size
+ * gives the same decisions. */
 static void contents_move(void **state)
 {
     enum { KEYS = 30000 };
@@ -561,7 +566,7 @@ static bool stop(void *ctx, const weir_key_state *stored)
     return --*(int *)ctx > 0;
 }
 
-/* What no entry can be is said to be none; what is fresh is not kept; each can be stopped. */
+/* An invalid entry is refused, an idle one is not stored, and iterations can be stopped. */
 static void put_is_checked(void **state)
 {
     fixture *f = *state;
@@ -586,7 +591,7 @@ static void put_is_checked(void **state)
     assert_int_equal(left, 0);
 }
 
-/* The part is the table: closed and opened again it goes on, at the time it had. */
+/* A table that is closed and opened again is unchanged, and has the same time. */
 static void opened_again(void **state)
 {
     fixture *f = *state;
@@ -600,7 +605,7 @@ static void opened_again(void **state)
     assert_int_equal(check_whole(f->table), 2);
 }
 
-/* A time that a disk has made up counts for nothing, and is told of. */
+/* A damaged time is reset, and counted. */
 static void damaged_time(void **state)
 {
     fixture *f = *state;
@@ -627,7 +632,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         ON_A_TABLE(sizes),
         ON_A_TABLE(two_buckets_fill),
-        ON_A_TABLE(forgotten_in_order),
+        ON_A_TABLE(evicted_in_order),
         ON_A_TABLE(newcomer_is_kept),
         cmocka_unit_test(refused_when_full),
         cmocka_unit_test(refused_growth),
@@ -635,13 +640,13 @@ int main(void)
         ON_A_TABLE(form_grows_and_shrinks),
         ON_A_TABLE(forms_in_one_bucket),
         ON_A_TABLE(large_among_small),
-        ON_A_TABLE(keys_are_moved),
-        cmocka_unit_test(fills_before_it_forgets),
+        ON_A_TABLE(keys_are_displaced),
+        cmocka_unit_test(fills_before_it_evicts),
         cmocka_unit_test(as_if_alone),
         ON_A_TABLE(hash_zero),
         ON_A_TABLE(time_is_shared),
-        ON_A_TABLE(fresh_is_by_the_tables_time),
-        ON_A_TABLE(takes_in_a_row),
+        ON_A_TABLE(idle_by_the_tables_time),
+        ON_A_TABLE(several_takes_of_a_key),
         cmocka_unit_test(contents_move),
         ON_A_TABLE(put_is_checked),
         ON_A_TABLE(opened_again),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The table under several threads that meet in the same two buckets, or in a table that is full:
- * nobody is admitted too much or too little, and who reads sees whole states. */
+/* Several threads that use the same two buckets, or a full table: no key is admitted too often or
+ * too rarely, and readers see consistent states. */
 
 #include "store/table/table_kit_test.h"
 
@@ -43,7 +43,7 @@ typedef struct worker {
     int failures;
 } worker;
 
-/* Runs four workers that begin together; returns what they were allowed in all. */
+/* Runs four workers, which start together. Returns how many units they were allowed. */
 static int64_t run_workers(fixture *f, void *(*fn)(void *))
 {
     pthread_t threads[WORKERS];
@@ -64,8 +64,8 @@ static int64_t run_workers(fixture *f, void *(*fn)(void *))
     return allowed;
 }
 
-/* Twice as many keys as their two buckets hold, of all forms; every other round one that owes most
- * of all, so that it is never forgotten. */
+/* Twice as many keys as their two buckets hold, of all forms. In every other round, the key that is
+ * farthest from idle, which is therefore never evicted. */
 static void *crowd(void *arg)
 {
     worker *w = arg;
@@ -99,8 +99,7 @@ static void two_buckets(void **state)
     assert_int_equal(check_whole(f->table), 0);
 }
 
-/* Every key of a table that is nearly full, so that entries are moved all the time: none is
- * forgotten, and each is admitted its burst. */
+/* of 768 places */
 enum { CROWD = 600 }; /* of 768 places */
 
 static void *take_all(void *arg)
@@ -126,9 +125,9 @@ static void bursts_of_all(void **state)
     assert_int_equal(weir_table_stats_get(f->table).evicted, 0);
 }
 
-/* A clock that runs: what is fresh is dropped while others charge it. No key is admitted more than
- * its burst and what its rate brings in that time. */
-enum { CLOCK_KEYS = 2, CLOCK_ROUNDS = 20000 }; /* of pair; twice as many of tat: there is room */
+/* A running clock: idle keys are dropped while other threads charge them. No key is admitted more
+ * than its burst and its rate allow. */
+enum { CLOCK_KEYS = 2, CLOCK_ROUNDS = 20000 }; /* of pair; twice as many of tat: they fit */
 
 static void *take_as_time_goes(void *arg)
 {
@@ -149,7 +148,7 @@ static void *take_as_time_goes(void *arg)
 static void clock_runs(void **state)
 {
     fixture *f = *state;
-    f->tat = policy_of("gcra 100/s burst 1"); /* fresh 10 ms after a charge */
+    f->tat = policy_of("gcra 100/s burst 1"); /* idle 10 ms after a charge */
     f->pair = policy_of("gcra 300/s burst 1");
     int64_t most =
         (CLOCK_ROUNDS / 4 / 10 + 2) * 2 * CLOCK_KEYS + (CLOCK_ROUNDS / 4 * 3 / 10 + 2) * CLOCK_KEYS;
@@ -157,9 +156,9 @@ static void clock_runs(void **state)
     assert_in_range(allowed, 1000, most);
 }
 
-/* ---- whole states ---------------------------------------------------------------------------- */
+/* ---- consistent states ----------------------------------------------------------------------- */
 
-/* Five words that are always equal, and never zero. */
+/* Five words that are always equal and never zero. */
 typedef struct whole {
     bool add;
     int failures;
@@ -190,7 +189,7 @@ static weir_status put(void *ctx, const weir_policy *p, uint64_t *state, unsigne
     return WEIR_OK;
 }
 
-/* Takes the first word off a number. */
+/* Subtracts the first word from a number. */
 static weir_status look_at_first(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
                                  int64_t now_ns, int64_t *ret_fresh_after_ns)
 {
@@ -226,8 +225,8 @@ static void *look_often(void *arg)
     return NULL;
 }
 
-/* Whoever reads sees a key's words as one write left them, whoever else comes and goes; and no
- * write is lost. */
+/* Readers see the words of a key as one write left them, whatever happens to other keys. No write
+ * is lost. */
 static void whole_states(void **state)
 {
     fixture *f = *state;
@@ -241,8 +240,8 @@ static void whole_states(void **state)
     assert_int_equal(left, 0);
 }
 
-/* Puts in, looks for and takes out a key that no other worker touches; its state is of another size
- * each time, so that it lies in another place. */
+/* Adds, finds and removes a key that belongs to this worker. Its state has another size each time,
+ * so that it moves. */
 static void *keep_one(void *arg)
 {
     static const char *const texts[] = {"gcra 1/s", "fixed-window 9/s", "fixed-window 9/day"};
@@ -268,7 +267,7 @@ static void *keep_one(void *arg)
     return NULL;
 }
 
-/* A key that is there is found, wherever others push it while it is looked for. */
+/* A key is found even if other threads displace it during the search. */
 static void own_keys(void **state)
 {
     fixture *f = *state;
