@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Lines of the log, to the byte. */
+/* Compares log lines byte by byte. */
 
 #include "cmd/log.h"
 
@@ -75,7 +75,7 @@ static void check_levels_and_times(void **unused)
     }
 }
 
-/* Every length of a value, of a value to be escaped, and of a second pair: the line stays whole. */
+/* The line stays well-formed for every length of a value, of an escaped value, and of a second field. */
 static void check_long_values(void **unused)
 {
     (void)unused;
@@ -92,7 +92,7 @@ static void check_long_values(void **unused)
             assert_in_range(len, 600, WEIR_LOG_LINE_MAX);
             assert_int_equal(buf[len - 1], '\n');
             assert_null(memchr(buf, '\n', len - 1));
-            if (json) /* it ends in a text, or in the whole number */
+            if (json) /* the line ends in a text or in a complete number */
                 assert_true(memcmp(buf + len - 3, "\"}\n", 3) == 0 ||
                             memcmp(buf + len - 18, "\"second\":1234567}\n", 18) == 0);
         }
@@ -104,7 +104,7 @@ static void check_long_values(void **unused)
     assert_memory_equal(buf + len - 8, "xx...\"}\n", 8);
 }
 
-/* One event, one write: a pipe hands out whole lines. What is below the level is left out. */
+/* Each event is one write, so a pipe delivers whole lines. Events below the level are dropped. */
 static void check_events(void **unused)
 {
     (void)unused;

@@ -96,7 +96,7 @@ typedef struct flow {
     const uint8_t *in;
     size_t len;
     uint8_t *out;
-    size_t room;
+    size_t out_size;
     size_t used, made;
     bool idle; /* the last step made no progress */
 } flow;
@@ -111,7 +111,7 @@ static weir_status step_gzip(weir_decompressor *u, flow *f, weir_decompress_erro
 {
     z_stream *z = &u->gzip;
     uInt len = (uInt)(f->len < STEP_MAX ? f->len : STEP_MAX);
-    uInt room = (uInt)(f->room < STEP_MAX ? f->room : STEP_MAX);
+    uInt room = (uInt)(f->out_size < STEP_MAX ? f->out_size : STEP_MAX);
     z->next_in = f->in;
     z->avail_in = len;
     z->next_out = f->out;
@@ -136,7 +136,7 @@ static weir_status step_zstd(weir_decompressor *u, flow *f, weir_decompress_erro
 {
     size_t most = u->zstd_head > 0 ? ZSTD_HEAD_STEP : u->zstd_wants;
     ZSTD_inBuffer in = {f->in, f->len < most ? f->len : most, 0};
-    ZSTD_outBuffer out = {f->out, f->room, 0};
+    ZSTD_outBuffer out = {f->out, f->out_size, 0};
     size_t r = ZSTD_decompressStream(u->zstd, &out, &in);
     f->used = in.pos;
     f->made = out.pos;
@@ -208,7 +208,7 @@ static weir_status step(weir_decompressor *u, flow *f, weir_decompress_error *er
     flow part = {.in = f->in + f->used,
                  .len = f->len - f->used,
                  .out = f->out + f->made,
-                 .room = f->room - f->made};
+                 .out_size = f->out_size - f->made};
     if (magic) {
         part.in = u->magic + u->magic_used;
         part.len = u->magic_len - u->magic_used;
@@ -226,12 +226,12 @@ static weir_status step(weir_decompressor *u, flow *f, weir_decompress_error *er
 }
 
 weir_status weir_decompress_run(weir_decompressor *u, const uint8_t *in, size_t len, size_t *used,
-                                uint8_t *out, size_t room, size_t *made,
+                                uint8_t *out, size_t out_size, size_t *made,
                                 weir_decompress_error *error)
 {
-    flow f = {.in = in, .len = len, .out = out, .room = room};
+    flow f = {.in = in, .len = len, .out = out, .out_size = out_size};
     weir_status st = WEIR_OK;
-    while (st == WEIR_OK && f.made < room && !f.idle) {
+    while (st == WEIR_OK && f.made < out_size && !f.idle) {
         if (u->inside == WEIR_COMPRESSION_UNDECIDED)
             st = collect_magic(u, &f, error);
         if (st != WEIR_OK || u->inside == WEIR_COMPRESSION_UNDECIDED)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* What zlib and libzstd pack, unpacked in every split; and what is cut off, damaged or neither. */
+/* Decompresses data from zlib and libzstd with the input cut in every way, and data that is truncated,
+ * damaged or not compressed. */
 
 #include "codec/decompress.h"
 
@@ -13,14 +14,14 @@
 
 #include <cmocka.h>
 
-enum { PACKED_MAX = 1 << 20, TEXT_LEN = 300000 };
+enum { DATA_MAX = 1 << 20, TEXT_LEN = 300000 };
 
 typedef struct bytes {
     size_t len;
-    uint8_t at[PACKED_MAX];
+    uint8_t at[DATA_MAX];
 } bytes;
 
-static bytes packed, out;
+static bytes compressed, out;
 static char text[TEXT_LEN];
 
 static void add_gzip(const void *from, size_t len)
@@ -29,38 +30,39 @@ static void add_gzip(const void *from, size_t len)
     assert_int_equal(deflateInit2(&z, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
     z.next_in = (Bytef *)(uintptr_t)from;
     z.avail_in = (uInt)len;
-    z.next_out = packed.at + packed.len;
-    z.avail_out = (uInt)(PACKED_MAX - packed.len);
+    z.next_out = compressed.at + compressed.len;
+    z.avail_out = (uInt)(DATA_MAX - compressed.len);
     assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
-    packed.len = PACKED_MAX - z.avail_out;
+    compressed.len = DATA_MAX - z.avail_out;
     deflateEnd(&z);
 }
 
 static void add_zstd(const void *from, size_t len)
 {
-    size_t n = ZSTD_compress(packed.at + packed.len, PACKED_MAX - packed.len, from, len, 3);
+    size_t n =
+        ZSTD_compress(compressed.at + compressed.len, DATA_MAX - compressed.len, from, len, 3);
     assert_false(ZSTD_isError(n));
-    packed.len += n;
+    compressed.len += n;
 }
 
 static void add_bytes(const void *from, size_t len)
 {
-    memcpy(packed.at + packed.len, from, len);
-    packed.len += len;
+    memcpy(compressed.at + compressed.len, from, len);
+    compressed.len += len;
 }
 
-/* Unpacks `packed` into `out`, some bytes at a time. */
-static weir_status unpack(size_t in_step, size_t out_step, weir_decompress_error *error)
+/* Decompresses `compressed` into `out`, a few bytes at a time. */
+static weir_status decompress(size_t in_step, size_t out_step, weir_decompress_error *error)
 {
     weir_decompressor *u;
     assert_int_equal(weir_decompress_open(&u), WEIR_OK);
     weir_status st = WEIR_OK;
     size_t pos = 0, made = 0, room = 0;
     out.len = 0;
-    while (st == WEIR_OK && (pos < packed.len || made == room)) {
-        size_t len = packed.len - pos < in_step ? packed.len - pos : in_step, used;
-        room = PACKED_MAX - out.len < out_step ? PACKED_MAX - out.len : out_step;
-        st = weir_decompress_run(u, packed.at + pos, len, &used, out.at + out.len, room, &made,
+    while (st == WEIR_OK && (pos < compressed.len || made == room)) {
+        size_t len = compressed.len - pos < in_step ? compressed.len - pos : in_step, used;
+        room = DATA_MAX - out.len < out_step ? DATA_MAX - out.len : out_step;
+        st = weir_decompress_run(u, compressed.at + pos, len, &used, out.at + out.len, room, &made,
                                  error);
         assert_true(st != WEIR_OK || used == len || made == room);
         pos += used;
@@ -75,10 +77,10 @@ static weir_status unpack(size_t in_step, size_t out_step, weir_decompress_error
 static void expect(const char *wanted, size_t len)
 {
     static const size_t steps[][2] = {
-        {PACKED_MAX, PACKED_MAX}, {1, PACKED_MAX}, {PACKED_MAX, 7}, {3, 1000}, {65536, 262144}};
+        {DATA_MAX, DATA_MAX}, {1, DATA_MAX}, {DATA_MAX, 7}, {3, 1000}, {65536, 262144}};
     weir_decompress_error error;
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
-        assert_int_equal(unpack(steps[i][0], steps[i][1], &error), WEIR_OK);
+        assert_int_equal(decompress(steps[i][0], steps[i][1], &error), WEIR_OK);
         assert_int_equal(out.len, len);
         assert_memory_equal(out.at, wanted, len);
     }
@@ -87,7 +89,7 @@ static void expect(const char *wanted, size_t len)
 static int begin(void **state)
 {
     (void)state;
-    packed.len = 0;
+    compressed.len = 0;
     uint32_t seed = 1;
     for (size_t i = 0; i < TEXT_LEN; i++) {
         seed = seed * 1664525 + 1013904223;
@@ -96,7 +98,7 @@ static int begin(void **state)
     return 0;
 }
 
-static void tells_from_the_first_bytes(void **state)
+static void magic_numbers_are_recognised(void **state)
 {
     (void)state;
     static const struct {
@@ -127,17 +129,17 @@ static void one_member(void **state)
     (void)state;
     add_gzip(text, TEXT_LEN);
     expect(text, TEXT_LEN);
-    packed.len = 0;
+    compressed.len = 0;
     add_zstd(text, TEXT_LEN);
     expect(text, TEXT_LEN);
-    packed.len = 0;
+    compressed.len = 0;
     add_zstd("", 0);
     expect("", 0);
-    packed.len = 0;
+    compressed.len = 0;
     expect("", 0);
 }
 
-static void members_in_a_row(void **state)
+static void concatenated_members(void **state)
 {
     (void)state;
     add_gzip(text, 1000);
@@ -152,20 +154,20 @@ static void members_in_a_row(void **state)
     expect(text, TEXT_LEN);
 }
 
-static void cut_off_anywhere(void **state)
+static void truncated_input(void **state)
 {
     (void)state;
     weir_decompress_error error;
     for (int zstd = 0; zstd < 2; zstd++) {
-        packed.len = 0;
+        compressed.len = 0;
         if (zstd)
             add_zstd(text, 5000);
         else
             add_gzip(text, 5000);
-        size_t all = packed.len;
+        size_t all = compressed.len;
         for (size_t len = 1; len < all; len++) {
-            packed.len = len;
-            assert_int_equal(unpack(len % 9 + 1, 1000, &error), WEIR_E_SYNTAX);
+            compressed.len = len;
+            assert_int_equal(decompress(len % 9 + 1, 1000, &error), WEIR_E_SYNTAX);
             assert_int_equal(error.offset, len);
             assert_non_null(strstr(error.text, "truncated"));
             assert_memory_equal(out.at, text, out.len);
@@ -173,52 +175,53 @@ static void cut_off_anywhere(void **state)
     }
 }
 
-static void damage_is_found(void **state)
+static void damage_is_detected(void **state)
 {
     (void)state;
     weir_decompress_error error;
     for (int zstd = 0; zstd < 2; zstd++) {
-        packed.len = 0;
+        compressed.len = 0;
         add_gzip(text, 100);
-        size_t first = packed.len;
+        size_t first = compressed.len;
         if (zstd)
             add_zstd(text + 100, 200000);
         else
             add_gzip(text + 100, 200000);
-        size_t at = zstd ? packed.len - 4 : packed.len - 8; /* zstd: a block; gzip: the checksum */
-        packed.at[at] ^= 0x55;
-        assert_int_equal(unpack(PACKED_MAX, PACKED_MAX, &error), WEIR_E_SYNTAX);
-        assert_true(error.offset > first && error.offset <= packed.len);
+        size_t at =
+            zstd ? compressed.len - 4 : compressed.len - 8; /* zstd: a block; gzip: the checksum */
+        compressed.at[at] ^= 0x55;
+        assert_int_equal(decompress(DATA_MAX, DATA_MAX, &error), WEIR_E_SYNTAX);
+        assert_true(error.offset > first && error.offset <= compressed.len);
         assert_non_null(strstr(error.text, "damaged"));
-        assert_true(out.len >= 100 + 131072); /* all before the block, at least */
+        assert_true(out.len >= 100 + 131072); /* at least everything before the damaged block */
         assert_memory_equal(out.at, text, out.len < 131072 ? out.len : 131072);
     }
 }
 
-static void other_bytes_behind_a_member(void **state)
+static void trailing_bytes(void **state)
 {
     (void)state;
     weir_decompress_error error;
     add_gzip(text, 100);
-    size_t end = packed.len;
+    size_t end = compressed.len;
     add_bytes("\0\0", 2);
     add_bytes("more", 4);
-    assert_int_equal(unpack(PACKED_MAX, PACKED_MAX, &error), WEIR_E_SYNTAX);
+    assert_int_equal(decompress(DATA_MAX, DATA_MAX, &error), WEIR_E_SYNTAX);
     assert_int_equal(error.offset, end + 2);
     assert_string_equal(error.text,
                         "expected the end of the file or more compressed data, found other bytes");
     assert_int_equal(out.len, 100);
-    packed.len = 0;
+    compressed.len = 0;
     add_zstd(text, 100);
-    end = packed.len;
-    add_bytes("\0", 1); /* zstd knows no padding */
-    assert_int_equal(unpack(1, 1, &error), WEIR_E_SYNTAX);
+    end = compressed.len;
+    add_bytes("\0", 1); /* zstd does not allow padding */
+    assert_int_equal(decompress(1, 1, &error), WEIR_E_SYNTAX);
     assert_int_equal(error.offset, end);
 }
 
-/* A frame that asks for a window of 2 GiB. */
-/* The head of a frame is refused; within it lies the magic of a format before 1.0. */
-static void an_older_magic_in_a_head(void **state)
+/* A frame with a window of 2 GiB. */
+/* An invalid frame header that contains the magic number of a format before 1.0. */
+static void legacy_magic_in_a_zstd_header(void **state)
 {
     (void)state;
     static const uint8_t head[] = {0x28, 0xB5, 0x2F, 0xFD, 0xFF, 0x00, 0x28, 0x28, 0x48,
@@ -226,15 +229,15 @@ static void an_older_magic_in_a_head(void **state)
     weir_decompress_error error;
     add_bytes(head, sizeof head);
     for (size_t step = 1; step <= sizeof head; step++)
-        assert_int_equal(unpack(step, PACKED_MAX, &error), WEIR_E_SYNTAX);
+        assert_int_equal(decompress(step, DATA_MAX, &error), WEIR_E_SYNTAX);
 }
 
-static void a_window_that_is_too_large(void **state)
+static void zstd_window_too_large(void **state)
 {
     (void)state;
     weir_decompress_error error;
     add_bytes("\x28\xb5\x2f\xfd\0\xa8\0\0\0\0\0", 11);
-    assert_int_equal(unpack(PACKED_MAX, PACKED_MAX, &error), WEIR_E_SYNTAX);
+    assert_int_equal(decompress(DATA_MAX, DATA_MAX, &error), WEIR_E_SYNTAX);
     assert_int_equal(error.offset, 0);
     assert_non_null(strstr(error.text, "zstd -dc --long=31"));
 }
@@ -242,14 +245,14 @@ static void a_window_that_is_too_large(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tells_from_the_first_bytes),
+        cmocka_unit_test(magic_numbers_are_recognised),
         cmocka_unit_test_setup(one_member, begin),
-        cmocka_unit_test_setup(members_in_a_row, begin),
-        cmocka_unit_test_setup(cut_off_anywhere, begin),
-        cmocka_unit_test_setup(damage_is_found, begin),
-        cmocka_unit_test_setup(other_bytes_behind_a_member, begin),
-        cmocka_unit_test_setup(an_older_magic_in_a_head, begin),
-        cmocka_unit_test_setup(a_window_that_is_too_large, begin),
+        cmocka_unit_test_setup(concatenated_members, begin),
+        cmocka_unit_test_setup(truncated_input, begin),
+        cmocka_unit_test_setup(damage_is_detected, begin),
+        cmocka_unit_test_setup(trailing_bytes, begin),
+        cmocka_unit_test_setup(legacy_magic_in_a_zstd_header, begin),
+        cmocka_unit_test_setup(zstd_window_too_large, begin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Tests of the access-log reader: tables of lines and errors, every prefix and a byte changed at
- * each place, and seeded round trips against the C library's calendar. It must not know where lines
- * come from. */
+/* Tests the parser of log lines: tables of lines and errors, every prefix of a line, every byte of a
+ * line changed, and times compared with the C library's calendar. */
 
 #define _DEFAULT_SOURCE /* timegm() */
 
@@ -35,7 +34,8 @@ static weir_logline_format format_of(const char *kind, const char *key, const ch
     return f;
 }
 
-/* Reads a copy that ends where its allocation does. The key is then in the copy: see `ret_copy`. */
+/* Parses a copy of the line that fills its allocation, so that ASan detects a read beyond its end. The
+ * key then points into *ret_copy, which the caller frees. */
 static weir_status read_copy(const weir_logline_format *f, const char *line, size_t len,
                              weir_log_record *r, weir_logline_error *e, char **ret_copy)
 {
@@ -47,8 +47,8 @@ static weir_status read_copy(const weir_logline_format *f, const char *line, siz
 
 typedef struct row {
     const char *kind, *key, *cost, *line;
-    int64_t t_ns;         /* of an error: its weir_status */
-    const char *want_key; /* of an error: its text */
+    int64_t t_ns;         /* for an error: its weir_status */
+    const char *want_key; /* for an error: its text */
     int64_t want_cost;
 } line_row;
 
@@ -141,8 +141,8 @@ static void clf_fields(void **state)
     "expected an ident or '-'; if the line starts with a virtual host, use --format "              \
     "vhost_combined or vhost_common"
 
-/* A line of a log with virtual hosts has its client behind the virtual host; no other kind reads
- * it, and it reads no other kind. */
+/* The vhost kinds find the client behind the virtual host. They refuse lines of other kinds, and other
+ * kinds refuse theirs. */
 static void virtual_hosts(void **state)
 {
     (void)state;
@@ -250,7 +250,7 @@ static void clf_times(void **state)
     (void)state;
     static const struct {
         const char *time;
-        int64_t want; /* nanoseconds, or minus the status */
+        int64_t want; /* nanoseconds, or the negated status */
     } rows[] = {
         {"01/Jan/1970:00:00:00 +0000", 0},
         {"31/Dec/1969:23:30:00 -0030", 0},
@@ -297,8 +297,7 @@ static void clf_times(void **state)
     }
 }
 
-/* Every day and random times from 1970 to 2225, as the C library reckons them; CLF and RFC 3339
- * alike. */
+/* Compares every day, and random times from 1970 to 2225, with the C library, in CLF and RFC 3339. */
 static void times_equal_the_c_library(void **state)
 {
     (void)state;
@@ -429,7 +428,7 @@ static void jsonl_errors(void **state)
 
 #define HUGE_INT "18446744073709551616"
 
-/* Integers that int64_t has not: a cost saturates, a key keeps its digits, others do not matter. */
+/* Integers beyond int64_t: a cost saturates, a key keeps its digits, other members are ignored. */
 static void jsonl_big_integers(void **state)
 {
     (void)state;
@@ -464,7 +463,7 @@ static void jsonl_big_integers(void **state)
     CHECK(bad, false);
 }
 
-static void jsonl_says_if_the_key_is_absent(void **state)
+static void jsonl_missing_key(void **state)
 {
     (void)state;
     static const struct {
@@ -492,7 +491,7 @@ static void jsonl_says_if_the_key_is_absent(void **state)
 
 /* ---- all kinds ------------------------------------------------------------------------------- */
 
-static void keys_have_a_maximum(void **state)
+static void keys_have_a_maximum_length(void **state)
 {
     (void)state;
     static const char *const kinds[] = {"tsv", "jsonl", "common"};
@@ -517,9 +516,9 @@ static void keys_have_a_maximum(void **state)
     weir_log_record_free(&r);
 }
 
-/* Any prefix, and any byte changed, is read or refused, inside the line; ASan watches the copy's
- * end. */
-static void damaged_lines_are_safe(void **state)
+/* Any prefix of a line, and a line with any byte changed, is read or refused without an access beyond
+ * its end. */
+static void damaged_lines_are_refused_or_read(void **state)
 {
     (void)state;
     static const char *const lines[] = {FULL, "17\tkey\t5",
@@ -583,10 +582,10 @@ int main(void)
         cmocka_unit_test(jsonl_lines),
         cmocka_unit_test(jsonl_errors),
         cmocka_unit_test(jsonl_big_integers),
-        cmocka_unit_test(jsonl_says_if_the_key_is_absent),
+        cmocka_unit_test(jsonl_missing_key),
         cmocka_unit_test(formats_by_name),
-        cmocka_unit_test(keys_have_a_maximum),
-        cmocka_unit_test(damaged_lines_are_safe),
+        cmocka_unit_test(keys_have_a_maximum_length),
+        cmocka_unit_test(damaged_lines_are_refused_or_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,7 +41,7 @@ typedef struct invocation {
     const client_command *command;
     const char *server;
     const char *cost_text, *keys_text; /* NULL if not given */
-    int64_t cost, timeout_ns;
+    int64_t cost, keys, timeout_ns;
     bool text, json, help, allowed;
     const char *policy, *key;
     char canonical[WEIR_POLICY_TEXT_MAX]; /* what --text gave, in canonical form */
@@ -189,49 +189,28 @@ __attribute__((format(printf, 3, 4))) static int complain(const invocation *a, i
     return status;
 }
 
-/* Reads a decimal number of at most `most`. *ret_end points behind its digits. */
-static bool read_number(const char *text, int64_t most, int64_t *ret, const char **ret_end)
+/* Reads the number of an option into *ret. Returns 0, or USAGE after printing an error. */
+static int set_number(const invocation *a, const char *option, const char *text, int low, int high,
+                      int64_t *ret)
 {
     uint64_t n;
-    *ret_end = text + weir_digits_read(text, strlen(text), &n);
+    if (!weir_decimal_read(text, strlen(text), (uint64_t)high, &n) || (int64_t)n < low)
+        return complain(a, USAGE, "%s: expected a number from %d to %d, found '%s'", option, low,
+                        high, text);
     *ret = (int64_t)n;
-    return *ret_end > text && n <= (uint64_t)most;
-}
-
-static int set_cost(invocation *a, const char *text)
-{
-    const char *end;
-    if (!read_number(text, WEIR_COST_MAX, &a->cost, &end) || *end)
-        return complain(a, USAGE, "--cost: expected a number from 0 to %d, found '%s'",
-                        WEIR_COST_MAX, text);
-    a->cost_text = text;
     return 0;
 }
 
 static int set_timeout(invocation *a, const char *text)
 {
-    int64_t n = 0;
-    const char *end;
-    bool good = read_number(text, TIMEOUT_MS_MAX, &n, &end);
-    if (good && strcmp(end, "s") == 0)
-        n *= 1000;
-    else
-        good = good && strcmp(end, "ms") == 0;
-    if (!good || n < 1 || n > TIMEOUT_MS_MAX)
+    uint64_t n;
+    const char *unit = text + weir_digits_read(text, strlen(text), &n);
+    bool seconds = strcmp(unit, "s") == 0;
+    uint64_t max = seconds ? TIMEOUT_MS_MAX / 1000 : TIMEOUT_MS_MAX;
+    if (unit == text || n < 1 || n > max || (!seconds && strcmp(unit, "ms") != 0))
         return complain(a, USAGE,
                         "--timeout: expected a time from 1ms to 86400s, like 5s, found '%s'", text);
-    a->timeout_ns = n * 1000000;
-    return 0;
-}
-
-static int set_keys(invocation *a, const char *text)
-{
-    int64_t n;
-    const char *end;
-    if (!read_number(text, KEYS_MAX, &n, &end) || *end || n < 1)
-        return complain(a, USAGE, "--keys: expected a number from 1 to %d, found '%s'", KEYS_MAX,
-                        text);
-    a->keys_text = text;
+    a->timeout_ns = (int64_t)n * (seconds ? 1000000000 : 1000000);
     return 0;
 }
 
@@ -241,9 +220,11 @@ static int set_option(invocation *a, int c, const char *value)
 {
     switch (c) {
     case OPT_COST:
-        return set_cost(a, value);
+        a->cost_text = value;
+        return set_number(a, "--cost", value, 0, WEIR_COST_MAX, &a->cost);
     case OPT_KEYS:
-        return set_keys(a, value);
+        a->keys_text = value;
+        return set_number(a, "--keys", value, 1, KEYS_MAX, &a->keys);
     case OPT_TIMEOUT:
         return set_timeout(a, value);
     case OPT_SERVER:

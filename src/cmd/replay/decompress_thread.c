@@ -186,7 +186,7 @@ static void release_block(replay_decompress_thread *t)
     port_mutex_unlock(t->lock);
 }
 
-ptrdiff_t replay_decompress_read(replay_decompress_thread *t, char *buf, size_t room,
+ptrdiff_t replay_decompress_read(replay_decompress_thread *t, char *buf, size_t max,
                                  int64_t *ret_bytes_read, char *ret_error, size_t size)
 {
     const block *b = wait_for_bytes(t);
@@ -195,7 +195,7 @@ ptrdiff_t replay_decompress_read(replay_decompress_thread *t, char *buf, size_t 
             snprintf(ret_error, size, "%s", t->error);
         return t->failed ? -1 : 0;
     }
-    size_t left = b->len - t->taken, n = left < room ? left : room;
+    size_t left = b->len - t->taken, n = left < max ? left : max;
     memcpy(buf, b->bytes + t->taken, n);
     *ret_bytes_read = b->bytes_read;
     t->taken += n;

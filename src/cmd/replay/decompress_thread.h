@@ -21,12 +21,12 @@ typedef struct replay_decompress_thread replay_decompress_thread;
  * Returns NULL if there is no memory or no thread. */
 replay_decompress_thread *replay_decompress_start(int fd, const char *bytes, size_t len);
 
-/* Writes 1..room decompressed bytes to `buf`. Blocks until there are some.
+/* Writes 1..max decompressed bytes to `buf`. Blocks until there are some.
  *  ret_bytes_read  how many compressed bytes produced the output so far; written unless the answer
  *                  is 0 or -1.
  *  ret_error       `size` bytes; written if the answer is -1.
  * Returns how many; 0 at the end; -1 if the file cannot be read or is damaged. */
-ptrdiff_t replay_decompress_read(replay_decompress_thread *t, char *buf, size_t room,
+ptrdiff_t replay_decompress_read(replay_decompress_thread *t, char *buf, size_t max,
                                  int64_t *ret_bytes_read, char *ret_error, size_t size);
 
 /* Ends the thread, also while it waits for input. `fd` stays open. Accepts NULL. */

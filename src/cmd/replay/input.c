@@ -19,11 +19,11 @@
 
 /* ---- bytes ----------------------------------------------------------------------------------- */
 
-static ptrdiff_t read_plain(replay_input *in, char *buf, size_t room)
+static ptrdiff_t read_plain(replay_input *in, char *buf, size_t size)
 {
     ssize_t n;
     do
-        n = read(in->fd, buf, room);
+        n = read(in->fd, buf, size);
     while (n < 0 && errno == EINTR);
     if (n < 0)
         snprintf(in->error, sizeof in->error, "%s", strerror(errno));
@@ -32,17 +32,17 @@ static ptrdiff_t read_plain(replay_input *in, char *buf, size_t room)
     return n;
 }
 
-static ptrdiff_t read_decompressed(replay_input *in, char *buf, size_t room)
+static ptrdiff_t read_decompressed(replay_input *in, char *buf, size_t size)
 {
-    return replay_decompress_read(in->thread, buf, room, &in->bytes_read, in->error,
+    return replay_decompress_read(in->thread, buf, size, &in->bytes_read, in->error,
                                   sizeof in->error);
 }
 
 /* Reads the first bytes, just enough of them to recognise the compression, so that a slow pipe is
  * not waited for longer than that. Starts the decompression thread if one is needed. */
-static ptrdiff_t read_first(replay_input *in, char *buf, size_t room)
+static ptrdiff_t read_first(replay_input *in, char *buf, size_t size)
 {
-    size_t len = 0, most = room < REPLAY_DECOMPRESS_HEAD_MAX ? room : REPLAY_DECOMPRESS_HEAD_MAX;
+    size_t len = 0, most = size < REPLAY_DECOMPRESS_HEAD_MAX ? size : REPLAY_DECOMPRESS_HEAD_MAX;
     weir_compression compression = WEIR_COMPRESSION_UNDECIDED;
     while (compression == WEIR_COMPRESSION_UNDECIDED) {
         ptrdiff_t n = read_plain(in, buf + len, most - len);
@@ -57,20 +57,20 @@ static ptrdiff_t read_first(replay_input *in, char *buf, size_t room)
         return (ptrdiff_t)len;
     in->thread = replay_decompress_start(in->fd, buf, len);
     if (in->thread)
-        return read_decompressed(in, buf, room);
+        return read_decompressed(in, buf, size);
     snprintf(in->error, sizeof in->error, "cannot start a thread to decompress the file");
     return -1;
 }
 
-/* Reads 1..room bytes. Returns how many, 0 at the end, -1 on failure with in->error set. */
-static ptrdiff_t read_bytes(replay_input *in, char *buf, size_t room)
+/* Reads 1..size bytes. Returns how many, 0 at the end, -1 on failure with in->error set. */
+static ptrdiff_t read_bytes(replay_input *in, char *buf, size_t size)
 {
     if (in->thread)
-        return read_decompressed(in, buf, room);
+        return read_decompressed(in, buf, size);
     if (in->begun)
-        return read_plain(in, buf, room);
+        return read_plain(in, buf, size);
     in->begun = true;
-    return read_first(in, buf, room);
+    return read_first(in, buf, size);
 }
 
 /* ---- lines ----------------------------------------------------------------------------------- */

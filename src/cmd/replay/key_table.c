@@ -70,11 +70,11 @@ static void *chunk_bytes(replay_key_table *k, size_t size)
     size = (size + 7) / 8 * 8;
     chunk *c = k->chunks;
     if (!c || c->size - c->used < size) {
-        size_t room = size > CHUNK_BYTES ? size : CHUNK_BYTES;
-        c = port_zalloc(1, sizeof *c + room);
+        size_t bytes = size > CHUNK_BYTES ? size : CHUNK_BYTES;
+        c = port_zalloc(1, sizeof *c + bytes);
         if (!c)
             return NULL;
-        c->size = room;
+        c->size = bytes;
         c->next = k->chunks;
         k->chunks = c;
     }

@@ -201,8 +201,8 @@ void replay_policies_close(replay_policies *p)
 /* ---- decisions ------------------------------------------------------------------------------- */
 
 /* Fills in the request. Leaves the rest of *ret, which is large, uninitialised. */
-static void ask_of(const replay_policies *p, size_t i, const weir_log_record *request,
-                   weir_request *ret)
+static void fill_request(const replay_policies *p, size_t i, const weir_log_record *request,
+                         weir_request *ret)
 {
     const replay_policy *which = &p->policy[i];
     const char *rule = which->by_name ? which->given : which->text;
@@ -215,10 +215,10 @@ static void ask_of(const replay_policies *p, size_t i, const weir_log_record *re
 weir_status replay_policies_see(replay_policies *p, const weir_log_record *request)
 {
     for (size_t g = 0; g < p->groups; g++) {
-        weir_request ask;
+        weir_request req;
         weir_slice key;
-        ask_of(p, p->first[g], request, &ask);
-        weir_status st = weir_service_key(p->service, &ask, &key);
+        fill_request(p, p->first[g], request, &req);
+        weir_status st = weir_service_key(p->service, &req, &key);
         if (st != WEIR_OK)
             return st;
         p->seen[g] = replay_key_table_at(p->keys[g], key.at, key.len);
@@ -230,9 +230,9 @@ weir_status replay_policies_see(replay_policies *p, const weir_log_record *reque
 }
 
 /* Takes from the local store, which decides at once. */
-static void take(const replay_policies *p, weir_request *ask, int64_t now_ns)
+static void take(const replay_policies *p, weir_request *req, int64_t now_ns)
 {
-    bool answered = weir_service_take(p->service, NULL, ask, 1, now_ns);
+    bool answered = weir_service_take(p->service, NULL, req, 1, now_ns);
     assert(answered);
     (void)answered;
 }
@@ -249,45 +249,45 @@ static int64_t lowest_limit(const weir_policy *p)
  * instead, which is denied, and counted where denials count. If WEIR_COST_MAX could be allowed, it
  * takes 0. The decision is then replaced by that of a cost above the limit. */
 static void take_above(const replay_policies *p, const replay_policy *which, int64_t now_ns,
-                       weir_request *ask)
+                       weir_request *req)
 {
-    weir_decision *d = &ask->decision;
-    ask->cost = WEIR_COST_MAX;
+    weir_decision *d = &req->decision;
+    req->cost = WEIR_COST_MAX;
     bool answered =
-        weir_service_peek(p->service, NULL, ask, now_ns); /* finds the policy, checks the lists */
+        weir_service_peek(p->service, NULL, req, now_ns); /* finds the policy, checks the lists */
     assert(answered);
     (void)answered;
-    if (ask->status != WEIR_OK || ask->reason == WEIR_BY_ALLOW_LIST ||
-        ask->reason == WEIR_BY_DENY_LIST)
+    if (req->status != WEIR_OK || req->reason == WEIR_BY_ALLOW_LIST ||
+        req->reason == WEIR_BY_DENY_LIST)
         return;
-    if (lowest_limit(ask->policy) == WEIR_COST_MAX)
-        ask->cost = 0;
-    take(p, ask, now_ns);
-    if (ask->status != WEIR_OK)
+    if (lowest_limit(req->policy) == WEIR_COST_MAX)
+        req->cost = 0;
+    take(p, req, now_ns);
+    if (req->status != WEIR_OK)
         return;
-    ask->reason = which->shadow ? WEIR_BY_SHADOW : WEIR_BY_LIMIT;
+    req->reason = which->shadow ? WEIR_BY_SHADOW : WEIR_BY_LIMIT;
     d->allowed = which->shadow;
     d->never = !which->shadow;
     d->retry_after_ns = which->shadow ? 0 : INT64_MAX;
     d->delay_ns = 0;
 }
 
-static void count(const replay_policies *p, replay_policy *which, const weir_request *ask)
+static void count(const replay_policies *p, replay_policy *which, const weir_request *req)
 {
     replay_counts *c = &which->counts;
-    bool shadowed = ask->reason == WEIR_BY_SHADOW;
-    c->denied += !ask->decision.allowed;
+    bool shadowed = req->reason == WEIR_BY_SHADOW;
+    c->denied += !req->decision.allowed;
     c->shadowed += shadowed;
-    c->allow_listed += ask->reason == WEIR_BY_ALLOW_LIST;
-    c->deny_listed += ask->reason == WEIR_BY_DENY_LIST;
-    p->seen[which->group]->denied[which->index] += !ask->decision.allowed || shadowed;
+    c->allow_listed += req->reason == WEIR_BY_ALLOW_LIST;
+    c->deny_listed += req->reason == WEIR_BY_DENY_LIST;
+    p->seen[which->group]->denied[which->index] += !req->decision.allowed || shadowed;
 }
 
 weir_status replay_policies_decide(replay_policies *p, size_t i, const weir_log_record *request,
                                    int64_t now_ns, weir_request *ret)
 {
     replay_policy *which = &p->policy[i];
-    ask_of(p, i, request, ret);
+    fill_request(p, i, request, ret);
     if (request->cost > WEIR_COST_MAX)
         take_above(p, which, now_ns, ret);
     else

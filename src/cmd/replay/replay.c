@@ -90,7 +90,7 @@ static int complain_decision(const replay *r, const replay_policy *which, weir_s
                            weir_status_str(st));
 }
 
-static void print_decision(replay *r, const replay_policy *which, const weir_request *ask)
+static void print_decision(replay *r, const replay_policy *which, const weir_request *req)
 {
     const weir_log_record *line = &r->record;
     const char *name = which->by_name ? which->given : which->text;
@@ -99,8 +99,8 @@ static void print_decision(replay *r, const replay_policy *which, const weir_req
                        .key_len = line->key_len,
                        .cost = line->cost,
                        .policy = r->policies.len > 1 ? name : NULL,
-                       .reason = r->policies.named ? weir_reason_word(ask->reason) : NULL,
-                       .decision = ask->decision};
+                       .reason = r->policies.named ? weir_reason_word(req->reason) : NULL,
+                       .decision = req->decision};
     replay_print_decision(r->out, &a);
 }
 
@@ -113,12 +113,12 @@ static int decide(replay *r)
     r->requests++;
     r->over_cost += r->record.cost > WEIR_COST_MAX;
     for (size_t i = 0; i < p->len; i++) {
-        weir_request ask;
-        weir_status st = replay_policies_decide(p, i, &r->record, now_ns, &ask);
+        weir_request req;
+        weir_status st = replay_policies_decide(p, i, &r->record, now_ns, &req);
         if (st != WEIR_OK)
             return complain_decision(r, &p->policy[i], st);
         if (r->options.decisions)
-            print_decision(r, &p->policy[i], &ask);
+            print_decision(r, &p->policy[i], &req);
     }
     return 0;
 }

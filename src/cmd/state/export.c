@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* A state file as lines of JSON: a head, the policies' texts, and a line for each key. Numbers that
- * a reader might take for floating point ones and round are written as hexadecimal text. */
+/* Exports a state file as JSON lines: a head, the policies, and the keys. 64-bit numbers that a JSON
+ * reader might round to a double are written as hexadecimal strings. */
 
 #include "cmd/state/state.h"
 #include "port/port.h"

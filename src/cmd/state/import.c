@@ -23,7 +23,7 @@ typedef struct import {
     FILE *in;
     size_t line;
     char *text; /* of that line, allocated by getline() */
-    size_t room;
+    size_t text_size;
     state_file file;
     uint64_t keys, policies, refused, policies_refused; /* imported; did not fit */
     uint64_t *words;
@@ -48,7 +48,7 @@ __attribute__((format(printf, 2, 3))) static bool wrong(const import *m, const c
 /* Reads a line. Returns false at the end, and with *ret_good false after printing an error. */
 static bool next_line(import *m, json_t **ret_root, bool *ret_good)
 {
-    ssize_t len = getline(&m->text, &m->room, m->in);
+    ssize_t len = getline(&m->text, &m->text_size, m->in);
     *ret_good = true;
     if (len < 0) {
         *ret_good = !ferror(m->in);

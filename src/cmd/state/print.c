@@ -119,7 +119,7 @@ static void print_keys(weir_store *s)
     tally t = {.now_ns = weir_store_now(s)};
     weir_store_each(s, count_live, &t);
     print_label("keys");
-    printf("%" PRIu64 " live, %" PRIu64 " held, %" PRIu64 " of them large\n", t.live, stats.keys,
+    printf("%" PRIu64 " live, %" PRIu64 " stored, %" PRIu64 " of them large\n", t.live, stats.keys,
            stats.large_keys);
     print_label("memory");
     print_size(stats.memory_bytes);

@@ -111,8 +111,8 @@ static bool note_text(void *ctx, uint64_t id, const char *text, size_t len)
     return true;
 }
 
-/* Empties the file, since time cannot go back under a state. The secret and the texts of the policies
- * stay. */
+/* Empties the file but for its secret and the texts of the policies. To step weir's clock back, the
+ * file must have no states, since time never goes back for a state. */
 static weir_status empty_file(state_file *f, const weir_zones *zones, weir_store_error *ret_error)
 {
     weir_store *texts;
