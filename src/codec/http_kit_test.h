@@ -35,18 +35,10 @@ typedef struct fixture {
     weir_session_next last;
 } fixture;
 
-static const weir_zone *no_zone(void *ctx, const char *name, size_t len)
-{
-    (void)ctx;
-    (void)name;
-    (void)len;
-    return NULL;
-}
-
 /* That has the states of all rules and texts of a fixture that is made. */
 UNUSED static weir_engine_kind kit_engine = WEIR_ENGINE_LOCAL;
 
-UNUSED static void set_rules(fixture *f, const weir_zones *zones)
+UNUSED static void set_rules(fixture *f)
 {
     static const char *const root = "root", *const evil = "evil";
     weir_rule_spec specs[] = {WEIR_RULE_SPEC_DEFAULT, WEIR_RULE_SPEC_DEFAULT,
@@ -72,20 +64,19 @@ UNUSED static void set_rules(fixture *f, const weir_zones *zones)
         specs[i].engine = kit_engine;
     weir_limiter_set_default_engine(f->limiter, kit_engine);
     assert_int_equal(
-        weir_rules_build(&rules, f->store, zones, specs, sizeof specs / sizeof specs[0]), WEIR_OK);
+        weir_rules_build(&rules, f->store, NULL, specs, sizeof specs / sizeof specs[0]), WEIR_OK);
     weir_limiter_set_rules(f->limiter, rules);
 }
 
 UNUSED static fixture *fixture_of(weir_when_full when_full)
 {
     fixture *f = calloc(1, sizeof *f);
-    const weir_zones zones = {no_zone, NULL};
     static const uint8_t secret[16] = {7};
     const weir_store_options store = {
         .memory_bytes = 1 << 20, .secret = secret, .when_full = when_full};
     assert_int_equal(weir_store_open(&f->store, &store), WEIR_OK);
-    assert_int_equal(weir_limiter_open(&f->limiter, f->store, &zones), WEIR_OK);
-    set_rules(f, &zones);
+    assert_int_equal(weir_limiter_open(&f->limiter, f->store, NULL), WEIR_OK);
+    set_rules(f);
     assert_int_equal(weir_limiter_enable_top(f->limiter, &(weir_top_options){20, 1 << 20}),
                      WEIR_OK);
     assert_int_equal(weir_service_open(&f->service, f->limiter), WEIR_OK);

@@ -158,13 +158,12 @@ static void check_gone(void **unused)
 {
     (void)unused;
     static const char take[] = "GET /v1/take?policy=api&key=a HTTP/1.1\r\n" HOST "\r\n";
-    const weir_zones zones = {no_zone, NULL};
     rig r;
     for (int settled = 0; settled < 2; settled++) {
         rig_open(&r, WEIR_ENGINE_REDIS);
         weir_buffer_append(&r.f->in, take, sizeof take - 1);
         assert_int_equal(step(&r, OUT_PAUSE), WEIR_SESSION_PENDING);
-        set_rules(r.f, &zones);
+        set_rules(r.f);
         if (settled)
             fake_settle(r.engine, 0, NOW_NS);
         rig_close(&r);
@@ -206,7 +205,6 @@ static void check_errors(void **unused)
 static void check_denied_by_error(void **unused)
 {
     (void)unused;
-    const weir_zones zones = {no_zone, NULL};
     rig r;
     rig_open(&r, WEIR_ENGINE_REDIS);
     weir_rule_spec spec = WEIR_RULE_SPEC_DEFAULT;
@@ -215,7 +213,7 @@ static void check_denied_by_error(void **unused)
     spec.engine = WEIR_ENGINE_REDIS;
     spec.on_error = WEIR_ON_ERROR_CLOSED;
     weir_rules *rules;
-    assert_int_equal(weir_rules_build(&rules, r.f->store, &zones, &spec, 1), WEIR_OK);
+    assert_int_equal(weir_rules_build(&rules, r.f->store, NULL, &spec, 1), WEIR_OK);
     weir_limiter_set_rules(r.f->limiter, rules);
     r.engine->by_error = true;
     const char *text = ask(&r, "/v1/take?policy=shut&key=a");

@@ -16,21 +16,12 @@
 
 static weir_store *store;
 
-static const weir_zone *no_zone(void *ctx, const char *name, size_t len)
-{
-    (void)ctx;
-    (void)name;
-    (void)len;
-    return NULL;
-}
-
 static char *metrics_after(void (*use)(weir_limiter *h, weir_service *s))
 {
-    const weir_zones zones = {no_zone, NULL};
     weir_limiter *limiter;
     weir_service *service;
     assert_int_equal(weir_store_open(&store, NULL), WEIR_OK);
-    assert_int_equal(weir_limiter_open(&limiter, store, &zones), WEIR_OK);
+    assert_int_equal(weir_limiter_open(&limiter, store, NULL), WEIR_OK);
     assert_int_equal(weir_service_open(&service, limiter), WEIR_OK);
     use(limiter, service);
     weir_buffer out;
@@ -132,7 +123,6 @@ static void check_form(void **state)
 static void check_keys(void **state)
 {
     (void)state;
-    const weir_zones zones = {no_zone, NULL};
     const weir_top_options options = {20, 1 << 20};
     static char longest[2][300];
     weir_limiter *limiter;
@@ -140,7 +130,7 @@ static void check_keys(void **state)
     memset(longest, 'x', sizeof longest);
     longest[0][298] = longest[1][299] = '\0';
     assert_int_equal(weir_store_open(&store, NULL), WEIR_OK);
-    assert_int_equal(weir_limiter_open(&limiter, store, &zones), WEIR_OK);
+    assert_int_equal(weir_limiter_open(&limiter, store, NULL), WEIR_OK);
     assert_int_equal(weir_limiter_enable_top(limiter, &options), WEIR_OK);
     assert_int_equal(weir_service_open(&service, limiter), WEIR_OK);
     assert_int_equal(weir_limiter_set_limit(limiter, "api", "fixed-window 9/m", NULL), WEIR_OK);

@@ -28,20 +28,11 @@ typedef struct fixture {
     weir_buffer in, out;
 } fixture;
 
-static const weir_zone *no_zone(void *ctx, const char *name, size_t len)
-{
-    (void)ctx;
-    (void)name;
-    (void)len;
-    return NULL;
-}
-
 static int setup(void **state)
 {
     fixture *f = calloc(1, sizeof *f);
-    const weir_zones zones = {no_zone, NULL};
     assert_int_equal(weir_store_open(&f->store, NULL), WEIR_OK);
-    assert_int_equal(weir_limiter_open(&f->limiter, f->store, &zones), WEIR_OK);
+    assert_int_equal(weir_limiter_open(&f->limiter, f->store, NULL), WEIR_OK);
     assert_int_equal(weir_limiter_enable_top(f->limiter, &(weir_top_options){20, 1 << 20}),
                      WEIR_OK);
     assert_int_equal(weir_service_open(&f->service, f->limiter), WEIR_OK);

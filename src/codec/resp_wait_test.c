@@ -29,14 +29,6 @@ typedef struct rig {
     uint32_t random;
 } rig;
 
-static const weir_zone *no_zone(void *ctx, const char *name, size_t len)
-{
-    (void)ctx;
-    (void)name;
-    (void)len;
-    return NULL;
-}
-
 static void is_ready(void *ctx)
 {
     rig *r = ctx;
@@ -48,7 +40,6 @@ static void set_rules(rig *r, bool remote)
 {
     static const char *const evil = "evil", *const root = "root";
     static const weir_override_spec vip = {.pattern = "vip-*", .limit = "gcra 1/s burst 40"};
-    const weir_zones zones = {no_zone, NULL};
     weir_rule_spec specs[5] = {WEIR_RULE_SPEC_DEFAULT, WEIR_RULE_SPEC_DEFAULT,
                                WEIR_RULE_SPEC_DEFAULT, WEIR_RULE_SPEC_DEFAULT,
                                WEIR_RULE_SPEC_DEFAULT};
@@ -69,7 +60,7 @@ static void set_rules(rig *r, bool remote)
     specs[1].overrides_len = specs[1].deny_len = specs[1].allow_len = 1;
     specs[3].shadow = true;
     weir_rules *rules;
-    assert_int_equal(weir_rules_build(&rules, r->store, &zones, specs, 5), WEIR_OK);
+    assert_int_equal(weir_rules_build(&rules, r->store, NULL, specs, 5), WEIR_OK);
     weir_limiter_set_rules(r->limiter, rules);
     weir_limiter_set_default_engine(r->limiter, remote ? WEIR_ENGINE_REDIS : WEIR_ENGINE_LOCAL);
 }
@@ -78,10 +69,9 @@ static void rig_open(rig *r, bool remote)
 {
     static const uint8_t secret[16] = {3};
     const weir_store_options options = {.memory_bytes = 1 << 20, .secret = secret};
-    const weir_zones zones = {no_zone, NULL};
     *r = (rig){.random = 1};
     assert_int_equal(weir_store_open(&r->store, &options), WEIR_OK);
-    assert_int_equal(weir_limiter_open(&r->limiter, r->store, &zones), WEIR_OK);
+    assert_int_equal(weir_limiter_open(&r->limiter, r->store, NULL), WEIR_OK);
     assert_int_equal(weir_service_open(&r->service, r->limiter), WEIR_OK);
     set_rules(r, remote);
     r->redis = fake_open();

@@ -14,6 +14,14 @@
 
 /* ---- open and close -------------------------------------------------------------------------- */
 
+static const weir_zone *no_zone(void *ctx, const char *name, size_t len)
+{
+    (void)ctx;
+    (void)name;
+    (void)len;
+    return NULL;
+}
+
 weir_status weir_limiter_open(weir_limiter **ret, weir_store *store, const weir_zones *zones)
 {
     static const char throttle_format[] = "gcra 1/ns"; /* any policy with an 8-byte TAT */
@@ -21,7 +29,7 @@ weir_status weir_limiter_open(weir_limiter **ret, weir_store *store, const weir_
     if (!l)
         return WEIR_E_NOMEM;
     l->store = store;
-    l->zones = *zones;
+    l->zones = zones ? *zones : (weir_zones){no_zone, NULL};
     l->lock = port_mutex_new();
     l->closed = port_zalloc(1, sizeof *l->closed);
     l->rules = weir_rules_with(NULL, "", 0, NULL);

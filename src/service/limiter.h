@@ -10,7 +10,8 @@
 
 typedef struct weir_limiter weir_limiter;
 
-/* Opens a limiter without rules. The store, and what `zones` refers to, must outlive it. */
+/* Opens a limiter without rules. The store, and what `zones` refers to, must outlive it.
+ *  zones  NULL: policies with a time zone are refused. */
 WEIR_NODISCARD weir_status weir_limiter_open(weir_limiter **ret, weir_store *store,
                                              const weir_zones *zones);
 void weir_limiter_close(weir_limiter *l); /* accepts NULL; its services must be closed */

@@ -12,14 +12,6 @@
 
 enum { OUT_MAX = 1 << 20 };
 
-static const weir_zone *no_zone(void *ctx, const char *name, size_t len)
-{
-    (void)ctx;
-    (void)name;
-    (void)len;
-    return NULL;
-}
-
 static void is_ready(void *ctx)
 {
     ++*(size_t *)ctx;
@@ -32,8 +24,8 @@ static void run(weir_resp_session *s, weir_buffer *in, weir_buffer *said, fake_e
 {
     const int64_t now_ns = 1767225600000000000;
     size_t ready = 0, early = 0;
-    s->turn.ready = is_ready;
-    s->turn.ctx = &ready;
+    s->completion.ready = is_ready;
+    s->completion.ctx = &ready;
     weir_buffer out;
     weir_buffer_init(&out, OUT_MAX);
     weir_session_step step;
@@ -61,14 +53,13 @@ static void serve(const uint8_t *bytes, size_t len, size_t step, bool engine, we
 {
     static const uint8_t secret[16] = {1};
     const weir_store_options options = {.memory_bytes = 1 << 20, .secret = secret};
-    const weir_zones zones = {no_zone, NULL};
     weir_store *store;
     weir_limiter *limiter;
     weir_service *service;
     weir_resp_session session;
     weir_buffer in;
     if (weir_store_open(&store, &options) != WEIR_OK ||
-        weir_limiter_open(&limiter, store, &zones) != WEIR_OK ||
+        weir_limiter_open(&limiter, store, NULL) != WEIR_OK ||
         weir_limiter_enable_top(limiter, &(weir_top_options){4, 1 << 20}) != WEIR_OK ||
         weir_service_open(&service, limiter) != WEIR_OK)
         abort();

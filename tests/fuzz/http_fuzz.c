@@ -13,14 +13,6 @@
 
 enum { OUT_MAX = 1 << 24 };
 
-static const weir_zone *no_zone(void *ctx, const char *name, size_t len)
-{
-    (void)ctx;
-    (void)name;
-    (void)len;
-    return NULL;
-}
-
 typedef struct daemon {
     weir_store *store;
     weir_limiter *limiter;
@@ -40,9 +32,8 @@ static void daemon_open(daemon *d, uint8_t choice, bool engine)
 {
     static const uint8_t secret[16] = {1};
     const weir_store_options options = {.memory_bytes = 1 << 20, .secret = secret};
-    const weir_zones zones = {no_zone, NULL};
     if (weir_store_open(&d->store, &options) != WEIR_OK ||
-        weir_limiter_open(&d->limiter, d->store, &zones) != WEIR_OK ||
+        weir_limiter_open(&d->limiter, d->store, NULL) != WEIR_OK ||
         weir_limiter_enable_top(d->limiter, &(weir_top_options){4, 1 << 20}) != WEIR_OK)
         abort();
     weir_rule_spec specs[3] = {WEIR_RULE_SPEC_DEFAULT, WEIR_RULE_SPEC_DEFAULT,
@@ -126,8 +117,8 @@ static void serve(const uint8_t *bytes, size_t len, uint8_t choice, size_t step,
     weir_buffer_init(&in, 1 << 21);
     weir_buffer_init(said, OUT_MAX);
     weir_http_session_init(&session, &d.options);
-    session.turn.ready = is_ready;
-    session.turn.ctx = &d.ready;
+    session.completion.ready = is_ready;
+    session.completion.ctx = &d.ready;
     for (size_t at = 0; at < len; at += step) {
         weir_buffer_append(&in, bytes + at, len - at < step ? len - at : step);
         if (run(&d, &session, &in, said, out_pause, &now_ns))

@@ -240,20 +240,11 @@ static weir_store *store;
 static weir_limiter *limiter;
 static weir_service *service[LISTS];
 
-static const weir_zone *no_zone(void *ctx, const char *name, size_t len)
-{
-    (void)ctx;
-    (void)name;
-    (void)len;
-    return NULL;
-}
-
 static void open_limiter(const weir_top_options *options, size_t services)
 {
-    const weir_zones zones = {no_zone, NULL};
     memset(service, 0, sizeof service);
     assert_int_equal(weir_store_open(&store, NULL), WEIR_OK);
-    assert_int_equal(weir_limiter_open(&limiter, store, &zones), WEIR_OK);
+    assert_int_equal(weir_limiter_open(&limiter, store, NULL), WEIR_OK);
     if (options)
         assert_int_equal(weir_limiter_enable_top(limiter, options), WEIR_OK);
     for (size_t i = 0; i < services; i++)
@@ -319,7 +310,6 @@ static void check_verdicts(void **unused)
 {
     (void)unused;
     static const char *const allow[] = {"root"}, *const deny[] = {"evil"};
-    const weir_zones zones = {no_zone, NULL};
     weir_rule_spec specs[] = {WEIR_RULE_SPEC_DEFAULT, WEIR_RULE_SPEC_DEFAULT};
     weir_rules *rules;
     specs[0].name = "api";
@@ -333,7 +323,7 @@ static void check_verdicts(void **unused)
     specs[1].limit = "gcra 1/h burst 5";
     specs[1].shadow = true;
     open_limiter(&ten, 1);
-    assert_int_equal(weir_rules_build(&rules, store, &zones, specs, 2), WEIR_OK);
+    assert_int_equal(weir_rules_build(&rules, store, NULL, specs, 2), WEIR_OK);
     weir_limiter_set_rules(limiter, rules);
     expect("api", WEIR_TOP_DENIED, "of 0");
 
