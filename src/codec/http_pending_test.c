@@ -64,7 +64,7 @@ static void send(rig *r, const char *bytes, size_t len, size_t piece, size_t out
         }
         if (next == WEIR_SESSION_PENDING) {
             assert_false(weir_http_session_usage(&f->session).mid_request);
-            fake_settle(r->engine, 0, f->now_ns);
+            fake_reply(r->engine, 0, f->now_ns);
         }
         next = step(r, out_pause);
         if (next == WEIR_SESSION_CLOSE)
@@ -144,7 +144,7 @@ static void check_waits(void **unused)
     size_t len = weir_buffer_len(&r.f->said);
     assert_int_equal(step(&r, OUT_PAUSE), WEIR_SESSION_PENDING);
     assert_int_equal(weir_buffer_len(&r.f->said), len);
-    fake_settle(r.engine, 0, NOW_NS);
+    fake_reply(r.engine, 0, NOW_NS);
     assert_int_equal(r.ready, 1);
     assert_int_equal(step(&r, OUT_PAUSE), WEIR_SESSION_READ);
     text = said(r.f) + len;
@@ -165,7 +165,7 @@ static void check_gone(void **unused)
         assert_int_equal(step(&r, OUT_PAUSE), WEIR_SESSION_PENDING);
         set_rules(r.f);
         if (settled)
-            fake_settle(r.engine, 0, NOW_NS);
+            fake_reply(r.engine, 0, NOW_NS);
         rig_close(&r);
     }
 }

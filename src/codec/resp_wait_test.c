@@ -119,10 +119,10 @@ static weir_session_next run(rig *r)
 /* Answers all that waits, in any order. */
 static void settle(rig *r)
 {
-    while (r->redis->rounds + r->hybrid->rounds > 0) {
+    while (r->redis->batches + r->hybrid->batches > 0) {
         fake_engine *f = pick(r, 2) ? r->redis : r->hybrid;
-        if (f->rounds > 0)
-            fake_settle(f, pick(r, (uint32_t)f->rounds), now_ns);
+        if (f->batches > 0)
+            fake_reply(f, pick(r, (uint32_t)f->batches), now_ns);
     }
 }
 
@@ -255,8 +255,8 @@ static void replies_are_those_of_a_local_daemon(void **unused)
     for (uint32_t i = 0; i < 30; i++) {
         rig_open(&remote, true);
         remote.random = i + 1;
-        remote.redis->at_once = i == 20;
-        remote.hybrid->at_once = i % 10 == 0;
+        remote.redis->immediate = i == 20;
+        remote.hybrid->immediate = i % 10 == 0;
         speak(&remote, bytes, len, most[i % 6]);
         assert_int_equal(weir_buffer_len(&remote.said), weir_buffer_len(&local.said));
         assert_memory_equal(weir_buffer_data(&remote.said), weir_buffer_data(&local.said),
@@ -316,7 +316,7 @@ static void errors_say_what_helps(void **unused)
     (void)unused;
     static rig r;
     rig_open(&r, true);
-    r.redis->at_once = r.hybrid->at_once = true;
+    r.redis->immediate = r.hybrid->immediate = true;
     send(&r, "WEIR.TAKEALL 2 far a 1 near a 1");
     send(&r, "WEIR.RESERVE far a 1 TTL 1s");
     r.redis->status = WEIR_E_IO;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Asks whose states are with engines: what is asked, when the turn is ready, and what becomes of
- * the answers, at times that are passed in. */
+/* Dispatch to engines: which requests are sent, when the completion is ready, and what the answers
+ * do. The tests pass the time in. */
 
 #include "service/fake_engine_test.h"
 #include "service/kit_test.h"
@@ -64,17 +64,17 @@ static int teardown_engines(void **state)
     return teardown(state);
 }
 
-static bool take(weir_request *asks, size_t n)
+static bool take(weir_request *requests, size_t n)
 {
-    return weir_service_take(service, &completion, asks, n, now_ns);
+    return weir_service_take(service, &completion, requests, n, now_ns);
 }
 
-/* Takes, with an answer of redis in between. */
-static void take_far(weir_request *ask)
+/* Takes, and answers as redis. */
+static void take_far(weir_request *request)
 {
-    assert_false(take(ask, 1));
-    fake_settle(redis, 0, now_ns);
-    assert_true(take(ask, 1));
+    assert_false(take(request, 1));
+    fake_reply(redis, 0, now_ns);
+    assert_true(take(request, 1));
 }
 
 static bool is_text(weir_slice b, const char *text)
@@ -87,17 +87,17 @@ static bool is_text(weir_slice b, const char *text)
 static void check_mixed_batch(void **unused)
 {
     (void)unused;
-    weir_request asks[] = {ask_of("far", "a", 1),    ask_of("near", "a", 1),
-                           ask_of("mixed", "a", 1),  ask_of("nope", "a", 1),
-                           ask_of("far", "evil", 1), ask_of("far", "a", 2),
-                           ask_of("far", "vip-1", 1)};
-    size_t n = sizeof asks / sizeof asks[0];
-    assert_false(take(asks, n));
+    weir_request requests[] = {request_of("far", "a", 1),    request_of("near", "a", 1),
+                               request_of("mixed", "a", 1),  request_of("nope", "a", 1),
+                               request_of("far", "evil", 1), request_of("far", "a", 2),
+                               request_of("far", "vip-1", 1)};
+    size_t n = sizeof requests / sizeof requests[0];
+    assert_false(take(requests, n));
     assert_true(weir_completion_is_pending(&completion));
     assert_int_equal(weir_completion_len(&completion), n);
-    assert_int_equal(redis->rounds, 1); /* one round each */
-    assert_int_equal(hybrid->rounds, 1);
-    const weir_engine_batch *r = redis->waiting[0].round;
+    assert_int_equal(redis->batches, 1); /* one batch each */
+    assert_int_equal(hybrid->batches, 1);
+    const weir_engine_batch *r = redis->waiting[0].batch;
     assert_int_equal(r->len, 3);
     assert_false(r->all);
     const weir_engine_request *q = r->request;
@@ -105,27 +105,27 @@ static void check_mixed_batch(void **unused)
     assert_true(is_text(q[0].text, "fixed-window 5/h")); /* canonical */
     assert_true(is_text(q[2].text, "fixed-window 20/h") && is_text(q[2].name, "far"));
     assert_int_equal(q[1].cost, 2);
-    assert_int_equal(counts_of("near").allowed, 1); /* it is decided already */
+    assert_int_equal(counts_of("near").allowed, 1); /* decided before the engines answer */
     assert_int_equal(counts_of("far").allowed, 0);
 
-    fake_settle(redis, 0, now_ns);
+    fake_reply(redis, 0, now_ns);
     assert_int_equal(ready, 0);
-    assert_false(take(asks, n));
-    fake_settle(hybrid, 0, now_ns);
+    assert_false(take(requests, n));
+    fake_reply(hybrid, 0, now_ns);
     assert_int_equal(ready, 1);
     assert_false(weir_completion_is_pending(&completion));
-    assert_true(take(asks, n));
+    assert_true(take(requests, n));
     assert_int_equal(weir_completion_len(&completion), 0);
     static const weir_status statuses[] = {WEIR_OK, WEIR_OK, WEIR_OK, WEIR_E_ABSENT,
                                            WEIR_OK, WEIR_OK, WEIR_OK};
     static const int64_t remaining[] = {4, 2, 4, 0, 0, 2, 19};
     for (size_t i = 0; i < n; i++) {
-        assert_int_equal(asks[i].status, statuses[i]);
+        assert_int_equal(requests[i].status, statuses[i]);
         if (i != 3)
-            assert_int_equal(asks[i].decision.remaining, remaining[i]);
+            assert_int_equal(requests[i].decision.remaining, remaining[i]);
     }
-    assert_int_equal(asks[4].reason, WEIR_BY_DENY_LIST);
-    assert_int_equal(asks[6].policy->layer[0].limit, 20);
+    assert_int_equal(requests[4].reason, WEIR_BY_DENY_LIST);
+    assert_int_equal(requests[6].policy->layer[0].limit, 20);
     assert_int_equal(counts_of("far").allowed, 3);
     assert_int_equal(counts_of("far").deny_listed, 1);
     assert_int_equal(counts_of("near").allowed, 1);
@@ -136,12 +136,13 @@ static void check_mixed_batch(void **unused)
 static void check_at_once(void **unused)
 {
     (void)unused;
-    redis->at_once = true;
-    weir_request asks[] = {ask_of("far", "a", 1), ask_of("near", "a", 1), ask_of("far", "a", 5)};
-    assert_true(take(asks, 3));
-    assert_int_equal(asks[0].decision.remaining, 4);
-    assert_int_equal(asks[1].decision.remaining, 2);
-    assert_false(asks[2].decision.allowed);
+    redis->immediate = true;
+    weir_request requests[] = {request_of("far", "a", 1), request_of("near", "a", 1),
+                               request_of("far", "a", 5)};
+    assert_true(take(requests, 3));
+    assert_int_equal(requests[0].decision.remaining, 4);
+    assert_int_equal(requests[1].decision.remaining, 2);
+    assert_false(requests[2].decision.allowed);
     assert_int_equal(ready, 0);
     assert_int_equal(counts_of("far").allowed, 1);
     assert_int_equal(counts_of("far").denied, 1);
@@ -150,16 +151,16 @@ static void check_at_once(void **unused)
 static void check_shadow(void **unused)
 {
     (void)unused;
-    weir_request ask = ask_of("look", "a", 1);
+    weir_request request = request_of("look", "a", 1);
     for (int i = 0; i < 2; i++) {
-        take_far(&ask);
-        assert_true(ask.decision.allowed);
-        assert_int_equal(ask.reason, i == 0 ? WEIR_BY_LIMIT : WEIR_BY_SHADOW);
+        take_far(&request);
+        assert_true(request.decision.allowed);
+        assert_int_equal(request.reason, i == 0 ? WEIR_BY_LIMIT : WEIR_BY_SHADOW);
     }
     redis->by_error = true;
-    take_far(&ask);
-    assert_true(ask.decision.allowed);
-    assert_int_equal(ask.reason, WEIR_BY_ON_ERROR);
+    take_far(&request);
+    assert_true(request.decision.allowed);
+    assert_int_equal(request.reason, WEIR_BY_ON_ERROR);
     weir_counts c = counts_of("look");
     assert_true(c.allowed == 1 && c.shadowed == 1 && c.unreached == 1);
 }
@@ -167,18 +168,18 @@ static void check_shadow(void **unused)
 static void check_long_batch(void **unused)
 {
     (void)unused;
-    static weir_request asks[WEIR_BATCH_MAX];
+    static weir_request requests[WEIR_BATCH_MAX];
     static char keys[WEIR_BATCH_MAX][8];
     for (int i = 0; i < WEIR_BATCH_MAX; i++) {
         snprintf(keys[i], sizeof keys[i], "k%d", i % 50);
-        asks[i] = ask_of("far", keys[i], 1);
+        requests[i] = request_of("far", keys[i], 1);
     }
-    assert_false(take(asks, WEIR_BATCH_MAX));
-    assert_int_equal(redis->waiting[0].round->len, WEIR_BATCH_MAX);
-    fake_settle(redis, 0, now_ns);
-    assert_true(take(asks, WEIR_BATCH_MAX));
+    assert_false(take(requests, WEIR_BATCH_MAX));
+    assert_int_equal(redis->waiting[0].batch->len, WEIR_BATCH_MAX);
+    fake_reply(redis, 0, now_ns);
+    assert_true(take(requests, WEIR_BATCH_MAX));
     for (int i = 0; i < WEIR_BATCH_MAX; i++)
-        assert_int_equal(asks[i].decision.remaining, i < 50 ? 4 : 3);
+        assert_int_equal(requests[i].decision.remaining, i < 50 ? 4 : 3);
 }
 
 /* ---- what changes meanwhile ------------------------------------------------------------------ */
@@ -186,38 +187,38 @@ static void check_long_batch(void **unused)
 static void check_reload_while_waiting(void **unused)
 {
     (void)unused;
-    weir_request asks[] = {ask_of("far", "a", 1), ask_of("near", "a", 1)};
-    assert_false(take(asks, 2));
+    weir_request requests[] = {request_of("far", "a", 1), request_of("near", "a", 1)};
+    assert_false(take(requests, 2));
     weir_rule_spec specs[] = {spec_of("other", "gcra 1/s burst 3")};
     set_rules(specs, 1);
-    weir_request other = ask_of("other", "a", 1); /* somebody else sees the new ones */
+    weir_request other = request_of("other", "a", 1); /* another session sees the new rules */
     assert_true(weir_service_take(service, NULL, &other, 1, now_ns));
     assert_int_equal(other.status, WEIR_OK);
     set_rules(specs, 1);
-    fake_settle(redis, 0, now_ns);
-    assert_true(take(asks, 2));
-    assert_int_equal(asks[0].decision.remaining, 4);
-    assert_int_equal(asks[0].policy->layer[0].limit, 5);
-    assert_int_equal(asks[1].policy->layer[0].limit, 3);
+    fake_reply(redis, 0, now_ns);
+    assert_true(take(requests, 2));
+    assert_int_equal(requests[0].decision.remaining, 4);
+    assert_int_equal(requests[0].policy->layer[0].limit, 5);
+    assert_int_equal(requests[1].policy->layer[0].limit, 3);
     assert_int_equal(counts_of("far").allowed, 1);
     assert_true(
-        weir_service_take(service, &completion, &other, 1, now_ns)); /* the old ones are gone */
-    assert_true(take(asks, 2));
-    assert_int_equal(asks[0].status, WEIR_E_ABSENT);
+        weir_service_take(service, &completion, &other, 1, now_ns)); /* the old rules are freed */
+    assert_true(take(requests, 2));
+    assert_int_equal(requests[0].status, WEIR_E_ABSENT);
 }
 
-/* A text that waits stays, whatever else the cache has to hold. */
+/* An inline policy of a pending request stays in the cache, however many others follow. */
 static void check_texts_while_waiting(void **unused)
 {
     (void)unused;
     enum { OTHERS = 3 * WEIR_SERVICE_POLICIES_MAX };
     weir_limiter_set_default_engine(limiter, WEIR_ENGINE_REDIS);
-    weir_request ask = {
+    weir_request request = {
         .rule = text_of("gcra   7/1s burst 9"), .by_text = true, .key = text_of("a")};
-    ask.cost = 1;
-    assert_false(take(&ask, 1));
-    assert_true(is_text(redis->waiting[0].round->request[0].text, "gcra 7/s burst 9"));
-    assert_int_equal(redis->waiting[0].round->request[0].name.len, 0);
+    request.cost = 1;
+    assert_false(take(&request, 1));
+    assert_true(is_text(redis->waiting[0].batch->request[0].text, "gcra 7/s burst 9"));
+    assert_int_equal(redis->waiting[0].batch->request[0].name.len, 0);
     weir_limiter_set_default_engine(limiter, WEIR_ENGINE_LOCAL);
     for (int i = 0; i < OTHERS; i++) {
         char text[64];
@@ -226,10 +227,10 @@ static void check_texts_while_waiting(void **unused)
             .rule = text_of(text), .by_text = true, .key = text_of("a"), .cost = 1};
         assert_true(weir_service_take(service, NULL, &other, 1, now_ns));
     }
-    fake_settle(redis, 0, now_ns);
-    assert_true(take(&ask, 1));
-    assert_int_equal(ask.decision.remaining, 8);
-    assert_int_equal(ask.policy->layer[0].limit, 9);
+    fake_reply(redis, 0, now_ns);
+    assert_true(take(&request, 1));
+    assert_int_equal(request.decision.remaining, 8);
+    assert_int_equal(request.policy->layer[0].limit, 9);
     assert_int_equal(counts_of(WEIR_COUNTS_TEXTS).allowed, OTHERS + 1);
 }
 
@@ -237,12 +238,12 @@ static void check_drop(void **unused)
 {
     (void)unused;
     weir_limiter_set_default_engine(limiter, WEIR_ENGINE_HYBRID);
-    weir_request asks[] = {ask_of("far", "a", 1),
-                           ask_of("near", "a", 1),
-                           ask_of("mixed", "a", 1),
-                           {.rule = text_of("gcra 1/s"), .by_text = true, .key = text_of("a")}};
-    assert_false(take(asks, 4));
-    fake_settle(hybrid, 0, now_ns);
+    weir_request requests[] = {request_of("far", "a", 1),
+                               request_of("near", "a", 1),
+                               request_of("mixed", "a", 1),
+                               {.rule = text_of("gcra 1/s"), .by_text = true, .key = text_of("a")}};
+    assert_false(take(requests, 4));
+    fake_reply(hybrid, 0, now_ns);
     weir_completion_cancel(&completion);
     weir_completion_cancel(&completion);
     assert_int_equal(redis->abandoned, 1);
@@ -251,44 +252,44 @@ static void check_drop(void **unused)
     assert_false(weir_completion_is_pending(&completion));
     assert_int_equal(counts_of("far").allowed, 0);
     assert_int_equal(counts_of("near").allowed, 1);
-    assert_false(take(asks, 1)); /* and again, with its answer there but not taken */
-    fake_settle(redis, 0, now_ns);
+    assert_false(take(requests, 1)); /* again, with an answer that is not read yet */
+    fake_reply(redis, 0, now_ns);
     assert_int_equal(ready, 1);
     weir_completion_cancel(&completion);
-    assert_false(take(asks, 1)); /* and after a reload */
+    assert_false(take(requests, 1)); /* and after a reload */
     set_usual_rules();
     assert_int_equal(left("near", "a", now_ns), 2);
     weir_completion_cancel(&completion);
 }
 
-/* Many sessions, whose answers come in another order. */
+/* Many sessions, with answers in another order. */
 static void check_many_turns(void **unused)
 {
     (void)unused;
     enum { TURNS = 100 };
     static weir_completion turns[TURNS];
-    static weir_request asks[TURNS];
+    static weir_request requests[TURNS];
     static char keys[TURNS][8];
     for (int i = 0; i < TURNS; i++) {
         turns[i] = (weir_completion){.ready = is_ready, .ctx = &ready};
         snprintf(keys[i], sizeof keys[i], "k%d", i);
-        asks[i] = ask_of("far", keys[i], 1 + i % 3);
-        assert_false(weir_service_take(service, &turns[i], &asks[i], 1, now_ns));
+        requests[i] = request_of("far", keys[i], 1 + i % 3);
+        assert_false(weir_service_take(service, &turns[i], &requests[i], 1, now_ns));
     }
     for (int i = 0; i < TURNS; i += 10)
         weir_completion_cancel(&turns[i]);
-    while (redis->rounds > 0)
-        fake_settle(redis, redis->rounds / 2, now_ns);
+    while (redis->batches > 0)
+        fake_reply(redis, redis->batches / 2, now_ns);
     assert_int_equal(ready, TURNS - TURNS / 10);
     for (int i = TURNS - 1; i >= 0; i--) {
         if (i % 10 == 0)
             continue;
-        assert_true(weir_service_take(service, &turns[i], &asks[i], 1, now_ns));
-        assert_int_equal(asks[i].decision.remaining, 4 - i % 3);
+        assert_true(weir_service_take(service, &turns[i], &requests[i], 1, now_ns));
+        assert_int_equal(requests[i].decision.remaining, 4 - i % 3);
     }
 }
 
-/* Long keys take their room, of which there is so much. */
+/* Long keys count towards WEIR_SERVICE_PENDING_BYTES_MAX. */
 static void check_bound(void **unused)
 {
     (void)unused;
@@ -296,11 +297,11 @@ static void check_bound(void **unused)
     static weir_completion turns[TURNS];
     static char key[WEIR_KEY_MAX];
     memset(key, 'k', sizeof key);
-    size_t waiting = 0, most = FAKE_ROUNDS_MAX;
-    weir_request ask = {.rule = text_of("far"), .key = {key, sizeof key}, .cost = 1};
+    size_t waiting = 0, most = FAKE_BATCHES_MAX;
+    weir_request request = {.rule = text_of("far"), .key = {key, sizeof key}, .cost = 1};
     weir_request sixteen[16];
     for (int i = 0; i < 16; i++)
-        sixteen[i] = ask;
+        sixteen[i] = request;
     for (int i = 0; i < TURNS && waiting < most; i++) {
         turns[i] = (weir_completion){.ready = is_ready, .ctx = &ready};
         waiting += !weir_service_take(service, &turns[i], sixteen, 16, now_ns);
@@ -313,7 +314,7 @@ static void check_bound(void **unused)
     assert_true(counts_of("far").failed > 0);
     for (int i = 0; i < TURNS; i++)
         weir_completion_cancel(&turns[i]);
-    weir_request small = ask_of("far", "a", 1);
+    weir_request small = request_of("far", "a", 1);
     take_far(&small);
     assert_int_equal(small.status, WEIR_OK);
 }
@@ -324,16 +325,16 @@ static void check_on_error(void **unused)
 {
     (void)unused;
     redis->by_error = true;
-    weir_request asks[] = {ask_of("far", "a", 1), ask_of("shut", "a", 1)};
-    assert_false(take(asks, 2));
-    assert_int_equal(redis->waiting[0].round->request[0].on_error, WEIR_ON_ERROR_DEFAULT);
-    assert_int_equal(redis->waiting[0].round->request[1].on_error, WEIR_ON_ERROR_CLOSED);
-    fake_settle(redis, 0, now_ns);
-    assert_true(take(asks, 2));
-    assert_true(asks[0].decision.allowed);
-    assert_false(asks[1].decision.allowed);
-    assert_int_equal(asks[0].reason, WEIR_BY_ON_ERROR);
-    assert_int_equal(asks[1].reason, WEIR_BY_ON_ERROR);
+    weir_request requests[] = {request_of("far", "a", 1), request_of("shut", "a", 1)};
+    assert_false(take(requests, 2));
+    assert_int_equal(redis->waiting[0].batch->request[0].on_error, WEIR_ON_ERROR_DEFAULT);
+    assert_int_equal(redis->waiting[0].batch->request[1].on_error, WEIR_ON_ERROR_CLOSED);
+    fake_reply(redis, 0, now_ns);
+    assert_true(take(requests, 2));
+    assert_true(requests[0].decision.allowed);
+    assert_false(requests[1].decision.allowed);
+    assert_int_equal(requests[0].reason, WEIR_BY_ON_ERROR);
+    assert_int_equal(requests[1].reason, WEIR_BY_ON_ERROR);
     assert_int_equal(counts_of("far").unreached, 1);
     assert_int_equal(counts_of("far").allowed, 0);
     assert_int_equal(counts_of("shut").unreached, 1);
@@ -343,36 +344,37 @@ static void check_on_error(void **unused)
 static void check_statuses(void **unused)
 {
     (void)unused;
-    weir_request ask = ask_of("far", "a", 1);
+    weir_request request = request_of("far", "a", 1);
     redis->status = WEIR_E_UNSUPPORTED;
     redis->reason = "a double cannot hold it";
-    take_far(&ask);
-    assert_int_equal(ask.status, WEIR_E_UNSUPPORTED);
-    assert_string_equal(ask.why, "a double cannot hold it");
+    take_far(&request);
+    assert_int_equal(request.status, WEIR_E_UNSUPPORTED);
+    assert_string_equal(request.why, "a double cannot hold it");
     redis->status = WEIR_E_IO;
     redis->reason = NULL;
-    take_far(&ask);
-    assert_int_equal(ask.status, WEIR_E_IO);
-    assert_non_null(ask.why);
+    take_far(&request);
+    assert_int_equal(request.status, WEIR_E_IO);
+    assert_non_null(request.why);
     assert_int_equal(counts_of("far").failed, 2);
     redis->status = WEIR_OK;
-    take_far(&ask);
-    assert_int_equal(ask.status, WEIR_OK);
-    assert_null(ask.why);
+    take_far(&request);
+    assert_int_equal(request.status, WEIR_OK);
+    assert_null(request.why);
 }
 
 static void check_no_engine(void **unused)
 {
     (void)unused;
-    weir_request asks[] = {ask_of("far", "a", 1), ask_of("near", "a", 1), ask_of("far", "root", 1)};
-    assert_true(weir_service_take(service, NULL, asks, 3, now_ns));
-    assert_int_equal(asks[0].status, WEIR_E_UNSUPPORTED);
-    assert_non_null(asks[0].why);
-    assert_int_equal(asks[1].status, WEIR_OK);
-    assert_int_equal(asks[2].status, WEIR_OK); /* a list needs no engine */
+    weir_request requests[] = {request_of("far", "a", 1), request_of("near", "a", 1),
+                               request_of("far", "root", 1)};
+    assert_true(weir_service_take(service, NULL, requests, 3, now_ns));
+    assert_int_equal(requests[0].status, WEIR_E_UNSUPPORTED);
+    assert_non_null(requests[0].why);
+    assert_int_equal(requests[1].status, WEIR_OK);
+    assert_int_equal(requests[2].status, WEIR_OK); /* a list needs no engine */
     weir_service_set_engine(service, WEIR_ENGINE_REDIS, NULL);
-    assert_true(weir_service_peek(service, &completion, &asks[0], now_ns));
-    assert_int_equal(asks[0].status, WEIR_E_UNSUPPORTED);
+    assert_true(weir_service_peek(service, &completion, &requests[0], now_ns));
+    assert_int_equal(requests[0].status, WEIR_E_UNSUPPORTED);
     weir_throttle t = {1, 1, 60, 1};
     weir_throttle_result said;
     weir_limiter_set_default_engine(limiter, WEIR_ENGINE_REDIS);
@@ -387,38 +389,39 @@ static void check_reserve(void **unused)
 {
     (void)unused;
     uint64_t id;
-    weir_request ask = ask_of("far", "a", 1);
-    weir_service_reserve(service, &ask, s_ns, now_ns, &id);
-    assert_int_equal(ask.status, WEIR_E_UNSUPPORTED);
-    assert_non_null(ask.why);
-    ask = ask_of("near", "a", 1);
-    weir_service_reserve(service, &ask, s_ns, now_ns, &id);
-    assert_int_equal(ask.status, WEIR_OK);
+    weir_request request = request_of("far", "a", 1);
+    weir_service_reserve(service, &request, s_ns, now_ns, &id);
+    assert_int_equal(request.status, WEIR_E_UNSUPPORTED);
+    assert_non_null(request.why);
+    request = request_of("near", "a", 1);
+    weir_service_reserve(service, &request, s_ns, now_ns, &id);
+    assert_int_equal(request.status, WEIR_OK);
 }
 
-/* ---- calls of one ask ------------------------------------------------------------------------ */
+/* ---- calls of one request
+ * ------------------------------------------------------------------------ */
 
 static void check_others(void **unused)
 {
     (void)unused;
-    weir_request ask = ask_of("far", "a", 3), again = ask;
-    take_far(&ask);
+    weir_request request = request_of("far", "a", 3), again = request;
+    take_far(&request);
     assert_false(weir_service_peek(service, &completion, &again, now_ns));
-    assert_int_equal(redis->waiting[0].round->request[0].verb, WEIR_VERB_PEEK);
-    fake_settle(redis, 0, now_ns);
+    assert_int_equal(redis->waiting[0].batch->request[0].verb, WEIR_VERB_PEEK);
+    fake_reply(redis, 0, now_ns);
     assert_true(weir_service_peek(service, &completion, &again, now_ns));
     assert_int_equal(again.decision.remaining, 2);
     again.cost = 2;
     assert_false(weir_service_refund(service, &completion, &again, now_ns));
-    fake_settle(redis, 0, now_ns);
+    fake_reply(redis, 0, now_ns);
     assert_true(weir_service_refund(service, &completion, &again, now_ns));
     assert_int_equal(again.decision.remaining, 4);
     assert_false(weir_service_reset(service, &completion, &again, now_ns));
-    assert_int_equal(redis->waiting[0].round->request[0].verb, WEIR_VERB_RESET);
-    fake_settle(redis, 0, now_ns);
+    assert_int_equal(redis->waiting[0].batch->request[0].verb, WEIR_VERB_RESET);
+    fake_reply(redis, 0, now_ns);
     assert_true(weir_service_reset(service, &completion, &again, now_ns));
     assert_int_equal(again.status, WEIR_OK);
-    redis->at_once = true;
+    redis->immediate = true;
     assert_true(weir_service_peek(service, &completion, &again, now_ns));
     assert_int_equal(again.decision.remaining, 5);
     assert_int_equal(counts_of("far").allowed, 1); /* the take alone */
@@ -432,13 +435,13 @@ static void check_throttle(void **unused)
     weir_throttle_result said;
     for (int i = 0; i < 3; i++) {
         assert_false(weir_service_throttle(service, &completion, &t, text_of("k"), now_ns, &said));
-        assert_int_equal(hybrid->waiting[0].round->request[0].verb, WEIR_VERB_THROTTLE);
-        fake_settle(hybrid, 0, now_ns);
+        assert_int_equal(hybrid->waiting[0].batch->request[0].verb, WEIR_VERB_THROTTLE);
+        fake_reply(hybrid, 0, now_ns);
         assert_true(weir_service_throttle(service, &completion, &t, text_of("k"), now_ns, &said));
         assert_int_equal(said.status, WEIR_OK);
         assert_int_equal(said.answer.limited, i == 2);
     }
-    hybrid->at_once = true;
+    hybrid->immediate = true;
     t.count = 0;
     assert_true(weir_service_throttle(service, &completion, &t, text_of("k"), now_ns, &said));
     assert_int_equal(said.status, WEIR_E_RANGE);
@@ -455,16 +458,16 @@ static void check_explain(void **unused)
     (void)unused;
     weir_buffer out;
     weir_buffer_init(&out, 4096);
-    weir_request ask = ask_of("far", "vip-1", 1);
-    assert_false(weir_service_explain(service, &completion, &ask, now_ns, &out));
+    weir_request request = request_of("far", "vip-1", 1);
+    assert_false(weir_service_explain(service, &completion, &request, now_ns, &out));
     assert_int_equal(weir_buffer_len(&out), 0);
-    set_usual_rules(); /* the rule that was asked about is another by now */
-    fake_settle(redis, 0, now_ns);
-    ask = ask_of("far", "vip-1", 1);
-    assert_true(weir_service_explain(service, &completion, &ask, now_ns, &out));
-    redis->at_once = redis->by_error = true;
-    ask = ask_of("shut", "a", 1);
-    assert_true(weir_service_explain(service, &completion, &ask, now_ns, &out));
+    set_usual_rules(); /* replaces the rule of the pending request */
+    fake_reply(redis, 0, now_ns);
+    request = request_of("far", "vip-1", 1);
+    assert_true(weir_service_explain(service, &completion, &request, now_ns, &out));
+    redis->immediate = redis->by_error = true;
+    request = request_of("shut", "a", 1);
+    assert_true(weir_service_explain(service, &completion, &request, now_ns, &out));
     weir_buffer_append(&out, "", 1);
     assert_string_equal((const char *)weir_buffer_data(&out),
                         "policy   far\n"
@@ -485,13 +488,13 @@ static void check_explain(void **unused)
 
 /* ---- several as one -------------------------------------------------------------------------- */
 
-/* Asks until it is answered; returns how many rounds that took. */
-static int take_all(weir_request *asks, size_t n, weir_all_result *ret)
+/* Repeats the call until it is answered. Returns the number of engine batches. */
+static int take_all(weir_request *requests, size_t n, weir_all_result *ret)
 {
     int rounds = 0;
-    while (!weir_service_take_all(service, &completion, asks, n, now_ns, ret)) {
-        assert_int_equal(redis->rounds, 1);
-        fake_settle(redis, 0, now_ns);
+    while (!weir_service_take_all(service, &completion, requests, n, now_ns, ret)) {
+        assert_int_equal(redis->batches, 1);
+        fake_reply(redis, 0, now_ns);
         rounds++;
     }
     return rounds;
@@ -501,49 +504,50 @@ static void check_take_all(void **unused)
 {
     (void)unused;
     weir_all_result all;
-    weir_request asks[] = {ask_of("far", "a", 2), ask_of("shut", "a", 3), ask_of("far", "root", 9)};
-    assert_int_equal(take_all(asks, 3, &all), 1);
+    weir_request requests[] = {request_of("far", "a", 2), request_of("shut", "a", 3),
+                               request_of("far", "root", 9)};
+    assert_int_equal(take_all(requests, 3, &all), 1);
     assert_int_equal(all.status, WEIR_OK);
     assert_true(all.allowed);
     assert_int_equal(all.index, 1);
-    assert_int_equal(asks[1].decision.remaining, 2);
-    assert_int_equal(asks[2].reason, WEIR_BY_ALLOW_LIST);
-    assert_int_equal(take_all(asks, 3, &all), 1);
+    assert_int_equal(requests[1].decision.remaining, 2);
+    assert_int_equal(requests[2].reason, WEIR_BY_ALLOW_LIST);
+    assert_int_equal(take_all(requests, 3, &all), 1);
     assert_false(all.allowed);
     assert_int_equal(all.index, 1);
-    assert_int_equal(asks[0].decision.remaining, 3); /* nothing was charged */
+    assert_int_equal(requests[0].decision.remaining, 3); /* nothing was charged */
     assert_int_equal(counts_of("far").allowed, 1);
     assert_int_equal(counts_of("far").allow_listed, 1);
     assert_int_equal(counts_of("shut").denied, 1);
 }
 
-/* Those that only look on come after the others: charged if they pass. */
+/* Requests in shadow are decided after the others, and are charged only if these are allowed. */
 static void check_take_all_shadow(void **unused)
 {
     (void)unused;
     weir_all_result all;
-    weir_request asks[] = {ask_of("look", "a", 1), ask_of("far", "a", 4)};
-    assert_int_equal(take_all(asks, 2, &all), 2);
+    weir_request requests[] = {request_of("look", "a", 1), request_of("far", "a", 4)};
+    assert_int_equal(take_all(requests, 2, &all), 2);
     assert_true(all.allowed);
-    assert_int_equal(asks[0].reason, WEIR_BY_LIMIT);
-    assert_int_equal(take_all(asks, 2, &all), 2);
+    assert_int_equal(requests[0].reason, WEIR_BY_LIMIT);
+    assert_int_equal(take_all(requests, 2, &all), 2);
     assert_false(all.allowed);
     assert_int_equal(all.index, 1);
-    asks[1].cost = 1;
-    assert_int_equal(take_all(asks, 2, &all), 2);
+    requests[1].cost = 1;
+    assert_int_equal(take_all(requests, 2, &all), 2);
     assert_true(all.allowed);
-    assert_int_equal(asks[0].reason, WEIR_BY_SHADOW);
-    assert_int_equal(take_all(asks, 1, &all), 1);
+    assert_int_equal(requests[0].reason, WEIR_BY_SHADOW);
+    assert_int_equal(take_all(requests, 1, &all), 1);
     assert_true(all.allowed);
-    weir_request listed[] = {ask_of("look", "b", 1), ask_of("far", "evil", 1),
-                             ask_of("far", "b", 1)};
+    weir_request listed[] = {request_of("look", "b", 1), request_of("far", "evil", 1),
+                             request_of("far", "b", 1)};
     assert_int_equal(take_all(listed, 3, &all), 1);
     assert_false(all.allowed);
     assert_int_equal(all.index, 1);
     assert_int_equal(listed[0].decision.remaining, 1);
     assert_int_equal(listed[2].decision.remaining, 5);
     assert_int_equal(counts_of("look").shadowed, 2);
-    redis->at_once = true;
+    redis->immediate = true;
     assert_int_equal(take_all(listed, 3, &all), 0);
     assert_int_equal(all.index, 1);
 }
@@ -552,23 +556,24 @@ static void check_take_all_errors(void **unused)
 {
     (void)unused;
     weir_all_result all;
-    weir_request asks[] = {ask_of("far", "a", 1), ask_of("near", "a", 1), ask_of("far", "b", 1)};
-    assert_int_equal(take_all(asks, 3, &all), 0);
+    weir_request requests[] = {request_of("far", "a", 1), request_of("near", "a", 1),
+                               request_of("far", "b", 1)};
+    assert_int_equal(take_all(requests, 3, &all), 0);
     assert_int_equal(all.status, WEIR_E_UNSUPPORTED);
-    assert_int_equal(asks[1].status, WEIR_E_UNSUPPORTED);
-    assert_non_null(asks[1].why);
-    assert_int_equal(asks[0].status, WEIR_OK);
+    assert_int_equal(requests[1].status, WEIR_E_UNSUPPORTED);
+    assert_non_null(requests[1].why);
+    assert_int_equal(requests[0].status, WEIR_OK);
     assert_int_equal(redis->asked, 0);
-    assert_true(weir_service_take_all(service, NULL, asks, 1, now_ns, &all));
+    assert_true(weir_service_take_all(service, NULL, requests, 1, now_ns, &all));
     assert_int_equal(all.status, WEIR_E_UNSUPPORTED);
     redis->status = WEIR_E_IO;
-    asks[1] = ask_of("look", "a", 1);
-    assert_int_equal(take_all(asks, 3, &all), 1);
+    requests[1] = request_of("look", "a", 1);
+    assert_int_equal(take_all(requests, 3, &all), 1);
     assert_int_equal(all.status, WEIR_E_IO);
     redis->status = WEIR_OK;
     redis->by_error = true;
-    asks[1] = ask_of("shut", "a", 1);
-    assert_int_equal(take_all(asks, 2, &all), 1);
+    requests[1] = request_of("shut", "a", 1);
+    assert_int_equal(take_all(requests, 2, &all), 1);
     assert_int_equal(all.status, WEIR_OK);
     assert_false(all.allowed);
     assert_int_equal(all.index, 1);
@@ -579,19 +584,19 @@ static void check_take_all_meanwhile(void **unused)
 {
     (void)unused;
     weir_all_result all;
-    weir_request asks[] = {ask_of("look", "a", 1), ask_of("far", "a", 4)};
-    assert_false(weir_service_take_all(service, &completion, asks, 2, now_ns, &all));
+    weir_request requests[] = {request_of("look", "a", 1), request_of("far", "a", 4)};
+    assert_false(weir_service_take_all(service, &completion, requests, 2, now_ns, &all));
     set_usual_rules();
     assert_int_equal(left("near", "a", now_ns), 3);
-    fake_settle(redis, 0, now_ns);
-    assert_false(weir_service_take_all(service, &completion, asks, 2, now_ns, &all));
+    fake_reply(redis, 0, now_ns);
+    assert_false(weir_service_take_all(service, &completion, requests, 2, now_ns, &all));
     set_usual_rules();
     assert_int_equal(left("near", "a", now_ns), 3);
-    fake_settle(redis, 0, now_ns);
-    assert_true(weir_service_take_all(service, &completion, asks, 2, now_ns, &all));
+    fake_reply(redis, 0, now_ns);
+    assert_true(weir_service_take_all(service, &completion, requests, 2, now_ns, &all));
     assert_true(all.allowed);
-    assert_int_equal(asks[1].decision.remaining, 1);
-    assert_false(weir_service_take_all(service, &completion, asks, 2, now_ns, &all));
+    assert_int_equal(requests[1].decision.remaining, 1);
+    assert_false(weir_service_take_all(service, &completion, requests, 2, now_ns, &all));
     weir_completion_cancel(&completion);
     assert_int_equal(redis->abandoned, 1);
 }
@@ -603,25 +608,26 @@ static void check_set_limit(void **unused)
     (void)unused;
     weir_rule_error e;
     assert_int_equal(weir_limiter_set_limit(limiter, "far", "fixed-window 9/h", &e), WEIR_OK);
-    weir_request ask = ask_of("far", "a", 1);
-    take_far(&ask); /* it is still with its engine */
-    assert_int_equal(ask.decision.remaining, 8);
+    weir_request request = request_of("far", "a", 1);
+    take_far(&request); /* its engine still keeps the state */
+    assert_int_equal(request.decision.remaining, 8);
     weir_limiter_set_default_engine(limiter, WEIR_ENGINE_REDIS);
     assert_int_equal(weir_limiter_set_limit(limiter, "new", "fixed-window 2/h", &e), WEIR_OK);
-    ask = ask_of("new", "a", 1);
-    take_far(&ask);
-    assert_int_equal(ask.decision.remaining, 1);
+    request = request_of("new", "a", 1);
+    take_far(&request);
+    assert_int_equal(request.decision.remaining, 1);
 }
 
 static void check_latency(void **unused)
 {
     (void)unused;
-    weir_request asks[] = {ask_of("far", "a", 1), ask_of("near", "a", 1), ask_of("far", "b", 1)};
-    assert_false(take(asks, 3));
+    weir_request requests[] = {request_of("far", "a", 1), request_of("near", "a", 1),
+                               request_of("far", "b", 1)};
+    assert_false(take(requests, 3));
     assert_true(weir_service_has_decided(service));
     weir_service_latency(service, 100);
-    fake_settle(redis, 0, now_ns + 1000000);
-    assert_true(take(asks, 3));
+    fake_reply(redis, 0, now_ns + 1000000);
+    assert_true(take(requests, 3));
     assert_false(weir_service_has_decided(service));
     weir_latency l = weir_limiter_latency(limiter);
     assert_int_equal(l.count[0], 1);

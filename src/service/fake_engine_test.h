@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_SERVICE_FAKE_ENGINE_TEST_H
 #define WEIR_SERVICE_FAKE_ENGINE_TEST_H
-/* An engine for tests: it decides by a store of its own, when the test says so and in the order
- * that the test chooses, and looks that what it was given stayed as it was until then. */
+/* A fake engine for tests. It decides by a store of its own, when the test calls fake_reply(), in
+ * any order. It checks that the requests did not change in between. */
 
 #include "service/service.h"
 
@@ -12,24 +12,24 @@
 
 #define FAKE __attribute__((unused)) static
 
-enum { FAKE_ROUNDS_MAX = 256 };
+enum { FAKE_BATCHES_MAX = 256 };
 
-typedef struct fake_round {
-    weir_engine_batch *round; /* NULL: abandoned */
-    uint64_t sum;             /* of all that it points to */
-} fake_round;
+typedef struct fake_batch {
+    weir_engine_batch *batch;
+    uint64_t sum; /* a checksum of all that the batch points to */
+} fake_batch;
 
 typedef struct fake_engine {
     weir_engine engine;
     weir_store *store;
-    bool at_once; /* answers from within ask() */
+    bool immediate; /* answers from within submit() */
     bool files_as_store;
-    weir_status status; /* of all answers, if it is not WEIR_OK ... */
-    const char *reason; /* ... and why */
-    bool by_error;      /* answers as on_error does: open, or closed if the rule says so */
-    size_t asked;       /* requests */
-    size_t rounds, abandoned;
-    fake_round waiting[FAKE_ROUNDS_MAX];
+    bool by_error;      /* answers by on_error: closed if the rule says so, else open */
+    weir_status status; /* of all answers, if not WEIR_OK */
+    const char *reason; /* for that status */
+    size_t asked;       /* requests submitted */
+    size_t batches, abandoned;
+    fake_batch waiting[FAKE_BATCHES_MAX];
 } fake_engine;
 
 FAKE uint64_t fake_sum(uint64_t sum, const void *bytes, size_t len)
@@ -40,7 +40,7 @@ FAKE uint64_t fake_sum(uint64_t sum, const void *bytes, size_t len)
     return (sum ^ len) * UINT64_C(0x100000001b3);
 }
 
-FAKE uint64_t fake_sum_question(uint64_t sum, const weir_engine_request *q)
+FAKE uint64_t fake_sum_request(uint64_t sum, const weir_engine_request *q)
 {
     sum = fake_sum(sum, q->text.at, q->text.len);
     sum = fake_sum(sum, q->name.at, q->name.len);
@@ -49,11 +49,11 @@ FAKE uint64_t fake_sum_question(uint64_t sum, const weir_engine_request *q)
     return fake_sum(sum, &q->cost, sizeof q->cost);
 }
 
-FAKE uint64_t fake_sum_round(const weir_engine_batch *r)
+FAKE uint64_t fake_sum_batch(const weir_engine_batch *r)
 {
     uint64_t sum = r->all;
     for (size_t i = 0; i < r->len; i++)
-        sum = fake_sum_question(sum, &r->request[i]);
+        sum = fake_sum_request(sum, &r->request[i]);
     return sum;
 }
 
@@ -63,7 +63,7 @@ FAKE void fake_require(bool good)
         abort();
 }
 
-/* States are filed under the rule's name and the text, or as the service's store would. */
+/* The id of the states: of the rule's name and the policy text, or that of the service's store. */
 FAKE uint64_t fake_policy_id(const fake_engine *f, const weir_engine_request *q)
 {
     if (f->files_as_store)
@@ -130,7 +130,7 @@ FAKE void fake_decide_all(fake_engine *f, weir_engine_batch *r, int64_t now_ns)
     }
 }
 
-/* Writes the answers to a round. */
+/* Writes the answers to a batch. */
 FAKE void fake_answer(fake_engine *f, weir_engine_batch *r, int64_t now_ns)
 {
     r->blocking = r->len;
@@ -151,59 +151,59 @@ FAKE void fake_answer(fake_engine *f, weir_engine_batch *r, int64_t now_ns)
         fake_decide(f, &r->request[i], now_ns);
 }
 
-FAKE bool fake_ask(weir_engine *e, weir_engine_batch *r, int64_t now_ns)
+FAKE bool fake_submit(weir_engine *e, weir_engine_batch *r, int64_t now_ns)
 {
     fake_engine *f = (fake_engine *)e;
     fake_require(r->len >= 1 && r->len <= WEIR_ENGINE_BATCH_MAX && r->done);
     f->asked += r->len;
-    if (f->at_once) {
+    if (f->immediate) {
         fake_answer(f, r, now_ns);
         return true;
     }
-    fake_require(f->rounds < FAKE_ROUNDS_MAX);
-    f->waiting[f->rounds++] = (fake_round){r, fake_sum_round(r)};
+    fake_require(f->batches < FAKE_BATCHES_MAX);
+    f->waiting[f->batches++] = (fake_batch){r, fake_sum_batch(r)};
     return false;
 }
 
-FAKE void fake_forget(fake_engine *f, size_t i)
+FAKE void fake_remove(fake_engine *f, size_t i)
 {
-    f->rounds--;
-    memmove(&f->waiting[i], &f->waiting[i + 1], (f->rounds - i) * sizeof f->waiting[0]);
+    f->batches--;
+    memmove(&f->waiting[i], &f->waiting[i + 1], (f->batches - i) * sizeof f->waiting[0]);
 }
 
 FAKE void fake_abandon(weir_engine *e, weir_engine_batch *r)
 {
     fake_engine *f = (fake_engine *)e;
     size_t i = 0;
-    while (i < f->rounds && f->waiting[i].round != r)
+    while (i < f->batches && f->waiting[i].batch != r)
         i++;
-    fake_require(i < f->rounds);
-    fake_forget(f, i);
+    fake_require(i < f->batches);
+    fake_remove(f, i);
     f->abandoned++;
 }
 
 FAKE void fake_close(weir_engine *e)
 {
     fake_engine *f = (fake_engine *)e;
-    fake_require(f->rounds == 0);
+    fake_require(f->batches == 0);
     weir_store_close(f->store);
     free(f);
 }
 
-/* Answers the i-th of the rounds that wait, and lets the asker know. */
-FAKE void fake_settle(fake_engine *f, size_t i, int64_t now_ns)
+/* Answers the i-th batch in flight, and calls its callback. */
+FAKE void fake_reply(fake_engine *f, size_t i, int64_t now_ns)
 {
-    fake_require(i < f->rounds);
-    fake_round waiting = f->waiting[i];
-    fake_forget(f, i);
-    fake_require(waiting.sum == fake_sum_round(waiting.round));
-    fake_answer(f, waiting.round, now_ns);
-    waiting.round->done(waiting.round, now_ns);
+    fake_require(i < f->batches);
+    fake_batch waiting = f->waiting[i];
+    fake_remove(f, i);
+    fake_require(waiting.sum == fake_sum_batch(waiting.batch));
+    fake_answer(f, waiting.batch, now_ns);
+    waiting.batch->done(waiting.batch, now_ns);
 }
 
 FAKE fake_engine *fake_open(void)
 {
-    static const weir_engine_calls calls = {fake_ask, fake_abandon, fake_close};
+    static const weir_engine_calls calls = {fake_submit, fake_abandon, fake_close};
     static const uint8_t secret[16] = {1};
     const weir_store_options options = {.memory_bytes = 1 << 20, .secret = secret};
     fake_engine *f = calloc(1, sizeof *f);

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_SERVICE_KIT_TEST_H
 #define WEIR_SERVICE_KIT_TEST_H
-/* A store, a limiter and a service with rules, for tests of this room. */
+/* The fixture of this directory's tests: a store, a limiter and a service with rules. */
 
 #include "service/service.h"
 
@@ -41,7 +41,7 @@ static weir_slice text_of(const char *text)
     return (weir_slice){text, strlen(text)};
 }
 
-static inline weir_request ask_of(const char *rule, const char *key, int64_t cost)
+static inline weir_request request_of(const char *rule, const char *key, int64_t cost)
 {
     return (weir_request){.rule = text_of(rule), .key = text_of(key), .cost = cost};
 }
@@ -61,13 +61,13 @@ static inline weir_rule_spec spec_of(const char *name, const char *limit)
     return s;
 }
 
-/* What is left of a key by its rule. */
+/* The remaining quota of a key. */
 static inline int64_t left(const char *rule, const char *key, int64_t at_ns)
 {
-    weir_request ask = ask_of(rule, key, 0);
-    assert_true(weir_service_peek(service, NULL, &ask, at_ns));
-    assert_int_equal(ask.status, WEIR_OK);
-    return ask.decision.remaining;
+    weir_request request = request_of(rule, key, 0);
+    assert_true(weir_service_peek(service, NULL, &request, at_ns));
+    assert_int_equal(request.status, WEIR_OK);
+    return request.decision.remaining;
 }
 
 typedef struct counts_find {

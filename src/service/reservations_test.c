@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Reservations by name: through the store, with lists, shadows and counters. */
+/* Reservations of a service, with lists, shadow and counters. */
 
 #include "service/kit_test.h"
 
@@ -20,9 +20,9 @@ static void set_two(void)
 
 static weir_request reserve(const char *rule, const char *key, int64_t cost, uint64_t *ret_id)
 {
-    weir_request ask = ask_of(rule, key, cost);
-    weir_service_reserve(service, &ask, 30 * s_ns, now_ns, ret_id);
-    return ask;
+    weir_request request = request_of(rule, key, cost);
+    weir_service_reserve(service, &request, 30 * s_ns, now_ns, ret_id);
+    return request;
 }
 
 static int64_t commit(uint64_t id, int64_t actual, int64_t at_ns, int64_t *ret_over)
@@ -40,10 +40,10 @@ static void check_settled(void **unused)
     uint64_t id = 0;
     int64_t over = -1;
     weir_decision d;
-    weir_request ask = reserve("tokens", "a", 60, &id);
-    assert_int_equal(ask.status, WEIR_OK);
-    assert_true(ask.decision.allowed);
-    assert_int_equal(ask.decision.remaining, 40);
+    weir_request request = reserve("tokens", "a", 60, &id);
+    assert_int_equal(request.status, WEIR_OK);
+    assert_true(request.decision.allowed);
+    assert_int_equal(request.decision.remaining, 40);
     assert_true(id != WEIR_ID_NONE);
     assert_int_equal(commit(id, 25, now_ns + s_ns, &over), 75);
     assert_int_equal(over, 0);
@@ -62,14 +62,14 @@ static void check_settled(void **unused)
     assert_int_equal(reserve("nobody", "a", 1, &id).status, WEIR_E_ABSENT);
     assert_int_equal(reserve("queue", "a", 1, &id).status, WEIR_E_UNSUPPORTED);
     assert_int_equal(reserve("tokens", "", 1, &id).status, WEIR_E_RANGE);
-    ask = ask_of("tokens", "b", 1);
-    weir_service_reserve(service, &ask, 0, now_ns, &id);
-    assert_int_equal(ask.status, WEIR_E_RANGE);
-    weir_service_reserve(service, &ask, WEIR_SPAN_NS_MAX + 1, now_ns, &id);
-    assert_int_equal(ask.status, WEIR_E_RANGE);
+    request = request_of("tokens", "b", 1);
+    weir_service_reserve(service, &request, 0, now_ns, &id);
+    assert_int_equal(request.status, WEIR_E_RANGE);
+    weir_service_reserve(service, &request, WEIR_SPAN_NS_MAX + 1, now_ns, &id);
+    assert_int_equal(request.status, WEIR_E_RANGE);
 }
 
-/* Whatever is asked first at the time at which a reservation runs out finds the units there. */
+/* Any operation finds the units of a reservation at the time at which it expires. */
 static void check_expiry(void **unused)
 {
     (void)unused;
@@ -80,27 +80,27 @@ static void check_expiry(void **unused)
         int64_t end_ns = at_ns + 30 * s_ns;
         uint64_t id, other;
         weir_all_result all;
-        weir_request ask = ask_of("tokens", keys[how], 100);
-        weir_service_reserve(service, &ask, end_ns - at_ns, at_ns, &id);
-        assert_true(ask.decision.allowed);
+        weir_request request = request_of("tokens", keys[how], 100);
+        weir_service_reserve(service, &request, end_ns - at_ns, at_ns, &id);
+        assert_true(request.decision.allowed);
         assert_int_equal(left("tokens", keys[how], end_ns - 1), 0);
         if (how == 0)
-            assert_true(weir_service_take(service, NULL, &ask, 1, end_ns));
+            assert_true(weir_service_take(service, NULL, &request, 1, end_ns));
         else if (how == 1)
-            assert_true(weir_service_peek(service, NULL, &ask, end_ns));
+            assert_true(weir_service_peek(service, NULL, &request, end_ns));
         else if (how == 2)
-            assert_true(weir_service_take_all(service, NULL, &ask, 1, end_ns, &all));
+            assert_true(weir_service_take_all(service, NULL, &request, 1, end_ns, &all));
         else if (how == 3)
-            weir_service_reserve(service, &ask, s_ns, end_ns, &other);
+            weir_service_reserve(service, &request, s_ns, end_ns, &other);
         else if (how == 4)
-            ask.decision.allowed = left("tokens", keys[how], end_ns) == 100;
-        ask.cost = 0;
-        if (how == 5) /* a refund of nothing, that tells the figures */
-            assert_true(weir_service_refund(service, NULL, &ask, end_ns));
-        assert_int_equal(ask.status, WEIR_OK);
-        assert_true(ask.decision.allowed);
+            request.decision.allowed = left("tokens", keys[how], end_ns) == 100;
+        request.cost = 0;
+        if (how == 5) /* a refund of 0 units returns a decision */
+            assert_true(weir_service_refund(service, NULL, &request, end_ns));
+        assert_int_equal(request.status, WEIR_OK);
+        assert_true(request.decision.allowed);
         if (how == 5)
-            assert_int_equal(ask.decision.remaining, 100);
+            assert_int_equal(request.decision.remaining, 100);
         at_ns = end_ns;
     }
 }
@@ -111,15 +111,15 @@ static void check_lists(void **unused)
     set_two();
     uint64_t id = 7;
     int64_t over = -1;
-    weir_request ask = reserve("tokens", "trusted", 1000, &id);
-    assert_true(ask.decision.allowed);
-    assert_int_equal(ask.reason, WEIR_BY_ALLOW_LIST);
+    weir_request request = reserve("tokens", "trusted", 1000, &id);
+    assert_true(request.decision.allowed);
+    assert_int_equal(request.reason, WEIR_BY_ALLOW_LIST);
     assert_int_equal(id, WEIR_ID_NONE);
     assert_int_equal(commit(id, 5000, now_ns, &over), WEIR_LIMIT_MAX);
     assert_int_equal(over, 0);
-    ask = reserve("tokens", "evil", 1, &id);
-    assert_false(ask.decision.allowed);
-    assert_int_equal(ask.reason, WEIR_BY_DENY_LIST);
+    request = reserve("tokens", "evil", 1, &id);
+    assert_false(request.decision.allowed);
+    assert_int_equal(request.reason, WEIR_BY_DENY_LIST);
     assert_int_equal(counts_of("tokens").allow_listed, 1);
     assert_int_equal(counts_of("tokens").deny_listed, 1);
 }
@@ -131,11 +131,11 @@ static void check_shadow(void **unused)
     uint64_t id = 0, beyond = 0;
     int64_t over = -1;
     assert_int_equal(reserve("look", "a", 80, &id).reason, WEIR_BY_LIMIT);
-    weir_request ask = reserve("look", "a", 50, &beyond);
-    assert_true(ask.decision.allowed);
-    assert_int_equal(ask.reason, WEIR_BY_SHADOW);
+    weir_request request = reserve("look", "a", 50, &beyond);
+    assert_true(request.decision.allowed);
+    assert_int_equal(request.reason, WEIR_BY_SHADOW);
     assert_true(beyond != WEIR_ID_NONE && beyond != id);
-    assert_int_equal(commit(beyond, 30, now_ns, &over), 0); /* of which there was room for 20 */
+    assert_int_equal(commit(beyond, 30, now_ns, &over), 0); /* the limit allows 20 of them */
     assert_int_equal(over, 10);
     assert_int_equal(commit(id, 0, now_ns, &over), 80);
     assert_int_equal(counts_of("look").shadowed, 1);

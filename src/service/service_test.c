@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The service: named policies with all that belongs to them, changes while it is in use, and what
- * is counted. */
+/* The service: rules with overrides, lists and shadow; changes of rules in use; counters. */
 
 #include "service/kit_test.h"
 
@@ -10,9 +9,9 @@
 
 static weir_request take(const char *rule, const char *key, int64_t cost)
 {
-    weir_request ask = {.rule = text_of(rule), .key = text_of(key), .cost = cost};
-    assert_true(weir_service_take(service, NULL, &ask, 1, now_ns));
-    return ask;
+    weir_request request = {.rule = text_of(rule), .key = text_of(key), .cost = cost};
+    assert_true(weir_service_take(service, NULL, &request, 1, now_ns));
+    return request;
 }
 
 static void check_rules(void **unused)
@@ -45,7 +44,7 @@ static void check_rules(void **unused)
     assert_int_equal(a.reason, WEIR_BY_ALLOW_LIST);
     assert_int_equal(a.decision.limit, 2);
     assert_int_equal(a.decision.remaining, 2);
-    a = take("queue", "10.1.1.1", 1); /* the layer with the least limit speaks */
+    a = take("queue", "10.1.1.1", 1); /* the decision of the layer with the lowest limit */
     assert_int_equal(a.decision.limit, 2);
     assert_int_equal(a.decision.layer, 0);
 
@@ -64,7 +63,7 @@ static void check_rules(void **unused)
     assert_int_equal(take("nobody", "alice", 1).status, WEIR_E_ABSENT);
     assert_int_equal(take("api", "", 1).status, WEIR_E_RANGE);
     assert_int_equal(take("api", "alice", -1).status, WEIR_E_RANGE);
-    /* Nor may a list let a wrong request pass. */
+    /* A list does not allow an invalid request. */
     assert_int_equal(take("api", "10.1.1.1", -1).status, WEIR_E_RANGE);
 }
 
@@ -75,32 +74,33 @@ static void check_peek_refund_reset(void **unused)
                                     spec_of("queue", "leaky-queue 1/s depth 5")};
     set_rules(specs, 2);
     take("api", "alice", 3);
-    weir_request ask = {.rule = text_of("api"), .key = text_of("alice"), .cost = 2};
-    assert_true(weir_service_peek(service, NULL, &ask, now_ns));
-    assert_true(ask.decision.allowed);
-    assert_int_equal(ask.decision.remaining, 2);
-    ask.cost = 4;
-    assert_true(weir_service_peek(service, NULL, &ask, now_ns));
-    assert_false(ask.decision.allowed);
-    assert_int_equal(ask.decision.retry_after_ns, 2 * s_ns);
-    assert_int_equal(ask.decision.remaining, 2);
-    assert_true(weir_service_refund(service, NULL, &ask, now_ns)); /* 4 of the 3 */
-    assert_int_equal(ask.decision.remaining, 5);
+    weir_request request = {.rule = text_of("api"), .key = text_of("alice"), .cost = 2};
+    assert_true(weir_service_peek(service, NULL, &request, now_ns));
+    assert_true(request.decision.allowed);
+    assert_int_equal(request.decision.remaining, 2);
+    request.cost = 4;
+    assert_true(weir_service_peek(service, NULL, &request, now_ns));
+    assert_false(request.decision.allowed);
+    assert_int_equal(request.decision.retry_after_ns, 2 * s_ns);
+    assert_int_equal(request.decision.remaining, 2);
+    assert_true(
+        weir_service_refund(service, NULL, &request, now_ns)); /* refunds 4 after 3 were taken */
+    assert_int_equal(request.decision.remaining, 5);
     take("api", "alice", 5);
-    assert_true(weir_service_reset(service, NULL, &ask, now_ns));
-    assert_int_equal(ask.status, WEIR_OK);
+    assert_true(weir_service_reset(service, NULL, &request, now_ns));
+    assert_int_equal(request.status, WEIR_OK);
     assert_int_equal(take("api", "alice", 1).decision.remaining, 4);
-    ask.rule = text_of("queue");
-    assert_true(weir_service_refund(service, NULL, &ask, now_ns));
-    assert_int_equal(ask.status, WEIR_E_UNSUPPORTED);
-    ask.rule = text_of("none");
-    assert_true(weir_service_reset(service, NULL, &ask, now_ns));
-    assert_int_equal(ask.status, WEIR_E_ABSENT);
-    assert_true(weir_service_peek(service, NULL, &ask, now_ns));
-    assert_int_equal(ask.status, WEIR_E_ABSENT);
+    request.rule = text_of("queue");
+    assert_true(weir_service_refund(service, NULL, &request, now_ns));
+    assert_int_equal(request.status, WEIR_E_UNSUPPORTED);
+    request.rule = text_of("none");
+    assert_true(weir_service_reset(service, NULL, &request, now_ns));
+    assert_int_equal(request.status, WEIR_E_ABSENT);
+    assert_true(weir_service_peek(service, NULL, &request, now_ns));
+    assert_int_equal(request.status, WEIR_E_ABSENT);
 }
 
-/* Addresses of one network are one key, however they are spelt; a reset by either spelling, too. */
+/* The addresses of a network are one key in any spelling, also for a reset. */
 static void check_addresses(void **unused)
 {
     (void)unused;
@@ -115,7 +115,7 @@ static void check_addresses(void **unused)
     assert_int_equal(take("api", "::ffff:102:304", 1).decision.remaining, 0);
 }
 
-/* A batch is as many single calls; its asks may come from different rules, keys and texts. */
+/* A batch equals single calls, with any mix of rules, keys and inline policies. */
 static void check_batch(void **unused)
 {
     (void)unused;
@@ -124,61 +124,61 @@ static void check_batch(void **unused)
     specs[1].deny = denied;
     specs[1].deny_len = 1;
     set_rules(specs, 2);
-    weir_request asks[WEIR_BATCH_MAX];
+    weir_request requests[WEIR_BATCH_MAX];
     for (int i = 0; i < WEIR_BATCH_MAX; i++) {
         static const char *const rules[] = {"a", "b", "none", "gcra 1/s burst 3", "b", "gcra 1/"};
         static const char *const keys[] = {"k", "k", "k", "k", "bad", "k"};
-        asks[i] = (weir_request){.rule = text_of(rules[i % 6]),
-                                 .key = text_of(keys[i % 6]),
-                                 .by_text = i % 6 == 3 || i % 6 == 5,
-                                 .cost = 1};
+        requests[i] = (weir_request){.rule = text_of(rules[i % 6]),
+                                     .key = text_of(keys[i % 6]),
+                                     .by_text = i % 6 == 3 || i % 6 == 5,
+                                     .cost = 1};
     }
-    assert_true(weir_service_take(service, NULL, asks, WEIR_BATCH_MAX, now_ns));
+    assert_true(weir_service_take(service, NULL, requests, WEIR_BATCH_MAX, now_ns));
     for (int i = 0; i < WEIR_BATCH_MAX; i++) {
-        const weir_request *ask = &asks[i];
+        const weir_request *request = &requests[i];
         switch (i % 6) {
         case 2:
-            assert_int_equal(ask->status, WEIR_E_ABSENT);
+            assert_int_equal(request->status, WEIR_E_ABSENT);
             break;
         case 4:
-            assert_int_equal(ask->reason, WEIR_BY_DENY_LIST);
+            assert_int_equal(request->reason, WEIR_BY_DENY_LIST);
             break;
         case 5:
-            assert_int_equal(ask->status, WEIR_E_SYNTAX);
-            assert_int_equal(ask->error.column, 8);
+            assert_int_equal(request->status, WEIR_E_SYNTAX);
+            assert_int_equal(request->error.column, 8);
             break;
         default:
-            assert_int_equal(ask->status, WEIR_OK);
-            assert_int_equal(ask->decision.allowed, i / 6 < 3);
-            assert_int_equal(ask->decision.remaining, i / 6 < 3 ? 2 - i / 6 : 0);
+            assert_int_equal(request->status, WEIR_OK);
+            assert_int_equal(request->decision.allowed, i / 6 < 3);
+            assert_int_equal(request->decision.remaining, i / 6 < 3 ? 2 - i / 6 : 0);
         }
     }
-    assert_true(weir_service_take(service, NULL, asks, 0, now_ns));
+    assert_true(weir_service_take(service, NULL, requests, 0, now_ns));
 }
 
-/* More texts in one batch than a set of the cache has places: each is decided by its own. */
+/* One batch with more inline policies than a set of the cache holds. */
 static void check_many_texts(void **unused)
 {
     (void)unused;
     static char texts[64][WEIR_BATCH_MAX][40];
     for (int round = 0; round < 64; round++) {
-        weir_request asks[WEIR_BATCH_MAX];
+        weir_request requests[WEIR_BATCH_MAX];
         for (int i = 0; i < WEIR_BATCH_MAX; i++) {
             int limit = 1 + round * WEIR_BATCH_MAX + i;
             snprintf(texts[round][i], sizeof texts[0][0], "fixed-window %d/d", limit);
-            asks[i] = (weir_request){
+            requests[i] = (weir_request){
                 .rule = text_of(texts[round][i]), .key = text_of("k"), .by_text = true, .cost = 1};
         }
-        assert_true(weir_service_take(service, NULL, asks, WEIR_BATCH_MAX, now_ns));
+        assert_true(weir_service_take(service, NULL, requests, WEIR_BATCH_MAX, now_ns));
         for (int i = 0; i < WEIR_BATCH_MAX; i++) {
-            assert_int_equal(asks[i].status, WEIR_OK);
-            assert_int_equal(asks[i].decision.limit, 1 + round * WEIR_BATCH_MAX + i);
-            assert_int_equal(asks[i].policy->layer[0].limit, asks[i].decision.limit);
+            assert_int_equal(requests[i].status, WEIR_OK);
+            assert_int_equal(requests[i].decision.limit, 1 + round * WEIR_BATCH_MAX + i);
+            assert_int_equal(requests[i].policy->layer[0].limit, requests[i].decision.limit);
         }
     }
 }
 
-/* Where the text has not changed, keys keep their state; where it has, they are fresh. */
+/* Keys keep their state unless the policy text changed. */
 static void check_changes(void **unused)
 {
     (void)unused;
@@ -186,7 +186,7 @@ static void check_changes(void **unused)
     set_rules(specs, 2);
     take("a", "k", 3);
     take("b", "k", 3);
-    specs[0].limit = "gcra 60/m burst 03"; /* the same policy but for its text's canonical form */
+    specs[0].limit = "gcra 60/m burst 03"; /* the same policy in another spelling */
     specs[1].limit = "gcra 1/s   burst 3";
     set_rules(specs, 2);
     assert_true(take("a", "k", 1).decision.allowed);
@@ -195,13 +195,13 @@ static void check_changes(void **unused)
     assert_int_equal(weir_limiter_set_limit(limiter, "c", "gcra 1/s", &e), WEIR_OK);
     assert_true(take("c", "k", 1).decision.allowed);
     assert_int_equal(weir_limiter_set_limit(limiter, "c", "gcra", &e), WEIR_E_SYNTAX);
-    assert_false(take("c", "k", 1).decision.allowed); /* still there, and as it was */
+    assert_false(take("c", "k", 1).decision.allowed); /* its state is kept */
     assert_int_equal(weir_limiter_drop_rule(limiter, "c", 1), WEIR_OK);
     assert_int_equal(weir_limiter_drop_rule(limiter, "c", 1), WEIR_E_ABSENT);
     assert_int_equal(take("c", "k", 1).status, WEIR_E_ABSENT);
     assert_false(take("b", "k", 1).decision.allowed);
     assert_int_equal(weir_limiter_set_limit(limiter, "c", "gcra 1/s", &e), WEIR_OK);
-    assert_false(take("c", "k", 1).decision.allowed); /* it comes back with its states */
+    assert_false(take("c", "k", 1).decision.allowed); /* the rule returns with its states */
 }
 
 static void check_counts(void **unused)
@@ -234,11 +234,11 @@ static void check_counts(void **unused)
     assert_int_equal(s.shadowed, 1);
     assert_int_equal(counts_of(WEIR_COUNTS_OTHERS).failed, 1);
 
-    weir_request ask = {
+    weir_request request = {
         .rule = text_of("gcra 1/s"), .by_text = true, .key = text_of("k"), .cost = 1};
-    assert_true(weir_service_take(service, NULL, &ask, 1, now_ns));
-    ask.rule = text_of("gcra");
-    assert_true(weir_service_take(service, NULL, &ask, 1, now_ns));
+    assert_true(weir_service_take(service, NULL, &request, 1, now_ns));
+    request.rule = text_of("gcra");
+    assert_true(weir_service_take(service, NULL, &request, 1, now_ns));
     assert_int_equal(counts_of(WEIR_COUNTS_TEXTS).allowed, 1);
     assert_int_equal(counts_of(WEIR_COUNTS_TEXTS).failed, 1);
 
@@ -249,13 +249,13 @@ static void check_counts(void **unused)
     assert_int_equal(counts_of(WEIR_COUNTS_THROTTLE).allowed, 1);
     assert_int_equal(counts_of(WEIR_COUNTS_THROTTLE).denied, 1);
 
-    /* Nothing is lost with a service or a rule that is no more. */
+    /* Counts outlive their service and their rule. */
     weir_latency before = weir_limiter_latency(limiter);
     assert_int_equal(before.count[0], 0);
     weir_service_latency(service, 128);
     uint64_t decided = weir_limiter_latency(limiter).count[0];
     assert_true(decided > 10);
-    weir_service_latency(service, 128); /* they are counted once */
+    weir_service_latency(service, 128); /* nothing to record twice */
     static const int64_t elapsed_ns[] = {129, INT64_MAX, -5};
     for (int i = 0; i < 3; i++) {
         take("s", "k", 1);
@@ -299,46 +299,46 @@ static void check_explain(void **unused)
     set_rules(specs, 2);
     weir_buffer out;
     weir_buffer_init(&out, 1 << 16);
-    weir_request ask = {.rule = text_of("api"), .key = text_of("alice")};
-    assert_true(weir_service_explain(service, NULL, &ask, now_ns, &out));
+    weir_request request = {.rule = text_of("api"), .key = text_of("alice")};
+    assert_true(weir_service_explain(service, NULL, &request, now_ns, &out));
     assert_true(explains(&out, "policy   api\n"
                                "key      alice\n"
                                "limit    token-bucket 500 refill 100/s & sliding-log 3/d\n"
                                "state    3 of 3 free by sliding-log 3/d; full\n"
                                "next     now\n"));
     take("api", "alice", 3);
-    assert_true(weir_service_explain(service, NULL, &ask, now_ns + 1, &out));
+    assert_true(weir_service_explain(service, NULL, &request, now_ns + 1, &out));
     assert_true(explains(&out, "policy   api\n"
                                "key      alice\n"
                                "limit    token-bucket 500 refill 100/s & sliding-log 3/d\n"
                                "state    0 of 3 free by sliding-log 3/d; full again in 1 d\n"
                                "next     in 1 d, at 2026-01-02 00:00:00.000 UTC\n"));
-    ask.key = text_of("trial-\n");
+    request.key = text_of("trial-\n");
     take("api", "trial-\n", 1);
-    assert_true(weir_service_explain(service, NULL, &ask, now_ns + 1500000, &out));
+    assert_true(weir_service_explain(service, NULL, &request, now_ns + 1500000, &out));
     assert_true(explains(&out, "policy   api\n"
                                "key      trial-\\x0a\n"
                                "limit    gcra 1/s burst 1\n"
                                "         because of the override trial-*\n"
                                "state    0 of 1 free; full again in 0.9985 s\n"
                                "next     in 0.9985 s, at 2026-01-01 00:00:01.000 UTC\n"));
-    ask.key = text_of("evil");
-    assert_true(weir_service_explain(service, NULL, &ask, now_ns, &out));
+    request.key = text_of("evil");
+    assert_true(weir_service_explain(service, NULL, &request, now_ns, &out));
     assert_true(explains(&out, "policy   api\n"
                                "key      evil\n"
                                "limit    token-bucket 500 refill 100/s & sliding-log 3/d\n"
                                "list     on the deny list: always denied\n"));
     take("look", "k", 1);
-    ask = (weir_request){.rule = text_of("look"), .key = text_of("k")};
-    assert_true(weir_service_explain(service, NULL, &ask, now_ns, &out));
+    request = (weir_request){.rule = text_of("look"), .key = text_of("k")};
+    assert_true(weir_service_explain(service, NULL, &request, now_ns, &out));
     assert_true(explains(&out, "policy   look, in shadow: it counts, and denies nothing\n"
                                "key      k\n"
                                "limit    gcra 1/s burst 1\n"
                                "state    0 of 1 free; full again in 1 s\n"
                                "next     now, since the policy is in shadow; else denied\n"));
-    ask.rule = text_of("none");
-    assert_true(weir_service_explain(service, NULL, &ask, now_ns, &out));
-    assert_int_equal(ask.status, WEIR_E_ABSENT);
+    request.rule = text_of("none");
+    assert_true(weir_service_explain(service, NULL, &request, now_ns, &out));
+    assert_int_equal(request.status, WEIR_E_ABSENT);
     assert_int_equal(weir_buffer_len(&out), 0);
     weir_buffer_free(&out);
 }
@@ -354,18 +354,18 @@ static void *take_many(void *ctx)
     if (weir_service_open(&own, limiter) != WEIR_OK)
         return NULL;
     for (int i = 0; i < TAKES; i += 4) {
-        weir_request asks[4];
+        weir_request requests[4];
         for (int k = 0; k < 4; k++)
-            asks[k] = (weir_request){.rule = text_of("hot"), .key = text_of("k"), .cost = 1};
-        assert_true(weir_service_take(own, NULL, asks, 4, now_ns));
+            requests[k] = (weir_request){.rule = text_of("hot"), .key = text_of("k"), .cost = 1};
+        assert_true(weir_service_take(own, NULL, requests, 4, now_ns));
         for (int k = 0; k < 4; k++)
-            *allowed += asks[k].status == WEIR_OK && asks[k].decision.allowed;
+            *allowed += requests[k].status == WEIR_OK && requests[k].decision.allowed;
     }
     weir_service_close(own);
     return NULL;
 }
 
-/* Rules are exchanged all the while: nobody is admitted twice, no state is lost. */
+/* Rules are replaced while threads take: no request is allowed twice, and no state is lost. */
 static void check_threads(void **unused)
 {
     (void)unused;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Several asks as one: all or nothing, with lists, shadows and counters, and with many threads at
- * it. */
+/* Atomic takes: all or nothing, with lists, shadow and counters, and by many threads. */
 
 #include "service/kit_test.h"
 
@@ -25,10 +24,10 @@ static void set_three(void)
     set_rules(specs, 5);
 }
 
-static weir_all_result take_all(weir_request *asks, size_t n)
+static weir_all_result take_all(weir_request *requests, size_t n)
 {
     weir_all_result all;
-    assert_true(weir_service_take_all(service, NULL, asks, n, now_ns, &all));
+    assert_true(weir_service_take_all(service, NULL, requests, n, now_ns, &all));
     assert_int_equal(all.status, WEIR_OK);
     return all;
 }
@@ -37,30 +36,30 @@ static void check_all_or_none(void **unused)
 {
     (void)unused;
     set_three();
-    weir_request asks[] = {ask_of("user", "a", 3), ask_of("tenant", "t", 3),
-                           ask_of("whole", "w", 3)};
-    weir_all_result all = take_all(asks, 3);
+    weir_request requests[] = {request_of("user", "a", 3), request_of("tenant", "t", 3),
+                               request_of("whole", "w", 3)};
+    weir_all_result all = take_all(requests, 3);
     assert_true(all.allowed);
-    assert_int_equal(all.index, 0); /* which has the least remaining */
-    assert_int_equal(asks[0].decision.remaining, 2);
-    assert_int_equal(asks[1].decision.remaining, 5);
-    assert_int_equal(asks[2].decision.remaining, 97);
-    all = take_all(asks, 3);
+    assert_int_equal(all.index, 0); /* it has the least remaining */
+    assert_int_equal(requests[0].decision.remaining, 2);
+    assert_int_equal(requests[1].decision.remaining, 5);
+    assert_int_equal(requests[2].decision.remaining, 97);
+    all = take_all(requests, 3);
     assert_false(all.allowed);
     assert_int_equal(all.index, 0);
-    assert_false(asks[0].decision.allowed);
-    assert_true(asks[1].decision.allowed);
+    assert_false(requests[0].decision.allowed);
+    assert_true(requests[1].decision.allowed);
     assert_int_equal(left("user", "a", now_ns), 2);
     assert_int_equal(left("tenant", "t", now_ns), 5);
     assert_int_equal(left("whole", "w", now_ns), 97);
-    asks[0] = ask_of("user", "b", 5);
-    asks[1].cost = 5;
-    assert_true(take_all(asks, 3).allowed);
-    asks[0] = ask_of("user", "c", 1);
-    asks[1].cost = 1;
-    all = take_all(asks, 3);
+    requests[0] = request_of("user", "b", 5);
+    requests[1].cost = 5;
+    assert_true(take_all(requests, 3).allowed);
+    requests[0] = request_of("user", "c", 1);
+    requests[1].cost = 1;
+    all = take_all(requests, 3);
     assert_false(all.allowed);
-    assert_int_equal(all.index, 1); /* the tenant's 8 are gone */
+    assert_int_equal(all.index, 1); /* the tenant has no quota left */
     assert_int_equal(left("user", "c", now_ns), 5);
     weir_counts c = counts_of("user");
     assert_int_equal(c.allowed, 2);
@@ -73,110 +72,109 @@ static void check_all_or_none(void **unused)
     assert_int_equal(c.denied, 0);
 }
 
-/* Of those with as little left, or that wait as long, the one with the latest reset stands for
- * all. */
+/* Among requests with equal remaining quota or equal waits, the latest reset represents all. */
 static void check_ties(void **unused)
 {
     (void)unused;
     weir_rule_spec specs[] = {spec_of("soon", "gcra 1/s"), spec_of("late", "fixed-window 1/h"),
                               spec_of("sooner", "gcra 2/s")};
     set_rules(specs, 3);
-    weir_request asks[] = {ask_of("soon", "k", 1), ask_of("late", "k", 1),
-                           ask_of("sooner", "k", 1)};
-    weir_all_result all = take_all(asks, 3);
+    weir_request requests[] = {request_of("soon", "k", 1), request_of("late", "k", 1),
+                               request_of("sooner", "k", 1)};
+    weir_all_result all = take_all(requests, 3);
     assert_true(all.allowed);
     assert_int_equal(all.index, 1);
     for (int i = 0; i < 3; i++)
-        asks[i].cost = 2; /* never, of all of them */
-    all = take_all(asks, 3);
+        requests[i].cost = 2; /* never allowed by any */
+    all = take_all(requests, 3);
     assert_false(all.allowed);
     assert_int_equal(all.index, 1);
-    asks[1] = ask_of("soon", "k", 1);
-    asks[0] = asks[2] = ask_of("sooner", "k", 1);
-    assert_int_equal(take_all(asks, 3).index, 1);
+    requests[1] = request_of("soon", "k", 1);
+    requests[0] = requests[2] = request_of("sooner", "k", 1);
+    assert_int_equal(take_all(requests, 3).index, 1);
 }
 
-/* The same key twice is held to the sum; a cost of 0 asks, and a single ask is a take. */
+/* The same key twice is charged the sum. A cost of 0 is a peek. A single request is a take. */
 static void check_same_key(void **unused)
 {
     (void)unused;
     set_three();
-    weir_request asks[] = {ask_of("user", "a", 3), ask_of("user", "a", 3)};
-    assert_false(take_all(asks, 2).allowed);
+    weir_request requests[] = {request_of("user", "a", 3), request_of("user", "a", 3)};
+    assert_false(take_all(requests, 2).allowed);
     assert_int_equal(left("user", "a", now_ns), 5);
-    asks[1].cost = 2;
-    assert_true(take_all(asks, 2).allowed);
+    requests[1].cost = 2;
+    assert_true(take_all(requests, 2).allowed);
     assert_int_equal(left("user", "a", now_ns), 0);
-    asks[0].cost = asks[1].cost = 0;
-    assert_true(take_all(asks, 2).allowed);
+    requests[0].cost = requests[1].cost = 0;
+    assert_true(take_all(requests, 2).allowed);
     assert_int_equal(counts_of("user").allowed, 2); /* peeks are not counted */
-    asks[0] = ask_of("user", "b", 1);
-    assert_true(take_all(asks, 1).allowed);
+    requests[0] = request_of("user", "b", 1);
+    assert_true(take_all(requests, 1).allowed);
     assert_int_equal(left("user", "b", now_ns), 4);
-    asks[0] = (weir_request){
+    requests[0] = (weir_request){
         .rule = text_of("gcra 1/s burst 9"), .by_text = true, .key = text_of("x"), .cost = 2};
-    assert_true(take_all(asks, 1).allowed);
-    assert_int_equal(asks[0].decision.remaining, 7);
+    assert_true(take_all(requests, 1).allowed);
+    assert_int_equal(requests[0].decision.remaining, 7);
 }
 
 static void check_lists(void **unused)
 {
     (void)unused;
     set_three();
-    weir_request asks[] = {ask_of("user", "trusted", 1000), ask_of("tenant", "t", 8)};
-    weir_all_result all = take_all(asks, 2);
+    weir_request requests[] = {request_of("user", "trusted", 1000), request_of("tenant", "t", 8)};
+    weir_all_result all = take_all(requests, 2);
     assert_true(all.allowed);
-    assert_int_equal(all.index, 1); /* the other is never counted */
-    assert_int_equal(asks[0].reason, WEIR_BY_ALLOW_LIST);
-    all = take_all(asks, 2);
+    assert_int_equal(all.index, 1); /* the other one is on a list */
+    assert_int_equal(requests[0].reason, WEIR_BY_ALLOW_LIST);
+    all = take_all(requests, 2);
     assert_false(all.allowed);
     assert_int_equal(all.index, 1);
     assert_int_equal(counts_of("user").allow_listed, 1);
-    asks[1] = ask_of("look", "trusted", 1000);
-    all = take_all(asks, 2); /* nobody is counted */
+    requests[1] = request_of("look", "trusted", 1000);
+    all = take_all(requests, 2); /* no request is counted */
     assert_true(all.allowed);
     assert_int_equal(all.index, 0);
 
-    weir_request denied[] = {ask_of("tenant", "u", 2), ask_of("user", "evil", 0),
-                             ask_of("look", "u", 1)};
+    weir_request denied[] = {request_of("tenant", "u", 2), request_of("user", "evil", 0),
+                             request_of("look", "u", 1)};
     all = take_all(denied, 3);
     assert_false(all.allowed);
     assert_int_equal(all.index, 1);
     assert_int_equal(denied[1].reason, WEIR_BY_DENY_LIST);
     assert_true(denied[1].decision.never);
-    assert_true(denied[0].decision.allowed); /* alone it would be */
+    assert_true(denied[0].decision.allowed); /* alone it is allowed */
     assert_int_equal(denied[0].decision.remaining, 8);
     assert_int_equal(left("look", "u", now_ns), 3);
     denied[1].cost = 1;
     take_all(denied, 3);
-    assert_int_equal(counts_of("user").deny_listed, 1); /* of the two, one was no peek */
+    assert_int_equal(counts_of("user").deny_listed, 1); /* one of the two was a peek */
     assert_int_equal(counts_of("tenant").allowed, 1);
 }
 
-/* A shadow denies nothing, and counts what passed, no more. */
+/* A rule in shadow denies nothing, and counts only requests that passed. */
 static void check_shadow(void **unused)
 {
     (void)unused;
     set_three();
-    weir_request asks[] = {ask_of("look", "a", 2), ask_of("user", "a", 2)};
-    weir_all_result all = take_all(asks, 2);
+    weir_request requests[] = {request_of("look", "a", 2), request_of("user", "a", 2)};
+    weir_all_result all = take_all(requests, 2);
     assert_true(all.allowed);
-    assert_int_equal(all.index, 1); /* though less is left of the shadow */
+    assert_int_equal(all.index, 1); /* the rule in shadow has less, but does not count */
     assert_int_equal(left("look", "a", now_ns), 1);
-    assert_true(take_all(asks, 2).allowed);
-    assert_int_equal(asks[0].reason, WEIR_BY_SHADOW);
-    assert_int_equal(left("look", "a", now_ns), 1); /* there was no room for 2 */
+    assert_true(take_all(requests, 2).allowed);
+    assert_int_equal(requests[0].reason, WEIR_BY_SHADOW);
+    assert_int_equal(left("look", "a", now_ns), 1); /* its limit allows no 2 units */
     assert_int_equal(left("user", "a", now_ns), 1);
-    asks[0].cost = 1;
-    all = take_all(asks, 2);
+    requests[0].cost = 1;
+    all = take_all(requests, 2);
     assert_false(all.allowed);
     assert_int_equal(all.index, 1);
-    assert_int_equal(left("look", "a", now_ns), 1); /* nothing passed */
+    assert_int_equal(left("look", "a", now_ns), 1); /* the whole was denied */
     weir_counts c = counts_of("look");
     assert_int_equal(c.allowed, 1);
     assert_int_equal(c.shadowed, 1);
     assert_int_equal(c.denied, 0);
-    assert_true(take_all(asks, 1).allowed); /* a shadow alone */
+    assert_true(take_all(requests, 1).allowed); /* only a rule in shadow */
     assert_int_equal(left("look", "a", now_ns), 0);
 }
 
@@ -184,12 +182,12 @@ static void check_delay(void **unused)
 {
     (void)unused;
     set_three();
-    weir_request asks[] = {ask_of("queue", "a", 1), ask_of("queue", "b", 2),
-                           ask_of("user", "a", 1)};
-    assert_int_equal(take_all(asks, 3).delay_ns, 0);
-    assert_int_equal(take_all(asks, 3).delay_ns, 2 * s_ns);
-    asks[2].cost = 6;
-    weir_all_result all = take_all(asks, 3);
+    weir_request requests[] = {request_of("queue", "a", 1), request_of("queue", "b", 2),
+                               request_of("user", "a", 1)};
+    assert_int_equal(take_all(requests, 3).delay_ns, 0);
+    assert_int_equal(take_all(requests, 3).delay_ns, 2 * s_ns);
+    requests[2].cost = 6;
+    weir_all_result all = take_all(requests, 3);
     assert_false(all.allowed);
     assert_int_equal(all.delay_ns, 0);
 }
@@ -199,20 +197,21 @@ static void check_failures(void **unused)
     (void)unused;
     set_three();
     weir_all_result all;
-    weir_request asks[] = {ask_of("user", "a", 1), ask_of("nobody", "a", 1), ask_of("user", "", 1)};
-    assert_true(weir_service_take_all(service, NULL, asks, 3, now_ns, &all));
+    weir_request requests[] = {request_of("user", "a", 1), request_of("nobody", "a", 1),
+                               request_of("user", "", 1)};
+    assert_true(weir_service_take_all(service, NULL, requests, 3, now_ns, &all));
     assert_int_equal(all.status, WEIR_E_ABSENT);
-    assert_int_equal(asks[0].status, WEIR_OK);
-    assert_int_equal(asks[1].status, WEIR_E_ABSENT);
-    assert_int_equal(asks[2].status, WEIR_E_RANGE);
-    asks[1] = (weir_request){.rule = text_of("gcra 1/x"), .by_text = true, .key = text_of("a")};
-    assert_true(weir_service_take_all(service, NULL, asks, 2, now_ns, &all));
+    assert_int_equal(requests[0].status, WEIR_OK);
+    assert_int_equal(requests[1].status, WEIR_E_ABSENT);
+    assert_int_equal(requests[2].status, WEIR_E_RANGE);
+    requests[1] = (weir_request){.rule = text_of("gcra 1/x"), .by_text = true, .key = text_of("a")};
+    assert_true(weir_service_take_all(service, NULL, requests, 2, now_ns, &all));
     assert_int_equal(all.status, WEIR_E_SYNTAX);
-    assert_true(asks[1].error.column > 0);
+    assert_true(requests[1].error.column > 0);
     assert_int_equal(left("user", "a", now_ns), 5);
-    assert_true(weir_service_take_all(service, NULL, asks, 0, now_ns, &all));
+    assert_true(weir_service_take_all(service, NULL, requests, 0, now_ns, &all));
     assert_int_equal(all.status, WEIR_E_RANGE);
-    assert_true(weir_service_take_all(service, NULL, asks, WEIR_ALL_MAX + 1, now_ns, &all));
+    assert_true(weir_service_take_all(service, NULL, requests, WEIR_ALL_MAX + 1, now_ns, &all));
     assert_int_equal(all.status, WEIR_E_RANGE);
     assert_int_equal(counts_of("user").failed, 1);
     assert_int_equal(counts_of(WEIR_COUNTS_OTHERS).failed, 1);
@@ -231,11 +230,11 @@ enum {
 };
 
 typedef struct worker {
-    int64_t charged[2][USERS]; /* by tenant and user: what it was allowed */
+    int64_t charged[2][USERS]; /* allowed units, by tenant and user */
     unsigned number;
 } worker;
 
-/* Users of two tenants, all of them of one whole; the order of the asks is never the same. */
+/* Users of two tenants under one total limit, with requests in random order. */
 static void *take_at_random(void *arg)
 {
     worker *w = arg;
@@ -250,12 +249,12 @@ static void *take_at_random(void *arg)
         int64_t cost = (int64_t)(seed >> 55 & 3);
         snprintf(user_key, sizeof user_key, "%u/%u", tenant, user);
         snprintf(tenant_key, sizeof tenant_key, "%u", tenant);
-        weir_request asks[3];
-        asks[completion] = ask_of("user", user_key, cost);
-        asks[(completion + 1) % 3] = ask_of("tenant", tenant_key, cost);
-        asks[(completion + 2) % 3] = ask_of("whole", "all", cost);
+        weir_request requests[3];
+        requests[completion] = request_of("user", user_key, cost);
+        requests[(completion + 1) % 3] = request_of("tenant", tenant_key, cost);
+        requests[(completion + 2) % 3] = request_of("whole", "all", cost);
         weir_all_result all;
-        assert_true(weir_service_take_all(own, NULL, asks, 3, now_ns, &all));
+        assert_true(weir_service_take_all(own, NULL, requests, 3, now_ns, &all));
         assert_int_equal(all.status, WEIR_OK);
         if (all.allowed)
             w->charged[tenant][user] += cost;
@@ -264,21 +263,20 @@ static void *take_at_random(void *arg)
     return NULL;
 }
 
-/* Asks for the figures of both tenants and the whole at one moment, again and again: the parts are
- * always the whole. */
+/* Peeks at both tenants and the total, again and again: the sum of the tenants equals the total. */
 static void *watch(void *arg)
 {
     int *bad = arg;
     weir_service *own;
     assert_int_equal(weir_service_open(&own, limiter), WEIR_OK);
     for (int i = 0; i < ROUNDS; i++) {
-        weir_request asks[3] = {ask_of("whole", "all", 0), ask_of("tenant", "0", 0),
-                                ask_of("tenant", "1", 0)};
+        weir_request requests[3] = {request_of("whole", "all", 0), request_of("tenant", "0", 0),
+                                    request_of("tenant", "1", 0)};
         weir_all_result all;
-        assert_true(weir_service_take_all(own, NULL, asks, 3, now_ns, &all));
+        assert_true(weir_service_take_all(own, NULL, requests, 3, now_ns, &all));
         assert_int_equal(all.status, WEIR_OK);
-        *bad += WHOLE_MAX - asks[0].decision.remaining !=
-                2 * TENANT_MAX - asks[1].decision.remaining - asks[2].decision.remaining;
+        *bad += WHOLE_MAX - requests[0].decision.remaining !=
+                2 * TENANT_MAX - requests[1].decision.remaining - requests[2].decision.remaining;
     }
     weir_service_close(own);
     return NULL;
@@ -323,7 +321,7 @@ static void check_threads(void **unused)
         whole += sum;
     }
     assert_int_equal(left("whole", "all", now_ns), WHOLE_MAX - whole);
-    assert_true(whole > WHOLE_MAX - 3); /* it was run into */
+    assert_true(whole > WHOLE_MAX - 3); /* the limit was reached */
 }
 
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* CL.THROTTLE against answers of redis-cell: its own test table, its README, and its odd
- * corners. */
+/* CL.THROTTLE against answers of redis-cell: its test table, its README, and its edge cases. */
 
 #include "service/throttle.h"
 
@@ -58,14 +57,14 @@ static void check_table(void **unused)
     RUN(t, {0, 1, {0, 1, 0, -1, 2}}, {0, 1, {1, 1, 0, 2, 2}}, {2000, 1, {0, 1, 0, -1, 2}});
 }
 
-/* A part of a second counts as one only if it has whole milliseconds. */
+/* A fraction of a second is rounded up only if it is 1 ms or more. */
 static void check_seconds(void **unused)
 {
     (void)unused;
     weir_throttle t = {.max_burst = 0, .count = 1000, .period_s = 1001, .quantity = 1};
     RUN(t, {0, 1, {0, 1, 0, -1, 2}}, {0, 1, {1, 1, 0, 2, 2}}, {1, 1, {1, 1, 0, 1, 1}},
         {2, 1, {1, 1, 0, 1, 1}}, {1000, 1, {1, 1, 0, 1, 1}}, {1001, 1, {0, 1, 0, -1, 2}});
-    uint64_t state = (uint64_t)(start_ns + s_ns + 999999); /* 1 s and not quite a ms more */
+    uint64_t state = (uint64_t)(start_ns + s_ns + 999999); /* 1 s and just below 1 ms */
     weir_throttle_answer a;
     assert_int_equal(weir_throttle_check(&t, &state, start_ns, &a), WEIR_THROTTLE_OK);
     assert_int_equal(a.reset_after_s, 1);
@@ -79,8 +78,8 @@ static void check_refund(void **unused)
         {0, 2, {0, 5, 0, -1, 5}});
 }
 
-/* Deliberately not as redis-cell, which answers 9 of 5 and a reset 4 s ago: a refund makes a key
- * fresh, and no better. */
+/* Deliberately different from redis-cell, which answers 9 of 5 and a reset 4 s ago: a refund
+ * restores the full quota at most. */
 static void check_refund_beyond_fresh(void **unused)
 {
     (void)unused;
@@ -89,7 +88,7 @@ static void check_refund_beyond_fresh(void **unused)
         {0, 6, {1, 5, 5, -1, 0}}, {0, 5, {0, 5, 0, -1, 5}}, {9000, -1, {0, 5, 5, -1, 0}});
 }
 
-/* Redis has expired the key, so that redis-cell starts from a fresh one. */
+/* With redis-cell, Redis has expired the key. */
 static void check_tat_in_the_past(void **unused)
 {
     (void)unused;
@@ -131,14 +130,17 @@ static void check_refused(void **unused)
     }
 }
 
-/* redis-cell divides by whole microseconds, and so by 0 where an interval is shorter. */
+/* redis-cell divides by whole microseconds: by 0 if the interval is shorter. */
 static void check_tiny_interval(void **unused)
 {
     (void)unused;
     weir_throttle t = {.max_burst = 9999, .count = 10000000, .period_s = 1};
     RUN(t, {0, 1, {0, 10000, 9999, -1, 0}}, {0, 9999, {0, 10000, 0, -1, 1}});
     t = (weir_throttle){.max_burst = 999, .count = 1000000000 / 1999, .period_s = 1};
-    RUN(t, {0, 0, {0, 1000, 1000, -1, 0}}); /* 1999 ns are 1 us there: 1999 are left */
+    RUN(t,
+        {0,
+         0,
+         {0, 1000, 1000, -1, 0}}); /* redis-cell truncates 1999 ns to 1 us, and would answer 1999 */
 }
 
 /* ---- the property ---------------------------------------------------------------------------- */
@@ -152,7 +154,7 @@ static uint64_t random_next(uint64_t *x)
     return z ^ z >> 31;
 }
 
-/* A number as a client may send it: mostly small, of either sign, at times anything. */
+/* A random number: mostly small, of either sign, sometimes any. */
 static int64_t number(uint64_t *x)
 {
     static const int64_t edges[] = {INT64_MIN,
@@ -181,7 +183,7 @@ static int64_t number(uint64_t *x)
     return (int64_t)(random_next(x) % 64) - (how == 4 ? 32 : 0);
 }
 
-/* Any time: mostly a little later than the last, at times far from it, before or after. */
+/* A random time: mostly a little later than the last, sometimes much earlier or later. */
 static int64_t move(uint64_t *x, int64_t now_ns)
 {
     uint64_t how = random_next(x) % 32;
@@ -192,8 +194,8 @@ static int64_t move(uint64_t *x, int64_t now_ns)
     return to_ns < 0 || to_ns > WEIR_NOW_NS_MAX ? now_ns : to_ns;
 }
 
-/* Whatever is asked of whatever key, the figures are those of a bucket that is neither fuller than
- * full nor emptier than empty, and a key whose TAT is past answers as a fresh one. */
+/* For any request and any state: remaining is within 0..limit, and a TAT in the past equals the
+ * full quota. */
 static bool holds(const weir_throttle *t, uint64_t *state, int64_t now_ns)
 {
     uint64_t before = *state, fresh = 0;
@@ -223,7 +225,7 @@ static void check_figures_stay_in_bounds(void **unused)
         int64_t now_ns = start_ns;
         weir_throttle t = {number(&x), number(&x), number(&x), 1};
         for (int k = 0; k < STEPS; k++) {
-            if (random_next(&x) % 8 == 0) /* the same key, under other numbers */
+            if (random_next(&x) % 8 == 0) /* the same key with another rate */
                 t = (weir_throttle){number(&x), number(&x), number(&x), 1};
             t.quantity = number(&x);
             now_ns = move(&x, now_ns);
@@ -235,7 +237,7 @@ static void check_figures_stay_in_bounds(void **unused)
             decided += state != before;
         }
     }
-    assert_true(decided > RUNS); /* or the numbers are not what they should be */
+    assert_true(decided > RUNS); /* enough of the numbers were valid */
 }
 
 int main(void)

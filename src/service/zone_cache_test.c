@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The book of zones: each is read once, and only what is a zone everywhere is one. */
+/* The cache of time zones: each zone is read once, and files of the local time zone are refused. */
 
 #include "service/zone_cache.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Addresses: which texts are one, and the one form each is printed in. */
+/* IP addresses: which texts are addresses, and their canonical form. */
 
 #include "service/rules/address.h"
 
@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-/* What `text` is printed as, cut to `bits` (0: all); "-" if it is no address. */
+/* The canonical form of `text`, masked to `bits` (0: all); "-" if it is not an address. */
 static const char *form(const char *text, unsigned bits)
 {
     static char buf[WEIR_ADDRESS_TEXT_MAX + 1];
@@ -37,9 +37,9 @@ static void check_forms(void **unused)
         {"1::", "1::"},
         {"2001:DB8:0:0:0:0:0:1", "2001:db8::1"},
         {"2001:0db8::0001", "2001:db8::1"},
-        {"2001:db8:0:1:1:1:1:1", "2001:db8:0:1:1:1:1:1"}, /* one zero is not shortened */
-        {"2001:0:0:1:0:0:0:1", "2001:0:0:1::1"},          /* the longest run is */
-        {"2001:db8:0:0:1:0:0:1", "2001:db8::1:0:0:1"},    /* of equals the first */
+        {"2001:db8:0:1:1:1:1:1", "2001:db8:0:1:1:1:1:1"}, /* a single zero group is not shortened */
+        {"2001:0:0:1:0:0:0:1", "2001:0:0:1::1"},          /* the longest run is shortened */
+        {"2001:db8:0:0:1:0:0:1", "2001:db8::1:0:0:1"},    /* the first of equal runs */
         {"1:2:3:4:5:6:7::", "1:2:3:4:5:6:7:0"},
         {"::2:3:4:5:6:7:8", "0:2:3:4:5:6:7:8"},
         {"::ffff:10.1.2.3", "10.1.2.3"},

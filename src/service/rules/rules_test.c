@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Rules: which pattern fits a key best, how keys are seen, and what is refused and where. */
+/* Rules: which pattern matches a key best, how keys are matched, and which specs are refused. */
 
 #include "service/rules/rule.h"
 
@@ -22,7 +22,7 @@ static void add(weir_key_patterns *p, const char *pattern, uint32_t value)
         fail_msg("%s: %s", pattern, why);
 }
 
-/* The value of the pattern that fits, -1 if none does. */
+/* The value of the pattern that matches; -1 if none does. */
 static int fits(const weir_key_patterns *p, const char *key)
 {
     uint32_t value;
@@ -40,7 +40,7 @@ static void check_patterns(void **unused)
     add(p, "alice", 1);
     add(p, "al*", 2);
     add(p, "ali*", 3);
-    add(p, "alice", 99); /* the first stays */
+    add(p, "alice", 99); /* ignored: the first value stays */
     add(p, "10.0.0.0/8", 4);
     add(p, "10.1.0.0/16", 5);
     add(p, "10.1.2.3", 6);
@@ -135,7 +135,7 @@ static int close_store(void **unused)
     return 0;
 }
 
-static void see(const weir_rule *r, const char *key, const char *at, int64_t limit, char list)
+static void matches(const weir_rule *r, const char *key, const char *at, int64_t limit, char list)
 {
     weir_key_match k;
     weir_rule_match(r, key, strlen(key), &k);
@@ -147,42 +147,42 @@ static void see(const weir_rule *r, const char *key, const char *at, int64_t lim
     assert_int_equal(lists[k.list], list);
 }
 
-static void check_see(void **unused)
+static void check_match(void **unused)
 {
     (void)unused;
     weir_rule *r;
     weir_rule_spec spec = full_spec();
     assert_int_equal(weir_rule_new(&r, store, NULL, &spec, NULL), WEIR_OK);
-    see(r, "alice", "alice", 10, '-');
-    see(r, "big", "big", 100, '-');
-    see(r, "bigger", "bigger", 10, '-');
-    see(r, "trial-7", "trial-7", 5, '-');
-    see(r, "192.0.2.77", "192.0.2.77", 7, '-');
-    see(r, "::ffff:192.0.2.77", "192.0.2.77", 7, '-');
-    see(r, "root", "root", 10, 'a');
-    see(r, "10.2.3.4", "10.2.3.4", 10, 'a');
-    see(r, "10.6.6.6", "10.6.6.6", 10, 'd'); /* on both lists */
-    see(r, "evil", "evil", 10, 'd');
-    see(r, "evil-twin", "evil-twin", 10, 'd');
-    see(r, "2001:db8:a:b:c::1", "2001:db8:a:b::/64", 10, 'a');
-    see(r, "2001:db8:b:b:c::1", "2001:db8:b:b::/64", 10, '-');
-    see(r, "2001:DB8:b:b:d::2", "2001:db8:b:b::/64", 10, '-');
+    matches(r, "alice", "alice", 10, '-');
+    matches(r, "big", "big", 100, '-');
+    matches(r, "bigger", "bigger", 10, '-');
+    matches(r, "trial-7", "trial-7", 5, '-');
+    matches(r, "192.0.2.77", "192.0.2.77", 7, '-');
+    matches(r, "::ffff:192.0.2.77", "192.0.2.77", 7, '-');
+    matches(r, "root", "root", 10, 'a');
+    matches(r, "10.2.3.4", "10.2.3.4", 10, 'a');
+    matches(r, "10.6.6.6", "10.6.6.6", 10, 'd'); /* on both lists */
+    matches(r, "evil", "evil", 10, 'd');
+    matches(r, "evil-twin", "evil-twin", 10, 'd');
+    matches(r, "2001:db8:a:b:c::1", "2001:db8:a:b::/64", 10, 'a');
+    matches(r, "2001:db8:b:b:c::1", "2001:db8:b:b::/64", 10, '-');
+    matches(r, "2001:DB8:b:b:d::2", "2001:db8:b:b::/64", 10, '-');
     weir_rule_drop(r);
     spec.v4_bits = 24;
     spec.v6_bits = 128;
     assert_int_equal(weir_rule_new(&r, store, NULL, &spec, NULL), WEIR_OK);
-    see(r, "172.16.5.9", "172.16.5.0/24", 10, '-');
-    see(r, "2001:DB8:b:b:d:0:0:2", "2001:db8:b:b:d::2", 10, '-');
+    matches(r, "172.16.5.9", "172.16.5.0/24", 10, '-');
+    matches(r, "2001:DB8:b:b:d:0:0:2", "2001:db8:b:b:d::2", 10, '-');
     weir_rule_drop(r);
     spec.plain_keys = true;
     assert_int_equal(weir_rule_new(&r, store, NULL, &spec, NULL), WEIR_OK);
-    see(r, "172.16.5.9", "172.16.5.9", 10, '-');
-    see(r, "10.2.3.4", "10.2.3.4", 10, '-'); /* "10.0.0.0/8" is a key like any other */
-    see(r, "10.0.0.0/8", "10.0.0.0/8", 10, 'a');
+    matches(r, "172.16.5.9", "172.16.5.9", 10, '-');
+    matches(r, "10.2.3.4", "10.2.3.4", 10, '-'); /* "10.0.0.0/8" is a plain key */
+    matches(r, "10.0.0.0/8", "10.0.0.0/8", 10, 'a');
     weir_rule_drop(r);
 }
 
-static void see_by_text(const char *key, const char *want)
+static void matches_inline(const char *key, const char *want)
 {
     weir_key_match k;
     weir_inline_policy_match(key, strlen(key), &k);
@@ -190,16 +190,16 @@ static void see_by_text(const char *key, const char *want)
     assert_memory_equal(k.at, want, k.len);
 }
 
-/* As a rule without ip. */
-static void check_see_by_text(void **unused)
+/* Inline policies match keys as a rule without options. */
+static void check_inline_match(void **unused)
 {
     (void)unused;
-    see_by_text("alice", "alice");
-    see_by_text("192.0.2.77", "192.0.2.77");
-    see_by_text("192.0.2.077", "192.0.2.077");
-    see_by_text("::ffff:192.0.2.77", "192.0.2.77");
-    see_by_text("2001:DB8:b:b:d::2", "2001:db8:b:b::/64");
-    see_by_text("fe80::1%lo", "fe80::1%lo");
+    matches_inline("alice", "alice");
+    matches_inline("192.0.2.77", "192.0.2.77");
+    matches_inline("192.0.2.077", "192.0.2.077");
+    matches_inline("::ffff:192.0.2.77", "192.0.2.77");
+    matches_inline("2001:DB8:b:b:d::2", "2001:db8:b:b::/64");
+    matches_inline("fe80::1%lo", "fe80::1%lo");
 }
 
 static void refused(weir_rule_spec spec, weir_rule_part part, size_t index, uint32_t column,
@@ -296,7 +296,7 @@ static void check_sets(void **unused)
     assert_null(weir_rules_find(NULL, "r1", 2));
     weir_rules_drop(rules);
 
-    /* The same text under two names is filed apart. */
+    /* Rules with the same policy text do not share states. */
     assert_int_equal(weir_rules_build(&rules, store, NULL, specs, 2), WEIR_OK);
     assert_true(rules->rule[0]->limit.id != rules->rule[1]->limit.id);
     weir_rules_drop(rules);
@@ -309,7 +309,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(check_patterns), cmocka_unit_test(check_bad_patterns),
-        cmocka_unit_test(check_see),      cmocka_unit_test(check_see_by_text),
+        cmocka_unit_test(check_match),    cmocka_unit_test(check_inline_match),
         cmocka_unit_test(check_refused),  cmocka_unit_test(check_sets),
     };
     return cmocka_run_group_tests(tests, open_store, close_store);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The keys that weigh most: what the lists promise of any stream, what sampling does to it, and
- * what the limiter tells of several services. */
+/* Top keys: the bounds of the Space-Saving sketch on any stream, the errors of sampling, and the
+ * merge of several services. */
 
 #include "service/top/top.h"
 
@@ -21,9 +21,9 @@ static const int64_t now_ns = 1767225600000000000, s_ns = 1000000000;
 
 enum { KEYS = 400, LISTS = 4 };
 
-/* ---- lists ----------------------------------------------------------------------------------- */
+/* ---- sketches -------------------------------------------------------------------------------- */
 
-/* What was truly asked for, beside lists that had to guess. */
+/* The exact costs of all keys, and the sketches of the same streams. */
 typedef struct world {
     uint64_t random;
     size_t lists, max;
@@ -53,13 +53,13 @@ static void world_add(world *w, size_t key, uint64_t cost)
     char text[16];
     int len = snprintf(text, sizeof text, "k%zu", key);
     weir_space_saving *h = w->list[weir_sampler_random(&w->random) % w->lists];
-    weir_space_saving_decay(h, w->step); /* as late as a service does it */
+    weir_space_saving_decay(h, w->step); /* lazily, as a service does */
     weir_space_saving_add(h, key, text, (size_t)len, cost, 1);
     w->truth[key] += (double)cost;
     w->sum += (double)cost;
 }
 
-static void world_fade(world *w, int64_t steps)
+static void world_decay(world *w, int64_t steps)
 {
     w->step += steps;
     for (int64_t i = 0; i < steps; i++) {
@@ -69,7 +69,7 @@ static void world_fade(world *w, int64_t steps)
     }
 }
 
-/* The promises of heavy.h. Each list may have lost less than one unit by rounding. */
+/* Checks the bounds in space_saving.h. Rounding may have lost less than one unit in each list. */
 static void world_check(world *w)
 {
     static weir_space_saving_row rows[LISTS * KEYS];
@@ -101,8 +101,8 @@ static void world_check(world *w)
     }
 }
 
-/* Streams of all shapes: even, skewed, in runs, with costs from 1 to 2^31, and the one that is
- * worst for Space-Saving, new keys all the time. */
+/* Streams of several shapes: even, skewed, in runs, and always new keys, which is the worst case
+ * for Space-Saving. */
 static size_t next_key(world *w, unsigned shape, size_t i)
 {
     uint64_t x = weir_sampler_random(&w->random);
@@ -129,24 +129,24 @@ static void check_bounds(void **unused)
             uint64_t cost = run % 3 == 0 ? 1 : run % 3 == 1 ? 1 + x % 100 : x % 2147483647 + 1;
             world_add(&w, next_key(&w, run % 4, i), cost);
             if (run >= 48 && x % 500 == 0)
-                world_fade(&w, (int64_t)(x / 500 % 3));
+                world_decay(&w, (int64_t)(x / 500 % 3));
             if (i % 600 == 599)
                 world_check(&w);
         }
-        world_fade(&w, run >= 48 ? 100 : 0);
+        world_decay(&w, run >= 48 ? 100 : 0);
         world_check(&w);
         world_free(&w);
     }
 }
 
-static void check_fading(void **unused)
+static void check_decay(void **unused)
 {
     (void)unused;
     weir_space_saving *h = weir_space_saving_new(3, 7);
     weir_space_saving_add(h, 1, "a", 1, 8, 4);
     weir_space_saving_add(h, 2, "b", 1, 1, 1);
     weir_space_saving_add(h, 3, "c", 1, 5, 1);
-    weir_space_saving_decay(h, 6); /* a clock that goes back gives nothing back */
+    weir_space_saving_decay(h, 6); /* an earlier step does nothing */
     assert_int_equal(h->cost, 14);
     weir_space_saving_decay(h, 8);
     assert_int_equal(h->cost, 7);
@@ -175,10 +175,10 @@ static void check_saturation(void **unused)
     weir_space_saving_free(h);
 }
 
-/* ---- samples --------------------------------------------------------------------------------- */
+/* ---- sampling -------------------------------------------------------------------------------- */
 
-/* One unit of each stride is hit, whichever way the stream is cut into requests. */
-static void check_strides(void **unused)
+/* One unit of each interval is hit, whatever the costs of the requests. */
+static void check_intervals(void **unused)
 {
     (void)unused;
     uint64_t random = 1;
@@ -186,7 +186,7 @@ static void check_strides(void **unused)
         weir_sampler s = {.next = shift};
         int64_t left;
         weir_sampler_begin(&s, &left, &random);
-        uint64_t asked = 0, hit = 0, stride = UINT64_C(1) << shift;
+        uint64_t asked = 0, hit = 0, interval = UINT64_C(1) << shift;
         for (int i = 0; i < 20000; i++) {
             uint64_t x = weir_sampler_random(&random);
             int64_t cost = 1 + (int64_t)(x % 7 == 0 ? x / 7 % 10000 : x / 7 % 5);
@@ -194,16 +194,16 @@ static void check_strides(void **unused)
             left -= cost;
             if (left <= 0)
                 hit += weir_sampler_hit(&s, &left, &random);
-            assert_true(left > 0 && left < 2 * (int64_t)stride);
-            assert_true(hit <= asked + stride && asked < hit + stride);
+            assert_true(left > 0 && left < 2 * (int64_t)interval);
+            assert_true(hit <= asked + interval && asked < hit + interval);
         }
         assert_true(shift > 0 || asked == hit);
     }
 }
 
-/* Two keys by turns, 1 in 10 units the first one's: what is expected of it is its share, though the
- * strides change all the time. 60 strides of each width have a standard deviation below 0.3 of a
- * stride each: 8 of them are allowed. */
+/* Two keys alternate, and 1 unit in 10 is the first one's. Its expected count is its share,
+ * although the interval changes all the time. Each interval has a standard deviation below 0.3 of
+ * its length; the test allows 8 standard deviations. */
 static void check_expectation(void **unused)
 {
     (void)unused;
@@ -224,8 +224,8 @@ static void check_expectation(void **unused)
         left -= cost;
         if (left > 0)
             continue;
-        double stride = (double)(UINT64_C(1) << s.shift);
-        squares += 0.09 * stride * stride;
+        double interval = (double)(UINT64_C(1) << s.shift);
+        squares += 0.09 * interval * interval;
         seen[key] += (double)weir_sampler_hit(&s, &left, &random);
     }
     for (int key = 0; key < 2; key++) {
@@ -264,11 +264,11 @@ static const weir_top_options ten = {10, 1 << 20};
 static void take_bytes(weir_service *s, const char *rule, const void *key, size_t len, int64_t cost,
                        int64_t at_ns)
 {
-    weir_request ask = {.rule = {rule, strlen(rule)},
-                        .by_text = strchr(rule, ' ') != NULL,
-                        .key = {key, len},
-                        .cost = cost};
-    assert_true(weir_service_take(s, NULL, &ask, 1, at_ns));
+    weir_request request = {.rule = {rule, strlen(rule)},
+                            .by_text = strchr(rule, ' ') != NULL,
+                            .key = {key, len},
+                            .cost = cost};
+    assert_true(weir_service_take(s, NULL, &request, 1, at_ns));
 }
 
 static void take(const char *rule, const char *key, int64_t cost)
@@ -305,7 +305,7 @@ static void expect(const char *policy, weir_top_of of, const char *expected)
     weir_top_free(&t);
 }
 
-/* What counts as what, and under which name. */
+/* Which verdicts count as allowed or denied, and under which name. */
 static void check_verdicts(void **unused)
 {
     (void)unused;
@@ -386,7 +386,7 @@ static void check_refusals(void **unused)
     close_limiter();
 }
 
-/* Several services, as one; each minute that is over halves what it was. */
+/* Several services are merged, and each minute halves the costs. */
 static void check_merge(void **unused)
 {
     (void)unused;
@@ -403,7 +403,7 @@ static void check_merge(void **unused)
     assert_int_equal(t.key[0].cost, 16);
     assert_int_equal(t.key[1].cost, 1);
     weir_top_free(&t);
-    /* What a service weighs later it weighs as of then. */
+    /* A later request has its full cost. */
     take_bytes(service[0], "api", "both", 4, 16, now_ns + WEIR_TOP_HALF_NS);
     t = top_of("api", WEIR_TOP_ALLOWED, now_ns + WEIR_TOP_HALF_NS);
     assert_int_equal(t.key[0].cost, 32 + 16);
@@ -411,7 +411,7 @@ static void check_merge(void **unused)
     close_limiter();
 }
 
-/* Keys as a client may choose them. */
+/* Empty bytes, long keys, and keys with a common beginning. */
 static void check_hostile_keys(void **unused)
 {
     (void)unused;
@@ -441,9 +441,8 @@ static void check_hostile_keys(void **unused)
     close_limiter();
 }
 
-/* A million keys in 10 s, and three that are heavy: samples find these, and what they are said to
- * weigh is near. With a seed of its own each time; five standard deviations are
- * allowed. */
+/* A million keys in 10 s, three of which have a high cost: sampling finds these, with costs close
+ * to the true ones. The seed is random; the test allows five standard deviations. */
 static void check_million(void **unused)
 {
     (void)unused;
@@ -454,14 +453,16 @@ static void check_million(void **unused)
                      WEIR_OK);
     for (int i = 0; i < N; i += BATCH) {
         static char text[BATCH][16];
-        weir_request asks[BATCH];
+        weir_request requests[BATCH];
         for (int b = 0; b < BATCH; b++) {
             int heavy = b < 10 ? 1 : b < 15 ? 2 : b < 18 ? 3 : 0; /* 20 %, 10 %, 6 % */
             int len = heavy > 0 ? snprintf(text[b], sizeof text[b], "heavy%d", heavy)
                                 : snprintf(text[b], sizeof text[b], "%d", i + b);
-            asks[b] = (weir_request){.rule = {"api", 3}, .key = {text[b], (size_t)len}, .cost = 1};
+            requests[b] =
+                (weir_request){.rule = {"api", 3}, .key = {text[b], (size_t)len}, .cost = 1};
         }
-        assert_true(weir_service_take(service[0], NULL, asks, BATCH, now_ns + (int64_t)i * 10000));
+        assert_true(
+            weir_service_take(service[0], NULL, requests, BATCH, now_ns + (int64_t)i * 10000));
     }
     weir_top t = top_of("api", WEIR_TOP_ALLOWED, now_ns);
     assert_true(t.sampling > 1);
@@ -479,7 +480,7 @@ static void check_million(void **unused)
     }
     weir_top_free(&t);
 
-    /* Where less is asked again, all is weighed again. */
+    /* At a low rate all requests are counted exactly again. */
     int64_t later_ns = now_ns + 13 * s_ns;
     take_bytes(service[0], "api", "late", 4, 1, later_ns);
     for (int i = 0; i < 900; i++)
@@ -491,7 +492,8 @@ static void check_million(void **unused)
     close_limiter();
 }
 
-/* Policies for which the memory has no list are told of; those that have faded make room. */
+/* Lists that lack memory are reported as incomplete, and lists that decayed to nothing free theirs.
+ */
 static void check_memory(void **unused)
 {
     (void)unused;
@@ -532,7 +534,7 @@ static void *take_many(void *arg)
     return NULL;
 }
 
-/* Somebody asks while the services decide. */
+/* Somebody requests while the services decide. */
 static void check_threads(void **unused)
 {
     (void)unused;
@@ -560,8 +562,8 @@ static void check_threads(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_bounds),       cmocka_unit_test(check_fading),
-        cmocka_unit_test(check_saturation),   cmocka_unit_test(check_strides),
+        cmocka_unit_test(check_bounds),       cmocka_unit_test(check_decay),
+        cmocka_unit_test(check_saturation),   cmocka_unit_test(check_intervals),
         cmocka_unit_test(check_expectation),  cmocka_unit_test(check_verdicts),
         cmocka_unit_test(check_refusals),     cmocka_unit_test(check_merge),
         cmocka_unit_test(check_hostile_keys), cmocka_unit_test(check_million),
