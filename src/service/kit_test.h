@@ -16,9 +16,9 @@ static const int64_t now_ns = 1767225600000000000, s_ns = 1000000000;
 
 static weir_store *store;
 static weir_limiter *limiter;
-static weir_service *service;
+static __attribute__((unused)) weir_service *service;
 
-static int setup(void **unused)
+static inline int setup(void **unused)
 {
     (void)unused;
     bool good = weir_store_open(&store, NULL) == WEIR_OK &&
@@ -27,7 +27,7 @@ static int setup(void **unused)
     return good ? 0 : -1;
 }
 
-static int teardown(void **unused)
+static inline int teardown(void **unused)
 {
     (void)unused;
     weir_service_close(service);
@@ -36,7 +36,7 @@ static int teardown(void **unused)
     return 0;
 }
 
-static weir_slice text_of(const char *text)
+static inline weir_slice text_of(const char *text)
 {
     return (weir_slice){text, strlen(text)};
 }
@@ -46,7 +46,7 @@ static inline weir_request request_of(const char *rule, const char *key, int64_t
     return (weir_request){.rule = text_of(rule), .key = text_of(key), .cost = cost};
 }
 
-static void set_rules(const weir_rule_spec *specs, size_t n)
+static inline void set_rules(const weir_rule_spec *specs, size_t n)
 {
     weir_rules *rules;
     assert_int_equal(weir_rules_build(&rules, store, NULL, specs, n), WEIR_OK);

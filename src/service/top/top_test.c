@@ -5,19 +5,13 @@
 
 #include "service/top/top.h"
 
+#include "service/kit_test.h"
 #include "service/top/sampler.h"
 #include "service/top/space_saving.h"
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-static const int64_t now_ns = 1767225600000000000, s_ns = 1000000000;
 
 enum { KEYS = 400, LISTS = 4 };
 
@@ -236,25 +230,23 @@ static void check_expectation(void **unused)
 
 /* ---- the limiter ----------------------------------------------------------------------------- */
 
-static weir_store *store;
-static weir_limiter *limiter;
-static weir_service *service[LISTS];
+static weir_service *services[LISTS];
 
-static void open_limiter(const weir_top_options *options, size_t services)
+static void open_limiter(const weir_top_options *options, size_t n)
 {
-    memset(service, 0, sizeof service);
+    memset(services, 0, sizeof services);
     assert_int_equal(weir_store_open(&store, NULL), WEIR_OK);
     assert_int_equal(weir_limiter_open(&limiter, store, NULL), WEIR_OK);
     if (options)
         assert_int_equal(weir_limiter_enable_top(limiter, options), WEIR_OK);
-    for (size_t i = 0; i < services; i++)
-        assert_int_equal(weir_service_open(&service[i], limiter), WEIR_OK);
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(weir_service_open(&services[i], limiter), WEIR_OK);
 }
 
 static void close_limiter(void)
 {
     for (size_t i = 0; i < LISTS; i++)
-        weir_service_close(service[i]);
+        weir_service_close(services[i]);
     weir_limiter_close(limiter);
     weir_store_close(store);
 }
@@ -264,7 +256,7 @@ static const weir_top_options ten = {10, 1 << 20};
 static void take_bytes(weir_service *s, const char *rule, const void *key, size_t len, int64_t cost,
                        int64_t at_ns)
 {
-    weir_request request = {.rule = {rule, strlen(rule)},
+    weir_request request = {.rule = text_of(rule),
                             .by_text = strchr(rule, ' ') != NULL,
                             .key = {key, len},
                             .cost = cost};
@@ -273,15 +265,15 @@ static void take_bytes(weir_service *s, const char *rule, const void *key, size_
 
 static void take(const char *rule, const char *key, int64_t cost)
 {
-    take_bytes(service[0], rule, key, strlen(key), cost, now_ns);
+    take_bytes(services[0], rule, key, strlen(key), cost, now_ns);
 }
 
 static weir_top top_of(const char *policy, weir_top_of of, int64_t at_ns)
 {
     weir_top t;
-    assert_int_equal(weir_limiter_top(limiter, (weir_slice){policy, strlen(policy)}, of,
-                                      weir_limiter_top_keys(limiter), at_ns, &t),
-                     WEIR_OK);
+    assert_int_equal(
+        weir_limiter_top(limiter, text_of(policy), of, weir_limiter_top_keys(limiter), at_ns, &t),
+        WEIR_OK);
     return t;
 }
 
@@ -310,21 +302,16 @@ static void check_verdicts(void **unused)
 {
     (void)unused;
     static const char *const allow[] = {"root"}, *const deny[] = {"evil"};
-    weir_rule_spec specs[] = {WEIR_RULE_SPEC_DEFAULT, WEIR_RULE_SPEC_DEFAULT};
-    weir_rules *rules;
-    specs[0].name = "api";
-    specs[0].limit = "gcra 1/h burst 5";
+    weir_rule_spec specs[] = {spec_of("api", "gcra 1/h burst 5"),
+                              spec_of("look", "gcra 1/h burst 5")};
     specs[0].allow = allow;
     specs[0].allow_len = 1;
     specs[0].deny = deny;
     specs[0].deny_len = 1;
     specs[0].v4_bits = 24;
-    specs[1].name = "look";
-    specs[1].limit = "gcra 1/h burst 5";
     specs[1].shadow = true;
     open_limiter(&ten, 1);
-    assert_int_equal(weir_rules_build(&rules, store, NULL, specs, 2), WEIR_OK);
-    weir_limiter_set_rules(limiter, rules);
+    set_rules(specs, 2);
     expect("api", WEIR_TOP_DENIED, "of 0");
 
     take("api", "alice", 4);
@@ -350,7 +337,7 @@ static void check_verdicts(void **unused)
     for (int i = 0; i < 2; i++) {
         weir_throttle_result a;
         assert_true(
-            weir_service_throttle(service[0], NULL, &t, (weir_slice){"erin", 4}, now_ns, &a));
+            weir_service_throttle(services[0], NULL, &t, (weir_slice){"erin", 4}, now_ns, &a));
         assert_int_equal(a.status, WEIR_OK);
     }
     expect("(throttle)", WEIR_TOP_ALLOWED, "erin 3 1 of 3");
@@ -393,9 +380,9 @@ static void check_merge(void **unused)
     open_limiter(&ten, LISTS);
     assert_int_equal(weir_limiter_set_limit(limiter, "api", "gcra 1/h burst 1000", NULL), WEIR_OK);
     for (size_t i = 0; i < LISTS; i++) {
-        take_bytes(service[i], "api", "both", 4, 16, now_ns);
+        take_bytes(services[i], "api", "both", 4, 16, now_ns);
         char own[] = {'o', (char)('0' + i)};
-        take_bytes(service[i], "api", own, 2, (int64_t)i + 1, now_ns);
+        take_bytes(services[i], "api", own, 2, (int64_t)i + 1, now_ns);
     }
     expect("api", WEIR_TOP_ALLOWED, "both 64 4, o3 4 1, o2 3 1, o1 2 1, o0 1 1 of 74");
     weir_top t = top_of("api", WEIR_TOP_ALLOWED, now_ns + 2 * WEIR_TOP_HALF_NS);
@@ -404,7 +391,7 @@ static void check_merge(void **unused)
     assert_int_equal(t.key[1].cost, 1);
     weir_top_free(&t);
     /* A later request has its full cost. */
-    take_bytes(service[0], "api", "both", 4, 16, now_ns + WEIR_TOP_HALF_NS);
+    take_bytes(services[0], "api", "both", 4, 16, now_ns + WEIR_TOP_HALF_NS);
     t = top_of("api", WEIR_TOP_ALLOWED, now_ns + WEIR_TOP_HALF_NS);
     assert_int_equal(t.key[0].cost, 32 + 16);
     weir_top_free(&t);
@@ -420,11 +407,11 @@ static void check_hostile_keys(void **unused)
     longest[1][WEIR_KEY_MAX - 1] = 'y';
     open_limiter(&ten, 1);
     assert_int_equal(weir_limiter_set_limit(limiter, "api", "gcra 1/h burst 1000", NULL), WEIR_OK);
-    take_bytes(service[0], "api", longest[0], WEIR_KEY_MAX, 9, now_ns);
-    take_bytes(service[0], "api", longest[1], WEIR_KEY_MAX, 8, now_ns);
-    take_bytes(service[0], "api", longest[0], 128, 7, now_ns);
-    take_bytes(service[0], "api", longest[0], 129, 6, now_ns);
-    take_bytes(service[0], "api", "\0\xFF\r\n\"", 5, 5, now_ns);
+    take_bytes(services[0], "api", longest[0], WEIR_KEY_MAX, 9, now_ns);
+    take_bytes(services[0], "api", longest[1], WEIR_KEY_MAX, 8, now_ns);
+    take_bytes(services[0], "api", longest[0], 128, 7, now_ns);
+    take_bytes(services[0], "api", longest[0], 129, 6, now_ns);
+    take_bytes(services[0], "api", "\0\xFF\r\n\"", 5, 5, now_ns);
     weir_top t = top_of("api", WEIR_TOP_ALLOWED, now_ns);
     assert_int_equal(t.len, 5);
     for (size_t i = 0; i < 4; i++) {
@@ -462,7 +449,7 @@ static void check_million(void **unused)
                 (weir_request){.rule = {"api", 3}, .key = {text[b], (size_t)len}, .cost = 1};
         }
         assert_true(
-            weir_service_take(service[0], NULL, requests, BATCH, now_ns + (int64_t)i * 10000));
+            weir_service_take(services[0], NULL, requests, BATCH, now_ns + (int64_t)i * 10000));
     }
     weir_top t = top_of("api", WEIR_TOP_ALLOWED, now_ns);
     assert_true(t.sampling > 1);
@@ -482,9 +469,9 @@ static void check_million(void **unused)
 
     /* At a low rate all requests are counted exactly again. */
     int64_t later_ns = now_ns + 13 * s_ns;
-    take_bytes(service[0], "api", "late", 4, 1, later_ns);
+    take_bytes(services[0], "api", "late", 4, 1, later_ns);
     for (int i = 0; i < 900; i++)
-        take_bytes(service[0], "api", "late", 4, 1000, later_ns);
+        take_bytes(services[0], "api", "late", 4, 1000, later_ns);
     t = top_of("api", WEIR_TOP_ALLOWED, now_ns);
     assert_memory_equal(t.key[0].text, "late", 4);
     assert_true(t.key[0].cost - t.key[0].error == 900001);
@@ -510,7 +497,7 @@ static void check_memory(void **unused)
         weir_top_free(&t);
     }
     int64_t later_ns = now_ns + 2 * WEIR_TOP_HALF_NS;
-    take_bytes(service[0], "c", "alice", 5, 1, later_ns);
+    take_bytes(services[0], "c", "alice", 5, 1, later_ns);
     weir_top t = top_of("c", WEIR_TOP_ALLOWED, later_ns);
     assert_int_equal(t.len, 1);
     assert_true(t.complete);
@@ -534,7 +521,7 @@ static void *take_many(void *arg)
     return NULL;
 }
 
-/* Somebody requests while the services decide. */
+/* One thread lists the top keys while others decide. */
 static void check_threads(void **unused)
 {
     (void)unused;
@@ -542,7 +529,7 @@ static void check_threads(void **unused)
     open_limiter(&ten, 2);
     assert_int_equal(weir_limiter_set_limit(limiter, "api", "gcra 1/h burst 1000", NULL), WEIR_OK);
     for (int i = 0; i < 2; i++) {
-        threads[i].service = service[i];
+        threads[i].service = services[i];
         assert_int_equal(pthread_create(&threads[i].id, NULL, take_many, &threads[i]), 0);
     }
     for (int i = 0; i < 200; i++) {
