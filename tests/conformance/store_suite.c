@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The suite, but for threads. It knows no engine: what one must do follows from weir.h. */
+/* The conformance suite of stores, except for the tests with threads. It follows from the contracts
+ * in weir.h alone, and knows no implementation. */
 
 #include "store_suite.h"
 
@@ -14,7 +15,7 @@
 
 static const int64_t s_ns = 1000000000;
 
-/* One of every algorithm and format, with states small and large. */
+/* Every algorithm and format, with small and large states. */
 static const char *const texts[] = {
     "gcra 100/s burst 20",
     "gcra 7/m burst 5",
@@ -39,7 +40,7 @@ static const char *const texts[] = {
 };
 enum { TEXTS = sizeof texts / sizeof texts[0] };
 
-/* ---- what tests share ------------------------------------------------------------------------ */
+/* ---- helpers --------------------------------------------------------------------------------- */
 
 uint32_t suite_random(uint64_t *seed)
 {
@@ -51,7 +52,7 @@ weir_policy suite_policy(const char *text)
 {
     weir_policy p;
     if (weir_policy_parse(&p, text, strlen(text), NULL, NULL) != WEIR_OK)
-        fail_msg("%s: not a policy", text);
+        fail_msg("%s: invalid policy", text);
     return p;
 }
 
@@ -86,7 +87,8 @@ static void keys_and_policies_are_apart(void **state)
     assert_true(suite_take(engine, e, &p, "b", s_ns, 2).allowed);
     assert_true(suite_take(engine, e, &p, "a ", s_ns, 2).allowed);
     assert_true(suite_take(engine, e, &other, "a", s_ns, 3).allowed);
-    assert_true(suite_take(engine, e, &same, "a", s_ns, 2).allowed); /* another text: other keys */
+    assert_true(suite_take(engine, e, &same, "a", s_ns, 2).allowed); /* another policy: another
+                                                                        key */
     weir_decision d;
     assert_int_equal(engine->check(e, &p, "a\0b", 3, s_ns, 2, &d), WEIR_OK);
     assert_true(d.allowed);
@@ -161,8 +163,8 @@ static void denials_write_nothing(void **state)
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
-/* A clock that is put back helps nobody, and locks nobody out for longer. */
-static void time_stands_while_it_is_behind(void **state)
+/* A clock that steps back makes no key wait longer, and gives none extra quota. */
+static void earlier_time_counts_as_the_latest(void **state)
 {
     const store_engine *engine = *state;
     void *e = engine->open(0);
@@ -170,13 +172,14 @@ static void time_stands_while_it_is_behind(void **state)
     assert_true(suite_take(engine, e, &p, "a", 100 * s_ns, 2).allowed);
     weir_decision d = suite_take(engine, e, &p, "a", 40 * s_ns, 1);
     assert_false(d.allowed);
-    assert_in_range(d.retry_after_ns, s_ns, s_ns + 1000000); /* and not 61 s */
+    assert_in_range(d.retry_after_ns, s_ns, s_ns + 1000000); /* not 61 s */
     assert_true(suite_take(engine, e, &p, "a", 101 * s_ns, 1).allowed);
     engine->close(e);
 }
 
-/* However the clock jumps, a key is admitted its burst and what the clock has ever gone on. Others
- * come and go beside it, so that it is dropped whenever that is thought to be right. */
+/* If the clock jumps, a key is admitted its burst and what the total progress of the clock allows.
+ * Other keys are added and removed meanwhile, so that the key is dropped whenever the store
+ * considers it idle. */
 static void time_that_jumps_admits_no_more(void **state)
 {
     const store_engine *engine = *state;
@@ -205,10 +208,10 @@ static void time_that_jumps_admits_no_more(void **state)
     }
 }
 
-/* ---- memory ---------------------------------------------------------------------------------- */
+/* ---- memory and eviction --------------------------------------------------------------------- */
 
-/* Many more keys than the memory holds, but never many at once that are not fresh. */
-static void fresh_keys_make_room(void **state)
+/* Many more keys than fit in the memory, but most of them are idle at any time. */
+static void idle_keys_are_dropped(void **state)
 {
     const store_engine *engine = *state;
     if (!engine->stats)
@@ -230,7 +233,7 @@ static void fresh_keys_make_room(void **state)
     }
 }
 
-/* Ten times as many keys as the memory holds: it holds, and what went is counted. */
+/* Ten times as many keys as fit in the memory: the budget is kept, and evictions are counted. */
 static void budget_holds(void **state)
 {
     const store_engine *engine = *state;
@@ -251,7 +254,7 @@ static void budget_holds(void **state)
         assert_int_equal(stats.memory_max, 1 << 20);
         assert_true(stats.memory_bytes <= stats.memory_max);
         assert_int_equal(stats.keys + stats.evicted, keys);
-        for (uint64_t n = 0; n < 1000; n++) { /* a peek or a denial evicts nobody */
+        for (uint64_t n = 0; n < 1000; n++) { /* a peek or a denial evicts no key */
             char key[SUITE_KEY_MAX];
             snprintf(key, sizeof key, "peek %llu", (unsigned long long)n);
             suite_take(engine, e, &p, key, s_ns, 0);
@@ -262,8 +265,8 @@ static void budget_holds(void **state)
     }
 }
 
-/* Whoever owes much is remembered while there are others who owe little. */
-static void closest_to_fresh_goes_first(void **state)
+/* A key far from idle stays while there are keys closer to idle. */
+static void closest_to_idle_is_evicted_first(void **state)
 {
     const store_engine *engine = *state;
     if (!engine->stats)
@@ -290,7 +293,7 @@ static void closest_to_fresh_goes_first(void **state)
 
 /* ---- against the core ------------------------------------------------------------------------ */
 
-typedef struct model { /* a private state of one key */
+typedef struct model { /* a private state for each key */
     uint64_t *words;
     unsigned level;
 } model;
@@ -322,13 +325,14 @@ static weir_status model_run(const weir_policy *p, model *m, int64_t now_ns, int
     while ((st = refund ? weir_refund(p, m->words, m->level, now_ns, cost, ret)
                         : weir_check(p, m->words, m->level, now_ns, cost, ret)) == WEIR_E_ROOM)
         model_grow(p, m);
-    /* What a keeper may make of the figures: of one layer they say when it is fresh. */
+    /* A store may rely on this: with a single layer, the decision says when the key is idle. */
     if (st == WEIR_OK && p->layers == 1)
         assert_int_equal(ret->reset_after_ns, weir_fresh_after(p, m->words, m->level, now_ns));
     return st;
 }
 
-/* Now and then far, so that keys become fresh and are dropped; else near, so that they are busy. */
+/* Sometimes far ahead, so that keys become idle and are dropped; otherwise near, so that they stay
+ * busy. */
 static int64_t next_time(uint64_t *seed, int64_t t_ns)
 {
     static const int64_t spans_ns[] = {1, 1000, 10000000, 300000000, 20000000000, 400000000000};
@@ -337,7 +341,7 @@ static int64_t next_time(uint64_t *seed, int64_t t_ns)
     return t_ns + (int64_t)(suite_random(seed) % 1000) * (span_ns / 1000 + 1);
 }
 
-/* The engine's answers on a few keys are those of weir_check() on their private states. */
+/* The store's decisions on a few keys equal those of weir_check() on their private states. */
 static void answers_are_the_cores(void **state)
 {
     enum { KEYS = 5, STEPS = 4000 };
@@ -372,7 +376,8 @@ static void answers_are_the_cores(void **state)
     engine->close(e);
 }
 
-/* A batch answers as its requests would one by one, be they about the same key or bad. */
+/* A batch gives the same results as its requests one by one, also for the same key and for invalid
+ * requests. */
 static void batch_is_one_by_one(void **state)
 {
     enum { MOST = 100, BATCHES = 300 };
@@ -384,45 +389,45 @@ static void batch_is_one_by_one(void **state)
     uint64_t seed = 77;
     int64_t t_ns = 1000000 * s_ns;
     for (int b = 0; b < BATCHES; b++) {
-        store_ask asks[MOST];
+        store_request requests[MOST];
         size_t n = suite_random(&seed) % (MOST + 1);
         t_ns = next_time(&seed, t_ns);
         for (size_t i = 0; i < n; i++) {
             uint32_t bad = suite_random(&seed) % 100;
-            asks[i] = (store_ask){.policy = &policies[suite_random(&seed) % TEXTS],
-                                  .key = &"abc"[suite_random(&seed) % 3],
-                                  .key_len = bad != 1,
-                                  .cost = bad ? (int64_t)(suite_random(&seed) % 4) : -1};
+            requests[i] = (store_request){.policy = &policies[suite_random(&seed) % TEXTS],
+                                          .key = &"abc"[suite_random(&seed) % 3],
+                                          .key_len = bad != 1,
+                                          .cost = bad ? (int64_t)(suite_random(&seed) % 4) : -1};
         }
-        engine->batch(many, asks, n, t_ns);
+        engine->batch(many, requests, n, t_ns);
         for (size_t i = 0; i < n; i++) {
             weir_decision d;
-            assert_int_equal(asks[i].status,
-                             engine->check(one, asks[i].policy, asks[i].key, asks[i].key_len, t_ns,
-                                           asks[i].cost, &d));
-            if (asks[i].status == WEIR_OK)
-                assert_same(&asks[i].decision, &d, "batch", b);
+            assert_int_equal(requests[i].status,
+                             engine->check(one, requests[i].policy, requests[i].key,
+                                           requests[i].key_len, t_ns, requests[i].cost, &d));
+            if (requests[i].status == WEIR_OK)
+                assert_same(&requests[i].decision, &d, "batch", b);
         }
     }
     engine->close(one);
     engine->close(many);
 }
 
-/* ---- the whole ------------------------------------------------------------------------------- */
+/* ---- running the suite ----------------------------------------------------------------------- */
 
 int store_suite_run(const store_engine *engine)
 {
-    void *e = (void *)(uintptr_t)engine; /* cmocka hands it on unchanged */
+    void *e = (void *)(uintptr_t)engine; /* cmocka passes it on unchanged */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate(keys_and_policies_are_apart, e),
         cmocka_unit_test_prestate(refund_reset_and_peek, e),
         cmocka_unit_test_prestate(arguments, e),
         cmocka_unit_test_prestate(denials_write_nothing, e),
-        cmocka_unit_test_prestate(time_stands_while_it_is_behind, e),
+        cmocka_unit_test_prestate(earlier_time_counts_as_the_latest, e),
         cmocka_unit_test_prestate(time_that_jumps_admits_no_more, e),
-        cmocka_unit_test_prestate(fresh_keys_make_room, e),
+        cmocka_unit_test_prestate(idle_keys_are_dropped, e),
         cmocka_unit_test_prestate(budget_holds, e),
-        cmocka_unit_test_prestate(closest_to_fresh_goes_first, e),
+        cmocka_unit_test_prestate(closest_to_idle_is_evicted_first, e),
         cmocka_unit_test_prestate(answers_are_the_cores, e),
         cmocka_unit_test_prestate(batch_is_one_by_one, e),
         cmocka_unit_test_prestate(suite_threads_fixed_now, e),

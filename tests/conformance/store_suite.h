@@ -2,50 +2,50 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_TESTS_STORE_SUITE_H
 #define WEIR_TESTS_STORE_SUITE_H
-/* What every keeper of many keys' states must do, whatever it is made of: the suite sees it through
- * the functions below alone. */
+/* The conformance suite of stores: what every store of many keys must do. The suite calls a store
+ * through the functions below only. */
 
 #include <weir/weir_store.h>
 
-typedef struct store_ask { /* one of a batch */
+typedef struct store_request { /* one request of a batch */
     const weir_policy *policy;
     const char *key;
     size_t key_len;
     int64_t cost;
-    weir_status status; /* out */
+    weir_status status; /* output */
     weir_decision decision;
-} store_ask;
+} store_request;
 
 typedef struct store_engine {
-    void *(*open)(size_t memory_bytes); /* 0: plenty. An engine without a budget may not look */
+    void *(*open)(size_t memory_bytes); /* 0: enough. A store without a budget may ignore it */
     void (*close)(void *e);
     weir_status (*check)(void *e, const weir_policy *p, const char *key, size_t key_len,
                          int64_t now_ns, int64_t cost, weir_decision *ret);
     weir_status (*refund)(void *e, const weir_policy *p, const char *key, size_t key_len,
                           int64_t now_ns, int64_t cost, weir_decision *ret);
     weir_status (*reset)(void *e, const weir_policy *p, const char *key, size_t key_len);
-    void (*batch)(void *e, store_ask *asks, size_t n, int64_t now_ns);
-    weir_store_stats (*stats)(void *e); /* NULL: the engine has no budget */
+    void (*batch)(void *e, store_request *requests, size_t n, int64_t now_ns);
+    weir_store_stats (*stats)(void *e); /* NULL: the store has no budget */
 } store_engine;
 
-/* Runs every test on the engine. Returns how many failed. */
+/* Runs every test on a store. Returns the number of failures. */
 int store_suite_run(const store_engine *engine);
 
-/* ---- within the suite ------------------------------------------------------------------------ */
+/* ---- helpers --------------------------------------------------------------------------------- */
 
 enum { SUITE_KEY_MAX = 32 };
 
-/* Numbers that are the same in every run; *seed is the state. */
+/* Random numbers, the same in every run. *seed is the state. */
 uint32_t suite_random(uint64_t *seed);
 
-/* Fails the test if it cannot be read. */
+/* Fails the test if the text is invalid. */
 weir_policy suite_policy(const char *text);
 
-/* A decision that must not fail. */
+/* A decision, which must not fail. */
 weir_decision suite_take(const store_engine *engine, void *e, const weir_policy *p, const char *key,
                          int64_t now_ns, int64_t cost);
 
-/* The tests with threads; *state is the engine. */
+/* The tests with threads. *state is the store. */
 void suite_threads_fixed_now(void **state);
 void suite_threads_time_goes_on(void **state);
 void suite_threads_churn(void **state);

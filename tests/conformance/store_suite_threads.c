@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Four threads at once: together they are admitted what the policy says and no more. cmocka's
- * asserts are for the main thread: the others count what went wrong. */
+/* Four threads at once: together they are admitted exactly what the policy allows. cmocka's
+ * assertions work only in the main thread, so the other threads count errors. */
 
 #include "store_suite.h"
 
@@ -24,17 +24,17 @@ typedef struct worker {
     const weir_policy *policies;
     uint64_t seed;
     int rounds, keys;
-    int64_t step_ns; /* of the clock, a round */
+    int64_t step_ns; /* progress of the clock in a round */
     int64_t allowed[KEYS_MAX];
     int failures;
 } worker;
 
 typedef struct policy_case {
     const char *text;
-    int64_t least, most; /* of what a key is admitted */
+    int64_t least, most; /* units that a key may be admitted */
 } policy_case;
 
-/* Runs `from` in four threads that begin together; adds up what they were admitted. */
+/* Runs four threads that start together. Adds up what they were admitted. */
 static void run_workers(const worker *from, void *(*work)(void *), int64_t *ret_allowed)
 {
     pthread_t threads[WORKERS];
@@ -56,28 +56,30 @@ static void run_workers(const worker *from, void *(*work)(void *), int64_t *ret_
     pthread_barrier_destroy(&start);
 }
 
-/* Takes one unit of a random key, one by one or several at once. */
+/* Takes units of a random key, one by one or several at once. */
 static void *take_units(void *arg)
 {
     worker *w = arg;
     pthread_barrier_wait(w->start);
     for (int i = 0; i < w->rounds; i++) {
-        store_ask asks[4];
+        store_request requests[4];
         char keys[4];
         size_t n = 1 + suite_random(&w->seed) % 4;
         int64_t now_ns = begin_ns + i * w->step_ns;
         for (size_t a = 0; a < n; a++) {
             keys[a] = (char)('a' + suite_random(&w->seed) % (uint32_t)w->keys);
-            asks[a] = (store_ask){.policy = w->policies, .key = &keys[a], .key_len = 1, .cost = 1};
+            requests[a] =
+                (store_request){.policy = w->policies, .key = &keys[a], .key_len = 1, .cost = 1};
         }
         if (n > 1)
-            w->engine->batch(w->e, asks, n, now_ns);
+            w->engine->batch(w->e, requests, n, now_ns);
         else
-            asks[0].status =
-                w->engine->check(w->e, w->policies, keys, 1, now_ns, 1, &asks[0].decision);
+            requests[0].status =
+                w->engine->check(w->e, w->policies, keys, 1, now_ns, 1, &requests[0].decision);
         for (size_t a = 0; a < n; a++) {
-            w->failures += asks[a].status != WEIR_OK;
-            w->allowed[keys[a] - 'a'] += asks[a].status == WEIR_OK && asks[a].decision.allowed;
+            w->failures += requests[a].status != WEIR_OK;
+            w->allowed[keys[a] - 'a'] +=
+                requests[a].status == WEIR_OK && requests[a].decision.allowed;
         }
     }
     return NULL;
@@ -102,7 +104,7 @@ static void run_cases(const store_engine *engine, const policy_case *cases, size
     }
 }
 
-/* While the clock stands, exactly the burst: on one hot key, and on several. */
+/* While the clock stands still, exactly the burst is admitted, for one busy key and for several. */
 void suite_threads_fixed_now(void **state)
 {
     static const policy_case cases[] = {
@@ -120,7 +122,7 @@ void suite_threads_fixed_now(void **state)
                   &(worker){.rounds = 6000, .keys = keys});
 }
 
-/* Over 40 ms each policy admits its limit and what 40 ms add, whoever asks. */
+/* In 40 ms each policy admits its limit and what 40 ms add. */
 void suite_threads_time_goes_on(void **state)
 {
     static const policy_case cases[] = {
@@ -137,7 +139,7 @@ void suite_threads_time_goes_on(void **state)
               &(worker){.rounds = 20000, .keys = 8, .step_ns = 2000});
 }
 
-/* ---- churn ----------------------------------------------------------------------------------- */
+/* ---- all calls at once ----------------------------------------------------------------------- */
 
 enum { CHURN_KEYS = 60000, CHURN_POLICIES = 4 };
 
@@ -146,7 +148,7 @@ static size_t churn_key(char *key, uint32_t number)
     return (size_t)snprintf(key, SUITE_KEY_MAX, "key %u", number);
 }
 
-/* Everything at once, on keys of which the memory holds some, with a few that all are after. */
+/* All calls at once, on more keys than fit in the memory and on a few that all threads use. */
 static void *churn(void *arg)
 {
     worker *w = arg;
@@ -171,7 +173,7 @@ static void *churn(void *arg)
     return NULL;
 }
 
-/* After it no key is held twice, and none is lost sight of: all can be reset. */
+/* Afterwards no key is stored twice and none is unreachable: all can be reset. */
 void suite_threads_churn(void **state)
 {
     const store_engine *engine = *state;

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """Kills a daemon with a state file at random moments, again and again, while clients charge keys over
-RESP. Each daemon goes on from the state of the one before: every charge that was answered is in it,
-and no charge that no client requested.
+RESP. Each daemon continues with the state of the one before. That state must have every charge that was
+answered, and no charge that no client requested.
 
     daemon_test.py WEIR [KILLS [SEED]]
 
@@ -19,7 +19,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "redis"))
 from servers import Box, Daemon, Failed  # noqa: E402
 
-# The windows begin with the first request and are longer than the test: the charges are the limit
+# Each window begins with the first request and is longer than the test. So the charges are the limit
 # minus what remains.
 POLICIES = {
     "count": ("fixed-window 1000000/w from-first", 1000000),
@@ -34,11 +34,11 @@ class Client:
 
     def __init__(self, port):
         self.socket = socket.create_connection(("127.0.0.1", port), PATIENCE_S)
-        self.asked = []  # the requests without a reply
+        self.pending = []  # the requests without a reply
         self.rest = b""
 
-    def ask(self, command, policy, key):
-        self.asked.append((policy, key))
+    def request(self, command, policy, key):
+        self.pending.append((policy, key))
         return b"WEIR.%s %s %s\r\n" % (command.encode(), policy.encode(), key.encode())
 
     def read(self):
@@ -55,9 +55,9 @@ class Client:
         answers = []
         while len(lines) >= 7:
             if lines[0] != b"*6":
-                raise Failed(f"an answer begins with {lines[0]!r}")
-            figures = [int(line[1:]) for line in lines[1:7]]
-            answers.append((*self.asked.pop(0), figures))
+                raise Failed(f"a reply begins with {lines[0]!r}")
+            fields = [int(line[1:]) for line in lines[1:7]]
+            answers.append((*self.pending.pop(0), fields))
             lines = lines[7:]
         self.rest_lines = lines
         return answers
@@ -77,19 +77,19 @@ def charge(port, begun, answered, stop_after, rng, kill):
     while by_fd:
         if not killed:
             for client in by_fd.values():
-                if not client.asked:
+                if not client.pending:
                     bytes_out = b""
                     for _ in range(BATCH):
                         policy, key = rng.choice(names), f"key{rng.randrange(KEYS)}"
                         begun[policy, key] = begun.get((policy, key), 0) + 1
-                        bytes_out += client.ask("TAKE", policy, key)
+                        bytes_out += client.request("TAKE", policy, key)
                     client.socket.sendall(bytes_out)
             if count >= stop_after:
                 kill()
                 killed = True
         ready = poll.poll(PATIENCE_S * 1000)
         if not ready:
-            raise Failed("no answer comes")
+            raise Failed("no reply arrives")
         for fd, _ in ready:
             answers = by_fd[fd].read()
             if answers is None:
@@ -98,27 +98,27 @@ def charge(port, begun, answered, stop_after, rng, kill):
                 poll.unregister(fd)
                 by_fd.pop(fd).socket.close()
                 continue
-            for policy, key, figures in answers:
+            for policy, key, fields in answers:
                 count += 1
-                answered[policy, key] = answered.get((policy, key), 0) + figures[0]
+                answered[policy, key] = answered.get((policy, key), 0) + fields[0]
     return count
 
 
 def verify(port, begun, answered):
     client = Client(port)
     keys = [(policy, f"key{i}") for policy in POLICIES for i in range(KEYS)]
-    client.socket.sendall(b"".join(client.ask("PEEK", *pair) for pair in keys))
+    client.socket.sendall(b"".join(client.request("PEEK", *pair) for pair in keys))
     seen = 0
     while seen < len(keys):
         answers = client.read()
         if answers is None:
             raise Failed("the daemon closed a connection")
-        for policy, key, figures in answers:
+        for policy, key, fields in answers:
             seen += 1
-            charged = POLICIES[policy][1] - figures[2]
+            charged = POLICIES[policy][1] - fields[2]
             least, most = answered.get((policy, key), 0), begun.get((policy, key), 0)
             if not least <= charged <= max(least, most):
-                raise Failed(f"{policy}, {key}: {least} were admitted, {most} asked for, {charged} are charged")
+                raise Failed(f"{policy}, {key}: {least} were admitted, {most} requested, {charged} are charged")
             begun[policy, key] = answered[policy, key] = charged
     client.socket.close()
 

@@ -465,7 +465,7 @@ static void check_rights(void **state)
     assert_int_equal(chmod(f->path, 0644), 0); /* other users may read it */
     weir_image_close(must_open(f));
     if (getuid() != 0) {
-        print_message("the owner's part is skipped: only root can give a file away\n");
+        print_message("skipped the owner: only root can change the owner of a file\n");
         return;
     }
     assert_int_equal(chown(f->path, 12345, (gid_t)-1), 0);

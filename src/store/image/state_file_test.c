@@ -341,7 +341,7 @@ static void check_no_claim(void **state)
 {
     fixture *f = *state;
     if (getuid() != 0) {
-        print_message("skipped: only root can make a file for somebody else\n");
+        print_message("skipped: only root can change the owner of a file\n");
         skip();
     }
     weir_image_close(must_open(f));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The in-memory store before the suite of all stores. */
+/* Runs the conformance suite of stores on the in-memory store. */
 
 #include "store_suite.h"
 
@@ -11,7 +11,7 @@ enum { BATCH_MAX = 128 };
 
 static void *open_store(size_t memory_bytes)
 {
-    static const uint8_t secret[16] = "0123456789abcde"; /* so that a failure comes again */
+    static const uint8_t secret[16] = "0123456789abcde"; /* fixed: reproducible */
     weir_store *s;
     weir_store_options options = {.memory_bytes = memory_bytes, .secret = secret};
     if (weir_store_open(&s, &options) != WEIR_OK)
@@ -41,20 +41,20 @@ static weir_status reset(void *e, const weir_policy *p, const char *key, size_t 
     return weir_store_reset(e, weir_store_policy_id(e, p), key, key_len);
 }
 
-static void batch(void *e, store_ask *asks, size_t n, int64_t now_ns)
+static void batch(void *e, store_request *requests, size_t n, int64_t now_ns)
 {
     weir_store_request requests[BATCH_MAX];
     assert(n <= BATCH_MAX);
     for (size_t i = 0; i < n; i++)
-        requests[i] = (weir_store_request){.policy = asks[i].policy,
-                                           .policy_id = weir_store_policy_id(e, asks[i].policy),
-                                           .key = asks[i].key,
-                                           .key_len = asks[i].key_len,
-                                           .cost = asks[i].cost};
+        requests[i] = (weir_store_request){.policy = requests[i].policy,
+                                           .policy_id = weir_store_policy_id(e, requests[i].policy),
+                                           .key = requests[i].key,
+                                           .key_len = requests[i].key_len,
+                                           .cost = requests[i].cost};
     weir_store_check_batch(e, requests, n, now_ns);
     for (size_t i = 0; i < n; i++) {
-        asks[i].status = requests[i].status;
-        asks[i].decision = requests[i].decision;
+        requests[i].status = requests[i].status;
+        requests[i].decision = requests[i].decision;
     }
 }
 
