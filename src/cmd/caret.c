@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Text that may come from anywhere, made harmless for a terminal, and a place in it. It must not
- * know what the text is. */
+/* Printing untrusted text. Control characters are removed, because a terminal would obey them. */
 
 #include "cmd/caret.h"
 
 #include "port/text.h"
 
-#include <stdbool.h>
+#include <inttypes.h>
+#include <string.h>
 
 enum { SHOWN_COLS = 76, DOTS_COLS = 3 };
 
-static void print_character(FILE *out, const unsigned char *at, size_t len, bool valid)
+static void print_character(FILE *out, const char *at, size_t len, bool valid)
 {
     if (!valid)
         fputc('?', out);
-    else if (weir_utf8_is_control((const char *)at, len))
+    else if (weir_utf8_is_control(at, len))
         fputc(' ', out);
     else
         fwrite(at, 1, len, out);
@@ -23,40 +23,34 @@ static void print_character(FILE *out, const unsigned char *at, size_t len, bool
 
 void caret_text(FILE *out, const char *text, size_t len)
 {
-    const unsigned char *at = (const unsigned char *)text, *end = at + len;
-    while (at < end) {
-        bool valid;
-        size_t n = weir_utf8_len((const char *)at, (size_t)(end - at), &valid);
-        print_character(out, at, n, valid);
-        at += n;
+    bool valid;
+    for (size_t at = 0, n; at < len; at += n) {
+        n = weir_utf8_len(text + at, len - at, &valid);
+        print_character(out, text + at, n, valid);
     }
 }
 
 size_t caret_columns(const char *text, size_t len, size_t at)
 {
-    const unsigned char *from = (const unsigned char *)text, *end = from + len, *stop = from + at;
-    size_t cols = 0;
+    size_t cols = 0, from = 0;
     bool valid;
-    while (from < stop &&
-           (from += weir_utf8_len((const char *)from, (size_t)(end - from), &valid)) <= stop)
+    while (from < at && (from += weir_utf8_len(text + from, len - from, &valid)) <= at)
         cols++;
     return cols;
 }
 
-/* Prints columns from..to - 1 of the text, with dots for the first or last where more is cut. */
+/* Prints columns from..to - 1 of `all`, with dots at an end where the text is cut. */
 static void print_columns(FILE *out, const char *text, size_t len, size_t from, size_t to,
                           size_t all)
 {
-    const unsigned char *at = (const unsigned char *)text, *end = at + len;
-    for (size_t col = 0; at < end && col < to; col++) {
-        bool valid;
-        size_t n = weir_utf8_len((const char *)at, (size_t)(end - at), &valid);
+    bool valid;
+    for (size_t at = 0, col = 0, n; at < len && col < to; col++, at += n) {
+        n = weir_utf8_len(text + at, len - at, &valid);
         bool cut = (from > 0 && col < from + DOTS_COLS) || (to < all && col + DOTS_COLS >= to);
         if (col >= from && cut)
             fputc('.', out);
         else if (col >= from)
-            print_character(out, at, n, valid);
-        at += n;
+            print_character(out, text + at, n, valid);
     }
 }
 
@@ -74,4 +68,10 @@ void caret_print(FILE *out, const char *text, size_t len, size_t at)
     fputs("  ", out);
     print_columns(out, text, len, from, to, all);
     fprintf(out, "\n  %*s\n", (int)(caret - from) + 1, "^");
+}
+
+void caret_policy_error(const char *prefix, const char *text, const weir_policy_error *error)
+{
+    fprintf(stderr, "%s: column %" PRIu32 ": %s\n", prefix, error->column, error->text);
+    caret_print(stderr, text, strlen(text), error->column > 0 ? error->column - 1 : 0);
 }

@@ -2,22 +2,29 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CMD_CARET_H
 #define WEIR_CMD_CARET_H
-/* A line of somebody's text on a terminal, and a caret below a place in it. */
+/* Prints untrusted text to a terminal, with a caret below an error. */
 
-#include <stddef.h>
+#include <weir/weir.h>
+
 #include <stdio.h>
 
-/* Prints `len` bytes so that a terminal obeys none of them: control characters become spaces, each
- * maximal subpart of what is not UTF-8 a '?'. */
+/* Prints `len` bytes without control sequences: each control character becomes a space, and each
+ * invalid UTF-8 sequence a '?'. */
 void caret_text(FILE *out, const char *text, size_t len);
 
-/* How many characters of the text end within its first `at` bytes. Threads: pure. */
+/* The number of characters that end within the first `at` bytes of a text. Pure. */
 size_t caret_columns(const char *text, size_t len, size_t at);
 
-/* Prints "  TEXT", as caret_text() does, and on the next line "  ^" below the byte `at`. Of a long
- * text the part around the place is shown, with "..." where it was cut, so that no line has more
- * than 78 columns. Each character counts as one column.
- *  at  0..len; what is beyond is taken for len. */
+/* Prints two lines: "  TEXT" as caret_text() does, and "  ^" below byte `at`. A long text is
+ * shortened with "..." to the part around the caret, so that no line has more than 78 columns. Each
+ * character counts as one column.
+ *  at  0..len; a larger value is treated as len. */
 void caret_print(FILE *out, const char *text, size_t len, size_t at);
+
+/* Prints "PREFIX: column N: why" to standard error, then the policy text and a caret.
+ *  prefix  the command: "weir policy".
+ *  text    the whole policy text.
+ *  error   error->column 1..strlen(text) + 1, in bytes. */
+void caret_policy_error(const char *prefix, const char *text, const weir_policy_error *error);
 
 #endif

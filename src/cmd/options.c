@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* getopt_long(), with messages of our own. */
+/* Replaces the messages of getopt_long(). */
 
 #define _GNU_SOURCE /* getopt_long */
 
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void say_expected(const char *command, const struct option *known)
+static void print_expected(const char *command, const struct option *known)
 {
     fputs(", expected ", stderr);
     for (size_t i = 0; known[i].name; i++) {
@@ -20,7 +20,7 @@ static void say_expected(const char *command, const struct option *known)
     fprintf(stderr, "; see %s --help\n", command);
 }
 
-/* Whether `found` is --NAME=VALUE of the option that has this value. */
+/* Whether `found` is --NAME=... of the option whose `val` is `value`. */
 static bool has_value(const char *found, int value, const struct option *known)
 {
     for (; known->name; known++) {
@@ -38,17 +38,17 @@ int options_next(const char *command, int argc, char **argv, const struct option
     int c = getopt_long(argc, argv, ":h", known, NULL);
     if (c != '?' && c != ':')
         return c;
-    const char *found = argv[optind - 1]; /* not for letters: others may follow, as in -zx */
+    const char *found = argv[optind - 1]; /* a letter is not printed from it, because of -zx */
     if (c == ':') {
         fprintf(stderr, "%s: %s needs a value\n", command, found);
     } else if (has_value(found, optopt, known)) {
-        fprintf(stderr, "%s: %s: it takes no value\n", command, found);
+        fprintf(stderr, "%s: %s: the option takes no value\n", command, found);
     } else {
         if (optopt > 0)
             fprintf(stderr, "%s: unknown option '-%c'", command, optopt);
         else
             fprintf(stderr, "%s: unknown option '%s'", command, found);
-        say_expected(command, known);
+        print_expected(command, known);
     }
     return '?';
 }

@@ -2,15 +2,15 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CMD_OPTIONS_H
 #define WEIR_CMD_OPTIONS_H
-/* What all commands say alike about a wrong option. It must not know any command. */
+/* Command line options, with the same error messages for all commands. */
 
 #include <getopt.h>
 
-/* Reads the next option as getopt_long() does, with -h beside the long ones. At the first option of
- * a command `optind` is 0.
- *  command  "weir take": what messages begin with.
- * Returns the option's value, 'h' for help; -1 if there is none left; '?' for a wrong one, after it
- * said what was expected. */
+/* Reads the next option with getopt_long(); -h is short for --help. Set `optind` to 0 before the
+ * first option.
+ *  command  for messages: "weir take".
+ * Returns the option's value; 'h' for help; -1 after the last option; '?' for an invalid option,
+ * after printing an error. */
 int options_next(const char *command, int argc, char **argv, const struct option *known);
 
 #endif

@@ -2,9 +2,9 @@
  * Copyright (c) 2026 the weir authors */
 /* `weir policy`: prints what a policy admits, or the position of a syntax error. */
 
+#include "cmd/caret.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
-#include "cmd/policy_error.h"
 #include "service/zone_cache.h"
 
 #include <stdio.h>
@@ -29,7 +29,7 @@ static bool report(const weir_zones *zones, const char *text)
     weir_policy p;
     weir_policy_error e;
     if (weir_policy_parse(&p, text, strlen(text), zones, &e) != WEIR_OK) {
-        policy_error_print("weir policy", text, &e);
+        caret_policy_error("weir policy", text, &e);
         return false;
     }
     char out[WEIR_POLICY_REPORT_MAX];

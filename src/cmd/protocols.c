@@ -146,8 +146,9 @@ const protocol_row protocols[PROTOCOLS] = {
         {
             .name = "resp",
             .option = "port",
-            .usage = "  --port N         RESP on 127.0.0.1:N instead of where the file says; 0 "
-                     "takes any free port\n",
+            .usage =
+                "  --port N         serve RESP on 127.0.0.1:N, not on the addresses of FILE; 0 "
+                "is any free port\n",
             .default_address = "127.0.0.1:6380",
             .session = {.session_size = sizeof(weir_resp_session),
                         .open = resp_open,
@@ -163,7 +164,7 @@ const protocol_row protocols[PROTOCOLS] = {
         {
             .name = "http",
             .option = "http",
-            .usage = "  --http N         HTTP on 127.0.0.1:N instead of where the file says\n",
+            .usage = "  --http N         serve HTTP on 127.0.0.1:N, not on the addresses of FILE\n",
             .default_address = "127.0.0.1:8080",
             .session = {.session_size = sizeof(weir_http_session),
                         .open = http_open,

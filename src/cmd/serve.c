@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* `weir serve`: what the command line and the configuration file say, handed to the daemon. */
+/* `weir serve`: reads the command line and the configuration, and runs the daemon. Options override
+ * keys of the file, also after a reload. */
 
 #include "cmd/cmd.h"
 #include "cmd/daemon.h"
@@ -17,10 +18,10 @@ enum { OPTION_PORT = 256 }; /* + protocol_kind: the option of a protocol */
 
 typedef struct settings {
     const char *path;    /* NULL: no file */
-    int port[PROTOCOLS]; /* -1: as the file says */
-    int connections;     /* 0: as the file says */
-    int threads;
-    const char *redis; /* NULL: as the file says */
+    int port[PROTOCOLS]; /* -1: not given */
+    int connections;     /* 0: not given */
+    int threads;         /* 0: not given */
+    const char *redis;   /* NULL: not given */
     bool json;
     bool reset_state;
 } settings;
@@ -28,23 +29,22 @@ typedef struct settings {
 static const char usage_begin[] =
     "Usage: weir serve [OPTION]... [FILE]\n"
     "\n"
-    "Answers Redis clients (RESP2 and RESP3) and HTTP, in the foreground, until SIGTERM or\n"
-    "SIGINT. FILE is YAML; weir check FILE says what it means. On SIGHUP, and when it\n"
-    "changes, its policies are read anew. Without a file there are no named policies, RESP is\n"
-    "on 127.0.0.1:6380 and HTTP on 127.0.0.1:8080. The log goes to standard error.\n"
+    "Serves Redis clients (RESP2 and RESP3) and HTTP clients, in the foreground, until SIGTERM\n"
+    "or SIGINT. FILE is YAML; weir check FILE validates it. On SIGHUP, and when FILE changes,\n"
+    "its policies are reloaded. Without FILE there are no named policies, RESP is on\n"
+    "127.0.0.1:6380 and HTTP on 127.0.0.1:8080. The log is written to standard error.\n"
     "\n";
 
 static const char usage_end[] =
-    "  --threads N      event loops, 1 to 256; if not given, as the file says, or one for each "
-    "core\n"
-    "  --connections N  1 to 1000000; if not given, as the file says, or 10000\n"
-    "  --redis URL      this Redis or Valkey decides what is local otherwise, such as\n"
+    "  --threads N      event loops, 1 to 256; default: that of FILE, or one for each core\n"
+    "  --connections N  maximum, 1 to 1000000; default: that of FILE, or 10000\n"
+    "  --redis URL      replace the engine local by this Redis or Valkey server, such as\n"
     "                   redis://127.0.0.1:6379; daemons with the same server share their limits\n"
-    "  --reset-state    start with an empty state file, whatever is in it\n"
-    "  --log-format F   text or json, one event a line\n"
-    "  --help           this text\n"
+    "  --reset-state    discard the contents of the state file\n"
+    "  --log-format F   text (default) or json, one event on each line\n"
+    "  --help           print this text\n"
     "\n"
-    "Exit status: 0 ended by a signal, 1 something failed, 2 wrong usage.\n"
+    "Exit status: 0 stopped by a signal, 1 failure, 2 usage error.\n"
     "\n"
     "Examples:\n"
     "  weir serve --port 7000\n"
@@ -54,7 +54,7 @@ static const char usage_end[] =
 
 /* ---- the command line ------------------------------------------------------------------------ */
 
-/* Digits alone, low..high. Says what is wrong. */
+/* Reads a decimal number of low..high. Prints an error if it is none. */
 static bool read_number(const char *option, const char *text, long low, long high, int *ret)
 {
     uint64_t n;
@@ -100,7 +100,7 @@ static bool read_option(int o, settings *ret)
         return true;
     case 'l':
         return read_format(optarg, &ret->json);
-    default: /* it was said why */
+    default: /* options_next() has printed the error */
         return false;
     }
 }
@@ -113,7 +113,7 @@ static void print_usage(void)
     fputs(usage_end, stdout);
 }
 
-/* 0 to go on, else the exit status + 1. */
+/* Returns 0 to go on; otherwise the exit status + 1. */
 static int read_options(int argc, char **argv, settings *ret)
 {
     static const struct option others[] = {{"threads", required_argument, NULL, 't'},
@@ -149,7 +149,7 @@ static int read_options(int argc, char **argv, settings *ret)
 
 /* ---- the configuration ----------------------------------------------------------------------- */
 
-/* Puts 127.0.0.1:port in the place of all TCP listeners of a protocol. */
+/* Replaces all TCP addresses of a protocol by 127.0.0.1:port. */
 static void listen_on(weir_config *c, protocol_kind protocol, int port)
 {
     size_t n = 0;
@@ -166,7 +166,8 @@ static void listen_on(weir_config *c, protocol_kind protocol, int port)
     c->listens_len = n;
 }
 
-/* With a port on the command line and no file, nothing else is listened on. */
+/* Applies the command line to a configuration. With a port and without a file, that port is the only
+ * address. */
 static bool adjust(void *ctx, weir_config *c)
 {
     const settings *set = ctx;
@@ -209,7 +210,7 @@ static void log_problem(void *ctx, const config_problem *problem)
     daemon_log_problem(ctx, problem);
 }
 
-/* What is wrong with the file is shown to a person with a caret, to a machine line by line. */
+/* Prints errors with a caret for a person, or as log events if the log is JSON. */
 static weir_config *read_config(settings *set, const weir_zones *zones, log_target *log)
 {
     weir_config *c = NULL;
@@ -248,8 +249,8 @@ int weir_cmd_serve(int argc, char **argv)
     weir_config *config = read_config(&set, &zones, &log);
     int status = 1;
     if (config && set.reset_state && !config->state_file) {
-        fputs("weir serve: --reset-state: there is no state file, expected one at memory.file of "
-              "the configuration\n",
+        fputs("weir serve: --reset-state: no state file, expected memory.file in the "
+              "configuration\n",
               stderr);
         status = 2;
     } else if (config) {

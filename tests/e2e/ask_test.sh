@@ -302,8 +302,8 @@ wrong "an option of another command" "weir peek: unknown option '--keys', expect
 wrong "an option of another command: reset" "weir reset: unknown option '--cost', expected --text, --server, --timeout, --json or --help; see weir reset --help" reset --cost 1 api alice
 wrong "a letter" "weir take: unknown option '-q', expected --text, --cost, --server, --timeout, --json or --help; see weir take --help" take -q api alice
 wrong "a value is missing" "weir take: --cost needs a value" take api alice --cost
-wrong "a value is too much" "weir take: --json=1: it takes no value" take --json=1 api alice
-wrong "--help takes no value" "weir take: --help=1: it takes no value" take --help=1
+wrong "a value is too much" "weir take: --json=1: the option takes no value" take --json=1 api alice
+wrong "--help takes no value" "weir take: --help=1: the option takes no value" take --help=1
 wrong "top: no policy" "weir top: POLICY is missing; see weir top --help" top
 wrong "top: too many words" "weir top: expected only POLICY, found also 'alice'; see weir top --help" top api alice
 wrong "policies: a word" "weir policies: expected no arguments, found also 'api'; see weir policies --help" policies api

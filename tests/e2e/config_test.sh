@@ -144,7 +144,7 @@ b'-ERR timeout: the request was not completed in time\r\n'
 b'HTTP/1.1 408 Request Timeout'" \
     "$(python3 "$tmp/limits.py" "$port" "$http" 2>&1)"
 daemon_stop
-check "no state file to reset" "weir serve: --reset-state: there is no state file, expected one at memory.file of the configuration 2" \
+check "no state file to reset" "weir serve: --reset-state: no state file, expected memory.file in the configuration 2" \
     "$("$weir" serve --port 0 --reset-state 2>&1) $?"
 check "every line of the log is an object" 0 "$(python3 -c 'import json, sys; [json.loads(line) for line in open(sys.argv[1])]' "$daemon_log" 2>&1 | wc -l)"
 cat >"$tmp/events.py" <<'PYTHON'

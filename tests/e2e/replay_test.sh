@@ -559,7 +559,7 @@ ok 'an unknown letter' ends 2 "weir replay: unknown option '-z', expected --poli
 replay a.tsv --policy
 ok 'a value is missing' ends 2 'weir replay: --policy needs a value'
 replay --strict=yes a.tsv
-ok 'a value is too much' ends 2 'weir replay: --strict=yes: it takes no value'
+ok 'a value is too much' ends 2 'weir replay: --strict=yes: the option takes no value'
 for top in '' x -1 1000001 99999999999999999999 '1 '; do
     replay --policy 'gcra 1/s burst 3' --top "$top" a.tsv
     ok "--top '$top'" ends 2 "weir replay: --top: expected a number from 0 to 1000000, found '$top'"

@@ -4,11 +4,11 @@
  * of them sends one request to a running daemon and prints the reply. The daemon decides; this file
  * knows only the command lines and the requests. */
 
+#include "cmd/caret.h"
 #include "cmd/client/connection.h"
 #include "cmd/client/print.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
-#include "cmd/policy_error.h"
 #include "port/text.h"
 
 #include <weir/weir.h>
@@ -278,7 +278,7 @@ static int set_text(invocation *a)
     weir_policy_error error;
     weir_status st = weir_policy_parse(&p, a->policy, strlen(a->policy), NULL, &error);
     if (st != WEIR_OK && st != WEIR_E_ZONE) {
-        policy_error_print(a->command->name, a->policy, &error);
+        caret_policy_error(a->command->name, a->policy, &error);
         return USAGE;
     }
     if (st == WEIR_OK) {

@@ -194,30 +194,30 @@ void config_free(weir_config *c)
 /* ---- reading --------------------------------------------------------------------------------- */
 
 /* Control characters, and characters that libyaml would silently accept as a line break. */
-static bool is_control(const unsigned char *at, size_t len)
+static bool is_forbidden(const char *at, size_t len)
 {
-    if (len == 1)
-        return (*at < 0x20 && *at != '\t' && *at != '\n' && *at != '\r') || *at == 0x7F;
-    if (len == 2)
-        return *at == 0xC2 && at[1] < 0xA0;
-    return len == 3 && (memcmp(at, "\xEF\xBB\xBF", 3) == 0 || /* a byte order mark */
-                        memcmp(at, "\xE2\x80\xA8", 3) == 0 || /* U+2028, U+2029: line ends */
-                        memcmp(at, "\xE2\x80\xA9", 3) == 0 ||
-                        (*at == 0xEF && at[1] == 0xBF && at[2] >= 0xBE)); /* U+FFFE, U+FFFF */
+    static const char *const others[] = {"\xEF\xBB\xBF",                  /* a byte order mark */
+                                         "\xE2\x80\xA8", "\xE2\x80\xA9",  /* line separators */
+                                         "\xEF\xBF\xBE", "\xEF\xBF\xBF"}; /* noncharacters */
+    for (size_t i = 0; i < CONFIG_LENGTH(others) && len == 3; i++) {
+        if (memcmp(at, others[i], 3) == 0)
+            return true;
+    }
+    return weir_utf8_is_control(at, len) && !strchr("\t\n\r", *at);
 }
 
 /* Reports the first byte that is not UTF-8 text; returns false if there is one. */
 static bool check_utf8(config_errors *e)
 {
     for (size_t at = 0, n; at < e->len; at += n) {
-        const unsigned char *bytes = (const unsigned char *)e->text + at;
         bool valid;
         n = weir_utf8_len(e->text + at, e->len - at, &valid);
         if (!valid)
-            config_error_at(e, at, NULL, "found byte 0x%02X, expected UTF-8 text", *bytes);
-        else if (is_control(bytes, n))
+            config_error_at(e, at, NULL, "found byte 0x%02X, expected UTF-8 text",
+                            (unsigned char)e->text[at]);
+        else if (is_forbidden(e->text + at, n))
             config_error_at(e, at, NULL, "found a control character, expected UTF-8 text");
-        if (!valid || is_control(bytes, n))
+        if (!valid || is_forbidden(e->text + at, n))
             return false;
     }
     return true;

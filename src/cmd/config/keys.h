@@ -83,7 +83,8 @@ typedef struct config_section {
 extern const config_section config_root;
 
 extern const config_section config_redis_section, config_hybrid_section; /* redis.c */
-extern const config_section config_http_section;                         /* http.c */
+extern const config_section config_rule_section; /* policies.c: of a policy */
+extern const config_section config_http_section; /* http.c */
 
 /* Reads a map by its table, in the order of the table, and reports unknown keys. Invalid values
  * are reported and not stored.

@@ -185,7 +185,7 @@ static const config_key rule_keys[] = {
     {"on_error", CONFIG_WORD, MEMBER(on_error), CONFIG_WORDS(config_on_error_words, 0)},
 };
 
-static const config_section rule_section = {
+const config_section config_rule_section = {
     CONFIG_KEYS(rule_keys),
     .expected = "expected a policy, such as \"gcra 100/s burst 20\", or a map",
 };
@@ -214,7 +214,7 @@ static weir_rule_spec read_rule(config_reader *r, const config_place *place)
     if (place->node->kind == CONFIG_SCALAR && place->node->len > 0)
         read_limit(r, place, NULL, &spec);
     else
-        config_read_section(r, place, &rule_section, &spec);
+        config_read_section(r, place, &config_rule_section, &spec);
     if (place->node->kind == CONFIG_MAP || config_is_empty(place->node))
         check_keys(r, place, &spec);
     check_spec(r, place, &spec);

@@ -5,8 +5,8 @@
 
 #include "cmd/replay/policies.h"
 
+#include "cmd/caret.h"
 #include "cmd/config/config.h"
-#include "cmd/policy_error.h"
 #include "cmd/replay/messages.h"
 #include "port/port.h"
 #include "service/zone_cache.h"
@@ -25,7 +25,7 @@ static bool is_name(const char *given)
 
 static int complain_text(const replay_policies *p, const char *text, const weir_policy_error *error)
 {
-    policy_error_print("weir replay: --policy", text, error);
+    caret_policy_error("weir replay: --policy", text, error);
     if (!p->named && *text && is_name(text))
         replay_complain(0,
                         "hint: to use a named policy, pass its configuration with --config FILE");
