@@ -43,18 +43,18 @@ static weir_status reset(void *e, const weir_policy *p, const char *key, size_t 
 
 static void batch(void *e, store_request *requests, size_t n, int64_t now_ns)
 {
-    weir_store_request requests[BATCH_MAX];
+    weir_store_request r[BATCH_MAX];
     assert(n <= BATCH_MAX);
     for (size_t i = 0; i < n; i++)
-        requests[i] = (weir_store_request){.policy = requests[i].policy,
-                                           .policy_id = weir_store_policy_id(e, requests[i].policy),
-                                           .key = requests[i].key,
-                                           .key_len = requests[i].key_len,
-                                           .cost = requests[i].cost};
-    weir_store_check_batch(e, requests, n, now_ns);
+        r[i] = (weir_store_request){.policy = requests[i].policy,
+                                    .policy_id = weir_store_policy_id(e, requests[i].policy),
+                                    .key = requests[i].key,
+                                    .key_len = requests[i].key_len,
+                                    .cost = requests[i].cost};
+    weir_store_check_batch(e, r, n, now_ns);
     for (size_t i = 0; i < n; i++) {
-        requests[i].status = requests[i].status;
-        requests[i].decision = requests[i].decision;
+        requests[i].status = r[i].status;
+        requests[i].decision = r[i].decision;
     }
 }
 
