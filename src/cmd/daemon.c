@@ -265,7 +265,7 @@ static void log_change(void *ctx, const char *name, const char *limit)
               LOG(log_text("policy", name), log_text("limit", limit)));
 }
 
-static void say(void *ctx, const char *event, const char *text)
+static void report_event(void *ctx, const char *event, const char *text)
 {
     const daemon *d = ctx;
     bool stop = strcmp(event, "stopping") == 0 || strcmp(event, "stopped") == 0;
@@ -439,10 +439,10 @@ static weir_status weigh_keys(daemon *d)
 static weir_status open_server(daemon *d, char *ret_error, size_t size)
 {
     const weir_config *c = d->options->config;
-    weir_listen listens[CONFIG_LISTENS_MAX];
+    weir_listen_address listens[CONFIG_LISTENS_MAX];
     for (size_t i = 0; i < c->listens_len; i++)
-        listens[i] =
-            (weir_listen){c->listens[i].address, &protocols[c->listens[i].protocol].session};
+        listens[i] = (weir_listen_address){c->listens[i].address,
+                                           &protocols[c->listens[i].protocol].session};
     const weir_server_options options = {
         .listens = listens,
         .listens_len = c->listens_len,
@@ -461,7 +461,7 @@ static weir_status open_server(daemon *d, char *ret_error, size_t size)
         .end = end,
         .tick = tick,
         .reload = reload,
-        .say = say,
+        .report = report_event,
         .watch = d->options->path,
     };
     return weir_server_open(&d->server, &options, ret_error, size);

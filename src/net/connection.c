@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* A connection reads into the loop's buffer, answers there all that has arrived in one batch with
- * one look at the clock, and sends. Only what cannot be answered or sent at once is copied into
- * buffers of its own. While a write is under way it neither reads nor answers, so that a client
- * which does not read its replies holds up nobody but itself. It must not know what the bytes
- * mean. */
+/* A connection reads into the buffer of its loop, lets its session answer all requests in one batch
+ * at one time, and sends the replies. Only input or output that cannot be handled at once is copied
+ * to buffers of its own. Back-pressure: while replies are unsent, it neither reads nor answers, so a
+ * client that does not read its replies delays only itself. It must not know the protocol. */
 
 #include "net/connection.h"
 
@@ -14,35 +13,35 @@
 #include <unistd.h>
 
 enum {
-    READ_SIZE = 64 << 10, /* asked of the system at once */
-    FEW = 16 << 10,       /* so much kept input is copied in front of what is read next */
-    OUT_PAUSE = 64 << 10, /* replies held before they are sent */
-    OUT_MAX = 16 << 20,   /* one reply may have */
-    OUT_KEPT = 256 << 10, /* a loop keeps memory for so many bytes of replies */
-    KEPT = 512,           /* a connection keeps so much memory though it needs none */
-    LINGER_MS = 1000,     /* at most ... */
-    LINGER_BYTES = 4 << 20,
-    REFUSED_MAX = 128,   /* in a loop, that linger; more of them are closed at once */
-    LAST_READS_MAX = 16, /* of READ_SIZE, when the server stops */
+    READ_SIZE = 64 << 10,   /* bytes of one read */
+    FEW = 16 << 10,         /* up to so much kept input is copied before the next read */
+    OUT_PAUSE = 64 << 10,   /* bytes of replies after which they are sent */
+    OUT_MAX = 16 << 20,     /* bytes of the replies to one batch */
+    OUT_KEPT = 256 << 10,   /* bytes of output buffer that a loop keeps */
+    KEPT = 512,             /* bytes of buffer that an idle connection keeps */
+    LINGER_MS = 1000,       /* at most */
+    LINGER_BYTES = 4 << 20, /* at most */
+    REFUSED_MAX = 128,      /* lingering refused connections of a loop; more are closed at once */
+    LAST_READS_MAX = 16,    /* reads from a connection when the server stops */
 };
 
 static void resume(weir_connection *c);
 
-/* ---- what it holds --------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static weir_session_usage session_usage(const weir_connection *c)
 {
-    bool asks = c->in_session && c->protocol->usage;
-    return asks ? c->protocol->usage(c->session) : (weir_session_usage){0};
+    bool known = c->in_session && c->protocol->usage;
+    return known ? c->protocol->usage(c->session) : (weir_session_usage){0};
 }
 
-/* A request has begun and not ended. */
+/* Returns whether a request has begun and is not complete. */
 static bool mid_request(const weir_connection *c)
 {
     return weir_buffer_len(&c->in) > 0 || session_usage(c).mid_request;
 }
 
-/* Counts what memory it has. */
+/* Updates shared->buffered. */
 static void count_memory(weir_connection *c)
 {
     size_t held = weir_buffer_memory(&c->in) + weir_buffer_memory(&c->out) + session_usage(c).bytes;
@@ -54,7 +53,7 @@ static void count_memory(weir_connection *c)
     c->held = held;
 }
 
-/* Nothing of what it holds is needed any more. */
+/* Frees the session and the buffers. */
 static void drop(weir_connection *c)
 {
     if (c->in_session && c->protocol->close)
@@ -65,21 +64,21 @@ static void drop(weir_connection *c)
     count_memory(c);
 }
 
-/* ---- the end --------------------------------------------------------------------------------- */
+/* ---- closing --------------------------------------------------------------------------------- */
 
 static void on_closed(uv_handle_t *handle)
 {
     port_free(handle->data);
 }
 
-/* What must be done once, however it ends. */
+/* Removes the connection from its loop. Returns false if this was done before. */
 static bool leave(weir_connection *c)
 {
     weir_loop *l = c->loop;
-    if (c->doing == WEIR_DOING_CLOSE)
+    if (c->state == WEIR_CONNECTION_CLOSED)
         return false;
     weir_loop_not_woken(l, c);
-    c->doing = WEIR_DOING_CLOSE;
+    c->state = WEIR_CONNECTION_CLOSED;
     if (c->refused)
         l->refused_len--;
     else
@@ -99,26 +98,26 @@ void weir_connection_close(weir_connection *c)
 {
     if (!leave(c))
         return;
-    uv_close(&c->uv.handle, on_closed); /* it gives up a write that may be under way */
+    uv_close(&c->uv.handle, on_closed); /* also cancels a write in flight */
     drop(c);
     weir_loop_left(c->loop);
 }
 
-/* For a client that takes nothing: the system must not go on offering it what was sent. */
+/* Closes a connection whose client does not read. TCP RST discards the data in the send buffer. */
 static void reset(weir_connection *c)
 {
     if (!leave(c))
         return;
     if (c->uv.handle.type != UV_TCP || uv_tcp_close_reset(&c->uv.tcp, on_closed) != 0)
-        uv_close(&c->uv.handle, on_closed); /* it gives up a write that may be under way */
+        uv_close(&c->uv.handle, on_closed); /* also cancels a write in flight */
     drop(c);
     weir_loop_left(c->loop);
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* Where the next bytes are read to: the loop's buffer, which then begins with what was kept; or its
- * own, if that would be much to copy. */
+/* The buffer of the next read: that of the loop, after a copy of the kept input; or the connection's
+ * own if there is much kept input. */
 static weir_buffer *reading_buffer(weir_connection *c)
 {
     return weir_buffer_len(&c->in) > FEW ? &c->in : &c->loop->in;
@@ -158,7 +157,7 @@ static void read_stop(weir_connection *c)
     c->reading = false;
 }
 
-/* ---- closing with a word --------------------------------------------------------------------- */
+/* ---- lingering ------------------------------------------------------------------------------- */
 
 static int socket_of(const weir_connection *c)
 {
@@ -169,13 +168,13 @@ static int socket_of(const weir_connection *c)
 void weir_server_peer(const void *wake_ctx, char ret[static WEIR_PEER_TEXT_MAX])
 {
     const weir_connection *c = wake_ctx;
-    weir_listening_peer(socket_of(c), ret, WEIR_PEER_TEXT_MAX);
+    weir_listen_peer(socket_of(c), ret, WEIR_PEER_TEXT_MAX);
 }
 
-/* All is sent: tells the client so, and waits for it to close. */
+/* Shuts down sending, and waits for the client to close. */
 static void linger(weir_connection *c)
 {
-    c->doing = WEIR_DOING_LINGER;
+    c->state = WEIR_CONNECTION_LINGER;
     c->since_ms = uv_now(&c->loop->uv);
     c->unsent = 0;
     drop(c);
@@ -185,23 +184,25 @@ static void linger(weir_connection *c)
         weir_connection_close(c);
 }
 
-/* Says a last text, if it finds room, and closes. Nothing may be under way. */
-static void close_saying(weir_connection *c, const char *text)
+/* Sends a last message, if the socket accepts it, and lingers. No write may be in flight. */
+static void close_with(weir_connection *c, const char *text)
 {
     if (text) {
-        uv_buf_t buf = uv_buf_init((char *)text, (unsigned)strlen(text)); /* only read from */
+        uv_buf_t buf = uv_buf_init((char *)text, (unsigned)strlen(text)); /* libuv only reads it */
         int n = uv_try_write(&c->uv.stream, &buf, 1);
         port_bump_relaxed(&c->loop->stats.bytes_out, n > 0 ? (uint64_t)n : 0);
     }
     linger(c);
 }
 
-/* owed: the client waits for an answer; to one that does not, a text would seem to be the next. */
+/* Closes because a limit on memory or size is reached.
+ *  owed  the client waits for a reply. To any other client an error would look like the reply to its
+ *        next request. */
 static void overload(weir_connection *c, const char *what, bool owed)
 {
-    bool mid_reply = c->doing == WEIR_DOING_WRITE;
+    bool mid_reply = c->state == WEIR_CONNECTION_WRITE;
     port_bump_relaxed(&c->loop->stats.overloaded, 1);
-    weir_shared_say(c->loop->shared, WEIR_EVENT_OVERLOADED, what);
+    weir_shared_report(c->loop->shared, WEIR_EVENT_OVERLOADED, what);
     if (c->wait.place != 0) {
         weir_wait_heap_remove(&c->loop->waits, &c->wait);
         weir_loop_waits_changed(c->loop);
@@ -209,7 +210,7 @@ static void overload(weir_connection *c, const char *what, bool owed)
     if (mid_reply)
         reset(c);
     else if (owed)
-        close_saying(c, c->protocol->overload);
+        close_with(c, c->protocol->overload);
     else
         linger(c);
 }
@@ -217,18 +218,18 @@ static void overload(weir_connection *c, const char *what, bool owed)
 static void time_out(weir_connection *c, const char *what)
 {
     port_bump_relaxed(&c->loop->stats.timed_out, 1);
-    weir_shared_say(c->loop->shared, WEIR_EVENT_TIMED_OUT, what);
-    if (c->doing == WEIR_DOING_WRITE)
+    weir_shared_report(c->loop->shared, WEIR_EVENT_TIMED_OUT, what);
+    if (c->state == WEIR_CONNECTION_WRITE)
         reset(c);
     else if (mid_request(c))
-        close_saying(c, c->protocol->timeout);
+        close_with(c, c->protocol->timeout);
     else
         weir_connection_close(c);
 }
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
-/* Moves the loop's `out` to the connection's, which is empty. */
+/* Moves the output from the loop's buffer to the connection's, which is empty. */
 static bool keep_out(weir_connection *c)
 {
     weir_buffer *out = &c->loop->out;
@@ -255,7 +256,7 @@ static void empty(weir_buffer *b, size_t kept)
 static void on_written(uv_write_t *write, int status)
 {
     weir_connection *c = write->data;
-    if (c->doing == WEIR_DOING_CLOSE)
+    if (c->state == WEIR_CONNECTION_CLOSED)
         return;
     if (status < 0) {
         weir_connection_close(c);
@@ -266,8 +267,8 @@ static void on_written(uv_write_t *write, int status)
     resume(c);
 }
 
-/* Sends what `out` holds, which is the loop's or its own: at once if the system takes it all, else
- * when it does. */
+/* Sends `out`, the loop's buffer or the connection's. What the socket does not accept now is sent
+ * later. */
 static void send_out(weir_connection *c, weir_buffer *out)
 {
     if (weir_buffer_len(out) == 0)
@@ -284,11 +285,11 @@ static void send_out(weir_connection *c, weir_buffer *out)
     }
     if (weir_buffer_len(out) == 0)
         return;
-    c->doing = WEIR_DOING_WRITE;
+    c->state = WEIR_CONNECTION_WRITE;
     c->since_ms = uv_now(&c->loop->uv);
     c->unsent = weir_buffer_len(out);
     if (out != &c->out && !keep_out(c)) {
-        overload(c, "no memory for replies", true);
+        overload(c, "out of memory for replies", true);
         return;
     }
     buf = uv_buf_init((char *)weir_buffer_data(&c->out), (unsigned)weir_buffer_len(&c->out));
@@ -297,24 +298,24 @@ static void send_out(weir_connection *c, weir_buffer *out)
         weir_connection_close(c);
 }
 
-/* Holds the reply back. */
+/* Delays the reply. */
 static void hold_out(weir_connection *c, int64_t until_ns)
 {
     if (!keep_out(c)) {
-        overload(c, "no memory for replies", true);
+        overload(c, "out of memory for replies", true);
         return;
     }
-    c->doing = WEIR_DOING_WAIT;
+    c->state = WEIR_CONNECTION_WAIT;
     weir_wait_heap_add(&c->loop->waits, &c->wait, until_ns);
     weir_loop_waits_changed(c->loop);
 }
 
 void weir_connection_release(weir_connection *c)
 {
-    c->doing = WEIR_DOING_READ;
+    c->state = WEIR_CONNECTION_READ;
     c->after = WEIR_SESSION_AGAIN;
     send_out(c, &c->out);
-    if (c->doing == WEIR_DOING_READ) {
+    if (c->state == WEIR_CONNECTION_READ) {
         empty(&c->out, KEPT);
         resume(c);
     } else {
@@ -324,7 +325,7 @@ void weir_connection_release(weir_connection *c)
 
 /* ---- answering ------------------------------------------------------------------------------- */
 
-/* Moves what is left of the input to the connection's own buffer. */
+/* Moves the rest of the input to the connection's buffer. */
 static void keep_in(weir_connection *c, weir_buffer *in)
 {
     if (in != &c->in) {
@@ -337,9 +338,8 @@ static void keep_in(weir_connection *c, weir_buffer *in)
         empty(&c->in, KEPT);
 }
 
-/* Lets the session answer all that is in `in`, and sends.
- * Returns whether anything was answered. One that takes more than whole requests has answered only
- * if it says something. */
+/* Runs the session on `in` and sends the replies. Returns whether a request was answered: the session
+ * has replied or, if it consumes only complete requests, has consumed input. */
 static bool run(weir_connection *c, weir_buffer *in)
 {
     weir_loop *l = c->loop;
@@ -353,15 +353,15 @@ static bool run(weir_connection *c, weir_buffer *in)
         answered |= said || (took && !c->protocol->usage);
         c->after = step.next;
         if (l->out.failed)
-            overload(c, "a reply is too long", true); /* it must not be cut */
+            overload(c, "the replies to a batch exceed 16 MiB", true); /* not truncated */
         else if (step.next == WEIR_SESSION_WAIT && step.until_ns > now_ns)
             hold_out(c, step.until_ns);
         else
             send_out(c, &l->out);
-        if (step.next == WEIR_SESSION_PENDING && c->doing == WEIR_DOING_READ)
-            c->doing = WEIR_DOING_ASK;
+        if (step.next == WEIR_SESSION_PENDING && c->state == WEIR_CONNECTION_READ)
+            c->state = WEIR_CONNECTION_PENDING;
         empty(&l->out, OUT_KEPT);
-        more = (took || said) && c->doing == WEIR_DOING_READ &&
+        more = (took || said) && c->state == WEIR_CONNECTION_READ &&
                (step.next == WEIR_SESSION_AGAIN || step.next == WEIR_SESSION_WAIT);
     }
     return answered;
@@ -371,40 +371,41 @@ static void check_memory(weir_connection *c)
 {
     const weir_server_limits *limits = &c->loop->shared->limits;
     size_t before = c->held;
-    if (c->doing >= WEIR_DOING_LINGER)
+    if (c->state >= WEIR_CONNECTION_LINGER)
         return;
     count_memory(c);
     if (c->in.failed)
-        overload(c, "no memory for requests", true);
-    else if (c->doing == WEIR_DOING_READ && weir_buffer_len(&c->in) > limits->request)
+        overload(c, "out of memory for requests", true);
+    else if (c->state == WEIR_CONNECTION_READ && weir_buffer_len(&c->in) > limits->request)
         overload(c, "a request is too long", true);
     else if (c->held > before && port_load_relaxed(&c->loop->shared->buffered) > limits->buffers)
-        overload(c, "the connections hold as much memory as they may",
-                 mid_request(c) || c->doing == WEIR_DOING_WAIT || c->doing == WEIR_DOING_ASK);
+        overload(c, "the buffers of all connections exceed limits.buffers",
+                 mid_request(c) || c->state == WEIR_CONNECTION_WAIT ||
+                     c->state == WEIR_CONNECTION_PENDING);
 }
 
-/* Answers what is in `in`.
- *  goes_on  it begins with a part of a request that was there before, and has had time since */
+/* Answers the requests in `in`.
+ *  goes_on  `in` begins with a part of a request whose timeout is already running. */
 static void serve(weir_connection *c, weir_buffer *in, bool goes_on)
 {
     bool answered = run(c, in);
-    if (c->doing == WEIR_DOING_CLOSE || c->doing == WEIR_DOING_LINGER) {
+    if (c->state == WEIR_CONNECTION_CLOSED || c->state == WEIR_CONNECTION_LINGER) {
         weir_buffer_clear(&c->loop->in);
         return;
     }
     keep_in(c, in);
     if (answered || !goes_on)
         c->begun_ms = uv_now(&c->loop->uv);
-    if (c->doing == WEIR_DOING_READ && c->after == WEIR_SESSION_CLOSE)
+    if (c->state == WEIR_CONNECTION_READ && c->after == WEIR_SESSION_CLOSE)
         linger(c);
     else
         check_memory(c);
 }
 
-/* Answers what has arrived before the server stopped, and goes. */
+/* Answers the requests that arrived before the server stopped, and closes. */
 static void finish(weir_connection *c)
 {
-    while (c->doing == WEIR_DOING_READ && c->last_reads < LAST_READS_MAX) {
+    while (c->state == WEIR_CONNECTION_READ && c->last_reads < LAST_READS_MAX) {
         c->last_reads++;
         bool goes_on = mid_request(c);
         weir_buffer *in = ready_to_read(c);
@@ -418,58 +419,58 @@ static void finish(weir_connection *c)
         weir_buffer_added(in, (size_t)n);
         serve(c, in, goes_on);
     }
-    if (c->doing != WEIR_DOING_READ)
+    if (c->state != WEIR_CONNECTION_READ)
         return;
-    /* One that has been silent for long has its replies, and sends nothing that could cost them. */
+    /* Without recent input, there is no unread input that could reset the connection. */
     if (uv_now(&c->loop->uv) - c->heard_ms > LINGER_MS)
         weir_connection_close(c);
     else
         linger(c);
 }
 
-/* What comes after an event. */
-static void go_on(weir_connection *c)
+/* Starts or stops reading after an event, as the state requires. */
+static void after_event(weir_connection *c)
 {
     const weir_loop *l = c->loop;
-    if (l->stopping && c->doing == WEIR_DOING_READ)
+    if (l->stopping && c->state == WEIR_CONNECTION_READ)
         finish(c);
-    if (l->stopping && c->doing == WEIR_DOING_WAIT && c->wait.at_ns > l->last_ns)
+    if (l->stopping && c->state == WEIR_CONNECTION_WAIT && c->wait.at_ns > l->last_ns)
         weir_connection_close(c);
-    if (c->ended && c->doing == WEIR_DOING_READ)
+    if (c->ended && c->state == WEIR_CONNECTION_READ)
         weir_connection_close(c);
-    bool waits = c->doing == WEIR_DOING_WAIT || c->doing == WEIR_DOING_ASK;
-    /* One that waits is read from only to see if it has gone. */
-    if (c->doing == WEIR_DOING_READ || (waits && !c->ended && weir_buffer_len(&c->in) <= FEW))
+    bool waits = c->state == WEIR_CONNECTION_WAIT || c->state == WEIR_CONNECTION_PENDING;
+    /* A waiting connection reads only to notice that the client has closed. */
+    if (c->state == WEIR_CONNECTION_READ || (waits && !c->ended && weir_buffer_len(&c->in) <= FEW))
         read_on(c);
-    else if (c->doing == WEIR_DOING_WRITE || waits)
+    else if (c->state == WEIR_CONNECTION_WRITE || waits)
         read_stop(c);
 }
 
-/* Its reply has been sent, after a write or a wait; or there is an answer for it. */
+/* Continues after a write, a delay or a pending reply. */
 static void resume(weir_connection *c)
 {
-    c->doing = WEIR_DOING_READ;
+    c->state = WEIR_CONNECTION_READ;
     c->heard_ms = c->begun_ms = uv_now(&c->loop->uv);
     if (c->after == WEIR_SESSION_CLOSE) {
         linger(c);
     } else if (c->after == WEIR_SESSION_READ) {
         count_memory(c);
     } else if (c->after == WEIR_SESSION_PENDING && !c->woken) {
-        c->doing = WEIR_DOING_ASK;
+        c->state = WEIR_CONNECTION_PENDING;
         count_memory(c);
     } else {
         serve(c, &c->in, false);
     }
-    go_on(c);
+    after_event(c);
 }
 
 void weir_connection_wake(weir_connection *c)
 {
-    if (c->doing == WEIR_DOING_ASK)
+    if (c->state == WEIR_CONNECTION_PENDING)
         resume(c);
 }
 
-/* By its session. If it is writing, what it does next goes by `woken`. */
+/* The wake callback of the session. During a write, resume() checks `woken` later. */
 static void wake(void *ctx)
 {
     weir_connection *c = ctx;
@@ -484,16 +485,17 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
     (void)buf;
     weir_connection *c = stream->data;
     weir_buffer *in = reading_buffer(c);
-    if (n == UV_ENOBUFS && c->doing != WEIR_DOING_LINGER) {
-        overload(c, "no memory for requests", true);
+    if (n == UV_ENOBUFS && c->state != WEIR_CONNECTION_LINGER) {
+        overload(c, "out of memory for requests", true);
         return;
     }
-    if (n == UV_EOF && c->doing == WEIR_DOING_ASK) { /* it may still want the answer */
+    if (n == UV_EOF &&
+        c->state == WEIR_CONNECTION_PENDING) { /* the client may still want the reply */
         c->ended = true;
         read_stop(c);
         return;
     }
-    if (n < 0) { /* the end, or a broken connection */
+    if (n < 0) { /* closed by the client, or broken */
         weir_connection_close(c);
         return;
     }
@@ -502,20 +504,20 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
     port_bump_relaxed(&c->loop->stats.bytes_in, (uint64_t)n);
     weir_buffer_added(in, (size_t)n);
     c->heard_ms = uv_now(&c->loop->uv);
-    if (c->doing == WEIR_DOING_LINGER) {
+    if (c->state == WEIR_CONNECTION_LINGER) {
         weir_buffer_clear(in);
         c->unsent += (size_t)n;
         if (c->unsent > LINGER_BYTES)
             weir_connection_close(c);
         return;
     }
-    if (c->doing == WEIR_DOING_WAIT || c->doing == WEIR_DOING_ASK) {
+    if (c->state == WEIR_CONNECTION_WAIT || c->state == WEIR_CONNECTION_PENDING) {
         keep_in(c, in);
         check_memory(c);
     } else {
         serve(c, in, mid_request(c));
     }
-    go_on(c);
+    after_event(c);
 }
 
 /* ---- time ------------------------------------------------------------------------------------ */
@@ -539,13 +541,13 @@ static void sweep_write(weir_connection *c, uint64_t now_ms)
 void weir_connection_sweep(weir_connection *c, uint64_t now_ms)
 {
     const weir_server_limits *limits = &c->loop->shared->limits;
-    if (c->doing == WEIR_DOING_WRITE) {
+    if (c->state == WEIR_CONNECTION_WRITE) {
         sweep_write(c, now_ms);
-    } else if (c->doing == WEIR_DOING_LINGER && now_ms - c->since_ms >= LINGER_MS) {
+    } else if (c->state == WEIR_CONNECTION_LINGER && now_ms - c->since_ms >= LINGER_MS) {
         weir_connection_close(c);
-    } else if (c->doing == WEIR_DOING_READ) {
+    } else if (c->state == WEIR_CONNECTION_READ) {
         if (mid_request(c) && over(c->begun_ms, now_ms, limits->request_ns))
-            time_out(c, "a client did not end its request");
+            time_out(c, "a client did not complete its request in time");
         else if (over(c->heard_ms, now_ms, limits->idle_ns))
             time_out(c, "a client was idle");
     }
@@ -553,16 +555,16 @@ void weir_connection_sweep(weir_connection *c, uint64_t now_ms)
 
 void weir_connection_stop(weir_connection *c)
 {
-    go_on(c);
+    after_event(c);
 }
 
-/* ---- the beginning --------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static bool open_socket(weir_connection *c, bool is_tcp, int fd)
 {
     uv_loop_t *uv = &c->loop->uv;
     int err = is_tcp ? uv_tcp_init(uv, &c->uv.tcp) : uv_pipe_init(uv, &c->uv.pipe, 0);
-    if (err != 0) /* never: they allocate nothing */
+    if (err != 0) /* does not happen: they allocate nothing */
         return false;
     err = is_tcp ? uv_tcp_open(&c->uv.tcp, fd) : uv_pipe_open(&c->uv.pipe, fd);
     c->uv.handle.data = c;
@@ -581,7 +583,7 @@ static void start(weir_connection *c, const weir_listener *listener)
     c->heard_ms = uv_now(&l->uv);
     if (c->refused) {
         l->refused_len++;
-        close_saying(c, listener->protocol->refusal);
+        close_with(c, listener->protocol->refusal);
         return;
     }
     port_bump_relaxed(&l->stats.accepted, 1);
@@ -589,11 +591,11 @@ static void start(weir_connection *c, const weir_listener *listener)
     weir_buffer_init(&c->out, OUT_MAX);
     c->in_session = true;
     c->protocol->open(c->session, l->context, wake, c);
-    go_on(c);
+    after_event(c);
 }
 
-/* Tells a client that there is no place, without taking any. */
-static void turn_away(const weir_listener *listener, int fd)
+/* Sends the refusal without using memory for a connection, and closes the socket. */
+static void refuse_socket(const weir_listener *listener, int fd)
 {
     const char *text = listener->protocol->refusal;
     if (text)
@@ -604,10 +606,10 @@ static void turn_away(const weir_listener *listener, int fd)
 static void count_refused(weir_loop *l)
 {
     char text[96];
-    snprintf(text, sizeof text, "%d connections are open, the most there may be",
+    snprintf(text, sizeof text, "%d connections are open, the limit (limits.connections)",
              l->shared->limits.connections);
     port_bump_relaxed(&l->stats.refused, 1);
-    weir_shared_say(l->shared, WEIR_EVENT_REFUSED, text);
+    weir_shared_report(l->shared, WEIR_EVENT_REFUSED, text);
 }
 
 void weir_connection_open(weir_listener *listener, int fd)
@@ -620,7 +622,7 @@ void weir_connection_open(weir_listener *listener, int fd)
         count_refused(l);
     }
     weir_connection *c = NULL;
-    /* A wait needs no memory later. */
+    /* Reserving now makes sure that delaying a reply cannot fail later. */
     if ((!refused || l->refused_len < REFUSED_MAX) &&
         weir_wait_heap_reserve(&l->waits, l->connections_len + 1))
         c = port_zalloc(1, sizeof *c + (refused ? 0 : listener->protocol->session_size));
@@ -637,7 +639,7 @@ void weir_connection_open(weir_listener *listener, int fd)
     if (!refused) {
         port_sub_relaxed(connected, 1);
         port_bump_relaxed(&l->stats.overloaded, 1);
-        weir_shared_say(l->shared, WEIR_EVENT_OVERLOADED, "no memory for a connection");
+        weir_shared_report(l->shared, WEIR_EVENT_OVERLOADED, "out of memory for a connection");
     }
-    turn_away(listener, fd);
+    refuse_socket(listener, fd);
 }

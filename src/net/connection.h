@@ -2,21 +2,21 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_NET_CONNECTION_H
 #define WEIR_NET_CONNECTION_H
-/* One client. All of it happens on the thread of its loop. */
+/* A client connection: a state machine on the thread of its event loop. */
 
 #include "net/loop.h"
 
-/* What a connection does at the moment. */
-typedef enum weir_doing {
-    WEIR_DOING_READ,   /* all that arrived is answered and sent */
-    WEIR_DOING_WRITE,  /* the client has not taken its replies; nothing is read or answered */
-    WEIR_DOING_WAIT,   /* a reply is held until its time; a little is read, nothing is answered */
-    WEIR_DOING_ASK,    /* an answer is under way; a little is read, nothing is answered */
-    WEIR_DOING_LINGER, /* all is sent; what still arrives is thrown away until the client closes,
-                          for if it were left unread the system would reset the connection, and the
-                          client could lose the last replies */
-    WEIR_DOING_CLOSE   /* no more */
-} weir_doing;
+/* The states of a connection. */
+typedef enum weir_connection_state {
+    WEIR_CONNECTION_READ,    /* all input is answered, and all replies are sent */
+    WEIR_CONNECTION_WRITE,   /* replies are unsent: nothing is read or answered (back-pressure) */
+    WEIR_CONNECTION_WAIT,    /* a reply is delayed: a little is read, nothing is answered */
+    WEIR_CONNECTION_PENDING, /* an engine is deciding: a little is read, nothing is answered */
+    /* All replies are sent; input is discarded until the client closes. Closing a socket with unread
+     * input would reset the connection, and the client could lose the last replies. */
+    WEIR_CONNECTION_LINGER,
+    WEIR_CONNECTION_CLOSED /* being freed */
+} weir_connection_state;
 
 struct weir_connection {
     union {
@@ -29,44 +29,44 @@ struct weir_connection {
     weir_loop *loop;
     const weir_protocol *protocol;
     weir_connection *next, **link;             /* in the loop's list */
-    weir_connection *woken_next, **woken_link; /* in the loop's list of those that were woken;
-                                                  woken_link is NULL if it is not there */
+    weir_connection *woken_next, **woken_link; /* in the loop's queue `woken`; woken_link is
+                                                  NULL if it is not queued */
 
-    weir_buffer in, out; /* what is kept from one event to the next; seldom anything */
-    size_t held;         /* bytes of memory, as counted in shared->buffered */
+    weir_buffer in, out; /* kept between two events; usually empty */
+    size_t held;         /* bytes of memory counted in shared->buffered */
     weir_wait wait;
 
-    uint64_t heard_ms; /* by uv_now(): when the client sent last, or its turn to send came */
-    uint64_t begun_ms; /* when what is in `in` began to arrive, if there is anything */
-    uint64_t since_ms; /* in a write: when there was progress last; in a linger: when it began */
-    size_t unsent; /* in a write: bytes that were left at since_ms; in a linger: bytes that came */
-    weir_doing doing;
-    weir_session_next after; /* a write: what the session wanted next */
-    bool reading;            /* libuv reads for it */
+    uint64_t heard_ms; /* by uv_now(): when the client sent last, or could send again */
+    uint64_t begun_ms; /* when the request in `in` began to arrive */
+    uint64_t since_ms; /* WRITE: the last progress; LINGER: the beginning */
+    size_t unsent;     /* WRITE: bytes unsent at since_ms; LINGER: bytes discarded */
+    weir_connection_state state;
+    weir_session_next after; /* WRITE: the next step of the session */
+    bool reading;            /* libuv reads from the socket */
     bool refused;            /* over the limit: it gets an error and is closed */
-    bool in_session;         /* between the protocol's open and close */
-    bool woken;              /* since the session was called last */
-    bool ended;              /* the client sends no more, and still waits for an answer */
+    bool in_session;         /* between the protocol's open() and close() */
+    bool woken;              /* since the session ran last */
+    bool ended;              /* the client has shut down sending and may still wait for a reply */
     uint8_t last_reads;
     max_align_t session[]; /* the protocol's */
 };
 
-/* Takes over a socket that was accepted, and begins to read, or refuses it. */
+/* Starts to read from an accepted socket, or refuses it. Takes ownership of the socket. */
 void weir_connection_open(weir_listener *listener, int fd);
 
-/* Closes it if its time is over. */
+/* Closes the connection if it has timed out. */
 void weir_connection_sweep(weir_connection *c, uint64_t now_ms);
 
-/* The time of its reply has come, and it has been taken out of the waits. */
+/* Sends the delayed reply. The caller has removed the connection from the heap of waits. */
 void weir_connection_release(weir_connection *c);
 
-/* It was woken, and has been taken out of the loop's list of those. */
+/* Runs a session whose reply is ready. The caller has removed it from the queue `woken`. */
 void weir_connection_wake(weir_connection *c);
 
-/* Its loop stops: answers what has arrived, and goes when that is sent. */
+/* The loop is stopping: answers what has arrived, and closes when the replies are sent. */
 void weir_connection_stop(weir_connection *c);
 
-/* Closes it as it is. It may be called again; the memory goes later. */
+/* Closes at once. It may be called again; the memory is freed later. */
 void weir_connection_close(weir_connection *c);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Lines are sockets that the loop is asked to watch; they are read and written here, for what is
- * not yet sent must be able to grow while a part of it is on its way. Events only ever come from
- * the loop. A line that is gone keeps its memory until the loop has let go of its timer, so that
- * whoever called an event finds it still there. */
+/* Connections are sockets that the loop polls. They are read and written here and not by libuv,
+ * because the output buffer must be able to grow while a part of it is being sent. Callbacks are
+ * called from the loop only. A closed connection keeps its memory until libuv has closed its timer,
+ * so it is still valid when a callback returns. */
 
 #include "net/dial.h"
 
@@ -20,62 +20,63 @@
 #include <unistd.h>
 
 enum {
-    READ_SIZE = 64 << 10, /* asked of the system at once ... */
-    READS_MAX = 4,        /* ... so often; then others have their turn */
-    IN_MAX = 64 << 20,    /* what was not yet read */
-    OUT_MAX = 64 << 20,   /* what was not yet sent */
-    KEPT = 256 << 10,     /* an empty buffer keeps so much memory */
-    UP_MS = 5000,         /* until a line is up */
-    ATTEMPT_MS = 1000,    /* for one of several addresses */
-    KEEPALIVE_S = 30,     /* of silence; then the system asks whether the other side is there */
+    READ_SIZE = 64 << 10, /* bytes of one recv() */
+    READS_MAX = 4,        /* calls of recv() before other connections are served */
+    IN_MAX = 64 << 20,    /* bytes of unread input */
+    OUT_MAX = 64 << 20,   /* bytes of unsent output */
+    KEPT = 256 << 10,     /* an empty buffer above this size is freed */
+    ESTABLISH_MS = 5000,  /* to establish a connection */
+    ATTEMPT_MS = 1000,    /* to connect to one of several addresses */
+    KEEPALIVE_S = 30,     /* without traffic until TCP keepalive probes are sent */
     WHY_MAX = 256,
 };
 
 typedef enum stage {
     STAGE_BEGIN,   /* nothing is done yet */
-    STAGE_RESOLVE, /* the name's addresses are being looked up */
+    STAGE_RESOLVE, /* the host name is being looked up */
     STAGE_CONNECT,
-    STAGE_SHAKE, /* connected; keys are being agreed on */
-    STAGE_UP,
-    STAGE_GONE
+    STAGE_HANDSHAKE, /* the TLS handshake is in progress */
+    STAGE_ESTABLISHED,
+    STAGE_CLOSED
 } stage;
 
 struct net_dialer {
-    port_dialer port; /* first: it is what users have */
+    port_dialer port; /* first: users hold a pointer to it */
     net_dialer_options options;
     net_resolver *resolver;
-    uv_prepare_t before; /* what timers added is sent before the loop waits ... */
-    uv_check_t after;    /* ... and what the sockets' events added, after them */
-    int handles;         /* of these two, those that are not closed */
-    port_connection *lines;
-    port_timer *alarms;
-    port_connection *dirty; /* lines with something to send */
-    uint8_t *scratch;       /* READ_SIZE bytes: what is read before it is decrypted */
+    uv_prepare_t prepare; /* sends what timers have added, before the loop polls */
+    uv_check_t check;     /* sends what socket events have added */
+    int handles;          /* how many of `prepare` and `check` are not closed */
+    port_connection *connections;
+    port_timer *timers;
+    port_connection *dirty; /* connections with output to send */
+    uint8_t *scratch;       /* READ_SIZE bytes for encrypted input */
 };
 
 struct port_connection {
     net_dialer *dialer;
-    port_connection *next, **link; /* of all */
-    port_connection *dirty_next;   /* of those with something to send */
-    bool is_dirty, watches_writes; /* of the latter: the system's buffer was full */
+    port_connection *next, **link; /* in the list of all connections */
+    port_connection *dirty_next;   /* in the list of those with output to send */
+    bool is_dirty, watches_writes; /* watches_writes: the send buffer of the socket is full */
     stage stage;
     port_connection_events events;
     void *ctx;
-    uv_timer_t timer; /* begins; gives up an attempt; gives up. Closing it frees the connection */
+    uv_timer_t
+        timer; /* starts connecting; limits an attempt; limits establishing. Closing it frees the connection */
     uint64_t give_up_ms;    /* by uv_now() */
     net_lookup *lookup;     /* of its host name, in flight; else NULL */
     struct addrinfo *found; /* to be freed */
-    struct addrinfo single; /* instead of that, for what needs no looking up */
+    struct addrinfo single; /* used instead of `found` for an address that is no host name */
     struct sockaddr_storage address;
-    const struct addrinfo *at; /* being tried, or connected to */
-    int tried;                 /* addresses */
+    const struct addrinfo *at; /* the current address */
+    int tried;                 /* how many addresses */
     uv_poll_t *poll;           /* NULL: no socket */
     int fd;
     const port_tls *tls;
-    net_secure *secure;
-    weir_buffer in, out, wire; /* wire: encrypted and not sent */
+    net_tls_session *tls_session;
+    weir_buffer in, out, wire; /* wire: encrypted output */
     uint16_t port;
-    char *host, *tls_name; /* behind this struct */
+    char *host, *tls_name; /* stored after this struct */
 };
 
 struct port_timer {
@@ -85,7 +86,7 @@ struct port_timer {
     void (*fn)(void *ctx, int64_t now_ns);
     void *ctx;
     int64_t at_ns;    /* INT64_MAX: never */
-    int64_t armed_ns; /* what the timer is set to, at_ns or before it; INT64_MAX: it is not */
+    int64_t armed_ns; /* when the libuv timer fires, at_ns or earlier; INT64_MAX: not set */
 };
 
 static net_dialer *dialer_of(port_dialer *d)
@@ -103,78 +104,78 @@ static const char *error_text(int err)
     return uv_strerror(uv_translate_sys_error(err));
 }
 
-/* ---- the end of a line ----------------------------------------------------------------------- */
+/* ---- closing --------------------------------------------------------------------------------- */
 
 static void free_handle(uv_handle_t *handle)
 {
     port_free(handle);
 }
 
-static void on_line_closed(uv_handle_t *timer)
+static void on_timer_closed(uv_handle_t *timer)
 {
-    port_connection *l = timer->data;
-    weir_buffer_free(&l->in);
-    weir_buffer_free(&l->out);
-    weir_buffer_free(&l->wire);
-    port_free(l);
+    port_connection *c = timer->data;
+    weir_buffer_free(&c->in);
+    weir_buffer_free(&c->out);
+    weir_buffer_free(&c->wire);
+    port_free(c);
 }
 
-static void drop_socket(port_connection *l)
+static void drop_socket(port_connection *c)
 {
-    if (!l->poll)
+    if (!c->poll)
         return;
-    l->poll->data = NULL;
-    uv_close((uv_handle_t *)l->poll, free_handle);
-    close(l->fd);
-    l->poll = NULL;
-    l->watches_writes = false;
+    c->poll->data = NULL;
+    uv_close((uv_handle_t *)c->poll, free_handle);
+    close(c->fd);
+    c->poll = NULL;
+    c->watches_writes = false;
 }
 
-static void undirty(port_connection *l)
+static void remove_dirty(port_connection *c)
 {
-    port_connection **link = &l->dialer->dirty;
-    while (l->is_dirty && *link != l)
+    port_connection **link = &c->dialer->dirty;
+    while (c->is_dirty && *link != c)
         link = &(*link)->dirty_next;
-    if (l->is_dirty)
-        *link = l->dirty_next;
-    l->is_dirty = false;
+    if (c->is_dirty)
+        *link = c->dirty_next;
+    c->is_dirty = false;
 }
 
-static void hang_up(port_connection *l)
+static void close_connection(port_connection *c)
 {
-    if (l->stage == STAGE_GONE)
+    if (c->stage == STAGE_CLOSED)
         return;
-    l->stage = STAGE_GONE;
-    undirty(l);
-    drop_socket(l);
-    if (l->lookup)
-        net_lookup_cancel(l->lookup);
-    if (l->found)
-        freeaddrinfo(l->found);
-    net_secure_close(l->secure);
-    *l->link = l->next;
-    if (l->next)
-        l->next->link = l->link;
-    uv_close((uv_handle_t *)&l->timer, on_line_closed);
+    c->stage = STAGE_CLOSED;
+    remove_dirty(c);
+    drop_socket(c);
+    if (c->lookup)
+        net_lookup_cancel(c->lookup);
+    if (c->found)
+        freeaddrinfo(c->found);
+    net_tls_session_close(c->tls_session);
+    *c->link = c->next;
+    if (c->next)
+        c->next->link = c->link;
+    uv_close((uv_handle_t *)&c->timer, on_timer_closed);
 }
 
-/* Its last event. */
-static void end(port_connection *l, const char *why)
+/* Closes the connection and calls its last callback. */
+static void end(port_connection *c, const char *why)
 {
-    hang_up(l);
-    l->events.closed(l->ctx, why, now_of(l->dialer));
+    close_connection(c);
+    c->events.closed(c->ctx, why, now_of(c->dialer));
 }
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
 static void on_socket(uv_poll_t *poll, int status, int events);
 
-static void watch(port_connection *l, bool writes)
+static void watch(port_connection *c, bool writes)
 {
-    if (writes == l->watches_writes)
+    if (writes == c->watches_writes)
         return;
-    l->watches_writes = writes;
-    uv_poll_start(l->poll, writes ? UV_READABLE | UV_WRITABLE : UV_READABLE, on_socket);
+    c->watches_writes = writes;
+    uv_poll_start(c->poll, writes ? UV_READABLE | UV_WRITABLE : UV_READABLE, on_socket);
 }
 
 static void empty(weir_buffer *b)
@@ -185,248 +186,249 @@ static void empty(weir_buffer *b)
         weir_buffer_clear(b);
 }
 
-/* Gives the system what it takes. False if the line is broken, which errno tells of. */
-static bool push(port_connection *l, weir_buffer *b)
+/* Sends as much as the socket accepts. Returns false with errno if the connection is broken. */
+static bool push(port_connection *c, weir_buffer *b)
 {
     while (weir_buffer_len(b) > 0) {
-        ssize_t n = send(l->fd, weir_buffer_data(b), weir_buffer_len(b), MSG_NOSIGNAL);
+        ssize_t n = send(c->fd, weir_buffer_data(b), weir_buffer_len(b), MSG_NOSIGNAL);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0 && errno != EAGAIN)
             return false;
-        watch(l, n < 0);
+        watch(c, n < 0);
         if (n < 0)
             return true;
         weir_buffer_consume(b, (size_t)n);
     }
     empty(b);
-    watch(l, false);
+    watch(c, false);
     return true;
 }
 
-/* Encrypts and sends as much as goes. */
-static void push_secure(port_connection *l)
+/* Encrypts and sends as much as the socket accepts. */
+static void flush_tls(port_connection *c)
 {
     char why[WHY_MAX];
     size_t before = 0;
     do {
-        before = weir_buffer_len(&l->out);
-        if (net_secure_turn(l->secure, &l->in, &l->out, &l->wire, why, sizeof why) ==
-            NET_SECURE_ENDED) {
-            end(l, why);
+        before = weir_buffer_len(&c->out);
+        if (net_tls_session_run(c->tls_session, &c->in, &c->out, &c->wire, why, sizeof why) ==
+            NET_TLS_CLOSED) {
+            end(c, why);
             return;
         }
-        if (!push(l, &l->wire)) {
-            end(l, error_text(errno));
+        if (!push(c, &c->wire)) {
+            end(c, error_text(errno));
             return;
         }
-    } while (weir_buffer_len(&l->out) > 0 && weir_buffer_len(&l->out) < before &&
-             weir_buffer_len(&l->wire) == 0);
-    if (weir_buffer_len(&l->out) == 0)
-        empty(&l->out);
+    } while (weir_buffer_len(&c->out) > 0 && weir_buffer_len(&c->out) < before &&
+             weir_buffer_len(&c->wire) == 0);
+    if (weir_buffer_len(&c->out) == 0)
+        empty(&c->out);
 }
 
-static void flush(port_connection *l)
+static void flush(port_connection *c)
 {
-    if (l->out.failed || l->wire.failed)
-        end(l, "more waits to be sent than there is memory for");
-    else if (l->stage != STAGE_UP)
+    if (c->out.failed || c->wire.failed)
+        end(c, "more than 64 MiB of output are unsent, or memory is exhausted");
+    else if (c->stage != STAGE_ESTABLISHED)
         return;
-    else if (l->secure)
-        push_secure(l);
-    else if (!push(l, &l->out))
-        end(l, error_text(errno));
+    else if (c->tls_session)
+        flush_tls(c);
+    else if (!push(c, &c->out))
+        end(c, error_text(errno));
 }
 
 static void flush_all(net_dialer *d)
 {
-    if (d->options.turn)
-        d->options.turn(d->options.turn_ctx);
-    for (port_connection *l; (l = d->dirty);) {
-        d->dirty = l->dirty_next;
-        l->is_dirty = false;
-        flush(l);
+    if (d->options.before_send)
+        d->options.before_send(d->options.before_send_ctx);
+    for (port_connection *c; (c = d->dirty);) {
+        d->dirty = c->dirty_next;
+        c->is_dirty = false;
+        flush(c);
     }
 }
 
-static void on_before(uv_prepare_t *before)
+static void on_prepare(uv_prepare_t *prepare)
 {
-    flush_all(before->data);
+    flush_all(prepare->data);
 }
 
-static void on_after(uv_check_t *after)
+static void on_check(uv_check_t *check)
 {
-    flush_all(after->data);
+    flush_all(check->data);
 }
 
-static weir_buffer *out(port_connection *l)
+static weir_buffer *out(port_connection *c)
 {
-    return &l->out;
+    return &c->out;
 }
 
-static void send_soon(port_connection *l)
+static void send_soon(port_connection *c)
 {
-    if (l->is_dirty || l->stage == STAGE_GONE)
+    if (c->is_dirty || c->stage == STAGE_CLOSED)
         return;
-    l->is_dirty = true;
-    l->dirty_next = l->dialer->dirty;
-    l->dialer->dirty = l;
+    c->is_dirty = true;
+    c->dirty_next = c->dialer->dirty;
+    c->dialer->dirty = c;
 }
 
 /* ---- receiving ------------------------------------------------------------------------------- */
 
-static void tell_heard(port_connection *l)
+static void deliver(port_connection *c)
 {
-    if (weir_buffer_len(&l->in) > 0)
-        l->events.received(l->ctx, &l->in, now_of(l->dialer));
-    if (l->stage != STAGE_GONE && weir_buffer_len(&l->in) == 0)
-        empty(&l->in);
+    if (weir_buffer_len(&c->in) > 0)
+        c->events.received(c->ctx, &c->in, now_of(c->dialer));
+    if (c->stage != STAGE_CLOSED && weir_buffer_len(&c->in) == 0)
+        empty(&c->in);
 }
 
-static void become_up(port_connection *l)
+static void become_established(port_connection *c)
 {
-    l->stage = STAGE_UP;
-    uv_timer_stop(&l->timer);
-    uv_freeaddrinfo(l->found);
-    l->found = NULL;
-    send_soon(l);
-    l->events.connected(l->ctx, now_of(l->dialer));
+    c->stage = STAGE_ESTABLISHED;
+    uv_timer_stop(&c->timer);
+    uv_freeaddrinfo(c->found);
+    c->found = NULL;
+    send_soon(c);
+    c->events.connected(c->ctx, now_of(c->dialer));
 }
 
-/* Something was received that is encrypted, or nothing was said yet. */
-static void turn_secure(port_connection *l)
+/* Advances the TLS session: the handshake, or decrypting input. */
+static void run_tls(port_connection *c)
 {
     char why[WHY_MAX];
-    net_secure_state state = net_secure_turn(l->secure, &l->in, &l->out, &l->wire, why, sizeof why);
-    bool sent = push(l, &l->wire);
-    if (state == NET_SECURE_UP && l->stage == STAGE_SHAKE)
-        become_up(l);
-    if (l->stage == STAGE_UP)
-        tell_heard(l);
-    if (l->stage == STAGE_GONE)
+    net_tls_state state =
+        net_tls_session_run(c->tls_session, &c->in, &c->out, &c->wire, why, sizeof why);
+    bool sent = push(c, &c->wire);
+    if (state == NET_TLS_ESTABLISHED && c->stage == STAGE_HANDSHAKE)
+        become_established(c);
+    if (c->stage == STAGE_ESTABLISHED)
+        deliver(c);
+    if (c->stage == STAGE_CLOSED)
         return;
-    if (state == NET_SECURE_ENDED)
-        end(l, why);
+    if (state == NET_TLS_CLOSED)
+        end(c, why);
     else if (!sent)
-        end(l, "the connection was reset");
-    else if (l->in.failed)
-        end(l, "it said more than there is memory for");
+        end(c, "the connection was reset");
+    else if (c->in.failed)
+        end(c, "more than 64 MiB of input are unread, or memory is exhausted");
 }
 
-/* Reads once. False if there is nothing more to be read now, or the line is gone. */
-static bool read_some(port_connection *l)
+/* Reads once. Returns false if there is nothing more to read now or the connection is closed. */
+static bool read_some(port_connection *c)
 {
-    uint8_t *to = l->dialer->scratch;
-    if (!l->secure) {
-        if (!weir_buffer_reserve(&l->in, READ_SIZE)) {
-            end(l, "it said more than there is memory for");
+    uint8_t *to = c->dialer->scratch;
+    if (!c->tls_session) {
+        if (!weir_buffer_reserve(&c->in, READ_SIZE)) {
+            end(c, "more than 64 MiB of input are unread, or memory is exhausted");
             return false;
         }
-        to = weir_buffer_tail(&l->in);
+        to = weir_buffer_tail(&c->in);
     }
-    ssize_t n = recv(l->fd, to, READ_SIZE, 0);
+    ssize_t n = recv(c->fd, to, READ_SIZE, 0);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
     if (n <= 0) {
-        end(l, n < 0 ? error_text(errno) : "it closed the connection");
+        end(c, n < 0 ? error_text(errno) : "the server closed the connection");
         return false;
     }
-    if (!l->secure) {
-        weir_buffer_added(&l->in, (size_t)n);
-        tell_heard(l);
-    } else if (!net_secure_feed(l->secure, to, (size_t)n)) {
-        end(l, "it said more than there is memory for");
+    if (!c->tls_session) {
+        weir_buffer_added(&c->in, (size_t)n);
+        deliver(c);
+    } else if (!net_tls_session_feed(c->tls_session, to, (size_t)n)) {
+        end(c, "more than 64 MiB of input are unread, or memory is exhausted");
     } else {
-        turn_secure(l);
+        run_tls(c);
     }
-    return l->stage != STAGE_GONE && n == READ_SIZE;
+    return c->stage != STAGE_CLOSED && n == READ_SIZE;
 }
 
-static void read_all(port_connection *l)
+static void read_all(port_connection *c)
 {
-    for (int i = 0; i < READS_MAX && read_some(l); i++)
+    for (int i = 0; i < READS_MAX && read_some(c); i++)
         continue;
 }
 
 /* ---- connecting ------------------------------------------------------------------------------ */
 
-static void try_next(port_connection *l, const char *why);
-static void set_time(port_connection *l);
+static void try_next(port_connection *c, const char *why);
+static void set_time(port_connection *c);
 
-static int socket_error(const port_connection *l)
+static int socket_error(const port_connection *c)
 {
     int err = 0;
     socklen_t len = sizeof err;
-    return getsockopt(l->fd, SOL_SOCKET, SO_ERROR, &err, &len) == 0 ? err : errno;
+    return getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &err, &len) == 0 ? err : errno;
 }
 
-static void connected(port_connection *l)
+static void connected(port_connection *c)
 {
     int on = 1, idle = KEEPALIVE_S;
-    if (l->at->ai_family != AF_UNIX) { /* that these fail is no reason not to use it */
-        (void)setsockopt(l->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-        (void)setsockopt(l->fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-        (void)setsockopt(l->fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+    if (c->at->ai_family != AF_UNIX) { /* the connection works without them, too */
+        (void)setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+        (void)setsockopt(c->fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+        (void)setsockopt(c->fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
     }
-    l->watches_writes = true; /* for the connection; no more */
-    watch(l, false);
-    if (!l->tls) {
-        become_up(l);
+    c->watches_writes = true; /* on_socket() was waiting for connect() */
+    watch(c, false);
+    if (!c->tls) {
+        become_established(c);
         return;
     }
-    l->stage = STAGE_SHAKE;
-    set_time(l);
-    l->secure = net_secure_open(l->tls, l->tls_name);
-    if (!l->secure)
-        end(l, "no memory for TLS");
+    c->stage = STAGE_HANDSHAKE;
+    set_time(c);
+    c->tls_session = net_tls_session_open(c->tls, c->tls_name);
+    if (!c->tls_session)
+        end(c, "out of memory for TLS");
     else
-        turn_secure(l);
+        run_tls(c);
 }
 
 static void on_socket(uv_poll_t *poll, int status, int events)
 {
-    port_connection *l = poll->data;
-    if (!l)
+    port_connection *c = poll->data;
+    if (!c)
         return;
-    if (l->stage == STAGE_CONNECT) {
-        int err = socket_error(l);
+    if (c->stage == STAGE_CONNECT) {
+        int err = socket_error(c);
         if (err != 0)
-            try_next(l, error_text(err));
+            try_next(c, error_text(err));
         else if (status < 0)
-            try_next(l, uv_strerror(status));
+            try_next(c, uv_strerror(status));
         else
-            connected(l);
+            connected(c);
         return;
     }
     if (status < 0 || (events & UV_READABLE))
-        read_all(l);
-    if (l->stage == STAGE_GONE)
+        read_all(c);
+    if (c->stage == STAGE_CLOSED)
         return;
     if (status < 0)
-        end(l, "the connection was reset"); /* and nothing was left to be read */
+        end(c, "the connection was reset"); /* and all input has been read */
     else if (events & UV_WRITABLE)
-        l->stage == STAGE_SHAKE ? turn_secure(l) : flush(l);
+        c->stage == STAGE_HANDSHAKE ? run_tls(c) : flush(c);
 }
 
-static bool open_socket(port_connection *l)
+static bool open_socket(port_connection *c)
 {
-    const struct addrinfo *a = l->at;
+    const struct addrinfo *a = c->at;
     int fd = socket(a->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return false;
     uv_poll_t *poll = port_zalloc(1, sizeof *poll);
-    if (!poll || uv_poll_init(l->dialer->options.uv, poll, fd) != 0) {
+    if (!poll || uv_poll_init(c->dialer->options.uv, poll, fd) != 0) {
         port_free(poll);
         close(fd);
         errno = ENOMEM;
         return false;
     }
-    l->fd = fd;
-    l->poll = poll;
-    poll->data = l;
+    c->fd = fd;
+    c->poll = poll;
+    poll->data = c;
     if (connect(fd, a->ai_addr, a->ai_addrlen) != 0 && errno != EINPROGRESS) {
         int err = errno;
-        drop_socket(l);
+        drop_socket(c);
         errno = err;
         return false;
     }
@@ -436,150 +438,153 @@ static bool open_socket(port_connection *l)
 
 static void on_time(uv_timer_t *timer);
 
-/* How long this attempt may take: one that is not the last leaves time for the next. */
-static void set_time(port_connection *l)
+/* Starts the timer of this attempt. An attempt that is not the last leaves time for the next. */
+static void set_time(port_connection *c)
 {
-    uint64_t now_ms = uv_now(l->dialer->options.uv);
-    uint64_t left_ms = l->give_up_ms > now_ms ? l->give_up_ms - now_ms : 0;
-    if (l->stage == STAGE_CONNECT && l->at->ai_next && left_ms > ATTEMPT_MS)
+    uint64_t now_ms = uv_now(c->dialer->options.uv);
+    uint64_t left_ms = c->give_up_ms > now_ms ? c->give_up_ms - now_ms : 0;
+    if (c->stage == STAGE_CONNECT && c->at->ai_next && left_ms > ATTEMPT_MS)
         left_ms = ATTEMPT_MS;
-    uv_timer_start(&l->timer, on_time, left_ms, 0);
+    uv_timer_start(&c->timer, on_time, left_ms, 0);
 }
 
-/* Tries l->at, and what follows it if that fails at once. */
-static void try_from(port_connection *l, const char *why)
+/* Tries c->at and, if that fails at once, the addresses after it. */
+static void try_from(port_connection *c, const char *why)
 {
-    l->stage = STAGE_CONNECT;
-    for (; l->at; l->at = l->at->ai_next) {
-        l->tried++;
-        if (open_socket(l)) {
-            set_time(l);
+    c->stage = STAGE_CONNECT;
+    for (; c->at; c->at = c->at->ai_next) {
+        c->tried++;
+        if (open_socket(c)) {
+            set_time(c);
             return;
         }
         why = error_text(errno);
     }
     char text[WHY_MAX];
-    snprintf(text, sizeof text, "%s (tried %d addresses)", why, l->tried);
-    end(l, l->tried > 1 ? text : why);
+    snprintf(text, sizeof text, "%s (tried %d addresses)", why, c->tried);
+    end(c, c->tried > 1 ? text : why);
 }
 
-/* `why` it is not the address that was tried last. */
-static void try_next(port_connection *l, const char *why)
+/* Tries the next address.
+ *  why  the current one failed. */
+static void try_next(port_connection *c, const char *why)
 {
-    drop_socket(l);
-    l->at = l->at->ai_next;
-    try_from(l, why);
+    drop_socket(c);
+    c->at = c->at->ai_next;
+    try_from(c, why);
 }
 
 static void on_looked_up(void *ctx, const char *error, struct addrinfo *found)
 {
-    port_connection *l = ctx;
-    l->lookup = NULL;
+    port_connection *c = ctx;
+    c->lookup = NULL;
     if (error) {
         char text[WHY_MAX];
         snprintf(text, sizeof text, "host name lookup failed: %s", error);
-        end(l, text);
+        end(c, text);
         return;
     }
-    l->found = found;
-    l->at = found;
-    try_from(l, "");
+    c->found = found;
+    c->at = found;
+    try_from(c, "");
 }
 
-static void look_up(port_connection *l)
+static void look_up(port_connection *c)
 {
-    l->stage = STAGE_RESOLVE;
-    l->lookup = net_lookup_start(l->dialer->resolver, l->host, l->port, on_looked_up, l);
-    if (l->lookup)
-        uv_timer_start(&l->timer, on_time, UP_MS, 0);
+    c->stage = STAGE_RESOLVE;
+    c->lookup = net_lookup_start(c->dialer->resolver, c->host, c->port, on_looked_up, c);
+    if (c->lookup)
+        uv_timer_start(&c->timer, on_time, ESTABLISH_MS, 0);
     else
-        end(l, "host name lookup failed: no memory or thread, or 32 earlier lookups are still "
+        end(c, "host name lookup failed: no memory or thread, or 32 earlier lookups are still "
                "pending");
 }
 
-/* An address that need not be looked up. */
-static bool read_address(port_connection *l)
+/* Reads a host that needs no lookup: a socket path or an IP address. Returns false for a name. */
+static bool read_address(port_connection *c)
 {
-    struct sockaddr_un *file = (struct sockaddr_un *)&l->address;
-    struct addrinfo *a = &l->single;
-    a->ai_addr = (struct sockaddr *)&l->address;
-    if (l->host[0] == '/' && strlen(l->host) < sizeof file->sun_path) {
+    struct sockaddr_un *file = (struct sockaddr_un *)&c->address;
+    struct addrinfo *a = &c->single;
+    a->ai_addr = (struct sockaddr *)&c->address;
+    if (c->host[0] == '/' && strlen(c->host) < sizeof file->sun_path) {
         file->sun_family = AF_UNIX;
-        memcpy(file->sun_path, l->host, strlen(l->host) + 1);
+        memcpy(file->sun_path, c->host, strlen(c->host) + 1);
         a->ai_addrlen = sizeof *file;
-    } else if (uv_ip4_addr(l->host, l->port, (struct sockaddr_in *)&l->address) == 0) {
+    } else if (uv_ip4_addr(c->host, c->port, (struct sockaddr_in *)&c->address) == 0) {
         a->ai_addrlen = sizeof(struct sockaddr_in);
-    } else if (uv_ip6_addr(l->host, l->port, (struct sockaddr_in6 *)&l->address) == 0) {
+    } else if (uv_ip6_addr(c->host, c->port, (struct sockaddr_in6 *)&c->address) == 0) {
         a->ai_addrlen = sizeof(struct sockaddr_in6);
     } else {
         return false;
     }
-    a->ai_family = l->address.ss_family;
+    a->ai_family = c->address.ss_family;
     return true;
 }
 
 static void on_time(uv_timer_t *timer)
 {
-    port_connection *l = timer->data;
-    if (l->stage == STAGE_CONNECT) {
-        try_next(l, "no answer");
-    } else if (l->stage != STAGE_BEGIN) {
-        end(l, l->stage == STAGE_RESOLVE ? "looking up its name took too long" : "TLS: no answer");
-    } else if (read_address(l)) {
-        l->at = &l->single;
-        try_from(l, "");
-    } else if (l->host[0] == '/') {
-        end(l, "the path is too long for a socket file");
+    port_connection *c = timer->data;
+    if (c->stage == STAGE_CONNECT) {
+        try_next(c, "connect timed out");
+    } else if (c->stage != STAGE_BEGIN) {
+        end(c,
+            c->stage == STAGE_RESOLVE ? "host name lookup timed out" : "TLS handshake timed out");
+    } else if (read_address(c)) {
+        c->at = &c->single;
+        try_from(c, "");
+    } else if (c->host[0] == '/') {
+        end(c, "the socket path has more than 107 bytes");
     } else {
-        look_up(l);
+        look_up(c);
     }
 }
 
-static port_connection *dial(port_dialer *port, const port_endpoint *to,
-                             const port_connection_events *events, void *ctx)
+static port_connection *connect_to(port_dialer *port, const port_endpoint *to,
+                                   const port_connection_events *events, void *ctx)
 {
     net_dialer *d = dialer_of(port);
     const char *name = to->tls_name ? to->tls_name : to->host;
     size_t host_size = strlen(to->host) + 1, name_size = strlen(name) + 1;
-    port_connection *l = port_zalloc(1, sizeof *l + host_size + name_size);
-    if (!l)
+    port_connection *c = port_zalloc(1, sizeof *c + host_size + name_size);
+    if (!c)
         return NULL;
-    l->dialer = d;
-    l->events = *events;
-    l->ctx = ctx;
-    l->port = to->port;
-    l->tls = to->tls;
-    l->host = memcpy((char *)(l + 1), to->host, host_size);
-    l->tls_name = memcpy(l->host + host_size, name, name_size);
-    weir_buffer_init(&l->in, IN_MAX);
-    weir_buffer_init(&l->out, OUT_MAX);
-    weir_buffer_init(&l->wire, OUT_MAX);
-    l->next = d->lines;
-    l->link = &d->lines;
-    if (l->next)
-        l->next->link = &l->next;
-    d->lines = l;
-    l->timer.data = l;
-    l->give_up_ms = uv_now(d->options.uv) + UP_MS;
-    uv_timer_init(d->options.uv, &l->timer);
-    uv_timer_start(&l->timer, on_time, 0, 0); /* what fails at once must not fail in here */
-    return l;
+    c->dialer = d;
+    c->events = *events;
+    c->ctx = ctx;
+    c->port = to->port;
+    c->tls = to->tls;
+    c->host = memcpy((char *)(c + 1), to->host, host_size);
+    c->tls_name = memcpy(c->host + host_size, name, name_size);
+    weir_buffer_init(&c->in, IN_MAX);
+    weir_buffer_init(&c->out, OUT_MAX);
+    weir_buffer_init(&c->wire, OUT_MAX);
+    c->next = d->connections;
+    c->link = &d->connections;
+    if (c->next)
+        c->next->link = &c->next;
+    d->connections = c;
+    c->timer.data = c;
+    c->give_up_ms = uv_now(d->options.uv) + ESTABLISH_MS;
+    uv_timer_init(d->options.uv, &c->timer);
+    uv_timer_start(&c->timer, on_time, 0, 0); /* no callback may be called from in here */
+    return c;
 }
 
-/* ---- alarms ---------------------------------------------------------------------------------- */
+/* ---- timers ---------------------------------------------------------------------------------- */
 
-static void on_alarm(uv_timer_t *timer);
+static void on_timer(uv_timer_t *timer);
 
-/* The loop's clock is in ms and a little behind, so that a timer may come too early; then it is set
- * again. One that is set too early is left as it is, for alarms are put off all the time. */
+/* Sets the libuv timer. The clock of the loop counts milliseconds and lags behind, so the timer may
+ * fire early; on_timer() then sets it again. Moving a deadline to a later time leaves the libuv timer
+ * as it is: deadlines move with every reply, and resetting a timer is expensive. */
 static void arm(port_timer *a, int64_t now_ns)
 {
     int64_t left_ns = a->at_ns > now_ns ? a->at_ns - now_ns : 0;
     a->armed_ns = a->at_ns;
-    uv_timer_start(&a->timer, on_alarm, ((uint64_t)left_ns + 999999) / 1000000, 0);
+    uv_timer_start(&a->timer, on_timer, ((uint64_t)left_ns + 999999) / 1000000, 0);
 }
 
-static void on_alarm(uv_timer_t *timer)
+static void on_timer(uv_timer_t *timer)
 {
     port_timer *a = timer->data;
     int64_t now_ns = now_of(a->dialer);
@@ -594,30 +599,30 @@ static void on_alarm(uv_timer_t *timer)
     a->fn(a->ctx, now_ns);
 }
 
-static void set(port_timer *a, int64_t at_ns)
+static void set_timer(port_timer *a, int64_t at_ns)
 {
     a->at_ns = at_ns;
     if (at_ns < a->armed_ns)
         arm(a, now_of(a->dialer));
 }
 
-static port_timer *alarm_new(port_dialer *port, void (*fn)(void *ctx, int64_t now_ns), void *ctx)
+static port_timer *new_timer(port_dialer *port, void (*fn)(void *ctx, int64_t now_ns), void *ctx)
 {
     net_dialer *d = dialer_of(port);
     port_timer *a = port_zalloc(1, sizeof *a);
     if (!a)
         return NULL;
-    *a = (port_timer){.dialer = d, .next = d->alarms, .link = &d->alarms, .fn = fn, .ctx = ctx};
+    *a = (port_timer){.dialer = d, .next = d->timers, .link = &d->timers, .fn = fn, .ctx = ctx};
     a->at_ns = a->armed_ns = INT64_MAX;
     if (a->next)
         a->next->link = &a->next;
-    d->alarms = a;
+    d->timers = a;
     uv_timer_init(d->options.uv, &a->timer);
     a->timer.data = a;
     return a;
 }
 
-static void drop(port_timer *a)
+static void free_timer(port_timer *a)
 {
     if (!a)
         return;
@@ -636,8 +641,8 @@ static int64_t now(port_dialer *d)
 
 weir_status net_dialer_open(net_dialer **ret, const net_dialer_options *options)
 {
-    static const port_dialer_calls calls = {dial,      out, send_soon, hang_up,
-                                            alarm_new, set, drop,      now};
+    static const port_dialer_calls calls = {connect_to, out,       send_soon,  close_connection,
+                                            new_timer,  set_timer, free_timer, now};
     net_dialer *d = port_zalloc(1, sizeof *d + READ_SIZE);
     if (!d)
         return WEIR_E_NOMEM;
@@ -650,11 +655,11 @@ weir_status net_dialer_open(net_dialer **ret, const net_dialer_options *options)
     d->options = *options;
     d->scratch = (uint8_t *)(d + 1);
     d->handles = 2;
-    uv_prepare_init(options->uv, &d->before);
-    uv_check_init(options->uv, &d->after);
-    d->before.data = d->after.data = d;
-    uv_prepare_start(&d->before, on_before);
-    uv_check_start(&d->after, on_after);
+    uv_prepare_init(options->uv, &d->prepare);
+    uv_check_init(options->uv, &d->check);
+    d->prepare.data = d->check.data = d;
+    uv_prepare_start(&d->prepare, on_prepare);
+    uv_check_start(&d->check, on_check);
     *ret = d;
     return WEIR_OK;
 }
@@ -675,11 +680,11 @@ void net_dialer_close(net_dialer *d)
 {
     if (!d)
         return;
-    while (d->lines)
-        hang_up(d->lines);
-    while (d->alarms)
-        drop(d->alarms);
+    while (d->connections)
+        close_connection(d->connections);
+    while (d->timers)
+        free_timer(d->timers);
     net_resolver_free(d->resolver);
-    uv_close((uv_handle_t *)&d->before, on_handle_closed);
-    uv_close((uv_handle_t *)&d->after, on_handle_closed);
+    uv_close((uv_handle_t *)&d->prepare, on_handle_closed);
+    uv_close((uv_handle_t *)&d->check, on_handle_closed);
 }

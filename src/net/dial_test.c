@@ -278,7 +278,7 @@ static void test_line(void **state)
     close(fd);
     run_until(f, &c.downs, 1);
     assert_int_equal(c.heard, 9);
-    assert_string_equal(c.why, "it closed the connection");
+    assert_string_equal(c.why, "the server closed the connection");
     run_idle(f);
     assert_int_equal(c.downs, 1);
 }
@@ -331,7 +331,7 @@ static void test_refused(void **state)
     run_until(f, &e.downs, 1);
     run_until(f, &g.downs, 1);
     assert_string_equal(c.why, "connection refused");
-    assert_string_equal(e.why, "the path is too long for a socket file");
+    assert_string_equal(e.why, "the socket path has more than 107 bytes");
     assert_string_equal(g.why, "no such file or directory");
     assert_int_equal(strncmp(d.why, "host name lookup failed: ", 25), 0);
     assert_int_equal(c.ups + d.ups + e.ups + g.ups, 0);
@@ -435,7 +435,7 @@ static void test_more_than_there_may_be(void **state)
     for (int i = 0; i < 9; i++)
         say(&c, bytes, BIG);
     run_until(f, &c.downs, 1);
-    assert_string_equal(c.why, "more waits to be sent than there is memory for");
+    assert_string_equal(c.why, "more than 64 MiB of output are unsent, or memory is exhausted");
     free(bytes);
     close(fd);
 }
@@ -682,12 +682,12 @@ static void test_tls_is_checked(void **state)
     int listener = listen_tcp(&plain);
     port_tls *tls = open_tls(k.ca, NULL, false), *any = open_tls(NULL, NULL, true);
     port_endpoint to = {.host = "127.0.0.1", .port = port, .tls = tls, .tls_name = "other.test"};
-    expect_down(f, &to, "TLS: its certificate is not for \"other.test\"");
+    expect_down(f, &to, "TLS: the server's certificate is not valid for \"other.test\"");
     to.tls_name = "127.0.0.2";
-    expect_down(f, &to, "TLS: its certificate is not for \"127.0.0.2\"");
+    expect_down(f, &to, "TLS: the server's certificate is not valid for \"127.0.0.2\"");
     to.port = port_of_stranger;
     to.tls_name = "redis.test";
-    expect_down(f, &to, "TLS: its certificate is not trusted: ");
+    expect_down(f, &to, "TLS: the server's certificate is not trusted: ");
 
     caller c = {0};
     to.tls = any;
@@ -707,7 +707,7 @@ static void test_tls_is_checked(void **state)
     int fd = accept_one(listener);
     reply(fd, "-ERR what is that\r\n");
     run_until(f, &d.downs, 1);
-    assert_string_equal(d.why, "TLS: what answers there speaks no TLS");
+    assert_string_equal(d.why, "TLS: the server does not speak TLS");
     close(fd);
     close(listener);
     tls_stop(&server);
@@ -751,12 +751,14 @@ static void test_tls_files(void **state)
     const struct {
         const char *ca, *cert, *key, *error;
     } bad[] = {
-        {nowhere, NULL, NULL, "the certificates to trust %s/nowhere.pem: No such file"},
-        {k.bad, NULL, NULL, "the certificates to trust %s/bad.pem: no certificate or crl found"},
-        {k.ca, nowhere, k.client, "the certificate %s/nowhere.pem: No such file"},
-        {k.ca, k.bad, k.client, "the certificate %s/bad.pem: no start line"},
-        {k.ca, k.client, k.bad, "the private key %s/bad.pem: "},
-        {k.ca, k.client, k.server, "the private key %s/server.pem: key values mismatch"},
+        {nowhere, NULL, NULL, "cannot load the trusted certificates %s/nowhere.pem: No such file"},
+        {k.bad, NULL, NULL,
+         "cannot load the trusted certificates %s/bad.pem: no certificate or crl found"},
+        {k.ca, nowhere, k.client, "cannot load the certificate %s/nowhere.pem: No such file"},
+        {k.ca, k.bad, k.client, "cannot load the certificate %s/bad.pem: no start line"},
+        {k.ca, k.client, k.bad, "cannot load the private key %s/bad.pem: "},
+        {k.ca, k.client, k.server,
+         "cannot load the private key %s/server.pem: key values mismatch"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         char expected[256];

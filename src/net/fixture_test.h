@@ -139,7 +139,7 @@ static const weir_protocol lines = {.session_size = sizeof(line_session),
 
 typedef struct fixture {
     weir_server_options options;
-    weir_listen listens[WEIR_LISTENERS_MAX];
+    weir_listen_address listens[WEIR_LISTENERS_MAX];
     place places[LOOPS_MAX];
     void *contexts[LOOPS_MAX];
     weir_server *server;
@@ -177,7 +177,7 @@ static inline int64_t on_now(void *ctx)
 static inline void prepare(fixture *f, unsigned loops)
 {
     memset(f, 0, sizeof *f);
-    f->listens[0] = (weir_listen){"127.0.0.1:0", &lines};
+    f->listens[0] = (weir_listen_address){"127.0.0.1:0", &lines};
     for (int i = 0; i < LOOPS_MAX; i++) {
         f->places[i].id = i;
         f->contexts[i] = &f->places[i];
@@ -192,7 +192,7 @@ static inline void prepare(fixture *f, unsigned loops)
         .ctx = f,
         .now = on_now,
         .reload = on_reload,
-        .say = on_say,
+        .report = on_say,
     };
     assert_int_equal(pipe(f->said), 0);
     assert_int_equal(pipe(f->reloaded), 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Sockets are made by hand here, since libuv cannot share a port among loops, nor tell a dead
- * socket file from a live one. It must not know who accepts from them. */
+/* Opens sockets without libuv, which can neither share a port among loops nor detect a stale socket
+ * file. It must not know who accepts connections. */
 
 #include "net/listen.h"
 
@@ -23,7 +23,7 @@
 
 enum {
     BACKLOG = 4096,
-    KEEPALIVE_S = 300, /* a client whose machine is gone is noticed after some of these */
+    KEEPALIVE_S = 300, /* without traffic until TCP keepalive probes are sent */
     FILE_MODE = 0660,
 };
 
@@ -34,9 +34,9 @@ typedef union address {
     struct sockaddr_un path;
 } address;
 
-/* What went wrong, and for whom to say it. */
+/* Where to write an error message. */
 typedef struct report {
-    const char *text; /* the address as it was given */
+    const char *text; /* the address from the configuration */
     char *ret_error;
     size_t size;
 } report;
@@ -50,7 +50,7 @@ static socklen_t address_len(const address *a)
 
 /* ---- addresses ------------------------------------------------------------------------------- */
 
-/* Digits alone, 0..65535. */
+/* Reads a port, 0..65535. */
 static bool read_port(const char *text, int *ret)
 {
     uint64_t port;
@@ -70,14 +70,14 @@ static bool read_host(const char *host, bool in_brackets, int port, address *ret
     return uv_ip4_addr(host, port, &ret->ip4) == 0;
 }
 
-/* Returns what is wrong with it, or NULL. */
+/* Returns NULL, or why the address is invalid. */
 static const char *read_address(const char *text, address *ret)
 {
     *ret = (address){0};
     if (text[0] == '/') {
         size_t len = strlen(text);
         if (len >= sizeof ret->path.sun_path)
-            return "the path of a socket file has at most 107 bytes";
+            return "expected a socket path of at most 107 bytes";
         ret->path.sun_family = AF_UNIX;
         memcpy(ret->path.sun_path, text, len);
         return NULL;
@@ -89,39 +89,40 @@ static const char *read_address(const char *text, address *ret)
     size_t len = colon ? (size_t)(colon - text) - 2 * skip : 0;
     int port;
     if (!colon || len >= sizeof host)
-        return "expected ADDRESS:PORT as in 127.0.0.1:6380, [::1]:6380 for IPv6, or the path of a "
-               "socket file, which begins with /";
+        return "expected ADDRESS:PORT such as 127.0.0.1:6380 or [::1]:6380, or a socket path that "
+               "begins with /";
     if (!read_port(colon + 1, &port))
         return "expected a port from 0 to 65535 after the last ':'";
     memcpy(host, text + skip, len);
     host[len] = '\0';
     if (!read_host(host, in_brackets, port, ret))
-        return "expected an IPv4 address as 127.0.0.1, an IPv6 address in brackets as [::1], or "
-               "localhost, before the ':'";
+        return "expected localhost, an IPv4 address such as 127.0.0.1, or an IPv6 address in "
+               "brackets "
+               "such as [::1], before the ':'";
     return NULL;
 }
 
-static void print_address(const address *a, char ret[WEIR_ADDRESS_TEXT_MAX])
+static void print_address(const address *a, char ret[WEIR_LISTEN_ADDRESS_MAX])
 {
     char host[64] = "?";
     if (a->any.sa_family == AF_INET) {
         uv_ip4_name(&a->ip4, host, sizeof host);
-        snprintf(ret, WEIR_ADDRESS_TEXT_MAX, "%s:%d", host, ntohs(a->ip4.sin_port));
+        snprintf(ret, WEIR_LISTEN_ADDRESS_MAX, "%s:%d", host, ntohs(a->ip4.sin_port));
     } else if (a->any.sa_family == AF_INET6) {
         uv_ip6_name(&a->ip6, host, sizeof host);
-        snprintf(ret, WEIR_ADDRESS_TEXT_MAX, "[%s]:%d", host, ntohs(a->ip6.sin6_port));
+        snprintf(ret, WEIR_LISTEN_ADDRESS_MAX, "[%s]:%d", host, ntohs(a->ip6.sin6_port));
     } else {
-        snprintf(ret, WEIR_ADDRESS_TEXT_MAX, "%s", a->path.sun_path);
+        snprintf(ret, WEIR_LISTEN_ADDRESS_MAX, "%s", a->path.sun_path);
     }
 }
 
-void weir_listening_peer(int fd, char *ret, size_t size)
+void weir_listen_peer(int fd, char *ret, size_t size)
 {
     address a = {0};
-    char text[WEIR_ADDRESS_TEXT_MAX] = "unknown";
+    char text[WEIR_LISTEN_ADDRESS_MAX] = "unknown";
     socklen_t len = sizeof a;
     if (fd >= 0 && getpeername(fd, &a.any, &len) == 0) {
-        if (a.any.sa_family == AF_UNIX) /* clients have no name there */
+        if (a.any.sa_family == AF_UNIX) /* clients of a Unix socket have no address */
             snprintf(text, sizeof text, "unix");
         else
             print_address(&a, text);
@@ -141,7 +142,7 @@ static weir_status refuse_errno(const report *r, int err)
 {
     const char *hint = "";
     if (err == EADDRINUSE)
-        hint = ": another server has it; stop that one or choose another";
+        hint = ": another server uses it; stop that server or choose another address";
     else if (err == EADDRNOTAVAIL)
         hint = ": this machine does not have that address";
     else if (err == EACCES && r->text[0] != '/')
@@ -167,7 +168,7 @@ static int switch_on(int fd, int level, int name)
     return setsockopt(fd, level, name, &on, sizeof on);
 }
 
-/* A bound socket, or -1 and errno. What is set here a connection has from its listener. */
+/* Returns a bound socket, or -1 with errno. Accepted connections inherit its options. */
 static int tcp_socket(const address *a, bool shared)
 {
     int fd = socket(a->any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -189,8 +190,9 @@ static int tcp_socket(const address *a, bool shared)
     return -1;
 }
 
-/* The first socket is bound as one that shares with nobody, which fails if anybody has the port;
- * it begins to share only then, so that at no time the port is free for others. */
+/* Opens n sockets on one port. The first is bound without SO_REUSEPORT, which fails if any other
+ * process has the port. It gets SO_REUSEPORT before the others are bound, so the port is never
+ * free. */
 static weir_status open_tcp(const report *r, address *a, int *fds, unsigned n)
 {
     unsigned made = 0;
@@ -214,11 +216,11 @@ static weir_status open_tcp(const report *r, address *a, int *fds, unsigned n)
 }
 
 static const char not_a_socket[] =
-    "there is a file of that name which is not a socket; it was left alone";
+    "a file that is not a socket exists at this path; move it or choose another path";
 
 /* ---- socket files ---------------------------------------------------------------------------- */
 
-/* Whether somebody listens there: 0 if nobody does, else an errno. */
+/* Returns 0 if no server listens on a Unix socket, EADDRINUSE if one does, or another errno. */
 static int try_connect(const address *a)
 {
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -226,12 +228,12 @@ static int try_connect(const address *a)
         return errno;
     int err = connect(fd, &a->any, address_len(a)) == 0 ? EADDRINUSE : errno;
     close(fd);
-    if (err == EAGAIN) /* its queue is full, so it has one */
+    if (err == EAGAIN) /* the accept queue is full, so a server listens */
         err = EADDRINUSE;
     return err == ECONNREFUSED || err == ENOENT ? 0 : err;
 }
 
-/* Makes the path free, if what is there is a socket file that nobody listens on. */
+/* Removes a stale socket file, on which no server listens. */
 static weir_status clear_path(const report *r, const address *a)
 {
     const char *path = a->path.sun_path;
@@ -246,11 +248,11 @@ static weir_status clear_path(const report *r, const address *a)
     return err == 0 ? WEIR_OK : refuse_errno(r, err);
 }
 
-static bool listen_at_path(int fd, const address *a, weir_listening *ret)
+static bool listen_at_path(int fd, const address *a, weir_listen_socket *ret)
 {
     const char *path = a->path.sun_path;
     struct stat st;
-    /* The file is made with the mode of the socket: nobody else can come in before chmod(). */
+    /* bind() creates the file with this mode: no other user can connect before chmod(). */
     (void)fchmod(fd, S_IRUSR | S_IWUSR);
     if (bind(fd, &a->any, address_len(a)) != 0)
         return false;
@@ -266,7 +268,7 @@ static bool listen_at_path(int fd, const address *a, weir_listening *ret)
 }
 
 static weir_status open_path(const report *r, const address *a, int *fds, unsigned n,
-                             weir_listening *ret)
+                             weir_listen_socket *ret)
 {
     weir_status st = clear_path(r, a);
     if (st != WEIR_OK)
@@ -284,21 +286,21 @@ static weir_status open_path(const report *r, const address *a, int *fds, unsign
         return WEIR_OK;
     int err = errno;
     close_all(fds, made);
-    weir_listening_remove(ret);
+    weir_listen_remove(ret);
     return refuse_errno(r, err);
 }
 
-/* ---- the door -------------------------------------------------------------------------------- */
+/* ---- opening and checking -------------------------------------------------------------------- */
 
-weir_status weir_listening_open(weir_listening *ret, const char *text, int *ret_fds, unsigned n,
-                                char *ret_error, size_t size)
+weir_status weir_listen_open(weir_listen_socket *ret, const char *text, int *ret_fds, unsigned n,
+                             char *ret_error, size_t size)
 {
     report r = {text, ret_error, size};
     address a;
     const char *wrong = read_address(text, &a);
     if (wrong)
         return refuse(&r, wrong);
-    *ret = (weir_listening){.is_tcp = a.any.sa_family != AF_UNIX};
+    *ret = (weir_listen_socket){.is_tcp = a.any.sa_family != AF_UNIX};
     weir_status st = WEIR_OK;
     if (ret->is_tcp)
         st = open_tcp(&r, &a, ret_fds, n);
@@ -308,10 +310,10 @@ weir_status weir_listening_open(weir_listening *ret, const char *text, int *ret_
     return st;
 }
 
-/* Whether a socket file can be made in the directory of a path: 0, else an errno. */
+/* Returns 0 if a socket file can be created in the directory of a path, or an errno. */
 static int try_directory(const char *path)
 {
-    char dir[WEIR_ADDRESS_TEXT_MAX];
+    char dir[WEIR_LISTEN_ADDRESS_MAX];
     size_t len = (size_t)(strrchr(path, '/') - path);
     snprintf(dir, sizeof dir, "%.*s", len > 0 ? (int)len : 1, path);
     return faccessat(AT_FDCWD, dir, W_OK | X_OK, AT_EACCESS) == 0 ? 0 : errno;
@@ -333,7 +335,7 @@ static int try_tcp(const address *a)
     return 0;
 }
 
-weir_listening_trial weir_listening_try(const char *text, char *ret_error, size_t size)
+weir_listen_trial weir_listen_try(const char *text, char *ret_error, size_t size)
 {
     report r = {text, ret_error, size};
     address a;
@@ -344,14 +346,14 @@ weir_listening_trial weir_listening_try(const char *text, char *ret_error, size_
         wrong = not_a_socket;
     int err = wrong ? 0 : is_tcp ? try_tcp(&a) : try_path(&a);
     if (err == EADDRINUSE)
-        return WEIR_LISTENING_IN_USE;
+        return WEIR_LISTEN_IN_USE;
     if (!wrong && err == 0)
-        return WEIR_LISTENING_FREE;
+        return WEIR_LISTEN_FREE;
     (void)(wrong ? refuse(&r, wrong) : refuse_errno(&r, err));
-    return WEIR_LISTENING_IMPOSSIBLE;
+    return WEIR_LISTEN_IMPOSSIBLE;
 }
 
-void weir_listening_remove(weir_listening *l)
+void weir_listen_remove(weir_listen_socket *l)
 {
     struct stat st;
     if (l->inode != 0 && lstat(l->text, &st) == 0 && st.st_dev == l->device &&

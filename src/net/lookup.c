@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* A look-up belongs to its thread and to its loop; the one that finishes last frees it. The loop
- * holds it until its async handle is closed. The resolver's mutex guards what both of them use. */
+/* A lookup is shared by its thread and its loop. It has a reference count: the last of the two frees
+ * it. The loop holds its reference until the async handle is closed. The resolver's mutex guards the
+ * members that both use. */
 
 #include "net/lookup.h"
 
@@ -13,17 +14,17 @@
 struct net_resolver {
     uv_loop_t *uv;
     port_mutex *mutex;
-    unsigned lookups; /* that are not freed; the last one frees a closed resolver */
+    unsigned lookups; /* not freed yet; the last one frees a closed resolver */
     bool closed;
 };
 
 struct net_lookup {
     net_resolver *resolver;
-    uv_async_t ready; /* the thread wakes the loop; closed when the loop is done with the look-up */
+    uv_async_t ready; /* wakes the loop; closed when the loop no longer needs the lookup */
     net_lookup_done done;
     void *ctx;
-    int holders;    /* the thread and the loop: 2, 1, 0 */
-    bool cancelled; /* `ready` may be closed, so the thread must not use it */
+    int holders;    /* reference count: the thread and the loop */
+    bool cancelled; /* `ready` may be closed: the thread must not use it */
     int error;      /* of getaddrinfo() */
     struct addrinfo *found;
     char port[8];
@@ -43,7 +44,7 @@ net_resolver *net_resolver_new(uv_loop_t *uv)
     return NULL;
 }
 
-/* Unlocks the resolver, and frees it if it is closed and no look-up is left. */
+/* Unlocks the resolver. Frees it if it is closed and has no lookups. */
 static void unlock(net_resolver *r)
 {
     bool last = r->closed && r->lookups == 0;
@@ -63,7 +64,7 @@ void net_resolver_free(net_resolver *r)
     unlock(r);
 }
 
-/* One of the two holders is done with the look-up. The resolver is locked, and unlocked here. */
+/* Drops one reference. The caller has locked the resolver; it is unlocked here. */
 static void release(net_lookup *l)
 {
     net_resolver *r = l->resolver;
@@ -100,7 +101,7 @@ static void on_closed(uv_handle_t *ready)
 static void on_ready(uv_async_t *ready)
 {
     net_lookup *l = ready->data;
-    port_mutex_lock(l->resolver->mutex); /* what the thread wrote is seen from here on */
+    port_mutex_lock(l->resolver->mutex); /* makes the thread's writes visible */
     const char *error = l->error != 0 ? gai_strerror(l->error) : NULL;
     struct addrinfo *found = l->found;
     l->found = NULL;
@@ -109,7 +110,7 @@ static void on_ready(uv_async_t *ready)
     l->done(l->ctx, error, found);
 }
 
-/* Whether one more may begin; if so it is counted. */
+/* Counts one more lookup. Returns false if NET_LOOKUPS_MAX are running. */
 static bool reserve(net_resolver *r)
 {
     port_mutex_lock(r->mutex);

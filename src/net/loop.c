@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* A loop accepts, keeps the time of its connections, and goes through the stages of the server. It
- * must not know what a connection reads or writes. */
+/* An event loop accepts connections, enforces their timeouts, sends delayed replies in time, and
+ * follows the stages of the server. It must not know what a connection reads or writes. */
 
 #define _GNU_SOURCE /* accept4 */
 
@@ -16,30 +16,30 @@
 #include <unistd.h>
 
 enum {
-    ACCEPTS_MAX = 64, /* at once; then the connections have their turn */
-    PAUSE_MS = 100,   /* of accepting, when the system has no descriptors left */
-    SWEEP_MS = 1000,  /* at most; shorter if a limit is short */
+    ACCEPTS_MAX = 64, /* accepted at once, before connections are served */
+    PAUSE_MS = 100,   /* before accepting again, when descriptors are exhausted */
+    SWEEP_MS = 1000,  /* between checks of timeouts; less if a timeout is short */
     SWEEP_MS_MIN = 10,
     SWEEP_STOPPING_MS = 50,
     IN_SIZE = 96 << 10,
     OUT_SIZE = 16 << 20,
 };
 
-/* ---- shared ---------------------------------------------------------------------------------- */
+/* ---- reports --------------------------------------------------------------------------------- */
 
-void weir_shared_say(weir_shared *shared, weir_event event, const char *text)
+void weir_shared_report(weir_shared *shared, weir_event event, const char *text)
 {
     static const char *const names[WEIR_EVENTS] = {"refused", "overloaded", "timed-out", "accept",
                                                    "watch"};
-    if (!shared->say)
+    if (!shared->report)
         return;
     uint64_t now_ms = uv_hrtime() / 1000000;
     port_mutex_lock(shared->lock);
-    uint64_t times = ++shared->unsaid[event];
-    bool due = shared->said_ms[event] == 0 || now_ms - shared->said_ms[event] >= 1000;
+    uint64_t times = ++shared->unreported[event];
+    bool due = shared->reported_ms[event] == 0 || now_ms - shared->reported_ms[event] >= 1000;
     if (due) {
-        shared->said_ms[event] = now_ms;
-        shared->unsaid[event] = 0;
+        shared->reported_ms[event] = now_ms;
+        shared->unreported[event] = 0;
     }
     port_mutex_unlock(shared->lock);
     if (!due)
@@ -49,7 +49,7 @@ void weir_shared_say(weir_shared *shared, weir_event event, const char *text)
         snprintf(line, sizeof line, "%s (%llu times)", text, (unsigned long long)times);
     else
         snprintf(line, sizeof line, "%s", text);
-    shared->say(shared->ctx, names[event], line);
+    shared->report(shared->ctx, names[event], line);
 }
 
 /* ---- accepting ------------------------------------------------------------------------------- */
@@ -72,13 +72,13 @@ static void pause_accepting(weir_loop *l, int err)
     char text[160];
     snprintf(text, sizeof text, "cannot accept connections: %s; trying again in %d ms",
              uv_strerror(uv_translate_sys_error(err)), PAUSE_MS);
-    weir_shared_say(l->shared, WEIR_EVENT_ACCEPT, text);
+    weir_shared_report(l->shared, WEIR_EVENT_ACCEPT, text);
     for (size_t i = 0; i < l->listeners_len; i++)
         uv_poll_stop(&l->listeners[i].poll);
     uv_timer_start(&l->resume, on_resume, PAUSE_MS, 0);
 }
 
-/* Everything else that accept() may say is about one client, and that one has gone. */
+/* Any other error of accept() concerns a client that has disconnected. */
 static bool is_shortage(int err)
 {
     return err == EMFILE || err == ENFILE || err == ENOBUFS || err == ENOMEM;
@@ -107,7 +107,7 @@ static void on_acceptable(uv_poll_t *poll, int status, int events)
     (void)events;
     weir_loop *l = poll->loop->data;
     accept_some(poll->data);
-    if (status < 0) /* the socket is broken; it is looked at again, but not all the time */
+    if (status < 0) /* the socket is broken: poll it again later */
         pause_accepting(l, ENOBUFS);
 }
 
@@ -141,7 +141,8 @@ static void on_waits(uv_timer_t *timer)
     release_waits(timer->data);
 }
 
-/* Timers stand still while the machine sleeps, waits do not. */
+/* Checks for timeouts, and for delayed replies that are due: libuv timers stand still while the
+ * machine sleeps, but the clock of the delays does not. */
 static void on_sweep(uv_timer_t *timer)
 {
     weir_loop *l = timer->data;
@@ -154,7 +155,7 @@ static void on_sweep(uv_timer_t *timer)
     }
 }
 
-/* A quarter of the shortest limit, so that it is kept about as exactly as it is short. */
+/* The interval of the checks: a quarter of the shortest timeout. */
 static uint64_t sweep_ms(const weir_server_limits *limits)
 {
     const int64_t limit_ns[] = {limits->idle_ns, limits->request_ns, limits->write_ns};
@@ -182,7 +183,7 @@ void weir_loop_waits_changed(weir_loop *l)
                    left_ns > 0 ? ((uint64_t)left_ns + 999999) / 1000000 : 0, 0);
 }
 
-/* ---- those that are woken -------------------------------------------------------------------- */
+/* ---- connections whose reply is ready -------------------------------------------------------- */
 
 void weir_loop_woken(weir_loop *l, weir_connection *c)
 {
@@ -206,7 +207,7 @@ void weir_loop_not_woken(weir_loop *l, weir_connection *c)
     c->woken_link = NULL;
 }
 
-static void on_turn(void *ctx)
+static void wake_connections(void *ctx)
 {
     weir_loop *l = ctx;
     for (weir_connection *c; (c = l->woken);) {
@@ -239,7 +240,7 @@ void weir_loop_left(weir_loop *l)
 
 static void drain(weir_loop *l)
 {
-    /* Those whose connection is made may have sent something, and nobody else would answer it. */
+    /* Clients in the accept queue are connected and may have sent requests: serve them, too. */
     for (size_t i = 0; i < l->listeners_len; i++)
         accept_some(&l->listeners[i]);
     listeners_close(l);
@@ -265,7 +266,7 @@ static void close_handle(uv_handle_t *handle, void *unused)
 
 static void end(weir_loop *l)
 {
-    l->reported = true; /* the server knows */
+    l->reported = true; /* the control loop has ended the drain */
     close_connections(l);
     listeners_close(l);
     if (l->begun && l->shared->end)
@@ -292,7 +293,7 @@ static void on_wake(uv_async_t *wake)
     }
 }
 
-/* ---- a loop's life --------------------------------------------------------------------------- */
+/* ---- open and close -------------------------------------------------------------------------- */
 
 weir_status weir_loop_open(weir_loop **ret, weir_shared *shared, void *context)
 {
@@ -314,7 +315,7 @@ weir_status weir_loop_open(weir_loop **ret, weir_shared *shared, void *context)
         uv_timer_init(&l->uv, timers[i]);
         timers[i]->data = l;
     }
-    const net_dialer_options dialer = {&l->uv, shared->ctx, shared->now, on_turn, l};
+    const net_dialer_options dialer = {&l->uv, shared->ctx, shared->now, wake_connections, l};
     weir_status st = uv_async_init(&l->uv, &l->wake, on_wake) == 0 ? WEIR_OK : WEIR_E_IO;
     if (st == WEIR_OK && shared->begin)
         st = net_dialer_open(&l->dialer, &dialer);
@@ -371,7 +372,7 @@ void weir_loop_close(weir_loop *l)
 {
     if (!l)
         return;
-    end(l); /* if it never started */
+    end(l); /* for a loop that never started */
     uv_run(&l->uv, UV_RUN_DEFAULT);
     uv_loop_close(&l->uv);
     weir_wait_heap_free(&l->waits);

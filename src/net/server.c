@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Opens the sockets and the loops, and is itself the loop that takes signals, watches the file, and
- * leads the others from stage to stage. It must not know what happens on a connection. */
+/* Opens the sockets and the event loops. The thread that runs the server runs the control loop: it
+ * handles signals, watches the configuration file, and moves the other loops through the stages of
+ * the server. It must not know what happens on a connection. */
 
 #include "net/server.h"
 
@@ -19,7 +20,7 @@ enum { SIGNALS = sizeof signums / sizeof signums[0], TICK_MS = 1000 };
 
 struct weir_server {
     weir_shared shared;
-    uv_loop_t uv; /* the control loop, on the thread that runs the server */
+    uv_loop_t uv; /* the control loop */
     bool uv_open;
     uv_signal_t signals[SIGNALS];
     uv_timer_t beat;
@@ -28,7 +29,7 @@ struct weir_server {
     char *watched;
     bool (*reload)(void *ctx, const char *why);
 
-    weir_listening listening[WEIR_LISTENERS_MAX];
+    weir_listen_socket listening[WEIR_LISTENERS_MAX];
     size_t listening_len;
     weir_loop *loops[WEIR_LOOPS_MAX];
     unsigned loops_len;
@@ -41,7 +42,8 @@ static weir_stage stage_of(weir_server *s)
     return (weir_stage)port_load_relaxed(&s->shared.stage);
 }
 
-/* Stages only go up; the last is told once, for then the loops may be gone. */
+/* Moves to a later stage and wakes the loops. A repeated call does nothing, since after the last
+ * stage the loops may be freed. */
 static void go_to(weir_server *s, weir_stage stage)
 {
     weir_stage now = stage_of(s);
@@ -59,19 +61,20 @@ static void end(weir_server *s)
     uv_stop(&s->uv);
 }
 
-static void say_now(weir_server *s, const char *event, const char *text)
+static void report_now(weir_server *s, const char *event, const char *text)
 {
-    if (s->shared.say)
-        s->shared.say(s->shared.ctx, event, text);
+    if (s->shared.report)
+        s->shared.report(s->shared.ctx, event, text);
 }
 
-static void say_stopping(weir_server *s, int signum)
+static void report_stopping(weir_server *s, int signum)
 {
     char text[128];
-    snprintf(text, sizeof text, "%s: %llu connections; a second signal ends them at once",
+    snprintf(text, sizeof text,
+             "received %s with %llu open connections; a second signal closes them at once",
              signum == SIGINT ? "SIGINT" : "SIGTERM",
              (unsigned long long)port_load_relaxed(&s->shared.connected));
-    say_now(s, "stopping", text);
+    report_now(s, "stopping", text);
 }
 
 static bool reload(weir_server *s, const char *why)
@@ -85,7 +88,7 @@ static void on_signal(uv_signal_t *handle, int signum)
     if (signum == SIGHUP) {
         reload(s, "SIGHUP");
     } else if (stage_of(s) < WEIR_STAGE_DRAIN) {
-        say_stopping(s, signum);
+        report_stopping(s, signum);
         go_to(s, WEIR_STAGE_DRAIN);
     } else {
         end(s);
@@ -116,7 +119,7 @@ void weir_server_run(weir_server *s)
     uv_run(&s->uv, UV_RUN_DEFAULT);
     for (unsigned i = 0; i < s->loops_len; i++)
         weir_loop_join(s->loops[i]);
-    say_now(s, "stopped", "all connections are closed");
+    report_now(s, "stopped", "all connections are closed");
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */
@@ -154,9 +157,9 @@ static weir_status open_control(weir_server *s, const char *watch)
         return WEIR_E_NOMEM;
     memcpy(s->watched, watch, strlen(watch));
     if (!weir_watch_start(&s->watch, &s->uv, s->watched, on_changed, s))
-        weir_shared_say(&s->shared, WEIR_EVENT_WATCH,
-                        "the system gives no events of the file's directory; it is looked at every "
-                        "two seconds");
+        weir_shared_report(&s->shared, WEIR_EVENT_WATCH,
+                           "cannot watch the directory of the configuration file (inotify); the "
+                           "file is checked every two seconds");
     return WEIR_OK;
 }
 
@@ -172,13 +175,13 @@ static weir_status open_loops(weir_server *s, const weir_server_options *o)
     return WEIR_OK;
 }
 
-static weir_status open_listener(weir_server *s, const weir_listen *listen, char *ret_error,
+static weir_status open_listener(weir_server *s, const weir_listen_address *listen, char *ret_error,
                                  size_t size)
 {
     int fds[WEIR_LOOPS_MAX];
-    weir_listening *listening = &s->listening[s->listening_len];
+    weir_listen_socket *listening = &s->listening[s->listening_len];
     weir_status st =
-        weir_listening_open(listening, listen->address, fds, s->loops_len, ret_error, size);
+        weir_listen_open(listening, listen->address, fds, s->loops_len, ret_error, size);
     if (st != WEIR_OK)
         return st;
     s->listening_len++;
@@ -208,12 +211,12 @@ weir_status weir_server_open(weir_server **ret, const weir_server_options *optio
     weir_server *s = port_zalloc(1, sizeof *s);
     if (!s)
         return WEIR_E_NOMEM;
-    char error[256] = "the system has no loops, descriptors or threads left";
+    char error[256] = "out of file descriptors, threads or memory; raise the limits of the process";
     s->shared.limits = options->limits;
     s->shared.drain_ns = options->drain_ns;
     s->shared.ctx = options->ctx;
     s->shared.now = options->now;
-    s->shared.say = options->say;
+    s->shared.report = options->report;
     s->shared.begin = options->begin;
     s->shared.end = options->end;
     s->tick = options->tick;
@@ -259,13 +262,13 @@ void weir_server_close(weir_server *s)
 {
     if (!s)
         return;
-    go_to(s, WEIR_STAGE_END); /* if it never ran */
+    go_to(s, WEIR_STAGE_END); /* for a server that never ran */
     for (unsigned i = 0; i < s->loops_len; i++) {
         weir_loop_join(s->loops[i]);
         weir_loop_close(s->loops[i]);
     }
     for (size_t i = 0; i < s->listening_len; i++)
-        weir_listening_remove(&s->listening[i]);
+        weir_listen_remove(&s->listening[i]);
     if (s->uv_open) {
         uv_walk(&s->uv, close_handle, NULL);
         uv_run(&s->uv, UV_RUN_DEFAULT);

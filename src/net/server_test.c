@@ -13,7 +13,7 @@
 /* Opening must fail, and say so. */
 static void expect_no_server(fixture *f, const char *address, const char *expected)
 {
-    weir_listen other = {address, &lines};
+    weir_listen_address other = {address, &lines};
     weir_server_options options = f->options;
     weir_server *server = NULL;
     char error[256] = "";
@@ -69,9 +69,9 @@ static void check_several_listeners(void **unused)
     char path[128];
     prepare(&f, 2);
     snprintf(path, sizeof path, "%s/socket", f.dir);
-    f.listens[1] = (weir_listen){"[::1]:0", &lines};
-    f.listens[2] = (weir_listen){path, &lines};
-    f.listens[3] = (weir_listen){"localhost:0", &lines};
+    f.listens[1] = (weir_listen_address){"[::1]:0", &lines};
+    f.listens[2] = (weir_listen_address){path, &lines};
+    f.listens[3] = (weir_listen_address){"localhost:0", &lines};
     f.options.listens_len = 4;
     start(&f);
     assert_string_equal(weir_server_address(f.server, 2), path);
@@ -134,7 +134,7 @@ static void check_socket_files(void **unused)
 
     int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
     close(fd);
-    expect_no_server(&f, path, "not a socket; it was left alone");
+    expect_no_server(&f, path, "a file that is not a socket");
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(unlink(path), 0);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* OpenSSL reads from one piece of memory and writes to another; whoever owns the socket carries the
- * bytes. What it says when something is wrong becomes one line that a person can act on. */
+/* OpenSSL reads from one memory BIO and writes to another; the dialer moves the bytes between these
+ * and the socket. Errors of OpenSSL become one-line messages. */
 
 #include "net/tls.h"
 
@@ -14,9 +14,9 @@
 #include <string.h>
 
 enum {
-    WIRE_MAX = 64 << 10,  /* encrypted and not sent: no more is encrypted then */
-    PIECE = 16 << 10,     /* a record has at most so many bytes */
-    NAME_MAX_BYTES = 256, /* a DNS name has fewer */
+    WIRE_MAX = 64 << 10,  /* bytes of unsent encrypted output above which nothing is encrypted */
+    PIECE = 16 << 10,     /* the most bytes of a TLS record */
+    NAME_MAX_BYTES = 256, /* above the length of any DNS name */
 };
 
 struct port_tls {
@@ -24,23 +24,24 @@ struct port_tls {
     bool insecure;
 };
 
-struct net_secure {
+struct net_tls_session {
     SSL *ssl;
-    BIO *from, *to; /* the SSL's own */
-    bool up, insecure;
+    BIO *from, *to; /* owned by `ssl` */
+    bool established, insecure;
     char name[NAME_MAX_BYTES];
 };
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-/* The first error tells of the file; those after it only that it was of no use. */
+/* Reports the first error of OpenSSL: the later ones only follow from it. */
 static weir_status complain(const char *what, const char *file, char *ret_error, size_t size)
 {
     unsigned long code = ERR_peek_error();
     const char *reason = ERR_reason_error_string(code);
     if (ERR_SYSTEM_ERROR(code))
         reason = strerror(ERR_GET_REASON(code));
-    snprintf(ret_error, size, "%s %s: %s", what, file, reason ? reason : "it cannot be used");
+    snprintf(ret_error, size, "cannot load %s %s: %s", what, file,
+             reason ? reason : "unknown format");
     ERR_clear_error();
     return WEIR_E_IO;
 }
@@ -50,7 +51,7 @@ static weir_status read_files(SSL_CTX *ctx, const char *ca, const char *cert, co
 {
     ERR_clear_error();
     if (ca ? SSL_CTX_load_verify_file(ctx, ca) != 1 : SSL_CTX_set_default_verify_paths(ctx) != 1)
-        return complain("the certificates to trust", ca ? ca : "of the system", ret_error, size);
+        return complain("the trusted certificates", ca ? ca : "of the system", ret_error, size);
     if (!cert)
         return WEIR_OK;
     if (SSL_CTX_use_certificate_chain_file(ctx, cert) != 1)
@@ -93,14 +94,14 @@ void net_tls_close(port_tls *tls)
     port_free(tls);
 }
 
-/* ---- a line's -------------------------------------------------------------------------------- */
+/* ---- sessions -------------------------------------------------------------------------------- */
 
-/* The certificate has to be for this name; a server that has several is told which one is meant. */
-static bool expect_name(net_secure *s)
+/* Sets the name for which the certificate must be valid, and sends it to the server (SNI). */
+static bool expect_name(net_tls_session *s)
 {
     X509_VERIFY_PARAM *param = SSL_get0_param(s->ssl);
     bool is_address = X509_VERIFY_PARAM_set1_ip_asc(param, s->name) == 1;
-    ERR_clear_error(); /* a name is no address, and that is no error */
+    ERR_clear_error(); /* a DNS name is no address, but that is no error */
     if (is_address)
         return true;
     SSL_set_hostflags(s->ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
@@ -108,9 +109,9 @@ static bool expect_name(net_secure *s)
            SSL_set_tlsext_host_name(s->ssl, s->name) == 1;
 }
 
-net_secure *net_secure_open(const port_tls *tls, const char *name)
+net_tls_session *net_tls_session_open(const port_tls *tls, const char *name)
 {
-    net_secure *s = port_zalloc(1, sizeof *s);
+    net_tls_session *s = port_zalloc(1, sizeof *s);
     if (!s)
         return NULL;
     snprintf(s->name, sizeof s->name, "%s", name);
@@ -122,7 +123,7 @@ net_secure *net_secure_open(const port_tls *tls, const char *name)
         BIO_free(s->from);
         BIO_free(s->to);
         s->from = s->to = NULL;
-        net_secure_close(s);
+        net_tls_session_close(s);
         return NULL;
     }
     SSL_set_bio(s->ssl, s->from, s->to);
@@ -130,49 +131,49 @@ net_secure *net_secure_open(const port_tls *tls, const char *name)
     return s;
 }
 
-void net_secure_close(net_secure *s)
+void net_tls_session_close(net_tls_session *s)
 {
     if (!s)
         return;
-    SSL_free(s->ssl); /* and the two with it */
+    SSL_free(s->ssl); /* frees both BIOs, too */
     port_free(s);
 }
 
-bool net_secure_feed(net_secure *s, const uint8_t *bytes, size_t len)
+bool net_tls_session_feed(net_tls_session *s, const uint8_t *bytes, size_t len)
 {
     size_t taken = 0;
     return BIO_write_ex(s->from, bytes, len, &taken) == 1 && taken == len;
 }
 
-/* ---- what went wrong ------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
-static void explain(const net_secure *s, char *ret_why, size_t size)
+static void explain(const net_tls_session *s, char *ret_why, size_t size)
 {
     long verdict = s->insecure ? X509_V_OK : SSL_get_verify_result(s->ssl);
     unsigned long code = ERR_peek_last_error();
     int reason = ERR_GET_REASON(code);
     const char *text = ERR_reason_error_string(code);
     if (verdict == X509_V_ERR_HOSTNAME_MISMATCH || verdict == X509_V_ERR_IP_ADDRESS_MISMATCH)
-        snprintf(ret_why, size, "TLS: its certificate is not for \"%s\"", s->name);
+        snprintf(ret_why, size, "TLS: the server's certificate is not valid for \"%s\"", s->name);
     else if (verdict != X509_V_OK)
-        snprintf(ret_why, size, "TLS: its certificate is not trusted: %s",
+        snprintf(ret_why, size, "TLS: the server's certificate is not trusted: %s",
                  X509_verify_cert_error_string(verdict));
-    else if (!s->up && reason == SSL_R_WRONG_VERSION_NUMBER)
-        snprintf(ret_why, size, "TLS: what answers there speaks no TLS");
+    else if (!s->established && reason == SSL_R_WRONG_VERSION_NUMBER)
+        snprintf(ret_why, size, "TLS: the server does not speak TLS");
     else
-        snprintf(ret_why, size, "TLS: %s", text ? text : "it ended the connection");
+        snprintf(ret_why, size, "TLS: %s", text ? text : "the server closed the connection");
 }
 
-/* Whether a call that did not succeed will after more was received. */
-static bool waits(net_secure *s, int result)
+/* Returns whether a failed call only needs more input. */
+static bool waits(net_tls_session *s, int result)
 {
     int error = SSL_get_error(s->ssl, result);
     return error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE;
 }
 
-/* ---- work ------------------------------------------------------------------------------------ */
+/* ---- handshake, input, output ---------------------------------------------------------------- */
 
-static bool decrypt(net_secure *s, weir_buffer *in)
+static bool decrypt(net_tls_session *s, weir_buffer *in)
 {
     while (weir_buffer_reserve(in, PIECE)) {
         size_t n = 0;
@@ -182,10 +183,10 @@ static bool decrypt(net_secure *s, weir_buffer *in)
             return waits(s, result);
         weir_buffer_added(in, n);
     }
-    return true; /* `in` has failed, and whoever owns it sees that */
+    return true; /* in->failed is set; the dialer checks it */
 }
 
-static bool encrypt(net_secure *s, weir_buffer *out)
+static bool encrypt(net_tls_session *s, weir_buffer *out)
 {
     while (weir_buffer_len(out) > 0 && BIO_ctrl_pending(s->to) < WIRE_MAX) {
         size_t n = 0;
@@ -198,15 +199,15 @@ static bool encrypt(net_secure *s, weir_buffer *out)
     return true;
 }
 
-static bool shake(net_secure *s)
+static bool handshake(net_tls_session *s)
 {
     ERR_clear_error();
     int result = SSL_do_handshake(s->ssl);
-    s->up = result == 1;
-    return s->up || waits(s, result);
+    s->established = result == 1;
+    return s->established || waits(s, result);
 }
 
-static void drain(net_secure *s, weir_buffer *wire)
+static void drain(net_tls_session *s, weir_buffer *wire)
 {
     size_t len = BIO_ctrl_pending(s->to), n = 0;
     if (len == 0 || !weir_buffer_reserve(wire, len))
@@ -215,19 +216,19 @@ static void drain(net_secure *s, weir_buffer *wire)
         weir_buffer_added(wire, n);
 }
 
-net_secure_state net_secure_turn(net_secure *s, weir_buffer *in, weir_buffer *out,
-                                 weir_buffer *wire, char *ret_why, size_t size)
+net_tls_state net_tls_session_run(net_tls_session *s, weir_buffer *in, weir_buffer *out,
+                                  weir_buffer *wire, char *ret_why, size_t size)
 {
-    bool good = s->up || shake(s);
-    if (good && s->up)
+    bool good = s->established || handshake(s);
+    if (good && s->established)
         good = decrypt(s, in);
-    if (good && s->up && weir_buffer_len(wire) < WIRE_MAX)
+    if (good && s->established && weir_buffer_len(wire) < WIRE_MAX)
         good = encrypt(s, out);
     if (!good)
         explain(s, ret_why, size);
     ERR_clear_error();
     drain(s, wire);
     if (!good)
-        return NET_SECURE_ENDED;
-    return s->up ? NET_SECURE_UP : NET_SECURE_SHAKING;
+        return NET_TLS_CLOSED;
+    return s->established ? NET_TLS_ESTABLISHED : NET_TLS_HANDSHAKE;
 }

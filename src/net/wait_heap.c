@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* A binary heap of pointers, each of which knows its place. It must not know what waits. */
+/* A binary heap of pointers to elements, each of which stores its index. */
 
 #include "net/wait_heap.h"
 
@@ -9,23 +9,23 @@
 #include <assert.h>
 #include <string.h>
 
-enum { ROOM_FIRST = 64 };
+enum { CAPACITY_FIRST = 64 };
 
 bool weir_wait_heap_reserve(weir_wait_heap *w, size_t n)
 {
-    if (n <= w->room)
+    if (n <= w->capacity)
         return true;
-    size_t room = w->room < ROOM_FIRST ? ROOM_FIRST : 2 * w->room;
-    if (room < n)
-        room = n;
-    weir_wait **heap = port_zalloc(room + 1, sizeof(weir_wait *));
+    size_t capacity = w->capacity < CAPACITY_FIRST ? CAPACITY_FIRST : 2 * w->capacity;
+    if (capacity < n)
+        capacity = n;
+    weir_wait **heap = port_zalloc(capacity + 1, sizeof(weir_wait *));
     if (!heap)
         return false;
     if (w->heap)
         memcpy(heap, w->heap, (w->len + 1) * sizeof(weir_wait *));
     port_free(w->heap);
     w->heap = heap;
-    w->room = room;
+    w->capacity = capacity;
     return true;
 }
 
@@ -46,8 +46,8 @@ static void put(weir_wait_heap *w, weir_wait *one, size_t place)
     one->place = place;
 }
 
-/* Finds the place of `one`, for which `place` is free, upwards and then downwards. */
-static void settle(weir_wait_heap *w, weir_wait *one, size_t place)
+/* Restores the order: puts `one` at the free index `place`, then moves it up or down (sift). */
+static void sift(weir_wait_heap *w, weir_wait *one, size_t place)
 {
     for (; place > 1 && before(one, w->heap[place / 2]); place /= 2)
         put(w, w->heap[place / 2], place);
@@ -63,10 +63,10 @@ static void settle(weir_wait_heap *w, weir_wait *one, size_t place)
 
 void weir_wait_heap_add(weir_wait_heap *w, weir_wait *one, int64_t at_ns)
 {
-    assert(one->place == 0 && w->len < w->room);
+    assert(one->place == 0 && w->len < w->capacity);
     one->at_ns = at_ns;
     one->turn = w->turns++;
-    settle(w, one, ++w->len);
+    sift(w, one, ++w->len);
 }
 
 void weir_wait_heap_remove(weir_wait_heap *w, weir_wait *one)
@@ -75,6 +75,6 @@ void weir_wait_heap_remove(weir_wait_heap *w, weir_wait *one)
         return;
     weir_wait *last = w->heap[w->len--];
     if (last != one)
-        settle(w, last, one->place);
+        sift(w, last, one->place);
     one->place = 0;
 }

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* An event says only that it is time to look: what counts is what stat() says of the path. */
+/* Events and timers only trigger a stat() of the path. Its result decides whether the file has
+ * changed. */
 
 #include "net/watch.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { SETTLE_MS = 100, POLL_MS = 2000, PATH_LEN_MAX = 4096 };
+enum { DEBOUNCE_MS = 100, POLL_MS = 2000, PATH_LEN_MAX = 4096 };
 
-/* The state before stays if there is no file now: it may be about to come back. */
+/* Returns the version of the file, or `before` if there is no file: it may be about to return. */
 static weir_file_state look(const char *path, weir_file_state before)
 {
     uv_fs_t req;
@@ -27,7 +28,7 @@ static bool same(const weir_file_state *a, const weir_file_state *b)
            a->seconds == b->seconds && a->nanoseconds == b->nanoseconds;
 }
 
-static void on_settled(uv_timer_t *timer)
+static void on_debounced(uv_timer_t *timer)
 {
     weir_watch *w = timer->data;
     weir_file_state now = look(w->path, w->seen);
@@ -37,17 +38,16 @@ static void on_settled(uv_timer_t *timer)
         w->seen = now;
 }
 
-/* A timer that runs is left alone, so that a directory in which much happens cannot put it off for
- * ever. */
+/* A running timer is not restarted, so a directory with constant events cannot delay it forever. */
 static void look_soon(weir_watch *w)
 {
-    if (!uv_is_active((uv_handle_t *)&w->settle))
-        uv_timer_start(&w->settle, on_settled, SETTLE_MS, 0);
+    if (!uv_is_active((uv_handle_t *)&w->debounce))
+        uv_timer_start(&w->debounce, on_debounced, DEBOUNCE_MS, 0);
 }
 
 static void on_event(uv_fs_event_t *handle, const char *name, int events, int status)
 {
-    (void)name; /* a link's directory changes under other names */
+    (void)name; /* a change of a link's target directory has another name */
     (void)events;
     (void)status;
     look_soon(handle->data);
@@ -81,8 +81,8 @@ bool weir_watch_start(weir_watch *w, uv_loop_t *loop, const char *path, bool (*c
 {
     *w = (weir_watch){.path = path, .changed = changed, .ctx = ctx};
     uv_timer_init(loop, &w->poll);
-    uv_timer_init(loop, &w->settle);
-    w->poll.data = w->settle.data = w;
+    uv_timer_init(loop, &w->debounce);
+    w->poll.data = w->debounce.data = w;
     w->seen = look(path, w->seen);
     uv_timer_start(&w->poll, on_poll, POLL_MS, POLL_MS);
     bool good = uv_fs_event_init(loop, &w->events) == 0;

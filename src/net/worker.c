@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Calls are put into a list under a lock; the loop takes the whole list at once and makes them
- * without the lock. It must not know what they are for. */
+/* Posted calls are queued under a lock. The loop takes the whole queue at once and runs it without
+ * the lock. It must not know what the calls are for. */
 
 #include "net/worker.h"
 
@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-enum { ROOM_FIRST = 64 };
+enum { CAPACITY_FIRST = 64 };
 
 typedef struct call {
     void (*fn)(void *arg);
@@ -19,7 +19,7 @@ typedef struct call {
 
 typedef struct calls {
     call *at;
-    size_t len, room;
+    size_t len, capacity;
 } calls;
 
 struct weir_worker {
@@ -28,14 +28,14 @@ struct weir_worker {
     uv_async_t wake;
     net_dialer *dialer;
     port_thread *thread;
-    port_mutex *lock; /* of the next four */
+    port_mutex *lock; /* guards the next four members */
     port_cond *begun_changed;
     calls posted;
     bool begun, stopping;
-    calls taken; /* being made, or the memory of those that were; the thread's own */
+    calls taken; /* being run, or their memory for reuse; only the thread uses it */
 };
 
-/* ---- on its thread --------------------------------------------------------------------------- */
+/* ---- on the worker's thread ------------------------------------------------------------------ */
 
 static void finish(weir_worker *w)
 {
@@ -45,7 +45,7 @@ static void finish(weir_worker *w)
     uv_close((uv_handle_t *)&w->wake, NULL);
 }
 
-/* What is posted while it makes calls has its turn in the next round. */
+/* Runs the queue. Calls that are posted meanwhile run in the next iteration of the loop. */
 static void on_wake(uv_async_t *wake)
 {
     weir_worker *w = wake->data;
@@ -74,27 +74,27 @@ static void run(void *arg)
     uv_run(&w->uv, UV_RUN_DEFAULT);
 }
 
-/* ---- for others ------------------------------------------------------------------------------ */
+/* ---- on any thread --------------------------------------------------------------------------- */
 
-static bool make_room(calls *c)
+static bool grow(calls *c)
 {
-    if (c->len < c->room)
+    if (c->len < c->capacity)
         return true;
-    size_t room = c->room > 0 ? 2 * c->room : ROOM_FIRST;
-    call *at = port_zalloc(room, sizeof *at);
+    size_t capacity = c->capacity > 0 ? 2 * c->capacity : CAPACITY_FIRST;
+    call *at = port_zalloc(capacity, sizeof *at);
     if (!at)
         return false;
     if (c->len > 0)
         memcpy(at, c->at, c->len * sizeof *at);
     port_free(c->at);
-    *c = (calls){at, c->len, room};
+    *c = (calls){at, c->len, capacity};
     return true;
 }
 
 bool weir_worker_post(weir_worker *w, void (*fn)(void *arg), void *arg)
 {
     port_mutex_lock(w->lock);
-    bool first = w->posted.len == 0, good = make_room(&w->posted);
+    bool first = w->posted.len == 0, good = grow(&w->posted);
     if (good)
         w->posted.at[w->posted.len++] = (call){fn, arg};
     port_mutex_unlock(w->lock);
@@ -103,7 +103,7 @@ bool weir_worker_post(weir_worker *w, void (*fn)(void *arg), void *arg)
     return good;
 }
 
-/* ---- its life -------------------------------------------------------------------------------- */
+/* ---- open and close -------------------------------------------------------------------------- */
 
 static void free_all(weir_worker *w)
 {

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_NET_WORKER_H
 #define WEIR_NET_WORKER_H
-/* A thread with a loop and a dialer, and nobody to serve: for a library whose callers are threads
- * of any kind. */
+/* A background thread with an event loop and a dialer, for libweir-redis: its callers run on threads
+ * of their own, without an event loop. */
 
 #include "port/dial.h"
 
@@ -13,23 +13,23 @@ typedef struct weir_worker weir_worker;
 
 typedef struct weir_worker_options {
     void *ctx;
-    /* On the worker's thread: before any other call there, and after the last. Each may be NULL.
-     * What was made with the dialer and is left after `end` goes without an event. */
+    /* Called on the worker's thread before the first and after the last posted call. Each may be NULL.
+     * Connections and timers that exist after `end` are closed without a callback. */
     void (*begin)(void *ctx, port_dialer *dialer);
     void (*end)(void *ctx);
     int64_t (*now)(void *ctx); /* the dialer's clock, see net/dial.h */
 } weir_worker_options;
 
-/* Starts it; `begin` has returned when this does.
- * Returns WEIR_OK; WEIR_E_NOMEM; WEIR_E_IO if there are no threads or descriptors left. */
+/* Starts the thread, and waits until `begin` has returned.
+ * Returns WEIR_OK; WEIR_E_NOMEM; WEIR_E_IO if threads or descriptors are exhausted. */
 WEIR_NODISCARD weir_status weir_worker_open(weir_worker **ret, const weir_worker_options *options);
 
-/* Has fn(arg) called on its thread, soon and in order. What such calls send travels together. Any
- * thread, its own too. False if there is no memory: then it is not called. */
+/* Schedules fn(arg) on the worker's thread. Calls run in order, and their output is sent in one
+ * batch. Returns false if memory is exhausted; fn is then not called. Threads: any. */
 bool weir_worker_post(weir_worker *w, void (*fn)(void *arg), void *arg);
 
-/* Makes the calls that were posted before, then `end`, and waits for that. Nobody may post from
- * here on, and this is not for its own thread. Accepts NULL. */
+/* Runs all posted calls, then `end`, and joins the thread. Do not post during or after this call, and
+ * do not call it on the worker's thread. Accepts NULL. */
 void weir_worker_close(weir_worker *w);
 
 #endif

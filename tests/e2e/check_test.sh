@@ -173,10 +173,10 @@ check "a socket file without its directory" \
     "1 1:16: error: listen.unix: cannot listen on DIR/none/weir.sock: no such file or directory: its directory does not exist; create it" \
     "$(try 'listen: {unix: DIR/none/weir.sock}')"
 check "a socket file where a file is" \
-    "1 1:16: error: listen.unix: cannot listen on DIR/text: there is a file of that name which is not a socket; it was left alone" \
+    "1 1:16: error: listen.unix: cannot listen on DIR/text: a file that is not a socket exists at this path; move it or choose another path" \
     "$(try 'listen: {unix: DIR/text}')"
 check "a file that is no certificate" \
-    "1 2:43: error: redis.tls: the certificates to trust DIR/text: no certificate or crl found" \
+    "1 2:43: error: redis.tls: cannot load the trusted certificates DIR/text: no certificate or crl found" \
     "$(try 'listen: {resp: "127.0.0.1:0"}
 redis: {url: "rediss://127.0.0.1:1", tls: {ca: DIR/text}}')"
 

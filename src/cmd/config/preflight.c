@@ -31,13 +31,13 @@
 static void check_address(config_reader *r, const config_place *place, const char *address)
 {
     char error[320];
-    switch (weir_listening_try(address, error, sizeof error)) {
-    case WEIR_LISTENING_FREE:
+    switch (weir_listen_try(address, error, sizeof error)) {
+    case WEIR_LISTEN_FREE:
         break;
-    case WEIR_LISTENING_IN_USE:
+    case WEIR_LISTEN_IN_USE:
         config_warn(r->errors, place, "%s is already in use; " IN_USE, address);
         break;
-    case WEIR_LISTENING_IMPOSSIBLE:
+    case WEIR_LISTEN_IMPOSSIBLE:
         config_error(r->errors, place, "%s", error);
         break;
     }
