@@ -2,11 +2,11 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_MODULES_REDIS_ABI_H
 #define WEIR_MODULES_REDIS_ABI_H
-/* What a module of Redis and Valkey may call: names and types as these servers have them since 6.2,
- * asked for one by one when the module is loaded. It must not know what weir is.
+/* The module API of Redis (since 6.2) and Valkey: types, constants, and a table of functions. The
+ * functions are looked up by name when the module is loaded. Knows nothing about weir.
  *
- * The first pointer that a context points to is a function that finds the others by name. A server
- * that lacks one of those that are needed is too old; those that are wanted may be NULL. */
+ * A server that lacks a function of REDIS_NEEDED is too old. Functions of REDIS_WANTED may be
+ * NULL. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,7 +40,7 @@ enum { /* of GetContextFlags() */
        REDIS_CONTEXT_AOF = 1 << 6,
        REDIS_CONTEXT_RESP3 = 1 << 22
 };
-enum { /* of SubscribeToServerEvent(): a master or a replica; a file is written; a child */
+enum { /* of SubscribeToServerEvent(): the role changed; a file is saved; a child was forked */
        REDIS_EVENT_ROLE = 0,
        REDIS_EVENT_FILE = 1,
        REDIS_EVENT_FORK = 13,
@@ -49,7 +49,7 @@ enum { /* of SubscribeToServerEvent(): a master or a replica; a file is written;
 
 /* ---- a data type ----------------------------------------------------------------------------- */
 
-/* A server reads no further than it knows, however high the version. */
+/* An older server ignores the members that it does not know, and the version. */
 enum { REDIS_TYPE_METHODS = 3 };
 
 typedef struct redis_type_methods {
@@ -69,13 +69,13 @@ typedef struct redis_type_methods {
     int (*defrag)(void *ctx, redis_string *key, void **value);
 } redis_type_methods;
 
-/* ---- what COMMAND DOCS and the like show, since 7.0 ------------------------------------------ */
+/* ---- for COMMAND INFO and COMMAND DOCS, since 7.0 -------------------------------------------- */
 
 typedef struct redis_history {
     const char *since, *changes;
 } redis_history;
 
-enum { /* of a key's argument: what the command does with the value, and with what is in it */
+enum { /* of a key argument: what the command does with the value, and with its contents */
        REDIS_KEY_RO = 1 << 0,
        REDIS_KEY_RW = 1 << 1,
        REDIS_KEY_RM = 1 << 3,
@@ -212,12 +212,8 @@ typedef struct redis_api {
 } redis_api;
 #undef REDIS_FIELD
 
-/* Finds them all; those that are not there are NULL. Returns NULL, or the first name that is needed
- * and not there. */
-const char *redis_api_find(redis_api *ret, redis_ctx *ctx);
-
-/* The server's, found before any command can come; a server has one module of a kind, and calls it
- * without a context of ours. */
+/* The functions of this server. Global, since the server calls the module without a context of its
+ * own. Set before the first command. */
 extern redis_api redis;
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "backend.h"
 
+#include "replicate.h"
 #include "service/explain_text.h"
 
 #include <string.h>

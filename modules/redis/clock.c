@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The server's one clock for us. Of the server's main thread. */
+/* Reads the clocks, at most once for each cached time of the server. */
 
 #include "clock.h"
 
@@ -8,7 +8,7 @@
 #include "store/clock.h"
 
 static weir_clock ticker;
-static int64_t wall_base_ns; /* the wall clock less boot_ns, at the last tick */
+static int64_t wall_base_ns; /* the wall clock minus boot_ns, at the last tick */
 static weir_moment last;
 static long long last_cached_us;
 
@@ -20,8 +20,8 @@ void weir_moment_start(void)
     last_cached_us = -1;
 }
 
-/* The wall clock is looked at once a second. If it was set since then, keys that are written now
- * expire as those that were written before do. */
+/* The wall clock is read once a second. If it was stepped since then, the keys written now expire
+ * as the keys written before the step do. */
 weir_moment weir_moment_now(void)
 {
     if (redis.CachedMicroseconds) {
@@ -37,7 +37,7 @@ weir_moment weir_moment_now(void)
         wall_base_ns = at.wall_ns - at.boot_ns;
     }
     int64_t now_ns = weir_clock_time(&ticker, boot_ns);
-    if (now_ns < last.now_ns) /* the clock creeps back by less than a millisecond */
+    if (now_ns < last.now_ns) /* the clock may slew back by less than a millisecond */
         now_ns = last.now_ns;
     last = (weir_moment){now_ns, boot_ns + wall_base_ns};
     return last;

@@ -2,15 +2,16 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_MODULES_REDIS_CLOCK_H
 #define WEIR_MODULES_REDIS_CLOCK_H
-/* The time that a command goes by. Decisions use the store's clock, which nobody sets: a step of
- * the wall clock neither locks keys out nor empties them. Keys expire by the wall clock, since
- * servers know no other; so that both are told. */
+/* The two clocks of a command. Decisions use a clock that follows the wall clock but is never
+ * stepped, as the store's does: a step of the wall clock neither blocks keys nor fills their
+ * quotas. Expiry uses the wall clock, since the server knows no other. Main thread only. */
 
 #include <stdint.h>
 
 typedef struct weir_moment {
-    int64_t now_ns;  /* for decisions; the same for all commands of a transaction or a script where
-                        the server tells its own cached time, which is since 7.2 */
+    int64_t
+        now_ns; /* for decisions. Since Redis 7.2 it is the same for all commands of a transaction
+                        or a script */
     int64_t wall_ns; /* for expiry */
 } weir_moment;
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* One table of commands: from it come their flags, keys, arities and docs, and WEIR.HELP. */
+/* The commands of the module: registers them with flags, keys, arity and documentation, and runs
+ * them. What they accept and reply is in codec/command.h. */
 
-#include "commands.h"
+#include "module.h"
 
 #include "backend.h"
 
@@ -21,8 +22,8 @@ typedef struct command {
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-/* Runs a command of the shared set. WITHNAMES is removed from the end, but only if more arguments
- * than the fewest are there: so a key may have that name. */
+/* Runs a command of the shared set. WITHNAMES is removed from the end, but never from the required
+ * arguments: a key may have that name. */
 static int run(weir_command_id id, redis_ctx *ctx, redis_string **argv, int argc)
 {
     const weir_command *cmd = &weir_commands[id];
@@ -38,7 +39,7 @@ static int run(weir_command_id id, redis_ctx *ctx, redis_string **argv, int argc
     return REDIS_OK;
 }
 
-/* The server calls a command without naming it: each has a function. */
+/* The server calls a command without passing its name, so each needs a function. */
 #define RUN(name, id)                                                                              \
     static int name(redis_ctx *ctx, redis_string **argv, int argc)                                 \
     {                                                                                              \
@@ -127,44 +128,43 @@ static const command commands[] = {
     {SHARED(TAKE), run_take, "write fast deny-oom", "write fast", UPDATES,
      "Decides whether a cost may pass under a policy, and charges it", "O(1)", take_args},
     {SHARED(CHECK), run_check, "write fast deny-oom", "write fast", UPDATES,
-     "The same under a policy that is given as text", "O(1)", check_args},
+     "Decides as WEIR.TAKE, under a policy given as text", "O(1)", check_args},
     {SHARED(TAKEALL), run_take_all, "write deny-oom", "write slow", UPDATES,
-     "Takes from several keys of one slot: from all or from none", "O(n) for n requests, 1 to 16",
+     "Charges several keys of one slot: all of them or none", "O(n) for n requests, 1 to 16",
      take_all_args},
     {SHARED(PEEK), run_peek, "readonly fast", "read fast", LOOKS,
-     "Says what WEIR.TAKE would answer, and charges nothing", "O(1)", take_args},
+     "Reports what WEIR.TAKE would reply, and charges nothing", "O(1)", take_args},
     {SHARED(REFUND), run_refund, "write fast", "write fast", UPDATES,
-     "Gives back what was charged and not used", "O(1)", refund_args},
+     "Refunds units that were charged and not used", "O(1)", refund_args},
     {SHARED(RESET), run_reset, "write fast", "write fast", REDIS_KEY_RW | REDIS_KEY_DELETE,
-     "Makes a key fresh under a policy", "O(1)", reset_args},
+     "Gives a key its full quota back under a policy", "O(1)", reset_args},
     {SHARED(EXPLAIN), run_explain, "readonly fast", "read fast", LOOKS,
-     "Says in words what holds for a key", "O(1)", reset_args},
+     "Explains the state of a key in words", "O(1)", reset_args},
     {OWN("WEIR.HELP", NULL, 1, 1, 0, 0, false, "WEIR.HELP"), run_help, "fast", "fast", 0,
      "Lists these commands", "O(1)", NULL},
     {SHARED(THROTTLE), run_throttle, "write fast deny-oom", "write fast", UPDATES,
-     "Decides as redis-cell does", "O(1)", throttle_args},
+     "Decides as CL.THROTTLE of redis-cell does", "O(1)", throttle_args},
     {OWN("WEIR.ASK", NULL, 5, 5, 3, 1, false, NULL), weir_ask_command, "write fast deny-oom",
      "write fast", UPDATES,
-     "What weir's programs ask: TAKE, PEEK, REFUND, GRANT or RESET, in microseconds", "O(1)",
-     ask_args},
+     "Used by weir itself: TAKE, PEEK, REFUND, GRANT or RESET, in microseconds", "O(1)", ask_args},
     {OWN("WEIR.ASKALL", NULL, 5, 0, 3, 3, false, NULL), weir_ask_all_command, "write deny-oom",
-     "write slow", UPDATES, "What weir's programs ask about several keys",
+     "write slow", UPDATES, "Used by weir itself: WEIR.TAKEALL in microseconds",
      "O(n) for n requests, 1 to 16", ask_all_args},
     {OWN("WEIR.STATE", NULL, 4, 4, 1, 1, false, NULL), weir_state_command, "write admin",
-     "write admin dangerous", UPDATES, "What replicas and an AOF are told of a key",
+     "write admin dangerous", UPDATES, "Replicates the state of a key to replicas and the AOF",
      "O(n) for n bytes", state_args},
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
 static const command policy_commands[] = {
     {OWN("SET", NULL, 4, 4, 0, 0, false, NULL), run_policy, "write deny-oom", "write slow", 0,
-     "Sets a policy under a name", "O(log n) for n policies", set_args},
+     "Creates or replaces a named policy", "O(log n) for n policies", set_args},
     {OWN("GET", NULL, 3, 3, 0, 0, false, NULL), run_policy, "readonly fast", "read fast", 0,
      "Shows a policy", "O(log n) for n policies", name_args},
     {OWN("LIST", NULL, 2, 2, 0, 0, false, NULL), run_policy, "readonly", "read slow", 0,
      "Shows all policies", "O(n) for n policies", NULL},
     {OWN("DEL", NULL, 3, 3, 0, 0, false, NULL), run_policy, "write fast", "write fast", 0,
-     "Takes a policy away", "O(n) for n policies", name_args},
+     "Deletes a policy", "O(n) for n policies", name_args},
 };
 enum { POLICY_COMMANDS = sizeof policy_commands / sizeof policy_commands[0] };
 
@@ -190,9 +190,10 @@ static int run_help(redis_ctx *ctx, redis_string **argv, int argc)
     return REDIS_OK;
 }
 
-/* ---- docs ------------------------------------------------------------------------------------ */
+/* ---- documentation
+ * ------------------------------------------------------------------------------------ */
 
-/* Before 7.2 the commands of modules are in none. */
+/* Before 7.2, the commands of modules have no ACL categories. */
 static bool put_categories(redis_command *at, const command *cmd)
 {
     if (!redis.SetCommandACLCategories || !cmd->categories)
@@ -213,7 +214,7 @@ static bool describe(redis_command *at, const command *c)
         .since = WEIR_VERSION,
         .arity = weir_command_arity(cmd),
         .key_specs = specs,
-        .args = (redis_arg *)(uintptr_t)c->args, /* which the server copies */
+        .args = (redis_arg *)(uintptr_t)c->args, /* copied by the server */
     };
     if (cmd->key > 0) {
         specs[0].flags = c->key_flags;
@@ -231,7 +232,7 @@ static bool has_docs(void)
     return redis.GetCommand && redis.SetCommandInfo;
 }
 
-/* ---- making them known ----------------------------------------------------------------------- */
+/* ---- registering ----------------------------------------------------------------------- */
 
 static bool create(redis_ctx *ctx, const command *c)
 {
@@ -244,10 +245,10 @@ static bool create(redis_ctx *ctx, const command *c)
     return !has_docs() || describe(redis.GetCommand(ctx, name), c);
 }
 
-/* With subcommands, of which each has its own flags; or as one command that may write. */
+/* As subcommands with flags of their own, or before 7.0 as one command that may write. */
 static bool create_policy(redis_ctx *ctx)
 {
-    static const command whole = {.cmd = SHARED(POLICY), .summary = "Policies by name"};
+    static const command whole = {.cmd = SHARED(POLICY), .summary = "Manages named policies"};
     if (!has_docs() || !redis.CreateSubcommand)
         return redis.CreateCommand(ctx, "weir.policy", run_policy, "write deny-oom", 0, 0, 0) ==
                REDIS_OK;

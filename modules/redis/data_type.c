@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The data type: how values are saved, loaded, rewritten, copied and freed; and the command by
- * which replicas and an AOF are told what a value is. */
+/* The data type of the values: callbacks of the server for RDB, AOF, DUMP, COPY, DEBUG DIGEST and
+ * MEMORY USAGE; and WEIR.STATE, the command that replicates a state. */
 
-#include "data_type.h"
+#include "module.h"
 
 #include "backend.h"
-#include "commands.h"
 #include "serialise.h"
 
 enum { ENCODING = 1 };
 
-static void save_bytes(weir_value v, weir_buffer *out)
+static void serialise(weir_value v, weir_buffer *out)
 {
     weir_buffer_init(out, WEIR_SERIALISED_MAX);
     if (v)
@@ -21,7 +20,7 @@ static void save_bytes(weir_value v, weir_buffer *out)
 static void rdb_save(redis_io *io, void *value)
 {
     weir_buffer out;
-    save_bytes((weir_value)value, &out);
+    serialise((weir_value)value, &out);
     redis.SaveStringBuffer(io, (const char *)weir_buffer_data(&out), weir_buffer_len(&out));
     weir_buffer_free(&out);
 }
@@ -31,7 +30,10 @@ static void *rdb_load(redis_io *io, int encver)
     size_t len = 0;
     weir_value v = 0;
     if (encver != ENCODING) {
-        redis.LogIOError(io, "warning", "a state of a later version of weir: %d", encver);
+        redis.LogIOError(
+            io, "warning",
+            "expected a weir state of encoding 1, found %d: written by a later version of weir",
+            encver);
         return NULL;
     }
     char *bytes = redis.LoadStringBuffer(io, &len);
@@ -40,14 +42,14 @@ static void *rdb_load(redis_io *io, int encver)
     weir_status st = weir_deserialise((const uint8_t *)bytes, len, &v);
     redis.Free(bytes);
     if (st != WEIR_OK)
-        redis.LogIOError(io, "warning", "a state that cannot be loaded: %s", weir_status_str(st));
+        redis.LogIOError(io, "warning", "a weir state cannot be loaded: %s", weir_status_str(st));
     return (void *)v;
 }
 
 static void aof_rewrite(redis_io *io, redis_string *key, void *value)
 {
     weir_buffer out;
-    save_bytes((weir_value)value, &out);
+    serialise((weir_value)value, &out);
     redis.EmitAOF(io, "WEIR.STATE", "slb", key, 0LL, (const char *)weir_buffer_data(&out),
                   weir_buffer_len(&out));
     weir_buffer_free(&out);
@@ -56,13 +58,13 @@ static void aof_rewrite(redis_io *io, redis_string *key, void *value)
 static void digest(redis_digest *d, void *value)
 {
     weir_buffer out;
-    save_bytes((weir_value)value, &out);
+    serialise((weir_value)value, &out);
     redis.DigestAddStringBuffer(d, (const char *)weir_buffer_data(&out), weir_buffer_len(&out));
     redis.DigestEndSequence(d);
     weir_buffer_free(&out);
 }
 
-enum { OBJECT_BYTES = 32 }; /* the server's own two allocations for a value of a module */
+enum { OBJECT_BYTES = 32 }; /* two allocations of the server for each value of a module */
 
 static size_t mem_usage(const void *value)
 {
@@ -74,7 +76,7 @@ static void free_value(void *value)
     weir_value_free((weir_value)value);
 }
 
-/* How many allocations there are to be freed. */
+/* The number of allocations to free. With many, UNLINK frees in the background. */
 static size_t free_effort(redis_string *key, const void *value)
 {
     (void)key;
@@ -88,7 +90,7 @@ static void *copy(redis_string *from, redis_string *to, const void *value)
     return (void *)weir_value_copy((weir_value)value);
 }
 
-/* ---- named policies, which are of no key ----------------------------------------------------- */
+/* ---- named policies, saved beside the keys --------------------------------------------------- */
 
 static void aux_save(redis_io *io, int when)
 {
@@ -157,8 +159,8 @@ bool weir_data_type_create(redis_ctx *ctx)
 
 /* ---- WEIR.STATE ------------------------------------------------------------------------------ */
 
-/* WEIR.STATE key unix-time-ms payload: the value is what the payload says. A time of 0 leaves the
- * expiry to who sends it. */
+/* WEIR.STATE key unix-time-ms payload: applies the payload to the value of the key, and sets its
+ * expiry unless the time is 0. */
 int weir_state_command(redis_ctx *ctx, redis_string **argv, int argc)
 {
     weir_slice arg[WEIR_MODULE_ARGS_MAX];
@@ -168,7 +170,8 @@ int weir_state_command(redis_ctx *ctx, redis_string **argv, int argc)
         return redis.WrongArity(ctx);
     weir_module_call c = weir_module_call_make(ctx, argv, argc, 1, arg);
     if (!weir_i64_read(arg[2].at, arg[2].len, &at_ms) || at_ms < 0) {
-        weir_call_error(&c.call, "ERR the time is not a whole number of milliseconds");
+        weir_call_error(&c.call, "ERR expected a time in whole milliseconds, found '%.*s'",
+                        (int)(arg[2].len < 64 ? arg[2].len : 64), arg[2].at);
         return REDIS_OK;
     }
     if (!weir_key_open(&key, ctx, c.key, REDIS_READ | REDIS_WRITE)) {
@@ -187,6 +190,6 @@ int weir_state_command(redis_ctx *ctx, redis_string **argv, int argc)
     if (st == WEIR_OK)
         redis.ReplyWithSimpleString(ctx, "OK");
     else
-        weir_call_error(&c.call, "ERR weir: this is no state: %s", weir_status_str(st));
+        weir_call_error(&c.call, "ERR weir: the payload is not a state: %s", weir_status_str(st));
     return REDIS_OK;
 }

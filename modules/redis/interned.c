@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Scopes in a hash table, and a cache before it that knows texts and names as clients write them.
- * Both are keyed by a secret, since clients choose what lies in them. */
+/* A hash table of interned policies, and a set-associative cache in front of it that maps names and
+ * texts as clients write them. Both hash with SipHash under a secret, since clients choose the
+ * keys. */
 
 #include "interned.h"
 
@@ -15,33 +16,32 @@
 #include <string.h>
 
 enum { WAYS = 4, SETS = 256 };              /* of the cache */
-enum { TABLE_MIN = 256, SWEEP_MIN = 1024 }; /* scopes */
+enum { TABLE_MIN = 256, SWEEP_MIN = 1024 }; /* policies */
 enum { CHUNK = 256, CHUNKS = WEIR_BASES_MAX / CHUNK };
 
 static const char throttle_format[] = "gcra 1/ns"; /* any policy with an 8-byte TAT */
-static const char throttle_text[] = "cl.throttle"; /* no policy's text */
+static const char throttle_text[] = "cl.throttle"; /* not a policy text */
 
-typedef struct known { /* what a client wrote, and the scope that it means */
+typedef struct known { /* a name or a text as a client wrote it, and its policy */
     char *at;
     size_t len;
     uint64_t hash;
-    weir_interned *scope; /* a reference */
+    weir_interned *interned; /* a reference */
 } known;
 
-/* Of the server's main thread. */
 static struct {
     weir_secret secret;
     weir_zone_cache *book;
     weir_zones zones;
     weir_interned **table;
-    size_t places, len, sweep_at; /* sweep_at: so many scopes are looked through for dead ones */
-    known cache[SETS][WAYS];      /* the one used last comes first */
-    known *recent;                /* the set of the one used last of all */
+    size_t places, len, sweep_at; /* sweep_at: at this len, free policies without references */
+    known cache[SETS][WAYS];      /* each set in LRU order */
+    known *recent;                /* the set that was used last */
     weir_interned *throttle;
     weir_named *named; /* by name */
     size_t named_len;
     weir_base *chunk[CHUNKS];
-    uint32_t slots, next_slot, slots_tried;
+    uint32_t bases, next_base, bases_tried;
 } all;
 
 /* ---- the table ------------------------------------------------------------------------------- */
@@ -65,18 +65,18 @@ static uint64_t hash_of(const char *name, size_t name_len, const char *text, siz
     return weir_siphash(secret, text, len);
 }
 
-static void forget_slot(uint32_t slot);
+static void free_base(uint32_t base);
 
-/* A slot refers to its scope, but only the states in it need either. */
+/* A base refers to its policy. The two are dead together if no state refers to either. */
 static bool is_dead(const weir_interned *s)
 {
-    if (s->slot == 0)
+    if (s->base == 0)
         return port_word_load_acquire(&s->refs) == 0;
     return port_word_load_acquire(&s->refs) == 1 &&
-           port_word_load_acquire(&weir_base_at(s->slot)->refs) == 0;
+           port_word_load_acquire(&weir_base_at(s->base)->refs) == 0;
 }
 
-/* Frees the scopes that nobody needs. */
+/* Frees the dead policies. */
 static void sweep(void)
 {
     for (size_t i = 0; i < all.places; i++) {
@@ -86,8 +86,8 @@ static void sweep(void)
                 continue;
             }
             *at = s->next;
-            if (s->slot)
-                forget_slot(s->slot);
+            if (s->base)
+                free_base(s->base);
             redis.Free(s);
             all.len--;
         }
@@ -123,9 +123,9 @@ static weir_interned *find(uint64_t hash, const char *name, size_t name_len, con
     return NULL;
 }
 
-/* A slot must serve for long, whatever the keys of its scope have taken: all that they can be ahead
- * by is within half of what a slot tells, and the other half lasts for hours. The words of windows
- * are all in the same place, as their windows are. */
+/* Words of a state that can be stored inline, or 0. A base must serve for long: a TAT may be ahead
+ * of the clock by at most half of WEIR_DELTA_MAX, and the clock takes days to pass the other half.
+ * The words of windows change little from key to key. */
 static uint8_t small_words(const weir_policy *p)
 {
     enum { NUM_MAX = 64 };
@@ -151,7 +151,8 @@ static uint8_t small_words(const weir_policy *p)
     return 0;
 }
 
-/* text: canonical. */
+/* Finds or adds a policy.
+ *  text  canonical */
 static weir_interned *intern(const weir_policy *p, const char *name, size_t name_len,
                              const char *text, size_t len)
 {
@@ -169,8 +170,8 @@ static weir_interned *intern(const weir_policy *p, const char *name, size_t name
     s->name_len = (uint8_t)name_len;
     s->text_len = (uint16_t)len;
     s->policy = *p;
-    memcpy(s->texts, name, name_len);
-    memcpy(s->texts + name_len + 1, text, len);
+    memcpy(s->strings, name, name_len);
+    memcpy(s->strings + name_len + 1, text, len);
     s->next = all.table[hash % all.places];
     all.table[hash % all.places] = s;
     all.len++;
@@ -241,7 +242,7 @@ static void forget(known *k)
     if (!k->at)
         return;
     redis.Free(k->at);
-    weir_interned_unref(k->scope);
+    weir_interned_unref(k->interned);
     *k = (known){0};
 }
 
@@ -267,12 +268,12 @@ static bool is_of(const known *k, const char *at, size_t len)
     return k->len == len && k->at && memcmp(k->at, at, len) == 0;
 }
 
-/* The one used last costs no hash: most clients ask by the same policy again. ret_hash is written
- * if NULL is returned. */
+/* Looks up the cache. The entry used last needs no hash: most clients use the same policy again.
+ *  ret_hash  written if NULL is returned */
 static weir_interned *recall(const char *at, size_t len, uint64_t *ret_hash)
 {
     if (is_of(all.recent, at, len))
-        return all.recent->scope;
+        return all.recent->interned;
     *ret_hash = weir_siphash(all.secret, at, len);
     known *set = all.recent = all.cache[*ret_hash % SETS];
     for (size_t way = 0; way < WAYS; way++) {
@@ -280,7 +281,7 @@ static weir_interned *recall(const char *at, size_t len, uint64_t *ret_hash)
             continue;
         if (way > 0)
             put_first(set, way);
-        return set[0].scope;
+        return set[0].interned;
     }
     return NULL;
 }
@@ -295,7 +296,7 @@ static void remember(uint64_t hash, const char *at, size_t len, weir_interned *s
     put_first(set, WAYS - 1);
 }
 
-/* A name has no space in it and every text has, so that one cache holds both. */
+/* One cache holds names and texts: every text has a space in it, and no name has. */
 weir_status weir_intern_text(const char *text, size_t len, weir_interned **ret,
                              weir_policy_error *ret_error)
 {
@@ -320,7 +321,7 @@ weir_status weir_intern_name(const char *name, size_t len, weir_interned **ret)
         const weir_named *n = weir_named_find(name, len);
         if (!n)
             return WEIR_E_ABSENT;
-        s = n->scope;
+        s = n->interned;
         remember(hash, name, len, s);
     }
     *ret = s;
@@ -329,7 +330,7 @@ weir_status weir_intern_name(const char *name, size_t len, weir_interned **ret)
 
 /* ---- named policies -------------------------------------------------------------------------- */
 
-/* Where the name is, or would be. */
+/* Binary search: the index of a name, or where it belongs. */
 static size_t place_of(const char *name, size_t len, bool *ret_there)
 {
     size_t low = 0, high = all.named_len;
@@ -371,7 +372,7 @@ static weir_status check_name(const char *name, size_t len, weir_policy_error *r
 
 static void forget_named(weir_named *n)
 {
-    weir_interned_unref(n->scope);
+    weir_interned_unref(n->interned);
     redis.Free(n->limit);
 }
 
@@ -398,7 +399,7 @@ weir_status weir_named_set(const char *name, size_t name_len, const char *limit,
         memmove(all.named + at + 1, all.named + at, (all.named_len++ - at) * sizeof *all.named);
     }
     weir_named *n = &all.named[at];
-    *n = (weir_named){.scope = s, .name_len = name_len, .limit = redis.Alloc(limit_len + 1)};
+    *n = (weir_named){.interned = s, .name_len = name_len, .limit = redis.Alloc(limit_len + 1)};
     memcpy(n->name, name, name_len);
     memcpy(n->limit, limit, limit_len);
     n->limit[limit_len] = '\0';
@@ -438,57 +439,57 @@ const weir_named *weir_named_find(const char *name, size_t len)
     return there ? &all.named[at] : NULL;
 }
 
-/* ---- slots ----------------------------------------------------------------------------------- */
+/* ---- delta bases ----------------------------------------------------------------------------- */
 
-weir_base *weir_base_at(uint32_t slot)
+weir_base *weir_base_at(uint32_t base)
 {
-    return &all.chunk[slot / CHUNK][slot % CHUNK];
+    return &all.chunk[base / CHUNK][base % CHUNK];
 }
 
-/* Its scope goes on without it. */
-static void forget_slot(uint32_t slot)
+/* Frees a base without references. Its policy stays. */
+static void free_base(uint32_t base)
 {
-    weir_base *s = weir_base_at(slot);
-    if (s->scope->slot == slot)
-        s->scope->slot = 0;
-    weir_interned_unref(s->scope);
-    s->scope = NULL;
+    weir_base *s = weir_base_at(base);
+    if (s->interned->base == base)
+        s->interned->base = 0;
+    weir_interned_unref(s->interned);
+    s->interned = NULL;
 }
 
-/* One to which nobody refers: never used so far, or by a state that is gone. A handful is looked
- * at, then it is left for the next time. 0: none found. */
-static uint32_t free_slot(void)
+/* Finds a base without references: one that was never used, else one of the next TRIES. Returns 0
+ * if it finds none; the next call looks on from there. */
+static uint32_t find_base(void)
 {
     enum { TRIES = 64 };
-    if (all.slots + 1 < WEIR_BASES_MAX) {
-        uint32_t slot = ++all.slots;
-        if (!all.chunk[slot / CHUNK])
-            all.chunk[slot / CHUNK] = redis.Calloc(CHUNK, sizeof(weir_base));
-        return slot;
+    if (all.bases + 1 < WEIR_BASES_MAX) {
+        uint32_t base = ++all.bases;
+        if (!all.chunk[base / CHUNK])
+            all.chunk[base / CHUNK] = redis.Calloc(CHUNK, sizeof(weir_base));
+        return base;
     }
     for (int i = 0; i < TRIES; i++) {
-        all.next_slot = all.next_slot % all.slots + 1;
-        weir_base *s = weir_base_at(all.next_slot);
+        all.next_base = all.next_base % all.bases + 1;
+        weir_base *s = weir_base_at(all.next_base);
         if (port_word_load_acquire(&s->refs) > 0)
             continue;
-        if (s->scope)
-            forget_slot(all.next_slot);
-        return all.next_slot;
+        if (s->interned)
+            free_base(all.next_base);
+        return all.next_base;
     }
     return 0;
 }
 
-bool weir_base_new(weir_interned *s, uint64_t base_hi, uint64_t base_lo)
+bool weir_base_new(weir_interned *s, uint64_t hi, uint64_t lo)
 {
-    uint32_t slot = free_slot();
-    if (slot == 0)
+    uint32_t base = find_base();
+    if (base == 0)
         return false;
-    weir_base *at = weir_base_at(slot);
+    weir_base *at = weir_base_at(base);
     weir_interned_ref(s);
-    at->scope = s;
-    at->base_hi = base_hi;
-    at->base_lo = base_lo;
-    s->slot = slot;
+    at->interned = s;
+    at->hi = hi;
+    at->lo = lo;
+    s->base = base;
     return true;
 }
 
@@ -498,9 +499,9 @@ void weir_interned_close(void)
     redis.Free(all.named);
     if (all.throttle)
         weir_interned_unref(all.throttle);
-    for (uint32_t slot = 1; slot <= all.slots; slot++) {
-        if (weir_base_at(slot)->scope)
-            forget_slot(slot);
+    for (uint32_t base = 1; base <= all.bases; base++) {
+        if (weir_base_at(base)->interned)
+            free_base(base);
     }
     sweep();
     redis.Free(all.table);

@@ -2,12 +2,13 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_MODULES_REDIS_INTERNED_H
 #define WEIR_MODULES_REDIS_INTERNED_H
-/* What states are filed under: a scope is a policy's name, which is empty for policies by text, and
- * its canonical text. There is one of each for all keys, compiled once, for as long as a state or a
- * name refers to it. It must not know keys, nor how a state lies.
+/* Interned policies, and named policies. States refer to an interned policy: a pair of a name,
+ * which is empty for a policy given as text, and a canonical text. Each pair is compiled once for
+ * all keys, and kept while its reference count is above 0. Knows neither keys nor the layout of
+ * states.
  *
- * All but weir_interned_unref() and weir_base_unref() is for the server's main thread; these two are
- * also called by the thread that frees what was unlinked. */
+ * Main thread only, except weir_interned_unref() and weir_base_unref(). The server frees unlinked
+ * values in a thread of its own, which calls these two. */
 
 #include "port/atomic.h"
 #include "service/rules/rules.h"
@@ -16,43 +17,43 @@
 
 typedef struct weir_interned {
     port_word refs;
-    struct weir_interned *next; /* of those whose hashes share a place */
+    struct weir_interned *next; /* in its chain of the hash table */
     uint64_t hash;
-    uint32_t slot; /* where small states are stored inline from now on; 0: none yet */
-    bool throttle; /* CL.THROTTLE's: its one word is a TAT, and `policy` only lends the format */
-    uint8_t small; /* words of a state, 1 or 2, if it can be stored inline; else 0 */
+    uint32_t base; /* the delta base of new inline states; 0: none yet */
+    bool throttle; /* for CL.THROTTLE: the state is a TAT, and `policy` only has its format */
+    uint8_t small; /* the words of a state, 1 or 2, if it can be stored inline; else 0 */
     uint8_t name_len;
     uint16_t text_len;
     weir_policy policy;
-    char texts[]; /* the name and a NUL, the text and a NUL */
+    char strings[]; /* the name and a NUL, the text and a NUL */
 } weir_interned;
 
 static inline const char *weir_interned_name(const weir_interned *s)
 {
-    return s->texts;
+    return s->strings;
 }
 
 static inline const char *weir_interned_text(const weir_interned *s)
 {
-    return s->texts + s->name_len + 1;
+    return s->strings + s->name_len + 1;
 }
 
 /* Returns WEIR_OK, WEIR_E_NOMEM or WEIR_E_IO (no random bytes). */
 WEIR_NODISCARD weir_status weir_interned_open(void);
 void weir_interned_close(void); /* no value may be left */
 
-/* The scope of a policy text that a client gave, or of a name that a policy was set under. It is
- * good until the next command; who keeps it takes a reference.
+/* Interns the policy of a text, or finds the one of a name. The result is valid until the next
+ * policy is interned, unless the caller takes a reference.
  *  ret_error  written if the text is not a policy.
- * Returns WEIR_OK; WEIR_E_NOMEM; WEIR_E_ABSENT for a name; or as weir_policy_parse(). */
+ * Returns WEIR_OK; WEIR_E_NOMEM; WEIR_E_ABSENT for an unknown name; or as weir_policy_parse(). */
 WEIR_NODISCARD weir_status weir_intern_text(const char *text, size_t len, weir_interned **ret,
                                             weir_policy_error *ret_error);
 WEIR_NODISCARD weir_status weir_intern_name(const char *name, size_t len, weir_interned **ret);
 weir_interned *weir_intern_throttle(void);
 
-/* The scope of a stored state: name and canonical text as weir_interned_name() and _text() told them.
- * Returns as above; WEIR_E_SYNTAX also for a text that is not canonical or a name that none could
- * have. */
+/* Interns the policy of a serialised state.
+ *  name, text  as weir_interned_name() and weir_interned_text() returned them.
+ * Returns as above. WEIR_E_SYNTAX also if the text is not canonical or the name is invalid. */
 WEIR_NODISCARD weir_status weir_intern_stored(const char *name, size_t name_len, const char *text,
                                               size_t len, weir_interned **ret);
 
@@ -61,7 +62,7 @@ static inline void weir_interned_ref(weir_interned *s)
     port_word_add_relaxed(&s->refs, 1);
 }
 
-/* Any thread. The memory goes when the main thread looks for what nobody refers to. */
+/* Any thread. The main thread frees policies without references later. */
 static inline void weir_interned_unref(weir_interned *s)
 {
     port_word_sub_release(&s->refs, 1);
@@ -70,47 +71,47 @@ static inline void weir_interned_unref(weir_interned *s)
 /* ---- named policies -------------------------------------------------------------------------- */
 
 typedef struct weir_named {
-    weir_interned *scope;
+    weir_interned *interned;
     size_t name_len;
     char name[WEIR_RULE_NAME_MAX + 1];
-    char *limit; /* the text as it was given */
+    char *limit; /* the text as the client wrote it */
 } weir_named;
 
-/* Returns WEIR_OK; WEIR_E_FULL; WEIR_E_NOMEM; as weir_intern_text(); WEIR_E_SYNTAX or
- * WEIR_E_RANGE with column 0 for a bad name. On failure *ret_error says why. */
+/* Returns WEIR_OK; WEIR_E_FULL, with an empty error text, at WEIR_RULES_MAX policies; WEIR_E_NOMEM;
+ * as weir_intern_text(); WEIR_E_SYNTAX or WEIR_E_RANGE with column 0 for a bad name. */
 WEIR_NODISCARD weir_status weir_named_set(const char *name, size_t name_len, const char *limit,
                                           size_t limit_len, weir_policy_error *ret_error);
-bool weir_named_drop(const char *name, size_t len); /* false: there was none */
+bool weir_named_drop(const char *name, size_t len); /* false: there is no such policy */
 void weir_named_drop_all(void);
 
-/* By name; `ret` is good until they change. Returns how many there are. */
+/* All named policies, sorted by name. `ret` is valid until one changes. Returns their number. */
 size_t weir_named_all(const weir_named **ret);
-const weir_named *weir_named_find(const char *name, size_t len); /* NULL: none */
+const weir_named *weir_named_find(const char *name, size_t len); /* NULL: there is no such policy */
 
-/* ---- slots ----------------------------------------------------------------------------------- */
-/* A small state is told by its distance from a base that many states of a scope share: that is a
- * slot. Slots are numbered from 1, and kept until no state is told by them. */
+/* ---- delta bases ----------------------------------------------------------------------------- */
+/* Delta encoding: an inline state is stored as its distance from a base. Many states under one
+ * policy share a base. Bases are numbered from 1, and reused when no state refers to them. */
 
 enum { WEIR_BASE_BITS = 12, WEIR_BASES_MAX = 1 << WEIR_BASE_BITS };
 
-/* How far from its base a state can be told: 2^50 ns are 13 days. */
+/* The largest distance: 2^50 ns are 13 days. */
 #define WEIR_DELTA_MAX (UINT64_MAX >> (2 + WEIR_BASE_BITS))
 
 typedef struct weir_base {
     port_word refs; /* of states */
-    weir_interned *scope;
-    uint64_t base_hi, base_lo;
+    weir_interned *interned;
+    uint64_t hi, lo;
 } weir_base;
 
-/* slot: of one that somebody refers to, 1..WEIR_BASES_MAX - 1. */
-weir_base *weir_base_at(uint32_t slot);
+/* base: 1..WEIR_BASES_MAX - 1, with a reference to it. */
+weir_base *weir_base_at(uint32_t base);
 
-/* A new slot, to which nobody refers yet, as scope->slot. False if there is none left. */
-bool weir_base_new(weir_interned *s, uint64_t base_hi, uint64_t base_lo);
+/* Makes a base without references, and sets s->base to it. Returns false if all are in use. */
+bool weir_base_new(weir_interned *s, uint64_t hi, uint64_t lo);
 
-static inline void weir_base_unref(uint32_t slot)
+static inline void weir_base_unref(uint32_t base)
 {
-    port_word_sub_release(&weir_base_at(slot)->refs, 1);
+    port_word_sub_release(&weir_base_at(base)->refs, 1);
 }
 
 #endif

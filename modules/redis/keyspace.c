@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Cells: from a value to the core and back. */
+/* Opening keys and states, and deciding. Writing them back is in replicate.c. */
 
 #include "keyspace.h"
 
 #include "core/check.h"
-#include "replicate.h"
 #include "serialise.h"
 #include "service/full_quota.h"
 
@@ -15,129 +14,131 @@ redis_type *weir_data_type;
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 
-bool weir_key_open(weir_open_key *t, redis_ctx *ctx, redis_string *name, int mode)
+bool weir_key_open(weir_open_key *k, redis_ctx *ctx, redis_string *name, int mode)
 {
-    *t = (weir_open_key){.name = name, .key = redis.OpenKey(ctx, name, mode)};
-    if (!t->key || redis.KeyType(t->key) == REDIS_KEY_EMPTY)
+    *k = (weir_open_key){.name = name, .key = redis.OpenKey(ctx, name, mode)};
+    if (!k->key || redis.KeyType(k->key) == REDIS_KEY_EMPTY)
         return true;
-    if (redis.ModuleTypeGetType(t->key) != weir_data_type) {
-        redis.CloseKey(t->key);
+    if (redis.ModuleTypeGetType(k->key) != weir_data_type) {
+        redis.CloseKey(k->key);
         return false;
     }
-    t->there = true;
-    t->value = (weir_value)redis.ModuleTypeGetValue(t->key);
+    k->exists = true;
+    k->value = (weir_value)redis.ModuleTypeGetValue(k->key);
     return true;
 }
 
-void weir_key_put(weir_open_key *t)
+void weir_key_put(weir_open_key *k)
 {
     void *old;
-    if (t->there)
-        redis.ModuleTypeReplaceValue(t->key, weir_data_type, (void *)t->value, &old);
-    else if (t->value)
-        redis.ModuleTypeSetValue(t->key, weir_data_type, (void *)t->value);
-    if (t->there && !t->value)
-        redis.DeleteKey(t->key); /* which frees what is there: nothing any more */
-    t->there = t->value != 0;
+    if (k->exists)
+        redis.ModuleTypeReplaceValue(k->key, weir_data_type, (void *)k->value, &old);
+    else if (k->value)
+        redis.ModuleTypeSetValue(k->key, weir_data_type, (void *)k->value);
+    if (k->exists && !k->value)
+        redis.DeleteKey(k->key); /* frees a value of 0, which owns nothing */
+    k->exists = k->value != 0;
 }
 
-void weir_key_close(weir_open_key *t)
+void weir_key_close(weir_open_key *k)
 {
-    if (t->key)
-        redis.CloseKey(t->key);
+    if (k->key)
+        redis.CloseKey(k->key);
 }
 
 /* ---- cells ----------------------------------------------------------------------------------- */
 
-static void open_fresh(weir_cell *c)
+/* Opens a state that is all zero: the quota is full. */
+static void open_absent(weir_cell *c)
 {
-    c->fresh = true;
+    c->absent = true;
     c->level = 0;
-    c->words = weir_state_words(&c->scope->policy, 0);
+    c->words = weir_state_words(&c->interned->policy, 0);
     if (c->words <= WEIR_CELL_SMALL) {
         memset(c->small, 0, c->words * sizeof c->small[0]);
         c->state = c->small;
         return;
     }
-    c->made = weir_heap_state_new(c->scope, 0, c->words);
-    c->state = c->made->state;
+    c->new_state = weir_heap_state_new(c->interned, 0, c->words);
+    c->state = c->new_state->state;
 }
 
-static int64_t fresh_after(weir_value v, size_t i, int64_t now_ns)
+int64_t weir_state_idle_after(weir_value v, size_t i, int64_t now_ns)
 {
     weir_state_view view;
     weir_value_at(v, i, &view);
-    return weir_fresh_after(&view.scope->policy, view.state, view.level, now_ns);
+    return weir_fresh_after(&view.interned->policy, view.state, view.level, now_ns);
 }
 
-static bool is_opened(const weir_open_key *t, const weir_interned *s)
+static bool has_cell(const weir_open_key *k, const weir_interned *s)
 {
     size_t i = 0;
-    while (i < t->opened && t->scope[i] != s)
+    while (i < k->cells && k->interned[i] != s)
         i++;
-    return i < t->opened;
+    return i < k->cells;
 }
 
-/* State i is not needed: it is as good as fresh, and the command does not decide on it. */
-static bool is_spare(const weir_open_key *t, size_t i, int64_t now_ns)
+bool weir_key_can_drop(const weir_open_key *k, size_t i, int64_t now_ns)
 {
     weir_state_view view;
-    weir_value_at(t->value, i, &view);
-    return !is_opened(t, view.scope) && fresh_after(t->value, i, now_ns) == 0;
+    weir_value_at(k->value, i, &view);
+    return !has_cell(k, view.interned) && weir_state_idle_after(k->value, i, now_ns) == 0;
 }
 
-/* Whether the key's states and the new ones leave a value that can be told in one piece, however
- * far all of them grow. */
-static bool fits(const weir_open_key *t, bool without_spare, int64_t now_ns)
+/* Whether the key can hold its states and the new ones even if all grow to their maximum. The value
+ * must always fit into one serialised payload.
+ *  without_idle  leaves out the states that can be dropped */
+static bool fits(const weir_open_key *k, bool without_idle, int64_t now_ns)
 {
-    size_t policies = 0, bytes = 0, len = weir_value_len(t->value);
-    for (size_t i = 0; i < t->opened; i++) {
-        if (weir_value_find(t->value, t->scope[i]) < len)
+    size_t policies = 0, bytes = 0, len = weir_value_len(k->value);
+    for (size_t i = 0; i < k->cells; i++) {
+        if (weir_value_find(k->value, k->interned[i]) < len)
             continue;
         policies++;
-        bytes += weir_bytes_most(t->scope[i]);
+        bytes += weir_state_bytes_max(k->interned[i]);
     }
     for (size_t i = 0; i < len; i++) {
         weir_state_view view;
-        if (without_spare && is_spare(t, i, now_ns))
+        if (without_idle && weir_key_can_drop(k, i, now_ns))
             continue;
-        weir_value_at(t->value, i, &view);
+        weir_value_at(k->value, i, &view);
         policies++;
-        bytes += weir_bytes_most(view.scope);
+        bytes += weir_state_bytes_max(view.interned);
     }
     return policies <= WEIR_POLICIES_OF_KEY && bytes <= WEIR_VALUE_BYTES_MAX;
 }
 
-static bool has_room(weir_open_key *t, int64_t now_ns)
+/* Sets k->must_drop_idle if the states fit only without the idle ones. */
+static bool make_room(weir_open_key *k, int64_t now_ns)
 {
-    if (!t->crowded && fits(t, false, now_ns))
+    if (!k->must_drop_idle && fits(k, false, now_ns))
         return true;
-    t->crowded = true;
-    return fits(t, true, now_ns);
+    k->must_drop_idle = true;
+    return fits(k, true, now_ns);
 }
 
-weir_status weir_cell_open(weir_cell *c, weir_open_key *t, weir_interned *s, int64_t now_ns)
+weir_status weir_cell_open(weir_cell *c, weir_open_key *k, weir_interned *s, int64_t now_ns)
 {
     weir_state_view view;
-    c->target = t;
-    c->scope = s;
-    c->fresh = false;
-    c->made = c->there = NULL;
-    c->notes = NULL;
-    c->notes_len = 0;
-    t->scope[t->opened++] = s;
-    size_t i = weir_value_find(t->value, s), len = weir_value_len(t->value);
-    bool full = (t->crowded || (i == len && len + t->opened > 1)) && !has_room(t, now_ns);
+    c->key = k;
+    c->interned = s;
+    c->absent = false;
+    c->new_state = c->in_place = NULL;
+    c->undo = NULL;
+    c->undo_len = 0;
+    k->interned[k->cells++] = s;
+    size_t i = weir_value_find(k->value, s), len = weir_value_len(k->value);
+    bool full = (k->must_drop_idle || (i == len && len + k->cells > 1)) && !make_room(k, now_ns);
     if (i == len) {
-        open_fresh(c);
+        open_absent(c);
         return full ? WEIR_E_FULL : WEIR_OK;
     }
-    weir_value_at(t->value, i, &view);
+    weir_value_at(k->value, i, &view);
     c->level = c->level_before = view.level;
     c->words = view.words;
     if (view.words > WEIR_CELL_SMALL) {
-        c->there = weir_value_heap_state(t->value, i);
-        c->state = c->there->state;
+        c->in_place = weir_value_heap_state(k->value, i);
+        c->state = c->in_place->state;
         return full ? WEIR_E_FULL : WEIR_OK;
     }
     memcpy(c->small, view.state, view.words * sizeof c->small[0]);
@@ -148,31 +149,32 @@ weir_status weir_cell_open(weir_cell *c, weir_open_key *t, weir_interned *s, int
 
 void weir_cell_close(weir_cell *c)
 {
-    for (size_t i = c->notes_len; i-- > 0;)
-        c->there->state[c->notes[i].word] = c->notes[i].before;
-    redis.Free(c->notes);
-    weir_heap_state_free(c->made);
+    for (size_t i = c->undo_len; i-- > 0;)
+        c->in_place->state[c->undo[i].word] = c->undo[i].before;
+    redis.Free(c->undo);
+    weir_heap_state_free(c->new_state);
 }
 
-/* Notes what the words hold that are going to be written. */
-static void note(weir_cell *c, int64_t now_ns, int64_t refund)
+/* Appends the words that the core is about to write to the undo log. */
+static void log_undo(weir_cell *c, int64_t now_ns, int64_t refund)
 {
-    enum { MOST = 64 };
+    enum { MOST = 64 }; /* for more words: the whole state */
     size_t word[MOST];
-    size_t n = weir_state_writes(&c->scope->policy, c->state, c->level, now_ns, refund, word, MOST);
-    bool any = n > MOST;
-    n = any ? c->words : n;
-    c->notes = redis.Realloc(c->notes, (c->notes_len + n) * sizeof *c->notes + 1);
+    size_t n =
+        weir_state_writes(&c->interned->policy, c->state, c->level, now_ns, refund, word, MOST);
+    bool all = n > MOST;
+    n = all ? c->words : n;
+    c->undo = redis.Realloc(c->undo, (c->undo_len + n) * sizeof *c->undo + 1);
     for (size_t k = 0; k < n; k++) {
-        uint32_t at = (uint32_t)(any ? k : word[k]);
-        c->notes[c->notes_len++] = (weir_note){at, c->state[at]};
+        uint32_t at = (uint32_t)(all ? k : word[k]);
+        c->undo[c->undo_len++] = (weir_undo_word){at, c->state[at]};
     }
 }
 
-/* To the next level. False if that is too large. */
+/* Grows the state to its next level. Returns false if it has reached its maximum. */
 static bool grow(weir_cell *c)
 {
-    const weir_policy *p = &c->scope->policy;
+    const weir_policy *p = &c->interned->policy;
     size_t words = weir_state_words(p, c->level + 1);
     if (words > WEIR_STATE_WORDS_MAX)
         return false;
@@ -181,10 +183,10 @@ static bool grow(weir_cell *c)
         memcpy(from, c->small, sizeof from);
         weir_state_grow(p, from, c->level, c->small);
     } else {
-        weir_heap_state *wider = weir_heap_state_new(c->scope, c->level + 1, words);
+        weir_heap_state *wider = weir_heap_state_new(c->interned, c->level + 1, words);
         weir_state_grow(p, c->state, c->level, wider->state);
-        weir_heap_state_free(c->made);
-        c->made = wider;
+        weir_heap_state_free(c->new_state);
+        c->new_state = wider;
         c->state = wider->state;
     }
     c->level++;
@@ -195,9 +197,9 @@ static bool grow(weir_cell *c)
 static weir_status check(weir_cell *c, int64_t now_ns, int64_t cost, weir_decision *ret)
 {
     weir_status st;
-    if (c->there && !c->made)
-        note(c, now_ns, 0);
-    while ((st = weir_check(&c->scope->policy, c->state, c->level, now_ns, cost, ret)) ==
+    if (c->in_place && !c->new_state)
+        log_undo(c, now_ns, 0);
+    while ((st = weir_check(&c->interned->policy, c->state, c->level, now_ns, cost, ret)) ==
            WEIR_E_ROOM) {
         if (!grow(c))
             return WEIR_E_NOMEM;
@@ -207,14 +209,14 @@ static weir_status check(weir_cell *c, int64_t now_ns, int64_t cost, weir_decisi
 
 static weir_status peek(const weir_cell *c, int64_t now_ns, int64_t cost, weir_decision *ret)
 {
-    return weir_peek(&c->scope->policy, c->state, c->level, now_ns, cost, ret);
+    return weir_peek(&c->interned->policy, c->state, c->level, now_ns, cost, ret);
 }
 
 static weir_status refund(weir_cell *c, int64_t now_ns, int64_t n, weir_decision *ret)
 {
-    if (c->there && !c->made)
-        note(c, now_ns, n);
-    return weir_refund(&c->scope->policy, c->state, c->level, now_ns, n, ret);
+    if (c->in_place && !c->new_state)
+        log_undo(c, now_ns, n);
+    return weir_refund(&c->interned->policy, c->state, c->level, now_ns, n, ret);
 }
 
 static weir_status grant(weir_cell *c, int64_t now_ns, int64_t n, weir_decision *ret,
@@ -234,10 +236,10 @@ static weir_status grant(weir_cell *c, int64_t now_ns, int64_t n, weir_decision 
 
 static void reset(weir_cell *c, weir_decision *ret)
 {
-    *ret = weir_full_quota(&c->scope->policy);
-    weir_heap_state_free(c->made);
-    c->made = NULL;
-    c->state = NULL; /* there is none */
+    *ret = weir_full_quota(&c->interned->policy);
+    weir_heap_state_free(c->new_state);
+    c->new_state = NULL;
+    c->state = NULL;
 }
 
 weir_status weir_cell_decide(weir_cell *c, weir_verb verb, int64_t now_ns, int64_t n,
@@ -256,244 +258,8 @@ weir_status weir_cell_decide(weir_cell *c, weir_verb verb, int64_t now_ns, int64
     case WEIR_VERB_RESET:
         reset(c, ret);
         return WEIR_OK;
-    case WEIR_VERB_THROTTLE: /* decided by weir_throttle_check() on c->state */
+    case WEIR_VERB_THROTTLE:
         break;
     }
     return WEIR_E_RANGE;
-}
-
-/* ---- keeping --------------------------------------------------------------------------------- */
-
-static bool is_zero(const uint64_t *state, size_t words)
-{
-    for (size_t i = 0; i < words; i++) {
-        if (state[i] != 0)
-            return false;
-    }
-    return true;
-}
-
-static bool has_changed(const weir_cell *c)
-{
-    if (!c->state)
-        return !c->fresh;
-    if (c->fresh)
-        return !is_zero(c->state, c->words);
-    if (c->made)
-        return true;
-    if (!c->there)
-        return c->level != c->level_before ||
-               memcmp(c->small, c->before, c->words * sizeof c->small[0]) != 0;
-    for (size_t i = 0; i < c->notes_len; i++) {
-        if (c->there->state[c->notes[i].word] != c->notes[i].before)
-            return true;
-    }
-    return false;
-}
-
-/* Of more words than this, those that changed are told. */
-enum { LONG = 64 };
-
-/* What was done to a value, in this order. */
-typedef struct deed {
-    size_t i;
-    const weir_cell *cell; /* NULL: state i was dropped */
-    bool patched;
-    size_t end; /* of its changes in the payload */
-} deed;
-
-typedef struct deeds {
-    size_t len;
-    deed of[2 * WEIR_DECIDED_MAX + WEIR_STATES_MAX]; /* no state is dropped twice */
-} deeds;
-
-static void keep_cell(weir_cell *c, deeds *done)
-{
-    weir_value *v = &c->target->value;
-    size_t i = weir_value_find(*v, c->scope);
-    done->of[done->len++] =
-        (deed){.i = i, .cell = c->state ? c : NULL, .patched = c->there && !c->made};
-    if (!c->state) {
-        *v = weir_value_drop(*v, i);
-    } else if (c->made) {
-        *v = weir_value_put_heap_state(*v, i, c->made);
-        c->made = NULL;
-        c->notes_len = 0; /* of what was there before it */
-    } else if (!c->there) {
-        *v = weir_value_put(*v, i, c->scope, c->level, c->small, c->words);
-    }
-}
-
-/* Returns after how long the whole value is as good as fresh; what already is, is dropped. */
-static int64_t drop_fresh(weir_value *v, int64_t now_ns, deeds *done)
-{
-    int64_t longest_ns = 0;
-    for (size_t i = weir_value_len(*v); i-- > 0;) {
-        int64_t after_ns = fresh_after(*v, i, now_ns);
-        if (after_ns > longest_ns)
-            longest_ns = after_ns;
-        if (after_ns > 0)
-            continue;
-        done->of[done->len++] = (deed){.i = i};
-        *v = weir_value_drop(*v, i);
-    }
-    return longest_ns;
-}
-
-static void drop_spare(weir_open_key *t, int64_t now_ns, deeds *done)
-{
-    for (size_t i = weir_value_len(t->value); i-- > 0;) {
-        if (!is_spare(t, i, now_ns))
-            continue;
-        done->of[done->len++] = (deed){.i = i};
-        t->value = weir_value_drop(t->value, i);
-    }
-}
-
-static bool is_long(weir_value v)
-{
-    size_t words = 0;
-    for (size_t i = 0; i < weir_value_len(v); i++) {
-        const weir_heap_state *e = weir_value_heap_state(v, i);
-        words += e ? e->words : 0;
-    }
-    return words > LONG;
-}
-
-static void put_patch(weir_buffer *out, size_t i, const weir_cell *c)
-{
-    uint32_t *word = redis.Alloc(c->notes_len * sizeof *word + 1);
-    size_t n = 0;
-    for (size_t k = 0; k < c->notes_len; k++) {
-        if (c->state[c->notes[k].word] != c->notes[k].before)
-            word[n++] = c->notes[k].word;
-    }
-    weir_serialise_patch(out, i, c->state, word, n);
-    redis.Free(word);
-}
-
-/* Those from `first` on, each as changes of its own: who is told of several at once takes a copy of
- * the value, which may be long. Before any state is dropped, since sets are of the value as it is
- * then. */
-static void put_deeds(weir_buffer *out, weir_value v, deeds *done, size_t first)
-{
-    for (size_t k = first; k < done->len; k++) {
-        deed *d = &done->of[k];
-        weir_state_view view;
-        weir_serialise_changes(out, 1);
-        if (!d->cell) {
-            weir_serialise_drop(out, d->i);
-        } else if (d->patched) {
-            put_patch(out, d->i, d->cell);
-        } else {
-            weir_value_at(v, weir_value_find(v, d->cell->scope), &view);
-            weir_serialise_set(out, d->i, &view);
-        }
-        d->end = weir_buffer_len(out);
-    }
-}
-
-static int64_t expiry_ms(weir_moment at, int64_t after_ns)
-{
-    int64_t ns = after_ns < INT64_MAX - at.wall_ns ? at.wall_ns + after_ns : INT64_MAX;
-    return ns / 1000000 + (ns % 1000000 > 0);
-}
-
-/* Tells whoever follows: of all deeds in one payload, or of each in its own. */
-static void tell(redis_ctx *ctx, const weir_open_key *t, int64_t at_ms, const weir_buffer *payload,
-                 const deeds *done, bool by_changes)
-{
-    const char *bytes = (const char *)weir_buffer_data(payload);
-    size_t begin = 0;
-    for (size_t k = 0; k < (by_changes ? done->len : 1); k++) {
-        size_t end = by_changes ? done->of[k].end : weir_buffer_len(payload);
-        redis.Replicate(ctx, "WEIR.STATE", "slb", t->name, (long long)at_ms, bytes + begin,
-                        end - begin);
-        begin = end;
-    }
-}
-
-/* Writes a target; at_ms is when it is fresh. payload: NULL if nobody follows; then the server, of
- * which the same is asked, drops what is told here, and counts one more change to be saved. */
-static void write_target(redis_ctx *ctx, weir_open_key *t, int64_t at_ms,
-                         const weir_buffer *payload, const deeds *done, bool by_changes,
-                         const char *event)
-{
-    if (!t->there && !t->value)
-        return; /* what was charged is as good as fresh at once */
-    weir_key_put(t);
-    if (t->value != 0)
-        redis.SetAbsExpire(t->key, at_ms);
-    if (!payload)
-        redis.ReplicateVerbatim(ctx);
-    else if (t->value == 0)
-        redis.Replicate(ctx, "DEL", "s", t->name);
-    else
-        tell(ctx, t, at_ms, payload, done, by_changes);
-    redis.SignalModifiedKey(ctx, t->name);
-    redis.NotifyKeyspaceEvent(ctx, REDIS_EVENT_OF_MODULE, event, t->name);
-    if (t->value == 0)
-        redis.NotifyKeyspaceEvent(ctx, REDIS_EVENT_GENERIC, "del", t->name);
-}
-
-/* Where payloads are put together: its memory stays, unless it was much. */
-static weir_buffer scratch;
-
-static weir_buffer *scratch_begin(void)
-{
-    if (scratch.len_max == 0)
-        weir_buffer_init(&scratch, WEIR_SERIALISED_MAX);
-    weir_buffer_clear(&scratch);
-    return &scratch;
-}
-
-static void scratch_end(void)
-{
-    enum { MUCH = 1 << 16 };
-    if (weir_buffer_memory(&scratch) > MUCH)
-        weir_buffer_free(&scratch);
-}
-
-static void keep_target(redis_ctx *ctx, weir_open_key *t, weir_cell *cells, size_t n,
-                        weir_moment at, const char *event)
-{
-    deeds done;
-    bool changed = false;
-    done.len = 0;
-    for (size_t i = 0; i < n; i++) {
-        if (cells[i].target != t || !has_changed(&cells[i]))
-            continue;
-        if (!changed && t->crowded)
-            drop_spare(t, at.now_ns, &done);
-        changed = true;
-        keep_cell(&cells[i], &done);
-    }
-    if (!changed)
-        return;
-    weir_buffer *out = weir_must_replicate(ctx) ? scratch_begin() : NULL;
-    bool by_changes = out && is_long(t->value);
-    if (by_changes)
-        put_deeds(out, t->value, &done, 0);
-    size_t kept = done.len;
-    int64_t after_ns = drop_fresh(&t->value, at.now_ns, &done);
-    if (by_changes)
-        put_deeds(out, t->value, &done, kept);
-    else if (out && t->value)
-        weir_serialise_value(out, t->value);
-    write_target(ctx, t, expiry_ms(at, after_ns), out, &done, by_changes, event);
-    if (out)
-        scratch_end();
-}
-
-void weir_cells_write(redis_ctx *ctx, weir_cell *cells, size_t n, weir_moment at, const char *event)
-{
-    for (size_t i = 0; i < n; i++) {
-        bool seen = false;
-        for (size_t k = 0; k < i; k++)
-            seen = seen || cells[k].target == cells[i].target;
-        if (!seen)
-            keep_target(ctx, cells[i].target, cells, n, at, event);
-    }
-    for (size_t i = 0; i < n; i++)
-        cells[i].notes_len = 0;
 }

@@ -2,84 +2,91 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_MODULES_REDIS_KEYSPACE_H
 #define WEIR_MODULES_REDIS_KEYSPACE_H
-/* Decisions on the states of keys. A command opens its keys, decides on cells, which are states
- * that may yet become what they were, and then keeps them or not: what is kept is written to the
- * keys, with their expiry, and told to replicas and the AOF as what it is now. It must not know
- * arguments or replies. All of it is for the server's main thread. */
+/* Opens keys of the server, decides on their states, and writes the states back. A command opens
+ * its keys, opens a cell for each state, decides on the cells, and then either writes them or
+ * closes them unchanged. Knows neither arguments nor replies. Main thread only. */
 
 #include "abi.h"
 #include "clock.h"
 #include "service/engine.h"
 #include "value.h"
 
-#define WEIR_DECIDED_MAX 16 /* keys, or cells, of a command */
+#define WEIR_DECIDED_MAX 16 /* keys or cells of a command */
 
+/* Policies under which one key may be used at a time. */
 #define WEIR_POLICIES_OF_KEY (WEIR_STATES_MAX - WEIR_DECIDED_MAX)
 
 /* A key of a command. */
 typedef struct weir_open_key {
     redis_string *name;
-    redis_key *key;   /* NULL: opened for reading, and not there */
-    weir_value value; /* 0: not there */
-    bool there;
-    bool crowded; /* there is room only if what is as good as fresh goes first */
-    size_t opened;
-    const weir_interned *scope[WEIR_DECIDED_MAX]; /* of the cells that were opened */
+    redis_key *key;   /* NULL: opened for reading, and the key does not exist */
+    weir_value value; /* 0: the key does not exist */
+    bool exists;
+    bool must_drop_idle; /* the new states fit only after the idle ones are dropped */
+    size_t cells;        /* opened so far */
+    const weir_interned *interned[WEIR_DECIDED_MAX]; /* the policy of each */
 } weir_open_key;
 
-/* mode: REDIS_READ, or with REDIS_WRITE. False if the key holds something else; then there is
- * nothing to close. */
-bool weir_key_open(weir_open_key *t, redis_ctx *ctx, redis_string *name, int mode);
-void weir_key_close(weir_open_key *t);
+/* mode: REDIS_READ, or with REDIS_WRITE. Returns false if the key holds a value of another type;
+ * then there is nothing to close. */
+bool weir_key_open(weir_open_key *k, redis_ctx *ctx, redis_string *name, int mode);
+void weir_key_close(weir_open_key *k);
 
-/* Makes t->value, which may be 0, the value of the key. What it was is not freed. */
-void weir_key_put(weir_open_key *t);
+/* Stores k->value, which may be 0, in the key. Does not free the previous value. */
+void weir_key_put(weir_open_key *k);
 
-/* The type of our values, once it was made. */
+/* The data type of the module's values. Set when the module is loaded. */
 extern redis_type *weir_data_type;
 
-/* A state under decision. What the core may write to a long state where it lies is noted first. */
-enum { WEIR_CELL_SMALL = 16 }; /* words that are decided on in a copy */
-typedef struct weir_note {
+/* A word of a long state before it was written. */
+typedef struct weir_undo_word {
     uint32_t word;
     uint64_t before;
-} weir_note;
+} weir_undo_word;
 
+enum { WEIR_CELL_SMALL = 16 }; /* a state of at most so many words is decided on in a copy */
+
+/* A state that a command decides on. A long state is written in place, with an undo log. */
 typedef struct weir_cell {
-    weir_open_key *target;
-    weir_interned *scope;
+    weir_open_key *key;
+    weir_interned *interned;
     unsigned level, level_before;
     size_t words;
-    uint64_t *state;        /* small, or of `made`, or of `there`; NULL: it is to go */
-    bool fresh;             /* nothing was there */
-    weir_heap_state *made;  /* a long state that is new, or grew; ours */
-    weir_heap_state *there; /* a long state, decided on where it lies */
-    weir_note *notes;       /* of `there` */
-    size_t notes_len;
+    uint64_t *state;            /* in `small`, `new_state` or `in_place`; NULL after a reset */
+    bool absent;                /* the key has no state under this policy: the quota is full */
+    weir_heap_state *new_state; /* a long state that is new or has grown; owned by the cell */
+    weir_heap_state *in_place;  /* a long state of the value */
+    weir_undo_word *undo;       /* the undo log of in_place */
+    size_t undo_len;
     uint64_t small[WEIR_CELL_SMALL], before[WEIR_CELL_SMALL];
 } weir_cell;
 
-/* Once for each scope of a target.
- * Returns WEIR_OK; WEIR_E_FULL if the key has states of WEIR_POLICIES_OF_KEY policies already, or
- * of such as may grow too long; those that are as good as fresh at now_ns do not count. To be
- * closed in either case. */
-WEIR_NODISCARD weir_status weir_cell_open(weir_cell *c, weir_open_key *t, weir_interned *s,
+/* Opens the state of a key under a policy. Once for each policy of a key. The cell must be closed
+ * even on failure.
+ * Returns WEIR_OK. WEIR_E_FULL if the key has states of WEIR_POLICIES_OF_KEY policies already, or
+ * of policies whose states may grow too long together. States that are idle at now_ns, which means
+ * that their quota is full, do not count. */
+WEIR_NODISCARD weir_status weir_cell_open(weir_cell *c, weir_open_key *k, weir_interned *s,
                                           int64_t now_ns);
-void weir_cell_close(weir_cell *c); /* what was not kept is as it was */
 
-/* Decides on a cell. Of WEIR_VERB_GRANT and WEIR_VERB_RESET the figures are those of a peek afterwards, with
- * the cost 1 and 0.
+/* Closes a cell. Changes that were not written are undone. */
+void weir_cell_close(weir_cell *c);
+
+/* Decides on a cell. After WEIR_VERB_GRANT and WEIR_VERB_RESET the decision is that of a peek, with
+ * cost 1 and 0.
+ *  verb         not WEIR_VERB_THROTTLE: weir_throttle_check() decides on c->state.
  *  n            0..WEIR_COST_MAX
  *  ret_granted  units that WEIR_VERB_GRANT charged; else 0.
- * Returns as weir_check(), weir_peek() and weir_refund(); WEIR_E_NOMEM in the place of WEIR_E_ROOM
- * if the state has grown as far as it may. */
+ * Returns as weir_check(), weir_peek() and weir_refund(), but WEIR_E_NOMEM instead of WEIR_E_ROOM:
+ * the state has reached its maximum size. */
 WEIR_NODISCARD weir_status weir_cell_decide(weir_cell *c, weir_verb verb, int64_t now_ns, int64_t n,
                                             weir_decision *ret, int64_t *ret_granted);
 
-/* Writes back the cells that changed, of n. States that are fresh again are removed, and keys
- * without a state are deleted. Keyspace subscribers get `event` for each key that changed. The
- * targets must be open for writing. */
-void weir_cells_write(redis_ctx *ctx, weir_cell *cells, size_t n, weir_moment at,
-                      const char *event);
+/* Whether state i of a key can be dropped: it is idle at now_ns, and the command has no cell on
+ * it. */
+bool weir_key_can_drop(const weir_open_key *k, size_t i, int64_t now_ns);
+
+/* Nanoseconds until state i of a value is idle; 0 if it is now. */
+int64_t weir_state_idle_after(weir_value v, size_t i, int64_t now_ns);
 
 #endif

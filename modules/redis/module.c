@@ -1,14 +1,39 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Where the server begins: finds its functions, and tells it of the type and the commands. */
+/* The entry point: the server calls RedisModule_OnLoad(), which looks up the functions of the
+ * server by name and registers the data type and the commands. */
+
+#include "module.h"
 
 #include "clock.h"
-#include "commands.h"
-#include "data_type.h"
 #include "interned.h"
 #include "replicate.h"
 
 enum { VERSION = 1 }; /* of the module, as MODULE LIST shows it */
+
+redis_api redis;
+
+/* The first pointer that a context points to: looks up a function by name. */
+typedef int (*get_api)(const char *name, void *ret);
+
+/* Looks up all functions; those that the server lacks become NULL. Returns NULL, or the name of the
+ * first missing function of REDIS_NEEDED. */
+static const char *find_functions(redis_api *ret, redis_ctx *ctx)
+{
+    get_api get = *(get_api *)ctx;
+    const char *missing = NULL;
+    *ret = (redis_api){0};
+#define FIND(type, name, args)                                                                     \
+    if (get("RedisModule_" #name, &ret->name) != REDIS_OK)                                         \
+        ret->name = NULL;
+#define FIND_NEEDED(type, name, args)                                                              \
+    FIND(type, name, args)                                                                         \
+    if (!ret->name && !missing)                                                                    \
+        missing = #name;
+    REDIS_NEEDED(FIND_NEEDED)
+    REDIS_WANTED(FIND)
+    return missing;
+}
 
 __attribute__((visibility("default"))) int RedisModule_OnLoad(redis_ctx *ctx, redis_string **argv,
                                                               int argc);
@@ -22,30 +47,32 @@ static int refuse(redis_ctx *ctx, const char *why)
 int RedisModule_OnLoad(redis_ctx *ctx, redis_string **argv, int argc)
 {
     (void)argv;
-    const char *missing = redis_api_find(&redis, ctx);
+    const char *missing = find_functions(&redis, ctx);
     if (redis.SetModuleAttribs) /* the log line begins with the name */
         redis.SetModuleAttribs(ctx, "weir", VERSION, REDIS_API_VERSION);
     if (missing) {
         if (redis.Log)
-            redis.Log(ctx, "warning",
-                      "weir cannot be loaded: this server has no RedisModule_%s, which Redis has "
-                      "since 6.2 and Valkey always",
-                      missing);
+            redis.Log(
+                ctx, "warning",
+                "weir cannot be loaded: this server has no RedisModule_%s; Redis 6.2 or later "
+                "or Valkey is required",
+                missing);
         return REDIS_ERR;
     }
-    if (redis.IsModuleNameBusy("weir")) /* the same file again has the same variables, in use */
-        return refuse(ctx, "it is there already");
+    if (redis.IsModuleNameBusy(
+            "weir")) /* loading the file again would reset the variables in use */
+        return refuse(ctx, "it is loaded already");
     if (argc > 0)
-        return refuse(ctx, "it takes no arguments");
+        return refuse(ctx, "expected no arguments after the path of the module");
     if (weir_interned_open() != WEIR_OK)
-        return refuse(ctx, "no memory, or no random bytes");
+        return refuse(ctx, "out of memory, or no random bytes from the system");
     weir_moment_start();
     redis.SetModuleOptions(ctx, REDIS_HANDLES_IO_ERRORS | REDIS_SIGNALS_ITSELF);
     if (!weir_data_type_create(ctx))
-        return refuse(ctx, "another module has a type of that name");
+        return refuse(ctx, "another module has registered the data type weirstate");
     if (!weir_commands_create(ctx))
-        return refuse(ctx, "a command of that name is there, perhaps of another module");
-    weir_replicate_start(ctx); /* last: a server tells of events also a module that was refused */
+        return refuse(ctx, "another module has registered a command of weir's");
+    weir_replicate_start(ctx); /* last: a server sends events even to a module that was refused */
     redis.Log(ctx, "notice", "weir " WEIR_VERSION);
     return REDIS_OK;
 }

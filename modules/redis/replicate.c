@@ -1,19 +1,28 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The server is asked, and asked again after each event that may change what it said. Who begins to
- * follow does so in one of three ways:
- * - with a copy of the data set. A child writes it, or the server itself for a file with which a
- *   replica is then begun. There is a replication backlog, or an AOF, before the copy is begun;
- *   what is told between the two nobody reads;
- * - with the backlog that another replica left, or that was loaded with the data set: it is there;
- * - with that of a replica which becomes a master: its role changes.
- * Of a Cluster each node is taken to be followed: slots can move by streams of their own. */
+/* Writing back and replicating.
+ *
+ * Whether a change must be replicated is asked of the server once, and again after each event that
+ * may change the answer. A replica or an AOF begins in one of three ways:
+ * - with a copy of the data set. A child writes it, or the server itself does. The replication
+ *   backlog or the AOF exists before the copy is begun; nothing reads what was replicated between
+ *   these two moments;
+ * - with the backlog that an earlier replica left, or that was loaded with the data set: it exists
+ *   all the time;
+ * - with the backlog of a replica that becomes a master: the role changes.
+ * The node of a Cluster always replicates, since slots can migrate through streams of their own. */
 
 #include "replicate.h"
 
-static bool is_sure;     /* the next is true until an event says otherwise */
-static bool is_followed; /* as the server said */
-static bool is_silent;   /* a server that tells no events: nothing is ever sure */
+#include "serialise.h"
+
+#include <string.h>
+
+/* ---- whether to replicate -------------------------------------------------------------------- */
+
+static bool is_known; /* must_replicate is the answer until the next event */
+static bool must_replicate;
+static bool has_no_events; /* the server publishes no such events: always replicate */
 
 static void on_event(redis_ctx *ctx, redis_event event, uint64_t what, void *data)
 {
@@ -21,17 +30,17 @@ static void on_event(redis_ctx *ctx, redis_event event, uint64_t what, void *dat
     (void)event;
     (void)what;
     (void)data;
-    is_sure = false;
+    is_known = false;
 }
 
 void weir_replicate_start(redis_ctx *ctx)
 {
     static const uint64_t events[] = {REDIS_EVENT_ROLE, REDIS_EVENT_FORK, REDIS_EVENT_FILE};
-    is_sure = is_silent = false;
+    is_known = has_no_events = false;
     for (size_t i = 0; i < sizeof events / sizeof events[0]; i++) {
         redis_event event = {events[i], REDIS_EVENT_VERSION};
         if (redis.SubscribeToServerEvent(ctx, event, on_event) != REDIS_OK)
-            is_silent = true;
+            has_no_events = true;
     }
 }
 
@@ -47,12 +56,252 @@ static bool has_backlog(redis_ctx *ctx)
 
 bool weir_must_replicate(redis_ctx *ctx)
 {
-    if (is_silent)
+    if (has_no_events)
         return true;
-    if (!is_sure) {
+    if (!is_known) {
         int flags = redis.GetContextFlags(ctx);
-        is_followed = (flags & (REDIS_CONTEXT_AOF | REDIS_CONTEXT_CLUSTER)) || has_backlog(ctx);
-        is_sure = true;
+        must_replicate = (flags & (REDIS_CONTEXT_AOF | REDIS_CONTEXT_CLUSTER)) || has_backlog(ctx);
+        is_known = true;
     }
-    return is_followed;
+    return must_replicate;
+}
+
+/* ---- changes --------------------------------------------------------------------------------- */
+
+static bool is_zero(const uint64_t *state, size_t words)
+{
+    for (size_t i = 0; i < words; i++) {
+        if (state[i] != 0)
+            return false;
+    }
+    return true;
+}
+
+static bool has_changed(const weir_cell *c)
+{
+    if (!c->state)
+        return !c->absent;
+    if (c->absent)
+        return !is_zero(c->state, c->words);
+    if (c->new_state)
+        return true;
+    if (!c->in_place)
+        return c->level != c->level_before ||
+               memcmp(c->small, c->before, c->words * sizeof c->small[0]) != 0;
+    for (size_t i = 0; i < c->undo_len; i++) {
+        if (c->in_place->state[c->undo[i].word] != c->undo[i].before)
+            return true;
+    }
+    return false;
+}
+
+/* A value of more words is replicated as the words that changed, not as a whole. */
+enum { LONG = 64 };
+
+/* A change to a value. */
+typedef struct change {
+    size_t i;              /* which state */
+    const weir_cell *cell; /* NULL: the state was dropped */
+    bool patched;          /* written in place: the cell's undo log has the words */
+    size_t end;            /* of its bytes in the payload */
+} change;
+
+/* In the order in which they were made. */
+typedef struct changes {
+    size_t len;
+    change of[2 * WEIR_DECIDED_MAX + WEIR_STATES_MAX]; /* no state is dropped twice */
+} changes;
+
+/* Moves the state of a cell into the value of its key. */
+static void store_cell(weir_cell *c, changes *done)
+{
+    weir_value *v = &c->key->value;
+    size_t i = weir_value_find(*v, c->interned);
+    done->of[done->len++] =
+        (change){.i = i, .cell = c->state ? c : NULL, .patched = c->in_place && !c->new_state};
+    if (!c->state) {
+        *v = weir_value_drop(*v, i);
+    } else if (c->new_state) {
+        *v = weir_value_put_heap_state(*v, i, c->new_state);
+        c->new_state = NULL;
+        c->undo_len = 0; /* the state that it logged is gone */
+    } else if (!c->in_place) {
+        *v = weir_value_put(*v, i, c->interned, c->level, c->small, c->words);
+    }
+}
+
+/* Drops the idle states. Returns the nanoseconds until all others are idle. */
+static int64_t drop_idle(weir_value *v, int64_t now_ns, changes *done)
+{
+    int64_t longest_ns = 0;
+    for (size_t i = weir_value_len(*v); i-- > 0;) {
+        int64_t after_ns = weir_state_idle_after(*v, i, now_ns);
+        if (after_ns > longest_ns)
+            longest_ns = after_ns;
+        if (after_ns > 0)
+            continue;
+        done->of[done->len++] = (change){.i = i};
+        *v = weir_value_drop(*v, i);
+    }
+    return longest_ns;
+}
+
+/* Drops the idle states that the command does not decide on. */
+static void make_room(weir_open_key *k, int64_t now_ns, changes *done)
+{
+    for (size_t i = weir_value_len(k->value); i-- > 0;) {
+        if (!weir_key_can_drop(k, i, now_ns))
+            continue;
+        done->of[done->len++] = (change){.i = i};
+        k->value = weir_value_drop(k->value, i);
+    }
+}
+
+static bool is_long(weir_value v)
+{
+    size_t words = 0;
+    for (size_t i = 0; i < weir_value_len(v); i++) {
+        const weir_heap_state *e = weir_value_heap_state(v, i);
+        words += e ? e->words : 0;
+    }
+    return words > LONG;
+}
+
+static void put_patch(weir_buffer *out, size_t i, const weir_cell *c)
+{
+    uint32_t *word = redis.Alloc(c->undo_len * sizeof *word + 1);
+    size_t n = 0;
+    for (size_t k = 0; k < c->undo_len; k++) {
+        if (c->state[c->undo[k].word] != c->undo[k].before)
+            word[n++] = c->undo[k].word;
+    }
+    weir_serialise_patch(out, i, c->state, word, n);
+    redis.Free(word);
+}
+
+/* Serialises the changes from `first` on, each as a payload of its own: a payload with several
+ * changes makes the replica copy the value, which may be long. Must be called before the next state
+ * is dropped, since a set refers to the value as it is now. */
+static void put_changes(weir_buffer *out, weir_value v, changes *done, size_t first)
+{
+    for (size_t k = first; k < done->len; k++) {
+        change *d = &done->of[k];
+        weir_state_view view;
+        weir_serialise_changes(out, 1);
+        if (!d->cell) {
+            weir_serialise_drop(out, d->i);
+        } else if (d->patched) {
+            put_patch(out, d->i, d->cell);
+        } else {
+            weir_value_at(v, weir_value_find(v, d->cell->interned), &view);
+            weir_serialise_set(out, d->i, &view);
+        }
+        d->end = weir_buffer_len(out);
+    }
+}
+
+static int64_t expiry_ms(weir_moment at, int64_t after_ns)
+{
+    int64_t ns = after_ns < INT64_MAX - at.wall_ns ? at.wall_ns + after_ns : INT64_MAX;
+    return ns / 1000000 + (ns % 1000000 > 0);
+}
+
+/* Replicates the payload whole, or each change by itself. */
+static void replicate_payload(redis_ctx *ctx, const weir_open_key *k, int64_t at_ms,
+                              const weir_buffer *payload, const changes *done, bool by_changes)
+{
+    const char *bytes = (const char *)weir_buffer_data(payload);
+    size_t begin = 0;
+    for (size_t i = 0; i < (by_changes ? done->len : 1); i++) {
+        size_t end = by_changes ? done->of[i].end : weir_buffer_len(payload);
+        redis.Replicate(ctx, "WEIR.STATE", "slb", k->name, (long long)at_ms, bytes + begin,
+                        end - begin);
+        begin = end;
+    }
+}
+
+/* Writes a key.
+ *  at_ms    when it will be idle
+ *  payload  NULL: nothing needs the change. Then the command itself is passed to the server, which
+ *           discards it, but counts one more change for its next save. */
+static void write_key(redis_ctx *ctx, weir_open_key *k, int64_t at_ms, const weir_buffer *payload,
+                      const changes *done, bool by_changes, const char *event)
+{
+    if (!k->exists && !k->value)
+        return; /* the charge is idle again at once */
+    weir_key_put(k);
+    if (k->value != 0)
+        redis.SetAbsExpire(k->key, at_ms);
+    if (!payload)
+        redis.ReplicateVerbatim(ctx);
+    else if (k->value == 0)
+        redis.Replicate(ctx, "DEL", "s", k->name);
+    else
+        replicate_payload(ctx, k, at_ms, payload, done, by_changes);
+    redis.SignalModifiedKey(ctx, k->name);
+    redis.NotifyKeyspaceEvent(ctx, REDIS_EVENT_OF_MODULE, event, k->name);
+    if (k->value == 0)
+        redis.NotifyKeyspaceEvent(ctx, REDIS_EVENT_GENERIC, "del", k->name);
+}
+
+/* The buffer of payloads. Its memory is kept, unless it grew large. */
+static weir_buffer scratch;
+
+static weir_buffer *scratch_begin(void)
+{
+    if (scratch.len_max == 0)
+        weir_buffer_init(&scratch, WEIR_SERIALISED_MAX);
+    weir_buffer_clear(&scratch);
+    return &scratch;
+}
+
+static void scratch_end(void)
+{
+    enum { MUCH = 1 << 16 };
+    if (weir_buffer_memory(&scratch) > MUCH)
+        weir_buffer_free(&scratch);
+}
+
+static void write_cells(redis_ctx *ctx, weir_open_key *k, weir_cell *cells, size_t n,
+                        weir_moment at, const char *event)
+{
+    changes done;
+    bool changed = false;
+    done.len = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (cells[i].key != k || !has_changed(&cells[i]))
+            continue;
+        if (!changed && k->must_drop_idle)
+            make_room(k, at.now_ns, &done);
+        changed = true;
+        store_cell(&cells[i], &done);
+    }
+    if (!changed)
+        return;
+    weir_buffer *out = weir_must_replicate(ctx) ? scratch_begin() : NULL;
+    bool by_changes = out && is_long(k->value);
+    if (by_changes)
+        put_changes(out, k->value, &done, 0);
+    size_t stored = done.len;
+    int64_t after_ns = drop_idle(&k->value, at.now_ns, &done);
+    if (by_changes)
+        put_changes(out, k->value, &done, stored);
+    else if (out && k->value)
+        weir_serialise_value(out, k->value);
+    write_key(ctx, k, expiry_ms(at, after_ns), out, &done, by_changes, event);
+    if (out)
+        scratch_end();
+}
+
+void weir_cells_write(redis_ctx *ctx, weir_cell *cells, size_t n, weir_moment at, const char *event)
+{
+    for (size_t i = 0; i < n; i++) {
+        bool seen = false;
+        for (size_t k = 0; k < i; k++)
+            seen = seen || cells[k].key == cells[i].key;
+        if (!seen)
+            write_cells(ctx, cells[i].key, cells, n, at, event);
+    }
+    for (size_t i = 0; i < n; i++)
+        cells[i].undo_len = 0;
 }

@@ -2,20 +2,23 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_MODULES_REDIS_REPLICATE_H
 #define WEIR_MODULES_REDIS_REPLICATE_H
-/* Whether anybody reads what is told of changes: replicas, or an AOF. To put into words what nobody
- * reads takes as long as a third of a decision. It must not know keys or states. All of it is for
- * the server's main thread. */
+/* Writes decided states back to the keyspace, and replicates them. Replicas and the AOF receive
+ * states (WEIR.STATE), never the command: a replica that ran the command at its own time would
+ * decide otherwise. Main thread only. */
 
-#include "abi.h"
+#include "keyspace.h"
 
-#include <stdbool.h>
+/* Writes back the cells that changed, of n: removes idle states, sets the expiry, deletes keys
+ * without a state, replicates, and publishes `event` for each key that changed. The keys must be
+ * open for writing. */
+void weir_cells_write(redis_ctx *ctx, weir_cell *cells, size_t n, weir_moment at,
+                      const char *event);
 
-/* Once, when the module is loaded. On a server that does not say when its answer may have changed,
- * everybody is taken to follow always. */
+/* Subscribes to the events that may start replication. Once, when the module is loaded. */
 void weir_replicate_start(redis_ctx *ctx);
 
-/* False: no replica and no AOF, now or later, reads what is told of a change that is made now, but
- * begins with a copy of the data set that holds it. */
+/* Whether a replica or an AOF may need a change that is made now. If not, nothing is serialised,
+ * which saves a third of the time of a decision. */
 bool weir_must_replicate(redis_ctx *ctx);
 
 #endif

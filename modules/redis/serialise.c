@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Writing and reading values. A state that is read must be one that the core could have written; of
- * logs that is what weir_state_sound() says, all others may hold anything. */
+/* Serialising and deserialising. A state that is read must be one that the core could have written:
+ * weir_state_sound() checks it. */
 
 #include "serialise.h"
 
@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-enum { VERSION = 1, ALL = 0, CHANGES = 1 };
+enum { VERSION = 1, WHOLE = 0, CHANGES = 1 };
 enum { SET, PATCH, DROP };
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -23,7 +23,7 @@ static void put_number(weir_buffer *out, uint64_t x, size_t bytes)
     weir_buffer_append(out, byte, bytes);
 }
 
-/* Of which there may be two million: no loop over bytes. */
+/* There may be two million words: no loop over bytes. */
 static void put_words(weir_buffer *out, const uint64_t *state, size_t words)
 {
     if (!weir_buffer_reserve(out, words * 8))
@@ -46,7 +46,7 @@ static void put_head(weir_buffer *out, uint8_t form, size_t items)
 
 void weir_serialise_set(weir_buffer *out, size_t i, const weir_state_view *view)
 {
-    const weir_interned *s = view->scope;
+    const weir_interned *s = view->interned;
     put_number(out, SET | (uint64_t)i << 8, 3);
     put_number(out,
                view->level | (uint64_t)s->name_len << 8 | (uint64_t)s->text_len << 16 |
@@ -60,7 +60,7 @@ void weir_serialise_set(weir_buffer *out, size_t i, const weir_state_view *view)
 void weir_serialise_value(weir_buffer *out, weir_value v)
 {
     size_t len = weir_value_len(v);
-    put_head(out, ALL, len);
+    put_head(out, WHOLE, len);
     for (size_t i = 0; i < len; i++) {
         weir_state_view view;
         weir_value_at(v, i, &view);
@@ -127,14 +127,15 @@ static void take_words(reader *r, uint64_t *state, size_t words)
                    (uint64_t)at[6] << 48 | (uint64_t)at[7] << 56;
 }
 
-/* Whether one more state leaves a value that can be told in one piece, however far it grows. */
+/* Whether the value still fits into one payload with a state under policy `s`, even if all states
+ * grow to their maximum. */
 static bool can_grow(weir_value v, const weir_interned *s)
 {
-    size_t bytes = weir_bytes_most(s);
+    size_t bytes = weir_state_bytes_max(s);
     for (size_t i = 0; i < weir_value_len(v); i++) {
         weir_state_view view;
         weir_value_at(v, i, &view);
-        bytes += weir_bytes_most(view.scope);
+        bytes += weir_state_bytes_max(view.interned);
     }
     return bytes <= WEIR_VALUE_BYTES_MAX;
 }
@@ -182,7 +183,7 @@ static weir_status read_patch(reader *r, size_t i, weir_value v)
         before[done] = e->state[word];
         e->state[word] = take_number(&each, 8);
     }
-    bool good = done == n && weir_state_sound(&e->scope->policy, e->state, e->level);
+    bool good = done == n && weir_state_sound(&e->interned->policy, e->state, e->level);
     while (!good && done-- > 0) {
         reader each = {at + done * 12, 12, false};
         e->state[take_number(&each, 4)] = before[done];
@@ -207,7 +208,7 @@ static weir_status read_item(reader *r, bool all, size_t k, weir_value *v)
     return WEIR_OK;
 }
 
-/* Whether the bytes are so many items, whatever these say. */
+/* Whether the bytes are exactly so many items. Does not look into them. */
 static bool are_items(reader r, size_t items)
 {
     for (size_t k = 0; k < items && !r.bad; k++) {
@@ -215,8 +216,8 @@ static bool are_items(reader r, size_t items)
         take_number(&r, 2);
         if (what == SET) {
             take_number(&r, 1);
-            size_t texts = take_number(&r, 1) + take_number(&r, 2);
-            take_bytes(&r, texts + take_number(&r, 4) * 8);
+            size_t strings = take_number(&r, 1) + take_number(&r, 2);
+            take_bytes(&r, strings + take_number(&r, 4) * 8);
         } else if (what == PATCH) {
             take_bytes(&r, take_number(&r, 4) * 12);
         }
@@ -224,21 +225,21 @@ static bool are_items(reader r, size_t items)
     return !r.bad && r.left == 0;
 }
 
-/* Changes are mostly one patch of a long state, which is done or is not. If there are more of them,
- * what was there is kept aside. */
+/* Most changes are one patch of a long state, which is applied in place: it succeeds or leaves the
+ * state unchanged. Several changes are applied to a copy. */
 weir_status weir_deserialise(const uint8_t *bytes, size_t len, weir_value *v)
 {
     reader r = {bytes, len, len > WEIR_SERIALISED_MAX};
     uint64_t version = take_number(&r, 1), form = take_number(&r, 1);
     size_t items = take_number(&r, 2);
     if (r.bad || version != VERSION || form > CHANGES || items == 0 ||
-        (form == ALL && items > WEIR_STATES_MAX) || !are_items(r, items))
+        (form == WHOLE && items > WEIR_STATES_MAX) || !are_items(r, items))
         return WEIR_E_SYNTAX;
     bool in_place = form == CHANGES && items == 1;
-    weir_value old = *v, made = form == ALL ? 0 : in_place ? old : weir_value_copy(old);
+    weir_value old = *v, made = form == WHOLE ? 0 : in_place ? old : weir_value_copy(old);
     weir_status st = WEIR_OK;
     for (size_t k = 0; k < items && st == WEIR_OK; k++)
-        st = read_item(&r, form == ALL, k, &made);
+        st = read_item(&r, form == WHOLE, k, &made);
     if (!in_place)
         weir_value_free(st == WEIR_OK ? old : made);
     if (st == WEIR_OK)

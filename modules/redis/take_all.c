@@ -7,11 +7,12 @@
 #include "backend.h"
 
 #include "core/check.h"
+#include "replicate.h"
 
 _Static_assert(WEIR_DECIDED_MAX == WEIR_ALL_MAX, "one limit everywhere");
 
 typedef struct one {
-    weir_interned *scope;
+    weir_interned *interned;
     size_t key, cell;       /* indexes of its key and its cell */
     weir_decision alone;    /* as if it were the only request */
     weir_decision together; /* after the requests before it */
@@ -43,7 +44,7 @@ static size_t key_of(const many *m, weir_slice name)
 static size_t cell_of(const many *m, const weir_open_key *key, const weir_interned *s)
 {
     for (size_t i = 0; i < m->cells; i++) {
-        if (m->cell[i].target == key && m->cell[i].scope == s)
+        if (m->cell[i].key == key && m->cell[i].interned == s)
             return i;
     }
     return m->cells;
@@ -53,10 +54,10 @@ static bool intern_all(many *m)
 {
     for (; m->interned < m->len; m->interned++) {
         weir_request *r = &m->request[m->interned];
-        r->status = weir_request_intern(r, &m->of[m->interned].scope);
+        r->status = weir_request_intern(r, &m->of[m->interned].interned);
         if (r->status != WEIR_OK)
             return false;
-        r->policy = &m->of[m->interned].scope->policy;
+        r->policy = &m->of[m->interned].interned->policy;
     }
     return true;
 }
@@ -76,10 +77,10 @@ static bool open_all(many *m, int64_t now_ns)
                 return false;
             m->keys++;
         }
-        o->cell = cell_of(m, &m->key[o->key], o->scope);
+        o->cell = cell_of(m, &m->key[o->key], o->interned);
         if (o->cell < m->cells)
             continue;
-        r->status = weir_cell_open(&m->cell[m->cells++], &m->key[o->key], o->scope, now_ns);
+        r->status = weir_cell_open(&m->cell[m->cells++], &m->key[o->key], o->interned, now_ns);
         if (r->status != WEIR_OK)
             break;
     }
@@ -93,7 +94,7 @@ static void close_all(many *m)
     for (size_t i = 0; i < m->keys; i++)
         weir_key_close(&m->key[i]);
     for (size_t i = 0; i < m->interned; i++)
-        weir_interned_unref(m->of[i].scope);
+        weir_interned_unref(m->of[i].interned);
 }
 
 /* ---- deciding -------------------------------------------------------------------------------- */

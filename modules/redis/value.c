@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The three forms of a value, and how one becomes another. */
+/* Encoding and decoding of values, and the steps from one form to another. */
 
 #include "value.h"
 
@@ -8,24 +8,24 @@
 
 #include <string.h>
 
-enum { SMALL = 1, ONE = 2, FORM = 3 };
-enum { SLOT_AT = 2, FAR_AT = SLOT_AT + WEIR_BASE_BITS };
-_Static_assert(WEIR_DELTA_MAX == UINT64_MAX >> FAR_AT, "the bits that are left");
-_Static_assert(sizeof(weir_value) == sizeof(uint64_t), "a state is told within one word");
+enum { INLINE = 1, ONE = 2, TAG = 3 };
+enum { BASE_AT = 2, DELTA_AT = BASE_AT + WEIR_BASE_BITS };
+_Static_assert(WEIR_DELTA_MAX == UINT64_MAX >> DELTA_AT, "the delta takes the remaining bits");
+_Static_assert(sizeof(weir_value) == sizeof(uint64_t), "a value fits into a pointer");
 
 typedef struct list {
     size_t len;
-    weir_heap_state *entry[];
+    weir_heap_state *state[];
 } list;
 
-static bool is_small(weir_value v)
+static bool is_inline(weir_value v)
 {
-    return (v & FORM) == SMALL;
+    return (v & TAG) == INLINE;
 }
 
 static bool is_one(weir_value v)
 {
-    return (v & FORM) == ONE;
+    return (v & TAG) == ONE;
 }
 
 static weir_heap_state *one_of(weir_value v)
@@ -38,18 +38,19 @@ static list *list_of(weir_value v)
     return (list *)v;
 }
 
-static uint32_t slot_of(weir_value v)
+static uint32_t base_of(weir_value v)
 {
-    return (uint32_t)(v >> SLOT_AT) & (WEIR_BASES_MAX - 1);
+    return (uint32_t)(v >> BASE_AT) & (WEIR_BASES_MAX - 1);
 }
 
-/* ---- entries --------------------------------------------------------------------------------- */
+/* ---- states on the heap
+ * --------------------------------------------------------------------------------- */
 
-weir_heap_state *weir_heap_state_new(weir_interned *scope, unsigned level, size_t words)
+weir_heap_state *weir_heap_state_new(weir_interned *interned, unsigned level, size_t words)
 {
     weir_heap_state *e = redis.Calloc(1, sizeof *e + words * sizeof e->state[0]);
-    weir_interned_ref(scope);
-    e->scope = scope;
+    weir_interned_ref(interned);
+    e->interned = interned;
     e->level = level;
     e->words = (uint32_t)words;
     return e;
@@ -59,13 +60,14 @@ void weir_heap_state_free(weir_heap_state *e)
 {
     if (!e)
         return;
-    weir_interned_unref(e->scope);
+    weir_interned_unref(e->interned);
     redis.Free(e);
 }
 
-/* ---- small states ---------------------------------------------------------------------------- */
+/* ---- inline states
+ * ---------------------------------------------------------------------------- */
 
-/* A state of one or two words, as one number of 128 bits. */
+/* A state of one or two words as one number of 128 bits. */
 typedef struct number {
     uint64_t hi, lo;
 } number;
@@ -75,76 +77,78 @@ static number number_of(const weir_interned *s, const uint64_t *state)
     return (number){s->small == 2 ? state[0] : 0, state[s->small - 1]};
 }
 
-/* Whether x is at a slot's base or behind it by what can be told. */
-static bool is_near(uint32_t slot, number x, uint64_t *ret_far)
+/* Whether x is at most WEIR_DELTA_MAX above a base. */
+static bool is_near(uint32_t base, number x, uint64_t *ret_delta)
 {
-    const weir_base *s = weir_base_at(slot);
-    uint64_t far = x.lo - s->base_lo;
-    if (x.hi - s->base_hi - (x.lo < s->base_lo) != 0 || far > WEIR_DELTA_MAX)
+    const weir_base *b = weir_base_at(base);
+    uint64_t delta = x.lo - b->lo;
+    if (x.hi - b->hi - (x.lo < b->lo) != 0 || delta > WEIR_DELTA_MAX)
         return false;
-    *ret_far = far;
+    *ret_delta = delta;
     return true;
 }
 
-static bool is_before(uint32_t slot, number x)
+static bool is_below(uint32_t base, number x)
 {
-    const weir_base *s = weir_base_at(slot);
-    return x.hi != s->base_hi ? x.hi < s->base_hi : x.lo < s->base_lo;
+    const weir_base *b = weir_base_at(base);
+    return x.hi != b->hi ? x.hi < b->hi : x.lo < b->lo;
 }
 
-/* A slot of the scope for x. They only move on, so that no mix of states makes ever more of them.
- * 0: there is none. */
-static uint32_t slot_for(weir_interned *s, number x, uint64_t *ret_far)
+/* Finds or makes a base for x. The base of a policy only moves up: else states that alternate
+ * between low and high would use up the bases. Returns 0 if there is none. */
+static uint32_t base_for(weir_interned *s, number x, uint64_t *ret_delta)
 {
-    if (s->slot && is_near(s->slot, x, ret_far))
-        return s->slot;
-    if (s->slot && is_before(s->slot, x))
+    if (s->base && is_near(s->base, x, ret_delta))
+        return s->base;
+    if (s->base && is_below(s->base, x))
         return 0;
     uint64_t back = WEIR_DELTA_MAX / 2;
     if (x.hi == 0 && x.lo < back)
         back = x.lo;
     if (!weir_base_new(s, x.hi - (x.lo < back), x.lo - back))
         return 0;
-    *ret_far = back;
-    return s->slot;
+    *ret_delta = back;
+    return s->base;
 }
 
-/* As `old`, a small state of the same scope or 0. Returns 0 if it must be an entry. */
-static weir_value tell(weir_value old, weir_interned *s, const uint64_t *state)
+/* Encodes a state inline, with the base of `old` if that serves. Returns 0 if it must go to the
+ * heap.
+ *  old  an inline state under the same policy, which is replaced; or 0 */
+static weir_value encode_inline(weir_value old, weir_interned *s, const uint64_t *state)
 {
     number x = number_of(s, state);
-    uint64_t far;
-    uint32_t slot = old ? slot_of(old) : 0;
-    if (slot == 0 || !is_near(slot, x, &far)) {
-        slot = slot_for(s, x, &far);
-        if (slot == 0)
+    uint64_t delta;
+    uint32_t base = old ? base_of(old) : 0;
+    if (base == 0 || !is_near(base, x, &delta)) {
+        base = base_for(s, x, &delta);
+        if (base == 0)
             return 0;
-        port_word_add_relaxed(&weir_base_at(slot)->refs, 1);
+        port_word_add_relaxed(&weir_base_at(base)->refs, 1);
         if (old)
-            weir_base_unref(slot_of(old));
+            weir_base_unref(base_of(old));
     }
-    return far << FAR_AT | (uint64_t)slot << SLOT_AT | SMALL;
+    return delta << DELTA_AT | (uint64_t)base << BASE_AT | INLINE;
 }
 
-static void look_small(weir_value v, weir_state_view *ret)
+static void decode_inline(weir_value v, weir_state_view *ret)
 {
-    const weir_base *s = weir_base_at(slot_of(v));
-    uint64_t lo = s->base_lo + (v >> FAR_AT), hi = s->base_hi + (lo < s->base_lo);
-    ret->scope = s->scope;
+    const weir_base *b = weir_base_at(base_of(v));
+    uint64_t lo = b->lo + (v >> DELTA_AT), hi = b->hi + (lo < b->lo);
+    ret->interned = b->interned;
     ret->level = 0;
-    ret->words = s->scope->small;
+    ret->words = b->interned->small;
     ret->state = ret->small;
     ret->small[0] = ret->words == 2 ? hi : lo;
     ret->small[1] = lo;
 }
 
-static weir_heap_state *to_entry(weir_value v)
+static weir_heap_state *to_heap(weir_value v)
 {
     weir_state_view view;
-    look_small(v, &view);
-    weir_heap_state *e = weir_heap_state_new(view.scope, 0, view.words);
+    decode_inline(v, &view);
+    weir_heap_state *e = weir_heap_state_new(view.interned, 0, view.words);
     memcpy(e->state, view.state, view.words * sizeof e->state[0]);
-    weir_base_unref(slot_of(v));
+    weir_base_unref(base_of(v));
     return e;
 }
 
@@ -154,24 +158,24 @@ size_t weir_value_len(weir_value v)
 {
     if (v == 0)
         return 0;
-    return v & FORM ? 1 : list_of(v)->len;
+    return v & TAG ? 1 : list_of(v)->len;
 }
 
 weir_heap_state *weir_value_heap_state(weir_value v, size_t i)
 {
-    if (is_small(v))
+    if (is_inline(v))
         return NULL;
-    return is_one(v) ? one_of(v) : list_of(v)->entry[i];
+    return is_one(v) ? one_of(v) : list_of(v)->state[i];
 }
 
 void weir_value_at(weir_value v, size_t i, weir_state_view *ret)
 {
-    if (is_small(v)) {
-        look_small(v, ret);
+    if (is_inline(v)) {
+        decode_inline(v, ret);
         return;
     }
     const weir_heap_state *e = weir_value_heap_state(v, i);
-    ret->scope = e->scope;
+    ret->interned = e->interned;
     ret->level = e->level;
     ret->words = e->words;
     ret->state = e->state;
@@ -180,31 +184,31 @@ void weir_value_at(weir_value v, size_t i, weir_state_view *ret)
 size_t weir_value_find(weir_value v, const weir_interned *s)
 {
     size_t len = weir_value_len(v);
-    if (len > 0 && is_small(v))
-        return weir_base_at(slot_of(v))->scope == s ? 0 : len;
+    if (len > 0 && is_inline(v))
+        return weir_base_at(base_of(v))->interned == s ? 0 : len;
     for (size_t i = 0; i < len; i++) {
-        if (weir_value_heap_state(v, i)->scope == s)
+        if (weir_value_heap_state(v, i)->interned == s)
             return i;
     }
     return len;
 }
 
-weir_value weir_value_put(weir_value v, size_t i, weir_interned *scope, unsigned level,
+weir_value weir_value_put(weir_value v, size_t i, weir_interned *interned, unsigned level,
                           const uint64_t *state, size_t words)
 {
     size_t len = weir_value_len(v);
-    if (scope->small > 0 && (len == 0 || (len == 1 && i == 0))) {
-        weir_value old = is_small(v) && weir_base_at(slot_of(v))->scope == scope ? v : 0;
-        weir_value told = tell(old, scope, state);
-        if (told) {
+    if (interned->small > 0 && (len == 0 || (len == 1 && i == 0))) {
+        weir_value old = is_inline(v) && weir_base_at(base_of(v))->interned == interned ? v : 0;
+        weir_value encoded = encode_inline(old, interned, state);
+        if (encoded) {
             if (!old)
                 weir_value_free(v);
-            return told;
+            return encoded;
         }
     }
     weir_heap_state *e = i < len ? weir_value_heap_state(v, i) : NULL;
-    if (!e || e->words != words || e->scope != scope) {
-        e = weir_heap_state_new(scope, level, words);
+    if (!e || e->words != words || e->interned != interned) {
+        e = weir_heap_state_new(interned, level, words);
         v = weir_value_put_heap_state(v, i, e);
     }
     e->level = level;
@@ -220,49 +224,50 @@ weir_value weir_value_put_heap_state(weir_value v, size_t i, weir_heap_state *e)
         return (weir_value)e + ONE;
     }
     if (i < len) {
-        weir_heap_state_free(list_of(v)->entry[i]);
-        list_of(v)->entry[i] = e;
+        weir_heap_state_free(list_of(v)->state[i]);
+        list_of(v)->state[i] = e;
         return v;
     }
     list *l =
-        redis.Realloc(len > 1 ? list_of(v) : NULL, sizeof *l + (len + 1) * sizeof l->entry[0]);
+        redis.Realloc(len > 1 ? list_of(v) : NULL, sizeof *l + (len + 1) * sizeof l->state[0]);
     if (len == 1)
-        l->entry[0] = is_small(v) ? to_entry(v) : one_of(v);
-    l->entry[len] = e;
+        l->state[0] = is_inline(v) ? to_heap(v) : one_of(v);
+    l->state[len] = e;
     l->len = len + 1;
     return (weir_value)l;
 }
 
 weir_value weir_value_drop(weir_value v, size_t i)
 {
-    if (v & FORM) {
+    if (v & TAG) {
         weir_value_free(v);
         return 0;
     }
     list *l = list_of(v);
-    weir_heap_state_free(l->entry[i]);
-    memmove(l->entry + i, l->entry + i + 1, (--l->len - i) * sizeof l->entry[0]);
+    weir_heap_state_free(l->state[i]);
+    memmove(l->state + i, l->state + i + 1, (--l->len - i) * sizeof l->state[0]);
     if (l->len > 1)
         return v;
-    weir_heap_state *e = l->entry[0];
+    weir_heap_state *e = l->state[0];
     redis.Free(l);
     v = (weir_value)e + ONE;
-    /* What was in a list only for its company may be small again. */
-    return e->scope->small > 0 ? weir_value_put(v, 0, e->scope, e->level, e->state, e->words) : v;
+    /* The state that is left may fit inline again. */
+    return e->interned->small > 0 ? weir_value_put(v, 0, e->interned, e->level, e->state, e->words)
+                                  : v;
 }
 
 void weir_value_free(weir_value v)
 {
     if (v == 0)
         return;
-    if (is_small(v)) {
-        weir_base_unref(slot_of(v));
+    if (is_inline(v)) {
+        weir_base_unref(base_of(v));
         return;
     }
     size_t len = weir_value_len(v);
     for (size_t i = 0; i < len; i++)
         weir_heap_state_free(weir_value_heap_state(v, i));
-    if (!(v & FORM))
+    if (!(v & TAG))
         redis.Free(list_of(v));
 }
 
@@ -272,12 +277,12 @@ weir_value weir_value_copy(weir_value v)
     for (size_t i = 0; i < weir_value_len(v); i++) {
         weir_state_view at;
         weir_value_at(v, i, &at);
-        copy = weir_value_put(copy, i, at.scope, at.level, at.state, at.words);
+        copy = weir_value_put(copy, i, at.interned, at.level, at.state, at.words);
     }
     return copy;
 }
 
-size_t weir_bytes_most(const weir_interned *s)
+size_t weir_state_bytes_max(const weir_interned *s)
 {
     size_t words = weir_state_words(&s->policy, WEIR_LEVEL_MAX);
     return (words < WEIR_STATE_WORDS_MAX ? words : WEIR_STATE_WORDS_MAX) * sizeof(uint64_t);
@@ -286,9 +291,9 @@ size_t weir_bytes_most(const weir_interned *s)
 size_t weir_value_bytes(weir_value v)
 {
     size_t len = weir_value_len(v), bytes = 0;
-    if (len == 0 || is_small(v))
+    if (len == 0 || is_inline(v))
         return 0;
     for (size_t i = 0; i < len; i++)
         bytes += redis.MallocSize(weir_value_heap_state(v, i));
-    return bytes + (v & FORM ? 0 : redis.MallocSize(list_of(v)));
+    return bytes + (v & TAG ? 0 : redis.MallocSize(list_of(v)));
 }

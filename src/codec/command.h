@@ -118,8 +118,8 @@ static inline bool weir_command_arity_is_good(const weir_command *cmd, size_t ar
 
 /* ---- arguments ------------------------------------------------------------------------------- */
 
-/* Parses "policy key [COST n]", 3 to 5 arguments with the name of the command. Returns NULL, or what
- * is wrong, for weir_call_syntax_error().
+/* Parses "policy key [COST n]", 3 to 5 arguments with the name of the command. Returns NULL, or
+ * what is wrong, for weir_call_syntax_error().
  *  by_text  the policy is given as text even if it looks like a name. */
 const char *weir_call_read_take(const weir_call *c, bool by_text, weir_request *ret);
 void weir_call_syntax_error(weir_call *c, const char *error);

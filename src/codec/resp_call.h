@@ -2,7 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CODEC_RESP_CALL_H
 #define WEIR_CODEC_RESP_CALL_H
-/* A command that a RESP session is running. Private to the files that run commands of the daemon. */
+/* A command that a RESP session is running. Private to the files that run commands of the
+ * daemon. */
 
 #include "codec/command.h"
 #include "codec/resp_session.h"

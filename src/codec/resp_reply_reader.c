@@ -240,7 +240,8 @@ weir_resp_reading weir_resp_stream_read(weir_resp_stream *r, const uint8_t *byte
 
 /* ---- arrays of integers ---------------------------------------------------------------------- */
 
-/* Parses a line of `type` and a number of at most 18 digits. Returns the end of the line, or NULL. */
+/* Parses a line of `type` and a number of at most 18 digits. Returns the end of the line, or
+ * NULL. */
 static const uint8_t *number_at(const uint8_t *at, const uint8_t *end, uint8_t type, int64_t *ret)
 {
     if (end - at < 4 || *at++ != type)
