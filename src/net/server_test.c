@@ -94,9 +94,9 @@ static void check_a_port_in_use(void **unused)
     prepare(&f, 2);
     start(&f);
     const char *taken = weir_server_address(f.server, 0);
-    expect_no_server(&f, taken, "address already in use: another server has it; stop that one");
+    expect_no_server(&f, taken, "address already in use: another server uses it; stop that server");
     f.options.loops = 1;
-    expect_no_server(&f, taken, "address already in use: another server has it; stop that one");
+    expect_no_server(&f, taken, "address already in use: another server uses it; stop that server");
     expect_no_server(&f, "192.0.2.1:0", "this machine does not have that address");
     int fd = client(&f);
     ask(fd, "all is well\n");

@@ -183,7 +183,7 @@ wait "$few_pid"
 in_use=$("$weir" serve --port "$port" 2>&1)
 check "a port in use: status" 1 $?
 check "a port in use: says what to do" \
-    "error not-started error=\"cannot listen on 127.0.0.1:$port: address already in use: another server has it; stop that one or choose another\"" "${in_use#* }"
+    "error not-started error=\"cannot listen on 127.0.0.1:$port: address already in use: another server uses it; stop that server or choose another address\"" "${in_use#* }"
 for bad in 65536 -1 x '' ' 5' +5; do
     out=$("$weir" serve --port "$bad" 2>&1)
     check "--port '$bad': status and text" "2 weir serve: --port $bad: expected a number from 0 to 65535" "$? $out"
