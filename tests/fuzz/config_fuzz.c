@@ -5,6 +5,7 @@
  * file, with places that exist. */
 
 #include "cmd/config/config.h"
+#include "service/rules/rule.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -45,11 +46,11 @@ static void require_bounds(const weir_config *c)
     require(!c->has_redis || weir_redis_options_check(&c->redis, &wrong) == WEIR_OK);
     require(c->has_redis || c->engine == WEIR_ENGINE_LOCAL);
     require(c->hybrid.interval_ns >= 1000000 && c->hybrid.count >= 1);
-    for (size_t i = 0; i < c->rules_len; i++) {
-        weir_rule_error error;
+    for (size_t i = 0; i < c->rules_len; i++)
         require(c->has_redis || c->rules[i].engine == WEIR_ENGINE_LOCAL);
-        require(weir_rule_check(&c->rules[i], NULL, &error) == WEIR_OK);
-    }
+    weir_rules *rules;
+    require(weir_rules_build(&rules, NULL, NULL, c->rules, c->rules_len) == WEIR_OK);
+    weir_rules_drop(rules);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);

@@ -192,17 +192,10 @@ const config_section config_rule_section = {
 
 /* ---- the section ----------------------------------------------------------------------------- */
 
-/* Checks the name, and all else that weir_rules_build() would refuse. */
-static void check_spec(config_reader *r, const config_place *place, const weir_rule_spec *spec)
+static void check_name(config_reader *r, const config_place *place, const char *name)
 {
-    weir_rule_spec whole = *spec;
-    weir_rule_error error = {0};
-    if (!spec->policy)
-        whole.limit = "gcra 1/s"; /* its error is reported already */
-    weir_status st = weir_rule_check(&whole, r->zones, &error);
-    if (st == WEIR_E_NOMEM)
-        r->arena->failed = true;
-    else if (st != WEIR_OK && error.part == WEIR_RULE_NAME)
+    weir_rule_error error;
+    if (weir_rule_name_check(name, &error) != WEIR_OK)
         config_error_at(r->errors, place->key->begin, place, "%s", error.text);
 }
 
@@ -217,7 +210,7 @@ static weir_rule_spec read_rule(config_reader *r, const config_place *place)
         config_read_section(r, place, &config_rule_section, &spec);
     if (place->node->kind == CONFIG_MAP || config_is_empty(place->node))
         check_keys(r, place, &spec);
-    check_spec(r, place, &spec);
+    check_name(r, place, spec.name);
     return spec;
 }
 

@@ -19,7 +19,7 @@ void weir_key_patterns_free(weir_key_patterns *p); /* accepts NULL */
 /* Adds a pattern: a whole key, or a prefix and '*'. No other '*' is allowed. With `addresses`, a
  * pattern may also be a network ("10.0.0.0/8") or an address ("2001:db8::1"), which matches in any
  * spelling. If the pattern is in the set already, its value stays.
- *  ret_why  on WEIR_E_SYNTAX: a message, in a buffer of `size` bytes.
+ *  ret_why  on WEIR_E_SYNTAX: a message, in a buffer of `size` bytes; NULL with size 0: none.
  * Returns WEIR_OK; WEIR_E_SYNTAX; WEIR_E_NOMEM. */
 WEIR_NODISCARD weir_status weir_key_patterns_add(weir_key_patterns *p, const char *pattern,
                                                  bool addresses, uint32_t value, char *ret_why,

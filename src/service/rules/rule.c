@@ -9,7 +9,6 @@
 #include "store/iterate.h"
 #include "store/siphash.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -28,34 +27,28 @@ static char *copy_text(const char *text)
     return copy_bytes(text, strlen(text));
 }
 
-__attribute__((format(printf, 4, 5))) static weir_status
-refuse(weir_rule_error *ret, weir_rule_part part, size_t index, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    *ret = (weir_rule_error){.part = part, .index = index};
-    vsnprintf(ret->text, sizeof ret->text, format, args);
-    va_end(args);
-    return WEIR_E_SYNTAX;
-}
-
-static weir_status check_name(const char *name, weir_rule_error *ret)
+weir_status weir_rule_name_check(const char *name, weir_rule_error *ret_error)
 {
     static const char good[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:/";
     size_t len = strlen(name), fine = strspn(name, good);
-    if (len == 0 || len > WEIR_RULE_NAME_MAX)
-        return refuse(ret, WEIR_RULE_NAME, 0, "a policy's name has 1 to %d bytes, this one has %zu",
-                      WEIR_RULE_NAME_MAX, len);
-    if (fine < len)
-        return refuse(ret, WEIR_RULE_NAME, 0,
-                      "byte %zu of a policy's name: expected a letter, a digit or one of - _ . : /",
-                      fine + 1);
-    return WEIR_OK;
+    bool fits = len >= 1 && len <= WEIR_RULE_NAME_MAX;
+    if (fits && fine == len)
+        return WEIR_OK;
+    ret_error->column = 0;
+    if (fits)
+        snprintf(ret_error->text, sizeof ret_error->text,
+                 "byte %zu of a policy's name: expected a letter, a digit or one of - _ . : /",
+                 fine + 1);
+    else
+        snprintf(ret_error->text, sizeof ret_error->text,
+                 "a policy's name has 1 to %d bytes, this one has %zu", WEIR_RULE_NAME_MAX, len);
+    return WEIR_E_SYNTAX;
 }
 
 /* Sets limit->policy.
- *  parsed  the policy of `text`; NULL: it is parsed here. */
+ *  parsed  the policy of `text`; NULL: it is parsed here.
+ *  ret     written if the text is not a policy; may be NULL. */
 static weir_status read_limit(weir_rule_limit *limit, const weir_zones *zones, const char *text,
                               const weir_policy *parsed, weir_rule_error *ret)
 {
@@ -65,7 +58,7 @@ static weir_status read_limit(weir_rule_limit *limit, const weir_zones *zones, c
         return WEIR_OK;
     }
     weir_status st = weir_policy_parse(&limit->policy, text, strlen(text), zones, &e);
-    if (st != WEIR_OK) {
+    if (st != WEIR_OK && ret) {
         ret->column = e.column;
         snprintf(ret->text, sizeof ret->text, "%s", e.text);
     }
@@ -95,7 +88,7 @@ static weir_status build_limit(weir_rule_limit *limit, const weir_store *store, 
 }
 
 static weir_status build_overrides(weir_rule *r, const weir_store *store, const weir_zones *zones,
-                                   const weir_rule_spec *spec, weir_rule_error *ret)
+                                   const weir_rule_spec *spec)
 {
     size_t n = spec->overrides_len;
     if (n == 0)
@@ -108,14 +101,10 @@ static weir_status build_overrides(weir_rule *r, const weir_store *store, const 
     for (size_t i = 0; i < n; i++) {
         const weir_override_spec *o = &spec->overrides[i];
         weir_rule_limit *limit = &r->options->overrides[i];
-        *ret = (weir_rule_error){.part = WEIR_RULE_OVERRIDE, .index = i};
-        weir_status st =
-            weir_key_patterns_add(r->options->by_pattern, o->pattern, !spec->plain_keys,
-                                  (uint32_t)i, ret->text, sizeof ret->text);
-        if (st == WEIR_OK) {
-            ret->part = WEIR_RULE_OVERRIDE_LIMIT;
-            st = read_limit(limit, zones, o->limit, o->policy, ret);
-        }
+        weir_status st = weir_key_patterns_add(r->options->by_pattern, o->pattern,
+                                               !spec->plain_keys, (uint32_t)i, NULL, 0);
+        if (st == WEIR_OK)
+            st = read_limit(limit, zones, o->limit, o->policy, NULL);
         if (st == WEIR_OK)
             st = build_limit(limit, store, spec->name, o->limit);
         if (st != WEIR_OK)
@@ -128,54 +117,36 @@ static weir_status build_overrides(weir_rule *r, const weir_store *store, const 
 }
 
 static weir_status build_list(weir_key_patterns **list, const weir_rule_spec *spec,
-                              const char *const *entries, size_t n, weir_rule_part part,
-                              weir_rule_error *ret)
+                              const char *const *entries, size_t n)
 {
     if (n == 0)
         return WEIR_OK;
     *list = weir_key_patterns_new(n);
     weir_status st = *list ? WEIR_OK : WEIR_E_NOMEM;
-    for (size_t i = 0; i < n && st == WEIR_OK; i++) {
-        *ret = (weir_rule_error){.part = part, .index = i};
-        st = weir_key_patterns_add(*list, entries[i], !spec->plain_keys, 0, ret->text,
-                                   sizeof ret->text);
-    }
+    for (size_t i = 0; i < n && st == WEIR_OK; i++)
+        st = weir_key_patterns_add(*list, entries[i], !spec->plain_keys, 0, NULL, 0);
     return st;
 }
 
-static weir_status check_sizes(const weir_rule_spec *spec, weir_rule_error *ret)
+static bool is_within_limits(const weir_rule_spec *spec)
 {
-    static const char many[] = "%zu entries, expected at most %d";
-    if (spec->v4_bits > 32)
-        return refuse(ret, WEIR_RULE_BITS, 4, "%u, expected 0 to 32", spec->v4_bits);
-    if (spec->v6_bits > 128)
-        return refuse(ret, WEIR_RULE_BITS, 6, "%u, expected 0 to 128", spec->v6_bits);
-    if (spec->overrides_len > WEIR_RULE_PATTERNS_MAX)
-        return refuse(ret, WEIR_RULE_OVERRIDE, WEIR_RULE_PATTERNS_MAX, many, spec->overrides_len,
-                      WEIR_RULE_PATTERNS_MAX);
-    if (spec->allow_len > WEIR_RULE_PATTERNS_MAX)
-        return refuse(ret, WEIR_RULE_ALLOW, WEIR_RULE_PATTERNS_MAX, many, spec->allow_len,
-                      WEIR_RULE_PATTERNS_MAX);
-    if (spec->deny_len > WEIR_RULE_PATTERNS_MAX)
-        return refuse(ret, WEIR_RULE_DENY, WEIR_RULE_PATTERNS_MAX, many, spec->deny_len,
-                      WEIR_RULE_PATTERNS_MAX);
-    return WEIR_OK;
+    return spec->v4_bits <= 32 && spec->v6_bits <= 128 &&
+           spec->overrides_len <= WEIR_RULE_PATTERNS_MAX &&
+           spec->allow_len <= WEIR_RULE_PATTERNS_MAX && spec->deny_len <= WEIR_RULE_PATTERNS_MAX;
 }
 
 static weir_status build_parts(weir_rule *r, const weir_store *store, const weir_zones *zones,
                                const weir_rule_spec *spec, weir_rule_error *ret)
 {
-    *ret = (weir_rule_error){.part = WEIR_RULE_LIMIT};
     weir_status st = read_limit(&r->limit, zones, spec->limit, spec->policy, ret);
     if (st == WEIR_OK)
         st = build_limit(&r->limit, store, spec->name, spec->limit);
     if (st == WEIR_OK)
-        st = build_overrides(r, store, zones, spec, ret);
+        st = build_overrides(r, store, zones, spec);
     if (st == WEIR_OK)
-        st = build_list(&r->options->allow, spec, spec->allow, spec->allow_len, WEIR_RULE_ALLOW,
-                        ret);
+        st = build_list(&r->options->allow, spec, spec->allow, spec->allow_len);
     if (st == WEIR_OK)
-        st = build_list(&r->options->deny, spec, spec->deny, spec->deny_len, WEIR_RULE_DENY, ret);
+        st = build_list(&r->options->deny, spec, spec->deny, spec->deny_len);
     return st;
 }
 
@@ -184,11 +155,11 @@ weir_status weir_rule_new(weir_rule **ret, const weir_store *store, const weir_z
 {
     weir_rule_error unused;
     weir_rule_error *error = ret_error ? ret_error : &unused;
-    weir_status st = check_name(spec->name, error);
-    if (st == WEIR_OK)
-        st = check_sizes(spec, error);
+    weir_status st = weir_rule_name_check(spec->name, error);
     if (st != WEIR_OK)
         return st;
+    if (!is_within_limits(spec))
+        return WEIR_E_RANGE;
     weir_rule *r = port_zalloc(1, sizeof *r);
     if (!r)
         return WEIR_E_NOMEM;
@@ -216,16 +187,6 @@ weir_status weir_rule_new(weir_rule **ret, const weir_store *store, const weir_z
     }
     *ret = r;
     return WEIR_OK;
-}
-
-weir_status weir_rule_check(const weir_rule_spec *spec, const weir_zones *zones,
-                            weir_rule_error *ret_error)
-{
-    weir_rule *r;
-    weir_status st = weir_rule_new(&r, NULL, zones, spec, ret_error);
-    if (st == WEIR_OK)
-        weir_rule_drop(r);
-    return st;
 }
 
 /* ---- reference counts ------------------------------------------------------------------------ */

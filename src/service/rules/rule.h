@@ -52,7 +52,8 @@ struct weir_rules {
 
 /* Builds one rule with one reference.
  *  store  NULL: only check the spec; the limits have no ids.
- * Returns as weir_rule_check(). */
+ *  ret_error  written for a bad name or limit; may be NULL.
+ * Returns as weir_rules_build(). */
 WEIR_NODISCARD weir_status weir_rule_new(weir_rule **ret, const weir_store *store,
                                          const weir_zones *zones, const weir_rule_spec *spec,
                                          weir_rule_error *ret_error);

@@ -41,36 +41,24 @@ typedef struct weir_rule_spec {
 /* The defaults, without a name and a limit. They also apply to inline policies. */
 #define WEIR_RULE_SPEC_DEFAULT ((weir_rule_spec){.v4_bits = 32, .v6_bits = 64})
 
-/* The part of a rule that an error is in. */
-typedef enum weir_rule_part {
-    WEIR_RULE_NAME,
-    WEIR_RULE_LIMIT,
-    WEIR_RULE_OVERRIDE, /* its pattern */
-    WEIR_RULE_OVERRIDE_LIMIT,
-    WEIR_RULE_ALLOW,
-    WEIR_RULE_DENY,
-    WEIR_RULE_BITS
-} weir_rule_part;
-
+/* An error in the name or the limit of a rule. */
 typedef struct weir_rule_error {
-    weir_rule_part part;
-    size_t index;    /* of the override or the list entry */
-    uint32_t column; /* in the policy text, from 1; 0: the error is not in a policy text */
+    uint32_t column; /* in the policy text, from 1; 0: the error is in the name */
     char text[256];  /* the message, without the column */
 } weir_rule_error;
 
-/* Checks one rule. Returns WEIR_OK; WEIR_E_SYNTAX, WEIR_E_RANGE or WEIR_E_ZONE, with the first
- * error in *ret_error, which may be NULL; WEIR_E_NOMEM. Any thread. */
-WEIR_NODISCARD weir_status weir_rule_check(const weir_rule_spec *spec, const weir_zones *zones,
-                                           weir_rule_error *ret_error);
+/* Checks the name of a rule. Returns WEIR_OK, or WEIR_E_SYNTAX with *ret_error written. Pure. */
+WEIR_NODISCARD weir_status weir_rule_name_check(const char *name, weir_rule_error *ret_error);
 
 typedef struct weir_rules weir_rules;
 
 /* Builds a set of rules for a store. The set has one reference, which weir_limiter_set_rules()
  * takes over.
  *  specs  n specs with different names.
- * Returns WEIR_OK; WEIR_E_RANGE for more than WEIR_RULES_MAX specs; WEIR_E_NOMEM; or the status of
- * weir_rule_check() for the first spec that it refuses. */
+ * Returns WEIR_OK; WEIR_E_NOMEM; WEIR_E_RANGE if a number is out of its range; or WEIR_E_SYNTAX,
+ * WEIR_E_RANGE or WEIR_E_ZONE for a bad name, policy text or pattern. It returns no message: a
+ * reader of specs finds errors by weir_rule_name_check(), weir_policy_parse() and
+ * weir_key_patterns_add(). */
 WEIR_NODISCARD weir_status weir_rules_build(weir_rules **ret, const weir_store *store,
                                             const weir_zones *zones, const weir_rule_spec *specs,
                                             size_t n);
