@@ -203,7 +203,7 @@ static bool is_forbidden(const char *at, size_t len)
         if (memcmp(at, others[i], 3) == 0)
             return true;
     }
-    return weir_utf8_is_control(at, len) && !strchr("\t\n\r", *at);
+    return weir_utf8_is_control(at, len) && *at != '\t' && *at != '\n' && *at != '\r';
 }
 
 /* Reports the first byte that is not UTF-8 text; returns false if there is one. */

@@ -92,6 +92,13 @@ static void check_cases(void **unused)
 static void check_bytes(void **unused)
 {
     (void)unused;
+    static const char nul[] = "a: \0\n";
+    char *errors = errors_of(nul, sizeof nul - 1);
+    assert_string_equal(errors,
+                        "t.yaml:1:4: error: found a control character, expected UTF-8 text\n"
+                        "  a:  \n"
+                        "     ^\n");
+    free(errors);
     check_errors("policies:\n"
                  "\ta: gcra 1/q\n",
                  "t.yaml:2:1: error: invalid YAML: while scanning for the next token: found "
