@@ -166,8 +166,8 @@ static void listen_on(weir_config *c, protocol_kind protocol, int port)
     c->listens_len = n;
 }
 
-/* Applies the command line to a configuration. With a port and without a file, that port is the only
- * address. */
+/* Applies the command line to a configuration. With a port and without a file, that port is the
+ * only address. */
 static bool adjust(void *ctx, weir_config *c)
 {
     const settings *set = ctx;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* What a good configuration comes to, every key and every bound of it, and files as such. */
+/* Valid configurations: defaults, the range of every key, files, and failing allocations. */
 
 #include "cmd/config/config.h"
 
@@ -302,7 +302,7 @@ static void check_bounds(void **unused)
     }
 }
 
-/* ---- the state's file ------------------------------------------------------------------------ */
+/* ---- the state file -------------------------------------------------------------------------- */
 
 static void check_state_file(void **unused)
 {
@@ -336,7 +336,7 @@ static void check_state_file(void **unused)
 
 /* ---- names and passwords --------------------------------------------------------------------- */
 
-/* "BEFORE" and `n` times 'x' and "AFTER". Returns a static text. */
+/* Returns BEFORE, `n` times 'x' and AFTER, in a static buffer. */
 static const char *repeat(const char *before, size_t n, const char *after)
 {
     static char text[4096];
@@ -501,7 +501,7 @@ static void check_policies(void **unused)
     invalid("policies: {a: {limit: gcra 1/s, ip: {v6: 129}}}");
 }
 
-/* A file of `n` lines, each "FORMAT" with its number twice. */
+/* Returns HEAD and `n` lines of FORMAT, with the number of the line in place of '#'. */
 static char *many_lines(const char *head, const char *format, size_t n)
 {
     char *text = NULL;
@@ -542,7 +542,7 @@ static void check_many(void **unused)
     free(yaml);
 }
 
-/* Of many errors the first are told, in the order of the file, and all are counted. */
+/* Of many errors, the first in the file are reported, and the others are counted. */
 static void check_many_errors(void **unused)
 {
     (void)unused;
@@ -632,7 +632,7 @@ static void check_files(void **unused)
     assert_null(c);
 }
 
-/* ---- no memory ------------------------------------------------------------------------------- */
+/* ---- failing allocations --------------------------------------------------------------------- */
 
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t n, size_t size);
@@ -665,8 +665,8 @@ void *__wrap_realloc(void *p, size_t size)
     return may_allocate() ? __real_realloc(p, size) : NULL;
 }
 
-/* Each allocation in turn fails, and all after it: it is said, and nothing else is. */
-static void check_no_memory(void **unused)
+/* The n-th allocation and all later ones fail, for each n. The only error is "out of memory". */
+static void check_failing_allocations(void **unused)
 {
     (void)unused;
     static const char *const files[] = {
@@ -694,9 +694,9 @@ static void check_no_memory(void **unused)
     }
 }
 
-/* ---- words ----------------------------------------------------------------------------------- */
+/* ---- helpers --------------------------------------------------------------------------------- */
 
-static void check_words(void **unused)
+static void check_helpers(void **unused)
 {
     (void)unused;
     char text[24];
@@ -716,13 +716,20 @@ static void check_words(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_defaults),    cmocka_unit_test(check_addresses),
-        cmocka_unit_test(check_listens),     cmocka_unit_test(check_bounds),
-        cmocka_unit_test(check_state_file),  cmocka_unit_test(check_names),
-        cmocka_unit_test(check_passwords),   cmocka_unit_test(check_variables),
-        cmocka_unit_test(check_policies),    cmocka_unit_test(check_many),
-        cmocka_unit_test(check_many_errors), cmocka_unit_test(check_files),
-        cmocka_unit_test(check_no_memory),   cmocka_unit_test(check_words),
+        cmocka_unit_test(check_defaults),
+        cmocka_unit_test(check_addresses),
+        cmocka_unit_test(check_listens),
+        cmocka_unit_test(check_bounds),
+        cmocka_unit_test(check_state_file),
+        cmocka_unit_test(check_names),
+        cmocka_unit_test(check_passwords),
+        cmocka_unit_test(check_variables),
+        cmocka_unit_test(check_policies),
+        cmocka_unit_test(check_many),
+        cmocka_unit_test(check_many_errors),
+        cmocka_unit_test(check_files),
+        cmocka_unit_test(check_failing_allocations),
+        cmocka_unit_test(check_helpers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,8 +39,9 @@ static void read_key_name(config_reader *r, const config_place *place, const con
         *http_key = (config_http_key){(config_key_from)key->low, n->text, 0};
 }
 
-static bool same_key(const weir_config *a, const weir_config *b)
+static bool same_key(const config_key *key, const weir_config *a, const weir_config *b)
 {
+    (void)key;
     const config_http_key *x = &a->http_key, *y = &b->http_key;
     return x->from == y->from && (x->from == CONFIG_KEY_UNSET || strcmp(x->name, y->name) == 0);
 }
@@ -99,12 +100,19 @@ static bool is_origin(const char *text, size_t len)
     return n + 3 + strspn(text + n + 3, host) == len && text[len - 1] != ':' && !default_port;
 }
 
-/* A list of names, or a single name. */
-static void read_names(config_reader *r, const config_place *place,
-                       bool is_valid(const char *, size_t), const char *expected,
-                       weir_http_names *ret)
+typedef enum names_kind { HOSTS, ORIGINS } names_kind;
+
+static weir_http_names *names_of(const config_key *key, const weir_config *c)
+{
+    return (weir_http_names *)((char *)c + key->offset);
+}
+
+/* A list of names, or a single name. key->low: a names_kind. */
+static void read_names(config_reader *r, const config_place *place, const config_key *key,
+                       void *base)
 {
     const config_node *n = place->node;
+    const char *expected = key->low == HOSTS ? host_expected : origin_expected;
     size_t max = n->kind == CONFIG_LIST ? n->children : 1, len = 0;
     if (config_is_empty(n))
         return;
@@ -117,49 +125,28 @@ static void read_names(config_reader *r, const config_place *place,
         const config_node *name = entry.node;
         if (!config_want_scalar(r, &entry, expected))
             continue;
-        if (!is_valid(name->text, name->len))
+        if (!(key->low == HOSTS ? is_host : is_origin)(name->text, name->len))
             config_error(r->errors, &entry, "expected %s, found '%.80s'", expected, name->text);
         names[len++] = name->text;
     }
-    *ret = (weir_http_names){names, len};
+    *names_of(key, base) = (weir_http_names){names, len};
 }
 
-static bool same_names(const weir_http_names *a, const weir_http_names *b)
+static bool same_names(const config_key *key, const weir_config *a, const weir_config *b)
 {
-    bool same = a->len == b->len;
-    for (size_t i = 0; same && i < a->len; i++)
-        same = strcmp(a->at[i], b->at[i]) == 0;
+    const weir_http_names *x = names_of(key, a), *y = names_of(key, b);
+    bool same = x->len == y->len;
+    for (size_t i = 0; same && i < x->len; i++)
+        same = strcmp(x->at[i], y->at[i]) == 0;
     return same;
 }
 
-static void read_hosts(config_reader *r, const config_place *place, const config_key *key,
-                       void *base)
-{
-    (void)key;
-    read_names(r, place, is_host, host_expected, &((weir_config *)base)->http_hosts);
-}
-
-static bool same_hosts(const weir_config *a, const weir_config *b)
-{
-    return same_names(&a->http_hosts, &b->http_hosts);
-}
-
-static void read_origins(config_reader *r, const config_place *place, const config_key *key,
-                         void *base)
-{
-    (void)key;
-    read_names(r, place, is_origin, origin_expected, &((weir_config *)base)->http_origins);
-}
-
-static bool same_origins(const weir_config *a, const weir_config *b)
-{
-    return same_names(&a->http_origins, &b->http_origins);
-}
+#define NAMES(member) CONFIG_MEMBER(weir_config, member), .read = read_names, .same = same_names
 
 static const config_key http_keys[] = {
     {"key", CONFIG_SECTION, .section = &key_section},
-    {"hosts", CONFIG_OTHER, .read = read_hosts, .same = same_hosts},
-    {"origins", CONFIG_OTHER, .read = read_origins, .same = same_origins},
+    {"hosts", CONFIG_OTHER, NAMES(http_hosts), .low = HOSTS},
+    {"origins", CONFIG_OTHER, NAMES(http_origins), .low = ORIGINS},
 };
 
 const config_section config_http_section = {CONFIG_KEYS(http_keys)};

@@ -99,6 +99,25 @@ void config_read_section(config_reader *r, const config_place *place, const conf
 
 /* ---- storing --------------------------------------------------------------------------------- */
 
+static bool has_range(config_type type)
+{
+    return type == CONFIG_NUMBER || type == CONFIG_SIZE || type == CONFIG_DURATION;
+}
+
+/* Whether the value is stored by store(). */
+static bool is_number(config_type type)
+{
+    return has_range(type) || type == CONFIG_BOOL || type == CONFIG_WORD;
+}
+
+/* Whether the value is stored in a const char *. CONFIG_PASSWORD_FILE stores the value of another
+ * key. */
+static bool is_string(config_type type)
+{
+    return type == CONFIG_STRING || type == CONFIG_PATH || type == CONFIG_READABLE_PATH ||
+           type == CONFIG_PASSWORD;
+}
+
 /* Stores a number in a member of 1, 4 or 8 bytes. */
 static void store(const config_key *key, void *base, int64_t value)
 {
@@ -171,13 +190,6 @@ bool config_column(const config_errors *e, const config_node *node, size_t colum
     return true;
 }
 
-/* Scans up to 18 digits. Returns a pointer behind them; NULL if there are none or more. */
-static const char *scan_digits(const char *text, uint64_t *ret)
-{
-    size_t digits = weir_digits_read(text, strlen(text), ret);
-    return digits >= 1 && digits <= 18 ? text + digits : NULL;
-}
-
 static bool parse_number(const char *text, int64_t *ret)
 {
     uint64_t n;
@@ -189,9 +201,10 @@ static bool parse_number(const char *text, int64_t *ret)
 static bool parse_size(const char *text, int64_t *ret)
 {
     uint64_t n;
-    const char *at = scan_digits(text, &n);
-    unsigned shift = !at || !*at ? 0 : *at == 'k' ? 10 : *at == 'm' ? 20 : *at == 'g' ? 30 : 64;
-    if (!at || shift == 64 || at[shift > 0] != '\0' || n > (uint64_t)INT64_MAX >> shift)
+    size_t digits = weir_digits_read(text, strlen(text), &n);
+    const char *at = text + digits;
+    unsigned shift = !*at ? 0 : *at == 'k' ? 10 : *at == 'm' ? 20 : *at == 'g' ? 30 : 64;
+    if (digits == 0 || shift == 64 || at[shift > 0] != '\0' || n > (uint64_t)INT64_MAX >> shift)
         return false;
     *ret = (int64_t)(n << shift);
     return true;
@@ -232,7 +245,7 @@ static bool parse_word(const config_key *key, const char *text, int64_t *ret)
     return false;
 }
 
-/* "off", or zero with any unit or none. */
+/* Whether a value is "off", or zero with or without a unit. */
 static bool is_off(const char *text)
 {
     static const char *const zeros[] = {"0", "0ns", "0us", "0ms", "0s", "0m", "0h", "0d", "off"};
@@ -256,7 +269,7 @@ char *config_size_text(uint64_t bytes, char *buf, size_t size)
     return buf;
 }
 
-/* In the largest unit that makes it a whole number. */
+/* Prints a duration in the largest unit that makes it a whole number. */
 static void print_duration(int64_t ns, char *buf, size_t size)
 {
     static const struct {
@@ -288,31 +301,18 @@ static void print_value(const config_key *key, int64_t value, char *buf, size_t 
 
 char *config_value_text(const config_key *key, const void *base, char *buf, size_t size)
 {
-    const char *path = NULL;
-    switch (key->type) {
-    case CONFIG_NUMBER:
-    case CONFIG_BOOL:
-    case CONFIG_SIZE:
-    case CONFIG_DURATION:
-    case CONFIG_WORD:
+    if (is_number(key->type)) {
         print_value(key, load(key, base), buf, size);
-        return buf;
-    case CONFIG_PATH:
-        path = *string_of(key, (void *)base);
+    } else if (key->type == CONFIG_PATH) {
+        const char *path = *string_of(key, (void *)base);
         snprintf(buf, size, "%s", path ? path : "none");
-        return buf;
-    case CONFIG_STRING:
-    case CONFIG_READABLE_PATH:
-    case CONFIG_PASSWORD:
-    case CONFIG_PASSWORD_FILE:
-    case CONFIG_SECTION:
-    case CONFIG_OTHER:
-        break;
+    } else {
+        return NULL;
     }
-    return NULL;
+    return buf;
 }
 
-/* "never, 1s or always" */
+/* Prints "never, 1s or always". */
 static void print_words(const config_key *key, char *buf, size_t size)
 {
     size_t len = 0;
@@ -324,45 +324,34 @@ static void print_words(const config_key *key, char *buf, size_t size)
     }
 }
 
-/* What an error says that a value should be. */
+/* Prints what a value should be, for an error. */
 static void print_expected(const config_key *key, char *buf, size_t size)
 {
     static const char *const what[] = {
-        [CONFIG_NUMBER] = "a number", [CONFIG_SIZE] = "a size", [CONFIG_DURATION] = "a duration"};
-    static const char *const examples[] = {[CONFIG_NUMBER] = "",
-                                           [CONFIG_SIZE] = ", such as 64m (units k, m, g)",
-                                           [CONFIG_DURATION] = ", such as 10s or 1m30s"};
+        [CONFIG_NUMBER] = "a number",
+        [CONFIG_BOOL] = "true or false",
+        [CONFIG_SIZE] = "a size",
+        [CONFIG_DURATION] = "a duration",
+        [CONFIG_STRING] = "a value",
+        [CONFIG_PATH] = "the path of a file",
+        [CONFIG_READABLE_PATH] = "the path of a file",
+        [CONFIG_PASSWORD] = "a password in quotes",
+        [CONFIG_PASSWORD_FILE] = "the path of a file",
+        [CONFIG_OTHER] = "",
+    };
+    const char *example = key->type == CONFIG_SIZE       ? ", such as 64m (units k, m, g)"
+                          : key->type == CONFIG_DURATION ? ", such as 10s or 1m30s"
+                                                         : "";
     char low[24], high[24];
-    switch (key->type) {
-    case CONFIG_NUMBER:
-    case CONFIG_SIZE:
-    case CONFIG_DURATION:
+    if (key->type == CONFIG_WORD) {
+        print_words(key, buf, size);
+    } else if (!has_range(key->type)) {
+        snprintf(buf, size, "%s", what[key->type]);
+    } else {
         print_value(key, key->low, low, sizeof low);
         print_value(key, key->high, high, sizeof high);
-        snprintf(buf, size, "%s from %s to %s%s%s", what[key->type], low, high, examples[key->type],
+        snprintf(buf, size, "%s from %s to %s%s%s", what[key->type], low, high, example,
                  key->may_be_off ? ", or off" : "");
-        break;
-    case CONFIG_BOOL:
-        snprintf(buf, size, "true or false");
-        break;
-    case CONFIG_WORD:
-        print_words(key, buf, size);
-        break;
-    case CONFIG_STRING:
-        snprintf(buf, size, "a value");
-        break;
-    case CONFIG_PATH:
-    case CONFIG_READABLE_PATH:
-    case CONFIG_PASSWORD_FILE:
-        snprintf(buf, size, "the path of a file");
-        break;
-    case CONFIG_PASSWORD:
-        snprintf(buf, size, "a password in quotes");
-        break;
-    case CONFIG_SECTION:
-    case CONFIG_OTHER:
-        buf[0] = '\0';
-        break;
     }
 }
 
@@ -431,6 +420,16 @@ static void set_password(config_reader *r, const config_place *place, const conf
         *string_of(key, base) = text;
 }
 
+static void read_password(config_reader *r, const config_place *place, const config_key *key,
+                          void *base)
+{
+    if (place->node->text[0] == '$')
+        config_warn(r->errors, place,
+                    "the password begins with '$', but variables are not replaced; use "
+                    "password_file");
+    set_password(r, place, key, place->node->text, base);
+}
+
 /* Reads the first line of a file. */
 static void read_password_file(config_reader *r, const config_place *place, const config_key *key,
                                void *base)
@@ -474,7 +473,6 @@ void config_read_value(config_reader *r, const config_place *place, const config
                        void *base)
 {
     char expected[EXPECTED_SIZE];
-    const char *text = place->node->text;
     if (key->type == CONFIG_SECTION) {
         config_read_section(r, place, key->section, base);
         return;
@@ -482,35 +480,16 @@ void config_read_value(config_reader *r, const config_place *place, const config
     print_expected(key, expected, sizeof expected);
     if (!config_want_scalar(r, place, expected))
         return;
-    switch (key->type) {
-    case CONFIG_STRING:
-        *string_of(key, base) = text;
-        break;
-    case CONFIG_PATH:
-    case CONFIG_READABLE_PATH:
-        read_path(r, place, key, base);
-        break;
-    case CONFIG_PASSWORD:
-        if (text[0] == '$')
-            config_warn(r->errors, place,
-                        "the password begins with '$', but variables are not replaced; use "
-                        "password_file");
-        set_password(r, place, key, text, base);
-        break;
-    case CONFIG_PASSWORD_FILE:
-        read_password_file(r, place, key, base);
-        break;
-    case CONFIG_NUMBER:
-    case CONFIG_BOOL:
-    case CONFIG_SIZE:
-    case CONFIG_DURATION:
-    case CONFIG_WORD:
+    if (is_number(key->type))
         read_number(r, place, key, expected, base);
-        break;
-    case CONFIG_SECTION:
-    case CONFIG_OTHER:
-        break;
-    }
+    else if (key->type == CONFIG_STRING)
+        *string_of(key, base) = place->node->text;
+    else if (key->type == CONFIG_PASSWORD)
+        read_password(r, place, key, base);
+    else if (key->type == CONFIG_PASSWORD_FILE)
+        read_password_file(r, place, key, base);
+    else
+        read_path(r, place, key, base);
 }
 
 /* ---- comparing ------------------------------------------------------------------------------- */
@@ -530,23 +509,11 @@ static bool same_section(const config_section *section, const weir_config *a, co
 
 bool config_same(const config_key *key, const weir_config *a, const weir_config *b)
 {
-    switch (key->type) {
-    case CONFIG_SECTION:
+    if (key->type == CONFIG_SECTION)
         return same_section(key->section, a, b);
-    case CONFIG_STRING:
-    case CONFIG_PATH:
-    case CONFIG_READABLE_PATH:
-    case CONFIG_PASSWORD:
-        return same_string(*string_of(key, (void *)a), *string_of(key, (void *)b));
-    case CONFIG_NUMBER:
-    case CONFIG_BOOL:
-    case CONFIG_SIZE:
-    case CONFIG_DURATION:
-    case CONFIG_WORD:
+    if (is_number(key->type))
         return load(key, a) == load(key, b);
-    case CONFIG_PASSWORD_FILE: /* key "password" has the value */
-    case CONFIG_OTHER:
-        break;
-    }
-    return !key->same || key->same(a, b);
+    if (is_string(key->type))
+        return same_string(*string_of(key, (void *)a), *string_of(key, (void *)b));
+    return !key->same || key->same(key, a, b);
 }

@@ -51,7 +51,7 @@ typedef struct config_key {
                  void *base);
     /* CONFIG_OTHER: whether two configurations have the same value. NULL: changes need no restart,
      * or another key stores the value. */
-    bool (*same)(const weir_config *a, const weir_config *b);
+    bool (*same)(const struct config_key *key, const weir_config *a, const weir_config *b);
 } config_key;
 
 /* The keys of a map. */
@@ -123,7 +123,7 @@ char *config_size_text(uint64_t bytes, char *buf, size_t size);
 /* listen.c */
 void config_read_listen(config_reader *r, const config_place *place, const config_key *key,
                         void *base);
-bool config_same_listen(const weir_config *a, const weir_config *b);
+bool config_same_listen(const config_key *key, const weir_config *a, const weir_config *b);
 
 /* policies.c */
 void config_read_policies(config_reader *r, const config_place *place, const config_key *key,

@@ -12,7 +12,7 @@
 static const char expected_address[] =
     "an IP address and a port, such as 127.0.0.1:6380 or \"[::1]:6380\", a port alone, or off";
 
-/* A port's digits, to the end of the text. */
+/* Reads a port number. */
 static bool parse_port(const char *text, unsigned *ret)
 {
     uint64_t n;
@@ -172,8 +172,9 @@ void config_read_listen(config_reader *r, const config_place *place, const confi
         config_error(r->errors, place, "no address to listen on, expected at least one");
 }
 
-bool config_same_listen(const weir_config *a, const weir_config *b)
+bool config_same_listen(const config_key *key, const weir_config *a, const weir_config *b)
 {
+    (void)key;
     bool same = a->listens_len == b->listens_len;
     for (size_t i = 0; same && i < a->listens_len; i++)
         same = a->listens[i].protocol == b->listens[i].protocol &&

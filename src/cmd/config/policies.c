@@ -101,19 +101,23 @@ static void read_overrides(config_reader *r, const config_place *place, const co
     spec->overrides_len = len;
 }
 
-static size_t read_list(config_reader *r, const config_place *place, const weir_rule_spec *spec,
-                        const char *const **ret)
+typedef enum list_kind { ALLOW, DENY } list_kind;
+
+/* key->low: a list_kind. */
+static void read_list(config_reader *r, const config_place *place, const config_key *key,
+                      void *base)
 {
     static const char expected[] =
         "a key, a prefix followed by '*', or a network such as \"10.0.0.0/8\"";
+    weir_rule_spec *spec = base;
     const config_node *n = place->node;
     if (n->kind != CONFIG_LIST && !config_is_empty(n)) {
         config_error(r->errors, place,
                      "expected a list of keys, such as [\"10.0.0.0/8\", \"ci-*\"]");
-        return 0;
+        return;
     }
     weir_key_patterns *patterns = new_patterns(r, place);
-    const char **entries = config_alloc(r->arena, n->children, sizeof *entries);
+    const char **entries = config_alloc(r->arena, patterns ? n->children : 0, sizeof *entries);
     size_t len = 0;
     for (config_place entry = {0}; patterns && entries && config_next_entry(place, &entry);) {
         if (!config_want_scalar(r, &entry, expected))
@@ -122,24 +126,8 @@ static size_t read_list(config_reader *r, const config_place *place, const weir_
         entries[len++] = entry.node->text;
     }
     weir_key_patterns_free(patterns);
-    *ret = entries;
-    return len;
-}
-
-static void read_allow(config_reader *r, const config_place *place, const config_key *key,
-                       void *base)
-{
-    weir_rule_spec *spec = base;
-    (void)key;
-    spec->allow_len = read_list(r, place, spec, &spec->allow);
-}
-
-static void read_deny(config_reader *r, const config_place *place, const config_key *key,
-                      void *base)
-{
-    weir_rule_spec *spec = base;
-    (void)key;
-    spec->deny_len = read_list(r, place, spec, &spec->deny);
+    *(key->low == ALLOW ? &spec->allow : &spec->deny) = entries;
+    *(key->low == ALLOW ? &spec->allow_len : &spec->deny_len) = len;
 }
 
 /* ---- other keys of a policy ------------------------------------------------------------------ */
@@ -178,8 +166,8 @@ static const config_key rule_keys[] = {
     {"limit", CONFIG_OTHER, .read = read_limit},
     {"ip", CONFIG_SECTION, .section = &ip_section, .read = read_ip},
     {"overrides", CONFIG_OTHER, .read = read_overrides},
-    {"allow", CONFIG_OTHER, .read = read_allow},
-    {"deny", CONFIG_OTHER, .read = read_deny},
+    {"allow", CONFIG_OTHER, .low = ALLOW, .read = read_list},
+    {"deny", CONFIG_OTHER, .low = DENY, .read = read_list},
     {"shadow", CONFIG_BOOL, MEMBER(shadow)},
     {"engine", CONFIG_OTHER, MEMBER(engine), .read = config_read_engine},
     {"on_error", CONFIG_WORD, MEMBER(on_error), CONFIG_WORDS(config_on_error_words, 0)},

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Preflight checks: could the daemon start on this machine with a valid configuration? They walk the
- * tree, because a problem is reported at its position in the file. An address or a state file in
- * use is only a warning: a file is often checked before a running daemon reloads it. */
+/* Preflight checks: could the daemon start on this machine with a valid configuration? A problem is
+ * reported at its position in the file. An address or a state file in use is only a warning: a file
+ * is often checked before a running daemon reloads it. */
 
 #define _GNU_SOURCE /* faccessat() with AT_EACCESS */
 

@@ -102,8 +102,9 @@ static void read_urls(config_reader *r, const config_place *place, const config_
     o->urls_len = len;
 }
 
-static bool same_urls(const weir_config *a, const weir_config *b)
+static bool same_urls(const config_key *key, const weir_config *a, const weir_config *b)
 {
+    (void)key;
     bool same = a->redis.urls_len == b->redis.urls_len;
     for (size_t i = 0; same && i < a->redis.urls_len; i++)
         same = strcmp(a->redis.urls[i], b->redis.urls[i]) == 0;
