@@ -889,7 +889,7 @@ do
   -- The number at `from` is not followed by '/': '10r/s', '1,000/s'.
   function hint_slash(text, from, at)
     if find(text, '^[,_]%d', at) then
-      return 'digits alone, as in 1000/s'
+      return 'digits only, as in 1000/s'
     end
     local rest = match(text, '^r(/[%a/]*)', at) -- as nginx writes it
     return "'/' and a period, as in 100/s" ..
@@ -906,7 +906,7 @@ end
 
 local function refuse_unit(p, from, word, calendar_too)
   if CALENDAR[word] then
-    refuse(from, "'" .. word .. "' is a calendar word and stands alone", CALENDAR[word])
+    refuse(from, "'" .. word .. "' is a calendar period and takes no number", CALENDAR[word])
   elseif word == '' then
     unexpected(p, from, 'a unit: one of ns us ms s m h d w')
   end
@@ -936,7 +936,7 @@ local function period(p, l, calendar_too)
     l.calendar = word
     return
   elseif CALENDAR[word] then
-    refuse(from, "'" .. word .. "' is a calendar word, for fixed-window alone", CALENDAR[word])
+    refuse(from, "'" .. word .. "' is a calendar period, supported only by fixed-window", CALENDAR[word])
   end
   p.at = from
   if word == '' and not find(p.text, '^%d', from) then
@@ -951,7 +951,7 @@ local function period(p, l, calendar_too)
     if not i then
       refuse_unit(p, unit_at, unit, calendar_too)
     elseif i >= below then
-      unexpected(p, unit_at, 'units from the largest to the smallest, as 1h30m')
+      unexpected(p, unit_at, 'units from the largest to the smallest, as in 1h30m')
     end
     below = i
     local more_us, more_ns = length(digits, UNITS[i])
@@ -999,7 +999,7 @@ end
 -- Windows begin and end where the server's clock can see it.
 local function need_whole_us(p, l)
   if not l.calendar and l.period_ns > 0 then
-    unexpected(p, l.period_at, "a period of whole microseconds, as the server's clock has")
+    unexpected(p, l.period_at, "a period of whole microseconds: the server's clock has no smaller unit")
   end
 end
 
@@ -1148,7 +1148,7 @@ PARSERS['fixed-window'] = function(p, l)
       read_zone(p, l)
     elseif not l.from_first and keyword(p, 'from-first') then
       if l.calendar then
-        unexpected(p, from, 'from-first with a length such as 24h')
+        unexpected(p, from, 'a length such as 24h with from-first')
       end
       l.from_first = true
       boundary(p)
@@ -1211,7 +1211,7 @@ end
 local function parse(text)
   local p, layers = { text = text, at = 1 }, {}
   if #text > TEXT_MAX then
-    refuse(1, 'the text is too long', 'at most 1023 bytes')
+    refuse(1, 'the policy text is too long', 'at most 1023 bytes')
   end
   repeat
     if #layers == LAYERS_MAX then

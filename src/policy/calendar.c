@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Calendar windows. A day starts where the running maximum of local time reaches its midnight: the
- * first of two midnights, the far side of a gap. The maximum never falls, so the days part time,
- * and weeks, months and years, being runs of days, do too. It must not know how a zone is
- * stored. */
+/* Calendar windows: days, weeks, months and years of a time zone. A day starts where the running
+ * maximum of local time first reaches midnight. If the clock shows midnight twice, that is the first
+ * time; if it skips midnight, that is the end of the gap. The maximum never decreases, so every
+ * instant is in exactly one day, and in one week, month and year of days. This file does not depend
+ * on how a zone is stored. */
 
 #include "policy/zone.h"
 
@@ -11,15 +12,15 @@
 
 /* ---- dates ----------------------------------------------------------------------------------- */
 
-/* Both are day numbers, days since 1970-01-01. */
+/* A range of dates, as days since 1970-01-01. */
 typedef struct dates {
     int32_t first;
-    int32_t next; /* after the last */
+    int32_t next; /* the date after the last */
 } dates;
 
-/* The month or year around a day number. Counts from March 1st of the year 0, as then a leap day is
- * the last of its year, and a month's start is linear. (H. Hinnant, "chrono-Compatible Low-Level
- * Date Algorithms": civil_from_days.) */
+/* Returns the month or year that contains a day. The calculation counts from March 1st of the year 0:
+ * a leap day is then the last day of its year, and the start of a month is a linear function.
+ * Source: H. Hinnant, "chrono-Compatible Low-Level Date Algorithms", civil_from_days. */
 static dates month_or_year(int32_t day, bool year_wanted)
 {
     uint32_t since = (uint32_t)(day + 719468);
@@ -46,15 +47,18 @@ static dates dates_around(weir_calendar unit, int32_t day)
         return month_or_year(day, false);
     case WEIR_YEAR:
         return month_or_year(day, true);
-    default:
-        return (dates){day, day + 1};
+    case WEIR_DAY:
+    case WEIR_ALIGNED:
+    case WEIR_FROM_FIRST:
+        break;
     }
+    return (dates){day, day + 1};
 }
 
 /* ---- windows --------------------------------------------------------------------------------- */
 
-/* The latest date that has started at t_s, `here` being the stretch around it: the date of the
- * greatest local time so far. No clock more than the range of offsets ago can have shown it. */
+/* Returns the date of the greatest local time up to t_s: the latest date that has started. `here` is
+ * the piece that contains t_s. Only pieces within the range of offsets before t_s can matter. */
 static int32_t latest_day(const weir_zone *zone, weir_zone_piece here, int64_t t_s)
 {
     int64_t local_s = t_s + here.offset_s;
@@ -64,12 +68,13 @@ static int32_t latest_day(const weir_zone *zone, weir_zone_piece here, int64_t t
         if (local_s < last_s + here.offset_s)
             local_s = last_s + here.offset_s;
     }
-    const int32_t year = 366; /* added and taken off, it rounds down before 1970 too */
+    const int32_t year =
+        366; /* added and subtracted, so that the division rounds down before 1970 */
     return (int32_t)((local_s + (int64_t)year * DAY_S) / DAY_S) - year;
 }
 
-/* The first instant with local time at or past a date's midnight; `near` is any stretch, best one
- * close by. Before midnight_s - OFFSET_S_MAX no clock can show that time. */
+/* Returns the first instant at which the local time is at or after midnight of a date. That cannot be
+ * before midnight_s - OFFSET_S_MAX. `near` is any piece; one close to the date is faster. */
 static int64_t day_start(const weir_zone *zone, weir_zone_piece near, int32_t day)
 {
     int64_t midnight_s = (int64_t)day * DAY_S;

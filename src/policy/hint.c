@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* What to write instead of the spellings of other tools and of habit. */
+/* Suggestions for common mistakes in a policy text. */
 
 #include "policy/hint.h"
 
@@ -10,11 +10,11 @@ enum {
 };
 
 typedef struct spelling {
-    const char *from; /* in lower case; a '-' stands for '-', '_', spaces or nothing */
+    const char *from; /* in lower case; a '-' matches any number of '-', '_' and spaces */
     const char *to;
 } spelling;
 
-/* A longer spelling comes before its own beginning. */
+/* A spelling comes before its own prefixes. */
 static const spelling algorithms[] = {
     {"gcra", "gcra"},
     {"token-bucket", "token-bucket"},
@@ -34,7 +34,7 @@ static const spelling algorithms[] = {
     {"fixed", "fixed-window"},
 };
 
-/* Their plural is understood, too. */
+/* The plural of each is recognised too. */
 static const spelling units[] = {
     {"nsec", "ns"}, {"nanosecond", "ns"},  {"usec", "us"}, {"microsecond", "us"},
     {"msec", "ms"}, {"millisecond", "ms"}, {"sec", "s"},   {"second", "s"},
@@ -74,7 +74,7 @@ static size_t past_spaces(const weir_scan *s, size_t at)
     return at;
 }
 
-/* How many bytes of `name` the word begins with, if it begins with all of them; else 0. */
+/* Returns the length of `name` if the word starts with it, else 0. */
 static size_t begins(const char *word, size_t len, const char *name)
 {
     size_t n = 0;
@@ -93,7 +93,7 @@ const char *weir_hint_unit(const char *word, size_t len)
     return NULL;
 }
 
-/* The unit that a word is or means; NULL if it is none. */
+/* Returns the unit that a word is or means, or NULL. */
 static const char *unit_of(const char *word, size_t len)
 {
     for (size_t i = 0; i < WEIR_UNITS; i++) {
@@ -104,7 +104,7 @@ static const char *unit_of(const char *word, size_t len)
     return weir_hint_unit(word, len);
 }
 
-/* The end of the words at s->at that spell `from`; s->at if they do not. */
+/* Returns the end of the words at s->at that match `from`, or s->at if they do not match. */
 static size_t spelt(const weir_scan *s, const char *from)
 {
     size_t at = s->at;
@@ -120,7 +120,7 @@ static size_t spelt(const weir_scan *s, const char *from)
     return is_letter(next) || next == '-' || next == '_' ? s->at : at;
 }
 
-/* A rate without an algorithm: "5/s", "10r/s". Returns its end. */
+/* Handles a rate without an algorithm, as in "5/s" or "10r/s". Returns its end. */
 static size_t bare_rate(const weir_scan *s, weir_writer *expected)
 {
     size_t end = s->at;
@@ -153,7 +153,7 @@ size_t weir_hint_algorithm(const weir_scan *s, weir_writer *expected)
     return is_digit(byte(s, s->at)) ? bare_rate(s, expected) : s->at;
 }
 
-/* Takes all digits at *at. A number above NUMBER_MAX becomes one that is above it, too. */
+/* Consumes all digits at *at. The result exceeds NUMBER_MAX if the number does. */
 static uint64_t take_number(const weir_scan *s, size_t *at)
 {
     uint64_t n = 0;
@@ -172,7 +172,7 @@ static uint64_t common_divisor(uint64_t a, uint64_t b)
     return a;
 }
 
-/* ": write N/Pu" for num / den requests in the period at `at`; nothing if it is no period. */
+/* Writes ": write N/Pu" for num / den requests in the period at `at`, if there is a period. */
 static void whole_rate(const weir_scan *s, size_t at, uint64_t num, uint64_t den, weir_writer *t)
 {
     weir_scan rest = *s;
@@ -213,7 +213,7 @@ bool weir_hint_fraction(const weir_scan *s, weir_writer *expected)
     return true;
 }
 
-/* The end of the word of digits, letters and '/' at `at`. */
+/* Returns the end of the word of digits, letters and '/' at `at`. */
 static size_t word_end(const weir_scan *s, size_t at)
 {
     while (is_digit(byte(s, at)) || is_letter(byte(s, at)) || byte(s, at) == '/')
@@ -225,7 +225,7 @@ void weir_hint_slash(const weir_scan *s, size_t from, weir_writer *expected)
 {
     char next = byte(s, s->at);
     if ((next == ',' || next == '_') && is_digit(byte(s, s->at + 1))) {
-        weir_write_str(expected, "digits alone, as in 1000/s");
+        weir_write_str(expected, "digits only, as in 1000/s");
         return;
     }
     weir_write_str(expected, "'/' and a period, as in 100/s");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The grammar of docs/policy.md: text to policy, in one pass, a function for each algorithm. */
+/* The recursive-descent parser of policy texts: the grammar of docs/policy.md, with one function for
+ * each algorithm. */
 
 #include "core/algorithm.h"
 #include "policy/hint.h"
@@ -12,11 +13,11 @@
 typedef struct parser {
     weir_scan scan;
     const weir_zones *zones;
-    const char *next; /* what may follow the layer just read, for errors */
-    size_t limit_at;  /* where the number stands that weir_layer_init() may find too large */
+    const char *next; /* for errors: what may follow the layer just parsed */
+    size_t limit_at;  /* for errors: the position of the layer's limit */
 } parser;
 
-/* Ends a word or number: a space, '&' or the end must follow. */
+/* Requires a space, '&' or the end of the text after a word or number, and skips spaces. */
 static weir_status boundary(parser *p)
 {
     weir_scan *s = &p->scan;
@@ -28,7 +29,7 @@ static weir_status boundary(parser *p)
     return weir_scan_unexpected(s, s->at, "a space, '&' or the end");
 }
 
-/* Ends a keyword that a value follows. */
+/* Requires a space after a keyword that takes a value. */
 static weir_status keyword_end(parser *p, const char *keyword)
 {
     char expected[80];
@@ -44,7 +45,7 @@ static weir_status number(parser *p, const char *what, int64_t low, int64_t high
     return st == WEIR_OK ? boundary(p) : st;
 }
 
-/* "burst 20": the keyword, then its number. */
+/* Parses a keyword and its number, such as "burst 20". */
 static weir_status keyword_number(parser *p, const char *keyword, const char *expected,
                                   const char *what, int64_t low, int64_t high, int64_t *ret)
 {
@@ -55,7 +56,7 @@ static weir_status keyword_number(parser *p, const char *keyword, const char *ex
     return st == WEIR_OK ? number(p, what, low, high, ret) : st;
 }
 
-/* The whole number of a rate; a fraction is refused with the rate to write instead. */
+/* Parses the number of a rate. For a fraction, the error suggests the rate in whole numbers. */
 static weir_status rate_number(parser *p, const char *what, int64_t high, int64_t *ret)
 {
     char expected[80];
@@ -65,7 +66,7 @@ static weir_status rate_number(parser *p, const char *what, int64_t high, int64_
     return weir_scan_number(&p->scan, what, 1, high, ret);
 }
 
-/* "100/s". */
+/* Parses a rate such as "100/s". */
 static weir_status rate(parser *p, const char *what, int64_t high, weir_layer *l,
                         weir_calendar *ret_calendar)
 {
@@ -108,7 +109,7 @@ static weir_status parse_gcra(parser *p, weir_layer *l)
     return st == WEIR_OK ? number(p, "a burst", 1, WEIR_LIMIT_MAX, &l->limit) : st;
 }
 
-/* token-bucket 10/s: a rate where the capacity should be. */
+/* Reports a rate in place of the capacity, as in "token-bucket 10/s". */
 static weir_status refuse_token_rate(parser *p)
 {
     char expected[120];
@@ -170,7 +171,7 @@ static weir_status parse_leaky_queue(parser *p, weir_layer *l)
         return st;
     st = keyword_number(p, "depth", "depth and a number, as in depth 20", "a depth", 0,
                         WEIR_LIMIT_MAX - 1, &l->limit);
-    l->limit++; /* the one being served, and depth waiting */
+    l->limit++; /* one request is served and `depth` requests wait */
     return st;
 }
 
@@ -226,7 +227,7 @@ static weir_status parse_fixed_window(parser *p, weir_layer *l)
             st = parse_zone(p, l);
         } else if (l->calendar != WEIR_FROM_FIRST && weir_scan_keyword(s, "from-first")) {
             if (calendar)
-                return weir_scan_unexpected(s, from, "from-first with a length such as 24h");
+                return weir_scan_unexpected(s, from, "a length such as 24h with from-first");
             l->calendar = WEIR_FROM_FIRST;
             st = boundary(p);
         } else if (!l->count_denied && weir_scan_keyword(s, "count-denied")) {
@@ -312,7 +313,7 @@ static weir_status parse_algorithm(parser *p, weir_algorithm *ret)
     return weir_scan_unexpected(s, from, expected);
 }
 
-/* The numbers are each in range, but an empty bucket would take too long to refill. */
+/* Reports a limit that is too large for its rate: the bucket would take too long to refill. */
 static weir_status refuse_limit(parser *p, const weir_layer *l, int64_t limit_max)
 {
     char expected[120];
@@ -347,7 +348,7 @@ static weir_status parse_layer(parser *p, weir_layer *l)
     return weir_layer_init(l, &limit_max) == WEIR_OK ? WEIR_OK : refuse_limit(p, l, limit_max);
 }
 
-/* Reads the whole text. ret NULL: only to see whether it can be read. */
+/* Parses the whole text. If ret is NULL, it only validates. */
 static weir_status parse_layers(parser *p, weir_policy *ret)
 {
     weir_layer unused;
@@ -374,7 +375,7 @@ weir_status weir_policy_parse(weir_policy *ret, const char *text, size_t len,
 {
     parser p = {{text, len, 0, ret_error}, zones, NULL, 0};
     if (len >= WEIR_POLICY_TEXT_MAX)
-        return weir_scan_refuse(&p.scan, 0, WEIR_E_SYNTAX, "the text is too long",
+        return weir_scan_refuse(&p.scan, 0, WEIR_E_SYNTAX, "the policy text is too long",
                                 "at most 1023 bytes");
     weir_status st = parse_layers(&p, NULL);
     return st == WEIR_OK ? parse_layers(&p, ret) : st;

@@ -123,14 +123,15 @@ static const struct {
      "found '1152921504606846976ns', expected a period of at most 1152921504606846975ns (36.5 "
      "years)"},
     {"gcra 5/1h1h", WEIR_E_SYNTAX, 11,
-     "found 'h', expected units from the largest to the smallest, as 1h30m"},
+     "found 'h', expected units from the largest to the smallest, as in 1h30m"},
     {"gcra 5/s5", WEIR_E_SYNTAX, 9, "found '5', expected a space, '&' or the end"},
     {"gcra 5/day", WEIR_E_SYNTAX, 8,
-     "'day' is a calendar word, for fixed-window alone, expected a length: d is 24 hours"},
+     "'day' is a calendar period, supported only by fixed-window, expected a length: d is 24 "
+     "hours"},
     {"sliding-log 5/month", WEIR_E_SYNTAX, 15,
-     "'month' is a calendar word, for fixed-window alone, expected a length such as 30d"},
+     "'month' is a calendar period, supported only by fixed-window, expected a length such as 30d"},
     {"fixed-window 5/2day", WEIR_E_SYNTAX, 17,
-     "'day' is a calendar word and stands alone, expected a length: d is 24 hours"},
+     "'day' is a calendar period and takes no number, expected a length: d is 24 hours"},
     {"gcra 5/s burst", WEIR_E_SYNTAX, 15, "found the end, expected a burst, 1 to 2147483647"},
     {"gcra 5/s burst 0", WEIR_E_RANGE, 16, "found '0', expected a burst, 1 to 2147483647"},
     {"gcra 5/s burst 2147483648", WEIR_E_RANGE, 16,
@@ -158,7 +159,7 @@ static const struct {
     {"fixed-window 5/h tz UTC", WEIR_E_SYNTAX, 18,
      "found 'tz', expected day, week, month or year before tz, as in 100/day"},
     {"fixed-window 5/day from-first", WEIR_E_SYNTAX, 20,
-     "found 'from-first', expected from-first with a length such as 24h"},
+     "found 'from-first', expected a length such as 24h with from-first"},
     {"fixed-window 5/day tz", WEIR_E_ZONE, 22,
      "found the end, expected the name of a time zone, as in tz Europe/Berlin"},
     {"fixed-window 5/day tz nowhere", WEIR_E_ZONE, 23,
@@ -222,8 +223,8 @@ static const struct {
     {"10r/s", 1, "found '10r/s', expected an algorithm before the rate, as in gcra 10/s"},
     {"10 per minute", 1, "found '10', expected an algorithm before the rate, as in gcra 10/s"},
     {"gcra 10r/s", 8, "found 'r/s', expected '/' and a period, as in 100/s: write 10/s"},
-    {"gcra 1,000/s", 7, "found ',000/s', expected digits alone, as in 1000/s"},
-    {"gcra 1_000/s", 7, "found '_000/s', expected digits alone, as in 1000/s"},
+    {"gcra 1,000/s", 7, "found ',000/s', expected digits only, as in 1000/s"},
+    {"gcra 1_000/s", 7, "found '_000/s', expected digits only, as in 1000/s"},
     {"gcra 10/s burst=20", 16, "found '=20', expected a space: write burst 20"},
     {"leaky-bucket 10/s capacity=20", 27, "found '=20', expected a space: write capacity 20"},
     {"fixed-window 100/day tz=UTC", 24, "found '=UTC', expected a space: write tz UTC"},
@@ -273,7 +274,7 @@ static void check_lengths(void **unused)
     weir_policy_error e;
     assert_int_equal(weir_policy_parse(&p, text, WEIR_POLICY_TEXT_MAX - 1, NULL, &e), WEIR_OK);
     assert_int_equal(weir_policy_parse(&p, text, WEIR_POLICY_TEXT_MAX, NULL, &e), WEIR_E_SYNTAX);
-    assert_string_equal(e.text, "the text is too long, expected at most 1023 bytes");
+    assert_string_equal(e.text, "the policy text is too long, expected at most 1023 bytes");
     /* A text may have any bytes and need not be terminated. */
     assert_int_equal(weir_policy_parse(&p, "gcra 1/s\0", 9, NULL, &e), WEIR_E_SYNTAX);
     assert_int_equal(weir_policy_parse(&p, "gcra 1/sX", 8, NULL, &e), WEIR_OK);
@@ -314,12 +315,12 @@ static void check_report(void **unused)
     assert_string_equal(report, "gcra 3/s burst 5\n"
                                 "  sustained   3 every 1s, one every 1s/3: exactly 259200 a day\n"
                                 "  at once     5\n"
-                                "  worst case  7 within 1s: what was saved up and what came in\n"
+                                "  worst case  7 within 1s: a full burst and the refill\n"
                                 "sliding-log 10/h count-denied\n"
                                 "  sustained   10 every 1h: exactly 240 a day\n"
                                 "  at once     10\n"
                                 "  worst case  10 within the window's length\n"
-                                "  denials     count: a client that goes on asking stays denied\n"
+                                "  denials     count: a client that keeps retrying stays denied\n"
                                 "state         80 to 152 bytes a key\n");
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         assert_int_equal(parse(&p, good[i].text, NULL), WEIR_OK);

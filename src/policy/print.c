@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* A policy as text: the canonical form, and a report in plain words of what it admits. */
+/* Prints a policy: as its canonical text, and as an explanation in plain English. */
 
 #include "core/algorithm.h"
 #include "core/layer.h"
@@ -81,8 +81,8 @@ size_t weir_policy_print(const weir_policy *p, char *buf, size_t size)
     return t.len;
 }
 
-/* "one every 10ms", or "one every 1s/3" where that is not whole ns; for rates above one a ns,
- * nothing. */
+/* Writes "one every 10ms", or "one every 1s/3" if that is not a whole number of ns. Writes nothing for
+ * rates above 1 per ns. */
 static void put_interval(weir_writer *t, const weir_layer *l)
 {
     if (l->den < l->num)
@@ -96,7 +96,7 @@ static void put_interval(weir_writer *t, const weir_layer *l)
     put_number(t, "/", l->rate);
 }
 
-/* ", exactly 7200 a day": the sustained rate in a unit that peers can be compared in. */
+/* Writes ": exactly 7200 a day": the sustained rate in a unit that is easy to compare. */
 static void put_a_day(weir_writer *t, const weir_layer *l)
 {
     enum { A_DAY = 7 };
@@ -110,8 +110,9 @@ static void put_a_day(weir_writer *t, const weir_layer *l)
     weir_write_str(t, " a day");
 }
 
-/* Days and weeks of UTC are all of one length. Others vary, and a span as long as the longest may
- * hold a shorter one whole, with the end of the one before and the start of the one after. */
+/* Returns whether the windows vary in length. Days and weeks of UTC do not. If they vary, a span as
+ * long as the longest window can contain a whole short one, the end of the window before it, and the
+ * start of the one after it. */
 static bool lengths_vary(const weir_layer *l)
 {
     return weir_layer_has_calendar(l) &&
@@ -138,18 +139,18 @@ static void report_bucket(weir_writer *t, const weir_layer *l)
     weir_write_str(t, " every ");
     weir_write_period(t, l->period_ns, false);
     if (l->stepped)
-        weir_write_str(t, ", all at once at each multiple of it since 1970");
+        weir_write_str(t, ", in one step at each multiple of the period since 1970");
     else
         put_interval(t, l);
     put_a_day(t, l);
     put_number(t, "\n  at once     ", l->limit);
     if (weir_layer_can(l, WEIR_CAN_DELAY))
-        put_number(t, ": one is served, and at most so many wait: ", l->limit - 1);
+        put_number(t, ": 1 is served, and the rest wait: at most ", l->limit - 1);
     weir_write_str(t, "\n  worst case  ");
     weir_write_u64(t, (uint64_t)worst_case(l));
     weir_write_str(t, " within ");
     weir_write_period(t, l->period_ns, false);
-    weir_write_str(t, ": what was saved up and what came in\n");
+    weir_write_str(t, ": a full burst and the refill\n");
 }
 
 static void put_window(weir_writer *t, const weir_layer *l)
@@ -178,19 +179,20 @@ static void report_window(weir_writer *t, const weir_layer *l)
     weir_write_str(t,
                    lengths_vary(l) ? " within the longest window" : " within the window's length");
     if (l->algorithm == WEIR_FIXED_WINDOW)
-        weir_write_str(t, lengths_vary(l) ? ": the end of one, a short one, the start of the next"
-                                          : ": the end of one and the start of the next");
+        weir_write_str(t, lengths_vary(l)
+                              ? ": the end of one window, a short one, the start of the next"
+                              : ": the end of one window and the start of the next");
     if (l->algorithm == WEIR_SLIDING_COUNTER)
-        weir_write_str(t, ", if the window before was used at its very end");
+        weir_write_str(t, ", if the previous window was used up at its end");
     if (l->algorithm == WEIR_SLIDING_SLICES)
-        weir_write_str(t, "; the limit within what is one slice shorter");
+        weir_write_str(t, "; the limit within a span that is one slice shorter");
     if (l->count_denied)
-        weir_write_str(t, "\n  denials     count: a client that goes on asking stays denied");
+        weir_write_str(t, "\n  denials     count: a client that keeps retrying stays denied");
     weir_write_char(t, '\n');
 }
 
-/* In 64 bits: where size_t has 32, weir_state_words() need not fit at a level that memory
- * cannot. */
+/* The sum has 64 bits because size_t may have 32, in which the largest level of a log does not fit.
+ */
 static uint64_t state_bytes(const weir_policy *p, unsigned level)
 {
     uint64_t words = 0;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The words and numbers of a policy text. */
+/* The lexer of policy texts. */
 
 #include "policy/scan.h"
 
 #include "policy/hint.h"
 #include "policy/text.h"
 
-enum { FOUND_MAX = 32 }; /* bytes of the text that an error repeats */
+enum { FOUND_MAX = 32 }; /* the most bytes of the text that an error quotes */
 
 static bool is_space(char c)
 {
@@ -45,7 +45,7 @@ weir_status weir_scan_refuse(weir_scan *s, size_t column, weir_status st, const 
     return st;
 }
 
-/* Appends the text from `from` to `end` in quotes; '?' is a byte that cannot be printed. */
+/* Appends the text from `from` to `end` in quotes, with '?' for each byte that is not printable. */
 static void quote(const weir_scan *s, size_t from, size_t end, weir_writer *t)
 {
     weir_write_char(t, '\'');
@@ -115,7 +115,7 @@ bool weir_scan_keyword(weir_scan *s, const char *word)
     return false;
 }
 
-/* Takes the digits at the place; a number above `high` becomes high + 1. */
+/* Consumes digits. Returns their number, or high + 1 if it exceeds `high`. */
 static int64_t digits(weir_scan *s, int64_t high)
 {
     int64_t n = 0;
@@ -171,7 +171,7 @@ static weir_status refuse_unit(weir_scan *s, size_t from, size_t len, bool calen
     return weir_scan_refuse(s, from, WEIR_E_SYNTAX, found, expected);
 }
 
-/* A calendar word in the wrong place: says what to write instead. */
+/* Reports a calendar word where it is not allowed, and what to write instead. */
 static weir_status refuse_calendar(weir_scan *s, size_t column, const weir_calendar_word *word,
                                    bool counted)
 {
@@ -179,8 +179,8 @@ static weir_status refuse_calendar(weir_scan *s, size_t column, const weir_calen
     weir_writer f = weir_writer_init(found, sizeof found);
     weir_write_char(&f, '\'');
     weir_write_str(&f, word->name);
-    weir_write_str(&f, counted ? "' is a calendar word and stands alone"
-                               : "' is a calendar word, for fixed-window alone");
+    weir_write_str(&f, counted ? "' is a calendar period and takes no number"
+                               : "' is a calendar period, supported only by fixed-window");
     return weir_scan_refuse(s, column, WEIR_E_SYNTAX, found, word->instead);
 }
 
@@ -193,7 +193,7 @@ static const weir_calendar_word *calendar_word(const char *word, size_t len)
     return NULL;
 }
 
-/* Takes a unit that is smaller than `below_ns`. */
+/* Consumes a unit that is smaller than `below_ns`. */
 static weir_status scan_unit(weir_scan *s, int64_t below_ns, bool calendar_too, int64_t *ret_ns)
 {
     const char *word;
@@ -203,7 +203,7 @@ static weir_status scan_unit(weir_scan *s, int64_t below_ns, bool calendar_too, 
             continue;
         if (weir_units[i].ns >= below_ns)
             return weir_scan_unexpected(s, from,
-                                        "units from the largest to the smallest, as 1h30m");
+                                        "units from the largest to the smallest, as in 1h30m");
         *ret_ns = weir_units[i].ns;
         return WEIR_OK;
     }

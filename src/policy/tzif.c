@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Reads TZif files (RFC 9636). Nothing is unpacked but the footer: the listed changes stay in the
- * caller's bytes. Every count, index and order is checked here, once, so that zone.c checks
- * nothing. It must not know windows, nor where the bytes come from. */
+/* Parses and validates TZif files (RFC 9636). Only the footer is decoded; the listed changes stay in
+ * the caller's bytes. Every count, index and order is validated here, once, so that zone.c need not.
+ */
 
 #include "policy/zone.h"
 
 #define HEADER_SIZE 44
 
-/* RFC 9636, 3.2: seconds east of UTC, -24:59:59 .. 25:59:59. The footer's grammar keeps to it. */
+/* RFC 9636, 3.2: offsets are -24:59:59 .. 25:59:59. The grammar of the footer cannot exceed that. */
 _Static_assert(OFFSET_S_MIN == -(25 * 3600 - 1) && OFFSET_S_MAX == 26 * 3600 - 1, "as in zone.h");
 
 /* ---- the footer ------------------------------------------------------------------------------ */
@@ -31,7 +31,7 @@ static bool digit(const text *t)
     return t->p < t->end && *t->p >= '0' && *t->p <= '9';
 }
 
-/* A decimal number of 1 to 3 digits. */
+/* Parses a decimal number of 1 to 3 digits. */
 static bool number(text *t, int32_t min, int32_t max, int32_t *ret)
 {
     int32_t n = 0;
@@ -44,7 +44,7 @@ static bool number(text *t, int32_t min, int32_t max, int32_t *ret)
     return true;
 }
 
-/* [+-]h[:mm[:ss]] in seconds. */
+/* Parses [+-]h[:mm[:ss]], in seconds. */
 static bool clock_time(text *t, int32_t hours_max, int32_t *ret_s)
 {
     int32_t h, m = 0, s = 0;
@@ -69,7 +69,7 @@ static bool alphabetic(uint8_t c)
     return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
 }
 
-/* A name for the clock, "CET" or "<+03>", of three or more characters. */
+/* Parses the abbreviation of a zone, "CET" or "<+03>", of three or more characters. */
 static bool designation(text *t)
 {
     bool quoted = take(t, '<');
@@ -81,8 +81,8 @@ static bool designation(text *t)
     return ok && (!quoted || take(t, '>'));
 }
 
-/* Jn, n or Mm.w.d, each with [/time]. Times beyond 0..24 h came with version 3; they are taken in
- * version 2 too, where they cannot mean anything else. */
+/* Parses Jn, n or Mm.w.d, each with an optional /time. Times outside 0..24 h are of version 3, but are
+ * accepted in version 2 too, where they have no other meaning. */
 static bool change_rule(text *t, weir_zone_rule *ret)
 {
     int32_t month = 0, week = 0, day = 0, time_s = 2 * 3600;
@@ -108,9 +108,9 @@ static bool change_rule(text *t, weir_zone_rule *ret)
     return true;
 }
 
-/* Whether change[0] and change[1] alternate from year to year; or, if `endless`, whether each
- * change[1] comes so late that the next change[0] is there already. 28 years have every kind of
- * year (weekday of January 1st, leap or not), before every kind that can follow. */
+/* Returns whether change[0] and change[1] alternate from year to year. If `endless`, returns whether
+ * each change[1] is no earlier than the next year's change[0], so that DST never ends. The loop's 28
+ * years contain every pair of successive kinds of year: weekday of January 1st, leap or not. */
 static bool changes_repeat(const weir_zone_tail *tail, bool endless)
 {
     for (uint32_t year = 2001; year < 2001 + 28; year++) {
@@ -123,8 +123,8 @@ static bool changes_repeat(const weir_zone_tail *tail, bool endless)
     return true;
 }
 
-/* Sets the course of a tail that holds standard time, DST, its start and its end, in this order.
- * Returns false if these make no sense in some year. */
+/* Sets the course of a tail that contains standard time, DST, its start and its end, in this order.
+ * Returns false if the changes contradict each other in some year. */
 static bool order_changes(weir_zone_tail *tail)
 {
     tail->course = WEIR_ZONE_YEARLY;
@@ -137,7 +137,8 @@ static bool order_changes(weir_zone_tail *tail)
         tail->course = WEIR_ZONE_FIXED;
         return true;
     }
-    weir_zone_rule start = tail->change[0]; /* south of the equator DST ends before it starts */
+    weir_zone_rule start =
+        tail->change[0]; /* in the southern hemisphere DST ends before it starts */
     tail->change[0] = tail->change[1];
     tail->change[1] = start;
     tail->other_s = standard_s;
@@ -152,7 +153,7 @@ static bool read_footer(text t, weir_zone_tail *ret)
         return true;
     if (!designation(&t) || !clock_time(&t, 24, &ret->base_s))
         return false;
-    ret->base_s = -ret->base_s; /* the text counts west of UTC */
+    ret->base_s = -ret->base_s; /* a POSIX TZ string counts west of UTC */
     ret->course = WEIR_ZONE_FIXED;
     if (take(&t, '\n'))
         return true;
@@ -177,8 +178,8 @@ typedef struct header {
     uint32_t isut_count, isstd_count, leap_count, times_count, types_count, chars_count;
 } header;
 
-/* Returns false if it is not a header or the data it announces is not there; else *ret_data_size is
- * the size of the data, whose times take time_size bytes each. */
+/* Parses a header. Returns false if it is invalid or the data it describes is truncated. Otherwise
+ * *ret_data_size is the size of the data, in which a time has time_size bytes. */
 static bool read_header(text t, uint32_t time_size, header *ret, size_t *ret_data_size)
 {
     const uint8_t *p = t.p;
@@ -191,7 +192,7 @@ static bool read_header(text t, uint32_t time_size, header *ret, size_t *ret_dat
     ret->times_count = weir_be32(p + 32);
     ret->types_count = weir_be32(p + 36);
     ret->chars_count = weir_be32(p + 40);
-    /* Six products of 32 bits and at most 12 cannot overflow. */
+    /* No overflow: six products of a 32-bit number and at most 12. */
     uint64_t size = (uint64_t)ret->times_count * (time_size + 1) +
                     (uint64_t)ret->types_count * WEIR_ZONE_TYPE_SIZE + ret->chars_count +
                     (uint64_t)ret->leap_count * (time_size + 4) + ret->isstd_count +
@@ -240,7 +241,7 @@ static bool types_ok(const weir_zone *z, const header *h)
     return chars[h->chars_count - 1] == 0;
 }
 
-/* RFC 9636, 3.3: the footer says of the last change what the list says. */
+/* RFC 9636, 3.3: the footer agrees with the list on the offset after the last change. */
 static bool tail_ok(const weir_zone *z)
 {
     if (z->times_count == 0 || z->tail.course == WEIR_ZONE_LAST)
@@ -250,7 +251,7 @@ static bool tail_ok(const weir_zone *z)
     if (z->tail.course == WEIR_ZONE_FIXED)
         return offset_s == z->tail.base_s;
     if (last_s < RULE_S_MIN || last_s > RULE_S_MAX)
-        return last_s > RULE_S_MAX; /* then nobody will ask for the footer */
+        return last_s > RULE_S_MAX; /* then the footer is never used */
     return offset_s == weir_zone_yearly(&z->tail, last_s).offset_s;
 }
 
@@ -268,7 +269,7 @@ bool weir_zone_name_ok(const char *name, size_t len)
     return true;
 }
 
-/* Points z at the parts of a data block that read_header() found whole, and checks them. */
+/* Points z at the parts of a complete data block, and validates them. */
 static bool read_block(weir_zone *z, const header *h, const uint8_t *data, uint32_t time_size)
 {
     z->times = data;
@@ -279,7 +280,7 @@ static bool read_block(weir_zone *z, const header *h, const uint8_t *data, uint3
     return counts_ok(h) && times_ok(z, h->types_count) && types_ok(z, h);
 }
 
-/* Fills z but for its name. */
+/* Sets every field of z except its name. */
 static bool read_file(weir_zone *z, text t)
 {
     header h;
@@ -290,7 +291,7 @@ static bool read_file(weir_zone *z, text t)
     t.p += HEADER_SIZE;
     if (h.version == 0)
         return read_block(z, &h, t.p, 4);
-    t.p += size; /* the block for readers of version 1 */
+    t.p += size; /* skip the block for version 1 */
     uint32_t version = h.version;
     if (!read_header(t, 8, &h, &size) || h.version != version)
         return false;
@@ -308,7 +309,7 @@ weir_status weir_zone_read(weir_zone *ret, const char *name, size_t name_len, co
     if (!weir_zone_name_ok(name, name_len) || len < HEADER_SIZE ||
         !read_file(&z, (text){bytes, bytes + len}))
         return WEIR_E_ZONE;
-    /* Field by field: a whole struct would be copied by a call of memcpy(). */
+    /* Copied field by field: a struct copy would call memcpy(). */
     ret->times = z.times;
     ret->indices = z.indices;
     ret->types = z.types;

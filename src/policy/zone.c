@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* When a zone has which offset: by the listed changes, then by the yearly rule. It checks nothing
- * that weir_zone_read() has checked, and must not know windows. */
+/* The offset of a time zone at any instant: by the listed changes, and after the last one by the
+ * yearly rule. weir_zone_read() has validated the zone, so nothing is validated here. */
 
 #include "policy/zone.h"
 
-/* The number of listed changes at or before t_s. */
+/* Returns the number of listed changes at or before t_s. */
 static uint32_t changes_until(const weir_zone *zone, int64_t t_s)
 {
     uint32_t low = 0;
@@ -20,7 +20,7 @@ static uint32_t changes_until(const weir_zone *zone, int64_t t_s)
     return low;
 }
 
-/* The day that a rule means, counted from 1970-01-01. */
+/* Returns the day of a rule in a year, in days since 1970-01-01. */
 static int32_t rule_day(const weir_zone_rule *rule, uint32_t year)
 {
     bool leap = weir_year_leap(year);
@@ -30,7 +30,7 @@ static int32_t rule_day(const weir_zone_rule *rule, uint32_t year)
     if (rule->form == 'J') /* J60 is March 1st in every year */
         return day + rule->day - 1 + (leap && rule->day >= 60);
     day += weir_month_start(leap, rule->month);
-    /* 1970-01-01 was a Thursday; the multiple of 7 keeps the years since 1 positive. */
+    /* 1970-01-01 was a Thursday. The multiple of 7 keeps the sum positive from the year 1 on. */
     uint32_t weekday = (uint32_t)(day + 4 + 7 * 103000) % 7;
     int32_t ahead = (int32_t)((rule->day + 7 - weekday) % 7) + 7 * (rule->week - 1);
     return day + (ahead < weir_month_days(leap, rule->month) ? ahead : ahead - 7);
@@ -45,7 +45,7 @@ int64_t weir_zone_change(const weir_zone_tail *tail, int which, uint32_t year)
 
 weir_zone_piece weir_zone_yearly(const weir_zone_tail *tail, int64_t t_s)
 {
-    /* By the mean Gregorian year this is at most one off, and the rule's year may be one more. */
+    /* An estimate by the mean Gregorian year. It is off by two years at most; the loops correct it. */
     uint32_t year = (uint32_t)((uint64_t)(t_s - RULE_S_MIN) / 31556952) + 2;
     int64_t from_s = weir_zone_change(tail, 0, year);
     int64_t next_s;

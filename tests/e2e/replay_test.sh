@@ -543,7 +543,7 @@ ok 'a wrong policy: a long one, at its end' wrong "$layer$layer$layer$layer" \
     "  ...0 & gcra 100/s burst 100 & gcra 100/s burst 100 & gcra 100/s burst 100 & $nl$(printf '%79s' '^')"
 "$weir" policy "$(awk 'BEGIN { for (i = 0; i < 100000; i++) printf "a" }')" >out 2>err
 status=$?
-ok 'a wrong policy: 100 kB' ends 2 "weir policy: column 1: the text is too long, expected at most 1023 bytes
+ok 'a wrong policy: 100 kB' ends 2 "weir policy: column 1: the policy text is too long, expected at most 1023 bytes
   $(awk 'BEGIN { for (i = 0; i < 73; i++) printf "a" }')...
   ^"
 replay a.tsv
