@@ -1754,7 +1754,7 @@ end
 
 -- ---- questions ----------------------------------------------------------------------------------
 
-local BAD_COST = 'the cost is not a whole number from 0 to 2147483647'
+local BAD_COST = 'the cost: expected a whole number from 0 to 2147483647'
 
 local function read_cost(text)
   local n = text and #text <= 10 and match(text, '^%d+$') and tonumber(text)

@@ -298,7 +298,7 @@ const weir_backend weir_module_backend = {
     .get_policy = get_policy,
     .set_policy = set_policy,
     .drop_policy = drop_policy,
-    .no_memory = "the key's state would take more than 16777216 bytes",
-    .full = "the key has states of too many policies",
+    .no_memory = "the state of the key would exceed 16777216 bytes",
+    .full = "the key has states under too many policies",
 };
 _Static_assert(WEIR_STATE_WORDS_MAX * sizeof(uint64_t) == 16777216, "no_memory quotes it");

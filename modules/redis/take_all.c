@@ -266,7 +266,8 @@ static void run_ask(weir_module_call *c)
     weir_verb verb;
     int64_t granted, fields[ASK_FIELDS];
     if (!read_verb(call->arg[1], &verb)) {
-        weir_call_error(call, "ERR the verb is none of TAKE, PEEK, REFUND, GRANT and RESET");
+        weir_call_error(call, "ERR expected TAKE, PEEK, REFUND, GRANT or RESET, found '%.*s'",
+                        call->arg[1].len < 64 ? (int)call->arg[1].len : 64, call->arg[1].at);
         return;
     }
     weir_request r = weir_call_request(call, 2);

@@ -52,7 +52,13 @@ const char *weir_call_read_cost(const weir_call *c, size_t i, int64_t *ret)
 {
     if (weir_i64_read(c->arg[i].at, c->arg[i].len, ret) && *ret >= 0 && *ret <= COST_MAX)
         return NULL;
-    return "the cost is not a whole number from 0 to " DECIMAL(COST_MAX);
+    return "the cost: expected a whole number from 0 to " DECIMAL(COST_MAX);
+}
+
+/* Bytes of an argument that an error quotes. */
+static int quoted_len(weir_slice arg)
+{
+    return arg.len < 100 ? (int)arg.len : 100;
 }
 
 /* Every policy text has a space in it, and no name has. */
@@ -89,9 +95,8 @@ void weir_call_syntax_error(weir_call *c, const char *error)
         weir_call_error(c, "ERR %s", error);
         return;
     }
-    weir_slice found = c->arg[3];
-    int len = found.len < 100 ? (int)found.len : 100;
-    weir_call_error(c, "ERR syntax error, found '%.*s', %s", len, found.at, error);
+    weir_call_error(c, "ERR syntax error, found '%.*s', %s", quoted_len(c->arg[3]), c->arg[3].at,
+                    error);
 }
 
 weir_where weir_where_request(size_t i)
@@ -106,13 +111,13 @@ size_t weir_call_read_all(weir_call *c, weir_request *ret)
     enum { FIRST = 2, TRIPLE = 3 }; /* arguments before the first request, and of each */
     int64_t n;
     if (!weir_i64_read(c->arg[1].at, c->arg[1].len, &n) || n < 1 || n > WEIR_ALL_MAX) {
-        weir_call_error(c, "ERR the number of requests is not a whole number from 1 to %d",
-                        WEIR_ALL_MAX);
+        weir_call_error(c, "ERR expected 1 to %d requests, found '%.*s'", WEIR_ALL_MAX,
+                        quoted_len(c->arg[1]), c->arg[1].at);
         return 0;
     }
     if (c->args != FIRST + (size_t)n * TRIPLE) {
         weir_call_error(c,
-                        "ERR expected %d times policy key cost after the number, found %zu "
+                        "ERR expected policy key cost %d times after the number, found %zu "
                         "arguments",
                         (int)n, c->args - FIRST);
         return 0;
@@ -157,12 +162,11 @@ void weir_call_status_error(weir_call *c, weir_status st, size_t key_len, const 
 
 void weir_call_request_error(weir_call *c, const weir_request *r, const char *where)
 {
-    int len = r->rule.len < 100 ? (int)r->rule.len : 100;
     if (r->error.column > 0)
         weir_call_error(c, "ERR %spolicy: column %u: %s", where, r->error.column, r->error.text);
     else if (r->status == WEIR_E_ABSENT)
-        weir_call_error(c, "ERR %sno policy '%.*s'; WEIR.POLICY LIST shows those there are", where,
-                        len, r->rule.at);
+        weir_call_error(c, "ERR %sno policy '%.*s'; WEIR.POLICY LIST shows all policies", where,
+                        quoted_len(r->rule), r->rule.at);
     else if (r->why)
         weir_call_error(c, "ERR %s%s", where, r->why);
     else if (r->status == WEIR_E_UNSUPPORTED)

@@ -43,11 +43,13 @@ static void set_policy(weir_call *c)
     char name[WEIR_RULE_NAME_MAX + 2], limit[WEIR_POLICY_TEXT_MAX * 2];
     weir_policy_error e = {0};
     if (!copy_arg(c->arg[2], name, sizeof name)) {
-        weir_call_error(c, "ERR a policy's name has 1 to %d bytes, and no NUL", WEIR_RULE_NAME_MAX);
+        weir_call_error(c, "ERR the policy's name: expected 1 to %d bytes without NUL",
+                        WEIR_RULE_NAME_MAX);
         return;
     }
     if (!copy_arg(c->arg[3], limit, sizeof limit)) {
-        weir_call_error(c, "ERR a policy text has at most %zu bytes, and no NUL", sizeof limit - 1);
+        weir_call_error(c, "ERR the policy text: expected at most %zu bytes without NUL",
+                        sizeof limit - 1);
         return;
     }
     weir_status st = c->backend->set_policy(c, name, limit, &e);
@@ -58,7 +60,8 @@ static void set_policy(weir_call *c)
     else if (e.text[0])
         weir_call_error(c, "ERR %s", e.text);
     else if (st == WEIR_E_FULL)
-        weir_call_error(c, "ERR there are %d policies, and there may be no more", WEIR_RULES_MAX);
+        weir_call_error(c, "ERR there are %d policies, the maximum: delete one first",
+                        WEIR_RULES_MAX);
     else
         weir_call_status_error(c, st, 1, "");
 }

@@ -178,6 +178,6 @@ const weir_backend weir_resp_backend = {
     .get_policy = get_policy,
     .set_policy = set_policy,
     .drop_policy = drop_policy,
-    .no_memory = "the store is full and nothing could make room",
-    .full = "the store is full and refuses new keys",
+    .no_memory = "the store is full and no key could be evicted",
+    .full = "the store is full and refuses new keys (memory.when_full)",
 };

@@ -36,8 +36,7 @@ void weir_resp_quit(weir_call *c)
 void weir_resp_multi(weir_call *c)
 {
     weir_resp_call_of(c)->session->multi = true;
-    weir_call_error(c, "ERR there are no transactions: send the commands in a pipeline "
-                       "without MULTI");
+    weir_call_error(c, "ERR MULTI is not supported: send the commands in a pipeline without it");
 }
 
 void weir_resp_exec(weir_call *c)
@@ -261,7 +260,8 @@ void weir_resp_config(weir_call *call)
         {"maxmemory-policy", "MAXMEMORY-POLICY", "volatile-ttl"},
     };
     if (!weir_resp_word_is(c->call.arg[1], "GET") || c->call.args < 3) {
-        weir_call_error(&c->call, "ERR only CONFIG GET is known; weir is configured by its file");
+        weir_call_error(&c->call,
+                        "ERR CONFIG supports only GET: weir reads its settings from weir.yaml");
         return;
     }
     size_t found[sizeof known / sizeof known[0]], n = 0;

@@ -54,7 +54,7 @@ static inline bool flush(weir_resp_call *c, batch *b)
 static bool may_run(weir_resp_call *c, const weir_command *cmd)
 {
     if (!cmd) {
-        weir_call_error(&c->call, "ERR unknown command '%.*s'; WEIR.HELP lists those there are",
+        weir_call_error(&c->call, "ERR unknown command '%.*s'; WEIR.HELP lists the commands",
                         c->call.arg[0].len < 64 ? (int)c->call.arg[0].len : 64, c->call.arg[0].at);
         return false;
     }
@@ -71,7 +71,7 @@ static bool may_run(weir_resp_call *c, const weir_command *cmd)
     }
     if (c->session->multi && cmd->run != weir_resp_exec && cmd->run != weir_resp_reset &&
         cmd->run != weir_resp_quit) {
-        weir_call_error(&c->call, "ERR not done, since MULTI was refused");
+        weir_call_error(&c->call, "ERR the command was not run: MULTI is not supported");
         return false;
     }
     return true;

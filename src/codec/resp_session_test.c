@@ -50,7 +50,7 @@ static void check_check_errors(void **state)
         "-ERR syntax error, found 'PRICE', expected [COST n] [WITHNAMES] after the key\r\n");
     ask(f, "WEIR.CHECK 'gcra 1/s' a COST",
         "-ERR syntax error, found 'COST', expected [COST n] [WITHNAMES] after the key\r\n");
-    const char *cost = "-ERR the cost is not a whole number from 0 to 2147483647\r\n";
+    const char *cost = "-ERR the cost: expected a whole number from 0 to 2147483647\r\n";
     ask(f, "WEIR.CHECK 'gcra 1/s' a COST x", cost);
     ask(f, "WEIR.CHECK 'gcra 1/s' a COST -1", cost);
     ask(f, "WEIR.CHECK 'gcra 1/s' a COST 2147483648", cost);
@@ -123,7 +123,7 @@ static void check_others(void **state)
     ask(f, "ping hello", "$5\r\nhello\r\n");
     ask(f, "PING a b", "-ERR wrong number of arguments for 'ping' command\r\n");
     ask(f, "COMMAND DOCS", "*0\r\n");
-    ask(f, "FLUSHALL", "-ERR unknown command 'FLUSHALL'; WEIR.HELP lists those there are\r\n");
+    ask(f, "FLUSHALL", "-ERR unknown command 'FLUSHALL'; WEIR.HELP lists the commands\r\n");
     ask(f, "QUIT", "+OK\r\n");
     assert_true(f->session.closing);
     ask(f, "PING", ""); /* nothing more is answered */
@@ -143,7 +143,7 @@ static void check_take(void **state)
     ask(f, "WEIR.RESET api alice", "+OK\r\n");
     ask(f, "WEIR.PEEK api alice", "*6\r\n:1\r\n:5\r\n:5\r\n:0\r\n:0\r\n:0\r\n");
     ask(f, "WEIR.TAKE none alice",
-        "-ERR no policy 'none'; WEIR.POLICY LIST shows those there are\r\n");
+        "-ERR no policy 'none'; WEIR.POLICY LIST shows all policies\r\n");
     ask(f, "WEIR.TAKE api", "-ERR wrong number of arguments for 'weir.take' command\r\n");
     ask(f, "WEIR.TAKE api a COST",
         "-ERR syntax error, found 'COST', expected [COST n] [WITHNAMES] after the key\r\n");
@@ -153,16 +153,15 @@ static void check_take(void **state)
         "-ERR syntax error, found 'x y', expected [COST n] [WITHNAMES] after the key\r\n");
     ask(f, "WEIR.TAKE api ''", "-ERR the key has 0 bytes, expected 1 to 65536\r\n");
     ask(f, "WEIR.REFUND api a", "-ERR wrong number of arguments for 'weir.refund' command\r\n");
-    ask(f, "WEIR.REFUND api a -1", "-ERR the cost is not a whole number from 0 to 2147483647\r\n");
+    ask(f, "WEIR.REFUND api a -1",
+        "-ERR the cost: expected a whole number from 0 to 2147483647\r\n");
     ask(f, "WEIR.REFUND q a 1",
         "-ERR leaky-queue and count-denied policies do not support refunds\r\n");
-    ask(f, "WEIR.RESET none a",
-        "-ERR no policy 'none'; WEIR.POLICY LIST shows those there are\r\n");
+    ask(f, "WEIR.RESET none a", "-ERR no policy 'none'; WEIR.POLICY LIST shows all policies\r\n");
     ask(f, "WEIR.EXPLAIN api alice",
         "*5\r\n$12\r\npolicy   api\r\n$14\r\nkey      alice\r\n$25\r\nlimit    gcra 1/s burst 5\r\n"
         "$26\r\nstate    5 of 5 free; full\r\n$12\r\nnext     now\r\n");
-    ask(f, "WEIR.EXPLAIN none a",
-        "-ERR no policy 'none'; WEIR.POLICY LIST shows those there are\r\n");
+    ask(f, "WEIR.EXPLAIN none a", "-ERR no policy 'none'; WEIR.POLICY LIST shows all policies\r\n");
 }
 
 static void check_take_all(void **state)
@@ -194,19 +193,18 @@ static void check_take_all_errors(void **state)
 {
     fixture *f = *state;
     set_rule(f, "a", "gcra 1/s burst 3");
-    const char *count = "-ERR the number of requests is not a whole number from 1 to 16\r\n";
     ask(f, "WEIR.TAKEALL 1 a k", "-ERR wrong number of arguments for 'weir.takeall' command\r\n");
-    ask(f, "WEIR.TAKEALL 0 a k 1", count);
-    ask(f, "WEIR.TAKEALL 17 a k 1", count);
-    ask(f, "WEIR.TAKEALL x a k 1", count);
+    ask(f, "WEIR.TAKEALL 0 a k 1", "-ERR expected 1 to 16 requests, found '0'\r\n");
+    ask(f, "WEIR.TAKEALL 17 a k 1", "-ERR expected 1 to 16 requests, found '17'\r\n");
+    ask(f, "WEIR.TAKEALL x a k 1", "-ERR expected 1 to 16 requests, found 'x'\r\n");
     ask(f, "WEIR.TAKEALL 2 a k 1",
-        "-ERR expected 2 times policy key cost after the number, found 3 arguments\r\n");
+        "-ERR expected policy key cost 2 times after the number, found 3 arguments\r\n");
     ask(f, "WEIR.TAKEALL 1 a k 1 a",
-        "-ERR expected 1 times policy key cost after the number, found 4 arguments\r\n");
+        "-ERR expected policy key cost 1 times after the number, found 4 arguments\r\n");
     ask(f, "WEIR.TAKEALL 2 a k 1 a j -1",
-        "-ERR request 1: the cost is not a whole number from 0 to 2147483647\r\n");
+        "-ERR request 1: the cost: expected a whole number from 0 to 2147483647\r\n");
     ask(f, "WEIR.TAKEALL 2 a k 1 b k 1",
-        "-ERR request 1: no policy 'b'; WEIR.POLICY LIST shows those there are\r\n");
+        "-ERR request 1: no policy 'b'; WEIR.POLICY LIST shows all policies\r\n");
     ask(f, "WEIR.TAKEALL 2 a '' 1 b k 1",
         "-ERR request 0: the key has 0 bytes, expected 1 to 65536\r\n");
     ask(f, "WEIR.TAKEALL 2 a k 1 'gcra 1/x' k 1",
@@ -222,10 +220,9 @@ static void check_take_all_errors(void **state)
         "*6\r\n$12\r\nweir.reserve\r\n:-6\r\n*1\r\n+write\r\n:2\r\n:2\r\n:1\r\n"
         "*6\r\n$11\r\nweir.commit\r\n:-3\r\n*0\r\n:0\r\n:0\r\n:0\r\n"
         "*6\r\n$11\r\ncl.throttle\r\n:-1\r\n*1\r\n+write\r\n:1\r\n:1\r\n:1\r\n");
-    ask(f, "MULTI",
-        "-ERR there are no transactions: send the commands in a pipeline without MULTI\r\n");
-    ask(f, "WEIR.TAKEALL 1 a k 1", "-ERR not done, since MULTI was refused\r\n");
-    ask(f, "WEIR.RESERVE a k 1 TTL 1", "-ERR not done, since MULTI was refused\r\n");
+    ask(f, "MULTI", "-ERR MULTI is not supported: send the commands in a pipeline without it\r\n");
+    ask(f, "WEIR.TAKEALL 1 a k 1", "-ERR the command was not run: MULTI is not supported\r\n");
+    ask(f, "WEIR.RESERVE a k 1 TTL 1", "-ERR the command was not run: MULTI is not supported\r\n");
 }
 
 /* Reserves, expects an answer that begins like this, and gives the id it ends with. */
@@ -298,7 +295,7 @@ static void check_reserve_errors(void **state)
                       "500ms, 1h30m or seconds\r\n";
     const char *id =
         "-ERR the id: expected 16 hexadecimal digits, the id that reserve returned\r\n";
-    const char *cost = "-ERR the cost is not a whole number from 0 to 2147483647\r\n";
+    const char *cost = "-ERR the cost: expected a whole number from 0 to 2147483647\r\n";
     ask(f, "WEIR.RESERVE a k 1", "-ERR wrong number of arguments for 'weir.reserve' command\r\n");
     ask(f, "WEIR.RESERVE a k x TTL 1", cost);
     ask(f, "WEIR.RESERVE a k 1 EX 1",
@@ -309,7 +306,7 @@ static void check_reserve_errors(void **state)
     ask(f, "WEIR.RESERVE a k 1 TTL 1day", ttl);
     ask(f, "WEIR.RESERVE a k 1 TTL 37000000000", ttl);
     ask(f, "WEIR.RESERVE b k 1 TTL 1",
-        "-ERR no policy 'b'; WEIR.POLICY LIST shows those there are\r\n");
+        "-ERR no policy 'b'; WEIR.POLICY LIST shows all policies\r\n");
     ask(f, "WEIR.RESERVE q k 1 TTL 1",
         "-ERR leaky-queue and count-denied policies do not support refunds\r\n");
     ask(f, "WEIR.RESERVE a '' 1 TTL 1", "-ERR the key has 0 bytes, expected 1 to 65536\r\n");
@@ -334,13 +331,13 @@ static void check_order(void **state)
                           "WEIR.TAKE a k\r\n*1\r\n:1";
     ask(f, request,
         "*6\r\n:1\r\n:9\r\n:8\r\n:0\r\n:1000\r\n:0\r\n"
-        "-ERR the cost is not a whole number from 0 to 2147483647\r\n"
+        "-ERR the cost: expected a whole number from 0 to 2147483647\r\n"
         "*6\r\n:1\r\n:9\r\n:7\r\n:0\r\n:2000\r\n:0\r\n"
         "+PONG\r\n"
-        "-ERR no policy 'b'; WEIR.POLICY LIST shows those there are\r\n"
+        "-ERR no policy 'b'; WEIR.POLICY LIST shows all policies\r\n"
         "-ERR wrong number of arguments for 'weir.take' command\r\n"
         "*6\r\n:1\r\n:1\r\n:0\r\n:0\r\n:1000\r\n:0\r\n"
-        "-ERR unknown command 'NO'; WEIR.HELP lists those there are\r\n"
+        "-ERR unknown command 'NO'; WEIR.HELP lists the commands\r\n"
         "*6\r\n:1\r\n:9\r\n:6\r\n:0\r\n:3000\r\n:0\r\n"
         "-ERR Protocol error: expected '$', got ':'\r\n");
 }
@@ -353,14 +350,14 @@ static void check_multi(void **state)
         "WEIR.CHECK 'gcra 1/s burst 5' k\r\nMULTI\r\nWEIR.CHECK 'gcra 1/s burst 5' "
         "k\r\nPING\r\nEXEC",
         "*6\r\n:1\r\n:5\r\n:4\r\n:0\r\n:1000\r\n:0\r\n"
-        "-ERR there are no transactions: send the commands in a pipeline without MULTI\r\n"
-        "-ERR not done, since MULTI was refused\r\n"
-        "-ERR not done, since MULTI was refused\r\n"
+        "-ERR MULTI is not supported: send the commands in a pipeline without it\r\n"
+        "-ERR the command was not run: MULTI is not supported\r\n"
+        "-ERR the command was not run: MULTI is not supported\r\n"
         "-EXECABORT Transaction discarded because of previous errors.\r\n");
     ask(f, "WEIR.PEEK 'gcra 1/s burst 5' k", "*6\r\n:1\r\n:5\r\n:4\r\n:0\r\n:1000\r\n:0\r\n");
     ask(f, "EXEC", "-ERR EXEC without MULTI\r\n");
     ask(f, "MULTI\r\nDISCARD\r\nPING",
-        "-ERR there are no transactions: send the commands in a pipeline without MULTI\r\n"
+        "-ERR MULTI is not supported: send the commands in a pipeline without it\r\n"
         "+OK\r\n+PONG\r\n");
 }
 
@@ -437,9 +434,9 @@ static void check_policy(void **state)
     ask(f, "WEIR.POLICY SET 'a b' 'gcra 1/s'",
         "-ERR byte 2 of a policy's name: expected a letter, a digit or one of - _ . : /\r\n");
     ask(f, "WEIR.POLICY SET \"a\\x00b\" 'gcra 1/s'",
-        "-ERR a policy's name has 1 to 64 bytes, and no NUL\r\n");
+        "-ERR the policy's name: expected 1 to 64 bytes without NUL\r\n");
     ask(f, "WEIR.POLICY SET a \"gcra 1/s\\x00\"",
-        "-ERR a policy text has at most 2047 bytes, and no NUL\r\n");
+        "-ERR the policy text: expected at most 2047 bytes without NUL\r\n");
     const char *usage = "-ERR syntax error, expected WEIR.POLICY LIST, GET name, SET name "
                         "policy-text or DEL name\r\n";
     ask(f, "WEIR.POLICY LIST x", usage);
@@ -452,7 +449,7 @@ static void check_policy(void **state)
         ask(f, request, "+OK\r\n");
     }
     ask(f, "WEIR.POLICY SET more 'gcra 1/s'",
-        "-ERR there are 1024 policies, and there may be no more\r\n");
+        "-ERR there are 1024 policies, the maximum: delete one first\r\n");
     ask(f, "WEIR.POLICY SET p1 'gcra 2/s'", "+OK\r\n");
 }
 
@@ -492,7 +489,7 @@ static void check_guesses(void **state)
     static const char pipeline[] = "QUERY\r\nAUTH a\r\nPING\r\nHELLO 2 AUTH default b\r\nAUTH c\r\n"
                                    "AUTH secret\r\n";
     static const char *const replies[] = {
-        "-ERR unknown command 'QUERY'; WEIR.HELP lists those there are\r\n", "-WRONG",
+        "-ERR unknown command 'QUERY'; WEIR.HELP lists the commands\r\n", "-WRONG",
         "-NOAUTH Authentication required.\r\n", "-WRONG", "-WRONG"};
     int wrong = 0, waits = 0;
     f->options.password = "secret";
@@ -603,7 +600,7 @@ static void check_client(void **state)
     ask(f, "CONFIG GET nothing appendonly", "*2\r\n$10\r\nappendonly\r\n$2\r\nno\r\n");
     ask(f, "CONFIG GET nothing", "*0\r\n");
     ask(f, "CONFIG SET save x",
-        "-ERR only CONFIG GET is known; weir is configured by its file\r\n");
+        "-ERR CONFIG supports only GET: weir reads its settings from weir.yaml\r\n");
     ask(f, "ECHO hello", "$5\r\nhello\r\n");
     ask(f, "COMMAND COUNT", ":28\r\n");
     ask(f, "COMMAND INFO weir.take cl.throttle ping no",
@@ -645,8 +642,7 @@ static void check_binary(void **state)
     /* What a known command is given, and what has its length, may hold any byte. */
     weir_resp_session_init(&f->session, &f->options);
     ask(f, "ECHO \x01", "$1\r\n\x01\r\n");
-    ask(f, "*1\r\n$4\r\nWH\x01T",
-        "-ERR unknown command 'WH T'; WEIR.HELP lists those there are\r\n");
+    ask(f, "*1\r\n$4\r\nWH\x01T", "-ERR unknown command 'WH T'; WEIR.HELP lists the commands\r\n");
     assert_false(f->session.closing);
 }
 
@@ -719,8 +715,8 @@ static void check_top(void **state)
         "\r\n$9\r\nkey_bytes\r\n:5\r\n";
     ask(f, "weir.top api allowed", one);
     ask(f, "WEIR.TOP api ALLOWED 1", one);
-    ask(f, "WEIR.TOP none", "-ERR no policy 'none'; WEIR.POLICY LIST shows those there are\r\n");
-    const char *range = "-ERR k is not a whole number from 1 to 20, as many as top.keys\r\n";
+    ask(f, "WEIR.TOP none", "-ERR no policy 'none'; WEIR.POLICY LIST shows all policies\r\n");
+    const char *range = "-ERR k: expected a whole number from 1 to 20, the value of top.keys\r\n";
     ask(f, "WEIR.TOP api 0", range);
     ask(f, "WEIR.TOP api denied -1", range);
     ask(f, "WEIR.TOP api denied 21", range);

@@ -51,15 +51,15 @@ static void put_failure(weir_resp_call *c, weir_status st, size_t keys)
 {
     weir_slice policy = c->call.arg[1];
     if (st == WEIR_E_UNSUPPORTED)
-        weir_call_error(&c->call, "ERR keys are not weighed: the configuration says top: off");
+        weir_call_error(&c->call, "ERR WEIR.TOP is disabled: the configuration has top: off");
     else if (st == WEIR_E_RANGE)
-        weir_call_error(&c->call, "ERR k is not a whole number from 1 to %zu, as many as top.keys",
-                        keys);
+        weir_call_error(
+            &c->call, "ERR k: expected a whole number from 1 to %zu, the value of top.keys", keys);
     else if (st == WEIR_E_ABSENT)
-        weir_call_error(&c->call, "ERR no policy '%.*s'; WEIR.POLICY LIST shows those there are",
+        weir_call_error(&c->call, "ERR no policy '%.*s'; WEIR.POLICY LIST shows all policies",
                         policy.len < 100 ? (int)policy.len : 100, policy.at);
     else
-        weir_call_error(&c->call, "OOM no memory left for the answer");
+        weir_call_error(&c->call, "OOM out of memory");
 }
 
 /* WEIR.TOP policy [denied|allowed] [k] */

@@ -306,7 +306,7 @@ static void order_is_kept(void **unused)
     settle(&r);
     assert_int_equal(run(&r), WEIR_SESSION_READ);
     expect(&r, "*6\r\n:1\r\n:4\r\n:2\r\n:0\r\n:2000\r\n:0\r\n"
-               "-ERR unknown command 'NOSUCH'; WEIR.HELP lists those there are\r\n");
+               "-ERR unknown command 'NOSUCH'; WEIR.HELP lists the commands\r\n");
     assert_int_equal(weir_buffer_len(&r.in), 0);
     rig_close(&r);
 }

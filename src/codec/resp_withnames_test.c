@@ -13,7 +13,7 @@ static void check_decisions_are_arrays(void **state)
         ask(f, "WEIR.TAKE api k COST 5", "*6\r\n:1\r\n:5\r\n:0\r\n:0\r\n:5000\r\n:0\r\n");
         ask(f, "WEIR.TAKE api k", "*6\r\n:0\r\n:5\r\n:0\r\n:1000\r\n:5000\r\n:0\r\n");
         ask(f, "WEIR.TAKE api k COST x",
-            "-ERR the cost is not a whole number from 0 to 2147483647\r\n");
+            "-ERR the cost: expected a whole number from 0 to 2147483647\r\n");
         ask(f, "WEIR.PEEK api k COST 6", "*6\r\n:0\r\n:5\r\n:0\r\n:-1\r\n:5000\r\n:0\r\n");
         ask(f, "WEIR.PEEK api new", "*6\r\n:1\r\n:5\r\n:5\r\n:0\r\n:0\r\n:0\r\n");
         ask(f, "WEIR.REFUND api k 1", "*6\r\n:1\r\n:5\r\n:1\r\n:0\r\n:4000\r\n:0\r\n");
@@ -45,7 +45,7 @@ static void check_with_names(void **state)
         "$14\r\nretry_after_ms\r\n:0\r\n$14\r\nreset_after_ms\r\n:1000\r\n$8\r\ndelay_ms\r\n:0\r\n"
         "$6\r\npolicy\r\n$17\r\ngcra 60/m burst 1\r\n$5\r\nlayer\r\n:0\r\n");
     ask(f, "WEIR.TAKE none alice WITHNAMES",
-        "-ERR no policy 'none'; WEIR.POLICY LIST shows those there are\r\n");
+        "-ERR no policy 'none'; WEIR.POLICY LIST shows all policies\r\n");
 }
 
 /* WITHNAMES is an option only behind all that a command needs. */
@@ -65,11 +65,11 @@ static void check_with_names_place(void **state)
     ask(f, "WEIR.TAKE api k WITHNAMES COST 1", arity);
     ask(f, "WEIR.TAKE api k COST 1 WITHNAME", arity);
     ask(f, "WEIR.REFUND api k WITHNAMES",
-        "-ERR the cost is not a whole number from 0 to 2147483647\r\n");
+        "-ERR the cost: expected a whole number from 0 to 2147483647\r\n");
     ask(f, "WEIR.TAKEALL 1 api k WITHNAMES",
-        "-ERR request 0: the cost is not a whole number from 0 to 2147483647\r\n");
+        "-ERR request 0: the cost: expected a whole number from 0 to 2147483647\r\n");
     ask(f, "WEIR.COMMIT 0000000000000000 WITHNAMES",
-        "-ERR the cost is not a whole number from 0 to 2147483647\r\n");
+        "-ERR the cost: expected a whole number from 0 to 2147483647\r\n");
     ask(f, "WEIR.CANCEL WITHNAMES",
         "-ERR the id: expected 16 hexadecimal digits, the id that reserve returned\r\n");
     ask(f, "WEIR.RESET api k WITHNAMES",

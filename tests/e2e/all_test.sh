@@ -41,7 +41,7 @@ check "the one that denies" "0 20 18 1" "$(some WEIR.TAKEALL 2 user bob 3 org ac
 check "a key that is never counted" "1 20 17 1" "$(some WEIR.TAKEALL 2 user vip 99 org acme 1)"
 check "one that is always denied" "0 3 0 1" "$(some WEIR.TAKEALL 2 org acme 1 user evil 1)"
 check "a shadow denies nothing" "1 20 11 1" "$(some WEIR.TAKEALL 2 look k 6 org acme 6)"
-check "an unknown policy" "ERR request 1: no policy 'no'; WEIR.POLICY LIST shows those there are" \
+check "an unknown policy" "ERR request 1: no policy 'no'; WEIR.POLICY LIST shows all policies" \
     "$(ask WEIR.TAKEALL 2 org acme 1 no k 1)"
 check "RESP3 has no other answer" "1 20 20 0 0 0 0" "$(ask -3 WEIR.TAKEALL 1 org x 0)"
 check "WITHNAMES gives names" "allowed limit remaining retry_after_ms reset_after_ms delay_ms index policy key layer" \

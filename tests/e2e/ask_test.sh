@@ -199,8 +199,8 @@ unset WEIR_PASSWORD
 ask '-NOAUTH HELLO must be called with the client already authenticated\r\n' -- take api alice
 check "no password" "1 weir take: SERVER: the daemon requires a password: set WEIR_PASSWORD" "$got"
 
-ask "$hello" "-ERR no policy 'apj'; WEIR.POLICY LIST shows those there are\\r\\n" -- take apj alice
-check "an unknown policy" "1 weir take: SERVER: no policy 'apj'; WEIR.POLICY LIST shows those there are" "$got"
+ask "$hello" "-ERR no policy 'apj'; WEIR.POLICY LIST shows all policies\\r\\n" -- take apj alice
+check "an unknown policy" "1 weir take: SERVER: no policy 'apj'; WEIR.POLICY LIST shows all policies" "$got"
 ask "$hello" '-ERR \x1b[31mred\xc2\x9b \xff\r\n' -- take api alice
 check "an error with what a terminal obeys" "1 weir take: SERVER: ?[31mred? ?" "$got"
 ask '-\x1b[31mred\r\n' -- take api alice
@@ -361,8 +361,8 @@ check "daemon: a cost of nothing" "0 allowed  2 of 2 remaining, full" "$(run tak
 check "daemon: the deny list" "3 denied   always: the key is on the policy's deny list" "$(run take api evil)"
 check "daemon: a policy text" "0 allowed  4 of 5 remaining, full again in 365 d" "$(run take --text ' gcra  1/365d burst 5' bob)"
 check "daemon: a wrong policy text without --text" "1 weir take: $WEIR_SERVER: policy: column 10: unknown unit 'x', expected one of ns us ms s m h d w" "$(run take 'gcra 100/x' bob)"
-check "daemon: an unknown policy" "1 weir take: $WEIR_SERVER: no policy 'apj'; WEIR.POLICY LIST shows those there are" "$(run take apj bob)"
-check "daemon: an unknown policy cannot be reset" "1 weir reset: $WEIR_SERVER: no policy 'apj'; WEIR.POLICY LIST shows those there are" "$(run reset apj bob)"
+check "daemon: an unknown policy" "1 weir take: $WEIR_SERVER: no policy 'apj'; WEIR.POLICY LIST shows all policies" "$(run take apj bob)"
+check "daemon: an unknown policy cannot be reset" "1 weir reset: $WEIR_SERVER: no policy 'apj'; WEIR.POLICY LIST shows all policies" "$(run reset apj bob)"
 check "daemon: a key that is too long" "1 weir take: $WEIR_SERVER: the key has 65537 bytes, expected 1 to 65536" "$(run take api "$(printf 'x%.0s' {1..65537})")"
 check "daemon: a key beyond the protocol's limit" 1 "$(run take api "$(printf 'x%.0s' {1..90000})" | grep -c '^1 weir take: ')"
 check "daemon: a wrong password" "1 weir take: $WEIR_SERVER: the password in WEIR_PASSWORD is wrong" "$(WEIR_PASSWORD=x run take api bob)"
@@ -382,7 +382,7 @@ check "daemon: top" "0 denied by api lately: N units (half-life 1 m)
        units    at least    requests  key" "$(run top api | sed '1s/[0-9]* units/N units/' | head -2)"
 check "daemon: top has the key" 1 "$(run top api | grep -c '^ .*[0-9]  evil$')"
 check "daemon: top of one key" 1 "$(run top api --keys 1 | grep -c '^ .*[0-9]  ')"
-check "daemon: top of an unknown policy" "1 weir top: $WEIR_SERVER: no policy 'apj'; WEIR.POLICY LIST shows those there are" "$(run top apj)"
+check "daemon: top of an unknown policy" "1 weir top: $WEIR_SERVER: no policy 'apj'; WEIR.POLICY LIST shows all policies" "$(run top apj)"
 text='gcra 1/365d burst 5'
 run take --text "$text" carol --cost 3 >/dev/null
 check "daemon: peek at a policy text" "0 allowed  2 of 5 remaining, full again in 1095 d" "$(run peek --text "$text" carol)"

@@ -67,8 +67,8 @@ check "the heaviest of the allowed, with what a list said" 10.9.8.7 "$(heaviest 
 check "what shadow would have denied" k "$(heaviest look 1)"
 check "all that is told" "policy of cost unlisted_max sampling half_life_ms complete keys" \
     "$(redis-cli -p "$port" WEIR.TOP api denied 1 | head -n 15 | awk 'NR % 2 == 1' | tr '\n' ' ' | sed 's/ $//')"
-check "of no such policy" "ERR no policy 'none'; WEIR.POLICY LIST shows those there are" "$(ask WEIR.TOP none)"
-check "more than there are" "ERR k is not a whole number from 1 to 100, as many as top.keys" "$(ask WEIR.TOP api denied 101)"
+check "of no such policy" "ERR no policy 'none'; WEIR.POLICY LIST shows all policies" "$(ask WEIR.TOP none)"
+check "more than there are" "ERR k: expected a whole number from 1 to 100, the value of top.keys" "$(ask WEIR.TOP api denied 101)"
 for _ in 1 2 3 4 5; do
     printf 'c\0\n\xff' | redis-cli -p "$port" -x WEIR.CHECK 'gcra 1/3650d' >/dev/null
 done
@@ -118,7 +118,7 @@ PYTHON
 if [ -n "$python" ]; then
     check "redis-py" "True [1, 3, 2, 0]
 [1, 1, 1, 0, 0]
-no policy 'none'; WEIR.POLICY LIST shows those there are
+no policy 'none'; WEIR.POLICY LIST shows all policies
 1000" "$("$python" "$tmp/client.py" "$port" 2>&1)"
 else
     echo "skip - redis-py is not installed"

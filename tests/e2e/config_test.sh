@@ -49,7 +49,7 @@ check "SIGHUP reads it again" 2 "$(await 2 ' error reload-refused ')"
 config "gcra 1/365d burst 3"
 check "a good one is taken" 2 "$(await 2 ' info reloaded ')"
 check "with the states of before" "1 3 1 0" "$(ask WEIR.TAKE a k | cut -d' ' -f1-4)"
-check "the file is all there is" "ERR no policy 'c'; WEIR.POLICY LIST shows those there are" "$(ask WEIR.TAKE c k)"
+check "the file is all there is" "ERR no policy 'c'; WEIR.POLICY LIST shows all policies" "$(ask WEIR.TAKE c k)"
 sed -i 's/^listen.*/&\nthreads: 3/' "$tmp/weir.yaml"
 check "what needs a restart is said" 1 "$(await 1 ' warning restart-needed key=threads ')"
 check "reloads are counted" "weir_reloads_total 3 weir_reloads_refused_total 2" \

@@ -35,7 +35,7 @@ check "a time zone of the system" "1 100 99 0" \
     "$(ask WEIR.CHECK 'fixed-window 100/day tz America/New_York' a | cut -d' ' -f1-4)"
 check "CL.THROTTLE as redis-cell" "0 16 15 -1 2" "$(ask CL.THROTTLE u 15 30 60)"
 check "CL.THROTTLE's errors" "Cell error: Store error: Zero rates are not supported" "$(ask CL.THROTTLE u 15 0 60)"
-check "unknown command" "ERR unknown command 'GET'; WEIR.HELP lists those there are" "$(ask GET a)"
+check "unknown command" "ERR unknown command 'GET'; WEIR.HELP lists the commands" "$(ask GET a)"
 
 # All algorithms over the wire, denied at the limit exactly.
 while IFS='|' read -r policy limit; do
