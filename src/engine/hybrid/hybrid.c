@@ -13,58 +13,58 @@ enum { FLUSH = 256 }; /* requests, before the stats have to know of them */
 
 /* ---- one request ---------------------------------------------------------------------------- */
 
-static void answer(weir_engine_request *q, const weir_slot *s, int64_t now_ns, bool allowed)
+static void answer(weir_engine_request *q, const weir_lease_slot *s, int64_t now_ns, bool allowed)
 {
     q->status = WEIR_OK;
     q->by_error = false;
     q->reason = NULL;
     q->granted = 0;
-    weir_share_figures(&s->share, &s->policy->plan, now_ns, q->cost, allowed, &q->decision);
+    weir_lease_decision(&s->lease, &s->policy->plan, now_ns, q->cost, allowed, &q->decision);
 }
 
 /* Answers a take, if what is known here is enough for that. */
-static bool here(weir_slot *s, weir_engine_request *q, int64_t now_ns)
+static bool here(weir_lease_slot *s, weir_engine_request *q, int64_t now_ns)
 {
-    bool allowed = weir_share_spend(&s->share, now_ns, q->cost);
-    if (allowed || weir_share_denies(&s->share, now_ns, q->cost)) {
+    bool allowed = weir_lease_take(&s->lease, now_ns, q->cost);
+    if (allowed || weir_lease_denies(&s->lease, now_ns, q->cost)) {
         answer(q, s, now_ns, allowed);
         return true;
     }
     return false;
 }
 
-outcome hybrid_decide(hybrid *h, weir_slot *s, weir_engine_request *q, int64_t now_ns)
+outcome hybrid_decide(hybrid *h, weir_lease_slot *s, weir_engine_request *q, int64_t now_ns)
 {
-    weir_share *share = &s->share;
+    weir_lease *lease = &s->lease;
     if (here(s, q, now_ns)) {
         if (!q->decision.allowed)
             s->seen_ns = now_ns;
-        else if (weir_share_is_low(share))
-            settle(h, s, now_ns);
+        else if (weir_lease_is_low(lease))
+            sync(h, s, now_ns);
         return OUTCOME_HERE;
     }
     s->seen_ns = now_ns;
-    weir_share_turn(share, &s->policy->plan, now_ns);
+    weir_lease_roll_window(lease, &s->policy->plan, now_ns);
     if (q->cost > s->policy->plan.cost_max || now_ns < s->below_until_ns)
         return OUTCOME_BELOW;
-    bool leased = s->policy->plan.kind == WEIR_SHARE_LEASED && q->cost <= s->policy->plan.cap;
-    if (leased && share->exhausted) {
-        settle(h, s, now_ns);
-        if (!share->asking && here(s, q, now_ns)) /* it has answered already */
+    bool leased = s->policy->plan.kind == WEIR_LEASE_PREPAID && q->cost <= s->policy->plan.cap;
+    if (leased && lease->exhausted) {
+        sync(h, s, now_ns);
+        if (!lease->asking && here(s, q, now_ns)) /* it has answered already */
             return OUTCOME_HERE;
     }
-    /* What is leased in advance is asked for behind the request, see pass.c. */
-    return share->exhausted && (s->probes > 0 || (leased && share->asking)) ? OUTCOME_WAIT
+    /* What is leased in advance is asked for behind the request, see forward.c. */
+    return lease->exhausted && (s->probes > 0 || (leased && lease->asking)) ? OUTCOME_WAIT
                                                                             : OUTCOME_BELOW;
 }
 
 /* A peek tells what is known here of a share, which below does not know of yet. */
-static outcome peek(weir_slot *s, weir_engine_request *q, int64_t now_ns)
+static outcome peek(weir_lease_slot *s, weir_engine_request *q, int64_t now_ns)
 {
-    const weir_share *share = &s->share;
-    if (share->balance - q->cost >= share->floor && now_ns < share->good_until_ns)
+    const weir_lease *lease = &s->lease;
+    if (lease->balance - q->cost >= lease->floor && now_ns < lease->good_until_ns)
         answer(q, s, now_ns, true);
-    else if (weir_share_denies(share, now_ns, q->cost))
+    else if (weir_lease_denies(lease, now_ns, q->cost))
         answer(q, s, now_ns, false);
     else
         return OUTCOME_BELOW;
@@ -72,17 +72,17 @@ static outcome peek(weir_slot *s, weir_engine_request *q, int64_t now_ns)
 }
 
 /* *ret: the slot that has the key's share, or NULL. */
-static outcome decide(hybrid *h, weir_engine_request *q, int64_t now_ns, weir_slot **ret)
+static outcome decide(hybrid *h, weir_engine_request *q, int64_t now_ns, weir_lease_slot **ret)
 {
     *ret = NULL;
     if (q->verb == WEIR_VERB_THROTTLE || q->verb == WEIR_VERB_GRANT || q->key.len == 0 ||
-        q->key.len > WEIR_SLOT_KEY_MAX)
+        q->key.len > WEIR_LEASE_KEY_MAX)
         return OUTCOME_BELOW;
-    uint64_t hash = weir_slots_hash(&h->slots, q);
-    weir_slot *s = weir_slots_find(&h->slots, q, hash);
+    uint64_t hash = weir_lease_table_hash(&h->table, q);
+    weir_lease_slot *s = weir_lease_table_find(&h->table, q, hash);
     if (q->verb == WEIR_VERB_TAKE && q->cost > 0) {
         if (!s)
-            s = weir_slots_count(&h->slots, q, hash, now_ns);
+            s = weir_lease_table_count(&h->table, q, hash, now_ns);
         *ret = s;
         return s ? hybrid_decide(h, s, q, now_ns) : OUTCOME_BELOW;
     }
@@ -90,7 +90,7 @@ static outcome decide(hybrid *h, weir_engine_request *q, int64_t now_ns, weir_sl
         return OUTCOME_BELOW;
     if (q->verb == WEIR_VERB_TAKE || q->verb == WEIR_VERB_PEEK)
         return peek(s, q, now_ns);
-    weir_share_forget(&s->share, q->verb == WEIR_VERB_RESET);
+    weir_lease_invalidate(&s->lease, q->verb == WEIR_VERB_RESET);
     return OUTCOME_BELOW;
 }
 
@@ -104,12 +104,12 @@ static void refuse(weir_engine_request *q)
 }
 
 /* Asks all of them below as one. */
-static pass *ask_all(hybrid *h, weir_engine_batch *r)
+static forward *ask_all(hybrid *h, weir_engine_batch *r)
 {
-    pass *p = pass_new(h, r);
+    forward *p = forward_new(h, r);
     for (uint32_t i = 0; i < r->len; i++) {
         if (p)
-            pass_add(p, i, NULL);
+            forward_add(p, i, NULL);
         else
             refuse(&r->request[i]);
     }
@@ -117,24 +117,24 @@ static pass *ask_all(hybrid *h, weir_engine_batch *r)
 }
 
 /* Returns NULL if all were answered. */
-static pass *ask_each(hybrid *h, weir_engine_batch *r, int64_t now_ns)
+static forward *ask_each(hybrid *h, weir_engine_batch *r, int64_t now_ns)
 {
-    pass *p = NULL;
+    forward *p = NULL;
     for (uint32_t i = 0; i < r->len; i++) {
-        weir_slot *s;
+        weir_lease_slot *s;
         outcome o = decide(h, &r->request[i], now_ns, &s);
         if (o == OUTCOME_HERE) {
             h->here++;
             continue;
         }
         if (!p)
-            p = pass_new(h, r);
+            p = forward_new(h, r);
         if (!p)
             refuse(&r->request[i]);
         else if (o == OUTCOME_WAIT)
-            pass_wait(p, i, s);
+            forward_wait(p, i, s);
         else
-            pass_add(p, i, s);
+            forward_add(p, i, s);
     }
     return p;
 }
@@ -145,10 +145,10 @@ static bool ask(weir_engine *e, weir_engine_batch *r, int64_t now_ns)
     h->inside++;
     h->asked += r->len;
     r->inside = NULL;
-    pass *p = r->all ? ask_all(h, r) : ask_each(h, r, now_ns);
+    forward *p = r->all ? ask_all(h, r) : ask_each(h, r, now_ns);
     bool answered = true;
     if (p) {
-        pass_send(p, now_ns);
+        forward_send(p, now_ns);
         p->asking = false;
         answered = p->left == 0;
         if (answered) {
@@ -158,7 +158,7 @@ static bool ask(weir_engine *e, weir_engine_batch *r, int64_t now_ns)
     }
     h->inside--;
     if (h->asked >= FLUSH)
-        settle_stats(h, now_ns);
+        sync_stats(h, now_ns);
     hybrid_wake_by(h, h->done ? now_ns : now_ns + h->interval_ns);
     return answered;
 }
@@ -169,7 +169,7 @@ static void abandon(weir_engine *e, weir_engine_batch *r)
     if (!r->inside)
         return;
     h->inside++;
-    pass_abandon(r->inside, h->dialer->calls->now(h->dialer));
+    forward_abandon(r->inside, h->dialer->calls->now(h->dialer));
     r->inside = NULL;
     h->inside--;
 }
@@ -181,7 +181,7 @@ void hybrid_deliver(hybrid *h, int64_t now_ns)
         return;
     }
     while (h->done) {
-        pass *p = h->done;
+        forward *p = h->done;
         weir_engine_batch *r = p->round;
         h->done = p->next;
         r->inside = NULL;
@@ -204,10 +204,10 @@ static void woken(void *ctx, int64_t now_ns)
 {
     hybrid *h = ctx;
     h->alarm_ns = INT64_MAX;
-    settle_tick(h, now_ns);
-    settle_stats(h, now_ns);
-    if (h->slots.first)
-        hybrid_wake_by(h, h->slots.first->check_ns);
+    sync_due(h, now_ns);
+    sync_stats(h, now_ns);
+    if (h->table.first)
+        hybrid_wake_by(h, h->table.first->check_ns);
     hybrid_deliver(h, now_ns);
 }
 
@@ -216,13 +216,13 @@ static void close_engine(weir_engine *e)
     hybrid *h = (hybrid *)e;
     int64_t now_ns = h->dialer->calls->now(h->dialer);
     if (h->alarm) {
-        settle_close(h, now_ns);
-        settle_stats(h, now_ns);
+        sync_all(h, now_ns);
+        sync_stats(h, now_ns);
         port_sub_relaxed(&h->stats->keys, h->keys);
         port_sub_relaxed(&h->stats->overshoot_last, (uint64_t)h->over_told);
     }
     h->dialer->calls->free_timer(h->alarm);
-    weir_slots_close(&h->slots);
+    weir_lease_table_close(&h->table);
     port_free(h);
 }
 
@@ -252,7 +252,8 @@ weir_status weir_hybrid_engine_open(weir_engine **ret, const weir_hybrid_setup *
                   .interval_ns = o.interval_ns,
                   .idle_ns = o.idle_ns,
                   .stats = setup->stats};
-    weir_status st = weir_slots_open(&h->slots, o.memory_bytes, o.interval_ns, o.idle_ns, o.count);
+    weir_status st =
+        weir_lease_table_open(&h->table, o.memory_bytes, o.interval_ns, o.idle_ns, o.count);
     if (st == WEIR_OK) {
         h->alarm = h->dialer->calls->new_timer(h->dialer, woken, h);
         if (!h->alarm)

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 /* The arithmetic of shares: how much may be owed or leased, for how long, and when to settle. */
 
-#include "engine/hybrid/share.h"
+#include "engine/hybrid/lease.h"
 
 #include "core/algorithm.h"
 
@@ -46,11 +46,11 @@ static int64_t fill_ns(const weir_layer *l, int64_t units)
     return weir_layer_can(l, WEIR_CAN_DRAIN_EVENLY) ? drain_ns(l->num, l->den, units) : 0;
 }
 
-weir_share_plan weir_share_plan_of(const weir_policy *p, int64_t count, int64_t interval_ns,
+weir_lease_plan weir_lease_plan_of(const weir_policy *p, int64_t count, int64_t interval_ns,
                                    int64_t idle_ns)
 {
     const weir_layer *first = &p->layer[0];
-    weir_share_plan plan = {.kind = WEIR_SHARE_LEASED,
+    weir_lease_plan plan = {.kind = WEIR_LEASE_PREPAID,
                             .window_ns = window_of(p, interval_ns),
                             .tat = p->layers == 1 && weir_layer_can(first, WEIR_CAN_DRAIN_EVENLY),
                             .num = first->num,
@@ -64,22 +64,23 @@ weir_share_plan weir_share_plan_of(const weir_policy *p, int64_t count, int64_t 
         plan.cost_max = least(plan.cost_max, l->limit);
         may = may && weir_layer_can(l, WEIR_CAN_SHARE);
         if (!weir_layer_can(l, WEIR_CAN_LEASE))
-            plan.kind = WEIR_SHARE_COUNTED;
+            plan.kind = WEIR_LEASE_POSTPAID;
     }
-    int64_t parts = plan.kind == WEIR_SHARE_LEASED ? WEIR_SHARE_LEASE_PARTS : WEIR_SHARE_PARTS;
+    int64_t parts =
+        plan.kind == WEIR_LEASE_PREPAID ? WEIR_LEASE_PREPAID_PARTS : WEIR_LEASE_POSTPAID_PARTS;
     plan.cap = least(count, plan.cost_max / parts);
     plan.hold_ns = interval_ns;
     for (uint32_t i = 0; i < p->layers; i++)
         plan.hold_ns = least(plan.hold_ns, fill_ns(&p->layer[i], plan.cap));
     if (!may || plan.cap == 0) {
-        plan.kind = WEIR_SHARE_NONE;
+        plan.kind = WEIR_LEASE_NONE;
         plan.cap = 0;
     }
     return plan;
 }
 
-void weir_share_figures(const weir_share *s, const weir_share_plan *p, int64_t now_ns, int64_t cost,
-                        bool allowed, weir_decision *ret)
+void weir_lease_decision(const weir_lease *s, const weir_lease_plan *p, int64_t now_ns,
+                         int64_t cost, bool allowed, weir_decision *ret)
 {
     int64_t retry_ns = 0;
     if (!allowed) {
@@ -95,7 +96,7 @@ void weir_share_figures(const weir_share *s, const weir_share_plan *p, int64_t n
                            .allowed = allowed};
 }
 
-static void end_window(weir_share *s)
+static void end_window(weir_lease *s)
 {
     s->balance = 0;
     s->debt = 0;
@@ -106,7 +107,7 @@ static void end_window(weir_share *s)
     s->epoch++;
 }
 
-void weir_share_turn(weir_share *s, const weir_share_plan *p, int64_t now_ns)
+void weir_lease_roll_window(weir_lease *s, const weir_lease_plan *p, int64_t now_ns)
 {
     if (p->window_ns > 0 && s->end_ns_max > 0 && now_ns >= s->end_ns_max)
         end_window(s);
@@ -114,7 +115,7 @@ void weir_share_turn(weir_share *s, const weir_share_plan *p, int64_t now_ns)
 
 /* Learns when the window ends: the server counts from some moment between sent_ns and now_ns, in us
  * that were rounded up. Returns until when its figures may be used. */
-static int64_t learn_window(weir_share *s, const weir_share_plan *p, int64_t reset_after_ns,
+static int64_t learn_window(weir_lease *s, const weir_lease_plan *p, int64_t reset_after_ns,
                             int64_t sent_ns, int64_t now_ns)
 {
     if (reset_after_ns == 0 || now_ns - sent_ns > p->window_ns / 4)
@@ -134,22 +135,22 @@ static int64_t learn_window(weir_share *s, const weir_share_plan *p, int64_t res
     return s->end_ns_min;
 }
 
-static int64_t ahead(const weir_share *s, const weir_share_plan *p)
+static int64_t ahead(const weir_lease *s, const weir_lease_plan *p)
 {
     return least(p->cap, 4 * least(most(s->rate, s->used), p->cap) + 1);
 }
 
 /* What is exhausted below is not asked for more in advance: whoever finds nothing here asks. */
-static void set_low(weir_share *s, const weir_share_plan *p)
+static void set_low(weir_lease *s, const weir_lease_plan *p)
 {
-    if (p->kind == WEIR_SHARE_COUNTED)
+    if (p->kind == WEIR_LEASE_POSTPAID)
         s->low = s->floor / 2;
     else
         s->low = s->exhausted ? INT64_MIN : ahead(s, p) / 8;
 }
 
-void weir_share_learn(weir_share *s, const weir_share_plan *p, const weir_decision *d, int64_t cost,
-                      int64_t sent_ns, int64_t now_ns)
+void weir_lease_update(weir_lease *s, const weir_lease_plan *p, const weir_decision *d,
+                       int64_t cost, int64_t sent_ns, int64_t now_ns)
 {
     if (d->never)
         return;
@@ -161,37 +162,37 @@ void weir_share_learn(weir_share *s, const weir_share_plan *p, const weir_decisi
     s->deny_until_ns = 0;
     if (!d->allowed) { /* a reset elsewhere is seen after idle_ns */
         s->deny_cost = cost;
-        int64_t hold_ns = s->exhausted && p->kind == WEIR_SHARE_LEASED ? p->hold_ns : 0;
+        int64_t hold_ns = s->exhausted && p->kind == WEIR_LEASE_PREPAID ? p->hold_ns : 0;
         s->retry_at_ns = later(now_ns, most(d->retry_after_ns, hold_ns));
         s->deny_until_ns = least(s->retry_at_ns, later(now_ns, p->idle_ns));
     }
-    if (p->kind == WEIR_SHARE_LEASED) {
+    if (p->kind == WEIR_LEASE_PREPAID) {
         s->floor = 0;
         s->good_until_ns = INT64_MAX;
     } else {
         int64_t until_ns = later(sent_ns, 2 * p->interval_ns);
         if (p->window_ns > 0)
             until_ns = least(until_ns, learn_window(s, p, d->reset_after_ns, sent_ns, now_ns));
-        s->floor = -least(p->cap, s->remaining / WEIR_SHARE_PARTS);
+        s->floor = -least(p->cap, s->remaining / WEIR_LEASE_POSTPAID_PARTS);
         s->good_until_ns = until_ns;
     }
     set_low(s, p);
 }
 
-int64_t weir_share_want(const weir_share *s, const weir_share_plan *p)
+int64_t weir_lease_wanted(const weir_lease *s, const weir_lease_plan *p)
 {
-    if (p->kind == WEIR_SHARE_LEASED)
+    if (p->kind == WEIR_LEASE_PREPAID)
         return most(ahead(s, p) - s->balance, 0);
     return most(-s->balance, 0);
 }
 
-int64_t weir_share_granted(weir_share *s, const weir_share_plan *p, uint32_t epoch, int64_t n,
+int64_t weir_lease_granted(weir_lease *s, const weir_lease_plan *p, uint32_t epoch, int64_t n,
                            int64_t granted)
 {
     if (epoch != s->epoch)
         return 0;
     s->balance += granted;
-    if (p->kind == WEIR_SHARE_LEASED)
+    if (p->kind == WEIR_LEASE_PREPAID)
         return 0;
     int64_t found_none = most(n - granted, 0);
     int64_t over = most(found_none - s->debt, 0);
@@ -199,14 +200,14 @@ int64_t weir_share_granted(weir_share *s, const weir_share_plan *p, uint32_t epo
     return over;
 }
 
-int64_t weir_share_tick(weir_share *s, const weir_share_plan *p, int64_t now_ns)
+int64_t weir_lease_end_interval(weir_lease *s, const weir_lease_plan *p, int64_t now_ns)
 {
     if (s->used > 0)
         s->used_at_ns = now_ns;
     s->rate = most(s->used, s->rate / 2);
     s->used = 0;
     set_low(s, p);
-    if (p->kind != WEIR_SHARE_LEASED || s->balance <= 0 || s->asking ||
+    if (p->kind != WEIR_LEASE_PREPAID || s->balance <= 0 || s->asking ||
         now_ns - s->used_at_ns < p->idle_ns)
         return 0;
     int64_t back = s->balance;
@@ -214,12 +215,12 @@ int64_t weir_share_tick(weir_share *s, const weir_share_plan *p, int64_t now_ns)
     return back;
 }
 
-bool weir_share_is_idle(const weir_share *s, const weir_share_plan *p, int64_t now_ns)
+bool weir_lease_is_idle(const weir_lease *s, const weir_lease_plan *p, int64_t now_ns)
 {
     return s->balance == 0 && !s->asking && now_ns - s->used_at_ns >= p->idle_ns;
 }
 
-void weir_share_forget(weir_share *s, bool fresh)
+void weir_lease_invalidate(weir_lease *s, bool fresh)
 {
     s->good_until_ns = 0;
     s->deny_until_ns = 0;

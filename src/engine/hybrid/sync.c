@@ -8,7 +8,7 @@
 
 #include "port/port.h"
 
-/* ---- what a settlement says ------------------------------------------------------------------ */
+/* ---- what a sync_request says ------------------------------------------------------------------ */
 
 static void count_overshoot(hybrid *h, int64_t units)
 {
@@ -19,36 +19,36 @@ static void count_overshoot(hybrid *h, int64_t units)
         h->over = units;
 }
 
-static void settled(hybrid *h, const settlement *j, int64_t now_ns)
+static void settled(hybrid *h, const sync_request *j, int64_t now_ns)
 {
-    weir_slot *s = j->slot;
+    weir_lease_slot *s = j->slot;
     const weir_engine_request *q = &j->request;
-    s->share.asking = false;
+    s->lease.asking = false;
     if (q->status != WEIR_OK || q->by_error) {
-        s->share.low = INT64_MIN; /* until the next interval */
+        s->lease.low = INT64_MIN; /* until the next interval */
         s->below_until_ns = now_ns + (q->status == WEIR_E_IO ? h->interval_ns : h->idle_ns);
     } else if (q->verb == WEIR_VERB_GRANT) {
-        const weir_share_plan *plan = &s->policy->plan;
-        count_overshoot(h, weir_share_granted(&s->share, plan, j->epoch, q->cost, q->granted));
-        weir_share_learn(&s->share, plan, &q->decision, 1, j->sent_ns, now_ns);
+        const weir_lease_plan *plan = &s->policy->plan;
+        count_overshoot(h, weir_lease_granted(&s->lease, plan, j->epoch, q->cost, q->granted));
+        weir_lease_update(&s->lease, plan, &q->decision, 1, j->sent_ns, now_ns);
     }
     if (s->waits)
-        pass_release(h, s, now_ns);
+        forward_release(h, s, now_ns);
 }
 
-static void unlink_settlement(settlement *j)
+static void unlink_settlement(sync_request *j)
 {
     if (j->before)
         j->before->next = j->next;
     else
-        j->engine->settlements = j->next;
+        j->engine->syncs = j->next;
     if (j->next)
         j->next->before = j->before;
 }
 
 static void came_back(weir_engine_batch *r, int64_t now_ns)
 {
-    settlement *j = (settlement *)(void *)((char *)r - offsetof(settlement, round));
+    sync_request *j = (sync_request *)(void *)((char *)r - offsetof(sync_request, round));
     hybrid *h = j->engine;
     unlink_settlement(j);
     h->inside++;
@@ -61,13 +61,13 @@ static void came_back(weir_engine_batch *r, int64_t now_ns)
 /* ---- sending one ----------------------------------------------------------------------------- */
 
 /* Returns false if there is no memory. */
-static bool send(hybrid *h, weir_slot *s, weir_verb verb, int64_t n, int64_t now_ns)
+static bool send(hybrid *h, weir_lease_slot *s, weir_verb verb, int64_t n, int64_t now_ns)
 {
-    settlement *j = port_zalloc(1, sizeof *j);
+    sync_request *j = port_zalloc(1, sizeof *j);
     if (!j)
         return false;
-    const weir_slot_policy *p = s->policy;
-    *j = (settlement){.engine = h, .slot = s, .epoch = s->share.epoch, .sent_ns = now_ns};
+    const weir_lease_policy *p = s->policy;
+    *j = (sync_request){.engine = h, .slot = s, .epoch = s->lease.epoch, .sent_ns = now_ns};
     j->request = (weir_engine_request){.verb = verb,
                                        .policy = &p->policy,
                                        .text = p->text,
@@ -77,11 +77,11 @@ static bool send(hybrid *h, weir_slot *s, weir_verb verb, int64_t n, int64_t now
                                        .cost = n < WEIR_COST_MAX ? n : WEIR_COST_MAX,
                                        .on_error = WEIR_ON_ERROR_REPORT};
     j->round = (weir_engine_batch){.request = &j->request, .len = 1, .done = came_back};
-    j->next = h->settlements;
+    j->next = h->syncs;
     if (j->next)
         j->next->before = j;
-    h->settlements = j;
-    s->share.asking = true;
+    h->syncs = j;
+    s->lease.asking = true;
     (void)port_add_relaxed(&h->stats->settled, 1);
     if (h->below->calls->submit(h->below, &j->round, now_ns)) {
         h->inside++;
@@ -91,17 +91,17 @@ static bool send(hybrid *h, weir_slot *s, weir_verb verb, int64_t n, int64_t now
     return true;
 }
 
-void settle(hybrid *h, weir_slot *s, int64_t now_ns)
+void sync(hybrid *h, weir_lease_slot *s, int64_t now_ns)
 {
-    if (s->share.asking)
+    if (s->lease.asking)
         return;
-    weir_share_turn(&s->share, &s->policy->plan, now_ns);
-    int64_t n = weir_share_want(&s->share, &s->policy->plan);
+    weir_lease_roll_window(&s->lease, &s->policy->plan, now_ns);
+    int64_t n = weir_lease_wanted(&s->lease, &s->policy->plan);
     if (n > 0 && !send(h, s, WEIR_VERB_GRANT, n, now_ns))
-        s->share.low = INT64_MIN; /* the next interval tries again */
+        s->lease.low = INT64_MIN; /* the next interval tries again */
 }
 
-static void give_back(hybrid *h, weir_slot *s, int64_t n, int64_t now_ns)
+static void give_back(hybrid *h, weir_lease_slot *s, int64_t n, int64_t now_ns)
 {
     if (n > 0 && send(h, s, WEIR_VERB_REFUND, n, now_ns))
         (void)port_add_relaxed(&h->stats->shares_back, (uint64_t)n);
@@ -109,39 +109,39 @@ static void give_back(hybrid *h, weir_slot *s, int64_t n, int64_t now_ns)
 
 /* ---- the alarm ------------------------------------------------------------------------------- */
 
-static void look_at(hybrid *h, weir_slot *s, int64_t now_ns)
+static void look_at(hybrid *h, weir_lease_slot *s, int64_t now_ns)
 {
-    const weir_share_plan *plan = &s->policy->plan;
-    weir_share_turn(&s->share, plan, now_ns);
-    int64_t back = weir_share_tick(&s->share, plan, now_ns);
+    const weir_lease_plan *plan = &s->policy->plan;
+    weir_lease_roll_window(&s->lease, plan, now_ns);
+    int64_t back = weir_lease_end_interval(&s->lease, plan, now_ns);
     if (back > 0)
         give_back(h, s, back, now_ns);
-    else if (plan->kind == WEIR_SHARE_COUNTED)
-        settle(h, s, now_ns);
+    else if (plan->kind == WEIR_LEASE_POSTPAID)
+        sync(h, s, now_ns);
     if (!s->waits && s->probes == 0 && now_ns - s->seen_ns >= h->idle_ns &&
-        weir_share_is_idle(&s->share, plan, now_ns))
-        weir_slots_drop(&h->slots, s);
+        weir_lease_is_idle(&s->lease, plan, now_ns))
+        weir_lease_table_remove(&h->table, s);
     else
-        weir_slots_later(&h->slots, s, now_ns);
+        weir_lease_table_reschedule(&h->table, s, now_ns);
 }
 
-void settle_tick(hybrid *h, int64_t now_ns)
+void sync_due(hybrid *h, int64_t now_ns)
 {
     h->inside++;
-    while (h->slots.first && h->slots.first->check_ns <= now_ns)
-        look_at(h, h->slots.first, now_ns);
+    while (h->table.first && h->table.first->check_ns <= now_ns)
+        look_at(h, h->table.first, now_ns);
     h->inside--;
 }
 
-void settle_stats(hybrid *h, int64_t now_ns)
+void sync_stats(hybrid *h, int64_t now_ns)
 {
     weir_hybrid_stats *to = h->stats;
     (void)port_add_relaxed(&to->asked, h->asked);
     (void)port_add_relaxed(&to->here, h->here);
-    (void)port_add_relaxed(&to->keys, h->slots.shares - h->keys);
+    (void)port_add_relaxed(&to->keys, h->table.leases - h->keys);
     h->asked = 0;
     h->here = 0;
-    h->keys = h->slots.shares;
+    h->keys = h->table.leases;
     if (now_ns - h->over_at_ns < h->interval_ns)
         return;
     (void)port_add_relaxed(&to->overshoot_last, (uint64_t)(h->over - h->over_told));
@@ -150,26 +150,26 @@ void settle_stats(hybrid *h, int64_t now_ns)
     h->over_at_ns = now_ns;
 }
 
-void settle_close(hybrid *h, int64_t now_ns)
+void sync_all(hybrid *h, int64_t now_ns)
 {
-    while (h->settlements) {
-        settlement *j = h->settlements;
+    while (h->syncs) {
+        sync_request *j = h->syncs;
         h->below->calls->abandon(h->below, &j->round);
         unlink_settlement(j);
-        j->slot->share.asking = false;
+        j->slot->lease.asking = false;
         port_free(j);
     }
-    for (weir_slot *s = h->slots.first; s; s = s->after) {
-        if (s->policy->plan.kind == WEIR_SHARE_LEASED) {
-            int64_t n = s->share.balance;
-            s->share.balance = 0;
+    for (weir_lease_slot *s = h->table.first; s; s = s->after) {
+        if (s->policy->plan.kind == WEIR_LEASE_PREPAID) {
+            int64_t n = s->lease.balance;
+            s->lease.balance = 0;
             give_back(h, s, n, now_ns);
         } else {
-            settle(h, s, now_ns);
+            sync(h, s, now_ns);
         }
     }
-    while (h->settlements) {
-        settlement *j = h->settlements;
+    while (h->syncs) {
+        sync_request *j = h->syncs;
         h->below->calls->abandon(h->below, &j->round);
         unlink_settlement(j);
         port_free(j);

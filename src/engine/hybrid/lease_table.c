@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 /* A key lies in one of eight slots in a row, whose tags share a cache line. */
 
-#include "engine/hybrid/slots.h"
+#include "engine/hybrid/lease_table.h"
 
 #include "port/port.h"
 
@@ -10,15 +10,15 @@
 
 enum { WAYS = 8, BUSY = 2 };
 
-weir_status weir_slots_open(weir_slots *t, size_t memory_bytes, int64_t interval_ns,
-                            int64_t idle_ns, int64_t count)
+weir_status weir_lease_table_open(weir_lease_table *t, size_t memory_bytes, int64_t interval_ns,
+                                  int64_t idle_ns, int64_t count)
 {
     size_t n = WAYS;
     weir_secret secret;
     while (2 * n * (sizeof *t->slot + sizeof *t->tag) <= memory_bytes)
         n *= 2;
-    *t =
-        (weir_slots){.mask = n - 1, .interval_ns = interval_ns, .idle_ns = idle_ns, .count = count};
+    *t = (weir_lease_table){
+        .mask = n - 1, .interval_ns = interval_ns, .idle_ns = idle_ns, .count = count};
     if (port_random(&secret, sizeof secret) != WEIR_OK)
         return WEIR_E_IO;
     weir_hash_init(&t->hash, secret);
@@ -26,14 +26,14 @@ weir_status weir_slots_open(weir_slots *t, size_t memory_bytes, int64_t interval
     t->tag = port_map(n * sizeof *t->tag);
     if (t->slot && t->tag)
         return WEIR_OK;
-    weir_slots_close(t);
+    weir_lease_table_close(t);
     return WEIR_E_NOMEM;
 }
 
-void weir_slots_close(weir_slots *t)
+void weir_lease_table_close(weir_lease_table *t)
 {
-    for (size_t i = 0; i < WEIR_SLOT_CHAINS; i++)
-        for (weir_slot_policy *p = t->chain[i], *next; p; p = next) {
+    for (size_t i = 0; i < WEIR_LEASE_CHAINS; i++)
+        for (weir_lease_policy *p = t->chain[i], *next; p; p = next) {
             next = p->next;
             port_free(p);
         }
@@ -50,19 +50,19 @@ static bool same_bytes(weir_slice a, weir_slice b)
     return a.len == b.len && (a.len == 0 || memcmp(a.at, b.at, a.len) == 0);
 }
 
-static bool same_policy(const weir_slot_policy *p, const weir_engine_request *q)
+static bool same_policy(const weir_lease_policy *p, const weir_engine_request *q)
 {
     return p->id == q->policy_id && same_bytes(p->name, q->name);
 }
 
-static weir_slot_policy *new_policy(const weir_slots *t, const weir_engine_request *q)
+static weir_lease_policy *new_policy(const weir_lease_table *t, const weir_engine_request *q)
 {
-    weir_slot_policy *p = port_zalloc(1, sizeof *p + q->text.len + q->name.len);
+    weir_lease_policy *p = port_zalloc(1, sizeof *p + q->text.len + q->name.len);
     if (!p)
         return NULL;
     p->id = q->policy_id;
     p->policy = *q->policy;
-    p->plan = weir_share_plan_of(q->policy, t->count, t->interval_ns, t->idle_ns);
+    p->plan = weir_lease_plan_of(q->policy, t->count, t->interval_ns, t->idle_ns);
     memcpy(p->bytes, q->text.at, q->text.len);
     if (q->name.len > 0)
         memcpy(p->bytes + q->text.len, q->name.at, q->name.len);
@@ -72,17 +72,17 @@ static weir_slot_policy *new_policy(const weir_slots *t, const weir_engine_reque
 }
 
 /* With a reference, or NULL. */
-static weir_slot_policy *hold_policy(weir_slots *t, const weir_engine_request *q)
+static weir_lease_policy *hold_policy(weir_lease_table *t, const weir_engine_request *q)
 {
-    weir_slot_policy **chain = &t->chain[q->policy_id % WEIR_SLOT_CHAINS];
-    for (weir_slot_policy *p = *chain; p; p = p->next)
+    weir_lease_policy **chain = &t->chain[q->policy_id % WEIR_LEASE_CHAINS];
+    for (weir_lease_policy *p = *chain; p; p = p->next)
         if (same_policy(p, q)) {
             p->refs++;
             return p;
         }
-    if (t->policies == WEIR_SLOT_POLICIES_MAX)
+    if (t->policies == WEIR_LEASE_POLICIES_MAX)
         return NULL;
-    weir_slot_policy *p = new_policy(t, q);
+    weir_lease_policy *p = new_policy(t, q);
     if (!p)
         return NULL;
     p->refs = 1;
@@ -92,11 +92,11 @@ static weir_slot_policy *hold_policy(weir_slots *t, const weir_engine_request *q
     return p;
 }
 
-static void drop_policy(weir_slots *t, weir_slot_policy *p)
+static void drop_policy(weir_lease_table *t, weir_lease_policy *p)
 {
     if (--p->refs > 0)
         return;
-    weir_slot_policy **at = &t->chain[p->id % WEIR_SLOT_CHAINS];
+    weir_lease_policy **at = &t->chain[p->id % WEIR_LEASE_CHAINS];
     while (*at != p)
         at = &(*at)->next;
     *at = p->next;
@@ -106,7 +106,7 @@ static void drop_policy(weir_slots *t, weir_slot_policy *p)
 
 /* ---- slots ----------------------------------------------------------------------------------- */
 
-uint64_t weir_slots_hash(const weir_slots *t, const weir_engine_request *q)
+uint64_t weir_lease_table_hash(const weir_lease_table *t, const weir_engine_request *q)
 {
     uint64_t h = weir_hash(&t->hash, q->policy_id, q->key.at, q->key.len);
     return h ? h : 1;
@@ -117,18 +117,19 @@ static uint32_t tag_of(uint64_t hash)
     return (uint32_t)(hash >> 32) | 1;
 }
 
-static size_t row_of(const weir_slots *t, uint64_t hash)
+static size_t row_of(const weir_lease_table *t, uint64_t hash)
 {
     return (size_t)hash & t->mask & ~(size_t)(WAYS - 1);
 }
 
-static bool is_share_of(const weir_slot *s, const weir_engine_request *q, uint64_t hash)
+static bool is_share_of(const weir_lease_slot *s, const weir_engine_request *q, uint64_t hash)
 {
     return s->hash == hash && s->policy && s->key_len == q->key.len && same_policy(s->policy, q) &&
            memcmp(s->key, q->key.at, q->key.len) == 0;
 }
 
-weir_slot *weir_slots_find(weir_slots *t, const weir_engine_request *q, uint64_t hash)
+weir_lease_slot *weir_lease_table_find(weir_lease_table *t, const weir_engine_request *q,
+                                       uint64_t hash)
 {
     uint32_t tag = tag_of(hash);
     size_t row = row_of(t, hash);
@@ -139,7 +140,7 @@ weir_slot *weir_slots_find(weir_slots *t, const weir_engine_request *q, uint64_t
 }
 
 /* A slot without a share stands for whatever has its hash: it only counts. */
-static weir_slot *find_counted(weir_slots *t, uint64_t hash)
+static weir_lease_slot *find_counted(weir_lease_table *t, uint64_t hash)
 {
     size_t row = row_of(t, hash);
     for (size_t i = row; i < row + WAYS; i++)
@@ -150,12 +151,12 @@ static weir_slot *find_counted(weir_slots *t, uint64_t hash)
 
 /* A slot for a key that has none: a free one, or that of the key without a share that was counted
  * from the earliest. */
-static weir_slot *claim(weir_slots *t, uint64_t hash, int64_t now_ns)
+static weir_lease_slot *claim(weir_lease_table *t, uint64_t hash, int64_t now_ns)
 {
-    weir_slot *best = NULL;
+    weir_lease_slot *best = NULL;
     size_t row = row_of(t, hash);
     for (size_t i = row; i < row + WAYS; i++) {
-        weir_slot *s = &t->slot[i];
+        weir_lease_slot *s = &t->slot[i];
         if (s->policy)
             continue;
         if (s->hash == 0) {
@@ -174,30 +175,31 @@ static weir_slot *claim(weir_slots *t, uint64_t hash, int64_t now_ns)
     return best;
 }
 
-static weir_slot *promote(weir_slots *t, weir_slot *s, const weir_engine_request *q, int64_t now_ns)
+static weir_lease_slot *promote(weir_lease_table *t, weir_lease_slot *s,
+                                const weir_engine_request *q, int64_t now_ns)
 {
-    weir_slot_policy *p = NULL;
-    if (weir_share_plan_of(q->policy, t->count, t->interval_ns, t->idle_ns).kind != WEIR_SHARE_NONE)
+    weir_lease_policy *p = NULL;
+    if (weir_lease_plan_of(q->policy, t->count, t->interval_ns, t->idle_ns).kind != WEIR_LEASE_NONE)
         p = hold_policy(t, q);
     if (!p)
         return NULL;
     s->policy = p;
-    s->share = (weir_share){.used_at_ns = now_ns};
+    s->lease = (weir_lease){.used_at_ns = now_ns};
     s->key_len = (uint32_t)q->key.len;
     s->below_until_ns = 0;
     s->uses++;
     memcpy(s->key, q->key.at, q->key.len);
     s->before = NULL;
     s->after = NULL;
-    t->shares++;
-    weir_slots_later(t, s, now_ns);
+    t->leases++;
+    weir_lease_table_reschedule(t, s, now_ns);
     return s;
 }
 
-weir_slot *weir_slots_count(weir_slots *t, const weir_engine_request *q, uint64_t hash,
-                            int64_t now_ns)
+weir_lease_slot *weir_lease_table_count(weir_lease_table *t, const weir_engine_request *q,
+                                        uint64_t hash, int64_t now_ns)
 {
-    weir_slot *s = find_counted(t, hash);
+    weir_lease_slot *s = find_counted(t, hash);
     if (!s)
         s = claim(t, hash, now_ns);
     if (!s)
@@ -211,7 +213,7 @@ weir_slot *weir_slots_count(weir_slots *t, const weir_engine_request *q, uint64_
 
 /* ---- the list -------------------------------------------------------------------------------- */
 
-static void unlink_slot(weir_slots *t, weir_slot *s)
+static void unlink_slot(weir_lease_table *t, weir_lease_slot *s)
 {
     if (s->before)
         s->before->after = s->after;
@@ -225,7 +227,7 @@ static void unlink_slot(weir_slots *t, weir_slot *s)
     s->after = NULL;
 }
 
-void weir_slots_later(weir_slots *t, weir_slot *s, int64_t now_ns)
+void weir_lease_table_reschedule(weir_lease_table *t, weir_lease_slot *s, int64_t now_ns)
 {
     unlink_slot(t, s);
     s->check_ns = now_ns + t->interval_ns;
@@ -237,12 +239,12 @@ void weir_slots_later(weir_slots *t, weir_slot *s, int64_t now_ns)
     t->last = s;
 }
 
-void weir_slots_drop(weir_slots *t, weir_slot *s)
+void weir_lease_table_remove(weir_lease_table *t, weir_lease_slot *s)
 {
     unlink_slot(t, s);
     drop_policy(t, s->policy);
     s->policy = NULL;
     s->hash = 0;
     t->tag[s - t->slot] = 0;
-    t->shares--;
+    t->leases--;
 }

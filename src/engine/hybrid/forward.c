@@ -9,10 +9,10 @@
 
 #include "port/port.h"
 
-pass *pass_new(hybrid *h, weir_engine_batch *r)
+forward *forward_new(hybrid *h, weir_engine_batch *r)
 {
     size_t waits = r->len * sizeof(wait), from = r->len * sizeof(struct below_from);
-    pass *p = port_zalloc(1, sizeof *p + waits + from);
+    forward *p = port_zalloc(1, sizeof *p + waits + from);
     if (!p)
         return NULL;
     p->engine = h;
@@ -24,28 +24,28 @@ pass *pass_new(hybrid *h, weir_engine_batch *r)
 }
 
 /* What is learned by asking about a key of `s`. */
-static struct below_from from_of(const weir_engine_request *q, weir_slot *s, uint32_t index)
+static struct below_from from_of(const weir_engine_request *q, weir_lease_slot *s, uint32_t index)
 {
     struct below_from f = {.index = index};
     if (s && q->verb == WEIR_VERB_TAKE) {
         f.slot = s;
         f.uses = s->uses;
-        f.probe = s->share.exhausted;
+        f.probe = s->lease.exhausted;
         s->probes += f.probe;
     }
     return f;
 }
 
-void pass_add(pass *p, uint32_t index, weir_slot *s)
+void forward_add(forward *p, uint32_t index, weir_lease_slot *s)
 {
     p->from[p->to_ask++] = from_of(&p->round->request[index], s, index);
     p->left++;
 }
 
-void pass_wait(pass *p, uint32_t index, weir_slot *s)
+void forward_wait(forward *p, uint32_t index, weir_lease_slot *s)
 {
     wait *w = &p->wait[index];
-    w->pass = p;
+    w->forward = p;
     w->index = index;
     w->slot = s;
     w->next = s->waits;
@@ -63,11 +63,11 @@ static void end_wait(wait *w)
 }
 
 /* One request of it has its answer. */
-static void answered(pass *p)
+static void answered(forward *p)
 {
     if (--p->left > 0 || p->asking)
         return;
-    pass **at = &p->engine->done;
+    forward **at = &p->engine->done;
     while (*at)
         at = &(*at)->next;
     p->next = NULL;
@@ -88,7 +88,7 @@ static void copy_answer(weir_engine_request *to, const weir_engine_request *from
 }
 
 /* Is the slot still that of the key that was asked about? */
-static weir_slot *slot_of(const struct below_from *f)
+static weir_lease_slot *slot_of(const struct below_from *f)
 {
     return f->slot && f->slot->policy && f->slot->uses == f->uses ? f->slot : NULL;
 }
@@ -96,20 +96,20 @@ static weir_slot *slot_of(const struct below_from *f)
 static void learn(hybrid *h, const struct below_from *f, const weir_engine_request *q,
                   int64_t sent_ns, int64_t now_ns)
 {
-    weir_slot *s = slot_of(f);
+    weir_lease_slot *s = slot_of(f);
     if (!s)
         return;
     s->probes -= f->probe;
     if (q->status != WEIR_OK || q->by_error)
         s->below_until_ns = now_ns + h->interval_ns;
     else
-        weir_share_learn(&s->share, &s->policy->plan, &q->decision, q->cost, sent_ns, now_ns);
+        weir_lease_update(&s->lease, &s->policy->plan, &q->decision, q->cost, sent_ns, now_ns);
 }
 
-/* Takes `a` out of its pass. */
+/* Takes `a` out of its forward. */
 static void unlink_ask(below_ask *a)
 {
-    below_ask **at = &a->pass->asks;
+    below_ask **at = &a->forward->asks;
     while (*at != a)
         at = &(*at)->next;
     *at = a->next;
@@ -117,7 +117,7 @@ static void unlink_ask(below_ask *a)
 
 static void back(below_ask *a, int64_t now_ns)
 {
-    pass *p = a->pass;
+    forward *p = a->forward;
     hybrid *h = p->engine;
     unlink_ask(a);
     if (a->round.all)
@@ -127,11 +127,11 @@ static void back(below_ask *a, int64_t now_ns)
             copy_answer(&p->round->request[a->from[i].index], &a->request[i]);
         learn(h, &a->from[i], &a->round.request[i], a->sent_ns, now_ns);
     }
-    h->inside++; /* the pass may be answered by what follows, but not freed */
+    h->inside++; /* the forward may be answered by what follows, but not freed */
     for (size_t i = 0; i < a->round.len; i++) {
-        weir_slot *s = slot_of(&a->from[i]);
+        weir_lease_slot *s = slot_of(&a->from[i]);
         if (s && s->waits)
-            pass_release(h, s, now_ns);
+            forward_release(h, s, now_ns);
     }
     h->inside--;
     for (size_t i = a->round.len; i > 0; i--)
@@ -142,16 +142,16 @@ static void back(below_ask *a, int64_t now_ns)
 static void came_back(weir_engine_batch *r, int64_t now_ns)
 {
     below_ask *a = (below_ask *)(void *)((char *)r - offsetof(below_ask, round));
-    hybrid *h = a->pass->engine;
+    hybrid *h = a->forward->engine;
     back(a, now_ns);
     hybrid_deliver(h, now_ns);
 }
 
-static void fail(pass *p, const struct below_from *from, size_t n)
+static void fail(forward *p, const struct below_from *from, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         weir_engine_request *q = &p->round->request[from[i].index];
-        weir_slot *s = slot_of(&from[i]);
+        weir_lease_slot *s = slot_of(&from[i]);
         if (s)
             s->probes -= from[i].probe;
         q->status = WEIR_E_NOMEM;
@@ -165,15 +165,15 @@ static void fail(pass *p, const struct below_from *from, size_t n)
  * lease could have the last unit, and who asks for it be denied. */
 static void lease_next(hybrid *h, const struct below_from *f, int64_t cost, int64_t now_ns)
 {
-    weir_slot *s = slot_of(f);
-    if (!s || s->policy->plan.kind != WEIR_SHARE_LEASED || cost > s->policy->plan.cap)
+    weir_lease_slot *s = slot_of(f);
+    if (!s || s->policy->plan.kind != WEIR_LEASE_PREPAID || cost > s->policy->plan.cap)
         return;
-    if (!s->share.exhausted && now_ns >= s->below_until_ns)
-        settle(h, s, now_ns);
+    if (!s->lease.exhausted && now_ns >= s->below_until_ns)
+        sync(h, s, now_ns);
 }
 
 /* Asks below what `from` says. Where that is the whole round, the asker's own requests do. */
-static void ask_below(pass *p, const struct below_from *from, size_t n, int64_t now_ns)
+static void ask_below(forward *p, const struct below_from *from, size_t n, int64_t now_ns)
 {
     hybrid *h = p->engine;
     bool whole = n == p->round->len;
@@ -184,7 +184,7 @@ static void ask_below(pass *p, const struct below_from *from, size_t n, int64_t 
         return;
     }
     weir_engine_request *copies = whole ? NULL : (weir_engine_request *)(void *)(a + 1);
-    *a = (below_ask){.next = p->asks, .pass = p, .sent_ns = now_ns, .request = copies};
+    *a = (below_ask){.next = p->asks, .forward = p, .sent_ns = now_ns, .request = copies};
     a->from = (struct below_from *)(void *)((char *)(a + 1) +
                                             (whole ? 0 : n * sizeof(weir_engine_request)));
     for (size_t i = 0; i < n; i++) {
@@ -203,7 +203,7 @@ static void ask_below(pass *p, const struct below_from *from, size_t n, int64_t 
         lease_next(h, &from[i], p->round->request[from[i].index].cost, now_ns);
 }
 
-void pass_send(pass *p, int64_t now_ns)
+void forward_send(forward *p, int64_t now_ns)
 {
     size_t n = p->to_ask;
     p->to_ask = 0;
@@ -213,9 +213,9 @@ void pass_send(pass *p, int64_t now_ns)
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
-static void release(hybrid *h, weir_slot *s, wait *w, int64_t now_ns)
+static void release(hybrid *h, weir_lease_slot *s, wait *w, int64_t now_ns)
 {
-    pass *p = w->pass;
+    forward *p = w->forward;
     weir_engine_request *q = &p->round->request[w->index];
     outcome o = hybrid_decide(h, s, q, now_ns);
     w->slot = NULL; /* it has waited once: no more */
@@ -227,7 +227,7 @@ static void release(hybrid *h, weir_slot *s, wait *w, int64_t now_ns)
     ask_below(p, &from, 1, now_ns);
 }
 
-void pass_release(hybrid *h, weir_slot *s, int64_t now_ns)
+void forward_release(hybrid *h, weir_lease_slot *s, int64_t now_ns)
 {
     wait *first = NULL;
     while (s->waits) { /* they are in the order of the last first */
@@ -250,20 +250,20 @@ static void abandon_ask(hybrid *h, below_ask *a, int64_t now_ns)
 {
     h->below->calls->abandon(h->below, &a->round);
     for (size_t i = 0; i < a->round.len; i++) {
-        weir_slot *s = slot_of(&a->from[i]);
+        weir_lease_slot *s = slot_of(&a->from[i]);
         if (!s || !a->from[i].probe)
             continue;
         s->probes--;
         if (s->probes == 0)
-            pass_release(h, s, now_ns);
+            forward_release(h, s, now_ns);
     }
     port_free(a);
 }
 
-void pass_abandon(pass *p, int64_t now_ns)
+void forward_abandon(forward *p, int64_t now_ns)
 {
     hybrid *h = p->engine;
-    for (pass **at = &h->done; *at; at = &(*at)->next)
+    for (forward **at = &h->done; *at; at = &(*at)->next)
         if (*at == p) {
             *at = p->next;
             port_free(p);

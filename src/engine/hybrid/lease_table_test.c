@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 /* The table of busy keys. */
 
-#include "engine/hybrid/slots.h"
+#include "engine/hybrid/lease_table.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 static const int64_t ms = 1000000, t0 = 1767225600000000000;
-static weir_slots slots;
+static weir_lease_table table;
 static weir_policy policy;
 
 static int setup(void **unused)
@@ -22,13 +22,13 @@ static int setup(void **unused)
     static const char text[] = "fixed-window 160/s";
     if (weir_policy_parse(&policy, text, sizeof text - 1, NULL, NULL) != WEIR_OK)
         return -1;
-    return weir_slots_open(&slots, 8 * 1024, 100 * ms, 1000 * ms, 1000) == WEIR_OK ? 0 : -1;
+    return weir_lease_table_open(&table, 8 * 1024, 100 * ms, 1000 * ms, 1000) == WEIR_OK ? 0 : -1;
 }
 
 static int teardown(void **unused)
 {
     (void)unused;
-    weir_slots_close(&slots);
+    weir_lease_table_close(&table);
     return 0;
 }
 
@@ -41,22 +41,22 @@ static weir_engine_request request(const char *name, uint64_t id, const char *ke
                                  .policy_id = id};
 }
 
-static weir_slot *count(const weir_engine_request *q, int64_t now_ns)
+static weir_lease_slot *count(const weir_engine_request *q, int64_t now_ns)
 {
-    return weir_slots_count(&slots, q, weir_slots_hash(&slots, q), now_ns);
+    return weir_lease_table_count(&table, q, weir_lease_table_hash(&table, q), now_ns);
 }
 
-static weir_slot *find(const weir_engine_request *q)
+static weir_lease_slot *find(const weir_engine_request *q)
 {
-    return weir_slots_find(&slots, q, weir_slots_hash(&slots, q));
+    return weir_lease_table_find(&table, q, weir_lease_table_hash(&table, q));
 }
 
-static weir_slot *make_busy(const weir_engine_request *q, int64_t now_ns)
+static weir_lease_slot *make_busy(const weir_engine_request *q, int64_t now_ns)
 {
     assert_null(count(q, now_ns));
     assert_null(count(q, now_ns));
     assert_null(find(q));
-    weir_slot *s = count(q, now_ns);
+    weir_lease_slot *s = count(q, now_ns);
     assert_non_null(s);
     assert_ptr_equal(find(q), s);
     return s;
@@ -68,18 +68,18 @@ static void test_three_within_idle_are_busy(void **unused)
     weir_engine_request q = request("api", 7, "alice");
     for (int64_t t = t0; t < t0 + 10000 * ms; t += 500 * ms)
         assert_null(count(&q, t));
-    weir_slot *s = make_busy(&q, t0 + 20000 * ms);
-    assert_int_equal(slots.shares, 1);
+    weir_lease_slot *s = make_busy(&q, t0 + 20000 * ms);
+    assert_int_equal(table.leases, 1);
     assert_memory_equal(s->key, "alice", 5);
     assert_memory_equal(s->policy->text.at, "text", 4);
     uint32_t uses = s->uses;
-    weir_slots_drop(&slots, s);
+    weir_lease_table_remove(&table, s);
     assert_null(find(&q));
-    assert_int_equal(slots.policies, 0);
+    assert_int_equal(table.policies, 0);
     assert_int_equal(make_busy(&q, t0)->uses == uses, 0);
 }
 
-/* Names, ids and keys keep shares apart, also where the hash does not see the name. */
+/* Names, ids and keys keep leases apart, also where the hash does not see the name. */
 static void test_shares_are_apart(void **unused)
 {
     (void)unused;
@@ -87,7 +87,7 @@ static void test_shares_are_apart(void **unused)
                                request("apj", 7, "alice"), request("api", 8, "alice"),
                                request("api", 7, "bob")};
     enum { N = sizeof q / sizeof *q };
-    weir_slot *s[N];
+    weir_lease_slot *s[N];
     for (int i = 0; i < N; i++) {
         s[i] = make_busy(&q[i], t0);
         for (int k = 0; k < i; k++) {
@@ -95,12 +95,12 @@ static void test_shares_are_apart(void **unused)
             assert_ptr_equal(find(&q[k]), s[k]);
         }
     }
-    assert_int_equal(slots.policies, 4);
+    assert_int_equal(table.policies, 4);
     assert_ptr_equal(s[0]->policy, s[4]->policy);
     for (int i = 0; i < N; i++)
-        weir_slots_drop(&slots, s[i]);
-    assert_int_equal(slots.policies, 0);
-    assert_null(slots.first);
+        weir_lease_table_remove(&table, s[i]);
+    assert_int_equal(table.policies, 0);
+    assert_null(table.first);
 }
 
 static void test_the_list_is_by_time(void **unused)
@@ -108,24 +108,24 @@ static void test_the_list_is_by_time(void **unused)
     (void)unused;
     weir_engine_request a = request("api", 7, "a"), b = request("api", 7, "b"),
                         c = request("api", 7, "c");
-    weir_slot *x = make_busy(&a, t0), *y = make_busy(&b, t0 + 1), *z = make_busy(&c, t0 + 2);
-    assert_ptr_equal(slots.first, x);
-    assert_ptr_equal(slots.last, z);
-    weir_slots_later(&slots, x, t0 + 3);
+    weir_lease_slot *x = make_busy(&a, t0), *y = make_busy(&b, t0 + 1), *z = make_busy(&c, t0 + 2);
+    assert_ptr_equal(table.first, x);
+    assert_ptr_equal(table.last, z);
+    weir_lease_table_reschedule(&table, x, t0 + 3);
     assert_int_equal(x->check_ns, t0 + 3 + 100 * ms);
-    assert_ptr_equal(slots.first, y);
-    assert_ptr_equal(slots.last, x);
-    weir_slots_drop(&slots, z);
+    assert_ptr_equal(table.first, y);
+    assert_ptr_equal(table.last, x);
+    weir_lease_table_remove(&table, z);
     assert_ptr_equal(y->after, x);
     assert_ptr_equal(x->before, y);
 }
 
-/* Keys that were asked about once make room for others; those with shares do not. */
+/* Keys that were asked about once make room for others; those with leases do not. */
 static void test_room(void **unused)
 {
     (void)unused;
     weir_engine_request busy = request("api", 7, "busy");
-    weir_slot *s = make_busy(&busy, t0);
+    weir_lease_slot *s = make_busy(&busy, t0);
     for (int i = 0; i < 10000; i++) {
         char key[16];
         (void)snprintf(key, sizeof key, "%d", i);
@@ -133,7 +133,7 @@ static void test_room(void **unused)
         (void)count(&q, t0 + i);
     }
     assert_ptr_equal(find(&busy), s);
-    size_t before = slots.shares;
+    size_t before = table.leases;
     for (int i = 0; i < 1000; i++) {
         char key[16];
         (void)snprintf(key, sizeof key, "key %d", i);
@@ -142,22 +142,23 @@ static void test_room(void **unused)
             (void)count(&q, t0);
     }
     assert_int_equal(before, 1);
-    assert_int_equal(slots.shares, slots.mask + 1);
+    assert_int_equal(table.leases, table.mask + 1);
 }
 
 static void test_policies_are_bounded(void **unused)
 {
     (void)unused;
-    weir_slots many;
-    assert_int_equal(weir_slots_open(&many, (size_t)8 << 20, 100 * ms, 1000 * ms, 1000), WEIR_OK);
-    for (uint64_t id = 0; id < 2 * WEIR_SLOT_POLICIES_MAX; id++) {
+    weir_lease_table many;
+    assert_int_equal(weir_lease_table_open(&many, (size_t)8 << 20, 100 * ms, 1000 * ms, 1000),
+                     WEIR_OK);
+    for (uint64_t id = 0; id < 2 * WEIR_LEASE_POLICIES_MAX; id++) {
         weir_engine_request q = request("", id, "key");
         for (int k = 0; k < 3; k++)
-            (void)weir_slots_count(&many, &q, weir_slots_hash(&many, &q), t0);
+            (void)weir_lease_table_count(&many, &q, weir_lease_table_hash(&many, &q), t0);
     }
-    assert_int_equal(many.policies, WEIR_SLOT_POLICIES_MAX);
-    assert_int_equal(many.shares, WEIR_SLOT_POLICIES_MAX);
-    weir_slots_close(&many);
+    assert_int_equal(many.policies, WEIR_LEASE_POLICIES_MAX);
+    assert_int_equal(many.leases, WEIR_LEASE_POLICIES_MAX);
+    weir_lease_table_close(&many);
 }
 
 int main(void)

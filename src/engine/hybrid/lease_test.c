@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* The arithmetic of shares. */
+
+#include "engine/hybrid/lease.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const int64_t ms = 1000000, t0 = 1767225600000000000;
+
+static weir_lease_plan plan_of(const char *text, int64_t count)
+{
+    weir_policy p;
+    assert_int_equal(weir_policy_parse(&p, text, strlen(text), NULL, NULL), WEIR_OK);
+    return weir_lease_plan_of(&p, count, 100 * ms, 1000 * ms);
+}
+
+static void plan_is(const char *text, weir_lease_kind kind, int64_t cap, int64_t window_ns)
+{
+    weir_lease_plan p = plan_of(text, 1000);
+    assert_int_equal(p.kind, kind);
+    assert_int_equal(p.cap, cap);
+    assert_int_equal(p.window_ns, window_ns);
+}
+
+static void test_plans(void **unused)
+{
+    (void)unused;
+    const int64_t day = 72000000 * ms;
+    plan_is("fixed-window 160/s", WEIR_LEASE_POSTPAID, 10, 1000 * ms);
+    plan_is("fixed-window 160/s from-first", WEIR_LEASE_POSTPAID, 10, 1000 * ms);
+    plan_is("fixed-window 160/day", WEIR_LEASE_POSTPAID, 10, day);
+    plan_is("fixed-window 160/800ms", WEIR_LEASE_POSTPAID, 10, 800 * ms);
+    plan_is("fixed-window 160/799ms", WEIR_LEASE_POSTPAID, 10,
+            0); /* it is charged, never dropped */
+    plan_is("fixed-window 160/s & fixed-window 1600/m", WEIR_LEASE_POSTPAID, 10, 0);
+    plan_is("sliding-log 16/s", WEIR_LEASE_POSTPAID, 1, 0);
+    plan_is("sliding-log 15/s", WEIR_LEASE_NONE, 0, 0);
+    plan_is("sliding-log 100/s count-denied", WEIR_LEASE_NONE, 0, 0);
+    plan_is("sliding-counter 2000000000/s", WEIR_LEASE_POSTPAID, 1000, 0);
+    plan_is("sliding-slices 160/s slices 4", WEIR_LEASE_POSTPAID, 10, 0);
+    plan_is("gcra 100/s burst 160", WEIR_LEASE_PREPAID, 40, 0);
+    plan_is("gcra 100/s burst 4", WEIR_LEASE_PREPAID, 1, 0);
+    plan_is("gcra 100/s burst 3", WEIR_LEASE_NONE, 0, 0);
+    plan_is("token-bucket 320 refill 1/s", WEIR_LEASE_PREPAID, 80, 0);
+    plan_is("leaky-bucket 100/s capacity 160", WEIR_LEASE_PREPAID, 40, 0);
+    plan_is("leaky-queue 100/s depth 160", WEIR_LEASE_NONE, 0, 0);
+    plan_is("gcra 9/s burst 160 & gcra 1/s burst 320", WEIR_LEASE_PREPAID, 40, 0);
+    plan_is("gcra 9/s burst 320 & fixed-window 160/s", WEIR_LEASE_POSTPAID, 10, 0);
+    plan_is("gcra 9/s burst 320 & leaky-queue 9/s depth 160", WEIR_LEASE_NONE, 0, 0);
+    assert_int_equal(plan_of("gcra 9/s burst 320 & fixed-window 160/s", 3).cap, 3);
+    /* How long to wait for more: never so long that a bucket would run over. */
+    assert_int_equal(plan_of("gcra 100/s burst 160", 1000).hold_ns, 100 * ms);
+    assert_int_equal(plan_of("gcra 100/s burst 20", 1000).hold_ns, 50 * ms);
+    assert_int_equal(plan_of("gcra 100/s burst 20 & gcra 1000/s burst 40", 1000).hold_ns, 5 * ms);
+    assert_int_equal(plan_of("token-bucket 320 refill 9 every 1ms", 1000).hold_ns, 0);
+}
+
+static weir_decision left(int64_t remaining, int64_t reset_after_ns)
+{
+    return (weir_decision){
+        .limit = 160, .remaining = remaining, .reset_after_ns = reset_after_ns, .allowed = true};
+}
+
+static weir_decision denied(int64_t retry_ns, int64_t remaining)
+{
+    return (weir_decision){.limit = 160,
+                           .remaining = remaining,
+                           .retry_after_ns = retry_ns,
+                           .reset_after_ns = retry_ns};
+}
+
+static void learn(weir_lease *s, const weir_lease_plan *p, weir_decision d, int64_t sent_ns,
+                  int64_t now_ns)
+{
+    weir_lease_update(s, p, &d, 1, sent_ns, now_ns);
+}
+
+/* A share that knows nothing admits nothing; one that does, so much and so long. */
+static void test_counted(void **unused)
+{
+    (void)unused;
+    weir_lease_plan p = plan_of("sliding-log 160/s", 1000);
+    weir_lease s = {0};
+    assert_false(weir_lease_take(&s, t0, 1));
+    learn(&s, &p, left(160, 0), t0, t0 + ms);
+    assert_int_equal(s.floor, -10);
+    assert_false(weir_lease_take(&s, t0, 11));
+    assert_true(weir_lease_take(&s, t0, 4));
+    assert_false(weir_lease_is_low(&s));
+    assert_true(weir_lease_take(&s, t0 + 200 * ms - 1, 1));
+    assert_true(weir_lease_is_low(&s));
+    assert_int_equal(weir_lease_wanted(&s, &p), 5);
+    assert_false(weir_lease_take(&s, t0 + 200 * ms, 1)); /* too long ago */
+    learn(&s, &p, left(47, 0), t0, t0);                  /* a sixteenth of that */
+    assert_int_equal(s.floor, -2);
+    assert_false(weir_lease_take(&s, t0, 1));
+    assert_int_equal(weir_lease_granted(&s, &p, s.epoch, 5, 4), 1);
+    assert_true(weir_lease_take(&s, t0, 1));
+    assert_int_equal(weir_lease_wanted(&s, &p), 2);
+    assert_int_equal(weir_lease_granted(&s, &p, s.epoch, 2, 1), 0); /* it is known already */
+    assert_int_equal(weir_lease_granted(&s, &p, s.epoch, 1, 1), 0);
+    assert_int_equal(s.balance, 0);
+    assert_int_equal(weir_lease_wanted(&s, &p), 0);
+}
+
+static void test_windows(void **unused)
+{
+    (void)unused;
+    weir_lease_plan p = plan_of("fixed-window 160/s", 1000);
+    weir_lease s = {0};
+    learn(&s, &p, left(160, 0), t0, t0 + ms); /* fresh: nobody knows when it ends */
+    assert_false(weir_lease_take(&s, t0 + ms, 1));
+    learn(&s, &p, left(160, 100 * ms), t0, t0 + 3 * ms);
+    assert_true(weir_lease_take(&s, t0 + 100 * ms - 1001, 3));
+    assert_false(weir_lease_take(&s, t0 + 100 * ms - 1000, 1));
+    weir_lease_roll_window(&s, &p, t0 + 103 * ms - 1);
+    assert_int_equal(s.balance, -3);
+    learn(&s, &p, left(160, 98 * ms), t0 + ms, t0 + 3 * ms); /* the same, known better */
+    assert_int_equal(s.end_ns_min, t0 + 100 * ms - 1000);
+    assert_int_equal(s.end_ns_max, t0 + 101 * ms);
+    uint32_t epoch = s.epoch;
+    weir_lease_roll_window(&s, &p, t0 + 101 * ms);
+    assert_int_equal(s.balance, 0);
+    assert_int_equal(weir_lease_granted(&s, &p, epoch, 3, 3), 0); /* it was of the window before */
+    assert_int_equal(s.balance, 0);
+
+    learn(&s, &p, left(160, 990 * ms), t0 + 101 * ms, t0 + 103 * ms);
+    assert_true(weir_lease_take(&s, t0 + 103 * ms, 2));
+    learn(&s, &p, left(160, 10 * ms), t0 + 80 * ms, t0 + 104 * ms); /* overtaken, and too old */
+    assert_int_equal(s.balance, -2);
+    assert_false(weir_lease_take(&s, t0 + 104 * ms, 1));
+    learn(&s, &p, left(160, 995 * ms), t0 + 1101 * ms, t0 + 1102 * ms); /* of the next */
+    assert_int_equal(s.balance, 0);
+    learn(&s, &p, left(160, 1), t0 + 1102 * ms, t0 + 1902 * ms); /* nobody knows of which */
+    assert_false(weir_lease_take(&s, t0 + 1902 * ms, 1));
+}
+
+static void test_leased(void **unused)
+{
+    (void)unused;
+    weir_lease_plan p = plan_of("gcra 1000/s burst 160", 1000);
+    weir_lease s = {0};
+    assert_true(weir_lease_is_low(&s));
+    assert_int_equal(weir_lease_wanted(&s, &p), 1);
+    assert_int_equal(weir_lease_granted(&s, &p, s.epoch, 1, 1), 0);
+    learn(&s, &p, left(159, ms), t0, t0);
+    assert_false(weir_lease_take(&s, t0, 2));
+    assert_true(weir_lease_take(&s, t0, 1));
+    assert_int_equal(weir_lease_wanted(&s, &p), 5);
+    (void)weir_lease_granted(&s, &p, s.epoch, 5, 5);
+    s.used = 400;
+    assert_int_equal(weir_lease_wanted(&s, &p), 35); /* 40 in all */
+    assert_int_equal(weir_lease_end_interval(&s, &p, t0), 0);
+    assert_int_equal(s.rate, 400);
+    s.asking = true;
+    assert_int_equal(weir_lease_end_interval(&s, &p, t0 + 1000 * ms), 0);
+    s.asking = false;
+    assert_int_equal(weir_lease_end_interval(&s, &p, t0 + 1000 * ms), 5);
+    assert_int_equal(s.balance, 0);
+    assert_true(weir_lease_is_idle(&s, &p, t0 + 1000 * ms));
+    learn(&s, &p, denied(ms, 0), t0, t0);
+    assert_false(weir_lease_is_low(&s)); /* nothing is asked for in advance */
+}
+
+static void test_figures_of_denials(void **unused)
+{
+    (void)unused;
+    weir_lease_plan p = plan_of("gcra 7/3ms burst 160", 1000);
+    weir_lease s = {0};
+    weir_decision d;
+    assert_int_equal(p.hold_ns, 17142858); /* 40 units */
+    learn(&s, &p, denied(300, 0), t0, t0);
+    assert_true(weir_lease_denies(&s, t0 + p.hold_ns - 1, 1));
+    assert_false(weir_lease_denies(&s, t0 + p.hold_ns, 1));
+    p.hold_ns = 0;
+    learn(&s, &p, denied(300, 0), t0, t0);
+    assert_true(s.exhausted);
+    assert_true(weir_lease_denies(&s, t0 + 299, 1));
+    assert_false(weir_lease_denies(&s, t0 + 300, 1));
+    weir_lease_decision(&s, &p, t0 + 100, 1, false, &d);
+    assert_int_equal(d.retry_after_ns, 200);
+    assert_int_equal(d.reset_after_ns, 200);
+    weir_lease_decision(&s, &p, t0 + 100, 2, false, &d);
+    assert_int_equal(d.retry_after_ns, 200 + 428572); /* 3 ms / 7, rounded up */
+    assert_false(d.allowed);
+
+    weir_decision large = denied(300, 3);
+    weir_lease_update(&s, &p, &large, 5, t0, t0);
+    assert_false(s.exhausted);
+    assert_false(weir_lease_denies(&s, t0, 4));
+    assert_true(weir_lease_denies(&s, t0, 5));
+    large.never = true;
+    large.remaining = 0;
+    weir_lease_update(&s, &p, &large, 161, t0, t0);
+    assert_int_equal(s.remaining, 3); /* that says nothing of the key */
+    weir_lease_invalidate(&s, false);
+    assert_false(weir_lease_denies(&s, t0, 5));
+}
+
+static void test_forgetting(void **unused)
+{
+    (void)unused;
+    weir_lease_plan p = plan_of("sliding-log 160/s", 1000);
+    weir_lease s = {0};
+    learn(&s, &p, left(160, 0), t0, t0);
+    assert_true(weir_lease_take(&s, t0, 3));
+    uint32_t epoch = s.epoch;
+    weir_lease_invalidate(&s, false);
+    assert_int_equal(s.balance, -3); /* it is owed all the same */
+    assert_false(weir_lease_take(&s, t0, 1));
+    weir_lease_invalidate(&s, true);
+    assert_int_equal(s.balance, 0);
+    assert_int_equal(weir_lease_granted(&s, &p, epoch, 3, 3), 0);
+    assert_int_equal(s.balance, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_plans),
+        cmocka_unit_test(test_counted),
+        cmocka_unit_test(test_windows),
+        cmocka_unit_test(test_leased),
+        cmocka_unit_test(test_figures_of_denials),
+        cmocka_unit_test(test_forgetting),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
