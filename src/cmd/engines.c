@@ -90,7 +90,7 @@ static weir_status open_loop(engines *e, unsigned loop, port_dialer *dialer)
     if (st != WEIR_OK)
         return st;
     const weir_hybrid_setup hybrid = {.options = &e->config->hybrid,
-                                      .below = e->redis[loop],
+                                      .upstream = e->redis[loop],
                                       .dialer = dialer,
                                       .stats = &e->hybrid_stats};
     return weir_hybrid_engine_open(&e->hybrid[loop], &hybrid);

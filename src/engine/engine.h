@@ -2,9 +2,9 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_ENGINE_ENGINE_H
 #define WEIR_ENGINE_ENGINE_H
-/* The engines there are beside a service's own store: `redis` asks a server for every decision that
- * it does not know already; `hybrid` decides here, from what it has of a server, and settles with
- * it in batches. Each is opened for one thread, and closed by engine->calls->close(). */
+/* The engines besides a service's own store. The redis engine has each request decided by a server,
+ * unless the deny cache knows the answer. The hybrid engine decides by quota leases, which it syncs
+ * with a server. An engine belongs to one thread; engine->calls->close() closes it. */
 
 #include "engine/redis/client/client.h"
 #include "service/engine.h"
@@ -13,70 +13,68 @@
 
 #define WEIR_DENY_EPOCHS 256
 
-/* Counted by all engines of a process, relaxed; and what they share beside. All zero at first; it
- * stays until the last of them is closed. */
+/* The statistics of all redis engines of a process, and the epochs that they share. All zero at
+ * first. It must outlive the engines. Relaxed counters. */
 typedef struct weir_redis_stats {
     weir_redis_counts client;
     port_counter asked;      /* requests */
-    port_counter deny_hits;  /* of them, answered from what was known to be denied ... */
-    port_counter deny_looks; /* ... of those that were looked up there */
-    port_counter deny_keys;  /* known to be denied now */
-    port_counter
-        by_error[WEIR_ON_ERROR_REPORT + 1]; /* of them, answered without a server, by what */
-    port_counter breaks;                    /* of the breaker, from closed to open */
-    /* By which all of them learn that a key was reset or refunded: [FNV-1a of the key, modulo]. */
+    port_counter deny_looks; /* requests that were looked up in the deny cache */
+    port_counter deny_hits;  /* of these, answered from it */
+    port_counter deny_keys;  /* denials in the deny caches now */
+    port_counter by_error[WEIR_ON_ERROR_REPORT + 1]; /* requests answered by each on_error */
+    port_counter breaks; /* circuit breakers that went from closed to open */
+    /* Increased when a key is reset or refunded: invalidates cached denials. The index is the key's
+     * FNV-1a hash modulo WEIR_DENY_EPOCHS. */
     port_counter deny_epoch[WEIR_DENY_EPOCHS];
 } weir_redis_stats;
 
 typedef struct weir_redis_setup {
-    const weir_redis_options *options; /* good; kept by reference, as all else is */
+    const weir_redis_options *options; /* valid; referenced, as everything else here */
     const port_tls *tls;
     port_dialer *dialer;
     weir_store *store; /* for WEIR_ON_ERROR_LOCAL */
     weir_redis_stats *stats;
-    weir_redis_log log; /* also "redis-breaker" (open, probing, closed) */
+    weir_redis_log log; /* also "redis-breaker" with the text open, probing or closed */
     uint64_t seed;
 } weir_redis_setup;
 
 /* Returns WEIR_OK or WEIR_E_NOMEM. */
 WEIR_NODISCARD weir_status weir_redis_engine_open(weir_engine **ret, const weir_redis_setup *setup);
 
-/* Whether the pause of some node's breaker is over, so that the next request to it is a probe. `e`
- * is of weir_redis_engine_open(). By its thread. */
+/* Whether the pause of an open circuit breaker is over, so that the next request to its node is a
+ * probe. Call it on the engine's thread.
+ *  e  from weir_redis_engine_open(). */
 bool weir_redis_engine_would_probe(const weir_engine *e, int64_t now_ns);
 
 /* ---- hybrid ---------------------------------------------------------------------------------- */
 
 typedef struct weir_hybrid_options {
-    int64_t interval_ns; /* between two settlements of a key, 1 ms to 60 s; 0: 100 ms */
-    int64_t count;       /* units that a key may take in between; more settle it at once, 1 or more;
-                            0: 1000 */
-    int64_t idle_ns;     /* a share that is not used for so long goes back; 0: 1 s */
-    size_t
-        memory_bytes; /* for keys that are being taken from, of a thread; 0: 4 MiB. Keys that find
-                            no room are asked about one by one */
+    int64_t interval_ns; /* between two syncs of a key, 1 ms to 60 s; 0: 100 ms */
+    int64_t count;       /* the largest lease in units, 1 or more; 0: 1000 */
+    int64_t idle_ns;     /* a lease that is not used for so long is given back; 0: 1 s */
+    size_t memory_bytes; /* for the busy keys of a thread; 0: 4 MiB. Requests for keys beyond it are
+                            forwarded one by one */
 } weir_hybrid_options;
 
-/* Counted by all engines of a process. Relaxed. */
+/* The statistics of all hybrid engines of a process. Relaxed. */
 typedef struct weir_hybrid_stats {
-    port_counter asked, here; /* requests; of them, answered without waiting for a server */
-    port_counter settled;     /* settlements: requests to the engine below */
-    port_counter shares_back; /* units that were leased and given back */
-    port_counter overshoot; /* units that were admitted and found no room in the settlement, ever */
-    port_counter
-        overshoot_last; /* of the window or interval that ended last, the largest of any key */
-    port_counter keys;  /* that have shares now */
+    port_counter asked;          /* requests */
+    port_counter here;           /* of these, answered without a round trip */
+    port_counter settled;        /* syncs: requests of the engine itself */
+    port_counter shares_back;    /* prepaid units that were given back */
+    port_counter overshoot;      /* units that were admitted and could not be charged, ever */
+    port_counter overshoot_last; /* the same of the latest interval, for the key with the most */
+    port_counter keys;           /* keys with leases now */
 } weir_hybrid_stats;
 
 typedef struct weir_hybrid_setup {
-    const weir_hybrid_options *options; /* kept by reference, as all else is */
-    weir_engine
-        *below; /* decides what is settled: a redis engine. Closed by its owner, after this */
-    port_dialer *dialer; /* for its alarms and its clock */
+    const weir_hybrid_options *options; /* referenced, as everything else here */
+    weir_engine *upstream;              /* a redis engine; close it after this one */
+    port_dialer *dialer;                /* for its timers and its clock */
     weir_hybrid_stats *stats;
 } weir_hybrid_setup;
 
-/* Returns WEIR_OK; WEIR_E_RANGE; WEIR_E_NOMEM. */
+/* Returns WEIR_OK; WEIR_E_RANGE for an option; WEIR_E_NOMEM. */
 WEIR_NODISCARD weir_status weir_hybrid_engine_open(weir_engine **ret,
                                                    const weir_hybrid_setup *setup);
 

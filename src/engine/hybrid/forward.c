@@ -1,32 +1,31 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Rounds that need the engine below: which of their requests it is asked, and the way back. Each
- * request is asked below at most once, with its own on_error; so one without an answer there gets
- * one all the same. Where a key is exhausted, one request goes ahead, and the others wait for what
- * it learns. */
+/* Forwards requests to the upstream engine, and their answers back. Each request is sent upstream at
+ * most once, with its own on_error, so every request gets an answer. For an exhausted key one request
+ * is sent as a probe, and the others wait for its reply (single-flight). */
 
 #include "engine/hybrid/hybrid.h"
 
 #include "port/port.h"
 
-forward *forward_new(hybrid *h, weir_engine_batch *r)
+forward *forward_new(hybrid *h, weir_engine_batch *b)
 {
-    size_t waits = r->len * sizeof(wait), from = r->len * sizeof(struct below_from);
-    forward *p = port_zalloc(1, sizeof *p + waits + from);
-    if (!p)
+    size_t waits = b->len * sizeof(wait), origins = b->len * sizeof(origin);
+    forward *f = port_zalloc(1, sizeof *f + waits + origins);
+    if (!f)
         return NULL;
-    p->engine = h;
-    p->round = r;
-    p->asking = true;
-    p->from = (struct below_from *)(void *)((char *)(p + 1) + waits);
-    r->inside = p;
-    return p;
+    f->engine = h;
+    f->round = b;
+    f->submitting = true;
+    f->origin = (origin *)(void *)((char *)(f + 1) + waits);
+    b->inside = f;
+    return f;
 }
 
-/* What is learned by asking about a key of `s`. */
-static struct below_from from_of(const weir_engine_request *q, weir_lease_slot *s, uint32_t index)
+/* The reply to a take updates the lease of its key. */
+static origin origin_of(const weir_engine_request *q, weir_lease_slot *s, uint32_t index)
 {
-    struct below_from f = {.index = index};
+    origin f = {.index = index};
     if (s && q->verb == WEIR_VERB_TAKE) {
         f.slot = s;
         f.uses = s->uses;
@@ -36,21 +35,21 @@ static struct below_from from_of(const weir_engine_request *q, weir_lease_slot *
     return f;
 }
 
-void forward_add(forward *p, uint32_t index, weir_lease_slot *s)
+void forward_add(forward *f, uint32_t index, weir_lease_slot *s)
 {
-    p->from[p->to_ask++] = from_of(&p->round->request[index], s, index);
-    p->left++;
+    f->origin[f->to_send++] = origin_of(&f->round->request[index], s, index);
+    f->left++;
 }
 
-void forward_wait(forward *p, uint32_t index, weir_lease_slot *s)
+void forward_wait(forward *f, uint32_t index, weir_lease_slot *s)
 {
-    wait *w = &p->wait[index];
-    w->forward = p;
+    wait *w = &f->wait[index];
+    w->forward = f;
     w->index = index;
     w->slot = s;
     w->next = s->waits;
     s->waits = w;
-    p->left++;
+    f->left++;
 }
 
 static void end_wait(wait *w)
@@ -62,19 +61,19 @@ static void end_wait(wait *w)
     w->slot = NULL;
 }
 
-/* One request of it has its answer. */
-static void answered(forward *p)
+/* One of its requests has been answered. */
+static void answered(forward *f)
 {
-    if (--p->left > 0 || p->asking)
+    if (--f->left > 0 || f->submitting)
         return;
-    forward **at = &p->engine->done;
+    forward **at = &f->engine->done;
     while (*at)
         at = &(*at)->next;
-    p->next = NULL;
-    *at = p;
+    f->next = NULL;
+    *at = f;
 }
 
-/* ---- asking below ---------------------------------------------------------------------------- */
+/* ---- sending upstream ------------------------------------------------------------------------ */
 
 static void copy_answer(weir_engine_request *to, const weir_engine_request *from)
 {
@@ -87,150 +86,148 @@ static void copy_answer(weir_engine_request *to, const weir_engine_request *from
     to->reason = from->reason;
 }
 
-/* Is the slot still that of the key that was asked about? */
-static weir_lease_slot *slot_of(const struct below_from *f)
+/* NULL: no slot, or it has another key by now. */
+static weir_lease_slot *slot_of(const origin *f)
 {
     return f->slot && f->slot->policy && f->slot->uses == f->uses ? f->slot : NULL;
 }
 
-static void learn(hybrid *h, const struct below_from *f, const weir_engine_request *q,
-                  int64_t sent_ns, int64_t now_ns)
+static void update_lease(hybrid *h, const origin *f, const weir_engine_request *q, int64_t sent_ns,
+                         int64_t now_ns)
 {
     weir_lease_slot *s = slot_of(f);
     if (!s)
         return;
     s->probes -= f->probe;
     if (q->status != WEIR_OK || q->by_error)
-        s->below_until_ns = now_ns + h->interval_ns;
+        s->forward_until_ns = now_ns + h->interval_ns;
     else
         weir_lease_update(&s->lease, &s->policy->plan, &q->decision, q->cost, sent_ns, now_ns);
 }
 
-/* Takes `a` out of its forward. */
-static void unlink_ask(below_ask *a)
+static void unlink_sub(sub_batch *a)
 {
-    below_ask **at = &a->forward->asks;
+    sub_batch **at = &a->forward->subs;
     while (*at != a)
         at = &(*at)->next;
     *at = a->next;
 }
 
-static void back(below_ask *a, int64_t now_ns)
+static void return_answers(sub_batch *a, int64_t now_ns)
 {
-    forward *p = a->forward;
-    hybrid *h = p->engine;
-    unlink_ask(a);
+    forward *f = a->forward;
+    hybrid *h = f->engine;
+    unlink_sub(a);
     if (a->round.all)
-        p->round->blocking = a->round.blocking;
+        f->round->blocking = a->round.blocking;
     for (size_t i = 0; i < a->round.len; i++) {
         if (a->request)
-            copy_answer(&p->round->request[a->from[i].index], &a->request[i]);
-        learn(h, &a->from[i], &a->round.request[i], a->sent_ns, now_ns);
+            copy_answer(&f->round->request[a->origin[i].index], &a->request[i]);
+        update_lease(h, &a->origin[i], &a->round.request[i], a->sent_ns, now_ns);
     }
-    h->inside++; /* the forward may be answered by what follows, but not freed */
+    h->inside++; /* done() must not be called yet: it frees the forward */
     for (size_t i = 0; i < a->round.len; i++) {
-        weir_lease_slot *s = slot_of(&a->from[i]);
+        weir_lease_slot *s = slot_of(&a->origin[i]);
         if (s && s->waits)
             forward_release(h, s, now_ns);
     }
     h->inside--;
     for (size_t i = a->round.len; i > 0; i--)
-        answered(p);
+        answered(f);
     port_free(a);
 }
 
-static void came_back(weir_engine_batch *r, int64_t now_ns)
+static void on_done(weir_engine_batch *b, int64_t now_ns)
 {
-    below_ask *a = (below_ask *)(void *)((char *)r - offsetof(below_ask, round));
+    sub_batch *a = (sub_batch *)(void *)((char *)b - offsetof(sub_batch, round));
     hybrid *h = a->forward->engine;
-    back(a, now_ns);
+    return_answers(a, now_ns);
     hybrid_deliver(h, now_ns);
 }
 
-static void fail(forward *p, const struct below_from *from, size_t n)
+static void fail(forward *f, const origin *from, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        weir_engine_request *q = &p->round->request[from[i].index];
+        weir_engine_request *q = &f->round->request[from[i].index];
         weir_lease_slot *s = slot_of(&from[i]);
         if (s)
             s->probes -= from[i].probe;
         q->status = WEIR_E_NOMEM;
         q->by_error = false;
         q->reason = NULL;
-        answered(p);
+        answered(f);
     }
 }
 
-/* Leases what a bucket's key will need next. The request that is asked below goes first: else the
- * lease could have the last unit, and who asks for it be denied. */
-static void lease_next(hybrid *h, const struct below_from *f, int64_t cost, int64_t now_ns)
+/* Fills the prepaid lease of a key. The forwarded request was sent before: otherwise the lease could
+ * get the last unit, and the request would be denied. */
+static void lease_next(hybrid *h, const origin *f, int64_t cost, int64_t now_ns)
 {
     weir_lease_slot *s = slot_of(f);
     if (!s || s->policy->plan.kind != WEIR_LEASE_PREPAID || cost > s->policy->plan.cap)
         return;
-    if (!s->lease.exhausted && now_ns >= s->below_until_ns)
+    if (!s->lease.exhausted && now_ns >= s->forward_until_ns)
         sync(h, s, now_ns);
 }
 
-/* Asks below what `from` says. Where that is the whole round, the asker's own requests do. */
-static void ask_below(forward *p, const struct below_from *from, size_t n, int64_t now_ns)
+/* Sends n requests upstream. If they are the whole batch, the caller's requests are not copied. */
+static void send_upstream(forward *f, const origin *from, size_t n, int64_t now_ns)
 {
-    hybrid *h = p->engine;
-    bool whole = n == p->round->len;
+    hybrid *h = f->engine;
+    bool whole = n == f->round->len;
     size_t rest = n * sizeof *from + (whole ? 0 : n * sizeof(weir_engine_request));
-    below_ask *a = port_zalloc(1, sizeof *a + rest);
+    sub_batch *a = port_zalloc(1, sizeof *a + rest);
     if (!a) {
-        fail(p, from, n);
+        fail(f, from, n);
         return;
     }
     weir_engine_request *copies = whole ? NULL : (weir_engine_request *)(void *)(a + 1);
-    *a = (below_ask){.next = p->asks, .forward = p, .sent_ns = now_ns, .request = copies};
-    a->from = (struct below_from *)(void *)((char *)(a + 1) +
-                                            (whole ? 0 : n * sizeof(weir_engine_request)));
+    *a = (sub_batch){.next = f->subs, .forward = f, .sent_ns = now_ns, .request = copies};
+    a->origin = (origin *)(void *)((char *)(a + 1) + (whole ? 0 : n * sizeof(weir_engine_request)));
     for (size_t i = 0; i < n; i++) {
-        a->from[i] = from[i];
+        a->origin[i] = from[i];
         if (copies)
-            copies[i] = p->round->request[from[i].index];
+            copies[i] = f->round->request[from[i].index];
     }
-    a->round = (weir_engine_batch){.request = whole ? p->round->request : copies,
+    a->round = (weir_engine_batch){.request = whole ? f->round->request : copies,
                                    .len = n,
-                                   .all = p->round->all,
-                                   .done = came_back};
-    p->asks = a;
-    if (h->below->calls->submit(h->below, &a->round, now_ns))
-        back(a, now_ns);
+                                   .all = f->round->all,
+                                   .done = on_done};
+    f->subs = a;
+    if (h->upstream->calls->submit(h->upstream, &a->round, now_ns))
+        return_answers(a, now_ns);
     for (size_t i = 0; i < n; i++)
-        lease_next(h, &from[i], p->round->request[from[i].index].cost, now_ns);
+        lease_next(h, &from[i], f->round->request[from[i].index].cost, now_ns);
 }
 
-void forward_send(forward *p, int64_t now_ns)
+void forward_send(forward *f, int64_t now_ns)
 {
-    size_t n = p->to_ask;
-    p->to_ask = 0;
+    size_t n = f->to_send;
+    f->to_send = 0;
     if (n > 0)
-        ask_below(p, p->from, n, now_ns);
+        send_upstream(f, f->origin, n, now_ns);
 }
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
 static void release(hybrid *h, weir_lease_slot *s, wait *w, int64_t now_ns)
 {
-    forward *p = w->forward;
-    weir_engine_request *q = &p->round->request[w->index];
+    forward *f = w->forward;
+    weir_engine_request *q = &f->round->request[w->index];
     outcome o = hybrid_decide(h, s, q, now_ns);
-    w->slot = NULL; /* it has waited once: no more */
-    if (o == OUTCOME_HERE) {
-        answered(p);
+    w->slot = NULL; /* a request waits at most once */
+    if (o == OUTCOME_ANSWERED) {
+        answered(f);
         return;
     }
-    struct below_from from = from_of(q, s, w->index);
-    ask_below(p, &from, 1, now_ns);
+    origin from = origin_of(q, s, w->index);
+    send_upstream(f, &from, 1, now_ns);
 }
 
 void forward_release(hybrid *h, weir_lease_slot *s, int64_t now_ns)
 {
     wait *first = NULL;
-    while (s->waits) { /* they are in the order of the last first */
+    while (s->waits) { /* the list has the latest first; answer the earliest first */
         wait *w = s->waits;
         s->waits = w->next;
         w->next = first;
@@ -243,15 +240,15 @@ void forward_release(hybrid *h, weir_lease_slot *s, int64_t now_ns)
     }
 }
 
-/* ---- going away ------------------------------------------------------------------------------ */
+/* ---- abandoning ------------------------------------------------------------------------------ */
 
-/* Those who wait for a request that will have no answer find another way. */
-static void abandon_ask(hybrid *h, below_ask *a, int64_t now_ns)
+/* The requests that wait for an abandoned probe are decided again. */
+static void abandon_sub(hybrid *h, sub_batch *a, int64_t now_ns)
 {
-    h->below->calls->abandon(h->below, &a->round);
+    h->upstream->calls->abandon(h->upstream, &a->round);
     for (size_t i = 0; i < a->round.len; i++) {
-        weir_lease_slot *s = slot_of(&a->from[i]);
-        if (!s || !a->from[i].probe)
+        weir_lease_slot *s = slot_of(&a->origin[i]);
+        if (!s || !a->origin[i].probe)
             continue;
         s->probes--;
         if (s->probes == 0)
@@ -260,25 +257,25 @@ static void abandon_ask(hybrid *h, below_ask *a, int64_t now_ns)
     port_free(a);
 }
 
-void forward_abandon(forward *p, int64_t now_ns)
+void forward_abandon(forward *f, int64_t now_ns)
 {
-    hybrid *h = p->engine;
+    hybrid *h = f->engine;
     for (forward **at = &h->done; *at; at = &(*at)->next)
-        if (*at == p) {
-            *at = p->next;
-            port_free(p);
+        if (*at == f) {
+            *at = f->next;
+            port_free(f);
             hybrid_deliver(h, now_ns);
             return;
         }
-    for (size_t i = 0; i < p->round->len; i++)
-        if (p->wait[i].slot)
-            end_wait(&p->wait[i]);
-    while (p->asks) {
-        below_ask *a = p->asks;
-        p->asks = a->next;
-        abandon_ask(h, a, now_ns);
+    for (size_t i = 0; i < f->round->len; i++)
+        if (f->wait[i].slot)
+            end_wait(&f->wait[i]);
+    while (f->subs) {
+        sub_batch *a = f->subs;
+        f->subs = a->next;
+        abandon_sub(h, a, now_ns);
     }
-    port_free(p);
+    port_free(f);
     if (h->done)
         hybrid_deliver(h, now_ns);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The hybrid engine: what is answered here, and what is not. docs/hybrid.md says what it promises;
- * share.h has the arithmetic. */
+/* The hybrid engine decides requests for busy keys by quota leases, and forwards all others.
+ * docs/hybrid.md states the bound that it keeps; lease.h has the arithmetic. */
 
 #include "engine/hybrid/hybrid.h"
 
@@ -9,7 +9,7 @@
 
 static const int64_t ns_per_ms = 1000000;
 
-enum { FLUSH = 256 }; /* requests, before the stats have to know of them */
+enum { FLUSH = 256 }; /* requests that are counted here before they are added to the statistics */
 
 /* ---- one request ---------------------------------------------------------------------------- */
 
@@ -22,8 +22,8 @@ static void answer(weir_engine_request *q, const weir_lease_slot *s, int64_t now
     weir_lease_decision(&s->lease, &s->policy->plan, now_ns, q->cost, allowed, &q->decision);
 }
 
-/* Answers a take, if what is known here is enough for that. */
-static bool here(weir_lease_slot *s, weir_engine_request *q, int64_t now_ns)
+/* Answers a take by the lease, if possible. */
+static bool decide_here(weir_lease_slot *s, weir_engine_request *q, int64_t now_ns)
 {
     bool allowed = weir_lease_take(&s->lease, now_ns, q->cost);
     if (allowed || weir_lease_denies(&s->lease, now_ns, q->cost)) {
@@ -36,65 +36,64 @@ static bool here(weir_lease_slot *s, weir_engine_request *q, int64_t now_ns)
 outcome hybrid_decide(hybrid *h, weir_lease_slot *s, weir_engine_request *q, int64_t now_ns)
 {
     weir_lease *lease = &s->lease;
-    if (here(s, q, now_ns)) {
+    if (decide_here(s, q, now_ns)) {
         if (!q->decision.allowed)
             s->seen_ns = now_ns;
         else if (weir_lease_is_low(lease))
             sync(h, s, now_ns);
-        return OUTCOME_HERE;
+        return OUTCOME_ANSWERED;
     }
     s->seen_ns = now_ns;
     weir_lease_roll_window(lease, &s->policy->plan, now_ns);
-    if (q->cost > s->policy->plan.cost_max || now_ns < s->below_until_ns)
-        return OUTCOME_BELOW;
+    if (q->cost > s->policy->plan.cost_max || now_ns < s->forward_until_ns)
+        return OUTCOME_FORWARD;
     bool leased = s->policy->plan.kind == WEIR_LEASE_PREPAID && q->cost <= s->policy->plan.cap;
     if (leased && lease->exhausted) {
         sync(h, s, now_ns);
-        if (!lease->asking && here(s, q, now_ns)) /* it has answered already */
-            return OUTCOME_HERE;
+        if (!lease->syncing && decide_here(s, q, now_ns)) /* the sync was answered at once */
+            return OUTCOME_ANSWERED;
     }
-    /* What is leased in advance is asked for behind the request, see forward.c. */
-    return lease->exhausted && (s->probes > 0 || (leased && lease->asking)) ? OUTCOME_WAIT
-                                                                            : OUTCOME_BELOW;
+    /* A prepaid lease is filled after the request was sent: see forward.c. */
+    return lease->exhausted && (s->probes > 0 || (leased && lease->syncing)) ? OUTCOME_WAIT
+                                                                             : OUTCOME_FORWARD;
 }
 
-/* A peek tells what is known here of a share, which below does not know of yet. */
+/* Answers a peek by the lease: the server does not know yet what the lease has admitted. */
 static outcome peek(weir_lease_slot *s, weir_engine_request *q, int64_t now_ns)
 {
-    const weir_lease *lease = &s->lease;
-    if (lease->balance - q->cost >= lease->floor && now_ns < lease->good_until_ns)
+    if (weir_lease_has(&s->lease, now_ns, q->cost))
         answer(q, s, now_ns, true);
-    else if (weir_lease_denies(lease, now_ns, q->cost))
+    else if (weir_lease_denies(&s->lease, now_ns, q->cost))
         answer(q, s, now_ns, false);
     else
-        return OUTCOME_BELOW;
-    return OUTCOME_HERE;
+        return OUTCOME_FORWARD;
+    return OUTCOME_ANSWERED;
 }
 
-/* *ret: the slot that has the key's share, or NULL. */
+/* Sets *ret to the slot with the key's lease, or to NULL. */
 static outcome decide(hybrid *h, weir_engine_request *q, int64_t now_ns, weir_lease_slot **ret)
 {
     *ret = NULL;
     if (q->verb == WEIR_VERB_THROTTLE || q->verb == WEIR_VERB_GRANT || q->key.len == 0 ||
         q->key.len > WEIR_LEASE_KEY_MAX)
-        return OUTCOME_BELOW;
+        return OUTCOME_FORWARD;
     uint64_t hash = weir_lease_table_hash(&h->table, q);
     weir_lease_slot *s = weir_lease_table_find(&h->table, q, hash);
     if (q->verb == WEIR_VERB_TAKE && q->cost > 0) {
         if (!s)
             s = weir_lease_table_count(&h->table, q, hash, now_ns);
         *ret = s;
-        return s ? hybrid_decide(h, s, q, now_ns) : OUTCOME_BELOW;
+        return s ? hybrid_decide(h, s, q, now_ns) : OUTCOME_FORWARD;
     }
     if (!s)
-        return OUTCOME_BELOW;
+        return OUTCOME_FORWARD;
     if (q->verb == WEIR_VERB_TAKE || q->verb == WEIR_VERB_PEEK)
         return peek(s, q, now_ns);
     weir_lease_invalidate(&s->lease, q->verb == WEIR_VERB_RESET);
-    return OUTCOME_BELOW;
+    return OUTCOME_FORWARD;
 }
 
-/* ---- a round --------------------------------------------------------------------------------- */
+/* ---- batches --------------------------------------------------------------------------------- */
 
 static void refuse(weir_engine_request *q)
 {
@@ -103,57 +102,57 @@ static void refuse(weir_engine_request *q)
     q->reason = NULL;
 }
 
-/* Asks all of them below as one. */
-static forward *ask_all(hybrid *h, weir_engine_batch *r)
+/* A batch that is decided as one is always forwarded. */
+static forward *forward_all(hybrid *h, weir_engine_batch *b)
 {
-    forward *p = forward_new(h, r);
-    for (uint32_t i = 0; i < r->len; i++) {
-        if (p)
-            forward_add(p, i, NULL);
+    forward *f = forward_new(h, b);
+    for (uint32_t i = 0; i < b->len; i++) {
+        if (f)
+            forward_add(f, i, NULL);
         else
-            refuse(&r->request[i]);
+            refuse(&b->request[i]);
     }
-    return p;
+    return f;
 }
 
-/* Returns NULL if all were answered. */
-static forward *ask_each(hybrid *h, weir_engine_batch *r, int64_t now_ns)
+/* Returns NULL if all requests were answered. */
+static forward *decide_each(hybrid *h, weir_engine_batch *b, int64_t now_ns)
 {
-    forward *p = NULL;
-    for (uint32_t i = 0; i < r->len; i++) {
+    forward *f = NULL;
+    for (uint32_t i = 0; i < b->len; i++) {
         weir_lease_slot *s;
-        outcome o = decide(h, &r->request[i], now_ns, &s);
-        if (o == OUTCOME_HERE) {
+        outcome o = decide(h, &b->request[i], now_ns, &s);
+        if (o == OUTCOME_ANSWERED) {
             h->here++;
             continue;
         }
-        if (!p)
-            p = forward_new(h, r);
-        if (!p)
-            refuse(&r->request[i]);
+        if (!f)
+            f = forward_new(h, b);
+        if (!f)
+            refuse(&b->request[i]);
         else if (o == OUTCOME_WAIT)
-            forward_wait(p, i, s);
+            forward_wait(f, i, s);
         else
-            forward_add(p, i, s);
+            forward_add(f, i, s);
     }
-    return p;
+    return f;
 }
 
-static bool ask(weir_engine *e, weir_engine_batch *r, int64_t now_ns)
+static bool ask(weir_engine *e, weir_engine_batch *b, int64_t now_ns)
 {
     hybrid *h = (hybrid *)e;
     h->inside++;
-    h->asked += r->len;
-    r->inside = NULL;
-    forward *p = r->all ? ask_all(h, r) : ask_each(h, r, now_ns);
+    h->asked += b->len;
+    b->inside = NULL;
+    forward *f = b->all ? forward_all(h, b) : decide_each(h, b, now_ns);
     bool answered = true;
-    if (p) {
-        forward_send(p, now_ns);
-        p->asking = false;
-        answered = p->left == 0;
+    if (f) {
+        forward_send(f, now_ns);
+        f->submitting = false;
+        answered = f->left == 0;
         if (answered) {
-            r->inside = NULL;
-            port_free(p);
+            b->inside = NULL;
+            port_free(f);
         }
     }
     h->inside--;
@@ -163,14 +162,14 @@ static bool ask(weir_engine *e, weir_engine_batch *r, int64_t now_ns)
     return answered;
 }
 
-static void abandon(weir_engine *e, weir_engine_batch *r)
+static void abandon(weir_engine *e, weir_engine_batch *b)
 {
     hybrid *h = (hybrid *)e;
-    if (!r->inside)
+    if (!b->inside)
         return;
     h->inside++;
-    forward_abandon(r->inside, h->dialer->calls->now(h->dialer));
-    r->inside = NULL;
+    forward_abandon(b->inside, h->dialer->calls->now(h->dialer));
+    b->inside = NULL;
     h->inside--;
 }
 
@@ -181,12 +180,12 @@ void hybrid_deliver(hybrid *h, int64_t now_ns)
         return;
     }
     while (h->done) {
-        forward *p = h->done;
-        weir_engine_batch *r = p->round;
-        h->done = p->next;
-        r->inside = NULL;
-        port_free(p);
-        r->done(r, now_ns);
+        forward *f = h->done;
+        weir_engine_batch *b = f->round;
+        h->done = f->next;
+        b->inside = NULL;
+        port_free(f);
+        b->done(b, now_ns);
     }
 }
 
@@ -194,16 +193,16 @@ void hybrid_deliver(hybrid *h, int64_t now_ns)
 
 void hybrid_wake_by(hybrid *h, int64_t at_ns)
 {
-    if (at_ns >= h->alarm_ns)
+    if (at_ns >= h->timer_ns)
         return;
-    h->alarm_ns = at_ns;
-    h->dialer->calls->set_timer(h->alarm, at_ns);
+    h->timer_ns = at_ns;
+    h->dialer->calls->set_timer(h->timer, at_ns);
 }
 
-static void woken(void *ctx, int64_t now_ns)
+static void on_timer(void *ctx, int64_t now_ns)
 {
     hybrid *h = ctx;
-    h->alarm_ns = INT64_MAX;
+    h->timer_ns = INT64_MAX;
     sync_due(h, now_ns);
     sync_stats(h, now_ns);
     if (h->table.first)
@@ -215,13 +214,13 @@ static void close_engine(weir_engine *e)
 {
     hybrid *h = (hybrid *)e;
     int64_t now_ns = h->dialer->calls->now(h->dialer);
-    if (h->alarm) {
+    if (h->timer) {
         sync_all(h, now_ns);
         sync_stats(h, now_ns);
         port_sub_relaxed(&h->stats->keys, h->keys);
-        port_sub_relaxed(&h->stats->overshoot_last, (uint64_t)h->over_told);
+        port_sub_relaxed(&h->stats->overshoot_last, (uint64_t)h->over_reported);
     }
-    h->dialer->calls->free_timer(h->alarm);
+    h->dialer->calls->free_timer(h->timer);
     weir_lease_table_close(&h->table);
     port_free(h);
 }
@@ -246,17 +245,17 @@ weir_status weir_hybrid_engine_open(weir_engine **ret, const weir_hybrid_setup *
     if (!h)
         return WEIR_E_NOMEM;
     *h = (hybrid){.face = {&calls},
-                  .below = setup->below,
+                  .upstream = setup->upstream,
                   .dialer = setup->dialer,
-                  .alarm_ns = INT64_MAX,
+                  .timer_ns = INT64_MAX,
                   .interval_ns = o.interval_ns,
                   .idle_ns = o.idle_ns,
                   .stats = setup->stats};
     weir_status st =
         weir_lease_table_open(&h->table, o.memory_bytes, o.interval_ns, o.idle_ns, o.count);
     if (st == WEIR_OK) {
-        h->alarm = h->dialer->calls->new_timer(h->dialer, woken, h);
-        if (!h->alarm)
+        h->timer = h->dialer->calls->new_timer(h->dialer, on_timer, h);
+        if (!h->timer)
             st = WEIR_E_NOMEM;
     }
     if (st != WEIR_OK) {

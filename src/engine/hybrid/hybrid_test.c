@@ -61,7 +61,7 @@ static const port_dialer_calls dialer_calls = {
     .new_timer = alarm_new, .set_timer = alarm_set, .free_timer = alarm_drop, .now = dialer_now};
 static port_dialer dialer = {&dialer_calls};
 
-static bool below_ask(weir_engine *e, weir_engine_batch *r, int64_t now_ns)
+static bool sub_batch(weir_engine *e, weir_engine_batch *r, int64_t now_ns)
 {
     (void)e;
     (void)now_ns;
@@ -93,7 +93,7 @@ static void below_abandon(weir_engine *e, weir_engine_batch *r)
     fail_msg("abandoned what is not under way");
 }
 
-static const weir_engine_calls below_calls = {below_ask, below_abandon, NULL};
+static const weir_engine_calls below_calls = {sub_batch, below_abandon, NULL};
 static weir_engine below = {&below_calls};
 
 static void pass_time(int64_t ns)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The arithmetic of shares: how much may be owed or leased, for how long, and when to settle. */
+/* The hybrid engine admits units of a lease without a round trip. These functions bound how many,
+ * and for how long. */
 
 #include "engine/hybrid/lease.h"
 
@@ -16,31 +17,33 @@ static int64_t most(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* a + b, or INT64_MAX if that is too much; both 0 or more. */
+/* a + b, at most INT64_MAX; both are 0 or more. */
 static int64_t later(int64_t a, int64_t b)
 {
     return a > INT64_MAX - b ? INT64_MAX : a + b;
 }
 
-/* A shorter window could end while an answer is under way, and nobody could say which it was of. */
+/* 0 for a window shorter than 8 intervals: it could end while a reply is in flight, and the reply
+ * would not show which window it is about. */
 static int64_t window_of(const weir_policy *p, int64_t interval_ns)
 {
     const weir_layer *l = &p->layer[0];
     if (p->layers != 1 || !weir_layer_can(l, WEIR_CAN_EMPTY_AT_ONCE))
         return 0;
     if (l->period_ns == 0)
-        return 20 * (int64_t)3600 * 1000000000; /* of the calendar: the shortest day is longer */
+        return 20 * (int64_t)3600 *
+               1000000000; /* of the calendar: 20 h, less than the shortest day */
     return l->period_ns / 8 >= interval_ns ? l->period_ns : 0;
 }
 
-/* How long `units` take to drain at num units in den ns, rounded up. */
+/* The time in which `units` drain at num units per den ns, rounded up. */
 static int64_t drain_ns(uint64_t num, uint64_t den, int64_t units)
 {
     unsigned __int128 ns = ((unsigned __int128)units * den + num - 1) / num;
     return ns < (unsigned __int128)WEIR_SPAN_NS_MAX ? (int64_t)ns : WEIR_SPAN_NS_MAX;
 }
 
-/* Steps have times of their own; windows are not leased. */
+/* 0 if units do not drain evenly. */
 static int64_t fill_ns(const weir_layer *l, int64_t units)
 {
     return weir_layer_can(l, WEIR_CAN_DRAIN_EVENLY) ? drain_ns(l->num, l->den, units) : 0;
@@ -52,7 +55,8 @@ weir_lease_plan weir_lease_plan_of(const weir_policy *p, int64_t count, int64_t 
     const weir_layer *first = &p->layer[0];
     weir_lease_plan plan = {.kind = WEIR_LEASE_PREPAID,
                             .window_ns = window_of(p, interval_ns),
-                            .tat = p->layers == 1 && weir_layer_can(first, WEIR_CAN_DRAIN_EVENLY),
+                            .drains =
+                                p->layers == 1 && weir_layer_can(first, WEIR_CAN_DRAIN_EVENLY),
                             .num = first->num,
                             .den = first->den,
                             .cost_max = first->limit,
@@ -85,7 +89,7 @@ void weir_lease_decision(const weir_lease *s, const weir_lease_plan *p, int64_t 
     int64_t retry_ns = 0;
     if (!allowed) {
         retry_ns = s->retry_at_ns - now_ns;
-        if (p->tat && cost > s->deny_cost)
+        if (p->drains && cost > s->deny_cost)
             retry_ns = later(retry_ns, drain_ns(p->num, p->den, cost - s->deny_cost));
     }
     *ret = (weir_decision){.limit = s->limit,
@@ -101,7 +105,7 @@ static void end_window(weir_lease *s)
     s->balance = 0;
     s->debt = 0;
     s->floor = 0;
-    s->good_until_ns = 0;
+    s->valid_to_ns = 0;
     s->end_ns_min = 0;
     s->end_ns_max = 0;
     s->epoch++;
@@ -113,34 +117,36 @@ void weir_lease_roll_window(weir_lease *s, const weir_lease_plan *p, int64_t now
         end_window(s);
 }
 
-/* Learns when the window ends: the server counts from some moment between sent_ns and now_ns, in us
- * that were rounded up. Returns until when its figures may be used. */
-static int64_t learn_window(weir_lease *s, const weir_lease_plan *p, int64_t reset_after_ns,
-                            int64_t sent_ns, int64_t now_ns)
+/* Narrows down when the window ends. The server measured reset_after at a time between sent_ns and
+ * now_ns, and rounded it up to whole us. Returns until when the reply may be used. */
+static int64_t narrow_window(weir_lease *s, const weir_lease_plan *p, int64_t reset_after_ns,
+                             int64_t sent_ns, int64_t now_ns)
 {
     if (reset_after_ns == 0 || now_ns - sent_ns > p->window_ns / 4)
         return 0;
     int64_t min_ns = later(sent_ns, reset_after_ns) - 1000, max_ns = later(now_ns, reset_after_ns);
-    if (s->end_ns_max > 0 && min_ns > s->end_ns_max) /* of the next window */
+    if (s->end_ns_max > 0 && min_ns > s->end_ns_max) /* a reply about the next window */
         end_window(s);
     if (s->end_ns_max == 0) {
         s->end_ns_min = min_ns;
         s->end_ns_max = max_ns;
         return min_ns;
     }
-    if (max_ns < s->end_ns_min) /* of the window before: it was overtaken */
+    if (max_ns < s->end_ns_min) /* about the previous window: another reply overtook it */
         return 0;
     s->end_ns_min = most(s->end_ns_min, min_ns);
     s->end_ns_max = most(least(s->end_ns_max, max_ns), s->end_ns_min);
     return s->end_ns_min;
 }
 
+/* The size of a prepaid lease: four times the units of an interval. */
 static int64_t ahead(const weir_lease *s, const weir_lease_plan *p)
 {
     return least(p->cap, 4 * least(most(s->rate, s->used), p->cap) + 1);
 }
 
-/* What is exhausted below is not asked for more in advance: whoever finds nothing here asks. */
+/* While a key is exhausted, units are not requested in advance, but only for a request that needs
+ * them. */
 static void set_low(weir_lease *s, const weir_lease_plan *p)
 {
     if (p->kind == WEIR_LEASE_POSTPAID)
@@ -160,7 +166,7 @@ void weir_lease_update(weir_lease *s, const weir_lease_plan *p, const weir_decis
     s->reset_at_ns = later(now_ns, d->reset_after_ns);
     s->exhausted = !d->allowed && d->remaining == 0;
     s->deny_until_ns = 0;
-    if (!d->allowed) { /* a reset elsewhere is seen after idle_ns */
+    if (!d->allowed) { /* for at most idle_ns: another engine may reset the key */
         s->deny_cost = cost;
         int64_t hold_ns = s->exhausted && p->kind == WEIR_LEASE_PREPAID ? p->hold_ns : 0;
         s->retry_at_ns = later(now_ns, most(d->retry_after_ns, hold_ns));
@@ -168,13 +174,13 @@ void weir_lease_update(weir_lease *s, const weir_lease_plan *p, const weir_decis
     }
     if (p->kind == WEIR_LEASE_PREPAID) {
         s->floor = 0;
-        s->good_until_ns = INT64_MAX;
+        s->valid_to_ns = INT64_MAX;
     } else {
         int64_t until_ns = later(sent_ns, 2 * p->interval_ns);
         if (p->window_ns > 0)
-            until_ns = least(until_ns, learn_window(s, p, d->reset_after_ns, sent_ns, now_ns));
+            until_ns = least(until_ns, narrow_window(s, p, d->reset_after_ns, sent_ns, now_ns));
         s->floor = -least(p->cap, s->remaining / WEIR_LEASE_POSTPAID_PARTS);
-        s->good_until_ns = until_ns;
+        s->valid_to_ns = until_ns;
     }
     set_low(s, p);
 }
@@ -194,9 +200,9 @@ int64_t weir_lease_granted(weir_lease *s, const weir_lease_plan *p, uint32_t epo
     s->balance += granted;
     if (p->kind == WEIR_LEASE_PREPAID)
         return 0;
-    int64_t found_none = most(n - granted, 0);
-    int64_t over = most(found_none - s->debt, 0);
-    s->debt = found_none;
+    int64_t uncharged = most(n - granted, 0);
+    int64_t over = most(uncharged - s->debt, 0);
+    s->debt = uncharged;
     return over;
 }
 
@@ -207,7 +213,7 @@ int64_t weir_lease_end_interval(weir_lease *s, const weir_lease_plan *p, int64_t
     s->rate = most(s->used, s->rate / 2);
     s->used = 0;
     set_low(s, p);
-    if (p->kind != WEIR_LEASE_PREPAID || s->balance <= 0 || s->asking ||
+    if (p->kind != WEIR_LEASE_PREPAID || s->balance <= 0 || s->syncing ||
         now_ns - s->used_at_ns < p->idle_ns)
         return 0;
     int64_t back = s->balance;
@@ -217,15 +223,15 @@ int64_t weir_lease_end_interval(weir_lease *s, const weir_lease_plan *p, int64_t
 
 bool weir_lease_is_idle(const weir_lease *s, const weir_lease_plan *p, int64_t now_ns)
 {
-    return s->balance == 0 && !s->asking && now_ns - s->used_at_ns >= p->idle_ns;
+    return s->balance == 0 && !s->syncing && now_ns - s->used_at_ns >= p->idle_ns;
 }
 
-void weir_lease_invalidate(weir_lease *s, bool fresh)
+void weir_lease_invalidate(weir_lease *s, bool reset)
 {
-    s->good_until_ns = 0;
+    s->valid_to_ns = 0;
     s->deny_until_ns = 0;
     s->exhausted = false;
-    if (fresh) {
+    if (reset) {
         s->balance = 0;
         s->debt = 0;
         s->floor = 0;

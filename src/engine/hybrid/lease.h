@@ -2,42 +2,43 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_ENGINE_HYBRID_LEASE_H
 #define WEIR_ENGINE_HYBRID_LEASE_H
-/* What one node may admit of one key without asking, as arithmetic. A share is one number, the
- * balance, and how far down it may go:
+/* The arithmetic of a quota lease: how many units of one key an engine may admit by itself. A lease
+ * is a balance of units and a floor below which the balance must not fall:
  *
- *   leased    above 0 are units that are charged below and not used here. It goes down to 0. For
- *             policies of buckets alone.
- *   counted   below 0 are units that were admitted here and are not charged below. It goes down to
- *             a floor, and a sync_request takes it up again. For all policies that have windows.
+ *   prepaid   The balance is 0 or more: units that were charged to the server and not used here.
+ *             The floor is 0. For policies that consist of buckets.
+ *   postpaid  The balance is 0 or less: units that were admitted here and not charged to the
+ *             server. The floor is negative, and syncs raise the balance. For policies with
+ *             windows.
  *
- * Never more than `cap` units are leased, nor owed: that is what docs/hybrid.md makes its bound of.
- * This knows neither keys nor who is asked. All times are of one clock, in ns. */
+ * At most `cap` units are prepaid, or owed: the bound in docs/hybrid.md follows from it. Nothing
+ * here knows keys or requests. All times are of one clock, in ns. */
 
 #include <weir/weir.h>
 
 typedef enum weir_lease_kind {
-    WEIR_LEASE_NONE, /* every request is asked below: a queue, a layer that counts denials, or a
-                        limit that is too small to be parted */
+    WEIR_LEASE_NONE, /* each request is forwarded: a queue, a layer that counts denials, or a limit
+                        too small to be divided */
     WEIR_LEASE_POSTPAID,
     WEIR_LEASE_PREPAID
 } weir_lease_kind;
 
-/* A counted share is at most this part of the limit, and of what is left of it; a lease is at most
- * that part of the limit. */
+/* A postpaid lease is at most 1/16 of the limit and of the remaining quota. A prepaid lease is at
+ * most 1/4 of the limit. */
 #define WEIR_LEASE_POSTPAID_PARTS 16
 #define WEIR_LEASE_PREPAID_PARTS  4
 
-/* What follows from a policy and the engine's options. */
+/* What a policy and the engine's options determine. */
 typedef struct weir_lease_plan {
     weir_lease_kind kind;
-    int64_t window_ns; /* one layer, of fixed windows that are much longer than an interval: about
-                          how long; what is owed ends with the window. Else 0 */
-    bool tat;          /* one layer, a bucket that drains evenly: num and den are its rate */
-    uint64_t num, den;
-    int64_t cost_max; /* of the least layer: what costs more can never be allowed */
-    int64_t cap;      /* units, 1..count; 0 of WEIR_LEASE_NONE */
-    int64_t hold_ns;  /* of a lease: how long to wait until more is asked for, once all is used: an
-                        interval, or until `cap` units are there again, if that is sooner */
+    int64_t window_ns; /* if the policy is one fixed window that is much longer than an interval:
+                          its approximate length, and what is owed ends with the window. Else 0 */
+    bool drains;       /* the policy is one bucket that drains evenly, at the rate num / den */
+    uint64_t num, den; /* units per den ns */
+    int64_t cost_max;  /* the smallest limit of the layers: a larger cost is never allowed */
+    int64_t cap;       /* units, 1..count; 0 for WEIR_LEASE_NONE */
+    int64_t hold_ns;   /* prepaid: the pause before units of an exhausted key are requested again:
+                          an interval, or the time in which `cap` units drain if that is shorter */
     int64_t interval_ns, idle_ns;
 } weir_lease_plan;
 
@@ -45,45 +46,49 @@ typedef struct weir_lease_plan {
 weir_lease_plan weir_lease_plan_of(const weir_policy *p, int64_t count, int64_t interval_ns,
                                    int64_t idle_ns);
 
-/* All zero is a share of nothing, that knows nothing. */
+/* All zero: an empty lease, before the first reply. */
 typedef struct weir_lease {
     int64_t balance;
-    int64_t floor; /* 0 or less */
-    int64_t low;   /* a balance that is not above it is to be settled, or filled up */
-    int64_t good_until_ns;
+    int64_t floor;       /* 0 or less */
+    int64_t low;         /* at this balance, or below it, a sync is due */
+    int64_t valid_to_ns; /* nothing may be taken from then on */
 
-    int64_t deny_until_ns, deny_cost; /* denied until then, for all that is known: what costs that
-                                         or more */
-    int64_t retry_at_ns;              /* when it may forward */
-    int64_t remaining;                /* below, by its last answer */
+    int64_t deny_until_ns, deny_cost; /* costs of deny_cost and more are denied until then */
+    int64_t retry_at_ns;              /* when such a request may be allowed */
+    int64_t remaining;                /* by the server's latest reply */
     int64_t limit;
     int64_t reset_at_ns;
-    int64_t end_ns_min, end_ns_max; /* of the window, between these; 0: not known, or none */
+    int64_t end_ns_min, end_ns_max; /* the window ends between them; 0: not known, or no window */
 
-    int64_t used, rate; /* units in this interval so far, and in the ones before, falling */
-    int64_t used_at_ns; /* about when it was last used */
-    int64_t debt;       /* of what is owed, what has found no room already */
+    int64_t used, rate; /* units taken in this interval; a decaying maximum of earlier intervals */
+    int64_t used_at_ns; /* about when a unit was last taken */
+    int64_t debt;       /* owed units that a sync could not charge */
     uint32_t layer;
-    uint32_t epoch; /* a sync_request that was sent in an earlier one changes no balance */
-    bool exhausted; /* below has nothing left, by its last answer */
-    bool asking;    /* a sync_request is under way */
+    uint32_t epoch; /* a sync that was sent in an earlier epoch does not change the balance */
+    bool exhausted; /* no units remained, by the server's latest reply */
+    bool syncing;   /* a sync is in flight */
 } weir_lease;
 
-/* Admits `cost` units, if the share has them.
- *  cost  1..WEIR_COST_MAX. */
+/* Whether the lease has `cost` units, 1..WEIR_COST_MAX. */
+static inline bool weir_lease_has(const weir_lease *s, int64_t now_ns, int64_t cost)
+{
+    return s->balance - cost >= s->floor && now_ns < s->valid_to_ns;
+}
+
+/* Admits `cost` units, 1..WEIR_COST_MAX, if the lease has them. */
 static inline bool weir_lease_take(weir_lease *s, int64_t now_ns, int64_t cost)
 {
-    if (s->balance - cost < s->floor || now_ns >= s->good_until_ns)
+    if (!weir_lease_has(s, now_ns, cost))
         return false;
     s->balance -= cost;
     s->used += cost;
     return true;
 }
 
-/* To be asked after something was spent: has it to be settled, or filled up, now? */
+/* After units were taken: whether a sync is due at once. */
 static inline bool weir_lease_is_low(const weir_lease *s)
 {
-    return s->balance <= s->low && !s->asking;
+    return s->balance <= s->low && !s->syncing;
 }
 
 static inline bool weir_lease_denies(const weir_lease *s, int64_t now_ns, int64_t cost)
@@ -91,41 +96,40 @@ static inline bool weir_lease_denies(const weir_lease *s, int64_t now_ns, int64_
     return now_ns < s->deny_until_ns && cost >= s->deny_cost;
 }
 
-/* The figures of what was decided here. Those of a denial are never too short for a cost of
- * s->deny_cost, nor, for a bucket that drains evenly, for any other. */
+/* The decision for a request that was decided here. The wait of a denial is never too short for a
+ * cost of deny_cost, nor, if the plan `drains`, for any cost. */
 void weir_lease_decision(const weir_lease *s, const weir_lease_plan *p, int64_t now_ns,
                          int64_t cost, bool allowed, weir_decision *ret);
 
-/* Has the window ended? Then what is owed is forgotten with it: it was admitted in a window that
- * nobody asks about any more. To be called before anything is asked below. */
+/* Ends the window if its time is over, and with it what is owed: no later request depends on it.
+ * Call it before each request to the server. */
 void weir_lease_roll_window(weir_lease *s, const weir_lease_plan *p, int64_t now_ns);
 
-/* Takes in an answer from below about one key.
+/* Updates the lease with a server's reply.
  *  d        to a take, a peek or, with a cost of 1, a grant.
- *  sent_ns  when it was asked, at the latest. */
+ *  sent_ns  at or before the server's decision. */
 void weir_lease_update(weir_lease *s, const weir_lease_plan *p, const weir_decision *d,
                        int64_t cost, int64_t sent_ns, int64_t now_ns);
 
-/* How many units a sync_request should charge now: what is owed, or what is missing from a lease. 0:
- * none. Nothing else may be under way. */
+/* How many units a sync should charge now: those that are owed, or those that a prepaid lease
+ * lacks. 0: no sync. None may be in flight. */
 int64_t weir_lease_wanted(const weir_lease *s, const weir_lease_plan *p);
 
-/* Takes in that a sync_request has charged so many units of `n`; before weir_lease_update().
- *  epoch  the share's when it was sent.
- * Returns how many of them have found no room for the first time: the overshoot. */
+/* Records that a sync has charged `granted` of n units. Call it before weir_lease_update().
+ *  epoch  the lease's when the sync was sent.
+ * Returns the overshoot: units that could not be charged, and were not counted before. */
 int64_t weir_lease_granted(weir_lease *s, const weir_lease_plan *p, uint32_t epoch, int64_t n,
                            int64_t granted);
 
-/* Ends an interval: what was used in it is known. Returns how many leased units are to be given
- * back, because none of them was used for long enough, and nothing is under way; they are gone from
- * the balance. */
+/* Ends an interval. Returns how many prepaid units to give back, since none was used for idle_ns.
+ * They have left the balance. */
 int64_t weir_lease_end_interval(weir_lease *s, const weir_lease_plan *p, int64_t now_ns);
 
-/* Is there nothing in it that anybody would miss? */
+/* Whether the lease can be removed without a loss. */
 bool weir_lease_is_idle(const weir_lease *s, const weir_lease_plan *p, int64_t now_ns);
 
-/* The key was changed by other means than a take: what is known of it is not known any more.
- *  fresh  it was reset: nothing is owed nor leased either. */
-void weir_lease_invalidate(weir_lease *s, bool fresh);
+/* Discards what is known, since the key was refunded or reset.
+ *  reset  it was reset: the balance is discarded, too. */
+void weir_lease_invalidate(weir_lease *s, bool reset);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* A key lies in one of eight slots in a row, whose tags share a cache line. */
+/* The table is set-associative: a key is in one of the eight slots of its row. Their tags share a
+ * cache line. */
 
 #include "engine/hybrid/lease_table.h"
 
@@ -71,7 +72,7 @@ static weir_lease_policy *new_policy(const weir_lease_table *t, const weir_engin
     return p;
 }
 
-/* With a reference, or NULL. */
+/* Adds a reference. NULL: no memory, or too many policies. */
 static weir_lease_policy *hold_policy(weir_lease_table *t, const weir_engine_request *q)
 {
     weir_lease_policy **chain = &t->chain[q->policy_id % WEIR_LEASE_CHAINS];
@@ -122,7 +123,7 @@ static size_t row_of(const weir_lease_table *t, uint64_t hash)
     return (size_t)hash & t->mask & ~(size_t)(WAYS - 1);
 }
 
-static bool is_share_of(const weir_lease_slot *s, const weir_engine_request *q, uint64_t hash)
+static bool is_lease_of(const weir_lease_slot *s, const weir_engine_request *q, uint64_t hash)
 {
     return s->hash == hash && s->policy && s->key_len == q->key.len && same_policy(s->policy, q) &&
            memcmp(s->key, q->key.at, q->key.len) == 0;
@@ -134,12 +135,12 @@ weir_lease_slot *weir_lease_table_find(weir_lease_table *t, const weir_engine_re
     uint32_t tag = tag_of(hash);
     size_t row = row_of(t, hash);
     for (size_t i = row; i < row + WAYS; i++)
-        if (t->tag[i] == tag && is_share_of(&t->slot[i], q, hash))
+        if (t->tag[i] == tag && is_lease_of(&t->slot[i], q, hash))
             return &t->slot[i];
     return NULL;
 }
 
-/* A slot without a share stands for whatever has its hash: it only counts. */
+/* A slot that only counts has no key: keys with the same hash are counted together. */
 static weir_lease_slot *find_counted(weir_lease_table *t, uint64_t hash)
 {
     size_t row = row_of(t, hash);
@@ -149,8 +150,8 @@ static weir_lease_slot *find_counted(weir_lease_table *t, uint64_t hash)
     return NULL;
 }
 
-/* A slot for a key that has none: a free one, or that of the key without a share that was counted
- * from the earliest. */
+/* A slot for a new key: a free one, or the oldest of those that only count. NULL: all slots of the
+ * row have leases. */
 static weir_lease_slot *claim(weir_lease_table *t, uint64_t hash, int64_t now_ns)
 {
     weir_lease_slot *best = NULL;
@@ -186,7 +187,7 @@ static weir_lease_slot *promote(weir_lease_table *t, weir_lease_slot *s,
     s->policy = p;
     s->lease = (weir_lease){.used_at_ns = now_ns};
     s->key_len = (uint32_t)q->key.len;
-    s->below_until_ns = 0;
+    s->forward_until_ns = 0;
     s->uses++;
     memcpy(s->key, q->key.at, q->key.len);
     s->before = NULL;

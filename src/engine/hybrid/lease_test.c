@@ -158,9 +158,9 @@ static void test_leased(void **unused)
     assert_int_equal(weir_lease_wanted(&s, &p), 35); /* 40 in all */
     assert_int_equal(weir_lease_end_interval(&s, &p, t0), 0);
     assert_int_equal(s.rate, 400);
-    s.asking = true;
+    s.syncing = true;
     assert_int_equal(weir_lease_end_interval(&s, &p, t0 + 1000 * ms), 0);
-    s.asking = false;
+    s.syncing = false;
     assert_int_equal(weir_lease_end_interval(&s, &p, t0 + 1000 * ms), 5);
     assert_int_equal(s.balance, 0);
     assert_true(weir_lease_is_idle(&s, &p, t0 + 1000 * ms));

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Settlements: what was admitted is charged below, what will be is leased there, and what is not
- * used goes back. One at a time for a key. One whose outcome is not known is sent again: it may be
- * charged twice then, but never not at all. */
+/* A sync charges to the server what a postpaid lease owes, or what a prepaid lease lacks. Prepaid
+ * units that are not used are refunded. A key has at most one sync in flight. If no reply comes, the
+ * sync is sent again: its units may be charged twice, but never not at all. */
 
 #include "engine/hybrid/hybrid.h"
 
 #include "port/port.h"
 
-/* ---- what a sync_request says ------------------------------------------------------------------ */
+/* ---- replies --------------------------------------------------------------------------------- */
 
 static void count_overshoot(hybrid *h, int64_t units)
 {
@@ -19,14 +19,14 @@ static void count_overshoot(hybrid *h, int64_t units)
         h->over = units;
 }
 
-static void settled(hybrid *h, const sync_request *j, int64_t now_ns)
+static void apply_reply(hybrid *h, const sync_request *j, int64_t now_ns)
 {
     weir_lease_slot *s = j->slot;
     const weir_engine_request *q = &j->request;
-    s->lease.asking = false;
+    s->lease.syncing = false;
     if (q->status != WEIR_OK || q->by_error) {
-        s->lease.low = INT64_MIN; /* until the next interval */
-        s->below_until_ns = now_ns + (q->status == WEIR_E_IO ? h->interval_ns : h->idle_ns);
+        s->lease.low = INT64_MIN; /* no sync before the next interval */
+        s->forward_until_ns = now_ns + (q->status == WEIR_E_IO ? h->interval_ns : h->idle_ns);
     } else if (q->verb == WEIR_VERB_GRANT) {
         const weir_lease_plan *plan = &s->policy->plan;
         count_overshoot(h, weir_lease_granted(&s->lease, plan, j->epoch, q->cost, q->granted));
@@ -36,7 +36,7 @@ static void settled(hybrid *h, const sync_request *j, int64_t now_ns)
         forward_release(h, s, now_ns);
 }
 
-static void unlink_settlement(sync_request *j)
+static void unlink_request(sync_request *j)
 {
     if (j->before)
         j->before->next = j->next;
@@ -46,21 +46,21 @@ static void unlink_settlement(sync_request *j)
         j->next->before = j->before;
 }
 
-static void came_back(weir_engine_batch *r, int64_t now_ns)
+static void on_done(weir_engine_batch *r, int64_t now_ns)
 {
     sync_request *j = (sync_request *)(void *)((char *)r - offsetof(sync_request, round));
     hybrid *h = j->engine;
-    unlink_settlement(j);
+    unlink_request(j);
     h->inside++;
-    settled(h, j, now_ns);
+    apply_reply(h, j, now_ns);
     h->inside--;
     port_free(j);
     hybrid_deliver(h, now_ns);
 }
 
-/* ---- sending one ----------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
-/* Returns false if there is no memory. */
+/* False: no memory. */
 static bool send(hybrid *h, weir_lease_slot *s, weir_verb verb, int64_t n, int64_t now_ns)
 {
     sync_request *j = port_zalloc(1, sizeof *j);
@@ -76,16 +76,16 @@ static bool send(hybrid *h, weir_lease_slot *s, weir_verb verb, int64_t n, int64
                                        .policy_id = p->id,
                                        .cost = n < WEIR_COST_MAX ? n : WEIR_COST_MAX,
                                        .on_error = WEIR_ON_ERROR_REPORT};
-    j->round = (weir_engine_batch){.request = &j->request, .len = 1, .done = came_back};
+    j->round = (weir_engine_batch){.request = &j->request, .len = 1, .done = on_done};
     j->next = h->syncs;
     if (j->next)
         j->next->before = j;
     h->syncs = j;
-    s->lease.asking = true;
+    s->lease.syncing = true;
     (void)port_add_relaxed(&h->stats->settled, 1);
-    if (h->below->calls->submit(h->below, &j->round, now_ns)) {
+    if (h->upstream->calls->submit(h->upstream, &j->round, now_ns)) {
         h->inside++;
-        came_back(&j->round, now_ns);
+        on_done(&j->round, now_ns);
         h->inside--;
     }
     return true;
@@ -93,12 +93,12 @@ static bool send(hybrid *h, weir_lease_slot *s, weir_verb verb, int64_t n, int64
 
 void sync(hybrid *h, weir_lease_slot *s, int64_t now_ns)
 {
-    if (s->lease.asking)
+    if (s->lease.syncing)
         return;
     weir_lease_roll_window(&s->lease, &s->policy->plan, now_ns);
     int64_t n = weir_lease_wanted(&s->lease, &s->policy->plan);
     if (n > 0 && !send(h, s, WEIR_VERB_GRANT, n, now_ns))
-        s->lease.low = INT64_MIN; /* the next interval tries again */
+        s->lease.low = INT64_MIN; /* no sync before the next interval */
 }
 
 static void give_back(hybrid *h, weir_lease_slot *s, int64_t n, int64_t now_ns)
@@ -107,9 +107,9 @@ static void give_back(hybrid *h, weir_lease_slot *s, int64_t n, int64_t now_ns)
         (void)port_add_relaxed(&h->stats->shares_back, (uint64_t)n);
 }
 
-/* ---- the alarm ------------------------------------------------------------------------------- */
+/* ---- intervals ------------------------------------------------------------------------------- */
 
-static void look_at(hybrid *h, weir_lease_slot *s, int64_t now_ns)
+static void end_interval(hybrid *h, weir_lease_slot *s, int64_t now_ns)
 {
     const weir_lease_plan *plan = &s->policy->plan;
     weir_lease_roll_window(&s->lease, plan, now_ns);
@@ -129,7 +129,7 @@ void sync_due(hybrid *h, int64_t now_ns)
 {
     h->inside++;
     while (h->table.first && h->table.first->check_ns <= now_ns)
-        look_at(h, h->table.first, now_ns);
+        end_interval(h, h->table.first, now_ns);
     h->inside--;
 }
 
@@ -144,8 +144,8 @@ void sync_stats(hybrid *h, int64_t now_ns)
     h->keys = h->table.leases;
     if (now_ns - h->over_at_ns < h->interval_ns)
         return;
-    (void)port_add_relaxed(&to->overshoot_last, (uint64_t)(h->over - h->over_told));
-    h->over_told = h->over;
+    (void)port_add_relaxed(&to->overshoot_last, (uint64_t)(h->over - h->over_reported));
+    h->over_reported = h->over;
     h->over = 0;
     h->over_at_ns = now_ns;
 }
@@ -154,9 +154,9 @@ void sync_all(hybrid *h, int64_t now_ns)
 {
     while (h->syncs) {
         sync_request *j = h->syncs;
-        h->below->calls->abandon(h->below, &j->round);
-        unlink_settlement(j);
-        j->slot->lease.asking = false;
+        h->upstream->calls->abandon(h->upstream, &j->round);
+        unlink_request(j);
+        j->slot->lease.syncing = false;
         port_free(j);
     }
     for (weir_lease_slot *s = h->table.first; s; s = s->after) {
@@ -170,8 +170,8 @@ void sync_all(hybrid *h, int64_t now_ns)
     }
     while (h->syncs) {
         sync_request *j = h->syncs;
-        h->below->calls->abandon(h->below, &j->round);
-        unlink_settlement(j);
+        h->upstream->calls->abandon(h->upstream, &j->round);
+        unlink_request(j);
         port_free(j);
     }
 }
