@@ -97,7 +97,7 @@ static void buffer_is_a_queue(void **state)
             for (size_t k = 0; k < n; k++)
                 assert_int_equal(weir_buffer_data(&b)[k], out++);
             weir_buffer_consume(&b, n);
-            assert_true(b.room <= 2 * len_max && !b.failed);
+            assert_true(b.capacity <= 2 * len_max && !b.failed);
         }
         weir_buffer_free(&b);
     }

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define ROOM_FIRST 512 /* bytes that an idle connection keeps */
+#define CAPACITY_FIRST 512 /* bytes that an idle connection keeps */
 
 void weir_buffer_free(weir_buffer *b)
 {
@@ -20,7 +20,7 @@ void weir_buffer_clear(weir_buffer *b)
 {
     b->begin = b->end = 0;
     b->failed = false;
-    b->limit = b->room < b->len_max ? b->room : b->len_max;
+    b->limit = b->capacity < b->len_max ? b->capacity : b->len_max;
 }
 
 static void move_to_front(weir_buffer *b)
@@ -30,7 +30,7 @@ static void move_to_front(weir_buffer *b)
         memmove(b->bytes, b->bytes + b->begin, len);
     b->begin = 0;
     b->end = len;
-    b->limit = b->room < b->len_max ? b->room : b->len_max;
+    b->limit = b->capacity < b->len_max ? b->capacity : b->len_max;
 }
 
 static bool fail(weir_buffer *b)
@@ -46,24 +46,24 @@ bool weir_buffer_grow(weir_buffer *b, size_t n)
     if (b->failed || n > b->len_max - len)
         return fail(b);
     /* Moving len bytes is amortised by the `begin` bytes that were consumed since the last move. */
-    bool cheap = b->begin >= len && len + n <= b->room;
+    bool cheap = b->begin >= len && len + n <= b->capacity;
     move_to_front(b);
     if (cheap)
         return true;
     /* From here on the memory is below its maximum of 2 * len_max. At the maximum, since len + n <=
-     * len_max, a lack of room means begin > len_max, and that was the cheap case. */
-    size_t room = b->room < ROOM_FIRST ? ROOM_FIRST : 2 * b->room;
-    if (room < len + n)
-        room = len + n;
-    if (room > 2 * b->len_max)
-        room = 2 * b->len_max;
-    uint8_t *bytes = realloc(b->bytes, room);
+     * len_max, a lack of memory means begin > len_max, and that was the cheap case. */
+    size_t capacity = b->capacity < CAPACITY_FIRST ? CAPACITY_FIRST : 2 * b->capacity;
+    if (capacity < len + n)
+        capacity = len + n;
+    if (capacity > 2 * b->len_max)
+        capacity = 2 * b->len_max;
+    uint8_t *bytes = realloc(b->bytes, capacity);
     if (bytes) {
         b->bytes = bytes;
-        b->room = room;
+        b->capacity = capacity;
         move_to_front(b); /* sets the limit */
     }
-    return len + n <= b->room || fail(b);
+    return len + n <= b->capacity || fail(b);
 }
 
 void weir_buffer_printf(weir_buffer *b, const char *format, ...)

@@ -15,11 +15,11 @@
 /* For one thread at a time. `failed` is public; the other fields are private. */
 typedef struct weir_buffer {
     uint8_t *bytes;
-    size_t begin;   /* the first byte held */
-    size_t end;     /* one past the last byte held */
-    size_t limit;   /* `end` may reach it without weir_buffer_grow(); equal to `end` once failed */
-    size_t room;    /* bytes allocated, at most 2 * len_max */
-    size_t len_max; /* of end - begin */
+    size_t begin;    /* the first byte held */
+    size_t end;      /* one past the last byte held */
+    size_t limit;    /* `end` may reach it without weir_buffer_grow(); equal to `end` once failed */
+    size_t capacity; /* bytes allocated, at most 2 * len_max */
+    size_t len_max;  /* of end - begin */
     bool failed;
 } weir_buffer;
 
@@ -48,7 +48,7 @@ static inline size_t weir_buffer_len(const weir_buffer *b)
 /* Bytes allocated, 0..2 * len_max. */
 static inline size_t weir_buffer_memory(const weir_buffer *b)
 {
-    return b->room;
+    return b->capacity;
 }
 
 /* The bytes held, weir_buffer_len() of them; may be NULL if there are none. Valid until the next
@@ -110,7 +110,7 @@ static inline void weir_buffer_consume(weir_buffer *b, size_t n)
     if (b->failed)
         b->limit = b->end;
     else
-        b->limit = b->room - b->begin > b->len_max ? b->begin + b->len_max : b->room;
+        b->limit = b->capacity - b->begin > b->len_max ? b->begin + b->len_max : b->capacity;
 }
 
 /* Adds formatted text, as printf() does. Text beyond WEIR_PRINTF_MAX - 1 bytes is cut off. */

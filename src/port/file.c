@@ -68,7 +68,7 @@ const char *port_file_error_text(port_file_error error)
         [PORT_FILE_UNREADABLE] = "permission denied: the file is not readable",
         [PORT_FILE_LINK] = "it is a symbolic link",
         [PORT_FILE_KIND] = "it is not a regular file",
-        [PORT_FILE_FULL] = "there is no room on the disk",
+        [PORT_FILE_FULL] = "no space is left on the disk",
         [PORT_FILE_LIMIT] = "the file would exceed a limit on file sizes",
         [PORT_FILE_NO_LOCK] = "the file system has no locks",
         [PORT_FILE_FAILED] = "the operation failed",
@@ -192,7 +192,7 @@ port_file_error port_file_begin(int fd, const void *buf, size_t len)
     return fsync(fd) == 0 ? PORT_FILE_OK : error_of(errno);
 }
 
-port_file_error port_file_make_room(int fd, uint64_t bytes)
+port_file_error port_file_allocate(int fd, uint64_t bytes)
 {
     /* Check the limit first: exceeding it raises a signal that ends the process. */
     struct rlimit most;
@@ -250,19 +250,19 @@ static void *map_aligned(size_t bytes, int flags, int fd)
 {
     if (bytes > SIZE_MAX - HUGE_PAGE)
         return NULL;
-    char *room = mmap(NULL, bytes + HUGE_PAGE, PROT_NONE,
+    char *area = mmap(NULL, bytes + HUGE_PAGE, PROT_NONE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (room == MAP_FAILED)
+    if (area == MAP_FAILED)
         return NULL;
-    size_t before = (HUGE_PAGE - (uintptr_t)room % HUGE_PAGE) % HUGE_PAGE;
-    char *at = room + before;
+    size_t before = (HUGE_PAGE - (uintptr_t)area % HUGE_PAGE) % HUGE_PAGE;
+    char *at = area + before;
     if (mmap(at, bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED, fd, 0) == MAP_FAILED) {
-        munmap(room, bytes + HUGE_PAGE);
+        munmap(area, bytes + HUGE_PAGE);
         return NULL;
     }
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     if (before > 0)
-        munmap(room, before);
+        munmap(area, before);
     munmap(at + (bytes + page - 1) / page * page, HUGE_PAGE - before);
     if (bytes > HUGE_PAGE) /* a hint: small pages work too, but slower */
         (void)madvise(at + HUGE_PAGE, bytes - HUGE_PAGE, MADV_HUGEPAGE);

@@ -24,7 +24,7 @@ typedef enum port_file_error {
     PORT_FILE_FAILED      /* another error: of the disk, no descriptors left ... */
 } port_file_error;
 
-/* A description for messages: "there is no room on the disk". */
+/* A description for messages: "no space is left on the disk". */
 const char *port_file_error_text(port_file_error error);
 
 typedef enum port_file_mode {
@@ -84,7 +84,7 @@ port_file_error port_file_begin(int fd, const void *buf, size_t len);
 
 /* Extends a file to `bytes` bytes with zeros, and reserves their disk space, so that writing to
  * them cannot fail on a full disk. Returns also FULL, LIMIT. */
-port_file_error port_file_make_room(int fd, uint64_t bytes);
+port_file_error port_file_allocate(int fd, uint64_t bytes);
 
 /* Removes a file. An absent file is not an error. */
 port_file_error port_file_remove(const char *path);

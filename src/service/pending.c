@@ -11,51 +11,51 @@
 
 /* Free lists of two sizes: most requests wait alone or in full batches. */
 enum { FEW, MANY };
-static const size_t rooms[] = {[FEW] = 4, [MANY] = WEIR_BATCH_MAX};
+static const size_t sizes[] = {[FEW] = 4, [MANY] = WEIR_BATCH_MAX};
 static const size_t free_max[] = {[FEW] = 256, [MANY] = 32};
 enum { KEYS_KEPT = 4096 }; /* bytes; a larger buffer of keys is not kept in a free list */
 
-static size_t bytes_of(size_t room, size_t keys_room)
+static size_t bytes_of(size_t max, size_t keys_max)
 {
     return sizeof(weir_pending) +
-           room * (sizeof(weir_pending_request) + sizeof(weir_engine_request)) + keys_room;
+           max * (sizeof(weir_pending_request) + sizeof(weir_engine_request)) + keys_max;
 }
 
-static weir_pending *make(size_t room)
+static weir_pending *make(size_t max)
 {
-    weir_pending *p = port_zalloc(1, bytes_of(room, 0));
+    weir_pending *p = port_zalloc(1, bytes_of(max, 0));
     if (!p)
         return NULL;
-    p->room = room;
+    p->max = max;
     p->kept = (weir_pending_request *)(p + 1);
-    p->query = (weir_engine_request *)(p->kept + room);
+    p->query = (weir_engine_request *)(p->kept + max);
     return p;
 }
 
-static bool make_key_room(weir_pending *p, size_t key_bytes)
+static bool reserve_keys(weir_pending *p, size_t key_bytes)
 {
-    if (key_bytes <= p->keys_room)
+    if (key_bytes <= p->keys_max)
         return true;
     port_free(p->keys);
-    p->keys_room = 0;
+    p->keys_max = 0;
     p->keys = port_zalloc(1, key_bytes);
     if (p->keys)
-        p->keys_room = key_bytes;
+        p->keys_max = key_bytes;
     return p->keys != NULL;
 }
 
 weir_pending *weir_pending_open(weir_service *s, size_t n, size_t key_bytes, int64_t now_ns)
 {
     weir_pending_pool *w = &s->pending;
-    int size = n <= rooms[FEW] ? FEW : MANY;
-    if (w->bytes + bytes_of(rooms[size], key_bytes) > WEIR_SERVICE_PENDING_BYTES_MAX)
+    int size = n <= sizes[FEW] ? FEW : MANY;
+    if (w->bytes + bytes_of(sizes[size], key_bytes) > WEIR_SERVICE_PENDING_BYTES_MAX)
         return NULL;
     weir_pending *p = w->free[size];
     if (p) {
         w->free[size] = p->next;
         w->free_len[size]--;
     } else {
-        p = make(rooms[size]);
+        p = make(sizes[size]);
     }
     if (!p)
         return NULL;
@@ -67,7 +67,7 @@ weir_pending *weir_pending_open(weir_service *s, size_t n, size_t key_bytes, int
     p->n = p->queries = p->keys_len = 0;
     for (int i = 0; i < WEIR_ENGINES; i++)
         p->batches[i] = (weir_pending_batch){.pending = p};
-    if (!make_key_room(p, key_bytes)) {
+    if (!reserve_keys(p, key_bytes)) {
         weir_pending_free(p);
         return NULL;
     }
@@ -94,8 +94,8 @@ void weir_pending_free(weir_pending *p)
         port_mutex_unlock(s->limiter->lock);
         p->rules = NULL;
     }
-    int size = p->room == rooms[FEW] ? FEW : MANY;
-    if (w->free_len[size] == free_max[size] || p->keys_room > KEYS_KEPT) {
+    int size = p->max == sizes[FEW] ? FEW : MANY;
+    if (w->free_len[size] == free_max[size] || p->keys_max > KEYS_KEPT) {
         destroy(p);
         return;
     }
@@ -104,12 +104,12 @@ void weir_pending_free(weir_pending *p)
     w->free_len[size]++;
 }
 
-/* ---- queries ------------------------------------------------------------------------------- */
+/* ---- queries --------------------------------------------------------------------------------- */
 
 void weir_pending_copy_key(weir_pending *p, weir_resolved *at)
 {
     char *to = p->keys + p->keys_len;
-    assert(p->keys_len + at->key.len <= p->keys_room);
+    assert(p->keys_len + at->key.len <= p->keys_max);
     memcpy(to, at->key.at, at->key.len);
     p->keys_len += at->key.len;
     at->key.at = to;
@@ -120,7 +120,7 @@ weir_engine_request *weir_pending_add(weir_pending *p, weir_engine_kind kind, we
                                       const weir_request *request, const weir_resolved *at)
 {
     weir_engine_batch *r = &p->batches[kind].batch;
-    assert(p->queries < p->room);
+    assert(p->queries < p->max);
     weir_engine_request *q = &p->query[p->queries++];
     if (r->len++ == 0)
         r->request = q;
@@ -147,7 +147,7 @@ weir_engine_request *weir_pending_add(weir_pending *p, weir_engine_kind kind, we
 void weir_pending_keep(weir_pending *p, const weir_request *request, const weir_resolved *at,
                        weir_engine_request *query)
 {
-    assert(p->n < p->room);
+    assert(p->n < p->max);
     weir_pending_request *k = &p->kept[p->n++];
     k->request = *request;
     k->at = *at;
@@ -157,7 +157,7 @@ void weir_pending_keep(weir_pending *p, const weir_request *request, const weir_
         weir_policy_cache_pin(request->policy);
 }
 
-static void answered(weir_engine_batch *r, int64_t now_ns)
+static void on_done(weir_engine_batch *r, int64_t now_ns)
 {
     weir_pending_batch *a = (weir_pending_batch *)r;
     weir_pending *p = a->pending;
@@ -177,7 +177,7 @@ bool weir_pending_submit(weir_pending *p, bool all, int64_t now_ns)
         if (a->batch.len == 0)
             continue;
         a->batch.all = all;
-        a->batch.done = answered;
+        a->batch.done = on_done;
         a->engine = p->service->engine[i];
         a->in_flight = !a->engine->calls->submit(a->engine, &a->batch, now_ns);
         p->in_flight += a->in_flight;
@@ -207,7 +207,7 @@ void weir_pending_wait(weir_pending *p, weir_completion *completion)
     if (w->first)
         w->first->previous = p;
     w->first = p;
-    w->bytes += bytes_of(p->room, p->keys_room);
+    w->bytes += bytes_of(p->max, p->keys_max);
 }
 
 static void stop_waiting(weir_pending *p)
@@ -219,7 +219,7 @@ static void stop_waiting(weir_pending *p)
         w->first = p->next;
     if (p->next)
         p->next->previous = p->previous;
-    w->bytes -= bytes_of(p->room, p->keys_room);
+    w->bytes -= bytes_of(p->max, p->keys_max);
     p->completion->pending = NULL;
     p->completion = NULL;
     p->next = NULL;

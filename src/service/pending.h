@@ -41,11 +41,11 @@ struct weir_pending {
 
     size_t n;       /* requests */
     size_t queries; /* queries */
-    size_t room;    /* the maximum of each */
+    size_t max;     /* the maximum of each */
     weir_pending_request *kept;
     weir_engine_request *query;
     char *keys;
-    size_t keys_len, keys_room;
+    size_t keys_len, keys_max;
 };
 
 /* Opens memory for up to n requests (1..WEIR_BATCH_MAX), as many queries, and their keys. Returns

@@ -30,7 +30,7 @@ static bool bad_request(const weir_request *request)
            request->cost > WEIR_COST_MAX;
 }
 
-weir_status weir_resolve(weir_service *s, weir_request *request, weir_key_match *seen,
+weir_status weir_resolve(weir_service *s, weir_request *request, weir_key_match *match,
                          weir_resolved *ret)
 {
     *ret = (weir_resolved){.key = request->key};
@@ -44,8 +44,8 @@ weir_status weir_resolve(weir_service *s, weir_request *request, weir_key_match 
             return st;
         if (bad_request(request))
             return WEIR_E_RANGE;
-        weir_inline_policy_match(request->key.at, request->key.len, seen);
-        ret->key = (weir_slice){seen->at, seen->len};
+        weir_inline_policy_match(request->key.at, request->key.len, match);
+        ret->key = (weir_slice){match->at, match->len};
         return WEIR_OK;
     }
     ret->rule = weir_rules_find(s->rules, request->rule.at, request->rule.len);
@@ -53,12 +53,12 @@ weir_status weir_resolve(weir_service *s, weir_request *request, weir_key_match 
         return WEIR_E_ABSENT;
     if (bad_request(request))
         return WEIR_E_RANGE;
-    weir_rule_match(ret->rule, request->key.at, request->key.len, seen);
-    ret->limit = seen->limit;
-    ret->list = seen->list;
-    ret->policy_id = seen->limit->id;
-    ret->key = (weir_slice){seen->at, seen->len};
-    request->policy = &seen->limit->policy;
+    weir_rule_match(ret->rule, request->key.at, request->key.len, match);
+    ret->limit = match->limit;
+    ret->list = match->list;
+    ret->policy_id = match->limit->id;
+    ret->key = (weir_slice){match->at, match->len};
+    request->policy = &match->limit->policy;
     return WEIR_OK;
 }
 

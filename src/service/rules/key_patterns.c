@@ -27,7 +27,7 @@ typedef struct slot {
 
 typedef struct lengths { /* in bytes of a prefix, or bits of a network; longest first */
     unsigned *at;
-    size_t len, room;
+    size_t len, capacity;
 } lengths;
 
 struct weir_key_patterns {
@@ -84,13 +84,13 @@ static bool add_length(lengths *l, unsigned length)
         at++;
     if (at < l->len && l->at[at] == length)
         return true;
-    if (l->len == l->room) {
-        size_t room = l->room ? 2 * l->room : 4;
-        unsigned *wider = realloc(l->at, room * sizeof *wider);
+    if (l->len == l->capacity) {
+        size_t capacity = l->capacity ? 2 * l->capacity : 4;
+        unsigned *wider = realloc(l->at, capacity * sizeof *wider);
         if (!wider)
             return false;
         l->at = wider;
-        l->room = room;
+        l->capacity = capacity;
     }
     memmove(&l->at[at + 1], &l->at[at], (l->len - at) * sizeof *l->at);
     l->at[at] = length;

@@ -15,9 +15,9 @@ static int by_name(const void *a, const void *b)
     return strcmp((*x)->name, (*y)->name);
 }
 
-static weir_rules *rules_new(size_t room)
+static weir_rules *rules_new(size_t capacity)
 {
-    weir_rules *rules = port_zalloc(1, sizeof *rules + room * sizeof rules->rule[0]);
+    weir_rules *rules = port_zalloc(1, sizeof *rules + capacity * sizeof rules->rule[0]);
     if (rules)
         rules->refs = 1;
     return rules;

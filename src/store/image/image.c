@@ -167,7 +167,7 @@ static weir_status fill_new(weir_image *m, const uint8_t *secret, const weir_sto
     }
     if (st != WEIR_OK)
         return st;
-    port_file_error error = port_file_make_room(m->file.fd, head.bytes);
+    port_file_error error = port_file_allocate(m->file.fd, head.bytes);
     if (error != PORT_FILE_OK) {
         weir_file_error(options, "%s: it needs %" PRIu64 " MiB", port_file_error_text(error),
                         (head.bytes + (1 << 20) - 1) >> 20);
