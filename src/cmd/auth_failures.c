@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Counts wrong passwords for each protocol. Limits the log to one event a second, and the replies
- * that are held to held_max a second. */
+/* Counts wrong passwords by protocol. Limits the log to one event per second, and delayed replies to
+ * held_max per second. */
 
 #include "cmd/auth_failures.h"
 
@@ -10,15 +10,15 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define PAUSE_NS INT64_C(1000000000) /* between two events, and how long a reply is held */
+#define PAUSE_NS INT64_C(1000000000) /* between two log events, and the delay of a reply */
 
 struct auth_failures {
     const log_target *log;
-    port_mutex *lock; /* of all that follows */
+    port_mutex *lock; /* guards the following members */
     uint64_t total[PROTOCOLS];
     int64_t unlogged;
     int64_t logged_ns;       /* when the last event was logged; 0: never */
-    uint64_t held, held_max; /* replies held since second_ns, and their limit */
+    uint64_t held, held_max; /* replies delayed since second_ns, and their limit */
     int64_t second_ns;
     protocol_kind protocol;
     char peer[64];
@@ -59,7 +59,7 @@ void auth_failures_close(auth_failures *g)
     port_free(g);
 }
 
-/* Logs the guesses that are not logged yet, at most once a second. The lock is held. */
+/* Logs the failures that are not logged yet, at most once a second. The caller holds the lock. */
 static void log_due(auth_failures *g, int64_t now_ns)
 {
     if (g->unlogged == 0 || (g->logged_ns > 0 && now_ns - g->logged_ns < PAUSE_NS))
@@ -68,8 +68,8 @@ static void log_due(auth_failures *g, int64_t now_ns)
     g->logged_ns = now_ns;
 }
 
-/* Returns whether one more reply may be held in this second, and counts it if so. The lock is
- * held. */
+/* Counts one more delayed reply of this second. Returns false if the limit is reached. The caller
+ * holds the lock. */
 static bool may_hold(auth_failures *g, int64_t now_ns)
 {
     if (now_ns - g->second_ns >= PAUSE_NS) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The daemon's parts and how they hang together: what each event loop has of its own, which session
- * belongs to which protocol, and what a reload does. */
+/* Starts and stops the parts of the daemon, reloads its configuration, and reports its metrics, its
+ * readiness and the events of its clock and state file. */
 
 #include "cmd/daemon.h"
 
@@ -21,28 +21,28 @@
 #include <string.h>
 
 enum {
-    REQUEST_MAX = 1 << 21, /* bytes; above the request limits of every protocol */
+    REQUEST_MAX = 1 << 21, /* bytes; above the limits of every protocol */
 };
 
 typedef struct daemon {
     const daemon_options *options;
     weir_store *store;
     weir_limiter *limiter;
-    engines *engines; /* NULL: there is the store alone */
+    engines *engines; /* NULL: only the local store decides */
     auth_failures *failures;
     weir_server *server;
     protocol_loop loops[WEIR_LOOPS_MAX];
     void *contexts[WEIR_LOOPS_MAX];
     unsigned loops_len;
     int64_t started_ns;
-    uint64_t clock_steps; /* that were told of */
-    bool unreadable;      /* the file, when it was last read */
-    port_counter place;   /* a weir_file: where the state file was at the last look */
+    uint64_t clock_steps; /* already logged */
+    bool unreadable;      /* the last attempt to read the configuration failed */
+    port_counter place;   /* a weir_file: the state file at the last check */
     port_counter reloads, reloads_refused;
 } daemon;
 
-/* Replies to wrong passwords that are held within a second, and so at most twice as many at once:
- * they take no more than a quarter of the connections. */
+/* How many replies to wrong passwords may be delayed per second. A delay takes a second, so at most
+ * twice as many are delayed at once: a quarter of the connections. */
 static uint64_t held_max(const weir_config *c)
 {
     return (uint64_t)c->connections / 8 + 1;
@@ -61,20 +61,20 @@ static void put_metrics(void *ctx, weir_buffer *out)
     } rows[] = {
         {"weir_start_time_seconds", "gauge", "When weir was started, in seconds since 1970.",
          (uint64_t)(d->started_ns / 1000000000)},
-        {"weir_connections", "gauge", "Clients connected now.", s.connected},
-        {"weir_connections_max", "gauge", "Clients that may be connected at a time.",
+        {"weir_connections", "gauge", "Open connections.", s.connected},
+        {"weir_connections_max", "gauge", "Limit on open connections.",
          (uint64_t)d->options->config->connections},
         {"weir_connections_accepted_total", "counter", "Connections accepted.", s.accepted},
         {"weir_connections_refused_total", "counter",
-         "Connections refused because there were too many.", s.refused},
+         "Connections refused because too many were open.", s.refused},
         {"weir_connections_overloaded_total", "counter",
-         "Connections closed for want of memory for buffers.", s.overloaded},
+         "Connections closed because memory for buffers was exhausted.", s.overloaded},
         {"weir_connections_timed_out_total", "counter",
          "Connections closed: idle, slow to send or slow to read.", s.timed_out},
         {"weir_network_received_bytes_total", "counter", "Bytes read from clients.", s.bytes_in},
         {"weir_network_sent_bytes_total", "counter", "Bytes sent to clients.", s.bytes_out},
-        {"weir_buffered_bytes", "gauge", "Bytes held in the buffers of connections.", s.buffered},
-        {"weir_reloads_total", "counter", "Configurations put in force since the start.",
+        {"weir_buffered_bytes", "gauge", "Bytes in the buffers of connections.", s.buffered},
+        {"weir_reloads_total", "counter", "Configurations loaded since the start.",
          port_load_relaxed(&d->reloads)},
         {"weir_reloads_refused_total", "counter", "Configurations refused since the start.",
          port_load_relaxed(&d->reloads_refused)},
@@ -83,8 +83,8 @@ static void put_metrics(void *ctx, weir_buffer *out)
         weir_metrics_put_one(out, rows[i].name, rows[i].type, rows[i].help, rows[i].value);
     if (d->options->config->state_file)
         weir_metrics_put_one(out, "weir_store_file_lost", "gauge",
-                             "1 if the state file is not at its path any more: it was moved, "
-                             "removed, replaced or cut short.",
+                             "1 if the state file at the path was moved, removed, replaced or "
+                             "truncated.",
                              port_load_relaxed(&d->place) != WEIR_FILE_IN_PLACE);
     auth_failures_put_metrics(d->failures, out);
     engines_put_metrics(d->engines, out);
@@ -92,7 +92,7 @@ static void put_metrics(void *ctx, weir_buffer *out)
 
 /* ---- readiness ------------------------------------------------------------------------------- */
 
-/* Whether a rule denies all that its engine cannot be asked about. */
+/* Returns whether a rule denies all requests while its engine is unreachable. */
 static bool needs_engine(const daemon *d, weir_engine_kind engine, weir_on_error on_error)
 {
     bool closed = on_error == WEIR_ON_ERROR_DEFAULT
@@ -115,8 +115,9 @@ static bool find_need(void *ctx, const weir_rule_view *rule)
     return false;
 }
 
-/* Adds why an engine is missed; false if none is. Names need no escape in JSON. */
-static bool misses_engine(const protocol_loop *l, weir_buffer *out)
+/* Appends why the daemon is not ready if a rule needs an engine that is unreachable. Returns false if
+ * no rule does. Names need no escaping in JSON. */
+static bool lacks_engine(const protocol_loop *l, weir_buffer *out)
 {
     daemon *d = l->daemon;
     need n = {d, ""};
@@ -143,11 +144,11 @@ static bool not_ready(void *ctx, weir_buffer *out)
         return stopping;
     weir_buffer reason;
     weir_buffer_init(&reason, 1024);
-    bool misses = misses_engine(l, &reason);
-    weir_buffer_printf(out, "%s", stopping && misses ? "," : "");
+    bool lacks = lacks_engine(l, &reason);
+    weir_buffer_printf(out, "%s", stopping && lacks ? "," : "");
     weir_buffer_append(out, weir_buffer_data(&reason), weir_buffer_len(&reason));
     weir_buffer_free(&reason);
-    return stopping || misses;
+    return stopping || lacks;
 }
 
 /* ---- reload ---------------------------------------------------------------------------------- */
@@ -188,7 +189,7 @@ static void log_restart(void *ctx, const char *key)
                   log_text("text", "the new value takes effect when weir is restarted")));
 }
 
-/* Engines are opened at the start. Without them, what is to be asked of them could not be. */
+/* Returns whether the configuration can run without new engines: they are opened only at the start. */
 static bool has_its_engines(const daemon *d, const weir_config *config)
 {
     bool needs = config->engine != WEIR_ENGINE_LOCAL;
@@ -203,8 +204,8 @@ static void ignore_problem(void *ctx, const config_problem *p)
     (void)p;
 }
 
-/* What is wrong goes to the log; but of a file that cannot be read, and that is asked for again and
- * again, only the first time. */
+/* Loads the configuration and logs its errors. If the file is unreadable in several attempts, only the
+ * first error is logged. */
 static weir_status load(daemon *d, weir_config **ret)
 {
     const config_sink loud = {log_problem, d}, quiet = {ignore_problem, d};
@@ -238,7 +239,8 @@ static bool reload(void *ctx, const char *why)
     weir_config *config = NULL;
     if (!d->options->path) {
         log_event(d->options->log, WEIR_LOG_WARNING, "reload-ignored",
-                  LOG(log_text("why", why), log_text("text", "weir was started without a file")));
+                  LOG(log_text("why", why),
+                      log_text("text", "weir was started without a configuration file")));
         return true;
     }
     bool again = d->unreadable;
@@ -246,18 +248,19 @@ static bool reload(void *ctx, const char *why)
     d->unreadable = st == WEIR_E_IO;
     bool adjusted = st == WEIR_OK && d->options->adjust(d->options->ctx, config);
     if (adjusted && !has_its_engines(d, config))
-        log_refused(d, why, false,
-                    "its policies need an engine, and weir was started without redis; the old "
-                    "configuration goes on, and this one can when weir is started anew");
+        log_refused(
+            d, why, false,
+            "its policies need the engine redis or hybrid, but weir was started without redis; "
+            "the old configuration stays active. Restart weir to use the new one");
     else if (adjusted && put_rules(d, config) == WEIR_OK)
         log_reloaded(d, why, config);
     else
-        log_refused(d, why, again && d->unreadable, "the old configuration goes on");
+        log_refused(d, why, again && d->unreadable, "the old configuration stays active");
     config_free(config);
     return !d->unreadable;
 }
 
-/* WEIR.POLICY SET and DEL. */
+/* Logs WEIR.POLICY SET and DEL. */
 static void log_change(void *ctx, const char *name, const char *limit)
 {
     const daemon *d = ctx;
@@ -281,7 +284,7 @@ static int64_t now(void *ctx)
     return weir_limiter_now(d->limiter);
 }
 
-/* Says once if the file's time is not that of the wall clock. */
+/* Logs at the start if the state file's time differs from the wall clock. */
 static void log_clock_offset(daemon *d)
 {
     weir_clock_view clock = weir_limiter_clock(d->limiter);
@@ -294,7 +297,7 @@ static void log_clock_offset(daemon *d)
                              "from the file's time and slews towards the wall clock")));
 }
 
-/* Says once each time that the wall clock was set, also if nobody asks for anything. */
+/* Logs each step of the wall clock, also without requests. */
 static void log_clock_step(daemon *d)
 {
     (void)weir_limiter_now(d->limiter);
@@ -302,17 +305,18 @@ static void log_clock_step(daemon *d)
     if (clock.steps == d->clock_steps)
         return;
     d->clock_steps = clock.steps;
-    log_event(d->options->log, WEIR_LOG_WARNING, "clock-stepped",
-              LOG(log_seconds("by_seconds", clock.step_ns / 1000000),
-                  log_seconds("offset_seconds", clock.offset_ns / 1000000),
-                  log_text("text", "the wall clock was set; limits are unaffected, and weir's time "
-                                   "slews towards it")));
+    log_event(
+        d->options->log, WEIR_LOG_WARNING, "clock-stepped",
+        LOG(log_seconds("by_seconds", clock.step_ns / 1000000),
+            log_seconds("offset_seconds", clock.offset_ns / 1000000),
+            log_text("text", "the wall clock stepped; limits are unaffected, and weir's clock "
+                             "slews towards it")));
 }
 
 /* ---- the state file -------------------------------------------------------------------------- */
 
-/* Says once that the state file is not at its path, and once that it is back. */
-static void log_place(daemon *d)
+/* Logs when the state file at its path is lost, and when it is back. */
+static void log_state_file(daemon *d)
 {
     static const char *const why[] = {[WEIR_FILE_IN_PLACE] = NULL,
                                       [WEIR_FILE_REMOVED] = "removed",
@@ -322,7 +326,7 @@ static void log_place(daemon *d)
     static const char *const texts[] = {
         [WEIR_FILE_IN_PLACE] = "the state file is at its path again",
         [WEIR_FILE_REMOVED] =
-            "the state file was removed; weir keeps its states until it stops, and "
+            "the state file was removed; weir keeps its state until it stops, and "
             "the next start begins with an empty file",
         [WEIR_FILE_MOVED] =
             "the state file was moved; weir keeps using it. Move it back before the "
@@ -343,20 +347,20 @@ static void log_place(daemon *d)
                   log_text("text", texts[now])));
 }
 
-/* About once a second. */
+/* Called about once a second. */
 static void tick(void *ctx)
 {
     daemon *d = ctx;
     log_clock_step(d);
     auth_failures_tick(d->failures, port_steady_ns());
     if (d->options->config->state_file)
-        log_place(d);
+        log_state_file(d);
 }
 
 /* ---- start ----------------------------------------------------------------------------------- */
 
-/* Which file, and what became of it since it was last in use. */
-static void log_state(const daemon *d, const weir_store_opened *opened)
+/* Logs how the state file was left by the last process that used it. */
+static void log_opened(const daemon *d, const weir_store_opened *opened)
 {
     int64_t ago_ns = d->started_ns > opened->written_ns ? d->started_ns - opened->written_ns : 0;
     bool lost = opened->found == WEIR_FOUND_POWER_LOSS;
@@ -387,7 +391,7 @@ static weir_status open_store(daemon *d, char *ret_error, size_t size)
     if (st != WEIR_OK)
         snprintf(ret_error, size, "%s", error.text);
     else if (c->state_file)
-        log_state(d, &opened);
+        log_opened(d, &opened);
     if (st == WEIR_OK)
         sigbus_watch(d->options->log, c->state_file, d->store);
     return st;
@@ -429,7 +433,7 @@ static void end(void *context)
     engines_end(l->daemon->engines, l->i, l->service);
 }
 
-static weir_status weigh_keys(daemon *d)
+static weir_status enable_top(daemon *d)
 {
     const weir_config *c = d->options->config;
     const weir_top_options top = {(size_t)c->top_keys, (size_t)c->top_memory_bytes};
@@ -477,11 +481,11 @@ static void log_started(const daemon *d)
         snprintf(at + len, DAEMON_ADDRESSES_MAX - len, "%s%s", len > 0 ? "," : "",
                  weir_server_address(d->server, i));
     }
-    const char *asked = NULL;
+    const char *engine = NULL;
     if (c->has_redis)
-        asked = c->engine == WEIR_ENGINE_LOCAL    ? "local,redis"
-                : c->engine == WEIR_ENGINE_HYBRID ? "hybrid"
-                                                  : "redis";
+        engine = c->engine == WEIR_ENGINE_LOCAL    ? "local,redis"
+                 : c->engine == WEIR_ENGINE_HYBRID ? "hybrid"
+                                                   : "redis";
     log_pair pairs[PROTOCOLS + 6] = {log_text("version", WEIR_VERSION)};
     size_t n = 1;
     for (protocol_kind kind = 0; kind < PROTOCOLS; kind++)
@@ -489,7 +493,7 @@ static void log_started(const daemon *d)
     pairs[n++] = log_integer("policies", (int64_t)c->rules_len);
     pairs[n++] = log_integer("memory_bytes", (int64_t)c->memory_bytes);
     pairs[n++] = log_integer("threads", d->loops_len);
-    pairs[n++] = log_text("engine", asked);
+    pairs[n++] = log_text("engine", engine);
     log_event(d->options->log, WEIR_LOG_INFO, "started", pairs);
     d->options->ready(d->options->ctx, addresses);
 }
@@ -523,7 +527,7 @@ int daemon_run(const daemon_options *options)
     if (st == WEIR_OK)
         st = put_rules(d, options->config);
     if (st == WEIR_OK)
-        st = weigh_keys(d);
+        st = enable_top(d);
     if (st == WEIR_OK)
         st = auth_failures_open(&d->failures, options->log, held_max(options->config));
     if (st == WEIR_OK)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Opens what a loop's thread needs to ask Redis, says in the log what becomes of the servers, and
- * shows what was counted. It must not know how a server is asked. */
+/* Opens the engines of each event loop, logs the events of their servers, and reports their metrics.
+ * It must not know the protocol of a server. */
 
 #include "cmd/engines.h"
 
@@ -15,21 +15,21 @@
 
 enum { LOOPS_MAX = EVENT_FILTER_LOOPS_MAX };
 
-typedef struct teller { /* whom a loop's engine tells */
+typedef struct engine_log { /* the context of an engine's log callback */
     engines *engines;
     unsigned loop;
-} teller;
+} engine_log;
 
 struct engines {
     const weir_config *config;
     weir_store *store;
     const log_target *log;
-    port_tls *tls; /* NULL: no URL wants it */
+    port_tls *tls; /* NULL: no server uses TLS */
     weir_redis_stats redis_stats;
     weir_hybrid_stats hybrid_stats;
-    weir_engine *redis[LOOPS_MAX], *hybrid[LOOPS_MAX]; /* each of its thread */
-    teller tellers[LOOPS_MAX];
-    port_mutex *lock; /* of the next */
+    weir_engine *redis[LOOPS_MAX], *hybrid[LOOPS_MAX]; /* used by the loop's thread only */
+    engine_log logs[LOOPS_MAX];
+    port_mutex *lock; /* guards `events` */
     event_filter events;
 };
 
@@ -43,7 +43,7 @@ static weir_log_level level_of(const char *event, const char *text)
     return bad ? WEIR_LOG_WARNING : WEIR_LOG_INFO;
 }
 
-/* What the text is of an event. */
+/* The name of the field with an event's text. */
 static const char *name_of(const char *event)
 {
     static const char *const names[][2] = {
@@ -55,19 +55,19 @@ static const char *name_of(const char *event)
     return "text";
 }
 
-static void say(void *ctx, const char *event, const char *node, const char *text)
+static void log_engine_event(void *ctx, const char *event, const char *node, const char *text)
 {
-    const teller *t = ctx;
+    const engine_log *t = ctx;
     engines *e = t->engines;
     port_mutex_lock(e->lock);
-    bool is_news = event_filter_passes(&e->events, t->loop, event, node, text, port_steady_ns());
+    bool passes = event_filter_passes(&e->events, t->loop, event, node, text, port_steady_ns());
     port_mutex_unlock(e->lock);
-    if (is_news)
+    if (passes)
         log_event(e->log, level_of(event, text), event,
                   LOG(log_text("node", node[0] ? node : NULL), log_text(name_of(event), text)));
 }
 
-/* ---- of a loop ------------------------------------------------------------------------------- */
+/* ---- the engines of a loop ------------------------------------------------------------------- */
 
 static uint64_t new_seed(unsigned loop)
 {
@@ -84,7 +84,7 @@ static weir_status open_loop(engines *e, unsigned loop, port_dialer *dialer)
                                     .dialer = dialer,
                                     .store = e->store,
                                     .stats = &e->redis_stats,
-                                    .log = {say, &e->tellers[loop]},
+                                    .log = {log_engine_event, &e->logs[loop]},
                                     .seed = new_seed(loop)};
     weir_status st = weir_redis_engine_open(&e->redis[loop], &redis);
     if (st != WEIR_OK)
@@ -100,7 +100,7 @@ void engines_begin(engines *e, unsigned loop, weir_service *service, port_dialer
 {
     if (!e)
         return;
-    e->tellers[loop] = (teller){e, loop};
+    e->logs[loop] = (engine_log){e, loop};
     weir_status st = open_loop(e, loop, dialer);
     if (st != WEIR_OK)
         log_event(
@@ -131,8 +131,8 @@ void engines_end(engines *e, unsigned loop, weir_service *service)
     close_engine(&e->redis[loop]);
 }
 
-/* A breaker stays open until a probe request is answered. Once its pause is over the engine counts
- * as reachable, because a daemon that is not ready may get no requests. */
+/* A circuit breaker stays open until a probe is answered. When the next probe is due, the engine counts
+ * as reachable: a daemon that is not ready may receive no request that could be the probe. */
 bool engines_are_down(engines *e, unsigned loop, unsigned loops, int64_t now_ns)
 {
     bool down = false;
@@ -159,7 +159,7 @@ static void put_rows(weir_buffer *out, const row *rows, size_t n)
                              port_load_relaxed(rows[i].value));
 }
 
-/* One metric of several values. */
+/* Appends a metric with several labelled values. */
 static void put_labelled(weir_buffer *out, const char *name, const char *help, const char *label,
                          const row *rows, size_t n)
 {
@@ -173,27 +173,24 @@ static void put_redis(weir_buffer *out, const weir_redis_stats *s)
 {
     const weir_redis_counts *c = &s->client;
     const row rows[] = {
-        {"weir_redis_questions_total", "counter", "Questions to the engine redis.", &s->asked},
-        {"weir_redis_requests_total", "counter", "Requests sent to servers, those sent again too.",
+        {"weir_redis_questions_total", "counter", "Requests to the redis engine.", &s->asked},
+        {"weir_redis_requests_total", "counter", "Requests sent to servers, including retries.",
          &c->sent},
         {"weir_redis_answers_total", "counter",
-         "Requests answered in time, by servers, or here if no server could do them.",
-         &c->answered},
-        {"weir_redis_redirects_total", "counter", "MOVED and ASK of a Cluster, followed.",
-         &c->redirected},
+         "Requests answered in time, by a server or with an error by the client.", &c->answered},
+        {"weir_redis_redirects_total", "counter",
+         "MOVED and ASK redirections of a Cluster that were followed.", &c->redirected},
         {"weir_redis_library_loads_total", "counter",
-         "Functions or scripts loaded again into a server that had lost them.", &c->reloaded},
-        {"weir_redis_connections", "gauge", "Connections to servers that are up now.",
-         &c->connected},
-        {"weir_redis_dials_total", "counter", "Connections to servers that were tried.",
-         &c->dialed},
-        {"weir_redis_breaks_total", "counter",
-         "Times that a server was given up for a while, by a thread.", &s->breaks},
-        {"weir_redis_deny_cache_lookups_total", "counter",
-         "Questions that were looked up among the keys known to be denied.", &s->deny_looks},
-        {"weir_redis_deny_cache_hits_total", "counter", "Of them, answered there and not asked.",
-         &s->deny_hits},
-        {"weir_redis_deny_cache_keys", "gauge", "Keys known to be denied now.", &s->deny_keys},
+         "Times the Lua library was loaded into a server that had lost it.", &c->reloaded},
+        {"weir_redis_connections", "gauge", "Open connections to servers.", &c->connected},
+        {"weir_redis_dials_total", "counter", "Attempts to connect to servers.", &c->dialed},
+        {"weir_redis_breaks_total", "counter", "Times a circuit breaker opened, over all threads.",
+         &s->breaks},
+        {"weir_redis_deny_cache_lookups_total", "counter", "Lookups in the deny cache.",
+         &s->deny_looks},
+        {"weir_redis_deny_cache_hits_total", "counter",
+         "Lookups in the deny cache that were answered from it.", &s->deny_hits},
+        {"weir_redis_deny_cache_keys", "gauge", "Keys in the deny cache.", &s->deny_keys},
     };
     const row failures[] = {
         {.name = "late", .value = &c->late},
@@ -211,25 +208,26 @@ static void put_redis(weir_buffer *out, const weir_redis_stats *s)
     put_labelled(out, "weir_redis_failures_total", "Requests that no server answered in time.",
                  "reason", failures, sizeof failures / sizeof failures[0]);
     put_labelled(out, "weir_redis_by_error_total",
-                 "Questions that were answered without a server, as on_error says.", "on_error",
-                 by_error, sizeof by_error / sizeof by_error[0]);
+                 "Requests that were answered by on_error without a server.", "on_error", by_error,
+                 sizeof by_error / sizeof by_error[0]);
 }
 
 static void put_hybrid(weir_buffer *out, const weir_hybrid_stats *s)
 {
     const row rows[] = {
-        {"weir_hybrid_questions_total", "counter", "Questions to the engine hybrid.", &s->asked},
-        {"weir_hybrid_here_total", "counter", "Of them, answered without waiting for a server.",
+        {"weir_hybrid_questions_total", "counter", "Requests to the hybrid engine.", &s->asked},
+        {"weir_hybrid_here_total", "counter",
+         "Requests to the hybrid engine that were answered without waiting for a server.",
          &s->here},
-        {"weir_hybrid_settlements_total", "counter", "Settlements of a key with a server.",
+        {"weir_hybrid_settlements_total", "counter", "Synchronisations of a key with a server.",
          &s->settled},
-        {"weir_hybrid_shares_back_total", "counter", "Units that were leased and given back.",
+        {"weir_hybrid_shares_back_total", "counter", "Leased units that were returned.",
          &s->shares_back},
         {"weir_hybrid_overshoot_total", "counter",
-         "Units that were admitted and found no room when they were settled.", &s->overshoot},
+         "Admitted units that exceeded the limit when they were synchronised.", &s->overshoot},
         {"weir_hybrid_overshoot_last", "gauge",
-         "Of the window or interval that ended last, the most of any key.", &s->overshoot_last},
-        {"weir_hybrid_keys", "gauge", "Keys that have shares now.", &s->keys},
+         "The largest overshoot of a key in the last window or interval.", &s->overshoot_last},
+        {"weir_hybrid_keys", "gauge", "Keys with a quota lease.", &s->keys},
     };
     put_rows(out, rows, sizeof rows / sizeof rows[0]);
 }
@@ -242,7 +240,7 @@ void engines_put_metrics(const engines *e, weir_buffer *out)
     put_hybrid(out, &e->hybrid_stats);
 }
 
-/* ---- all of them ----------------------------------------------------------------------------- */
+/* ---- open and close -------------------------------------------------------------------------- */
 
 weir_status engines_open(engines **ret, const weir_config *config, weir_store *store,
                          const log_target *log, char *ret_error, size_t size)

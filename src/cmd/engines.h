@@ -2,9 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CMD_ENGINES_H
 #define WEIR_CMD_ENGINES_H
-/* The engines that a daemon has beside its own memory: for each of its loops one that asks Redis,
- * and a hybrid over that. They are there if the configuration says where Redis is, also if no
- * policy needs them yet. */
+/* The daemon's remote engines: for each event loop, a redis engine and a hybrid engine on top of it.
+ * They exist if the configuration has `redis`, even if no policy uses them yet. */
 
 #include "cmd/config/config.h"
 #include "cmd/log.h"
@@ -12,29 +11,29 @@
 
 typedef struct engines engines;
 
-/* Reads the files of TLS, and connects to nothing yet.
+/* Loads the TLS certificates. Does not connect yet.
  *  config, log  kept by reference.
  *  ret_error    written on WEIR_E_IO; `size` bytes.
  * Returns WEIR_OK, with *ret NULL if there is no Redis; WEIR_E_IO; WEIR_E_NOMEM. */
 WEIR_NODISCARD weir_status engines_open(engines **ret, const weir_config *config, weir_store *store,
                                         const log_target *log, char *ret_error, size_t size);
 
-/* Gives a loop's service its engines, and takes them away; both by the loop's thread. Accept NULL
- * for e.
+/* Opens the engines of a loop and attaches them to its service; detaches and closes them. Call both on
+ * the loop's thread. They accept NULL for e.
  *  loop  0..255, each once. */
 void engines_begin(engines *e, unsigned loop, weir_service *service, port_dialer *dialer);
 void engines_end(engines *e, unsigned loop, weir_service *service);
 
-/* Whether some loop reaches no server that decides: none is up, or the breakers of all that are up
- * are open. Call on a loop's thread; checks that loop's breakers.
- *  loop   index of that loop.
+/* Returns whether any loop is without a server: it has no connection, or, for the calling loop, the
+ * circuit breakers of all connected servers are open. Call it on a loop's thread.
+ *  loop   the calling loop.
  *  loops  number of loops. */
 bool engines_are_down(engines *e, unsigned loop, unsigned loops, int64_t now_ns);
 
-/* Adds their metrics. Accepts NULL: there are none. Any thread. */
+/* Appends the metrics of the engines. Accepts NULL. Threads: any. */
 void engines_put_metrics(const engines *e, weir_buffer *out);
 
-/* After the last engines_end(). Accepts NULL. */
+/* Call it after the last engines_end(). Accepts NULL. */
 void engines_close(engines *e);
 
 #endif

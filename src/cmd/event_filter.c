@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* For each server, which loops have it and which have given it up. It must not know what is done
- * with the news. */
+/* Tracks for each server which loops are connected to it and which have an open circuit breaker. */
 
 #include "cmd/event_filter.h"
 
@@ -33,7 +32,7 @@ static bool is_empty(const uint64_t *set)
 
 /* ---- servers --------------------------------------------------------------------------------- */
 
-/* NULL: there is no room for it. */
+/* Returns NULL if the table is full or the name too long. */
 static event_filter_node *find(event_filter *t, const char *name)
 {
     for (unsigned i = 0; i < t->nodes; i++) {
@@ -47,48 +46,48 @@ static event_filter_node *find(event_filter *t, const char *name)
     return n;
 }
 
-static bool is_news_of_line(event_filter_node *n, unsigned loop, bool is_up, const char *text)
+static bool passes_connection(event_filter_node *n, unsigned loop, bool is_up, const char *text)
 {
     put(n->up, loop, is_up);
     if (is_up) {
-        n->is_sentinel = strcmp(text, "a Sentinel") == 0; /* as the client calls it */
-        bool news = !n->said_up;
-        n->said_up = true;
-        n->said_down = false;
+        n->is_sentinel = strcmp(text, "a Sentinel") == 0; /* the text of the Redis client */
+        bool news = !n->logged_up;
+        n->logged_up = true;
+        n->logged_down = false;
         return news;
     }
-    bool again = n->said_down && strncmp(n->text, text, sizeof n->text - 1) == 0;
+    bool again = n->logged_down && strncmp(n->text, text, sizeof n->text - 1) == 0;
     if (again || !is_empty(n->up))
         return false;
     (void)snprintf(n->text, sizeof n->text, "%s", text);
-    n->said_up = false;
-    n->said_down = true;
+    n->logged_up = false;
+    n->logged_down = true;
     return true;
 }
 
-static bool is_news_of_breaker(event_filter_node *n, unsigned loop, const char *text)
+static bool passes_breaker(event_filter_node *n, unsigned loop, const char *text)
 {
     bool news = false;
     if (strcmp(text, "probing") == 0) {
-        news = n->said_open && !n->said_probing;
-        n->said_probing = true;
+        news = n->logged_open && !n->logged_probing;
+        n->logged_probing = true;
         return news;
     }
     bool is_open = strcmp(text, "open") == 0;
     put(n->open, loop, is_open);
     if (is_open) {
-        news = !n->said_open;
-        n->said_probing = n->said_probing && !news;
+        news = !n->logged_open;
+        n->logged_probing = n->logged_probing && !news;
     } else {
-        news = n->said_open && is_empty(n->open);
+        news = n->logged_open && is_empty(n->open);
     }
-    n->said_open = !is_empty(n->open);
+    n->logged_open = !is_empty(n->open);
     return news;
 }
 
-/* ---- all else -------------------------------------------------------------------------------- */
+/* ---- other events ---------------------------------------------------------------------------- */
 
-/* FNV-1a. Two that are alike by chance cost a line of the log. */
+/* FNV-1a. A collision suppresses one log line. */
 static uint64_t hash_of(const char *event, const char *text)
 {
     uint64_t h = UINT64_C(0xcbf29ce484222325);
@@ -99,7 +98,7 @@ static uint64_t hash_of(const char *event, const char *text)
     return h | 1;
 }
 
-static bool is_news_at_all(event_filter *t, const char *event, const char *text, int64_t now_ns)
+static bool passes_other(event_filter *t, const char *event, const char *text, int64_t now_ns)
 {
     uint64_t hash = hash_of(event, text);
     for (unsigned i = 0; i < EVENT_FILTER_RECENT; i++) {
@@ -118,11 +117,11 @@ bool event_filter_passes(event_filter *t, unsigned loop, const char *event, cons
     bool is_up = strcmp(event, "redis-up") == 0, is_down = strcmp(event, "redis-down") == 0;
     bool is_breaker = strcmp(event, "redis-breaker") == 0;
     if (!is_up && !is_down && !is_breaker)
-        return is_news_at_all(t, event, text, now_ns);
+        return passes_other(t, event, text, now_ns);
     event_filter_node *n = find(t, node);
     if (!n)
         return true;
-    return is_breaker ? is_news_of_breaker(n, loop, text) : is_news_of_line(n, loop, is_up, text);
+    return is_breaker ? passes_breaker(n, loop, text) : passes_connection(n, loop, is_up, text);
 }
 
 bool event_filter_reaches(const event_filter *t, unsigned loop, bool admitted)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The handler of SIGBUS. A handler may call only what is async-signal-safe, so both lines that it
- * may write are made beforehand; only the time in them is filled in. */
+/* A signal handler may call only async-signal-safe functions. Both possible log lines are therefore
+ * formatted in advance; the handler only fills in the time. */
 
 #include "cmd/sigbus.h"
 
@@ -19,7 +19,7 @@ typedef enum fault_reason { SHORTENED, UNREADABLE, REASONS } fault_reason;
 static struct {
     weir_mapping file;
     int log_fd;
-    size_t time_at; /* where the time begins in both lines */
+    size_t time_at; /* offset of the time in both lines */
     size_t len[REASONS];
     char line[REASONS][WEIR_LOG_LINE_MAX];
     port_counter faults; /* several threads may fault at once */
@@ -33,8 +33,8 @@ static void put_digits(char *to, unsigned n, int64_t value)
         to[n - 1] = (char)('0' + value % 10);
 }
 
-/* Writes "2026-11-21T09:00:00.123Z" without its 'T', ':' and so on, which are there already. The
- * year is counted from March, so that a leap day is its last day. */
+/* Writes the digits of "2026-11-21T09:00:00.123Z"; the other characters are in the line already. Years
+ * begin in March here, so that a leap day is the last day of a year. */
 static void put_time(char *to, int64_t now_ns)
 {
     int64_t ms = now_ns / 1000000, s = ms / 1000;
@@ -54,7 +54,7 @@ static void put_time(char *to, int64_t now_ns)
 
 /* ---- the handler ----------------------------------------------------------------------------- */
 
-/* The file's size tells the two reasons apart. */
+/* Determines the reason from the size of the file. */
 static fault_reason reason_of(const char *at)
 {
     struct stat s;
@@ -68,7 +68,7 @@ static void on_fault(int signum, siginfo_t *info, void *context)
     (void)context;
     const char *at = info->si_addr, *begin = watched.file.at;
     signal(signum, SIG_DFL);
-    if (info->si_code <= 0) { /* kill() sent it */
+    if (info->si_code <= 0) { /* sent by kill() */
         raise(signum);
         return;
     }
@@ -78,10 +78,10 @@ static void on_fault(int signum, siginfo_t *info, void *context)
         put_time(watched.line[reason] + watched.time_at, port_now_ns());
         (void)!write(watched.log_fd, watched.line[reason], watched.len[reason]);
     }
-    /* The instruction runs again, and faults again: that ends the process. */
+    /* The instruction runs again and faults again, which terminates the process. */
 }
 
-/* ---- the public functions -------------------------------------------------------------------- */
+/* ---- installing ------------------------------------------------------------------------------ */
 
 static void make_lines(const log_target *log, const char *path)
 {
