@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* RESP: the request parser and the reply writer. A request is walked from length to length; what
- * the arguments hold is not looked at. Every rule is decided by the bytes before it alone, never by
- * how many happen to have arrived, or else a client's luck with TCP would choose its error. This
- * file must not know any command, any socket or the time. */
+/* The request parser and the reply writer of RESP. The parser steps from length to length, and does
+ * not examine the arguments. Every decision depends only on the bytes before it, never on how many
+ * bytes have arrived: else the same request could succeed or fail by the timing of TCP. */
 
 #include "codec/resp.h"
 
@@ -53,7 +52,7 @@ static step error_not_a_bulk(weir_resp_request *ret, uint8_t got)
     return error(ret, ret->text);
 }
 
-/* read_length() for one of any digits. */
+/* read_length() for any number of digits. */
 static line read_any_length(const uint8_t *at, size_t len, int64_t *ret, size_t *ret_used)
 {
     const uint8_t *lf = NULL;
@@ -71,7 +70,7 @@ static line read_any_length(const uint8_t *at, size_t len, int64_t *ret, size_t 
  *  ret, ret_used  written on LINE_OK: the number, and the bytes read. */
 static inline line read_length(const uint8_t *at, size_t len, int64_t *ret, size_t *ret_used)
 {
-    if (len >= 4) { /* one digit or two: nearly all there are */
+    if (len >= 4) { /* one or two digits, the common case */
         unsigned a = (unsigned)at[0] - '0', b = (unsigned)at[1] - '0';
         if (a <= 9 && at[1] == '\r' && at[2] == '\n') {
             *ret = a;
@@ -112,8 +111,8 @@ static step read_count(weir_resp_parser *p, const uint8_t *at, size_t len, weir_
     return STEP_REQUEST;
 }
 
-/* Reads the length at `pos` and checks that an argument of that length may be there.
- *  ret_arg  where the argument will be; written on STEP_REQUEST. */
+/* Reads the length at `pos`, and checks it against the limits.
+ *  ret_arg  the argument, which may not have arrived yet; written on STEP_REQUEST. */
 static step read_bulk_length(const weir_resp_parser *p, const uint8_t *at, size_t len, size_t pos,
                              weir_slice *ret_arg, weir_resp_request *ret)
 {
@@ -142,7 +141,7 @@ static step read_bulk_length(const weir_resp_parser *p, const uint8_t *at, size_
     return STEP_REQUEST;
 }
 
-/* Walks the arguments from p->pos on. What it finds is in ret->arg, from p->found on. */
+/* Parses the arguments from p->pos on into ret->arg, from index p->found on. */
 static step read_bulks(weir_resp_parser *p, const uint8_t *at, size_t len, weir_resp_request *ret)
 {
     size_t pos = p->pos, i = p->found, want = 0;
@@ -226,8 +225,8 @@ static uint8_t escaped(uint8_t c)
     }
 }
 
-/* Decodes the escape at `i`, which is a backslash inside `quote`; returns the bytes it takes, 1 if
- * none. */
+/* Decodes the escape sequence at a backslash inside `quote`. Returns its bytes; 1 if it is not an
+ * escape sequence. */
 static size_t read_escape(const uint8_t *at, size_t left, uint8_t quote, uint8_t *ret)
 {
     *ret = at[0];
@@ -248,9 +247,9 @@ static size_t read_escape(const uint8_t *at, size_t left, uint8_t quote, uint8_t
     return 2;
 }
 
-/* Reads the word at *pos, which is no space. One that has quotes is decoded to *words, which is
- * moved behind it. Returns false if a quote is not closed, or not followed by a space or the
- * end. */
+/* Reads the word at *pos, which is not a space. A word with quotes is decoded to *words, which is
+ * advanced. Returns false if a quote is not closed, or is followed by anything but a space or the
+ * end of the line. */
 static bool read_word(const uint8_t *at, size_t len, size_t *pos, uint8_t **words, weir_slice *ret)
 {
     size_t i = *pos;
@@ -302,8 +301,8 @@ static step read_words(const weir_resp_limits *limits, const uint8_t *at, size_t
     return n > 0 ? STEP_REQUEST : STEP_EMPTY;
 }
 
-/* Whether the first word says HTTP. Looked at before the quotes are, so a bad quote cannot hide it.
- */
+/* Whether the first word is of HTTP. Checked before the quotes, so that a bad quote cannot hide
+ * it. */
 static bool line_is_http(const uint8_t *at, size_t len)
 {
     size_t begin = 0;
@@ -320,13 +319,13 @@ static bool is_control(uint8_t c)
     return (c < 0x20 && !is_space(c)) || c == 0x7f;
 }
 
-/* Whether the first word of a line cannot be a command: there is a control byte in it, as in a TLS
- * handshake. This is known before the line ends; such bytes may never send an LF. Only the first
- * bytes of the line are looked at, so that a long one costs no more with each piece of it. */
+/* Whether the first word of a line has a control byte, as a TLS handshake has. Such a client may
+ * never send an LF, so this is checked before the line ends. Only the first bytes are checked: else
+ * a long line would cost more with each piece that arrives. */
 static bool is_binary(const uint8_t *at, size_t len)
 {
-    enum { LOOKED_AT = 64 };
-    size_t i = 0, n = len < LOOKED_AT ? len : LOOKED_AT;
+    enum { CHECKED = 64 };
+    size_t i = 0, n = len < CHECKED ? len : CHECKED;
     while (i < n && at[i] != '\n' && is_space(at[i]))
         i++;
     while (i < n && !is_space(at[i]) && !is_control(at[i]))
@@ -392,13 +391,13 @@ weir_resp_result weir_resp_next(weir_resp_parser *p, const uint8_t *bytes, size_
 
 /* ---- replies --------------------------------------------------------------------------------- */
 
-/* The bytes of a type, a number and CR LF. */
+/* The length of a type, a number and CR LF. */
 static size_t head_len(uint64_t v, bool minus)
 {
     return 3u + minus + weir_decimal_len(v);
 }
 
-/* Writes them so that they end before `end`. */
+/* Writes a type, a number and CR LF so that they end before `end`. */
 static void write_head(uint8_t *end, char type, uint64_t v, bool minus)
 {
     end[-2] = '\r';
@@ -453,7 +452,7 @@ void weir_resp_put_integers(weir_buffer *b, const int64_t *v, size_t n, size_t m
     at += head_len(n + more, false);
     write_head(at, '*', n + more, false);
     for (size_t i = 0; i < n; i++) {
-        if (v[i] >= 0 && v[i] <= 9) { /* as most are */
+        if (v[i] >= 0 && v[i] <= 9) { /* the common case */
             const uint8_t text[4] = {':', (uint8_t)('0' + v[i]), '\r', '\n'};
             memcpy(at, text, sizeof text);
             at += sizeof text;

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CODEC_RESP_H
 #define WEIR_CODEC_RESP_H
-/* RESP, the protocol of Redis and Valkey, server side: bytes -> requests, and replies -> bytes.
+/* RESP, the protocol of Redis and Valkey, the server's side: a request parser and a reply writer.
  *
  *     weir_slice arg[WEIR_RESP_ARGS_MAX];
  *     uint8_t words[WEIR_RESP_INLINE_LEN_MAX];
@@ -13,8 +13,8 @@
  *         weir_buffer_consume(in, req.used);
  *     } while (r == WEIR_RESP_REQUEST);
  *
- * It must not know any command, any socket or the time. It allocates nothing but the room of `out`.
- */
+ * Parses requests and serialises replies. Knows no command, socket or clock, and allocates nothing
+ * but the memory of the output buffer. */
 
 #include "port/buffer.h"
 #include "port/text.h"
@@ -22,82 +22,78 @@
 /* ---- requests -------------------------------------------------------------------------------- */
 
 #define WEIR_RESP_ARGS_MAX        64
-#define WEIR_RESP_ARG_LEN_MAX     (65536 + 4096) /* a key of 64 KiB, and policies that are longer */
+#define WEIR_RESP_ARG_LEN_MAX     (65536 + 4096) /* more than the longest key and policy text */
 #define WEIR_RESP_INLINE_LEN_MAX  65536
 #define WEIR_RESP_REQUEST_LEN_MAX (1 << 20)
-#define WEIR_RESP_LINE_LEN_MAX                                                                     \
-    32 /* of a length and its CR LF; the longest legal one has 22 bytes */
+#define WEIR_RESP_LINE_LEN_MAX    32 /* of a length with its CR LF; a valid one has at most 22 bytes */
 
-/* What one client may send. Each is 1..SIZE_MAX/8, and refused as soon as it is announced. */
+/* Limits of one client, 1..SIZE_MAX/8. A request is refused as soon as it announces more. */
 typedef struct weir_resp_limits {
-    size_t args_max;        /* arguments of a request, the command's name included */
+    size_t args_max;        /* arguments of a request, with the name of the command */
     size_t arg_len_max;     /* bytes of one argument */
-    size_t inline_len_max;  /* bytes of an inline request up to its LF */
-    size_t request_len_max; /* bytes of any other request, lengths and CR LF included */
+    size_t inline_len_max;  /* bytes of an inline request before its LF */
+    size_t request_len_max; /* bytes of any other request, with lengths and CR LF */
 } weir_resp_limits;
 
 typedef enum weir_resp_result {
     WEIR_RESP_NEED_MORE,
     WEIR_RESP_REQUEST,
     WEIR_RESP_ERROR,     /* send the text as an error reply, then close */
-    WEIR_RESP_HTTP_GUARD /* a browser was lured here (POST, Host:): close, send nothing */
+    WEIR_RESP_HTTP_GUARD /* HTTP from a browser (POST, Host:): close without a reply */
 } weir_resp_result;
 
-/* One for each connection; private. All numbers are offsets from the first byte of the request, so
- * the input may move between two calls. The arguments found so far are not kept: their lengths are,
- * in the input, so that a request which came in pieces is walked once more, from length to length,
- * when it is whole. */
+/* The parser of a connection; private. All numbers are offsets from the first byte of the request,
+ * so the input may move between calls. The arguments are not kept between calls. A request that
+ * arrived in pieces is parsed once more when it is complete. */
 typedef struct weir_resp_parser {
     const weir_resp_limits *limits;
-    size_t pos;   /* the next length to read, or where to look on for the LF; 0 at the start */
-    size_t want;  /* nothing can be decided with fewer bytes than these */
-    size_t first; /* where the first argument's length is */
+    size_t pos;   /* of the next length, or where the search for the LF goes on; 0 at the start */
+    size_t want;  /* with fewer bytes the answer is WEIR_RESP_NEED_MORE */
+    size_t first; /* where the length of the first argument is */
     size_t count; /* the arguments announced */
     size_t found; /* the arguments before `pos` */
 } weir_resp_parser;
 
-/* One for each thread is enough: it is good until the next call. */
+/* A request. Valid until the next call; one for each thread is enough. */
 typedef struct weir_resp_request {
-    weir_slice
-        *arg;       /* in: the caller's array, with room for limits->args_max. `at` is never NULL */
-    uint8_t *words; /* in: room for limits->inline_len_max bytes, for words that have quotes */
-    bool is_inline; /* a line of words */
-    bool decoded;   /* words of it lie in `words` */
-    size_t args;    /* 1..args_max on REQUEST, else 0 */
-    size_t used;    /* bytes of the input to drop before the next call; see weir_resp_next() */
-    const char *error; /* on ERROR: its text, from "Protocol error: " on; static or in `text` */
+    weir_slice *arg;   /* in: an array of limits->args_max. out: `at` is never NULL */
+    uint8_t *words;    /* in: limits->inline_len_max bytes, for words with quotes */
+    bool is_inline;    /* the request was a line of words */
+    bool decoded;      /* some arguments point into `words` */
+    size_t args;       /* 1..args_max on REQUEST, else 0 */
+    size_t used;       /* bytes of the input to drop before the next call; see weir_resp_next() */
+    const char *error; /* on ERROR: "Protocol error: ..."; static or in `text` */
     char text[48];
 } weir_resp_request;
 
-/* Readies `p` for the first byte of a connection.
- *  limits  must outlive `p`; NULL means the WEIR_RESP_*_MAX above. */
+/* Initialises the parser of a connection.
+ *  limits  must outlive the parser; NULL means the WEIR_RESP_*_MAX above. */
 void weir_resp_init(weir_resp_parser *p, const weir_resp_limits *limits);
 
-/* Looks for one whole request at the front of the input.
- *  bytes  what has arrived and was not yet used, at the same place or another.
- *  ret    `used` is written always. On REQUEST it covers the request and what was skipped before
- *         it (empty lines, "*0", "*-1"); on NEED_MORE what was skipped; on ERROR and HTTP_GUARD it
- *         is 0. The arguments point into `bytes`; words of an inline request that have quotes are
- *         decoded into `words`.
- * After NEED_MORE, call again with the rest of the bytes and at least one more; an input that holds
- * max(inline_len_max, request_len_max + WEIR_RESP_LINE_LEN_MAX) + 1 bytes is always enough. After
- * ERROR or HTTP_GUARD the parser is not to be used again. The answers do not depend on how the
- * input was cut. No byte of an argument is looked at, but for the words of inline requests: a
- * control byte in the first of them is an error at once. */
+/* Parses one request at the front of the input.
+ *  bytes  the input that was not yet used; it may have moved.
+ *  ret    `used` is always written. On REQUEST it counts the request and what was skipped before it
+ *         (empty lines, "*0", "*-1"); on NEED_MORE what was skipped; on ERROR and HTTP_GUARD it is
+ *         0. The arguments point into `bytes`, or into `words` if they were written with quotes.
+ * After NEED_MORE, call again with at least one more byte. An input of max(inline_len_max,
+ * request_len_max + WEIR_RESP_LINE_LEN_MAX) + 1 bytes is always enough. After ERROR and HTTP_GUARD
+ * the parser must not be used again. The result does not depend on how the input was cut. The bytes
+ * of arguments are not examined, except in inline requests: a control byte in the first word is an
+ * error at once. */
 weir_resp_result weir_resp_next(weir_resp_parser *p, const uint8_t *bytes, size_t len,
                                 weir_resp_request *ret);
 
-/* Whether any argument holds a control byte: below 0x20 and no white space, or 0x7f. Pure. */
+/* Whether any argument has a control byte: 0x7f, or below 0x20 and not white space. Pure. */
 bool weir_resp_has_control(const weir_resp_request *r);
 
-/* Whether `arg` is `word`, the case of ASCII letters aside.
+/* Whether `arg` is `word` in any case of ASCII letters.
  *  word  in upper case. */
 static inline bool weir_resp_word_is(weir_slice arg, const char *word)
 {
     size_t len = strlen(word);
     if (arg.len != len)
         return false;
-    if (memcmp(arg.at, word, len) == 0) /* as it mostly is */
+    if (memcmp(arg.at, word, len) == 0) /* the common case */
         return true;
     for (size_t i = 0; i < len; i++) {
         char c = arg.at[i];
@@ -108,14 +104,14 @@ static inline bool weir_resp_word_is(weir_slice arg, const char *word)
 }
 
 /* ---- replies --------------------------------------------------------------------------------- */
-/* Each adds one reply, or the head of one, to `b`; or nothing, and `b->failed` says so.
- * `proto` is 2 or 3, the version that the client asked for with HELLO. Threads: as for `b`. */
+/* Each function appends one reply, or the head of one. If memory runs out it appends nothing and
+ * sets b->failed. `proto` is 2 or 3, the version that the client chose with HELLO. */
 
 /* "+text". No CR or LF in `text`. */
 void weir_resp_put_simple(weir_buffer *b, const char *text);
 
-/* "-text"; by custom its first word is a code in capitals: "ERR no such policy".
- *  text  `len` bytes; control bytes among them are sent as spaces, so it may quote a client. */
+/* "-text". By convention the first word is a code in capitals: "ERR no such policy".
+ *  text  `len` bytes. Control bytes are sent as spaces, so the text may quote a client. */
 void weir_resp_put_error(weir_buffer *b, const char *text, size_t len);
 
 /* ":v". */
@@ -125,23 +121,23 @@ void weir_resp_put_i64(weir_buffer *b, int64_t v);
  * memory for the longest integers. */
 void weir_resp_put_integers(weir_buffer *b, const int64_t *v, size_t n, size_t more);
 
-/* A string of any bytes. `bytes` may be NULL if len is 0. */
+/* A bulk string of any bytes. `bytes` may be NULL if len is 0. */
 void weir_resp_put_bulk(weir_buffer *b, const void *bytes, size_t len);
 
-/* A string of any bytes, up to its NUL. */
+/* A bulk string of a NUL-terminated text. */
 static inline void weir_resp_put_text(weir_buffer *b, const char *text)
 {
     weir_resp_put_bulk(b, text, strlen(text));
 }
 
-/* The head of a list; `n` replies must follow. */
+/* The head of an array; `n` replies must follow. */
 void weir_resp_put_array(weir_buffer *b, size_t n);
 
-/* The head of a map; `n` pairs of replies must follow, n <= SIZE_MAX/2. With proto 2 a list of 2 *
- * n. */
+/* The head of a map; `n` pairs of replies must follow, n <= SIZE_MAX/2. With proto 2 it is an array
+ * of 2 * n. */
 void weir_resp_put_map(weir_buffer *b, size_t n, int proto);
 
-/* No value: "_", or with proto 2 "$-1". */
+/* Null: "_", or with proto 2 "$-1". */
 static inline void weir_resp_put_null(weir_buffer *b, int proto)
 {
     if (proto >= 3)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The commands by which clients make themselves known, and what they ask of any Redis server before
- * they begin. Whatever they ask for by themselves gets an answer with which they go on. */
+/* Runs the connection commands (AUTH, HELLO, CLIENT, SELECT, PING, QUIT, RESET ...) and the server
+ * commands CONFIG and INFO. Client libraries send some of them on their own when they connect:
+ * these get a reply with which the library goes on. */
 
 #include "codec/password.h"
 #include "codec/resp_call.h"
@@ -65,8 +66,8 @@ void weir_resp_reset(weir_call *c)
 
 /* ---- AUTH and HELLO -------------------------------------------------------------------------- */
 
-/* Holds the reply back, so that guesses are slow, and closes after a few. */
-static void punish(weir_resp_call *c)
+/* Delays the reply, so that guesses are slow, and closes the connection after a few. */
+static void delay_reply(weir_resp_call *c)
 {
     weir_resp_session *s = c->session;
     const weir_resp_options *o = s->options;
@@ -79,12 +80,12 @@ static void punish(weir_resp_call *c)
         s->closing = true;
 }
 
-/* The user is not looked at if it is "default", as there is but one. */
+/* There is one user, "default". */
 static bool authenticate(weir_resp_call *c, const weir_slice *user, weir_slice password)
 {
     const char *wanted = c->session->options->password;
     if (!wanted && user && weir_resp_word_is(*user, "DEFAULT"))
-        return true; /* as Redis has it: that user has no password, so any will do */
+        return true; /* as in Redis: a user without a password accepts any */
     if (wanted && (!user || weir_resp_word_is(*user, "DEFAULT")) &&
         weir_password_is(password.at, password.len, wanted)) {
         c->session->authenticated = true;
@@ -92,7 +93,7 @@ static bool authenticate(weir_resp_call *c, const weir_slice *user, weir_slice p
     }
     weir_call_error(&c->call, "WRONGPASS invalid username-password pair or user is disabled.");
     if (wanted)
-        punish(c);
+        delay_reply(c);
     return false;
 }
 
@@ -139,8 +140,8 @@ static bool read_proto(weir_resp_call *c, int *ret)
     return true;
 }
 
-/* What follows "HELLO 3": AUTH user password, SETNAME name. Nothing of it counts unless all is
- * well. */
+/* Runs the options of HELLO: AUTH user password, SETNAME name. None takes effect if one is
+ * wrong. */
 static bool read_hello(weir_resp_call *c)
 {
     size_t auth = 0, name = 0;
@@ -222,7 +223,7 @@ void weir_resp_client(weir_call *call)
         weir_resp_put_i64(c->out, (int64_t)s->id);
     } else if (weir_resp_word_is(c->call.arg[1], "INFO") ||
                weir_resp_word_is(c->call.arg[1], "LIST")) {
-        put_client_line(c); /* of itself alone: what others do is nobody's business */
+        put_client_line(c); /* of this client alone: others are private */
     } else if ((c->call.args == 4 && weir_resp_word_is(c->call.arg[1], "SETINFO")) ||
                (c->call.args == 3 && weir_resp_word_is(c->call.arg[1], "NO-EVICT")) ||
                (c->call.args == 3 && weir_resp_word_is(c->call.arg[1], "NO-TOUCH")) ||
@@ -247,7 +248,8 @@ void weir_resp_select(weir_call *call)
         weir_resp_put_simple(c->out, "OK");
 }
 
-/* CONFIG GET of what benchmarks and clients look at; all else is not known, which is no error. */
+/* CONFIG GET of the settings that benchmarks and client libraries read. Others are left out of the
+ * reply, as in Redis. */
 void weir_resp_config(weir_call *call)
 {
     weir_resp_call *c = weir_resp_call_of(call);
@@ -290,7 +292,7 @@ static void put_counts(void *ctx, const char *name, const weir_counts *n)
                        n->failed);
 }
 
-/* All sections, whichever are asked for. */
+/* Always replies with all sections. */
 void weir_resp_info(weir_call *call)
 {
     weir_resp_call *c = weir_resp_call_of(call);

@@ -15,27 +15,27 @@ static const weir_command *find_command(weir_slice name)
     return weir_resp_find_command(name);
 }
 
-/* Takes and checks that wait to be decided together. */
+/* TAKE and CHECK requests that will be decided together. */
 typedef struct batch {
     size_t len;
-    size_t max;   /* if they were asked about before: as many as then */
-    size_t bytes; /* of `in`, from its front, that they take */
+    size_t max;   /* a batch that waited for an engine is repeated with the same requests */
+    size_t bytes; /* at the front of `in`, of these requests */
     weir_buffer *in;
-    weir_request ask[WEIR_BATCH_MAX];
+    weir_request request[WEIR_BATCH_MAX];
     bool with_names[WEIR_BATCH_MAX]; /* of each request */
 } batch;
 
-static bool answer_batch(weir_resp_call *c, batch *b)
+static bool decide_batch(weir_resp_call *c, batch *b)
 {
     weir_resp_session *s = c->session;
-    if (!weir_service_take(s->options->service, &s->completion, b->ask, b->len, c->now_ns)) {
+    if (!weir_service_take(s->options->service, &s->completion, b->request, b->len, c->now_ns)) {
         c->waits = true;
         return false;
     }
-    bool with_names = c->call.with_names; /* of the request that is being read */
+    bool with_names = c->call.with_names; /* of the command after the batch */
     for (size_t i = 0; i < b->len; i++) {
         c->call.with_names = b->with_names[i];
-        weir_call_put_decision(&c->call, &b->ask[i]);
+        weir_call_put_decision(&c->call, &b->request[i]);
     }
     c->call.with_names = with_names;
     weir_buffer_consume(b->in, b->bytes);
@@ -44,11 +44,11 @@ static bool answer_batch(weir_resp_call *c, batch *b)
     return true;
 }
 
-/* Answers those there are, and drops them from `in`; what they point to stays until more is read.
- * Returns false, with none of it done, if an engine must be waited for. */
+/* Decides and replies to the batch, and drops its requests from `in`. Returns false, with nothing
+ * changed, if an engine needs time. */
 static inline bool flush(weir_resp_call *c, batch *b)
 {
-    return b->len == 0 || answer_batch(c, b);
+    return b->len == 0 || decide_batch(c, b);
 }
 
 static bool may_run(weir_resp_call *c, const weir_command *cmd)
@@ -77,17 +77,17 @@ static bool may_run(weir_resp_call *c, const weir_command *cmd)
     return true;
 }
 
-/* Puts a take or a check into the batch; or, if it is in error, answers what is there and says
- * so. */
+/* Adds a TAKE or CHECK to the batch. If its arguments are wrong, flushes the batch and replies with
+ * the error. */
 static void add_to_batch(weir_resp_call *c, bool by_text, batch *b, const weir_resp_request *r)
 {
     if (b->len == b->max && !flush(c, b))
         return;
-    const char *error = weir_call_read_take(&c->call, by_text, &b->ask[b->len]);
+    const char *error = weir_call_read_take(&c->call, by_text, &b->request[b->len]);
     if (!error) {
         b->with_names[b->len++] = c->call.with_names;
         b->bytes += r->used;
-        if (r->decoded) /* the next request's words will lie where these do */
+        if (r->decoded) /* the next request will overwrite the decoded words */
             flush(c, b);
     } else if (flush(c, b)) {
         weir_call_syntax_error(&c->call, error);
@@ -95,8 +95,8 @@ static void add_to_batch(weir_resp_call *c, bool by_text, batch *b, const weir_r
     }
 }
 
-/* Removes WITHNAMES from the end of the arguments. An argument that the command needs is never read
- * as WITHNAMES, so a key may have that name. */
+/* Removes WITHNAMES from the end of the arguments, but never from the required ones: a key may have
+ * that name. */
 static inline void read_with_names(weir_resp_call *c, const weir_command *cmd)
 {
     c->call.with_names = false;
@@ -107,14 +107,14 @@ static inline void read_with_names(weir_resp_call *c, const weir_command *cmd)
     }
 }
 
-/* Whether the reply may have to be held back: earlier replies must not wait with it. */
+/* Whether the reply may be delayed. Earlier replies must be sent first. */
 static bool gives_password(const weir_resp_call *c, const weir_command *cmd)
 {
     return c->session->options->password && cmd &&
            (cmd->run == weir_resp_auth || cmd->run == weir_resp_hello);
 }
 
-/* Runs a request, whose bytes come behind those of the batch. */
+/* Runs the request after the batch. */
 static void run(weir_resp_call *c, batch *b, const weir_resp_request *r)
 {
     const weir_command *cmd = find_command(c->call.arg[0]);
@@ -134,7 +134,7 @@ static void run(weir_resp_call *c, batch *b, const weir_resp_request *r)
     if (may_run(c, cmd))
         cmd->run(&c->call);
     else if (!cmd && r->is_inline && weir_resp_has_control(r))
-        c->session->closing = true; /* no client of Redis: as after a protocol error */
+        c->session->closing = true; /* not a Redis client: close as after a protocol error */
     if (c->waits)
         return;
     weir_buffer_consume(b->in, r->used);
@@ -157,7 +157,7 @@ void weir_resp_session_close(weir_resp_session *s)
     weir_completion_cancel(&s->completion);
 }
 
-/* What an engine is asked about is read again, from the front of `in`, once it has answered. */
+/* Ends a run. Requests that wait for an engine will be parsed again from the front of `in`. */
 static weir_session_step end(weir_resp_call *c, batch *b, weir_session_next next)
 {
     if (c->waits || !flush(c, b)) {
@@ -165,7 +165,7 @@ static weir_session_step end(weir_resp_call *c, batch *b, weir_session_next next
         return (weir_session_step){.next = WEIR_SESSION_PENDING};
     }
     if (c->stop != WEIR_SESSION_READ) {
-        if (c->stop == WEIR_SESSION_AGAIN) /* the request is read again, too */
+        if (c->stop == WEIR_SESSION_AGAIN) /* the request will be parsed again, too */
             weir_resp_init(&c->session->parser, NULL);
         return (weir_session_step){c->stop, c->held_ns};
     }
@@ -182,14 +182,11 @@ weir_session_step weir_resp_session_run(weir_resp_session *s, weir_buffer *in, w
                         .out = out,
                         .now_ns = now_ns};
     batch b;
+    if (s->completion.pending && weir_completion_is_pending(&s->completion))
+        return (weir_session_step){.next = WEIR_SESSION_PENDING};
     b.len = b.bytes = 0;
-    b.max = WEIR_BATCH_MAX;
+    b.max = s->completion.pending ? weir_completion_len(&s->completion) : WEIR_BATCH_MAX;
     b.in = in;
-    if (s->completion.pending) {
-        b.max = weir_completion_len(&s->completion);
-        if (weir_completion_is_pending(&s->completion))
-            return (weir_session_step){.next = WEIR_SESSION_PENDING};
-    }
     while (!s->closing && !c.waits && c.stop == WEIR_SESSION_READ) {
         if (weir_buffer_len(out) > out_pause)
             return end(&c, &b, WEIR_SESSION_AGAIN);
@@ -204,12 +201,12 @@ weir_session_step weir_resp_session_run(weir_resp_session *s, weir_buffer *in, w
         }
         if (!flush(&c, &b))
             break;
-        if (result == WEIR_RESP_ERROR)
-            weir_call_error(&c.call, "ERR %s", request.error);
         weir_buffer_consume(in, request.used);
         if (result == WEIR_RESP_NEED_MORE)
             break;
-        s->closing = true; /* bad bytes, or a browser's */
+        if (result == WEIR_RESP_ERROR)
+            weir_call_error(&c.call, "ERR %s", request.error);
+        s->closing = true;
     }
     return end(&c, &b, WEIR_SESSION_READ);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* WEIR.TOP: the keys that weigh most, by policy. */
+/* Runs WEIR.TOP: the keys of a policy ranked by cost. */
 
 #include "codec/resp_call.h"
 #include "service/top/top.h"
@@ -62,7 +62,6 @@ static void put_failure(weir_resp_call *c, weir_status st, size_t keys)
         weir_call_error(&c->call, "OOM out of memory");
 }
 
-/* WEIR.TOP policy [denied|allowed] [k] */
 void weir_resp_top(weir_call *call)
 {
     weir_resp_call *c = weir_resp_call_of(call);
