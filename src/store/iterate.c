@@ -40,7 +40,7 @@ void weir_store_policies(weir_store *s,
                          bool (*fn)(void *ctx, uint64_t id, const char *text, size_t len),
                          void *ctx)
 {
-    weir_image_policies(s->image, fn, ctx);
+    weir_policy_registry_each(weir_image_policies(s->image), fn, ctx);
 }
 
 void weir_store_set_time(weir_store *s, int64_t time_ns)

@@ -85,7 +85,8 @@ static weir_status policy_find(void *ctx, uint64_t policy_id, weir_policy *ret)
 {
     char text[WEIR_POLICY_TEXT_MAX];
     const weir_store *s = ctx;
-    size_t len = weir_image_policy_text(s->image, policy_id, text);
+    size_t len =
+        weir_policy_registry_text(weir_image_policies(s->image), policy_id, text, sizeof text);
     const weir_zones *zones = s->zones.find ? &s->zones : NULL;
     bool known = len > 0 && weir_policy_parse(ret, text, len, zones, NULL) == WEIR_OK;
     return known ? WEIR_OK : WEIR_E_ABSENT;

@@ -17,10 +17,8 @@
 #include <stdalign.h>
 
 enum {
-    SLOT_BITS = 16,       /* bits of a record's number in an id */
-    POLICIES = 64,        /* size of the cache of parsed policies */
-    SPINS = 100,          /* tries before the thread yields */
-    TRIES_TO_CHECK = 1000 /* tries between two checks that the owner of the lock is alive */
+    SLOT_BITS = 16, /* bits of a record's number in an id */
+    POLICIES = 64,  /* size of the cache of parsed policies */
 };
 _Static_assert(WEIR_RESERVE_MAX <= 1 << SLOT_BITS, "an id can hold a record's number");
 
@@ -59,8 +57,7 @@ typedef struct table {
     uint32_t *link; /* of an open record, its place in the heap; of a free one, 1 + the next free
                        one */
     uint32_t max;
-    port_mutex *mutex; /* taken before head->lock, so that only one thread of this process spins
-                          on that */
+    port_mutex *mutex;
     const weir_processes *processes;
     weir_secret secret;
     weir_reserve_hooks hooks;
@@ -258,32 +255,17 @@ static weir_status rebuild(table *t)
 
 /* ---- the lock -------------------------------------------------------------------------------- */
 
+/* The mutex lets only one thread of this process wait for the lock in the shared memory. */
 static void lock(table *t)
 {
     port_mutex_lock(t->mutex);
-    for (unsigned i = 0;; i++) {
-        uint64_t owner = 0;
-        if (port_word_cas_acquire(&t->head->lock, &owner, t->processes->self))
-            return;
-        /* This thread holds the mutex, so no thread of this process holds the lock. If the lock
-         * holds our own id, the owner was a killed process with the same id. */
-        bool dead = owner == t->processes->self;
-        if (!dead && i % TRIES_TO_CHECK == TRIES_TO_CHECK - 1)
-            dead = !weir_process_is_alive(t->processes, owner);
-        if (dead && port_word_cas_acquire(&t->head->lock, &owner, t->processes->self)) {
-            (void)rebuild(t); /* without random numbers the counter goes on */
-            return;
-        }
-        if (i < SPINS)
-            port_pause();
-        else
-            port_yield();
-    }
+    if (weir_robust_lock(&t->head->lock, t->processes) == WEIR_LOCK_OWNER_DIED)
+        (void)rebuild(t); /* without random numbers the counter goes on */
 }
 
 static void unlock(table *t)
 {
-    port_word_store_release(&t->head->lock, 0);
+    weir_robust_unlock(&t->head->lock);
     port_mutex_unlock(t->mutex);
 }
 
@@ -323,7 +305,10 @@ weir_status weir_reserve_open(weir_reserve **ret, void *part, size_t bytes, bool
     if (!t->mutex || !t->known)
         goto fail;
     lay_out(t, part, bytes);
-    lock(t);
+    port_mutex_lock(t->mutex);
+    /* A lock with our id was held by a dead process with the same id. It is ours now. */
+    if (port_word_load_relaxed(&t->head->lock) != processes->self)
+        (void)weir_robust_lock(&t->head->lock, processes);
     st = WEIR_OK;
     if (is_new) /* the rest is zero; untouched records take no real memory */
         set_next(t);

@@ -516,15 +516,7 @@ bool weir_image_note_policy(weir_image *m, uint64_t policy_id, const char *text,
     return noted;
 }
 
-size_t weir_image_policy_text(const weir_image *m, uint64_t policy_id,
-                              char buf[WEIR_POLICY_TEXT_MAX])
+const weir_policy_registry *weir_image_policies(const weir_image *m)
 {
-    return weir_policy_registry_text(registry(m), policy_id, buf, WEIR_POLICY_TEXT_MAX);
-}
-
-void weir_image_policies(const weir_image *m,
-                         bool (*fn)(void *ctx, uint64_t id, const char *text, size_t len),
-                         void *ctx)
-{
-    weir_policy_registry_each(registry(m), fn, ctx);
+    return registry(m);
 }

@@ -9,6 +9,7 @@
 #include <weir/weir_store.h>
 
 #include "store/clock.h"
+#include "store/image/policy_registry.h"
 #include "store/robust_lock.h"
 
 /* The version of the parts' contents: of the layouts of the table, the large states and the
@@ -100,14 +101,7 @@ WEIR_NODISCARD weir_status weir_image_replace(weir_image *m, weir_image *old,
  * thread. */
 bool weir_image_note_policy(weir_image *m, uint64_t policy_id, const char *text, size_t len);
 
-/* Gets the text of a policy's id, terminated. Returns its length; 0 if the id is unknown. Any
- * thread. */
-size_t weir_image_policy_text(const weir_image *m, uint64_t policy_id,
-                              char buf[WEIR_POLICY_TEXT_MAX]);
-
-/* Calls fn for every stored text until fn returns false. The text is not terminated. Any thread. */
-void weir_image_policies(const weir_image *m,
-                         bool (*fn)(void *ctx, uint64_t id, const char *text, size_t len),
-                         void *ctx);
+/* The texts, to read them. Any thread. */
+const weir_policy_registry *weir_image_policies(const weir_image *m);
 
 #endif

@@ -75,7 +75,7 @@ static void check_anonymous(void **state)
     assert_int_equal(weir_image_sync(m), WEIR_OK);
     weir_image_note_policy(m, 7, "gcra 1/s", 8);
     char text[WEIR_POLICY_TEXT_MAX];
-    assert_int_equal(weir_image_policy_text(m, 7, text), 8);
+    assert_int_equal(weir_policy_registry_text(weir_image_policies(m), 7, text, sizeof text), 8);
     assert_int_equal(f->opened.found, WEIR_FOUND_NOTHING);
     weir_image_close(m);
     weir_image_close(NULL);
@@ -112,9 +112,9 @@ static void check_survives(void **state)
     assert_memory_equal(secret, weir_image_secret(m), sizeof secret);
     assert_int_equal(weir_image_processes(m)->self, 2);
     char text[WEIR_POLICY_TEXT_MAX];
-    assert_int_equal(weir_image_policy_text(m, 7, text), 8);
+    assert_int_equal(weir_policy_registry_text(weir_image_policies(m), 7, text, sizeof text), 8);
     assert_string_equal(text, "gcra 1/s");
-    assert_int_equal(weir_image_policy_text(m, 8, text), 0);
+    assert_int_equal(weir_policy_registry_text(weir_image_policies(m), 8, text, sizeof text), 0);
     weir_image_close(m);
 }
 
@@ -611,7 +611,8 @@ static void check_other_size(void **state)
         assert_true(weir_image_processes(wide)->self != id);
         assert_int_equal(weir_image_replace(wide, m, &f->options), WEIR_OK);
         char text[WEIR_POLICY_TEXT_MAX];
-        assert_int_equal(weir_image_policy_text(wide, 7, text), 8);
+        assert_int_equal(weir_policy_registry_text(weir_image_policies(wide), 7, text, sizeof text),
+                         8);
         assert_int_equal(count_files(f), 1);
         if (!shared)
             must_refuse(f, WEIR_E_BUSY, NULL);

@@ -191,8 +191,8 @@ static bool insert_directly(weir_table *t, const weir_bucket_pair *at, uint64_t 
         weir_bucket_unlock(at->first, header);
         return false;
     }
-    bool left = look(at->alternate, alternate.header, at->tag, true) != ABSENT; /* left by a killed
-                                                                           writer */
+    /* A killed writer may have left the key there. */
+    bool left = look(at->alternate, alternate.header, at->tag, true) != ABSENT;
     i = slot_in(&alternate, seen_ns);
     if (!left && i < ABSENT) {
         write_entry(t, &alternate, i, at->tag, word, true);
