@@ -45,11 +45,6 @@ static inline int read_long(const weir_hash_keys *keys, const uint8_t *p, size_t
     return 4;
 }
 
-static inline bool good_key(const weir_store_request *r)
-{
-    return r->key && r->key_len >= 1 && r->key_len <= WEIR_KEY_MAX;
-}
-
 /* Whether two requests have the same key. Under an attack the same key comes again and again, and
  * comparing it is cheaper than hashing it. Only compares keys of 8 to 32 bytes. */
 static inline bool same_key(const weir_store_request *a, const weir_store_request *b)
@@ -203,7 +198,9 @@ PORT_AES_HARD static void hash_requests_hard(const weir_hash_keys *keys,
         if (i > 0 && same_key(r, r - 1))
             ret_hashes[i] = ret_hashes[i - 1];
         else
-            ret_hashes[i] = good_key(r) ? hash_hard(keys, r->policy_id, r->key, r->key_len) : 0;
+            ret_hashes[i] = weir_good_key(r->key, r->key_len)
+                                ? hash_hard(keys, r->policy_id, r->key, r->key_len)
+                                : 0;
     }
 }
 #else
@@ -250,6 +247,8 @@ void weir_hash_requests(const weir_hash_keys *keys, const weir_store_request *re
 #endif
     for (size_t i = 0; i < n; i++) {
         const weir_store_request *r = &requests[i];
-        ret_hashes[i] = good_key(r) ? weir_hash_soft(keys, r->policy_id, r->key, r->key_len) : 0;
+        ret_hashes[i] = weir_good_key(r->key, r->key_len)
+                            ? weir_hash_soft(keys, r->policy_id, r->key, r->key_len)
+                            : 0;
     }
 }

@@ -44,6 +44,11 @@ uint64_t weir_hash_soft(const weir_hash_keys *keys, uint64_t policy_id, const vo
 uint64_t weir_hash_hard(const weir_hash_keys *keys, uint64_t policy_id, const void *key,
                         size_t len); /* only if keys->hard */
 
+static inline bool weir_good_key(const void *key, size_t len)
+{
+    return key && len >= 1 && len <= WEIR_KEY_MAX;
+}
+
 /* Hashes a key under a policy.
  *  len  1 or more. */
 static inline uint64_t weir_hash(const weir_hash_keys *keys, uint64_t policy_id, const void *key,

@@ -204,16 +204,11 @@ static void hash_group(const weir_store *s, const weir_store_request *requests, 
     }
 }
 
-static bool good_request(const weir_store_request *r, int64_t now_ns)
-{
-    return weir_good_key(r->key, r->key_len) && weir_good_time(now_ns) && weir_good_cost(r->cost);
-}
-
 static void decide_one(weir_store *s, weir_store_request *r, uint64_t hash, int64_t now_ns)
 {
     weir_charge c;
     c.cost = r->cost;
-    r->status = good_request(r, now_ns)
+    r->status = weir_good_request(r, now_ns)
                     ? run_hash(s, r->policy, hash, now_ns, weir_check_state, &c, (changes){0})
                     : WEIR_E_RANGE;
     if (r->status == WEIR_OK)
@@ -221,12 +216,12 @@ static void decide_one(weir_store *s, weir_store_request *r, uint64_t hash, int6
 }
 
 /* How many requests at the front have the key and the policy of the first one, and are valid. */
-static size_t run_length(const weir_store_request *requests, size_t n, const uint64_t *hashes)
+static size_t run_length(const weir_store_request *requests, size_t n, const uint64_t *hashes,
+                         int64_t now_ns)
 {
     size_t len = 1;
     while (len < n && hashes[len] == hashes[0] && requests[len].policy == requests->policy &&
-           weir_good_key(requests[len].key, requests[len].key_len) &&
-           weir_good_cost(requests[len].cost))
+           weir_good_request(&requests[len], now_ns))
         len++;
     return len;
 }
@@ -235,7 +230,7 @@ static size_t run_length(const weir_store_request *requests, size_t n, const uin
 static size_t decide_first(weir_store *s, weir_store_request *r, size_t n, const uint64_t *hashes,
                            int64_t now_ns)
 {
-    if (!weir_pack_is_time(r->policy) || !good_request(r, now_ns)) {
+    if (!weir_pack_is_time(r->policy) || !weir_good_request(r, now_ns)) {
         decide_one(s, r, hashes[0], now_ns);
         return 1;
     }
@@ -244,7 +239,7 @@ static size_t decide_first(weir_store *s, weir_store_request *r, size_t n, const
             weir_table_take_one(s->table, r->policy, hashes[0], now_ns, r->cost, &r->decision);
         return 1;
     }
-    size_t len = run_length(r, n, hashes);
+    size_t len = run_length(r, n, hashes, now_ns);
     weir_table_take_row(s->table, r, len, hashes[0], now_ns);
     return len;
 }

@@ -30,11 +30,6 @@ struct weir_store {
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 
-static inline bool weir_good_key(const void *key, size_t len)
-{
-    return key && len >= 1 && len <= WEIR_KEY_MAX;
-}
-
 static inline bool weir_good_time(int64_t now_ns)
 {
     return now_ns >= 0 && now_ns <= WEIR_NOW_NS_MAX;
@@ -43,6 +38,11 @@ static inline bool weir_good_time(int64_t now_ns)
 static inline bool weir_good_cost(int64_t cost)
 {
     return cost >= 0 && cost <= WEIR_COST_MAX;
+}
+
+static inline bool weir_good_request(const weir_store_request *r, int64_t now_ns)
+{
+    return weir_good_key(r->key, r->key_len) && weir_good_time(now_ns) && weir_good_cost(r->cost);
 }
 
 /* Hashes a key of 1..WEIR_KEY_MAX bytes. The hash identifies the key's state. Any thread. */

@@ -158,12 +158,12 @@ static weir_status take_secret(const weir_store_options *options, uint8_t ret[16
  *  secret  NULL: that of the options, or a new one. */
 static weir_status fill_new(weir_image *m, const uint8_t *secret, const weir_store_options *options)
 {
-    uint8_t fresh[16];
+    uint8_t created[16];
     weir_file_header head = {0};
     weir_status st = lay_out(m, &head, options);
     if (st == WEIR_OK && !secret) {
-        st = take_secret(options, fresh);
-        secret = fresh;
+        st = take_secret(options, created);
+        secret = created;
     }
     if (st != WEIR_OK)
         return st;

@@ -71,14 +71,14 @@ static void check_notes(void **state)
     assert_false(weir_policy_registry_note(r, 9, "", 0));
 }
 
-typedef struct told {
+typedef struct seen {
     uint64_t ids; /* the sum of all ids */
     size_t len, most;
-} told;
+} seen;
 
-static bool tell(void *ctx, uint64_t id, const char *text, size_t len)
+static bool see(void *ctx, uint64_t id, const char *text, size_t len)
 {
-    told *t = ctx;
+    seen *t = ctx;
     assert_int_equal(len, 3);
     assert_int_equal(text[0], 'p');
     t->ids += id;
@@ -88,15 +88,15 @@ static bool tell(void *ctx, uint64_t id, const char *text, size_t len)
 static void check_each(void **state)
 {
     weir_policy_registry *r = *state;
-    told none = {.most = 9}, all = {.most = 9}, two = {.most = 2};
-    weir_policy_registry_each(r, tell, &none);
+    seen none = {.most = 9}, all = {.most = 9}, two = {.most = 2};
+    weir_policy_registry_each(r, see, &none);
     assert_int_equal(none.len, 0);
     for (uint64_t id = 5; id < 8; id++)
         assert_true(note(r, id, "p/s"));
-    weir_policy_registry_each(r, tell, &all);
+    weir_policy_registry_each(r, see, &all);
     assert_int_equal(all.len, 3);
     assert_int_equal(all.ids, 5 + 6 + 7);
-    weir_policy_registry_each(r, tell, &two);
+    weir_policy_registry_each(r, see, &two);
     assert_int_equal(two.len, 2);
 }
 

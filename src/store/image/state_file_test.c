@@ -93,12 +93,12 @@ static child start(fixture *f)
     return c;
 }
 
-static void tell(const child *c, char order)
+static void send(const child *c, char order)
 {
     assert_int_equal(write(c->to, &order, 1), 1);
 }
 
-static answer hear(const child *c)
+static answer receive(const child *c)
 {
     answer a;
     assert_int_equal(read(c->from, &a, sizeof a), sizeof a);
@@ -107,8 +107,8 @@ static answer hear(const child *c)
 
 static answer ask(const child *c, char order)
 {
-    tell(c, order);
-    return hear(c);
+    send(c, order);
+    return receive(c);
 }
 
 /* Kills the child, without closing its file. */
@@ -366,9 +366,9 @@ static void check_crowd(void **state)
         for (int i = 0; i < CROWD; i++)
             crowd[i] = start(f);
         for (int i = 0; i < CROWD; i++)
-            tell(&crowd[i], OPEN);
+            send(&crowd[i], OPEN);
         for (int i = 0; i < CROWD; i++) {
-            answer a = hear(&crowd[i]);
+            answer a = receive(&crowd[i]);
             assert_int_equal(a.st, WEIR_OK);
             made += a.is_new;
             ids |= UINT64_C(1) << a.id;
@@ -376,11 +376,11 @@ static void check_crowd(void **state)
         assert_int_equal(made, 1);
         assert_int_equal(ids, (UINT64_C(1) << (CROWD + 1)) - 2);
         for (int i = 0; i < CROWD; i += 2) /* some close while others are killed */
-            tell(&crowd[i], CLOSE);
+            send(&crowd[i], CLOSE);
         for (int i = 1; i < CROWD; i += 2)
             end(&crowd[i]);
         for (int i = 0; i < CROWD; i += 2) {
-            hear(&crowd[i]);
+            receive(&crowd[i]);
             end(&crowd[i]);
         }
         weir_image *m = must_open(f);
@@ -404,9 +404,9 @@ static void check_crowd_for_one(void **state)
         for (int i = 0; i < CROWD; i++)
             crowd[i] = start(f);
         for (int i = 0; i < CROWD; i++)
-            tell(&crowd[i], OPEN);
+            send(&crowd[i], OPEN);
         for (int i = 0; i < CROWD; i++) {
-            answer a = hear(&crowd[i]);
+            answer a = receive(&crowd[i]);
             got += a.st == WEIR_OK;
             assert_true(a.st == WEIR_OK || a.st == WEIR_E_BUSY);
         }
@@ -423,9 +423,9 @@ static void check_killed_makers(void **state)
     fixture *f = *state;
     for (int round = 0; round < 4 * ROUNDS; round++) {
         child c = start(f);
-        tell(&c, round % 4 == 3 ? SIZE_OPEN : OPEN);
+        send(&c, round % 4 == 3 ? SIZE_OPEN : OPEN);
         if (round % 4 == 3)
-            tell(&c, SIZE_BESIDE);
+            send(&c, SIZE_BESIDE);
         for (int i = 0; i < round * 500; i++) /* a little later in each round */
             getppid();
         end(&c);
@@ -445,14 +445,14 @@ static void check_wait_for_other_size(void **state)
     child a = start(f), b = start(f);
     weir_image_close(must_open(f));
     assert_int_equal(ask(&a, SIZE_OPEN).st, WEIR_OK);
-    tell(&b, OPEN); /* it waits, or comes later: in any case it finds the new file */
+    send(&b, OPEN); /* it waits, or comes later: in any case it finds the new file */
     int fd;
     assert_int_equal(port_file_open(f->path, PORT_FILE_READ, &fd), PORT_FILE_OK);
     assert_true(port_file_is_locked(fd, 0)); /* the OPENING lock */
     port_file_close(fd);
     assert_int_equal(ask(&a, SIZE_BESIDE).st, WEIR_OK);
     assert_int_equal(ask(&a, REPLACE).st, WEIR_OK);
-    answer from_b = hear(&b);
+    answer from_b = receive(&b);
     assert_int_equal(from_b.st, WEIR_OK);
     assert_int_equal(from_b.table_bytes, 2 * TABLE);
     assert_int_equal(from_b.found, WEIR_FOUND_OPEN);

@@ -60,10 +60,10 @@ static bool free_lost(weir_large *l, weir_stripe *s, const weir_block_seen *seen
     return true;
 }
 
-/* Drops a listed block, if it still belongs to the same key. With `fresh`, only if the key is
+/* Drops a listed block, if it still belongs to the same key. With `if_idle`, only if the key is
  * idle. */
 static bool drop_seen(weir_large *l, const weir_block_request *want, const weir_block_seen *seen,
-                      bool fresh)
+                      bool if_idle)
 {
     if (seen->at == want->keep_at)
         return false;
@@ -77,7 +77,7 @@ static bool drop_seen(weir_large *l, const weir_block_request *want, const weir_
     } else {
         const weir_block *block = weir_block_at(&l->blocks, seen->at);
         bool live = (int64_t)port_word_load_relaxed(&block->fresh_at_ns) > now_of(s);
-        gone = !live || !fresh;
+        gone = !live || !if_idle;
         if (gone) {
             port_word_store_relaxed(&s->evicted, port_word_load_relaxed(&s->evicted) + live);
             weir_index_remove(l, s, link, seen->at);
@@ -89,7 +89,7 @@ static bool drop_seen(weir_large *l, const weir_block_request *want, const weir_
 
 /* Whether the key seems to be idle, so that locking its stripe is worthwhile. A block that is in no
  * index is found later, when the memory is full. */
-static bool looks_fresh(weir_large *l, const weir_block_seen *seen)
+static bool looks_idle(weir_large *l, const weir_block_seen *seen)
 {
     return seen->fresh_at_ns <= now_of(weir_large_stripe_of(l, seen->hash));
 }
@@ -103,7 +103,7 @@ static uint64_t sweep(weir_large *l, const weir_block_request *want, size_t coun
         weir_allocator_list(&l->blocks, weir_allocator_sweep_at(&l->blocks), seen, count, &next);
     weir_allocator_sweep_to(&l->blocks, next);
     for (size_t i = 0; i < n; i++) {
-        if (looks_fresh(l, &seen[i]) && drop_seen(l, want, &seen[i], true))
+        if (looks_idle(l, &seen[i]) && drop_seen(l, want, &seen[i], true))
             freed = seen[i].at;
     }
     return freed;

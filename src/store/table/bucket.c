@@ -262,12 +262,12 @@ static int64_t fresh_at(const weir_line *l, unsigned i)
 
 unsigned weir_line_idle(const weir_line *l, int64_t now_ns)
 {
-    unsigned fresh = 0;
+    unsigned idle = 0;
     for (unsigned i = 0; i < WEIR_LINE_ENTRIES; i++) {
         if (code_of(l, i) & WEIR_LIVE && fresh_at(l, i) <= now_ns)
-            fresh |= 1u << i;
+            idle |= 1u << i;
     }
-    return fresh;
+    return idle;
 }
 
 unsigned weir_line_victims(const weir_line *l, weir_form form, int64_t *ret_fresh_at_ns)

@@ -360,7 +360,7 @@ static void read_it(const weir_bucket_array *k, void *ctx)
     weir_bucket_copy(k, &k->buckets[HERE], ctx);
 }
 
-static void mend_all(const weir_bucket_array *k, void *ctx)
+static void repair_all(const weir_bucket_array *k, void *ctx)
 {
     (void)ctx;
     weir_bucket_repair_all(k);
@@ -443,18 +443,18 @@ static void writers_are_killed(void **state)
     for (int round = 0; round < 400; round++) {
         model old, new;
         pair p = random_pair(&seed, &old, &new);
-        bool wrote = false, mended;
+        bool wrote = false, repaired;
         for (unsigned n = 1; !wrote; n++) {
-            mended = false;
-            for (unsigned m = 1; !mended; m++) {
+            repaired = false;
+            for (unsigned m = 1; !repaired; m++) {
                 memset(&g, 0, sizeof g);
                 fill(&g.buckets[HERE], &p.old);
                 wrote = run_until(&g, FIRST, n, write_pair, &p);
                 recorded +=
                     undo_of(port_word_load_relaxed(&g.buckets[HERE].word[0])) != 0 && !wrote;
                 weir_line l;
-                mended = run_until(&g, SECOND, m, m % 2 ? read_it : mend_all, &l);
-                if (!mended && round % 4 == 0)
+                repaired = run_until(&g, SECOND, m, m % 2 ? read_it : repair_all, &l);
+                if (!repaired && round % 4 == 0)
                     (void)run_until(&g, THIRD, 1 + m / 2, read_it, &l);
                 check_ground(&g, &p, &old, &new, m / 2 % 2);
             }

@@ -47,7 +47,7 @@ typedef struct scene {
     void (*act)(weir_table *t);
 } scene;
 
-static void nobody(weir_table *t)
+static void no_keys(weir_table *t)
 {
     (void)t;
     add(colliding(0), &c.tat);
@@ -209,8 +209,8 @@ static void charge_and_drop(weir_table *t)
 }
 
 static const scene scenes[] = {
-    {"a new key", nobody, charge_hot},
-    {"a new key, without the fast path", nobody, charge_one},
+    {"a new key", no_keys, charge_hot},
+    {"a new key, without the fast path", no_keys, charge_one},
     {"an update", four, charge_hot},
     {"an update of two words", a_few_of_two_words, charge_one},
     {"an update in a mixed bucket", a_few, charge_hot},
@@ -239,17 +239,17 @@ static void look_at(weir_table *t, int64_t ret[KEYS_MAX])
 }
 
 /* Opens a copy, as the next process after the kill. Each key that is there can be charged, once. */
-static void check_copy(void *copy, const int64_t fresh[KEYS_MAX], int64_t ret[KEYS_MAX])
+static void check_copy(void *copy, const int64_t idle[KEYS_MAX], int64_t ret[KEYS_MAX])
 {
     static const weir_processes heir = {.self = 3};
     weir_table *t = open_part(copy, BYTES, &heir, false);
     look_at(t, ret);
     for (size_t i = 0; i < c.len; i++) {
-        if (ret[i] < fresh[i] && ret[i] > 0)
+        if (ret[i] < idle[i] && ret[i] > 0)
             assert_int_equal(take(t, &c.of[i], at_ns, i % 2 == 0, 1), ret[i] - 1);
     }
     for (size_t i = 0; i < c.len; i++) {
-        if (ret[i] < fresh[i] && ret[i] > 0)
+        if (ret[i] < idle[i] && ret[i] > 0)
             assert_int_equal(take(t, &c.of[i], at_ns, i % 2, 0), ret[i] - 1);
     }
     for (uint64_t b = 0; b < t->array.buckets_len; b++) {
@@ -264,7 +264,7 @@ static void check_copy(void *copy, const int64_t fresh[KEYS_MAX], int64_t ret[KE
 typedef struct stepping {
     const scene *scene;
     stepped_memory m;
-    int64_t fresh[KEYS_MAX], before[KEYS_MAX], after[KEYS_MAX], now[KEYS_MAX];
+    int64_t idle[KEYS_MAX], before[KEYS_MAX], after[KEYS_MAX], now[KEYS_MAX];
 } stepping;
 
 static int act(void *ctx)
@@ -281,7 +281,7 @@ static int act(void *ctx)
 static void check_step(void *ctx, int changes)
 {
     stepping *s = ctx;
-    check_copy(s->m.copy, s->fresh, s->now);
+    check_copy(s->m.copy, s->idle, s->now);
     for (size_t i = 0; i < c.len; i++) {
         if (s->now[i] != s->before[i] && s->now[i] != s->after[i])
             fail_msg("%s, after write %d: key %zu has %d", s->scene->name, changes, i,
@@ -300,7 +300,7 @@ static bool run_scene(const scene *sc, stepping *s)
     weir_table *t = open_part(s->m.part, BYTES, &alone, false);
     sc->prepare(t);
     weir_table *twin = open_part(s->m.copy, BYTES, &alone, false);
-    look_at(twin, s->fresh);
+    look_at(twin, s->idle);
     look_at(t, s->before);
     memcpy(s->m.copy, s->m.part, BYTES);
     sc->act(twin);

@@ -336,7 +336,7 @@ typedef struct model {
     weir_policy policies[8];
     uint64_t state[MODEL_KEYS][MODEL_WORDS];
     uint64_t hash[MODEL_KEYS];
-    uint64_t forgotten;
+    uint64_t evictions;
 } model;
 
 static void model_step(fixture *f, model *m, uint64_t *seed, int64_t now_ns)
@@ -349,15 +349,15 @@ static void model_step(fixture *f, model *m, uint64_t *seed, int64_t now_ns)
         return;
     }
     charge c = {.cost = x % 4 == 0 ? 0 : (int64_t)(x >> 8) % 30};
-    uint64_t fresh[MODEL_WORDS] = {0};
-    weir_decision want, want_fresh;
+    uint64_t idle[MODEL_WORDS] = {0};
+    weir_decision want, want_idle;
     assert_int_equal(weir_check(p, m->state[key], WEIR_LEVEL_MAX, now_ns, c.cost, &want), WEIR_OK);
-    assert_int_equal(weir_check(p, fresh, WEIR_LEVEL_MAX, now_ns, c.cost, &want_fresh), WEIR_OK);
+    assert_int_equal(weir_check(p, idle, WEIR_LEVEL_MAX, now_ns, c.cost, &want_idle), WEIR_OK);
     assert_int_equal(charge_key(f->table, p, m->hash[key], now_ns, x >> 40 & 1, &c), WEIR_OK);
     if (c.decision.remaining != want.remaining) {
-        m->forgotten++;
-        memcpy(m->state[key], fresh, sizeof fresh);
-        want = want_fresh;
+        m->evictions++;
+        memcpy(m->state[key], idle, sizeof idle);
+        want = want_idle;
     }
     assert_int_equal(c.decision.allowed, want.allowed);
     assert_int_equal(c.decision.remaining, want.remaining);
@@ -400,7 +400,7 @@ static void as_if_alone(void **state)
         if (i % 5000 == 0)
             check_whole(f.table);
     }
-    assert_true(m.forgotten <= evicted(&f));
+    assert_true(m.evictions <= evicted(&f));
     assert_in_range(evicted(&f), 0, MODEL_STEPS / 500);
     assert_true(check_whole(f.table) > MODEL_KEYS / 4);
     close_fixture(&f);
@@ -487,11 +487,11 @@ static void several_takes_of_a_key(void **state)
 
 /* ---- iteration and copying ------------------------------------------------------------------- */
 
-typedef struct told {
+typedef struct copying {
     weir_table *to;
     const uint64_t *hash; /* ascending */
     size_t len, count;
-} told;
+} copying;
 
 static int by_value(const void *a, const void *b)
 {
@@ -503,7 +503,7 @@ static int by_value(const void *a, const void *b)
 
 static bool put_into(void *ctx, const weir_key_state *stored)
 {
-    told *t = ctx;
+    copying *t = ctx;
     t->count++;
     assert_non_null(bsearch(&stored->hash, t->hash, t->len, sizeof *t->hash, by_value));
     return weir_table_put(t->to, stored) == WEIR_OK;
@@ -545,7 +545,7 @@ static void contents_move(void **state)
         make_hashes(a.table, hash, KEYS);
         for (size_t i = 0; i < KEYS; i++)
             take(&a, &p[i % 4], hash[i], s_ns, 1 + (int64_t)(i % 2));
-        told t = {.to = b.table, .hash = hash, .len = KEYS};
+        copying t = {.to = b.table, .hash = hash, .len = KEYS};
         assert_true(weir_table_each(a.table, put_into, &t));
         assert_true(evicted(&a) + evicted(&b) < KEYS / 2000);
         assert_int_equal(t.count, check_whole(a.table));
