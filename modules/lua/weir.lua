@@ -2,17 +2,18 @@
 -- SPDX-License-Identifier: BSD-2-Clause
 -- Copyright (c) 2026 the weir authors
 --
--- weir for servers that load no modules: `FUNCTION LOAD` takes this file as it is, and without its
--- first line it is a script for EVALSHA that is told in ARGV[1] which function is meant.
--- docs/policy.md and docs/algorithms.md say what is decided, docs/redis-functions.md how it is
--- called and what keys look like.
+-- A Redis Functions library: the rate limiter for servers that cannot load modules. `FUNCTION LOAD`
+-- loads this file as it is. Without its first line it is a script for EVALSHA, and ARGV[1] is the
+-- name of the function to call.
+-- docs/policy.md and docs/algorithms.md define the decisions. docs/redis-functions.md documents the
+-- functions and the layout of keys.
 --
--- All numbers are doubles that hold whole numbers below 2^53. Times are whole microseconds since
--- the epoch. What does not fit is refused when the policy is read. It is one file because a server
--- takes a library as one text.
+-- All numbers are doubles and contain whole numbers below 2^53. Times are whole microseconds since
+-- the epoch. A policy whose numbers do not fit is an error. The library is one file because a
+-- server loads a library as one text.
 
--- While a library is loaded, the server shows it nothing but the registration: these are set by the
--- first call.
+-- While a library is loading, only redis.register_function() is available. The first call of a
+-- function therefore sets these variables.
 local floor, ceil, huge, max, min, format, sub, match, find, concat
 
 local function bind()
@@ -22,28 +23,28 @@ local function bind()
 end
 
 local VERSION = 2                -- of this library
-local FORMAT = 'weir1'           -- of states; the first word of each
+local FORMAT = 'weir1'           -- of stored states, and the first word of each
 local LIMIT_MAX = 2147483647     -- limits, bursts, capacities, costs
 local RATE_MAX = 1099511627776   -- N of a rate: 2^40
 local SPAN_US, SPAN_NS = 1152921504606846, 975 -- 2^60 - 1 ns
 local EXACT = 9007199254740992   -- 2^53
 local DAY_US = 86400000000
 local LAYERS_MAX, TEXT_MAX, SLICES_MAX, ALL_MAX = 8, 1023, 65536, 16
-local CACHE_MAX = 256            -- texts
-local PRUNE_MAX = 256            -- old entries that a charge takes away
-local REFUND_PRUNE_MAX = 8192    -- and that a refund does
-local TOTAL = 1125899906842624   -- running totals are counted modulo 2^50
+local CACHE_MAX = 256            -- parsed policies
+local PRUNE_MAX = 256            -- the most expired entries that a charge deletes
+local REFUND_PRUNE_MAX = 8192    -- the most expired entries that a refund deletes
+local TOTAL = 1125899906842624   -- 2^50: running totals are modulo this
 
 -- ---- the server ---------------------------------------------------------------------------------
 
--- The only clock. A test puts another in its place, and in that of expire().
+-- The only clock. Tests replace it, and expire().
 local function now_us()
   local t = redis.call('TIME')
   return t[1] * 1000000 + t[2]
 end
 
--- The key is fresh from then on: up to whole milliseconds. What a damaged state says can be more
--- than the server takes, and that would be an error after the state is written.
+-- Returns the expiry of a key with full quota from until_us on, in milliseconds, rounded up. It is
+-- limited to what the server accepts, because a damaged state can contain a larger time.
 local function expire_ms(until_us)
   return format('%.0f', max(1, min(EXACT, ceil(until_us / 1000))))
 end
@@ -52,7 +53,7 @@ local function expire(key, until_us)
   redis.call('PEXPIREAT', key, expire_ms(until_us))
 end
 
--- SET knows PXAT from 6.2 on, and a server says its version from 7.0 on.
+-- SET supports PXAT since 6.2, and a script can read the version of the server since 7.0.
 local function set(key, value, until_us)
   if redis.REDIS_VERSION_NUM then
     redis.call('SET', key, value, 'PXAT', expire_ms(until_us))
@@ -68,7 +69,8 @@ local function whole(x)
   return format('%.0f', x)
 end
 
--- a*x - b*y, if that is less than 2^52 either way. a, b below 2^33; x, y below 2^51.
+-- Returns a*x - b*y exactly. Its absolute value must be below 2^52, a and b below 2^33, x and y
+-- below 2^51.
 local function difference(a, x, b, y)
   local x0, y0 = x % 131072, y % 131072
   local x1, y1 = (x - x0) / 131072, (y - y0) / 131072
@@ -77,8 +79,8 @@ local function difference(a, x, b, y)
   return ((a * x2 - b * y2) * 131072 + (a * x1 - b * y1)) * 131072 + (a * x0 - b * y0)
 end
 
--- floor(a*x / d) and what is left. a below 2^31, x and d below 2^51; the quotient is below 2^31, or
--- d is, and below 2^51 in any case.
+-- Returns floor(a*x / d) and the remainder. a must be below 2^31, x and d below 2^51. The quotient
+-- or d must be below 2^31, and the quotient below 2^51.
 local function mul_div(a, x, d)
   local product = a * x
   local q = floor(product / d)
@@ -109,12 +111,13 @@ end
 
 -- ---- what is true of each algorithm -------------------------------------------------------------
 
--- The table of facts, as src/core/algorithm.c has it. No other place compares names of algorithms.
+-- The table of facts, as in src/core/algorithm.h. No other code compares names of algorithms.
 --   form       how a key is stored under a policy of this one layer: 'string', 'zset' or 'hash'
 --   refunds    REFUND is supported, unless the layer is count-denied
---   delays     an allowed request waits before it is served
---   limit_first, limit_word    a policy text has the limit, a capacity, before the rate; or after the
---              rate and this word. Without either, the limit is the rate's number
+--   delays     an allowed request may have to wait
+--   limit_first    in a policy text, the limit comes before the rate
+--   limit_word     in a policy text, the limit comes after the rate and this word. With neither of
+--                  them, the number of the rate is the limit
 local FACTS = {
   { name = 'gcra', form = 'string', refunds = true, limit_word = 'burst' },
   { name = 'token-bucket', form = 'hash', refunds = true, limit_first = true },
@@ -136,7 +139,7 @@ local function leap(year)
   return year % 4 == 0 and (year % 100 ~= 0 or year % 400 == 0)
 end
 
--- The day on which a year begins; days are counted from 1970-01-01.
+-- Returns the first day of a year, in days since 1970-01-01.
 local function year_start(year)
   local y = year - 1
   return y * 365 + floor(y / 4) - floor(y / 100) + floor(y / 400) - 719162
@@ -144,7 +147,7 @@ end
 
 local MONTH_DAYS = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 }
 
--- The first day of the UTC window that has `day`, and the one after its last.
+-- Each returns the first day of the UTC window that contains `day`, and the day after its last.
 local DATES = {
   day = function(day)
     return day, day + 1
@@ -176,8 +179,9 @@ local DATES = {
   end,
 }
 
--- Of the windows that the asker named for layer L, the one that has t; nothing if none has.
-local function asked_window(L, t, bounds)
+-- A server has no time zone data, so the caller passes the bounds of three windows for each layer
+-- with a zone. Returns the window of layer L that contains t, or nil.
+local function caller_window(L, t, bounds)
   local at = L.zone_index * 4
   for i = at + 1, at + 3 do
     if bounds[i] <= t and t < bounds[i + 1] then
@@ -186,10 +190,10 @@ local function asked_window(L, t, bounds)
   end
 end
 
--- [start, end) that has t.
+-- Returns the window [start, end) that contains t.
 local function window(L, t, bounds)
   if L.zone then
-    return asked_window(L, t, bounds)
+    return caller_window(L, t, bounds)
   elseif L.calendar then
     local first, after = DATES[L.calendar](floor(t / DAY_US))
     return max(0, first * DAY_US), after * DAY_US
@@ -200,26 +204,28 @@ end
 
 -- ---- the algorithms -----------------------------------------------------------------------------
 
--- Each is a table of functions on a layer L and its state s:
---   fields        of a hash; `read` takes their values, and says whether they make sense; `write`
---                 gives them
---   look          what the state means at `now`, once, before anything else; false if it cannot
---                 be said
---   due           from when on a cost of at most L.limit is allowed; now or earlier: it is
---   early         how many ns before `due` that is, 0..999; nil: none
+-- Each is a table with these members. L is a layer and s its state.
+--   fields        the names of the hash fields of a state
+--   read          sets s from the values of the fields; returns false if they are invalid. Without
+--                 values it sets the state of a new key
+--   write         returns the values of the fields
+--   look          moves s to `now`; called once, before the functions below. Returns false if the
+--                 windows of the request do not contain `now`
+--   due           the time from which a cost of at most L.limit is allowed, rounded up to 1 us
+--   early         how many ns too late `due` is, 0..999. May be nil: 0
 --   left          the largest cost that is allowed now
---   charge, deny, refund    change s; refund says whether it did
--- A fresh state is what `read` makes of nothing.
+--   charge, deny  change s: an allowed charge, a denial that is counted
+--   refund        changes s; returns whether it did
 
--- The theoretical arrival time: q whole microseconds and r/L.num of one. T is L.whole and
--- L.part/L.num microseconds.
+-- GCRA. The state is the theoretical arrival time: s.q + s.r/L.num microseconds. The interval T of
+-- one unit is L.whole + L.part/L.num microseconds.
 local rate = {}
 
 function rate.look()
   return true
 end
 
--- n*T.
+-- Returns n*T, in whole microseconds and a numerator over L.num.
 local function cost_of(L, n)
   if L.part == 0 then
     return n * L.whole, 0
@@ -289,7 +295,7 @@ function rate.delay(s, now)
   return max(0, s.q - now + (s.r > 0 and 1 or 0))
 end
 
--- What a state says, a whole number up to `most`; nil if it says anything else.
+-- Parses a stored whole number of at most `most`. Returns nil if it is anything else.
 local function stored(text, most)
   local n = text and #text <= 16 and match(text, '^%d+$') and tonumber(text)
   return n and n <= (most or EXACT) and n or nil
@@ -298,7 +304,7 @@ end
 local gcra = { fields = { 'tat' }, look = rate.look, due = rate.due,
   early = rate.early, left = rate.left, charge = rate.charge, refund = rate.refund }
 
--- "q" or "q:r". rate.left relies on r being less than one microsecond.
+-- Parses "q" or "q:r". r must be below L.num: rate.left() relies on it.
 local function read_parts(L, text)
   local q, r = match(text, '^(%d+):(%d+)$')
   if q then
@@ -323,7 +329,8 @@ function gcra.write(_, s)
   return write_parts(s.q, s.r)
 end
 
--- The same as how full the bucket was when it was last charged: the time until it is empty.
+-- The same state, stored as the time of the last charge and the level of the bucket: the time that
+-- it needed to drain then.
 local bucket = { fields = { 'time', 'level' }, look = rate.look, due = rate.due, early = rate.early,
   left = rate.left, charge = rate.charge, refund = rate.refund }
 
@@ -343,7 +350,7 @@ function bucket.write(_, s, now)
   return whole(now), write_parts(s.q - now, s.r)
 end
 
--- A bucket that is refilled in steps: how many tokens it lacked at which step.
+-- A bucket that refills in steps. The state is how many tokens it lacked at which step.
 local steps = { fields = { 'step', 'level' } }
 
 function steps.read(_, s, step, level)
@@ -397,7 +404,7 @@ function steps.refund(L, s, _, cost)
   return true
 end
 
--- A count and the window that it is of.
+-- fixed-window. The state is the start of a window and its count.
 local fixed = { fields = { 'start', 'count' } }
 
 function fixed.read(_, s, start, count)
@@ -413,11 +420,11 @@ function fixed.look(L, s, now, bounds)
   local at = max(now, s.start)
   if not L.from_first then
     local start, after = window(L, at, bounds)
-    if not start or (L.zone and not asked_window(L, now, bounds)) then
+    if not start or (L.zone and not caller_window(L, now, bounds)) then
       return false
     end
-    -- A state that began within this window is of it, though not from its start: who charged it goes
-    -- by other rules of the zone. If each began anew, both together would have no limit.
+    -- A stored start inside this window, but not at its start, comes from a caller with different
+    -- time zone data. Keep its count: if each caller started anew, there would be no limit.
     if s.start < start then
       s.start, s.count = start, 0
     end
@@ -457,7 +464,7 @@ function fixed.refund(L, s, _, cost)
   return true
 end
 
--- The counts of this window and of the one before.
+-- sliding-counter. The state is the counts of the current and of the previous window.
 local counter = { fields = { 'start', 'before', 'count' } }
 
 function counter.read(_, s, start, before, count)
@@ -482,7 +489,7 @@ function counter.look(L, s, now)
   return true
 end
 
--- The longest overlap at which `before` leaves room for what is `spare` below the limit, in whole
+-- Returns the largest overlap with which `before` counts as at most `spare` units, in whole
 -- microseconds and nanoseconds.
 local function widest(L, before, spare)
   if spare < 0 then
@@ -544,11 +551,11 @@ end
 
 -- ---- logs and slices ----------------------------------------------------------------------------
 
--- Both are a row of entries, the oldest first: {place, total, cost}. A place is a time in a log, a
--- slice's number in slices; no two entries have the same. A total counts all units up to and with
--- the entry, modulo TOTAL, so that a sum over many is a difference of two, and the entry at which
--- enough has left is found by halving. In a state, entries low .. next-1 are there; `at` is the
--- latest place, `total` that of the last entry; s.row reads entries.
+-- Both are stored as a row of entries, the oldest first: {place, total, cost}. The place is a time
+-- in a log and the number of a slice in slices; it is unique. The total is the sum of all units up
+-- to and including the entry, modulo TOTAL. The sum of a range is thus one subtraction, and an
+-- entry is found by binary search. A state has the entries low .. next-1; `at` is the latest place,
+-- `total` the total of the last entry, and s.fetch(s, i) reads an entry.
 local row = { fields = { 'low', 'next', 'at', 'total' } }
 
 local function slice_at(L, now)
@@ -565,7 +572,7 @@ local function slice_start(L, k)
   return rounds * L.period + q, 0
 end
 
--- When what is at this place no longer counts.
+-- Returns the time at which an entry at this place expires, rounded up to 1 us, and by how many ns.
 local function leaves(L, place)
   if L.slices then
     return slice_start(L, place + L.slices)
@@ -582,8 +589,9 @@ local function entry(s, i)
   return e
 end
 
--- The first i in low..high-1 for which holds(i), else high. holds is false up to some i and true
--- from there. Wide rows are looked into from the front: what is looked for is often there.
+-- Galloping search. Returns the first i in low..high-1 for which holds(i), else high. holds() must
+-- be false up to some i and true from there. The search starts at the front, where the result often
+-- is.
 local function first_where(low, high, holds)
   local step = 1
   while low + step < high and not holds(low + step - 1) do
@@ -601,8 +609,8 @@ local function first_where(low, high, holds)
   return low
 end
 
--- Finds the first entry that counts, and the sum. Of denials that count only the latest L.limit
--- units do.
+-- Finds the first entry that counts, and the sum of the entries. If the layer is count-denied, only
+-- the latest L.limit units count.
 local function row_sum(L, s)
   local since = s.place - (L.slices or L.period)
   local function counts(i)
@@ -629,7 +637,7 @@ function row.look(L, s, now)
   return true
 end
 
--- The first entry up to which at least `units` of the sum were counted.
+-- Returns the first entry up to which the counting entries have at least `units`.
 local function reached(s, units)
   if units == s.sum then
     return s.next - 1
@@ -684,7 +692,7 @@ function row.refund(L, s, _, cost)
   local keep = max(0, s.sum - cost)
   local base = s.total - s.sum
   if keep == 0 then
-    -- What is left of the old ones must stay the last: rows are sorted.
+    -- If expired entries remain, the latest of them is the last of the row: rows are sorted.
     s.next, s.at = s.first, s.first - s.low > REFUND_PRUNE_MAX and entry(s, s.first - 1)[1] or 0
   else
     local i = reached(s, keep)
@@ -697,11 +705,11 @@ function row.refund(L, s, _, cost)
     s.at = s.place
   end
   s.total, s.sum, s.prune_max = (base + keep) % TOTAL, keep, REFUND_PRUNE_MAX
-  s.loaded = min(s.loaded, s.next + cost) -- an entry has at least a unit, but in a damaged row
+  s.loaded = min(s.loaded, s.next + cost) -- an entry has a unit or more, unless damaged
   return true
 end
 
--- ---- words and numbers of a policy --------------------------------------------------------------
+-- ---- the lexer of policy texts ------------------------------------------------------------------
 
 local UNITS = { { 'ns', 0 }, { 'us', 1 }, { 'ms', 1000 }, { 's', 1000000 }, { 'm', 60000000 },
   { 'h', 3600000000 }, { 'd', DAY_US }, { 'w', 7 * DAY_US } } -- microseconds
@@ -709,12 +717,12 @@ local UNIT_AT = { ns = 1, us = 2, ms = 3, s = 4, m = 5, h = 6, d = 7, w = 8 }
 local CALENDAR = { day = 'a length: d is 24 hours', week = 'a length: w is 7 days',
   month = 'a length such as 30d', year = 'a length such as 365d' }
 
--- Every refusal is raised, and caught by read_policy().
+-- Raises a syntax error. read_policy() catches it.
 local function refuse(at, found, expected)
   error({ weir = format('column %d: %s, expected %s', at, found, expected) }, 0)
 end
 
--- What was found is the word at `at`, or the text before `stop`.
+-- Reports that the word at `at` was found, or the text from `at` to before `stop`.
 local function unexpected(p, at, expected, stop)
   local found
   if at > #p.text then
@@ -742,7 +750,7 @@ local function boundary(p)
   skip_space(p)
 end
 
--- Ends a keyword that a value follows.
+-- Requires a space after a keyword that takes a value.
 local function keyword_end(p, word)
   local value = match(p.text, "^=([!-$%%'-~]*)", p.at)
   if value then
@@ -795,11 +803,11 @@ local function bounded_number(p, what, low, high)
   return n
 end
 
--- What to write instead of the spellings of other tools and of habit: src/policy/hint.c.
+-- Suggestions for common mistakes, as in src/policy/hint.c.
 local hint_unit, hint_algorithm, hint_fraction, hint_slash, hint_token_bucket
 do
-  -- In lower case; a '-' stands for '-', '_', spaces or nothing. A longer spelling comes before its
-  -- own beginning.
+  -- In lower case; a '-' matches any number of '-', '_' and spaces. A spelling comes before its own
+  -- prefixes.
   local ALGORITHMS = {
     { 'gcra', 'gcra' },
     { 'token-bucket', 'token-bucket' },
@@ -826,7 +834,7 @@ do
     return SPELT[word] or sub(word, -1) == 's' and SPELT[sub(word, 1, -2)] or nil
   end
 
-  -- Where the words at `at` that spell `from` end; `at` if they do not.
+  -- Returns the end of the words at `at` that match `from`, or `at` if they do not match.
   local function spelt(text, at, from)
     local here = at
     for c in string.gmatch(from, '.') do
@@ -841,7 +849,7 @@ do
     return find(text, '^[%a_%-]', here) and at or here
   end
 
-  -- Returns what to write and where the misspelt words end, or nil.
+  -- Returns what to write and the end of the misspelt words, or nil.
   function hint_algorithm(text, at)
     for _, spelling in ipairs(ALGORITHMS) do
       local stop = spelt(text, at, spelling[1])
@@ -859,7 +867,7 @@ do
     end
   end
 
-  -- ': write N/Pu' for num / den requests in the period at `at`, or ''.
+  -- Returns ': write N/Pu' for num / den requests in the period at `at`, or ''.
   local function whole_rate(text, at, num, den)
     local periods, word = match(text, '^(%d*)([a-z][a-z-]*)', at)
     local unit = word and (UNIT_AT[word] and word or hint_unit(word))
@@ -872,7 +880,7 @@ do
     return format(': write %.0f/%s%s', num / common, count > 1 and whole(count) or '', unit)
   end
 
-  -- Returns what to write instead of a rate with a fraction, or nil if none is there.
+  -- Returns what to write instead of a rate with a fraction, or nil if there is no fraction.
   function hint_fraction(text, at)
     local ones, parts, slash = match(text, '^(%d+)%.(%d+)(/?)', at)
     if not ones then
@@ -886,7 +894,7 @@ do
     return 'a whole number' .. more
   end
 
-  -- The number at `from` is not followed by '/': '10r/s', '1,000/s'.
+  -- For a number at `from` without a '/' after it, as in '10r/s' or '1,000/s'.
   function hint_slash(text, from, at)
     if find(text, '^[,_]%d', at) then
       return 'digits only, as in 1000/s'
@@ -896,7 +904,7 @@ do
       (rest and ': write ' .. sub(sub(text, from, at - 1), 1, 20) .. rest or '')
   end
 
-  -- The capacity at `at` is followed by '/': '10/s burst 5'.
+  -- For a rate in place of the capacity at `at`, as in '10/s burst 5'.
   function hint_token_bucket(text, at)
     local rate = match(text, '^[%d%a/]*', at)
     local capacity = match(text, '^ *%a* *(%d+)', at + #rate) or match(text, '^%d*', at)
@@ -915,7 +923,8 @@ local function refuse_unit(p, from, word, calendar_too)
     unit or 'one of ns us ms s m h d w' .. (calendar_too and ' day week month year' or ''))
 end
 
--- n of a unit in whole microseconds and nanoseconds below one; too much is more than the longest.
+-- Returns n of a unit, in whole microseconds and the remaining nanoseconds. A number that is too
+-- large yields more than the longest period.
 local function length(digits, unit)
   digits = match(digits, '^0*(%d*)$')
   if #digits > 19 then
@@ -927,7 +936,7 @@ local function length(digits, unit)
   return tonumber(sub(digits, 1, -4)), tonumber(sub(digits, -3))
 end
 
--- Takes a period into l.period and l.period_ns, or l.calendar if that may be.
+-- Parses a period into l.period and l.period_ns. If calendar_too, a calendar word sets l.calendar.
 local function period(p, l, calendar_too)
   local from = p.at
   l.period_at = from
@@ -966,7 +975,7 @@ local function period(p, l, calendar_too)
   l.period, l.period_ns = us, ns
 end
 
--- The whole number of a rate.
+-- Parses the number of a rate.
 local function rate_number(p, what, high)
   local hint = hint_fraction(p.text, p.at)
   if hint then
@@ -996,14 +1005,14 @@ end
 
 -- ---- the grammar --------------------------------------------------------------------------------
 
--- Windows begin and end where the server's clock can see it.
+-- The clock of the server has microseconds, so windows must be whole microseconds.
 local function need_whole_us(p, l)
   if not l.calendar and l.period_ns > 0 then
-    unexpected(p, l.period_at, "a period of whole microseconds: the server's clock has no smaller unit")
+    unexpected(p, l.period_at, "a period of whole microseconds, the unit of the server's clock")
   end
 end
 
--- Whether `limit` units drain within 36.5 years.
+-- Returns whether `limit` units drain within 36.5 years.
 local function drains(l, limit)
   local us, rest = mul_div(limit, l.part, l.num)
   us = us + limit * l.whole
@@ -1017,7 +1026,7 @@ local function refuse_limit(p, l, limit)
       l.facts.delays and limit - 1 or limit))
 end
 
--- T = l.whole + l.part/l.num microseconds, exactly.
+-- Sets the exact interval of one unit: T = l.whole + l.part/l.num microseconds.
 local function set_rate(p, l)
   local us, n = l.period, l.rate
   if l.period_ns > 0 then
@@ -1276,7 +1285,8 @@ end
 
 -- ---- policies -----------------------------------------------------------------------------------
 
--- Several layers are stored in one hash, where the fields of layer i begin with "i.".
+-- Sets how a key is stored. Several layers share one hash, and the fields of layer i start with
+-- "i.".
 local function set_form(P)
   P.form = #P == 1 and P[1].facts.form or 'hash'
   P.fields = { 'weir' }
@@ -1309,7 +1319,7 @@ end
 
 local known, known_count = {}, 0
 
--- The policy of a text, or nil and why not.
+-- Returns the parsed policy of a text, or nil and an error. Parsed policies are cached.
 local function read_policy(text)
   local P = known[text]
   if P then
@@ -1331,10 +1341,10 @@ end
 
 -- ---- keys ---------------------------------------------------------------------------------------
 
-local NOT_OURS = { err = 'WRONGTYPE Operation against a key that holds no state of weir' }
+local NOT_OURS = { err = 'WRONGTYPE Operation against a key that is not a state of weir' }
 
--- Whether a key is absent, or holds a state of weir: of any policy, of any format. Then whether it
--- holds anything.
+-- Returns whether a key is absent or a state of weir, of any policy and any format; then whether it
+-- exists.
 local function is_ours(key)
   local kind, mark = redis.call('TYPE', key).ok, nil
   if kind == 'none' then
@@ -1349,7 +1359,7 @@ local function is_ours(key)
   return mark and find(mark, '^weir%d+ %x+') ~= nil, true
 end
 
-local function fresh_layer(L)
+local function new_state(L)
   local s = {}
   if L.ops == row then
     s.low, s.next, s.at, s.total, s.entries, s.loaded = 1, 1, 0, 0, {}, 1
@@ -1368,9 +1378,9 @@ local function look(P, S, now, bounds)
   return true
 end
 
-local function fresh_states(P, S)
+local function new_states(P, S)
   for i = 1, #P do
-    S[i] = fresh_layer(P[i])
+    S[i] = new_state(P[i])
   end
   S.fresh = true
 end
@@ -1430,7 +1440,7 @@ local function zset_fetch(s, i)
   return zset_entry(found[1] or '', found[2])
 end
 
--- At rank 0 is the tag, so an entry's place in the row is its rank.
+-- The tag is at rank 0, so the index of an entry in the row is its rank.
 local function read_zset(S, found)
   local s = { key = S.key, fetch = zset_fetch, entries = {}, low = 1, at = 0, total = 0 }
   s.next = redis.call('ZCARD', S.key)
@@ -1448,8 +1458,8 @@ local function read_zset(S, found)
   return s.entries[1][4] and last[4]
 end
 
--- Each takes what the key holds: first whether that is a state of P that makes sense, then, if it
--- is not, whether there is surely no key.
+-- Each parses the value of a key. Returns whether it is a valid state of P; then, if it is not,
+-- whether the key certainly does not exist.
 local READERS = {
   string = function(P, S, value)
     if value and sub(value, 1, #P.start) == P.start then
@@ -1474,8 +1484,8 @@ local READERS = {
   end,
 }
 
--- The states of a key under P, as they are at `now`; or nil and the error. If they are of another
--- policy, or make no sense, or `forget`, the key is fresh.
+-- Returns the states of a key under P at `now`, or nil and an error. If the stored states belong to
+-- another policy or are invalid, or if `forget` is set, the result is that of a new key.
 local function open_key(P, key, now, bounds, forget)
   local S, found = { key = key, P = P }, nil
   if P.form == 'string' then
@@ -1500,22 +1510,22 @@ local function open_key(P, key, now, bounds, forget)
       return nil, NOT_OURS
     end
     S.replaces = another
-    fresh_states(P, S)
+    new_states(P, S)
   end
   if not look(P, S, now, bounds) then
-    return nil, { err = "ERR weir: the server's clock, or what the key remembers, is outside the " ..
-      'windows asked with' }
+    return nil, { err = "ERR weir: the server's clock, or the time in the key, is outside the " ..
+      'windows of the request' }
   end
   return S
 end
 
--- How many entries from the front are to go now. A refund takes more, since it forgets the latest
--- time: should the clock step back, they would count again, and deny what need not be.
+-- Returns how many expired entries to delete now. A refund deletes more of them, because it removes
+-- the latest time: if the clock then stepped back, they would count again and cause wrong denials.
 local function prunable(s)
   return min(s.first - s.low, s.prune_max or PRUNE_MAX)
 end
 
--- Takes fields of a row away, those of entries from..to-1.
+-- Deletes the fields of the entries from..to-1 of a row.
 local function drop_fields(s, L, from, to)
   for first = from, to - 1, 500 do
     local names = {}
@@ -1587,8 +1597,8 @@ local function write_zset(P, S)
   end
 end
 
--- From when on the key is fresh.
-local function fresh_at(P, S, now)
+-- Returns the time from which the key has full quota.
+local function full_at(P, S, now)
   local at = now
   for i = 1, #P do
     at = max(at, P[i].ops.due(P[i], S[i], now, P[i].limit))
@@ -1600,7 +1610,7 @@ local function close_key(P, S, now)
   if not S.dirty then
     return
   end
-  local until_us = fresh_at(P, S, now)
+  local until_us = full_at(P, S, now)
   if P.form == 'string' then
     set(S.key, P.start .. concat({ P[1].ops.write(P[1], S[1], now) }, ' '), until_us)
     return
@@ -1622,16 +1632,16 @@ local function allows(L, s, now, cost)
   return cost <= L.limit and L.ops.due(L, s, now, cost) <= now
 end
 
--- The eight figures of weir_ask, those of layer i. Only of a damaged state is one beyond EXACT, and
--- may then be beyond the integers of a reply.
+-- Returns the eight numbers of weir_ask, which describe layer i. They are limited to EXACT, because
+-- a damaged state can yield more than an integer reply can express.
 local function answer(P, S, i, now, allowed, left, wait, delay)
   local L = P[i]
   local reset = max(0, L.ops.due(L, S[i], now, L.limit) - now)
   return { allowed, L.limit, left, min(EXACT, wait), min(EXACT, reset), min(EXACT, delay), i - 1, 0 }
 end
 
--- The wait until L allows a cost, in whole microseconds and by how many ns that is too long. 0 or
--- less: it does already; huge: it never does.
+-- Returns the wait until L allows a cost, in whole microseconds, and how many ns too long that is.
+-- 0 or less: it is allowed now; huge: it is never allowed.
 local function wait_for(L, s, now, cost)
   if cost > L.limit then
     return huge, 0
@@ -1643,18 +1653,19 @@ local function wait_for(L, s, now, cost)
   return w, 0
 end
 
--- Whether a wait of w, which was rounded up by `early` ns, is longer than that of `than`.
+-- Returns whether the wait w, rounded up by `early` ns, is longer than the wait `than`, rounded up
+-- by `than_early` ns.
 local function waits_longer(w, early, than, than_early)
   return w > than or (w == than and early < than_early)
 end
 
--- The wait until layer i is full again, as wait_for() says it.
+-- Returns the wait until layer i has full quota, as wait_for() does.
 local function reset_of(P, S, i, now)
   local w, e = wait_for(P[i], S[i], now, P[i].limit)
   return max(0, w), e
 end
 
--- Whether layer i of a key is full again later than layer k.
+-- Returns whether layer i has full quota later than layer k.
 local function resets_later(P, S, i, k, now)
   local w, e = reset_of(P, S, i, now)
   return waits_longer(w, e, reset_of(P, S, k, now))
@@ -1678,8 +1689,8 @@ local function longest_delay(P, S, now)
   return delay
 end
 
--- The layer with the least left, and of several such the one with the latest reset; and what is
--- left there.
+-- Returns the layer with the smallest remaining and that remaining. On a tie, it is the layer with
+-- the latest reset.
 local function scarcest(P, S, now)
   local least, left = 1, nil
   for i = 1, #P do
@@ -1707,12 +1718,12 @@ local function deny(P, S, now, cost, charging)
     end
   end
   local left = P[slowest].ops.left(P[slowest], S[slowest], now)
-  local figures = answer(P, S, slowest, now, 0, left, wait == huge and -1 or wait, 0)
-  figures.wait, figures.early = wait, early
-  return figures
+  local decision = answer(P, S, slowest, now, 0, left, wait == huge and -1 or wait, 0)
+  decision.wait, decision.early = wait, early
+  return decision
 end
 
--- Decides, and charges what is kept in S if `charging`.
+-- Decides, and charges the states in S if `charging`.
 local function judge(P, S, now, cost, charging)
   for i = 1, #P do
     if not allows(P[i], S[i], now, cost) then
@@ -1747,12 +1758,12 @@ local function grant(P, S, now, cost)
   if granted > 0 then
     charge_all(P, S, now, granted)
   end
-  local figures = judge(P, S, now, 1, false)
-  figures[8] = granted
-  return figures
+  local decision = judge(P, S, now, 1, false)
+  decision[8] = granted
+  return decision
 end
 
--- ---- questions ----------------------------------------------------------------------------------
+-- ---- requests -----------------------------------------------------------------------------------
 
 local BAD_COST = 'the cost: expected a whole number from 0 to 2147483647'
 
@@ -1761,14 +1772,15 @@ local function read_cost(text)
   return n and n <= LIMIT_MAX and n or nil
 end
 
--- The bounds of P's zoned layers from args[at] on, or nil and why not.
+-- Parses the bounds of P's layers with a time zone from args[at] on. Returns nil and an error if
+-- they are invalid.
 local function read_bounds(P, args, at)
   local bounds = {}
   for i = 0, P.zones * 4 - 1 do
     local b = args[at + i]
     b = b and #b <= 16 and match(b, '^%d+$') and tonumber(b)
     if not b or (i % 4 > 0 and b < bounds[i]) then
-      return nil, 'weir: four bounds in microseconds are expected for each layer with tz'
+      return nil, 'weir: expected four bounds in microseconds for each layer with tz'
     end
     bounds[i + 1] = b
   end
@@ -1790,7 +1802,7 @@ local VERBS = {
   GRANT = grant,
 }
 
--- Handles one request for one key. Returns the eight figures and the policy, or an error.
+-- Handles one request for one key. Returns the eight numbers and the policy, or an error.
 local function ask(key, verb, text, n, args, at)
   local P, why = read_policy(text)
   if not P then
@@ -1811,9 +1823,9 @@ local function ask(key, verb, text, n, args, at)
   if not S then
     return err
   end
-  local figures = VERBS[verb](P, S, now, n)
+  local decision = VERBS[verb](P, S, now, n)
   close_key(P, S, now)
-  return figures, P
+  return decision, P
 end
 
 local function weir_ask(keys, args)
@@ -1825,11 +1837,11 @@ local function weir_ask(keys, args)
   elseif not VERBS[verb] then
     return failed('unknown verb, expected TAKE, PEEK, REFUND, GRANT or RESET')
   end
-  local figures = ask(keys[1], verb, args[2], cost, args, 4)
-  return figures
+  local decision = ask(keys[1], verb, args[2], cost, args, 4)
+  return decision
 end
 
--- Reads policy, cost and bounds for each key. Returns a list, or nil and why not.
+-- Parses the policy, cost and bounds of each key. Returns a list, or nil and an error.
 local function read_requests(keys, args)
   local requests, at = {}, 1
   if #keys < 1 or #keys > ALL_MAX then
@@ -1859,13 +1871,13 @@ local function read_requests(keys, args)
   return requests
 end
 
--- One state for each key, however often it is named.
+-- Loads each key once, even if several requests have it.
 local function open_all(requests, now)
   local opened = {}
   for _, r in ipairs(requests) do
     local S, err = opened[r.key], nil
     if S and S.P.text ~= r.P.text then
-      return failed('weir: one key under two policies')
+      return failed('weir: a key has two different policies')
     elseif not S then
       S, err = open_key(r.P, r.key, now, r.bounds)
       if not S then
@@ -1876,7 +1888,8 @@ local function open_all(requests, now)
   end
 end
 
--- Whether figures of several requests stand for all rather than others: both deny, or both allow.
+-- Returns whether decision a ranks before decision b when several requests are answered as one.
+-- Both allow or both deny.
 local function outranks(a, b)
   if a[1] == 0 and (a.wait ~= b.wait or a.early ~= b.early) then
     return waits_longer(a.wait, a.early, b.wait, b.early)
@@ -1886,8 +1899,8 @@ local function outranks(a, b)
   return waits_longer(a.reset, a.reset_early, b.reset, b.reset_early)
 end
 
--- All or nothing. Returns the requests with their figures in `told`, and which one blocks, from 0,
--- their number if none; or nil and an error.
+-- Charges all requests or none. Returns the requests with their decisions, and the index, from 0,
+-- of the request that denies all of them, or their number. On failure returns nil and an error.
 local function take_all(keys, args)
   local requests, why = read_requests(keys, args)
   if not requests then
@@ -1901,19 +1914,19 @@ local function take_all(keys, args)
   local blocking, longest = #requests, nil
   for i, r in ipairs(requests) do
     r.alone = judge(r.P, r.S, now, r.cost, false)
-    r.told = judge(r.P, r.S, now, r.cost, true)
-    local told = r.told
-    told.reset, told.reset_early = reset_of(r.P, r.S, told[7] + 1, now)
-    if told[1] == 0 and (not longest or outranks(told, longest)) then
-      blocking, longest = i - 1, told
+    r.decision = judge(r.P, r.S, now, r.cost, true)
+    local decision = r.decision
+    decision.reset, decision.reset_early = reset_of(r.P, r.S, decision[7] + 1, now)
+    if decision[1] == 0 and (not longest or outranks(decision, longest)) then
+      blocking, longest = i - 1, decision
     end
   end
   for _, r in ipairs(requests) do
     if blocking == #requests then
       close_key(r.P, r.S, now)
       r.S.dirty = false
-    elseif r.told[1] == 1 then
-      r.told = r.alone
+    elseif r.decision[1] == 1 then
+      r.decision = r.alone
     end
   end
   return requests, blocking
@@ -1927,18 +1940,18 @@ local function weir_ask_all(keys, args)
   local out = { blocking }
   for _, r in ipairs(requests) do
     for i = 1, 8 do
-      out[#out + 1] = r.told[i]
+      out[#out + 1] = r.decision[i]
     end
   end
   return out
 end
 
--- ---- for people ---------------------------------------------------------------------------------
+-- ---- for clients --------------------------------------------------------------------------------
 
 local NAMES = { 'allowed', 'limit', 'remaining', 'retry_after_ms', 'reset_after_ms', 'delay_ms' }
 
--- Removes WITHNAMES from the end of the arguments, if there are more than `needed`. Returns whether
--- it was there: then the reply is a map, else an array.
+-- Removes WITHNAMES from the end of the arguments if there are more than `needed`. Returns whether
+-- it was there. With it the reply is a map, else an array.
 local function take_with_names(args, needed)
   local found = #args > needed and string.upper(args[#args]) == 'WITHNAMES'
   if found then
@@ -1947,8 +1960,8 @@ local function take_with_names(args, needed)
   return found
 end
 
--- A map of the six figures and `more`. To a client that speaks RESP2, the server sends it as an
--- array of names and values. Servers before 6.0 have no maps. The order of the pairs is not fixed.
+-- Returns a map of the six numbers and `more`. The server sends it to a RESP2 client as an array of
+-- names and values. Servers before 6.0 have no maps. The order of the pairs is unspecified.
 local function named(six, more)
   for i, name in ipairs(NAMES) do
     more[name] = six[i]
@@ -1964,14 +1977,14 @@ local function named(six, more)
   return flat
 end
 
--- The six figures of the daemon, in milliseconds rounded up.
-local function in_ms(figures)
-  local retry = figures[4]
-  return { figures[1], figures[2], figures[3], retry < 0 and -1 or ceil(retry / 1000),
-    ceil(figures[5] / 1000), ceil(figures[6] / 1000) }
+-- Returns the six numbers of a reply, with times in milliseconds, rounded up.
+local function in_ms(decision)
+  local retry = decision[4]
+  return { decision[1], decision[2], decision[3], retry < 0 and -1 or ceil(retry / 1000),
+    ceil(decision[5] / 1000), ceil(decision[6] / 1000) }
 end
 
-local function for_people(verb, needed)
+local function for_clients(verb, needed)
   return function(keys, args)
     local with_names = take_with_names(args, needed)
     local cost = read_cost(args[2] or (verb ~= 'REFUND' and '1' or nil))
@@ -1980,12 +1993,12 @@ local function for_people(verb, needed)
     elseif not cost then
       return failed(BAD_COST)
     end
-    local figures, P = ask(keys[1], verb, args[1], cost, args, 3)
-    if figures.err then
-      return figures
+    local decision, P = ask(keys[1], verb, args[1], cost, args, 3)
+    if decision.err then
+      return decision
     end
-    local six = in_ms(figures)
-    return with_names and named(six, { policy = P.text, layer = figures[7] }) or six
+    local six = in_ms(decision)
+    return with_names and named(six, { policy = P.text, layer = decision[7] }) or six
   end
 end
 
@@ -2000,7 +2013,7 @@ local function weir_reset(keys)
   return { ok = 'OK' }
 end
 
--- The figures of one request, which outranks() puts first; then its number.
+-- The reply has the numbers of the request that ranks first by outranks(), and its index.
 local function weir_take_all(keys, args)
   local with_names = take_with_names(args, 2 * #keys)
   local requests, blocking = take_all(keys, args)
@@ -2011,21 +2024,21 @@ local function weir_take_all(keys, args)
   if blocking == #requests then
     chosen = 1
     for i, r in ipairs(requests) do
-      chosen = outranks(r.told, requests[chosen].told) and i or chosen
-      delay = max(delay, r.told[6])
+      chosen = outranks(r.decision, requests[chosen].decision) and i or chosen
+      delay = max(delay, r.decision[6])
     end
   end
   local r = requests[chosen]
-  local out = in_ms(r.told)
+  local out = in_ms(r.decision)
   out[6] = ceil(delay / 1000)
   if with_names then
-    return named(out, { index = chosen - 1, policy = r.P.text, key = r.key, layer = r.told[7] })
+    return named(out, { index = chosen - 1, policy = r.P.text, key = r.key, layer = r.decision[7] })
   end
   out[7] = chosen - 1
   return out
 end
 
--- The canonical text, or what is wrong.
+-- Returns the canonical text of a policy, or an error.
 local function weir_policy_check(_, args)
   local P, why = read_policy(args[1] or '')
   return P and P.text or failed(why)
@@ -2035,14 +2048,14 @@ local function weir_version()
   return VERSION
 end
 
--- ---- the two ways in ----------------------------------------------------------------------------
+-- ---- entry points -------------------------------------------------------------------------------
 
 local FUNCTIONS = {
   weir_ask = weir_ask,
   weir_ask_all = weir_ask_all,
-  weir_take = for_people('TAKE', 1),
-  weir_peek = for_people('PEEK', 1),
-  weir_refund = for_people('REFUND', 2),
+  weir_take = for_clients('TAKE', 1),
+  weir_peek = for_clients('PEEK', 1),
+  weir_refund = for_clients('REFUND', 2),
   weir_reset = weir_reset,
   weir_take_all = weir_take_all,
   weir_policy_check = weir_policy_check,
@@ -2081,6 +2094,6 @@ if not FUNCTIONS[ARGV[1]] then
   return failed('weir: no such function')
 end
 if redis.replicate_commands then
-  redis.replicate_commands() -- before 5.0 a script that asks for the time could not write
+  redis.replicate_commands() -- before 5.0, a script that called TIME could not write
 end
 return FUNCTIONS[ARGV[1]](KEYS, { unpack(ARGV, 2) })

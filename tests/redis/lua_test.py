@@ -650,7 +650,7 @@ def test_all(tally):
         answer = at.call(now, "weir_ask_all", ["k", "l"], "gcra 1/s", 1, "gcra 1/x", 1)
         tally.check(error_of(answer).startswith("ERR policy: column 8: ") and "(request 1)" in error_of(answer), answer)
         answer = at.call(now, "weir_ask_all", ["k", "k"], "gcra 1/s", 1, "gcra 2/s", 1)
-        tally.check("two policies" in error_of(answer), answer)
+        tally.check("two different policies" in error_of(answer), answer)
 
 
 def all_once(tally, client, at, now, key, chosen):
