@@ -323,7 +323,7 @@ port_file_error port_file_wait_lock(int fd, uint64_t at, port_file_lock lock)
 bool port_file_try_lock_all(int fd)
 {
     struct flock l = on_byte(0, PORT_FILE_OWN);
-    l.l_len = 0; /* to the end of all files */
+    l.l_len = 0; /* up to the end of the file */
     return fcntl(fd, F_OFD_SETLK, &l) == 0;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The limiter: activates rules, opens and closes services, and sums up their counters. Decisions
- * run none of this but weir_service_refresh(). */
+/* The limiter: activates rules, opens and closes services, and sums up their counters. On the path
+ * of a decision, only weir_service_refresh() runs. */
 
 #include "service/service_internal.h"
 
@@ -289,7 +289,7 @@ void weir_limiter_counts(weir_limiter *l,
 {
     port_mutex_lock(l->lock);
     for (size_t i = 0; i < l->names; i++) {
-        /* The names of rules come first, then WEIR_COUNTS_TEXTS and its like. */
+        /* The names of rules come first, then the names for requests without a rule. */
         size_t name = i + NAMES_FIRST < l->names ? i + NAMES_FIRST : l->names - 1 - i;
         weir_counts counts = counts_of(l, name);
         fn(ctx, l->name[name], &counts);

@@ -9,7 +9,7 @@
 #include <assert.h>
 
 _Static_assert(WEIR_ALL_MAX == WEIR_TAKE_MANY_MAX && WEIR_ALL_MAX <= WEIR_BATCH_MAX,
-               "the store takes them at once, and there is a place for each key");
+               "the store takes all at once, and the service has a match for each key");
 
 typedef struct all {
     weir_service *service;
@@ -20,7 +20,7 @@ typedef struct all {
     weir_resolved at[WEIR_ALL_MAX];
 } all;
 
-/* Whether a request can deny the whole, and is charged only with the others. */
+/* Whether a request can deny the call. Enforced requests are charged together. */
 static bool is_enforced(const all *a, size_t i)
 {
     return !weir_resolved_is_listed(&a->at[i]) && !weir_resolved_is_shadow(&a->at[i]);

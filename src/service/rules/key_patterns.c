@@ -98,7 +98,7 @@ static bool add_length(lengths *l, unsigned length)
     return true;
 }
 
-/*  length  the length that a search must try to find it. */
+/*  length  the length with which a search finds the entry. */
 static weir_status add_entry(weir_key_patterns *p, enum kind kind, const void *bytes, size_t len,
                              unsigned length, uint32_t value)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Rules: builds one from its spec, refuses a bad spec, and matches keys against its patterns. It
- * must not know what decides by the rule, nor where the spec comes from. */
+/* One rule: builds it from its spec, and matches keys against it. It must not know where specs come
+ * from. */
 
 #include "service/rules/rule.h"
 

@@ -35,7 +35,7 @@ uint64_t weir_sampler_hit(weir_sampler *s, int64_t *left, uint64_t *random)
     uint64_t hits = 1, intervals = done >> shift;
     done &= interval - 1;
     if (intervals > 0)
-        hits += intervals - 1; /* the request contains these whole */
+        hits += intervals - 1; /* intervals entirely within the request */
     if (intervals > 0 && done > 0) {
         uint64_t at = draw(s, random);
         if (at >= done) {
@@ -46,6 +46,6 @@ uint64_t weir_sampler_hit(weir_sampler *s, int64_t *left, uint64_t *random)
     }
     weir_sampler_begin(s, left, random);
     if (done > 0)
-        *left += (int64_t)(interval - done); /* the rest of this interval, whose unit is counted */
+        *left += (int64_t)(interval - done); /* skip the rest of this interval */
     return hits << shift;
 }
