@@ -50,8 +50,8 @@ bool weir_buffer_grow(weir_buffer *b, size_t n)
     move_to_front(b);
     if (cheap)
         return true;
-    /* The capacity can grow here. At its maximum of 2 * len_max, a lack of space after `end` implies
-     * begin > len_max, since len + n <= len_max; and that is the cheap case. */
+    /* The capacity can grow here. At its maximum of 2 * len_max, a lack of space after `end`
+     * implies begin > len_max, since len + n <= len_max; and that is the cheap case. */
     size_t capacity = b->capacity < CAPACITY_FIRST ? CAPACITY_FIRST : 2 * b->capacity;
     if (capacity < len + n)
         capacity = len + n;

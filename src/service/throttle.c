@@ -79,9 +79,9 @@ static weir_throttle_status rate_of(const weir_throttle *t, rate *ret)
     return WEIR_THROTTLE_OK;
 }
 
-/* redis-cell divides whole microseconds. Its result exceeds the limit if the interval is not a whole
- * number of microseconds, and is infinite if the interval is below 1 us. So intervals below 1 us are
- * divided in ns here, and the result is clamped to 0..limit. */
+/* redis-cell divides whole microseconds. Its result exceeds the limit if the interval is not a
+ * whole number of microseconds, and is infinite if the interval is below 1 us. So intervals below 1
+ * us are divided in ns here, and the result is clamped to 0..limit. */
 static int64_t remaining(const rate *r, int64_t ttl_ns)
 {
     int64_t next_ns;

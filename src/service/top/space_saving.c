@@ -146,8 +146,9 @@ weir_space_saving_sum weir_space_saving_merge(weir_space_saving *const *lists, s
     weir_space_saving_sum sum = {0};
     size_t rows = 0;
     for (size_t i = 0; i < n; i++) {
-        /* A key that is missing in a list costs at most `unlisted` there. The sum of these bounds is added
-         * to every row below, so this list's own bound is subtracted from its keys here. */
+        /* A key that is missing in a list costs at most `unlisted` there. The sum of these bounds
+         * is added to every row below, so this list's own bound is subtracted from its keys here.
+         */
         const weir_space_saving *h = lists[i];
         uint64_t unlisted = weir_space_saving_unlisted(h);
         sum.cost = add(sum.cost, h->cost);
