@@ -20,7 +20,7 @@ typedef enum weir_session_next {
     WEIR_SESSION_WAIT,    /* hold `out` until until_ns, then send it and call again. Flush earlier
                              replies with AGAIN before returning WAIT */
     WEIR_SESSION_PENDING, /* the next reply is pending: send `out`, and call again after the session
-                             has called its `wake` callback. An earlier call returns PENDING again */
+                             has called its `wake` callback. Earlier calls return PENDING again */
     WEIR_SESSION_CLOSE    /* send `out`, then close; the session is not run again */
 } weir_session_next;
 

@@ -168,26 +168,14 @@ bool weir_service_take(weir_service *s, weir_completion *completion, weir_reques
     return true;
 }
 
-static weir_status peek_here(weir_store *store, const weir_resolved *at, weir_request *request,
-                             int64_t now_ns)
+static weir_status run_locally(weir_store *store, weir_verb verb, const weir_resolved *at,
+                               weir_request *request, int64_t now_ns)
 {
-    return weir_store_peek(store, request->policy, at->policy_id, at->key.at, at->key.len, now_ns,
-                           request->cost, &request->decision);
-}
-
-static weir_status refund_here(weir_store *store, const weir_resolved *at, weir_request *request,
-                               int64_t now_ns)
-{
-    return weir_store_refund(store, request->policy, at->policy_id, at->key.at, at->key.len, now_ns,
-                             request->cost, &request->decision);
-}
-
-static weir_status reset_here(weir_store *store, const weir_resolved *at, weir_request *request,
-                              int64_t now_ns)
-{
-    (void)request;
-    (void)now_ns;
-    return weir_store_reset(store, at->policy_id, at->key.at, at->key.len);
+    if (verb == WEIR_VERB_RESET)
+        return weir_store_reset(store, at->policy_id, at->key.at, at->key.len);
+    return (verb == WEIR_VERB_REFUND ? weir_store_refund : weir_store_peek)(
+        store, request->policy, at->policy_id, at->key.at, at->key.len, now_ns, request->cost,
+        &request->decision);
 }
 
 /* Runs an operation other than a take on one request. Nothing is counted. */
@@ -204,12 +192,8 @@ static bool run_one(weir_service *s, weir_completion *completion, weir_verb verb
         weir_resolved_decide_by_list(ret_at, request);
     else if (weir_resolved_engine(s, ret_at) != WEIR_ENGINE_LOCAL)
         return weir_dispatch_one(s, completion, verb, request, now_ns, ret_at);
-    else if (verb == WEIR_VERB_PEEK)
-        request->status = peek_here(s->limiter->store, ret_at, request, now_ns);
-    else if (verb == WEIR_VERB_REFUND)
-        request->status = refund_here(s->limiter->store, ret_at, request, now_ns);
     else
-        request->status = reset_here(s->limiter->store, ret_at, request, now_ns);
+        request->status = run_locally(s->limiter->store, verb, ret_at, request, now_ns);
     if (verb != WEIR_VERB_RESET)
         weir_resolved_finish(ret_at, request);
     return true;

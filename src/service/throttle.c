@@ -7,6 +7,8 @@
 
 #include "port/text.h"
 
+#include "port/text.h"
+
 const char *weir_throttle_status_text(weir_throttle_status st)
 {
     switch (st) {
@@ -21,12 +23,12 @@ const char *weir_throttle_status_text(weir_throttle_status st)
 
 bool weir_throttle_number(const char *bytes, size_t len, int64_t *ret)
 {
-    size_t sign = len > 0 && (bytes[0] == '-' || bytes[0] == '+');
-    bool minus = sign && bytes[0] == '-';
-    uint64_t n;
-    if (!weir_decimal_read(bytes + sign, len - sign, (uint64_t)INT64_MAX + minus, &n))
+    bool minus = len > 0 && bytes[0] == '-';
+    size_t sign = minus || (len > 0 && bytes[0] == '+');
+    uint64_t v;
+    if (!weir_decimal_read(bytes + sign, len - sign, (uint64_t)INT64_MAX + minus, &v))
         return false;
-    *ret = minus ? (int64_t)(0 - n) : (int64_t)n;
+    *ret = minus ? (int64_t)(0 - v) : (int64_t)v;
     return true;
 }
 
