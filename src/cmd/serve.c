@@ -4,6 +4,7 @@
  * keys of the file, also after a reload. */
 
 #include "cmd/cmd.h"
+#include "cmd/config/keys.h"
 #include "cmd/daemon.h"
 #include "cmd/options.h"
 #include "port/text.h"
@@ -67,6 +68,13 @@ static bool read_number(const char *option, const char *text, long low, long hig
     return true;
 }
 
+/* Reads a number in the range of a key of weir.yaml. */
+static bool read_key(const char *option, const char *path, int *ret)
+{
+    const config_key *key = config_find_key(path);
+    return read_number(option, optarg, (long)key->low, (long)key->high, ret);
+}
+
 static bool read_format(const char *text, bool *ret_json)
 {
     *ret_json = strcmp(text, "json") == 0;
@@ -89,9 +97,9 @@ static bool read_option(int o, settings *ret)
         return read_port((protocol_kind)(o - OPTION_PORT), ret);
     switch (o) {
     case 't':
-        return read_number("--threads", optarg, 1, 256, &ret->threads);
+        return read_key("--threads", "threads", &ret->threads);
     case 'c':
-        return read_number("--connections", optarg, 1, 1000000, &ret->connections);
+        return read_key("--connections", "limits.connections", &ret->connections);
     case 'e':
         ret->redis = optarg;
         return true;

@@ -11,16 +11,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DAY_NS     (86400 * CONFIG_S_NS)
-#define TIB        (1024 * CONFIG_GIB)
-#define LARGE_EDGE (64 * CONFIG_KIB) /* weir_store_open() needs as much on either side */
+#define DAY_NS    (86400 * CONFIG_S_NS)
+#define TIB       (1024 * CONFIG_GIB)
+#define LARGE_MIN (64 * CONFIG_KIB) /* of large states, and of all others: see weir_store_open() */
 
 #define MEMBER(member)  CONFIG_MEMBER(weir_config, member)
 #define TIMEOUT(preset) CONFIG_RANGE(CONFIG_MS_NS, 30 * DAY_NS, preset), .may_be_off = true
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* Some keys have a meaning only with a state file. */
+/* Reports a key that requires a state file; returns false if there is one. */
 static bool check_file_keys(config_reader *r, const config_place *place)
 {
     static const char *const keys[] = {"sync", "shared", "trust_others"};
@@ -34,7 +34,7 @@ static bool check_file_keys(config_reader *r, const config_place *place)
     return true;
 }
 
-/* What weir_store_open() would refuse. */
+/* Reports sizes that weir_store_open() would refuse. */
 static void check_memory(config_reader *r, const config_place *place, void *base)
 {
     weir_config *c = base;
@@ -43,7 +43,7 @@ static void check_memory(config_reader *r, const config_place *place, void *base
     char text[24];
     if (!large)
         c->memory_large_bytes = c->memory_bytes / 4;
-    if (large && c->memory_large_bytes + LARGE_EDGE > c->memory_bytes)
+    if (large && c->memory_large_bytes + LARGE_MIN > c->memory_bytes)
         config_error_at(r->errors, large->begin, place,
                         "large must be at least 64k less than size, which is %s",
                         config_size_text(c->memory_bytes, text, sizeof text));
@@ -61,7 +61,7 @@ static const char *const full_words[] = {[WEIR_EVICT] = "evict", [WEIR_REFUSE] =
 static const config_key memory_keys[] = {
     {"size", CONFIG_SIZE, MEMBER(memory_bytes), CONFIG_RANGE(CONFIG_MIB, TIB, 256 * CONFIG_MIB)},
     {"large", CONFIG_SIZE, MEMBER(memory_large_bytes),
-     CONFIG_RANGE(LARGE_EDGE, TIB, 64 * CONFIG_MIB)},
+     CONFIG_RANGE(LARGE_MIN, TIB, 64 * CONFIG_MIB)},
     {"file", CONFIG_PATH, MEMBER(state_file)},
     {"sync", CONFIG_WORD, MEMBER(sync), CONFIG_WORDS(sync_words, WEIR_SYNC_SECOND)},
     {"when_full", CONFIG_WORD, MEMBER(when_full), CONFIG_WORDS(full_words, WEIR_EVICT)},

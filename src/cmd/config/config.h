@@ -83,7 +83,7 @@ typedef struct weir_config {
     const weir_rule_spec *rules; /* in the order of the file; unique names, all valid */
     size_t rules_len;            /* 0..WEIR_RULES_MAX */
 
-    struct config_arena *arena; /* has all strings and rules */
+    struct config_arena *arena; /* owns all strings and rules */
 } weir_config;
 
 /* ---- errors ---------------------------------------------------------------------------------- */
@@ -106,8 +106,8 @@ typedef struct config_sink {
     void *ctx;
 } config_sink;
 
-/* Prints "FILE:LINE:COL: error: PATH: TEXT" (or "warning"), the line, and a caret below the
- * position. */
+/* Prints "FILE:LINE:COL: error: PATH: TEXT" (or "warning"). Then prints the line, and a caret below
+ * the position. */
 void config_problem_print(FILE *out, const config_problem *problem);
 
 /* Returns a sink that prints to `out`. */

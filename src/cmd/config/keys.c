@@ -8,6 +8,7 @@
 #include "cmd/input.h"
 #include "port/text.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +30,22 @@ static const config_key *find_key(const config_section *section, const char *nam
             return &section->keys[i];
     }
     return NULL;
+}
+
+const config_key *config_find_key(const char *path)
+{
+    const config_key *key = NULL;
+    const config_section *section = &config_root;
+    while (section) {
+        char name[64];
+        size_t len = strcspn(path, ".");
+        snprintf(name, sizeof name, "%.*s", (int)len, path);
+        key = find_key(section, name);
+        assert(key);
+        section = key->section;
+        path += len + (path[len] == '.');
+    }
+    return key;
 }
 
 /* The key with the smallest edit distance; NULL if none is close. */

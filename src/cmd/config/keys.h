@@ -92,6 +92,9 @@ extern const config_section config_http_section; /* http.c */
 void config_read_section(config_reader *r, const config_place *place, const config_section *section,
                          void *base);
 
+/* Finds a key by its path, such as "limits.connections". It must exist. */
+const config_key *config_find_key(const char *path);
+
 /* Stores the defaults of a section and the sections within. */
 void config_set_defaults(const config_section *section, void *base);
 
