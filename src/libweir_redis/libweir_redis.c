@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* libweir-redis: the redis engine on a thread of its own, and callers on any. A call becomes a
- * round of one request, which is posted to that thread; whoever waits for it waits in a seat that
- * is used again. Everything of the engine is touched by that thread alone. */
+/* libweir-redis runs a redis engine on a worker thread. A call on any thread is posted to the worker
+ * as a batch of one request. A call that waits does so on a waiter: a condition variable that is
+ * reused. Only the worker's thread uses the engine. */
 
 #include "engine/engine.h"
 #include "net/tls.h"
@@ -16,45 +16,44 @@
 #include <strings.h>
 
 enum {
-    STORE_BYTES = 64 << 20,   /* for WEIR_REDIS_LOCAL ... */
-    STORE_BYTES_MIN = 1 << 20 /* ... and where it is but a clock */
+    STORE_BYTES = 64 << 20,   /* for WEIR_REDIS_LOCAL */
+    STORE_BYTES_MIN = 1 << 20 /* otherwise the store is used only for its clock */
 };
 
-/* Where a caller waits. */
-typedef struct seat {
+typedef struct waiter {
     port_mutex *lock; /* of `done` */
     port_cond *changed;
     bool done;
-    struct seat *next;
-} seat;
+    struct waiter *next;
+} waiter;
 
 struct weir_redis {
     weir_redis_options *options;
-    weir_store *store; /* for WEIR_REDIS_LOCAL; and its clock is the engine's */
+    weir_store *store; /* for WEIR_REDIS_LOCAL; its clock is the engine's clock */
     port_tls *tls;
     weir_worker *worker;
-    weir_engine *engine; /* the worker's */
+    weir_engine *engine; /* only for the worker's thread */
     weir_status begun;   /* written before weir_worker_open() returns */
     uint64_t seed;
-    port_mutex *lock; /* of `seats` */
-    seat *seats;      /* that nobody uses */
-    /* 1: nothing is taken any more. Released before the worker is told to end, and acquired by it
-     * before it posts to itself. */
+    port_mutex *lock; /* of `waiters` */
+    waiter *waiters;  /* free ones */
+    /* 1: no request is accepted. Stored with release before the worker is asked to end; loaded with
+     * acquire by the worker before it posts to itself. */
     port_word closing;
     weir_redis_stats stats;
 };
 
-/* One request on its way. */
-typedef struct sent_request {
+/* A request that is posted to the worker. */
+typedef struct posted {
     weir_engine_batch round; /* first */
     weir_engine_request request;
     weir_redis *owner;
-    seat *seat;       /* of who waits; NULL: */
-    weir_redis_fn fn; /* who is called, and the sent_request freed */
+    waiter *waiter; /* of the caller that waits; NULL: fn is called, and this is freed */
+    weir_redis_fn fn;
     void *ctx;
-    weir_policy policy; /* a copy for fn's */
-    char bytes[];       /* the text and the key */
-} sent_request;
+    weir_policy policy; /* a copy, if fn is called */
+    char bytes[];       /* copies of the policy text and of the key */
+} posted;
 
 /* ---- the worker's thread --------------------------------------------------------------------- */
 
@@ -83,14 +82,14 @@ static void end(void *ctx)
         r->engine->calls->close(r->engine);
 }
 
-static void answer(sent_request *q)
+static void answer(posted *q)
 {
-    if (q->seat) {
-        port_mutex_lock(q->seat->lock);
-        q->seat->done = true;
-        port_cond_wake(q->seat->changed);
-        port_mutex_unlock(q->seat->lock);
-        return; /* from the unlocking on, *q may be gone */
+    if (q->waiter) {
+        port_mutex_lock(q->waiter->lock);
+        q->waiter->done = true;
+        port_cond_wake(q->waiter->changed);
+        port_mutex_unlock(q->waiter->lock);
+        return; /* the waiting caller may have freed *q */
     }
     weir_redis_answer a = {q->request.decision, q->request.by_error};
     q->fn(q->ctx, q->request.status, q->request.status == WEIR_OK ? &a : NULL);
@@ -100,12 +99,12 @@ static void answer(sent_request *q)
 static void on_done(weir_engine_batch *round, int64_t now_ns)
 {
     (void)now_ns;
-    answer((sent_request *)round);
+    answer((posted *)round);
 }
 
 static void ask(void *arg)
 {
-    sent_request *q = arg;
+    posted *q = arg;
     if (q->owner->engine->calls->submit(q->owner->engine, &q->round, now_of(q->owner)))
         answer(q);
 }
@@ -121,8 +120,8 @@ static weir_status check_request(const weir_redis *r, const void *key, size_t ke
                : WEIR_E_RANGE;
 }
 
-static void fill(sent_request *q, weir_redis *r, weir_verb verb, const weir_policy *p,
-                 weir_slice text, weir_slice key, int64_t cost)
+static void fill(posted *q, weir_redis *r, weir_verb verb, const weir_policy *p, weir_slice text,
+                 weir_slice key, int64_t cost)
 {
     q->owner = r;
     q->round = (weir_engine_batch){.request = &q->request, .len = 1, .done = on_done};
@@ -132,7 +131,7 @@ static void fill(sent_request *q, weir_redis *r, weir_verb verb, const weir_poli
         q->request.policy_id = weir_store_policy_id(r->store, p);
 }
 
-static void free_seat(seat *s)
+static void free_waiter(waiter *s)
 {
     if (!s)
         return;
@@ -141,39 +140,39 @@ static void free_seat(seat *s)
     port_free(s);
 }
 
-static seat *new_seat(void)
+static waiter *new_waiter(void)
 {
-    seat *s = port_zalloc(1, sizeof *s);
+    waiter *s = port_zalloc(1, sizeof *s);
     if (!s)
         return NULL;
     s->lock = port_mutex_new();
     s->changed = port_cond_new();
     if (s->lock && s->changed)
         return s;
-    free_seat(s);
+    free_waiter(s);
     return NULL;
 }
 
-static seat *take_seat(weir_redis *r)
+static waiter *take_waiter(weir_redis *r)
 {
     port_mutex_lock(r->lock);
-    seat *s = r->seats;
+    waiter *s = r->waiters;
     if (s)
-        r->seats = s->next;
+        r->waiters = s->next;
     port_mutex_unlock(r->lock);
-    return s ? s : new_seat();
+    return s ? s : new_waiter();
 }
 
-static void give_seat(weir_redis *r, seat *s)
+static void give_waiter(weir_redis *r, waiter *s)
 {
     port_mutex_lock(r->lock);
     s->done = false;
-    s->next = r->seats;
-    r->seats = s;
+    s->next = r->waiters;
+    r->waiters = s;
     port_mutex_unlock(r->lock);
 }
 
-static void wait_in(seat *s)
+static void wait_on(waiter *s)
 {
     port_mutex_lock(s->lock);
     while (!s->done)
@@ -181,30 +180,30 @@ static void wait_in(seat *s)
     port_mutex_unlock(s->lock);
 }
 
-/* The caller's policy and key stay, since it waits. */
+/* Copies nothing: the caller waits, so its policy and key stay valid. */
 static weir_status ask_and_wait(weir_redis *r, weir_verb verb, const weir_policy *p,
                                 const void *key, size_t key_len, int64_t cost,
                                 weir_redis_answer *ret)
 {
     char text[WEIR_POLICY_TEXT_MAX];
-    sent_request q = {.fn = NULL};
+    posted q = {.fn = NULL};
     weir_status st = check_request(r, key, key_len, cost);
     if (st != WEIR_OK)
         return st;
-    q.seat = take_seat(r);
-    if (!q.seat)
+    q.waiter = take_waiter(r);
+    if (!q.waiter)
         return WEIR_E_NOMEM;
     size_t len = weir_policy_print(p, text, sizeof text);
     fill(&q, r, verb, p, (weir_slice){text, len}, (weir_slice){key, key_len}, cost);
     if (weir_worker_post(r->worker, ask, &q)) {
-        wait_in(q.seat);
+        wait_on(q.waiter);
         st = q.request.status;
         if (st == WEIR_OK && ret)
             *ret = (weir_redis_answer){q.request.decision, q.request.by_error};
     } else {
         st = WEIR_E_NOMEM;
     }
-    give_seat(r, q.seat);
+    give_waiter(r, q.waiter);
     return st;
 }
 
@@ -239,7 +238,7 @@ weir_status weir_redis_check_async(weir_redis *r, const weir_policy *p, const vo
     if (st != WEIR_OK)
         return st;
     size_t len = weir_policy_print(p, text, sizeof text);
-    sent_request *q = port_zalloc(1, sizeof *q + len + key_len);
+    posted *q = port_zalloc(1, sizeof *q + len + key_len);
     if (!q)
         return WEIR_E_NOMEM;
     q->fn = fn;
@@ -255,10 +254,10 @@ weir_status weir_redis_check_async(weir_redis *r, const weir_policy *p, const vo
     return WEIR_E_NOMEM;
 }
 
-/* ---- options ------------------------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------------------------------- */
 
-/* The texts that are single, by where they are. */
-static const char **texts(weir_redis_options *o, size_t i)
+/* The strings of the options except the URLs, by index; NULL after the last. */
+static const char **string_at(weir_redis_options *o, size_t i)
 {
     const char **all[] = {
         &o->user,   &o->password, &o->sentinel, &o->sentinel_user, &o->sentinel_password,
@@ -289,8 +288,8 @@ static weir_redis_options *copy_options(const weir_redis_options *options)
     size_t size = sizeof from + from.urls_len * sizeof *from.urls;
     for (size_t i = 0; i < from.urls_len; i++)
         size += size_of(from.urls[i]);
-    for (size_t i = 0; texts(&from, i); i++)
-        size += size_of(*texts(&from, i));
+    for (size_t i = 0; string_at(&from, i); i++)
+        size += size_of(*string_at(&from, i));
 
     weir_redis_options *o = port_zalloc(1, size);
     if (!o)
@@ -301,8 +300,8 @@ static weir_redis_options *copy_options(const weir_redis_options *options)
     for (size_t i = 0; i < from.urls_len; i++)
         urls[i] = copy(&to, from.urls[i]);
     o->urls = urls;
-    for (size_t i = 0; texts(o, i); i++)
-        *texts(o, i) = copy(&to, *texts(o, i));
+    for (size_t i = 0; string_at(o, i); i++)
+        *string_at(o, i) = copy(&to, *string_at(o, i));
     o->zones = NULL;
     o->ret_error = NULL;
     return o;
@@ -322,14 +321,14 @@ static weir_status open_tls(const weir_redis_options *options, port_tls **ret,
                         options->tls_insecure, ret_error->text, sizeof ret_error->text);
 }
 
-/* ---- its life -------------------------------------------------------------------------------- */
+/* ---- opening and closing --------------------------------------------------------------------- */
 
 static void free_all(weir_redis *r)
 {
-    while (r->seats) {
-        seat *s = r->seats;
-        r->seats = s->next;
-        free_seat(s);
+    while (r->waiters) {
+        waiter *s = r->waiters;
+        r->waiters = s->next;
+        free_waiter(s);
     }
     port_mutex_free(r->lock);
     net_tls_close(r->tls);
@@ -384,8 +383,9 @@ weir_status weir_redis_open(weir_redis **ret, const weir_redis_options *options)
     if (st == WEIR_OK)
         st = open_good(ret, options, &error);
     if (st != WEIR_OK && error.text[0] == '\0')
-        (void)snprintf(error.text, sizeof error.text, "%s: give the process more",
-                       st == WEIR_E_NOMEM ? "no memory" : "no thread or descriptor is left");
+        (void)snprintf(error.text, sizeof error.text, "%s",
+                       st == WEIR_E_NOMEM ? "out of memory"
+                                          : "no threads or file descriptors are left");
     if (st != WEIR_OK && options->ret_error)
         *options->ret_error = error;
     return st;

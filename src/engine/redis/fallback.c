@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* What on_error answers: out of the policy alone (open, closed), or by the service's own store.
- * Figures are those that the wire would have: times in whole microseconds, rounded up, but for
- * those of the store, which are its own. */
+/* `open` and `closed` are answered from the policy alone, with times in whole microseconds, rounded
+ * up, as servers send them. `local` is answered by the service's own store, in nanoseconds. */
 
 #include "engine/redis/fallback.h"
 
@@ -16,16 +15,16 @@ static const int64_t ns_per_us = 1000, ns_per_s = 1000000000;
 
 void weir_fallback_init(weir_fallback *ret, weir_store *store, weir_on_error on_error)
 {
-    static const char format[] = "gcra 1/ns"; /* any policy with an 8-byte TAT */
+    static const char format[] = "gcra 1/ns"; /* any policy with an 8-byte TAT would do */
     *ret = (weir_fallback){.store = store, .on_error = on_error};
     weir_status st = weir_policy_parse(&ret->throttle_policy, format, strlen(format), NULL, NULL);
     if (st == WEIR_OK && store)
         ret->throttle_id = ~weir_store_policy_id(store, &ret->throttle_policy);
 }
 
-/* The figures of a fresh key, and whether it could take `cost`: of the layer with the least
- * remaining, or of the first that could never allow it. */
-static weir_decision fresh(const weir_policy *p, int64_t cost)
+/* The decision for a key with its full quota. If the cost is above the limit of a layer, that layer
+ * denies it for ever; otherwise the layer with the least remaining is shown. */
+static weir_decision full_quota(const weir_policy *p, int64_t cost)
 {
     weir_decision d = weir_full_quota(p);
     for (uint32_t i = 0; i < p->layers && d.allowed; i++) {
@@ -42,7 +41,7 @@ static weir_decision fresh(const weir_policy *p, int64_t cost)
 
 static weir_decision closed(const weir_policy *p, int64_t cost, int64_t wait_ns)
 {
-    weir_decision d = fresh(p, cost);
+    weir_decision d = full_quota(p, cost);
     d.allowed = false;
     d.remaining = 0;
     d.reset_after_ns = (wait_ns + ns_per_us - 1) / ns_per_us * ns_per_us;
@@ -53,7 +52,8 @@ static weir_decision closed(const weir_policy *p, int64_t cost, int64_t wait_ns)
 
 /* ---- the service's own store ----------------------------------------------------------------- */
 
-/* As many of q->cost units as there are. If others take some in between, it is fewer. */
+/* Charges as many of q->cost units as remain. Other threads may take units between peek and check:
+ * then fewer are charged. */
 static weir_status grant(weir_store *s, weir_engine_request *q, int64_t now_ns)
 {
     weir_decision d;
@@ -86,7 +86,7 @@ static weir_status reset(weir_store *s, weir_engine_request *q)
 {
     weir_status st = weir_store_reset(s, q->policy_id, q->key.at, q->key.len);
     if (st == WEIR_OK)
-        q->decision = fresh(q->policy, 0);
+        q->decision = full_quota(q->policy, 0);
     return st;
 }
 
@@ -116,7 +116,8 @@ static weir_status local(const weir_fallback *f, weir_engine_request *q, int64_t
 
 /* ---- one request ---------------------------------------------------------------------------- */
 
-/* Of a fresh key: what the arithmetic refuses, or could never allow, it says as ever. */
+/* CL.THROTTLE on a key with its full quota. Bad arguments, and a quantity above the limit, are
+ * answered as by a server. */
 static weir_status throttle(weir_engine_request *q, int64_t now_ns, bool open, int64_t wait_ns)
 {
     uint64_t state = 0;
@@ -142,7 +143,7 @@ static weir_on_error of(const weir_fallback *f, const weir_engine_request *q)
     return q->on_error == WEIR_ON_ERROR_DEFAULT ? f->on_error : q->on_error;
 }
 
-static weir_on_error tell(weir_engine_request *q, const char *why)
+static weir_on_error report(weir_engine_request *q, const char *why)
 {
     q->status = WEIR_E_IO;
     q->reason = why;
@@ -157,7 +158,7 @@ weir_on_error weir_fallback_answer(const weir_fallback *f, weir_engine_request *
     bool changes = q->verb == WEIR_VERB_REFUND || q->verb == WEIR_VERB_RESET;
     if (by == WEIR_ON_ERROR_REPORT || (by == WEIR_ON_ERROR_LOCAL && !f->store) ||
         (by != WEIR_ON_ERROR_LOCAL && changes))
-        return tell(q, why);
+        return report(q, why);
     bool open = by == WEIR_ON_ERROR_OPEN;
     q->by_error = true;
     q->reason = NULL;
@@ -169,14 +170,14 @@ weir_on_error weir_fallback_answer(const weir_fallback *f, weir_engine_request *
         q->status = throttle(q, now_ns, open, wait_ns);
     } else {
         int64_t cost = q->verb == WEIR_VERB_GRANT ? 1 : q->cost;
-        q->decision = open ? fresh(q->policy, cost) : closed(q->policy, cost, wait_ns);
+        q->decision = open ? full_quota(q->policy, cost) : closed(q->policy, cost, wait_ns);
         if (open && q->verb == WEIR_VERB_GRANT)
             q->granted = q->cost < q->decision.limit ? q->cost : q->decision.limit;
     }
     return by;
 }
 
-/* ---- several as one -------------------------------------------------------------------------- */
+/* ---- several requests as one ----------------------------------------------------------------- */
 
 static weir_on_error strictest(const weir_fallback *f, const weir_engine_batch *r)
 {

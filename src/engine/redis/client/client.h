@@ -2,11 +2,13 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_ENGINE_REDIS_CLIENT_H
 #define WEIR_ENGINE_REDIS_CLIENT_H
-/* Redis and Valkey, client side: a call goes to the node that has its key, over one line a node,
- * and comes back with a reply, or with what is known of why there is none. It finds masters by
- * Cluster and by Sentinel, follows MOVED and ASK, loads what a node needs to decide, and connects
- * again with growing pauses. It knows lines and alarms (port/dial.h) and no sockets, and neither
- * policies nor what is to be done without an answer. One thread's. */
+/* The client of Redis and Valkey. It sends a call to the node that serves its key, over one
+ * connection to each node, and ends it with a reply or with the reason for having none. It finds
+ * masters through a Cluster or through Sentinels, follows MOVED and ASK, loads weir's functions or
+ * script into servers, and reconnects with exponential backoff.
+ *
+ * It uses connections and timers through port/dial.h, and knows no sockets. It knows neither
+ * policies nor on_error. A client belongs to one thread. */
 
 #include "port/atomic.h"
 #include "port/dial.h"
@@ -14,30 +16,29 @@
 
 #include <weir/weir_redis.h>
 
-/* What became of a call. */
+/* How a call ended. */
 typedef enum weir_redis_outcome {
-    WEIR_REDIS_ANSWERED,    /* the requests have their statuses and answers */
-    WEIR_REDIS_LATE,        /* its deadline is over; it may have been charged, or may yet be */
-    WEIR_REDIS_BROKEN,      /* the line broke after it was sent: it may have been charged */
-    WEIR_REDIS_UNREACHABLE, /* there is no line to its node, or none that is known: not charged */
-    WEIR_REDIS_CROWDED,     /* too many wait already: not charged */
-    WEIR_REDIS_REFUSED      /* the node says why it does not (LOADING, OOM, READONLY, NOPERM,
-                               CLUSTERDOWN, ...), or what it says makes no sense: not charged */
+    WEIR_REDIS_ANSWERED, /* the requests have their statuses and answers */
+    WEIR_REDIS_LATE,     /* no reply before the deadline: charged, not charged, or charged later */
+    WEIR_REDIS_BROKEN,   /* the connection broke before the reply: it may have been charged */
+    WEIR_REDIS_UNREACHABLE, /* no connection to the node: not charged */
+    WEIR_REDIS_CROWDED,     /* too many calls are in flight: not charged */
+    WEIR_REDIS_REFUSED      /* an error reply (LOADING, OOM, READONLY, NOPERM, ...): not charged */
 } weir_redis_outcome;
 
-/* One request to one node: one request, or several that are decided as one. */
+/* One request, or several that are decided as one. */
 typedef struct weir_redis_call {
-    weir_engine_request *request; /* len of them stay with the keys and texts they point to */
+    weir_engine_request *request; /* `len` of them; valid until the call ends */
     size_t len;
-    bool all;
+    bool all; /* several that are decided as one */
     int64_t deadline_ns;
-    void (*done)(struct weir_redis_call *c, int64_t now_ns); /* once; not from within send() */
+    void (*done)(struct weir_redis_call *c, int64_t now_ns); /* once; never from within send() */
 
-    weir_redis_outcome outcome; /* out */
-    size_t blocking;            /* out, of `all` */
-    const char *why;            /* out: for the log; good until done() returns */
+    weir_redis_outcome outcome; /* output */
+    size_t blocking;            /* output, if `all`: see weir_store_take_many() */
+    const char *why;            /* output, for the log; valid until done() returns */
 
-    /* The client's own. */
+    /* Private to the client. */
     struct weir_redis_call *next, *before;           /* by deadline */
     struct weir_redis_call *wait_next, *wait_before; /* the list that it waits in; NULL: none */
     struct weir_redis_pipeline *pipeline; /* where its reply is expected; NULL: not sent */
@@ -46,23 +47,28 @@ typedef struct weir_redis_call {
     bool asking, ended;
 } weir_redis_call;
 
-/* Counted by all clients of a process. Relaxed. */
+/* The statistics of all clients of a process. Relaxed counters. */
 typedef struct weir_redis_counts {
-    port_counter sent;                           /* calls, each time that they were */
-    port_counter answered;                       /* calls */
-    port_counter late, broken, crowded, refused; /* calls, by outcome */
-    port_counter unreachable; /* calls, and what was not even tried, by whoever counts that */
-    port_counter redirected;  /* MOVED and ASK */
-    port_counter reloaded;    /* functions or scripts that a node had lost */
-    port_counter connected;   /* lines that are up now */
-    port_counter dialed;      /* lines that were tried */
+    port_counter sent; /* calls, each time that they were sent */
+    /* Calls, by outcome. `unreachable` includes requests for which the engine sent no call. */
+    port_counter answered, late, broken, unreachable, crowded, refused;
+    port_counter redirected; /* MOVED and ASK */
+    port_counter reloaded;   /* functions or scripts that a server had lost */
+    port_counter connected;  /* connections that are up now */
+    port_counter dialed;     /* attempts to connect */
 } weir_redis_counts;
 
-/* Told of transitions, not of requests: "redis-up" (by what it decides), "redis-down" (why),
- * "redis-slots" (a Cluster's map is another), "redis-alone" (there is no Cluster, and there are
- * several URLs), "redis-master" (a Sentinel's), "redis-library" (it was loaded), "redis-refuses" (a
- * node that is up does not decide, and says why). `node` is "host:port". Any thread; it is called
- * by the client's. */
+/* Receives events, not requests. The events, with what `text` is:
+ *
+ *   redis-up       "the module", "functions", "a script" or "a Sentinel"
+ *   redis-down     why
+ *   redis-slots    the slot map of a Cluster has changed: how many masters and slots
+ *   redis-alone    several URLs were given, but the server is not in Cluster mode
+ *   redis-master   a Sentinel has named another master: the name that it has there
+ *   redis-library  functions or a script were loaded
+ *   redis-refuses  the node is up, and replies to calls with this error
+ *
+ * `node` is "host:port". The client's thread calls say(). */
 typedef struct weir_redis_log {
     void (*say)(void *ctx, const char *event, const char *node, const char *text);
     void *ctx;
@@ -70,14 +76,16 @@ typedef struct weir_redis_log {
 
 typedef struct weir_redis_client weir_redis_client;
 
-/* Checks all of the options, and writes *ret_error if one of them is wrong. Pure; reads no file. */
+/* Checks all options. Reads no file.
+ *  ret_error  written unless WEIR_OK.
+ * Returns WEIR_OK; WEIR_E_SYNTAX for a URL; WEIR_E_RANGE. Pure. */
 WEIR_NODISCARD weir_status weir_redis_options_check(const weir_redis_options *options,
                                                     weir_redis_error *ret_error);
 
-/* Begins to connect.
- *  options  good, by weir_redis_options_check(); kept by reference, as all else is.
- *  tls      for URLs with rediss://; NULL if there are none.
- *  seed     for the pauses between attempts; any number.
+/* Opens a client, which connects in the background.
+ *  options  checked by weir_redis_options_check(); referenced, as are tls, dialer and counts.
+ *  tls      for rediss:// URLs; NULL if there are none.
+ *  seed     any number, for the jitter of backoff.
  * Returns WEIR_OK or WEIR_E_NOMEM. */
 WEIR_NODISCARD weir_status weir_redis_client_open(weir_redis_client **ret,
                                                   const weir_redis_options *options,
@@ -85,28 +93,30 @@ WEIR_NODISCARD weir_status weir_redis_client_open(weir_redis_client **ret,
                                                   weir_redis_counts *counts,
                                                   const weir_redis_log *log, uint64_t seed);
 
-/* Calls that are under way come back as WEIR_REDIS_UNREACHABLE or WEIR_REDIS_BROKEN, from within
- * this. Accepts NULL. */
+/* Ends all calls in flight as WEIR_REDIS_UNREACHABLE or WEIR_REDIS_BROKEN, and frees the client.
+ * Accepts NULL. */
 void weir_redis_client_close(weir_redis_client *c);
 
-/* Sends a call, or keeps it until it can be: while its node is being found or connected to, and its
- * deadline is not over. Calls with one key are sent in order. *call stays until done() was called,
- * at its deadline at the latest. */
+/* Sends a call. It waits while its node is being found or connected to. Calls with the same key are
+ * sent in order. *call must stay valid until done(), which is called at the deadline at the latest.
+ */
 void weir_redis_client_send(weir_redis_client *c, weir_redis_call *call, int64_t now_ns);
 
-/* done() is not called any more, and neither *call nor its requests are touched again. */
+/* Abandons a call: done() is not called, and neither *call nor its requests are used again. */
 void weir_redis_client_abandon(weir_redis_client *c, weir_redis_call *call);
 
-/* Whether the node that has the request's key is up, as far as is known. If it is not,
- * *ret_next_ns is when the next attempt to connect is, before which a call need not be tried; 0 if
- * one is under way. */
+/* Whether the node that serves the request's key is up.
+ *  ret_next_ns  written if it is not: when the client next tries to connect; 0 if it tries now. A
+ *               call before that time would fail. */
 bool weir_redis_client_is_up(const weir_redis_client *c, const weir_engine_request *q,
                              int64_t *ret_next_ns);
 
-/* The node that a call about this request would go to: a number that is its own as long as the
- * client knows it, 0..WEIR_REDIS_NODES_MAX - 1; WEIR_REDIS_NODES_MAX if none is known.
- *  ret_name  "host:port", or "" if none is known; good until the client is called again. */
 #define WEIR_REDIS_NODES_MAX 1024
+
+/* The number of the node that serves the request's key, 0..WEIR_REDIS_NODES_MAX - 1. A node keeps
+ * its number. WEIR_REDIS_NODES_MAX: the node is not known.
+ *  ret_name  "host:port", or "" if the node is not known; valid until the next call of a function
+ *            of the client. */
 uint32_t weir_redis_client_node(const weir_redis_client *c, const weir_engine_request *q,
                                 const char **ret_name);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* What a key is called in Redis, and which slot of a Cluster that is. */
+/* Names of keys, and hash slots as the Redis Cluster specification defines them. */
 
 #include "engine/redis/client/key.h"
 
@@ -55,7 +55,7 @@ size_t weir_redis_key(const char *prefix, const weir_engine_request *q, bool for
 
 /* ---- slots ----------------------------------------------------------------------------------- */
 
-/* CRC16 as XMODEM has it: polynomial 0x1021, from 0, no reflection; four bits at a time. */
+/* CRC-16/XMODEM: polynomial 0x1021, initial value 0, not reflected. Four bits at a time. */
 static uint32_t crc16(const char *bytes, size_t len)
 {
     static const uint16_t of_nibble[16] = {0x0000, 0x1021, 0x2042, 0x3063, 0x4084, 0x50a5,

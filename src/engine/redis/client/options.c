@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* URLs, and whether options make sense, before anything is connected to. An error never quotes a
- * URL: it may have a password in it. */
+/* Messages never quote a URL, since it may contain a password. */
 
 #include "engine/redis/client/options.h"
 
@@ -25,8 +24,8 @@ __attribute__((format(printf, 3, 4))) static weir_status refuse(weir_redis_error
 
 /* ---- parts of a URL -------------------------------------------------------------------------- */
 
-/* Decodes "%41". False if a '%' has no two digits behind it, if a byte is a control character, or
- * if it does not fit. */
+/* Percent-decoding: "%41" becomes "A". False: two digits are missing, a byte is a control
+ * character, or the text is too long. */
 static bool decode(const char *at, size_t len, char *ret, size_t size)
 {
     size_t n = 0;
@@ -46,7 +45,6 @@ static bool decode(const char *at, size_t len, char *ret, size_t size)
     return true;
 }
 
-/* Digits and nothing else. */
 static bool number(const char *at, size_t len, uint32_t max, uint32_t *ret)
 {
     uint64_t v;
@@ -56,9 +54,9 @@ static bool number(const char *at, size_t len, uint32_t max, uint32_t *ret)
     return true;
 }
 
-static const char bad_user[] =
-    "a URL's user and password are at most 511 bytes; '@', ':', '/' and '%' in them are written "
-    "as %40, %3A, %2F and %25";
+static const char bad_user[] = "the user and the password of a URL have at most 511 bytes each; "
+                               "write '@', ':', '/' and '%' in "
+                               "them as %40, %3A, %2F and %25";
 
 /* "user:password", ":password", "user". */
 static weir_status read_user(const char *at, size_t len, weir_redis_url *u, weir_redis_error *e)
@@ -69,7 +67,7 @@ static weir_status read_user(const char *at, size_t len, weir_redis_url *u, weir
         return refuse(e, WEIR_E_SYNTAX, "%s", bad_user);
     if (!colon)
         return refuse(e, WEIR_E_SYNTAX,
-                      "a URL has a user and no password: write redis://user:password@host");
+                      "the URL has a user but no password: write redis://user:password@host");
     u->has_password = true;
     if (!decode(colon + 1, len - user - 1, u->password, sizeof u->password))
         return refuse(e, WEIR_E_SYNTAX, "%s", bad_user);
@@ -83,7 +81,8 @@ static weir_status read_host(const char *at, size_t len, weir_redis_url *u, weir
     if (len > 0 && *at == '[') {
         rest = memchr(at, ']', len);
         if (!rest)
-            return refuse(e, WEIR_E_SYNTAX, "a URL's '[' has no ']': write redis://[::1]:6379");
+            return refuse(e, WEIR_E_SYNTAX,
+                          "the URL has '[' without ']': write redis://[::1]:6379");
         host++;
         end = rest++;
     } else {
@@ -93,14 +92,16 @@ static weir_status read_host(const char *at, size_t len, weir_redis_url *u, weir
     size_t left = (size_t)(at + len - rest);
     uint32_t port = 0;
     if (end == host)
-        return refuse(e, WEIR_E_SYNTAX, "a URL has no host: write redis://host:6379");
+        return refuse(e, WEIR_E_SYNTAX, "the URL has no host: write redis://host:6379");
     if (!decode(host, (size_t)(end - host), u->host, sizeof u->host) || u->host[0] == '/' ||
         strchr(u->host, ' '))
-        return refuse(e, WEIR_E_SYNTAX, "a URL's host is not one: write redis://host:6379");
-    if (left > 0 && (*rest != ':' || !number(rest + 1, left - 1, 65535, &port) || port == 0))
         return refuse(e, WEIR_E_SYNTAX,
-                      "the port of a URL is not 1 to 65535 (an IPv6 address needs brackets: "
-                      "redis://[::1]:6379)");
+                      "the host of the URL is not valid: write redis://host:6379");
+    if (left > 0 && (*rest != ':' || !number(rest + 1, left - 1, 65535, &port) || port == 0))
+        return refuse(
+            e, WEIR_E_SYNTAX,
+            "the port of the URL is not a number from 1 to 65535 (an IPv6 address needs brackets: "
+            "redis://[::1]:6379)");
     u->port = (uint16_t)port;
     return WEIR_OK;
 }
@@ -109,7 +110,8 @@ static weir_status read_net(const char *at, weir_redis_url *u, weir_redis_error 
 {
     size_t len = strcspn(at, "/?#");
     const char *path = at + len, *user_end = NULL;
-    for (const char *p = at; p < path; p++) { /* the last '@': one in a password is forgiven */
+    for (const char *p = at; p < path;
+         p++) { /* the last '@': an earlier one may belong to the password */
         if (*p == '@')
             user_end = p;
     }
@@ -127,7 +129,7 @@ static weir_status read_net(const char *at, weir_redis_url *u, weir_redis_error 
         path++;
     if (*path && !number(path, strlen(path), 1000000, &u->database))
         return refuse(e, WEIR_E_SYNTAX,
-                      "what stands behind a URL's host is not a database: write "
+                      "the path of the URL is not a database number: write "
                       "redis://host:6379/0");
     return WEIR_OK;
 }
@@ -138,12 +140,12 @@ static weir_status read_unix(const char *at, weir_redis_url *u, weir_redis_error
     const char *query = at + len;
     if (*at != '/' || !decode(at, len, u->host, sizeof u->host))
         return refuse(e, WEIR_E_SYNTAX,
-                      "a URL of a socket file has no path of at most 255 bytes from the root: "
+                      "the URL has no absolute socket path of at most 255 bytes: "
                       "write unix:///path/of/socket");
     if (*query && (strncmp(query, "?db=", 4) != 0 ||
                    !number(query + 4, strlen(query + 4), 1000000, &u->database)))
         return refuse(e, WEIR_E_SYNTAX,
-                      "what stands behind a socket's path is not a database: write "
+                      "the query of the URL is not a database number: write "
                       "unix:///path/of/socket?db=0");
     return WEIR_OK;
 }
@@ -161,7 +163,7 @@ weir_status weir_redis_url_read(const char *text, weir_redis_url *ret, weir_redi
         st = read_unix(text + 7, &u, e);
     } else {
         return refuse(e, WEIR_E_SYNTAX,
-                      "a URL begins with redis://, rediss:// (TLS) or unix:// and a path: write "
+                      "the URL does not begin with redis://, rediss:// (TLS) or unix://: write "
                       "redis://127.0.0.1:6379");
     }
     if (st == WEIR_OK)
@@ -179,8 +181,8 @@ static bool too_long(const char *text, size_t max)
 static weir_status check_urls(const weir_redis_options *o, weir_redis_error *e)
 {
     if (!o->urls || o->urls_len < 1 || o->urls_len > WEIR_REDIS_URLS_MAX)
-        return refuse(e, WEIR_E_RANGE, "there are %zu URLs: give 1 to %d", o->urls_len,
-                      WEIR_REDIS_URLS_MAX);
+        return refuse(e, WEIR_E_RANGE, "expected 1 to %d URLs, found %zu", WEIR_REDIS_URLS_MAX,
+                      o->urls_len);
     bool tls = false;
     for (size_t i = 0; i < o->urls_len; i++) {
         weir_redis_url u = {0};
@@ -193,15 +195,16 @@ static weir_status check_urls(const weir_redis_options *o, weir_redis_error *e)
                                     : refuse(e, st, "URL %zu: %.220s", i + 1, inner.text);
         if (u.database != 0 && o->urls_len > 1 && !o->sentinel)
             return refuse(e, WEIR_E_RANGE,
-                          "URL %zu has database %u: several URLs are a Cluster's, which has "
-                          "database 0 alone",
+                          "URL %zu has database %u: several URLs mean a Cluster, which has "
+                          "only database 0",
                           i + 1, (unsigned)u.database);
         if (i > 0 && u.tls != tls)
-            return refuse(e, WEIR_E_RANGE, "some URLs are rediss:// and some are not: all or none");
+            return refuse(e, WEIR_E_RANGE,
+                          "some URLs are rediss:// and others are not: use it for all or none");
         tls = u.tls;
     }
     if (!tls && (o->tls_ca || o->tls_cert || o->tls_key || o->tls_name || o->tls_insecure))
-        return refuse(e, WEIR_E_RANGE, "there are options for TLS, and no URL with rediss://");
+        return refuse(e, WEIR_E_RANGE, "TLS options are given, but no URL begins with rediss://");
     return WEIR_OK;
 }
 
@@ -217,12 +220,13 @@ static weir_status check_secrets(const weir_redis_options *o, weir_redis_error *
         return refuse(e, WEIR_E_RANGE, "a user or a password has more than %zu bytes", max);
     if (!o->sentinel && (o->sentinel_user || o->sentinel_password))
         return refuse(e, WEIR_E_RANGE,
-                      "there is a password for Sentinels, and no name of a master: give sentinel");
+                      "a password for Sentinels is given without the master's name: set sentinel");
     if (o->sentinel && (!o->sentinel[0] || too_long(o->sentinel, WEIR_REDIS_HOST_MAX - 1)))
-        return refuse(e, WEIR_E_RANGE, "the master's name for the Sentinels has 1 to %d bytes",
+        return refuse(e, WEIR_E_RANGE,
+                      "the master's name for the Sentinels must have 1 to %d bytes",
                       WEIR_REDIS_HOST_MAX - 1);
     if ((o->tls_cert != NULL) != (o->tls_key != NULL))
-        return refuse(e, WEIR_E_RANGE, "a certificate and its key are given together or not");
+        return refuse(e, WEIR_E_RANGE, "a certificate and its key must be given together");
     return WEIR_OK;
 }
 
@@ -236,12 +240,12 @@ weir_status weir_redis_options_check(const weir_redis_options *o, weir_redis_err
     if (too_long(o->prefix, WEIR_REDIS_PREFIX_MAX))
         return refuse(e, WEIR_E_RANGE, "the prefix has more than %d bytes", WEIR_REDIS_PREFIX_MAX);
     if ((unsigned)o->by > WEIR_REDIS_BY_SCRIPT)
-        return refuse(e, WEIR_E_RANGE, "by is not any, module, functions or script");
+        return refuse(e, WEIR_E_RANGE, "by must be any, module, functions or script");
     if ((unsigned)o->on_error > WEIR_REDIS_LOCAL)
-        return refuse(e, WEIR_E_RANGE, "on_error is not open, closed or local");
+        return refuse(e, WEIR_E_RANGE, "on_error must be open, closed or local");
     if (o->deadline_ns != 0 && (o->deadline_ns < 1000000 || o->deadline_ns > 60000000000))
-        return refuse(e, WEIR_E_RANGE, "the deadline is not 1 ms to 60 s");
+        return refuse(e, WEIR_E_RANGE, "the deadline must be 1 ms to 60 s");
     if (o->in_flight > (size_t)1 << 20)
-        return refuse(e, WEIR_E_RANGE, "in_flight is not 1 to 1048576");
+        return refuse(e, WEIR_E_RANGE, "in_flight must be 1 to 1048576");
     return WEIR_OK;
 }

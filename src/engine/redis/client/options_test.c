@@ -135,26 +135,26 @@ static void checks_options(void **state)
     longer[sizeof longer - 1] = 0;
     weir_redis_options fine = {.urls = &url, .urls_len = 1};
     assert_int_equal(weir_redis_options_check(&fine, NULL), WEIR_OK);
-    REFUSED("there are 0 URLs", o.urls_len = 0);
-    REFUSED("there are 65 URLs", o.urls_len = 65);
+    REFUSED("found 0", o.urls_len = 0);
+    REFUSED("found 65", o.urls_len = 65);
     REFUSED("URL 2 has database 1", o.urls = two; o.urls_len = 2);
     REFUSED("all or none", o.urls = mixed; o.urls_len = 2);
-    REFUSED("no URL with rediss://", o.tls_insecure = true);
+    REFUSED("no URL begins with rediss://", o.tls_insecure = true);
     REFUSED("user is given without password", o.user = "me");
     REFUSED("sentinel user is given", o.sentinel = "m"; o.sentinel_user = "me");
-    REFUSED("no name of a master", o.sentinel_password = "x");
+    REFUSED("without the master's name", o.sentinel_password = "x");
     REFUSED("the master's name", o.sentinel = "");
     REFUSED("more than 511 bytes", o.password = longer);
     REFUSED("the prefix has more than 64", o.prefix = longer);
-    REFUSED("by is not", o.by = (weir_redis_by)4);
-    REFUSED("on_error is not", o.on_error = (weir_redis_on_error)3);
-    REFUSED("the deadline is not", o.deadline_ns = 999999);
-    REFUSED("the deadline is not", o.deadline_ns = 60000000001);
-    REFUSED("in_flight is not", o.in_flight = (1 << 20) + 1);
+    REFUSED("by must be", o.by = (weir_redis_by)4);
+    REFUSED("on_error must be", o.on_error = (weir_redis_on_error)3);
+    REFUSED("the deadline must be", o.deadline_ns = 999999);
+    REFUSED("the deadline must be", o.deadline_ns = 60000000001);
+    REFUSED("in_flight must be", o.in_flight = (1 << 20) + 1);
     url = "rediss://h";
-    REFUSED("given together or not", o.tls_cert = "a");
+    REFUSED("must be given together", o.tls_cert = "a");
     url = "nonsense";
-    REFUSED("a URL begins with redis://", o.in_flight = 0);
+    REFUSED("the URL does not begin with redis://", o.in_flight = 0);
 }
 
 int main(void)

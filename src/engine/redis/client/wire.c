@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Calls are written where they are to be, each of their bytes once: the room is asked for before.
- * Figures are believed only where weir could have said them. */
+/* A call is encoded directly into the output buffer. The integers of a reply are checked: a value
+ * that weir never sends is a protocol error. */
 
 #include "engine/redis/client/wire.h"
 
@@ -14,10 +14,10 @@
 #define US_NS 1000
 
 enum {
-    HEAD_MAX = 24,      /* a type, digits, CR LF */
-    NUMBER_MAX = 48,    /* a bulk that is a number */
-    FIXED_MAX = 256,    /* words that do not depend on the call */
-    KEY_EXTRA_MAX = 24, /* of a Redis key, but its prefix, key and name */
+    HEAD_MAX = 24,      /* type, digits, CR LF */
+    NUMBER_MAX = 48,    /* a number as a bulk string */
+    FIXED_MAX = 256,    /* the words that do not depend on the request */
+    KEY_EXTRA_MAX = 24, /* of a Redis key, besides prefix, key and name */
     BOUNDS = 4
 };
 
@@ -78,7 +78,7 @@ static uint8_t *put_key(uint8_t *at, const weir_engine_request *q, const weir_re
 {
     bool for_module = s->by == WEIR_REDIS_BY_MODULE;
     size_t size = s->prefix_len + q->key.len + q->name.len + KEY_EXTRA_MAX;
-    /* Its head is as long as that of its length, which is known once it is written behind. */
+    /* The length precedes the key: write the key behind the longest head, then move it. */
     char *key = (char *)at + HEAD_MAX;
     size_t len = weir_redis_key(s->prefix, q, for_module, key, size);
     at = put_head(at, '$', len);
@@ -102,7 +102,7 @@ static size_t zones_of(const weir_engine_request *q)
     return n;
 }
 
-static void work_out(weir_redis_bounds *b, const weir_layer *l, int64_t now_ns)
+static void find_windows(weir_redis_bounds *b, const weir_layer *l, int64_t now_ns)
 {
     weir_span here = l->window(l->zone, l->calendar, now_ns);
     weir_span next = l->window(l->zone, l->calendar, here.end_ns);
@@ -115,7 +115,7 @@ static void work_out(weir_redis_bounds *b, const weir_layer *l, int64_t now_ns)
         {before_ns / US_NS, here.start_ns / US_NS, here.end_ns / US_NS, next.end_ns / US_NS}};
 }
 
-/* Those of a zone and a unit have one place, which another may take from them. */
+/* Direct-mapped: a zone and a unit have one entry, which another pair may replace. */
 static const weir_redis_bounds *bounds_of(const weir_layer *l, const weir_redis_encoder *s)
 {
     size_t i = ((uintptr_t)l->zone / 64 + (size_t)l->calendar) % WEIR_REDIS_ZONES;
@@ -124,7 +124,7 @@ static const weir_redis_bounds *bounds_of(const weir_layer *l, const weir_redis_
     bool good = b->zone == l->zone && b->unit == l->calendar && b->at_us[1] <= now_us &&
                 now_us < b->at_us[2];
     if (!good)
-        work_out(b, l, s->now_ns);
+        find_windows(b, l, s->now_ns);
     return b;
 }
 
@@ -182,7 +182,7 @@ bool weir_redis_wire_can(const weir_redis_call *c, weir_redis_by by, const char 
 {
     if (c->request->verb != WEIR_VERB_THROTTLE || by == WEIR_REDIS_BY_MODULE)
         return true;
-    *ret_why = "CL.THROTTLE is decided only by the module, which this server has not loaded";
+    *ret_why = "CL.THROTTLE needs the weir module, which the server has not loaded";
     return false;
 }
 
@@ -252,7 +252,7 @@ uint8_t *weir_redis_wire_put(uint8_t *at, const weir_redis_call *c, const weir_r
     return s->by == WEIR_REDIS_BY_MODULE ? put_to_module(at, c, s) : put_to_library(at, c, s);
 }
 
-/* ---- figures --------------------------------------------------------------------------------- */
+/* ---- replies --------------------------------------------------------------------------------- */
 
 enum { THROTTLE_FIELDS = 5 };
 
