@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Copyright (c) 2026 the weir authors
-"""How keys that read as IP addresses are counted, by Python's own reader of addresses.
+"""The model of keys that are IP addresses, on top of Python's ipaddress module.
 
-An IPv4-mapped IPv6 address is the IPv4 address. An address counts with all others of its network of
-`v4` or `v6` bits, and is written in the one form of RFC 5952. Any other key is its bytes.
+An IPv4-mapped IPv6 address is the IPv4 address. All addresses of a network with a prefix of `v4` or `v6` bits
+are one key, in the form of RFC 5952. Any other key is its bytes.
 """
 
 import ipaddress
 import json
 import random
 
-V4, V6 = 32, 64  # where nothing else is said
+V4, V6 = 32, 64  # the default prefixes
 
 PLAIN = (
     "alice", "user:42", "", ":", "::1%lo", "fe80::1%eth0", "[::1]", "1.2.3", "1.2.3.4.5", "01.2.3.4", "1.2.3.256",
@@ -42,7 +42,7 @@ def key_of(text, v4=V4, v6=V6):
 
 
 def spelt(rng, number):
-    """One of the many ways to write an IPv6 address."""
+    """Returns a random spelling of an IPv6 address."""
     groups = [number >> 16 * (7 - i) & 0xFFFF for i in range(8)]
     words = [rng.choice((f"{g:x}", f"{g:X}", f"{g:04x}")) for g in groups]
     tail = 8

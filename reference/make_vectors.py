@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Copyright (c) 2026 the weir authors
-"""Writes tests/vectors/*.json from the model. The same source always writes the same bytes.
+"""Generates tests/vectors/*.json from the model. The output is deterministic.
 
-Every policy of a family goes through every scenario, each a fresh key. A scenario is a short function
-that plays one kind of caller; what it expects is whatever the model answers.
+Every policy of a family runs through every scenario, with a new key each time. A scenario is a short function
+that behaves like one kind of client. The vectors record the decisions of the model.
 """
 
 import datetime
@@ -142,12 +142,12 @@ POLICIES = {
 
 
 def wait_for(case):
-    """About the time of one answer's change: from now to the next edge of the first layer."""
+    """Returns the time from now to the next change of the first layer's decisions."""
     return max(1, case.layers[0].edge_after(case.now) - case.now)
 
 
 def drain(case, parts=4):
-    """Takes what is left at this instant, in a few requests."""
+    """Takes everything that remains now, in a few requests."""
     left = case.take(0).remaining
     for part in range(parts, 0, -1):
         if left > 0:
@@ -155,7 +155,7 @@ def drain(case, parts=4):
 
 
 def retry_exactly(case, cost):
-    """A denied request again, 1 ns before the time it was told and at that time."""
+    """Repeats a denied request at its retry_after, and 1 ns earlier."""
     retry_ns = case.take(cost).retry_after_ns
     if retry_ns:
         until = case.now + retry_ns
@@ -170,7 +170,7 @@ def ordinary(case):
 
 
 def hammered(case):
-    """Tries again and again, far more often than is allowed."""
+    """Retries far more often than is allowed."""
     drain(case)
     step = max(1, wait_for(case) // 4)
     for _ in range(10):
@@ -185,7 +185,7 @@ def waits_as_told(case):
 
 
 def resets_as_told(case):
-    """1 ns before the reset the largest request is denied; at the reset it is allowed."""
+    """Takes the whole limit at the reset, where it is allowed, and 1 ns earlier, where it is denied."""
     for cost in (1, case.limit):
         reset_ns = case.take(cost).reset_after_ns
         if reset_ns:
@@ -210,7 +210,7 @@ def every_cost(case):
 
 
 def at_the_edges(case):
-    """Use on both sides of the moment at which the first layer may change its mind."""
+    """Takes just before and at a time at which decisions of the first layer may change."""
     for cost in (1, max(1, case.limit // 2), case.limit):
         edge = case.layers[0].edge_after(case.now)
         case.take(cost, edge - 1)
@@ -243,7 +243,7 @@ def gives_back_all(case):
 
 
 def gives_back_late(case):
-    """Part of it has drained or expired; then all of it."""
+    """Refunds after a part of the charge has drained or expired, and after all of it has."""
     for divisor in (3, 1, 2):
         drain(case, 3)
         step = max(1, wait_for(case) // divisor)
@@ -261,7 +261,7 @@ def gives_back_to_fresh_key(case):
 
 
 def gives_back_spread(case):
-    """Charges at several times, then what was charged last is given back first."""
+    """Charges at several times. A refund then returns the latest charge first."""
     step = max(1, wait_for(case) // 5)
     for _ in range(4):
         case.take(min(2, case.limit), case.now + step)
@@ -296,7 +296,7 @@ def steps_back_when_drained(case):
 
 
 def steps_back_and_on(case):
-    """Goes back and forth; what was charged earlier must still be there."""
+    """The clock steps back and forth. Earlier charges still count."""
     step = wait_for(case)
     for move in (step, -step // 2, 2 * step, -3 * step, step, step, -step, 4 * step, -1, 1):
         case.take(1, case.now + move)
@@ -329,7 +329,7 @@ STEPS_BACK = (steps_back_a_little, steps_back_when_drained, steps_back_and_on, s
 
 
 def calendar(unit, zone, *dates):
-    """Cases around the beginnings of the windows that these dates are in."""
+    """Returns cases around the starts of the windows that contain these dates."""
     return [calendar_case(unit, zone, date) for date in dates]
 
 
@@ -372,7 +372,7 @@ def scenarios(family):
 
 
 def start_for(family, index):
-    """Where time begins in the case with this number; the clock can step back only from a late one."""
+    """Returns the start time of the case with this number. A clock that steps back needs a late start."""
     return START_2026 + 123456789 if family == "clock-steps-back" else STARTS[index % len(STARTS)]
 
 

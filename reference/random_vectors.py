@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Copyright (c) 2026 the weir authors
-"""Prints random cases over all algorithms and options: the other half of the differential test.
+"""Prints random cases over all algorithms and options, for the differential test.
 
     random_vectors.py --seed 7 --cases 300 --steps 40 [--monotone]
 
@@ -28,19 +28,19 @@ ROUND_PERIODS = ("s", "1s", "m", "h", "d", "w", "250ms", "90s", "1h30m", "500us"
 
 
 def spread(rng, most, least=1):
-    """A number in least..most: often on a bound or next to it, else even over the orders of magnitude."""
+    """Returns a number in least..most: often at or next to a bound, else of any order of magnitude."""
     if rng.random() < 0.3:
         return rng.choice((least, min(least + 1, most), max(most - 1, least), most))
     return min(most, least + rng.randrange(2 ** rng.randint(0, most.bit_length())))
 
 
 def small_or_spread(rng, most, least=1):
-    """Like spread, but half of the time small enough to be used up within a case."""
+    """Like spread(), but in half of the calls small enough to be used up within a case."""
     return spread(rng, min(most, 12), least) if rng.random() < 0.5 else spread(rng, most, least)
 
 
 def period(rng):
-    """A period as text and in ns."""
+    """Returns a period as text and in ns."""
     if rng.random() < 0.5:
         text = rng.choice(ROUND_PERIODS)
         return text, parse_period(text)
@@ -49,7 +49,7 @@ def period(rng):
 
 
 def rate(rng):
-    """A rate as text, and the largest capacity it may have."""
+    """Returns a rate as text, and the largest capacity that it allows."""
     n = small_or_spread(rng, RATE_MAX)
     text, ns = period(rng)
     return f"{n}/{text}", min(COST_MAX, PERIOD_MAX * n // ns)
@@ -60,7 +60,7 @@ def quota(rng):
 
 
 def shuffled(rng, head, options):
-    """The words of a layer; the order of its options means nothing."""
+    """Returns the text of a layer, with its options in random order."""
     options = [option for option in options if option]
     rng.shuffle(options)
     return " ".join([head, *options])
@@ -133,7 +133,7 @@ def policy(rng):
 
 
 class Walk:
-    """Takes a case through times and costs chosen to find what is off by one."""
+    """Runs a case through times and costs that reveal off-by-one errors."""
 
     def __init__(self, rng, case, refunds=True, monotone=True):
         self.rng, self.case, self.refunds, self.monotone = rng, case, refunds, monotone
@@ -156,7 +156,7 @@ class Walk:
             self.check_retry(cost)
 
     def check_retry(self, cost):
-        """The request again just before and at the time it was told to come back."""
+        """Repeats the request just before its retry_after and at it."""
         until = self.case.now + self.last.retry_after_ns
         denied = self.case.take(cost, until - 1)
         if denied.retry_after_ns == 1:
@@ -185,14 +185,14 @@ class Walk:
         return self.rng.randint(now, NS_MAX)
 
     def telling_wait(self):
-        """A wait at whose end, or next to it, an answer may change."""
+        """Returns a wait at whose end, or next to it, a decision may change."""
         layer = self.rng.choice(self.case.layers)
         retry = self.last.retry_after_ns or 0
         wait = self.rng.choice((retry, self.last.reset_after_ns, layer.edge_after(self.case.now) - self.case.now))
         return max(0, wait + self.rng.choice((-1, -1, 0, 0, 1)))
 
     def scale(self):
-        """About the time in which this policy's answers change."""
+        """Returns roughly the time in which decisions of this policy change."""
         layer = self.rng.choice(self.case.layers)
         wait = layer.edge_after(self.case.now) - self.case.now
         return self.rng.choice((2 * wait, wait // 3, wait // 20, spread(self.rng, PERIOD_MAX)))

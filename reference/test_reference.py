@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Copyright (c) 2026 the weir authors
-"""Checks the model itself: tables worked out by hand, the bounds by brute force, the calendar.
+"""Tests the model: against tables calculated by hand, the bounds by brute force, and the calendar.
 
-The formulas of docs/algorithms.md stand here, in fractions, against the model's bisection.
+It also compares the model's bisection with the formulas of docs/algorithms.md, in fractions.
 """
 
 import datetime
@@ -32,7 +32,7 @@ class TableTest(unittest.TestCase):
         return Key(parse_policy(text))
 
     def run_table(self, text, rows):
-        """Rows of (t_ns, cost, allowed, remaining, retry_after_ns, reset_after_ns) for one fresh key."""
+        """Rows of (t_ns, cost, allowed, remaining, retry_after_ns, reset_after_ns) for one new key."""
         key = self.key(text)
         for number, (t_ns, cost, *expected) in enumerate(rows):
             d = key.take(t_ns, cost)
@@ -90,7 +90,7 @@ class Rates(TableTest):
             (400 * MS, 1, False), (900 * MS, 3, True), (900 * MS, 0, True)))
 
     def test_clock_jumps_back(self):
-        """What was charged at 100 ms is still owed at 0, and the tokens of those 100 ms are not there yet."""
+        """A charge at 100 ms still counts at 0, and the tokens of those 100 ms have not been refilled."""
         self.run_verdicts("token-bucket 3 refill 10/s", (
             (100 * MS, 1, True), (0, 1, True), (0, 1, False), (100 * MS, 1, True), (100 * MS, 1, False),
             (200 * MS, 1, True), (200 * MS, 1, False)))
@@ -106,7 +106,7 @@ class Rates(TableTest):
             (1 * S, 1, True, 0, 0, 1 * S)))
 
     def test_many_a_nanosecond(self):
-        """12.5 units a ns: 25 units take 2 ns, one more takes a little longer."""
+        """The rate is 12.5 units per ns: 25 units take 2 ns, and one more takes a little longer."""
         self.run_table("gcra 12500000000/s burst 25", (
             (0, 25, True, 0, 0, 2), (0, 1, False, 0, 1, 2), (1, 12, True, 0, 0, 2), (1, 1, False, 0, 1, 2)))
 
@@ -235,7 +235,7 @@ class Layers(TableTest):
         self.assertEqual([key.take(0, 1).layer, key.take(0, 1).layer, key.take(0, 2).layer], [0, 0, 0])
 
     def test_every_denial_is_counted(self):
-        """The window allows this request, but counts the denial and is then the one to wait for."""
+        """The window allows this request, but counts its denial, and then has the longest wait."""
         key = self.key("fixed-window 2/10s count-denied & gcra 1/s")
         self.assertTrue(key.take(0, 1).allowed)
         denied = key.take(0, 1)
@@ -286,7 +286,7 @@ class Refunds(TableTest):
 
 
 class Formulas(unittest.TestCase):
-    """The figures that docs/algorithms.md writes as formulas, against the bisection."""
+    """Compares the formulas of docs/algorithms.md with the bisection."""
 
     def test_rates(self):
         rng = random.Random(1)
@@ -340,7 +340,7 @@ SMALL_POLICIES = (
 
 
 def play(text, seed, steps=150, back=0.0):
-    """Yields (key, now, cost, decision) of a random run in a time of few nanoseconds."""
+    """Yields (key, now, cost, decision) of a random run over a few nanoseconds."""
     rng, key, now = random.Random(seed), Key(parse_policy(text)), random.Random(seed).randint(0, 40)
     for _ in range(steps):
         now += rng.choice((0, 0, 1, 2, rng.randint(0, 12)))
@@ -400,7 +400,7 @@ class BruteForce(unittest.TestCase):
 
 
 class Bounds(unittest.TestCase):
-    """P1 of every algorithm, over all pairs of allowed requests of random runs."""
+    """Tests P1 of every algorithm over all pairs of allowed requests of random runs."""
 
     def allowed(self, text, seed):
         rng, key, now, log = random.Random(seed), Key(parse_policy(text)), 0, []
@@ -412,7 +412,7 @@ class Bounds(unittest.TestCase):
         return log
 
     def spans(self, text):
-        """(t_i, t_k, sum of the costs i..k) for every i <= k."""
+        """Yields (t_i, t_k, sum of the costs i..k) for every i <= k."""
         for seed in range(3):
             log = self.allowed(text, seed)
             for i, (begin, _) in enumerate(log):
@@ -466,7 +466,7 @@ class Calendar(unittest.TestCase):
         self.starts("Asia/Beirut", ("2022-03-27", "2022-03-26 22:00"), ("2022-03-28", "2022-03-27 21:00"))
 
     def test_clock_set_back_over_midnight(self):
-        """At 00:01 the clock went back to 23:01: the new day had begun and goes on."""
+        """At 00:01 the clock goes back to 23:01. The new day has begun and continues."""
         self.starts("America/St_Johns", ("2010-11-07", "2010-11-07 02:30"), ("2010-11-08", "2010-11-08 03:30"))
         for moment in ("2010-11-07 02:30", "2010-11-07 02:31", "2010-11-07 03:29", "2010-11-07 03:30"):
             self.window("day", "America/St_Johns", moment, "2010-11-07 02:30", "2010-11-08 03:30")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Copyright (c) 2026 the weir authors
-"""Cases as they are written in tests/vectors: what was asked of one fresh key, and the model's answers."""
+"""The format of tests/vectors: the requests to one new key, and the decisions of the model."""
 
 import json
 
@@ -10,7 +10,7 @@ FIGURES = ("limit", "remaining", "retry_after_ns", "reset_after_ns", "delay_ns",
 
 
 class Case:
-    """One fresh key. Asks the model and keeps question and answer; `now` is the time of the last step."""
+    """One new key. Sends requests to the model and records them with the decisions. `now` is the last time."""
 
     def __init__(self, name, policy, start=0):
         self.name, self.policy, self.now = name, policy, start
@@ -44,7 +44,7 @@ def figures(decision):
 
 
 def document(cases, monotone):
-    """The vectors file as text, one step a line so that a change can be read in a diff."""
+    """Returns the file of vectors as text, with one step per line for readable diffs."""
     compact = {"separators": (",", ":")}
     head = f'{{"schema": "weir-vectors/1", "monotone": {json.dumps(monotone)}, "cases": [\n'
     blocks = []

@@ -1,19 +1,18 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Copyright (c) 2026 the weir authors
-"""The slow, obvious model of every weir algorithm: the oracle that src/ is tested against.
+"""The reference model: a slow and simple implementation of every algorithm, which src/ is tested against.
 
-It is written from docs/algorithms.md and shares nothing with src/. An algorithm here says only when a
-request is allowed and what a charge, a denial and a refund do to the state, in whole numbers or in
-fractions over one common denominator, so nothing is ever rounded. Every figure of a decision is then
-found from its definition by bisection over `allows`, never by a formula: if the C code has a formula
-wrong, this file cannot have it wrong in the same way.
+It implements docs/algorithms.md and shares no code with src/. An algorithm here defines only when a request
+is allowed, and what a charge, a denial and a refund do to the state. It uses whole numbers, or fractions over
+one common denominator, so nothing is ever rounded. The fields of a decision follow from their definitions by
+bisection over `allows`, and not from formulas. A wrong formula in the C code therefore cannot be wrong here
+in the same way.
 
     key = Key(parse_policy("gcra 100/s burst 20 & fixed-window 5000/day tz Europe/Berlin"))
     key.take(now_ns, cost)      a Decision
-    key.refund(now_ns, cost)    a Decision (that of a peek made right after), or None if refused
+    key.refund(now_ns, cost)    a Decision on a cost of 0 after the refund, or None if it is not supported
 
-Time is whole nanoseconds since the Unix epoch. States are immutable values, so a layer that is asked
-what would happen cannot change anything.
+Time is whole nanoseconds since the Unix epoch. States are immutable values, so a query cannot change one.
 """
 
 import datetime
@@ -32,7 +31,7 @@ LAYERS_MAX = 8
 
 
 def first_true(holds, low):
-    """The smallest d >= low with holds(d), where holds is false up to some point and true from there."""
+    """Returns the smallest d >= low with holds(d). holds must be false up to some point and true from there."""
     if holds(low):
         return low
     step = 1
@@ -53,44 +52,44 @@ def ceil_div(a, b):
 
 
 class Algorithm:
-    """What one layer does. `state` is whatever the algorithm keeps for a key; `fresh` is its first."""
+    """The behaviour of one layer. `state` is what the algorithm stores for a key; `fresh` is that of a new key."""
 
     limit = 0
     fresh = None
     refundable = True
 
     def effective_now(self, state, now):
-        """The time a request at `now` is judged at: never earlier than the time the state remembers."""
+        """Returns the time at which a request at `now` is decided: never earlier than the time in the state."""
         return now
 
     def allows(self, state, now, cost):
         raise NotImplementedError
 
     def charge(self, state, now, cost):
-        """The state after an allowed request of cost >= 1."""
+        """Returns the state after an allowed request of cost >= 1."""
         raise NotImplementedError
 
     def deny(self, state, now, cost):
-        """The state after a denied request of cost >= 1."""
+        """Returns the state after a denied request of cost >= 1."""
         return state
 
     def refund(self, state, now, cost):
-        """The state after cost >= 1 units are given back. Nothing to give back leaves it as it is."""
+        """Returns the state after a refund of cost >= 1 units. It is unchanged if there is nothing to refund."""
         raise NotImplementedError
 
     def delay_ns(self, state, now):
         return 0
 
     def edge_after(self, now):
-        """A moment after `now` at which this algorithm may change its mind; for choosing test times only."""
+        """Returns a time after `now` at which decisions may change. Only used to choose the times of tests."""
         return (now // self.period + 1) * self.period
 
 
 class Rate(Algorithm):
     """gcra, token-bucket and leaky-bucket: the state is the theoretical arrival time (TAT).
 
-    T = period / n need not be whole, so every time in here is a whole multiple of 1/n ns: a moment
-    counts n for each ns, and a cost of one counts `period`.
+    T = period / n may not be whole, so times are counted in units of 1/n ns: a nanosecond is n units,
+    and a cost of one is `period` units.
     """
 
     fresh = 0
@@ -117,7 +116,7 @@ class Rate(Algorithm):
 
 
 class LeakyQueue(Rate):
-    """A rate whose backlog is served in turn: allowed requests are told how long to wait."""
+    """A bucket whose allowed requests are delayed by the backlog."""
 
     refundable = False
 
@@ -126,7 +125,7 @@ class LeakyQueue(Rate):
 
 
 class StepBucket(Algorithm):
-    """A token bucket refilled with n tokens at every multiple of the period. The state is TAT, in tokens."""
+    """A token bucket that receives n tokens at every multiple of the period. The state is the TAT, in tokens."""
 
     fresh = 0
 
@@ -170,7 +169,7 @@ class CalendarWindows:
         return day_start(self.zone, first), day_start(self.zone, following)
 
     def dates(self, date):
-        """The first date of the window that `date` is in, and the first date of the one after it."""
+        """Returns the first date of the window that contains `date`, and the first date of the next window."""
         if self.unit == "day":
             return date, date + datetime.timedelta(days=1)
         if self.unit == "week":
@@ -192,13 +191,13 @@ def time_zone(name):
 
 
 def utc_offset_s(zone, utc_s):
-    """Seconds that the local clock is ahead of UTC at this moment."""
+    """Returns how many seconds the local clock is ahead of UTC at this time."""
     moment = (EPOCH + datetime.timedelta(seconds=utc_s)).replace(tzinfo=datetime.timezone.utc)
     return round(moment.astimezone(time_zone(zone)).utcoffset().total_seconds())
 
 
 def offset_spans(zone, begin_s, end_s):
-    """(from, to, offset) for each stretch of [begin_s, end_s) in which the zone's offset is constant."""
+    """Returns (from, to, offset) for each part of [begin_s, end_s) in which the zone's offset is constant."""
     spans, start, offset = [], begin_s, utc_offset_s(zone, begin_s)
     for probe in range(begin_s, end_s, 2 * HOUR_S):
         if utc_offset_s(zone, probe) != offset:
@@ -210,10 +209,10 @@ def offset_spans(zone, begin_s, end_s):
 
 @functools.lru_cache(maxsize=None)
 def day_start(zone, date):
-    """The first instant whose local time is 00:00 of that date or later, in ns.
+    """Returns the first instant whose local time is 00:00 of that date or later, in ns.
 
-    A midnight that happens twice counts the first time, one that is skipped gives the moment of the
-    skip, and several dates that are skipped together start at one instant.
+    If the clock shows midnight twice, that is the first time. If it skips midnight, that is the time of the
+    clock change. If it skips several dates, all of them start at that instant.
     """
     midnight_s = (date - EPOCH.date()).days * 24 * HOUR_S
     for begin_s, end_s, offset in offset_spans(zone, midnight_s - 26 * HOUR_S, midnight_s + 26 * HOUR_S):
@@ -224,8 +223,8 @@ def day_start(zone, date):
 
 
 def date_at(zone, now):
-    """The date that has begun last at `now`: the one on the local calendar, unless the clock was set
-    back over midnight, when the new day has begun at its first midnight and goes on."""
+    """Returns the latest date that has begun at `now`. That is the local date, unless the clock went back
+    across midnight: the new day began at its first midnight and continues."""
     utc_s = now // SECOND
     date = (EPOCH + datetime.timedelta(seconds=utc_s + utc_offset_s(zone, utc_s))).date()
     while day_start(zone, date + datetime.timedelta(days=1)) <= now:
@@ -234,7 +233,7 @@ def date_at(zone, now):
 
 
 class FixedWindow(Algorithm):
-    """A count for the window that contains now. The state is (window start, count)."""
+    """A count of the window that contains now. The state is (start of the window, count)."""
 
     def __init__(self, limit, windows, count_denied):
         self.limit, self.windows, self.count_denied = limit, windows, count_denied
@@ -244,7 +243,7 @@ class FixedWindow(Algorithm):
         return max(now, state[0]) if state else now
 
     def present(self, state, now):
-        """The state as seen at `now`: that of the window before means nothing any more."""
+        """Returns the state at `now`. The count of an earlier window has expired."""
         start, _ = self.windows.bounds(self.effective_now(state, now))
         return state if state and state[0] == start else (start, 0)
 
@@ -270,7 +269,7 @@ class FixedWindow(Algorithm):
 
 
 class FixedWindowFromFirst(FixedWindow):
-    """The same, with windows that start at the first charged request and last one period."""
+    """A fixed window that starts at the first charged request and lasts one period."""
 
     def __init__(self, limit, period, count_denied):
         super().__init__(limit, None, count_denied)
@@ -289,7 +288,7 @@ class FixedWindowFromFirst(FixedWindow):
 
 
 class SlidingLog(Algorithm):
-    """Every charge with its time. The state is a tuple of (stamp, cost), oldest first."""
+    """Every charge with its time. The state is a tuple of (timestamp, cost), the oldest first."""
 
     fresh = ()
 
@@ -301,7 +300,7 @@ class SlidingLog(Algorithm):
         return max(now, log[-1][0]) if log else now
 
     def counting(self, log, now):
-        """What was logged in (now - period, now]."""
+        """Returns the entries in (now - period, now]."""
         since = self.effective_now(log, now) - self.period
         return tuple(entry for entry in log if entry[0] > since)
 
@@ -326,7 +325,7 @@ class SlidingLog(Algorithm):
 
 
 def oldest_units(log, total):
-    """The first `total` units of a log."""
+    """Returns the first `total` units of a log."""
     kept = []
     for stamp, units in log:
         units = min(units, total)
@@ -337,12 +336,12 @@ def oldest_units(log, total):
 
 
 def latest_units(log, total):
-    """The last `total` units of a log."""
+    """Returns the last `total` units of a log."""
     return oldest_units(log[::-1], total)[::-1]
 
 
 class SlidingCounter(Algorithm):
-    """The window before, weighted by how much of it still counts, plus this one. (start, prev, cur)."""
+    """The current window plus the weighted previous one. The state is (start, prev, cur)."""
 
     def __init__(self, limit, period, relaxed):
         self.limit, self.period, self.relaxed = limit, period, relaxed
@@ -380,16 +379,16 @@ class SlidingCounter(Algorithm):
 
 
 class SlidingSlices(Algorithm):
-    """Counts for the present slice of the window and the ones before it.
+    """Counts of the current slice of the window and of the slices before it.
 
-    The state is (latest slice, counts), counts being a tuple of (slice, count) from the oldest.
+    The state is (latest slice, counts), where counts is a tuple of (slice, count), the oldest first.
     """
 
     def __init__(self, limit, period, slices):
         self.limit, self.period, self.slices = limit, period, slices
 
     def slice_at(self, now):
-        """The k with ceil(k * period / slices) <= now < ceil((k + 1) * period / slices)."""
+        """Returns the k with ceil(k * period / slices) <= now < ceil((k + 1) * period / slices)."""
         return now * self.slices // self.period
 
     def slice_start(self, k):
@@ -422,7 +421,7 @@ class SlidingSlices(Algorithm):
 
 @dataclass(frozen=True)
 class Decision:
-    """retry_after_ns is None for never."""
+    """A decision. retry_after_ns is None if no wait helps."""
 
     allowed: bool
     limit: int
@@ -434,21 +433,21 @@ class Decision:
 
 
 def remaining(algorithm, state, now):
-    """The largest cost that is allowed now, 0 if none is."""
+    """Returns the largest cost that is allowed now, or 0."""
     if not algorithm.allows(state, now, 1):
         return 0
     return first_true(lambda cost: cost == COST_MAX or not algorithm.allows(state, now, cost + 1), 1)
 
 
 def retry_after(algorithm, state, now, cost):
-    """0 if the request is allowed now, else the smallest wait after which it is; None for never."""
+    """Returns the smallest wait after which the request is allowed, 0 if it is now, None if it never is."""
     if cost > algorithm.limit:
         return None
     return first_true(lambda d: algorithm.allows(state, now + d, cost), 0)
 
 
 def reset_after(algorithm, state, now):
-    """The smallest wait after which the largest request a fresh key could be allowed is allowed."""
+    """Returns the smallest wait after which a cost of the limit is allowed."""
     return first_true(lambda d: algorithm.allows(state, now + d, algorithm.limit), 0)
 
 
@@ -479,22 +478,22 @@ class Key:
         return self.take(now, 0)
 
     def granted(self, now, delay_ns):
-        """The figures of the layer with the least remaining."""
+        """The decision of the layer with the smallest remaining."""
         left = [remaining(layer, state, now) for layer, state in zip(self.layers, self.states)]
         return self.figures(self.latest_reset(left, min(left), now), now, True, 0, delay_ns)
 
     def denied(self, now, cost):
-        """The figures of the layer with the longest wait.
+        """The decision of the layer with the longest wait.
 
-        The waits are those of the states as the denial left them, in every layer: where denials are
-        counted, a layer that would have allowed this request may now be the one to wait for.
+        The waits are computed after the denial: a count-denied layer that allowed this request may deny
+        it once it has counted it, and may have the longest wait.
         """
         waits = [retry_after(layer, state, now, cost) for layer, state in zip(self.layers, self.states)]
         longest = None if None in waits else max(waits)
         return self.figures(self.latest_reset(waits, longest, now), now, False, longest, 0)
 
     def latest_reset(self, values, value, now):
-        """Of the layers with this value, the index of the one that resets last, the first of equals."""
+        """Returns the index of the layer with this value that resets last, or the first of them on a tie."""
         tied = [index for index, other in enumerate(values) if other == value]
         return max(tied, key=lambda index: reset_after(self.layers[index], self.states[index], now))
 
@@ -511,7 +510,7 @@ class Key:
         )
 
 
-# The policy text. This reader takes what is right; it does not try to explain what is wrong.
+# The parser of policy texts. It accepts valid texts and does not explain errors.
 
 UNITS_NS = {
     "ns": 1, "us": 10**3, "ms": 10**6, "s": SECOND, "m": 60 * SECOND, "h": 3600 * SECOND,
@@ -522,7 +521,7 @@ PERIOD_PART = re.compile(r"(\d*)(ns|us|ms|s|m|h|d|w)")
 
 
 def parse_period(text):
-    """`90s`, `1h30m`, `250ms`; a unit alone is one of it."""
+    """Parses a period: `90s`, `1h30m`, `250ms`, or a unit alone."""
     parts = PERIOD_PART.findall(text)
     if not parts or "".join(number + unit for number, unit in parts) != text:
         raise ValueError(f"not a period: {text!r}")
@@ -537,7 +536,7 @@ def bounded(value, most, least=1):
 
 
 class Words:
-    """The words of one layer, taken in any order: flags alone, options with the word after them."""
+    """The words of one layer, in any order: flags, and options with a value."""
 
     def __init__(self, text):
         self.words = text.split()

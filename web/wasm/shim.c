@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The core and the policy language as a wasm32 module that imports nothing. Policies, keys and
- * their states lie in linear memory; weir.mjs holds their addresses, and passes only those that it
- * got here and has not freed. Texts, the last error and the last decision each have one fixed
- * place. It must not know what a policy means, nor where zone data comes from. One thread. */
+/* The WebAssembly bindings: the core and the policy language as a wasm32 module without imports.
+ * Policies, keys and their states are in linear memory. weir.mjs has their addresses, and passes only
+ * addresses that it received from here and has not freed. Texts, the last error and the last decision
+ * each have a fixed buffer. The host loads time zone data. The module is single-threaded. */
 
 #include <weir/weir.h>
 #include <weir/weir_zone.h>
@@ -13,23 +13,24 @@
     __attribute__((export_name(#name))) type name(__VA_ARGS__);                                    \
     type name(__VA_ARGS__)
 
-/* ---- memory: blocks of 2^order bytes, each on the list of its order once freed. The module's
- * memory has a maximum (tools/build-wasm); past it, or when the host refuses, there is no block.
- * ---- */
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+/* The allocator has one free list for each size of 2^order bytes. An allocation fails if the memory
+ * of the module is at its maximum (tools/build-wasm), or if the host does not grow it. */
 
 enum { ORDER_MIN = 5, ORDER_MAX = 28, PAGE = 65536 };
 
-typedef struct block { /* what lies before the bytes handed out, and keeps them aligned to 8 */
+typedef struct block { /* the header of an allocation, which keeps it aligned to 8 bytes */
     struct block *next;
     unsigned order;
 } block;
 
 _Static_assert(sizeof(block) == 8, "blocks keep 64-bit words aligned");
 
-extern unsigned char __heap_base; /* the linker's: the first byte that no object has */
+extern unsigned char __heap_base; /* set by the linker: the first byte after all objects */
 
-static block *spare[ORDER_MAX + 1];
-static uintptr_t top; /* of all blocks so far; 0: none yet */
+static block *spare[ORDER_MAX + 1]; /* the free lists */
+static uintptr_t top;               /* the end of all blocks; 0: there are none */
 
 static bool memory_reaches(uintptr_t end)
 {
@@ -49,7 +50,7 @@ static block *block_cut(unsigned order)
     return b;
 }
 
-/* Returns `bytes` bytes of any content, aligned to 8, or NULL. */
+/* Allocates uninitialised memory, aligned to 8 bytes. Returns NULL if there is none. */
 EXPORT(void *, weir_web_alloc, size_t bytes)
 {
     if (bytes > ((size_t)1 << ORDER_MAX) - sizeof(block))
@@ -65,7 +66,7 @@ EXPORT(void *, weir_web_alloc, size_t bytes)
     return b ? b + 1 : NULL;
 }
 
-/* Takes back what weir_web_alloc() returned. Accepts NULL. */
+/* Frees memory from weir_web_alloc(). Accepts NULL. */
 EXPORT(void, weir_web_release, void *bytes)
 {
     if (!bytes)
@@ -75,9 +76,9 @@ EXPORT(void, weir_web_release, void *bytes)
     spare[b->order] = b;
 }
 
-/* ---- the fixed places ------------------------------------------------------------------------ */
+/* ---- the fixed buffers ----------------------------------------------------------------------- */
 
-static char text[WEIR_POLICY_REPORT_MAX]; /* texts in and out */
+static char text[WEIR_POLICY_REPORT_MAX]; /* texts from and to weir.mjs */
 static weir_policy_error error;
 static weir_decision decision;
 
@@ -88,10 +89,10 @@ _Static_assert(offsetof(weir_decision, limit) == 0 && offsetof(weir_decision, re
                    offsetof(weir_decision, delay_ns) == 32 &&
                    offsetof(weir_decision, layer) == 40 && offsetof(weir_decision, allowed) == 44 &&
                    offsetof(weir_decision, never) == 45,
-               "weir.mjs reads them there");
+               "weir.mjs reads these offsets");
 _Static_assert(WEIR_LIMIT_MAX <= INT32_MAX, "weir.mjs reads the low half of limit and remaining");
 
-EXPORT(char *, weir_web_text_place, void)
+EXPORT(char *, weir_web_text_buffer, void)
 {
     return text;
 }
@@ -101,13 +102,13 @@ EXPORT(size_t, weir_web_text_size, void)
     return sizeof text;
 }
 
-EXPORT(weir_decision *, weir_web_decision_place, void)
+EXPORT(weir_decision *, weir_web_decision_buffer, void)
 {
     return &decision;
 }
 
-/* Copies a terminated text to the text place; returns its length. */
-static size_t say(const char *s)
+/* Copies a terminated text to the text buffer. Returns its length. */
+static size_t put_text(const char *s)
 {
     size_t len = 0;
     for (; s[len] != '\0' && len < sizeof text; len++)
@@ -117,17 +118,17 @@ static size_t say(const char *s)
 
 EXPORT(size_t, weir_web_status_text, weir_status st)
 {
-    return say(weir_status_str(st));
+    return put_text(weir_status_str(st));
 }
 
 /* ---- policies -------------------------------------------------------------------------------- */
 
 typedef struct policy {
     weir_policy policy;
-    uint32_t zones; /* no more than layers: each names at most one */
+    uint32_t zones; /* at most one for each layer */
     weir_zone zone[WEIR_LAYERS_MAX];
-    void *bytes[WEIR_LAYERS_MAX]; /* of the zones: from weir_web_alloc() */
-    size_t missing_len;           /* 0: the last parse missed no zone */
+    void *bytes[WEIR_LAYERS_MAX]; /* the zones' TZif files, from weir_web_alloc() */
+    size_t missing_len;           /* 0: the last parse found every zone */
     char missing[WEIR_ZONE_NAME_MAX + 1];
 } policy;
 
@@ -139,7 +140,7 @@ static bool same(const char *name, size_t len, const char *terminated)
     return i == len && terminated[i] == '\0';
 }
 
-/* A weir_zone_find: the parser calls it with names that are weir_zone_name_ok(). */
+/* A weir_zone_find callback. The parser passes only valid names. */
 static const weir_zone *find_zone(void *ctx, const char *name, size_t len)
 {
     policy *p = ctx;
@@ -153,7 +154,7 @@ static const weir_zone *find_zone(void *ctx, const char *name, size_t len)
     return NULL;
 }
 
-/* An empty policy, to be parsed before anything else; NULL if there is no memory. */
+/* Allocates a policy. Parse it before any other use. Returns NULL if there is no memory. */
 EXPORT(policy *, weir_web_policy_new, void)
 {
     policy *p = weir_web_alloc(sizeof *p);
@@ -169,8 +170,8 @@ EXPORT(void, weir_web_policy_free, policy *p)
     weir_web_release(p);
 }
 
-/* Parses the text place. On WEIR_E_ZONE, weir_web_zone_missing() may name a zone for
- * weir_web_zone_add(). */
+/* Parses the text buffer. On WEIR_E_ZONE, weir_web_zone_missing() may return the name of a zone to
+ * add. */
 EXPORT(weir_status, weir_web_policy_parse, policy *p, size_t len)
 {
     weir_zones zones = {find_zone, p};
@@ -178,7 +179,7 @@ EXPORT(weir_status, weir_web_policy_parse, policy *p, size_t len)
     return weir_policy_parse(&p->policy, text, len, &zones, &error);
 }
 
-/* Of the last parse that failed, whichever policy it was of. */
+/* Returns the column of the last error of any policy. */
 EXPORT(uint32_t, weir_web_error_column, void)
 {
     return error.column;
@@ -186,10 +187,11 @@ EXPORT(uint32_t, weir_web_error_column, void)
 
 EXPORT(size_t, weir_web_error_text, void)
 {
-    return say(error.text);
+    return put_text(error.text);
 }
 
-/* Puts the name of the zone that the last parse missed to the text place; 0 if it missed none. */
+/* Writes the name of the zone that the last parse did not find to the text buffer. Returns its length,
+ * or 0 if every zone was found. */
 EXPORT(size_t, weir_web_zone_missing, const policy *p)
 {
     for (size_t i = 0; i < p->missing_len; i++)
@@ -197,8 +199,8 @@ EXPORT(size_t, weir_web_zone_missing, const policy *p)
     return p->missing_len;
 }
 
-/* Adds the zone that the last parse missed. On WEIR_OK `bytes`, from weir_web_alloc(), are the
- * policy's. */
+/* Adds the zone that the last parse did not find. On WEIR_OK the policy owns `bytes`, which are from
+ * weir_web_alloc(). */
 EXPORT(weir_status, weir_web_zone_add, policy *p, uint8_t *bytes, size_t len)
 {
     if (p->zones == WEIR_LAYERS_MAX)
@@ -209,13 +211,13 @@ EXPORT(weir_status, weir_web_zone_add, policy *p, uint8_t *bytes, size_t len)
     return st;
 }
 
-/* To the text place: the canonical text. */
+/* Writes the canonical text to the text buffer. */
 EXPORT(size_t, weir_web_policy_print, const policy *p)
 {
     return weir_policy_print(&p->policy, text, sizeof text);
 }
 
-/* To the text place: what the policy admits. */
+/* Writes the explanation of the policy to the text buffer. */
 EXPORT(size_t, weir_web_policy_report, const policy *p)
 {
     return weir_policy_report(&p->policy, text, sizeof text);
@@ -229,8 +231,7 @@ typedef struct key {
     unsigned level;
 } key;
 
-/* A log of this level is larger than ORDER_MAX; and up to it the words of 8 layers fit in 32
- * bits. */
+/* A log of this level is too large to allocate. Below it, the words of 8 layers fit in 32 bits. */
 enum { LEVEL_END = 23 };
 
 _Static_assert((8ULL * 6 << LEVEL_END) > 1ULL << ORDER_MAX, "no block for a log of LEVEL_END");
@@ -248,7 +249,7 @@ EXPORT(void, weir_web_key_free, key *k)
     weir_web_release(k);
 }
 
-/* A fresh key. The policy must outlive it. NULL if there is no memory. */
+/* Allocates a key with full quota. The policy must outlive it. Returns NULL if there is no memory. */
 EXPORT(key *, weir_web_key_new, const policy *p)
 {
     key *k = weir_web_alloc(sizeof *k);
@@ -279,8 +280,8 @@ static weir_status key_grow(key *k)
     return WEIR_OK;
 }
 
-/* To the decision place: weir_check(). Also WEIR_E_NOMEM, with nothing charged, where a log cannot
- * grow. */
+/* Calls weir_check() and sets the decision buffer. Returns WEIR_E_NOMEM, with nothing charged, if a
+ * log cannot grow. */
 EXPORT(weir_status, weir_web_key_take, key *k, int64_t now_ns, int32_t cost)
 {
     weir_status st = WEIR_OK;
@@ -293,7 +294,7 @@ EXPORT(weir_status, weir_web_key_take, key *k, int64_t now_ns, int32_t cost)
     return st;
 }
 
-/* To the decision place: weir_refund(). Else as weir_web_key_take(). */
+/* Calls weir_refund(); otherwise like weir_web_key_take(). */
 EXPORT(weir_status, weir_web_key_refund, key *k, int64_t now_ns, int32_t cost)
 {
     weir_status st = WEIR_OK;

@@ -1,45 +1,45 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Copyright (c) 2026 the weir authors
 //
-// weir in JavaScript: the core and the policy language as WebAssembly (tools/build-wasm).
+// The JavaScript API of the rate limiter's WebAssembly build (tools/build-wasm).
 //
 //     const weir = await load(bytes);
 //     const policy = weir.policy("gcra 100/s burst 20");
 //     const key = policy.key();
 //     const decision = key.take(now_ns, 1);   // .allowed, .remaining, .retryAfterNs ...
 //
-// This file carries questions to web/wasm/shim.c and answers back; it decides nothing. Times are
-// BigInt nanoseconds since the Unix epoch. The clock, and fetching zone data, are the caller's.
+// This file calls the functions of web/wasm/shim.c. Times are BigInt nanoseconds since the Unix epoch.
+// The caller reads the clock and loads time zone data.
 
 /**
- * The figures of a decision; docs/algorithms.md defines them.
+ * A decision. docs/algorithms.md defines the fields.
  * @typedef {object} Decision
  * @property {boolean} allowed
- * @property {number} limit the largest cost that a fresh key could be allowed at once
+ * @property {number} limit the largest cost that full quota allows at once
  * @property {number} remaining the largest cost that would be allowed now, after this decision
  * @property {bigint | null} retryAfterNs 0n if allowed, null if no wait helps
- * @property {bigint} resetAfterNs until the layer `layer` is full again
- * @property {bigint} delayNs leaky-queue: hold the request this long
- * @property {number} layer the layer, from 0, that the figures are of
+ * @property {bigint} resetAfterNs until the layer `layer` has full quota again
+ * @property {bigint} delayNs leaky-queue: delay the request by this time
+ * @property {number} layer the index, from 0, of the layer that the other fields describe
  */
 
 /**
- * Gives the bytes of the TZif file of a zone, or nothing if there is none.
+ * Returns the bytes of a zone's TZif file, or nothing if the zone is unknown.
  * @typedef {(name: string) => Uint8Array | null | undefined} Zones
  */
 
-/** The values of weir_status in weir.h that a caller may want to tell apart. */
+/** The values of weir_status in weir.h that an error can have. */
 export const Status = Object.freeze({
     RANGE: 1, // a time or a cost is out of range
-    UNSUPPORTED: 4, // the policy knows no refunds
-    NOMEM: 5, // the module's memory is used up: free() what is no longer needed
-    ZONE: 6,
+    UNSUPPORTED: 4, // the policy does not support refunds
+    NOMEM: 5, // the module is out of memory: free() policies and keys
+    ZONE: 6, // unknown time zone, or invalid time zone data
 });
 
 const OK = 0;
 const ZONE_BYTES_MAX = 1 << 20; // the largest of tzdata has 4 KB
 
-/** weir refused; nothing was charged. */
+/** A call failed, and nothing was charged. */
 export class WeirError extends Error {
     /**
      * @param {number} status
@@ -52,13 +52,13 @@ export class WeirError extends Error {
     }
 }
 
-/** A policy text was refused. `column` counts from 1. */
+/** A policy text is invalid. `column` counts from 1. */
 export class PolicyError extends WeirError {
     /**
      * @param {number} status
      * @param {string} message
      * @param {number} column
-     * @param {string | null} zone the zone that `zones` gave no bytes for: fetch them and try again
+     * @param {string | null} zone the zone that `zones` returned no bytes for: load them and try again
      */
     constructor(status, message, column, zone) {
         super(status, message);
@@ -71,22 +71,22 @@ export class PolicyError extends WeirError {
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-/** The shim's functions and its linear memory, which moves when it grows. */
+/** The functions of shim.c and its linear memory, whose buffer is replaced when it grows. */
 class Core {
     /** @param {WebAssembly.Exports} exports */
     constructor(exports) {
         this.fn = /** @type {any} */ (exports);
         this.memory = /** @type {WebAssembly.Memory} */ (exports.memory);
-        this.textAt = this.fn.weir_web_text_place();
+        this.textAt = this.fn.weir_web_text_buffer();
         this.textSize = this.fn.weir_web_text_size();
-        this.decisionAt = this.fn.weir_web_decision_place();
+        this.decisionAt = this.fn.weir_web_decision_buffer();
         this.view = new DataView(this.memory.buffer);
     }
 
-    /** Puts as much of a text to the text place as fits; a policy text that does not is too long. */
+    /** Writes a text to the text buffer. A text that does not fit is truncated, and too long to parse. */
     writeText(text) {
-        const place = new Uint8Array(this.memory.buffer, this.textAt, this.textSize);
-        return encoder.encodeInto(text, place).written;
+        const buffer = new Uint8Array(this.memory.buffer, this.textAt, this.textSize);
+        return encoder.encodeInto(text, buffer).written;
     }
 
     readText(length) {
@@ -113,7 +113,7 @@ class Core {
         return new WeirError(status, this.readText(this.fn.weir_web_status_text(status)));
     }
 
-    /** The address of a new block, or of what a constructor of the shim made. */
+    /** Returns the address of an allocation, or throws if it failed. */
     made(address) {
         if (address === 0)
             throw this.error(Status.NOMEM);
@@ -121,7 +121,7 @@ class Core {
     }
 }
 
-/** The state of one key under a policy, fresh at first. Made by Policy.key(). */
+/** The state of one key under a policy. Created by Policy.key(). */
 class Key {
     #core;
     #policy;
@@ -134,9 +134,9 @@ class Key {
     }
 
     /**
-     * Decides whether `cost` units may pass at `now_ns`, and charges them if so.
+     * Decides whether `cost` units are allowed at `now_ns`, and charges them if so.
      * @param {bigint} now_ns 0 to 7 * 2^60, one clock per key
-     * @param {number} [cost] 0 to 2^31 - 1; 0 is a peek
+     * @param {number} [cost] 0 to 2^31 - 1; 0 charges nothing
      * @returns {Decision}
      */
     take(now_ns, cost = 1) {
@@ -144,24 +144,24 @@ class Key {
     }
 
     /**
-     * Gives back units that were charged and not used. Throws Status.UNSUPPORTED if the policy
-     * refuses refunds.
+     * Refunds units that were charged but not used. Throws Status.UNSUPPORTED if the policy does not
+     * support refunds.
      * @param {bigint} now_ns
      * @param {number} cost
-     * @returns {Decision} that of a peek afterwards
+     * @returns {Decision} the decision on a cost of 0 after the refund
      */
     refund(now_ns, cost) {
         return this.#ask(this.#core.fn.weir_web_key_refund, now_ns, cost);
     }
 
-    /** Returns the memory of the state. The key cannot be used again. */
+    /** Frees the state. The key cannot be used afterwards. */
     free() {
         if (this.#at !== 0)
             this.#policy.forget(this);
         this.release();
     }
 
-    /** For Policy: free(), but the policy goes on knowing the key. */
+    /** For Policy: frees the state, but the policy keeps its reference to the key. */
     release() {
         if (this.#at !== 0)
             this.#core.fn.weir_web_key_free(this.#at);
@@ -171,7 +171,7 @@ class Key {
     #ask(fn, now_ns, cost) {
         if (this.#at === 0)
             throw new TypeError("the key was freed");
-        // Of a number that is too wide, WebAssembly would take the low bits.
+        // WebAssembly would truncate a number that is out of range.
         const narrow = BigInt.asIntN(64, now_ns) === now_ns && (cost | 0) === cost;
         const status = narrow ? fn(this.#at, now_ns, cost) : Status.RANGE;
         if (status !== OK)
@@ -180,7 +180,7 @@ class Key {
     }
 }
 
-/** A policy. Made by Weir.policy(). */
+/** A policy. Created by Weir.policy(). */
 class Policy {
     #core;
     #at;
@@ -196,12 +196,12 @@ class Policy {
         return this.#core.readText(this.#core.fn.weir_web_policy_print(this.#live()));
     }
 
-    /** What the policy admits, in plain words. */
+    /** An explanation of the policy in plain English. */
     get report() {
         return this.#core.readText(this.#core.fn.weir_web_policy_report(this.#live()));
     }
 
-    /** @returns {Key} a fresh one */
+    /** @returns {Key} a key with full quota */
     key() {
         const at = this.#core.made(this.#core.fn.weir_web_key_new(this.#live()));
         const key = new Key(this.#core, this, at);
@@ -209,7 +209,7 @@ class Policy {
         return key;
     }
 
-    /** Returns the memory of the policy and all its keys. None of them can be used again. */
+    /** Frees the policy and all its keys. None of them can be used afterwards. */
     free() {
         for (const key of this.#keys)
             key.release();
@@ -231,7 +231,7 @@ class Policy {
     }
 }
 
-/** Hands a zone's bytes to the policy that missed it. Returns a status. */
+/** Passes the bytes of a missing zone to the policy. Returns a status. */
 function addZone(core, policyAt, bytes) {
     if (!(bytes.length <= ZONE_BYTES_MAX))
         return Status.ZONE;
@@ -243,25 +243,25 @@ function addZone(core, policyAt, bytes) {
     return status;
 }
 
-/** Parses a text into the policy, adding each zone that it names. `zones` may use weir meanwhile. */
+/** Parses a text into the policy, and adds each zone that it names. `zones` may call weir. */
 function parse(core, policyAt, text, zones) {
     const { fn } = core;
     for (;;) {
         const status = fn.weir_web_policy_parse(policyAt, core.writeText(text));
         if (status === OK)
             return;
-        const column = fn.weir_web_error_column(); // in bytes, but up to an error all is ASCII
+        const column = fn.weir_web_error_column(); // in bytes; the text before an error is ASCII
         const message = core.readText(fn.weir_web_error_text());
         const zone = core.readText(fn.weir_web_zone_missing(policyAt)) || null;
         const bytes = zone && zones?.(zone);
         if (!bytes)
             throw new PolicyError(status, message, column, zone);
         if (addZone(core, policyAt, bytes) !== OK)
-            throw new PolicyError(status, `the data of time zone '${zone}' cannot be read`, column, null);
+            throw new PolicyError(status, `invalid data for time zone '${zone}', expected a TZif file`, column, null);
     }
 }
 
-/** weir, loaded. Made by load(). */
+/** The loaded module. Created by load(). */
 class Weir {
     #core;
 
@@ -270,10 +270,10 @@ class Weir {
     }
 
     /**
-     * Reads a policy text (docs/policy.md). Throws a PolicyError.
+     * Parses a policy text (docs/policy.md). Throws a PolicyError.
      * @param {string} text
-     * @param {{zones?: Zones}} [options] without zones, calendar windows know UTC alone
-     * @returns {Policy} kept in the module's memory until its free()
+     * @param {{zones?: Zones}} [options] without zones, only UTC is known
+     * @returns {Policy} uses memory of the module until its free()
      */
     policy(text, { zones } = {}) {
         const at = this.#core.made(this.#core.fn.weir_web_policy_new());
@@ -289,7 +289,7 @@ class Weir {
 }
 
 /**
- * @param {BufferSource | WebAssembly.Module} source what tools/build-wasm made
+ * @param {BufferSource | WebAssembly.Module} source the output of tools/build-wasm
  * @returns {Promise<Weir>}
  */
 export async function load(source) {

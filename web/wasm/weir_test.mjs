@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Copyright (c) 2026 the weir authors
 //
-// What the shared vectors do not ask of weir.mjs: refusals, memory that runs out, what is freed, and
-// nonsense of every kind, which may be answered with an error of JavaScript but never with a trap.
+// Tests what the shared vectors do not cover in weir.mjs: errors, running out of memory, freeing, and
+// random invalid input, which may cause a JavaScript error but never a trap.
 //
 //     node web/wasm/weir_test.mjs WASM [SEED]
 
@@ -18,7 +18,7 @@ const module = new WebAssembly.Module(readFileSync(process.argv[2]));
 const seed = Number(process.argv[3] ?? 1);
 let random = seed;
 
-// 0 <= n < bound; mulberry32.
+// Returns a random number 0 <= n < bound (mulberry32).
 function below(bound) {
     random = (random + 0x6d2b79f5) | 0;
     let n = Math.imul(random ^ (random >>> 15), 1 | random);
@@ -91,7 +91,7 @@ function damagedZone(bytes) {
     return damaged;
 }
 
-// The policy, or null if it was refused as it should be.
+// Returns the policy, or null if the text was rejected with a PolicyError.
 function tryPolicy(weir, text, zones) {
     try {
         return weir.policy(text, { zones });
