@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Counts wrong passwords by protocol. Limits the log to one event per second, and delayed replies to
- * held_max per second. */
+/* Counts wrong passwords by protocol. Limits the log to one event per second, and delayed replies
+ * to held_max per second. */
 
 #include "cmd/auth_failures.h"
 

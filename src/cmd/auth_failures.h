@@ -26,8 +26,8 @@ void auth_failures_close(auth_failures *g);
  * event and the address of the last client.
  *  peer    the client's address, fewer than 64 bytes.
  *  now_ns  of a clock that does not step.
- * Returns true to delay the reply. Returns false if held_max replies of this second are delayed: send
- * the reply at once and close the connection, so that password guessing cannot use up all
+ * Returns true to delay the reply. Returns false if held_max replies of this second are delayed:
+ * send the reply at once and close the connection, so that password guessing cannot use up all
  * connections. Threads: any. */
 bool auth_failures_add(auth_failures *g, protocol_kind protocol, const char *peer, int64_t now_ns);
 

@@ -115,8 +115,8 @@ static bool find_need(void *ctx, const weir_rule_view *rule)
     return false;
 }
 
-/* Appends why the daemon is not ready if a rule needs an engine that is unreachable. Returns false if
- * no rule does. Names need no escaping in JSON. */
+/* Appends why the daemon is not ready if a rule needs an engine that is unreachable. Returns false
+ * if no rule does. Names need no escaping in JSON. */
 static bool lacks_engine(const protocol_loop *l, weir_buffer *out)
 {
     daemon *d = l->daemon;
@@ -189,7 +189,8 @@ static void log_restart(void *ctx, const char *key)
                   log_text("text", "the new value takes effect when weir is restarted")));
 }
 
-/* Returns whether the configuration can run without new engines: they are opened only at the start. */
+/* Returns whether the configuration can run without new engines: they are opened only at the
+ * start. */
 static bool has_its_engines(const daemon *d, const weir_config *config)
 {
     bool needs = config->engine != WEIR_ENGINE_LOCAL;
@@ -204,8 +205,8 @@ static void ignore_problem(void *ctx, const config_problem *p)
     (void)p;
 }
 
-/* Loads the configuration and logs its errors. If the file is unreadable in several attempts, only the
- * first error is logged. */
+/* Loads the configuration and logs its errors. If the file is unreadable in several attempts, only
+ * the first error is logged. */
 static weir_status load(daemon *d, weir_config **ret)
 {
     const config_sink loud = {log_problem, d}, quiet = {ignore_problem, d};

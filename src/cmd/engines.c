@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Opens the engines of each event loop, logs the events of their servers, and reports their metrics.
- * It must not know the protocol of a server. */
+/* Opens the engines of each event loop, logs the events of their servers, and reports their
+ * metrics. It must not know the protocol of a server. */
 
 #include "cmd/engines.h"
 
@@ -131,8 +131,9 @@ void engines_end(engines *e, unsigned loop, weir_service *service)
     close_engine(&e->redis[loop]);
 }
 
-/* A circuit breaker stays open until a probe is answered. When the next probe is due, the engine counts
- * as reachable: a daemon that is not ready may receive no request that could be the probe. */
+/* A circuit breaker stays open until a probe is answered. When the next probe is due, the engine
+ * counts as reachable: a daemon that is not ready may receive no request that could be the
+ * probe. */
 bool engines_are_down(engines *e, unsigned loop, unsigned loops, int64_t now_ns)
 {
     bool down = false;

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CMD_ENGINES_H
 #define WEIR_CMD_ENGINES_H
-/* The daemon's remote engines: for each event loop, a redis engine and a hybrid engine on top of it.
- * They exist if the configuration has `redis`, even if no policy uses them yet. */
+/* The daemon's remote engines: for each event loop, a redis engine and a hybrid engine on top of
+ * it. They exist if the configuration has `redis`, even if no policy uses them yet. */
 
 #include "cmd/config/config.h"
 #include "cmd/log.h"
@@ -18,8 +18,8 @@ typedef struct engines engines;
 WEIR_NODISCARD weir_status engines_open(engines **ret, const weir_config *config, weir_store *store,
                                         const log_target *log, char *ret_error, size_t size);
 
-/* Opens the engines of a loop and attaches them to its service; detaches and closes them. Call both on
- * the loop's thread. They accept NULL for e.
+/* Opens the engines of a loop and attaches them to its service; detaches and closes them. Call both
+ * on the loop's thread. They accept NULL for e.
  *  loop  0..255, each once. */
 void engines_begin(engines *e, unsigned loop, weir_service *service, port_dialer *dialer);
 void engines_end(engines *e, unsigned loop, weir_service *service);

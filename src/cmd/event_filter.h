@@ -2,9 +2,9 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CMD_EVENT_FILTER_H
 #define WEIR_CMD_EVENT_FILTER_H
-/* Removes duplicates from the log events of the Redis clients. Each event loop has its own connection to
- * each server and reports its changes. The log has one line when the last loop has lost a server and
- * one when the first loop has it back. */
+/* Removes duplicates from the log events of the Redis clients. Each event loop has its own
+ * connection to each server and reports its changes. The log has one line when the last loop has
+ * lost a server and one when the first loop has it back. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,8 +34,9 @@ typedef struct event_filter { /* all zero at first; one thread at a time */
 
 /* Returns whether to log an event.
  *  loop    the loop that reports it, 0..EVENT_FILTER_LOOPS_MAX - 1.
- *  event   "redis-up", "redis-down" and "redis-breaker" (open, probing, closed) are tracked for each
- *          server. Any other event passes unless it was logged with the same text in the last 10 s.
+ *  event   "redis-up", "redis-down" and "redis-breaker" (open, probing, closed) are tracked for
+ *          each server. Any other event passes unless it was logged with the same text in the last
+ *          10 s.
  *  now_ns  of a clock that does not step. */
 bool event_filter_passes(event_filter *t, unsigned loop, const char *event, const char *node,
                          const char *text, int64_t now_ns);

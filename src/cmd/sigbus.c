@@ -33,8 +33,8 @@ static void put_digits(char *to, unsigned n, int64_t value)
         to[n - 1] = (char)('0' + value % 10);
 }
 
-/* Writes the digits of "2026-11-21T09:00:00.123Z"; the other characters are in the line already. Years
- * begin in March here, so that a leap day is the last day of a year. */
+/* Writes the digits of "2026-11-21T09:00:00.123Z"; the other characters are in the line already.
+ * Years begin in March here, so that a leap day is the last day of a year. */
 static void put_time(char *to, int64_t now_ns)
 {
     int64_t ms = now_ns / 1000000, s = ms / 1000;

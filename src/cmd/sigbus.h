@@ -2,8 +2,9 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CMD_SIGBUS_H
 #define WEIR_CMD_SIGBUS_H
-/* The signal handler for SIGBUS. The state file is mapped memory: if the file is truncated or the disk
- * is full, the kernel terminates the process with SIGBUS. The handler logs the reason before that. */
+/* The signal handler for SIGBUS. The state file is mapped memory: if the file is truncated or the
+ * disk is full, the kernel terminates the process with SIGBUS. The handler logs the reason before
+ * that. */
 
 #include "cmd/log.h"
 #include "store/iterate.h"

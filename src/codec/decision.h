@@ -7,8 +7,8 @@
 
 #include <weir/weir.h>
 
-/* Converts a time, 0..INT64_MAX, to milliseconds or seconds. It rounds up: a client that waits for a
- * rounded-down time would be denied again. Pure. */
+/* Converts a time, 0..INT64_MAX, to milliseconds or seconds. It rounds up: a client that waits for
+ * a rounded-down time would be denied again. Pure. */
 static inline int64_t weir_ms_ceil(int64_t ns)
 {
     return ns / 1000000 + (ns % 1000000 > 0);

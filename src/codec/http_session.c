@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The callbacks of llhttp store the parts of a request that the endpoints need, within the limits of
- * http_session.h. This file must not know any endpoint.
+/* The callbacks of llhttp store the parts of a request that the endpoints need, within the limits
+ * of http_session.h. This file must not know any endpoint.
  *
  * A request that exceeds a limit is refused at the same byte however the input was split. For this,
  * the parser never receives more bytes than its phase (target, head, body) may have, and it pauses
@@ -455,8 +455,9 @@ static void answer_refused(weir_http_session *s, weir_buffer *out, int64_t now_n
     send_response(s, &a, out, now_ns);
 }
 
-/* Handles a complete head. A request with "Expect: 100-continue" gets 100 Continue, or else its final
- * response at once. The client then may or may not send the body, so the connection is closed. */
+/* Handles a complete head. A request with "Expect: 100-continue" gets 100 Continue or, if its head
+ * is refused, its final response. After the latter the connection is closed, because the client may
+ * or may not send the body. */
 static void answer_head(weir_http_session *s, weir_buffer *out, int64_t now_ns)
 {
     join_lines(s);
@@ -505,8 +506,8 @@ static void refuse_phase(weir_http_session *s)
         refuse(s, 414, "the request target exceeds 8192 bytes; send a long key in a JSON body");
 }
 
-/* Refuses a request that llhttp rejected. The messages are weir's own because those of llhttp change
- * with its version. */
+/* Refuses a request that llhttp rejected. The messages are weir's own because those of llhttp
+ * change with its version. */
 static void refuse_error(weir_http_session *s, llhttp_errno_t error)
 {
     if (!s->target_done)

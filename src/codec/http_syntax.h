@@ -2,9 +2,9 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CODEC_HTTP_SYNTAX_H
 #define WEIR_CODEC_HTTP_SYNTAX_H
-/* Strict syntax checks of the lines of an HTTP head and of trailers, before llhttp parses them. They
- * prevent request smuggling: a line that one parser tolerates may be a second request to another,
- * and versions of llhttp tolerate different lines. The rules are those of RFC 9112:
+/* Strict syntax checks of the lines of an HTTP head and of trailers, before llhttp parses them.
+ * They prevent request smuggling: a line that one parser tolerates may be a second request to
+ * another, and versions of llhttp tolerate different lines. The rules are those of RFC 9112:
  *
  *     every line ends in CR LF, and CR appears nowhere else (2.2);
  *     no line begins with a space or a tab, which would continue the line before (5.2, obs-fold);

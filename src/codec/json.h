@@ -7,8 +7,8 @@
 #include "port/buffer.h"
 #include "port/text.h"
 
-/* Appends a JSON string with its quotes. Each byte that is not part of valid UTF-8 becomes U+FFFD, so
- * the result is always valid JSON. */
+/* Appends a JSON string with its quotes. Each byte that is not part of valid UTF-8 becomes U+FFFD,
+ * so the result is always valid JSON. */
 void weir_json_put_string(weir_buffer *b, const void *bytes, size_t len);
 
 /* Appends a string and a number, as a printf of "%s%lld" would. */

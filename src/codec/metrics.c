@@ -58,8 +58,9 @@ static void put_counts(void *ctx, const char *name, const weir_counts *c)
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 
-/* Appends a key as a label value. Bytes that are not printable UTF-8, and the backslash, become \xHH,
- * so different keys have different labels. A truncated key is followed by its length and hash. */
+/* Appends a key as a label value. Bytes that are not printable UTF-8, and the backslash, become
+ * \xHH, so different keys have different labels. A truncated key is followed by its length and
+ * hash. */
 static void put_key(weir_buffer *out, const weir_top_key *key)
 {
     char label[4 * WEIR_TOP_TEXT_MAX + 64];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* A time-to-live is parsed by the parser of the policy language, as the period of a policy text. Only
- * letters and digits are passed to it. */
+/* A time-to-live is parsed by the parser of the policy language, as the period of a policy text.
+ * Only letters and digits are passed to it. */
 
 #include "codec/reservation.h"
 

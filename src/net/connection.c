@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 /* A connection reads into the buffer of its loop, lets its session answer all requests in one batch
  * at one time, and sends the replies. Only input or output that cannot be handled at once is copied
- * to buffers of its own. Back-pressure: while replies are unsent, it neither reads nor answers, so a
- * client that does not read its replies delays only itself. It must not know the protocol. */
+ * to buffers of its own. Back-pressure: while replies are unsent, it neither reads nor answers, so
+ * a client that does not read its replies delays only itself. It must not know the protocol. */
 
 #include "net/connection.h"
 
@@ -116,8 +116,8 @@ static void reset(weir_connection *c)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* The buffer of the next read: that of the loop, after a copy of the kept input; or the connection's
- * own if there is much kept input. */
+/* The buffer of the next read: that of the loop, after a copy of the kept input; or the
+ * connection's own if there is much kept input. */
 static weir_buffer *reading_buffer(weir_connection *c)
 {
     return weir_buffer_len(&c->in) > FEW ? &c->in : &c->loop->in;
@@ -196,8 +196,8 @@ static void close_with(weir_connection *c, const char *text)
 }
 
 /* Closes because a limit on memory or size is reached.
- *  owed  the client waits for a reply. To any other client an error would look like the reply to its
- *        next request. */
+ *  owed  the client waits for a reply. To any other client an error would look like the reply to
+ *        its next request. */
 static void overload(weir_connection *c, const char *what, bool owed)
 {
     bool mid_reply = c->state == WEIR_CONNECTION_WRITE;
@@ -338,8 +338,8 @@ static void keep_in(weir_connection *c, weir_buffer *in)
         empty(&c->in, KEPT);
 }
 
-/* Runs the session on `in` and sends the replies. Returns whether a request was answered: the session
- * has replied or, if it consumes only complete requests, has consumed input. */
+/* Runs the session on `in` and sends the replies. Returns whether a request was answered: the
+ * session has replied or, if it consumes only complete requests, has consumed input. */
 static bool run(weir_connection *c, weir_buffer *in)
 {
     weir_loop *l = c->loop;

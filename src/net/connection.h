@@ -12,8 +12,8 @@ typedef enum weir_connection_state {
     WEIR_CONNECTION_WRITE,   /* replies are unsent: nothing is read or answered (back-pressure) */
     WEIR_CONNECTION_WAIT,    /* a reply is delayed: a little is read, nothing is answered */
     WEIR_CONNECTION_PENDING, /* an engine is deciding: a little is read, nothing is answered */
-    /* All replies are sent; input is discarded until the client closes. Closing a socket with unread
-     * input would reset the connection, and the client could lose the last replies. */
+    /* All replies are sent; input is discarded until the client closes. Closing a socket with
+     * unread input would reset the connection, and the client could lose the last replies. */
     WEIR_CONNECTION_LINGER,
     WEIR_CONNECTION_CLOSED /* being freed */
 } weir_connection_state;

@@ -61,8 +61,7 @@ struct port_connection {
     stage stage;
     port_connection_events events;
     void *ctx;
-    uv_timer_t
-        timer; /* starts connecting; limits an attempt; limits establishing. Closing it frees the connection */
+    uv_timer_t timer;       /* starts an attempt, then limits it; closing it frees the connection */
     uint64_t give_up_ms;    /* by uv_now() */
     net_lookup *lookup;     /* of its host name, in flight; else NULL */
     struct addrinfo *found; /* to be freed */
@@ -575,8 +574,8 @@ static port_connection *connect_to(port_dialer *port, const port_endpoint *to,
 static void on_timer(uv_timer_t *timer);
 
 /* Sets the libuv timer. The clock of the loop counts milliseconds and lags behind, so the timer may
- * fire early; on_timer() then sets it again. Moving a deadline to a later time leaves the libuv timer
- * as it is: deadlines move with every reply, and resetting a timer is expensive. */
+ * fire early; on_timer() then sets it again. Moving a deadline to a later time leaves the libuv
+ * timer as it is: deadlines move with every reply, and resetting a timer is expensive. */
 static void arm(port_timer *a, int64_t now_ns)
 {
     int64_t left_ns = a->at_ns > now_ns ? a->at_ns - now_ns : 0;

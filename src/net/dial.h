@@ -6,9 +6,9 @@
  * encrypts the connections.
  *
  * The addresses of a host name are tried one after the other. A connection that is not established
- * within 5 s, including the TLS handshake, is closed. Unread input and unsent output may have 64 MiB
- * each; more closes the connection. All output that is added during one iteration of the loop is
- * sent at once. */
+ * within 5 s, including the TLS handshake, is closed. Unread input and unsent output may have 64
+ * MiB each; more closes the connection. All output that is added during one iteration of the loop
+ * is sent at once. */
 
 #include "net/tls.h"
 

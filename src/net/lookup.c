@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* A lookup is shared by its thread and its loop. It has a reference count: the last of the two frees
- * it. The loop holds its reference until the async handle is closed. The resolver's mutex guards the
- * members that both use. */
+/* A lookup is shared by its thread and its loop. It has a reference count: the last of the two
+ * frees it. The loop holds its reference until the async handle is closed. The resolver's mutex
+ * guards the members that both use. */
 
 #include "net/lookup.h"
 

@@ -4,7 +4,8 @@
 #define WEIR_NET_LOOKUP_H
 /* Host name lookups (DNS) that do not block a libuv loop. Each lookup runs getaddrinfo() in a
  * detached thread, because getaddrinfo() has no timeout and cannot be interrupted: a resolver that
- * hangs must not delay other lookups or the end of the loop. libuv's thread pool would delay both. */
+ * hangs must not delay other lookups or the end of the loop. libuv's thread pool would delay
+ * both. */
 
 #include <netdb.h>
 #include <stdint.h>

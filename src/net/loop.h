@@ -54,7 +54,8 @@ typedef struct weir_shared {
     uv_async_t control;
 } weir_shared;
 
-/* Reports an event, with the number of times it has happened since the last report. Threads: any. */
+/* Reports an event, with the number of times it has happened since the last report. Threads:
+ * any. */
 void weir_shared_report(weir_shared *shared, weir_event event, const char *text);
 
 /* ---- a loop ---------------------------------------------------------------------------------- */
@@ -95,8 +96,8 @@ struct weir_loop {
     bool serving, stopping, reported;
     int64_t last_ns; /* when stopping: the end of the drain, by weir_loop_now() */
 
-    /* The buffers of the connection that is being served. Otherwise they are empty. An idle connection
-     * therefore needs no buffers of its own. */
+    /* The buffers of the connection that is being served. Otherwise they are empty. An idle
+     * connection therefore needs no buffers of its own. */
     weir_buffer in, out;
 
     weir_wait_heap waits; /* delayed replies, by weir_loop_now() */

@@ -52,8 +52,8 @@ typedef struct weir_server_options {
 
     /* The following callbacks may be NULL. */
 
-    /* Called on each loop's thread, with its context, before it serves clients. The dialer belongs to
-     * the loop; its clock is `now`. */
+    /* Called on each loop's thread, with its context, before it serves clients. The dialer belongs
+     * to the loop; its clock is `now`. */
     void (*begin)(void *context, port_dialer *dialer);
     /* Called on each loop's thread after its last connection is closed. The dialer still works;
      * afterwards its connections and timers are closed. */
@@ -64,8 +64,8 @@ typedef struct weir_server_options {
      *  why  "SIGHUP", or "file changed" for the watched file.
      * Returns false if the file could not be read; it is called again soon. */
     bool (*reload)(void *ctx, const char *why);
-    /* Reports an event for the log: "refused", "overloaded", "timed-out", "accept" and "watch" at most
-     * once a second each; "stopping" and "stopped" once. Threads: any. */
+    /* Reports an event for the log: "refused", "overloaded", "timed-out", "accept" and "watch" at
+     * most once a second each; "stopping" and "stopped" once. Threads: any. */
     void (*report)(void *ctx, const char *event, const char *text);
     const char *watch; /* a file to watch for changes, or NULL. It may also be replaced by a rename,
                           or be a link into a directory that is swapped */
@@ -76,18 +76,18 @@ typedef struct weir_server weir_server;
 /* Binds the addresses and listens. Clients can connect from now on; weir_server_run() serves them.
  * SIGINT, SIGTERM and SIGHUP are handled by the server from now on, and SIGPIPE is ignored.
  *  ret_error  written on WEIR_E_IO: the reason and what to do; `size` bytes.
- * A port that another socket listens on is an error. A stale socket file is replaced; any other file
- * at its path is an error. A socket file has the mode 0660.
- * Returns WEIR_OK; WEIR_E_IO; WEIR_E_NOMEM; WEIR_E_RANGE for an option outside its range. */
+ * A port that another socket listens on is an error. A stale socket file is replaced; any other
+ * file at its path is an error. A socket file has the mode 0660. Returns WEIR_OK; WEIR_E_IO;
+ * WEIR_E_NOMEM; WEIR_E_RANGE for an option outside its range. */
 WEIR_NODISCARD weir_status weir_server_open(weir_server **ret, const weir_server_options *options,
                                             char *ret_error, size_t size);
 
 /* The actual address of listener i: "127.0.0.1:43210". Valid until close. */
 const char *weir_server_address(const weir_server *s, size_t i);
 
-/* Serves until SIGINT or SIGTERM, then shuts down gracefully: it accepts no more connections, answers
- * the requests that have arrived, and sends their replies for at most drain_ns. A reply that is
- * delayed beyond that is dropped. A second signal ends it at once. Call it once. */
+/* Serves until SIGINT or SIGTERM, then shuts down gracefully: it accepts no more connections,
+ * answers the requests that have arrived, and sends their replies for at most drain_ns. A reply
+ * that is delayed beyond that is dropped. A second signal ends it at once. Call it once. */
 void weir_server_run(weir_server *s);
 
 /* Returns whether the server is shutting down. Threads: any. */

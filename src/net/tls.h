@@ -2,7 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_NET_TLS_H
 #define WEIR_NET_TLS_H
-/* TLS 1.2 and 1.3 for clients, on OpenSSL. A session reads and writes buffers; it knows no socket. */
+/* TLS 1.2 and 1.3 for clients, on OpenSSL. A session reads and writes buffers; it knows no
+ * socket. */
 
 #include "port/dial.h"
 
@@ -39,8 +40,8 @@ void net_tls_session_close(net_tls_session *s); /* accepts NULL */
 bool net_tls_session_feed(net_tls_session *s, const uint8_t *bytes, size_t len);
 
 /* Advances the session: continues the handshake, decrypts received bytes into `in`, and encrypts
- * `out` into `wire` until `wire` has 64 KiB. Call it again after `wire` was sent. Handshake messages
- * and alerts are added to `wire`, too.
+ * `out` into `wire` until `wire` has 64 KiB. Call it again after `wire` was sent. Handshake
+ * messages and alerts are added to `wire`, too.
  *  ret_why  `size` bytes; written if the result is NET_TLS_CLOSED. */
 net_tls_state net_tls_session_run(net_tls_session *s, weir_buffer *in, weir_buffer *out,
                                   weir_buffer *wire, char *ret_why, size_t size);

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_NET_WAIT_HEAP_H
 #define WEIR_NET_WAIT_HEAP_H
-/* A priority queue of delayed replies: a binary heap, ordered by time. Equal times keep the order in
- * which they were added. It must not know any clock, timer or connection. One thread. */
+/* A priority queue of delayed replies: a binary heap, ordered by time. Equal times keep the order
+ * in which they were added. It must not know any clock, timer or connection. One thread. */
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,8 +2,9 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_NET_WATCH_H
 #define WEIR_NET_WATCH_H
-/* Watches a file for changes (inotify and polling). It detects writes, a replacement by a rename, and a
- * symbolic link into a directory that is swapped. It must not know the content of the file. */
+/* Watches a file for changes (inotify and polling). It detects writes, a replacement by a rename,
+ * and a symbolic link into a directory that is swapped. It must not know the content of the
+ * file. */
 
 #include <weir/weir.h>
 

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_NET_WORKER_H
 #define WEIR_NET_WORKER_H
-/* A background thread with an event loop and a dialer, for libweir-redis: its callers run on threads
- * of their own, without an event loop. */
+/* A background thread with an event loop and a dialer, for libweir-redis: its callers run on
+ * threads of their own, without an event loop. */
 
 #include "port/dial.h"
 
@@ -13,8 +13,8 @@ typedef struct weir_worker weir_worker;
 
 typedef struct weir_worker_options {
     void *ctx;
-    /* Called on the worker's thread before the first and after the last posted call. Each may be NULL.
-     * Connections and timers that exist after `end` are closed without a callback. */
+    /* Called on the worker's thread before the first and after the last posted call. Each may be
+     * NULL. Connections and timers that exist after `end` are closed without a callback. */
     void (*begin)(void *ctx, port_dialer *dialer);
     void (*end)(void *ctx);
     int64_t (*now)(void *ctx); /* the dialer's clock, see net/dial.h */
@@ -28,8 +28,8 @@ WEIR_NODISCARD weir_status weir_worker_open(weir_worker **ret, const weir_worker
  * batch. Returns false if memory is exhausted; fn is then not called. Threads: any. */
 bool weir_worker_post(weir_worker *w, void (*fn)(void *arg), void *arg);
 
-/* Runs all posted calls, then `end`, and joins the thread. Do not post during or after this call, and
- * do not call it on the worker's thread. Accepts NULL. */
+/* Runs all posted calls, then `end`, and joins the thread. Do not post during or after this call,
+ * and do not call it on the worker's thread. Accepts NULL. */
 void weir_worker_close(weir_worker *w);
 
 #endif
