@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Wrong passwords: what is logged when, and what the metrics say. */
+/* Authentication failures: the log events, the limit on delayed replies, and the metrics. */
 
 #include "cmd/auth_failures.h"
 
@@ -22,7 +22,7 @@ typedef struct fixture {
     auth_failures *failures;
 } fixture;
 
-/* Expects this event, without its time, or none if it is "". */
+/* Expects one log event, without its time; "" expects none. */
 static void logged(fixture *f, const char *expected)
 {
     char buf[WEIR_LOG_LINE_MAX];
@@ -59,7 +59,7 @@ static int teardown(void **state)
     return 0;
 }
 
-static void one_event_a_second(void **state)
+static void logs_once_a_second(void **state)
 {
     fixture *f = *state;
     auth_failures_tick(f->failures, start_ns);
@@ -96,8 +96,8 @@ static void metrics_count_by_protocol(void **state)
     weir_buffer_free(&out);
 }
 
-/* Guesses cannot use up all connections: what is held within a second is bounded. */
-static void holds_a_few_each_second(void **state)
+/* Delayed replies are limited per second, so password guessing cannot use up all connections. */
+static void limits_delayed_replies(void **state)
 {
     fixture *f = *state;
     for (int i = 0; i < 10; i++)
@@ -110,7 +110,7 @@ static void holds_a_few_each_second(void **state)
             i < HELD_MAX);
 }
 
-static void logs_the_rest_at_the_end(void **state)
+static void logs_the_rest_on_close(void **state)
 {
     fixture *f = *state;
     for (int i = 0; i < 30; i++)
@@ -124,10 +124,10 @@ static void logs_the_rest_at_the_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(one_event_a_second, setup, teardown),
+        cmocka_unit_test_setup_teardown(logs_once_a_second, setup, teardown),
         cmocka_unit_test_setup_teardown(metrics_count_by_protocol, setup, teardown),
-        cmocka_unit_test_setup_teardown(holds_a_few_each_second, setup, teardown),
-        cmocka_unit_test_setup_teardown(logs_the_rest_at_the_end, setup, teardown),
+        cmocka_unit_test_setup_teardown(limits_delayed_replies, setup, teardown),
+        cmocka_unit_test_setup_teardown(logs_the_rest_on_close, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* What several loops tell of the same servers, and which of it is said. */
+/* Events that several loops report about the same servers, and which of them pass. */
 
 #include "cmd/event_filter.h"
 
@@ -46,12 +46,12 @@ static void check_up_and_down(void **unused)
     assert_true(up(1, "b:1")); /* another server */
     assert_false(down(1, "a:1", "it closed the connection"));
     assert_false(down(0, "a:1", "it closed the connection"));
-    assert_true(down(255, "a:1", "it closed the connection")); /* the last one */
+    assert_true(down(255, "a:1", "it closed the connection")); /* the last loop */
     assert_false(down(0, "a:1", "it closed the connection"));
     assert_true(down(0, "a:1", "connection refused")); /* another reason */
     assert_true(up(0, "a:1"));
     assert_false(up(1, "a:1"));
-    assert_false(down(0, "a:1", "no answer")); /* one line alone broke */
+    assert_false(down(0, "a:1", "no answer")); /* only one connection broke */
     assert_false(up(0, "a:1"));
 }
 
@@ -88,7 +88,7 @@ static void check_all_else(void **unused)
     assert_true(event_filter_passes(&all, 1, "redis-slots", "b:1", "3 masters", 12 * s_ns));
 }
 
-/* What finds no room is said, rather than lost. */
+/* Events of servers beyond the table pass rather than get lost. */
 static void check_many(void **unused)
 {
     (void)unused;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Who may ask over HTTP: passwords, hosts, and web pages. */
+/* Access control over HTTP: passwords, host names, and the origins of web pages. */
 
 #include "codec/http_kit_test.h"
 #include "codec/password.h"
@@ -49,7 +49,7 @@ static bool count_wrong(void *ctx, const void *turn_ctx)
     return true;
 }
 
-/* As many replies are held as may be. */
+/* The limit on delayed replies is reached. */
 static bool hold_no_more(void *ctx, const void *turn_ctx)
 {
     (void)ctx;
@@ -57,9 +57,9 @@ static bool hold_no_more(void *ctx, const void *turn_ctx)
     return false;
 }
 
-/* Guesses in a pipeline, cut at every place: each is answered after its delay, the third closes the
- * connection, and the right password behind them is not looked at. */
-static void check_guesses(void **state)
+/* Pipelined wrong passwords, split at every byte: each response is delayed, the third closes the
+ * connection, and the correct password after them is not checked. */
+static void check_wrong_passwords(void **state)
 {
     fixture *f = *state;
     static const char pipeline[] =
@@ -105,8 +105,8 @@ static void check_guesses(void **state)
     f->options.password = NULL;
 }
 
-/* A header without a password that weir knows is no guess: it is answered at once. */
-static void check_no_guesses(void **state)
+/* A request without a password, or with another scheme, is not a wrong password: no delay. */
+static void check_missing_passwords(void **state)
 {
     fixture *f = *state;
     static const char *const none[] = {"",       "Digest secret", "Digest x", "Bearer", "Bearer ",
@@ -139,7 +139,7 @@ static void check_no_guesses(void **state)
     f->options.wrong_password_ctx = NULL;
 }
 
-/* A Host of another form than HOST or HOST:PORT is refused everywhere, with a password too. */
+/* A malformed Host is refused on every path, also with a password. */
 static void check_forms_of_hosts(void **state)
 {
     fixture *f = *state;
@@ -178,7 +178,7 @@ static void check_forms_of_hosts(void **state)
     }
 }
 
-/* The host of an absolute-form target stands in place of Host (RFC 9112, 3.2.2). */
+/* The host in an absolute-form target replaces Host (RFC 9112, 3.2.2). */
 static void check_targets_with_hosts(void **state)
 {
     fixture *f = *state;
@@ -217,13 +217,13 @@ static void check_targets_with_hosts(void **state)
                 fail_msg("expected %d for\n%s", cases[i].status, request);
         }
     }
-    /* The page's origin is compared with that host. */
+    /* The Origin is compared with that host. */
     const char *other = "GET http://localhost/v1/policies HTTP/1.1\r\nHost: weir\r\n"
                         "Origin: http://weir\r\n\r\n";
     assert_int_equal(status_of(speak(f, other, strlen(other))), 403);
 }
 
-/* A name of http.hosts may end in a dot, as that of a request may. */
+/* A name in http.hosts may end in a dot, like the host of a request. */
 static void check_names_with_dots(void **state)
 {
     fixture *f = *state;
@@ -238,7 +238,7 @@ static void check_names_with_dots(void **state)
     }
 }
 
-/* DNS rebinding: without a password, a name that is not weir's own is refused. */
+/* DNS rebinding: without a password, an unknown host name is refused. */
 static void check_hosts(void **state)
 {
     fixture *f = *state;
@@ -292,19 +292,19 @@ static void check_hosts(void **state)
         assert_non_null(at);
         assert_int_equal(status_of(at), expected[i]);
     }
-    f->options.password = "secret"; /* which no page knows */
+    f->options.password = "secret"; /* no web page knows the password */
     assert_int_equal(status_of(speak(f, rebound, strlen(rebound))), 401);
     f->options.password = NULL;
     static const char *const any = "*";
     f->options.hosts = (weir_http_names){&any, 1};
     assert_int_equal(status_of(speak(f, rebound, strlen(rebound))), 200);
-    const char *old = "GET /v1/policies HTTP/1.0\r\n\r\n"; /* no browser leaves Host out */
+    const char *old = "GET /v1/policies HTTP/1.0\r\n\r\n"; /* every browser sends Host */
     assert_int_equal(status_of(speak(f, old, strlen(old))), 200);
 }
 
 #define PREFLIGHT "Access-Control-Request-Method: POST\r\n"
 
-/* Pages of listed origins may ask, and read what is answered. */
+/* Pages of listed origins may send requests and read the responses. */
 static void check_origins(void **state)
 {
     fixture *f = *state;
@@ -325,7 +325,7 @@ static void check_origins(void **state)
     has_line(answer, "Vary: Origin");
     has_no_line(answer, "\nContent-");
     assert_string_equal(body_of(answer), "");
-    answer = with(f, take, "Origin: https://app.example\r\n"); /* its page can read why not */
+    answer = with(f, take, "Origin: https://app.example\r\n"); /* the page can read the error */
     assert_int_equal(status_of(answer), 401);
     has_line(answer, "Access-Control-Allow-Origin: https://app.example");
     f->options.password = NULL;
@@ -353,7 +353,7 @@ static void check_origins(void **state)
         assert_int_equal(status_of(answer), 405);
         has_no_line(answer, "Access-Control");
     }
-    /* No preflight, or one of a path that is not there. */
+    /* Not a preflight request, or one for an unknown path. */
     assert_int_equal(status_of(with(f, "OPTIONS /v1/take", "Origin: https://app.example\r\n")),
                      405);
     assert_int_equal(
@@ -380,7 +380,7 @@ static void check_browsers(void **state)
     assert_int_equal(status_of(with(f, target, "Origin: xhttp://weir\r\n")), 403);
     assert_int_equal(status_of(with(f, "GET /v1/policies", "Origin: null\r\n")), 403);
     assert_int_equal(status_of(with(f, "GET /healthz", "Origin: null\r\n")), 200);
-    /* A proxy hands on what its client sent, and the key beside it. */
+    /* A proxy forwards its client's headers and adds the key. */
     f->options.key_header = "X-Forwarded-For";
     target = "GET /v1/take?policy=api&cost=0";
     assert_int_equal(
@@ -390,9 +390,9 @@ static void check_browsers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(check_password),        TEST(check_guesses),        TEST(check_no_guesses),
-        TEST(check_names_with_dots), TEST(check_forms_of_hosts), TEST(check_targets_with_hosts),
-        TEST(check_hosts),           TEST(check_origins),        TEST(check_browsers),
+        TEST(check_password),        TEST(check_wrong_passwords), TEST(check_missing_passwords),
+        TEST(check_names_with_dots), TEST(check_forms_of_hosts),  TEST(check_targets_with_hosts),
+        TEST(check_hosts),           TEST(check_origins),         TEST(check_browsers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

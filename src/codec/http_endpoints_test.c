@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The endpoints of HTTP: what is asked, and what is answered. */
+/* The HTTP endpoints: requests and their responses. */
 
 #include "codec/http_kit_test.h"
 
@@ -92,7 +92,7 @@ static void check_layers(void **state)
              "RateLimit-Policy: \"limit\";q=20;w=1");
     has_line(get(f, "/v1/check?limit=fixed-window+1/day%26fixed-window+2/week&key=a"),
              "RateLimit-Policy: \"limit-1\";q=1;w=86400, \"limit-2\";q=2;w=604800");
-    /* Nothing remains in either layer: t is the time that a client has to wait. */
+    /* Nothing remains in either layer: t is how long a client must wait. */
     answer = get(f, "/v1/check?limit=gcra+1/s%26sliding-log+1/h&key=a");
     has_line(answer, "RateLimit: \"limit-2\";r=0;t=3600");
     answer = get(f, "/v1/check?limit=gcra+1/s%26sliding-log+1/h&key=a");
@@ -131,7 +131,7 @@ static void check_peek_refund_reset(void **state)
     assert_int_equal(status_of(answer), 429);
     has_line(answer, "Retry-After: 2");
     assert_int_equal(status_of(get(f, "/v1/peek?policy=api&key=alice&cost=4&denied=403")), 403);
-    /* The state of a text is not that of a policy that has the same. */
+    /* A policy text and a named policy with the same text have separate states. */
     assert_int_equal(status_of(get(f, "/v1/peek?limit=gcra+1/s+burst+5&key=alice&cost=4")), 200);
     answer = post(f, "/v1/refund", "{\"policy\":\"api\",\"key\":\"alice\",\"cost\":2}");
     assert_int_equal(status_of(answer), 200);
@@ -152,7 +152,7 @@ static void check_queue(void **state)
     weir_buffer_append(&f->in, three, strlen(three));
     weir_session_step step =
         weir_http_session_run(&f->session, &f->in, &f->out, OUT_PAUSE, f->now_ns);
-    assert_int_equal(step.next, WEIR_SESSION_AGAIN); /* the first goes out at once */
+    assert_int_equal(step.next, WEIR_SESSION_AGAIN); /* the first response is sent at once */
     assert_memory_equal(weir_buffer_data(&f->out), "HTTP/1.1 200", 12);
     weir_buffer_clear(&f->out);
     step = weir_http_session_run(&f->session, &f->in, &f->out, OUT_PAUSE, f->now_ns);
@@ -161,7 +161,7 @@ static void check_queue(void **state)
     weir_buffer_append(&f->out, "", 1);
     assert_non_null(strstr((char *)weir_buffer_data(&f->out), "\"delay_ms\":100,"));
     weir_buffer_clear(&f->out);
-    /* The third is asked when the second has been served. */
+    /* The third request is decided when the second has been answered. */
     step = weir_http_session_run(&f->session, &f->in, &f->out, OUT_PAUSE, step.until_ns);
     assert_int_equal(step.next, WEIR_SESSION_WAIT);
     assert_int_equal(step.until_ns, f->now_ns + 2 * SECOND_NS / 10);
@@ -272,7 +272,7 @@ static void check_key_from_header(void **state)
     const char *take = "GET /v1/take?policy=api&cost=5";
     assert_int_equal(status_of(with(f, take, "X-Forwarded-For: evil, alice , proxy\r\n")), 200);
     assert_int_equal(status_of(get(f, "/v1/take?policy=api&key=alice")), 429);
-    /* Several lines are one list. */
+    /* Several header lines form one list. */
     assert_int_equal(
         status_of(
             with(f, take, "X-Forwarded-For: x,bob\r\nX-Other: 1\r\nX-FORWARDED-FOR:proxy\r\n")),
@@ -292,7 +292,7 @@ static void check_key_from_header(void **state)
     f->options.key_header = "X-Token";
     assert_int_equal(status_of(with(f, take, "X-Token:  a, b \t\r\n")), 200);
     assert_int_equal(status_of(get(f, "/v1/take?policy=api&key=a,+b")), 429);
-    /* A trailer is no header. */
+    /* A trailer is not a header. */
     is_problem(with(f, "POST /v1/take?policy=api",
                     "Transfer-Encoding: chunked\r\n\r\n0\r\nX-Token: a\r\n"),
                400, "missing key, expected the parameter \"key\" or the header X-Token");
@@ -382,7 +382,7 @@ static void check_top(void **state)
                "unknown parameter \"key\", expected policy, of, k");
     has_line(with(f, "POST /v1/top", ""), "Allow: GET, HEAD");
     assert_int_equal(status_of(with(f, "GET /v1/top?policy=api", "Origin: null\r\n")), 403);
-    assert_null(strstr(get(f, "/metrics"), "bob")); /* not unless it is asked for */
+    assert_null(strstr(get(f, "/metrics"), "bob")); /* not included by default */
     f->options.metrics_top = true;
     assert_non_null(strstr(get(f, "/metrics"), "\nweir_top_cost{policy=\"api\",verdict=\"allowed\","
                                                "key=\"bob\"} 5\n"));
@@ -402,7 +402,7 @@ static void check_more_metrics(void **state)
     assert_string_equal(answer + strlen(answer) - 15, "\nconnections 5\n");
 }
 
-/* OPTIONS * asks about the server as a whole (RFC 9110, 9.3.7). */
+/* OPTIONS * concerns the server as a whole (RFC 9110, 9.3.7). */
 static void check_options(void **state)
 {
     fixture *f = *state;
@@ -435,7 +435,7 @@ static void check_readyz(void **state)
     assert_string_equal(body_of(get(f, "/readyz")), "{\"ready\":true,\"reasons\":[]}\n");
     f->options.not_ready = two_reasons;
     f->options.not_ready_ctx = &down;
-    f->options.password = "secret"; /* it is not asked for */
+    f->options.password = "secret"; /* no password is needed */
     assert_int_equal(status_of(get(f, "/readyz")), 200);
     down = true;
     const char *answer = get(f, "/readyz");

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CODEC_HTTP_KIT_TEST_H
 #define WEIR_CODEC_HTTP_KIT_TEST_H
-/* What the tests of HTTP have in common: a daemon without sockets, and how to ask it. */
+/* Fixtures of the HTTP tests: a session with a service and a store, without sockets. */
 
 #include "codec/http_session.h"
 #include "service/top/top.h"
@@ -29,13 +29,13 @@ typedef struct fixture {
     weir_http_options options;
     weir_http_session session;
     weir_buffer in, out;
-    weir_buffer said; /* all that was sent, with a NUL */
+    weir_buffer said; /* all output, with a NUL */
     int64_t now_ns;
     int64_t waited_ns;
     weir_session_next last;
 } fixture;
 
-/* That has the states of all rules and texts of a fixture that is made. */
+/* If set, this engine has the state of all policies of a new fixture. */
 UNUSED static weir_engine_kind kit_engine = WEIR_ENGINE_LOCAL;
 
 UNUSED static void set_rules(fixture *f)
@@ -127,7 +127,7 @@ UNUSED static void reopen(fixture *f)
     weir_buffer_clear(&f->in);
 }
 
-/* What has been said, in `said` as a string; one that must wait does so in no time. */
+/* Collects the output in `said`, as a string. Delays take no time. */
 UNUSED static void run(fixture *f, size_t out_pause)
 {
     do {
@@ -159,7 +159,7 @@ UNUSED static const char *said(fixture *f)
     return (const char *)weir_buffer_data(&f->said);
 }
 
-/* Sends bytes on a new connection; what comes back is good until the next. */
+/* Sends bytes on a new connection. The response is valid until the next call. */
 UNUSED static const char *speak(fixture *f, const char *bytes, size_t len)
 {
     reopen(f);
@@ -188,7 +188,7 @@ UNUSED static const char *post(fixture *f, const char *target, const char *json)
     return speak(f, request, (size_t)len);
 }
 
-/* Any request whose lines after the target's are given. */
+/* Sends a request with the given header lines and body. */
 UNUSED static const char *with(fixture *f, const char *start, const char *lines)
 {
     char request[8192];
@@ -223,7 +223,7 @@ UNUSED static void has_no_line(const char *answer, const char *name)
         fail_msg("a line '%s' in\n%s", name, answer);
 }
 
-/* A problem without a type: its status is that of the answer, and this is its detail. */
+/* Expects a problem of the type about:blank with this status and detail. */
 UNUSED static void is_problem(const char *answer, int status, const char *detail)
 {
     if (status_of(answer) != status)

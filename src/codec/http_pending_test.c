@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* HTTP requests that an engine is asked about: whatever the bytes are cut into and whenever the
- * engine answers, what is said is what a daemon says that has all states itself. */
+/* HTTP requests that wait for an engine. However the input is split and whenever the engine
+ * answers, the output equals that of a daemon whose own store has all states. */
 
 #include "codec/http_kit_test.h"
 #include "service/fake_engine_test.h"
@@ -34,7 +34,7 @@ static void rig_close(rig *r)
     kit_engine = WEIR_ENGINE_LOCAL;
 }
 
-/* Runs the session once; what it says is added to `said`. */
+/* Runs the session once, and appends its output to `said`. */
 static weir_session_next step(rig *r, size_t out_pause)
 {
     fixture *f = r->f;
@@ -48,8 +48,8 @@ static weir_session_next step(rig *r, size_t out_pause)
     return s.next;
 }
 
-/* Sends bytes in pieces, the engine answering when all that is there was read, or, if it is eager,
- * at once. */
+/* Sends bytes in pieces. The engine answers after all available input was read or, if `eager`, at
+ * once. */
 static void send(rig *r, const char *bytes, size_t len, size_t piece, size_t out_pause)
 {
     fixture *f = r->f;
@@ -127,7 +127,7 @@ static void check_cuts(void **unused)
     rig_close(&local);
 }
 
-/* The answers before are sent while it waits, and those behind wait. */
+/* While a request waits, earlier responses are sent, and later requests wait. */
 static void check_waits(void **unused)
 {
     (void)unused;
@@ -153,7 +153,7 @@ static void check_waits(void **unused)
     rig_close(&r);
 }
 
-/* A client that goes while it waits, with rules that are others by then. */
+/* A client disconnects while its request waits, after the rules have changed. */
 static void check_gone(void **unused)
 {
     (void)unused;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* HTTP messages: what is refused, what is too long, and that it does not matter how the bytes are
- * cut. */
+/* HTTP sessions: malformed and too long messages, limits at the exact byte, and input that is split
+ * anywhere. */
 
 #include "codec/http_kit_test.h"
 
@@ -20,7 +20,7 @@ static void check_connection(void **state)
     old = "GET /healthz HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n";
     has_line(speak(f, old, strlen(old)), "Connection: keep-alive");
     assert_int_equal(f->last, WEIR_SESSION_READ);
-    /* An upgrade is not taken up. */
+    /* Upgrade is ignored. */
     has_no_line(with(f, "GET /healthz",
                      "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
                      "HTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA\r\n"),
@@ -119,7 +119,7 @@ static void check_malformed(void **state)
     }
 }
 
-/* Empty lines between requests are skipped; a CR alone is not. */
+/* Empty lines between requests are skipped; a bare CR is refused. */
 static void check_between_requests(void **state)
 {
     fixture *f = *state;
@@ -152,7 +152,7 @@ static void check_bodies(void **state)
     is_problem(answer, 415, "missing Content-Type, expected application/json");
     is_problem(with(f, "POST /v1/take", "Content-Type: text/json\r\nContent-Length: 2\r\n\r\n{}"),
                415, "unsupported Content-Type 'text/json', expected application/json");
-    /* No body, no type. */
+    /* Without a body, no Content-Type is needed. */
     assert_int_equal(status_of(with(f, "POST /v1/take?policy=api&key=b", "Content-Length: 0\r\n")),
                      200);
 }
@@ -164,7 +164,7 @@ static void check_expect(void **state)
                         "Content-Length: 26\r\n\r\n{\"policy\":\"api\",\"key\":\"a\"}";
     const char *answer = with(f, "POST /v1/take", lines);
     assert_memory_equal(answer, "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n", 42);
-    /* The answer is known without the body: it need not come, so the connection ends. */
+    /* The response does not depend on the body, which may not arrive: the connection is closed. */
     answer = with(f, "POST /v1/none", lines);
     assert_int_equal(status_of(answer), 404);
     has_line(answer, "Connection: close");
@@ -174,7 +174,8 @@ static void check_expect(void **state)
 
 /* ---- limits ---------------------------------------------------------------------------------- */
 
-/* "GET /healthz?xxx... HTTP/1.1" with a target of `target` bytes and a head of `head`. */
+/* Makes "GET /healthz?xxx... HTTP/1.1" with a target of `target` bytes and a head of `head`
+ * bytes. */
 static const char *sized(fixture *f, size_t target, size_t head)
 {
     char *request = malloc(head + 64);
@@ -214,7 +215,7 @@ static void check_limits(void **state)
     assert_int_equal(status_of(with(f, "GET /healthz", name)), 200);
 }
 
-/* A body of `len` blanks after "{}", by its length or in chunks. */
+/* Sends a body of "{}" and spaces, `len` bytes, with Content-Length or in chunks. */
 static const char *with_body(fixture *f, size_t len, bool chunked, size_t chunk)
 {
     weir_buffer b;
@@ -259,7 +260,7 @@ static void check_body_limits(void **state)
     assert_int_equal(f->last, WEIR_SESSION_READ);
 }
 
-/* A body of one byte in a frame of `len` bytes. */
+/* Sends a chunked body of one byte with `len` bytes of framing. */
 static const char *framed(fixture *f, size_t len)
 {
     weir_buffer b;
@@ -285,7 +286,7 @@ static void check_framing_limits(void **state)
                "the chunked body with its framing exceeds 1048576 bytes");
 }
 
-/* What one request leaves behind must not be the next one's. */
+/* A request must not inherit anything from the one before. */
 static void check_next_request(void **state)
 {
     fixture *f = *state;
@@ -304,7 +305,7 @@ static void check_next_request(void **state)
     assert_non_null(strstr(get(f, "/v1/peek?policy=api&key=a,+b"), "\"remaining\":4"));
 }
 
-/* Limits are those of a request, not of a connection. */
+/* The limits apply to a request, not to a connection. */
 static void check_many_requests(void **state)
 {
     fixture *f = *state;
@@ -339,7 +340,7 @@ static const char pipeline[] =
     "GET /v1/take?policy=two&key=a&cost=9 HTTP/1.1\r\n" HOST "Connection: close\r\n\r\n"
     "GET /healthz HTTP/1.1\r\n" HOST "\r\n";
 
-/* What a fresh daemon says to the bytes in pieces of `first`, then `step`. */
+/* Returns the output of a new fixture for input in pieces of `first`, then `step` bytes. */
 static char *answers(const char *bytes, size_t len, size_t first, size_t step, size_t out_pause)
 {
     fixture *f = fixture_new();
@@ -361,7 +362,8 @@ static void check_cuts(void **state)
     unsigned answered = 0;
     for (const char *at = whole; (at = strstr(at, "HTTP/1.1 ")); at++)
         answered++;
-    assert_int_equal(answered, 11); /* with the 100; nothing after Connection: close */
+    assert_int_equal(answered,
+                     11); /* including 100 Continue; no response after Connection: close */
     for (size_t first = 1; first < len; first++) {
         char *cut = answers(pipeline, len, first, len, OUT_PAUSE);
         assert_string_equal(cut, whole);
@@ -430,7 +432,7 @@ static void check_back_pressure_of_heads(void **state)
     assert_in_range(weir_buffer_len(&f->out), 300, 450);
 }
 
-/* A long body, a long target, and one that is too long: each is measured by itself. */
+/* A long body, a long target and a target above the limit: each is measured separately. */
 static void check_limits_of_next(void **state)
 {
     fixture *f = *state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The rules of lines, each at its byte, in every split of the bytes. */
+/* The syntax rules: each is broken at the exact byte, however the input is split. */
 
 #include "codec/http_syntax.h"
 
@@ -12,7 +12,8 @@
 
 #include <cmocka.h>
 
-/* Checks `text`, cut into pieces of `first` bytes and then of one. Returns what was good. */
+/* Checks `text` in a piece of `first` bytes and then byte by byte. Returns the number of valid
+ * bytes. */
 static size_t good_bytes(weir_http_line begin, const char *text, size_t first, const char **ret)
 {
     weir_http_syntax l;
@@ -30,8 +31,8 @@ static size_t good_bytes(weir_http_line begin, const char *text, size_t first, c
     return at;
 }
 
-/*  good   the part of the text that is good.
- *  error  how the message begins; NULL: there is none. */
+/*  good   the number of valid bytes.
+ *  error  the beginning of the message; NULL: no error. */
 static void expect(weir_http_line begin, const char *text, size_t good, const char *error)
 {
     for (size_t first = 1; first <= strlen(text); first++) {
@@ -68,7 +69,7 @@ static void check_heads(void **unused)
     HEAD("GET / HTTP/1.1\r\nA:  b \r\nc:\t\r\n\r\n", 31, NULL);
 }
 
-/* A request line ends in a version of HTTP/1. */
+/* A request line must end in HTTP/1.0 or HTTP/1.1. */
 static void check_versions(void **unused)
 {
     static const char line[] = WEIR_HTTP_BAD_REQUEST_LINE, http[] = WEIR_HTTP_BAD_VERSION;
@@ -92,7 +93,7 @@ static void check_versions(void **unused)
     HEAD("GET /\r\n\r\n", 6, http);
 }
 
-/* A CR stands before LF, and nowhere else. */
+/* CR may appear only before LF. */
 static void check_bare_cr(void **unused)
 {
     static const char cr[] = "expected LF after CR";

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* /v1/takeall and the reservations over HTTP: answers to the byte, and whatever may be wrong. */
+/* /v1/takeall and reservations over HTTP: exact responses, and every error. */
 
 #include "codec/http_kit_test.h"
 
@@ -42,14 +42,14 @@ static void check_take_all(void **state)
                   "{\"requests\":[{\"limit\":\"gcra 1/s burst 2\",\"key\":\"k\",\"cost\":3}]}");
     assert_int_equal(status_of(answer), 503);
     has_no_line(answer, "Retry-After");
-    answer = post(f, "/v1/takeall", /* the cost is 1 if it is not said */
+    answer = post(f, "/v1/takeall", /* the default cost is 1 */
                   "{\"denied\":403,\"requests\":[{\"policy\":\"user\",\"key\":\"b\"}]}");
     assert_non_null(strstr(body_of(answer), "\"remaining\":2,"));
     assert_int_equal(status_of(with(f, "GET /v1/takeall", "")), 405);
     has_line(with(f, "GET /v1/takeall", ""), "Allow: POST");
 }
 
-/* A queue's answer is held back, or says how long it is to be. */
+/* The response of a leaky queue is delayed, or reports the delay. */
 static void check_delay(void **state)
 {
     fixture *f = *state;
@@ -121,7 +121,7 @@ static void check_take_all_errors(void **state)
     assert_non_null(strstr(body_of(get(f, "/v1/peek?policy=org&key=k")), "\"remaining\":9,"));
 }
 
-/* The id that an answer ends with. */
+/* Returns the id at the end of a response. */
 static void id_of(const char *answer, char ret[17])
 {
     const char *id = strstr(body_of(answer), "\"id\":\"");
@@ -163,7 +163,7 @@ static void check_reserve(void **state)
     id_of(post(f, "/v1/reserve", "{\"limit\":\"gcra 1/s\",\"key\":\"a\",\"ttl\":30}"), id);
     f->now_ns += 30000000000;
     snprintf(body, sizeof body, "POST /v1/cancel?id=%s", id);
-    assert_int_equal(status_of(with(f, body, "")), 404); /* it has run out */
+    assert_int_equal(status_of(with(f, body, "")), 404); /* the reservation has expired */
     assert_int_equal(status_of(get(f, "/v1/reserve?policy=org&key=a&ttl=1")), 405);
     assert_int_equal(status_of(get(f, "/v1/commit?id=0000000000000001&actual=1")), 405);
     assert_int_equal(status_of(get(f, "/v1/cancel?id=0000000000000001")), 405);
@@ -211,8 +211,8 @@ static void check_reserve_errors(void **state)
         "no open reservation 0000000000000001: it was committed, was cancelled or has expired");
 }
 
-/* A page of another site may do none of it, nor whoever has no password. */
-static void check_guards(void **state)
+/* Cross-site requests, and requests without the password, are refused. */
+static void check_access(void **state)
 {
     fixture *f = *state;
     static const char *const targets[] = {
@@ -239,7 +239,7 @@ static void check_guards(void **state)
                      415);
 }
 
-/* A store that refuses new keys says so: who has a key goes on, and reservations are not blamed. */
+/* A full store that refuses new keys: existing keys still work, and the error names the store. */
 static void check_refused(void **state)
 {
     (void)state;
@@ -269,7 +269,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(check_take_all), TEST(check_delay),          TEST(check_take_all_errors),
-        TEST(check_reserve),  TEST(check_reserve_errors), TEST(check_guards),
+        TEST(check_reserve),  TEST(check_reserve_errors), TEST(check_access),
         TEST(check_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

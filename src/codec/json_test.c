@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* JSON strings of any bytes are valid JSON, and say the same. */
+/* JSON strings: any bytes become valid JSON, and valid UTF-8 is preserved. */
 
 #include "codec/json.h"
 
@@ -32,13 +32,13 @@ static void check_strings(void **state)
     check_string("\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", 9,
                  "\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\"");
     check_string("\xc3", 1, "\"\\ufffd\"");
-    check_string("\xc0\xaf", 2, "\"\\ufffd\\ufffd\"");            /* too long */
+    check_string("\xc0\xaf", 2, "\"\\ufffd\\ufffd\"");            /* overlong */
     check_string("\xed\xa0\x80", 3, "\"\\ufffd\\ufffd\\ufffd\""); /* half a surrogate pair */
     check_string("\xf4\x90\x80\x80", 4, "\"\\ufffd\\ufffd\\ufffd\\ufffd\"");
     check_string("\xe2\x82x", 3, "\"\\ufffd\\ufffdx\"");
 }
 
-/* jansson, which is strict, reads all that is written, for every pair of bytes between others. */
+/* jansson, a strict parser, accepts the output for every pair of bytes. */
 static void check_all_pairs(void **state)
 {
     (void)state;

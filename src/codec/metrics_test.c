@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The metrics as Prometheus reads them: every line is of a metric that was announced, and the
- * figures are those that were counted. */
+/* Metrics: every line is valid for Prometheus, and the values are those that were counted. */
 
 #include "codec/metrics.h"
 #include "service/top/top.h"
@@ -105,7 +104,7 @@ static void check_figures(void **state)
     free(text);
 }
 
-/* Each line is a comment, or a sample of the metric that the last TYPE line announced. */
+/* Each line is a comment or a sample of the metric in the last TYPE line. */
 static void check_form(void **state)
 {
     (void)state;
@@ -119,7 +118,7 @@ static void check_form(void **state)
     free(text);
 }
 
-/* Keys that a client chose: each a label of its own, on a line of its own. */
+/* Keys chosen by clients: each is a distinct label on a line of its own. */
 static void check_keys(void **state)
 {
     (void)state;
@@ -138,7 +137,7 @@ static void check_keys(void **state)
     for (size_t i = 0; i < 6; i++)
         take(service, "api", keys[i], (int64_t)i + 1);
     take(service, "api", "x", 10);
-    take(service, "gcra 1/s", "t", 1); /* no rule of that name: it is not weighed */
+    take(service, "gcra 1/s", "t", 1); /* an unknown policy has no top keys */
     weir_buffer out;
     weir_buffer_init(&out, 1 << 20);
     weir_metrics_put_top(&out, service, 1767225600000000000);

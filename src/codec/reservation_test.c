@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Lengths of time as clients write them. */
+/* Parsing the time-to-live of a reservation. */
 
 #include "codec/reservation.h"
 
@@ -56,7 +56,7 @@ static void check_read(void **unused)
     int64_t ns = 0;
     memset(zeros, '0', sizeof zeros);
     zeros[63] = '7';
-    assert_true(weir_ttl_read(zeros, 64, &ns)); /* as long as it may be */
+    assert_true(weir_ttl_read(zeros, 64, &ns)); /* the longest duration */
     assert_int_equal(ns, 7000000000);
     assert_false(weir_ttl_read(zeros, 65, &ns));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Connections: batches, clients that read slowly or not at all, waits, and every limit with its
- * answer. Over real sockets. */
+/* Connections over real sockets: batches, clients that read slowly or not at all, delayed replies,
+ * and every limit. */
 
 #include "net/fixture_test.h"
 
@@ -33,7 +33,7 @@ static void check_many_connections(void **unused)
     weir_server_stats stats = weir_server_stats_get(f.server);
     assert_int_equal(stats.connected, MANY);
     assert_int_equal(stats.accepted, MANY);
-    assert_int_equal(stats.buffered, 0); /* an idle connection has no memory for bytes */
+    assert_int_equal(stats.buffered, 0); /* an idle connection has no buffers */
     for (int i = 0; i < MANY; i++)
         close(fds[i]);
     kill(getpid(), SIGTERM);
@@ -60,7 +60,7 @@ static void check_every_split(void **unused)
         const char *lf = strrchr(head, '\n');
         char whole[sizeof text] = "";
         memcpy(whole, head, lf ? (size_t)(lf + 1 - head) : 0);
-        expect(fd, whole); /* so the head has been read before the rest is sent */
+        expect(fd, whole); /* the head has been read before the rest is sent */
         say(fd, text + cut);
         expect(fd, text + strlen(whole));
     }
@@ -78,7 +78,7 @@ static void *send_lines(void *arg)
     return NULL;
 }
 
-/* Much in flight, cut anywhere; every reply comes, in order. */
+/* Many pipelined requests, split anywhere: every reply arrives, in order. */
 static void check_pipelining(void **unused)
 {
     (void)unused;
@@ -125,9 +125,9 @@ static void check_a_long_request(void **unused)
     stop(&f);
 }
 
-/* A client that does not read is not read from, takes no more than a bounded part of the memory,
- * and holds up nobody else of its loop. When it reads, nothing is missing. */
-static void check_a_client_that_does_not_read(void **unused)
+/* Back-pressure: a client that does not read its replies is not read from, uses a bounded amount of
+ * memory, and delays no other client of its loop. When it reads, all replies arrive. */
+static void check_back_pressure(void **unused)
 {
     (void)unused;
     enum { BIG = 1000000, TIMES = 50 };
@@ -149,7 +149,7 @@ static void check_a_client_that_does_not_read(void **unused)
     stop(&f);
 }
 
-/* What is still on its way when the session closes must not cost the client its last reply. */
+/* Unread input when a session closes must not cost the client its last reply. */
 static void check_close_with_unread_input(void **unused)
 {
     (void)unused;
@@ -172,7 +172,7 @@ static void check_close_with_unread_input(void **unused)
 
 /* ---- waits ----------------------------------------------------------------------------------- */
 
-static void check_wait_holds_the_reply(void **unused)
+static void check_delayed_reply(void **unused)
 {
     (void)unused;
     fixture f;
@@ -185,14 +185,14 @@ static void check_wait_holds_the_reply(void **unused)
     expect(fd, "waited\n");
     assert_true(port_now_ns() >= before_ns + 100 * ms_ns);
     expect(fd, "after\nwaited\nlast\n");
-    say(fd, "until 1 0\nsoon\n"); /* a time that is over */
+    say(fd, "until 1 0\nsoon\n"); /* a time in the past */
     expect(fd, "waited\nsoon\n");
     close(fd);
     stop(&f);
 }
 
-/* By their times; and who came first goes first, where those are equal. */
-static void check_order_of_waits(void **unused)
+/* Delayed replies are sent in the order of their times; equal times keep their order. */
+static void check_order_of_delays(void **unused)
 {
     (void)unused;
     enum { WAITERS = 12 };
@@ -208,7 +208,7 @@ static void check_order_of_waits(void **unused)
         snprintf(line, sizeof line, "here\nuntil %lld %d\n", (long long)until_ns, i);
         say(fds[i], line);
         ask(fds[i], "");
-        /* Its turn has come once a later request of another connection is answered. */
+        /* The delayed reply is due once a later request on another connection is answered. */
         int other = client(&f);
         ask(other, "next\n");
         close(other);
@@ -223,7 +223,7 @@ static void check_order_of_waits(void **unused)
         assert_int_equal(f.places[0].order[i], 3 * (i % 4) + 2 - i / 4);
 }
 
-/* Asks until the server has a place, which it has soon after somebody left. */
+/* Connects until the server accepts, soon after another client has disconnected. */
 static int client_once_there_is_a_place(const fixture *f)
 {
     for (int i = 0; i < 100000; i++) {
@@ -238,7 +238,7 @@ static int client_once_there_is_a_place(const fixture *f)
     return -1;
 }
 
-static void check_a_waiting_client_that_goes(void **unused)
+static void check_delayed_client_disconnects(void **unused)
 {
     (void)unused;
     fixture f;
@@ -266,7 +266,7 @@ static void check_too_many_connections(void **unused)
     int a = client(&f), b = client(&f);
     ask(a, "a\n");
     ask(b, "b\n");
-    for (int i = 0; i < 300; i++) { /* more than linger at once */
+    for (int i = 0; i < 300; i++) { /* more than may linger at once */
         int fd = client(&f);
         expect(fd, "REFUSED\n");
         expect_end(fd);
@@ -283,7 +283,7 @@ static void check_too_many_connections(void **unused)
     stop(&f);
 }
 
-static void check_refusals_are_said_once(void **unused)
+static void check_refusals_are_reported_once(void **unused)
 {
     (void)unused;
     fixture f;
@@ -308,7 +308,7 @@ static void check_refusals_are_said_once(void **unused)
     stop(&f);
 }
 
-static void check_too_long_a_request(void **unused)
+static void check_request_too_long(void **unused)
 {
     (void)unused;
     fixture f;
@@ -320,7 +320,7 @@ static void check_too_long_a_request(void **unused)
     text[1000] = '\0';
     int fd = client(&f);
     say(fd, text);
-    ask(fd, ""); /* 1000 bytes are not too many */
+    ask(fd, ""); /* 1000 bytes are within the limit */
     text[1000] = 'x';
     text[1001] = '\0';
     int other = client(&f);
@@ -336,7 +336,7 @@ static void check_too_long_a_request(void **unused)
     stop(&f);
 }
 
-static void check_too_much_memory(void **unused)
+static void check_buffers_limit(void **unused)
 {
     (void)unused;
     fixture f;
@@ -351,7 +351,7 @@ static void check_too_much_memory(void **unused)
         fds[i] = client(&f);
         ask(fds[i], "before\n");
         say(fds[i], half);
-        int other = client(&f); /* when it is answered, what was sent before has been read */
+        int other = client(&f); /* its reply shows that earlier input has been read */
         ask(other, "x\n");
         close(other);
         assert_true(weir_server_stats_get(f.server).buffered <= 200000 + 131072);
@@ -373,7 +373,8 @@ static void check_too_much_memory(void **unused)
     stop(&f);
 }
 
-/* One whose replies are too many to hold is dropped, in the middle of a reply without a word. */
+/* A connection whose replies exceed the limit is closed, in the middle of a reply without an
+ * error. */
 static void check_too_many_replies(void **unused)
 {
     (void)unused;
@@ -385,7 +386,7 @@ static void check_too_many_replies(void **unused)
     say(fd, "big 15000000\n");
     expect_reset(fd);
     fd = client(&f);
-    say(fd, "big 30000000\n"); /* longer than a reply may be */
+    say(fd, "big 30000000\n"); /* above the limit on replies */
     expect(fd, "OVERLOAD\n");
     expect_end(fd);
     ask(other, "still here\n");
@@ -393,7 +394,7 @@ static void check_too_many_replies(void **unused)
     stop(&f);
 }
 
-static void check_times(void **unused)
+static void check_timeouts(void **unused)
 {
     (void)unused;
     fixture f;
@@ -407,7 +408,7 @@ static void check_times(void **unused)
     expect(half, "whole\n");
     expect(half, "TIMEOUT\n");
     expect_end(half);
-    /* Bytes that come one by one are no way around it. */
+    /* Sending byte by byte does not extend the timeout. */
     struct pollfd p = {.fd = drip, .events = POLLIN};
     while (poll(&p, 1, 20) == 0)
         assert_true(send(drip, "x", 1, MSG_NOSIGNAL) == 1 || errno == EPIPE);
@@ -429,7 +430,7 @@ static void check_idle_time(void **unused)
     f.options.limits.idle_ns = s_ns;
     start(&f);
     int waiting = client(&f), idle = client(&f), busy = client(&f);
-    say(waiting, "wait 2000\n"); /* it is not idle: it is the server's turn */
+    say(waiting, "wait 2000\n"); /* not idle: the client waits for the server */
     ask(idle, "x\n");
     struct pollfd p = {.fd = idle, .events = POLLIN};
     while (poll(&p, 1, 20) == 0)
@@ -456,8 +457,7 @@ static void check_write_time(void **unused)
     stop(&f);
 }
 
-/* With no descriptor left a client waits in the queue; it is said, and goes on when there is one.
- */
+/* Without descriptors, a client waits in the accept queue, and the event is reported. */
 static void check_no_descriptors(void **unused)
 {
     (void)unused;
@@ -535,7 +535,7 @@ static const weir_protocol hoards = {.session_size = sizeof(hoard),
                                      .overload = "OVERLOAD\n",
                                      .timeout = "TIMEOUT\n"};
 
-static void check_what_a_session_holds(void **unused)
+static void check_session_memory(void **unused)
 {
     (void)unused;
     fixture f;
@@ -574,18 +574,18 @@ int main(void)
         cmocka_unit_test(check_every_split),
         cmocka_unit_test(check_pipelining),
         cmocka_unit_test(check_a_long_request),
-        cmocka_unit_test(check_a_client_that_does_not_read),
+        cmocka_unit_test(check_back_pressure),
         cmocka_unit_test(check_close_with_unread_input),
-        cmocka_unit_test(check_wait_holds_the_reply),
-        cmocka_unit_test(check_order_of_waits),
-        cmocka_unit_test(check_a_waiting_client_that_goes),
+        cmocka_unit_test(check_delayed_reply),
+        cmocka_unit_test(check_order_of_delays),
+        cmocka_unit_test(check_delayed_client_disconnects),
         cmocka_unit_test(check_too_many_connections),
-        cmocka_unit_test(check_refusals_are_said_once),
-        cmocka_unit_test(check_too_long_a_request),
-        cmocka_unit_test(check_too_much_memory),
+        cmocka_unit_test(check_refusals_are_reported_once),
+        cmocka_unit_test(check_request_too_long),
+        cmocka_unit_test(check_buffers_limit),
         cmocka_unit_test(check_too_many_replies),
-        cmocka_unit_test(check_times),
-        cmocka_unit_test(check_what_a_session_holds),
+        cmocka_unit_test(check_timeouts),
+        cmocka_unit_test(check_session_memory),
         cmocka_unit_test(check_idle_time),
         cmocka_unit_test(check_write_time),
         cmocka_unit_test(check_no_descriptors),

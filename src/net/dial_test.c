@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Lines over real sockets of this machine, a TLS server of the test's own among them. The system's
- * send() is counted on its way, see meson.build. */
+/* Connections over real sockets, including a TLS server in the test. A wrapper counts the calls of
+ * send(); see meson.build. */
 
 #include "net/dial.h"
 
@@ -71,7 +71,7 @@ static void on_turn(void *ctx)
         f->turn(f);
 }
 
-/* Also ends a UV_RUN_ONCE in which all that is waited for has happened already. */
+/* Also ends a UV_RUN_ONCE when the awaited event has happened already. */
 static void on_beat(uv_timer_t *timer)
 {
     fixture *f = timer->data;
@@ -103,7 +103,7 @@ static int teardown(void **state)
     net_dialer_close(f->dialer);
     uv_close((uv_handle_t *)&f->patience, NULL);
     uv_run(&f->uv, UV_RUN_DEFAULT);
-    assert_int_equal(uv_loop_close(&f->uv), 0); /* nothing was forgotten */
+    assert_int_equal(uv_loop_close(&f->uv), 0); /* all memory was freed */
     snprintf(command, sizeof command, "rm -r %s", f->dir);
     assert_int_equal(system(command), 0);
     free(f);
@@ -121,7 +121,7 @@ static void run_until(fixture *f, const int *what, int least)
     uv_timer_stop(&f->patience);
 }
 
-/* Until nothing is ready. */
+/* Runs the loop until no event is ready. */
 static void run_idle(fixture *f)
 {
     for (int i = 0; i < 5; i++)
@@ -133,11 +133,11 @@ static void run_idle(fixture *f)
 typedef struct caller {
     fixture *f;
     port_connection *line;
-    int ups, downs, calls; /* calls: of heard */
-    int heard;             /* bytes, those left unread too */
-    size_t leaves;         /* so many bytes unread ... */
+    int ups, downs, calls; /* calls of received() */
+    int heard;             /* bytes received, including unread ones */
+    size_t leaves;         /* leaves so many bytes unread ... */
     bool hangs_up_when_up, hangs_up_when_heard;
-    char text[64]; /* the first that was heard */
+    char text[64]; /* the first bytes received */
     char why[256];
 } caller;
 
@@ -242,7 +242,7 @@ static void reply(int fd, const char *text)
     assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
 }
 
-/* A line that is up, and the server's end of it. */
+/* An established connection, and the server's end of it. */
 static int connect_tcp(fixture *f, caller *c)
 {
     uint16_t port;
@@ -256,7 +256,7 @@ static int connect_tcp(fixture *f, caller *c)
 
 /* ---- lines ----------------------------------------------------------------------------------- */
 
-static void test_line(void **state)
+static void test_connection(void **state)
 {
     fixture *f = *state;
     caller c = {.leaves = 2};
@@ -273,7 +273,7 @@ static void test_line(void **state)
     c.leaves = 0;
     reply(fd, "def");
     run_until(f, &c.heard, 5);
-    assert_string_equal(c.text, "bcdef"); /* what was left, and then the rest */
+    assert_string_equal(c.text, "bcdef"); /* the unread bytes, and then the rest */
     reply(fd, "last");
     close(fd);
     run_until(f, &c.downs, 1);
@@ -283,8 +283,8 @@ static void test_line(void **state)
     assert_int_equal(c.downs, 1);
 }
 
-/* A name of this machine, of which [::1] may be tried first; where there is no /etc/hosts it has
- * none. */
+/* A host name of this machine, for which [::1] may be tried first. Without /etc/hosts the lookup
+ * fails. */
 static const char *own_name(void)
 {
     struct addrinfo *found;
@@ -294,7 +294,7 @@ static const char *own_name(void)
     return "localhost";
 }
 
-static void test_before_up(void **state)
+static void test_send_before_established(void **state)
 {
     fixture *f = *state;
     uint16_t port;
@@ -316,10 +316,10 @@ static void test_refused(void **state)
 {
     fixture *f = *state;
     uint16_t port;
-    close(listen_tcp(&port)); /* free, as good as certainly */
+    close(listen_tcp(&port)); /* almost certainly free */
     caller c = {0}, d = {0}, e = {0}, g = {0};
     char name[200] = {0}, path[150];
-    memset(name, 'x', sizeof name - 1); /* no part of a name may be so long */
+    memset(name, 'x', sizeof name - 1); /* this label of the name is too long */
     memset(path, '/', sizeof path);
     path[sizeof path - 1] = '\0';
     call(f, &c, &(port_endpoint){.host = "127.0.0.1", .port = port});
@@ -359,12 +359,12 @@ static void test_socket_file(void **state)
     run_until(f, &c.downs, 1);
 }
 
-static void test_hang_up(void **state)
+static void test_close(void **state)
 {
     fixture *f = *state;
     uint16_t port, other_port;
     int listener = listen_tcp(&port);
-    int other = listen_tcp(&other_port); /* of one that may be connected before it hangs up */
+    int other = listen_tcp(&other_port); /* the connection may be established before it closes */
     const port_endpoint to = {.host = "127.0.0.1", .port = port};
     caller before = {0}, resolving = {0}, up = {.hangs_up_when_up = true};
     caller heard = {.hangs_up_when_heard = true};
@@ -390,8 +390,8 @@ static void test_hang_up(void **state)
     assert_int_equal(before.downs + resolving.downs + up.downs + heard.downs, 0);
 }
 
-/* Whoever does not read gets no more than the system takes; the rest waits, in order. */
-static void test_much(void **state)
+/* A peer that does not read: the socket accepts a part, and the rest waits in order. */
+static void test_much_data(void **state)
 {
     fixture *f = *state;
     caller c = {0};
@@ -426,7 +426,7 @@ static void test_much(void **state)
     run_until(f, &c.downs, 1);
 }
 
-static void test_more_than_there_may_be(void **state)
+static void test_buffer_limit(void **state)
 {
     fixture *f = *state;
     caller c = {0};
@@ -460,7 +460,7 @@ static void on_peer(uv_poll_t *poll, int status, int events)
     say(p->c, &byte, 1);
 }
 
-/* Only after the sockets' events, though there is a turn before them too. */
+/* Sends only after the socket events, although before_send() is also called before them. */
 static void add_in_turn(fixture *f)
 {
     if (weir_buffer_len(f->port->calls->out(f->turn_line)) == 0)
@@ -470,9 +470,9 @@ static void add_in_turn(fixture *f)
     f->turn = NULL;
 }
 
-/* What many sockets' events ask for in one round of the loop is one call of the system, with what
- * is asked for at the round's end. */
-static void test_together(void **state)
+/* All output that several socket events add in one iteration of the loop, and that before_send()
+ * adds, is sent with one system call. */
+static void test_one_send_per_iteration(void **state)
 {
     fixture *f = *state;
     peer peers[PEERS];
@@ -540,13 +540,13 @@ static void hang_bell(fixture *f, bell *b, int64_t at_ns)
     assert_int_equal(b->rings, 0);
 }
 
-static void test_alarms(void **state)
+static void test_timers(void **state)
 {
     fixture *f = *state;
     int64_t now_ns = f->port->calls->now(f->port);
     bell past = {0}, again = {.again = 3}, off = {0}, later = {0}, dropped = {.drops = true};
     hang_bell(f, &past, 0);
-    hang_bell(f, &again, now_ns + 1); /* rounded up, never early */
+    hang_bell(f, &again, now_ns + 1); /* rounded up: never early */
     hang_bell(f, &off, now_ns + ms_ns);
     f->port->calls->set_timer(off.alarm, INT64_MAX);
     hang_bell(f, &later, now_ns + ms_ns);
@@ -564,8 +564,8 @@ static void test_alarms(void **state)
     f->port->calls->free_timer(off.alarm);
 }
 
-/* The dialer's clock decides, not the loop's. */
-static void test_alarm_by_its_clock(void **state)
+/* Timers use the dialer's clock, not the clock of the loop. */
+static void test_timer_uses_dialer_clock(void **state)
 {
     fixture *f = *state;
     bell b = {0}, sooner = {0};
@@ -574,7 +574,7 @@ static void test_alarm_by_its_clock(void **state)
     hang_bell(f, &b, f->now_ns + 2 * ms_ns);
     hang_bell(f, &sooner, f->now_ns + 3600000 * ms_ns);
     for (int i = 0; i < 5; i++)
-        uv_run(&f->uv, UV_RUN_ONCE); /* the loop's 2 ms pass, more than once */
+        uv_run(&f->uv, UV_RUN_ONCE); /* 2 ms of the loop pass, several times */
     assert_int_equal(b.rings, 0);
     f->now_ns += 2 * ms_ns;
     run_until(f, &b.rings, 1);
@@ -659,7 +659,7 @@ static void test_tls(void **state)
     free_files(&k);
 }
 
-/* Why a line to the server does not come up, or goes down soon after. */
+/* Returns why a connection is not established, or closes soon after. */
 static void expect_down(fixture *f, const port_endpoint *to, const char *why)
 {
     caller c = {0};
@@ -670,7 +670,7 @@ static void expect_down(fixture *f, const port_endpoint *to, const char *why)
     assert_non_null(strstr(c.why, why));
 }
 
-static void test_tls_is_checked(void **state)
+static void test_tls_verification(void **state)
 {
     fixture *f = *state;
     files k;
@@ -778,18 +778,18 @@ static void test_tls_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_line, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_before_up, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_connection, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_send_before_established, setup, teardown),
         cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(test_socket_file, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_hang_up, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_much, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_more_than_there_may_be, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_together, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_alarms, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_alarm_by_its_clock, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_close, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_much_data, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_buffer_limit, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_one_send_per_iteration, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_timers, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_timer_uses_dialer_clock, setup, teardown),
         cmocka_unit_test_setup_teardown(test_tls, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_tls_is_checked, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_tls_verification, setup, teardown),
         cmocka_unit_test_setup_teardown(test_tls_client_certificate, setup, teardown),
         cmocka_unit_test_setup_teardown(test_tls_files, setup, teardown),
     };

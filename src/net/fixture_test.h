@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_NET_FIXTURE_TEST_H
 #define WEIR_NET_FIXTURE_TEST_H
-/* For the tests of this room: a server on a thread, a small protocol of lines, and clients that
- * block on their sockets with a generous limit. */
+/* Fixtures of the server tests: a server on a thread, a small protocol of text lines, and clients
+ * with blocking sockets and a generous timeout. */
 
 #include "net/server.h"
 #include "port/port.h"
@@ -32,12 +32,12 @@ static const int64_t ms_ns = 1000000, s_ns = 1000000000;
 
 /* ---- the protocol ---------------------------------------------------------------------------- */
 
-/* One for each loop. */
+/* The context of a loop. */
 typedef struct place {
     int id;
-    int order[ORDER_MAX]; /* the names of those that waited, as they were released */
+    int order[ORDER_MAX]; /* the names of delayed replies, in the order of sending */
     int order_len;
-    int open; /* sessions */
+    int open; /* open sessions */
 } place;
 
 typedef struct line_session {
@@ -65,7 +65,7 @@ static inline void put(weir_buffer *out, const char *text)
     weir_buffer_append(out, text, strlen(text));
 }
 
-/* "wait MS", "until NS NAME", "big BYTES", "close" and "loop" are obeyed, all else is echoed. */
+/* Runs "wait MS", "until NS NAME", "big BYTES", "close" and "loop"; echoes any other line. */
 static inline weir_session_step line_answer(line_session *s, const char *line, weir_buffer *out,
                                             int64_t now_ns)
 {
@@ -146,7 +146,7 @@ typedef struct fixture {
     pthread_t thread;
     bool running;
     int said[2];     /* a pipe: the first letter of each event */
-    int unreadable;  /* so many reloads fail, but for the last */
+    int unreadable;  /* so many reloads fail before one succeeds */
     int reloaded[2]; /* a pipe: the first letter of each reason */
     int ended[2];    /* a pipe: a byte when the server has ended */
     char dir[64];
@@ -173,7 +173,7 @@ static inline int64_t on_now(void *ctx)
     return port_now_ns();
 }
 
-/* Ready to be opened, with limits that no test meets by accident. */
+/* Prepares a server with limits that no test reaches by accident. */
 static inline void prepare(fixture *f, unsigned loops)
 {
     memset(f, 0, sizeof *f);
@@ -212,7 +212,7 @@ static inline void open_server(fixture *f)
 static inline void *run_server(void *ctx)
 {
     fixture *f = ctx;
-    sigset_t all; /* signals are for the thread of the test */
+    sigset_t all; /* only the thread of the test receives signals */
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, NULL);
     weir_server_run(f->server);
@@ -238,7 +238,7 @@ static inline void wait_readable(int fd)
     assert_int_equal(poll(&p, 1, PATIENCE_S * 1000), 1);
 }
 
-/* Waits until the server has ended by itself. */
+/* Waits until the server has ended on its own. */
 static inline void join(fixture *f)
 {
     wait_readable(f->ended[0]);
@@ -266,7 +266,7 @@ static inline void stop(fixture *f)
     rmdir(f->dir);
 }
 
-/* The next event that was said must begin with `letter`. */
+/* Expects that the next reported event begins with `letter`. */
 static inline void expect_said(fixture *f, char letter)
 {
     char got = 0;
@@ -289,13 +289,13 @@ static inline int client_of(int family)
 {
     int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_true(fd >= 0);
-    const int on = 1; /* what is said has arrived */
+    const int on = 1; /* the data is already in the pipe */
     if (family != AF_UNIX)
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     return fd;
 }
 
-/* connect()'s answer. */
+/* Returns the result of connect(). */
 static inline int try_connect(int fd, const char *address)
 {
     struct sockaddr_un path = {.sun_family = AF_UNIX};
@@ -341,16 +341,16 @@ static inline void say(int fd, const char *text)
     assert_int_equal(send(fd, text, len, MSG_NOSIGNAL), (ssize_t)len);
 }
 
-/* recv() that waits for at most PATIENCE_S; -1 if nothing came. It waits in poll(), because a
- * recv() with SO_RCVTIMEO fails with EINTR, without any signal, when the kernel has io_uring work
- * for the thread. The io_uring is libuv's, from version 1.45 on. */
+/* recv() with a timeout of PATIENCE_S; -1 after the timeout. It waits in poll(), because recv()
+ * with SO_RCVTIMEO fails with EINTR, without any signal, when the kernel has io_uring work for the
+ * thread. libuv uses io_uring from version 1.45 on. */
 static inline ssize_t receive(int fd, void *to, size_t len, int flags)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};
     return poll(&p, 1, PATIENCE_S * 1000) == 1 ? recv(fd, to, len, flags) : -1;
 }
 
-/* Exactly this comes next. */
+/* Expects exactly these bytes next. */
 static inline void expect(int fd, const char *text)
 {
     char got[256] = "";
@@ -365,7 +365,7 @@ static inline void expect(int fd, const char *text)
     assert_string_equal(got, text);
 }
 
-/* The end, and not a reset. */
+/* Expects the end of the stream, not a reset. */
 static inline void expect_end(int fd)
 {
     char byte;
@@ -379,7 +379,7 @@ static inline void ask(int fd, const char *text)
     expect(fd, text);
 }
 
-/* Reads a reply of "big n". */
+/* Reads the reply to "big n". */
 static inline void expect_big(int fd, size_t n)
 {
     char got[4096];
@@ -392,8 +392,7 @@ static inline void expect_big(int fd, size_t n)
     }
 }
 
-/* Sends lines until the server takes no more for some time; how many whole ones it has been sent
- * does not matter to those who call this. */
+/* Sends lines until the server accepts no more for some time. */
 static inline void stuff(int fd, const char *line)
 {
     struct pollfd p = {.fd = fd, .events = POLLOUT};
@@ -407,7 +406,7 @@ static inline void stuff(int fd, const char *line)
     }
 }
 
-/* The server gives the connection up, though the client reads nothing. */
+/* Expects that the server closes the connection although the client reads nothing. */
 static inline void expect_reset(int fd)
 {
     struct pollfd p = {.fd = fd, .events = 0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Name look-ups, with a system's resolver that hangs as long as the test wants, see meson.build. */
+/* Host name lookups, with a getaddrinfo() that hangs as long as the test wants; see meson.build. */
 
 #include "net/lookup.h"
 
@@ -24,7 +24,7 @@ int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo
 static struct {
     port_mutex *mutex;
     port_cond *changed;
-    bool over; /* look-ups of hangs.example last until then */
+    bool over; /* lookups of hangs.example hang until it is set */
     int threads;
 } hang;
 
@@ -86,7 +86,7 @@ static void test_answers(void **state)
     uv_loop_t uv;
     asked found = {0}, absent = {0}, cancelled = {0};
     char name[300];
-    memset(name, 'x', sizeof name - 1); /* no label of a name may be so long */
+    memset(name, 'x', sizeof name - 1); /* this label of the name is too long */
     name[sizeof name - 1] = '\0';
     assert_int_equal(uv_loop_init(&uv), 0);
     net_resolver *r = net_resolver_new(&uv);
@@ -106,7 +106,7 @@ static void test_answers(void **state)
     assert_int_equal(uv_loop_close(&uv), 0);
 }
 
-/* The loop ends while NET_LOOKUPS_MAX threads hang, and they end after it. */
+/* The loop ends while NET_LOOKUPS_MAX threads hang; they end after it. */
 static void test_resolver_hangs(void **state)
 {
     (void)state;
@@ -122,7 +122,7 @@ static void test_resolver_hangs(void **state)
     assert_non_null(net_lookup_start(r, "127.0.0.1", 2, on_done, &found));
     run_until_answered(&uv, &found);
     hangs[NET_LOOKUPS_MAX - 1] = net_lookup_start(r, "hangs.example", 1, on_done, &none);
-    while (!hangs[NET_LOOKUPS_MAX - 1]) { /* until the thread of the one before has ended */
+    while (!hangs[NET_LOOKUPS_MAX - 1]) { /* until the thread of the previous lookup has ended */
         port_yield();
         hangs[NET_LOOKUPS_MAX - 1] = net_lookup_start(r, "hangs.example", 1, on_done, &none);
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Connections whose answers come later: with those of others, while a client is slow to read, after
- * it has gone, and when the server stops. */
+/* Connections with pending replies: woken together, while the client reads slowly, after it has
+ * disconnected, and while the server stops. */
 
 #include "net/fixture_test.h"
 
@@ -13,11 +13,11 @@ enum { MANY = 100 };
 
 typedef struct asker asker;
 
-/* One for each loop, in the place of the fixture's. */
+/* The context of a loop, instead of that of the fixture. */
 typedef struct desk {
     port_dialer *dialer;
     pthread_t thread;
-    asker *held; /* that wait for somebody's "let" */
+    asker *held; /* sessions that wait for "let" on any connection */
     int open, begun, ended;
     bool wrong; /* thread, or order */
 } desk;
@@ -67,7 +67,7 @@ static void asks_open(void *session, void *ctx, void (*wake)(void *wake_ctx), vo
     *a = (asker){.desk = ctx, .wake = wake, .wake_ctx = wake_ctx};
     a->desk->open++;
     a->alarm = a->desk->dialer->calls->new_timer(a->desk->dialer, on_alarm, a);
-    wake(wake_ctx); /* nothing waits for it */
+    wake(wake_ctx); /* no request is pending yet: no effect */
 }
 
 static void let_go(asker *a)
@@ -94,12 +94,13 @@ static int let_all(desk *d)
     for (asker *a; (a = d->held); n++) {
         let_go(a);
         answer(a);
-        a->wake(a->wake_ctx); /* more often is no more */
+        a->wake(a->wake_ctx); /* a repeated wake has no effect */
     }
     return n;
 }
 
-/* "after MS" is answered then; "hold" when somebody says "let"; "fill BYTES" says so much first. */
+/* "after MS" is answered after that time; "hold" after "let" on any connection; "fill BYTES" first
+ * replies with so many bytes. */
 static bool begin_to_ask(asker *a, const char *line, weir_buffer *out)
 {
     long long ms = 0;
@@ -195,7 +196,7 @@ static void stop_asks(fixture *f, unsigned loops)
     }
 }
 
-/* Until what is asked for is answered so. */
+/* Sends `text` until the reply is `reply`. */
 static void ask_until(int fd, const char *text, const char *reply)
 {
     char got[64] = "";
@@ -210,7 +211,7 @@ static void ask_until(int fd, const char *text, const char *reply)
 
 /* ---- the tests ------------------------------------------------------------------------------- */
 
-static void check_answers_come_later(void **unused)
+static void check_pending_replies(void **unused)
 {
     (void)unused;
     fixture f;
@@ -218,7 +219,7 @@ static void check_answers_come_later(void **unused)
     start(&f);
     int fd = client(&f), other = client(&f);
     say(fd, "one\nafter 5\ntwo\nafter 0\nafter 1\nthr");
-    expect(fd, "one\n"); /* what was answered before does not wait */
+    expect(fd, "one\n"); /* earlier replies are sent */
     ask(other, "hello\n");
     expect(fd, "answered\ntwo\nanswered\nanswered\n");
     say(fd, "ee\n");
@@ -228,7 +229,7 @@ static void check_answers_come_later(void **unused)
     stop_asks(&f, 2);
 }
 
-/* They are answered in the same round as those that have gone meanwhile are forgotten. */
+/* Pending replies are sent in the iteration in which disconnected clients are dropped. */
 static void check_many_at_once(void **unused)
 {
     (void)unused;
@@ -256,8 +257,8 @@ static void check_many_at_once(void **unused)
     stop_asks(&f, 1);
 }
 
-/* One that is reset is noticed while its answer is under way. */
-static void check_a_client_that_goes(void **unused)
+/* A reset connection is noticed while its reply is pending. */
+static void check_client_disconnects(void **unused)
 {
     (void)unused;
     fixture f;
@@ -276,8 +277,8 @@ static void check_a_client_that_goes(void **unused)
     stop_asks(&f, 1);
 }
 
-/* One that only sends no more gets its answers. */
-static void check_a_client_that_has_said_all(void **unused)
+/* A client that only shuts down sending gets its replies. */
+static void check_client_shuts_down_sending(void **unused)
 {
     (void)unused;
     fixture f;
@@ -297,7 +298,7 @@ static void check_a_client_that_has_said_all(void **unused)
     stop_asks(&f, 1);
 }
 
-/* The answer comes before the client has read what was said before it. */
+/* The reply is ready before the client has read earlier replies. */
 static void check_woken_while_writing(void **unused)
 {
     (void)unused;
@@ -317,7 +318,7 @@ static void check_woken_while_writing(void **unused)
     stop_asks(&f, 1);
 }
 
-/* And one that reads before there is an answer waits for it afterwards. */
+/* The client reads earlier replies before the pending one is ready. */
 static void check_woken_after_writing(void **unused)
 {
     (void)unused;
@@ -339,8 +340,8 @@ static void check_woken_after_writing(void **unused)
     stop_asks(&f, 1);
 }
 
-/* What a client goes on to send stays with the system, and is all answered in the end. */
-static void check_a_client_that_goes_on(void **unused)
+/* Further input stays in the socket, and is answered in the end. */
+static void check_client_sends_more(void **unused)
 {
     (void)unused;
     enum { LINES = 20000 };
@@ -375,8 +376,8 @@ static void check_a_client_that_goes_on(void **unused)
     stop_asks(&f, 1);
 }
 
-/* The limits on a client's time do not run while it waits for others. */
-static void check_no_time_out(void **unused)
+/* Timeouts do not run while a reply is pending. */
+static void check_no_timeout(void **unused)
 {
     (void)unused;
     fixture f;
@@ -386,17 +387,17 @@ static void check_no_time_out(void **unused)
     int fd = client(&f);
     say(fd, "hold\n");
     for (int i = 0; i < 3; i++)
-        expect_end(client(&f)); /* after its time was over */
+        expect_end(client(&f)); /* after its timeout */
     int other = client(&f);
     say(other, "let\n");
     expect(other, "let 1\n");
     expect(fd, "answered\n");
     expect_end(other);
-    expect_end(fd); /* the time of one that was answered runs again */
+    expect_end(fd); /* the timeout runs again after the reply */
     stop_asks(&f, 1);
 }
 
-/* A stopping server gives what it still asks for, and does not wait for ever. */
+/* A stopping server sends pending replies, but does not wait forever. */
 static void check_stop(void **unused)
 {
     (void)unused;
@@ -424,7 +425,7 @@ static void check_stop(void **unused)
     stop_asks(&f, 1);
 }
 
-/* A server that never ran begins and ends too. */
+/* A server that never ran calls begin() and end(), too. */
 static void check_never_ran(void **unused)
 {
     (void)unused;
@@ -437,14 +438,14 @@ static void check_never_ran(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_answers_come_later),
+        cmocka_unit_test(check_pending_replies),
         cmocka_unit_test(check_many_at_once),
-        cmocka_unit_test(check_a_client_that_goes),
-        cmocka_unit_test(check_a_client_that_has_said_all),
+        cmocka_unit_test(check_client_disconnects),
+        cmocka_unit_test(check_client_shuts_down_sending),
         cmocka_unit_test(check_woken_while_writing),
         cmocka_unit_test(check_woken_after_writing),
-        cmocka_unit_test(check_a_client_that_goes_on),
-        cmocka_unit_test(check_no_time_out),
+        cmocka_unit_test(check_client_sends_more),
+        cmocka_unit_test(check_no_timeout),
         cmocka_unit_test(check_stop),
         cmocka_unit_test(check_never_ran),
     };

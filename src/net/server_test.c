@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The server as a whole: where it listens, how it stops, what makes it load its file again. */
+/* The server: listening, graceful shutdown, reloads. */
 
 #include "net/fixture_test.h"
 
@@ -10,7 +10,7 @@
 
 /* ---- where it listens ------------------------------------------------------------------------ */
 
-/* Opening must fail, and say so. */
+/* Expects that opening fails with this error. */
 static void expect_no_server(fixture *f, const char *address, const char *expected)
 {
     weir_listen_address other = {address, &lines};
@@ -102,7 +102,7 @@ static void check_a_port_in_use(void **unused)
     ask(fd, "all is well\n");
     close(fd);
     stop(&f);
-    prepare(&f, 2); /* and again at once, though connections of before are not forgotten yet */
+    prepare(&f, 2); /* and again at once, although earlier connections are in TIME_WAIT */
     start(&f);
     stop(&f);
 }
@@ -119,7 +119,7 @@ static void check_out_of_range(void **unused)
     options = f.options;
     options.limits.connections = 0;
     assert_int_equal(weir_server_open(&server, &options, f.error, sizeof f.error), WEIR_E_RANGE);
-    open_server(&f); /* one that never runs */
+    open_server(&f); /* a server that never runs */
     stop(&f);
 }
 
@@ -142,7 +142,7 @@ static void check_socket_files(void **unused)
     strcpy(stale.sun_path, path);
     fd = client_of(AF_UNIX);
     assert_int_equal(bind(fd, (struct sockaddr *)&stale, sizeof stale), 0);
-    close(fd); /* the file stays, and nobody listens */
+    close(fd); /* a stale socket file */
 
     f.listens[0].address = path;
     start(&f);
@@ -157,7 +157,7 @@ static void check_socket_files(void **unused)
     expect_no_server(&f, "/nonexistent/socket", "no such file or directory");
 }
 
-/* A socket file that took the place of the server's is not removed. */
+/* A socket file that has replaced that of the server is not removed. */
 static void check_a_replaced_socket_file(void **unused)
 {
     (void)unused;
@@ -181,7 +181,7 @@ static void check_a_replaced_socket_file(void **unused)
 
 /* ---- how it stops ---------------------------------------------------------------------------- */
 
-/* What was sent before the signal is answered, even by a server that had not yet begun. */
+/* Requests sent before the signal are answered, even by a server that was not running yet. */
 static void check_drain_answers_what_has_arrived(void **unused)
 {
     (void)unused;
@@ -207,7 +207,7 @@ static void check_drain_answers_what_has_arrived(void **unused)
     stop(&f);
 }
 
-static void check_drain_sends_what_is_under_way(void **unused)
+static void check_drain_sends_output_in_flight(void **unused)
 {
     (void)unused;
     fixture f;
@@ -233,8 +233,8 @@ static void check_drain_sends_what_is_under_way(void **unused)
     stop(&f);
 }
 
-/* A reply whose time comes too late is dropped at once, and who does not read is waited for no
- * longer than was said. */
+/* A reply that is delayed beyond the drain is dropped at once, and a client that does not read is
+ * waited for only until its end. */
 static void check_drain_is_bounded(void **unused)
 {
     (void)unused;
@@ -293,7 +293,7 @@ static void check_reload(void **unused)
     snprintf(other, sizeof other, "%s/other", f.dir);
     write_file(path, "1");
     f.options.watch = path;
-    f.unreadable = 3; /* of SIGHUP that is all; a changed file is asked for again */
+    f.unreadable = 3; /* SIGHUP is not retried; a changed file is */
     start(&f);
     kill(getpid(), SIGHUP);
     expect_reload(&f, 'S');
@@ -306,7 +306,7 @@ static void check_reload(void **unused)
     assert_int_equal(unlink(path), 0);
     write_file(path, "4444");
     expect_reload(&f, 'f');
-    write_file(other, "a neighbour"); /* is nothing to it */
+    write_file(other, "a neighbour"); /* no change */
     assert_int_equal(unlink(other), 0);
     struct pollfd p = {.fd = f.reloaded[0], .events = POLLIN};
     assert_int_equal(poll(&p, 1, 300), 0);
@@ -314,8 +314,8 @@ static void check_reload(void **unused)
     stop(&f);
 }
 
-/* weir.yaml -> data/weir.yaml, data -> one: as Kubernetes mounts a ConfigMap. Only `data` is
- * swapped; in the same directory, or in one whose events nobody gets. */
+/* weir.yaml -> data/weir.yaml, data -> one: how Kubernetes mounts a ConfigMap. Only `data` is
+ * swapped, in the same directory or in one that is not watched. */
 static void check_reload_of_links(void **unused)
 {
     (void)unused;
@@ -362,7 +362,7 @@ int main(void)
         cmocka_unit_test(check_socket_files),
         cmocka_unit_test(check_a_replaced_socket_file),
         cmocka_unit_test(check_drain_answers_what_has_arrived),
-        cmocka_unit_test(check_drain_sends_what_is_under_way),
+        cmocka_unit_test(check_drain_sends_output_in_flight),
         cmocka_unit_test(check_drain_is_bounded),
         cmocka_unit_test(check_a_second_signal),
         cmocka_unit_test(check_reload),

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_NET_TLS_KIT_TEST_H
 #define WEIR_NET_TLS_KIT_TEST_H
-/* For the tests of this room: certificates made on the spot, and a TLS server on a thread that
- * echoes. To be included after cmocka. */
+/* Fixtures of the TLS tests: generated certificates, and a TLS echo server on a thread. Include it
+ * after cmocka. */
 
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
@@ -30,7 +30,7 @@ static inline void add_extension(X509 *cert, X509 *issuer, int nid, const char *
     X509_EXTENSION_free(e);
 }
 
-/* names  "DNS:redis.test,IP:127.0.0.1"; NULL: it is an authority. */
+/* names  such as "DNS:redis.test,IP:127.0.0.1"; NULL: a certificate authority. */
 static inline X509 *make_cert(authority *by, EVP_PKEY *key, const char *common, const char *names)
 {
     X509 *cert = X509_new();
@@ -61,7 +61,7 @@ static inline void write_pem(const char *path, X509 *cert, EVP_PKEY *key)
     fclose(file);
 }
 
-/* Its certificate goes to `path`. */
+/* Writes the certificate to `path`. */
 static inline authority make_authority(const char *path)
 {
     authority a = {.key = EVP_EC_gen("P-256")};
@@ -77,7 +77,7 @@ static inline void free_authority(authority *a)
     EVP_PKEY_free(a->key);
 }
 
-/* A certificate and its key, in one file. */
+/* Writes a certificate and its key to one file. */
 static inline void make_pair(authority *a, const char *names, const char *path)
 {
     EVP_PKEY *key = EVP_EC_gen("P-256");
@@ -103,7 +103,7 @@ static inline void echo(SSL *ssl)
         n = SSL_write(ssl, bytes, n);
 }
 
-/* One client after the other, until its listener is shut. */
+/* Serves one client after the other until the listener is shut down. */
 static inline void *tls_serve(void *arg)
 {
     tls_server *s = arg;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The order of waits against the slow, obvious one: the least by time, then by turn. */
+/* The heap of waits against a slow, obvious model: the least by time, then by order of adding. */
 
 #include "net/wait_heap.h"
 
@@ -48,7 +48,7 @@ static void check_equal_times_keep_their_order(void **unused)
     weir_wait_heap_free(&w);
 }
 
-static void check_against_the_obvious(void **unused)
+static void check_against_model(void **unused)
 {
     (void)unused;
     weir_wait waits[MANY] = {0};
@@ -58,7 +58,7 @@ static void check_against_the_obvious(void **unused)
         weir_wait *one = &waits[next_random(&seed) % MANY];
         if (one->place != 0) {
             weir_wait_heap_remove(&w, one);
-            weir_wait_heap_remove(&w, one); /* nothing happens */
+            weir_wait_heap_remove(&w, one); /* no effect */
         } else {
             assert_true(weir_wait_heap_reserve(&w, w.len + 1));
             weir_wait_heap_add(&w, one, (int64_t)(next_random(&seed) % 50));
@@ -72,7 +72,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(check_equal_times_keep_their_order),
-        cmocka_unit_test(check_against_the_obvious),
+        cmocka_unit_test(check_against_model),
     };
     return cmocka_run_group_tests_name("waits", tests, NULL, NULL);
 }

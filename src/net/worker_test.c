@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* A worker's thread makes the calls that others post, each once and in order. */
+/* A worker runs the calls that other threads post, each once and in order. */
 
 #include "net/worker.h"
 
@@ -21,11 +21,11 @@ enum { POSTERS = 4, POSTS = 5000 };
 typedef struct world {
     weir_worker *worker;
     port_dialer *dialer;
-    pthread_t thread; /* the worker's */
+    pthread_t thread; /* of the worker */
     int begun, ended;
-    int made;          /* calls, by the worker's thread */
-    int last[POSTERS]; /* call of each poster */
-    int downs;         /* lines */
+    int made;          /* calls that have run on the worker's thread */
+    int last[POSTERS]; /* the next call of each posting thread */
+    int downs;         /* connections */
     bool out_of_order, on_another_thread;
 } world;
 
@@ -127,8 +127,8 @@ static void dial_nowhere(void *arg)
         abort();
 }
 
-/* What is left of lines at the end goes without a word. */
-static void test_lines_at_the_end(void **state)
+/* Open connections are closed at the end without a callback. */
+static void test_close_with_open_connections(void **state)
 {
     (void)state;
     world w = {0};
@@ -141,7 +141,7 @@ static void test_lines_at_the_end(void **state)
     weir_worker_close(NULL);
 }
 
-/* It needs nobody to begin or to end. */
+/* `begin` and `end` may be NULL. */
 static void test_bare(void **state)
 {
     (void)state;
@@ -155,7 +155,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_posts),
-        cmocka_unit_test(test_lines_at_the_end),
+        cmocka_unit_test(test_close_with_open_connections),
         cmocka_unit_test(test_bare),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
