@@ -149,8 +149,8 @@ typedef struct weir_policy {
 } weir_policy;
 
 /* Validates the fields before `format` and derives the rest.
- *  ret_limit_max  may be NULL. Set on WEIR_E_RANGE: the largest `limit` that would be valid, or 0 if
- *                 none is.
+ *  ret_limit_max  may be NULL. Set on WEIR_E_RANGE: the largest `limit` that would be valid, or 0
+ *                 if none is.
  * Returns WEIR_OK, or WEIR_E_RANGE with the derived fields undefined. Threads: the caller owns
  * *layer. */
 WEIR_NODISCARD weir_status weir_layer_init(weir_layer *layer, int64_t *ret_limit_max);
@@ -158,8 +158,8 @@ WEIR_NODISCARD weir_status weir_layer_init(weir_layer *layer, int64_t *ret_limit
 /* ---- deciding -------------------------------------------------------------------------------- */
 
 /* The state of one key under one policy is an array of 64-bit words. A new key has full quota, and
- * its words are all zero. Most policies need a fixed number of words. A sliding-log grows in levels:
- * start at level 0, and on WEIR_E_ROOM move the state to level + 1. */
+ * its words are all zero. Most policies need a fixed number of words. A sliding-log grows in
+ * levels: start at level 0, and on WEIR_E_ROOM move the state to level + 1. */
 #define WEIR_LEVEL_MAX 29
 
 /* Returns the number of words of a state at `level` (0..WEIR_LEVEL_MAX). Threads: pure. */
@@ -185,8 +185,8 @@ WEIR_NODISCARD weir_status weir_check(const weir_policy *p, uint64_t *state, uns
                                       int64_t now_ns, int64_t cost, weir_decision *ret);
 
 /* Reports what weir_check() would decide, and writes nothing. In *ret, allowed, retry_after_ns and
- * never are the decision on `cost`. All fields describe the current state: nothing is charged, and a
- * count-denied layer does not count the denial. Parameters, ranges and threads as weir_check().
+ * never are the decision on `cost`. All fields describe the current state: nothing is charged, and
+ * a count-denied layer does not count the denial. Parameters, ranges and threads as weir_check().
  * Returns as weir_check(), but never WEIR_E_ROOM. */
 WEIR_NODISCARD weir_status weir_peek(const weir_policy *p, const uint64_t *state, unsigned level,
                                      int64_t now_ns, int64_t cost, weir_decision *ret);
@@ -205,7 +205,7 @@ WEIR_NODISCARD weir_status weir_refund(const weir_policy *p, uint64_t *state, un
 int64_t weir_fresh_after(const weir_policy *p, const uint64_t *state, unsigned level,
                          int64_t now_ns);
 
-/* ---- the policy language ---------------------------------------------------------------------------- */
+/* ---- the policy language --------------------------------------------------------------------- */
 
 /* The error in a policy text. `column` is its position in bytes, from 1. `text` is a message for
  * users, without the column: "unknown unit 'x', expected one of ns us ms s m h d w". */
@@ -214,8 +214,8 @@ typedef struct weir_policy_error {
     char text[200];
 } weir_policy_error;
 
-/* A callback that returns the time zone for `tz NAME`, or NULL if the name is unknown. `name` is not
- * terminated. */
+/* A callback that returns the time zone for `tz NAME`, or NULL if the name is unknown. `name` is
+ * not terminated. */
 typedef const weir_zone *(*weir_zone_find)(void *ctx, const char *name, size_t len);
 
 typedef struct weir_zones {
@@ -226,8 +226,8 @@ typedef struct weir_zones {
 #define WEIR_POLICY_TEXT_MAX 1024 /* bytes of the longest policy text, with its terminator */
 
 /* Parses a policy text of `len` bytes. docs/policy.md has the grammar.
- *  zones      looks up the time zone of `tz NAME`; a zone must outlive the policy. NULL: only UTC is
- *             known.
+ *  zones      looks up the time zone of `tz NAME`; a zone must outlive the policy. NULL: only UTC
+ *             is known.
  *  ret        written only on WEIR_OK.
  *  ret_error  may be NULL; written on failure.
  * Returns WEIR_OK; WEIR_E_SYNTAX; WEIR_E_RANGE if a number is out of range; WEIR_E_ZONE if the zone

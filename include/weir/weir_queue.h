@@ -49,20 +49,20 @@ WEIR_NODISCARD weir_status weir_queue_init(weir_queue *ret, const weir_policy *p
 /* Appends an item if the policy allows it.
  *  now_ns  0..WEIR_NOW_NS_MAX.
  *  cost    1..WEIR_COST_MAX.
- *  ret     the decision. If it allows the item, the item is due at now_ns + delay_ns; if not, it was
- *          not queued. Written only on WEIR_OK.
+ *  ret     the decision. If it allows the item, the item is due at now_ns + delay_ns; if not, it
+ *          was not queued. Written only on WEIR_OK.
  * Returns WEIR_OK, also for a denial; WEIR_E_RANGE; WEIR_E_FULL, with nothing charged, if the queue
  * holds `capacity` items, including due items that have not been popped.
  * Threads: the caller owns the queue. */
 WEIR_NODISCARD weir_status weir_queue_push(weir_queue *q, int64_t now_ns, int64_t cost, uint64_t id,
                                            weir_decision *ret);
 
-/* Removes the first item if it is due at now_ns. Returns false and leaves *ret unchanged if it is not
- * due, or if the queue is empty. */
+/* Removes the first item if it is due at now_ns. Returns false and leaves *ret unchanged if it is
+ * not due, or if the queue is empty. */
 bool weir_queue_pop(weir_queue *q, int64_t now_ns, weir_queue_item *ret);
 
-/* Reports when the first item is due. Returns false and leaves *ret_due_ns unchanged if the queue is
- * empty. */
+/* Reports when the first item is due. Returns false and leaves *ret_due_ns unchanged if the queue
+ * is empty. */
 bool weir_queue_next(const weir_queue *q, int64_t *ret_due_ns);
 
 #if defined(__GNUC__) && !defined(__wasm__)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The decision of a whole policy. If every layer allows a request, every layer is charged; otherwise
- * none is. The state of a key is the concatenation of the states of its layers. This file does not
- * depend on any algorithm. */
+/* The decision of a whole policy. If every layer allows a request, every layer is charged;
+ * otherwise none is. The state of a key is the concatenation of the states of its layers. This file
+ * does not depend on any algorithm. */
 
 #include "core/check.h"
 
@@ -89,8 +89,9 @@ static void charge_all(const weir_policy *p, uint64_t *state, unsigned level, in
     ret->delay_ns = delay_ns;
 }
 
-/* Computes the fields of a denial. If `count` is set, the count-denied layers count the request first.
- * *ret then describes the layer that ranks first by weir_outranks() among those that deny it. */
+/* Computes the fields of a denial. If `count` is set, the count-denied layers count the request
+ * first. *ret then describes the layer that ranks first by weir_outranks() among those that deny
+ * it. */
 static void deny_all(const weir_policy *p, uint64_t *state, unsigned level, int64_t now_ns,
                      int64_t cost, bool count, weir_decision *ret)
 {

@@ -118,7 +118,7 @@ static void check_damaged(void **unused)
     }
 }
 
-/* The stored sum is used even if it is not the sum of the counts, and no loop runs past the slices. */
+/* The stored sum is used even if the counts differ from it, and no loop runs past the slices. */
 static void check_damaged_slices(void **unused)
 {
     (void)unused;
@@ -325,7 +325,7 @@ static void check_refund_leaves_later_charges(void **unused)
     }
 }
 
-/* weir_state_time() returns the time that a layer stores if now is earlier. A bucket stores none. */
+/* weir_state_time() returns the stored time of a layer if now is earlier. A bucket stores none. */
 static void check_state_time(void **unused)
 {
     (void)unused;

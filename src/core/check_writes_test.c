@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Tests weir_state_writes(): random calls change only the words that it lists, on every kind of state.
- */
+/* Tests weir_state_writes(): random calls change only the words that it lists, on every kind of
+ * state. */
 
 #include "core/check.h"
 
@@ -88,7 +88,8 @@ static void only_what_is_listed(void **unused)
     }
 }
 
-/* A log lists few words, whatever its length. Slices list those that have begun since the last charge. */
+/* A log lists few words, whatever its length. Slices list those that have begun since the last
+ * charge. */
 static void few_are_listed(void **unused)
 {
     (void)unused;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* fixed-window. The layer's callback, weir_layer.window, computes the bounds of calendar windows. */
+/* fixed-window. The callback weir_layer.window computes the bounds of calendar windows. */
 
 #include "core/fixed_window.h"
 

@@ -26,8 +26,8 @@
  * Pure. */
 bool weir_window_allows(const weir_layer *w, const uint64_t *state, int64_t now_ns, int64_t cost);
 
-/* Decides, and charges if allowed. Sets every field of *ret except `layer`. Writes *state if cost > 0
- * and the request is allowed, or is denied and count_denied is true. */
+/* Decides, and charges if allowed. Sets every field of *ret except `layer`. Writes *state if cost >
+ * 0 and the request is allowed, or is denied and count_denied is true. */
 void weir_window_check(const weir_layer *w, uint64_t *state, int64_t now_ns, int64_t cost,
                        bool count_denied, weir_decision *ret);
 

@@ -3,8 +3,8 @@
 #ifndef WEIR_CORE_GCRA_H
 #define WEIR_CORE_GCRA_H
 /* GCRA, the generic cell rate algorithm. token-bucket, leaky-bucket and leaky-queue are the same
- * arithmetic under other names. A state is the theoretical arrival time (TAT): the time at which the
- * key has full quota again.
+ * arithmetic under other names. A state is the theoretical arrival time (TAT): the time at which
+ * the key has full quota again.
  *
  * With T the interval of one unit, C the limit, and backlog = max(0, TAT - now):
  *
@@ -13,8 +13,8 @@
  * Bound (P1): for any allowed i <= k, sum(cost i..k) * T <= C*T + (t_k - t_i).
  *
  * gcra.c is the everyday path: T is a whole number of ns. gcra_wide.c handles all other rates, such
- * as 3/s, and refills in steps. The three state formats store the TAT in a unit in which T is a whole
- * number, so the TAT is never rounded:
+ * as 3/s, and refills in steps. The three state formats store the TAT in a unit in which T is a
+ * whole number, so the TAT is never rounded:
  *   WEIR_STATE_TAT_NS     one word, ns;                      T = den ns                 (num is 1)
  *   WEIR_STATE_TAT_TICKS  two words, hi then lo, 1/num ns;   T = den ticks, 1 ns is num ticks
  *   WEIR_STATE_TAT_STEPS  two words, hi then lo, tokens;     T = 1 token, the clock jumps by `rate`
@@ -32,8 +32,8 @@ bool weir_gcra_allows(const weir_layer *g, const uint64_t *state, int64_t now_ns
 bool weir_gcra_wide_allows(const weir_layer *g, const uint64_t *state, int64_t now_ns,
                            int64_t cost);
 
-/* Decides, and charges if allowed. Sets every field of *ret except `layer`. Ranges as above. A denial
- * and a cost of 0 do not write *state. */
+/* Decides, and charges if allowed. Sets every field of *ret except `layer`. Ranges as above. A
+ * denial and a cost of 0 do not write *state. */
 void weir_gcra_check(const weir_layer *g, uint64_t *state, int64_t now_ns, int64_t cost,
                      weir_decision *ret);
 void weir_gcra_wide_check(const weir_layer *g, uint64_t *state, int64_t now_ns, int64_t cost,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* GCRA where the interval of one unit is not a whole number of nanoseconds, such as 3/s, and buckets
- * that refill in steps. The clock and the TAT are 128-bit numbers in a unit in which the interval is
- * whole: ticks of 1/num ns, or tokens. The decision is exact and needs no division. Only the
- * reported waits in ns are rounded, up. */
+/* GCRA where the interval of one unit is not a whole number of nanoseconds, such as 3/s, and
+ * buckets that refill in steps. The clock and the TAT are 128-bit numbers in a unit in which the
+ * interval is whole: ticks of 1/num ns, or tokens. The decision is exact and needs no division.
+ * Only the reported waits in ns are rounded, up. */
 
 #include "core/gcra.h"
 

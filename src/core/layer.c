@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* One layer: validates it, derives its numbers, and dispatches each call to the file that implements
- * its state format. */
+/* One layer: validates it, derives its numbers, and dispatches each call to the file that
+ * implements its state format. */
 
 #include "core/layer.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Tests the FIFO queue: order, spacing, depth, costs, a full ring, and agreement with leaky-queue. */
+/* Tests the FIFO queue: order, spacing, depth, costs, a full ring, agreement with leaky-queue. */
 
 #include <weir/weir_queue.h>
 

@@ -24,8 +24,8 @@
  * Pure. */
 bool weir_counter_allows(const weir_layer *c, const uint64_t *state, int64_t now_ns, int64_t cost);
 
-/* Decides, and charges if allowed. Sets every field of *ret except `layer`. A denial and a cost of 0
- * do not write *state. */
+/* Decides, and charges if allowed. Sets every field of *ret except `layer`. A denial and a cost of
+ * 0 do not write *state. */
 void weir_counter_check(const weir_layer *c, uint64_t *state, int64_t now_ns, int64_t cost,
                         weir_decision *ret);
 
@@ -33,8 +33,8 @@ void weir_counter_check(const weir_layer *c, uint64_t *state, int64_t now_ns, in
  * Pure. */
 int64_t weir_counter_start(const weir_layer *c, const uint64_t *state, int64_t now_ns);
 
-/* Subtracts `cost` from the window that contains charged_ns, and any remainder from the window before
- * it. Does nothing if charged_ns is before the previous window. */
+/* Subtracts `cost` from the window that contains charged_ns, and any remainder from the window
+ * before it. Does nothing if charged_ns is before the previous window. */
 void weir_counter_refund(const weir_layer *c, uint64_t *state, int64_t charged_ns, int64_t now_ns,
                          int64_t cost);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* sliding-log. A decision skips the expired entries at the head without removing them; only a charge
- * or a refund writes. The caller owns the ring buffer and decides when to enlarge it. */
+/* sliding-log. A decision skips the expired entries at the head without removing them; only a
+ * charge or a refund writes. The caller owns the ring buffer and decides when to enlarge it. */
 
 #include "core/sliding_log.h"
 

@@ -2,7 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CORE_SLIDING_LOG_H
 #define WEIR_CORE_SLIDING_LOG_H
-/* sliding-log: stores every charge with its time. L(now) is the sum of the charges in (now - W, now].
+/* sliding-log: stores every charge with its time. L(now) is the sum of the charges in (now - W,
+ * now].
  *
  *     allowed  iff  L(now) + cost <= N,   and then   log (now, cost)
  *
@@ -28,8 +29,8 @@ void weir_log_grow(const weir_layer *l, const uint64_t *from, unsigned level, ui
  */
 bool weir_log_sound(const weir_layer *l, const uint64_t *state, unsigned level);
 
-/* Returns whether charging `cost` at now_ns needs a larger ring buffer. Never true at the level where
- * cap = N. */
+/* Returns whether charging `cost` at now_ns needs a larger ring buffer. Never true at the level
+ * where cap = N. */
 bool weir_log_full(const weir_layer *l, const uint64_t *state, unsigned level, int64_t now_ns,
                    int64_t cost);
 
@@ -37,9 +38,9 @@ bool weir_log_full(const weir_layer *l, const uint64_t *state, unsigned level, i
 bool weir_log_allows(const weir_layer *l, const uint64_t *state, unsigned level, int64_t now_ns,
                      int64_t cost);
 
-/* Decides, and logs the charge if allowed. Sets every field of *ret except `layer`. Writes *state if
- * cost > 0 and the request is allowed, or is denied and count_denied is true; the log must not be
- * full then. Time: O(log len). */
+/* Decides, and logs the charge if allowed. Sets every field of *ret except `layer`. Writes *state
+ * if cost > 0 and the request is allowed, or is denied and count_denied is true; the log must not
+ * be full then. Time: O(log len). */
 void weir_log_check(const weir_layer *l, uint64_t *state, unsigned level, int64_t now_ns,
                     int64_t cost, bool count_denied, weir_decision *ret);
 

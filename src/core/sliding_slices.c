@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* sliding-slices. A decision first subtracts the slices that have expired since the last write. Only a
- * charge or a refund stores the result. */
+/* sliding-slices. A decision first subtracts the slices that have expired since the last write.
+ * Only a charge or a refund stores the result. */
 
 #include "core/sliding_slices.h"
 

@@ -4,8 +4,8 @@
 #define WEIR_CORE_SPEC_H
 /* The formal specification that the core is proved against: docs/algorithms.md in ACSL, over
  * mathematical integers, which cannot overflow. To a compiler this file is only comments;
- * `tools/proof` runs Frama-C on it, and docs/proof.md lists what is proved. A layer predicate states
- * exactly what weir_layer_init() guarantees for a layer of that format. */
+ * `tools/proof` runs Frama-C on it, and docs/proof.md lists what is proved. A layer predicate
+ * states exactly what weir_layer_init() guarantees for a layer of that format. */
 
 #include <weir/weir.h>
 

@@ -19,8 +19,8 @@ static unsigned leading_zeros(uint64_t d)
     return n;
 }
 
-/* Returns one digit of the quotient, floor((rem * 2^32 + next) / d), and leaves the remainder in *rem.
- * Requires rem < d and the top bit of d set. The first estimate is at most 2 too large. */
+/* Returns one digit of the quotient, floor((rem * 2^32 + next) / d), and leaves the remainder in
+ * *rem. Requires rem < d and the top bit of d set. The first estimate is at most 2 too large. */
 static uint64_t next_digit(uint64_t *rem, uint64_t next, uint64_t d)
 {
     uint64_t d_hi = d >> 32, d_lo = (uint32_t)d;

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CORE_WIDE_H
 #define WEIR_CORE_WIDE_H
-/* 128-bit unsigned integer arithmetic, in two 64-bit halves, for exact rates. It must not use __int128
- * or the overflow builtins, because these compile to library calls on wasm32. */
+/* 128-bit unsigned integer arithmetic, in two 64-bit halves, for exact rates. It must not use
+ * __int128 or the overflow builtins, because these compile to library calls on wasm32. */
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
 /* Calendar windows: days, weeks, months and years of a time zone. A day starts where the running
- * maximum of local time first reaches midnight. If the clock shows midnight twice, that is the first
- * time; if it skips midnight, that is the end of the gap. The maximum never decreases, so every
- * instant is in exactly one day, and in one week, month and year of days. This file does not depend
- * on how a zone is stored. */
+ * maximum of local time first reaches midnight. If the clock shows midnight twice, that is the
+ * first time; if it skips midnight, that is the end of the gap. The maximum never decreases, so
+ * every instant is in exactly one day, and in one week, month and year of days. This file does not
+ * depend on how a zone is stored. */
 
 #include "policy/zone.h"
 
@@ -18,8 +18,8 @@ typedef struct dates {
     int32_t next; /* the date after the last */
 } dates;
 
-/* Returns the month or year that contains a day. The calculation counts from March 1st of the year 0:
- * a leap day is then the last day of its year, and the start of a month is a linear function.
+/* Returns the month or year that contains a day. The calculation counts from March 1st of the year
+ * 0: a leap day is then the last day of its year, and the start of a month is a linear function.
  * Source: H. Hinnant, "chrono-Compatible Low-Level Date Algorithms", civil_from_days. */
 static dates month_or_year(int32_t day, bool year_wanted)
 {
@@ -57,8 +57,8 @@ static dates dates_around(weir_calendar unit, int32_t day)
 
 /* ---- windows --------------------------------------------------------------------------------- */
 
-/* Returns the date of the greatest local time up to t_s: the latest date that has started. `here` is
- * the piece that contains t_s. Only pieces within the range of offsets before t_s can matter. */
+/* Returns the date of the greatest local time up to t_s: the latest date that has started. `here`
+ * is the piece that contains t_s. Only pieces within the range of offsets before t_s can matter. */
 static int32_t latest_day(const weir_zone *zone, weir_zone_piece here, int64_t t_s)
 {
     int64_t local_s = t_s + here.offset_s;
@@ -73,8 +73,8 @@ static int32_t latest_day(const weir_zone *zone, weir_zone_piece here, int64_t t
     return (int32_t)((local_s + (int64_t)year * DAY_S) / DAY_S) - year;
 }
 
-/* Returns the first instant at which the local time is at or after midnight of a date. That cannot be
- * before midnight_s - OFFSET_S_MAX. `near` is any piece; one close to the date is faster. */
+/* Returns the first instant at which the local time is at or after midnight of a date. That cannot
+ * be before midnight_s - OFFSET_S_MAX. `near` is any piece; one close to the date is faster. */
 static int64_t day_start(const weir_zone *zone, weir_zone_piece near, int32_t day)
 {
     int64_t midnight_s = (int64_t)day * DAY_S;

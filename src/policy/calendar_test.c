@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Calendar windows: awkward days of real zones, random zones against a slow model, and every zone
- * of the system's tzdata against libc. */
+/* Tests calendar windows: special days of real zones, random zones against a slow model, and every
+ * zone of the system's tzdata against the C library. */
 
 #define _DEFAULT_SOURCE /* tm_gmtoff, setenv, localtime_r, d_type */
 #include <dirent.h>
@@ -42,7 +42,7 @@ static bool load(weir_zone *ret, const char *name)
     return true;
 }
 
-/* "2023-11-05 04:00" or "... 04:00:30" in UTC, in seconds. */
+/* Parses "2023-11-05 04:00" or "... 04:00:30" as UTC, in seconds. */
 static int64_t utc(const char *text)
 {
     unsigned y, mo, d, h, mi, s = 0;
@@ -51,7 +51,7 @@ static int64_t utc(const char *text)
     return (int64_t)day * DAY_S + h * 3600 + mi * 60 + s;
 }
 
-/* ---- windows known by hand ------------------------------------------------------------------- */
+/* ---- windows calculated by hand -------------------------------------------------------------- */
 
 typedef struct known {
     const char *zone;
@@ -60,17 +60,17 @@ typedef struct known {
 } known;
 
 static const known awkward[] = {
-    /* Midnight comes twice: the first counts. */
+    /* The clock shows midnight twice: the day starts at the first. */
     {"America/Havana", WEIR_DAY, "2023-11-05 04:00", "2023-11-06 05:00"},
-    /* The clock goes from 24:00 back to 23:00: midnight comes once, late. */
+    /* The clock goes from 24:00 back to 23:00: it shows midnight once, an hour later. */
     {"America/Sao_Paulo", WEIR_DAY, "2018-02-17 02:00", "2018-02-18 03:00"},
     {"Asia/Gaza", WEIR_DAY, "2008-08-27 21:00", "2008-08-28 22:00"},
-    /* No midnight: the change starts the day. */
+    /* The clock skips midnight: the day starts at the clock change. */
     {"America/Sao_Paulo", WEIR_DAY, "2018-11-04 03:00", "2018-11-05 02:00"},
     {"Asia/Beirut", WEIR_DAY, "2022-03-26 22:00", "2022-03-27 21:00"},
     {"Asia/Gaza", WEIR_DAY, "2015-03-27 22:00", "2015-03-28 21:00"},
     {"Asia/Tehran", WEIR_DAY, "2022-03-21 20:30", "2022-03-22 19:30"},
-    /* The date line jumped over a date, and over the last of a year. */
+    /* The zone crossed the date line and skipped a date, here the last one of a year. */
     {"Pacific/Apia", WEIR_DAY, "2011-12-29 10:00", "2011-12-30 10:00"},
     {"Pacific/Apia", WEIR_DAY, "2011-12-30 10:00", "2011-12-31 10:00"},
     {"Pacific/Apia", WEIR_WEEK, "2011-12-26 10:00", "2012-01-01 10:00"},
@@ -78,10 +78,10 @@ static const known awkward[] = {
     {"Pacific/Kiritimati", WEIR_DAY, "1994-12-31 10:00", "1995-01-01 10:00"},
     {"Pacific/Kiritimati", WEIR_MONTH, "1994-12-01 10:00", "1994-12-31 10:00"},
     {"Pacific/Kiritimati", WEIR_YEAR, "1994-12-31 10:00", "1995-12-31 10:00"},
-    /* Set back over midnight: the new day has begun, and goes on. */
+    /* The clock goes back across midnight: the new day has begun and continues. */
     {"America/St_Johns", WEIR_DAY, "2010-11-07 02:30", "2010-11-08 03:30"},
     {"Antarctica/Casey", WEIR_DAY, "2010-03-04 13:00", "2010-03-05 16:00"},
-    /* Offsets that are not whole minutes, and the clock of another hemisphere. */
+    /* Offsets that are not whole minutes, and a zone of the southern hemisphere. */
     {"Africa/Monrovia", WEIR_DAY, "1971-06-01 00:44:30", "1971-06-02 00:44:30"},
     {"Africa/Monrovia", WEIR_DAY, "1972-01-06 00:44:30", "1972-01-07 00:44:30"},
     {"Australia/Lord_Howe", WEIR_MONTH, "2023-03-31 13:00", "2023-04-30 13:30"},
@@ -95,7 +95,7 @@ static const known awkward[] = {
     {NULL, WEIR_WEEK, "1999-12-27 00:00", "2000-01-03 00:00"},
     {NULL, WEIR_MONTH, "2100-02-01 00:00", "2100-03-01 00:00"},
     {NULL, WEIR_YEAR, "2225-01-01 00:00", "2226-01-01 00:00"},
-    /* By the footer alone. */
+    /* Times after the last listed change: the footer applies. */
     {"America/New_York", WEIR_DAY, "2200-03-09 05:00", "2200-03-10 04:00"},
     {"America/New_York", WEIR_DAY, "2200-11-02 04:00", "2200-11-03 05:00"},
     {"America/New_York", WEIR_MONTH, "2200-07-01 04:00", "2200-08-01 04:00"},
@@ -105,7 +105,7 @@ static const known awkward[] = {
     {"Europe/Dublin", WEIR_MONTH, "2225-03-01 00:00", "2225-03-31 23:00"},
 };
 
-static void known_windows(void **state)
+static void windows_by_hand(void **state)
 {
     weir_zone z;
     (void)state;
@@ -160,7 +160,7 @@ static void epoch_and_bounds(void **state)
         print_message("skipped: no tzdata\n");
         skip();
     }
-    int64_t noon_ns = 12 * 3600 * NS; /* 1969 ends */
+    int64_t noon_ns = 12 * 3600 * NS; /* 1969 ends at this time UTC */
     for (int unit = WEIR_DAY; unit <= WEIR_YEAR; unit++)
         if (unit != WEIR_WEEK)
             assert_window(&z, (weir_calendar)unit, 0, 0, noon_ns);
@@ -187,7 +187,7 @@ static int64_t random_in(int64_t min, int64_t max)
     return min + (int64_t)((seed >> 20) % (uint64_t)(max - min + 1));
 }
 
-/* The definition, word by word: the first instant with local time at or past midnight. */
+/* The definition: the first instant whose local time is midnight or later. */
 static int64_t model_start(const model *m, int32_t day)
 {
     int64_t midnight_s = (int64_t)day * DAY_S;
@@ -223,7 +223,7 @@ static weir_span model_window(const model *m, weir_calendar unit, int64_t t_s)
     return (weir_span){(start_s < 0 ? 0 : start_s) * NS, model_start(m, next) * NS};
 }
 
-/* Writes the model as a TZif file of version 1, a type for every stretch. */
+/* Encodes the model as a TZif file of version 1, with one type for each piece. */
 static void model_zone(const model *m, weir_zone *ret)
 {
     uint8_t *p = file_bytes;
@@ -246,7 +246,7 @@ static void model_zone(const model *m, weir_zone *ret)
     assert_int_equal(weir_zone_read(ret, "M", 1, file_bytes, (size_t)(p - file_bytes)), WEIR_OK);
 }
 
-/* Changes seconds to days apart, anywhere in the range of offsets, on and off whole hours. */
+/* Makes changes that are seconds to days apart, to any offset, at whole hours or not. */
 static void random_model(model *m, int64_t from_s)
 {
     static const int32_t steps[] = {1, 60, 1800, 3600, 86399};
@@ -286,9 +286,9 @@ static void random_zones(void **state)
     }
 }
 
-/* ---- every zone against libc ----------------------------------------------------------------- */
+/* ---- every zone against the C library -------------------------------------------------------- */
 
-/* Days since 1970-01-01 on the clock of TZ, and its offset. */
+/* Returns the local date of the zone TZ in days since 1970-01-01, and its offset. */
 static int64_t libc_day(int64_t t_s, int64_t *ret_offset_s)
 {
     struct tm tm;
@@ -299,7 +299,8 @@ static int64_t libc_day(int64_t t_s, int64_t *ret_offset_s)
     return (local_s - (((local_s % DAY_S) + DAY_S) % DAY_S)) / DAY_S;
 }
 
-/* No instant in the 26 hours before start_s has the date `day`: dense where it matters. */
+/* Checks that no instant in the 26 hours before start_s has the date `day`. Samples densely near
+ * it. */
 static void check_first(const char *name, int64_t start_s, int64_t day)
 {
     int64_t offset_s;
@@ -309,8 +310,8 @@ static void check_first(const char *name, int64_t start_s, int64_t day)
                      (long long)back_s);
 }
 
-/* Walks the days from one instant to another, each against libc, and the longer windows with
- * them. */
+/* Compares each day between two instants with the C library, and the weeks, months and years with
+ * the days. */
 static void check_zone(const weir_zone *z, const char *name, int64_t t_s, int64_t end_s)
 {
     weir_span span[4]; /* day, week, month, year */
@@ -351,7 +352,7 @@ static int check_dir(const char *dir)
         weir_zone z;
         snprintf(name, sizeof name, "%s%s%s", dir, *dir ? "/" : "", e->d_name);
         if (e->d_name[0] == '.' || !strcmp(name, "right") || !strcmp(name, "posix") ||
-            e->d_type == DT_LNK) /* a link is a zone again */
+            e->d_type == DT_LNK) /* a link may be a zone too */
             continue;
         zones += check_dir(name); /* 0 if it is a file */
         if (load(&z, name)) {
@@ -382,7 +383,7 @@ static void libc_agrees(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_windows),
+        cmocka_unit_test(windows_by_hand),
         cmocka_unit_test(epoch_and_bounds),
         cmocka_unit_test(random_zones),
         cmocka_unit_test(libc_agrees),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The recursive-descent parser of policy texts: the grammar of docs/policy.md, with one function for
- * each algorithm. */
+/* The recursive-descent parser of policy texts: the grammar of docs/policy.md, with one function
+ * for each algorithm. */
 
 #include "core/algorithm.h"
 #include "policy/hint.h"

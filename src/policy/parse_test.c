@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The policy language: what is read, how it is printed back, and what each error says. */
+/* Tests the policy language: valid texts, their canonical form, and every error. */
 
 #include <weir/weir_zone.h>
 
@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-/* Every name with a capital letter is a zone, whose rules are UTC's. */
+/* A callback for which every name with a capital letter is a zone with the rules of UTC. */
 static const weir_zone *any_zone(void *ctx, const char *name, size_t len)
 {
     weir_zone *zone = ctx;
@@ -68,7 +68,7 @@ static const struct {
      "gcra 1/s burst 1 & gcra 2/m burst 1 & fixed-window 3/h"},
 };
 
-static void check_good(void **unused)
+static void check_valid(void **unused)
 {
     (void)unused;
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
@@ -181,7 +181,7 @@ static const struct {
      WEIR_E_SYNTAX, 72, "found '&gcra', expected at most 8 layers"},
 };
 
-/* Spellings of other tools and of habit: the error says what to write instead. */
+/* Common mistakes: the error suggests what to write instead. */
 static const struct {
     const char *text;
     unsigned column;
@@ -237,7 +237,7 @@ static const struct {
      "found '/s', expected a capacity and a refill: write token-bucket 10 refill 10/s"},
 };
 
-static void check_habits(void **unused)
+static void check_suggestions(void **unused)
 {
     (void)unused;
     for (size_t i = 0; i < sizeof habits / sizeof habits[0]; i++) {
@@ -250,7 +250,7 @@ static void check_habits(void **unused)
     }
 }
 
-static void check_bad(void **unused)
+static void check_invalid(void **unused)
 {
     (void)unused;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -275,13 +275,13 @@ static void check_lengths(void **unused)
     assert_int_equal(weir_policy_parse(&p, text, WEIR_POLICY_TEXT_MAX - 1, NULL, &e), WEIR_OK);
     assert_int_equal(weir_policy_parse(&p, text, WEIR_POLICY_TEXT_MAX, NULL, &e), WEIR_E_SYNTAX);
     assert_string_equal(e.text, "the policy text is too long, expected at most 1023 bytes");
-    /* A text may have any bytes and need not be terminated. */
+    /* A text may contain any bytes and need not be terminated. */
     assert_int_equal(weir_policy_parse(&p, "gcra 1/s\0", 9, NULL, &e), WEIR_E_SYNTAX);
     assert_int_equal(weir_policy_parse(&p, "gcra 1/sX", 8, NULL, &e), WEIR_OK);
 }
 
-/* The longest canonical text has its place, and a short buffer is never overrun. */
-static void check_print_room(void **unused)
+/* The longest canonical text fits in WEIR_POLICY_TEXT_MAX, and a short buffer does not overflow. */
+static void check_print_sizes(void **unused)
 {
     (void)unused;
     static const char longest[] = "fixed-window 2147483647/month count-denied tz "
@@ -331,9 +331,9 @@ static void check_report(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_good),       cmocka_unit_test(check_bad),
-        cmocka_unit_test(check_habits),     cmocka_unit_test(check_lengths),
-        cmocka_unit_test(check_print_room), cmocka_unit_test(check_report),
+        cmocka_unit_test(check_valid),       cmocka_unit_test(check_invalid),
+        cmocka_unit_test(check_suggestions), cmocka_unit_test(check_lengths),
+        cmocka_unit_test(check_print_sizes), cmocka_unit_test(check_report),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -81,8 +81,8 @@ size_t weir_policy_print(const weir_policy *p, char *buf, size_t size)
     return t.len;
 }
 
-/* Writes "one every 10ms", or "one every 1s/3" if that is not a whole number of ns. Writes nothing for
- * rates above 1 per ns. */
+/* Writes "one every 10ms", or "one every 1s/3" if that is not a whole number of ns. Writes nothing
+ * for rates above 1 per ns. */
 static void put_interval(weir_writer *t, const weir_layer *l)
 {
     if (l->den < l->num)
@@ -111,8 +111,8 @@ static void put_a_day(weir_writer *t, const weir_layer *l)
 }
 
 /* Returns whether the windows vary in length. Days and weeks of UTC do not. If they vary, a span as
- * long as the longest window can contain a whole short one, the end of the window before it, and the
- * start of the one after it. */
+ * long as the longest window can contain a whole short one, the end of the window before it, and
+ * the start of the one after it. */
 static bool lengths_vary(const weir_layer *l)
 {
     return weir_layer_has_calendar(l) &&

@@ -42,8 +42,8 @@ weir_status weir_scan_number(weir_scan *s, const char *what, int64_t low, int64_
                              int64_t *ret);
 
 /* Consumes a period: "s", "90s" or "1h30m", with the units in descending order.
- *  ret_calendar  NULL if day, week, month and year are not allowed. Otherwise such a word sets it, and
- *                sets *ret_ns to 0; any other period leaves it unchanged. */
+ *  ret_calendar  NULL if day, week, month and year are not allowed. Otherwise such a word sets it,
+ *                and sets *ret_ns to 0; any other period leaves it unchanged. */
 weir_status weir_scan_period(weir_scan *s, int64_t *ret_ns, weir_calendar *ret_calendar);
 
 #endif

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Parses and validates TZif files (RFC 9636). Only the footer is decoded; the listed changes stay in
- * the caller's bytes. Every count, index and order is validated here, once, so that zone.c need not.
- */
+/* Parses and validates TZif files (RFC 9636). Only the footer is decoded; the listed changes stay
+ * in the caller's bytes. Every count, index and order is validated here, once, so that zone.c need
+ * not. */
 
 #include "policy/zone.h"
 
 #define HEADER_SIZE 44
 
-/* RFC 9636, 3.2: offsets are -24:59:59 .. 25:59:59. The grammar of the footer cannot exceed that. */
+/* RFC 9636, 3.2: offsets are -24:59:59 .. 25:59:59. The grammar of the footer cannot exceed that.
+ */
 _Static_assert(OFFSET_S_MIN == -(25 * 3600 - 1) && OFFSET_S_MAX == 26 * 3600 - 1, "as in zone.h");
 
 /* ---- the footer ------------------------------------------------------------------------------ */
@@ -81,8 +82,8 @@ static bool designation(text *t)
     return ok && (!quoted || take(t, '>'));
 }
 
-/* Parses Jn, n or Mm.w.d, each with an optional /time. Times outside 0..24 h are of version 3, but are
- * accepted in version 2 too, where they have no other meaning. */
+/* Parses Jn, n or Mm.w.d, each with an optional /time. Times outside 0..24 h are of version 3, but
+ * are accepted in version 2 too, where they have no other meaning. */
 static bool change_rule(text *t, weir_zone_rule *ret)
 {
     int32_t month = 0, week = 0, day = 0, time_s = 2 * 3600;
@@ -108,9 +109,10 @@ static bool change_rule(text *t, weir_zone_rule *ret)
     return true;
 }
 
-/* Returns whether change[0] and change[1] alternate from year to year. If `endless`, returns whether
- * each change[1] is no earlier than the next year's change[0], so that DST never ends. The loop's 28
- * years contain every pair of successive kinds of year: weekday of January 1st, leap or not. */
+/* Returns whether change[0] and change[1] alternate from year to year. If `endless`, returns
+ * whether each change[1] is no earlier than the next year's change[0], so that DST never ends. The
+ * loop's 28 years contain every pair of successive kinds of year: weekday of January 1st, leap or
+ * not. */
 static bool changes_repeat(const weir_zone_tail *tail, bool endless)
 {
     for (uint32_t year = 2001; year < 2001 + 28; year++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Which TZif files and names weir_zone_read() takes: files built here byte by byte, and a real one
- * damaged in every place. What a zone means is calendar_test.c's. */
+/* Tests which TZif files and names weir_zone_read() accepts: files that are built here byte by
+ * byte, and a real one with every byte damaged. calendar_test.c tests the resulting windows. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -51,7 +51,7 @@ static void put_block(image *f, char version, unsigned time_size, const int64_t 
         put(f, (uint64_t)times[i], time_size);
     for (uint32_t i = 0; i < n; i++)
         put(f, (i + 1) % 2, 1);
-    put(f, UINT64_C(3600) << 16, 6); /* offset, DST, where the text is */
+    put(f, UINT64_C(3600) << 16, 6); /* offset, DST, index of the abbreviation */
     put(f, UINT64_C(7200) << 16 | 0x104, 6);
     put_text(f, "STD\0DST", 8);
     put(f, 0x00010001, 4); /* standard, UT */
@@ -67,7 +67,7 @@ static void build(image *f, char version, const int64_t *times, uint32_t n, cons
     }
 }
 
-/* Reads f, and checks that a refusal writes nothing. */
+/* Parses f, and checks that a failure writes nothing. */
 static bool accepted(weir_zone *ret, const image *f)
 {
     weir_zone before;
@@ -197,7 +197,7 @@ static void bad_footers(void **state)
         "EST5EDT,J9/168,J99 EST5EDT,J9/,J99 EST5EDT,J9,J99/1000 EST5EDT,J9/1:60,J99 "
         "EST5EDT,M0.2.0,J9 EST5EDT,M13.2.0,J9 EST5EDT,M3.0.0,J9 EST5EDT,M3.6.0,J9 "
         "EST5EDT,M3.2.7,J9 EST5EDT,M3.2,J9 EST5EDT,M3,J9 EST5EDT,M3.2.0,M11.1 "
-        "EST5EDT,J9/2,J9/3 "    /* both at one instant */
+        "EST5EDT,J9/2,J9/3 "    /* both changes at one instant */
         "EST5EDT,J60/2,59/5 "   /* starts before it ends, but not in leap years */
         "EST5EDT,J1/0,364/25 "; /* all year, but not in leap years */
     image f;
@@ -230,7 +230,7 @@ static void day_forms(void **state)
     assert_int_equal(weir_zone_change(&z.tail, 1, 2024), 1709251200 + 23 * 3600);
 }
 
-/* A footer must say of the last change what the list says; bytes after it do not matter. */
+/* The footer must agree with the list on the last change. Bytes after the footer are ignored. */
 static void footer_continues(void **state)
 {
     static const int64_t summer = 1711846800, winter = 1729990800; /* Berlin 2024 */
@@ -261,7 +261,7 @@ static void footer_continues(void **state)
     assert_int_equal(weir_zone_piece_at(&z, summer).offset_s, 7200);
 }
 
-/* Bytes of the second block's parts in build(&f, '2', {..3 times}, ..). */
+/* The offsets of the parts of the second block, in build(&f, '2', {..3 times}, ..). */
 #define FIRST_SIZE (44 + 12 + 8 + 4)
 #define TIMES      (FIRST_SIZE + 44)
 #define INDICES    (TIMES + 24)
@@ -279,7 +279,7 @@ static void damage(void **state)
         {0, 1, 'x'},
         {36, 4, UINT32_MAX}, /* more types than bytes */
         {FIRST_SIZE, 1, 'x'},
-        {FIRST_SIZE + 4, 1, '3'},          /* not the first header's version */
+        {FIRST_SIZE + 4, 1, '3'},          /* differs from the first header's version */
         {FIRST_SIZE + 20, 4, 1},           /* counts: UT */
         {FIRST_SIZE + 24, 4, 3},           /* standard */
         {FIRST_SIZE + 28, 4, 1},           /* leap seconds */
@@ -346,7 +346,7 @@ static bool load(image *f, const char *path)
     return f->len > 0;
 }
 
-/* A window is either right or not given, and the sanitizers see to the reads. */
+/* Computes windows of a damaged zone that was accepted. The sanitizers check the reads. */
 static void walk(const weir_zone *z)
 {
     int64_t t_ns = 0;

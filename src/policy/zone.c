@@ -45,7 +45,8 @@ int64_t weir_zone_change(const weir_zone_tail *tail, int which, uint32_t year)
 
 weir_zone_piece weir_zone_yearly(const weir_zone_tail *tail, int64_t t_s)
 {
-    /* An estimate by the mean Gregorian year. It is off by two years at most; the loops correct it. */
+    /* An estimate by the mean Gregorian year. It is off by two years at most; the loops correct it.
+     */
     uint32_t year = (uint32_t)((uint64_t)(t_s - RULE_S_MIN) / 31556952) + 2;
     int64_t from_s = weir_zone_change(tail, 0, year);
     int64_t next_s;

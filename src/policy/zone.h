@@ -18,7 +18,8 @@
 #define RULE_S_MIN (-62104060800)
 #define RULE_S_MAX 253370764799
 
-/* A piece of time, start_s <= t < end_s, with one offset. Adjacent pieces may have equal offsets. */
+/* A piece of time, start_s <= t < end_s, with one offset. Adjacent pieces may have equal offsets.
+ */
 typedef struct weir_zone_piece {
     int64_t start_s; /* INT64_MIN: unbounded */
     int64_t end_s;   /* INT64_MAX: unbounded */

@@ -1,4 +1,4 @@
-# A denial is counted whether that was asked for or not.
+# A denial is counted even without count-denied.
 # in src/core/fixed_window.c
 # refuses weir_window_check kept
 s/(allowed || count_denied);/!never;/

@@ -1,4 +1,4 @@
-# A refund may take the TAT below now: better than fresh, should the clock step back.
+# A refund can move the TAT to before now, which exceeds the full quota if the clock steps back.
 # in src/core/gcra.c
 # refuses weir_gcra_refund lowered
 s/all ? now_ns : now_ns/all ? now_ns - 1 : now_ns/

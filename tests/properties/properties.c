@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The properties. They use 128-bit integers of the compiler, which the core may not, and share no
- * arithmetic with it. */
+/* The properties. They use the compiler's 128-bit integers, and share no arithmetic with the core.
+ */
 
 #include "properties.h"
 
@@ -72,7 +72,7 @@ static weir_decision cell_take(cell *c, int64_t t_ns, int64_t cost)
     return d;
 }
 
-/* What would be answered, on a copy. */
+/* Returns the decision on a request, without changing the key. */
 static weir_decision cell_try(const cell *c, int64_t t_ns, int64_t cost)
 {
     cell copy = cell_copy(c);
@@ -145,7 +145,8 @@ static bool make_layer(weir_layer *l, const uint8_t b[8])
     return weir_layer_init(l, NULL) == WEIR_OK;
 }
 
-/* Steps that stay near the edges: the figures of the decision before, plus or minus one. */
+/* Makes steps near the edges: at the waits and costs of the previous decision, plus or minus one.
+ */
 static void make_steps(input *in, const uint8_t *bytes, size_t len)
 {
     static const int64_t starts[] = {0, 1, 1767225600000000000, 7258118400000000000,
@@ -203,7 +204,7 @@ bool input_parse(input *ret, const char *text, const uint8_t *bytes, size_t len)
 
 /* ---- P1: the inequality ---------------------------------------------------------------------- */
 
-typedef struct run { /* the charged part of an input, in order */
+typedef struct run { /* the allowed requests of an input, in order */
     size_t len;
     step step[STEPS_MAX];
 } run;
@@ -222,14 +223,14 @@ static run allowed_run(const input *in)
 
 static int64_t sum_of(const run *r, size_t i, size_t k)
 {
-    int64_t sum = 0; /* STEPS_MAX times WEIR_COST_MAX fits */
+    int64_t sum = 0; /* no overflow: at most STEPS_MAX * WEIR_COST_MAX */
     for (; i <= k; i++)
         sum += r->step[i].cost;
     return sum;
 }
 
-/* For all i <= k: sum * T <= C * T + (t_k - t_i), with both sides times rate; in steps: in
- * tokens. */
+/* For all i <= k: sum * T <= C * T + (t_k - t_i), with both sides multiplied by the rate. For a
+ * bucket that refills in steps, in tokens. */
 static bool bucket_bound(const weir_layer *l, const run *r)
 {
     u128 period = (u128)l->period_ns, rate = (u128)l->rate, limit = (u128)l->limit;
@@ -266,7 +267,7 @@ static bool window_bound(const weir_layer *l, const run *r)
             sum = 0;
         }
         if (l->calendar == WEIR_FROM_FIRST && sum == 0 && r->step[i].cost == 0)
-            span.end_ns = -1; /* a peek begins no window */
+            span.end_ns = -1; /* a peek does not start a window */
         sum += r->step[i].cost;
         if (sum > l->limit)
             return false;
@@ -343,8 +344,8 @@ bool p1_bound(const input *in)
 {
     run r = allowed_run(in);
     for (uint32_t i = 0; i < in->policy.layers; i++) {
-        /* A from-first window that counts denials may begin with one, which the run does not
-         * show. */
+        /* A denial that is counted may have started a from-first window, and the run does not
+         * contain it. */
         const weir_layer *l = &in->policy.layer[i];
         if (l->calendar == WEIR_FROM_FIRST && (l->count_denied || in->policy.layers > 1))
             continue;
@@ -354,7 +355,7 @@ bool p1_bound(const input *in)
     return true;
 }
 
-/* ---- P2: the figures ------------------------------------------------------------------------- */
+/* ---- P2: the fields -------------------------------------------------------------------------- */
 
 static bool in_time(int64_t t_ns, int64_t wait_ns)
 {
@@ -378,7 +379,8 @@ static const char *wrong_retry(const cell *c, const step *s, const weir_decision
     return NULL;
 }
 
-/* Of a policy of one layer, or of an allowance: the least of all layers is then the policy's. */
+/* Only for a policy of one layer, or for an allowance: remaining is then the smallest of all
+ * layers. */
 static const char *wrong_remaining(const cell *c, const step *s, const weir_decision *d)
 {
     if (d->remaining > 0 && !cell_try(c, s->t_ns, d->remaining).allowed)
@@ -388,8 +390,8 @@ static const char *wrong_remaining(const cell *c, const step *s, const weir_deci
     return NULL;
 }
 
-/* Of an allowance under several layers: no layer that ties on `remaining` holds the caller back for
- * longer than the one that the figures are of. */
+/* For an allowance under several layers: no other layer that ties on `remaining` resets later than
+ * the reported layer. */
 static const char *wrong_reset_of_layers(const cell *c, const step *s, const weir_decision *d)
 {
     for (uint32_t i = 0; i < c->policy->layers; i++) {
@@ -451,7 +453,7 @@ static bool same_figures(const weir_decision *a, const weir_decision *b)
            a->reset_after_ns == b->reset_after_ns;
 }
 
-/* A peek foretells what the same request, made now, would be answered. */
+/* A peek predicts the decision on the same request. */
 static bool peek_is_true(const input *in, const cell *c, const step *s)
 {
     weir_decision peek, none;
@@ -568,7 +570,7 @@ bool p7_refund_undoes(const input *in)
 
 /* ---- P8 -------------------------------------------------------------------------------------- */
 
-/* The most that passed in any span [t, t + length). */
+/* Returns the most that was allowed in any span [t, t + length). */
 static int64_t most_within(const run *r, int64_t length_ns)
 {
     int64_t most = 0;

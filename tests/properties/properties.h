@@ -2,9 +2,9 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_TESTS_PROPERTIES_H
 #define WEIR_TESTS_PROPERTIES_H
-/* What must hold of every policy, as functions of an input: a policy and a run of requests on one
- * fresh key. The drivers are properties_test.c (fixed examples and seeded random) and
- * tests/fuzz/core_fuzz.c. An input is made from bytes, so that any bytes are one. */
+/* The properties of every policy, as functions of an input: a policy and a sequence of requests for
+ * one new key. properties_test.c runs them on fixed examples and on seeded random inputs, and
+ * tests/fuzz/core_fuzz.c under libFuzzer. Any bytes can be decoded as an input. */
 
 #include <weir/weir.h>
 
@@ -21,22 +21,23 @@ typedef struct input {
     step step[STEPS_MAX];
 } input;
 
-/* Reads an input: the policy from the first bytes, then a step for every 4 until they end. Times
- * and costs are drawn towards the edges. False if there are too few bytes, or the bounds refuse
- * it. */
+/* Decodes an input: the policy from the first bytes, then a step from every 4 bytes. Times and
+ * costs prefer edge cases. Returns false if there are too few bytes, or if the policy is out of
+ * range. */
 bool input_read(input *ret, const uint8_t *bytes, size_t len);
 
-/* The same policy, with the steps made for it. */
+/* Makes an input from a policy text, with steps from the bytes. */
 bool input_parse(input *ret, const char *text, const uint8_t *bytes, size_t len);
 
-/* Each prints what failed on stderr and returns false. */
-bool p1_bound(const input *in);   /* what was allowed obeys the algorithm's inequality */
+/* Each returns false if the property does not hold, and prints why to stderr. */
+bool p1_bound(const input *in);   /* the allowed requests satisfy the algorithm's inequality */
 bool p2_figures(const input *in); /* retry_after, remaining, reset_after are exact */
-bool p3_denial_writes_nothing(const input *in); /* nor does a peek, which is true */
+bool p3_denial_writes_nothing(
+    const input *in); /* a peek writes nothing either, and predicts the decision */
 bool p4_clock_back_is_stricter(const input *in);
 bool p6_buckets_agree(const input *in); /* gcra, token-bucket and leaky-bucket decide alike */
 bool p7_refund_undoes(const input *in);
-bool p8_report_is_true(const input *in); /* no span takes more than weir_policy_report() says */
+bool p8_report_is_true(const input *in); /* no span exceeds the worst case of the report */
 
 bool all_properties(const input *in);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Drives the properties: fixed policies, then seeded random ones. WEIR_SEED=N in the environment
- * changes the seed, which is printed; a failure prints its policy and its steps. */
+/* Runs the properties on fixed policies, then on seeded random ones. The environment variable
+ * WEIR_SEED sets the seed, which is printed. A failure prints its policy and steps. */
 
 #include "properties.h"
 
@@ -93,7 +93,7 @@ static void check_random(bool (*property)(const input *))
         assert_true(property(&in));
         held++;
     }
-    assert_true(held > INPUTS / 2); /* or the inputs are not what they should be */
+    assert_true(held > INPUTS / 2); /* most inputs must be valid */
 }
 
 #define RANDOM(property)                                                                           \

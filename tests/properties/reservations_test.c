@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* A reservation that is cancelled leaves no trace. Two keys of one store are charged alike, and one
- * of them is reserved from besides. Once all of that is cancelled both must answer alike, in
- * whatever order it happened and however the clocks of the threads differ within the millisecond
- * that the store allows.
+/* Property: a canceled reservation has no effect on later decisions. Two keys of one store get the
+ * same charges, and one of them also gets reservations. Once all reservations are canceled, both
+ * keys must decide alike, for any order of the calls and any clock skew between threads within the
+ * millisecond that the store allows.
  *
- * WEIR_SEED=N in the environment changes the seed, which is printed. */
+ * The environment variable WEIR_SEED sets the seed, which is printed. */
 
 #include "properties.h"
 
@@ -47,13 +47,13 @@ typedef struct run {
     const weir_policy *policy;
     uint64_t policy_id, x;
     weir_store *store;
-    bool takes_between;  /* both keys are charged all along, and not at the beginning alone */
-    bool steady;         /* no thread reads a clock that is late */
+    bool takes_between;  /* both keys are charged during the run, not only at the start */
+    bool steady;         /* all threads read the same time */
     int64_t clock_ns;    /* the latest time so far */
-    int64_t step_max_ns; /* of the clock */
+    int64_t step_max_ns; /* the largest step of the clock */
     open_one open[OPS];
     size_t opened, reserved;
-    char line[LINES][80]; /* what was done */
+    char line[LINES][80]; /* the calls so far, for a failure */
     size_t lines;
 } run;
 
@@ -69,7 +69,7 @@ static void note(run *r, const char *what, const char *key, int64_t t_ns, int64_
                  key, cost, t_ns, done ? "" : ": denied");
 }
 
-/* The clock goes on; what a thread reads of it may be up to a millisecond late. */
+/* Advances the clock. Returns the time that a thread reads: up to a millisecond behind. */
 static int64_t tick(run *r)
 {
     static const int64_t parts[] = {1, 2, 7, 1000, 1000000};
@@ -95,7 +95,7 @@ static bool take(run *r, const char *key, int64_t t_ns, int64_t cost)
     return d.allowed;
 }
 
-/* Charges both keys, or neither: the one that is reserved from may have less left. */
+/* Charges both keys or neither: the key with reservations may have less remaining. */
 static void take_both(run *r)
 {
     int64_t t_ns = tick(r), cost = cost_of(r);
@@ -103,7 +103,7 @@ static void take_both(run *r)
         assert_true(take(r, "twin", t_ns, cost));
 }
 
-/* False if the policy supports no reservations. */
+/* Returns false if the policy does not support reservations. */
 static bool reserve(run *r)
 {
     open_one *o = &r->open[r->opened];
@@ -128,7 +128,7 @@ static void cancel(run *r)
     int64_t t_ns = tick(r);
     weir_decision d;
     weir_status st = weir_store_cancel(r->store, r->open[i].id, t_ns, &d);
-    assert_true(st == WEIR_OK || st == WEIR_E_ABSENT); /* it may have run out */
+    assert_true(st == WEIR_OK || st == WEIR_E_ABSENT); /* it may have expired */
     note(r, "cancel", "reserved", t_ns, r->open[i].cost, true);
     r->open[i] = r->open[--r->opened];
 }
@@ -149,8 +149,8 @@ static void print_figures(const char *key, const weir_decision *d)
             key, d->allowed, d->remaining, d->retry_after_ns, d->reset_after_ns, d->layer);
 }
 
-/* From the latest time on the two keys answer alike. */
-static bool answer_alike(const run *r)
+/* Returns whether both keys decide alike from the latest time on. */
+static bool decide_alike(const run *r)
 {
     int64_t later_ns[] = {0, 1, r->step_max_ns / 3, r->step_max_ns, 2 * r->step_max_ns};
     for (size_t i = 0; i < sizeof later_ns / sizeof later_ns[0]; i++) {
@@ -193,14 +193,14 @@ static void do_one(run *r)
     else if (r->opened > 0 && below(r, 3) == 0)
         cancel(r);
     else if (below(r, 4) == 0)
-        take(r, "other", tick(r), 1); /* so the store's time goes on */
+        take(r, "other", tick(r), 1); /* advances the store's time */
     else
         reserve(r);
 }
 
-/* Returns whether it holds; adds the reservations to *ret_reserved. */
-static bool leaves_no_trace(const weir_policy *p, uint64_t x, bool takes_between,
-                            size_t *ret_reserved)
+/* Returns whether the property holds. Adds the number of reservations to *ret_reserved. */
+static bool has_no_effect(const weir_policy *p, uint64_t x, bool takes_between,
+                          size_t *ret_reserved)
 {
     static const int64_t starts[] = {2000000, 1767225600000000000, 7258118400000000000};
     run r = {.policy = p,
@@ -221,16 +221,18 @@ static bool leaves_no_trace(const weir_policy *p, uint64_t x, bool takes_between
             do_one(&r);
         while (r.opened > 0)
             cancel(&r);
-        r.clock_ns += r.clock_ns < WEIR_NOW_NS_MAX; /* what ran out at the very end has, too */
-        good = answer_alike(&r);
+        r.clock_ns +=
+            r.clock_ns <
+            WEIR_NOW_NS_MAX; /* a reservation that expires at the last instant has expired */
+        good = decide_alike(&r);
     }
     *ret_reserved += r.reserved;
     weir_store_close(r.store);
     return good;
 }
 
-/* Whether a layer gives back exactly what was charged when. A bucket cannot know what has drained,
- * and the window of a from-first layer may have begun with the reservation. */
+/* Returns whether every layer refunds exactly the reserved charge. A bucket does not store what has
+ * drained, and a reservation may have started the window of a from-first layer. */
 static bool is_exact(const weir_policy *p)
 {
     for (uint32_t i = 0; i < p->layers; i++) {
@@ -270,10 +272,10 @@ static void check_fixed(void **unused)
         assert_int_equal(weir_policy_parse(&p, policies[i], strlen(policies[i]), NULL, NULL),
                          WEIR_OK);
         for (uint64_t x = 1; x <= 100; x++) {
-            assert_true(leaves_no_trace(&p, x, false, &reserved));
-            assert_true(!is_exact(&p) || leaves_no_trace(&p, x, true, &reserved));
+            assert_true(has_no_effect(&p, x, false, &reserved));
+            assert_true(!is_exact(&p) || has_no_effect(&p, x, true, &reserved));
         }
-        assert_true(reserved > 100); /* or nothing was tried */
+        assert_true(reserved > 100); /* the runs must contain reservations */
     }
 }
 
@@ -289,15 +291,15 @@ static void check_random(void **unused)
             bytes[k] = (uint8_t)(random_next(&x) >> 24);
         if (!input_read(&in, bytes, sizeof bytes))
             continue;
-        assert_true(leaves_no_trace(&in.policy, random_next(&x), false, &reserved));
+        assert_true(has_no_effect(&in.policy, random_next(&x), false, &reserved));
         if (is_exact(&in.policy))
-            assert_true(leaves_no_trace(&in.policy, random_next(&x), true, &reserved));
+            assert_true(has_no_effect(&in.policy, random_next(&x), true, &reserved));
     }
     assert_true(reserved > RUNS);
 }
 
-/* One thread's clock is half a millisecond behind another's. Both reservations lie in the window
- * that the first of them has begun. */
+/* The clock of one thread is half a millisecond behind that of another. Both reservations are in
+ * the window that the first of them started. */
 static void check_example(void **unused)
 {
     (void)unused;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
 /* The WebAssembly bindings: the core and the policy language as a wasm32 module without imports.
- * Policies, keys and their states are in linear memory. weir.mjs has their addresses, and passes only
- * addresses that it received from here and has not freed. Texts, the last error and the last decision
- * each have a fixed buffer. The host loads time zone data. The module is single-threaded. */
+ * Policies, keys and their states are in linear memory. weir.mjs has their addresses, and passes
+ * only addresses that it received from here and has not freed. Texts, the last error and the last
+ * decision each have a fixed buffer. The host loads time zone data. The module is single-threaded.
+ */
 
 #include <weir/weir.h>
 #include <weir/weir_zone.h>
@@ -190,8 +191,8 @@ EXPORT(size_t, weir_web_error_text, void)
     return put_text(error.text);
 }
 
-/* Writes the name of the zone that the last parse did not find to the text buffer. Returns its length,
- * or 0 if every zone was found. */
+/* Writes the name of the zone that the last parse did not find to the text buffer. Returns its
+ * length, or 0 if every zone was found. */
 EXPORT(size_t, weir_web_zone_missing, const policy *p)
 {
     for (size_t i = 0; i < p->missing_len; i++)
@@ -199,8 +200,8 @@ EXPORT(size_t, weir_web_zone_missing, const policy *p)
     return p->missing_len;
 }
 
-/* Adds the zone that the last parse did not find. On WEIR_OK the policy owns `bytes`, which are from
- * weir_web_alloc(). */
+/* Adds the zone that the last parse did not find. On WEIR_OK the policy owns `bytes`, which are
+ * from weir_web_alloc(). */
 EXPORT(weir_status, weir_web_zone_add, policy *p, uint8_t *bytes, size_t len)
 {
     if (p->zones == WEIR_LAYERS_MAX)
@@ -249,7 +250,8 @@ EXPORT(void, weir_web_key_free, key *k)
     weir_web_release(k);
 }
 
-/* Allocates a key with full quota. The policy must outlive it. Returns NULL if there is no memory. */
+/* Allocates a key with full quota. The policy must outlive it. Returns NULL if there is no memory.
+ */
 EXPORT(key *, weir_web_key_new, const policy *p)
 {
     key *k = weir_web_alloc(sizeof *k);
