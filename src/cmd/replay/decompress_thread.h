@@ -15,15 +15,15 @@ typedef struct replay_decompress_thread replay_decompress_thread;
 
 #define REPLAY_DECOMPRESS_HEAD_MAX 65536
 
-/* Starts a thread that decompresses the `len` bytes at `bytes` and then the rest of `fd`.
+/* Starts a thread that decompresses the `len` bytes at `bytes` and then the rest of `fd`. SIGPIPE must
+ * be ignored.
  *  bytes  the beginning of the file, which was read to recognise the compression; copied.
  *  len    at most REPLAY_DECOMPRESS_HEAD_MAX.
  * Returns NULL if there is no memory or no thread. */
 replay_decompress_thread *replay_decompress_start(int fd, const char *bytes, size_t len);
 
-/* Writes 1..max decompressed bytes to `buf`. Blocks until there are some.
- *  ret_bytes_read  how many compressed bytes produced the output so far; written unless the answer
- *                  is 0 or -1.
+/* Reads 1..max decompressed bytes into `buf`. Blocks until there are some.
+ *  ret_bytes_read  how many bytes of the compressed file the thread has read; always written.
  *  ret_error       `size` bytes; written if the answer is -1.
  * Returns how many; 0 at the end; -1 if the file cannot be read or is damaged. */
 ptrdiff_t replay_decompress_read(replay_decompress_thread *t, char *buf, size_t max,
