@@ -156,7 +156,7 @@ static bool read_answers(weir_service *s, weir_completion *completion, weir_requ
         weir_dispatch_copy(&requests[i], &k->request);
     }
     if (takes)
-        weir_service_took(s, p->queries, p->answered_ns - p->opened_ns);
+        weir_service_record_latency(s, p->queries, p->answered_ns - p->opened_ns);
     weir_pending_finish(p);
     return true;
 }
@@ -314,7 +314,7 @@ bool weir_dispatch_throttle(weir_service *s, weir_completion *completion, const 
     if (p->in_flight > 0)
         return false;
     read_throttle(p->kept[0].query, ret, ret_by_error);
-    weir_service_took(s, 1, p->answered_ns - p->opened_ns);
+    weir_service_record_latency(s, 1, p->answered_ns - p->opened_ns);
     weir_pending_finish(p);
     return true;
 }

@@ -306,10 +306,10 @@ void weir_service_latency(weir_service *s, int64_t elapsed_ns)
 {
     uint64_t n = s->decided;
     s->decided = 0;
-    weir_service_took(s, n, elapsed_ns);
+    weir_service_record_latency(s, n, elapsed_ns);
 }
 
-void weir_service_took(weir_service *s, uint64_t n, int64_t elapsed_ns)
+void weir_service_record_latency(weir_service *s, uint64_t n, int64_t elapsed_ns)
 {
     uint64_t ns = elapsed_ns > 0 ? (uint64_t)elapsed_ns : 0;
     int bucket = 0;

@@ -265,19 +265,19 @@ void weir_pending_close(weir_service *s)
     }
 }
 
-bool weir_completion_is_pending(const weir_completion *t)
+bool weir_completion_is_pending(const weir_completion *c)
 {
-    return t->pending && t->pending->in_flight > 0;
+    return c->pending && c->pending->in_flight > 0;
 }
 
-size_t weir_completion_len(const weir_completion *t)
+size_t weir_completion_len(const weir_completion *c)
 {
-    return t->pending ? t->pending->n : 0;
+    return c->pending ? c->pending->n : 0;
 }
 
-void weir_completion_cancel(weir_completion *t)
+void weir_completion_cancel(weir_completion *c)
 {
-    weir_pending *p = t->pending;
+    weir_pending *p = c->pending;
     if (!p)
         return;
     for (int i = 0; i < WEIR_ENGINES; i++) {

@@ -15,7 +15,7 @@
 
 typedef struct weir_service weir_service;
 
-/* A service has a cache of this many parsed inline policies. */
+/* How many parsed inline policies a service caches. */
 #define WEIR_SERVICE_POLICIES_MAX 1024
 
 /* Opens a service, to be used by one thread. Returns WEIR_OK or WEIR_E_NOMEM. */
@@ -51,14 +51,14 @@ typedef struct weir_completion {
 } weir_completion;
 
 /* Whether queries are in flight that have no answer yet. */
-bool weir_completion_is_pending(const weir_completion *t);
+bool weir_completion_is_pending(const weir_completion *c);
 
 /* The number of requests that the repeated call must have; 0: no call to repeat. */
-size_t weir_completion_len(const weir_completion *t);
+size_t weir_completion_len(const weir_completion *c);
 
 /* Cancels the call: ready() is not called, and nothing is counted. The requests may be charged
  * nevertheless. */
-void weir_completion_cancel(weir_completion *t);
+void weir_completion_cancel(weir_completion *c);
 
 /* The memory of the pending requests of a service, in bytes. Requests beyond it fail with
  * WEIR_E_IO. A request needs about 650 bytes and its key. */
@@ -161,7 +161,7 @@ WEIR_NODISCARD weir_status weir_service_commit(weir_service *s, uint64_t id, int
 /* ---- other operations on one key ------------------------------------------------------------- */
 /* They return whether the request is answered; see weir_completion. */
 
-/* Returns what weir_service_take() would decide, and charges nothing; see weir_peek(). */
+/* Decides as weir_service_take() would, but charges nothing; see weir_peek(). */
 WEIR_NODISCARD bool weir_service_peek(weir_service *s, weir_completion *completion,
                                       weir_request *request, int64_t now_ns);
 

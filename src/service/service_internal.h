@@ -13,7 +13,7 @@
 #include "service/top/tracker.h"
 
 /* ---- counters -------------------------------------------------------------------------------- */
-/* Each service counts by itself, and the limiter sums up when it is asked. Counters belong to a
+/* Each service has its own counters, and the limiter adds them up on request. Counters belong to a
  * name: that of a rule, or one for requests without a rule. A name keeps its index for ever. */
 
 enum { /* the counters of a name, in the order of weir_counts */
@@ -103,9 +103,10 @@ struct weir_service {
 void weir_service_refresh(weir_service *s);
 
 /* Records elapsed_ns as the latency of each of n decisions. */
-void weir_service_took(weir_service *s, uint64_t n, int64_t elapsed_ns);
+void weir_service_record_latency(weir_service *s, uint64_t n, int64_t elapsed_ns);
 
-/* Adds 1 to a counter of the name with an index. */
+/* Adds 1 to a counter.
+ *  name  the index of the name. */
 static inline void weir_service_count(weir_service *s, uint32_t name, int which)
 {
     port_bump_relaxed(&s->counters->of[name].count[which], 1);

@@ -302,7 +302,7 @@ static bool take_remotely(all *a, weir_engine_kind engine, weir_all_result *ret)
     else
         conclude(a, p->blocking, ret);
     if (a->completion->pending) {
-        weir_service_took(a->service, 1, p->answered_ns - p->opened_ns);
+        weir_service_record_latency(a->service, 1, p->answered_ns - p->opened_ns);
         weir_pending_finish(p);
     } else {
         a->service->decided++;
