@@ -2,13 +2,14 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CODEC_COMMAND_H
 #define WEIR_CODEC_COMMAND_H
-/* The command set: what WEIR.TAKE and its sisters accept, check and reply, in one place for the
- * daemon and for the module in Redis.
+/* The command set: what WEIR.TAKE and the other WEIR commands and CL.THROTTLE accept, check and
+ * reply. The daemon and the module in Redis share it.
  *
- * A command is dispatched through weir_commands[]. Its `run` function parses the arguments, has the
- * backend decide, and writes one reply through the backend. The daemon's backend
- * (resp_session.c) is a weir_service and a buffer of RESP. The module's (modules/redis/backend.c)
- * is the keyspace and the reply functions of the server. This file knows neither. */
+ * weir_commands[] is the table for dispatch. The `run` function of a command parses the arguments,
+ * calls the backend for the decision, and writes one reply through the backend. The backend of the
+ * daemon (resp_backend.c) decides with a weir_service, and appends RESP to a buffer. The backend of
+ * the module (modules/redis/backend.c) decides on the keyspace of the server, and replies through
+ * the module API. */
 
 #include "codec/resp.h"
 #include "service/engine.h"
@@ -16,22 +17,22 @@
 
 typedef struct weir_call weir_call;
 
-/* What a command is run on. All functions get the call that is running; a backend embeds it as the
- * first member of its own structure. */
+/* The interface that a command runs on. All functions get the running call. A backend embeds
+ * weir_call as the first member of a structure of its own. */
 typedef struct weir_backend {
-    /* Each writes one reply, or the head of one that n replies follow. */
+    /* Replies. Each function writes one, or the head of one that contains the next replies. */
     void (*array)(weir_call *c, size_t n);
-    void (*map)(weir_call *c, size_t pairs); /* to a client without maps: an array of 2 * pairs */
-    void (*integers)(weir_call *c, const int64_t *v, size_t n, size_t more); /* an array of the n
-                                          integers and of `more` replies that follow */
+    void (*map)(weir_call *c, size_t pairs); /* for RESP2 clients an array of 2 * pairs */
+    /* An array of n integers, and of `more` replies that follow. */
+    void (*integers)(weir_call *c, const int64_t *v, size_t n, size_t more);
     void (*integer)(weir_call *c, int64_t v);
     void (*bulk)(weir_call *c, const void *bytes, size_t len);
     void (*simple)(weir_call *c, const char *text);
     void (*error)(weir_call *c, const char *text, size_t len); /* begins with a code: "ERR ..." */
     void (*boolean)(weir_call *c, bool v);
 
-    /* Each returns whether there is a result to reply. If not, the backend has replied itself, or
-     * the command will be run again. */
+    /* Decisions. Each function returns whether the result is written and must be replied. If not,
+     * the backend has replied with an error, or will run the command again later. */
     bool (*decide)(weir_call *c, weir_verb verb, weir_request *r); /* TAKE, PEEK, REFUND, RESET */
     bool (*take_all)(weir_call *c, weir_request *r, size_t n, weir_all_result *ret);
     bool (*explain)(weir_call *c, weir_request *r, weir_buffer *out);
@@ -46,7 +47,7 @@ typedef struct weir_backend {
                               weir_policy_error *ret);
     weir_status (*drop_policy)(weir_call *c, weir_slice name); /* WEIR_E_ABSENT: no such policy */
 
-    const char *no_memory, *full; /* the texts of WEIR_E_NOMEM and WEIR_E_FULL */
+    const char *no_memory, *full; /* the messages for WEIR_E_NOMEM and WEIR_E_FULL */
 } weir_backend;
 
 /* A command that is running. */
@@ -54,7 +55,7 @@ struct weir_call {
     const weir_backend *backend;
     const weir_slice *arg; /* arg[0] is the name of the command */
     size_t args;           /* without WITHNAMES */
-    bool with_names;       /* the request ended with WITHNAMES: a decision is replied as a map */
+    bool with_names;       /* WITHNAMES was given: reply to a decision with a map */
 };
 
 typedef struct weir_command {

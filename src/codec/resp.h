@@ -25,7 +25,7 @@
 #define WEIR_RESP_ARG_LEN_MAX     (65536 + 4096) /* more than the longest key and policy text */
 #define WEIR_RESP_INLINE_LEN_MAX  65536
 #define WEIR_RESP_REQUEST_LEN_MAX (1 << 20)
-#define WEIR_RESP_LINE_LEN_MAX    32 /* of a length with its CR LF; a valid one has at most 22 bytes */
+#define WEIR_RESP_LINE_LEN_MAX    32 /* of a length with its CR LF; a valid one has at most 22 */
 
 /* Limits of one client, 1..SIZE_MAX/8. A request is refused as soon as it announces more. */
 typedef struct weir_resp_limits {

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CODEC_RESP_KIT_TEST_H
 #define WEIR_CODEC_RESP_KIT_TEST_H
-/* What the tests of the RESP commands share: a daemon without sockets, and a way to ask it. */
+/* The fixture of the tests of RESP commands: a daemon without sockets. */
 
 #include "codec/resp_session.h"
 #include "service/top/top.h"
@@ -57,8 +57,8 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Sends an inline request, and expects exactly this reply. */
-static void ask(fixture *f, const char *request, const char *reply)
+/* Runs an inline request, and expects exactly this reply. */
+static void expect(fixture *f, const char *request, const char *reply)
 {
     weir_buffer_append(&f->in, request, strlen(request));
     weir_buffer_append(&f->in, "\r\n", 2);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Replies by table, in every split: what is one, and what never becomes one. */
+/* Tests of the reply reader: valid and malformed replies by table, byte by byte. */
 
 #include "codec/resp_reply_reader.h"
 
@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-/* As the reader is asked about each beginning of it, in a block that ends where it ends. */
+/* Reads every prefix of a reply, each in an allocation of exactly its length. */
 static weir_resp_reading read_growing(const char *text, size_t len, weir_resp_reply *ret,
                                       size_t *ret_at)
 {
@@ -33,13 +33,13 @@ static void good(const char *text, const char *types)
     weir_resp_reply reply;
     size_t at, len = strlen(text), n = strlen(types);
     assert_int_equal(read_growing(text, len, &reply, &at), WEIR_RESP_READ);
-    assert_int_equal(at, len); /* no sooner, no later */
+    assert_int_equal(at, len); /* complete at its last byte */
     assert_int_equal(reply.used, len);
     assert_int_equal(reply.values, n);
     static const char letters[] = "+-:$_#*%";
     for (size_t i = 0; i < n; i++)
         assert_int_equal(letters[reply.value[i].type], types[i]);
-    /* What follows is not looked at. */
+    /* The bytes after the reply are not examined. */
     char *more = malloc(len + 2);
     memcpy(more, text, len);
     memcpy(more + len, "?x", 2);
@@ -76,7 +76,7 @@ static void bad(const char *text)
     assert_int_equal(read_growing(text, strlen(text), &reply, &at), WEIR_RESP_READ_ERROR);
 }
 
-static void refuses(void **state)
+static void refuses_malformed_replies(void **state)
 {
     (void)state;
     static const char *const texts[] = {
@@ -112,7 +112,7 @@ static void refuses(void **state)
         bad(texts[i]);
 }
 
-static void counts_what_a_reply_may_hold(void **state)
+static void limits_the_values_of_a_reply(void **state)
 {
     (void)state;
     static char text[WEIR_RESP_VALUES_MAX * 4 + 16];
@@ -124,7 +124,7 @@ static void counts_what_a_reply_may_hold(void **state)
     assert_int_equal(reply.values, WEIR_RESP_VALUES_MAX);
     bad("*16384\r\n:1\r\n");
     bad("*2\r\n*8191\r\n*8193\r\n");
-    /* Depth costs nothing: there is no recursion. */
+    /* The depth is not limited: there is no recursion. */
     at = text;
     for (int i = 1; i < WEIR_RESP_VALUES_MAX; i++)
         at += sprintf(at, "*1\r\n");
@@ -132,13 +132,13 @@ static void counts_what_a_reply_may_hold(void **state)
     assert_int_equal(weir_resp_reply_read((uint8_t *)text, strlen(text), &reply), WEIR_RESP_READ);
 }
 
-static void an_endless_reply_ends(void **state)
+static void limits_the_length_of_a_reply(void **state)
 {
     (void)state;
     weir_resp_reply reply;
     uint8_t *bytes = malloc(WEIR_RESP_REPLY_LEN_MAX);
     memset(bytes, 'x', WEIR_RESP_REPLY_LEN_MAX);
-    memcpy(bytes, "$5242868\r\n", 10); /* the longest of all */
+    memcpy(bytes, "$5242868\r\n", 10); /* the longest valid bulk string */
     assert_int_equal(weir_resp_reply_read(bytes, 4096, &reply), WEIR_RESP_READ_MORE);
     assert_int_equal(weir_resp_reply_read(bytes, WEIR_RESP_REPLY_LEN_MAX, &reply),
                      WEIR_RESP_READ_ERROR);
@@ -167,18 +167,18 @@ static void finds_members(void **state)
     assert_int_equal(weir_resp_value_member(map, "a")->len, 2);
     assert_int_equal(weir_resp_value_member(map, "c")->len, 2);
     assert_int_equal(weir_resp_value_member(weir_resp_value_member(map, "c"), "d")->integer, 9);
-    assert_null(weir_resp_value_member(map, "d")); /* deeper */
+    assert_null(weir_resp_value_member(map, "d")); /* in a nested map */
     assert_null(weir_resp_value_member(map, "1"));
     assert_null(weir_resp_value_member(map, ""));
-    assert_null(weir_resp_value_member(weir_resp_value_member(map, "a"), "b")); /* an array */
+    assert_null(weir_resp_value_member(weir_resp_value_member(map, "a"), "b")); /* not a map */
     assert_ptr_equal(weir_resp_value_next(map), map + reply.values);
-    assert_int_equal(weir_resp_value_next(map + 2)[1].integer, 5); /* behind the array of "a" */
+    assert_int_equal(weir_resp_value_next(map + 2)[1].integer, 5); /* after the array of "a" */
 }
 
 /* ---- value by value -------------------------------------------------------------------------- */
 
-/* Reads a reply that comes byte by byte, each beginning in a block that ends where it ends, and
- * writes down what is read: a letter for each type, its depth and its index. Returns how. */
+/* Reads a reply that arrives byte by byte, each time in an allocation of exactly its length. Writes
+ * a letter for the type of each value, its depth and its index. Returns the last result. */
 static weir_resp_reading spell(const char *text, size_t len, char *ret, size_t size)
 {
     static const char letters[] = "+-:$_#*%";
@@ -197,7 +197,7 @@ static weir_resp_reading spell(const char *text, size_t len, char *ret, size_t s
         if (reading == WEIR_RESP_READ_MORE)
             continue;
         at += used;
-        assert_int_equal(at, n); /* no sooner, no later */
+        assert_int_equal(at, n); /* complete at its last byte */
         unsigned index = v.depth > 0 ? r.index[v.depth] : 0;
         out += (size_t)snprintf(ret + out, size - out, "%c%u.%u ", letters[v.type], v.depth, index);
         assert_int_equal(v.last, n == len);
@@ -218,7 +218,7 @@ static void bad_stream(const char *text)
     assert_int_equal(spell(text, strlen(text), spelt, sizeof spelt), WEIR_RESP_READ_ERROR);
 }
 
-static void streams_values_where_they_stand(void **state)
+static void stream_reads_nested_values(void **state)
 {
     (void)state;
     good_stream("+OK\r\n", "+0.0 ");
@@ -233,7 +233,7 @@ static void streams_values_where_they_stand(void **state)
     good_stream("*3\r\n:1\r\n*1\r\n*1\r\n:2\r\n:3\r\n", "*0.0 :1.0 *1.1 *2.0 :3.0 :1.2 ");
 }
 
-static void stream_refuses(void **state)
+static void stream_refuses_malformed_replies(void **state)
 {
     (void)state;
     bad_stream("x");
@@ -257,7 +257,7 @@ static void stream_refuses(void **state)
     bad_stream(":11111111111111111111111111");
 }
 
-static void stream_has_bounds(void **state)
+static void stream_has_limits(void **state)
 {
     (void)state;
     enum { LONG = WEIR_RESP_STREAM_TEXT_MAX + 64 };
@@ -271,7 +271,7 @@ static void stream_has_bounds(void **state)
                      WEIR_RESP_READ_MORE);
     assert_int_equal(weir_resp_stream_read(&r, text, WEIR_RESP_STREAM_TEXT_MAX + 32, &v, &used),
                      WEIR_RESP_READ_ERROR);
-    /* Values are counted over all of a reply: a tree cannot grow for ever. */
+    /* The limit of values applies to the whole reply. */
     size_t n = 0;
     const char node[] = "*1000\r\n", leaf[] = ":1\r\n";
     for (unsigned depth = 0; n <= WEIR_RESP_STREAM_VALUES_MAX + 10u; n++) {
@@ -318,13 +318,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_each_type),
-        cmocka_unit_test(refuses),
-        cmocka_unit_test(counts_what_a_reply_may_hold),
-        cmocka_unit_test(an_endless_reply_ends),
+        cmocka_unit_test(refuses_malformed_replies),
+        cmocka_unit_test(limits_the_values_of_a_reply),
+        cmocka_unit_test(limits_the_length_of_a_reply),
         cmocka_unit_test(finds_members),
-        cmocka_unit_test(streams_values_where_they_stand),
-        cmocka_unit_test(stream_refuses),
-        cmocka_unit_test(stream_has_bounds),
+        cmocka_unit_test(stream_reads_nested_values),
+        cmocka_unit_test(stream_refuses_malformed_replies),
+        cmocka_unit_test(stream_has_limits),
         cmocka_unit_test(reads_integers_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

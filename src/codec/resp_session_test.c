@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The commands, from bytes to bytes, at times that are passed in. */
+/* Tests of the commands: from bytes of requests to bytes of replies, with the time passed in. */
 
 #define _GNU_SOURCE /* memmem */
 
@@ -10,7 +10,7 @@
 /* The same for a reply with a NUL in it. */
 #define TEXT(literal) literal, sizeof(literal) - 1
 
-static void ask_bytes(fixture *f, const char *request, const char *reply, size_t len)
+static void expect_bytes(fixture *f, const char *request, const char *reply, size_t len)
 {
     weir_buffer_append(&f->in, request, strlen(request));
     weir_buffer_append(&f->in, "\r\n", 2);
@@ -24,38 +24,39 @@ static void check_check(void **state)
 {
     fixture *f = *state;
     const char *take = "WEIR.CHECK 'gcra 3/s burst 2' alice";
-    ask(f, take, "*6\r\n:1\r\n:2\r\n:1\r\n:0\r\n:334\r\n:0\r\n");
-    ask(f, take, "*6\r\n:1\r\n:2\r\n:0\r\n:0\r\n:667\r\n:0\r\n");
-    ask(f, take, "*6\r\n:0\r\n:2\r\n:0\r\n:334\r\n:667\r\n:0\r\n");
-    ask(f, "weir.check 'gcra   3/1s burst 02' alice cost 0", /* the same policy and key */
-        "*6\r\n:1\r\n:2\r\n:0\r\n:0\r\n:667\r\n:0\r\n");
-    ask(f, "WEIR.CHECK 'gcra 3/s burst 2' bob COST 3",
-        "*6\r\n:0\r\n:2\r\n:2\r\n:-1\r\n:0\r\n:0\r\n");
-    ask(f, "WEIR.CHECK 'leaky-queue 10/s depth 2' carol",
-        "*6\r\n:1\r\n:3\r\n:2\r\n:0\r\n:100\r\n:0\r\n");
-    ask(f, "WEIR.CHECK 'leaky-queue 10/s depth 2' carol",
-        "*6\r\n:1\r\n:3\r\n:1\r\n:0\r\n:200\r\n:100\r\n");
+    expect(f, take, "*6\r\n:1\r\n:2\r\n:1\r\n:0\r\n:334\r\n:0\r\n");
+    expect(f, take, "*6\r\n:1\r\n:2\r\n:0\r\n:0\r\n:667\r\n:0\r\n");
+    expect(f, take, "*6\r\n:0\r\n:2\r\n:0\r\n:334\r\n:667\r\n:0\r\n");
+    expect(f, "weir.check 'gcra   3/1s burst 02' alice cost 0", /* the same policy and key */
+           "*6\r\n:1\r\n:2\r\n:0\r\n:0\r\n:667\r\n:0\r\n");
+    expect(f, "WEIR.CHECK 'gcra 3/s burst 2' bob COST 3",
+           "*6\r\n:0\r\n:2\r\n:2\r\n:-1\r\n:0\r\n:0\r\n");
+    expect(f, "WEIR.CHECK 'leaky-queue 10/s depth 2' carol",
+           "*6\r\n:1\r\n:3\r\n:2\r\n:0\r\n:100\r\n:0\r\n");
+    expect(f, "WEIR.CHECK 'leaky-queue 10/s depth 2' carol",
+           "*6\r\n:1\r\n:3\r\n:1\r\n:0\r\n:200\r\n:100\r\n");
 }
 
 static void check_check_errors(void **state)
 {
     fixture *f = *state;
-    ask(f, "WEIR.CHECK 'gcra 100/x' alice",
-        "-ERR policy: column 10: unknown unit 'x', expected one of ns us ms s m h d w\r\n");
-    ask(f, "WEIR.CHECK 'fixed-window 5/day tz Mars/Base' alice",
-        "-ERR policy: column 23: found 'Mars/Base', expected the name of a time zone, as in tz "
-        "Europe/Berlin\r\n");
-    ask(f, "WEIR.CHECK 'gcra 1/s'", "-ERR wrong number of arguments for 'weir.check' command\r\n");
-    ask(f, "WEIR.CHECK 'gcra 1/s' a PRICE 3",
-        "-ERR syntax error, found 'PRICE', expected [COST n] [WITHNAMES] after the key\r\n");
-    ask(f, "WEIR.CHECK 'gcra 1/s' a COST",
-        "-ERR syntax error, found 'COST', expected [COST n] [WITHNAMES] after the key\r\n");
+    expect(f, "WEIR.CHECK 'gcra 100/x' alice",
+           "-ERR policy: column 10: unknown unit 'x', expected one of ns us ms s m h d w\r\n");
+    expect(f, "WEIR.CHECK 'fixed-window 5/day tz Mars/Base' alice",
+           "-ERR policy: column 23: found 'Mars/Base', expected the name of a time zone, as in tz "
+           "Europe/Berlin\r\n");
+    expect(f, "WEIR.CHECK 'gcra 1/s'",
+           "-ERR wrong number of arguments for 'weir.check' command\r\n");
+    expect(f, "WEIR.CHECK 'gcra 1/s' a PRICE 3",
+           "-ERR syntax error, found 'PRICE', expected [COST n] [WITHNAMES] after the key\r\n");
+    expect(f, "WEIR.CHECK 'gcra 1/s' a COST",
+           "-ERR syntax error, found 'COST', expected [COST n] [WITHNAMES] after the key\r\n");
     const char *cost = "-ERR the cost: expected a whole number from 0 to 2147483647\r\n";
-    ask(f, "WEIR.CHECK 'gcra 1/s' a COST x", cost);
-    ask(f, "WEIR.CHECK 'gcra 1/s' a COST -1", cost);
-    ask(f, "WEIR.CHECK 'gcra 1/s' a COST 2147483648", cost);
-    ask(f, "WEIR.CHECK 'gcra 1/s' a COST 99999999999999999999", cost);
-    ask(f, "WEIR.CHECK 'gcra 1/s' ''", "-ERR the key has 0 bytes, expected 1 to 65536\r\n");
+    expect(f, "WEIR.CHECK 'gcra 1/s' a COST x", cost);
+    expect(f, "WEIR.CHECK 'gcra 1/s' a COST -1", cost);
+    expect(f, "WEIR.CHECK 'gcra 1/s' a COST 2147483648", cost);
+    expect(f, "WEIR.CHECK 'gcra 1/s' a COST 99999999999999999999", cost);
+    expect(f, "WEIR.CHECK 'gcra 1/s' ''", "-ERR the key has 0 bytes, expected 1 to 65536\r\n");
 }
 
 static void check_long_key(void **state)
@@ -68,25 +69,25 @@ static void check_long_key(void **state)
         weir_buffer_append(&f->in, head, sizeof head - 1);
         weir_resp_put_bulk(&f->in, key, len);
         free(key);
-        ask(f, "",
-            len == WEIR_KEY_MAX ? "*6\r\n:1\r\n:1\r\n:0\r\n:0\r\n:1000\r\n:0\r\n"
-                                : "-ERR the key has 65537 bytes, expected 1 to 65536\r\n");
+        expect(f, "",
+               len == WEIR_KEY_MAX ? "*6\r\n:1\r\n:1\r\n:0\r\n:0\r\n:1000\r\n:0\r\n"
+                                   : "-ERR the key has 65537 bytes, expected 1 to 65536\r\n");
     }
 }
 
 static void check_throttle(void **state)
 {
     fixture *f = *state;
-    ask(f, "CL.THROTTLE u 15 30 60", "*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2\r\n");
-    ask(f, "cl.throttle u 15 30 60 15", "*5\r\n:0\r\n:16\r\n:0\r\n:-1\r\n:32\r\n");
-    ask(f, "CL.THROTTLE u 15 30 60 1", "*5\r\n:1\r\n:16\r\n:0\r\n:2\r\n:32\r\n");
-    ask(f, "CL.THROTTLE u 15 30 60 17", "*5\r\n:1\r\n:16\r\n:0\r\n:-1\r\n:32\r\n");
-    ask(f, "CL.THROTTLE u 15 30 60 -16", "*5\r\n:0\r\n:16\r\n:16\r\n:-1\r\n:0\r\n");
-    ask(f, "CL.THROTTLE v 15 30 60 -3", "*5\r\n:0\r\n:16\r\n:16\r\n:-1\r\n:0\r\n");
-    /* The state is the key's, whatever the numbers. */
-    ask(f, "CL.THROTTLE u 0 1 100", "*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:100\r\n");
-    ask(f, "CL.THROTTLE u 0 1 1", "*5\r\n:1\r\n:1\r\n:0\r\n:100\r\n:100\r\n");
-    ask(f, "WEIR.CHECK 'gcra 1/ns' u", "*6\r\n:1\r\n:1\r\n:0\r\n:0\r\n:1\r\n:0\r\n");
+    expect(f, "CL.THROTTLE u 15 30 60", "*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2\r\n");
+    expect(f, "cl.throttle u 15 30 60 15", "*5\r\n:0\r\n:16\r\n:0\r\n:-1\r\n:32\r\n");
+    expect(f, "CL.THROTTLE u 15 30 60 1", "*5\r\n:1\r\n:16\r\n:0\r\n:2\r\n:32\r\n");
+    expect(f, "CL.THROTTLE u 15 30 60 17", "*5\r\n:1\r\n:16\r\n:0\r\n:-1\r\n:32\r\n");
+    expect(f, "CL.THROTTLE u 15 30 60 -16", "*5\r\n:0\r\n:16\r\n:16\r\n:-1\r\n:0\r\n");
+    expect(f, "CL.THROTTLE v 15 30 60 -3", "*5\r\n:0\r\n:16\r\n:16\r\n:-1\r\n:0\r\n");
+    /* The state belongs to the key, under any limit. */
+    expect(f, "CL.THROTTLE u 0 1 100", "*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:100\r\n");
+    expect(f, "CL.THROTTLE u 0 1 1", "*5\r\n:1\r\n:1\r\n:0\r\n:100\r\n:100\r\n");
+    expect(f, "WEIR.CHECK 'gcra 1/ns' u", "*6\r\n:1\r\n:1\r\n:0\r\n:0\r\n:1\r\n:0\r\n");
 }
 
 static void check_throttle_errors(void **state)
@@ -95,38 +96,39 @@ static void check_throttle_errors(void **state)
     const char *usage = "-Cell error: Store error: Usage: cl.throttle <key> <max_burst> <count per "
                         "period> <period> [<quantity>]\r\n";
     const char *zero = "-Cell error: Store error: Zero rates are not supported\r\n";
-    ask(f, "CL.THROTTLE", usage);
-    ask(f, "CL.THROTTLE u 1 1", usage);
-    ask(f, "CL.THROTTLE u 1 1 1 1 1", usage);
-    ask(f, "CL.THROTTLE u abc 1 1", "-Cell error: Store error: Couldn't parse as integer: abc\r\n");
-    ask(f, "CL.THROTTLE u 1 1 1 1.5",
-        "-Cell error: Store error: Couldn't parse as integer: 1.5\r\n");
-    ask(f, "CL.THROTTLE u 1 1 ''", "-Cell error: Store error: Couldn't parse as integer: \r\n");
-    ask(f, "CL.THROTTLE u 1 1 -", "-Cell error: Store error: Couldn't parse as integer: -\r\n");
-    ask(f, "CL.THROTTLE u 9223372036854775808 1 1",
-        "-Cell error: Store error: Couldn't parse as integer: 9223372036854775808\r\n");
-    ask(f, "CL.THROTTLE u 1 0 60", zero);
-    ask(f, "CL.THROTTLE u 1 60 0", zero);
-    ask(f, "CL.THROTTLE u 1 2000000000 1", zero);
-    ask(f, "CL.THROTTLE u -5 1 1",
-        "-Cell error: Store error: max_burst is less than -1, expected 0 or more\r\n");
-    ask(f, "CL.THROTTLE u 9223372036854775807 1 1",
-        "-Cell error: Store error: The rate, burst or quantity does not fit in 64 bits of "
-        "nanoseconds\r\n");
-    ask(f, "CL.THROTTLE u +1 +1 +60", "*5\r\n:0\r\n:2\r\n:1\r\n:-1\r\n:60\r\n");
+    expect(f, "CL.THROTTLE", usage);
+    expect(f, "CL.THROTTLE u 1 1", usage);
+    expect(f, "CL.THROTTLE u 1 1 1 1 1", usage);
+    expect(f, "CL.THROTTLE u abc 1 1",
+           "-Cell error: Store error: Couldn't parse as integer: abc\r\n");
+    expect(f, "CL.THROTTLE u 1 1 1 1.5",
+           "-Cell error: Store error: Couldn't parse as integer: 1.5\r\n");
+    expect(f, "CL.THROTTLE u 1 1 ''", "-Cell error: Store error: Couldn't parse as integer: \r\n");
+    expect(f, "CL.THROTTLE u 1 1 -", "-Cell error: Store error: Couldn't parse as integer: -\r\n");
+    expect(f, "CL.THROTTLE u 9223372036854775808 1 1",
+           "-Cell error: Store error: Couldn't parse as integer: 9223372036854775808\r\n");
+    expect(f, "CL.THROTTLE u 1 0 60", zero);
+    expect(f, "CL.THROTTLE u 1 60 0", zero);
+    expect(f, "CL.THROTTLE u 1 2000000000 1", zero);
+    expect(f, "CL.THROTTLE u -5 1 1",
+           "-Cell error: Store error: max_burst is less than -1, expected 0 or more\r\n");
+    expect(f, "CL.THROTTLE u 9223372036854775807 1 1",
+           "-Cell error: Store error: The rate, burst or quantity does not fit in 64 bits of "
+           "nanoseconds\r\n");
+    expect(f, "CL.THROTTLE u +1 +1 +60", "*5\r\n:0\r\n:2\r\n:1\r\n:-1\r\n:60\r\n");
 }
 
 static void check_others(void **state)
 {
     fixture *f = *state;
-    ask(f, "PING", "+PONG\r\n");
-    ask(f, "ping hello", "$5\r\nhello\r\n");
-    ask(f, "PING a b", "-ERR wrong number of arguments for 'ping' command\r\n");
-    ask(f, "COMMAND DOCS", "*0\r\n");
-    ask(f, "FLUSHALL", "-ERR unknown command 'FLUSHALL'; WEIR.HELP lists the commands\r\n");
-    ask(f, "QUIT", "+OK\r\n");
+    expect(f, "PING", "+PONG\r\n");
+    expect(f, "ping hello", "$5\r\nhello\r\n");
+    expect(f, "PING a b", "-ERR wrong number of arguments for 'ping' command\r\n");
+    expect(f, "COMMAND DOCS", "*0\r\n");
+    expect(f, "FLUSHALL", "-ERR unknown command 'FLUSHALL'; WEIR.HELP lists the commands\r\n");
+    expect(f, "QUIT", "+OK\r\n");
     assert_true(f->session.closing);
-    ask(f, "PING", ""); /* nothing more is answered */
+    expect(f, "PING", ""); /* after QUIT there are no replies */
 }
 
 static void check_take(void **state)
@@ -134,34 +136,37 @@ static void check_take(void **state)
     fixture *f = *state;
     set_rule(f, "api", "gcra 1/s burst 5");
     set_rule(f, "q", "leaky-queue 10/s depth 1");
-    ask(f, "WEIR.TAKE api alice", "*6\r\n:1\r\n:5\r\n:4\r\n:0\r\n:1000\r\n:0\r\n");
-    ask(f, "weir.take api alice cost 3", "*6\r\n:1\r\n:5\r\n:1\r\n:0\r\n:4000\r\n:0\r\n");
-    ask(f, "WEIR.PEEK api alice COST 2", "*6\r\n:0\r\n:5\r\n:1\r\n:1000\r\n:4000\r\n:0\r\n");
-    ask(f, "WEIR.PEEK api alice", "*6\r\n:1\r\n:5\r\n:1\r\n:0\r\n:4000\r\n:0\r\n");
-    ask(f, "WEIR.PEEK api alice COST 6", "*6\r\n:0\r\n:5\r\n:1\r\n:-1\r\n:4000\r\n:0\r\n");
-    ask(f, "WEIR.REFUND api alice 2", "*6\r\n:1\r\n:5\r\n:3\r\n:0\r\n:2000\r\n:0\r\n");
-    ask(f, "WEIR.RESET api alice", "+OK\r\n");
-    ask(f, "WEIR.PEEK api alice", "*6\r\n:1\r\n:5\r\n:5\r\n:0\r\n:0\r\n:0\r\n");
-    ask(f, "WEIR.TAKE none alice",
-        "-ERR no policy 'none'; WEIR.POLICY LIST shows all policies\r\n");
-    ask(f, "WEIR.TAKE api", "-ERR wrong number of arguments for 'weir.take' command\r\n");
-    ask(f, "WEIR.TAKE api a COST",
-        "-ERR syntax error, found 'COST', expected [COST n] [WITHNAMES] after the key\r\n");
-    ask(f, "WEIR.TAKE api a 2",
-        "-ERR syntax error, found '2', expected [COST n] [WITHNAMES] after the key\r\n");
-    ask(f, "WEIR.PEEK api a 'x y'",
-        "-ERR syntax error, found 'x y', expected [COST n] [WITHNAMES] after the key\r\n");
-    ask(f, "WEIR.TAKE api ''", "-ERR the key has 0 bytes, expected 1 to 65536\r\n");
-    ask(f, "WEIR.REFUND api a", "-ERR wrong number of arguments for 'weir.refund' command\r\n");
-    ask(f, "WEIR.REFUND api a -1",
-        "-ERR the cost: expected a whole number from 0 to 2147483647\r\n");
-    ask(f, "WEIR.REFUND q a 1",
-        "-ERR leaky-queue and count-denied policies do not support refunds\r\n");
-    ask(f, "WEIR.RESET none a", "-ERR no policy 'none'; WEIR.POLICY LIST shows all policies\r\n");
-    ask(f, "WEIR.EXPLAIN api alice",
+    expect(f, "WEIR.TAKE api alice", "*6\r\n:1\r\n:5\r\n:4\r\n:0\r\n:1000\r\n:0\r\n");
+    expect(f, "weir.take api alice cost 3", "*6\r\n:1\r\n:5\r\n:1\r\n:0\r\n:4000\r\n:0\r\n");
+    expect(f, "WEIR.PEEK api alice COST 2", "*6\r\n:0\r\n:5\r\n:1\r\n:1000\r\n:4000\r\n:0\r\n");
+    expect(f, "WEIR.PEEK api alice", "*6\r\n:1\r\n:5\r\n:1\r\n:0\r\n:4000\r\n:0\r\n");
+    expect(f, "WEIR.PEEK api alice COST 6", "*6\r\n:0\r\n:5\r\n:1\r\n:-1\r\n:4000\r\n:0\r\n");
+    expect(f, "WEIR.REFUND api alice 2", "*6\r\n:1\r\n:5\r\n:3\r\n:0\r\n:2000\r\n:0\r\n");
+    expect(f, "WEIR.RESET api alice", "+OK\r\n");
+    expect(f, "WEIR.PEEK api alice", "*6\r\n:1\r\n:5\r\n:5\r\n:0\r\n:0\r\n:0\r\n");
+    expect(f, "WEIR.TAKE none alice",
+           "-ERR no policy 'none'; WEIR.POLICY LIST shows all policies\r\n");
+    expect(f, "WEIR.TAKE api", "-ERR wrong number of arguments for 'weir.take' command\r\n");
+    expect(f, "WEIR.TAKE api a COST",
+           "-ERR syntax error, found 'COST', expected [COST n] [WITHNAMES] after the key\r\n");
+    expect(f, "WEIR.TAKE api a 2",
+           "-ERR syntax error, found '2', expected [COST n] [WITHNAMES] after the key\r\n");
+    expect(f, "WEIR.PEEK api a 'x y'",
+           "-ERR syntax error, found 'x y', expected [COST n] [WITHNAMES] after the key\r\n");
+    expect(f, "WEIR.TAKE api ''", "-ERR the key has 0 bytes, expected 1 to 65536\r\n");
+    expect(f, "WEIR.REFUND api a", "-ERR wrong number of arguments for 'weir.refund' command\r\n");
+    expect(f, "WEIR.REFUND api a -1",
+           "-ERR the cost: expected a whole number from 0 to 2147483647\r\n");
+    expect(f, "WEIR.REFUND q a 1",
+           "-ERR leaky-queue and count-denied policies do not support refunds\r\n");
+    expect(f, "WEIR.RESET none a",
+           "-ERR no policy 'none'; WEIR.POLICY LIST shows all policies\r\n");
+    request(
+        f, "WEIR.EXPLAIN api alice",
         "*5\r\n$12\r\npolicy   api\r\n$14\r\nkey      alice\r\n$25\r\nlimit    gcra 1/s burst 5\r\n"
         "$26\r\nstate    5 of 5 free; full\r\n$12\r\nnext     now\r\n");
-    ask(f, "WEIR.EXPLAIN none a", "-ERR no policy 'none'; WEIR.POLICY LIST shows all policies\r\n");
+    expect(f, "WEIR.EXPLAIN none a",
+           "-ERR no policy 'none'; WEIR.POLICY LIST shows all policies\r\n");
 }
 
 static void check_take_all(void **state)
@@ -171,18 +176,19 @@ static void check_take_all(void **state)
     set_rule(f, "org", "fixed-window 5/h");
     set_rule(f, "q", "leaky-queue 10/s depth 2");
     const char *both = "WEIR.TAKEALL 2 user alice 2 org acme 2";
-    ask(f, both, "*7\r\n:1\r\n:3\r\n:1\r\n:0\r\n:2000\r\n:0\r\n:0\r\n");
-    ask(f, both, "*7\r\n:0\r\n:3\r\n:1\r\n:1000\r\n:2000\r\n:0\r\n:0\r\n");
-    ask(f, "WEIR.PEEK org acme", "*6\r\n:1\r\n:5\r\n:3\r\n:0\r\n:3600000\r\n:0\r\n");
-    ask(f, "weir.takeall 3 user bob 1 org acme 4 'gcra 1/s burst 9' x 1",
-        "*7\r\n:0\r\n:5\r\n:3\r\n:3600000\r\n:3600000\r\n:0\r\n:1\r\n");
-    ask(f, "WEIR.TAKEALL 1 org other 6", "*7\r\n:0\r\n:5\r\n:5\r\n:-1\r\n:0\r\n:0\r\n:0\r\n");
-    ask(f, "WEIR.TAKE q k", "*6\r\n:1\r\n:3\r\n:2\r\n:0\r\n:100\r\n:0\r\n");
-    ask(f, "WEIR.TAKEALL 2 org q 1 q k 1", /* the longest wait, whoever it is of */
-        "*7\r\n:1\r\n:3\r\n:1\r\n:0\r\n:200\r\n:100\r\n:1\r\n");
+    expect(f, both, "*7\r\n:1\r\n:3\r\n:1\r\n:0\r\n:2000\r\n:0\r\n:0\r\n");
+    expect(f, both, "*7\r\n:0\r\n:3\r\n:1\r\n:1000\r\n:2000\r\n:0\r\n:0\r\n");
+    expect(f, "WEIR.PEEK org acme", "*6\r\n:1\r\n:5\r\n:3\r\n:0\r\n:3600000\r\n:0\r\n");
+    expect(f, "weir.takeall 3 user bob 1 org acme 4 'gcra 1/s burst 9' x 1",
+           "*7\r\n:0\r\n:5\r\n:3\r\n:3600000\r\n:3600000\r\n:0\r\n:1\r\n");
+    expect(f, "WEIR.TAKEALL 1 org other 6", "*7\r\n:0\r\n:5\r\n:5\r\n:-1\r\n:0\r\n:0\r\n:0\r\n");
+    expect(f, "WEIR.TAKE q k", "*6\r\n:1\r\n:3\r\n:2\r\n:0\r\n:100\r\n:0\r\n");
+    expect(f, "WEIR.TAKEALL 2 org q 1 q k 1", /* the request with the longest wait denies */
+           "*7\r\n:1\r\n:3\r\n:1\r\n:0\r\n:200\r\n:100\r\n:1\r\n");
     f->session.proto = 3;
-    ask(f, both, "*7\r\n:0\r\n:3\r\n:1\r\n:1000\r\n:2000\r\n:0\r\n:0\r\n");
-    ask(f, "WEIR.TAKEALL 2 org z 1 'gcra 1/s burst 2' x 1 WITHNAMES",
+    expect(f, both, "*7\r\n:0\r\n:3\r\n:1\r\n:1000\r\n:2000\r\n:0\r\n:0\r\n");
+    request(
+        f, "WEIR.TAKEALL 2 org z 1 'gcra 1/s burst 2' x 1 WITHNAMES",
         "%10\r\n$7\r\nallowed\r\n:1\r\n$5\r\nlimit\r\n:2\r\n$9\r\nremaining\r\n:1\r\n"
         "$14\r\nretry_after_ms\r\n:0\r\n$14\r\nreset_after_ms\r\n:1000\r\n$8\r\ndelay_ms\r\n:0\r\n"
         "$5\r\nindex\r\n:1\r\n$6\r\npolicy\r\n$16\r\ngcra 1/s burst 2\r\n$3\r\nkey\r\n$1\r\nx\r\n"
@@ -193,39 +199,42 @@ static void check_take_all_errors(void **state)
 {
     fixture *f = *state;
     set_rule(f, "a", "gcra 1/s burst 3");
-    ask(f, "WEIR.TAKEALL 1 a k", "-ERR wrong number of arguments for 'weir.takeall' command\r\n");
-    ask(f, "WEIR.TAKEALL 0 a k 1", "-ERR expected 1 to 16 requests, found '0'\r\n");
-    ask(f, "WEIR.TAKEALL 17 a k 1", "-ERR expected 1 to 16 requests, found '17'\r\n");
-    ask(f, "WEIR.TAKEALL x a k 1", "-ERR expected 1 to 16 requests, found 'x'\r\n");
-    ask(f, "WEIR.TAKEALL 2 a k 1",
-        "-ERR expected policy key cost 2 times after the number, found 3 arguments\r\n");
-    ask(f, "WEIR.TAKEALL 1 a k 1 a",
-        "-ERR expected policy key cost 1 times after the number, found 4 arguments\r\n");
-    ask(f, "WEIR.TAKEALL 2 a k 1 a j -1",
-        "-ERR request 1: the cost: expected a whole number from 0 to 2147483647\r\n");
-    ask(f, "WEIR.TAKEALL 2 a k 1 b k 1",
-        "-ERR request 1: no policy 'b'; WEIR.POLICY LIST shows all policies\r\n");
-    ask(f, "WEIR.TAKEALL 2 a '' 1 b k 1",
-        "-ERR request 0: the key has 0 bytes, expected 1 to 65536\r\n");
-    ask(f, "WEIR.TAKEALL 2 a k 1 'gcra 1/x' k 1",
-        "-ERR request 1: policy: column 8: unknown unit 'x', expected one of ns us ms s m h d w"
-        "\r\n");
-    ask(f, "WEIR.PEEK a k", "*6\r\n:1\r\n:3\r\n:3\r\n:0\r\n:0\r\n:0\r\n");
-    ask(f,
-        "WEIR.TAKEALL 16 a 0 1 a 1 1 a 2 1 a 3 1 a 4 1 a 5 1 a 6 1 a 7 1 a 8 1 a 9 1 a 10 1 "
-        "a 11 1 a 12 1 a 13 1 a 14 1 a 15 4",
-        "*7\r\n:0\r\n:3\r\n:3\r\n:-1\r\n:0\r\n:0\r\n:15\r\n");
-    ask(f, "COMMAND INFO weir.takeall weir.reserve weir.commit cl.throttle",
-        "*4\r\n*6\r\n$12\r\nweir.takeall\r\n:-5\r\n*1\r\n+write\r\n:3\r\n:-2\r\n:3\r\n"
-        "*6\r\n$12\r\nweir.reserve\r\n:-6\r\n*1\r\n+write\r\n:2\r\n:2\r\n:1\r\n"
-        "*6\r\n$11\r\nweir.commit\r\n:-3\r\n*0\r\n:0\r\n:0\r\n:0\r\n"
-        "*6\r\n$11\r\ncl.throttle\r\n:-1\r\n*1\r\n+write\r\n:1\r\n:1\r\n:1\r\n");
-    ask(f, "MULTI", "-ERR MULTI is not supported: send the commands in a pipeline without it\r\n");
-    ask(f, "WEIR.TAKEALL 1 a k 1", "-ERR the command was not run: MULTI is not supported\r\n");
-    ask(f, "WEIR.RESERVE a k 1 TTL 1", "-ERR the command was not run: MULTI is not supported\r\n");
+    expect(f, "WEIR.TAKEALL 1 a k",
+           "-ERR wrong number of arguments for 'weir.takeall' command\r\n");
+    expect(f, "WEIR.TAKEALL 0 a k 1", "-ERR expected 1 to 16 requests, found '0'\r\n");
+    expect(f, "WEIR.TAKEALL 17 a k 1", "-ERR expected 1 to 16 requests, found '17'\r\n");
+    expect(f, "WEIR.TAKEALL x a k 1", "-ERR expected 1 to 16 requests, found 'x'\r\n");
+    expect(f, "WEIR.TAKEALL 2 a k 1",
+           "-ERR expected policy key cost 2 times after the number, found 3 arguments\r\n");
+    expect(f, "WEIR.TAKEALL 1 a k 1 a",
+           "-ERR expected policy key cost 1 times after the number, found 4 arguments\r\n");
+    expect(f, "WEIR.TAKEALL 2 a k 1 a j -1",
+           "-ERR request 1: the cost: expected a whole number from 0 to 2147483647\r\n");
+    expect(f, "WEIR.TAKEALL 2 a k 1 b k 1",
+           "-ERR request 1: no policy 'b'; WEIR.POLICY LIST shows all policies\r\n");
+    expect(f, "WEIR.TAKEALL 2 a '' 1 b k 1",
+           "-ERR request 0: the key has 0 bytes, expected 1 to 65536\r\n");
+    expect(f, "WEIR.TAKEALL 2 a k 1 'gcra 1/x' k 1",
+           "-ERR request 1: policy: column 8: unknown unit 'x', expected one of ns us ms s m h d w"
+           "\r\n");
+    expect(f, "WEIR.PEEK a k", "*6\r\n:1\r\n:3\r\n:3\r\n:0\r\n:0\r\n:0\r\n");
+    expect(f,
+           "WEIR.TAKEALL 16 a 0 1 a 1 1 a 2 1 a 3 1 a 4 1 a 5 1 a 6 1 a 7 1 a 8 1 a 9 1 a 10 1 "
+           "a 11 1 a 12 1 a 13 1 a 14 1 a 15 4",
+           "*7\r\n:0\r\n:3\r\n:3\r\n:-1\r\n:0\r\n:0\r\n:15\r\n");
+    expect(f, "COMMAND INFO weir.takeall weir.reserve weir.commit cl.throttle",
+           "*4\r\n*6\r\n$12\r\nweir.takeall\r\n:-5\r\n*1\r\n+write\r\n:3\r\n:-2\r\n:3\r\n"
+           "*6\r\n$12\r\nweir.reserve\r\n:-6\r\n*1\r\n+write\r\n:2\r\n:2\r\n:1\r\n"
+           "*6\r\n$11\r\nweir.commit\r\n:-3\r\n*0\r\n:0\r\n:0\r\n:0\r\n"
+           "*6\r\n$11\r\ncl.throttle\r\n:-1\r\n*1\r\n+write\r\n:1\r\n:1\r\n:1\r\n");
+    expect(f, "MULTI",
+           "-ERR MULTI is not supported: send the commands in a pipeline without it\r\n");
+    expect(f, "WEIR.TAKEALL 1 a k 1", "-ERR the command was not run: MULTI is not supported\r\n");
+    expect(f, "WEIR.RESERVE a k 1 TTL 1",
+           "-ERR the command was not run: MULTI is not supported\r\n");
 }
 
-/* Reserves, expects an answer that begins like this, and gives the id it ends with. */
+/* Reserves, expects a reply with this beginning, and returns the id at its end. */
 static void reserve(fixture *f, const char *request, const char *begins, char ret_id[17])
 {
     weir_buffer_append(&f->in, request, strlen(request));
@@ -246,44 +255,45 @@ static void check_reserve(void **state)
     set_rule(f, "tokens", "fixed-window 100/h");
     reserve(f, "WEIR.RESERVE tokens alice 60 TTL 30s",
             "*7\r\n:1\r\n:100\r\n:40\r\n:0\r\n:3600000\r\n:0\r\n$16\r\n", id);
-    ask(f, "WEIR.RESERVE tokens alice 60 TTL 30s",
-        "*7\r\n:0\r\n:100\r\n:40\r\n:3600000\r\n:3600000\r\n:0\r\n$-1\r\n");
+    expect(f, "WEIR.RESERVE tokens alice 60 TTL 30s",
+           "*7\r\n:0\r\n:100\r\n:40\r\n:3600000\r\n:3600000\r\n:0\r\n$-1\r\n");
     snprintf(request, sizeof request, "WEIR.COMMIT %s 25", id);
-    ask(f, request, "*7\r\n:1\r\n:100\r\n:75\r\n:0\r\n:3600000\r\n:0\r\n:0\r\n");
+    expect(f, request, "*7\r\n:1\r\n:100\r\n:75\r\n:0\r\n:3600000\r\n:0\r\n:0\r\n");
     snprintf(reply, sizeof reply,
              "-ERR no open reservation %s: it was committed, was cancelled or has expired\r\n", id);
-    ask(f, request, reply);
+    expect(f, request, reply);
     reserve(f, "weir.reserve tokens alice 70 ttl 500ms", "*7\r\n:1\r\n:100\r\n:5\r\n", id);
     snprintf(request, sizeof request, "weir.commit %s 80", id);
-    ask(f, request, "*7\r\n:1\r\n:100\r\n:0\r\n:0\r\n:3600000\r\n:0\r\n:5\r\n");
+    expect(f, request, "*7\r\n:1\r\n:100\r\n:0\r\n:0\r\n:3600000\r\n:0\r\n:5\r\n");
     reserve(f, "WEIR.RESERVE 'gcra 1/s burst 9' bob 9 TTL 1h30m", "*7\r\n:1\r\n:9\r\n:0\r\n", id);
     for (char *c = id; *c; c++)
         *c = (char)(*c >= 'a' ? *c - 'a' + 'A' : *c);
     snprintf(request, sizeof request, "WEIR.CANCEL %s", id);
-    ask(f, request, "*7\r\n:1\r\n:9\r\n:9\r\n:0\r\n:0\r\n:0\r\n:0\r\n");
-    ask(f, "WEIR.COMMIT 0000000000000000 7", /* of a key that is never counted */
-        "*7\r\n:1\r\n:2147483647\r\n:2147483647\r\n:0\r\n:0\r\n:0\r\n:0\r\n");
+    expect(f, request, "*7\r\n:1\r\n:9\r\n:9\r\n:0\r\n:0\r\n:0\r\n:0\r\n");
+    expect(f, "WEIR.COMMIT 0000000000000000 7", /* of a key on an allow list */
+           "*7\r\n:1\r\n:2147483647\r\n:2147483647\r\n:0\r\n:0\r\n:0\r\n:0\r\n");
     f->session.proto = 3;
     reserve(f, "WEIR.RESERVE tokens carol 1 TTL 5",
             "*7\r\n:1\r\n:100\r\n:99\r\n:0\r\n:3600000\r\n:0\r\n$16\r\n", id);
-    ask(f, "WEIR.RESERVE tokens carol 100 TTL 5",
-        "*7\r\n:0\r\n:100\r\n:99\r\n:3600000\r\n:3600000\r\n:0\r\n_\r\n");
+    expect(f, "WEIR.RESERVE tokens carol 100 TTL 5",
+           "*7\r\n:0\r\n:100\r\n:99\r\n:3600000\r\n:3600000\r\n:0\r\n_\r\n");
     snprintf(request, sizeof request, "WEIR.COMMIT %s 2", id);
-    ask(f, request, "*7\r\n:1\r\n:100\r\n:98\r\n:0\r\n:3600000\r\n:0\r\n:0\r\n");
-    ask(f, "WEIR.REFUND tokens carol 2 withnames",
-        "%8\r\n$7\r\nallowed\r\n:1\r\n$5\r\nlimit\r\n:100\r\n$9\r\nremaining\r\n:100\r\n"
-        "$14\r\nretry_after_ms\r\n:0\r\n$14\r\nreset_after_ms\r\n:0\r\n$8\r\ndelay_ms\r\n:0\r\n"
-        "$6\r\npolicy\r\n$6\r\ntokens\r\n$5\r\nlayer\r\n:0\r\n");
+    expect(f, request, "*7\r\n:1\r\n:100\r\n:98\r\n:0\r\n:3600000\r\n:0\r\n:0\r\n");
+    expect(f, "WEIR.REFUND tokens carol 2 withnames",
+           "%8\r\n$7\r\nallowed\r\n:1\r\n$5\r\nlimit\r\n:100\r\n$9\r\nremaining\r\n:100\r\n"
+           "$14\r\nretry_after_ms\r\n:0\r\n$14\r\nreset_after_ms\r\n:0\r\n$8\r\ndelay_ms\r\n:0\r\n"
+           "$6\r\npolicy\r\n$6\r\ntokens\r\n$5\r\nlayer\r\n:0\r\n");
     reserve(f, "WEIR.RESERVE tokens carol 1 TTL 5 WITHNAMES", "%9\r\n$7\r\nallowed\r\n:1\r\n", id);
-    ask(f, "WEIR.RESERVE tokens carol 101 TTL 5 WITHNAMES",
+    request(
+        f, "WEIR.RESERVE tokens carol 101 TTL 5 WITHNAMES",
         "%9\r\n$7\r\nallowed\r\n:0\r\n$5\r\nlimit\r\n:100\r\n$9\r\nremaining\r\n:99\r\n"
         "$14\r\nretry_after_ms\r\n:-1\r\n$14\r\nreset_after_ms\r\n:3600000\r\n$8\r\ndelay_ms\r\n"
         ":0\r\n$2\r\nid\r\n_\r\n$6\r\npolicy\r\n$6\r\ntokens\r\n$5\r\nlayer\r\n:0\r\n");
     snprintf(request, sizeof request, "WEIR.CANCEL %s WITHNAMES", id);
-    ask(f, request,
-        "%8\r\n$7\r\nallowed\r\n:1\r\n$5\r\nlimit\r\n:100\r\n$9\r\nremaining\r\n:100\r\n"
-        "$14\r\nretry_after_ms\r\n:0\r\n$14\r\nreset_after_ms\r\n:0\r\n$8\r\ndelay_ms\r\n:0\r\n"
-        "$4\r\nover\r\n:0\r\n$5\r\nlayer\r\n:0\r\n");
+    expect(f, request,
+           "%8\r\n$7\r\nallowed\r\n:1\r\n$5\r\nlimit\r\n:100\r\n$9\r\nremaining\r\n:100\r\n"
+           "$14\r\nretry_after_ms\r\n:0\r\n$14\r\nreset_after_ms\r\n:0\r\n$8\r\ndelay_ms\r\n:0\r\n"
+           "$4\r\nover\r\n:0\r\n$5\r\nlayer\r\n:0\r\n");
 }
 
 static void check_reserve_errors(void **state)
@@ -296,32 +306,33 @@ static void check_reserve_errors(void **state)
     const char *id =
         "-ERR the id: expected 16 hexadecimal digits, the id that reserve returned\r\n";
     const char *cost = "-ERR the cost: expected a whole number from 0 to 2147483647\r\n";
-    ask(f, "WEIR.RESERVE a k 1", "-ERR wrong number of arguments for 'weir.reserve' command\r\n");
-    ask(f, "WEIR.RESERVE a k x TTL 1", cost);
-    ask(f, "WEIR.RESERVE a k 1 EX 1",
-        "-ERR syntax error, expected policy key n TTL time [WITHNAMES] after the command\r\n");
-    ask(f, "WEIR.RESERVE a k 1 TTL 0", ttl);
-    ask(f, "WEIR.RESERVE a k 1 TTL -1", ttl);
-    ask(f, "WEIR.RESERVE a k 1 TTL 1.5", ttl);
-    ask(f, "WEIR.RESERVE a k 1 TTL 1day", ttl);
-    ask(f, "WEIR.RESERVE a k 1 TTL 37000000000", ttl);
-    ask(f, "WEIR.RESERVE b k 1 TTL 1",
-        "-ERR no policy 'b'; WEIR.POLICY LIST shows all policies\r\n");
-    ask(f, "WEIR.RESERVE q k 1 TTL 1",
-        "-ERR leaky-queue and count-denied policies do not support refunds\r\n");
-    ask(f, "WEIR.RESERVE a '' 1 TTL 1", "-ERR the key has 0 bytes, expected 1 to 65536\r\n");
-    ask(f, "WEIR.COMMIT 1 1", id);
-    ask(f, "WEIR.COMMIT 000000000000000g 1", id);
-    ask(f, "WEIR.COMMIT 00000000000000001 1", id);
-    ask(f, "WEIR.COMMIT 0000000000000001 -1", cost);
-    ask(f, "WEIR.COMMIT 0000000000000001 1",
-        "-ERR no open reservation 0000000000000001: it was committed, was cancelled or has "
-        "expired\r\n");
-    ask(f, "WEIR.CANCEL ''", id);
+    expect(f, "WEIR.RESERVE a k 1",
+           "-ERR wrong number of arguments for 'weir.reserve' command\r\n");
+    expect(f, "WEIR.RESERVE a k x TTL 1", cost);
+    expect(f, "WEIR.RESERVE a k 1 EX 1",
+           "-ERR syntax error, expected policy key n TTL time [WITHNAMES] after the command\r\n");
+    expect(f, "WEIR.RESERVE a k 1 TTL 0", ttl);
+    expect(f, "WEIR.RESERVE a k 1 TTL -1", ttl);
+    expect(f, "WEIR.RESERVE a k 1 TTL 1.5", ttl);
+    expect(f, "WEIR.RESERVE a k 1 TTL 1day", ttl);
+    expect(f, "WEIR.RESERVE a k 1 TTL 37000000000", ttl);
+    expect(f, "WEIR.RESERVE b k 1 TTL 1",
+           "-ERR no policy 'b'; WEIR.POLICY LIST shows all policies\r\n");
+    expect(f, "WEIR.RESERVE q k 1 TTL 1",
+           "-ERR leaky-queue and count-denied policies do not support refunds\r\n");
+    expect(f, "WEIR.RESERVE a '' 1 TTL 1", "-ERR the key has 0 bytes, expected 1 to 65536\r\n");
+    expect(f, "WEIR.COMMIT 1 1", id);
+    expect(f, "WEIR.COMMIT 000000000000000g 1", id);
+    expect(f, "WEIR.COMMIT 00000000000000001 1", id);
+    expect(f, "WEIR.COMMIT 0000000000000001 -1", cost);
+    expect(f, "WEIR.COMMIT 0000000000000001 1",
+           "-ERR no open reservation 0000000000000001: it was committed, was cancelled or has "
+           "expired\r\n");
+    expect(f, "WEIR.CANCEL ''", id);
 }
 
-/* An error in a row of takes stands in its place, and the batch around it is decided all the
- * same. */
+/* An error within a batch is replied in its place, and the other requests of the batch are
+ * decided. */
 static void check_order(void **state)
 {
     fixture *f = *state;
@@ -329,49 +340,50 @@ static void check_order(void **state)
     const char *request = "WEIR.TAKE a k\r\nWEIR.TAKE a k COST x\r\nWEIR.TAKE a k\r\nPING\r\n"
                           "WEIR.TAKE b k\r\nWEIR.TAKE a\r\nWEIR.CHECK 'gcra 1/s' k\r\nNO\r\n"
                           "WEIR.TAKE a k\r\n*1\r\n:1";
-    ask(f, request,
-        "*6\r\n:1\r\n:9\r\n:8\r\n:0\r\n:1000\r\n:0\r\n"
-        "-ERR the cost: expected a whole number from 0 to 2147483647\r\n"
-        "*6\r\n:1\r\n:9\r\n:7\r\n:0\r\n:2000\r\n:0\r\n"
-        "+PONG\r\n"
-        "-ERR no policy 'b'; WEIR.POLICY LIST shows all policies\r\n"
-        "-ERR wrong number of arguments for 'weir.take' command\r\n"
-        "*6\r\n:1\r\n:1\r\n:0\r\n:0\r\n:1000\r\n:0\r\n"
-        "-ERR unknown command 'NO'; WEIR.HELP lists the commands\r\n"
-        "*6\r\n:1\r\n:9\r\n:6\r\n:0\r\n:3000\r\n:0\r\n"
-        "-ERR Protocol error: expected '$', got ':'\r\n");
+    expect(f, request,
+           "*6\r\n:1\r\n:9\r\n:8\r\n:0\r\n:1000\r\n:0\r\n"
+           "-ERR the cost: expected a whole number from 0 to 2147483647\r\n"
+           "*6\r\n:1\r\n:9\r\n:7\r\n:0\r\n:2000\r\n:0\r\n"
+           "+PONG\r\n"
+           "-ERR no policy 'b'; WEIR.POLICY LIST shows all policies\r\n"
+           "-ERR wrong number of arguments for 'weir.take' command\r\n"
+           "*6\r\n:1\r\n:1\r\n:0\r\n:0\r\n:1000\r\n:0\r\n"
+           "-ERR unknown command 'NO'; WEIR.HELP lists the commands\r\n"
+           "*6\r\n:1\r\n:9\r\n:6\r\n:0\r\n:3000\r\n:0\r\n"
+           "-ERR Protocol error: expected '$', got ':'\r\n");
 }
 
-/* What a client sends as a transaction is refused as a whole, and charges nothing. */
+/* A transaction is refused as a whole, and charges nothing. */
 static void check_multi(void **state)
 {
     fixture *f = *state;
-    ask(f,
-        "WEIR.CHECK 'gcra 1/s burst 5' k\r\nMULTI\r\nWEIR.CHECK 'gcra 1/s burst 5' "
-        "k\r\nPING\r\nEXEC",
-        "*6\r\n:1\r\n:5\r\n:4\r\n:0\r\n:1000\r\n:0\r\n"
-        "-ERR MULTI is not supported: send the commands in a pipeline without it\r\n"
-        "-ERR the command was not run: MULTI is not supported\r\n"
-        "-ERR the command was not run: MULTI is not supported\r\n"
-        "-EXECABORT Transaction discarded because of previous errors.\r\n");
-    ask(f, "WEIR.PEEK 'gcra 1/s burst 5' k", "*6\r\n:1\r\n:5\r\n:4\r\n:0\r\n:1000\r\n:0\r\n");
-    ask(f, "EXEC", "-ERR EXEC without MULTI\r\n");
-    ask(f, "MULTI\r\nDISCARD\r\nPING",
-        "-ERR MULTI is not supported: send the commands in a pipeline without it\r\n"
-        "+OK\r\n+PONG\r\n");
+    expect(f,
+           "WEIR.CHECK 'gcra 1/s burst 5' k\r\nMULTI\r\nWEIR.CHECK 'gcra 1/s burst 5' "
+           "k\r\nPING\r\nEXEC",
+           "*6\r\n:1\r\n:5\r\n:4\r\n:0\r\n:1000\r\n:0\r\n"
+           "-ERR MULTI is not supported: send the commands in a pipeline without it\r\n"
+           "-ERR the command was not run: MULTI is not supported\r\n"
+           "-ERR the command was not run: MULTI is not supported\r\n"
+           "-EXECABORT Transaction discarded because of previous errors.\r\n");
+    expect(f, "WEIR.PEEK 'gcra 1/s burst 5' k", "*6\r\n:1\r\n:5\r\n:4\r\n:0\r\n:1000\r\n:0\r\n");
+    expect(f, "EXEC", "-ERR EXEC without MULTI\r\n");
+    expect(f, "MULTI\r\nDISCARD\r\nPING",
+           "-ERR MULTI is not supported: send the commands in a pipeline without it\r\n"
+           "+OK\r\n+PONG\r\n");
 }
 
-/* A text may stand wherever a name may. */
+/* Every command accepts a policy text instead of a name. */
 static void check_texts(void **state)
 {
     fixture *f = *state;
-    ask(f, "WEIR.TAKE 'gcra 1/s burst 5' k", "*6\r\n:1\r\n:5\r\n:4\r\n:0\r\n:1000\r\n:0\r\n");
-    ask(f, "WEIR.CHECK 'gcra 1/s burst 5' k", "*6\r\n:1\r\n:5\r\n:3\r\n:0\r\n:2000\r\n:0\r\n");
-    ask(f, "WEIR.REFUND 'gcra 1/s burst 5' k 1", "*6\r\n:1\r\n:5\r\n:4\r\n:0\r\n:1000\r\n:0\r\n");
-    ask(f, "WEIR.RESET 'gcra 1/s burst 5' k", "+OK\r\n");
-    ask(f, "WEIR.PEEK 'gcra 1/s burst 5' k", "*6\r\n:1\r\n:5\r\n:5\r\n:0\r\n:0\r\n:0\r\n");
-    ask(f, "WEIR.RESET 'gcra 1/ burst' k",
-        "-ERR policy: column 8: found a space, expected a period such as s, 90s or 1h30m\r\n");
+    expect(f, "WEIR.TAKE 'gcra 1/s burst 5' k", "*6\r\n:1\r\n:5\r\n:4\r\n:0\r\n:1000\r\n:0\r\n");
+    expect(f, "WEIR.CHECK 'gcra 1/s burst 5' k", "*6\r\n:1\r\n:5\r\n:3\r\n:0\r\n:2000\r\n:0\r\n");
+    expect(f, "WEIR.REFUND 'gcra 1/s burst 5' k 1",
+           "*6\r\n:1\r\n:5\r\n:4\r\n:0\r\n:1000\r\n:0\r\n");
+    expect(f, "WEIR.RESET 'gcra 1/s burst 5' k", "+OK\r\n");
+    expect(f, "WEIR.PEEK 'gcra 1/s burst 5' k", "*6\r\n:1\r\n:5\r\n:5\r\n:0\r\n:0\r\n:0\r\n");
+    expect(f, "WEIR.RESET 'gcra 1/ burst' k",
+           "-ERR policy: column 8: found a space, expected a period such as s, 90s or 1h30m\r\n");
 }
 
 static void check_long_batch(void **state)
@@ -398,63 +410,66 @@ static void check_long_batch(void **state)
 static void check_hello(void **state)
 {
     fixture *f = *state;
-    ask(f, "HELLO 3",
+    request(
+        f, "HELLO 3",
         "%7\r\n$6\r\nserver\r\n$4\r\nweir\r\n$7\r\nversion\r\n$5\r\n1.2.3\r\n$5\r\nproto\r\n:3\r\n"
         "$2\r\nid\r\n:7\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n$6\r\nmaster\r\n"
         "$7\r\nmodules\r\n*0\r\n");
-    ask(f, "WEIR.POLICY GET none", "_\r\n");
-    ask(f, "CLIENT GETNAME", "_\r\n");
-    ask(f, "HELLO 4", "-NOPROTO unsupported protocol version\r\n");
-    ask(f, "HELLO x", "-ERR Protocol version is not an integer or out of range\r\n");
-    ask(f, "HELLO 2 SETNAME me",
+    expect(f, "WEIR.POLICY GET none", "_\r\n");
+    expect(f, "CLIENT GETNAME", "_\r\n");
+    expect(f, "HELLO 4", "-NOPROTO unsupported protocol version\r\n");
+    expect(f, "HELLO x", "-ERR Protocol version is not an integer or out of range\r\n");
+    request(
+        f, "HELLO 2 SETNAME me",
         "*14\r\n$6\r\nserver\r\n$4\r\nweir\r\n$7\r\nversion\r\n$5\r\n1.2.3\r\n$5\r\nproto\r\n:2\r\n"
         "$2\r\nid\r\n:7\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n$6\r\nmaster\r\n"
         "$7\r\nmodules\r\n*0\r\n");
-    ask(f, "CLIENT GETNAME", "$2\r\nme\r\n");
-    ask(f, "HELLO 3 NONSENSE", "-ERR Syntax error in HELLO option 'NONSENSE'\r\n");
-    ask(f, "WEIR.POLICY GET none", "$-1\r\n");
-    ask(f, "RESET", "+RESET\r\n");
-    ask(f, "CLIENT GETNAME", "$-1\r\n");
+    expect(f, "CLIENT GETNAME", "$2\r\nme\r\n");
+    expect(f, "HELLO 3 NONSENSE", "-ERR Syntax error in HELLO option 'NONSENSE'\r\n");
+    expect(f, "WEIR.POLICY GET none", "$-1\r\n");
+    expect(f, "RESET", "+RESET\r\n");
+    expect(f, "CLIENT GETNAME", "$-1\r\n");
 }
 
 static void check_policy(void **state)
 {
     fixture *f = *state;
-    ask(f, "WEIR.POLICY LIST", "*0\r\n");
-    ask(f, "WEIR.POLICY SET login 'sliding-log 5/m'", "+OK\r\n");
-    ask(f, "WEIR.POLICY SET api 'gcra 1/s'", "+OK\r\n");
-    ask(f, "WEIR.POLICY GET login",
+    expect(f, "WEIR.POLICY LIST", "*0\r\n");
+    expect(f, "WEIR.POLICY SET login 'sliding-log 5/m'", "+OK\r\n");
+    expect(f, "WEIR.POLICY SET api 'gcra 1/s'", "+OK\r\n");
+    request(
+        f, "WEIR.POLICY GET login",
         "*12\r\n$4\r\nname\r\n$5\r\nlogin\r\n$5\r\nlimit\r\n$15\r\nsliding-log 5/m\r\n"
         "$9\r\noverrides\r\n:0\r\n$5\r\nallow\r\n:0\r\n$4\r\ndeny\r\n:0\r\n$6\r\nshadow\r\n:0\r\n");
-    ask(f, "WEIR.TAKE login bob", "*6\r\n:1\r\n:5\r\n:4\r\n:0\r\n:60000\r\n:0\r\n");
-    ask(f, "WEIR.POLICY DEL login", ":1\r\n");
-    ask(f, "WEIR.POLICY DEL login", ":0\r\n");
-    ask(f, "WEIR.POLICY SET a 'gcra 1/x'",
-        "-ERR policy: column 8: unknown unit 'x', expected one of ns us ms s m h d w\r\n");
-    ask(f, "WEIR.POLICY SET 'a b' 'gcra 1/s'",
-        "-ERR byte 2 of a policy's name: expected a letter, a digit or one of - _ . : /\r\n");
-    ask(f, "WEIR.POLICY SET \"a\\x00b\" 'gcra 1/s'",
-        "-ERR the policy's name: expected 1 to 64 bytes without NUL\r\n");
-    ask(f, "WEIR.POLICY SET a \"gcra 1/s\\x00\"",
-        "-ERR the policy text: expected at most 2047 bytes without NUL\r\n");
+    expect(f, "WEIR.TAKE login bob", "*6\r\n:1\r\n:5\r\n:4\r\n:0\r\n:60000\r\n:0\r\n");
+    expect(f, "WEIR.POLICY DEL login", ":1\r\n");
+    expect(f, "WEIR.POLICY DEL login", ":0\r\n");
+    expect(f, "WEIR.POLICY SET a 'gcra 1/x'",
+           "-ERR policy: column 8: unknown unit 'x', expected one of ns us ms s m h d w\r\n");
+    expect(f, "WEIR.POLICY SET 'a b' 'gcra 1/s'",
+           "-ERR byte 2 of a policy's name: expected a letter, a digit or one of - _ . : /\r\n");
+    expect(f, "WEIR.POLICY SET \"a\\x00b\" 'gcra 1/s'",
+           "-ERR the policy's name: expected 1 to 64 bytes without NUL\r\n");
+    expect(f, "WEIR.POLICY SET a \"gcra 1/s\\x00\"",
+           "-ERR the policy text: expected at most 2047 bytes without NUL\r\n");
     const char *usage = "-ERR syntax error, expected WEIR.POLICY LIST, GET name, SET name "
                         "policy-text or DEL name\r\n";
-    ask(f, "WEIR.POLICY LIST x", usage);
-    ask(f, "WEIR.POLICY GET", usage);
-    ask(f, "WEIR.POLICY SET x", usage);
-    ask(f, "WEIR.POLICY DROP x", usage);
+    expect(f, "WEIR.POLICY LIST x", usage);
+    expect(f, "WEIR.POLICY GET", usage);
+    expect(f, "WEIR.POLICY SET x", usage);
+    expect(f, "WEIR.POLICY DROP x", usage);
     for (int i = 1; i < WEIR_RULES_MAX; i++) {
         char request[64];
         snprintf(request, sizeof request, "WEIR.POLICY SET p%d 'gcra 1/s'", i);
-        ask(f, request, "+OK\r\n");
+        expect(f, request, "+OK\r\n");
     }
-    ask(f, "WEIR.POLICY SET more 'gcra 1/s'",
-        "-ERR there are 1024 policies, the maximum: delete one first\r\n");
-    ask(f, "WEIR.POLICY SET p1 'gcra 2/s'", "+OK\r\n");
+    expect(f, "WEIR.POLICY SET more 'gcra 1/s'",
+           "-ERR there are 1024 policies, the maximum: delete one first\r\n");
+    expect(f, "WEIR.POLICY SET p1 'gcra 2/s'", "+OK\r\n");
 }
 
-/* Sends a request whose reply is held until then. */
-static void ask_held(fixture *f, const char *request, const char *reply, int64_t until_ns)
+/* Sends a request whose reply is delayed. */
+static void expect_delayed(fixture *f, const char *request, const char *reply, int64_t until_ns)
 {
     weir_buffer_append(&f->in, request, strlen(request));
     weir_buffer_append(&f->in, "\r\n", 2);
@@ -473,7 +488,7 @@ static bool count_wrong(void *ctx, const void *turn_ctx)
     return true;
 }
 
-/* As many replies are held as may be. */
+/* The limit of delayed replies is reached. */
 static bool hold_no_more(void *ctx, const void *turn_ctx)
 {
     (void)ctx;
@@ -481,8 +496,8 @@ static bool hold_no_more(void *ctx, const void *turn_ctx)
     return false;
 }
 
-/* Guesses in a pipeline: each is answered after its delay, and the third closes the connection.
- * What was asked before them is answered at once. */
+/* Wrong passwords in a pipeline: each reply is delayed, and the third closes the connection.
+ * Earlier requests are answered at once. */
 static void check_guesses(void **state)
 {
     fixture *f = *state;
@@ -548,19 +563,20 @@ static void check_guesses(void **state)
 static void check_password(void **state)
 {
     fixture *f = *state;
-    ask(f, "AUTH secret",
-        "-ERR AUTH <password> called without any password configured for the default user. Are "
-        "you sure your configuration is correct?\r\n");
+    expect(f, "AUTH secret",
+           "-ERR AUTH <password> called without any password configured for the default user. Are "
+           "you sure your configuration is correct?\r\n");
     f->options.password = "secret";
     weir_resp_session_init(&f->session, &f->options);
     const char *no = "-NOAUTH Authentication required.\r\n";
     const char *wrong = "-WRONGPASS invalid username-password pair or user is disabled.\r\n";
-    ask(f, "PING", no);
-    ask(f, "WEIR.CHECK 'gcra 1/s' k", no);
-    ask(f, "WEIR.CHECK 'gcra 1/s' k COST 2", no);
-    ask(f, "CL.THROTTLE u 15 30 60", no);
-    ask(f, "INFO", no);
-    ask(f, "HELLO 3",
+    expect(f, "PING", no);
+    expect(f, "WEIR.CHECK 'gcra 1/s' k", no);
+    expect(f, "WEIR.CHECK 'gcra 1/s' k COST 2", no);
+    expect(f, "CL.THROTTLE u 15 30 60", no);
+    expect(f, "INFO", no);
+    request(
+        f, "HELLO 3",
         "-NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO "
         "<proto> AUTH <user> <pass> option can be used to authenticate the client and select the "
         "RESP protocol version at the same time\r\n");
@@ -568,45 +584,45 @@ static void check_password(void **state)
                                           "AUTH ''",           "AUTH secretsecret",
                                           "AUTH alice secret", "HELLO 3 AUTH default wrong"};
     for (size_t i = 0; i < sizeof guesses / sizeof guesses[0]; i++) {
-        ask_held(f, guesses[i], wrong, now_ns + WEIR_PASSWORD_DELAY_NS);
-        ask(f, "PING", no);
+        expect_delayed(f, guesses[i], wrong, now_ns + WEIR_PASSWORD_DELAY_NS);
+        expect(f, "PING", no);
         weir_resp_session_init(&f->session, &f->options);
     }
-    ask(f, "AUTH secret", "+OK\r\n");
-    ask(f, "PING", "+PONG\r\n");
-    ask(f, "RESET", "+RESET\r\n");
-    ask(f, "PING", no);
-    ask(f, "AUTH default secret", "+OK\r\n");
-    ask(f, "WEIR.CHECK 'gcra 1/s' k", "*6\r\n:1\r\n:1\r\n:0\r\n:0\r\n:1000\r\n:0\r\n");
+    expect(f, "AUTH secret", "+OK\r\n");
+    expect(f, "PING", "+PONG\r\n");
+    expect(f, "RESET", "+RESET\r\n");
+    expect(f, "PING", no);
+    expect(f, "AUTH default secret", "+OK\r\n");
+    expect(f, "WEIR.CHECK 'gcra 1/s' k", "*6\r\n:1\r\n:1\r\n:0\r\n:0\r\n:1000\r\n:0\r\n");
 }
 
-/* What clients send by themselves. */
+/* Commands that client libraries send on their own. */
 static void check_client(void **state)
 {
     fixture *f = *state;
-    ask(f, "CLIENT SETINFO LIB-NAME ioredis", "+OK\r\n");
-    ask(f, "CLIENT SETNAME app", "+OK\r\n");
-    ask(f, "CLIENT SETNAME 'a b'",
-        "-ERR Client names cannot contain spaces, newlines or special characters, and have at "
-        "most 64 bytes.\r\n");
-    ask(f, "CLIENT ID", ":7\r\n");
-    ask(f, "CLIENT INFO", "$39\r\nid=7 name=app db=0 resp=2 user=default\n\r\n");
-    ask(f, "CLIENT MAINT_NOTIFICATIONS ON",
-        "-ERR unknown subcommand or wrong number of arguments for 'MAINT_NOTIFICATIONS'\r\n");
-    ask(f, "SELECT 0", "+OK\r\n");
-    ask(f, "SELECT 1", "-ERR DB index is out of range\r\n");
-    ask(f, "SELECT x", "-ERR value is not an integer or out of range\r\n");
-    ask(f, "CONFIG GET save", "*2\r\n$4\r\nsave\r\n$0\r\n\r\n");
-    ask(f, "CONFIG GET nothing appendonly", "*2\r\n$10\r\nappendonly\r\n$2\r\nno\r\n");
-    ask(f, "CONFIG GET nothing", "*0\r\n");
-    ask(f, "CONFIG SET save x",
-        "-ERR CONFIG supports only GET: weir reads its settings from weir.yaml\r\n");
-    ask(f, "ECHO hello", "$5\r\nhello\r\n");
-    ask(f, "COMMAND COUNT", ":28\r\n");
-    ask(f, "COMMAND INFO weir.take cl.throttle ping no",
-        "*4\r\n*6\r\n$9\r\nweir.take\r\n:-3\r\n*1\r\n+write\r\n:2\r\n:2\r\n:1\r\n"
-        "*6\r\n$11\r\ncl.throttle\r\n:-1\r\n*1\r\n+write\r\n:1\r\n:1\r\n:1\r\n"
-        "*6\r\n$4\r\nping\r\n:-1\r\n*0\r\n:0\r\n:0\r\n:0\r\n$-1\r\n");
+    expect(f, "CLIENT SETINFO LIB-NAME ioredis", "+OK\r\n");
+    expect(f, "CLIENT SETNAME app", "+OK\r\n");
+    expect(f, "CLIENT SETNAME 'a b'",
+           "-ERR Client names cannot contain spaces, newlines or special characters, and have at "
+           "most 64 bytes.\r\n");
+    expect(f, "CLIENT ID", ":7\r\n");
+    expect(f, "CLIENT INFO", "$39\r\nid=7 name=app db=0 resp=2 user=default\n\r\n");
+    expect(f, "CLIENT MAINT_NOTIFICATIONS ON",
+           "-ERR unknown subcommand or wrong number of arguments for 'MAINT_NOTIFICATIONS'\r\n");
+    expect(f, "SELECT 0", "+OK\r\n");
+    expect(f, "SELECT 1", "-ERR DB index is out of range\r\n");
+    expect(f, "SELECT x", "-ERR value is not an integer or out of range\r\n");
+    expect(f, "CONFIG GET save", "*2\r\n$4\r\nsave\r\n$0\r\n\r\n");
+    expect(f, "CONFIG GET nothing appendonly", "*2\r\n$10\r\nappendonly\r\n$2\r\nno\r\n");
+    expect(f, "CONFIG GET nothing", "*0\r\n");
+    expect(f, "CONFIG SET save x",
+           "-ERR CONFIG supports only GET: weir reads its settings from weir.yaml\r\n");
+    expect(f, "ECHO hello", "$5\r\nhello\r\n");
+    expect(f, "COMMAND COUNT", ":28\r\n");
+    expect(f, "COMMAND INFO weir.take cl.throttle ping no",
+           "*4\r\n*6\r\n$9\r\nweir.take\r\n:-3\r\n*1\r\n+write\r\n:2\r\n:2\r\n:1\r\n"
+           "*6\r\n$11\r\ncl.throttle\r\n:-1\r\n*1\r\n+write\r\n:1\r\n:1\r\n:1\r\n"
+           "*6\r\n$4\r\nping\r\n:-1\r\n*0\r\n:0\r\n:0\r\n:0\r\n$-1\r\n");
     weir_buffer_append(&f->in, "INFO server\r\nWEIR.HELP\r\nCOMMAND\r\nCOMMAND LIST\r\n", 48);
     weir_resp_session_run(&f->session, &f->in, &f->out, OUT_PAUSE, now_ns);
     weir_buffer_append(&f->out, "", 1);
@@ -618,11 +634,11 @@ static void check_client(void **state)
 static void check_protocol_error(void **state)
 {
     fixture *f = *state;
-    ask(f, "PING\r\n*1\r\n:5", "+PONG\r\n-ERR Protocol error: expected '$', got ':'\r\n");
+    expect(f, "PING\r\n*1\r\n:5", "+PONG\r\n-ERR Protocol error: expected '$', got ':'\r\n");
     assert_true(f->session.closing);
 }
 
-/* Junk, not a Redis client: an error first, then the end. */
+/* Bytes that no Redis client sends: an error, then the connection closes. */
 static void check_binary(void **state)
 {
     fixture *f = *state;
@@ -639,21 +655,22 @@ static void check_binary(void **state)
         weir_buffer_clear(&f->out);
         weir_buffer_clear(&f->in);
     }
-    /* What a known command is given, and what has its length, may hold any byte. */
+    /* Arguments of known commands, and bulk strings, may contain any byte. */
     weir_resp_session_init(&f->session, &f->options);
-    ask(f, "ECHO \x01", "$1\r\n\x01\r\n");
-    ask(f, "*1\r\n$4\r\nWH\x01T", "-ERR unknown command 'WH T'; WEIR.HELP lists the commands\r\n");
+    expect(f, "ECHO \x01", "$1\r\n\x01\r\n");
+    expect(f, "*1\r\n$4\r\nWH\x01T",
+           "-ERR unknown command 'WH T'; WEIR.HELP lists the commands\r\n");
     assert_false(f->session.closing);
 }
 
 static void check_http_guard(void **state)
 {
     fixture *f = *state;
-    ask(f, "POST / HTTP/1.1\r\nPING", "");
+    expect(f, "POST / HTTP/1.1\r\nPING", "");
     assert_true(f->session.closing);
 }
 
-/* Many requests at once are answered in order; with a full output the rest waits. */
+/* Pipelined requests are answered in order. When the output is full, the others wait. */
 static void check_pipeline(void **state)
 {
     fixture *f = *state;
@@ -669,7 +686,7 @@ static void check_pipeline(void **state)
     assert_int_equal(weir_buffer_len(&f->in), 0);
 }
 
-/* More policy texts than are kept compiled: an old one is compiled again and finds its keys. */
+/* More policy texts than the cache holds: an old text is compiled again, and finds its keys. */
 static void check_many_policies(void **state)
 {
     fixture *f = *state;
@@ -690,22 +707,25 @@ static void check_top(void **state)
 {
     fixture *f = *state;
     set_rule(f, "api", "gcra 1/h burst 2");
-    ask(f, "WEIR.TOP api",
-        "*16\r\n$6\r\npolicy\r\n$3\r\napi\r\n$2\r\nof\r\n$6\r\ndenied\r\n$4\r\ncost\r\n:0\r\n"
-        "$12\r\nunlisted_max\r\n:0\r\n$8\r\nsampling\r\n:1\r\n$12\r\nhalf_life_ms\r\n:60000\r\n"
-        "$8\r\ncomplete\r\n:1\r\n$4\r\nkeys\r\n*0\r\n");
-    ask(f, "WEIR.TAKE api alice COST 2", "*6\r\n:1\r\n:2\r\n:0\r\n:0\r\n:7200000\r\n:0\r\n");
-    ask(f, "WEIR.TAKE api alice COST 2", "*6\r\n:0\r\n:2\r\n:0\r\n:7200000\r\n:7200000\r\n:0\r\n");
-    ask(f, "WEIR.TAKE api \"\\x00\\xff\\n\" COST 3", "*6\r\n:0\r\n:2\r\n:2\r\n:-1\r\n:0\r\n:0\r\n");
+    expect(f, "WEIR.TOP api",
+           "*16\r\n$6\r\npolicy\r\n$3\r\napi\r\n$2\r\nof\r\n$6\r\ndenied\r\n$4\r\ncost\r\n:0\r\n"
+           "$12\r\nunlisted_max\r\n:0\r\n$8\r\nsampling\r\n:1\r\n$12\r\nhalf_life_ms\r\n:60000\r\n"
+           "$8\r\ncomplete\r\n:1\r\n$4\r\nkeys\r\n*0\r\n");
+    expect(f, "WEIR.TAKE api alice COST 2", "*6\r\n:1\r\n:2\r\n:0\r\n:0\r\n:7200000\r\n:0\r\n");
+    expect(f, "WEIR.TAKE api alice COST 2",
+           "*6\r\n:0\r\n:2\r\n:0\r\n:7200000\r\n:7200000\r\n:0\r\n");
+    expect(f, "WEIR.TAKE api \"\\x00\\xff\\n\" COST 3",
+           "*6\r\n:0\r\n:2\r\n:2\r\n:-1\r\n:0\r\n:0\r\n");
     f->session.proto = 3;
-    ask_bytes(f, "WEIR.TOP api",
-              TEXT("%8\r\n$6\r\npolicy\r\n$3\r\napi\r\n$2\r\nof\r\n$6\r\ndenied\r\n$4\r\ncost\r\n"
-                   ":5\r\n$12\r\nunlisted_max\r\n:0\r\n$8\r\nsampling\r\n:1\r\n$12\r\n"
-                   "half_life_ms\r\n:60000\r\n$8\r\ncomplete\r\n#t\r\n$4\r\nkeys\r\n*2\r\n%5\r\n"
-                   "$3\r\nkey\r\n$3\r\n\0\xff\n\r\n$4\r\ncost\r\n:3\r\n$5\r\nerror\r\n:0\r\n$8\r\n"
-                   "requests\r\n:1\r\n$9\r\nkey_bytes\r\n:3\r\n%5\r\n$3\r\nkey\r\n$5\r\nalice\r\n"
-                   "$4\r\ncost\r\n:2\r\n$5\r\nerror\r\n:0\r\n$8\r\nrequests\r\n:1\r\n$9\r\n"
-                   "key_bytes\r\n:5\r\n"));
+    expect_bytes(
+        f, "WEIR.TOP api",
+        TEXT("%8\r\n$6\r\npolicy\r\n$3\r\napi\r\n$2\r\nof\r\n$6\r\ndenied\r\n$4\r\ncost\r\n"
+             ":5\r\n$12\r\nunlisted_max\r\n:0\r\n$8\r\nsampling\r\n:1\r\n$12\r\n"
+             "half_life_ms\r\n:60000\r\n$8\r\ncomplete\r\n#t\r\n$4\r\nkeys\r\n*2\r\n%5\r\n"
+             "$3\r\nkey\r\n$3\r\n\0\xff\n\r\n$4\r\ncost\r\n:3\r\n$5\r\nerror\r\n:0\r\n$8\r\n"
+             "requests\r\n:1\r\n$9\r\nkey_bytes\r\n:3\r\n%5\r\n$3\r\nkey\r\n$5\r\nalice\r\n"
+             "$4\r\ncost\r\n:2\r\n$5\r\nerror\r\n:0\r\n$8\r\nrequests\r\n:1\r\n$9\r\n"
+             "key_bytes\r\n:5\r\n"));
     f->session.proto = 2;
     const char *one =
         "*16\r\n$6\r\npolicy\r\n$3\r\napi\r\n$2\r\nof\r\n$7\r\nallowed\r\n$4\r\ncost\r\n"
@@ -713,18 +733,18 @@ static void check_top(void **state)
         "half_life_ms\r\n:60000\r\n$8\r\ncomplete\r\n:1\r\n$4\r\nkeys\r\n*1\r\n*10\r\n$3\r\n"
         "key\r\n$5\r\nalice\r\n$4\r\ncost\r\n:2\r\n$5\r\nerror\r\n:0\r\n$8\r\nrequests\r\n:1"
         "\r\n$9\r\nkey_bytes\r\n:5\r\n";
-    ask(f, "weir.top api allowed", one);
-    ask(f, "WEIR.TOP api ALLOWED 1", one);
-    ask(f, "WEIR.TOP none", "-ERR no policy 'none'; WEIR.POLICY LIST shows all policies\r\n");
+    expect(f, "weir.top api allowed", one);
+    expect(f, "WEIR.TOP api ALLOWED 1", one);
+    expect(f, "WEIR.TOP none", "-ERR no policy 'none'; WEIR.POLICY LIST shows all policies\r\n");
     const char *range = "-ERR k: expected a whole number from 1 to 20, the value of top.keys\r\n";
-    ask(f, "WEIR.TOP api 0", range);
-    ask(f, "WEIR.TOP api denied -1", range);
-    ask(f, "WEIR.TOP api denied 21", range);
+    expect(f, "WEIR.TOP api 0", range);
+    expect(f, "WEIR.TOP api denied -1", range);
+    expect(f, "WEIR.TOP api denied 21", range);
     const char *usage = "-ERR syntax error, expected WEIR.TOP policy [denied|allowed] [k]\r\n";
-    ask(f, "WEIR.TOP api both", usage);
-    ask(f, "WEIR.TOP api denied x", usage);
-    ask(f, "WEIR.TOP api 5 5", usage);
-    ask(f, "WEIR.TOP", "-ERR wrong number of arguments for 'weir.top' command\r\n");
+    expect(f, "WEIR.TOP api both", usage);
+    expect(f, "WEIR.TOP api denied x", usage);
+    expect(f, "WEIR.TOP api 5 5", usage);
+    expect(f, "WEIR.TOP", "-ERR wrong number of arguments for 'weir.top' command\r\n");
 }
 
 int main(void)

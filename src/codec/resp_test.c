@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Tests of the byte queue and of RESP: tables, every protocol error, every split, and seeded round
- * trips. It must not know any command. */
+/* Tests of the buffer and of RESP: tables, every protocol error, every way to cut the input, and
+ * seeded round trips. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 
 #include "codec/resp.h"
 
-/* Lets a huge allocation fail, instead of stopping the program. */
+/* Lets a huge allocation fail instead of ending the program. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
@@ -29,7 +29,7 @@ static uint64_t next_random(uint64_t *state) /* splitmix64 */
     return z ^ z >> 31;
 }
 
-/* ---- the byte queue -------------------------------------------------------------------------- */
+/* ---- the buffer ------------------------------------------------------------------------------ */
 
 static void buffer_keeps_its_maximum(void **state)
 {
@@ -45,7 +45,7 @@ static void buffer_keeps_its_maximum(void **state)
     weir_buffer_append_byte(&b, 'f');
     assert_true(b.failed);
     weir_buffer_consume(&b, 1);
-    weir_buffer_append_byte(&b, 'f'); /* fits, but a reply was lost before it */
+    weir_buffer_append_byte(&b, 'f'); /* fits, but must not follow a lost reply */
     assert_int_equal(weir_buffer_len(&b), 9);
     assert_memory_equal(weir_buffer_data(&b), "4567abcde", 9);
     weir_buffer_consume(&b, 9);
@@ -111,9 +111,10 @@ static bool lies_in(const weir_slice *arg, const uint8_t *at, size_t len)
     return begin >= at && begin + arg->len <= at + len;
 }
 
-/* Writes what the parser says of `len` bytes as text, "[3:GET,1:a]" and so on, ended by "more",
- * "http" or an error. `cuts` has a bit for each place where the input is cut; step > 0 cuts every
- * `step` bytes. */
+/* Writes the results of the parser as text: "[3:GET,1:a]" for each request, then "more", "http" or
+ * an error.
+ *  cut   the input is cut here
+ *  step  > 0: it is cut every `step` bytes instead */
 static void run(const weir_resp_limits *limits, const char *bytes, size_t len, size_t cut,
                 size_t step, weir_buffer *ret)
 {
@@ -128,7 +129,7 @@ static void run(const weir_resp_limits *limits, const char *bytes, size_t len, s
     while (arrived < len && r == WEIR_RESP_NEED_MORE) {
         size_t until = step > 0 ? arrived + step : arrived < cut ? cut : len;
         arrived = until < len ? until : len;
-        do { /* the input moves each time, and ends where the allocation does */
+        do { /* the input moves each time, and ends at the end of its allocation */
             size_t n = arrived - begin;
             uint8_t *in = realloc(rest, n + (n == 0));
             rest = in;
@@ -156,11 +157,12 @@ static void run(const weir_resp_limits *limits, const char *bytes, size_t len, s
                                                   : "more";
     weir_buffer_append(ret, end, strlen(end));
     if (r == WEIR_RESP_NEED_MORE && begin < len)
-        weir_buffer_append(ret, "...", 3); /* in the middle of a request */
+        weir_buffer_append(ret, "...", 3); /* a request is incomplete */
     free(rest);
 }
 
-/* Whole, cut in two at each place, and cut into pieces of 1, 2, 3, 7 bytes: always `expected`. */
+/* Expects the same of the whole input, cut in two at each byte, and in pieces of 1, 2, 3, 7
+ * bytes. */
 static void check(const weir_resp_limits *limits, const char *bytes, size_t len,
                   const char *expected, size_t expected_len)
 {
@@ -282,7 +284,7 @@ static void limits_are_kept(void **state)
         T("abcd efgh", ERR "too big inline request"),
         T("a b c\n", ERR "too big inline request"),
         T("abcde\n", ERR "too big inline request"),
-        T("\"abc\\x41\"\n", ERR "too big inline request"), /* 9 bytes, whatever they decode to */
+        T("\"abc\\x41\"\n", ERR "too big inline request"), /* 9 bytes before decoding */
         T("'a\\'bc'\n", "[4:a'bc]more"),
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
@@ -311,7 +313,7 @@ static void a_long_line_is_refused(void **state)
     assert_int_equal(req.used, WEIR_RESP_INLINE_LEN_MAX + 1);
 }
 
-/* Random pipelines, written by the reply writer, come back whatever the cuts. */
+/* Random pipelines, written by the reply writer, are parsed back however they are cut. */
 static void pipelines_come_back(void **state)
 {
     (void)state;
@@ -413,7 +415,7 @@ static void integers_are_as_one_by_one(void **state)
     }
     weir_buffer_free(&one_by_one);
     weir_buffer_free(&together);
-    weir_buffer_init(&together, 60); /* no room: nothing, rather than a part */
+    weir_buffer_init(&together, 60); /* too small: nothing is written rather than a part */
     weir_resp_put_integers(&together, edges, EDGES, 0);
     assert_true(together.failed);
     assert_int_equal(weir_buffer_len(&together), 0);

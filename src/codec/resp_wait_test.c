@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Requests that an engine is asked about: whatever the bytes are cut into and whenever the engines
- * answer, the replies are those of a daemon that has all states itself. */
+/* Tests of requests that wait for an engine. However the input is cut, and whenever the engines
+ * reply, the replies are those of a daemon with local states. */
 
 #include "codec/resp_session.h"
 #include "service/fake_engine_test.h"
@@ -35,7 +35,7 @@ static void is_ready(void *ctx)
     r->ready++;
 }
 
-/*  remote  whether the policies are with engines; else all of them are local. */
+/*  remote  whether engines hold the states; else all policies are local */
 static void set_rules(rig *r, bool remote)
 {
     static const char *const evil = "evil", *const root = "root";
@@ -116,7 +116,7 @@ static weir_session_next run(rig *r)
     return step.next;
 }
 
-/* Answers all that waits, in any order. */
+/* Completes all requests in flight, in random order. */
 static void settle(rig *r)
 {
     while (r->redis->batches + r->hybrid->batches > 0) {
@@ -126,7 +126,7 @@ static void settle(rig *r)
     }
 }
 
-/* Sends bytes in pieces of at most `most`, while the engines answer when they like. */
+/* Sends bytes in pieces of at most `most`, while the engines reply at random times. */
 static void speak(rig *r, const char *bytes, size_t len, uint32_t most)
 {
     size_t at = 0;
@@ -161,7 +161,7 @@ static void add(weir_buffer *b, const char *request)
     weir_buffer_append(b, "\r\n", 2);
 }
 
-/* A take as clients send it, of a key of `len` bytes. */
+/* Appends a TAKE of a key of `len` bytes as clients send it. */
 static void add_take(weir_buffer *b, const char *policy, char key, int len)
 {
     char text[256];
@@ -227,7 +227,7 @@ static void add_all_kinds(weir_buffer *b)
         add(b, requests[i]);
 }
 
-/* A long pipeline: more than a batch has, keys that are alike, and then each kind. */
+/* A long pipeline: more requests than a batch holds, with equal keys, then each command. */
 static void make_requests(weir_buffer *b)
 {
     static const char *const policies[] = {"far", "near", "mixed", "look", "gcra 1/s burst 3"};
@@ -283,7 +283,7 @@ static void expect(rig *r, const char *said)
     weir_buffer_clear(&r->said);
 }
 
-/* What is before those that wait is answered at once, and what is behind them waits as well. */
+/* Requests before one that waits are answered at once; requests after it wait too. */
 static void order_is_kept(void **unused)
 {
     (void)unused;
@@ -296,7 +296,7 @@ static void order_is_kept(void **unused)
     send(&r, "ECHO x");
     assert_int_equal(run(&r), WEIR_SESSION_PENDING);
     expect(&r, "+PONG\r\n*6\r\n:1\r\n:3\r\n:3\r\n:0\r\n:0\r\n:0\r\n");
-    send(&r, "WEIR.TAKE far a"); /* it is no part of what was asked */
+    send(&r, "WEIR.TAKE far a"); /* not part of the batch in flight */
     send(&r, "NOSUCH");
     assert_int_equal(run(&r), WEIR_SESSION_PENDING);
     settle(&r);
@@ -346,7 +346,7 @@ static void errors_say_what_helps(void **unused)
     rig_close(&r);
 }
 
-/* A client that goes while it waits, after any byte of what follows. */
+/* A client disconnects while its request is in flight, after any byte of the next request. */
 static void clients_go_away(void **unused)
 {
     (void)unused;
@@ -386,7 +386,7 @@ static void rules_change_while_it_waits(void **unused)
                "$26\r\nlimit    gcra 1/s burst 40\r\n$38\r\n         because of the override "
                "vip-*\r\n$28\r\nstate    40 of 40 free; full\r\n"
                "$12\r\nnext     now\r\n");
-    send(&r, "WEIR.TAKE far a"); /* it is local now */
+    send(&r, "WEIR.TAKE far a"); /* the policy is local now */
     assert_int_equal(run(&r), WEIR_SESSION_READ);
     expect(&r, "*6\r\n:1\r\n:4\r\n:3\r\n:0\r\n:1000\r\n:0\r\n");
     rig_close(&r);
