@@ -161,7 +161,7 @@ static void check_take(void **state)
            "-ERR leaky-queue and count-denied policies do not support refunds\r\n");
     expect(f, "WEIR.RESET none a",
            "-ERR no policy 'none'; WEIR.POLICY LIST shows all policies\r\n");
-    request(
+    expect(
         f, "WEIR.EXPLAIN api alice",
         "*5\r\n$12\r\npolicy   api\r\n$14\r\nkey      alice\r\n$25\r\nlimit    gcra 1/s burst 5\r\n"
         "$26\r\nstate    5 of 5 free; full\r\n$12\r\nnext     now\r\n");
@@ -187,7 +187,7 @@ static void check_take_all(void **state)
            "*7\r\n:1\r\n:3\r\n:1\r\n:0\r\n:200\r\n:100\r\n:1\r\n");
     f->session.proto = 3;
     expect(f, both, "*7\r\n:0\r\n:3\r\n:1\r\n:1000\r\n:2000\r\n:0\r\n:0\r\n");
-    request(
+    expect(
         f, "WEIR.TAKEALL 2 org z 1 'gcra 1/s burst 2' x 1 WITHNAMES",
         "%10\r\n$7\r\nallowed\r\n:1\r\n$5\r\nlimit\r\n:2\r\n$9\r\nremaining\r\n:1\r\n"
         "$14\r\nretry_after_ms\r\n:0\r\n$14\r\nreset_after_ms\r\n:1000\r\n$8\r\ndelay_ms\r\n:0\r\n"
@@ -284,11 +284,10 @@ static void check_reserve(void **state)
            "$14\r\nretry_after_ms\r\n:0\r\n$14\r\nreset_after_ms\r\n:0\r\n$8\r\ndelay_ms\r\n:0\r\n"
            "$6\r\npolicy\r\n$6\r\ntokens\r\n$5\r\nlayer\r\n:0\r\n");
     reserve(f, "WEIR.RESERVE tokens carol 1 TTL 5 WITHNAMES", "%9\r\n$7\r\nallowed\r\n:1\r\n", id);
-    request(
-        f, "WEIR.RESERVE tokens carol 101 TTL 5 WITHNAMES",
-        "%9\r\n$7\r\nallowed\r\n:0\r\n$5\r\nlimit\r\n:100\r\n$9\r\nremaining\r\n:99\r\n"
-        "$14\r\nretry_after_ms\r\n:-1\r\n$14\r\nreset_after_ms\r\n:3600000\r\n$8\r\ndelay_ms\r\n"
-        ":0\r\n$2\r\nid\r\n_\r\n$6\r\npolicy\r\n$6\r\ntokens\r\n$5\r\nlayer\r\n:0\r\n");
+    expect(f, "WEIR.RESERVE tokens carol 101 TTL 5 WITHNAMES",
+           "%9\r\n$7\r\nallowed\r\n:0\r\n$5\r\nlimit\r\n:100\r\n$9\r\nremaining\r\n:99\r\n"
+           "$14\r\nretry_after_ms\r\n:-1\r\n$14\r\nreset_after_ms\r\n:3600000\r\n$8\r\ndelay_ms\r\n"
+           ":0\r\n$2\r\nid\r\n_\r\n$6\r\npolicy\r\n$6\r\ntokens\r\n$5\r\nlayer\r\n:0\r\n");
     snprintf(request, sizeof request, "WEIR.CANCEL %s WITHNAMES", id);
     expect(f, request,
            "%8\r\n$7\r\nallowed\r\n:1\r\n$5\r\nlimit\r\n:100\r\n$9\r\nremaining\r\n:100\r\n"
@@ -410,7 +409,7 @@ static void check_long_batch(void **state)
 static void check_hello(void **state)
 {
     fixture *f = *state;
-    request(
+    expect(
         f, "HELLO 3",
         "%7\r\n$6\r\nserver\r\n$4\r\nweir\r\n$7\r\nversion\r\n$5\r\n1.2.3\r\n$5\r\nproto\r\n:3\r\n"
         "$2\r\nid\r\n:7\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n$6\r\nmaster\r\n"
@@ -419,7 +418,7 @@ static void check_hello(void **state)
     expect(f, "CLIENT GETNAME", "_\r\n");
     expect(f, "HELLO 4", "-NOPROTO unsupported protocol version\r\n");
     expect(f, "HELLO x", "-ERR Protocol version is not an integer or out of range\r\n");
-    request(
+    expect(
         f, "HELLO 2 SETNAME me",
         "*14\r\n$6\r\nserver\r\n$4\r\nweir\r\n$7\r\nversion\r\n$5\r\n1.2.3\r\n$5\r\nproto\r\n:2\r\n"
         "$2\r\nid\r\n:7\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n$6\r\nmaster\r\n"
@@ -437,7 +436,7 @@ static void check_policy(void **state)
     expect(f, "WEIR.POLICY LIST", "*0\r\n");
     expect(f, "WEIR.POLICY SET login 'sliding-log 5/m'", "+OK\r\n");
     expect(f, "WEIR.POLICY SET api 'gcra 1/s'", "+OK\r\n");
-    request(
+    expect(
         f, "WEIR.POLICY GET login",
         "*12\r\n$4\r\nname\r\n$5\r\nlogin\r\n$5\r\nlimit\r\n$15\r\nsliding-log 5/m\r\n"
         "$9\r\noverrides\r\n:0\r\n$5\r\nallow\r\n:0\r\n$4\r\ndeny\r\n:0\r\n$6\r\nshadow\r\n:0\r\n");
@@ -575,7 +574,7 @@ static void check_password(void **state)
     expect(f, "WEIR.CHECK 'gcra 1/s' k COST 2", no);
     expect(f, "CL.THROTTLE u 15 30 60", no);
     expect(f, "INFO", no);
-    request(
+    expect(
         f, "HELLO 3",
         "-NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO "
         "<proto> AUTH <user> <pass> option can be used to authenticate the client and select the "

@@ -31,7 +31,7 @@ static void check_with_names(void **state)
 {
     fixture *f = *state;
     set_rule(f, "api", "gcra 9/s burst 9 & gcra 1/s burst 5");
-    request(
+    expect(
         f, "WEIR.TAKE api alice WITHNAMES",
         "*16\r\n$7\r\nallowed\r\n:1\r\n$5\r\nlimit\r\n:5\r\n$9\r\nremaining\r\n:4\r\n"
         "$14\r\nretry_after_ms\r\n:0\r\n$14\r\nreset_after_ms\r\n:1000\r\n$8\r\ndelay_ms\r\n:0\r\n"
@@ -41,7 +41,7 @@ static void check_with_names(void **state)
            "$14\r\nretry_after_ms\r\n:1000\r\n$14\r\nreset_after_ms\r\n:1000\r\n"
            "$8\r\ndelay_ms\r\n:0\r\n$6\r\npolicy\r\n$3\r\napi\r\n$5\r\nlayer\r\n:1\r\n");
     f->session.proto = 3;
-    request(
+    expect(
         f, "WEIR.CHECK 'gcra   60/m' alice COST 1 WITHNAMES",
         "%8\r\n$7\r\nallowed\r\n:1\r\n$5\r\nlimit\r\n:1\r\n$9\r\nremaining\r\n:0\r\n"
         "$14\r\nretry_after_ms\r\n:0\r\n$14\r\nreset_after_ms\r\n:1000\r\n$8\r\ndelay_ms\r\n:0\r\n"
@@ -87,7 +87,7 @@ static void check_with_names_batch(void **state)
 {
     fixture *f = *state;
     set_rule(f, "a", "gcra 1/s burst 9");
-    request(
+    expect(
         f,
         "WEIR.TAKE a k\r\nWEIR.TAKE a k WITHNAMES\r\nWEIR.CHECK 'gcra 1/s' k\r\n"
         "WEIR.PEEK a k WITHNAMES\r\nWEIR.TAKE a k WITHNAMES\r\nWEIR.PEEK a k",
