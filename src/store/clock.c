@@ -162,9 +162,8 @@ void weir_clock_set(weir_clock *c, port_clocks at, int64_t time_ns)
 
 weir_clock_view weir_clock_look(const weir_clock *c)
 {
-    uint64_t steps = port_word_load_acquire(&c->steps); /* pairs with the release store in
-                                                           weir_clock_tick(): `step` was stored
-                                                           before */
+    /* Pairs with the release store in weir_clock_tick(): `step` was stored before. */
+    uint64_t steps = port_word_load_acquire(&c->steps);
     return (weir_clock_view){.offset_ns = (int64_t)port_word_load_relaxed(&c->offset),
                              .steps = steps,
                              .step_ns = (int64_t)port_word_load_relaxed(&c->step)};

@@ -40,9 +40,7 @@ bool weir_clock_slots_read(const weir_clock_slots *s, weir_clock_reading *ret);
 
 #define WEIR_CLOCK_TICK_NS  1000000000 /* between two looks at the wall clock */
 #define WEIR_CLOCK_SLEW_PPM 500        /* the fastest slew */
-#define WEIR_CLOCK_STEP_NS                                                                         \
-    1000000000 /* a larger change of the wall clock between two ticks is
-                                          a step */
+#define WEIR_CLOCK_STEP_NS  1000000000 /* a larger change between two ticks is a step */
 
 typedef struct weir_clock {
     /* Relaxed: each word is independent of the others. Signed numbers are stored in two's

@@ -125,8 +125,8 @@ static void hard_is_soft(void **state)
     for (size_t len = 1; len <= 202; len++) {
         for (size_t at = 0; at < 8; at++) {
             size_t n = len <= 200 ? len : LEN - 202 + len;
-            const uint8_t *own = malloc(n); /* of the exact size, so that a sanitizer detects
-                                               reads beyond it */
+            /* Of the exact size, so that a sanitizer detects reads beyond it. */
+            const uint8_t *own = malloc(n);
             memcpy((uint8_t *)own, bytes + (n < LEN - 1 ? at : 0), n);
             uint64_t id = next_random(&seed);
             assert_int_equal(weir_hash_hard(&keys, id, own, n), weir_hash_soft(&keys, id, own, n));
@@ -143,8 +143,8 @@ static size_t alike(unsigned kind, uint64_t n, uint8_t ret[136])
 {
     memset(ret, kind == 0 ? 0 : 'a', 136);
     switch (kind) {
-    case 0: /* zeros, with some bits set in the first 16 bytes and the last; 113 lengths from 17
-               on */
+    /* Zeros, with some bits set in the first 16 bytes and the last; 113 lengths from 17 on. */
+    case 0:
         ret[n % 16] |= (uint8_t)(1 << n / 16 % 8);
         ret[16 + n / 128 % 113] = (uint8_t)(n / 128 / 113);
         return 17 + n / 128 % 113;

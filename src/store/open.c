@@ -181,8 +181,8 @@ static weir_status open_on(weir_store **ret, weir_image *image, const weir_store
 
 static bool put_into(void *ctx, const weir_key_state *stored)
 {
-    (void)!weir_store_put(ctx, stored); /* a state that does not fit is dropped, and counted
-                                           there */
+    /* A state that does not fit is dropped, and counted there. */
+    (void)!weir_store_put(ctx, stored);
     return true;
 }
 

@@ -33,10 +33,11 @@ _Static_assert(sizeof(record) == 64, "a record is a cache line");
 #define OPEN UINT64_C(0x6e65706f72696577) /* a value that damage is unlikely to produce */
 
 typedef struct head {
-    alignas(64) port_word next_ns; /* when the first one expires; INT64_MAX: none. On a cache
-                                      line of its own: every decision reads it */
-    alignas(64) port_word lock;    /* the id of the process that holds it; 0: free */
-    uint64_t counter;              /* of ids */
+    /* When the first one expires; INT64_MAX: none. On a cache line of its own: every decision
+     * reads it. */
+    alignas(64) port_word next_ns;
+    alignas(64) port_word lock; /* the id of the process that holds it; 0: free */
+    uint64_t counter;           /* of ids */
     uint64_t damaged, lost;
     uint32_t heap_len;
     uint32_t free_first; /* head of the free list: 1 + a record's number; 0: empty */
@@ -54,8 +55,8 @@ typedef struct table {
     head *head;
     record *records;
     uint32_t *heap; /* numbers of open records, as a binary min-heap by expires_ns */
-    uint32_t *link; /* of an open record, its place in the heap; of a free one, 1 + the next free
-                       one */
+    /* Of an open record, its place in the heap; of a free one, 1 + the next free one. */
+    uint32_t *link;
     uint32_t max;
     port_mutex *mutex;
     const weir_processes *processes;
@@ -526,8 +527,8 @@ weir_status weir_reserve_commit(weir_reserve *r, uint64_t id, int64_t now_ns, in
         set_next(t);
         st = run(t, p, hash, now_ns, more ? charge_rest_state : give_back_state, &c);
         if (more && (st == WEIR_E_NOMEM || st == WEIR_E_ROOM || st == WEIR_E_FULL)) {
-            c = (change){.over = c.units}; /* the key has no state, and no memory for one:
-                                              nothing more can be charged */
+            /* The key has no state, and no memory for one: nothing more can be charged. */
+            c = (change){.over = c.units};
             st = run(t, p, hash, now_ns, charge_state, &c);
         }
         if (st == WEIR_OK) {

@@ -27,9 +27,8 @@
 
 #define WEIR_RESERVE_MAX       65536 /* open at a time, if the memory is large enough */
 #define WEIR_RESERVE_BYTES_MIN 4096
-#define WEIR_RESERVE_BYTES_MAX                                                                     \
-    (128 + WEIR_RESERVE_MAX * (size_t)(64 + 8)) /* more memory is not
-                                                                              used */
+/* More memory is not used. */
+#define WEIR_RESERVE_BYTES_MAX (128 + WEIR_RESERVE_MAX * (size_t)(64 + 8))
 
 /* The callbacks of the store. They run under the lock of the reservations, so they must not call
  * functions of this header. */
@@ -99,8 +98,9 @@ typedef struct weir_reserve_stats {
     uint64_t open;
     uint64_t max;     /* the limit of `open` */
     uint64_t damaged; /* records dropped as damaged at an opening, since the file was created */
-    uint64_t lost;    /* reservations whose policy was unknown when they expired; their units
-                         stay charged until they drain */
+    /* Reservations whose policy was unknown when they expired; their units stay charged until
+     * they drain. */
+    uint64_t lost;
 } weir_reserve_stats;
 
 /* Any thread. */

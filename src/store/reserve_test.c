@@ -288,8 +288,8 @@ static void check_buckets(void **unused)
         assert_int_equal(weir_check(&x.policy, x.fake.state[0], 0, 100 * s_ns, 4, &d), WEIR_OK);
         assert_int_equal(left(&x, 0, 100 * s_ns), 0);
         int64_t over;
-        assert_int_equal(commit(&x, id, 101 * s_ns, 2, &over), 5); /* 1 has drained, 4 were
-                                                                      returned */
+        /* 1 has drained, 4 were returned. */
+        assert_int_equal(commit(&x, id, 101 * s_ns, 2, &over), 5);
         make(&x, 0, 101 * s_ns, 5, 2 * s_ns);
         assert_int_equal(left(&x, 0, 103 * s_ns), 7);
         tear_down(&x);
@@ -343,8 +343,8 @@ static void check_no_room(void **unused)
     int64_t over = -1;
     set_up(&x, "sliding-log 100/h", SMALL);
     uint64_t id = make(&x, 0, s_ns, 10, 60 * s_ns);
-    for (int64_t t = 2; t <= 4; t++) /* a log that is full at this level; the fake store has no
-                                        other level */
+    /* A log that is full at this level; the fake store has no other level. */
+    for (int64_t t = 2; t <= 4; t++)
         assert_int_equal(weir_check(&x.policy, x.fake.state[0], 0, t * s_ns, 1, &d), WEIR_OK);
     assert_int_equal(weir_check(&x.policy, x.fake.state[0], 0, 5 * s_ns, 1, &d), WEIR_E_ROOM);
     assert_int_equal(commit(&x, id, 5 * s_ns, 30, &over), 87);

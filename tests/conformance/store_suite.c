@@ -87,8 +87,8 @@ static void keys_and_policies_are_apart(void **state)
     assert_true(suite_take(engine, e, &p, "b", s_ns, 2).allowed);
     assert_true(suite_take(engine, e, &p, "a ", s_ns, 2).allowed);
     assert_true(suite_take(engine, e, &other, "a", s_ns, 3).allowed);
-    assert_true(suite_take(engine, e, &same, "a", s_ns, 2).allowed); /* another policy: another
-                                                                        key */
+    /* Another policy: another key. */
+    assert_true(suite_take(engine, e, &same, "a", s_ns, 2).allowed);
     weir_decision d;
     assert_int_equal(engine->check(e, &p, "a\0b", 3, s_ns, 2, &d), WEIR_OK);
     assert_true(d.allowed);

@@ -91,9 +91,8 @@ static void mix(crash *c, const moments *m, uint8_t *to)
     for (size_t at = 0; at < m->bytes; at += step) {
         size_t len = m->bytes - at < step ? m->bytes - at : step;
         uint64_t from = crash_below(c, 3) == 0 ? crash_below(c, MOMENTS) : first;
-        bool head = at < WEIR_FILE_HEADER_BYTES && crash_below(c, 50) != 0; /* keep most headers,
-                                                                               so that most files
-                                                                               open */
+        /* Keep most headers, so that most files open. */
+        bool head = at < WEIR_FILE_HEADER_BYTES && crash_below(c, 50) != 0;
         if (crash_below(c, 1000) < lost && !head)
             memset(to + at, 0, len);
         else

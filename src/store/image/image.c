@@ -219,8 +219,8 @@ static weir_status take_owner(weir_image *m, const weir_store_options *options)
 {
     bool taken = false;
     do {
-        uint64_t n = port_word_load_relaxed(&m->head->openings) + 1; /* the OPENING lock excludes
-                                                                        other openings */
+        /* The OPENING lock excludes other openings. */
+        uint64_t n = port_word_load_relaxed(&m->head->openings) + 1;
         port_word_store_release(&m->head->openings, n);
         m->processes.self = (n - 1) % OWNERS + 1;
         if (!m->file.shared)

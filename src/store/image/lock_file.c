@@ -33,8 +33,8 @@ static weir_status open_lock(const char *path, int file, const weir_store_option
     } while (error == PORT_FILE_EXISTS);
     if (error != PORT_FILE_OK)
         return weir_file_error_system(options, suffix, error);
-    if (made && options->trust_others) /* users who may write the state file may lock FILE.lock
-                                          too */
+    /* Users who may write the state file may lock FILE.lock too. */
+    if (made && options->trust_others)
         port_file_take_rights(*ret_fd, file);
     return WEIR_OK;
 }

@@ -13,8 +13,8 @@
 #include <string.h>
 
 enum {
-    LEN_BITS = 16, /* bits of `place` for the text's length. Above them is 1 + the offset of the
-                      text */
+    /* Bits of `place` for the text's length. Above them is 1 + the offset of the text. */
+    LEN_BITS = 16,
     LEN_MAX = (1 << LEN_BITS) - 1
 };
 

@@ -11,8 +11,8 @@
 enum {
     HEAD_WORDS = sizeof(weir_block) / 8,
     UNIT_WORDS = WEIR_UNIT / 8,
-    NEAR = 1 << 14, /* units that a short search covers, beside NEAR_BLOCKS times the block's
-                       size */
+    /* Units that a short search covers, beside NEAR_BLOCKS times the block's size. */
+    NEAR = 1 << 14,
     NEAR_BLOCKS = 8,
     FAR = 1 << 22,
     GAPS = 1 << 15, /* gaps that a search tries */

@@ -27,8 +27,8 @@ void weir_index_repair(weir_large *l, weir_stripe *s)
 void weir_index_lock(weir_large *l, weir_stripe *s)
 {
     weir_lock_result got = weir_robust_lock(&s->lock, l->blocks.processes);
-    if (got == WEIR_LOCK_OWNER_DIED || !weir_stripe_idle(s)) /* not idle without a dead owner:
-                                                                damaged */
+    /* Not idle without a dead owner: damaged. */
+    if (got == WEIR_LOCK_OWNER_DIED || !weir_stripe_idle(s))
         weir_index_repair(l, s);
 }
 

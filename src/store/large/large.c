@@ -19,9 +19,7 @@ enum {
     SCRATCH = 64, /* states of up to this many words are created on the stack */
 };
 
-#define MAGIC                                                                                      \
-    0x3172616c72696577 /* identifies the memory; the last digit is the version of the
-                                    layout */
+#define MAGIC 0x3172616c72696577 /* identifies the layout; its last digit is the version */
 
 typedef struct part_head {
     port_word magic;

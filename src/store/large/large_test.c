@@ -39,8 +39,8 @@ static void opening(void **unused)
     void *part = part_of(MIB);
     assert_int_equal(weir_large_open(&l, part, WEIR_LARGE_BYTES_MIN - 1, true, &alone),
                      WEIR_E_RANGE);
-    weir_large_close(open_part(part, MIB, false, &alone)); /* the process that created it did no
-                                                              more */
+    /* The process that created it did no more. */
+    weir_large_close(open_part(part, MIB, false, &alone));
     l = open_part(part, MIB, true, &alone);
     weir_policy log = policy_of("sliding-log 100/m");
     assert_int_equal(take(l, &log, 7, s_ns, 3), 97);
@@ -189,8 +189,8 @@ static void refusing_when_full(void **unused)
     assert_int_equal(weir_large_stats_get(f.l).keys, n - 1);
     assert_int_equal(weir_large_stats_get(f.l).evicted, 0);
     for (uint64_t i = 0; i < n - 1; i++)
-        assert_int_equal(take(f.l, &f.log, hash_of(i), s_ns, 1), 98); /* does not grow: one
-                                                                         request */
+        /* Does not grow: one request. */
+        assert_int_equal(take(f.l, &f.log, hash_of(i), s_ns, 1), 98);
     check_whole(f.l);
     for (uint64_t i = 0; i < 64; i++) /* advances the time of every stripe */
         weir_large_reset(f.l, i), take(f.l, &f.log, hash_of(i), 100 * s_ns, 0);

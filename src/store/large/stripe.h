@@ -17,8 +17,8 @@
 
 enum {
     WEIR_JOURNAL_MAX = 112,
-    WEIR_JOURNAL_SPARE = 48,  /* the part reserved for changes of up to three words; enough for 16
-                               tries */
+    /* The part reserved for changes of up to three words; enough for 16 tries. */
+    WEIR_JOURNAL_SPARE = 48,
     WEIR_STRIPE_PENDING = 36, /* two for each of 16 tries, and a few temporary ones */
 };
 

@@ -13,10 +13,9 @@ enum {
     TAG_UNITS = 3,
 };
 
-static const uint8_t form_cells[] = {0, 1, 1, 1, 2, 3, 4, 6}; /* words in the bucket, by form */
-static const uint8_t form_extra[] = {0, 0, 2, 3, 0,
-                                     0, 0, 0}; /* units beside those of the tag,
-                                                                 by form */
+/* By form: words in the bucket, and units beside those of the tag. */
+static const uint8_t form_cells[] = {0, 1, 1, 1, 2, 3, 4, 6};
+static const uint8_t form_extra[] = {0, 0, 2, 3, 0, 0, 0, 0};
 
 unsigned weir_form_words(weir_form form)
 {
@@ -358,8 +357,8 @@ static void repair(const weir_bucket_array *a, weir_bucket *b, uint64_t locked)
         bool is_there = port_word_load_acquire(&b->word[0]) == locked;
         if (is_there)
             restore(a, b, locked, r);
-        port_word_store_release(&r->owner, is_there ? 0 : owner); /* the record may have been
-                                                                     reused */
+        /* The record may have been reused. */
+        port_word_store_release(&r->owner, is_there ? 0 : owner);
     } else if (owner == 0 && port_word_load_acquire(&b->word[0]) == locked) {
         /* Bucket and record are from different moments: the file was damaged by a power failure. */
         if (port_word_cas_acquire(&b->word[0], &locked, weir_header_lock(a, locked)))
@@ -500,8 +499,8 @@ void weir_bucket_commit(const weir_bucket_array *a, weir_bucket *b, const weir_l
             port_word_store_release(&r->word[i - 1], old->word[i]);
         port_word_store_release(&r->header, old->word[0]);
         port_word_store_release(&b->word[0], locked | (uint64_t)undo << WEIR_UNDO_AT);
-    } else if (same != live) { /* drop them before their words change, even if they moved to
-                                  their alternate bucket */
+    } else if (same != live) {
+        /* Drop them before their words change, even if they moved to their alternate bucket. */
         weir_line fewer = {.word = {locked | (line->word[0] & WEIR_OVERFLOWED)}};
         weir_line_drop(&fewer, live & ~same);
         port_word_store_release(&b->word[0], fewer.word[0]);

@@ -353,8 +353,8 @@ weir_status weir_cuckoo_write(weir_table *t, weir_lock_set *h, const weir_bucket
     weir_line_drop(&l->line, 1u << i);
     weir_status st = weir_cuckoo_insert(t, h, at, e, seen_ns);
     if (st != WEIR_OK)
-        weir_line_add(&l->line, &was); /* it fits again: entries may have been dropped, none were
-                                          added */
+        /* It fits again: entries may have been dropped, none were added. */
+        weir_line_add(&l->line, &was);
     else if (e->alternate != was.alternate)
         write_first(weir_lock_set_find(h, e->alternate ? at->alternate : at->first), l);
     return st;

@@ -15,16 +15,16 @@ enum { WEIR_COUNTS_LEN = 64 }; /* a power of two */
 /* The counters of every WEIR_COUNTS_LEN-th bucket, so that threads seldom write the same cache
  * line. */
 typedef struct weir_table_counts {
-    alignas(WEIR_LINE_BYTES) port_counter held; /* the number of keys; from bit 32 on their size
-                                                   in units of 2 bytes */
+    /* The number of keys; from bit 32 on their size in units of 2 bytes. */
+    alignas(WEIR_LINE_BYTES) port_counter held;
     port_counter evicted, refused;
     port_counter skip; /* searches to skip, see weir_cuckoo_skips_search(). Only a hint */
 } weir_table_counts;
 
 /* The header of the table, in front of the buckets. */
 typedef struct weir_table_head {
-    alignas(WEIR_LINE_BYTES) port_word seen_ns; /* on a cache line of its own, because it is
-                                                   seldom written */
+    /* On a cache line of its own, because it is seldom written. */
+    alignas(WEIR_LINE_BYTES) port_word seen_ns;
     alignas(WEIR_LINE_BYTES) port_counter damaged;
     weir_table_counts counts[WEIR_COUNTS_LEN];
     weir_undo_record undo[WEIR_UNDO_RECORDS];
@@ -100,8 +100,8 @@ enum { WEIR_SEEN_STEP_NS = 1000000 }; /* so that seen_ns is written at most 1000
 static inline int64_t weir_table_see(weir_table *t, int64_t now_ns)
 {
     uint64_t seen_ns = port_word_load_relaxed(&t->head->seen_ns);
-    while (now_ns - (int64_t)seen_ns > WEIR_SEEN_STEP_NS) { /* ends: a failed try means that it
-                                                               advanced */
+    /* Ends: a failed try means that it advanced. */
+    while (now_ns - (int64_t)seen_ns > WEIR_SEEN_STEP_NS) {
         if (port_word_cas_relaxed(&t->head->seen_ns, &seen_ns, (uint64_t)now_ns))
             return now_ns;
     }

@@ -76,8 +76,8 @@ static weir_policy draw_policy(uint64_t *seed)
             while (!draw_layer(&p.layer[i], seed))
                 ;
         }
-        if (p.layers == 2 && x >> 20 & 1) { /* the same kind twice, because pairs have an
-                                               encoding of their own */
+        /* The same kind twice, because pairs have an encoding of their own. */
+        if (p.layers == 2 && x >> 20 & 1) {
             int64_t limit = p.layer[0].limit;
             p.layer[1] = p.layer[0];
             p.layer[1].limit = 1 + limit / 3;

@@ -94,8 +94,8 @@ static bool decide(const call *c, const weir_line *l, found *f, weir_status *ret
         return false;
     f->entry = (weir_bucket_entry){.tag = c->at.tag, .alternate = alternate};
     weir_pack(c->policy, new, now_ns, after_ns, &f->entry);
-    return present || f->entry.fresh_at_ns > f->seen_ns; /* the state of an idle key is not
-                                                            stored */
+    /* The state of an idle key is not stored. */
+    return present || f->entry.fresh_at_ns > f->seen_ns;
 }
 
 /* Finds the key without locks. Returns the key's bucket, or the first one if the key is absent, and

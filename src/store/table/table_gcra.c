@@ -9,12 +9,11 @@
 #include "core/gcra.h"
 #include "port/cpu.h"
 
-/* The result of a search in a bucket. */
+/* The result of a search in a bucket: the index of an entry, or one of these. */
 enum {
     ABSENT = WEIR_LINE_ENTRIES,
-    OTHER
-}; /* or the index of an entry. OTHER: table.c must
-                                               decide */
+    OTHER /* table.c must decide */
+};
 
 static inline bool is_live(uint64_t header, unsigned i)
 {

@@ -429,9 +429,9 @@ static void time_is_shared(void **state)
     assert_int_equal(weir_table_now(f->table, s_ns), s_ns);
     assert_int_equal(weir_table_now(f->table, s_ns - half_ms_ns), s_ns);
     assert_int_equal(weir_table_now(f->table, s_ns + half_ms_ns), s_ns + half_ms_ns);
-    assert_int_equal(weir_table_now(f->table, 0), s_ns); /* half a millisecond does not advance
-                                                            it */
-    for (int i = 0; i < 2; i++) {                        /* with and without the fast path */
+    /* Half a millisecond does not advance it. */
+    assert_int_equal(weir_table_now(f->table, 0), s_ns);
+    for (int i = 0; i < 2; i++) { /* with and without the fast path */
         uint64_t hash = 1 + (uint64_t)i;
         int64_t t_ns = (1 + i) * s_ns;
         f->takes = (unsigned)i;
