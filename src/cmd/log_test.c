@@ -27,7 +27,7 @@ static void check_line(bool json, const log_pair *pairs, const char *expected)
 #define TEXT(expected, ...) check_line(false, (const log_pair[]){__VA_ARGS__{0}}, expected)
 #define JSON(expected, ...) check_line(true, (const log_pair[]){__VA_ARGS__{0}}, expected)
 
-static void check_text(void **unused)
+static void text_lines(void **unused)
 {
     (void)unused;
     TEXT("2026-11-21T09:00:00.123Z info listening\n", );
@@ -46,7 +46,7 @@ static void check_text(void **unused)
          log_seconds("s", -1), );
 }
 
-static void check_json(void **unused)
+static void json_lines(void **unused)
 {
     (void)unused;
     JSON("{\"time\":\"2026-11-21T09:00:00.123Z\",\"level\":\"info\",\"event\":\"listening\"}\n", );
@@ -60,7 +60,7 @@ static void check_json(void **unused)
          log_integer("d", INT64_MIN), log_seconds("e", 0), log_seconds("f", -3600050), );
 }
 
-static void check_levels_and_times(void **unused)
+static void levels_and_times(void **unused)
 {
     (void)unused;
     char buf[WEIR_LOG_LINE_MAX];
@@ -76,7 +76,7 @@ static void check_levels_and_times(void **unused)
 }
 
 /* The line stays well-formed for every length of a value, of an escaped value, and of a second field. */
-static void check_long_values(void **unused)
+static void long_values_are_truncated(void **unused)
 {
     (void)unused;
     char value[WEIR_LOG_LINE_MAX + 100], buf[WEIR_LOG_LINE_MAX];
@@ -105,7 +105,7 @@ static void check_long_values(void **unused)
 }
 
 /* Each event is one write, so a pipe delivers whole lines. Events below the level are dropped. */
-static void check_events(void **unused)
+static void each_event_is_one_write(void **unused)
 {
     (void)unused;
     int fd[2];
@@ -127,11 +127,11 @@ static void check_events(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_text),
-        cmocka_unit_test(check_json),
-        cmocka_unit_test(check_levels_and_times),
-        cmocka_unit_test(check_long_values),
-        cmocka_unit_test(check_events),
+        cmocka_unit_test(text_lines),
+        cmocka_unit_test(json_lines),
+        cmocka_unit_test(levels_and_times),
+        cmocka_unit_test(long_values_are_truncated),
+        cmocka_unit_test(each_event_is_one_write),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* libFuzzer target: gzip and zstd. However input and output are cut, the same bytes come out, and
- * the verdict is the same. */
+/* libFuzzer target: decompression of gzip and zstd. The output and the final status do not depend on
+ * how the input and the output are cut. */
 
 #include "codec/decompress.h"
 
@@ -18,7 +18,7 @@ enum { OUT_MAX = 1 << 16 };
 
 typedef struct result {
     weir_status st;
-    bool full; /* OUT_MAX was reached */
+    bool full; /* the output reached OUT_MAX */
     size_t len;
     weir_decompress_error error;
     uint8_t out[OUT_MAX];
@@ -26,7 +26,8 @@ typedef struct result {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void unpack(const uint8_t *data, size_t size, size_t in_step, size_t out_step, result *ret)
+static void decompress(const uint8_t *data, size_t size, size_t in_step, size_t out_step,
+                       result *ret)
 {
     weir_decompressor *u;
     CHECK(weir_decompress_open(&u) == WEIR_OK);
@@ -34,18 +35,18 @@ static void unpack(const uint8_t *data, size_t size, size_t in_step, size_t out_
     size_t pos = 0;
     while (ret->st == WEIR_OK && !ret->full) {
         size_t len = size - pos < in_step ? size - pos : in_step, used, made;
-        size_t room = OUT_MAX - ret->len < out_step ? OUT_MAX - ret->len : out_step;
+        size_t out_size = OUT_MAX - ret->len < out_step ? OUT_MAX - ret->len : out_step;
         uint8_t *in = malloc(len > 0 ? len : 1);
         memcpy(in, data + pos, len);
-        ret->st =
-            weir_decompress_run(u, in, len, &used, ret->out + ret->len, room, &made, &ret->error);
+        ret->st = weir_decompress_run(u, in, len, &used, ret->out + ret->len, out_size, &made,
+                                      &ret->error);
         free(in);
-        CHECK(used <= len && made <= room);
-        CHECK(ret->st != WEIR_OK || made == room || used == len);
+        CHECK(used <= len && made <= out_size);
+        CHECK(ret->st != WEIR_OK || made == out_size || used == len);
         pos += used;
         ret->len += made;
         ret->full = ret->len == OUT_MAX;
-        if (ret->st == WEIR_OK && made < room && pos == size)
+        if (ret->st == WEIR_OK && made < out_size && pos == size)
             break;
     }
     if (ret->st == WEIR_OK && !ret->full)
@@ -61,8 +62,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 1 || size > 4096)
         return 0;
     size_t in_step = data[0] % 16 + 1u, out_step = data[0] / 16 + 1u;
-    unpack(data + 1, size - 1, size, OUT_MAX, &whole);
-    unpack(data + 1, size - 1, in_step, out_step * 61, &pieces);
+    decompress(data + 1, size - 1, size, OUT_MAX, &whole);
+    decompress(data + 1, size - 1, in_step, out_step * 61, &pieces);
     size_t len = whole.len < pieces.len ? whole.len : pieces.len;
     CHECK(memcmp(whole.out, pieces.out, len) == 0);
     if (whole.full || pieces.full)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* libFuzzer target: access-log lines. The first byte chooses the format, the rest is the line. What
- * is read keeps its ranges and its place; a refusal writes no record and has its column in the
- * line; CR LF changes nothing; and a record written as tsv reads as itself. */
+/* libFuzzer target: log lines. The first byte selects the format, the rest is the line. The fields of a
+ * record are in range, and an access-log key points into the line. An error writes no record and has
+ * a column within the line. CR LF at the end changes nothing. A record that is written as tsv is read
+ * back unchanged. */
 
 #include "codec/logline.h"
 
@@ -70,8 +71,8 @@ static void same_with_crlf(const weir_logline_format *f, const char *line, size_
     free(longer);
 }
 
-/* A common line behind a virtual host is a vhost_common line of the same client, and no common line
- * any more. */
+/* With a virtual host in front, a common line is a vhost_common line of the same client, and is not a
+ * common line. */
 static void behind_vhost(const weir_logline_format *f, const char *line, size_t len,
                          const weir_log_record *r)
 {
@@ -80,7 +81,8 @@ static void behind_vhost(const weir_logline_format *f, const char *line, size_t 
         return;
     const char *ident = memchr(line, ' ', len);
     const char *user = ident ? memchr(ident + 1, ' ', len - (size_t)(ident + 1 - line)) : NULL;
-    if (!user || user[1] == '[') /* it could lack a field before its time, which the vhost fills */
+    if (!user ||
+        user[1] == '[') /* the line may lack a field, which the virtual host would supply */
         return;
     weir_logline_format longer_format = *f;
     longer_format.kind = WEIR_LOGLINE_VHOST_COMMON;
@@ -102,7 +104,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     weir_logline_format f = format_of(data[0]);
     size_t len = size - 1;
-    char *line = malloc(len + (len == 0)); /* ends where the allocation ends */
+    char *line =
+        malloc(len + (len == 0)); /* fills its allocation, so that ASan detects reads beyond it */
     memcpy(line, data + 1, len);
     weir_log_record r = {.t_ns = -9, .cost = -9};
     weir_logline_error e;
