@@ -121,16 +121,14 @@ static void add_pair(line *l, bool json, const log_pair *pair)
         l->len = before;
 }
 
-static void add_time(line *l, int64_t now_ns)
+void log_time_text(int64_t ns, char ret[LOG_TIME_MAX])
 {
-    char text[64];
     struct tm t;
-    time_t s = (time_t)(now_ns / 1000000000);
+    time_t s = (time_t)(ns / 1000000000);
     if (!gmtime_r(&s, &t))
         t = (struct tm){.tm_year = 70, .tm_mday = 1};
-    size_t n = strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &t);
-    snprintf(text + n, sizeof text - n, ".%03dZ", (int)(now_ns / 1000000 % 1000));
-    add_text(l, text);
+    size_t n = strftime(ret, LOG_TIME_MAX, "%Y-%m-%dT%H:%M:%S", &t);
+    snprintf(ret + n, LOG_TIME_MAX - n, ".%03dZ", (int)(ns / 1000000 % 1000));
 }
 
 size_t log_line(bool json, int64_t now_ns, weir_log_level level, const char *event,
@@ -138,8 +136,10 @@ size_t log_line(bool json, int64_t now_ns, weir_log_level level, const char *eve
 {
     static const char *const levels[] = {"debug", "info", "warning", "error"};
     line l = {.buf = buf};
+    char time[LOG_TIME_MAX];
     add_text(&l, json ? "{\"time\":\"" : "");
-    add_time(&l, now_ns);
+    log_time_text(now_ns, time);
+    add_text(&l, time);
     add_text(&l, json ? "\",\"level\":\"" : " ");
     add_text(&l, levels[level]);
     add_text(&l, json ? "\",\"event\":\"" : " ");

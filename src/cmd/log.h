@@ -65,6 +65,12 @@ static inline log_pair log_seconds(const char *name, int64_t ms)
 void log_event(const log_target *log, weir_log_level level, const char *event,
                const log_pair *pairs);
 
+#define LOG_TIME_MAX 64
+
+/* Writes a time as in the log: "2026-11-21T09:00:00.123Z". Threads: pure.
+ *  ns  0..INT64_MAX, since 1970. */
+void log_time_text(int64_t ns, char ret[LOG_TIME_MAX]);
+
 /* Formats the line that log_event() writes, with its LF.
  *  buf  WEIR_LOG_LINE_MAX bytes; gets no NUL.
  * Returns the length of the line. Threads: pure. */

@@ -2,6 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 /* Prints a state file for people. */
 
+#include "cmd/log.h"
 #include "cmd/state/state.h"
 #include "port/port.h"
 #include "store/image/image.h"
@@ -9,7 +10,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 enum { LABEL = 12 };
 
@@ -20,12 +20,9 @@ static void print_label(const char *label)
 
 static void print_time(int64_t ns)
 {
-    char text[32] = "";
-    time_t s = (time_t)(ns / 1000000000);
-    struct tm t;
-    if (gmtime_r(&s, &t))
-        strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &t);
-    printf("%s.%03dZ", text, (int)(ns / 1000000 % 1000));
+    char text[LOG_TIME_MAX];
+    log_time_text(ns, text);
+    fputs(text, stdout);
 }
 
 static void print_size(uint64_t bytes)
