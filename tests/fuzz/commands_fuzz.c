@@ -39,8 +39,8 @@ static void run(weir_resp_session *s, weir_buffer *in, weir_buffer *said, fake_e
         weir_buffer_clear(&out);
         if (step.next != WEIR_SESSION_PENDING || early++ % late > 0)
             continue;
-        for (ready = 0; f->rounds > 0;)
-            fake_settle(f, f->rounds - 1, now_ns);
+        for (ready = 0; f->batches > 0;)
+            fake_reply(f, f->batches - 1, now_ns);
         if (ready != 1)
             abort();
     } while (step.next != WEIR_SESSION_READ && step.next != WEIR_SESSION_CLOSE);
@@ -67,7 +67,7 @@ static void serve(const uint8_t *bytes, size_t len, size_t step, bool engine, we
     weir_buffer_init(out, OUT_MAX);
     fake_engine *fake = fake_open();
     fake->files_as_store = true;
-    fake->at_once = engine && len % 5 == 0;
+    fake->immediate = engine && len % 5 == 0;
     weir_service_set_engine(service, WEIR_ENGINE_REDIS, &fake->engine);
     weir_limiter_set_default_engine(limiter, engine ? WEIR_ENGINE_REDIS : WEIR_ENGINE_LOCAL);
     if (weir_limiter_set_limit(limiter, "p", "gcra 1/s burst 9", NULL) != WEIR_OK)
