@@ -83,7 +83,7 @@ class Rates(TableTest):
             (0, 2, True), (0, 2, True), (1 * MS, 2, False),
             (1001 * MS, 2, True), (1002 * MS, 2, True), (1003 * MS, 2, False)))
 
-    def test_tokens_at_ten_a_second(self):
+    def test_ten_tokens_per_second(self):
         self.run_verdicts("token-bucket 3 refill 10/s", (
             (0, 2, True), (0, 2, False), (0, 1, True), (0, 1, False), (100 * MS, 4, False),
             (200 * MS, 1, True), (300 * MS, 1, True), (400 * MS, 1, True), (400 * MS, 1, True),
@@ -95,7 +95,7 @@ class Rates(TableTest):
             (100 * MS, 1, True), (0, 1, True), (0, 1, False), (100 * MS, 1, True), (100 * MS, 1, False),
             (200 * MS, 1, True), (200 * MS, 1, False)))
 
-    def test_a_third_of_a_second(self):
+    def test_interval_of_a_third_of_a_second(self):
         self.run_table("gcra 3/s burst 3", (
             (0, 3, True, 0, 0, 1 * S),
             (0, 1, False, 0, 333333334, 1 * S),
@@ -105,12 +105,12 @@ class Rates(TableTest):
             (666666667, 1, True, 0, 0, 1 * S),
             (1 * S, 1, True, 0, 0, 1 * S)))
 
-    def test_many_a_nanosecond(self):
+    def test_many_per_nanosecond(self):
         """The rate is 12.5 units per ns: 25 units take 2 ns, and one more takes a little longer."""
         self.run_table("gcra 12500000000/s burst 25", (
             (0, 25, True, 0, 0, 2), (0, 1, False, 0, 1, 2), (1, 12, True, 0, 0, 2), (1, 1, False, 0, 1, 2)))
 
-    def test_queue_tells_delays(self):
+    def test_queue_reports_delays(self):
         key = self.key("leaky-queue 2/s depth 2")
         delays = [key.take(0, 1).delay_ns for _ in range(3)]
         self.assertEqual(delays, [0, 500 * MS, 1000 * MS])
@@ -147,7 +147,7 @@ class FixedWindows(TableTest):
             (10 * S, 3, True, 0, 0, 10 * S),
             (7 * S, 1, False, 0, 13 * S, 13 * S)))
 
-    def test_a_denial_that_counts_closes_the_window(self):
+    def test_a_counted_denial_closes_the_window(self):
         self.run_table("fixed-window 5/10s count-denied", (
             (0, 3, True, 2, 0, 10 * S),
             (1 * S, 3, False, 0, 9 * S, 9 * S),
@@ -266,20 +266,20 @@ class Refunds(TableTest):
                 self.assertTrue(key.take(t_ns, cost).allowed)
             self.assertEqual(key.refund(refund_at, units).remaining, left, text)
 
-    def test_the_latest_units_go_first(self):
+    def test_the_latest_units_are_refunded_first(self):
         for text in ("sliding-log 5/10s", "sliding-slices 5/10s slices 10"):
             key = self.key(text)
             key.take(0, 2)
             key.take(4 * S, 2)
             self.assertEqual(key.refund(5 * S, 2).reset_after_ns, 5 * S, text)
 
-    def test_from_first_goes_back_to_fresh(self):
+    def test_from_first_returns_to_full_quota(self):
         key = self.key("fixed-window 5/10s from-first")
         key.take(0, 2)
         self.assertEqual(key.refund(1 * S, 2).reset_after_ns, 0)
         self.assertEqual(key.take(2 * S, 1).reset_after_ns, 10 * S)
 
-    def test_refused(self):
+    def test_unsupported(self):
         for text in ("leaky-queue 1/s depth 3", "fixed-window 5/s count-denied", "sliding-log 5/s count-denied",
                      "gcra 1/s & leaky-queue 1/s depth 3"):
             self.assertIsNone(self.key(text).refund(0, 1), text)
@@ -362,7 +362,7 @@ class BruteForce(unittest.TestCase):
                 for key, now, cost, decision in play(text, seed, back=back):
                     yield text, key, now, cost, decision
 
-    def test_retry_after_is_the_first_moment_that_allows(self):
+    def test_retry_after_is_the_first_time_that_allows(self):
         for text, key, now, cost, decision in self.runs(back=0.1):
             if decision.retry_after_ns:
                 waits = [self.verdict(key, now + d, cost) for d in range(1, decision.retry_after_ns + 1)]
@@ -465,14 +465,14 @@ class Calendar(unittest.TestCase):
                     ("2018-11-05", "2018-11-05 02:00"))
         self.starts("Asia/Beirut", ("2022-03-27", "2022-03-26 22:00"), ("2022-03-28", "2022-03-27 21:00"))
 
-    def test_clock_set_back_over_midnight(self):
+    def test_clock_goes_back_across_midnight(self):
         """At 00:01 the clock goes back to 23:01. The new day has begun and continues."""
         self.starts("America/St_Johns", ("2010-11-07", "2010-11-07 02:30"), ("2010-11-08", "2010-11-08 03:30"))
         for moment in ("2010-11-07 02:30", "2010-11-07 02:31", "2010-11-07 03:29", "2010-11-07 03:30"):
             self.window("day", "America/St_Johns", moment, "2010-11-07 02:30", "2010-11-08 03:30")
         self.starts("America/Sao_Paulo", ("2018-02-17", "2018-02-17 02:00"), ("2018-02-18", "2018-02-18 03:00"))
 
-    def test_clock_set_forward_just_after_midnight(self):
+    def test_clock_goes_forward_just_after_midnight(self):
         self.starts("America/St_Johns", ("2010-03-14", "2010-03-14 03:30"), ("2010-03-15", "2010-03-15 02:30"))
 
     def test_skipped_date(self):
@@ -529,7 +529,7 @@ class Text(unittest.TestCase):
 
 
 class RandomWalks(unittest.TestCase):
-    def test_figures_keep_their_ranges(self):
+    def test_fields_keep_their_ranges(self):
         rng = random.Random(4)
         for number in range(60):
             case = Case(str(number), policy(rng), rng.randrange(NS_MAX))

@@ -6,7 +6,7 @@ import json
 
 from weir_reference import NS_MAX, Key, parse_policy
 
-FIGURES = ("limit", "remaining", "retry_after_ns", "reset_after_ns", "delay_ns", "layer")
+FIELDS = ("limit", "remaining", "retry_after_ns", "reset_after_ns", "delay_ns", "layer")
 
 
 class Case:
@@ -21,13 +21,13 @@ class Case:
 
     def take(self, cost=1, at=None):
         decision = self.key.take(self.move_to(at), cost)
-        self.steps.append(self.asked("take", cost) | {"allowed": decision.allowed} | figures(decision))
+        self.steps.append(self.request("take", cost) | {"allowed": decision.allowed} | fields(decision))
         return decision
 
     def refund(self, cost=1, at=None):
         decision = self.key.refund(self.move_to(at), cost)
-        answer = {"ok": False} if decision is None else {"ok": True} | figures(decision)
-        self.steps.append(self.asked("refund", cost) | answer)
+        answer = {"ok": False} if decision is None else {"ok": True} | fields(decision)
+        self.steps.append(self.request("refund", cost) | answer)
         return decision
 
     def move_to(self, at):
@@ -35,12 +35,12 @@ class Case:
             self.now = max(0, min(NS_MAX, at))
         return self.now
 
-    def asked(self, op, cost):
+    def request(self, op, cost):
         return {"op": op, "t_ns": self.now, "cost": cost}
 
 
-def figures(decision):
-    return {field: getattr(decision, field) for field in FIGURES}
+def fields(decision):
+    return {field: getattr(decision, field) for field in FIELDS}
 
 
 def document(cases, monotone):

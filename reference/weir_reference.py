@@ -52,10 +52,10 @@ def ceil_div(a, b):
 
 
 class Algorithm:
-    """The behaviour of one layer. `state` is what the algorithm stores for a key; `fresh` is that of a new key."""
+    """The behaviour of one layer. `state` is what the algorithm stores for a key; `initial` is that of a new key."""
 
     limit = 0
-    fresh = None
+    initial = None
     refundable = True
 
     def effective_now(self, state, now):
@@ -92,7 +92,7 @@ class Rate(Algorithm):
     and a cost of one is `period` units.
     """
 
-    fresh = 0
+    initial = 0
 
     def __init__(self, n, period, capacity):
         self.n, self.period, self.limit = n, period, capacity
@@ -127,7 +127,7 @@ class LeakyQueue(Rate):
 class StepBucket(Algorithm):
     """A token bucket that receives n tokens at every multiple of the period. The state is the TAT, in tokens."""
 
-    fresh = 0
+    initial = 0
 
     def __init__(self, n, period, capacity):
         self.n, self.period, self.limit = n, period, capacity
@@ -281,7 +281,7 @@ class FixedWindowFromFirst(FixedWindow):
 
     def refund(self, state, now, cost):
         state = super().refund(state, now, cost)
-        return state if state and state[1] else self.fresh
+        return state if state and state[1] else self.initial
 
     def edge_after(self, now):
         return now + self.period
@@ -290,7 +290,7 @@ class FixedWindowFromFirst(FixedWindow):
 class SlidingLog(Algorithm):
     """Every charge with its time. The state is a tuple of (timestamp, cost), the oldest first."""
 
-    fresh = ()
+    initial = ()
 
     def __init__(self, limit, period, count_denied):
         self.limit, self.period, self.count_denied = limit, period, count_denied
@@ -456,7 +456,7 @@ class Key:
 
     def __init__(self, layers):
         self.layers = layers
-        self.states = [layer.fresh for layer in layers]
+        self.states = [layer.initial for layer in layers]
 
     def take(self, now, cost):
         pairs = list(zip(self.layers, self.states))
@@ -464,11 +464,11 @@ class Key:
         if not allowed:
             if cost >= 1:
                 self.states = [layer.deny(state, now, cost) for layer, state in pairs]
-            return self.denied(now, cost)
+            return self.denied_decision(now, cost)
         delay_ns = max(layer.delay_ns(state, now) for layer, state in pairs)
         if cost >= 1:
             self.states = [layer.charge(state, now, cost) for layer, state in pairs]
-        return self.granted(now, delay_ns)
+        return self.allowed_decision(now, delay_ns)
 
     def refund(self, now, cost):
         if not all(layer.refundable for layer in self.layers):
@@ -477,12 +477,12 @@ class Key:
             self.states = [layer.refund(state, now, cost) for layer, state in zip(self.layers, self.states)]
         return self.take(now, 0)
 
-    def granted(self, now, delay_ns):
+    def allowed_decision(self, now, delay_ns):
         """The decision of the layer with the smallest remaining."""
         left = [remaining(layer, state, now) for layer, state in zip(self.layers, self.states)]
-        return self.figures(self.latest_reset(left, min(left), now), now, True, 0, delay_ns)
+        return self.decision(self.latest_reset(left, min(left), now), now, True, 0, delay_ns)
 
-    def denied(self, now, cost):
+    def denied_decision(self, now, cost):
         """The decision of the layer with the longest wait.
 
         The waits are computed after the denial: a count-denied layer that allowed this request may deny
@@ -490,14 +490,14 @@ class Key:
         """
         waits = [retry_after(layer, state, now, cost) for layer, state in zip(self.layers, self.states)]
         longest = None if None in waits else max(waits)
-        return self.figures(self.latest_reset(waits, longest, now), now, False, longest, 0)
+        return self.decision(self.latest_reset(waits, longest, now), now, False, longest, 0)
 
     def latest_reset(self, values, value, now):
         """Returns the index of the layer with this value that resets last, or the first of them on a tie."""
         tied = [index for index, other in enumerate(values) if other == value]
         return max(tied, key=lambda index: reset_after(self.layers[index], self.states[index], now))
 
-    def figures(self, index, now, allowed, wait_ns, delay_ns):
+    def decision(self, index, now, allowed, wait_ns, delay_ns):
         layer, state = self.layers[index], self.states[index]
         return Decision(
             allowed=allowed,

@@ -1382,7 +1382,7 @@ local function new_states(P, S)
   for i = 1, #P do
     S[i] = new_state(P[i])
   end
-  S.fresh = true
+  S.is_new = true
 end
 
 local function hash_entry(text)
@@ -1556,7 +1556,7 @@ end
 
 local function write_hash(P, S, now)
   local out = {}
-  if S.fresh then
+  if S.is_new then
     out[1], out[2] = 'weir', P.tag
   end
   for i = 1, #P do
@@ -1575,7 +1575,7 @@ end
 
 local function write_zset(P, S)
   local s = S[1]
-  local out = S.fresh and { '-1', P.tag } or {}
+  local out = S.is_new and { '-1', P.tag } or {}
   if s.next < s.loaded then
     redis.call('ZREMRANGEBYRANK', S.key, s.next, -1)
   end

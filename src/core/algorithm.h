@@ -14,14 +14,14 @@ typedef enum weir_family { WEIR_FAMILY_BUCKET, WEIR_FAMILY_WINDOW } weir_family;
 
 /* What an algorithm supports. */
 typedef enum weir_can {
-    WEIR_CAN_REFUND = 1,       /* weir_refund(). Not with count-denied */
-    WEIR_CAN_SHARE = 2,        /* the hybrid engine may admit requests locally and report their sum
-                                   to the server later. Not with count-denied */
-    WEIR_CAN_LEASE = 4,        /* the hybrid engine may charge the server in advance */
-    WEIR_CAN_DRAIN_EVENLY = 8, /* one more unit of cost waits period / rate longer, and no request
-                                   is delayed. Not with a refill in steps */
-    WEIR_CAN_EMPTY_AT_ONCE = 16, /* the whole count expires together, at the end of a window */
-    WEIR_CAN_DELAY = 32          /* an allowed request may have to wait: weir_decision.delay_ns */
+    WEIR_CAN_REFUND = 1,       /* it supports weir_refund(), except with count-denied */
+    WEIR_CAN_SHARE = 2,        /* the hybrid engine can allow requests locally and charge their sum
+                                   at the server later, except with count-denied */
+    WEIR_CAN_LEASE = 4,        /* the hybrid engine can charge the server in advance */
+    WEIR_CAN_DRAIN_EVENLY = 8, /* each further unit of cost adds period / rate to the wait, except
+                                   with a refill in steps; requests are not delayed */
+    WEIR_CAN_EMPTY_AT_ONCE = 16, /* the whole count expires at the end of a window */
+    WEIR_CAN_DELAY = 32          /* an allowed request can have a weir_decision.delay_ns */
 } weir_can;
 
 typedef struct weir_algorithm_facts {
@@ -31,7 +31,8 @@ typedef struct weir_algorithm_facts {
     const char *limit_word; /* precedes the limit in a policy text. NULL for a bucket: the limit
                                precedes the rate. NULL for a window: the rate's number is the
                                limit */
-    int64_t limits_at_most; /* windows: how many limits fit in a span of one window, at worst */
+    int64_t limits_at_most; /* windows: how many times the limit can be allowed, at worst, within a
+                               span as long as a window */
 } weir_algorithm_facts;
 
 enum { WEIR_ALGORITHMS = 8, WEIR_FORMATS = 8 };

@@ -358,8 +358,9 @@ static void check_state_time(void **unused)
     damaged[2 + 4] = 6;
     assert_int_equal(weir_state_time(&log, damaged, 0, 195), 195);
     assert_int_equal(weir_refund_charge(&log, damaged, 0, 195, 195, 1, &d), WEIR_E_RANGE);
-    uint64_t fresh[256] = {0};
-    assert_int_equal(weir_refund_charge(&queue, fresh, 0, 195, 195, 1, &d), WEIR_E_UNSUPPORTED);
+    uint64_t unused_state[256] = {0};
+    assert_int_equal(weir_refund_charge(&queue, unused_state, 0, 195, 195, 1, &d),
+                     WEIR_E_UNSUPPORTED);
 }
 
 int main(void)

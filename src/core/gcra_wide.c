@@ -175,8 +175,8 @@ static int64_t remaining_at(const weir_layer *g, weir_wide backlog)
   @ ensures wide(backlog) > 0 ==> moves_on(g, now_ns, wide(backlog), \result); */
 static int64_t reset_after(const weir_layer *g, weir_wide backlog, int64_t now_ns)
 {
-    bool fresh = backlog.hi == 0 && backlog.lo == 0;
-    return fresh ? 0 : ns_until(g, backlog, now_ns);
+    bool full = backlog.hi == 0 && backlog.lo == 0;
+    return full ? 0 : ns_until(g, backlog, now_ns);
 }
 
 /*@ requires gcra_wide_layer(g) && time_ok(now_ns);

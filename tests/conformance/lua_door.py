@@ -147,14 +147,14 @@ class WholeCase(Case):
 
     def note(self, op, cost, decision, **more):
         answer = {field: getattr(decision, field) for field in FIGURES}
-        self.steps.append(self.asked(op, cost) | {"allowed": decision.allowed} | answer | more)
+        self.steps.append(self.request(op, cost) | {"allowed": decision.allowed} | answer | more)
         return decision
 
     def look(self, cost):
         states = zip(self.key.layers, self.key.states)
         if all(layer.allows(state, self.now, cost) for layer, state in states):
             return self.key.take(self.now, 0)
-        return self.key.denied(self.now, cost)
+        return self.key.denied_decision(self.now, cost)
 
     def peek(self, cost, at):
         self.move_to(at)

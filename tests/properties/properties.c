@@ -350,7 +350,7 @@ bool p1_bound(const input *in)
         if (l->calendar == WEIR_FROM_FIRST && (l->count_denied || in->policy.layers > 1))
             continue;
         if (!layer_bound(l, &r))
-            return fail(in, "P1", in->steps - 1, "more was allowed than the bound admits");
+            return fail(in, "P1", in->steps - 1, "more was allowed than the bound permits");
     }
     return true;
 }
@@ -410,11 +410,11 @@ static const char *wrong_reset(const cell *c, const step *s, const weir_decision
     if (c->policy->layers > 1)
         return wrong_reset_of_layers(c, s, d);
     if (!cell_try(c, s->t_ns + d->reset_after_ns, d->limit).allowed)
-        return "not fresh at reset_after";
+        return "no full quota at reset_after";
     if (weir_fresh_after(c->policy, c->state, c->level, s->t_ns) != d->reset_after_ns)
         return "weir_fresh_after() differs";
     if (d->reset_after_ns > 0 && cell_try(c, s->t_ns + d->reset_after_ns - 1, d->limit).allowed)
-        return "fresh before reset_after";
+        return "full quota before reset_after";
     return NULL;
 }
 

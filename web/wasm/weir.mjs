@@ -140,7 +140,7 @@ class Key {
      * @returns {Decision}
      */
     take(now_ns, cost = 1) {
-        return this.#ask(this.#core.fn.weir_web_key_take, now_ns, cost);
+        return this.#call(this.#core.fn.weir_web_key_take, now_ns, cost);
     }
 
     /**
@@ -151,13 +151,13 @@ class Key {
      * @returns {Decision} the decision on a cost of 0 after the refund
      */
     refund(now_ns, cost) {
-        return this.#ask(this.#core.fn.weir_web_key_refund, now_ns, cost);
+        return this.#call(this.#core.fn.weir_web_key_refund, now_ns, cost);
     }
 
     /** Frees the state. The key cannot be used afterwards. */
     free() {
         if (this.#at !== 0)
-            this.#policy.forget(this);
+            this.#policy.remove(this);
         this.release();
     }
 
@@ -168,7 +168,7 @@ class Key {
         this.#at = 0;
     }
 
-    #ask(fn, now_ns, cost) {
+    #call(fn, now_ns, cost) {
         if (this.#at === 0)
             throw new TypeError("the key was freed");
         // WebAssembly would truncate a number that is out of range.
@@ -220,7 +220,7 @@ class Policy {
     }
 
     /** For Key. */
-    forget(key) {
+    remove(key) {
         this.#keys.delete(key);
     }
 
