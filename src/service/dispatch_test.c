@@ -133,7 +133,7 @@ static void check_mixed_batch(void **unused)
     assert_int_equal(left("near", "a", now_ns), 2); /* not charged again */
 }
 
-static void check_at_once(void **unused)
+static void check_immediate_answers(void **unused)
 {
     (void)unused;
     redis->immediate = true;
@@ -184,7 +184,7 @@ static void check_long_batch(void **unused)
 
 /* ---- what changes meanwhile ------------------------------------------------------------------ */
 
-static void check_reload_while_waiting(void **unused)
+static void check_reload_while_pending(void **unused)
 {
     (void)unused;
     weir_request requests[] = {request_of("far", "a", 1), request_of("near", "a", 1)};
@@ -208,7 +208,7 @@ static void check_reload_while_waiting(void **unused)
 }
 
 /* An inline policy of a pending request stays in the cache, however many others follow. */
-static void check_texts_while_waiting(void **unused)
+static void check_inline_policies_while_pending(void **unused)
 {
     (void)unused;
     enum { OTHERS = 3 * WEIR_SERVICE_POLICIES_MAX };
@@ -234,7 +234,7 @@ static void check_texts_while_waiting(void **unused)
     assert_int_equal(counts_of(WEIR_COUNTS_TEXTS).allowed, OTHERS + 1);
 }
 
-static void check_drop(void **unused)
+static void check_cancel(void **unused)
 {
     (void)unused;
     weir_limiter_set_default_engine(limiter, WEIR_ENGINE_HYBRID);
@@ -263,7 +263,7 @@ static void check_drop(void **unused)
 }
 
 /* Many sessions, with answers in another order. */
-static void check_many_turns(void **unused)
+static void check_many_sessions(void **unused)
 {
     (void)unused;
     enum { TURNS = 100 };
@@ -290,7 +290,7 @@ static void check_many_turns(void **unused)
 }
 
 /* Long keys count towards WEIR_SERVICE_PENDING_BYTES_MAX. */
-static void check_bound(void **unused)
+static void check_memory_bound(void **unused)
 {
     (void)unused;
     enum { TURNS = WEIR_SERVICE_PENDING_BYTES_MAX / WEIR_KEY_MAX };
@@ -401,7 +401,7 @@ static void check_reserve(void **unused)
 /* ---- calls of one request
  * ------------------------------------------------------------------------ */
 
-static void check_others(void **unused)
+static void check_peek_refund_reset(void **unused)
 {
     (void)unused;
     weir_request request = request_of("far", "a", 3), again = request;
@@ -580,7 +580,7 @@ static void check_take_all_errors(void **unused)
     assert_int_equal(counts_of("shut").unreached, 1);
 }
 
-static void check_take_all_meanwhile(void **unused)
+static void check_take_all_while_pending(void **unused)
 {
     (void)unused;
     weir_all_result all;
@@ -641,25 +641,25 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(check_mixed_batch),
-        TEST(check_at_once),
+        TEST(check_immediate_answers),
         TEST(check_shadow),
         TEST(check_long_batch),
-        TEST(check_reload_while_waiting),
-        TEST(check_texts_while_waiting),
-        TEST(check_drop),
-        TEST(check_many_turns),
-        TEST(check_bound),
+        TEST(check_reload_while_pending),
+        TEST(check_inline_policies_while_pending),
+        TEST(check_cancel),
+        TEST(check_many_sessions),
+        TEST(check_memory_bound),
         TEST(check_on_error),
         TEST(check_statuses),
         TEST(check_no_engine),
         TEST(check_reserve),
-        TEST(check_others),
+        TEST(check_peek_refund_reset),
         TEST(check_throttle),
         TEST(check_explain),
         TEST(check_take_all),
         TEST(check_take_all_shadow),
         TEST(check_take_all_errors),
-        TEST(check_take_all_meanwhile),
+        TEST(check_take_all_while_pending),
         TEST(check_set_limit),
         TEST(check_latency),
     };

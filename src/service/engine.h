@@ -2,9 +2,10 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_SERVICE_ENGINE_H
 #define WEIR_SERVICE_ENGINE_H
-/* The interface of engines. An engine keeps the states of some policies and decides by them: src/
- * engine has `redis` and `hybrid`, and the local engine is the service's own store. Each service
- * has its own engines, on its own thread. An engine may need time, but answers every request. */
+/* The interface of engines. An engine keeps the states of some policies and decides by them. The
+ * engines `redis` and `hybrid` are in src/engine; the local engine is the service's own store. Each
+ * service has its own engines, on its own thread. An engine may need time, but answers every
+ * request. */
 
 #include "port/text.h"
 #include "service/throttle.h"

@@ -9,7 +9,7 @@
 #include <time.h>
 
 /* "1 d 2 h 3 m 4.5 s", "0 s"; rounded up to the microsecond. */
-static void put_span(weir_buffer *out, int64_t ns)
+static void put_duration(weir_buffer *out, int64_t ns)
 {
     static const struct {
         int64_t s;
@@ -77,12 +77,13 @@ void weir_explain_state(weir_buffer *out, const weir_policy *p, const weir_decis
         put_layer(out, p, d->layer);
     weir_buffer_printf(out, d->reset_after_ns > 0 ? "; full again in " : "; full\n");
     if (d->reset_after_ns > 0) {
-        put_span(out, d->reset_after_ns);
+        put_duration(out, d->reset_after_ns);
         weir_buffer_printf(out, "\n");
     }
     if (d->allowed) {
         weir_buffer_printf(out, "next     now%s\n",
-                           shadowed ? ", since the policy is in shadow; else denied" : "");
+                           shadowed ? ", because the policy is in shadow; its limit denies it"
+                                    : "");
         return;
     }
     if (d->never || d->retry_after_ns > INT64_MAX - now_ns) {
@@ -90,7 +91,7 @@ void weir_explain_state(weir_buffer *out, const weir_policy *p, const weir_decis
         return;
     }
     weir_buffer_printf(out, "next     in ");
-    put_span(out, d->retry_after_ns);
+    put_duration(out, d->retry_after_ns);
     weir_buffer_printf(out, ", at ");
     put_time(out, now_ns + d->retry_after_ns);
     weir_buffer_printf(out, "\n");

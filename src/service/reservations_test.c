@@ -33,7 +33,7 @@ static int64_t commit(uint64_t id, int64_t actual, int64_t at_ns, int64_t *ret_o
     return d.remaining;
 }
 
-static void check_settled(void **unused)
+static void check_commit(void **unused)
 {
     (void)unused;
     set_two();
@@ -146,7 +146,7 @@ static void check_shadow(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(check_settled),
+        TEST(check_commit),
         TEST(check_expiry),
         TEST(check_lists),
         TEST(check_shadow),

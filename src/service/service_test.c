@@ -157,7 +157,7 @@ static void check_batch(void **unused)
 }
 
 /* One batch with more inline policies than a set of the cache holds. */
-static void check_many_texts(void **unused)
+static void check_many_inline_policies(void **unused)
 {
     (void)unused;
     static char texts[64][WEIR_BATCH_MAX][40];
@@ -179,7 +179,7 @@ static void check_many_texts(void **unused)
 }
 
 /* Keys keep their state unless the policy text changed. */
-static void check_changes(void **unused)
+static void check_changes_of_rules(void **unused)
 {
     (void)unused;
     weir_rule_spec specs[] = {spec_of("a", "gcra 1/s burst 3"), spec_of("b", "gcra 1/s burst 3")};
@@ -331,11 +331,12 @@ static void check_explain(void **unused)
     take("look", "k", 1);
     request = (weir_request){.rule = text_of("look"), .key = text_of("k")};
     assert_true(weir_service_explain(service, NULL, &request, now_ns, &out));
-    assert_true(explains(&out, "policy   look, in shadow: it counts, and denies nothing\n"
-                               "key      k\n"
-                               "limit    gcra 1/s burst 1\n"
-                               "state    0 of 1 free; full again in 1 s\n"
-                               "next     now, since the policy is in shadow; else denied\n"));
+    assert_true(explains(&out,
+                         "policy   look, in shadow: it counts, and denies nothing\n"
+                         "key      k\n"
+                         "limit    gcra 1/s burst 1\n"
+                         "state    0 of 1 free; full again in 1 s\n"
+                         "next     now, because the policy is in shadow; its limit denies it\n"));
     request.rule = text_of("none");
     assert_true(weir_service_explain(service, NULL, &request, now_ns, &out));
     assert_int_equal(request.status, WEIR_E_ABSENT);
@@ -396,9 +397,15 @@ static void check_threads(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(check_rules),  TEST(check_peek_refund_reset), TEST(check_addresses),
-        TEST(check_batch),  TEST(check_many_texts),        TEST(check_changes),
-        TEST(check_counts), TEST(check_explain),           TEST(check_threads),
+        TEST(check_rules),
+        TEST(check_peek_refund_reset),
+        TEST(check_addresses),
+        TEST(check_batch),
+        TEST(check_many_inline_policies),
+        TEST(check_changes_of_rules),
+        TEST(check_counts),
+        TEST(check_explain),
+        TEST(check_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -80,7 +80,7 @@ static void check_refund(void **unused)
 
 /* Deliberately different from redis-cell, which answers 9 of 5 and a reset 4 s ago: a refund
  * restores the full quota at most. */
-static void check_refund_beyond_fresh(void **unused)
+static void check_refund_beyond_full(void **unused)
 {
     (void)unused;
     weir_throttle t = {.max_burst = 4, .count = 1, .period_s = 1};
@@ -97,7 +97,7 @@ static void check_tat_in_the_past(void **unused)
         {62200, 3, {0, 3, 0, -1, 3}});
 }
 
-static void check_refused(void **unused)
+static void check_bad_numbers(void **unused)
 {
     (void)unused;
     static const struct {
@@ -214,7 +214,7 @@ static bool holds(const weir_throttle *t, uint64_t *state, int64_t now_ns)
            a.retry_after_s == b.retry_after_s && a.reset_after_s == b.reset_after_s;
 }
 
-static void check_figures_stay_in_bounds(void **unused)
+static void check_answers_stay_in_bounds(void **unused)
 {
     (void)unused;
     enum { RUNS = 20000, STEPS = 20 };
@@ -244,9 +244,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(check_table),           cmocka_unit_test(check_seconds),
-        cmocka_unit_test(check_refund),          cmocka_unit_test(check_refund_beyond_fresh),
-        cmocka_unit_test(check_tat_in_the_past), cmocka_unit_test(check_refused),
-        cmocka_unit_test(check_tiny_interval),   cmocka_unit_test(check_figures_stay_in_bounds),
+        cmocka_unit_test(check_refund),          cmocka_unit_test(check_refund_beyond_full),
+        cmocka_unit_test(check_tat_in_the_past), cmocka_unit_test(check_bad_numbers),
+        cmocka_unit_test(check_tiny_interval),   cmocka_unit_test(check_answers_stay_in_bounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

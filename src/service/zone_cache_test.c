@@ -32,7 +32,7 @@ static void check_read_once(void **unused)
     weir_zone_cache_close(cache);
 }
 
-static void check_refused(void **unused)
+static void check_bad_zones(void **unused)
 {
     (void)unused;
     static const char *const names[] = {"",
@@ -58,7 +58,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(check_read_once),
-        cmocka_unit_test(check_refused),
+        cmocka_unit_test(check_bad_zones),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,7 +25,7 @@ static const char *form(const char *text, unsigned bits)
     return buf;
 }
 
-static void check_forms(void **unused)
+static void check_canonical_forms(void **unused)
 {
     (void)unused;
     static const char *const rows[][2] = {
@@ -115,7 +115,7 @@ static void check_networks(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_forms),
+        cmocka_unit_test(check_canonical_forms),
         cmocka_unit_test(check_no_address),
         cmocka_unit_test(check_networks),
     };

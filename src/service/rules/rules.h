@@ -33,7 +33,7 @@ typedef struct weir_rule_spec {
     bool shadow;             /* decide and count, but allow every request */
     bool plain_keys;         /* do not read keys as IP addresses */
     weir_engine_kind engine; /* the engine that keeps the states */
-    weir_on_error on_error;  /* when that engine fails; not WEIR_ON_ERROR_REPORT */
+    weir_on_error on_error;  /* its answer when it fails; not WEIR_ON_ERROR_REPORT */
     unsigned v4_bits;        /* 0..32: IPv4 addresses count as one key per /v4_bits network */
     unsigned v6_bits;        /* 0..128: the same for IPv6 */
 } weir_rule_spec;
