@@ -22,12 +22,12 @@ local function bind()
   concat = table.concat
 end
 
-local VERSION = 2                -- of this library
-local FORMAT = 'weir1'           -- of stored states, and the first word of each
-local LIMIT_MAX = 2147483647     -- limits, bursts, capacities, costs
-local RATE_MAX = 1099511627776   -- N of a rate: 2^40
-local SPAN_US, SPAN_NS = 1152921504606846, 975 -- 2^60 - 1 ns
-local EXACT = 9007199254740992   -- 2^53
+local VERSION = 2                -- the version of this library
+local FORMAT = 'weir1'           -- the version of stored states, and the first word of each
+local LIMIT_MAX = 2147483647     -- the largest limit, burst, capacity and cost
+local RATE_MAX = 1099511627776   -- 2^40: the largest N of a rate
+local SPAN_US, SPAN_NS = 1152921504606846, 975 -- the longest period: 2^60 - 1 ns
+local EXACT = 9007199254740992   -- 2^53: doubles are exact below this
 local DAY_US = 86400000000
 local LAYERS_MAX, TEXT_MAX, SLICES_MAX, ALL_MAX = 8, 1023, 65536, 16
 local CACHE_MAX = 256            -- parsed policies
@@ -899,7 +899,7 @@ do
     if find(text, '^[,_]%d', at) then
       return 'digits only, as in 1000/s'
     end
-    local rest = match(text, '^r(/[%a/]*)', at) -- as nginx writes it
+    local rest = match(text, '^r(/[%a/]*)', at) -- the spelling of nginx
     return "'/' and a period, as in 100/s" ..
       (rest and ': write ' .. sub(sub(text, from, at - 1), 1, 20) .. rest or '')
   end

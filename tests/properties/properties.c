@@ -418,7 +418,7 @@ static const char *wrong_reset(const cell *c, const step *s, const weir_decision
     return NULL;
 }
 
-bool p2_figures(const input *in)
+bool p2_fields(const input *in)
 {
     cell c = cell_new(&in->policy);
     const char *wrong = NULL;
@@ -447,7 +447,7 @@ static bool counts_denied(const weir_policy *p)
     return false;
 }
 
-static bool same_figures(const weir_decision *a, const weir_decision *b)
+static bool same_fields(const weir_decision *a, const weir_decision *b)
 {
     return a->limit == b->limit && a->remaining == b->remaining &&
            a->reset_after_ns == b->reset_after_ns;
@@ -466,10 +466,10 @@ static bool peek_is_true(const input *in, const cell *c, const step *s)
     free(copy.state);
     good = good && peek.allowed == real.allowed && peek.never == real.never;
     if (peek.allowed)
-        return good && peek.retry_after_ns == 0 && same_figures(&peek, &none);
+        return good && peek.retry_after_ns == 0 && same_fields(&peek, &none);
     return good &&
            (counts_denied(&in->policy) || (peek.retry_after_ns == real.retry_after_ns &&
-                                           peek.layer == real.layer && same_figures(&peek, &real)));
+                                           peek.layer == real.layer && same_fields(&peek, &real)));
 }
 
 bool p3_denial_writes_nothing(const input *in)
@@ -603,7 +603,7 @@ bool p8_report_is_true(const input *in)
 
 bool all_properties(const input *in)
 {
-    return p1_bound(in) && p2_figures(in) && p3_denial_writes_nothing(in) &&
+    return p1_bound(in) && p2_fields(in) && p3_denial_writes_nothing(in) &&
            p4_clock_back_is_stricter(in) && p6_buckets_agree(in) && p7_refund_undoes(in) &&
            p8_report_is_true(in);
 }

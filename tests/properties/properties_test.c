@@ -104,7 +104,7 @@ static void check_random(bool (*property)(const input *))
     }
 
 RANDOM(p1_bound)
-RANDOM(p2_figures)
+RANDOM(p2_fields)
 RANDOM(p3_denial_writes_nothing)
 RANDOM(p4_clock_back_is_stricter)
 RANDOM(p6_buckets_agree)
@@ -120,7 +120,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(check_fixed),
         cmocka_unit_test(check_p1_bound),
-        cmocka_unit_test(check_p2_figures),
+        cmocka_unit_test(check_p2_fields),
         cmocka_unit_test(check_p3_denial_writes_nothing),
         cmocka_unit_test(check_p4_clock_back_is_stricter),
         cmocka_unit_test(check_p6_buckets_agree),
