@@ -234,7 +234,7 @@ static int client_once_there_is_a_place(const fixture *f)
             return fd;
         close(fd);
     }
-    fail_msg("nobody left");
+    fail_msg("no client was accepted");
     return -1;
 }
 

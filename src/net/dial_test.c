@@ -508,35 +508,35 @@ static void test_one_send_per_iteration(void **state)
 
 /* ---- alarms ---------------------------------------------------------------------------------- */
 
-typedef struct bell {
+typedef struct test_timer {
     fixture *f;
-    port_timer *alarm;
+    port_timer *timer;
     int rings, again;
     int64_t at_ns;
     bool drops;
-} bell;
+} test_timer;
 
-static void on_bell(void *ctx, int64_t now_ns)
+static void on_test_timer(void *ctx, int64_t now_ns)
 {
-    bell *b = ctx;
+    test_timer *b = ctx;
     assert_true(now_ns >= b->at_ns);
     b->rings++;
     if (b->again > 0) {
         b->again--;
         b->at_ns = now_ns + 2 * ms_ns;
-        b->f->port->calls->set_timer(b->alarm, b->at_ns);
+        b->f->port->calls->set_timer(b->timer, b->at_ns);
     }
     if (b->drops)
-        b->f->port->calls->free_timer(b->alarm);
+        b->f->port->calls->free_timer(b->timer);
 }
 
-static void hang_bell(fixture *f, bell *b, int64_t at_ns)
+static void start_timer(fixture *f, test_timer *b, int64_t at_ns)
 {
     b->f = f;
     b->at_ns = at_ns;
-    b->alarm = f->port->calls->new_timer(f->port, on_bell, b);
-    assert_non_null(b->alarm);
-    f->port->calls->set_timer(b->alarm, at_ns);
+    b->timer = f->port->calls->new_timer(f->port, on_test_timer, b);
+    assert_non_null(b->timer);
+    f->port->calls->set_timer(b->timer, at_ns);
     assert_int_equal(b->rings, 0);
 }
 
@@ -544,15 +544,15 @@ static void test_timers(void **state)
 {
     fixture *f = *state;
     int64_t now_ns = f->port->calls->now(f->port);
-    bell past = {0}, again = {.again = 3}, off = {0}, later = {0}, dropped = {.drops = true};
-    hang_bell(f, &past, 0);
-    hang_bell(f, &again, now_ns + 1); /* rounded up: never early */
-    hang_bell(f, &off, now_ns + ms_ns);
-    f->port->calls->set_timer(off.alarm, INT64_MAX);
-    hang_bell(f, &later, now_ns + ms_ns);
+    test_timer past = {0}, again = {.again = 3}, off = {0}, later = {0}, dropped = {.drops = true};
+    start_timer(f, &past, 0);
+    start_timer(f, &again, now_ns + 1); /* rounded up: never early */
+    start_timer(f, &off, now_ns + ms_ns);
+    f->port->calls->set_timer(off.timer, INT64_MAX);
+    start_timer(f, &later, now_ns + ms_ns);
     later.at_ns = now_ns + 5 * ms_ns;
-    f->port->calls->set_timer(later.alarm, later.at_ns);
-    hang_bell(f, &dropped, now_ns + ms_ns);
+    f->port->calls->set_timer(later.timer, later.at_ns);
+    start_timer(f, &dropped, now_ns + ms_ns);
     run_until(f, &past.rings, 1);
     run_until(f, &again.rings, 4);
     run_until(f, &later.rings, 1);
@@ -561,25 +561,25 @@ static void test_timers(void **state)
     assert_int_equal(past.rings + again.rings + later.rings + dropped.rings, 7);
     assert_int_equal(off.rings, 0);
     f->port->calls->free_timer(NULL);
-    f->port->calls->free_timer(off.alarm);
+    f->port->calls->free_timer(off.timer);
 }
 
 /* Timers use the dialer's clock, not the clock of the loop. */
 static void test_timer_uses_dialer_clock(void **state)
 {
     fixture *f = *state;
-    bell b = {0}, sooner = {0};
+    test_timer b = {0}, sooner = {0};
     f->real_time = false;
     f->now_ns = 1000 * ms_ns;
-    hang_bell(f, &b, f->now_ns + 2 * ms_ns);
-    hang_bell(f, &sooner, f->now_ns + 3600000 * ms_ns);
+    start_timer(f, &b, f->now_ns + 2 * ms_ns);
+    start_timer(f, &sooner, f->now_ns + 3600000 * ms_ns);
     for (int i = 0; i < 5; i++)
         uv_run(&f->uv, UV_RUN_ONCE); /* 2 ms of the loop pass, several times */
     assert_int_equal(b.rings, 0);
     f->now_ns += 2 * ms_ns;
     run_until(f, &b.rings, 1);
     sooner.at_ns = f->now_ns;
-    f->port->calls->set_timer(sooner.alarm, f->now_ns);
+    f->port->calls->set_timer(sooner.timer, f->now_ns);
     run_until(f, &sooner.rings, 1);
     assert_int_equal(b.rings, 1);
 }
@@ -691,7 +691,7 @@ static void test_tls_verification(void **state)
 
     caller c = {0};
     to.tls = any;
-    to.tls_name = "whoever.test";
+    to.tls_name = "other-name.test";
     call(f, &c, &to);
     run_until(f, &c.ups, 1);
     f->port->calls->close(c.line);
@@ -725,8 +725,8 @@ static void test_tls_client_certificate(void **state)
     tls_server server;
     make_files(f, &k);
     tls_start(&server, listen_tcp(&port), k.server, k.ca);
-    port_tls *nobody = open_tls(k.ca, NULL, false), *one = open_tls(k.ca, k.client, false);
-    port_endpoint to = {.host = "127.0.0.1", .port = port, .tls = nobody};
+    port_tls *no_client = open_tls(k.ca, NULL, false), *one = open_tls(k.ca, k.client, false);
+    port_endpoint to = {.host = "127.0.0.1", .port = port, .tls = no_client};
     expect_down(f, &to, "certificate required");
     to.tls = one;
     caller c = {0};
@@ -735,7 +735,7 @@ static void test_tls_client_certificate(void **state)
     run_until(f, &c.heard, 8);
     f->port->calls->close(c.line);
     tls_stop(&server);
-    net_tls_close(nobody);
+    net_tls_close(no_client);
     net_tls_close(one);
     free_files(&k);
 }

@@ -9,33 +9,33 @@
 
 enum { MANY = 100 };
 
-/* ---- a protocol that asks -------------------------------------------------------------------- */
+/* ---- a protocol with pending replies --------------------------------------------------------- */
 
-typedef struct asker asker;
+typedef struct pending_session pending_session;
 
 /* The context of a loop, instead of that of the fixture. */
-typedef struct desk {
+typedef struct loop_state {
     port_dialer *dialer;
     pthread_t thread;
-    asker *held; /* sessions that wait for "let" on any connection */
+    pending_session *held; /* sessions that wait for "let" on any connection */
     int open, begun, ended;
     bool wrong; /* thread, or order */
-} desk;
+} loop_state;
 
-struct asker {
-    desk *desk;
-    asker *next, **link; /* NULL: not held */
-    port_timer *alarm;
+struct pending_session {
+    loop_state *loop_state;
+    pending_session *next, **link; /* NULL: not held */
+    port_timer *timer;
     void (*wake)(void *ctx);
     void *wake_ctx;
     bool asked, answered;
 };
 
-static desk desks[LOOPS_MAX];
+static loop_state loop_states[LOOPS_MAX];
 
 static void on_begin(void *context, port_dialer *dialer)
 {
-    desk *d = context;
+    loop_state *d = context;
     d->dialer = dialer;
     d->thread = pthread_self();
     d->wrong |= d->open > 0;
@@ -44,33 +44,33 @@ static void on_begin(void *context, port_dialer *dialer)
 
 static void on_end(void *context)
 {
-    desk *d = context;
+    loop_state *d = context;
     d->wrong |= d->open > 0 || !pthread_equal(d->thread, pthread_self());
     d->ended++;
 }
 
-static void answer(asker *a)
+static void answer(pending_session *a)
 {
     a->answered = true;
     a->wake(a->wake_ctx);
 }
 
-static void on_alarm(void *ctx, int64_t now_ns)
+static void on_timer(void *ctx, int64_t now_ns)
 {
     (void)now_ns;
     answer(ctx);
 }
 
-static void asks_open(void *session, void *ctx, void (*wake)(void *wake_ctx), void *wake_ctx)
+static void pending_open(void *session, void *ctx, void (*wake)(void *wake_ctx), void *wake_ctx)
 {
-    asker *a = session;
-    *a = (asker){.desk = ctx, .wake = wake, .wake_ctx = wake_ctx};
-    a->desk->open++;
-    a->alarm = a->desk->dialer->calls->new_timer(a->desk->dialer, on_alarm, a);
+    pending_session *a = session;
+    *a = (pending_session){.loop_state = ctx, .wake = wake, .wake_ctx = wake_ctx};
+    a->loop_state->open++;
+    a->timer = a->loop_state->dialer->calls->new_timer(a->loop_state->dialer, on_timer, a);
     wake(wake_ctx); /* no request is pending yet: no effect */
 }
 
-static void let_go(asker *a)
+static void remove_held(pending_session *a)
 {
     if (!a->link)
         return;
@@ -80,19 +80,19 @@ static void let_go(asker *a)
     a->link = NULL;
 }
 
-static void asks_close(void *session)
+static void pending_close(void *session)
 {
-    asker *a = session;
-    let_go(a);
-    a->desk->open--;
-    a->desk->dialer->calls->free_timer(a->alarm);
+    pending_session *a = session;
+    remove_held(a);
+    a->loop_state->open--;
+    a->loop_state->dialer->calls->free_timer(a->timer);
 }
 
-static int let_all(desk *d)
+static int release_all(loop_state *d)
 {
     int n = 0;
-    for (asker *a; (a = d->held); n++) {
-        let_go(a);
+    for (pending_session *a; (a = d->held); n++) {
+        remove_held(a);
         answer(a);
         a->wake(a->wake_ctx); /* a repeated wake has no effect */
     }
@@ -101,13 +101,13 @@ static int let_all(desk *d)
 
 /* "after MS" is answered after that time; "hold" after "let" on any connection; "fill BYTES" first
  * replies with so many bytes. */
-static bool begin_to_ask(asker *a, const char *line, weir_buffer *out)
+static bool begin_pending(pending_session *a, const char *line, weir_buffer *out)
 {
     long long ms = 0;
     size_t bytes = 0;
-    port_dialer *dialer = a->desk->dialer;
+    port_dialer *dialer = a->loop_state->dialer;
     if (sscanf(line, "after %lld", &ms) == 1) {
-        dialer->calls->set_timer(a->alarm, dialer->calls->now(dialer) + ms * ms_ns);
+        dialer->calls->set_timer(a->timer, dialer->calls->now(dialer) + ms * ms_ns);
         return true;
     }
     if (sscanf(line, "fill %zu", &bytes) == 1 && weir_buffer_reserve(out, bytes + 1)) {
@@ -117,33 +117,33 @@ static bool begin_to_ask(asker *a, const char *line, weir_buffer *out)
     } else if (strcmp(line, "hold") != 0) {
         return false;
     }
-    a->next = a->desk->held;
-    a->link = &a->desk->held;
+    a->next = a->loop_state->held;
+    a->link = &a->loop_state->held;
     if (a->next)
         a->next->link = &a->next;
-    a->desk->held = a;
+    a->loop_state->held = a;
     return true;
 }
 
-static void answer_now(asker *a, const char *line, weir_buffer *out)
+static void answer_now(pending_session *a, const char *line, weir_buffer *out)
 {
     char text[300];
     if (a->asked)
         snprintf(text, sizeof text, "answered\n");
     else if (strcmp(line, "let") == 0)
-        snprintf(text, sizeof text, "let %d\n", let_all(a->desk));
+        snprintf(text, sizeof text, "let %d\n", release_all(a->loop_state));
     else if (strcmp(line, "open") == 0)
-        snprintf(text, sizeof text, "%d\n", a->desk->open);
+        snprintf(text, sizeof text, "%d\n", a->loop_state->open);
     else
         snprintf(text, sizeof text, "%s\n", line);
     put(out, text);
     a->asked = a->answered = false;
 }
 
-static weir_session_step asks_run(void *session, weir_buffer *in, weir_buffer *out,
-                                  size_t out_pause, int64_t now_ns)
+static weir_session_step pending_run(void *session, weir_buffer *in, weir_buffer *out,
+                                     size_t out_pause, int64_t now_ns)
 {
-    asker *a = session;
+    pending_session *a = session;
     (void)now_ns;
     (void)out_pause;
     while (weir_buffer_len(in) > 0) {
@@ -157,7 +157,7 @@ static weir_session_step asks_run(void *session, weir_buffer *in, weir_buffer *o
         memcpy(line, bytes, len);
         line[len] = '\0';
         if (!a->asked)
-            a->asked = begin_to_ask(a, line, out);
+            a->asked = begin_pending(a, line, out);
         if (a->asked && !a->answered)
             return (weir_session_step){.next = WEIR_SESSION_PENDING};
         weir_buffer_consume(in, len + 1);
@@ -166,38 +166,38 @@ static weir_session_step asks_run(void *session, weir_buffer *in, weir_buffer *o
     return (weir_session_step){.next = WEIR_SESSION_READ};
 }
 
-static const weir_protocol asks = {.session_size = sizeof(asker),
-                                   .open = asks_open,
-                                   .close = asks_close,
-                                   .run = asks_run,
-                                   .overload = "OVERLOAD\n",
-                                   .timeout = "TIMEOUT\n"};
+static const weir_protocol pending = {.session_size = sizeof(pending_session),
+                                      .open = pending_open,
+                                      .close = pending_close,
+                                      .run = pending_run,
+                                      .overload = "OVERLOAD\n",
+                                      .timeout = "TIMEOUT\n"};
 
-static void prepare_asks(fixture *f, unsigned loops)
+static void prepare_pending(fixture *f, unsigned loops)
 {
     prepare(f, loops);
-    memset(desks, 0, sizeof desks);
+    memset(loop_states, 0, sizeof loop_states);
     for (unsigned i = 0; i < loops; i++)
-        f->contexts[i] = &desks[i];
-    f->listens[0].protocol = &asks;
+        f->contexts[i] = &loop_states[i];
+    f->listens[0].protocol = &pending;
     f->options.begin = on_begin;
     f->options.end = on_end;
 }
 
-static void stop_asks(fixture *f, unsigned loops)
+static void stop_pending(fixture *f, unsigned loops)
 {
     stop(f);
     for (unsigned i = 0; i < loops; i++) {
-        assert_int_equal(desks[i].begun, 1);
-        assert_int_equal(desks[i].ended, 1);
-        assert_int_equal(desks[i].open, 0);
-        assert_null(desks[i].held);
-        assert_false(desks[i].wrong);
+        assert_int_equal(loop_states[i].begun, 1);
+        assert_int_equal(loop_states[i].ended, 1);
+        assert_int_equal(loop_states[i].open, 0);
+        assert_null(loop_states[i].held);
+        assert_false(loop_states[i].wrong);
     }
 }
 
 /* Sends `text` until the reply is `reply`. */
-static void ask_until(int fd, const char *text, const char *reply)
+static void send_until(int fd, const char *text, const char *reply)
 {
     char got[64] = "";
     for (int i = 0; i < 10000 && strcmp(got, reply) != 0; i++) {
@@ -215,7 +215,7 @@ static void check_pending_replies(void **unused)
 {
     (void)unused;
     fixture f;
-    prepare_asks(&f, 2);
+    prepare_pending(&f, 2);
     start(&f);
     int fd = client(&f), other = client(&f);
     say(fd, "one\nafter 5\ntwo\nafter 0\nafter 1\nthr");
@@ -226,7 +226,7 @@ static void check_pending_replies(void **unused)
     expect(fd, "three\n");
     close(fd);
     close(other);
-    stop_asks(&f, 2);
+    stop_pending(&f, 2);
 }
 
 /* Pending replies are sent in the iteration in which disconnected clients are dropped. */
@@ -234,7 +234,7 @@ static void check_many_at_once(void **unused)
 {
     (void)unused;
     fixture f;
-    prepare_asks(&f, 1);
+    prepare_pending(&f, 1);
     start(&f);
     int fds[MANY], other = client(&f);
     for (int i = 0; i < MANY; i++) {
@@ -252,9 +252,9 @@ static void check_many_at_once(void **unused)
         expect(fds[i], "answered\nbye\n");
         close(fds[i]);
     }
-    ask_until(other, "open\n", "1\n");
+    send_until(other, "open\n", "1\n");
     close(other);
-    stop_asks(&f, 1);
+    stop_pending(&f, 1);
 }
 
 /* A reset connection is noticed while its reply is pending. */
@@ -262,7 +262,7 @@ static void check_client_disconnects(void **unused)
 {
     (void)unused;
     fixture f;
-    prepare_asks(&f, 1);
+    prepare_pending(&f, 1);
     start(&f);
     const struct linger now = {.l_onoff = 1};
     int fd = client(&f), other = client(&f);
@@ -270,11 +270,11 @@ static void check_client_disconnects(void **unused)
     expect(fd, "hello\n");
     setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
     close(fd);
-    ask_until(other, "open\n", "1\n");
+    send_until(other, "open\n", "1\n");
     say(other, "let\n");
     expect(other, "let 0\n");
     close(other);
-    stop_asks(&f, 1);
+    stop_pending(&f, 1);
 }
 
 /* A client that only shuts down sending gets its replies. */
@@ -282,7 +282,7 @@ static void check_client_shuts_down_sending(void **unused)
 {
     (void)unused;
     fixture f;
-    prepare_asks(&f, 1);
+    prepare_pending(&f, 1);
     start(&f);
     int fd = client(&f), other = client(&f);
     say(fd, "hello\nhold\nlast\nhold\n");
@@ -291,11 +291,11 @@ static void check_client_shuts_down_sending(void **unused)
     say(other, "let\n");
     expect(other, "let 1\n");
     expect(fd, "answered\nlast\n");
-    ask_until(other, "let\n", "let 1\n");
+    send_until(other, "let\n", "let 1\n");
     expect(fd, "answered\n");
     expect_end(fd);
     close(other);
-    stop_asks(&f, 1);
+    stop_pending(&f, 1);
 }
 
 /* The reply is ready before the client has read earlier replies. */
@@ -304,18 +304,18 @@ static void check_woken_while_writing(void **unused)
     (void)unused;
     enum { MUCH = 12 << 20 };
     fixture f;
-    prepare_asks(&f, 1);
+    prepare_pending(&f, 1);
     start(&f);
     int fd = client(&f), other = client(&f);
     char text[64];
     snprintf(text, sizeof text, "fill %d\nafter 1\nbye\n", MUCH);
     say(fd, text);
-    ask_until(other, "let\n", "let 1\n");
+    send_until(other, "let\n", "let 1\n");
     expect_big(fd, MUCH);
     expect(fd, "answered\nanswered\nbye\n");
     close(fd);
     close(other);
-    stop_asks(&f, 1);
+    stop_pending(&f, 1);
 }
 
 /* The client reads earlier replies before the pending one is ready. */
@@ -324,7 +324,7 @@ static void check_woken_after_writing(void **unused)
     (void)unused;
     enum { MUCH = 12 << 20 };
     fixture f;
-    prepare_asks(&f, 1);
+    prepare_pending(&f, 1);
     start(&f);
     int fd = client(&f), other = client(&f);
     char text[64];
@@ -337,7 +337,7 @@ static void check_woken_after_writing(void **unused)
     expect(fd, "answered\nbye\n");
     close(fd);
     close(other);
-    stop_asks(&f, 1);
+    stop_pending(&f, 1);
 }
 
 /* Further input stays in the socket, and is answered in the end. */
@@ -346,7 +346,7 @@ static void check_client_sends_more(void **unused)
     (void)unused;
     enum { LINES = 20000 };
     fixture f;
-    prepare_asks(&f, 1);
+    prepare_pending(&f, 1);
     f.options.limits.buffers = 1 << 20;
     start(&f);
     int fd = client(&f), other = client(&f), sent = 0, got = 0;
@@ -373,7 +373,7 @@ static void check_client_sends_more(void **unused)
     }
     close(fd);
     close(other);
-    stop_asks(&f, 1);
+    stop_pending(&f, 1);
 }
 
 /* Timeouts do not run while a reply is pending. */
@@ -381,7 +381,7 @@ static void check_no_timeout(void **unused)
 {
     (void)unused;
     fixture f;
-    prepare_asks(&f, 1);
+    prepare_pending(&f, 1);
     f.options.limits.idle_ns = f.options.limits.request_ns = 40 * ms_ns;
     start(&f);
     int fd = client(&f);
@@ -394,7 +394,7 @@ static void check_no_timeout(void **unused)
     expect(fd, "answered\n");
     expect_end(other);
     expect_end(fd); /* the timeout runs again after the reply */
-    stop_asks(&f, 1);
+    stop_pending(&f, 1);
 }
 
 /* A stopping server sends pending replies, but does not wait forever. */
@@ -402,7 +402,7 @@ static void check_stop(void **unused)
 {
     (void)unused;
     fixture f;
-    prepare_asks(&f, 1);
+    prepare_pending(&f, 1);
     start(&f);
     int fd = client(&f);
     say(fd, "hello\nafter 30\nlast\n");
@@ -411,9 +411,9 @@ static void check_stop(void **unused)
     expect(fd, "answered\nlast\n");
     expect_end(fd);
     join(&f);
-    stop_asks(&f, 1);
+    stop_pending(&f, 1);
 
-    prepare_asks(&f, 1);
+    prepare_pending(&f, 1);
     f.options.drain_ns = 20 * ms_ns;
     start(&f);
     fd = client(&f);
@@ -422,7 +422,7 @@ static void check_stop(void **unused)
     kill(getpid(), SIGTERM);
     join(&f);
     expect_end(fd);
-    stop_asks(&f, 1);
+    stop_pending(&f, 1);
 }
 
 /* A server that never ran calls begin() and end(), too. */
@@ -430,9 +430,9 @@ static void check_never_ran(void **unused)
 {
     (void)unused;
     fixture f;
-    prepare_asks(&f, 3);
+    prepare_pending(&f, 3);
     open_server(&f);
-    stop_asks(&f, 3);
+    stop_pending(&f, 3);
 }
 
 int main(void)
