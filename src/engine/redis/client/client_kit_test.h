@@ -44,26 +44,26 @@ struct port_timer {
     int64_t at_ns;
 };
 
-/* A server, by its port. */
+/* A simulated server; its port identifies it. */
 typedef struct server {
     uint16_t port;
-    bool is_down; /* nobody listens */
-    bool is_hung; /* it says nothing */
+    bool is_down; /* connections are refused */
+    bool is_hung; /* it never replies */
     bool has_module, has_functions, has_library, has_script;
-    int version;                 /* of the library; 0: the client's own */
+    int version;                 /* of its library; 0: that of the client */
     const char *role;            /* NULL: "master" */
-    const char *slots;           /* what CLUSTER SLOTS says; NULL: that there is no Cluster */
-    const char *master;          /* what a Sentinel says; NULL: it knows of none */
+    const char *slots;           /* the reply to CLUSTER SLOTS; NULL: not in Cluster mode */
+    const char *master;          /* a Sentinel's reply; NULL: it knows no master */
     const char *user, *password; /* NULL: none */
-    const char *error;           /* in place of every decision; NULL: none */
-    const char *say[SAY_MAX];    /* in place of the next decisions, one after the other */
+    const char *error;           /* the reply to every call; NULL: decisions */
+    const char *say[SAY_MAX];    /* the replies to the next calls */
     size_t said, to_say;
-    const char *loading;                                      /* in place of the answer to ROLE */
-    size_t asks, dials, loads, askings, slots_asked, clients; /* counted; the last: lines now */
-    char last[4096]; /* the last decision asked for, its words parted by blanks */
+    const char *loading; /* the reply to ROLE; NULL: its role */
+    size_t asks, dials, loads, askings, slots_asked, clients; /* counts; clients: connections now */
+    char last[4096]; /* the latest call, its words separated by spaces */
 } server;
 
-static bool cut; /* of all tests: what servers say comes byte by byte */
+static bool cut; /* in all tests: replies arrive byte by byte */
 
 static struct kit {
     port_dialer port;
@@ -72,11 +72,11 @@ static struct kit {
     port_timer alarm[ALARMS_MAX];
     server server[SERVERS_MAX];
     size_t servers;
-    bool bytewise;  /* what servers say comes byte by byte */
-    bool holds;     /* dialled lines stay as they are */
-    bool no_memory; /* for lines */
+    bool bytewise;  /* replies arrive byte by byte */
+    bool holds;     /* connections stay in CONNECTING */
+    bool no_memory; /* for connections */
     const port_tls *tls;
-    size_t len_max; /* of a line's buffers */
+    size_t len_max; /* of a connection's buffers */
     char log[LOG_MAX];
     weir_redis_counts counts;
     const char *url[8];
@@ -177,7 +177,7 @@ static int64_t kit_now(port_dialer *d)
 static const port_dialer_calls kit_calls = {kit_dial,  kit_out, kit_send, drop_line,
                                             kit_alarm, kit_set, kit_drop, kit_now};
 
-/* ---- what servers say ------------------------------------------------------------------------ */
+/* ---- servers --------------------------------------------------------------------------------- */
 
 static void put(weir_buffer *b, const char *text)
 {
@@ -286,7 +286,7 @@ static void answer_one(server *s, port_connection *l, const weir_resp_request *r
     }
 }
 
-/* ---- what happens ---------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 static void hear(port_connection *l)
 {
@@ -315,7 +315,7 @@ static void say(port_connection *l, const void *bytes, size_t len)
     }
 }
 
-/* Reads what was sent over a line, and answers it. Returns whether there was anything. */
+/* Reads the requests on a connection, and replies. Returns whether there were any. */
 static bool serve(port_connection *l)
 {
     server *s = server_at(l->port);
@@ -347,7 +347,7 @@ static bool serve(port_connection *l)
     return any;
 }
 
-/* Until nothing happens any more at this moment. */
+/* Runs all events that are due now. */
 static void settle(void)
 {
     bool busy = true;
@@ -380,7 +380,7 @@ static void settle(void)
     }
 }
 
-/* Lets time go by, from alarm to alarm. */
+/* Advances the clock from timer to timer. */
 static inline void pass(int64_t ns)
 {
     int64_t until_ns = kit.now_ns + ns;
@@ -430,7 +430,7 @@ typedef struct test_call {
     weir_redis_call call; /* first */
     weir_engine_request request[WEIR_TAKE_MANY_MAX];
     char key[64];
-    int done; /* times */
+    int done; /* how many times */
     int64_t done_ns;
     char why[WEIR_REDIS_WHY_MAX];
 } test_call;
@@ -495,7 +495,7 @@ static inline void assert_answered(const test_call *t)
     assert_int_equal(t->request[0].decision.remaining, t->request[0].cost);
 }
 
-/* ---- beginning and end ----------------------------------------------------------------------- */
+/* ---- setup and teardown ---------------------------------------------------------------------- */
 
 static void on_log(void *ctx, const char *event, const char *node, const char *text)
 {
@@ -551,7 +551,9 @@ static int teardown(void **state)
     return 0;
 }
 
-/* All tests, and once more with all replies cut. */
+/* A kit for tests of the client: a dialer with a virtual clock, and simulated servers behind it. A
+ * server reads requests and replies as the test has set it up. `remaining` in a decision is the cost
+ * of its request, so a test can match replies to requests. */
 #define RUN_BOTH_WAYS(tests)                                                                       \
     do {                                                                                           \
         int failed = cmocka_run_group_tests_name("whole", tests, NULL, NULL);                      \

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Calls through a client, in a time of their own: that each ends once, in time, and by its own
- * answer. */
+/* Calls of a client in virtual time: each ends once, at its deadline at the latest, and with its own
+ * reply. */
 
 #include "engine/redis/client/client_kit_test.h"
 
-static void asks_the_module(void **state)
+static void the_module_decides(void **state)
 {
     (void)state;
     server *s = add_server(7000);
@@ -24,7 +24,7 @@ static void asks_the_module(void **state)
     assert_int_equal(count(&kit.counts.connected), 1);
 }
 
-static void answers_go_to_their_calls(void **state)
+static void replies_match_their_calls(void **state)
 {
     (void)state;
     add_server(7000);
@@ -39,7 +39,7 @@ static void answers_go_to_their_calls(void **state)
     assert_int_equal(kit.server[0].dials, 1);
 }
 
-static void is_late_at_the_deadline(void **state)
+static void a_call_is_late_at_its_deadline(void **state)
 {
     (void)state;
     server *s = add_server(7000);
@@ -59,7 +59,7 @@ static void is_late_at_the_deadline(void **state)
     assert_int_equal(a.done, 0);
     pass(40 * MS);
     assert_ended(&a, WEIR_REDIS_LATE);
-    /* What comes late is nobody's: least of all the next one's. */
+    /* A late reply is dropped. The next call does not get it. */
     memset(&a, 0x55, sizeof a);
     memset(&b, 0x55, sizeof b);
     take(&c, "alice", 3);
@@ -70,7 +70,7 @@ static void is_late_at_the_deadline(void **state)
     assert_int_equal(s->dials, 1);
 }
 
-static void is_unreachable_if_nobody_listens(void **state)
+static void a_refused_connection_is_unreachable(void **state)
 {
     (void)state;
     open_client();
@@ -78,7 +78,7 @@ static void is_unreachable_if_nobody_listens(void **state)
     take(&a, "alice", 1);
     pass(50 * MS);
     assert_ended(&a, WEIR_REDIS_UNREACHABLE);
-    pass(5000 * MS); /* the pauses have grown; a call need not wait for the next */
+    pass(5000 * MS); /* the pauses have grown: a call ends at once */
     int64_t next_ns = -1;
     assert_false(weir_redis_client_is_up(kit.client, a.request, &next_ns));
     assert_in_range(next_ns, kit.now_ns, kit.now_ns + 2000 * MS);
@@ -90,7 +90,7 @@ static void is_unreachable_if_nobody_listens(void **state)
     assert_string_equal(kit.log, "redis-down a:7000: connection refused\n");
 }
 
-static void waits_for_a_line_until_its_deadline(void **state)
+static void a_call_waits_for_the_connection(void **state)
 {
     (void)state;
     server *s = add_server(7000);
@@ -110,7 +110,7 @@ static void waits_for_a_line_until_its_deadline(void **state)
     assert_true(weir_redis_client_is_up(kit.client, a.request, &(int64_t){0}));
 }
 
-static void pauses_grow_and_end(void **state)
+static void backoff_grows_and_ends(void **state)
 {
     (void)state;
     open_client();
@@ -124,11 +124,11 @@ static void pauses_grow_and_end(void **state)
     assert_int_equal(s->dials, 1);
     server_dies(s);
     s->is_down = false;
-    pass(10 * MS); /* at once, but for a moment: it had worked */
+    pass(10 * MS); /* the first pause again, since the connection had worked */
     assert_int_equal(s->dials, 2);
 }
 
-static void what_was_sent_is_broken_with_its_line(void **state)
+static void sent_calls_end_as_broken(void **state)
 {
     (void)state;
     server *s = add_server(7000);
@@ -144,7 +144,7 @@ static void what_was_sent_is_broken_with_its_line(void **state)
     assert_string_equal(a.why, "it closed the connection");
     s->is_down = s->is_hung = false;
     pass(1000 * MS);
-    assert_int_equal(s->asks, 0); /* never again */
+    assert_int_equal(s->asks, 0); /* it is not sent again */
     test_call c;
     take(&c, "alice", 3);
     settle();
@@ -154,7 +154,7 @@ static void what_was_sent_is_broken_with_its_line(void **state)
                                  "redis-up a:7000: the module\n");
 }
 
-static void a_hung_server_is_dialled_again(void **state)
+static void a_hung_server_is_reconnected(void **state)
 {
     (void)state;
     server *s = add_server(7000);
@@ -166,7 +166,7 @@ static void a_hung_server_is_dialled_again(void **state)
     pass(2900 * MS);
     assert_ended(&a, WEIR_REDIS_LATE);
     assert_int_equal(s->dials, 1);
-    pass(3100 * MS); /* the alarm goes every 3 s */
+    pass(3100 * MS); /* the timer expires every 3 s */
     assert_int_equal(s->dials, 2);
     s->is_hung = false;
     test_call b;
@@ -174,7 +174,7 @@ static void a_hung_server_is_dialled_again(void **state)
     send_call(&b);
     pass(5000 * MS);
     assert_answered(&b);
-    pass(60000 * MS); /* silence is no reason to hang up */
+    pass(60000 * MS); /* a connection without requests stays open */
     assert_in_range(s->dials, 2, 3);
     assert_true(weir_redis_client_is_up(kit.client, a.request, &(int64_t){0}));
 }
@@ -198,7 +198,7 @@ static void an_abandoned_call_is_not_touched(void **state)
     settle();
     assert_answered(&next);
     assert_int_equal(s->asks, 2);
-    /* One that has ended within send() too. */
+    /* The same for a call that ended within send(). */
     server_dies(s);
     pass(5000 * MS);
     test_call ended;
@@ -209,7 +209,7 @@ static void an_abandoned_call_is_not_touched(void **state)
     assert_int_equal(ended.done, 0);
 }
 
-static void too_many_are_crowded(void **state)
+static void too_many_calls_are_crowded(void **state)
 {
     (void)state;
     server *s = add_server(7000);
@@ -235,7 +235,7 @@ static void too_many_are_crowded(void **state)
     assert_answered(&last);
 }
 
-static void a_full_line_is_crowded(void **state)
+static void a_full_buffer_is_crowded(void **state)
 {
     (void)state;
     kit.len_max = 4096;
@@ -258,8 +258,8 @@ static void a_full_line_is_crowded(void **state)
         assert_answered(&t[i]);
 }
 
-/* Late calls are forgotten, their places are not: they too are bounded. */
-static void places_are_bounded(void **state)
+/* Late calls leave entries in the pipeline, whose number is limited, too. */
+static void the_pipeline_is_bounded(void **state)
 {
     (void)state;
     kit.options.in_flight = 8;
@@ -277,7 +277,7 @@ static void places_are_bounded(void **state)
     assert_int_equal(count(&kit.counts.crowded), 48);
 }
 
-static void nonsense_hangs_up(void **state)
+static void an_invalid_reply_closes_the_connection(void **state)
 {
     (void)state;
     static const char *const bad[] = {
@@ -322,7 +322,7 @@ static void nonsense_hangs_up(void **state)
     }
 }
 
-static void what_nobody_asked_for_hangs_up(void **state)
+static void an_unrequested_reply_closes_the_connection(void **state)
 {
     (void)state;
     server *s = add_server(7000);
@@ -334,7 +334,7 @@ static void what_nobody_asked_for_hangs_up(void **state)
     assert_int_equal(s->dials, 2);
 }
 
-static void lines_for_which_there_is_no_memory(void **state)
+static void no_memory_for_a_connection(void **state)
 {
     (void)state;
     add_server(7000);
@@ -353,14 +353,14 @@ static void lines_for_which_there_is_no_memory(void **state)
                                  "redis-up a:7000: the module\n");
 }
 
-static void encrypts_what_is_to_be(void **state)
+static void tls_is_used_for_rediss(void **state)
 {
     (void)state;
     server *s = add_server(7000);
     s->slots = "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$1\r\nb\r\n:7001\r\n";
     add_server(7001);
     kit.url[0] = "rediss://a:7000";
-    kit.tls = (const port_tls *)&kit; /* not looked at */
+    kit.tls = (const port_tls *)&kit; /* not dereferenced */
     open_client();
     test_call a;
     take(&a, "alice", 2);
@@ -376,7 +376,7 @@ static void encrypts_what_is_to_be(void **state)
     assert_null(line_to(7001)->tls);
 }
 
-static void closing_ends_all(void **state)
+static void closing_ends_all_calls(void **state)
 {
     (void)state;
     server *s = add_server(7000);
@@ -401,7 +401,7 @@ static void closing_ends_all(void **state)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-static long allocations_left = -1; /* until one fails; -1: none does */
+static long allocations_left = -1; /* before one fails; -1: none fails */
 
 void *__real_calloc(size_t n, size_t size);
 void *__wrap_calloc(size_t n, size_t size);
@@ -449,7 +449,7 @@ static void any_allocation_may_fail(void **state)
         for (int i = 0; i < CALLS; i++)
             assert_int_equal(t[i].done, 1);
         allocations_left = -1;
-        pass(8000 * MS); /* it gets over it */
+        pass(8000 * MS); /* the client recovers */
         take(&t[0], "alice", 1);
         settle();
         assert_answered(&t[0]);
@@ -459,7 +459,7 @@ static void any_allocation_may_fail(void **state)
     assert_in_range(opened, 10, 59);
 }
 
-/* ---- done() that does more ------------------------------------------------------------------- */
+/* ---- done() calls the client ----------------------------------------------------------------- */
 
 static test_call chained;
 static test_call *victim;
@@ -489,7 +489,7 @@ static void done_may_send_and_abandon(void **state)
     assert_answered(&a);
     assert_answered(&chained);
     assert_int_equal(b.done, 0);
-    /* And while a line breaks. */
+    /* The same while a connection breaks. */
     s->is_hung = true;
     ask_of(&a, WEIR_VERB_TAKE, "alice", 1, 50 * MS);
     a.call.done = send_another;
@@ -507,23 +507,24 @@ static void done_may_send_and_abandon(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(asks_the_module, setup, teardown),
-        cmocka_unit_test_setup_teardown(answers_go_to_their_calls, setup, teardown),
-        cmocka_unit_test_setup_teardown(is_late_at_the_deadline, setup, teardown),
-        cmocka_unit_test_setup_teardown(is_unreachable_if_nobody_listens, setup, teardown),
-        cmocka_unit_test_setup_teardown(waits_for_a_line_until_its_deadline, setup, teardown),
-        cmocka_unit_test_setup_teardown(pauses_grow_and_end, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_was_sent_is_broken_with_its_line, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_hung_server_is_dialled_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_module_decides, setup, teardown),
+        cmocka_unit_test_setup_teardown(replies_match_their_calls, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_call_is_late_at_its_deadline, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_refused_connection_is_unreachable, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_call_waits_for_the_connection, setup, teardown),
+        cmocka_unit_test_setup_teardown(backoff_grows_and_ends, setup, teardown),
+        cmocka_unit_test_setup_teardown(sent_calls_end_as_broken, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_hung_server_is_reconnected, setup, teardown),
         cmocka_unit_test_setup_teardown(an_abandoned_call_is_not_touched, setup, teardown),
-        cmocka_unit_test_setup_teardown(too_many_are_crowded, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_full_line_is_crowded, setup, teardown),
-        cmocka_unit_test_setup_teardown(places_are_bounded, setup, teardown),
-        cmocka_unit_test_setup_teardown(nonsense_hangs_up, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_nobody_asked_for_hangs_up, setup, teardown),
-        cmocka_unit_test_setup_teardown(lines_for_which_there_is_no_memory, setup, teardown),
-        cmocka_unit_test_setup_teardown(encrypts_what_is_to_be, setup, teardown),
-        cmocka_unit_test_setup_teardown(closing_ends_all, setup, teardown),
+        cmocka_unit_test_setup_teardown(too_many_calls_are_crowded, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_full_buffer_is_crowded, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_pipeline_is_bounded, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_invalid_reply_closes_the_connection, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_unrequested_reply_closes_the_connection, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(no_memory_for_a_connection, setup, teardown),
+        cmocka_unit_test_setup_teardown(tls_is_used_for_rediss, setup, teardown),
+        cmocka_unit_test_setup_teardown(closing_ends_all_calls, setup, teardown),
         cmocka_unit_test_setup_teardown(any_allocation_may_fail, setup, teardown),
         cmocka_unit_test_setup_teardown(done_may_send_and_abandon, setup, teardown),
     };

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* A Cluster of three as it is found, moves and falls apart; and servers that tell tales. */
+/* A Cluster of three masters: discovery, redirects, failover; and servers with invalid replies. */
 
 #include "engine/redis/client/client_kit_test.h"
 
-static char map[2][512]; /* room for texts */
+static char map[2][512]; /* space for replies */
 
-/* From slot to slot of a master, and a replica that is never dialled. */
+/* A range of slots with its master, and a replica that is never connected to. */
 static int put_range(char *at, size_t size, int from, int to, const char *host, int port)
 {
     return snprintf(at, size,
@@ -48,7 +48,7 @@ static void open_cluster(void)
     settle();
 }
 
-static void asks_who_has_the_key(void **state)
+static void calls_go_to_the_node_of_the_key(void **state)
 {
     (void)state;
     kit.bytewise = true;
@@ -68,7 +68,7 @@ static void asks_who_has_the_key(void **state)
     assert_int_equal(count(&kit.counts.connected), 3);
 }
 
-static void any_node_of_it_is_a_beginning(void **state)
+static void any_node_can_be_the_seed(void **state)
 {
     (void)state;
     find_keys();
@@ -89,10 +89,10 @@ static void any_node_of_it_is_a_beginning(void **state)
         assert_answered(&t[i]);
     assert_int_equal(replica->asks, 0);
     pass(10000 * MS);
-    assert_null(line_to(7999)); /* it is not needed any more */
+    assert_null(line_to(7999)); /* the connection is no longer needed */
 }
 
-/* A node that only knows its own name says "" or "?" or nothing for it. */
+/* A node may send "", "?" or null as its own host. */
 static void a_host_may_be_left_out(void **state)
 {
     (void)state;
@@ -116,7 +116,7 @@ static void a_host_may_be_left_out(void **state)
     assert_int_equal(master->asks, 3);
 }
 
-static void moved_is_followed_and_learnt(void **state)
+static void moved_updates_the_map(void **state)
 {
     (void)state;
     static const char *const moved[] = {"-MOVED 866 a:7001\r\n", "-MOVED 866 :7001\r\n",
@@ -141,7 +141,7 @@ static void moved_is_followed_and_learnt(void **state)
         assert_int_equal(count(&kit.counts.redirected), 1);
         srv[0]->error = NULL;
         take(&again, "hello", 2);
-        take(&other, "user:6", 3); /* the map was asked for again */
+        take(&other, "user:6", 3); /* the map was requested again */
         settle();
         assert_answered(&again);
         assert_answered(&other);
@@ -151,7 +151,7 @@ static void moved_is_followed_and_learnt(void **state)
     }
 }
 
-static void the_map_is_not_asked_for_too_often(void **state)
+static void map_requests_are_limited(void **state)
 {
     (void)state;
     open_cluster();
@@ -168,7 +168,7 @@ static void the_map_is_not_asked_for_too_often(void **state)
     assert_in_range(srv[0]->slots_asked + srv[1]->slots_asked + srv[2]->slots_asked, 5, 12);
 }
 
-static void ask_is_followed_and_not_learnt(void **state)
+static void ask_does_not_update_the_map(void **state)
 {
     (void)state;
     open_cluster();
@@ -187,8 +187,7 @@ static void ask_is_followed_and_not_learnt(void **state)
     assert_int_equal(srv[1]->asks, 1);
 }
 
-/* To a node that was never heard of. */
-static void ask_may_name_another_node(void **state)
+static void ask_may_name_an_unknown_node(void **state)
 {
     (void)state;
     open_cluster();
@@ -203,8 +202,8 @@ static void ask_may_name_another_node(void **state)
     assert_null(line_to(7003));
 }
 
-/* A seed that was a replica, and is asked as such. */
-static void moved_may_name_who_was_a_replica(void **state)
+/* A seed that was a replica, and has become a master. */
+static void moved_may_name_a_former_replica(void **state)
 {
     (void)state;
     kit.url[1] = "redis://a:7003";
@@ -224,7 +223,7 @@ static void moved_may_name_who_was_a_replica(void **state)
     assert_memory_equal(promoted->last, "WEIR.ASK", 8);
 }
 
-static void redirects_end(void **state)
+static void redirects_are_limited(void **state)
 {
     (void)state;
     open_cluster();
@@ -237,7 +236,7 @@ static void redirects_end(void **state)
     assert_in_range(srv[0]->asks + srv[1]->asks, 3, 10);
 }
 
-static void tryagain_is_tried_again(void **state)
+static void tryagain_repeats_the_call(void **state)
 {
     (void)state;
     open_cluster();
@@ -248,7 +247,7 @@ static void tryagain_is_tried_again(void **state)
     take(&t, "hello", 1);
     settle();
     assert_int_equal(t.done, 0);
-    assert_int_equal(srv[0]->asks, 1); /* not at once */
+    assert_int_equal(srv[0]->asks, 1); /* only after a pause */
     pass(40 * MS);
     assert_answered(&t);
     assert_int_equal(srv[0]->asks, 4);
@@ -259,7 +258,7 @@ static void tryagain_is_tried_again(void **state)
     assert_memory_equal(never.why, "TRYAGAIN", 8);
 }
 
-static void readonly_looks_for_the_new_master(void **state)
+static void readonly_finds_the_new_master(void **state)
 {
     (void)state;
     open_cluster();
@@ -276,7 +275,7 @@ static void readonly_looks_for_the_new_master(void **state)
     assert_int_equal(promoted->asks, 1);
 }
 
-static void a_lost_node_is_looked_for(void **state)
+static void a_lost_node_is_replaced(void **state)
 {
     (void)state;
     open_cluster();
@@ -289,8 +288,8 @@ static void a_lost_node_is_looked_for(void **state)
     take(&other, "foo", 2);
     settle();
     assert_ended(&t, WEIR_REDIS_UNREACHABLE);
-    assert_answered(&other);                                   /* the others go on */
-    const char *slots = thirds(map[1], "a", 7003, 7001, 7002); /* it takes its place */
+    assert_answered(&other);                                   /* the other nodes serve calls */
+    const char *slots = thirds(map[1], "a", 7003, 7001, 7002); /* its replacement */
     srv[1]->slots = srv[2]->slots = slots;
     pass(1500 * MS);
     take(&t, "hello", 3);
@@ -319,7 +318,7 @@ static void all_nodes_may_be_lost(void **state)
         assert_answered(&t[i]);
 }
 
-static void slots_that_nobody_has_are_unreachable(void **state)
+static void slots_without_a_node_are_unreachable(void **state)
 {
     (void)state;
     server *s = add_server(7000);
@@ -336,7 +335,7 @@ static void slots_that_nobody_has_are_unreachable(void **state)
     assert_answered(&t);
 }
 
-static void takes_of_one_slot_alone(void **state)
+static void takes_need_one_slot(void **state)
 {
     (void)state;
     open_cluster();
@@ -371,8 +370,8 @@ static void takes_of_one_slot_alone(void **state)
     assert_int_equal(s->asks, 1);
 }
 
-/* Keys and prefixes whose tag is not what stands in weir's braces. */
-static void slots_are_those_of_whole_names(void **state)
+/* Keys and prefixes whose hash tag is not the text within weir's own braces. */
+static void slots_follow_unusual_hash_tags(void **state)
 {
     (void)state;
     static const char *const keys[] = {"}", "}x", "a}b", "{a}", "{", "{}", "x"};
@@ -390,11 +389,11 @@ static void slots_are_those_of_whole_names(void **state)
     }
 }
 
-static void a_cluster_may_hide(void **state)
+static void moved_reveals_a_cluster(void **state)
 {
     (void)state;
     server *a = add_server(7000), *b = add_server(7001);
-    open_client(); /* it says that it is none: who may not ask for the map hears the same */
+    open_client(); /* its error is the one for a user without the right to CLUSTER SLOTS */
     test_call t;
     take(&t, "foo", 1);
     settle();
@@ -414,7 +413,7 @@ static void a_cluster_may_hide(void **state)
     assert_int_equal(b->asks, 2);
 }
 
-static void only_the_first_of_several_servers_is_one(void **state)
+static void only_the_first_url_is_a_single_server(void **state)
 {
     (void)state;
     kit.url[1] = "redis://a:7001";
@@ -436,7 +435,7 @@ static void only_the_first_of_several_servers_is_one(void **state)
     assert_null(line_to(7001));
 }
 
-static void tales_are_not_believed(void **state)
+static void invalid_maps_are_refused(void **state)
 {
     (void)state;
     static const char *const tales[] = {
@@ -474,8 +473,8 @@ static void tales_are_not_believed(void **state)
     assert_answered(&t);
 }
 
-/* A new thousand of nodes with every map. */
-static void nodes_are_bounded(void **state)
+/* Each map has 2000 new nodes. */
+static void the_node_table_is_bounded(void **state)
 {
     (void)state;
     server *s = add_server(7000);
@@ -521,26 +520,26 @@ static void a_silent_node_is_not_asked_twice(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(asks_who_has_the_key, setup, teardown),
-        cmocka_unit_test_setup_teardown(any_node_of_it_is_a_beginning, setup, teardown),
+        cmocka_unit_test_setup_teardown(calls_go_to_the_node_of_the_key, setup, teardown),
+        cmocka_unit_test_setup_teardown(any_node_can_be_the_seed, setup, teardown),
         cmocka_unit_test_setup_teardown(a_host_may_be_left_out, setup, teardown),
-        cmocka_unit_test_setup_teardown(moved_is_followed_and_learnt, setup, teardown),
-        cmocka_unit_test_setup_teardown(the_map_is_not_asked_for_too_often, setup, teardown),
-        cmocka_unit_test_setup_teardown(ask_is_followed_and_not_learnt, setup, teardown),
-        cmocka_unit_test_setup_teardown(ask_may_name_another_node, setup, teardown),
-        cmocka_unit_test_setup_teardown(moved_may_name_who_was_a_replica, setup, teardown),
-        cmocka_unit_test_setup_teardown(redirects_end, setup, teardown),
-        cmocka_unit_test_setup_teardown(tryagain_is_tried_again, setup, teardown),
-        cmocka_unit_test_setup_teardown(readonly_looks_for_the_new_master, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_lost_node_is_looked_for, setup, teardown),
+        cmocka_unit_test_setup_teardown(moved_updates_the_map, setup, teardown),
+        cmocka_unit_test_setup_teardown(map_requests_are_limited, setup, teardown),
+        cmocka_unit_test_setup_teardown(ask_does_not_update_the_map, setup, teardown),
+        cmocka_unit_test_setup_teardown(ask_may_name_an_unknown_node, setup, teardown),
+        cmocka_unit_test_setup_teardown(moved_may_name_a_former_replica, setup, teardown),
+        cmocka_unit_test_setup_teardown(redirects_are_limited, setup, teardown),
+        cmocka_unit_test_setup_teardown(tryagain_repeats_the_call, setup, teardown),
+        cmocka_unit_test_setup_teardown(readonly_finds_the_new_master, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_lost_node_is_replaced, setup, teardown),
         cmocka_unit_test_setup_teardown(all_nodes_may_be_lost, setup, teardown),
-        cmocka_unit_test_setup_teardown(slots_that_nobody_has_are_unreachable, setup, teardown),
-        cmocka_unit_test_setup_teardown(takes_of_one_slot_alone, setup, teardown),
-        cmocka_unit_test_setup_teardown(slots_are_those_of_whole_names, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_cluster_may_hide, setup, teardown),
-        cmocka_unit_test_setup_teardown(only_the_first_of_several_servers_is_one, setup, teardown),
-        cmocka_unit_test_setup_teardown(tales_are_not_believed, setup, teardown),
-        cmocka_unit_test_setup_teardown(nodes_are_bounded, setup, teardown),
+        cmocka_unit_test_setup_teardown(slots_without_a_node_are_unreachable, setup, teardown),
+        cmocka_unit_test_setup_teardown(takes_need_one_slot, setup, teardown),
+        cmocka_unit_test_setup_teardown(slots_follow_unusual_hash_tags, setup, teardown),
+        cmocka_unit_test_setup_teardown(moved_reveals_a_cluster, setup, teardown),
+        cmocka_unit_test_setup_teardown(only_the_first_url_is_a_single_server, setup, teardown),
+        cmocka_unit_test_setup_teardown(invalid_maps_are_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_node_table_is_bounded, setup, teardown),
         cmocka_unit_test_setup_teardown(a_silent_node_is_not_asked_twice, setup, teardown),
     };
     RUN_BOTH_WAYS(tests);

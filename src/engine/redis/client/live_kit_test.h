@@ -186,7 +186,7 @@ static void ring_alarms(void)
     }
 }
 
-/* One turn of the loop, of at most 2 ms. */
+/* One iteration of the event loop, of at most 2 ms. */
 static void turn(void)
 {
     struct pollfd p[LIVE_LINES];
@@ -224,7 +224,7 @@ static char live_folder[64] = "/tmp";
 static live_server live_servers[LIVE_SERVERS];
 static int live_servers_len;
 
-/* Free now, and so that the bus of a Cluster finds its own, 10000 above. */
+/* A free port; the port of the Cluster bus, 10000 above it, is free, too. */
 static int free_port(void)
 {
     for (int i = 0; i < 1000; i++) {
@@ -299,7 +299,8 @@ static void stop_server(live_server *s)
     s->pid = 0;
 }
 
-/* Runs a program to its end, of at most 30 s. Returns its status. */
+/* A kit for tests with real servers: a dialer over poll(2); and servers that run on free ports of
+ * 127.0.0.1, in a directory of their own, and are stopped by their process ids. */
 static int run_to_end(char *const *argv)
 {
     pid_t pid = run(argv);

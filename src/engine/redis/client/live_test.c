@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The client beside real servers: one, by functions and by a script, killed and started again; and
- * a Cluster of three whose slots move while it is asked. */
+/* The client with real servers: one server, by functions and by a script, that is killed and
+ * restarted; and a Cluster of three nodes whose slots migrate meanwhile. */
 
 #include "engine/redis/client/live_kit_test.h"
 #include "engine/redis/client/topology.h"
@@ -85,7 +85,7 @@ static void wait_for(live_call *c, size_t n)
     }
 }
 
-/* How it ends, with 10 s for it. */
+/* Waits at most 10 s for the end of a call. */
 static weir_redis_outcome ask(const char *key, bool *ret_allowed)
 {
     live_call c;
@@ -96,7 +96,7 @@ static weir_redis_outcome ask(const char *key, bool *ret_allowed)
     return c.call.outcome;
 }
 
-/* Until it is answered, for at most 20 s. */
+/* Repeats a call until it is answered, for at most 20 s. */
 static bool ask_until_answered(const char *key)
 {
     bool allowed = false;
@@ -121,7 +121,7 @@ static void asks_ten_times(const char *key)
     }
 }
 
-static void asks_one_server(void **state)
+static void one_server(void **state)
 {
     (void)state;
     char sock[96];
@@ -147,13 +147,13 @@ static void asks_one_server(void **state)
     assert_non_null(strstr(log_text, ": a script\n"));
     bool allowed = true;
     assert_int_equal(ask("alice", &allowed), WEIR_REDIS_ANSWERED);
-    assert_false(allowed); /* the same database, the same keys */
+    assert_false(allowed); /* functions and script use the same keys */
     close_client();
 }
 
 static char *module_path; /* NULL: not built */
 
-static void asks_the_module(void **state)
+static void the_module(void **state)
 {
     (void)state;
     if (!module_path)
@@ -168,8 +168,8 @@ static void asks_the_module(void **state)
     close_client();
 }
 
-/* With no more rights than docs/redis.md names. */
-static void needs_few_rights(void **state)
+/* The rights in docs/redis.md suffice. */
+static void the_documented_rights_suffice(void **state)
 {
     (void)state;
 #define WORDS "+auth", "+client|setname", "+role", "+command|info"
@@ -194,7 +194,7 @@ static void needs_few_rights(void **state)
     }
 }
 
-static void outlives_a_server(void **state)
+static void reconnects_to_a_restarted_server(void **state)
 {
     (void)state;
     live_server *s = start_server(0, NULL);
@@ -235,7 +235,7 @@ static void start_cluster(void)
     }
     char *create[] = {"redis-cli", "--cluster", "create",        at[0],
                       at[1],       at[2],       "--cluster-yes", NULL};
-    for (int i = 0; i < 100; i++) { /* until they are there */
+    for (int i = 0; i < 100; i++) { /* until the nodes are up */
         if (run_to_end(create) == 0)
             return;
         turn();
@@ -243,7 +243,7 @@ static void start_cluster(void)
     fail_msg("no Cluster");
 }
 
-/* The id of a node, from its own file. */
+/* The id of a node, from its configuration file. */
 static void read_id(const live_server *s, char *ret)
 {
     char path[128], line[512];
@@ -259,7 +259,7 @@ static void read_id(const live_server *s, char *ret)
     assert_int_equal(strlen(ret), 40);
 }
 
-static void asks_a_cluster_whose_slots_move(void **state)
+static void a_cluster_whose_slots_migrate(void **state)
 {
     (void)state;
     start_cluster();
@@ -267,7 +267,7 @@ static void asks_a_cluster_whose_slots_move(void **state)
     enum { KEYS = 200 };
     static live_call c[KEYS];
     int admitted[KEYS] = {0}, unanswered = 0;
-    for (int i = 0; i < 30; i++) { /* each node finds out by itself that all are there */
+    for (int i = 0; i < 30; i++) { /* until each node has found the others */
         char key[32];
         snprintf(key, sizeof key, "first:%d", i);
         (void)ask_until_answered(key);
@@ -306,7 +306,7 @@ static void asks_a_cluster_whose_slots_move(void **state)
     assert_int_equal(unanswered, 0);
     assert_true(port_load_relaxed(&counts.redirected) > 0);
     assert_int_equal(port_load_relaxed(&counts.broken), 0);
-    /* One is lost: its slots are; the others go on. */
+    /* A node is killed: only its slots fail. */
     stop_server(srv[2]);
     live_call lost, other;
     send_one(&lost, "foo", 500000000);
@@ -343,7 +343,7 @@ static live_server *start_sentinel(int master)
     return s;
 }
 
-/* Whether a server says that something is so, within 20 s. */
+/* Waits at most 20 s for a text in a server's reply. */
 static bool comes_to(int port, const char *command, const char *answer)
 {
     char line[256];
@@ -383,19 +383,21 @@ static void follows_a_failover(void **state)
 
 int main(int argc, char **argv)
 {
-    module_path = argc > 1 ? realpath(argv[1], NULL) : NULL; /* servers have another folder */
+    module_path = argc > 1 ? realpath(argv[1], NULL)
+                           : NULL; /* absolute: servers have another working directory */
     char *there[] = {"redis-server", "--version", NULL};
     if (run_to_end(there) != 0) {
         printf("1..0 # SKIP no redis-server\n");
         return 77;
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(asks_one_server, live_setup, live_teardown),
-        cmocka_unit_test_setup_teardown(asks_the_module, live_setup, live_teardown),
+        cmocka_unit_test_setup_teardown(one_server, live_setup, live_teardown),
+        cmocka_unit_test_setup_teardown(the_module, live_setup, live_teardown),
         cmocka_unit_test_setup_teardown(follows_a_failover, live_setup, live_teardown),
-        cmocka_unit_test_setup_teardown(needs_few_rights, live_setup, live_teardown),
-        cmocka_unit_test_setup_teardown(outlives_a_server, live_setup, live_teardown),
-        cmocka_unit_test_setup_teardown(asks_a_cluster_whose_slots_move, live_setup, live_teardown),
+        cmocka_unit_test_setup_teardown(the_documented_rights_suffice, live_setup, live_teardown),
+        cmocka_unit_test_setup_teardown(reconnects_to_a_restarted_server, live_setup,
+                                        live_teardown),
+        cmocka_unit_test_setup_teardown(a_cluster_whose_slots_migrate, live_setup, live_teardown),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     free(module_path);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The first words on a line, and what becomes of errors. */
+/* The handshake, and error replies. */
 
 #include "engine/redis/client/client_kit_test.h"
 
@@ -17,7 +17,7 @@ static void prefers_the_module(void **state)
     assert_int_equal(s->loads, 0);
 }
 
-static void loads_functions_that_are_not_there(void **state)
+static void loads_missing_functions(void **state)
 {
     (void)state;
     server *s = add_server(7000);
@@ -37,13 +37,13 @@ static void loads_functions_that_are_not_there(void **state)
     assert_string_equal(s->last + strlen(expected) + 16, " TAKE gcra 100/s burst 20 7");
 }
 
-static void uses_functions_that_are_there(void **state)
+static void uses_loaded_functions(void **state)
 {
     (void)state;
     server *s = add_server(7000);
     s->has_module = false;
     s->has_functions = s->has_library = true;
-    s->version = 9; /* a newer one will do */
+    s->version = 9; /* a newer library is used */
     open_client();
     settle();
     assert_int_equal(s->loads, 0);
@@ -66,7 +66,7 @@ static void falls_back_to_a_script(void **state)
                                  "redis-up a:7000: a script\n");
 }
 
-static void uses_what_it_is_told(void **state)
+static void obeys_the_option_by(void **state)
 {
     (void)state;
     server *s = add_server(7000);
@@ -90,7 +90,7 @@ static void uses_what_it_is_told(void **state)
     assert_string_equal(kit.log, "redis-down a:7000: the server has not loaded the weir module\n");
 }
 
-static void loads_again_what_was_lost(void **state)
+static void reloads_lost_functions(void **state)
 {
     (void)state;
     server *s = add_server(7000);
@@ -107,7 +107,7 @@ static void loads_again_what_was_lost(void **state)
     assert_answered(&b);
     assert_int_equal(s->loads, 2);
     assert_int_equal(count(&kit.counts.reloaded), 1);
-    s->has_functions = false; /* another server behind the same name */
+    s->has_functions = false; /* a server without functions has replaced it */
     s->has_library = false;
     take(&a, "alice", 3);
     settle();
@@ -121,7 +121,7 @@ static void loads_again_what_was_lost(void **state)
     assert_int_equal(s->dials, 1);
 }
 
-static void a_module_that_is_unloaded_is_missed(void **state)
+static void an_unloaded_module_is_noticed(void **state)
 {
     (void)state;
     server *s = add_server(7000);
@@ -136,7 +136,7 @@ static void a_module_that_is_unloaded_is_missed(void **state)
     assert_non_null(strstr(kit.log, "redis-up a:7000: functions\n"));
 }
 
-static void does_not_load_for_ever(void **state)
+static void loading_is_limited(void **state)
 {
     (void)state;
     server *s = add_server(7000);
@@ -151,7 +151,7 @@ static void does_not_load_for_ever(void **state)
     assert_in_range(s->asks, 2, 20);
 }
 
-static void says_who_it_is(void **state)
+static void authenticates(void **state)
 {
     (void)state;
     server *s = add_server(7000);
@@ -162,16 +162,16 @@ static void says_who_it_is(void **state)
     assert_true(weir_redis_client_is_up(kit.client, &(weir_engine_request){.key = {"x", 1}},
                                         &(int64_t){0}));
     weir_redis_client_close(kit.client);
-    kit.options.password = "wrong"; /* in the place of the URL's */
+    kit.options.password = "wrong"; /* overrides the URL's */
     kit.log[0] = 0;
     open_client();
-    pass(60000 * MS); /* said once */
+    pass(60000 * MS); /* logged once */
     assert_string_equal(kit.log, "redis-down a:7000: authentication failed: WRONGPASS "
                                  "invalid username-password pair\n");
 }
 
 /* The log gives the reason within a second, though it has just logged that the connection broke. */
-static void logs_that_its_password_is_revoked(void **state)
+static void logs_a_revoked_password(void **state)
 {
     (void)state;
     server *s = add_server(7000);
@@ -189,7 +189,7 @@ static void logs_that_its_password_is_revoked(void **state)
                                  "invalid username-password pair\n");
 }
 
-static void a_replica_is_not_asked(void **state)
+static void a_replica_gets_no_calls(void **state)
 {
     (void)state;
     server *s = add_server(7000);
@@ -209,7 +209,7 @@ static void a_replica_is_not_asked(void **state)
     assert_answered(&a);
 }
 
-static void a_server_that_loads_is_waited_for(void **state)
+static void waits_for_a_loading_server(void **state)
 {
     (void)state;
     server *s = add_server(7000);
@@ -226,7 +226,7 @@ static void a_server_that_loads_is_waited_for(void **state)
     assert_answered(&a);
 }
 
-static void refusals_have_their_reason(void **state)
+static void refusals_have_a_reason(void **state)
 {
     (void)state;
     static const char *const why[] = {
@@ -264,10 +264,10 @@ static void refusals_have_their_reason(void **state)
     assert_int_equal(s->dials, 1);
     assert_string_equal(kit.log, "redis-up a:7000: the module\n"
                                  "redis-refuses a:7000: OOM command not allowed when used memory > "
-                                 "'maxmemory'.\n"); /* once */
+                                 "'maxmemory'.\n"); /* logged once */
 }
 
-static void what_a_policy_cannot_is_an_answer(void **state)
+static void an_unsupported_policy_is_an_answer(void **state)
 {
     (void)state;
     server *s = add_server(7000);
@@ -280,7 +280,7 @@ static void what_a_policy_cannot_is_an_answer(void **state)
     assert_ended(&a, WEIR_REDIS_ANSWERED);
     assert_int_equal(a.request[0].status, WEIR_E_UNSUPPORTED);
     assert_string_equal(a.request[0].reason, "policy: 1/3 of a unit cannot be held");
-    for (int i = 0; i < 100; i++) { /* there is an end to what is kept */
+    for (int i = 0; i < 100; i++) { /* the number of kept texts is limited */
         char text[64];
         snprintf(text, sizeof text, "-ERR weir: %d\r\n", i);
         s->error = text;
@@ -295,7 +295,7 @@ static void what_a_policy_cannot_is_an_answer(void **state)
     assert_int_equal(a.request[0].status, WEIR_E_UNSUPPORTED);
 }
 
-static void throttles_by_the_module_alone(void **state)
+static void cl_throttle_needs_the_module(void **state)
 {
     (void)state;
     server *s = add_server(7000);
@@ -339,20 +339,20 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(prefers_the_module, setup, teardown),
-        cmocka_unit_test_setup_teardown(loads_functions_that_are_not_there, setup, teardown),
-        cmocka_unit_test_setup_teardown(uses_functions_that_are_there, setup, teardown),
+        cmocka_unit_test_setup_teardown(loads_missing_functions, setup, teardown),
+        cmocka_unit_test_setup_teardown(uses_loaded_functions, setup, teardown),
         cmocka_unit_test_setup_teardown(falls_back_to_a_script, setup, teardown),
-        cmocka_unit_test_setup_teardown(uses_what_it_is_told, setup, teardown),
-        cmocka_unit_test_setup_teardown(loads_again_what_was_lost, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_module_that_is_unloaded_is_missed, setup, teardown),
-        cmocka_unit_test_setup_teardown(does_not_load_for_ever, setup, teardown),
-        cmocka_unit_test_setup_teardown(says_who_it_is, setup, teardown),
-        cmocka_unit_test_setup_teardown(logs_that_its_password_is_revoked, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_replica_is_not_asked, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_server_that_loads_is_waited_for, setup, teardown),
-        cmocka_unit_test_setup_teardown(refusals_have_their_reason, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_a_policy_cannot_is_an_answer, setup, teardown),
-        cmocka_unit_test_setup_teardown(throttles_by_the_module_alone, setup, teardown),
+        cmocka_unit_test_setup_teardown(obeys_the_option_by, setup, teardown),
+        cmocka_unit_test_setup_teardown(reloads_lost_functions, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_unloaded_module_is_noticed, setup, teardown),
+        cmocka_unit_test_setup_teardown(loading_is_limited, setup, teardown),
+        cmocka_unit_test_setup_teardown(authenticates, setup, teardown),
+        cmocka_unit_test_setup_teardown(logs_a_revoked_password, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_replica_gets_no_calls, setup, teardown),
+        cmocka_unit_test_setup_teardown(waits_for_a_loading_server, setup, teardown),
+        cmocka_unit_test_setup_teardown(refusals_have_a_reason, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_unsupported_policy_is_an_answer, setup, teardown),
+        cmocka_unit_test_setup_teardown(cl_throttle_needs_the_module, setup, teardown),
     };
     RUN_BOTH_WAYS(tests);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* URLs and options by table: what is good, and what is said of what is not. */
+/* Tables of good and bad URLs and options, with the error messages. */
 
 #include "engine/redis/client/options.h"
 
@@ -45,7 +45,7 @@ static void reads_urls(void **state)
     good("unix:///run/a%20b?db=3", "/run/a b", 0, "", NULL, 3);
 }
 
-static void refuses_what_is_none(void **state)
+static void refuses_bad_urls(void **state)
 {
     (void)state;
     static const char *const bad[] = {
@@ -161,7 +161,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_urls),
-        cmocka_unit_test(refuses_what_is_none),
+        cmocka_unit_test(refuses_bad_urls),
         cmocka_unit_test(never_quotes_a_password),
         cmocka_unit_test(checks_options),
     };

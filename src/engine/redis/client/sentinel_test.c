@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Masters by Sentinels: found, lost, and another one. */
+/* Masters by Sentinels: discovery, failover, and Sentinels that do not reply. */
 
 #include "engine/redis/client/client_kit_test.h"
 
@@ -25,7 +25,7 @@ static void open_guarded(void)
     open_client();
 }
 
-static void asks_the_master(void **state)
+static void calls_go_to_the_master(void **state)
 {
     (void)state;
     kit.bytewise = true;
@@ -36,7 +36,7 @@ static void asks_the_master(void **state)
     assert_answered(&t);
     assert_int_equal(srv[0]->asks, 1);
     assert_string_equal(line_to(7000)->host, "m");
-    assert_int_equal(guard[1]->dials, 0); /* one will do */
+    assert_int_equal(guard[1]->dials, 0); /* one Sentinel suffices */
     assert_string_equal(kit.log, "redis-up s1:26379: a Sentinel\n"
                                  "redis-master m:7000: mymaster\n"
                                  "redis-up m:7000: the module\n");
@@ -56,7 +56,8 @@ static void follows_a_failover(void **state)
     take(&during, "alice", 1);
     settle();
     assert_ended(&during, WEIR_REDIS_UNREACHABLE);
-    guard[0]->master = guard[1]->master = master_b; /* before it knows itself */
+    guard[0]->master = guard[1]->master =
+        master_b; /* before the node knows that it is the master */
     pass(300 * MS);
     assert_int_equal(srv[1]->asks, 0);
     srv[1]->role = "master";
@@ -66,15 +67,15 @@ static void follows_a_failover(void **state)
     assert_answered(&t);
     assert_int_equal(srv[1]->asks, 1);
     assert_non_null(strstr(kit.log, "redis-master m:7001: mymaster\n"));
-    /* The old one comes back as a replica, and is nobody's. */
+    /* The old master comes back as a replica, and gets no calls. */
     srv[0]->is_down = false;
     srv[0]->role = "slave";
     pass(10000 * MS);
     assert_null(line_to(7000));
 }
 
-/* A master that is cut off from the others, but not from us. */
-static void follows_while_the_old_one_is_up(void **state)
+/* The old master is partitioned from the Sentinels, but not from the client. */
+static void follows_while_the_old_master_is_up(void **state)
 {
     (void)state;
     open_guarded();
@@ -91,7 +92,7 @@ static void follows_while_the_old_one_is_up(void **state)
     assert_null(line_to(7000));
 }
 
-static void readonly_asks_again(void **state)
+static void readonly_asks_the_sentinels(void **state)
 {
     (void)state;
     open_guarded();
@@ -106,7 +107,7 @@ static void readonly_asks_again(void **state)
     assert_int_equal(srv[1]->asks, 1);
 }
 
-static void another_sentinel_will_do(void **state)
+static void another_sentinel_takes_over(void **state)
 {
     (void)state;
     open_guarded();
@@ -117,7 +118,7 @@ static void another_sentinel_will_do(void **state)
     test_call t;
     take(&t, "alice", 1);
     settle();
-    assert_answered(&t); /* with or without them */
+    assert_answered(&t); /* calls do not need the Sentinels */
     guard[1]->is_hung = true;
     guard[0]->is_down = false;
     pass(5000 * MS);
@@ -125,8 +126,8 @@ static void another_sentinel_will_do(void **state)
     assert_int_equal(srv[0]->dials, 1);
 }
 
-/* Its line is made anew again and again, which the log hears of once. */
-static void a_name_that_nobody_knows(void **state)
+/* The client reconnects again and again, but logs it once. */
+static void an_unknown_master_is_logged_once(void **state)
 {
     (void)state;
     open_guarded();
@@ -148,7 +149,7 @@ static void a_name_that_nobody_knows(void **state)
                                  "redis-up m:7000: the module\n");
 }
 
-static void what_sentinels_do_not_know(void **state)
+static void invalid_sentinel_replies(void **state)
 {
     (void)state;
     static const char *const bad[] = {"*-1\r\n",
@@ -172,7 +173,7 @@ static void what_sentinels_do_not_know(void **state)
     }
 }
 
-static void tells_sentinels_from_servers(void **state)
+static void distinguishes_sentinels_from_servers(void **state)
 {
     (void)state;
     open_guarded();
@@ -195,7 +196,7 @@ static void tells_sentinels_from_servers(void **state)
         "redis-down s1:26379: the server is a Sentinel: give the master's name (sentinel)\n");
 }
 
-static void each_has_its_own_password(void **state)
+static void sentinels_have_their_own_password(void **state)
 {
     (void)state;
     kit.options.sentinel_password = "guard";
@@ -213,15 +214,15 @@ static void each_has_its_own_password(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(asks_the_master, setup, teardown),
+        cmocka_unit_test_setup_teardown(calls_go_to_the_master, setup, teardown),
         cmocka_unit_test_setup_teardown(follows_a_failover, setup, teardown),
-        cmocka_unit_test_setup_teardown(follows_while_the_old_one_is_up, setup, teardown),
-        cmocka_unit_test_setup_teardown(readonly_asks_again, setup, teardown),
-        cmocka_unit_test_setup_teardown(another_sentinel_will_do, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_name_that_nobody_knows, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_sentinels_do_not_know, setup, teardown),
-        cmocka_unit_test_setup_teardown(tells_sentinels_from_servers, setup, teardown),
-        cmocka_unit_test_setup_teardown(each_has_its_own_password, setup, teardown),
+        cmocka_unit_test_setup_teardown(follows_while_the_old_master_is_up, setup, teardown),
+        cmocka_unit_test_setup_teardown(readonly_asks_the_sentinels, setup, teardown),
+        cmocka_unit_test_setup_teardown(another_sentinel_takes_over, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_unknown_master_is_logged_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(invalid_sentinel_replies, setup, teardown),
+        cmocka_unit_test_setup_teardown(distinguishes_sentinels_from_servers, setup, teardown),
+        cmocka_unit_test_setup_teardown(sentinels_have_their_own_password, setup, teardown),
     };
     RUN_BOTH_WAYS(tests);
 }

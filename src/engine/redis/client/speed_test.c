@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* What a call costs the processor, from send() to done(), in batches over a line that is made up:
- * printed, and held to nothing. REDIS_CALLS=N for more of them. */
+/* Prints the CPU time of a call from send() to done(), in batches over a simulated connection. It
+ * checks no limit. REDIS_CALLS=N changes the number of calls. */
 
 #include "engine/redis/client/client_kit_test.h"
 
@@ -18,7 +18,7 @@ static int64_t cpu_ns(void)
     return t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Sends a batch, and has all of it answered at once. */
+/* Sends a batch of calls, then answers all of them. */
 static void round_trip(port_connection *l, const weir_buffer *replies)
 {
     for (int i = 0; i < BATCH; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* What is said for a call, to the byte and never past its room; keys and slots; calendar windows;
- * and which figures are believed. */
+/* The encoding of calls, byte by byte and within its bound; keys and slots; calendar windows; and
+ * the check of replies. */
 
 #include "engine/redis/client/topology.h"
 
@@ -33,7 +33,7 @@ static weir_engine_request question_of(weir_verb verb, const char *key, int64_t 
                                  .cost = cost};
 }
 
-/* What is said, in a block that ends where its room ends. */
+/* The encoding, in a block that ends at the upper bound of its size. */
 static char *said(const weir_redis_call *c, weir_redis_by by, int64_t now_ns)
 {
     const weir_redis_encoder s = {by,     "weir:", 5, "0123456789012345678901234567890123456789",
@@ -55,7 +55,7 @@ static void says(const weir_redis_call *c, weir_redis_by by, const char *expecte
     free(text);
 }
 
-static void says_questions(void **state)
+static void encodes_requests(void **state)
 {
     (void)state;
     weir_engine_request q = question_of(WEIR_VERB_TAKE, "alice", 1);
@@ -82,7 +82,7 @@ static void says_questions(void **state)
     says(&c, WEIR_REDIS_BY_SCRIPT, expected);
 }
 
-static void says_several_as_one(void **state)
+static void encodes_several_as_one(void **state)
 {
     (void)state;
     weir_engine_request q[2] = {question_of(WEIR_VERB_TAKE, "a", 1),
@@ -101,14 +101,15 @@ static void says_several_as_one(void **state)
              "$19\r\ngcra 100/s burst 20\r\n$1\r\n1\r\n$19\r\ngcra 100/s burst 20\r\n$2\r\n22\r\n",
              name[0], name[1]);
     says(&c, WEIR_REDIS_BY_FUNCTIONS, expected);
-    c.len = 1; /* one alone is still said as several are: its reply has one more figure */
+    c.len =
+        1; /* one request with `all` set is encoded like several: its reply has one more integer */
     char *text = said(&c, WEIR_REDIS_BY_FUNCTIONS, 0);
     assert_memory_equal(text, "*6\r\n", 4);
     free(text);
     assert_int_equal(weir_redis_wire_fields(&c), 9);
 }
 
-static void names_keys(void **state)
+static void names_redis_keys(void **state)
 {
     (void)state;
     weir_engine_request q = question_of(WEIR_VERB_TAKE, "{org1}:alice", 1);
@@ -123,13 +124,13 @@ static void names_keys(void **state)
     q.text = bytes_of("");
     len = weir_redis_key("p", &q, false, name, sizeof name);
     assert_memory_equal(name + len - 17, "#cbf29ce484222325", 17);
-    /* As much as fits. */
+    /* Writes only what fits. */
     memset(name, '!', sizeof name);
     assert_int_equal(weir_redis_key("p", &q, false, name, 5), len);
     assert_memory_equal(name, "p{{or!!", 7);
 }
 
-static void finds_slots(void **state)
+static void computes_hash_slots(void **state)
 {
     (void)state;
     assert_int_equal(weir_redis_slot("123456789", 9), 12739); /* the vector of the Cluster's spec */
@@ -144,7 +145,7 @@ static void finds_slots(void **state)
 
 /* ---- calendar windows ------------------------------------------------------------------------ */
 
-/* Days that begin at 1:00, and the first one at 0. */
+/* Days begin at 1:00; the first one begins at 0. */
 static weir_span day(const weir_zone *zone, weir_calendar unit, int64_t t_ns)
 {
     (void)zone;
@@ -156,7 +157,7 @@ static weir_span day(const weir_zone *zone, weir_calendar unit, int64_t t_ns)
     return (weir_span){h + n * 24 * h, h + (n + 1) * 24 * h};
 }
 
-static void says_windows(void **state)
+static void encodes_windows(void **state)
 {
     (void)state;
     weir_engine_request q = question_of(WEIR_VERB_TAKE, "a", 1);
@@ -165,35 +166,35 @@ static void says_windows(void **state)
     two.layer[1] = policy.layer[0];
     two.layer[1].algorithm = WEIR_FIXED_WINDOW;
     two.layer[1].calendar = WEIR_DAY;
-    two.layer[1].zone = (const weir_zone *)&two; /* not looked at */
+    two.layer[1].zone = (const weir_zone *)&two; /* not dereferenced */
     two.layer[1].window = day;
     q.policy = &two;
     weir_redis_call c = {.request = &q, .len = 1};
     memset(bounds, 0, sizeof bounds);
     const int64_t h = 3600000000000;
-    for (int i = 0; i < 2; i++) { /* the second time from what is known */
+    for (int i = 0; i < 2; i++) { /* the second time from the cache */
         char *text = said(&c, WEIR_REDIS_BY_FUNCTIONS, 30 * h);
         assert_memory_equal(text, "*11\r\n", 5);
         assert_non_null(strstr(text, "\r\n$1\r\n1\r\n$10\r\n3600000000\r\n$11\r\n90000000000\r\n"
                                      "$12\r\n176400000000\r\n$12\r\n262800000000\r\n"));
         free(text);
     }
-    char *text = said(&c, WEIR_REDIS_BY_SCRIPT, 0); /* the first of all */
+    char *text = said(&c, WEIR_REDIS_BY_SCRIPT, 0); /* the first day */
     assert_memory_equal(text, "*12\r\n", 5);
     assert_non_null(strstr(text, "\r\n$1\r\n0\r\n$1\r\n0\r\n$10\r\n3600000000\r\n"
                                  "$11\r\n90000000000\r\n"));
     free(text);
-    text = said(&c, WEIR_REDIS_BY_MODULE, 30 * h); /* which has zones of its own */
+    text = said(&c, WEIR_REDIS_BY_MODULE, 30 * h); /* the module has time zones */
     assert_memory_equal(text, "*5\r\n", 4);
     free(text);
-    two.layer[1].zone = NULL; /* UTC is known everywhere */
+    two.layer[1].zone = NULL; /* UTC needs no bounds */
     text = said(&c, WEIR_REDIS_BY_FUNCTIONS, 30 * h);
     assert_memory_equal(text, "*7\r\n", 4);
     free(text);
 }
 
-/* The longest of everything stays in its room. */
-static void has_room(void **state)
+/* The longest values stay within the size. */
+static void the_size_is_an_upper_bound(void **state)
 {
     (void)state;
     static char key[65536], name[256], text[1024];
@@ -229,7 +230,7 @@ static void has_room(void **state)
     free(said(&throttle, WEIR_REDIS_BY_MODULE, 0));
 }
 
-/* ---- figures --------------------------------------------------------------------------------- */
+/* ---- replies --------------------------------------------------------------------------------- */
 
 static void believes_what_may_be(void **state)
 {
@@ -305,9 +306,9 @@ static void believes_what_throttles_say(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(says_questions),       cmocka_unit_test(says_several_as_one),
-        cmocka_unit_test(names_keys),           cmocka_unit_test(finds_slots),
-        cmocka_unit_test(says_windows),         cmocka_unit_test(has_room),
+        cmocka_unit_test(encodes_requests),     cmocka_unit_test(encodes_several_as_one),
+        cmocka_unit_test(names_redis_keys),     cmocka_unit_test(computes_hash_slots),
+        cmocka_unit_test(encodes_windows),      cmocka_unit_test(the_size_is_an_upper_bound),
         cmocka_unit_test(believes_what_may_be), cmocka_unit_test(believes_what_throttles_say),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
