@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The breaker: what opens it, when it probes, how its pauses grow. */
+/* The circuit breaker: what opens it, when it probes, how its pauses grow. */
 
 #include "engine/redis/breaker.h"
 
@@ -16,7 +16,7 @@ static void opens_after_failures_in_a_row(void **state)
 {
     (void)state;
     weir_breaker b = {0};
-    for (int i = 0; i < 20; i++) { /* an answer in between, and they count anew */
+    for (int i = 0; i < 20; i++) { /* a reply resets the count */
         for (int k = 1; k < WEIR_BREAKER_FAILURES; k++)
             assert_false(weir_breaker_record(&b, false, false, 0, 0));
         assert_false(weir_breaker_record(&b, false, true, 0, 0));
@@ -57,11 +57,12 @@ static void pauses_grow(void **state)
     }
 }
 
-static void an_answer_closes_it(void **state)
+static void a_reply_closes_it(void **state)
 {
     (void)state;
     weir_breaker b = opened(0, 0);
-    assert_false(weir_breaker_record(&b, false, false, 0, 0)); /* what was sent before it opened */
+    assert_false(weir_breaker_record(&b, false, false, 0,
+                                     0)); /* a request that was sent before the breaker opened */
     assert_true(weir_breaker_record(&b, false, true, 0, 0));
     assert_true(weir_breaker_admits(&b, 0));
     b = opened(0, 0);
@@ -72,7 +73,7 @@ static void an_answer_closes_it(void **state)
     assert_in_range(b.until_ns, WEIR_BREAKER_PAUSE_NS / 2, WEIR_BREAKER_PAUSE_NS);
 }
 
-static void a_probe_may_be_forgotten(void **state)
+static void a_probe_may_be_abandoned(void **state)
 {
     (void)state;
     weir_breaker b = opened(0, 0);
@@ -82,7 +83,7 @@ static void a_probe_may_be_forgotten(void **state)
     weir_breaker_abandon_probe(&b);
     assert_true(weir_breaker_admits(&b, at_ns));
     assert_true(weir_breaker_record(&b, true, true, at_ns, 0));
-    weir_breaker_abandon_probe(&b); /* nothing to forget */
+    weir_breaker_abandon_probe(&b); /* no probe is in flight */
     assert_int_equal(b.state, WEIR_BREAKER_CLOSED);
 }
 
@@ -91,8 +92,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(opens_after_failures_in_a_row),
         cmocka_unit_test(pauses_grow),
-        cmocka_unit_test(an_answer_closes_it),
-        cmocka_unit_test(a_probe_may_be_forgotten),
+        cmocka_unit_test(a_reply_closes_it),
+        cmocka_unit_test(a_probe_may_be_abandoned),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

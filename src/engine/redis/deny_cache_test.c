@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The table of denials against the core: what it says is what the core would have said, at any
- * time, for any cost; and keys, epochs and the fixed memory. */
+/* The deny cache agrees with the core at any time and for any cost; and keys, epochs and the fixed
+ * memory. */
 
 #include "engine/redis/deny_cache.h"
 
@@ -43,7 +43,7 @@ static weir_policy parsed(const char *text)
     return p;
 }
 
-/* As the wire has them. */
+/* As servers send times. */
 static int64_t whole_us(int64_t ns)
 {
     return ns == INT64_MAX ? ns : (ns + us_ns - 1) / us_ns * us_ns;
@@ -66,13 +66,13 @@ static const char *const policies[] = {
     "gcra 7/s burst 50 & fixed-window 30/m",
 };
 
-/* The server decides between sent and heard; nothing else happens to the key. Then it is asked
- * again, of here and of the core. */
+/* A server denies a request between sent_ns and received_ns. Then the cache and the core answer the
+ * same requests. */
 static void one_denial(const weir_policy *p, const char *text, const uint64_t *words, int64_t at_ns)
 {
     weir_deny_cache *d;
     int64_t sent_ns = at_ns - (int64_t)random_below((uint64_t)ms_ns);
-    int64_t heard_ns = at_ns + (int64_t)random_below((uint64_t)ms_ns);
+    int64_t received_ns = at_ns + (int64_t)random_below((uint64_t)ms_ns);
     weir_engine_request q = request(p, "", text, "key", 1 + (int64_t)random_below(20));
     assert_int_equal(weir_peek(p, words, 2, at_ns, q.cost, &q.decision), WEIR_OK);
     if (q.decision.allowed || q.decision.never)
@@ -82,16 +82,16 @@ static void one_denial(const weir_policy *p, const char *text, const uint64_t *w
     q.decision.reset_after_ns = whole_us(q.decision.reset_after_ns);
     assert_int_equal(weir_deny_cache_open(&d, 4096, secret), WEIR_OK);
     weir_deny_key id = weir_deny_key_of(d, &q);
-    weir_deny_cache_add(d, id, 5, sent_ns, heard_ns, &q);
+    weir_deny_cache_add(d, id, 5, sent_ns, received_ns, &q);
     for (int i = 0; i < 20; i++) {
         weir_decision core;
         weir_engine_request again = q;
-        int64_t now_ns = heard_ns + (int64_t)random_below((uint64_t)wait_ns + (uint64_t)ms_ns);
+        int64_t now_ns = received_ns + (int64_t)random_below((uint64_t)wait_ns + (uint64_t)ms_ns);
         again.cost = q.cost + (int64_t)random_below(3) * (int64_t)random_below(30);
         again.verb = random_below(2) ? WEIR_VERB_TAKE : WEIR_VERB_PEEK;
         bool denied = weir_deny_cache_find(d, id, 5, now_ns, &again);
         if (!denied) {
-            /* Then it is about to end, or the cost is another. */
+            /* The denial is about to expire, or the cost is another. */
             assert_true(again.cost > q.cost || now_ns >= sent_ns + wait_ns - wait_ns / 256 - us_ns);
             continue;
         }
@@ -103,14 +103,15 @@ static void one_denial(const weir_policy *p, const char *text, const uint64_t *w
         assert_true(got->remaining <= core.remaining);
         assert_true(got->retry_after_ns >= whole_us(core.retry_after_ns));
         if (!core.never)
-            assert_true(got->retry_after_ns <= core.retry_after_ns + heard_ns - at_ns + 3 * us_ns);
+            assert_true(got->retry_after_ns <=
+                        core.retry_after_ns + received_ns - at_ns + 3 * us_ns);
         assert_true(got->reset_after_ns >= core.reset_after_ns);
-        assert_true(got->reset_after_ns <= core.reset_after_ns + heard_ns - at_ns + 3 * us_ns);
+        assert_true(got->reset_after_ns <= core.reset_after_ns + received_ns - at_ns + 3 * us_ns);
     }
     weir_deny_cache_close(d);
 }
 
-static void it_says_what_the_core_says(void **state)
+static void it_agrees_with_the_core(void **state)
 {
     (void)state;
     for (size_t k = 0; k < sizeof policies / sizeof *policies; k++) {
@@ -166,7 +167,7 @@ static void no_key_is_denied_for_another(void **state)
     weir_deny_cache_close(d);
 }
 
-static void what_changes_something_is_not_held(void **state)
+static void only_reads_and_takes_are_cached(void **state)
 {
     (void)state;
     weir_policy counted = parsed("gcra 1/s burst 5 & fixed-window 5/s count-denied");
@@ -183,7 +184,7 @@ static void what_changes_something_is_not_held(void **state)
     }
 }
 
-static void what_is_no_denial_is_not_learned(void **state)
+static void only_denials_are_added(void **state)
 {
     (void)state;
     weir_policy p = parsed("gcra 1/s burst 5");
@@ -196,7 +197,7 @@ static void what_is_no_denial_is_not_learned(void **state)
         q.decision.never = i == 2;
         q.decision.retry_after_ns = i == 3 ? 0 : s_ns;
         q.cost = i == 4 ? 0 : 1;
-        q.decision.limit = i == 5 ? (int64_t)WEIR_LIMIT_MAX + 1 : 5; /* nonsense */
+        q.decision.limit = i == 5 ? (int64_t)WEIR_LIMIT_MAX + 1 : 5; /* out of range */
         weir_deny_cache_add(d, weir_deny_key_of(d, &q), 0, start_ns, start_ns, &q);
         assert_int_equal(weir_deny_cache_keys(d), 0);
     }
@@ -205,7 +206,7 @@ static void what_is_no_denial_is_not_learned(void **state)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-static void an_epoch_forgets(void **state)
+static void a_new_epoch_invalidates(void **state)
 {
     (void)state;
     weir_policy p = parsed("gcra 1/s burst 5");
@@ -221,7 +222,7 @@ static void an_epoch_forgets(void **state)
     weir_deny_cache_close(d);
 }
 
-static void the_soonest_to_end_goes(void **state)
+static void the_first_to_expire_is_evicted(void **state)
 {
     (void)state;
     weir_policy p = parsed("gcra 1/s burst 5");
@@ -229,7 +230,7 @@ static void the_soonest_to_end_goes(void **state)
     enum { KEYS = 2000 };
     int lost_of_long = 0, lost_of_short = 0;
     assert_int_equal(weir_deny_cache_open(&d, 64 << 10, secret), WEIR_OK);
-    for (int i = 0; i < KEYS; i++) { /* every tenth ends late */
+    for (int i = 0; i < KEYS; i++) { /* every tenth expires late */
         char key[16];
         (void)snprintf(key, sizeof key, "%d", i);
         weir_engine_request q = denied(&p, "", "", key, i % 10 == 0 ? 1000 * s_ns : 100 * s_ns + i);
@@ -247,7 +248,7 @@ static void the_soonest_to_end_goes(void **state)
     assert_int_equal(lost_of_long, 0);
     assert_int_equal((size_t)lost_of_short + weir_deny_cache_keys(d), KEYS);
 
-    /* All of them have ended at last, and are swept in time. */
+    /* All have expired: sweeping removes them. */
     for (int i = 0; i < 64; i++)
         weir_deny_cache_sweep(d, start_ns + 1002 * s_ns);
     assert_int_equal(weir_deny_cache_keys(d), 0);
@@ -257,12 +258,12 @@ static void the_soonest_to_end_goes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_says_what_the_core_says),
+        cmocka_unit_test(it_agrees_with_the_core),
         cmocka_unit_test(no_key_is_denied_for_another),
-        cmocka_unit_test(what_changes_something_is_not_held),
-        cmocka_unit_test(what_is_no_denial_is_not_learned),
-        cmocka_unit_test(an_epoch_forgets),
-        cmocka_unit_test(the_soonest_to_end_goes),
+        cmocka_unit_test(only_reads_and_takes_are_cached),
+        cmocka_unit_test(only_denials_are_added),
+        cmocka_unit_test(a_new_epoch_invalidates),
+        cmocka_unit_test(the_first_to_expire_is_evicted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

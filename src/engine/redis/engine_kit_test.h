@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_ENGINE_REDIS_ENGINE_KIT_TEST_H
 #define WEIR_ENGINE_REDIS_ENGINE_KIT_TEST_H
-/* A world for the redis engine: a clock and alarms that the test moves, and a client that keeps
- * what it is sent until the test says what becomes of it. */
+/* A kit for tests of the redis engine: a virtual clock with a timer, and a simulated client that
+ * keeps its calls until the test ends them. */
 
 #include "engine/engine.h"
 
@@ -19,7 +19,7 @@ static const int64_t us_ns = 1000, ms_ns = 1000000, s_ns = 1000000000;
 static const int64_t start_ns = 1767225600000000000;
 enum { CALLS_MAX = 256, ROUNDS_MAX = 128, LINES_MAX = 64 };
 
-/* Memory that runs out: `no_memory_from` allocations from now on are made; less than 0: all are. */
+/* Allocations fail after the next `no_memory_from`; less than 0: none fails. */
 void *__real_calloc(size_t n, size_t size);
 void *__wrap_calloc(size_t n, size_t size);
 
@@ -33,7 +33,7 @@ void *__wrap_calloc(size_t n, size_t size)
     return __real_calloc(n, size);
 }
 
-/* ---- a world --------------------------------------------------------------------------------- */
+/* ---- the kit --------------------------------------------------------------------------------- */
 
 struct port_timer {
     void (*fn)(void *ctx, int64_t now_ns);
@@ -44,7 +44,7 @@ struct port_timer {
 typedef struct world {
     port_dialer dialer; /* first */
     int64_t now_ns;
-    port_timer *alarm;
+    port_timer *timer;
     weir_store *store;
     weir_redis_stats stats;
     weir_redis_options options;
@@ -55,7 +55,7 @@ typedef struct world {
     char text[WEIR_POLICY_TEXT_MAX];
 } world;
 
-struct weir_redis_client { /* one a test; the calls it has, in order */
+struct weir_redis_client { /* one for each test; its calls are in order */
     weir_redis_call *call[CALLS_MAX];
     size_t calls, sent;
     bool is_down;
@@ -64,23 +64,23 @@ struct weir_redis_client { /* one a test; the calls it has, in order */
 
 static struct weir_redis_client client;
 
-static inline port_timer *new_alarm(port_dialer *d, void (*fn)(void *ctx, int64_t now_ns),
-                                    void *ctx)
+static inline port_timer *new_timer_of(port_dialer *d, void (*fn)(void *ctx, int64_t now_ns),
+                                       void *ctx)
 {
     world *w = (world *)d;
-    w->alarm = calloc(1, sizeof *w->alarm);
-    if (!w->alarm)
+    w->timer = calloc(1, sizeof *w->timer);
+    if (!w->timer)
         return NULL;
-    *w->alarm = (port_timer){fn, ctx, INT64_MAX};
-    return w->alarm;
+    *w->timer = (port_timer){fn, ctx, INT64_MAX};
+    return w->timer;
 }
 
-static inline void set_alarm(port_timer *a, int64_t at_ns)
+static inline void set_timer_of(port_timer *a, int64_t at_ns)
 {
     a->at_ns = at_ns;
 }
 
-static inline void drop_alarm(port_timer *a)
+static inline void free_timer_of(port_timer *a)
 {
     free(a);
 }
@@ -90,8 +90,10 @@ static inline int64_t now_of(port_dialer *d)
     return ((world *)d)->now_ns;
 }
 
-static const port_dialer_calls dialer_calls = {
-    .new_timer = new_alarm, .set_timer = set_alarm, .free_timer = drop_alarm, .now = now_of};
+static const port_dialer_calls dialer_calls = {.new_timer = new_timer_of,
+                                               .set_timer = set_timer_of,
+                                               .free_timer = free_timer_of,
+                                               .now = now_of};
 
 weir_status weir_redis_client_open(weir_redis_client **ret, const weir_redis_options *options,
                                    const port_tls *tls, port_dialer *dialer,
@@ -146,7 +148,7 @@ bool weir_redis_client_is_up(const weir_redis_client *c, const weir_engine_reque
     return !c->is_down;
 }
 
-/* Keys that begin with a digit are on the node of that number. */
+/* A key that begins with a digit is on the node of that number. */
 uint32_t weir_redis_client_node(const weir_redis_client *c, const weir_engine_request *q,
                                 const char **ret_name)
 {
@@ -163,7 +165,7 @@ static inline void say(void *ctx, const char *event, const char *node, const cha
                    text);
 }
 
-/* Opening fails as often as there is an allocation in it, and leaves nothing behind. */
+/* Lets each allocation of opening fail in turn, before it opens the engine. */
 static inline void open_engine(world *w, weir_redis_stats *stats)
 {
     weir_status st = WEIR_E_NOMEM;
@@ -181,7 +183,7 @@ static inline void open_engine(world *w, weir_redis_stats *stats)
     assert_int_equal(st, WEIR_OK);
 }
 
-/* An engine of another thread, if `first` is not NULL. Both are there before one is asked. */
+/* Opens the engine of another thread if `first` is not NULL. */
 static inline void begin_beside(world *w, world *first, const char *policy,
                                 weir_redis_options options)
 {
@@ -208,9 +210,9 @@ static inline void end(world *w)
     assert_int_equal(port_load_relaxed(&w->stats.deny_keys), 0);
 }
 
-/* ---- asking ---------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
-/* A round of one request. */
+/* A batch of one request. */
 typedef struct single {
     weir_engine_batch round; /* first */
     weir_engine_request request;
@@ -251,16 +253,16 @@ static inline bool ask(world *w, single *s, weir_verb verb, const char *key, int
 
 static inline void to(world *w, int64_t now_ns)
 {
-    for (int i = 0; i < 1000 && w->alarm->at_ns <= now_ns; i++) {
-        if (w->alarm->at_ns > w->now_ns)
-            w->now_ns = w->alarm->at_ns;
-        w->alarm->at_ns = INT64_MAX;
-        w->alarm->fn(w->alarm->ctx, w->now_ns);
+    for (int i = 0; i < 1000 && w->timer->at_ns <= now_ns; i++) {
+        if (w->timer->at_ns > w->now_ns)
+            w->now_ns = w->timer->at_ns;
+        w->timer->at_ns = INT64_MAX;
+        w->timer->fn(w->timer->ctx, w->now_ns);
     }
     w->now_ns = now_ns;
 }
 
-/* The first call's answer. */
+/* The server allows the first call. */
 static inline void allow(world *w, int64_t remaining)
 {
     weir_engine_request *q = client.call[0]->request;

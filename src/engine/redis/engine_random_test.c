@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Two engines, one server that decides by the core, and chance: requests of every kind, answers in
- * any order or none, rounds that are abandoned, a server that is down at times. Whatever happens,
- * every round ends once, by its deadline, and nothing is denied that the server would not deny. */
+/* A random test: two engines, and one server that decides by the core. Requests of every kind,
+ * replies in any order or none, abandoned batches, a server that is down at times. Every batch ends
+ * once, by its deadline, and no request is denied that the server would allow. */
 
 #include "engine/redis/engine_kit_test.h"
 
-enum { ROUNDS = 64, STEPS = 20000, SEEDS = 12, QUESTIONS = 4 };
+enum { ROUNDS = 64, STEPS = 20000, SEEDS = 12, REQUESTS = 4 };
 
 typedef struct slot {
     weir_engine_batch round; /* first */
-    weir_engine_request request[QUESTIONS];
-    char key[QUESTIONS][4];
+    weir_engine_request request[REQUESTS];
+    char key[REQUESTS][4];
     world *world;
     int64_t until_ns;
     bool in_use;
@@ -20,7 +20,7 @@ typedef struct slot {
 static uint64_t seed;
 static slot slots[ROUNDS];
 static weir_store *server;
-static int known; /* answers that no server gave */
+static int cached; /* answers from the deny cache */
 
 static uint64_t below(uint64_t n)
 {
@@ -30,14 +30,14 @@ static uint64_t below(uint64_t n)
 
 static void check_answers(const weir_engine_batch *r)
 {
-    bool all_tell = false;
+    bool any_reports = false;
     for (size_t i = 0; i < r->len; i++)
-        all_tell = all_tell || (r->all && r->request[i].on_error == WEIR_ON_ERROR_REPORT);
+        any_reports = any_reports || (r->all && r->request[i].on_error == WEIR_ON_ERROR_REPORT);
     for (size_t i = 0; i < r->len; i++) {
         const weir_engine_request *q = &r->request[i];
         bool changes = q->verb == WEIR_VERB_REFUND || q->verb == WEIR_VERB_RESET;
         if (q->status == WEIR_E_IO)
-            assert_true(changes || all_tell || q->on_error == WEIR_ON_ERROR_REPORT);
+            assert_true(changes || any_reports || q->on_error == WEIR_ON_ERROR_REPORT);
         else
             assert_int_equal(q->status, WEIR_OK);
     }
@@ -52,8 +52,8 @@ static void slot_done(weir_engine_batch *r, int64_t now_ns)
     s->in_use = false;
 }
 
-/* What was answered at once was known to be denied: so it is. */
-static void check_known(const weir_engine_batch *r, int64_t now_ns)
+/* An answer within submit() came from the deny cache. The server would deny, too. */
+static void check_cached(const weir_engine_batch *r, int64_t now_ns)
 {
     for (size_t i = 0; i < r->len; i++) {
         const weir_engine_request *q = &r->request[i];
@@ -65,9 +65,9 @@ static void check_known(const weir_engine_batch *r, int64_t now_ns)
                                          q->verb == WEIR_VERB_GRANT ? 1 : q->cost, &d),
                          WEIR_OK);
         assert_false(d.allowed);
-        if (q->cost == 1) /* else smaller costs may have been charged since */
+        if (q->cost == 1) /* otherwise smaller costs may have been charged meanwhile */
             assert_true(q->decision.retry_after_ns >= d.retry_after_ns);
-        known++;
+        cached++;
     }
 }
 
@@ -80,7 +80,7 @@ static void ask_some(world *w)
         return;
     *s = (slot){.world = w, .in_use = true, .until_ns = w->now_ns + 50 * ms_ns};
     s->round = (weir_engine_batch){.request = s->request,
-                                   .len = 1 + below(2) * below(QUESTIONS),
+                                   .len = 1 + below(2) * below(REQUESTS),
                                    .all = below(10) == 0,
                                    .done = slot_done};
     for (size_t i = 0; i < s->round.len; i++) {
@@ -90,12 +90,12 @@ static void ask_some(world *w)
         s->request[i].on_error = (weir_on_error)below(WEIR_ON_ERROR_REPORT + 1);
     }
     if (w->engine->calls->submit(w->engine, &s->round, w->now_ns)) {
-        check_known(&s->round, w->now_ns);
+        check_cached(&s->round, w->now_ns);
         slot_done(&s->round, w->now_ns);
     }
 }
 
-/* The server's answer. */
+/* The server decides a call. */
 static void decide(weir_redis_call *c, int64_t now_ns)
 {
     for (size_t i = 0; i < c->len; i++) {
@@ -134,7 +134,7 @@ static void answer_one(world *w)
     end_call(w, at, WEIR_REDIS_ANSWERED);
 }
 
-/* As the client does: a call ends by its deadline. */
+/* Like the client, ends each call at its deadline. */
 static void pass_time(world *a, world *b, int64_t ns)
 {
     int64_t to_ns = a->now_ns + ns;
@@ -185,7 +185,7 @@ static void step(world *a, world *b)
     }
 }
 
-static void whatever_happens(void **state)
+static void random_requests_and_faults(void **state)
 {
     (void)state;
     static const char *const policies[] = {"gcra 100/s burst 3", "fixed-window 5/s",
@@ -210,11 +210,11 @@ static void whatever_happens(void **state)
             assert_false(slots[k].in_use);
         weir_store_close(server);
     }
-    assert_true(known > 1000);
+    assert_true(cached > 1000);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(whatever_happens)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(random_requests_and_faults)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The redis engine in virtual time: what is answered by a server, what when there is none, and the
- * breaker. */
+/* The redis engine in virtual time: answers of servers, on_error, circuit breakers and the deny
+ * cache. */
 
 #include "engine/redis/breaker.h"
 #include "engine/redis/engine_kit_test.h"
 
-/* ---- answers of a server --------------------------------------------------------------------- */
+/* ---- replies of servers ---------------------------------------------------------------------- */
 
-static void an_answer_is_passed_on(void **state)
+static void a_reply_answers_the_request(void **state)
 {
     (void)state;
     world w;
@@ -28,8 +28,8 @@ static void an_answer_is_passed_on(void **state)
     end(&w);
 }
 
-/* A policy that a server cannot decide by exactly is no matter of on_error. */
-static void a_refused_policy_is_told(void **state)
+/* on_error does not decide for a policy that the server does not support. */
+static void an_unsupported_policy_is_reported(void **state)
 {
     (void)state;
     world w;
@@ -46,7 +46,7 @@ static void a_refused_policy_is_told(void **state)
     end(&w);
 }
 
-static void a_round_ends_once_in_any_order(void **state)
+static void a_batch_ends_once_in_any_order(void **state)
 {
     (void)state;
     world w;
@@ -67,7 +67,7 @@ static void a_round_ends_once_in_any_order(void **state)
     end(&w);
 }
 
-static void all_go_as_one(void **state)
+static void a_batch_as_one_is_one_call(void **state)
 {
     (void)state;
     world w;
@@ -91,7 +91,7 @@ static void all_go_as_one(void **state)
     end(&w);
 }
 
-/* ---- without one ----------------------------------------------------------------------------- */
+/* ---- on_error -------------------------------------------------------------------------------- */
 
 static void on_error_decides(void **state)
 {
@@ -134,7 +134,7 @@ static void on_error_decides(void **state)
     }
 }
 
-static void a_refund_is_not_pretended(void **state)
+static void a_refund_fails_without_a_server(void **state)
 {
     (void)state;
     world w;
@@ -149,8 +149,7 @@ static void a_refund_is_not_pretended(void **state)
     end(&w);
 }
 
-/* What no server could do is not asked of any. */
-static void a_refund_may_be_unsupported(void **state)
+static void an_unsupported_refund_is_not_sent(void **state)
 {
     (void)state;
     static const char *const policies[] = {"leaky-queue 1/s depth 3",
@@ -167,7 +166,7 @@ static void a_refund_may_be_unsupported(void **state)
     }
 }
 
-static void a_node_that_is_down_is_not_waited_for(void **state)
+static void a_node_in_backoff_is_not_waited_for(void **state)
 {
     (void)state;
     world w;
@@ -179,14 +178,14 @@ static void a_node_that_is_down_is_not_waited_for(void **state)
     assert_int_equal(client.sent, 0);
     assert_int_equal(s.request.decision.retry_after_ns, 300 * ms_ns + us_ns);
     assert_int_equal(s.done, 0);
-    client.next_ns = 0; /* it is being connected to: that may take less than the deadline */
+    client.next_ns = 0; /* connecting: it may be up before the deadline */
     assert_false(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
     client.next_ns = w.now_ns;
     assert_false(ask(&w, &s, WEIR_VERB_TAKE, "b", 1));
     end(&w);
 }
 
-static void no_more_than_in_flight_wait(void **state)
+static void requests_in_flight_are_limited(void **state)
 {
     (void)state;
     world w;
@@ -220,7 +219,7 @@ static void without_memory(void **state)
     end(&w);
 }
 
-/* ---- the breaker ----------------------------------------------------------------------------- */
+/* ---- circuit breakers ------------------------------------------------------------------------ */
 
 static void fail_some(world *w, int n, const char *key)
 {
@@ -243,7 +242,7 @@ static void a_breaker_opens_probes_and_closes(void **state)
     assert_string_equal(w.line[0], "redis-breaker host:6379 open");
     assert_int_equal(port_load_relaxed(&w.stats.breaks), 1);
 
-    /* At once, without asking, and with the time of the probe. */
+    /* Answered at once; retry_after is the time until the probe. */
     size_t sent = client.sent;
     assert_true(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
     assert_int_equal(client.sent, sent);
@@ -252,18 +251,18 @@ static void a_breaker_opens_probes_and_closes(void **state)
     assert_false(weir_redis_engine_would_probe(w.engine, w.now_ns));
     assert_true(weir_redis_engine_would_probe(w.engine, w.now_ns + wait_ns));
 
-    /* Another node is another matter. */
+    /* Another node has its own breaker. */
     assert_false(ask(&w, &s, WEIR_VERB_TAKE, "1", 1));
     allow(&w, 4);
 
-    /* One probe, and only one. */
+    /* Exactly one probe. */
     w.now_ns += wait_ns;
     assert_false(ask(&w, &probe, WEIR_VERB_TAKE, "b", 1));
     assert_string_equal(w.line[1], "redis-breaker host:6379 probing");
     assert_false(weir_redis_engine_would_probe(w.engine, w.now_ns));
     assert_true(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
 
-    /* It fails: a longer pause, and no line in the log. */
+    /* The probe fails: a longer pause, and no log line. */
     w.now_ns += 50 * ms_ns;
     end_call(&w, 0, WEIR_REDIS_LATE);
     assert_int_equal(w.lines, 2);
@@ -298,7 +297,7 @@ static void a_probe_may_be_abandoned(void **state)
     end(&w);
 }
 
-/* A node that refuses lives: it is asked on. */
+/* An error reply does not count as a failure. */
 static void refusals_open_no_breaker(void **state)
 {
     (void)state;
@@ -313,7 +312,7 @@ static void refusals_open_no_breaker(void **state)
     end(&w);
 }
 
-/* What is asked from within done() is asked as ever. */
+/* Submits again from within done(). */
 typedef struct again {
     weir_engine_batch round; /* first */
     weir_engine_request request;
@@ -328,7 +327,7 @@ static void ask_again(weir_engine_batch *r, int64_t now_ns)
         (void)a->world->engine->calls->submit(a->world->engine, r, now_ns);
 }
 
-static void closing_answers_all(void **state)
+static void closing_answers_all_requests(void **state)
 {
     (void)state;
     world w;
@@ -373,14 +372,14 @@ static void a_batch_may_be_abandoned(void **state)
 
 /* ---- the deny cache -------------------------------------------------------------------------- */
 
-static void a_denial_is_known_until_its_time(void **state)
+static void a_denial_is_cached_until_it_expires(void **state)
 {
     (void)state;
     world w;
     single s = {0};
     begin(&w, "gcra 1/s burst 5", (weir_redis_options){0});
     assert_false(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
-    w.now_ns += ms_ns; /* the way there and back */
+    w.now_ns += ms_ns; /* a round trip */
     deny(&w, 0, s_ns);
     assert_int_equal(port_load_relaxed(&w.stats.deny_keys), 1);
 
@@ -396,13 +395,13 @@ static void a_denial_is_known_until_its_time(void **state)
     assert_int_equal(s.request.granted, 0);
     assert_int_equal(port_load_relaxed(&w.stats.deny_hits), 3);
 
-    /* Another cost, key, text or name is not known. */
+    /* A smaller cost and another key are not cached. */
     assert_false(ask(&w, &s, WEIR_VERB_PEEK, "a", 0));
     allow(&w, 0);
     assert_false(ask(&w, &s, WEIR_VERB_TAKE, "ab", 1));
     allow(&w, 0);
 
-    /* Never later than the truth: that is a second after it was sent, or more. */
+    /* The denial expires before one second has passed since the request was sent. */
     w.now_ns = start_ns + s_ns - s_ns / 512 - us_ns - 1;
     assert_true(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
     w.now_ns++;
@@ -411,7 +410,7 @@ static void a_denial_is_known_until_its_time(void **state)
     end(&w);
 }
 
-static void a_reset_or_refund_forgets_it(void **state)
+static void a_reset_or_refund_invalidates(void **state)
 {
     (void)state;
     static const weir_verb verbs[] = {WEIR_VERB_RESET, WEIR_VERB_REFUND};
@@ -426,7 +425,7 @@ static void a_reset_or_refund_forgets_it(void **state)
         allow(&w, 1);
         assert_false(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
 
-        /* A denial of before the reset that is heard of afterwards is not believed. */
+        /* The denial of an earlier request arrives after the reset: it is not cached. */
         single r = {0};
         assert_false(ask(&w, &r, verbs[i], "a", 1));
         r.request.status = WEIR_OK;
@@ -435,7 +434,7 @@ static void a_reset_or_refund_forgets_it(void **state)
         assert_false(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
         deny(&w, 0, s_ns);
 
-        /* One that may have been done counts as one. */
+        /* A reset without a reply may have been executed: it invalidates, too. */
         assert_false(ask(&w, &r, verbs[i], "a", 1));
         end_call(&w, 0, WEIR_REDIS_LATE);
         assert_false(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
@@ -444,8 +443,8 @@ static void a_reset_or_refund_forgets_it(void **state)
     }
 }
 
-/* In a round too: what comes after a reset is not denied by what was before it. */
-static void a_reset_goes_before_what_follows(void **state)
+/* In a batch, a request behind a reset is not answered by an older denial. */
+static void a_reset_precedes_later_requests(void **state)
 {
     (void)state;
     world w;
@@ -471,7 +470,7 @@ static void a_reset_goes_before_what_follows(void **state)
     end(&w);
 }
 
-static void counted_denials_are_all_sent(void **state)
+static void count_denied_is_not_cached(void **state)
 {
     (void)state;
     world w;
@@ -485,7 +484,7 @@ static void counted_denials_are_all_sent(void **state)
     end(&w);
 }
 
-static void it_may_be_turned_off(void **state)
+static void the_cache_may_be_off(void **state)
 {
     (void)state;
     world w;
@@ -554,7 +553,7 @@ static void a_hot_key_is_answered_from_the_cache(void **state)
         for (size_t i = 0; i < ASKS; i++)
             allowed += s[i].request.status == WEIR_OK && s[i].request.decision.allowed;
         assert_int_equal(by(&w, WEIR_ON_ERROR_OPEN), 0);
-        assert_true(allowed >= (k < 2 ? 185 : 20)); /* some time is lost on the way */
+        assert_true(allowed >= (k < 2 ? 185 : 20)); /* the round trips cost some units */
         assert_true(client.sent < ASKS / 20);
         end(&w);
     }
@@ -563,26 +562,26 @@ static void a_hot_key_is_answered_from_the_cache(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_answer_is_passed_on),
-        cmocka_unit_test(a_refused_policy_is_told),
-        cmocka_unit_test(a_round_ends_once_in_any_order),
-        cmocka_unit_test(all_go_as_one),
+        cmocka_unit_test(a_reply_answers_the_request),
+        cmocka_unit_test(an_unsupported_policy_is_reported),
+        cmocka_unit_test(a_batch_ends_once_in_any_order),
+        cmocka_unit_test(a_batch_as_one_is_one_call),
         cmocka_unit_test(on_error_decides),
-        cmocka_unit_test(a_refund_is_not_pretended),
-        cmocka_unit_test(a_refund_may_be_unsupported),
-        cmocka_unit_test(a_node_that_is_down_is_not_waited_for),
-        cmocka_unit_test(no_more_than_in_flight_wait),
+        cmocka_unit_test(a_refund_fails_without_a_server),
+        cmocka_unit_test(an_unsupported_refund_is_not_sent),
+        cmocka_unit_test(a_node_in_backoff_is_not_waited_for),
+        cmocka_unit_test(requests_in_flight_are_limited),
         cmocka_unit_test(without_memory),
         cmocka_unit_test(a_breaker_opens_probes_and_closes),
         cmocka_unit_test(a_probe_may_be_abandoned),
         cmocka_unit_test(refusals_open_no_breaker),
-        cmocka_unit_test(closing_answers_all),
+        cmocka_unit_test(closing_answers_all_requests),
         cmocka_unit_test(a_batch_may_be_abandoned),
-        cmocka_unit_test(a_denial_is_known_until_its_time),
-        cmocka_unit_test(a_reset_or_refund_forgets_it),
-        cmocka_unit_test(a_reset_goes_before_what_follows),
-        cmocka_unit_test(counted_denials_are_all_sent),
-        cmocka_unit_test(it_may_be_turned_off),
+        cmocka_unit_test(a_denial_is_cached_until_it_expires),
+        cmocka_unit_test(a_reset_or_refund_invalidates),
+        cmocka_unit_test(a_reset_precedes_later_requests),
+        cmocka_unit_test(count_denied_is_not_cached),
+        cmocka_unit_test(the_cache_may_be_off),
         cmocka_unit_test(threads_share_resets),
         cmocka_unit_test(a_hot_key_is_answered_from_the_cache),
     };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* What on_error answers, verb by verb; by the store what the store itself would. */
+/* on_error, verb by verb. `local` agrees with the store. */
 
 #include "engine/redis/fallback.h"
 
@@ -52,7 +52,7 @@ static weir_decision fresh_by_core(const weir_policy *p, int64_t cost)
     return d;
 }
 
-static void open_is_a_fresh_key(void **state)
+static void open_shows_the_full_quota(void **state)
 {
     (void)state;
     static const char *const policies[] = {
@@ -85,7 +85,7 @@ static void open_is_a_fresh_key(void **state)
     }
 }
 
-static void closed_says_when(void **state)
+static void closed_shows_the_wait(void **state)
 {
     (void)state;
     bench b;
@@ -141,13 +141,13 @@ static void local_is_the_store(void **state)
     (void)answer(&b, &q);
     assert_int_equal(q.status, WEIR_OK);
     assert_int_equal(q.decision.remaining, 5);
-    q = request(&b, WEIR_VERB_TAKE, "", 1); /* the store's own refusal */
+    q = request(&b, WEIR_VERB_TAKE, "", 1); /* the store refuses an empty key */
     (void)answer(&b, &q);
     assert_int_equal(q.status, WEIR_E_RANGE);
     weir_store_close(b.store);
 }
 
-static void changes_are_not_pretended(void **state)
+static void changes_fail_unless_local(void **state)
 {
     (void)state;
     static const weir_on_error hows[] = {WEIR_ON_ERROR_OPEN, WEIR_ON_ERROR_CLOSED,
@@ -167,8 +167,8 @@ static void changes_are_not_pretended(void **state)
     }
 }
 
-/* What a request says itself goes before; and nothing is local where there is no store. */
-static void whose_on_error(void **state)
+/* The on_error of a request takes precedence. Without a store nothing is local. */
+static void a_request_may_override_on_error(void **state)
 {
     (void)state;
     bench b;
@@ -186,7 +186,7 @@ static void whose_on_error(void **state)
     weir_store_close(b.store);
 }
 
-static void throttles(void **state)
+static void cl_throttle(void **state)
 {
     (void)state;
     bench b;
@@ -198,7 +198,7 @@ static void throttles(void **state)
     assert_false(q.answer.limited);
     assert_int_equal(q.answer.limit, 16);
     assert_int_equal(q.answer.remaining, 16);
-    q.throttle.quantity = 17; /* it could never pass */
+    q.throttle.quantity = 17; /* above the limit */
     (void)answer(&b, &q);
     assert_true(q.answer.limited);
     assert_int_equal(q.answer.retry_after_s, -1);
@@ -222,7 +222,7 @@ static void throttles(void **state)
     weir_store_close(b.store);
 }
 
-static void several_as_one(void **state)
+static void the_strictest_on_error_applies(void **state)
 {
     (void)state;
     bench b;
@@ -235,7 +235,7 @@ static void several_as_one(void **state)
     assert_int_equal(r.blocking, 2);
     assert_true(q[0].decision.allowed && q[1].decision.allowed && q[1].by_error);
 
-    /* One is local: all are, and are held to their sum. */
+    /* One is local: all are, and the costs of a key are added. */
     q[1].on_error = WEIR_ON_ERROR_LOCAL;
     assert_int_equal(weir_fallback_answer_all(&b.fallback, &r, start_ns, s_ns, why),
                      WEIR_ON_ERROR_LOCAL);
@@ -254,7 +254,7 @@ static void several_as_one(void **state)
                      WEIR_ON_ERROR_CLOSED);
     assert_int_equal(r.blocking, 0);
     assert_false(q[0].decision.allowed || q[1].decision.allowed);
-    q[1].cost = 6; /* the longest wait */
+    q[1].cost = 6; /* above the limit: it denies for ever */
     (void)weir_fallback_answer_all(&b.fallback, &r, start_ns, s_ns, why);
     assert_int_equal(r.blocking, 1);
 
@@ -266,8 +266,8 @@ static void several_as_one(void **state)
     weir_store_close(b.store);
 }
 
-/* What is allowed as one is so only if each could ever be. */
-static void open_denies_what_can_never_be(void **state)
+/* A cost above the limit denies all. */
+static void open_denies_a_cost_above_the_limit(void **state)
 {
     (void)state;
     bench b;
@@ -284,10 +284,14 @@ static void open_denies_what_can_never_be(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(open_is_a_fresh_key), cmocka_unit_test(closed_says_when),
-        cmocka_unit_test(local_is_the_store),  cmocka_unit_test(changes_are_not_pretended),
-        cmocka_unit_test(whose_on_error),      cmocka_unit_test(throttles),
-        cmocka_unit_test(several_as_one),      cmocka_unit_test(open_denies_what_can_never_be),
+        cmocka_unit_test(open_shows_the_full_quota),
+        cmocka_unit_test(closed_shows_the_wait),
+        cmocka_unit_test(local_is_the_store),
+        cmocka_unit_test(changes_fail_unless_local),
+        cmocka_unit_test(a_request_may_override_on_error),
+        cmocka_unit_test(cl_throttle),
+        cmocka_unit_test(the_strictest_on_error_applies),
+        cmocka_unit_test(open_denies_a_cost_above_the_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -243,7 +243,7 @@ static void believes_what_may_be(void **state)
     assert_int_equal(q.decision.reset_after_ns, 200000000);
     assert_int_equal(q.granted, 9);
     assert_false(q.decision.allowed || q.decision.never);
-    /* One figure at a time that cannot be. */
+    /* One invalid integer at a time. */
     static const int64_t wrong[8][3] = {{-1, 2, 7},
                                         {-1, (int64_t)WEIR_LIMIT_MAX + 1, INT64_MIN},
                                         {-1, 21, INT64_MAX},
@@ -270,9 +270,9 @@ static void believes_what_may_be(void **state)
     assert_false(weir_redis_wire_answer(&c, none));
 }
 
-/* Whatever numbers a client sends, what CL.THROTTLE makes of them is an answer: a line that is hung
- * up for one costs the answers of all others. */
-static void believes_what_throttles_say(void **state)
+/* CL.THROTTLE answers any arguments of a client. Its replies must be accepted: a reply that is
+ * refused closes the connection, and breaks all calls in flight. */
+static void accepts_all_throttle_replies(void **state)
 {
     (void)state;
     static const int64_t numbers[] = {INT64_MIN, -1000000000000, -5,       -1, 0, 1, 2,
@@ -309,7 +309,7 @@ int main(void)
         cmocka_unit_test(encodes_requests),     cmocka_unit_test(encodes_several_as_one),
         cmocka_unit_test(names_redis_keys),     cmocka_unit_test(computes_hash_slots),
         cmocka_unit_test(encodes_windows),      cmocka_unit_test(the_size_is_an_upper_bound),
-        cmocka_unit_test(believes_what_may_be), cmocka_unit_test(believes_what_throttles_say),
+        cmocka_unit_test(believes_what_may_be), cmocka_unit_test(accepts_all_throttle_replies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
