@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* One function an algorithm; each looks at every window or span there is. */
+/* One function for each family of algorithms. Each checks every window or span. */
 
 #include "bound.h"
 
@@ -9,7 +9,7 @@ typedef struct worst {
     double excess, over, room;
 } worst;
 
-/* In [from_ns, to_ns] so many units are beyond the definition. */
+/* The units in [from_ns, to_ns] exceed the definition by so many. */
 static void look_with(worst *w, double over, double nodes)
 {
     double room = w->bound->per_node * nodes;
@@ -90,7 +90,7 @@ static void sliding_counter(worst *w)
 
 static int64_t slice_of(const weir_layer *l, int64_t at_ns)
 {
-    /* The last k with ceil(k * W / S) <= t, which is floor(t * S / W). */
+    /* The last k with ceil(k * W / S) <= t is floor(t * S / W). */
     return (int64_t)((__int128)at_ns * l->slices / l->period_ns);
 }
 
@@ -111,7 +111,7 @@ static void slices(worst *w)
 
 /* ---- buckets --------------------------------------------------------------------------------- */
 
-/* Units that have drained, at the most, between two times. */
+/* The most units that drain between two times. */
 static double drained(const weir_layer *l, int64_t from_ns, int64_t to_ns)
 {
     if (l->stepped)
@@ -119,8 +119,8 @@ static double drained(const weir_layer *l, int64_t from_ns, int64_t to_ns)
     return (double)(to_ns - from_ns) * (double)l->rate / (double)l->period_ns;
 }
 
-/* The most, over all spans that end here, of what was admitted in it and has not drained since: by
- * the span that ended before, or from here on anew. */
+/* The largest excess of all spans that end here: it extends the worst span that ended before, or
+ * starts a new one. */
 static void bucket(worst *w)
 {
     const bound *b = w->bound;
@@ -163,5 +163,5 @@ double bound_excess(const bound *b, double *ret_over, double *ret_room)
     }
     *ret_over = w.over;
     *ret_room = w.room;
-    return w.excess - 1e-6; /* sums of doubles */
+    return w.excess - 1e-6; /* rounding errors of sums of doubles */
 }

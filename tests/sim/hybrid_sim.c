@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Hybrid engines of several nodes and one server, in a world with bad weather: whatever happens, no
- * more is admitted in all than docs/hybrid.md says, and every request gets its answer in time.
+/* Simulates hybrid engines of several nodes, one server and a network with faults. Checks that no more
+ * is admitted in all than docs/hybrid.md allows, and that every request is answered in time.
  *
  *     hybrid_sim [--seeds N] [--first SEED] [--seed SEED] [--tight PERCENT]
  *
- * --tight takes so many percent of what the nodes may admit beyond the policy: less than 100 must
- * fail sooner or later, and does so with success as its status if it was below 100 and one failed.
- * Without arguments some hundred seeds, and then some with --tight 0. */
+ * --tight checks a tighter bound: PERCENT of what the nodes may admit beyond the policy. Below 100 at
+ * least one seed must fail, and the exit status is 0 if one does. Without arguments, hybrid_sim runs
+ * 400 seeds, and then 60 with --tight 0. */
 
 #include "bound.h"
 #include "core/algorithm.h"
@@ -25,7 +25,7 @@ static const int64_t ms = 1000000, s_ns = 1000000000;
 
 /* ---- a run ----------------------------------------------------------------------------------- */
 
-typedef struct life { /* of a node: from a start to a death, or to the end */
+typedef struct life { /* of a node: from its start to its end */
     int64_t from_ns, to_ns;
 } life;
 
@@ -42,20 +42,20 @@ typedef struct node {
     world_dialer dialer;
     net_link *link;
     weir_engine *engine;
-    struct sent_round *requests; /* under way */
+    struct sent_round *requests; /* in flight */
     size_t life;
-    int64_t gap_ns; /* between two rounds, about */
+    int64_t gap_ns; /* the mean time between two batches */
     uint64_t incarnation;
 } node;
 
-/* A client's round. Its keys are copies of its own, so that an answer can be told by its place. */
+/* A client's batch. The address of each key identifies its request. */
 typedef struct sent_round {
     struct sent_round *next;
     node *node;
     weir_engine_batch round;
     weir_engine_request request[ROUND];
     char key[ROUND][NET_KEY_MAX];
-    int64_t decided_ns[ROUND]; /* 0: not yet */
+    int64_t decided_ns[ROUND]; /* 0: not decided yet */
     bool by_server[ROUND];
     int64_t asked_ns;
 } sent_round;
@@ -75,14 +75,14 @@ struct sim {
     size_t lives;
     net_link links[LIVES_MAX];
     list admitted[KEYS];
-    list denied_below[KEYS];           /* by the server, of one unit */
-    list charged[KEYS];                /* when: of WEIR_FROM_FIRST alone */
-    int64_t sum_charged, sum_admitted; /* less what was given back */
-    bool fair;                         /* nothing is lost, nobody dies nor goes away */
+    list denied_by_server[KEYS];       /* denials of one unit, by the server */
+    list charged[KEYS];                /* only for WEIR_FROM_FIRST */
+    int64_t sum_charged, sum_admitted; /* less refunds */
+    bool fair;                         /* no message is lost, no node dies, no batch is abandoned */
     int64_t end_ns, quiet_ns;
     unsigned abandons, costs;
     uint64_t requests, by_error, denied;
-    char why[512]; /* what failed; "" */
+    char why[512]; /* the first failure; "" */
 };
 
 __attribute__((format(printf, 2, 3))) static void fail(sim *s, const char *format, ...)
@@ -121,8 +121,8 @@ static void charged(void *ctx, const weir_engine_request *q, int64_t units)
 
 /* ---- clients --------------------------------------------------------------------------------- */
 
-/* The settlements of an engine have keys elsewhere, and are no takes. */
-static void told(void *ctx, const char *key, int64_t decided_ns)
+/* The keys of syncs have other addresses. */
+static void decided(void *ctx, const char *key, int64_t decided_ns)
 {
     sim *s = ctx;
     for (unsigned i = 0; i < s->nodes; i++)
@@ -134,10 +134,10 @@ static void told(void *ctx, const char *key, int64_t decided_ns)
                 }
 }
 
-enum { NOT_YET = 99 }; /* a status */
+enum { NOT_YET = 99 }; /* the status of a request without an answer */
 
-/* What was answered just now, and not by the server, was decided just now: also if its round has to
- * wait for others. */
+/* An answer that did not come from the server was decided now, even if its batch still waits for
+ * other answers. */
 static void note(sim *s, sent_round *r)
 {
     for (size_t i = 0; i < r->round.len; i++)
@@ -172,13 +172,13 @@ static void count(sim *s, sent_round *r)
         }
         s->denied++;
         if (r->by_server[i] && q->cost == 1)
-            list_add(&s->denied_below[key_of(q)], r->decided_ns[i], 1);
+            list_add(&s->denied_by_server[key_of(q)], r->decided_ns[i], 1);
         if (q->decision.retry_after_ns < 1)
             fail(s, "a denial with a wait of %lld ns", (long long)q->decision.retry_after_ns);
     }
-    /* One that waits for another may take that one's time, and then its own. */
+    /* A request that waits for another may take both deadlines. */
     int64_t took_ns = s->world.now_ns - r->asked_ns;
-    if (took_ns > 2 * s->server.weather.deadline_ns)
+    if (took_ns > 2 * s->server.faults.deadline_ns)
         fail(s, "an answer took %lld ms", (long long)(took_ns / ms));
 }
 
@@ -360,18 +360,18 @@ static void some_policy(sim *s)
     s->policy_id = weir_store_policy_id(s->server.store, &s->policy);
 }
 
-static void some_weather(sim *s)
+static void some_faults(sim *s)
 {
     world *w = &s->world;
     bool bad = world_chance(w, 600);
-    s->server.weather = (net_weather){.delay_ns_min = 20000,
-                                      .delay_ns_max = world_between(w, 30000, 3 * ms),
-                                      .slow_ns_max = world_between(w, 3 * ms, 60 * ms),
-                                      .slow = bad ? (unsigned)world_below(w, 100) : 0,
-                                      .lost_there = bad ? (unsigned)world_below(w, 100) : 0,
-                                      .lost_back = bad ? (unsigned)world_below(w, 100) : 0,
-                                      .at_once = world_chance(w, 200) ? 300 : 0,
-                                      .deadline_ns = 50 * ms};
+    s->server.faults = (net_faults){.delay_ns_min = 20000,
+                                    .delay_ns_max = world_between(w, 30000, 3 * ms),
+                                    .slow_ns_max = world_between(w, 3 * ms, 60 * ms),
+                                    .slow = bad ? (unsigned)world_below(w, 100) : 0,
+                                    .lost_there = bad ? (unsigned)world_below(w, 100) : 0,
+                                    .lost_back = bad ? (unsigned)world_below(w, 100) : 0,
+                                    .at_once = world_chance(w, 200) ? 300 : 0,
+                                    .deadline_ns = 50 * ms};
 }
 
 static int by_time(const void *a, const void *b)
@@ -380,7 +380,7 @@ static int by_time(const void *a, const void *b)
     return (x->at_ns > y->at_ns) - (x->at_ns < y->at_ns);
 }
 
-/* The windows that the server must have had, from when it charged. */
+/* When the windows started at the server, from the times of its charges. */
 static size_t windows(const list *l, int64_t period_ns, int64_t *ret)
 {
     size_t n = 0;
@@ -398,8 +398,8 @@ static bool buckets_alone(const sim *s)
     return true;
 }
 
-/* What docs/hybrid.md says that a node may admit beyond the policy. */
-static int64_t may_of(const sim *s)
+/* How many units a node may admit beyond the policy, by docs/hybrid.md. */
+static int64_t allowance_of(const sim *s)
 {
     int64_t least = INT64_MAX, count_max = s->options.count ? s->options.count : 1000;
     for (uint32_t i = 0; i < s->policy.layers; i++)
@@ -418,9 +418,9 @@ static int64_t sum_between(const list *l, int64_t from_ns, int64_t to_ns)
     return sum;
 }
 
-/* In fair weather nothing is charged in vain: where the server denies a unit, all but what the
- * engines may be late with was admitted; and of buckets, in the end, exactly what was charged. */
-static void hold_below(sim *s)
+/* Without faults no units are wasted. When the server denies a unit, all units were admitted but those
+ * that the engines may hold. For buckets, exactly the charged units were admitted in the end. */
+static void check_waste(sim *s)
 {
     if (s->policy.layers > 1)
         return;
@@ -432,20 +432,20 @@ static void hold_below(sim *s)
     if (!fixed && l->algorithm != WEIR_SLIDING_LOG)
         return;
     for (unsigned k = 0; k < KEYS; k++) {
-        const list *denied = &s->denied_below[k];
+        const list *denied = &s->denied_by_server[k];
         for (size_t i = 0; i < denied->len && i < 100; i++) {
             int64_t at_ns = denied->unit[i].at_ns;
             int64_t from_ns =
                 fixed ? at_ns / l->period_ns * l->period_ns - 1 : at_ns - l->period_ns;
             int64_t sum = sum_between(&s->admitted[k], from_ns, at_ns);
-            if (sum < l->limit - s->nodes * may_of(s))
+            if (sum < l->limit - s->nodes * allowance_of(s))
                 fail(s, "only %lld of %lld were admitted when one was denied", (long long)sum,
                      (long long)l->limit);
         }
     }
 }
 
-static double hold(sim *s, unsigned percent)
+static double check_bound(sim *s, unsigned percent)
 {
     double closest = 0;
     for (unsigned k = 0; k < KEYS; k++) {
@@ -459,7 +459,7 @@ static double hold(sim *s, unsigned percent)
                        .unit = l->unit,
                        .len = l->len,
                        .start = starts,
-                       .per_node = (double)may_of(s) * percent / 100,
+                       .per_node = (double)allowance_of(s) * percent / 100,
                        .nodes = nodes_between,
                        .ctx = s,
                        .nodes_max = buckets_alone(s) ? s->nodes : (int64_t)s->lives};
@@ -486,12 +486,12 @@ static void some_world(sim *s, uint64_t seed)
     w->now_ns += world_between(w, 0, s_ns);
     static const uint8_t secret[16] = {1};
     weir_store_options o = {.memory_bytes = (size_t)1 << 20, .secret = secret};
-    s->server =
-        (net_server){.world = w, .policy = &s->policy, .charged = charged, .told = told, .ctx = s};
+    s->server = (net_server){
+        .world = w, .policy = &s->policy, .charged = charged, .decided = decided, .ctx = s};
     if (weir_store_open(&s->server.store, &o) != WEIR_OK)
         abort();
     some_policy(s);
-    some_weather(s);
+    some_faults(s);
     s->options = (weir_hybrid_options){.interval_ns = world_between(w, 1, 10) * 10 * ms,
                                        .count = world_between(w, 1, 300),
                                        .idle_ns = world_between(w, 1, 10) * 100 * ms,
@@ -503,7 +503,7 @@ static void some_world(sim *s, uint64_t seed)
     s->nodes = 1 + (unsigned)world_below(w, NODES_MAX);
 }
 
-/* Returns whether all was well. */
+/* Returns whether the seed passed. */
 static bool run(uint64_t seed, unsigned percent, bool say)
 {
     sim *s = malloc(sizeof *s);
@@ -511,10 +511,10 @@ static bool run(uint64_t seed, unsigned percent, bool say)
         abort();
     some_world(s, seed);
     world *w = &s->world;
-    const net_weather *weather = &s->server.weather;
+    const net_faults *faults = &s->server.faults;
     bool fates = world_chance(w, 500);
-    s->fair = !fates && s->abandons == 0 && weather->slow + weather->lost_there == 0 &&
-              weather->lost_back == 0;
+    s->fair = !fates && s->abandons == 0 && faults->slow + faults->lost_there == 0 &&
+              faults->lost_back == 0;
     for (unsigned i = 0; i < s->nodes; i++) {
         s->node[i] = (node){.sim = s, .index = i};
         start(&s->node[i]);
@@ -528,24 +528,25 @@ static bool run(uint64_t seed, unsigned percent, bool say)
         stop(&s->node[i], false);
     }
     world_run(w, s->end_ns + s_ns);
-    double closest = hold(s, percent);
+    double closest = check_bound(s, percent);
     if (s->fair)
-        hold_below(s);
+        check_waste(s);
     bool good = s->why[0] == 0;
     if (say || (!good && percent == 100))
-        printf(
-            "seed %llu: \"%s\", %u nodes, %zu lives, may %lld: %llu requests, %llu here, %llu at "
-            "the server, %llu denied, %llu by error, overshoot %llu; %.2f of the bound%s%s\n",
-            (unsigned long long)seed, s->text, s->nodes, s->lives, (long long)may_of(s),
-            (unsigned long long)s->requests, (unsigned long long)port_load_relaxed(&s->stats.here),
-            (unsigned long long)s->server.asked, (unsigned long long)s->denied,
-            (unsigned long long)s->by_error,
-            (unsigned long long)port_load_relaxed(&s->stats.overshoot), closest, good ? "" : ": ",
-            s->why);
+        printf("seed %llu: \"%s\", %u nodes, %zu lives, allowance %lld: %llu requests, %llu here, "
+               "%llu at "
+               "the server, %llu denied, %llu by error, overshoot %llu; %.2f of the bound%s%s\n",
+               (unsigned long long)seed, s->text, s->nodes, s->lives, (long long)allowance_of(s),
+               (unsigned long long)s->requests,
+               (unsigned long long)port_load_relaxed(&s->stats.here),
+               (unsigned long long)s->server.asked, (unsigned long long)s->denied,
+               (unsigned long long)s->by_error,
+               (unsigned long long)port_load_relaxed(&s->stats.overshoot), closest,
+               good ? "" : ": ", s->why);
     for (unsigned k = 0; k < KEYS; k++) {
         free(s->admitted[k].unit);
         free(s->charged[k].unit);
-        free(s->denied_below[k].unit);
+        free(s->denied_by_server[k].unit);
     }
     weir_store_close(s->server.store);
     world_free(w);
@@ -560,7 +561,7 @@ static uint64_t runs(uint64_t first, uint64_t seeds, unsigned percent)
         if (!run(i, percent, false)) {
             failed++;
             if (percent == 100)
-                printf("again: hybrid_sim --seed %llu\n", (unsigned long long)i);
+                printf("repeat with: hybrid_sim --seed %llu\n", (unsigned long long)i);
         }
     return failed;
 }
@@ -585,7 +586,7 @@ int main(int argc, char **argv)
            (unsigned long long)first, percent, (unsigned long long)failed);
     if (percent < 100)
         return failed > 0 ? 0 : 1;
-    /* The same with no bound but the policy must fail, or this could not see anything. */
+    /* With the policy as the bound some seeds must fail, or the simulation could not detect anything. */
     uint64_t seen = runs(1, CONTROL, 0);
     printf("%d seeds with 0 %% of it: %llu failed, as some must\n", CONTROL,
            (unsigned long long)seen);

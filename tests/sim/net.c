@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* A call is one round on its way. It lives until its deadline is over, whatever becomes of it: what
- * was sent arrives, also if nobody waits for the answer. */
+/* A call is a batch in flight. It lives until its deadline, even if its sender has gone: the server
+ * receives it all the same. */
 
 #include "net.h"
 
@@ -12,18 +12,18 @@ struct net_call {
     net_call *next;
     net_link *link;
     weir_engine_batch *round;     /* NULL: answered, or abandoned */
-    weir_engine_request *request; /* what was sent ... */
-    char (*key)[NET_KEY_MAX];     /* ... with keys of its own: the asker may go */
+    weir_engine_request *request; /* a copy */
+    char (*key)[NET_KEY_MAX];     /* of the copy, since the sender may go */
     size_t len;
     int64_t decided_ns;
 };
 
 /* ---- the server ------------------------------------------------------------------------------ */
 
-/* The most of n units that would be allowed now. */
+/* The largest cost up to n that would be allowed now. */
 static int64_t allowed_of(net_server *s, const weir_engine_request *q, int64_t n)
 {
-    int64_t low = 0, high = n; /* low is allowed, or 0 */
+    int64_t low = 0, high = n; /* low is 0 or allowed */
     weir_decision d;
     while (low < high) {
         int64_t middle = high - (high - low) / 2;
@@ -51,7 +51,7 @@ static void grant(net_server *s, weir_engine_request *q)
         s->charged(s->ctx, q, q->granted);
 }
 
-/* The figures are whole us, rounded up, as on the wire. */
+/* Times are whole us, rounded up, as a real server sends them. */
 static void round_up(weir_decision *d)
 {
     if (!d->never)
@@ -86,7 +86,7 @@ static void serve(net_server *s, weir_engine_request *q)
         grant(s, q);
         break;
     default:
-        abort(); /* nobody asks that here */
+        abort(); /* the simulation sends none */
     }
     if (q->status == WEIR_OK)
         round_up(&q->decision);
@@ -100,7 +100,7 @@ static void serve_call(net_call *c)
         serve(s, &c->request[i]);
 }
 
-/* ---- the way --------------------------------------------------------------------------------- */
+/* ---- the network ----------------------------------------------------------------------------- */
 
 static bool goes(net_link *l, unsigned lost)
 {
@@ -109,12 +109,12 @@ static bool goes(net_link *l, unsigned lost)
 
 static int64_t delay_ns(net_server *s)
 {
-    const net_weather *w = &s->weather;
+    const net_faults *w = &s->faults;
     bool slow = world_chance(s->world, w->slow);
     return world_between(s->world, w->delay_ns_min, slow ? w->slow_ns_max : w->delay_ns_max);
 }
 
-/* Hands the answers over. */
+/* Delivers the answers. */
 static void fill(net_call *c)
 {
     weir_engine_batch *r = c->round;
@@ -128,7 +128,7 @@ static void fill(net_call *c)
         to->by_error = q->by_error;
         to->reason = q->reason;
         if (q->verb == WEIR_VERB_TAKE && !q->by_error)
-            s->told(s->ctx, to->key.at, c->decided_ns);
+            s->decided(s->ctx, to->key.at, c->decided_ns);
     }
     c->round = NULL;
 }
@@ -170,7 +170,7 @@ static void arrived_there(void *ctx, uint64_t arg)
     if (c->link->cut)
         return;
     serve_call(c);
-    if (goes(c->link, s->weather.lost_back))
+    if (goes(c->link, s->faults.lost_back))
         world_add(s->world, s->world->now_ns + delay_ns(s), arrived_back, c, 0);
 }
 
@@ -184,7 +184,7 @@ static void over(void *ctx, uint64_t arg)
     }
 }
 
-/* Longer than any message is under way. */
+/* Longer than any message is in flight. */
 static void forget(void *ctx, uint64_t arg)
 {
     (void)arg;
@@ -228,21 +228,21 @@ static bool ask(weir_engine *e, weir_engine_batch *r, int64_t now_ns)
     if (l->dead)
         return false;
     net_call *c = call_new(l, r);
-    int64_t long_ns = 2 * s->weather.slow_ns_max + s->weather.deadline_ns;
+    int64_t long_ns = 2 * s->faults.slow_ns_max + s->faults.deadline_ns;
     world_add(w, w->now_ns + long_ns + 1, forget, c, 0);
     if (l->cut && l->knows_cut) {
         give_up(c);
         fill(c);
         return true;
     }
-    if (!l->cut && world_chance(w, s->weather.at_once)) {
+    if (!l->cut && world_chance(w, s->faults.at_once)) {
         serve_call(c);
         fill(c);
         return true;
     }
-    if (goes(l, s->weather.lost_there))
+    if (goes(l, s->faults.lost_there))
         world_add(w, w->now_ns + delay_ns(s), arrived_there, c, 0);
-    world_add(w, w->now_ns + s->weather.deadline_ns, over, c, 0);
+    world_add(w, w->now_ns + s->faults.deadline_ns, over, c, 0);
     return false;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* What happens, in order of time, from a heap. Alarms outlive their dropping until the event that
- * they were set for: a dropped one does nothing then. */
+/* Events are in a heap, ordered by time. A freed timer lives on until its pending event, which then
+ * does nothing. */
 
 #include "world.h"
 
@@ -18,7 +18,7 @@ void world_free(world *w)
     w->event = NULL;
 }
 
-/* ---- dice ------------------------------------------------------------------------------------ */
+/* ---- random numbers -------------------------------------------------------------------------- */
 
 /* Source: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014. */
 uint64_t world_random(world *w)
@@ -106,7 +106,7 @@ struct port_timer {
     world_dialer *dialer;
     void (*fn)(void *ctx, int64_t now_ns);
     void *ctx;
-    uint64_t set;  /* times that it was set: only the last counts */
+    uint64_t set;  /* how many times it was set: older events are ignored */
     size_t events; /* in the heap */
     bool dropped;
 };

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_TESTS_SIM_WORLD_H
 #define WEIR_TESTS_SIM_WORLD_H
-/* A world for engines: a clock that jumps from one thing that happens to the next, and dice. The
- * same seed makes the same world. */
+/* A discrete-event simulator for engines: a clock that jumps from event to event, and random numbers.
+ * The same seed gives the same run. */
 
 #include "port/dial.h"
 
@@ -13,7 +13,7 @@
 
 typedef struct world_event {
     int64_t at_ns;
-    uint64_t order; /* of those at one time, the first that was added is the first */
+    uint64_t order; /* events at the same time run in the order in which they were added */
     void (*fn)(void *ctx, uint64_t arg);
     void *ctx;
     uint64_t arg;
@@ -22,7 +22,7 @@ typedef struct world_event {
 typedef struct world {
     int64_t now_ns;
     uint64_t dice, order;
-    void (*after)(void *ctx); /* each thing that has happened; or NULL */
+    void (*after)(void *ctx); /* called after each event; may be NULL */
     void *ctx;
     world_event *event; /* a heap */
     size_t len, room;
@@ -33,16 +33,16 @@ void world_free(world *w);
 
 uint64_t world_random(world *w);
 uint64_t world_below(world *w, uint64_t n);            /* 0..n-1 */
-bool world_chance(world *w, unsigned of_1000);         /* so often is it true */
+bool world_chance(world *w, unsigned of_1000);         /* true with this probability */
 int64_t world_between(world *w, int64_t a, int64_t b); /* a..b */
 
-/* Something that is to happen; at once, if at_ns is past. */
+/* Adds an event; if at_ns is past, it is due at once. */
 void world_add(world *w, int64_t at_ns, void (*fn)(void *, uint64_t), void *ctx, uint64_t arg);
 
-/* Lets all happen that is to be before until_ns; then it is that. */
+/* Runs all events before until_ns, and sets the clock to it. */
 void world_run(world *w, int64_t until_ns);
 
-/* A dialer of this world: alarms and a clock, which differs from the world's. It makes no lines. */
+/* A dialer with timers, and with a clock that has an offset. It makes no connections. */
 typedef struct world_dialer {
     port_dialer face;
     world *world;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The hybrid engine over an engine that the test plays, and a clock that it sets. */
+/* The hybrid engine with a virtual clock, on top of a simulated upstream engine. */
 
 #include "engine/engine.h"
 
@@ -29,8 +29,8 @@ static struct {
     port_timer alarm;
     weir_engine_batch *pending[PENDING];
     size_t len;
-    bool at_once; /* below has no answer, and says so at once */
-    size_t done;  /* rounds of the test that were answered later */
+    bool at_once; /* the upstream engine fails each request at once */
+    size_t done;  /* batches that were answered after submit() */
 } world;
 
 static port_timer *alarm_new(port_dialer *d, void (*fn)(void *, int64_t), void *ctx)
@@ -108,7 +108,7 @@ static void pass_time(int64_t ns)
     world.now_ns = until_ns;
 }
 
-/* ---- what is asked --------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 static weir_engine *engine;
 static weir_hybrid_stats stats;
@@ -161,7 +161,7 @@ static bool ask(weir_engine_batch *r, weir_engine_request *q, size_t n)
 
 enum { ALL = -1 };
 
-/* The answer below to the round that is under way for the longest. */
+/* Answers the oldest upstream batch. */
 static void answer(int64_t granted, weir_decision d)
 {
     assert_true(world.len > 0);
@@ -183,7 +183,7 @@ static void answer_nothing(void)
     r->done(r, world.now_ns);
 }
 
-/* Of windows of a second. */
+/* A decision of a window of one second. */
 static int64_t reset_ns(void)
 {
     return 1000 * ms - (world.now_ns - start_ns) % (1000 * ms);
@@ -200,7 +200,7 @@ static weir_decision denied(int64_t retry_ns)
     return (weir_decision){.limit = 1600, .retry_after_ns = retry_ns, .reset_after_ns = reset_ns()};
 }
 
-/* A take that must be answered here. */
+/* A take that must be answered without the upstream engine. */
 static weir_decision here(const char *key, int64_t cost)
 {
     weir_engine_batch r;
@@ -211,8 +211,8 @@ static weir_decision here(const char *key, int64_t cost)
     return q.decision;
 }
 
-/* A take that must be asked below, and is answered d; so is the lease asked for after it. */
-static void asked_below(const char *key, int64_t cost, weir_decision d)
+/* A take that must be forwarded, and gets d. So does the sync after it. */
+static void forwarded(const char *key, int64_t cost, weir_decision d)
 {
     weir_engine_batch r;
     weir_engine_request q = request(WEIR_VERB_TAKE, key, cost);
@@ -224,11 +224,11 @@ static void asked_below(const char *key, int64_t cost, weir_decision d)
     assert_int_equal(q.decision.allowed, d.allowed);
 }
 
-/* Makes a key one that has a share, with so much left. */
+/* Makes a key busy: it has a lease, and `remaining` units remain at the server. */
 static void make_busy(const char *key, int64_t remaining)
 {
     for (int i = 0; i < 3; i++)
-        asked_below(key, 1, left(remaining));
+        forwarded(key, 1, left(remaining));
 }
 
 static const weir_engine_request *pending(void)
@@ -237,15 +237,15 @@ static const weir_engine_request *pending(void)
     return &world.pending[0]->request[0];
 }
 
-/* ---- counted --------------------------------------------------------------------------------- */
+/* ---- postpaid leases ------------------------------------------------------------------------- */
 
-static void test_a_quiet_key_is_asked_about(void **unused)
+static void test_requests_for_a_quiet_key_are_forwarded(void **unused)
 {
     (void)unused;
     open_with("fixed-window 1600/s", (weir_hybrid_options){0});
     for (int i = 0; i < 10; i++) {
-        asked_below("quiet", 1, left(1600));
-        asked_below("quiet", 1, left(1600));
+        forwarded("quiet", 1, left(1600));
+        forwarded("quiet", 1, left(1600));
         pass_time(1000 * ms);
     }
     assert_int_equal(port_load_relaxed(&stats.here), 0);
@@ -253,11 +253,11 @@ static void test_a_quiet_key_is_asked_about(void **unused)
     close_all();
 }
 
-static void test_a_busy_key_is_settled_by_interval(void **unused)
+static void test_a_busy_key_syncs_every_interval(void **unused)
 {
     (void)unused;
     open_with("fixed-window 1600/s", (weir_hybrid_options){0});
-    make_busy("busy", 800); /* a share of 50 */
+    make_busy("busy", 800); /* a lease of 50 */
     for (int i = 1; i <= 20; i++) {
         weir_decision d = here("busy", 1);
         assert_true(d.allowed);
@@ -269,23 +269,23 @@ static void test_a_busy_key_is_settled_by_interval(void **unused)
     assert_int_equal(pending()->verb, WEIR_VERB_GRANT);
     assert_int_equal(pending()->cost, 20);
     assert_int_equal(pending()->on_error, WEIR_ON_ERROR_REPORT);
-    assert_true(here("busy", 1).allowed); /* while it is under way */
+    assert_true(here("busy", 1).allowed); /* while the sync is in flight */
     answer(20, left(700));
     assert_int_equal(here("busy", 1).remaining, 698);
     assert_int_equal(port_load_relaxed(&stats.keys), 1);
     engine->calls->close(engine);
-    assert_int_equal(world.len, 0); /* what was owed was asked for, and not waited for */
+    assert_int_equal(world.len, 0); /* closing does not wait for the reply */
     assert_int_equal(port_load_relaxed(&stats.settled), 2);
 }
 
-static void test_a_share_has_an_end(void **unused)
+static void test_a_lease_is_limited(void **unused)
 {
     (void)unused;
     open_with("fixed-window 1600/s", (weir_hybrid_options){.count = 40});
-    make_busy("busy", 1600); /* a share of 40, and not of 100 */
+    make_busy("busy", 1600); /* a lease of 40: count, not 1600 / 16 */
     for (int i = 0; i < 40; i++) {
         assert_true(here("busy", 1).allowed);
-        assert_int_equal(world.len, i >= 19); /* settled when half of it is used */
+        assert_int_equal(world.len, i >= 19); /* a sync when half of it is used */
     }
     assert_int_equal(pending()->cost, 20);
     weir_engine_batch r;
@@ -300,7 +300,7 @@ static void test_a_share_has_an_end(void **unused)
     close_all();
 }
 
-static void test_what_finds_no_room_is_overshoot(void **unused)
+static void test_uncharged_units_are_overshoot(void **unused)
 {
     (void)unused;
     open_with("sliding-log 1600/s", (weir_hybrid_options){0});
@@ -313,10 +313,10 @@ static void test_what_finds_no_room_is_overshoot(void **unused)
     assert_false(here("busy", 1).allowed);
     pass_time(100 * ms);
     assert_int_equal(port_load_relaxed(&stats.overshoot_last), 15);
-    assert_int_equal(pending()->cost, 15); /* it is still owed, ... */
+    assert_int_equal(pending()->cost, 15); /* still owed */
     answer(10, denied(30 * ms));
-    assert_int_equal(port_load_relaxed(&stats.overshoot), 15); /* ... and counted once */
-    asked_below("other", 1, left(1));
+    assert_int_equal(port_load_relaxed(&stats.overshoot), 15); /* counted once */
+    forwarded("other", 1, left(1));
     pass_time(100 * ms);
     assert_int_equal(pending()->cost, 5);
     answer(5, left(100));
@@ -324,7 +324,7 @@ static void test_what_finds_no_room_is_overshoot(void **unused)
     close_all();
 }
 
-static void test_what_is_not_known_is_sent_again(void **unused)
+static void test_a_sync_without_a_reply_is_repeated(void **unused)
 {
     (void)unused;
     open_with("fixed-window 1600/s", (weir_hybrid_options){0});
@@ -335,7 +335,7 @@ static void test_what_is_not_known_is_sent_again(void **unused)
     pass_time(100 * ms);
     assert_int_equal(pending()->cost, 10);
     weir_engine_batch r;
-    weir_engine_request q = request(WEIR_VERB_TAKE, "busy", 1); /* the share is too old by now */
+    weir_engine_request q = request(WEIR_VERB_TAKE, "busy", 1); /* the lease is no longer valid */
     assert_false(ask(&r, &q, 1));
     answer_nothing();
     answer(0, left(3));
@@ -344,33 +344,34 @@ static void test_what_is_not_known_is_sent_again(void **unused)
     close_all();
 }
 
-static void test_what_is_owed_ends_with_its_window(void **unused)
+static void test_debt_ends_with_the_window(void **unused)
 {
     (void)unused;
     open_with("fixed-window 1600/s", (weir_hybrid_options){0});
     make_busy("busy", 800);
     pass_time(950 * ms);
-    asked_below("busy", 1, left(800));
+    forwarded("busy", 1, left(800));
     (void)here("busy", 10);
-    world.now_ns = start_ns + 1000 * ms - 1001; /* the alarm is late */
+    world.now_ns = start_ns + 1000 * ms - 1001; /* the timer is late */
     (void)here("busy", 1);
-    world.now_ns = start_ns + 1000 * ms - 1000; /* it may have ended, by us that were rounded up */
-    asked_below("busy", 1, left(700));
+    world.now_ns = start_ns + 1000 * ms -
+                   1000; /* the window may have ended: the server rounds reset_after up */
+    forwarded("busy", 1, left(700));
     world.now_ns = start_ns + 1000 * ms;
-    asked_below("busy", 1, left(1599));
+    forwarded("busy", 1, left(1599));
     assert_int_equal(here("busy", 1).remaining, 1598);
     close_all();
 }
 
-/* ---- leased ---------------------------------------------------------------------------------- */
+/* ---- prepaid leases -------------------------------------------------------------------------- */
 
-/* The last unit is for who asks for it: what is leased in advance is asked for behind. */
-static void test_leases_behind_a_question(void **unused)
+/* The sync follows the forwarded request, so the request can get the last unit. */
+static void test_a_sync_follows_the_request(void **unused)
 {
     (void)unused;
     open_with("gcra 1/d burst 7", (weir_hybrid_options){0});
     for (int i = 0; i < 2; i++)
-        asked_below("busy", 1, left(2 - i));
+        forwarded("busy", 1, left(2 - i));
     weir_engine_batch r;
     weir_engine_request q = request(WEIR_VERB_TAKE, "busy", 1);
     assert_false(ask(&r, &q, 1));
@@ -384,32 +385,32 @@ static void test_leases_behind_a_question(void **unused)
     close_all();
 }
 
-static void test_leases(void **unused)
+static void test_prepaid_units_are_used(void **unused)
 {
     (void)unused;
     open_with("gcra 1000/s burst 1600", (weir_hybrid_options){.idle_ns = 300 * ms});
-    make_busy("busy", 1600); /* and with it one unit */
+    make_busy("busy", 1600); /* and prepays one unit */
     assert_int_equal(here("busy", 1).remaining, 1600);
     assert_int_equal(pending()->verb, WEIR_VERB_GRANT);
-    assert_int_equal(pending()->cost, 5); /* four times what was used, and one */
+    assert_int_equal(pending()->cost, 5); /* four times the units used, plus one */
     answer(ALL, left(1595));
     assert_int_equal(here("busy", 3).remaining, 1597);
     assert_int_equal(world.len, 0);
     assert_int_equal(here("busy", 2).remaining, 1595);
     assert_int_equal(pending()->cost, 25);
-    answer(2, denied(1 * ms)); /* no more than that, and nobody asks for more */
+    answer(2, denied(1 * ms)); /* the server denies: no further sync */
     assert_true(here("busy", 2).allowed);
     assert_int_equal(world.len, 0);
-    assert_int_equal(here("busy", 1).retry_after_ns, 100 * ms); /* until there are some */
+    assert_int_equal(here("busy", 1).retry_after_ns, 100 * ms); /* until the next sync */
     pass_time(100 * ms);
     weir_engine_batch r;
     weir_engine_request q = request(WEIR_VERB_TAKE, "busy", 1);
     assert_false(ask(&r, &q, 1));
-    assert_int_equal(pending()->verb, WEIR_VERB_GRANT); /* that is enough: it waits for them */
+    assert_int_equal(pending()->verb, WEIR_VERB_GRANT); /* the request waits for the sync */
     answer(1, denied(1 * ms));
     assert_true(q.decision.allowed);
     pass_time(100 * ms);
-    asked_below("busy", 20, left(1000)); /* now there is more */
+    forwarded("busy", 20, left(1000)); /* now units remain */
     assert_true(here("busy", 1).allowed);
     while (world.len > 0)
         answer(ALL, left(900));
@@ -425,7 +426,7 @@ static void test_leases(void **unused)
     close_all();
 }
 
-static void test_leases_go_back_at_the_end(void **unused)
+static void test_closing_gives_units_back(void **unused)
 {
     (void)unused;
     open_with("token-bucket 1600 refill 100/s", (weir_hybrid_options){0});
@@ -436,12 +437,12 @@ static void test_leases_go_back_at_the_end(void **unused)
 
 /* ---- denials --------------------------------------------------------------------------------- */
 
-static void test_a_denial_is_known(void **unused)
+static void test_a_denial_is_kept(void **unused)
 {
     (void)unused;
     open_with("fixed-window 1600/s", (weir_hybrid_options){0});
     make_busy("busy", 800);
-    asked_below("busy", 700, denied(250 * ms));
+    forwarded("busy", 700, denied(250 * ms));
     assert_int_equal(here("busy", 700).retry_after_ns, 250 * ms);
     pass_time(200 * ms);
     weir_decision d = here("busy", 900);
@@ -454,33 +455,33 @@ static void test_a_denial_is_known(void **unused)
     q = request(WEIR_VERB_RESET, "busy", 0);
     assert_false(ask(&r, &q, 1));
     answer(0, left(1600));
-    asked_below("busy", 700, left(900));
+    forwarded("busy", 700, left(900));
     pass_time(50 * ms);
-    asked_below("busy", 700, left(900));
+    forwarded("busy", 700, left(900));
     close_all();
 }
 
-static void test_a_long_denial_is_asked_about_again(void **unused)
+static void test_a_denial_is_kept_for_idle(void **unused)
 {
     (void)unused;
     open_with("fixed-window 1600/h", (weir_hybrid_options){.idle_ns = 200 * ms});
     make_busy("busy", 0);
-    asked_below("busy", 1, denied(1000000 * ms));
+    forwarded("busy", 1, denied(1000000 * ms));
     assert_int_equal(here("busy", 1).retry_after_ns, 1000000 * ms);
     pass_time(199 * ms);
     assert_int_equal(here("busy", 1).retry_after_ns, 999801 * ms);
     pass_time(1 * ms);
-    asked_below("busy", 1, left(1600)); /* somebody has reset it */
+    forwarded("busy", 1, left(1600)); /* another engine has reset the key */
     assert_true(here("busy", 1).allowed);
     engine->calls->close(engine);
 }
 
-static void test_one_goes_ahead(void **unused)
+static void test_one_probe_for_many(void **unused)
 {
     (void)unused;
     open_with("fixed-window 1600/s", (weir_hybrid_options){0});
     make_busy("busy", 0);
-    asked_below("busy", 1, denied(10 * ms));
+    forwarded("busy", 1, denied(10 * ms));
     pass_time(10 * ms);
     weir_engine_batch first, others;
     weir_engine_request q = request(WEIR_VERB_TAKE, "busy", 1), many[8];
@@ -494,7 +495,7 @@ static void test_one_goes_ahead(void **unused)
     for (int i = 0; i < 8; i++)
         assert_int_equal(many[i].decision.retry_after_ns, 10 * ms);
 
-    pass_time(10 * ms); /* and if it goes away, they find their own way */
+    pass_time(10 * ms); /* if the probe is abandoned, the waiting requests are decided again */
     size_t before = world.done;
     assert_false(ask(&first, &q, 1));
     assert_false(ask(&others, many, 8));
@@ -505,7 +506,7 @@ static void test_one_goes_ahead(void **unused)
         answer(0, denied(10 * ms));
     assert_int_equal(world.done, before + 1);
 
-    pass_time(10 * ms); /* and if they go away, nobody looks for them */
+    pass_time(10 * ms); /* waiting requests may be abandoned, too */
     assert_false(ask(&first, &q, 1));
     assert_false(ask(&others, many, 8));
     engine->calls->abandon(engine, &others);
@@ -514,18 +515,18 @@ static void test_one_goes_ahead(void **unused)
     close_all();
 }
 
-/* ---- what is never shared -------------------------------------------------------------------- */
+/* ---- without a lease ------------------------------------------------------------------------- */
 
 static void always_below(const char *policy_text, const char *key)
 {
     open_with(policy_text, (weir_hybrid_options){0});
     for (int i = 0; i < 10; i++)
-        asked_below(key, 1, left(1000));
+        forwarded(key, 1, left(1000));
     assert_int_equal(port_load_relaxed(&stats.settled), 0);
     close_all();
 }
 
-static void test_what_is_never_shared(void **unused)
+static void test_policies_without_a_lease(void **unused)
 {
     (void)unused;
     char key[300];
@@ -539,7 +540,7 @@ static void test_what_is_never_shared(void **unused)
     always_below("fixed-window 1600/s", key);
 }
 
-static void test_rounds_are_passed_on(void **unused)
+static void test_batches_are_forwarded(void **unused)
 {
     (void)unused;
     open_with("fixed-window 1600/s", (weir_hybrid_options){0});
@@ -548,7 +549,7 @@ static void test_rounds_are_passed_on(void **unused)
                                 request(WEIR_VERB_TAKE, "other", 1),
                                 request(WEIR_VERB_THROTTLE, "third", 1)};
     weir_engine_batch r;
-    assert_false(ask(&r, q, 3)); /* the first is known */
+    assert_false(ask(&r, q, 3)); /* the first is denied by the lease */
     assert_true(q[0].decision.allowed);
     assert_int_equal(world.pending[0]->len, 2);
     world.pending[0]->request[0].by_error = true;
@@ -570,7 +571,7 @@ static void test_rounds_are_passed_on(void **unused)
     engine->calls->close(engine);
 }
 
-static void test_answers_at_once(void **unused)
+static void test_upstream_may_answer_at_once(void **unused)
 {
     (void)unused;
     open_with("gcra 100/s burst 1600", (weir_hybrid_options){0});
@@ -586,7 +587,7 @@ static void test_answers_at_once(void **unused)
     close_all();
 }
 
-static void test_keys_without_room(void **unused)
+static void test_a_full_table_forwards(void **unused)
 {
     (void)unused;
     open_with("fixed-window 1600/m", (weir_hybrid_options){.memory_bytes = 1});
@@ -628,22 +629,22 @@ static void test_options(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_quiet_key_is_asked_about),
-        cmocka_unit_test(test_a_busy_key_is_settled_by_interval),
-        cmocka_unit_test(test_a_share_has_an_end),
-        cmocka_unit_test(test_what_finds_no_room_is_overshoot),
-        cmocka_unit_test(test_what_is_not_known_is_sent_again),
-        cmocka_unit_test(test_what_is_owed_ends_with_its_window),
-        cmocka_unit_test(test_leases),
-        cmocka_unit_test(test_leases_behind_a_question),
-        cmocka_unit_test(test_leases_go_back_at_the_end),
-        cmocka_unit_test(test_a_denial_is_known),
-        cmocka_unit_test(test_a_long_denial_is_asked_about_again),
-        cmocka_unit_test(test_one_goes_ahead),
-        cmocka_unit_test(test_what_is_never_shared),
-        cmocka_unit_test(test_rounds_are_passed_on),
-        cmocka_unit_test(test_answers_at_once),
-        cmocka_unit_test(test_keys_without_room),
+        cmocka_unit_test(test_requests_for_a_quiet_key_are_forwarded),
+        cmocka_unit_test(test_a_busy_key_syncs_every_interval),
+        cmocka_unit_test(test_a_lease_is_limited),
+        cmocka_unit_test(test_uncharged_units_are_overshoot),
+        cmocka_unit_test(test_a_sync_without_a_reply_is_repeated),
+        cmocka_unit_test(test_debt_ends_with_the_window),
+        cmocka_unit_test(test_prepaid_units_are_used),
+        cmocka_unit_test(test_a_sync_follows_the_request),
+        cmocka_unit_test(test_closing_gives_units_back),
+        cmocka_unit_test(test_a_denial_is_kept),
+        cmocka_unit_test(test_a_denial_is_kept_for_idle),
+        cmocka_unit_test(test_one_probe_for_many),
+        cmocka_unit_test(test_policies_without_a_lease),
+        cmocka_unit_test(test_batches_are_forwarded),
+        cmocka_unit_test(test_upstream_may_answer_at_once),
+        cmocka_unit_test(test_a_full_table_forwards),
         cmocka_unit_test(test_options),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The table of busy keys. */
+/* The table of busy keys and their leases. */
 
 #include "engine/hybrid/lease_table.h"
 
@@ -79,8 +79,8 @@ static void test_three_within_idle_are_busy(void **unused)
     assert_int_equal(make_busy(&q, t0)->uses == uses, 0);
 }
 
-/* Names, ids and keys keep leases apart, also where the hash does not see the name. */
-static void test_shares_are_apart(void **unused)
+/* A name, a policy and a key have a lease of their own. The hash does not include the name. */
+static void test_leases_are_separate(void **unused)
 {
     (void)unused;
     weir_engine_request q[] = {request("api", 7, "alice"), request("", 7, "alice"),
@@ -120,8 +120,8 @@ static void test_the_list_is_by_time(void **unused)
     assert_ptr_equal(x->before, y);
 }
 
-/* Keys that were asked about once make room for others; those with leases do not. */
-static void test_room(void **unused)
+/* A key that is only counted is replaced. A key with a lease is not. */
+static void test_replacement(void **unused)
 {
     (void)unused;
     weir_engine_request busy = request("api", 7, "busy");
@@ -165,9 +165,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_three_within_idle_are_busy, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_shares_are_apart, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_leases_are_separate, setup, teardown),
         cmocka_unit_test_setup_teardown(test_the_list_is_by_time, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_room, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_replacement, setup, teardown),
         cmocka_unit_test_setup_teardown(test_policies_are_bounded, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

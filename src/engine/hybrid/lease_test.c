@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The arithmetic of shares. */
+/* The arithmetic of leases. */
 
 #include "engine/hybrid/lease.h"
 
@@ -37,7 +37,7 @@ static void test_plans(void **unused)
     plan_is("fixed-window 160/day", WEIR_LEASE_POSTPAID, 10, day);
     plan_is("fixed-window 160/800ms", WEIR_LEASE_POSTPAID, 10, 800 * ms);
     plan_is("fixed-window 160/799ms", WEIR_LEASE_POSTPAID, 10,
-            0); /* it is charged, never dropped */
+            0); /* charged in Redis, never dropped */
     plan_is("fixed-window 160/s & fixed-window 1600/m", WEIR_LEASE_POSTPAID, 10, 0);
     plan_is("sliding-log 16/s", WEIR_LEASE_POSTPAID, 1, 0);
     plan_is("sliding-log 15/s", WEIR_LEASE_NONE, 0, 0);
@@ -54,7 +54,7 @@ static void test_plans(void **unused)
     plan_is("gcra 9/s burst 320 & fixed-window 160/s", WEIR_LEASE_POSTPAID, 10, 0);
     plan_is("gcra 9/s burst 320 & leaky-queue 9/s depth 160", WEIR_LEASE_NONE, 0, 0);
     assert_int_equal(plan_of("gcra 9/s burst 320 & fixed-window 160/s", 3).cap, 3);
-    /* How long to wait for more: never so long that a bucket would run over. */
+    /* The pause before the next sync: the bucket must not overflow meanwhile. */
     assert_int_equal(plan_of("gcra 100/s burst 160", 1000).hold_ns, 100 * ms);
     assert_int_equal(plan_of("gcra 100/s burst 20", 1000).hold_ns, 50 * ms);
     assert_int_equal(plan_of("gcra 100/s burst 20 & gcra 1000/s burst 40", 1000).hold_ns, 5 * ms);
@@ -81,8 +81,8 @@ static void learn(weir_lease *s, const weir_lease_plan *p, weir_decision d, int6
     weir_lease_update(s, p, &d, 1, sent_ns, now_ns);
 }
 
-/* A share that knows nothing admits nothing; one that does, so much and so long. */
-static void test_counted(void **unused)
+/* An empty lease admits nothing. After a reply it admits a part of the remaining units for a while. */
+static void test_postpaid(void **unused)
 {
     (void)unused;
     weir_lease_plan p = plan_of("sliding-log 160/s", 1000);
@@ -96,14 +96,14 @@ static void test_counted(void **unused)
     assert_true(weir_lease_take(&s, t0 + 200 * ms - 1, 1));
     assert_true(weir_lease_is_low(&s));
     assert_int_equal(weir_lease_wanted(&s, &p), 5);
-    assert_false(weir_lease_take(&s, t0 + 200 * ms, 1)); /* too long ago */
-    learn(&s, &p, left(47, 0), t0, t0);                  /* a sixteenth of that */
+    assert_false(weir_lease_take(&s, t0 + 200 * ms, 1)); /* no longer valid */
+    learn(&s, &p, left(47, 0), t0, t0);                  /* a sixteenth of 47 */
     assert_int_equal(s.floor, -2);
     assert_false(weir_lease_take(&s, t0, 1));
     assert_int_equal(weir_lease_granted(&s, &p, s.epoch, 5, 4), 1);
     assert_true(weir_lease_take(&s, t0, 1));
     assert_int_equal(weir_lease_wanted(&s, &p), 2);
-    assert_int_equal(weir_lease_granted(&s, &p, s.epoch, 2, 1), 0); /* it is known already */
+    assert_int_equal(weir_lease_granted(&s, &p, s.epoch, 2, 1), 0); /* counted before */
     assert_int_equal(weir_lease_granted(&s, &p, s.epoch, 1, 1), 0);
     assert_int_equal(s.balance, 0);
     assert_int_equal(weir_lease_wanted(&s, &p), 0);
@@ -114,34 +114,37 @@ static void test_windows(void **unused)
     (void)unused;
     weir_lease_plan p = plan_of("fixed-window 160/s", 1000);
     weir_lease s = {0};
-    learn(&s, &p, left(160, 0), t0, t0 + ms); /* fresh: nobody knows when it ends */
+    learn(&s, &p, left(160, 0), t0, t0 + ms); /* full quota: the end of the window is not known */
     assert_false(weir_lease_take(&s, t0 + ms, 1));
     learn(&s, &p, left(160, 100 * ms), t0, t0 + 3 * ms);
     assert_true(weir_lease_take(&s, t0 + 100 * ms - 1001, 3));
     assert_false(weir_lease_take(&s, t0 + 100 * ms - 1000, 1));
     weir_lease_roll_window(&s, &p, t0 + 103 * ms - 1);
     assert_int_equal(s.balance, -3);
-    learn(&s, &p, left(160, 98 * ms), t0 + ms, t0 + 3 * ms); /* the same, known better */
+    learn(&s, &p, left(160, 98 * ms), t0 + ms, t0 + 3 * ms); /* the same window, more precisely */
     assert_int_equal(s.end_ns_min, t0 + 100 * ms - 1000);
     assert_int_equal(s.end_ns_max, t0 + 101 * ms);
     uint32_t epoch = s.epoch;
     weir_lease_roll_window(&s, &p, t0 + 101 * ms);
     assert_int_equal(s.balance, 0);
-    assert_int_equal(weir_lease_granted(&s, &p, epoch, 3, 3), 0); /* it was of the window before */
+    assert_int_equal(weir_lease_granted(&s, &p, epoch, 3, 3),
+                     0); /* a sync of the previous window */
     assert_int_equal(s.balance, 0);
 
     learn(&s, &p, left(160, 990 * ms), t0 + 101 * ms, t0 + 103 * ms);
     assert_true(weir_lease_take(&s, t0 + 103 * ms, 2));
-    learn(&s, &p, left(160, 10 * ms), t0 + 80 * ms, t0 + 104 * ms); /* overtaken, and too old */
+    learn(&s, &p, left(160, 10 * ms), t0 + 80 * ms, t0 + 104 * ms); /* overtaken by another reply */
     assert_int_equal(s.balance, -2);
     assert_false(weir_lease_take(&s, t0 + 104 * ms, 1));
-    learn(&s, &p, left(160, 995 * ms), t0 + 1101 * ms, t0 + 1102 * ms); /* of the next */
+    learn(&s, &p, left(160, 995 * ms), t0 + 1101 * ms,
+          t0 + 1102 * ms); /* a reply about the next window */
     assert_int_equal(s.balance, 0);
-    learn(&s, &p, left(160, 1), t0 + 1102 * ms, t0 + 1902 * ms); /* nobody knows of which */
+    learn(&s, &p, left(160, 1), t0 + 1102 * ms,
+          t0 + 1902 * ms); /* too slow: it may be about either window */
     assert_false(weir_lease_take(&s, t0 + 1902 * ms, 1));
 }
 
-static void test_leased(void **unused)
+static void test_prepaid(void **unused)
 {
     (void)unused;
     weir_lease_plan p = plan_of("gcra 1000/s burst 160", 1000);
@@ -165,10 +168,10 @@ static void test_leased(void **unused)
     assert_int_equal(s.balance, 0);
     assert_true(weir_lease_is_idle(&s, &p, t0 + 1000 * ms));
     learn(&s, &p, denied(ms, 0), t0, t0);
-    assert_false(weir_lease_is_low(&s)); /* nothing is asked for in advance */
+    assert_false(weir_lease_is_low(&s)); /* exhausted: no sync in advance */
 }
 
-static void test_figures_of_denials(void **unused)
+static void test_decisions_of_denials(void **unused)
 {
     (void)unused;
     weir_lease_plan p = plan_of("gcra 7/3ms burst 160", 1000);
@@ -198,12 +201,12 @@ static void test_figures_of_denials(void **unused)
     large.never = true;
     large.remaining = 0;
     weir_lease_update(&s, &p, &large, 161, t0, t0);
-    assert_int_equal(s.remaining, 3); /* that says nothing of the key */
+    assert_int_equal(s.remaining, 3); /* a cost above the limit changes nothing */
     weir_lease_invalidate(&s, false);
     assert_false(weir_lease_denies(&s, t0, 5));
 }
 
-static void test_forgetting(void **unused)
+static void test_invalidation(void **unused)
 {
     (void)unused;
     weir_lease_plan p = plan_of("sliding-log 160/s", 1000);
@@ -212,7 +215,7 @@ static void test_forgetting(void **unused)
     assert_true(weir_lease_take(&s, t0, 3));
     uint32_t epoch = s.epoch;
     weir_lease_invalidate(&s, false);
-    assert_int_equal(s.balance, -3); /* it is owed all the same */
+    assert_int_equal(s.balance, -3); /* a refund does not discard the debt */
     assert_false(weir_lease_take(&s, t0, 1));
     weir_lease_invalidate(&s, true);
     assert_int_equal(s.balance, 0);
@@ -224,11 +227,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_plans),
-        cmocka_unit_test(test_counted),
+        cmocka_unit_test(test_postpaid),
         cmocka_unit_test(test_windows),
-        cmocka_unit_test(test_leased),
-        cmocka_unit_test(test_figures_of_denials),
-        cmocka_unit_test(test_forgetting),
+        cmocka_unit_test(test_prepaid),
+        cmocka_unit_test(test_decisions_of_denials),
+        cmocka_unit_test(test_invalidation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
