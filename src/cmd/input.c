@@ -25,19 +25,19 @@ static const char *refuse_kind(int fd)
     if (S_ISREG(s.st_mode))
         return NULL;
     if (S_ISDIR(s.st_mode))
-        return "it is a directory, expected a regular file";
+        return "found a directory, expected a regular file";
     if (!S_ISFIFO(s.st_mode))
-        return "it is a device, expected a regular file";
+        return "found a device, expected a regular file";
     if (fstatfs(fd, &where) == 0 && where.f_type == PIPE_FILE_SYSTEM)
         return NULL;
-    return "it is a named pipe, expected a regular file";
+    return "found a named pipe, expected a regular file";
 }
 
 const char *input_open(const char *path, int *ret_fd)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (fd < 0)
-        return errno == ENXIO ? "it is a socket, expected a regular file" : strerror(errno);
+        return errno == ENXIO ? "found a socket, expected a regular file" : strerror(errno);
     const char *why = refuse_kind(fd);
     if (!why && fcntl(fd, F_SETFL, 0) != 0)
         why = strerror(errno);
@@ -72,7 +72,7 @@ static const char *read_all(int fd, size_t max, char **ret_buf, size_t *ret_len)
         return "out of memory";
     if (len > max) {
         free(buf);
-        return max >= 1 << 20 ? "larger than 16 MiB" : "too large";
+        return max >= 1 << 20 ? "larger than 16 MiB" : "larger than 64 KiB";
     }
     buf[len] = '\0';
     *ret_buf = buf;

@@ -84,12 +84,12 @@ check "a pipe" 0 "$(status "$weir" check <(echo 'threads: 1'))"
 check "no such file" 1 "$(status "$weir" check "$dir/none")"
 check "its error" "$dir/none: error: cannot be read: No such file or directory" "$(cat "$dir/err")"
 check "a directory" 1 "$(status "$weir" check "$dir")"
-check "the error for a directory" "$dir: error: cannot be read: it is a directory, expected a regular file" "$(cat "$dir/err")"
+check "the error for a directory" "$dir: error: cannot be read: found a directory, expected a regular file" "$(cat "$dir/err")"
 
 # No process writes to these pipes. A command that opened one for reading would hang.
 mkfifo "$dir/pipe"
 quick() { timeout 20 "$@"; }
-not_pipe="it is a named pipe, expected a regular file"
+not_pipe="found a named pipe, expected a regular file"
 check "a named pipe" 1 "$(status quick "$weir" check "$dir/pipe")"
 check "the error for a named pipe" "$dir/pipe: error: cannot be read: $not_pipe" "$(cat "$dir/err")"
 check "a named pipe for serve" 1 "$(status quick "$weir" serve "$dir/pipe")"
@@ -108,7 +108,7 @@ check "a certificate in a named pipe" 1 "$(status quick "$weir" check "$dir/bad.
 check "its error" 1 "$(grep -c "redis.tls.ca: .*$not_pipe" "$dir/err")"
 rm "$dir/pipe"
 check "a device" 1 "$(status quick "$weir" check /dev/zero)"
-check "its error" "/dev/zero: error: cannot be read: it is a device, expected a regular file" "$(cat "$dir/err")"
+check "its error" "/dev/zero: error: cannot be read: found a device, expected a regular file" "$(cat "$dir/err")"
 check "a program" 1 "$(status "$weir" check "$weir")"
 check "its error" "control character" "$(head -n 1 "$dir/err" | grep -o 'control character\|byte 0x')"
 check "only three lines" 3 "$(wc -l <"$dir/err")"

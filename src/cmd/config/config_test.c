@@ -592,7 +592,7 @@ static void check_files(void **unused)
     assert_int_equal(load("missing.yaml", &t, &c), WEIR_E_IO);
     assert_string_equal(t.last, ": cannot be read: No such file or directory");
     assert_int_equal(load(dir, &t, &c), WEIR_E_IO);
-    assert_string_equal(t.last, ": cannot be read: it is a directory, expected a regular file");
+    assert_string_equal(t.last, ": cannot be read: found a directory, expected a regular file");
     assert_int_equal(t.times, 1);
 
     write_file("secret", "hunter2\r\nmore\n", 14);

@@ -463,7 +463,7 @@ static void read_password_file(config_reader *r, const config_place *place, cons
         return;
     }
     const char *path = resolve_path(r, place->node->text);
-    const char *why = path ? input_read(path, SECRET_FILE_MAX, &bytes, &len) : "no memory";
+    const char *why = path ? input_read(path, SECRET_FILE_MAX, &bytes, &len) : "out of memory";
     if (why) {
         config_error(r->errors, place, "cannot read %.200s: %s", path ? path : "", why);
         return;

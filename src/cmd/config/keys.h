@@ -3,10 +3,9 @@
 #ifndef WEIR_CMD_CONFIG_KEYS_H
 #define WEIR_CMD_CONFIG_KEYS_H
 /* The keys of weir.yaml as tables. A row has a key's name, type, range and default, and where its
- * value is stored. Reading, defaults, `weir check` and the comparison of two configurations all
- * work from these tables. keys_test.c fails if the documentation lacks a key.
- *
- * To add a key: a member of weir_config, a row, the code that uses the value, the documentation. */
+ * value is stored. Reading, defaults, `weir check` and the comparison of two configurations use
+ * these tables. keys_test.c fails if the documentation lacks a key. docs/HACKING.md has the steps to
+ * add a key. */
 
 #include "cmd/config/errors.h"
 
@@ -38,11 +37,12 @@ typedef struct config_key {
     const char *name;
     config_type type;
     size_t offset, size; /* of the member that stores the value */
-    int64_t low, high;   /* the range of a number, a size, a duration, a password's length */
+    int64_t low, high;   /* the range of a number, a size, a duration, or a password's length;
+                            CONFIG_OTHER: `low` is a parameter of `read` */
     int64_t preset;      /* the default, stored as it is */
     bool may_be_off;     /* "off" and "0" are allowed, and store `off` */
     int64_t off;
-    const char *const *words; /* CONFIG_WORD: NULL entries have no word */
+    const char *const *words; /* CONFIG_WORD, by value; NULL for a value without a word */
     size_t words_len;
     const struct config_section *section;    /* CONFIG_SECTION */
     const char *(*refuse)(const char *text); /* a password: why it is invalid; NULL if it is not */

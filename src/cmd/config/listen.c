@@ -23,32 +23,22 @@ static bool parse_port(const char *text, unsigned *ret)
     return true;
 }
 
+/* Whether an IPv6 address is ::1, or IPv4-mapped from 127.0.0.0/8. */
 static bool is_loopback6(const struct in6_addr *a)
 {
-    static const struct in6_addr loopback = IN6ADDR_LOOPBACK_INIT;
-    bool is_v4 = IN6_IS_ADDR_V4MAPPED(a);
-    return is_v4 ? a->s6_addr[12] == 127 : memcmp(a, &loopback, sizeof loopback) == 0;
+    return IN6_IS_ADDR_V4MAPPED(a) ? a->s6_addr[12] == 127 : IN6_IS_ADDR_LOOPBACK(a);
 }
 
-static bool parse_host6(const char *host, unsigned port, config_listen *ret)
+/* Writes the canonical form of an IP address and a port. Returns false if `host` is none. */
+static bool parse_host(const char *host, bool v6, unsigned port, config_listen *ret)
 {
-    struct in6_addr a;
+    struct in6_addr a; /* an IPv4 address is in its first 4 bytes */
     char text[INET6_ADDRSTRLEN];
-    if (inet_pton(AF_INET6, host, &a) != 1 || !inet_ntop(AF_INET6, &a, text, sizeof text))
+    int family = v6 ? AF_INET6 : AF_INET;
+    if (inet_pton(family, host, &a) != 1 || !inet_ntop(family, &a, text, sizeof text))
         return false;
-    ret->is_public = !is_loopback6(&a);
-    snprintf(ret->address, sizeof ret->address, "[%s]:%u", text, port);
-    return true;
-}
-
-static bool parse_host4(const char *host, unsigned port, config_listen *ret)
-{
-    struct in_addr a;
-    char text[INET_ADDRSTRLEN];
-    if (inet_pton(AF_INET, host, &a) != 1 || !inet_ntop(AF_INET, &a, text, sizeof text))
-        return false;
-    ret->is_public = (ntohl(a.s_addr) >> 24) != 127;
-    snprintf(ret->address, sizeof ret->address, "%s:%u", text, port);
+    ret->is_public = v6 ? !is_loopback6(&a) : a.s6_addr[0] != 127;
+    snprintf(ret->address, sizeof ret->address, v6 ? "[%s]:%u" : "%s:%u", text, port);
     return true;
 }
 
@@ -73,7 +63,7 @@ static const char *parse_address(const char *text, config_listen *ret)
     bool v6 = len > 2 && text[0] == '[' && text[len - 1] == ']';
     if (len > 0)
         snprintf(host, sizeof host, "%.*s", (int)(len - 2 * v6), text + v6);
-    return (v6 ? parse_host6(host, port, ret) : parse_host4(host, port, ret)) ? NULL : "";
+    return parse_host(host, v6, port, ret) ? NULL : "";
 }
 
 /* Port 0 is any free port, so that several listeners may have it. */
