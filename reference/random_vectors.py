@@ -4,9 +4,8 @@
 
     random_vectors.py --seed 7 --cases 300 --steps 40 [--monotone]
 
-The same arguments print the same document. Numbers are spread over their orders of magnitude and sit
-on their bounds with real probability; times are chosen where an answer changes: just before and at
-retry_after, reset_after and the edge of a window.
+The same arguments print the same document. Numbers are of any order of magnitude, and often at their bounds.
+Times are chosen where a decision changes: just before and at retry_after, reset_after and the edge of a window.
 """
 
 import argparse

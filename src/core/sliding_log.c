@@ -32,25 +32,25 @@ size_t weir_log_words(const weir_layer *l, unsigned level)
 }
 
 /* Returns the index in the ring of entry i, counted from the head. */
-static uint64_t place(const view *v, uint64_t i)
+static uint64_t index_of(const view *v, uint64_t i)
 {
     return v->head + i < v->cap ? v->head + i : v->head + i - v->cap;
 }
 
 static int64_t stamp_get(const view *v, const uint64_t *state, uint64_t i)
 {
-    return (int64_t)state[STAMPS + place(v, i)];
+    return (int64_t)state[STAMPS + index_of(v, i)];
 }
 
 static uint32_t total_get(const view *v, const uint64_t *state, uint64_t i)
 {
-    uint64_t at = place(v, i);
+    uint64_t at = index_of(v, i);
     return (uint32_t)(state[STAMPS + v->cap + at / 2] >> (at % 2 * 32));
 }
 
 static void total_set(const view *v, uint64_t *state, uint64_t i, uint32_t total)
 {
-    uint64_t at = place(v, i);
+    uint64_t at = index_of(v, i);
     uint64_t *word = &state[STAMPS + v->cap + at / 2];
     unsigned shift = at % 2 * 32;
     *word = (*word & ~((uint64_t)UINT32_MAX << shift)) | (uint64_t)total << shift;
@@ -120,13 +120,13 @@ static void write_ring(const view *v, uint64_t *state)
 static void drop_oldest(view *v, const uint64_t *state, int64_t units)
 {
     v->base = v->before + (uint32_t)units;
-    v->head = place(v, v->expired);
+    v->head = index_of(v, v->expired);
     v->len -= v->expired;
     v->sum -= units;
     v->expired = 0;
     v->before = v->base;
     while (v->len > 0 && (int32_t)(total_get(v, state, 0) - v->base) <= 0) {
-        v->head = place(v, 1);
+        v->head = index_of(v, 1);
         v->len--;
     }
 }
@@ -137,7 +137,7 @@ static void push(view *v, uint64_t *state, int64_t cost)
     uint32_t total = v->base + (uint32_t)(v->sum + cost);
     if (!same) {
         v->len++;
-        state[STAMPS + place(v, v->len - 1)] = (uint64_t)v->at_ns;
+        state[STAMPS + index_of(v, v->len - 1)] = (uint64_t)v->at_ns;
     }
     total_set(v, state, v->len - 1, total);
     v->sum += cost;
@@ -232,7 +232,7 @@ static void move_down(view *v, uint64_t *state, uint64_t from, uint64_t to, int6
 {
     uint64_t gap = from - to;
     for (uint64_t i = from; i < v->len; i++) {
-        state[STAMPS + place(v, i - gap)] = (uint64_t)stamp_get(v, state, i);
+        state[STAMPS + index_of(v, i - gap)] = (uint64_t)stamp_get(v, state, i);
         total_set(v, state, i - gap, total_get(v, state, i) - (uint32_t)units);
     }
     v->len -= gap;
@@ -271,7 +271,7 @@ void weir_log_grow(const weir_layer *l, const uint64_t *from, unsigned level, ui
 
 static size_t total_word(const view *v, uint64_t i)
 {
-    return (size_t)(STAMPS + v->cap + place(v, i) / 2);
+    return (size_t)(STAMPS + v->cap + index_of(v, i) / 2);
 }
 
 size_t weir_log_writes(const weir_layer *l, const uint64_t *state, unsigned level, int64_t now_ns,
@@ -289,7 +289,7 @@ size_t weir_log_writes(const weir_layer *l, const uint64_t *state, unsigned leve
     /* A charge rewrites the latest entry if its timestamp is now, else it appends one. Dropping
      * entries at the head moves neither. */
     view v = ring_at(l, state, level);
-    ret[2] = (size_t)(STAMPS + place(&v, v.len));
+    ret[2] = (size_t)(STAMPS + index_of(&v, v.len));
     ret[3] = total_word(&v, v.len);
     ret[4] = total_word(&v, v.len > 0 ? v.len - 1 : 0);
     return WEIR_LOG_WRITES;

@@ -46,17 +46,17 @@ static int64_t ns_until(const weir_layer *s, uint64_t k, int64_t now_ns)
     return weir_ns_clamp(start_ns - (uint64_t)now_ns);
 }
 
-static uint64_t place_of(const weir_layer *s, uint64_t slice)
+static uint64_t index_of(const weir_layer *s, uint64_t slice)
 {
     return slice % (uint64_t)s->slices;
 }
 
-static uint64_t place_after(const weir_layer *s, uint64_t at)
+static uint64_t index_after(const weir_layer *s, uint64_t at)
 {
     return at + 1 == (uint64_t)s->slices ? 0 : at + 1;
 }
 
-static uint64_t place_before(const weir_layer *s, uint64_t at)
+static uint64_t index_before(const weir_layer *s, uint64_t at)
 {
     return at == 0 ? (uint64_t)s->slices - 1 : at - 1;
 }
@@ -73,9 +73,9 @@ static view view_at(const weir_layer *s, const uint64_t *state, int64_t now_ns)
         return v;
     v.expired = v.slice - latest;
     v.sum = (int64_t)(uint32_t)state[SUM];
-    uint64_t at = place_of(s, latest);
+    uint64_t at = index_of(s, latest);
     for (uint64_t i = 0; i < v.expired; i++) {
-        at = place_after(s, at);
+        at = index_after(s, at);
         v.sum -= count_get(state, at);
     }
     if (v.sum < 0)
@@ -86,10 +86,10 @@ static view view_at(const weir_layer *s, const uint64_t *state, int64_t now_ns)
 /* Stores v->slice as the latest slice, and clears the counts that have expired. */
 static void advance(const weir_layer *s, uint64_t *state, const view *v)
 {
-    uint64_t at = place_of(s, v->slice);
+    uint64_t at = index_of(s, v->slice);
     for (uint64_t i = 0; i < v->expired; i++) {
         count_set(state, at, 0);
-        at = place_before(s, at);
+        at = index_before(s, at);
     }
     state[LATEST] = v->slice;
     state[SUM] = (uint64_t)v->sum;
@@ -101,10 +101,10 @@ static int64_t retry_after(const weir_layer *s, const uint64_t *state, const vie
 {
     int64_t sum = v->sum;
     uint64_t ahead = 0, kept = (uint64_t)s->slices - v->expired;
-    uint64_t at = place_of(s, v->slice);
+    uint64_t at = index_of(s, v->slice);
     while (sum + cost > s->limit && ahead < kept) {
         ahead++;
-        at = place_after(s, at); /* the oldest slice follows the current one */
+        at = index_after(s, at); /* the oldest slice follows the current one */
         sum -= count_get(state, at);
     }
     return ns_until(s, v->slice + ahead, now_ns);
@@ -117,9 +117,9 @@ static int64_t reset_after(const weir_layer *s, const uint64_t *state, const vie
     if (v->sum == 0)
         return 0;
     uint64_t last = v->slice - v->expired, kept = (uint64_t)s->slices - v->expired;
-    uint64_t at = place_of(s, last);
+    uint64_t at = index_of(s, last);
     for (uint64_t i = 1; i < kept && count_get(state, at) == 0; i++) {
-        at = place_before(s, at);
+        at = index_before(s, at);
         last--;
     }
     return ns_until(s, last + (uint64_t)s->slices, now_ns);
@@ -145,7 +145,7 @@ void weir_slices_check(const weir_layer *s, uint64_t *state, int64_t now_ns, int
         v.sum += cost;
         advance(s, state, &v);
         v.expired = 0;
-        uint64_t at = place_of(s, v.slice);
+        uint64_t at = index_of(s, v.slice);
         count_set(state, at, count_get(state, at) + cost);
     }
     ret->remaining = v.sum < s->limit ? s->limit - v.sum : 0;
@@ -165,15 +165,15 @@ void weir_slices_refund(const weir_layer *s, uint64_t *state, int64_t charged_ns
     uint64_t charged = slice_of(s, charged_ns), kept = (uint64_t)s->slices;
     uint64_t last = v.slice - v.expired; /* the latest slice that can have a count */
     int64_t older = v.sum;               /* the sum of the slices up to the charged one */
-    uint64_t at = place_of(s, last);
-    for (; last > charged && v.slice - last < kept; last--, at = place_before(s, at))
+    uint64_t at = index_of(s, last);
+    for (; last > charged && v.slice - last < kept; last--, at = index_before(s, at))
         older -= count_get(state, at);
     int64_t left = cost < older ? cost : older;
     if (v.slice - last >= kept || left <= 0)
         return;
     v.sum -= left;
     advance(s, state, &v);
-    for (; left > 0 && v.slice - last < kept; last--, at = place_before(s, at)) {
+    for (; left > 0 && v.slice - last < kept; last--, at = index_before(s, at)) {
         int64_t count = count_get(state, at), back = left < count ? left : count;
         count_set(state, at, count - back);
         left -= back;
@@ -184,7 +184,7 @@ size_t weir_slices_writes(const weir_layer *s, const uint64_t *state, int64_t no
                           size_t ret[WEIR_SLICES_WRITES])
 {
     view v = view_at(s, state, now_ns);
-    uint64_t at = place_of(s, v.slice);
+    uint64_t at = index_of(s, v.slice);
     size_t n = 0;
     ret[n++] = LATEST;
     ret[n++] = SUM;
@@ -196,7 +196,7 @@ size_t weir_slices_writes(const weir_layer *s, const uint64_t *state, int64_t no
                 return WEIR_SLICES_WRITES + 1;
             ret[n++] = word;
         }
-        at = place_before(s, at);
+        at = index_before(s, at);
     }
     return n;
 }

@@ -38,7 +38,7 @@ static bool load(weir_zone *ret, const char *name)
     if (len < 4 || memcmp(file_bytes, "TZif", 4) != 0)
         return false;
     if (weir_zone_read(ret, name, strlen(name), file_bytes, len) != WEIR_OK)
-        fail_msg("refused %s", name);
+        fail_msg("rejected %s", name);
     return true;
 }
 
@@ -306,7 +306,7 @@ static void check_first(const char *name, int64_t start_s, int64_t day)
     int64_t offset_s;
     for (int64_t back_s = 1; back_s < 26 * 3600; back_s += back_s < 3 * 3600 ? 60 : 900)
         if (libc_day(start_s - back_s, &offset_s) >= day)
-            fail_msg("%s: %lld could start %lld s before", name, (long long)start_s,
+            fail_msg("%s: %lld could start %lld s earlier", name, (long long)start_s,
                      (long long)back_s);
 }
 

@@ -179,7 +179,7 @@ static void footers(void **state)
         snprintf(text, sizeof text, "\n%s\n", good[i].text);
         build(&f, '3', NULL, 0, text);
         if (!accepted(&z, &f))
-            fail_msg("refused %s", good[i].text);
+            fail_msg("rejected %s", good[i].text);
         assert_int_equal(z.tail.course, good[i].course);
         assert_int_equal(z.tail.base_s, good[i].base_s);
         if (z.tail.course == WEIR_ZONE_YEARLY)
@@ -212,7 +212,7 @@ static void bad_footers(void **state)
         snprintf(text, sizeof text, "\n%s\n", word);
         build(&f, '3', NULL, 0, text);
         if (accepted(&z, &f))
-            fail_msg("took %s", word);
+            fail_msg("accepted %s", word);
     }
 }
 
@@ -313,7 +313,7 @@ static void damage(void **state)
         put(&f, bad[i].value, bad[i].size);
         f.len = len;
         if (accepted(&z, &f))
-            fail_msg("took damage %zu", i);
+            fail_msg("accepted damage %zu", i);
     }
     build(&f, 0, times, 3, NULL);
     while (f.len > 0) {

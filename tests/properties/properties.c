@@ -384,9 +384,9 @@ static const char *wrong_retry(const cell *c, const step *s, const weir_decision
 static const char *wrong_remaining(const cell *c, const step *s, const weir_decision *d)
 {
     if (d->remaining > 0 && !cell_try(c, s->t_ns, d->remaining).allowed)
-        return "remaining is denied";
+        return "a cost of remaining is denied";
     if (d->remaining < WEIR_COST_MAX && cell_try(c, s->t_ns, d->remaining + 1).allowed)
-        return "more than remaining is allowed";
+        return "a cost above remaining is allowed";
     return NULL;
 }
 
@@ -399,7 +399,7 @@ static const char *wrong_reset_of_layers(const cell *c, const step *s, const wei
             return NULL;
     }
     if (d->allowed && !cell_try(c, s->t_ns + d->reset_after_ns, d->remaining + 1).allowed)
-        return "no more than remaining is allowed at reset_after";
+        return "a cost of remaining + 1 is denied at reset_after";
     return NULL;
 }
 
@@ -480,7 +480,7 @@ bool p3_denial_writes_nothing(const input *in)
     for (; i < in->steps && good; i++) {
         if (!peek_is_true(in, &c, &in->step[i])) {
             free(c.state);
-            return fail(in, "P3", i, "a peek wrote, or was not true");
+            return fail(in, "P3", i, "a peek changed the state, or predicted another decision");
         }
         cell before = cell_copy(&c);
         weir_decision d = cell_take(&c, in->step[i].t_ns, in->step[i].cost);
@@ -490,7 +490,7 @@ bool p3_denial_writes_nothing(const input *in)
         free(before.state);
     }
     free(c.state);
-    return good ? true : fail(in, "P3", i - 1, "a denial or a peek wrote");
+    return good ? true : fail(in, "P3", i - 1, "a denial or a peek changed the state");
 }
 
 bool p4_clock_back_is_stricter(const input *in)
@@ -532,7 +532,7 @@ bool p6_buckets_agree(const input *in)
     other.layer[0].algorithm =
         l->algorithm == WEIR_TOKEN_BUCKET ? WEIR_LEAKY_BUCKET : WEIR_TOKEN_BUCKET;
     if (weir_layer_init(&other.layer[0], NULL) != WEIR_OK)
-        return fail(in, "P6", 0, "not a policy under the other name");
+        return fail(in, "P6", 0, "the policy is invalid with the other algorithm");
     cell a = cell_new(&in->policy), b = cell_new(&other);
     bool good = true;
     size_t i = 0;
@@ -565,7 +565,7 @@ bool p7_refund_undoes(const input *in)
         free(copy.state);
     }
     free(c.state);
-    return good ? true : fail(in, "P7", i - 1, "a refund at once does not undo the charge");
+    return good ? true : fail(in, "P7", i - 1, "an immediate refund does not undo the charge");
 }
 
 /* ---- P8 -------------------------------------------------------------------------------------- */
@@ -598,7 +598,8 @@ bool p8_report_is_true(const input *in)
     int64_t said = strtoll(at + sizeof worst - 1, NULL, 10);
     return most_within(&r, l->period_ns) <= said
                ? true
-               : fail(in, "P8", in->steps - 1, "more passed than the report says");
+               : fail(in, "P8", in->steps - 1,
+                      "more was allowed than the worst case of the report");
 }
 
 bool all_properties(const input *in)
