@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* A statistics counter: it orders no other memory. */
 typedef struct port_counter {
     _Atomic uint64_t value;
 } port_counter;
@@ -29,8 +30,7 @@ static inline uint64_t port_add_relaxed(port_counter *c, uint64_t n)
     return atomic_fetch_add_explicit(&c->value, n, memory_order_relaxed);
 }
 
-/* Adds to a counter that only this thread writes: a load and a store, without a locked instruction.
- */
+/* Adds to a counter that only this thread writes. Needs no locked instruction. */
 static inline void port_bump_relaxed(port_counter *c, uint64_t n)
 {
     atomic_store_explicit(&c->value, atomic_load_explicit(&c->value, memory_order_relaxed) + n,
@@ -43,6 +43,7 @@ static inline void port_sub_relaxed(port_counter *c, uint64_t n)
 }
 
 /* ---- words ----------------------------------------------------------------------------------- */
+/* Words that several threads write, with acquire and release. */
 
 typedef struct port_word {
     _Atomic uint64_t value;
@@ -91,8 +92,8 @@ static inline void port_stores_in_order(void)
 #endif
 }
 
-/* Compare and swap: replaces *from by `to`. If the word has another value, writes it to *from and
- * returns false. The name has the order of a success; a failure is relaxed. */
+/* Compare and swap. If the word equals *from, sets it to `to` and returns true. Otherwise writes its
+ * value to *from and returns false. The order in the name is that of success; failure is relaxed. */
 static inline bool port_word_cas_relaxed(port_word *w, uint64_t *from, uint64_t to)
 {
     return atomic_compare_exchange_strong_explicit(&w->value, from, to, memory_order_relaxed,

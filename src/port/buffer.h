@@ -32,8 +32,7 @@ static inline void weir_buffer_init(weir_buffer *b, size_t len_max)
     *b = (weir_buffer){.len_max = len_max};
 }
 
-/* Frees the memory, empties `b` and clears `failed`; `b` may be used again. Accepts a zeroed `b`.
- */
+/* Frees the memory, empties `b` and clears `failed`. `b` may be used again. Accepts zeros. */
 void weir_buffer_free(weir_buffer *b);
 
 /* Empties `b` and clears `failed`; keeps the memory. */
@@ -75,8 +74,7 @@ static inline uint8_t *weir_buffer_tail(const weir_buffer *b)
     return b->end == 0 ? b->bytes : b->bytes + b->end; /* as above */
 }
 
-/* Adds the `n` bytes that the caller wrote at weir_buffer_tail(), at most as many as were reserved.
- */
+/* Adds `n` bytes that the caller wrote at weir_buffer_tail(), at most as many as reserved. */
 static inline void weir_buffer_added(weir_buffer *b, size_t n)
 {
     assert(n <= b->limit - b->end);

@@ -212,8 +212,7 @@ static port_thread *start(void *(*run)(void *arg), void (*fn)(void *arg), void *
     t->arg = arg;
     sigset_t all, before; /* a new thread inherits the signal mask */
     sigfillset(&all);
-    /* Do not block faults: the kernel kills a process with a blocked fault, whatever its handler.
-     */
+    /* Do not block faults: a blocked fault kills the process without calling its handler. */
     static const int faults[] = {SIGBUS, SIGFPE, SIGILL, SIGSEGV};
     for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
         sigdelset(&all, faults[i]);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Pending requests. The queries to an engine, and all they point to, stay valid until the engine
- * has answered: keys are copied, inline policies are pinned, and replaced rules keep a reference.
- */
+/* Pending requests. The queries to an engine, and all they point to, stay valid until it answers:
+ * keys are copied, inline policies are pinned, and replaced rules keep a reference. */
 
 #include "service/pending.h"
 

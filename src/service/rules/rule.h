@@ -89,8 +89,7 @@ typedef struct weir_key_match {
 /* Matches a key against a rule. *ret may point into itself: do not copy it. Any thread. */
 void weir_rule_match(const weir_rule *r, const char *key, size_t len, weir_key_match *ret);
 
-/* The same for an inline policy, with WEIR_RULE_SPEC_DEFAULT. Writes only `at`, `len` and `text`.
- */
+/* The same for an inline policy, with WEIR_RULE_SPEC_DEFAULT. Writes only at, len and text. */
 void weir_inline_policy_match(const char *key, size_t len, weir_key_match *ret);
 
 #endif

@@ -96,8 +96,7 @@ void weir_space_saving_add(weir_space_saving *h, uint64_t hash, const void *key,
     weir_space_saving_weight *w = &h->weight[at];
     weir_space_saving_key *k = &h->key[at];
     if (!listed) {
-        /* The new key inherits the cost of the evicted one, since it may have had that cost before.
-         */
+        /* The new key inherits the cost of the evicted one: it may have had it before. */
         w->hash = hash;
         k->least = 0;
         k->requests = 0;
@@ -147,8 +146,7 @@ weir_space_saving_sum weir_space_saving_merge(weir_space_saving *const *lists, s
     size_t rows = 0;
     for (size_t i = 0; i < n; i++) {
         /* A key that is missing in a list costs at most `unlisted` there. The sum of these bounds
-         * is added to every row below, so this list's own bound is subtracted from its keys here.
-         */
+         * is added to every row below, so this list's bound is subtracted from its own keys. */
         const weir_space_saving *h = lists[i];
         uint64_t unlisted = weir_space_saving_unlisted(h);
         sum.cost = add(sum.cost, h->cost);

@@ -479,8 +479,7 @@ static void check_million(void **unused)
     close_limiter();
 }
 
-/* Lists that lack memory are reported as incomplete, and lists that decayed to nothing free theirs.
- */
+/* Lists without memory are reported as incomplete. Lists that decayed to nothing free theirs. */
 static void check_memory(void **unused)
 {
     (void)unused;
