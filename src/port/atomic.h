@@ -92,8 +92,9 @@ static inline void port_stores_in_order(void)
 #endif
 }
 
-/* Compare and swap. If the word equals *from, sets it to `to` and returns true. Otherwise writes its
- * value to *from and returns false. The order in the name is that of success; failure is relaxed. */
+/* Compare and swap. If the word equals *from, sets it to `to` and returns true. Otherwise writes
+ * its value to *from and returns false. The order in the name is that of success; failure is
+ * relaxed. */
 static inline bool port_word_cas_relaxed(port_word *w, uint64_t *from, uint64_t to)
 {
     return atomic_compare_exchange_strong_explicit(&w->value, from, to, memory_order_relaxed,

@@ -96,8 +96,8 @@ port_file_error port_file_replace(const char *from, const char *to);
 /* ---- mapping --------------------------------------------------------------------------------- */
 
 /* Maps the first `bytes` bytes as shared memory, aligned to a huge page (2 MiB). Uses huge pages if
- * the file system has them, except for the first 2 MiB, where little is used. Returns NULL if there
- * is no address space. */
+ * the file system has them, except for the first 2 MiB, where little is used. Returns NULL if the
+ * mapping fails. */
 void *port_file_map(int fd, size_t bytes);
 
 /* The same, but writes stay private to the process. The file may be open for reading only. */

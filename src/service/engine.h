@@ -23,7 +23,7 @@ typedef enum weir_engine_kind {
 typedef enum weir_on_error {
     WEIR_ON_ERROR_DEFAULT, /* as the engine's options say */
     WEIR_ON_ERROR_OPEN,    /* allowed, with the full quota; nothing is charged */
-    WEIR_ON_ERROR_CLOSED,  /* denied; retry_after is when the engine tries its server again */
+    WEIR_ON_ERROR_CLOSED,  /* denied; retry_after is the time to the engine's next attempt */
     WEIR_ON_ERROR_LOCAL,   /* the service's own store decides and is charged */
     WEIR_ON_ERROR_REPORT   /* WEIR_E_IO: for an engine on top of another */
 } weir_on_error;

@@ -24,8 +24,8 @@ void weir_limiter_set_rules(weir_limiter *l, weir_rules *rules);
 
 /* Changes the limit of one rule (WEIR.POLICY SET). Its overrides, lists and options stay. If there
  * is no rule with this name, one without overrides and lists is added. Any thread.
- * Returns WEIR_OK; WEIR_E_FULL for more than WEIR_RULES_MAX rules; or as weir_rules_build(), with
- * *ret_error written. */
+ *  ret_error  written for a bad name or limit; may be NULL.
+ * Returns WEIR_OK; WEIR_E_FULL for more than WEIR_RULES_MAX rules; or as weir_rules_build(). */
 WEIR_NODISCARD weir_status weir_limiter_set_limit(weir_limiter *l, const char *name,
                                                   const char *limit, weir_rule_error *ret_error);
 

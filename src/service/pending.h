@@ -2,9 +2,10 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_SERVICE_PENDING_H
 #define WEIR_SERVICE_PENDING_H
-/* Pending requests: memory for requests that wait for engines. It holds the queries to the engines,
- * all that they point to, and what the service must know of the requests once the answers arrive.
- * It must not know what answers mean. Private to src/service, for the service's thread. */
+/* Pending requests: memory for requests that wait for engines. It holds the queries to the engines
+ * (weir_engine_request), all that they point to, and what the service must know of the requests
+ * once the answers arrive. It must not know what answers mean. Private to src/service, for the
+ * service's thread. */
 
 #include "service/service_internal.h"
 

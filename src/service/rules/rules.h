@@ -28,7 +28,7 @@ typedef struct weir_rule_spec {
     size_t overrides_len;
     const char *const *allow; /* patterns of keys that are always allowed, and not counted */
     size_t allow_len;
-    const char *const *deny; /* patterns of keys that are always denied, even if also allowed */
+    const char *const *deny; /* patterns of keys that are always denied; wins over `allow` */
     size_t deny_len;
     bool shadow;             /* decide and count, but allow every request */
     bool plain_keys;         /* do not read keys as IP addresses */
