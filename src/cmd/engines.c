@@ -174,7 +174,7 @@ static void put_redis(weir_buffer *out, const weir_redis_stats *s)
 {
     const weir_redis_counts *c = &s->client;
     const row rows[] = {
-        {"weir_redis_questions_total", "counter", "Requests to the redis engine.", &s->asked},
+        {"weir_redis_questions_total", "counter", "Requests to the redis engine.", &s->requests},
         {"weir_redis_requests_total", "counter", "Requests sent to servers, including retries.",
          &c->sent},
         {"weir_redis_answers_total", "counter",
@@ -188,7 +188,7 @@ static void put_redis(weir_buffer *out, const weir_redis_stats *s)
         {"weir_redis_breaks_total", "counter", "Times a circuit breaker opened, over all threads.",
          &s->breaks},
         {"weir_redis_deny_cache_lookups_total", "counter", "Lookups in the deny cache.",
-         &s->deny_looks},
+         &s->deny_lookups},
         {"weir_redis_deny_cache_hits_total", "counter",
          "Lookups in the deny cache that were answered from it.", &s->deny_hits},
         {"weir_redis_deny_cache_keys", "gauge", "Keys in the deny cache.", &s->deny_keys},
@@ -216,14 +216,14 @@ static void put_redis(weir_buffer *out, const weir_redis_stats *s)
 static void put_hybrid(weir_buffer *out, const weir_hybrid_stats *s)
 {
     const row rows[] = {
-        {"weir_hybrid_questions_total", "counter", "Requests to the hybrid engine.", &s->asked},
+        {"weir_hybrid_questions_total", "counter", "Requests to the hybrid engine.", &s->requests},
         {"weir_hybrid_here_total", "counter",
          "Requests to the hybrid engine that were answered without waiting for a server.",
-         &s->here},
+         &s->local},
         {"weir_hybrid_settlements_total", "counter", "Synchronisations of a key with a server.",
-         &s->settled},
+         &s->syncs},
         {"weir_hybrid_shares_back_total", "counter", "Leased units that were returned.",
-         &s->shares_back},
+         &s->given_back},
         {"weir_hybrid_overshoot_total", "counter",
          "Admitted units that exceeded the limit when they were synchronised.", &s->overshoot},
         {"weir_hybrid_overshoot_last", "gauge",

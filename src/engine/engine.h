@@ -17,10 +17,10 @@
  * first. It must outlive the engines. Relaxed counters. */
 typedef struct weir_redis_stats {
     weir_redis_counts client;
-    port_counter asked;      /* requests */
-    port_counter deny_looks; /* requests that were looked up in the deny cache */
-    port_counter deny_hits;  /* of these, answered from it */
-    port_counter deny_keys;  /* denials in the deny caches now */
+    port_counter requests;
+    port_counter deny_lookups; /* requests that were looked up in the deny cache */
+    port_counter deny_hits;    /* of these, answered from it */
+    port_counter deny_keys;    /* denials in the deny caches now */
     port_counter by_error[WEIR_ON_ERROR_REPORT + 1]; /* requests answered by each on_error */
     port_counter breaks; /* circuit breakers that went from closed to open */
     /* Increased when a key is reset or refunded: invalidates cached denials. The index is the key's
@@ -58,10 +58,10 @@ typedef struct weir_hybrid_options {
 
 /* The statistics of all hybrid engines of a process. Relaxed. */
 typedef struct weir_hybrid_stats {
-    port_counter asked;          /* requests */
-    port_counter here;           /* of these, answered without a round trip */
-    port_counter settled;        /* syncs: requests of the engine itself */
-    port_counter shares_back;    /* prepaid units that were given back */
+    port_counter requests;
+    port_counter local;          /* of these, answered without a round trip */
+    port_counter syncs;          /* syncs: requests of the engine itself */
+    port_counter given_back;     /* prepaid units that were given back */
     port_counter overshoot;      /* units that were admitted and could not be charged, ever */
     port_counter overshoot_last; /* the same of the latest interval, for the key with the most */
     port_counter keys;           /* keys with leases now */

@@ -102,7 +102,7 @@ static void on_done(weir_engine_batch *round, int64_t now_ns)
     answer((posted *)round);
 }
 
-static void ask(void *arg)
+static void submit(void *arg)
 {
     posted *q = arg;
     if (q->owner->engine->calls->submit(q->owner->engine, &q->round, now_of(q->owner)))
@@ -195,7 +195,7 @@ static weir_status ask_and_wait(weir_redis *r, weir_verb verb, const weir_policy
         return WEIR_E_NOMEM;
     size_t len = weir_policy_print(p, text, sizeof text);
     fill(&q, r, verb, p, (weir_slice){text, len}, (weir_slice){key, key_len}, cost);
-    if (weir_worker_post(r->worker, ask, &q)) {
+    if (weir_worker_post(r->worker, submit, &q)) {
         wait_on(q.waiter);
         st = q.request.status;
         if (st == WEIR_OK && ret)
@@ -248,7 +248,7 @@ weir_status weir_redis_check_async(weir_redis *r, const weir_policy *p, const vo
     memcpy(q->bytes + len, key, key_len);
     fill(q, r, WEIR_VERB_TAKE, &q->policy, (weir_slice){q->bytes, len},
          (weir_slice){q->bytes + len, key_len}, cost);
-    if (weir_worker_post(r->worker, ask, q))
+    if (weir_worker_post(r->worker, submit, q))
         return WEIR_OK;
     port_free(q);
     return WEIR_E_NOMEM;

@@ -538,7 +538,7 @@ static bool run(uint64_t seed, unsigned percent, bool say)
                "the server, %llu denied, %llu by error, overshoot %llu; %.2f of the bound%s%s\n",
                (unsigned long long)seed, s->text, s->nodes, s->lives, (long long)allowance_of(s),
                (unsigned long long)s->requests,
-               (unsigned long long)port_load_relaxed(&s->stats.here),
+               (unsigned long long)port_load_relaxed(&s->stats.local),
                (unsigned long long)s->server.asked, (unsigned long long)s->denied,
                (unsigned long long)s->by_error,
                (unsigned long long)port_load_relaxed(&s->stats.overshoot), closest,

@@ -23,7 +23,7 @@ static void answer(weir_engine_request *q, const weir_lease_slot *s, int64_t now
 }
 
 /* Answers a take by the lease, if possible. */
-static bool decide_here(weir_lease_slot *s, weir_engine_request *q, int64_t now_ns)
+static bool decide_locally(weir_lease_slot *s, weir_engine_request *q, int64_t now_ns)
 {
     bool allowed = weir_lease_take(&s->lease, now_ns, q->cost);
     if (allowed || weir_lease_denies(&s->lease, now_ns, q->cost)) {
@@ -36,7 +36,7 @@ static bool decide_here(weir_lease_slot *s, weir_engine_request *q, int64_t now_
 outcome hybrid_decide(hybrid *h, weir_lease_slot *s, weir_engine_request *q, int64_t now_ns)
 {
     weir_lease *lease = &s->lease;
-    if (decide_here(s, q, now_ns)) {
+    if (decide_locally(s, q, now_ns)) {
         if (!q->decision.allowed)
             s->seen_ns = now_ns;
         else if (weir_lease_is_low(lease))
@@ -50,7 +50,7 @@ outcome hybrid_decide(hybrid *h, weir_lease_slot *s, weir_engine_request *q, int
     bool leased = s->policy->plan.kind == WEIR_LEASE_PREPAID && q->cost <= s->policy->plan.cap;
     if (leased && lease->exhausted) {
         sync(h, s, now_ns);
-        if (!lease->syncing && decide_here(s, q, now_ns)) /* the sync was answered at once */
+        if (!lease->syncing && decide_locally(s, q, now_ns)) /* the sync was answered at once */
             return OUTCOME_ANSWERED;
     }
     /* A prepaid lease is filled after the request was sent: see forward.c. */
@@ -123,7 +123,7 @@ static forward *decide_each(hybrid *h, weir_engine_batch *b, int64_t now_ns)
         weir_lease_slot *s;
         outcome o = decide(h, &b->request[i], now_ns, &s);
         if (o == OUTCOME_ANSWERED) {
-            h->here++;
+            h->local++;
             continue;
         }
         if (!f)
@@ -138,11 +138,11 @@ static forward *decide_each(hybrid *h, weir_engine_batch *b, int64_t now_ns)
     return f;
 }
 
-static bool ask(weir_engine *e, weir_engine_batch *b, int64_t now_ns)
+static bool submit(weir_engine *e, weir_engine_batch *b, int64_t now_ns)
 {
     hybrid *h = (hybrid *)e;
     h->inside++;
-    h->asked += b->len;
+    h->requests += b->len;
     b->inside = NULL;
     forward *f = b->all ? forward_all(h, b) : decide_each(h, b, now_ns);
     bool answered = true;
@@ -156,7 +156,7 @@ static bool ask(weir_engine *e, weir_engine_batch *b, int64_t now_ns)
         }
     }
     h->inside--;
-    if (h->asked >= FLUSH)
+    if (h->requests >= FLUSH)
         sync_stats(h, now_ns);
     hybrid_wake_by(h, h->done ? now_ns : now_ns + h->interval_ns);
     return answered;
@@ -225,7 +225,7 @@ static void close_engine(weir_engine *e)
     port_free(h);
 }
 
-static const weir_engine_calls calls = {ask, abandon, close_engine};
+static const weir_engine_calls calls = {submit, abandon, close_engine};
 
 weir_status weir_hybrid_engine_open(weir_engine **ret, const weir_hybrid_setup *setup)
 {

@@ -72,13 +72,13 @@ struct hybrid {
     weir_hybrid_stats *stats;
     weir_lease_table table;
     sync_request *syncs;
-    forward *done;         /* answered, and done() is not called yet */
-    unsigned inside;       /* depth of calls that may answer batches: done() is not called */
-    uint64_t asked, here;  /* not yet added to stats */
-    uint64_t keys;         /* as it was added to stats */
-    int64_t over_at_ns;    /* when this interval of overshoot began */
-    int64_t over;          /* the largest overshoot in it */
-    int64_t over_reported; /* of the interval before, as it was added to stats */
+    forward *done;            /* answered, and done() is not called yet */
+    unsigned inside;          /* depth of calls that may answer batches: done() is not called */
+    uint64_t requests, local; /* not yet added to stats */
+    uint64_t keys;            /* as it was added to stats */
+    int64_t over_at_ns;       /* when this interval of overshoot began */
+    int64_t over;             /* the largest overshoot in it */
+    int64_t over_reported;    /* of the interval before, as it was added to stats */
 };
 
 /* ---- hybrid.c -------------------------------------------------------------------------------- */

@@ -248,8 +248,8 @@ static void test_requests_for_a_quiet_key_are_forwarded(void **unused)
         forwarded("quiet", 1, left(1600));
         pass_time(1000 * ms);
     }
-    assert_int_equal(port_load_relaxed(&stats.here), 0);
-    assert_int_equal(port_load_relaxed(&stats.asked), 20);
+    assert_int_equal(port_load_relaxed(&stats.local), 0);
+    assert_int_equal(port_load_relaxed(&stats.requests), 20);
     close_all();
 }
 
@@ -275,7 +275,7 @@ static void test_a_busy_key_syncs_every_interval(void **unused)
     assert_int_equal(port_load_relaxed(&stats.keys), 1);
     engine->calls->close(engine);
     assert_int_equal(world.len, 0); /* closing does not wait for the reply */
-    assert_int_equal(port_load_relaxed(&stats.settled), 2);
+    assert_int_equal(port_load_relaxed(&stats.syncs), 2);
 }
 
 static void test_a_lease_is_limited(void **unused)
@@ -415,10 +415,10 @@ static void test_prepaid_units_are_used(void **unused)
     while (world.len > 0)
         answer(ALL, left(900));
     pass_time(300 * ms);
-    assert_int_equal(port_load_relaxed(&stats.shares_back), 0);
+    assert_int_equal(port_load_relaxed(&stats.given_back), 0);
     pass_time(200 * ms);
     assert_int_equal(pending()->verb, WEIR_VERB_REFUND);
-    assert_int_equal(pending()->cost, port_load_relaxed(&stats.shares_back));
+    assert_int_equal(pending()->cost, port_load_relaxed(&stats.given_back));
     assert_true(pending()->cost > 0);
     answer(0, left(1600));
     pass_time(100 * ms);
@@ -432,7 +432,7 @@ static void test_closing_gives_units_back(void **unused)
     open_with("token-bucket 1600 refill 100/s", (weir_hybrid_options){0});
     make_busy("busy", 1600);
     engine->calls->close(engine);
-    assert_int_equal(port_load_relaxed(&stats.shares_back), 1);
+    assert_int_equal(port_load_relaxed(&stats.given_back), 1);
 }
 
 /* ---- denials --------------------------------------------------------------------------------- */
@@ -522,7 +522,7 @@ static void always_below(const char *policy_text, const char *key)
     open_with(policy_text, (weir_hybrid_options){0});
     for (int i = 0; i < 10; i++)
         forwarded(key, 1, left(1000));
-    assert_int_equal(port_load_relaxed(&stats.settled), 0);
+    assert_int_equal(port_load_relaxed(&stats.syncs), 0);
     close_all();
 }
 

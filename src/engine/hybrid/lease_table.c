@@ -171,7 +171,7 @@ static weir_lease_slot *claim(weir_lease_table *t, uint64_t hash, int64_t now_ns
         return NULL;
     best->hash = hash;
     best->since_ns = now_ns;
-    best->asked = 0;
+    best->requests = 0;
     t->tag[best - t->slot] = tag_of(hash);
     return best;
 }
@@ -207,9 +207,9 @@ weir_lease_slot *weir_lease_table_count(weir_lease_table *t, const weir_engine_r
         return NULL;
     if (now_ns - s->since_ns >= t->idle_ns) {
         s->since_ns = now_ns;
-        s->asked = 0;
+        s->requests = 0;
     }
-    return ++s->asked > BUSY ? promote(t, s, q, now_ns) : NULL;
+    return ++s->requests > BUSY ? promote(t, s, q, now_ns) : NULL;
 }
 
 /* ---- the list -------------------------------------------------------------------------------- */

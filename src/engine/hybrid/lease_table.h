@@ -28,9 +28,9 @@ typedef struct weir_lease_policy {
 } weir_lease_policy;
 
 typedef struct weir_lease_slot {
-    uint64_t hash;    /* of the policy's id and the key; 0: the slot is free */
-    int64_t since_ns; /* when counting began */
-    uint32_t asked;   /* requests since then */
+    uint64_t hash;     /* of the policy's id and the key; 0: the slot is free */
+    int64_t since_ns;  /* when counting began */
+    uint32_t requests; /* requests since then */
     uint32_t key_len;
     weir_lease_policy *policy;              /* NULL: no lease, the slot only counts */
     struct weir_lease_slot *before, *after; /* in the list of leases, by check_ns */

@@ -82,7 +82,7 @@ static bool send(hybrid *h, weir_lease_slot *s, weir_verb verb, int64_t n, int64
         j->next->before = j;
     h->syncs = j;
     s->lease.syncing = true;
-    (void)port_add_relaxed(&h->stats->settled, 1);
+    (void)port_add_relaxed(&h->stats->syncs, 1);
     if (h->upstream->calls->submit(h->upstream, &j->round, now_ns)) {
         h->inside++;
         on_done(&j->round, now_ns);
@@ -104,7 +104,7 @@ void sync(hybrid *h, weir_lease_slot *s, int64_t now_ns)
 static void give_back(hybrid *h, weir_lease_slot *s, int64_t n, int64_t now_ns)
 {
     if (n > 0 && send(h, s, WEIR_VERB_REFUND, n, now_ns))
-        (void)port_add_relaxed(&h->stats->shares_back, (uint64_t)n);
+        (void)port_add_relaxed(&h->stats->given_back, (uint64_t)n);
 }
 
 /* ---- intervals ------------------------------------------------------------------------------- */
@@ -136,11 +136,11 @@ void sync_due(hybrid *h, int64_t now_ns)
 void sync_stats(hybrid *h, int64_t now_ns)
 {
     weir_hybrid_stats *to = h->stats;
-    (void)port_add_relaxed(&to->asked, h->asked);
-    (void)port_add_relaxed(&to->here, h->here);
+    (void)port_add_relaxed(&to->requests, h->requests);
+    (void)port_add_relaxed(&to->local, h->local);
     (void)port_add_relaxed(&to->keys, h->table.leases - h->keys);
-    h->asked = 0;
-    h->here = 0;
+    h->requests = 0;
+    h->local = 0;
     h->keys = h->table.leases;
     if (now_ns - h->over_at_ns < h->interval_ns)
         return;

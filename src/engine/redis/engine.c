@@ -149,10 +149,10 @@ static const char *why_of(weir_redis_outcome outcome)
 static void log_breaker(redis_engine *e, const item *it, const char *state)
 {
     const char *name = "";
-    if (!e->setup.log.say)
+    if (!e->setup.log.write)
         return;
     (void)weir_redis_client_node(e->client, request_of(it), &name);
-    e->setup.log.say(e->setup.log.ctx, "redis-breaker", name, state);
+    e->setup.log.write(e->setup.log.ctx, "redis-breaker", name, state);
 }
 
 static bool breaker_admits(redis_engine *e, item *it, int64_t now_ns)
@@ -228,7 +228,7 @@ static bool is_cached(redis_engine *e, item *it, int64_t now_ns)
     if (!it->cached)
         return false;
     it->epoch = (uint32_t)port_load_relaxed(epoch_of(e, q));
-    port_add_relaxed(&e->setup.stats->deny_looks, 1);
+    port_add_relaxed(&e->setup.stats->deny_lookups, 1);
     bool found = weir_deny_cache_find(e->denials, it->key, it->epoch, now_ns, q);
     count_denials(e, weir_deny_cache_keys(e->denials));
     if (found)
@@ -236,7 +236,7 @@ static bool is_cached(redis_engine *e, item *it, int64_t now_ns)
     return found;
 }
 
-static void learn(redis_engine *e, const item *it, int64_t now_ns)
+static void cache_denial(redis_engine *e, const item *it, int64_t now_ns)
 {
     if (!it->cached)
         return;
@@ -270,7 +270,7 @@ static void call_done(weir_redis_call *c, int64_t now_ns)
     if (outcome == WEIR_REDIS_ANSWERED) {
         if (c->all)
             it->job->batch->blocking = c->blocking;
-        learn(e, it, now_ns);
+        cache_denial(e, it, now_ns);
         answered(e, it);
     } else {
         fall_back(e, it, now_ns, wait_of(e, it, now_ns), why_of(outcome));
@@ -382,7 +382,7 @@ static bool engine_submit(weir_engine *face, weir_engine_batch *b, int64_t now_n
 {
     redis_engine *e = (redis_engine *)face;
     size_t items = b->all ? 1 : b->len;
-    port_add_relaxed(&e->setup.stats->asked, b->len);
+    port_add_relaxed(&e->setup.stats->requests, b->len);
     for (size_t i = 0; i < b->len; i++) {
         b->request[i].by_error = false;
         b->request[i].reason = NULL;

@@ -24,7 +24,7 @@ static void a_reply_answers_the_request(void **state)
     assert_int_equal(s.done_ns, w.now_ns);
     assert_int_equal(s.request.decision.remaining, 3);
     assert_false(s.request.by_error);
-    assert_int_equal(port_load_relaxed(&w.stats.asked), 1);
+    assert_int_equal(port_load_relaxed(&w.stats.requests), 1);
     end(&w);
 }
 

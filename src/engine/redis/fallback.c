@@ -196,19 +196,19 @@ static weir_on_error strictest(const weir_fallback *f, const weir_engine_batch *
 
 static void local_all(const weir_fallback *f, weir_engine_batch *r, int64_t now_ns)
 {
-    weir_store_request asked[WEIR_TAKE_MANY_MAX];
+    weir_store_request request[WEIR_TAKE_MANY_MAX];
     for (size_t i = 0; i < r->len; i++) {
         const weir_engine_request *q = &r->request[i];
-        asked[i] = (weir_store_request){.policy = q->policy,
-                                        .policy_id = q->policy_id,
-                                        .key = q->key.at,
-                                        .key_len = q->key.len,
-                                        .cost = q->cost};
+        request[i] = (weir_store_request){.policy = q->policy,
+                                          .policy_id = q->policy_id,
+                                          .key = q->key.at,
+                                          .key_len = q->key.len,
+                                          .cost = q->cost};
     }
-    weir_status st = weir_store_take_many(f->store, asked, r->len, now_ns, &r->blocking);
+    weir_status st = weir_store_take_many(f->store, request, r->len, now_ns, &r->blocking);
     for (size_t i = 0; i < r->len; i++) {
-        r->request[i].status = st == WEIR_OK ? WEIR_OK : asked[i].status;
-        r->request[i].decision = asked[i].decision;
+        r->request[i].status = st == WEIR_OK ? WEIR_OK : request[i].status;
+        r->request[i].decision = request[i].decision;
     }
 }
 

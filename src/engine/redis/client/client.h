@@ -68,9 +68,9 @@ typedef struct weir_redis_counts {
  *   redis-library  functions or a script were loaded
  *   redis-refuses  the node is up, and replies to calls with this error
  *
- * `node` is "host:port". The client's thread calls say(). */
+ * `node` is "host:port". The client's thread calls write(). */
 typedef struct weir_redis_log {
-    void (*say)(void *ctx, const char *event, const char *node, const char *text);
+    void (*write)(void *ctx, const char *event, const char *node, const char *text);
     void *ctx;
 } weir_redis_log;
 

@@ -2,9 +2,9 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_ENGINE_REDIS_CLIENT_KIT_TEST_H
 #define WEIR_ENGINE_REDIS_CLIENT_KIT_TEST_H
-/* For tests of the client: a dialer with a clock of its own, and servers behind it that read what
- * is sent and answer by what they are told. A decision's `remaining` is the cost that was asked
- * for, so that an answer can be told from another's. */
+/* A kit for tests of the client: a dialer with a virtual clock, and simulated servers behind it. A
+ * server reads requests and replies as the test has set it up. `remaining` in a decision is the cost
+ * of its request, so a test can match replies to requests. */
 
 #include "engine/redis/client/handshake.h"
 #include "engine/redis/client/topology.h"
@@ -22,7 +22,13 @@
 
 #define MS WEIR_REDIS_MS
 
-enum { LINES_MAX = 256, ALARMS_MAX = 2048, SERVERS_MAX = 8, SAY_MAX = 16, LOG_MAX = 8192 };
+enum {
+    CONNECTIONS_MAX = 256,
+    TIMERS_MAX = 2048,
+    SERVERS_MAX = 8,
+    REPLIES_MAX = 16,
+    LOG_MAX = 8192
+};
 
 struct port_connection {
     bool used, up;
@@ -50,16 +56,17 @@ typedef struct server {
     bool is_down; /* connections are refused */
     bool is_hung; /* it never replies */
     bool has_module, has_functions, has_library, has_script;
-    int version;                 /* of its library; 0: that of the client */
-    const char *role;            /* NULL: "master" */
-    const char *slots;           /* the reply to CLUSTER SLOTS; NULL: not in Cluster mode */
-    const char *master;          /* a Sentinel's reply; NULL: it knows no master */
-    const char *user, *password; /* NULL: none */
-    const char *error;           /* the reply to every call; NULL: decisions */
-    const char *say[SAY_MAX];    /* the replies to the next calls */
-    size_t said, to_say;
+    int version;                    /* of its library; 0: that of the client */
+    const char *role;               /* NULL: "master" */
+    const char *slots;              /* the reply to CLUSTER SLOTS; NULL: not in Cluster mode */
+    const char *master;             /* a Sentinel's reply; NULL: it knows no master */
+    const char *user, *password;    /* NULL: none */
+    const char *error;              /* the reply to every call; NULL: decisions */
+    const char *reply[REPLIES_MAX]; /* the replies to the next calls */
+    size_t replied, replies;
     const char *loading; /* the reply to ROLE; NULL: its role */
-    size_t asks, dials, loads, askings, slots_asked, clients; /* counts; clients: connections now */
+    size_t calls, connects, loads, askings, map_requests,
+        clients;     /* counts; clients: connections now */
     char last[4096]; /* the latest call, its words separated by spaces */
 } server;
 
@@ -68,8 +75,8 @@ static bool cut; /* in all tests: replies arrive byte by byte */
 static struct kit {
     port_dialer port;
     int64_t now_ns;
-    port_connection line[LINES_MAX];
-    port_timer alarm[ALARMS_MAX];
+    port_connection connection[CONNECTIONS_MAX];
+    port_timer timer[TIMERS_MAX];
     server server[SERVERS_MAX];
     size_t servers;
     bool bytewise;  /* replies arrive byte by byte */
@@ -96,12 +103,12 @@ static server *server_at(uint16_t port)
     return NULL;
 }
 
-static port_connection *kit_dial(port_dialer *d, const port_endpoint *to,
-                                 const port_connection_events *events, void *ctx)
+static port_connection *kit_connect(port_dialer *d, const port_endpoint *to,
+                                    const port_connection_events *events, void *ctx)
 {
     (void)d;
-    for (size_t i = 0; !kit.no_memory && i < LINES_MAX; i++) {
-        port_connection *l = &kit.line[i];
+    for (size_t i = 0; !kit.no_memory && i < CONNECTIONS_MAX; i++) {
+        port_connection *l = &kit.connection[i];
         if (l->used)
             continue;
         *l = (port_connection){.used = true, .port = to->port, .events = *events, .ctx = ctx};
@@ -112,7 +119,7 @@ static port_connection *kit_dial(port_dialer *d, const port_endpoint *to,
         weir_buffer_init(&l->out, kit.len_max);
         weir_resp_init(&l->parser, NULL);
         if (server_at(to->port))
-            server_at(to->port)->dials++;
+            server_at(to->port)->connects++;
         return l;
     }
     return NULL;
@@ -139,30 +146,30 @@ static void drop_line(port_connection *l)
 static inline size_t timers_in_use(void)
 {
     size_t n = 0;
-    for (size_t i = 0; i < ALARMS_MAX; i++)
-        n += kit.alarm[i].used;
+    for (size_t i = 0; i < TIMERS_MAX; i++)
+        n += kit.timer[i].used;
     return n;
 }
 
-static port_timer *kit_alarm(port_dialer *d, void (*fn)(void *ctx, int64_t now_ns), void *ctx)
+static port_timer *kit_new_timer(port_dialer *d, void (*fn)(void *ctx, int64_t now_ns), void *ctx)
 {
     (void)d;
-    for (size_t i = 0; i < ALARMS_MAX; i++) {
-        if (kit.alarm[i].used)
+    for (size_t i = 0; i < TIMERS_MAX; i++) {
+        if (kit.timer[i].used)
             continue;
-        kit.alarm[i] = (port_timer){true, fn, ctx, INT64_MAX};
-        return &kit.alarm[i];
+        kit.timer[i] = (port_timer){true, fn, ctx, INT64_MAX};
+        return &kit.timer[i];
     }
     return NULL;
 }
 
-static void kit_set(port_timer *a, int64_t at_ns)
+static void kit_set_timer(port_timer *a, int64_t at_ns)
 {
     assert_true(a->used);
     a->at_ns = at_ns;
 }
 
-static void kit_drop(port_timer *a)
+static void kit_free_timer(port_timer *a)
 {
     if (a)
         a->used = false;
@@ -174,8 +181,8 @@ static int64_t kit_now(port_dialer *d)
     return kit.now_ns;
 }
 
-static const port_dialer_calls kit_calls = {kit_dial,  kit_out, kit_send, drop_line,
-                                            kit_alarm, kit_set, kit_drop, kit_now};
+static const port_dialer_calls kit_calls = {kit_connect,   kit_out,       kit_send,       drop_line,
+                                            kit_new_timer, kit_set_timer, kit_free_timer, kit_now};
 
 /* ---- servers --------------------------------------------------------------------------------- */
 
@@ -197,7 +204,7 @@ static void put_figures(weir_buffer *b, int64_t cost)
 
 static void decide(server *s, const weir_resp_request *r, weir_buffer *b)
 {
-    s->asks++;
+    s->calls++;
     size_t len = 0;
     for (size_t i = 0; i < r->args && len + r->arg[i].len + 2 < sizeof s->last; i++) {
         memcpy(s->last + len, r->arg[i].at, r->arg[i].len);
@@ -205,8 +212,8 @@ static void decide(server *s, const weir_resp_request *r, weir_buffer *b)
         s->last[len++] = ' ';
     }
     s->last[len > 0 ? len - 1 : 0] = 0;
-    if (s->said < s->to_say) {
-        put(b, s->say[s->said++]);
+    if (s->replied < s->replies) {
+        put(b, s->reply[s->replied++]);
         return;
     }
     if (s->error) {
@@ -264,7 +271,7 @@ static void answer_one(server *s, port_connection *l, const weir_resp_request *r
 {
     const weir_slice *a = r->arg;
     if (is(a[0], "CLUSTER")) {
-        s->slots_asked++;
+        s->map_requests++;
         put(b, s->slots ? s->slots : "-ERR This instance has cluster support disabled\r\n");
     } else if (is(a[0], "FCALL") && is(a[1], "WEIR_VERSION")) {
         if (!s->has_functions)
@@ -294,14 +301,14 @@ static void hear(port_connection *l)
         l->events.received(l->ctx, &l->in, kit.now_ns);
 }
 
-static void line_down(port_connection *l, const char *why)
+static void close_connection(port_connection *l, const char *why)
 {
     port_connection gone = *l;
     drop_line(l);
     gone.events.closed(gone.ctx, why, kit.now_ns);
 }
 
-static void say(port_connection *l, const void *bytes, size_t len)
+static void reply(port_connection *l, const void *bytes, size_t len)
 {
     const uint8_t *at = bytes;
     size_t step = kit.bytewise ? 1 : len;
@@ -309,7 +316,7 @@ static void say(port_connection *l, const void *bytes, size_t len)
     for (size_t i = 0; i < len && l->used && l->ctx == ctx; i += step) {
         weir_buffer_append(&l->in, at + i, step);
         if (l->in.failed)
-            line_down(l, "it said more than there is memory for");
+            close_connection(l, "no memory for its replies");
         else
             hear(l);
     }
@@ -340,9 +347,9 @@ static bool serve(port_connection *l)
             break;
     }
     if (replies.failed)
-        line_down(l, "it closed the connection");
+        close_connection(l, "it closed the connection");
     else
-        say(l, weir_buffer_data(&replies), weir_buffer_len(&replies));
+        reply(l, weir_buffer_data(&replies), weir_buffer_len(&replies));
     weir_buffer_free(&replies);
     return any;
 }
@@ -354,13 +361,13 @@ static void settle(void)
     for (int turn = 0; busy; turn++) {
         assert_true(turn < 1000);
         busy = false;
-        for (size_t i = 0; i < LINES_MAX; i++) {
-            port_connection *l = &kit.line[i];
+        for (size_t i = 0; i < CONNECTIONS_MAX; i++) {
+            port_connection *l = &kit.connection[i];
             if (!l->used)
                 continue;
             server *s = server_at(l->port);
             if (!l->up && !kit.holds && (!s || s->is_down)) {
-                line_down(l, "connection refused");
+                close_connection(l, "connection refused");
                 busy = true;
             } else if (!l->up && !kit.holds) {
                 l->up = busy = true;
@@ -369,8 +376,8 @@ static void settle(void)
                 busy |= serve(l);
             }
         }
-        for (size_t i = 0; i < ALARMS_MAX; i++) {
-            port_timer *a = &kit.alarm[i];
+        for (size_t i = 0; i < TIMERS_MAX; i++) {
+            port_timer *a = &kit.timer[i];
             if (!a->used || a->at_ns > kit.now_ns)
                 continue;
             a->at_ns = INT64_MAX;
@@ -387,9 +394,9 @@ static inline void pass(int64_t ns)
     settle();
     for (;;) {
         int64_t next_ns = INT64_MAX;
-        for (size_t i = 0; i < ALARMS_MAX; i++) {
-            if (kit.alarm[i].used && kit.alarm[i].at_ns < next_ns)
-                next_ns = kit.alarm[i].at_ns;
+        for (size_t i = 0; i < TIMERS_MAX; i++) {
+            if (kit.timer[i].used && kit.timer[i].at_ns < next_ns)
+                next_ns = kit.timer[i].at_ns;
         }
         if (next_ns > until_ns)
             break;
@@ -400,11 +407,11 @@ static inline void pass(int64_t ns)
     settle();
 }
 
-static port_connection *line_to(uint16_t port)
+static port_connection *connection_to(uint16_t port)
 {
-    for (size_t i = 0; i < LINES_MAX; i++) {
-        if (kit.line[i].used && kit.line[i].port == port)
-            return &kit.line[i];
+    for (size_t i = 0; i < CONNECTIONS_MAX; i++) {
+        if (kit.connection[i].used && kit.connection[i].port == port)
+            return &kit.connection[i];
     }
     return NULL;
 }
@@ -412,16 +419,16 @@ static port_connection *line_to(uint16_t port)
 static inline size_t lines_to(uint16_t port)
 {
     size_t n = 0;
-    for (size_t i = 0; i < LINES_MAX; i++)
-        n += kit.line[i].used && kit.line[i].port == port;
+    for (size_t i = 0; i < CONNECTIONS_MAX; i++)
+        n += kit.connection[i].used && kit.connection[i].port == port;
     return n;
 }
 
 static inline void server_dies(server *s)
 {
     s->is_down = true;
-    for (port_connection *l; (l = line_to(s->port));)
-        line_down(l, "it closed the connection");
+    for (port_connection *l; (l = connection_to(s->port));)
+        close_connection(l, "it closed the connection");
 }
 
 /* ---- calls ----------------------------------------------------------------------------------- */
@@ -450,7 +457,7 @@ static weir_slice bytes_of(const char *text)
     return (weir_slice){text, strlen(text)};
 }
 
-static void ask_of(test_call *t, weir_verb verb, const char *key, int64_t cost, int64_t within_ns)
+static void call_of(test_call *t, weir_verb verb, const char *key, int64_t cost, int64_t within_ns)
 {
     *t = (test_call){0};
     snprintf(t->key, sizeof t->key, "%s", key);
@@ -478,7 +485,7 @@ static void send_call(test_call *t)
 
 static inline void take(test_call *t, const char *key, int64_t cost)
 {
-    ask_of(t, WEIR_VERB_TAKE, key, cost, 50 * MS);
+    call_of(t, WEIR_VERB_TAKE, key, cost, 50 * MS);
     send_call(t);
 }
 
@@ -540,20 +547,18 @@ static int teardown(void **state)
 {
     (void)state;
     weir_redis_client_close(kit.client);
-    for (size_t i = 0; i < LINES_MAX; i++) {
-        if (kit.line[i].used)
+    for (size_t i = 0; i < CONNECTIONS_MAX; i++) {
+        if (kit.connection[i].used)
             return -1;
     }
-    for (size_t i = 0; i < ALARMS_MAX; i++) {
-        if (kit.alarm[i].used)
+    for (size_t i = 0; i < TIMERS_MAX; i++) {
+        if (kit.timer[i].used)
             return -1;
     }
     return 0;
 }
 
-/* A kit for tests of the client: a dialer with a virtual clock, and simulated servers behind it. A
- * server reads requests and replies as the test has set it up. `remaining` in a decision is the cost
- * of its request, so a test can match replies to requests. */
+/* Runs all tests, then runs them again with all replies cut into bytes. */
 #define RUN_BOTH_WAYS(tests)                                                                       \
     do {                                                                                           \
         int failed = cmocka_run_group_tests_name("whole", tests, NULL, NULL);                      \

@@ -36,7 +36,7 @@ static void replies_match_their_calls(void **state)
     settle();
     for (int i = 0; i < N; i++)
         assert_answered(&t[i]);
-    assert_int_equal(kit.server[0].dials, 1);
+    assert_int_equal(kit.server[0].connects, 1);
 }
 
 static void a_call_is_late_at_its_deadline(void **state)
@@ -48,7 +48,7 @@ static void a_call_is_late_at_its_deadline(void **state)
     s->is_hung = true;
     test_call a, b, c;
     take(&a, "alice", 1);
-    ask_of(&b, WEIR_VERB_TAKE, "alice", 2, 20 * MS);
+    call_of(&b, WEIR_VERB_TAKE, "alice", 2, 20 * MS);
     send_call(&b);
     int64_t begin_ns = kit.now_ns;
     pass(20 * MS - 1);
@@ -67,7 +67,7 @@ static void a_call_is_late_at_its_deadline(void **state)
     settle();
     assert_answered(&c);
     assert_int_equal(count(&kit.counts.late), 2);
-    assert_int_equal(s->dials, 1);
+    assert_int_equal(s->connects, 1);
 }
 
 static void a_refused_connection_is_unreachable(void **state)
@@ -98,7 +98,7 @@ static void a_call_waits_for_the_connection(void **state)
     open_client();
     test_call a, b;
     take(&a, "alice", 1);
-    ask_of(&b, WEIR_VERB_TAKE, "bob", 2, 500 * MS);
+    call_of(&b, WEIR_VERB_TAKE, "bob", 2, 500 * MS);
     send_call(&b);
     pass(60 * MS);
     assert_ended(&a, WEIR_REDIS_UNREACHABLE);
@@ -106,7 +106,7 @@ static void a_call_waits_for_the_connection(void **state)
     kit.holds = false;
     settle();
     assert_answered(&b);
-    assert_int_equal(s->asks, 1);
+    assert_int_equal(s->calls, 1);
     assert_true(weir_redis_client_is_up(kit.client, a.request, &(int64_t){0}));
 }
 
@@ -121,11 +121,11 @@ static void backoff_grows_and_ends(void **state)
     assert_in_range(count(&kit.counts.dialed) - first, 50, 100);
     server *s = add_server(7000);
     pass(5000 * MS);
-    assert_int_equal(s->dials, 1);
+    assert_int_equal(s->connects, 1);
     server_dies(s);
     s->is_down = false;
     pass(10 * MS); /* the first pause again, since the connection had worked */
-    assert_int_equal(s->dials, 2);
+    assert_int_equal(s->connects, 2);
 }
 
 static void sent_calls_end_as_broken(void **state)
@@ -144,7 +144,7 @@ static void sent_calls_end_as_broken(void **state)
     assert_string_equal(a.why, "it closed the connection");
     s->is_down = s->is_hung = false;
     pass(1000 * MS);
-    assert_int_equal(s->asks, 0); /* it is not sent again */
+    assert_int_equal(s->calls, 0); /* it is not sent again */
     test_call c;
     take(&c, "alice", 3);
     settle();
@@ -165,17 +165,17 @@ static void a_hung_server_is_reconnected(void **state)
     take(&a, "alice", 1);
     pass(2900 * MS);
     assert_ended(&a, WEIR_REDIS_LATE);
-    assert_int_equal(s->dials, 1);
+    assert_int_equal(s->connects, 1);
     pass(3100 * MS); /* the timer expires every 3 s */
-    assert_int_equal(s->dials, 2);
+    assert_int_equal(s->connects, 2);
     s->is_hung = false;
     test_call b;
-    ask_of(&b, WEIR_VERB_TAKE, "alice", 2, 5000 * MS);
+    call_of(&b, WEIR_VERB_TAKE, "alice", 2, 5000 * MS);
     send_call(&b);
     pass(5000 * MS);
     assert_answered(&b);
     pass(60000 * MS); /* a connection without requests stays open */
-    assert_in_range(s->dials, 2, 3);
+    assert_in_range(s->connects, 2, 3);
     assert_true(weir_redis_client_is_up(kit.client, a.request, &(int64_t){0}));
 }
 
@@ -197,12 +197,12 @@ static void an_abandoned_call_is_not_touched(void **state)
     memset(&sent, 0x55, sizeof sent);
     settle();
     assert_answered(&next);
-    assert_int_equal(s->asks, 2);
+    assert_int_equal(s->calls, 2);
     /* The same for a call that ended within send(). */
     server_dies(s);
     pass(5000 * MS);
     test_call ended;
-    ask_of(&ended, WEIR_VERB_TAKE, "alice", 1, 0);
+    call_of(&ended, WEIR_VERB_TAKE, "alice", 1, 0);
     send_call(&ended);
     weir_redis_client_abandon(kit.client, &ended.call);
     settle();
@@ -305,10 +305,10 @@ static void an_invalid_reply_closes_the_connection(void **state)
         for (int bytewise = 0; bytewise < 2; bytewise++) {
             pass(3000 * MS);
             kit.bytewise = bytewise;
-            s->said = 0;
-            s->to_say = 1;
-            s->say[0] = bad[i];
-            size_t dials = s->dials;
+            s->replied = 0;
+            s->replies = 1;
+            s->reply[0] = bad[i];
+            size_t dials = s->connects;
             test_call a, b;
             take(&a, "alice", 1);
             take(&b, "alice", 2);
@@ -317,7 +317,7 @@ static void an_invalid_reply_closes_the_connection(void **state)
             assert_ended(&b, WEIR_REDIS_BROKEN);
             assert_string_equal(a.why, "the server's reply violates the protocol");
             pass(3000 * MS);
-            assert_int_equal(s->dials, dials + 1);
+            assert_int_equal(s->connects, dials + 1);
         }
     }
 }
@@ -328,10 +328,10 @@ static void an_unrequested_reply_closes_the_connection(void **state)
     server *s = add_server(7000);
     open_client();
     settle();
-    say(line_to(7000), "+PONG\r\n", 7);
-    assert_null(line_to(7000));
+    reply(connection_to(7000), "+PONG\r\n", 7);
+    assert_null(connection_to(7000));
     pass(100 * MS);
-    assert_int_equal(s->dials, 2);
+    assert_int_equal(s->connects, 2);
 }
 
 static void no_memory_for_a_connection(void **state)
@@ -366,14 +366,14 @@ static void tls_is_used_for_rediss(void **state)
     take(&a, "alice", 2);
     settle();
     assert_answered(&a);
-    assert_ptr_equal(line_to(7000)->tls, kit.tls);
-    assert_ptr_equal(line_to(7001)->tls, kit.tls);
-    assert_null(line_to(7001)->tls_name);
+    assert_ptr_equal(connection_to(7000)->tls, kit.tls);
+    assert_ptr_equal(connection_to(7001)->tls, kit.tls);
+    assert_null(connection_to(7001)->tls_name);
     weir_redis_client_close(kit.client);
     kit.url[0] = "redis://a:7000";
     open_client();
     settle();
-    assert_null(line_to(7001)->tls);
+    assert_null(connection_to(7001)->tls);
 }
 
 static void closing_ends_all_calls(void **state)
@@ -385,7 +385,7 @@ static void closing_ends_all_calls(void **state)
     s->is_hung = true;
     test_call sent, crowded;
     take(&sent, "alice", 1);
-    ask_of(&crowded, WEIR_VERB_TAKE, "alice", 1, 0);
+    call_of(&crowded, WEIR_VERB_TAKE, "alice", 1, 0);
     send_call(&crowded);
     weir_redis_client_close(kit.client);
     assert_ended(&sent, WEIR_REDIS_BROKEN);
@@ -467,7 +467,7 @@ static test_call *victim;
 static void send_another(weir_redis_call *c, int64_t now_ns)
 {
     on_done(c, now_ns);
-    ask_of(&chained, WEIR_VERB_TAKE, "carol", 9, 50 * MS);
+    call_of(&chained, WEIR_VERB_TAKE, "carol", 9, 50 * MS);
     send_call(&chained);
     if (victim)
         weir_redis_client_abandon(kit.client, &victim->call);
@@ -480,7 +480,7 @@ static void done_may_send_and_abandon(void **state)
     open_client();
     settle();
     test_call a, b;
-    ask_of(&a, WEIR_VERB_TAKE, "alice", 1, 50 * MS);
+    call_of(&a, WEIR_VERB_TAKE, "alice", 1, 50 * MS);
     a.call.done = send_another;
     send_call(&a);
     take(&b, "alice", 2);
@@ -491,7 +491,7 @@ static void done_may_send_and_abandon(void **state)
     assert_int_equal(b.done, 0);
     /* The same while a connection breaks. */
     s->is_hung = true;
-    ask_of(&a, WEIR_VERB_TAKE, "alice", 1, 50 * MS);
+    call_of(&a, WEIR_VERB_TAKE, "alice", 1, 50 * MS);
     a.call.done = send_another;
     send_call(&a);
     take(&b, "alice", 2);

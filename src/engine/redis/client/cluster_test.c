@@ -59,11 +59,11 @@ static void calls_go_to_the_node_of_the_key(void **state)
     settle();
     for (int i = 0; i < 3; i++) {
         assert_answered(&t[i]);
-        assert_int_equal(srv[i]->asks, 1);
-        assert_int_equal(srv[i]->dials, 1);
+        assert_int_equal(srv[i]->calls, 1);
+        assert_int_equal(srv[i]->connects, 1);
     }
-    assert_null(line_to(7999));
-    assert_int_equal(srv[0]->slots_asked, 1);
+    assert_null(connection_to(7999));
+    assert_int_equal(srv[0]->map_requests, 1);
     assert_non_null(strstr(kit.log, "redis-slots a:7000: 3 masters, 16384 slots\n"));
     assert_int_equal(count(&kit.counts.connected), 3);
 }
@@ -87,9 +87,9 @@ static void any_node_can_be_the_seed(void **state)
     settle();
     for (int i = 0; i < 3; i++)
         assert_answered(&t[i]);
-    assert_int_equal(replica->asks, 0);
+    assert_int_equal(replica->calls, 0);
     pass(10000 * MS);
-    assert_null(line_to(7999)); /* the connection is no longer needed */
+    assert_null(connection_to(7999)); /* the connection is no longer needed */
 }
 
 /* A node may send "", "?" or null as its own host. */
@@ -108,12 +108,12 @@ static void a_host_may_be_left_out(void **state)
         take(&t, "hello", 1);
         settle();
         assert_answered(&t);
-        assert_string_equal(line_to(7001)->host, "a");
+        assert_string_equal(connection_to(7001)->host, "a");
         if (i < 2)
             weir_redis_client_close(kit.client);
     }
-    assert_int_equal(seed->asks, 0);
-    assert_int_equal(master->asks, 3);
+    assert_int_equal(seed->calls, 0);
+    assert_int_equal(master->calls, 3);
 }
 
 static void moved_updates_the_map(void **state)
@@ -136,8 +136,8 @@ static void moved_updates_the_map(void **state)
         take(&t, "hello", 1);
         settle();
         assert_answered(&t);
-        assert_int_equal(srv[0]->asks, 1);
-        assert_int_equal(srv[1]->asks, 1);
+        assert_int_equal(srv[0]->calls, 1);
+        assert_int_equal(srv[1]->calls, 1);
         assert_int_equal(count(&kit.counts.redirected), 1);
         srv[0]->error = NULL;
         take(&again, "hello", 2);
@@ -145,9 +145,9 @@ static void moved_updates_the_map(void **state)
         settle();
         assert_answered(&again);
         assert_answered(&other);
-        assert_int_equal(srv[0]->asks, 2);
-        assert_int_equal(srv[1]->asks, 2);
-        assert_int_equal(srv[0]->slots_asked + srv[1]->slots_asked + srv[2]->slots_asked, 2);
+        assert_int_equal(srv[0]->calls, 2);
+        assert_int_equal(srv[1]->calls, 2);
+        assert_int_equal(srv[0]->map_requests + srv[1]->map_requests + srv[2]->map_requests, 2);
     }
 }
 
@@ -156,24 +156,24 @@ static void map_requests_are_limited(void **state)
     (void)state;
     open_cluster();
     for (int i = 0; i < 100; i++) { /* in one second */
-        srv[0]->said = 0;
-        srv[0]->to_say = 1;
-        srv[0]->say[0] = "-MOVED 866 a:7001\r\n";
+        srv[0]->replied = 0;
+        srv[0]->replies = 1;
+        srv[0]->reply[0] = "-MOVED 866 a:7001\r\n";
         test_call t;
         take(&t, "hello", 1);
         settle();
         assert_answered(&t);
         pass(10 * MS);
     }
-    assert_in_range(srv[0]->slots_asked + srv[1]->slots_asked + srv[2]->slots_asked, 5, 12);
+    assert_in_range(srv[0]->map_requests + srv[1]->map_requests + srv[2]->map_requests, 5, 12);
 }
 
 static void ask_does_not_update_the_map(void **state)
 {
     (void)state;
     open_cluster();
-    srv[0]->to_say = 1;
-    srv[0]->say[0] = "-ASK 866 a:7001\r\n";
+    srv[0]->replies = 1;
+    srv[0]->reply[0] = "-ASK 866 a:7001\r\n";
     test_call t, again;
     take(&t, "hello", 1);
     settle();
@@ -182,9 +182,9 @@ static void ask_does_not_update_the_map(void **state)
     take(&again, "hello", 2);
     settle();
     assert_answered(&again);
-    assert_int_equal(srv[0]->asks, 2);
+    assert_int_equal(srv[0]->calls, 2);
     assert_int_equal(srv[1]->askings, 1);
-    assert_int_equal(srv[1]->asks, 1);
+    assert_int_equal(srv[1]->calls, 1);
 }
 
 static void ask_may_name_an_unknown_node(void **state)
@@ -199,7 +199,7 @@ static void ask_may_name_an_unknown_node(void **state)
     assert_answered(&t);
     assert_int_equal(fresh->askings, 1);
     pass(10000 * MS);
-    assert_null(line_to(7003));
+    assert_null(connection_to(7003));
 }
 
 /* A seed that was a replica, and has become a master. */
@@ -212,14 +212,14 @@ static void moved_may_name_a_former_replica(void **state)
     promoted->role = "slave";
     promoted->slots = map[0];
     open_cluster();
-    assert_non_null(line_to(7003));
+    assert_non_null(connection_to(7003));
     promoted->role = "master";
     srv[0]->error = "-MOVED 866 a:7003\r\n";
     test_call t;
     take(&t, "hello", 1);
     settle();
     assert_answered(&t);
-    assert_int_equal(promoted->asks, 1);
+    assert_int_equal(promoted->calls, 1);
     assert_memory_equal(promoted->last, "WEIR.ASK", 8);
 }
 
@@ -233,7 +233,7 @@ static void redirects_are_limited(void **state)
     take(&t, "hello", 1);
     settle();
     assert_ended(&t, WEIR_REDIS_REFUSED);
-    assert_in_range(srv[0]->asks + srv[1]->asks, 3, 10);
+    assert_in_range(srv[0]->calls + srv[1]->calls, 3, 10);
 }
 
 static void tryagain_repeats_the_call(void **state)
@@ -241,16 +241,16 @@ static void tryagain_repeats_the_call(void **state)
     (void)state;
     open_cluster();
     for (int i = 0; i < 3; i++)
-        srv[0]->say[i] = "-TRYAGAIN Multiple keys request during rehashing of slot\r\n";
-    srv[0]->to_say = 3;
+        srv[0]->reply[i] = "-TRYAGAIN Multiple keys request during rehashing of slot\r\n";
+    srv[0]->replies = 3;
     test_call t, never;
     take(&t, "hello", 1);
     settle();
     assert_int_equal(t.done, 0);
-    assert_int_equal(srv[0]->asks, 1); /* only after a pause */
+    assert_int_equal(srv[0]->calls, 1); /* only after a pause */
     pass(40 * MS);
     assert_answered(&t);
-    assert_int_equal(srv[0]->asks, 4);
+    assert_int_equal(srv[0]->calls, 4);
     srv[0]->error = "-TRYAGAIN Multiple keys request during rehashing of slot\r\n";
     take(&never, "hello", 1);
     pass(60 * MS);
@@ -272,7 +272,7 @@ static void readonly_finds_the_new_master(void **state)
     take(&t, "hello", 1);
     pass(50 * MS);
     assert_answered(&t);
-    assert_int_equal(promoted->asks, 1);
+    assert_int_equal(promoted->calls, 1);
 }
 
 static void a_lost_node_is_replaced(void **state)
@@ -295,7 +295,7 @@ static void a_lost_node_is_replaced(void **state)
     take(&t, "hello", 3);
     settle();
     assert_answered(&t);
-    assert_int_equal(promoted->asks, 1);
+    assert_int_equal(promoted->calls, 1);
     assert_non_null(strstr(kit.log, "redis-slots a:7001") ? kit.log
                                                           : strstr(kit.log, "redis-slots a:7002"));
 }
@@ -340,7 +340,7 @@ static void takes_need_one_slot(void **state)
     (void)state;
     open_cluster();
     test_call t;
-    ask_of(&t, WEIR_VERB_TAKE, "{org}:a", 1, 50 * MS);
+    call_of(&t, WEIR_VERB_TAKE, "{org}:a", 1, 50 * MS);
     t.request[1] = t.request[0];
     t.request[1].key = bytes_of("{org}:b");
     t.request[1].cost = 2;
@@ -348,9 +348,9 @@ static void takes_need_one_slot(void **state)
     t.call.all = true;
     uint32_t slot = weir_redis_slot("{org", 4);
     server *s = srv[slot < 5461 ? 0 : slot < 10923 ? 1 : 2];
-    s->to_say = 1;
-    s->say[0] = "*17\r\n:1\r\n:1\r\n:20\r\n:19\r\n:0\r\n:5\r\n:0\r\n:0\r\n:0\r\n"
-                ":0\r\n:20\r\n:1\r\n:-1\r\n:5\r\n:0\r\n:0\r\n:0\r\n";
+    s->replies = 1;
+    s->reply[0] = "*17\r\n:1\r\n:1\r\n:20\r\n:19\r\n:0\r\n:5\r\n:0\r\n:0\r\n:0\r\n"
+                  ":0\r\n:20\r\n:1\r\n:-1\r\n:5\r\n:0\r\n:0\r\n:0\r\n";
     send_call(&t);
     settle();
     assert_ended(&t, WEIR_REDIS_ANSWERED);
@@ -367,7 +367,7 @@ static void takes_need_one_slot(void **state)
     settle();
     assert_ended(&t, WEIR_REDIS_ANSWERED);
     assert_int_equal(t.request[0].status, WEIR_E_UNSUPPORTED);
-    assert_int_equal(s->asks, 1);
+    assert_int_equal(s->calls, 1);
 }
 
 /* Keys and prefixes whose hash tag is not the text within weir's own braces. */
@@ -402,7 +402,7 @@ static void moved_reveals_a_cluster(void **state)
     take(&t, "foo", 2);
     settle();
     assert_answered(&t);
-    assert_int_equal(b->asks, 1);
+    assert_int_equal(b->calls, 1);
     a->error = NULL;
     test_call other;
     take(&other, "hello", 3);
@@ -410,7 +410,7 @@ static void moved_reveals_a_cluster(void **state)
     settle();
     assert_answered(&other);
     assert_answered(&t);
-    assert_int_equal(b->asks, 2);
+    assert_int_equal(b->calls, 2);
 }
 
 static void only_the_first_url_is_a_single_server(void **state)
@@ -421,18 +421,18 @@ static void only_the_first_url_is_a_single_server(void **state)
     server *b = add_server(7001);
     open_client();
     test_call t;
-    ask_of(&t, WEIR_VERB_TAKE, "foo", 1, 10000 * MS);
+    call_of(&t, WEIR_VERB_TAKE, "foo", 1, 10000 * MS);
     send_call(&t);
     pass(1000 * MS);
-    assert_int_equal(b->asks, 0);
+    assert_int_equal(b->calls, 0);
     add_server(7000);
     pass(3000 * MS);
     assert_answered(&t);
-    assert_int_equal(b->asks, 0);
+    assert_int_equal(b->calls, 0);
     assert_non_null(
         strstr(kit.log, "redis-alone a:7000: the server is not in Cluster mode: the other URLs"));
     pass(10000 * MS);
-    assert_null(line_to(7001));
+    assert_null(connection_to(7001));
 }
 
 static void invalid_maps_are_refused(void **state)
@@ -507,8 +507,8 @@ static void a_silent_node_is_not_asked_twice(void **state)
     srv[1]->is_hung = srv[2]->is_hung = true;
     const char *slots = thirds(map[1], "a", 7001, 7001, 7002);
     srv[0]->slots = slots;
-    srv[0]->to_say = 1;
-    srv[0]->say[0] = "-CLUSTERDOWN The cluster is down\r\n";
+    srv[0]->replies = 1;
+    srv[0]->reply[0] = "-CLUSTERDOWN The cluster is down\r\n";
     test_call t;
     take(&t, "hello", 1);
     settle();

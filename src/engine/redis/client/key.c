@@ -24,8 +24,8 @@ typedef struct writer {
 
 static void add(writer *w, const char *bytes, size_t len)
 {
-    size_t room = w->len < w->size ? w->size - w->len : 0;
-    size_t fits = len < room ? len : room;
+    size_t space = w->len < w->size ? w->size - w->len : 0;
+    size_t fits = len < space ? len : space;
     if (fits > 0)
         memcpy(w->at + w->len, bytes, fits);
     w->len += len;

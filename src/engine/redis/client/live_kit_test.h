@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_ENGINE_REDIS_LIVE_KIT_TEST_H
 #define WEIR_ENGINE_REDIS_LIVE_KIT_TEST_H
-/* For tests with real servers: a dialer over poll(2), and servers that are started on free ports of
- * 127.0.0.1, in a folder of their own, and ended by their own ids. */
+/* A kit for tests with real servers: a dialer over poll(2); and servers that run on free ports of
+ * 127.0.0.1, in a directory of their own, and are stopped by their process ids. */
 
 #include "port/dial.h"
 #include "port/port.h"
@@ -299,8 +299,7 @@ static void stop_server(live_server *s)
     s->pid = 0;
 }
 
-/* A kit for tests with real servers: a dialer over poll(2); and servers that run on free ports of
- * 127.0.0.1, in a directory of their own, and are stopped by their process ids. */
+/* Runs a program for at most 30 s. Returns its exit status. */
 static int run_to_end(char *const *argv)
 {
     pid_t pid = run(argv);

@@ -97,7 +97,7 @@ static weir_redis_outcome ask(const char *key, bool *ret_allowed)
 }
 
 /* Repeats a call until it is answered, for at most 20 s. */
-static bool ask_until_answered(const char *key)
+static bool take_until_answered(const char *key)
 {
     bool allowed = false;
     for (int64_t until_ns = port_steady_ns() + 20000000000; port_steady_ns() < until_ns;) {
@@ -109,7 +109,7 @@ static bool ask_until_answered(const char *key)
     return false;
 }
 
-static void asks_ten_times(const char *key)
+static void take_ten_times(const char *key)
 {
     static live_call c[15];
     for (int i = 0; i < 15; i++)
@@ -129,21 +129,21 @@ static void one_server(void **state)
     const char *const args[] = {"--requirepass", "secret", "--unixsocket", sock};
     live_server *s = start_server(4, args);
     open_client("redis://:secret@127.0.0.1:%d/2", s->port);
-    (void)ask_until_answered("first");
+    (void)take_until_answered("first");
     assert_non_null(strstr(log_text, ": functions\n"));
-    asks_ten_times("alice");
+    take_ten_times("alice");
     char port[16];
     snprintf(port, sizeof port, "%d", s->port);
     char *flush[] = {"redis-cli", "--no-auth-warning", "-a",    "secret", "-p",
                      port,        "FUNCTION",          "FLUSH", NULL};
     assert_int_equal(run_to_end(flush), 0);
-    asks_ten_times("bob");
+    take_ten_times("bob");
     assert_int_equal(port_load_relaxed(&counts.reloaded), 1);
     close_client();
     options.by = WEIR_REDIS_BY_SCRIPT;
     options.password = "secret";
     open_client("unix://%s?db=2", sock);
-    asks_ten_times("carol");
+    take_ten_times("carol");
     assert_non_null(strstr(log_text, ": a script\n"));
     bool allowed = true;
     assert_int_equal(ask("alice", &allowed), WEIR_REDIS_ANSWERED);
@@ -161,10 +161,10 @@ static void the_module(void **state)
     const char *const args[] = {"--loadmodule", module_path};
     live_server *s = start_server(2, args);
     open_client("redis://127.0.0.1:%d", s->port);
-    (void)ask_until_answered("first");
+    (void)take_until_answered("first");
     assert_non_null(strstr(log_text, ": the module\n"));
-    asks_ten_times("alice");
-    asks_ten_times("bob");
+    take_ten_times("alice");
+    take_ten_times("bob");
     close_client();
 }
 
@@ -187,9 +187,9 @@ static void the_documented_rights_suffice(void **state)
     for (size_t i = 0; i < 2; i++) {
         live_server *s = start_server(sizeof functions / sizeof *functions, of[i].args);
         open_client("redis://weir:SECRET@127.0.0.1:%d", s->port);
-        (void)ask_until_answered("first");
+        (void)take_until_answered("first");
         assert_non_null(strstr(log_text, of[i].by));
-        asks_ten_times("alice");
+        take_ten_times("alice");
         close_client();
     }
 }
@@ -199,7 +199,7 @@ static void reconnects_to_a_restarted_server(void **state)
     (void)state;
     live_server *s = start_server(0, NULL);
     open_client("redis://localhost:%d", s->port);
-    (void)ask_until_answered("a");
+    (void)take_until_answered("a");
     kill(s->pid, SIGSTOP);
     live_call c[100];
     for (int i = 0; i < 100; i++)
@@ -216,7 +216,7 @@ static void reconnects_to_a_restarted_server(void **state)
     wait_for(&lost, 1);
     assert_int_equal(lost.call.outcome, WEIR_REDIS_UNREACHABLE);
     start(s);
-    assert_true(ask_until_answered("c"));
+    assert_true(take_until_answered("c"));
     assert_int_equal(port_load_relaxed(&counts.sent), port_load_relaxed(&counts.answered) + 100);
     close_client();
 }
@@ -270,7 +270,7 @@ static void a_cluster_whose_slots_migrate(void **state)
     for (int i = 0; i < 30; i++) { /* until each node has found the others */
         char key[32];
         snprintf(key, sizeof key, "first:%d", i);
-        (void)ask_until_answered(key);
+        (void)take_until_answered(key);
     }
     char from[41], to[41], at[32];
     read_id(srv[0], from);
@@ -372,9 +372,9 @@ static void follows_a_failover(void **state)
     assert_true(comes_to(sentinel->port, "info sentinel", "slaves=1"));
     options.sentinel = "mymaster";
     open_client("redis://127.0.0.1:%d", sentinel->port);
-    assert_true(ask_until_answered("alice"));
+    assert_true(take_until_answered("alice"));
     stop_server(master);
-    assert_true(ask_until_answered("bob"));
+    assert_true(take_until_answered("bob"));
     char name[64];
     snprintf(name, sizeof name, "redis-master 127.0.0.1:%d: mymaster\n", replica->port);
     assert_non_null(strstr(log_text, name));

@@ -36,8 +36,8 @@ static void set_timer(weir_redis_node *n, int64_t at_ns)
 void weir_redis_node_log(const weir_redis_node *n, const char *event, const char *text)
 {
     const weir_redis_log *log = &n->context->log;
-    if (log->say)
-        log->say(log->ctx, event, n->name, text);
+    if (log->write)
+        log->write(log->ctx, event, n->name, text);
 }
 
 void weir_redis_node_log_up(weir_redis_node *n)

@@ -118,7 +118,7 @@ static void reloads_lost_functions(void **state)
     settle();
     assert_answered(&a);
     assert_int_equal(s->loads, 4);
-    assert_int_equal(s->dials, 1);
+    assert_int_equal(s->connects, 1);
 }
 
 static void an_unloaded_module_is_noticed(void **state)
@@ -148,7 +148,7 @@ static void loading_is_limited(void **state)
     take(&a, "alice", 1);
     settle();
     assert_ended(&a, WEIR_REDIS_REFUSED);
-    assert_in_range(s->asks, 2, 20);
+    assert_in_range(s->calls, 2, 20);
 }
 
 static void authenticates(void **state)
@@ -199,7 +199,7 @@ static void a_replica_gets_no_calls(void **state)
     take(&a, "alice", 1);
     pass(1000 * MS);
     assert_ended(&a, WEIR_REDIS_UNREACHABLE);
-    assert_int_equal(s->asks, 0);
+    assert_int_equal(s->calls, 0);
     assert_string_equal(kit.log,
                         "redis-down a:7000: the server is a replica, but weir needs a master\n");
     s->role = "master";
@@ -261,7 +261,7 @@ static void refusals_have_a_reason(void **state)
         assert_ended(&a, WEIR_REDIS_REFUSED);
         assert_string_equal(a.why, why[i]);
     }
-    assert_int_equal(s->dials, 1);
+    assert_int_equal(s->connects, 1);
     assert_string_equal(kit.log, "redis-up a:7000: the module\n"
                                  "redis-refuses a:7000: OOM command not allowed when used memory > "
                                  "'maxmemory'.\n"); /* logged once */
@@ -301,12 +301,12 @@ static void cl_throttle_needs_the_module(void **state)
     server *s = add_server(7000);
     open_client();
     test_call a;
-    ask_of(&a, WEIR_VERB_THROTTLE, "alice", 0, 50 * MS);
+    call_of(&a, WEIR_VERB_THROTTLE, "alice", 0, 50 * MS);
     a.request[0].throttle = (weir_throttle){15, 30, 60, -1};
-    s->to_say = 3;
-    s->say[0] = "*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2\r\n";
-    s->say[2] = "-Cell error: Store error: max_burst is less than -1, expected 0 or more\r\n";
-    s->say[1] = "-Cell error: Store error: Zero rates are not supported\r\n";
+    s->replies = 3;
+    s->reply[0] = "*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2\r\n";
+    s->reply[2] = "-Cell error: Store error: max_burst is less than -1, expected 0 or more\r\n";
+    s->reply[1] = "-Cell error: Store error: Zero rates are not supported\r\n";
     send_call(&a);
     settle();
     assert_ended(&a, WEIR_REDIS_ANSWERED);

@@ -110,8 +110,8 @@ static weir_status read_net(const char *at, weir_redis_url *u, weir_redis_error 
 {
     size_t len = strcspn(at, "/?#");
     const char *path = at + len, *user_end = NULL;
-    for (const char *p = at; p < path;
-         p++) { /* the last '@': an earlier one may belong to the password */
+    /* The last '@': an earlier one may belong to the password. */
+    for (const char *p = at; p < path; p++) {
         if (*p == '@')
             user_end = p;
     }

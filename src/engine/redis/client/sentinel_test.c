@@ -34,15 +34,15 @@ static void calls_go_to_the_master(void **state)
     take(&t, "alice", 1);
     settle();
     assert_answered(&t);
-    assert_int_equal(srv[0]->asks, 1);
-    assert_string_equal(line_to(7000)->host, "m");
-    assert_int_equal(guard[1]->dials, 0); /* one Sentinel suffices */
+    assert_int_equal(srv[0]->calls, 1);
+    assert_string_equal(connection_to(7000)->host, "m");
+    assert_int_equal(guard[1]->connects, 0); /* one Sentinel suffices */
     assert_string_equal(kit.log, "redis-up s1:26379: a Sentinel\n"
                                  "redis-master m:7000: mymaster\n"
                                  "redis-up m:7000: the module\n");
     pass(60000 * MS);
-    assert_int_equal(guard[0]->dials, 1);
-    assert_int_equal(srv[0]->dials, 1);
+    assert_int_equal(guard[0]->connects, 1);
+    assert_int_equal(srv[0]->connects, 1);
 }
 
 static void follows_a_failover(void **state)
@@ -59,19 +59,19 @@ static void follows_a_failover(void **state)
     guard[0]->master = guard[1]->master =
         master_b; /* before the node knows that it is the master */
     pass(300 * MS);
-    assert_int_equal(srv[1]->asks, 0);
+    assert_int_equal(srv[1]->calls, 0);
     srv[1]->role = "master";
     pass(2000 * MS);
     take(&t, "alice", 2);
     settle();
     assert_answered(&t);
-    assert_int_equal(srv[1]->asks, 1);
+    assert_int_equal(srv[1]->calls, 1);
     assert_non_null(strstr(kit.log, "redis-master m:7001: mymaster\n"));
     /* The old master comes back as a replica, and gets no calls. */
     srv[0]->is_down = false;
     srv[0]->role = "slave";
     pass(10000 * MS);
-    assert_null(line_to(7000));
+    assert_null(connection_to(7000));
 }
 
 /* The old master is partitioned from the Sentinels, but not from the client. */
@@ -87,9 +87,9 @@ static void follows_while_the_old_master_is_up(void **state)
     take(&t, "alice", 2);
     settle();
     assert_answered(&t);
-    assert_int_equal(srv[1]->asks, 1);
+    assert_int_equal(srv[1]->calls, 1);
     pass(10000 * MS);
-    assert_null(line_to(7000));
+    assert_null(connection_to(7000));
 }
 
 static void readonly_asks_the_sentinels(void **state)
@@ -104,7 +104,7 @@ static void readonly_asks_the_sentinels(void **state)
     take(&t, "alice", 2);
     pass(49 * MS);
     assert_answered(&t);
-    assert_int_equal(srv[1]->asks, 1);
+    assert_int_equal(srv[1]->calls, 1);
 }
 
 static void another_sentinel_takes_over(void **state)
@@ -114,7 +114,7 @@ static void another_sentinel_takes_over(void **state)
     pass(1000 * MS);
     server_dies(guard[0]);
     pass(1000 * MS);
-    assert_int_equal(guard[1]->dials, 1);
+    assert_int_equal(guard[1]->connects, 1);
     test_call t;
     take(&t, "alice", 1);
     settle();
@@ -123,7 +123,7 @@ static void another_sentinel_takes_over(void **state)
     guard[0]->is_down = false;
     pass(5000 * MS);
     assert_int_equal(lines_to(26379), 1);
-    assert_int_equal(srv[0]->dials, 1);
+    assert_int_equal(srv[0]->connects, 1);
 }
 
 /* The client reconnects again and again, but logs it once. */
@@ -137,7 +137,7 @@ static void an_unknown_master_is_logged_once(void **state)
     open_client();
     kit.log[0] = 0;
     pass(20000 * MS);
-    assert_true(guard[0]->dials > 5);
+    assert_true(guard[0]->connects > 5);
     assert_string_equal(kit.log,
                         "redis-up s1:26379: a Sentinel\n"
                         "redis-down s1:26379: the Sentinel does not know the master mymaster\n");

@@ -35,11 +35,11 @@ static void measure(const char *what)
     server *s = &kit.server[0];
     open_client();
     settle();
-    port_connection *l = line_to(s->port);
+    port_connection *l = connection_to(s->port);
     weir_buffer replies;
     weir_buffer_init(&replies, 1 << 20);
     for (int i = 0; i < BATCH; i++) {
-        ask_of(&batch[i], WEIR_VERB_TAKE, "user:123456789", 1, 50 * MS);
+        call_of(&batch[i], WEIR_VERB_TAKE, "user:123456789", 1, 50 * MS);
         put_figures(&replies, 1);
     }
     int64_t begin_ns = cpu_ns();

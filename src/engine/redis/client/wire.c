@@ -167,15 +167,15 @@ static int64_t units_of(const weir_engine_request *q)
 
 size_t weir_redis_wire_size(const weir_redis_call *c, size_t prefix_len)
 {
-    size_t room = FIXED_MAX;
+    size_t size = FIXED_MAX;
     for (size_t i = 0; i < c->len; i++) {
         const weir_engine_request *q = &c->request[i];
-        room += prefix_len + q->key.len + q->name.len + KEY_EXTRA_MAX + q->text.len + 3 * HEAD_MAX +
+        size += prefix_len + q->key.len + q->name.len + KEY_EXTRA_MAX + q->text.len + 3 * HEAD_MAX +
                 4 * NUMBER_MAX;
         if (q->verb != WEIR_VERB_THROTTLE)
-            room += zones_of(q) * BOUNDS * NUMBER_MAX;
+            size += zones_of(q) * BOUNDS * NUMBER_MAX;
     }
-    return room;
+    return size;
 }
 
 bool weir_redis_wire_can(const weir_redis_call *c, weir_redis_by by, const char **ret_why)
