@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
 /* Builds the tree from libyaml's events, and refuses the YAML features that weir does not support.
- * It must not know any key. */
+ * libyaml's own tree (yaml_document_t) has no anchors, resolves aliases and accepts duplicate keys,
+ * so that they could not be reported. This file must not know any key. */
 
 #include "cmd/config/tree.h"
 
