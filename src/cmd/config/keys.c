@@ -102,15 +102,13 @@ void config_read_section(config_reader *r, const config_place *place, const conf
 {
     size_t before = r->errors->found - r->errors->warnings;
     const config_node *n = place->node;
-    if (n->bad)
-        return;
     if (n->kind == CONFIG_MAP)
         read_map(r, place, section, base);
     else if (!config_is_empty(n) && section->expected)
         config_error(r->errors, place, "%s", section->expected);
     else if (!config_is_empty(n))
         config_error(r->errors, place, "expected a map, found %s", kind_name(n));
-    if (section->check && r->errors->found - r->errors->warnings == before)
+    if (section->check && !n->bad && r->errors->found - r->errors->warnings == before)
         section->check(r, place, base);
 }
 
