@@ -48,14 +48,12 @@ typedef struct weir_shared {
     /* All relaxed: they publish no other data. */
     port_counter connected;
     port_counter buffered;
-    port_counter
-        stage; /* a weir_stage; only the control loop writes it, and then wakes the others */
+    port_counter stage;   /* a weir_stage; the control loop writes it, and then wakes the loops */
     port_counter drained; /* loops without connections; `control` is woken after each increment */
     uv_async_t control;
 } weir_shared;
 
-/* Reports an event, with the number of times it has happened since the last report. Threads:
- * any. */
+/* Reports an event, with its count since the last report. Threads: any. */
 void weir_shared_report(weir_shared *shared, weir_event event, const char *text);
 
 /* ---- a loop ---------------------------------------------------------------------------------- */

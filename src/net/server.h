@@ -36,10 +36,9 @@ typedef struct weir_server_limits {
 } weir_server_limits;
 
 typedef struct weir_server_options {
-    const weir_listen_address
-        *listens; /* 1..WEIR_LISTENERS_MAX of them; read by weir_server_open() only */
-    size_t listens_len;
-    unsigned loops;        /* threads with an event loop, 1..WEIR_LOOPS_MAX */
+    const weir_listen_address *listens; /* read by weir_server_open() only */
+    size_t listens_len;                 /* 1..WEIR_LISTENERS_MAX */
+    unsigned loops;                     /* threads with an event loop, 1..WEIR_LOOPS_MAX */
     void *const *contexts; /* one for each loop, passed to protocol->open; NULL: all are NULL. The
                               array is read by weir_server_open() only */
     weir_server_limits limits;
@@ -77,8 +76,8 @@ typedef struct weir_server weir_server;
  * SIGINT, SIGTERM and SIGHUP are handled by the server from now on, and SIGPIPE is ignored.
  *  ret_error  written on WEIR_E_IO: the reason and what to do; `size` bytes.
  * A port that another socket listens on is an error. A stale socket file is replaced; any other
- * file at its path is an error. A socket file has the mode 0660. Returns WEIR_OK; WEIR_E_IO;
- * WEIR_E_NOMEM; WEIR_E_RANGE for an option outside its range. */
+ * file at its path is an error. A socket file has the mode 0660.
+ * Returns WEIR_OK; WEIR_E_IO; WEIR_E_NOMEM; WEIR_E_RANGE for an option outside its range. */
 WEIR_NODISCARD weir_status weir_server_open(weir_server **ret, const weir_server_options *options,
                                             char *ret_error, size_t size);
 
