@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Compares the algorithms with gcra: decisions a second with a million keys. Each policy has its own
- * store, all equally full, and the stores alternate in every round. A ratio of 0.5 means that a
+/* Compares the algorithms with gcra: decisions a second with a million keys. Each policy has its
+ * own store, all equally full, and the stores alternate in every round. A ratio of 0.5 means that a
  * decision takes twice as long as with gcra. */
 
 #include "kit.h"
@@ -12,7 +12,8 @@
 
 enum { ROUNDS = 5, KEYS = 1000000, GCRA = 0 };
 
-/* Time advances by this much for each pass. All takes of the benchmark fit into a window of an hour. */
+/* Time advances by this much for each pass. All takes of the benchmark fit into a window of an
+ * hour. */
 #define STEP_NS INT64_C(10000000000)
 
 static const struct algo {
@@ -48,8 +49,8 @@ typedef struct algo_bench {
 typedef uint64_t (*loop_fn)(const subject *s, const request_key *keys, size_t n, int64_t now_ns,
                             int64_t cost);
 
-/* The size of a table with two slots for each key, or four for layered policies, rounded up to a power
- * of two. A slot holds a tag and a state. */
+/* The size of a table with two slots for each key, or four for layered policies, rounded up to a
+ * power of two. A slot holds a tag and a state. */
 static size_t table_bytes(const weir_policy *p)
 {
     size_t slot = (weir_state_words(p, 0) + 1) * sizeof(uint64_t), len = 1 << 20;

@@ -2,10 +2,10 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef BENCH_BARE_H
 #define BENCH_BARE_H
-/* The bare loop, the baseline of the benchmark: the minimal rate limiter for one thread. It runs GCRA
- * on an open-addressing table of 16-byte slots with linear probing and XXH3. It has one policy, and
- * no threads, no secret, no memory limit and no expiry; the table must not become full. It computes
- * all fields of a reply. */
+/* The bare loop, the baseline of the benchmark: the minimal rate limiter for one thread. It runs
+ * GCRA on an open-addressing table of 16-byte slots with linear probing and XXH3. It has one
+ * policy, and no threads, no secret, no memory limit and no expiry; the table must not become full.
+ * It computes all fields of a reply. */
 
 #include "keys.h"
 
@@ -30,8 +30,8 @@ typedef struct bare_answer {
 void bare_open(bare *b, size_t len, int64_t limit, int64_t interval_ns);
 void bare_close(bare *b);
 
-/* Take one unit for a key, or for each of KEY_BATCH keys. A batch prefetches all its slots before it
- * uses the first. */
+/* Take one unit for a key, or for each of KEY_BATCH keys. A batch prefetches all its slots before
+ * it uses the first. */
 void bare_single(const bare *b, const request_key *k, int64_t now_ns, bare_answer *ret);
 void bare_batch(const bare *b, const request_key *k, int64_t now_ns, bare_answer *ret);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The program whose instructions tools/instructions counts. Each case makes the same decisions in the
- * same order, without sockets, clocks or threads. So the count is reproducible, and shows changes
- * that are too small to time.
+/* The program whose instructions tools/instructions counts. Each case makes the same decisions in
+ * the same order, without sockets, clocks or threads. So the count is reproducible, and shows
+ * changes that are too small to time.
  *
  *     instructions            prints the names of the cases
  *     instructions CASE       runs a case; prints how many decisions measured() made
@@ -255,7 +255,8 @@ static void check_reply(const rig *r, const bench_case *c)
         die("unexpected reply");
 }
 
-/* tools/instructions counts the instructions of this function, by its name, and of all that it calls. */
+/* tools/instructions counts the instructions of this function, by its name, and of all that it
+ * calls. */
 __attribute__((noinline)) static void measured(rig *r, void (*round)(rig *))
 {
     round(r);

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef BENCH_KEYS_H
 #define BENCH_KEYS_H
-/* The keys of the requests, the same for every loop: texts of 16 to 24 bytes, one behind the other in
- * memory, like the keys in the input of a server. */
+/* The keys of the requests, the same for every loop: texts of 16 to 24 bytes, one behind the other
+ * in memory, like the keys in the input of a server. */
 
 #include <stddef.h>
 #include <stdint.h>

@@ -49,7 +49,7 @@ void kit_unmap(void *p, size_t len)
     munmap(p, len);
 }
 
-/* Reads a field of smaps_rollup, which is in kB. Returns bytes, or 0 on a system without the file. */
+/* Reads a field of smaps_rollup. Returns bytes, or 0 on a system without the file. */
 static size_t rollup(const char *name)
 {
     char line[256];

@@ -5,8 +5,8 @@
  *
  *     bench_lib [FILE [PART...]]    prints a table; writes a JSON list to FILE
  *
- * The parts are speed, algos, memory, longest, state, attack and pace. By default all of them run but
- * pace, which is for bench/peers/run. */
+ * The parts are speed, algos, memory, longest, state, attack and pace. By default all of them run
+ * but pace, which is for bench/peers/run. */
 
 #include "parts.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Measures the longest of millions of calls into a new store that fills up. On a shared machine a call
- * is sometimes preempted, which is not the store's time. So the figure is the minimum over several
- * rounds of the longest call in a round. The baseline is a loop of the same duration that only reads
- * the clock. The CPU time of the longest call is reported, too; on a machine that is never quiet it
- * is the meaningful figure. */
+/* Measures the longest of millions of calls into a new store that fills up. On a shared machine a
+ * call is sometimes preempted, which is not the store's time. So the figure is the minimum over
+ * several rounds of the longest call in a round. The baseline is a loop of the same duration that
+ * only reads the clock. The CPU time of the longest call is reported, too; on a machine that is
+ * never quiet it is the meaningful figure. */
 
 #include "kit.h"
 #include "parts.h"

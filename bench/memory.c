@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Finds the smallest store, in bytes a key, that holds all keys. Every key is charged its whole limit
- * at one point in time and then requested again. A key that is then allowed was evicted, whatever the
- * store's own count says. */
+/* Finds the smallest store, in bytes a key, that holds all keys. Every key is charged its whole
+ * limit at one point in time and then requested again. A key that is then allowed was evicted,
+ * whatever the store's own count says. */
 
 #include "kit.h"
 #include "parts.h"
@@ -15,8 +15,8 @@ static const double sizes[] = {12, 13, 14, 15, 16, 16.5, 17, 17.5, 18, 18.5, 19,
                                25, 26, 27, 28, 30, 32,   34, 36,   40, 48,   56, 64, 80, 96, 128};
 enum { SIZES = sizeof sizes / sizeof sizes[0] };
 
-/* Whether a store with this many bytes a key holds all keys. If the store counts evictions, the keys
- * are not requested again. */
+/* Whether a store with this many bytes a key holds all keys. If the store counts evictions, the
+ * keys are not requested again. */
 static bool holds_all(const char *text, uint64_t keys, double bytes)
 {
     subject s;
@@ -45,8 +45,8 @@ static int index_of(double bytes)
     return i;
 }
 
-/* Finds the smallest size that holds all keys by binary search, which begins with `first`. Returns its
- * index in `sizes`, or SIZES if no size is enough. */
+/* Finds the smallest size that holds all keys by binary search, which begins with `first`. Returns
+ * its index in `sizes`, or SIZES if no size is enough. */
 static int smallest(const char *text, uint64_t keys, double first)
 {
     int from = 0, to = SIZES; /* sizes below `from` are too small; `to` is enough */
@@ -59,8 +59,8 @@ static int smallest(const char *text, uint64_t keys, double first)
     return to;
 }
 
-/* The same for so many keys that each try is slow: a linear search upwards from the result for fewer
- * keys. If the result is below 20 bytes, 20 bytes are tried, too. */
+/* The same for so many keys that each try is slow: a linear search upwards from the result for
+ * fewer keys. If the result is below 20 bytes, 20 bytes are tried, too. */
 static int smallest_of_many(const char *text, uint64_t keys, int found)
 {
     while (found < SIZES && !holds_all(text, keys, sizes[found]))

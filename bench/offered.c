@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* An open-loop load generator: it sends requests at a fixed rate, whether or not the server keeps up,
- * and measures latencies from the time at which each request was due. So it counts the time that a
- * request waits behind others. redis-benchmark is a closed loop: it sends only after a reply, and
- * misses that time (coordinated omission).
+/* An open-loop load generator: it sends requests at a fixed rate, whether or not the server keeps
+ * up, and measures latencies from the time at which each request was due. So it counts the time
+ * that a request waits behind others. redis-benchmark is a closed loop: it sends only after a
+ * reply, and misses that time (coordinated omission).
  *
  *     offered PORT take|incr RATE SECONDS    prints the 50th, 99th and 99.9th percentile, in us
  *
- * The server speaks RESP on 127.0.0.1. 50 connections send in turn, with random keys. The program polls
- * without sleeping, so it needs a core of its own. */
+ * The server speaks RESP on 127.0.0.1. 50 connections send in turn, with random keys. The program
+ * polls without sleeping, so it needs a core of its own. */
 
 #define _GNU_SOURCE
 

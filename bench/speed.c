@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
 /* Compares decisions a second with the bare loop on a table of the same size, and two threads with
- * one. In every round each loop runs twice on the same requests: once to warm the caches, once to be
- * measured. Ratios are taken within a round, and the median ratio is reported. One thread is measured
- * by its CPU time, which other programs do not affect. Two threads, and the one thread that they are
- * compared with, are measured by the wall clock. */
+ * one. In every round each loop runs twice on the same requests: once to warm the caches, once to
+ * be measured. Ratios are taken within a round, and the median ratio is reported. One thread is
+ * measured by its CPU time, which other programs do not affect. Two threads, and the one thread
+ * that they are compared with, are measured by the wall clock. */
 
 #include "bare.h"
 #include "kit.h"
@@ -189,8 +189,8 @@ static void fill_bare(const bare *b, uint64_t keys)
     }
 }
 
-/* Warns if a table is mostly in small pages: both sides then walk the page table for every key, which
- * changes the ratio. */
+/* Warns if a table is mostly in small pages: both sides then walk the page table for every key,
+ * which changes the ratio. */
 static void warn_of_small_pages(const char *name, const char *whose, size_t large, size_t table)
 {
     if (large < table / 2)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Compares how long it takes to open a state file with ten million keys and one with a hundred. Opening
- * reads no keys, so both should take the same time. The files are created in the working directory. */
+/* Compares how long it takes to open a state file with ten million keys and one with a hundred.
+ * Opening reads no keys, so both should take the same time. The files are created in the working
+ * directory. */
 
 #include "kit.h"
 #include "parts.h"

@@ -21,8 +21,8 @@ typedef struct subject {
 void subject_open(subject *s, const char *text, size_t memory_bytes, size_t large_bytes);
 void subject_close(subject *s);
 
-/* Take `cost` for each of n keys, with one call a key, or in batches of KEY_BATCH keys, of which n is a
- * multiple. Return how many were allowed. */
+/* Take `cost` for each of n keys, with one call a key, or in batches of KEY_BATCH keys, of which n
+ * is a multiple. Return how many were allowed. */
 uint64_t subject_single(const subject *s, const request_key *keys, size_t n, int64_t now_ns,
                         int64_t cost);
 uint64_t subject_batch(const subject *s, const request_key *keys, size_t n, int64_t now_ns,

@@ -2,10 +2,10 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CMD_CMD_H
 #define WEIR_CMD_CMD_H
-/* The commands of the program `weir`; the table of them is in main.c. Each function gets the name of
- * its command as argv[0] and returns the exit status: 0 for success, 1 for a failure, 2 for wrong
- * usage. take and peek return 3 if the request is denied. With --help a command prints its usage,
- * options, exit statuses and examples. */
+/* The commands of the program `weir`; the table of them is in main.c. Each function gets the name
+ * of its command as argv[0] and returns the exit status: 0 for success, 1 for a failure, 2 for
+ * wrong usage. take and peek return 3 if the request is denied. With --help a command prints its
+ * usage, options, exit statuses and examples. */
 
 int weir_cmd_serve(int argc, char **argv);
 int weir_cmd_replay(int argc, char **argv);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Formats log lines. Values may come from clients, so they are escaped: a value cannot end the line,
- * start another field, or send control characters to a terminal. */
+/* Formats log lines. Values may come from clients, so they are escaped: a value cannot end the
+ * line, start another field, or send control characters to a terminal. */
 
 #include "cmd/log.h"
 

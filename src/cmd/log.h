@@ -26,8 +26,8 @@ typedef struct log_target {
     weir_log_level least; /* events below this level are dropped */
 } log_target;
 
-/* The longest line, with its LF. It is PIPE_BUF, so that each write to a pipe is atomic and lines of
- * several threads never mix. */
+/* The longest line, with its LF. It is PIPE_BUF, so that each write to a pipe is atomic and lines
+ * of several threads never mix. */
 #define WEIR_LOG_LINE_MAX 4096
 
 /* A field of an event. In JSON, LOG_TEXT is a string and the other kinds are numbers. */
@@ -56,8 +56,8 @@ static inline log_pair log_seconds(const char *name, int64_t ms)
 /* A list of fields for log_event(): LOG(log_text("a", "b"), log_integer("c", 1)). */
 #define LOG(...) ((const log_pair[]){__VA_ARGS__, {0}})
 
-/* Writes an event with the current time, in one write(2). If the write is partial or fails, the rest
- * of the line is lost.
+/* Writes an event with the current time, in one write(2). If the write is partial or fails, the
+ * rest of the line is lost.
  *  event  letters, digits and '-'.
  *  pairs  ends at the first one without a name. In a line that would be too long, the first text
  *         that does not fit is truncated and the fields behind it are dropped.

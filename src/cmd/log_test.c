@@ -75,7 +75,8 @@ static void levels_and_times(void **unused)
     }
 }
 
-/* The line stays well-formed for every length of a value, of an escaped value, and of a second field. */
+/* The line stays well-formed for every length of a value, of an escaped value, and of a second
+ * field. */
 static void long_values_are_truncated(void **unused)
 {
     (void)unused;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The program `weir`: the table of its commands, and dispatch by name. After a command has run, main()
- * flushes standard output and reports a write error. */
+/* The program `weir`: the table of its commands, and dispatch by name. After a command has run,
+ * main() flushes standard output and reports a write error. */
 
 #include "cmd/cmd.h"
 

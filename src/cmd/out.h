@@ -29,8 +29,8 @@ void out_json(out_stream *out, const char *text, size_t len);
 /* Writes out the buffer. Returns `error`. */
 int out_flush(out_stream *out);
 
-/* Returns space for `len` bytes, at most OUT_BYTES. Call out_commit() with the end of the bytes that
- * were written there. */
+/* Returns space for `len` bytes, at most OUT_BYTES. Call out_commit() with the end of the bytes
+ * that were written there. */
 static inline char *out_room(out_stream *out, size_t len)
 {
     if (sizeof out->buf - out->len < len)

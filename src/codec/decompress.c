@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* One API over zlib and libzstd. Between two members (gzip members or zstd frames), the magic number
- * of the next member is collected byte by byte, because the input may be cut inside it. The
+/* One API over zlib and libzstd. Between two members (gzip members or zstd frames), the magic
+ * number of the next member is collected byte by byte, because the input may be cut inside it. The
  * collected bytes are then passed to the library before the rest of the input. */
 
 #define ZLIB_CONST /* zlib's next_in as const */

@@ -38,8 +38,8 @@ WEIR_NODISCARD weir_status weir_decompress_open(weir_decompressor **ret);
 void weir_decompress_close(weir_decompressor *u); /* accepts NULL */
 
 /* Decompresses input into `out`, until `out` is full or the input is consumed.
- *  out_size   bytes of `out`, at least 1. If *made == out_size, more output may be pending: call again with
- *         the rest of the input.
+ *  out_size   bytes of `out`, at least 1. If *made == out_size, more output may be pending: call
+ *             again with the rest of the input.
  *  used   bytes of the input that were consumed; always written. All of them if *made < out_size.
  *  made   bytes written to `out`; always written. On an error: the output before the error.
  *  error  written unless WEIR_OK.
@@ -50,7 +50,7 @@ WEIR_NODISCARD weir_status weir_decompress_run(weir_decompressor *u, const uint8
                                                size_t *used, uint8_t *out, size_t out_size,
                                                size_t *made, weir_decompress_error *error);
 
-/* Checks that the input may end here. Returns WEIR_OK, or WEIR_E_SYNTAX if the data is truncated. */
+/* Checks that the input may end here. Returns WEIR_OK, or WEIR_E_SYNTAX for truncated data. */
 WEIR_NODISCARD weir_status weir_decompress_end(const weir_decompressor *u,
                                                weir_decompress_error *error);
 

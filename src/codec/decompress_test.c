@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Decompresses data from zlib and libzstd with the input cut in every way, and data that is truncated,
- * damaged or not compressed. */
+/* Decompresses data from zlib and libzstd with the input cut in every way, and data that is
+ * truncated, damaged or not compressed. */
 
 #include "codec/decompress.h"
 

@@ -139,8 +139,8 @@ typedef struct parts {
     const char *request;                   /* where the request begins; NULL if it is missing */
 } parts;
 
-/* Finds the next quote that is not escaped by a backslash; NULL if there is none. The byte before `at`
- * is no backslash. */
+/* Finds the next quote that is not escaped by a backslash; NULL if there is none. The byte before
+ * `at` is no backslash. */
 static const char *find_quote(const char *at, const char *end)
 {
     const char *quote = at;
@@ -273,10 +273,11 @@ static bool has_port(weir_slice text)
     return digits > 0 && digits < text.len && text.at[text.len - 1 - digits] == ':';
 }
 
-/* Whether the line begins with a virtual host, so that the field found as ident is really the client.
- * That is certain if it is an address. If there is one field too many before the time, either the user
- * contains a space, or there is a virtual host. It is a virtual host if the first field has a port,
- * the second has a dot or a colon as client names have, or the third is '-' as idents are. */
+/* Whether the line begins with a virtual host, so that the field found as ident is really the
+ * client. That is certain if it is an address. If there is one field too many before the time,
+ * either the user contains a space, or there is a virtual host. It is a virtual host if the first
+ * field has a port, the second has a dot or a colon as client names have, or the third is '-' as
+ * idents are. */
 static bool begins_with_vhost(const parts *p)
 {
     weir_address unused;
@@ -423,8 +424,8 @@ static bool is_beyond(const char *at, const char *end)
     return len > sizeof max - 1 || (len == sizeof max - 1 && memcmp(at, max, len) > 0);
 }
 
-/* Copies JSON and puts quotes around each integer beyond int64_t, so that jansson can parse it and its
- * digits are kept. */
+/* Copies JSON and puts quotes around each integer beyond int64_t, so that jansson can parse it and
+ * its digits are kept. */
 static void quote_integers(const char *at, const char *end, weir_buffer *ret)
 {
     while (at < end) {
@@ -520,7 +521,8 @@ static weir_status json_cost(const reader *r, const json_t *root, const weir_log
     return WEIR_OK;
 }
 
-/* Writes the shortest text that parses back as `real`. jansson alone would write 0.1 with 17 digits. */
+/* Writes the shortest text that parses back as `real`. jansson alone would write 0.1 with 17
+ * digits. */
 static size_t real_text(const json_t *real, char *text, size_t size)
 {
     size_t len = 0;

@@ -101,10 +101,10 @@ WEIR_NODISCARD weir_status weir_logline_format_init(weir_logline_format *ret, co
 
 /* Parses one line.
  *  line       `len` bytes, with or without its LF or CR LF; no other LF.
- *  ret        zeroed before the first call. t_ns, key, key_len and cost are written only on WEIR_OK.
- *             In access logs the key is the raw text of the field: escapes are not decoded, and "-"
- *             is an ordinary key. For jsonl a number or a boolean is a key, too: its JSON text (1.50
- *             is "1.5"). An integer of any size keeps its digits.
+ *  ret        zeroed before the first call. t_ns, key, key_len and cost are written only on
+ *             WEIR_OK. In access logs the key is the raw text of the field: escapes are not
+ *             decoded, and "-" is an ordinary key. For jsonl a number or a boolean is a key, too:
+ *             its JSON text (1.50 is "1.5"). An integer of any size keeps its digits.
  *  ret_error  written unless WEIR_OK.
  * Returns WEIR_OK; WEIR_E_SYNTAX for a missing or invalid field; WEIR_E_RANGE for a time outside
  * 1970..WEIR_NOW_NS_MAX, a key longer than WEIR_LOGLINE_KEY_LEN_MAX, or a JSON cost below 0;

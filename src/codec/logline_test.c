@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Tests the parser of log lines: tables of lines and errors, every prefix of a line, every byte of a
- * line changed, and times compared with the C library's calendar. */
+/* Tests the parser of log lines: tables of lines and errors, every prefix of a line, every byte of
+ * a line changed, and times compared with the C library's calendar. */
 
 #define _DEFAULT_SOURCE /* timegm() */
 
@@ -34,8 +34,8 @@ static weir_logline_format format_of(const char *kind, const char *key, const ch
     return f;
 }
 
-/* Parses a copy of the line that fills its allocation, so that ASan detects a read beyond its end. The
- * key then points into *ret_copy, which the caller frees. */
+/* Parses a copy of the line that fills its allocation, so that ASan detects a read beyond its end.
+ * The key then points into *ret_copy, which the caller frees. */
 static weir_status read_copy(const weir_logline_format *f, const char *line, size_t len,
                              weir_log_record *r, weir_logline_error *e, char **ret_copy)
 {
@@ -141,8 +141,8 @@ static void clf_fields(void **state)
     "expected an ident or '-'; if the line starts with a virtual host, use --format "              \
     "vhost_combined or vhost_common"
 
-/* The vhost kinds find the client behind the virtual host. They refuse lines of other kinds, and other
- * kinds refuse theirs. */
+/* The vhost kinds find the client behind the virtual host. They refuse lines of other kinds, and
+ * other kinds refuse theirs. */
 static void virtual_hosts(void **state)
 {
     (void)state;
@@ -297,7 +297,7 @@ static void clf_times(void **state)
     }
 }
 
-/* Compares every day, and random times from 1970 to 2225, with the C library, in CLF and RFC 3339. */
+/* Compares each day, and random times from 1970 to 2225, with the C library: CLF and RFC 3339. */
 static void times_equal_the_c_library(void **state)
 {
     (void)state;
@@ -516,8 +516,8 @@ static void keys_have_a_maximum_length(void **state)
     weir_log_record_free(&r);
 }
 
-/* Any prefix of a line, and a line with any byte changed, is read or refused without an access beyond
- * its end. */
+/* Any prefix of a line, and a line with any byte changed, is read or refused without an access
+ * beyond its end. */
 static void damaged_lines_are_refused_or_read(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Converts calendar dates to nanoseconds. strptime() and mktime() are not used: they are slow, accept
- * invalid dates, and depend on the local time zone. */
+/* Converts calendar dates to nanoseconds. strptime() and mktime() are not used: they are slow,
+ * accept invalid dates, and depend on the local time zone. */
 
 #include "codec/logtime.h"
 
@@ -36,7 +36,7 @@ static unsigned days_in(unsigned year, unsigned month)
     return month == 4 || month == 6 || month == 9 || month == 11 ? 30 : 31;
 }
 
-/* Returns WEIR_E_SYNTAX for an invalid date, and WEIR_E_RANGE if it is outside 0..WEIR_NOW_NS_MAX. */
+/* Returns WEIR_E_SYNTAX for an invalid date, WEIR_E_RANGE for one outside 0..WEIR_NOW_NS_MAX. */
 static weir_status civil_to_ns(const civil *c, int64_t *ret)
 {
     if (c->year > 9999 || c->month < 1 || c->month > 12 || c->day < 1 ||
@@ -58,7 +58,7 @@ static weir_status civil_to_ns(const civil *c, int64_t *ret)
     return WEIR_OK;
 }
 
-/* Reads an optional fraction like ".123". Returns the end of it, or NULL for a '.' without digits. */
+/* Reads an optional fraction like ".123". Returns its end, or NULL for a '.' without digits. */
 static const char *read_fraction(const char *at, const char *end, int64_t *ret_ns)
 {
     *ret_ns = 0;

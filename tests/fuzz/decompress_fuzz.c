@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* libFuzzer target: decompression of gzip and zstd. The output and the final status do not depend on
- * how the input and the output are cut. */
+/* libFuzzer target: decompression of gzip and zstd. The output and the final status do not depend
+ * on how the input and the output are cut. */
 
 #include "codec/decompress.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* libFuzzer target: log lines. The first byte selects the format, the rest is the line. The fields of a
- * record are in range, and an access-log key points into the line. An error writes no record and has
- * a column within the line. CR LF at the end changes nothing. A record that is written as tsv is read
- * back unchanged. */
+/* libFuzzer target: log lines. The first byte selects the format, the rest is the line. The fields
+ * of a record are in range, and an access-log key points into the line. An error writes no record
+ * and has a column within the line. CR LF at the end changes nothing. A record that is written as
+ * tsv is read back unchanged. */
 
 #include "codec/logline.h"
 
@@ -71,8 +71,8 @@ static void same_with_crlf(const weir_logline_format *f, const char *line, size_
     free(longer);
 }
 
-/* With a virtual host in front, a common line is a vhost_common line of the same client, and is not a
- * common line. */
+/* With a virtual host in front, a common line is a vhost_common line of the same client, and is not
+ * a common line. */
 static void behind_vhost(const weir_logline_format *f, const char *line, size_t len,
                          const weir_log_record *r)
 {

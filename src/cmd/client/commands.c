@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The client commands: `weir take`, `peek`, `refund`, `reset`, `explain`, `top` and `policies`. Each
- * of them sends one request to a running daemon and prints the reply. The daemon decides; this file
- * knows only the command lines and the requests. */
+/* The client commands: `weir take`, `peek`, `refund`, `reset`, `explain`, `top` and `policies`.
+ * Each of them sends one request to a running daemon and prints the reply. The daemon decides; this
+ * file knows only the command lines and the requests. */
 
 #include "cmd/caret.h"
 #include "cmd/client/connection.h"

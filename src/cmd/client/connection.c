@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Connects, resolves names, and sends and receives with non-blocking sockets and poll(), so that the
- * deadline applies to every step. */
+/* Connects, resolves names, and sends and receives with non-blocking sockets and poll(), so that
+ * the deadline applies to every step. */
 
 #define _GNU_SOURCE /* SOCK_NONBLOCK, AI_ADDRCONFIG */
 
@@ -159,8 +159,8 @@ static void end_lookup(int signal)
     _exit(1);
 }
 
-/* getaddrinfo() has no timeout and continues after a signal, so the SIGALRM handler ends the process
- * at the deadline. */
+/* getaddrinfo() has no timeout and continues after a signal, so the SIGALRM handler ends the
+ * process at the deadline. */
 static int look_up(const char *host, const char *port, int64_t left_ns, struct addrinfo **ret)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST};

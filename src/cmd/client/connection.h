@@ -51,8 +51,8 @@ client_status client_open(client *c, const char *server, const char *password, i
 /* Sends a request of n words and reads its reply. Returns CLIENT_OK for an error reply, too. */
 client_status client_request(client *c, const weir_slice *words, size_t n);
 
-/* Copies untrusted text for a terminal, with a NUL, cut to `size` bytes. A '?' replaces each control
- * character and each invalid UTF-8 sequence.
+/* Copies untrusted text for a terminal, with a NUL, cut to `size` bytes. A '?' replaces each
+ * control character and each invalid UTF-8 sequence.
  *  size  at least 1. */
 void client_printable(const char *text, size_t len, char *ret, size_t size);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The thread writes the decompressed bytes to a pipe, so the reader reads them as it reads any file,
- * and the capacity of the pipe limits how far ahead the thread works. The reader stops the thread by
- * closing the pipe: a poll() for input and a write() both notice that. */
+/* The thread writes the decompressed bytes to a pipe, so the reader reads them as it reads any
+ * file, and the capacity of the pipe limits how far ahead the thread works. The reader stops the
+ * thread by closing the pipe: a poll() for input and a write() both notice that. */
 
 #define _GNU_SOURCE /* pipe2, F_SETPIPE_SZ */
 

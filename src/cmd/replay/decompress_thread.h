@@ -15,8 +15,8 @@ typedef struct replay_decompress_thread replay_decompress_thread;
 
 #define REPLAY_DECOMPRESS_HEAD_MAX 65536
 
-/* Starts a thread that decompresses the `len` bytes at `bytes` and then the rest of `fd`. SIGPIPE must
- * be ignored.
+/* Starts a thread that decompresses the `len` bytes at `bytes` and then the rest of `fd`. SIGPIPE
+ * must be ignored.
  *  bytes  the beginning of the file, which was read to recognise the compression; copied.
  *  len    at most REPLAY_DECOMPRESS_HEAD_MAX.
  * Returns NULL if there is no memory or no thread. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* A hash table with open addressing and linear probing, at most half full. A slot stores the hash, so
- * that a key's bytes are compared only if the hashes are equal. The hash (SipHash) has a random key,
- * because clients choose the keys in a log and could otherwise make them collide. Keys are allocated
- * one behind the other in large chunks. */
+/* A hash table with open addressing and linear probing, at most half full. A slot stores the hash,
+ * so that a key's bytes are compared only if the hashes are equal. The hash (SipHash) has a random
+ * key, because clients choose the keys in a log and could otherwise make them collide. Keys are
+ * allocated one behind the other in large chunks. */
 
 #include "cmd/replay/key_table.h"
 

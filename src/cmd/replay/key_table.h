@@ -24,8 +24,8 @@ replay_key_table *replay_key_table_open(size_t policies);
 /* Accepts NULL. */
 void replay_key_table_close(replay_key_table *k);
 
-/* Finds a key, or adds it with all counts 0. Returns NULL if there is no memory. The pointer is valid
- * until replay_key_table_close(). */
+/* Finds a key, or adds it with all counts 0. Returns NULL if there is no memory. The pointer is
+ * valid until replay_key_table_close(). */
 replay_key *replay_key_table_at(replay_key_table *k, const char *text, size_t len);
 
 /* The key->len bytes of the key. */

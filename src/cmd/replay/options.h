@@ -22,8 +22,8 @@ typedef struct replay_options {
 } replay_options;
 
 /* Parses the command line. *ret points into argv.
- *  ret  written only on success. If `help` is set, the other fields are unspecified; else there are a
- *       path and 1..REPLAY_POLICIES_MAX policies.
+ *  ret  written only on success. If `help` is set, the other fields are unspecified; else there are
+ *       a path and 1..REPLAY_POLICIES_MAX policies.
  * Returns 0, or the exit status after printing an error. */
 int replay_options_read(replay_options *ret, int argc, char **argv);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Parses policies, opens a service for them, and decides requests. All state is in a local store: the
- * `engine` of a named policy is ignored. */
+/* Parses policies, opens a service for them, and decides requests. All state is in a local store:
+ * the `engine` of a named policy is ignored. */
 
 #include "cmd/replay/policies.h"
 

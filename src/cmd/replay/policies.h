@@ -57,8 +57,8 @@ void replay_policies_close(replay_policies *p);
 WEIR_NODISCARD weir_status replay_policies_see(replay_policies *p, const weir_log_record *request);
 
 /* Decides on a request by policy `i` and counts the result. A cost above WEIR_COST_MAX is always
- * denied, like any cost above the limit. A policy that counts denials counts WEIR_COST_MAX units for
- * it, or none if it could have allowed as many.
+ * denied, like any cost above the limit. A policy that counts denials counts WEIR_COST_MAX units
+ * for it, or none if it could have allowed as many.
  *  ret  `status`, `decision` and `reason` are written.
  * Returns ret->status, as weir_service_take(). */
 WEIR_NODISCARD weir_status replay_policies_decide(replay_policies *p, size_t i,

@@ -80,8 +80,8 @@ static size_t digits_of(uint64_t v)
     return n;
 }
 
-/* Writes the percentage of `all`, rounded to a tenth: "12.5%". "0.0%" means exactly none, and "100.0%"
- * exactly all. */
+/* Writes the percentage of `all`, rounded to a tenth: "12.5%". "0.0%" means exactly none, and
+ * "100.0%" exactly all. */
 static void percent_text(uint64_t part, uint64_t all, char *ret, size_t size)
 {
     uint64_t tenths = (part * 2000 + all) / (2 * all); /* parts are far below 2^53 */

@@ -61,8 +61,8 @@ static int bad_line(replay *r, const weir_logline_error *error)
                            "stopped at the first line that cannot be read (--strict)");
 }
 
-/* Returns the time at which the line is decided: its own, or the latest one so far if that is later.
- * Time never goes back, as in the daemon. */
+/* Returns the time at which the line is decided: its own, or the latest one so far if that is
+ * later. Time never goes back, as in the daemon. */
 static int64_t decision_time(replay *r)
 {
     int64_t back_ns = r->latest_ns - r->record.t_ns;

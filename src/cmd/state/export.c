@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Exports a state file as JSON lines: a head, the policies, and the keys. 64-bit numbers that a JSON
- * reader might round to a double are written as hexadecimal strings. */
+/* Exports a state file as JSON lines: a head, the policies, and the keys. 64-bit numbers that a
+ * JSON reader might round to a double are written as hexadecimal strings. */
 
 #include "cmd/state/state.h"
 #include "port/port.h"
@@ -34,7 +34,7 @@ static void put_head(const state_file *f, bool with_secret)
     printf("}\n");
 }
 
-/* Canonical texts are ASCII without quotes. Other bytes are escaped, since a file may be damaged. */
+/* Canonical texts are ASCII without quotes. Other bytes, of a damaged file, are escaped. */
 static bool put_policy(void *ctx, uint64_t id, const char *text, size_t len)
 {
     (void)ctx;

@@ -153,7 +153,7 @@ static bool find_twin(void *ctx, uint64_t id, const char *text, size_t len)
     return !t->found;
 }
 
-/* Prints each text once, even if it has several ids: one for each policy name that has this text. */
+/* Prints each text once. A text has several ids if several policy names have it. */
 static bool print_policy(void *ctx, uint64_t id, const char *text, size_t len)
 {
     listing *l = ctx;
