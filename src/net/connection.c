@@ -289,7 +289,7 @@ static void send_out(weir_connection *c, weir_buffer *out)
     c->since_ms = uv_now(&c->loop->uv);
     c->unsent = weir_buffer_len(out);
     if (out != &c->out && !keep_out(c)) {
-        overload(c, "out of memory for replies", true);
+        overload(c, "closed a connection: out of memory for replies", true);
         return;
     }
     buf = uv_buf_init((char *)weir_buffer_data(&c->out), (unsigned)weir_buffer_len(&c->out));
@@ -302,7 +302,7 @@ static void send_out(weir_connection *c, weir_buffer *out)
 static void hold_out(weir_connection *c, int64_t until_ns)
 {
     if (!keep_out(c)) {
-        overload(c, "out of memory for replies", true);
+        overload(c, "closed a connection: out of memory for replies", true);
         return;
     }
     c->state = WEIR_CONNECTION_WAIT;
@@ -353,7 +353,8 @@ static bool run(weir_connection *c, weir_buffer *in)
         answered |= said || (took && !c->protocol->usage);
         c->after = step.next;
         if (l->out.failed)
-            overload(c, "the replies to a batch exceed 16 MiB", true); /* not truncated */
+            overload(c, "closed a connection: the replies to a batch exceed 16 MiB",
+                     true); /* not truncated */
         else if (step.next == WEIR_SESSION_WAIT && step.until_ns > now_ns)
             hold_out(c, step.until_ns);
         else
@@ -375,11 +376,11 @@ static void check_memory(weir_connection *c)
         return;
     count_memory(c);
     if (c->in.failed)
-        overload(c, "out of memory for requests", true);
+        overload(c, "closed a connection: out of memory for requests", true);
     else if (c->state == WEIR_CONNECTION_READ && weir_buffer_len(&c->in) > limits->request)
-        overload(c, "a request is too long", true);
+        overload(c, "closed a connection: its request is too long", true);
     else if (c->held > before && port_load_relaxed(&c->loop->shared->buffered) > limits->buffers)
-        overload(c, "the buffers of all connections exceed limits.buffers",
+        overload(c, "closed a connection: the buffers of all exceed the maximum (limits.buffers)",
                  mid_request(c) || c->state == WEIR_CONNECTION_WAIT ||
                      c->state == WEIR_CONNECTION_PENDING);
 }
@@ -486,7 +487,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
     weir_connection *c = stream->data;
     weir_buffer *in = reading_buffer(c);
     if (n == UV_ENOBUFS && c->state != WEIR_CONNECTION_LINGER) {
-        overload(c, "out of memory for requests", true);
+        overload(c, "closed a connection: out of memory for requests", true);
         return;
     }
     if (n == UV_EOF &&
@@ -534,7 +535,7 @@ static void sweep_write(weir_connection *c, uint64_t now_ms)
         c->unsent = unsent;
         c->since_ms = now_ms;
     } else if (over(c->since_ms, now_ms, c->loop->shared->limits.write_ns)) {
-        time_out(c, "a client does not read its replies");
+        time_out(c, "closed a connection: the client does not read its replies (limits.write)");
     }
 }
 
@@ -547,9 +548,10 @@ void weir_connection_sweep(weir_connection *c, uint64_t now_ms)
         weir_connection_close(c);
     } else if (c->state == WEIR_CONNECTION_READ) {
         if (mid_request(c) && over(c->begun_ms, now_ms, limits->request_ns))
-            time_out(c, "a client did not complete its request in time");
+            time_out(c,
+                     "closed a connection: its request was not complete in time (limits.request)");
         else if (over(c->heard_ms, now_ms, limits->idle_ns))
-            time_out(c, "a client was idle");
+            time_out(c, "closed an idle connection (limits.idle)");
     }
 }
 
@@ -606,7 +608,8 @@ static void refuse_socket(const weir_listener *listener, int fd)
 static void count_refused(weir_loop *l)
 {
     char text[96];
-    snprintf(text, sizeof text, "%d connections are open, the limit (limits.connections)",
+    snprintf(text, sizeof text,
+             "refused a connection: %d are open, the maximum (limits.connections)",
              l->shared->limits.connections);
     port_bump_relaxed(&l->stats.refused, 1);
     weir_shared_report(l->shared, WEIR_EVENT_REFUSED, text);
@@ -639,7 +642,7 @@ void weir_connection_open(weir_listener *listener, int fd)
     if (!refused) {
         port_sub_relaxed(connected, 1);
         port_bump_relaxed(&l->stats.overloaded, 1);
-        weir_shared_report(l->shared, WEIR_EVENT_OVERLOADED, "out of memory for a connection");
+        weir_shared_report(l->shared, WEIR_EVENT_OVERLOADED, "refused a connection: out of memory");
     }
     refuse_socket(listener, fd);
 }
