@@ -38,9 +38,9 @@ WEIR_NODISCARD weir_status weir_decompress_open(weir_decompressor **ret);
 void weir_decompress_close(weir_decompressor *u); /* accepts NULL */
 
 /* Decompresses input into `out`, until `out` is full or the input is consumed.
- *  out_size  bytes of `out`, at least 1. If *made == out_size, more output may be pending: call again
- *            with the rest of the input.
- *  used      bytes of the input that were consumed; always written. All of them if *made < out_size.
+ *  out_size  bytes of `out`, at least 1. If *made == out_size, more output may be pending: call
+ *            again with the rest of the input.
+ *  used      input bytes that were consumed; always written. All of them if *made < out_size.
  *  made      bytes written to `out`; always written. On an error: the output before the error.
  *  error     written unless WEIR_OK.
  * Returns WEIR_OK; WEIR_E_NOMEM; WEIR_E_SYNTAX for damaged data, or data that is neither gzip nor
