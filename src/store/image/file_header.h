@@ -45,7 +45,8 @@ typedef struct weir_file_header {
     port_word openings;   /* openings so far; gives each opening its id */
     port_word attached;   /* openings that were not closed; 0: closed cleanly */
     port_word written_ns; /* about when it was last written to the disk */
-    uint8_t boot[16];     /* the boot id of the machine at the last opening by a single process */
+    /* The machine's boot id at the last opening while no other process had the file open. */
+    uint8_t boot[16];
     weir_clock_slots epoch;
     uint8_t rest[3448];
 } weir_file_header;

@@ -229,7 +229,7 @@ static weir_status take_owner(weir_image *m, const weir_store_options *options)
             weir_state_file_take_process_id(&m->file, m->processes.self, &taken, options);
         if (st != WEIR_OK)
             return st;
-    } while (!taken); /* an opening that is as old as there are ids may still have this id */
+    } while (!taken); /* an opening 2^20 - 1 openings ago may still have this id */
     m->processes.alive = process_alive;
     m->processes.ctx = m;
     return WEIR_OK;

@@ -255,8 +255,8 @@ static weir_status open_once(weir_state_file *f, const weir_store_options *optio
     return st == WEIR_OK ? weir_lock_file_take(&f->claim, f->lock, f->fd, options) : st;
 }
 
-/* Opens the file read-only, with a shared IN_USE lock: other openings for reading are allowed,
- * others are refused. */
+/* Opens the file read-only, if no other opening uses it. The shared IN_USE lock excludes openings
+ * that want it exclusively. */
 static weir_status open_to_read(weir_state_file *f, const weir_store_options *options,
                                 bool *ret_again)
 {
