@@ -190,8 +190,7 @@ static int run_help(redis_ctx *ctx, redis_string **argv, int argc)
     return REDIS_OK;
 }
 
-/* ---- documentation
- * ------------------------------------------------------------------------------------ */
+/* ---- documentation --------------------------------------------------------------------------- */
 
 /* Before 7.2, the commands of modules have no ACL categories. */
 static bool put_categories(redis_command *at, const command *cmd)
@@ -232,7 +231,7 @@ static bool has_docs(void)
     return redis.GetCommand && redis.SetCommandInfo;
 }
 
-/* ---- registering ----------------------------------------------------------------------- */
+/* ---- registering ----------------------------------------------------------------------------- */
 
 static bool create(redis_ctx *ctx, const command *c)
 {

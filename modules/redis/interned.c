@@ -22,40 +22,40 @@ enum { CHUNK = 256, CHUNKS = WEIR_BASES_MAX / CHUNK };
 static const char throttle_format[] = "gcra 1/ns"; /* any policy with an 8-byte TAT */
 static const char throttle_text[] = "cl.throttle"; /* not a policy text */
 
-typedef struct known { /* a name or a text as a client wrote it, and its policy */
+typedef struct cache_entry { /* a name or a text as a client wrote it, and its policy */
     char *at;
     size_t len;
     uint64_t hash;
     weir_interned *interned; /* a reference */
-} known;
+} cache_entry;
 
 static struct {
     weir_secret secret;
-    weir_zone_cache *book;
+    weir_zone_cache *zone_cache;
     weir_zones zones;
     weir_interned **table;
-    size_t places, len, sweep_at; /* sweep_at: at this len, free policies without references */
-    known cache[SETS][WAYS];      /* each set in LRU order */
-    known *recent;                /* the set that was used last */
+    size_t buckets, len, sweep_at; /* sweep_at: at this len, free policies without references */
+    cache_entry cache[SETS][WAYS]; /* each set in LRU order */
+    cache_entry *recent;           /* the set that was used last */
     weir_interned *throttle;
     weir_named *named; /* by name */
     size_t named_len;
     weir_base *chunk[CHUNKS];
-    uint32_t bases, next_base, bases_tried;
+    uint32_t bases, next_base;
 } all;
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
 weir_status weir_interned_open(void)
 {
-    all.book = weir_zone_cache_open(WEIR_ZONEINFO_DIR);
+    all.zone_cache = weir_zone_cache_open(WEIR_ZONEINFO_DIR);
     all.recent = all.cache[0];
     all.table = redis.Calloc(TABLE_MIN, sizeof *all.table);
-    all.places = TABLE_MIN;
+    all.buckets = TABLE_MIN;
     all.sweep_at = SWEEP_MIN;
-    if (!all.book || !all.table)
+    if (!all.zone_cache || !all.table)
         return WEIR_E_NOMEM;
-    all.zones = weir_zone_cache_zones(all.book);
+    all.zones = weir_zone_cache_zones(all.zone_cache);
     return port_random(&all.secret, sizeof all.secret);
 }
 
@@ -79,7 +79,7 @@ static bool is_dead(const weir_interned *s)
 /* Frees the dead policies. */
 static void sweep(void)
 {
-    for (size_t i = 0; i < all.places; i++) {
+    for (size_t i = 0; i < all.buckets; i++) {
         for (weir_interned **at = &all.table[i], *s; (s = *at);) {
             if (!is_dead(s)) {
                 at = &s->next;
@@ -95,26 +95,26 @@ static void sweep(void)
     all.sweep_at = all.len * 2 > SWEEP_MIN ? all.len * 2 : SWEEP_MIN;
 }
 
-static void widen(void)
+static void grow_table(void)
 {
-    size_t places = all.places * 2;
-    weir_interned **table = redis.Calloc(places, sizeof *table);
-    for (size_t i = 0; i < all.places; i++) {
+    size_t buckets = all.buckets * 2;
+    weir_interned **table = redis.Calloc(buckets, sizeof *table);
+    for (size_t i = 0; i < all.buckets; i++) {
         for (weir_interned *s = all.table[i], *next; s; s = next) {
             next = s->next;
-            s->next = table[s->hash % places];
-            table[s->hash % places] = s;
+            s->next = table[s->hash % buckets];
+            table[s->hash % buckets] = s;
         }
     }
     redis.Free(all.table);
     all.table = table;
-    all.places = places;
+    all.buckets = buckets;
 }
 
 static weir_interned *find(uint64_t hash, const char *name, size_t name_len, const char *text,
                            size_t len)
 {
-    for (weir_interned *s = all.table[hash % all.places]; s; s = s->next) {
+    for (weir_interned *s = all.table[hash % all.buckets]; s; s = s->next) {
         if (s->hash == hash && s->name_len == name_len && s->text_len == len &&
             memcmp(weir_interned_name(s), name, name_len) == 0 &&
             memcmp(weir_interned_text(s), text, len) == 0)
@@ -162,8 +162,8 @@ static weir_interned *intern(const weir_policy *p, const char *name, size_t name
         return s;
     if (all.len >= all.sweep_at)
         sweep();
-    if (all.len >= all.places)
-        widen();
+    if (all.len >= all.buckets)
+        grow_table();
     s = redis.Calloc(1, sizeof *s + name_len + len + 2);
     s->hash = hash;
     s->small = small_words(p);
@@ -172,8 +172,8 @@ static weir_interned *intern(const weir_policy *p, const char *name, size_t name
     s->policy = *p;
     memcpy(s->strings, name, name_len);
     memcpy(s->strings + name_len + 1, text, len);
-    s->next = all.table[hash % all.places];
-    all.table[hash % all.places] = s;
+    s->next = all.table[hash % all.buckets];
+    all.table[hash % all.buckets] = s;
     all.len++;
     return s;
 }
@@ -237,63 +237,63 @@ weir_status weir_intern_stored(const char *name, size_t name_len, const char *te
 
 /* ---- the cache ------------------------------------------------------------------------------- */
 
-static void forget(known *k)
+static void cache_drop(cache_entry *k)
 {
     if (!k->at)
         return;
     redis.Free(k->at);
     weir_interned_unref(k->interned);
-    *k = (known){0};
+    *k = (cache_entry){0};
 }
 
-static void forget_all(void)
+static void cache_clear(void)
 {
     for (size_t i = 0; i < SETS; i++) {
         for (size_t way = 0; way < WAYS; way++)
-            forget(&all.cache[i][way]);
+            cache_drop(&all.cache[i][way]);
     }
 }
 
 /* Moves set[way] to the front. */
-static void put_first(known *set, size_t way)
+static void move_to_front(cache_entry *set, size_t way)
 {
-    known k = set[way];
+    cache_entry k = set[way];
     for (; way > 0; way--)
         set[way] = set[way - 1];
     set[0] = k;
 }
 
-static bool is_of(const known *k, const char *at, size_t len)
+static bool matches(const cache_entry *k, const char *at, size_t len)
 {
     return k->len == len && k->at && memcmp(k->at, at, len) == 0;
 }
 
 /* Looks up the cache. The entry used last needs no hash: most clients use the same policy again.
  *  ret_hash  written if NULL is returned */
-static weir_interned *recall(const char *at, size_t len, uint64_t *ret_hash)
+static weir_interned *cache_find(const char *at, size_t len, uint64_t *ret_hash)
 {
-    if (is_of(all.recent, at, len))
+    if (matches(all.recent, at, len))
         return all.recent->interned;
     *ret_hash = weir_siphash(all.secret, at, len);
-    known *set = all.recent = all.cache[*ret_hash % SETS];
+    cache_entry *set = all.recent = all.cache[*ret_hash % SETS];
     for (size_t way = 0; way < WAYS; way++) {
-        if (set[way].hash != *ret_hash || !is_of(&set[way], at, len))
+        if (set[way].hash != *ret_hash || !matches(&set[way], at, len))
             continue;
         if (way > 0)
-            put_first(set, way);
+            move_to_front(set, way);
         return set[0].interned;
     }
     return NULL;
 }
 
-static void remember(uint64_t hash, const char *at, size_t len, weir_interned *s)
+static void cache_add(uint64_t hash, const char *at, size_t len, weir_interned *s)
 {
-    known *set = all.cache[hash % SETS];
-    forget(&set[WAYS - 1]);
-    set[WAYS - 1] = (known){redis.Alloc(len > 0 ? len : 1), len, hash, s};
+    cache_entry *set = all.cache[hash % SETS];
+    cache_drop(&set[WAYS - 1]);
+    set[WAYS - 1] = (cache_entry){redis.Alloc(len > 0 ? len : 1), len, hash, s};
     memcpy(set[WAYS - 1].at, at, len);
     weir_interned_ref(s);
-    put_first(set, WAYS - 1);
+    move_to_front(set, WAYS - 1);
 }
 
 /* One cache holds names and texts: every text has a space in it, and no name has. */
@@ -301,13 +301,13 @@ weir_status weir_intern_text(const char *text, size_t len, weir_interned **ret,
                              weir_policy_error *ret_error)
 {
     uint64_t hash = 0;
-    weir_interned *s = recall(text, len, &hash);
+    weir_interned *s = cache_find(text, len, &hash);
     if (!s || s->name_len > 0) {
         weir_status st = parse("", 0, text, len, &s, ret_error);
         if (st != WEIR_OK)
             return st;
         if (memchr(text, ' ', len))
-            remember(hash, text, len, s);
+            cache_add(hash, text, len, s);
     }
     *ret = s;
     return WEIR_OK;
@@ -316,13 +316,13 @@ weir_status weir_intern_text(const char *text, size_t len, weir_interned **ret,
 weir_status weir_intern_name(const char *name, size_t len, weir_interned **ret)
 {
     uint64_t hash = 0;
-    weir_interned *s = recall(name, len, &hash);
+    weir_interned *s = cache_find(name, len, &hash);
     if (!s) {
         const weir_named *n = weir_named_find(name, len);
         if (!n)
             return WEIR_E_ABSENT;
         s = n->interned;
-        remember(hash, name, len, s);
+        cache_add(hash, name, len, s);
     }
     *ret = s;
     return WEIR_OK;
@@ -331,7 +331,7 @@ weir_status weir_intern_name(const char *name, size_t len, weir_interned **ret)
 /* ---- named policies -------------------------------------------------------------------------- */
 
 /* Binary search: the index of a name, or where it belongs. */
-static size_t place_of(const char *name, size_t len, bool *ret_there)
+static size_t search(const char *name, size_t len, bool *ret_there)
 {
     size_t low = 0, high = all.named_len;
     *ret_there = false;
@@ -370,7 +370,7 @@ static weir_status check_name(const char *name, size_t len, weir_policy_error *r
     return WEIR_OK;
 }
 
-static void forget_named(weir_named *n)
+static void free_named(weir_named *n)
 {
     weir_interned_unref(n->interned);
     redis.Free(n->limit);
@@ -386,14 +386,14 @@ weir_status weir_named_set(const char *name, size_t name_len, const char *limit,
         st = parse(name, name_len, limit, limit_len, &s, ret_error);
     if (st != WEIR_OK)
         return st;
-    size_t at = place_of(name, name_len, &there);
+    size_t at = search(name, name_len, &there);
     if (!there && all.named_len == WEIR_RULES_MAX) {
         ret_error->text[0] = '\0';
         return WEIR_E_FULL;
     }
     weir_interned_ref(s);
     if (there) {
-        forget_named(&all.named[at]);
+        free_named(&all.named[at]);
     } else {
         all.named = redis.Realloc(all.named, (all.named_len + 1) * sizeof *all.named);
         memmove(all.named + at + 1, all.named + at, (all.named_len++ - at) * sizeof *all.named);
@@ -403,27 +403,27 @@ weir_status weir_named_set(const char *name, size_t name_len, const char *limit,
     memcpy(n->name, name, name_len);
     memcpy(n->limit, limit, limit_len);
     n->limit[limit_len] = '\0';
-    forget_all();
+    cache_clear();
     return WEIR_OK;
 }
 
 bool weir_named_drop(const char *name, size_t len)
 {
     bool there;
-    size_t at = place_of(name, len, &there);
+    size_t at = search(name, len, &there);
     if (!there)
         return false;
-    forget_named(&all.named[at]);
+    free_named(&all.named[at]);
     memmove(all.named + at, all.named + at + 1, (--all.named_len - at) * sizeof *all.named);
-    forget_all();
+    cache_clear();
     return true;
 }
 
 void weir_named_drop_all(void)
 {
     while (all.named_len > 0)
-        forget_named(&all.named[--all.named_len]);
-    forget_all();
+        free_named(&all.named[--all.named_len]);
+    cache_clear();
 }
 
 size_t weir_named_all(const weir_named **ret)
@@ -435,7 +435,7 @@ size_t weir_named_all(const weir_named **ret)
 const weir_named *weir_named_find(const char *name, size_t len)
 {
     bool there;
-    size_t at = place_of(name, len, &there);
+    size_t at = search(name, len, &there);
     return there ? &all.named[at] : NULL;
 }
 
@@ -507,6 +507,6 @@ void weir_interned_close(void)
     redis.Free(all.table);
     for (size_t i = 0; i < CHUNKS; i++)
         redis.Free(all.chunk[i]);
-    weir_zone_cache_close(all.book);
+    weir_zone_cache_close(all.zone_cache);
     memset(&all, 0, sizeof all);
 }

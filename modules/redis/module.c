@@ -48,7 +48,7 @@ int RedisModule_OnLoad(redis_ctx *ctx, redis_string **argv, int argc)
 {
     (void)argv;
     const char *missing = find_functions(&redis, ctx);
-    if (redis.SetModuleAttribs) /* the log line begins with the name */
+    if (redis.SetModuleAttribs) /* log lines begin with the name */
         redis.SetModuleAttribs(ctx, "weir", VERSION, REDIS_API_VERSION);
     if (missing) {
         if (redis.Log)

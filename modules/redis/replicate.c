@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 /* Writing back and replicating.
  *
- * Whether a change must be replicated is asked of the server once, and again after each event that
- * may change the answer. A replica or an AOF begins in one of three ways:
+ * weir_must_replicate() queries the server once, and again after each event that may change the
+ * answer. A replica or an AOF begins in one of three ways:
  * - with a copy of the data set. A child writes it, or the server itself does. The replication
  *   backlog or the AOF exists before the copy is begun; nothing reads what was replicated between
  *   these two moments;

@@ -2,7 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 /* Decides several requests as one, for WEIR.TAKEALL and WEIR.ASKALL: all are charged, or none is.
  * A denial that a policy counts is not charged either. A Cluster ensures that all keys are in one
- * slot. And what weir's own programs send: WEIR.ASK and WEIR.ASKALL, in microseconds. */
+ * slot. WEIR.ASK and WEIR.ASKALL are the commands of weir's Redis client, with replies in
+ * microseconds. */
 
 #include "backend.h"
 
@@ -62,8 +63,8 @@ static bool intern_all(many *m)
     return true;
 }
 
-/* Opens each key once, and each state once. Returns false if a key has another type; the status of
- * a request tells of other failures. */
+/* Opens each key once, and each state once. Returns false if a key has another type. Other failures
+ * are in the status of their request. */
 static bool open_all(many *m, int64_t now_ns)
 {
     enum { FIRST_KEY = 3, TRIPLE = 3 };
@@ -232,7 +233,7 @@ static void put_ask_fields(int64_t *ret, const weir_decision *d, int64_t granted
     ret[7] = granted;
 }
 
-/* The programs look for these beginnings: a bad policy's is not behind that of the request. */
+/* The Redis client recognises errors by their beginning: "ERR policy:" and "ERR weir:". */
 static void put_ask_error(weir_call *c, const weir_request *r, const char *where)
 {
     if (r->error.column > 0)

@@ -43,8 +43,7 @@ static uint32_t base_of(weir_value v)
     return (uint32_t)(v >> BASE_AT) & (WEIR_BASES_MAX - 1);
 }
 
-/* ---- states on the heap
- * --------------------------------------------------------------------------------- */
+/* ---- states on the heap ---------------------------------------------------------------------- */
 
 weir_heap_state *weir_heap_state_new(weir_interned *interned, unsigned level, size_t words)
 {
@@ -64,8 +63,7 @@ void weir_heap_state_free(weir_heap_state *e)
     redis.Free(e);
 }
 
-/* ---- inline states
- * ---------------------------------------------------------------------------- */
+/* ---- inline states --------------------------------------------------------------------------- */
 
 /* A state of one or two words as one number of 128 bits. */
 typedef struct number {

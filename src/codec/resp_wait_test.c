@@ -24,7 +24,7 @@ typedef struct rig {
     fake_engine *redis, *hybrid;
     weir_resp_options options;
     weir_resp_session session;
-    weir_buffer in, out, said;
+    weir_buffer in, out, replies;
     int ready;
     uint32_t random;
 } rig;
@@ -82,7 +82,7 @@ static void rig_open(rig *r, bool remote)
     r->options.version = "1.2.3";
     weir_buffer_init(&r->in, 1 << 21);
     weir_buffer_init(&r->out, 1 << 21);
-    weir_buffer_init(&r->said, 1 << 21);
+    weir_buffer_init(&r->replies, 1 << 21);
     weir_resp_session_init(&r->session, &r->options);
     r->session.completion.ready = is_ready;
     r->session.completion.ctx = r;
@@ -98,7 +98,7 @@ static void rig_close(rig *r)
     weir_store_close(r->store);
     weir_buffer_free(&r->in);
     weir_buffer_free(&r->out);
-    weir_buffer_free(&r->said);
+    weir_buffer_free(&r->replies);
 }
 
 static uint32_t pick(rig *r, uint32_t n)
@@ -111,13 +111,13 @@ static weir_session_next run(rig *r)
 {
     weir_session_step step = weir_resp_session_run(&r->session, &r->in, &r->out, OUT_PAUSE, now_ns);
     assert_false(r->out.failed);
-    weir_buffer_append(&r->said, weir_buffer_data(&r->out), weir_buffer_len(&r->out));
+    weir_buffer_append(&r->replies, weir_buffer_data(&r->out), weir_buffer_len(&r->out));
     weir_buffer_clear(&r->out);
     return step.next;
 }
 
 /* Completes all requests in flight, in random order. */
-static void settle(rig *r)
+static void complete_all(rig *r)
 {
     while (r->redis->batches + r->hybrid->batches > 0) {
         fake_engine *f = pick(r, 2) ? r->redis : r->hybrid;
@@ -139,13 +139,13 @@ static void speak(rig *r, const char *bytes, size_t len, uint32_t most)
         at += n;
         if (next == WEIR_SESSION_PENDING && pick(r, 3) > 0) {
             int ready = r->ready;
-            settle(r);
+            complete_all(r);
             assert_int_equal(r->ready, ready + 1);
         } else if (next == WEIR_SESSION_PENDING) { /* called too early */
-            size_t left = weir_buffer_len(&r->in), said = weir_buffer_len(&r->said);
+            size_t left = weir_buffer_len(&r->in), replies = weir_buffer_len(&r->replies);
             assert_int_equal(run(r), WEIR_SESSION_PENDING);
             assert_int_equal(weir_buffer_len(&r->in), left);
-            assert_int_equal(weir_buffer_len(&r->said), said);
+            assert_int_equal(weir_buffer_len(&r->replies), replies);
             continue;
         }
         next = run(r);
@@ -258,9 +258,9 @@ static void replies_are_those_of_a_local_daemon(void **unused)
         remote.redis->immediate = i == 20;
         remote.hybrid->immediate = i % 10 == 0;
         speak(&remote, bytes, len, most[i % 6]);
-        assert_int_equal(weir_buffer_len(&remote.said), weir_buffer_len(&local.said));
-        assert_memory_equal(weir_buffer_data(&remote.said), weir_buffer_data(&local.said),
-                            weir_buffer_len(&local.said));
+        assert_int_equal(weir_buffer_len(&remote.replies), weir_buffer_len(&local.replies));
+        assert_memory_equal(weir_buffer_data(&remote.replies), weir_buffer_data(&local.replies),
+                            weir_buffer_len(&local.replies));
         assert_true(remote.redis->asked > 0 && remote.hybrid->asked > 0);
         rig_close(&remote);
     }
@@ -276,11 +276,11 @@ static void send(rig *r, const char *request)
     weir_buffer_append(&r->in, "\r\n", 2);
 }
 
-static void expect(rig *r, const char *said)
+static void expect(rig *r, const char *replies)
 {
-    weir_buffer_append(&r->said, "", 1);
-    assert_string_equal((const char *)weir_buffer_data(&r->said), said);
-    weir_buffer_clear(&r->said);
+    weir_buffer_append(&r->replies, "", 1);
+    assert_string_equal((const char *)weir_buffer_data(&r->replies), replies);
+    weir_buffer_clear(&r->replies);
 }
 
 /* Requests before one that waits are answered at once; requests after it wait too. */
@@ -299,11 +299,11 @@ static void order_is_kept(void **unused)
     send(&r, "WEIR.TAKE far a"); /* not part of the batch in flight */
     send(&r, "NOSUCH");
     assert_int_equal(run(&r), WEIR_SESSION_PENDING);
-    settle(&r);
+    complete_all(&r);
     assert_int_equal(run(&r), WEIR_SESSION_PENDING);
     expect(&r, "*6\r\n:1\r\n:4\r\n:3\r\n:0\r\n:1000\r\n:0\r\n"
                "*6\r\n:1\r\n:3\r\n:2\r\n:0\r\n:60000\r\n:0\r\n$1\r\nx\r\n");
-    settle(&r);
+    complete_all(&r);
     assert_int_equal(run(&r), WEIR_SESSION_READ);
     expect(&r, "*6\r\n:1\r\n:4\r\n:2\r\n:0\r\n:2000\r\n:0\r\n"
                "-ERR unknown command 'NOSUCH'; WEIR.HELP lists the commands\r\n");
@@ -311,7 +311,7 @@ static void order_is_kept(void **unused)
     rig_close(&r);
 }
 
-static void errors_say_what_helps(void **unused)
+static void errors_name_the_remedy(void **unused)
 {
     (void)unused;
     static rig r;
@@ -347,7 +347,7 @@ static void errors_say_what_helps(void **unused)
 }
 
 /* A client disconnects while its request is in flight, after any byte of the next request. */
-static void clients_go_away(void **unused)
+static void clients_disconnect(void **unused)
 {
     (void)unused;
     static rig r;
@@ -360,7 +360,7 @@ static void clients_go_away(void **unused)
         weir_buffer_append(&r.in, requests, len);
         while (run(&r) == WEIR_SESSION_PENDING && pick(&r, 6) > 0) {
             if (pick(&r, 2))
-                settle(&r);
+                complete_all(&r);
             if (pick(&r, 4) == 0)
                 set_rules(&r, true);
         }
@@ -378,7 +378,7 @@ static void rules_change_while_it_waits(void **unused)
     send(&r, "WEIR.EXPLAIN far vip-1");
     assert_int_equal(run(&r), WEIR_SESSION_PENDING);
     set_rules(&r, false);
-    settle(&r);
+    complete_all(&r);
     assert_int_equal(run(&r), WEIR_SESSION_READ);
     expect(&r, "*6\r\n:1\r\n:4\r\n:3\r\n:0\r\n:1000\r\n:0\r\n"
                "*6\r\n:1\r\n:2\r\n:1\r\n:0\r\n:60000\r\n:0\r\n"
@@ -397,8 +397,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(replies_are_those_of_a_local_daemon),
         cmocka_unit_test(order_is_kept),
-        cmocka_unit_test(errors_say_what_helps),
-        cmocka_unit_test(clients_go_away),
+        cmocka_unit_test(errors_name_the_remedy),
+        cmocka_unit_test(clients_disconnect),
         cmocka_unit_test(rules_change_while_it_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
