@@ -17,15 +17,15 @@
 
 typedef struct call {
     const weir_http_options *options;
-    const weir_http_request *request;
+    const weir_http_request *http;
     weir_completion *completion;
     bool pending; /* the request waits for an engine: there is no response yet */
     weir_http_params params;
-    weir_request ask;
+    weir_request request;
     bool named, texts; /* the endpoint accepts `policy`, `limit` */
     bool key_from_header;
     int64_t now_ns;
-    weir_http_response *answer;
+    weir_http_response *response;
 } call;
 
 typedef struct endpoint {
@@ -75,7 +75,7 @@ static bool list_element(call *c, weir_slice list, weir_slice *ret)
             return true;
         }
         if (begin == 0) {
-            weir_http_problem(c->answer, 400,
+            weir_http_problem(c->response, 400,
                               "the header %s has %u elements, expected at least %u (http.key.hops)",
                               c->options->key_header, i, hops);
             return false;
@@ -88,7 +88,7 @@ static bool find_key(call *c, weir_slice *ret)
 {
     const weir_http_options *o = c->options;
     const weir_http_params *p = &c->params;
-    weir_slice header = c->request->header[WEIR_HTTP_KEY];
+    weir_slice header = c->http->header[WEIR_HTTP_KEY];
     if (p->given & WEIR_HTTP_BIT(WEIR_HTTP_P_KEY)) {
         *ret = p->text[WEIR_HTTP_P_KEY];
     } else if (p->given & WEIR_HTTP_BIT(WEIR_HTTP_P_SOURCE)) {
@@ -99,7 +99,7 @@ static bool find_key(call *c, weir_slice *ret)
         return o->hops == 0 || list_element(c, header, ret);
     } else {
         const char *place = o->key_header ? o->key_header : o->key_query;
-        weir_http_problem(c->answer, 400, "missing key, expected the parameter \"key\"%s%s",
+        weir_http_problem(c->response, 400, "missing key, expected the parameter \"key\"%s%s",
                           !place          ? ""
                           : o->key_header ? " or the header "
                                           : " or the parameter ",
@@ -110,20 +110,29 @@ static bool find_key(call *c, weir_slice *ret)
 }
 
 /* Reads the request to the service. Returns false with an error response if it is invalid. */
-static bool read_ask(call *c)
+static bool read_request(call *c)
 {
     weir_slice key;
     const char *missing = c->named && c->texts ? WEIR_HTTP_EITHER
                           : c->named           ? "\"policy\""
                                                : "\"limit\"";
     return find_key(c, &key) &&
-           weir_http_params_ask(&c->params, key, "", missing, &c->ask, c->answer);
+           weir_http_params_request(&c->params, key, "", missing, &c->request, c->response);
 }
 
 /* Returns false with an error response if the service could not handle the request. */
-static bool was_done(call *c)
+static bool succeeded(call *c)
 {
-    return weir_http_was_done(c->answer, &c->ask, "");
+    return weir_http_succeeded(c->response, &c->request, "");
+}
+
+/* Makes the response a JSON body that must not be cached. Returns the body. */
+static weir_buffer *begin_json(call *c)
+{
+    c->response->status = 200;
+    c->response->type = "application/json";
+    weir_http_add_field(c->response, "Cache-Control: no-store\r\n");
+    return c->response->body;
 }
 
 /* ---- /v1/takeall ----------------------------------------------------------------------------- */
@@ -145,13 +154,14 @@ static bool read_one(json_t *object, size_t i, weir_request *ret, weir_http_resp
         return false;
     where_of(where, i, ": ");
     if (p.given & WEIR_HTTP_BIT(WEIR_HTTP_P_KEY))
-        return weir_http_params_ask(&p, p.text[WEIR_HTTP_P_KEY], where, WEIR_HTTP_EITHER, ret, a);
+        return weir_http_params_request(&p, p.text[WEIR_HTTP_P_KEY], where, WEIR_HTTP_EITHER, ret,
+                                        a);
     weir_http_problem(a, 400, "%smissing key, expected the parameter \"key\"", where);
     return false;
 }
 
 /* Returns the number of requests, or 0 with an error response if they are invalid. */
-static size_t read_all(const weir_http_params *p, weir_request *asks, weir_http_response *a)
+static size_t read_all(const weir_http_params *p, weir_request *requests, weir_http_response *a)
 {
     size_t n = json_array_size(p->requests);
     if (!p->requests) {
@@ -165,184 +175,174 @@ static size_t read_all(const weir_http_params *p, weir_request *asks, weir_http_
         return 0;
     }
     for (size_t i = 0; i < n; i++) {
-        if (!read_one(json_array_get(p->requests, i), i, &asks[i], a))
+        if (!read_one(json_array_get(p->requests, i), i, &requests[i], a))
             return 0;
     }
     return n;
 }
 
-static void put_first_failure(const weir_request *asks, size_t n, weir_http_response *a)
+static void put_first_failure(const weir_request *requests, size_t n, weir_http_response *a)
 {
     char where[WHERE_MAX];
     size_t i = 0;
-    while (i + 1 < n && asks[i].status == WEIR_OK)
+    while (i + 1 < n && requests[i].status == WEIR_OK)
         i++;
     where_of(where, i, ": ");
-    (void)weir_http_was_done(a, &asks[i], where);
+    (void)weir_http_succeeded(a, &requests[i], where);
 }
 
-static bool take_all_of(const weir_http_options *o, weir_completion *completion,
-                        const weir_http_params *p, int64_t now_ns, weir_http_response *a)
+static void take_all(call *c)
 {
-    weir_request asks[WEIR_ALL_MAX];
+    weir_request requests[WEIR_ALL_MAX];
     weir_all_result all;
-    size_t n = read_all(p, asks, a);
+    weir_http_response *a = c->response;
+    size_t n = read_all(&c->params, requests, a);
     if (n == 0)
-        return true;
-    if (!weir_service_take_all(o->service, completion, asks, n, now_ns, &all))
-        return false;
+        return;
+    c->pending =
+        !weir_service_take_all(c->options->service, c->completion, requests, n, c->now_ns, &all);
+    if (c->pending)
+        return;
     if (all.status != WEIR_OK) {
-        put_first_failure(asks, n, a);
-        return true;
+        put_first_failure(requests, n, a);
+        return;
     }
-    weir_request *ask = &asks[all.index];
+    weir_request *r = &requests[all.index];
     const weir_http_more more = {.of_all = true, .index = all.index};
-    ask->decision.allowed = all.allowed;
-    ask->decision.delay_ns = all.delay_ns;
-    weir_http_decision(a, ask, (int)p->number[WEIR_HTTP_P_DENIED], &more);
-    if (all.allowed && !(p->given & WEIR_HTTP_BIT(WEIR_HTTP_P_DELAY)))
+    r->decision.allowed = all.allowed;
+    r->decision.delay_ns = all.delay_ns;
+    weir_http_decision(a, r, (int)c->params.number[WEIR_HTTP_P_DENIED], &more);
+    if (all.allowed && !(c->params.given & DELAY))
         a->delay_ns = all.delay_ns;
-    return true;
 }
 
 /* ---- reservations ---------------------------------------------------------------------------- */
 
-static void reserve_for(const weir_http_options *o, const weir_http_params *p, weir_request *ask,
-                        int64_t now_ns, weir_http_response *a)
+static void reserve(call *c)
 {
     uint64_t id = WEIR_ID_NONE;
     char text[WEIR_HEX64_LEN];
-    if (!(p->given & WEIR_HTTP_BIT(WEIR_HTTP_P_TTL))) {
+    weir_http_response *a = c->response;
+    if (!(c->params.given & TTL)) {
         weir_http_problem(a, 400, "missing parameter \"ttl\", expected " WEIR_TTL_EXPECTED);
         return;
     }
-    weir_service_reserve(o->service, ask, p->number[WEIR_HTTP_P_TTL], now_ns, &id);
-    if (ask->status == WEIR_E_FULL) {
+    weir_service_reserve(c->options->service, &c->request, c->params.number[WEIR_HTTP_P_TTL],
+                         c->now_ns, &id);
+    if (c->request.status == WEIR_E_FULL) {
         weir_http_problem(a, 503, WEIR_RESERVE_FULL);
         return;
     }
-    if (!weir_http_was_done(a, ask, ""))
+    if (!succeeded(c))
         return;
     weir_hex64_print(id, text);
-    const weir_http_more more = {.id = ask->decision.allowed ? text : NULL};
-    weir_http_decision(a, ask, (int)p->number[WEIR_HTTP_P_DENIED], &more);
+    const weir_http_more more = {.id = c->request.decision.allowed ? text : NULL};
+    weir_http_decision(a, &c->request, (int)c->params.number[WEIR_HTTP_P_DENIED], &more);
 }
 
-static void put_settled(weir_http_response *a, const weir_decision *d, int64_t over)
+static void put_settled(call *c, const weir_decision *d, int64_t over)
 {
-    a->status = 200;
-    a->type = "application/json";
-    weir_http_add_field(a, "Cache-Control: no-store\r\n");
-    weir_buffer_put(a->body, "{\"settled\":true,\"over\":", over);
-    weir_buffer_put(a->body, ",\"limit\":", d->limit);
-    weir_buffer_put(a->body, ",\"remaining\":", d->remaining);
-    weir_buffer_put(a->body, ",\"reset_after_ms\":", weir_ms_ceil(d->reset_after_ns));
-    weir_buffer_put(a->body, ",\"layer\":", d->layer);
-    weir_buffer_append(a->body, "}\n", 2);
+    weir_buffer *b = begin_json(c);
+    weir_buffer_put(b, "{\"settled\":true,\"over\":", over);
+    weir_buffer_put(b, ",\"limit\":", d->limit);
+    weir_buffer_put(b, ",\"remaining\":", d->remaining);
+    weir_buffer_put(b, ",\"reset_after_ms\":", weir_ms_ceil(d->reset_after_ns));
+    weir_buffer_put(b, ",\"layer\":", d->layer);
+    weir_buffer_append(b, "}\n", 2);
 }
 
-static void commit_for(const weir_http_options *o, const weir_http_params *p, bool has_actual,
-                       int64_t now_ns, weir_http_response *a)
+static void settle(call *c, int64_t actual)
 {
-    weir_slice text = p->text[WEIR_HTTP_P_ID];
+    weir_slice text = c->params.text[WEIR_HTTP_P_ID];
+    weir_http_response *a = c->response;
     uint64_t id;
     weir_decision d;
     int64_t over;
-    if (!text.at || (has_actual && !(p->given & WEIR_HTTP_BIT(WEIR_HTTP_P_ACTUAL)))) {
-        weir_http_problem(a, 400, "missing parameter \"%s\"", text.at ? "actual" : "id");
-        return;
-    }
     if (!weir_hex64_read(text.at, text.len, &id)) {
         weir_http_problem(a, 400, "\"id\": expected " WEIR_ID_EXPECTED ", found \"%.*s\"",
                           shown(text.len), text.at);
         return;
     }
-    int64_t actual = has_actual ? p->number[WEIR_HTTP_P_ACTUAL] : 0;
-    weir_status st = weir_service_commit(o->service, id, actual, now_ns, &d, &over);
+    weir_status st = weir_service_commit(c->options->service, id, actual, c->now_ns, &d, &over);
     if (st == WEIR_OK)
-        put_settled(a, &d, over);
+        put_settled(c, &d, over);
     else if (st == WEIR_E_ABSENT)
         weir_http_problem(a, 404, WEIR_NO_RESERVATION, WEIR_HEX64_LEN, text.at);
     else
         weir_http_problem(a, st == WEIR_E_NOMEM ? 503 : 500, "%s", weir_status_str(st));
 }
 
+static void commit(call *c)
+{
+    bool has_id = c->params.given & ID;
+    if (has_id && c->params.given & ACTUAL)
+        settle(c, c->params.number[WEIR_HTTP_P_ACTUAL]);
+    else
+        weir_http_problem(c->response, 400, "missing parameter \"%s\"", has_id ? "actual" : "id");
+}
+
+static void cancel(call *c)
+{
+    if (c->params.given & ID)
+        settle(c, 0);
+    else
+        weir_http_problem(c->response, 400, "missing parameter \"id\"");
+}
+
 /* ---- decisions ------------------------------------------------------------------------------- */
 
 static void put_decision(call *c)
 {
-    if (was_done(c))
-        weir_http_decision(c->answer, &c->ask, (int)c->params.number[WEIR_HTTP_P_DENIED], NULL);
+    if (succeeded(c))
+        weir_http_decision(c->response, &c->request, (int)c->params.number[WEIR_HTTP_P_DENIED],
+                           NULL);
 }
 
 static void take(call *c)
 {
-    c->pending = !weir_service_take(c->options->service, c->completion, &c->ask, 1, c->now_ns);
+    c->pending = !weir_service_take(c->options->service, c->completion, &c->request, 1, c->now_ns);
     if (c->pending)
         return;
     put_decision(c);
     bool report = c->params.given & WEIR_HTTP_BIT(WEIR_HTTP_P_DELAY);
-    if (c->answer->status == 200 && !report)
-        c->answer->delay_ns = c->ask.decision.delay_ns;
+    if (c->response->status == 200 && !report)
+        c->response->delay_ns = c->request.decision.delay_ns;
 }
 
 static void peek(call *c)
 {
-    c->pending = !weir_service_peek(c->options->service, c->completion, &c->ask, c->now_ns);
+    c->pending = !weir_service_peek(c->options->service, c->completion, &c->request, c->now_ns);
     if (!c->pending)
         put_decision(c);
 }
 
 static void refund(call *c)
 {
-    c->pending = !weir_service_refund(c->options->service, c->completion, &c->ask, c->now_ns);
+    c->pending = !weir_service_refund(c->options->service, c->completion, &c->request, c->now_ns);
     if (!c->pending)
         put_decision(c);
 }
 
-static void take_all(call *c)
-{
-    c->pending = !take_all_of(c->options, c->completion, &c->params, c->now_ns, c->answer);
-}
-
-static void reserve(call *c)
-{
-    reserve_for(c->options, &c->params, &c->ask, c->now_ns, c->answer);
-}
-
-static void commit(call *c)
-{
-    commit_for(c->options, &c->params, true, c->now_ns, c->answer);
-}
-
-static void cancel(call *c)
-{
-    commit_for(c->options, &c->params, false, c->now_ns, c->answer);
-}
-
 static void reset(call *c)
 {
-    c->pending = !weir_service_reset(c->options->service, c->completion, &c->ask, c->now_ns);
-    if (c->pending || !was_done(c))
+    c->pending = !weir_service_reset(c->options->service, c->completion, &c->request, c->now_ns);
+    if (c->pending || !succeeded(c))
         return;
-    weir_http_response *a = c->answer;
-    a->status = 200;
-    a->type = "application/json";
-    weir_http_add_field(a, "Cache-Control: no-store\r\n");
-    weir_buffer_printf(a->body, "{\"reset\":true,\"policy\":");
-    weir_json_put_string(a->body, c->ask.rule.at, c->ask.rule.len);
-    weir_buffer_append(a->body, "}\n", 2);
+    weir_buffer *b = begin_json(c);
+    weir_buffer_printf(b, "{\"reset\":true,\"policy\":");
+    weir_json_put_string(b, c->request.rule.at, c->request.rule.len);
+    weir_buffer_append(b, "}\n", 2);
 }
 
 static void explain(call *c)
 {
-    c->pending = !weir_service_explain(c->options->service, c->completion, &c->ask, c->now_ns,
-                                       c->answer->body);
-    if (c->pending || !was_done(c))
+    c->pending = !weir_service_explain(c->options->service, c->completion, &c->request, c->now_ns,
+                                       c->response->body);
+    if (c->pending || !succeeded(c))
         return;
-    c->answer->status = 200;
-    c->answer->type = "text/plain; charset=utf-8";
-    weir_http_add_field(c->answer, "Cache-Control: no-store\r\n");
+    c->response->status = 200;
+    c->response->type = "text/plain; charset=utf-8";
+    weir_http_add_field(c->response, "Cache-Control: no-store\r\n");
 }
 
 /* ---- information ----------------------------------------------------------------------------- */
@@ -362,19 +362,16 @@ static bool put_rule(void *ctx, const weir_rule_view *rule)
 
 static void policies(call *c)
 {
-    weir_http_response *a = c->answer;
-    a->status = 200;
-    a->type = "application/json";
-    weir_http_add_field(a, "Cache-Control: no-store\r\n");
-    weir_buffer_printf(a->body, "{\"policies\":[");
-    if (!a->body->failed)
-        weir_service_rules(c->options->service, put_rule, a->body);
-    weir_buffer_printf(a->body, "]}\n");
+    weir_buffer *b = begin_json(c);
+    weir_buffer_printf(b, "{\"policies\":[");
+    if (!b->failed)
+        weir_service_rules(c->options->service, put_rule, b);
+    weir_buffer_printf(b, "]}\n");
 }
 
 static void put_top(call *c, weir_top_of of, const weir_top *top)
 {
-    weir_buffer *b = c->answer->body;
+    weir_buffer *b = begin_json(c);
     weir_slice policy = c->params.text[WEIR_HTTP_P_POLICY];
     weir_buffer_printf(b, "{\"policy\":");
     weir_json_put_string(b, policy.at, policy.len);
@@ -400,17 +397,18 @@ static void refuse_top(call *c, weir_status st, size_t keys)
 {
     weir_slice policy = c->params.text[WEIR_HTTP_P_POLICY];
     if (st == WEIR_E_UNSUPPORTED)
-        weir_http_problem(c->answer, 501, "top keys are disabled: the configuration has top: off");
+        weir_http_problem(c->response, 501,
+                          "top keys are disabled: the configuration has top: off");
     else if (st == WEIR_E_RANGE)
-        weir_http_problem(c->answer, 400,
+        weir_http_problem(c->response, 400,
                           "\"k\": expected a whole number from 1 to %zu (top.keys), found \"%.*s\"",
                           keys, shown(c->params.text[WEIR_HTTP_P_K].len),
                           c->params.text[WEIR_HTTP_P_K].at);
     else if (st == WEIR_E_ABSENT)
-        weir_http_problem(c->answer, 404, "unknown policy \"%.*s\"; GET /v1/policies lists all",
+        weir_http_problem(c->response, 404, "unknown policy \"%.*s\"; GET /v1/policies lists all",
                           shown(policy.len), policy.at);
     else
-        weir_http_problem(c->answer, 503, "out of memory for the response");
+        weir_http_problem(c->response, 503, "out of memory for the response");
 }
 
 static void top(call *c)
@@ -421,11 +419,11 @@ static void top(call *c)
     weir_slice of_text = p->text[WEIR_HTTP_P_OF];
     bool denied = !of_text.at || weir_http_is(of_text, "denied");
     if (!(p->given & NAME)) {
-        weir_http_problem(c->answer, 400, "missing parameter \"policy\"");
+        weir_http_problem(c->response, 400, "missing parameter \"policy\"");
         return;
     }
     if (!denied && !weir_http_is(of_text, "allowed")) {
-        weir_http_problem(c->answer, 400,
+        weir_http_problem(c->response, 400,
                           "\"of\": expected \"denied\" or \"allowed\", found \"%.*s\"",
                           shown(of_text.len), of_text.at);
         return;
@@ -441,9 +439,6 @@ static void top(call *c)
         refuse_top(c, st, keys);
         return;
     }
-    c->answer->status = 200;
-    c->answer->type = "application/json";
-    weir_http_add_field(c->answer, "Cache-Control: no-store\r\n");
     put_top(c, of, &t);
     weir_top_free(&t);
 }
@@ -451,7 +446,7 @@ static void top(call *c)
 static void metrics(call *c)
 {
     const weir_http_options *o = c->options;
-    weir_http_response *a = c->answer;
+    weir_http_response *a = c->response;
     a->status = 200;
     a->type = "text/plain; version=0.0.4";
     weir_metrics_put(a->body, weir_service_limiter(o->service), o->version);
@@ -463,9 +458,9 @@ static void metrics(call *c)
 
 static void put_text(call *c, const char *text)
 {
-    c->answer->status = 200;
-    c->answer->type = "text/plain; charset=utf-8";
-    weir_buffer_append(c->answer->body, text, strlen(text));
+    c->response->status = 200;
+    c->response->type = "text/plain; charset=utf-8";
+    weir_buffer_append(c->response->body, text, strlen(text));
 }
 
 static void healthz(call *c)
@@ -477,11 +472,8 @@ static void healthz(call *c)
 static void readyz(call *c)
 {
     const weir_http_options *o = c->options;
-    weir_http_response *a = c->answer;
-    a->status = 200;
-    a->type = "application/json";
-    weir_http_add_field(a, "Cache-Control: no-store\r\n");
-    weir_buffer_printf(a->body, "{\"ready\":");
+    weir_http_response *a = c->response;
+    weir_buffer_printf(begin_json(c), "{\"ready\":");
     weir_buffer reasons;
     weir_buffer_init(&reasons, 1 << 16);
     if (o->not_ready && o->not_ready(o->not_ready_ctx, &reasons))
@@ -528,8 +520,8 @@ static void front_page(call *c)
 /* Answers OPTIONS * with the methods of all endpoints. */
 static void server_options(call *c)
 {
-    c->answer->status = 204;
-    weir_http_add_field(c->answer, "Allow: GET, HEAD, POST, OPTIONS\r\n");
+    c->response->status = 204;
+    weir_http_add_field(c->response, "Allow: GET, HEAD, POST, OPTIONS\r\n");
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */
@@ -629,10 +621,10 @@ int weir_http_check_head(const weir_http_options *o, const weir_http_request *r,
  * proxy that forwards the headers of its client, and is accepted. */
 static bool refuse_other_site(call *c)
 {
-    if (c->key_from_header || !weir_http_from_other_site(c->options, c->request))
+    if (c->key_from_header || !weir_http_from_other_site(c->options, c->http))
         return false;
     weir_http_problem(
-        c->answer, 403,
+        c->response, 403,
         "cross-site request refused (Sec-Fetch-Site, Origin): add the origin to http.origins, or "
         "let your proxy remove these headers");
     return true;
@@ -644,10 +636,10 @@ bool weir_http_dispatch(const weir_http_options *o, weir_completion *completion,
     char query[WEIR_HTTP_TARGET_MAX];
     const endpoint *e = find_endpoint(r->path);
     call c = {.options = o,
-              .request = r,
+              .http = r,
               .completion = completion,
               .now_ns = now_ns,
-              .answer = a,
+              .response = a,
               .named = e->params & NAME,
               .texts = e->params & TEXT};
     if (e->params == 0) {
@@ -656,7 +648,7 @@ bool weir_http_dispatch(const weir_http_options *o, weir_completion *completion,
         return true;
     }
     if (weir_http_params_read(&c.params, r, e->params, o->key_query, query, a) &&
-        (!(e->params & WHO) || read_ask(&c)) && !refuse_other_site(&c))
+        (!(e->params & WHO) || read_request(&c)) && !refuse_other_site(&c))
         e->run(&c);
     weir_http_params_free(&c.params);
     return !c.pending;

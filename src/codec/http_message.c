@@ -131,28 +131,28 @@ void weir_http_problem(weir_http_response *a, int status, const char *format, ..
     weir_buffer_append(a->body, "}\n", 2);
 }
 
-bool weir_http_was_done(weir_http_response *a, const weir_request *ask, const char *where)
+bool weir_http_succeeded(weir_http_response *a, const weir_request *r, const char *where)
 {
-    int shown = ask->rule.len < WEIR_RULE_NAME_MAX ? (int)ask->rule.len : WEIR_RULE_NAME_MAX;
-    if (ask->status == WEIR_OK)
+    int shown = r->rule.len < WEIR_RULE_NAME_MAX ? (int)r->rule.len : WEIR_RULE_NAME_MAX;
+    if (r->status == WEIR_OK)
         return true;
-    if (ask->error.column > 0)
-        weir_http_problem(a, 400, "%scolumn %u: %s", where, ask->error.column, ask->error.text);
-    else if (ask->status == WEIR_E_ABSENT)
+    if (r->error.column > 0)
+        weir_http_problem(a, 400, "%scolumn %u: %s", where, r->error.column, r->error.text);
+    else if (r->status == WEIR_E_ABSENT)
         weir_http_problem(a, 404, "%sunknown policy \"%.*s\"; GET /v1/policies lists all", where,
-                          shown, ask->rule.at);
-    else if (ask->why)
-        weir_http_problem(a, ask->status == WEIR_E_IO ? 503 : 501, "%s%s", where, ask->why);
-    else if (ask->status == WEIR_E_UNSUPPORTED)
+                          shown, r->rule.at);
+    else if (r->why)
+        weir_http_problem(a, r->status == WEIR_E_IO ? 503 : 501, "%s%s", where, r->why);
+    else if (r->status == WEIR_E_UNSUPPORTED)
         weir_http_problem(a, 400, "leaky-queue and count-denied policies do not support refunds");
-    else if (ask->status == WEIR_E_NOMEM)
+    else if (r->status == WEIR_E_NOMEM)
         weir_http_problem(a, 503, "%sthe store is out of memory; raise memory.size", where);
-    else if (ask->status == WEIR_E_FULL)
+    else if (r->status == WEIR_E_FULL)
         weir_http_problem(a, 503, "%sthe store is full and refuses new keys (memory.when_full)",
                           where);
     else
-        weir_http_problem(a, ask->status == WEIR_E_RANGE ? 400 : 500, "%s%s", where,
-                          weir_status_str(ask->status));
+        weir_http_problem(a, r->status == WEIR_E_RANGE ? 400 : 500, "%s%s", where,
+                          weir_status_str(r->status));
     return false;
 }
 
@@ -187,24 +187,24 @@ static unsigned __int128 window_ns(const weir_layer *l)
 
 /* Writes the name of a layer in the headers: the policy's name, with a number if the policy has
  * several layers. Names need no escaping: they consist of letters, digits and - _ . : / */
-static void item_name(char buf[static ITEM_NAME_MAX], const weir_request *ask, uint32_t layer)
+static void item_name(char buf[static ITEM_NAME_MAX], const weir_request *r, uint32_t layer)
 {
-    size_t len = ask->by_text ? 5 : ask->rule.len;
-    memcpy(buf, ask->by_text ? "limit" : ask->rule.at, len);
-    if (ask->policy->layers > 1) {
+    size_t len = r->by_text ? 5 : r->rule.len;
+    memcpy(buf, r->by_text ? "limit" : r->rule.at, len);
+    if (r->policy->layers > 1) {
         buf[len++] = '-';
         len += weir_i64_print(buf + len, (int64_t)layer + 1);
     }
     buf[len] = '\0';
 }
 
-static void add_policy_field(weir_http_response *a, const weir_request *ask)
+static void add_policy_field(weir_http_response *a, const weir_request *r)
 {
     add(a, "RateLimit-Policy: \"");
-    for (uint32_t i = 0; i < ask->policy->layers; i++) {
-        const weir_layer *l = &ask->policy->layer[i];
+    for (uint32_t i = 0; i < r->policy->layers; i++) {
+        const weir_layer *l = &r->policy->layer[i];
         char name[ITEM_NAME_MAX];
-        item_name(name, ask, i);
+        item_name(name, r, i);
         if (i > 0)
             add(a, ", \"");
         add_bytes(a, name, strlen(name));
@@ -215,13 +215,13 @@ static void add_policy_field(weir_http_response *a, const weir_request *ask)
     }
 }
 
-static void add_decision_fields(weir_http_response *a, const weir_request *ask)
+static void add_decision_fields(weir_http_response *a, const weir_request *r)
 {
-    const weir_decision *d = &ask->decision;
-    bool resets = ask->reason != WEIR_BY_DENY_LIST; /* waiting does not help on a deny list */
+    const weir_decision *d = &r->decision;
+    bool resets = r->reason != WEIR_BY_DENY_LIST; /* waiting does not help on a deny list */
     char name[ITEM_NAME_MAX];
-    item_name(name, ask, d->layer);
-    add_policy_field(a, ask);
+    item_name(name, r, d->layer);
+    add_policy_field(a, r);
     add(a, "\r\nRateLimit: \"");
     add_bytes(a, name, strlen(name));
     add_number(a, "\";r=", d->remaining);
@@ -239,16 +239,16 @@ static void add_decision_fields(weir_http_response *a, const weir_request *ask)
 /* ---- decisions ------------------------------------------------------------------------------- */
 
 /* Appends the members of a decision and the closing brace. */
-static void put_members(weir_buffer *b, const weir_request *ask, const weir_http_more *more)
+static void put_members(weir_buffer *b, const weir_request *r, const weir_http_more *more)
 {
-    const weir_decision *d = &ask->decision;
+    const weir_decision *d = &r->decision;
     int64_t retry_ms = d->allowed ? 0 : d->never ? -1 : weir_ms_ceil(d->retry_after_ns);
-    const char *rule = ask->rule.at, *reason = weir_reason_word(ask->reason);
-    size_t rule_len = ask->rule.len;
+    const char *rule = r->rule.at, *reason = weir_reason_word(r->reason);
+    size_t rule_len = r->rule.len;
     char text[WEIR_POLICY_TEXT_MAX];
-    if (ask->by_text) {
+    if (r->by_text) {
         rule = text;
-        rule_len = weir_policy_print(ask->policy, text, sizeof text);
+        rule_len = weir_policy_print(r->policy, text, sizeof text);
     }
     weir_buffer_put(
         b, d->allowed ? "\"allowed\":true,\"limit\":" : "\"allowed\":false,\"limit\":", d->limit);
@@ -265,7 +265,7 @@ static void put_members(weir_buffer *b, const weir_request *ask, const weir_http
     if (more && more->of_all) {
         weir_buffer_put(b, ",\"index\":", (int64_t)more->index);
         weir_buffer_append(b, ",\"key\":", 7);
-        weir_json_put_string(b, ask->key.at, ask->key.len);
+        weir_json_put_string(b, r->key.at, r->key.len);
     }
     if (more && more->id)
         weir_buffer_printf(b, ",\"id\":\"%.*s\"", WEIR_HEX64_LEN, more->id);
@@ -273,14 +273,14 @@ static void put_members(weir_buffer *b, const weir_request *ask, const weir_http
 }
 
 /* Writes the detail of a denial: a sentence for people who do not know weir. */
-static void describe_denial(char *buf, size_t size, const weir_request *ask, const char *name)
+static void describe_denial(char *buf, size_t size, const weir_request *r, const char *name)
 {
-    const weir_decision *d = &ask->decision;
-    if (ask->reason == WEIR_BY_DENY_LIST)
+    const weir_decision *d = &r->decision;
+    if (r->reason == WEIR_BY_DENY_LIST)
         snprintf(buf, size, "The key is on the deny list of \"%s\".", name);
     else if (d->never)
         snprintf(buf, size, "\"%s\" never allows more than %" PRId64 " at once.", name, d->limit);
-    else if (ask->reason == WEIR_BY_ON_ERROR)
+    else if (r->reason == WEIR_BY_ON_ERROR)
         snprintf(buf, size,
                  "The server with the state of \"%s\" is unreachable; try again in %" PRId64
                  ".%03d s.",
@@ -292,25 +292,25 @@ static void describe_denial(char *buf, size_t size, const weir_request *ask, con
                  (int)(weir_ms_ceil(d->retry_after_ns) % 1000));
 }
 
-void weir_http_decision(weir_http_response *a, const weir_request *ask, int denied_status,
+void weir_http_decision(weir_http_response *a, const weir_request *r, int denied_status,
                         const weir_http_more *more)
 {
-    add_decision_fields(a, ask);
-    if (ask->decision.allowed) {
+    add_decision_fields(a, r);
+    if (r->decision.allowed) {
         a->status = 200;
         a->type = "application/json";
         weir_buffer_append(a->body, "{", 1);
-        put_members(a->body, ask, more);
+        put_members(a->body, r, more);
         return;
     }
     char name[ITEM_NAME_MAX], detail[256];
-    item_name(name, ask, ask->decision.layer);
-    describe_denial(detail, sizeof detail, ask, name);
+    item_name(name, r, r->decision.layer);
+    describe_denial(detail, sizeof detail, r, name);
     a->status = denied_status;
     put_problem(a, QUOTA_EXCEEDED,
                 "Request cannot be satisfied as assigned quota has been exceeded", detail);
     weir_buffer_printf(a->body, ",\"violated-policies\":[\"%s\"],", name);
-    put_members(a->body, ask, more);
+    put_members(a->body, r, more);
 }
 
 /* ---- serialising ----------------------------------------------------------------------------- */

@@ -79,14 +79,14 @@ typedef struct weir_http_more {
 
 /* Makes *a the response to a decision: 200 if it is allowed, otherwise denied_status with a problem
  * of the type quota-exceeded.
- *  ask   a request with the status WEIR_OK.
+ *  r     a request with the status WEIR_OK.
  *  more  may be NULL. */
-void weir_http_decision(weir_http_response *a, const weir_request *ask, int denied_status,
+void weir_http_decision(weir_http_response *a, const weir_request *r, int denied_status,
                         const weir_http_more *more);
 
 /* Returns whether the service handled a request. If not, *a becomes the error response.
  *  where  "", or the request's place in a list: "requests[2]: ". */
-bool weir_http_was_done(weir_http_response *a, const weir_request *ask, const char *where);
+bool weir_http_succeeded(weir_http_response *a, const weir_request *r, const char *where);
 
 /* The reason phrase of a status: "Too Many Requests" for 429. Static. */
 const char *weir_http_reason(int status);

@@ -343,8 +343,8 @@ bool weir_http_params_read(weir_http_params *ret, const weir_http_request *r, un
            (r->body.len == 0 || read_body(ret, r->body, known, a)) && check_values(ret, a);
 }
 
-bool weir_http_params_ask(const weir_http_params *p, weir_slice key, const char *where,
-                          const char *missing, weir_request *ret, weir_http_response *a)
+bool weir_http_params_request(const weir_http_params *p, weir_slice key, const char *where,
+                              const char *missing, weir_request *ret, weir_http_response *a)
 {
     bool by_name = p->given & WEIR_HTTP_BIT(WEIR_HTTP_P_POLICY);
     bool by_text = p->given & WEIR_HTTP_BIT(WEIR_HTTP_P_LIMIT);

@@ -62,8 +62,8 @@ bool weir_http_params_read_object(weir_http_params *ret, json_t *object, const c
  *  missing  the expected parameter if neither policy nor limit is given.
  * Returns false with *a an error response if the parameters are invalid. */
 #define WEIR_HTTP_EITHER "\"policy\" or \"limit\""
-bool weir_http_params_ask(const weir_http_params *p, weir_slice key, const char *where,
-                          const char *missing, weir_request *ret, weir_http_response *a);
+bool weir_http_params_request(const weir_http_params *p, weir_slice key, const char *where,
+                              const char *missing, weir_request *ret, weir_http_response *a);
 
 void weir_http_params_free(weir_http_params *p);
 
