@@ -101,7 +101,7 @@ static void print_http(const weir_config *c)
 }
 
 /* Prints the address in a URL. The URL itself may contain a password. */
-static void print_url(const weir_redis_options *o, const weir_redis_url *u)
+static void print_url(const char *name, const weir_redis_options *o, const weir_redis_url *u)
 {
     char text[WEIR_REDIS_HOST_MAX + 64], port[16] = "", database[24] = "";
     bool is_path = u->host[0] == '/', is_v6 = !is_path && strchr(u->host, ':') != NULL;
@@ -112,21 +112,19 @@ static void print_url(const weir_redis_options *o, const weir_redis_url *u)
         snprintf(database, sizeof database, ", database %" PRIu32, u->database);
     snprintf(text, sizeof text, "%s%s%s%s%s%s", u->tls ? "TLS to " : "", is_v6 ? "[" : "", u->host,
              is_v6 ? "]" : "", port, database);
-    print_line("", text);
+    print_line(name, text);
 }
 
 /* Prints the addresses of the servers, and the user name that weir logs in with. */
 static void print_servers(const weir_redis_options *o)
 {
     weir_redis_url u, first = {.host = ""};
-    printf("%-12s%zu %s%s\n", "servers", o->urls_len, o->sentinel ? "Sentinel" : "server",
-           o->urls_len > 1 ? "s" : "");
     for (size_t i = 0; i < o->urls_len; i++) {
         if (weir_redis_url_read(o->urls[i], &u, NULL) != WEIR_OK)
             continue;
         if (i == 0)
             first = u;
-        print_url(o, &u);
+        print_url(i > 0 ? "" : o->sentinel ? "sentinels" : "servers", o, &u);
     }
     const char *user = o->user ? o->user : first.user;
     if (o->sentinel)

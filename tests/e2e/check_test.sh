@@ -44,8 +44,7 @@ policies:
 YAML
 check "state in Redis" 0 "$(status "$weir" check "$dir/redis.yaml")"
 check "the engine, the servers and the user" "engine      redis
-servers     2 servers
-            [::1]:6379
+servers     [::1]:6379
             10.0.0.5:7000
 user        weir, with a password" "$(sed -n '/^engine/,/^user/p' "$dir/out")"
 check "the values of redis and hybrid" \
@@ -57,8 +56,7 @@ hybrid, on_error local" "$(sed -n 's/^    engine //p' "$dir/out")"
 check "the password is not printed" 0 "$(grep -c s3cret "$dir/out")"
 echo 'redis: {urls: ["rediss://s1", "rediss://s2:5"], sentinel: {name: mymaster}}' >"$dir/redis.yaml"
 check "Sentinels that no policy uses" "engine      local
-servers     2 Sentinels
-            TLS to s1:26379
+sentinels   TLS to s1:26379
             TLS to s2:5
 master      mymaster
 user        default, without a password
@@ -66,7 +64,7 @@ user        default, without a password
 echo 'redis: {url: "unix:///run/redis.sock?db=3", tls: {ca: none.pem}}' >"$dir/redis.yaml"
 check "a TLS file that does not exist" 1 "$("$weir" check "$dir/redis.yaml" 2>&1 | grep -c "redis.tls.ca: cannot read $dir/none.pem: No such file")"
 echo 'redis: {url: "unix:///run/redis.sock?db=3"}' >"$dir/redis.yaml"
-check "a socket file" 1 "$("$weir" check "$dir/redis.yaml" | grep -c '^            /run/redis.sock, database 3$')"
+check "a socket file" 1 "$("$weir" check "$dir/redis.yaml" | grep -c '^servers     /run/redis.sock, database 3$')"
 
 printf 'threads: 0\npolices: 1\n' >"$dir/bad.yaml"
 check "an invalid file" 1 "$(status "$weir" check "$dir/bad.yaml")"
