@@ -173,7 +173,7 @@ static void check_reserve_errors(void **state)
 {
     fixture *f = *state;
     add_rules(f);
-#define TTL "a duration from 1ns to 36.5 years, such as 30s, 500ms, 1h30m or seconds"
+#define TTL "a duration from 1ns to 36.5 years, such as 30s or 1h30m, or a number of seconds"
     static const struct {
         const char *path, *body, *detail;
     } rows[] = {

@@ -19,7 +19,8 @@
 #define WEIR_ID_EXPECTED "16 hexadecimal digits, the id that reserve returned"
 
 /* The input of weir_ttl_read(), for errors. */
-#define WEIR_TTL_EXPECTED "a duration from 1ns to 36.5 years, such as 30s, 500ms, 1h30m or seconds"
+#define WEIR_TTL_EXPECTED                                                                          \
+    "a duration from 1ns to 36.5 years, such as 30s or 1h30m, or a number of seconds"
 
 /* Reads a duration: a period of the policy language, or a whole number of seconds.
  *  ret  1..WEIR_SPAN_NS_MAX; written only on success. Pure. */

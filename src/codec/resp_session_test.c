@@ -300,8 +300,8 @@ static void check_reserve_errors(void **state)
     fixture *f = *state;
     set_rule(f, "a", "gcra 1/s burst 3");
     set_rule(f, "q", "leaky-queue 1/s depth 3");
-    const char *ttl = "-ERR the TTL: expected a duration from 1ns to 36.5 years, such as 30s, "
-                      "500ms, 1h30m or seconds\r\n";
+    const char *ttl = "-ERR the TTL: expected a duration from 1ns to 36.5 years, such as 30s or "
+                      "1h30m, or a number of seconds\r\n";
     const char *id =
         "-ERR the id: expected 16 hexadecimal digits, the id that reserve returned\r\n";
     const char *cost = "-ERR the cost: expected a whole number from 0 to 2147483647\r\n";
