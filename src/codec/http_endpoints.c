@@ -75,9 +75,10 @@ static bool list_element(call *c, weir_slice list, weir_slice *ret)
             return true;
         }
         if (begin == 0) {
-            weir_http_problem(c->response, 400,
-                              "the header %s has %u elements, expected at least %u (http.key.hops)",
-                              c->options->key_header, i, hops);
+            weir_http_problem(
+                c->response, 400,
+                "the header %s: expected at least %u elements (http.key.hops), found %u",
+                c->options->key_header, hops, i);
             return false;
         }
         end = begin - 1;

@@ -279,7 +279,7 @@ static void check_key_from_header(void **state)
         200);
     assert_int_equal(status_of(get(f, "/v1/take?policy=api&key=bob")), 429);
     is_problem(with(f, take, "X-Forwarded-For: proxy\r\n"), 400,
-               "the header x-forwarded-for has 1 elements, expected at least 2 (http.key.hops)");
+               "the header x-forwarded-for: expected at least 2 elements (http.key.hops), found 1");
     is_problem(with(f, take, "X-Forwarded-For: ,proxy\r\n"), 400,
                "the key has 0 bytes, expected 1 to 65536");
     is_problem(get(f, "/v1/take?policy=api"), 400,

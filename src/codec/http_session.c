@@ -122,7 +122,8 @@ static int on_header_field_complete(llhttp_t *parser)
     if (header < 0)
         return 0;
     if (s->lines == WEIR_HTTP_LINES_MAX)
-        return refuse(s, 431, "more than 32 lines of the headers that weir reads");
+        return refuse(s, 431,
+                      "too many header lines, expected at most 32 of the headers that weir reads");
     s->count[header]++;
     s->value[s->lines++] =
         (weir_http_value){(uint16_t)weir_buffer_len(&s->text), 0, (uint8_t)header};

@@ -208,7 +208,7 @@ static void check_limits(void **state)
     assert_int_equal(status_of(with(f, "GET /healthz", lines)), 417);
     strcat(lines, "Origin: x\r\n");
     is_problem(with(f, "GET /healthz", lines), 431,
-               "more than 32 lines of the headers that weir reads");
+               "too many header lines, expected at most 32 of the headers that weir reads");
     char name[200] = "";
     memset(name, 'n', 150);
     strcpy(name + 150, ": 1\r\n");
