@@ -129,15 +129,14 @@ static void close_parts(weir_store *s)
     weir_large_close(s->large);
 }
 
-/* Explains why a part of an image, which itself could be opened, could not. */
-static void part_error(const weir_store_options *o, weir_status st)
+/* The parts of an image, which itself could be opened, could not. */
+static weir_status part_error(const weir_store_options *o, weir_status st)
 {
-    weir_file_error(
-        o, "%s",
-        st == WEIR_E_NOMEM ? "out of memory"
-        : st == WEIR_E_IO
-            ? "the system returned no random numbers"
-            : "its large states are damaged; --reset-state replaces it with an empty file");
+    return weir_file_error(st, o, "", "%s",
+                           st == WEIR_E_NOMEM ? "out of memory"
+                           : st == WEIR_E_IO  ? "the system returned no random numbers"
+                                              : "its large states are damaged; --reset-state "
+                                                "replaces it with an empty file");
 }
 
 /* Creates a store on an image, and takes ownership of the image. */
@@ -147,9 +146,8 @@ static weir_status open_on(weir_store **ret, weir_image *image, const weir_store
     const weir_processes *processes = weir_image_processes(image);
     weir_store *s = port_zalloc(1, sizeof *s);
     if (!s) {
-        part_error(o, WEIR_E_NOMEM);
         weir_image_close(image);
-        return WEIR_E_NOMEM;
+        return part_error(o, WEIR_E_NOMEM);
     }
     s->image = image;
     s->sync_always = o->file && !o->read_only && o->sync == WEIR_SYNC_ALWAYS;
@@ -169,9 +167,8 @@ static weir_status open_on(weir_store **ret, weir_image *image, const weir_store
     if (st == WEIR_OK)
         st = open_reservations(s, parts.reserved);
     if (st != WEIR_OK) {
-        part_error(o, st);
         weir_store_close(s);
-        return st;
+        return part_error(o, st);
     }
     *ret = s;
     return WEIR_OK;

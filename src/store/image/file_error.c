@@ -8,43 +8,29 @@
 #include <stdio.h>
 #include <string.h>
 
-static void format_error(const weir_store_options *options, const char *suffix, const char *format,
-                         va_list args)
+weir_status weir_file_error(weir_status st, const weir_store_options *options, const char *suffix,
+                            const char *format, ...)
 {
-    if (!options->ret_error)
-        return;
     enum { SHOWN = 92 };
     char what[150];
+    va_list args;
+    if (!options->ret_error)
+        return st;
+    va_start(args, format);
     vsnprintf(what, sizeof what, format, args);
+    va_end(args);
     const char *path = options->file ? options->file : "memory";
     size_t len = strlen(path);
     bool cut = len > SHOWN;
     snprintf(options->ret_error->text, sizeof options->ret_error->text, "%s%s%s: %s",
              cut ? "..." : "", cut ? path + len - SHOWN : path, suffix, what);
-}
-
-void weir_file_error(const weir_store_options *options, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    format_error(options, "", format, args);
-    va_end(args);
-}
-
-void weir_file_error_beside(const weir_store_options *options, const char *suffix,
-                            const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    format_error(options, suffix, format, args);
-    va_end(args);
+    return st;
 }
 
 weir_status weir_file_error_system(const weir_store_options *options, const char *suffix,
                                    port_file_error error)
 {
-    weir_file_error_beside(options, suffix, "%s", port_file_error_text(error));
-    return WEIR_E_IO;
+    return weir_file_error(WEIR_E_IO, options, suffix, "%s", port_file_error_text(error));
 }
 
 weir_status weir_file_error_in_use(const weir_store_options *options, int fd, uint64_t at,
@@ -62,10 +48,9 @@ weir_status weir_file_error_in_use(const weir_store_options *options, int fd, ui
                                         : " (pid ",
                                 pids[i]);
     bool only_us = n == 1 && pids[0] == port_process_id();
-    weir_file_error(options, "%s %s%s%s%s", subject,
-                    only_us ? "this process" : "another weir process", only_us ? "" : who,
-                    n > 0 && !only_us ? ")" : "", what);
-    return WEIR_E_BUSY;
+    return weir_file_error(WEIR_E_BUSY, options, "", "%s %s%s%s%s", subject,
+                           only_us ? "this process" : "another weir process", only_us ? "" : who,
+                           n > 0 && !only_us ? ")" : "", what);
 }
 
 weir_status weir_file_check_rights(const weir_store_options *options, const char *suffix, int fd)
@@ -77,16 +62,14 @@ weir_status weir_file_check_rights(const weir_store_options *options, const char
     if (options->trust_others || (r.is_ours && !r.others_write))
         return WEIR_OK;
     if (!r.is_ours)
-        weir_file_error_beside(
-            options, suffix,
+        return weir_file_error(
+            WEIR_E_IO, options, suffix,
             "owned by uid %u, expected uid %u (this process); change the owner, or set "
             "memory.trust_others",
             r.user, r.our_user);
-    else
-        weir_file_error_beside(
-            options, suffix,
-            "writable by other users (mode %04o), expected mode 0600; run chmod 600, or set "
-            "memory.trust_others",
-            r.mode);
-    return WEIR_E_IO;
+    return weir_file_error(
+        WEIR_E_IO, options, suffix,
+        "writable by other users (mode %04o), expected mode 0600; run chmod 600, or set "
+        "memory.trust_others",
+        r.mode);
 }

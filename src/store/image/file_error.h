@@ -9,12 +9,11 @@
 
 #include "port/file.h"
 
-__attribute__((format(printf, 2, 3))) void weir_file_error(const weir_store_options *options,
-                                                           const char *format, ...);
-
-/* The same for a file beside the state file.
- *  suffix  of its name: ".new" or ".lock"; "" is the state file itself. */
-__attribute__((format(printf, 3, 4))) void weir_file_error_beside(const weir_store_options *options,
+/* Formats a message.
+ *  suffix  of the file's name: ".new" or ".lock"; "" is the state file itself.
+ * Returns `st`. */
+__attribute__((format(printf, 4, 5))) weir_status weir_file_error(weir_status st,
+                                                                  const weir_store_options *options,
                                                                   const char *suffix,
                                                                   const char *format, ...);
 

@@ -101,8 +101,8 @@ static weir_status start_syncer(weir_image *m, const weir_store_options *options
     s->thread = s->lock && s->wake ? port_thread_start(sync_each_second, m) : NULL;
     if (s->thread)
         return WEIR_OK;
-    weir_file_error(options, "cannot start the thread that writes the file to the disk");
-    return WEIR_E_NOMEM;
+    return weir_file_error(WEIR_E_NOMEM, options, "",
+                           "cannot start the thread that writes the file to the disk");
 }
 
 static void stop_syncer(weir_image *m)
@@ -127,8 +127,8 @@ static weir_status lay_out(const weir_image *m, weir_file_header *ret,
 {
     if (weir_file_header_lay_out(ret, m->requested))
         return WEIR_OK;
-    weir_file_error(options, "a state file cannot have the requested size");
-    return WEIR_E_RANGE;
+    return weir_file_error(WEIR_E_RANGE, options, "",
+                           "a state file cannot have the requested size");
 }
 
 static weir_status map_file(weir_image *m, uint64_t bytes, const weir_store_options *options)
@@ -138,8 +138,8 @@ static weir_status map_file(weir_image *m, uint64_t bytes, const weir_store_opti
                            : port_file_map(m->file.fd, m->bytes);
     if (m->head)
         return WEIR_OK;
-    weir_file_error(options, "out of memory: cannot map its %" PRIu64 " MiB", bytes >> 20);
-    return WEIR_E_NOMEM;
+    return weir_file_error(WEIR_E_NOMEM, options, "",
+                           "out of memory: cannot map its %" PRIu64 " MiB", bytes >> 20);
 }
 
 static weir_status take_secret(const weir_store_options *options, uint8_t ret[16])
@@ -149,9 +149,9 @@ static weir_status take_secret(const weir_store_options *options, uint8_t ret[16
         return WEIR_OK;
     }
     weir_status st = port_random(ret, 16);
-    if (st != WEIR_OK)
-        weir_file_error(options, "the system returned no random numbers");
-    return st;
+    return st == WEIR_OK
+               ? st
+               : weir_file_error(st, options, "", "the system returned no random numbers");
 }
 
 /* Allocates the space of an empty file, and writes its header.
@@ -169,9 +169,8 @@ static weir_status fill_new(weir_image *m, const uint8_t *secret, const weir_sto
         return st;
     port_file_error error = port_file_allocate(m->file.fd, head.bytes);
     if (error != PORT_FILE_OK) {
-        weir_file_error(options, "%s: it needs %" PRIu64 " MiB", port_file_error_text(error),
-                        (head.bytes + (1 << 20) - 1) >> 20);
-        return WEIR_E_IO;
+        return weir_file_error(WEIR_E_IO, options, "", "%s: it needs %" PRIu64 " MiB",
+                               port_file_error_text(error), (head.bytes + (1 << 20) - 1) >> 20);
     }
     st = map_file(m, head.bytes, options);
     if (st != WEIR_OK)
@@ -190,19 +189,16 @@ static weir_status check_old(weir_image *m, const weir_store_options *options)
     char what[128];
     port_file_error error = port_file_info(m->file.fd, &bytes, &m->opened.written_ns);
     bool whole = error == PORT_FILE_OK && port_file_read(m->file.fd, &head, sizeof head);
-    if (error != PORT_FILE_OK || (!whole && bytes >= sizeof head)) {
-        weir_file_error(options, "cannot read the file");
-        return WEIR_E_IO;
-    }
+    if (error != PORT_FILE_OK || (!whole && bytes >= sizeof head))
+        return weir_file_error(WEIR_E_IO, options, "", "cannot read the file");
     if (!weir_file_header_check(&head, bytes, what, sizeof what)) {
-        weir_file_error(options, "%s; --reset-state replaces it with an empty file", what);
-        return WEIR_E_SYNTAX;
+        return weir_file_error(WEIR_E_SYNTAX, options, "",
+                               "%s; --reset-state replaces it with an empty file", what);
     }
     if (options->secret && memcmp(options->secret, head.secret, sizeof head.secret) != 0) {
-        weir_file_error(
-            options,
+        return weir_file_error(
+            WEIR_E_RANGE, options, "",
             "its secret differs from the one given; --reset-state replaces it with an empty file");
-        return WEIR_E_RANGE;
     }
     return map_file(m, bytes, options);
 }
@@ -271,8 +267,7 @@ static weir_status attach(weir_image *m, const weir_store_options *options)
         return st;
     if (sync_head(m))
         return WEIR_OK;
-    weir_file_error(options, "cannot write the file to the disk");
-    return WEIR_E_IO;
+    return weir_file_error(WEIR_E_IO, options, "", "cannot write the file to the disk");
 }
 
 /* ---- open and close -------------------------------------------------------------------------- */
@@ -288,10 +283,8 @@ static weir_status open_anonymous(weir_image *m, const weir_store_options *optio
         return st;
     m->bytes = (size_t)head.bytes;
     m->head = port_map_aligned(m->bytes);
-    if (!m->head) {
-        weir_file_error(options, "out of memory");
-        return WEIR_E_NOMEM;
-    }
+    if (!m->head)
+        return weir_file_error(WEIR_E_NOMEM, options, "", "out of memory");
     weir_file_header_init(&head, secret, port_now_ns());
     memcpy(m->head, &head, WEIR_FILE_HEADER_FIXED + sizeof head.checksum);
     m->is_new = true;
@@ -339,10 +332,8 @@ weir_status weir_image_open(weir_image **ret, const weir_store_options *options,
                             size_t large_bytes, size_t reserved_bytes)
 {
     weir_image *m = image_new();
-    if (!m) {
-        weir_file_error(options, "out of memory");
-        return WEIR_E_NOMEM;
-    }
+    if (!m)
+        return weir_file_error(WEIR_E_NOMEM, options, "", "out of memory");
     m->read_only = options->read_only;
     m->trust_others = options->trust_others;
     m->requested[WEIR_PART_REGISTRY] = WEIR_POLICY_REGISTRY_BYTES;
@@ -400,10 +391,8 @@ weir_status weir_image_open_beside(weir_image **ret, weir_image *old,
                                    const weir_store_options *options)
 {
     weir_image *m = image_new();
-    if (!m) {
-        weir_file_error(options, "out of memory");
-        return WEIR_E_NOMEM;
-    }
+    if (!m)
+        return weir_file_error(WEIR_E_NOMEM, options, "", "out of memory");
     memcpy(m->requested, old->requested, sizeof m->requested);
     m->trust_others = old->trust_others;
     weir_status st = weir_state_file_open_beside(&m->file, &old->file, options);
@@ -432,10 +421,8 @@ weir_status weir_image_open_beside(weir_image **ret, weir_image *old,
 weir_status weir_image_replace(weir_image *m, weir_image *old, const weir_store_options *options)
 {
     weir_status st = weir_image_sync(m);
-    if (st != WEIR_OK) {
-        weir_file_error_beside(options, ".new", "cannot write the file to the disk");
-        return st;
-    }
+    if (st != WEIR_OK)
+        return weir_file_error(st, options, ".new", "cannot write the file to the disk");
     if (!m->syncer.thread)
         st = start_syncer(m, options);
     if (st == WEIR_OK)
@@ -443,7 +430,7 @@ weir_status weir_image_replace(weir_image *m, weir_image *old, const weir_store_
     if (st != WEIR_OK)
         return st;
     m->old = NULL;
-    weir_state_file_hand_over(&m->file, &old->file);
+    weir_lock_file_hand_over(&m->file.claim, &old->file.claim);
     drop(old);
     (void)weir_state_file_end_opening(&m->file, options); /* releasing a lock does not fail */
     return WEIR_OK;

@@ -51,12 +51,11 @@ static weir_status check_lock(int fd, const weir_store_options *options)
         return weir_file_error_system(options, suffix, error);
     if (bytes == 0)
         return WEIR_OK;
-    weir_file_error_beside(
-        options, suffix,
+    return weir_file_error(
+        WEIR_E_IO, options, suffix,
         "it has %llu bytes, expected an empty file: weir uses this name for a lock; "
         "move that file away",
         (unsigned long long)bytes);
-    return WEIR_E_IO;
 }
 
 /* Opens FILE.lock and locks the byte. c->fd is -1 if there is no lock file. */

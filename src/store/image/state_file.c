@@ -53,19 +53,17 @@ static bool is_leftover(int fd)
 static weir_status check_leftover(int fd, const weir_store_options *options)
 {
     if (weir_state_file_is_used(fd)) {
-        weir_file_error_beside(
-            options, suffix,
+        return weir_file_error(
+            WEIR_E_BUSY, options, suffix,
             "it is in use as a state file, and weir makes new state files under this "
             "name; move that file away");
-        return WEIR_E_BUSY;
     }
     if (is_leftover(fd))
         return WEIR_OK;
-    weir_file_error_beside(
-        options, suffix,
+    return weir_file_error(
+        WEIR_E_IO, options, suffix,
         "it is not a state file of weir, and weir makes new state files under this "
         "name; move that file away");
-    return WEIR_E_IO;
 }
 
 /* The message is about the directory if the directory does not allow the new file. */
@@ -150,22 +148,25 @@ static weir_status drop_leftover(const char *path, const weir_store_options *opt
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
+static char *join(const char *path, const char *end)
+{
+    size_t len = strlen(path), end_len = strlen(end);
+    char *joined = port_zalloc(len + end_len + 1, 1);
+    if (joined) {
+        memcpy(joined, path, len);
+        memcpy(joined + len, end, end_len);
+    }
+    return joined;
+}
+
 static weir_status set_paths(weir_state_file *f, const weir_store_options *options)
 {
-    size_t len = strlen(options->file);
-    f->path = port_zalloc(len + 1, 1);
-    f->beside = port_zalloc(len + sizeof suffix, 1);
-    f->lock = port_zalloc(len + sizeof lock_suffix, 1);
-    if (!f->path || !f->beside || !f->lock) {
-        weir_file_error(options, "out of memory");
-        return WEIR_E_NOMEM;
-    }
-    memcpy(f->path, options->file, len);
-    memcpy(f->beside, options->file, len);
-    memcpy(f->beside + len, suffix, sizeof suffix);
-    memcpy(f->lock, options->file, len);
-    memcpy(f->lock + len, lock_suffix, sizeof lock_suffix);
-    return WEIR_OK;
+    f->path = join(options->file, "");
+    f->beside = join(options->file, suffix);
+    f->lock = join(options->file, lock_suffix);
+    return f->path && f->beside && f->lock
+               ? WEIR_OK
+               : weir_file_error(WEIR_E_NOMEM, options, "", "out of memory");
 }
 
 static bool ends_in(const char *path, const char *end)
@@ -180,11 +181,11 @@ static weir_status check_name(const weir_store_options *options)
     if (options->read_only ||
         (!ends_in(options->file, suffix) && !ends_in(options->file, lock_suffix)))
         return WEIR_OK;
-    weir_file_error(options,
-                    "the name of a state file cannot end in %s or %s, which weir uses for files "
-                    "beside it",
-                    suffix, lock_suffix);
-    return WEIR_E_IO;
+    return weir_file_error(
+        WEIR_E_IO, options, "",
+        "the name of a state file cannot end in %s or %s, which weir uses for files "
+        "beside it",
+        suffix, lock_suffix);
 }
 
 static weir_status create(weir_state_file *f, const weir_store_options *options)
@@ -357,11 +358,6 @@ weir_status weir_state_file_end_opening(weir_state_file *f, const weir_store_opt
     if (error == PORT_FILE_OK)
         error = port_file_try_lock(f->fd, OPENING, PORT_FILE_UNLOCK, NULL);
     return error == PORT_FILE_OK ? WEIR_OK : weir_file_error_system(options, "", error);
-}
-
-void weir_state_file_hand_over(weir_state_file *f, weir_state_file *old)
-{
-    weir_lock_file_hand_over(&f->claim, &old->claim);
 }
 
 weir_file weir_state_file_watch(weir_state_file *f, uint64_t bytes,

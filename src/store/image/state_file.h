@@ -49,9 +49,6 @@ weir_status weir_state_file_install(weir_state_file *f, const weir_store_options
 /* Releases the OPENING lock. Shares the IN_USE lock if the file is shared. */
 weir_status weir_state_file_end_opening(weir_state_file *f, const weir_store_options *options);
 
-/* Passes the lock on PATH.lock from `old` to a file that has replaced it. */
-void weir_state_file_hand_over(weir_state_file *f, weir_state_file *old);
-
 /* Reports where the file is now. Takes the lock on PATH.lock again if it was lost. Only one thread
  * at a time may call it.
  *  bytes    the size of the mapping.
