@@ -9,7 +9,7 @@
 
 static const int64_t recent_ns = 10000000000;
 
-/* ---- sets of loops --------------------------------------------------------------------------- */
+/* ---- bit sets of loops ----------------------------------------------------------------------- */
 
 static void put(uint64_t *set, unsigned loop, bool is_in)
 {

@@ -312,7 +312,7 @@ static void check_key_from_query(void **state)
                "unknown parameter \"kye\", expected policy, key, cost, delay, denied, api_key");
 }
 
-/* ---- the other endpoints --------------------------------------------------------------------- */
+/* ---- other endpoints ------------------------------------------------------------------------- */
 
 static void check_others(void **state)
 {

@@ -322,7 +322,7 @@ static void check_many_requests(void **state)
     weir_buffer_free(&b);
 }
 
-/* ---- how the bytes are cut ------------------------------------------------------------------- */
+/* ---- split input ----------------------------------------------------------------------------- */
 
 static const char pipeline[] =
     "\r\nGET /v1/take?policy=api&key=a HTTP/1.1\r\n" HOST "\r\n"

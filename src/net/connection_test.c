@@ -170,7 +170,7 @@ static void check_close_with_unread_input(void **unused)
     stop(&f);
 }
 
-/* ---- waits ----------------------------------------------------------------------------------- */
+/* ---- delayed replies ------------------------------------------------------------------------- */
 
 static void check_delayed_reply(void **unused)
 {
@@ -480,7 +480,7 @@ static void check_no_descriptors(void **unused)
     stop(&f);
 }
 
-/* ---- a protocol that takes what is not whole yet --------------------------------------------- */
+/* ---- a protocol that consumes incomplete requests -------------------------------------------- */
 
 typedef struct hoard {
     place *place;

@@ -30,7 +30,7 @@ enum { PATIENCE_MS = 30000, BEAT_MS = 20, BIG = 8 << 20 };
 
 static const int64_t ms_ns = 1000000;
 
-/* ---- the system, counted --------------------------------------------------------------------- */
+/* ---- counted calls of send() ----------------------------------------------------------------- */
 
 ssize_t __real_send(int fd, const void *buf, size_t len, int flags);
 ssize_t __wrap_send(int fd, const void *buf, size_t len, int flags);
@@ -128,7 +128,7 @@ static void run_idle(fixture *f)
         uv_run(&f->uv, UV_RUN_NOWAIT);
 }
 
-/* ---- who has a line -------------------------------------------------------------------------- */
+/* ---- clients with a connection --------------------------------------------------------------- */
 
 typedef struct caller {
     fixture *f;
@@ -199,7 +199,7 @@ static void say_text(caller *c, const char *text)
     say(c, text, strlen(text));
 }
 
-/* ---- who is called --------------------------------------------------------------------------- */
+/* ---- callbacks ------------------------------------------------------------------------------- */
 
 static int listen_tcp(uint16_t *ret_port)
 {
@@ -254,7 +254,7 @@ static int connect_tcp(fixture *f, caller *c)
     return fd;
 }
 
-/* ---- lines ----------------------------------------------------------------------------------- */
+/* ---- connections ----------------------------------------------------------------------------- */
 
 static void test_connection(void **state)
 {
@@ -440,7 +440,7 @@ static void test_buffer_limit(void **state)
     close(fd);
 }
 
-/* ---- what travels together ------------------------------------------------------------------- */
+/* ---- batched output -------------------------------------------------------------------------- */
 
 enum { PEERS = 10 };
 
@@ -506,7 +506,7 @@ static void test_one_send_per_iteration(void **state)
     run_until(f, &c.downs, 1);
 }
 
-/* ---- alarms ---------------------------------------------------------------------------------- */
+/* ---- timers ---------------------------------------------------------------------------------- */
 
 typedef struct test_timer {
     fixture *f;

@@ -128,7 +128,7 @@ void weir_loop_join(weir_loop *l);
 /* Frees the loop. Call it after weir_loop_join(). Accepts NULL. */
 void weir_loop_close(weir_loop *l);
 
-/* ---- for its connections --------------------------------------------------------------------- */
+/* ---- used by connections --------------------------------------------------------------------- */
 
 /* A connection of the loop was closed. */
 void weir_loop_left(weir_loop *l);

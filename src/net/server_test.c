@@ -8,7 +8,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-/* ---- where it listens ------------------------------------------------------------------------ */
+/* ---- listening ------------------------------------------------------------------------------- */
 
 /* Expects that opening fails with this error. */
 static void expect_no_server(fixture *f, const char *address, const char *expected)
@@ -179,7 +179,7 @@ static void check_a_replaced_socket_file(void **unused)
     rmdir(f.dir);
 }
 
-/* ---- how it stops ---------------------------------------------------------------------------- */
+/* ---- shutdown -------------------------------------------------------------------------------- */
 
 /* Requests sent before the signal are answered, even by a server that was not running yet. */
 static void check_drain_answers_what_has_arrived(void **unused)
@@ -273,7 +273,7 @@ static void check_a_second_signal(void **unused)
     stop(&f);
 }
 
-/* ---- what makes it load its file again ------------------------------------------------------- */
+/* ---- reloads --------------------------------------------------------------------------------- */
 
 static void write_file(const char *path, const char *text)
 {
