@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Replies, decisions on one key, and named policies. */
+/* The functions of the backend: replies, decisions on one key, and named policies. */
 
 #include "backend.h"
 
@@ -117,7 +117,7 @@ weir_status weir_request_intern(weir_request *r, weir_interned **ret)
     return WEIR_OK;
 }
 
-/* The keyspace event of a change; NULL: there is never one. */
+/* The keyspace event of a change; NULL for verbs that change nothing. */
 static const char *event_of(weir_verb verb)
 {
     switch (verb) {
@@ -158,7 +158,7 @@ bool weir_module_decide(weir_module_call *c, weir_verb verb, weir_request *r, in
     weir_cell_close(&cell);
     weir_key_close(&key);
     r->status = st;
-    r->policy = &s->policy; /* stays until the next policy is interned */
+    r->policy = &s->policy; /* valid until the next policy is interned */
     weir_interned_unref(s);
     return true;
 }
@@ -238,7 +238,7 @@ static bool throttle(weir_call *call, const weir_throttle *t, weir_slice name,
 }
 
 /* ---- named policies -------------------------------------------------------------------------- */
-/* A change is replicated as the command, since no clock has a part in it. */
+/* Changes are replicated as commands: their effect does not depend on the time. */
 
 static void put_named(weir_call *c, const weir_named *n)
 {

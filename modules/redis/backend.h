@@ -18,10 +18,10 @@ typedef struct weir_module_call {
 
 extern const weir_backend weir_module_backend;
 
-enum { WEIR_MODULE_ARGS_MAX = 64 }; /* no command looks at more */
+enum { WEIR_MODULE_ARGS_MAX = 64 }; /* no command reads more arguments */
 
-/* A call with the first args_max of argc arguments as slices in `arg`.
- *  key  the index of the first key; 0: none. */
+/* Makes a call of argc arguments. The first WEIR_MODULE_ARGS_MAX are decoded into `arg`.
+ *  key  the index of the first key; 0: none */
 weir_module_call weir_module_call_make(redis_ctx *ctx, redis_string **argv, int argc, int key,
                                        weir_slice arg[WEIR_MODULE_ARGS_MAX]);
 

@@ -125,7 +125,7 @@ static weir_interned *find(uint64_t hash, const char *name, size_t name_len, con
 
 /* Words of a state that can be stored inline, or 0. A base must serve for long: a TAT may be ahead
  * of the clock by at most half of WEIR_DELTA_MAX, and the clock takes days to pass the other half.
- * The words of windows change little from key to key. */
+ * The window words of different keys are close to each other, since their windows are aligned. */
 static uint8_t small_words(const weir_policy *p)
 {
     enum { NUM_MAX = 64 };

@@ -2,9 +2,10 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_MODULES_REDIS_KEYSPACE_H
 #define WEIR_MODULES_REDIS_KEYSPACE_H
-/* Opens keys of the server, decides on their states, and writes the states back. A command opens
- * its keys, opens a cell for each state, decides on the cells, and then either writes them or
- * closes them unchanged. Knows neither arguments nor replies. Main thread only. */
+/* Opens keys of the server and decides on their states. A command opens its keys, opens a cell for
+ * each state, and decides on the cells. Then it writes them (replicate.h), or closes them
+ * unchanged. A state is idle when its quota is full again; idle states are dropped. Knows neither
+ * arguments nor replies. Main thread only. */
 
 #include "abi.h"
 #include "clock.h"
@@ -64,8 +65,8 @@ typedef struct weir_cell {
 /* Opens the state of a key under a policy. Once for each policy of a key. The cell must be closed
  * even on failure.
  * Returns WEIR_OK. WEIR_E_FULL if the key has states of WEIR_POLICIES_OF_KEY policies already, or
- * of policies whose states may grow too long together. States that are idle at now_ns, which means
- * that their quota is full, do not count. */
+ * of policies whose states may grow too long together. States that are idle at now_ns do
+ * not count. */
 WEIR_NODISCARD weir_status weir_cell_open(weir_cell *c, weir_open_key *k, weir_interned *s,
                                           int64_t now_ns);
 

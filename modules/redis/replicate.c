@@ -10,7 +10,7 @@
  * - with the backlog that an earlier replica left, or that was loaded with the data set: it exists
  *   all the time;
  * - with the backlog of a replica that becomes a master: the role changes.
- * The node of a Cluster always replicates, since slots can migrate through streams of their own. */
+ * A node of a Cluster always replicates, since slots can migrate through streams of their own. */
 
 #include "replicate.h"
 
@@ -20,7 +20,7 @@
 
 /* ---- whether to replicate -------------------------------------------------------------------- */
 
-static bool is_known; /* must_replicate is the answer until the next event */
+static bool is_known; /* must_replicate is valid until the next event */
 static bool must_replicate;
 static bool has_no_events; /* the server publishes no such events: always replicate */
 

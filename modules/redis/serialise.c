@@ -208,7 +208,7 @@ static weir_status read_item(reader *r, bool all, size_t k, weir_value *v)
     return WEIR_OK;
 }
 
-/* Whether the bytes are exactly so many items. Does not look into them. */
+/* Whether the bytes consist of exactly `items` items. Does not check their contents. */
 static bool are_items(reader r, size_t items)
 {
     for (size_t k = 0; k < items && !r.bad; k++) {

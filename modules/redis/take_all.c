@@ -151,7 +151,7 @@ static bool run(many *m)
 }
 
 /* The request that denies all: of those denied, the one that weir_outranks() puts first. m->len if
- * none is. */
+ * none is denied. */
 static size_t blocking(const many *m)
 {
     size_t at = m->len;
@@ -163,8 +163,8 @@ static size_t blocking(const many *m)
     return at;
 }
 
-/* The request whose fields are the reply for all. */
-static size_t spokesman(const many *m)
+/* The request that the reply describes. */
+static size_t described(const many *m)
 {
     size_t at = 0;
     if (!m->allowed)
@@ -200,7 +200,7 @@ bool weir_module_take_all(weir_call *c, weir_request *r, size_t n, weir_all_resu
     *ret = (weir_all_result){.status = status_of(m)};
     if (done && ret->status == WEIR_OK) {
         ret->allowed = m->allowed;
-        ret->index = spokesman(m);
+        ret->index = described(m);
         r[ret->index].decision = *decision_of(m, ret->index);
         for (size_t i = 0; i < n && m->allowed; i++) {
             if (m->of[i].together.delay_ns > ret->delay_ns)

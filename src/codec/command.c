@@ -74,8 +74,8 @@ weir_request weir_call_request(const weir_call *c, size_t i)
 
 static const char after_key[] = "expected [COST n] [WITHNAMES] after the key";
 
-/* Writes the four fields alone: the daemon parses whole batches with this, and a request is
- * large. */
+/* Writes only these four fields. The daemon parses whole batches, and clearing all fields of a
+ * request would be slow. */
 const char *weir_call_read_take(const weir_call *c, bool by_text, weir_request *ret)
 {
     ret->rule = c->arg[1];

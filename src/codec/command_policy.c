@@ -92,7 +92,7 @@ void weir_run_policy(weir_call *c)
 
 /* ---- CL.THROTTLE ----------------------------------------------------------------------------- */
 
-#define CELL_ERROR "Cell error: Store error: " /* as in redis-cell: no ERR before it */
+#define CELL_ERROR "Cell error: Store error: " /* redis-cell sends no ERR before it */
 
 static bool read_cell_number(weir_call *c, size_t i, int64_t *ret)
 {
