@@ -187,7 +187,7 @@ static bool put_into(void *ctx, const weir_key_state *stored)
  * of the old file. */
 static weir_status change_size(weir_store **s, const weir_store_options *o)
 {
-    weir_image *image;
+    weir_image *image = NULL;
     weir_store *wider, *old = *s;
     weir_status st = weir_image_open_beside(&image, old->image, o);
     if (st == WEIR_OK)
@@ -214,7 +214,7 @@ weir_status weir_store_open(weir_store **ret, const weir_store_options *options)
 {
     weir_store_options o = options ? *options : (weir_store_options){0};
     weir_store *s;
-    weir_image *image;
+    weir_image *image = NULL;
     sizes parts = {0};
     weir_status st = check_read_only(&o);
     if (st == WEIR_OK)
