@@ -8,10 +8,8 @@
 
 /* ---- pipelines ------------------------------------------------------------------------------- */
 
-bool weir_redis_pipeline_reserve(weir_redis_pipeline *p, uint32_t n)
+bool weir_redis_pipeline_grow(weir_redis_pipeline *p)
 {
-    if (weir_redis_pipeline_len(p) + n <= p->size)
-        return true;
     weir_redis_pipeline bigger = {
         .size = p->size ? 2 * p->size : 64, .head = p->head, .tail = p->tail};
     bigger.reply = port_zalloc(bigger.size, sizeof *bigger.reply);
@@ -22,12 +20,6 @@ bool weir_redis_pipeline_reserve(weir_redis_pipeline *p, uint32_t n)
     port_free(p->reply);
     *p = bigger;
     return true;
-}
-
-void weir_redis_pipeline_push(weir_redis_pipeline *p, weir_redis_call *call,
-                              weir_redis_expects expects, int64_t now_ns)
-{
-    *weir_redis_pipeline_at(p, p->tail++) = (weir_redis_reply){call, now_ns, expects};
 }
 
 void weir_redis_pipeline_close(weir_redis_pipeline *p, weir_redis_call *ret_list)

@@ -58,11 +58,22 @@ static inline weir_redis_reply *weir_redis_pipeline_first(const weir_redis_pipel
     return weir_redis_pipeline_at(p, p->head);
 }
 
+/* Doubles the size. False: no memory. */
+bool weir_redis_pipeline_grow(weir_redis_pipeline *p);
+
 /* Reserves space for n more replies, 1 or 2. False: no memory. */
-bool weir_redis_pipeline_reserve(weir_redis_pipeline *p, uint32_t n);
+static inline bool weir_redis_pipeline_reserve(weir_redis_pipeline *p, uint32_t n)
+{
+    return weir_redis_pipeline_len(p) + n <= p->size || weir_redis_pipeline_grow(p);
+}
+
 /* Appends a reply; there is space for it. */
-void weir_redis_pipeline_push(weir_redis_pipeline *p, weir_redis_call *call,
-                              weir_redis_expects expects, int64_t now_ns);
+static inline void weir_redis_pipeline_push(weir_redis_pipeline *p, weir_redis_call *call,
+                                            weir_redis_expects expects, int64_t now_ns)
+{
+    *weir_redis_pipeline_at(p, p->tail++) = (weir_redis_reply){call, now_ns, expects};
+}
+
 /* Moves the calls to an empty list, and frees the pipeline. */
 void weir_redis_pipeline_close(weir_redis_pipeline *p, weir_redis_call *ret_list);
 
