@@ -121,11 +121,12 @@ static inline bool weir_command_arity_is_good(const weir_command *cmd, size_t ar
 
 /* Parses "policy key [COST n]", 3 to 5 arguments with the name of the command. Returns NULL, or
  * what is wrong, for weir_call_syntax_error().
- *  by_text  the policy is given as text even if it looks like a name. */
+ *  by_text  the policy is a text even if it looks like a name
+ *  ret      only rule, by_text, key and cost are written */
 const char *weir_call_read_take(const weir_call *c, bool by_text, weir_request *ret);
 void weir_call_syntax_error(weir_call *c, const char *error);
 
-/* Parses arg[i]. Returns NULL, or what is wrong. */
+/* Parses arg[i] as a cost. Returns NULL, or what is wrong. */
 const char *weir_call_read_cost(const weir_call *c, size_t i, int64_t *ret);
 
 /* The request for arg[i] and arg[i + 1], a policy and a key. */
@@ -145,7 +146,7 @@ weir_where weir_where_request(size_t i);
 
 /* ---- replies --------------------------------------------------------------------------------- */
 
-/* Replies with an error, formatted and cut at 511 bytes. */
+/* Replies with an error, formatted as by printf() and cut at 511 bytes. */
 __attribute__((format(printf, 2, 3))) void weir_call_error(weir_call *c, const char *format, ...);
 
 /* Replies with the error of a request whose status is not WEIR_OK.
