@@ -191,17 +191,6 @@ static weir_status parse(const char *name, size_t name_len, const char *text, si
     return WEIR_OK;
 }
 
-static bool is_name(const char *name, size_t len)
-{
-    static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                               "0123456789-_.:/";
-    for (size_t i = 0; i < len; i++) {
-        if (!memchr(good, name[i], sizeof good - 1))
-            return false;
-    }
-    return len <= WEIR_RULE_NAME_MAX;
-}
-
 weir_interned *weir_intern_throttle(void)
 {
     weir_policy p;
@@ -219,7 +208,8 @@ weir_status weir_intern_stored(const char *name, size_t name_len, const char *te
                                weir_interned **ret)
 {
     weir_policy_error unused;
-    if (!is_name(name, name_len) || len >= WEIR_POLICY_TEXT_MAX)
+    if (len >= WEIR_POLICY_TEXT_MAX ||
+        (name_len > 0 && weir_rule_name_check(name, name_len, NULL) != WEIR_OK))
         return WEIR_E_SYNTAX;
     if (name_len == 0 && len == sizeof throttle_text - 1 && memcmp(text, throttle_text, len) == 0) {
         *ret = weir_intern_throttle();
@@ -351,25 +341,6 @@ static size_t search(const char *name, size_t len, bool *ret_there)
     return low;
 }
 
-static weir_status check_name(const char *name, size_t len, weir_policy_error *ret)
-{
-    ret->column = 0;
-    if (len == 0 || len > WEIR_RULE_NAME_MAX) {
-        snprintf(ret->text, sizeof ret->text, "a policy's name has 1 to %d bytes, this one has %zu",
-                 WEIR_RULE_NAME_MAX, len);
-        return WEIR_E_RANGE;
-    }
-    for (size_t i = 0; i < len; i++) {
-        if (is_name(name + i, 1))
-            continue;
-        snprintf(ret->text, sizeof ret->text,
-                 "byte %zu of a policy's name: expected a letter, a digit or one of - _ . : /",
-                 i + 1);
-        return WEIR_E_SYNTAX;
-    }
-    return WEIR_OK;
-}
-
 static void free_named(weir_named *n)
 {
     weir_interned_unref(n->interned);
@@ -381,9 +352,14 @@ weir_status weir_named_set(const char *name, size_t name_len, const char *limit,
 {
     weir_interned *s;
     bool there;
-    weir_status st = check_name(name, name_len, ret_error);
-    if (st == WEIR_OK)
-        st = parse(name, name_len, limit, limit_len, &s, ret_error);
+    weir_rule_error e;
+    weir_status st = weir_rule_name_check(name, name_len, &e);
+    if (st != WEIR_OK) {
+        ret_error->column = 0;
+        snprintf(ret_error->text, sizeof ret_error->text, "%.199s", e.text);
+        return st;
+    }
+    st = parse(name, name_len, limit, limit_len, &s, ret_error);
     if (st != WEIR_OK)
         return st;
     size_t at = search(name, name_len, &there);

@@ -183,7 +183,7 @@ const config_section config_rule_section = {
 static void check_name(config_reader *r, const config_place *place, const char *name)
 {
     weir_rule_error error;
-    if (weir_rule_name_check(name, &error) != WEIR_OK)
+    if (weir_rule_name_check(name, strlen(name), &error) != WEIR_OK)
         config_error_at(r->errors, place->key->begin, place, "%s", error.text);
 }
 

@@ -27,25 +27,6 @@ static char *copy_text(const char *text)
     return copy_bytes(text, strlen(text));
 }
 
-weir_status weir_rule_name_check(const char *name, weir_rule_error *ret_error)
-{
-    static const char good[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:/";
-    size_t len = strlen(name), fine = strspn(name, good);
-    bool fits = len >= 1 && len <= WEIR_RULE_NAME_MAX;
-    if (fits && fine == len)
-        return WEIR_OK;
-    ret_error->column = 0;
-    if (fits)
-        snprintf(ret_error->text, sizeof ret_error->text,
-                 "byte %zu of a policy's name: expected a letter, a digit or one of - _ . : /",
-                 fine + 1);
-    else
-        snprintf(ret_error->text, sizeof ret_error->text,
-                 "a policy's name has 1 to %d bytes, this one has %zu", WEIR_RULE_NAME_MAX, len);
-    return WEIR_E_SYNTAX;
-}
-
 /* Sets limit->policy.
  *  parsed  the policy of `text`; NULL: it is parsed here.
  *  ret     written if the text is not a policy; may be NULL. */
@@ -155,7 +136,7 @@ weir_status weir_rule_new(weir_rule **ret, const weir_store *store, const weir_z
 {
     weir_rule_error unused;
     weir_rule_error *error = ret_error ? ret_error : &unused;
-    weir_status st = weir_rule_name_check(spec->name, error);
+    weir_status st = weir_rule_name_check(spec->name, strlen(spec->name), error);
     if (st != WEIR_OK)
         return st;
     if (!is_within_limits(spec))

@@ -47,8 +47,10 @@ typedef struct weir_rule_error {
     char text[256];  /* the message, without the column */
 } weir_rule_error;
 
-/* Checks the name of a rule. Returns WEIR_OK, or WEIR_E_SYNTAX with *ret_error written. Pure. */
-WEIR_NODISCARD weir_status weir_rule_name_check(const char *name, weir_rule_error *ret_error);
+/* Checks the name of a rule. Returns WEIR_OK, or WEIR_E_SYNTAX with *ret_error written unless NULL.
+ * Pure. */
+WEIR_NODISCARD weir_status weir_rule_name_check(const char *name, size_t len,
+                                                weir_rule_error *ret_error);
 
 typedef struct weir_rules weir_rules;
 

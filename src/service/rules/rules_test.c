@@ -226,7 +226,7 @@ static void check_refused(void **unused)
     s.name = name;
     refused(s, WEIR_E_SYNTAX, 0, "a policy's name has 1 to 64 bytes, this one has 65");
     name[sizeof name - 2] = '\0';
-    assert_int_equal(weir_rule_name_check(s.name, NULL), WEIR_OK);
+    assert_int_equal(weir_rule_name_check(s.name, strlen(s.name), NULL), WEIR_OK);
 
     s = good;
     s.limit = "gcra 5/x";
