@@ -71,7 +71,7 @@ static bool equal(const weir_decision *a, const weir_decision *b)
            a->layer == b->layer;
 }
 
-static bool run_step(const door *d, const step *s)
+static bool run_step(const adapter *d, const step *s)
 {
     weir_decision got = {0}, want = s->want;
     weir_status st = d->ask(d->ctx, s, &got);
@@ -94,7 +94,7 @@ static bool run_step(const door *d, const step *s)
     return false;
 }
 
-static void run_case(const door *d, const char *path, const json_t *c, tally *t)
+static void run_case(const adapter *d, const char *path, const json_t *c, tally *t)
 {
     const char *name = json_string_value(json_object_get(c, "name"));
     const char *policy = json_string_value(json_object_get(c, "policy"));
@@ -118,7 +118,7 @@ static void run_case(const door *d, const char *path, const json_t *c, tally *t)
     t->failed += !good;
 }
 
-static void run_file(const door *d, const char *path, tally *total)
+static void run_file(const adapter *d, const char *path, tally *total)
 {
     json_error_t e;
     json_t *doc = json_load_file(path, JSON_REJECT_DUPLICATES, &e);
@@ -136,7 +136,7 @@ static void run_file(const door *d, const char *path, tally *total)
     json_decref(doc);
 }
 
-int vectors_run(const door *d, int files, char **paths)
+int vectors_run(const adapter *d, int files, char **paths)
 {
     tally total = {0};
     for (int i = 0; i < files; i++)

@@ -88,9 +88,9 @@ conformance() {
     local name=$1 object=$PWD/$2
     shift 2
     # shellcheck disable=SC2046
-    (cd "$OLDPWD" && "$@" -std=gnu11 -Iinclude -Isrc tests/conformance/core_door.c \
-        tests/conformance/vectors.c src/service/zone_cache.c src/port/port.c "$object" -o "$tmp/door" \
-        $(pkg-config --cflags --libs jansson) -pthread 2>&1) && "$tmp/door" "${vectors[@]}" >"$tmp/log" 2>&1
+    (cd "$OLDPWD" && "$@" -std=gnu11 -Iinclude -Isrc tests/conformance/core_vectors.c \
+        tests/conformance/vectors.c src/service/zone_cache.c src/port/port.c "$object" -o "$tmp/vectors" \
+        $(pkg-config --cflags --libs jansson) -pthread 2>&1) && "$tmp/vectors" "${vectors[@]}" >"$tmp/log" 2>&1
     check "vectors, $name" 0 $?
     tail -n 1 "$tmp/log"
 }

@@ -66,20 +66,20 @@ def test_race(tally):
         admitted = sum(1 for c, n in zip(clients, seen) if n < 5 and c("INCR", "naive"))
         tally.check(admitted == 8 > 5, "the race was not shown", admitted)
         for way in WAYS:
-            doors = [way(c, lua_kit.library()) for c in clients]
+            apis = [way(c, lua_kit.library()) for c in clients]
             for policy in SLOW:
-                counts = take_from_all(clients, doors, f"k:{way.name}:{policy}", policy)
+                counts = take_from_all(clients, apis, f"k:{way.name}:{policy}", policy)
                 tally.equal(sum(counts), LIMIT, way.name, policy)
 
 
-def take_from_all(clients, doors, key, policy):
+def take_from_all(clients, apis, key, policy):
     """How many each was allowed, of 40 that each asks at the same time."""
     counts, gate = [0] * len(clients), threading.Barrier(len(clients))
 
     def ask(i):
         gate.wait()
         for _ in range(40):
-            counts[i] += clients[i](*doors[i].call("weir_ask", [key], "TAKE", policy, 1))[0]
+            counts[i] += clients[i](*apis[i].call("weir_ask", [key], "TAKE", policy, 1))[0]
 
     threads = [threading.Thread(target=ask, args=(i,)) for i in range(len(clients))]
     for t in threads:
@@ -230,8 +230,8 @@ def test_far(tally):
     with Server() as server:
         client = server.client()
         for way in WAYS:
-            door = way(client, lua_kit.library())
-            ask = lambda verb, policy, n: client.many([door.call("weir_ask", ["k"], verb, policy, n)])[0]  # noqa: E731
+            api = way(client, lua_kit.library())
+            ask = lambda verb, policy, n: client.many([api.call("weir_ask", ["k"], verb, policy, n)])[0]  # noqa: E731
             for policy, field, mad in FAR:
                 for verb, n in (("PEEK", 1), ("TAKE", 1), ("GRANT", 3), ("REFUND", 1), ("REFUND", 2**31 - 1)):
                     client("DEL", "k")
@@ -264,11 +264,11 @@ def test_expiry(tally):
     with Server() as server:
         client = server.client()
         for way in WAYS:
-            door = way(client, lua_kit.library())
+            api = way(client, lua_kit.library())
             for policy in (*SLOW, *KEYS):
                 client("DEL", "k")
                 lower = time_us(client)
-                answer = client(*door.call("weir_ask", ["k"], "TAKE", policy, 2))
+                answer = client(*api.call("weir_ask", ["k"], "TAKE", policy, 2))
                 upper = time_us(client)
                 layers = policy.count("&")
                 expires = client("PEXPIRETIME", "k") * 1000
@@ -379,12 +379,12 @@ def test_errors(tally):
     """what is wrong with a policy is said in the words of the program, and what is right is printed alike"""
     with Server() as server:
         client = server.client()
-        door = Functions(client, lua_kit.library())
+        api = Functions(client, lua_kit.library())
         texts = texts_to_try()
         same = 0
         for text in texts:
             run = subprocess.run([WEIR, "policy", text], capture_output=True, text=True, check=False)
-            answer = client.many([door.call("weir_policy_check", [], text)])[0]
+            answer = client.many([api.call("weir_policy_check", [], text)])[0]
             finer = isinstance(answer, Refused) and any(w in str(answer) for w in FINER)
             if finer or text.startswith("-"):
                 continue  # the program holds it; it would take it for an option
@@ -701,8 +701,8 @@ def test_cache(tally):
     """texts without end do not fill the server: the parsed are few"""
     with Server() as server:
         client = server.client()
-        door = Functions(client, lua_kit.library())
-        ask = lambda i: door.call("weir_policy_check", [], f"gcra {i}/s burst 7")  # noqa: E731
+        api = Functions(client, lua_kit.library())
+        ask = lambda i: api.call("weir_policy_check", [], f"gcra {i}/s burst 7")  # noqa: E731
         client.many([ask(i) for i in range(1, 1500)])
         lua = lambda: int(dict(line.split(":", 1) for line in client("INFO", "memory").decode().splitlines()  # noqa: E731
                                if ":" in line)["used_memory_vm_functions"])
@@ -716,13 +716,13 @@ def test_memory(tally):
     """without memory nothing is charged, and the server says OOM"""
     with Server("--maxmemory-policy", "noeviction") as server:
         client = server.client()
-        door = Functions(client, lua_kit.library())
+        api = Functions(client, lua_kit.library())
         client("CONFIG", "SET", "maxmemory", "1")
-        answer = client.many([door.call("weir_ask", ["k"], "TAKE", "gcra 1/s", 1)])[0]
+        answer = client.many([api.call("weir_ask", ["k"], "TAKE", "gcra 1/s", 1)])[0]
         tally.check(error_of(answer).startswith("OOM"), answer)
-        tally.equal(client(*door.call("weir_version", [])), VERSION)
+        tally.equal(client(*api.call("weir_version", [])), VERSION)
         client("CONFIG", "SET", "maxmemory", "0")
-        tally.equal(client(*door.call("weir_ask", ["k"], "TAKE", "gcra 1/s", 1))[0], 1)
+        tally.equal(client(*api.call("weir_ask", ["k"], "TAKE", "gcra 1/s", 1))[0], 1)
 
 
 def test_replica(tally):
@@ -772,9 +772,9 @@ def test_old(tally):
     """without SET's PXAT keys expire all the same"""
     with Server() as server:
         client = server.client()
-        door = OldScript(client, lua_kit.library())
+        api = OldScript(client, lua_kit.library())
         for policy in ("gcra 1/m", "fixed-window 5/h"):
-            answer = client(*door.call("weir_ask", [policy], "TAKE", policy, 1))
+            answer = client(*api.call("weir_ask", [policy], "TAKE", policy, 1))
             tally.check(0 < client("PTTL", policy) <= answer[4] // 1000 + 1, policy)
 
 
@@ -787,14 +787,14 @@ def test_access(tally):
         client("FUNCTION", "LOAD", lua_kit.library())
         client("ACL", "SETUSER", "limiter", "on", ">secret", "~weir:*", *rights)
         client("AUTH", "limiter", "secret")
-        door = Functions.__new__(Functions)
+        api = Functions.__new__(Functions)
         for policy in (*SLOW, *KEYS):
             key = f"weir:{policy}"
             for verb in ("TAKE", "PEEK", "GRANT", "TAKE", "RESET", "TAKE"):
-                tally.check(isinstance(client(*door.call("weir_ask", [key], verb, policy, 2)), list), policy)
-            answer = client.many([door.call("weir_ask", [key], "REFUND", policy, 1)])[0]
+                tally.check(isinstance(client(*api.call("weir_ask", [key], verb, policy, 2)), list), policy)
+            answer = client.many([api.call("weir_ask", [key], "REFUND", policy, 1)])[0]
             tally.check(isinstance(answer, list) or "do not support refunds" in str(answer), answer)
-        for command in (door.call("weir_ask", ["k"], "TAKE", "gcra 1/s", 1), ("GET", "k"), ("EVAL", "return 1", 0),
+        for command in (api.call("weir_ask", ["k"], "TAKE", "gcra 1/s", 1), ("GET", "k"), ("EVAL", "return 1", 0),
                         ("FUNCTION", "FLUSH"), ("FLUSHALL",)):
             tally.check(error_of(client.many([command])[0]).startswith("NOPERM"), command)
 
@@ -806,14 +806,14 @@ def test_cluster(tally):
         client("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
         wait_for(lambda: b"cluster_state:ok" in client("CLUSTER", "INFO"))
         for way in WAYS:
-            door = way(client, lua_kit.library())
-            apart = client.many([door.call("weir_ask_all", ["a", "b"], "gcra 1/s", 1, "gcra 1/s", 1)])[0]
+            api = way(client, lua_kit.library())
+            apart = client.many([api.call("weir_ask_all", ["a", "b"], "gcra 1/s", 1, "gcra 1/s", 1)])[0]
             tally.check(error_of(apart).startswith("CROSSSLOT"), apart)
-            together = door.call("weir_ask_all", ["{u}:a", "{u}:b"], "gcra 1/d", 1, "sliding-log 1/d", 1)
+            together = api.call("weir_ask_all", ["{u}:a", "{u}:b"], "gcra 1/d", 1, "sliding-log 1/d", 1)
             tally.equal(client(*together)[:2], [2, 1], way.name)
             tally.equal(client(*together)[:2], [0, 0], way.name)
             client("DEL", "{u}:a", "{u}:b")
-            tally.equal(client(*door.call("weir_policy_check", [], "gcra 1/d")), b"gcra 1/d burst 1")
+            tally.equal(client(*api.call("weir_policy_check", [], "gcra 1/d")), b"gcra 1/d burst 1")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The door of the module for Redis: commands of the server, at times that the vectors say, with a
+/* The adapter of the module for Redis: commands of the server, at times that the vectors say, with a
  * replica that must follow to the byte. It answers in whole microseconds. A peek before each step
  * must have the same verdict; the peeks take turns: RESP2 and RESP3, without and with WITHNAMES. */
 
@@ -103,7 +103,7 @@ static void round_up(weir_decision *d)
 int main(int argc, char **argv)
 {
     module_ctx m = {0};
-    door d = {
+    adapter d = {
         .name = "module", .begin = begin, .ask = ask, .round = round_up, .end = end, .ctx = &m};
     if (!module_server_old_ones())
         return 1;

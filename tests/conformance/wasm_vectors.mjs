@@ -3,7 +3,7 @@
 //
 // The door of the browser: weir.mjs over the wasm build, in node, judged by the shared vectors.
 //
-//     node tests/conformance/wasm_door.mjs WASM FILES...
+//     node tests/conformance/wasm_vectors.mjs WASM FILES...
 //
 // It reads and judges as vectors.c does, and prints the same lines.
 

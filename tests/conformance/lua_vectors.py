@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # Copyright (c) 2026 the weir authors
-"""The door of the library of functions: cases go to a real redis-server, as functions and as a
+"""The adapter of the library of functions: cases go to a real redis-server, as functions and as a
 script, with the clock in a key, and the answers must be the vector's, in microseconds rounded up.
 Cases with times that are no whole microseconds, or with policies that the library refuses, are not
 for it; how many those are is said.
 
-    lua_door.py FILE...                      vectors
-    lua_door.py --random SEED CASES STEPS    the model itself is asked, at whole microseconds"""
+    lua_vectors.py FILE...                      vectors
+    lua_vectors.py --random SEED CASES STEPS    the model itself is asked, at whole microseconds"""
 
 import argparse
 import json
@@ -57,11 +57,11 @@ def bounds(layers, now_ns):
     return out
 
 
-def commands(door, policy, steps, key):
+def commands(adapter, policy, steps, key):
     layers = model.parse_policy(policy)
     for step in steps:
         yield ("SET", lua_kit.CLOCK_KEY, step["t_ns"] // 1000)
-        yield door.call("weir_ask", [key], step["op"].upper(), policy, step["cost"], *bounds(layers, step["t_ns"]))
+        yield adapter.call("weir_ask", [key], step["op"].upper(), policy, step["cost"], *bounds(layers, step["t_ns"]))
 
 
 def difference(policy, steps, answers):
@@ -81,7 +81,7 @@ def difference(policy, steps, answers):
     return ""
 
 
-class Door:
+class Adapter:
     def __init__(self, client, way):
         self.client, self.way = client, way(client, lua_kit.with_clock(lua_kit.library()))
         self.run = self.outside = self.steps = 0
@@ -111,17 +111,17 @@ class Door:
         print(f"{self.way.name:9} {self.run:5} cases, {self.steps:6} steps, {self.outside:4} not for it  {what}")
 
 
-def run_files(tally, door, paths):
+def run_files(tally, adapter, paths):
     for path in paths:
         with open(path, encoding="utf-8") as f:
             cases = json.load(f)["cases"]
-        door.run = door.outside = door.steps = 0
+        adapter.run = adapter.outside = adapter.steps = 0
         for case in cases:
             if any(s["t_ns"] % 1000 or s["t_ns"] > NOW_US_MAX * 1000 for s in case["steps"]):
-                door.outside += 1
+                adapter.outside += 1
             else:
-                door.case(tally, case["name"], case["policy"], case["steps"])
-        door.say(os.path.basename(path))
+                adapter.case(tally, case["name"], case["policy"], case["steps"])
+        adapter.say(os.path.basename(path))
 
 
 # ---- random policies ------------------------------------------------------------------------------
@@ -185,19 +185,19 @@ class WholeWalk(random_vectors.Walk):
         self.last = self.case.take(cost, until)
 
 
-def run_random(tally, door, seed, cases, steps):
+def run_random(tally, adapter, seed, cases, steps):
     rng = random.Random(seed)
     for i in range(cases):
         policy = random_vectors.policy(rng)
         case = WholeCase(f"seed {seed} case {i}", policy)
         case.move_to(random_vectors.start(rng))
-        if door.refused(policy):
-            door.outside += 1
+        if adapter.refused(policy):
+            adapter.outside += 1
             continue
         # The windows of a zone are those around the asker's time: a clock far behind is not served.
         WholeWalk(rng, case, monotone="tz " in policy).run(steps)
-        door.case(tally, case.name, policy, case.steps)
-    door.say(f"random policies, seed {seed}")
+        adapter.case(tally, case.name, policy, case.steps)
+    adapter.say(f"random policies, seed {seed}")
 
 
 random_vectors_period = random_vectors.period
@@ -210,16 +210,16 @@ def main():
     parser.add_argument("files", nargs="*")
     options = parser.parse_args()
 
-    def doors(tally):
+    def run_all(tally):
         """vectors, as functions and as a script"""
         with lua_kit.Server() as server:
             for way in (lua_kit.Functions, lua_kit.Script):
-                door = Door(server.client(), way)
+                adapter = Adapter(server.client(), way)
                 if options.random:
-                    run_random(tally, door, *options.random)
-                run_files(tally, door, options.files)
+                    run_random(tally, adapter, *options.random)
+                run_files(tally, adapter, options.files)
 
-    return lua_kit.run(doors)
+    return lua_kit.run(run_all)
 
 
 if __name__ == "__main__":

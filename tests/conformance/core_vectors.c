@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The first door: the C core itself, one state in memory that grows as it asks. */
+/* The first adapter: the C core itself, one state in memory that grows as it asks. */
 
 #include "vectors.h"
 
@@ -83,7 +83,7 @@ int main(int argc, char **argv)
 {
     weir_zone_cache *cache = weir_zone_cache_open(WEIR_ZONEINFO_DIR);
     core c = {.zones = weir_zone_cache_zones(cache)};
-    door d = {.name = "core", .begin = begin, .ask = ask, .end = end, .ctx = &c};
+    adapter d = {.name = "core", .begin = begin, .ask = ask, .end = end, .ctx = &c};
     int status = vectors_run(&d, argc - 1, argv + 1);
     weir_zone_cache_close(cache);
     return status;

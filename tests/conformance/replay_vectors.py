@@ -4,7 +4,7 @@
 prints as JSON must be the vector's. It has no refunds, and its time never goes back: such files are
 not for it.
 
-    replay_door.py WEIR FILE..."""
+    replay_vectors.py WEIR FILE..."""
 
 import json
 import subprocess

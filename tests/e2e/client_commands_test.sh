@@ -3,7 +3,7 @@
 # The commands that ask a daemon: what they send, what they print, and their exit statuses;
 # against a scripted server, and against the daemon.
 #
-#   ask_test.sh WEIR
+#   client_commands_test.sh WEIR
 set -uo pipefail
 weir=$(realpath "$1")
 . "$(dirname "$0")/check.sh"

@@ -7,7 +7,7 @@ alike line by line: overrides, lists, shadow, ip, and texts beside names.
 The daemon decides at the time of the clock and replay at one moment of it, so that the policies are
 slow ones, which give nothing back while the test runs.
 
-    named_door.py WEIR MODULE [NAME...]"""
+    named_policies_test.py WEIR MODULE [NAME...]"""
 
 import http.client
 import json

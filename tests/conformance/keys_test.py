@@ -5,7 +5,7 @@
 by name, over RESP and HTTP, with its own states and with those in a Redis. Where keys are bytes, in
 CL.THROTTLE, the module and the library of functions, they stay bytes.
 
-    keys_door.py WEIR MODULE tests/vectors/keys.json [NAME...]"""
+    keys_test.py WEIR MODULE tests/vectors/keys.json [NAME...]"""
 
 import http.client
 import json

@@ -3,7 +3,7 @@
 # Several keys at once, and what is only known afterwards: redis-cli, redis-py and curl against the
 # daemon.
 #
-#   all_test.sh WEIR
+#   take_all_test.sh WEIR
 set -uo pipefail
 weir=$(realpath "$1")
 . "$(dirname "$0")/check.sh"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The daemon's door: RESP bytes through the codec, the service and the store, and the reply's bytes
+/* The daemon's adapter: RESP bytes through the codec, the service and the store, and the reply's bytes
  * back, with the vector's time passed in. It answers in whole milliseconds. The steps take turns:
  * RESP2 and RESP3, and without and with WITHNAMES. Only a reply with names has the layer. */
 
@@ -166,12 +166,12 @@ int main(int argc, char **argv)
 {
     weir_zone_cache *cache = weir_zone_cache_open(WEIR_ZONEINFO_DIR);
     daemon_ctx ctx = {.zones = weir_zone_cache_zones(cache)};
-    door d = {.name = "daemon",
-              .begin = begin,
-              .ask = ask,
-              .round = round_figures,
-              .end = end,
-              .ctx = &ctx};
+    adapter d = {.name = "daemon",
+                 .begin = begin,
+                 .ask = ask,
+                 .round = round_figures,
+                 .end = end,
+                 .ctx = &ctx};
     int status = vectors_run(&d, argc - 1, argv + 1);
     weir_zone_cache_close(cache);
     return status;
