@@ -117,7 +117,7 @@ size_t weir_call_read_all(weir_call *c, weir_request *ret)
     }
     if (c->args != FIRST + (size_t)n * TRIPLE) {
         weir_call_error(c,
-                        "ERR expected policy key cost %d times after the number, found %zu "
+                        "ERR expected 'policy key cost' %d times after the number, found %zu "
                         "arguments",
                         (int)n, c->args - FIRST);
         return 0;

@@ -205,9 +205,9 @@ static void check_take_all_errors(void **state)
     expect(f, "WEIR.TAKEALL 17 a k 1", "-ERR expected 1 to 16 requests, found '17'\r\n");
     expect(f, "WEIR.TAKEALL x a k 1", "-ERR expected 1 to 16 requests, found 'x'\r\n");
     expect(f, "WEIR.TAKEALL 2 a k 1",
-           "-ERR expected policy key cost 2 times after the number, found 3 arguments\r\n");
+           "-ERR expected 'policy key cost' 2 times after the number, found 3 arguments\r\n");
     expect(f, "WEIR.TAKEALL 1 a k 1 a",
-           "-ERR expected policy key cost 1 times after the number, found 4 arguments\r\n");
+           "-ERR expected 'policy key cost' 1 times after the number, found 4 arguments\r\n");
     expect(f, "WEIR.TAKEALL 2 a k 1 a j -1",
            "-ERR request 1: the cost: expected a whole number from 0 to 2147483647\r\n");
     expect(f, "WEIR.TAKEALL 2 a k 1 b k 1",

@@ -47,19 +47,18 @@ static void put_top(weir_resp_call *c, weir_top_of of, const weir_top *top)
         put_key(c, &top->key[i]);
 }
 
-static void put_failure(weir_resp_call *c, weir_status st, size_t keys)
+static void put_top_error(weir_call *c, weir_status st, size_t keys)
 {
-    weir_slice policy = c->call.arg[1];
+    const weir_request r = {.rule = c->arg[1], .status = st};
     if (st == WEIR_E_UNSUPPORTED)
-        weir_call_error(&c->call, "ERR WEIR.TOP is disabled: the configuration has top: off");
+        weir_call_error(c, "ERR WEIR.TOP is disabled: the configuration has top: off");
     else if (st == WEIR_E_RANGE)
-        weir_call_error(
-            &c->call, "ERR k: expected a whole number from 1 to %zu, the value of top.keys", keys);
+        weir_call_error(c, "ERR k: expected a whole number from 1 to %zu, the value of top.keys",
+                        keys);
     else if (st == WEIR_E_ABSENT)
-        weir_call_error(&c->call, "ERR no policy '%.*s'; WEIR.POLICY LIST shows all policies",
-                        policy.len < 100 ? (int)policy.len : 100, policy.at);
+        weir_call_request_error(c, &r, "");
     else
-        weir_call_error(&c->call, "OOM out of memory");
+        weir_call_error(c, "OOM out of memory");
 }
 
 void weir_resp_top(weir_call *call)
@@ -82,7 +81,7 @@ void weir_resp_top(weir_call *call)
     weir_status st =
         weir_limiter_top(limiter, c->call.arg[1], of, k > 0 ? (size_t)k : 0, c->now_ns, &top);
     if (st != WEIR_OK) {
-        put_failure(c, st, keys);
+        put_top_error(call, st, keys);
         return;
     }
     put_top(c, of, &top);
