@@ -45,7 +45,7 @@ struct weir_redis {
 
 /* A request that is posted to the worker. */
 typedef struct posted {
-    weir_engine_batch round; /* first */
+    weir_engine_batch batch; /* first */
     weir_engine_request request;
     weir_redis *owner;
     waiter *waiter; /* of the caller that waits; NULL: fn is called, and this is freed */
@@ -96,16 +96,16 @@ static void answer(posted *q)
     port_free(q);
 }
 
-static void on_done(weir_engine_batch *round, int64_t now_ns)
+static void on_done(weir_engine_batch *batch, int64_t now_ns)
 {
     (void)now_ns;
-    answer((posted *)round);
+    answer((posted *)batch);
 }
 
 static void submit(void *arg)
 {
     posted *q = arg;
-    if (q->owner->engine->calls->submit(q->owner->engine, &q->round, now_of(q->owner)))
+    if (q->owner->engine->calls->submit(q->owner->engine, &q->batch, now_of(q->owner)))
         answer(q);
 }
 
@@ -124,7 +124,7 @@ static void fill(posted *q, weir_redis *r, weir_verb verb, const weir_policy *p,
                  weir_slice key, int64_t cost)
 {
     q->owner = r;
-    q->round = (weir_engine_batch){.request = &q->request, .len = 1, .done = on_done};
+    q->batch = (weir_engine_batch){.request = &q->request, .len = 1, .done = on_done};
     q->request = (weir_engine_request){
         .verb = verb, .policy = p, .text = text, .key = key, .cost = cost, .status = WEIR_E_IO};
     if (r->options->on_error == WEIR_REDIS_LOCAL)

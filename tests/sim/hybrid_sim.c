@@ -42,23 +42,23 @@ typedef struct node {
     world_dialer dialer;
     net_link *link;
     weir_engine *engine;
-    struct sent_round *requests; /* in flight */
+    struct sent_batch *requests; /* in flight */
     size_t life;
     int64_t gap_ns; /* the mean time between two batches */
     uint64_t incarnation;
 } node;
 
 /* A client's batch. The address of each key identifies its request. */
-typedef struct sent_round {
-    struct sent_round *next;
+typedef struct sent_batch {
+    struct sent_batch *next;
     node *node;
-    weir_engine_batch round;
+    weir_engine_batch batch;
     weir_engine_request request[ROUND];
     char key[ROUND][NET_KEY_MAX];
     int64_t decided_ns[ROUND]; /* 0: not decided yet */
     bool by_server[ROUND];
     int64_t asked_ns;
-} sent_round;
+} sent_batch;
 
 struct sim {
     world world;
@@ -126,8 +126,8 @@ static void decided(void *ctx, const char *key, int64_t decided_ns)
 {
     sim *s = ctx;
     for (unsigned i = 0; i < s->nodes; i++)
-        for (sent_round *r = s->node[i].requests; r; r = r->next)
-            for (size_t k = 0; k < r->round.len; k++)
+        for (sent_batch *r = s->node[i].requests; r; r = r->next)
+            for (size_t k = 0; k < r->batch.len; k++)
                 if (r->key[k] == key) {
                     r->decided_ns[k] = decided_ns;
                     r->by_server[k] = true;
@@ -138,9 +138,9 @@ enum { NOT_YET = 99 }; /* the status of a request without an answer */
 
 /* An answer that did not come from the server was decided now, even if its batch still waits for
  * other answers. */
-static void note(sim *s, sent_round *r)
+static void note(sim *s, sent_batch *r)
 {
-    for (size_t i = 0; i < r->round.len; i++)
+    for (size_t i = 0; i < r->batch.len; i++)
         if (r->decided_ns[i] == 0 && (int)r->request[i].status != NOT_YET)
             r->decided_ns[i] = s->world.now_ns;
 }
@@ -149,14 +149,14 @@ static void note_all(void *ctx)
 {
     sim *s = ctx;
     for (unsigned i = 0; i < s->nodes; i++)
-        for (sent_round *r = s->node[i].requests; r; r = r->next)
+        for (sent_batch *r = s->node[i].requests; r; r = r->next)
             note(s, r);
 }
 
-static void count(sim *s, sent_round *r)
+static void count(sim *s, sent_batch *r)
 {
     note(s, r);
-    for (size_t i = 0; i < r->round.len; i++) {
+    for (size_t i = 0; i < r->batch.len; i++) {
         const weir_engine_request *q = &r->request[i];
         s->requests++;
         if (q->status != WEIR_OK)
@@ -182,19 +182,19 @@ static void count(sim *s, sent_round *r)
         fail(s, "an answer took %lld ms", (long long)(took_ns / ms));
 }
 
-static void drop_request(sent_round *r)
+static void drop_request(sent_batch *r)
 {
-    sent_round **at = &r->node->requests;
+    sent_batch **at = &r->node->requests;
     while (*at != r)
         at = &(*at)->next;
     *at = r->next;
     free(r);
 }
 
-static void done(weir_engine_batch *round, int64_t now_ns)
+static void done(weir_engine_batch *batch, int64_t now_ns)
 {
     (void)now_ns;
-    sent_round *r = (sent_round *)(void *)((char *)round - offsetof(sent_round, round));
+    sent_batch *r = (sent_batch *)(void *)((char *)batch - offsetof(sent_batch, batch));
     count(r->node->sim, r);
     drop_request(r);
 }
@@ -209,18 +209,18 @@ static int64_t some_cost(sim *s)
     return world_between(w, 1, 1 + s->policy.layer[0].limit / 10);
 }
 
-static sent_round *some_request(node *n)
+static sent_batch *some_request(node *n)
 {
     sim *s = n->sim;
     world *w = &s->world;
-    sent_round *r = calloc(1, sizeof *r);
+    sent_batch *r = calloc(1, sizeof *r);
     if (!r)
         abort();
     r->node = n;
     r->asked_ns = w->now_ns;
-    r->round =
+    r->batch =
         (weir_engine_batch){.request = r->request, .len = 1 + world_below(w, ROUND), .done = done};
-    for (size_t i = 0; i < r->round.len; i++) {
+    for (size_t i = 0; i < r->batch.len; i++) {
         (void)snprintf(r->key[i], sizeof r->key[i], "k%u", world_chance(w, 100) ? 1U : 0U);
         r->request[i] = (weir_engine_request){
             .verb = world_chance(w, 10) ? WEIR_VERB_PEEK : WEIR_VERB_TAKE,
@@ -245,12 +245,12 @@ static void client(void *ctx, uint64_t incarnation)
     if (!n->engine || n->incarnation != incarnation)
         return;
     if (w->now_ns < s->quiet_ns) {
-        sent_round *r = some_request(n);
-        if (n->engine->calls->submit(n->engine, &r->round, w->now_ns + n->dialer.offset_ns)) {
+        sent_batch *r = some_request(n);
+        if (n->engine->calls->submit(n->engine, &r->batch, w->now_ns + n->dialer.offset_ns)) {
             count(s, r);
             drop_request(r);
         } else if (world_chance(w, s->abandons)) {
-            n->engine->calls->abandon(n->engine, &r->round);
+            n->engine->calls->abandon(n->engine, &r->batch);
             drop_request(r);
         }
     }
@@ -284,7 +284,7 @@ static void stop(node *n, bool dies)
         return;
     n->link->dead = dies;
     while (n->requests) {
-        n->engine->calls->abandon(n->engine, &n->requests->round);
+        n->engine->calls->abandon(n->engine, &n->requests->batch);
         drop_request(n->requests);
     }
     n->engine->calls->close(n->engine);

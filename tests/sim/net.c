@@ -11,7 +11,7 @@
 struct net_call {
     net_call *next;
     net_link *link;
-    weir_engine_batch *round;     /* NULL: answered, or abandoned */
+    weir_engine_batch *batch;     /* NULL: answered, or abandoned */
     weir_engine_request *request; /* a copy */
     char (*key)[NET_KEY_MAX];     /* of the copy, since the sender may go */
     size_t len;
@@ -117,7 +117,7 @@ static int64_t delay_ns(net_server *s)
 /* Delivers the answers. */
 static void fill(net_call *c)
 {
-    weir_engine_batch *r = c->round;
+    weir_engine_batch *r = c->batch;
     net_server *s = c->link->server;
     for (size_t i = 0; i < c->len; i++) {
         weir_engine_request *to = &r->request[i];
@@ -130,7 +130,7 @@ static void fill(net_call *c)
         if (q->verb == WEIR_VERB_TAKE && !q->by_error)
             s->decided(s->ctx, to->key.at, c->decided_ns);
     }
-    c->round = NULL;
+    c->batch = NULL;
 }
 
 static void give_up(net_call *c)
@@ -148,7 +148,7 @@ static void give_up(net_call *c)
 
 static void answer(net_call *c)
 {
-    weir_engine_batch *r = c->round;
+    weir_engine_batch *r = c->batch;
     net_link *l = c->link;
     fill(c);
     r->done(r, l->server->world->now_ns + l->offset_ns);
@@ -158,7 +158,7 @@ static void arrived_back(void *ctx, uint64_t arg)
 {
     (void)arg;
     net_call *c = ctx;
-    if (c->round && !c->link->cut)
+    if (c->batch && !c->link->cut)
         answer(c);
 }
 
@@ -178,7 +178,7 @@ static void over(void *ctx, uint64_t arg)
 {
     (void)arg;
     net_call *c = ctx;
-    if (c->round) {
+    if (c->batch) {
         give_up(c);
         answer(c);
     }
@@ -212,7 +212,7 @@ static net_call *call_new(net_link *l, weir_engine_batch *r)
         q->policy = l->server->policy;
     }
     c->link = l;
-    c->round = r;
+    c->batch = r;
     c->len = r->len;
     c->next = l->calls;
     l->calls = c;
@@ -249,8 +249,8 @@ static bool ask(weir_engine *e, weir_engine_batch *r, int64_t now_ns)
 static void abandon(weir_engine *e, weir_engine_batch *r)
 {
     for (net_call *c = ((net_link *)e)->calls; c; c = c->next)
-        if (c->round == r)
-            c->round = NULL;
+        if (c->batch == r)
+            c->batch = NULL;
 }
 
 static void close_link(weir_engine *e)

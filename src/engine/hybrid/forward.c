@@ -15,7 +15,7 @@ forward *forward_new(hybrid *h, weir_engine_batch *b)
     if (!f)
         return NULL;
     f->engine = h;
-    f->round = b;
+    f->batch = b;
     f->submitting = true;
     f->origin = (origin *)(void *)((char *)(f + 1) + waits);
     b->inside = f;
@@ -37,7 +37,7 @@ static origin origin_of(const weir_engine_request *q, weir_lease_slot *s, uint32
 
 void forward_add(forward *f, uint32_t index, weir_lease_slot *s)
 {
-    f->origin[f->to_send++] = origin_of(&f->round->request[index], s, index);
+    f->origin[f->to_send++] = origin_of(&f->batch->request[index], s, index);
     f->left++;
 }
 
@@ -118,28 +118,28 @@ static void return_answers(sub_batch *a, int64_t now_ns)
     forward *f = a->forward;
     hybrid *h = f->engine;
     unlink_sub(a);
-    if (a->round.all)
-        f->round->blocking = a->round.blocking;
-    for (size_t i = 0; i < a->round.len; i++) {
+    if (a->batch.all)
+        f->batch->blocking = a->batch.blocking;
+    for (size_t i = 0; i < a->batch.len; i++) {
         if (a->request)
-            copy_answer(&f->round->request[a->origin[i].index], &a->request[i]);
-        update_lease(h, &a->origin[i], &a->round.request[i], a->sent_ns, now_ns);
+            copy_answer(&f->batch->request[a->origin[i].index], &a->request[i]);
+        update_lease(h, &a->origin[i], &a->batch.request[i], a->sent_ns, now_ns);
     }
     h->inside++; /* done() must not be called yet: it frees the forward */
-    for (size_t i = 0; i < a->round.len; i++) {
+    for (size_t i = 0; i < a->batch.len; i++) {
         weir_lease_slot *s = slot_of(&a->origin[i]);
         if (s && s->waits)
             forward_release(h, s, now_ns);
     }
     h->inside--;
-    for (size_t i = a->round.len; i > 0; i--)
+    for (size_t i = a->batch.len; i > 0; i--)
         answered(f);
     port_free(a);
 }
 
 static void on_done(weir_engine_batch *b, int64_t now_ns)
 {
-    sub_batch *a = (sub_batch *)(void *)((char *)b - offsetof(sub_batch, round));
+    sub_batch *a = (sub_batch *)(void *)((char *)b - offsetof(sub_batch, batch));
     hybrid *h = a->forward->engine;
     return_answers(a, now_ns);
     hybrid_deliver(h, now_ns);
@@ -148,7 +148,7 @@ static void on_done(weir_engine_batch *b, int64_t now_ns)
 static void fail(forward *f, const origin *from, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        weir_engine_request *q = &f->round->request[from[i].index];
+        weir_engine_request *q = &f->batch->request[from[i].index];
         weir_lease_slot *s = slot_of(&from[i]);
         if (s)
             s->probes -= from[i].probe;
@@ -174,7 +174,7 @@ static void lease_next(hybrid *h, const origin *f, int64_t cost, int64_t now_ns)
 static void send_upstream(forward *f, const origin *from, size_t n, int64_t now_ns)
 {
     hybrid *h = f->engine;
-    bool whole = n == f->round->len;
+    bool whole = n == f->batch->len;
     size_t rest = n * sizeof *from + (whole ? 0 : n * sizeof(weir_engine_request));
     sub_batch *a = port_zalloc(1, sizeof *a + rest);
     if (!a) {
@@ -187,17 +187,17 @@ static void send_upstream(forward *f, const origin *from, size_t n, int64_t now_
     for (size_t i = 0; i < n; i++) {
         a->origin[i] = from[i];
         if (copies)
-            copies[i] = f->round->request[from[i].index];
+            copies[i] = f->batch->request[from[i].index];
     }
-    a->round = (weir_engine_batch){.request = whole ? f->round->request : copies,
+    a->batch = (weir_engine_batch){.request = whole ? f->batch->request : copies,
                                    .len = n,
-                                   .all = f->round->all,
+                                   .all = f->batch->all,
                                    .done = on_done};
     f->subs = a;
-    if (h->upstream->calls->submit(h->upstream, &a->round, now_ns))
+    if (h->upstream->calls->submit(h->upstream, &a->batch, now_ns))
         return_answers(a, now_ns);
     for (size_t i = 0; i < n; i++)
-        lease_next(h, &from[i], f->round->request[from[i].index].cost, now_ns);
+        lease_next(h, &from[i], f->batch->request[from[i].index].cost, now_ns);
 }
 
 void forward_send(forward *f, int64_t now_ns)
@@ -213,7 +213,7 @@ void forward_send(forward *f, int64_t now_ns)
 static void release(hybrid *h, weir_lease_slot *s, wait *w, int64_t now_ns)
 {
     forward *f = w->forward;
-    weir_engine_request *q = &f->round->request[w->index];
+    weir_engine_request *q = &f->batch->request[w->index];
     outcome o = hybrid_decide(h, s, q, now_ns);
     w->slot = NULL; /* a request waits at most once */
     if (o == OUTCOME_ANSWERED) {
@@ -245,8 +245,8 @@ void forward_release(hybrid *h, weir_lease_slot *s, int64_t now_ns)
 /* The requests that wait for an abandoned probe are decided again. */
 static void abandon_sub(hybrid *h, sub_batch *a, int64_t now_ns)
 {
-    h->upstream->calls->abandon(h->upstream, &a->round);
-    for (size_t i = 0; i < a->round.len; i++) {
+    h->upstream->calls->abandon(h->upstream, &a->batch);
+    for (size_t i = 0; i < a->batch.len; i++) {
         weir_lease_slot *s = slot_of(&a->origin[i]);
         if (!s || !a->origin[i].probe)
             continue;
@@ -267,7 +267,7 @@ void forward_abandon(forward *f, int64_t now_ns)
             hybrid_deliver(h, now_ns);
             return;
         }
-    for (size_t i = 0; i < f->round->len; i++)
+    for (size_t i = 0; i < f->batch->len; i++)
         if (f->wait[i].slot)
             end_wait(&f->wait[i]);
     while (f->subs) {

@@ -181,7 +181,7 @@ void hybrid_deliver(hybrid *h, int64_t now_ns)
     }
     while (h->done) {
         forward *f = h->done;
-        weir_engine_batch *b = f->round;
+        weir_engine_batch *b = f->batch;
         h->done = f->next;
         b->inside = NULL;
         port_free(f);

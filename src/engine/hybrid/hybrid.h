@@ -31,7 +31,7 @@ typedef struct origin {
 /* Requests of one forward that are sent upstream together. */
 typedef struct sub_batch {
     struct sub_batch *next; /* of the same forward */
-    weir_engine_batch round;
+    weir_engine_batch batch;
     forward *forward;
     int64_t sent_ns;
     origin *origin;               /* of each request */
@@ -42,19 +42,19 @@ typedef struct sub_batch {
 struct forward {
     hybrid *engine;
     forward *next; /* in the queue of answered batches */
-    weir_engine_batch *round;
+    weir_engine_batch *batch;
     sub_batch *subs;
     size_t left;     /* requests without an answer */
     bool submitting; /* submit() has not returned yet */
     size_t to_send;
-    origin *origin; /* [round->len]: the first to_send of them are to be sent */
-    wait wait[];    /* [round->len] */
+    origin *origin; /* [batch->len]: the first to_send of them are to be sent */
+    wait wait[];    /* [batch->len] */
 };
 
 /* A sync that is in flight, or units that are given back. */
 typedef struct sync_request {
     struct sync_request *before, *next;
-    weir_engine_batch round;
+    weir_engine_batch batch;
     weir_engine_request request; /* refers to the slot's key, which stays while lease.syncing */
     hybrid *engine;
     weir_lease_slot *slot;

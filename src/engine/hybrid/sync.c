@@ -48,7 +48,7 @@ static void unlink_request(sync_request *j)
 
 static void on_done(weir_engine_batch *r, int64_t now_ns)
 {
-    sync_request *j = (sync_request *)(void *)((char *)r - offsetof(sync_request, round));
+    sync_request *j = (sync_request *)(void *)((char *)r - offsetof(sync_request, batch));
     hybrid *h = j->engine;
     unlink_request(j);
     h->inside++;
@@ -76,16 +76,16 @@ static bool send(hybrid *h, weir_lease_slot *s, weir_verb verb, int64_t n, int64
                                        .policy_id = p->id,
                                        .cost = n < WEIR_COST_MAX ? n : WEIR_COST_MAX,
                                        .on_error = WEIR_ON_ERROR_REPORT};
-    j->round = (weir_engine_batch){.request = &j->request, .len = 1, .done = on_done};
+    j->batch = (weir_engine_batch){.request = &j->request, .len = 1, .done = on_done};
     j->next = h->syncs;
     if (j->next)
         j->next->before = j;
     h->syncs = j;
     s->lease.syncing = true;
     (void)port_add_relaxed(&h->stats->syncs, 1);
-    if (h->upstream->calls->submit(h->upstream, &j->round, now_ns)) {
+    if (h->upstream->calls->submit(h->upstream, &j->batch, now_ns)) {
         h->inside++;
-        on_done(&j->round, now_ns);
+        on_done(&j->batch, now_ns);
         h->inside--;
     }
     return true;
@@ -154,7 +154,7 @@ void sync_all(hybrid *h, int64_t now_ns)
 {
     while (h->syncs) {
         sync_request *j = h->syncs;
-        h->upstream->calls->abandon(h->upstream, &j->round);
+        h->upstream->calls->abandon(h->upstream, &j->batch);
         unlink_request(j);
         j->slot->lease.syncing = false;
         port_free(j);
@@ -170,7 +170,7 @@ void sync_all(hybrid *h, int64_t now_ns)
     }
     while (h->syncs) {
         sync_request *j = h->syncs;
-        h->upstream->calls->abandon(h->upstream, &j->round);
+        h->upstream->calls->abandon(h->upstream, &j->batch);
         unlink_request(j);
         port_free(j);
     }

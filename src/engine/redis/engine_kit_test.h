@@ -17,7 +17,7 @@
 
 static const int64_t us_ns = 1000, ms_ns = 1000000, s_ns = 1000000000;
 static const int64_t start_ns = 1767225600000000000;
-enum { CALLS_MAX = 256, ROUNDS_MAX = 128, LINES_MAX = 64 };
+enum { CALLS_MAX = 256, BATCHES_MAX = 128, LINES_MAX = 64 };
 
 /* Allocations fail after the next `no_memory_from`; less than 0: none fails. */
 void *__real_calloc(size_t n, size_t size);
@@ -214,7 +214,7 @@ static inline void end(world *w)
 
 /* A batch of one request. */
 typedef struct single {
-    weir_engine_batch round; /* first */
+    weir_engine_batch batch; /* first */
     weir_engine_request request;
     int done;
     int64_t done_ns;
@@ -247,8 +247,8 @@ static inline bool ask(world *w, single *s, weir_verb verb, const char *key, int
     s->request = request(w, verb, key, cost);
     s->request.on_error = on_error;
     s->request.throttle = throttle;
-    s->round = (weir_engine_batch){.request = &s->request, .len = 1, .done = on_done};
-    return w->engine->calls->submit(w->engine, &s->round, w->now_ns);
+    s->batch = (weir_engine_batch){.request = &s->request, .len = 1, .done = on_done};
+    return w->engine->calls->submit(w->engine, &s->batch, w->now_ns);
 }
 
 static inline void to(world *w, int64_t now_ns)
@@ -289,7 +289,7 @@ static inline uint64_t by(world *w, weir_on_error how)
 }
 
 typedef struct several {
-    weir_engine_batch round; /* first */
+    weir_engine_batch batch; /* first */
     weir_engine_request request[4];
     int done;
 } several;
@@ -306,9 +306,9 @@ static inline bool ask_several(world *w, several *s, size_t len, bool all)
     memset(s, 0, sizeof *s);
     for (size_t i = 0; i < len; i++)
         s->request[i] = request(w, WEIR_VERB_TAKE, keys[i], 1);
-    s->round =
+    s->batch =
         (weir_engine_batch){.request = s->request, .len = len, .all = all, .done = several_done};
-    return w->engine->calls->submit(w->engine, &s->round, w->now_ns);
+    return w->engine->calls->submit(w->engine, &s->batch, w->now_ns);
 }
 
 #endif

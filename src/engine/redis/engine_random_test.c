@@ -9,7 +9,7 @@
 enum { ROUNDS = 64, STEPS = 20000, SEEDS = 12, REQUESTS = 4 };
 
 typedef struct slot {
-    weir_engine_batch round; /* first */
+    weir_engine_batch batch; /* first */
     weir_engine_request request[REQUESTS];
     char key[REQUESTS][4];
     world *world;
@@ -79,19 +79,19 @@ static void ask_some(world *w)
     if (s->in_use)
         return;
     *s = (slot){.world = w, .in_use = true, .until_ns = w->now_ns + 50 * ms_ns};
-    s->round = (weir_engine_batch){.request = s->request,
+    s->batch = (weir_engine_batch){.request = s->request,
                                    .len = 1 + below(2) * below(REQUESTS),
                                    .all = below(10) == 0,
                                    .done = slot_done};
-    for (size_t i = 0; i < s->round.len; i++) {
-        weir_verb verb = s->round.all || below(8) ? WEIR_VERB_TAKE : rare[below(4)];
+    for (size_t i = 0; i < s->batch.len; i++) {
+        weir_verb verb = s->batch.all || below(8) ? WEIR_VERB_TAKE : rare[below(4)];
         (void)snprintf(s->key[i], sizeof s->key[i], "%c%d", below(2) ? 'a' : '1', (int)below(3));
         s->request[i] = request(w, verb, s->key[i], (int64_t)below(3));
         s->request[i].on_error = (weir_on_error)below(WEIR_ON_ERROR_REPORT + 1);
     }
-    if (w->engine->calls->submit(w->engine, &s->round, w->now_ns)) {
-        check_cached(&s->round, w->now_ns);
-        slot_done(&s->round, w->now_ns);
+    if (w->engine->calls->submit(w->engine, &s->batch, w->now_ns)) {
+        check_cached(&s->batch, w->now_ns);
+        slot_done(&s->batch, w->now_ns);
     }
 }
 
@@ -173,7 +173,7 @@ static void step(world *a, world *b)
     case 6:
         if (s->in_use && below(4) == 0) {
             s->in_use = false;
-            s->world->engine->calls->abandon(s->world->engine, &s->round);
+            s->world->engine->calls->abandon(s->world->engine, &s->batch);
         }
         if (below(200) == 0) {
             client.is_down = !client.is_down;

@@ -63,7 +63,7 @@ static void a_batch_ends_once_in_any_order(void **state)
     assert_true(s.request[2].by_error && s.request[3].by_error);
     assert_int_equal(s.request[0].decision.remaining, 1);
     assert_int_equal(s.request[1].decision.remaining, 2);
-    assert_null(s.round.inside);
+    assert_null(s.batch.inside);
     end(&w);
 }
 
@@ -80,12 +80,12 @@ static void a_batch_as_one_is_one_call(void **state)
     client.call[0]->blocking = 1;
     end_call(&w, 0, WEIR_REDIS_ANSWERED);
     assert_int_equal(s.done, 1);
-    assert_int_equal(s.round.blocking, 1);
+    assert_int_equal(s.batch.blocking, 1);
 
     assert_false(ask_several(&w, &s, 3, true));
     end_call(&w, 0, WEIR_REDIS_LATE);
     assert_int_equal(s.done, 1);
-    assert_int_equal(s.round.blocking, 3);
+    assert_int_equal(s.batch.blocking, 3);
     assert_true(s.request[2].by_error && s.request[2].decision.allowed);
     assert_int_equal(by(&w, WEIR_ON_ERROR_OPEN), 3);
     end(&w);
@@ -212,7 +212,7 @@ static void without_memory(void **state)
     assert_true(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
     assert_true(s.request.by_error);
     assert_true(ask_several(&w, &all, 3, true));
-    assert_int_equal(all.round.blocking, 0);
+    assert_int_equal(all.batch.blocking, 0);
     no_memory_from = -1;
     assert_int_equal(client.sent, 0);
     assert_int_equal(by(&w, WEIR_ON_ERROR_CLOSED), 4);
@@ -290,7 +290,7 @@ static void a_probe_may_be_abandoned(void **state)
     fail_some(&w, WEIR_BREAKER_FAILURES, "a");
     w.now_ns += WEIR_BREAKER_PAUSE_NS;
     assert_false(ask(&w, &s, WEIR_VERB_TAKE, "b", 1));
-    w.engine->calls->abandon(w.engine, &s.round);
+    w.engine->calls->abandon(w.engine, &s.batch);
     assert_false(ask(&w, &s, WEIR_VERB_TAKE, "b", 1));
     allow(&w, 4);
     assert_string_equal(w.line[w.lines - 1], "redis-breaker host:6379 closed");
@@ -314,7 +314,7 @@ static void refusals_open_no_breaker(void **state)
 
 /* Submits again from within done(). */
 typedef struct again {
-    weir_engine_batch round; /* first */
+    weir_engine_batch batch; /* first */
     weir_engine_request request;
     world *world;
     int left;
@@ -334,8 +334,8 @@ static void closing_answers_all_requests(void **state)
     single s[4] = {0};
     begin(&w, "gcra 100/s burst 1", (weir_redis_options){.on_error = WEIR_REDIS_CLOSED});
     again a = {.world = &w, .left = 3, .request = request(&w, WEIR_VERB_TAKE, "z", 1)};
-    a.round = (weir_engine_batch){.request = &a.request, .len = 1, .done = ask_again};
-    assert_false(w.engine->calls->submit(w.engine, &a.round, w.now_ns));
+    a.batch = (weir_engine_batch){.request = &a.request, .len = 1, .done = ask_again};
+    assert_false(w.engine->calls->submit(w.engine, &a.batch, w.now_ns));
     assert_false(ask(&w, &s[0], WEIR_VERB_TAKE, "a", 1));
     allow(&w, 0);
     assert_int_equal(a.left, 2);
@@ -361,7 +361,7 @@ static void a_batch_may_be_abandoned(void **state)
     begin(&w, "gcra 100/s burst 1", (weir_redis_options){.in_flight = 4});
     assert_false(ask_several(&w, &s, 4, false));
     allow(&w, 0);
-    w.engine->calls->abandon(w.engine, &s.round);
+    w.engine->calls->abandon(w.engine, &s.batch);
     assert_int_equal(client.calls, 0);
     assert_int_equal(s.done, 0);
     assert_false(ask(&w, &next, WEIR_VERB_TAKE, "a", 1)); /* none of the four is in flight */
@@ -457,8 +457,8 @@ static void a_reset_precedes_later_requests(void **state)
     r.request[0] = request(&w, WEIR_VERB_TAKE, "a", 1);
     r.request[1] = request(&w, WEIR_VERB_RESET, "a", 0);
     r.request[2] = request(&w, WEIR_VERB_TAKE, "a", 1);
-    r.round = (weir_engine_batch){.request = r.request, .len = 3, .done = several_done};
-    assert_false(w.engine->calls->submit(w.engine, &r.round, w.now_ns));
+    r.batch = (weir_engine_batch){.request = r.request, .len = 3, .done = several_done};
+    assert_false(w.engine->calls->submit(w.engine, &r.batch, w.now_ns));
     assert_int_equal(client.calls, 2);
     assert_ptr_equal(client.call[0]->request, &r.request[1]);
     assert_ptr_equal(client.call[1]->request, &r.request[2]);
