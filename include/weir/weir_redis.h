@@ -87,8 +87,8 @@ typedef struct weir_redis_answer {
 /* Opens a weir_redis, which connects in the background. Whether a server can be reached does not
  * matter here.
  *  ret  written on WEIR_OK only.
- * Returns WEIR_OK; WEIR_E_SYNTAX for a URL; WEIR_E_RANGE for another option; WEIR_E_NOMEM; WEIR_E_IO
- * if a TLS file cannot be read, or if there are no threads or descriptors left. */
+ * Returns WEIR_OK; WEIR_E_SYNTAX for a URL; WEIR_E_RANGE for another option; WEIR_E_NOMEM;
+ * WEIR_E_IO if a TLS file cannot be read, or if there are no threads or descriptors left. */
 WEIR_NODISCARD weir_status weir_redis_open(weir_redis **ret, const weir_redis_options *options);
 
 /* Closes a weir_redis. Requests of weir_redis_check_async() that are in flight are answered by

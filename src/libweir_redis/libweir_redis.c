@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* libweir-redis runs a redis engine on a worker thread. A call on any thread is posted to the worker
- * as a batch of one request. A call that waits does so on a waiter: a condition variable that is
- * reused. Only the worker's thread uses the engine. */
+/* libweir-redis runs a redis engine on a worker thread. A call on any thread is posted to the
+ * worker as a batch of one request. A call that waits does so on a waiter: a condition variable
+ * that is reused. Only the worker's thread uses the engine. */
 
 #include "engine/engine.h"
 #include "net/tls.h"

@@ -2,8 +2,9 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_TESTS_SIM_BOUND_H
 #define WEIR_TESTS_SIM_BOUND_H
-/* Checks admitted units against the definition of an algorithm in docs/algorithms.md, plus a number of
- * units for each node. It counts from the list of units alone, and shares no code with the engines. */
+/* Checks admitted units against the definition of an algorithm in docs/algorithms.md, plus a number
+ * of units for each node. It counts from the list of units alone, and shares no code with the
+ * engines. */
 
 #include <weir/weir.h>
 
@@ -27,7 +28,8 @@ typedef struct bound {
     int64_t nodes_max; /* the largest number of nodes, for buckets */
 } bound;
 
-/* Returns by how many units the worst window or span exceeds the bound: 0 or less if the bound holds.
+/* Returns by how many units the worst window or span exceeds the bound: 0 or less if the bound
+ * holds.
  *  ret_over  by how many units it exceeds the definition; 0 if it does not.
  *  ret_room  how many units the nodes may admit there beyond the definition. */
 double bound_excess(const bound *b, double *ret_over, double *ret_room);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Simulates hybrid engines of several nodes, one server and a network with faults. Checks that no more
- * is admitted in all than docs/hybrid.md allows, and that every request is answered in time.
+/* Simulates hybrid engines of several nodes, one server and a network with faults. Checks that no
+ * more is admitted in all than docs/hybrid.md allows, and that every request is answered in time.
  *
  *     hybrid_sim [--seeds N] [--first SEED] [--seed SEED] [--tight PERCENT]
  *
- * --tight checks a tighter bound: PERCENT of what the nodes may admit beyond the policy. Below 100 at
- * least one seed must fail, and the exit status is 0 if one does. Without arguments, hybrid_sim runs
- * 400 seeds, and then 60 with --tight 0. */
+ * --tight checks a tighter bound: PERCENT of what the nodes may admit beyond the policy. Below 100
+ * at least one seed must fail, and the exit status is 0 if one does. Without arguments, hybrid_sim
+ * runs 400 seeds, and then 60 with --tight 0. */
 
 #include "bound.h"
 #include "core/algorithm.h"
@@ -418,8 +418,9 @@ static int64_t sum_between(const list *l, int64_t from_ns, int64_t to_ns)
     return sum;
 }
 
-/* Without faults no units are wasted. When the server denies a unit, all units were admitted but those
- * that the engines may hold. For buckets, exactly the charged units were admitted in the end. */
+/* Without faults no units are wasted. When the server denies a unit, all units were admitted but
+ * those that the engines may hold. For buckets, exactly the charged units were admitted in the end.
+ * */
 static void check_waste(sim *s)
 {
     if (s->policy.layers > 1)
@@ -586,7 +587,8 @@ int main(int argc, char **argv)
            (unsigned long long)first, percent, (unsigned long long)failed);
     if (percent < 100)
         return failed > 0 ? 0 : 1;
-    /* With the policy as the bound some seeds must fail, or the simulation could not detect anything. */
+    /* With the policy as the bound some seeds must fail, or the simulation could not detect
+     * anything. */
     uint64_t seen = runs(1, CONTROL, 0);
     printf("%d seeds with 0 %% of it: %llu failed, as some must\n", CONTROL,
            (unsigned long long)seen);

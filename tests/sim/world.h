@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_TESTS_SIM_WORLD_H
 #define WEIR_TESTS_SIM_WORLD_H
-/* A discrete-event simulator for engines: a clock that jumps from event to event, and random numbers.
- * The same seed gives the same run. */
+/* A discrete-event simulator for engines: a clock that jumps from event to event, and random
+ * numbers. The same seed gives the same run. */
 
 #include "port/dial.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Forwards requests to the upstream engine, and their answers back. Each request is sent upstream at
- * most once, with its own on_error, so every request gets an answer. For an exhausted key one request
- * is sent as a probe, and the others wait for its reply (single-flight). */
+/* Forwards requests to the upstream engine, and their answers back. Each request is sent upstream
+ * at most once, with its own on_error, so every request gets an answer. For an exhausted key one
+ * request is sent as a probe, and the others wait for its reply (single-flight). */
 
 #include "engine/hybrid/hybrid.h"
 
@@ -159,8 +159,8 @@ static void fail(forward *f, const origin *from, size_t n)
     }
 }
 
-/* Fills the prepaid lease of a key. The forwarded request was sent before: otherwise the lease could
- * get the last unit, and the request would be denied. */
+/* Fills the prepaid lease of a key. The forwarded request was sent before: otherwise the lease
+ * could get the last unit, and the request would be denied. */
 static void lease_next(hybrid *h, const origin *f, int64_t cost, int64_t now_ns)
 {
     weir_lease_slot *s = slot_of(f);

@@ -11,7 +11,7 @@ static const int64_t ns_per_ms = 1000000;
 
 enum { FLUSH = 256 }; /* requests that are counted here before they are added to the statistics */
 
-/* ---- one request ---------------------------------------------------------------------------- */
+/* ---- one request ----------------------------------------------------------------------------- */
 
 static void answer(weir_engine_request *q, const weir_lease_slot *s, int64_t now_ns, bool allowed)
 {

@@ -2,9 +2,9 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_ENGINE_HYBRID_HYBRID_H
 #define WEIR_ENGINE_HYBRID_HYBRID_H
-/* The types of the hybrid engine, for the files of this folder. hybrid.c decides requests by leases;
- * forward.c forwards the others to the upstream engine, which is a redis engine; sync.c charges and
- * fills leases at the server. */
+/* The types of the hybrid engine, for the files of this folder. hybrid.c decides requests by
+ * leases; forward.c forwards the others to the upstream engine, which is a redis engine; sync.c
+ * charges and fills leases at the server. */
 
 #include "engine/engine.h"
 #include "engine/hybrid/lease_table.h"

@@ -81,7 +81,7 @@ static void learn(weir_lease *s, const weir_lease_plan *p, weir_decision d, int6
     weir_lease_update(s, p, &d, 1, sent_ns, now_ns);
 }
 
-/* An empty lease admits nothing. After a reply it admits a part of the remaining units for a while. */
+/* An empty lease admits nothing. After a reply it admits a part of what remains for a while. */
 static void test_postpaid(void **unused)
 {
     (void)unused;

@@ -129,7 +129,7 @@ static void drop(weir_deny_cache *d, entry *e)
     d->keys--;
 }
 
-/* ---- finding ---------------------------------------------------------------------------------- */
+/* ---- finding --------------------------------------------------------------------------------- */
 
 /* The smallest cost that decides: a grant is denied if one unit is. */
 static int64_t cost_of(const weir_engine_request *q)

@@ -129,7 +129,7 @@ static void it_agrees_with_the_core(void **state)
     }
 }
 
-/* ---- which requests ------------------------------------------------------------------------- */
+/* ---- which requests -------------------------------------------------------------------------- */
 
 static weir_engine_request denied(const weir_policy *p, const char *name, const char *text,
                                   const char *key, int64_t wait_ns)

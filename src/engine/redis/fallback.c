@@ -114,7 +114,7 @@ static weir_status local(const weir_fallback *f, weir_engine_request *q, int64_t
     return WEIR_E_RANGE;
 }
 
-/* ---- one request ---------------------------------------------------------------------------- */
+/* ---- one request ----------------------------------------------------------------------------- */
 
 /* CL.THROTTLE on a key with its full quota. Bad arguments, and a quantity above the limit, are
  * answered as by a server. */

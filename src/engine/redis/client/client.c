@@ -103,7 +103,7 @@ static bool may_be_found(const weir_redis_topology *t, int64_t deadline_ns)
     return false;
 }
 
-/* Sends a call, which is in no list, to the node that serves its key; or lets it wait, or ends it. */
+/* Sends a call, which is in no list, to the node of its key, or lets it wait, or ends it. */
 static void route(weir_redis_client *c, weir_redis_call *call, int64_t now_ns)
 {
     const weir_redis_topology *t = &c->topology;

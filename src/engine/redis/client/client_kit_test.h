@@ -3,8 +3,8 @@
 #ifndef WEIR_ENGINE_REDIS_CLIENT_KIT_TEST_H
 #define WEIR_ENGINE_REDIS_CLIENT_KIT_TEST_H
 /* A kit for tests of the client: a dialer with a virtual clock, and simulated servers behind it. A
- * server reads requests and replies as the test has set it up. `remaining` in a decision is the cost
- * of its request, so a test can match replies to requests. */
+ * server reads requests and replies as the test has set it up. `remaining` in a decision is the
+ * cost of its request, so a test can match replies to requests. */
 
 #include "engine/redis/client/handshake.h"
 #include "engine/redis/client/topology.h"

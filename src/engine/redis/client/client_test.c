@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Calls of a client in virtual time: each ends once, at its deadline at the latest, and with its own
- * reply. */
+/* Calls of a client in virtual time: each ends once, at its deadline at the latest, and with its
+ * own reply. */
 
 #include "engine/redis/client/client_kit_test.h"
 
