@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* libFuzzer target: a configuration. It is good, and then all of it is within its bounds; or it is
- * wrong, and then at least one error is reported. Errors and warnings come in the order of the
- * file, with places that exist. */
+/* libFuzzer target: the configuration reader. The values of a valid configuration are within their
+ * ranges. An invalid configuration has at least one error. Errors and warnings are reported in the
+ * order of the file, at positions that exist. */
 
 #include "cmd/config/config.h"
 #include "service/rules/rule.h"
