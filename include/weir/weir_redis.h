@@ -108,15 +108,15 @@ void weir_redis_close(weir_redis *r);
 WEIR_NODISCARD weir_status weir_redis_check(weir_redis *r, const weir_policy *p, const void *key,
                                             size_t key_len, int64_t cost, weir_redis_answer *ret);
 
-/* The same as weir_peek() and weir_refund(). on_error does not decide refunds, except
- * WEIR_REDIS_LOCAL: if no server replies in time, they return WEIR_E_IO. */
+/* The same as weir_peek() and weir_refund() at the server. If no server replies in time, a refund
+ * returns WEIR_E_IO, unless on_error is WEIR_REDIS_LOCAL. */
 WEIR_NODISCARD weir_status weir_redis_peek(weir_redis *r, const weir_policy *p, const void *key,
                                            size_t key_len, int64_t cost, weir_redis_answer *ret);
 WEIR_NODISCARD weir_status weir_redis_refund(weir_redis *r, const weir_policy *p, const void *key,
                                              size_t key_len, int64_t cost, weir_redis_answer *ret);
 
-/* Gives a key its full quota. Returns WEIR_E_IO, too, under the same conditions as
- * weir_redis_refund(). */
+/* Gives a key its full quota. If no server replies in time, it returns WEIR_E_IO, unless on_error is
+ * WEIR_REDIS_LOCAL. */
 WEIR_NODISCARD weir_status weir_redis_reset(weir_redis *r, const weir_policy *p, const void *key,
                                             size_t key_len);
 

@@ -419,8 +419,7 @@ static int64_t sum_between(const list *l, int64_t from_ns, int64_t to_ns)
 }
 
 /* Without faults no units are wasted. When the server denies a unit, all units were admitted but
- * those that the engines may hold. For buckets, exactly the charged units were admitted in the end.
- * */
+ * those that the engines may hold. For buckets, exactly the charged units were admitted. */
 static void check_waste(sim *s)
 {
     if (s->policy.layers > 1)
