@@ -45,4 +45,13 @@ static inline weir_status check(void *ctx, const weir_policy *p, uint64_t *state
     return weir_check(p, state, level, now_ns, c->cost, &c->decision);
 }
 
+/* A callback for iteration that reads every word. */
+static inline bool sum_words(void *ctx, const weir_key_state *state)
+{
+    uint64_t *sum = ctx;
+    for (size_t i = 0; i < state->words_len; i++)
+        *sum += state->words[i];
+    return true;
+}
+
 #endif

@@ -202,14 +202,6 @@ static void older_copy(void **unused)
 
 /* ---- damaged memory -------------------------------------------------------------------------- */
 
-static bool look(void *ctx, const weir_key_state *stored)
-{
-    uint64_t *sum = ctx;
-    for (size_t i = 0; i < stored->words_len; i++)
-        *sum += stored->words[i];
-    return true;
-}
-
 static void use_damaged(weir_table *t, const weir_policy *p, size_t policies, uint64_t *seed)
 {
     for (uint64_t i = 0; i < 400; i++) {
@@ -229,7 +221,7 @@ static void use_damaged(weir_table *t, const weir_policy *p, size_t policies, ui
         }
     }
     uint64_t sum = 0;
-    weir_table_each(t, look, &sum);
+    weir_table_each(t, sum_words, &sum);
     (void)weir_table_stats_get(t);
 }
 
