@@ -115,8 +115,8 @@ WEIR_NODISCARD weir_status weir_redis_peek(weir_redis *r, const weir_policy *p, 
 WEIR_NODISCARD weir_status weir_redis_refund(weir_redis *r, const weir_policy *p, const void *key,
                                              size_t key_len, int64_t cost, weir_redis_answer *ret);
 
-/* Gives a key its full quota. If no server replies in time, it returns WEIR_E_IO, unless on_error is
- * WEIR_REDIS_LOCAL. */
+/* Gives a key its full quota. If no server replies in time, it returns WEIR_E_IO, unless on_error
+ * is WEIR_REDIS_LOCAL. */
 WEIR_NODISCARD weir_status weir_redis_reset(weir_redis *r, const weir_policy *p, const void *key,
                                             size_t key_len);
 

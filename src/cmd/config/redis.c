@@ -5,6 +5,7 @@
  * of the servers. */
 
 #include "cmd/config/keys.h"
+#include "engine/redis/client/options.h"
 
 #include <string.h>
 
@@ -208,12 +209,14 @@ static const config_key redis_keys[] = {
     {"prefix", CONFIG_STRING, MEMBER(redis.prefix), .read = read_prefix},
     {"by", CONFIG_WORD, MEMBER(redis.by), CONFIG_WORDS(by_words, WEIR_REDIS_BY_ANY)},
     {"deadline", CONFIG_DURATION, MEMBER(redis.deadline_ns),
-     CONFIG_RANGE(MS_NS, 60 * S_NS, 50 * MS_NS)},
-    {"in_flight", CONFIG_NUMBER, MEMBER(redis.in_flight), CONFIG_RANGE(1, 1 << 20, 16384)},
+     CONFIG_RANGE(MS_NS, 60 * S_NS, WEIR_REDIS_DEADLINE_NS_DEFAULT)},
+    {"in_flight", CONFIG_NUMBER, MEMBER(redis.in_flight),
+     CONFIG_RANGE(1, 1 << 20, WEIR_REDIS_IN_FLIGHT_DEFAULT)},
     {"on_error", CONFIG_WORD, MEMBER(redis.on_error),
      CONFIG_WORDS(default_on_error_words, WEIR_REDIS_OPEN)},
     {"deny_cache", CONFIG_SIZE, MEMBER(redis.deny_cache_bytes),
-     CONFIG_RANGE(64 * CONFIG_KIB, CONFIG_GIB, MIB), .may_be_off = true, .off = -1},
+     CONFIG_RANGE(64 * CONFIG_KIB, CONFIG_GIB, WEIR_REDIS_DENY_CACHE_BYTES_DEFAULT),
+     .may_be_off = true, .off = -1},
     {"tls", CONFIG_SECTION, .section = &tls_section},
 };
 

@@ -12,6 +12,7 @@
 
 #include "core/algorithm.h"
 #include "engine/redis/breaker.h"
+#include "engine/redis/client/options.h"
 #include "engine/redis/deny_cache.h"
 #include "engine/redis/fallback.h"
 
@@ -20,8 +21,6 @@
 #include <stddef.h>
 
 static const int64_t ns_per_ms = 1000000, ns_per_s = 1000000000;
-
-enum { IN_FLIGHT = 16384, DENY_CACHE_BYTES = 1 << 20 };
 
 typedef struct redis_engine redis_engine;
 struct job;
@@ -456,7 +455,8 @@ static weir_status open_deny_cache(redis_engine *e, size_t bytes)
     if (port_random(secret, sizeof secret) != WEIR_OK)
         for (int i = 0; i < 4; i++)
             secret[i] = next_random(e);
-    return weir_deny_cache_open(&e->denials, bytes ? bytes : DENY_CACHE_BYTES, secret);
+    return weir_deny_cache_open(&e->denials, bytes ? bytes : WEIR_REDIS_DENY_CACHE_BYTES_DEFAULT,
+                                secret);
 }
 
 static weir_on_error on_error_of(weir_redis_on_error how)
@@ -487,8 +487,8 @@ weir_status weir_redis_engine_open(weir_engine **ret, const weir_redis_setup *se
     e->setup = *setup;
     e->timer_ns = INT64_MAX;
     e->random = setup->seed;
-    e->deadline_ns = o->deadline_ns ? o->deadline_ns : 50 * ns_per_ms;
-    e->in_flight_max = o->in_flight ? o->in_flight : IN_FLIGHT;
+    e->deadline_ns = o->deadline_ns ? o->deadline_ns : WEIR_REDIS_DEADLINE_NS_DEFAULT;
+    e->in_flight_max = o->in_flight ? o->in_flight : WEIR_REDIS_IN_FLIGHT_DEFAULT;
     weir_fallback_init(&e->fallback, setup->store, on_error_of(o->on_error));
     weir_status st = open_deny_cache(e, o->deny_cache_bytes);
     if (st != WEIR_OK)

@@ -14,11 +14,9 @@
 
 #include <string.h>
 
-#define PREFIX_DEFAULT    "weir:"
-#define IN_FLIGHT_DEFAULT 16384
-#define REDIRECTS_MAX     8
-#define PAUSE_NS          (5 * WEIR_REDIS_MS)     /* before a call is sent again */
-#define LOG_ERROR_NS      (10000 * WEIR_REDIS_MS) /* between two logs of a node's error replies */
+#define REDIRECTS_MAX 8
+#define PAUSE_NS      (5 * WEIR_REDIS_MS)     /* before a call is sent again */
+#define LOG_ERROR_NS  (10000 * WEIR_REDIS_MS) /* between two logs of a node's error replies */
 
 enum { REASONS_MAX = 32 };
 
@@ -472,7 +470,7 @@ weir_status weir_redis_client_open(weir_redis_client **ret, const weir_redis_opt
     weir_redis_client *c = port_zalloc(1, sizeof *c);
     if (!c)
         return WEIR_E_NOMEM;
-    const char *prefix = options->prefix ? options->prefix : PREFIX_DEFAULT;
+    const char *prefix = options->prefix ? options->prefix : WEIR_REDIS_PREFIX_DEFAULT;
     c->context = (weir_redis_context){
         .events = &node_events,
         .options = options,
@@ -483,7 +481,7 @@ weir_status weir_redis_client_open(weir_redis_client **ret, const weir_redis_opt
         .random = seed,
         .prefix = prefix,
         .prefix_len = strlen(prefix),
-        .in_flight_max = options->in_flight > 0 ? options->in_flight : IN_FLIGHT_DEFAULT,
+        .in_flight_max = options->in_flight > 0 ? options->in_flight : WEIR_REDIS_IN_FLIGHT_DEFAULT,
     };
     weir_redis_list_init(&c->unrouted);
     weir_redis_list_init(&c->paused);

@@ -11,6 +11,12 @@
 #define WEIR_REDIS_PORT_DEFAULT 6379
 #define WEIR_SENTINEL_PORT      26379
 
+/* The defaults of weir_redis_options. */
+#define WEIR_REDIS_PREFIX_DEFAULT           "weir:"
+#define WEIR_REDIS_DEADLINE_NS_DEFAULT      ((int64_t)50000000)
+#define WEIR_REDIS_IN_FLIGHT_DEFAULT        16384
+#define WEIR_REDIS_DENY_CACHE_BYTES_DEFAULT (1 << 20)
+
 typedef struct weir_redis_url {
     char host[WEIR_REDIS_HOST_MAX]; /* a name, or an address without brackets, or the path of a
                                        socket file, which begins with '/' */
