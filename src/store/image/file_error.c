@@ -8,14 +8,14 @@
 #include <stdio.h>
 #include <string.h>
 
-weir_status weir_file_error(weir_status st, const weir_store_options *options, const char *suffix,
-                            const char *format, ...)
+void weir_file_message(const weir_store_options *options, const char *suffix, const char *format,
+                       ...)
 {
     enum { SHOWN = 92 };
     char what[150];
     va_list args;
     if (!options->ret_error)
-        return st;
+        return;
     va_start(args, format);
     vsnprintf(what, sizeof what, format, args);
     va_end(args);
@@ -24,7 +24,6 @@ weir_status weir_file_error(weir_status st, const weir_store_options *options, c
     bool cut = len > SHOWN;
     snprintf(options->ret_error->text, sizeof options->ret_error->text, "%s%s%s: %s",
              cut ? "..." : "", cut ? path + len - SHOWN : path, suffix, what);
-    return st;
 }
 
 weir_status weir_file_error_system(const weir_store_options *options, const char *suffix,

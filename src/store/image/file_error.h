@@ -10,12 +10,12 @@
 #include "port/file.h"
 
 /* Formats a message.
- *  suffix  of the file's name: ".new" or ".lock"; "" is the state file itself.
- * Returns `st`. */
-__attribute__((format(printf, 4, 5))) weir_status weir_file_error(weir_status st,
-                                                                  const weir_store_options *options,
-                                                                  const char *suffix,
-                                                                  const char *format, ...);
+ *  suffix  of the file's name: ".new" or ".lock"; "" is the state file itself. */
+__attribute__((format(printf, 3, 4))) void
+weir_file_message(const weir_store_options *options, const char *suffix, const char *format, ...);
+
+/* Formats a message; its value is the status `st`. */
+#define weir_file_error(st, ...) (weir_file_message(__VA_ARGS__), (st))
 
 /* A system call failed. Returns WEIR_E_IO. */
 weir_status weir_file_error_system(const weir_store_options *options, const char *suffix,
