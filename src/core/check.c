@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
 /* The decision of a whole policy. If every layer allows a request, every layer is charged;
- * otherwise none is. The state of a key is the concatenation of the states of its layers. This file
- * does not depend on any algorithm. */
+ * otherwise none is. The state of a key is the concatenation of the states of its layers. layer.c
+ * dispatches to the algorithms. */
 
 #include "core/check.h"
 
@@ -130,7 +130,7 @@ weir_status weir_check(const weir_policy *p, uint64_t *state, unsigned level, in
     weir_status st = validate(p, state, level, now_ns, cost);
     if (st != WEIR_OK)
         return st;
-    if (p->layers == 1 && p->layer[0].format != WEIR_STATE_LOG) {
+    if (p->layers == 1 && p->layer[0].format != WEIR_STATE_LOG) { /* only a log can be full */
         ret->layer = 0;
         weir_layer_check(&p->layer[0], state, level, now_ns, cost, true, ret);
         return WEIR_OK;

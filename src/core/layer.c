@@ -114,7 +114,7 @@ weir_status weir_layer_init(weir_layer *layer, int64_t *ret_limit_max)
 }
 
 _Static_assert(WEIR_FORMATS == 8,
-               "a new format: review the comparisons with WEIR_STATE_LOG and _SLICES below");
+               "a new format: review the comparisons with WEIR_STATE_LOG and _SLICES in src/core");
 
 size_t weir_layer_words(const weir_layer *l, unsigned level)
 {
