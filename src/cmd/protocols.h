@@ -3,7 +3,7 @@
 #ifndef WEIR_CMD_PROTOCOLS_H
 #define WEIR_CMD_PROTOCOLS_H
 /* The table of protocols that the daemon serves. To add one, write its codec in src/codec, then add
- * it to the enum, to protocol_loop and, as one row, to the table. */
+ * it to the enum, to protocol_loop and, as one row, to the table; docs/HACKING.md has the steps. */
 
 #include "codec/http_session.h"
 #include "codec/resp_session.h"

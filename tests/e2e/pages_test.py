@@ -26,6 +26,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 WEIR = os.path.realpath(sys.argv[1])
@@ -186,7 +187,7 @@ class Page:
                                               stderr=subprocess.DEVNULL))
         deadline = time.monotonic() + 60
         while not accepts(self.ports[2]) and time.monotonic() < deadline and self.handlers[-1].poll() is None:
-            time.sleep(0.02)
+            threading.Event().wait(0.02)
         check(f"{command}: it starts", accepts(self.ports[2]))
 
     def run_console(self, text):

@@ -584,6 +584,7 @@ def test_followers(t):
         wait_for_rewrite(client)
         before = digests(client)
         one.options["appendonly"] = "yes"
+        one.options.pop("replicaof", None)  # else it would copy the states of its master again
         one.restart()
         alike(before, digests(one.client()), "an AOF begun meanwhile")
 

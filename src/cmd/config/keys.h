@@ -3,9 +3,9 @@
 #ifndef WEIR_CMD_CONFIG_KEYS_H
 #define WEIR_CMD_CONFIG_KEYS_H
 /* The keys of weir.yaml as tables. A row has a key's name, type, range and default, and where its
- * value is stored. Reading, defaults, `weir check` and the comparison of two configurations use
- * these tables. keys_test.c fails if the documentation lacks a key. docs/HACKING.md has the steps to
- * add a key. */
+ * value is stored. Reading, defaults, `weir check` and the comparison of two configurations all
+ * work from these tables. keys_test.c fails if the documentation lacks a key. docs/HACKING.md has
+ * the steps to add a key. */
 
 #include "cmd/config/errors.h"
 

@@ -133,8 +133,8 @@ static void read_list(config_reader *r, const config_place *place, const config_
 /* ---- other keys of a policy ------------------------------------------------------------------ */
 
 static const config_key ip_keys[] = {
-    {"v4", CONFIG_NUMBER, MEMBER(v4_bits), CONFIG_RANGE(0, 32, 32)},
-    {"v6", CONFIG_NUMBER, MEMBER(v6_bits), CONFIG_RANGE(0, 128, 64)},
+    {"v4", CONFIG_NUMBER, MEMBER(v4_bits), CONFIG_RANGE(0, 32, WEIR_V4_BITS_DEFAULT)},
+    {"v6", CONFIG_NUMBER, MEMBER(v6_bits), CONFIG_RANGE(0, 128, WEIR_V6_BITS_DEFAULT)},
 };
 
 static const config_section ip_section = {CONFIG_KEYS(ip_keys),

@@ -38,8 +38,12 @@ typedef struct weir_rule_spec {
     unsigned v6_bits;        /* 0..128: the same for IPv6 */
 } weir_rule_spec;
 
+/* By default an IPv6 address counts as its /64, since one client usually has a whole /64. */
+enum { WEIR_V4_BITS_DEFAULT = 32, WEIR_V6_BITS_DEFAULT = 64 };
+
 /* The defaults, without a name and a limit. They also apply to inline policies. */
-#define WEIR_RULE_SPEC_DEFAULT ((weir_rule_spec){.v4_bits = 32, .v6_bits = 64})
+#define WEIR_RULE_SPEC_DEFAULT                                                                     \
+    ((weir_rule_spec){.v4_bits = WEIR_V4_BITS_DEFAULT, .v6_bits = WEIR_V6_BITS_DEFAULT})
 
 /* An error in the name or the limit of a rule. */
 typedef struct weir_rule_error {

@@ -60,6 +60,12 @@ static bool free_lost(weir_large *l, weir_stripe *s, const weir_block_seen *seen
     return true;
 }
 
+/* Counts evicted keys; the lock of the stripe is held. */
+static void count_evictions(weir_stripe *s, uint64_t n)
+{
+    port_word_store_relaxed(&s->evicted, port_word_load_relaxed(&s->evicted) + n);
+}
+
 /* Drops a listed block, if it still belongs to the same key. With `if_idle`, only if the key is
  * idle. */
 static bool drop_seen(weir_large *l, const weir_block_request *want, const weir_block_seen *seen,
@@ -79,7 +85,7 @@ static bool drop_seen(weir_large *l, const weir_block_request *want, const weir_
         bool live = (int64_t)port_word_load_relaxed(&block->fresh_at_ns) > now_of(s);
         gone = !live || !if_idle;
         if (gone) {
-            port_word_store_relaxed(&s->evicted, port_word_load_relaxed(&s->evicted) + live);
+            count_evictions(s, live);
             weir_index_remove(l, s, link, seen->at);
         }
     }
