@@ -90,7 +90,7 @@ static void below_abandon(weir_engine *e, weir_engine_batch *r)
             take_out(i);
             return;
         }
-    fail_msg("abandoned what is not under way");
+    fail_msg("abandoned a batch that is not in flight");
 }
 
 static const weir_engine_calls below_calls = {sub_batch, below_abandon, NULL};

@@ -34,7 +34,7 @@ static weir_engine_request question_of(weir_verb verb, const char *key, int64_t 
 }
 
 /* The encoding, in a block that ends at the upper bound of its size. */
-static char *said(const weir_redis_call *c, weir_redis_by by, int64_t now_ns)
+static char *encoded(const weir_redis_call *c, weir_redis_by by, int64_t now_ns)
 {
     const weir_redis_encoder s = {by,     "weir:", 5, "0123456789012345678901234567890123456789",
                                   bounds, now_ns};
@@ -50,7 +50,7 @@ static char *said(const weir_redis_call *c, weir_redis_by by, int64_t now_ns)
 
 static void says(const weir_redis_call *c, weir_redis_by by, const char *expected)
 {
-    char *text = said(c, by, 0);
+    char *text = encoded(c, by, 0);
     assert_string_equal(text, expected);
     free(text);
 }
@@ -103,7 +103,7 @@ static void encodes_several_as_one(void **state)
     says(&c, WEIR_REDIS_BY_FUNCTIONS, expected);
     c.len =
         1; /* one request with `all` set is encoded like several: its reply has one more integer */
-    char *text = said(&c, WEIR_REDIS_BY_FUNCTIONS, 0);
+    char *text = encoded(&c, WEIR_REDIS_BY_FUNCTIONS, 0);
     assert_memory_equal(text, "*6\r\n", 4);
     free(text);
     assert_int_equal(weir_redis_wire_fields(&c), 9);
@@ -173,22 +173,22 @@ static void encodes_windows(void **state)
     memset(bounds, 0, sizeof bounds);
     const int64_t h = 3600000000000;
     for (int i = 0; i < 2; i++) { /* the second time from the cache */
-        char *text = said(&c, WEIR_REDIS_BY_FUNCTIONS, 30 * h);
+        char *text = encoded(&c, WEIR_REDIS_BY_FUNCTIONS, 30 * h);
         assert_memory_equal(text, "*11\r\n", 5);
         assert_non_null(strstr(text, "\r\n$1\r\n1\r\n$10\r\n3600000000\r\n$11\r\n90000000000\r\n"
                                      "$12\r\n176400000000\r\n$12\r\n262800000000\r\n"));
         free(text);
     }
-    char *text = said(&c, WEIR_REDIS_BY_SCRIPT, 0); /* the first day */
+    char *text = encoded(&c, WEIR_REDIS_BY_SCRIPT, 0); /* the first day */
     assert_memory_equal(text, "*12\r\n", 5);
     assert_non_null(strstr(text, "\r\n$1\r\n0\r\n$1\r\n0\r\n$10\r\n3600000000\r\n"
                                  "$11\r\n90000000000\r\n"));
     free(text);
-    text = said(&c, WEIR_REDIS_BY_MODULE, 30 * h); /* the module has time zones */
+    text = encoded(&c, WEIR_REDIS_BY_MODULE, 30 * h); /* the module has time zones */
     assert_memory_equal(text, "*5\r\n", 4);
     free(text);
     two.layer[1].zone = NULL; /* UTC needs no bounds */
-    text = said(&c, WEIR_REDIS_BY_FUNCTIONS, 30 * h);
+    text = encoded(&c, WEIR_REDIS_BY_FUNCTIONS, 30 * h);
     assert_memory_equal(text, "*7\r\n", 4);
     free(text);
 }
@@ -221,13 +221,13 @@ static void the_size_is_an_upper_bound(void **state)
     for (int by = WEIR_REDIS_BY_MODULE; by <= WEIR_REDIS_BY_SCRIPT; by++) {
         weir_redis_call all = {.request = q, .len = WEIR_TAKE_MANY_MAX, .all = true};
         weir_redis_call one = {.request = q, .len = 1};
-        free(said(&all, (weir_redis_by)by, WEIR_NOW_NS_MAX));
-        free(said(&one, (weir_redis_by)by, WEIR_NOW_NS_MAX));
+        free(encoded(&all, (weir_redis_by)by, WEIR_NOW_NS_MAX));
+        free(encoded(&one, (weir_redis_by)by, WEIR_NOW_NS_MAX));
     }
     q[0].verb = WEIR_VERB_THROTTLE;
     q[0].throttle = (weir_throttle){INT64_MIN, INT64_MIN, INT64_MIN, INT64_MIN};
     weir_redis_call throttle = {.request = q, .len = 1};
-    free(said(&throttle, WEIR_REDIS_BY_MODULE, 0));
+    free(encoded(&throttle, WEIR_REDIS_BY_MODULE, 0));
 }
 
 /* ---- replies --------------------------------------------------------------------------------- */
