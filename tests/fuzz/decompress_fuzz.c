@@ -1,18 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
 /* libFuzzer target: decompression of gzip and zstd. The output and the final status do not depend
- * on how the input and the output are cut. */
+ * on how the input and the output are split. */
+
+#include "fuzz.h"
 
 #include "codec/decompress.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-#define CHECK(x)                                                                                   \
-    do {                                                                                           \
-        if (!(x))                                                                                  \
-            abort();                                                                               \
-    } while (0)
 
 enum { OUT_MAX = 1 << 16 };
 
@@ -24,8 +17,6 @@ typedef struct result {
     uint8_t out[OUT_MAX];
 } result;
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static void decompress(const uint8_t *data, size_t size, size_t in_step, size_t out_step,
                        result *ret)
 {
@@ -36,8 +27,7 @@ static void decompress(const uint8_t *data, size_t size, size_t in_step, size_t 
     while (ret->st == WEIR_OK && !ret->full) {
         size_t len = size - pos < in_step ? size - pos : in_step, used, made;
         size_t out_size = OUT_MAX - ret->len < out_step ? OUT_MAX - ret->len : out_step;
-        uint8_t *in = malloc(len > 0 ? len : 1);
-        memcpy(in, data + pos, len);
+        uint8_t *in = exact_copy(data + pos, len);
         ret->st = weir_decompress_run(u, in, len, &used, ret->out + ret->len, out_size, &made,
                                       &ret->error);
         free(in);

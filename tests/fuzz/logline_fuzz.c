@@ -1,23 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* libFuzzer target: log lines. The first byte selects the format, the rest is the line. The fields
+/* libFuzzer target: lines of access logs. The first byte selects the format, the rest is the line. The fields
  * of a record are in range, and an access-log key points into the line. An error writes no record
  * and has a column within the line. CR LF at the end changes nothing. A record that is written as
  * tsv is read back unchanged. */
 
+#include "fuzz.h"
+
 #include "codec/logline.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#define CHECK(x)                                                                                   \
-    do {                                                                                           \
-        if (!(x))                                                                                  \
-            abort();                                                                               \
-    } while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static weir_logline_format format_of(uint8_t choice)
 {
@@ -104,9 +96,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     weir_logline_format f = format_of(data[0]);
     size_t len = size - 1;
-    char *line =
-        malloc(len + (len == 0)); /* fills its allocation, so that ASan detects reads beyond it */
-    memcpy(line, data + 1, len);
+    char *line = exact_copy(data + 1, len);
     weir_log_record r = {.t_ns = -9, .cost = -9};
     weir_logline_error e;
     weir_status st = weir_logline_read(&f, line, len, &r, &e);

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* libFuzzer target: the module's commands. A line is a command whose words are parted by tabs; a
- * line "@n" lets n milliseconds go by, and a line "#3" makes the client speak RESP3. Nothing
- * crashes, every command is answered by one whole reply, and the replica follows to the byte. */
+/* libFuzzer target: the commands of the module. Each line is a command with its words separated by
+ * tabs. A line "@n" advances the clock by n milliseconds, and a line "#3" switches the client to
+ * RESP3. Nothing crashes, every command gets one complete reply, and the replica's keys equal the
+ * master's byte by byte. */
+
+#include "fuzz.h"
 
 #include "module_server.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static int64_t now_ns;
 

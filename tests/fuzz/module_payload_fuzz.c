@@ -1,20 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* libFuzzer target: states as they come from an RDB, RESTORE, a master or an AOF. What is refused
- * changes nothing; what is taken is saved as it came, and can be decided on, whatever it says. */
+/* libFuzzer target: serialised states, as they come from an RDB file, RESTORE, a master or an AOF. A
+ * state that is refused changes nothing. A state that is accepted is saved unchanged, and every
+ * command can decide on it. */
+
+#include "fuzz.h"
 
 #include "module_server.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-#define CHECK(x)                                                                                   \
-    do {                                                                                           \
-        if (!(x))                                                                                  \
-            abort();                                                                               \
-    } while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static module_bytes text_of(const char *text)
 {
@@ -39,7 +31,7 @@ static const char *const policies[] = {
 };
 enum { POLICIES = sizeof policies / sizeof policies[0] };
 
-/* Deciding on whatever there is, now and later. */
+/* Runs each command on the key under each policy, now and later. */
 static void decide(int64_t now_ns)
 {
     static const char *const verbs[] = {"TAKE", "PEEK", "REFUND", "GRANT", "TAKE", "RESET"};
@@ -64,7 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     module_server_set_time(now_ns);
     module_server_load(data, size);
-    /* As it comes to a key that is not there, and as a change of what is. */
+    /* First for a key that does not exist, then as a change of one that does. */
     run("WEIR.STATE", "k", "0", payload, NULL);
     decide(now_ns);
     module_server_flush();

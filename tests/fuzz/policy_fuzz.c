@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Any bytes as a policy text: refused with a column inside it, or a policy whose canonical text is
- * read back as the same policy. */
+/* libFuzzer target: the text of a policy. Either it is refused with a column within the text, or its
+ * canonical text is parsed to the same policy. */
+
+#include "fuzz.h"
 
 #include <weir/weir_zone.h>
-
-#include <stdlib.h>
-#include <string.h>
 
 static const weir_zone *any_zone(void *ctx, const char *name, size_t len)
 {
@@ -20,14 +19,6 @@ static const weir_zone *any_zone(void *ctx, const char *name, size_t len)
     return zone;
 }
 
-static void require(bool condition)
-{
-    if (!condition)
-        abort();
-}
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
-
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
     size_t used = 0;
@@ -35,17 +26,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     weir_policy p, again;
     weir_policy_error e;
     if (weir_policy_parse(&p, (const char *)bytes, len, &zones, &e) != WEIR_OK) {
-        require(e.column >= 1 && e.column <= len + 1);
-        require(memchr(e.text, '\0', sizeof e.text) && e.text[0] != '\0');
+        CHECK(e.column >= 1 && e.column <= len + 1);
+        CHECK(memchr(e.text, '\0', sizeof e.text) && e.text[0] != '\0');
         return 0;
     }
     char text[WEIR_POLICY_TEXT_MAX], twice[WEIR_POLICY_TEXT_MAX], report[WEIR_POLICY_REPORT_MAX];
     size_t text_len = weir_policy_print(&p, text, sizeof text);
-    require(text_len < sizeof text - 1);
-    require(weir_policy_parse(&again, text, text_len, &zones, NULL) == WEIR_OK);
+    CHECK(text_len < sizeof text - 1);
+    CHECK(weir_policy_parse(&again, text, text_len, &zones, NULL) == WEIR_OK);
     weir_policy_print(&again, twice, sizeof twice);
-    require(strcmp(text, twice) == 0);
-    require(weir_policy_report(&p, report, sizeof report) < sizeof report - 1);
-    require(weir_state_words(&p, 0) >= p.layers);
+    CHECK(strcmp(text, twice) == 0);
+    CHECK(weir_policy_report(&p, report, sizeof report) < sizeof report - 1);
+    CHECK(weir_state_words(&p, 0) >= p.layers);
     return 0;
 }

@@ -1,19 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* libFuzzer target: replies of Redis, as the engine reads them. Whole or byte by byte, the values
- * are the same; each lies in its bytes; and integers that are read at once are those that are read
- * one by one. */
+/* libFuzzer target: replies of Redis, as the redis engine reads them. The values are the same
+ * whether the reply comes whole or byte by byte. Each value lies within its bytes. The fast reader of
+ * integers returns what the general reader returns. */
+
+#include "fuzz.h"
 
 #include "codec/resp_reply_reader.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-#define CHECK(x)                                                                                   \
-    do {                                                                                           \
-        if (!(x))                                                                                  \
-            abort();                                                                               \
-    } while (0)
 
 enum { VALUES_MAX = 512, INTEGERS = 3 };
 
@@ -23,15 +16,12 @@ typedef struct reading {
     weir_resp_value value[VALUES_MAX];
 } reading;
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* Reads on from what was read; each time up to where an allocation ends. */
+/* Continues to read at the end of the last value. Each read has a copy of exactly the bytes left. */
 static void read_on(reading *r, weir_resp_stream *reader, const uint8_t *data, size_t len)
 {
     while (r->end != WEIR_RESP_READ_ERROR && r->values < VALUES_MAX) {
         size_t left = len - r->used, used = 0;
-        uint8_t *copy = malloc(left > 0 ? left : 1);
-        memcpy(copy, data + r->used, left);
+        uint8_t *copy = exact_copy(data + r->used, left);
         weir_resp_value *v = &r->value[r->values];
         r->end = weir_resp_stream_read(reader, copy, left, v, &used);
         if (r->end == WEIR_RESP_READ) {
@@ -51,12 +41,11 @@ static void read_on(reading *r, weir_resp_stream *reader, const uint8_t *data, s
     }
 }
 
-/* A reply that is an array of integers, both ways. */
+/* Reads a reply that is an array of integers with both readers. */
 static void compare_integers(const uint8_t *data, size_t size)
 {
     int64_t at_once[INTEGERS];
-    uint8_t *copy = malloc(size > 0 ? size : 1);
-    memcpy(copy, data, size);
+    uint8_t *copy = exact_copy(data, size);
     size_t used = weir_resp_read_integers(copy, size, at_once, INTEGERS);
     if (used > 0) {
         weir_resp_stream reader = {0};

@@ -1,24 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* libFuzzer target: a client among servers that say anything. They shake hands as they should; what
- * they say to a request for the map, or for a decision, is the next piece of the input, up to a
- * NUL; at its end they are silent. Every call ends, once, at its deadline at the latest, and
- * nothing is left when the client is closed. */
+/* libFuzzer target: the Redis client among servers that send any bytes. The servers complete the
+ * handshake. To a request for the map of the Cluster, and to a decision, they reply with the next
+ * piece of the input, up to a NUL; at its end they stop replying. Every call ends exactly once, at
+ * its deadline at the latest, and closing the client releases everything. */
+
+#include "fuzz.h"
 
 #include "engine/redis/client/topology.h"
 
 #include "codec/resp.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#define CHECK(x)                                                                                   \
-    do {                                                                                           \
-        if (!(x))                                                                                  \
-            abort();                                                                               \
-    } while (0)
-
-enum { LINES_MAX = 1200, ALARMS_MAX = 1200, CALLS = 6, TURNS_MAX = 200 };
+enum { CONNECTIONS_MAX = 1200, TIMERS_MAX = 1200, CALLS = 6, TURNS_MAX = 200 };
 
 struct port_connection {
     bool used, up;
@@ -41,29 +34,27 @@ typedef struct fuzz_call {
     int done;
 } fuzz_call;
 
-static port_connection line[LINES_MAX];
-static port_timer bell[ALARMS_MAX];
-static size_t lines_end, bells_end;
+static port_connection connection[CONNECTIONS_MAX];
+static port_timer timer[TIMERS_MAX];
+static size_t connections_end, timers_end;
 static int64_t now_ns;
 static const uint8_t *input;
 static size_t input_len;
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static port_connection *dial(port_dialer *d, const port_endpoint *to,
                              const port_connection_events *events, void *ctx)
 {
     (void)d;
     CHECK(to->host[0]);
-    for (size_t i = 0; i < LINES_MAX; i++) {
-        if (line[i].used)
+    for (size_t i = 0; i < CONNECTIONS_MAX; i++) {
+        if (connection[i].used)
             continue;
-        line[i] = (port_connection){.used = true, .events = *events, .ctx = ctx};
-        weir_buffer_init(&line[i].in, 1 << 20);
-        weir_buffer_init(&line[i].out, 1 << 20);
-        weir_resp_init(&line[i].parser, NULL);
-        lines_end = i >= lines_end ? i + 1 : lines_end;
-        return &line[i];
+        connection[i] = (port_connection){.used = true, .events = *events, .ctx = ctx};
+        weir_buffer_init(&connection[i].in, 1 << 20);
+        weir_buffer_init(&connection[i].out, 1 << 20);
+        weir_resp_init(&connection[i].parser, NULL);
+        connections_end = i >= connections_end ? i + 1 : connections_end;
+        return &connection[i];
     }
     return NULL;
 }
@@ -86,15 +77,15 @@ static void hang_up(port_connection *l)
     l->used = false;
 }
 
-static port_timer *alarm_new(port_dialer *d, void (*fn)(void *ctx, int64_t now_ns), void *ctx)
+static port_timer *timer_new(port_dialer *d, void (*fn)(void *ctx, int64_t now_ns), void *ctx)
 {
     (void)d;
-    for (size_t i = 0; i < ALARMS_MAX; i++) {
-        if (bell[i].used)
+    for (size_t i = 0; i < TIMERS_MAX; i++) {
+        if (timer[i].used)
             continue;
-        bell[i] = (port_timer){true, fn, ctx, INT64_MAX};
-        bells_end = i >= bells_end ? i + 1 : bells_end;
-        return &bell[i];
+        timer[i] = (port_timer){true, fn, ctx, INT64_MAX};
+        timers_end = i >= timers_end ? i + 1 : timers_end;
+        return &timer[i];
     }
     return NULL;
 }
@@ -122,7 +113,7 @@ static void put(weir_buffer *b, const char *text)
     weir_buffer_append(b, text, strlen(text));
 }
 
-/* False if there is nothing left to be said. */
+/* Replies with the next piece of the input. Returns false at its end. */
 static bool put_next(weir_buffer *b)
 {
     if (input_len == 0)
@@ -136,7 +127,7 @@ static bool put_next(weir_buffer *b)
     return true;
 }
 
-/* Answers all that was sent. Returns whether there was anything. */
+/* Replies to all requests on a connection. Returns whether there were any. */
 static bool serve(port_connection *l)
 {
     static weir_slice arg[WEIR_RESP_ARGS_MAX];
@@ -164,13 +155,14 @@ static bool serve(port_connection *l)
     return busy;
 }
 
-static void settle(void)
+/* Delivers events until nothing more happens. */
+static void run_events(void)
 {
     bool busy = true;
     for (int turns = 0; busy && turns < TURNS_MAX; turns++) {
         busy = false;
-        for (size_t i = 0; i < lines_end; i++) {
-            port_connection *l = &line[i];
+        for (size_t i = 0; i < connections_end; i++) {
+            port_connection *l = &connection[i];
             if (l->used && !l->up) {
                 l->up = busy = true;
                 l->events.connected(l->ctx, now_ns);
@@ -178,8 +170,8 @@ static void settle(void)
                 busy |= serve(l);
             }
         }
-        for (size_t i = 0; i < bells_end; i++) {
-            port_timer *a = &bell[i];
+        for (size_t i = 0; i < timers_end; i++) {
+            port_timer *a = &timer[i];
             if (!a->used || a->at_ns > now_ns)
                 continue;
             a->at_ns = INT64_MAX;
@@ -212,7 +204,7 @@ static void ask(weir_redis_client *c, const weir_policy *p, fuzz_call *f, const 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const port_dialer_calls calls = {dial,      out, send_soon, hang_up,
-                                            alarm_new, set, drop,      now};
+                                            timer_new, set, drop,      now};
     static const char *const key[CALLS] = {"foo", "bar", "hello", "a", "b", "c"};
     static weir_redis_counts counts;
     port_dialer dialer = {&calls};
@@ -222,7 +214,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     CHECK(weir_policy_parse(&policy, "gcra 1/s", 8, NULL, NULL) == WEIR_OK);
     input = data;
     input_len = size;
-    lines_end = bells_end = 0;
+    connections_end = timers_end = 0;
     now_ns = 1767225600000000000;
     weir_redis_client *c;
     CHECK(weir_redis_client_open(&c, &options, NULL, &dialer, &counts, NULL, 1) == WEIR_OK);
@@ -231,22 +223,22 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         for (int i = 0; i < CALLS; i++)
             ask(c, &policy, &call[i], key[i]);
         for (int i = 0; i < 12; i++) {
-            settle();
+            run_events();
             now_ns += 5 * WEIR_REDIS_MS;
         }
-        settle();
+        run_events();
         for (int i = 0; i < CALLS; i++)
             CHECK(call[i].done == 1);
         now_ns += 1000 * WEIR_REDIS_MS;
     }
     size_t timers = 0; /* one for each node, and two more */
-    for (size_t i = 0; i < bells_end; i++)
-        timers += bell[i].used;
+    for (size_t i = 0; i < timers_end; i++)
+        timers += timer[i].used;
     CHECK(timers <= WEIR_REDIS_NODES_MAX + 2);
     weir_redis_client_close(c);
-    for (size_t i = 0; i < lines_end; i++)
-        CHECK(!line[i].used);
-    for (size_t i = 0; i < bells_end; i++)
-        CHECK(!bell[i].used);
+    for (size_t i = 0; i < connections_end; i++)
+        CHECK(!connection[i].used);
+    for (size_t i = 0; i < timers_end; i++)
+        CHECK(!timer[i].used);
     return 0;
 }

@@ -1,22 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* libFuzzer target: URLs of servers. What is read is made of whole texts without control bytes;
- * what is not read has a reason of one line, with none of the URL in it that could be a secret. */
+/* libFuzzer target: URLs of Redis servers. A URL that is accepted has complete strings without
+ * control characters. A URL that is refused has an error of one line, without any part of the URL
+ * that could be a secret. */
+
+#include "fuzz.h"
 
 #include "engine/redis/client/options.h"
 
 #include "engine/redis/client/client.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-#define CHECK(x)                                                                                   \
-    do {                                                                                           \
-        if (!(x))                                                                                  \
-            abort();                                                                               \
-    } while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_text(const char *text, size_t size)
 {

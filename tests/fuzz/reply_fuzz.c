@@ -1,25 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* libFuzzer target: replies, as a client reads them. A reply lies in its bytes, each beginning of
- * it is waited on, and what is an error stays one however much follows. */
+/* libFuzzer target: replies, as the client commands of weir read them. Each value lies within its
+ * bytes. A prefix of a reply needs more bytes. An error stays an error when more bytes follow. */
+
+#include "fuzz.h"
 
 #include "codec/resp_reply_reader.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#define CHECK(x)                                                                                   \
-    do {                                                                                           \
-        if (!(x))                                                                                  \
-            abort();                                                                               \
-    } while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static weir_resp_reading read_copy(const uint8_t *data, size_t len)
 {
-    uint8_t *copy = malloc(len > 0 ? len : 1); /* ends where the allocation ends */
-    memcpy(copy, data, len);
+    uint8_t *copy = exact_copy(data, len);
     static weir_resp_reply reply;
     weir_resp_reading r = weir_resp_reply_read(copy, len, &reply);
     if (r == WEIR_RESP_READ) {

@@ -1,20 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* libFuzzer: any bytes as a TZif file. What weir_zone_read() takes must part time into windows:
- * each holds its instants, starts where the one before ends, and is made of whole days. It must not
- * know how the file is read. */
+/* libFuzzer target: TZif files (time zones). In a zone that weir_zone_read() accepts, the calendar
+ * windows partition time: each contains its instants, starts where the previous one ends, and is made
+ * of whole days. */
 
-#include <stdlib.h>
+#include "fuzz.h"
 
 #include <weir/weir_zone.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
-
-static void require(bool ok)
-{
-    if (!ok)
-        abort();
-}
 
 static bool same(weir_span a, weir_span b)
 {
@@ -24,22 +16,22 @@ static bool same(weir_span a, weir_span b)
 static weir_span checked_window(const weir_zone *z, weir_calendar unit, int64_t t_ns)
 {
     weir_span w = weir_calendar_window(z, unit, t_ns);
-    require(0 <= w.start_ns && w.start_ns <= t_ns && t_ns < w.end_ns);
-    require(w.end_ns - t_ns < WEIR_SPAN_NS_MAX);
+    CHECK(0 <= w.start_ns && w.start_ns <= t_ns && t_ns < w.end_ns);
+    CHECK(w.end_ns - t_ns < WEIR_SPAN_NS_MAX);
     return w;
 }
 
 static void check_at(const weir_zone *z, weir_calendar unit, int64_t t_ns)
 {
     weir_span w = checked_window(z, unit, t_ns);
-    require(same(w, weir_calendar_window(z, unit, w.start_ns)));
+    CHECK(same(w, weir_calendar_window(z, unit, w.start_ns)));
     if (w.end_ns > WEIR_NOW_NS_MAX)
         return;
-    require(same(w, weir_calendar_window(z, unit, w.end_ns - 1)));
-    require(checked_window(z, unit, w.end_ns).start_ns == w.end_ns);
-    /* Longer windows start and end with days. */
-    require(weir_calendar_window(z, WEIR_DAY, w.start_ns).start_ns == w.start_ns);
-    require(weir_calendar_window(z, WEIR_DAY, w.end_ns).start_ns == w.end_ns);
+    CHECK(same(w, weir_calendar_window(z, unit, w.end_ns - 1)));
+    CHECK(checked_window(z, unit, w.end_ns).start_ns == w.end_ns);
+    /* Longer windows start and end with a day. */
+    CHECK(weir_calendar_window(z, WEIR_DAY, w.start_ns).start_ns == w.start_ns);
+    CHECK(weir_calendar_window(z, WEIR_DAY, w.end_ns).start_ns == w.end_ns);
 }
 
 static void check_all(const weir_zone *z, int64_t t_ns)
@@ -50,7 +42,7 @@ static void check_all(const weir_zone *z, int64_t t_ns)
         check_at(z, (weir_calendar)unit, t_ns);
 }
 
-/* Four bytes of the file as seconds: now and then one of its changes. */
+/* Four bytes of the file, as seconds: sometimes the time of a transition. */
 static int64_t word_ns(const uint8_t *p)
 {
     uint32_t s = (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
