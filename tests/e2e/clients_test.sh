@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# The daemon with a configuration, asked by clients that others wrote: redis-cli, redis-py,
+# The daemon with common clients and proxies: redis-cli, redis-py,
 # node-redis, curl, wrk, and nginx before a backend.
 #
 #   clients_test.sh WEIR
@@ -35,44 +35,40 @@ daemon_start "$tmp" "$weir" serve "$tmp/weir.yaml"
 port=$(daemon_port resp)
 web=http://127.0.0.1:$(daemon_port http)
 
-ask() { # ARG...: the reply on one line
-    redis-cli -p "$port" "$@" 2>&1 | tr '\n' ' ' | sed 's/ *$//'
-}
-
 # ---- redis-cli
-check "take" "1 3 2 0" "$(ask WEIR.TAKE api alice | cut -d' ' -f1-4)"
-check "peek" "0 3 2 -1" "$(ask WEIR.PEEK api alice COST 4 | cut -d' ' -f1-4)"
-check "take the rest" "1 3 0 0" "$(ask WEIR.TAKE api alice COST 2 | cut -d' ' -f1-4)"
-check "denied" "0 3 0" "$(ask WEIR.TAKE api alice | cut -d' ' -f1-3)"
-check "an override" "1 30 29 0" "$(ask WEIR.TAKE api big | cut -d' ' -f1-4)"
-check "an override by prefix" "1 1 0 0" "$(ask WEIR.TAKE api trial-9 | cut -d' ' -f1-4)"
-check "on the allow list" "1 3 3 0 0 0" "$(ask WEIR.TAKE api 10.9.8.7 COST 1000)"
-check "on the deny list" "0 3 0 -1 0 0" "$(ask WEIR.TAKE api evil)"
-check "shadow" "1 1 1" "$(for _ in 1 2 3; do ask WEIR.TAKE look k | cut -d' ' -f1; done | tr '\n' ' ' | sed 's/ $//')"
-check "refund" "1 3 1 0" "$(ask WEIR.REFUND api alice 1 | cut -d' ' -f1-4)"
-check "reset" OK "$(ask WEIR.RESET api alice)"
-check "and it is fresh" "1 3 3 0 0 0" "$(ask WEIR.PEEK api alice)"
-check "over the Unix socket" "1 3 2 0" "$(redis-cli -s "$tmp/weir.sock" WEIR.TAKE api bob | tr '\n' ' ' | cut -d' ' -f1-4)"
-check "RESP3 has no other answer" "1 3 2 0" "$(ask -3 WEIR.TAKE api carol | cut -d' ' -f1-4)"
-check "WITHNAMES gives names" "allowed limit remaining retry_after_ms reset_after_ms delay_ms policy layer" \
+check "WEIR.TAKE" "1 3 2 0" "$(request WEIR.TAKE api alice | cut -d' ' -f1-4)"
+check "WEIR.PEEK" "0 3 2 -1" "$(request WEIR.PEEK api alice COST 4 | cut -d' ' -f1-4)"
+check "WEIR.TAKE takes the rest" "1 3 0 0" "$(request WEIR.TAKE api alice COST 2 | cut -d' ' -f1-4)"
+check "denied" "0 3 0" "$(request WEIR.TAKE api alice | cut -d' ' -f1-3)"
+check "an override" "1 30 29 0" "$(request WEIR.TAKE api big | cut -d' ' -f1-4)"
+check "an override by prefix" "1 1 0 0" "$(request WEIR.TAKE api trial-9 | cut -d' ' -f1-4)"
+check "on the allow list" "1 3 3 0 0 0" "$(request WEIR.TAKE api 10.9.8.7 COST 1000)"
+check "on the deny list" "0 3 0 -1 0 0" "$(request WEIR.TAKE api evil)"
+check "shadow" "1 1 1" "$(for _ in 1 2 3; do request WEIR.TAKE look k | cut -d' ' -f1; done | tr '\n' ' ' | sed 's/ $//')"
+check "refund" "1 3 1 0" "$(request WEIR.REFUND api alice 1 | cut -d' ' -f1-4)"
+check "reset" OK "$(request WEIR.RESET api alice)"
+check "after the reset, the key has its full quota" "1 3 3 0 0 0" "$(request WEIR.PEEK api alice)"
+check "WEIR.TAKE over the Unix socket" "1 3 2 0" "$(redis-cli -s "$tmp/weir.sock" WEIR.TAKE api bob | tr '\n' ' ' | cut -d' ' -f1-4)"
+check "RESP3 has the same reply" "1 3 2 0" "$(request -3 WEIR.TAKE api carol | cut -d' ' -f1-4)"
+check "WITHNAMES adds names" "allowed limit remaining retry_after_ms reset_after_ms delay_ms policy layer" \
     "$(redis-cli -3 -p "$port" WEIR.TAKE api carol WITHNAMES | awk '{print $1}' | tr '\n' ' ' | sed 's/ $//')"
 check "explain" "policy   api" "$(redis-cli -p "$port" WEIR.EXPLAIN api alice | head -1)"
 check "INFO" 1 "$(redis-cli -p "$port" INFO | grep -c '^policy_api:')"
 
-# ---- who hits the limit. No weight is looked at: a minute may end at any time, and halves it.
-ask WEIR.TAKE api greedy COST 100 >/dev/null
-heaviest() { ask WEIR.TOP "$@" | sed 's/.* keys key //; s/ cost.*//'; }
-check "the heaviest of the denied" greedy "$(heaviest api denied 1)"
-check "the heaviest of the allowed, with what a list said" 10.9.8.7 "$(heaviest api allowed 1)"
-check "what shadow would have denied" k "$(heaviest look 1)"
-check "all that is told" "policy of cost unlisted_max sampling half_life_ms complete keys" \
+# ---- the top keys. Costs are not compared: they halve with each minute, which may end at any time.
+request WEIR.TAKE api greedy COST 100 >/dev/null
+top_key() { request WEIR.TOP "$@" | sed 's/.* keys key //; s/ cost.*//'; }
+check "the top key by denied cost" greedy "$(top_key api denied 1)"
+check "the top key by allowed cost, which an allow list admits" 10.9.8.7 "$(top_key api allowed 1)"
+check "the top key that a policy in shadow mode would deny" k "$(top_key look 1)"
+check "the fields of WEIR.TOP" "policy of cost unlisted_max sampling half_life_ms complete keys" \
     "$(redis-cli -p "$port" WEIR.TOP api denied 1 | head -n 15 | awk 'NR % 2 == 1' | tr '\n' ' ' | sed 's/ $//')"
-check "of no such policy" "ERR no policy 'none'; WEIR.POLICY LIST shows all policies" "$(ask WEIR.TOP none)"
-check "more than there are" "ERR k: expected a whole number from 1 to 100, the value of top.keys" "$(ask WEIR.TOP api denied 101)"
+check "WEIR.TOP of an unknown policy" "ERR no policy 'none'; WEIR.POLICY LIST shows all policies" "$(request WEIR.TOP none)"
+check "WEIR.TOP with too large a count" "ERR k: expected a whole number from 1 to 100, the value of top.keys" "$(request WEIR.TOP api denied 101)"
 for _ in 1 2 3 4 5; do
     printf 'c\0\n\xff' | redis-cli -p "$port" -x WEIR.CHECK 'gcra 1/3650d' >/dev/null
 done
-check "any bytes" '"c\x00\n\xff"' "$(redis-cli --no-raw -p "$port" WEIR.TOP '(texts)' denied 1 | grep -oF '"c\x00\n\xff"')"
+check "a key of any bytes is listed" '"c\x00\n\xff"' "$(redis-cli --no-raw -p "$port" WEIR.TOP '(texts)' denied 1 | grep -oF '"c\x00\n\xff"')"
 seq 2000 | sed 's/.*/WEIR.TAKE api many-& COST 9/' | redis-cli -p "$port" >/dev/null
 
 # ---- redis-py
@@ -116,7 +112,7 @@ for t in threads:
 print(sum(allowed))
 PYTHON
 if [ -n "$python" ]; then
-    check "redis-py" "True [1, 3, 2, 0]
+    check "redis-py: requests, pipelines and threads" "True [1, 3, 2, 0]
 [1, 1, 1, 0, 0]
 no policy 'none'; WEIR.POLICY LIST shows all policies
 1000" "$("$python" "$tmp/client.py" "$port" 2>&1)"
@@ -142,7 +138,7 @@ const { createClient } = require('redis');
 NODE
 export NODE_PATH=${NODE_PATH-/usr/share/nodejs}
 if node -e "require('redis')" 2>/dev/null; then
-    check "node-redis" '"PONG"
+    check "node-redis: requests and concurrent requests" '"PONG"
 [1,3,2,0]
 [1,1,1,0,0]
 [0,16,15,-1,2]' "$(node "$tmp/client.js" "redis://127.0.0.1:$port" 2>&1)"
@@ -155,48 +151,48 @@ fi
 status() { curl -s -o "$tmp/body" -D "$tmp/head" -w '%{http_code}' "$@"; }
 header() { sed -n "s/^$1: \(.*\)\r$/\1/Ip" "$tmp/head"; }
 check "curl is allowed" 200 "$(status "$web/v1/take?policy=api&key=curl")"
-check "with figures" 1 "$(grep -c '"allowed":true,"limit":3,"remaining":2' "$tmp/body")"
-check "RateLimit" '"api";r=2' "$(header RateLimit | cut -d';' -f1-2)"
-check "a JSON body" 200 "$(status -H 'Content-Type: application/json' -d '{"policy":"api","key":"curl","cost":2}' "$web/v1/take")"
+check "the body has the fields of the decision" 1 "$(grep -c '"allowed":true,"limit":3,"remaining":2' "$tmp/body")"
+check "RateLimit has the remaining quota" '"api";r=2' "$(header RateLimit | cut -d';' -f1-2)"
+check "curl with a JSON body" 200 "$(status -H 'Content-Type: application/json' -d '{"policy":"api","key":"curl","cost":2}' "$web/v1/take")"
 check "curl is denied" 429 "$(status "$web/v1/take?policy=api&key=curl")"
-check "as a problem" application/problem+json "$(header Content-Type)"
-check "with Retry-After in seconds" 1 "$(header Retry-After | grep -cE '^[1-9][0-9]*$')"
-check "the same key on both protocols" "0 3 0" "$(ask WEIR.TAKE api curl | cut -d' ' -f1-3)"
-check "the key of a header" 200 "$(status -H 'X-Client: 2001:db8::1' "$web/v1/take?policy=api&cost=3")"
-check "another address of its /64" 429 "$(status -H 'X-Client: 2001:db8::2' "$web/v1/take?policy=api")"
+check "the body of a denial is problem+json" application/problem+json "$(header Content-Type)"
+check "Retry-After is in seconds" 1 "$(header Retry-After | grep -cE '^[1-9][0-9]*$')"
+check "a key is the same over RESP and HTTP" "0 3 0" "$(request WEIR.TAKE api curl | cut -d' ' -f1-3)"
+check "the key comes from the header of http.key" 200 "$(status -H 'X-Client: 2001:db8::1' "$web/v1/take?policy=api&cost=3")"
+check "another address of the same /64 is the same key" 429 "$(status -H 'X-Client: 2001:db8::2' "$web/v1/take?policy=api")"
 check "a policy text" 200 "$(status -G --data-urlencode 'limit=gcra 1/h burst 2' -d key=k "$web/v1/check")"
-check "no such policy" 404 "$(status "$web/v1/take?policy=none&key=k")"
+check "an unknown policy is 404" 404 "$(status "$web/v1/take?policy=none&key=k")"
 check "healthz" 200 "$(status "$web/healthz")"
 check "policies" 200 "$(status "$web/v1/policies")"
-check "the heaviest keys over HTTP" 200 "$(status "$web/v1/top?policy=api&of=denied&k=3")"
-check "three of them" 3 "$(grep -c '^{"key":"' "$tmp/body")"
-check "of no such policy" 404 "$(status "$web/v1/top?policy=none")"
-check "keep-alive" 2 "$(curl -sv "$web/healthz" "$web/healthz" 2>&1 | grep -c '^< HTTP/1.1 200')"
+check "/v1/top" 200 "$(status "$web/v1/top?policy=api&of=denied&k=3")"
+check "/v1/top returns k keys" 3 "$(grep -c '^{"key":"' "$tmp/body")"
+check "/v1/top of an unknown policy is 404" 404 "$(status "$web/v1/top?policy=none")"
+check "a connection serves several requests" 2 "$(curl -sv "$web/healthz" "$web/healthz" 2>&1 | grep -c '^< HTTP/1.1 200')"
 check "metrics" 200 "$(status "$web/metrics")"
-check "name no keys unless that is switched on" 0 "$(grep -c weir_top_cost "$tmp/body")"
-check "count the denied" 'weir_decisions_total{policy="login",verdict="denied"} 0' \
+check "the metrics name no keys by default" 0 "$(grep -c weir_top_cost "$tmp/body")"
+check "the metrics count the denials of a policy" 'weir_decisions_total{policy="login",verdict="denied"} 0' \
     "$(grep -F 'weir_decisions_total{policy="login",verdict="denied"}' "$tmp/body")"
 if command -v promtool >/dev/null; then
-    check "promtool accepts them" "" "$(promtool check metrics <"$tmp/body" 2>&1)"
+    check "promtool accepts the metrics" "" "$(promtool check metrics <"$tmp/body" 2>&1)"
 fi
 
-# A queue holds the answer back until its turn: when it comes, at most its own second is left. Had
-# it come at once, three would be. Or it is told at once, if that is asked for.
-check "two are in the queue" "1 1" \
+# A leaky queue delays the response, so after it at most one second is left. With delay=report, the
+# response comes at once and reports the delay.
+check "two requests are queued" "1 1" \
     "$(printf 'WEIR.TAKE queue q\nWEIR.TAKE queue q\n' | redis-cli -p "$port" | sed -n '1p;7p' | tr '\n' ' ' | sed 's/ $//')"
-check "the third is let through" 200 "$(status "$web/v1/take?policy=queue&key=q")"
-check "in its turn" 1 "$(ask WEIR.PEEK queue q | awk '{print ($5 <= 1000)}')"
+check "the third is allowed" 200 "$(status "$web/v1/take?policy=queue&key=q")"
+check "its response was delayed" 1 "$(request WEIR.PEEK queue q | awk '{print ($5 <= 1000)}')"
 status "$web/v1/take?policy=slow&key=q" >/dev/null
-check "or it is told the delay" 200 "$(status "$web/v1/take?policy=slow&key=q&delay=report")"
-check "of nearly an hour" 1 "$(sed -n 's/.*"delay_ms":\([0-9]*\).*/\1/p' "$tmp/body" | awk '{print ($1 > 3000000 && $1 <= 3600000)}')"
+check "delay=report is allowed at once" 200 "$(status "$web/v1/take?policy=slow&key=q&delay=report")"
+check "delay=report reports the delay" 1 "$(sed -n 's/.*"delay_ms":\([0-9]*\).*/\1/p' "$tmp/body" | awk '{print ($1 > 3000000 && $1 <= 3600000)}')"
 
 # ---- wrk
 if command -v wrk >/dev/null; then
     wrk -t1 -c20 -d1s "$web/v1/take?policy=few&key=wrk" >"$tmp/wrk" 2>&1
     all=$(sed -n 's/^ *\([0-9]*\) requests in.*/\1/p' "$tmp/wrk")
     denied=$(sed -n 's/.*Non-2xx or 3xx responses: \([0-9]*\)/\1/p' "$tmp/wrk")
-    # Requests that were under way when wrk stopped were decided, and are not in its counts.
-    check "wrk was let through no more than the burst" 1 "$((all - denied <= 200 && all - denied >= 200 - 20))"
+    # wrk does not count the requests that were in flight when it stopped.
+    check "wrk: the requests allowed equal the burst" 1 "$((all - denied <= 200 && all - denied >= 200 - 20))"
 else
     echo "skip - wrk is not installed"
     skipped=$((skipped + 1))
@@ -205,9 +201,9 @@ fi
 # ---- nginx, auth_request before a backend
 nginx=$(command -v nginx || ls /usr/sbin/nginx 2>/dev/null)
 if [ -n "$nginx" ]; then
-    front=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
-    back=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
-    # What docs/http.md shows, with the places of this test.
+    front=$(free_port)
+    back=$(free_port)
+    # The configuration in docs/http.md, with the addresses of this test.
     {
         cat <<NGINX
 daemon off;
@@ -232,13 +228,13 @@ NGINX
     "$nginx" -p "$tmp/nginx" -c "$tmp/nginx.conf" 2>"$tmp/nginx.err" &
     nginx_pid=$!
     curl -s --retry 50 --retry-connrefused --retry-delay 0 --retry-max-time 20 -o /dev/null "http://127.0.0.1:$back/"
-    check "nginx lets a request through" 200 "$(status "http://127.0.0.1:$front/")"
-    check "and one with a body" 200 "$(status -d a=b "http://127.0.0.1:$front/")"
-    check "the answer is the backend's" "the backend" "$(cat "$tmp/body")"
+    check "nginx forwards a request" 200 "$(status "http://127.0.0.1:$front/")"
+    check "nginx forwards a request with a body" 200 "$(status -d a=b "http://127.0.0.1:$front/")"
+    check "the response is the backend's" "the backend" "$(cat "$tmp/body")"
     codes=$(for _ in 1 2 3 4; do status "http://127.0.0.1:$front/"; echo; done | sort | uniq -c | awk '{print $2 "x" $1}' | tr '\n' ' ')
-    check "four in all, and no more" "200x2 429x2 " "$codes"
-    check "with Retry-After" 1 "$(header Retry-After | grep -cE '^[1-9][0-9]*$')"
-    check "and RateLimit" '"site";r=0' "$(header RateLimit | cut -d';' -f1-2)"
+    check "nginx forwards four requests in all" "200x2 429x2 " "$codes"
+    check "nginx adds Retry-After to a denial" 1 "$(header Retry-After | grep -cE '^[1-9][0-9]*$')"
+    check "nginx adds RateLimit to a denial" '"site";r=0' "$(header RateLimit | cut -d';' -f1-2)"
     kill "$nginx_pid"
     wait "$nginx_pid"
     nginx_pid=
@@ -248,7 +244,7 @@ else
 fi
 
 daemon_stop
-check "SIGTERM ends it with status 0" 0 $?
+check "SIGTERM stops the daemon with status 0" 0 $?
 
 echo "$passed passed, $failed failed, $skipped skipped"
 exit $((failed > 0))

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# The edge of the daemon over real sockets: malformed requests, junk, guessed passwords, names that
-# are not its own, web pages, readiness, proxies.
+# The daemon against hostile input and behind proxies: malformed requests, guessed passwords, Host and
+# Origin, readiness, shutdown, and Caddy.
 #
 #   edge_test.sh WEIR
 set -uo pipefail
@@ -15,55 +15,18 @@ caddy_pid=
 redis_pid=
 trap 'daemon_kill; for p in $caddy_pid $redis_pid; do kill "$p" 2>/dev/null; done; rm -rf "$tmp"' EXIT
 
-free_port() {
-    python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
-}
-
 status() { # CURL-ARG...: the status; the body goes to $tmp/body, the head to $tmp/head
     curl -s -o "$tmp/body" -D "$tmp/head" -w '%{http_code}' "$@"
 }
 
-# NUMBER PATTERN: waits until the log holds the pattern so many times
-await() {
-    timeout 20 tail -n +1 -f --pid="$daemon_pid" "$daemon_log" | grep -m"$1" -- "$2" | wc -l
-}
-
-counted() { # checks that a script of Python has said
-    while read -r result; do
-        echo "$result"
-        [[ $result == ok* ]] && passed=$((passed + 1)) || failed=$((failed + 1))
-    done < <(python3 "$@" 2>&1 || echo "not ok - $1 failed")
-}
-
-cat >"$tmp/kit.py" <<'PYTHON'
-import socket, sys
-
-
-def connect(port):
-    return socket.create_connection(("127.0.0.1", port), timeout=60)
-
-
-def rest(s):
-    got = b""
-    try:
-        while more := s.recv(65536):
-            got += more
-    except ConnectionResetError:
-        pass
-    return got
-
-
-def say(name, good):
-    print(f"{'ok' if good else 'not ok'} - {name}", flush=True)
-PYTHON
-
-# ---- bytes that are no requests
+# ---- malformed requests
 printf 'listen: {resp: "127.0.0.1:0", http: "127.0.0.1:0"}\npolicies: {a: "gcra 1/365d burst 3"}\n' >"$tmp/open.yaml"
 daemon_start "$tmp" "$weir" serve "$tmp/open.yaml"
 port=$(daemon_port resp)
 http=$(daemon_port http)
 cat >"$tmp/bytes.py" <<'PYTHON'
-from kit import *
+from connections import *
+import sys
 import ssl
 
 resp, http = int(sys.argv[1]), int(sys.argv[2])
@@ -78,12 +41,12 @@ for name, sent, status in [
     ("two blanks before the version", b"GET /healthz  HTTP/1.1\r\n" + HOST + b"\r\n", b"400"),
     ("Transfer-Encoding: gzip, chunked", CHUNKED.replace(b"chunked", b"gzip, chunked"), b"501"),
     ("a folded trailer", CHUNKED + b"0\r\nA: b\r\n c\r\n\r\n", b"400"),
-    ("a chunk above the limit, before it came", CHUNKED + b"20001\r\n", b"413"),
+    ("a chunk above the limit, before its data", CHUNKED + b"20001\r\n", b"413"),
     ("a chunk size beyond 64 bits", CHUNKED + b"fffffffffffffffff", b"400"),
 ]:
     s = connect(http)
     s.sendall(sent)
-    got = rest(s)
+    got = read_to_end(s)
     say(f"{name}: {status.decode()}, and the connection closes", got.split(b" ")[1:2] == [status])
 
 s = connect(resp)
@@ -97,25 +60,25 @@ except (ssl.SSLError, ConnectionError):
 for name, sent in [("a TLS record", b"\x16\x03\x01\x00\xa5\x01\x00"), ("junk", b"WHAT \x01\x02\r\nPING\r\n")]:
     s = connect(resp)
     s.sendall(sent)
-    got = rest(s)
+    got = read_to_end(s)
     say(f"{name}: one error, then the connection closes", got.startswith(b"-ERR ") and got.count(b"\r\n") == 1)
 PYTHON
-counted "$tmp/bytes.py" "$port" "$http"
+check_python "$tmp/bytes.py" "$port" "$http"
 
-# ---- names and pages, without a password
+# ---- Host and Origin, without a password
 web=http://127.0.0.1:$http
 check "an address as Host" 200 "$(status "$web/v1/policies")"
 check "localhost as Host" 200 "$(status -H 'Host: localhost:1' "$web/v1/policies")"
-check "another name as Host is misdirected" 421 "$(status -H 'Host: evil.example' "$web/v1/policies")"
-check "and is told what to do" 1 "$(grep -c 'a name listed in http.hosts; add it there' "$tmp/body")"
-check "another name in the target, too" 421 "$(status --request-target http://evil.example/v1/policies "$web")"
+check "another name as Host is refused" 421 "$(status -H 'Host: evil.example' "$web/v1/policies")"
+check "the error says what to do" 1 "$(grep -c 'a name listed in http.hosts; add it there' "$tmp/body")"
+check "another name in the request target is refused" 421 "$(status --request-target http://evil.example/v1/policies "$web")"
 check "localhost. as Host" 200 "$(status -H 'Host: localhost.' "$web/v1/policies")"
 check "a name in brackets as Host" 400 "$(status -H 'Host: [localhost]' "$web/healthz")"
 check "OPTIONS *" 204 "$(status -X OPTIONS --request-target '*' "$web")"
-check "a browser's extension" 403 "$(status -H "Origin: chrome-extension://${web#http://}" "$web/v1/take?policy=a&key=p")"
-check "healthz has any Host" 200 "$(status -H 'Host: evil.example' "$web/healthz")"
-check "a page of an origin that is not listed" 403 "$(status -H 'Origin: https://app.example' "$web/v1/take?policy=a&key=p")"
-check "ready" '200 {"ready":true,"reasons":[]}' "$(status "$web/readyz") $(cat "$tmp/body")"
+check "an Origin of a browser extension is refused" 403 "$(status -H "Origin: chrome-extension://${web#http://}" "$web/v1/take?policy=a&key=p")"
+check "/healthz accepts any Host" 200 "$(status -H 'Host: evil.example' "$web/healthz")"
+check "an Origin that is not listed is refused" 403 "$(status -H 'Origin: https://app.example' "$web/v1/take?policy=a&key=p")"
+check "the daemon is ready" '200 {"ready":true,"reasons":[]}' "$(status "$web/readyz") $(cat "$tmp/body")"
 daemon_stop
 cat >"$tmp/names.yaml" <<YAML
 listen: {resp: off, http: "127.0.0.1:0"}
@@ -124,12 +87,12 @@ policies: {a: "gcra 1/365d burst 3"}
 YAML
 daemon_start "$tmp" "$weir" serve "$tmp/names.yaml"
 web=http://127.0.0.1:$(daemon_port http)
-check "a name of http.hosts" 200 "$(status -H 'Host: weir.example:80' "$web/v1/policies")"
-check "a page of http.origins" 200 "$(status -H 'Origin: https://app.example' "$web/v1/take?policy=a&key=p")"
-check "is allowed to read it" 1 "$(grep -ci '^Access-Control-Allow-Origin: https://app.example' "$tmp/head")"
-check "its preflight" 204 "$(status -X OPTIONS -H 'Origin: https://app.example' -H 'Access-Control-Request-Method: POST' "$web/v1/take")"
+check "a Host of http.hosts is accepted" 200 "$(status -H 'Host: weir.example:80' "$web/v1/policies")"
+check "an Origin of http.origins is accepted" 200 "$(status -H 'Origin: https://app.example' "$web/v1/take?policy=a&key=p")"
+check "the response has Access-Control-Allow-Origin" 1 "$(grep -ci '^Access-Control-Allow-Origin: https://app.example' "$tmp/head")"
+check "its preflight request is accepted" 204 "$(status -X OPTIONS -H 'Origin: https://app.example' -H 'Access-Control-Request-Method: POST' "$web/v1/take")"
 sed -i 's/app.example/two.example/' "$tmp/names.yaml"
-check "a change of http waits for a restart" 1 "$(await 1 ' warning restart-needed key=http ')"
+check "a change of the section http needs a restart" 1 "$(await 1 ' warning restart-needed key=http ')"
 daemon_stop
 
 # ---- passwords
@@ -148,7 +111,8 @@ print(started["resp"].split(",")[0].rsplit(":", 1)[1], started["http"].rsplit(":
 PYTHON
 )
 cat >"$tmp/guess.py" <<'PYTHON'
-from kit import *
+from connections import *
+import sys
 
 resp, http = int(sys.argv[1]), int(sys.argv[2])
 WRONG = b"-WRONGPASS invalid username-password pair or user is disabled.\r\n"
@@ -158,41 +122,42 @@ for s in guesses:
 pages = [connect(http) for _ in range(5)]
 for s in pages:
     s.sendall(b"GET /v1/policies HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer guess\r\n\r\n" * 1000)
-friend = connect(resp)
-friend.sendall(b'AUTH "open sesame"\r\nPING\r\n')
+honest = connect(resp)
+honest.sendall(b'AUTH "open sesame"\r\nPING\r\n')
 other_scheme = connect(http)
 REQUEST = b"GET /v1/policies HTTP/1.1\r\nHost: localhost\r\nAuthorization: Digest x\r\n"
 other_scheme.sendall((REQUEST + b"\r\n") * 9 + REQUEST + b"Connection: close\r\n\r\n")
-say("another scheme is no guess", rest(other_scheme).count(b"HTTP/1.1 401 ") == 10)
-say("others are served meanwhile", friend.recv(64) == b"+OK\r\n+PONG\r\n")
-say("three guesses a connection, however many are sent", all(rest(s) == WRONG * 3 for s in guesses))
-say("HTTP has three, too", all(rest(s).count(b"HTTP/1.1 401 ") == 3 for s in pages))
+say("another authentication scheme does not count as a guess", read_to_end(other_scheme).count(b"HTTP/1.1 401 ") == 10)
+say("other clients are served meanwhile", honest.recv(64) == b"+OK\r\n+PONG\r\n")
+say("RESP: a connection has three guesses", all(read_to_end(s) == WRONG * 3 for s in guesses))
+say("HTTP: a connection has three guesses", all(read_to_end(s).count(b"HTTP/1.1 401 ") == 3 for s in pages))
 PYTHON
-counted "$tmp/guess.py" "$port" "$http"
+check_python "$tmp/guess.py" "$port" "$http"
 wrong=$(curl -s -H 'Authorization: Bearer open sesame' "http://127.0.0.1:$http/metrics" | grep ^weir_wrong_passwords_total | tr '\n' ' ')
-check "the metrics count them" 'weir_wrong_passwords_total{protocol="resp"} 60 weir_wrong_passwords_total{protocol="http"} 15 ' "$wrong"
+check "the metrics count wrong passwords" 'weir_wrong_passwords_total{protocol="resp"} 60 weir_wrong_passwords_total{protocol="http"} 15 ' "$wrong"
 cat >"$tmp/log.py" <<'PYTHON'
-from kit import *
+from connections import *
+import sys
 import json, time
 
 wrong, until = [], time.monotonic() + 20
 while sum(e["times"] for e in wrong) < 75 and time.monotonic() < until:  # the rest is logged within a second
     wrong = [e for e in map(json.loads, open(sys.argv[1])) if e["event"] == "wrong-password"]
-say("the log has all of them", sum(e["times"] for e in wrong) == 75)
-say("in a few lines", 1 <= len(wrong) < 20)
-say("with an address", all(e["peer"].startswith("127.0.0.1:") for e in wrong))
+say("the log has all wrong passwords", sum(e["times"] for e in wrong) == 75)
+say("the log sums them up in a few lines", 1 <= len(wrong) < 20)
+say("the log has the client's address", all(e["peer"].startswith("127.0.0.1:") for e in wrong))
 unix = socket.socket(socket.AF_UNIX)
 unix.connect(sys.argv[2])
 unix.sendall(b"AUTH guess\r\n")
 while not any(e["peer"] == "unix" for e in wrong) and time.monotonic() < until + 20:
     wrong = [e for e in map(json.loads, open(sys.argv[1])) if e["event"] == "wrong-password"]
-say("a socket file has none", any(e["peer"] == "unix" for e in wrong))
+say("the address of a client on a Unix socket is 'unix'", any(e["peer"] == "unix" for e in wrong))
 text = open(sys.argv[1]).read()
-say("and no password", "guess" not in text and "sesame" not in text)
+say("the log has no password", "guess" not in text and "sesame" not in text)
 started = json.loads(text.split("\n")[0])
-say("numbers are numbers", all(type(started[k]) is int for k in ("policies", "memory_bytes", "threads")))
+say("numbers in the log are JSON numbers", all(type(started[k]) is int for k in ("policies", "memory_bytes", "threads")))
 PYTHON
-counted "$tmp/log.py" "$daemon_log" "$tmp/socket"
+check_python "$tmp/log.py" "$daemon_log" "$tmp/socket"
 daemon_stop
 
 # ---- readiness
@@ -204,8 +169,8 @@ engine: redis
 redis: {url: "redis://127.0.0.1:$redis_port", on_error: closed}
 YAML
     daemon_start "$tmp" "$weir" serve "$tmp/inline.yaml"
-    check "not ready: inline policies need the server" 503 "$(status "http://127.0.0.1:$(daemon_port http)/readyz")"
-    check "and it names them" \
+    check "not ready: inline policies are denied without the server" 503 "$(status "http://127.0.0.1:$(daemon_port http)/readyz")"
+    check "the reason names inline policies" \
         '{"ready":false,"reasons":["a thread has no usable connection to Redis, so inline policies deny all requests (on_error: closed)"]}' \
         "$(cat "$tmp/body")"
     daemon_stop
@@ -218,29 +183,30 @@ policies:
 YAML
     daemon_start "$tmp" "$weir" serve "$tmp/ready.yaml"
     web=http://127.0.0.1:$(daemon_port http)
-    check "a server that no closed policy needs is not missed" 200 "$(status "$web/readyz")"
+    check "ready without the server if no policy has on_error: closed" 200 "$(status "$web/readyz")"
     echo '  login: {limit: gcra 1/s, engine: redis, on_error: closed}' >>"$tmp/ready.yaml"
-    check "a closed policy is added" 1 "$(await 1 ' info reloaded ')"
-    check "not ready: the server was never reached" 503 "$(status "$web/readyz")"
-    check "and it says why" \
+    check "a policy with on_error: closed is added" 1 "$(await 1 ' info reloaded ')"
+    check "not ready: the policy is denied without the server" 503 "$(status "$web/readyz")"
+    check "the reason names the policy" \
         '{"ready":false,"reasons":["a thread has no usable connection to Redis, so policy login denies all requests (on_error: closed)"]}' \
         "$(cat "$tmp/body")"
-    check "it lives all the same" 200 "$(status "$web/healthz")"
+    check "/healthz succeeds while the daemon is not ready" 200 "$(status "$web/healthz")"
     redis-server --port "$redis_port" --bind 127.0.0.1 --save '' --dir "$tmp" >"$tmp/redis.log" 2>&1 &
     redis_pid=$!
-    # Each thread connects again by itself, within two seconds or so.
+    # Each thread reconnects within about two seconds.
     curl -s -o /dev/null --fail --retry 100 --retry-all-errors --retry-delay 0 --retry-max-time 30 "$web/readyz"
-    check "ready when it is there" 200 "$(status "$web/readyz")"
-    # One that hangs: its connection stays, and the breaker opens.
+    check "ready once the server is up" 200 "$(status "$web/readyz")"
+    # A server that hangs keeps its connection, but the circuit breaker opens.
     cat >"$tmp/hang.py" <<'PYTHON'
-from kit import *
+from connections import *
+import sys
 import os, signal, time
 
 web = connect(int(sys.argv[1]))
 HOST = b"Host: localhost\r\n\r\n"
 
 
-def ready(takes):  # on one connection, so that one thread's breaker sees the takes
+def ready(takes):  # on one connection, so that the circuit breaker of one thread sees all requests
     web.sendall(b"GET /v1/take?policy=login&key=hang HTTP/1.1\r\n" + HOST)
     got = web.recv(65536)
     for _ in range(takes - 1):
@@ -250,32 +216,32 @@ def ready(takes):  # on one connection, so that one thread's breaker sees the ta
     return web.recv(65536).startswith(b"HTTP/1.1 200 ")
 
 
-def await_ready(wanted, takes):  # until the pause of the breaker, of 2 s at most, is over
+def await_ready(wanted, takes):  # the circuit breaker stays open for 2 s at most
     until = time.monotonic() + 20
     while (is_ready := ready(takes)) != wanted and time.monotonic() < until:
         pass
     return is_ready == wanted
 
 
-say("a take, and ready", ready(1))
+say("ready after a request", ready(1))
 os.kill(int(sys.argv[2]), signal.SIGSTOP)
 say("not ready while the server hangs", await_ready(False, 6))
 os.kill(int(sys.argv[2]), signal.SIGCONT)
-say("ready when it goes on", await_ready(True, 1))
+say("ready once the server continues", await_ready(True, 1))
 PYTHON
-    counted "$tmp/hang.py" "${web##*:}" "$redis_pid"
+    check_python "$tmp/hang.py" "${web##*:}" "$redis_pid"
     kill "$redis_pid"
     wait "$redis_pid"
     redis_pid=
-    check "the server goes" 1 "$(await 1 ' warning redis-down .*closed the connection\| warning redis-down .*broke\| warning redis-down .*refused')"
-    check "not ready: it has gone" 503 "$(status "$web/readyz")"
+    check "redis-down is logged" 1 "$(await 1 ' warning redis-down .*closed the connection\| warning redis-down .*broke\| warning redis-down .*refused')"
+    check "not ready: the server has stopped" 503 "$(status "$web/readyz")"
     daemon_stop
 else
     echo "skip - redis-server is not installed"
     skipped=$((skipped + 1))
 fi
 
-# A connection that is open when the daemon stops, held by an answer under way, hears of it.
+# /readyz on a connection that stays open during the shutdown, because a reply is delayed.
 cat >"$tmp/queue.yaml" <<YAML
 listen: {resp: off, http: "127.0.0.1:0"}
 threads: 1
@@ -284,7 +250,8 @@ policies: {q: leaky-queue 1/s depth 5}
 YAML
 daemon_start "$tmp" "$weir" serve "$tmp/queue.yaml"
 cat >"$tmp/drain.py" <<'PYTHON'
-from kit import *
+from connections import *
+import sys
 import os, signal
 
 s = connect(int(sys.argv[1]))
@@ -294,12 +261,12 @@ s.recv(4096)
 s.sendall(take + b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n")  # the take waits a second
 other = connect(int(sys.argv[1]))
 other.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
-other.recv(4096)  # so the loop has read what was sent before
+other.recv(4096)  # so the event loop has read the earlier requests
 os.kill(int(sys.argv[2]), signal.SIGTERM)
-got = rest(s)
-say("a stopping daemon is not ready", b"503" in got and b'"the daemon is stopping"' in got)
+got = read_to_end(s)
+say("the daemon is not ready during the shutdown", b"503" in got and b'"the daemon is stopping"' in got)
 PYTHON
-counted "$tmp/drain.py" "$(daemon_port http)" "$daemon_pid"
+check_python "$tmp/drain.py" "$(daemon_port http)" "$daemon_pid"
 wait "$daemon_pid"
 daemon_pid=
 
@@ -314,7 +281,7 @@ YAML
     web=127.0.0.1:$(daemon_port http)
     front=$(free_port)
     back=$(free_port)
-    # What docs/http.md shows, with the places of this test. A browser sends all of these headers.
+    # The configuration in docs/http.md, with the addresses of this test. Browsers send these headers.
     {
         printf '{\n\tadmin off\n\tauto_https off\n}\nhttp://127.0.0.1:%s {\n\trespond "the backend"\n}\n' "$back"
         sed -n '/^```caddy/,/^```$/p' "$docs/http.md" | sed -e '/^```/d' \
@@ -325,8 +292,8 @@ YAML
     curl -s --retry 100 --retry-connrefused --retry-delay 0 --retry-max-time 20 -o /dev/null "http://127.0.0.1:$back/"
     browser=(--resolve "site.test:$front:127.0.0.1" -H 'Sec-Fetch-Site: cross-site' -H 'Origin: http://elsewhere.test')
     codes=$(for _ in 1 2 3 4; do status "${browser[@]}" "http://site.test:$front/"; echo; done | sort | uniq -c | awk '{print $2 "x" $1}' | tr '\n' ' ')
-    check "Caddy lets two through, and no more" "200x2 429x2 " "$codes"
-    check "with RateLimit" 1 "$(grep -ci '^ratelimit: "api";r=0' "$tmp/head")"
+    check "Caddy forwards exactly two requests" "200x2 429x2 " "$codes"
+    check "Caddy adds RateLimit to a denial" 1 "$(grep -ci '^ratelimit: "api";r=0' "$tmp/head")"
     kill "$caddy_pid"
     wait "$caddy_pid" 2>/dev/null
     caddy_pid=

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Daemons whose states are in a Redis: two that share one limit, over TCP, a socket file and TLS, with
-# passwords; by functions, a script and the module; when the server goes and when the file changes.
+# Daemons with the redis engine: two share one limit over TCP, a Unix socket and TLS, with passwords,
+# by functions, a script and the module; the server stops and returns; the configuration changes.
 #
 #   redis_test.sh WEIR MODULE
 set -uo pipefail
@@ -18,20 +18,11 @@ finish() {
 }
 trap finish EXIT
 
-free_port() {
-    python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
-}
-
-# FILE NUMBER PATTERN: waits until the file holds the pattern so many times
-await() {
-    timeout 20 tail -n +1 -f "$1" | grep -m"$2" -- "$3" | wc -l
-}
-
-redis_start() { # ARG...: a server that ends with the test
+redis_start() { # ARGUMENT...: a server that is stopped at the end of the test
     : >"$tmp/redis.log"
     redis-server --bind 127.0.0.1 --save '' --dir "$tmp" "$@" >>"$tmp/redis.log" 2>&1 &
     redis_pid=$!
-    await "$tmp/redis.log" 1 'Ready to accept connections' >/dev/null
+    await 1 'Ready to accept connections' "$tmp/redis.log" >/dev/null
 }
 
 redis_stop() {
@@ -40,24 +31,19 @@ redis_stop() {
     redis_pid=
 }
 
-# PORT ARG...: the reply on one line
-ask() {
-    redis-cli -p "$@" 2>&1 | tr '\n' ' ' | sed 's/ *$//'
-}
-
-# The first of two daemons: what daemon.sh knows of it is put aside.
-put_aside() {
+# Keeps the first of two daemons: saves the variables of daemon.sh.
+keep_first() {
     one_pid=$daemon_pid one_log=$daemon_log one=$(daemon_port resp) one_http=$(daemon_port http)
     daemon_pid=
 }
 
-stop_one() {
+stop_first() {
     kill -TERM "$one_pid"
     wait "$one_pid"
     one_pid=
 }
 
-# NAME REDIS-SECTION: a configuration
+# config NAME REDIS-SECTION: writes a configuration
 config() {
     cat >"$tmp/new.yaml" <<YAML
 listen: {resp: "127.0.0.1:0", http: "127.0.0.1:0"}
@@ -85,24 +71,24 @@ echo 'open sesame' >"$tmp/secret"
 config one "{url: \"redis://:open%20sesame@127.0.0.1:$port\", deadline: 5s}"
 config two "{url: \"unix://$tmp/redis.sock\", password_file: secret, deadline: 5s}"
 daemon_start "$tmp/one" "$weir" serve "$tmp/one.yaml"
-check "a server that decides is told of, once" 1 "$(await "$daemon_log" 1 " info redis-up node=127.0.0.1:$port by=functions")"
-put_aside
+check "redis-up is logged once for a server" 1 "$(await 1 " info redis-up node=127.0.0.1:$port by=functions")"
+keep_first
 daemon_start "$tmp/two" "$weir" serve "$tmp/two.yaml"
-check "and one behind a socket file" 1 "$(await "$daemon_log" 1 " info redis-up node=$tmp/redis.sock by=functions")"
+check "redis-up is logged for a server on a Unix socket" 1 "$(await 1 " info redis-up node=$tmp/redis.sock by=functions")"
 two=$(daemon_port resp) two_http=$(daemon_port http)
-check "what is asked stands in the log" 1 "$(grep -c ' info started .* engine=redis' "$daemon_log")"
-check "the first daemon takes" "1 5 2 0" "$(ask "$one" WEIR.TAKE few k COST 3 | cut -d' ' -f1-4)"
-check "the second takes what is left" "1 5 0 0" "$(ask "$two" WEIR.TAKE few k COST 2 | cut -d' ' -f1-4)"
-check "then both deny" "0 0" "$(ask "$one" WEIR.TAKE few k | cut -d' ' -f1) $(ask "$two" WEIR.TAKE few k | cut -d' ' -f1)"
-check "over HTTP too" 429 "$(curl -s -o /dev/null -w '%{http_code}' "http://127.0.0.1:$one_http/v1/take?policy=few&key=k")"
-check "a refund is for both" "1 5 0 0" "$(ask "$one" WEIR.TAKE few r COST 5 >/dev/null; ask "$one" WEIR.REFUND few r 1 >/dev/null; ask "$two" WEIR.TAKE few r | cut -d' ' -f1-4)"
-ask "$two" WEIR.RESET few r >/dev/null
-check "and a reset" "1 5 4 0" "$(ask "$one" WEIR.TAKE few r | cut -d' ' -f1-4)"
-check "a policy by its text" "1 7 5 0" "$(ask "$one" WEIR.CHECK 'gcra 1/365d burst 7' t >/dev/null; ask "$two" WEIR.CHECK 'gcra 1/365d burst 7' t | cut -d' ' -f1-4)"
-check "a local one is each one's own" "1 5 4 0 1 5 4 0" "$(ask "$one" WEIR.TAKE here k | cut -d' ' -f1-4) $(ask "$two" WEIR.TAKE here k | cut -d' ' -f1-4)"
-check "several keys as one" 1 "$(ask "$one" WEIR.TAKEALL 2 few '{t}a' 1 few '{t}b' 1 | cut -d' ' -f1)"
+check "the log has the default engine" 1 "$(grep -c ' info started .* engine=redis' "$daemon_log")"
+check "the first daemon charges" "1 5 2 0" "$(request_to "$one" WEIR.TAKE few k COST 3 | cut -d' ' -f1-4)"
+check "the second charges what is left" "1 5 0 0" "$(request_to "$two" WEIR.TAKE few k COST 2 | cut -d' ' -f1-4)"
+check "both deny then" "0 0" "$(request_to "$one" WEIR.TAKE few k | cut -d' ' -f1) $(request_to "$two" WEIR.TAKE few k | cut -d' ' -f1)"
+check "the key is denied over HTTP" 429 "$(curl -s -o /dev/null -w '%{http_code}' "http://127.0.0.1:$one_http/v1/take?policy=few&key=k")"
+check "a refund is visible to both" "1 5 0 0" "$(request_to "$one" WEIR.TAKE few r COST 5 >/dev/null; request_to "$one" WEIR.REFUND few r 1 >/dev/null; request_to "$two" WEIR.TAKE few r | cut -d' ' -f1-4)"
+request_to "$two" WEIR.RESET few r >/dev/null
+check "a reset is visible to both" "1 5 4 0" "$(request_to "$one" WEIR.TAKE few r | cut -d' ' -f1-4)"
+check "an inline policy is shared" "1 7 5 0" "$(request_to "$one" WEIR.CHECK 'gcra 1/365d burst 7' t >/dev/null; request_to "$two" WEIR.CHECK 'gcra 1/365d burst 7' t | cut -d' ' -f1-4)"
+check "a policy with engine: local is not shared" "1 5 4 0 1 5 4 0" "$(request_to "$one" WEIR.TAKE here k | cut -d' ' -f1-4) $(request_to "$two" WEIR.TAKE here k | cut -d' ' -f1-4)"
+check "WEIR.TAKEALL charges several keys" 1 "$(request_to "$one" WEIR.TAKEALL 2 few '{t}a' 1 few '{t}b' 1 | cut -d' ' -f1)"
 
-# Many clients of both at once, in pipelines: what is admitted in all is what the policy says.
+# Pipelined clients of both daemons: together they admit exactly the limit.
 for at in "$one" "$two"; do
     redis-benchmark -p "$at" -n 2000 -c 10 -P 16 WEIR.TAKE many k >/dev/null 2>&1 &
     pids="${pids:-} $!"
@@ -111,52 +97,52 @@ done
 wait $pids
 allowed() { metric "$1" 'weir_decisions_total{policy="many",verdict="allowed"}'; }
 denied() { metric "$1" 'weir_decisions_total{policy="many",verdict="denied"}'; }
-check "500 were admitted by both together" 500 "$(($(allowed "$one_http") + $(allowed "$two_http")))"
-check "and 3500 were not" 3500 "$(($(denied "$one_http") + $(denied "$two_http")))"
-check "most of which nobody had to ask" 1 "$(($(metric "$two_http" weir_redis_deny_cache_hits_total) > 1000))"
-check "nothing was decided without the server" "0 0" "$(metric "$two_http" 'weir_redis_by_error_total{on_error="open"}') $(metric "$one_http" 'weir_redis_failures_total{reason="late"}')"
-check "no password stands in a log" 0 "$(cat "$one_log" "$daemon_log" | grep -c sesame)"
-stop_one
-check "the first ends well" 0 $?
+check "both together admit 500" 500 "$(($(allowed "$one_http") + $(allowed "$two_http")))"
+check "both together deny 3500" 3500 "$(($(denied "$one_http") + $(denied "$two_http")))"
+check "the deny cache answers most of the denials" 1 "$(($(metric "$two_http" weir_redis_deny_cache_hits_total) > 1000))"
+check "no request was decided by on_error" "0 0" "$(metric "$two_http" 'weir_redis_by_error_total{on_error="open"}') $(metric "$one_http" 'weir_redis_failures_total{reason="late"}')"
+check "no log contains the password" 0 "$(cat "$one_log" "$daemon_log" | grep -c sesame)"
+stop_first
+check "the first daemon stops with status 0" 0 $?
 daemon_stop
-check "the second ends well" 0 $?
+check "the second daemon stops with status 0" 0 $?
 
-# ---- the server goes, and comes back
+# ---- the server stops, and returns
 redis_stop
 redis_start --port "$port"
 config one "{url: \"redis://127.0.0.1:$port\", by: script, deadline: 1s}"
 sed -i 's/threads: 2/threads: 1/' "$tmp/one.yaml"
 daemon_start "$tmp/one" "$weir" serve "$tmp/one.yaml"
 one=$(daemon_port resp) one_http=$(daemon_port http)
-check "a script, if it is wanted" 1 "$(await "$daemon_log" 1 ' info redis-up .*by=.*script')"
-check "which decides alike" "1 5 4 0" "$(ask "$one" WEIR.TAKE few k | cut -d' ' -f1-4)"
+check "redis.by selects the script" 1 "$(await 1 ' info redis-up .*by=.*script')"
+check "the script decides alike" "1 5 4 0" "$(request_to "$one" WEIR.TAKE few k | cut -d' ' -f1-4)"
 redis_stop
-check "that it is gone is said" 1 "$(await "$daemon_log" 1 " warning redis-down node=127.0.0.1:$port")"
-check "on_error is open if nothing is said" 1 "$(ask "$one" WEIR.TAKE few k COST 5 | cut -d' ' -f1)"
-check "or closed" 0 "$(ask "$one" WEIR.TAKE shut k | cut -d' ' -f1)"
-check "and counted" "1 1" "$(metric "$one_http" 'weir_redis_by_error_total{on_error="open"}') $(metric "$one_http" 'weir_redis_by_error_total{on_error="closed"}')"
+check "redis-down is logged" 1 "$(await 1 " warning redis-down node=127.0.0.1:$port")"
+check "on_error is open by default" 1 "$(request_to "$one" WEIR.TAKE few k COST 5 | cut -d' ' -f1)"
+check "on_error: closed denies" 0 "$(request_to "$one" WEIR.TAKE shut k | cut -d' ' -f1)"
+check "the metrics count decisions by on_error" "1 1" "$(metric "$one_http" 'weir_redis_by_error_total{on_error="open"}') $(metric "$one_http" 'weir_redis_by_error_total{on_error="closed"}')"
 redis_start --port "$port"
-check "that it is back is said" 2 "$(await "$daemon_log" 2 ' info redis-up ')"
-for ((i = 0; i < 2000; i++)); do # until the breaker has seen it too
-    [ "$(ask "$one" WEIR.PEEK shut k | cut -d' ' -f1)" = 0 ] || break
+check "redis-up is logged again" 2 "$(await 2 ' info redis-up ')"
+for ((i = 0; i < 2000; i++)); do # until the circuit breaker is closed
+    [ "$(request_to "$one" WEIR.PEEK shut k | cut -d' ' -f1)" = 0 ] || break
 done
-check "and it is asked again" "1 5 1 0" "$(ask "$one" WEIR.TAKE few k COST 4 | cut -d' ' -f1-4)"
+check "the server decides again" "1 5 1 0" "$(request_to "$one" WEIR.TAKE few k COST 4 | cut -d' ' -f1-4)"
 kill -STOP "$redis_pid"
-check "one that hangs is not waited for" 0 "$(ask "$one" WEIR.TAKE shut k2 | cut -d' ' -f1)"
+check "a server that hangs is not waited for" 0 "$(request_to "$one" WEIR.TAKE shut k2 | cut -d' ' -f1)"
 kill -CONT "$redis_pid"
 
-# ---- a change of the file
+# ---- the configuration changes
 sed -i 's/few: .*/few: {limit: gcra 1\/365d burst 5, engine: local}/; s/deadline: 1s/deadline: 2s/' "$tmp/one.yaml"
-check "another file is taken" 1 "$(await "$daemon_log" 1 ' info reloaded ')"
-check "the engine of a policy changes at once" "1 5 4 0" "$(ask "$one" WEIR.TAKE few k | cut -d' ' -f1-4)"
-check "how a server is asked, at the next start" 1 "$(await "$daemon_log" 1 ' warning restart-needed key=redis ')"
+check "the new configuration is loaded" 1 "$(await 1 ' info reloaded ')"
+check "the engine of a policy changes at once" "1 5 4 0" "$(request_to "$one" WEIR.TAKE few k | cut -d' ' -f1-4)"
+check "a change of the section redis needs a restart" 1 "$(await 1 ' warning restart-needed key=redis ')"
 daemon_stop
 printf 'listen: {resp: "127.0.0.1:0"}\npolicies: {a: gcra 1/s}\n' >"$tmp/plain.yaml"
 daemon_start "$tmp/one" "$weir" serve "$tmp/plain.yaml"
 printf 'listen: {resp: "127.0.0.1:0"}\npolicies: {a: gcra 1/s}\nengine: redis\nredis: {url: "redis://127.0.0.1:%s"}\n' "$port" >"$tmp/new.yaml"
 mv "$tmp/new.yaml" "$tmp/plain.yaml"
-check "an engine that was not opened is refused" 1 "$(await "$daemon_log" 1 ' error reload-refused .*without redis')"
-check "and the old policies go on" 1 "$(ask "$(daemon_port resp)" WEIR.TAKE a k | cut -d' ' -f1)"
+check "a reload cannot add the redis engine" 1 "$(await 1 ' error reload-refused .*without redis')"
+check "the old policies stay active" 1 "$(request_to "$(daemon_port resp)" WEIR.TAKE a k | cut -d' ' -f1)"
 daemon_stop
 redis_stop
 
@@ -164,14 +150,14 @@ redis_stop
 redis_start --port "$port" --loadmodule "$module"
 daemon_start "$tmp/one" "$weir" serve --port 0 --threads 1 --redis "redis://127.0.0.1:$port"
 one=$(daemon_port resp)
-check "the module is used if it is there" 1 "$(await "$daemon_log" 1 ' info redis-up .*by=.*module')"
-check "also for CL.THROTTLE" "0 16 15 -1 2" "$(ask "$one" CL.THROTTLE user 15 30 60)"
-check "and for texts" "1 3 2 0" "$(ask "$one" WEIR.CHECK 'sliding-log 3/365d' k | cut -d' ' -f1-4)"
+check "a server with the module decides by the module" 1 "$(await 1 ' info redis-up .*by=.*module')"
+check "the module decides CL.THROTTLE" "0 16 15 -1 2" "$(request_to "$one" CL.THROTTLE user 15 30 60)"
+check "the module decides inline policies" "1 3 2 0" "$(request_to "$one" WEIR.CHECK 'sliding-log 3/365d' k | cut -d' ' -f1-4)"
 daemon_stop
 redis_stop
 out=$("$weir" serve --port 0 --redis http://h 2>&1)
-check "--redis wants a URL: status" 1 $?
-check "and says which" 1 "$(grep -c 'redis://127.0.0.1:6379' <<<"$out")"
+check "--redis with a wrong URL: status" 1 $?
+check "--redis with a wrong URL: the error has an example" 1 "$(grep -c 'redis://127.0.0.1:6379' <<<"$out")"
 
 # ---- TLS
 cat >"$tmp/openssl.cnf" <<'CNF'
@@ -192,29 +178,29 @@ openssl x509 -req -in "$tmp/csr.pem" -CA "$tmp/ca.pem" -CAkey "$tmp/ca.key" -CAc
     -extfile "$tmp/openssl.cnf" -extensions server -out "$tmp/cert.pem" 2>/dev/null
 redis_start --port 0 --tls-port "$port" --tls-cert-file "$tmp/cert.pem" --tls-key-file "$tmp/key.pem" \
     --tls-ca-cert-file "$tmp/ca.pem" --requirepass 'open sesame'
-tls() { # KEYS OF THE SECTION tls: starts a daemon
+tls() { # KEYS: starts a daemon with these keys of the section redis.tls
     config one "{url: \"rediss://127.0.0.1:$port\", password: open sesame, deadline: 5s, tls: {$1}}"
     daemon_start "$tmp/one" "$weir" serve "$tmp/one.yaml"
     one=$(daemon_port resp)
 }
 tls 'ca: ca.pem, cert: cert.pem, key: key.pem'
-check "a server with TLS" 1 "$(await "$daemon_log" 1 ' info redis-up ')"
-check "decides" "1 5 4 0" "$(ask "$one" WEIR.TAKE few k | cut -d' ' -f1-4)"
+check "the daemon connects with TLS" 1 "$(await 1 ' info redis-up ')"
+check "the server decides over TLS" "1 5 4 0" "$(request_to "$one" WEIR.TAKE few k | cut -d' ' -f1-4)"
 daemon_stop
 tls 'ca: ca.pem, cert: cert.pem, key: key.pem, name: other.test'
-check "a certificate for another name" 1 "$(await "$daemon_log" 1 ' warning redis-down .*certificate is not valid for ')"
+check "a certificate for another name is refused" 1 "$(await 1 ' warning redis-down .*certificate is not valid for ')"
 daemon_stop
 tls 'cert: cert.pem, key: key.pem'
-check "one that nobody here trusts" 1 "$(await "$daemon_log" 1 ' warning redis-down .*certificate is not trusted: ')"
-check "is not asked" 0 "$(ask "$one" WEIR.TAKE shut k | cut -d' ' -f1)"
+check "a certificate that is not trusted is refused" 1 "$(await 1 ' warning redis-down .*certificate is not trusted: ')"
+check "a server that is refused does not decide" 0 "$(request_to "$one" WEIR.TAKE shut k | cut -d' ' -f1)"
 daemon_stop
 tls 'insecure: true, cert: cert.pem, key: key.pem'
-check "unless that is said to be meant" 1 "$(await "$daemon_log" 1 ' info redis-up ')"
+check "tls.insecure accepts any certificate" 1 "$(await 1 ' info redis-up ')"
 daemon_stop
 config one "{url: \"rediss://127.0.0.1:$port\", tls: {ca: nowhere.pem}}"
 out=$("$weir" serve "$tmp/one.yaml" 2>&1)
-check "a file that is not there: status" 1 $?
-check "and which one" 1 "$(grep -c 'error: redis.tls.ca: cannot read .*nowhere.pem: No such file' <<<"$out")"
+check "a missing CA file: status" 1 $?
+check "a missing CA file: the error names it" 1 "$(grep -c 'error: redis.tls.ca: cannot read .*nowhere.pem: No such file' <<<"$out")"
 
 echo "$passed passed, $failed failed, 0 skipped"
 exit $((failed > 0))

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# The daemon with real clients: redis-cli, redis-benchmark, and raw sockets from Python.
+# `weir serve`: redis-cli, redis-benchmark, raw TCP connections, and usage errors.
 #
 #   serve_test.sh WEIR
 set -uo pipefail
@@ -10,34 +10,30 @@ tmp=$(mktemp -d)
 . "$(dirname "$0")/daemon.sh"
 trap 'daemon_kill; rm -rf "$tmp"' EXIT
 
-ask() { # ARG...: the reply on one line
-    redis-cli -p "$port" "$@" 2>&1 | tr '\n' ' ' | sed 's/ *$//'
-}
-
 daemon_start "$tmp" "$weir" serve --port 0 --http 0
 port=$(daemon_port resp)
 try() { eval "$(grep "$1" "$daemon_log")" 2>&1 | tr '\n' ' ' | sed 's/ *$//'; }
-check "the first line to try works" "1 20 19 0 10 0" "$(try '^  redis-cli.*WEIR.CHECK')"
-check "the second line to try works" "0 16 15 -1 2" "$(try '^  redis-cli.*CL.THROTTLE')"
-check "the third line to try works" 1 "$(try '^  curl' | grep -c '"allowed":true')"
+check "the first suggested command works" "1 20 19 0 10 0" "$(try '^  redis-cli.*WEIR.CHECK')"
+check "the second suggested command works" "0 16 15 -1 2" "$(try '^  redis-cli.*CL.THROTTLE')"
+check "the third suggested command works" 1 "$(try '^  curl' | grep -c '"allowed":true')"
 
-check "PING" PONG "$(ask PING)"
-check "first of two a day" "1 2 1 0" "$(ask WEIR.CHECK 'gcra 2/3650d burst 2' a | cut -d' ' -f1-4)"
-check "second of two a day" "1 2 0 0" "$(ask WEIR.CHECK 'gcra 2/3650d burst 2' a | cut -d' ' -f1-4)"
-check "third of two a day is denied" "0 2 0" "$(ask WEIR.CHECK 'gcra 2/3650d burst 2' a | cut -d' ' -f1-3)"
-check "another key is not" "1 2 0 0" "$(ask WEIR.CHECK 'gcra 2/3650d burst 2' b COST 2 | cut -d' ' -f1-4)"
-check "never" "0 5 5 -1 0 0" "$(ask WEIR.CHECK 'sliding-log 5/m' a COST 6)"
-check "binary key" "1 1 0 0" "$(printf 'k\x01\xff' | redis-cli -p "$port" -x WEIR.CHECK 'gcra 1/3650d' 2>&1 | head -4 | tr '\n' ' ' | sed 's/ *$//')"
-check "a wrong policy names the column" \
+check "PING" PONG "$(request PING)"
+check "first of two a day" "1 2 1 0" "$(request WEIR.CHECK 'gcra 2/3650d burst 2' a | cut -d' ' -f1-4)"
+check "second of two a day" "1 2 0 0" "$(request WEIR.CHECK 'gcra 2/3650d burst 2' a | cut -d' ' -f1-4)"
+check "third of two a day is denied" "0 2 0" "$(request WEIR.CHECK 'gcra 2/3650d burst 2' a | cut -d' ' -f1-3)"
+check "another key has a quota of its own" "1 2 0 0" "$(request WEIR.CHECK 'gcra 2/3650d burst 2' b COST 2 | cut -d' ' -f1-4)"
+check "a cost above the limit is never allowed" "0 5 5 -1 0 0" "$(request WEIR.CHECK 'sliding-log 5/m' a COST 6)"
+check "a binary key" "1 1 0 0" "$(printf 'k\x01\xff' | redis-cli -p "$port" -x WEIR.CHECK 'gcra 1/3650d' 2>&1 | head -4 | tr '\n' ' ' | sed 's/ *$//')"
+check "an invalid policy is an error with its column" \
     "ERR policy: column 10: unknown unit 'x', expected one of ns us ms s m h d w" \
-    "$(ask WEIR.CHECK 'gcra 100/x' a)"
-check "a time zone of the system" "1 100 99 0" \
-    "$(ask WEIR.CHECK 'fixed-window 100/day tz America/New_York' a | cut -d' ' -f1-4)"
-check "CL.THROTTLE as redis-cell" "0 16 15 -1 2" "$(ask CL.THROTTLE u 15 30 60)"
-check "CL.THROTTLE's errors" "Cell error: Store error: Zero rates are not supported" "$(ask CL.THROTTLE u 15 0 60)"
-check "unknown command" "ERR unknown command 'GET'; WEIR.HELP lists the commands" "$(ask GET a)"
+    "$(request WEIR.CHECK 'gcra 100/x' a)"
+check "a time zone of the system is found" "1 100 99 0" \
+    "$(request WEIR.CHECK 'fixed-window 100/day tz America/New_York' a | cut -d' ' -f1-4)"
+check "CL.THROTTLE replies as redis-cell" "0 16 15 -1 2" "$(request CL.THROTTLE u 15 30 60)"
+check "CL.THROTTLE has the errors of redis-cell" "Cell error: Store error: Zero rates are not supported" "$(request CL.THROTTLE u 15 0 60)"
+check "an unknown command" "ERR unknown command 'GET'; WEIR.HELP lists the commands" "$(request GET a)"
 
-# All algorithms over the wire, denied at the limit exactly.
+# Every algorithm denies exactly at its limit.
 while IFS='|' read -r policy limit; do
     denied=$(for _ in $(seq $((limit + 1))); do echo "WEIR.CHECK '$policy' each"; done |
         redis-cli -p "$port" 2>&1 | awk 'NR % 6 == 1' | grep -c '^0$')
@@ -61,57 +57,43 @@ sliding-slices 5/3650d slices 60|5
 gcra 1/h burst 9 & sliding-log 5/h|5
 POLICIES
 
-# 50 connections, pipelined, at one key: admitted is exactly the burst.
+# 50 pipelined connections on one key: exactly the burst is admitted.
 redis-benchmark -p "$port" -c 50 -P 16 -n 50000 -q WEIR.CHECK 'gcra 1/3650d burst 3' hot >"$tmp/benchmark" 2>&1
-check "a pipelined load is served" 0 "$(grep -c -i error "$tmp/benchmark")"
-check "and the key is used up" "0 3 0" "$(ask WEIR.CHECK 'gcra 1/3650d burst 3' hot | cut -d' ' -f1-3)"
+check "a pipelined load gets no error" 0 "$(grep -c -i error "$tmp/benchmark")"
+check "after it, the key has no quota left" "0 3 0" "$(request WEIR.CHECK 'gcra 1/3650d burst 3' hot | cut -d' ' -f1-3)"
 
 cat >"$tmp/sockets.py" <<'PYTHON'
-import socket, sys
+import sys
 
-port = int(sys.argv[1])
+import connections
+from connections import read, say
 
 
 def connect():
-    s = socket.create_connection(("127.0.0.1", port), timeout=20)
-    s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return s
-
-
-def read(s, n):
-    got = b""
-    while len(got) < n:
-        more = s.recv(n - len(got))
-        if not more:
-            break
-        got += more
-    return got
-
-
-def say(name, good):
-    print(f"{'ok' if good else 'not ok'} - {name}")
+    return connections.connect(sys.argv[1])
 
 
 s = connect()
 for byte in b"*2\r\n$4\r\nPING\r\n$2\r\nhi\r\n":
     s.sendall(bytes([byte]))
-say("a request byte by byte", read(s, 8) == b"$2\r\nhi\r\n")
+say("a request that arrives byte by byte is served", read(s, 8) == b"$2\r\nhi\r\n")
 
 s.sendall(b"PING\r\nQUIT\r\nPING\r\n")
-say("QUIT answers and closes", read(s, 99) == b"+PONG\r\n+OK\r\n")
+say("QUIT replies and closes", read(s, 99) == b"+PONG\r\n+OK\r\n")
 
 s = connect()
 s.sendall(b"PING\r\n*1\r\n:1\r\nPING\r\n")
-say("a protocol error is said, then the connection closes",
+say("a protocol error is reported, and the connection closes",
     read(s, 999) == b"+PONG\r\n-ERR Protocol error: expected '$', got ':'\r\n")
 
 s = connect()
 s.sendall(b"POST / HTTP/1.1\r\nHost: x\r\n\r\nPING\r\n")
-say("a web page's request is not answered", read(s, 99) == b"")
+say("an HTTP request on the RESP port is not served", read(s, 99) == b"")
 
-# A client that sends and does not read is held up; it loses nothing, and nobody else waits.
+# Back-pressure: the daemon stops reading from a client that does not read. The client loses no
+# reply, and other clients do not wait.
 slow = connect()
-slow.settimeout(0.3)  # the daemon has stopped reading when a send finds no room for as long as this
+slow.settimeout(0.3)  # a send that is blocked for so long means that the daemon has stopped reading
 request, sent = b"*2\r\n$4\r\nPING\r\n$100\r\n" + b"x" * 100 + b"\r\n", 0
 data = request * 400000
 try:
@@ -121,26 +103,23 @@ except TimeoutError:
     pass
 other = connect()
 other.sendall(b"PING\r\n")
-say("a client that does not read is not read from", sent < len(data))
-say("and holds up nobody else", read(other, 7) == b"+PONG\r\n")
+say("the daemon stops reading from a client that does not read", sent < len(data))
+say("other clients are served meanwhile", read(other, 7) == b"+PONG\r\n")
 whole = sent // len(request)
 slow.setblocking(True)
 slow.settimeout(20)
 reply = b"$100\r\n" + b"x" * 100 + b"\r\n"
-say("and gets every reply when it reads", read(slow, whole * len(reply)) == reply * whole)
+say("the client gets every reply once it reads", read(slow, whole * len(reply)) == reply * whole)
 
 many = [connect() for _ in range(300)]
 for c in many:
     c.sendall(b"PING\r\n")
-say("300 connections at once", all(read(c, 7) == b"+PONG\r\n" for c in many))
+say("300 connections at once are served", all(read(c, 7) == b"+PONG\r\n" for c in many))
 PYTHON
-while read -r result; do
-    echo "$result"
-    [[ $result == ok* ]] && passed=$((passed + 1)) || failed=$((failed + 1))
-done < <(python3 "$tmp/sockets.py" "$port" 2>&1 || echo "not ok - sockets.py failed")
+check_python "$tmp/sockets.py" "$port"
 
-# Connections that have gone do not count; one too many gets an error. (Limits: 10000 and 2.)
-: >"$tmp/few.log" # tail may come before the daemon
+# The limit on connections: closed connections do not count, and one too many gets an error.
+: >"$tmp/few.log" # `tail` may start before the daemon
 "$weir" serve --port 0 --http 0 --connections 2 >>"$tmp/few.log" 2>&1 &
 few_pid=$!
 timeout 20 tail -n +1 -f --pid="$few_pid" "$tmp/few.log" | grep -q -m1 ' info started '
@@ -156,7 +135,7 @@ def connect():
 
 
 def served():
-    """A connection that is served: the daemon may not have seen yet that an earlier one is gone."""
+    """Returns a connection that is served. The daemon may not have noticed yet that another was closed."""
     for _ in range(TRIES):
         s = connect()
         try:
@@ -175,14 +154,14 @@ two = [served(), served()]
 third = connect()
 print(third.recv(99).decode().strip(), third.recv(99))
 PYTHON
-check "connections that are gone do not count, and one too many is refused" \
+check "closed connections do not count, and one too many is refused" \
     "-ERR max number of clients reached b''" "$(python3 "$tmp/few.py" "$few_port")"
 kill -TERM "$few_pid"
 wait "$few_pid"
 
 in_use=$("$weir" serve --port "$port" 2>&1)
 check "a port in use: status" 1 $?
-check "a port in use: says what to do" \
+check "a port in use: the error says what to do" \
     "error not-started error=\"cannot listen on 127.0.0.1:$port: address already in use: another server uses it; stop that server or choose another address\"" "${in_use#* }"
 for bad in 65536 -1 x '' ' 5' +5; do
     out=$("$weir" serve --port "$bad" 2>&1)
@@ -191,14 +170,14 @@ done
 out=$("$weir" serve one two 2>&1)
 check "an extra argument" "2 weir serve: unexpected 'two'; see weir serve --help" "$? $out"
 out=$("$weir" serve /no/such/file 2>&1)
-check "a file that is not there" "1 /no/such/file: error: c" "$? ${out:0:23}"
+check "a file that does not exist" "1 /no/such/file: error: c" "$? ${out:0:23}"
 out=$("$weir" bake 2>&1)
 check "an unknown command" "2 weir: unknown command 'bake', expected serve, check, replay, policy, state, take, peek, refund, reset, explain, top, policies, help or version" "$? $out"
-check "policy says what it admits" "gcra 5/m burst 3" "$("$weir" policy 'gcra 5/60s burst 3' | head -1)"
+check "\`weir policy\` prints the canonical text" "gcra 5/m burst 3" "$("$weir" policy 'gcra 5/60s burst 3' | head -1)"
 out=$("$weir" policy 'gcra 5/q' 2>&1)
-check "policy points at the column" "2          ^" "$? $(tail -n 1 <<<"$out")"
+check "\`weir policy\` points at the column of an error" "2          ^" "$? $(tail -n 1 <<<"$out")"
 
-# A client that never reads its replies does not keep the daemon from ending.
+# A client that never reads its replies does not prevent the shutdown.
 cat >"$tmp/stuck.py" <<'PYTHON'
 import os, signal, socket, sys
 
@@ -213,9 +192,9 @@ sys.stdin.read()
 PYTHON
 coproc STUCK { exec python3 "$tmp/stuck.py" "$port"; }
 read -r -t 30 stuck <&"${STUCK[0]}"
-check "a client is stuck" stuck "$stuck"
+check "a client has stopped reading" stuck "$stuck"
 daemon_stop
-check "SIGTERM ends it with status 0 all the same" 0 $?
+check "SIGTERM stops the daemon with status 0 while a client does not read" 0 $?
 kill "$STUCK_PID" 2>/dev/null
 
 echo "$passed passed, $failed failed, 0 skipped"

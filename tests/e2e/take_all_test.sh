@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Several keys at once, and what is only known afterwards: redis-cli, redis-py and curl against the
+# Requests for several keys (WEIR.TAKEALL) and reservations: redis-cli, redis-py and curl against the
 # daemon.
 #
 #   take_all_test.sh WEIR
@@ -26,62 +26,59 @@ daemon_start "$tmp" "$weir" serve "$tmp/weir.yaml"
 port=$(daemon_port resp)
 web=http://127.0.0.1:$(daemon_port http)
 
-ask() { # ARG...: the reply on one line
-    redis-cli -p "$port" "$@" 2>&1 | tr '\n' ' ' | sed 's/ *$//'
-}
-some() { # ARG...: the reply without the times, which depend on the clock
-    ask "$@" | cut -d' ' -f1-3,7-
+without_times() { # ARGUMENT...: the reply without the times, which depend on the clock
+    request "$@" | cut -d' ' -f1-3,7-
 }
 
 # ---- redis-cli: WEIR.TAKEALL
-check "all are charged" "1 3 1 0" "$(some WEIR.TAKEALL 2 user alice 2 org acme 2)"
-check "or none" "0 3 1 0" "$(some WEIR.TAKEALL 2 user alice 2 org acme 2)"
-check "none, indeed" "1 20 18" "$(ask WEIR.PEEK org acme | cut -d' ' -f1-3)"
-check "the one that denies" "0 20 18 1" "$(some WEIR.TAKEALL 2 user bob 3 org acme 19)"
-check "a key that is never counted" "1 20 17 1" "$(some WEIR.TAKEALL 2 user vip 99 org acme 1)"
-check "one that is always denied" "0 3 0 1" "$(some WEIR.TAKEALL 2 org acme 1 user evil 1)"
-check "a shadow denies nothing" "1 20 11 1" "$(some WEIR.TAKEALL 2 look k 6 org acme 6)"
-check "an unknown policy" "ERR request 1: no policy 'no'; WEIR.POLICY LIST shows all policies" \
-    "$(ask WEIR.TAKEALL 2 org acme 1 no k 1)"
-check "RESP3 has no other answer" "1 20 20 0 0 0 0" "$(ask -3 WEIR.TAKEALL 1 org x 0)"
-check "WITHNAMES gives names" "allowed limit remaining retry_after_ms reset_after_ms delay_ms index policy key layer" \
+check "WEIR.TAKEALL charges all keys" "1 3 1 0" "$(without_times WEIR.TAKEALL 2 user alice 2 org acme 2)"
+check "WEIR.TAKEALL charges no key if one denies" "0 3 1 0" "$(without_times WEIR.TAKEALL 2 user alice 2 org acme 2)"
+check "the other key was not charged" "1 20 18" "$(request WEIR.PEEK org acme | cut -d' ' -f1-3)"
+check "the reply has the index of the key that denies" "0 20 18 1" "$(without_times WEIR.TAKEALL 2 user bob 3 org acme 19)"
+check "a key on an allow list is not counted" "1 20 17 1" "$(without_times WEIR.TAKEALL 2 user vip 99 org acme 1)"
+check "a key on a deny list denies the request" "0 3 0 1" "$(without_times WEIR.TAKEALL 2 org acme 1 user evil 1)"
+check "a policy in shadow mode does not deny" "1 20 11 1" "$(without_times WEIR.TAKEALL 2 look k 6 org acme 6)"
+check "an unknown policy is an error with the request's index" "ERR request 1: no policy 'no'; WEIR.POLICY LIST shows all policies" \
+    "$(request WEIR.TAKEALL 2 org acme 1 no k 1)"
+check "RESP3 has the same reply" "1 20 20 0 0 0 0" "$(request -3 WEIR.TAKEALL 1 org x 0)"
+check "WITHNAMES adds names" "allowed limit remaining retry_after_ms reset_after_ms delay_ms index policy key layer" \
     "$(redis-cli -3 -p "$port" WEIR.TAKEALL 1 org x 0 WITHNAMES | awk '{print $1}' | tr '\n' ' ' | sed 's/ $//')"
-check "in RESP2, too" "index 0 policy org key x layer 0" \
-    "$(ask WEIR.TAKEALL 1 org x 0 WITHNAMES | cut -d' ' -f13-)"
-check "the counters" "user: 1 org: 1" \
+check "WITHNAMES adds names in RESP2" "index 0 policy org key x layer 0" \
+    "$(request WEIR.TAKEALL 1 org x 0 WITHNAMES | cut -d' ' -f13-)"
+check "the metrics count the denials" "user: 1 org: 1" \
     "$(curl -s "$web/metrics" | awk -F'[" ]' '/decisions_total.*denied"/ && ($2 == "user" || $2 == "org") {n[$2] = $NF}
         END {print "user: " n["user"] " org: " n["org"]}')"
 
 # ---- redis-cli: reservations
-reply=$(ask WEIR.RESERVE tokens a 600 TTL 1h)
+reply=$(request WEIR.RESERVE tokens a 600 TTL 1h)
 id=${reply##* }
-check "reserve" "1 1000 400" "$(cut -d' ' -f1-3 <<<"$reply")"
+check "WEIR.RESERVE charges the units" "1 1000 400" "$(cut -d' ' -f1-3 <<<"$reply")"
 check "the id has 16 digits" 1 "$(grep -c -E '^[0-9a-f]{16}$' <<<"$id")"
-check "too much is denied, without an id" "0 1000 400" "$(some WEIR.RESERVE tokens a 600 TTL 1h)"
-check "commit" "1 1000 750 0" "$(some WEIR.COMMIT "$id" 250)"
-check "RESP3 has the id in the same place" "1 1000 999 7" \
-    "$(ask -3 WEIR.RESERVE tokens three 1 TTL 1h | awk '{print $1, $2, $3, NF}')"
+check "a denied reservation has no id" "0 1000 400" "$(without_times WEIR.RESERVE tokens a 600 TTL 1h)"
+check "WEIR.COMMIT returns the unused units" "1 1000 750 0" "$(without_times WEIR.COMMIT "$id" 250)"
+check "RESP3 has the id in the same position" "1 1000 999 7" \
+    "$(request -3 WEIR.RESERVE tokens three 1 TTL 1h | awk '{print $1, $2, $3, NF}')"
 check "WITHNAMES names the id" "id policy layer" \
     "$(redis-cli -3 -p "$port" WEIR.RESERVE tokens three 1 TTL 1h WITHNAMES | awk '{print $1}' | tail -n 3 | tr '\n' ' ' | sed 's/ $//')"
-check "once" "ERR no open reservation $id: it was committed, was cancelled or has expired" "$(ask WEIR.COMMIT "$id" 250)"
-id=$(ask WEIR.RESERVE tokens a 700 TTL 90m)
-check "more than there is" "1 1000 0 50" "$(some WEIR.COMMIT "${id##* }" 800)"
-id=$(ask WEIR.RESERVE tokens b 1000 TTL 1d)
-check "cancel" "1 1000 1000 0" "$(some WEIR.CANCEL "${id##* }")"
-id=$(ask WEIR.RESERVE tokens b 1000 TTL 1ns)
-check "it runs out, and the units are there" "1 1000 0" "$(ask WEIR.TAKE tokens b COST 1000 | cut -d' ' -f1-3)"
-check "then there is nothing to settle" "ERR no open reservation ${id##* }: it was committed, was cancelled or has expired" \
-    "$(ask WEIR.CANCEL "${id##* }")"
-check "a key that is never counted needs none" "1 3 3 0000000000000000" "$(some WEIR.RESERVE user vip 9 TTL 5)"
-check "and its commit is one" "1 2147483647 2147483647 0" "$(some WEIR.COMMIT 0000000000000000 9)"
-check "a queue cannot" "ERR leaky-queue and count-denied policies do not support refunds" \
-    "$(ask WEIR.RESERVE queue k 1 TTL 5)"
-id=$(ask WEIR.RESERVE user carol 3 TTL 1h)
-check "the policy may be gone" 1 "$(ask WEIR.POLICY DEL user)"
-check "and it is settled all the same" "1 3 2 0" "$(some WEIR.COMMIT "${id##* }" 1)"
-check "WEIR.HELP has them" 4 "$(ask WEIR.HELP | grep -o -E 'WEIR\.(TAKEALL n|RESERVE p|COMMIT i|CANCEL i)' | wc -l)"
+check "a second commit is an error" "ERR no open reservation $id: it was committed, was cancelled or has expired" "$(request WEIR.COMMIT "$id" 250)"
+id=$(request WEIR.RESERVE tokens a 700 TTL 90m)
+check "a commit above the reservation charges what is left" "1 1000 0 50" "$(without_times WEIR.COMMIT "${id##* }" 800)"
+id=$(request WEIR.RESERVE tokens b 1000 TTL 1d)
+check "WEIR.CANCEL returns all units" "1 1000 1000 0" "$(without_times WEIR.CANCEL "${id##* }")"
+id=$(request WEIR.RESERVE tokens b 1000 TTL 1ns)
+check "an expired reservation returns its units" "1 1000 0" "$(request WEIR.TAKE tokens b COST 1000 | cut -d' ' -f1-3)"
+check "an expired reservation cannot be cancelled" "ERR no open reservation ${id##* }: it was committed, was cancelled or has expired" \
+    "$(request WEIR.CANCEL "${id##* }")"
+check "a reservation for a key on an allow list has the id 0" "1 3 3 0000000000000000" "$(without_times WEIR.RESERVE user vip 9 TTL 5)"
+check "a commit of the id 0 succeeds" "1 2147483647 2147483647 0" "$(without_times WEIR.COMMIT 0000000000000000 9)"
+check "a leaky queue does not support reservations" "ERR leaky-queue and count-denied policies do not support refunds" \
+    "$(request WEIR.RESERVE queue k 1 TTL 5)"
+id=$(request WEIR.RESERVE user carol 3 TTL 1h)
+check "the policy of a reservation is deleted" 1 "$(request WEIR.POLICY DEL user)"
+check "the reservation can still be committed" "1 3 2 0" "$(without_times WEIR.COMMIT "${id##* }" 1)"
+check "WEIR.HELP lists the commands" 4 "$(request WEIR.HELP | grep -o -E 'WEIR\.(TAKEALL n|RESERVE p|COMMIT i|CANCEL i)' | wc -l)"
 
-# ---- redis-py, with many at once: what is charged is what was allowed
+# ---- redis-py on several threads: the units charged equal the requests allowed
 python=
 for candidate in /usr/bin/python3 python3; do
     "$candidate" -c 'import redis' 2>/dev/null && python=$candidate && break
@@ -117,7 +114,7 @@ print(reply[:3], r.execute_command("WEIR.COMMIT", reply[6], 4)[2])
 PYTHON
 skipped=0
 if [ -n "$python" ]; then
-    check "redis-py" "500 500 0
+    check "redis-py: the units charged equal the requests allowed" "500 500 0
 [1, 1000, 990] 996" "$("$python" "$tmp/client.py" "$port" 2>&1)"
 else
     echo "skip - redis-py is not installed"
@@ -129,24 +126,24 @@ post() { # PATH JSON [ARG...]
     curl -s -H 'Content-Type: application/json' -d "$2" "${@:3}" "$web$1"
 }
 body='{"requests":[{"policy":"org","key":"web","cost":15},{"policy":"tokens","key":"web","cost":15}]}'
-check "takeall over HTTP" '"remaining":5 "policy":"org" "index":0 "key":"web"' \
+check "/v1/takeall charges all keys" '"remaining":5 "policy":"org" "index":0 "key":"web"' \
     "$(post /v1/takeall "$body" | grep -o -E '"(remaining|index)":[0-9]+|"(policy|key)":"[a-z]+"' | tr '\n' ' ' | sed 's/ $//')"
-check "denied" "429 1" "$(post /v1/takeall "$body" -o "$tmp/body" -D "$tmp/head" -w '%{http_code}') $(grep -c -i '^retry-after: [0-9]' "$tmp/head")"
-check "whose figures they are" 'RateLimit: "org";r=5' "$(grep -o -E '^RateLimit: "org";r=5' "$tmp/head")"
-check "an error names its place" 'requests[1]: missing key, expected the parameter \"key\"' \
+check "a denial has status 429 and Retry-After" "429 1" "$(post /v1/takeall "$body" -o "$tmp/body" -D "$tmp/head" -w '%{http_code}') $(grep -c -i '^retry-after: [0-9]' "$tmp/head")"
+check "RateLimit names the policy that denies" 'RateLimit: "org";r=5' "$(grep -o -E '^RateLimit: "org";r=5' "$tmp/head")"
+check "an error names the request" 'requests[1]: missing key, expected the parameter \"key\"' \
     "$(post /v1/takeall '{"requests":[{"policy":"org","key":"a"},{"policy":"org"}]}' | sed 's/.*"detail":"\(.*\)"}/\1/')"
 id=$(post /v1/reserve '{"policy":"tokens","key":"web","cost":900,"ttl":"30m"}' | sed 's/.*"id":"\([0-9a-f]*\)".*/\1/')
-check "commit over HTTP" '{"settled":true,"over":0,"limit":1000,"remaining":945,' \
+check "/v1/commit returns the unused units" '{"settled":true,"over":0,"limit":1000,"remaining":945,' \
     "$(post /v1/commit "{\"id\":\"$id\",\"actual\":40}" | sed 's/"reset.*//')"
-check "once" 404 "$(curl -s -o /dev/null -w '%{http_code}' -X POST "$web/v1/cancel?id=$id")"
-id=$(ask WEIR.RESERVE tokens web 5 TTL 1m)
-check "a reservation of RESP, cancelled over HTTP" '"remaining":945' \
+check "a committed reservation cannot be cancelled" 404 "$(curl -s -o /dev/null -w '%{http_code}' -X POST "$web/v1/cancel?id=$id")"
+id=$(request WEIR.RESERVE tokens web 5 TTL 1m)
+check "a reservation made over RESP can be cancelled over HTTP" '"remaining":945' \
     "$(curl -s -X POST "$web/v1/cancel?id=${id##* }" | grep -o '"remaining":[0-9]*')"
-check "a page of another site" 403 \
+check "a request from a page of another site is refused" 403 \
     "$(post /v1/takeall "$body" -H 'Sec-Fetch-Site: cross-site' -o /dev/null -w '%{http_code}')"
 
 daemon_stop
-check "SIGTERM ends it with status 0" 0 $?
+check "SIGTERM stops the daemon with status 0" 0 $?
 
 echo "$passed passed, $failed failed, $skipped skipped"
 exit $((failed > 0))
