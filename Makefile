@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# The front doors. meson.build is the definition of the build; everything lands in build/.
+# Short commands for everyday work. meson.build defines the build, and everything is built in build/.
 .DEFAULT_GOAL := all
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
@@ -8,17 +8,17 @@ SHELL := /bin/bash
 PORT ?= 6380
 HTTP ?= 8080
 PREFIX ?= /usr/local
-# In the environment, because the functions of make split a name at its spaces.
+# These are environment variables, because the functions of make split a name at its spaces.
 all install uninstall build/build.ninja: export PREFIX := $(PREFIX)
 install uninstall: export DESTDIR := $(DESTDIR)
 FUZZ_SECONDS ?= 20
 SEEDS ?= 5000
 FIRST ?= 1
 
-help:            ## this list
+help:            ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile
 
-all: shipped      ## build/weir, libweir and libweir-redis (.a and .so), and the module weir.so
+all: shipped      ## build build/weir, libweir and libweir-redis (.a and .so), and the Redis module weir.so
 	@echo 'built: build/weir is the program; "make run" starts it, "make install" copies it to '"$$PREFIX/bin"
 
 shipped: build/build.ninja
@@ -34,21 +34,21 @@ run: shipped     ## start the daemon with examples/weir.yaml (PORT=6380, HTTP=80
 	    { printf 'listen: {resp: %s, http: %s}' '$(PORT)' '$(HTTP)' | build/weir check - 2>&1 | grep 'is in use;' >/dev/null && \
 	        echo 'To choose other ports: make run PORT=7380 HTTP=9080' >&2; exit 1; }
 
-bench: bench-lib bench-daemon bench-redis ## all of the next; their figures go to build/bench.json
+bench: bench-lib bench-daemon bench-redis ## run all three benchmarks; the results are in build/bench.json
 
-bench-lib: shipped ## decisions a second beside a bare loop
+bench-lib: shipped ## benchmark the library: decisions a second, compared with a bare loop
 	@tools/deps check bench
 	@bench/run lib
 
-bench-daemon: shipped ## the daemon beside redis-server and nginx, in less than 8 minutes
+bench-daemon: shipped ## benchmark the daemon, compared with redis-server and nginx; less than 8 minutes
 	@tools/deps check bench
 	@bench/run daemon
 
-bench-redis: shipped ## state in Redis: module, functions, daemon and hybrid beside Redis's own
+bench-redis: shipped ## benchmark state in Redis: module, functions, daemon and hybrid, compared with Redis commands
 	@tools/deps check bench
 	@bench/run redis
 
-instructions: shipped ## of a decision, by every way: no more than bench/instructions.txt says
+instructions: shipped ## count the instructions of a decision, and compare them with bench/instructions.txt
 	@tools/deps ci
 	@tools/instructions
 
@@ -56,27 +56,27 @@ check:           ## build, and run every quick test
 	@tools/deps check
 	@tools/check build
 
-redis: shipped   ## the tests with real redis-servers that `make check` has no time for
+redis: shipped   ## run the slow tests with real redis-servers
 	@tools/deps check
 	@tools/redis
 
-clients: shipped ## current client libraries, and the examples of docs/clients.md; needs the network
+clients: shipped ## test current client libraries and the examples of docs/clients.md; needs the network
 	@tools/deps clients
 	@tools/clients
 
-asan:            ## the same tests under ASan and UBSan
+asan:            ## run `make check` under ASan and UBSan
 	@tools/deps check ci
 	@CC=clang EXAMPLE_CFLAGS='-fsanitize=address,undefined' tools/check build/asan -Db_sanitize=address,undefined -Db_lundef=false
 
-tsan:            ## the same tests under TSan
+tsan:            ## run `make check` under TSan
 	@tools/deps check ci
 	@CC=clang EXAMPLE_CFLAGS='-fsanitize=thread' tools/check build/tsan -Db_sanitize=thread -Db_lundef=false
 
-fuzz:            ## every fuzz target for FUZZ_SECONDS each
+fuzz:            ## run every fuzz target (FUZZ_SECONDS=20 each)
 	@tools/deps check ci
 	@tools/fuzz $(FUZZ_SECONDS)
 
-coverage:        ## branch coverage of src/core, which must be 100 %
+coverage:        ## measure the branch coverage of src/core, which must be 100 %
 	@tools/deps check ci
 	@tools/coverage
 
@@ -84,42 +84,42 @@ proof:           ## prove the core's decision functions with Frama-C
 	@tools/deps proof
 	@tools/proof
 
-sim: build/build.ninja  ## daemons that share a limit, in a simulated world (SEEDS=5000, FIRST=1)
+sim: build/build.ninja  ## simulate daemons that share a limit, with faults (SEEDS=5000, FIRST=1)
 	@tools/deps check
 	@ninja -C build --quiet hybrid_sim && build/hybrid_sim --seeds $(SEEDS) --first $(FIRST)
 
-wasm:            ## core and policy as build/weir.wasm
+wasm:            ## build core and policy as WebAssembly: build/weir.wasm
 	@tools/deps check
 	@mkdir -p build && tools/build-wasm build/weir.wasm
 
-dist: build/build.ninja  ## the library in one file: build/dist/weir.c and weir.h
+dist: build/build.ninja  ## amalgamate the library into one file: build/dist/weir.c and weir.h
 	@tools/deps check
 	@rm -f build/dist.stamp && ninja -C build --quiet dist.stamp && wc -l build/dist/weir.[ch]
 
-lint:            ## layout, clang-tidy, and what no compiler sees
+lint:            ## check layout, clang-tidy, sizes, names, Markdown and links
 	@tools/deps check ci
 	@tools/lint
 
-layers:          ## who includes whom
+layers:          ## check that #include follows docs/architecture.md
 	@tools/layers
 
-fmt:             ## lay out the C as .clang-format says
+fmt:             ## format the C code with .clang-format
 	@tools/deps ci
 	@git ls-files -z '*.c' '*.h' | xargs -0 clang-format -i
 
-vectors:         ## make tests/vectors anew from reference/
+vectors:         ## generate tests/vectors from reference/
 	@python3 reference/make_vectors.py
 
-distros:         ## `make run` and `make check` on Debian 12 and 13, in chroots (DIR=where to keep them; takes about 10 minutes; needs root)
+distros:         ## run `make run` and `make check` on Debian 12 and 13, in chroots (DIR=where to keep them); 10 minutes; needs root
 	@tools/deps distros
 	@tools/distros $(DIR)
 
-install: shipped  ## into PREFIX (/usr/local), below DESTDIR if that is set
+install: shipped  ## install into PREFIX (/usr/local), below DESTDIR if that is set
 	@tools/install build
 
-uninstall: shipped ## what `make install` of the same PREFIX and DESTDIR put there
+uninstall: shipped ## remove what `make install` installed with the same PREFIX and DESTDIR
 	@meson configure build -Dprefix="$$(realpath -ms -- "$$PREFIX")" && ninja -C build --quiet shipped >/dev/null && \
 	    tools/uninstall build "$${DESTDIR:+$$(realpath -ms -- "$$DESTDIR")}"
 
-clean:           ## take build/ away
+clean:           ## remove build/
 	@rm -rf build

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Many requests at one time: a batch is answered in order, as if one by one, but faster, because
- * the states of all its keys are on the way from memory before the first is needed. */
+/* Decides on a batch of requests. The decisions are the same as one by one, but faster: the store
+ * prefetches the states of all keys before it decides on the first. */
 
 #include <weir/weir_store.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* One limiter in a program: a policy, one key's state, and a clock of your own. */
+/* The smallest limiter: a policy, the state of one key, and a clock of your own. */
 
 #include <weir/weir.h>
 
@@ -17,7 +17,7 @@ int main(void)
         fprintf(stderr, "column %u: %s\n", error.column, error.text);
         return 1;
     }
-    uint64_t state[2] = {0}; /* weir_state_words(&policy, 0) words, all zero: a fresh key */
+    uint64_t state[2] = {0}; /* weir_state_words(&policy, 0) words; zero: a new key */
     for (int64_t now_ns = 0; now_ns < 500000000; now_ns += 100000000) {
         weir_decision d;
         if (weir_check(&policy, state, 0, now_ns, 1, &d) != WEIR_OK)

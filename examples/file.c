@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* A store in a file: what a program has charged is there when it starts again, however it ended. */
+/* A store in a file: charges survive a restart of the program, and a crash. */
 
 #define _POSIX_C_SOURCE 200809L /* mkdtemp() */
 
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* One life of a program: asks twice for alice. */
+/* One run of a program: charges alice twice. */
 static int run(const char *file, const weir_policy *policy, int64_t now_ns)
 {
     weir_store *store;
@@ -26,7 +26,7 @@ static int run(const char *file, const weir_policy *policy, int64_t now_ns)
         fprintf(stderr, "%s\n", error.text);
         return 1;
     }
-    printf("%s\n", opened.found == WEIR_FOUND_NOTHING ? "a new file" : "the file that was there");
+    printf("%s\n", opened.found == WEIR_FOUND_NOTHING ? "a new file" : "the existing file");
     uint64_t id = weir_store_policy_id(store, policy);
     for (int i = 0; i < 2; i++) {
         weir_decision d;
@@ -34,7 +34,7 @@ static int run(const char *file, const weir_policy *policy, int64_t now_ns)
             printf("alice: %s, %" PRId64 " remaining\n", d.allowed ? "allowed" : "denied",
                    d.remaining);
     }
-    weir_store_close(store); /* without it nothing would be missing but that it was closed */
+    weir_store_close(store); /* exiting without it loses only the clean-shutdown mark */
     return 0;
 }
 
@@ -45,7 +45,8 @@ int main(void)
     if (weir_policy_parse(&policy, "gcra 1/h burst 3", 16, NULL, NULL) != WEIR_OK || !mkdtemp(dir))
         return 1;
     snprintf(file, sizeof file, "%s/state", dir);
-    int64_t now_ns = INT64_C(1000000000); /* a real program has weir_store_now() or its own clock */
+    int64_t now_ns =
+        INT64_C(1000000000); /* a real program uses weir_store_now() or its own clock */
     int failed = run(file, &policy, now_ns) || run(file, &policy, now_ns + 1);
     unlink(file);
     rmdir(dir);

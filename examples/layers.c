@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Layers: ten in a second and twenty in a minute, all or nothing; and a cost given back. */
+/* A policy with two layers, ten a second and twenty a minute: a request is charged in both or in
+ * neither. Then a refund. */
 
 #include <weir/weir.h>
 
@@ -24,6 +25,6 @@ int main(void)
     }
     if (weir_refund(&policy, state, 0, 2000000000, 4, &d) != WEIR_OK)
         return 1;
-    printf("four given back: %" PRId64 " remaining\n", d.remaining);
+    printf("four refunded: %" PRId64 " remaining\n", d.remaining);
     return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The leaky bucket as a queue: five jobs at once, served ten a second. Where this example moves its
- * clock to the next deadline, an event loop arms a timer. */
+/* A leaky bucket as a queue: five jobs arrive at once and are served at ten a second. This example
+ * moves its clock to the next deadline; an event loop would set a timer. */
 
 #include <weir/weir_queue.h>
 
@@ -14,9 +14,9 @@ int main(void)
     static const char text[] = "leaky-queue 10/s depth 3";
     weir_policy policy;
     weir_queue queue;
-    weir_queue_item room[4], item;
+    weir_queue_item items[4], item;
     if (weir_policy_parse(&policy, text, strlen(text), NULL, NULL) != WEIR_OK ||
-        weir_queue_init(&queue, &policy, room, 4) != WEIR_OK)
+        weir_queue_init(&queue, &policy, items, 4) != WEIR_OK)
         return 1;
     for (uint64_t job = 1; job <= 5; job++) {
         weir_decision d;

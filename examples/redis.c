@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* One limit for several machines: its state is in the Redis that the first argument names. First a
- * call that waits for its answer, then three that do not. */
+/* One limit for several machines, with its state in Redis. The first argument is the URL of the
+ * server. First a blocking call, then three async calls. */
 
 #include <weir/weir_redis.h>
 
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ASKED = 3 };
+enum { CALLS = 3 };
 
 typedef struct answers {
     pthread_mutex_t lock;
@@ -18,7 +18,7 @@ typedef struct answers {
     int came, allowed;
 } answers;
 
-/* By the thread that speaks to Redis: it must not wait for anything long. */
+/* The callback of an async call. The thread of the Redis connections calls it, so it must not block. */
 static void on_answer(void *ctx, weir_status status, const weir_redis_answer *answer)
 {
     answers *a = ctx;
@@ -35,17 +35,18 @@ static int ask(weir_redis *redis, const weir_policy *policy)
     if (weir_redis_reset(redis, policy, "alice", 5) != WEIR_OK ||
         weir_redis_check(redis, policy, "alice", 5, 2, &answer) != WEIR_OK)
         return 1;
-    printf("waited: %s, %" PRId64 " remaining%s\n", answer.decision.allowed ? "allowed" : "denied",
-           answer.decision.remaining, answer.by_error ? ", without Redis" : "");
+    printf("blocking: %s, %" PRId64 " remaining%s\n",
+           answer.decision.allowed ? "allowed" : "denied", answer.decision.remaining,
+           answer.by_error ? ", without Redis" : "");
 
     answers a = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0};
-    for (int i = 0; i < ASKED; i++)
+    for (int i = 0; i < CALLS; i++)
         if (weir_redis_check_async(redis, policy, "alice", 5, 1, on_answer, &a) != WEIR_OK)
             return 1;
     pthread_mutex_lock(&a.lock);
-    while (a.came < ASKED)
+    while (a.came < CALLS)
         pthread_cond_wait(&a.changed, &a.lock);
-    printf("called back: %d of %d allowed\n", a.allowed, a.came);
+    printf("async: %d of %d allowed\n", a.allowed, a.came);
     pthread_mutex_unlock(&a.lock);
     return 0;
 }

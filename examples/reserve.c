@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* A cost that is only known afterwards: the most that it may be is reserved before, and what it was
- * is settled behind. What nobody settles is given back when its time is over. */
+/* Reservations, for a cost that is known only afterwards: reserve the largest possible cost before the
+ * work, and commit the real cost after it. The units return when a reservation expires. */
 
 #include <weir/weir_store.h>
 
@@ -13,7 +13,7 @@
 static weir_store *store;
 static weir_policy policy;
 
-/* Returns the reservation's id, 0 if there is none. */
+/* Returns the id of the reservation, or 0 if it was denied. */
 static uint64_t reserve(int64_t now_ns, int64_t units, int64_t ttl_ns)
 {
     uint64_t id = 0;
@@ -48,15 +48,16 @@ int main(void)
         weir_store_open(&store, NULL) != WEIR_OK)
         return 1;
     uint64_t one = reserve(now_ns, 800, 60 * SECOND_NS);
-    (void)reserve(now_ns, 800, 60 * SECOND_NS); /* not now: 800 of 1000 are taken */
+    (void)reserve(now_ns, 800, 60 * SECOND_NS); /* denied: 200 of 1000 are left */
     commit(one, now_ns, 300);
     uint64_t two = reserve(now_ns, 500, 60 * SECOND_NS);
-    commit(two, now_ns, 900); /* 200 more than there are */
+    commit(two, now_ns, 900); /* 200 more than are left */
 
     if (weir_store_reset(store, weir_store_policy_id(store, &policy), "alice", 5) != WEIR_OK)
         return 1;
     uint64_t late = reserve(now_ns, 600, 60 * SECOND_NS);
-    (void)reserve(now_ns + 60 * SECOND_NS, 1000, SECOND_NS); /* the 600 are back by now */
+    (void)reserve(now_ns + 60 * SECOND_NS, 1000,
+                  SECOND_NS); /* allowed: the 600 units have returned */
     commit(late, now_ns + 60 * SECOND_NS, 600);
     weir_store_close(store);
     return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Many keys, many threads: four threads, three users, and no more than the policy says in all. */
+/* Four threads share a store and charge three keys. Together they admit exactly the limit. */
 
 #include <weir/weir_store.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Several keys as one: a request counts for a user and for the organisation, or for neither. */
+/* A request for two keys: it is charged to both the user and the organisation, or to neither. */
 
 #include <weir/weir_store.h>
 
@@ -45,7 +45,7 @@ int main(void)
     ask("alice", "acme");
     ask("bob", "acme");
     ask("bob", "acme");
-    ask("bob", "corp"); /* what acme denied has cost bob nothing */
+    ask("bob", "corp"); /* bob was not charged for the request that acme denied */
     weir_store_close(store);
     return 0;
 }

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# One limit that two daemons share, by a Redis Cluster of three nodes: starts all of them on this
-# machine, asks both daemons in turn, and ends all of them again.
+# Two daemons share a limit through a Redis Cluster of three nodes. Starts all of them on this machine,
+# sends requests to both daemons in turn, and stops everything.
 #
-#   examples/redis/run.sh [--stay]     --stay: until Ctrl-C, to try it with redis-cli and curl
+#   examples/redis/run.sh [--stay]     --stay: runs until Ctrl-C, for experiments with redis-cli and curl
 #
-# PORT (7000) is the first of ten ports. WEIR is the program (build/weir), MODULE the module that the
-# nodes load; without it the daemons load their library of functions into them.
+# PORT (7000) is the first of ten ports. WEIR is the program (build/weir). MODULE is the module that the
+# nodes load; without it, the daemons load the Functions library into them.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 weir=${WEIR:-build/weir}
@@ -32,7 +32,7 @@ all_run() { # what was started here
     done
 }
 
-# COMMAND...: tried until it succeeds, for at most ten seconds
+# COMMAND...: repeats it until it succeeds, for at most ten seconds
 until_true() {
     local end=$((SECONDS + 10))
     until "$@" >/dev/null 2>&1 && all_run; do

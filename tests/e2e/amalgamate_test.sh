@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# tools/amalgamate on a small library of its own, in which all that can clash does, and on what it
-# must refuse.
+# tools/amalgamate: on a small library in which all kinds of names collide, and on input that it must
+# refuse.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 . tests/e2e/check.sh
@@ -136,40 +136,40 @@ END
 join() { tools/amalgamate --version 9 --out out --headers include/weir/weir.h --core src/core/*.c --hosted src/port/*.c 2>&1; }
 has() { grep -c -- "$1" out/weir.c; }
 
-check "joins" "" "$(join)"
-check "what clashed compiles" "" \
+check "amalgamates the library" "" "$(join)"
+check "the amalgamation compiles" "" \
     "$(cc -std=c11 -Wall -Wextra -Wconversion -Wshadow -Werror -Iout main.c out/weir.c -o main 2>&1)"
 cc -std=c11 -Iinclude -Isrc -Iinclude/weir main.c src/*/*.c -o apart
-check "and means what it did" "$(./apart)" "$(./main)"
-check "exports what is public" "weir_one weir_two" \
+check "the program prints the same as with the separate files" "$(./apart)" "$(./main)"
+check "exports only the public functions" "weir_one weir_two" \
     "$(cc -std=c11 -O1 -c out/weir.c -o weir.o && nm -g --defined-only weir.o | awk '{print $3}' | xargs)"
 check "prefixes functions, constants, types and macros" "1 1 1 1" \
     "$(has 'static int one_view(const weir_finder \*f)') $(has 'ONE_FIRST = 1, ') \
 $(has '^typedef struct one_entry {') $(has '#define TWO_SIZE 3')"
 check "leaves members, strings and comments alone" "1 1 1" \
     "$(has '    int view, find; /') $(has '"view entry"') $(has '; /\* view \*/')"
-check "keeps what is in line with a bracket in line" 1 "$(has '^static int inner_sum(const int \*at,$')"
-check "and below it" 1 "$(grep -A1 'int inner_sum(const int \*at,$' out/weir.c | grep -c '^                     int n);')"
-check "the compiler removes what nobody calls" 0 "$(nm weir.o | grep -c 'unused\|helper')"
+check "a declaration of several lines is renamed" 1 "$(has '^static int inner_sum(const int \*at,$')"
+check "its continuation line is aligned again" 1 "$(grep -A1 'int inner_sum(const int \*at,$' out/weir.c | grep -c '^                     int n);')"
+check "the compiler removes unused functions" 0 "$(nm weir.o | grep -c 'unused\|helper')"
 
-# refuses NAME FILE TEXT EXPECTED: TEXT at the end of FILE is refused
+# refuses NAME FILE TEXT ERROR: TEXT at the end of FILE must be refused with this error
 refuses() {
     cp "$2" saved
     printf '%s\n' "$3" >>"$2"
     check "refuses $1" "amalgamate: $4" "$(join)"
     cp saved "$2"
 }
-refuses "a name that is not seen" src/core/two.c '#define GLUE(a, b) a##b' \
-    "src/core/two.c:25: '##' makes names that tools/amalgamate cannot see"
-refuses "a header that is not there" src/core/two.c '#include "core/none.h"' \
-    'src/core/two.c:25: "core/none.h": no such file'
-refuses "a condition on a header" src/core/two.c $'#if 1\n#include "core/inner.h"\n#endif' \
+refuses "a name formed by ##" src/core/two.c '#define GLUE(a, b) a##b' \
+    "src/core/two.c:25: '##' is not supported, because it forms names that tools/amalgamate cannot rename"
+refuses "a header that does not exist" src/core/two.c '#include "core/none.h"' \
+    'src/core/two.c:25: "core/none.h": the file does not exist'
+refuses "a conditional #include" src/core/two.c $'#if 1\n#include "core/inner.h"\n#endif' \
     'src/core/two.c:26: "core/inner.h" within #if, expected at the top'
 refuses "a global that no header declares" src/core/two.c 'int loose(void) { return 0; }' \
     "src/core/two.c:25: 'loose' is neither static nor declared in a header"
 refuses "half a function" src/core/two.c 'static int half(void) {' \
-    "src/core/two.c:25: a declaration that does not end"
-check "still joins" "" "$(join)"
+    "src/core/two.c:25: a declaration without an end"
+check "amalgamates the library again" "" "$(join)"
 
 echo "$passed passed, $failed failed, 0 skipped"
 exit $((failed > 0))

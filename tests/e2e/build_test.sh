@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# What the build says when something is missing: tools/configure shows meson's error, and tools/deps
-# chooses among the packages of the system, or names those of another system.
+# The build on an incomplete system: tools/configure shows the error of meson, and tools/deps
+# selects the packages that the system offers, or names those of another system.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 . tests/e2e/check.sh
@@ -11,11 +11,11 @@ trap 'rm -rf "$tmp"' EXIT
 # ---- tools/configure
 said=$(LLHTTP=$tmp/nowhere tools/configure "$tmp/build" 2>&1)
 check "a build that cannot be configured fails" 1 $?
-check "and shows meson's error" 1 "$(grep -c "ERROR:.*expected the HTTP parser llhttp" <<<"$said")"
-check "with the package to install" 1 "$(grep -c "ERROR:.*libllhttp-dev" <<<"$said")"
-check "and says which directory was to be configured" 1 "$(grep -c "^configure: .*$tmp/build" <<<"$said")"
+check "tools/configure shows the error of meson" 1 "$(grep -c "ERROR:.*expected the HTTP parser llhttp" <<<"$said")"
+check "the error names the package to install" 1 "$(grep -c "ERROR:.*libllhttp-dev" <<<"$said")"
+check "tools/configure names the build directory" 1 "$(grep -c "^configure: .*$tmp/build" <<<"$said")"
 
-# A meson that notes how it was called, and packages older and newer than the build directory.
+# A fake meson that logs its calls, and packages that are older or newer than the build directory.
 mkdir "$tmp/meson"
 printf '#!/bin/sh\necho "$*" >>"%s/calls"\n' "$tmp" >"$tmp/meson/meson"
 chmod +x "$tmp/meson/meson"
@@ -24,7 +24,7 @@ touch -d '2 hours ago' "$tmp/status"
 touch -d '1 hour ago' "$tmp/configured/build.ninja"
 configure() { DPKG_STATUS=$tmp/status PATH=$tmp/meson:$PATH tools/configure "$@"; }
 configure "$tmp/configured" -Dx=y
-check "a configured directory is left alone" "" "$(cat "$tmp/calls" 2>/dev/null)"
+check "a configured directory is not configured again" "" "$(cat "$tmp/calls" 2>/dev/null)"
 touch "$tmp/status"
 configure "$tmp/configured" -Dx=y
 check "it is configured again after packages were installed" "setup --reconfigure $tmp/configured" "$(cat "$tmp/calls")"
@@ -48,18 +48,18 @@ listed() { PATH=$tmp/debian bash tools/deps --list "$@" 2>&1 | tr '\n' ' '; }
 common="gcc libc6-dev make meson ninja-build pkg-config libuv1-dev libjansson-dev libyaml-dev zlib1g-dev libzstd-dev libssl-dev scdoc tzdata"
 
 echo "$common node-llhttp (libllhttp-dev)" >"$tmp/offered"
-check "Debian 12 has llhttp as source" "${common/tzdata/node-llhttp tzdata} " "$(listed)"
+check "Debian 12 offers the source of llhttp" "${common/tzdata/node-llhttp tzdata} " "$(listed)"
 echo "$common node-llhttp libllhttp-dev" >"$tmp/offered"
-check "Debian 13 has llhttp as a library" "${common/tzdata/libllhttp-dev tzdata} " "$(listed)"
+check "Debian 13 offers llhttp as a library" "${common/tzdata/libllhttp-dev tzdata} " "$(listed)"
 echo "$common" >"$tmp/offered"
-check "a system without llhttp says so" "$common not offered: libllhttp-dev or node-llhttp " "$(listed)"
+check "a missing package is reported" "$common not offered: libllhttp-dev or node-llhttp " "$(listed)"
 echo "$common libllhttp-dev why3 z3" >"$tmp/offered"
-check "a package that tests can do without is left out" "${common/tzdata/libllhttp-dev tzdata} why3 z3 " \
+check "an optional package that is not offered is omitted" "${common/tzdata/libllhttp-dev tzdata} why3 z3 " \
     "$(listed proof)"
 echo "$common libllhttp-dev redis-tools curl" >"$tmp/offered"
-check "a package for its command" "${common/tzdata/libllhttp-dev tzdata} redis-tools curl " "$(listed run)"
+check "a package is installed for its command" "${common/tzdata/libllhttp-dev tzdata} redis-tools curl " "$(listed run)"
 ln -s "$(command -v bash)" "$tmp/debian/curl"
-check "the command is enough, also if its package has the same name" \
+check "an existing command replaces its package, even of the same name" \
     "${common/tzdata/libllhttp-dev tzdata} redis-tools " "$(listed run)"
 
 # ---- tools/deps, on other systems
@@ -67,15 +67,15 @@ named() { # ID [GROUP]
     printf 'ID=%s\n' "$1" >"$tmp/os-release"
     OS_RELEASE=$tmp/os-release PATH=$tmp/other bash tools/deps "${@:2}" 2>&1
 }
-check "Fedora's names" 1 "$(named fedora | grep -c '^weir needs: dnf install .*\<llhttp-devel\>')"
-check "Alpine's names" 1 "$(named alpine check | grep -c '^weir needs: apk add .*\<llhttp-dev\>.*\<cmocka-dev\>')"
-check "Debian's names for an unknown system" 1 \
-    "$(named arch | grep -c '^weir needs what these packages of Debian hold: gcc .* libllhttp-dev or node-llhttp')"
-check "and that weir was not tried there" 1 "$(named alpine | grep -c 'is tested on Debian 12 and 13')"
+check "Fedora: the names of its packages" 1 "$(named fedora | grep -c '^weir needs: dnf install .*\<llhttp-devel\>')"
+check "Alpine: the names of its packages" 1 "$(named alpine check | grep -c '^weir needs: apk add .*\<llhttp-dev\>.*\<cmocka-dev\>')"
+check "an unknown system: the names of Debian's packages" 1 \
+    "$(named arch | grep -c '^weir needs the contents of these Debian packages: gcc .* libllhttp-dev or node-llhttp')"
+check "another system: the message says that weir is not tested there" 1 "$(named alpine | grep -c 'is tested on Debian 12 and 13')"
 named fedora >/dev/null
-check "which is no failure" 0 $?
+check "another system: the status is 0" 0 $?
 
-# ---- make install, with programs that note how they were called. `user` has the id of the user, and
+# ---- make install, with fake programs that log their calls. `user` has the id of the user, and
 # `cache` the libraries that ldconfig knows.
 mkdir "$tmp/install"
 cat >"$tmp/install/meson" <<'SH'
@@ -91,7 +91,7 @@ cat >"$tmp/install/ldconfig" <<'SH'
 echo ldconfig >>"$NOTES/calls"
 SH
 chmod +x "$tmp/install"/*
-installed() { # USER CACHE ARG...: what `make install ARG...` prints; its calls are in $tmp/calls
+installed() { # USER CACHE ARGUMENT...: runs make install; the calls of programs are in $tmp/calls
     echo "$1" >"$tmp/user"
     echo "$2" >"$tmp/cache"
     : >"$tmp/calls"
@@ -100,24 +100,24 @@ installed() { # USER CACHE ARG...: what `make install ARG...` prints; its calls 
 known='	libweir.so.0 (libc6,x86-64) => /p r/lib/libweir.so.0'
 check "install: a prefix with a space" "installed: /p r/bin/weir, and /p r/etc/weir/weir.yaml if there was none" \
     "$(installed 0 "$known" PREFIX='/p r')"
-check "install: meson gets it whole, and root runs ldconfig" "meson DESTDIR= configure build -Dprefix=/p r
+check "install: meson gets the prefix unchanged, and root runs ldconfig" "meson DESTDIR= configure build -Dprefix=/p r
 meson DESTDIR= install -C build --no-rebuild --quiet
 ldconfig" "$(cat "$tmp/calls")"
 check "install: a directory that ldconfig does not search" \
     "for programs that link libweir: set LD_LIBRARY_PATH=/p r/lib, which ldconfig does not search" \
     "$(installed 0 none PREFIX='/p r' | sed -n 2p)"
 hint="for programs that link libweir: run ldconfig as root, or set LD_LIBRARY_PATH=/p r/lib"
-check "install: another user" "$hint" "$(installed 1000 "$known" PREFIX='/p r' | sed -n 2p)"
-check "install: another user does not run ldconfig" 0 "$(grep -c ldconfig "$tmp/calls")"
+check "install: a user who is not root gets a hint" "$hint" "$(installed 1000 "$known" PREFIX='/p r' | sed -n 2p)"
+check "install: a user who is not root does not run ldconfig" 0 "$(grep -c ldconfig "$tmp/calls")"
 check "install: a DESTDIR with a space and a quote" "installed: /d 'e/usr/bin/weir, and /d 'e/etc/weir/weir.yaml if there was none
 $hint" "$(installed 0 "$known" PREFIX=/usr DESTDIR="/d 'e")"
-check "install: meson gets that whole, and ldconfig is not run" "meson DESTDIR=/d 'e configure build -Dprefix=/usr
+check "install: meson gets DESTDIR unchanged, and ldconfig does not run" "meson DESTDIR=/d 'e configure build -Dprefix=/usr
 meson DESTDIR=/d 'e install -C build --no-rebuild --quiet" "$(cat "$tmp/calls")"
 check "install: an empty prefix" "install: PREFIX is empty, expected a directory such as /usr/local" \
     "$(installed 0 "$known" PREFIX= | head -n 1)"
 check "install: an empty prefix installs nothing" "" "$(cat "$tmp/calls")"
 
-# ---- make run, with a weir that fails, and says of the ports that they are in use or free
+# ---- make run, with a fake weir that fails and reports that the ports are in use or free
 mkdir -p "$tmp/run/build" "$tmp/run/tools"
 cp Makefile "$tmp/run"
 printf '#!/bin/sh\n' >"$tmp/run/tools/deps"
@@ -128,14 +128,14 @@ cat >"$NOTES/listen"
 cat "$NOTES/said" >&2
 SH
 chmod +x "$tmp/run/tools/deps" "$tmp/run/build/weir"
-ran() { # SAID: what `make run` prints if weir check prints this about the ports
+ran() { # REPORT: prints the output of `make run` if weir check reports this about the ports
     echo "$1" >"$tmp/said"
     env -u MAKEFLAGS -u MAKELEVEL NOTES="$tmp" make -C "$tmp/run" -o shipped run PORT=7000 HTTP=7001 2>&1
 }
 check "run: a port in use gets a hint" "To choose other ports: make run PORT=7380 HTTP=9080" \
     "$(ran '<stdin>:1:16: warning: listen.resp: 127.0.0.1:7000 is in use; ...' | grep '^To ')"
-check "run: the hint is about the ports that were given" "listen: {resp: 7000, http: 7001}" "$(cat "$tmp/listen")"
-check "run: any other failure gets none" "" "$(ran '' | grep '^To ')"
+check "run: the hint is about the given ports" "listen: {resp: 7000, http: 7001}" "$(cat "$tmp/listen")"
+check "run: any other failure gets no hint" "" "$(ran '' | grep '^To ')"
 
 echo "$passed passed, $failed failed, 0 skipped"
 exit $((failed > 0))

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# `weir check` from the outside.
+# `weir check`: output, errors, exit status, and preflight checks.
 #
 #   tests/e2e/check_test.sh path/to/weir path/to/example.yaml
 set -u

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# What bash completes: asked as bash asks it, and held against what --help says there is.
+# The bash completion: called as bash calls it, and compared with the output of --help.
 #
 #   completion_test.sh WEIR
 set -uo pipefail
@@ -11,7 +11,7 @@ cd "$(dirname "$0")/../.." || exit 1
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
-ask() { # WORD...: what may stand for the last word, sorted
+complete_words() { # WORD...: prints the completions of the last word, sorted
     COMP_WORDS=("$@")
     COMP_CWORD=$(($# - 1))
     COMPREPLY=()
@@ -20,33 +20,33 @@ ask() { # WORD...: what may stand for the last word, sorted
 }
 
 commands=$("$weir" help | sed -n 's/^  weir \([a-z]*\) .*/\1/p' | sort | tr '\n' ' ' | sed 's/ $//')
-check "the commands are those of weir help" "$commands" "$(ask weir '')"
-check "a command begun" "peek policies policy" "$(ask weir p)"
-check "no command of that beginning" "" "$(ask weir x)"
-check "help's words are the commands" "$commands" "$(ask weir help '')"
-check "options before any command" "--help --version" "$(ask weir -)"
+check "the commands are those of weir help" "$commands" "$(complete_words weir '')"
+check "the beginning of a command" "peek policies policy" "$(complete_words weir p)"
+check "the beginning of no command" "" "$(complete_words weir x)"
+check "the arguments of help are the commands" "$commands" "$(complete_words weir help '')"
+check "options before any command" "--help --version" "$(complete_words weir -)"
 for command in $commands; do
     options=$("$weir" help "$command" | sed -n 's/^  \(--[a-z-]*\).*/\1/p' | sort | tr '\n' ' ' | sed 's/ $//')
-    check "$command: all its options" "$options" "$(ask weir "$command" -)"
+    check "$command: all its options" "$options" "$(complete_words weir "$command" -)"
 done
-check "an option begun" "--decisions" "$(ask weir replay --d)"
-check "options behind words" "--json" "$(ask weir take api alice --j)"
-check "values of an option" "combined common jsonl tsv vhost_combined vhost_common" "$(ask weir replay --format '')"
-check "a value begun" "combined common" "$(ask weir replay --format co)"
-check "a value behind =" "combined common jsonl tsv vhost_combined vhost_common" "$(ask weir replay --format =)"
-check "a value begun behind =" "json" "$(ask weir serve --log-format = j)"
-check "an option's value that nobody knows" "" "$(ask weir replay --policy '')"
-check "an option's value is no file" "" "$(ask weir serve --port '')"
-check "fields for --key" "path protocol" "$(ask weir replay --policy x --key p)"
-check "policies and keys are not guessed" "" "$(ask weir take '')"
+check "the beginning of an option" "--decisions" "$(complete_words weir replay --d)"
+check "options after arguments" "--json" "$(complete_words weir take api alice --j)"
+check "values of an option" "combined common jsonl tsv vhost_combined vhost_common" "$(complete_words weir replay --format '')"
+check "the beginning of a value" "combined common" "$(complete_words weir replay --format co)"
+check "a value after =" "combined common jsonl tsv vhost_combined vhost_common" "$(complete_words weir replay --format =)"
+check "the beginning of a value after =" "json" "$(complete_words weir serve --log-format = j)"
+check "an option whose values are unknown has no completion" "" "$(complete_words weir replay --policy '')"
+check "an option whose value is a number does not complete files" "" "$(complete_words weir serve --port '')"
+check "fields for --key" "path protocol" "$(complete_words weir replay --policy x --key p)"
+check "policies and keys have no completion" "" "$(complete_words weir take '')"
 cd "$tmp" || exit 1
 touch access.log 'a b.log' other.txt
-check "files for replay" "a b.log access.log" "$(ask weir replay a)"
-check "files for check" "other.txt" "$(ask weir check o)"
-check "files for serve" "other.txt" "$(ask weir serve --port 7000 o)"
-check "a configuration for replay" "other.txt" "$(ask weir replay --config o)"
-check "a socket for --server" "$tmp/access.log" "$(ask weir take --server "$tmp/ac")"
-check "bash knows whom to ask" "complete -F _weir weir" "$(complete -p weir)"
+check "files for replay" "a b.log access.log" "$(complete_words weir replay a)"
+check "files for check" "other.txt" "$(complete_words weir check o)"
+check "files for serve" "other.txt" "$(complete_words weir serve --port 7000 o)"
+check "a configuration for replay" "other.txt" "$(complete_words weir replay --config o)"
+check "a socket for --server" "$tmp/access.log" "$(complete_words weir take --server "$tmp/ac")"
+check "bash has the completion function of weir" "complete -F _weir weir" "$(complete -p weir)"
 
 echo "$passed passed, $failed failed, 0 skipped"
 exit $((failed > 0))

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# The library in one file as its embedder meets it: weir.c and weir.h in a folder with the program,
-# and no other include path. What it exports, every example, the vectors, and the sanitizers.
+# The amalgamation as an embedder uses it: weir.c and weir.h in a directory with the program, and no
+# other include path. Checks its exports, every example, the vectors, and warnings under sanitizers.
 #
 #   dist_test.sh DISTDIR VECTORS... -- AMALGAMATE ARGUMENT...
 set -uo pipefail
@@ -20,9 +20,9 @@ PYTHONHASHSEED=7 "$@" --out "$tmp/again" # where the paths among the arguments b
 cd "$(dirname "$0")/../.." || exit 1
 . tests/e2e/check.sh
 . tests/e2e/examples.sh
-check "made again, the same bytes" "" "$(diff -rq "$dist" "$tmp/again" 2>&1)"
-# Only absolute paths count: in "include/weir/" the slash continues a path, where weir is built in /weir.
-check "names no place of this machine" "" "$(grep -nE "(^|[^[:alnum:]_.-])($PWD|$dist)" "$dist"/weir.[ch])"
+check "amalgamating again gives the same bytes" "" "$(diff -rq "$dist" "$tmp/again" 2>&1)"
+# Only absolute paths count: if weir is built in /weir, the path "include/weir/" is not a match.
+check "contains no path of this machine" "" "$(grep -nE "(^|[^[:alnum:]_.-])($PWD|$dist)" "$dist"/weir.[ch])"
 
 strict=(-std=c11 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wstrict-prototypes
     -Wmissing-prototypes -Werror)
@@ -45,26 +45,26 @@ for cc in "${compilers[@]}"; do
     [ $cc = gcc ] && flags=(-fno-tree-loop-distribute-patterns)
     check "$cc compiles the core alone" "" \
         "$($cc "${strict[@]}" "${bare[@]}" "${flags[@]}" -O2 -c weir.c -o "$cc-core.o" 2>&1)"
-    check "$cc, core alone, exports its part" "$(grep -v ^weir_store_ "$api")" \
+    check "$cc, core alone: exports the API without stores" "$(grep -v ^weir_store_ "$api")" \
         "$(symbols -g --defined-only $cc-core.o)"
-    check "$cc, core alone, needs nothing" "" "$(symbols -u $cc-core.o)"
-    # One file lets a compiler see what was in another: what only reads ahead must not go for that.
+    check "$cc, core alone: needs no other symbol" "" "$(symbols -u $cc-core.o)"
+    # In one file the compiler sees all functions. It must not remove the function that prefetches.
     printf '%s\n' '#include "port/atomic.h"' \
         'static __attribute__((noinline)) void ahead(const void *p) { port_prefetch(p); }' \
         'void far(const void *p);' 'void far(const void *p) { ahead(p); }' >ahead.c
-    check "$cc keeps a call that only reads ahead" 1 \
+    check "$cc keeps the call that prefetches" 1 \
         "$($cc -O2 -I"$OLDPWD/src" -S ahead.c -o - | grep -cE '\b(prefetch|prfm)')"
 done
 echo '#include "weir.h"' >header.cc
 for cc in g++ clang++; do # gcc is in every build, g++ is not
     command -v $cc >/dev/null || continue
-    check "$cc, header as C++17" "" \
+    check "$cc compiles the header as C++17" "" \
         "$($cc -std=c++17 -Wall -Wextra -Wpedantic -Werror -fsyntax-only header.cc 2>&1)"
 done
 if command -v clang >/dev/null; then
     check "the core alone compiles for wasm32" "" \
         "$(clang --target=wasm32 "${strict[@]}" "${bare[@]}" -fno-builtin -Oz -c weir.c -o wasm.o 2>&1)"
-    check "core alone, wasm32, needs nothing" "" \
+    check "core alone, wasm32: needs no other symbol" "" \
         "$(llvm-nm -u wasm.o | grep -v -e __stack_pointer -e __linear_memory -e __indirect)"
 fi
 
@@ -82,8 +82,8 @@ examples() {
     done
 }
 
-# conformance NAME OBJECT CC FLAG...: the door of the core, which has its zone files read by the sources
-# of the daemon; all else is OBJECT
+# conformance NAME OBJECT CC FLAG...: runs the vectors with OBJECT. The program takes only the reader of
+# zone files from the sources of the daemon.
 conformance() {
     local name=$1 object=$PWD/$2
     shift 2
@@ -100,7 +100,7 @@ for cc in "${compilers[@]}"; do
     conformance "$cc" "$cc.o" "$cc"
 done
 checked=(-g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all)
-# The build under test may look for something else.
+# The build under test may have other sanitizers.
 [[ ${EXAMPLE_CFLAGS-} = *thread* ]] && checked=(-g -O1 -fsanitize=thread)
 check "compiles with ${checked[2]}" "" "$(gcc -std=c11 "${checked[@]}" -c weir.c -o checked.o 2>&1)"
 examples "${checked[2]}" checked.o gcc "${checked[@]}"

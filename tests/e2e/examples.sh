@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# Sourced by the tests that build examples/: what each of them prints.
+# Sourced by the tests that build examples/: the expected output of each.
 # shellcheck shell=bash
 want() {
     case $1 in
@@ -13,12 +13,12 @@ want() {
     threads) printf '%s: 100 allowed\n' alice bob carol ;;
     layers) printf '%s\n' '0 s: ten allowed by layer 0, retry after 0 s' \
         '1 s: ten allowed by layer 1, retry after 0 s' \
-        '2 s: ten denied by layer 1, retry after 58 s' 'four given back: 4 remaining' ;;
+        '2 s: ten denied by layer 1, retry after 58 s' 'four refunded: 4 remaining' ;;
     queue) printf '%s\n' 'job 5: the queue is full' '  0 ms: job 1' '100 ms: job 2' \
         '200 ms: job 3' '300 ms: job 4' ;;
     file) printf '%s\n' 'a new file' 'alice: allowed, 2 remaining' 'alice: allowed, 1 remaining' \
-        'the file that was there' 'alice: allowed, 0 remaining' 'alice: denied, 0 remaining' ;;
-    redis) printf '%s\n' 'waited: allowed, 1 remaining' 'called back: 1 of 3 allowed' ;;
+        'the existing file' 'alice: allowed, 0 remaining' 'alice: denied, 0 remaining' ;;
+    redis) printf '%s\n' 'blocking: allowed, 1 remaining' 'async: 1 of 3 allowed' ;;
     reserve) printf '%s\n' '800 reserved: allowed, 200 remaining' \
         '800 reserved: denied, 200 remaining' 'it was 300: 700 remaining, 0 not covered' \
         '500 reserved: allowed, 200 remaining' 'it was 900: 0 remaining, 200 not covered' \

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# The library as its user meets it: installed, found by pkg-config, and every example built from what
-# is installed, against both libraries, as C11 and (headers) as C++17, and run.
+# The installed library: found by pkg-config, and used by every example, with both libraries, shared and
+# static. The headers also compile as C++17.
 #
 #   library_test.sh BUILDDIR
 set -uo pipefail
@@ -13,17 +13,17 @@ tmp=$(mktemp -d)
 trap 'kill "${server-}" 2>/dev/null; rm -rf "$tmp"' EXIT
 
 DESTDIR=$tmp/root meson install -C "$build" --no-rebuild --quiet >"$tmp/install.log" 2>&1
-check "installs" 0 $?
+check "meson install succeeds" 0 $?
 pc=$(find "$tmp/root" -name weir.pc)
 libdir=$(dirname "$(dirname "$pc")")
 export PKG_CONFIG_PATH=${pc%/*} PKG_CONFIG_SYSROOT_DIR=$tmp/root
-check "the program runs" "weir 0.1.0" "$("$(find "$tmp/root" -name weir -type f -perm -u+x)" version)"
-check "pkg-config knows the version" 0.1.0 "$(pkg-config --modversion weir)"
+check "the installed program runs" "weir 0.1.0" "$("$(find "$tmp/root" -name weir -type f -perm -u+x)" version)"
+check "pkg-config has the version" 0.1.0 "$(pkg-config --modversion weir)"
 
-# The build under test may be instrumented: then so must be what links it.
+# If the build under test is instrumented, programs that link it must be, too.
 read -ra flags <<<"${EXAMPLE_CFLAGS--O1}"
 
-# example NAME PACKAGE [ARGUMENT...]: built and run with PACKAGE, shared and static
+# example NAME PACKAGE [ARGUMENT...]: builds and runs an example with PACKAGE, shared and static
 example() {
     local name=$1 package=$2 source=examples/$1.c got archives
     shift 2
@@ -47,7 +47,7 @@ for source in examples/*.c; do
     [ "$name" = redis ] || example "$name" weir
 done
 
-# What needs a server has one of its own, at a socket.
+# The example that needs a server gets one on a Unix socket.
 skipped=0
 if command -v redis-server >/dev/null; then
     redis-server --port 0 --unixsocket "$tmp/redis.sock" --save '' --dir "$tmp" >"$tmp/redis.log" 2>&1 &
@@ -58,7 +58,7 @@ if command -v redis-server >/dev/null; then
         [ "$(redis-cli -s "$tmp/redis.sock" ping 2>/dev/null)" = PONG ] && break
         read -rt 0.05 -u 9
     done
-    check "pkg-config knows both libraries" "-lweir-redis -lweir" \
+    check "pkg-config has both libraries" "-lweir-redis -lweir" \
         "$(pkg-config --libs-only-l weir-redis | tr -s ' ' | sed 's/ $//')"
     example redis weir-redis "unix://$tmp/redis.sock"
 else

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# The man pages: that groff has nothing to say against them, and that they say what --help says.
+# The man pages: groff has no warnings, and they have all commands and options of --help.
 #
 #   man_test.sh WEIR PAGE...
 set -uo pipefail
@@ -16,19 +16,19 @@ tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 skipped=0
 
-plain() { # PAGE: its text without any markup, on one line
+plain() { # PAGE: prints its text without markup, on one line
     sed -e 's/\\f[BIRP]//g' -e 's/\\&//g' -e 's/\\-/-/g' -e 's/\\\././g' "$1" | tr '\n' ' '
 }
 
 for page in "${pages[@]}"; do
     name=$(basename "$page")
     if command -v groff >/dev/null; then
-        check "$name: no warning" "" "$(groff -ww -man -Tutf8 -z "$page" 2>&1)"
+        check "$name: groff has no warnings" "" "$(groff -ww -man -Tutf8 -z "$page" 2>&1)"
     else
         echo "ok - $name: no warning # SKIP no groff"
         skipped=$((skipped + 1))
     fi
-    check "$name: examples of no more than 80 columns" "" \
+    check "$name: examples have at most 80 columns" "" \
         "$(awk '/^\.nf/ { shown = 1 } /^\.fi/ { shown = 0 } { gsub(/\\&/, "") } shown && length($0) > 80' "$page")"
     cp "$page" "$tmp/$name"
 done
@@ -38,28 +38,28 @@ for command in $("$weir" help | sed -n 's/^  weir \([a-z]*\) .*/\1/p'); do
     link=docs/man/weir-$command.1
     [ ! -f "$link" ] || page=$tmp/$(sed -n 's/^\.so man1\///p' "$link")
     [[ $command == help || $command == version ]] && page=$tmp/weir.1
-    check "$command: there is a page" 1 "$(grep -c "^\.TH" "$page" 2>/dev/null)"
-    check "$command: weir(1) has it" 1 "$(plain "$tmp/weir.1" | grep -c "\b$command\b")"
+    check "$command has a page" 1 "$(grep -c "^\.TH" "$page" 2>/dev/null)"
+    check "weir(1) has $command" 1 "$(plain "$tmp/weir.1" | grep -c "\b$command\b")"
     options=$("$weir" help "$command" | sed -n 's/^  \(--[a-z-]*\).*/\1/p')
     for option in $options; do
-        check "$command $option: its page has it" 1 "$(sed -e 's/\\-/-/g' "$page" | grep -c "^\\\\fB$option\\\\fR")"
+        check "the page of $command has $option" 1 "$(sed -e 's/\\-/-/g' "$page" | grep -c "^\\\\fB$option\\\\fR")"
     done
 done
-for page in replay serve check policy state; do # the page has no other options
+for page in replay serve check policy state; do # the page has only these options
     for option in $(sed -e 's/\\-/-/g' "$tmp/weir-$page.1" | sed -n 's/^\\fB\(--[a-z-]*\)\\fR.*/\1/p'); do
-        check "weir-$page.1: $option is one" 1 "$("$weir" help "$page" | grep -c -- "^  $option\b")"
+        check "weir-$page.1: $option exists" 1 "$("$weir" help "$page" | grep -c -- "^  $option\b")"
     done
 done
 for link in docs/man/*.1; do
     target=$(sed -n 's/^\.so man1\///p' "$link")
-    check "$(basename "$link") leads somewhere" 1 "$(grep -c "^\.TH" "$tmp/$target")"
+    check "$(basename "$link") links to a page" 1 "$(grep -c "^\.TH" "$tmp/$target")"
 done
 
 # The example of weir.yaml(5) is a valid configuration. (config-keys checks that the page has every key.)
 awk '/^EXAMPLE|^\.SH EXAMPLE/ { wanted = 1 } /^\.fi/ { shown = 0 } wanted && shown; /^\.nf/ { shown = 1 }' \
     "$tmp/weir.yaml.5" | sed -e '/^\.RS/d' -e 's/\\-/-/g' -e 's/\\&//g' >"$tmp/example.yaml"
-check "weir.yaml: its example is one" "0 " "$("$weir" check --quiet "$tmp/example.yaml" 2>&1 | sed 's/^/1 /' | grep . || echo "0 ")"
-check "weir.yaml: and it has the policies" 1 "$("$weir" check "$tmp/example.yaml" | grep -c 'sliding-log 5/m')"
+check "weir.yaml: its example is valid" "0 " "$("$weir" check --quiet "$tmp/example.yaml" 2>&1 | sed 's/^/1 /' | grep . || echo "0 ")"
+check "weir.yaml: its example has policies" 1 "$("$weir" check "$tmp/example.yaml" | grep -c 'sliding-log 5/m')"
 
 echo "$passed passed, $failed failed, $skipped skipped"
 exit $((failed > 0))

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # Copyright (c) 2026 the weir authors
-# `weir replay` from the outside: what it prints, where, and how it ends.
+# `weir replay`: output, errors and exit status.
 #     replay_test.sh path/to/weir
 
 set -u
@@ -34,25 +34,25 @@ skip() {
     echo "ok - $1 # SKIP $2"
 }
 
-# replay ARG...: runs it; leaves its output in out and err, and its status in $status.
+# replay ARGUMENT...: runs weir replay, with its output in the files out and err. Sets $status.
 replay() {
     "$weir" replay "$@" >out 2>err
     status=$?
 }
 
-# ends STATUS [STDERR]: how it ended, and all that standard error was.
+# ends STATUS [STDERR]: whether it ended with this status, and printed exactly this on stderr.
 ends() { [ "$status" -eq "$1" ] && { [ $# -eq 1 ] || [ "$(cat err)" = "$2" ]; }; }
 
-# has FILE TEXT: some line of the file has the text.
+# has FILE TEXT: whether a line of the file contains the text.
 has() { grep -qF -- "$2" "$1"; }
 
-# lines FILE N: the file has so many lines.
+# lines FILE N: whether the file has N lines.
 lines() { [ "$(wc -l <"$1")" -eq "$2" ]; }
 
-# figure LABEL WORDS: the row of the table in out, with runs of spaces made one.
-figure() { sed -n "s/^  $1  *//p" out | tr -s ' ' | grep -qxF -- "$2"; }
+# row LABEL WORDS: whether the row of the table in out has these words.
+row() { sed -n "s/^  $1  *//p" out | tr -s ' ' | grep -qxF -- "$2"; }
 
-# Every line of the file is JSON with exactly the members asked for, in their order.
+# valid_json FILE MEMBER...: whether each line of the file is JSON with exactly these members, in order.
 valid_json() {
     python3 - "$@" <<'PY'
 import json, sys
@@ -64,7 +64,7 @@ with open(sys.argv[1], "rb") as f:
 PY
 }
 
-# keys FILE LIST: the keys of the decisions are those of the JSON list.
+# keys FILE LIST: whether the keys of the decisions equal the JSON list.
 keys() {
     python3 -c 'import json, sys
 found = [json.loads(line)["key"] for line in open(sys.argv[1], encoding="utf-8")]
@@ -73,25 +73,25 @@ assert found == json.loads(sys.argv[2]), found' "$1" "$2"
 
 # ---- the table -----------------------------------------------------------------------------------
 
-# Three at once and one more each second: a asks 5 times at 1 s, and again at 2 s; b asks once.
+# The policy allows 3 at once and 1 more each second. Key a has 5 requests at 1 s and 1 at 2 s; b has 1.
 for t in 1 1 1 1 1 2; do printf '%s000000000\ta\n' $t; done >a.tsv
 printf '2000000000\tb\n' >>a.tsv
 replay --policy 'gcra 1/s burst 3' a.tsv
 ok 'a table: status' ends 0 ''
 ok 'a table: heading is the policy' [ "$(head -n 1 out)" = 'gcra 1/s burst 3' ]
-ok 'a table: requests' figure requests 7
-ok 'a table: keys' figure keys 2
-ok 'a table: allowed' figure allowed '5 71.4%'
-ok 'a table: denied' figure denied '2 28.6%'
-ok 'a table: keys ever denied' figure 'keys ever denied' '1 50.0%'
-ok 'a table: top' figure a '2 6'
+ok 'a table: requests' row requests 7
+ok 'a table: keys' row keys 2
+ok 'a table: allowed' row allowed '5 71.4%'
+ok 'a table: denied' row denied '2 28.6%'
+ok 'a table: keys ever denied' row 'keys ever denied' '1 50.0%'
+ok 'a table: top' row a '2 6'
 cp out first
 replay --policy '  gcra   1/s  burst 3 ' a.tsv
 ok 'a heading is canonical' cmp -s first out
 replay --policy='gcra 1/s burst 3' -- a.tsv
 ok '--policy=TEXT and --' cmp -s first out
 replay a.tsv --policy 'gcra 1/s burst 3' --format tsv
-ok 'options behind the file' cmp -s first out
+ok 'options after the file' cmp -s first out
 "$weir" replay --policy 'gcra 1/s burst 3' - <a.tsv >out 2>err
 status=$?
 ok 'standard input from a file' cmp -s first out
@@ -109,31 +109,31 @@ ok 'a file name after --' cmp -s first out
 
 awk 'BEGIN { for (k = 1; k <= 12; k++) for (i = 0; i <= k; i++) print "5\tk" k }' >top.tsv
 replay --policy 'gcra 1/h burst 1' top.tsv
-ok 'top: ten by default' [ "$(grep -c '^  k[0-9]' out)" -eq 10 ]
-ok 'top: most denied first' [ "$(sed -n 's/^  \(k[0-9]*\) .*/\1/p' out | head -n 3 | tr '\n' ' ')" = 'k12 k11 k10 ' ]
+ok 'the top keys are ten by default' [ "$(grep -c '^  k[0-9]' out)" -eq 10 ]
+ok 'the most denied key comes first' [ "$(sed -n 's/^  \(k[0-9]*\) .*/\1/p' out | head -n 3 | tr '\n' ' ')" = 'k12 k11 k10 ' ]
 replay --policy 'gcra 1/h burst 1' --top 2 top.tsv
 ok '--top 2' [ "$(grep -c '^  k[0-9]' out)" -eq 2 ]
 replay --policy 'gcra 1/h burst 1' --top=0 top.tsv
-ok '--top=0' figure 'keys ever denied' '12 100.0%'
+ok '--top=0' row 'keys ever denied' '12 100.0%'
 ok '--top=0: no list' [ "$(grep -c 'most denied' out)" -eq 0 ]
 
 long=$(awk 'BEGIN { for (i = 0; i < 300; i++) printf "%d-", i }')
 printf '5\t%s\n5\t%s\n5\ta\033\\\377b\n5\ta\033\\\377b\n' "$long" "$long" >odd.tsv
 replay --policy 'gcra 1/h burst 1' odd.tsv
 ok 'keys: bytes are escaped' has out '  a\x1b\\\xffb '
-ok 'keys: a long one loses its middle' grep -q '^  0-1-2-3-.*\.\.\..*298-299-  *1  *2$' out
+ok 'keys: a long key is abbreviated in the middle' grep -q '^  0-1-2-3-.*\.\.\..*298-299-  *1  *2$' out
 ok 'a table has 80 columns' [ "$(awk 'length($0) > 80' out | wc -l)" -eq 0 ]
 
 awk 'BEGIN { for (i = 1; i <= 3000; i++) print i "000000000\tk"; print "3000000000000\tk" }' >rare.tsv
 replay --policy 'gcra 1/s burst 1' rare.tsv
-ok 'percents: never 100 % unless all' figure allowed '3000 >99.9%'
-ok 'percents: never 0 % unless none' figure denied '1 <0.1%'
+ok 'percents: 100 % only if all were allowed' row allowed '3000 >99.9%'
+ok 'percents: 0 % only if none was allowed' row denied '1 <0.1%'
 
-# ---- several policies, layers, calendar, odd periods ---------------------------------------------
+# ---- several policies, layers, calendar, unusual periods------------------------------------------
 
 replay --policy 'gcra 1/s burst 3' --policy 'gcra 1/h burst 1' a.tsv
 ok 'two policies: both tables' [ "$(grep -c '^gcra' out)" -eq 2 ]
-ok 'two policies: each by itself' figure denied "$(printf '2 28.6%%\n5 71.4%%')"
+ok 'two policies: each decides independently' row denied "$(printf '2 28.6%%\n5 71.4%%')"
 replay --policy 'gcra 1/s burst 3' --policy 'gcra  1/s burst 3' a.tsv
 ok 'the same policy twice' ends 2 "weir replay: --policy: 'gcra 1/s burst 3' is given twice"
 replay --policy 'gcra 1/155382367ns burst 1' - <<END
@@ -141,7 +141,7 @@ replay --policy 'gcra 1/155382367ns burst 1' - <<END
 310764733${tab}k
 310764734${tab}k
 END
-ok 'a period of 155382367ns is exact' figure denied '1 33.3%'
+ok 'a period of 155382367ns is exact' row denied '1 33.3%'
 
 # Berlin's Sunday of 23 hours: 2026-03-29 begins at 1774738800, and ends 82800 s later.
 cat >berlin.tsv <<END
@@ -158,21 +158,21 @@ else
     ok 'tz Europe/Berlin: the day has 23 hours' has out '"reset_after_ns":82800000000000,'
 fi
 replay --policy 'fixed-window 1/day tz Europe/Nowhere' berlin.tsv
-ok 'a zone that is not known' ends 2
-ok 'a zone that is not known: column' has err 'weir replay: --policy: column 23:'
+ok 'an unknown time zone' ends 2
+ok 'an unknown time zone: column' has err 'weir replay: --policy: column 23:'
 
 # ---- decisions -----------------------------------------------------------------------------------
 
 replay --policy 'gcra 1/s burst 3' --decisions jsonl a.tsv
 ok 'decisions: valid' valid_json out
-ok 'decisions: one a request' lines out 7
+ok 'decisions: one for each request' lines out 7
 ok 'decisions: the first' [ "$(head -n 1 out)" = '{"t_ns":1000000000,"key":"a","cost":1,"allowed":true,"limit":3,"remaining":2,"retry_after_ns":0,"reset_after_ns":1000000000,"delay_ns":0,"layer":0}' ]
 ok 'decisions: a denial' [ "$(sed -n 4p out)" = '{"t_ns":1000000000,"key":"a","cost":1,"allowed":false,"limit":3,"remaining":0,"retry_after_ns":1000000000,"reset_after_ns":3000000000,"delay_ns":0,"layer":0}' ]
 ok 'decisions: the table goes to stderr' cmp -s first err
 replay --policy 'gcra 1/s burst 3' --policy 'leaky-queue 1/s depth 2 & gcra 9/d burst 9' --decisions=jsonl a.tsv
 ok 'decisions of two policies: valid' valid_json out policy
 ok 'decisions of two policies' lines out 14
-ok 'decisions of two policies: which' has out ',"policy":"leaky-queue 1/s depth 2 & gcra 9/d burst 9"}'
+ok 'decisions of two policies: each names its policy' has out ',"policy":"leaky-queue 1/s depth 2 & gcra 9/d burst 9"}'
 ok 'decisions: delay_ns' has out '"delay_ns":2000000000,'
 printf '1\tk\t4\n1\tk\t0\n' | "$weir" replay --policy 'gcra 1/s burst 3' --decisions jsonl - >out 2>err
 status=$?
@@ -192,23 +192,23 @@ ok 'JSON strings: escapes, UTF-8, maximal subparts' keys out '["q\"b\\n\u0001\u0
 awk 'BEGIN { printf "1\t"; for (i = 0; i < 65536; i++) printf "\001"; print ""; print "1\tz" }' >wide.tsv
 replay --policy 'gcra 1/s burst 3' --decisions jsonl wide.tsv
 ok 'JSON strings: six times 64 KiB' valid_json out
-ok 'JSON strings: and what follows' lines out 2
+ok 'JSON strings: the next decision' lines out 2
 
-# ---- costs beyond what can be decided ------------------------------------------------------------
+# ---- costs that exceed the largest cost---------------------------------------------------------
 
 printf '%s\tk\t2147483648\n' 1 >huge.tsv
 printf '%s\tk\t99999999999999999999\n' 2 >>huge.tsv
 printf '%s\tk\t2147483647\n' 3 >>huge.tsv
 replay --policy 'gcra 1/s burst 3' huge.tsv
-ok 'a huge cost is denied' figure denied '3 100.0%'
-ok 'a huge cost: nothing is left out, and it is said' ends 0 'weir replay: 2 requests cost more than 2147483647 and were denied; the daemon rejects such requests with an error'
+ok 'a huge cost is denied' row denied '3 100.0%'
+ok 'a huge cost: no line is skipped, and the summary reports it' ends 0 'weir replay: 2 requests cost more than 2147483647 and were denied; the daemon rejects such requests with an error'
 for policy in 'gcra 2147483647/s burst 2147483647' 'leaky-queue 2147483647/s depth 2147483646' \
     'fixed-window 2147483647/h count-denied' 'sliding-log 2147483647/h count-denied' \
     'sliding-slices 2147483647/h slices 4 & sliding-counter 2147483647/h'; do
     replay --policy "$policy" --decisions jsonl huge.tsv
     ok "$policy: valid" valid_json out
     ok "$policy: two never" [ "$(grep -c '"cost":\(2147483648\|9223372036854775807\),"allowed":false,.*"retry_after_ns":null,.*"delay_ns":0,' out)" -eq 2 ]
-    ok "$policy: they charge nothing" [ "$(grep -c '"cost":2147483647,"allowed":true,' out)" -eq 1 ]
+    ok "$policy: denials charge nothing" [ "$(grep -c '"cost":2147483647,"allowed":true,' out)" -eq 1 ]
 done
 for policy in 'fixed-window 10/h count-denied' 'sliding-log 10/h count-denied'; do
     printf '1\tk\t5000000000\n2\tk\t1\n' | "$weir" replay --policy "$policy" --decisions jsonl - >out 2>err
@@ -217,18 +217,18 @@ done
 for cost in -1 '' 1e9 +5 0x10 ' 5' 1.5 -99999999999999999999; do
     printf '1\tk\t1\n2\tk\t%s\n3\tk\t1\n' "$cost" >odd.tsv
     replay --policy 'gcra 1/s burst 3' --format tsv odd.tsv
-    ok "a cost of '$cost' is none: where" has err 'odd.tsv:2: column 5: expected a cost: a whole number from 0'
-    ok "a cost of '$cost' is none: the others are decided" figure requests 2
+    ok "a cost of '$cost' is invalid: position" has err 'odd.tsv:2: column 5: expected a cost: a whole number from 0'
+    ok "a cost of '$cost' is invalid: the other lines are decided" row requests 2
     replay --policy 'gcra 1/s burst 3' --strict --format tsv odd.tsv
-    ok "a cost of '$cost' is none: --strict" ends 1
+    ok "a cost of '$cost' is invalid: --strict" ends 1
 done
 for cost in -1 '""' 1e9 null '"5"' -99999999999999999999; do
     printf '{"t_ns": 1, "key": "k"}\n{"t_ns": 2, "key": "k", "cost": %s}\n' "$cost" >odd.jsonl
     replay --policy 'gcra 1/s burst 3' odd.jsonl
-    ok "a JSON cost of $cost is none" has err 'odd.jsonl:2: column 1: expected a cost: a whole number from 0; member "cost"'
+    ok "a JSON cost of $cost is invalid" has err 'odd.jsonl:2: column 1: expected a cost: a whole number from 0; member "cost"'
 done
 printf '1\tk\t-1\n1\tk\n' | "$weir" replay --policy 'gcra 1/s burst 3' --format tsv - >out 2>err
-ok 'a negative cost is no cost' has err 'column 5: expected a cost: a whole number from 0'
+ok 'a negative cost is invalid' has err 'column 5: expected a cost: a whole number from 0'
 cat >huge.jsonl <<'END'
 {"t_ns": 8070450532247928831, "key": 18446744073709551616, "cost": 18446744073709551616}
 {"t_ns": 8070450532247928832, "key": "k", "cost": 5000000000}
@@ -237,9 +237,9 @@ replay --policy 'gcra 1/s burst 3' --decisions jsonl huge.jsonl
 ok 'a huge cost in jsonl' [ "$(grep -c '"allowed":false,' out)" -eq 2 ]
 ok 'a huge cost in jsonl: time and key are exact' has out '"t_ns":8070450532247928831,"key":"18446744073709551616","cost":9223372036854775807,'
 
-# ---- keys that are addresses, and policies of a configuration ----------------
+# ---- keys that are IP addresses, and policies of a configuration -------------
 
-# decided: the verdicts in out, in a row.
+# decided: prints the verdicts in out on one line.
 decided() { grep -o '"allowed":[a-z]*' out | cut -d: -f2 | tr '\n' ' '; }
 
 cat >addresses.tsv <<END
@@ -252,11 +252,11 @@ cat >addresses.tsv <<END
 1${tab}192.0.2.01
 END
 replay --policy 'gcra 1/h burst 1' --decisions jsonl addresses.tsv
-ok 'addresses: IPv6 by its /64, IPv4-mapped as IPv4' [ "$(decided)" = 'true false true true false true true ' ]
-ok 'addresses: a decision has the key of the line' has out '"key":"2001:DB8:0:0:ffff::2"'
+ok 'addresses: IPv6 counts by its /64, IPv4-mapped as IPv4' [ "$(decided)" = 'true false true true false true true ' ]
+ok 'addresses: a decision has the key as in the line' has out '"key":"2001:DB8:0:0:ffff::2"'
 mv err out
-ok 'addresses: the table has the key as it is counted' figure '2001:db8::\/64' '1 2'
-ok 'addresses: how many keys' figure keys 5
+ok 'addresses: the table has the key as it is counted' row '2001:db8::\/64' '1 2'
+ok 'addresses: the number of keys' row keys 5
 
 cat >weir.yaml <<'END'
 engine: redis
@@ -279,46 +279,46 @@ ok 'a named policy: the allow list' has out '"layer":0,"reason":"allow-list"}'
 ok 'a named policy: the deny list' has out '"key":"evil","cost":1,"allowed":false,"limit":1,"remaining":0,"retry_after_ns":null,"reset_after_ns":0,"delay_ns":0,"layer":0,"reason":"deny-list"}'
 mv err out
 ok 'a named policy: heading' [ "$(head -n 1 out)" = 'api: gcra 60/m burst 1' ]
-ok 'a named policy: keys' figure keys 6
-ok 'a named policy: on the allow list' figure 'on allow list' '2 20.0%'
-ok 'a named policy: on the deny list' figure 'on deny list' '2 20.0%'
-ok 'a named policy: a network is denied' figure '192.0.2.0\/24' '1 2'
+ok 'a named policy: keys' row keys 6
+ok 'a named policy: on the allow list' row 'on allow list' '2 20.0%'
+ok 'a named policy: on the deny list' row 'on deny list' '2 20.0%'
+ok 'a named policy: a network is denied' row '192.0.2.0\/24' '1 2'
 replay --config weir.yaml --policy look --policy api --policy 'gcra 1/h' --decisions jsonl named.tsv
-ok 'names and a text: valid' valid_json out policy reason
-ok 'names and a text: all' lines out 30
+ok 'named policies and a policy text: valid' valid_json out policy reason
+ok 'named policies and a policy text: all decide' lines out 30
 grep '"policy":"look"' out >look
 mv err out
-ok 'shadow: denies nobody but by its list' [ "$(grep -c '"allowed":false' look)" -eq 1 ]
-ok 'shadow: says whom it would deny' [ "$(grep -c '"reason":"shadow"' look)" -eq 2 ]
+ok 'shadow: denies only by the deny list' [ "$(grep -c '"allowed":false' look)" -eq 1 ]
+ok 'shadow: reports the keys that it would deny' [ "$(grep -c '"reason":"shadow"' look)" -eq 2 ]
 ok 'shadow: heading' has out 'look: gcra 1/h burst 1 (shadow mode: denies no requests)'
-ok 'shadow: how many' figure 'would be denied' '2 20.0%'
-ok 'ip: false is another table of keys' figure keys "$(printf '8\n6\n7')"
+ok 'shadow: the number of denials' row 'would be denied' '2 20.0%'
+ok 'ip: false counts other keys' row keys "$(printf '8\n6\n7')"
 printf '1\tk\t3000000000\n1\t10.1.1.1\t3000000000\n' | "$weir" replay --config weir.yaml --policy api --policy look --decisions jsonl - >out 2>err
-ok 'a huge cost: denied; allowed by the allow list; let pass by shadow' [ "$(decided)" = 'false true true true ' ]
+ok 'a huge cost: denied, allowed by the allow list, allowed in shadow mode' [ "$(decided)" = 'false true true true ' ]
 ok 'a huge cost under shadow' has out '"policy":"look","reason":"shadow"}'
 replay --config weir.yaml --policy login named.tsv
-ok 'a name that is not there' ends 2 "weir replay: --policy: weir.yaml has no policy 'login', expected one of api look"
+ok 'an unknown policy name' ends 2 "weir replay: --policy: weir.yaml has no policy 'login', expected one of api look"
 replay --config weir.yaml named.tsv
 ok '--config without a policy' ends 2 'weir replay: --policy is missing: expected the name of a policy of weir.yaml'
 replay --config weir.yaml --policy api --policy api named.tsv
-ok 'a name twice' ends 2 "weir replay: --policy: 'api' is given twice"
+ok 'a policy name twice' ends 2 "weir replay: --policy: 'api' is given twice"
 replay --config weir.yaml --policy 'gcra 1/x' named.tsv
-ok 'a wrong text beside a configuration' has err 'weir replay: --policy: column 8: unknown unit'
+ok 'an invalid policy text with a configuration' has err 'weir replay: --policy: column 8: unknown unit'
 replay --policy api named.tsv
-ok 'a name without a configuration' ends 2
+ok 'a policy name without a configuration' ends 2
 ok 'a name without a configuration: hint' has err 'weir replay: hint: to use a named policy, pass its configuration with --config FILE'
 replay --config not-there.yaml --policy api named.tsv
 ok 'no such configuration' ends 1 'not-there.yaml: error: cannot be read: No such file or directory'
 printf 'policies:\n  api: gcra 1/q\n' >wrong.yaml
 replay --config wrong.yaml --policy api named.tsv
-ok 'a wrong configuration' ends 1 "wrong.yaml:2:15: error: policies.api: unknown unit 'q', expected one of ns us ms s m h d w
+ok 'an invalid configuration' ends 1 "wrong.yaml:2:15: error: policies.api: unknown unit 'q', expected one of ns us ms s m h d w
     api: gcra 1/q
                 ^"
 printf '{}' | "$weir" replay --config - --policy api named.tsv >out 2>err
 status=$?
 ok 'a configuration without policies' ends 2 "weir replay: --policy: - defines no policies"
 replay --config - --policy api -
-ok 'the standard input twice' ends 2 "weir replay: --config and FILE are both '-': expected standard input only once"
+ok 'standard input for both files' ends 2 "weir replay: --config and FILE are both '-': expected standard input only once"
 
 # ---- formats -------------------------------------------------------------------------------------
 
@@ -329,20 +329,20 @@ h2 - - [01/Aug/1995:02:00:01 -0400] "GET /b HTTP/1.0" 304 -
 END
 sed 's/$/ "-" "agent one"/' common.log >combined.log
 replay --policy 'gcra 1/h burst 1' common.log
-ok 'common is found out' figure denied '1 33.3%'
+ok 'the format common is detected' row denied '1 33.3%'
 cp out host
 replay --policy 'gcra 1/h burst 1' combined.log
-ok 'combined is found out' cmp -s host out
+ok 'the format combined is detected' cmp -s host out
 replay --policy 'gcra 1/h burst 1' --format common common.log
 ok '--format common' cmp -s host out
 replay --policy 'gcra 1/h burst 1' --key path --cost bytes --decisions jsonl common.log
 ok '--key path --cost bytes' keys out '["/a", "/a", "/b"]'
 ok '--cost bytes: "-" is 0' has out '"t_ns":807256801000000000,"key":"/b","cost":0,'
 replay --policy 'gcra 1/h burst 1' --key agent combined.log
-ok '--key agent' figure 'agent one' '2 3'
+ok '--key agent' row 'agent one' '2 3'
 replay --policy 'gcra 1/h burst 1' --key agent --format combined common.log
 ok 'a common line read as combined' ends 1
-ok 'a common line read as combined: where' has err 'common.log:1: column 61: expected an agent in quotes'
+ok 'a common line read as combined: position' has err 'common.log:1: column 61: expected an agent in quotes'
 ok 'a common line read as combined: hint' has err 'weir replay: hint: try --format common'
 replay --policy 'gcra 1/h burst 1' --key agent common.log
 ok 'a common log has no agent' has err 'hint: a common log has no referer and no agent'
@@ -353,12 +353,12 @@ sed 's/^/example.org:443 /' combined.log >vhost.log
 sed 's/^/example.org /' common.log >noport.log
 for f in vhost noport; do
     replay --policy 'gcra 1/h burst 1' $f.log
-    ok "$f: found out" cmp -s host out
-    ok "$f: nothing is left out" ends 0 ''
+    ok "$f: the format is detected" cmp -s host out
+    ok "$f: no line is skipped" ends 0 ''
     replay --policy 'gcra 1/h burst 1' --format combined $f.log
-    ok "$f as combined: no line is misread" ends 1
-    ok "$f as combined: said" has err "weir replay: $f.log: no line could be read (3 tried)"
-    ok "$f as combined: where" grep -q "^$f.log:1: column 1[37]: expected an ident or '-'; " err
+    ok "$f as combined: no line is accepted" ends 1
+    ok "$f as combined: error" has err "weir replay: $f.log: no line could be read (3 tried)"
+    ok "$f as combined: position" grep -q "^$f.log:1: column 1[37]: expected an ident or '-'; " err
     ok "$f as combined: hint" grep -q 'hint: try --format vhost_com[a-z]*$' err
 done
 replay --policy 'gcra 1/h burst 1' --format vhost_combined vhost.log
@@ -366,46 +366,46 @@ ok '--format vhost_combined' cmp -s host out
 replay --policy 'gcra 1/h burst 1' --format vhost_common noport.log
 ok '--format vhost_common' cmp -s host out
 replay --policy 'gcra 1/h burst 1' --key vhost vhost.log
-ok '--key vhost' figure 'example.org:443' '2 3'
+ok '--key vhost' row 'example.org:443' '2 3'
 replay --policy 'gcra 1/h burst 1' --key agent vhost.log
-ok '--key agent behind a virtual host' figure 'agent one' '2 3'
+ok '--key agent with a virtual host' row 'agent one' '2 3'
 replay --policy 'gcra 1/h burst 1' --format vhost_combined combined.log
 ok 'combined as vhost_combined' ends 1
-ok 'combined as vhost_combined: where' has err "combined.log:1: column 4: expected the client's host behind the virtual host, found '-'"
+ok 'combined as vhost_combined: position' has err "combined.log:1: column 4: expected the client's host behind the virtual host, found '-'"
 replay --policy 'gcra 1/h burst 1' --key vhost combined.log
-ok '--key vhost without one' ends 2
-ok '--key vhost without one: what there is' has err "--key: a combined line has no field 'vhost', expected one of host ident"
+ok '--key vhost without a virtual host' ends 2
+ok '--key vhost without a virtual host: the error lists the fields' has err "--key: a combined line has no field 'vhost', expected one of host ident"
 cat combined.log vhost.log >mixed.log
 replay --policy 'gcra 1/h burst 1' mixed.log
 ok 'a mixed log: status' ends 0
-ok 'a mixed log: what could be read' cmp -s host out
-ok 'a mixed log: where' has err "mixed.log:4: column 17: expected an ident or '-'"
-ok 'a mixed log: how many' has err '3 lines could not be read and were left out'
-ok 'a mixed log: what they are' has err 'weir replay: WARNING: the lines were read as combined, but line 4 is vhost_combined; see --format'
+ok 'a mixed log: the readable lines are decided' cmp -s host out
+ok 'a mixed log: position' has err "mixed.log:4: column 17: expected an ident or '-'"
+ok 'a mixed log: the number of skipped lines' has err '3 lines could not be read and were left out'
+ok 'a mixed log: the hint names the format' has err 'weir replay: WARNING: the lines were read as combined, but line 4 is vhost_combined; see --format'
 sed 's/^/192.0.2.1, /' common.log >list.log
 replay --policy 'gcra 1/h burst 1' list.log
-ok 'a list of addresses is no host' ends 1
+ok 'a list of addresses is not a host' ends 1
 replay --policy 'gcra 1/h burst 1' --format common list.log
-ok 'a list of addresses: where' has err 'list.log:1: column 1: expected one host, found a list'
+ok 'a list of addresses: position' has err 'list.log:1: column 1: expected one host, found a list'
 
 cat >j.jsonl <<'END'
 {"t_ns": 5, "key": "a", "ip": "x", "weight": 2}
 {"time": "1970-01-01T00:00:01Z", "key": "b", "ip": "x", "weight": 2}
 END
 replay --policy 'gcra 1/h burst 4' --decisions jsonl j.jsonl
-ok 'jsonl is found out' keys out '["a", "b"]'
+ok 'the format jsonl is detected' keys out '["a", "b"]'
 replay --policy 'gcra 1/h burst 3' --key ip --cost weight j.jsonl
-ok 'jsonl: --key and --cost are members' figure x '1 2'
+ok 'jsonl: --key and --cost are members' row x '1 2'
 replay --policy 'gcra 1/h burst 3' --key who j.jsonl
-ok 'jsonl: a member that is not there' has err 'j.jsonl:1: column 1: expected a key: a string, number or boolean; member "who"'
+ok 'jsonl: a missing member' has err 'j.jsonl:1: column 1: expected a key: a string, number or boolean; member "who"'
 ok 'jsonl: hint' has err 'hint: --key NAME'
 printf '{"t_ns": 5, "key": "a"\n' >broken.jsonl
 replay --policy 'gcra 1/h burst 3' broken.jsonl
-ok 'jsonl: broken: status' ends 1
-ok 'jsonl: broken: no hint at the key' [ "$(grep -c -- '--key' err)" -eq 0 ]
+ok 'jsonl: invalid JSON: status' ends 1
+ok 'jsonl: invalid JSON: no hint about the key' [ "$(grep -c -- '--key' err)" -eq 0 ]
 printf '{"time": "noon"}\n' >noon.jsonl
 replay --policy 'gcra 1/h burst 3' noon.jsonl
-ok 'jsonl: no time: no hint at the key' [ "$(grep -c -- '--key' err)" -eq 0 ]
+ok 'jsonl: no time: no hint about the key' [ "$(grep -c -- '--key' err)" -eq 0 ]
 
 # ---- time ----------------------------------------------------------------------------------------
 
@@ -416,12 +416,12 @@ cat >back.tsv <<END
 11000000000${tab}b
 END
 replay --policy 'gcra 1/s burst 1' --decisions jsonl back.tsv
-ok 'back in time: decided at the latest' [ "$(grep -o '"allowed":[a-z]*' out | cut -d: -f2 | tr '\n' ' ')" = 'true true false true ' ]
-ok 'back in time: t_ns is of the line' has out '"t_ns":4000000000,"key":"b"'
-ok 'back in time: said' has err 'weir replay: 2 lines went back in time, by up to 7s; each was decided at the latest time seen'
+ok 'back in time: decided at the latest time so far' [ "$(grep -o '"allowed":[a-z]*' out | cut -d: -f2 | tr '\n' ' ')" = 'true true false true ' ]
+ok 'back in time: t_ns is the time of the line' has out '"t_ns":4000000000,"key":"b"'
+ok 'back in time: reported' has err 'weir replay: 2 lines went back in time, by up to 7s; each was decided at the latest time seen'
 ok 'back in time: no warning' [ "$(grep -c WARNING err)" -eq 0 ]
 
-# back_note NS: what is said of a line that went back by so much from line 2.
+# back_note NS: prints the report about a line that is NS earlier than line 2.
 back_note() {
     printf '4000000000000000000\tk\n5000000000000000000\tk\n%s\tk\n' "$(printf '%d' $((5000000000000000000 - $1)))" >far.tsv
     replay --policy 'gcra 1/s burst 1' far.tsv
@@ -434,30 +434,30 @@ ok 'back by 1.5 us' [ "$(back_note 1500)" = "weir replay: $note 1us 500ns$seen" 
 ok 'back: is rounded up' [ "$(back_note 61000000001)" = "weir replay: $note 1m 2s$seen" ]
 ok 'back: 59m 59.5s is 1h' [ "$(back_note 3599500000000)" = "weir replay: $note 1h$seen" ]
 ok 'back by an hour' [ "$(back_note 3600000000000)" = "weir replay: $note 1h$seen" ]
-ok 'back by more is said loudly' [ "$(back_note 3600000000001)" = "weir replay: WARNING: $note 1h 1m$seen; is the time of line 2 right?" ]
+ok 'back by more than an hour is a warning' [ "$(back_note 3600000000001)" = "weir replay: WARNING: $note 1h 1m$seen; is the time of line 2 right?" ]
 ok 'back by years' [ "$(back_note 5000000000000000000)" = "weir replay: WARNING: $note 57870d 9h$seen; is the time of line 2 right?" ]
 
-# ---- lines that cannot be read -------------------------------------------------------------------
+# ---- unreadable lines----------------------------------------------------------------
 
 awk 'BEGIN { print "1\ta"; for (i = 0; i < 7; i++) print "x\ta"; print "1\ta" }' >bad.tsv
 replay --policy 'gcra 1/h burst 1' bad.tsv
-ok 'bad lines: the rest is decided' figure denied '1 50.0%'
+ok 'bad lines: the rest is decided' row denied '1 50.0%'
 ok 'bad lines: status' ends 0
 ok 'bad lines: the first five are shown' [ "$(grep -c '^bad.tsv:[2-6]: column 1: expected t_ns' err)" -eq 5 ]
 ok 'bad lines: the rest is counted' lines err 6
-ok 'bad lines: how many' has err 'weir replay: 7 lines could not be read and were left out'
+ok 'bad lines: the number of skipped lines' has err 'weir replay: 7 lines could not be read and were left out'
 replay --policy 'gcra 1/h burst 1' --strict --decisions jsonl bad.tsv
 ok '--strict: status' ends 1
-ok '--strict: says which' has err 'bad.tsv:2: column 1: expected t_ns'
-ok '--strict: what was decided before is printed' lines out 1
+ok '--strict: the error has the position' has err 'bad.tsv:2: column 1: expected t_ns'
+ok '--strict: earlier decisions are printed' lines out 1
 sed '1d;$d' bad.tsv >all.tsv
 replay --policy 'gcra 1/h burst 1' --format tsv all.tsv
 ok 'no line can be read: status' ends 1
-ok 'no line can be read: said' has err 'weir replay: all.tsv: no line could be read (7 tried)'
+ok 'no line can be read: error' has err 'weir replay: all.tsv: no line could be read (7 tried)'
 ok 'no line can be read: no table' lines out 0
 printf 'time\tkey\n1\ta\n' >head.tsv
 replay --policy 'gcra 1/h burst 1' head.tsv
-ok 'a head line does not hide the format' figure requests 1
+ok 'the format is detected after a header line' row requests 1
 : >empty
 replay --policy 'gcra 1/h burst 1' empty
 ok 'an empty file' ends 1 'weir replay: empty: the log is empty'
@@ -465,7 +465,7 @@ printf '\n\r\n\n' >blank
 replay --policy 'gcra 1/h burst 1' blank
 ok 'only empty lines' ends 1 'weir replay: blank: the log has only empty lines'
 
-# A line of exactly 1 MiB, one of a byte more, one of 3 MiB, and one that ends the file.
+# Lines of 1 MiB, of 1 MiB and 1 byte, and of 3 MiB, and a long last line.
 long_line() { awk -v n="$1" 'BEGIN { h = "h - - [01/Aug/1995:02:00:00 -0400] \""; printf "%s", h; s = "xxxxxxxxxxxxxxxx"; while (length(s) < n) s = s s; printf "%s", substr(s, 1, n - length(h)) }'; }
 {
     long_line 1048576 && echo
@@ -475,27 +475,27 @@ long_line() { awk -v n="$1" 'BEGIN { h = "h - - [01/Aug/1995:02:00:00 -0400] \""
     long_line 1400000
 } >long.log
 replay --policy 'gcra 1/h burst 1' long.log
-ok 'long lines: up to 1 MiB is read' figure requests 2
-ok 'long lines: a byte more is not' has err 'long.log:2: column 1048577: expected the end of the line'
-ok 'long lines: much more' has err 'long.log:3: column 1048577:'
+ok 'long lines: up to 1 MiB is read' row requests 2
+ok 'long lines: one byte more is an error' has err 'long.log:2: column 1048577: expected the end of the line'
+ok 'long lines: 3 MiB is an error' has err 'long.log:3: column 1048577:'
 ok 'long lines: at the end of the file' has err 'long.log:5: column 1048577:'
-ok 'long lines: three are left out' has err '3 lines could not be read'
+ok 'long lines: three lines are skipped' has err '3 lines could not be read'
 
-# Keys that straddle every border of a block.
+# Keys that cross every block boundary of the reader.
 awk 'BEGIN { for (i = 0; i < 60000; i++) print i "\tkey-" i % 977 }' >blocks.tsv
 replay --policy 'gcra 1/ns burst 1' blocks.tsv
-ok 'blocks: requests' figure requests 60000
-ok 'blocks: keys' figure keys 977
+ok 'blocks: requests' row requests 60000
+ok 'blocks: keys' row keys 977
 (
     while IFS= read -r line; do printf '%s\n' "$line"; done <a.tsv
 ) | "$weir" replay --policy 'gcra 1/s burst 3' - >out 2>err
-ok 'a pipe that gives a line at a time' cmp -s first out
+ok 'a pipe that delivers one line at a time' cmp -s first out
 
 # ---- the store is full ---------------------------------------------------------------------------
 
 awk 'BEGIN { for (i = 0; i < 4400; i++) print "1\tk" i }' >many.tsv
 replay --policy 'sliding-slices 1/h slices 65536' many.tsv
-ok 'a full store is said loudly' has err 'weir replay: WARNING: the tables show too few denials:'
+ok 'a full store is a warning' has err 'weir replay: WARNING: the tables show too few denials:'
 ok 'a full store: status' ends 0
 
 # ---- usage ---------------------------------------------------------------------------------------
@@ -506,14 +506,15 @@ ok '--help: usage' has out 'Usage: weir replay --policy TEXT'
 ok '--help: four examples' [ "$(sed -n '/^Examples:/,$p' out | grep -c 'weir replay')" -eq 4 ]
 ok '--help: 80 columns' [ "$(awk 'length($0) > 80' out | wc -l)" -eq 0 ]
 replay --policy 'gcra 100/x burst 2' a.tsv
-ok 'a wrong policy' ends 2 "weir replay: --policy: column 10: unknown unit 'x', expected one of ns us ms s m h d w
+ok 'an invalid policy' ends 2 "weir replay: --policy: column 10: unknown unit 'x', expected one of ns us ms s m h d w
   gcra 100/x burst 2
            ^"
 
-# Wrong policies, alike in replay and in policy: nothing that a terminal obeys, and the caret right.
+# Invalid policies, with the same error in replay and policy: control bytes are replaced, and the caret
 esc=$(printf '\033') nl='
 '
-# wrong TEXT MORE: what `weir policy` says, which must be what `weir replay` says; without columns.
+# is in the right column.
+# wrong TEXT MORE: prints the error of `weir policy`, which must equal that of `weir replay`.
 wrong() {
     replay --policy "$1" a.tsv
     sed 's/^weir replay: --policy:/weir policy:/' err >replay.err
@@ -521,29 +522,29 @@ wrong() {
     status=$?
     [ "$status" -eq 2 ] && cmp -s err replay.err && lines err 3 && [ "$(sed 1d err)" = "$2" ]
 }
-ok 'a wrong policy: control bytes' wrong "gcra $esc[31mx" "  gcra  [31mx
+ok 'an invalid policy: control bytes' wrong "gcra $esc[31mx" "  gcra  [31mx
        ^"
-ok 'a wrong policy: C1 and DEL' wrong "gcra$(printf '\302\233\177') 1/x" '  gcra   1/x
+ok 'an invalid policy: C1 and DEL' wrong "gcra$(printf '\302\233\177') 1/x" '  gcra   1/x
       ^'
-ok 'a wrong policy: LF and tab' wrong "gcra 1/s$nl${tab}foo bar" '  gcra 1/s  foo bar
+ok 'an invalid policy: LF and tab' wrong "gcra 1/s$nl${tab}foo bar" '  gcra 1/s  foo bar
             ^'
 umlaut=$(printf '\303\274')
-ok 'a wrong policy: behind UTF-8' wrong "fixed-window 1/day tz $umlaut/$umlaut$umlaut x" "  fixed-window 1/day tz $umlaut/$umlaut$umlaut x
+ok 'an invalid policy: after UTF-8' wrong "fixed-window 1/day tz $umlaut/$umlaut$umlaut x" "  fixed-window 1/day tz $umlaut/$umlaut$umlaut x
                         ^"
-ok 'a wrong policy: not UTF-8' wrong "gcra 1/$(printf '\377')s" '  gcra 1/?s
+ok 'an invalid policy: not UTF-8' wrong "gcra 1/$(printf '\377')s" '  gcra 1/?s
          ^'
 layer='gcra 100/s burst 100 & '
-ok 'a wrong policy: a long one, at its begin' wrong "grca 1/s burst 1 & $layer$layer$layer$layer" \
+ok 'an invalid policy: a long text, error at the beginning' wrong "grca 1/s burst 1 & $layer$layer$layer$layer" \
     '  grca 1/s burst 1 & gcra 100/s burst 100 & gcra 100/s burst 100 & gcra 100...
   ^'
-ok 'a wrong policy: a long one, inside' wrong "$layer$layer$layer${layer}gcra 1/x & $layer$layer$layer$layer" \
+ok 'an invalid policy: a long text, error in the middle' wrong "$layer$layer$layer${layer}gcra 1/x & $layer$layer$layer$layer" \
     '  ...00 & gcra 100/s burst 100 & gcra 1/x & gcra 100/s burst 100 & gcra 100...
                                         ^'
-ok 'a wrong policy: a long one, at its end' wrong "$layer$layer$layer$layer" \
+ok 'an invalid policy: a long text, error at the end' wrong "$layer$layer$layer$layer" \
     "  ...0 & gcra 100/s burst 100 & gcra 100/s burst 100 & gcra 100/s burst 100 & $nl$(printf '%79s' '^')"
 "$weir" policy "$(awk 'BEGIN { for (i = 0; i < 100000; i++) printf "a" }')" >out 2>err
 status=$?
-ok 'a wrong policy: 100 kB' ends 2 "weir policy: column 1: the policy text is too long, expected at most 1023 bytes
+ok 'an invalid policy: 100 kB' ends 2 "weir policy: column 1: the policy text is too long, expected at most 1023 bytes
   $(awk 'BEGIN { for (i = 0; i < 73; i++) printf "a" }')...
   ^"
 replay a.tsv
@@ -555,11 +556,11 @@ ok 'two files' ends 2 "weir replay: expected one FILE, found also 'b.tsv'; join 
 replay --polcy x a.tsv
 ok 'an unknown option' ends 2 "weir replay: unknown option '--polcy', expected --policy, --config, --format, --key, --cost, --decisions, --top, --strict, --no-progress or --help; see weir replay --help"
 replay -z a.tsv
-ok 'an unknown letter' ends 2 "weir replay: unknown option '-z', expected --policy, --config, --format, --key, --cost, --decisions, --top, --strict, --no-progress or --help; see weir replay --help"
+ok 'an unknown short option' ends 2 "weir replay: unknown option '-z', expected --policy, --config, --format, --key, --cost, --decisions, --top, --strict, --no-progress or --help; see weir replay --help"
 replay a.tsv --policy
-ok 'a value is missing' ends 2 'weir replay: --policy needs a value'
+ok 'an option lacks its value' ends 2 'weir replay: --policy needs a value'
 replay --strict=yes a.tsv
-ok 'a value is too much' ends 2 'weir replay: --strict=yes: the option takes no value'
+ok 'an option that takes no value has one' ends 2 'weir replay: --strict=yes: the option takes no value'
 for top in '' x -1 1000001 99999999999999999999 '1 '; do
     replay --policy 'gcra 1/s burst 3' --top "$top" a.tsv
     ok "--top '$top'" ends 2 "weir replay: --top: expected a number from 0 to 1000000, found '$top'"
@@ -570,15 +571,15 @@ replay --policy 'gcra 1/s burst 3' --format csv a.tsv
 ok '--format csv' ends 2 "weir replay: --format: expected combined, common, vhost_combined, vhost_common, tsv or jsonl, found 'csv'"
 replay --policy 'gcra 1/s burst 3' --format common --key agent common.log
 ok '--format common --key agent' ends 2
-ok '--format common --key agent: what there is' has err "a common line has no field 'agent', expected one of host ident user"
+ok '--format common --key agent: the error lists the fields' has err "a common line has no field 'agent', expected one of host ident user"
 replay --policy 'gcra 1/s burst 3' --cost size common.log
-ok '--cost with no such field' has err "weir replay: --cost: a combined line has no field 'size', expected one of host"
+ok '--cost with an unknown field' has err "weir replay: --cost: a combined line has no field 'size', expected one of host"
 replay --policy 'gcra 1/s burst 3' --key a a.tsv
 ok '--key with tsv' ends 2 'weir replay: --key: a tsv line has no named fields: its key is always the second field, its cost the third'
 
-# ---- packed logs ---------------------------------------------------------------------------------
+# ---- compressed logs------------------------------------------------------------------------------
 
-# pack gzip|zstd FILE: to standard output
+# pack gzip|zstd FILE: compresses to standard output
 pack() {
     python3 - "$@" <<'PY'
 import ctypes, gzip, sys
@@ -619,30 +620,30 @@ data = sys.stdin.buffer.read()
 for i in range(0, len(data), 997):
     sys.stdout.buffer.write(data[i : i + 997])
     sys.stdout.flush()' <$f | "$weir" replay --policy 'gcra 10/m burst 5' --decisions jsonl - >out 2>err
-    ok "$f in pieces" cmp -s out long.out
+    ok "$f from a pipe in pieces" cmp -s out long.out
 done
 head -n 30000 long.tsv >one.tsv
 tail -n +30001 long.tsv >two.tsv
 { pack gzip one.tsv && pack zstd two.tsv; } >both
 replay --policy 'gcra 10/m burst 5' --decisions jsonl both
-ok 'gzip and zstd in a row' cmp -s out long.out
+ok 'gzip data followed by zstd data' cmp -s out long.out
 head -c 100001 long.tsv >one.tsv
 tail -c +100002 long.tsv >two.tsv
 { pack zstd one.tsv && pack gzip two.tsv && printf '\0\0\0'; } >both
 replay --policy 'gcra 10/m burst 5' --decisions jsonl both
-ok 'a line over two members' cmp -s out long.out
+ok 'a line that spans two gzip members' cmp -s out long.out
 for f in long.gz long.zst; do
     half=$(($(wc -c <$f) / 2))
     head -c $half $f >cut.$f
     replay --policy 'gcra 10/m burst 5' --decisions jsonl cut.$f
     kind=gzip
     [ $f = long.zst ] && kind=zstd
-    ok "$f cut off" ends 1 "weir replay: cut.$f: byte $half: the $kind data is truncated"
-    ok "$f cut off: what was decided before" [ "$(wc -l <out)" -gt 1000 ]
+    ok "$f truncated" ends 1 "weir replay: cut.$f: byte $half: the $kind data is truncated"
+    ok "$f cut off: earlier decisions are printed" [ "$(wc -l <out)" -gt 1000 ]
     head -n "$(wc -l <out)" long.out >first
-    ok "$f cut off: and that is right" cmp -s out first
+    ok "$f cut off: earlier decisions are correct" cmp -s out first
 done
-# A checksum tells at the end, if nothing did before.
+# The checksum at the end detects damage that was not detected before.
 for f in long.gz long.zst; do
     kind=gzip at=$(($(wc -c <$f) - 8))
     [ $f = long.zst ] && kind=zstd at=$((at * 3 / 4))
@@ -654,24 +655,24 @@ for f in long.gz long.zst; do
 done
 cat long.gz a.tsv >both
 replay --policy 'gcra 10/m burst 5' both
-ok 'other bytes behind gzip' ends 1 "weir replay: both: byte $(wc -c <long.gz): expected the end of the file or more compressed data, found other bytes"
+ok 'other bytes after gzip data' ends 1 "weir replay: both: byte $(wc -c <long.gz): expected the end of the file or more compressed data, found other bytes"
 : >none.tsv
 pack gzip none.tsv >none.gz
 replay --policy 'gcra 10/m burst 5' none.gz
-ok 'a packed file of nothing' ends 1 'weir replay: none.gz: the log is empty'
+ok 'a compressed empty file' ends 1 'weir replay: none.gz: the log is empty'
 printf '\037' >odd.tsv
 replay --policy 'gcra 10/m burst 5' odd.tsv
-ok 'half a magic is a line' ends 1
-ok 'half a magic is a line: which' has err 'odd.tsv:1: column 1'
+ok 'an incomplete magic number is a line' ends 1
+ok 'an incomplete magic number is a line: position' has err 'odd.tsv:1: column 1'
 {
     printf 'bad\n'
     cat a.tsv
 } >bad.tsv
 pack gzip bad.tsv >bad.gz
 replay --policy 'gcra 1/s burst 3' --strict --format tsv bad.gz
-ok 'a packed log ends early at --strict' ends 1
+ok '--strict: a compressed log stops at the first bad line' ends 1
 ok 'a packed log ends early at --strict: where' has err 'bad.gz:1: column 1'
-# The writer holds its end open until weir has gone.
+# The writer keeps its end of the pipe open until weir has ended.
 mkfifo held gone
 {
     cat bad.gz
@@ -682,11 +683,11 @@ writer=$!
 status=$?
 echo >gone
 wait $writer
-ok 'it does not wait for a writer that is idle' ends 1
+ok '--strict: does not wait for more input' ends 1
 
-# ---- the bar -------------------------------------------------------------------------------------
+# ---- the progress bar----------------------------------------------------------------------------------
 
-# On a terminal of its own: what stderr got, and the status.
+# on_terminal: runs it with a terminal as stderr; prints the bytes of stderr and the status.
 on_terminal() {
     python3 - "$weir" "$@" <<'PY'
 import fcntl, os, pty, struct, subprocess, sys, termios
@@ -711,31 +712,31 @@ PY
 if python3 -c 'import pty; pty.openpty()' 2>/dev/null; then
     awk 'BEGIN { for (i = 0; i < 2000000; i++) printf "%.0f\tkey%d\n", i * 1000000, i * 7919 % 5003 }' >bar.tsv
     on_terminal replay --policy 'gcra 10/m burst 5' --decisions jsonl bar.tsv >bar
-    ok 'a bar' grep -q '\[[#.]*\] *[0-9]*%  [0-9.]* [kMG]*lines/s  ETA [0-9]' bar
+    ok 'the progress bar' grep -q '\[[#.]*\] *[0-9]*%  [0-9.]* [kMG]*lines/s  ETA [0-9]' bar
     tr '\r' '\n' <bar | sed 's/.\[K.*//' >frames
-    ok 'a bar: no wider than the terminal' [ "$(awk 'length($0) > 79' frames | wc -l)" -eq 0 ]
-    ok 'a bar: wiped at the end' [ "$(grep -c "$esc\[Kgcra" bar)" -eq 1 ]
+    ok 'the progress bar is not wider than the terminal' [ "$(awk 'length($0) > 79' frames | wc -l)" -eq 0 ]
+    ok 'the progress bar is erased at the end' [ "$(grep -c "$esc\[Kgcra" bar)" -eq 1 ]
     COLS=30 on_terminal replay --policy 'gcra 10/m burst 5' --decisions jsonl bar.tsv >bar
-    ok 'a narrow terminal: the figures alone' [ "$(grep -c '\[#' bar)" -eq 0 ]
+    ok 'a narrow terminal: only the numbers' [ "$(grep -c '\[#' bar)" -eq 0 ]
     on_terminal replay --policy 'gcra 10/m burst 5' --no-progress --decisions jsonl bar.tsv >bar
     ok '--no-progress' [ "$(grep -c 'ETA' bar)" -eq 0 ]
 else
-    skip 'a bar' 'no terminals here'
+    skip 'the progress bar' 'no terminals here'
 fi
 rm -f bar.tsv
 
 # ---- input and output errors ---------------------------------------------------------------------
 
 replay --policy 'gcra 1/s burst 3' not-there
-ok 'a file that is not there' ends 1 'weir replay: not-there: No such file or directory'
+ok 'a file that does not exist' ends 1 'weir replay: not-there: No such file or directory'
 replay --policy 'gcra 1/s burst 3' .
 ok 'a directory' ends 1 'weir replay: .: Is a directory'
 chmod 000 b.tsv
 if [ -r b.tsv ]; then
-    skip 'a file that may not be read' 'this user may read all'
+    skip 'a file without read permission' 'this user may read all'
 else
     replay --policy 'gcra 1/s burst 3' b.tsv
-    ok 'a file that may not be read' ends 1 'weir replay: b.tsv: Permission denied'
+    ok 'a file without read permission' ends 1 'weir replay: b.tsv: Permission denied'
 fi
 if [ -w /dev/full ]; then
     for more in '' --decisions=jsonl; do

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Charges a key in a state file, as often as it is told, and prints what is left; for
+/* Charges a key in a state file COST times, one unit each, and prints the remaining quota, for
  * state_test.sh.
  *
  *     state_keeper FILE POLICY KEY COST [hold]
  *
- * With `hold` it keeps the file open until its standard input ends. */
+ * With `hold`, it keeps the file open until the end of its standard input. */
 
 #include <weir/weir_store.h>
 
